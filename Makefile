@@ -1,0 +1,163 @@
+# Rivulet: plain GNU make, no configure step.
+#   make demo | check | lint | bench | fuzz | install | clean      V=1 shows the commands
+#   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  PREFIX=/usr/local  DESTDIR=
+CFLAGS  ?= -O2 -g
+PREFIX  ?= /usr/local
+CRYPTO  ?= mbedtls
+VERSION := 1.0
+comma   := ,
+BUILD   ?= build/$(CRYPTO)$(if $(filter clang%,$(CC)),-clang)$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+
+STD  := -std=c11 -D_GNU_SOURCE -DRIVULET_VERSION='"$(VERSION)"' -ffp-contract=off -fno-math-errno -pthread
+HARD := -fstack-protector-strong $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fPIE
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wvla -Wpointer-arith -Wwrite-strings -Wstrict-prototypes \
+        -Wmissing-prototypes -Wformat=2 -Wundef -Werror=implicit-function-declaration $(if $(WERROR),-Werror)
+SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+LINK := -pie -Wl,-z,relro,-z,now -Wl,--as-needed
+
+ifneq ($(CRYPTO),mbedtls)
+ifneq ($(CRYPTO),openssl)
+$(error CRYPTO is "$(CRYPTO)"; it may be mbedtls or openssl)
+endif
+endif
+Q := $(if $(V),,@)
+
+# --- The architecture.  A folder sees its own headers and those of the folders it USES; nothing else
+#     is on its include path, so the compiler refuses an upward include.
+LIBS            := base crypto wire model aggregator client
+USES_base       :=
+USES_crypto     := base
+USES_wire       := base
+USES_model      := base wire
+USES_aggregator := base wire
+USES_client     := base crypto wire model aggregator
+USES_daemon     := base crypto wire model aggregator
+USES_examples   := client base
+USES_tests      := $(LIBS) daemon
+
+# --- Third-party libraries.  Looked up once, when first used: `deps` must be able to run before.
+pc = $(shell pkg-config --libs $(1) 2>/dev/null || echo $(2))
+LIBS_CRYPTO = $(eval LIBS_CRYPTO := $(call pc,mbedtls mbedx509 mbedcrypto,-lmbedtls -lmbedx509 -lmbedcrypto) \
+	$(if $(filter openssl,$(CRYPTO)),$(call pc,openssl,-lssl -lcrypto)))$(LIBS_CRYPTO)
+LIBS_WIRE   = $(eval LIBS_WIRE := $(call pc,libcjson zlib,-lcjson -lz))$(LIBS_WIRE)
+LIBS_BLAS   = $(eval LIBS_BLAS := $(call pc,openblas,-lopenblas))$(LIBS_BLAS)
+LIBS_CURL   = $(eval LIBS_CURL := $(call pc,libcurl,-lcurl))$(LIBS_CURL)
+LIBS_INI    = $(eval LIBS_INI := $(call pc,inih,-linih))$(LIBS_INI)
+LIBS_DAEMON = $(eval LIBS_DAEMON := $(call pc,sqlite3,-lsqlite3) -lhttp_parser)$(LIBS_DAEMON)
+LIBS_ALL    = $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread
+
+DEPS     := gcc libc6-dev pkg-config libmbedtls-dev libssl-dev libcurl4-openssl-dev libcjson-dev libopenblas-dev \
+            libsqlite3-dev zlib1g-dev libhttp-parser-dev libinih-dev libcmocka-dev curl openssl python3 python3-numpy \
+            iproute2 procps
+DEPS_DEV := clang clang-format clang-tidy cppcheck libclang-rt-dev systemd valgrind git
+
+.PHONY: all check unit e2e replay demo lint bench fuzz install clean deps deps-dev
+all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a examples
+
+# crypto/ has two back ends side by side: foo_mbedtls.c, foo_openssl.c; all else in it serves both.
+other := $(if $(filter openssl,$(CRYPTO)),%_mbedtls.c,%_openssl.c)
+objs = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c $(other),$(wildcard $(1)/*.c)))
+$(foreach d,$(LIBS) daemon,$(eval $(BUILD)/librv_$(d).a: $(call objs,$(d))))
+$(BUILD)/librv_%.a:
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+# $(1) = folder of the file being compiled
+inc = -iquote $(1) $(addprefix -iquote ,$(USES_$(firstword $(subst /, ,$(1)))))
+$(BUILD)/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "CC    $<")
+	$(Q)$(CC) $(STD) $(HARD) $(WARN) $(SANF) $(CFLAGS) $(EXTRA) $(call inc,$(patsubst %/,%,$(dir $<))) -MMD -MP -c $< -o $@
+
+# Numeric kernels are the one place where -O3 pays.
+$(BUILD)/model/%.o $(BUILD)/aggregator/%.o: EXTRA := -O3
+
+# Archives in link order: users before the used.
+stack = $(foreach d,$(1),$(BUILD)/librv_$(d).a)
+link  = $(if $(V),,@echo "LINK  $@";) $(CC) $(SANF) $(LINK) $(LDFLAGS) $(1) -o $@
+$(BUILD)/rivuletd: $(BUILD)/daemon/main.o $(call stack,daemon aggregator model wire crypto base)
+	$(call link,$^ $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
+$(BUILD)/rivulet: $(BUILD)/client/main.o $(call stack,client aggregator model wire crypto base)
+	$(call link,$^ $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
+
+# librivulet: the client without its subcommands.
+libobjs = $(foreach d,client aggregator model wire crypto base,$(call objs,$(d)))
+$(BUILD)/librivulet.a: $(filter-out $(BUILD)/client/cmd_%,$(libobjs))
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+examples: $(EXAMPLES)
+$(EXAMPLES): %: %.o $(BUILD)/librivulet.a
+	$(call link,$^ $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
+.PHONY: examples
+
+# --- Tests: each tests/unit/test_x.c is one program; exit 0 = pass, 77 = skip.  tests/tools are helpers.
+everything = $(call stack,daemon client aggregator model wire crypto base)
+TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tools/*.c))
+FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+E2E   := $(sort $(wildcard tests/e2e/[0-9]*.sh))
+$(TESTS): %: %.o $(everything)
+	$(call link,$^ -lcmocka $(LIBS_ALL))
+$(TOOLS): %: %.o $(everything)
+	$(call link,$^ $(LIBS_ALL))
+# `check` replays each fuzz corpus through the same parser that `fuzz` feeds.
+$(FUZZ): %: %.o $(BUILD)/tests/fuzz/replay.o $(everything)
+	$(call link,$^ $(LIBS_ALL))
+
+run = BUILD=$(BUILD) SAN=$(SAN) CRYPTO=$(CRYPTO) CC="$(CC)" tests/run
+check: deps
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) built
+	$(Q)$(run) $(TESTS) $(addprefix replay:,$(FUZZ)) $(E2E)
+.PHONY: built
+built: all $(TESTS) $(TOOLS) $(FUZZ)
+unit: $(TESTS)
+	$(Q)$(run) $(TESTS)
+e2e: all $(TOOLS)
+	$(Q)$(run) $(E2E)
+replay: $(FUZZ)
+	$(Q)$(run) $(addprefix replay:,$(FUZZ))
+PARALLEL = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
+
+demo: deps
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
+	$(Q)BUILD=$(BUILD) tests/demo
+
+bench: deps
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all $(TOOLS)
+	$(Q)BUILD=$(BUILD) tests/bench $(BENCH)
+
+# libFuzzer over every parser, FUZZ_SECONDS each; new finds land in build/fuzz/corpus.
+FUZZ_SECONDS ?= 30
+fuzz: deps-dev
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) CC=clang SAN=fuzzer-no-link,address,undefined BUILD=build/fuzz fuzzers
+	$(Q)BUILD=build/fuzz SECONDS_EACH=$(FUZZ_SECONDS) tests/fuzz/run
+.PHONY: fuzzers
+fuzzers: $(addsuffix .lf,$(FUZZ))
+$(addsuffix .lf,$(FUZZ)): %.lf: %.o $(everything)
+	$(if $(V),,@echo "LINK  $@";) $(CC) -fsanitize=fuzzer,address,undefined $^ $(LIBS_ALL) -o $@
+
+# --- Lint: see tests/lint.
+lint: deps deps-dev
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
+	$(Q)CC="$(CC)" tests/lint $(BUILD)
+
+deps:
+	$(Q)tests/deps $(DEPS)
+deps-dev: deps
+	$(Q)tests/deps $(DEPS_DEV)
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include \
+	    $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/doc/rivulet
+	install -m 755 $(BUILD)/rivuletd $(BUILD)/rivulet $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(BUILD)/librivulet.a $(DESTDIR)$(PREFIX)/lib
+	install -m 644 client/rivulet.h $(DESTDIR)$(PREFIX)/include
+	for u in systemd/*.service; do sed 's,/usr/local/bin,$(PREFIX)/bin,' $$u > \
+	    $(DESTDIR)$(PREFIX)/lib/systemd/system/$${u##*/} || exit 1; done
+	sed 's,@PREFIX@,$(PREFIX),;s,@VERSION@,$(VERSION),;s#@LIBS@#$(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread#' \
+	    client/rivulet.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/rivulet.pc
+	install -m 644 README.md docs/*.md wire/FORMAT.md $(DESTDIR)$(PREFIX)/share/doc/rivulet
+
+clean:
+	rm -rf build
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,42 @@
+#ifndef BYTES_H
+#define BYTES_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Bounded little-endian reading and writing over memory the caller owns.
+ *
+ * The first access past the end sets `bad`, which stays; from then on reads return zero and writes
+ * do nothing, so a parser checks once at its end. Nothing is allocated.
+ */
+struct bytes_reader {
+	const uint8_t *p;
+	size_t left;
+	bool bad;
+};
+
+struct bytes_writer {
+	uint8_t *p;
+	size_t left;
+	bool bad;
+};
+
+struct bytes_reader bytes_reader(const void *data, size_t len);
+uint16_t bytes_get_u16(struct bytes_reader *r);
+uint32_t bytes_get_u32(struct bytes_reader *r);
+uint64_t bytes_get_u64(struct bytes_reader *r);
+float bytes_get_f32(struct bytes_reader *r);
+void bytes_get(struct bytes_reader *r, void *out, size_t len);
+/* True if the next len bytes are all zero; a non-zero byte does not set `bad`. */
+bool bytes_get_zeros(struct bytes_reader *r, size_t len);
+
+struct bytes_writer bytes_writer(void *data, size_t len);
+void bytes_put_u16(struct bytes_writer *w, uint16_t v);
+void bytes_put_u32(struct bytes_writer *w, uint32_t v);
+void bytes_put_u64(struct bytes_writer *w, uint64_t v);
+void bytes_put_f32(struct bytes_writer *w, float v);
+void bytes_put(struct bytes_writer *w, const void *data, size_t len);
+void bytes_put_zeros(struct bytes_writer *w, size_t len);
+
+#endif

@@ -1,0 +1,27 @@
+#ifndef CPU_H
+#define CPU_H
+
+/*
+ * CPU_CLONES before a function definition makes the compiler emit it for several instruction sets and choose
+ * at load time. Results do not depend on the choice: -ffp-contract=off keeps every product and sum rounded
+ * once. Empty where ifuncs do not work: other architectures, and the thread sanitizer, which they crash
+ * before main.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define CPU_NO_CLONES 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CPU_NO_CLONES 1
+#endif
+#endif
+
+#if defined(__x86_64__) && defined(__linux__) && !defined(CPU_NO_CLONES)
+#define CPU_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
+#else
+#define CPU_CLONES
+#endif
+
+/* Processors this process may run on, at least 1. */
+unsigned cpu_count(void);
+
+#endif

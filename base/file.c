@@ -1,0 +1,199 @@
+#include "file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum err
+file_pwrite(int fd, const void *data, size_t len, uint64_t at)
+{
+	const char *p = data;
+
+	while (len > 0) {
+		ssize_t n = pwrite(fd, p, len, (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_errno(NULL, "pwrite");
+		p += n;
+		at += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return ERR_OK;
+}
+
+enum err
+file_pread(int fd, void *data, size_t len, uint64_t at)
+{
+	char *p = data;
+
+	while (len > 0) {
+		ssize_t n = pread(fd, p, len, (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_errno(NULL, "pread");
+		if (n == 0)
+			return ERR_CORRUPT;
+		p += n;
+		at += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return ERR_OK;
+}
+
+enum err
+file_read(const char *path, size_t max, char **data, size_t *len, struct why *why)
+{
+	enum err e;
+	struct stat st;
+	char *out = NULL;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_errno(why, "open %s", path);
+	if (fstat(fd, &st) != 0) {
+		e = err_errno(why, "stat %s", path);
+		goto out;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		e = err_set(why, ERR_INVALID, "%s is not a regular file", path);
+		goto out;
+	}
+	if ((uint64_t)st.st_size > max) {
+		e = err_set(why, ERR_LIMIT, "%s is larger than %zu bytes", path, max);
+		goto out;
+	}
+	size_t size = (size_t)st.st_size;
+	out = malloc(size + 1);
+	if (!out) {
+		e = err_set(why, ERR_NOMEM, "no memory for %s", path);
+		goto out;
+	}
+	e = file_pread(fd, out, size, 0);
+	if (e) {
+		err_set(why, e, "read %s: %s", path, err_name(e));
+		goto out;
+	}
+	out[size] = '\0';
+	*data = out;
+	*len = size;
+	out = NULL;
+out:
+	free(out);
+	close(fd);
+	return e;
+}
+
+/* The directory part of path ("." if none) in out. */
+static void
+dir_of(const char *path, char out[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		snprintf(out, PATH_MAX, ".");
+	else
+		snprintf(out, PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+}
+
+enum err
+file_sync_dir(const char *path, struct why *why)
+{
+	enum err e = ERR_OK;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_errno(why, "open directory %s", path);
+	if (fsync(fd) != 0)
+		e = err_errno(why, "sync directory %s", path);
+	close(fd);
+	return e;
+}
+
+enum err
+file_commit(int fd, const char *from, const char *to, struct why *why)
+{
+	char dir[PATH_MAX];
+
+	if (fdatasync(fd) != 0)
+		return err_errno(why, "sync %s", from);
+	if (rename(from, to) != 0)
+		return err_errno(why, "rename %s to %s", from, to);
+	dir_of(to, dir);
+	return file_sync_dir(dir, why);
+}
+
+enum err
+file_write(const char *path, const void *data, size_t len, mode_t mode, struct why *why)
+{
+	char temp[PATH_MAX];
+	int n = snprintf(temp, sizeof(temp), "%s.XXXXXX", path);
+
+	if (n < 0 || (size_t)n >= sizeof(temp))
+		return err_set(why, ERR_LIMIT, "path too long: %s", path);
+	int fd = mkostemp(temp, O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(why, "create %s", temp);
+	enum err e = file_pwrite(fd, data, len, 0);
+	if (e)
+		err_errno(why, "write %s", temp);
+	else if (fchmod(fd, mode) != 0)
+		e = err_errno(why, "chmod %s", temp);
+	else
+		e = file_commit(fd, temp, path, why);
+	close(fd);
+	if (e)
+		unlink(temp);
+	return e;
+}
+
+enum err
+file_mkdirs(const char *path, mode_t mode, struct why *why)
+{
+	char part[PATH_MAX];
+	size_t len = strlen(path);
+
+	if (len == 0 || len >= sizeof(part))
+		return err_set(why, ERR_INVALID, "bad directory name \"%.40s\"", path);
+	memcpy(part, path, len + 1);
+	for (size_t i = 1; i <= len; i++) {
+		if (part[i] != '/' && part[i] != '\0')
+			continue;
+		char c = part[i];
+		part[i] = '\0';
+		if (mkdir(part, mode) != 0 && errno != EEXIST)
+			return err_errno(why, "create directory %s", part);
+		part[i] = c;
+	}
+	struct stat st;
+	if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+		return err_set(why, ERR_INVALID, "%s is not a directory", path);
+	return ERR_OK;
+}
+
+enum err
+file_empty_dir(const char *path, struct why *why)
+{
+	enum err e = ERR_OK;
+	DIR *d = opendir(path);
+	struct dirent *ent;
+
+	if (!d)
+		return errno == ENOENT ? ERR_OK : err_errno(why, "open directory %s", path);
+	while ((ent = readdir(d))) {
+		if (strcmp(ent->d_name, ".") == 0 || strcmp(ent->d_name, "..") == 0)
+			continue;
+		if (unlinkat(dirfd(d), ent->d_name, 0) != 0 && errno != EISDIR)
+			e = err_errno(why, "remove %s/%s", path, ent->d_name);
+	}
+	closedir(d);
+	return e;
+}

@@ -1,0 +1,33 @@
+#ifndef FILE_H
+#define FILE_H
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "err.h"
+
+/*
+ * Files that are either the old or the new version after a crash, and reads with a limit. All calls block.
+ * Reasons in `why` name the step and the path.
+ */
+
+/* Reads a whole regular file of at most max bytes into a fresh allocation, with a zero byte after it; the
+ * caller frees *data. ERR_LIMIT if larger, ERR_NOTFOUND if absent. */
+ERR_MUST_USE enum err file_read(
+    const char *path, size_t max, char **data, size_t *len, struct why *why);
+/* Temporary name, write, fdatasync, rename, sync of the directory. */
+ERR_MUST_USE enum err file_write(
+    const char *path, const void *data, size_t len, mode_t mode, struct why *why);
+/* Syncs the file behind fd (opened as `from`), renames it to `to` and syncs the directory of `to`. */
+ERR_MUST_USE enum err file_commit(int fd, const char *from, const char *to, struct why *why);
+/* Makes entries of a directory durable. */
+ERR_MUST_USE enum err file_sync_dir(const char *path, struct why *why);
+/* mkdir -p; existing directories are fine. */
+ERR_MUST_USE enum err file_mkdirs(const char *path, mode_t mode, struct why *why);
+/* Writes or reads exactly len bytes at offset, repeating short transfers. Reading past the end is ERR_CORRUPT. */
+ERR_MUST_USE enum err file_pwrite(int fd, const void *data, size_t len, uint64_t at);
+ERR_MUST_USE enum err file_pread(int fd, void *data, size_t len, uint64_t at);
+/* Removes every entry of a directory that is a plain file; a missing directory is fine. */
+ERR_MUST_USE enum err file_empty_dir(const char *path, struct why *why);
+
+#endif

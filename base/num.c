@@ -1,0 +1,79 @@
+#include "num.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool
+num_u64(const char *text, uint64_t max, uint64_t *out)
+{
+	uint64_t v = 0;
+
+	if (!*text)
+		return false;
+	for (; *text; text++) {
+		uint64_t d = (uint64_t)(*text - '0');
+		if (*text < '0' || *text > '9' || v > (max - d) / 10 || d > max)
+			return false;
+		v = v * 10 + d;
+	}
+	*out = v;
+	return true;
+}
+
+bool
+num_double(const char *text, double *out)
+{
+	char *end;
+
+	if (!*text || strspn(text, "+-0123456789.eE") != strlen(text))
+		return false;
+	double v = strtod(text, &end);
+	if (*end || !isfinite(v))
+		return false;
+	*out = v;
+	return true;
+}
+
+bool
+num_bytes(const char *text, uint64_t *out)
+{
+	char digits[24];
+	size_t len = strlen(text);
+	unsigned shift = 0;
+	uint64_t v;
+
+	if (len == 0 || len >= sizeof(digits))
+		return false;
+	memcpy(digits, text, len + 1);
+	switch (toupper((unsigned char)digits[len - 1])) {
+	case 'K':
+		shift = 10;
+		break;
+	case 'M':
+		shift = 20;
+		break;
+	case 'G':
+		shift = 30;
+		break;
+	}
+	if (shift)
+		digits[len - 1] = '\0';
+	if (!num_u64(digits, UINT64_MAX >> shift, &v))
+		return false;
+	*out = v << shift;
+	return true;
+}
+
+bool
+num_mul(size_t a, size_t b, size_t *out)
+{
+	return !__builtin_mul_overflow(a, b, out);
+}
+
+bool
+num_add(size_t a, size_t b, size_t *out)
+{
+	return !__builtin_add_overflow(a, b, out);
+}

@@ -1,0 +1,18 @@
+#ifndef NUM_H
+#define NUM_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Numbers from text and arithmetic that cannot wrap. All return false on failure and leave *out alone. */
+
+/* Whole decimal text, no sign, no white space, at most max. */
+bool num_u64(const char *text, uint64_t max, uint64_t *out);
+/* Whole text as a finite double, independent of the locale. */
+bool num_double(const char *text, double *out);
+/* Bytes with an optional suffix K, M or G (powers of 1024). */
+bool num_bytes(const char *text, uint64_t *out);
+bool num_mul(size_t a, size_t b, size_t *out);
+bool num_add(size_t a, size_t b, size_t *out);
+
+#endif

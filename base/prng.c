@@ -1,0 +1,83 @@
+#include "prng.h"
+
+static uint64_t
+splitmix(uint64_t *state)
+{
+	uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+void
+prng_seed(struct prng *r, uint64_t seed)
+{
+	for (int i = 0; i < 4; i++)
+		r->s[i] = splitmix(&seed);
+}
+
+void
+prng_seed2(struct prng *r, uint64_t seed, uint64_t stream)
+{
+	uint64_t mixed = splitmix(&seed);
+
+	prng_seed(r, mixed ^ splitmix(&stream));
+}
+
+static uint64_t
+rotl(uint64_t x, int k)
+{
+	return x << k | x >> (64 - k);
+}
+
+uint64_t
+prng_u64(struct prng *r)
+{
+	uint64_t *s = r->s;
+	uint64_t result = rotl(s[0] + s[3], 23) + s[0];
+	uint64_t t = s[1] << 17;
+
+	s[2] ^= s[0];
+	s[3] ^= s[1];
+	s[1] ^= s[2];
+	s[0] ^= s[3];
+	s[2] ^= t;
+	s[3] = rotl(s[3], 45);
+	return result;
+}
+
+uint64_t
+prng_below(struct prng *r, uint64_t n)
+{
+	uint64_t reject = -n % n;
+	uint64_t v;
+
+	do
+		v = prng_u64(r);
+	while (v < reject);
+	return v % n;
+}
+
+float
+prng_float(struct prng *r)
+{
+	return (float)(prng_u64(r) >> 40) * 0x1p-24f;
+}
+
+double
+prng_double(struct prng *r)
+{
+	return (double)(prng_u64(r) >> 11) * 0x1p-53;
+}
+
+void
+prng_shuffle(struct prng *r, uint32_t *items, size_t n)
+{
+	for (size_t i = n; i > 1; i--) {
+		size_t j = prng_below(r, i);
+		uint32_t t = items[i - 1];
+		items[i - 1] = items[j];
+		items[j] = t;
+	}
+}

@@ -1,0 +1,27 @@
+#ifndef PRNG_H
+#define PRNG_H
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Reproducible randomness for training, drawing and codecs: xoshiro256++ (Blackman and Vigna, 2019) seeded
+ * through splitmix64. The same seed gives the same numbers on every machine. Never for secrets: see
+ * crypto/rng.h.
+ */
+struct prng {
+	uint64_t s[4];
+};
+
+void prng_seed(struct prng *r, uint64_t seed);
+/* Derives an independent stream: mixes `stream` into the seed. */
+void prng_seed2(struct prng *r, uint64_t seed, uint64_t stream);
+uint64_t prng_u64(struct prng *r);
+/* Uniform in [0, n), n >= 1, without bias. */
+uint64_t prng_below(struct prng *r, uint64_t n);
+/* Uniform in [0, 1) with 24 (float) or 53 (double) random bits. */
+float prng_float(struct prng *r);
+double prng_double(struct prng *r);
+/* Fisher-Yates over n indices. */
+void prng_shuffle(struct prng *r, uint32_t *items, size_t n);
+
+#endif

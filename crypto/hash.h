@@ -1,0 +1,35 @@
+#ifndef HASH_H
+#define HASH_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+
+/*
+ * SHA-256 (FIPS 180-4), HMAC-SHA-256 (RFC 2104) and constant-time comparison.
+ * Hashing cannot fail on valid state: an allocation failure of the back end aborts in hash_new only.
+ */
+#define HASH_LEN 32
+
+struct hash; /* a running SHA-256; one owner, no locking */
+
+/* NULL if memory is short. The caller frees it with hash_free (NULL is legal). */
+struct hash *hash_new(void);
+void hash_free(struct hash *h);
+/* Starts over. Every hash begins with it: a new object is not started. */
+void hash_start(struct hash *h);
+void hash_update(struct hash *h, const void *data, size_t len);
+void hash_finish(struct hash *h, uint8_t out[HASH_LEN]);
+
+void hash_sha256(uint8_t out[HASH_LEN], const void *data, size_t len);
+/* SHA-256 of a regular file from fd, offset 0 to its end; reads in blocks, blocks the caller. */
+ERR_MUST_USE enum err hash_file(int fd, uint8_t out[HASH_LEN]);
+void hash_hmac(
+    uint8_t out[HASH_LEN], const void *key, size_t key_len, const void *data, size_t data_len);
+/* Constant in time for equal len. */
+bool hash_equal(const void *a, const void *b, size_t len);
+/* Clears memory in a way the compiler keeps. */
+void hash_wipe(void *data, size_t len);
+
+#endif

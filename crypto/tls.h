@@ -1,0 +1,70 @@
+#ifndef TLS_H
+#define TLS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "key.h"
+#include "x509.h"
+
+/*
+ * TLS sessions over a non-blocking socket, behind five results. TLS 1.2 and up, AEAD only, X25519 and P-256.
+ * No certificate dates are checked by a server session: identity is the registry's business (DESIGN 6).
+ *
+ * A context is shared by all threads; a session has one owner at a time. Server contexts ask for a client
+ * certificate but do not require one; a certificate that does not chain to the CA fails the handshake.
+ * Sessions resume (session ids and, where the back end has them, tickets), at most one hour.
+ */
+enum tls_result {
+	TLS_OK, /* done; for read and write, *done bytes moved */
+	TLS_FAILED, /* protocol or transport error: free the session */
+	TLS_CLOSED, /* the peer closed cleanly */
+	TLS_AGAIN_IN, /* call again when the socket is readable */
+	TLS_AGAIN_OUT, /* call again when the socket is writable */
+};
+
+struct tls_context;
+struct tls_session;
+
+struct tls_config {
+	bool server;
+	const struct x509_cert *ca; /* trust anchor for the peer */
+	const struct x509_cert *cert; /* own certificate; NULL for a client without one */
+	const struct key *key; /* its key; copied as needed, must outlive the context */
+	const char *
+	    peer_name; /* client: the DNS name or IP address that must be in the server's certificate */
+	unsigned cache_entries; /* server: session cache size; 0 turns resumption off */
+};
+
+/* Name and version of the back end in use, e.g. "mbedTLS 2.28.3". */
+const char *tls_backend(void);
+
+ERR_MUST_USE enum err tls_context_new(
+    struct tls_context **out, const struct tls_config *config, struct why *why);
+/* Free only when no session uses it. NULL is legal. */
+void tls_context_free(struct tls_context *ctx);
+/* Forgets every cached server session (after a revocation). Any thread. */
+void tls_context_forget(struct tls_context *ctx);
+
+/* fd stays the caller's: it is neither made non-blocking nor closed here. */
+ERR_MUST_USE enum err tls_session_new(struct tls_session **out, struct tls_context *ctx, int fd);
+void tls_session_free(struct tls_session *s);
+
+enum tls_result tls_handshake(struct tls_session *s);
+/* Reads up to len (> 0) bytes. May hold decrypted bytes back: see tls_pending. */
+enum tls_result tls_read(struct tls_session *s, void *data, size_t len, size_t *done);
+/* After TLS_AGAIN_* repeat with the same bytes (the buffer may move). May write less than asked. */
+enum tls_result tls_write(struct tls_session *s, const void *data, size_t len, size_t *done);
+/* Decrypted bytes that epoll cannot see. */
+bool tls_pending(const struct tls_session *s);
+/* Sends close_notify, best effort, without waiting. */
+void tls_shutdown(struct tls_session *s);
+
+/* The peer's certificate after the handshake: ERR_NOTFOUND if it gave none. */
+ERR_MUST_USE enum err tls_peer_cert(const struct tls_session *s, struct x509_cert *out);
+bool tls_resumed(const struct tls_session *s);
+/* Why the session failed, one line, never NULL. */
+const char *tls_why(const struct tls_session *s);
+
+#endif

@@ -1,0 +1,49 @@
+#ifndef TRAIN_H
+#define TRAIN_H
+#include "dataset.h"
+#include "net.h"
+
+/*
+ * Local training and evaluation over a data set. Deterministic for epochs and steps: the order of examples and dropout
+ * come from `seed` alone. A time budget decides only how many steps are done.
+ */
+struct train_config {
+	const struct local_spec *local;
+	const struct data_spec *data; /* normalisation */
+	uint64_t round; /* for the schedule, from 1 */
+	uint64_t seed; /* of this device's work in this round */
+	/* Called after every step; returning true ends training there (partial work). NULL: never. */
+	bool (*stop)(void *context, uint64_t steps_done, uint64_t steps_planned);
+	void *context;
+};
+
+struct train_result {
+	uint64_t examples; /* examples in the set trained on */
+	uint64_t steps;
+	double loss; /* mean over the local training of each batch's loss before its step */
+	double accuracy; /* likewise; NaN for regression */
+	bool partial; /* stopped before the planned work */
+	double normaliser; /* sum of the local step weights (FedNova): steps for plain SGD, and
+			      [t - m(1-m^t)/(1-m)]/(1-m) with momentum m */
+};
+
+/* Seed of one device's work in one round: mixes job seed, round and the device id's bytes. */
+uint64_t train_seed(uint64_t job_seed, uint64_t round, const uint8_t device[32]);
+/* Learning rate of a round (from 1), after warm-up and schedule. */
+double train_rate(const struct local_spec *local, uint64_t round);
+
+/* Trains net in place. ERR_NUMERIC if the loss or a weight is no longer finite. A last, smaller batch of an epoch is
+ * used. */
+ERR_MUST_USE enum err train_run(struct net *net, const struct dataset *data,
+    const struct train_config *config, struct train_result *result, struct why *why);
+
+struct train_score {
+	uint64_t examples;
+	double loss; /* mean per example */
+	double accuracy; /* share right; NaN for regression */
+};
+/* Evaluates on the whole set in batches. */
+ERR_MUST_USE enum err train_evaluate(struct net *net, const struct dataset *data,
+    const struct data_spec *spec, struct train_score *score, struct why *why);
+
+#endif

@@ -1,0 +1,64 @@
+#ifndef JOB_H
+#define JOB_H
+#include "recipe.h"
+
+/* The job document: what a submitter asks for. Its JSON grammar stands in FORMAT.md. */
+#define JOB_DOCUMENT_MAX (1u << 20)
+#define JOB_SELECT_MAX 1024
+#define JOB_LABELS_MAX 32
+
+struct job_label {
+	char key[RECIPE_NAME_MAX];
+	char value[RECIPE_NAME_MAX];
+};
+
+struct round_spec {
+	uint32_t goal; /* reports wanted, >= 1 */
+	uint32_t quorum; /* reports needed, 1..goal; default goal */
+	double over_select; /* tasks handed out per wanted report, >= 1; default 1 */
+	double deadline_s; /* default 600 */
+	double grace_s; /* after quorum, default 10 */
+	double sample_s; /* pick sample: how long askers are gathered before the draw; default 1 */
+	bool sample; /* "pick": "sample" */
+};
+
+struct select_spec {
+	struct job_label labels[JOB_LABELS_MAX]; /* all must match */
+	size_t label_count;
+	char (*devices)[RECIPE_NAME_MAX + 1]; /* ids in hex or names; empty: any device */
+	size_t device_count;
+	double percent
+	    [2]; /* device's place, 0 <= from < to <= 100: first 8 bytes of SHA-256(job id || device id) as a share */
+};
+
+struct aggregate_spec {
+	char rule[RECIPE_NAME_MAX]; /* "mean" */
+	char optimizer[RECIPE_NAME_MAX]; /* "sgd" */
+	double rate, momentum; /* default 1, 0 */
+	double max_norm; /* 0: no bound; a delta with a larger L2 norm is refused */
+	uint64_t max_examples; /* the most a device may claim; default 1,000,000 */
+};
+
+struct stop_spec {
+	uint64_t rounds; /* 0: no limit */
+	bool has_accuracy, has_loss;
+	double accuracy, loss; /* reached when metric >= accuracy, or <= loss */
+};
+
+struct job_spec {
+	char name[RECIPE_NAME_MAX];
+	uint64_t seed;
+	struct recipe recipe;
+	struct round_spec round;
+	struct select_spec select;
+	int64_t priority;
+	struct aggregate_spec aggregate;
+	struct stop_spec stop;
+};
+
+/* Parses a whole document, unknown keys being errors. `why` names the key by its path. */
+ERR_MUST_USE enum err job_parse(
+    struct job_spec *out, const char *text, size_t len, struct why *why);
+void job_deinit(struct job_spec *job);
+
+#endif

@@ -1,0 +1,57 @@
+#ifndef JSON_H
+#define JSON_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buf.h"
+#include "err.h"
+
+/*
+ * JSON values. The only place that knows cJSON. A tree has one owner, who frees its root; getters return
+ * pointers that live as long as the tree. Integers are exact up to JSON_INT_MAX.
+ */
+#define JSON_DEPTH_MAX 32
+#define JSON_INT_MAX ((uint64_t)1 << 53)
+
+enum json_kind { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
+
+struct json;
+
+/* Parses exactly len bytes. ERR_INVALID for bad syntax, a NUL byte, invalid UTF-8, a key used twice in an object,
+ * anything after the value; ERR_LIMIT when deeper than JSON_DEPTH_MAX. The caller limits len before. */
+ERR_MUST_USE enum err json_parse(struct json **out, const char *text, size_t len, struct why *why);
+void json_free(struct json *v);
+struct json *json_copy(const struct json *v); /* NULL if memory is short */
+
+/* Reading. A NULL value is absent: every getter returns false or NULL for it. */
+enum json_kind json_kind(const struct json *v);
+const struct json *json_get(const struct json *object, const char *key);
+size_t json_count(const struct json *array_or_object);
+const struct json *json_at(const struct json *array_or_object, size_t i);
+const char *json_key(const struct json *member); /* of a value inside an object */
+const char *json_string(const struct json *v); /* NULL if not a string */
+bool json_u64(const struct json *v, uint64_t *out); /* whole number, 0..JSON_INT_MAX */
+bool json_double(const struct json *v, double *out);
+bool json_bool(const struct json *v, bool *out);
+
+/* Building. A constructor or adder that runs out of memory makes the tree it returns or changes "bad", which
+ * json_print then reports; so builders need no check per line. Adders take ownership of `child` (NULL = bad). */
+struct json *json_object(void);
+struct json *json_array(void);
+struct json *json_new_string(const char *text);
+struct json *json_new_double(double v);
+struct json *json_new_u64(uint64_t v);
+void json_add(struct json *object, const char *key, struct json *child);
+void json_add_string(struct json *object, const char *key, const char *text);
+void json_add_u64(struct json *object, const char *key, uint64_t v);
+void json_add_double(
+    struct json *object, const char *key, double v); /* NaN and infinity become null */
+void json_add_bool(struct json *object, const char *key, bool v);
+void json_add_null(struct json *object, const char *key);
+void json_push(struct json *array, struct json *child);
+
+/* Appends the text to out. Shortest form that reads back to the same double. ERR_NOMEM for a bad tree. */
+ERR_MUST_USE enum err json_print(struct buf *out, const struct json *v, bool pretty);
+
+#endif

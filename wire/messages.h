@@ -1,0 +1,151 @@
+#ifndef MESSAGES_H
+#define MESSAGES_H
+#include "buf.h"
+#include "recipe.h"
+
+/*
+ * The JSON messages of the HTTP API that devices and coordinator exchange: typed structs, one encode and one
+ * decode each, side by side. Unknown fields are ignored (an old agent stays welcome); wrong types and values out of
+ * range are ERR_INVALID with the field's name in why. Text from outside is length-limited by the struct.
+ * ids are lower-case hex strings of exact length.
+ */
+#define MESSAGES_LIST_MAX 64
+#define MESSAGES_PROTOCOL 1
+
+struct offer_data {
+	char name[RECIPE_NAME_MAX];
+	uint64_t examples;
+	char (*classes)[RECIPE_NAME_MAX]; /* owned by the offer */
+	size_t class_count;
+};
+
+typedef char message_name[RECIPE_NAME_MAX];
+
+struct offer {
+	char agent[32];
+	uint64_t protocol;
+	struct offer_data data[MESSAGES_LIST_MAX];
+	size_t data_count;
+	message_name trainers[MESSAGES_LIST_MAX];
+	size_t trainer_count;
+	message_name codecs[MESSAGES_LIST_MAX];
+	size_t codec_count;
+	message_name layers[MESSAGES_LIST_MAX];
+	size_t layer_count;
+	uint64_t memory_bytes;
+	char held_models[MESSAGES_LIST_MAX][65];
+	size_t held_count;
+	uint64_t wait_s; /* how long the request may be held, 0..50 */
+};
+ERR_MUST_USE enum err messages_offer_encode(struct buf *out, const struct offer *in);
+ERR_MUST_USE enum err messages_offer_decode(
+    struct offer *out, const char *text, size_t len, struct why *why);
+void messages_offer_deinit(struct offer *o);
+
+/* A task, or "wait": exactly one is set. */
+struct task {
+	bool wait;
+	uint64_t wait_s; /* wait */
+	char reason
+	    [32]; /* wait: not-selected, no-data, ineligible, paused, old-agent, no-job, round-full, ... */
+	char kind[16]; /* "train" */
+	char task[33];
+	char job[33];
+	uint64_t round;
+	char model[65];
+	uint64_t model_bytes;
+	uint64_t seed;
+	double deadline_s; /* seconds left for the report */
+	struct recipe recipe;
+};
+/* On encoding only recipe.document is used. On decoding the recipe is parsed, not strictly. */
+ERR_MUST_USE enum err messages_task_encode(struct buf *out, const struct task *in);
+ERR_MUST_USE enum err messages_task_decode(
+    struct task *out, const char *text, size_t len, struct why *why);
+void messages_task_deinit(struct task *t);
+
+/* The signed report beside a manifest; at most 8 KiB of text. */
+#define REPORT_MAX 8192
+struct report_metric {
+	char name[RECIPE_NAME_MAX];
+	double value;
+};
+struct report {
+	bool has_evaluate;
+	uint64_t eval_examples;
+	double eval_loss;
+	double eval_accuracy; /* NaN if none */
+	struct report_metric metrics[MESSAGES_LIST_MAX];
+	size_t metric_count;
+};
+ERR_MUST_USE enum err messages_report_encode(struct buf *out, const struct report *in);
+ERR_MUST_USE enum err messages_report_decode(
+    struct report *out, const char *text, size_t len, struct why *why);
+
+/* POST /v1/join and its answer. */
+struct join_request {
+	uint8_t csr[2048]; /* DER; base64 in JSON */
+	size_t csr_len;
+	char name[RECIPE_NAME_MAX]; /* what people call the device; defaults to its host name */
+};
+struct join_answer {
+	char device[65];
+	char name[RECIPE_NAME_MAX];
+	char role[16];
+	char certificate[4096]; /* PEM */
+	char ca[4096]; /* PEM */
+	int64_t renew_after; /* Unix seconds */
+};
+ERR_MUST_USE enum err messages_join_encode(struct buf *out, const struct join_request *in);
+ERR_MUST_USE enum err messages_join_decode(
+    struct join_request *out, const char *text, size_t len, struct why *why);
+ERR_MUST_USE enum err messages_joined_encode(struct buf *out, const struct join_answer *in);
+ERR_MUST_USE enum err messages_joined_decode(
+    struct join_answer *out, const char *text, size_t len, struct why *why);
+
+/* POST /v1/tasks/{task}/abort. */
+struct abort_request {
+	char reason
+	    [32]; /* unknown-kind, no-data, trainer-failed, out-of-memory, deadline, not-finite, ... */
+	char log[2048]; /* tail of what the trainer said; printable text */
+};
+ERR_MUST_USE enum err messages_abort_encode(struct buf *out, const struct abort_request *in);
+ERR_MUST_USE enum err messages_abort_decode(
+    struct abort_request *out, const char *text, size_t len, struct why *why);
+
+/* RFC 9457 problem details. type is "urn:rivulet:error:" and a stable word. */
+struct problem {
+	char type[96];
+	char title[128];
+	uint64_t status;
+	char detail[256];
+};
+ERR_MUST_USE enum err messages_problem_encode(struct buf *out, const struct problem *in);
+ERR_MUST_USE enum err messages_problem_decode(
+    struct problem *out, const char *text, size_t len, struct why *why);
+
+/* POST /v1/tokens. labels at most JOB_LABELS_MAX. */
+struct token_request {
+	uint64_t uses; /* 1.. */
+	uint64_t expires_s; /* from now */
+	char role[16]; /* "device", "admin" */
+	struct {
+		char key[RECIPE_NAME_MAX], value[RECIPE_NAME_MAX];
+	} labels[32];
+	size_t label_count;
+};
+ERR_MUST_USE enum err messages_token_encode(struct buf *out, const struct token_request *in);
+ERR_MUST_USE enum err messages_token_decode(
+    struct token_request *out, const char *text, size_t len, struct why *why);
+
+/* A join token as text: "rvt1-" id(16 hex) "-" secret(64 hex) "-" SHA-256 of the CA's DER (64 hex). */
+#define TOKEN_TEXT_MAX 160
+struct token {
+	uint8_t id[8];
+	uint8_t secret[32];
+	uint8_t ca_hash[32];
+};
+void messages_token_text(char out[TOKEN_TEXT_MAX], const struct token *in);
+ERR_MUST_USE enum err messages_token_parse(struct token *out, const char *text);
+
+#endif

@@ -1,0 +1,37 @@
+#ifndef MODELFILE_H
+#define MODELFILE_H
+#include "buf.h"
+#include "tensor.h"
+
+/*
+ * The safetensors container: 8 bytes little-endian header length, JSON header, data. Bytes in, table out; files
+ * are the caller's. The header carries "__metadata__" {"rivulet": "1", "job": hex, "round": decimal, "base": hex},
+ * all optional on reading; unknown metadata is ignored.
+ */
+#define MODELFILE_HEADER_MAX (1u << 20)
+#define MODELFILE_PREFIX 8
+
+struct modelfile_meta {
+	char job[33]; /* hex, "" if none */
+	char base[65]; /* hex id of the base model, "" if none */
+	uint64_t round;
+};
+
+/* Length of prefix and header together from the first 8 bytes; ERR_LIMIT, ERR_INVALID. */
+ERR_MUST_USE enum err modelfile_data_at(
+    const void *prefix, uint64_t file_bytes, uint64_t *data_at, struct why *why);
+/* Parses the header of a file of file_bytes bytes; `head` holds its first head_len bytes, at least data_at.
+ * Checks types, shapes, contiguous offsets that cover the data section exactly. All roles come out as the
+ * default (tensor_table_assign with no rules). The caller frees *table. meta may be NULL. */
+ERR_MUST_USE enum err modelfile_parse(struct tensor_table *table, struct modelfile_meta *meta,
+    const void *head, size_t head_len, uint64_t file_bytes, struct why *why);
+/* Appends prefix and header (padded with spaces to a multiple of 64, so that data is aligned) to out. The same
+ * table and meta give the same bytes. */
+ERR_MUST_USE enum err modelfile_header(
+    struct buf *out, const struct tensor_table *table, const struct modelfile_meta *meta);
+
+/* Copies the delta vector out of / into a data section. data is table->bytes long, vector table->elements. */
+void modelfile_gather(float *vector, const struct tensor_table *table, const void *data);
+void modelfile_scatter(void *data, const struct tensor_table *table, const float *vector);
+
+#endif

@@ -1,0 +1,127 @@
+#ifndef RECIPE_H
+#define RECIPE_H
+#include "json.h"
+#include "tensor.h"
+
+/*
+ * The part of a job that a device works by: network, data, local training. Plain structs that model/ takes;
+ * recipe_parse makes them from JSON. Unknown keys are errors when `strict` (job files) and ignored otherwise
+ * (task messages).
+ */
+#define RECIPE_NAME_MAX 64
+#define RECIPE_LAYERS_MAX 256
+#define RECIPE_INPUTS_MAX 8
+#define RECIPE_CLASSES_MAX 4096
+#define RECIPE_RULES_MAX 64
+
+enum layer_type {
+	LAYER_LINEAR, /* {"type":"linear","out":200,"bias":true,"init":"he"} */
+	LAYER_CONV2D, /* {"type":"conv2d","out":32,"kernel":[5,5],"stride":[1,1],"padding":[0,0],"bias":true,"init":"he"} */
+	LAYER_MAXPOOL2D, /* {"type":"maxpool2d","kernel":[2,2],"stride":[2,2],"padding":[0,0]}; stride defaults to kernel */
+	LAYER_AVGPOOL2D, /* likewise; padding counts as zeros, as in PyTorch's default */
+	LAYER_RELU,
+	LAYER_FLATTEN,
+	LAYER_DROPOUT, /* {"type":"dropout","rate":0.5} */
+	LAYER_ADD, /* sum of its inputs, all of one shape */
+};
+
+enum layer_init {
+	INIT_HE,
+	INIT_GLOROT,
+	INIT_ZERO
+}; /* uniform: He sqrt(6/fan_in), Glorot sqrt(6/(fan_in+fan_out)); biases zero */
+
+#define LAYER_INPUT (-1) /* the network's input, called "input" */
+
+struct layer_spec {
+	enum layer_type type;
+	char name[RECIPE_NAME_MAX]; /* given, or type and 1-based position: "linear3" */
+	int inputs
+	    [RECIPE_INPUTS_MAX]; /* indices of earlier layers or LAYER_INPUT; default: the layer before */
+	size_t input_count;
+	uint32_t out; /* features or channels */
+	uint32_t kernel[2], stride[2], padding[2]; /* height, width */
+	bool bias;
+	enum layer_init init;
+	float rate; /* dropout: probability of zero, 0 <= rate < 1 */
+};
+
+enum loss_type {
+	LOSS_CROSS_ENTROPY,
+	LOSS_MSE
+}; /* "cross_entropy" (softmax inside), "mse" (mean over elements) */
+
+struct net_spec {
+	uint32_t input[3]; /* channels, height, width; a flat input of n features is {n, 1, 1} */
+	unsigned input_dims; /* 1 or 3: as given by data.shape */
+	struct layer_spec *layers;
+	size_t layer_count; /* 0: the model is given by init only and needs an external trainer */
+	enum loss_type loss;
+};
+
+enum schedule_type { SCHEDULE_CONSTANT, SCHEDULE_STEP, SCHEDULE_COSINE };
+
+/* The learning rate over rounds; t = round - 1 (train: epoch - 1). */
+struct schedule_spec {
+	enum schedule_type type;
+	uint32_t warmup; /* rounds of linear warm-up: rate * (t+1)/warmup while t < warmup */
+	uint32_t every; /* step: multiply by gamma each `every` rounds after warm-up */
+	double gamma;
+	uint32_t period; /* cosine: rounds from rate to floor after warm-up */
+	double floor; /* cosine: final rate as a share of rate */
+};
+
+struct optimizer_spec {
+	char name[RECIPE_NAME_MAX]; /* "sgd" */
+	double rate, momentum, weight_decay;
+};
+
+enum local_unit { LOCAL_EPOCHS, LOCAL_STEPS, LOCAL_SECONDS };
+
+struct local_spec {
+	enum local_unit unit;
+	double amount; /* whole for epochs and steps */
+	uint32_t batch; /* 0: the whole share in one batch */
+	struct optimizer_spec optimizer;
+	struct schedule_spec schedule;
+};
+
+struct data_spec {
+	char name[RECIPE_NAME_MAX];
+	uint32_t shape[3];
+	unsigned dims; /* 1 or 3 */
+	size_t class_count; /* 0 for regression */
+	struct json *classes; /* the names as given (array), owned by recipe.document */
+	size_t channels; /* length of mean and std: 0 (none), 1, or shape[0] */
+	float mean[16], std[16]; /* applied after bytes were scaled to 0..1 */
+	double validation; /* share of the local examples kept for evaluation, 0 <= v < 1 */
+	uint64_t min_examples;
+};
+
+enum evaluate_by { EVALUATE_NONE, EVALUATE_COORDINATOR, EVALUATE_DEVICES };
+
+struct recipe {
+	struct json *
+	    document; /* owned: {"model":..., "tensors":..., "trainer":..., "params":..., "data":..., "local":..., "evaluate":..., "upload":...} */
+	struct net_spec net;
+	char init[65]; /* hex id of a model, "" if drawn from the seed */
+	struct tensor_rule *rules;
+	size_t rule_count;
+	char trainer[RECIPE_NAME_MAX]; /* "builtin" or a name */
+	struct data_spec data;
+	struct local_spec local;
+	enum evaluate_by evaluate_by;
+	char evaluate_data[RECIPE_NAME_MAX];
+	char codec[RECIPE_NAME_MAX];
+};
+
+/* Takes the recipe keys out of `doc` (copied). With strict, a key that no recipe or job knows is an error naming
+ * its path ("local.optimizer.lr: unknown key"); values out of range are errors either way. */
+ERR_MUST_USE enum err recipe_parse(
+    struct recipe *out, const struct json *doc, bool strict, struct why *why);
+void recipe_deinit(struct recipe *r);
+const char *recipe_layer_type_name(enum layer_type type);
+/* Names of all layer types, NULL-terminated, for the device's offer. */
+const char *const *recipe_layer_names(void);
+
+#endif

@@ -1,0 +1,89 @@
+#ifndef TENSOR_H
+#define TENSOR_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+
+/*
+ * The table of tensors of one model: names, types, shapes, where their bytes lie in the data section of a model
+ * file, and which of them make up the delta vector.
+ *
+ * The delta vector is the concatenation, in ascending data_offsets order, of all tensors with role TRAIN or
+ * AVERAGE (always F32). A table from outside is complete and checked, or it is not returned.
+ */
+#define TENSOR_NAME_MAX 128
+#define TENSOR_DIMS_MAX 8
+#define TENSOR_COUNT_MAX 4096
+
+enum tensor_dtype {
+	TENSOR_F32,
+	TENSOR_F64,
+	TENSOR_F16,
+	TENSOR_BF16,
+	TENSOR_I8,
+	TENSOR_U8,
+	TENSOR_I16,
+	TENSOR_U16,
+	TENSOR_I32,
+	TENSOR_U32,
+	TENSOR_I64,
+	TENSOR_U64,
+	TENSOR_BOOL,
+};
+
+enum tensor_role {
+	TENSOR_TRAIN, /* trained; the server optimizer moves it */
+	TENSOR_AVERAGE, /* plain mean of what the devices have (running statistics) */
+	TENSOR_FROZEN, /* carried unchanged */
+	TENSOR_LOCAL, /* never leaves the device; carried unchanged in the model file */
+};
+
+struct tensor {
+	char name[TENSOR_NAME_MAX];
+	enum tensor_dtype dtype;
+	enum tensor_role role;
+	unsigned dims;
+	uint64_t shape[TENSOR_DIMS_MAX];
+	uint64_t elements; /* product of shape; 1 for a scalar */
+	uint64_t begin, end; /* bytes within the data section */
+	uint64_t
+	    first; /* index of its first element in the delta vector; meaningless unless in_delta */
+	bool in_delta;
+};
+
+struct tensor_table {
+	struct tensor *items; /* ascending begin, contiguous, no gaps */
+	size_t count;
+	uint64_t elements; /* length of the delta vector */
+	uint64_t bytes; /* of the data section */
+};
+
+/* A role for every tensor whose name matches pattern: '*' matches any run of characters. First match wins;
+ * no match means TRAIN for F32 and FROZEN for all else. */
+struct tensor_rule {
+	char pattern[TENSOR_NAME_MAX];
+	enum tensor_role role;
+};
+
+size_t tensor_dtype_size(enum tensor_dtype dtype);
+const char *tensor_dtype_name(enum tensor_dtype dtype); /* safetensors spelling: "F32", ... */
+bool tensor_dtype_find(const char *name, enum tensor_dtype *out);
+const char *tensor_role_name(enum tensor_role role);
+bool tensor_role_find(const char *name, enum tensor_role *out);
+
+/* Appends an F32 tensor behind the last one, with role TRAIN. ERR_EXISTS for a name used twice,
+ * ERR_LIMIT past TENSOR_COUNT_MAX or on overflow. */
+ERR_MUST_USE enum err tensor_table_add(struct tensor_table *t, const char *name,
+    const uint64_t *shape, unsigned dims, struct why *why);
+/* Sets roles and from them `in_delta`, `first` and `elements`. ERR_INVALID if a TRAIN or AVERAGE tensor is not F32. */
+ERR_MUST_USE enum err tensor_table_assign(
+    struct tensor_table *t, const struct tensor_rule *rules, size_t rule_count, struct why *why);
+const struct tensor *tensor_table_find(const struct tensor_table *t, const char *name);
+/* Same names, types, shapes and order? */
+bool tensor_table_same(const struct tensor_table *a, const struct tensor_table *b);
+ERR_MUST_USE enum err tensor_table_copy(struct tensor_table *out, const struct tensor_table *in);
+void tensor_table_deinit(struct tensor_table *t);
+
+#endif
