@@ -1,0 +1,78 @@
+#ifndef CONFIG_H
+#define CONFIG_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "log.h"
+
+/*
+ * The coordinator's INI file: the only user of libinih here. Every key is known, typed and range-checked; an unknown section
+ * or key, a key given twice (except listen) or a bad value is an error that names file, line and key. Defaults are those of
+ * DESIGN section 11. docs/configuration.md lists every key.
+ */
+#define CONFIG_PATH_MAX 1024
+#define CONFIG_LISTEN_MAX 8
+#define CONFIG_DATA_MAX 64
+
+struct config_listen {
+	char host[256]; /* numeric address; "" for all of both families */
+	uint16_t port; /* 0: any free port, written to <state_dir>/port */
+};
+
+enum config_format { CONFIG_GLYPHS, CONFIG_IDX, CONFIG_CSV };
+
+/* [data NAME]: a data set of the coordinator's own, for evaluation. */
+struct config_data {
+	char name[64];
+	enum config_format format;
+	char images[CONFIG_PATH_MAX], labels[CONFIG_PATH_MAX]; /* idx */
+	char path[CONFIG_PATH_MAX], label[64]; /* csv */
+	bool regression; /* csv: kind = class | regression */
+	uint64_t seed; /* glyphs */
+	uint32_t first_hand, hands, count; /* glyphs: default 1000000, 50, 2000 */
+};
+
+struct config {
+	/* [server] */
+	struct config_listen
+	    listen[CONFIG_LISTEN_MAX]; /* listen = HOST:PORT, [V6]:PORT or PORT; default 7443 */
+	size_t listen_count;
+	char state_dir[CONFIG_PATH_MAX]; /* state_dir, default /var/lib/rivulet */
+	char admin_socket
+	    [CONFIG_PATH_MAX]; /* admin_socket, default /run/rivulet/admin.sock; "off" turns it off (then "") */
+	unsigned io_threads; /* io_threads, default 0 = one per core */
+	unsigned worker_threads; /* worker_threads, default 0 = one per core, at least 2 */
+	enum log_level log_level; /* log_level */
+	/* [limits] */
+	uint32_t connections; /* connections = 10000 */
+	uint32_t header_bytes; /* header_bytes = 32K */
+	uint32_t json_bytes; /* json_bytes = 1M */
+	uint64_t model_bytes; /* model_bytes = 4G: largest model file taken or made */
+	uint32_t header_timeout_s; /* header_timeout = 10 */
+	uint32_t idle_timeout_s; /* idle_timeout = 75 */
+	uint32_t slow_upload_bytes; /* slow_upload_bytes = 1K: least bytes per second ... */
+	uint32_t slow_upload_s; /* slow_upload_time = 60: ... over this many seconds */
+	uint32_t long_poll_s; /* long_poll = 50 */
+	uint32_t handshakes; /* handshakes = 256: TLS handshakes in flight */
+	uint32_t handshakes_per_address; /* handshakes_per_address = 64 */
+	uint32_t retry_after_s; /* retry_after = 5: what a device without work is told */
+	/* [spool] */
+	uint64_t spool_quota; /* quota = 0: bytes, 0 = no limit */
+	/* [retention] */
+	uint32_t keep_last; /* keep_last = 3 models */
+	uint32_t keep_every; /* keep_every = 10; 0 = none */
+	/* [identity] */
+	uint32_t device_days; /* device_days = 365: validity of device certificates */
+	/* [data NAME] */
+	struct config_data data[CONFIG_DATA_MAX];
+	size_t data_count;
+};
+
+void config_defaults(struct config *c);
+/* Reads path over the defaults. ERR_INVALID with "FILE:LINE: [section] key: what is wrong" in why. */
+ERR_MUST_USE enum err config_load(struct config *c, const char *path, struct why *why);
+const struct config_data *config_data_find(const struct config *c, const char *name);
+
+#endif

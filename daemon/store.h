@@ -1,0 +1,169 @@
+#ifndef STORE_H
+#define STORE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+
+/*
+ * Everything durable that is not a file: SQLite in WAL mode with synchronous=FULL. The only users of SQLite are
+ * store*.c. One thread owns writing and commits in groups: all work queued while a commit runs shares the next one.
+ *
+ * A work function sees the state as of its turn, may read and write, and must not block on anything else. Its failure
+ * undoes its own writes only (savepoint), never those of others in the group.
+ */
+struct store;
+struct store_db; /* a connection inside a transaction */
+
+typedef enum err (*store_work)(struct store_db *db, void *arg, struct why *why);
+/* Runs on the store thread after the commit (e is ERR_OK and the work is durable) or after the failure. Must be quick. */
+typedef void (*store_done)(void *arg, enum err e, const struct why *why);
+
+/* Creates or migrates the database and starts the thread. ERR_UNSUPPORTED if the file is of a newer version,
+ * ERR_CORRUPT if it is damaged. */
+ERR_MUST_USE enum err store_open(struct store **out, const char *path, struct why *why);
+/* Finishes queued work, then closes. */
+void store_close(struct store *s);
+/* Called once before each commit of a group that had work, on the store thread (directory sync); may be NULL. An error
+ * fails the whole group. */
+void store_before_commit(struct store *s, enum err (*fn)(void *ctx, struct why *why), void *ctx);
+
+/* Queues work; done (may be NULL) is always called exactly once if ERR_OK is returned. ERR_CLOSED while closing. */
+ERR_MUST_USE enum err store_submit(struct store *s, store_work work, store_done done, void *arg);
+/* The same, waiting. Not from the store thread. */
+ERR_MUST_USE enum err store_write(struct store *s, store_work work, void *arg, struct why *why);
+/* Runs work on the calling thread with a reading connection (serialised by a lock). */
+ERR_MUST_USE enum err store_read(struct store *s, store_work work, void *arg, struct why *why);
+/* Commits and rows of work done since opening, for status and benchmarks. */
+void store_counts(struct store *s, uint64_t *commits, uint64_t *works);
+
+/* --- rows; gets return ERR_NOTFOUND; an `each` stops when fn returns an error, and returns that. */
+
+#define STORE_LABELS_MAX 4096
+
+struct store_device {
+	uint8_t id[32];
+	uint8_t spki[91]; /* current key */
+	char name[64];
+	char role[16]; /* device, admin */
+	char state[12]; /* active, suspended, revoked */
+	char labels[STORE_LABELS_MAX]; /* a JSON object */
+	double joined_at;
+};
+ERR_MUST_USE enum err store_device_put(struct store_db *db, const struct store_device *d);
+ERR_MUST_USE enum err store_device_get(
+    struct store_db *db, const uint8_t id[32], struct store_device *out);
+ERR_MUST_USE enum err store_device_each(
+    struct store_db *db, enum err (*fn)(void *ctx, const struct store_device *d), void *ctx);
+
+struct store_token {
+	uint8_t id[8];
+	uint8_t secret_hash[32];
+	char role[16];
+	char labels[STORE_LABELS_MAX];
+	uint64_t uses, uses_left;
+	double created_at, expires_at;
+	bool revoked;
+};
+ERR_MUST_USE enum err store_token_put(
+    struct store_db *db, const struct store_token *t); /* insert or replace */
+ERR_MUST_USE enum err store_token_get(
+    struct store_db *db, const uint8_t id[8], struct store_token *out);
+ERR_MUST_USE enum err store_token_each(
+    struct store_db *db, enum err (*fn)(void *ctx, const struct store_token *t), void *ctx);
+/* Which device joined with this token and key before (join is idempotent per token and key)? */
+ERR_MUST_USE enum err store_join_get(
+    struct store_db *db, const uint8_t token[8], const uint8_t spki[91], uint8_t device[32]);
+ERR_MUST_USE enum err store_join_put(
+    struct store_db *db, const uint8_t token[8], const uint8_t spki[91], const uint8_t device[32]);
+
+struct store_job {
+	uint8_t id[16];
+	char *
+	    document; /* as submitted; valid during the call, or owned by the caller after a get (free it) */
+	size_t document_len;
+	char state[12]; /* running, paused, done, stopped */
+	char reason[128];
+	double created_at;
+};
+ERR_MUST_USE enum err store_job_insert(
+    struct store_db *db, const struct store_job *j); /* ERR_EXISTS */
+ERR_MUST_USE enum err store_job_set_state(
+    struct store_db *db, const uint8_t id[16], const char *state, const char *reason);
+ERR_MUST_USE enum err store_job_get(
+    struct store_db *db, const uint8_t id[16], struct store_job *out);
+ERR_MUST_USE enum err store_job_each(struct store_db *db,
+    enum err (*fn)(void *ctx, const struct store_job *j), void *ctx); /* by created_at */
+
+struct store_metric {
+	bool known;
+	uint64_t examples;
+	double loss, accuracy; /* accuracy may be NaN */
+};
+struct store_round {
+	uint8_t job[16];
+	uint64_t round;
+	char state[12]; /* open, committed, failed */
+	uint8_t base[32];
+	uint8_t model[32]; /* valid unless open */
+	uint8_t optimizer_state[32]; /* file hash; all zero if none */
+	uint64_t reports, invited, aborted, reopened, goal;
+	uint64_t examples, bytes_up, bytes_down;
+	double loss, accuracy, norm; /* NaN where unknown */
+	struct store_metric evaluate;
+	double opened_at, closed_at;
+	char reason[128];
+};
+ERR_MUST_USE enum err store_round_put(
+    struct store_db *db, const struct store_round *r); /* insert or replace */
+ERR_MUST_USE enum err store_round_get(
+    struct store_db *db, const uint8_t job[16], uint64_t round, struct store_round *out);
+/* The highest-numbered round of a job. */
+ERR_MUST_USE enum err store_round_last(
+    struct store_db *db, const uint8_t job[16], struct store_round *out);
+ERR_MUST_USE enum err store_round_each(struct store_db *db, const uint8_t job[16], uint64_t from,
+    uint64_t limit, enum err (*fn)(void *ctx, const struct store_round *r),
+    void *ctx); /* ascending */
+
+/* An accepted delta: unique on (job, round, device). */
+struct store_accept {
+	uint8_t job[16];
+	uint64_t round;
+	uint8_t device[32];
+	uint8_t task[16];
+	uint8_t manifest[320];
+	uint8_t receipt[160];
+	char *report; /* JSON text or NULL; ownership as store_job.document */
+	uint64_t body_bytes;
+	double accepted_at;
+};
+ERR_MUST_USE enum err store_accept_insert(
+    struct store_db *db, const struct store_accept *a); /* ERR_EXISTS */
+ERR_MUST_USE enum err store_accept_get(struct store_db *db, const uint8_t job[16], uint64_t round,
+    const uint8_t device[32], struct store_accept *out);
+ERR_MUST_USE enum err store_accept_each(struct store_db *db, const uint8_t job[16], uint64_t round,
+    enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx); /* in device-id order */
+/* Accepted reports per device over all jobs. */
+ERR_MUST_USE enum err store_accept_count(
+    struct store_db *db, const uint8_t device[32], uint64_t *out);
+
+struct store_model {
+	uint8_t id[32];
+	uint64_t bytes;
+	uint8_t job[16]; /* zero for an uploaded model */
+	uint64_t round; /* 0 for an initial model */
+	double created_at;
+};
+ERR_MUST_USE enum err store_model_put(
+    struct store_db *db, const struct store_model *m); /* existing id: no change */
+ERR_MUST_USE enum err store_model_get(
+    struct store_db *db, const uint8_t id[32], struct store_model *out);
+ERR_MUST_USE enum err store_model_delete(struct store_db *db, const uint8_t id[32]);
+ERR_MUST_USE enum err store_model_each(
+    struct store_db *db, enum err (*fn)(void *ctx, const struct store_model *m), void *ctx);
+
+ERR_MUST_USE enum err store_meta_get(struct store_db *db, const char *key, uint64_t *out);
+ERR_MUST_USE enum err store_meta_put(struct store_db *db, const char *key, uint64_t value);
+
+#endif
