@@ -1,0 +1,229 @@
+#include "round.h"
+
+#include <stddef.h>
+
+void
+round_init(struct round *r, const struct round_policy *policy)
+{
+	*r = (struct round){.policy = *policy, .state = ROUND_IDLE};
+}
+
+static bool
+is_open(const struct round *r)
+{
+	return r->state == ROUND_GATHER || r->state == ROUND_OPEN || r->state == ROUND_GRACE;
+}
+
+static void
+change_state(struct round *r, enum round_state to, uint64_t now_ms)
+{
+	r->state = to;
+	if (to == ROUND_GRACE)
+		r->grace_until_ms = now_ms + r->policy.grace_ms;
+	if (to == ROUND_GATHER)
+		r->gather_until_ms = 0;
+}
+
+/* Leaves CLOSING as soon as the last delta on its way is durable or lost. */
+static unsigned
+drained(struct round *r, uint64_t now_ms)
+{
+	if (r->state != ROUND_CLOSING || r->committing > 0)
+		return 0;
+	change_state(r, ROUND_FOLDING, now_ms);
+	return ROUND_DO_FOLD;
+}
+
+static unsigned
+close_round(struct round *r, uint64_t now_ms)
+{
+	change_state(r, ROUND_CLOSING, now_ms);
+	return drained(r, now_ms);
+}
+
+static void
+open_again(struct round *r, uint64_t now_ms)
+{
+	r->invited = r->accepted + r->committing;
+	r->deadline_ms = now_ms + r->policy.deadline_ms;
+	change_state(r, r->policy.sample ? ROUND_GATHER : ROUND_OPEN, now_ms);
+}
+
+/* Looks whether the counts or the clock close the round, start its grace or abandon it. */
+static unsigned
+consider(struct round *r, uint64_t now_ms)
+{
+	if (!is_open(r) || r->paused)
+		return 0;
+	if (r->accepted >= r->policy.goal)
+		return close_round(r, now_ms);
+	if (r->accepted >= r->policy.quorum && r->state != ROUND_GRACE)
+		change_state(r, ROUND_GRACE, now_ms);
+	if (r->state == ROUND_GRACE && (now_ms >= r->grace_until_ms || now_ms >= r->deadline_ms))
+		return close_round(r, now_ms);
+	if (r->state == ROUND_GATHER && r->gather_until_ms > 0 && now_ms >= r->gather_until_ms)
+		return ROUND_DO_DRAW;
+	if (r->state == ROUND_GRACE || now_ms < r->deadline_ms || r->committing > 0)
+		return 0;
+	/* Nobody came: there is nothing to abandon, only a deadline to move. */
+	bool lonely = r->invited <= r->accepted;
+	open_again(r, now_ms);
+	if (lonely)
+		return 0;
+	r->reopened++;
+	return ROUND_DO_REOPEN;
+}
+
+static unsigned
+begin(struct round *r, uint32_t has, uint64_t now_ms)
+{
+	if (r->state != ROUND_IDLE && r->state != ROUND_FOLDING)
+		return 0;
+	r->accepted = r->invited = has;
+	r->committing = r->aborted = r->reopened = 0;
+	r->opened_ms = now_ms;
+	open_again(r, now_ms);
+	return consider(r, now_ms);
+}
+
+static unsigned
+ask(struct round *r, uint64_t now_ms)
+{
+	if (r->paused || !is_open(r))
+		return 0;
+	if (r->state == ROUND_GATHER) {
+		if (r->gather_until_ms == 0)
+			r->gather_until_ms = now_ms + r->policy.sample_ms;
+		return 0;
+	}
+	if (r->invited >= r->policy.invite_max)
+		return 0;
+	r->invited++;
+	return ROUND_DO_INVITE;
+}
+
+static unsigned
+settle(struct round *r, bool durable, uint64_t now_ms)
+{
+	if (r->committing > 0)
+		r->committing--;
+	if (durable)
+		r->accepted++;
+	return r->state == ROUND_CLOSING ? drained(r, now_ms) : consider(r, now_ms);
+}
+
+static unsigned
+folded(struct round *r, bool finite)
+{
+	if (r->state != ROUND_FOLDING)
+		return 0;
+	r->failed_in_row = finite ? 0 : r->failed_in_row + 1;
+	if (r->policy.failures == 0 || r->failed_in_row < r->policy.failures)
+		return ROUND_DO_BEGIN;
+	r->failed_in_row = 0;
+	r->paused = true;
+	return ROUND_DO_BEGIN | ROUND_DO_PAUSE;
+}
+
+static unsigned
+resume(struct round *r, uint64_t now_ms)
+{
+	if (!r->paused)
+		return 0;
+	r->paused = false;
+	if (is_open(r)) {
+		r->deadline_ms = now_ms + r->policy.deadline_ms;
+		if (r->state == ROUND_GRACE)
+			change_state(r, ROUND_GRACE, now_ms);
+	}
+	return consider(r, now_ms);
+}
+
+static unsigned
+gave_up(struct round *r)
+{
+	if (!is_open(r) || r->invited <= r->accepted + r->committing)
+		return 0;
+	r->invited--;
+	r->aborted++;
+	return 0;
+}
+
+static unsigned
+take(struct round *r)
+{
+	if (!is_open(r))
+		return 0;
+	r->committing++;
+	return ROUND_DO_TAKE;
+}
+
+static unsigned
+drawn(struct round *r, uint32_t count, uint64_t now_ms)
+{
+	if (r->state != ROUND_GATHER)
+		return 0;
+	r->invited += count;
+	change_state(r, ROUND_OPEN, now_ms);
+	return consider(r, now_ms);
+}
+
+unsigned
+round_step(struct round *r, enum round_event event, uint32_t arg, uint64_t now_ms)
+{
+	if (r->state == ROUND_ENDED)
+		return 0;
+	switch (event) {
+	case ROUND_BEGIN:
+		return begin(r, arg, now_ms);
+	case ROUND_ASK:
+		return ask(r, now_ms);
+	case ROUND_DRAWN:
+		return drawn(r, arg, now_ms);
+	case ROUND_TAKE:
+		return take(r);
+	case ROUND_ACCEPTED:
+		return settle(r, true, now_ms);
+	case ROUND_LOST:
+		return settle(r, false, now_ms);
+	case ROUND_GAVE_UP:
+		return gave_up(r);
+	case ROUND_TICK:
+		return consider(r, now_ms);
+	case ROUND_FOLDED:
+		return folded(r, true);
+	case ROUND_NOT_FINITE:
+		return folded(r, false);
+	case ROUND_PAUSE:
+		r->paused = true;
+		return 0;
+	case ROUND_RESUME:
+		return resume(r, now_ms);
+	case ROUND_STOP:
+		r->state = ROUND_ENDED;
+		return 0;
+	}
+	return 0;
+}
+
+uint64_t
+round_next_ms(const struct round *r)
+{
+	if (r->paused || !is_open(r))
+		return UINT64_MAX;
+	uint64_t next = r->deadline_ms;
+	if (r->state == ROUND_GRACE && r->grace_until_ms < next)
+		next = r->grace_until_ms;
+	if (r->state == ROUND_GATHER && r->gather_until_ms > 0 && r->gather_until_ms < next)
+		next = r->gather_until_ms;
+	return next;
+}
+
+const char *
+round_state_name(const struct round *r)
+{
+	static const char *const names[] = {
+	    "idle", "gather", "open", "grace", "closing", "folding", "ended"};
+
+	return r->paused && is_open(r) ? "paused" : names[r->state];
+}

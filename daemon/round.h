@@ -1,0 +1,80 @@
+#ifndef ROUND_H
+#define ROUND_H
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * One job's round as a machine without I/O, clock or memory of devices: it counts. The engine tells it what happened
+ * (round_step) and does what the returned actions say. The table of states and events stands in README.md; tests go
+ * through it row by row. Times are milliseconds of one monotonic clock.
+ */
+struct round_policy {
+	uint32_t goal; /* reports wanted, >= 1 */
+	uint32_t quorum; /* reports needed, 1..goal */
+	uint32_t invite_max; /* tasks handed out at once: ceil(goal * over_select) */
+	uint64_t deadline_ms, grace_ms, sample_ms;
+	bool sample; /* gather askers and draw instead of first come, first served */
+	uint32_t failures; /* failed rounds in a row that pause the job */
+};
+
+enum round_state {
+	ROUND_IDLE, /* no round yet */
+	ROUND_GATHER, /* open; sample policy: askers are gathered for the draw */
+	ROUND_OPEN, /* tasks go out, deltas come in */
+	ROUND_GRACE, /* quorum reached; waiting for the goal a little longer */
+	ROUND_CLOSING, /* no more deltas; those being committed finish */
+	ROUND_FOLDING, /* the aggregator works */
+	ROUND_ENDED, /* the job is over */
+};
+
+enum round_event {
+	ROUND_BEGIN, /* a round opens; arg = deltas it already has (after a restart) */
+	ROUND_ASK, /* an eligible device that holds no task of this round asks for one */
+	ROUND_DRAWN, /* the draw was made; arg = devices drawn */
+	ROUND_TAKE, /* a complete, checked delta is about to be committed */
+	ROUND_ACCEPTED, /* it is durable */
+	ROUND_LOST, /* its commit failed */
+	ROUND_GAVE_UP, /* an invited device aborted its task */
+	ROUND_TICK, /* time passed */
+	ROUND_FOLDED, /* the new model is committed */
+	ROUND_NOT_FINITE, /* the round was committed as failed */
+	ROUND_PAUSE,
+	ROUND_RESUME,
+	ROUND_STOP, /* the job ends now: stop condition or command */
+};
+
+enum round_action {
+	ROUND_DO_INVITE = 1u << 0, /* the asker gets a task */
+	ROUND_DO_TAKE = 1u << 1, /* the delta may be committed */
+	ROUND_DO_DRAW = 1u << 2, /* draw invite_max of the gathered askers, then send ROUND_DRAWN */
+	ROUND_DO_FOLD = 1u << 3, /* aggregate what was accepted */
+	ROUND_DO_REOPEN =
+	    1u << 4, /* abandoned for lack of reports: forget who was invited, wake askers */
+	ROUND_DO_BEGIN = 1u << 5, /* open the next round, then send ROUND_BEGIN */
+	ROUND_DO_PAUSE = 1u << 6, /* too many failures in a row: the job is paused now */
+};
+
+struct round {
+	struct round_policy policy;
+	enum round_state state;
+	bool paused; /* no tasks go out and the round does not close; deltas are still taken */
+	uint32_t invited; /* tasks out or answered in this opening, aborted ones not counted */
+	uint32_t accepted; /* durable deltas */
+	uint32_t committing; /* taken, not yet durable */
+	uint32_t aborted;
+	uint32_t reopened;
+	uint32_t failed_in_row;
+	uint64_t opened_ms;
+	uint64_t deadline_ms;
+	uint64_t grace_until_ms;
+	uint64_t gather_until_ms; /* 0 until the first asker of a gathering */
+};
+
+void round_init(struct round *r, const struct round_policy *policy);
+/* Returns a set of round_action. */
+unsigned round_step(struct round *r, enum round_event event, uint32_t arg, uint64_t now_ms);
+/* When ROUND_TICK is next needed; UINT64_MAX if never. */
+uint64_t round_next_ms(const struct round *r);
+const char *round_state_name(const struct round *r);
+
+#endif
