@@ -66,7 +66,7 @@ consider(struct round *r, uint64_t now_ms)
 	if (r->state == ROUND_GRACE || now_ms < r->deadline_ms || r->committing > 0)
 		return 0;
 	/* Nobody came: there is nothing to abandon, only a deadline to move. */
-	bool lonely = r->invited <= r->accepted;
+	bool lonely = r->invited <= r->accepted && r->aborted == 0;
 	open_again(r, now_ms);
 	if (lonely)
 		return 0;

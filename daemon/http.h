@@ -1,0 +1,59 @@
+#ifndef HTTP_H
+#define HTTP_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buf.h"
+#include "err.h"
+
+/*
+ * HTTP/1.1 heads: from bytes to a request, from a response to bytes. The only user of http-parser, which sees a header
+ * block only after the raw check: http-parser alone takes bare LF, space before the colon, folded lines, HTTP/9.9,
+ * a missing Host and bytes above 0x7f in the path. Bodies are the connection's business. No I/O.
+ */
+#define HTTP_PATH_MAX 1024
+#define HTTP_VALUE_MAX 16384 /* the longest header value kept (a report in base64) */
+
+enum http_verb { VERB_GET, VERB_HEAD, VERB_PUT, VERB_POST, VERB_DELETE, VERB_PATCH, VERB_OTHER };
+
+struct http_request {
+	enum http_verb method;
+	char
+	    path[HTTP_PATH_MAX]; /* without the query; no %-escapes are decoded: none are allowed */
+	char query[HTTP_PATH_MAX]; /* without '?', "" if none */
+	bool has_length;
+	uint64_t length;
+	bool chunked; /* any Transfer-Encoding */
+	bool expect_continue;
+	bool keep_alive;
+	char authorization[256];
+	char range[64];
+	char if_none_match[160];
+	char *manifest; /* Rivulet-Manifest and Rivulet-Report; NULL if absent */
+	char *report;
+};
+
+/* Looks for the end of a header block in data: returns its length with the empty line, 0 if it is not complete. */
+size_t http_head_length(const char *data, size_t len);
+/* Parses one complete header block. On failure *status is 400, 405, 411, 417, 431, 501 or 505 and why says what was wrong.
+ * The caller frees with http_request_deinit in either case. */
+ERR_MUST_USE enum err http_request_parse(
+    struct http_request *out, const char *head, size_t len, unsigned *status, struct why *why);
+void http_request_deinit(struct http_request *r);
+const char *http_verb_name(enum http_verb m);
+const char *http_reason(unsigned status);
+/* Value of `name` in the query "a=1&b=2"; false if absent or longer than room. */
+bool http_query(const struct http_request *r, const char *name, char *out, size_t room);
+
+/* What a response head needs. Extra is complete header lines ("Retry-After: 5\r\n"), may be empty. */
+struct http_head {
+	unsigned status;
+	const char *content_type; /* NULL: none */
+	uint64_t length;
+	bool close;
+	const char *extra;
+};
+ERR_MUST_USE enum err http_head_print(struct buf *out, const struct http_head *h);
+
+#endif
