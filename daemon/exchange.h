@@ -1,0 +1,97 @@
+#ifndef EXCHANGE_H
+#define EXCHANGE_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "buf.h"
+#include "http.h"
+#include "json.h"
+#include "key.h"
+#include "loop.h"
+#include "models.h"
+#include "services.h"
+
+/*
+ * One request and its response. The connection owns it; while a worker or the store holds it, the connection leaves it
+ * alone until exchange_done. Handlers fill the response through the exchange_* calls and never touch the connection.
+ */
+enum role {
+	ROLE_NONE = 0,
+	ROLE_ANYONE = 1u << 0,
+	ROLE_DEVICE = 1u << 1,
+	ROLE_ADMIN = 1u << 2,
+};
+
+/* Who asks. Looked up at every request: registry state, key and certificate date. */
+struct identity {
+	unsigned roles; /* set of enum role; ROLE_ANYONE always */
+	bool has_cert;
+	uint8_t device[HASH_LEN];
+	uint8_t spki[KEY_SPKI_LEN];
+	const char *problem; /* why a certificate gives no role: error word, or NULL */
+};
+
+struct response {
+	unsigned status; /* 0: none yet */
+	const char *type; /* content type, static */
+	struct buf body;
+	char extra[512]; /* header lines */
+	struct models_map *
+	    file; /* sent after the head when not NULL, [file_at, file_at + file_len); a reference of its own */
+	uint64_t file_at, file_len;
+	bool close;
+};
+
+struct stream_ops;
+struct exchange {
+	struct loop_post post; /* used by exchange_done */
+	struct loop *loop;
+	void (*done)(struct exchange *x); /* connection's continuation, on its loop */
+	void *conn;
+	const struct services *services;
+	const struct route *route;
+	struct http_request request;
+	char param[2][72]; /* path parameters in order */
+	struct identity who;
+	char peer[64]; /* address, for the log */
+	struct buf body; /* whole body of a non-streaming route */
+	bool wanted; /* streaming: begin() set it, the body may come */
+	bool parked; /* polling: set by the handler to be called again */
+	uint64_t
+	    until_ms; /* polling: when the connection stops waiting and calls with expired = true */
+	bool expired;
+	void *state; /* the handler's own */
+	struct response response;
+};
+
+/* Handlers of a streaming route: begin and finish run on a worker, data on the connection's loop, drop on either. */
+struct stream_ops {
+	/* Decides on the head alone: sets a response (refusal, or an answer that needs no body) or `wanted`. */
+	void (*begin)(struct exchange *x);
+	/* Takes the next bytes of the body. Any other result than ERR_OK: the response says why, the body is refused. */
+	enum err (*data)(struct exchange *x, const void *p, size_t len);
+	/* The body is complete. Must end in exchange_done, here or on another thread later. */
+	void (*finish)(struct exchange *x);
+	/* The request is over: frees state, removes what was left of an unfinished body. Always called after begin. */
+	void (*drop)(struct exchange *x);
+};
+
+/* Sets an empty, JSON or bytes response. exchange_json frees `v`. */
+void exchange_status(struct exchange *x, unsigned status);
+void exchange_json(struct exchange *x, unsigned status, struct json *v);
+void exchange_bytes(
+    struct exchange *x, unsigned status, const char *type, const void *data, size_t len);
+/* Adds a header line. */
+void exchange_header(struct exchange *x, const char *name, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Sets a problem+json response. word is the stable end of urn:rivulet:error:...; its status and title come from one table. */
+void exchange_problem(struct exchange *x, const char *word, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Maps an internal error: ERR_NOMEM and ERR_NOSPACE to 503/507 with Retry-After, ERR_NOTFOUND to not-found, else internal. */
+void exchange_failed(struct exchange *x, enum err e, const struct why *why);
+/* Hands the exchange back to its connection. Any thread; the caller does not touch it afterwards. */
+void exchange_done(struct exchange *x);
+/* Frees what request and response hold and makes it empty. */
+void exchange_reset(struct exchange *x);
+
+#endif

@@ -1,0 +1,283 @@
+#include "models.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "hash.h"
+#include "hex.h"
+#include "modelfile.h"
+
+struct models {
+	char dir[PATH_MAX - 128];
+	pthread_mutex_t lock;
+	struct models_map *maps; /* those in use */
+	atomic_uint temp;
+};
+
+static void
+path_of(const struct models *m, const uint8_t id[32], const char *suffix, char out[PATH_MAX])
+{
+	char hex[65];
+
+	hex_encode(hex, id, 32);
+	snprintf(out, PATH_MAX, "%s/%s%s", m->dir, hex, suffix);
+}
+
+enum err
+models_open(struct models **out, const char *dir, struct why *why)
+{
+	struct models *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return err_set(why, ERR_NOMEM, "no memory");
+	if (strlen(dir) >= sizeof(m->dir)) {
+		free(m);
+		return err_set(why, ERR_LIMIT, "path too long: %s", dir);
+	}
+	strcpy(m->dir, dir);
+	pthread_mutex_init(&m->lock, NULL);
+	enum err e = file_mkdirs(dir, 0700, why);
+	if (e) {
+		models_close(m);
+		return e;
+	}
+	*out = m;
+	return ERR_OK;
+}
+
+void
+models_close(struct models *m)
+{
+	if (!m)
+		return;
+	pthread_mutex_destroy(&m->lock);
+	free(m);
+}
+
+static void
+unmap(struct models_map *map)
+{
+	if (map->data)
+		munmap((void *)(uintptr_t)map->data, map->bytes);
+	tensor_table_deinit(&map->table);
+	free(map);
+}
+
+/* Opens and maps the file; the map is not yet shared. */
+static enum err
+map_file(struct models *m, const uint8_t id[32], struct models_map **out, struct why *why)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	path_of(m, id, "", path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(why, "model %.16s", path + strlen(m->dir) + 1);
+	struct models_map *map = calloc(1, sizeof(*map));
+	enum err e = map ? ERR_OK : ERR_NOMEM;
+	if (e == ERR_OK && (fstat(fd, &st) != 0 || st.st_size < MODELFILE_PREFIX))
+		e = err_set(why, ERR_CORRUPT, "model file %s is too short", path);
+	if (e == ERR_OK) {
+		map->bytes = (uint64_t)st.st_size;
+		void *data = mmap(NULL, map->bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+		if (data == MAP_FAILED)
+			e = err_errno(why, "map %s", path);
+		else
+			map->data = data;
+	}
+	close(fd);
+	if (e == ERR_OK)
+		e = modelfile_data_at(map->data, map->bytes, &map->data_at, why);
+	if (e == ERR_OK)
+		e = modelfile_parse(&map->table, NULL, map->data, map->data_at, map->bytes, why);
+	if (e) {
+		if (map)
+			unmap(map);
+		return e == ERR_INVALID ? ERR_CORRUPT : e;
+	}
+	memcpy(map->id, id, 32);
+	map->owner = m;
+	map->refs = 1;
+	*out = map;
+	return ERR_OK;
+}
+
+enum err
+models_get(struct models *m, const uint8_t id[32], struct models_map **out, struct why *why)
+{
+	enum err e = ERR_OK;
+
+	pthread_mutex_lock(&m->lock);
+	struct models_map *map = m->maps;
+	while (map && memcmp(map->id, id, 32) != 0)
+		map = map->next;
+	if (map) {
+		map->refs++;
+	} else {
+		e = map_file(m, id, &map, why);
+		if (e == ERR_OK) {
+			map->next = m->maps;
+			m->maps = map;
+		}
+	}
+	pthread_mutex_unlock(&m->lock);
+	if (e == ERR_OK)
+		*out = map;
+	return e;
+}
+
+struct models_map *
+models_map_share(struct models_map *map)
+{
+	pthread_mutex_lock(&map->owner->lock);
+	map->refs++;
+	pthread_mutex_unlock(&map->owner->lock);
+	return map;
+}
+
+void
+models_map_release(struct models_map *map)
+{
+	if (!map)
+		return;
+	struct models *m = map->owner;
+	pthread_mutex_lock(&m->lock);
+	if (--map->refs > 0) {
+		map = NULL;
+	} else {
+		struct models_map **at = &m->maps;
+		while (*at != map)
+			at = &(*at)->next;
+		*at = map->next;
+	}
+	pthread_mutex_unlock(&m->lock);
+	if (map)
+		unmap(map);
+}
+
+void
+models_temp_path(struct models *m, char *out, size_t room)
+{
+	snprintf(out, room, "%s/tmp.%ld.%u", m->dir, (long)getpid(), atomic_fetch_add(&m->temp, 1));
+}
+
+enum err
+models_adopt(struct models *m, int fd, const char *temp, const uint8_t id[32], struct why *why)
+{
+	char path[PATH_MAX];
+
+	path_of(m, id, "", path);
+	return file_commit(fd, temp, path, why);
+}
+
+/* Writes up to two pieces to a temporary file, hashing, and renames it to "<hash><suffix>". */
+static enum err
+put_pieces(struct models *m, const void *const piece[2], const uint64_t len[2], const char *suffix,
+    uint8_t id[32], struct why *why)
+{
+	char temp[PATH_MAX], path[PATH_MAX];
+	uint64_t at = 0;
+	struct hash *h = hash_new();
+
+	if (!h)
+		return err_set(why, ERR_NOMEM, "no memory");
+	models_temp_path(m, temp, sizeof(temp));
+	int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	enum err e = fd < 0 ? err_errno(why, "create %s", temp) : ERR_OK;
+	hash_start(h);
+	for (int i = 0; i < 2 && e == ERR_OK; i++) {
+		hash_update(h, piece[i], len[i]);
+		e = file_pwrite(fd, piece[i], len[i], at);
+		if (e)
+			err_errno(why, "write %s", temp);
+		at += len[i];
+	}
+	hash_finish(h, id);
+	hash_free(h);
+	path_of(m, id, suffix, path);
+	if (e == ERR_OK)
+		e = file_commit(fd, temp, path, why);
+	if (fd >= 0)
+		close(fd);
+	if (e)
+		unlink(temp);
+	return e;
+}
+
+enum err
+models_put(struct models *m, const void *header, size_t header_len, const void *data,
+    uint64_t data_len, uint8_t id[32], struct why *why)
+{
+	const void *const piece[2] = {header, data};
+	const uint64_t len[2] = {header_len, data_len};
+
+	return put_pieces(m, piece, len, "", id, why);
+}
+
+static enum err
+remove_file(struct models *m, const uint8_t id[32], const char *suffix)
+{
+	char path[PATH_MAX];
+
+	path_of(m, id, suffix, path);
+	return unlink(path) == 0 || errno == ENOENT ? ERR_OK : err_errno(NULL, "remove");
+}
+
+enum err
+models_delete(struct models *m, const uint8_t id[32])
+{
+	return remove_file(m, id, "");
+}
+
+enum err
+models_state_put(
+    struct models *m, const float *state, uint64_t count, uint8_t hash[32], struct why *why)
+{
+	const void *const piece[2] = {state, NULL};
+	const uint64_t len[2] = {count * sizeof(float), 0};
+
+	return put_pieces(m, piece, len, ".state", hash, why);
+}
+
+enum err
+models_state_get(
+    struct models *m, const uint8_t hash[32], float *state, uint64_t count, struct why *why)
+{
+	char path[PATH_MAX];
+	uint8_t found[HASH_LEN];
+	struct stat st;
+
+	path_of(m, hash, ".state", path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(why, "open %s", path);
+	enum err e = ERR_OK;
+	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != count * sizeof(float))
+		e = err_set(why, ERR_CORRUPT, "%s has the wrong length", path);
+	if (e == ERR_OK)
+		e = file_pread(fd, state, count * sizeof(float), 0);
+	close(fd);
+	if (e)
+		return e;
+	hash_sha256(found, state, count * sizeof(float));
+	return memcmp(found, hash, HASH_LEN) == 0
+	    ? ERR_OK
+	    : err_set(why, ERR_CORRUPT, "%s does not match its hash", path);
+}
+
+enum err
+models_state_delete(struct models *m, const uint8_t hash[32])
+{
+	return remove_file(m, hash, ".state");
+}

@@ -1,0 +1,53 @@
+#ifndef MODELS_H
+#define MODELS_H
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "tensor.h"
+
+/*
+ * The folder models/: immutable files named by the hex SHA-256 of their bytes ("<id>"), and optimizer states
+ * ("<hash>.state") beside them. A file that exists is complete: it is written under a temporary name, synced, hashed,
+ * renamed. Open models are mapped once and shared by everyone who serves or reads them. Any thread.
+ */
+struct models;
+
+struct models_map {
+	uint8_t id[32];
+	const uint8_t *data;
+	uint64_t bytes;
+	uint64_t data_at; /* where the tensors' data section begins */
+	struct tensor_table table; /* default roles */
+	/* private */
+	unsigned refs;
+	struct models *owner;
+	struct models_map *next;
+};
+
+ERR_MUST_USE enum err models_open(struct models **out, const char *dir, struct why *why);
+void models_close(struct models *m);
+
+/* Maps a model; each reference is released once. ERR_NOTFOUND, or ERR_CORRUPT if its header does not parse. */
+ERR_MUST_USE enum err models_get(
+    struct models *m, const uint8_t id[32], struct models_map **out, struct why *why);
+struct models_map *models_map_share(struct models_map *map);
+void models_map_release(struct models_map *map); /* NULL is legal */
+
+/* Writes a model from header and data durably; id receives its hash. */
+ERR_MUST_USE enum err models_put(struct models *m, const void *header, size_t header_len,
+    const void *data, uint64_t data_len, uint8_t id[32], struct why *why);
+/* A path for a file under construction in the same folder (unique), and its adoption under `id` after the caller hashed it. */
+void models_temp_path(struct models *m, char *out, size_t room);
+ERR_MUST_USE enum err models_adopt(
+    struct models *m, int fd, const char *temp, const uint8_t id[32], struct why *why);
+ERR_MUST_USE enum err models_delete(struct models *m, const uint8_t id[32]);
+
+/* Optimizer state: `count` floats, checked against the hash when read. */
+ERR_MUST_USE enum err models_state_put(
+    struct models *m, const float *state, uint64_t count, uint8_t hash[32], struct why *why);
+ERR_MUST_USE enum err models_state_get(
+    struct models *m, const uint8_t hash[32], float *state, uint64_t count, struct why *why);
+ERR_MUST_USE enum err models_state_delete(struct models *m, const uint8_t hash[32]);
+
+#endif
