@@ -20,9 +20,10 @@ prng_seed(struct prng *r, uint64_t seed)
 void
 prng_seed2(struct prng *r, uint64_t seed, uint64_t stream)
 {
-	uint64_t mixed = splitmix(&seed);
+	/* Only the seed is mixed before they meet: otherwise (a, b) and (b, a) would be one stream. */
+	uint64_t both = splitmix(&seed) ^ stream;
 
-	prng_seed(r, mixed ^ splitmix(&stream));
+	prng_seed(r, splitmix(&both));
 }
 
 static uint64_t

@@ -13,7 +13,7 @@ struct prng {
 };
 
 void prng_seed(struct prng *r, uint64_t seed);
-/* Derives an independent stream: mixes `stream` into the seed. */
+/* Derives an independent stream for each pair; (a, b) and (b, a) differ. */
 void prng_seed2(struct prng *r, uint64_t seed, uint64_t stream);
 uint64_t prng_u64(struct prng *r);
 /* Uniform in [0, n), n >= 1, without bias. */
