@@ -47,6 +47,8 @@ grow(struct buf *b, size_t need)
 	size_t room = b->room < 64 ? 64 : b->room;
 	while (room < need)
 		room = room > b->max / 2 ? b->max : room * 2;
+	if (room == SIZE_MAX)
+		return ERR_NOMEM;
 	char *data = realloc(b->data, room + 1);
 	if (!data)
 		return ERR_NOMEM;

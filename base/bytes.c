@@ -5,7 +5,8 @@
 struct bytes_reader
 bytes_reader(const void *data, size_t len)
 {
-	return (struct bytes_reader){data, len, false};
+	/* Advancing a null pointer by zero is undefined, so nothing is given an address of its own. */
+	return (struct bytes_reader){data ? data : (const void *)"", len, false};
 }
 
 /* Returns the next len bytes, or NULL once the reader is bad. */
@@ -66,9 +67,9 @@ bytes_get(struct bytes_reader *r, void *out, size_t len)
 {
 	const uint8_t *at = take(r, len);
 
-	if (at)
+	if (at && len > 0)
 		memcpy(out, at, len);
-	else
+	else if (len > 0)
 		memset(out, 0, len);
 }
 

@@ -22,6 +22,8 @@ file_pwrite(int fd, const void *data, size_t len, uint64_t at)
 			continue;
 		if (n < 0)
 			return err_errno(NULL, "pwrite");
+		if (n == 0)
+			return ERR_IO;
 		p += n;
 		at += (uint64_t)n;
 		len -= (size_t)n;
@@ -55,7 +57,8 @@ file_read(const char *path, size_t max, char **data, size_t *len, struct why *wh
 	enum err e;
 	struct stat st;
 	char *out = NULL;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Without O_NONBLOCK, opening a FIFO by mistake would wait for a writer. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0)
 		return err_errno(why, "open %s", path);
@@ -191,7 +194,7 @@ file_empty_dir(const char *path, struct why *why)
 	while ((ent = readdir(d))) {
 		if (strcmp(ent->d_name, ".") == 0 || strcmp(ent->d_name, "..") == 0)
 			continue;
-		if (unlinkat(dirfd(d), ent->d_name, 0) != 0 && errno != EISDIR)
+		if (unlinkat(dirfd(d), ent->d_name, 0) != 0 && errno != EISDIR && errno != ENOENT)
 			e = err_errno(why, "remove %s/%s", path, ent->d_name);
 	}
 	closedir(d);

@@ -1,6 +1,7 @@
 #include "num.h"
 
 #include <ctype.h>
+#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +27,16 @@ bool
 num_double(const char *text, double *out)
 {
 	char *end;
+	locale_t c;
 
 	if (!*text || strspn(text, "+-0123456789.eE") != strlen(text))
 		return false;
-	double v = strtod(text, &end);
+	/* A program that links librivulet may have set a locale with a decimal comma. */
+	c = newlocale(LC_ALL_MASK, "C", NULL);
+	if (!c)
+		return false;
+	double v = strtod_l(text, &end, c);
+	freelocale(c);
 	if (*end || !isfinite(v))
 		return false;
 	*out = v;
