@@ -71,8 +71,13 @@ struct config {
 };
 
 void config_defaults(struct config *c);
-/* Reads path over the defaults. ERR_INVALID with "FILE:LINE: [section] key: what is wrong" in why. */
+/* Sets the defaults, then reads path over them; *c is undefined after an error. ERR_INVALID with
+ * "FILE:LINE: [section] key: what is wrong" in why. */
 ERR_MUST_USE enum err config_load(struct config *c, const char *path, struct why *why);
+/* The same from memory; file is the name for messages. */
+ERR_MUST_USE enum err config_parse(
+    struct config *c, const char *file, const char *text, size_t len, struct why *why);
+/* NULL if there is none of this name. */
 const struct config_data *config_data_find(const struct config *c, const char *name);
 
 #endif

@@ -1,6 +1,7 @@
 #ifndef LOG_H
 #define LOG_H
 #include <stdbool.h>
+#include <stddef.h>
 
 /*
  * One line per event to stderr: "level event key=value ...", with the journald priority prefix ("<6>") when stderr is
@@ -24,8 +25,9 @@ struct log_pair {
 #define LOG_S(k, v) ((struct log_pair){.key = (k), .kind = LOG_STRING, .s = (v)})
 #define LOG_U(k, v) ((struct log_pair){.key = (k), .kind = LOG_UNSIGNED, .u = (v)})
 #define LOG_D(k, v) ((struct log_pair){.key = (k), .kind = LOG_DOUBLE, .d = (v)})
-#define log_event(level, event, ...) \
-	log_pairs(level, event, (const struct log_pair[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}})
+#define log_event(level, ...) LOG_EVENT_(level, __VA_ARGS__, {.key = NULL})
+#define LOG_EVENT_(level, event, ...) \
+	log_pairs(level, event, (const struct log_pair[]){__VA_ARGS__})
 
 void log_pairs(enum log_level level, const char *event, const struct log_pair *pairs);
 
