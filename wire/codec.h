@@ -32,20 +32,21 @@ struct codec {
 	const char *name;
 	uint32_t block; /* the only block size taken, in elements; 0 without blocks */
 	bool fixed_size; /* payload length follows from the number of elements */
-	/* Bytes for `elements`; for a codec without fixed size the most it may take. */
+	/* Bytes for `elements`, UINT64_MAX if that is no number; for a codec without fixed size the most it may take. */
 	uint64_t (*payload_bytes)(uint64_t elements);
 	/* payload has payload_bytes(elements) bytes. ERR_NUMERIC if a value is not finite. */
 	enum err (*encode)(void *payload, uint64_t *payload_len, const float *values,
 	    const struct codec_params *p);
 	/* Checks `len` bytes that stand at byte offset `at` of the payload as they arrive, in order and without gaps.
-	 * `sum_squares` grows by the squares of the decoded values. `carry` is zeroed before the first call and
-	 * holds what straddles two calls. ERR_NUMERIC for NaN or infinity, ERR_INVALID for bytes no encoder makes. */
+	 * `carry` is zeroed before the first call and holds what straddles two calls. `sum_squares` has grown by the
+	 * squares of all decoded values once the last byte was seen, and does not depend on how the payload was cut.
+	 * ERR_NUMERIC for NaN or infinity, ERR_INVALID for bytes no encoder makes and for bytes past the end. */
 	enum err (*check)(const struct codec_params *p, uint64_t at, const void *data, size_t len,
 	    double *sum_squares, uint8_t carry[64]);
 	/* Byte range of the payload that holds elements [first, first+count). */
 	void (*range)(
 	    const struct codec_params *p, uint64_t first, size_t count, uint64_t *at, size_t *len);
-	/* Decodes elements [first, first+count) from the bytes of that range. */
+	/* Decodes elements [first, first+count) from the bytes of that range; ERR_INVALID if range and len do not fit. */
 	enum err (*decode)(const struct codec_params *p, uint64_t first, size_t count,
 	    const void *data, size_t len, float *out);
 };

@@ -12,6 +12,7 @@
 #define MANIFEST_LEN 320
 #define MANIFEST_SIGNED 256 /* the signature covers SHA-256 of the first 256 bytes */
 #define MANIFEST_CHUNK (1u << 20)
+#define MANIFEST_PAYLOAD_MAX ((uint64_t)1 << 48)
 
 enum manifest_flag {
 	MANIFEST_CLIPPED = 1u << 0,
@@ -57,15 +58,17 @@ struct manifest {
 };
 
 /* ERR_INVALID unless len is MANIFEST_LEN, magic, version and length are right, reserved bits are zero, and the
- * fields do not contradict themselves (payload_bytes > 0, report_hash zero iff no report flag, steps >= 1,
- * normaliser and norm and loss not negative infinite or NaN where FORMAT.md forbids it). examples is NOT checked:
- * zero examples has an error of its own in the daemon. */
+ * fields do not contradict themselves: payload_bytes, elements and steps >= 1; normaliser and norm finite and not
+ * negative; loss finite; accuracy NaN or 0..1; a known optimizer; report_hash zero iff no report flag. ERR_LIMIT for a
+ * payload past MANIFEST_PAYLOAD_MAX. examples, round and codec are NOT checked: they have errors of their own in the
+ * daemon. */
 ERR_MUST_USE enum err manifest_decode(
     struct manifest *out, const void *data, size_t len, struct why *why);
 /* The first MANIFEST_SIGNED bytes are then to be signed; put the signature into out + MANIFEST_SIGNED. */
 void manifest_encode(uint8_t out[MANIFEST_LEN], const struct manifest *in);
 
-/* Number of 1 MiB chunks of the payload, and length of the whole body (leaves and payload). */
+/* Number of 1 MiB chunks of the payload, and length of the whole body (leaves and payload);
+ * payload_bytes is at most MANIFEST_PAYLOAD_MAX. */
 uint64_t manifest_chunks(uint64_t payload_bytes);
 uint64_t manifest_body_bytes(uint64_t payload_bytes);
 
@@ -81,8 +84,10 @@ struct receipt {
 	uint8_t signature[64];
 };
 
+/* ERR_INVALID unless length, magic, version and the zero bytes are right. */
 ERR_MUST_USE enum err manifest_receipt_decode(
     struct receipt *out, const void *data, size_t len, struct why *why);
+/* As manifest_encode: the first RECEIPT_SIGNED bytes are to be signed. */
 void manifest_receipt_encode(uint8_t out[RECEIPT_LEN], const struct receipt *in);
 
 #endif

@@ -16,6 +16,7 @@
 #define TENSOR_NAME_MAX 128
 #define TENSOR_DIMS_MAX 8
 #define TENSOR_COUNT_MAX 4096
+#define TENSOR_BYTES_MAX ((uint64_t)1 << 48) /* of a data section */
 
 enum tensor_dtype {
 	TENSOR_F32,
@@ -73,11 +74,19 @@ bool tensor_dtype_find(const char *name, enum tensor_dtype *out);
 const char *tensor_role_name(enum tensor_role role);
 bool tensor_role_find(const char *name, enum tensor_role *out);
 
+/* Fills name, type, shape and elements; offsets are zero, the role is the default for the type. ERR_INVALID for a name
+ * that is empty, holds control characters or is "__metadata__"; ERR_LIMIT for a name, dims or a size past the limits. */
+ERR_MUST_USE enum err tensor_init(struct tensor *out, const char *name, enum tensor_dtype dtype,
+    const uint64_t *shape, unsigned dims, struct why *why);
+/* Bytes it takes in the data section; at most TENSOR_BYTES_MAX. */
+uint64_t tensor_bytes(const struct tensor *t);
+
 /* Appends an F32 tensor behind the last one, with role TRAIN. ERR_EXISTS for a name used twice,
  * ERR_LIMIT past TENSOR_COUNT_MAX or on overflow. */
 ERR_MUST_USE enum err tensor_table_add(struct tensor_table *t, const char *name,
     const uint64_t *shape, unsigned dims, struct why *why);
-/* Sets roles and from them `in_delta`, `first` and `elements`. ERR_INVALID if a TRAIN or AVERAGE tensor is not F32. */
+/* Sets roles and from them `in_delta`, `first` and `elements`. ERR_INVALID if a TRAIN or AVERAGE tensor is not F32;
+ * the table is then unchanged. */
 ERR_MUST_USE enum err tensor_table_assign(
     struct tensor_table *t, const struct tensor_rule *rules, size_t rule_count, struct why *why);
 const struct tensor *tensor_table_find(const struct tensor_table *t, const char *name);

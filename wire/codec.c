@@ -1,0 +1,38 @@
+#include "codec.h"
+
+#include <string.h>
+
+#include "codec_f32.h"
+
+static const struct codec *const codecs[] = {
+    &codec_f32,
+};
+#define CODECS (sizeof(codecs) / sizeof(codecs[0]))
+
+const struct codec *
+codec_find(unsigned id)
+{
+	for (size_t i = 0; i < CODECS; i++)
+		if (codecs[i]->id == id)
+			return codecs[i];
+	return NULL;
+}
+
+const struct codec *
+codec_find_name(const char *name)
+{
+	for (size_t i = 0; i < CODECS; i++)
+		if (strcmp(codecs[i]->name, name) == 0)
+			return codecs[i];
+	return NULL;
+}
+
+const char *const *
+codec_names(void)
+{
+	static const char *const names[CODECS + 1] = {
+	    "f32",
+	};
+
+	return names;
+}
