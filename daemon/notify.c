@@ -1,5 +1,6 @@
 #include "notify.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
