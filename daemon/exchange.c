@@ -138,6 +138,7 @@ exchange_problem(struct exchange *x, const char *word, const char *fmt, ...)
 	va_end(ap);
 	start(x, (unsigned)p.status);
 	x->response.type = "application/problem+json";
+	snprintf(x->response.why, sizeof(x->response.why), "%s: %s", word, p.detail);
 	if (p.status == 503 || p.status == 507)
 		exchange_header(x, "Retry-After", "10");
 	if (messages_problem_encode(&x->response.body, &p) != ERR_OK)

@@ -1,0 +1,39 @@
+#ifndef CONN_H
+#define CONN_H
+#include <stdatomic.h>
+
+#include "exchange.h"
+#include "loop.h"
+#include "tls.h"
+
+/*
+ * One connection: TLS, heads, bodies, responses, timeouts. The states and events stand in README.md. Everything runs on
+ * the loop of its io thread.
+ */
+struct io {
+	struct loop *loop;
+	const struct services *services;
+	struct conn *conns, *freed;
+	char *scratch; /* CONN_SCRATCH bytes for body pieces */
+	atomic_uint count;
+	atomic_uint *handshakes; /* in flight over all threads */
+	bool stopping;
+};
+#define CONN_SCRATCH (128u << 10)
+
+/* Takes over fd (non-blocking). tls NULL: a Unix socket, whose peers are administrators. Closes fd on failure. */
+void conn_open(struct io *io, int fd, struct tls_context *tls, const char *peer);
+/* Connections of this io thread that are still in their handshake from `peer`. */
+unsigned conn_handshakes_from(const struct io *io, const char *peer);
+/* Timeouts of all connections. */
+void conn_tick(struct io *io, uint64_t now_ms);
+/* Asks parked exchanges again. */
+void conn_wake_parked(struct io *io);
+/* Stops taking requests: idle connections close, parked ones are answered, busy ones finish. */
+void conn_stop(struct io *io);
+/* Closes everything that is left, once no thread runs the loop and no worker holds an exchange. */
+void conn_close_all(struct io *io);
+/* Releases connections closed during the last batch of events. */
+void conn_sweep(struct io *io);
+
+#endif

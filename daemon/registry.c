@@ -1,0 +1,335 @@
+#include "registry.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hex.h"
+
+#define REGISTRY_MAX (1u << 24)
+
+struct device {
+	struct registry_view view;
+	struct job_label *labels;
+	size_t label_count;
+};
+
+/* A sorted array of pointers: joins are rare, look-ups are binary searches. */
+struct registry {
+	pthread_mutex_t lock;
+	struct device **items;
+	size_t count, room;
+};
+
+static size_t
+lower_bound(const struct registry *r, const uint8_t id[32])
+{
+	size_t from = 0, to = r->count;
+
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+		if (memcmp(r->items[mid]->view.row.id, id, 32) < 0)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+static struct device *
+find(const struct registry *r, const uint8_t id[32])
+{
+	size_t at = lower_bound(r, id);
+
+	if (at == r->count || memcmp(r->items[at]->view.row.id, id, 32) != 0)
+		return NULL;
+	return r->items[at];
+}
+
+static void
+device_free(struct device *d)
+{
+	if (d)
+		free(d->labels);
+	free(d);
+}
+
+static enum err
+parse_labels(struct device *d)
+{
+	struct json *v;
+	const char *text = d->view.row.labels;
+
+	if (!text[0])
+		return ERR_OK;
+	enum err e = json_parse(&v, text, strlen(text), NULL);
+	if (e)
+		return ERR_CORRUPT;
+	size_t n = json_count(v);
+	d->labels = calloc(n ? n : 1, sizeof(*d->labels));
+	for (size_t i = 0; d->labels && i < n; i++) {
+		const struct json *m = json_at(v, i);
+		const char *value = json_string(m);
+		snprintf(d->labels[i].key, sizeof(d->labels[i].key), "%s", json_key(m));
+		snprintf(d->labels[i].value, sizeof(d->labels[i].value), "%s", value ? value : "");
+	}
+	d->label_count = d->labels ? n : 0;
+	json_free(v);
+	return d->labels ? ERR_OK : ERR_NOMEM;
+}
+
+/* Puts d at its place, replacing an older copy but keeping what is known of the device since the start. */
+static enum err
+insert(struct registry *r, struct device *d)
+{
+	size_t at = lower_bound(r, d->view.row.id);
+
+	if (at < r->count && memcmp(r->items[at]->view.row.id, d->view.row.id, 32) == 0) {
+		struct device *old = r->items[at];
+		struct store_device row = d->view.row;
+		d->view = old->view;
+		d->view.row = row;
+		r->items[at] = d;
+		device_free(old);
+		return ERR_OK;
+	}
+	if (r->count == REGISTRY_MAX)
+		return ERR_LIMIT;
+	if (r->count == r->room) {
+		size_t room = r->room ? r->room * 2 : 64;
+		struct device **items = realloc(r->items, room * sizeof(struct device *));
+		if (!items)
+			return ERR_NOMEM;
+		r->items = items;
+		r->room = room;
+	}
+	memmove(&r->items[at + 1], &r->items[at], (r->count - at) * sizeof(struct device *));
+	r->items[at] = d;
+	r->count++;
+	return ERR_OK;
+}
+
+enum err
+registry_put(struct registry *r, const struct store_device *row)
+{
+	struct device *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return ERR_NOMEM;
+	d->view.row = *row;
+	enum err e = parse_labels(d);
+	if (e == ERR_OK) {
+		pthread_mutex_lock(&r->lock);
+		e = insert(r, d);
+		pthread_mutex_unlock(&r->lock);
+	}
+	if (e)
+		device_free(d);
+	return e;
+}
+
+static enum err
+load_one(void *ctx, const struct store_device *row)
+{
+	return registry_put(ctx, row);
+}
+
+static enum err
+load_all(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_device_each(db, load_one, arg);
+}
+
+enum err
+registry_new(struct registry **out, struct store *store, struct why *why)
+{
+	struct registry *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return err_set(why, ERR_NOMEM, "no memory");
+	pthread_mutex_init(&r->lock, NULL);
+	enum err e = store_read(store, load_all, r, why);
+	if (e) {
+		registry_free(r);
+		return e;
+	}
+	*out = r;
+	return ERR_OK;
+}
+
+void
+registry_free(struct registry *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->count; i++)
+		device_free(r->items[i]);
+	free(r->items);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+enum err
+registry_get(struct registry *r, const uint8_t id[32], struct registry_view *out)
+{
+	pthread_mutex_lock(&r->lock);
+	const struct device *d = find(r, id);
+	if (d)
+		*out = d->view;
+	pthread_mutex_unlock(&r->lock);
+	return d ? ERR_OK : ERR_NOTFOUND;
+}
+
+enum err
+registry_find(struct registry *r, const char *text, struct registry_view *out)
+{
+	uint8_t id[32];
+	size_t matches = 0;
+
+	if (hex_decode(id, sizeof(id), text, strlen(text)))
+		return registry_get(r, id, out);
+	pthread_mutex_lock(&r->lock);
+	for (size_t i = 0; i < r->count && matches < 2; i++) {
+		if (strcmp(r->items[i]->view.row.name, text) != 0)
+			continue;
+		*out = r->items[i]->view;
+		matches++;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return matches == 0 ? ERR_NOTFOUND : matches == 1 ? ERR_OK : ERR_EXISTS;
+}
+
+enum err
+registry_each(
+    struct registry *r, enum err (*fn)(void *ctx, const struct registry_view *v), void *ctx)
+{
+	struct registry_view v;
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; e == ERR_OK; i++) {
+		pthread_mutex_lock(&r->lock);
+		bool more = i < r->count;
+		if (more)
+			v = r->items[i]->view;
+		pthread_mutex_unlock(&r->lock);
+		if (!more)
+			break;
+		e = fn(ctx, &v);
+	}
+	return e;
+}
+
+void
+registry_identify(
+    struct registry *r, const struct x509_info *cert, double now, struct identity *who)
+{
+	struct registry_view v;
+
+	who->problem = "unknown-device";
+	memcpy(who->spki, cert->spki, sizeof(who->spki));
+	if (!hex_decode(
+		who->device, sizeof(who->device), cert->common_name, strlen(cert->common_name)) ||
+	    registry_get(r, who->device, &v) != ERR_OK ||
+	    memcmp(v.row.spki, cert->spki, KEY_SPKI_LEN) != 0)
+		return;
+	if (strcmp(v.row.state, "active") != 0) {
+		who->problem =
+		    strcmp(v.row.state, "revoked") == 0 ? "device-revoked" : "device-suspended";
+		return;
+	}
+	if (now > (double)cert->not_after || now < (double)cert->not_before) {
+		who->problem = "expired-certificate";
+		return;
+	}
+	who->problem = NULL;
+	who->roles |= strcmp(v.row.role, "admin") == 0 ? ROLE_ADMIN : ROLE_DEVICE;
+}
+
+bool
+registry_is_active(struct registry *r, const uint8_t id[32])
+{
+	pthread_mutex_lock(&r->lock);
+	const struct device *d = find(r, id);
+	bool active = d && strcmp(d->view.row.state, "active") == 0;
+	pthread_mutex_unlock(&r->lock);
+	return active;
+}
+
+static bool
+has_label(const struct device *d, const struct job_label *want)
+{
+	for (size_t i = 0; i < d->label_count; i++)
+		if (strcmp(d->labels[i].key, want->key) == 0 &&
+		    strcmp(d->labels[i].value, want->value) == 0)
+			return true;
+	return false;
+}
+
+static bool
+is_listed(const struct device *d, const struct select_spec *select)
+{
+	char hex[KEY_ID_HEX];
+
+	if (select->device_count == 0)
+		return true;
+	hex_encode(hex, d->view.row.id, 32);
+	for (size_t i = 0; i < select->device_count; i++)
+		if (strcmp(select->devices[i], d->view.row.name) == 0 ||
+		    strcmp(select->devices[i], hex) == 0)
+			return true;
+	return false;
+}
+
+bool
+registry_matches(struct registry *r, const uint8_t id[32], const struct select_spec *select)
+{
+	pthread_mutex_lock(&r->lock);
+	const struct device *d = find(r, id);
+	bool ok = d && is_listed(d, select);
+	for (size_t i = 0; ok && i < select->label_count; i++)
+		ok = has_label(d, &select->labels[i]);
+	pthread_mutex_unlock(&r->lock);
+	return ok;
+}
+
+void
+registry_touch(struct registry *r, const uint8_t id[32], const char *agent, const char *reason)
+{
+	double now = loop_wall();
+
+	pthread_mutex_lock(&r->lock);
+	struct device *d = find(r, id);
+	if (d) {
+		d->view.last_contact = now;
+		if (agent)
+			snprintf(d->view.agent, sizeof(d->view.agent), "%s", agent);
+		if (reason)
+			snprintf(d->view.reason, sizeof(d->view.reason), "%s", reason);
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+void
+registry_count_report(struct registry *r, const uint8_t id[32])
+{
+	pthread_mutex_lock(&r->lock);
+	struct device *d = find(r, id);
+	if (d)
+		d->view.reports++;
+	pthread_mutex_unlock(&r->lock);
+}
+
+void
+registry_counts(struct registry *r, double seconds, uint64_t *joined, uint64_t *active)
+{
+	double since = loop_wall() - seconds;
+
+	*active = 0;
+	pthread_mutex_lock(&r->lock);
+	*joined = r->count;
+	for (size_t i = 0; i < r->count; i++)
+		*active += r->items[i]->view.last_contact >= since;
+	pthread_mutex_unlock(&r->lock);
+}

@@ -1,0 +1,49 @@
+#ifndef REGISTRY_H
+#define REGISTRY_H
+#include "exchange.h"
+#include "job.h"
+#include "store.h"
+#include "x509.h"
+
+/*
+ * Every enrolled identity, in memory; the database is its durable copy. One lock of its own, held for microseconds and
+ * never while another is taken.
+ */
+struct registry;
+
+/* What is known of a device beyond its row, since this coordinator started. */
+struct registry_view {
+	struct store_device row;
+	double last_contact; /* Unix seconds, 0 if none yet */
+	char agent[32];
+	char reason[64]; /* why it was last told to wait, or refused */
+	uint64_t reports;
+};
+
+ERR_MUST_USE enum err registry_new(struct registry **out, struct store *store, struct why *why);
+void registry_free(struct registry *r);
+/* Adds or replaces a device (after its row is durable). */
+ERR_MUST_USE enum err registry_put(struct registry *r, const struct store_device *row);
+ERR_MUST_USE enum err registry_get(
+    struct registry *r, const uint8_t id[32], struct registry_view *out);
+/* By hex id or by name; ERR_NOTFOUND, ERR_EXISTS if the name is not unique. */
+ERR_MUST_USE enum err registry_find(
+    struct registry *r, const char *text, struct registry_view *out);
+/* Calls fn for each device in id order, without the lock. */
+ERR_MUST_USE enum err registry_each(
+    struct registry *r, enum err (*fn)(void *ctx, const struct registry_view *v), void *ctx);
+/* Decides what a certificate gives: fills who->device, spki, roles, problem. */
+void registry_identify(
+    struct registry *r, const struct x509_info *cert, double now, struct identity *who);
+/* Is the device active? (Looked at again inside the accepting transaction.) */
+bool registry_is_active(struct registry *r, const uint8_t id[32]);
+/* Does the device match a job's labels and device list? */
+bool registry_matches(struct registry *r, const uint8_t id[32], const struct select_spec *select);
+/* Notes a contact; agent and reason may be NULL. */
+void registry_touch(
+    struct registry *r, const uint8_t id[32], const char *agent, const char *reason);
+void registry_count_report(struct registry *r, const uint8_t id[32]);
+/* Devices joined, and those heard of within the last `seconds`. */
+void registry_counts(struct registry *r, double seconds, uint64_t *joined, uint64_t *active);
+
+#endif

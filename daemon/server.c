@@ -1,0 +1,468 @@
+#include "server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "conn.h"
+#include "cpu.h"
+#include "log.h"
+
+#define SERVER_THREADS_MAX 64
+#define SERVER_CONTEXTS_MAX 64
+#define BACKLOG 1024
+#define TICK_MS 50
+
+struct listener {
+	struct loop_source source;
+	struct server *server;
+	struct thread *thread;
+	bool tls;
+};
+
+struct thread {
+	struct io io;
+	struct server *server;
+	pthread_t id;
+	bool running;
+	unsigned ticks;
+	struct loop_post wake, stop;
+	atomic_bool waking;
+};
+
+struct server {
+	const struct services *services;
+	_Atomic(struct tls_context *) tls;
+	struct tls_context *contexts[SERVER_CONTEXTS_MAX];
+	unsigned context_count;
+	struct listener *listeners;
+	size_t listener_count;
+	struct thread threads[SERVER_THREADS_MAX];
+	unsigned thread_count;
+	atomic_uint handshakes;
+	uint16_t port;
+};
+
+/* --- accepting */
+
+/* A socket on its way to the thread with the fewest connections. */
+struct incoming {
+	struct loop_post post;
+	struct thread *to;
+	int fd;
+	bool tls;
+	char peer[64];
+};
+
+static void
+on_incoming(struct loop_post *p)
+{
+	struct incoming *in = (struct incoming *)p;
+
+	conn_open(
+	    &in->to->io, in->fd, in->tls ? atomic_load(&in->to->server->tls) : NULL, in->peer);
+	free(in);
+}
+
+static struct thread *
+least_loaded(struct server *s, struct thread *self)
+{
+	struct thread *best = self;
+
+	for (unsigned i = 0; i < s->thread_count; i++)
+		if (atomic_load(&s->threads[i].io.count) < atomic_load(&best->io.count))
+			best = &s->threads[i];
+	return best;
+}
+
+static void
+peer_name(const struct sockaddr_storage *from, int fd, char out[64])
+{
+	char host[48] = "?";
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (from->ss_family == AF_INET) {
+		inet_ntop(
+		    AF_INET, &((const struct sockaddr_in *)from)->sin_addr, host, sizeof(host));
+	} else if (from->ss_family == AF_INET6) {
+		inet_ntop(
+		    AF_INET6, &((const struct sockaddr_in6 *)from)->sin6_addr, host, sizeof(host));
+	} else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0) {
+		snprintf(out, 64, "uid:%u pid:%d", cred.uid, cred.pid);
+		return;
+	}
+	snprintf(out, 64, "%s", host);
+}
+
+/* The budget that applies before TLS costs anything. */
+static bool
+has_room(struct server *s, struct thread *t, bool tls, const char *peer)
+{
+	const struct config *c = s->services->config;
+
+	if (server_connections(s) >= c->connections)
+		return false;
+	if (!tls)
+		return true;
+	return atomic_load(&s->handshakes) < c->handshakes &&
+	    conn_handshakes_from(&t->io, peer) < c->handshakes_per_address;
+}
+
+static void
+hand_over(struct listener *l, int fd, const char *peer)
+{
+	struct thread *to = least_loaded(l->server, l->thread);
+	int one = 1;
+
+	if (l->tls)
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (to == l->thread) {
+		conn_open(&to->io, fd, l->tls ? atomic_load(&l->server->tls) : NULL, peer);
+		return;
+	}
+	struct incoming *in = calloc(1, sizeof(*in));
+	if (!in) {
+		close(fd);
+		return;
+	}
+	*in = (struct incoming){.post.fn = on_incoming, .to = to, .fd = fd, .tls = l->tls};
+	snprintf(in->peer, sizeof(in->peer), "%s", peer);
+	loop_post(to->io.loop, &in->post);
+}
+
+static void
+on_accept(struct loop_source *source, uint32_t events)
+{
+	struct listener *l = (struct listener *)source;
+	struct sockaddr_storage from;
+	char peer[64];
+
+	(void)events;
+	for (int i = 0; i < 64; i++) {
+		socklen_t len = sizeof(from);
+		memset(&from, 0, sizeof(from));
+		int fd = accept4(
+		    source->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0) {
+			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+				log_event(LOG_LEVEL_ERROR, "accept.failed",
+				    LOG_S("why", strerror(errno)));
+			return;
+		}
+		peer_name(&from, fd, peer);
+		if (!has_room(l->server, l->thread, l->tls, peer)) {
+			log_event(LOG_LEVEL_INFO, "accept.refused", LOG_S("peer", peer));
+			close(fd);
+			continue;
+		}
+		hand_over(l, fd, peer);
+	}
+}
+
+/* --- listeners */
+
+static enum err
+listen_tcp(const struct config_listen *at, uint16_t port, int *out, struct why *why)
+{
+	struct addrinfo hints = {.ai_family = AF_UNSPEC,
+	    .ai_socktype = SOCK_STREAM,
+	    .ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV};
+	struct addrinfo *ai = NULL;
+	char service[8];
+	int one = 1, zero = 0, fd = -1;
+
+	snprintf(service, sizeof(service), "%u", port);
+	/* All of both families is one IPv6 socket, unless this host has no IPv6. */
+	const char *host = at->host[0] ? at->host : "::";
+	int rc = getaddrinfo(host, service, &hints, &ai);
+	if (rc == 0)
+		fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0 && !at->host[0] && rc == 0) {
+		freeaddrinfo(ai);
+		ai = NULL;
+		rc = getaddrinfo("0.0.0.0", service, &hints, &ai);
+		if (rc == 0)
+			fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	}
+	if (rc != 0)
+		return err_set(why, ERR_INVALID, "listen %s: %s", host, gai_strerror(rc));
+	enum err e = ERR_OK;
+	if (fd < 0)
+		e = err_errno(why, "socket for %s", host);
+	if (fd >= 0) {
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+		setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
+		if (ai->ai_family == AF_INET6)
+			setsockopt(
+			    fd, IPPROTO_IPV6, IPV6_V6ONLY, at->host[0] ? &one : &zero, sizeof(one));
+		if (bind(fd, ai->ai_addr, ai->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0)
+			e = err_errno(why, "listen on %s port %u", host, port);
+	}
+	freeaddrinfo(ai);
+	if (e && fd >= 0)
+		close(fd);
+	*out = fd;
+	return e;
+}
+
+static uint16_t
+bound_port(int fd)
+{
+	struct sockaddr_storage a;
+	socklen_t len = sizeof(a);
+
+	if (getsockname(fd, (struct sockaddr *)&a, &len) != 0)
+		return 0;
+	return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
+					     : ((struct sockaddr_in *)&a)->sin_port);
+}
+
+static enum err
+listen_unix(const char *path, int *out, struct why *why)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	if (strlen(path) >= sizeof(a.sun_path))
+		return err_set(why, ERR_LIMIT, "admin_socket: path too long: %s", path);
+	strcpy(a.sun_path, path);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return err_errno(why, "socket for %s", path);
+	/* Only a socket nobody answers on is in the way of a restart. */
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0) {
+		close(fd);
+		return err_set(why, ERR_EXISTS, "another coordinator answers on %s", path);
+	}
+	unlink(path);
+	mode_t old = umask(0117);
+	int rc = bind(fd, (struct sockaddr *)&a, sizeof(a));
+	umask(old);
+	if (rc != 0 || listen(fd, BACKLOG) != 0) {
+		enum err e = err_errno(why, "listen on %s", path);
+		close(fd);
+		return e;
+	}
+	*out = fd;
+	return ERR_OK;
+}
+
+static enum err
+add_listener(struct server *s, int fd, bool tls, struct thread *t)
+{
+	struct listener *l = &s->listeners[s->listener_count];
+
+	*l = (struct listener){{on_accept, fd}, s, t, tls};
+	s->listener_count++;
+	return loop_add(t->io.loop, &l->source, EPOLLIN);
+}
+
+/* One SO_REUSEPORT socket per thread and address. */
+static enum err
+open_listeners(struct server *s, struct why *why)
+{
+	const struct config *c = s->services->config;
+	enum err e = ERR_OK;
+	int fd = -1;
+
+	s->listeners = calloc(c->listen_count * s->thread_count + 1, sizeof(*s->listeners));
+	if (!s->listeners)
+		return ERR_NOMEM;
+	for (size_t i = 0; i < c->listen_count; i++) {
+		uint16_t port = c->listen[i].port;
+		for (unsigned t = 0; t < s->thread_count && e == ERR_OK; t++) {
+			e = listen_tcp(&c->listen[i], port, &fd, why);
+			if (e == ERR_OK) {
+				port = bound_port(fd);
+				if (s->port == 0)
+					s->port = port;
+				e = add_listener(s, fd, true, &s->threads[t]);
+			}
+		}
+	}
+	if (e == ERR_OK && c->admin_socket[0]) {
+		e = listen_unix(c->admin_socket, &fd, why);
+		if (e == ERR_OK)
+			e = add_listener(s, fd, false, &s->threads[0]);
+	}
+	return e;
+}
+
+/* --- threads */
+
+static void
+on_tick(void *ctx, uint64_t now_ms)
+{
+	struct thread *t = ctx;
+
+	if (t->ticks++ % 4 == 0)
+		conn_tick(&t->io, now_ms);
+}
+
+static void
+on_batch(void *ctx)
+{
+	conn_sweep(&((struct thread *)ctx)->io);
+}
+
+static void
+on_wake(struct loop_post *p)
+{
+	struct thread *t = (struct thread *)((char *)p - offsetof(struct thread, wake));
+
+	atomic_store(&t->waking, false);
+	conn_wake_parked(&t->io);
+}
+
+static void
+on_stop(struct loop_post *p)
+{
+	struct thread *t = (struct thread *)((char *)p - offsetof(struct thread, stop));
+
+	for (size_t i = 0; i < t->server->listener_count; i++)
+		if (t->server->listeners[i].thread == t)
+			loop_remove(t->io.loop, &t->server->listeners[i].source);
+	conn_stop(&t->io);
+}
+
+static void *
+run(void *arg)
+{
+	struct thread *t = arg;
+
+	loop_run(t->io.loop);
+	conn_sweep(&t->io);
+	return NULL;
+}
+
+static enum err
+init_thread(struct server *s, struct thread *t)
+{
+	enum err e = loop_new(&t->io.loop);
+
+	if (e)
+		return e;
+	t->server = s;
+	t->io.services = s->services;
+	t->io.handshakes = &s->handshakes;
+	t->io.scratch = malloc(CONN_SCRATCH);
+	t->wake.fn = on_wake;
+	t->stop.fn = on_stop;
+	loop_on_tick(t->io.loop, TICK_MS, on_tick, t);
+	loop_on_batch(t->io.loop, on_batch, t);
+	return t->io.scratch ? ERR_OK : ERR_NOMEM;
+}
+
+enum err
+server_new(
+    struct server **out, const struct services *services, struct tls_context *tls, struct why *why)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	enum err e = ERR_OK;
+
+	if (!s)
+		return err_set(why, ERR_NOMEM, "no memory");
+	s->services = services;
+	server_set_tls(s, tls);
+	unsigned n = services->config->io_threads ? services->config->io_threads : cpu_count();
+	if (n > SERVER_THREADS_MAX)
+		n = SERVER_THREADS_MAX;
+	for (; s->thread_count < n && e == ERR_OK; s->thread_count++)
+		e = init_thread(s, &s->threads[s->thread_count]);
+	if (e == ERR_OK)
+		e = open_listeners(s, why);
+	if (e) {
+		server_free(s);
+		return e;
+	}
+	*out = s;
+	return ERR_OK;
+}
+
+enum err
+server_start(struct server *s, struct why *why)
+{
+	for (unsigned i = 0; i < s->thread_count; i++) {
+		if (pthread_create(&s->threads[i].id, NULL, run, &s->threads[i]) != 0)
+			return err_set(why, ERR_NOMEM, "cannot start an I/O thread");
+		s->threads[i].running = true;
+	}
+	return ERR_OK;
+}
+
+uint16_t
+server_port(const struct server *s)
+{
+	return s->port;
+}
+
+void
+server_set_tls(struct server *s, struct tls_context *tls)
+{
+	if (s->context_count < SERVER_CONTEXTS_MAX)
+		s->contexts[s->context_count++] = tls;
+	atomic_store(&s->tls, tls);
+}
+
+void
+server_wake(struct server *s)
+{
+	for (unsigned i = 0; i < s->thread_count; i++)
+		if (!atomic_exchange(&s->threads[i].waking, true))
+			loop_post(s->threads[i].io.loop, &s->threads[i].wake);
+}
+
+uint64_t
+server_connections(const struct server *s)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < s->thread_count; i++)
+		n += atomic_load(&s->threads[i].io.count);
+	return n;
+}
+
+void
+server_stop(struct server *s, uint64_t wait_ms)
+{
+	uint64_t until = loop_now_ms() + wait_ms;
+
+	for (unsigned i = 0; i < s->thread_count; i++)
+		loop_post(s->threads[i].io.loop, &s->threads[i].stop);
+	while (server_connections(s) > 0 && loop_now_ms() < until)
+		usleep(10000);
+	for (unsigned i = 0; i < s->thread_count; i++)
+		loop_stop(s->threads[i].io.loop);
+	for (unsigned i = 0; i < s->thread_count; i++)
+		if (s->threads[i].running)
+			pthread_join(s->threads[i].id, NULL);
+}
+
+void
+server_free(struct server *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->listener_count; i++)
+		close(s->listeners[i].source.fd);
+	if (s->services->config->admin_socket[0] && s->port)
+		unlink(s->services->config->admin_socket);
+	for (unsigned i = 0; i < s->thread_count; i++) {
+		conn_close_all(&s->threads[i].io);
+		loop_free(s->threads[i].io.loop);
+		free(s->threads[i].io.scratch);
+	}
+	for (unsigned i = 0; i < s->context_count; i++)
+		tls_context_free(s->contexts[i]);
+	free(s->listeners);
+	free(s);
+}

@@ -1,0 +1,26 @@
+#ifndef SERVER_H
+#define SERVER_H
+#include "services.h"
+#include "tls.h"
+
+/* The I/O threads, their listeners, and how connections spread over them. */
+struct server;
+
+/* Binds the listeners (TLS) and the admin socket. ERR_IO naming the address when one is taken. */
+ERR_MUST_USE enum err server_new(
+    struct server **out, const struct services *services, struct tls_context *tls, struct why *why);
+/* Starts the threads. */
+ERR_MUST_USE enum err server_start(struct server *s, struct why *why);
+/* Port of the first TLS listener (for port 0). */
+uint16_t server_port(const struct server *s);
+/* New connections use this context from now on; the old one lives until server_free. */
+void server_set_tls(struct server *s, struct tls_context *tls);
+/* Parked requests are asked again soon, on their own threads. Any thread. */
+void server_wake(struct server *s);
+/* Connections now open. */
+uint64_t server_connections(const struct server *s);
+/* Closes listeners, lets running requests finish for at most wait_ms, joins the threads. */
+void server_stop(struct server *s, uint64_t wait_ms);
+void server_free(struct server *s);
+
+#endif
