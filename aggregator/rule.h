@@ -30,7 +30,8 @@ struct rule_input {
 struct rule {
 	const char *name;
 	/* Writes the update for [first, first+count) to update[0..count). ERR_NUMERIC if a value is not finite,
-	 * ERR_NOMEM, or what read_tile returned. */
+	 * ERR_INVALID if the weights are not as above, ERR_NOMEM, or what read_tile returned; update is then
+	 * undefined. */
 	enum err (*fold)(const struct rule_input *in, uint64_t first, size_t count, float *update);
 };
 

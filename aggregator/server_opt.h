@@ -22,7 +22,8 @@ struct server_opt {
 	/* f32 vectors of state per element that must be kept between rounds (0 if momentum is 0). */
 	size_t (*state_vectors)(const struct server_opt_params *params);
 	/* Moves w[0..n) by update[0..n). state: state_vectors() arrays of n floats, zero before the first round,
-	 * NULL if none. ERR_NUMERIC if a result is not finite (w and state are then undefined: work on a copy). */
+	 * NULL if none. ERR_NUMERIC if a result is not finite (w and state are then undefined: work on a copy),
+	 * ERR_INVALID for params out of range. */
 	enum err (*step)(const struct server_opt_params *params, float *w, const float *update,
 	    float *state, size_t n);
 };

@@ -5,7 +5,8 @@
  * CPU_CLONES before a function definition makes the compiler emit it for several instruction sets and choose
  * at load time. Results do not depend on the choice: -ffp-contract=off keeps every product and sum rounded
  * once. Empty where ifuncs do not work: other architectures, and the thread sanitizer, which they crash
- * before main.
+ * before main. Only for static functions: clang before 17 exports a clone under a name that other files do
+ * not find.
  */
 #if defined(__SANITIZE_THREAD__)
 #define CPU_NO_CLONES 1
