@@ -1,0 +1,596 @@
+#include "engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes.h"
+#include "codec.h"
+#include "engine_job.h"
+#include "folder.h"
+#include "hex.h"
+#include "log.h"
+#include "registry.h"
+#include "server.h"
+#include "spool.h"
+
+struct engine_job *
+engine_find(const struct engine *g, const uint8_t id[16])
+{
+	for (struct engine_job *j = g->jobs; j; j = j->next)
+		if (memcmp(j->id, id, 16) == 0)
+			return j;
+	return NULL;
+}
+
+/* --- tasks and invitations */
+
+static void
+task_id(const struct engine *g, const struct engine_job *j, uint64_t round,
+    const uint8_t device[32], uint8_t out[16])
+{
+	uint8_t text[56], mac[HASH_LEN];
+	struct bytes_writer w = bytes_writer(text, sizeof(text));
+
+	bytes_put(&w, j->id, 16);
+	bytes_put_u64(&w, round);
+	bytes_put(&w, device, 32);
+	hash_hmac(mac, g->task_key, sizeof(g->task_key), text, sizeof(text));
+	memcpy(out, mac, 16);
+}
+
+static size_t
+invite_at(const struct engine_job *j, const uint8_t device[32])
+{
+	size_t from = 0, to = j->invite_count;
+
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+		if (memcmp(j->invites[mid].device, device, 32) < 0)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+static struct invite *
+find_invite(const struct engine_job *j, const uint8_t device[32])
+{
+	size_t at = invite_at(j, device);
+
+	if (at < j->invite_count && memcmp(j->invites[at].device, device, 32) == 0)
+		return &j->invites[at];
+	return NULL;
+}
+
+enum err
+engine_invite(struct engine_job *j, const uint8_t device[32], enum invite_state state)
+{
+	size_t at = invite_at(j, device);
+
+	if (at < j->invite_count && memcmp(j->invites[at].device, device, 32) == 0) {
+		j->invites[at].state = state;
+		return ERR_OK;
+	}
+	if (j->invite_count == j->invite_room) {
+		size_t room = j->invite_room ? j->invite_room * 2 : 32;
+		struct invite *items = realloc(j->invites, room * sizeof(*items));
+		if (!items)
+			return ERR_NOMEM;
+		j->invites = items;
+		j->invite_room = room;
+	}
+	memmove(&j->invites[at + 1], &j->invites[at], (j->invite_count - at) * sizeof(*j->invites));
+	memcpy(j->invites[at].device, device, 32);
+	j->invites[at].state = state;
+	j->invite_count++;
+	return ERR_OK;
+}
+
+/* Forgets everyone who has not reported: an abandoned round invites anew. */
+static void
+forget_invites(struct engine_job *j)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < j->invite_count; i++)
+		if (j->invites[i].state == INVITE_ACCEPTED)
+			j->invites[kept++] = j->invites[i];
+	j->invite_count = kept;
+	j->candidate_count = 0;
+}
+
+/* --- sampling */
+
+/* Candidates stay sorted by device, so that asking twice adds nothing. Failure to note one only leaves it out. */
+static void
+note_candidate(struct engine_job *j, const uint8_t device[32])
+{
+	size_t at = 0;
+
+	while (at < j->candidate_count && memcmp(j->candidates[at], device, 32) < 0)
+		at++;
+	if (at < j->candidate_count && memcmp(j->candidates[at], device, 32) == 0)
+		return;
+	if (j->candidate_count == j->candidate_room) {
+		size_t room = j->candidate_room ? j->candidate_room * 2 : 64;
+		uint8_t(*items)[32] = realloc(j->candidates, room * sizeof(*items));
+		if (!items)
+			return;
+		j->candidates = items;
+		j->candidate_room = room;
+	}
+	memmove(&j->candidates[at + 1], &j->candidates[at],
+	    (j->candidate_count - at) * sizeof(*j->candidates));
+	memcpy(j->candidates[at], device, 32);
+	j->candidate_count++;
+}
+
+struct ticket {
+	uint8_t draw[HASH_LEN];
+	uint8_t device[32];
+};
+
+static int
+compare_tickets(const void *a, const void *b)
+{
+	return memcmp(a, b, HASH_LEN);
+}
+
+static void
+make_ticket(const struct engine_job *j, const uint8_t device[32], struct ticket *t)
+{
+	uint8_t text[48];
+	struct bytes_writer w = bytes_writer(text, sizeof(text));
+
+	bytes_put_u64(&w, j->spec.seed);
+	bytes_put_u64(&w, j->row.round);
+	bytes_put(&w, device, 32);
+	hash_sha256(t->draw, text, sizeof(text));
+	memcpy(t->device, device, 32);
+}
+
+/* The devices with the smallest SHA-256(seed || round || device id) among those that asked. */
+static void
+draw(struct engine *g, struct engine_job *j)
+{
+	size_t n = j->candidate_count;
+	uint32_t drawn = 0;
+	uint32_t room = j->round.policy.invite_max > j->round.invited
+	    ? j->round.policy.invite_max - j->round.invited
+	    : 0;
+	struct ticket *tickets = calloc(n ? n : 1, sizeof(*tickets));
+
+	for (size_t i = 0; tickets && i < n; i++)
+		make_ticket(j, j->candidates[i], &tickets[i]);
+	if (tickets)
+		qsort(tickets, n, sizeof(*tickets), compare_tickets);
+	for (size_t i = 0; tickets && i < n && drawn < room; i++)
+		if (engine_invite(j, tickets[i].device, INVITE_OUT) == ERR_OK)
+			drawn++;
+	free(tickets);
+	j->candidate_count = 0;
+	engine_act(g, j, round_step(&j->round, ROUND_DRAWN, drawn, loop_now_ms()));
+	server_wake(g->services->server);
+}
+
+/* --- actions */
+
+struct state_change {
+	uint8_t id[16];
+	char state[12], reason[128];
+};
+
+static enum err
+write_state(struct store_db *db, void *arg, struct why *why)
+{
+	struct state_change *c = arg;
+
+	(void)why;
+	return store_job_set_state(db, c->id, c->state, c->reason);
+}
+
+static void
+state_written(void *arg, enum err e, const struct why *why)
+{
+	if (e)
+		log_event(LOG_LEVEL_ERROR, "store.failed", LOG_S("why", why->text));
+	free(arg);
+}
+
+void
+engine_set_state(struct engine *g, struct engine_job *j, const char *state, const char *reason)
+{
+	struct state_change *c = calloc(1, sizeof(*c));
+
+	snprintf(j->state, sizeof(j->state), "%s", state);
+	snprintf(j->reason, sizeof(j->reason), "%s", reason);
+	log_event(LOG_LEVEL_INFO, "job.state", LOG_S("job", j->hex), LOG_S("name", j->spec.name),
+	    LOG_S("state", state), LOG_S("reason", reason));
+	if (!c)
+		return;
+	memcpy(c->id, j->id, 16);
+	memcpy(c->state, j->state, sizeof(c->state));
+	memcpy(c->reason, j->reason, sizeof(c->reason));
+	if (store_submit(g->services->store, write_state, state_written, c) != ERR_OK)
+		free(c);
+}
+
+static void
+start_fold(struct engine *g, struct engine_job *j)
+{
+	struct engine_fold f = {.job = j, .spec = &j->spec, .table = &j->table, .row = j->row};
+
+	memcpy(f.job_id, j->id, 16);
+	memcpy(f.job_hex, j->hex, sizeof(f.job_hex));
+	f.row.invited = j->round.invited;
+	f.row.aborted = j->round.aborted;
+	f.row.reopened = j->round.reopened;
+	f.bytes_down = j->bytes_down;
+	if (folder_submit(g->services->folder, &f) != ERR_OK)
+		log_event(LOG_LEVEL_ERROR, "round.fold", LOG_S("job", j->hex),
+		    LOG_S("why", "no memory; the round is folded after a restart"));
+}
+
+void
+engine_act(struct engine *g, struct engine_job *j, unsigned actions)
+{
+	if (actions & ROUND_DO_FOLD)
+		start_fold(g, j);
+	if (actions & ROUND_DO_REOPEN) {
+		log_event(LOG_LEVEL_WARN, "round.reopened", LOG_S("job", j->hex),
+		    LOG_U("round", j->row.round), LOG_U("reports", j->round.accepted),
+		    LOG_U("quorum", j->round.policy.quorum),
+		    LOG_S("why", "too few reports before the deadline"));
+		forget_invites(j);
+		server_wake(g->services->server);
+	}
+	if (actions & ROUND_DO_DRAW)
+		draw(g, j);
+}
+
+void
+engine_tick(struct engine *g)
+{
+	uint64_t now = loop_now_ms();
+
+	pthread_mutex_lock(&g->lock);
+	for (struct engine_job *j = g->jobs; j && g->started && !g->stopping; j = j->next)
+		if (round_next_ms(&j->round) <= now)
+			engine_act(g, j, round_step(&j->round, ROUND_TICK, 0, now));
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* --- asking for work */
+
+static const char *
+lacks(const struct engine_job *j, const struct offer *o)
+{
+	const struct recipe *r = &j->spec.recipe;
+	bool found = false;
+
+	for (size_t i = 0; i < o->data_count; i++)
+		found |= strcmp(o->data[i].name, r->data.name) == 0 &&
+		    o->data[i].examples >= r->data.min_examples;
+	if (!found && r->data.name[0])
+		return "no-data";
+	found = false;
+	for (size_t i = 0; i < o->trainer_count; i++)
+		found |= strcmp(o->trainers[i], r->trainer) == 0;
+	if (!found)
+		return "no-trainer";
+	found = false;
+	for (size_t i = 0; i < o->codec_count; i++)
+		found |= strcmp(o->codecs[i], r->codec) == 0;
+	if (!found)
+		return "no-codec";
+	if (strcmp(r->trainer, "builtin") != 0)
+		return NULL;
+	for (size_t l = 0; l < r->net.layer_count; l++) {
+		const char *type = recipe_layer_type_name(r->net.layers[l].type);
+		found = false;
+		for (size_t i = 0; i < o->layer_count; i++)
+			found |= strcmp(o->layers[i], type) == 0;
+		if (!found)
+			return "old-agent";
+	}
+	return NULL;
+}
+
+/* The device's place on the line from 0 to 100, fixed per job. */
+static double
+percent_of(const struct engine_job *j, const uint8_t device[32])
+{
+	uint8_t text[48], digest[HASH_LEN];
+	uint64_t head = 0;
+
+	memcpy(text, j->id, 16);
+	memcpy(text + 16, device, 32);
+	hash_sha256(digest, text, sizeof(text));
+	for (int i = 0; i < 8; i++)
+		head = head << 8 | digest[i];
+	return (double)(head >> 11) * 0x1p-53 * 100;
+}
+
+const char *
+engine_ineligible(struct engine *g, const struct engine_job *j, const uint8_t device[32])
+{
+	double place = percent_of(j, device);
+
+	if (place < j->spec.select.percent[0] || place >= j->spec.select.percent[1])
+		return "ineligible";
+	return registry_matches(g->services->registry, device, &j->spec.select) ? NULL
+										: "ineligible";
+}
+
+static void
+fill_task(struct engine *g, struct engine_job *j, const uint8_t device[32], struct task *out)
+{
+	uint8_t id[16];
+	uint64_t now = loop_now_ms();
+
+	task_id(g, j, j->row.round, device, id);
+	*out = (struct task){
+	    .round = j->row.round, .model_bytes = j->model_bytes, .seed = j->spec.seed};
+	snprintf(out->kind, sizeof(out->kind), "train");
+	hex_encode(out->task, id, 16);
+	hex_encode(out->job, j->id, 16);
+	hex_encode(out->model, j->row.base, 32);
+	out->deadline_s =
+	    j->round.deadline_ms > now ? (double)(j->round.deadline_ms - now) / 1000 : 0;
+	out->recipe.document = j->spec.recipe.document;
+}
+
+/* NULL if out holds a task of this job, else why not. */
+static const char *
+ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const struct offer *offer,
+    struct task *out)
+{
+	if (strcmp(j->state, "running") != 0)
+		return strcmp(j->state, "paused") == 0 ? "paused" : "no-job";
+	const char *why = engine_ineligible(g, j, device);
+	if (!why)
+		why = lacks(j, offer);
+	if (why)
+		return why;
+	const struct invite *have = find_invite(j, device);
+	if (have && have->state != INVITE_OUT)
+		return have->state == INVITE_ACCEPTED ? "reported" : "aborted";
+	if (!have) {
+		if (spool_full(g->services->spool))
+			return "spool-full";
+		unsigned act = round_step(&j->round, ROUND_ASK, 0, loop_now_ms());
+		if (j->round.state == ROUND_GATHER)
+			note_candidate(j, device);
+		if (!(act & ROUND_DO_INVITE))
+			return "not-selected";
+		if (engine_invite(j, device, INVITE_OUT) != ERR_OK)
+			return "busy";
+	}
+	fill_task(g, j, device, out);
+	return NULL;
+}
+
+void
+engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out)
+{
+	const char *reason = "no-job";
+
+	*out = (struct task){.wait = true};
+	if (offer->protocol < MESSAGES_PROTOCOL) {
+		reason = "old-agent";
+	} else {
+		pthread_mutex_lock(&g->lock);
+		for (struct engine_job *j = g->jobs; j && reason && !g->stopping; j = j->next) {
+			const char *why = ask_job(g, j, device, offer, out);
+			/* The first job's reason is the telling one, unless it only says the job is over. */
+			if (!why || strcmp(reason, "no-job") == 0)
+				reason = why;
+		}
+		if (g->stopping)
+			reason = "restarting";
+		pthread_mutex_unlock(&g->lock);
+	}
+	if (reason) {
+		*out = (struct task){.wait = true, .wait_s = g->services->config->retry_after_s};
+		snprintf(out->reason, sizeof(out->reason), "%s", reason);
+	}
+}
+
+/* --- deltas */
+
+static const char *
+claim_format(const struct engine_job *j, const struct manifest *m, struct why *why)
+{
+	const struct codec *codec = codec_find(m->codec);
+
+	if ((m->flags & (MANIFEST_MASKED | MANIFEST_SECOND | MANIFEST_KIND_MASK)) ||
+	    m->slice != 0) {
+		err_set(why, ERR_UNSUPPORTED, "flags 0x%x, slice %u", m->flags, m->slice);
+		return "unsupported";
+	}
+	if (!codec || strcmp(codec->name, j->spec.recipe.codec) != 0) {
+		err_set(why, ERR_UNSUPPORTED, "codec %u; the job takes %s", m->codec,
+		    j->spec.recipe.codec);
+		return "unknown-codec";
+	}
+	if (m->elements != j->table.elements || m->block != codec->block) {
+		err_set(why, ERR_INVALID, "%llu elements in blocks of %u; the model has %llu",
+		    (unsigned long long)m->elements, m->block,
+		    (unsigned long long)j->table.elements);
+		return "bad-manifest";
+	}
+	uint64_t need = codec->payload_bytes(m->elements);
+	if (codec->fixed_size ? m->payload_bytes != need : m->payload_bytes > need) {
+		err_set(why, ERR_INVALID, "payload of %llu bytes; the codec needs %llu",
+		    (unsigned long long)m->payload_bytes, (unsigned long long)need);
+		return "wrong-length";
+	}
+	if (m->examples == 0) {
+		err_set(why, ERR_INVALID, "examples is 0");
+		return "no-examples";
+	}
+	if (m->examples > j->spec.aggregate.max_examples) {
+		err_set(why, ERR_LIMIT, "%llu examples; the job allows %llu",
+		    (unsigned long long)m->examples,
+		    (unsigned long long)j->spec.aggregate.max_examples);
+		return "too-many-examples";
+	}
+	return NULL;
+}
+
+/* The round, task and base of a manifest against the open round. Lock held. */
+static const char *
+claim_round(struct engine *g, const struct engine_job *j, const struct manifest *m,
+    const char *path_task, struct why *why)
+{
+	uint8_t id[16];
+	char hex[33];
+
+	if (m->round != j->row.round || strcmp(j->state, "done") == 0 ||
+	    strcmp(j->state, "stopped") == 0) {
+		err_set(why, ERR_STATE, "round %llu; the open round is %llu, the job is %s",
+		    (unsigned long long)m->round, (unsigned long long)j->row.round, j->state);
+		return "stale-round";
+	}
+	task_id(g, j, m->round, m->device, id);
+	hex_encode(hex, id, 16);
+	if (!hash_equal(id, m->task, 16) || strcmp(path_task, hex) != 0) {
+		err_set(why, ERR_DENIED, "the task is not this device's in this round");
+		return "wrong-task";
+	}
+	if (memcmp(m->base, j->row.base, 32) != 0) {
+		err_set(why, ERR_STATE, "the open round starts from another model");
+		return "wrong-base";
+	}
+	const struct invite *have = find_invite(j, m->device);
+	if (have && have->state == INVITE_ACCEPTED) {
+		err_set(why, ERR_EXISTS, "a delta of this device was accepted in this round");
+		return "used-task";
+	}
+	if (j->round.state == ROUND_CLOSING || j->round.state == ROUND_FOLDING) {
+		err_set(why, ERR_STATE, "round %llu has closed", (unsigned long long)m->round);
+		return "round-closed";
+	}
+	return NULL;
+}
+
+const char *
+engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32],
+    const char *path_task, struct engine_claim *out, struct why *why)
+{
+	if (memcmp(m->device, device, 32) != 0) {
+		err_set(why, ERR_DENIED, "the manifest names another device than the certificate");
+		return "wrong-device";
+	}
+	pthread_mutex_lock(&g->lock);
+	struct engine_job *j = engine_find(g, m->job);
+	const char *word = "unknown-job";
+	if (j)
+		word = claim_round(g, j, m, path_task, why);
+	else
+		err_set(why, ERR_NOTFOUND, "no such job");
+	pthread_mutex_unlock(&g->lock);
+	if (!word)
+		word = claim_format(j, m, why);
+	if (word)
+		return word;
+	*out = (struct engine_claim){.job = j,
+	    .round = m->round,
+	    .elements = m->elements,
+	    .payload_bytes = m->payload_bytes,
+	    .max_norm = j->spec.aggregate.max_norm};
+	memcpy(out->job_id, j->id, 16);
+	memcpy(out->task, m->task, 16);
+	memcpy(out->device, device, 32);
+	return NULL;
+}
+
+bool
+engine_take(struct engine *g, const struct engine_claim *claim)
+{
+	struct engine_job *j = claim->job;
+	bool taken = false;
+
+	if (!registry_is_active(g->services->registry, claim->device))
+		return false;
+	pthread_mutex_lock(&g->lock);
+	/* The invitation is made (or kept) now, so that settling cannot run out of memory. */
+	if (j->row.round == claim->round) {
+		const struct invite *have = find_invite(j, claim->device);
+		bool fresh = have != NULL || engine_invite(j, claim->device, INVITE_OUT) == ERR_OK;
+		if (fresh && !(have && have->state == INVITE_ACCEPTED))
+			taken = round_step(&j->round, ROUND_TAKE, 0, loop_now_ms()) & ROUND_DO_TAKE;
+	}
+	pthread_mutex_unlock(&g->lock);
+	return taken;
+}
+
+void
+engine_settle(struct engine *g, const struct engine_claim *claim, bool durable, uint64_t body_bytes)
+{
+	struct engine_job *j = claim->job;
+
+	pthread_mutex_lock(&g->lock);
+	if (durable) {
+		struct invite *have = find_invite(j, claim->device);
+		if (have)
+			have->state = INVITE_ACCEPTED;
+		j->bytes_up += body_bytes;
+	}
+	engine_act(
+	    g, j, round_step(&j->round, durable ? ROUND_ACCEPTED : ROUND_LOST, 0, loop_now_ms()));
+	pthread_mutex_unlock(&g->lock);
+	if (durable)
+		registry_count_report(g->services->registry, claim->device);
+}
+
+enum err
+engine_abort(struct engine *g, const uint8_t device[32], const char *task, const char *reason)
+{
+	enum err e = ERR_NOTFOUND;
+	uint8_t id[16];
+	char hex[33];
+
+	pthread_mutex_lock(&g->lock);
+	for (struct engine_job *j = g->jobs; j && e; j = j->next) {
+		struct invite *have = find_invite(j, device);
+		task_id(g, j, j->row.round, device, id);
+		hex_encode(hex, id, 16);
+		if (!have || have->state != INVITE_OUT || strcmp(hex, task) != 0)
+			continue;
+		have->state = INVITE_ABORTED;
+		engine_act(g, j, round_step(&j->round, ROUND_GAVE_UP, 0, loop_now_ms()));
+		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex),
+		    LOG_U("round", j->row.round), LOG_S("reason", reason));
+		e = ERR_OK;
+	}
+	pthread_mutex_unlock(&g->lock);
+	if (e == ERR_OK)
+		server_wake(g->services->server);
+	return e;
+}
+
+void
+engine_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes)
+{
+	pthread_mutex_lock(&g->lock);
+	for (struct engine_job *j = g->jobs; j; j = j->next)
+		if (memcmp(j->row.base, model, 32) == 0)
+			j->bytes_down += bytes;
+	pthread_mutex_unlock(&g->lock);
+}
+
+bool
+engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[32])
+{
+	bool may = false;
+
+	pthread_mutex_lock(&g->lock);
+	for (struct engine_job *j = g->jobs; j && !may; j = j->next)
+		may = (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0) &&
+		    engine_ineligible(g, j, device) == NULL;
+	pthread_mutex_unlock(&g->lock);
+	return may;
+}

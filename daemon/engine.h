@@ -1,0 +1,103 @@
+#ifndef ENGINE_H
+#define ENGINE_H
+#include "job.h"
+#include "json.h"
+#include "manifest.h"
+#include "messages.h"
+#include "services.h"
+#include "store.h"
+
+/*
+ * The jobs and their rounds. One lock, held for microseconds, never across I/O, crypto or disk: what must block is handed
+ * to the store, the folder or done by the caller on a worker. Any thread.
+ */
+struct engine;
+struct engine_job; /* lives as long as the engine */
+
+/* Loads jobs and open rounds; deltas accepted before a restart are counted, their files checked. task_key: 32 bytes. */
+ERR_MUST_USE enum err engine_new(struct engine **out, const struct services *services,
+    const uint8_t task_key[32], struct why *why);
+void engine_free(struct engine *g);
+/* Lets rounds run: called once everything else is up. */
+void engine_start(struct engine *g);
+/* No more folding is begun; what is open stays open. */
+void engine_stop(struct engine *g);
+/* Rounds' timers. Call about every 50 ms. */
+void engine_tick(struct engine *g);
+
+/* --- devices */
+
+/* What a device gets: a task (out->recipe.document belongs to the job), or wait with a reason. */
+void engine_ask(
+    struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out);
+
+/* A delta on its way: filled by engine_claim, passed along until settled. */
+struct engine_claim {
+	struct engine_job *job;
+	uint8_t job_id[16], task[16], device[32];
+	uint64_t round;
+	uint64_t elements, payload_bytes;
+	double max_norm;
+};
+/* Checks everything about a manifest but its signature: device, job, task, round, base, codec, size, examples. path_task is
+ * the task in the URL. NULL if it may come, else the error word, with why. A delta accepted before is "used-task". */
+const char *engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32],
+    const char *path_task, struct engine_claim *out, struct why *why);
+/* Inside the accepting transaction: is the round still open and the device active? Then engine_settle must follow. */
+bool engine_take(struct engine *g, const struct engine_claim *claim);
+void engine_settle(
+    struct engine *g, const struct engine_claim *claim, bool durable, uint64_t body_bytes);
+/* ERR_NOTFOUND if the device holds no such task. */
+ERR_MUST_USE enum err engine_abort(
+    struct engine *g, const uint8_t device[32], const char *task, const char *reason);
+/* Counts bytes of a base model sent to devices. */
+void engine_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes);
+/* May this device fetch this model: is it the base of a job it may work on? */
+bool engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[32]);
+
+/* --- administration (blocking: on a worker) */
+
+/* Takes a job document. *created is false if it is there already. ERR_INVALID: the document is wrong. */
+ERR_MUST_USE enum err engine_submit(
+    struct engine *g, const char *text, size_t len, uint8_t id[16], bool *created, struct why *why);
+/* command: pause, resume, stop. ERR_NOTFOUND, ERR_STATE. */
+ERR_MUST_USE enum err engine_command(
+    struct engine *g, const uint8_t id[16], const char *command, struct why *why);
+
+/* --- views; device NULL: everything, else what this device may see. The caller frees. */
+struct json *engine_jobs_json(struct engine *g, const uint8_t *device);
+/* NULL if there is no such job or the device may not see it. */
+struct json *engine_job_json(
+    struct engine *g, const uint8_t id[16], const uint8_t *device, bool document);
+struct json *engine_round_json(const struct store_round *r);
+/* Live counts of a job's open round into a row read from the store. */
+void engine_fill_open(struct engine *g, struct store_round *r);
+
+/* --- for the folder */
+
+/* What a closing round is folded from; a copy, except spec and table, which live as long as the engine. */
+struct engine_fold {
+	struct engine_job *job;
+	uint8_t job_id[16];
+	char job_hex[33];
+	const struct job_spec *spec;
+	const struct tensor_table *table;
+	struct store_round row; /* base, optimizer_state of the base, opened_at, counts */
+	uint64_t bytes_down;
+};
+/* What comes of it. */
+struct engine_outcome {
+	struct store_round row; /* committed or failed */
+	uint64_t model_bytes;
+	bool begin_next; /* set by engine_plan: the next open round's row stands in next */
+	struct store_round next;
+	char job_state[12], job_reason[128]; /* set by engine_plan: "" if unchanged */
+};
+/* Decides what follows a folded round, so that it can be committed together with it. */
+void engine_plan(struct engine *g, const struct engine_fold *f, struct engine_outcome *o);
+/* After the commit. */
+void engine_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o);
+/* The fold itself failed (disk, memory, a damaged delta): the job is paused with the reason, the round stays open. */
+void engine_fold_failed(struct engine *g, const struct engine_fold *f, const struct why *why);
+
+#endif

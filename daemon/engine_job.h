@@ -1,0 +1,71 @@
+#ifndef ENGINE_JOB_H
+#define ENGINE_JOB_H
+#include <pthread.h>
+
+#include "engine.h"
+#include "round.h"
+
+/* Inside of the engine: shared by engine.c, engine_jobs.c and engine_view.c only. All fields are under the engine's lock
+ * unless said otherwise. */
+
+#define ENGINE_JOBS_MAX 4096
+#define ENGINE_FAILURES 3 /* failed rounds in a row that pause a job */
+
+enum invite_state { INVITE_OUT, INVITE_ACCEPTED, INVITE_ABORTED };
+
+struct invite {
+	uint8_t device[32];
+	enum invite_state state;
+};
+
+struct engine_job {
+	struct engine_job *next; /* by priority, then age; never changes after insertion */
+	uint8_t id[16];
+	char hex[33];
+	struct job_spec spec; /* immutable */
+	struct tensor_table table; /* immutable; roles assigned */
+	double created_at;
+	char state[12], reason[128];
+	struct round round;
+	struct store_round row; /* of the open round */
+	uint64_t model_bytes;
+	uint8_t model[32]; /* the newest committed model */
+	uint64_t rounds_committed;
+	struct store_metric metric;
+	uint64_t metric_round;
+	uint64_t bytes_up, bytes_down;
+	struct invite *invites; /* sorted by device */
+	size_t invite_count, invite_room;
+	uint8_t (*candidates)[32]; /* gathered askers, sorted */
+	size_t candidate_count, candidate_room;
+};
+
+struct engine {
+	const struct services *services;
+	uint8_t task_key[32];
+	pthread_mutex_t lock;
+	struct engine_job *jobs;
+	size_t job_count;
+	bool started, stopping;
+};
+
+struct engine_job *engine_find(const struct engine *g, const uint8_t id[16]);
+/* Carries out what round_step returned. Lock held. */
+void engine_act(struct engine *g, struct engine_job *j, unsigned actions);
+/* Adds the device to the invited, or changes its state. ERR_NOMEM. Lock held. */
+ERR_MUST_USE enum err engine_invite(
+    struct engine_job *j, const uint8_t device[32], enum invite_state state);
+/* Makes an in-memory job from its document and base model: parses, reads the model's table, assigns roles. No lock. */
+ERR_MUST_USE enum err engine_job_new(struct engine_job **out, const struct services *services,
+    const uint8_t id[16], const char *text, size_t len, struct why *why);
+void engine_job_free(struct engine_job *j);
+/* Links a complete job into the list. Lock held. */
+void engine_job_link(struct engine *g, struct engine_job *j);
+/* Why this device may not work on the job at all; NULL if it may. Lock held. */
+const char *engine_ineligible(
+    struct engine *g, const struct engine_job *j, const uint8_t device[32]);
+/* Changes the job's state in memory and (queued) in the store. Lock held. */
+void engine_set_state(
+    struct engine *g, struct engine_job *j, const char *state, const char *reason);
+
+#endif

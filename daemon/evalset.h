@@ -1,0 +1,20 @@
+#ifndef EVALSET_H
+#define EVALSET_H
+#include "config.h"
+#include "dataset.h"
+#include "train.h"
+
+/* The coordinator's own data sets, for evaluation: loaded once, when first used. One user at a time. */
+struct evalset;
+
+ERR_MUST_USE enum err evalset_new(struct evalset **out, const struct config *config);
+void evalset_free(struct evalset *s);
+/* Evaluates a network with these parameters (data section of a model, in the network's order) on the named set, on
+ * `threads` threads. ERR_NOTFOUND if there is no such set. */
+ERR_MUST_USE enum err evalset_run(struct evalset *s, const struct recipe *recipe,
+    const float *params, unsigned threads, struct train_score *score, struct why *why);
+/* Could this set be loaded and does it fit the recipe? Loads it. */
+ERR_MUST_USE enum err evalset_check(
+    struct evalset *s, const struct recipe *recipe, struct why *why);
+
+#endif
