@@ -38,7 +38,11 @@ ERR_MUST_USE enum err store_read(struct store *s, store_work work, void *arg, st
 /* Commits and rows of work done since opening, for status and benchmarks. */
 void store_counts(struct store *s, uint64_t *commits, uint64_t *works);
 
-/* --- rows; gets return ERR_NOTFOUND; an `each` stops when fn returns an error, and returns that. */
+/* --- rows; gets return ERR_NOTFOUND; an `each` stops when fn returns an error, and returns that. fn must not start the
+ * same `each` again (ERR_STATE). Integers go up to 2^63 - 1 and texts must fit their arrays (ERR_LIMIT); a stored row
+ * that does not fit is ERR_CORRUPT. What a row refers to must be there before it (ERR_NOTFOUND): token and device of a
+ * join, job of a round, round and device of an accepted delta. Devices, tokens and models come in the order of their
+ * first put. */
 
 #define STORE_LABELS_MAX 4096
 
@@ -75,6 +79,7 @@ ERR_MUST_USE enum err store_token_each(
 /* Which device joined with this token and key before (join is idempotent per token and key)? */
 ERR_MUST_USE enum err store_join_get(
     struct store_db *db, const uint8_t token[8], const uint8_t spki[91], uint8_t device[32]);
+/* ERR_EXISTS */
 ERR_MUST_USE enum err store_join_put(
     struct store_db *db, const uint8_t token[8], const uint8_t spki[91], const uint8_t device[32]);
 
@@ -89,6 +94,7 @@ struct store_job {
 };
 ERR_MUST_USE enum err store_job_insert(
     struct store_db *db, const struct store_job *j); /* ERR_EXISTS */
+/* reason may be NULL, and is cut to fit. */
 ERR_MUST_USE enum err store_job_set_state(
     struct store_db *db, const uint8_t id[16], const char *state, const char *reason);
 ERR_MUST_USE enum err store_job_get(
@@ -159,10 +165,12 @@ ERR_MUST_USE enum err store_model_put(
     struct store_db *db, const struct store_model *m); /* existing id: no change */
 ERR_MUST_USE enum err store_model_get(
     struct store_db *db, const uint8_t id[32], struct store_model *out);
+/* ERR_NOTFOUND */
 ERR_MUST_USE enum err store_model_delete(struct store_db *db, const uint8_t id[32]);
 ERR_MUST_USE enum err store_model_each(
     struct store_db *db, enum err (*fn)(void *ctx, const struct store_model *m), void *ctx);
 
+/* Named numbers of full 64 bits; a key has at most 64 bytes. */
 ERR_MUST_USE enum err store_meta_get(struct store_db *db, const char *key, uint64_t *out);
 ERR_MUST_USE enum err store_meta_put(struct store_db *db, const char *key, uint64_t value);
 
