@@ -1,0 +1,194 @@
+#include "dataset_io.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ZLIB_CONST
+#include <zlib.h>
+
+#include "dataset.h"
+
+#define PIECE 65536
+#define FEED_MAX ((size_t)1 << 30)
+/* Deflate makes at most 258 bytes of two bits: no stream grows more than this. */
+#define DEFLATE_RATIO 1032
+
+struct dataset_io {
+	const uint8_t *piece; /* unpacked and not yet taken */
+	size_t piece_len;
+	const uint8_t *file; /* not yet handed to zlib */
+	size_t file_len;
+	uint64_t most;
+	uint64_t unpacked;
+	bool gzip;
+	bool inside; /* a gzip member has begun and not ended */
+	z_stream z;
+	uint8_t out[PIECE];
+};
+
+enum err
+dataset_io_open(struct dataset_io **out, const void *file, size_t len, struct why *why)
+{
+	static const uint8_t magic[] = {0x1f, 0x8b};
+	struct dataset_io *io = malloc(sizeof(*io));
+
+	if (!io)
+		return err_set(why, ERR_NOMEM, "no memory to read the file");
+	memset(io, 0, offsetof(struct dataset_io, out));
+	io->gzip = len >= sizeof(magic) && memcmp(file, magic, sizeof(magic)) == 0;
+	if (!io->gzip) {
+		io->piece = file;
+		io->piece_len = len;
+		io->most = len;
+	} else {
+		io->file = file;
+		io->file_len = len;
+		io->most =
+		    len > UINT64_MAX / DEFLATE_RATIO ? UINT64_MAX : (uint64_t)len * DEFLATE_RATIO;
+		if (inflateInit2(&io->z, 15 + 16) != Z_OK) {
+			free(io);
+			return err_set(why, ERR_NOMEM, "no memory to unpack the file");
+		}
+	}
+	*out = io;
+	return ERR_OK;
+}
+
+void
+dataset_io_close(struct dataset_io *io)
+{
+	if (io && io->gzip)
+		inflateEnd(&io->z);
+	free(io);
+}
+
+uint64_t
+dataset_io_most(const struct dataset_io *io)
+{
+	return io->most;
+}
+
+static void
+feed(struct dataset_io *io)
+{
+	size_t n = io->file_len < FEED_MAX ? io->file_len : FEED_MAX;
+
+	if (io->z.avail_in > 0 || n == 0)
+		return;
+	io->z.next_in = io->file;
+	io->z.avail_in = (uInt)n;
+	io->file += n;
+	io->file_len -= n;
+}
+
+/* Unpacks some bytes to io->out. */
+static enum err
+unpack(struct dataset_io *io, size_t *n, struct why *why)
+{
+	feed(io);
+	io->z.next_out = io->out;
+	io->z.avail_out = PIECE;
+	io->inside = true;
+	int result = inflate(&io->z, Z_NO_FLUSH);
+	*n = PIECE - io->z.avail_out;
+	if (result == Z_STREAM_END) {
+		io->inside = false;
+		result = inflateReset(&io->z);
+	}
+	if (result == Z_MEM_ERROR)
+		return err_set(why, ERR_NOMEM, "no memory to unpack the file");
+	if (result == Z_BUF_ERROR)
+		return err_set(why, ERR_INVALID, "the gzip data ends early");
+	if (result != Z_OK)
+		return err_set(why, ERR_INVALID, "the gzip data is damaged");
+	io->unpacked += *n;
+	if (io->unpacked > DATASET_BYTES_MAX)
+		return err_set(why, ERR_LIMIT, "the unpacked data is too large");
+	return ERR_OK;
+}
+
+/* Makes sure that a piece is at hand, or that the data is at its end (piece_len 0). */
+static enum err
+refill(struct dataset_io *io, struct why *why)
+{
+	while (io->gzip && io->piece_len == 0 &&
+	    (io->inside || io->z.avail_in > 0 || io->file_len > 0)) {
+		size_t n;
+		enum err e = unpack(io, &n, why);
+		if (e)
+			return e;
+		io->piece = io->out;
+		io->piece_len = n;
+	}
+	return ERR_OK;
+}
+
+enum err
+dataset_io_take(struct dataset_io *io, void *out, uint64_t n, struct why *why)
+{
+	uint8_t *to = out;
+
+	while (n > 0) {
+		enum err e = refill(io, why);
+		if (e)
+			return e;
+		if (io->piece_len == 0)
+			return err_set(why, ERR_INVALID, "the data ends early");
+		size_t now = n < io->piece_len ? (size_t)n : io->piece_len;
+		if (to) {
+			memcpy(to, io->piece, now);
+			to += now;
+		}
+		io->piece += now;
+		io->piece_len -= now;
+		n -= now;
+	}
+	return ERR_OK;
+}
+
+enum err
+dataset_io_line(struct dataset_io *io, struct buf *line, bool *end, struct why *why)
+{
+	const uint8_t *stop = NULL;
+
+	buf_reset(line);
+	*end = true;
+	while (!stop) {
+		enum err e = refill(io, why);
+		if (e)
+			return e;
+		if (io->piece_len == 0)
+			return ERR_OK;
+		*end = false;
+		stop = memchr(io->piece, '\n', io->piece_len);
+		size_t n = stop ? (size_t)(stop - io->piece) : io->piece_len;
+		e = buf_append(line, io->piece, n);
+		if (e)
+			return err_set(
+			    why, e, e == ERR_LIMIT ? "a line is too long" : "no memory for a line");
+		n += stop != NULL;
+		io->piece += n;
+		io->piece_len -= n;
+	}
+	return ERR_OK;
+}
+
+enum err
+dataset_io_end(struct dataset_io *io, struct why *why)
+{
+	enum err e = refill(io, why);
+
+	if (e == ERR_OK && io->piece_len > 0)
+		e = err_set(why, ERR_INVALID, "bytes follow the data");
+	return e;
+}
+
+enum err
+dataset_io_check_keep(const uint32_t *keep, size_t keep_count, struct why *why)
+{
+	for (size_t i = 1; keep && i < keep_count; i++)
+		if (keep[i] <= keep[i - 1])
+			return err_set(
+			    why, ERR_INVALID, "the examples to keep are not in ascending order");
+	return ERR_OK;
+}
