@@ -34,7 +34,8 @@ struct tls_config {
 	const struct key *key; /* its key; copied as needed, must outlive the context */
 	const char *
 	    peer_name; /* client: the DNS name or IP address that must be in the server's certificate */
-	unsigned cache_entries; /* server: session cache size; 0 turns resumption off */
+	unsigned
+	    cache_entries; /* server: session cache size; client: not 0 to offer its latest session; 0: no resumption */
 };
 
 /* Name and version of the back end in use, e.g. "mbedTLS 2.28.3". */
@@ -44,7 +45,7 @@ ERR_MUST_USE enum err tls_context_new(
     struct tls_context **out, const struct tls_config *config, struct why *why);
 /* Free only when no session uses it. NULL is legal. */
 void tls_context_free(struct tls_context *ctx);
-/* Forgets every cached server session (after a revocation). Any thread. */
+/* Forgets every session that could be resumed (after a revocation). Any thread. */
 void tls_context_forget(struct tls_context *ctx);
 
 /* fd stays the caller's: it is neither made non-blocking nor closed here. */

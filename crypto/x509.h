@@ -12,6 +12,7 @@
  * seconds. Nothing here touches files or the clock.
  */
 #define X509_DER_MAX 2048
+#define X509_CSR_MAX 4096
 #define X509_NAMES_MAX 16
 
 struct x509_cert {
@@ -31,7 +32,7 @@ enum x509_use { X509_CA, X509_SERVER, X509_CLIENT, X509_SIGNER };
 
 struct x509_request {
 	enum x509_use use;
-	const char *common_name;
+	const char *common_name; /* 1 to 64 bytes of UTF-8 */
 	const char *const *names; /* X509_SERVER: DNS names and IP addresses for subjectAltName */
 	size_t name_count;
 	const uint8_t *spki; /* the subject's public key, KEY_SPKI_LEN bytes */
@@ -40,7 +41,9 @@ struct x509_request {
 };
 
 /* Issues a certificate signed by ca_key. For X509_CA, ca may be NULL: self-signed, spki must be ca_key's.
- * The serial number is 16 random bytes. basicConstraints, keyUsage and extendedKeyUsage follow `use`. */
+ * The serial number is 16 random bytes. basicConstraints, keyUsage and extendedKeyUsage follow `use`. A
+ * not_before of the last century becomes 2000-01-01. ERR_INVALID names what is wrong with the request,
+ * ERR_LIMIT if it does not fit X509_DER_MAX, ERR_UNSUPPORTED if ca_key is not ca's. */
 ERR_MUST_USE enum err x509_issue(struct x509_cert *out, const struct x509_request *request,
     const struct x509_cert *ca, const struct key *ca_key, struct why *why);
 
@@ -48,7 +51,8 @@ ERR_MUST_USE enum err x509_issue(struct x509_cert *out, const struct x509_reques
 ERR_MUST_USE enum err x509_csr_make(
     uint8_t *out, size_t *len, const struct key *key, const char *common_name, struct why *why);
 /* Checks a PKCS#10 request from outside, its own signature included, and returns its P-256 key.
- * ERR_INVALID malformed, ERR_UNSUPPORTED another kind of key, ERR_DENIED bad self-signature. */
+ * ERR_INVALID malformed, ERR_UNSUPPORTED another kind of key, ERR_DENIED bad self-signature, ERR_LIMIT more
+ * than X509_CSR_MAX bytes. */
 ERR_MUST_USE enum err x509_csr_check(
     const uint8_t *der, size_t len, uint8_t spki[KEY_SPKI_LEN], struct why *why);
 

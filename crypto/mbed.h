@@ -1,0 +1,63 @@
+#ifndef MBED_H
+#define MBED_H
+#include <mbedtls/asn1.h>
+#include <mbedtls/pk.h>
+#include <mbedtls/version.h>
+#include <mbedtls/x509_crt.h>
+#include <stdbool.h>
+
+#include "key.h"
+
+/*
+ * Internal to crypto/: what its files share about mbedTLS, and one spelling for what 2.28 and 3.6 name
+ * differently. No other folder includes it.
+ */
+#define MBED_3 (MBEDTLS_VERSION_NUMBER >= 0x03000000)
+
+#if !MBED_3
+#define MBEDTLS_PRIVATE(member) member
+#endif
+
+struct key {
+	mbedtls_pk_context pk; /* primed: see sign_attach */
+	uint8_t spki[KEY_SPKI_LEN];
+	void *native; /* the same key as the OpenSSL back end wants it; NULL with mbedTLS */
+};
+
+/* mbedTLS's random callback over rng_bytes. */
+int rng_mbedtls(void *unused, unsigned char *out, size_t len);
+
+/* Takes over nothing: pk stays the caller's. ERR_UNSUPPORTED unless P-256. */
+ERR_MUST_USE enum err key_spki_of(const mbedtls_pk_context *pk, uint8_t spki[KEY_SPKI_LEN]);
+/* A second object of the same key. */
+ERR_MUST_USE enum err key_copy(struct key **out, const struct key *key);
+/* Private key as DER into out, at its start; the caller wipes it. */
+ERR_MUST_USE enum err key_der(const struct key *key, uint8_t out[256], size_t *len);
+/* Is everything before the point's coordinates as a P-256 SPKI has it? */
+bool key_has_prefix(const uint8_t spki[KEY_SPKI_LEN]);
+/* True for a P-256 EC key. */
+bool key_is_p256(const mbedtls_pk_context *pk);
+
+/* Makes a fresh key ready for signing by any number of threads, and undoes it. mbedTLS 2.28 stores a table of
+ * multiples in the key at its first use, without a lock: one signature before the key is shared settles that. */
+ERR_MUST_USE enum err sign_attach(struct key *key);
+void sign_detach(struct key *key);
+
+/* Appends a common name of 1 to 64 bytes to a name being written. */
+bool x509_set_common_name(mbedtls_asn1_named_data **list, const char *common_name);
+
+/* Does subjectAltName hold this address of 4 or 16 bytes? mbedTLS 2.28 looks at DNS names only. */
+bool x509_san_has_address(const mbedtls_x509_crt *crt, const uint8_t *address, size_t address_len);
+
+/* PEM (with its zero byte counted) or DER. */
+static inline int
+mbed_pk_parse_key(mbedtls_pk_context *pk, const uint8_t *text, size_t len)
+{
+#if MBED_3
+	return mbedtls_pk_parse_key(pk, text, len, NULL, 0, rng_mbedtls, NULL);
+#else
+	return mbedtls_pk_parse_key(pk, text, len, NULL, 0);
+#endif
+}
+
+#endif

@@ -1,0 +1,157 @@
+#include "x509.h"
+
+#include <mbedtls/asn1write.h>
+#include <mbedtls/oid.h>
+#include <mbedtls/pem.h>
+#include <mbedtls/x509_crt.h>
+#include <string.h>
+#include <time.h>
+
+#include "mbed.h"
+
+#define PEM_BEGIN "-----BEGIN CERTIFICATE-----\n"
+#define PEM_END "-----END CERTIFICATE-----\n"
+
+/* Parses one certificate whose key and signature are of the only kind a fleet has. */
+static enum err
+parse(mbedtls_x509_crt *crt, const struct x509_cert *cert, struct why *why)
+{
+	if (cert->len == 0 || cert->len > X509_DER_MAX)
+		return err_set(why, ERR_INVALID, "certificate of %zu bytes", cert->len);
+	if (mbedtls_x509_crt_parse_der(crt, cert->der, cert->len) != 0 || crt->raw.len != cert->len)
+		return err_set(why, ERR_INVALID, "malformed certificate");
+	if (!key_is_p256(&crt->pk))
+		return err_set(why, ERR_UNSUPPORTED, "the certificate's key is not P-256");
+	return ERR_OK;
+}
+
+static int64_t
+seconds_of(const mbedtls_x509_time *t)
+{
+	struct tm tm = {.tm_year = t->year - 1900,
+	    .tm_mon = t->mon - 1,
+	    .tm_mday = t->day,
+	    .tm_hour = t->hour,
+	    .tm_min = t->min,
+	    .tm_sec = t->sec};
+
+	return timegm(&tm);
+}
+
+/* Copies the common name; "" if there is none. */
+static enum err
+copy_name(char *out, size_t room, const mbedtls_x509_name *name)
+{
+	out[0] = '\0';
+	for (; name; name = name->next) {
+		if (MBEDTLS_OID_CMP(MBEDTLS_OID_AT_CN, &name->oid) != 0)
+			continue;
+		if (name->val.len >= room || memchr(name->val.p, '\0', name->val.len))
+			return ERR_INVALID;
+		memcpy(out, name->val.p, name->val.len);
+		out[name->val.len] = '\0';
+		return ERR_OK;
+	}
+	return ERR_OK;
+}
+
+enum err
+x509_parse(struct x509_info *out, const struct x509_cert *cert, struct why *why)
+{
+	mbedtls_x509_crt crt;
+
+	mbedtls_x509_crt_init(&crt);
+	enum err e = parse(&crt, cert, why);
+	if (!e)
+		e = key_spki_of(&crt.pk, out->spki);
+	if (!e && copy_name(out->common_name, sizeof(out->common_name), &crt.subject))
+		e = err_set(why, ERR_INVALID, "bad common name in the certificate");
+	if (!e) {
+		out->not_before = seconds_of(&crt.valid_from);
+		out->not_after = seconds_of(&crt.valid_to);
+		out->is_ca = crt.MBEDTLS_PRIVATE(ca_istrue) != 0;
+	}
+	mbedtls_x509_crt_free(&crt);
+	return e;
+}
+
+static bool
+same(const mbedtls_x509_buf *a, const mbedtls_x509_buf *b)
+{
+	return a->len == b->len && memcmp(a->p, b->p, a->len) == 0;
+}
+
+/* mbedtls_x509_crt_verify believes a certificate that is itself the anchor without looking at its signature;
+ * the contract here is the signature. */
+static bool
+signed_by(mbedtls_x509_crt *crt, mbedtls_x509_crt *ca)
+{
+	uint8_t digest[HASH_LEN];
+	const mbedtls_x509_buf *sig = &crt->MBEDTLS_PRIVATE(sig);
+
+	if (!ca->MBEDTLS_PRIVATE(ca_istrue) ||
+	    mbedtls_x509_crt_check_key_usage(ca, MBEDTLS_X509_KU_KEY_CERT_SIGN) != 0 ||
+	    !same(&crt->issuer_raw, &ca->subject_raw) ||
+	    crt->MBEDTLS_PRIVATE(sig_md) != MBEDTLS_MD_SHA256 ||
+	    crt->MBEDTLS_PRIVATE(sig_pk) != MBEDTLS_PK_ECDSA)
+		return false;
+	hash_sha256(digest, crt->tbs.p, crt->tbs.len);
+	return mbedtls_pk_verify(
+		   &ca->pk, MBEDTLS_MD_SHA256, digest, sizeof(digest), sig->p, sig->len) == 0;
+}
+
+enum err
+x509_verify(const struct x509_cert *cert, const struct x509_cert *ca)
+{
+	mbedtls_x509_crt leaf, root;
+
+	mbedtls_x509_crt_init(&leaf);
+	mbedtls_x509_crt_init(&root);
+	enum err e = parse(&leaf, cert, NULL);
+	if (!e)
+		e = parse(&root, ca, NULL);
+	if (!e && !signed_by(&leaf, &root))
+		e = ERR_DENIED;
+	mbedtls_x509_crt_free(&leaf);
+	mbedtls_x509_crt_free(&root);
+	return e;
+}
+
+enum err
+x509_from_pem(struct x509_cert *out, const char *pem, struct why *why)
+{
+	mbedtls_pem_context ctx;
+	mbedtls_x509_crt crt;
+	enum err e = ERR_OK;
+	size_t used = 0;
+
+	mbedtls_pem_init(&ctx);
+	mbedtls_x509_crt_init(&crt);
+	if (mbedtls_pem_read_buffer(&ctx, "-----BEGIN CERTIFICATE-----",
+		"-----END CERTIFICATE-----", (const unsigned char *)pem, NULL, 0, &used) != 0)
+		e = err_set(why, ERR_INVALID, "no certificate in PEM form");
+	else if (strstr(pem + used, "-----BEGIN "))
+		e = err_set(why, ERR_INVALID, "more than one object in PEM form");
+	else if (ctx.MBEDTLS_PRIVATE(buflen) > X509_DER_MAX)
+		e = err_set(why, ERR_LIMIT, "certificate larger than %d bytes", X509_DER_MAX);
+	if (!e) {
+		out->len = ctx.MBEDTLS_PRIVATE(buflen);
+		memcpy(out->der, ctx.MBEDTLS_PRIVATE(buf), out->len);
+		e = parse(&crt, out, why);
+	}
+	mbedtls_x509_crt_free(&crt);
+	mbedtls_pem_free(&ctx);
+	return e;
+}
+
+enum err
+x509_to_pem(char *out, size_t *len, const struct x509_cert *cert)
+{
+	size_t written = 0;
+
+	if (mbedtls_pem_write_buffer(PEM_BEGIN, PEM_END, cert->der, cert->len, (unsigned char *)out,
+		*len, &written) != 0)
+		return ERR_LIMIT;
+	*len = written - 1;
+	return ERR_OK;
+}
