@@ -56,7 +56,7 @@ short_number(char **at, char separator, double *out)
 {
 	static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
 	    1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-	const char *p = *at;
+	char *p = *at + strspn(*at, " \t");
 	bool negative = *p == '-';
 	const char *point = NULL;
 	uint64_t digits = 0;
@@ -79,7 +79,7 @@ short_number(char **at, char separator, double *out)
 		return false;
 	double v = (double)digits / powers[behind];
 	*out = negative ? -v : v;
-	*at = *p ? *at + (p - *at) + 1 : NULL;
+	*at = *p ? p + 1 : NULL;
 	return true;
 }
 
