@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "hex.h"
 #include "log.h"
 #include "registry.h"
@@ -108,7 +109,7 @@ await(struct conn *c, enum tls_result r)
 static uint64_t
 now_plus(uint64_t seconds)
 {
-	return loop_now_ms() + seconds * 1000;
+	return clock_ms() + seconds * 1000;
 }
 
 static void
@@ -127,14 +128,14 @@ change_state(struct conn *c, enum conn_state to)
 	case CONN_BODY:
 	case CONN_STREAM:
 		c->deadline_ms = UINT64_MAX;
-		c->slow_since_ms = loop_now_ms();
+		c->slow_since_ms = clock_ms();
 		c->slow_bytes = 0;
 		break;
 	case CONN_WRITE:
 		c->deadline_ms = now_plus(cf->idle_timeout_s);
 		break;
 	case CONN_DRAIN:
-		c->deadline_ms = loop_now_ms() + DRAIN_MS;
+		c->deadline_ms = clock_ms() + DRAIN_MS;
 		break;
 	case CONN_PARKED:
 	case CONN_BEGIN:
@@ -417,7 +418,7 @@ static void
 poll_again(struct conn *c)
 {
 	c->x.parked = false;
-	c->x.expired = c->x.until_ms > 0 && (loop_now_ms() >= c->x.until_ms || c->io->stopping);
+	c->x.expired = c->x.until_ms > 0 && (clock_ms() >= c->x.until_ms || c->io->stopping);
 	c->x.route->handle(&c->x);
 	if (c->x.parked && !c->x.expired)
 		change_state(c, CONN_PARKED);
@@ -484,7 +485,7 @@ identify(struct conn *c)
 	if (!c->tls)
 		who->roles |= ROLE_ADMIN;
 	else if (c->has_cert)
-		registry_identify(c->io->services->registry, &c->cert, loop_wall(), who);
+		registry_identify(c->io->services->registry, &c->cert, clock_wall(), who);
 }
 
 static bool

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "clock.h"
 #include "codec.h"
 #include "engine_job.h"
 #include "folder.h"
@@ -171,7 +172,7 @@ draw(struct engine *g, struct engine_job *j)
 			drawn++;
 	free(tickets);
 	j->candidate_count = 0;
-	engine_act(g, j, round_step(&j->round, ROUND_DRAWN, drawn, loop_now_ms()));
+	engine_act(g, j, round_step(&j->round, ROUND_DRAWN, drawn, clock_ms()));
 	server_wake(g->services->server);
 }
 
@@ -253,7 +254,7 @@ engine_act(struct engine *g, struct engine_job *j, unsigned actions)
 void
 engine_tick(struct engine *g)
 {
-	uint64_t now = loop_now_ms();
+	uint64_t now = clock_ms();
 
 	pthread_mutex_lock(&g->lock);
 	for (struct engine_job *j = g->jobs; j && g->started && !g->stopping; j = j->next)
@@ -328,7 +329,7 @@ static void
 fill_task(struct engine *g, struct engine_job *j, const uint8_t device[32], struct task *out)
 {
 	uint8_t id[16];
-	uint64_t now = loop_now_ms();
+	uint64_t now = clock_ms();
 
 	task_id(g, j, j->row.round, device, id);
 	*out = (struct task){
@@ -360,7 +361,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 	if (!have) {
 		if (spool_full(g->services->spool))
 			return "spool-full";
-		unsigned act = round_step(&j->round, ROUND_ASK, 0, loop_now_ms());
+		unsigned act = round_step(&j->round, ROUND_ASK, 0, clock_ms());
 		if (j->round.state == ROUND_GATHER)
 			note_candidate(j, device);
 		if (!(act & ROUND_DO_INVITE))
@@ -521,7 +522,7 @@ engine_take(struct engine *g, const struct engine_claim *claim)
 		const struct invite *have = find_invite(j, claim->device);
 		bool fresh = have != NULL || engine_invite(j, claim->device, INVITE_OUT) == ERR_OK;
 		if (fresh && !(have && have->state == INVITE_ACCEPTED))
-			taken = round_step(&j->round, ROUND_TAKE, 0, loop_now_ms()) & ROUND_DO_TAKE;
+			taken = round_step(&j->round, ROUND_TAKE, 0, clock_ms()) & ROUND_DO_TAKE;
 	}
 	pthread_mutex_unlock(&g->lock);
 	return taken;
@@ -540,7 +541,7 @@ engine_settle(struct engine *g, const struct engine_claim *claim, bool durable, 
 		j->bytes_up += body_bytes;
 	}
 	engine_act(
-	    g, j, round_step(&j->round, durable ? ROUND_ACCEPTED : ROUND_LOST, 0, loop_now_ms()));
+	    g, j, round_step(&j->round, durable ? ROUND_ACCEPTED : ROUND_LOST, 0, clock_ms()));
 	pthread_mutex_unlock(&g->lock);
 	if (durable)
 		registry_count_report(g->services->registry, claim->device);
@@ -561,7 +562,7 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, const
 		if (!have || have->state != INVITE_OUT || strcmp(hex, task) != 0)
 			continue;
 		have->state = INVITE_ABORTED;
-		engine_act(g, j, round_step(&j->round, ROUND_GAVE_UP, 0, loop_now_ms()));
+		engine_act(g, j, round_step(&j->round, ROUND_GAVE_UP, 0, clock_ms()));
 		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex),
 		    LOG_U("round", j->row.round), LOG_S("reason", reason));
 		e = ERR_OK;

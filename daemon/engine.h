@@ -67,8 +67,7 @@ ERR_MUST_USE enum err engine_command(
 /* --- views; device NULL: everything, else what this device may see. The caller frees. */
 struct json *engine_jobs_json(struct engine *g, const uint8_t *device);
 /* NULL if there is no such job or the device may not see it. */
-struct json *engine_job_json(
-    struct engine *g, const uint8_t id[16], const uint8_t *device, bool document);
+struct json *engine_job_json(struct engine *g, const uint8_t id[16], const uint8_t *device);
 struct json *engine_round_json(const struct store_round *r);
 /* Live counts of a job's open round into a row read from the store. */
 void engine_fill_open(struct engine *g, struct store_round *r);

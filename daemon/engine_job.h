@@ -59,6 +59,14 @@ ERR_MUST_USE enum err engine_invite(
 ERR_MUST_USE enum err engine_job_new(struct engine_job **out, const struct services *services,
     const uint8_t id[16], const char *text, size_t len, struct why *why);
 void engine_job_free(struct engine_job *j);
+/* The model of round 0: drawn from the seed into the model folder, or the uploaded one. No lock. */
+ERR_MUST_USE enum err engine_first_model(
+    const struct services *s, struct engine_job *j, uint8_t id[32], struct why *why);
+/* Reads a model's table into the job, assigns the job's roles, checks it against the layers. No lock. */
+ERR_MUST_USE enum err engine_take_table(
+    const struct services *s, struct engine_job *j, const uint8_t model[32], struct why *why);
+/* Starts the machine on the open round that stands in j->row. Lock held. */
+void engine_begin_open(struct engine *g, struct engine_job *j, uint32_t accepted);
 /* Links a complete job into the list. Lock held. */
 void engine_job_link(struct engine *g, struct engine_job *j);
 /* Why this device may not work on the job at all; NULL if it may. Lock held. */

@@ -40,7 +40,7 @@ struct response {
 	    file; /* sent after the head when not NULL, [file_at, file_at + file_len); a reference of its own */
 	uint64_t file_at, file_len;
 	bool close;
-	char why[160]; /* of a problem, for the log */
+	char why[352]; /* of a problem, for the log */
 };
 
 struct stream_ops;

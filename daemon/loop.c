@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 #define LOOP_BATCH 128
 
@@ -23,24 +24,6 @@ struct loop {
 	void (*batch)(void *ctx);
 	void *batch_ctx;
 };
-
-uint64_t
-loop_now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-double
-loop_wall(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (double)t.tv_sec + (double)(t.tv_nsec / 1000000) / 1000.0;
-}
 
 static void
 on_wake(struct loop_source *s, uint32_t events)
@@ -116,7 +99,7 @@ loop_on_tick(struct loop *l, uint64_t every_ms, void (*fn)(void *ctx, uint64_t n
 	l->every_ms = every_ms;
 	l->tick = fn;
 	l->tick_ctx = ctx;
-	l->next_tick_ms = loop_now_ms() + every_ms;
+	l->next_tick_ms = clock_ms() + every_ms;
 }
 
 void
@@ -144,7 +127,7 @@ run_posts(struct loop *l)
 static void
 run_tick(struct loop *l)
 {
-	uint64_t now = loop_now_ms();
+	uint64_t now = clock_ms();
 
 	if (!l->tick || now < l->next_tick_ms)
 		return;
@@ -155,7 +138,7 @@ run_tick(struct loop *l)
 static int
 timeout_ms(const struct loop *l)
 {
-	uint64_t now = loop_now_ms();
+	uint64_t now = clock_ms();
 
 	if (!l->tick)
 		return -1;

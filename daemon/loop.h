@@ -37,8 +37,5 @@ void loop_run(struct loop *l);
 /* Any thread. */
 void loop_post(struct loop *l, struct loop_post *p);
 void loop_stop(struct loop *l);
-/* Monotonic milliseconds; wall-clock seconds. */
-uint64_t loop_now_ms(void);
-double loop_wall(void);
 
 #endif

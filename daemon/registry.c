@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "hex.h"
 
 #define REGISTRY_MAX (1u << 24)
@@ -297,7 +298,7 @@ registry_matches(struct registry *r, const uint8_t id[32], const struct select_s
 void
 registry_touch(struct registry *r, const uint8_t id[32], const char *agent, const char *reason)
 {
-	double now = loop_wall();
+	double now = clock_wall();
 
 	pthread_mutex_lock(&r->lock);
 	struct device *d = find(r, id);
@@ -324,7 +325,7 @@ registry_count_report(struct registry *r, const uint8_t id[32])
 void
 registry_counts(struct registry *r, double seconds, uint64_t *joined, uint64_t *active)
 {
-	double since = loop_wall() - seconds;
+	double since = clock_wall() - seconds;
 
 	*active = 0;
 	pthread_mutex_lock(&r->lock);

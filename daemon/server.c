@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "conn.h"
 #include "cpu.h"
 #include "log.h"
@@ -434,11 +435,11 @@ server_connections(const struct server *s)
 void
 server_stop(struct server *s, uint64_t wait_ms)
 {
-	uint64_t until = loop_now_ms() + wait_ms;
+	uint64_t until = clock_ms() + wait_ms;
 
 	for (unsigned i = 0; i < s->thread_count; i++)
 		loop_post(s->threads[i].io.loop, &s->threads[i].stop);
-	while (server_connections(s) > 0 && loop_now_ms() < until)
+	while (server_connections(s) > 0 && clock_ms() < until)
 		usleep(10000);
 	for (unsigned i = 0; i < s->thread_count; i++)
 		loop_stop(s->threads[i].io.loop);
