@@ -1,0 +1,483 @@
+#include "json.h"
+#include "json_scan.h"
+
+#include <cjson/cJSON.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Kept in a node's type beside cJSON's own bits, which end at 1 << 9. */
+#define BAD (1 << 16)
+#define KIND_MASK 0xff
+#define PRINT_DEPTH_MAX (2 * JSON_DEPTH_MAX)
+static int
+compare_keys(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum err
+check_keys(const cJSON *object, struct why *why)
+{
+	size_t n = 0;
+
+	for (const cJSON *c = object->child; c; c = c->next)
+		n++;
+	if (n < 2)
+		return ERR_OK;
+	const char **keys = calloc(n, sizeof(*keys));
+	if (!keys)
+		return err_set(why, ERR_NOMEM, "out of memory");
+	n = 0;
+	for (const cJSON *c = object->child; c; c = c->next)
+		keys[n++] = c->string;
+	qsort(keys, n, sizeof(*keys), compare_keys);
+	enum err e = ERR_OK;
+	for (size_t i = 1; i < n && !e; i++)
+		if (strcmp(keys[i - 1], keys[i]) == 0)
+			e = err_set(why, ERR_INVALID, "JSON key \"%.64s\" used twice", keys[i]);
+	free(keys);
+	return e;
+}
+
+/* What only the tree shows: keys used twice and numbers that overflowed. Depth is bounded by the scan. */
+static enum err
+check_tree(const cJSON *v, struct why *why)
+{
+	enum err e = cJSON_IsObject(v) ? check_keys(v, why) : ERR_OK;
+
+	if (cJSON_IsNumber(v) && !isfinite(v->valuedouble))
+		e = err_set(why, ERR_INVALID, "JSON number out of range");
+	for (const cJSON *c = v->child; c && !e; c = c->next)
+		e = check_tree(c, why);
+	return e;
+}
+
+/* cJSON and printf take the decimal point from the thread's locale, which belongs to the program around us. */
+static locale_t
+enter_c_locale(locale_t *own)
+{
+	*own = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	return *own ? uselocale(*own) : (locale_t)0;
+}
+
+static void
+leave_c_locale(locale_t own, locale_t before)
+{
+	if (!own)
+		return;
+	uselocale(before);
+	freelocale(own);
+}
+
+/* cJSON gets a copy with a zero after it: versions before 1.7.18 read past an unterminated input. */
+static enum err
+build(cJSON **out, const char *text, size_t len, struct why *why)
+{
+	const char *end = NULL;
+	locale_t own, before;
+	char *copy = malloc(len + 1);
+
+	if (!copy)
+		return err_set(why, ERR_NOMEM, "out of memory");
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	before = enter_c_locale(&own);
+	*out = cJSON_ParseWithLengthOpts(copy, len + 1, &end, 1);
+	leave_c_locale(own, before);
+	size_t at = end ? (size_t)(end - copy) : 0;
+	free(copy);
+	return *out ? ERR_OK : err_set(why, ERR_INVALID, "not JSON at byte %zu", at);
+}
+
+enum err
+json_parse(struct json **out, const char *text, size_t len, struct why *why)
+{
+	cJSON *tree = NULL;
+
+	*out = NULL;
+	enum err e = json_scan(text, len, why);
+	if (!e)
+		e = build(&tree, text, len, why);
+	if (!e)
+		e = check_tree(tree, why);
+	if (e)
+		cJSON_Delete(tree);
+	else
+		*out = (struct json *)tree;
+	return e;
+}
+
+void
+json_free(struct json *v)
+{
+	cJSON_Delete((cJSON *)v);
+}
+
+struct json *
+json_copy(const struct json *v)
+{
+	return (struct json *)cJSON_Duplicate((const cJSON *)v, 1);
+}
+
+enum json_kind
+json_kind(const struct json *v)
+{
+	const cJSON *item = (const cJSON *)v;
+
+	switch (item ? item->type & KIND_MASK : cJSON_NULL) {
+	case cJSON_True:
+	case cJSON_False:
+		return JSON_BOOL;
+	case cJSON_Number:
+		return JSON_NUMBER;
+	case cJSON_String:
+		return JSON_STRING;
+	case cJSON_Array:
+		return JSON_ARRAY;
+	case cJSON_Object:
+		return JSON_OBJECT;
+	default:
+		return JSON_NULL;
+	}
+}
+
+const struct json *
+json_get(const struct json *object, const char *key)
+{
+	if (json_kind(object) != JSON_OBJECT)
+		return NULL;
+	return (const struct json *)cJSON_GetObjectItemCaseSensitive((const cJSON *)object, key);
+}
+
+const struct json *
+json_first(const struct json *v)
+{
+	return v ? (const struct json *)((const cJSON *)v)->child : NULL;
+}
+
+const struct json *
+json_next(const struct json *child)
+{
+	return child ? (const struct json *)((const cJSON *)child)->next : NULL;
+}
+
+size_t
+json_count(const struct json *v)
+{
+	size_t n = 0;
+
+	for (const struct json *c = json_first(v); c; c = json_next(c))
+		n++;
+	return n;
+}
+
+const struct json *
+json_at(const struct json *v, size_t i)
+{
+	const struct json *c = json_first(v);
+
+	while (c && i-- > 0)
+		c = json_next(c);
+	return c;
+}
+
+size_t
+json_depth(const struct json *v)
+{
+	size_t deepest = 0;
+
+	if (json_kind(v) != JSON_ARRAY && json_kind(v) != JSON_OBJECT)
+		return 0;
+	for (const struct json *c = json_first(v); c; c = json_next(c)) {
+		size_t depth = json_depth(c);
+		if (depth > deepest)
+			deepest = depth;
+	}
+	return deepest + 1;
+}
+
+const char *
+json_key(const struct json *member)
+{
+	return member ? ((const cJSON *)member)->string : NULL;
+}
+
+const char *
+json_string(const struct json *v)
+{
+	return json_kind(v) == JSON_STRING ? ((const cJSON *)v)->valuestring : NULL;
+}
+
+bool
+json_double(const struct json *v, double *out)
+{
+	if (!v || json_kind(v) != JSON_NUMBER)
+		return false;
+	*out = ((const cJSON *)v)->valuedouble;
+	return true;
+}
+
+bool
+json_u64(const struct json *v, uint64_t *out)
+{
+	double d;
+
+	if (!json_double(v, &d) || !(d >= 0 && d <= (double)JSON_INT_MAX) || d != floor(d))
+		return false;
+	*out = (uint64_t)d;
+	return true;
+}
+
+bool
+json_bool(const struct json *v, bool *out)
+{
+	if (!v || json_kind(v) != JSON_BOOL)
+		return false;
+	*out = cJSON_IsTrue((const cJSON *)v);
+	return true;
+}
+
+struct json *
+json_object(void)
+{
+	return (struct json *)cJSON_CreateObject();
+}
+
+struct json *
+json_array(void)
+{
+	return (struct json *)cJSON_CreateArray();
+}
+
+struct json *
+json_new_string(const char *text)
+{
+	return (struct json *)cJSON_CreateString(text);
+}
+
+struct json *
+json_new_double(double v)
+{
+	return (struct json *)(isfinite(v) ? cJSON_CreateNumber(v) : cJSON_CreateNull());
+}
+
+struct json *
+json_new_u64(uint64_t v)
+{
+	return json_new_double((double)v);
+}
+
+void
+json_add(struct json *object, const char *key, struct json *child)
+{
+	cJSON *to = (cJSON *)object, *item = (cJSON *)child;
+
+	if (json_kind(object) == JSON_OBJECT && item && cJSON_AddItemToObject(to, key, item))
+		return;
+	cJSON_Delete(item);
+	if (to)
+		to->type |= BAD;
+}
+
+void
+json_add_string(struct json *object, const char *key, const char *text)
+{
+	json_add(object, key, json_new_string(text));
+}
+
+void
+json_add_u64(struct json *object, const char *key, uint64_t v)
+{
+	json_add(object, key, json_new_u64(v));
+}
+
+void
+json_add_double(struct json *object, const char *key, double v)
+{
+	json_add(object, key, json_new_double(v));
+}
+
+void
+json_add_bool(struct json *object, const char *key, bool v)
+{
+	json_add(object, key, (struct json *)cJSON_CreateBool(v));
+}
+
+void
+json_add_null(struct json *object, const char *key)
+{
+	json_add(object, key, (struct json *)cJSON_CreateNull());
+}
+
+void
+json_push(struct json *array, struct json *child)
+{
+	cJSON *to = (cJSON *)array, *item = (cJSON *)child;
+
+	if (json_kind(array) == JSON_ARRAY && item && cJSON_AddItemToArray(to, item))
+		return;
+	cJSON_Delete(item);
+	if (to)
+		to->type |= BAD;
+}
+
+/* Printing is our own: cJSON prints 15 or 17 digits, never the fewest. */
+struct print {
+	struct buf *out;
+	bool pretty;
+	enum err err;
+};
+
+static void
+put(struct print *p, const char *text, size_t len)
+{
+	if (!p->err)
+		p->err = buf_append(p->out, text, len);
+}
+
+static void
+put_text(struct print *p, const char *text)
+{
+	put(p, text, strlen(text));
+}
+
+static void
+put_number(struct print *p, double v)
+{
+	char text[40];
+	/* 15 digits always survive a double of full precision, so fewer are these without their zeros. */
+	int precision = fabs(v) < 2.3e-308 ? 1 : 15;
+
+	if (!isfinite(v)) {
+		put_text(p, "null");
+		return;
+	}
+	if (v == floor(v) && fabs(v) <= (double)JSON_INT_MAX) {
+		snprintf(text, sizeof(text), "%.0f", v);
+	} else {
+		do
+			snprintf(text, sizeof(text), "%.*g", precision, v);
+		while (strtod(text, NULL) != v && precision++ < 17);
+	}
+	put_text(p, text);
+}
+
+static void
+put_escape(struct print *p, unsigned char c)
+{
+	static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+	const char *known = strchr(from, c);
+	char text[8];
+
+	if (known)
+		snprintf(text, sizeof(text), "\\%c", to[known - from]);
+	else
+		snprintf(text, sizeof(text), "\\u%04x", (unsigned)c);
+	put_text(p, text);
+}
+
+static void
+put_string(struct print *p, const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	size_t left = strlen(text), n;
+
+	put(p, "\"", 1);
+	for (; left > 0 && !p->err; s += n, left -= n) {
+		n = json_scan_utf8(s, left);
+		if (n == 0) {
+			put_text(p, "\xef\xbf\xbd");
+			n = 1;
+		} else if (*s < 0x20 || *s == 0x7f || *s == '"' || *s == '\\') {
+			put_escape(p, *s);
+		} else {
+			put(p, (const char *)s, n);
+		}
+	}
+	put(p, "\"", 1);
+}
+
+static void
+put_break(struct print *p, unsigned depth)
+{
+	if (!p->pretty)
+		return;
+	put(p, "\n", 1);
+	while (depth-- > 0)
+		put(p, "  ", 2);
+}
+
+static void put_value(struct print *p, const cJSON *v, unsigned depth);
+
+static void
+put_members(struct print *p, const cJSON *v, unsigned depth)
+{
+	bool object = cJSON_IsObject(v);
+
+	if (depth > PRINT_DEPTH_MAX)
+		p->err = ERR_LIMIT;
+	put(p, object ? "{" : "[", 1);
+	for (const cJSON *c = v->child; c && !p->err; c = c->next) {
+		if (c != v->child)
+			put(p, ",", 1);
+		put_break(p, depth);
+		if (object) {
+			put_string(p, c->string);
+			put_text(p, p->pretty ? ": " : ":");
+		}
+		put_value(p, c, depth + 1);
+	}
+	if (v->child)
+		put_break(p, depth - 1);
+	put(p, object ? "}" : "]", 1);
+}
+
+static void
+put_value(struct print *p, const cJSON *v, unsigned depth)
+{
+	if (v->type & BAD)
+		p->err = ERR_NOMEM;
+	switch (v->type & KIND_MASK) {
+	case cJSON_True:
+		put_text(p, "true");
+		break;
+	case cJSON_False:
+		put_text(p, "false");
+		break;
+	case cJSON_Number:
+		put_number(p, v->valuedouble);
+		break;
+	case cJSON_String:
+		put_string(p, v->valuestring);
+		break;
+	case cJSON_Array:
+	case cJSON_Object:
+		put_members(p, v, depth);
+		break;
+	default:
+		put_text(p, "null");
+	}
+}
+
+enum err
+json_print(struct buf *out, const struct json *v, bool pretty)
+{
+	struct print p = {.out = out, .pretty = pretty};
+	size_t start = out->len;
+	locale_t own, before;
+
+	if (!v)
+		return ERR_NOMEM;
+	before = enter_c_locale(&own);
+	put_value(&p, (const cJSON *)v, 1);
+	leave_c_locale(own, before);
+	if (p.err) {
+		out->len = start;
+		if (out->data)
+			out->data[start] = '\0';
+	}
+	return p.err;
+}
