@@ -46,8 +46,11 @@ void sign_detach(struct key *key);
 /* Appends a common name of 1 to 64 bytes to a name being written. */
 bool x509_set_common_name(mbedtls_asn1_named_data **list, const char *common_name);
 
+/* The value of a certificate's extension, inside the certificate's memory, or NULL. */
+unsigned char *x509_ext_find(
+    const mbedtls_x509_crt *crt, const char *oid, size_t oid_len, size_t *len);
 /* Does subjectAltName hold this address of 4 or 16 bytes? mbedTLS 2.28 looks at DNS names only. */
-bool x509_san_has_address(const mbedtls_x509_crt *crt, const uint8_t *address, size_t address_len);
+bool x509_ext_has_address(const mbedtls_x509_crt *crt, const uint8_t *address, size_t address_len);
 
 /* PEM (with its zero byte counted) or DER. */
 static inline int

@@ -180,7 +180,7 @@ on_verify(void *arg, mbedtls_x509_crt *crt, int depth, uint32_t *flags)
 			MBEDTLS_OID_SIZE(MBEDTLS_OID_CLIENT_AUTH)) != 0)
 			*flags |= MBEDTLS_X509_BADCERT_EXT_KEY_USAGE;
 	} else if (depth == 0 && s->ctx->address_len > 0 &&
-	    !x509_san_has_address(crt, s->ctx->address, s->ctx->address_len)) {
+	    !x509_ext_has_address(crt, s->ctx->address, s->ctx->address_len)) {
 		*flags |= MBEDTLS_X509_BADCERT_CN_MISMATCH;
 	}
 	s->flags |= *flags;

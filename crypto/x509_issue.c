@@ -122,22 +122,39 @@ key_identifier(uint8_t out[KEY_ID_LEN], const uint8_t spki[KEY_SPKI_LEN])
 	memcpy(out, digest, KEY_ID_LEN);
 }
 
+/* The identifier that the CA's certificate states, or else the one we would have given it. */
+static void
+issuer_identifier(struct der *d, const mbedtls_x509_crt *ca, const struct key *ca_key)
+{
+	static const char oid[] = MBEDTLS_OID_SUBJECT_KEY_IDENTIFIER;
+	uint8_t id[KEY_ID_LEN];
+	size_t len;
+	unsigned char *p = x509_ext_find(ca, oid, sizeof(oid) - 1, &len);
+
+	if (p && mbedtls_asn1_get_tag(&p, p + len, &len, MBEDTLS_ASN1_OCTET_STRING) == 0) {
+		der_raw(d, p, len);
+		return;
+	}
+	key_identifier(id, key_spki(ca_key));
+	der_raw(d, id, sizeof(id));
+}
+
 static bool
-add_key_ids(mbedtls_x509write_cert *w, const uint8_t *subject_spki, const uint8_t *issuer_spki)
+add_key_ids(mbedtls_x509write_cert *w, const uint8_t *spki, const mbedtls_x509_crt *ca,
+    const struct key *ca_key)
 {
 	uint8_t id[KEY_ID_LEN];
 	struct der d;
 
 	der_begin(&d);
-	key_identifier(id, subject_spki);
+	key_identifier(id, spki);
 	der_keep(&d, mbedtls_asn1_write_octet_string(&d.p, d.bytes, id, sizeof(id)));
 	if (!add(w, MBEDTLS_OID_SUBJECT_KEY_IDENTIFIER,
 		sizeof(MBEDTLS_OID_SUBJECT_KEY_IDENTIFIER) - 1, false, &d))
 		return false;
 	der_begin(&d);
 	const uint8_t *end = d.p;
-	key_identifier(id, issuer_spki);
-	der_raw(&d, id, sizeof(id));
+	issuer_identifier(&d, ca, ca_key);
 	der_wrap(&d, end, MBEDTLS_ASN1_CONTEXT_SPECIFIC | 0);
 	der_wrap(&d, end, MBEDTLS_ASN1_CONSTRUCTED | MBEDTLS_ASN1_SEQUENCE);
 	return add(w, MBEDTLS_OID_AUTHORITY_KEY_IDENTIFIER,
@@ -290,8 +307,8 @@ check_request(const struct x509_request *r, struct why *why)
 }
 
 static enum err
-fill(mbedtls_x509write_cert *w, const struct x509_request *r, const uint8_t *issuer_spki,
-    struct why *why)
+fill(mbedtls_x509write_cert *w, const struct x509_request *r, const mbedtls_x509_crt *ca_cert,
+    const struct key *ca_key, struct why *why)
 {
 	bool ca = r->use == X509_CA;
 
@@ -300,7 +317,7 @@ fill(mbedtls_x509write_cert *w, const struct x509_request *r, const uint8_t *iss
 	if (!set_serial(w) || !set_validity(w, r->not_before, r->not_after) ||
 	    !x509_set_common_name(&w->MBEDTLS_PRIVATE(subject), r->common_name) ||
 	    !add_constraints(w, ca) || !add_usage(w, ca) ||
-	    (!ca && !add_extended_usage(w, r->use)) || !add_key_ids(w, r->spki, issuer_spki))
+	    (!ca && !add_extended_usage(w, r->use)) || !add_key_ids(w, r->spki, ca_cert, ca_key))
 		return err_set(why, ERR_NOMEM, "cannot put a certificate together");
 	return r->use == X509_SERVER ? add_names(w, r, why) : ERR_OK;
 }
@@ -344,7 +361,7 @@ x509_issue(struct x509_cert *out, const struct x509_request *request, const stru
 	else if (mbedtls_pk_parse_public_key(&subject, request->spki, KEY_SPKI_LEN) != 0)
 		e = err_set(why, ERR_INVALID, "not a P-256 public key");
 	else
-		e = fill(&w, request, key_spki(ca_key), why);
+		e = fill(&w, request, &root, ca_key, why);
 	if (!e &&
 	    !(ca ? set_issuer(&w, &root.subject)
 		 : x509_set_common_name(&w.MBEDTLS_PRIVATE(issuer), request->common_name)))

@@ -36,33 +36,39 @@ names_address(
 	return false;
 }
 
-bool
-x509_san_has_address(const mbedtls_x509_crt *crt, const uint8_t *address, size_t address_len)
+unsigned char *
+x509_ext_find(const mbedtls_x509_crt *crt, const char *oid, size_t oid_len, size_t *len)
 {
 	const int sequence = MBEDTLS_ASN1_CONSTRUCTED | MBEDTLS_ASN1_SEQUENCE;
 	unsigned char *p = crt->v3_ext.p, *end = p + crt->v3_ext.len;
-	size_t len;
 
-	p = p ? element(&p, end, sequence, &len) : NULL;
+	p = p ? element(&p, end, sequence, len) : NULL;
 	if (!p)
-		return false;
-	end = p + len;
+		return NULL;
+	end = p + *len;
 	while (p < end) {
-		size_t oid_len, value_len;
-		unsigned char *ext = element(&p, end, sequence, &len);
+		unsigned char *ext = element(&p, end, sequence, len);
 		if (!ext)
-			return false;
-		unsigned char *ext_end = ext + len;
-		unsigned char *oid = element(&ext, ext_end, MBEDTLS_ASN1_OID, &oid_len);
-		if (!oid || oid_len != sizeof(MBEDTLS_OID_SUBJECT_ALT_NAME) - 1 ||
-		    memcmp(oid, MBEDTLS_OID_SUBJECT_ALT_NAME, oid_len) != 0)
+			return NULL;
+		unsigned char *id = element(&ext, p, MBEDTLS_ASN1_OID, len);
+		if (!id || *len != oid_len || memcmp(id, oid, oid_len) != 0)
 			continue;
-		(void)element(&ext, ext_end, MBEDTLS_ASN1_BOOLEAN, &len);
-		unsigned char *value =
-		    element(&ext, ext_end, MBEDTLS_ASN1_OCTET_STRING, &value_len);
-		unsigned char *value_end = value ? value + value_len : NULL;
-		unsigned char *names = value ? element(&value, value_end, sequence, &len) : NULL;
-		return names && names_address(names, names + len, address, address_len);
+		(void)element(&ext, p, MBEDTLS_ASN1_BOOLEAN, len);
+		return element(&ext, p, MBEDTLS_ASN1_OCTET_STRING, len);
 	}
-	return false;
+	return NULL;
+}
+
+bool
+x509_ext_has_address(const mbedtls_x509_crt *crt, const uint8_t *address, size_t address_len)
+{
+	static const char oid[] = MBEDTLS_OID_SUBJECT_ALT_NAME;
+	size_t len;
+	unsigned char *value = x509_ext_find(crt, oid, sizeof(oid) - 1, &len);
+
+	if (!value)
+		return false;
+	unsigned char *names =
+	    element(&value, value + len, MBEDTLS_ASN1_CONSTRUCTED | MBEDTLS_ASN1_SEQUENCE, &len);
+	return names && names_address(names, names + len, address, address_len);
 }
