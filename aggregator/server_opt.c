@@ -37,14 +37,11 @@ sgd_step(
 		return ERR_INVALID;
 	if (params->momentum > 0 && !state)
 		return ERR_INVALID;
-	if (params->momentum > 0) {
+	if (params->momentum > 0)
 		sgd_momentum(params->rate, params->momentum, w, update, state, n);
-		/* A momentum that overflowed where the weight did not would spoil the next round. */
-		if (!vec_all_finite(state, n))
-			return ERR_NUMERIC;
-	} else {
+	else
 		sgd_plain(params->rate, w, update, n);
-	}
+	/* A momentum that is not finite shows in its weight, whatever the rate. */
 	return vec_all_finite(w, n) ? ERR_OK : ERR_NUMERIC;
 }
 
