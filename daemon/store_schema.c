@@ -256,7 +256,10 @@ store_schema_open(struct store_db *db, const char *path, struct why *why)
 	memset(db, 0, sizeof(*db));
 	if (e)
 		return e;
-	e = connect_to(db, path, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL");
+	/* A full group must fit the page cache, and its savepoints must not go through a file. */
+	e = connect_to(db, path,
+	    "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;"
+	    "PRAGMA cache_size = -8192");
 	e = e ? e : find_version(db, &version);
 	if (!e && check)
 		e = quick_check(db);

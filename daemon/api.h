@@ -1,0 +1,36 @@
+#ifndef API_H
+#define API_H
+#include "exchange.h"
+
+/* The handlers behind the route table, one file per resource: api_<resource>.c. Contracts: docs/api.md. */
+void api_health(struct exchange *x);
+void api_ready(struct exchange *x);
+void api_ca(struct exchange *x);
+void api_status(struct exchange *x);
+
+void api_join(struct exchange *x);
+
+void api_task_ask(struct exchange *x);
+void api_task_abort(struct exchange *x);
+
+extern const struct stream_ops api_delta_put;
+extern const struct stream_ops api_model_put;
+void api_model_get(struct exchange *x);
+
+void api_jobs_list(struct exchange *x);
+void api_jobs_submit(struct exchange *x);
+void api_job_show(struct exchange *x);
+void api_job_command(struct exchange *x);
+void api_rounds_list(struct exchange *x);
+void api_round_show(struct exchange *x);
+
+void api_devices_list(struct exchange *x);
+void api_device_show(struct exchange *x);
+void api_tokens_list(struct exchange *x);
+void api_tokens_create(struct exchange *x);
+void api_token_revoke(struct exchange *x);
+
+/* NULL, or why the coordinator takes no work now. */
+const char *api_not_ready(const struct services *s);
+
+#endif

@@ -1,0 +1,228 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "clock.h"
+#include "hex.h"
+#include "log.h"
+#include "messages.h"
+#include "registry.h"
+#include "rng.h"
+#include "store.h"
+
+/* --- devices */
+
+/* A stored JSON object as a value; an empty object if there is none. */
+static struct json *
+labels_json(const char *text)
+{
+	struct json *v = NULL;
+
+	if (text[0] && json_parse(&v, text, strlen(text), NULL) == ERR_OK)
+		return v;
+	return json_object();
+}
+
+static struct json *
+device_json(const struct registry_view *d)
+{
+	struct json *v = json_object();
+	char hex[65];
+
+	hex_encode(hex, d->row.id, 32);
+	json_add_string(v, "device", hex);
+	json_add_string(v, "name", d->row.name);
+	json_add_string(v, "role", d->row.role);
+	json_add_string(v, "state", d->row.state);
+	json_add(v, "labels", labels_json(d->row.labels));
+	json_add_double(v, "joined_at", d->row.joined_at);
+	if (d->last_contact > 0)
+		json_add_double(v, "last_contact", d->last_contact);
+	else
+		json_add_null(v, "last_contact");
+	json_add_string(v, "agent", d->agent);
+	json_add_u64(v, "reports", d->reports);
+	json_add_string(v, "reason", d->reason);
+	return v;
+}
+
+static enum err
+add_device(void *ctx, const struct registry_view *d)
+{
+	json_push(ctx, device_json(d));
+	return ERR_OK;
+}
+
+void
+api_devices_list(struct exchange *x)
+{
+	struct json *list = json_array();
+	struct json *v = json_object();
+
+	enum err e = registry_each(x->services->registry, add_device, list);
+	json_add(v, "devices", list);
+	if (e == ERR_OK) {
+		exchange_json(x, 200, v);
+	} else {
+		json_free(v);
+		exchange_failed(x, e, NULL);
+	}
+}
+
+void
+api_device_show(struct exchange *x)
+{
+	struct registry_view d;
+
+	enum err e = registry_find(x->services->registry, x->param[0], &d);
+	if (e == ERR_EXISTS)
+		exchange_problem(x, "not-found", "several devices have this name; use the id");
+	else if (e)
+		exchange_problem(x, "not-found", "no such device");
+	else
+		exchange_json(x, 200, device_json(&d));
+}
+
+/* --- tokens */
+
+static struct json *
+token_json(const struct store_token *t)
+{
+	struct json *v = json_object();
+	char hex[17];
+
+	hex_encode(hex, t->id, sizeof(t->id));
+	json_add_string(v, "id", hex);
+	json_add_string(v, "role", t->role);
+	json_add(v, "labels", labels_json(t->labels));
+	json_add_u64(v, "uses", t->uses);
+	json_add_u64(v, "uses_left", t->uses_left);
+	json_add_double(v, "created_at", t->created_at);
+	json_add_double(v, "expires_at", t->expires_at);
+	json_add_bool(v, "revoked", t->revoked);
+	return v;
+}
+
+static enum err
+add_token(void *ctx, const struct store_token *t)
+{
+	json_push(ctx, token_json(t));
+	return ERR_OK;
+}
+
+static enum err
+read_tokens(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_token_each(db, add_token, arg);
+}
+
+void
+api_tokens_list(struct exchange *x)
+{
+	struct json *list = json_array();
+	struct json *v = json_object();
+	struct why why = {""};
+
+	enum err e = store_read(x->services->store, read_tokens, list, &why);
+	json_add(v, "tokens", list);
+	if (e == ERR_OK) {
+		exchange_json(x, 200, v);
+	} else {
+		json_free(v);
+		exchange_failed(x, e, &why);
+	}
+}
+
+static enum err
+write_token(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_token_put(db, arg);
+}
+
+static enum err
+labels_text(const struct token_request *q, char out[STORE_LABELS_MAX])
+{
+	struct json *v = json_object();
+	struct buf text;
+
+	for (size_t i = 0; i < q->label_count; i++)
+		json_add_string(v, q->labels[i].key, q->labels[i].value);
+	buf_init(&text, STORE_LABELS_MAX - 1);
+	enum err e = json_print(&text, v, false);
+	if (e == ERR_OK)
+		snprintf(out, STORE_LABELS_MAX, "%s", buf_str(&text));
+	buf_deinit(&text);
+	json_free(v);
+	return e;
+}
+
+void
+api_tokens_create(struct exchange *x)
+{
+	struct store_token row = {.created_at = clock_wall()};
+	struct token_request q;
+	struct why why = {""};
+	struct token t;
+	char text[TOKEN_TEXT_MAX];
+
+	if (messages_token_decode(&q, buf_str(&x->body), x->body.len, &why) != ERR_OK) {
+		exchange_problem(x, "bad-message", "%s", why.text);
+		return;
+	}
+	enum err e = labels_text(&q, row.labels);
+	if (e == ERR_OK)
+		e = rng_bytes(t.id, sizeof(t.id));
+	if (e == ERR_OK)
+		e = rng_bytes(t.secret, sizeof(t.secret));
+	memcpy(t.ca_hash, x->services->ca_hash, sizeof(t.ca_hash));
+	memcpy(row.id, t.id, sizeof(row.id));
+	hash_sha256(row.secret_hash, t.secret, sizeof(t.secret));
+	snprintf(row.role, sizeof(row.role), "%s", q.role);
+	row.uses = row.uses_left = q.uses;
+	row.expires_at = row.created_at + (double)q.expires_s;
+	if (e == ERR_OK)
+		e = store_write(x->services->store, write_token, &row, &why);
+	if (e) {
+		exchange_failed(x, e, &why);
+	} else {
+		struct json *v = token_json(&row);
+		messages_token_text(text, &t);
+		json_add_string(v, "token", text);
+		exchange_json(x, 201, v);
+		log_event(LOG_LEVEL_INFO, "token.created", LOG_S("role", row.role),
+		    LOG_U("uses", row.uses), LOG_S("peer", x->peer));
+	}
+	hash_wipe(&t, sizeof(t));
+	hash_wipe(text, sizeof(text));
+}
+
+static enum err
+revoke_token(struct store_db *db, void *arg, struct why *why)
+{
+	struct store_token t;
+
+	(void)why;
+	enum err e = store_token_get(db, arg, &t);
+	if (e)
+		return e;
+	t.revoked = true;
+	return store_token_put(db, &t);
+}
+
+void
+api_token_revoke(struct exchange *x)
+{
+	struct why why = {""};
+	uint8_t id[8];
+
+	enum err e = hex_decode(id, sizeof(id), x->param[0], strlen(x->param[0]))
+	    ? store_write(x->services->store, revoke_token, id, &why)
+	    : ERR_NOTFOUND;
+	if (e)
+		exchange_failed(x, e, &why);
+	else
+		exchange_status(x, 204);
+}

@@ -1,0 +1,387 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "base64.h"
+#include "clock.h"
+#include "codec.h"
+#include "engine.h"
+#include "file.h"
+#include "log.h"
+#include "manifest.h"
+#include "merkle.h"
+#include "messages.h"
+#include "registry.h"
+#include "sign.h"
+#include "spool.h"
+#include "store.h"
+
+/* One delta on its way in: head checked by delta_begin, body by delta_data, made durable by delta_finish. */
+struct delta {
+	uint8_t raw[MANIFEST_LEN];
+	struct manifest m;
+	struct engine_claim claim;
+	char *report;
+	const struct codec *codec;
+	struct codec_params params;
+	struct spool_part part;
+	struct hash *hash;
+	uint8_t *leaves;
+	uint64_t leaf_bytes, leaves_have; /* of the leaf list */
+	uint64_t at; /* payload bytes taken */
+	double sum_squares;
+	uint8_t carry[64];
+	struct store_accept row;
+	struct exchange *x;
+	bool taken;
+};
+
+/* --- the head */
+
+/* A structured-field byte sequence, ":base64:", of at most *len bytes. */
+static bool
+decode_field(const char *text, void *out, size_t *len)
+{
+	size_t n = text ? strlen(text) : 0;
+
+	return n >= 2 && text[0] == ':' && text[n - 1] == ':' &&
+	    base64_decode(out, len, text + 1, n - 2) == ERR_OK;
+}
+
+static const char *
+read_manifest(struct exchange *x, struct delta *d, struct why *why)
+{
+	size_t len = sizeof(d->raw);
+
+	if (!x->request.manifest) {
+		err_set(why, ERR_INVALID, "the Rivulet-Manifest header is missing");
+		return "bad-manifest";
+	}
+	if (!decode_field(x->request.manifest, d->raw, &len)) {
+		err_set(
+		    why, ERR_INVALID, "Rivulet-Manifest is not :base64: of %u bytes", MANIFEST_LEN);
+		return "bad-manifest";
+	}
+	return manifest_decode(&d->m, d->raw, len, why) == ERR_OK ? NULL : "bad-manifest";
+}
+
+static const char *
+read_report(struct exchange *x, struct delta *d, struct why *why)
+{
+	bool told = d->m.flags & MANIFEST_REPORT;
+	size_t len = REPORT_MAX;
+	uint8_t digest[HASH_LEN];
+	struct report r;
+
+	if (!told && !x->request.report)
+		return NULL;
+	d->report = malloc(REPORT_MAX + 1);
+	if (!d->report)
+		return "unavailable";
+	if (!told || !decode_field(x->request.report, d->report, &len)) {
+		err_set(why, ERR_INVALID, "Rivulet-Report is missing, malformed or not announced");
+		return "bad-report";
+	}
+	d->report[len] = '\0';
+	hash_sha256(digest, d->report, len);
+	if (!hash_equal(digest, d->m.report_hash, HASH_LEN)) {
+		err_set(why, ERR_INVALID, "the report is not the one the manifest signs");
+		return "bad-report";
+	}
+	return messages_report_decode(&r, d->report, len, why) == ERR_OK ? NULL : "bad-report";
+}
+
+static const char *
+check_signature(const struct exchange *x, const struct delta *d, struct why *why)
+{
+	uint8_t digest[HASH_LEN];
+
+	hash_sha256(digest, d->raw, MANIFEST_SIGNED);
+	if (sign_verify(x->who.spki, digest, d->m.signature) == ERR_OK)
+		return NULL;
+	err_set(why, ERR_DENIED, "the manifest is not signed by this device's key");
+	return "bad-signature";
+}
+
+static enum err
+find_row(struct store_db *db, void *arg, struct why *why)
+{
+	struct delta *d = arg;
+
+	(void)why;
+	return store_accept_get(db, d->m.job, d->m.round, d->m.device, &d->row);
+}
+
+/* The same delta again gets the same receipt; true if it did. */
+static bool
+answer_repeat(struct exchange *x, struct delta *d)
+{
+	if (memcmp(d->m.device, x->who.device, 32) != 0 ||
+	    store_read(x->services->store, find_row, d, NULL) != ERR_OK)
+		return false;
+	bool same = memcmp(d->row.manifest, d->raw, MANIFEST_SIGNED) == 0;
+	if (same)
+		exchange_bytes(x, 201, "application/octet-stream", d->row.receipt, RECEIPT_LEN);
+	free(d->row.report);
+	d->row.report = NULL;
+	return same;
+}
+
+static const char *
+check_head(struct exchange *x, struct delta *d, struct why *why)
+{
+	const char *word = read_manifest(x, d, why);
+
+	if (!word)
+		word = engine_claim(
+		    x->services->engine, &d->m, x->who.device, x->param[0], &d->claim, why);
+	if (!word)
+		word = read_report(x, d, why);
+	if (!word && x->request.length != manifest_body_bytes(d->m.payload_bytes)) {
+		err_set(why, ERR_INVALID,
+		    "Content-Length is %llu; leaves and payload have %llu bytes",
+		    (unsigned long long)x->request.length,
+		    (unsigned long long)manifest_body_bytes(d->m.payload_bytes));
+		word = "wrong-length";
+	}
+	return word ? word : check_signature(x, d, why);
+}
+
+static enum err
+prepare_body(struct exchange *x, struct delta *d, struct why *why)
+{
+	d->codec = codec_find(d->m.codec);
+	d->params = (struct codec_params){d->m.elements, d->m.block, d->m.codec_seed};
+	d->leaf_bytes = manifest_chunks(d->m.payload_bytes) * HASH_LEN;
+	d->leaves = malloc(d->leaf_bytes);
+	d->hash = hash_new();
+	if (!d->leaves || !d->hash)
+		return err_set(why, ERR_NOMEM, "no memory");
+	return spool_begin(x->services->spool, d->m.task, d->m.payload_bytes, &d->part, why);
+}
+
+static void
+delta_begin(struct exchange *x)
+{
+	struct delta *d = calloc(1, sizeof(*d));
+	struct why why = {""};
+
+	x->state = d;
+	if (!d) {
+		exchange_failed(x, ERR_NOMEM, NULL);
+		return;
+	}
+	d->part.fd = -1;
+	d->x = x;
+	registry_touch(x->services->registry, x->who.device, NULL, NULL);
+	const char *word = check_head(x, d, &why);
+	bool maybe_repeat = word &&
+	    (strcmp(word, "used-task") == 0 || strcmp(word, "stale-round") == 0 ||
+		strcmp(word, "round-closed") == 0);
+	if (maybe_repeat && answer_repeat(x, d))
+		return;
+	if (word) {
+		registry_touch(x->services->registry, x->who.device, NULL, word);
+		exchange_problem(x, word, "%s", why.text);
+		return;
+	}
+	enum err e = prepare_body(x, d, &why);
+	if (e)
+		exchange_failed(x, e, &why);
+	else
+		x->wanted = true;
+}
+
+/* --- the body: leaves, then payload */
+
+static enum err
+refuse(struct exchange *x, const char *word, const char *detail)
+{
+	registry_touch(x->services->registry, x->who.device, NULL, word);
+	exchange_problem(x, word, "%s", detail);
+	return ERR_INVALID;
+}
+
+static enum err
+leaves_complete(struct exchange *x, struct delta *d)
+{
+	uint8_t root[HASH_LEN];
+
+	merkle_root(root, d->leaves, d->leaf_bytes / HASH_LEN);
+	if (!hash_equal(root, d->m.root, HASH_LEN))
+		return refuse(x, "wrong-root", "the leaf hashes do not make the signed root");
+	merkle_leaf_start(d->hash);
+	return ERR_OK;
+}
+
+/* The chunk that ends at d->at is complete: it must be the one its leaf promises. */
+static enum err
+chunk_complete(struct exchange *x, struct delta *d)
+{
+	uint8_t leaf[HASH_LEN];
+	uint64_t chunk = (d->at - 1) / MANIFEST_CHUNK;
+	char detail[64];
+
+	merkle_leaf_finish(d->hash, leaf);
+	if (!hash_equal(leaf, d->leaves + chunk * HASH_LEN, HASH_LEN)) {
+		snprintf(detail, sizeof(detail), "chunk %llu", (unsigned long long)chunk);
+		return refuse(x, "wrong-chunk", detail);
+	}
+	merkle_leaf_start(d->hash);
+	return ERR_OK;
+}
+
+/* Takes bytes that all lie in one chunk. */
+static enum err
+take_piece(struct exchange *x, struct delta *d, const uint8_t *p, size_t len)
+{
+	enum err e = d->codec->check(&d->params, d->at, p, len, &d->sum_squares, d->carry);
+
+	if (e == ERR_NUMERIC)
+		return refuse(x, "not-finite", "the payload holds NaN or infinity");
+	if (e)
+		return refuse(x, "bad-request", "the payload is not in its codec's form");
+	hash_update(d->hash, p, len);
+	e = file_pwrite(d->part.fd, p, len, d->at);
+	if (e) {
+		exchange_failed(x, e, NULL);
+		return e;
+	}
+	d->at += len;
+	if (d->at % MANIFEST_CHUNK == 0 || d->at == d->m.payload_bytes)
+		return chunk_complete(x, d);
+	return ERR_OK;
+}
+
+static enum err
+delta_data(struct exchange *x, const void *data, size_t len)
+{
+	struct delta *d = x->state;
+	const uint8_t *p = data;
+	enum err e = ERR_OK;
+
+	if (d->leaves_have < d->leaf_bytes) {
+		uint64_t want = d->leaf_bytes - d->leaves_have;
+		size_t n = len < want ? len : (size_t)want;
+		memcpy(d->leaves + d->leaves_have, p, n);
+		d->leaves_have += n;
+		p += n;
+		len -= n;
+		if (d->leaves_have == d->leaf_bytes)
+			e = leaves_complete(x, d);
+	}
+	while (len > 0 && e == ERR_OK) {
+		uint64_t room = MANIFEST_CHUNK - d->at % MANIFEST_CHUNK;
+		size_t n = len < room ? len : (size_t)room;
+		e = take_piece(x, d, p, n);
+		p += n;
+		len -= n;
+	}
+	return e;
+}
+
+/* --- making it durable */
+
+static enum err
+accept_work(struct store_db *db, void *arg, struct why *why)
+{
+	struct delta *d = arg;
+	const struct services *s = d->x->services;
+
+	d->taken = engine_take(s->engine, &d->claim);
+	if (!d->taken)
+		return err_set(why, ERR_STATE, "the round closed before the delta was durable");
+	enum err e = store_accept_insert(db, &d->row);
+	return e ? e : spool_accept(s->spool, &d->part, d->m.task, why);
+}
+
+static void
+accept_done(void *arg, enum err e, const struct why *why)
+{
+	struct delta *d = arg;
+	struct exchange *x = d->x;
+
+	if (d->taken)
+		engine_settle(x->services->engine, &d->claim, e == ERR_OK, d->row.body_bytes);
+	if (e == ERR_OK) {
+		exchange_bytes(x, 201, "application/octet-stream", d->row.receipt, RECEIPT_LEN);
+	} else if (e == ERR_STATE) {
+		exchange_problem(x, "round-closed", "%s", why->text);
+	} else if (e == ERR_EXISTS) {
+		exchange_problem(x, "used-task", "a delta was accepted for this task meanwhile");
+	} else {
+		exchange_failed(x, e, why);
+	}
+	exchange_done(x);
+}
+
+static enum err
+make_receipt(struct delta *d)
+{
+	const struct services *s = d->x->services;
+	struct receipt r = {.round = d->m.round,
+	    .accepted_at_ms = (uint64_t)(clock_wall() * 1000),
+	    .incarnation = s->incarnation};
+	uint8_t digest[HASH_LEN];
+
+	memcpy(r.job, d->m.job, 16);
+	hash_sha256(r.manifest_hash, d->raw, MANIFEST_SIGNED);
+	manifest_receipt_encode(d->row.receipt, &r);
+	hash_sha256(digest, d->row.receipt, RECEIPT_SIGNED);
+	return sign_hash(s->sign_key, digest, d->row.receipt + RECEIPT_SIGNED);
+}
+
+static void
+fill_row(struct delta *d)
+{
+	memcpy(d->row.job, d->m.job, 16);
+	d->row.round = d->m.round;
+	memcpy(d->row.device, d->m.device, 32);
+	memcpy(d->row.task, d->m.task, 16);
+	memcpy(d->row.manifest, d->raw, MANIFEST_LEN);
+	d->row.report = d->report;
+	d->row.body_bytes = manifest_body_bytes(d->m.payload_bytes);
+	d->row.accepted_at = clock_wall();
+}
+
+static void
+delta_finish(struct exchange *x)
+{
+	struct delta *d = x->state;
+	struct why why = {""};
+
+	if (d->claim.max_norm > 0 && sqrt(d->sum_squares) > d->claim.max_norm) {
+		refuse(x, "norm-too-large", "the delta's norm is above aggregate.max_norm");
+		exchange_done(x);
+		return;
+	}
+	fill_row(d);
+	enum err e = spool_sync(&d->part, &why);
+	if (e == ERR_OK)
+		e = make_receipt(d);
+	if (e == ERR_OK)
+		e = store_submit(x->services->store, accept_work, accept_done, d);
+	if (e == ERR_OK)
+		return;
+	exchange_failed(x, e, &why);
+	exchange_done(x);
+}
+
+static void
+delta_drop(struct exchange *x)
+{
+	struct delta *d = x->state;
+
+	if (!d)
+		return;
+	spool_drop(x->services->spool, &d->part);
+	hash_free(d->hash);
+	free(d->leaves);
+	free(d->report);
+	free(d);
+	x->state = NULL;
+}
+
+const struct stream_ops api_delta_put = {delta_begin, delta_data, delta_finish, delta_drop};

@@ -1,0 +1,274 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "engine.h"
+#include "hex.h"
+#include "manifest.h"
+#include "num.h"
+#include "registry.h"
+#include "store.h"
+
+#define ROUNDS_PAGE 1000
+
+/* NULL for an administrator, who sees everything. */
+static const uint8_t *
+seen_by(const struct exchange *x)
+{
+	return x->who.roles & ROLE_ADMIN ? NULL : x->who.device;
+}
+
+static bool
+read_id(struct exchange *x, uint8_t id[16])
+{
+	if (hex_decode(id, 16, x->param[0], strlen(x->param[0])))
+		return true;
+	exchange_problem(x, "unknown-job", "a job id is 32 lower-case hex digits");
+	return false;
+}
+
+/* The job as JSON, or a problem response and NULL. */
+static struct json *
+find_job(struct exchange *x, uint8_t id[16])
+{
+	if (!read_id(x, id))
+		return NULL;
+	struct json *v = engine_job_json(x->services->engine, id, seen_by(x));
+	if (!v)
+		exchange_problem(x, "unknown-job", "no such job, or not for this device");
+	return v;
+}
+
+void
+api_jobs_list(struct exchange *x)
+{
+	struct json *v = json_object();
+
+	json_add(v, "jobs", engine_jobs_json(x->services->engine, seen_by(x)));
+	exchange_json(x, 200, v);
+}
+
+void
+api_jobs_submit(struct exchange *x)
+{
+	struct why why = {""};
+	uint8_t id[16];
+	bool created;
+
+	enum err e =
+	    engine_submit(x->services->engine, buf_str(&x->body), x->body.len, id, &created, &why);
+	if (e == ERR_INVALID || e == ERR_UNSUPPORTED || e == ERR_LIMIT)
+		exchange_problem(x, "bad-job", "%s", why.text);
+	else if (e)
+		exchange_failed(x, e, &why);
+	else
+		exchange_json(
+		    x, created ? 201 : 200, engine_job_json(x->services->engine, id, NULL));
+}
+
+/* --- one job, with its document */
+
+struct job_query {
+	uint8_t id[16];
+	struct json *document;
+};
+
+static enum err
+read_document(struct store_db *db, void *arg, struct why *why)
+{
+	struct job_query *q = arg;
+	struct store_job row;
+
+	enum err e = store_job_get(db, q->id, &row);
+	if (e)
+		return e;
+	e = json_parse(&q->document, row.document, row.document_len, why);
+	free(row.document);
+	return e;
+}
+
+void
+api_job_show(struct exchange *x)
+{
+	struct job_query q = {.document = NULL};
+	struct why why = {""};
+
+	struct json *v = find_job(x, q.id);
+	if (!v)
+		return;
+	enum err e = store_read(x->services->store, read_document, &q, &why);
+	if (e) {
+		json_free(v);
+		exchange_failed(x, e, &why);
+		return;
+	}
+	json_add(v, "document", q.document);
+	exchange_json(x, 200, v);
+}
+
+void
+api_job_command(struct exchange *x)
+{
+	const char *command = strrchr(x->request.path, '/') + 1;
+	struct why why = {""};
+	uint8_t id[16];
+
+	if (!read_id(x, id))
+		return;
+	enum err e = engine_command(x->services->engine, id, command, &why);
+	if (e == ERR_NOTFOUND)
+		exchange_problem(x, "unknown-job", "no such job");
+	else if (e == ERR_STATE)
+		exchange_problem(x, "wrong-state", "%s", why.text);
+	else if (e)
+		exchange_failed(x, e, &why);
+	else
+		exchange_json(x, 200, engine_job_json(x->services->engine, id, NULL));
+}
+
+/* --- rounds */
+
+struct rounds_query {
+	struct exchange *x;
+	uint8_t job[16];
+	uint64_t from, limit;
+	struct json *list;
+};
+
+static enum err
+add_round(void *ctx, const struct store_round *r)
+{
+	struct rounds_query *q = ctx;
+	struct store_round row = *r;
+
+	if (strcmp(row.state, "open") == 0)
+		engine_fill_open(q->x->services->engine, &row);
+	json_push(q->list, engine_round_json(&row));
+	return ERR_OK;
+}
+
+static enum err
+read_rounds(struct store_db *db, void *arg, struct why *why)
+{
+	struct rounds_query *q = arg;
+
+	(void)why;
+	return store_round_each(db, q->job, q->from, q->limit, add_round, q);
+}
+
+static bool
+read_number(struct exchange *x, const char *name, uint64_t max, uint64_t *out)
+{
+	char text[24];
+
+	if (!http_query(&x->request, name, text, sizeof(text)))
+		return true;
+	if (num_u64(text, max, out))
+		return true;
+	exchange_problem(
+	    x, "bad-request", "%s must be a number up to %llu", name, (unsigned long long)max);
+	return false;
+}
+
+void
+api_rounds_list(struct exchange *x)
+{
+	struct rounds_query q = {.x = x, .from = 1, .limit = ROUNDS_PAGE};
+	struct why why = {""};
+
+	struct json *job = find_job(x, q.job);
+	if (!job)
+		return;
+	json_free(job);
+	if (!read_number(x, "from", INT64_MAX, &q.from) ||
+	    !read_number(x, "limit", ROUNDS_PAGE, &q.limit))
+		return;
+	q.list = json_array();
+	enum err e = store_read(x->services->store, read_rounds, &q, &why);
+	if (e) {
+		json_free(q.list);
+		exchange_failed(x, e, &why);
+		return;
+	}
+	struct json *v = json_object();
+	json_add(v, "rounds", q.list);
+	exchange_json(x, 200, v);
+}
+
+struct round_query {
+	struct exchange *x;
+	uint8_t job[16];
+	uint64_t round;
+	struct store_round row;
+	struct json *devices; /* NULL: not asked for */
+};
+
+static enum err
+add_report(void *ctx, const struct store_accept *a)
+{
+	struct round_query *q = ctx;
+	struct registry_view view;
+	struct json *v = json_object();
+	struct manifest m;
+	char hex[65];
+
+	hex_encode(hex, a->device, 32);
+	json_add_string(v, "device", hex);
+	if (registry_get(q->x->services->registry, a->device, &view) == ERR_OK)
+		json_add_string(v, "name", view.row.name);
+	if (manifest_decode(&m, a->manifest, sizeof(a->manifest), NULL) == ERR_OK) {
+		json_add_u64(v, "examples", m.examples);
+		json_add_u64(v, "steps", m.steps);
+		json_add_double(v, "loss", (double)m.loss);
+		json_add_double(v, "accuracy", (double)m.accuracy);
+		json_add_double(v, "norm", (double)m.norm);
+		json_add_bool(v, "partial", m.flags & MANIFEST_PARTIAL);
+	}
+	json_add_u64(v, "bytes", a->body_bytes);
+	json_add_double(v, "accepted_at", a->accepted_at);
+	json_push(q->devices, v);
+	return ERR_OK;
+}
+
+static enum err
+read_round(struct store_db *db, void *arg, struct why *why)
+{
+	struct round_query *q = arg;
+
+	(void)why;
+	enum err e = store_round_get(db, q->job, q->round, &q->row);
+	if (e == ERR_OK && q->devices)
+		e = store_accept_each(db, q->job, q->round, add_report, q);
+	return e;
+}
+
+void
+api_round_show(struct exchange *x)
+{
+	struct round_query q = {.x = x};
+	struct why why = {""};
+
+	struct json *job = find_job(x, q.job);
+	if (!job)
+		return;
+	json_free(job);
+	if (!num_u64(x->param[1], INT64_MAX, &q.round)) {
+		exchange_problem(x, "not-found", "a round is a number");
+		return;
+	}
+	if (x->who.roles & ROLE_ADMIN)
+		q.devices = json_array();
+	enum err e = store_read(x->services->store, read_round, &q, &why);
+	if (e) {
+		json_free(q.devices);
+		exchange_failed(x, e, &why);
+		return;
+	}
+	if (strcmp(q.row.state, "open") == 0)
+		engine_fill_open(x->services->engine, &q.row);
+	struct json *v = engine_round_json(&q.row);
+	if (q.devices)
+		json_add(v, "devices", q.devices);
+	exchange_json(x, 200, v);
+}

@@ -1,0 +1,253 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api.h"
+#include "clock.h"
+#include "engine.h"
+#include "file.h"
+#include "hex.h"
+#include "modelfile.h"
+#include "models.h"
+#include "num.h"
+#include "store.h"
+
+/* --- GET, with Range (one range, RFC 9110) and ETag */
+
+/* Parses "bytes=a-b", "bytes=a-" or "bytes=-n" against a file; false: not satisfiable. Any other form is ignored. */
+static bool
+apply_range(const char *range, uint64_t bytes, uint64_t *from, uint64_t *len)
+{
+	char first[24] = "", last[24] = "";
+	uint64_t a = 0, b = bytes - 1;
+
+	*from = 0;
+	*len = bytes;
+	if (strncmp(range, "bytes=", 6) != 0 || strchr(range, ','))
+		return true;
+	const char *dash = strchr(range, '-');
+	if (!dash || (size_t)(dash - range - 6) >= sizeof(first) ||
+	    strlen(dash + 1) >= sizeof(last))
+		return true;
+	memcpy(first, range + 6, (size_t)(dash - range - 6));
+	strcpy(last, dash + 1);
+	if ((first[0] && !num_u64(first, UINT64_MAX, &a)) ||
+	    (last[0] && !num_u64(last, UINT64_MAX, &b)) || (!first[0] && !last[0]))
+		return true;
+	if (!first[0]) {
+		a = b < bytes ? bytes - b : 0;
+		b = bytes - 1;
+	}
+	if (a >= bytes || a > b)
+		return false;
+	if (b >= bytes)
+		b = bytes - 1;
+	*from = a;
+	*len = b - a + 1;
+	return true;
+}
+
+static void
+send_model(struct exchange *x, struct models_map *map)
+{
+	uint64_t from, len;
+	char etag[68];
+
+	snprintf(etag, sizeof(etag), "\"%s\"", x->param[0]);
+	if (strstr(x->request.if_none_match, etag)) {
+		exchange_status(x, 304);
+		exchange_header(x, "ETag", "%s", etag);
+		models_map_release(map);
+		return;
+	}
+	if (x->request.range[0] && !apply_range(x->request.range, map->bytes, &from, &len)) {
+		exchange_problem(
+		    x, "bad-range", "the file has %llu bytes", (unsigned long long)map->bytes);
+		exchange_header(x, "Content-Range", "bytes */%llu", (unsigned long long)map->bytes);
+		models_map_release(map);
+		return;
+	}
+	if (!x->request.range[0])
+		apply_range("", map->bytes, &from, &len);
+	bool partial = len < map->bytes;
+	exchange_status(x, partial ? 206 : 200);
+	exchange_header(x, "ETag", "%s", etag);
+	exchange_header(x, "Accept-Ranges", "bytes");
+	exchange_header(x, "Cache-Control", "public, max-age=31536000, immutable");
+	if (partial)
+		exchange_header(x, "Content-Range", "bytes %llu-%llu/%llu",
+		    (unsigned long long)from, (unsigned long long)(from + len - 1),
+		    (unsigned long long)map->bytes);
+	x->response.type = "application/octet-stream";
+	x->response.file = map;
+	x->response.file_at = from;
+	x->response.file_len = len;
+	if (x->who.roles & ROLE_DEVICE)
+		engine_count_down(x->services->engine, map->id, len);
+}
+
+void
+api_model_get(struct exchange *x)
+{
+	struct models_map *map = NULL;
+	struct why why = {""};
+	uint8_t id[32];
+	bool admin = x->who.roles & ROLE_ADMIN;
+
+	bool known = hex_decode(id, sizeof(id), x->param[0], strlen(x->param[0]));
+	if (known && !admin && !engine_may_read(x->services->engine, x->who.device, id))
+		known = false;
+	enum err e = known ? models_get(x->services->models, id, &map, &why) : ERR_NOTFOUND;
+	if (e == ERR_NOTFOUND)
+		exchange_problem(x, "not-found", "no such model, or not for this device");
+	else if (e)
+		exchange_failed(x, e, &why);
+	else
+		send_model(x, map);
+}
+
+/* --- PUT: an administrator uploads a model for jobs that start from it */
+
+struct upload {
+	uint8_t id[32];
+	int fd;
+	char path[1200];
+	uint64_t at;
+	struct hash *hash;
+};
+
+static void
+model_begin(struct exchange *x)
+{
+	struct upload *u = calloc(1, sizeof(*u));
+	struct models_map *map = NULL;
+
+	x->state = u;
+	if (u)
+		u->fd = -1;
+	if (!u || !(u->hash = hash_new())) {
+		exchange_failed(x, ERR_NOMEM, NULL);
+		return;
+	}
+	if (!hex_decode(u->id, sizeof(u->id), x->param[0], strlen(x->param[0]))) {
+		exchange_problem(x, "bad-request", "a model id is 64 lower-case hex digits");
+		return;
+	}
+	if (x->request.length > x->services->config->model_bytes) {
+		exchange_problem(x, "too-large", "models have at most %llu bytes here",
+		    (unsigned long long)x->services->config->model_bytes);
+		return;
+	}
+	if (models_get(x->services->models, u->id, &map, NULL) == ERR_OK) {
+		models_map_release(map);
+		exchange_status(x, 200);
+		return;
+	}
+	models_temp_path(x->services->models, u->path, sizeof(u->path));
+	u->fd = open(u->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (u->fd < 0) {
+		exchange_failed(x, err_errno(NULL, "create"), NULL);
+		return;
+	}
+	hash_start(u->hash);
+	x->wanted = true;
+}
+
+static enum err
+model_data(struct exchange *x, const void *p, size_t len)
+{
+	struct upload *u = x->state;
+	enum err e = file_pwrite(u->fd, p, len, u->at);
+
+	if (e) {
+		exchange_failed(x, e, NULL);
+		return e;
+	}
+	hash_update(u->hash, p, len);
+	u->at += len;
+	return ERR_OK;
+}
+
+/* Reads the header back and checks that it is a model we can work with. */
+static enum err
+check_file(const struct upload *u, struct why *why)
+{
+	uint8_t prefix[MODELFILE_PREFIX];
+	struct tensor_table table = {0};
+	uint64_t data_at;
+
+	if (u->at < sizeof(prefix))
+		return err_set(why, ERR_INVALID, "the file is too short");
+	enum err e = file_pread(u->fd, prefix, sizeof(prefix), 0);
+	if (e == ERR_OK)
+		e = modelfile_data_at(prefix, u->at, &data_at, why);
+	if (e)
+		return e;
+	uint8_t *head = malloc(data_at);
+	e = head ? file_pread(u->fd, head, data_at, 0) : ERR_NOMEM;
+	if (e == ERR_OK)
+		e = modelfile_parse(&table, NULL, head, data_at, u->at, why);
+	tensor_table_deinit(&table);
+	free(head);
+	return e;
+}
+
+static enum err
+model_row(struct store_db *db, void *arg, struct why *why)
+{
+	const struct upload *u = arg;
+	struct store_model m = {.bytes = u->at, .created_at = clock_wall()};
+
+	(void)why;
+	memcpy(m.id, u->id, 32);
+	return store_model_put(db, &m);
+}
+
+static void
+model_finish(struct exchange *x)
+{
+	struct upload *u = x->state;
+	struct why why = {""};
+	uint8_t digest[HASH_LEN];
+
+	hash_finish(u->hash, digest);
+	enum err e = check_file(u, &why);
+	if (!hash_equal(digest, u->id, HASH_LEN)) {
+		exchange_problem(x, "wrong-hash", "the body's SHA-256 is not the id in the path");
+	} else if (e == ERR_INVALID || e == ERR_LIMIT || e == ERR_UNSUPPORTED || e == ERR_EXISTS) {
+		exchange_problem(x, "bad-model", "%s", why.text);
+	} else {
+		if (e == ERR_OK)
+			e = models_adopt(x->services->models, u->fd, u->path, u->id, &why);
+		if (e == ERR_OK)
+			u->path[0] = '\0';
+		if (e == ERR_OK)
+			e = store_write(x->services->store, model_row, u, &why);
+		if (e)
+			exchange_failed(x, e, &why);
+		else
+			exchange_status(x, 201);
+	}
+	exchange_done(x);
+}
+
+static void
+model_drop(struct exchange *x)
+{
+	struct upload *u = x->state;
+
+	if (!u)
+		return;
+	if (u->fd >= 0) {
+		close(u->fd);
+		if (u->path[0])
+			unlink(u->path);
+	}
+	hash_free(u->hash);
+	free(u);
+	x->state = NULL;
+}
+
+const struct stream_ops api_model_put = {model_begin, model_data, model_finish, model_drop};

@@ -1,0 +1,82 @@
+#include "routes.h"
+
+#include <string.h>
+
+#include "api.h"
+
+#define ANY ROLE_ANYONE
+#define DEV ROLE_DEVICE
+#define ADM ROLE_ADMIN
+#define JOIN_BODY 8192
+
+static const struct route table[] = {
+    {VERB_GET, "/healthz", ANY, ROUTE_NOW, .handle = api_health},
+    {VERB_GET, "/readyz", ANY, ROUTE_NOW, .handle = api_ready},
+    {VERB_GET, "/v1/ca", ANY, ROUTE_NOW, .handle = api_ca},
+    {VERB_POST, "/v1/join", ANY, ROUTE_WORK, true, JOIN_BODY, .handle = api_join},
+    {VERB_GET, "/v1/status", DEV | ADM, ROUTE_NOW, .handle = api_status},
+    {VERB_POST, "/v1/tasks", DEV, ROUTE_POLL, true, .handle = api_task_ask},
+    {VERB_POST, "/v1/tasks/{}/abort", DEV, ROUTE_NOW, true, JOIN_BODY, .handle = api_task_abort},
+    {VERB_PUT, "/v1/deltas/{}", DEV, ROUTE_STREAM, true, .stream = &api_delta_put},
+    {VERB_GET, "/v1/models/{}", DEV | ADM, ROUTE_WORK, .handle = api_model_get},
+    {VERB_PUT, "/v1/models/{}", ADM, ROUTE_STREAM, true, .stream = &api_model_put},
+    {VERB_GET, "/v1/jobs", DEV | ADM, ROUTE_NOW, .handle = api_jobs_list},
+    {VERB_POST, "/v1/jobs", ADM, ROUTE_WORK, true, .handle = api_jobs_submit},
+    {VERB_GET, "/v1/jobs/{}", DEV | ADM, ROUTE_WORK, .handle = api_job_show},
+    {VERB_POST, "/v1/jobs/{}/pause", ADM, ROUTE_WORK, .handle = api_job_command},
+    {VERB_POST, "/v1/jobs/{}/resume", ADM, ROUTE_WORK, .handle = api_job_command},
+    {VERB_POST, "/v1/jobs/{}/stop", ADM, ROUTE_WORK, .handle = api_job_command},
+    {VERB_GET, "/v1/jobs/{}/rounds", DEV | ADM, ROUTE_WORK, .handle = api_rounds_list},
+    {VERB_GET, "/v1/jobs/{}/rounds/{}", DEV | ADM, ROUTE_WORK, .handle = api_round_show},
+    {VERB_GET, "/v1/devices", ADM, ROUTE_WORK, .handle = api_devices_list},
+    {VERB_GET, "/v1/devices/{}", ADM, ROUTE_WORK, .handle = api_device_show},
+    {VERB_GET, "/v1/tokens", ADM, ROUTE_WORK, .handle = api_tokens_list},
+    {VERB_POST, "/v1/tokens", ADM, ROUTE_WORK, true, JOIN_BODY, .handle = api_tokens_create},
+    {VERB_DELETE, "/v1/tokens/{}", ADM, ROUTE_WORK, .handle = api_token_revoke},
+};
+
+/* Does path fit the pattern? Parameters go to param. */
+static bool
+fits(const char *pattern, const char *path, char param[2][72])
+{
+	unsigned n = 0;
+
+	while (*pattern) {
+		if (*pattern != '{') {
+			if (*pattern++ != *path++)
+				return false;
+			continue;
+		}
+		size_t len = strcspn(path, "/");
+		if (len == 0 || len >= sizeof(param[0]) || n == 2)
+			return false;
+		memcpy(param[n], path, len);
+		param[n++][len] = '\0';
+		path += len;
+		pattern += 2;
+	}
+	return *path == '\0';
+}
+
+const struct route *
+routes_find(enum http_verb verb, const char *path, char param[2][72], bool *path_known)
+{
+	enum http_verb as = verb == VERB_HEAD ? VERB_GET : verb;
+
+	*path_known = false;
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		if (!fits(table[i].pattern, path, param))
+			continue;
+		if (table[i].verb == as)
+			return &table[i];
+		*path_known = true;
+	}
+	return NULL;
+}
+
+const struct route *
+routes_table(size_t *count)
+{
+	*count = sizeof(table) / sizeof(*table);
+	return table;
+}
