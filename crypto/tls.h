@@ -55,7 +55,8 @@ void tls_session_free(struct tls_session *s);
 enum tls_result tls_handshake(struct tls_session *s);
 /* Reads up to len (> 0) bytes. May hold decrypted bytes back: see tls_pending. */
 enum tls_result tls_read(struct tls_session *s, void *data, size_t len, size_t *done);
-/* After TLS_AGAIN_* repeat with the same bytes (the buffer may move). May write less than asked. */
+/* Writes as much as the socket takes; *done < len is usual. The next write after TLS_AGAIN_*, or after a short
+ * one, begins with the bytes not yet taken and offers no fewer of them (the buffer may move). */
 enum tls_result tls_write(struct tls_session *s, const void *data, size_t len, size_t *done);
 /* Decrypted bytes that epoll cannot see. */
 bool tls_pending(const struct tls_session *s);
