@@ -114,16 +114,16 @@ store_query_row(struct store_query *q, const struct store_table *t, const void *
 	}
 }
 
-/* ERR_OK: there is a row; ERR_NOTFOUND: no more. */
-static enum err
+/* True if there is a row. */
+static bool
 step(struct store_query *q)
 {
 	if (q->e)
-		return q->e;
+		return false;
 	int rc = sqlite3_step(q->st);
-	if (rc == SQLITE_ROW)
-		return ERR_OK;
-	return rc == SQLITE_DONE ? ERR_NOTFOUND : store_error(q->db, rc);
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+		q->e = store_error(q->db, rc);
+	return rc == SQLITE_ROW;
 }
 
 static bool
@@ -207,20 +207,26 @@ read_row(struct store_query *q, const struct store_table *t, void *row)
 bool
 store_query_next(struct store_query *q, const struct store_table *t, void *row)
 {
-	enum err e = step(q);
-
-	if (e == ERR_NOTFOUND)
+	if (!step(q))
 		return false;
-	q->e = e ? e : read_row(q, t, row);
+	q->e = read_row(q, t, row);
 	return !q->e;
+}
+
+/* Leaves the query open, since a long text still lies in SQLite's memory. */
+static void
+only_row(struct store_query *q, const struct store_table *t, void *row)
+{
+	if (step(q))
+		q->e = read_row(q, t, row);
+	else if (!q->e)
+		q->e = ERR_NOTFOUND;
 }
 
 enum err
 store_query_one(struct store_query *q, const struct store_table *t, void *row)
 {
-	enum err e = step(q);
-
-	q->e = e ? e : read_row(q, t, row);
+	only_row(q, t, row);
 	return store_query_end(q);
 }
 
@@ -228,28 +234,24 @@ enum err
 store_query_one_owned(
     struct store_query *q, const struct store_table *t, void *row, char **text, const size_t *len)
 {
-	enum err e = step(q);
+	char *copy = NULL;
 
-	q->e = e ? e : read_row(q, t, row);
+	only_row(q, t, row);
 	if (!q->e && *text) {
 		size_t n = len ? *len : strlen(*text);
-		char *copy = malloc(n + 1);
+		copy = malloc(n + 1);
 		if (copy)
 			memcpy(copy, *text, n + 1);
 		else
 			q->e = err_set(&q->db->last, ERR_NOMEM, "no memory for a row");
-		*text = copy;
-	} else {
-		*text = NULL;
 	}
+	*text = copy;
 	return store_query_end(q);
 }
 
 enum err
 store_query_done(struct store_query *q)
 {
-	enum err e = step(q);
-
-	q->e = e == ERR_NOTFOUND ? ERR_OK : e;
+	step(q);
 	return store_query_end(q);
 }
