@@ -6,7 +6,8 @@
 /*
  * The safetensors container: 8 bytes little-endian header length, JSON header, data. Bytes in, table out; files
  * are the caller's. The header carries "__metadata__" {"rivulet": "1", "job": hex, "round": decimal, "base": hex},
- * all optional on reading; unknown metadata is ignored.
+ * all optional on reading. Without "rivulet": "1" another program wrote the file and the other keys are not ours to
+ * read; unknown metadata is ignored.
  */
 #define MODELFILE_HEADER_MAX (1u << 20)
 #define MODELFILE_PREFIX 8
@@ -21,12 +22,13 @@ struct modelfile_meta {
 ERR_MUST_USE enum err modelfile_data_at(
     const void *prefix, uint64_t file_bytes, uint64_t *data_at, struct why *why);
 /* Parses the header of a file of file_bytes bytes; `head` holds its first head_len bytes, at least data_at.
- * Checks types, shapes, contiguous offsets that cover the data section exactly. All roles come out as the
+ * Checks types, shapes, contiguous offsets that cover the data section exactly. ERR_UNSUPPORTED for a type that no
+ * enum tensor_dtype stands for; ERR_LIMIT past the limits of tensor.h. All roles come out as the
  * default (tensor_table_assign with no rules). The caller frees *table. meta may be NULL. */
 ERR_MUST_USE enum err modelfile_parse(struct tensor_table *table, struct modelfile_meta *meta,
     const void *head, size_t head_len, uint64_t file_bytes, struct why *why);
 /* Appends prefix and header (padded with spaces to a multiple of 64, so that data is aligned) to out. The same
- * table and meta give the same bytes. */
+ * table and meta give the same bytes. meta may be NULL: no metadata. */
 ERR_MUST_USE enum err modelfile_header(
     struct buf *out, const struct tensor_table *table, const struct modelfile_meta *meta);
 
