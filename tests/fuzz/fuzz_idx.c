@@ -1,0 +1,46 @@
+/* IDX files, plain or gzip: the whole, and a share of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataset.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+/* Examples 0 and `last` alone must equal those of the whole. */
+static void
+check_share(const struct dataset *whole, const uint8_t *data, size_t len)
+{
+	uint32_t keep[2] = {0, (uint32_t)whole->count - 1};
+	size_t n = whole->count > 1 ? 2 : 1;
+	struct dataset share;
+	struct why why;
+
+	if (dataset_idx_images(&share, data, len, keep, n, &why))
+		abort();
+	for (size_t i = 0; i < n; i++)
+		if (memcmp(share.bytes + i * share.features,
+			whole->bytes + keep[i] * whole->features, share.features) != 0)
+			abort();
+	dataset_deinit(&share);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	struct dataset d;
+	struct why why;
+	int32_t *labels;
+	size_t n;
+
+	if (dataset_idx_labels(&labels, &n, data, len, &why) == ERR_OK) {
+		for (size_t i = 0; i < n; i++)
+			if (labels[i] < 0 || labels[i] > 255)
+				abort();
+		free(labels);
+	}
+	if (dataset_idx_images(&d, data, len, NULL, 0, &why) == ERR_OK) {
+		check_share(&d, data, len);
+		dataset_deinit(&d);
+	}
+	return 0;
+}
