@@ -1,0 +1,135 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <float.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "num.h"
+
+static void
+whole_numbers(void **state)
+{
+	const char *bad[] = {"", "-1", "+1", " 1", "1 ", "0x10", "1e3", "1.0",
+	    "18446744073709551616", "99999999999999999999999", "/", ":", "\xb2"};
+	uint64_t v = 42;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_false(num_u64(bad[i], UINT64_MAX, &v));
+		assert_int_equal(v, 42);
+	}
+	assert_true(num_u64("0", 0, &v) && v == 0);
+	assert_true(num_u64("18446744073709551615", UINT64_MAX, &v) && v == UINT64_MAX);
+	assert_true(num_u64("007", 9, &v) && v == 7);
+	v = 42;
+	assert_false(num_u64("1", 0, &v));
+	assert_int_equal(v, 42);
+}
+
+/* Every number against every small maximum, compared with plain arithmetic. */
+static void
+maximum_is_exact(void **state)
+{
+	(void)state;
+	for (uint64_t max = 0; max < 130; max++) {
+		for (uint64_t n = 0; n < 1500; n += n < 140 ? 1 : 97) {
+			char text[24];
+			uint64_t v = 9999;
+			snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+			assert_int_equal(num_u64(text, max, &v), n <= max);
+			assert_int_equal(v, n <= max ? n : 9999);
+		}
+	}
+}
+
+static void
+doubles(void **state)
+{
+	const char *bad[] = {"", "-", ".", "e5", "1e", "1 ", " 1", "nan", "inf", "-inf", "0x1p3",
+	    "1e999", "-1e999", "1,5", "1.5.2", "--1", "1e5e5", "1f"};
+	double v = 42;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_false(num_double(bad[i], &v));
+		assert_true(v == 42);
+	}
+	assert_true(num_double("0.1", &v) && v == 0.1);
+	assert_true(num_double("-1.5e-3", &v) && v == -0.0015);
+	assert_true(num_double("+7", &v) && v == 7);
+	assert_true(num_double("1.7976931348623157e308", &v) && v == DBL_MAX);
+	assert_true(num_double("1e-999", &v) && v == 0);
+}
+
+/* Under a locale with a decimal comma, text from configuration files still means the same. */
+static void
+doubles_in_any_locale(void **state)
+{
+	const char *names[] = {"de_DE.UTF-8", "de_DE", "fr_FR.UTF-8", "fr_FR"};
+	const char *set = NULL;
+	double v = 0;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !set; i++)
+		set = setlocale(LC_NUMERIC, names[i]);
+	if (!set)
+		skip();
+	bool good = num_double("1.5", &v) && v == 1.5 && !num_double("1,5", &v);
+	setlocale(LC_NUMERIC, "C");
+	assert_true(good);
+}
+
+static void
+byte_sizes(void **state)
+{
+	const char *bad[] = {"", "K", "1T", "1KB", "1.5M", "-1K", "1 K", "17179869184G",
+	    "18014398509481984K", "00000000000000000000000000001"};
+	uint64_t v = 42;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_false(num_bytes(bad[i], &v));
+		assert_int_equal(v, 42);
+	}
+	assert_true(num_bytes("17", &v) && v == 17);
+	assert_true(num_bytes("2K", &v) && v == 2048);
+	assert_true(num_bytes("3m", &v) && v == 3u << 20);
+	assert_true(num_bytes("4G", &v) && v == 4ull << 30);
+	assert_true(num_bytes("17179869183G", &v) && v == 17179869183ull << 30);
+	assert_true(num_bytes("18446744073709551615", &v) && v == UINT64_MAX);
+}
+
+static void
+sums_and_products_do_not_wrap(void **state)
+{
+	size_t v = 42;
+	(void)state;
+
+	assert_false(num_mul(SIZE_MAX, 2, &v));
+	assert_false(num_mul((size_t)1 << 32, (size_t)1 << 32, &v));
+	assert_false(num_add(SIZE_MAX, 1, &v));
+	assert_true(num_mul(SIZE_MAX, 1, &v) && v == SIZE_MAX);
+	assert_true(num_mul(0, SIZE_MAX, &v) && v == 0);
+	assert_true(num_mul(123456, 654321, &v) && v == 80779853376u);
+	assert_true(num_add(SIZE_MAX - 1, 1, &v) && v == SIZE_MAX);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(whole_numbers),
+	    cmocka_unit_test(maximum_is_exact),
+	    cmocka_unit_test(doubles),
+	    cmocka_unit_test(doubles_in_any_locale),
+	    cmocka_unit_test(byte_sizes),
+	    cmocka_unit_test(sums_and_products_do_not_wrap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
