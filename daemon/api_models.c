@@ -53,7 +53,7 @@ static void
 send_model(struct exchange *x, struct models_map *map)
 {
 	uint64_t from, len;
-	char etag[68];
+	char etag[80];
 
 	snprintf(etag, sizeof(etag), "\"%s\"", x->param[0]);
 	if (strstr(x->request.if_none_match, etag)) {

@@ -10,7 +10,8 @@
 /* What request handlers work with: made by main, alive as long as any thread, read-only but for what the pointed-to
  * objects lock themselves. */
 struct services {
-	const struct config *config;
+	_Atomic(const struct config *)
+	    config; /* replaced whole on reload; old ones live until the end */
 	struct store *store;
 	struct engine *engine;
 	struct registry *registry;

@@ -1,0 +1,240 @@
+#include "keys.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "clock.h"
+#include "file.h"
+#include "rng.h"
+
+#define DAY ((int64_t)86400)
+#define CA_DAYS (20 * 365)
+#define SERVER_DAYS 825
+#define BACKDATE (2 * DAY)
+#define PATH_ROOM 1200
+#define PEM_ROOM 4096
+
+static void
+path_of(const char *state_dir, const char *name, char out[PATH_ROOM])
+{
+	snprintf(out, PATH_ROOM, "%s/keys/%s", state_dir, name);
+}
+
+static enum err
+load_cert(const char *state_dir, const char *name, struct x509_cert *out, struct why *why)
+{
+	char path[PATH_ROOM];
+	char *pem = NULL;
+	size_t len;
+
+	path_of(state_dir, name, path);
+	enum err e = file_read(path, PEM_ROOM, &pem, &len, why);
+	if (e == ERR_OK) {
+		struct why detail = {""};
+		e = x509_from_pem(out, pem, &detail);
+		if (e)
+			err_set(why, e, "%s: %s", path, detail.text);
+	}
+	free(pem);
+	return e;
+}
+
+static enum err
+save_cert(const char *state_dir, const char *name, const struct x509_cert *cert, struct why *why)
+{
+	char path[PATH_ROOM], pem[PEM_ROOM];
+	size_t len = sizeof(pem);
+
+	path_of(state_dir, name, path);
+	enum err e = x509_to_pem(pem, &len, cert);
+	return e ? e : file_write(path, pem, strlen(pem), 0644, why);
+}
+
+/* Loads a key, making it first if it is not there. */
+static enum err
+need_key(const char *state_dir, const char *name, struct key **out, bool *made, struct why *why)
+{
+	char path[PATH_ROOM];
+
+	*made = false;
+	path_of(state_dir, name, path);
+	enum err e = key_load(out, path, why);
+	if (e != ERR_NOTFOUND)
+		return e;
+	*made = true;
+	e = key_generate(out, why);
+	return e ? e : key_save(*out, path, why);
+}
+
+struct authority {
+	struct key *key;
+	struct x509_cert cert;
+};
+
+static enum err
+make_authority(const char *state_dir, struct authority *ca, bool *fresh, struct why *why)
+{
+	int64_t now = (int64_t)clock_wall();
+
+	enum err e = need_key(state_dir, "ca.key", &ca->key, fresh, why);
+	if (e)
+		return e;
+	if (!*fresh && load_cert(state_dir, "ca.crt", &ca->cert, why) == ERR_OK)
+		return ERR_OK;
+	struct x509_request r = {.use = X509_CA,
+	    .common_name = "Rivulet CA",
+	    .spki = key_spki(ca->key),
+	    .not_before = now - BACKDATE,
+	    .not_after = now + CA_DAYS * DAY};
+	e = x509_issue(&ca->cert, &r, NULL, ca->key, why);
+	return e ? e : save_cert(state_dir, "ca.crt", &ca->cert, why);
+}
+
+/* Issues a certificate for one of the coordinator's own keys. */
+static enum err
+make_own(const char *state_dir, const struct authority *ca, const char *stem,
+    struct x509_request *r, bool again, struct why *why)
+{
+	char key_name[32], cert_name[32];
+	struct x509_cert cert;
+	struct key *key = NULL;
+	bool made;
+
+	snprintf(key_name, sizeof(key_name), "%s.key", stem);
+	snprintf(cert_name, sizeof(cert_name), "%s.crt", stem);
+	enum err e = need_key(state_dir, key_name, &key, &made, why);
+	if (e == ERR_OK &&
+	    (made || again || load_cert(state_dir, cert_name, &cert, NULL) != ERR_OK)) {
+		r->spki = key_spki(key);
+		r->not_before = (int64_t)clock_wall() - BACKDATE;
+		e = x509_issue(&cert, r, &ca->cert, ca->key, why);
+		if (e == ERR_OK)
+			e = save_cert(state_dir, cert_name, &cert, why);
+	}
+	key_free(key);
+	return e;
+}
+
+static enum err
+make_task_key(const char *state_dir, struct why *why)
+{
+	char path[PATH_ROOM];
+	uint8_t secret[32];
+	struct stat st;
+
+	path_of(state_dir, "task.key", path);
+	if (stat(path, &st) == 0)
+		return ERR_OK;
+	enum err e = rng_bytes(secret, sizeof(secret));
+	if (e == ERR_OK)
+		e = file_write(path, secret, sizeof(secret), 0600, why);
+	hash_wipe(secret, sizeof(secret));
+	return e;
+}
+
+enum err
+keys_init(
+    const char *state_dir, const char *const *names, size_t count, bool *fresh, struct why *why)
+{
+	static const char *const local[] = {"localhost", "127.0.0.1", "::1"};
+	int64_t now = (int64_t)clock_wall();
+	struct authority ca = {.key = NULL};
+	char dir[PATH_ROOM];
+
+	path_of(state_dir, "", dir);
+	dir[strlen(dir) - 1] = '\0';
+	enum err e = file_mkdirs(dir, 0700, why);
+	if (e == ERR_OK)
+		e = make_authority(state_dir, &ca, fresh, why);
+	struct x509_request server = {.use = X509_SERVER,
+	    .common_name = count ? names[0] : "localhost",
+	    .names = count ? names : local,
+	    .name_count = count ? count : 3,
+	    .not_after = now + SERVER_DAYS * DAY};
+	if (e == ERR_OK)
+		e = make_own(state_dir, &ca, "server", &server, count > 0, why);
+	struct x509_request signer = {
+	    .use = X509_SIGNER, .common_name = "Rivulet records", .not_after = now + CA_DAYS * DAY};
+	if (e == ERR_OK)
+		e = make_own(state_dir, &ca, "sign", &signer, false, why);
+	if (e == ERR_OK)
+		e = make_task_key(state_dir, why);
+	key_free(ca.key);
+	return e;
+}
+
+static enum err
+load_task_key(const char *state_dir, uint8_t out[32], struct why *why)
+{
+	char path[PATH_ROOM];
+	char *data = NULL;
+	size_t len = 0;
+
+	path_of(state_dir, "task.key", path);
+	enum err e = file_read(path, 32, &data, &len, why);
+	if (e == ERR_OK && len != 32)
+		e = err_set(why, ERR_CORRUPT, "%s must have 32 bytes", path);
+	if (e == ERR_OK)
+		memcpy(out, data, 32);
+	if (data)
+		hash_wipe(data, len);
+	free(data);
+	return e;
+}
+
+static enum err
+load_key(const char *state_dir, const char *name, struct key **out, struct why *why)
+{
+	char path[PATH_ROOM];
+
+	path_of(state_dir, name, path);
+	return key_load(out, path, why);
+}
+
+enum err
+keys_load(const char *state_dir, struct services *s, uint8_t task_key[32], struct why *why)
+{
+	enum err e = load_key(state_dir, "ca.key", &s->ca_key, why);
+
+	if (e == ERR_NOTFOUND)
+		return err_set(
+		    why, e, "%s/keys holds no CA: run \"rivuletd init\" first", state_dir);
+	if (e == ERR_OK)
+		e = load_cert(state_dir, "ca.crt", &s->ca, why);
+	if (e == ERR_OK)
+		e = load_key(state_dir, "sign.key", &s->sign_key, why);
+	if (e == ERR_OK)
+		e = load_cert(state_dir, "sign.crt", &s->sign_cert, why);
+	if (e == ERR_OK)
+		e = load_task_key(state_dir, task_key, why);
+	if (e == ERR_OK)
+		hash_sha256(s->ca_hash, s->ca.der, s->ca.len);
+	else
+		keys_free(s);
+	return e;
+}
+
+void
+keys_free(struct services *s)
+{
+	key_free(s->ca_key);
+	key_free(s->sign_key);
+	s->ca_key = s->sign_key = NULL;
+}
+
+enum err
+keys_load_server(const char *state_dir, struct keys_server *out, struct why *why)
+{
+	out->key = NULL;
+	enum err e = load_key(state_dir, "server.key", &out->key, why);
+	if (e == ERR_OK)
+		e = load_cert(state_dir, "server.crt", &out->cert, why);
+	if (e) {
+		key_free(out->key);
+		out->key = NULL;
+	}
+	return e;
+}

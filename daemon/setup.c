@@ -1,0 +1,360 @@
+#include "setup.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "cpu.h"
+#include "engine.h"
+#include "file.h"
+#include "folder.h"
+#include "keys.h"
+#include "models.h"
+#include "registry.h"
+#include "server.h"
+#include "spool.h"
+#include "store.h"
+#include "tls.h"
+#include "worker.h"
+
+#define STOP_MS 5000
+#define SESSIONS 20000
+#define CONFIGS_MAX 256 /* reloads in one life */
+#define SERVERS_MAX 64
+
+struct setup {
+	struct services s;
+	struct config *configs[CONFIGS_MAX];
+	unsigned config_count;
+	struct keys_server servers[SERVERS_MAX];
+	unsigned server_count;
+	int lock_fd;
+	bool started;
+};
+
+static void
+state_path(const struct setup *u, const char *name, char *out, size_t room)
+{
+	snprintf(out, room, "%s/%s", u->configs[0]->state_dir, name);
+}
+
+static enum err
+add_config(struct setup *u, const struct config *config, struct why *why)
+{
+	struct config *copy = u->config_count < CONFIGS_MAX ? malloc(sizeof(*copy)) : NULL;
+
+	if (!copy)
+		return err_set(why, ERR_NOMEM, "no memory, or too many reloads");
+	*copy = *config;
+	u->configs[u->config_count++] = copy;
+	u->s.config = copy;
+	return ERR_OK;
+}
+
+/* One coordinator per state directory; the lock goes with the process. */
+static enum err
+take_lock(struct setup *u, struct why *why)
+{
+	char path[CONFIG_PATH_MAX + 16];
+
+	enum err e = file_mkdirs(u->configs[0]->state_dir, 0700, why);
+	if (e)
+		return e;
+	state_path(u, "lock", path, sizeof(path));
+	u->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (u->lock_fd < 0)
+		return err_errno(why, "open %s", path);
+	if (flock(u->lock_fd, LOCK_EX | LOCK_NB) != 0)
+		return err_set(
+		    why, ERR_EXISTS, "another coordinator uses %s", u->configs[0]->state_dir);
+	return ERR_OK;
+}
+
+/* --- the spool after a restart: only deltas accepted by an open round are kept */
+
+struct kept {
+	uint8_t (*tasks)[16];
+	size_t count, room;
+	struct store_db *db;
+};
+
+static enum err
+keep_accept(void *ctx, const struct store_accept *a)
+{
+	struct kept *k = ctx;
+
+	if (k->count == k->room) {
+		size_t room = k->room ? k->room * 2 : 64;
+		uint8_t(*tasks)[16] = realloc(k->tasks, room * sizeof(*tasks));
+		if (!tasks)
+			return ERR_NOMEM;
+		k->tasks = tasks;
+		k->room = room;
+	}
+	memcpy(k->tasks[k->count++], a->task, 16);
+	return ERR_OK;
+}
+
+static enum err
+keep_job(void *ctx, const struct store_job *j)
+{
+	struct kept *k = ctx;
+	struct store_round r;
+
+	if (strcmp(j->state, "running") != 0 && strcmp(j->state, "paused") != 0)
+		return ERR_OK;
+	enum err e = store_round_last(k->db, j->id, &r);
+	if (e)
+		return e;
+	return strcmp(r.state, "open") == 0
+	    ? store_accept_each(k->db, j->id, r.round, keep_accept, k)
+	    : ERR_OK;
+}
+
+static enum err
+collect_kept(struct store_db *db, void *arg, struct why *why)
+{
+	struct kept *k = arg;
+
+	(void)why;
+	k->db = db;
+	return store_job_each(db, keep_job, k);
+}
+
+static int
+compare_tasks(const void *a, const void *b)
+{
+	return memcmp(a, b, 16);
+}
+
+static bool
+is_kept(void *ctx, const uint8_t task[16])
+{
+	const struct kept *k = ctx;
+
+	return k->count > 0 && bsearch(task, k->tasks, k->count, 16, compare_tasks) != NULL;
+}
+
+static enum err
+recover_spool(struct setup *u, struct why *why)
+{
+	struct kept k = {.tasks = NULL};
+
+	enum err e = store_read(u->s.store, collect_kept, &k, why);
+	if (e == ERR_OK && k.count > 0)
+		qsort(k.tasks, k.count, 16, compare_tasks);
+	if (e == ERR_OK)
+		e = spool_recover(u->s.spool, is_kept, &k, why);
+	free(k.tasks);
+	return e;
+}
+
+/* --- parts */
+
+static enum err
+read_incarnation(struct store_db *db, void *arg, struct why *why)
+{
+	uint64_t *out = arg;
+
+	(void)why;
+	enum err e = store_meta_get(db, "incarnation", out);
+	if (e != ERR_NOTFOUND)
+		return e;
+	*out = 1;
+	return store_meta_put(db, "incarnation", 1);
+}
+
+static enum err
+open_storage(struct setup *u, struct why *why)
+{
+	const struct config *c = u->configs[0];
+	char path[CONFIG_PATH_MAX + 16];
+
+	state_path(u, "rivulet.db", path, sizeof(path));
+	enum err e = store_open(&u->s.store, path, why);
+	if (e == ERR_OK)
+		e = store_write(u->s.store, read_incarnation, &u->s.incarnation, why);
+	state_path(u, "models", path, sizeof(path));
+	if (e == ERR_OK)
+		e = models_open(&u->s.models, path, why);
+	state_path(u, "spool", path, sizeof(path));
+	if (e == ERR_OK)
+		e = spool_open(&u->s.spool, path, c->spool_quota, why);
+	if (e == ERR_OK)
+		e = recover_spool(u, why);
+	if (e == ERR_OK)
+		store_before_commit(u->s.store, spool_sync_names, u->s.spool);
+	return e;
+}
+
+static enum err
+make_tls(struct setup *u, struct tls_context **out, struct why *why)
+{
+	if (u->server_count == SERVERS_MAX)
+		return err_set(why, ERR_LIMIT, "too many reloads");
+	struct keys_server *k = &u->servers[u->server_count];
+	enum err e = keys_load_server(u->configs[0]->state_dir, k, why);
+	if (e)
+		return e;
+	u->server_count++;
+	struct tls_config config = {.server = true,
+	    .ca = &u->s.ca,
+	    .cert = &k->cert,
+	    .key = k->key,
+	    .cache_entries = SESSIONS};
+	return tls_context_new(out, &config, why);
+}
+
+static void
+raise_file_limit(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
+static enum err
+build(struct setup *u, struct why *why)
+{
+	const struct config *c = u->configs[0];
+	struct tls_context *tls = NULL;
+	uint8_t task_key[32];
+	unsigned workers = c->worker_threads ? c->worker_threads : cpu_count();
+
+	raise_file_limit();
+	enum err e = take_lock(u, why);
+	if (e == ERR_OK)
+		e = keys_load(c->state_dir, &u->s, task_key, why);
+	if (e == ERR_OK)
+		e = open_storage(u, why);
+	if (e == ERR_OK)
+		e = worker_pool_new(&u->s.pool, workers < 2 ? 2 : workers);
+	if (e == ERR_OK)
+		e = registry_new(&u->s.registry, u->s.store, why);
+	if (e == ERR_OK)
+		e = engine_new(&u->s.engine, &u->s, task_key, why);
+	hash_wipe(task_key, sizeof(task_key));
+	if (e == ERR_OK)
+		e = folder_new(&u->s.folder, &u->s, why);
+	if (e == ERR_OK)
+		e = make_tls(u, &tls, why);
+	if (e == ERR_OK)
+		e = server_new(&u->s.server, &u->s, tls, why);
+	return e;
+}
+
+enum err
+setup_new(struct setup **out, const struct config *config, struct why *why)
+{
+	struct setup *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return err_set(why, ERR_NOMEM, "no memory");
+	u->lock_fd = -1;
+	u->s.started_at = clock_wall();
+	enum err e = add_config(u, config, why);
+	if (e == ERR_OK)
+		e = build(u, why);
+	if (e) {
+		setup_free(u);
+		return e;
+	}
+	*out = u;
+	return ERR_OK;
+}
+
+/* Lets scripts find a coordinator that was given port 0. */
+static enum err
+write_port(const struct setup *u, struct why *why)
+{
+	char path[CONFIG_PATH_MAX + 16], text[16];
+
+	state_path(u, "port", path, sizeof(path));
+	int n = snprintf(text, sizeof(text), "%u\n", server_port(u->s.server));
+	return file_write(path, text, (size_t)n, 0644, why);
+}
+
+enum err
+setup_start(struct setup *u, struct why *why)
+{
+	enum err e = server_start(u->s.server, why);
+
+	u->started = e == ERR_OK;
+	if (e == ERR_OK)
+		engine_start(u->s.engine);
+	return e ? e : write_port(u, why);
+}
+
+const struct services *
+setup_services(const struct setup *u)
+{
+	return &u->s;
+}
+
+/* What a running coordinator cannot change; NULL if nothing of it differs. */
+static const char *
+fixed_difference(const struct config *a, const struct config *b)
+{
+	if (strcmp(a->state_dir, b->state_dir) != 0)
+		return "state_dir";
+	if (strcmp(a->admin_socket, b->admin_socket) != 0)
+		return "admin_socket";
+	if (a->listen_count != b->listen_count ||
+	    memcmp(a->listen, b->listen, sizeof(a->listen)) != 0)
+		return "listen";
+	if (a->io_threads != b->io_threads || a->worker_threads != b->worker_threads)
+		return "io_threads or worker_threads";
+	return a->spool_quota != b->spool_quota ? "[spool] quota" : NULL;
+}
+
+enum err
+setup_reload(struct setup *u, const struct config *config, struct why *why)
+{
+	const char *fixed = fixed_difference(u->configs[0], config);
+	struct tls_context *tls = NULL;
+
+	if (fixed)
+		log_event(LOG_LEVEL_WARN, "reload.ignored", LOG_S("key", fixed),
+		    LOG_S("why", "this takes effect after a restart"));
+	enum err e = add_config(u, config, why);
+	if (e == ERR_OK)
+		e = make_tls(u, &tls, why);
+	if (e == ERR_OK)
+		server_set_tls(u->s.server, tls);
+	return e;
+}
+
+void
+setup_free(struct setup *u)
+{
+	if (!u)
+		return;
+	if (u->s.engine)
+		engine_stop(u->s.engine);
+	if (u->started)
+		server_stop(u->s.server, STOP_MS);
+	folder_free(u->s.folder);
+	worker_pool_free(u->s.pool);
+	store_close(u->s.store);
+	server_free(u->s.server);
+	engine_free(u->s.engine);
+	registry_free(u->s.registry);
+	spool_close(u->s.spool);
+	models_close(u->s.models);
+	keys_free(&u->s);
+	for (unsigned i = 0; i < u->server_count; i++)
+		key_free(u->servers[i].key);
+	for (unsigned i = 0; i < u->config_count; i++)
+		free(u->configs[i]);
+	if (u->lock_fd >= 0)
+		close(u->lock_fd);
+	free(u);
+}
