@@ -273,7 +273,7 @@ distance(const char *a, const char *b)
 }
 
 static void __attribute__((format(printf, 3, 4)))
-fail(struct parser *p, int line, const char *fmt, ...)
+complain(struct parser *p, int line, const char *fmt, ...)
 {
 	char text[192];
 	va_list ap;
@@ -312,10 +312,10 @@ finish_section(struct parser *p)
 		if (k->section != DATA)
 			continue;
 		if (!p->seen[i] && (k->set == set_format || k->required & format))
-			fail(p, p->section_line, "[%s] %s: is missing", section_text(p, section),
-			    k->name);
+			complain(p, p->section_line, "[%s] %s: is missing",
+			    section_text(p, section), k->name);
 		if (p->seen[i] && k->formats && !(k->formats & format))
-			fail(p, p->section_line, "[%s] %s: does not belong to this format",
+			complain(p, p->section_line, "[%s] %s: does not belong to this format",
 			    section_text(p, section), k->name);
 	}
 }
@@ -327,17 +327,17 @@ start_data(struct parser *p, const char *name)
 	size_t len = strlen(name);
 
 	if (len == 0 || len >= sizeof(c->data[0].name) || strspn(name, NAME_CHARS) != len) {
-		fail(p, p->line,
+		complain(p, p->line,
 		    "[data %.70s]: a name has 1 to %zu of the characters A-Z a-z 0-9 . _ -", name,
 		    sizeof(c->data[0].name) - 1);
 		return;
 	}
 	if (config_data_find(c, name)) {
-		fail(p, p->line, "[data %s]: given twice", name);
+		complain(p, p->line, "[data %s]: given twice", name);
 		return;
 	}
 	if (c->data_count == CONFIG_DATA_MAX) {
-		fail(p, p->line, "[data %s]: more than %d data sets", name, CONFIG_DATA_MAX);
+		complain(p, p->line, "[data %s]: more than %d data sets", name, CONFIG_DATA_MAX);
 		return;
 	}
 	struct config_data *d = &c->data[c->data_count++];
@@ -354,12 +354,12 @@ unknown_section(struct parser *p, const char *name)
 {
 	for (enum section s = SERVER; s < SECTIONS; s++) {
 		if (distance(name, section_names[s]) <= 2) {
-			fail(p, p->line, "[%s]: unknown section (did you mean [%s%s]?)", name,
+			complain(p, p->line, "[%s]: unknown section (did you mean [%s%s]?)", name,
 			    section_names[s], s == DATA ? " NAME" : "");
 			return;
 		}
 	}
-	fail(p, p->line, "[%.60s]: unknown section", name);
+	complain(p, p->line, "[%.60s]: unknown section", name);
 }
 
 /*
@@ -377,12 +377,12 @@ start_section(struct parser *p, const char *line, size_t len)
 	p->section = NO_SECTION;
 	p->section_line = p->line;
 	if (!close || name_len >= sizeof(name)) {
-		fail(p, p->line, "not a [section]");
+		complain(p, p->line, "not a [section]");
 		return;
 	}
 	for (const char *s = close + 1; s < line + len && *s != ';' && *s != '#'; s++) {
 		if (*s != ' ' && *s != '\t') {
-			fail(p, p->line, "something follows the section's bracket");
+			complain(p, p->line, "something follows the section's bracket");
 			return;
 		}
 	}
@@ -432,9 +432,9 @@ next_line(char *out, int room, void *stream)
 		s++;
 	size_t len = (size_t)(end - s);
 	if (has_control(s, len))
-		fail(p, p->line, "the line holds a control character");
+		complain(p, p->line, "the line holds a control character");
 	else if (room < 2 || len > (size_t)room - 2)
-		fail(p, p->line, "the line is longer than %d bytes", room - 2);
+		complain(p, p->line, "the line is longer than %d bytes", room - 2);
 	else if (len > 0 && *s == '[')
 		start_section(p, s, len);
 	if (p->failed)
@@ -452,12 +452,12 @@ unknown_key(struct parser *p, const char *name)
 	section_text(p, section);
 	for (const struct key *k = keys; k < keys + KEYS; k++) {
 		if (k->section == p->section && distance(name, k->name) <= 2) {
-			fail(p, p->line, "[%s] %s: unknown key (did you mean %s?)", section, name,
-			    k->name);
+			complain(p, p->line, "[%s] %s: unknown key (did you mean %s?)", section,
+			    name, k->name);
 			return;
 		}
 	}
-	fail(p, p->line, "[%s] %.40s: unknown key", section, name);
+	complain(p, p->line, "[%s] %.40s: unknown key", section, name);
 }
 
 static void
@@ -473,14 +473,14 @@ set_key(struct parser *p, size_t i, const char *value)
 		base = (char *)&p->c->data[p->c->data_count - 1];
 	section_text(p, section);
 	if (p->seen[i] && !many) {
-		fail(p, p->line, "[%s] %s: given twice", section, k->name);
+		complain(p, p->line, "[%s] %s: given twice", section, k->name);
 		return;
 	}
 	if (many && !p->seen[i])
 		p->c->listen_count = 0;
 	p->seen[i] = true;
 	if (k->set(k, base + k->offset, value, &why))
-		fail(p, p->line, "[%s] %s: %s", section, k->name, why.text);
+		complain(p, p->line, "[%s] %s: %s", section, k->name, why.text);
 }
 
 static int
@@ -492,7 +492,7 @@ on_key(void *user, const char *section, const char *name, const char *value)
 	if (p->failed)
 		return 0;
 	if (p->section == NO_SECTION) {
-		fail(p, p->line, "%.40s: stands before any [section]", name);
+		complain(p, p->line, "%.40s: stands before any [section]", name);
 		return 0;
 	}
 	for (size_t i = 0; i < KEYS; i++) {
@@ -522,7 +522,7 @@ config_parse(struct config *c, const char *file, const char *text, size_t len, s
 	/* inih goes on after a line it cannot read; the first of its and our complaints counts. */
 	if (bad_line > 0 && (!p.failed || bad_line < p.failed_line)) {
 		p.failed = false;
-		fail(&p, bad_line, "neither a [section] nor \"key = value\" nor a comment");
+		complain(&p, bad_line, "neither a [section] nor \"key = value\" nor a comment");
 	}
 	finish_section(&p);
 	return p.failed ? ERR_INVALID : ERR_OK;

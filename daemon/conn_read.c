@@ -1,0 +1,111 @@
+#include "clock.h"
+#include "conn_state.h"
+#include "log.h"
+#include "routes.h"
+
+#define READ_BUDGET (1u << 20)
+
+bool
+conn_advance_head(struct conn *c)
+{
+	size_t head = c->in.len ? http_head_length(c->in.data, c->in.len) : 0;
+	size_t max = c->io->services->config->header_bytes;
+	size_t done = 0;
+
+	if (head > 0)
+		return conn_start_request(c, head);
+	if (c->io->stopping) {
+		conn_close(c);
+		return false;
+	}
+	if (c->in.len >= max) {
+		c->x.request.keep_alive = false;
+		conn_refuse(c, "header-too-large", "the header block is larger than the limit");
+		return true;
+	}
+	bool first = c->in.len == 0;
+	enum tls_result r = conn_read_some(c, c->io->scratch, max - c->in.len, &done);
+	if (r == TLS_AGAIN_IN || r == TLS_AGAIN_OUT)
+		return conn_await(c, r);
+	if (r != TLS_OK || buf_append(&c->in, c->io->scratch, done) != ERR_OK) {
+		conn_close(c);
+		return false;
+	}
+	if (first)
+		conn_change_state(c, CONN_HEAD);
+	return true;
+}
+
+/* Hands body bytes on; false if the request was refused (a response is set). */
+static bool
+take_body(struct conn *c, const char *p, size_t len)
+{
+	c->body_left -= len;
+	c->slow_bytes += len;
+	if (c->x.route->kind == ROUTE_STREAM) {
+		if (c->x.route->stream->data(&c->x, p, len) == ERR_OK)
+			return true;
+	} else if (buf_append(&c->x.body, p, len) == ERR_OK) {
+		return true;
+	} else {
+		exchange_problem(&c->x, "unavailable", "no memory for the body");
+	}
+	c->x.response.close = true;
+	conn_respond(c);
+	return false;
+}
+
+bool
+conn_advance_body(struct conn *c)
+{
+	size_t budget = READ_BUDGET, done = 0;
+	enum tls_result r = conn_flush(c);
+
+	if (r == TLS_AGAIN_IN || r == TLS_AGAIN_OUT)
+		return conn_await(c, r);
+	if (r == TLS_OK && c->in.len > 0 && c->body_left > 0) {
+		size_t n = c->in.len < c->body_left ? c->in.len : (size_t)c->body_left;
+		bool taken = take_body(c, c->in.data, n);
+		buf_consume(&c->in, n);
+		return taken || c->state == CONN_WRITE;
+	}
+	while (r == TLS_OK && c->body_left > 0) {
+		if (budget == 0 && !(c->tls && tls_pending(c->tls)))
+			return conn_await(c, TLS_AGAIN_IN);
+		size_t n = c->body_left < CONN_SCRATCH ? (size_t)c->body_left : CONN_SCRATCH;
+		r = conn_read_some(c, c->io->scratch, n, &done);
+		if (r == TLS_OK && !take_body(c, c->io->scratch, done))
+			return c->state == CONN_WRITE;
+		budget = done < budget ? budget - done : 0;
+	}
+	if (r == TLS_AGAIN_IN || r == TLS_AGAIN_OUT)
+		return conn_await(c, r);
+	if (r != TLS_OK) {
+		conn_close(c);
+		return false;
+	}
+	conn_body_complete(c);
+	return true;
+}
+
+bool
+conn_advance_handshake(struct conn *c)
+{
+	struct x509_cert cert;
+
+	enum tls_result r = tls_handshake(c->tls);
+	if (r == TLS_AGAIN_IN || r == TLS_AGAIN_OUT)
+		return conn_await(c, r);
+	if (r != TLS_OK) {
+		log_event(LOG_LEVEL_INFO, "tls.failed", LOG_S("peer", c->x.peer),
+		    LOG_S("why", tls_why(c->tls)));
+		conn_close(c);
+		return false;
+	}
+	atomic_fetch_sub(c->io->handshakes, 1);
+	c->handshaking = false;
+	c->has_cert =
+	    tls_peer_cert(c->tls, &cert) == ERR_OK && x509_parse(&c->cert, &cert, NULL) == ERR_OK;
+	conn_change_state(c, CONN_HEAD);
+	return true;
+}

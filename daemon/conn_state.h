@@ -1,0 +1,82 @@
+#ifndef CONN_STATE_H
+#define CONN_STATE_H
+#include "conn.h"
+
+/* Inside of a connection: shared by conn.c (life and events), conn_read.c (handshake, heads, bodies), conn_request.c (what a
+ * request becomes) and conn_write.c (responses). */
+
+enum conn_state {
+	CONN_HANDSHAKE,
+	CONN_HEAD, /* waiting for or reading a header block */
+	CONN_BODY, /* collecting a whole body */
+	CONN_BEGIN, /* stream_ops.begin is on a worker */
+	CONN_STREAM, /* body pieces go to stream_ops.data */
+	CONN_BUSY, /* a worker or the store has the exchange */
+	CONN_PARKED, /* long poll */
+	CONN_WRITE,
+	CONN_DRAIN, /* answered and closing: waiting for the peer to stop */
+	CONN_CLOSED,
+};
+
+struct conn {
+	struct loop_source source;
+	struct io *io;
+	struct conn *prev, *next;
+	struct tls_session *tls;
+	bool handshaking;
+	enum conn_state state;
+	uint32_t interest;
+	bool gone; /* closed while the exchange is elsewhere */
+	struct buf in, out;
+	size_t out_at;
+	uint64_t file_at;
+	uint64_t body_left;
+	uint64_t deadline_ms;
+	uint64_t slow_since_ms, slow_bytes; /* least-rate window of an upload */
+	uint64_t drained;
+	bool has_cert;
+	struct x509_info cert;
+	struct exchange x;
+};
+
+/* --- conn.c */
+/* Moves to a state and sets its timeout and, where nothing is read, its interest. */
+void conn_change_state(struct conn *c, enum conn_state to);
+/* Closes the socket; memory goes in conn_sweep, or after the exchange comes back. Idempotent. */
+void conn_close(struct conn *c);
+/* Steps until nothing more can be done now. */
+void conn_drive(struct conn *c);
+/* Ends the exchange at hand: drops a stream's state, empties request and response. */
+void conn_end_exchange(struct conn *c);
+/* Sets what to wait for after an unfinished transfer; returns false: nothing more to do now. */
+void conn_want(struct conn *c, uint32_t events);
+bool conn_await(struct conn *c, enum tls_result r);
+enum tls_result conn_read_some(struct conn *c, void *p, size_t len, size_t *done);
+enum tls_result conn_write_some(struct conn *c, const void *p, size_t len, size_t *done);
+/* Monotonic time `seconds` from now. */
+uint64_t conn_deadline(uint64_t seconds);
+
+/* --- conn_read.c: one step each; true if another may follow at once */
+bool conn_advance_handshake(struct conn *c);
+bool conn_advance_head(struct conn *c);
+bool conn_advance_body(struct conn *c);
+
+/* --- conn_request.c */
+/* Parses the header block at the start of c->in, finds route and identity, and goes on to the body or a refusal. */
+bool conn_start_request(struct conn *c, size_t head_len);
+void conn_body_complete(struct conn *c);
+/* Runs a polling handler; answers or stays parked. */
+void conn_poll_again(struct conn *c);
+/* The exchange comes back from a worker or the store. */
+void conn_on_done(struct exchange *x);
+
+/* --- conn_write.c */
+/* Starts sending the exchange's response. */
+void conn_respond(struct conn *c);
+void conn_refuse(struct conn *c, const char *word, const char *detail);
+/* Writes pending output: TLS_OK when all of it is out. */
+enum tls_result conn_flush(struct conn *c);
+bool conn_advance_write(struct conn *c);
+bool conn_advance_drain(struct conn *c);
+
+#endif
