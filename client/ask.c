@@ -1,0 +1,139 @@
+#include "ask.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "send.h"
+
+#define ANSWER_MAX (1u << 20)
+#define OFFER_MAX (256u << 10)
+#define IDLE_MARGIN_S 30.0
+#define PAUSE_AFTER_ABORT_S 1.0
+#define PAUSE_MAX_S 3600.0
+
+static enum err
+encode_offer(struct rivulet *r, unsigned wait_s, struct buf *out, struct why *why)
+{
+	struct offer *o = r->offer;
+
+	o->wait_s = wait_s;
+	o->held_count = cache_list(&r->cache, o->held_models, MESSAGES_LIST_MAX);
+	enum err e = messages_offer_encode(out, o);
+	return e ? err_set(why, e, "the offer cannot be written: %s", err_name(e)) : ERR_OK;
+}
+
+static void
+take_wait(struct rivulet *r, const struct task *t, const struct transport_answer *answer,
+    double *pause_s)
+{
+	double after = answer->retry_after_s >= 0 ? answer->retry_after_s : (double)t->wait_s;
+
+	if (after > PAUSE_MAX_S)
+		after = PAUSE_MAX_S;
+	*pause_s = backoff_after(session_backoff(r->session), after);
+	if (strcmp(r->waiting, t->reason) != 0)
+		events_emit(&r->events, EVENTS_INFO, "waiting",
+		    EVENTS_PAIRS(EVENTS_S("reason", t->reason), EVENTS_D("seconds", after)));
+	memcpy(r->waiting, t->reason, sizeof(r->waiting));
+}
+
+/* What stands in the message about a task that cannot be decoded as a whole. */
+static bool
+peek(const char *text, size_t len, char id[33], bool *known)
+{
+	struct json *doc = NULL;
+
+	if (json_parse(&doc, text, len, NULL))
+		return false;
+	const char *task = json_string(json_get(doc, "task"));
+	const char *kind = json_string(json_get(doc, "kind"));
+	bool found = task && strlen(task) == 32 && strspn(task, "0123456789abcdef") == 32;
+	if (found)
+		memcpy(id, task, 33);
+	*known = !kind || strcmp(kind, "train") == 0;
+	json_free(doc);
+	return found;
+}
+
+static enum err
+give_back(struct rivulet *r, const char *id, const char *reason, const struct why *what,
+    double *pause_s)
+{
+	struct why ignored;
+
+	*pause_s = PAUSE_AFTER_ABORT_S;
+	enum err e = send_abort(r, id, reason, what->text, &ignored);
+	return e == ERR_AGAIN ? e : ERR_TIMEOUT;
+}
+
+static enum err
+take_task(struct rivulet *r, const struct transport_answer *answer, double *pause_s, struct why *why)
+{
+	struct work *w = &r->work;
+	const char *text = buf_str(&answer->body);
+	char id[33];
+	bool known = true;
+	bool found = peek(text, answer->body.len, id, &known);
+
+	if (found && !known) {
+		err_set(why, ERR_UNSUPPORTED, "this agent does not know the kind of task");
+		return give_back(r, id, "unknown-kind", why, pause_s);
+	}
+	enum err e = messages_task_decode(&w->task, text, answer->body.len, why);
+	if (e && found)
+		return give_back(r, id, "unsupported", why, pause_s);
+	if (e)
+		return e;
+	if (w->task.wait) {
+		take_wait(r, &w->task, answer, pause_s);
+		work_deinit(w);
+		return ERR_TIMEOUT;
+	}
+	w->came_at = backoff_now();
+	w->text = strdup(text);
+	if (!w->text) {
+		work_deinit(w);
+		return err_set(why, ERR_NOMEM, "no memory for a task");
+	}
+	r->waiting[0] = '\0';
+	r->has_work = true;
+	events_emit(&r->events, EVENTS_INFO, "task.received",
+	    EVENTS_PAIRS(EVENTS_S("job", w->task.job), EVENTS_U("round", w->task.round),
+		EVENTS_S("model", w->task.model), EVENTS_D("deadline_s", w->task.deadline_s)));
+	return ERR_OK;
+}
+
+enum err
+ask_once(struct rivulet *r, unsigned wait_s, double *pause_s, struct why *why)
+{
+	static const char *const headers[] = {"Content-Type: application/json", NULL};
+	struct transport_answer answer;
+	struct buf text;
+
+	*pause_s = 0;
+	buf_init(&text, OFFER_MAX);
+	enum err e = encode_offer(r, wait_s, &text, why);
+	if (e) {
+		buf_deinit(&text);
+		return e;
+	}
+	const struct session_call call = {.path = "/v1/tasks",
+	    .attempts = 1,
+	    .request = {.method = "POST",
+	        .headers = headers,
+	        .body = text.data,
+	        .body_len = text.len,
+	        .answer_max = ANSWER_MAX,
+	        .idle_s = wait_s + IDLE_MARGIN_S}};
+	e = session_do(r->session, &call, &answer, why);
+	if (!e)
+		e = session_problem(&answer, NULL, why);
+	if (!e)
+		e = take_task(r, &answer, pause_s, why);
+	else if (answer.retry_after_s > 0)
+		*pause_s = backoff_after(session_backoff(r->session), answer.retry_after_s);
+	transport_answer_deinit(&answer);
+	buf_deinit(&text);
+	return e;
+}

@@ -1,0 +1,39 @@
+#ifndef CACHE_H
+#define CACHE_H
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+
+/*
+ * Models on the device's disk, HOME/models/ID.safetensors, named by their hash and so never stale. Their sizes together
+ * stay under a cap: the ones unused for longest (by modification time, which use renews) go first. A download that broke
+ * off lies beside them as ID.part and counts too.
+ */
+#define CACHE_ID_HEX 65
+
+struct cache {
+	char dir[PATH_MAX - 128];
+	uint64_t max_bytes;
+};
+
+/* Makes the directory. */
+ERR_MUST_USE enum err cache_init(
+    struct cache *c, const char *home, uint64_t max_bytes, struct why *why);
+/* The path of a model of exactly `bytes` bytes, marking it used; ERR_NOTFOUND if it is not here. */
+ERR_MUST_USE enum err cache_find(
+    const struct cache *c, const char *id, uint64_t bytes, char path[PATH_MAX]);
+/* Opens ID.part for reading and writing, made if absent; the caller closes *fd. */
+ERR_MUST_USE enum err cache_part(const struct cache *c, const char *id, int *fd, struct why *why);
+/* Removes old models until `bytes` more fit, ID.part of `id` not counted. ERR_LIMIT if they never can. */
+ERR_MUST_USE enum err cache_make_room(
+    const struct cache *c, const char *id, uint64_t bytes, struct why *why);
+/* The part, complete and checked by the caller, becomes the model. */
+ERR_MUST_USE enum err cache_commit(
+    const struct cache *c, const char *id, int fd, char path[PATH_MAX], struct why *why);
+void cache_drop(const struct cache *c, const char *id);
+/* Ids of the models held, latest used first; returns how many were written, at most max. */
+size_t cache_list(const struct cache *c, char (*ids)[CACHE_ID_HEX], size_t max);
+
+#endif

@@ -1,0 +1,294 @@
+#include "data.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "glyphs.h"
+#include "prng.h"
+
+struct map {
+	void *at;
+	size_t len;
+};
+
+static void
+map_close(struct map *m)
+{
+	if (m->at)
+		munmap(m->at, m->len);
+	m->at = NULL;
+}
+
+static enum err
+map_open(struct map *m, const char *path, struct why *why)
+{
+	struct stat st;
+	enum err e = ERR_OK;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_errno(why, "open %s", path);
+	if (fstat(fd, &st) != 0)
+		e = err_errno(why, "stat %s", path);
+	else if (!S_ISREG(st.st_mode) || st.st_size == 0)
+		e = err_set(why, ERR_INVALID, "%s is empty or no plain file", path);
+	else if ((uint64_t)st.st_size > DATASET_BYTES_MAX)
+		e = err_set(why, ERR_LIMIT, "%s is too large", path);
+	if (!e) {
+		m->len = (size_t)st.st_size;
+		m->at = mmap(NULL, m->len, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (m->at == MAP_FAILED) {
+			m->at = NULL;
+			e = err_errno(why, "map %s", path);
+		}
+	}
+	close(fd);
+	return e;
+}
+
+static bool
+is_sharded(const struct settings_data *d)
+{
+	return d->shard.count > 1;
+}
+
+/* Prefixes the reason with the path. */
+static enum err
+at_path(struct why *why, enum err e, const char *path)
+{
+	struct why inner;
+
+	if (!e || !why)
+		return e;
+	inner = *why;
+	return err_set(why, e, "%.120s: %.120s", path, inner.text);
+}
+
+/* labels := labels of the kept examples only. */
+static void
+keep_labels(int32_t *labels, const uint32_t *keep, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		labels[i] = labels[keep[i]];
+}
+
+static enum err
+attach_labels(struct dataset *out, int32_t *labels, size_t count, struct why *why)
+{
+	int32_t most = -1;
+
+	if (out->count != count)
+		return err_set(why, ERR_INVALID, "%zu images but %zu labels", out->count, count);
+	for (size_t i = 0; i < count; i++)
+		most = labels[i] > most ? labels[i] : most;
+	out->labels = labels;
+	out->classes = (size_t)(most + 1);
+	return ERR_OK;
+}
+
+static enum err
+load_idx(struct dataset *out, const struct settings_data *d, struct why *why)
+{
+	struct map labels_file = {0}, images_file = {0};
+	int32_t *labels = NULL;
+	uint32_t *keep = NULL;
+	size_t count = 0, kept = 0;
+	enum err e = map_open(&labels_file, d->labels, why);
+
+	if (!e)
+		e = at_path(why, dataset_idx_labels(&labels, &count, labels_file.at, labels_file.len, why),
+		    d->labels);
+	if (!e && is_sharded(d))
+		e = shard_pick(&keep, &kept, &d->shard, labels, count, why);
+	if (!e)
+		e = map_open(&images_file, d->images, why);
+	if (!e)
+		e = at_path(why,
+		    dataset_idx_images(out, images_file.at, images_file.len, keep, kept, why), d->images);
+	if (!e) {
+		if (keep)
+			keep_labels(labels, keep, kept);
+		e = attach_labels(out, labels, keep ? kept : count, why);
+		if (!e)
+			labels = NULL;
+		else
+			dataset_deinit(out);
+	}
+	map_close(&images_file);
+	map_close(&labels_file);
+	free(keep);
+	free(labels);
+	return e;
+}
+
+static enum err
+load_csv(struct dataset *out, const struct settings_data *d, struct why *why)
+{
+	struct map file = {0};
+	const struct dataset_csv how = {.label = d->label, .regression = d->regression};
+	int32_t *labels = NULL;
+	uint32_t *keep = NULL;
+	size_t count = 0, kept = 0;
+	enum err e = map_open(&file, d->path, why);
+
+	if (!e && is_sharded(d)) {
+		e = dataset_csv_labels(&labels, &count, file.at, file.len, &how, why);
+		if (!e)
+			e = shard_pick(&keep, &kept, &d->shard, d->regression ? NULL : labels, count, why);
+	}
+	if (!e)
+		e = dataset_csv(out, file.at, file.len, &how, keep, kept, why);
+	map_close(&file);
+	free(keep);
+	free(labels);
+	return at_path(why, e, d->path);
+}
+
+static enum err
+load_glyphs(struct dataset *out, const struct settings_data *d, struct why *why)
+{
+	struct dataset all;
+	uint32_t *keep = NULL;
+	size_t kept = 0;
+	enum err e = glyphs_make(&all, d->seed, d->hand, (uint32_t)d->glyph_count, d->skew);
+
+	if (e)
+		return err_set(why, e, "glyphs: %s", err_name(e));
+	if (!is_sharded(d)) {
+		*out = all;
+		return ERR_OK;
+	}
+	e = shard_pick(&keep, &kept, &d->shard, all.labels, all.count, why);
+	if (!e)
+		e = dataset_subset(out, &all, keep, kept);
+	free(keep);
+	dataset_deinit(&all);
+	return e;
+}
+
+enum err
+data_load(struct dataset *out, const struct settings_data *from, struct why *why)
+{
+	enum err e = ERR_INVALID;
+
+	memset(out, 0, sizeof(*out));
+	if (from->format == SETTINGS_GLYPHS)
+		e = load_glyphs(out, from, why);
+	else if (from->format == SETTINGS_IDX)
+		e = load_idx(out, from, why);
+	else if (from->format == SETTINGS_CSV)
+		e = load_csv(out, from, why);
+	if (e)
+		return e;
+	size_t named = data_class_names(from->classes, 0, NULL);
+	if (named > 0 && out->labels && named < out->classes) {
+		e = err_set(why, ERR_INVALID, "label %zu is beyond the %zu class names", out->classes - 1, named);
+		dataset_deinit(out);
+	}
+	return e;
+}
+
+static int
+compare_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+enum err
+data_split(struct dataset *train, struct dataset *validation, const struct dataset *from,
+    double share, uint64_t seed)
+{
+	size_t n = from->count, held = (size_t)(share * (double)n);
+	uint32_t *order = calloc(n ? n : 1, sizeof(*order));
+	struct prng rng;
+
+	memset(train, 0, sizeof(*train));
+	memset(validation, 0, sizeof(*validation));
+	if (!order)
+		return ERR_NOMEM;
+	if (share > 0 && held == 0 && n >= 2)
+		held = 1;
+	for (size_t i = 0; i < n; i++)
+		order[i] = (uint32_t)i;
+	prng_seed(&rng, seed);
+	prng_shuffle(&rng, order, n);
+	/* Ascending order keeps the copies sequential and the result readable. */
+	qsort(order, held, sizeof(*order), compare_u32);
+	qsort(order + held, n - held, sizeof(*order), compare_u32);
+	enum err e = held ? dataset_subset(validation, from, order, held) : ERR_OK;
+	if (!e)
+		e = dataset_subset(train, from, order + held, n - held);
+	if (e)
+		dataset_deinit(validation);
+	free(order);
+	return e;
+}
+
+size_t
+data_class_names(const char *list, size_t i, char out[RECIPE_NAME_MAX])
+{
+	size_t n = 0;
+
+	for (const char *p = list + strspn(list, ", \t"); *p; p += strspn(p, ", \t")) {
+		size_t len = strcspn(p, ",");
+		const char *next = p + len;
+		while (len > 0 && (p[len - 1] == ' ' || p[len - 1] == '\t'))
+			len--;
+		if (out && n == i) {
+			len = len < RECIPE_NAME_MAX ? len : RECIPE_NAME_MAX - 1;
+			memcpy(out, p, len);
+			out[len] = '\0';
+		}
+		n++;
+		p = next;
+	}
+	return n;
+}
+
+/* Names given on both sides must agree in number and order: a permuted label would train nonsense. */
+static enum err
+classes_fit(const struct settings_data *from, const struct data_spec *spec, struct why *why)
+{
+	size_t n = data_class_names(from->classes, 0, NULL);
+	char own[RECIPE_NAME_MAX];
+
+	if (n == 0 || spec->class_count == 0)
+		return ERR_OK;
+	if (n != spec->class_count)
+		return err_set(why, ERR_INVALID, "data %s has %zu classes, the job has %zu", from->name, n,
+		    spec->class_count);
+	for (size_t i = 0; i < n; i++) {
+		const char *theirs = json_string(json_at(spec->classes, i));
+		data_class_names(from->classes, i, own);
+		if (theirs && strcmp(theirs, own) != 0)
+			return err_set(why, ERR_INVALID, "data %s: class %zu is %s here and %s in the job",
+			    from->name, i, own, theirs);
+	}
+	return ERR_OK;
+}
+
+enum err
+data_fits(const struct dataset *set, const struct settings_data *from, const struct recipe *recipe,
+    struct why *why)
+{
+	const struct data_spec *spec = &recipe->data;
+	size_t features = 1;
+
+	for (unsigned i = 0; i < spec->dims; i++)
+		features *= spec->shape[i];
+	if (spec->dims > 0 && features != set->features)
+		return err_set(why, ERR_INVALID, "data %s has %zu features per example, the job wants %zu",
+		    from->name, set->features, features);
+	if (spec->class_count > 0 && !set->labels)
+		return err_set(why, ERR_INVALID, "data %s has no class labels", from->name);
+	if (spec->class_count > 0 && set->classes > spec->class_count)
+		return err_set(why, ERR_INVALID, "data %s has label %zu, the job has %zu classes", from->name,
+		    set->classes - 1, spec->class_count);
+	return classes_fit(from, spec, why);
+}

@@ -1,0 +1,38 @@
+#ifndef DELTA_H
+#define DELTA_H
+#include "hash.h"
+#include "manifest.h"
+#include "messages.h"
+
+/* From the difference of two weight vectors to bytes that may be sent: codec, hash tree, manifest, signature. */
+
+struct key;
+
+struct delta_facts {
+	const struct task *task;
+	const uint8_t *device; /* 32 bytes */
+	uint64_t examples, steps;
+	double loss, accuracy; /* accuracy NaN if none */
+	double normaliser;
+	uint16_t optimizer; /* enum manifest_optimizer */
+	bool partial;
+	const char *report; /* text, NULL without one */
+	size_t report_len;
+	uint64_t made_at_ms;
+};
+
+struct delta {
+	uint8_t manifest[MANIFEST_LEN];
+	uint8_t *leaves;
+	size_t leaves_len;
+	uint8_t *payload;
+	uint64_t payload_len;
+};
+
+/* values: `elements` >= 1 floats, after minus before. ERR_NUMERIC if one is not finite, ERR_UNSUPPORTED for a codec
+ * of the job that this build does not know. The caller deinits *out. */
+ERR_MUST_USE enum err delta_make(struct delta *out, const struct delta_facts *facts,
+    const float *values, uint64_t elements, const struct key *key, struct why *why);
+void delta_deinit(struct delta *d);
+
+#endif

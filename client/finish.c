@@ -1,0 +1,106 @@
+#include "finish.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "delta.h"
+#include "send.h"
+
+#define GRACE_S 10.0 /* for sending after the program was told to stop */
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static enum err
+check_figures(const struct finish *f, struct why *why)
+{
+	if (f->examples < 1 || f->steps < 1)
+		return err_set(why, ERR_INVALID, "nothing was trained: examples and steps must be at least 1");
+	if (!isfinite(f->loss) || !isfinite(f->normaliser) || isinf(f->accuracy))
+		return err_set(why, ERR_NUMERIC, "loss, accuracy or normaliser is not finite");
+	return ERR_OK;
+}
+
+static enum err
+make(struct rivulet *r, const struct finish *f, const struct buf *report, struct delta *out)
+{
+	const struct work *w = &r->work;
+	float *values = NULL;
+	const struct delta_facts facts = {.task = &w->task,
+	    .device = session_device(r->session),
+	    .examples = f->examples,
+	    .steps = f->steps,
+	    .loss = f->loss,
+	    .accuracy = f->accuracy,
+	    .normaliser = f->normaliser,
+	    .optimizer = f->optimizer,
+	    .partial = f->partial,
+	    .report = report->len ? report->data : NULL,
+	    .report_len = report->len,
+	    .made_at_ms = now_ms()};
+	enum err e = work_delta(w, &values, &r->why);
+
+	if (!e)
+		e = delta_make(out, &facts, values, w->table.elements, session_key(r->session), &r->why);
+	free(values);
+	return e;
+}
+
+/* Delta, manifest and report on disk: from here on a killed client loses nothing. */
+static enum err
+keep(struct rivulet *r, const struct finish *f)
+{
+	struct delta delta = {.payload = NULL};
+	struct buf report;
+	enum err e = ERR_OK;
+
+	buf_init(&report, REPORT_MAX);
+	if (f->report && (e = messages_report_encode(&report, f->report)))
+		err_set(&r->why, e, "the report cannot be written: %s", err_name(e));
+	if (!e)
+		e = make(r, f, &report, &delta);
+	const struct outbox_item item = {.manifest = delta.manifest,
+	    .report = report.data,
+	    .report_len = report.len,
+	    .leaves = delta.leaves,
+	    .leaves_len = delta.leaves_len,
+	    .payload = delta.payload,
+	    .payload_len = delta.payload_len};
+	if (!e)
+		e = outbox_put(&r->outbox, &item, &r->why);
+	delta_deinit(&delta);
+	buf_deinit(&report);
+	return e;
+}
+
+int
+finish_submit(struct rivulet *r, const struct finish *f)
+{
+	char task[33];
+
+	if (!r->has_work)
+		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
+	enum err e = check_figures(f, &r->why);
+	if (!e)
+		e = keep(r, f);
+	if (e)
+		return handle_error(e);
+	for (size_t i = 0; i < sizeof(task); i++)
+		task[i] = r->work.task.task[i];
+	work_deinit(&r->work);
+	r->has_work = false;
+	if (handle_cancelled(r))
+		r->grace_until = backoff_now() + GRACE_S;
+	e = send_delta(r, task, &r->why);
+	r->grace_until = 0;
+	if (!e)
+		backoff_reset(&r->idle);
+	return e == ERR_STATE ? RIVULET_REFUSED : handle_error(e);
+}

@@ -1,0 +1,44 @@
+#include "handle.h"
+
+int
+handle_error(enum err e)
+{
+	switch (e) {
+	case ERR_OK:
+		return RIVULET_OK;
+	case ERR_AGAIN:
+		return RIVULET_STOPPED;
+	case ERR_LIMIT:
+		return RIVULET_LIMIT;
+	case ERR_NOMEM:
+		return RIVULET_NOMEM;
+	case ERR_IO:
+	case ERR_NOSPACE:
+		return RIVULET_IO;
+	case ERR_NOTFOUND:
+		return RIVULET_NOTFOUND;
+	case ERR_DENIED:
+		return RIVULET_DENIED;
+	case ERR_CORRUPT:
+		return RIVULET_CORRUPT;
+	case ERR_CLOSED:
+	case ERR_TIMEOUT:
+		return RIVULET_UNREACHABLE;
+	case ERR_STATE:
+		return RIVULET_STATE;
+	case ERR_NUMERIC:
+		return RIVULET_NUMERIC;
+	default:
+		return RIVULET_INVALID;
+	}
+}
+
+bool
+handle_cancelled(void *handle)
+{
+	struct rivulet *r = handle;
+
+	if (!r->cancel || r->cancel(r->context) == 0)
+		return false;
+	return r->grace_until <= 0 || backoff_now() >= r->grace_until;
+}

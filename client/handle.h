@@ -1,0 +1,41 @@
+#ifndef HANDLE_H
+#define HANDLE_H
+#include "cache.h"
+#include "outbox.h"
+#include "session.h"
+#include "settings.h"
+#include "work.h"
+
+/* The inside of struct rivulet, for the parts of the client; programs see rivulet.h alone. */
+struct rivulet {
+	char home[PATH_MAX];
+	int lock; /* descriptor of HOME/lock, -1 */
+	struct settings *settings;
+	struct session *session;
+	struct transport *mirror; /* NULL without model_mirror */
+	struct cache cache;
+	struct outbox outbox;
+	bool outbox_checked; /* entries of an earlier life were verified */
+	struct events events;
+	int (*cancel)(void *context);
+	void (*event)(void *context, int level, const char *line);
+	void *context;
+	double grace_until; /* cancel is not heard before: a finished delta gets its chance to be sent */
+	struct backoff idle; /* between tasks that came to nothing */
+	struct why why;
+	struct offer *offer; /* held_models and wait are filled in per request */
+	struct work work;
+	bool has_work;
+	struct rivulet_task task; /* what the caller sees of it */
+	char waiting[32]; /* last reason for waiting, so that it is logged once */
+	/* The agent's say before a model is fetched: NULL, or an abort reason, with the sentence in why. */
+	const char *(*consider)(void *agent, const struct work *work, struct why *why);
+	void *agent;
+};
+
+/* Public code of an internal error. */
+int handle_error(enum err e);
+/* struct options' cancel in the shape the parts want; context is the handle. */
+bool handle_cancelled(void *handle);
+
+#endif

@@ -1,0 +1,274 @@
+#include "join.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "hash.h"
+#include "hex.h"
+#include "messages.h"
+#include "session.h"
+#include "transport.h"
+#include "x509.h"
+
+#define CA_MAX 8192
+#define ANSWER_MAX (64u << 10)
+
+struct joining {
+	const struct join_options *options;
+	char url[ADDRESS_MAX];
+	char token_text[TOKEN_TEXT_MAX];
+	struct token token;
+	struct x509_cert ca;
+	char ca_pem[CA_MAX];
+	struct key *key;
+};
+
+enum err
+join_check(const struct join_options *options, struct why *why)
+{
+	struct identity id;
+	char url[ADDRESS_MAX];
+	enum err e = address_normalise(url, options->url, why);
+
+	if (!e)
+		e = identity_load(&id, options->home, why);
+	if (!e && !identity_has_url(&id, url))
+		e = err_set(why, ERR_EXISTS, "%s has joined %s", options->home, id.urls[0]);
+	return e;
+}
+
+static enum err
+take_token(struct joining *j, const char *text, struct why *why)
+{
+	size_t len = strlen(text);
+
+	while (len > 0 && isspace((unsigned char)text[len - 1]))
+		len--;
+	if (len == 0 || len >= sizeof(j->token_text))
+		return err_set(why, ERR_INVALID, "that is no join token");
+	memcpy(j->token_text, text, len);
+	j->token_text[len] = '\0';
+	if (messages_token_parse(&j->token, j->token_text))
+		return err_set(why, ERR_INVALID, "that is no join token");
+	return ERR_OK;
+}
+
+static bool
+fingerprint_is(const struct x509_cert *cert, const struct token *token)
+{
+	uint8_t hash[HASH_LEN];
+
+	hash_sha256(hash, cert->der, cert->len);
+	return hash_equal(hash, token->ca_hash, HASH_LEN);
+}
+
+/* A home that has joined: the same coordinator under another address is taken into the list. */
+static enum err
+rejoin(struct joining *j, struct identity *id, struct why *why)
+{
+	char path[PATH_MAX];
+	char *pem = NULL;
+	size_t len;
+	enum err e = identity_path(path, j->options->home, "ca.pem", why);
+
+	if (!e)
+		e = file_read(path, CA_MAX, &pem, &len, why);
+	if (!e)
+		e = x509_from_pem(&j->ca, pem, why);
+	free(pem);
+	if (e)
+		return e;
+	if (!fingerprint_is(&j->ca, &j->token))
+		return err_set(why, ERR_EXISTS, "%s belongs to another coordinator (%s); use another --home",
+		    j->options->home, id->urls[0]);
+	if (identity_has_url(id, j->url))
+		return ERR_OK;
+	e = identity_add_url(id, j->url, why);
+	return e ? e : identity_save(id, j->options->home, why);
+}
+
+static enum err
+exchange(const struct transport_options *options, const struct transport_request *request,
+    struct transport_answer *answer, struct why *why)
+{
+	struct transport *t;
+	enum err e = transport_new(&t, options, why);
+
+	*answer = (struct transport_answer){.retry_after_s = -1};
+	if (e)
+		return e;
+	e = transport_do(t, request, answer, why);
+	transport_free(t);
+	return e ? e : session_problem(answer, NULL, why);
+}
+
+/* Nothing secret goes over this connection: anyone may be at its other end until the hash agrees. */
+static enum err
+fetch_ca(struct joining *j, struct why *why)
+{
+	char url[ADDRESS_MAX + 16];
+	struct transport_answer answer;
+	const struct transport_options options = {.insecure = true};
+	const struct transport_request request = {.method = "GET", .url = url, .answer_max = CA_MAX - 1};
+
+	snprintf(url, sizeof(url), "%s/v1/ca", j->url);
+	enum err e = exchange(&options, &request, &answer, why);
+	if (!e)
+		e = x509_from_pem(&j->ca, buf_str(&answer.body), why);
+	transport_answer_deinit(&answer);
+	if (e)
+		return e;
+	if (!fingerprint_is(&j->ca, &j->token))
+		return err_set(why, ERR_DENIED,
+		    "the CA of %s is not the one of this token: wrong coordinator, or someone in between", j->url);
+	size_t room = sizeof(j->ca_pem);
+	return x509_to_pem(j->ca_pem, &room, &j->ca);
+}
+
+static enum err
+need_key(struct joining *j, struct why *why)
+{
+	char path[PATH_MAX];
+	enum err e = identity_path(path, j->options->home, "key.pem", why);
+
+	if (!e)
+		e = key_load(&j->key, path, why);
+	if (e != ERR_NOTFOUND)
+		return e;
+	e = key_generate(&j->key, why);
+	return e ? e : key_save(j->key, path, why);
+}
+
+static enum err
+make_request(struct joining *j, struct buf *out, struct why *why)
+{
+	struct join_request request = {.csr_len = sizeof(request.csr)};
+	uint8_t id[HASH_LEN];
+	char id_hex[KEY_ID_HEX], host[256] = "device";
+	const char *name = j->options->name;
+
+	key_id(id, key_spki(j->key));
+	hex_encode(id_hex, id, sizeof(id));
+	if (!name && gethostname(host, sizeof(host) - 1) == 0)
+		host[sizeof(host) - 1] = '\0';
+	snprintf(request.name, sizeof(request.name), "%.63s", name ? name : host);
+	enum err e = x509_csr_make(request.csr, &request.csr_len, j->key, id_hex, why);
+	return e ? e : messages_join_encode(out, &request);
+}
+
+static enum err
+send_request(struct joining *j, const struct buf *body, struct join_answer *out, struct why *why)
+{
+	char url[ADDRESS_MAX + 16], bearer[TOKEN_TEXT_MAX + 32];
+	const char *const headers[] = {bearer, "Content-Type: application/json", NULL};
+	struct transport_answer answer;
+	const struct transport_options options = {.ca_pem = j->ca_pem};
+	const struct transport_request request = {.method = "POST",
+	    .url = url,
+	    .headers = headers,
+	    .body = body->data,
+	    .body_len = body->len,
+	    .answer_max = ANSWER_MAX};
+
+	snprintf(url, sizeof(url), "%s/v1/join", j->url);
+	snprintf(bearer, sizeof(bearer), "Authorization: Bearer %s", j->token_text);
+	enum err e = exchange(&options, &request, &answer, why);
+	hash_wipe(bearer, sizeof(bearer));
+	if (!e)
+		e = messages_joined_decode(out, buf_str(&answer.body), answer.body.len, why);
+	transport_answer_deinit(&answer);
+	return e;
+}
+
+/* The certificate must be ours and of the CA that was checked; whatever CA the answer names is not believed. */
+static enum err
+check_answer(const struct joining *j, const struct join_answer *answer, struct why *why)
+{
+	struct x509_cert cert;
+	struct x509_info info;
+	enum err e = x509_from_pem(&cert, answer->certificate, why);
+
+	if (!e)
+		e = x509_parse(&info, &cert, why);
+	if (e)
+		return e;
+	if (x509_verify(&cert, &j->ca) || memcmp(info.spki, key_spki(j->key), KEY_SPKI_LEN) != 0)
+		return err_set(why, ERR_DENIED, "the certificate that came is not for this device's key");
+	return ERR_OK;
+}
+
+static enum err
+save(const struct joining *j, const struct join_answer *answer, struct identity *id, struct why *why)
+{
+	char path[PATH_MAX];
+	enum err e = identity_path(path, j->options->home, "ca.pem", why);
+
+	memset(id, 0, sizeof(*id));
+	snprintf(id->device, sizeof(id->device), "%s", answer->device);
+	snprintf(id->name, sizeof(id->name), "%s", answer->name);
+	snprintf(id->role, sizeof(id->role), "%s", answer->role);
+	id->renew_after = answer->renew_after;
+	if (!e)
+		e = file_write(path, j->ca_pem, strlen(j->ca_pem), 0644, why);
+	if (!e)
+		e = identity_path(path, j->options->home, "cert.pem", why);
+	if (!e)
+		e = file_write(path, answer->certificate, strlen(answer->certificate), 0644, why);
+	if (!e)
+		e = identity_add_url(id, j->url, why);
+	/* Last, for its presence means that joining is complete. */
+	return e ? e : identity_save(id, j->options->home, why);
+}
+
+static enum err
+enrol(struct joining *j, struct identity *out, struct why *why)
+{
+	struct join_answer answer;
+	struct buf body;
+
+	buf_init(&body, ANSWER_MAX);
+	enum err e = fetch_ca(j, why);
+	if (!e)
+		e = file_mkdirs(j->options->home, 0700, why);
+	if (!e)
+		e = need_key(j, why);
+	if (!e)
+		e = make_request(j, &body, why);
+	if (!e)
+		e = send_request(j, &body, &answer, why);
+	if (!e)
+		e = check_answer(j, &answer, why);
+	if (!e)
+		e = save(j, &answer, out, why);
+	buf_deinit(&body);
+	return e;
+}
+
+enum err
+join_run(struct identity *out, enum join_state *state, const struct join_options *options,
+    const char *token, struct why *why)
+{
+	struct joining j = {.options = options};
+	enum err e = address_normalise(j.url, options->url, why);
+
+	if (!e)
+		e = take_token(&j, token, why);
+	if (e)
+		return e;
+	*state = JOIN_ALREADY;
+	e = identity_load(out, options->home, why);
+	if (!e) {
+		e = rejoin(&j, out, why);
+	} else if (e == ERR_NOTFOUND) {
+		*state = JOIN_NEW;
+		e = enrol(&j, out, why);
+	}
+	key_free(j.key);
+	hash_wipe(&j.token, sizeof(j.token));
+	hash_wipe(j.token_text, sizeof(j.token_text));
+	return e;
+}

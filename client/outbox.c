@@ -1,0 +1,308 @@
+#include "outbox.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bytes.h"
+#include "file.h"
+#include "hex.h"
+#include "merkle.h"
+#include "sign.h"
+
+#define HEAD_LEN 64
+#define SUFFIX ".delta"
+#define TEMP ".temp"
+#define TASK_LEN (OUTBOX_TASK_HEX - 1)
+
+static void
+path_of(const struct outbox *o, const char *task, const char *suffix, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s/%.32s%s", o->dir, task, suffix);
+}
+
+static bool
+has_suffix(const char *name, const char *suffix)
+{
+	size_t n = strlen(name), k = strlen(suffix);
+
+	return n >= k && strcmp(name + n - k, suffix) == 0;
+}
+
+enum err
+outbox_init(struct outbox *o, const char *home, uint64_t max_bytes, struct why *why)
+{
+	struct dirent *ent;
+	int n = snprintf(o->dir, sizeof(o->dir), "%s/outbox", home);
+
+	if (n < 0 || (size_t)n >= sizeof(o->dir))
+		return err_set(why, ERR_LIMIT, "path too long: %.80s", home);
+	o->max_bytes = max_bytes;
+	enum err e = file_mkdirs(o->dir, 0700, why);
+	if (e)
+		return e;
+	DIR *d = opendir(o->dir);
+	if (!d)
+		return err_errno(why, "open directory %s", o->dir);
+	while ((ent = readdir(d)))
+		if (has_suffix(ent->d_name, TEMP))
+			unlinkat(dirfd(d), ent->d_name, 0);
+	closedir(d);
+	return ERR_OK;
+}
+
+static uint64_t
+bytes_held(const struct outbox *o, const char *but)
+{
+	DIR *d = opendir(o->dir);
+	struct dirent *ent;
+	struct stat st;
+	uint64_t total = 0;
+
+	if (!d)
+		return 0;
+	while ((ent = readdir(d)))
+		if (strncmp(ent->d_name, but, TASK_LEN) != 0 && fstatat(dirfd(d), ent->d_name, &st, 0) == 0 &&
+		    S_ISREG(st.st_mode))
+			total += (uint64_t)st.st_size;
+	closedir(d);
+	return total;
+}
+
+static void
+put_head(uint8_t out[HEAD_LEN], const struct outbox_item *item)
+{
+	struct bytes_writer w = bytes_writer(out, HEAD_LEN);
+
+	bytes_put(&w, "RVO1", 4);
+	bytes_put_u32(&w, 1);
+	bytes_put_u32(&w, (uint32_t)item->report_len);
+	bytes_put_u32(&w, 0);
+	bytes_put_u64(&w, item->leaves_len + item->payload_len);
+	bytes_put_zeros(&w, w.left);
+}
+
+static enum err
+write_parts(int fd, const struct outbox_item *item)
+{
+	uint8_t head[HEAD_LEN];
+	uint64_t at = HEAD_LEN + MANIFEST_LEN;
+
+	put_head(head, item);
+	enum err e = file_pwrite(fd, head, HEAD_LEN, 0);
+	if (!e)
+		e = file_pwrite(fd, item->manifest, MANIFEST_LEN, HEAD_LEN);
+	if (!e && item->report_len)
+		e = file_pwrite(fd, item->report, item->report_len, at);
+	at += item->report_len;
+	if (!e)
+		e = file_pwrite(fd, item->leaves, item->leaves_len, at);
+	at += item->leaves_len;
+	if (!e)
+		e = file_pwrite(fd, item->payload, (size_t)item->payload_len, at);
+	return e;
+}
+
+/* The task's id stands in the manifest. */
+static void
+task_of(char out[OUTBOX_TASK_HEX], const uint8_t *manifest)
+{
+	hex_encode(out, manifest + 96, 16);
+}
+
+enum err
+outbox_put(const struct outbox *o, const struct outbox_item *item, struct why *why)
+{
+	char task[OUTBOX_TASK_HEX], temp[PATH_MAX], path[PATH_MAX];
+	uint64_t need = HEAD_LEN + MANIFEST_LEN + item->report_len + item->leaves_len + item->payload_len;
+
+	if (item->report_len > REPORT_MAX)
+		return err_set(why, ERR_LIMIT, "report too long");
+	task_of(task, item->manifest);
+	uint64_t held = bytes_held(o, task);
+	if (need > o->max_bytes || held > o->max_bytes - need)
+		return err_set(why, ERR_NOSPACE, "outbox_bytes is used up");
+	path_of(o, task, TEMP, temp);
+	path_of(o, task, SUFFIX, path);
+	int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_errno(why, "create %s", temp);
+	enum err e = write_parts(fd, item);
+	if (e)
+		err_errno(why, "write %s", temp);
+	else
+		e = file_commit(fd, temp, path, why);
+	close(fd);
+	if (e)
+		unlink(temp);
+	return e;
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+size_t
+outbox_list(const struct outbox *o, char (*tasks)[OUTBOX_TASK_HEX], size_t max)
+{
+	DIR *d = opendir(o->dir);
+	struct dirent *ent;
+	size_t n = 0;
+
+	if (!d)
+		return 0;
+	while (n < max && (ent = readdir(d))) {
+		if (strspn(ent->d_name, "0123456789abcdef") != TASK_LEN ||
+		    strcmp(ent->d_name + TASK_LEN, SUFFIX) != 0)
+			continue;
+		memcpy(tasks[n], ent->d_name, TASK_LEN);
+		tasks[n++][TASK_LEN] = '\0';
+	}
+	closedir(d);
+	qsort(tasks, n, sizeof(*tasks), by_name);
+	return n;
+}
+
+bool
+outbox_has(const struct outbox *o, const char *task)
+{
+	char path[PATH_MAX];
+
+	path_of(o, task, SUFFIX, path);
+	return access(path, F_OK) == 0;
+}
+
+static enum err
+read_head(struct outbox_entry *out, struct why *why)
+{
+	uint8_t head[HEAD_LEN];
+	struct stat st;
+
+	if (fstat(out->fd, &st) != 0 || file_pread(out->fd, head, HEAD_LEN, 0))
+		return err_set(why, ERR_CORRUPT, "%s: too short", out->path);
+	struct bytes_reader r = bytes_reader(head, HEAD_LEN);
+	char magic[4];
+	bytes_get(&r, magic, 4);
+	uint32_t version = bytes_get_u32(&r);
+	out->report_len = bytes_get_u32(&r);
+	bytes_get_u32(&r);
+	out->body_bytes = bytes_get_u64(&r);
+	out->body_at = HEAD_LEN + MANIFEST_LEN + (uint64_t)out->report_len;
+	if (memcmp(magic, "RVO1", 4) != 0 || version != 1 || out->report_len > REPORT_MAX ||
+	    out->body_bytes > (uint64_t)st.st_size || out->body_at + out->body_bytes != (uint64_t)st.st_size)
+		return err_set(why, ERR_CORRUPT, "%s: head and size do not agree", out->path);
+	if (file_pread(out->fd, out->raw, MANIFEST_LEN, HEAD_LEN) ||
+	    file_pread(out->fd, out->report, out->report_len, HEAD_LEN + MANIFEST_LEN))
+		return err_set(why, ERR_CORRUPT, "%s: cannot be read", out->path);
+	return ERR_OK;
+}
+
+static enum err
+check_manifest(struct outbox_entry *out, const char *task, const uint8_t *spki, struct why *why)
+{
+	uint8_t digest[HASH_LEN];
+	char id[OUTBOX_TASK_HEX];
+	struct why inner;
+
+	if (manifest_decode(&out->manifest, out->raw, MANIFEST_LEN, &inner))
+		return err_set(why, ERR_CORRUPT, "%.100s: manifest: %.120s", out->path, inner.text);
+	task_of(id, out->raw);
+	if (strcmp(id, task) != 0)
+		return err_set(why, ERR_CORRUPT, "%s: manifest of another task", out->path);
+	if (manifest_body_bytes(out->manifest.payload_bytes) != out->body_bytes)
+		return err_set(why, ERR_CORRUPT, "%s: body length", out->path);
+	hash_sha256(digest, out->report, out->report_len);
+	bool reported = out->manifest.flags & MANIFEST_REPORT;
+	if (reported != (out->report_len > 0) ||
+	    (reported && memcmp(digest, out->manifest.report_hash, HASH_LEN) != 0))
+		return err_set(why, ERR_CORRUPT, "%s: report hash", out->path);
+	if (!spki)
+		return ERR_OK;
+	hash_sha256(digest, out->raw, MANIFEST_SIGNED);
+	if (sign_verify(spki, digest, out->raw + MANIFEST_SIGNED))
+		return err_set(why, ERR_CORRUPT, "%s: signature", out->path);
+	return ERR_OK;
+}
+
+/* Root, then each chunk against its leaf. `chunk` holds MANIFEST_CHUNK bytes. */
+static bool
+chunks_good(const struct outbox_entry *in, const uint8_t *leaves, uint64_t n, void *chunk)
+{
+	uint8_t hash[HASH_LEN];
+	uint64_t left = in->manifest.payload_bytes, at = in->body_at + n * HASH_LEN;
+
+	merkle_root(hash, leaves, (size_t)n);
+	if (memcmp(hash, in->manifest.root, HASH_LEN) != 0)
+		return false;
+	for (uint64_t i = 0; i < n; i++) {
+		size_t len = left < MANIFEST_CHUNK ? (size_t)left : MANIFEST_CHUNK;
+		if (file_pread(in->fd, chunk, len, at))
+			return false;
+		merkle_leaf(hash, chunk, len);
+		if (memcmp(hash, leaves + i * HASH_LEN, HASH_LEN) != 0)
+			return false;
+		at += len;
+		left -= len;
+	}
+	return true;
+}
+
+static enum err
+check_body(const struct outbox_entry *in, struct why *why)
+{
+	/* body_bytes was compared with the size of the file, so the leaves are no larger than that. */
+	uint64_t n = manifest_chunks(in->manifest.payload_bytes);
+	uint8_t *leaves = malloc((size_t)n * HASH_LEN);
+	void *chunk = malloc(MANIFEST_CHUNK);
+	enum err e = ERR_OK;
+
+	if (!leaves || !chunk)
+		e = err_set(why, ERR_NOMEM, "no memory");
+	else if (file_pread(in->fd, leaves, (size_t)n * HASH_LEN, in->body_at) ||
+	    !chunks_good(in, leaves, n, chunk))
+		e = err_set(why, ERR_CORRUPT, "%s: payload does not match its hashes", in->path);
+	free(leaves);
+	free(chunk);
+	return e;
+}
+
+enum err
+outbox_open(struct outbox_entry *out, const struct outbox *o, const char *task, const uint8_t *spki,
+    struct why *why)
+{
+	path_of(o, task, SUFFIX, out->path);
+	out->fd = open(out->path, O_RDONLY | O_CLOEXEC);
+	if (out->fd < 0)
+		return err_errno(why, "open %s", out->path);
+	enum err e = read_head(out, why);
+	if (!e)
+		e = check_manifest(out, task, spki, why);
+	if (!e && spki)
+		e = check_body(out, why);
+	if (e)
+		outbox_close(out);
+	return e;
+}
+
+void
+outbox_close(struct outbox_entry *entry)
+{
+	if (entry->fd >= 0)
+		close(entry->fd);
+	entry->fd = -1;
+}
+
+void
+outbox_remove(const struct outbox *o, const char *task)
+{
+	char path[PATH_MAX];
+
+	path_of(o, task, SUFFIX, path);
+	unlink(path);
+}

@@ -1,0 +1,191 @@
+#include "send.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base64.h"
+#include "hash.h"
+#include "hex.h"
+
+#define ATTEMPTS 5
+#define ABORT_ATTEMPTS 3
+#define HEADER_MAX (BASE64_LEN(REPORT_MAX) + 32)
+
+/* "Name: :base64:", an RFC 8941 byte sequence. */
+static void
+header(char *out, const char *name, const void *data, size_t len)
+{
+	int n = sprintf(out, "%s: :", name);
+
+	base64_encode(out + n, data, len);
+	strcat(out + n, ":");
+}
+
+static enum err
+check_receipt(
+    const struct outbox_entry *entry, const struct transport_answer *answer, struct why *why)
+{
+	struct receipt receipt;
+	uint8_t hash[HASH_LEN];
+	enum err e = manifest_receipt_decode(&receipt, buf_str(&answer->body), answer->body.len, why);
+
+	if (e)
+		return ERR_CORRUPT;
+	hash_sha256(hash, entry->raw, MANIFEST_SIGNED);
+	if (memcmp(receipt.manifest_hash, hash, HASH_LEN) != 0 ||
+	    memcmp(receipt.job, entry->manifest.job, sizeof(receipt.job)) != 0 ||
+	    receipt.round != entry->manifest.round)
+		return err_set(why, ERR_CORRUPT, "the receipt is for something else");
+	return ERR_OK;
+}
+
+static enum err
+put(struct rivulet *r, const struct outbox_entry *entry, const char *task,
+    struct transport_answer *answer, struct why *why)
+{
+	char manifest[BASE64_LEN(MANIFEST_LEN) + 64], report[HEADER_MAX], path[64];
+	const char *headers[4] = {manifest, "Content-Type: application/octet-stream", NULL, NULL};
+
+	header(manifest, "Rivulet-Manifest", entry->raw, MANIFEST_LEN);
+	if (entry->report_len > 0) {
+		header(report, "Rivulet-Report", entry->report, entry->report_len);
+		headers[2] = report;
+	}
+	snprintf(path, sizeof(path), "/v1/deltas/%.32s", task);
+	const struct session_call call = {.path = path,
+	    .attempts = ATTEMPTS,
+	    .request = {.method = "PUT",
+	        .headers = headers,
+	        .body_fd = entry->fd,
+	        .body_at = entry->body_at,
+	        .body_bytes = entry->body_bytes}};
+	return session_do(r->session, &call, answer, why);
+}
+
+static enum err
+judge(struct rivulet *r, const struct outbox_entry *entry, const char *task,
+    const struct transport_answer *answer, struct why *why)
+{
+	char word[64];
+	enum err e = session_problem(answer, word, why);
+
+	if (!e) {
+		e = check_receipt(entry, answer, why);
+		if (e)
+			return e;
+		outbox_remove(&r->outbox, task);
+		return ERR_OK;
+	}
+	/* 401: the device itself is not accepted now, which may be mended; the delta stays. */
+	if (answer->status == 401 || session_retryable(answer->status))
+		return e;
+	outbox_remove(&r->outbox, task);
+	return ERR_STATE;
+}
+
+static enum err
+send_entry(struct rivulet *r, const struct outbox_entry *entry, const char *task, struct why *why)
+{
+	struct transport_answer answer;
+	char job[33];
+	enum err e = put(r, entry, task, &answer, why);
+
+	if (!e)
+		e = judge(r, entry, task, &answer, why);
+	hex_encode(job, entry->manifest.job, sizeof(entry->manifest.job));
+	const struct events_pair pairs[] = {EVENTS_S("job", job),
+	    EVENTS_U("round", entry->manifest.round), EVENTS_U("bytes", entry->body_bytes),
+	    EVENTS_D("loss", (double)entry->manifest.loss), EVENTS_U("status", (unsigned long)answer.status),
+	    e ? EVENTS_S("reason", why->text) : EVENTS_END, EVENTS_END};
+	const char *what = !e ? "delta.accepted" : e == ERR_STATE ? "delta.refused" : "delta.kept";
+	events_emit(&r->events, e ? EVENTS_WARN : EVENTS_INFO, what, pairs);
+	transport_answer_deinit(&answer);
+	return e;
+}
+
+enum err
+send_delta(struct rivulet *r, const char *task, struct why *why)
+{
+	struct outbox_entry entry;
+	struct why local;
+	const uint8_t *spki = r->outbox_checked ? NULL : key_spki(session_key(r->session));
+	enum err e = outbox_open(&entry, &r->outbox, task, spki, why);
+
+	if (e == ERR_CORRUPT || e == ERR_NOTFOUND) {
+		events_emit(&r->events, EVENTS_ERROR, "delta.dropped",
+		    EVENTS_PAIRS(EVENTS_S("task", task), EVENTS_S("reason", why ? why->text : "")));
+		outbox_remove(&r->outbox, task);
+		return ERR_STATE;
+	}
+	if (e)
+		return e;
+	e = send_entry(r, &entry, task, why ? why : &local);
+	outbox_close(&entry);
+	return e;
+}
+
+enum err
+send_all(struct rivulet *r, struct why *why)
+{
+	char tasks[OUTBOX_ENTRIES_MAX][OUTBOX_TASK_HEX];
+	size_t n = outbox_list(&r->outbox, tasks, OUTBOX_ENTRIES_MAX);
+	enum err first = ERR_OK;
+
+	for (size_t i = 0; i < n; i++) {
+		enum err e = send_delta(r, tasks[i], why);
+		if (e && e != ERR_STATE && !first)
+			first = e;
+		if (e == ERR_CLOSED || e == ERR_TIMEOUT || e == ERR_AGAIN)
+			return e;
+	}
+	if (!first)
+		r->outbox_checked = true;
+	return first;
+}
+
+/* Only printable text may travel in an abort message. */
+static void
+copy_printable(char *out, size_t room, const char *text)
+{
+	size_t len = strlen(text), skip = len >= room ? len - room + 1 : 0;
+
+	for (text += skip; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+		*out++ = c == '\n' || (c >= 0x20 && c < 0x7f) ? (char)c : c == '\t' ? ' ' : '?';
+	}
+	*out = '\0';
+}
+
+enum err
+send_abort(struct rivulet *r, const char *task, const char *reason, const char *log,
+    struct why *why)
+{
+	static const char *const headers[] = {"Content-Type: application/json", NULL};
+	struct abort_request message;
+	struct transport_answer answer;
+	struct buf text;
+	char path[64];
+
+	snprintf(message.reason, sizeof(message.reason), "%.31s", reason);
+	copy_printable(message.log, sizeof(message.log), log ? log : "");
+	buf_init(&text, 32u << 10);
+	enum err e = messages_abort_encode(&text, &message);
+	if (e) {
+		buf_deinit(&text);
+		return err_set(why, e, "abort message");
+	}
+	snprintf(path, sizeof(path), "/v1/tasks/%.32s/abort", task);
+	const struct session_call call = {.path = path,
+	    .attempts = ABORT_ATTEMPTS,
+	    .request = {
+	        .method = "POST", .headers = headers, .body = text.data, .body_len = text.len}};
+	e = session_do(r->session, &call, &answer, why);
+	if (!e)
+		e = session_problem(&answer, NULL, why);
+	events_emit(&r->events, EVENTS_WARN, "task.aborted",
+	    EVENTS_PAIRS(EVENTS_S("task", task), EVENTS_S("reason", message.reason),
+		EVENTS_S("log", message.log)));
+	transport_answer_deinit(&answer);
+	buf_deinit(&text);
+	return e;
+}

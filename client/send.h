@@ -1,0 +1,15 @@
+#ifndef SEND_H
+#define SEND_H
+#include "handle.h"
+
+/* Sends one delta of the outbox and checks the receipt; removes it when it was taken or refused for good. ERR_OK taken;
+ * ERR_STATE refused for good (why holds the reason); ERR_CLOSED, ERR_TIMEOUT, ERR_DENIED, ERR_AGAIN: it stays. */
+ERR_MUST_USE enum err send_delta(struct rivulet *r, const char *task, struct why *why);
+/* Sends all that waits. The first call verifies entries of an earlier life and names and drops damaged ones. ERR_OK when
+ * nothing is left, else why the first one stays. */
+ERR_MUST_USE enum err send_all(struct rivulet *r, struct why *why);
+/* Tells the coordinator that a task will not be done. */
+ERR_MUST_USE enum err send_abort(struct rivulet *r, const char *task, const char *reason,
+    const char *log, struct why *why);
+
+#endif

@@ -1,0 +1,57 @@
+#ifndef SESSION_H
+#define SESSION_H
+#include "backoff.h"
+#include "events.h"
+#include "identity.h"
+#include "transport.h"
+
+/*
+ * A device's standing with its coordinators: its key and certificate, the list of addresses with fail-over, and calls
+ * with retries. One thread at a time; calls block.
+ */
+struct key;
+struct session;
+
+struct session_options {
+	const char *home;
+	const char (*urls)[ADDRESS_MAX]; /* tried in order, after each other; none: those of device.json */
+	size_t url_count;
+	bool (*cancel)(void *context);
+	void *context;
+	const struct events *events; /* must outlive the session */
+};
+
+ERR_MUST_USE enum err session_open(
+    struct session **out, const struct session_options *options, struct why *why);
+/* An admin session over a Unix socket: no identity. */
+ERR_MUST_USE enum err session_open_socket(struct session **out, const char *path, struct why *why);
+void session_free(struct session *s);
+
+const struct identity *session_identity(const struct session *s);
+const uint8_t *session_device(const struct session *s); /* 32 bytes */
+const struct key *session_key(const struct session *s);
+struct backoff *session_backoff(struct session *s);
+const char *session_url(const struct session *s); /* the address in use */
+
+struct session_call {
+	struct transport_request request; /* url is set here: leave it NULL */
+	const char *path; /* "/v1/..." */
+	unsigned attempts; /* at least 1; each tries every address once */
+};
+
+/*
+ * One request with fail-over and retries. Unreachable, timed out, 429 and 5xx are tried again after back-off or
+ * Retry-After while attempts are left; any other status is an answer. `out` always belongs to the caller.
+ * Failures as transport_do; the last answer's 429 or 5xx comes back as ERR_OK with its status.
+ */
+ERR_MUST_USE enum err session_do(
+    struct session *s, const struct session_call *call, struct transport_answer *out, struct why *why);
+/* Turns an answer that is no success into an error with the problem's text: 401, 403 ERR_DENIED; 404 ERR_NOTFOUND;
+ * 409, 410 ERR_STATE; 413 ERR_LIMIT; 429 and 5xx ERR_CLOSED; other 4xx ERR_INVALID. ERR_OK for 2xx. `word` (64 bytes,
+ * may be NULL) gets the last word of the problem's type. */
+ERR_MUST_USE enum err session_problem(
+    const struct transport_answer *answer, char *word, struct why *why);
+/* Is asking again later worth while? (429 or 5xx or 408) */
+bool session_retryable(long status);
+
+#endif

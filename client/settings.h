@@ -1,0 +1,75 @@
+#ifndef SETTINGS_H
+#define SETTINGS_H
+#include <limits.h>
+#include <stdbool.h>
+
+#include "address.h"
+#include "gate.h"
+#include "recipe.h"
+#include "shard.h"
+
+/*
+ * The device's INI file: the only user of libinih here. Every key is known, typed and range-checked; an unknown section or
+ * key, a key given twice (except url) or a bad value is an error that names file, line and key. README.md lists every
+ * key. A line is at most 198 bytes, which is libinih's limit.
+ */
+#define SETTINGS_DATA_MAX 32
+#define SETTINGS_TRAINERS_MAX 16
+#define SETTINGS_URLS_MAX 8
+#define SETTINGS_TEXT_MAX GATE_TEXT_MAX
+
+enum settings_format { SETTINGS_NO_FORMAT, SETTINGS_GLYPHS, SETTINGS_IDX, SETTINGS_CSV };
+
+/* [data NAME] */
+struct settings_data {
+	char name[RECIPE_NAME_MAX];
+	unsigned line; /* of the section's head */
+	uint64_t seen; /* keys given, a bit each */
+	enum settings_format format;
+	char images[SETTINGS_TEXT_MAX], labels[SETTINGS_TEXT_MAX]; /* idx */
+	char path[SETTINGS_TEXT_MAX], label[SETTINGS_TEXT_MAX]; /* csv */
+	bool regression; /* csv */
+	char classes[SETTINGS_TEXT_MAX]; /* names, comma separated */
+	uint64_t hand, glyph_count, seed;
+	double skew; /* glyphs */
+	struct shard shard;
+	struct gate gate;
+};
+
+/* [trainer NAME] */
+struct settings_trainer {
+	char name[RECIPE_NAME_MAX];
+	unsigned line;
+	uint64_t seen;
+	char exec[SETTINGS_TEXT_MAX];
+	double grace_s; /* between asking it to finish and killing it */
+	struct gate gate;
+};
+
+struct settings {
+	char file[PATH_MAX]; /* where it came from, "" for defaults alone */
+	char urls[SETTINGS_URLS_MAX][ADDRESS_MAX];
+	size_t url_count;
+	char mirror[ADDRESS_MAX];
+	uint64_t threads; /* for external trainers: OMP_NUM_THREADS; 0: theirs to choose */
+	uint64_t model_bytes, memory_bytes, cache_bytes, outbox_bytes;
+	uint64_t epochs; /* 0: no limit */
+	double seconds_per_round; /* 0: no limit */
+	struct settings_data data[SETTINGS_DATA_MAX];
+	size_t data_count;
+	struct settings_trainer trainers[SETTINGS_TRAINERS_MAX];
+	size_t trainer_count;
+};
+
+/* Reads `config`, or home/rivulet.conf, which may be absent (then all is default). The caller frees *out. */
+ERR_MUST_USE enum err settings_load(
+    struct settings **out, const char *home, const char *config, struct why *why);
+/* The same from memory; `name` stands in errors. */
+ERR_MUST_USE enum err settings_parse(
+    struct settings **out, const char *name, const char *text, size_t len, struct why *why);
+void settings_free(struct settings *s);
+
+const struct settings_data *settings_find_data(const struct settings *s, const char *name);
+const struct settings_trainer *settings_find_trainer(const struct settings *s, const char *name);
+
+#endif

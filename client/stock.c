@@ -1,0 +1,103 @@
+#include "stock.h"
+
+#include <string.h>
+
+#include "backoff.h"
+
+#define TRY_AGAIN_S 60.0
+
+void
+stock_init(struct stock *s, const struct settings *settings)
+{
+	memset(s, 0, sizeof(*s));
+	s->count = settings->data_count;
+	for (size_t i = 0; i < s->count; i++)
+		s->items[i].settings = &settings->data[i];
+}
+
+static void
+drop_split(struct stock_item *item)
+{
+	if (item->split) {
+		dataset_deinit(&item->train);
+		dataset_deinit(&item->validation);
+	}
+	item->split = false;
+}
+
+void
+stock_deinit(struct stock *s)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		drop_split(&s->items[i]);
+		if (s->items[i].loaded)
+			dataset_deinit(&s->items[i].all);
+		s->items[i].loaded = false;
+	}
+}
+
+static bool
+load(struct stock_item *item, const struct events *events)
+{
+	struct why why;
+
+	item->tried_at = backoff_now();
+	if (data_load(&item->all, item->settings, &why)) {
+		events_emit(events, EVENTS_ERROR, "data.failed",
+		    EVENTS_PAIRS(
+			EVENTS_S("name", item->settings->name), EVENTS_S("reason", why.text)));
+		return false;
+	}
+	item->loaded = true;
+	events_emit(events, EVENTS_INFO, "data.loaded",
+	    EVENTS_PAIRS(EVENTS_S("name", item->settings->name), EVENTS_U("examples", item->all.count)));
+	return true;
+}
+
+bool
+stock_refresh(struct stock *s, const struct events *events)
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < s->count; i++) {
+		struct stock_item *item = &s->items[i];
+		if (!item->loaded &&
+		    (item->tried_at <= 0 || backoff_now() - item->tried_at > TRY_AGAIN_S))
+			changed |= load(item, events);
+	}
+	return changed;
+}
+
+struct stock_item *
+stock_find(struct stock *s, const char *name)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->items[i].loaded && strcmp(s->items[i].settings->name, name) == 0)
+			return &s->items[i];
+	return NULL;
+}
+
+enum err
+stock_split(struct stock_item *item, double share, uint64_t seed, const struct dataset **train,
+    const struct dataset **validation)
+{
+	static const struct dataset empty;
+
+	if (share <= 0) {
+		*train = &item->all;
+		*validation = &empty;
+		return ERR_OK;
+	}
+	if (!item->split || item->share < share || item->share > share || item->seed != seed) {
+		drop_split(item);
+		enum err e = data_split(&item->train, &item->validation, &item->all, share, seed);
+		if (e)
+			return e;
+		item->split = true;
+		item->share = share;
+		item->seed = seed;
+	}
+	*train = &item->train;
+	*validation = &item->validation;
+	return ERR_OK;
+}

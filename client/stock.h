@@ -1,0 +1,38 @@
+#ifndef STOCK_H
+#define STOCK_H
+#include "data.h"
+#include "events.h"
+
+/*
+ * The data sets a device has: loaded once, kept between rounds, with the latest division into training and validation
+ * share. A set that cannot be loaded is tried again later; its files may be on a disk that is mounted late.
+ */
+struct stock_item {
+	const struct settings_data *settings;
+	struct dataset all;
+	bool loaded;
+	double tried_at;
+	/* The latest division; empty while it was not asked for. */
+	struct dataset train, validation;
+	double share;
+	uint64_t seed;
+	bool split;
+};
+
+struct stock {
+	struct stock_item items[SETTINGS_DATA_MAX];
+	size_t count;
+};
+
+/* settings must outlive the stock. Nothing is loaded yet. */
+void stock_init(struct stock *s, const struct settings *settings);
+void stock_deinit(struct stock *s);
+/* Loads what is not loaded and was not tried lately; true if something changed. Failures go to `events`. */
+bool stock_refresh(struct stock *s, const struct events *events);
+/* NULL if there is no such set or it is not loaded. */
+struct stock_item *stock_find(struct stock *s, const char *name);
+/* Points to training and validation share; with share 0 the training part is the whole set and no copy is made. */
+ERR_MUST_USE enum err stock_split(struct stock_item *item, double share, uint64_t seed,
+    const struct dataset **train, const struct dataset **validation);
+
+#endif

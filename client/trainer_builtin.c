@@ -1,0 +1,227 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backoff.h"
+#include "net.h"
+#include "train.h"
+#include "trainer.h"
+
+#define BATCH_EVAL 64 /* room for evaluation when the training batch is smaller */
+
+struct training {
+	const struct trainer_in *in;
+	struct net *net;
+	float *kept; /* parameters that must not move, as they were */
+	bool any_kept;
+	double until; /* monotonic; 0: no budget */
+	uint64_t most_steps; /* the owner's limit of epochs; 0: none */
+	bool stopped, out_of_time;
+};
+
+/* Pairs each parameter tensor of the net with the model's of the same name and shape. */
+static enum err
+match(const struct training *t, size_t i, const struct tensor **out, struct why *why)
+{
+	const struct tensor *own = &net_tensors(t->net)->items[i];
+	const struct tensor *theirs = tensor_table_find(&t->in->work->table, own->name);
+
+	if (!theirs || theirs->dtype != TENSOR_F32 || theirs->dims != own->dims ||
+	    memcmp(theirs->shape, own->shape, own->dims * sizeof(own->shape[0])) != 0)
+		return err_set(why, ERR_INVALID, "the model has no tensor \"%.100s\" of the network's shape",
+		    own->name);
+	*out = theirs;
+	return ERR_OK;
+}
+
+static enum err
+load_params(const struct training *t, struct why *why)
+{
+	const struct tensor_table *own = net_tensors(t->net);
+	const struct tensor *theirs;
+	uint8_t *params = (uint8_t *)net_params(t->net);
+
+	for (size_t i = 0; i < own->count; i++) {
+		enum err e = match(t, i, &theirs, why);
+		if (e)
+			return e;
+		memcpy(params + own->items[i].begin, t->in->work->weights + theirs->begin,
+		    (size_t)(theirs->end - theirs->begin));
+	}
+	return ERR_OK;
+}
+
+static enum err
+store_params(const struct training *t, struct why *why)
+{
+	const struct tensor_table *own = net_tensors(t->net);
+	const struct tensor *theirs;
+	const uint8_t *params = (const uint8_t *)net_params(t->net);
+
+	for (size_t i = 0; i < own->count; i++) {
+		enum err e = match(t, i, &theirs, why);
+		if (e)
+			return e;
+		memcpy(t->in->work->weights + theirs->begin, params + own->items[i].begin,
+		    (size_t)(theirs->end - theirs->begin));
+	}
+	return ERR_OK;
+}
+
+/* Frozen tensors are part of the network, whose step moves every parameter: they are put back after each step. */
+static enum err
+keep_frozen(struct training *t, struct why *why)
+{
+	const struct tensor_table *own = net_tensors(t->net);
+	const struct tensor *theirs;
+
+	for (size_t i = 0; i < own->count; i++) {
+		enum err e = match(t, i, &theirs, why);
+		if (e)
+			return e;
+		t->any_kept |= theirs->role == TENSOR_FROZEN;
+	}
+	if (!t->any_kept)
+		return ERR_OK;
+	t->kept = malloc((size_t)own->elements * sizeof(float));
+	if (!t->kept)
+		return err_set(why, ERR_NOMEM, "no memory for the frozen tensors");
+	memcpy(t->kept, net_params(t->net), (size_t)own->elements * sizeof(float));
+	return ERR_OK;
+}
+
+static void
+restore_frozen(const struct training *t)
+{
+	const struct tensor_table *own = net_tensors(t->net);
+	uint8_t *params = (uint8_t *)net_params(t->net);
+
+	for (size_t i = 0; i < own->count; i++) {
+		const struct tensor *mine = &own->items[i];
+		const struct tensor *theirs = tensor_table_find(&t->in->work->table, mine->name);
+		if (theirs->role == TENSOR_FROZEN)
+			memcpy(params + mine->begin, (const uint8_t *)t->kept + mine->begin,
+			    (size_t)(mine->end - mine->begin));
+	}
+}
+
+static bool
+after_step(void *context, uint64_t done, uint64_t planned)
+{
+	struct training *t = context;
+
+	if (t->any_kept)
+		restore_frozen(t);
+	t->stopped = t->in->stop && t->in->stop(t->in->context);
+	t->out_of_time = t->until > 0 && backoff_now() >= t->until;
+	return t->stopped || t->out_of_time ||
+	    (t->most_steps && done >= t->most_steps && done < planned);
+}
+
+static enum err
+evaluate(const struct training *t, struct trainer_out *out, struct why *why)
+{
+	struct train_score score;
+	const struct recipe *recipe = &t->in->work->task.recipe;
+
+	if (recipe->evaluate_by != EVALUATE_DEVICES || t->in->validation->count == 0)
+		return ERR_OK;
+	enum err e = train_evaluate(t->net, t->in->validation, &recipe->data, &score, why);
+	if (e)
+		return e;
+	out->has_report = true;
+	out->report.has_evaluate = true;
+	out->report.eval_examples = score.examples;
+	out->report.eval_loss = score.loss;
+	out->report.eval_accuracy = score.accuracy;
+	return ERR_OK;
+}
+
+static enum err
+train(struct training *t, struct trainer_out *out, struct why *why)
+{
+	const struct task *task = &t->in->work->task;
+	const struct recipe *recipe = &task->recipe;
+	struct train_result result;
+	const struct train_config config = {.local = &recipe->local,
+	    .data = &recipe->data,
+	    .round = task->round,
+	    .seed = train_seed(task->seed, task->round, t->in->device),
+	    .stop = after_step,
+	    .context = t};
+	enum err e = train_run(t->net, t->in->train, &config, &result, why);
+
+	if (e)
+		return e;
+	if (result.steps == 0) {
+		out->abort = t->stopped ? "stopped" : "deadline";
+		return err_set(why, ERR_TIMEOUT, "no step was done in time");
+	}
+	out->finish = (struct finish){.examples = result.examples,
+	    .steps = result.steps,
+	    .loss = result.loss,
+	    .accuracy = result.accuracy,
+	    .normaliser = result.normaliser,
+	    .optimizer = MANIFEST_SGD,
+	    .partial = result.partial};
+	return ERR_OK;
+}
+
+static const char *
+abort_word(enum err e)
+{
+	if (e == ERR_NUMERIC)
+		return "not-finite";
+	if (e == ERR_NOMEM || e == ERR_LIMIT)
+		return "out-of-memory";
+	return "trainer-failed";
+}
+
+static enum err
+make_net(struct training *t, struct why *why)
+{
+	const struct trainer_in *in = t->in;
+	const struct recipe *recipe = &in->work->task.recipe;
+	size_t classes = recipe->data.class_count ? recipe->data.class_count : in->train->classes;
+	uint64_t batch = recipe->local.batch ? recipe->local.batch : in->train->count;
+	uint64_t most = in->settings->memory_bytes;
+
+	if (batch > in->train->count)
+		batch = in->train->count;
+	if (in->settings->epochs)
+		t->most_steps = in->settings->epochs * ((in->train->count + batch - 1) / batch);
+	if (batch < BATCH_EVAL && in->validation->count > 0)
+		batch = BATCH_EVAL;
+	if (in->seconds > 0)
+		t->until = backoff_now() + in->seconds;
+	return net_new(&t->net, &recipe->net, recipe->net.loss == LOSS_MSE ? 0 : classes,
+	    (uint32_t)batch, true, most, why);
+}
+
+enum err
+trainer_builtin_run(const struct trainer_in *in, struct trainer_out *out, struct why *why)
+{
+	struct training t = {.in = in};
+
+	memset(out, 0, sizeof(*out));
+	if (in->train->count == 0) {
+		out->abort = "no-data";
+		return err_set(why, ERR_NOTFOUND, "no examples to train on");
+	}
+	enum err e = make_net(&t, why);
+	if (!e)
+		e = load_params(&t, why);
+	if (!e)
+		e = keep_frozen(&t, why);
+	if (!e)
+		e = evaluate(&t, out, why);
+	if (!e)
+		e = train(&t, out, why);
+	if (!e)
+		e = store_params(&t, why);
+	if (e && !out->abort)
+		out->abort = abort_word(e);
+	free(t.kept);
+	net_free(t.net);
+	return e;
+}

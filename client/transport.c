@@ -1,0 +1,334 @@
+#include "transport.h"
+
+#include <curl/curl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "hash.h"
+
+#define ANSWER_MAX (1u << 20)
+#define CONNECT_TIMEOUT_S 20L
+#define IDLE_S 60.0
+#define SLOWEST_BYTES_S 1L
+
+struct transport {
+	CURL *curl;
+	char *unix_socket, *ca, *cert, *key;
+	bool insecure;
+	bool (*cancel)(void *context);
+	void *context;
+	/* The exchange in progress. */
+	const struct transport_request *request;
+	struct transport_answer *answer;
+	uint64_t sent;
+	bool sink_begun;
+	enum err failed; /* what a callback ran into */
+	char text[CURL_ERROR_SIZE];
+};
+
+static enum err
+copy_text(char **out, const char *text)
+{
+	*out = text ? strdup(text) : NULL;
+	return text && !*out ? ERR_NOMEM : ERR_OK;
+}
+
+enum err
+transport_new(struct transport **out, const struct transport_options *options, struct why *why)
+{
+	struct transport *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return err_set(why, ERR_NOMEM, "no memory for a connection");
+	t->insecure = options->insecure;
+	t->cancel = options->cancel;
+	t->context = options->context;
+	t->curl = curl_easy_init();
+	if (!t->curl || copy_text(&t->unix_socket, options->unix_socket) ||
+	    copy_text(&t->ca, options->ca_pem) || copy_text(&t->cert, options->cert_pem) ||
+	    copy_text(&t->key, options->key_pem)) {
+		transport_free(t);
+		return err_set(why, ERR_NOMEM, "no memory for a connection");
+	}
+	*out = t;
+	return ERR_OK;
+}
+
+void
+transport_free(struct transport *t)
+{
+	if (!t)
+		return;
+	if (t->curl)
+		curl_easy_cleanup(t->curl);
+	if (t->key)
+		hash_wipe(t->key, strlen(t->key));
+	free(t->unix_socket);
+	free(t->ca);
+	free(t->cert);
+	free(t->key);
+	free(t);
+}
+
+/* Appends to the sink; the first bytes of a 200 to a ranged request start it over. */
+static enum err
+sink_write(struct transport *t, long status, const char *data, size_t len)
+{
+	struct transport_sink *s = t->request->sink;
+
+	if (status == 200 && s->at > 0 && !t->sink_begun) {
+		s->restarted = true;
+		s->at = 0;
+		if (s->hash)
+			hash_start(s->hash);
+		if (ftruncate(s->fd, 0) != 0)
+			return err_errno(NULL, "truncate");
+	}
+	t->sink_begun = true;
+	if (len > s->max || s->at > s->max - len)
+		return ERR_LIMIT;
+	enum err e = file_pwrite(s->fd, data, len, s->at);
+	if (e)
+		return e;
+	if (s->hash)
+		hash_update(s->hash, data, len);
+	s->at += len;
+	return ERR_OK;
+}
+
+static size_t
+on_write(char *data, size_t size, size_t n, void *user)
+{
+	struct transport *t = user;
+	size_t len = size * n;
+	long status = 0;
+
+	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (t->request->sink && (status == 200 || status == 206))
+		t->failed = sink_write(t, status, data, len);
+	else
+		t->failed = buf_append(&t->answer->body, data, len);
+	return t->failed ? 0 : len;
+}
+
+static size_t
+on_read(char *out, size_t size, size_t n, void *user)
+{
+	struct transport *t = user;
+	const struct transport_request *r = t->request;
+	uint64_t left = r->body_bytes - t->sent;
+	size_t len = size * n < left ? size * n : (size_t)left;
+
+	t->failed = file_pread(r->body_fd, out, len, r->body_at + t->sent);
+	if (t->failed)
+		return CURL_READFUNC_ABORT;
+	t->sent += len;
+	return len;
+}
+
+static int
+on_seek(void *user, curl_off_t offset, int origin)
+{
+	struct transport *t = user;
+
+	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > t->request->body_bytes)
+		return CURL_SEEKFUNC_CANTSEEK;
+	t->sent = (uint64_t)offset;
+	return CURL_SEEKFUNC_OK;
+}
+
+static int
+on_progress(void *user, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+	struct transport *t = user;
+
+	(void)a, (void)b, (void)c, (void)d;
+	return t->cancel && t->cancel(t->context);
+}
+
+/* The first refusal of an option sticks in *rc. */
+#define SET(option, value) \
+	do { \
+		if (rc == CURLE_OK) \
+			rc = curl_easy_setopt(t->curl, option, value); \
+	} while (0)
+
+static CURLcode
+set_trust(struct transport *t)
+{
+	CURLcode rc = CURLE_OK;
+	struct curl_blob blob = {.flags = CURL_BLOB_COPY};
+
+	SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	SET(CURLOPT_SSL_VERIFYPEER, t->insecure ? 0L : 1L);
+	SET(CURLOPT_SSL_VERIFYHOST, t->insecure ? 0L : 2L);
+	if (t->ca) {
+		/* Without this the system's directory of CAs would be trusted as well. */
+		SET(CURLOPT_CAPATH, NULL);
+		blob.data = t->ca;
+		blob.len = strlen(t->ca);
+		SET(CURLOPT_CAINFO_BLOB, &blob);
+	}
+	if (!t->cert || !t->key)
+		return rc;
+	SET(CURLOPT_SSLCERTTYPE, "PEM");
+	blob.data = t->cert;
+	blob.len = strlen(t->cert);
+	SET(CURLOPT_SSLCERT_BLOB, &blob);
+	SET(CURLOPT_SSLKEYTYPE, "PEM");
+	blob.data = t->key;
+	blob.len = strlen(t->key);
+	SET(CURLOPT_SSLKEY_BLOB, &blob);
+	return rc;
+}
+
+static CURLcode
+set_body(struct transport *t, const struct transport_request *r)
+{
+	CURLcode rc = CURLE_OK;
+
+	if (r->body_bytes > 0) {
+		SET(CURLOPT_UPLOAD, 1L);
+		SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)r->body_bytes);
+		SET(CURLOPT_READFUNCTION, on_read);
+		SET(CURLOPT_READDATA, t);
+		SET(CURLOPT_SEEKFUNCTION, on_seek);
+		SET(CURLOPT_SEEKDATA, t);
+		SET(CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
+		/* By default libcurl stops waiting for the answer after a second and sends the body. */
+		SET(CURLOPT_EXPECT_100_TIMEOUT_MS, 30000L);
+	} else if (r->body || strcmp(r->method, "POST") == 0) {
+		SET(CURLOPT_POSTFIELDS, r->body ? (const char *)r->body : "");
+		SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len);
+	}
+	SET(CURLOPT_CUSTOMREQUEST, r->method);
+	return rc;
+}
+
+static CURLcode
+set_all(struct transport *t, const struct transport_request *r, struct curl_slist *headers)
+{
+	double idle = r->idle_s > 0 ? r->idle_s : IDLE_S;
+	CURLcode rc = set_trust(t);
+
+	if (rc == CURLE_OK)
+		rc = set_body(t, r);
+	SET(CURLOPT_ERRORBUFFER, t->text);
+	SET(CURLOPT_NOSIGNAL, 1L);
+	SET(CURLOPT_URL, r->url);
+	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	SET(CURLOPT_PROTOCOLS_STR, "http,https");
+	SET(CURLOPT_USERAGENT, "rivulet/" RIVULET_VERSION);
+	SET(CURLOPT_TCP_KEEPALIVE, 1L);
+	SET(CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT_S);
+	SET(CURLOPT_LOW_SPEED_LIMIT, SLOWEST_BYTES_S);
+	SET(CURLOPT_LOW_SPEED_TIME, (long)(idle + 0.999));
+	SET(CURLOPT_BUFFERSIZE, 128L << 10);
+	SET(CURLOPT_NOPROGRESS, 0L);
+	SET(CURLOPT_XFERINFOFUNCTION, on_progress);
+	SET(CURLOPT_XFERINFODATA, t);
+	SET(CURLOPT_WRITEFUNCTION, on_write);
+	SET(CURLOPT_WRITEDATA, t);
+	SET(CURLOPT_HTTPHEADER, headers);
+	if (t->unix_socket)
+		SET(CURLOPT_UNIX_SOCKET_PATH, t->unix_socket);
+	return rc;
+}
+
+static bool
+list_add(struct curl_slist **list, const char *line)
+{
+	struct curl_slist *longer = curl_slist_append(*list, line);
+
+	if (!longer)
+		return false;
+	*list = longer;
+	return true;
+}
+
+static enum err
+list_headers(struct curl_slist **out, const struct transport_request *r)
+{
+	/* An empty "Expect:" keeps libcurl from adding one of its own. */
+	bool ok = list_add(out, r->body_bytes > 0 ? "Expect: 100-continue" : "Expect:");
+
+	for (size_t i = 0; ok && r->headers && r->headers[i]; i++)
+		ok = list_add(out, r->headers[i]);
+	if (ok)
+		return ERR_OK;
+	curl_slist_free_all(*out);
+	return ERR_NOMEM;
+}
+
+static enum err
+map_code(struct transport *t, CURLcode rc)
+{
+	switch (rc) {
+	case CURLE_OK:
+		return ERR_OK;
+	case CURLE_ABORTED_BY_CALLBACK:
+		return t->failed ? t->failed : ERR_AGAIN;
+	case CURLE_WRITE_ERROR:
+	case CURLE_READ_ERROR:
+		return t->failed ? t->failed : ERR_CLOSED;
+	case CURLE_OPERATION_TIMEDOUT:
+		return ERR_TIMEOUT;
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CERTPROBLEM:
+	case CURLE_SSL_CACERT_BADFILE:
+	case CURLE_SSL_ISSUER_ERROR:
+		return ERR_DENIED;
+	case CURLE_OUT_OF_MEMORY:
+		return ERR_NOMEM;
+	case CURLE_URL_MALFORMAT:
+	case CURLE_UNSUPPORTED_PROTOCOL:
+	case CURLE_BAD_FUNCTION_ARGUMENT:
+		return ERR_INVALID;
+	default:
+		return ERR_CLOSED;
+	}
+}
+
+enum err
+transport_do(struct transport *t, const struct transport_request *request,
+    struct transport_answer *out, struct why *why)
+{
+	struct curl_slist *headers = NULL;
+	curl_off_t after = 0;
+
+	out->status = 0;
+	out->retry_after_s = -1;
+	buf_init(&out->body, request->answer_max ? request->answer_max : ANSWER_MAX);
+	t->request = request;
+	t->answer = out;
+	t->sent = 0;
+	t->sink_begun = false;
+	t->failed = ERR_OK;
+	t->text[0] = '\0';
+	if (list_headers(&headers, request))
+		return err_set(why, ERR_NOMEM, "no memory for a request");
+	curl_easy_reset(t->curl);
+	CURLcode rc = set_all(t, request, headers);
+	if (rc == CURLE_OK)
+		rc = curl_easy_perform(t->curl);
+	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &out->status);
+	if (curl_easy_getinfo(t->curl, CURLINFO_RETRY_AFTER, &after) == CURLE_OK && after > 0)
+		out->retry_after_s = (double)after;
+	curl_slist_free_all(headers);
+	enum err e = map_code(t, rc);
+	if (e == ERR_AGAIN)
+		return err_set(why, e, "cancelled");
+	if (e)
+		return err_set(why, e, "%s: %s", request->url,
+		    t->failed ? err_name(t->failed) : t->text[0] ? t->text : curl_easy_strerror(rc));
+	return ERR_OK;
+}
+
+void
+transport_answer_deinit(struct transport_answer *a)
+{
+	buf_deinit(&a->body);
+}

@@ -1,0 +1,70 @@
+#ifndef TRANSPORT_H
+#define TRANSPORT_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buf.h"
+#include "err.h"
+
+/*
+ * HTTP exchanges, one at a time, over connections that are kept. The only place that knows libcurl.
+ *
+ * HTTP/1.1; https with full verification against the given CA alone (the system's are not trusted), or plain http
+ * over a Unix socket. No redirects, no cookies, no decompression. Every call blocks until the exchange is over, a
+ * limit cut it or `cancel` said so. One thread at a time.
+ */
+struct transport;
+struct hash;
+
+struct transport_options {
+	const char *unix_socket; /* NULL: TCP */
+	const char *ca_pem; /* NULL: the system's trust (mirrors) or none with `insecure` */
+	const char *cert_pem; /* own certificate and key, or both NULL */
+	const char *key_pem;
+	bool insecure; /* accept any certificate: only for GET /v1/ca, whose hash is checked */
+	bool (*cancel)(void *context); /* may be NULL; looked at about once a second and after signals */
+	void *context;
+};
+
+/* Where the body of a 200 or 206 answer goes; other answers go to transport_answer.body. */
+struct transport_sink {
+	int fd;
+	uint64_t at; /* next byte's offset; grows */
+	uint64_t max; /* the answer is cut with ERR_LIMIT when it would pass this offset */
+	struct hash *hash; /* running, or NULL */
+	bool restarted; /* a 200 came although a range was asked: the sink began again at 0 */
+};
+
+struct transport_request {
+	const char *method; /* GET, POST, PUT, DELETE */
+	const char *url;
+	const char *const *headers; /* "Name: value", NULL-terminated, or NULL */
+	const void *body; /* in memory, or */
+	size_t body_len;
+	int body_fd; /* from a file when body_bytes > 0: asks with Expect: 100-continue first */
+	uint64_t body_at, body_bytes;
+	size_t answer_max; /* 0: 1 MiB */
+	struct transport_sink *sink; /* may be NULL */
+	double idle_s; /* no byte for so long is ERR_TIMEOUT; 0: 60 */
+};
+
+struct transport_answer {
+	long status;
+	double retry_after_s; /* -1: none given */
+	struct buf body;
+};
+
+/* Copies nothing but pointers' text into the library: the strings may go after the call. */
+ERR_MUST_USE enum err transport_new(
+    struct transport **out, const struct transport_options *options, struct why *why);
+void transport_free(struct transport *t);
+
+/* One exchange; `out` is set up here and belongs to the caller (transport_answer_deinit), also on failure.
+ * ERR_OK whatever the status. ERR_CLOSED unreachable or cut, ERR_TIMEOUT, ERR_DENIED the peer's or our certificate
+ * does not check, ERR_LIMIT answer too large, ERR_AGAIN cancelled, ERR_IO and ERR_NOSPACE from the sink. */
+ERR_MUST_USE enum err transport_do(struct transport *t, const struct transport_request *request,
+    struct transport_answer *out, struct why *why);
+void transport_answer_deinit(struct transport_answer *a);
+
+#endif

@@ -1,0 +1,170 @@
+#include "work.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backoff.h"
+#include "file.h"
+
+/* Weights, two vectors while the delta is made, and its payload. */
+#define MEMORY_COPIES 4
+#define TEXT_MAX (1u << 20)
+
+static enum err
+print_member(char **out, const struct json *document, const char *key)
+{
+	struct buf text;
+	enum err e = ERR_OK;
+	const struct json *v = key ? json_get(document, key) : document;
+
+	buf_init(&text, TEXT_MAX);
+	if (v)
+		e = json_print(&text, v, false);
+	else
+		e = buf_append(&text, "{}", 2);
+	*out = e ? NULL : strdup(buf_str(&text));
+	buf_deinit(&text);
+	return e ? e : *out ? ERR_OK : ERR_NOMEM;
+}
+
+static enum err
+read_head(struct work *w, int fd, struct why *why)
+{
+	uint8_t prefix[MODELFILE_PREFIX];
+	struct stat st;
+
+	if (fstat(fd, &st) != 0 || file_pread(fd, prefix, sizeof(prefix), 0))
+		return err_set(why, ERR_CORRUPT, "%s cannot be read", w->path);
+	w->file_bytes = (uint64_t)st.st_size;
+	enum err e = modelfile_data_at(prefix, w->file_bytes, &w->data_at, why);
+	if (e)
+		return e;
+	char *head = malloc((size_t)w->data_at);
+	if (!head)
+		return err_set(why, ERR_NOMEM, "no memory for a model's head");
+	e = file_pread(fd, head, (size_t)w->data_at, 0);
+	if (e)
+		err_set(why, e, "%s cannot be read", w->path);
+	else
+		e = modelfile_parse(&w->table, NULL, head, (size_t)w->data_at, w->file_bytes, why);
+	free(head);
+	if (!e)
+		e = tensor_table_assign(
+		    &w->table, w->task.recipe.rules, w->task.recipe.rule_count, why);
+	if (!e && w->table.elements == 0)
+		e = err_set(why, ERR_INVALID, "the model has nothing to train");
+	return e;
+}
+
+static enum err
+read_weights(const struct work *w, int fd, uint8_t **out, struct why *why)
+{
+	*out = malloc((size_t)w->table.bytes);
+	if (!*out)
+		return err_set(why, ERR_NOMEM, "no memory for %llu bytes of weights",
+		    (unsigned long long)w->table.bytes);
+	if (file_pread(fd, *out, (size_t)w->table.bytes, w->data_at)) {
+		free(*out);
+		*out = NULL;
+		return err_set(why, ERR_CORRUPT, "%s cannot be read", w->path);
+	}
+	return ERR_OK;
+}
+
+static enum err
+list_tensors(struct work *w)
+{
+	w->tensors = calloc(w->table.count, sizeof(*w->tensors));
+	if (!w->tensors)
+		return ERR_NOMEM;
+	for (size_t i = 0; i < w->table.count; i++) {
+		const struct tensor *t = &w->table.items[i];
+		/* A foreign file's data need not be aligned; such a tensor cannot be given as floats. */
+		bool floats = t->dtype == TENSOR_F32 && t->begin % sizeof(float) == 0;
+		w->tensors[i] = (struct rivulet_tensor){.name = t->name,
+		    .shape = t->shape,
+		    .dims = t->dims,
+		    .count = t->elements,
+		    .data = floats ? (float *)(void *)(w->weights + t->begin) : NULL,
+		    .trained = t->in_delta};
+	}
+	return ERR_OK;
+}
+
+enum err
+work_load(struct work *w, const char *path, uint64_t memory_bytes, struct why *why)
+{
+	if (path != w->path)
+		memcpy(w->path, path, strlen(path) + 1);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(why, "open %s", path);
+	enum err e = read_head(w, fd, why);
+	if (!e && memory_bytes && w->table.bytes > memory_bytes / MEMORY_COPIES)
+		e = err_set(why, ERR_LIMIT, "a model of %llu bytes needs more than memory_bytes",
+		    (unsigned long long)w->table.bytes);
+	if (!e)
+		e = read_weights(w, fd, &w->weights, why);
+	close(fd);
+	if (!e)
+		e = print_member(&w->params, w->task.recipe.document, "params");
+	if (!e)
+		e = print_member(&w->recipe, w->task.recipe.document, NULL);
+	if (!e)
+		e = list_tensors(w);
+	return e;
+}
+
+void
+work_deinit(struct work *w)
+{
+	messages_task_deinit(&w->task);
+	tensor_table_deinit(&w->table);
+	free(w->text);
+	free(w->weights);
+	free(w->params);
+	free(w->recipe);
+	free(w->tensors);
+	memset(w, 0, sizeof(*w));
+}
+
+double
+work_left(const struct work *w)
+{
+	return w->task.deadline_s - (backoff_now() - w->came_at);
+}
+
+enum err
+work_delta(const struct work *w, float **out, struct why *why)
+{
+	size_t n = (size_t)w->table.elements;
+	uint8_t *base = NULL;
+	float *before = calloc(n, sizeof(*before)), *after = calloc(n, sizeof(*after));
+	int fd = open(w->path, O_RDONLY | O_CLOEXEC);
+	enum err e = ERR_OK;
+
+	if (fd < 0)
+		e = err_errno(why, "open %s", w->path);
+	else if (!before || !after)
+		e = err_set(why, ERR_NOMEM, "no memory for the delta");
+	if (!e)
+		e = read_weights(w, fd, &base, why);
+	if (!e) {
+		modelfile_gather(before, &w->table, base);
+		modelfile_gather(after, &w->table, w->weights);
+		for (size_t i = 0; i < n; i++)
+			after[i] -= before[i];
+		*out = after;
+		after = NULL;
+	}
+	if (fd >= 0)
+		close(fd);
+	free(base);
+	free(before);
+	free(after);
+	return e;
+}

@@ -1,0 +1,34 @@
+#ifndef WORK_H
+#define WORK_H
+#include <limits.h>
+
+#include "messages.h"
+#include "modelfile.h"
+#include "rivulet.h"
+
+/*
+ * One task in hand: its message, the base model's file and the weights as training changes them. `weights` is a copy of
+ * the model's data section, so before and after are both there until the delta is made.
+ */
+struct work {
+	struct task task;
+	char *text; /* the task message as it came */
+	double came_at; /* backoff_now() */
+	char path[PATH_MAX]; /* of the base model */
+	uint64_t file_bytes, data_at;
+	struct tensor_table table; /* with the job's roles */
+	uint8_t *weights; /* table.bytes */
+	char *params, *recipe; /* JSON text */
+	struct rivulet_tensor *tensors;
+};
+
+/* Loads the base model of work->task from `path`. Reasons: ERR_CORRUPT, ERR_LIMIT past memory_bytes (0: no limit), ... */
+ERR_MUST_USE enum err work_load(
+    struct work *w, const char *path, uint64_t memory_bytes, struct why *why);
+void work_deinit(struct work *w);
+/* Seconds until the task's deadline; negative when it is over. */
+double work_left(const struct work *w);
+/* The delta vector, table.elements floats: weights minus the base model in the file. The caller frees it. */
+ERR_MUST_USE enum err work_delta(const struct work *w, float **out, struct why *why);
+
+#endif
