@@ -1117,7 +1117,6 @@ test_lock_from_outside(void **state)
 	assert_int_equal(store_read(f->s, get_meta, &one, &f->why), ERR_NOTFOUND);
 	assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(db);
-	one = 1;
 	write_ok(f, put_meta, &one);
 	assert_int_equal(seen.n, 1);
 	assert_int_equal(seen.e[0], ERR_OK);
