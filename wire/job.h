@@ -4,6 +4,9 @@
 
 /* The job document: what a submitter asks for. Its JSON grammar stands in FORMAT.md. */
 #define JOB_DOCUMENT_MAX (1u << 20)
+/* A recipe must fit into messages of JSON_DEPTH_MAX and 1 MiB that carry it. */
+#define JOB_DEPTH_MAX 24
+#define JOB_RECIPE_MAX (JOB_DOCUMENT_MAX - 8192)
 #define JOB_SELECT_MAX 1024
 #define JOB_LABELS_MAX 32
 
@@ -56,7 +59,9 @@ struct job_spec {
 	struct stop_spec stop;
 };
 
-/* Parses a whole document, unknown keys being errors. `why` names the key by its path. */
+/* Parses a whole document, unknown keys being errors. `why` names the key by its path
+ * and, where one is near, the key that was meant. Names of rules and server optimizers are not looked up here: the
+ * coordinator knows them. ERR_LIMIT for a document larger or deeper than the limits above. On failure *out is empty. */
 ERR_MUST_USE enum err job_parse(
     struct job_spec *out, const char *text, size_t len, struct why *why);
 void job_deinit(struct job_spec *job);

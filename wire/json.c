@@ -34,10 +34,15 @@ check_keys(const cJSON *object, struct why *why)
 	for (const cJSON *c = object->child; c; c = c->next)
 		keys[n++] = c->string;
 	qsort(keys, n, sizeof(*keys), compare_keys);
+	size_t twice = 1;
+	while (twice < n && strcmp(keys[twice - 1], keys[twice]) != 0)
+		twice++;
 	enum err e = ERR_OK;
-	for (size_t i = 1; i < n && !e; i++)
-		if (strcmp(keys[i - 1], keys[i]) == 0)
-			e = err_set(why, ERR_INVALID, "JSON key \"%.64s\" used twice", keys[i]);
+	if (twice < n) {
+		char label[64];
+		json_scan_label(label, sizeof(label), keys[twice]);
+		e = err_set(why, ERR_INVALID, "JSON key \"%s\" used twice", label);
+	}
 	free(keys);
 	return e;
 }
@@ -391,7 +396,7 @@ put_string(struct print *p, const char *text)
 		if (n == 0) {
 			put_text(p, "\xef\xbf\xbd");
 			n = 1;
-		} else if (*s < 0x20 || *s == 0x7f || *s == '"' || *s == '\\') {
+		} else if (*s < 0x20 || *s == '"' || *s == '\\') {
 			put_escape(p, *s);
 		} else {
 			put(p, (const char *)s, n);

@@ -198,3 +198,13 @@ json_scan(const char *text, size_t len, struct why *why)
 		return ERR_OK;
 	return err_set(why, s.err, "not JSON at byte %zu: %s", (size_t)(s.at - start), s.why);
 }
+
+void
+json_scan_label(char *out, size_t room, const char *text)
+{
+	size_t n = 0;
+
+	for (; text[n] && n + 1 < room; n++)
+		out[n] = text[n] >= 0x20 && text[n] < 0x7f ? text[n] : '?';
+	out[n] = '\0';
+}

@@ -14,4 +14,7 @@ ERR_MUST_USE enum err json_scan(const char *text, size_t len, struct why *why);
 /* Length of the well-formed UTF-8 sequence at p (RFC 3629), 0 if there is none in `left` bytes. */
 size_t json_scan_utf8(const unsigned char *p, size_t left);
 
+/* A key from outside as it may stand in a reason: cut to room - 1, all but printable ASCII as '?'. */
+void json_scan_label(char *out, size_t room, const char *text);
+
 #endif

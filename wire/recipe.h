@@ -53,7 +53,7 @@ enum loss_type {
 
 struct net_spec {
 	uint32_t input[3]; /* channels, height, width; a flat input of n features is {n, 1, 1} */
-	unsigned input_dims; /* 1 or 3: as given by data.shape */
+	unsigned input_dims; /* 1 or 3, as given by data.shape; 0 if it was not */
 	struct layer_spec *layers;
 	size_t layer_count; /* 0: the model is given by init only and needs an external trainer */
 	enum loss_type loss;
@@ -73,7 +73,7 @@ struct schedule_spec {
 
 struct optimizer_spec {
 	char name[RECIPE_NAME_MAX]; /* "sgd" */
-	double rate, momentum, weight_decay;
+	double rate, momentum, weight_decay; /* rate 0 if another trainer's job gives none */
 };
 
 enum local_unit { LOCAL_EPOCHS, LOCAL_STEPS, LOCAL_SECONDS };
@@ -89,11 +89,11 @@ struct local_spec {
 struct data_spec {
 	char name[RECIPE_NAME_MAX];
 	uint32_t shape[3];
-	unsigned dims; /* 1 or 3 */
+	unsigned dims; /* 1 or 3; 0 if not given, which only a model without layers may */
 	size_t class_count; /* 0 for regression */
-	struct json *classes; /* the names as given (array), owned by recipe.document */
+	struct json *classes; /* array of class_count names, owned; NULL for regression */
 	size_t channels; /* length of mean and std: 0 (none), 1, or shape[0] */
-	float mean[16], std[16]; /* applied after bytes were scaled to 0..1 */
+	float mean[16], std[16]; /* std > 0; applied after bytes were scaled to 0..1 */
 	double validation; /* share of the local examples kept for evaluation, 0 <= v < 1 */
 	uint64_t min_examples;
 };
@@ -116,7 +116,8 @@ struct recipe {
 };
 
 /* Takes the recipe keys out of `doc` (copied). With strict, a key that no recipe or job knows is an error naming
- * its path ("local.optimizer.lr: unknown key"); values out of range are errors either way. */
+ * its path ("local.optimizer.lr: unknown key"); values out of range are errors either way (ERR_INVALID). On
+ * failure *out is empty; recipe_deinit may still be called. */
 ERR_MUST_USE enum err recipe_parse(
     struct recipe *out, const struct json *doc, bool strict, struct why *why);
 void recipe_deinit(struct recipe *r);

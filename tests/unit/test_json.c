@@ -287,7 +287,7 @@ test_build(void **state)
 	    "a\xff"
 	    "b\xe2\x82");
 	const char *expected =
-	    "{\"a\":[1,\"x\",0.1,{},[]],\"s\":\"q\\\"\\u0001\\u007f\",\"u\":9007199254740991,"
+	    "{\"a\":[1,\"x\",0.1,{},[]],\"s\":\"q\\\"\\u0001\x7f\",\"u\":9007199254740991,"
 	    "\"nan\":null,\"inf\":null,\"t\":true,\"n\":null,"
 	    "\"broken\":\"a\xef\xbf\xbd"
 	    "b\xef\xbf\xbd\xef\xbf\xbd\"}";

@@ -1,0 +1,196 @@
+#include "job.h"
+#include "field.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GOAL_MAX 1000000
+#define OVER_SELECT_MAX 100.0
+#define SECONDS_MAX 1e8
+#define GRACE_MAX 1e6
+#define SAMPLE_MAX 3600.0
+#define PRIORITY_MAX 1000000
+#define RATE_MAX 1e6
+#define MOMENTUM_MAX 0.999
+#define NORM_MAX 1e30
+#define STOP_ROUNDS_MAX 1000000000
+
+static void
+read_round(struct round_spec *out, struct field *doc)
+{
+	static const char *const picks[] = {"arrival", "sample", NULL};
+	struct field o = field_object(doc, "round");
+
+	if (!field_has(doc, "round"))
+		field_fail(doc, "round", "missing");
+	out->goal = (uint32_t)field_u64(&o, "goal", 1, GOAL_MAX, FIELD_MUST_U64);
+	out->quorum = (uint32_t)field_u64(&o, "quorum", 1, out->goal, out->goal);
+	out->over_select = field_double(&o, "over_select", 1, OVER_SELECT_MAX, 1);
+	out->deadline_s = field_double(&o, "deadline_s", 0.1, SECONDS_MAX, 600);
+	out->grace_s = field_double(&o, "grace_s", 0, GRACE_MAX, 10);
+	out->sample_s = field_double(&o, "sample_s", 0, SAMPLE_MAX, 1);
+	out->sample = field_choice(&o, "pick", picks, 0) == 1;
+	field_end(&o);
+}
+
+static void
+read_labels(struct select_spec *out, struct field *select)
+{
+	struct field_list list;
+	struct field item;
+
+	field_map(&list, select, "labels", JOB_LABELS_MAX);
+	while (field_each(&list, &item)) {
+		struct job_label *label = &out->labels[out->label_count++];
+		field_member(&item, FIELD_NAME, label->key, sizeof(label->key));
+		field_string(&item, NULL, FIELD_LINE, label->value, sizeof(label->value), NULL);
+	}
+}
+
+static void
+read_devices(struct select_spec *out, struct field *select)
+{
+	struct field_list list;
+	struct field item;
+	size_t n = field_array(&list, select, "devices", 0, JOB_SELECT_MAX);
+
+	if (n == 0)
+		return;
+	out->devices = calloc(n, sizeof(*out->devices));
+	if (!out->devices) {
+		field_no_memory(select);
+		return;
+	}
+	while (field_each(&list, &item)) {
+		char *name = out->devices[out->device_count++];
+		field_string(&item, NULL, FIELD_LINE, name, sizeof(*out->devices), NULL);
+		if (!name[0])
+			field_fail(&item, NULL, "must not be empty");
+	}
+}
+
+static void
+read_select(struct select_spec *out, struct field *doc)
+{
+	struct field o = field_object(doc, "select");
+	struct field_list list;
+	struct field item;
+	size_t i = 0;
+
+	out->percent[0] = 0;
+	out->percent[1] = 100;
+	read_labels(out, &o);
+	read_devices(out, &o);
+	if (field_has(&o, "percent")) {
+		field_array(&list, &o, "percent", 2, 2);
+		while (field_each(&list, &item))
+			out->percent[i++] = field_double(&item, NULL, 0, 100, FIELD_MUST_DOUBLE);
+		if (out->percent[0] >= out->percent[1])
+			field_fail(&o, "percent", "the first must be below the second");
+	}
+	field_end(&o);
+}
+
+static void
+read_aggregate(struct aggregate_spec *out, struct field *doc)
+{
+	struct field o = field_object(doc, "aggregate");
+	struct field rule = field_object(&o, "rule");
+	struct field server = field_object(&o, "server_optimizer");
+
+	field_string(&rule, "name", FIELD_NAME, out->rule, sizeof(out->rule), "mean");
+	field_end(&rule);
+	field_string(&server, "name", FIELD_NAME, out->optimizer, sizeof(out->optimizer), "sgd");
+	out->rate = field_double(&server, "rate", 1e-9, RATE_MAX, 1);
+	out->momentum = field_double(&server, "momentum", 0, MOMENTUM_MAX, 0);
+	field_end(&server);
+	out->max_norm = field_double(&o, "max_norm", 0, NORM_MAX, 0);
+	out->max_examples = field_u64(&o, "max_examples", 1, JSON_INT_MAX, 1000000);
+	field_end(&o);
+}
+
+static void
+read_stop(struct job_spec *out, struct field *doc)
+{
+	struct field o = field_object(doc, "stop");
+	struct field target = field_object(&o, "target");
+	struct stop_spec *s = &out->stop;
+
+	s->rounds = field_u64(&o, "rounds", 0, STOP_ROUNDS_MAX, 0);
+	s->has_accuracy = field_has(&target, "accuracy");
+	s->accuracy = field_double(&target, "accuracy", 0, 1, 0);
+	s->has_loss = field_has(&target, "loss");
+	s->loss = field_double(&target, "loss", 0, NORM_MAX, 0);
+	field_end(&target);
+	field_end(&o);
+	if (!field_has(&o, "target"))
+		return;
+	if (!s->has_accuracy && !s->has_loss)
+		field_fail(&target, NULL, "needs \"accuracy\" or \"loss\"");
+	if (out->recipe.evaluate_by == EVALUATE_NONE)
+		field_fail(&target, NULL, "needs \"evaluate\": nothing would measure it");
+	if (s->has_accuracy && out->recipe.net.layer_count && out->recipe.net.loss == LOSS_MSE)
+		field_fail(&target, "accuracy", "the mse loss has none");
+}
+
+/* The keys of a job; what stands in the recipe was read before, and with it the unknown ones. */
+static enum err
+read_job(struct job_spec *out, const struct json *doc, struct why *why)
+{
+	struct field_reader reader = {.strict = true, .why = why};
+	struct field root = field_root(&reader, doc);
+
+	field_string(&root, "name", FIELD_NAME, out->name, sizeof(out->name), NULL);
+	out->seed = field_u64(&root, "seed", 0, JSON_INT_MAX, 1);
+	read_round(&out->round, &root);
+	read_select(&out->select, &root);
+	out->priority = field_i64(&root, "priority", -PRIORITY_MAX, PRIORITY_MAX, 0);
+	read_aggregate(&out->aggregate, &root);
+	read_stop(out, &root);
+	return reader.err;
+}
+
+/* A task message carries the recipe, one level deeper and with other fields beside it, and is printed anew. */
+static enum err
+check_room(const struct job_spec *job, struct why *why)
+{
+	struct buf text;
+
+	if (json_depth(job->recipe.document) > JOB_DEPTH_MAX)
+		return err_set(why, ERR_LIMIT, "nested deeper than %d levels", JOB_DEPTH_MAX);
+	buf_init(&text, JOB_RECIPE_MAX);
+	enum err e = json_print(&text, job->recipe.document, false);
+	buf_deinit(&text);
+	return e ? err_set(why, e, "the recipe is larger than %u bytes", JOB_RECIPE_MAX) : ERR_OK;
+}
+
+enum err
+job_parse(struct job_spec *out, const char *text, size_t len, struct why *why)
+{
+	struct json *doc = NULL;
+	enum err e;
+
+	*out = (struct job_spec){.seed = 1};
+	if (len > JOB_DOCUMENT_MAX)
+		return err_set(why, ERR_LIMIT, "larger than %u bytes", JOB_DOCUMENT_MAX);
+	e = json_parse(&doc, text, len, why);
+	if (!e)
+		e = recipe_parse(&out->recipe, doc, true, why);
+	if (!e)
+		e = check_room(out, why);
+	if (!e)
+		e = read_job(out, doc, why);
+	json_free(doc);
+	if (e)
+		job_deinit(out);
+	return e;
+}
+
+void
+job_deinit(struct job_spec *job)
+{
+	recipe_deinit(&job->recipe);
+	free(job->select.devices);
+	*job = (struct job_spec){.seed = 1};
+}
