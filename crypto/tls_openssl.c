@@ -179,7 +179,11 @@ set_resumption(struct tls_context *ctx, unsigned entries)
 void
 tls_context_forget(struct tls_context *ctx)
 {
+#if OPENSSL_VERSION_NUMBER >= 0x30400000L
+	SSL_CTX_flush_sessions_ex(ctx->ssl, 0);
+#else
 	SSL_CTX_flush_sessions(ctx->ssl, 0);
+#endif
 	pthread_mutex_lock(&ctx->lock);
 	SSL_SESSION_free(ctx->latest);
 	ctx->latest = NULL;
