@@ -1,0 +1,38 @@
+/* The coordinator's INI file. What is accepted must be within the limits that the rest of the daemon relies on. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void
+require(int ok)
+{
+	if (!ok)
+		abort();
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	static struct config c;
+	struct why why = {""};
+	enum err e = config_parse(&c, "fuzz.conf", (const char *)data, len, &why);
+
+	require(e == ERR_OK || e == ERR_INVALID);
+	if (e) {
+		require(strncmp(why.text, "fuzz.conf:", 10) == 0);
+		return 0;
+	}
+	require(c.listen_count >= 1 && c.listen_count <= CONFIG_LISTEN_MAX);
+	require(c.data_count <= CONFIG_DATA_MAX && c.state_dir[0] && c.connections >= 1);
+	require(c.header_bytes >= 2048 && c.keep_last >= 1);
+	for (size_t i = 0; i < c.data_count; i++) {
+		const struct config_data *d = &c.data[i];
+		require(config_data_find(&c, d->name) == d);
+		require(d->format != CONFIG_IDX || (d->images[0] && d->labels[0]));
+		require(d->format != CONFIG_CSV || (d->path[0] && d->label[0]));
+	}
+	return 0;
+}
