@@ -16,7 +16,7 @@ store_query_begin(struct store_db *db, int slot, const char *sql)
 		int rc = sqlite3_prepare_v3(
 		    db->sql, sql, -1, SQLITE_PREPARE_PERSISTENT, &db->cache[slot], NULL);
 		q.st = db->cache[slot];
-		q.e = rc == SQLITE_OK ? ERR_OK : store_error(db, rc);
+		q.e = rc == SQLITE_OK ? ERR_OK : store_schema_error(db, rc);
 	} else if (sqlite3_stmt_busy(q.st)) {
 		/* Inside its own `each`: restarting it would cut that one short. */
 		q.st = NULL;
@@ -39,7 +39,7 @@ static void
 check(struct store_query *q, int rc)
 {
 	if (!q->e && rc != SQLITE_OK)
-		q->e = store_error(q->db, rc);
+		q->e = store_schema_error(q->db, rc);
 }
 
 void
@@ -122,7 +122,7 @@ step(struct store_query *q)
 		return false;
 	int rc = sqlite3_step(q->st);
 	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-		q->e = store_error(q->db, rc);
+		q->e = store_schema_error(q->db, rc);
 	return rc == SQLITE_ROW;
 }
 

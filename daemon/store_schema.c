@@ -117,7 +117,7 @@ base_error(sqlite3 *sql, int rc)
 }
 
 enum err
-store_error(struct store_db *db, int rc)
+store_schema_error(struct store_db *db, int rc)
 {
 	return err_set(&db->last, base_error(db->sql, rc), "%s",
 	    db->sql ? sqlite3_errmsg(db->sql) : sqlite3_errstr(rc));
@@ -128,7 +128,7 @@ execute(struct store_db *db, const char *sql)
 {
 	int rc = sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
 
-	return rc == SQLITE_OK ? ERR_OK : store_error(db, rc);
+	return rc == SQLITE_OK ? ERR_OK : store_schema_error(db, rc);
 }
 
 /* The first column of the first row as text. */
@@ -144,7 +144,7 @@ ask(struct store_db *db, const char *sql, char out[64])
 		if (rc == SQLITE_ROW)
 			snprintf(out, 64, "%s", (const char *)sqlite3_column_text(st, 0));
 	}
-	enum err e = rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK : store_error(db, rc);
+	enum err e = rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK : store_schema_error(db, rc);
 	sqlite3_finalize(st);
 	return e;
 }
@@ -167,7 +167,7 @@ connect_to(struct store_db *db, const char *path, const char *pragmas)
 	int rc = sqlite3_open_v2(path, &db->sql,
 	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
 	if (rc != SQLITE_OK)
-		return store_error(db, rc);
+		return store_schema_error(db, rc);
 	sqlite3_extended_result_codes(db->sql, 1);
 	sqlite3_busy_timeout(db->sql, BUSY_MS);
 	return execute(db, pragmas);
