@@ -3,6 +3,7 @@
 
 #include "dataset.h"
 #include "dataset_io.h"
+#include "num.h"
 
 #define TYPE_U8 8
 #define DIMS_MAX 4
@@ -48,6 +49,9 @@ check_sizes(struct dataset_io *io, struct header *h, struct why *why)
 	if (bytes > dataset_io_most(io))
 		return err_set(
 		    why, ERR_INVALID, "the IDX file claims more values than it can hold");
+	/* Where size_t has 32 bits it is the smaller limit. */
+	if (bytes / h->size[0] > SIZE_MAX)
+		return err_set(why, ERR_LIMIT, "the IDX file's examples are too large");
 	h->count = h->size[0];
 	h->features = (size_t)(bytes / h->size[0]);
 	return ERR_OK;
@@ -148,6 +152,7 @@ read_images(struct dataset_io *io, struct dataset *d, const uint32_t *keep, size
     struct why *why)
 {
 	struct header h;
+	size_t size;
 	enum err e = read_header(io, &h, why);
 
 	if (e)
@@ -159,7 +164,8 @@ read_images(struct dataset_io *io, struct dataset *d, const uint32_t *keep, size
 		return err_set(why, ERR_INVALID, "the IDX file has only %zu examples", h.count);
 	set_shape(d, &h);
 	d->count = keep ? keep_count : h.count;
-	d->bytes = malloc(d->count > 0 ? d->count * h.features : 1);
+	if (num_mul(d->count, h.features, &size))
+		d->bytes = malloc(size > 0 ? size : 1);
 	if (!d->bytes)
 		return err_set(why, ERR_NOMEM, "no memory for %zu examples", d->count);
 	if (keep)

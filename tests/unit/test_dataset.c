@@ -283,8 +283,7 @@ csv_plain(void **state)
 	static const char *const texts[] = {
 	    "1,2,0\n-3.5,1e2,1\n0.25,.5,2\n",
 	    "1;2;0\r\n-3.5;1e2;1\r\n0.25;.5;2",
-	    "\xef\xbb\xbf"
-	    "a,b,class\n1 ,\t2, 0\n\n-3.5,+100.0,1.0\n   \n0.25,\"0.5\",2\n",
+	    "\357\273\277a,b,class\n1 ,\t2, 0\n\n-3.5,+100.0,1.0\n   \n0.25,\"0.5\",2\n",
 	    "\"x \"\"1\"\"\", \"y,z\" ,c\n1,2,0\n-3.5,0.1e+3,1\n2.5e-1,5e-1,2\n",
 	};
 	static const float expected[] = {1, 2, -3.5f, 100, 0.25f, 0.5f};
