@@ -320,7 +320,9 @@ fits(const unsigned char *p, size_t n, enum field_text kind)
 		return n == 1 &&
 		    (strchr("_.-", *p) || (*p >= '0' && *p <= '9') || (*p >= 'A' && *p <= 'Z') ||
 			(*p >= 'a' && *p <= 'z'));
-	return printable(p, n) || (kind == FIELD_TEXT && (*p == '\n' || *p == '\t'));
+	if (kind == FIELD_TEXT || kind == FIELD_SHOWN_TEXT)
+		return printable(p, n) || *p == '\n' || *p == '\t';
+	return printable(p, n);
 }
 
 /* Copies whole characters; false if there is one that does not fit the kind or no room for it. */
@@ -329,14 +331,15 @@ copy_text(char *out, size_t room, const char *text, enum field_text kind)
 {
 	const unsigned char *p = (const unsigned char *)text;
 	size_t left = strlen(text), at = 0, n;
+	bool shown = kind == FIELD_SHOWN || kind == FIELD_SHOWN_TEXT;
 
 	out[0] = '\0';
 	for (; left > 0; p += n, left -= n) {
 		n = json_scan_utf8(p, left);
 		bool ok = n > 0 && fits(p, n, kind);
 		if (at + (ok ? n : 1) >= room)
-			return kind == FIELD_SHOWN;
-		if (!ok && kind != FIELD_SHOWN)
+			return shown;
+		if (!ok && !shown)
 			return false;
 		n = n ? n : 1;
 		memcpy(out + at, ok ? (const char *)p : "?", ok ? n : 1);
@@ -344,6 +347,12 @@ copy_text(char *out, size_t room, const char *text, enum field_text kind)
 		out[at] = '\0';
 	}
 	return kind != FIELD_NAME || at > 0;
+}
+
+void
+field_show(char *out, size_t room, const char *text, enum field_text kind)
+{
+	copy_text(out, room, text, kind);
 }
 
 static const char *

@@ -46,7 +46,11 @@ enum field_text {
 	FIELD_LINE, /* printable UTF-8: no control characters, none that reorder text */
 	FIELD_TEXT, /* likewise, with newlines and tabs */
 	FIELD_SHOWN, /* a line to show: cut to fit, what is not printable becomes '?' */
+	FIELD_SHOWN_TEXT, /* likewise, with newlines and tabs */
 };
+
+/* Copies text of the two last kinds: never fails. */
+void field_show(char *out, size_t room, const char *text, enum field_text kind);
 
 /* The root of a document; an error unless it is an object. */
 struct field field_root(struct field_reader *r, const struct json *v);

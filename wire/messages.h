@@ -58,13 +58,16 @@ struct task {
 	double deadline_s; /* seconds left for the report */
 	struct recipe recipe;
 };
-/* On encoding only recipe.document is used. On decoding the recipe is parsed, not strictly. */
+/* On encoding only recipe.document is used. On decoding the recipe is parsed, not strictly. ERR_UNSUPPORTED: a task
+ * of a kind, or with a recipe, that this build cannot read; kind, task, job and round then stand, so that the device can
+ * abort it. */
 ERR_MUST_USE enum err messages_task_encode(struct buf *out, const struct task *in);
 ERR_MUST_USE enum err messages_task_decode(
     struct task *out, const char *text, size_t len, struct why *why);
 void messages_task_deinit(struct task *t);
 
-/* The signed report beside a manifest; at most 8 KiB of text. */
+/* The signed report beside a manifest; at most 8 KiB of text, ERR_LIMIT above. Every key is optional: numbers that are
+ * absent are NaN (examples 0), and what is not finite is left out of the text. */
 #define REPORT_MAX 8192
 struct report_metric {
 	char name[RECIPE_NAME_MAX];
@@ -73,8 +76,8 @@ struct report_metric {
 struct report {
 	bool has_evaluate;
 	uint64_t eval_examples;
-	double eval_loss;
-	double eval_accuracy; /* NaN if none */
+	double eval_loss; /* NaN if none */
+	double eval_accuracy; /* 0..1; NaN if none */
 	struct report_metric metrics[MESSAGES_LIST_MAX];
 	size_t metric_count;
 };
@@ -107,13 +110,15 @@ ERR_MUST_USE enum err messages_joined_decode(
 struct abort_request {
 	char reason
 	    [32]; /* unknown-kind, no-data, trainer-failed, out-of-memory, deadline, not-finite, ... */
-	char log[2048]; /* tail of what the trainer said; printable text */
+	char
+	    log[2048]; /* tail of what the trainer said; encoding makes what is not printable '?' */
 };
 ERR_MUST_USE enum err messages_abort_encode(struct buf *out, const struct abort_request *in);
 ERR_MUST_USE enum err messages_abort_decode(
     struct abort_request *out, const char *text, size_t len, struct why *why);
 
-/* RFC 9457 problem details. type is "urn:rivulet:error:" and a stable word. */
+/* RFC 9457 problem details. type is "urn:rivulet:error:" and a stable word. Decoding cuts title and detail to fit and
+ * makes what is not printable '?'; absent members give "about:blank", "", 0 and "". */
 struct problem {
 	char type[96];
 	char title[128];
@@ -124,10 +129,10 @@ ERR_MUST_USE enum err messages_problem_encode(struct buf *out, const struct prob
 ERR_MUST_USE enum err messages_problem_decode(
     struct problem *out, const char *text, size_t len, struct why *why);
 
-/* POST /v1/tokens. labels at most JOB_LABELS_MAX. */
+/* POST /v1/tokens. Absent: one use, one day, role "device", no labels. */
 struct token_request {
-	uint64_t uses; /* 1.. */
-	uint64_t expires_s; /* from now */
+	uint64_t uses; /* 1..1,000,000 */
+	uint64_t expires_s; /* from now; 1 second to 10 years */
 	char role[16]; /* "device", "admin" */
 	struct {
 		char key[RECIPE_NAME_MAX], value[RECIPE_NAME_MAX];
@@ -146,6 +151,7 @@ struct token {
 	uint8_t ca_hash[32];
 };
 void messages_token_text(char out[TOKEN_TEXT_MAX], const struct token *in);
+/* Takes nothing but the text, no white space around it. ERR_INVALID leaves *out alone. */
 ERR_MUST_USE enum err messages_token_parse(struct token *out, const char *text);
 
 #endif
