@@ -11,8 +11,8 @@
  * [out, in], conv weight [out, in, kh, kw], activations [batch, channels, height, width]; flatten in that order).
  * Parameter tensors are named "<layer>.weight" and "<layer>.bias", in layer order, one contiguous block.
  *
- * One thread owns a net. Single-threaded inside (OpenBLAS is told to use one thread: net_new does it); run
- * several nets in several threads to use several cores (net_share lets them share parameters).
+ * One thread owns a net, and nothing inside starts another; run several nets in several threads to use several
+ * cores. Every sum has a fixed order, so a pass gives the same bits on every machine and with every compiler.
  */
 struct net;
 
@@ -29,6 +29,9 @@ const struct tensor_table *net_tensors(const struct net *net);
 float *net_params(struct net *net);
 /* Draws initial parameters from the seed: the same bits on every machine. */
 void net_init(struct net *net, uint64_t seed);
+/* Floats per example. */
+size_t net_inputs(const struct net *net);
+uint32_t net_max_batch(const struct net *net);
 /* Width of the output (classes for cross-entropy). */
 size_t net_outputs(const struct net *net);
 
@@ -39,19 +42,22 @@ struct net_result {
 };
 
 /* x: n x input floats. labels (cross-entropy) or targets (mse, n x outputs). No dropout. Outputs (logits) stay readable in
- * net_output() until the next pass. ERR_NUMERIC if the loss is not finite, ERR_INVALID for a label out of range. */
+ * net_output() until the next pass. ERR_NUMERIC if the loss is not finite, ERR_INVALID for a label out of range, a missing array or
+ * more than max_batch examples. */
 ERR_MUST_USE enum err net_eval(struct net *net, const float *x, const int32_t *labels,
     const float *targets, uint32_t n, struct net_result *result);
 const float *net_output(const struct net *net);
 
 struct prng;
+
 /* How a step changes the parameters: SGD as in PyTorch: g = grad(mean loss) + weight_decay * w;
  * v = momentum * v + g; w -= rate * v. */
 struct net_sgd {
 	float rate, momentum, weight_decay;
 };
 /* Forward (with dropout drawn from rng), backward and SGD update in one go: layers may update their weights while
- * going backward, without storing gradients. result holds the loss before the step. */
+ * going backward, without storing gradients. result holds the loss before the step. Parameters are untouched after a
+ * failure: as net_eval, ERR_STATE for a net not built to train, ERR_LIMIT or ERR_NOMEM for the momentum. */
 ERR_MUST_USE enum err net_step(struct net *net, const float *x, const int32_t *labels,
     const float *targets, uint32_t n, const struct net_sgd *sgd, struct prng *rng,
     struct net_result *result);

@@ -1,0 +1,25 @@
+#include "gemm_kernels.h"
+
+static const struct gemm_kernels *
+kernels(void)
+{
+#if GEMM_X86
+	if (__builtin_cpu_supports("avx512f"))
+		return &gemm_avx512_kernels;
+	if (__builtin_cpu_supports("avx2"))
+		return &gemm_avx2_kernels;
+#endif
+	return &gemm_plain_kernels;
+}
+
+void
+gemm_outer(const struct gemm *g)
+{
+	kernels()->outer(g);
+}
+
+void
+gemm_dot(const struct gemm *g)
+{
+	kernels()->dot(g);
+}

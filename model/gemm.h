@@ -1,0 +1,29 @@
+#ifndef GEMM_H
+#define GEMM_H
+#include <stddef.h>
+
+/*
+ * Small dense matrix products in f32, row by row in memory, nothing packed and nothing allocated: the matrices of
+ * local training are small and change with every step, so copying them costs more than it brings.
+ *
+ * The order of every sum is part of the contract: the same bits on every machine and with every compiler.
+ */
+struct gemm {
+	size_t m, n, k;
+	const float *a; /* element (i, p) at a[i * a_row + p * a_col] */
+	size_t a_row, a_col;
+	const float *b; /* outer: (p, j) at b[p * b_row + j]; dot: (j, p) at b[j * b_row + p] */
+	size_t b_row;
+	float *c; /* element (i, j) at c[i * c_row + j] */
+	size_t c_row;
+	float alpha, beta; /* c = beta * c + alpha * sum; c is not read when beta is 0 */
+};
+
+/* Rows of b added up: the sum over p runs in ascending order, one product after the other. */
+void gemm_outer(const struct gemm *g);
+/* Rows of a times rows of b (a_col is 1). The sum runs in blocks of at most GEMM_DOT_BLOCK; within a block lane
+ * p % 16 collects its products in ascending order, and the lanes are folded by halves. */
+#define GEMM_DOT_BLOCK 1024
+void gemm_dot(const struct gemm *g);
+
+#endif

@@ -1,0 +1,28 @@
+#ifndef SGD_H
+#define SGD_H
+#include <stddef.h>
+
+/*
+ * Where gradients go. Layers hand over one parameter tensor after the other, and the same two calls serve three
+ * ends: a plain step (straight into the weights), a step with momentum (into the velocity), or the gradient itself.
+ */
+struct sgd {
+	float *params;
+	float *velocity; /* NULL: no momentum */
+	float *gradient; /* not NULL: only collect here, touch no parameter */
+	float rate, momentum, weight_decay;
+};
+
+/* A product of matrices that is a gradient may be formed as  to = beta * to + alpha * product. */
+struct sgd_target {
+	float *to;
+	float alpha, beta;
+};
+
+/* Target for the tensor that begins at element `first`; sgd_end follows when all of it is written. */
+struct sgd_target sgd_begin(const struct sgd *s, size_t first);
+void sgd_end(const struct sgd *s, size_t first, size_t count);
+/* Both, for a gradient that is already formed. */
+void sgd_apply(const struct sgd *s, size_t first, const float *gradient, size_t count);
+
+#endif
