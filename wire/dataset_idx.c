@@ -80,7 +80,7 @@ read_header(struct dataset_io *io, struct header *h, struct why *why)
 static enum err
 read_labels(struct dataset_io *io, int32_t **labels, size_t *count, struct why *why)
 {
-	struct header h;
+	struct header h = {0};
 	enum err e = read_header(io, &h, why);
 
 	if (e)
@@ -151,7 +151,7 @@ static enum err
 read_images(struct dataset_io *io, struct dataset *d, const uint32_t *keep, size_t keep_count,
     struct why *why)
 {
-	struct header h;
+	struct header h = {0};
 	size_t size;
 	enum err e = read_header(io, &h, why);
 

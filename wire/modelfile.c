@@ -203,7 +203,7 @@ modelfile_parse(struct tensor_table *table, struct modelfile_meta *meta, const v
 	struct tensor_table t = {0};
 	struct modelfile_meta read = {0};
 	struct json *header = NULL;
-	uint64_t data_at;
+	uint64_t data_at = 0;
 
 	if (head_len < MODELFILE_PREFIX)
 		return err_set(why, ERR_INVALID, "the model file is shorter than its prefix");

@@ -149,7 +149,7 @@ enum err
 tensor_table_add(
     struct tensor_table *t, const char *name, const uint64_t *shape, unsigned dims, struct why *why)
 {
-	struct tensor item;
+	struct tensor item = {0};
 	enum err e = tensor_init(&item, name, TENSOR_F32, shape, dims, why);
 
 	if (e)
