@@ -32,8 +32,9 @@ uint64_t train_seed(uint64_t job_seed, uint64_t round, const uint8_t device[32])
 /* Learning rate of a round (from 1), after warm-up and schedule. */
 double train_rate(const struct local_spec *local, uint64_t round);
 
-/* Trains net in place. ERR_NUMERIC if the loss or a weight is no longer finite. A last, smaller batch of an epoch is
- * used. */
+/* Trains net in place, from fresh momentum; at least one step. ERR_NUMERIC if the loss or a weight is no longer finite,
+ * ERR_LIMIT if the net was not built for batches of this size, ERR_INVALID if data and net do not fit. A last, smaller
+ * batch of an epoch is used. */
 ERR_MUST_USE enum err train_run(struct net *net, const struct dataset *data,
     const struct train_config *config, struct train_result *result, struct why *why);
 

@@ -1,0 +1,345 @@
+#include "train.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "num.h"
+#include "prng.h"
+
+/* Streams of a device's seed. */
+enum { STREAM_ORDER, STREAM_DROPOUT };
+
+uint64_t
+train_seed(uint64_t job_seed, uint64_t round, const uint8_t device[32])
+{
+	struct prng r;
+
+	prng_seed2(&r, job_seed, round);
+	for (size_t i = 0; i < 32; i += 8) {
+		uint64_t word = 0;
+		for (size_t k = 0; k < 8; k++)
+			word |= (uint64_t)device[i + k] << (8 * k);
+		prng_seed2(&r, prng_u64(&r), word);
+	}
+	return prng_u64(&r);
+}
+
+/* x^n by squaring: exactly rounded steps, unlike libm's pow. */
+static double
+power(double x, uint64_t n)
+{
+	double result = 1;
+
+	for (; n > 0; n /= 2, x *= x)
+		if (n % 2)
+			result *= x;
+	return result;
+}
+
+/* cos(pi * x) for x in [0, 1], for the same reason by Taylor around 1/2, where it is -sin(pi * (x - 1/2)). */
+static double
+cos_pi(double x)
+{
+	double a = 0x1.921fb54442d18p1 * (x - 0.5), term = a, sum = a;
+
+	for (int i = 3; i < 22; i += 2) {
+		term *= -a * a / (i * (i - 1));
+		sum += term;
+	}
+	return -sum;
+}
+
+double
+train_rate(const struct local_spec *local, uint64_t round)
+{
+	const struct schedule_spec *s = &local->schedule;
+	uint64_t t = round > 0 ? round - 1 : 0;
+	double rate = local->optimizer.rate;
+
+	if (t < s->warmup)
+		return rate * (double)(t + 1) / (double)s->warmup;
+	t -= s->warmup;
+	if (s->type == SCHEDULE_STEP && s->every > 0)
+		return rate * power(s->gamma, t / s->every);
+	if (s->type == SCHEDULE_COSINE && s->period > 0) {
+		double part = t < s->period ? (double)t / (double)s->period : 1;
+		return rate * (s->floor + (1 - s->floor) * 0.5 * (1 + cos_pi(part)));
+	}
+	return rate;
+}
+
+static double
+seconds_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Room for one batch in the form that net.h takes. */
+struct batch {
+	uint32_t size;
+	float *x;
+	int32_t *labels;
+	float *targets;
+};
+
+static void
+batch_deinit(struct batch *b)
+{
+	free(b->x);
+	free(b->labels);
+	free(b->targets);
+}
+
+static enum err
+batch_init(struct batch *b, const struct dataset *data, uint32_t size)
+{
+	size_t x, targets;
+
+	*b = (struct batch){.size = size};
+	if (!num_mul(size, data->features * sizeof(float), &x) ||
+	    !num_mul(size, data->target_width * sizeof(float), &targets))
+		return ERR_NOMEM;
+	b->x = malloc(x);
+	b->labels = malloc(size * sizeof(*b->labels));
+	b->targets = malloc(targets > 0 ? targets : 1);
+	if (b->x && b->labels && b->targets)
+		return ERR_OK;
+	batch_deinit(b);
+	return ERR_NOMEM;
+}
+
+/* Gathers the n examples named by order, or those from `first` on without an order. */
+static void
+batch_fill(struct batch *b, const struct dataset *data, const struct data_spec *spec,
+    const uint32_t *order, size_t first, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = order ? order[first + i] : (uint32_t)(first + i);
+		dataset_fill(data, spec, at, b->x + i * data->features);
+		if (data->labels)
+			b->labels[i] = data->labels[at];
+		for (size_t k = 0; data->targets && k < data->target_width; k++)
+			b->targets[i * data->target_width + k] =
+			    data->targets[at * data->target_width + k];
+	}
+}
+
+static enum err
+check_data(const struct net *net, const struct dataset *data, struct why *why)
+{
+	if (data->count == 0)
+		return err_set(why, ERR_INVALID, "the data set is empty");
+	if (data->count > UINT32_MAX)
+		return err_set(why, ERR_LIMIT, "the data set is too large");
+	if (data->features != net_inputs(net))
+		return err_set(why, ERR_INVALID,
+		    "examples have %zu values and the network takes %zu", data->features,
+		    net_inputs(net));
+	if (!data->labels && (!data->targets || data->target_width != net_outputs(net)))
+		return err_set(why, ERR_INVALID,
+		    "the data set has no labels, or no targets of the network's width");
+	for (size_t i = 0; data->labels && i < data->count; i++)
+		if (data->labels[i] < 0 || (size_t)data->labels[i] >= net_outputs(net))
+			return err_set(why, ERR_INVALID,
+			    "label %d does not fit the network's %zu outputs", data->labels[i],
+			    net_outputs(net));
+	return ERR_OK;
+}
+
+/* One local training under way. */
+struct run {
+	struct net *net;
+	const struct dataset *data;
+	const struct train_config *config;
+	struct train_result *result;
+	struct batch batch;
+	uint32_t *order;
+	struct prng shuffle, dropout;
+	struct net_sgd sgd;
+	uint64_t planned; /* steps; 0 if only the clock decides */
+	double deadline;
+	bool done;
+};
+
+/* Also decides whether that was the last step. */
+static enum err
+step(struct run *r, size_t first)
+{
+	size_t left = r->data->count - first;
+	uint32_t n = left < r->batch.size ? (uint32_t)left : r->batch.size;
+	struct net_result got;
+
+	batch_fill(&r->batch, r->data, r->config->data, r->order, first, n);
+	enum err e = net_step(r->net, r->batch.x, r->data->labels ? r->batch.labels : NULL,
+	    r->data->targets ? r->batch.targets : NULL, n, &r->sgd, &r->dropout, &got);
+	if (e)
+		return e;
+	r->result->steps++;
+	r->result->loss += got.loss / n;
+	r->result->accuracy += (double)got.right / n;
+	r->done = r->planned > 0 ? r->result->steps >= r->planned : seconds_now() >= r->deadline;
+	if (!r->done && r->config->stop &&
+	    r->config->stop(r->config->context, r->result->steps, r->planned)) {
+		r->result->partial = true;
+		r->done = true;
+	}
+	return ERR_OK;
+}
+
+static enum err
+epoch(struct run *r)
+{
+	enum err e = ERR_OK;
+
+	prng_shuffle(&r->shuffle, r->order, r->data->count);
+	for (size_t i = 0; e == ERR_OK && !r->done && i < r->data->count; i += r->batch.size)
+		e = step(r, i);
+	return e;
+}
+
+static void
+plan(struct run *r)
+{
+	const struct local_spec *local = r->config->local;
+	double amount = local->amount;
+
+	if (local->unit == LOCAL_SECONDS) {
+		r->deadline = seconds_now() + amount;
+		return;
+	}
+	if (local->unit == LOCAL_EPOCHS)
+		amount *= (double)((r->data->count + r->batch.size - 1) / r->batch.size);
+	r->planned = amount >= 0x1p62 ? (uint64_t)1 << 62 : amount >= 1 ? (uint64_t)amount : 1;
+}
+
+/* The sum of the weights that the steps of SGD with momentum m have in the result (FedNova, Wang et al. 2020). */
+static double
+normaliser(double steps, double m, uint64_t t)
+{
+	if (m == 0)
+		return steps;
+	return (steps - m * (1 - power(m, t)) / (1 - m)) / (1 - m);
+}
+
+static bool
+all_finite(const float *x, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		if (!isfinite(x[i]))
+			return false;
+	return true;
+}
+
+static enum err
+finish(struct run *r, struct why *why)
+{
+	struct train_result *t = r->result;
+
+	if (!all_finite(net_params(r->net), net_tensors(r->net)->elements))
+		return err_set(why, ERR_NUMERIC, "a weight is not finite after %llu steps",
+		    (unsigned long long)t->steps);
+	t->examples = r->data->count;
+	t->loss /= (double)t->steps;
+	t->accuracy = r->data->labels ? t->accuracy / (double)t->steps : (double)NAN;
+	t->normaliser =
+	    normaliser((double)t->steps, r->config->local->optimizer.momentum, t->steps);
+	return ERR_OK;
+}
+
+static enum err
+start(struct run *r, struct why *why)
+{
+	const struct local_spec *local = r->config->local;
+	uint32_t count = (uint32_t)r->data->count;
+	uint32_t size = local->batch > 0 && local->batch < count ? local->batch : count;
+
+	if (size > net_max_batch(r->net))
+		return err_set(why, ERR_LIMIT, "batches of %u examples for a network built for %u",
+		    size, net_max_batch(r->net));
+	r->order = malloc(count * sizeof(*r->order));
+	if (!r->order || batch_init(&r->batch, r->data, size))
+		return err_set(why, ERR_NOMEM, "no memory for a batch");
+	for (uint32_t i = 0; i < count; i++)
+		r->order[i] = i;
+	prng_seed2(&r->shuffle, r->config->seed, STREAM_ORDER);
+	prng_seed2(&r->dropout, r->config->seed, STREAM_DROPOUT);
+	r->sgd = (struct net_sgd){(float)train_rate(local, r->config->round),
+	    (float)local->optimizer.momentum, (float)local->optimizer.weight_decay};
+	net_reset_momentum(r->net);
+	plan(r);
+	return ERR_OK;
+}
+
+enum err
+train_run(struct net *net, const struct dataset *data, const struct train_config *config,
+    struct train_result *result, struct why *why)
+{
+	struct run r = {.net = net, .data = data, .config = config, .result = result};
+	enum err e = check_data(net, data, why);
+
+	*result = (struct train_result){0};
+	if (e == ERR_OK)
+		e = start(&r, why);
+	while (e == ERR_OK && !r.done) {
+		e = epoch(&r);
+		if (e)
+			err_set(why, e,
+			    e == ERR_NUMERIC ? "the loss is not finite at step %llu"
+					     : "step %llu failed",
+			    (unsigned long long)result->steps + 1);
+	}
+	if (e == ERR_OK)
+		e = finish(&r, why);
+	batch_deinit(&r.batch);
+	free(r.order);
+	return e;
+}
+
+static enum err
+score_batches(struct net *net, const struct dataset *data, const struct data_spec *spec,
+    struct batch *b, struct train_score *score)
+{
+	uint64_t right = 0;
+
+	for (size_t i = 0; i < data->count; i += b->size) {
+		size_t left = data->count - i;
+		uint32_t n = left < b->size ? (uint32_t)left : b->size;
+		struct net_result got;
+		batch_fill(b, data, spec, NULL, i, n);
+		enum err e = net_eval(net, b->x, data->labels ? b->labels : NULL,
+		    data->targets ? b->targets : NULL, n, &got);
+		if (e)
+			return e;
+		score->loss += got.loss;
+		right += got.right;
+	}
+	score->examples = data->count;
+	score->loss /= (double)data->count;
+	score->accuracy = data->labels ? (double)right / (double)data->count : (double)NAN;
+	return ERR_OK;
+}
+
+enum err
+train_evaluate(struct net *net, const struct dataset *data, const struct data_spec *spec,
+    struct train_score *score, struct why *why)
+{
+	struct batch b;
+	enum err e = check_data(net, data, why);
+
+	*score = (struct train_score){0};
+	if (e)
+		return e;
+	uint32_t size = net_max_batch(net);
+	if (batch_init(&b, data, data->count < size ? (uint32_t)data->count : size))
+		return err_set(why, ERR_NOMEM, "no memory for a batch");
+	e = score_batches(net, data, spec, &b, score);
+	if (e)
+		err_set(
+		    why, e, e == ERR_NUMERIC ? "the loss is not finite" : "the evaluation failed");
+	batch_deinit(&b);
+	return e;
+}
