@@ -1,0 +1,60 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd.h"
+
+struct command {
+	const char *name;
+	int (*main)(int argc, char **argv);
+	const char *help;
+};
+
+static const struct command commands[] = {
+    {"join", cmd_join_main, "make this machine a device of a coordinator"},
+    {"run", cmd_run_main, "the device agent"},
+    {"train", cmd_train_main, "train a job's model alone, without a network"},
+    {"status", cmd_status_main, "what the coordinator is doing"},
+    {"job", cmd_job_main, "submit, list, show, pause, resume, stop"},
+    {"token", cmd_token_main, "create, list, revoke join tokens"},
+    {"device", cmd_device_main, "list, show devices"},
+    {"model", cmd_model_main, "get, put, inspect models"},
+};
+
+static void
+print_help(FILE *to)
+{
+	fprintf(to, "usage: rivulet COMMAND [...]\n\n");
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
+	fprintf(to,
+	    "\n\"rivulet COMMAND --help\" says more; \"rivulet --version\" the version.\n"
+	    "Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable,\n"
+	    "6 a settings or input file is wrong, 7 a hash, signature or fingerprint does not check.\n");
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+
+	if (strcmp(name, "help") == 0 && argc > 2) {
+		static char ask[] = "--help";
+		char *again[] = {argv[0], argv[2], ask, NULL};
+		return main(3, again);
+	}
+	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+		print_help(stdout);
+		return CMD_OK;
+	}
+	if (strcmp(name, "--version") == 0) {
+		printf("rivulet %s\n", RIVULET_VERSION);
+		return CMD_OK;
+	}
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return commands[i].main(argc - 1, argv + 1);
+	if (*name)
+		fprintf(stderr, "rivulet: unknown command \"%s\"\n", name);
+	print_help(stderr);
+	return CMD_USAGE;
+}
