@@ -103,12 +103,17 @@ distance(const char *a, const char *b)
 	return row[n];
 }
 
-static bool
-similar(const char *a, const char *b)
+/* Distance of keys near enough for one to be meant by the other, 0 if they are not: two changes make any short word
+ * of another. */
+static size_t
+nearness(const char *a, const char *b)
 {
-	size_t la = strlen(a), lb = strlen(b);
+	size_t la = strlen(a), lb = strlen(b), d;
 
-	return la <= SIMILAR_MAX && lb <= SIMILAR_MAX && la > 2 && lb > 2 && distance(a, b) <= 2;
+	if (la > SIMILAR_MAX || lb > SIMILAR_MAX)
+		return 0;
+	d = distance(a, b);
+	return d <= 2 && 2 * d < (la > lb ? la : lb) ? d : 0;
 }
 
 static bool
@@ -123,12 +128,20 @@ is_known(const struct field *o, const char *key)
 static void
 fail_unknown(const struct field *o, const char *key)
 {
-	for (size_t i = 0; i < o->known_count; i++)
-		if (similar(o->known[i], key)) {
-			field_fail(o, key, "unknown key (did you mean \"%s\"?)", o->known[i]);
-			return;
+	const char *meant = NULL;
+	size_t best = SIMILAR_MAX;
+
+	for (size_t i = 0; i < o->known_count; i++) {
+		size_t d = nearness(o->known[i], key);
+		if (d && d < best) {
+			best = d;
+			meant = o->known[i];
 		}
-	field_fail(o, key, "unknown key");
+	}
+	if (meant)
+		field_fail(o, key, "unknown key (did you mean \"%s\"?)", meant);
+	else
+		field_fail(o, key, "unknown key");
 }
 
 void
@@ -148,7 +161,7 @@ fail_missing(const struct field *o, const char *key)
 	const struct json *m = o->reader->strict && key ? json_first(o->value) : NULL;
 
 	for (; m && !o->reader->err; m = json_next(m))
-		if (!is_known(o, json_key(m)) && similar(json_key(m), key))
+		if (!is_known(o, json_key(m)) && nearness(json_key(m), key))
 			fail_unknown(o, json_key(m));
 	field_fail(o, key, "missing");
 }
