@@ -57,7 +57,8 @@ address_normalise(char out[ADDRESS_MAX], const char *text, struct why *why)
 		rest += 1 + n;
 	}
 	if (*rest && strcmp(rest, "/") != 0)
-		return err_set(why, ERR_INVALID, "\"%.100s\" has a path; only host and port belong here", text);
+		return err_set(why, ERR_INVALID,
+		    "\"%.100s\" has a path; only host and port belong here", text);
 	int n = snprintf(out, ADDRESS_MAX, "https://%.*s:%u", (int)len, p, (unsigned)port);
 	if (n < 0 || n >= ADDRESS_MAX)
 		return err_set(why, ERR_LIMIT, "address too long");
@@ -69,7 +70,9 @@ address_normalise(char out[ADDRESS_MAX], const char *text, struct why *why)
 enum err
 address_mirror(char out[ADDRESS_MAX], const char *text, struct why *why)
 {
-	size_t scheme = strncmp(text, "https://", 8) == 0 ? 8 : strncmp(text, "http://", 7) == 0 ? 7 : 0;
+	size_t scheme = strncmp(text, "https://", 8) == 0 ? 8
+	    : strncmp(text, "http://", 7) == 0		  ? 7
+							  : 0;
 	size_t len = strlen(text);
 
 	if (!scheme || !host_ok(text + scheme, host_len(text + scheme)))
@@ -80,7 +83,8 @@ address_mirror(char out[ADDRESS_MAX], const char *text, struct why *why)
 		return err_set(why, ERR_LIMIT, "address too long");
 	for (size_t i = 0; i < len; i++)
 		if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 0x7f)
-			return err_set(why, ERR_INVALID, "\"%.100s\" holds a character that no address has", text);
+			return err_set(why, ERR_INVALID,
+			    "\"%.100s\" holds a character that no address has", text);
 	memcpy(out, text, len);
 	out[len] = '\0';
 	return ERR_OK;

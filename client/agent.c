@@ -136,7 +136,8 @@ consider(void *agent, const struct work *w, struct why *why)
 		return "no-data";
 	}
 	if (!admitted(a, &item->settings->gate, w->task.job)) {
-		err_set(why, ERR_DENIED, "the owner does not let this job use data %s", item->settings->name);
+		err_set(why, ERR_DENIED, "the owner does not let this job use data %s",
+		    item->settings->name);
 		return "refused";
 	}
 	if (data_fits(&item->all, item->settings, recipe, why))
@@ -218,8 +219,9 @@ work_on(struct agent *a)
 	}
 	events_emit(&r->events, EVENTS_INFO, "trained",
 	    EVENTS_PAIRS(EVENTS_S("job", r->work.task.job), EVENTS_U("round", r->work.task.round),
-		EVENTS_U("examples", a->out.finish.examples), EVENTS_U("steps", a->out.finish.steps),
-		EVENTS_D("loss", a->out.finish.loss), EVENTS_D("accuracy", a->out.finish.accuracy),
+		EVENTS_U("examples", a->out.finish.examples),
+		EVENTS_U("steps", a->out.finish.steps), EVENTS_D("loss", a->out.finish.loss),
+		EVENTS_D("accuracy", a->out.finish.accuracy),
 		EVENTS_D("seconds", backoff_now() - began)));
 	a->out.finish.report = a->out.has_report ? &a->out.report : NULL;
 	int rc = finish_submit(r, &a->out.finish);
@@ -305,7 +307,8 @@ agent_run(const struct agent_options *options, char *why, size_t why_size)
 	stock_refresh(&a->stock, &a->r->events);
 	renew_offer(a);
 	events_emit(&a->r->events, EVENTS_INFO, "started",
-	    EVENTS_PAIRS(EVENTS_S("device", rivulet_device(a->r)), EVENTS_S("name", rivulet_name(a->r)),
+	    EVENTS_PAIRS(EVENTS_S("device", rivulet_device(a->r)),
+		EVENTS_S("name", rivulet_name(a->r)),
 		EVENTS_S("coordinator", session_url(a->r->session)),
 		EVENTS_U("data", a->r->offer->data_count)));
 	if (options->ready)
@@ -313,7 +316,8 @@ agent_run(const struct agent_options *options, char *why, size_t why_size)
 	rc = loop(a);
 	if (rc != RIVULET_OK && why && why_size)
 		snprintf(why, why_size, "%s", rivulet_why(a->r));
-	events_emit(&a->r->events, EVENTS_INFO, "stopped", EVENTS_PAIRS(EVENTS_U("code", (unsigned)rc)));
+	events_emit(
+	    &a->r->events, EVENTS_INFO, "stopped", EVENTS_PAIRS(EVENTS_U("code", (unsigned)rc)));
 	stock_deinit(&a->stock);
 	rivulet_close(a->r);
 	free(a);

@@ -11,7 +11,8 @@ struct agent_options {
 	uint64_t rounds; /* end after so many deltas were taken; 0: never */
 	int once; /* end after one task, whatever became of it */
 	void (*ready)(void *context); /* once, when everything is open; may be NULL */
-	void (*status)(void *context, const char *line); /* what it is doing, for a service manager; may be NULL */
+	void (*status)(void *context,
+	    const char *line); /* what it is doing, for a service manager; may be NULL */
 };
 
 /* RIVULET_OK when cancelled or done; otherwise the error of opening, or with `once` that of the task. */

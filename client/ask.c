@@ -24,8 +24,8 @@ encode_offer(struct rivulet *r, unsigned wait_s, struct buf *out, struct why *wh
 }
 
 static void
-take_wait(struct rivulet *r, const struct task *t, const struct transport_answer *answer,
-    double *pause_s)
+take_wait(
+    struct rivulet *r, const struct task *t, const struct transport_answer *answer, double *pause_s)
 {
 	double after = answer->retry_after_s >= 0 ? answer->retry_after_s : (double)t->wait_s;
 
@@ -57,8 +57,8 @@ peek(const char *text, size_t len, char id[33], bool *known)
 }
 
 static enum err
-give_back(struct rivulet *r, const char *id, const char *reason, const struct why *what,
-    double *pause_s)
+give_back(
+    struct rivulet *r, const char *id, const char *reason, const struct why *what, double *pause_s)
 {
 	struct why ignored;
 
@@ -68,7 +68,8 @@ give_back(struct rivulet *r, const char *id, const char *reason, const struct wh
 }
 
 static enum err
-take_task(struct rivulet *r, const struct transport_answer *answer, double *pause_s, struct why *why)
+take_task(
+    struct rivulet *r, const struct transport_answer *answer, double *pause_s, struct why *why)
 {
 	struct work *w = &r->work;
 	const char *text = buf_str(&answer->body);
@@ -81,10 +82,10 @@ take_task(struct rivulet *r, const struct transport_answer *answer, double *paus
 		return give_back(r, id, "unknown-kind", why, pause_s);
 	}
 	enum err e = messages_task_decode(&w->task, text, answer->body.len, why);
-	if (e && found)
-		return give_back(r, id, "unsupported", why, pause_s);
-	if (e)
-		return e;
+	if (e) {
+		work_deinit(w);
+		return found ? give_back(r, id, "unsupported", why, pause_s) : e;
+	}
 	if (w->task.wait) {
 		take_wait(r, &w->task, answer, pause_s);
 		work_deinit(w);
@@ -121,11 +122,11 @@ ask_once(struct rivulet *r, unsigned wait_s, double *pause_s, struct why *why)
 	const struct session_call call = {.path = "/v1/tasks",
 	    .attempts = 1,
 	    .request = {.method = "POST",
-	        .headers = headers,
-	        .body = text.data,
-	        .body_len = text.len,
-	        .answer_max = ANSWER_MAX,
-	        .idle_s = wait_s + IDLE_MARGIN_S}};
+		.headers = headers,
+		.body = text.data,
+		.body_len = text.len,
+		.answer_max = ANSWER_MAX,
+		.idle_s = wait_s + IDLE_MARGIN_S}};
 	e = session_do(r->session, &call, &answer, why);
 	if (!e)
 		e = session_problem(&answer, NULL, why);

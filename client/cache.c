@@ -134,7 +134,8 @@ cache_make_room(const struct cache *c, const char *id, uint64_t bytes, struct wh
 	char path[PATH_MAX];
 
 	if (bytes > c->max_bytes)
-		return err_set(why, ERR_LIMIT, "a model of %llu bytes does not fit into cache_bytes",
+		return err_set(why, ERR_LIMIT,
+		    "a model of %llu bytes does not fit into cache_bytes",
 		    (unsigned long long)bytes);
 	enum err e = scan(c, &items, &count);
 	if (e)

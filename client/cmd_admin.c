@@ -57,16 +57,17 @@ cmd_admin_call(struct cmd_admin *a, const char *method, const char *path, const 
 	const struct session_call call = {.path = path,
 	    .attempts = 1,
 	    .request = {.method = method,
-	        .headers = body ? headers : NULL,
-	        .body = body ? buf_str(body) : NULL,
-	        .body_len = body ? body->len : 0,
-	        .answer_max = ANSWER_MAX}};
+		.headers = body ? headers : NULL,
+		.body = body ? buf_str(body) : NULL,
+		.body_len = body ? body->len : 0,
+		.answer_max = ANSWER_MAX}};
 	enum err e = session_do(a->session, &call, &answer, why);
 
 	if (out)
 		*out = NULL;
 	if (e == ERR_CLOSED && !a->url)
-		err_set(why, e, "cannot reach a coordinator at %s; is rivuletd running? (--socket, --url)",
+		err_set(why, e,
+		    "cannot reach a coordinator at %s; is rivuletd running? (--socket, --url)",
 		    a->socket);
 	if (!e)
 		e = session_problem(&answer, NULL, why);
@@ -89,7 +90,8 @@ cmd_admin_find_job(struct cmd_admin *a, const char *word, char id[33], struct wh
 		const char *name = json_string(json_get(json_at(jobs, i), "name"));
 		if (!job || strlen(job) != 32)
 			continue;
-		if ((len <= 32 && strncmp(job, word, len) == 0) || (name && strcmp(name, word) == 0)) {
+		if ((len <= 32 && strncmp(job, word, len) == 0) ||
+		    (name && strcmp(name, word) == 0)) {
 			memcpy(id, job, 33);
 			fits++;
 		}
@@ -100,7 +102,8 @@ cmd_admin_find_job(struct cmd_admin *a, const char *word, char id[33], struct wh
 	if (fits == 0)
 		return err_set(why, ERR_NOTFOUND, "no job \"%.60s\"", word);
 	if (fits > 1)
-		return err_set(why, ERR_INVALID, "%zu jobs fit \"%.60s\"; give the id (rivulet job list)", fits, word);
+		return err_set(why, ERR_INVALID,
+		    "%zu jobs fit \"%.60s\"; give the id (rivulet job list)", fits, word);
 	return ERR_OK;
 }
 

@@ -16,9 +16,12 @@ struct cmd_admin {
 /* Entries for a command's option table. */
 #define CMD_ADMIN_OPTIONS(a) \
 	{"socket", 0, "PATH", "the coordinator's admin socket", &(a)->socket, NULL}, \
-	    {"url", 0, "URL", "a remote coordinator, with the certificate of --home", &(a)->url, NULL}, \
+	    {"url", 0, "URL", "a remote coordinator, with the certificate of --home", &(a)->url, \
+		NULL}, \
 	    {"home", 0, "DIR", "identity for --url", &(a)->home, NULL}, \
-	    {"json", 0, NULL, "print JSON", NULL, &(a)->json}
+	{ \
+		"json", 0, NULL, "print JSON", NULL, &(a)->json \
+	}
 #define CMD_ADMIN_USAGE "[--socket PATH | --url URL] [--json]"
 
 /* Over --url, else --socket, $RIVULET_SOCKET, /run/rivulet/admin.sock. */

@@ -43,8 +43,10 @@ static int
 device_list(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"device list " CMD_ADMIN_USAGE, "Lists the devices that joined.", 0, 0};
+	const struct cmd_option table[] = {
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct cmd_usage usage = {
+	    "device list " CMD_ADMIN_USAGE, "Lists the devices that joined.", 0, 0};
 	struct cmd_words words;
 	struct why why = {""};
 	struct json *doc = NULL;
@@ -84,15 +86,18 @@ static bool
 path_safe(const char *word)
 {
 	return *word && strlen(word) < 128 &&
-	    word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")] == '\0';
+	    word[strspn(
+		word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")] == '\0';
 }
 
 static int
 device_show(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"device show DEVICE " CMD_ADMIN_USAGE, "Shows one device, by id or name.", 1, 1};
+	const struct cmd_option table[] = {
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct cmd_usage usage = {
+	    "device show DEVICE " CMD_ADMIN_USAGE, "Shows one device, by id or name.", 1, 1};
 	struct cmd_words words;
 	struct why why = {""};
 	struct json *doc = NULL;
@@ -101,8 +106,8 @@ device_show(int argc, char **argv)
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
-	enum err e = path_safe(words.words[0]) ? cmd_admin_open(&a, &why) :
-						 err_set(&why, ERR_NOTFOUND, "no such device");
+	enum err e = path_safe(words.words[0]) ? cmd_admin_open(&a, &why)
+					       : err_set(&why, ERR_NOTFOUND, "no such device");
 	if (!e) {
 		snprintf(path, sizeof(path), "/v1/devices/%s", words.words[0]);
 		e = cmd_admin_call(&a, "GET", path, NULL, &doc, &why);

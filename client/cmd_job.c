@@ -40,9 +40,12 @@ static int
 job_submit(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct cmd_option table[] = {
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
 	const struct cmd_usage usage = {"job submit FILE " CMD_ADMIN_USAGE,
-	    "Submits a job document and prints the job's id. The same document again is the same job.", 1, 1};
+	    "Submits a job document and prints the job's id. The same document again is the same "
+	    "job.",
+	    1, 1};
 	struct cmd_words words;
 	struct why why = {""};
 	struct json *doc = NULL;
@@ -66,7 +69,8 @@ static int
 job_list(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct cmd_option table[] = {
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
 	const struct cmd_usage usage = {"job list " CMD_ADMIN_USAGE, "Lists the jobs.", 0, 0};
 	struct cmd_words words;
 	struct why why = {""};
@@ -87,8 +91,8 @@ job_list(int argc, char **argv)
 }
 
 static enum err
-show_rounds(struct cmd_admin *a, const char *id, const struct json *job, uint64_t count,
-    struct why *why)
+show_rounds(
+    struct cmd_admin *a, const char *id, const struct json *job, uint64_t count, struct why *why)
 {
 	char path[128];
 	struct json *doc = NULL;
@@ -155,7 +159,9 @@ job_show(int argc, char **argv)
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
 	const struct cmd_usage usage = {"job show JOB [--watch] [--rounds N] " CMD_ADMIN_USAGE,
-	    "Shows a job and its latest rounds. JOB: id, unique beginning of an id, or unique name.", 1, 1};
+	    "Shows a job and its latest rounds. JOB: id, unique beginning of an id, or unique "
+	    "name.",
+	    1, 1};
 	struct cmd_words words;
 	struct why why = {""};
 	int rc;
@@ -182,9 +188,11 @@ static int
 job_change(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct cmd_option table[] = {
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
 	const struct cmd_usage usage = {"job pause|resume|stop JOB " CMD_ADMIN_USAGE,
-	    "Pauses, resumes or ends a job. JOB: id, unique beginning of an id, or unique name.", 1, 1};
+	    "Pauses, resumes or ends a job. JOB: id, unique beginning of an id, or unique name.", 1,
+	    1};
 	struct cmd_words words;
 	struct why why = {""};
 	struct json *doc = NULL;

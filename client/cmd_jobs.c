@@ -47,8 +47,8 @@ cmd_jobs_print(const struct json *jobs)
 void
 cmd_jobs_rounds(const struct json *rounds)
 {
-	static const char *const heads[] = {"ROUND", "STATE", "REPORTS", "EXAMPLES", "LOSS", "ACCURACY",
-	    "EVAL LOSS", "EVAL ACC", "UP", "DOWN", "SECONDS", "AGE"};
+	static const char *const heads[] = {"ROUND", "STATE", "REPORTS", "EXAMPLES", "LOSS",
+	    "ACCURACY", "EVAL LOSS", "EVAL ACC", "UP", "DOWN", "SECONDS", "AGE"};
 	struct cmd_table t;
 
 	cmd_print_start(&t, heads, 12);

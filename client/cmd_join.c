@@ -36,8 +36,8 @@ report(const struct identity *id, enum join_state state, const char *home, bool 
 {
 	if (!json) {
 		printf("%s %s as %s (role %s, device %.16s) in %s\n",
-		    state == JOIN_NEW ? "joined" : "already joined", id->urls[0], id->name, id->role,
-		    id->device, home);
+		    state == JOIN_NEW ? "joined" : "already joined", id->urls[0], id->name,
+		    id->role, id->device, home);
 		return;
 	}
 	struct json *doc = json_object(), *urls = json_array();
@@ -66,7 +66,8 @@ join(const struct join_options *options, const char *token_file, bool json, stru
 		e = identity_load(&id, options->home, why);
 	} else if (e == ERR_NOTFOUND || e == ERR_EXISTS) {
 		if (!token_file)
-			return err_set(why, ERR_INVALID, "a token is needed: --token-file FILE, or - for standard input");
+			return err_set(why, ERR_INVALID,
+			    "a token is needed: --token-file FILE, or - for standard input");
 		e = read_token(token, token_file, why);
 		if (!e)
 			e = join_run(&id, &state, options, token, why);
@@ -83,13 +84,15 @@ cmd_join_main(int argc, char **argv)
 	const char *token_file = NULL, *name = NULL, *home = NULL;
 	bool json = false;
 	const struct cmd_option table[] = {
-	    {"token-file", 0, "FILE", "where the join token is; - for standard input", &token_file, NULL},
+	    {"token-file", 0, "FILE", "where the join token is; - for standard input", &token_file,
+		NULL},
 	    {"name", 0, "NAME", "what people call this device (default: host name)", &name, NULL},
 	    {"home", 0, "DIR", "where identity, models and deltas are kept", &home, NULL},
 	    {"json", 0, NULL, "print JSON", NULL, &json},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"join URL --token-file FILE|- [--name NAME] [--home DIR] [--json]",
+	const struct cmd_usage usage = {
+	    "join URL --token-file FILE|- [--name NAME] [--home DIR] [--json]",
 	    "Makes this machine a device of a coordinator. A second time it does nothing.", 1, 1};
 	struct cmd_words words;
 	char dir[PATH_MAX];

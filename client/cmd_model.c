@@ -68,7 +68,8 @@ download(struct cmd_admin *a, const char *id, int fd, struct hash *hash, struct 
 	hash_finish(hash, digest);
 	hex_encode(got, digest, sizeof(digest));
 	if (strcmp(got, id) != 0)
-		return err_set(why, ERR_CORRUPT, "what came is not model %.12s: its hash is %.12s", id, got);
+		return err_set(
+		    why, ERR_CORRUPT, "what came is not model %.12s: its hash is %.12s", id, got);
 	return ERR_OK;
 }
 
@@ -101,7 +102,8 @@ model_get(int argc, char **argv)
 	struct cmd_admin a = {.socket = NULL};
 	const char *file = NULL;
 	const struct cmd_option table[] = {
-	    {"output", 'o', "FILE", "where to (default: beginning of the id, .safetensors)", &file, NULL},
+	    {"output", 'o', "FILE", "where to (default: beginning of the id, .safetensors)", &file,
+		NULL},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
@@ -157,9 +159,9 @@ put(struct cmd_admin *a, const char *file, char id[65], struct why *why)
 	const struct session_call call = {.path = path,
 	    .attempts = 1,
 	    .request = {.method = "PUT",
-	        .headers = headers,
-	        .body_fd = fd,
-	        .body_bytes = (uint64_t)st.st_size}};
+		.headers = headers,
+		.body_fd = fd,
+		.body_bytes = (uint64_t)st.st_size}};
 	e = session_do(a->session, &call, &answer, why);
 	if (!e)
 		e = session_problem(&answer, NULL, why);
@@ -172,9 +174,12 @@ static int
 model_put(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct cmd_option table[] = {
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
 	const struct cmd_usage usage = {"model put FILE " CMD_ADMIN_USAGE,
-	    "Gives the coordinator a safetensors file, to start jobs from (\"init\"), and prints its id.", 1, 1};
+	    "Gives the coordinator a safetensors file, to start jobs from (\"init\"), and prints "
+	    "its id.",
+	    1, 1};
 	struct cmd_words words;
 	struct why why = {""};
 	char id[65];
@@ -259,8 +264,8 @@ inspect_table(const struct tensor_table *table, const struct modelfile_meta *met
 		elements += table->items[i].elements;
 	}
 	cmd_print_end(&t);
-	printf("\n%zu tensors, %llu elements, %llu bytes\n", table->count, (unsigned long long)elements,
-	    (unsigned long long)table->bytes);
+	printf("\n%zu tensors, %llu elements, %llu bytes\n", table->count,
+	    (unsigned long long)elements, (unsigned long long)table->bytes);
 }
 
 static void

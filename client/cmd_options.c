@@ -26,8 +26,8 @@ find(const struct cmd_option *table, const char *text, const char **value)
 }
 
 enum err
-cmd_options_parse(struct cmd_words *words, const struct cmd_option *table, int argc, char **argv,
-    struct why *why)
+cmd_options_parse(
+    struct cmd_words *words, const struct cmd_option *table, int argc, char **argv, struct why *why)
 {
 	bool only_words = false;
 	const char *value;
@@ -71,8 +71,8 @@ print_help(FILE *to, const struct cmd_option *table, const struct cmd_usage *usa
 		char letter[8] = "    ";
 		if (o->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", o->letter);
-		snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->value_name ? " " : "",
-		    o->value_name ? o->value_name : "");
+		snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name,
+		    o->value_name ? " " : "", o->value_name ? o->value_name : "");
 		fprintf(to, "  %-26s %s\n", left, o->help);
 	}
 }

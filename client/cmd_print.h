@@ -20,7 +20,8 @@ struct cmd_table {
 	char (*cells)[CMD_PRINT_CELL_MAX];
 };
 void cmd_print_start(struct cmd_table *t, const char *const *heads, size_t columns);
-void cmd_print_cell(struct cmd_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cmd_print_cell(struct cmd_table *t, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 void cmd_print_end(struct cmd_table *t);
 
 /* Cells from JSON members; "-" where a value is absent. */

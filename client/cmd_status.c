@@ -29,10 +29,11 @@ print_status(const struct json *doc)
 	(void)json_bool(json_get(doc, "ready"), &ready);
 	(void)json_double(json_get(doc, "uptime_s"), &uptime);
 	printf("coordinator %s (%s), up %.0f s, %s%s%s\n", version ? version : "?",
-	    backend ? backend : "?", uptime, ready ? "ready" : "not ready", !ready && reason ? ": " : "",
-	    !ready && reason ? reason : "");
+	    backend ? backend : "?", uptime, ready ? "ready" : "not ready",
+	    !ready && reason ? ": " : "", !ready && reason ? reason : "");
 	printf("devices: %llu joined, %llu active; connections: %llu\n\n",
-	    (unsigned long long)number(devices, "joined"), (unsigned long long)number(devices, "active"),
+	    (unsigned long long)number(devices, "joined"),
+	    (unsigned long long)number(devices, "active"),
 	    (unsigned long long)number(doc, "connections"));
 	cmd_jobs_print(json_get(doc, "jobs"));
 }

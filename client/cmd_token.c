@@ -26,7 +26,8 @@ take_labels(struct token_request *r, const char *text, struct why *why)
 		const char *eq = memchr(p, '=', len);
 		if (!eq || eq == p || (size_t)(eq - p) >= RECIPE_NAME_MAX ||
 		    len - (size_t)(eq - p) - 1 >= RECIPE_NAME_MAX || r->label_count == LABELS_MAX)
-			return err_set(why, ERR_INVALID, "--label wants key=value, several with commas");
+			return err_set(
+			    why, ERR_INVALID, "--label wants key=value, several with commas");
 		snprintf(r->labels[r->label_count].key, RECIPE_NAME_MAX, "%.*s", (int)(eq - p), p);
 		snprintf(r->labels[r->label_count].value, RECIPE_NAME_MAX, "%.*s",
 		    (int)(len - (size_t)(eq - p) - 1), eq + 1);
@@ -75,7 +76,8 @@ token_create(int argc, char **argv)
 	    {"expires", 0, "TIME", "as 30m, 24h (default), 7d", &expires, NULL},
 	    {"role", 0, "ROLE", "device (default) or admin", &role, NULL},
 	    {"label", 0, "K=V", "labels of those devices, several with commas", &labels, NULL},
-	    {"output", 'o', "FILE", "write it there with mode 0600 instead of printing it", &file, NULL},
+	    {"output", 'o', "FILE", "write it there with mode 0600 instead of printing it", &file,
+		NULL},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
@@ -90,8 +92,8 @@ token_create(int argc, char **argv)
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
 	if (!num_u64(uses, 1000000, &request.uses) || request.uses == 0 ||
-	    !cmd_admin_duration(expires, &request.expires_s) || strlen(role) >= sizeof(request.role) ||
-	    take_labels(&request, labels, &why)) {
+	    !cmd_admin_duration(expires, &request.expires_s) ||
+	    strlen(role) >= sizeof(request.role) || take_labels(&request, labels, &why)) {
 		fprintf(stderr, "rivulet: %s\nusage: rivulet %s\n",
 		    *why.text ? why.text : "bad --uses, --expires or --role", usage.usage);
 		return CMD_USAGE;
@@ -106,7 +108,8 @@ token_create(int argc, char **argv)
 static void
 print_tokens(const struct json *tokens)
 {
-	static const char *const heads[] = {"TOKEN", "ROLE", "USES", "LEFT", "CREATED", "EXPIRES", "STATE"};
+	static const char *const heads[] = {
+	    "TOKEN", "ROLE", "USES", "LEFT", "CREATED", "EXPIRES", "STATE"};
 	struct cmd_table t;
 
 	cmd_print_start(&t, heads, 7);
@@ -129,8 +132,10 @@ static int
 token_list(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"token list " CMD_ADMIN_USAGE, "Lists join tokens, without their secrets.", 0, 0};
+	const struct cmd_option table[] = {
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct cmd_usage usage = {
+	    "token list " CMD_ADMIN_USAGE, "Lists join tokens, without their secrets.", 0, 0};
 	struct cmd_words words;
 	struct why why = {""};
 	struct json *doc = NULL;
@@ -153,7 +158,8 @@ static int
 token_revoke(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct cmd_option table[] = {
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
 	const struct cmd_usage usage = {"token revoke ID " CMD_ADMIN_USAGE,
 	    "Makes a token useless. Devices that joined with it stay.", 1, 1};
 	struct cmd_words words;

@@ -21,7 +21,8 @@
 
 /* What the command was asked for, and everything that lives as long as it. */
 struct alone {
-	const char *job_file, *home_option, *config, *data_name, *test_name, *epochs_text, *out_file, *init;
+	const char *job_file, *home_option, *config, *data_name, *test_name, *epochs_text,
+	    *out_file, *init;
 	bool json;
 	char home[PATH_MAX], scratch[PATH_MAX];
 	uint8_t device[32];
@@ -107,9 +108,11 @@ load_all(struct alone *a, struct why *why)
 	if (!e && identity_load(&id, a->home, NULL) == ERR_OK)
 		(void)hex_decode(a->device, sizeof(a->device), id.device, 64);
 	if (!e)
-		e = load_set(a, a->data_name ? a->data_name : a->job.recipe.data.name, &a->all, &a->data, why);
-	if (!e && (e = data_split(&a->train, &a->validation, &a->all, a->job.recipe.data.validation,
-		       train_seed(a->job.seed, 0, a->device))))
+		e = load_set(a, a->data_name ? a->data_name : a->job.recipe.data.name, &a->all,
+		    &a->data, why);
+	if (!e &&
+	    (e = data_split(&a->train, &a->validation, &a->all, a->job.recipe.data.validation,
+		 train_seed(a->job.seed, 0, a->device))))
 		err_set(why, e, "the data set cannot be divided");
 	if (!e && a->test_name)
 		e = load_set(a, a->test_name, &a->test, NULL, why);
@@ -120,7 +123,8 @@ static enum err
 make_scratch(struct alone *a, struct why *why)
 {
 	const char *base = getenv("TMPDIR");
-	int n = snprintf(a->scratch, sizeof(a->scratch), "%s/rivulet-train.XXXXXX", base && *base ? base : "/tmp");
+	int n = snprintf(a->scratch, sizeof(a->scratch), "%s/rivulet-train.XXXXXX",
+	    base && *base ? base : "/tmp");
 
 	if (n < 0 || (size_t)n >= sizeof(a->scratch) || !mkdtemp(a->scratch)) {
 		a->scratch[0] = '\0';
@@ -158,12 +162,15 @@ run_trainer(struct alone *a, struct work *w, struct trainer_out *out, struct why
 
 	if (strcmp(recipe->trainer, "builtin") == 0)
 		return trainer_builtin_run(&in, out, why);
-	const struct settings_trainer *program = settings_find_trainer(a->settings, recipe->trainer);
+	const struct settings_trainer *program =
+	    settings_find_trainer(a->settings, recipe->trainer);
 	if (!program)
-		return err_set(why, ERR_NOTFOUND, "no [trainer %s] in the settings", recipe->trainer);
+		return err_set(
+		    why, ERR_NOTFOUND, "no [trainer %s] in the settings", recipe->trainer);
 	enum err e = trainer_external_run(&in, program, out, why);
 	if (e && *out->log)
-		fprintf(stderr, "--- the end of what trainer %s said:\n%s\n---\n", program->name, out->log);
+		fprintf(stderr, "--- the end of what trainer %s said:\n%s\n---\n", program->name,
+		    out->log);
 	return e;
 }
 
@@ -196,7 +203,8 @@ report(struct alone *a, uint64_t round, const struct trainer_out *out,
 		return;
 	}
 	printf("%s %llu  examples %llu  steps %llu  loss %.4f", a->epochs_text ? "epoch" : "round",
-	    (unsigned long long)round, (unsigned long long)f->examples, (unsigned long long)f->steps, f->loss);
+	    (unsigned long long)round, (unsigned long long)f->examples,
+	    (unsigned long long)f->steps, f->loss);
 	if (isfinite(f->accuracy))
 		printf("  accuracy %.4f", f->accuracy);
 	if (test) {
@@ -283,19 +291,24 @@ cmd_train_main(int argc, char **argv)
 {
 	struct alone a = {.job_file = NULL};
 	const struct cmd_option table[] = {
-	    {"home", 0, "DIR", "for settings and, if it joined, the device id", &a.home_option, NULL},
+	    {"home", 0, "DIR", "for settings and, if it joined, the device id", &a.home_option,
+		NULL},
 	    {"config", 0, "FILE", "settings (default: rivulet.conf in the home)", &a.config, NULL},
 	    {"data", 0, "NAME", "data set to train on (default: the job's)", &a.data_name, NULL},
-	    {"epochs", 0, "N", "passes over the data (default: the job's \"local\" once)", &a.epochs_text, NULL},
+	    {"epochs", 0, "N", "passes over the data (default: the job's \"local\" once)",
+		&a.epochs_text, NULL},
 	    {"test", 0, "NAME", "data set to evaluate on after each pass", &a.test_name, NULL},
-	    {"init", 0, "FILE", "weights to begin with (default: drawn from the job's seed)", &a.init, NULL},
+	    {"init", 0, "FILE", "weights to begin with (default: drawn from the job's seed)",
+		&a.init, NULL},
 	    {"out", 'o', "FILE", "write the trained model there", &a.out_file, NULL},
 	    {"json", 0, NULL, "print JSON", NULL, &a.json},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
 	const struct cmd_usage usage = {
 	    "train JOBFILE [--data NAME] [--epochs N] [--test NAME] [--out FILE] [--config FILE]",
-	    "Trains a job's model on this machine alone, with the same trainer that the agent uses.", 1, 1};
+	    "Trains a job's model on this machine alone, with the same trainer that the agent "
+	    "uses.",
+	    1, 1};
 	struct cmd_words words;
 	int rc;
 

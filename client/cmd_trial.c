@@ -39,8 +39,10 @@ draw_model(struct cmd_trial *t, struct why *why)
 	const struct recipe *r = &t->work.task.recipe;
 
 	if (r->net.layer_count == 0)
-		return err_set(why, ERR_INVALID, "the job has no layers: give its weights with --init");
-	enum err e = net_new(&net, &r->net, r->net.loss == LOSS_MSE ? 0 : r->data.class_count, 1, false, 0, why);
+		return err_set(
+		    why, ERR_INVALID, "the job has no layers: give its weights with --init");
+	enum err e = net_new(
+	    &net, &r->net, r->net.loss == LOSS_MSE ? 0 : r->data.class_count, 1, false, 0, why);
 	if (e)
 		return e;
 	net_init(net, t->work.task.seed);
@@ -74,7 +76,8 @@ make_message(struct cmd_trial *t, struct why *why)
 	free(t->work.text);
 	t->work.text = e ? NULL : strdup(buf_str(&text));
 	buf_deinit(&text);
-	return t->work.text ? ERR_OK : err_set(why, e ? e : ERR_NOMEM, "the task cannot be written");
+	return t->work.text ? ERR_OK
+			    : err_set(why, e ? e : ERR_NOMEM, "the task cannot be written");
 }
 
 enum err
@@ -150,7 +153,8 @@ fill_net(struct net *net, const struct work *w, struct why *why)
 		const struct tensor *to = &own->items[i];
 		const struct tensor *from = tensor_table_find(&w->table, to->name);
 		if (!from || from->end - from->begin != to->end - to->begin)
-			return err_set(why, ERR_INVALID, "the model has no tensor \"%.100s\"", to->name);
+			return err_set(
+			    why, ERR_INVALID, "the model has no tensor \"%.100s\"", to->name);
 		memcpy((uint8_t *)net_params(net) + to->begin, w->weights + from->begin,
 		    (size_t)(to->end - to->begin));
 	}

@@ -100,7 +100,8 @@ load_idx(struct dataset *out, const struct settings_data *d, struct why *why)
 	enum err e = map_open(&labels_file, d->labels, why);
 
 	if (!e)
-		e = at_path(why, dataset_idx_labels(&labels, &count, labels_file.at, labels_file.len, why),
+		e = at_path(why,
+		    dataset_idx_labels(&labels, &count, labels_file.at, labels_file.len, why),
 		    d->labels);
 	if (!e && is_sharded(d))
 		e = shard_pick(&keep, &kept, &d->shard, labels, count, why);
@@ -108,7 +109,8 @@ load_idx(struct dataset *out, const struct settings_data *d, struct why *why)
 		e = map_open(&images_file, d->images, why);
 	if (!e)
 		e = at_path(why,
-		    dataset_idx_images(out, images_file.at, images_file.len, keep, kept, why), d->images);
+		    dataset_idx_images(out, images_file.at, images_file.len, keep, kept, why),
+		    d->images);
 	if (!e) {
 		if (keep)
 			keep_labels(labels, keep, kept);
@@ -138,7 +140,8 @@ load_csv(struct dataset *out, const struct settings_data *d, struct why *why)
 	if (!e && is_sharded(d)) {
 		e = dataset_csv_labels(&labels, &count, file.at, file.len, &how, why);
 		if (!e)
-			e = shard_pick(&keep, &kept, &d->shard, d->regression ? NULL : labels, count, why);
+			e = shard_pick(
+			    &keep, &kept, &d->shard, d->regression ? NULL : labels, count, why);
 	}
 	if (!e)
 		e = dataset_csv(out, file.at, file.len, &how, keep, kept, why);
@@ -186,7 +189,8 @@ data_load(struct dataset *out, const struct settings_data *from, struct why *why
 		return e;
 	size_t named = data_class_names(from->classes, 0, NULL);
 	if (named > 0 && out->labels && named < out->classes) {
-		e = err_set(why, ERR_INVALID, "label %zu is beyond the %zu class names", out->classes - 1, named);
+		e = err_set(why, ERR_INVALID, "label %zu is beyond the %zu class names",
+		    out->classes - 1, named);
 		dataset_deinit(out);
 	}
 	return e;
@@ -261,14 +265,15 @@ classes_fit(const struct settings_data *from, const struct data_spec *spec, stru
 	if (n == 0 || spec->class_count == 0)
 		return ERR_OK;
 	if (n != spec->class_count)
-		return err_set(why, ERR_INVALID, "data %s has %zu classes, the job has %zu", from->name, n,
-		    spec->class_count);
+		return err_set(why, ERR_INVALID, "data %s has %zu classes, the job has %zu",
+		    from->name, n, spec->class_count);
 	for (size_t i = 0; i < n; i++) {
 		const char *theirs = json_string(json_at(spec->classes, i));
 		data_class_names(from->classes, i, own);
 		if (theirs && strcmp(theirs, own) != 0)
-			return err_set(why, ERR_INVALID, "data %s: class %zu is %s here and %s in the job",
-			    from->name, i, own, theirs);
+			return err_set(why, ERR_INVALID,
+			    "data %s: class %zu is %s here and %s in the job", from->name, i, own,
+			    theirs);
 	}
 	return ERR_OK;
 }
@@ -283,12 +288,13 @@ data_fits(const struct dataset *set, const struct settings_data *from, const str
 	for (unsigned i = 0; i < spec->dims; i++)
 		features *= spec->shape[i];
 	if (spec->dims > 0 && features != set->features)
-		return err_set(why, ERR_INVALID, "data %s has %zu features per example, the job wants %zu",
-		    from->name, set->features, features);
+		return err_set(why, ERR_INVALID,
+		    "data %s has %zu features per example, the job wants %zu", from->name,
+		    set->features, features);
 	if (spec->class_count > 0 && !set->labels)
 		return err_set(why, ERR_INVALID, "data %s has no class labels", from->name);
 	if (spec->class_count > 0 && set->classes > spec->class_count)
-		return err_set(why, ERR_INVALID, "data %s has label %zu, the job has %zu classes", from->name,
-		    set->classes - 1, spec->class_count);
+		return err_set(why, ERR_INVALID, "data %s has label %zu, the job has %zu classes",
+		    from->name, set->classes - 1, spec->class_count);
 	return classes_fit(from, spec, why);
 }

@@ -22,8 +22,10 @@ encode_payload(struct delta *out, const struct codec *codec, const struct codec_
 	out->payload_len = most;
 	enum err e = codec->encode(out->payload, &out->payload_len, values, params);
 	if (e)
-		return err_set(why, e, e == ERR_NUMERIC ? "the delta has a value that is not finite" :
-		    "codec %s failed", codec->name);
+		return err_set(why, e,
+		    e == ERR_NUMERIC ? "the delta has a value that is not finite"
+				     : "codec %s failed",
+		    codec->name);
 	return ERR_OK;
 }
 
@@ -47,7 +49,8 @@ hash_payload(struct delta *out, uint8_t root[HASH_LEN], struct why *why)
 
 /* Norm of what the coordinator will decode, computed the way it does. */
 static enum err
-norm_of(const struct delta *d, const struct codec *codec, const struct codec_params *params, float *out)
+norm_of(
+    const struct delta *d, const struct codec *codec, const struct codec_params *params, float *out)
 {
 	double sum = 0;
 	uint8_t carry[64] = {0};

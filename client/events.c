@@ -28,8 +28,10 @@ put_text(struct line *l, const char *s)
 static bool
 is_plain(const char *s)
 {
-	return *s && s[strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				 "0123456789_.:/+,-")] == '\0';
+	return *s &&
+	    s[strspn(s,
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+		"0123456789_.:/+,-")] == '\0';
 }
 
 static void

@@ -69,8 +69,8 @@ write_all(int fd, const struct writing *w, const struct buf *head)
 }
 
 enum err
-examples_file_write(const char *path, const struct dataset *train,
-    const struct dataset *validation, struct why *why)
+examples_file_write(const char *path, const struct dataset *train, const struct dataset *validation,
+    struct why *why)
 {
 	struct writing w = {.table = {.items = w.items}};
 	struct buf head;

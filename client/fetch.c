@@ -89,8 +89,11 @@ from_mirror(struct download *d, struct why *why)
 
 	snprintf(url, sizeof(url), "%s%s", d->r->settings->mirror, d->path);
 	set_range(d);
-	const struct transport_request request = {
-	    .method = "GET", .url = url, .headers = d->headers, .sink = &d->sink, .answer_max = BLOCK};
+	const struct transport_request request = {.method = "GET",
+	    .url = url,
+	    .headers = d->headers,
+	    .sink = &d->sink,
+	    .answer_max = BLOCK};
 	enum err e = transport_do(d->r->mirror, &request, &answer, why);
 	if (!e && answer.status != 200 && answer.status != 206)
 		e = err_set(why, ERR_NOTFOUND, "%s: status %ld", url, answer.status);
@@ -108,7 +111,7 @@ one_attempt(struct download *d, struct why *why)
 	const struct session_call call = {.path = d->path,
 	    .attempts = 1,
 	    .request = {
-	        .method = "GET", .headers = d->headers, .sink = &d->sink, .answer_max = BLOCK}};
+		.method = "GET", .headers = d->headers, .sink = &d->sink, .answer_max = BLOCK}};
 	enum err e = session_do(d->r->session, &call, &answer, why);
 	if (!e && answer.status == 416)
 		e = start_over(d) ? ERR_IO : ERR_CLOSED;

@@ -22,7 +22,8 @@ static enum err
 check_figures(const struct finish *f, struct why *why)
 {
 	if (f->examples < 1 || f->steps < 1)
-		return err_set(why, ERR_INVALID, "nothing was trained: examples and steps must be at least 1");
+		return err_set(
+		    why, ERR_INVALID, "nothing was trained: examples and steps must be at least 1");
 	if (!isfinite(f->loss) || !isfinite(f->normaliser) || isinf(f->accuracy))
 		return err_set(why, ERR_NUMERIC, "loss, accuracy or normaliser is not finite");
 	return ERR_OK;
@@ -48,7 +49,8 @@ make(struct rivulet *r, const struct finish *f, const struct buf *report, struct
 	enum err e = work_delta(w, &values, &r->why);
 
 	if (!e)
-		e = delta_make(out, &facts, values, w->table.elements, session_key(r->session), &r->why);
+		e = delta_make(
+		    out, &facts, values, w->table.elements, session_key(r->session), &r->why);
 	free(values);
 	return e;
 }

@@ -20,7 +20,8 @@ struct rivulet {
 	int (*cancel)(void *context);
 	void (*event)(void *context, int level, const char *line);
 	void *context;
-	double grace_until; /* cancel is not heard before: a finished delta gets its chance to be sent */
+	double
+	    grace_until; /* cancel is not heard before: a finished delta gets its chance to be sent */
 	struct backoff idle; /* between tasks that came to nothing */
 	struct why why;
 	struct offer *offer; /* held_models and wait are filled in per request */

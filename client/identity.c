@@ -143,7 +143,8 @@ identity_add_url(struct identity *id, const char *url, struct why *why)
 	if (identity_has_url(id, url))
 		return ERR_OK;
 	if (id->url_count == IDENTITY_URLS_MAX)
-		return err_set(why, ERR_LIMIT, "at most %d coordinator addresses", IDENTITY_URLS_MAX);
+		return err_set(
+		    why, ERR_LIMIT, "at most %d coordinator addresses", IDENTITY_URLS_MAX);
 	snprintf(id->urls[id->url_count++], ADDRESS_MAX, "%s", url);
 	return ERR_OK;
 }

@@ -83,8 +83,9 @@ rejoin(struct joining *j, struct identity *id, struct why *why)
 	if (e)
 		return e;
 	if (!fingerprint_is(&j->ca, &j->token))
-		return err_set(why, ERR_EXISTS, "%s belongs to another coordinator (%s); use another --home",
-		    j->options->home, id->urls[0]);
+		return err_set(why, ERR_EXISTS,
+		    "%s belongs to another coordinator (%s); use another --home", j->options->home,
+		    id->urls[0]);
 	if (identity_has_url(id, j->url))
 		return ERR_OK;
 	e = identity_add_url(id, j->url, why);
@@ -113,7 +114,8 @@ fetch_ca(struct joining *j, struct why *why)
 	char url[ADDRESS_MAX + 16];
 	struct transport_answer answer;
 	const struct transport_options options = {.insecure = true};
-	const struct transport_request request = {.method = "GET", .url = url, .answer_max = CA_MAX - 1};
+	const struct transport_request request = {
+	    .method = "GET", .url = url, .answer_max = CA_MAX - 1};
 
 	snprintf(url, sizeof(url), "%s/v1/ca", j->url);
 	enum err e = exchange(&options, &request, &answer, why);
@@ -124,7 +126,9 @@ fetch_ca(struct joining *j, struct why *why)
 		return e;
 	if (!fingerprint_is(&j->ca, &j->token))
 		return err_set(why, ERR_DENIED,
-		    "the CA of %s is not the one of this token: wrong coordinator, or someone in between", j->url);
+		    "the CA of %s is not the one of this token: wrong coordinator, or someone in "
+		    "between",
+		    j->url);
 	size_t room = sizeof(j->ca_pem);
 	return x509_to_pem(j->ca_pem, &room, &j->ca);
 }
@@ -197,12 +201,14 @@ check_answer(const struct joining *j, const struct join_answer *answer, struct w
 	if (e)
 		return e;
 	if (x509_verify(&cert, &j->ca) || memcmp(info.spki, key_spki(j->key), KEY_SPKI_LEN) != 0)
-		return err_set(why, ERR_DENIED, "the certificate that came is not for this device's key");
+		return err_set(
+		    why, ERR_DENIED, "the certificate that came is not for this device's key");
 	return ERR_OK;
 }
 
 static enum err
-save(const struct joining *j, const struct join_answer *answer, struct identity *id, struct why *why)
+save(
+    const struct joining *j, const struct join_answer *answer, struct identity *id, struct why *why)
 {
 	char path[PATH_MAX];
 	enum err e = identity_path(path, j->options->home, "ca.pem", why);

@@ -29,7 +29,8 @@ print_help(FILE *to)
 	fprintf(to,
 	    "\n\"rivulet COMMAND --help\" says more; \"rivulet --version\" the version.\n"
 	    "Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable,\n"
-	    "6 a settings or input file is wrong, 7 a hash, signature or fingerprint does not check.\n");
+	    "6 a settings or input file is wrong, 7 a hash, signature or fingerprint does not "
+	    "check.\n");
 }
 
 int

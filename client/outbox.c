@@ -66,8 +66,8 @@ bytes_held(const struct outbox *o, const char *but)
 	if (!d)
 		return 0;
 	while ((ent = readdir(d)))
-		if (strncmp(ent->d_name, but, TASK_LEN) != 0 && fstatat(dirfd(d), ent->d_name, &st, 0) == 0 &&
-		    S_ISREG(st.st_mode))
+		if (strncmp(ent->d_name, but, TASK_LEN) != 0 &&
+		    fstatat(dirfd(d), ent->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
 			total += (uint64_t)st.st_size;
 	closedir(d);
 	return total;
@@ -118,7 +118,8 @@ enum err
 outbox_put(const struct outbox *o, const struct outbox_item *item, struct why *why)
 {
 	char task[OUTBOX_TASK_HEX], temp[PATH_MAX], path[PATH_MAX];
-	uint64_t need = HEAD_LEN + MANIFEST_LEN + item->report_len + item->leaves_len + item->payload_len;
+	uint64_t need =
+	    HEAD_LEN + MANIFEST_LEN + item->report_len + item->leaves_len + item->payload_len;
 
 	if (item->report_len > REPORT_MAX)
 		return err_set(why, ERR_LIMIT, "report too long");
@@ -195,7 +196,8 @@ read_head(struct outbox_entry *out, struct why *why)
 	out->body_bytes = bytes_get_u64(&r);
 	out->body_at = HEAD_LEN + MANIFEST_LEN + (uint64_t)out->report_len;
 	if (memcmp(magic, "RVO1", 4) != 0 || version != 1 || out->report_len > REPORT_MAX ||
-	    out->body_bytes > (uint64_t)st.st_size || out->body_at + out->body_bytes != (uint64_t)st.st_size)
+	    out->body_bytes > (uint64_t)st.st_size ||
+	    out->body_at + out->body_bytes != (uint64_t)st.st_size)
 		return err_set(why, ERR_CORRUPT, "%s: head and size do not agree", out->path);
 	if (file_pread(out->fd, out->raw, MANIFEST_LEN, HEAD_LEN) ||
 	    file_pread(out->fd, out->report, out->report_len, HEAD_LEN + MANIFEST_LEN))

@@ -53,8 +53,8 @@ size_t outbox_list(const struct outbox *o, char (*tasks)[OUTBOX_TASK_HEX], size_
 bool outbox_has(const struct outbox *o, const char *task);
 /* Opens and checks an entry: structure, report hash and, with spki, signature, leaves and every byte of the payload.
  * ERR_CORRUPT says what is wrong. */
-ERR_MUST_USE enum err outbox_open(struct outbox_entry *out, const struct outbox *o, const char *task,
-    const uint8_t *spki, struct why *why);
+ERR_MUST_USE enum err outbox_open(struct outbox_entry *out, const struct outbox *o,
+    const char *task, const uint8_t *spki, struct why *why);
 void outbox_close(struct outbox_entry *entry);
 void outbox_remove(const struct outbox *o, const char *task);
 

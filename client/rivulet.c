@@ -43,9 +43,9 @@ take_lock(struct rivulet *r, struct why *why)
 	if (r->lock < 0)
 		return err_errno(why, "open %s", path);
 	if (flock(r->lock, LOCK_EX | LOCK_NB) != 0)
-		return errno == EWOULDBLOCK ?
-		    err_set(why, ERR_STATE, "another process works in %s", r->home) :
-		    err_errno(why, "lock %s", path);
+		return errno == EWOULDBLOCK
+		    ? err_set(why, ERR_STATE, "another process works in %s", r->home)
+		    : err_errno(why, "lock %s", path);
 	return ERR_OK;
 }
 
@@ -285,7 +285,8 @@ rivulet_next(struct rivulet *r, double timeout_s, const struct rivulet_task **ta
 			if (pause <= 0)
 				pause = backoff_next(session_backoff(r->session));
 			events_emit(&r->events, EVENTS_WARN, "unreachable",
-			    EVENTS_PAIRS(EVENTS_S("reason", r->why.text), EVENTS_D("seconds", pause)));
+			    EVENTS_PAIRS(
+				EVENTS_S("reason", r->why.text), EVENTS_D("seconds", pause)));
 		}
 		left = until - backoff_now();
 		bool last = timeout_s >= 0 && pause >= left;
@@ -347,8 +348,9 @@ rivulet_version(void)
 const char *
 rivulet_error_name(int error)
 {
-	static const char *const names[] = {"ok", "timeout", "stopped", "invalid", "limit", "no-memory",
-	    "io", "not-found", "denied", "corrupt", "unreachable", "refused", "state", "numeric"};
+	static const char *const names[] = {"ok", "timeout", "stopped", "invalid", "limit",
+	    "no-memory", "io", "not-found", "denied", "corrupt", "unreachable", "refused", "state",
+	    "numeric"};
 
 	return error >= 0 && error <= RIVULET_NUMERIC ? names[error] : "unknown";
 }

@@ -27,7 +27,8 @@ check_receipt(
 {
 	struct receipt receipt;
 	uint8_t hash[HASH_LEN];
-	enum err e = manifest_receipt_decode(&receipt, buf_str(&answer->body), answer->body.len, why);
+	enum err e =
+	    manifest_receipt_decode(&receipt, buf_str(&answer->body), answer->body.len, why);
 
 	if (e)
 		return ERR_CORRUPT;
@@ -55,10 +56,10 @@ put(struct rivulet *r, const struct outbox_entry *entry, const char *task,
 	const struct session_call call = {.path = path,
 	    .attempts = ATTEMPTS,
 	    .request = {.method = "PUT",
-	        .headers = headers,
-	        .body_fd = entry->fd,
-	        .body_at = entry->body_at,
-	        .body_bytes = entry->body_bytes}};
+		.headers = headers,
+		.body_fd = entry->fd,
+		.body_at = entry->body_at,
+		.body_bytes = entry->body_bytes}};
 	return session_do(r->session, &call, answer, why);
 }
 
@@ -95,7 +96,8 @@ send_entry(struct rivulet *r, const struct outbox_entry *entry, const char *task
 	hex_encode(job, entry->manifest.job, sizeof(entry->manifest.job));
 	const struct events_pair pairs[] = {EVENTS_S("job", job),
 	    EVENTS_U("round", entry->manifest.round), EVENTS_U("bytes", entry->body_bytes),
-	    EVENTS_D("loss", (double)entry->manifest.loss), EVENTS_U("status", (unsigned long)answer.status),
+	    EVENTS_D("loss", (double)entry->manifest.loss),
+	    EVENTS_U("status", (unsigned long)answer.status),
 	    e ? EVENTS_S("reason", why->text) : EVENTS_END, EVENTS_END};
 	const char *what = !e ? "delta.accepted" : e == ERR_STATE ? "delta.refused" : "delta.kept";
 	events_emit(&r->events, e ? EVENTS_WARN : EVENTS_INFO, what, pairs);
@@ -157,8 +159,8 @@ copy_printable(char *out, size_t room, const char *text)
 }
 
 enum err
-send_abort(struct rivulet *r, const char *task, const char *reason, const char *log,
-    struct why *why)
+send_abort(
+    struct rivulet *r, const char *task, const char *reason, const char *log, struct why *why)
 {
 	static const char *const headers[] = {"Content-Type: application/json", NULL};
 	struct abort_request message;
@@ -178,7 +180,7 @@ send_abort(struct rivulet *r, const char *task, const char *reason, const char *
 	const struct session_call call = {.path = path,
 	    .attempts = ABORT_ATTEMPTS,
 	    .request = {
-	        .method = "POST", .headers = headers, .body = text.data, .body_len = text.len}};
+		.method = "POST", .headers = headers, .body = text.data, .body_len = text.len}};
 	e = session_do(r->session, &call, &answer, why);
 	if (!e)
 		e = session_problem(&answer, NULL, why);

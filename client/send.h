@@ -9,7 +9,7 @@ ERR_MUST_USE enum err send_delta(struct rivulet *r, const char *task, struct why
  * nothing is left, else why the first one stays. */
 ERR_MUST_USE enum err send_all(struct rivulet *r, struct why *why);
 /* Tells the coordinator that a task will not be done. */
-ERR_MUST_USE enum err send_abort(struct rivulet *r, const char *task, const char *reason,
-    const char *log, struct why *why);
+ERR_MUST_USE enum err send_abort(
+    struct rivulet *r, const char *task, const char *reason, const char *log, struct why *why);
 
 #endif

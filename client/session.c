@@ -228,7 +228,8 @@ pause_of(struct session *s, const struct transport_answer *answer)
 	double after = answer->retry_after_s;
 
 	if (after > 0)
-		return backoff_after(&s->backoff, after < RETRY_AFTER_MAX_S ? after : RETRY_AFTER_MAX_S);
+		return backoff_after(
+		    &s->backoff, after < RETRY_AFTER_MAX_S ? after : RETRY_AFTER_MAX_S);
 	return backoff_next(&s->backoff);
 }
 
@@ -242,7 +243,8 @@ session_do(struct session *s, const struct session_call *call, struct transport_
 	*out = (struct transport_answer){.retry_after_s = -1};
 	for (unsigned left = call->attempts;; left--) {
 		enum err e = one_round(s, call, out, text);
-		bool again = e == ERR_CLOSED || e == ERR_TIMEOUT || (!e && session_retryable(out->status));
+		bool again =
+		    e == ERR_CLOSED || e == ERR_TIMEOUT || (!e && session_retryable(out->status));
 		if (!again) {
 			if (!e)
 				backoff_reset(&s->backoff);
@@ -253,8 +255,10 @@ session_do(struct session *s, const struct session_call *call, struct transport_
 		double pause = pause_of(s, out);
 		if (s->events)
 			events_emit(s->events, EVENTS_INFO, "retry",
-			    EVENTS_PAIRS(EVENTS_S("path", call->path), EVENTS_U("status", (unsigned long)out->status),
-				EVENTS_S("reason", e ? text->text : ""), EVENTS_D("seconds", pause)));
+			    EVENTS_PAIRS(EVENTS_S("path", call->path),
+				EVENTS_U("status", (unsigned long)out->status),
+				EVENTS_S("reason", e ? text->text : ""),
+				EVENTS_D("seconds", pause)));
 		if (!backoff_sleep(pause, s->cancel, s->context))
 			return err_set(why, ERR_AGAIN, "cancelled");
 		transport_answer_deinit(out);

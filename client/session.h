@@ -14,7 +14,8 @@ struct session;
 
 struct session_options {
 	const char *home;
-	const char (*urls)[ADDRESS_MAX]; /* tried in order, after each other; none: those of device.json */
+	const char (
+	    *urls)[ADDRESS_MAX]; /* tried in order, after each other; none: those of device.json */
 	size_t url_count;
 	bool (*cancel)(void *context);
 	void *context;
@@ -44,8 +45,8 @@ struct session_call {
  * Retry-After while attempts are left; any other status is an answer. `out` always belongs to the caller.
  * Failures as transport_do; the last answer's 429 or 5xx comes back as ERR_OK with its status.
  */
-ERR_MUST_USE enum err session_do(
-    struct session *s, const struct session_call *call, struct transport_answer *out, struct why *why);
+ERR_MUST_USE enum err session_do(struct session *s, const struct session_call *call,
+    struct transport_answer *out, struct why *why);
 /* Turns an answer that is no success into an error with the problem's text: 401, 403 ERR_DENIED; 404 ERR_NOTFOUND;
  * 409, 410 ERR_STATE; 413 ERR_LIMIT; 429 and 5xx ERR_CLOSED; other 4xx ERR_INVALID. ERR_OK for 2xx. `word` (64 bytes,
  * may be NULL) gets the last word of the problem's type. */

@@ -89,8 +89,8 @@ static enum err
 fail(struct parse *p, const char *section, const char *key, const char *what)
 {
 	if (!p->failed)
-		p->failed = err_set(p->why, ERR_INVALID, "%s:%u: %s%s%s: %s", p->name, p->line, section,
-		    key ? "." : "", key ? key : "", what);
+		p->failed = err_set(p->why, ERR_INVALID, "%s:%u: %s%s%s: %s", p->name, p->line,
+		    section, key ? "." : "", key ? key : "", what);
 	return p->failed;
 }
 
@@ -110,7 +110,8 @@ set_number(const struct key *k, void *at, const char *value)
 		return NULL;
 	}
 	if (!(k->kind == BYTES ? num_bytes(value, &u) : num_u64(value, UINT64_MAX / 2, &u)))
-		return k->kind == BYTES ? "not a size (a number, K, M or G behind it)" : "not a whole number";
+		return k->kind == BYTES ? "not a size (a number, K, M or G behind it)"
+					: "not a whole number";
 	if ((double)u < k->least || (double)u > k->most)
 		return "out of range";
 	*(uint64_t *)at = u;
@@ -282,8 +283,8 @@ trainer_entry(struct parse *p, const char *name)
 
 /* The section's table, struct and key mask; ERR_INVALID if there is no such section. */
 static enum err
-find_section(struct parse *p, const char *section, const struct key **keys, void **base,
-    uint64_t **seen)
+find_section(
+    struct parse *p, const char *section, const struct key **keys, void **base, uint64_t **seen)
 {
 	static const char *const plain[] = {"coordinator", "device", "limits"};
 	static const struct key *const tables[] = {coordinator_keys, device_keys, limit_keys};
@@ -387,7 +388,8 @@ check_data(struct parse *p, struct settings_data *d)
 	for (unsigned i = 0; data_keys[i].name; i++)
 		if ((d->seen >> i & 1) && data_keys[i].format &&
 		    strcmp(data_keys[i].format, format_names[d->format]) != 0)
-			return fail(p, section, data_keys[i].name, "does not belong to this format");
+			return fail(
+			    p, section, data_keys[i].name, "does not belong to this format");
 	if (d->format == SETTINGS_IDX && (!*d->images || !*d->labels))
 		return fail(p, section, *d->images ? "labels" : "images", "missing");
 	if (d->format == SETTINGS_CSV && !*d->path)

@@ -87,8 +87,8 @@ pick(uint32_t *out, size_t *n, const struct shard *s, uint32_t *order, const int
 	prng_shuffle(&rng, deal, pieces);
 	*n = 0;
 	for (size_t i = 0; i < LABEL_PIECES; i++)
-		*n += take_piece(
-		    out + *n, order, examples, deal[(s->index - 1) * (size_t)LABEL_PIECES + i], pieces);
+		*n += take_piece(out + *n, order, examples,
+		    deal[(s->index - 1) * (size_t)LABEL_PIECES + i], pieces);
 	free(deal);
 	return ERR_OK;
 }
@@ -100,11 +100,13 @@ shard_pick(uint32_t **keep, size_t *keep_count, const struct shard *shard, const
 	size_t pieces = (size_t)shard->count * (shard->by_label ? LABEL_PIECES : 1);
 
 	if (shard->count < 1 || shard->index < 1 || shard->index > shard->count)
-		return err_set(why, ERR_INVALID, "shard %u/%u does not exist", shard->index, shard->count);
+		return err_set(
+		    why, ERR_INVALID, "shard %u/%u does not exist", shard->index, shard->count);
 	if (shard->by_label && !labels)
 		return err_set(why, ERR_INVALID, "a split by label needs class labels");
 	if (examples < pieces || examples > UINT32_MAX)
-		return err_set(why, ERR_INVALID, "%zu examples cannot be split into %zu pieces", examples, pieces);
+		return err_set(why, ERR_INVALID, "%zu examples cannot be split into %zu pieces",
+		    examples, pieces);
 	uint32_t *out = calloc(examples, sizeof(*out)), *order = calloc(examples, sizeof(*order));
 	enum err e = ERR_NOMEM;
 	if (out && order)

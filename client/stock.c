@@ -50,7 +50,8 @@ load(struct stock_item *item, const struct events *events)
 	}
 	item->loaded = true;
 	events_emit(events, EVENTS_INFO, "data.loaded",
-	    EVENTS_PAIRS(EVENTS_S("name", item->settings->name), EVENTS_U("examples", item->all.count)));
+	    EVENTS_PAIRS(
+		EVENTS_S("name", item->settings->name), EVENTS_U("examples", item->all.count)));
 	return true;
 }
 

@@ -28,8 +28,8 @@ match(const struct training *t, size_t i, const struct tensor **out, struct why 
 
 	if (!theirs || theirs->dtype != TENSOR_F32 || theirs->dims != own->dims ||
 	    memcmp(theirs->shape, own->shape, own->dims * sizeof(own->shape[0])) != 0)
-		return err_set(why, ERR_INVALID, "the model has no tensor \"%.100s\" of the network's shape",
-		    own->name);
+		return err_set(why, ERR_INVALID,
+		    "the model has no tensor \"%.100s\" of the network's shape", own->name);
 	*out = theirs;
 	return ERR_OK;
 }

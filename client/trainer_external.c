@@ -172,7 +172,8 @@ run(struct external *x, struct child_result *result, struct why *why)
 
 	snprintf(words, sizeof(words), "%s", x->program->exec);
 	if (child_split(words, argv, WORDS_MAX))
-		return err_set(why, ERR_INVALID, "trainer %s: exec cannot be split into words", x->program->name);
+		return err_set(why, ERR_INVALID, "trainer %s: exec cannot be split into words",
+		    x->program->name);
 	size_t n = 0;
 	while (argv[n])
 		n++;
@@ -195,8 +196,8 @@ run(struct external *x, struct child_result *result, struct why *why)
 
 /* Tensors are matched by name: a framework may have written them in another order. */
 static enum err
-take_tensors(struct work *w, const struct tensor_table *after, int fd, uint64_t data_at,
-    struct why *why)
+take_tensors(
+    struct work *w, const struct tensor_table *after, int fd, uint64_t data_at, struct why *why)
 {
 	for (size_t i = 0; i < w->table.count; i++) {
 		const struct tensor *want = &w->table.items[i];
@@ -204,11 +205,14 @@ take_tensors(struct work *w, const struct tensor_table *after, int fd, uint64_t 
 			continue;
 		const struct tensor *have = tensor_table_find(after, want->name);
 		if (!have)
-			return err_set(why, ERR_INVALID, "after.safetensors has no tensor \"%.100s\"", want->name);
+			return err_set(why, ERR_INVALID,
+			    "after.safetensors has no tensor \"%.100s\"", want->name);
 		if (have->dtype != want->dtype || have->dims != want->dims ||
 		    memcmp(have->shape, want->shape, want->dims * sizeof(want->shape[0])) != 0)
 			return err_set(why, ERR_INVALID,
-			    "after.safetensors: \"%.100s\" has another type or shape than in the base", want->name);
+			    "after.safetensors: \"%.100s\" has another type or shape than in the "
+			    "base",
+			    want->name);
 		if (file_pread(fd, w->weights + want->begin, (size_t)(want->end - want->begin),
 			data_at + have->begin))
 			return err_set(why, ERR_IO, "after.safetensors cannot be read");
@@ -311,7 +315,8 @@ judge_end(struct external *x, const struct child_result *result, struct why *why
 		return ERR_OK;
 	x->out->abort = result->asked ? "deadline" : "trainer-failed";
 	if (result->exited)
-		return err_set(why, ERR_INVALID, "trainer %s exited with %d", x->program->name, result->code);
+		return err_set(
+		    why, ERR_INVALID, "trainer %s exited with %d", x->program->name, result->code);
 	return err_set(why, ERR_INVALID, "trainer %s was ended by signal %d%s", x->program->name,
 	    result->code, result->killed ? ": it did not finish when asked" : "");
 }
@@ -345,8 +350,9 @@ trainer_external_run(const struct trainer_in *in, const struct settings_trainer 
 	if (!e && result.asked)
 		out->finish.partial = true;
 	if (e && !out->abort)
-		out->abort = e == ERR_NOSPACE ? "disk-full" : e == ERR_NOMEM ? "out-of-memory" :
-		    "trainer-failed";
+		out->abort = e == ERR_NOSPACE ? "disk-full"
+		    : e == ERR_NOMEM	      ? "out-of-memory"
+					      : "trainer-failed";
 	clean_up(&x);
 	return e;
 }

@@ -323,7 +323,9 @@ transport_do(struct transport *t, const struct transport_request *request,
 		return err_set(why, e, "cancelled");
 	if (e)
 		return err_set(why, e, "%s: %s", request->url,
-		    t->failed ? err_name(t->failed) : t->text[0] ? t->text : curl_easy_strerror(rc));
+		    t->failed	     ? err_name(t->failed)
+			: t->text[0] ? t->text
+				     : curl_easy_strerror(rc));
 	return ERR_OK;
 }
 

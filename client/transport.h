@@ -23,7 +23,8 @@ struct transport_options {
 	const char *cert_pem; /* own certificate and key, or both NULL */
 	const char *key_pem;
 	bool insecure; /* accept any certificate: only for GET /v1/ca, whose hash is checked */
-	bool (*cancel)(void *context); /* may be NULL; looked at about once a second and after signals */
+	bool (*cancel)(
+	    void *context); /* may be NULL; looked at about once a second and after signals */
 	void *context;
 };
 
