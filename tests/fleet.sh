@@ -14,6 +14,8 @@ RIVULET=${RIVULET:-$BUILD/rivulet}
 OPENBLAS_NUM_THREADS=1
 export OPENBLAS_NUM_THREADS
 FLEET_PIDS=
+FLEET=
+DAEMON_PID=
 
 fleet_cleanup() {
 	fleet_status=$?
@@ -30,7 +32,7 @@ fleet_cleanup() {
 		kill -KILL "$fleet_pid" 2>/dev/null
 		wait "$fleet_pid" 2>/dev/null
 	done
-	if [ -n "$FLEET" ] && [ -n "$FLEET_KEEP" ]; then
+	if [ -n "$FLEET" ] && [ -n "${FLEET_KEEP:-}" ]; then
 		echo "kept: $FLEET" >&2
 	elif [ -n "$FLEET" ]; then
 		rm -rf "$FLEET"
