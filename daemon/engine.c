@@ -237,7 +237,8 @@ start_fold(struct engine *g, struct engine_job *j)
 void
 engine_act(struct engine *g, struct engine_job *j, unsigned actions)
 {
-	if (actions & ROUND_DO_FOLD)
+	/* While stopping, the folder may be gone: the round is folded after the restart. */
+	if ((actions & ROUND_DO_FOLD) && !g->stopping)
 		start_fold(g, j);
 	if (actions & ROUND_DO_REOPEN) {
 		log_event(LOG_LEVEL_WARN, "round.reopened", LOG_S("job", j->hex),
@@ -520,9 +521,12 @@ engine_take(struct engine *g, const struct engine_claim *claim)
 	/* The invitation is made (or kept) now, so that settling cannot run out of memory. */
 	if (j->row.round == claim->round) {
 		const struct invite *have = find_invite(j, claim->device);
-		bool fresh = have != NULL || engine_invite(j, claim->device, INVITE_OUT) == ERR_OK;
-		if (fresh && !(have && have->state == INVITE_ACCEPTED))
-			taken = round_step(&j->round, ROUND_TAKE, 0, clock_ms()) & ROUND_DO_TAKE;
+		bool fresh = !have || have->state == INVITE_ABORTED;
+		bool may = fresh ? engine_invite(j, claim->device, INVITE_OUT) == ERR_OK
+				 : have->state == INVITE_OUT;
+		if (may)
+			taken =
+			    round_step(&j->round, ROUND_TAKE, fresh, clock_ms()) & ROUND_DO_TAKE;
 	}
 	pthread_mutex_unlock(&g->lock);
 	return taken;

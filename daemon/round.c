@@ -45,6 +45,7 @@ static void
 open_again(struct round *r, uint64_t now_ms)
 {
 	r->invited = r->accepted + r->committing;
+	r->aborted_before = r->aborted;
 	r->deadline_ms = now_ms + r->policy.deadline_ms;
 	change_state(r, r->policy.sample ? ROUND_GATHER : ROUND_OPEN, now_ms);
 }
@@ -61,12 +62,13 @@ consider(struct round *r, uint64_t now_ms)
 		change_state(r, ROUND_GRACE, now_ms);
 	if (r->state == ROUND_GRACE && (now_ms >= r->grace_until_ms || now_ms >= r->deadline_ms))
 		return close_round(r, now_ms);
-	if (r->state == ROUND_GATHER && r->gather_until_ms > 0 && now_ms >= r->gather_until_ms)
-		return ROUND_DO_DRAW;
+	/* No task is out while askers are gathered: the deadline runs from the draw. */
+	if (r->state == ROUND_GATHER && r->gather_until_ms > 0)
+		return now_ms >= r->gather_until_ms ? ROUND_DO_DRAW : 0;
 	if (r->state == ROUND_GRACE || now_ms < r->deadline_ms || r->committing > 0)
 		return 0;
 	/* Nobody came: there is nothing to abandon, only a deadline to move. */
-	bool lonely = r->invited <= r->accepted && r->aborted == 0;
+	bool lonely = r->invited <= r->accepted && r->aborted == r->aborted_before;
 	open_again(r, now_ms);
 	if (lonely)
 		return 0;
@@ -150,11 +152,12 @@ gave_up(struct round *r)
 }
 
 static unsigned
-take(struct round *r)
+take(struct round *r, bool fresh)
 {
 	if (!is_open(r))
 		return 0;
 	r->committing++;
+	r->invited += fresh;
 	return ROUND_DO_TAKE;
 }
 
@@ -164,6 +167,7 @@ drawn(struct round *r, uint32_t count, uint64_t now_ms)
 	if (r->state != ROUND_GATHER)
 		return 0;
 	r->invited += count;
+	r->deadline_ms = now_ms + r->policy.deadline_ms;
 	change_state(r, ROUND_OPEN, now_ms);
 	return consider(r, now_ms);
 }
@@ -181,7 +185,7 @@ round_step(struct round *r, enum round_event event, uint32_t arg, uint64_t now_m
 	case ROUND_DRAWN:
 		return drawn(r, arg, now_ms);
 	case ROUND_TAKE:
-		return take(r);
+		return take(r, arg != 0);
 	case ROUND_ACCEPTED:
 		return settle(r, true, now_ms);
 	case ROUND_LOST:
@@ -211,12 +215,11 @@ round_next_ms(const struct round *r)
 {
 	if (r->paused || !is_open(r))
 		return UINT64_MAX;
-	uint64_t next = r->deadline_ms;
-	if (r->state == ROUND_GRACE && r->grace_until_ms < next)
-		next = r->grace_until_ms;
-	if (r->state == ROUND_GATHER && r->gather_until_ms > 0 && r->gather_until_ms < next)
-		next = r->gather_until_ms;
-	return next;
+	if (r->state == ROUND_GATHER && r->gather_until_ms > 0)
+		return r->gather_until_ms;
+	if (r->state == ROUND_GRACE && r->grace_until_ms < r->deadline_ms)
+		return r->grace_until_ms;
+	return r->deadline_ms;
 }
 
 const char *

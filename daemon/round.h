@@ -30,8 +30,9 @@ enum round_state {
 enum round_event {
 	ROUND_BEGIN, /* a round opens; arg = deltas it already has (after a restart) */
 	ROUND_ASK, /* an eligible device that holds no task of this round asks for one */
-	ROUND_DRAWN, /* the draw was made; arg = devices drawn */
-	ROUND_TAKE, /* a complete, checked delta is about to be committed */
+	ROUND_DRAWN, /* the draw was made; arg = devices drawn; the deadline runs from here */
+	ROUND_TAKE, /* a complete, checked delta is about to be committed; arg = 1 if its device was not invited in
+		     * this opening: its task is of an earlier one, of before a restart, or was given up */
 	ROUND_ACCEPTED, /* it is durable */
 	ROUND_LOST, /* its commit failed */
 	ROUND_GAVE_UP, /* an invited device aborted its task */
@@ -61,7 +62,8 @@ struct round {
 	uint32_t invited; /* tasks out or answered in this opening, aborted ones not counted */
 	uint32_t accepted; /* durable deltas */
 	uint32_t committing; /* taken, not yet durable */
-	uint32_t aborted;
+	uint32_t aborted; /* in all openings */
+	uint32_t aborted_before; /* of them, before this opening */
 	uint32_t reopened;
 	uint32_t failed_in_row;
 	uint64_t opened_ms;
