@@ -58,9 +58,9 @@ struct task {
 	double deadline_s; /* seconds left for the report */
 	struct recipe recipe;
 };
-/* On encoding only recipe.document is used. On decoding the recipe is parsed, not strictly. ERR_UNSUPPORTED: a task
- * of a kind, or with a recipe, that this build cannot read; kind, task, job and round then stand, so that the device can
- * abort it. */
+/* On encoding only recipe.document is used. On decoding the recipe is parsed, not strictly. ERR_UNSUPPORTED: a task of
+ * another kind, or something beside kind, task, job and round that this build cannot read; those four then stand, so
+ * that the device can abort the task. */
 ERR_MUST_USE enum err messages_task_encode(struct buf *out, const struct task *in);
 ERR_MUST_USE enum err messages_task_decode(
     struct task *out, const char *text, size_t len, struct why *why);

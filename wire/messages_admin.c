@@ -12,11 +12,11 @@
 enum err
 messages_join_encode(struct buf *out, const struct join_request *in)
 {
-	struct json *o = json_object();
 	char csr[CSR_TEXT_MAX];
 
 	if (in->csr_len > sizeof(in->csr))
 		return ERR_LIMIT;
+	struct json *o = json_object();
 	base64_encode(csr, in->csr, in->csr_len);
 	json_add_string(o, "csr", csr);
 	if (in->name[0])

@@ -1,0 +1,710 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job.h"
+#include "messages.h"
+
+#define HEX32 "0123456789abcdef0123456789abcdef"
+#define HEX64 HEX32 HEX32
+#define RECIPE \
+	"{\"model\":{\"layers\":[{\"type\":\"linear\",\"out\":2}],\"loss\":\"cross_entropy\"}," \
+	"\"params\":{\"a\":[0.1,null]}," \
+	"\"data\":{\"name\":\"d\",\"shape\":[4],\"classes\":2},\"local\":{\"optimizer\":{" \
+	"\"rate\":0.1}}}"
+
+/* Decoders under one signature, so that tables of bad texts can name them. */
+static enum err
+offer(const char *text, struct why *why)
+{
+	struct offer o;
+	enum err e = messages_offer_decode(&o, text, strlen(text), why);
+
+	messages_offer_deinit(&o);
+	return e;
+}
+
+static enum err
+task(const char *text, struct why *why)
+{
+	struct task t;
+	enum err e = messages_task_decode(&t, text, strlen(text), why);
+
+	messages_task_deinit(&t);
+	return e;
+}
+
+static enum err
+report(const char *text, struct why *why)
+{
+	struct report r;
+
+	return messages_report_decode(&r, text, strlen(text), why);
+}
+
+static enum err
+join(const char *text, struct why *why)
+{
+	struct join_request j;
+
+	return messages_join_decode(&j, text, strlen(text), why);
+}
+
+static enum err
+joined(const char *text, struct why *why)
+{
+	struct join_answer j;
+
+	return messages_joined_decode(&j, text, strlen(text), why);
+}
+
+static enum err
+aborted(const char *text, struct why *why)
+{
+	struct abort_request a;
+
+	return messages_abort_decode(&a, text, strlen(text), why);
+}
+
+static enum err
+problem(const char *text, struct why *why)
+{
+	struct problem p;
+
+	return messages_problem_decode(&p, text, strlen(text), why);
+}
+
+static enum err
+token(const char *text, struct why *why)
+{
+	struct token_request t;
+
+	return messages_token_decode(&t, text, strlen(text), why);
+}
+
+struct bad_row {
+	enum err (*decode)(const char *text, struct why *why);
+	const char *text;
+	const char *reason; /* NULL: good */
+};
+
+#define TASK_IDS "\"kind\":\"train\",\"task\":\"" HEX32 "\",\"job\":\"" HEX32 "\",\"round\":1"
+#define MODEL "\"model\":{\"id\":\"" HEX64 "\",\"bytes\":9}"
+#define CERTS "\"certificate\":\"a\",\"ca\":\"b\""
+
+static const struct bad_row rows[] = {
+    {offer, "{\"protocol\":1}", NULL},
+    {offer, "{\"protocol\":1,\"agent\":\"2.0\",\"colour\":{\"x\":[1]},\"data\":null}", NULL},
+    {offer, "{}", "protocol: missing"},
+    {offer, "[]", "must be a JSON object"},
+    {offer, "{\"protocol\":0}", "protocol: must be a whole number from 1 to 9007199254740991"},
+    {offer, "{\"protocol\":\"1\"}", "protocol: must be a whole number from 1 to 9007199254740991"},
+    {offer, "{\"protocol\":1,\"agent\":\"1\\n\"}", "agent: must be printable text"},
+    {offer, "{\"protocol\":1,\"agent\":\"" HEX32 "\"}", "agent: longer than 31 bytes"},
+    {offer, "{\"protocol\":1,\"wait\":51}", "wait: must be a whole number from 0 to 50"},
+    {offer, "{\"protocol\":1,\"memory_bytes\":-1}",
+	"memory_bytes: must be a whole number from 0 to 9007199254740991"},
+    {offer, "{\"protocol\":1,\"trainers\":[\"a\",\"b c\"]}",
+	"trainers[1]: must be letters, digits, '_', '.' and '-'"},
+    {offer, "{\"protocol\":1,\"trainers\":[null]}", "trainers[0]: missing"},
+    {offer, "{\"protocol\":1,\"codecs\":\"f32\"}", "codecs: must be an array"},
+    {offer, "{\"protocol\":1,\"layers\":[7]}", "layers[0]: must be a string"},
+    {offer, "{\"protocol\":1,\"held_models\":[\"abc\"]}",
+	"held_models[0]: must be 64 lower-case hex digits"},
+    {offer, "{\"protocol\":1,\"data\":[{\"name\":\"d\"}]}", "data[0].examples: missing"},
+    {offer, "{\"protocol\":1,\"data\":[{\"examples\":1}]}", "data[0].name: missing"},
+    {offer, "{\"protocol\":1,\"data\":[{\"name\":\"d\",\"examples\":1.5}]}",
+	"data[0].examples: must be a whole number from 0 to 9007199254740991"},
+    {offer, "{\"protocol\":1,\"data\":[{\"name\":\"d\",\"examples\":1,\"classes\":[\"a\",2]}]}",
+	"data[0].classes[1]: must be a string"},
+    {offer, "{\"protocol\":1,\"data\":[{\"name\":\"d\",\"examples\":1,\"classes\":[\"\\u0085\"]}]}",
+	"data[0].classes[0]: must be printable text"},
+    {offer, "{\"protocol\":1,\"data\":[3]}", "data[0]: must be an object"},
+    {task, "{\"wait\":5}", NULL},
+    {task, "{\"wait\":5,\"reason\":\"no-job\",\"hint\":1}", NULL},
+    {task, "{\"wait\":-5}", "wait: must be a whole number from 0 to 1000000"},
+    {task, "{\"wait\":\"soon\"}", "wait: must be a whole number from 0 to 1000000"},
+    {task, "{\"wait\":5," TASK_IDS "}", "wait: stands beside a task"},
+    {task, "{}", "kind: missing"},
+    {task, "{\"kind\":\"train\"}", "task: missing"},
+    {task, "{\"kind\":\"train\",\"task\":\"" HEX64 "\"}", "task: must be 32 lower-case hex digits"},
+    {task, "{\"kind\":\"train\",\"task\":\"0123456789ABCDEF0123456789ABCDEF\"}",
+	"task: must be 32 lower-case hex digits"},
+    {task, "{\"kind\":\"train\",\"task\":\"" HEX32 "\",\"job\":7}",
+	"job: must be 32 lower-case hex digits"},
+    {task, "{\"kind\":\"train\",\"task\":\"" HEX32 "\",\"job\":\"" HEX32 "\",\"round\":0}",
+	"round: must be a whole number from 1 to 9007199254740991"},
+    {task, "{" TASK_IDS ",\"seed\":1,\"deadline_s\":1,\"recipe\":" RECIPE "}", "model.id: missing"},
+    {task,
+	"{" TASK_IDS ",\"seed\":1,\"deadline_s\":1,\"model\":{\"id\":\"" HEX64 "\",\"bytes\":0}}",
+	"model.bytes: must be a whole number from 1 to 9007199254740991"},
+    {task, "{" TASK_IDS "," MODEL ",\"deadline_s\":1,\"recipe\":" RECIPE "}", "seed: missing"},
+    {task,
+	"{" TASK_IDS "," MODEL ",\"seed\":9007199254740992,\"deadline_s\":1,\"recipe\":" RECIPE "}",
+	"seed: must be a whole number from 0 to 9007199254740991"},
+    {task, "{" TASK_IDS "," MODEL ",\"seed\":1,\"recipe\":" RECIPE "}", "deadline_s: missing"},
+    {task, "{" TASK_IDS "," MODEL ",\"seed\":1,\"deadline_s\":-1,\"recipe\":" RECIPE "}",
+	"deadline_s: must be a number from 0 to 1e+09"},
+    {task, "{" TASK_IDS "," MODEL ",\"seed\":1,\"deadline_s\":0.5,\"new\":1,\"recipe\":" RECIPE "}",
+	NULL},
+    {report, "{}", NULL},
+    {report, "{\"evaluate\":{},\"metrics\":{},\"more\":1}", NULL},
+    {report, "{\"evaluate\":{\"loss\":null},\"metrics\":{\"a\":null}}", NULL},
+    {report, "{\"evaluate\":[]}", "evaluate: must be an object"},
+    {report, "{\"evaluate\":{\"examples\":-1}}",
+	"evaluate.examples: must be a whole number from 0 to 9007199254740991"},
+    {report, "{\"evaluate\":{\"accuracy\":1.5}}",
+	"evaluate.accuracy: must be a number from 0 to 1"},
+    {report, "{\"evaluate\":{\"loss\":\"x\"}}",
+	"evaluate.loss: must be a number from -1.79769e+308 to 1.79769e+308"},
+    {report, "{\"metrics\":[1]}", "metrics: must be an object"},
+    {report, "{\"metrics\":{\"\":1}}",
+	"metrics.: a key of at most 63 bytes must be printable text"},
+    {report, "{\"metrics\":{\"a\\u001b[m\":1}}",
+	"metrics.a?[m: a key of at most 63 bytes must be printable text"},
+    {report, "{\"metrics\":{\"a\":true}}",
+	"metrics.a: must be a number from -1.79769e+308 to 1.79769e+308"},
+    {join, "{\"csr\":\"AAEC\"}", NULL},
+    {join, "{\"csr\":\"AAEC\",\"name\":\"gate 7 \xc3\xa9\",\"os\":\"x\"}", NULL},
+    {join, "{}", "csr: missing"},
+    {join, "{\"csr\":\"\"}", "csr: must be base64"},
+    {join, "{\"csr\":\"AAE\"}", "csr: must be base64"},
+    {join, "{\"csr\":\"A-E=\"}", "csr: must be base64"},
+    {join, "{\"csr\":7}", "csr: must be a string"},
+    {join, "{\"csr\":\"AAEC\",\"name\":\"a\\tb\"}", "name: must be printable text"},
+    {join, "{\"csr\":\"AAEC\",\"name\":\"" HEX64 "\"}", "name: longer than 63 bytes"},
+    {joined, "{\"device\":\"" HEX64 "\",\"role\":\"device\"," CERTS "}", NULL},
+    {joined, "{\"device\":\"" HEX32 "\",\"role\":\"device\"," CERTS "}",
+	"device: must be 64 lower-case hex digits"},
+    {joined, "{\"device\":\"" HEX64 "\"," CERTS "}", "role: missing"},
+    {joined, "{\"device\":\"" HEX64 "\",\"role\":\"device\",\"ca\":\"b\"}", "certificate: missing"},
+    {joined, "{\"device\":\"" HEX64 "\",\"role\":\"device\",\"certificate\":\"b\"}", "ca: missing"},
+    {joined,
+	"{\"device\":\"" HEX64 "\",\"role\":\"device\",\"certificate\":\"b\\u0007\",\"ca\":\"b\"}",
+	"certificate: must be printable text with newlines"},
+    {joined, "{\"device\":\"" HEX64 "\",\"role\":\"device\"," CERTS ",\"renew_after\":-1}",
+	"renew_after: must be a whole number from 0 to 9007199254740991"},
+    {aborted, "{\"reason\":\"no-data\"}", NULL},
+    {aborted, "{\"reason\":\"no-data\",\"log\":\"a\\nb\\tc\",\"x\":0}", NULL},
+    {aborted, "{\"log\":\"\"}", "reason: missing"},
+    {aborted, "{\"reason\":\"no data\"}", "reason: must be letters, digits, '_', '.' and '-'"},
+    {aborted, "{\"reason\":\"x\",\"log\":\"\\u001b[31m\"}",
+	"log: must be printable text with newlines"},
+    {aborted, "{\"reason\":\"x\",\"log\":\"a\\rb\"}", "log: must be printable text with newlines"},
+    {problem, "{}", NULL},
+    {problem, "{\"type\":\"urn:x\",\"instance\":\"/y\",\"status\":404}", NULL},
+    {problem, "{\"status\":99}", "status: must be a whole number from 100 to 599"},
+    {problem, "{\"type\":7}", "type: must be a string"},
+    {problem, "{\"title\":7}", "title: must be a string"},
+    {token, "{}", NULL},
+    {token, "{\"uses\":0}", "uses: must be a whole number from 1 to 1000000"},
+    {token, "{\"uses\":1000001}", "uses: must be a whole number from 1 to 1000000"},
+    {token, "{\"expires_s\":0}", "expires_s: must be a whole number from 1 to 316224000"},
+    {token, "{\"role\":\"\"}", "role: must be letters, digits, '_', '.' and '-'"},
+    {token, "{\"role\":\"aaaaaaaaaaaaaaaa\"}", "role: longer than 15 bytes"},
+    {token, "{\"labels\":[]}", "labels: must be an object"},
+    {token, "{\"labels\":{\"a b\":\"c\"}}",
+	"labels.a b: a key of at most 63 bytes must be letters, digits, '_', '.' and '-'"},
+    {token, "{\"labels\":{\"a\":\"c\\n\"}}", "labels.a: must be printable text"},
+    {token, "{\"uses\":1,\"uses\":2}", "JSON key \"uses\" used twice"},
+};
+
+static void
+test_rows(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct why why = {""};
+		enum err e = rows[i].decode(rows[i].text, &why);
+		/* Once the ids of a task stand, it can be aborted. */
+		bool ids = rows[i].decode == task &&
+		    strncmp(rows[i].text, "{" TASK_IDS, sizeof(TASK_IDS)) == 0;
+		enum err bad = ids ? ERR_UNSUPPORTED : ERR_INVALID;
+		bool right = rows[i].reason ? e == bad && strcmp(why.text, rows[i].reason) == 0
+					    : e == ERR_OK;
+		if (!right)
+			print_error("%s: %s: %s\n", rows[i].text, err_name(e), why.text);
+		assert_true(right);
+	}
+}
+
+/* Every prefix of a good message is refused, and none reads past its end. */
+static void
+test_truncated(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		size_t len = strlen(rows[i].text);
+		char *copy = strdup(rows[i].text);
+		assert_non_null(copy);
+		for (size_t cut = len; !rows[i].reason && cut-- > 0;) {
+			copy[cut] = '\0';
+			assert_int_equal(rows[i].decode(copy, NULL), ERR_INVALID);
+		}
+		free(copy);
+	}
+}
+
+static void
+test_offer(void **state)
+{
+	(void)state;
+	static struct offer in, out;
+	static message_name classes[2] = {"cat", "d\xc3\xb6g"};
+	struct buf b;
+
+	in.protocol = MESSAGES_PROTOCOL;
+	strcpy(in.agent, "1.0");
+	strcpy(in.data[0].name, "pets");
+	in.data[0].examples = 600;
+	in.data[0].classes = classes;
+	in.data[0].class_count = 2;
+	strcpy(in.data[1].name, "noise");
+	in.data_count = 2;
+	strcpy(in.trainers[0], "builtin");
+	strcpy(in.trainers[1], "torch");
+	in.trainer_count = 2;
+	strcpy(in.codecs[0], "f32");
+	in.codec_count = 1;
+	for (const char *const *name = recipe_layer_names(); *name; name++)
+		strcpy(in.layers[in.layer_count++], *name);
+	in.memory_bytes = 1ull << 33;
+	strcpy(in.held_models[0], HEX64);
+	in.held_count = 1;
+	in.wait_s = 50;
+	buf_init(&b, 100000);
+	assert_int_equal(messages_offer_encode(&b, &in), ERR_OK);
+	assert_int_equal(messages_offer_decode(&out, b.data, b.len, NULL), ERR_OK);
+	assert_string_equal(out.agent, "1.0");
+	assert_int_equal(out.protocol, 1);
+	assert_int_equal(out.data_count, 2);
+	assert_string_equal(out.data[0].name, "pets");
+	assert_int_equal(out.data[0].examples, 600);
+	assert_int_equal(out.data[0].class_count, 2);
+	assert_string_equal(out.data[0].classes[1], "d\xc3\xb6g");
+	assert_int_equal(out.data[1].class_count, 0);
+	assert_null(out.data[1].classes);
+	assert_int_equal(out.trainer_count, 2);
+	assert_string_equal(out.trainers[1], "torch");
+	assert_string_equal(out.codecs[0], "f32");
+	assert_int_equal(out.layer_count, in.layer_count);
+	assert_string_equal(out.layers[7], "add");
+	assert_true(out.memory_bytes == 1ull << 33);
+	assert_string_equal(out.held_models[0], HEX64);
+	assert_int_equal(out.held_count, 1);
+	assert_int_equal(out.wait_s, 50);
+	messages_offer_deinit(&out);
+	assert_int_equal(out.data_count, 0);
+	messages_offer_deinit(&out);
+	buf_deinit(&b);
+}
+
+static void
+make_list(struct buf *b, const char *key, const char *item, size_t n)
+{
+	buf_reset(b);
+	assert_int_equal(buf_printf(b, "{\"protocol\":1,\"%s\":[", key), ERR_OK);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(buf_printf(b, "%s%s", i ? "," : "", item), ERR_OK);
+	assert_int_equal(buf_printf(b, "]}"), ERR_OK);
+}
+
+static void
+test_offer_counts(void **state)
+{
+	(void)state;
+	static const char *const lists[][2] = {{"trainers", "\"a\""}, {"codecs", "\"a\""},
+	    {"layers", "\"a\""}, {"held_models", "\"" HEX64 "\""},
+	    {"data", "{\"name\":\"a\",\"examples\":1,\"classes\":[\"x\"]}"}};
+	struct why why;
+	struct buf b;
+
+	buf_init(&b, 1 << 20);
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+		make_list(&b, lists[i][0], lists[i][1], MESSAGES_LIST_MAX);
+		assert_int_equal(offer(b.data, &why), ERR_OK);
+		make_list(&b, lists[i][0], lists[i][1], MESSAGES_LIST_MAX + 1);
+		assert_int_equal(offer(b.data, &why), ERR_INVALID);
+		assert_non_null(strstr(why.text, "must have 0 to 64 items"));
+	}
+	buf_deinit(&b);
+}
+
+static void
+check_task(const struct task *t)
+{
+	assert_false(t->wait);
+	assert_string_equal(t->kind, "train");
+	assert_string_equal(t->task, HEX32);
+	assert_string_equal(t->job, HEX32);
+	assert_int_equal(t->round, 12);
+	assert_string_equal(t->model, HEX64);
+	assert_int_equal(t->model_bytes, 4096);
+	assert_true(t->seed == JSON_INT_MAX);
+	assert_true(t->deadline_s == 99.5);
+	assert_int_equal(t->recipe.net.layer_count, 1);
+	assert_int_equal(t->recipe.net.layers[0].out, 2);
+	assert_string_equal(t->recipe.data.name, "d");
+}
+
+static void
+test_task(void **state)
+{
+	(void)state;
+	struct task in = {.kind = "train",
+	    .task = HEX32,
+	    .job = HEX32,
+	    .round = 12,
+	    .model = HEX64,
+	    .model_bytes = 4096,
+	    .seed = JSON_INT_MAX,
+	    .deadline_s = 99.5};
+	struct task out, again;
+	struct buf b, second;
+	struct json *recipe = NULL;
+
+	assert_int_equal(json_parse(&recipe, RECIPE, strlen(RECIPE), NULL), ERR_OK);
+	assert_int_equal(recipe_parse(&in.recipe, recipe, true, NULL), ERR_OK);
+	json_free(recipe);
+	buf_init(&b, 10000);
+	buf_init(&second, 10000);
+	assert_int_equal(messages_task_encode(&b, &in), ERR_OK);
+	assert_non_null(strstr(b.data, "\"recipe\":" RECIPE));
+	assert_int_equal(messages_task_decode(&out, b.data, b.len, NULL), ERR_OK);
+	check_task(&out);
+	assert_int_equal(messages_task_encode(&second, &out), ERR_OK);
+	assert_string_equal(second.data, b.data);
+	assert_int_equal(messages_task_decode(&again, second.data, second.len, NULL), ERR_OK);
+	check_task(&again);
+	messages_task_deinit(&in);
+	messages_task_deinit(&out);
+	messages_task_deinit(&again);
+	buf_deinit(&b);
+	buf_deinit(&second);
+}
+
+static void
+test_wait(void **state)
+{
+	(void)state;
+	struct task in = {.wait = true, .wait_s = 30, .reason = "not-selected"}, out;
+	struct buf b;
+
+	buf_init(&b, 1000);
+	assert_int_equal(messages_task_encode(&b, &in), ERR_OK);
+	assert_string_equal(b.data, "{\"wait\":30,\"reason\":\"not-selected\"}");
+	assert_int_equal(messages_task_decode(&out, b.data, b.len, NULL), ERR_OK);
+	assert_true(out.wait);
+	assert_int_equal(out.wait_s, 30);
+	assert_string_equal(out.reason, "not-selected");
+	messages_task_deinit(&out);
+	buf_deinit(&b);
+}
+
+/* A task that this build cannot do keeps the ids by which the device aborts it. */
+static void
+test_unsupported(void **state)
+{
+	(void)state;
+	static const char *const texts[] = {"{\"kind\":\"prove\",\"task\":\"" HEX32
+					    "\",\"job\":\"" HEX32 "\",\"round\":12,\"what\":1}",
+	    "{\"kind\":\"train\",\"task\":\"" HEX32 "\",\"job\":\"" HEX32 "\",\"round\":12," MODEL
+	    ",\"seed\":1,\"deadline_s\":1}",
+	    "{\"kind\":\"train\",\"task\":\"" HEX32 "\",\"job\":\"" HEX32 "\",\"round\":12," MODEL
+	    ",\"seed\":1,\"deadline_s\":1,\"recipe\":{\"model\":{\"layers\":[{\"type\":"
+	    "\"attention\"}],"
+	    "\"loss\":\"mse\"},\"data\":{\"name\":\"d\",\"shape\":[1]}}}",
+	    "{\"kind\":\"train\",\"task\":\"" HEX32 "\",\"job\":\"" HEX32
+	    "\",\"round\":12,\"model\":7}"};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		struct task t;
+		struct why why = {""};
+		assert_int_equal(
+		    messages_task_decode(&t, texts[i], strlen(texts[i]), &why), ERR_UNSUPPORTED);
+		assert_true(why.text[0]);
+		assert_string_equal(t.kind, i == 0 ? "prove" : "train");
+		assert_string_equal(t.task, HEX32);
+		assert_string_equal(t.job, HEX32);
+		assert_int_equal(t.round, 12);
+		assert_null(t.recipe.document);
+		messages_task_deinit(&t);
+	}
+}
+
+/* The deepest and largest job that is accepted travels in a task. */
+static void
+test_deepest(void **state)
+{
+	(void)state;
+	static const char head[] =
+	    "{\"name\":\"j\",\"round\":{\"goal\":1},"
+	    "\"model\":{\"layers\":[{\"type\":\"linear\",\"out\":2}],\"loss\":\"mse\"},"
+	    "\"data\":{\"name\":\"d\",\"shape\":[4]},\"local\":{\"optimizer\":{\"rate\":0.1}},"
+	    "\"params\":{\"a\":";
+	struct job_spec job;
+	struct task out,
+	    in = {.kind = "train",
+		.task = HEX32,
+		.job = HEX32,
+		.round = 1,
+		.model = HEX64,
+		.model_bytes = 1};
+	struct buf b;
+	char text[1000] = "";
+
+	strcat(text, head);
+	for (int i = 2; i < JOB_DEPTH_MAX; i++)
+		strcat(text, "[");
+	for (int i = 2; i < JOB_DEPTH_MAX; i++)
+		strcat(text, "]");
+	strcat(text, "}}");
+	assert_int_equal(job_parse(&job, text, strlen(text), NULL), ERR_OK);
+	in.recipe = job.recipe;
+	buf_init(&b, 10000);
+	assert_int_equal(messages_task_encode(&b, &in), ERR_OK);
+	assert_int_equal(messages_task_decode(&out, b.data, b.len, NULL), ERR_OK);
+	messages_task_deinit(&out);
+	job_deinit(&job);
+	buf_deinit(&b);
+}
+
+static void
+test_report(void **state)
+{
+	(void)state;
+	static struct report in, out;
+	struct buf b;
+
+	in.has_evaluate = true;
+	in.eval_examples = 60;
+	in.eval_loss = 0.3333333333333333;
+	in.eval_accuracy = NAN;
+	strcpy(in.metrics[0].name, "val/top 5");
+	in.metrics[0].value = -1e-9;
+	strcpy(in.metrics[1].name, "broken");
+	in.metrics[1].value = INFINITY;
+	in.metric_count = 2;
+	buf_init(&b, 20000);
+	assert_int_equal(messages_report_encode(&b, &in), ERR_OK);
+	assert_string_equal(b.data,
+	    "{\"evaluate\":{\"examples\":60,\"loss\":0.3333333333333333},\"metrics\":{\"val/top "
+	    "5\":-1e-09}}");
+	assert_int_equal(messages_report_decode(&out, b.data, b.len, NULL), ERR_OK);
+	assert_true(out.has_evaluate && out.eval_examples == 60);
+	assert_true(out.eval_loss == in.eval_loss && isnan(out.eval_accuracy));
+	assert_int_equal(out.metric_count, 1);
+	assert_string_equal(out.metrics[0].name, "val/top 5");
+	assert_true(out.metrics[0].value == -1e-9);
+	assert_int_equal(messages_report_decode(&out, "{}", 2, NULL), ERR_OK);
+	assert_false(out.has_evaluate);
+	buf_deinit(&b);
+}
+
+static void
+test_report_limits(void **state)
+{
+	(void)state;
+	static struct report in, out;
+	char *text = malloc(REPORT_MAX + 2);
+	struct buf b;
+
+	assert_non_null(text);
+	memset(text, ' ', REPORT_MAX + 2);
+	memcpy(text, "{}", 2);
+	assert_int_equal(messages_report_decode(&out, text, REPORT_MAX, NULL), ERR_OK);
+	assert_int_equal(messages_report_decode(&out, text, REPORT_MAX + 1, NULL), ERR_LIMIT);
+	free(text);
+	buf_init(&b, 100000);
+	in.metric_count = MESSAGES_LIST_MAX;
+	for (size_t i = 0; i < MESSAGES_LIST_MAX; i++) {
+		memset(in.metrics[i].name, 'm', RECIPE_NAME_MAX - 1);
+		snprintf(in.metrics[i].name, 4, "%02zu", i);
+		in.metrics[i].name[2] = '-';
+		in.metrics[i].value = -1.7976931348623157e-308;
+	}
+	assert_int_equal(messages_report_encode(&b, &in), ERR_OK);
+	assert_true(b.len <= REPORT_MAX);
+	assert_int_equal(messages_report_decode(&out, b.data, b.len, NULL), ERR_OK);
+	assert_int_equal(out.metric_count, MESSAGES_LIST_MAX);
+	/* Quotes double in the text. */
+	for (size_t i = 0; i < MESSAGES_LIST_MAX; i++)
+		memset(in.metrics[i].name, '"', RECIPE_NAME_MAX - 1);
+	buf_reset(&b);
+	assert_int_equal(messages_report_encode(&b, &in), ERR_LIMIT);
+	assert_int_equal(b.len, 0);
+	buf_deinit(&b);
+}
+
+static void
+test_join(void **state)
+{
+	(void)state;
+	static struct join_request in, out;
+	static struct join_answer answer, back;
+	struct buf b;
+
+	for (size_t i = 0; i < sizeof(in.csr); i++)
+		in.csr[i] = (uint8_t)(i * 7);
+	in.csr_len = sizeof(in.csr);
+	strcpy(in.name, "gateway \"7\"");
+	buf_init(&b, 20000);
+	assert_int_equal(messages_join_encode(&b, &in), ERR_OK);
+	assert_int_equal(messages_join_decode(&out, b.data, b.len, NULL), ERR_OK);
+	assert_int_equal(out.csr_len, sizeof(out.csr));
+	assert_memory_equal(out.csr, in.csr, sizeof(in.csr));
+	assert_string_equal(out.name, in.name);
+	in.csr_len++;
+	assert_int_equal(messages_join_encode(&b, &in), ERR_LIMIT);
+	strcpy(answer.device, HEX64);
+	strcpy(answer.name, "gw");
+	strcpy(answer.role, "device");
+	strcpy(
+	    answer.certificate, "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n");
+	strcpy(answer.ca, "-----BEGIN CERTIFICATE-----\nMIIC\n-----END CERTIFICATE-----\n");
+	answer.renew_after = 1900000000;
+	buf_reset(&b);
+	assert_int_equal(messages_joined_encode(&b, &answer), ERR_OK);
+	assert_int_equal(messages_joined_decode(&back, b.data, b.len, NULL), ERR_OK);
+	assert_memory_equal(&answer, &back, sizeof(back));
+	buf_deinit(&b);
+}
+
+static void
+test_abort(void **state)
+{
+	(void)state;
+	static struct abort_request in = {"trainer-failed",
+					"line 1\n\x1b[31mred\xff\r\n\tend \xc3\xa9"},
+				    out;
+	struct buf b;
+
+	buf_init(&b, 20000);
+	assert_int_equal(messages_abort_encode(&b, &in), ERR_OK);
+	assert_int_equal(messages_abort_decode(&out, b.data, b.len, NULL), ERR_OK);
+	assert_string_equal(out.reason, "trainer-failed");
+	assert_string_equal(out.log, "line 1\n?[31mred??\n\tend \xc3\xa9");
+	memset(in.log, 0x80, sizeof(in.log) - 1);
+	buf_reset(&b);
+	assert_int_equal(messages_abort_encode(&b, &in), ERR_OK);
+	assert_int_equal(messages_abort_decode(&out, b.data, b.len, NULL), ERR_OK);
+	assert_int_equal(strlen(out.log), sizeof(out.log) - 1);
+	buf_deinit(&b);
+}
+
+static void
+test_problem(void **state)
+{
+	(void)state;
+	static struct problem in = {"urn:rivulet:error:stale-round", "The round is over", 409,
+				  "round 7"},
+			      out;
+	char text[1000];
+	struct buf b;
+
+	buf_init(&b, 20000);
+	assert_int_equal(messages_problem_encode(&b, &in), ERR_OK);
+	assert_int_equal(messages_problem_decode(&out, b.data, b.len, NULL), ERR_OK);
+	assert_memory_equal(&in, &out, sizeof(out));
+	assert_int_equal(messages_problem_decode(&out, "{}", 2, NULL), ERR_OK);
+	assert_string_equal(out.type, "about:blank");
+	assert_int_equal(out.status, 0);
+	/* A longer detail than we keep is cut between characters. */
+	snprintf(text, sizeof(text), "{\"detail\":\"\\u001b%253s\xc3\xa9%100s\"}", "", "");
+	assert_int_equal(messages_problem_decode(&out, text, strlen(text), NULL), ERR_OK);
+	assert_int_equal(out.detail[0], '?');
+	assert_int_equal(strlen(out.detail), 254);
+	buf_deinit(&b);
+}
+
+static void
+test_token_request(void **state)
+{
+	(void)state;
+	static struct token_request in = {.uses = 50,
+	    .expires_s = 3600,
+	    .role = "admin",
+	    .label_count = 2,
+	    .labels = {{"site", "berlin mitte"}, {"gpu", "no"}}};
+	static struct token_request out;
+	struct buf b;
+
+	buf_init(&b, 20000);
+	assert_int_equal(messages_token_encode(&b, &in), ERR_OK);
+	assert_int_equal(messages_token_decode(&out, b.data, b.len, NULL), ERR_OK);
+	assert_memory_equal(&in, &out, sizeof(out));
+	assert_int_equal(messages_token_decode(&out, "{}", 2, NULL), ERR_OK);
+	assert_true(out.uses == 1 && out.expires_s == 86400 && out.label_count == 0);
+	assert_string_equal(out.role, "device");
+	buf_reset(&b);
+	for (int n = 32; n <= 33; n++) {
+		buf_reset(&b);
+		assert_int_equal(buf_printf(&b, "{\"labels\":{\"k0\":\"v\""), ERR_OK);
+		for (int i = 1; i < n; i++)
+			assert_int_equal(buf_printf(&b, ",\"k%d\":\"v\"", i), ERR_OK);
+		assert_int_equal(buf_printf(&b, "}}"), ERR_OK);
+		assert_int_equal(messages_token_decode(&out, b.data, b.len, NULL),
+		    n == 32 ? ERR_OK : ERR_INVALID);
+	}
+	buf_deinit(&b);
+}
+
+static void
+test_token_text(void **state)
+{
+	(void)state;
+	struct token in, out;
+	char text[TOKEN_TEXT_MAX], broken[TOKEN_TEXT_MAX + 2];
+
+	for (size_t i = 0; i < sizeof(in); i++)
+		((uint8_t *)&in)[i] = (uint8_t)(i * 37 + 1);
+	messages_token_text(text, &in);
+	assert_int_equal(strlen(text), 151);
+	assert_memory_equal(text, "rvt1-01264b7095badf04-29", 24);
+	assert_int_equal(messages_token_parse(&out, text), ERR_OK);
+	assert_memory_equal(&in, &out, sizeof(in));
+	memset(&out, 0xee, sizeof(out));
+	for (size_t i = 0; i < strlen(text); i++) {
+		strcpy(broken, text);
+		broken[i] = 'G';
+		assert_int_equal(messages_token_parse(&out, broken), ERR_INVALID);
+		broken[i] = '\0';
+		assert_int_equal(messages_token_parse(&out, broken), ERR_INVALID);
+	}
+	snprintf(broken, sizeof(broken), "%s\n", text);
+	assert_int_equal(messages_token_parse(&out, broken), ERR_INVALID);
+	snprintf(broken, sizeof(broken), " %s", text);
+	assert_int_equal(messages_token_parse(&out, broken), ERR_INVALID);
+	assert_int_equal(out.id[0], 0xee);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_rows),
+	    cmocka_unit_test(test_truncated),
+	    cmocka_unit_test(test_offer),
+	    cmocka_unit_test(test_offer_counts),
+	    cmocka_unit_test(test_task),
+	    cmocka_unit_test(test_wait),
+	    cmocka_unit_test(test_unsupported),
+	    cmocka_unit_test(test_deepest),
+	    cmocka_unit_test(test_report),
+	    cmocka_unit_test(test_report_limits),
+	    cmocka_unit_test(test_join),
+	    cmocka_unit_test(test_abort),
+	    cmocka_unit_test(test_problem),
+	    cmocka_unit_test(test_token_request),
+	    cmocka_unit_test(test_token_text),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
