@@ -8,7 +8,8 @@
 
 /*
  * SHA-256 (FIPS 180-4), HMAC-SHA-256 (RFC 2104) and constant-time comparison.
- * Hashing cannot fail on valid state: an allocation failure of the back end aborts in hash_new only.
+ * Hashing with a struct hash cannot fail. hash_sha256 and hash_hmac have no result either: should the back end not
+ * get the few hundred bytes it needs for them, they end the process.
  */
 #define HASH_LEN 32
 

@@ -44,7 +44,7 @@ ERR_MUST_USE enum err sign_attach(struct key *key);
 void sign_detach(struct key *key);
 
 /* Appends a common name of 1 to 64 bytes to a name being written. */
-bool x509_set_common_name(mbedtls_asn1_named_data **list, const char *common_name);
+bool x509_issue_set_name(mbedtls_asn1_named_data **list, const char *common_name);
 
 /* The value of a certificate's extension, inside the certificate's memory, or NULL. */
 unsigned char *x509_ext_find(

@@ -1,8 +1,8 @@
 #ifndef OSSL_H
 #define OSSL_H
 /*
- * Internal to crypto/: the OpenSSL headers. They name a type ERR_STATE, which base/err.h needs for a constant;
- * nothing here uses theirs.
+ * Internal to crypto/: the OpenSSL headers, and one spelling for what 3.4 renamed. They name a type ERR_STATE,
+ * which base/err.h needs for a constant; nothing here uses theirs.
  */
 #define ERR_STATE OSSL_ERR_STATE
 #include <openssl/core_names.h>
@@ -12,5 +12,12 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #undef ERR_STATE
+
+#if OPENSSL_VERSION_NUMBER >= 0x30400000L
+#define SSL_CTX_flush_sessions SSL_CTX_flush_sessions_ex
+#define SSL_SESSION_set_time(session, t) SSL_SESSION_set_time_ex(session, (time_t)(t))
+#else
+#define SSL_SESSION_set_time(session, t) (SSL_SESSION_set_time)(session, (long)(t))
+#endif
 
 #endif

@@ -40,18 +40,12 @@ struct tls_session {
 /* Process-wide, because OpenSSL numbers its method types and its application data so. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static BIO_METHOD *socket_method;
-static int deadline_index = -1;
+static int birth_index = -1;
 
 const char *
 tls_backend(void)
 {
 	return OpenSSL_version(OPENSSL_VERSION);
-}
-
-static int64_t
-now(void)
-{
-	return (int64_t)time(NULL);
 }
 
 /* --- The socket: OpenSSL's own socket BIO uses write(2), which raises SIGPIPE. */
@@ -103,7 +97,7 @@ on_control(BIO *bio, int command, long number, void *pointer)
 static void
 set_up(void)
 {
-	deadline_index = SSL_SESSION_get_ex_new_index(0, NULL, NULL, NULL, NULL);
+	birth_index = SSL_SESSION_get_ex_new_index(0, NULL, NULL, NULL, NULL);
 	BIO_METHOD *m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
 	if (m && BIO_meth_set_write_ex(m, on_send) && BIO_meth_set_read_ex(m, on_recv) &&
 	    BIO_meth_set_ctrl(m, on_control))
@@ -112,21 +106,18 @@ set_up(void)
 
 /* --- Resumption */
 
-/* Under TLS 1.3 each resumed connection gets a ticket with a fresh hour. The first hour is kept beside the
- * session and handed on, so that a chain of them ends when the certificate was last seen an hour ago. */
+/* Under TLS 1.3 each resumed connection gets a ticket whose hour begins afresh. The time of the full handshake is
+ * kept beside the session, copied with it, and put back, so that a chain of tickets ends after that hour. */
 static int
 on_ticket(SSL *ssl, void *unused)
 {
 	SSL_SESSION *session = SSL_get_session(ssl);
-	int64_t deadline = (int64_t)(intptr_t)SSL_SESSION_get_ex_data(session, deadline_index);
+	int64_t born = (int64_t)(intptr_t)SSL_SESSION_get_ex_data(session, birth_index);
 
 	(void)unused;
-	if (deadline == 0) {
-		deadline = now() + SESSIONS_LIFETIME;
-		return SSL_SESSION_set_ex_data(session, deadline_index, (void *)(intptr_t)deadline);
-	}
-	int64_t left = deadline - now();
-	SSL_SESSION_set_timeout(session, left > 1 ? (long)left : 1);
+	if (born == 0)
+		return SSL_SESSION_set_ex_data(session, birth_index, (void *)(intptr_t)time(NULL));
+	SSL_SESSION_set_time(session, born);
 	return 1;
 }
 
@@ -179,11 +170,7 @@ set_resumption(struct tls_context *ctx, unsigned entries)
 void
 tls_context_forget(struct tls_context *ctx)
 {
-#if OPENSSL_VERSION_NUMBER >= 0x30400000L
-	SSL_CTX_flush_sessions_ex(ctx->ssl, 0);
-#else
 	SSL_CTX_flush_sessions(ctx->ssl, 0);
-#endif
 	pthread_mutex_lock(&ctx->lock);
 	SSL_SESSION_free(ctx->latest);
 	ctx->latest = NULL;
@@ -283,8 +270,7 @@ configure(struct tls_context *ctx, const struct tls_config *config, struct why *
 {
 	pthread_once(&once, set_up);
 	ctx->ssl = SSL_CTX_new(config->server ? TLS_server_method() : TLS_client_method());
-	if (!ctx->ssl || !socket_method || deadline_index < 0 ||
-	    !set_policy(ctx->ssl, config->server))
+	if (!ctx->ssl || !socket_method || birth_index < 0 || !set_policy(ctx->ssl, config->server))
 		return err_set(why, ERR_NOMEM, "OpenSSL refuses the settings for TLS");
 	SSL_CTX_set_app_data(ctx->ssl, ctx);
 	set_resumption(ctx, config->cache_entries);

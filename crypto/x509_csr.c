@@ -15,7 +15,7 @@ x509_csr_make(
 	mbedtls_x509write_csr_init(&w);
 	mbedtls_x509write_csr_set_md_alg(&w, MBEDTLS_MD_SHA256);
 	mbedtls_x509write_csr_set_key(&w, (mbedtls_pk_context *)(uintptr_t)&key->pk);
-	if (x509_set_common_name(&w.MBEDTLS_PRIVATE(subject), common_name))
+	if (x509_issue_set_name(&w.MBEDTLS_PRIVATE(subject), common_name))
 		n = mbedtls_x509write_csr_der(&w, out, *len, rng_mbedtls, NULL);
 	mbedtls_x509write_csr_free(&w);
 	if (n <= 0)

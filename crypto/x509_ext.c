@@ -40,13 +40,13 @@ unsigned char *
 x509_ext_find(const mbedtls_x509_crt *crt, const char *oid, size_t oid_len, size_t *len)
 {
 	const int sequence = MBEDTLS_ASN1_CONSTRUCTED | MBEDTLS_ASN1_SEQUENCE;
-	unsigned char *p = crt->v3_ext.p, *end = p + crt->v3_ext.len;
+	unsigned char *p = crt->v3_ext.p;
 
-	p = p ? element(&p, end, sequence, len) : NULL;
 	if (!p)
 		return NULL;
-	end = p + *len;
-	while (p < end) {
+	p = element(&p, p + crt->v3_ext.len, sequence, len);
+	const unsigned char *end = p ? p + *len : NULL;
+	while (p && p < end) {
 		unsigned char *ext = element(&p, end, sequence, len);
 		if (!ext)
 			return NULL;

@@ -260,7 +260,7 @@ add_attribute(mbedtls_asn1_named_data **list, const mbedtls_x509_name *from)
 }
 
 bool
-x509_set_common_name(mbedtls_asn1_named_data **list, const char *common_name)
+x509_issue_set_name(mbedtls_asn1_named_data **list, const char *common_name)
 {
 	static const char oid[] = MBEDTLS_OID_AT_CN;
 	mbedtls_x509_name name = {0};
@@ -315,7 +315,7 @@ fill(mbedtls_x509write_cert *w, const struct x509_request *r, const mbedtls_x509
 	mbedtls_x509write_crt_set_version(w, MBEDTLS_X509_CRT_VERSION_3);
 	mbedtls_x509write_crt_set_md_alg(w, MBEDTLS_MD_SHA256);
 	if (!set_serial(w) || !set_validity(w, r->not_before, r->not_after) ||
-	    !x509_set_common_name(&w->MBEDTLS_PRIVATE(subject), r->common_name) ||
+	    !x509_issue_set_name(&w->MBEDTLS_PRIVATE(subject), r->common_name) ||
 	    !add_constraints(w, ca) || !add_usage(w, ca) ||
 	    (!ca && !add_extended_usage(w, r->use)) || !add_key_ids(w, r->spki, ca_cert, ca_key))
 		return err_set(why, ERR_NOMEM, "cannot put a certificate together");
@@ -364,7 +364,7 @@ x509_issue(struct x509_cert *out, const struct x509_request *request, const stru
 		e = fill(&w, request, &root, ca_key, why);
 	if (!e &&
 	    !(ca ? set_issuer(&w, &root.subject)
-		 : x509_set_common_name(&w.MBEDTLS_PRIVATE(issuer), request->common_name)))
+		 : x509_issue_set_name(&w.MBEDTLS_PRIVATE(issuer), request->common_name)))
 		e = err_set(why, ERR_NOMEM, "no memory for a certificate");
 	if (!e) {
 		mbedtls_x509write_crt_set_subject_key(&w, &subject);
