@@ -366,13 +366,16 @@ on_line(char *out, int room, void *user)
 		fail(p, "line", NULL, len >= (size_t)room ? "too long" : "holds a zero byte");
 		return NULL;
 	}
-	memcpy(out, p->text, len);
-	out[len] = '\0';
+	/* Indentation goes, for libinih would take an indented line for more of the value before. */
+	size_t skip = 0;
+	while (skip < len && (p->text[skip] == ' ' || p->text[skip] == '\t'))
+		skip++;
+	memcpy(out, p->text + skip, len - skip);
+	out[len - skip] = '\0';
 	p->text += len;
 	p->left -= len;
-	const char *start = out + strspn(out, " \t");
-	if (*start == '[')
-		check_head(p, start);
+	if (*out == '[')
+		check_head(p, out);
 	return out;
 }
 

@@ -140,6 +140,21 @@ write_task(const struct external *x, struct why *why)
 	return e;
 }
 
+/* The program runs in that directory, where a relative name would mean something else. */
+static enum err
+make_absolute(char dir[PATH_MAX], struct why *why)
+{
+	char *full = realpath(dir, NULL);
+
+	if (!full || strlen(full) >= PATH_MAX) {
+		free(full);
+		return err_errno(why, "resolve %s", dir);
+	}
+	strcpy(dir, full);
+	free(full);
+	return ERR_OK;
+}
+
 static enum err
 prepare(struct external *x, struct why *why)
 {
@@ -150,6 +165,8 @@ prepare(struct external *x, struct why *why)
 	if (n < 0 || (size_t)n >= sizeof(x->dir))
 		return err_set(why, ERR_LIMIT, "path too long");
 	enum err e = file_mkdirs(x->dir, 0700, why);
+	if (!e)
+		e = make_absolute(x->dir, why);
 	if (!e)
 		e = file_empty_dir(x->dir, why);
 	if (!e)

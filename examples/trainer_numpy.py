@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""An external trainer with numpy alone: softmax regression or a multi-layer perceptron.
+
+rivulet runs it as `trainer_numpy.py DIRECTORY`. It reads base.safetensors, task.json and the device's examples there, and
+leaves after.safetensors and report.json. It trains every network whose weights come in pairs NAME.weight [out, in] and
+NAME.bias [out], with ReLU between the layers and softmax cross-entropy at the end, which is what the coordinator draws for
+layers flatten, linear, relu, linear, ... SIGTERM asks it to finish: it saves what it has and calls that partial work.
+"""
+import json
+import os
+import signal
+import struct
+import sys
+
+import numpy as np
+
+DTYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U8": "u1"}
+stopping = False
+
+
+def on_term(signum, frame):
+    global stopping
+    stopping = True
+
+
+def read_safetensors(path):
+    """Tensors by name, in the order of the file."""
+    with open(path, "rb") as f:
+        (length,) = struct.unpack("<Q", f.read(8))
+        header = json.loads(f.read(length))
+        data = f.read()
+    header.pop("__metadata__", None)
+    out = {}
+    for name, t in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, end = t["data_offsets"]
+        out[name] = np.frombuffer(data[begin:end], DTYPES[t["dtype"]]).reshape(t["shape"])
+    return out
+
+
+def write_safetensors(path, tensors):
+    header, at = {}, 0
+    names = {np.dtype(code).str: name for name, code in DTYPES.items()}
+    for name, t in tensors.items():
+        header[name] = {"dtype": names[t.dtype.str], "shape": list(t.shape), "data_offsets": [at, at + t.nbytes]}
+        at += t.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text)
+        for t in tensors.values():
+            f.write(np.ascontiguousarray(t).tobytes())
+
+
+def load_examples(task, prefix=""):
+    """x [n, features] as the recipe normalises it, y [n]; None if the file has no such part."""
+    tensors = read_safetensors(task["examples"])
+    if prefix + "x" not in tensors:
+        return None
+    x = tensors[prefix + "x"]
+    x = x.astype(np.float32) / 255 if x.dtype == np.uint8 else x.astype(np.float32)
+    rule = task["recipe"]["data"].get("normalise")
+    if rule:
+        shape = [-1] + [1] * (x.ndim - 2)
+        x = (x - np.reshape(rule["mean"], shape)) / np.reshape(rule["std"], shape)
+    return x.reshape(len(x), -1).astype(np.float32), tensors[prefix + "y"]
+
+
+def forward(layers, x):
+    """The input of every layer, and the scores."""
+    inputs = []
+    for i, (weight, bias) in enumerate(layers):
+        inputs.append(x)
+        x = x @ weight.T + bias
+        if i + 1 < len(layers):
+            x = np.maximum(x, 0)
+    return inputs, x
+
+
+def softmax(scores):
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def measure(layers, x, y):
+    p = softmax(forward(layers, x)[1])
+    loss = -np.log(p[np.arange(len(y)), y] + 1e-12).mean()
+    return float(loss), float((p.argmax(axis=1) == y).mean())
+
+
+def step(layers, x, y, rate):
+    """One step of SGD in place; loss and accuracy before it."""
+    inputs, scores = forward(layers, x)
+    p = softmax(scores)
+    loss = -np.log(p[np.arange(len(y)), y] + 1e-12).mean()
+    accuracy = (p.argmax(axis=1) == y).mean()
+    p[np.arange(len(y)), y] -= 1
+    grad = p / len(y)
+    for i in range(len(layers) - 1, -1, -1):
+        weight, bias = layers[i]
+        before = (grad @ weight) * (inputs[i] > 0) if i > 0 else None
+        weight -= rate * (grad.T @ inputs[i])
+        bias -= rate * grad.sum(axis=0)
+        grad = before
+    return float(loss), float(accuracy)
+
+
+def train(task, layers, x, y):
+    local = task["recipe"]["local"]
+    batch = local.get("batch") or len(y)
+    rate = local["optimizer"]["rate"]
+    rng = np.random.default_rng(task["local_seed"])
+    per_epoch = -(-len(y) // batch)
+    planned = int(local["steps"]) if "steps" in local else int(local.get("epochs", 1)) * per_epoch
+    done, loss, accuracy = 0, 0.0, 0.0
+    while done < planned and not (stopping and done > 0):
+        if done % per_epoch == 0:
+            order = rng.permutation(len(y))
+        part = order[done % per_epoch * batch :][:batch]
+        figures = step(layers, x[part], y[part], rate)
+        loss += figures[0]
+        accuracy += figures[1]
+        done += 1
+    return {
+        "examples": len(y),
+        "steps": done,
+        "loss": loss / done,
+        "accuracy": accuracy / done,
+        "partial": done < planned,
+        "optimizer": 0,
+    }
+
+
+def main():
+    signal.signal(signal.SIGTERM, on_term)
+    os.chdir(sys.argv[1])
+    with open("task.json") as f:
+        task = json.load(f)
+    tensors = {name: np.array(t) for name, t in read_safetensors("base.safetensors").items()}
+    names = [name[: -len(".weight")] for name in tensors if name.endswith(".weight")]
+    layers = [(tensors[name + ".weight"], tensors[name + ".bias"]) for name in names]
+    x, y = load_examples(task)
+    report = {}
+    held = load_examples(task, "validation_")
+    if held and task["recipe"].get("evaluate", {}).get("by") == "devices":
+        loss, accuracy = measure(layers, *held)
+        report["evaluate"] = {"examples": len(held[1]), "loss": loss, "accuracy": accuracy}
+    report.update(train(task, layers, x, y))
+    write_safetensors("after.safetensors", tensors)
+    with open("report.json", "w") as f:
+        json.dump(report, f)
+    print("loss %.4f, accuracy %.4f" % (report["loss"], report["accuracy"]))
+
+
+if __name__ == "__main__":
+    main()
