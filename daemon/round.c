@@ -107,8 +107,9 @@ ask(struct round *r, uint64_t now_ms)
 static unsigned
 settle(struct round *r, bool durable, uint64_t now_ms)
 {
-	if (r->committing > 0)
-		r->committing--;
+	if (r->committing == 0)
+		return 0;
+	r->committing--;
 	if (durable)
 		r->accepted++;
 	return r->state == ROUND_CLOSING ? drained(r, now_ms) : consider(r, now_ms);
