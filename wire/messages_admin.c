@@ -116,7 +116,8 @@ messages_problem_encode(struct buf *out, const struct problem *in)
 
 	json_add_string(o, "type", in->type);
 	json_add_string(o, "title", in->title);
-	json_add_u64(o, "status", in->status);
+	if (in->status)
+		json_add_u64(o, "status", in->status);
 	if (in->detail[0])
 		json_add_string(o, "detail", in->detail);
 	return messages_finish(out, o);
