@@ -179,6 +179,9 @@ on_value(http_parser *p, const char *at, size_t len)
 	struct collector *c = p->data;
 	struct http_request *r = c->out;
 
+	/* Blanks after a value are no part of it; http-parser drops only those before it. */
+	while (len > 0 && (at[len - 1] == ' ' || at[len - 1] == '\t'))
+		len--;
 	switch (c->field) {
 	case FIELD_AUTHORIZATION:
 		return keep(c, r->authorization, sizeof(r->authorization), at, len);

@@ -1,0 +1,81 @@
+/* A connection's bytes up to the end of its first head, as conn_read.c hands them over; then any bytes as a head. What is
+ * taken must be as narrow as the handlers rely on. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "http.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void
+require(int ok)
+{
+	if (!ok)
+		abort();
+}
+
+static void
+check_target(const struct http_request *r)
+{
+	char value[16];
+
+	require(r->path[0] == '/' && strlen(r->path) < HTTP_PATH_MAX);
+	require(!strpbrk(r->path, " %#?\t\r\n") && !strpbrk(r->query, " %#\t\r\n"));
+	for (const char *p = r->path; *p; p++)
+		require((unsigned char)*p > 0x20 && (unsigned char)*p < 0x7f);
+	if (http_query(r, "from", value, sizeof(value)))
+		require(strlen(value) < sizeof(value) && !strchr(value, '&'));
+}
+
+/* No value may smuggle a line into a log or a response. */
+static void
+check_value(const char *s)
+{
+	for (; s && *s; s++)
+		require(((unsigned char)*s >= 0x20 && *s != 0x7f) || *s == '\t');
+}
+
+static void
+parse(const uint8_t *data, size_t len)
+{
+	struct http_request r;
+	unsigned status = 0;
+	struct why why = {""};
+
+	/* A copy of its own, so that the sanitizer sees a read behind the head. */
+	char *head = malloc(len ? len : 1);
+	require(head != NULL);
+	if (len > 0)
+		memcpy(head, data, len);
+	enum err e = http_request_parse(&r, head, len, &status, &why);
+	if (e) {
+		require(e == ERR_INVALID && status >= 400 && status < 600 && why.text[0]);
+	} else {
+		require(!r.chunked && r.length < UINT64_C(1000000000000000000));
+		require(r.has_length || r.length == 0);
+		check_target(&r);
+		check_value(r.authorization);
+		check_value(r.range);
+		check_value(r.if_none_match);
+		check_value(r.manifest);
+		check_value(r.report);
+		require(!r.manifest || strlen(r.manifest) < HTTP_VALUE_MAX);
+	}
+	http_request_deinit(&r);
+	free(head);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	size_t head = http_head_length((const char *)data, len);
+
+	require(head <= len);
+	if (head > 0) {
+		require(memcmp(data + head - 4, "\r\n\r\n", 4) == 0);
+		parse(data, head);
+	}
+	if (head != len)
+		parse(data, len);
+	return 0;
+}
