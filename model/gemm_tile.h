@@ -100,14 +100,9 @@ NAME(outer)(const struct gemm *g)
 		for (size_t j = 0; j < g->n; j += step)
 			for (size_t s = 0; s < strips; s++)
 				NAME(outer_at)
-				(g, g->m * s / strips, g->m * (s + 1) / strips - g->m * s / strips,
-				    j);
-	else
-		for (size_t s = 0; s < strips; s++)
-			for (size_t j = 0; j < g->n; j += step)
-				NAME(outer_at)
-				(g, g->m * s / strips, g->m * (s + 1) / strips - g->m * s / strips,
-				    j);
+	(g, g->m * s / strips, g->m * (s + 1) / strips - g->m * s / strips, j);
+	else for (size_t s = 0; s < strips; s++) for (size_t j = 0; j < g->n; j += step)
+	    NAME(outer_at)(g, g->m * s / strips, g->m * (s + 1) / strips - g->m * s / strips, j);
 }
 
 /* Adds the sixteen lanes of each of four sums: 8 + 8, 4 + 4, 2 + 2, 1 + 1. */
