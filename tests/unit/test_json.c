@@ -10,9 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "flush.h"
 #include "json.h"
 #include "prng.h"
 
@@ -20,15 +19,10 @@
 static enum err
 parse_flush(struct json **out, const char *text, size_t len, struct why *why)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (len / page + 1) * page;
-	char *map =
-	    mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct flush f = flush_new(text, len);
+	enum err e = json_parse(out, f.data, len, why);
 
-	assert_true(map != MAP_FAILED);
-	assert_int_equal(mprotect(map + room, page, PROT_NONE), 0);
-	memcpy(map + room - len, text, len);
-	enum err e = json_parse(out, map + room - len, len, why);
-	munmap(map, room + page);
+	flush_free(&f);
 	return e;
 }
 
