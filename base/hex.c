@@ -34,6 +34,6 @@ hex_decode(void *out, size_t len, const char *text, size_t text_len)
 		if (value(text[i]) < 0)
 			return false;
 	for (size_t i = 0; i < len; i++)
-		p[i] = (uint8_t)(value(text[2 * i]) << 4 | value(text[2 * i + 1]));
+		p[i] = (uint8_t)(value(text[2 * i]) * 16 + value(text[2 * i + 1]));
 	return true;
 }

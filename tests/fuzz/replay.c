@@ -17,7 +17,8 @@ run_flush(const char *data, size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t room = (len + page - 1) / page * page;
-	char *map = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *map =
+	    mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (map == MAP_FAILED || mprotect(map + room, page, PROT_NONE) != 0)
 		abort();
@@ -45,7 +46,7 @@ main(int argc, char **argv)
 		if (ent->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", argv[1], ent->d_name);
-		struct why why = { "" };
+		struct why why = {""};
 		if (file_read(path, 1 << 24, &data, &len, &why)) {
 			fprintf(stderr, "%s\n", why.text);
 			return 1;
