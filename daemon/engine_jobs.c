@@ -14,7 +14,9 @@
 #include "modelfile.h"
 #include "models.h"
 #include "net.h"
+#include "rule.h"
 #include "server.h"
+#include "server_opt.h"
 #include "spool.h"
 
 /* --- submitting */
@@ -67,6 +69,19 @@ check_evaluation(const struct services *s, const struct engine_job *j, struct wh
 	return e == ERR_NOTFOUND ? ERR_INVALID : e;
 }
 
+static enum err
+check_aggregate(const struct aggregate_spec *a, struct why *why)
+{
+	if (!rule_find(a->rule))
+		return err_set(why, ERR_INVALID,
+		    "aggregate.rule: \"%s\" is not a rule of this build", a->rule);
+	if (!server_opt_find(a->optimizer))
+		return err_set(why, ERR_INVALID,
+		    "aggregate.server_optimizer: \"%s\" is not an optimizer of this build",
+		    a->optimizer);
+	return ERR_OK;
+}
+
 /* Everything about a new job that can be wrong or slow; on success it is durable. */
 static enum err
 prepare(struct engine *g, struct engine_job *j, const char *text, size_t len, struct why *why)
@@ -76,7 +91,9 @@ prepare(struct engine *g, struct engine_job *j, const char *text, size_t len, st
 				   .created_at = clock_wall()}};
 	uint8_t model[32];
 
-	enum err e = check_evaluation(g->services, j, why);
+	enum err e = check_aggregate(&j->spec.aggregate, why);
+	if (e == ERR_OK)
+		e = check_evaluation(g->services, j, why);
 	if (e == ERR_OK)
 		e = engine_first_model(g->services, j, model, why);
 	if (e == ERR_OK)

@@ -9,7 +9,9 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -33,6 +35,8 @@
 
 #define THREADS_MAX 16
 #define DEVICES_MAX 1000
+#define PIECE ((size_t)256 << 10)
+#define WAIT_MS 120000
 #define HEAD_MAX 16384
 #define ANSWER_MAX ((size_t)1 << 30)
 
@@ -72,7 +76,19 @@ now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* --- a blocking HTTPS client, as small as it can be */
+/* --- a waiting HTTPS client, as small as it can be */
+
+/* Waits for what the session asks for; dies on any end. */
+static void
+wait_for(struct device *d, enum tls_result r, const char *what)
+{
+	struct pollfd p = {.fd = d->fd, .events = r == TLS_AGAIN_IN ? POLLIN : POLLOUT};
+
+	if (r != TLS_AGAIN_IN && r != TLS_AGAIN_OUT)
+		die(what);
+	if (poll(&p, 1, WAIT_MS) <= 0)
+		die("timeout");
+}
 
 static void
 connect_device(struct device *d, bool verified)
@@ -93,8 +109,10 @@ connect_device(struct device *d, bool verified)
 	if (tls_context_new(&d->tls, &config, &why) != ERR_OK ||
 	    tls_session_new(&d->session, d->tls, d->fd) != ERR_OK)
 		die(why.text);
-	if (tls_handshake(d->session) != TLS_OK)
-		die(tls_why(d->session));
+	enum tls_result r;
+	fcntl(d->fd, F_SETFL, O_NONBLOCK);
+	while ((r = tls_handshake(d->session)) != TLS_OK)
+		wait_for(d, r, tls_why(d->session));
 }
 
 static void
@@ -113,11 +131,23 @@ send_all(struct device *d, const void *data, size_t len)
 
 	while (len > 0) {
 		size_t n = 0;
-		if (tls_write(d->session, p, len, &n) != TLS_OK)
-			die("write failed");
-		p += n;
-		len -= n;
+		enum tls_result r = tls_write(d->session, p, len, &n);
+		if (r != TLS_OK)
+			wait_for(d, r, "write failed");
+		else
+			p += n, len -= n;
 	}
+}
+
+static size_t
+receive(struct device *d, char *to, size_t room)
+{
+	enum tls_result r;
+	size_t n = 0;
+
+	while ((r = tls_read(d->session, to, room, &n)) != TLS_OK)
+		wait_for(d, r, "read failed");
+	return n;
 }
 
 /* Reads a response; the body goes to `body` (room bytes) and, when given, through the hash. Returns its status. */
@@ -125,14 +155,13 @@ static int
 read_answer(struct device *d, char *body, size_t room, size_t *len, struct hash *hash)
 {
 	char head[HEAD_MAX];
-	size_t have = 0, n = 0;
+	size_t have = 0;
 	char *end = NULL;
 
 	while (!end) {
-		if (have + 1 >= sizeof(head) ||
-		    tls_read(d->session, head + have, sizeof(head) - 1 - have, &n) != TLS_OK)
-			die("no response");
-		have += n;
+		if (have + 1 >= sizeof(head))
+			die("head too large");
+		have += receive(d, head + have, sizeof(head) - 1 - have);
 		head[have] = '\0';
 		end = strstr(head, "\r\n\r\n");
 	}
@@ -146,8 +175,7 @@ read_answer(struct device *d, char *body, size_t room, size_t *len, struct hash 
 	if (hash)
 		hash_update(hash, body, got);
 	while (got < want) {
-		if (tls_read(d->session, body + got, want - got, &n) != TLS_OK)
-			die("response cut");
+		size_t n = receive(d, body + got, want - got < PIECE ? want - got : PIECE);
 		if (hash)
 			hash_update(hash, body + got, n);
 		got += n;
