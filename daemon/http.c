@@ -71,6 +71,8 @@ raw_check(const char *head, size_t len, unsigned *status)
 	bool first = true;
 
 	*status = 400;
+	if (len < 4 || memcmp(head + len - 4, "\r\n\r\n", 4) != 0)
+		return "incomplete header block";
 	for (size_t at = 0; at + 2 < len;) {
 		const char *lf = memchr(head + at, '\n', len - at);
 		if (!lf || lf == head + at || lf[-1] != '\r')
