@@ -60,12 +60,13 @@ spool_close(struct spool *s)
 static bool
 reserve(struct spool *s, uint64_t bytes)
 {
-	uint64_t used = atomic_fetch_add(&s->used, bytes) + bytes;
+	uint64_t used = atomic_load(&s->used);
 
-	if (s->quota == 0 || used <= s->quota)
-		return true;
-	atomic_fetch_sub(&s->used, bytes);
-	return false;
+	do {
+		if (s->quota > 0 && (used > s->quota || bytes > s->quota - used))
+			return false;
+	} while (!atomic_compare_exchange_weak(&s->used, &used, used + bytes));
+	return true;
 }
 
 enum err
