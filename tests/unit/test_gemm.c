@@ -1,0 +1,197 @@
+/* The kernels of every instruction set of this machine: right, all of the same bits, and never outside their arrays. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "gemm_kernels.h"
+#include "prng.h"
+
+/* n floats whose end lies flush against an unreadable page. */
+struct guarded {
+	void *map;
+	size_t bytes;
+	float *x;
+};
+
+static struct guarded
+guarded_new(size_t n)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct guarded g = {.bytes = (n * sizeof(float) + page - 1) / page * page + page};
+
+	g.map = mmap(NULL, g.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(g.map != MAP_FAILED);
+	assert_int_equal(mprotect((char *)g.map + g.bytes - page, page, PROT_NONE), 0);
+	g.x = (float *)(void *)((char *)g.map + g.bytes - page) - n;
+	return g;
+}
+
+static struct guarded
+guarded_random(struct prng *r, size_t n)
+{
+	struct guarded g = guarded_new(n);
+
+	for (size_t i = 0; i < n; i++)
+		g.x[i] = prng_float(r) - 0.5f;
+	return g;
+}
+
+static void
+guarded_free(struct guarded *g)
+{
+	munmap(g->map, g->bytes);
+}
+
+struct set {
+	const char *name;
+	const struct gemm_kernels *kernels;
+};
+
+static size_t
+sets(struct set out[3])
+{
+	size_t n = 0;
+
+	out[n++] = (struct set){"plain", &gemm_plain_kernels};
+#if GEMM_X86
+	if (__builtin_cpu_supports("avx2"))
+		out[n++] = (struct set){"avx2", &gemm_avx2_kernels};
+	if (__builtin_cpu_supports("avx512f"))
+		out[n++] = (struct set){"avx512", &gemm_avx512_kernels};
+#endif
+	return n;
+}
+
+static double
+reference(const struct gemm *g, bool dot, float before, size_t i, size_t j)
+{
+	double sum = 0;
+
+	for (size_t p = 0; p < g->k; p++) {
+		float b = dot ? g->b[j * g->b_row + p] : g->b[p * g->b_row + j];
+		sum += (double)g->a[i * g->a_row + p * g->a_col] * (double)b;
+	}
+	return (double)g->alpha * sum + (g->beta != 0 ? (double)g->beta * (double)before : 0);
+}
+
+static void
+check(struct gemm *g, bool dot, const float *before, const float *after)
+{
+	double tolerance = 1e-6 * (4 + sqrt((double)g->k));
+
+	for (size_t i = 0; i < g->m; i++)
+		for (size_t j = 0; j < g->n; j++) {
+			size_t at = i * g->c_row + j;
+			double want = reference(g, dot, before[at], i, j);
+			if (!(fabs((double)after[at] - want) <= tolerance))
+				fail_msg("%s m %zu n %zu k %zu at %zu,%zu: %.9g for %.9g",
+				    dot ? "dot" : "outer", g->m, g->n, g->k, i, j,
+				    (double)after[at], want);
+		}
+}
+
+/* One product by every set; beta 0 must not read c, so c holds NaN then. */
+static void
+product(struct prng *r, struct gemm g, bool dot, bool transposed)
+{
+	struct guarded a = guarded_random(r, g.m * g.k), b = guarded_random(r, g.n * g.k);
+	struct guarded c = guarded_new(g.m * g.n), first = guarded_new(g.m * g.n);
+	struct guarded before = guarded_random(r, g.m * g.n);
+	size_t bytes = g.m * g.n * sizeof(float);
+	struct set set[3];
+
+	g.a = a.x;
+	g.a_row = transposed ? 1 : g.k;
+	g.a_col = transposed ? g.m : 1;
+	g.b = b.x;
+	g.b_row = dot ? g.k : g.n;
+	g.c_row = g.n;
+	for (size_t i = 0, n = sets(set); i < n; i++) {
+		g.c = c.x;
+		memcpy(c.x, before.x, bytes);
+		for (size_t k = 0; g.beta == 0 && k < g.m * g.n; k++)
+			c.x[k] = NAN;
+		(dot ? set[i].kernels->dot : set[i].kernels->outer)(&g);
+		check(&g, dot, before.x, c.x);
+		if (i == 0)
+			memcpy(first.x, c.x, bytes);
+		else if (memcmp(first.x, c.x, bytes) != 0)
+			fail_msg(
+			    "%s differs from plain: m %zu n %zu k %zu", set[i].name, g.m, g.n, g.k);
+	}
+	guarded_free(&a);
+	guarded_free(&b);
+	guarded_free(&c);
+	guarded_free(&first);
+	guarded_free(&before);
+}
+
+static void
+random_shapes(void **state)
+{
+	uint64_t seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 0) : 1;
+	struct prng r;
+
+	(void)state;
+	printf("SEED=%llu\n", (unsigned long long)seed);
+	prng_seed(&r, seed);
+	for (int i = 0; i < 300; i++) {
+		struct gemm g = {.m = 1 + prng_below(&r, 20),
+		    .n = 1 + prng_below(&r, 150),
+		    .k = 1 + prng_below(&r, i % 10 == 0 ? 2500 : 70)};
+		g.alpha = 1 - 2 * prng_float(&r);
+		g.beta = i % 3 == 0 ? 0 : i % 3 == 1 ? 1 : prng_float(&r);
+		product(&r, g, i % 2 == 0, i % 4 == 1);
+	}
+}
+
+static void
+every_tile(void **state)
+{
+	struct prng r;
+
+	(void)state;
+	prng_seed(&r, 2);
+	for (size_t m = 1; m <= 7; m++)
+		for (size_t n = 1; n <= 81; n += n < 20 ? 1 : 5)
+			for (int dot = 0; dot < 2; dot++)
+				product(&r,
+				    (struct gemm){
+					.m = m, .n = n, .k = 21, .alpha = 1, .beta = 0.5f},
+				    dot, false);
+}
+
+/* Matrices large enough for the other walking order. */
+static void
+large(void **state)
+{
+	struct prng r;
+
+	(void)state;
+	prng_seed(&r, 3);
+	product(
+	    &r, (struct gemm){.m = 7, .n = 1000, .k = 150, .alpha = 1, .beta = 1}, false, false);
+	product(&r, (struct gemm){.m = 13, .n = 9, .k = 5000, .alpha = 1, .beta = 0}, true, false);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(random_shapes),
+	    cmocka_unit_test(every_tile),
+	    cmocka_unit_test(large),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
