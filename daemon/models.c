@@ -1,5 +1,6 @@
 #include "models.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,6 +18,8 @@
 #include "hex.h"
 #include "modelfile.h"
 
+#define TEMP_PREFIX "tmp."
+
 struct models {
 	char dir[PATH_MAX - 128];
 	pthread_mutex_t lock;
@@ -33,6 +36,24 @@ path_of(const struct models *m, const uint8_t id[32], const char *suffix, char o
 	snprintf(out, PATH_MAX, "%s/%s%s", m->dir, hex, suffix);
 }
 
+/* Files under construction that a crash left behind: their names would be in the way of new ones. */
+static enum err
+remove_leftovers(const struct models *m, struct why *why)
+{
+	DIR *d = opendir(m->dir);
+	struct dirent *ent;
+	enum err e = ERR_OK;
+
+	if (!d)
+		return err_errno(why, "open %s", m->dir);
+	while (e == ERR_OK && (ent = readdir(d)))
+		if (strncmp(ent->d_name, TEMP_PREFIX, strlen(TEMP_PREFIX)) == 0 &&
+		    unlinkat(dirfd(d), ent->d_name, 0) != 0)
+			e = err_errno(why, "remove %s/%s", m->dir, ent->d_name);
+	closedir(d);
+	return e;
+}
+
 enum err
 models_open(struct models **out, const char *dir, struct why *why)
 {
@@ -47,6 +68,8 @@ models_open(struct models **out, const char *dir, struct why *why)
 	strcpy(m->dir, dir);
 	pthread_mutex_init(&m->lock, NULL);
 	enum err e = file_mkdirs(dir, 0700, why);
+	if (e == ERR_OK)
+		e = remove_leftovers(m, why);
 	if (e) {
 		models_close(m);
 		return e;
@@ -169,7 +192,7 @@ models_map_release(struct models_map *map)
 void
 models_temp_path(struct models *m, char *out, size_t room)
 {
-	snprintf(out, room, "%s/tmp.%ld.%u", m->dir, (long)getpid(), atomic_fetch_add(&m->temp, 1));
+	snprintf(out, room, "%s/" TEMP_PREFIX "%u", m->dir, atomic_fetch_add(&m->temp, 1));
 }
 
 enum err

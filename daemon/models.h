@@ -25,6 +25,7 @@ struct models_map {
 	struct models_map *next;
 };
 
+/* Makes the folder, or removes what a crash left unfinished in it: one coordinator at a time. */
 ERR_MUST_USE enum err models_open(struct models **out, const char *dir, struct why *why);
 void models_close(struct models *m);
 
