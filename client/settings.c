@@ -404,6 +404,16 @@ check_data(struct parse *p, struct settings_data *d)
 }
 
 static enum err
+check_trainer(struct parse *p, const struct settings_trainer *t)
+{
+	char section[RECIPE_NAME_MAX + 8];
+
+	snprintf(section, sizeof(section), "trainer %s", t->name);
+	p->line = t->line;
+	return *t->exec ? ERR_OK : fail(p, section, "exec", "missing");
+}
+
+static enum err
 check_all(struct parse *p)
 {
 	struct settings *s = p->out;
@@ -412,10 +422,7 @@ check_all(struct parse *p)
 	for (size_t i = 0; !e && i < s->data_count; i++)
 		e = check_data(p, &s->data[i]);
 	for (size_t i = 0; !e && i < s->trainer_count; i++)
-		if (!*s->trainers[i].exec) {
-			p->line = s->trainers[i].line;
-			e = fail(p, "trainer", "exec", "missing");
-		}
+		e = check_trainer(p, &s->trainers[i]);
 	if (s->model_bytes > s->cache_bytes)
 		s->model_bytes = s->cache_bytes;
 	return e;

@@ -153,6 +153,9 @@ train(struct training *t, struct trainer_out *out, struct why *why)
 
 	if (e)
 		return e;
+	/* Nobody is asked after the last step. */
+	if (t->any_kept)
+		restore_frozen(t);
 	if (result.steps == 0) {
 		out->abort = t->stopped ? "stopped" : "deadline";
 		return err_set(why, ERR_TIMEOUT, "no step was done in time");

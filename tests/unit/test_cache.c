@@ -1,0 +1,169 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cache.h"
+#include "file.h"
+
+static char home[64], dir[80];
+
+static int
+set_up(void **state)
+{
+	(void)state;
+	strcpy(home, "/tmp/test_cache.XXXXXX");
+	assert_non_null(mkdtemp(home));
+	snprintf(dir, sizeof(dir), "%s/models", home);
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	(void)state;
+	assert_int_equal(file_empty_dir(dir, NULL), ERR_OK);
+	rmdir(dir);
+	rmdir(home);
+	return 0;
+}
+
+static const char *
+id_of(char c, char out[CACHE_ID_HEX])
+{
+	memset(out, c, CACHE_ID_HEX - 1);
+	out[CACHE_ID_HEX - 1] = '\0';
+	return out;
+}
+
+/* A model of `bytes` bytes, last used at second `used` of the epoch. */
+static void
+add(const struct cache *c, char name, size_t bytes, time_t used)
+{
+	char id[CACHE_ID_HEX], path[PATH_MAX];
+	int fd;
+
+	assert_int_equal(cache_part(c, id_of(name, id), &fd, NULL), ERR_OK);
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	assert_int_equal(cache_commit(c, id, fd, path, NULL), ERR_OK);
+	close(fd);
+	const struct timespec times[2] = {{.tv_sec = used}, {.tv_sec = used}};
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static enum err
+find(const struct cache *c, char name, uint64_t bytes)
+{
+	char id[CACHE_ID_HEX], path[PATH_MAX];
+
+	return cache_find(c, id_of(name, id), bytes, path);
+}
+
+static void
+test_find(void **state)
+{
+	struct cache c;
+	struct stat st;
+	char path[PATH_MAX], id[CACHE_ID_HEX];
+
+	(void)state;
+	assert_int_equal(cache_init(&c, home, 1000, NULL), ERR_OK);
+	assert_int_equal(find(&c, 'a', 100), ERR_NOTFOUND);
+	add(&c, 'a', 100, 1000);
+	assert_int_equal(cache_find(&c, id_of('a', id), 100, path), ERR_OK);
+	/* Use renews its age. */
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(st.st_mtim.tv_sec > 1000);
+	/* A file of another size cannot be the model and goes. */
+	assert_int_equal(find(&c, 'a', 101), ERR_NOTFOUND);
+	assert_int_equal(find(&c, 'a', 100), ERR_NOTFOUND);
+}
+
+static void
+test_cap_drops_longest_unused(void **state)
+{
+	struct cache c;
+	char id[CACHE_ID_HEX];
+
+	(void)state;
+	assert_int_equal(cache_init(&c, home, 1000, NULL), ERR_OK);
+	add(&c, 'a', 300, 50);
+	add(&c, 'b', 300, 10);
+	add(&c, 'c', 300, 30);
+	assert_int_equal(cache_make_room(&c, id_of('d', id), 100, NULL), ERR_OK);
+	assert_int_equal(find(&c, 'b', 300), ERR_OK); /* all of it fitted; b is now the newest */
+	assert_int_equal(cache_make_room(&c, id, 500, NULL), ERR_OK);
+	assert_int_equal(find(&c, 'c', 300), ERR_NOTFOUND);
+	assert_int_equal(find(&c, 'a', 300), ERR_NOTFOUND);
+	assert_int_equal(find(&c, 'b', 300), ERR_OK);
+	assert_int_equal(cache_make_room(&c, id, 1000, NULL), ERR_OK);
+	assert_int_equal(find(&c, 'b', 300), ERR_NOTFOUND);
+	assert_int_equal(cache_make_room(&c, id, 1001, NULL), ERR_LIMIT);
+}
+
+static void
+test_parts_count(void **state)
+{
+	struct cache c;
+	char id[CACHE_ID_HEX], other[CACHE_ID_HEX];
+	int fd;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(cache_init(&c, home, 1000, NULL), ERR_OK);
+	assert_int_equal(cache_part(&c, id_of('e', id), &fd, NULL), ERR_OK);
+	assert_int_equal(ftruncate(fd, 800), 0);
+	/* Its own part does not stand in a download's way; somebody else's is rubbish. */
+	assert_int_equal(cache_make_room(&c, id, 900, NULL), ERR_OK);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_nlink, 1);
+	assert_int_equal(cache_make_room(&c, id_of('f', other), 900, NULL), ERR_OK);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_nlink, 0);
+	close(fd);
+}
+
+static void
+test_list(void **state)
+{
+	struct cache c;
+	char ids[4][CACHE_ID_HEX];
+	char path[128];
+
+	(void)state;
+	assert_int_equal(cache_init(&c, home, 1000, NULL), ERR_OK);
+	add(&c, 'a', 1, 10);
+	add(&c, 'b', 1, 30);
+	add(&c, 'c', 1, 20);
+	/* Files of other names are not ours to list or to remove. */
+	snprintf(path, sizeof(path), "%s/README", dir);
+	assert_int_equal(file_write(path, "x", 1, 0644, NULL), ERR_OK);
+	assert_int_equal(cache_list(&c, ids, 4), 3);
+	assert_int_equal(ids[0][0], 'b');
+	assert_int_equal(ids[1][0], 'c');
+	assert_int_equal(ids[2][0], 'a');
+	assert_int_equal(cache_list(&c, ids, 2), 2);
+	assert_int_equal(cache_make_room(&c, ids[0], 1000, NULL), ERR_OK);
+	assert_int_equal(access(path, F_OK), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(test_find, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_cap_drops_longest_unused, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_parts_count, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_list, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

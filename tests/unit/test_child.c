@@ -1,0 +1,175 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backoff.h"
+#include "child.h"
+
+static char log_text[64];
+
+static struct child_result
+run(const char *script, struct child_options *o)
+{
+	const char *argv[] = {"sh", "-c", script, NULL};
+	struct child_result result;
+
+	o->argv = argv;
+	o->directory = "/tmp";
+	assert_int_equal(child_run(&result, o, log_text, sizeof(log_text), NULL), ERR_OK);
+	return result;
+}
+
+static void
+test_exit_and_log(void **state)
+{
+	struct child_options o = {.grace_s = 1};
+	static const char *const environment[] = {"HOME=/nowhere", "GIVEN=yes", NULL};
+
+	(void)state;
+	struct child_result r = run("echo out; echo err >&2; exit 3", &o);
+	assert_true(r.exited && r.code == 3 && !r.asked && !r.killed);
+	assert_string_equal(log_text, "out\nerr\n");
+	o.environment = environment;
+	r = run("pwd; echo $HOME $GIVEN; cat", &o); /* cat ends: standard input is empty */
+	assert_true(r.exited && r.code == 0);
+	assert_string_equal(log_text, "/tmp\n/nowhere yes\n");
+}
+
+static void
+test_keeps_the_tail(void **state)
+{
+	struct child_options o = {.grace_s = 1};
+
+	(void)state;
+	run("i=0; while [ $i -lt 5000 ]; do echo line $i; i=$((i+1)); done", &o);
+	assert_int_equal(strlen(log_text), sizeof(log_text) - 1);
+	assert_string_equal(log_text + strlen(log_text) - 10, "line 4999\n");
+}
+
+static void
+test_deadline_asks_first(void **state)
+{
+	struct child_options o = {.grace_s = 20, .seconds = 0.3};
+	double began = backoff_now();
+
+	(void)state;
+	struct child_result r =
+	    run("trap 'echo saved; exit 0' TERM; while :; do sleep 0.05; done", &o);
+	assert_true(r.exited && r.code == 0 && r.asked && !r.killed);
+	/* Some shells also name the child that the signal ended. */
+	assert_non_null(strstr(log_text, "saved\n"));
+	assert_true(backoff_now() - began < 15);
+}
+
+static void
+test_kills_what_does_not_end(void **state)
+{
+	struct child_options o = {.grace_s = 0.3, .seconds = 0.2};
+
+	(void)state;
+	struct child_result r = run("trap '' TERM; while :; do sleep 0.05; done", &o);
+	assert_true(!r.exited && r.code == SIGKILL && r.asked && r.killed);
+}
+
+static bool
+yes(void *context)
+{
+	(void)context;
+	return true;
+}
+
+static void
+test_stop(void **state)
+{
+	struct child_options o = {.grace_s = 10, .stop = yes};
+
+	(void)state;
+	struct child_result r = run("sleep 60", &o);
+	assert_true(r.asked && !r.exited && r.code == SIGTERM);
+}
+
+/* What a trainer leaves running in its group must not outlive it, nor keep us waiting. */
+static void
+test_no_orphans(void **state)
+{
+	struct child_options o = {.grace_s = 1};
+	double began = backoff_now();
+	int pid = 0;
+
+	(void)state;
+	struct child_result r = run("sleep 60 & echo $!", &o);
+	assert_true(r.exited && r.code == 0);
+	assert_true(backoff_now() - began < 15);
+	assert_int_equal(sscanf(log_text, "%d", &pid), 1);
+	for (int i = 0; i < 100 && kill(pid, 0) == 0; i++) {
+		/* It may stay a zombie for a moment, until init takes it. */
+		char path[64], state_letter = 'R';
+		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+		FILE *f = fopen(path, "r");
+		if (!f)
+			break;
+		int got = fscanf(f, "%*d %*s %c", &state_letter);
+		fclose(f);
+		if (got == 1 && state_letter == 'Z')
+			return;
+		usleep(50000);
+		assert_int_not_equal(i, 99);
+	}
+}
+
+static void
+test_cannot_start(void **state)
+{
+	const char *argv[] = {"/nonexistent/program", NULL};
+	const struct child_options o = {.argv = argv, .directory = "/tmp"};
+	struct child_result result;
+	struct why why;
+
+	(void)state;
+	assert_int_equal(child_run(&result, &o, log_text, sizeof(log_text), &why), ERR_NOTFOUND);
+	assert_non_null(strstr(why.text, "/nonexistent/program"));
+}
+
+static void
+test_split(void **state)
+{
+	const char *argv[6];
+	char text[] = "  /usr/bin/python3 \"/opt/my trainer.py\" 'a \"b\"'\t--fast ";
+	char open[] = "prog \"never closed", none[] = "  ", many[] = "a b c d e f g";
+
+	(void)state;
+	assert_int_equal(child_split(text, argv, 6), ERR_OK);
+	assert_string_equal(argv[0], "/usr/bin/python3");
+	assert_string_equal(argv[1], "/opt/my trainer.py");
+	assert_string_equal(argv[2], "a \"b\"");
+	assert_string_equal(argv[3], "--fast");
+	assert_null(argv[4]);
+	assert_int_equal(child_split(open, argv, 6), ERR_INVALID);
+	assert_int_equal(child_split(none, argv, 6), ERR_INVALID);
+	assert_int_equal(child_split(many, argv, 6), ERR_LIMIT);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_exit_and_log),
+	    cmocka_unit_test(test_keeps_the_tail),
+	    cmocka_unit_test(test_deadline_asks_first),
+	    cmocka_unit_test(test_kills_what_does_not_end),
+	    cmocka_unit_test(test_stop),
+	    cmocka_unit_test(test_no_orphans),
+	    cmocka_unit_test(test_cannot_start),
+	    cmocka_unit_test(test_split),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,222 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "settings.h"
+
+static const char good[] =
+    "# a device\n"
+    "[coordinator]\n"
+    "url = https://one.example:7443, two.example\n"
+    "url = three.example:99\n"
+    "model_mirror = http://cache.site/rivulet/\n"
+    "[device]\nthreads = 4\n"
+    "[limits]\nmodel_bytes = 64M\nmemory_bytes = 1G\nseconds_per_round = 12.5\n"
+    "epochs = 3\ncache_bytes = 256M\noutbox_bytes = 1G\n"
+    "[data mnist]\n"
+    "format = idx\nimages = /d/images.gz ; the training part\nlabels = /d/labels.gz\n"
+    "shard = 3/100\nsplit = label\nseed = 9\nallow_jobs = mnist-*, other\n"
+    "[data digits]\n"
+    "  format = glyphs\n  hand = 3\n\tcount = 700\nskew = 0.3\n"
+    "[data sensors]\n"
+    "format = csv\npath = /d/s.csv\nlabel = target\nkind = regression\n"
+    "[trainer torch]\n"
+    "exec = /usr/bin/python3 \"/opt/my trainer.py\" --fast\ngrace_s = 5\ndeny_jobs = *-old\n";
+
+static struct settings *
+parse(const char *text, struct why *why)
+{
+	struct settings *s = NULL;
+
+	if (settings_parse(&s, "device.conf", text, strlen(text), why) != ERR_OK)
+		assert_null(s);
+	return s;
+}
+
+static void
+test_good(void **state)
+{
+	struct why why = {""};
+	struct settings *s = parse(good, &why);
+
+	(void)state;
+	assert_string_equal(why.text, "");
+	assert_non_null(s);
+	assert_int_equal(s->url_count, 3);
+	assert_string_equal(s->urls[0], "https://one.example:7443");
+	assert_string_equal(s->urls[1], "https://two.example:7443");
+	assert_string_equal(s->urls[2], "https://three.example:99");
+	assert_string_equal(s->mirror, "http://cache.site/rivulet");
+	assert_int_equal(s->threads, 4);
+	assert_int_equal(s->model_bytes, 64 << 20);
+	assert_true(s->seconds_per_round > 12.4 && s->seconds_per_round < 12.6);
+	assert_int_equal(s->epochs, 3);
+	assert_int_equal(s->data_count, 3);
+	const struct settings_data *d = settings_find_data(s, "mnist");
+	assert_non_null(d);
+	assert_int_equal(d->format, SETTINGS_IDX);
+	assert_string_equal(d->images, "/d/images.gz");
+	assert_int_equal(d->shard.index, 3);
+	assert_int_equal(d->shard.count, 100);
+	assert_true(d->shard.by_label);
+	assert_int_equal(d->shard.seed, 9);
+	d = settings_find_data(s, "digits");
+	assert_int_equal(d->hand, 3);
+	assert_int_equal(d->glyph_count, 700);
+	assert_int_equal(d->shard.count, 1);
+	assert_true(settings_find_data(s, "sensors")->regression);
+	assert_null(settings_find_data(s, "nothing"));
+	const struct settings_trainer *t = settings_find_trainer(s, "torch");
+	assert_string_equal(t->exec, "/usr/bin/python3 \"/opt/my trainer.py\" --fast");
+	assert_true(t->grace_s > 4.9 && t->grace_s < 5.1);
+	assert_string_equal(t->gate.deny, "*-old");
+	settings_free(s);
+}
+
+static void
+test_defaults(void **state)
+{
+	struct settings *s = parse("", NULL);
+
+	(void)state;
+	assert_non_null(s);
+	assert_int_equal(s->url_count, 0);
+	assert_int_equal(s->model_bytes, (uint64_t)1 << 30);
+	assert_int_equal(s->memory_bytes, 0);
+	settings_free(s);
+	/* A small cache lowers what a model may have: it must fit. */
+	s = parse("[limits]\ncache_bytes = 1M\n", NULL);
+	assert_int_equal(s->model_bytes, 1 << 20);
+	settings_free(s);
+}
+
+/* Each bad file, and what the message must name: file and line, section and key. */
+static const struct {
+	const char *text, *where, *what;
+} bad[] = {
+    {"[coordinator]\nurls = https://a\n", "device.conf:2: coordinator.urls", "unknown key"},
+    {"[coordinator]\nurl = ftp://a\n", "device.conf:2: coordinator.url", "https"},
+    {"[coordinator]\nurl = https://a:70000\n", "device.conf:2: coordinator.url", "port"},
+    {"[coordinator]\nurl = a b c d e f g h i\n", "device.conf:2: coordinator.url", "too many"},
+    {"[coordinator]\nmodel_mirror = ftp://a\n", "device.conf:2: coordinator.model_mirror", "http"},
+    {"[limits]\n\nepochs = 0\n", "device.conf:3: limits.epochs", "range"},
+    {"[limits]\nepochs = -1\n", "device.conf:2: limits.epochs", "whole number"},
+    {"[limits]\nmodel_bytes = 12X\n", "device.conf:2: limits.model_bytes", "size"},
+    {"[limits]\nmodel_bytes = 1\n", "device.conf:2: limits.model_bytes", "range"},
+    {"[limits]\nseconds_per_round = soon\n", "device.conf:2: limits.seconds_per_round", "number"},
+    {"[limits]\nepochs = 1\nepochs = 2\n", "device.conf:3: limits.epochs", "twice"},
+    {"[limits]\nepochs =\n", "device.conf:2: limits.epochs", "no value"},
+    {"[device]\nthreads = 2000\n", "device.conf:2: device.threads", "range"},
+    {"[colour]\n", "device.conf:1: colour", "unknown section"},
+    {"[colour]\nred = 1\n", "device.conf:1: colour", "unknown section"},
+    {"epochs = 1\n", "device.conf:1: (no section)", "unknown section"},
+    {"[data]\nformat = idx\n", "device.conf:1: data", "unknown section"},
+    {"[data a b]\nformat = idx\n", "device.conf:1: data a b", "unknown section"},
+    {"[data a]\nformat = png\n", "device.conf:2: data a.format", "glyphs, idx or csv"},
+    {"[device]\n[data a]\nhand = 1\n", "device.conf:2: data a.format", "missing"},
+    {"[data a]\n", "device.conf:1: data a.format", "missing"},
+    {"[data a]\nformat = idx\nimages = /x\n", "device.conf:1: data a.labels", "missing"},
+    {"[data a]\nformat = csv\n", "device.conf:1: data a.path", "missing"},
+    {"[data a]\nformat = glyphs\npath = /x\n", "device.conf:1: data a.path", "belong"},
+    {"[data a]\nformat = glyphs\nskew = 1.5\n", "device.conf:3: data a.skew", "range"},
+    {"[data a]\nformat = glyphs\nshard = 0/4\n", "device.conf:3: data a.shard", "from 1 to n"},
+    {"[data a]\nformat = glyphs\nshard = 5/4\n", "device.conf:3: data a.shard", "from 1 to n"},
+    {"[data a]\nformat = glyphs\nshard = 5\n", "device.conf:3: data a.shard", "i/n"},
+    {"[data a]\nformat = glyphs\nshard = 1/x\n", "device.conf:3: data a.shard", "i/n"},
+    {"[data a]\nformat = glyphs\nsplit = odd\n", "device.conf:3: data a.split", "not one of"},
+    {"[data a]\nformat = csv\npath = /x\nkind = regression\nsplit = label\n",
+	"device.conf:1: data a.split", "regression"},
+    {"[trainer t]\ngrace_s = 3\n", "device.conf:1: trainer t.exec", "missing"},
+    {"[trainer builtin]\nexec = /x\n", "device.conf:1: trainer builtin", "taken"},
+    {"[limits]\nepochs\n", "device.conf:2:", "key = value"},
+};
+
+static void
+test_bad(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct why why = {""};
+		struct settings *s = parse(bad[i].text, &why);
+		if (s || !strstr(why.text, bad[i].where) || !strstr(why.text, bad[i].what))
+			fail_msg("case %zu: \"%s\" gave \"%s\"", i, bad[i].text,
+			    s ? "(accepted)" : why.text);
+	}
+}
+
+static void
+test_long_and_zero(void **state)
+{
+	char text[400] = "[device]\nthreads = ";
+	struct settings *s = NULL;
+	struct why why;
+
+	(void)state;
+	memset(text + strlen(text), '1', 300);
+	assert_int_equal(settings_parse(&s, "device.conf", text, strlen(text), &why), ERR_INVALID);
+	assert_non_null(strstr(why.text, "device.conf:2: line: too long"));
+	assert_int_equal(settings_parse(&s, "device.conf", "[device]\0\n", 10, &why), ERR_INVALID);
+	assert_non_null(strstr(why.text, "device.conf:1: line: holds a zero byte"));
+}
+
+static void
+test_too_many(void **state)
+{
+	char text[4096] = "";
+	struct settings *s = NULL;
+	struct why why;
+
+	(void)state;
+	for (int i = 0; i <= SETTINGS_DATA_MAX; i++)
+		sprintf(text + strlen(text), "[data d%d]\nformat = glyphs\n", i);
+	assert_int_equal(settings_parse(&s, "device.conf", text, strlen(text), &why), ERR_INVALID);
+	assert_non_null(strstr(why.text, "device.conf:65: data d32: too many data sets"));
+}
+
+static void
+test_load(void **state)
+{
+	char home[] = "/tmp/test_settings.XXXXXX", path[64];
+	struct settings *s;
+	struct why why = {""};
+
+	(void)state;
+	assert_non_null(mkdtemp(home));
+	/* The home's own file may be absent; one that was named may not. */
+	assert_int_equal(settings_load(&s, home, NULL, &why), ERR_OK);
+	assert_string_equal(s->file, "");
+	settings_free(s);
+	assert_int_equal(settings_load(&s, home, "/nonexistent/x.conf", &why), ERR_NOTFOUND);
+	snprintf(path, sizeof(path), "%s/rivulet.conf", home);
+	FILE *f = fopen(path, "w");
+	fputs("[limits]\nepochs = 7\n", f);
+	fclose(f);
+	assert_int_equal(settings_load(&s, home, NULL, &why), ERR_OK);
+	assert_int_equal(s->epochs, 7);
+	assert_string_equal(s->file, path);
+	settings_free(s);
+	unlink(path);
+	rmdir(home);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_good),
+	    cmocka_unit_test(test_defaults),
+	    cmocka_unit_test(test_bad),
+	    cmocka_unit_test(test_long_and_zero),
+	    cmocka_unit_test(test_too_many),
+	    cmocka_unit_test(test_load),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

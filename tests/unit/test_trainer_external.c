@@ -1,0 +1,246 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <sys/stat.h>
+
+#include "trial.h"
+
+#define JOB \
+	"{\"name\":\"t\",\"seed\":1,\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\"," \
+	"\"out\":2}]," \
+	"\"loss\":\"cross_entropy\"},\"trainer\":\"ext\",\"params\":{\"depth\":3}," \
+	"\"data\":{\"name\":\"points\",\"shape\":[2],\"classes\":[\"a\",\"b\"]}," \
+	"\"local\":{\"epochs\":1,\"batch\":10,\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}}," \
+	"\"round\":{\"goal\":1}}"
+#define CONFIG \
+	"[data " \
+	"points]\nformat=csv\npath=/data/points.csv\nshard=2/" \
+	"5\nseed=4\n[device]\nthreads=3\n[trainer ext]\nexec=sh "
+#define REPORT "{\"examples\":40,\"steps\":4,\"loss\":0.5}"
+
+static char script[64];
+static struct why why;
+
+/* Runs the text as a shell script in the role of the trainer. */
+static enum err
+run(struct trial *t, const char *text, const char *more)
+{
+	char config[512];
+
+	strcpy(script, "/tmp/test_external.XXXXXX");
+	int fd = mkstemp(script);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	snprintf(config, sizeof(config), CONFIG "%s 'two words'\n%s", script, more);
+	trial_init(t, JOB, config);
+	enum err e = trainer_external_run(&t->in, &t->settings->trainers[0], &t->out, &why);
+	unlink(script);
+	return e;
+}
+
+/* The program gets its words, the directory last and as working directory, and everything DESIGN promises in it. */
+static void
+test_good(void **state)
+{
+	struct trial t;
+	float before[6];
+
+	(void)state;
+	trial_init(&t, JOB, CONFIG "x\n");
+	memcpy(before, t.work.weights, sizeof(before));
+	trial_deinit(&t);
+	enum err e = run(&t,
+	    "set -e\n[ \"$1\" = 'two words' ]\n[ \"$2\" = \"$PWD\" ]\n[ $# = 2 ]\n[ "
+	    "$OMP_NUM_THREADS = 3 ]\n"
+	    "python3 - <<'E'\n"
+	    "import json, struct\n"
+	    "t = json.load(open('task.json'))\n"
+	    "assert t['kind'] == 'train' and t['round'] == 1 and t['recipe']['params']['depth'] == "
+	    "3, t\n"
+	    "assert t['data'] == {'name': 'points', 'format': 'csv', 'path': '/data/points.csv', "
+	    "'label': 'last',\n"
+	    "    'kind': 'class', 'seed': 4}, t['data']\n"
+	    "assert t['shard'] == {'index': 2, 'count': 5, 'split': 'iid', 'seed': 4}, t['shard']\n"
+	    "def read(path):\n"
+	    "    b = open(path, 'rb').read()\n"
+	    "    n = struct.unpack('<Q', b[:8])[0]\n"
+	    "    return json.loads(b[8:8 + n]), b[8 + n:]\n"
+	    "h, d = read(t['examples'])\n"
+	    "assert h['x']['shape'] == [40, 2] and h['x']['dtype'] == 'F32', h\n"
+	    "assert h['y']['shape'] == [40] and h['validation_x']['shape'] == [10, 2], h\n"
+	    "b, e = h['y']['data_offsets']\n"
+	    "assert struct.unpack('<40i', d[b:e]) == (0, 1) * 20\n"
+	    "h, d = read('base.safetensors')\n"
+	    "w = h['fc.weight']['data_offsets']\n"
+	    "u = h['fc.bias']['data_offsets']\n"
+	    "v = [x + 1 for x in struct.unpack('<4f', d[w[0]:w[1]])]\n"
+	    "c = [x + 2 for x in struct.unpack('<2f', d[u[0]:u[1]])]\n"
+	    "# The other order of tensors: they count by name.\n"
+	    "head = json.dumps({'fc.bias': {'dtype': 'F32', 'shape': [2], 'data_offsets': [0, "
+	    "8]},\n"
+	    "    'fc.weight': {'dtype': 'F32', 'shape': [2, 2], 'data_offsets': [8, "
+	    "24]}}).encode()\n"
+	    "open('after.safetensors', 'wb').write(struct.pack('<Q', len(head)) + head + "
+	    "struct.pack('<6f', *c, *v))\n"
+	    "json.dump({'examples': 40, 'steps': 4, 'loss': 0.5, 'accuracy': 0.75, 'optimizer': 1, "
+	    "'normaliser': 3.5,\n"
+	    "    'metrics': {'f1': 0.25}, 'evaluate': {'examples': 10, 'loss': 1.5, 'accuracy': "
+	    "0.5}},\n"
+	    "    open('report.json', 'w'))\n"
+	    "E\n",
+	    "");
+	if (e)
+		fail_msg("%s: %s\n%s", err_name(e), why.text, t.out.log);
+	const float *after = (const float *)(const void *)t.work.weights;
+	for (size_t i = 0; i < 6; i++)
+		assert_true(fabsf(after[i] - before[i] - (i < 4 ? 1.0f : 2.0f)) < 1e-5f);
+	assert_int_equal(t.out.finish.examples, 40);
+	assert_int_equal(t.out.finish.steps, 4);
+	assert_true(t.out.finish.accuracy == 0.75 && t.out.finish.normaliser == 3.5);
+	assert_int_equal(t.out.finish.optimizer, MANIFEST_ADAM);
+	assert_false(t.out.finish.partial);
+	assert_true(t.out.has_report && t.out.report.has_evaluate);
+	assert_int_equal(t.out.report.eval_examples, 10);
+	assert_string_equal(t.out.report.metrics[0].name, "f1");
+	trial_deinit(&t);
+}
+
+static void
+test_defaults_and_partial(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	enum err e =
+	    run(&t, "cp base.safetensors after.safetensors; echo '" REPORT "' > report.json", "");
+	assert_int_equal(e, ERR_OK);
+	assert_int_equal(t.out.finish.optimizer, MANIFEST_EXTERNAL);
+	assert_true(isnan(t.out.finish.accuracy));
+	assert_true(t.out.finish.normaliser == 4.0);
+	assert_false(t.out.has_report);
+	assert_false(t.out.finish.partial);
+	trial_deinit(&t);
+}
+
+/* Asked to finish by the deadline, it saves what it has: partial work, whatever its report says. */
+static void
+test_deadline(void **state)
+{
+	struct trial t;
+	char config[256];
+
+	(void)state;
+	strcpy(script, "/tmp/test_external.XXXXXX");
+	int fd = mkstemp(script);
+	static const char text[] =
+	    "trap 'cp base.safetensors after.safetensors; echo "
+	    "\"{\\\"examples\\\":40,\\\"steps\\\":4,"
+	    "\\\"loss\\\":0.5}\" > report.json; exit 0' TERM\nwhile :; do sleep 0.05; done\n";
+	assert_int_equal(write(fd, text, sizeof(text) - 1), (ssize_t)sizeof(text) - 1);
+	close(fd);
+	snprintf(config, sizeof(config), CONFIG "%s\n", script);
+	trial_init(&t, JOB, config);
+	t.in.seconds = 0.3;
+	assert_int_equal(
+	    trainer_external_run(&t.in, &t.settings->trainers[0], &t.out, &why), ERR_OK);
+	assert_true(t.out.finish.partial);
+	unlink(script);
+	trial_deinit(&t);
+}
+
+#define SAFE(text) "printf '%b' '" text "' > after.safetensors; echo '" REPORT "' > report.json"
+
+/* Everything a trainer can get wrong: a reason word, a sentence, and its last words for the coordinator. */
+static void
+test_bad(void **state)
+{
+	static const struct {
+		const char *script, *abort, *why;
+	} cases[] = {
+	    {"echo boom >&2; exit 7", "trainer-failed", "exited with 7"},
+	    {"kill -9 $$", "trainer-failed", "signal 9"},
+	    {"cp base.safetensors after.safetensors", "trainer-failed", "report.json"},
+	    {"echo '" REPORT "' > report.json", "trainer-failed", "no after.safetensors"},
+	    {"cp base.safetensors after.safetensors; echo '{}' > report.json", "trainer-failed",
+		"examples and steps"},
+	    {"cp base.safetensors after.safetensors; echo "
+	     "'{\"examples\":1,\"steps\":0,\"loss\":1}' > report.json",
+		"trainer-failed", "examples and steps"},
+	    {"cp base.safetensors after.safetensors; echo nonsense > report.json", "trainer-failed",
+		""},
+	    {"cp base.safetensors after.safetensors; head -c 100000 /dev/zero > report.json",
+		"trainer-failed", "larger"},
+	    {SAFE("short"), "trainer-failed", "too short"},
+	    {SAFE("\\0377\\0377\\0377\\0377\\0377\\0377\\0377\\0377"), "trainer-failed", ""},
+	    {SAFE("\\0002\\0000\\0000\\0000\\0000\\0000\\0000\\0000{}"), "trainer-failed",
+		"fc.weight"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct trial t;
+		why.text[0] = '\0';
+		enum err e = run(&t, cases[i].script, "");
+		if (!e || !t.out.abort || strcmp(t.out.abort, cases[i].abort) != 0 ||
+		    !strstr(why.text, cases[i].why))
+			fail_msg("case %zu: %s, %s, \"%s\"", i, err_name(e),
+			    t.out.abort ? t.out.abort : "-", why.text);
+		if (i == 0)
+			assert_string_equal(t.out.log, "boom\n");
+		trial_deinit(&t);
+	}
+}
+
+static void
+test_wrong_shape(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	enum err e = run(&t,
+	    "python3 - <<'E'\n"
+	    "import json, struct\n"
+	    "head = json.dumps({'fc.weight': {'dtype': 'F32', 'shape': [4], 'data_offsets': [0, "
+	    "16]},\n"
+	    "    'fc.bias': {'dtype': 'F32', 'shape': [2], 'data_offsets': [16, 24]}}).encode()\n"
+	    "open('after.safetensors', 'wb').write(struct.pack('<Q', len(head)) + head + "
+	    "bytes(24))\n"
+	    "E\necho '" REPORT "' > report.json\n",
+	    "");
+	assert_int_equal(e, ERR_INVALID);
+	assert_non_null(strstr(why.text, "another type or shape"));
+	trial_deinit(&t);
+}
+
+static void
+test_no_program(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	trial_init(&t, JOB, "[trainer ext]\nexec=/nonexistent/trainer\n");
+	assert_int_equal(
+	    trainer_external_run(&t.in, &t.settings->trainers[0], &t.out, &why), ERR_NOTFOUND);
+	assert_string_equal(t.out.abort, "trainer-failed");
+	assert_int_equal(trainer_external_run(&t.in, NULL, &t.out, &why), ERR_NOTFOUND);
+	trial_deinit(&t);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_good),
+	    cmocka_unit_test(test_defaults_and_partial),
+	    cmocka_unit_test(test_deadline),
+	    cmocka_unit_test(test_bad),
+	    cmocka_unit_test(test_wrong_shape),
+	    cmocka_unit_test(test_no_program),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
