@@ -6,7 +6,9 @@
 #include "hex.h"
 #include "log.h"
 
-#define DRAIN_BYTES (1u << 20)
+#define DRAIN_BYTES \
+	(16u << 20) /* a peer that sends on without looking still gets to read the answer */
+#define DRAIN_PIECE (1u << 20)
 #define WRITE_PIECE \
 	(1u << 20) /* of a file in one go, so that one reader does not starve the others */
 
@@ -136,19 +138,18 @@ conn_advance_write(struct conn *c)
 bool
 conn_advance_drain(struct conn *c)
 {
-	char sink[4096];
-
-	for (;;) {
-		ssize_t n = recv(c->source.fd, sink, sizeof(sink), 0);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-			conn_want(c, EPOLLIN);
-			return false;
-		}
+	for (size_t piece = 0; piece < DRAIN_PIECE;) {
+		ssize_t n = recv(c->source.fd, c->io->scratch, CONN_SCRATCH, 0);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			break;
 		if (n > 0)
 			c->drained += (uint64_t)n;
 		if (n <= 0 || c->drained > DRAIN_BYTES) {
 			conn_close(c);
 			return false;
 		}
+		piece += (size_t)n;
 	}
+	conn_want(c, EPOLLIN);
+	return false;
 }
