@@ -114,10 +114,11 @@ find_row(struct store_db *db, void *arg, struct why *why)
 	return store_accept_get(db, d->m.job, d->m.round, d->m.device, &d->row);
 }
 
-/* The same delta again gets the same receipt; true if it did. */
+/* The same delta again gets the same receipt; true if it did. *other says whether a different one was accepted. */
 static bool
-answer_repeat(struct exchange *x, struct delta *d)
+answer_repeat(struct exchange *x, struct delta *d, bool *other)
 {
+	*other = false;
 	if (memcmp(d->m.device, x->who.device, 32) != 0 ||
 	    store_read(x->services->store, find_row, d, NULL) != ERR_OK)
 		return false;
@@ -126,6 +127,7 @@ answer_repeat(struct exchange *x, struct delta *d)
 		exchange_bytes(x, 201, "application/octet-stream", d->row.receipt, RECEIPT_LEN);
 	free(d->row.report);
 	d->row.report = NULL;
+	*other = !same;
 	return same;
 }
 
@@ -180,7 +182,8 @@ delta_begin(struct exchange *x)
 	bool maybe_repeat = word &&
 	    (strcmp(word, "used-task") == 0 || strcmp(word, "stale-round") == 0 ||
 		strcmp(word, "round-closed") == 0);
-	if (maybe_repeat && answer_repeat(x, d))
+	bool other;
+	if (maybe_repeat && answer_repeat(x, d, &other))
 		return;
 	if (word) {
 		registry_touch(x->services->registry, x->who.device, NULL, word);
@@ -302,17 +305,18 @@ accept_done(void *arg, enum err e, const struct why *why)
 {
 	struct delta *d = arg;
 	struct exchange *x = d->x;
+	bool other;
 
 	if (d->taken)
 		engine_settle(x->services->engine, &d->claim, e == ERR_OK, d->row.body_bytes);
 	if (e == ERR_OK) {
 		exchange_bytes(x, 201, "application/octet-stream", d->row.receipt, RECEIPT_LEN);
-	} else if (e == ERR_STATE) {
-		exchange_problem(x, "round-closed", "%s", why->text);
-	} else if (e == ERR_EXISTS) {
-		exchange_problem(x, "used-task", "a delta was accepted for this task meanwhile");
-	} else {
+	} else if (e != ERR_STATE && e != ERR_EXISTS) {
 		exchange_failed(x, e, why);
+	} else if (!answer_repeat(x, d, &other)) {
+		/* The same delta may come twice at a time: a device repeats it when its connection seems dead. */
+		exchange_problem(x, other ? "used-task" : "round-closed", "%s",
+		    other ? "another delta was accepted for this task meanwhile" : why->text);
 	}
 	exchange_done(x);
 }
