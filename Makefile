@@ -121,9 +121,13 @@ demo: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)BUILD=$(BUILD) tests/demo
 
+# BENCH=train|fold|round for a part of it. Both back ends are built: the load always comes from the OpenSSL build.
 bench: deps
-	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all $(TOOLS)
-	$(Q)BUILD=$(BUILD) tests/bench $(BENCH)
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) CRYPTO=mbedtls BUILD=build/mbedtls all tools
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) CRYPTO=openssl BUILD=build/openssl all tools
+	$(Q)tests/bench $(BENCH)
+tools: $(TOOLS)
+.PHONY: tools
 
 # libFuzzer over every parser, FUZZ_SECONDS each; new finds land in build/fuzz/corpus.
 FUZZ_SECONDS ?= 30
