@@ -59,14 +59,15 @@ device_free(struct device *d)
 static enum err
 parse_labels(struct device *d)
 {
-	struct json *v;
+	struct json *v = NULL;
 	const char *text = d->view.row.labels;
 
 	if (!text[0])
 		return ERR_OK;
-	enum err e = json_parse(&v, text, strlen(text), NULL);
-	if (e)
+	if (json_parse(&v, text, strlen(text), NULL) != ERR_OK || json_kind(v) != JSON_OBJECT) {
+		json_free(v);
 		return ERR_CORRUPT;
+	}
 	size_t n = json_count(v);
 	d->labels = calloc(n ? n : 1, sizeof(*d->labels));
 	for (size_t i = 0; d->labels && i < n; i++) {
