@@ -53,8 +53,8 @@ hand_make(struct hand *h, uint64_t seed, uint64_t number)
 	    .seed = prng_u64(&r),
 	    .slant = between(&r, -0.1, 0.35),
 	    .turn = bell(&r, 0.04),
-	    .height = between(&r, 18, 20.5),
-	    .width = between(&r, 11, 15),
+	    .height = between(&r, 17, 19.5),
+	    .width = between(&r, 11, 14),
 	    .radius = between(&r, 0.8, 1.6),
 	    .jitter = between(&r, 0.02, 0.045),
 	    .ink = between(&r, 200, 255),
@@ -62,8 +62,8 @@ hand_make(struct hand *h, uint64_t seed, uint64_t number)
 	for (size_t d = 0; d < GLYPHS_CLASSES; d++) {
 		h->way[d] = (uint32_t)prng_below(&r, shapes_digits[d].ways);
 		for (size_t i = 0; i < SHAPES_POINTS_MAX; i++) {
-			h->habit[d][i].x = bell(&r, 0.045);
-			h->habit[d][i].y = bell(&r, 0.035);
+			h->habit[d][i].x = bell(&r, 0.04);
+			h->habit[d][i].y = bell(&r, 0.032);
 		}
 	}
 	h->favourites[0] = (uint32_t)prng_below(&r, GLYPHS_CLASSES);
@@ -84,14 +84,32 @@ place(const struct hand *h, struct prng *r)
 	double turn = h->turn + bell(r, 0.03), square = turn * turn;
 
 	return (struct placement){
-	    .x = GLYPHS_SIDE / 2.0 + bell(r, 0.8),
-	    .y = GLYPHS_SIDE / 2.0 + bell(r, 0.8),
-	    .width = h->width * (1 + bell(r, 0.1)),
+	    .x = GLYPHS_SIDE / 2.0 + bell(r, 0.5),
+	    .y = GLYPHS_SIDE / 2.0 + bell(r, 0.5),
+	    .width = h->width * (1 + bell(r, 0.08)),
 	    .height = h->height * (1 + bell(r, 0.06)),
 	    .slant = h->slant + bell(r, 0.1),
 	    .cosine = (1 - square) / (1 + square),
 	    .sine = 2 * turn / (1 + square),
 	};
+}
+
+/* Moves the middle of what the points span to (x, y). */
+static void
+centre(struct pen_point *points, size_t n, double x, double y)
+{
+	struct pen_point low = points[0], high = points[0];
+
+	for (size_t i = 1; i < n; i++) {
+		low.x = points[i].x < low.x ? points[i].x : low.x;
+		low.y = points[i].y < low.y ? points[i].y : low.y;
+		high.x = points[i].x > high.x ? points[i].x : high.x;
+		high.y = points[i].y > high.y ? points[i].y : high.y;
+	}
+	for (size_t i = 0; i < n; i++) {
+		points[i].x += x - (low.x + high.x) / 2;
+		points[i].y += y - (low.y + high.y) / 2;
+	}
 }
 
 static void
@@ -111,10 +129,11 @@ draw(const struct hand *h, uint32_t digit, struct prng *r, uint8_t *pixels)
 		double y =
 		    way->points[i].y / 100.0 - 0.5 + h->habit[digit][i].y + bell(r, h->jitter);
 		double px = x * p.width - y * p.height * p.slant, py = y * p.height;
-		points[i].x = p.x + px * p.cosine - py * p.sine;
-		points[i].y = p.y + px * p.sine + py * p.cosine;
+		points[i].x = px * p.cosine - py * p.sine;
+		points[i].y = px * p.sine + py * p.cosine;
 		points[i].kind = way->points[i].kind;
 	}
+	centre(points, way->count, p.x, p.y);
 	pen_draw(&picture, points, way->count);
 }
 

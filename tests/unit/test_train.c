@@ -1,0 +1,397 @@
+/* Local training: schedules, seeds, order, stopping, the same bits in every run and on every machine. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "glyphs.h"
+#include "nets.h"
+#include "prng.h"
+#include "train.h"
+
+static const struct data_spec plain = {.class_count = 10};
+
+static void
+near(double got, double want)
+{
+	if (!(fabs(got - want) <= 1e-12 + 1e-12 * fabs(want)))
+		fail_msg("%.17g is not %.17g", got, want);
+}
+
+static void
+schedules(void **state)
+{
+	struct local_spec l = {.optimizer = {.rate = 0.5}};
+
+	(void)state;
+	near(train_rate(&l, 1), 0.5);
+	near(train_rate(&l, 1000), 0.5);
+	l.schedule = (struct schedule_spec){.type = SCHEDULE_CONSTANT, .warmup = 5};
+	near(train_rate(&l, 1), 0.1);
+	near(train_rate(&l, 4), 0.4);
+	near(train_rate(&l, 5), 0.5);
+	near(train_rate(&l, 6), 0.5);
+	l.schedule =
+	    (struct schedule_spec){.type = SCHEDULE_STEP, .every = 3, .gamma = 0.1, .warmup = 2};
+	near(train_rate(&l, 1), 0.25);
+	near(train_rate(&l, 2), 0.5);
+	near(train_rate(&l, 5), 0.5);
+	near(train_rate(&l, 6), 0.05);
+	near(train_rate(&l, 8), 0.05);
+	near(train_rate(&l, 9), 0.005);
+	l.schedule = (struct schedule_spec){.type = SCHEDULE_COSINE, .period = 10, .floor = 0.2};
+	for (uint64_t t = 0; t <= 10; t++)
+		near(train_rate(&l, t + 1),
+		    0.5 * (0.2 + 0.8 * 0.5 * (1 + cos(3.14159265358979323846 * (double)t / 10))));
+	near(train_rate(&l, 11), 0.1);
+	near(train_rate(&l, 50), 0.1);
+}
+
+/* The seed depends on every byte of its three sources. */
+static void
+seeds(void **state)
+{
+	uint8_t device[32] = {0};
+	uint64_t first = train_seed(1, 2, device);
+
+	(void)state;
+	assert_true(first == train_seed(1, 2, device));
+	assert_true(first != train_seed(2, 1, device));
+	assert_true(first != train_seed(1, 3, device));
+	for (size_t i = 0; i < 32; i++) {
+		device[i] = 1;
+		assert_true(first != train_seed(1, 2, device));
+		device[i] = 0;
+	}
+}
+
+static struct net *
+new_net(void (*make)(struct nets *n), uint32_t batch)
+{
+	struct nets n;
+	struct net *net;
+	struct why why = {""};
+
+	make(&n);
+	if (net_new(&net, &n.spec, 10, batch, true, 0, &why))
+		fail_msg("%s", why.text);
+	net_init(net, 3);
+	return net;
+}
+
+static struct train_result
+train(struct net *net, const struct dataset *d, const struct train_config *config)
+{
+	struct train_result result;
+	struct why why = {""};
+
+	if (train_run(net, d, config, &result, &why))
+		fail_msg("%s", why.text);
+	return result;
+}
+
+static uint64_t
+fingerprint(const void *data, size_t len)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ ((const uint8_t *)data)[i]) * 0x100000001b3u;
+	return h;
+}
+
+/* Every kind of layer that has a kernel of its own. */
+static void
+small_cnn(struct nets *n)
+{
+	nets_start(n, 1, 28, 28, LOSS_CROSS_ENTROPY);
+	nets_conv(n, "conv1", 6, 5, 2);
+	nets_add(n, LAYER_RELU, "relu1");
+	nets_window(n, LAYER_MAXPOOL2D, "pool1", 2, 2, 0);
+	nets_window(n, LAYER_CONV2D, "conv2", 3, 2, 0)->out = 8;
+	nets_add(n, LAYER_RELU, "relu2");
+	nets_window(n, LAYER_AVGPOOL2D, "pool2", 3, 3, 1);
+	nets_add(n, LAYER_FLATTEN, "flatten");
+	nets_linear(n, "fc1", 37);
+	nets_add(n, LAYER_RELU, "relu3");
+	nets_add(n, LAYER_DROPOUT, "drop")->rate = 0.25f;
+	nets_linear(n, "fc2", 10);
+}
+
+/* The number below was computed once; any compiler, instruction set or library that gives another one breaks the
+ * promise of net.h. */
+static void
+same_bits_everywhere(void **state)
+{
+	struct local_spec local = {.amount = 2,
+	    .batch = 16,
+	    .optimizer = {.rate = 0.05, .momentum = 0.9, .weight_decay = 1e-3}};
+	struct train_config config = {.local = &local, .data = &plain, .round = 1, .seed = 11};
+	struct dataset d;
+	uint64_t prints[3];
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 100, 0), ERR_OK);
+	for (int i = 0; i < 3; i++) {
+		struct net *net = new_net(small_cnn, 16);
+		config.seed = i < 2 ? 11 : 12;
+		struct train_result r = train(net, &d, &config);
+		assert_int_equal(r.steps, 14);
+		assert_int_equal(r.examples, 100);
+		prints[i] = fingerprint(net_params(net), net_tensors(net)->bytes);
+		net_free(net);
+	}
+	dataset_deinit(&d);
+	assert_true(prints[0] == prints[1]);
+	assert_true(prints[0] != prints[2]);
+	if (prints[0] != 0x97e5e7c095388f57u)
+		fail_msg("fingerprint 0x%016llx", (unsigned long long)prints[0]);
+}
+
+/* One epoch in one batch is one step along the gradient over all examples, whatever their order. */
+static void
+full_batch_is_gradient_descent(void **state)
+{
+	struct local_spec local = {.amount = 1, .optimizer = {.rate = 0.5, .weight_decay = 0.01}};
+	struct train_config config = {.local = &local, .data = &plain, .round = 1, .seed = 4};
+	struct dataset d;
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 40, 0), ERR_OK);
+	struct net *net = new_net(nets_2nn, 40), *by_hand = new_net(nets_2nn, 40);
+	struct train_result r = train(net, &d, &config);
+	assert_int_equal(r.steps, 1);
+	size_t n = net_tensors(net)->elements;
+	float *x = malloc(40 * 784 * sizeof(float)), *gradient = malloc(n * sizeof(float));
+	for (uint32_t i = 0; i < 40; i++)
+		dataset_fill(&d, &plain, i, x + i * 784);
+	assert_int_equal(net_gradient(by_hand, x, d.labels, NULL, 40, NULL, gradient), ERR_OK);
+	for (size_t i = 0; i < n; i++) {
+		float w = net_params(by_hand)[i];
+		float want = w - 0.5f * (gradient[i] + 0.01f * w);
+		assert_true(fabsf(net_params(net)[i] - want) < 1e-6f);
+	}
+	free(x);
+	free(gradient);
+	net_free(net);
+	net_free(by_hand);
+	dataset_deinit(&d);
+}
+
+static bool
+stop_after(void *context, uint64_t done, uint64_t planned)
+{
+	uint64_t *seen = context;
+
+	seen[1] = planned;
+	return done == seen[0];
+}
+
+static void
+amounts(void **state)
+{
+	struct local_spec local = {.amount = 3, .batch = 10, .optimizer = {.rate = 0.05}};
+	uint64_t seen[2] = {7, 0};
+	struct train_config config = {.local = &local, .data = &plain, .round = 1, .seed = 4};
+	struct dataset d;
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 25, 0), ERR_OK);
+	struct net *net = new_net(nets_2nn, 10);
+	struct train_result r = train(net, &d, &config);
+	assert_int_equal(r.steps, 9); /* the third batch of an epoch has five examples */
+	assert_false(r.partial);
+	assert_true(r.normaliser == 9);
+	local.unit = LOCAL_STEPS;
+	local.amount = 4;
+	r = train(net, &d, &config);
+	assert_int_equal(r.steps, 4);
+	assert_true(r.loss > 0 && r.accuracy >= 0 && r.accuracy <= 1);
+	local.amount = 20;
+	config.stop = stop_after;
+	config.context = seen;
+	r = train(net, &d, &config);
+	assert_int_equal(r.steps, 7);
+	assert_int_equal(seen[1], 20);
+	assert_true(r.partial);
+	config.stop = NULL;
+	local.unit = LOCAL_SECONDS;
+	local.amount = 0.2;
+	struct timespec from, to;
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	r = train(net, &d, &config);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	double took =
+	    (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+	assert_true(r.steps >= 1 && took >= 0.2);
+	assert_false(r.partial);
+	net_free(net);
+	dataset_deinit(&d);
+}
+
+/* Formula (FedNova): 4 steps with momentum 1/2 weigh 1 + 3/2 + 7/4 + 15/8. */
+static void
+normaliser(void **state)
+{
+	struct local_spec local = {.unit = LOCAL_STEPS,
+	    .amount = 4,
+	    .batch = 10,
+	    .optimizer = {.rate = 0.01, .momentum = 0.5}};
+	struct train_config config = {.local = &local, .data = &plain, .round = 1, .seed = 4};
+	struct dataset d;
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 25, 0), ERR_OK);
+	struct net *net = new_net(nets_2nn, 10);
+	near(train(net, &d, &config).normaliser, 6.125);
+	net_free(net);
+	dataset_deinit(&d);
+}
+
+/* Momentum of one training does not leak into the next. */
+static void
+fresh_momentum(void **state)
+{
+	struct local_spec local = {
+	    .amount = 1, .batch = 5, .optimizer = {.rate = 0.05, .momentum = 0.9}};
+	struct train_config config = {.local = &local, .data = &plain, .round = 1, .seed = 4};
+	struct dataset d;
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 25, 0), ERR_OK);
+	struct net *net = new_net(nets_2nn, 5);
+	train(net, &d, &config);
+	uint64_t first = fingerprint(net_params(net), net_tensors(net)->bytes);
+	net_init(net, 3);
+	train(net, &d, &config);
+	assert_true(first == fingerprint(net_params(net), net_tensors(net)->bytes));
+	net_free(net);
+	dataset_deinit(&d);
+}
+
+static void
+learns(void **state)
+{
+	struct local_spec local = {.amount = 15, .batch = 10, .optimizer = {.rate = 0.1}};
+	struct train_config config = {.local = &local, .data = &plain, .round = 1, .seed = 4};
+	struct dataset d, test;
+	struct train_score before, after;
+
+	(void)state;
+	assert_int_equal(glyphs_mixed(&d, 1, 0, 20, 1000), ERR_OK);
+	assert_int_equal(glyphs_mixed(&test, 1, 100, 20, 500), ERR_OK);
+	struct net *net = new_net(nets_2nn, 10);
+	assert_int_equal(train_evaluate(net, &test, &plain, &before, NULL), ERR_OK);
+	assert_int_equal(before.examples, 500);
+	train(net, &d, &config);
+	assert_int_equal(train_evaluate(net, &test, &plain, &after, NULL), ERR_OK);
+	assert_true(before.accuracy < 0.4 && after.accuracy > 0.9);
+	assert_true(after.loss < before.loss);
+	net_free(net);
+	dataset_deinit(&d);
+	dataset_deinit(&test);
+}
+
+/* y = 2 a - b + 0.5 */
+static void
+regression(void **state)
+{
+	struct local_spec local = {.amount = 200, .batch = 8, .optimizer = {.rate = 0.2}};
+	struct data_spec spec = {.class_count = 0};
+	struct train_config config = {.local = &local, .data = &spec, .round = 1, .seed = 4};
+	float x[64], y[32];
+	struct dataset d = {.count = 32,
+	    .shape = {2, 1, 1},
+	    .dims = 1,
+	    .features = 2,
+	    .floats = x,
+	    .targets = y,
+	    .target_width = 1};
+	struct nets n;
+	struct net *net;
+	struct prng r;
+
+	(void)state;
+	prng_seed(&r, 1);
+	for (size_t i = 0; i < 32; i++) {
+		x[2 * i] = prng_float(&r);
+		x[2 * i + 1] = prng_float(&r);
+		y[i] = 2 * x[2 * i] - x[2 * i + 1] + 0.5f;
+	}
+	nets_start(&n, 2, 1, 1, LOSS_MSE);
+	nets_linear(&n, "a", 1);
+	assert_int_equal(net_new(&net, &n.spec, 0, 8, true, 0, NULL), ERR_OK);
+	struct train_result result = train(net, &d, &config);
+	assert_true(isnan(result.accuracy));
+	assert_true(fabsf(net_params(net)[0] - 2) < 1e-3f);
+	assert_true(fabsf(net_params(net)[1] + 1) < 1e-3f);
+	assert_true(fabsf(net_params(net)[2] - 0.5f) < 1e-3f);
+	struct train_score score;
+	assert_int_equal(train_evaluate(net, &d, &spec, &score, NULL), ERR_OK);
+	assert_true(score.loss < 1e-6 && isnan(score.accuracy));
+	net_free(net);
+}
+
+static void
+failures(void **state)
+{
+	struct local_spec local = {.amount = 2, .batch = 20, .optimizer = {.rate = 0.1}};
+	struct train_config config = {.local = &local, .data = &plain, .round = 1, .seed = 4};
+	struct train_result result;
+	struct train_score score;
+	struct dataset d;
+	struct why why;
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 25, 0), ERR_OK);
+	struct net *net = new_net(nets_2nn, 10);
+	assert_int_equal(train_run(net, &d, &config, &result, &why), ERR_LIMIT);
+	local.batch = 10;
+	local.optimizer.rate = 1e30;
+	assert_int_equal(train_run(net, &d, &config, &result, &why), ERR_NUMERIC);
+	assert_true(strlen(why.text) > 0);
+	local.optimizer.rate = 0.1;
+	net_init(net, 1);
+	d.labels[3] = 10;
+	assert_int_equal(train_run(net, &d, &config, &result, &why), ERR_INVALID);
+	assert_int_equal(train_evaluate(net, &d, &plain, &score, &why), ERR_INVALID);
+	d.labels[3] = 1;
+	d.features = 783;
+	assert_int_equal(train_run(net, &d, &config, &result, &why), ERR_INVALID);
+	d.features = 784;
+	d.count = 0;
+	assert_int_equal(train_run(net, &d, &config, &result, &why), ERR_INVALID);
+	d.count = 25;
+	int32_t *labels = d.labels;
+	d.labels = NULL;
+	assert_int_equal(train_run(net, &d, &config, &result, &why), ERR_INVALID);
+	d.labels = labels;
+	assert_int_equal(train_run(net, &d, &config, &result, &why), ERR_OK);
+	net_free(net);
+	dataset_deinit(&d);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(schedules),
+	    cmocka_unit_test(seeds),
+	    cmocka_unit_test(same_bits_everywhere),
+	    cmocka_unit_test(full_batch_is_gradient_descent),
+	    cmocka_unit_test(amounts),
+	    cmocka_unit_test(normaliser),
+	    cmocka_unit_test(fresh_momentum),
+	    cmocka_unit_test(learns),
+	    cmocka_unit_test(regression),
+	    cmocka_unit_test(failures),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
