@@ -24,7 +24,7 @@ typedef float gemm_vec4_unaligned __attribute__((vector_size(16), aligned(4), ma
 
 /* Inner loops over the rows and vectors of a tile must be unrolled whole: their arrays are registers. */
 #if defined(__clang__)
-#define UNROLL _Pragma("unroll")
+#define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
