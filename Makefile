@@ -151,12 +151,15 @@ deps-dev: deps
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include \
-	    $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/doc/rivulet
+	    $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(PREFIX)/lib/tmpfiles.d \
+	    $(DESTDIR)$(PREFIX)/share/doc/rivulet
 	install -m 755 $(BUILD)/rivuletd $(BUILD)/rivulet $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(BUILD)/librivulet.a $(DESTDIR)$(PREFIX)/lib
 	install -m 644 client/rivulet.h $(DESTDIR)$(PREFIX)/include
 	for u in systemd/*.service; do sed 's,/usr/local/bin,$(PREFIX)/bin,' $$u > \
 	    $(DESTDIR)$(PREFIX)/lib/systemd/system/$${u##*/} || exit 1; done
+	install -m 644 systemd/rivulet.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/rivulet.conf
+	install -m 644 systemd/rivulet.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/rivulet.conf
 	sed 's,@PREFIX@,$(PREFIX),;s,@VERSION@,$(VERSION),;s#@LIBS@#$(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread#' \
 	    client/rivulet.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/rivulet.pc
 	install -m 644 README.md docs/*.md wire/FORMAT.md $(DESTDIR)$(PREFIX)/share/doc/rivulet

@@ -1,0 +1,38 @@
+#!/bin/sh
+# The units parse, name options that exist, and rivuletd's exposure stays low.
+set -eu
+BUILD=${BUILD:-build/mbedtls}
+MOST=1.5
+command -v systemd-analyze >/dev/null || { echo "needs systemd-analyze"; exit 77; }
+systemd-analyze security --help 2>/dev/null | grep -q -- --offline || { echo "needs systemd 250 or later"; exit 77; }
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+# verify wants the programs of ExecStart, so they point at the build.
+for unit in systemd/*.service; do
+	sed "s,/usr/local/bin,$PWD/$BUILD," "$unit" >"$dir/${unit##*/}"
+done
+SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no "$dir"/*.service >"$dir/said" 2>&1 || { cat "$dir/said"; exit 1; }
+# Unknown keys are only warnings.
+if grep -E 'rivuletd?\.service' "$dir/said"; then
+	exit 1
+fi
+
+systemd-analyze security --offline=true systemd/rivuletd.service >"$dir/said"
+score=$(sed -n 's/.*exposure level for rivuletd.service: \([0-9.]*\) .*/\1/p' "$dir/said")
+awk -v s="$score" -v most=$MOST 'BEGIN { exit !(s != "" && s + 0 > 0 && s + 0 <= most) }' || {
+	cat "$dir/said"
+	exit 1
+}
+
+# What the units start must be what the programs understand.
+"$BUILD/rivuletd" --help >"$dir/said" 2>&1 || true
+grep -q -- '--config FILE' "$dir/said"
+"$BUILD/rivulet" run --help >"$dir/said" 2>&1 || true
+grep -q -- '--home' "$dir/said"
+
+users=$(sed -n 's/^u \([a-z-]*\) .*/\1/p' systemd/rivulet.sysusers)
+for user in $(sed -n 's/^User=//p' systemd/*.service); do
+	echo "$users" | grep -qx "$user" || { echo "$user is not in rivulet.sysusers"; exit 1; }
+done
+echo "rivuletd.service: exposure $score, at most $MOST"
