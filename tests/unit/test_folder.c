@@ -1,0 +1,349 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+
+#include "coordinator.h"
+
+#define TWO "\"goal\":2,\"quorum\":2"
+static const char plain[] = JOB("plain", TWO, "");
+static const char momentum[] = JOB("momentum", TWO,
+    ",\"aggregate\":{\"server_optimizer\":{\"name\":\"sgd\",\"rate\":0.5,\"momentum\":0.5}}");
+static const char exploding[] =
+    JOB("exploding", TWO, ",\"aggregate\":{\"server_optimizer\":{\"name\":\"sgd\",\"rate\":2}}");
+static const char limited[] = JOB("limited", TWO, ",\"stop\":{\"rounds\":2}");
+static const char hasty[] = JOB("hasty", TWO ",\"deadline_s\":0.2", "");
+
+/* Files of a folder whose names end so. */
+static unsigned
+files(struct coordinator *c, const char *folder, const char *suffix)
+{
+	DIR *d = opendir(coordinator_path(c, folder));
+	struct dirent *ent;
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while ((ent = readdir(d))) {
+		size_t len = strlen(ent->d_name), end = strlen(suffix);
+		n += ent->d_name[0] != '.' && len >= end &&
+		    strcmp(ent->d_name + len - end, suffix) == 0;
+	}
+	closedir(d);
+	return n;
+}
+
+/* The spool of a round is removed after the round is visible: wait for that, too. */
+static void
+await_empty_spool(struct coordinator *c)
+{
+	for (int i = 0; i < 5000 && files(c, "spool", "") > 0; i++)
+		usleep(2000);
+	assert_int_equal(files(c, "spool", ""), 0);
+	assert_int_equal(spool_used(c->s.spool), 0);
+}
+
+/* A second coordinator beside the test's own. */
+static struct coordinator *
+second(void)
+{
+	void *c = NULL;
+
+	coordinator_setup(&c);
+	return c;
+}
+
+/* One round of two reports by the devices a and b. */
+static void
+one_round(struct coordinator *c, uint8_t a, float va, uint8_t b, float vb)
+{
+	struct task ta, tb;
+
+	assert_string_equal(ask(c, a, &ta), "");
+	assert_string_equal(ask(c, b, &tb), "");
+	assert_null(deliver(c, &ta, a, va, 300));
+	assert_null(deliver(c, &tb, b, vb, 100));
+}
+
+static void
+the_weighted_mean(void **state)
+{
+	struct coordinator *c = *state;
+	float before[ELEMENTS], after[ELEMENTS];
+	uint8_t job[16];
+
+	submit(c, plain, job);
+	one_round(c, 1, 1.0f, 2, 5.0f);
+	await_rounds(c, job, 1);
+	struct store_round r = round_row(c, job, 1);
+	assert_string_equal(r.state, "committed");
+	assert_int_equal(r.reports, 2);
+	assert_int_equal(r.examples, 400);
+	assert_int_equal(r.invited, 2);
+	assert_true(fabs(r.loss - 0.5) < 1e-9);
+	/* (300 x 1 + 100 x 5) / 400 = 2 for every element */
+	assert_true(fabs(r.norm - 2 * sqrt(ELEMENTS)) < 1e-6);
+	read_weights(c, r.base, before);
+	read_weights(c, r.model, after);
+	for (int i = 0; i < ELEMENTS; i++)
+		assert_true(after[i] == before[i] + 2.0f);
+	struct store_round next = round_row(c, job, 2);
+	assert_string_equal(next.state, "open");
+	assert_memory_equal(next.base, r.model, 32);
+	await_empty_spool(c);
+}
+
+/* Whoever comes first, whatever is run meanwhile: the same model, to the bit. */
+static void
+arrival_does_not_matter(void **state)
+{
+	struct coordinator *c = *state, *d = second();
+	uint8_t job[16], same[16];
+
+	submit(c, plain, job);
+	submit(d, plain, same);
+	assert_memory_equal(job, same, 16);
+	struct task t[4];
+	for (uint8_t i = 0; i < 2; i++) {
+		assert_string_equal(ask(c, i + 1, &t[i]), "");
+		assert_string_equal(ask(d, 2 - i, &t[2 + i]), "");
+	}
+	for (uint8_t i = 0; i < 2; i++) {
+		assert_null(deliver(c, &t[i], i + 1, 0.1f * (float)(i + 1), i + 7));
+		assert_null(deliver(d, &t[2 + i], 2 - i, 0.1f * (float)(2 - i), 1 - i + 7));
+	}
+	await_rounds(c, job, 1);
+	await_rounds(d, job, 1);
+	assert_memory_equal(round_row(c, job, 1).model, round_row(d, job, 1).model, 32);
+	coordinator_teardown(&(void *){d});
+}
+
+/* Half a round, a restart, the other half. */
+static void
+a_restart_in_the_middle(void **state)
+{
+	struct coordinator *c = *state, *d = second();
+	struct task a, b, again;
+	uint8_t job[16];
+
+	submit(d, plain, job);
+	one_round(d, 1, 0.3f, 2, 0.7f);
+	await_rounds(d, job, 1);
+	submit(c, plain, job);
+	assert_string_equal(ask(c, 1, &a), "");
+	assert_string_equal(ask(c, 2, &b), "");
+	assert_null(deliver(c, &a, 1, 0.3f, 300));
+	coordinator_stop(c);
+	coordinator_start(c);
+	assert_int_equal(job_number(c, job, "reports"), 1);
+	assert_int_equal(spool_used(c->s.spool), ELEMENTS * sizeof(float));
+	assert_string_equal(ask(c, 1, &again), "reported");
+	assert_string_equal(deliver(c, &a, 1, 0.3f, 300), "used-task");
+	/* The other one kept its task and does not ask for it again. */
+	assert_null(deliver(c, &b, 2, 0.7f, 100));
+	assert_int_equal(round_row(c, job, 1).goal, 2);
+	await_rounds(c, job, 1);
+	assert_memory_equal(round_row(c, job, 1).model, round_row(d, job, 1).model, 32);
+	coordinator_teardown(&(void *){d});
+}
+
+/* A complete round whose folding was not begun is folded after the restart. */
+static void
+a_restart_before_the_fold(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t job[16];
+
+	submit(c, plain, job);
+	struct task a, b;
+	assert_string_equal(ask(c, 1, &a), "");
+	assert_string_equal(ask(c, 2, &b), "");
+	assert_null(deliver(c, &a, 1, 1, 100));
+	engine_stop(c->s.engine);
+	assert_null(deliver(c, &b, 2, 1, 100));
+	assert_int_equal(job_number(c, job, "rounds_committed"), 0);
+	coordinator_stop(c);
+	coordinator_start(c);
+	await_rounds(c, job, 1);
+	assert_int_equal(round_row(c, job, 1).reports, 2);
+	await_empty_spool(c);
+}
+
+static void
+server_momentum(void **state)
+{
+	struct coordinator *c = *state;
+	static const uint8_t none[32];
+	float w[3][ELEMENTS];
+	uint8_t job[16];
+
+	submit(c, momentum, job);
+	one_round(c, 1, 1, 2, 1);
+	await_rounds(c, job, 1);
+	await_empty_spool(c);
+	assert_int_equal(files(c, "models", ".state"), 1);
+	/* The state survives a restart, too. */
+	coordinator_stop(c);
+	coordinator_start(c);
+	one_round(c, 1, 1, 2, 1);
+	await_rounds(c, job, 2);
+	await_empty_spool(c);
+	struct store_round r1 = round_row(c, job, 1), r2 = round_row(c, job, 2);
+	assert_memory_not_equal(r1.optimizer_state, none, 32);
+	assert_memory_not_equal(r1.optimizer_state, r2.optimizer_state, 32);
+	read_weights(c, r1.base, w[0]);
+	read_weights(c, r1.model, w[1]);
+	read_weights(c, r2.model, w[2]);
+	for (int i = 0; i < ELEMENTS; i++) {
+		/* velocity 1, then 0.5 x 1 + 1; rate 0.5 */
+		assert_float_equal(w[1][i] - w[0][i], 0.5f, 1e-6f);
+		assert_float_equal(w[2][i] - w[1][i], 0.75f, 1e-6f);
+	}
+}
+
+/* Finite deltas, but the step leads out of the numbers: the model stays, the third time pauses the job. */
+static void
+not_finite_three_times(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t job[16];
+	struct task t;
+
+	submit(c, exploding, job);
+	struct store_round first = round_row(c, job, 1);
+	for (uint64_t n = 1; n <= 3; n++) {
+		assert_true(job_is(c, job, "running"));
+		one_round(c, 1, 3e38f, 2, 3e38f);
+		await_rounds(c, job, n);
+		struct store_round r = round_row(c, job, n);
+		assert_string_equal(r.state, "failed");
+		assert_memory_equal(r.model, first.base, 32);
+		assert_memory_equal(r.base, first.base, 32);
+	}
+	await_state(c, job, "paused");
+	assert_string_equal(ask(c, 1, &t), "paused");
+	assert_string_equal(round_row(c, job, 4).state, "open");
+	await_empty_spool(c);
+	assert_int_equal(engine_command(c->s.engine, job, "resume", &c->why), ERR_OK);
+	one_round(c, 1, 1, 2, 1);
+	await_rounds(c, job, 4);
+	assert_string_equal(round_row(c, job, 4).state, "committed");
+}
+
+static void
+the_last_round(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t job[16];
+	struct task t;
+
+	submit(c, limited, job);
+	one_round(c, 1, 1, 2, 1);
+	await_rounds(c, job, 1);
+	one_round(c, 3, 1, 2, 1);
+	await_rounds(c, job, 2);
+	await_state(c, job, "done");
+	assert_string_equal(ask(c, 1, &t), "no-job");
+	await_empty_spool(c);
+	coordinator_stop(c);
+	coordinator_start(c);
+	assert_true(job_is(c, job, "done"));
+	assert_int_equal(job_number(c, job, "rounds_committed"), 2);
+}
+
+/* A damaged delta pauses the job and keeps the round; repaired and resumed, it is folded. */
+static void
+a_damaged_delta(void **state)
+{
+	struct coordinator *c = *state;
+	struct task a, b;
+	uint8_t job[16];
+	char path[160];
+
+	submit(c, plain, job);
+	assert_string_equal(ask(c, 1, &a), "");
+	assert_string_equal(ask(c, 2, &b), "");
+	assert_null(deliver(c, &a, 1, 1, 100));
+	snprintf(path, sizeof(path), "%s/spool/%s.delta", c->dir, a.task);
+	assert_int_equal(truncate(path, ELEMENTS * sizeof(float) - 1), 0);
+	assert_null(deliver(c, &b, 2, 1, 100));
+	await_state(c, job, "paused");
+	assert_int_equal(job_number(c, job, "rounds_committed"), 0);
+	assert_int_equal(job_number(c, job, "reports"), 2);
+	assert_string_equal(round_row(c, job, 1).state, "open");
+	assert_int_equal(truncate(path, ELEMENTS * sizeof(float)), 0);
+	assert_int_equal(engine_command(c->s.engine, job, "resume", &c->why), ERR_OK);
+	await_rounds(c, job, 1);
+	assert_string_equal(round_row(c, job, 1).state, "committed");
+}
+
+/* Too few by the deadline: the round opens again, and the first opening's late delta is as good as any. */
+static void
+opened_again(void **state)
+{
+	struct coordinator *c = *state;
+	struct task a, b, again;
+	uint8_t job[16];
+
+	submit(c, hasty, job);
+	assert_string_equal(ask(c, 1, &a), "");
+	assert_string_equal(ask(c, 2, &b), "");
+	assert_null(deliver(c, &a, 1, 1, 100));
+	while (job_number(c, job, "reopened") == 0) {
+		engine_tick(c->s.engine);
+		usleep(2000);
+	}
+	assert_int_equal(job_number(c, job, "invited"), 1);
+	/* Asking again gives the same task. */
+	assert_string_equal(ask(c, 2, &again), "");
+	assert_string_equal(again.task, b.task);
+	assert_string_equal(again.model, b.model);
+	assert_null(deliver(c, &b, 2, 1, 100));
+	await_rounds(c, job, 1);
+	assert_true(round_row(c, job, 1).reopened >= 1);
+	assert_int_equal(round_row(c, job, 1).reports, 2);
+}
+
+/* Kept are the initial model, the last three and every tenth. */
+static void
+old_models_go(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t job[16];
+
+	submit(c, plain, job);
+	for (uint64_t n = 1; n <= 5; n++) {
+		one_round(c, 1, 1, 2, 1);
+		await_rounds(c, job, n);
+		await_empty_spool(c);
+	}
+	for (int i = 0; i < 5000 && files(c, "models", "") > 4; i++)
+		usleep(2000);
+	assert_int_equal(files(c, "models", ""), 4);
+	float w[ELEMENTS];
+	read_weights(c, round_row(c, job, 1).base, w);
+	read_weights(c, round_row(c, job, 3).model, w);
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    WITH(the_weighted_mean),
+	    WITH(arrival_does_not_matter),
+	    WITH(a_restart_in_the_middle),
+	    WITH(a_restart_before_the_fold),
+	    WITH(server_momentum),
+	    WITH(not_finite_three_times),
+	    WITH(the_last_round),
+	    WITH(a_damaged_delta),
+	    WITH(opened_again),
+	    WITH(old_models_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
