@@ -10,7 +10,7 @@ trap 'rm -rf "$dir"' EXIT
 
 # verify wants the programs of ExecStart, so they point at the build.
 for unit in systemd/*.service; do
-	sed "s,/usr/local/bin,$PWD/$BUILD," "$unit" >"$dir/${unit##*/}"
+	sed "s,/usr/local/bin,$(realpath "$BUILD")," "$unit" >"$dir/${unit##*/}"
 done
 SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no "$dir"/*.service >"$dir/said" 2>&1 || { cat "$dir/said"; exit 1; }
 # Unknown keys are only warnings.
