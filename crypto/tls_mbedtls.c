@@ -18,6 +18,8 @@
 #define PEER_NAME_MAX 255
 #define DATE_FLAGS ((uint32_t)(MBEDTLS_X509_BADCERT_EXPIRED | MBEDTLS_X509_BADCERT_FUTURE))
 
+#define AHEAD_BYTES ((size_t)64 << 10)
+
 struct tls_context {
 	mbedtls_ssl_config conf;
 	mbedtls_x509_crt ca;
@@ -41,6 +43,9 @@ struct tls_session {
 	size_t unsent; /* size of the record that mbedTLS holds but could not send */
 	uint32_t flags; /* what was wrong with the peer's certificate */
 	enum tls_result ended; /* TLS_OK while reading may go on */
+	bool more; /* another record follows at once */
+	uint8_t *ahead; /* AHEAD_BYTES read from the socket before mbedTLS asked, or NULL */
+	size_t ahead_at, ahead_len; /* what it has not asked for yet */
 	char why[192];
 };
 
@@ -333,7 +338,7 @@ on_send(void *arg, const unsigned char *data, size_t len)
 	ssize_t n;
 
 	do
-		n = send(s->fd, data, len, MSG_NOSIGNAL);
+		n = send(s->fd, data, len, MSG_NOSIGNAL | (s->more ? MSG_MORE : 0));
 	while (n < 0 && errno == EINTR);
 	if (n >= 0)
 		return (int)n;
@@ -343,14 +348,14 @@ on_send(void *arg, const unsigned char *data, size_t len)
 						     : MBEDTLS_ERR_NET_SEND_FAILED;
 }
 
+/* recv that knows mbedTLS's results. */
 static int
-on_recv(void *arg, unsigned char *data, size_t len)
+receive(int fd, unsigned char *data, size_t len)
 {
-	const struct tls_session *s = arg;
 	ssize_t n;
 
 	do
-		n = recv(s->fd, data, len, 0);
+		n = recv(fd, data, len, 0);
 	while (n < 0 && errno == EINTR);
 	if (n >= 0)
 		return (int)n;
@@ -358,6 +363,35 @@ on_recv(void *arg, unsigned char *data, size_t len)
 		return MBEDTLS_ERR_SSL_WANT_READ;
 	return errno == EPIPE || errno == ECONNRESET ? MBEDTLS_ERR_NET_CONN_RESET
 						     : MBEDTLS_ERR_NET_RECV_FAILED;
+}
+
+/* mbedTLS asks for a record's 5-byte head and then for its body. After the handshake we read many records at once, and
+ * keep the memory only while they come. */
+static int
+on_recv(void *arg, unsigned char *data, size_t len)
+{
+	struct tls_session *s = arg;
+
+	if (s->ahead_len == 0) {
+		if (s->over && !s->ahead)
+			s->ahead = malloc(AHEAD_BYTES);
+		if (!s->ahead)
+			return receive(s->fd, data, len);
+		int n = receive(s->fd, s->ahead, AHEAD_BYTES);
+		if (n <= 0) {
+			free(s->ahead);
+			s->ahead = NULL;
+			return n;
+		}
+		s->ahead_at = 0;
+		s->ahead_len = (size_t)n;
+	}
+	if (len > s->ahead_len)
+		len = s->ahead_len;
+	memcpy(data, s->ahead + s->ahead_at, len);
+	s->ahead_at += len;
+	s->ahead_len -= len;
+	return (int)len;
 }
 
 enum err
@@ -392,6 +426,7 @@ tls_session_free(struct tls_session *s)
 	if (!s)
 		return;
 	mbedtls_ssl_free(&s->ssl);
+	free(s->ahead);
 	free(s);
 }
 
@@ -493,7 +528,9 @@ tls_write(struct tls_session *s, const void *data, size_t len, size_t *done)
 			return fail(s, "a write was repeated with fewer bytes");
 		if (s->unsent > 0)
 			n = s->unsent;
+		s->more = *done + n < len;
 		int sent = mbedtls_ssl_write(&s->ssl, p + *done, n);
+		s->more = false;
 		if (sent <= 0) {
 			enum tls_result r = settle(s, sent);
 			s->unsent = r == TLS_AGAIN_OUT ? n : 0;
@@ -508,7 +545,7 @@ tls_write(struct tls_session *s, const void *data, size_t len, size_t *done)
 bool
 tls_pending(const struct tls_session *s)
 {
-	return mbedtls_ssl_get_bytes_avail(&s->ssl) > 0;
+	return mbedtls_ssl_get_bytes_avail(&s->ssl) > 0 || s->ahead_len > 0;
 }
 
 void

@@ -16,6 +16,8 @@
 #define RECORD_MAX 16384
 #define READ_AHEAD 65536 /* several records per system call; given back when the connection rests */
 
+#define AHEAD_BYTES ((size_t)64 << 10) /* read from the socket at once */
+
 struct tls_context {
 	SSL_CTX *ssl;
 	bool server;
@@ -32,6 +34,7 @@ struct tls_session {
 	int fd;
 	bool over; /* the handshake is done */
 	bool dry; /* the last read took all there was */
+	bool more; /* another record follows at once */
 	size_t unsent; /* size of the record that OpenSSL holds but could not send */
 	enum tls_result ended; /* TLS_OK while reading may go on */
 	char why[192];
@@ -57,7 +60,7 @@ on_send(BIO *bio, const char *data, size_t len, size_t *done)
 	ssize_t n;
 
 	do
-		n = send(s->fd, data, len, MSG_NOSIGNAL);
+		n = send(s->fd, data, len, MSG_NOSIGNAL | (s->more ? MSG_MORE : 0));
 	while (n < 0 && errno == EINTR);
 	BIO_clear_retry_flags(bio);
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -252,6 +255,7 @@ set_policy(SSL_CTX *ssl, bool server)
 	    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 		SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_read_ahead(ssl, 1);
+	SSL_CTX_set_default_read_buffer_len(ssl, AHEAD_BYTES);
 	SSL_CTX_set_default_read_buffer_len(ssl, READ_AHEAD);
 	SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, NULL);
 	if (server)
@@ -462,7 +466,9 @@ tls_write(struct tls_session *s, const void *data, size_t len, size_t *done)
 		size_t n = 0;
 		if (s->unsent > len - *done)
 			return fail(s, "a write was repeated with fewer bytes");
+		s->more = *done + RECORD_MAX < len;
 		int result = SSL_write_ex(s->ssl, p + *done, len - *done, &n);
+		s->more = false;
 		if (result != 1) {
 			enum tls_result r = settle(s, result);
 			s->unsent = len - *done < RECORD_MAX ? len - *done : RECORD_MAX;
