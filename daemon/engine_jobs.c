@@ -185,30 +185,53 @@ command_locked(struct engine *g, struct engine_job *j, const char *command, stru
 	return ERR_OK;
 }
 
+/* The deltas of a stopped job's open round are of no more use. */
+struct leftover {
+	const struct services *services;
+	uint8_t job[16];
+	uint64_t round;
+	bool stopped;
+};
+
 static enum err
-nothing(struct store_db *db, void *arg, struct why *why)
+remove_delta(void *ctx, const struct store_accept *a)
 {
-	(void)db;
-	(void)arg;
-	(void)why;
+	const struct leftover *l = ctx;
+	struct manifest m;
+
+	if (manifest_decode(&m, a->manifest, sizeof(a->manifest), NULL) == ERR_OK)
+		spool_remove(l->services->spool, a->task, m.payload_bytes);
 	return ERR_OK;
+}
+
+/* Queued behind the change of state: when it has run, that change is durable and no delta is on its way. */
+static enum err
+after_command(struct store_db *db, void *arg, struct why *why)
+{
+	struct leftover *l = arg;
+
+	(void)why;
+	return l->stopped ? store_accept_each(db, l->job, l->round, remove_delta, l) : ERR_OK;
 }
 
 enum err
 engine_command(struct engine *g, const uint8_t id[16], const char *command, struct why *why)
 {
+	struct leftover l = {.services = g->services, .stopped = strcmp(command, "stop") == 0};
 	enum err e = ERR_NOTFOUND;
 
 	pthread_mutex_lock(&g->lock);
 	struct engine_job *j = engine_find(g, id);
-	if (j)
+	if (j) {
 		e = command_locked(g, j, command, why);
+		memcpy(l.job, j->id, 16);
+		l.round = j->row.round;
+	}
 	pthread_mutex_unlock(&g->lock);
 	if (e)
 		return e;
 	server_wake(g->services->server);
-	/* The change was queued before: when this returns it is durable. */
-	return store_write(g->services->store, nothing, NULL, why);
+	return store_write(g->services->store, after_command, &l, why);
 }
 
 /* --- after a fold */

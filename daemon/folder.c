@@ -31,6 +31,7 @@ struct queued {
 struct folder {
 	const struct services *services;
 	struct evalset *evalset;
+	const struct config *evalset_config; /* what it was made from; a reload changes it */
 	unsigned threads;
 	pthread_t id;
 	pthread_mutex_t lock;
@@ -314,6 +315,20 @@ write_model(struct work *w, struct why *why)
 	return e;
 }
 
+/* The data sets of the configuration in force. */
+static enum err
+need_evalset(struct folder *d)
+{
+	const struct config *config = d->services->config;
+
+	if (d->evalset && d->evalset_config == config)
+		return ERR_OK;
+	evalset_free(d->evalset);
+	d->evalset = NULL;
+	d->evalset_config = config;
+	return evalset_new(&d->evalset, config);
+}
+
 /* The metric of the new model on the coordinator's data. A failure costs the metric, not the round. */
 static void
 evaluate(struct work *w)
@@ -323,8 +338,10 @@ evaluate(struct work *w)
 
 	if (w->f->spec->recipe.evaluate_by != EVALUATE_COORDINATOR)
 		return;
-	enum err e = evalset_run(w->d->evalset, &w->f->spec->recipe, (const float *)w->data,
-	    w->d->threads, &score, &why);
+	enum err e = need_evalset(w->d);
+	if (e == ERR_OK)
+		e = evalset_run(w->d->evalset, &w->f->spec->recipe, (const float *)w->data,
+		    w->d->threads, &score, &why);
 	if (e) {
 		log_event(LOG_LEVEL_ERROR, "evaluate.failed", LOG_S("job", w->f->job_hex),
 		    LOG_S("why", why.text[0] ? why.text : err_name(e)));
@@ -540,10 +557,8 @@ folder_new(struct folder **out, const struct services *services, struct why *why
 {
 	struct folder *d = calloc(1, sizeof(*d));
 
-	if (!d || evalset_new(&d->evalset, services->config) != ERR_OK) {
-		free(d);
+	if (!d)
 		return err_set(why, ERR_NOMEM, "no memory");
-	}
 	d->services = services;
 	d->threads = cpu_count();
 	d->tail = &d->head;
