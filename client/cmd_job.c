@@ -5,6 +5,7 @@
 
 #include "cmd.h"
 #include "cmd_admin.h"
+#include "cmd_follow.h"
 #include "cmd_jobs.h"
 #include "cmd_print.h"
 #include "file.h"
@@ -115,7 +116,7 @@ show_rounds(
 struct show {
 	const char *word;
 	uint64_t rounds;
-	bool watch, ended;
+	bool watch, follow, ended;
 };
 
 static enum err
@@ -146,6 +147,24 @@ show_once(struct cmd_admin *a, struct show *s, struct why *why)
 	return e;
 }
 
+static enum err
+show(struct cmd_admin *a, struct show *s, struct why *why)
+{
+	char id[33];
+	enum err e;
+
+	if (s->follow) {
+		e = cmd_admin_find_job(a, s->word, id, why);
+		return e ? e : cmd_follow(a, id, why);
+	}
+	e = show_once(a, s, why);
+	while (!e && s->watch && !s->ended) {
+		sleep(2);
+		e = show_once(a, s, why);
+	}
+	return e;
+}
+
 static int
 job_show(int argc, char **argv)
 {
@@ -154,11 +173,14 @@ job_show(int argc, char **argv)
 	const char *rounds = NULL;
 	const struct cmd_option table[] = {
 	    {"watch", 'w', NULL, "again every two seconds, until the job ends", NULL, &s.watch},
+	    {"follow", 'f', NULL, "a line per round as it is committed, until the job ends", NULL,
+		&s.follow},
 	    {"rounds", 0, "N", "how many of the latest rounds (default 20)", &rounds, NULL},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"job show JOB [--watch] [--rounds N] " CMD_ADMIN_USAGE,
+	const struct cmd_usage usage = {
+	    "job show JOB [--watch | --follow] [--rounds N] " CMD_ADMIN_USAGE,
 	    "Shows a job and its latest rounds. JOB: id, unique beginning of an id, or unique "
 	    "name.",
 	    1, 1};
@@ -175,11 +197,7 @@ job_show(int argc, char **argv)
 	s.word = words.words[0];
 	enum err e = cmd_admin_open(&a, &why);
 	if (!e)
-		e = show_once(&a, &s, &why);
-	while (!e && s.watch && !s.ended) {
-		sleep(2);
-		e = show_once(&a, &s, &why);
-	}
+		e = show(&a, &s, &why);
 	return end(&a, e, &why);
 }
 
