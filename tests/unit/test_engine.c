@@ -1,0 +1,524 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator.h"
+
+static const char plain[] = JOB("plain", "\"goal\":2,\"quorum\":2,\"over_select\":1.5", "");
+static const char limits[] =
+    JOB("limits", "\"goal\":2", ",\"aggregate\":{\"max_examples\":500,\"max_norm\":3.5}");
+static const char drawing[] =
+    JOB("drawing", "\"goal\":2,\"pick\":\"sample\",\"sample_s\":0.05", "");
+
+/* --- submitting */
+
+static void
+the_same_document_again(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t id[16], again[16], digest[32];
+	bool created = true;
+
+	submit(c, plain, id);
+	hash_sha256(digest, plain, strlen(plain));
+	assert_memory_equal(id, digest, 16);
+	assert_int_equal(
+	    engine_submit(c->s.engine, plain, strlen(plain), again, &created, &c->why), ERR_OK);
+	assert_false(created);
+	assert_memory_equal(id, again, 16);
+	/* One byte makes another job, from the same seed the same model. */
+	static const char other[] =
+	    " " JOB("plain", "\"goal\":2,\"quorum\":2,\"over_select\":1.5", "");
+	submit(c, other, again);
+	assert_memory_not_equal(id, again, 16);
+	float a[ELEMENTS], b[ELEMENTS];
+	read_weights(c, round_row(c, id, 1).base, a);
+	read_weights(c, round_row(c, again, 1).base, b);
+	assert_memory_equal(a, b, sizeof(a));
+}
+
+static enum err
+no_jobs(void *ctx, const struct store_job *j)
+{
+	(void)ctx;
+	(void)j;
+	return ERR_EXISTS;
+}
+
+static enum err
+read_jobs(struct store_db *db, void *arg, struct why *why)
+{
+	(void)arg;
+	(void)why;
+	return store_job_each(db, no_jobs, NULL);
+}
+
+/* What is refused leaves nothing behind. */
+static void
+refused_documents(void **state)
+{
+	struct coordinator *c = *state;
+	static const char *const texts[] = {"", "{}", "[]", "{\"name\":\"x\"",
+	    JOB("x", "\"goal\":0", ""), JOB("x", "\"goal\":1", ",\"colour\":\"blue\""),
+	    JOB("x", "\"goal\":1", ",\"tensors\":{\"*\":\"frozen\"}"),
+	    JOB("x", "\"goal\":1", ",\"aggregate\":{\"rule\":{\"name\":\"majority\"}}"),
+	    JOB("x", "\"goal\":1", ",\"aggregate\":{\"server_optimizer\":{\"name\":\"magic\"}}"),
+	    JOB("x", "\"goal\":1", ",\"upload\":{\"codec\":\"morse\"}")};
+	uint8_t id[16];
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		bool created = true;
+		c->why.text[0] = '\0';
+		enum err e =
+		    engine_submit(c->s.engine, texts[i], strlen(texts[i]), id, &created, &c->why);
+		if ((e != ERR_INVALID && e != ERR_UNSUPPORTED) || created || !c->why.text[0])
+			fail_msg("%s: %s %s", texts[i], err_name(e), c->why.text);
+	}
+	assert_int_equal(store_read(c->s.store, read_jobs, NULL, &c->why), ERR_OK);
+	/* And the engine is fine. */
+	submit(c, plain, id);
+}
+
+static void
+an_initial_model_that_is_not_there(void **state)
+{
+	struct coordinator *c = *state;
+	char text[1024];
+	uint8_t id[16];
+	bool created;
+
+	int n = snprintf(text, sizeof(text),
+	    "{\"name\":\"x\",\"model\":{\"init\":\"%064d\"},\"trainer\":\"own\",\"data\":{\"name\":"
+	    "\"d\"},"
+	    "\"round\":{\"goal\":1}}",
+	    1);
+	enum err e = engine_submit(c->s.engine, text, (size_t)n, id, &created, &c->why);
+	if (e != ERR_INVALID || !strstr(c->why.text, "init"))
+		fail_msg("%s: %s", err_name(e), c->why.text);
+}
+
+/* --- asking */
+
+/* Asks as tag with one thing changed in the offer. */
+static void
+expect(struct coordinator *c, uint8_t tag, const char *reason)
+{
+	struct task t;
+	const char *got = ask(c, tag, &t);
+
+	if (strcmp(got, reason) != 0)
+		fail_msg("device %u: '%s', not '%s'", tag, got, reason);
+	if (t.wait)
+		assert_int_equal(t.wait_s, c->config.retry_after_s);
+}
+
+static void
+a_task(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t, again;
+	uint8_t id[16];
+	char hex[65];
+
+	expect(c, 1, "no-job");
+	submit(c, plain, id);
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_string_equal(t.kind, "train");
+	hex_encode(hex, id, 16);
+	assert_string_equal(t.job, hex);
+	hex_encode(hex, round_row(c, id, 1).base, 32);
+	assert_string_equal(t.model, hex);
+	assert_int_equal(t.round, 1);
+	assert_int_equal(t.seed, 3);
+	assert_true(t.model_bytes > ELEMENTS * sizeof(float));
+	assert_true(t.deadline_s > 500 && t.deadline_s <= 600);
+	assert_non_null(t.recipe.document);
+	/* The same again, also after a restart; another's is another. */
+	assert_string_equal(ask(c, 1, &again), "");
+	assert_string_equal(again.task, t.task);
+	assert_int_equal(job_number(c, id, "invited"), 1);
+	coordinator_stop(c);
+	coordinator_start(c);
+	assert_string_equal(ask(c, 1, &again), "");
+	assert_string_equal(again.task, t.task);
+	assert_string_equal(ask(c, 2, &again), "");
+	assert_string_not_equal(again.task, t.task);
+}
+
+static void
+what_an_offer_lacks(void **state)
+{
+	struct coordinator *c = *state;
+	struct offer whole = c->offer;
+	uint8_t id[16];
+
+	submit(c, plain, id);
+	strcpy(c->offer.data[0].name, "other");
+	expect(c, 1, "no-data");
+	c->offer = whole;
+	c->offer.data[0].examples = 9;
+	expect(c, 1, "no-data");
+	c->offer = whole;
+	c->offer.trainer_count = 0;
+	expect(c, 1, "no-trainer");
+	c->offer = whole;
+	strcpy(c->offer.codecs[0], "f16");
+	expect(c, 1, "no-codec");
+	c->offer = whole;
+	strcpy(c->offer.layers[0], "conv2d");
+	expect(c, 1, "old-agent");
+	c->offer = whole;
+	c->offer.protocol = 0;
+	expect(c, 1, "old-agent");
+	c->offer = whole;
+	c->offer.protocol = 2;
+	expect(c, 1, "");
+}
+
+static void
+places_and_aborts(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t[4];
+	uint8_t id[16];
+
+	submit(c, plain, id);
+	for (uint8_t i = 1; i <= 3; i++)
+		assert_string_equal(ask(c, i, &t[i]), "");
+	expect(c, 4, "not-selected");
+	/* Only one's own task, and once. */
+	assert_int_equal(engine_abort(c->s.engine, device_id(1), t[2].task, "x"), ERR_NOTFOUND);
+	assert_int_equal(engine_abort(c->s.engine, device_id(4), t[1].task, "x"), ERR_NOTFOUND);
+	assert_int_equal(engine_abort(c->s.engine, device_id(1), "zz", "x"), ERR_NOTFOUND);
+	assert_int_equal(engine_abort(c->s.engine, device_id(1), t[1].task, "no-data"), ERR_OK);
+	assert_int_equal(
+	    engine_abort(c->s.engine, device_id(1), t[1].task, "no-data"), ERR_NOTFOUND);
+	expect(c, 1, "aborted");
+	expect(c, 4, "");
+	expect(c, 5, "not-selected");
+	assert_null(deliver(c, &t[2], 2, 1, 100));
+	expect(c, 2, "reported");
+	assert_int_equal(engine_abort(c->s.engine, device_id(2), t[2].task, "x"), ERR_NOTFOUND);
+	/* Given up and delivered after all: the fourth place. */
+	assert_int_equal(job_number(c, id, "invited"), 3);
+	assert_null(deliver(c, &t[1], 1, 1, 100));
+	await_rounds(c, id, 1);
+	assert_int_equal(round_row(c, id, 1).invited, 4);
+	assert_int_equal(round_row(c, id, 1).aborted, 1);
+}
+
+static void
+commands(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t;
+	uint8_t id[16], none[16] = {1};
+
+	submit(c, plain, id);
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_int_equal(engine_command(c->s.engine, none, "pause", &c->why), ERR_NOTFOUND);
+	assert_int_equal(engine_command(c->s.engine, id, "pause", &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, id, "pause", &c->why), ERR_OK);
+	expect(c, 1, "paused");
+	assert_null(deliver(c, &t, 1, 1, 100));
+	/* Durable: a restart finds it paused, with the delta. */
+	coordinator_stop(c);
+	coordinator_start(c);
+	assert_true(job_is(c, id, "paused"));
+	assert_int_equal(job_number(c, id, "reports"), 1);
+	expect(c, 2, "paused");
+	assert_int_equal(engine_command(c->s.engine, id, "resume", &c->why), ERR_OK);
+	assert_string_equal(ask(c, 2, &t), "");
+	assert_int_equal(engine_command(c->s.engine, id, "stop", &c->why), ERR_OK);
+	expect(c, 2, "no-job");
+	assert_string_equal(deliver(c, &t, 2, 1, 100), "stale-round");
+	assert_int_equal(engine_command(c->s.engine, id, "resume", &c->why), ERR_STATE);
+	coordinator_stop(c);
+	coordinator_start(c);
+	assert_true(job_is(c, id, "stopped"));
+	expect(c, 2, "no-job");
+}
+
+static void
+priorities(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t;
+	uint8_t low[16], high[16], peer[16];
+	char hex[33];
+
+	submit(c, JOB("low", "\"goal\":1", ",\"priority\":-1"), low);
+	submit(c, JOB("high", "\"goal\":1", ",\"priority\":5"), high);
+	submit(c, JOB("peer", "\"goal\":1", ",\"priority\":5"), peer);
+	const uint8_t *const order[] = {high, peer, low};
+	for (uint8_t i = 0; i < 3; i++) {
+		assert_string_equal(ask(c, i + 1, &t), "");
+		hex_encode(hex, order[i], 16);
+		assert_string_equal(t.job, hex);
+	}
+	expect(c, 4, "not-selected");
+}
+
+static void
+full_spool(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t;
+	uint8_t id[16];
+
+	coordinator_stop(c);
+	c->config.spool_quota = ELEMENTS * sizeof(float);
+	coordinator_start(c);
+	submit(c, plain, id);
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_null(deliver(c, &t, 1, 1, 100));
+	expect(c, 2, "spool-full");
+}
+
+/* --- who may */
+
+static void
+change_state(struct coordinator *c, uint8_t tag, const char *state)
+{
+	struct registry_view v;
+
+	assert_int_equal(registry_get(c->s.registry, device_id(tag), &v), ERR_OK);
+	snprintf(v.row.state, sizeof(v.row.state), "%s", state);
+	assert_int_equal(registry_put(c->s.registry, &v.row), ERR_OK);
+}
+
+/* Revoked between the check of the head and the commit. */
+static void
+revoked_meanwhile(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, plain, id);
+	assert_string_equal(ask(c, 1, &t), "");
+	change_state(c, 1, "revoked");
+	assert_string_equal(deliver(c, &t, 1, 1, 100), "round-closed");
+	assert_int_equal(job_number(c, id, "reports"), 0);
+	change_state(c, 1, "active");
+	assert_null(deliver(c, &t, 1, 1, 100));
+}
+
+static void
+selected_devices(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t id[16];
+
+	submit(c,
+	    JOB("two", "\"goal\":1,\"over_select\":9", ",\"select\":{\"devices\":[\"device-2\"]}"),
+	    id);
+	expect(c, 1, "ineligible");
+	expect(c, 2, "");
+	assert_true(engine_may_read(c->s.engine, device_id(2), round_row(c, id, 1).base));
+	assert_false(engine_may_read(c->s.engine, device_id(1), round_row(c, id, 1).base));
+	assert_false(engine_may_read(c->s.engine, device_id(2), device_id(2)));
+	struct json *v = engine_job_json(c->s.engine, id, device_id(1));
+	assert_null(v);
+	v = engine_job_json(c->s.engine, id, device_id(2));
+	assert_non_null(v);
+	json_free(v);
+	v = engine_jobs_json(c->s.engine, device_id(1));
+	assert_int_equal(json_count(v), 0);
+	json_free(v);
+	v = engine_jobs_json(c->s.engine, NULL);
+	assert_int_equal(json_count(v), 1);
+	json_free(v);
+}
+
+/* A device's place is the first 8 bytes of SHA-256(job || device) as a share of all. */
+static void
+a_share_of_the_fleet(void **state)
+{
+	struct coordinator *c = *state;
+	unsigned in = 0;
+	uint8_t id[16];
+
+	submit(c, JOB("half", "\"goal\":9", ",\"select\":{\"percent\":[0,50]}"), id);
+	for (uint8_t tag = 1; tag <= DEVICES; tag++) {
+		uint8_t text[48], digest[32];
+		memcpy(text, id, 16);
+		memcpy(text + 16, device_id(tag), 32);
+		hash_sha256(digest, text, sizeof(text));
+		expect(c, tag, digest[0] < 0x80 ? "" : "ineligible");
+		in += digest[0] < 0x80;
+	}
+	/* The case is no case if all are on one side. */
+	assert_in_range(in, 1, DEVICES - 1);
+}
+
+/* --- the draw */
+
+static void
+ticket(uint64_t seed, uint64_t round, uint8_t tag, uint8_t out[32])
+{
+	uint8_t text[48] = {(uint8_t)seed, 0, 0, 0, 0, 0, 0, 0, (uint8_t)round};
+
+	memcpy(text + 16, device_id(tag), 32);
+	hash_sha256(out, text, sizeof(text));
+}
+
+static void
+drawn_by_hash(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t id[16], mine[32], other[32];
+
+	submit(c, drawing, id);
+	for (uint8_t tag = DEVICES; tag >= 1; tag--)
+		expect(c, tag, "not-selected");
+	for (int i = 0; i < 5000 && job_number(c, id, "invited") == 0; i++) {
+		engine_tick(c->s.engine);
+		usleep(2000);
+	}
+	assert_int_equal(job_number(c, id, "invited"), 2);
+	for (uint8_t tag = 1; tag <= DEVICES; tag++) {
+		unsigned smaller = 0;
+		ticket(3, 1, tag, mine);
+		for (uint8_t o = 1; o <= DEVICES; o++) {
+			ticket(3, 1, o, other);
+			smaller += memcmp(other, mine, 32) < 0;
+		}
+		expect(c, tag, smaller < 2 ? "" : "not-selected");
+	}
+}
+
+/* --- what a manifest is held to */
+
+static void
+as_wrong(struct coordinator *c, const struct task *t, const struct manifest *m, const char *word)
+{
+	struct engine_claim claim;
+
+	c->why.text[0] = '\0';
+	const char *got = engine_claim(c->s.engine, m, device_id(1), t->task, &claim, &c->why);
+	if (!got || strcmp(got, word) != 0 || !c->why.text[0])
+		fail_msg("%s instead of %s: %s", got ? got : "taken", word, c->why.text);
+}
+
+static void
+wrong_manifests(void **state)
+{
+	struct coordinator *c = *state;
+	struct engine_claim claim;
+	struct task t, t2;
+	uint8_t id[16];
+
+	submit(c, limits, id);
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_string_equal(ask(c, 2, &t2), "");
+	const struct manifest good = manifest_for(&t, 1);
+	struct manifest m;
+#define WRONG(change, word) (m = good, change, as_wrong(c, &t, &m, word))
+	WRONG(memcpy(m.device, device_id(2), 32), "wrong-device");
+	WRONG(m.job[0] ^= 1, "unknown-job");
+	WRONG(m.round = 0, "stale-round");
+	WRONG(m.round = 2, "stale-round");
+	WRONG(m.task[15] ^= 1, "wrong-task");
+	WRONG(hex_decode(m.task, 16, t2.task, 32), "wrong-task");
+	WRONG(m.base[0] ^= 1, "wrong-base");
+	WRONG(m.flags = MANIFEST_MASKED, "unsupported");
+	WRONG(m.flags = MANIFEST_SECOND, "unsupported");
+	WRONG(m.flags = 1u << MANIFEST_KIND_SHIFT, "unsupported");
+	WRONG(m.slice = 1, "unsupported");
+	WRONG(m.codec = 1, "unknown-codec");
+	WRONG(m.codec = 999, "unknown-codec");
+	WRONG(m.elements++, "bad-manifest");
+	WRONG(m.elements = UINT64_MAX, "bad-manifest");
+	WRONG(m.block = 64, "bad-manifest");
+	WRONG(m.payload_bytes--, "wrong-length");
+	WRONG(m.payload_bytes++, "wrong-length");
+	WRONG(m.payload_bytes = UINT64_MAX, "wrong-length");
+	WRONG(m.examples = 0, "no-examples");
+	WRONG(m.examples = 501, "too-many-examples");
+	/* The right manifest at another task's address. */
+	as_wrong(c, &t2, &good, "wrong-task");
+	assert_int_equal(job_number(c, id, "reports"), 0);
+	assert_null(engine_claim(c->s.engine, &good, device_id(1), t.task, &claim, &c->why));
+	assert_memory_equal(claim.device, device_id(1), 32);
+	assert_int_equal(claim.payload_bytes, ELEMENTS * sizeof(float));
+	assert_true(claim.max_norm == 3.5);
+	m = good;
+	m.examples = 500;
+	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why));
+}
+
+static void
+used_and_too_late(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t[4];
+	uint8_t id[16];
+
+	submit(c, plain, id);
+	for (uint8_t i = 1; i <= 3; i++)
+		assert_string_equal(ask(c, i, &t[i]), "");
+	assert_null(deliver(c, &t[1], 1, 1, 100));
+	struct manifest m = manifest_for(&t[1], 1);
+	as_wrong(c, &t[1], &m, "used-task");
+	/* The round stays closed while nothing is folded any more. */
+	engine_stop(c->s.engine);
+	assert_null(deliver(c, &t[2], 2, 1, 100));
+	assert_string_equal(deliver(c, &t[3], 3, 1, 100), "round-closed");
+	assert_int_equal(job_number(c, id, "reports"), 2);
+	expect(c, 4, "restarting");
+}
+
+/* Two uploads of one task reach the store together: one is accepted, the other undone, and the count is right. */
+static void
+twice_at_once(void **state)
+{
+	struct coordinator *c = *state;
+	struct engine_claim a, b;
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, plain, id);
+	assert_string_equal(ask(c, 1, &t), "");
+	struct manifest m = manifest_for(&t, 1);
+	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &a, &c->why));
+	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &b, &c->why));
+	assert_true(engine_take(c->s.engine, &a));
+	assert_true(engine_take(c->s.engine, &b));
+	engine_settle(c->s.engine, &a, true, 72);
+	engine_settle(c->s.engine, &b, false, 72);
+	assert_int_equal(job_number(c, id, "reports"), 1);
+	assert_int_equal(job_number(c, id, "invited"), 1);
+	assert_int_equal(job_number(c, id, "bytes_up"), 72);
+	assert_false(engine_take(c->s.engine, &b));
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    WITH(the_same_document_again),
+	    WITH(refused_documents),
+	    WITH(an_initial_model_that_is_not_there),
+	    WITH(a_task),
+	    WITH(what_an_offer_lacks),
+	    WITH(places_and_aborts),
+	    WITH(commands),
+	    WITH(priorities),
+	    WITH(full_spool),
+	    WITH(revoked_meanwhile),
+	    WITH(selected_devices),
+	    WITH(a_share_of_the_fleet),
+	    WITH(drawn_by_hash),
+	    WITH(wrong_manifests),
+	    WITH(used_and_too_late),
+	    WITH(twice_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
