@@ -1,0 +1,323 @@
+#!/bin/sh
+# The life of jobs: submission, commands, selection, models from outside with an external trainer, evaluation by devices,
+# reload and graceful stop of the coordinator.
+#   BUILD=build/mbedtls tests/e2e/23-jobs.sh
+set -u
+BUILD=${BUILD:-build/${CRYPTO:-mbedtls}}
+FLEET_NAME=23-jobs
+. tests/fleet.sh
+peer=$BUILD/tests/tools/wire_peer
+for tool in curl python3; do
+	command -v $tool >/dev/null || { echo "needs $tool"; exit 77; }
+done
+[ -x "$peer" ] || { echo "needs $peer"; exit 77; }
+failed=0
+
+say() { # say WHAT WANT GOT; * in WANT fits anything
+	# shellcheck disable=SC2254 # WANT is a pattern
+	case $3 in $2) echo "ok: $1"; return ;; esac
+	printf 'FAILED: %s\n  want: %s\n  got:  %s\n' "$1" "$2" "$3"
+	failed=1
+}
+call() { # call METHOD PATH [CURL_OPTION...]: prints the status; the body is in out
+	method=$1 path=$2
+	shift 2
+	curl -sS --max-time 20 --unix-socket "$FLEET/admin.sock" -o "$FLEET/out" -w '%{http_code}' -X "$method" "$@" \
+		"http://localhost$path"
+}
+pick() { # pick KEY...: from out
+	python3 -c 'import json, sys
+v = json.load(open(sys.argv[1]))
+for k in sys.argv[2:]:
+    v = v[int(k)] if isinstance(v, list) else v[k]
+print(v)' "$FLEET/out" "$@"
+}
+job() { # job ID KEY...: from GET /v1/jobs/ID
+	id=$1
+	shift
+	call GET "/v1/jobs/$id" >/dev/null
+	pick "$@"
+}
+until_job() { # until_job ID WANT KEY...
+	want=$2 tries=0
+	id=$1
+	shift 2
+	until [ "$(job "$id" "$@")" = "$want" ]; do
+		[ $tries -lt 100 ] || fleet_fail "$* of the job is $(job "$id" "$@"), not $want"
+		sleep 0.1
+		tries=$((tries + 1))
+	done
+}
+spool() { ls "$FLEET/state/spool"; }
+post() { call POST /v1/jobs --data-binary "@$1"; }
+wrong() { # wrong WHAT DETAIL SED_SCRIPT: the good document, spoiled
+	sed "$3" "$FLEET/good.json" >"$FLEET/wrong.json"
+	say "$1" 422 "$(post "$FLEET/wrong.json")"
+	say "$1: type" urn:rivulet:error:bad-job "$(pick type)"
+	say "$1: names the key" "$2" "$(pick detail)"
+}
+
+data="
+[data digits]
+format = glyphs
+hand = 1
+count = 60
+seed = 1
+[trainer plus-one]
+exec = python3 PLUS"
+fleet_start ""
+fleet_admin token create --label site=north -o "$FLEET/token.north" || fleet_fail "no token"
+fleet_admin token create --label site=south,size=small -o "$FLEET/token.south" || fleet_fail "no token"
+plus=$(echo "$data" | sed "s,PLUS,$FLEET/plus.py,")
+FLEET_TOKEN=$FLEET/token.north fleet_join north "$plus"
+FLEET_TOKEN=$FLEET/token.south fleet_join south "$plus"
+
+# --- documents
+cat >"$FLEET/good.json" <<END
+{
+  "name": "life",
+  "seed": 1,
+  "model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc1", "out": 10}], "loss": "cross_entropy"},
+  "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10},
+  "local": {"steps": 2, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
+  "round": {"goal": 2, "quorum": 2, "deadline_s": 600},
+  "stop": {"rounds": 3}
+}
+END
+wrong "an unknown key" "round.deadlin_s: unknown key*deadline_s*" 's/"deadline_s"/"deadlin_s"/'
+wrong "an unknown key deep inside" "local.optimizer.lr: unknown key*" 's/"rate"/"lr": 1, &/'
+wrong "a wrong type" "*round.goal*" 's/"goal": 2/"goal": "two"/'
+wrong "a value out of range" "*round.quorum*" 's/"quorum": 2/"quorum": 3/'
+wrong "an unknown layer" "*model.layers*" 's/"linear"/"liner"/'
+wrong "an unknown rule" "*aggregate.rule*" 's/"stop"/"aggregate": {"rule": {"name": "magic"}}, "stop"/'
+wrong "an unknown codec" "*upload.codec*" 's/"stop"/"upload": {"codec": "morse"}, "stop"/'
+wrong "a key twice" "*seed*" 's/"seed": 1,/"seed": 1, "seed": 2,/'
+wrong "a key missing" "*round*" 's/"round"/"stop"/;$!{/"stop": {"rounds"/d;};s/600},$/600}/'
+wrong "an unknown data set of the coordinator" "evaluate.data: *nowhere*" \
+	's/"stop"/"evaluate": {"by": "coordinator", "data": "nowhere"}, "stop"/'
+wrong "a model that is not there" "*model.init*" \
+	's/"loss": "cross_entropy"/&, "init": "0000000000000000000000000000000000000000000000000000000000000000"/'
+wrong "no JSON" "*" '1s/{/[/'
+call GET /v1/jobs >/dev/null
+say "no job yet" "\[\]" "$(pick jobs)"
+
+say "a good document" 201 "$(post "$FLEET/good.json")"
+life=$(pick job)
+say "its id is the hash of its bytes" "$(sha256sum <"$FLEET/good.json" | cut -c 1-32)" "$life"
+say "the same again" 200 "$(post "$FLEET/good.json")"
+say "the same id" "$life" "$(pick job)"
+sed 's/"seed": 1/"seed": 2/' "$FLEET/good.json" >"$FLEET/second.json"
+say "another seed is another job" 201 "$(post "$FLEET/second.json")"
+second=$(pick job)
+say "its first model differs" different "$([ "$(job "$life" model)" = "$(job "$second" model)" ] && echo same || echo different)"
+
+# --- commands
+say "stop" 200 "$(call POST "/v1/jobs/$second/stop")"
+say "stopped" stopped "$(pick state)"
+for command in stop pause resume; do
+	say "$command a stopped job" 409 "$(call POST "/v1/jobs/$second/$command")"
+	say "$command a stopped job: type" urn:rivulet:error:wrong-state "$(pick type)"
+done
+say "an unknown command" 404 "$(call POST "/v1/jobs/$life/explode")"
+say "an unknown job" 404 "$(call POST "/v1/jobs/00000000000000000000000000000000/stop")"
+say "an unknown job: type" urn:rivulet:error:unknown-job "$(pick type)"
+
+north=$("$peer" ask "$FLEET/north" "$PORT")
+south=$("$peer" ask "$FLEET/south" "$PORT")
+say "a task of the running job" "* $life 1 *" "$north"
+say "pause" 200 "$(call POST "/v1/jobs/$life/pause")"
+say "paused" paused "$(pick state)"
+say "pause again" 200 "$(call POST "/v1/jobs/$life/pause")"
+say "no task while paused" "wait paused" "$("$peer" ask "$FLEET/south" "$PORT")"
+# shellcheck disable=SC2086 # a task is four words
+{
+	say "a delta while paused" "201 receipt *" "$("$peer" put "$FLEET/north" "$PORT" 7850 wait none $north)"
+	say "the goal while paused" "201 receipt *" "$("$peer" put "$FLEET/south" "$PORT" 7850 wait none $south)"
+}
+sleep 0.3
+say "the round stays open while paused" "1 2" "$(job "$life" open round) $(job "$life" open reports)"
+kill -TERM "$DAEMON_PID"
+wait "$DAEMON_PID"
+say "SIGTERM" 0 $?
+fleet_restart
+say "paused still, after a restart" paused "$(job "$life" state)"
+say "stopped still, after a restart" stopped "$(job "$second" state)"
+say "and the round has its deltas" "1 2" "$(job "$life" open round) $(job "$life" open reports)"
+say "resume" 200 "$(call POST "/v1/jobs/$life/resume")"
+until_job "$life" 2 round
+
+# --- SIGTERM in an open round, with one of two deltas; then the round goes on
+north=$("$peer" ask "$FLEET/north" "$PORT")
+# shellcheck disable=SC2086
+say "a delta of round 2" "201 receipt *" "$("$peer" put "$FLEET/north" "$PORT" 7850 wait none $north)"
+files=$(spool)
+kill -TERM "$DAEMON_PID"
+wait "$DAEMON_PID"
+say "SIGTERM in an open round" 0 $?
+fleet_restart
+say "the round after SIGTERM" "2 1 2" "$(job "$life" open round) $(job "$life" open reports) $(job "$life" open goal)"
+say "its delta after SIGTERM" "${north%% *}.delta" "$(spool)"
+say "no other file" "$files" "$(spool)"
+say "who has reported gets no task again" "wait reported" "$("$peer" ask "$FLEET/north" "$PORT")"
+south=$("$peer" ask "$FLEET/south" "$PORT")
+# shellcheck disable=SC2086
+say "the other's delta" "201 receipt *" "$("$peer" put "$FLEET/south" "$PORT" 7850 wait none $south)"
+until_job "$life" 3 round
+
+# --- stop with a delta in the open round
+north=$("$peer" ask "$FLEET/north" "$PORT")
+# shellcheck disable=SC2086
+say "a delta of round 3" "201 receipt *" "$("$peer" put "$FLEET/north" "$PORT" 7850 wait none $north)"
+south=$("$peer" ask "$FLEET/south" "$PORT")
+say "stop with a round open" 200 "$(call POST "/v1/jobs/$life/stop")"
+# shellcheck disable=SC2086
+say "a delta after the stop" "409 stale-round 0 *" "$("$peer" put "$FLEET/south" "$PORT" 7850 wait none $south)"
+say "no task after the stop" "wait no-job" "$("$peer" ask "$FLEET/south" "$PORT")"
+say "two rounds were committed" 2 "$(job "$life" rounds_committed)"
+say "no file of a stopped job in the spool" "" "$(spool)"
+
+# --- selection
+sed 's/"name": "life"/"name": "northern"/;s/"stop"/"select": {"labels": {"site": "north"}}, &/' "$FLEET/good.json" >"$FLEET/north.json"
+say "a job by label" 201 "$(post "$FLEET/north.json")"
+northern=$(pick job)
+say "the device of the label" "* $northern 1 *" "$("$peer" ask "$FLEET/north" "$PORT")"
+say "the other device" "wait ineligible" "$("$peer" ask "$FLEET/south" "$PORT")"
+say "and why, in device show" "reason *ineligible" "$(fleet_admin device show south | grep ^reason)"
+say "its labels, in device show" "labels *site*south*" "$(fleet_admin device show south | grep ^labels)"
+say "the other device does not see the job" 404 "$(curl -sS --max-time 20 --cacert "$FLEET/south/ca.pem" \
+	--cert "$FLEET/south/cert.pem" --key "$FLEET/south/key.pem" -o /dev/null -w '%{http_code}' "$URL/v1/jobs/$northern")"
+call POST "/v1/jobs/$northern/stop" >/dev/null
+sed 's/"name": "life"/"name": "both"/;s/"stop"/"select": {"labels": {"site": "south", "size": "large"}}, &/' "$FLEET/good.json" >"$FLEET/both.json"
+say "a job by two labels" 201 "$(post "$FLEET/both.json")"
+both=$(pick job)
+say "one label of two is not enough" "wait ineligible" "$("$peer" ask "$FLEET/south" "$PORT")"
+call POST "/v1/jobs/$both/stop" >/dev/null
+sed 's/"name": "life"/"name": "named"/;s/"stop"/"select": {"devices": ["south"]}, &/' "$FLEET/good.json" >"$FLEET/named.json"
+say "a job by name" 201 "$(post "$FLEET/named.json")"
+named=$(pick job)
+say "the named device" "* $named 1 *" "$("$peer" ask "$FLEET/south" "$PORT")"
+say "a device not named" "wait ineligible" "$("$peer" ask "$FLEET/north" "$PORT")"
+call POST "/v1/jobs/$named/stop" >/dev/null
+
+# The share of a job is fixed by job and device: search a seed that parts the two, and predict who gets the task.
+chosen=$(python3 - "$FLEET" <<'END'
+import hashlib, json, sys
+fleet = sys.argv[1]
+ids = {n: bytes.fromhex(json.load(open(f"{fleet}/{n}/device.json"))["device"]) for n in ("north", "south")}
+good = json.load(open(f"{fleet}/good.json"))
+for seed in range(100):
+    text = json.dumps(dict(good, name="half", seed=seed, select={"percent": [0, 50]})).encode()
+    job = hashlib.sha256(text).digest()[:16]
+    inside = [n for n, i in ids.items() if int.from_bytes(hashlib.sha256(job + i).digest()[:8], "big") / 2.0**64 < 0.5]
+    if len(inside) == 1:
+        open(f"{fleet}/half.json", "wb").write(text)
+        print(inside[0])
+        break
+END
+)
+case $chosen in north) left=south ;; *) left=north ;; esac
+say "a job for half of the fleet" 201 "$(post "$FLEET/half.json")"
+half=$(pick job)
+say "the device inside the share" "* $half 1 *" "$("$peer" ask "$FLEET/$chosen" "$PORT")"
+say "the device outside the share" "wait ineligible" "$("$peer" ask "$FLEET/$left" "$PORT")"
+call POST "/v1/jobs/$half/stop" >/dev/null
+
+# --- a model from outside, and a trainer of one's own that adds 1 to every weight
+cat >"$FLEET/plus.py" <<'END'
+import array, json, struct, sys
+data = open("base.safetensors", "rb").read()
+at = 8 + struct.unpack("<Q", data[:8])[0]
+values = array.array("f", data[at:])
+open("after.safetensors", "wb").write(data[:at] + array.array("f", [v + 1 for v in values]).tobytes())
+json.dump({"examples": 5, "steps": 1, "loss": 0.5, "accuracy": 0.25}, open("report.json", "w"))
+END
+python3 - "$FLEET/first.safetensors" <<'END'
+import array, json, struct, sys
+head = json.dumps({"w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
+                   "b": {"dtype": "F32", "shape": [3], "data_offsets": [24, 36]}}).encode()
+head += b" " * (-len(head) % 8)
+open(sys.argv[1], "wb").write(struct.pack("<Q", len(head)) + head + array.array("f", [0.5 * i for i in range(9)]).tobytes())
+END
+first=$(sha256sum <"$FLEET/first.safetensors" | cut -c 1-64)
+say "a model under another id" 400 "$(call PUT "/v1/models/$(printf '%064d' 1)" --data-binary "@$FLEET/first.safetensors")"
+say "a model under another id: type" urn:rivulet:error:wrong-hash "$(pick type)"
+head -c 50 "$FLEET/first.safetensors" >"$FLEET/cut.safetensors"
+say "half a model" 400 "$(call PUT "/v1/models/$(sha256sum <"$FLEET/cut.safetensors" | cut -c 1-64)" \
+	--data-binary "@$FLEET/cut.safetensors")"
+say "half a model: type" urn:rivulet:error:bad-model "$(pick type)"
+say "a model" 201 "$(call PUT "/v1/models/$first" --data-binary "@$FLEET/first.safetensors")"
+say "the same model again" 200 "$(call PUT "/v1/models/$first" --data-binary "@$FLEET/first.safetensors")"
+say "by rivulet model put" "*$first*" "$(fleet_admin model put "$FLEET/first.safetensors")"
+say "nothing is left of refused models" 0 "$(find "$FLEET/state/models" -name '*tmp*' -o -name '*.part' | wc -l | tr -d ' ')"
+cat >"$FLEET/init.json" <<END
+{
+  "name": "init",
+  "model": {"init": "$first"},
+  "trainer": "plus-one",
+  "data": {"name": "digits"},
+  "round": {"goal": 2, "quorum": 2, "deadline_s": 600},
+  "stop": {"rounds": 2}
+}
+END
+say "a job from it" 201 "$(post "$FLEET/init.json")"
+init=$(pick job)
+say "its first model is the uploaded one" "$first" "$(pick model)"
+fleet_run north
+fleet_run south
+until_job "$init" "done" state
+say "its rounds" 2 "$(job "$init" rounds_committed)"
+fleet_admin model get init -o "$FLEET/last.safetensors" >/dev/null || fleet_fail "no model of the job"
+say "two rounds added two to every weight" "\[2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0\]" "$(python3 -c '
+import array, struct, sys
+d = open(sys.argv[1], "rb").read()
+n = struct.unpack("<Q", d[:8])[0]
+print(array.array("f", d[8 + n:]).tolist())' "$FLEET/last.safetensors")"
+call GET "/v1/jobs/$init/rounds/2" >/dev/null
+say "examples of its round" 10 "$(pick examples)"
+say "loss of its round" 0.5 "$(pick loss)"
+
+# --- evaluation by the devices, on the share they keep for it
+sed 's/"name": "life"/"name": "judged"/;s/"classes": 10/&, "validation": 0.2/;s/"stop"/"evaluate": {"by": "devices"}, &/' \
+	"$FLEET/good.json" >"$FLEET/judged.json"
+say "a job that devices evaluate" 201 "$(post "$FLEET/judged.json")"
+judged=$(pick job)
+until_job "$judged" "done" state
+call GET "/v1/jobs/$judged/rounds" >/dev/null
+say "the first round's metric: examples" 24 "$(pick rounds 0 evaluate examples)"
+say "the first round's metric: accuracy" "0*" "$(pick rounds 0 evaluate accuracy)"
+say "the first round's metric: loss, of an untrained model" "[12].*" "$(pick rounds 0 evaluate loss)"
+say "the job's metric is that of the last base" "2 24" "$(job "$judged" metric round) $(job "$judged" metric examples)"
+
+# --- reload
+logged() { # logged N PATTERN: waits for N such lines
+	tries=0
+	until [ "$(grep -c "$2" "$FLEET/rivuletd.log")" -ge "$1" ]; do
+		[ $tries -lt 50 ] || return 1
+		sleep 0.1
+		tries=$((tries + 1))
+	done
+}
+call GET /healthz >/dev/null
+say "no debug lines at first" 0 "$(grep -c ' debug ' "$FLEET/rivuletd.log")"
+cp "$FLEET/rivuletd.conf" "$FLEET/kept.conf"
+sed -i 's/^\[server\]/&\nlog_level = debug/' "$FLEET/rivuletd.conf"
+kill -HUP "$DAEMON_PID"
+logged 1 ' reload.done ' || fleet_fail "SIGHUP was not logged"
+call GET /healthz >/dev/null
+say "debug lines after a reload" 0 "$(logged 1 ' debug .*path=/healthz'; echo $?)"
+printf '[server]\nlog_level = error\nlog_levle = info\n' >"$FLEET/rivuletd.conf"
+kill -HUP "$DAEMON_PID"
+logged 1 ' error reload.failed ' || fleet_fail "a bad file was not logged"
+say "a bad file: file, line and key" "*rivuletd.conf:3: \[server\] log_levle: unknown key*" \
+	"$(grep ' reload.failed ' "$FLEET/rivuletd.log")"
+lines=$(grep -c ' debug .*path=/healthz' "$FLEET/rivuletd.log")
+call GET /healthz >/dev/null
+say "a bad file changes nothing" 0 "$(logged $((lines + 1)) ' debug .*path=/healthz'; echo $?)"
+cp "$FLEET/kept.conf" "$FLEET/rivuletd.conf"
+kill -HUP "$DAEMON_PID"
+logged 2 ' reload.done ' || fleet_fail "the second reload was not logged"
+lines=$(grep -c ' debug ' "$FLEET/rivuletd.log")
+say "still there after three reloads" 200 "$(call GET /readyz)"
+sleep 0.2
+say "no debug lines after going back" "$lines" "$(grep -c ' debug ' "$FLEET/rivuletd.log")"
+exit $failed
