@@ -121,7 +121,8 @@ load(struct evalset *s, const char *name, struct dataset **out, struct why *why)
 
 	if (!d)
 		return err_set(why, ERR_NOTFOUND,
-		    "the coordinator has no data set \"%s\"; add [data %s] to its configuration",
+		    "evaluate.data: the coordinator has no data set \"%s\"; add [data %s] to its "
+		    "configuration",
 		    name, name);
 	size_t i = (size_t)(d - s->config->data);
 	*out = &s->sets[i];
