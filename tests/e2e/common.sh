@@ -1,0 +1,132 @@
+# common.sh: what the end-to-end tests share, above tests/fleet.sh. Source it from the top of the tree; it needs BUILD.
+#
+#   curl_admin PATH [CURL OPTION...]   a request over the admin socket
+#   pick EXPRESSION                    evaluates Python's EXPRESSION on the JSON document `d` from standard input
+#   within SECONDS COMMAND...          repeats the command until it succeeds; 1 when the time is over
+#   job_submit FILE                    sets JOB to the job's id
+#   job_done SECONDS                   waits until JOB is done and sets MODEL to its last model's id
+#   glyph_device NAME HAND COUNT       enrols a device with drawn digits of that hand
+#   glyph_job FILE NAME GOAL ROUNDS    writes a small job on them; every device must report
+#   spool_empty                        no file is left in the spool
+#   fleet_kill SIGNAL PID              ends one process that fleet_run or fleet_daemon started, and reaps it
+#   fleet_keep DEVICE...               ends the coordinator and keeps its state and those devices' homes; nobody else may run
+#   fleet_again DEVICE...              puts back what fleet_keep kept and starts the coordinator on the same port
+#   history                            every committed round of JOB as one line: what must be equal in two runs
+# shellcheck shell=sh
+
+BUILD=${BUILD:-build/${CRYPTO:-mbedtls}}
+MNIST=${MNIST:-../shared/data/mnist}
+# Sanitizers slow everything down; so does a busy machine.
+case ${SAN:-} in *thread*) TEST_SLOW=${TEST_SLOW:-20} ;; ?*) TEST_SLOW=${TEST_SLOW:-8} ;; *) TEST_SLOW=${TEST_SLOW:-1} ;; esac
+. tests/fleet.sh
+
+skip() {
+	echo "$*"
+	exit 77
+}
+for tool in curl python3; do
+	command -v $tool >/dev/null || skip "needs $tool"
+done
+[ -x "$RIVULETD" ] && [ -x "$RIVULET" ] || skip "needs $RIVULETD and $RIVULET"
+
+curl_admin() {
+	curl_path=$1
+	shift
+	curl -sS --fail-with-body --max-time $((20 * TEST_SLOW)) --unix-socket "$FLEET/admin.sock" "$@" "http://localhost$curl_path"
+}
+
+pick() {
+	python3 -c 'import json, sys
+d = json.load(sys.stdin)
+print(eval("(" + sys.argv[1] + ")"))' "$1"
+}
+
+within() {
+	within_end=$(($(date +%s) + $1 * TEST_SLOW))
+	shift
+	until "$@"; do
+		[ "$(date +%s)" -lt $within_end ] || return 1
+		sleep 0.1
+	done
+}
+
+job_submit() {
+	curl_admin /v1/jobs --data-binary "@$1" >"$FLEET/submitted" 2>&1 || fleet_fail "job refused: $(cat "$FLEET/submitted")"
+	JOB=$(pick 'd["job"]' <"$FLEET/submitted")
+}
+
+job_is_done() {
+	case $(curl_admin "/v1/jobs/$JOB" 2>/dev/null) in
+	*'"state":"done"'*) ;;
+	*) return 1 ;;
+	esac
+}
+
+job_done() {
+	within "$1" job_is_done || fleet_fail "the job was not done after $(($1 * TEST_SLOW)) s: $(curl_admin "/v1/jobs/$JOB")"
+	MODEL=$(curl_admin "/v1/jobs/$JOB" | pick 'd["model"]')
+}
+
+glyph_device() {
+	fleet_join "$1" "
+[device]
+threads = 1
+[data digits]
+format = glyphs
+hand = $2
+count = $3
+seed = 1
+skew = 0.2"
+}
+
+glyph_job() {
+	cat >"$1" <<-END
+		{"name": "$2", "seed": 7,
+		 "model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc1", "out": 50}, {"type": "relu"},
+		                      {"type": "linear", "name": "fc2", "out": 10}], "loss": "cross_entropy"},
+		 "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10},
+		 "local": {"epochs": 1, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
+		 "round": {"goal": $3, "deadline_s": 3600},
+		 "stop": {"rounds": $4}}
+	END
+}
+
+spool_empty() {
+	[ -z "$(ls -A "$FLEET/state/spool")" ]
+}
+
+fleet_kill() {
+	kill "-$1" "$2" 2>/dev/null
+	wait "$2" 2>/dev/null
+	fleet_left=
+	for fleet_pid in $FLEET_PIDS; do
+		[ "$fleet_pid" = "$2" ] || fleet_left="$fleet_left $fleet_pid"
+	done
+	FLEET_PIDS=$fleet_left
+	[ "$DAEMON_PID" != "$2" ] || DAEMON_PID=
+}
+
+fleet_keep() {
+	fleet_kill TERM "$DAEMON_PID"
+	mkdir "$FLEET/kept"
+	for fleet_item in state "$@"; do
+		cp -a "$FLEET/$fleet_item" "$FLEET/kept/$fleet_item"
+	done
+}
+
+fleet_again() {
+	for fleet_pid in $FLEET_PIDS $DAEMON_PID; do
+		fleet_kill TERM "$fleet_pid"
+	done
+	for fleet_item in state "$@"; do
+		rm -rf "${FLEET:?}/$fleet_item"
+		cp -a "$FLEET/kept/$fleet_item" "$FLEET/$fleet_item"
+		: >"$FLEET/$fleet_item.log"
+	done
+	fleet_restart
+}
+
+history() {
+	curl_admin "/v1/jobs/$JOB/rounds" |
+		pick "'\n'.join('%d %s %s %s %r %r' % (r['round'], r['state'], r['base'], r['model'], r['loss'], r['evaluate']) for r in d['rounds'])"
+}
