@@ -232,7 +232,9 @@ commands(void **state)
 	expect(c, 2, "paused");
 	assert_int_equal(engine_command(c->s.engine, id, "resume", &c->why), ERR_OK);
 	assert_string_equal(ask(c, 2, &t), "");
+	assert_int_equal(spool_used(c->s.spool), ELEMENTS * sizeof(float));
 	assert_int_equal(engine_command(c->s.engine, id, "stop", &c->why), ERR_OK);
+	assert_int_equal(spool_used(c->s.spool), 0);
 	expect(c, 2, "no-job");
 	assert_string_equal(deliver(c, &t, 2, 1, 100), "stale-round");
 	assert_int_equal(engine_command(c->s.engine, id, "resume", &c->why), ERR_STATE);
