@@ -303,6 +303,7 @@ agent_run(const struct agent_options *options, char *why, size_t why_size)
 	}
 	a->r->consider = consider;
 	a->r->agent = a;
+	trainer_external_clean(a->r->home);
 	stock_init(&a->stock, a->r->settings);
 	stock_refresh(&a->stock, &a->r->events);
 	renew_offer(a);

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "delta.h"
+#include "local.h"
 #include "send.h"
 
 #define GRACE_S 10.0 /* for sending after the program was told to stop */
@@ -90,6 +91,8 @@ finish_submit(struct rivulet *r, const struct finish *f)
 	if (!r->has_work)
 		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
 	enum err e = check_figures(f, &r->why);
+	if (!e)
+		e = local_save(&r->work, r->home, &r->why);
 	if (!e)
 		e = keep(r, f);
 	if (e)

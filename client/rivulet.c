@@ -17,6 +17,7 @@
 #include "file.h"
 #include "finish.h"
 #include "handle.h"
+#include "local.h"
 #include "send.h"
 #include "train.h"
 
@@ -229,8 +230,10 @@ prepare(struct rivulet *r)
 		e = fetch_model(r, &r->why);
 		if (!e)
 			e = work_load(w, w->path, r->settings->memory_bytes, &r->why);
-		if (!e)
+		if (!e) {
+			local_load(w, r->home);
 			return ERR_OK;
+		}
 		word = abort_word(e);
 	}
 	if (word) {

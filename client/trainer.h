@@ -35,5 +35,7 @@ ERR_MUST_USE enum err trainer_builtin_run(
     const struct trainer_in *in, struct trainer_out *out, struct why *why);
 ERR_MUST_USE enum err trainer_external_run(const struct trainer_in *in,
     const struct settings_trainer *program, struct trainer_out *out, struct why *why);
+/* Removes what a killed agent left of its trainers' directories. */
+void trainer_external_clean(const char *home);
 
 #endif

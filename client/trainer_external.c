@@ -1,4 +1,4 @@
-#include <errno.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -343,6 +343,24 @@ clean_up(struct external *x)
 {
 	(void)!file_empty_dir(x->dir, NULL);
 	rmdir(x->dir);
+}
+
+void
+trainer_external_clean(const char *home)
+{
+	char work[PATH_MAX];
+	struct external x = {.in = NULL};
+	struct dirent *ent;
+
+	if (identity_path(work, home, "work", NULL))
+		return;
+	DIR *d = opendir(work);
+	while (d && (ent = readdir(d)))
+		if (strspn(ent->d_name, "0123456789abcdef") == 32 &&
+		    identity_path(x.dir, work, ent->d_name, NULL) == ERR_OK)
+			clean_up(&x);
+	if (d)
+		closedir(d);
 }
 
 enum err

@@ -284,7 +284,6 @@ map_code(struct transport *t, CURLcode rc)
 	case CURLE_OUT_OF_MEMORY:
 		return ERR_NOMEM;
 	case CURLE_URL_MALFORMAT:
-	case CURLE_UNSUPPORTED_PROTOCOL:
 	case CURLE_BAD_FUNCTION_ARGUMENT:
 		return ERR_INVALID;
 	default:

@@ -1,0 +1,93 @@
+#include "local.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes.h"
+#include "file.h"
+
+#define HEAD 16
+
+static uint64_t
+bytes_of(const struct work *w)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < w->table.count; i++)
+		if (w->table.items[i].role == TENSOR_LOCAL)
+			n += w->table.items[i].end - w->table.items[i].begin;
+	return n;
+}
+
+static bool
+path_of(char out[PATH_MAX], const struct work *w, const char *home)
+{
+	int n = snprintf(out, PATH_MAX, "%s/local/%.32s.weights", home, w->task.job);
+
+	return n > 0 && n < PATH_MAX;
+}
+
+/* Copies between the weights and a packed row of the local tensors. */
+static void
+copy(const struct work *w, uint8_t *packed, bool out)
+{
+	for (size_t i = 0; i < w->table.count; i++) {
+		const struct tensor *t = &w->table.items[i];
+		size_t n = (size_t)(t->end - t->begin);
+		if (t->role != TENSOR_LOCAL)
+			continue;
+		if (out)
+			memcpy(packed, w->weights + t->begin, n);
+		else
+			memcpy(w->weights + t->begin, packed, n);
+		packed += n;
+	}
+}
+
+void
+local_load(struct work *w, const char *home)
+{
+	char path[PATH_MAX], magic[4];
+	char *data = NULL;
+	size_t len = 0;
+	uint64_t bytes = bytes_of(w);
+
+	if (bytes == 0 || !path_of(path, w, home) ||
+	    file_read(path, (size_t)bytes + HEAD, &data, &len, NULL))
+		return;
+	struct bytes_reader r = bytes_reader(data, len);
+	bytes_get(&r, magic, sizeof(magic));
+	bytes_get_u32(&r);
+	uint64_t told = bytes_get_u64(&r);
+	if (!r.bad && memcmp(magic, "RVL1", 4) == 0 && told == bytes && r.left == bytes)
+		copy(w, (uint8_t *)data + HEAD, false);
+	free(data);
+}
+
+enum err
+local_save(const struct work *w, const char *home, struct why *why)
+{
+	char path[PATH_MAX], dir[PATH_MAX];
+	uint64_t bytes = bytes_of(w);
+
+	if (bytes == 0)
+		return ERR_OK;
+	int n = snprintf(dir, sizeof(dir), "%s/local", home);
+	if (n < 0 || (size_t)n >= sizeof(dir) || !path_of(path, w, home))
+		return err_set(why, ERR_LIMIT, "path too long");
+	enum err e = file_mkdirs(dir, 0700, why);
+	if (e)
+		return e;
+	uint8_t *data = malloc((size_t)bytes + HEAD);
+	if (!data)
+		return err_set(why, ERR_NOMEM, "no memory for the local tensors");
+	struct bytes_writer b = bytes_writer(data, HEAD);
+	bytes_put(&b, "RVL1", 4);
+	bytes_put_u32(&b, 0);
+	bytes_put_u64(&b, bytes);
+	copy(w, data + HEAD, true);
+	e = file_write(path, data, (size_t)bytes + HEAD, 0600, why);
+	free(data);
+	return e;
+}

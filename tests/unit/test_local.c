@@ -1,0 +1,110 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "local.h"
+#include "trial.h"
+
+#define JOB(tensors) \
+	"{\"name\":\"t\",\"seed\":1,\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\"," \
+	"\"out\":2}]," \
+	"\"loss\":\"cross_entropy\"},\"tensors\":{" tensors "}," \
+	"\"data\":{\"name\":\"points\",\"shape\":[2],\"classes\":[\"a\",\"b\"]}," \
+	"\"local\":{\"epochs\":1,\"batch\":10,\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}}," \
+	"\"round\":{\"goal\":1}}"
+
+static void
+path_of(const struct trial *t, char out[256])
+{
+	snprintf(out, 256, "%s/local/22222222222222222222222222222222.weights", t->home);
+}
+
+static void
+remove_file(const struct trial *t)
+{
+	char path[256];
+
+	path_of(t, path);
+	unlink(path);
+	*strrchr(path, '/') = '\0';
+	rmdir(path);
+}
+
+/* The bias stays here: trained, kept for the next round, no part of the delta. */
+static void
+test_kept_between_rounds(void **state)
+{
+	struct trial t;
+	struct why why;
+	uint8_t base[24], trained[24];
+
+	(void)state;
+	trial_init(&t, JOB("\"fc.bias\":\"local\""), "");
+	assert_int_equal(t.work.table.elements, 4);
+	memcpy(base, t.work.weights, 24);
+	local_load(&t.work, t.home);
+	assert_memory_equal(base, t.work.weights, 24);
+	assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_OK);
+	assert_int_equal(local_save(&t.work, t.home, &why), ERR_OK);
+	memcpy(trained, t.work.weights, 24);
+	assert_memory_not_equal(trained + 16, base + 16, 8);
+	/* The next round's base model knows nothing of it. */
+	memcpy(t.work.weights, base, 24);
+	local_load(&t.work, t.home);
+	assert_memory_equal(t.work.weights, base, 16);
+	assert_memory_equal(t.work.weights + 16, trained + 16, 8);
+	remove_file(&t);
+	trial_deinit(&t);
+}
+
+static void
+test_unfitting_file(void **state)
+{
+	struct trial t;
+	uint8_t base[24];
+	char path[256];
+
+	(void)state;
+	trial_init(&t, JOB("\"fc.bias\":\"local\""), "");
+	memcpy(base, t.work.weights, 24);
+	t.work.weights[20] ^= 1;
+	assert_int_equal(local_save(&t.work, t.home, NULL), ERR_OK);
+	memcpy(t.work.weights, base, 24);
+	path_of(&t, path);
+	for (off_t size = 23; size >= 0; size--) {
+		assert_int_equal(truncate(path, size), 0);
+		local_load(&t.work, t.home);
+		assert_memory_equal(t.work.weights, base, 24);
+	}
+	remove_file(&t);
+	trial_deinit(&t);
+}
+
+static void
+test_nothing_local(void **state)
+{
+	struct trial t;
+	char path[256];
+
+	(void)state;
+	trial_init(&t, JOB(""), "");
+	assert_int_equal(local_save(&t.work, t.home, NULL), ERR_OK);
+	path_of(&t, path);
+	assert_int_not_equal(access(path, F_OK), 0);
+	trial_deinit(&t);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_kept_between_rounds),
+	    cmocka_unit_test(test_unfitting_file),
+	    cmocka_unit_test(test_nothing_local),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
