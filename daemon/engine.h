@@ -18,7 +18,7 @@ struct engine_job; /* lives as long as the engine */
 ERR_MUST_USE enum err engine_new(struct engine **out, const struct services *services,
     const uint8_t task_key[32], struct why *why);
 void engine_free(struct engine *g);
-/* Lets rounds run: called once everything else is up. */
+/* Lets rounds run: called once all of services is there, before the first request. */
 void engine_start(struct engine *g);
 /* No more folding is begun; what is open stays open. */
 void engine_stop(struct engine *g);

@@ -285,11 +285,10 @@ write_port(const struct setup *u, struct why *why)
 enum err
 setup_start(struct setup *u, struct why *why)
 {
+	/* Rounds first: a delta that came before its round runs would be refused for good. */
+	engine_start(u->s.engine);
 	enum err e = server_start(u->s.server, why);
-
 	u->started = e == ERR_OK;
-	if (e == ERR_OK)
-		engine_start(u->s.engine);
 	return e ? e : write_port(u, why);
 }
 
