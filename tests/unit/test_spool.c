@@ -312,6 +312,24 @@ recover(void **state)
 	assert_int_equal(spool_used(f->s), 0);
 }
 
+/* A quota that was lowered below what is there lets nothing in until rounds end. */
+static void
+recover_above_the_quota(void **state)
+{
+	struct fixture *f = *state;
+	struct keeper k = {.tag = 2};
+	struct spool_part part;
+
+	accept_delta(f, 2, 200, 2);
+	reopen(f, 100);
+	assert_int_equal(spool_recover(f->s, keep, &k, &f->why), ERR_OK);
+	assert_true(spool_full(f->s));
+	assert_int_equal(spool_begin(f->s, task(3), 1, &part, &f->why), ERR_NOSPACE);
+	spool_remove(f->s, task(2), 200);
+	assert_int_equal(spool_begin(f->s, task(3), 1, &part, &f->why), ERR_OK);
+	spool_drop(f->s, &part);
+}
+
 static void
 recover_without_a_folder(void **state)
 {
@@ -400,6 +418,7 @@ main(void)
 	    WITH_SPOOL(names_are_synced),
 	    WITH_SPOOL(damage),
 	    WITH_SPOOL(recover),
+	    WITH_SPOOL(recover_above_the_quota),
 	    WITH_SPOOL(recover_without_a_folder),
 	    WITH_SPOOL(paths_too_long),
 	    WITH_SPOOL(uploads_at_once),
