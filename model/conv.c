@@ -7,7 +7,7 @@
 #include "num.h"
 #include "sgd.h"
 
-#define LANES 16 /* floats that copies may run past their end */
+#define LANES 16 /* floats that copies and kernels may run past their end */
 #define SLAB_FLOATS ((size_t)1 << 16)
 
 /* Some input channels and some output rows of one example. */
@@ -15,56 +15,99 @@ struct slab {
 	uint32_t channel, channels, row, rows;
 };
 
-/* Where the parts of the workspace begin, in floats. */
+/* Sizes, and where the parts of the workspace begin, in floats. Forward and backward use the same space. */
 struct plan {
-	uint32_t height, width; /* of a padded plane */
+	size_t height, width; /* of a padded plane */
+	size_t kernel_area;
+	/* Forward. */
 	uint32_t channels, rows; /* of a full slab */
-	size_t area; /* kh * kw */
-	size_t planes, slab, gradient, end;
+	size_t planes, slab;
+	/* Backward. */
+	size_t deep; /* channels, rounded up to whole lanes: floats per pixel of dx */
+	size_t run, deep_run; /* floats under one row of the kernel, in whole lanes: of x, of dx */
+	size_t pixels, deep_pixels; /* x and dx, padded, channels innermost */
+	size_t spots, at, value; /* the elements of dy that are not zero */
+	size_t weights; /* [out][kh][deep_run] */
+	size_t gradient, bias; /* [out][kh][run] */
+	size_t end;
 };
 
-/* Sizes that shape() has checked. */
-static struct plan
-plan(const struct layer *l)
+/* Takes a * b * c floats and LANES behind them; false on overflow. */
+static bool
+take(size_t *end, size_t *at, size_t a, size_t b, size_t c)
 {
-	const struct layer_spec *s = &l->spec;
-	struct plan p = {
-	    .height = l->in[0].h + 2 * s->padding[0], .width = l->in[0].w + 2 * s->padding[1]};
-	p.area = (size_t)s->kernel[0] * s->kernel[1];
-	size_t row = p.area * l->out.w, channel = row * l->out.h;
+	size_t n;
 
-	p.channels = channel < SLAB_FLOATS ? (uint32_t)(SLAB_FLOATS / channel) : 1;
-	p.channels = p.channels < l->in[0].c ? p.channels : l->in[0].c;
-	p.rows = row < SLAB_FLOATS ? (uint32_t)(SLAB_FLOATS / row) : 1;
-	p.rows = p.rows < l->out.h ? p.rows : l->out.h;
-	p.planes = 0;
-	p.slab = (size_t)l->in[0].c * p.height * p.width + LANES;
-	p.gradient = p.slab + p.channels * p.rows * row + LANES;
-	p.end = p.gradient + l->weights + l->biases;
-	return p;
+	*at = *end;
+	return num_mul(a, b, &n) && num_mul(n, c, &n) && num_add(n, LANES, &n) &&
+	    num_add(*end, n, end);
 }
 
-/* Everything plan() will multiply, checked. */
 static bool
-fits(const struct layer *l)
+plan_forward(struct plan *p, const struct layer *l)
+{
+	size_t row, channel, slab;
+
+	if (!num_mul(p->kernel_area, l->out.w, &row) || !num_mul(row, l->out.h, &channel))
+		return false;
+	p->channels = channel < SLAB_FLOATS ? (uint32_t)(SLAB_FLOATS / channel) : 1;
+	p->channels = p->channels < l->in[0].c ? p->channels : l->in[0].c;
+	p->rows = row < SLAB_FLOATS ? (uint32_t)(SLAB_FLOATS / row) : 1;
+	p->rows = p->rows < l->out.h ? p->rows : l->out.h;
+	return num_mul(p->channels, p->rows, &slab) &&
+	    take(&p->end, &p->planes, p->height, p->width, l->in[0].c) &&
+	    take(&p->end, &p->slab, slab, row, 1);
+}
+
+static bool
+round_up(size_t n, size_t *out)
+{
+	if (!num_add(n, LANES - 1, out))
+		return false;
+	*out -= *out % LANES;
+	return true;
+}
+
+static bool
+plan_backward(struct plan *p, const struct layer *l)
+{
+	const uint32_t *kernel = l->spec.kernel;
+	size_t out = (size_t)l->out.h * l->out.w, pixels, end = 0;
+
+	if (!round_up(l->in[0].c, &p->deep) || !num_mul(l->in[0].c, kernel[1], &p->run) ||
+	    !round_up(p->run, &p->run) || !num_mul(p->deep, kernel[1], &p->deep_run) ||
+	    !num_mul(p->height, p->width, &pixels) || !num_mul(pixels, p->deep, &pixels))
+		return false;
+	if (pixels > UINT32_MAX || !take(&end, &p->pixels, p->height, p->width, l->in[0].c) ||
+	    !take(&end, &p->deep_pixels, pixels, 1, 1) || !take(&end, &p->spots, out, 1, 1) ||
+	    !take(&end, &p->at, out, 1, 1) || !take(&end, &p->value, out, 1, 1) ||
+	    !take(&end, &p->weights, l->out.c, kernel[0], p->deep_run) ||
+	    !take(&end, &p->gradient, l->out.c, kernel[0], p->run) ||
+	    !take(&end, &p->bias, l->out.c, 1, 1))
+		return false;
+	p->end = p->end > end ? p->end : end;
+	return true;
+}
+
+/* False if it is too large to count. */
+static bool
+plan(struct plan *p, const struct layer *l)
 {
 	const struct layer_spec *s = &l->spec;
-	uint64_t h = l->in[0].h + 2 * (uint64_t)s->padding[0],
-		 w = l->in[0].w + 2 * (uint64_t)s->padding[1];
-	size_t planes, unfolded, sum;
 
-	return h <= UINT32_MAX && w <= UINT32_MAX && num_mul(h, w, &planes) &&
-	    num_mul(planes, l->in[0].c, &planes) &&
-	    num_mul(s->kernel[0], s->kernel[1], &unfolded) &&
-	    num_mul(unfolded, (size_t)l->out.h * l->out.w, &unfolded) &&
-	    num_add(planes, unfolded, &sum) && num_add(sum, l->weights, &sum) &&
-	    sum <= SIZE_MAX / 16;
+	*p = (struct plan){
+	    .height = l->in[0].h + 2 * (size_t)s->padding[0],
+	    .width = l->in[0].w + 2 * (size_t)s->padding[1],
+	    .kernel_area = (size_t)s->kernel[0] * s->kernel[1],
+	};
+	return plan_forward(p, l) && plan_backward(p, l);
 }
 
 static enum err
 shape(struct layer *l, struct why *why)
 {
 	const struct layer_spec *s = &l->spec;
+	struct plan p;
 	uint64_t h, w;
 	enum err e = layer_window(l, &h, &w, why);
 
@@ -73,9 +116,9 @@ shape(struct layer *l, struct why *why)
 	e = layer_shape_set(&l->out, s->out, h, w, s->name, why);
 	if (e)
 		return e;
-	if (!num_mul((size_t)s->kernel[0] * s->kernel[1], l->in[0].c, &l->fan_in) ||
-	    !num_mul((size_t)s->kernel[0] * s->kernel[1], s->out, &l->fan_out) ||
-	    !num_mul(l->fan_in, s->out, &l->weights) || !fits(l))
+	if (!plan(&p, l) || !num_mul(p.kernel_area, l->in[0].c, &l->fan_in) ||
+	    !num_mul(p.kernel_area, s->out, &l->fan_out) ||
+	    !num_mul(l->fan_in, s->out, &l->weights))
 		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", s->name);
 	l->biases = s->bias ? s->out : 0;
 	l->weight_dims = 4;
@@ -83,20 +126,8 @@ shape(struct layer *l, struct why *why)
 	l->weight_shape[1] = l->in[0].c;
 	l->weight_shape[2] = s->kernel[0];
 	l->weight_shape[3] = s->kernel[1];
-	l->work = plan(l).end;
+	l->work = p.end;
 	return ERR_OK;
-}
-
-typedef struct {
-	float v[LANES];
-} lanes;
-
-/* Copies n floats in whole lanes: up to LANES - 1 more are read and written. */
-static inline void
-copy_lanes(float *to, const float *from, size_t n)
-{
-	for (size_t i = 0; i < n; i += LANES)
-		*(lanes *)(void *)(to + i) = *(const lanes *)(const void *)(from + i);
 }
 
 /* x, one example, into the middle of planes of zeros. */
@@ -105,65 +136,34 @@ pad(const struct layer *l, const struct plan *p, const float *x, float *planes)
 {
 	uint32_t h = l->in[0].h, w = l->in[0].w;
 
-	memset(planes, 0, p->slab * sizeof(float));
+	memset(planes, 0, l->in[0].c * p->height * p->width * sizeof(float));
 	for (uint32_t c = 0; c < l->in[0].c; c++)
 		for (uint32_t y = 0; y < h; y++)
-			memcpy(planes +
-				((size_t)c * p->height + y + l->spec.padding[0]) * p->width +
+			memcpy(planes + (c * p->height + y + l->spec.padding[0]) * p->width +
 				l->spec.padding[1],
 			    x + ((size_t)c * h + y) * w, w * sizeof(float));
 }
 
-static void
-unpad(const struct layer *l, const struct plan *p, const float *planes, float *x, bool add)
-{
-	uint32_t h = l->in[0].h, w = l->in[0].w;
+typedef struct {
+	float v[LANES];
+} lanes;
 
-	for (uint32_t c = 0; c < l->in[0].c; c++)
-		for (uint32_t y = 0; y < h; y++, x += w) {
-			const float *from = planes +
-			    ((size_t)c * p->height + y + l->spec.padding[0]) * p->width +
-			    l->spec.padding[1];
-			for (uint32_t i = 0; add && i < w; i++)
-				x[i] += from[i];
-			if (!add)
-				memcpy(x, from, w * sizeof(float));
-		}
-}
-
-/* One row of the slab: the same kernel element under every output. */
+/* One row of the slab: the same kernel element under every output. Whole lanes are copied where the stride allows:
+ * what runs past the end of a row is written over by the next. */
 CPU_CLONES static void
 unfold_row(
     float *to, const float *from, uint32_t rows, uint32_t width, size_t from_row, uint32_t stride)
 {
 	for (uint32_t y = 0; y < rows; y++, to += width, from += from_row) {
-		if (stride == 1)
-			copy_lanes(to, from, width);
-		else
-			for (uint32_t x = 0; x < width; x++)
-				to[x] = from[(size_t)x * stride];
+		for (uint32_t x = 0; stride == 1 && x < width; x += LANES)
+			*(lanes *)(void *)(to + x) = *(const lanes *)(const void *)(from + x);
+		for (uint32_t x = 0; stride != 1 && x < width; x++)
+			to[x] = from[(size_t)x * stride];
 	}
 }
 
-/* The same way back, adding. */
-CPU_CLONES static void
-fold_row(
-    const float *from, float *to, uint32_t rows, uint32_t width, size_t to_row, uint32_t stride)
-{
-	for (uint32_t y = 0; y < rows; y++, from += width, to += to_row) {
-		if (stride == 1)
-			for (uint32_t x = 0; x < width; x++)
-				to[x] += from[x];
-		else
-			for (uint32_t x = 0; x < width; x++)
-				to[(size_t)x * stride] += from[x];
-	}
-}
-
-/* Unfolds planes into the slab, or folds the slab back into the planes. */
 static void
-walk(const struct layer *l, const struct plan *p, struct slab s, float *planes, float *slab,
-    bool fold)
+unfold(const struct layer *l, const struct plan *p, struct slab s, const float *planes, float *slab)
 {
 	const struct layer_spec *spec = &l->spec;
 	size_t width = (size_t)s.rows * l->out.w;
@@ -172,17 +172,12 @@ walk(const struct layer *l, const struct plan *p, struct slab s, float *planes, 
 		for (uint32_t ky = 0; ky < spec->kernel[0]; ky++)
 			for (uint32_t kx = 0; kx < spec->kernel[1]; kx++, slab += width) {
 				size_t y = (size_t)s.row * spec->stride[0] + ky;
-				float *at = planes + ((size_t)c * p->height + y) * p->width + kx;
-				size_t step = (size_t)spec->stride[0] * p->width;
-				if (fold)
-					fold_row(slab, at, s.rows, l->out.w, step, spec->stride[1]);
-				else
-					unfold_row(
-					    slab, at, s.rows, l->out.w, step, spec->stride[1]);
+				unfold_row(slab, planes + (c * p->height + y) * p->width + kx,
+				    s.rows, l->out.w, spec->stride[0] * p->width, spec->stride[1]);
 			}
 }
 
-/* The slab after s; the first for NULL. Rows run within channels. False after the last. */
+/* The slab after s; the first for zeros. Rows run within channels. False after the last. */
 static bool
 next(const struct layer *l, const struct plan *p, struct slab *s)
 {
@@ -207,12 +202,12 @@ forward_example(const struct layer *l, const struct plan *p, float *work, const 
 		for (size_t i = 0; l->bias && i < out; i++)
 			y[o * out + i] = l->bias[o];
 	for (struct slab s = {0}; next(l, p, &s);) {
-		walk(l, p, s, work + p->planes, work + p->slab, false);
+		unfold(l, p, s, work + p->planes, work + p->slab);
 		gemm_outer(&(struct gemm){
 		    .m = l->out.c,
 		    .n = (size_t)s.rows * l->out.w,
-		    .k = s.channels * p->area,
-		    .a = l->weight + s.channel * p->area,
+		    .k = s.channels * p->kernel_area,
+		    .a = l->weight + s.channel * p->kernel_area,
 		    .a_row = l->fan_in,
 		    .a_col = 1,
 		    .b = work + p->slab,
@@ -228,103 +223,166 @@ forward_example(const struct layer *l, const struct plan *p, float *work, const 
 static void
 forward(struct layer *l, const struct layer_pass *pass)
 {
-	struct plan p = plan(l);
+	struct plan p;
 
+	if (!plan(&p, l))
+		return;
 	for (size_t i = 0; i < pass->n; i++)
 		forward_example(
 		    l, &p, pass->work, l->x[0] + i * l->in[0].size, l->y + i * l->out.size);
 }
 
-/* dx: per slab, the gradient of the unfolded input, folded back. */
+/* x, one example, into the middle of a picture of zeros, channels innermost. */
 static void
-backward_input(const struct layer *l, const struct plan *p, float *work, const float *dy, float *dx)
+to_pixels(const struct layer *l, const struct plan *p, const float *x, float *pixels)
 {
-	size_t out = (size_t)l->out.h * l->out.w;
+	uint32_t h = l->in[0].h, w = l->in[0].w, depth = l->in[0].c;
 
-	memset(work + p->planes, 0, p->slab * sizeof(float));
-	for (struct slab s = {0}; next(l, p, &s);) {
-		gemm_outer(&(struct gemm){
-		    .m = s.channels * p->area,
-		    .n = (size_t)s.rows * l->out.w,
-		    .k = l->out.c,
-		    .a = l->weight + s.channel * p->area,
-		    .a_row = 1,
-		    .a_col = l->fan_in,
-		    .b = dy + (size_t)s.row * l->out.w,
-		    .b_row = out,
-		    .c = work + p->slab,
-		    .c_row = (size_t)s.rows * l->out.w,
-		    .alpha = 1,
-		    .beta = 0,
-		});
-		walk(l, p, s, work + p->planes, work + p->slab, true);
-	}
-	unpad(l, p, work + p->planes, dx, l->add[0]);
+	memset(pixels, 0, p->height * p->width * depth * sizeof(float));
+	for (uint32_t c = 0; c < depth; c++)
+		for (uint32_t y = 0; y < h; y++) {
+			float *to = pixels +
+			    ((y + l->spec.padding[0]) * p->width + l->spec.padding[1]) * depth + c;
+			for (uint32_t i = 0; i < w; i++)
+				to[(size_t)i * depth] = *x++;
+		}
 }
 
-/* Adds one example's part to the gradient of the weights. */
+/* The way back, for dx. */
 static void
-backward_weight(
-    const struct layer *l, const struct plan *p, float *work, const float *x, const float *dy)
+from_pixels(const struct layer *l, const struct plan *p, const float *pixels, float *dx, bool add)
 {
-	size_t out = (size_t)l->out.h * l->out.w;
+	uint32_t h = l->in[0].h, w = l->in[0].w;
 
-	pad(l, p, x, work + p->planes);
-	for (struct slab s = {0}; next(l, p, &s);) {
-		walk(l, p, s, work + p->planes, work + p->slab, false);
-		gemm_dot(&(struct gemm){
-		    .m = l->out.c,
-		    .n = s.channels * p->area,
-		    .k = (size_t)s.rows * l->out.w,
-		    .a = dy + (size_t)s.row * l->out.w,
-		    .a_row = out,
-		    .a_col = 1,
-		    .b = work + p->slab,
-		    .b_row = (size_t)s.rows * l->out.w,
-		    .c = work + p->gradient + s.channel * p->area,
-		    .c_row = l->fan_in,
-		    .alpha = 1,
-		    .beta = 1,
-		});
-	}
+	for (uint32_t c = 0; c < l->in[0].c; c++)
+		for (uint32_t y = 0; y < h; y++, dx += w) {
+			const float *from = pixels +
+			    ((y + l->spec.padding[0]) * p->width + l->spec.padding[1]) * p->deep +
+			    c;
+			if (add)
+				for (uint32_t i = 0; i < w; i++)
+					dx[i] += from[i * p->deep];
+			else
+				for (uint32_t i = 0; i < w; i++)
+					dx[i] = from[i * p->deep];
+		}
 }
 
-/* Sum of each channel; sixteen partial sums, so that the order does not depend on the compiler. */
+/* Finds what is not zero in one channel of dy: the pixel of the padded input where its kernel begins, and the value. */
+static size_t
+find_spots(
+    const struct layer *l, const struct plan *p, const float *dy, uint32_t *spots, float *value)
+{
+	size_t n = 0;
+
+	for (uint32_t y = 0; y < l->out.h; y++) {
+		size_t row = (size_t)y * l->spec.stride[0] * p->width;
+		for (uint32_t x = 0; x < l->out.w; x++, dy++) {
+			spots[n] = (uint32_t)(row + (size_t)x * l->spec.stride[1]);
+			value[n] = *dy;
+			n += *dy != 0;
+		}
+	}
+	return n;
+}
+
 CPU_CLONES static void
-add_channels(float *sum, const float *dy, size_t channels, size_t area)
+scale(uint32_t *at, const uint32_t *spots, size_t n, uint32_t factor)
 {
-	for (size_t c = 0; c < channels; c++, dy += area) {
-		float part[LANES] = {0};
-		for (size_t i = 0; i + LANES <= area; i += LANES)
-			for (size_t k = 0; k < LANES; k++)
-				part[k] += dy[i + k];
-		for (size_t i = area - area % LANES; i < area; i++)
-			part[i % LANES] += dy[i];
-		for (size_t k = 1; k < LANES; k++)
-			part[0] += part[k];
-		sum[c] += part[0];
-	}
+	for (size_t i = 0; i < n; i++)
+		at[i] = spots[i] * factor;
 }
 
-/* All inputs' gradients come before the weights change. */
+/* weight[out][c][kh][kw] to [out][kh][kw][deep], zeros behind the channels. */
+static void
+spread_weights(const struct layer *l, const struct plan *p, float *to)
+{
+	const uint32_t *k = l->spec.kernel;
+	const float *w = l->weight;
+
+	memset(to, 0, l->out.c * k[0] * p->deep_run * sizeof(float));
+	for (uint32_t o = 0; o < l->out.c; o++)
+		for (uint32_t c = 0; c < l->in[0].c; c++)
+			for (uint32_t y = 0; y < k[0]; y++)
+				for (uint32_t x = 0; x < k[1]; x++)
+					to[((size_t)o * k[0] + y) * p->deep_run + x * p->deep + c] =
+					    *w++;
+}
+
+/* The gradient from [out][kh][run] to the layout of the weights. */
+static void
+gather_gradient(const struct layer *l, const struct plan *p, const float *from, float *gradient)
+{
+	const uint32_t *k = l->spec.kernel;
+
+	for (uint32_t o = 0; o < l->out.c; o++)
+		for (uint32_t c = 0; c < l->in[0].c; c++)
+			for (uint32_t y = 0; y < k[0]; y++)
+				for (uint32_t x = 0; x < k[1]; x++)
+					*gradient++ = from[((size_t)o * k[0] + y) * p->run +
+					    (size_t)x * l->in[0].c + c];
+}
+
+/* One channel of one example's dy. */
+static void
+backward_channel(
+    const struct layer *l, const struct plan *p, float *work, uint32_t o, const float *dy)
+{
+	uint32_t kh = l->spec.kernel[0], depth = l->in[0].c;
+	uint32_t *spots = (uint32_t *)(void *)(work + p->spots),
+		 *at = (uint32_t *)(void *)(work + p->at);
+	float *value = work + p->value;
+	size_t n = find_spots(l, p, dy, spots, value);
+	struct gemm_spots s = {n, at, value};
+
+	for (size_t i = 0; l->bias && i < n; i++)
+		work[p->bias + o] += value[i];
+	scale(at, spots, n, depth);
+	for (uint32_t k = 0; k < kh; k++)
+		gemm_gather(work + p->gradient + ((size_t)o * kh + k) * p->run,
+		    work + p->pixels + k * p->width * depth, &s, p->run);
+	if (!l->dx[0])
+		return;
+	scale(at, spots, n, (uint32_t)p->deep);
+	for (uint32_t k = 0; k < kh; k++)
+		gemm_scatter(work + p->deep_pixels + k * p->width * p->deep,
+		    work + p->weights + ((size_t)o * kh + k) * p->deep_run, &s, p->deep_run);
+}
+
+static void
+backward_example(const struct layer *l, const struct plan *p, float *work, size_t index)
+{
+	size_t out = (size_t)l->out.h * l->out.w;
+	const float *dy = l->dy + index * l->out.size;
+
+	to_pixels(l, p, l->x[0] + index * l->in[0].size, work + p->pixels);
+	if (l->dx[0])
+		memset(work + p->deep_pixels, 0, p->height * p->width * p->deep * sizeof(float));
+	for (uint32_t o = 0; o < l->out.c; o++)
+		backward_channel(l, p, work, o, dy + o * out);
+	if (l->dx[0])
+		from_pixels(
+		    l, p, work + p->deep_pixels, l->dx[0] + index * l->in[0].size, l->add[0]);
+}
+
 static void
 backward(struct layer *l, const struct layer_pass *pass)
 {
-	struct plan p = plan(l);
-	float *gradient = pass->work + p.gradient, *bias = gradient + l->weights;
-	size_t in = l->in[0].size, out = l->out.size;
+	struct plan p;
+	float *work = pass->work;
 
-	memset(gradient, 0, (l->weights + l->biases) * sizeof(float));
-	for (size_t i = 0; i < pass->n; i++) {
-		if (l->dx[0])
-			backward_input(l, &p, pass->work, l->dy + i * out, l->dx[0] + i * in);
-		backward_weight(l, &p, pass->work, l->x[0] + i * in, l->dy + i * out);
-		if (l->bias)
-			add_channels(bias, l->dy + i * out, l->out.c, (size_t)l->out.h * l->out.w);
-	}
-	sgd_apply(pass->sgd, l->weight_at, gradient, l->weights);
+	if (!plan(&p, l))
+		return;
+	memset(work + p.gradient, 0, l->out.c * l->spec.kernel[0] * p.run * sizeof(float));
+	memset(work + p.bias, 0, l->out.c * sizeof(float));
+	if (l->dx[0])
+		spread_weights(l, &p, work + p.weights);
+	for (size_t i = 0; i < pass->n; i++)
+		backward_example(l, &p, work, i);
+	gather_gradient(l, &p, work + p.gradient, work + p.weights);
+	sgd_apply(pass->sgd, l->weight_at, work + p.weights, l->weights);
 	if (l->bias)
-		sgd_apply(pass->sgd, l->bias_at, bias, l->biases);
+		sgd_apply(pass->sgd, l->bias_at, work + p.bias, l->biases);
 }
 
 const struct layer_ops conv_ops = {.shape = shape, .forward = forward, .backward = backward};

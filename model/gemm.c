@@ -23,3 +23,15 @@ gemm_dot(const struct gemm *g)
 {
 	kernels()->dot(g);
 }
+
+void
+gemm_gather(float *to, const float *rows, const struct gemm_spots *s, size_t width)
+{
+	kernels()->gather(to, rows, s, width);
+}
+
+void
+gemm_scatter(float *rows, const float *from, const struct gemm_spots *s, size_t width)
+{
+	kernels()->scatter(rows, from, s, width);
+}

@@ -1,6 +1,7 @@
 #ifndef GEMM_H
 #define GEMM_H
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Small dense matrix products in f32, row by row in memory, nothing packed and nothing allocated: the matrices of
@@ -25,5 +26,16 @@ void gemm_outer(const struct gemm *g);
  * p % 16 collects its products in ascending order, and the lanes are folded by halves. */
 #define GEMM_DOT_BLOCK 1024
 void gemm_dot(const struct gemm *g);
+
+/* The elements of a sparse vector: value[i] belongs to the row that begins at `at[i]`. */
+struct gemm_spots {
+	size_t count;
+	const uint32_t *at;
+	const float *value;
+};
+/* to[j] += sum over i, ascending, of value[i] * rows[at[i] + j]; j < width, a multiple of 16. */
+void gemm_gather(float *to, const float *rows, const struct gemm_spots *s, size_t width);
+/* rows[at[i] + j] += value[i] * from[j] for each i, ascending. */
+void gemm_scatter(float *rows, const float *from, const struct gemm_spots *s, size_t width);
 
 #endif

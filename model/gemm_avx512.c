@@ -19,5 +19,6 @@
 #define NAME(x) x##_avx512
 #include "gemm_tile.h"
 
-const struct gemm_kernels gemm_avx512_kernels = {outer_avx512, dot_avx512};
+const struct gemm_kernels gemm_avx512_kernels = {
+    outer_avx512, dot_avx512, gather_avx512, scatter_avx512};
 #endif

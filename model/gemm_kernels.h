@@ -6,6 +6,8 @@
 struct gemm_kernels {
 	void (*outer)(const struct gemm *g);
 	void (*dot)(const struct gemm *g);
+	void (*gather)(float *to, const float *rows, const struct gemm_spots *s, size_t width);
+	void (*scatter)(float *rows, const float *from, const struct gemm_spots *s, size_t width);
 };
 
 #if defined(__x86_64__)

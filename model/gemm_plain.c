@@ -35,4 +35,5 @@ store_part(float *p, gemm_vec4 v, size_t r)
 #define NAME(x) x##_plain
 #include "gemm_tile.h"
 
-const struct gemm_kernels gemm_plain_kernels = {outer_plain, dot_plain};
+const struct gemm_kernels gemm_plain_kernels = {
+    outer_plain, dot_plain, gather_plain, scatter_plain};

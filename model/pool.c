@@ -20,6 +20,13 @@ shape(struct layer *l, struct why *why)
 	return layer_shape_set(&l->out, l->in[0].c, h, w, s->name, why);
 }
 
+static bool
+is_plain2(const struct layer_spec *s)
+{
+	return s->kernel[0] == 2 && s->kernel[1] == 2 && s->stride[0] == 2 && s->stride[1] == 2 &&
+	    s->padding[0] == 0 && s->padding[1] == 0;
+}
+
 static enum err
 max_shape(struct layer *l, struct why *why)
 {
@@ -31,6 +38,7 @@ max_shape(struct layer *l, struct why *why)
 		return err_set(
 		    why, ERR_LIMIT, "layer \"%s\": its input is too large", l->spec.name);
 	l->saved = l->out.size * sizeof(uint32_t);
+	l->work = is_plain2(&l->spec) ? 4 * (size_t)l->out.h * l->out.w : 0;
 	return ERR_OK;
 }
 
@@ -79,29 +87,96 @@ max_plane(const struct layer *l, const float *x, float *y, uint32_t *index)
 	}
 }
 
-/* The usual case, 2 x 2 without overlap, without a branch. */
-CPU_CLONES static void
-max_row2(const float *x, uint32_t width, uint32_t at, float *y, uint32_t *index, uint32_t n)
+/*
+ * The usual case, 2 x 2 without overlap, in two steps: the larger of each pair of neighbours, then the larger of two rows.
+ * The second wins if it is larger, or NaN when the first is not. Compilers make branches of this, and random data make
+ * branches slow; so it is written with vectors and masks.
+ */
+typedef float vec4 __attribute__((vector_size(16)));
+typedef float vec4_any __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t int4 __attribute__((vector_size(16)));
+typedef int32_t int4_any __attribute__((vector_size(16), aligned(4), may_alias));
+
+static inline vec4
+load(const float *p)
 {
-	for (uint32_t j = 0; j < n; j++) {
-		uint32_t k = at + 2 * j, best = k;
-		float a = x[k], b = x[k + 1], c = x[k + width], d = x[k + width + 1];
-		best = b > a || isnan(b) ? k + 1 : best;
-		a = b > a || isnan(b) ? b : a;
-		best = c > a || isnan(c) ? k + width : best;
-		a = c > a || isnan(c) ? c : a;
-		best = d > a || isnan(d) ? k + width + 1 : best;
-		a = d > a || isnan(d) ? d : a;
-		y[j] = a;
-		index[j] = best;
-	}
+	return *(const vec4_any *)p;
 }
 
-static bool
-is_plain2(const struct layer_spec *s)
+/* Stores the winners of a and b, and which they are. */
+static inline void
+choose(vec4 a, vec4 b, int4 a_index, int4 b_index, float *best, uint32_t *index)
 {
-	return s->kernel[0] == 2 && s->kernel[1] == 2 && s->stride[0] == 2 && s->stride[1] == 2 &&
-	    s->padding[0] == 0 && s->padding[1] == 0;
+	int4 second = ~(b <= a) & (a == a);
+
+	*(int4_any *)(void *)best = ((int4)b & second) | ((int4)a & ~second);
+	*(int4_any *)index = (b_index & second) | (a_index & ~second);
+}
+
+/* The same for n < 4 elements. */
+static inline void
+choose_some(const float *a, const float *b, size_t step, const uint32_t *a_index,
+    const uint32_t *b_index, size_t n, float *best, uint32_t *index)
+{
+	vec4 x = {0}, y = {0};
+	int4 i = {0}, k = {0};
+	float some[4];
+	uint32_t which[4];
+
+	for (size_t j = 0; j < n; j++) {
+		x[j] = a[j * step];
+		y[j] = b[j * step];
+		i[j] = (int32_t)a_index[j];
+		k[j] = (int32_t)b_index[j];
+	}
+	choose(x, y, i, k, some, which);
+	memcpy(best, some, n * sizeof(*best));
+	memcpy(index, which, n * sizeof(*index));
+}
+
+static void
+max_pairs(const float *x, uint32_t first, uint32_t n, float *best, uint32_t *index)
+{
+	int4 at = (int4){0, 2, 4, 6} + (int32_t)first;
+	uint32_t i = 0, left[4], right[4];
+
+	for (; i + 4 <= n; i += 4, at += 8) {
+		vec4 low = load(x + 2 * i), high = load(x + 2 * i + 4);
+		choose(__builtin_shufflevector(low, high, 0, 2, 4, 6),
+		    __builtin_shufflevector(low, high, 1, 3, 5, 7), at, at + 1, best + i,
+		    index + i);
+	}
+	for (uint32_t k = 0; k < 4; k++) {
+		left[k] = first + 2 * (i + k);
+		right[k] = left[k] + 1;
+	}
+	choose_some(x + 2 * i, x + 2 * i + 1, 2, left, right, n - i, best + i, index + i);
+}
+
+static void
+max_rows(const float *best, const uint32_t *index, uint32_t n, float *y, uint32_t *to)
+{
+	uint32_t i = 0;
+
+	for (; i + 4 <= n; i += 4)
+		choose(load(best + i), load(best + n + i), *(const int4_any *)(index + i),
+		    *(const int4_any *)(index + n + i), y + i, to + i);
+	choose_some(best + i, best + n + i, 1, index + i, index + n + i, n - i, y + i, to + i);
+}
+
+/* work: twice as many elements as there are pairs. Rows of even width follow each other without a gap. */
+static void
+max_plane2(const struct layer *l, const float *x, float *y, uint32_t *to, float *work)
+{
+	uint32_t h = l->out.h, w = l->out.w, width = l->in[0].w;
+	bool even = width == 2 * w;
+	uint32_t stretches = even ? 1 : 2 * h, pairs = even ? 2 * h * w : w;
+	uint32_t *index = (uint32_t *)(void *)(work + 2 * (size_t)h * w);
+
+	for (uint32_t i = 0; i < stretches; i++)
+		max_pairs(x + i * width, i * width, pairs, work + i * w, index + i * w);
+	for (uint32_t i = 0; i < h; i++)
+		max_rows(work + 2 * i * w, index + 2 * i * w, w, y + i * w, to + i * w);
 }
 
 static void
@@ -113,13 +188,11 @@ max_forward(struct layer *l, const struct layer_pass *p)
 
 	for (size_t i = 0; i < (size_t)p->n * l->out.c; i++) {
 		const float *x = l->x[0] + i * in;
-		float *y = l->y + i * out;
 		uint32_t *to = index ? index + i * out : NULL;
-		if (!plain)
-			max_plane(l, x, y, to);
-		for (uint32_t r = 0; plain && r < l->out.h; r++)
-			max_row2(x, l->in[0].w, 2 * r * l->in[0].w, y + r * l->out.w,
-			    to + r * l->out.w, l->out.w);
+		if (plain)
+			max_plane2(l, x, l->y + i * out, to, p->work);
+		else
+			max_plane(l, x, l->y + i * out, to);
 	}
 }
 

@@ -184,6 +184,62 @@ large(void **state)
 	product(&r, (struct gemm){.m = 13, .n = 9, .k = 5000, .alpha = 1, .beta = 0}, true, false);
 }
 
+/* A row of `width` for each spot, overlapping as a convolution's do; the last ends flush against the guard. */
+static void
+spots_of(struct prng *r, size_t width, bool scatter)
+{
+	uint32_t at[37];
+	struct guarded rows = guarded_random(r, 36 * 3 + width),
+		       before = guarded_new(36 * 3 + width);
+	struct guarded row = guarded_random(r, width), value = guarded_random(r, 37);
+	struct gemm_spots s = {37, at, value.x};
+	struct guarded first = guarded_new(36 * 3 + width);
+	size_t n = scatter ? 36 * 3 + width : width;
+	struct guarded *to = scatter ? &rows : &row;
+	struct set set[3];
+
+	for (uint32_t i = 0; i < 37; i++)
+		at[i] = 3 * i;
+	memcpy(before.x, to->x, n * sizeof(float));
+	for (size_t k = 0, count = sets(set); k < count; k++) {
+		memcpy(to->x, before.x, n * sizeof(float));
+		if (scatter)
+			set[k].kernels->scatter(rows.x, row.x, &s, width);
+		else
+			set[k].kernels->gather(row.x, rows.x, &s, width);
+		for (size_t j = 0; j < n; j++) {
+			float want = before.x[j];
+			for (size_t i = 0; i < 37; i++)
+				if (!scatter)
+					want += value.x[i] * rows.x[at[i] + j];
+				else if (j >= at[i] && j - at[i] < width)
+					want += value.x[i] * row.x[j - at[i]];
+			assert_true(to->x[j] == want);
+		}
+		if (k == 0)
+			memcpy(first.x, to->x, n * sizeof(float));
+		assert_memory_equal(first.x, to->x, n * sizeof(float));
+	}
+	guarded_free(&rows);
+	guarded_free(&before);
+	guarded_free(&row);
+	guarded_free(&value);
+	guarded_free(&first);
+}
+
+static void
+spots(void **state)
+{
+	struct prng r;
+
+	(void)state;
+	prng_seed(&r, 4);
+	for (size_t width = 16; width <= 336; width += 16) {
+		spots_of(&r, width, false);
+		spots_of(&r, width, true);
+	}
+}
+
 int
 main(void)
 {
@@ -191,6 +247,7 @@ main(void)
 	    cmocka_unit_test(random_shapes),
 	    cmocka_unit_test(every_tile),
 	    cmocka_unit_test(large),
+	    cmocka_unit_test(spots),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
