@@ -28,7 +28,8 @@
 	"\",\"seed\":3,\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\"," \
 	"\"out\":2}],\"loss\":\"cross_entropy\"},\"data\":{\"name\":\"d\",\"shape\":[4]," \
 	"\"classes\":2," \
-	"\"min_examples\":10,\"validation\":0.1},\"local\":{\"epochs\":1,\"batch\":10,\"optimizer\":{\"name\":" \
+	"\"min_examples\":10,\"validation\":0.1},\"local\":{\"epochs\":1,\"batch\":10," \
+	"\"optimizer\":{\"name\":" \
 	"\"sgd\"," \
 	"\"rate\":0.1}},\"evaluate\":{\"by\":\"devices\"},\"round\":{" round "}" more "}"
 
