@@ -14,7 +14,6 @@
 #define DEADLINE (T0 + 1000)
 #define QUORUM_AT (T0 + 500)
 #define GRACE_END (QUORUM_AT + 100)
-#define DRAW_AT (T0 + 50)
 static const struct round_policy policy = {.goal = 3,
     .quorum = 2,
     .invite_max = 4,

@@ -29,7 +29,7 @@ static const struct round_policy sampling = {.goal = 3,
     .sample = true,
     .failures = 3};
 
-/* --- courses of several steps */
+/* --- by goal, quorum and deadline */
 
 static unsigned
 step(struct round *r, enum round_event event, uint64_t now)
