@@ -102,80 +102,6 @@ forget_invites(struct engine_job *j)
 	j->candidate_count = 0;
 }
 
-/* --- sampling */
-
-/* Candidates stay sorted by device, so that asking twice adds nothing. Failure to note one only leaves it out. */
-static void
-note_candidate(struct engine_job *j, const uint8_t device[32])
-{
-	size_t at = 0;
-
-	while (at < j->candidate_count && memcmp(j->candidates[at], device, 32) < 0)
-		at++;
-	if (at < j->candidate_count && memcmp(j->candidates[at], device, 32) == 0)
-		return;
-	if (j->candidate_count == j->candidate_room) {
-		size_t room = j->candidate_room ? j->candidate_room * 2 : 64;
-		uint8_t(*items)[32] = realloc(j->candidates, room * sizeof(*items));
-		if (!items)
-			return;
-		j->candidates = items;
-		j->candidate_room = room;
-	}
-	memmove(&j->candidates[at + 1], &j->candidates[at],
-	    (j->candidate_count - at) * sizeof(*j->candidates));
-	memcpy(j->candidates[at], device, 32);
-	j->candidate_count++;
-}
-
-struct ticket {
-	uint8_t draw[HASH_LEN];
-	uint8_t device[32];
-};
-
-static int
-compare_tickets(const void *a, const void *b)
-{
-	return memcmp(a, b, HASH_LEN);
-}
-
-static void
-make_ticket(const struct engine_job *j, const uint8_t device[32], struct ticket *t)
-{
-	uint8_t text[48];
-	struct bytes_writer w = bytes_writer(text, sizeof(text));
-
-	bytes_put_u64(&w, j->spec.seed);
-	bytes_put_u64(&w, j->row.round);
-	bytes_put(&w, device, 32);
-	hash_sha256(t->draw, text, sizeof(text));
-	memcpy(t->device, device, 32);
-}
-
-/* The devices with the smallest SHA-256(seed || round || device id) among those that asked. */
-static void
-draw(struct engine *g, struct engine_job *j)
-{
-	size_t n = j->candidate_count;
-	uint32_t drawn = 0;
-	uint32_t room = j->round.policy.invite_max > j->round.invited
-	    ? j->round.policy.invite_max - j->round.invited
-	    : 0;
-	struct ticket *tickets = calloc(n ? n : 1, sizeof(*tickets));
-
-	for (size_t i = 0; tickets && i < n; i++)
-		make_ticket(j, j->candidates[i], &tickets[i]);
-	if (tickets)
-		qsort(tickets, n, sizeof(*tickets), compare_tickets);
-	for (size_t i = 0; tickets && i < n && drawn < room; i++)
-		if (engine_invite(j, tickets[i].device, INVITE_OUT) == ERR_OK)
-			drawn++;
-	free(tickets);
-	j->candidate_count = 0;
-	engine_act(g, j, round_step(&j->round, ROUND_DRAWN, drawn, clock_ms()));
-	server_wake(g->services->server);
-}
-
 /* --- actions */
 
 struct state_change {
@@ -249,7 +175,7 @@ engine_act(struct engine *g, struct engine_job *j, unsigned actions)
 		server_wake(g->services->server);
 	}
 	if (actions & ROUND_DO_DRAW)
-		draw(g, j);
+		engine_draw(g, j);
 }
 
 void
@@ -364,7 +290,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 			return "spool-full";
 		unsigned act = round_step(&j->round, ROUND_ASK, 0, clock_ms());
 		if (j->round.state == ROUND_GATHER)
-			note_candidate(j, device);
+			engine_draw_note(j, device);
 		if (!(act & ROUND_DO_INVITE))
 			return "not-selected";
 		if (engine_invite(j, device, INVITE_OUT) != ERR_OK)

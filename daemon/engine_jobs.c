@@ -259,7 +259,7 @@ engine_plan(struct engine *g, const struct engine_fold *f, struct engine_outcome
 	o->job_state[0] = o->job_reason[0] = '\0';
 	if (act & ROUND_DO_PAUSE) {
 		snprintf(o->job_state, sizeof(o->job_state), "paused");
-		snprintf(o->job_reason, sizeof(o->job_reason), "%u rounds in a row were not finite",
+		snprintf(o->job_reason, sizeof(o->job_reason), "%d rounds in a row were not finite",
 		    ENGINE_FAILURES);
 	}
 	bool target = reached_target(stop, &o->row.evaluate);

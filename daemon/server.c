@@ -219,7 +219,7 @@ listen_tcp(const struct config_listen *at, uint16_t port, int *out, struct why *
 static uint16_t
 bound_port(int fd)
 {
-	struct sockaddr_storage a;
+	struct sockaddr_storage a = {0};
 	socklen_t len = sizeof(a);
 
 	if (getsockname(fd, (struct sockaddr *)&a, &len) != 0)

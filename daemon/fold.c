@@ -1,0 +1,251 @@
+#include "fold.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "spool.h"
+#include "vec.h"
+#include "worker.h"
+
+/* --- reading */
+
+static enum err
+read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
+{
+	const struct fold_input *in = &((struct fold *)context)->inputs[delta];
+	uint8_t bytes[RULE_TILE * sizeof(float) + 64];
+	uint64_t at;
+	size_t len;
+
+	in->codec->range(&in->params, first, count, &at, &len);
+	if (len > sizeof(bytes))
+		return ERR_LIMIT;
+	enum err e = file_pread(in->fd, bytes, len, at);
+	return e ? e : in->codec->decode(&in->params, first, count, bytes, len, out);
+}
+
+static void
+add_report(struct fold *w, const struct store_accept *a, const struct manifest *m)
+{
+	struct report r;
+	double n = (double)m->examples;
+
+	w->loss += n * (double)m->loss;
+	if (!isnan(m->accuracy)) {
+		w->accuracy += n * (double)m->accuracy;
+		w->accuracy_examples += n;
+	}
+	if (!a->report ||
+	    messages_report_decode(&r, a->report, strlen(a->report), NULL) != ERR_OK ||
+	    !r.has_evaluate)
+		return;
+	n = (double)r.eval_examples;
+	w->eval_examples += n;
+	w->eval_loss += n * r.eval_loss;
+	if (!isnan(r.eval_accuracy)) {
+		w->eval_accuracy += n * r.eval_accuracy;
+		w->eval_accuracy_examples += n;
+	}
+}
+
+static enum err
+grow_inputs(struct fold *w)
+{
+	if (w->count < w->room)
+		return ERR_OK;
+	size_t room = w->room ? w->room * 2 : 64;
+	struct fold_input *inputs = realloc(w->inputs, room * sizeof(*inputs));
+	if (inputs)
+		w->inputs = inputs;
+	double *weights = realloc(w->weights, room * sizeof(*weights));
+	if (weights)
+		w->weights = weights;
+	if (!inputs || !weights)
+		return ERR_NOMEM;
+	w->room = room;
+	return ERR_OK;
+}
+
+static enum err
+add_input(void *ctx, const struct store_accept *a)
+{
+	struct fold *w = ctx;
+	struct manifest m;
+
+	enum err e = grow_inputs(w);
+	if (e == ERR_OK)
+		e = manifest_decode(&m, a->manifest, sizeof(a->manifest), NULL);
+	if (e)
+		return e;
+	struct fold_input *in = &w->inputs[w->count];
+	*in = (struct fold_input){.fd = -1,
+	    .codec = codec_find(m.codec),
+	    .params = {m.elements, m.block, m.codec_seed},
+	    .payload_bytes = m.payload_bytes,
+	    .body_bytes = a->body_bytes};
+	memcpy(in->task, a->task, 16);
+	w->weights[w->count++] = (double)m.examples;
+	w->out.row.reports++;
+	w->out.row.examples += m.examples;
+	w->out.row.bytes_up += a->body_bytes;
+	add_report(w, a, &m);
+	return in->codec ? ERR_OK : ERR_UNSUPPORTED;
+}
+
+static enum err
+read_accepted(struct store_db *db, void *arg, struct why *why)
+{
+	struct fold *w = arg;
+
+	(void)why;
+	return store_accept_each(db, w->f->job_id, w->f->row.round, add_input, w);
+}
+
+enum err
+fold_open(struct fold *w, struct why *why)
+{
+	enum err e = store_read(w->services->store, read_accepted, w, why);
+
+	for (size_t i = 0; i < w->count && e == ERR_OK; i++)
+		e = spool_read(w->services->spool, w->inputs[i].task, w->inputs[i].payload_bytes,
+		    &w->inputs[i].fd, why);
+	if (e == ERR_OK && w->count == 0)
+		e = err_set(why, ERR_CORRUPT, "the round has no accepted delta");
+	return e;
+}
+
+/* --- folding */
+
+/* Moves one tensor's share of a unit. Weights pass through a buffer: a foreign model file may not align them. */
+static enum err
+move_piece(
+    struct fold *w, const struct tensor *t, uint64_t first, size_t count, const float *update)
+{
+	static const struct server_opt_params plain = {"sgd", 1, 0};
+	float weights[RULE_TILE];
+	uint8_t *at = w->data + t->begin + (first - t->first) * sizeof(float);
+	bool train = t->role == TENSOR_TRAIN;
+
+	memcpy(weights, at, count * sizeof(float));
+	enum err e = w->opt->step(train ? &w->opt_params : &plain, weights, update,
+	    train && w->state ? w->state + first : NULL, count);
+	memcpy(at, weights, count * sizeof(float));
+	return e;
+}
+
+static enum err
+fold_unit(struct fold *w, uint64_t first, size_t count, double *norm)
+{
+	const struct tensor_table *table = w->f->table;
+	struct rule_input in = {read_tile, w, w->count, w->weights};
+	float update[RULE_TILE];
+
+	enum err e = w->rule->fold(&in, first, count, update);
+	*norm = e ? 0 : vec_sum_squares(update, count);
+	for (size_t i = 0; i < table->count && e == ERR_OK; i++) {
+		const struct tensor *t = &table->items[i];
+		uint64_t from = t->first > first ? t->first : first;
+		uint64_t end = t->first + t->elements;
+		if (!t->in_delta || end <= first || from >= first + count)
+			continue;
+		if (end > first + count)
+			end = first + count;
+		e = move_piece(w, t, from, (size_t)(end - from), update + (from - first));
+	}
+	return e;
+}
+
+static uint64_t
+unit_count(const struct fold *w)
+{
+	return (w->f->table->elements + RULE_TILE - 1) / RULE_TILE;
+}
+
+static void
+run_unit(void *arg, unsigned i)
+{
+	struct fold *w = arg;
+	uint64_t first = (uint64_t)i * RULE_TILE;
+	uint64_t left = w->f->table->elements - first;
+
+	if (atomic_load(&w->failed))
+		return;
+	enum err e =
+	    fold_unit(w, first, left < RULE_TILE ? (size_t)left : RULE_TILE, &w->unit_norms[i]);
+	if (e)
+		atomic_store(&w->failed, (int)e);
+}
+
+uint64_t
+fold_state_floats(const struct fold *w)
+{
+	return w->opt->state_vectors(&w->opt_params) * w->f->table->elements;
+}
+
+static enum err
+prepare_optimizer(struct fold *w, struct why *why)
+{
+	static const uint8_t none[32];
+	const struct aggregate_spec *a = &w->f->spec->aggregate;
+
+	w->rule = rule_find(a->rule);
+	w->opt = server_opt_find(a->optimizer);
+	if (!w->rule || !w->opt)
+		return err_set(why, ERR_UNSUPPORTED, "rule %s or optimizer %s is not in this build",
+		    a->rule, a->optimizer);
+	w->opt_params =
+	    (struct server_opt_params){a->optimizer, (float)a->rate, (float)a->momentum};
+	size_t floats = fold_state_floats(w);
+	if (floats == 0)
+		return ERR_OK;
+	w->state = calloc(floats, sizeof(float));
+	if (!w->state)
+		return err_set(why, ERR_NOMEM, "no memory for the optimizer's state");
+	if (memcmp(w->f->row.optimizer_state, none, 32) == 0)
+		return ERR_OK;
+	return models_state_get(
+	    w->services->models, w->f->row.optimizer_state, w->state, floats, why);
+}
+
+enum err
+fold_run(struct fold *w, struct why *why)
+{
+	enum err e = models_get(w->services->models, w->f->row.base, &w->base, why);
+
+	if (e == ERR_OK)
+		e = prepare_optimizer(w, why);
+	if (e)
+		return e;
+	uint64_t units = unit_count(w);
+	w->data = malloc(w->f->table->bytes);
+	w->unit_norms = calloc(units, sizeof(double));
+	if (!w->data || !w->unit_norms || units > UINT32_MAX)
+		return err_set(why, ERR_NOMEM, "no memory for the new model");
+	memcpy(w->data, w->base->data + w->base->data_at, w->f->table->bytes);
+	worker_parallel(w->threads, (unsigned)units, run_unit, w);
+	e = (enum err)atomic_load(&w->failed);
+	double sum = 0;
+	for (uint64_t i = 0; i < units; i++)
+		sum += w->unit_norms[i];
+	w->out.row.norm = sqrt(sum);
+	if (e)
+		err_set(why, e, "folding: %s", err_name(e));
+	return e;
+}
+
+void
+fold_deinit(struct fold *w)
+{
+	for (size_t i = 0; i < w->count; i++)
+		if (w->inputs[i].fd >= 0)
+			close(w->inputs[i].fd);
+	models_map_release(w->base);
+	free(w->inputs);
+	free(w->weights);
+	free(w->data);
+	free(w->state);
+	free(w->unit_norms);
+}
