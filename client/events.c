@@ -84,7 +84,7 @@ events_emit(const struct events *ev, enum events_level level, const char *event,
 	if (!ev->sink)
 		return;
 	events_format(line, sizeof(line), event, pairs);
-	ev->sink(ev->context, level, line);
+	ev->sink(ev->context, (int)level, line);
 }
 
 const char *
