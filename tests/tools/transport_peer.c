@@ -23,6 +23,8 @@
 #define PEM_MAX 65536
 
 static const char *home;
+static char *texts[8]; /* read so far; freed at the end */
+static size_t text_count;
 
 static _Noreturn void
 die(const char *what, const char *why)
@@ -40,6 +42,7 @@ read_text(const char *path)
 
 	if (file_read(path, PEM_MAX, &text, &len, &why) != ERR_OK)
 		die(path, why.text);
+	texts[text_count++] = text;
 	return text;
 }
 
@@ -130,5 +133,7 @@ main(int argc, char **argv)
 		get_status(t, argv[2]);
 	}
 	transport_free(t);
+	while (text_count > 0)
+		free(texts[--text_count]);
 	return 0;
 }

@@ -54,6 +54,7 @@ open_or_tell(struct https *c, const struct https_home *h, const char *port)
 	if (https_open(c, h, port))
 		return true;
 	printf("000 handshake 0 closed\n");
+	https_cut(c);
 	return false;
 }
 
@@ -135,13 +136,43 @@ save(const struct attempt *a, const char *dir)
 	fleet_check(file_write(path, a->body, a->body_bytes, 0600, &why), &why);
 }
 
+/* Sends the delta over connections of its own. */
+static void
+send_delta(const struct https_home *h, const char *port, const char *mode, const struct attempt *a,
+    const char *task)
+{
+	struct https c;
+
+	if (strncmp(mode, "save:", 5) == 0) {
+		save(a, mode + 5);
+		return;
+	}
+	if (strcmp(mode, "twice") == 0) {
+		send_twice(h, port, a, task);
+		return;
+	}
+	if (!open_or_tell(&c, h, port))
+		return;
+	if (strcmp(mode, "wait") == 0) {
+		send_waiting(&c, a, task);
+	} else if (strcmp(mode, "rush") == 0) {
+		send_rushing(&c, a, task);
+	} else if (strcmp(mode, "cut") == 0) {
+		send_head(&c, a, task, false);
+		uint64_t sent = https_write(&c, a->body, a->body_bytes / 2, false);
+		printf("000 cut %llu closed\n", (unsigned long long)sent);
+	} else {
+		https_die(mode, "no such mode");
+	}
+	https_cut(&c);
+}
+
 static int
 put(char **argv)
 {
-	const char *port = argv[1], *mode = argv[3];
 	const struct fault *f = find_fault(argv[4]);
+	const char *signer = getenv("WIRE_OTHER");
 	struct https_home h, other;
-	struct https c;
 	struct attempt a = {.m = {.round = strtoull(argv[7], NULL, 10),
 				.examples = EXAMPLES,
 				.steps = STEPS,
@@ -150,11 +181,8 @@ put(char **argv)
 				.accuracy = 0.5f}};
 
 	https_load(&h, argv[0]);
-	a.key = h.key;
-	if (strcmp(f->name, "other-key") == 0) {
-		https_load(&other, getenv("WIRE_OTHER") ? getenv("WIRE_OTHER") : argv[0]);
-		a.key = other.key;
-	}
+	https_load(&other, strcmp(f->name, "other-key") == 0 && signer ? signer : argv[0]);
+	a.key = other.key;
 	a.m.payload_bytes = a.m.elements * 4;
 	key_id(a.m.device, key_spki(h.key));
 	if (!hex_decode(a.m.task, 16, argv[5], strlen(argv[5])) ||
@@ -162,28 +190,10 @@ put(char **argv)
 	    !hex_decode(a.m.base, 32, argv[8], strlen(argv[8])))
 		https_die("put", "bad task, job or base");
 	make_attempt(&a, f);
-	if (strncmp(mode, "save:", 5) == 0) {
-		save(&a, mode + 5);
-		return 0;
-	}
-	if (strcmp(mode, "twice") == 0) {
-		send_twice(&h, port, &a, argv[5]);
-		return 0;
-	}
-	if (!open_or_tell(&c, &h, port))
-		return 0;
-	if (strcmp(mode, "wait") == 0) {
-		send_waiting(&c, &a, argv[5]);
-	} else if (strcmp(mode, "rush") == 0) {
-		send_rushing(&c, &a, argv[5]);
-	} else if (strcmp(mode, "cut") == 0) {
-		send_head(&c, &a, argv[5], false);
-		uint64_t sent = https_write(&c, a.body, a.body_bytes / 2, false);
-		printf("000 cut %llu closed\n", (unsigned long long)sent);
-	} else {
-		https_die(mode, "no such mode");
-	}
-	https_cut(&c);
+	send_delta(&h, argv[1], argv[3], &a, argv[5]);
+	free(a.body);
+	key_free(h.key);
+	key_free(other.key);
 	return 0;
 }
 
@@ -218,6 +228,7 @@ ask(const char *home, const char *port)
 	messages_task_deinit(&t);
 	https_answer_free(&a);
 	https_cut(&c);
+	key_free(h.key);
 	return 0;
 }
 
@@ -290,6 +301,7 @@ join(const char *home, const char *port, const char *token_file, const char *fau
 	https_read(&c, &a);
 	print_answer(&c, &a, sent);
 	https_cut(&c);
+	key_free(h.key);
 	key_free(key);
 	free(token);
 	buf_deinit(&body);
@@ -339,8 +351,10 @@ make_cert(const char *home, const char *dir, const char *kind, const char *state
 	snprintf(path, sizeof(path), "%s/key.pem", dir);
 	fleet_check(key_save(h.key, path, &why), &why);
 	save_cert(dir, "ca.pem", &h.ca);
-	if (strcmp(kind, "none") == 0)
+	if (strcmp(kind, "none") == 0) {
+		key_free(h.key);
 		return 0;
+	}
 	struct x509_request r = {.use = X509_CLIENT,
 	    .common_name = info.common_name,
 	    .spki = info.spki,
@@ -358,6 +372,8 @@ make_cert(const char *home, const char *dir, const char *kind, const char *state
 			r.use == X509_CA ? h.key : ca.key, &why),
 	    &why);
 	save_cert(dir, "cert.pem", &h.cert);
+	key_free(h.key);
+	fleet_free(&ca);
 	return 0;
 }
 
