@@ -10,12 +10,15 @@ struct gemm_kernels {
 	void (*scatter)(float *rows, const float *from, const struct gemm_spots *s, size_t width);
 };
 
-#if defined(__x86_64__)
+/* -DGEMM_X86=0 builds the plain kernels alone: for checking that they agree with the others. */
+#if !defined(GEMM_X86) && defined(__x86_64__)
 #define GEMM_X86 1
+#elif !defined(GEMM_X86)
+#define GEMM_X86 0
+#endif
+#if GEMM_X86
 extern const struct gemm_kernels gemm_avx512_kernels; /* needs AVX-512F */
 extern const struct gemm_kernels gemm_avx2_kernels; /* needs AVX2 */
-#else
-#define GEMM_X86 0
 #endif
 extern const struct gemm_kernels gemm_plain_kernels;
 

@@ -252,47 +252,11 @@ NAME(gather_strip)(float *to, const float *rows, const struct gemm_spots *s, siz
 	UNROLL for (size_t v = 0; v < vecs; v++) STORE(to + v * LANES, acc[v]);
 }
 
-INLINE void
-NAME(scatter_strip)(float *rows, const float *from, const struct gemm_spots *s, size_t vecs)
-{
-	VEC w[8];
-
-	UNROLL for (size_t v = 0; v < vecs; v++) w[v] = LOAD(from + v * LANES);
-	for (size_t i = 0; i < s->count; i++) {
-		float *row = rows + s->at[i];
-		VEC x = SPLAT(s->value[i]);
-		UNROLL for (size_t v = 0; v < vecs; v++)
-		    STORE(row + v * LANES, LOAD(row + v * LANES) + x * w[v]);
-	}
-}
-
-/* SWITCH(f): f with a constant number of vectors, so that its arrays become registers. */
-#define SWITCH(f, a, b) \
-	switch (vecs) { \
-	case 1: \
-		f(a, b, s, 1); \
-		break; \
-	case 2: \
-		f(a, b, s, 2); \
-		break; \
-	case 3: \
-		f(a, b, s, 3); \
-		break; \
-	case 4: \
-		f(a, b, s, 4); \
-		break; \
-	case 5: \
-		f(a, b, s, 5); \
-		break; \
-	case 6: \
-		f(a, b, s, 6); \
-		break; \
-	case 7: \
-		f(a, b, s, 7); \
-		break; \
-	default: \
-		f(a, b, s, 8); \
-	}
+/* A constant number of vectors, so that the array becomes registers. */
+#define GATHER(vecs) \
+	case vecs: \
+		NAME(gather_strip)(to + first * LANES, rows + first * LANES, s, vecs); \
+		break;
 
 static TARGET void
 NAME(gather)(float *to, const float *rows, const struct gemm_spots *s, size_t width)
@@ -301,20 +265,31 @@ NAME(gather)(float *to, const float *rows, const struct gemm_spots *s, size_t wi
 
 	for (size_t k = 0; k < strips; k++) {
 		size_t first = all * k / strips, vecs = all * (k + 1) / strips - first;
-		SWITCH(NAME(gather_strip), to + first * LANES, rows + first * LANES)
+		switch (vecs) {
+			GATHER(1)
+			GATHER(2)
+			GATHER(3)
+			GATHER(4)
+			GATHER(5)
+			GATHER(6)
+			GATHER(7)
+			GATHER(8)
+		}
 	}
 }
 
+/* Rows overlap: a spot must be done whole before the next. */
 static TARGET void
 NAME(scatter)(float *rows, const float *from, const struct gemm_spots *s, size_t width)
 {
-	size_t all = width / LANES, strips = (all + 7) / 8;
-
-	for (size_t k = 0; k < strips; k++) {
-		size_t first = all * k / strips, vecs = all * (k + 1) / strips - first;
-		SWITCH(NAME(scatter_strip), rows + first * LANES, from + first * LANES)
+	for (size_t i = 0; i < s->count; i++) {
+		float *row = rows + s->at[i];
+		VEC x = SPLAT(s->value[i]);
+		for (size_t j = 0; j < width; j += LANES)
+			STORE(row + j, LOAD(row + j) + x * LOAD(from + j));
 	}
 }
 
+#undef GATHER
 #undef PARTS
 #undef INLINE
