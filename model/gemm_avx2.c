@@ -19,7 +19,7 @@ static const int mask_words[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 #define DOT_ROWS 2
 #define DOT_COLS 3
 #define NAME(x) x##_avx2
-#include "gemm_tile.h"
+#include "gemm_tile.inc"
 
 const struct gemm_kernels gemm_avx2_kernels = {outer_avx2, dot_avx2, gather_avx2, scatter_avx2};
 #endif

@@ -17,7 +17,7 @@
 #define DOT_ROWS 5
 #define DOT_COLS 4
 #define NAME(x) x##_avx512
-#include "gemm_tile.h"
+#include "gemm_tile.inc"
 
 const struct gemm_kernels gemm_avx512_kernels = {
     outer_avx512, dot_avx512, gather_avx512, scatter_avx512};

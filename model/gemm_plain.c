@@ -33,7 +33,7 @@ store_part(float *p, gemm_vec4 v, size_t r)
 #define DOT_ROWS 1
 #define DOT_COLS 3
 #define NAME(x) x##_plain
-#include "gemm_tile.h"
+#include "gemm_tile.inc"
 
 const struct gemm_kernels gemm_plain_kernels = {
     outer_plain, dot_plain, gather_plain, scatter_plain};
