@@ -86,7 +86,7 @@ attach_labels(struct dataset *out, int32_t *labels, size_t count, struct why *wh
 	for (size_t i = 0; i < count; i++)
 		most = labels[i] > most ? labels[i] : most;
 	out->labels = labels;
-	out->classes = (size_t)(most + 1);
+	out->classes = most < 0 ? 0 : (size_t)most + 1;
 	return ERR_OK;
 }
 

@@ -13,12 +13,14 @@
 
 /* "Name: :base64:", an RFC 8941 byte sequence. */
 static void
-header(char *out, const char *name, const void *data, size_t len)
+header(char *out, size_t room, const char *name, const void *data, size_t len)
 {
-	int n = sprintf(out, "%s: :", name);
+	size_t n = (size_t)snprintf(out, room, "%s: :", name);
 
 	base64_encode(out + n, data, len);
-	strcat(out + n, ":");
+	n += BASE64_LEN(len);
+	out[n++] = ':';
+	out[n] = '\0';
 }
 
 static enum err
@@ -47,9 +49,9 @@ put(struct rivulet *r, const struct outbox_entry *entry, const char *task,
 	char manifest[BASE64_LEN(MANIFEST_LEN) + 64], report[HEADER_MAX], path[64];
 	const char *headers[4] = {manifest, "Content-Type: application/octet-stream", NULL, NULL};
 
-	header(manifest, "Rivulet-Manifest", entry->raw, MANIFEST_LEN);
+	header(manifest, sizeof(manifest), "Rivulet-Manifest", entry->raw, MANIFEST_LEN);
 	if (entry->report_len > 0) {
-		header(report, "Rivulet-Report", entry->report, entry->report_len);
+		header(report, sizeof(report), "Rivulet-Report", entry->report, entry->report_len);
 		headers[2] = report;
 	}
 	snprintf(path, sizeof(path), "/v1/deltas/%.32s", task);

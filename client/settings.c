@@ -91,7 +91,7 @@ fail(struct parse *p, const char *section, const char *key, const char *what)
 	if (!p->failed)
 		p->failed = err_set(p->why, ERR_INVALID, "%s:%u: %s%s%s: %s", p->name, p->line,
 		    section, key ? "." : "", key ? key : "", what);
-	return p->failed;
+	return ERR_INVALID;
 }
 
 /* What is wrong with value, or NULL. */
@@ -301,17 +301,20 @@ find_section(
 		struct settings_data *d = data_entry(p, name);
 		*keys = data_keys;
 		*base = d;
-		*seen = d ? &d->seen : NULL;
-		return d ? ERR_OK : fail(p, section, NULL, "too many data sets");
+		if (!d)
+			return fail(p, section, NULL, "too many data sets");
+		*seen = &d->seen;
+		return ERR_OK;
 	}
 	if ((name = named(section, "trainer"))) {
 		struct settings_trainer *t = trainer_entry(p, name);
 		*keys = trainer_keys;
 		*base = t;
-		*seen = t ? &t->seen : NULL;
-		if (t && strcmp(name, "builtin") == 0)
-			return fail(p, section, NULL, "this name is taken");
-		return t ? ERR_OK : fail(p, section, NULL, "too many trainers");
+		if (!t)
+			return fail(p, section, NULL, "too many trainers");
+		*seen = &t->seen;
+		return strcmp(name, "builtin") == 0 ? fail(p, section, NULL, "this name is taken")
+						    : ERR_OK;
 	}
 	return fail(p, *section ? section : "(no section)", NULL, "unknown section");
 }

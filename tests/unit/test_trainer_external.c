@@ -42,6 +42,46 @@ run(struct trial *t, const char *text, const char *more)
 	return e;
 }
 
+static const char reader[] =
+    "set -e\n[ \"$1\" = 'two words' ]\n[ \"$2\" = \"$PWD\" ]\n[ $# = 2 ]\n[ "
+    "$OMP_NUM_THREADS = 3 ]\n"
+    "python3 - <<'E'\n"
+    "import json, struct\n"
+    "t = json.load(open('task.json'))\n"
+    "assert t['kind'] == 'train' and t['round'] == 1 and t['recipe']['params']['depth'] == "
+    "3, t\n"
+    "assert t['data'] == {'name': 'points', 'format': 'csv', 'path': '/data/points.csv', "
+    "'label': 'last',\n"
+    "    'kind': 'class', 'seed': 4}, t['data']\n"
+    "assert t['shard'] == {'index': 2, 'count': 5, 'split': 'iid', 'seed': 4}, t['shard']\n"
+    "def read(path):\n"
+    "    b = open(path, 'rb').read()\n"
+    "    n = struct.unpack('<Q', b[:8])[0]\n"
+    "    return json.loads(b[8:8 + n]), b[8 + n:]\n"
+    "h, d = read(t['examples'])\n"
+    "assert h['x']['shape'] == [40, 2] and h['x']['dtype'] == 'F32', h\n"
+    "assert h['y']['shape'] == [40] and h['validation_x']['shape'] == [10, 2], h\n"
+    "b, e = h['y']['data_offsets']\n"
+    "assert struct.unpack('<40i', d[b:e]) == (0, 1) * 20\n"
+    "h, d = read('base.safetensors')\n"
+    "w = h['fc.weight']['data_offsets']\n"
+    "u = h['fc.bias']['data_offsets']\n"
+    "v = [x + 1 for x in struct.unpack('<4f', d[w[0]:w[1]])]\n"
+    "c = [x + 2 for x in struct.unpack('<2f', d[u[0]:u[1]])]\n"
+    "# The other order of tensors: they count by name.\n"
+    "head = json.dumps({'fc.bias': {'dtype': 'F32', 'shape': [2], 'data_offsets': [0, "
+    "8]},\n"
+    "    'fc.weight': {'dtype': 'F32', 'shape': [2, 2], 'data_offsets': [8, "
+    "24]}}).encode()\n"
+    "open('after.safetensors', 'wb').write(struct.pack('<Q', len(head)) + head + "
+    "struct.pack('<6f', *c, *v))\n"
+    "json.dump({'examples': 40, 'steps': 4, 'loss': 0.5, 'accuracy': 0.75, 'optimizer': 1, "
+    "'normaliser': 3.5,\n"
+    "    'metrics': {'f1': 0.25}, 'evaluate': {'examples': 10, 'loss': 1.5, 'accuracy': "
+    "0.5}},\n"
+    "    open('report.json', 'w'))\n"
+    "E\n";
+
 /* The program gets its words, the directory last and as working directory, and everything DESIGN promises in it. */
 static void
 test_good(void **state)
@@ -53,46 +93,7 @@ test_good(void **state)
 	trial_init(&t, JOB, CONFIG "x\n");
 	memcpy(before, t.work.weights, sizeof(before));
 	trial_deinit(&t);
-	enum err e = run(&t,
-	    "set -e\n[ \"$1\" = 'two words' ]\n[ \"$2\" = \"$PWD\" ]\n[ $# = 2 ]\n[ "
-	    "$OMP_NUM_THREADS = 3 ]\n"
-	    "python3 - <<'E'\n"
-	    "import json, struct\n"
-	    "t = json.load(open('task.json'))\n"
-	    "assert t['kind'] == 'train' and t['round'] == 1 and t['recipe']['params']['depth'] == "
-	    "3, t\n"
-	    "assert t['data'] == {'name': 'points', 'format': 'csv', 'path': '/data/points.csv', "
-	    "'label': 'last',\n"
-	    "    'kind': 'class', 'seed': 4}, t['data']\n"
-	    "assert t['shard'] == {'index': 2, 'count': 5, 'split': 'iid', 'seed': 4}, t['shard']\n"
-	    "def read(path):\n"
-	    "    b = open(path, 'rb').read()\n"
-	    "    n = struct.unpack('<Q', b[:8])[0]\n"
-	    "    return json.loads(b[8:8 + n]), b[8 + n:]\n"
-	    "h, d = read(t['examples'])\n"
-	    "assert h['x']['shape'] == [40, 2] and h['x']['dtype'] == 'F32', h\n"
-	    "assert h['y']['shape'] == [40] and h['validation_x']['shape'] == [10, 2], h\n"
-	    "b, e = h['y']['data_offsets']\n"
-	    "assert struct.unpack('<40i', d[b:e]) == (0, 1) * 20\n"
-	    "h, d = read('base.safetensors')\n"
-	    "w = h['fc.weight']['data_offsets']\n"
-	    "u = h['fc.bias']['data_offsets']\n"
-	    "v = [x + 1 for x in struct.unpack('<4f', d[w[0]:w[1]])]\n"
-	    "c = [x + 2 for x in struct.unpack('<2f', d[u[0]:u[1]])]\n"
-	    "# The other order of tensors: they count by name.\n"
-	    "head = json.dumps({'fc.bias': {'dtype': 'F32', 'shape': [2], 'data_offsets': [0, "
-	    "8]},\n"
-	    "    'fc.weight': {'dtype': 'F32', 'shape': [2, 2], 'data_offsets': [8, "
-	    "24]}}).encode()\n"
-	    "open('after.safetensors', 'wb').write(struct.pack('<Q', len(head)) + head + "
-	    "struct.pack('<6f', *c, *v))\n"
-	    "json.dump({'examples': 40, 'steps': 4, 'loss': 0.5, 'accuracy': 0.75, 'optimizer': 1, "
-	    "'normaliser': 3.5,\n"
-	    "    'metrics': {'f1': 0.25}, 'evaluate': {'examples': 10, 'loss': 1.5, 'accuracy': "
-	    "0.5}},\n"
-	    "    open('report.json', 'w'))\n"
-	    "E\n",
-	    "");
+	enum err e = run(&t, reader, "");
 	if (e)
 		fail_msg("%s: %s\n%s", err_name(e), why.text, t.out.log);
 	const float *after = (const float *)(const void *)t.work.weights;
