@@ -323,11 +323,11 @@ static int
 on_key(void *user, const char *section, const char *name, const char *value)
 {
 	struct parse *p = user;
-	const struct key *keys;
-	void *base;
-	uint64_t *seen;
+	const struct key *keys = NULL;
+	void *base = NULL;
+	uint64_t *seen = NULL;
 
-	if (p->failed || find_section(p, section, &keys, &base, &seen))
+	if (p->failed || find_section(p, section, &keys, &base, &seen) || !seen)
 		return 0;
 	return set_key(p, keys, base, seen, section, name, value) == ERR_OK;
 }

@@ -8,14 +8,6 @@
 enum { POINTS = 500 };
 static float x[POINTS][2];
 
-static void
-draw(void)
-{
-	for (int i = 0; i < POINTS; i++)
-		for (int k = 0; k < 2; k++)
-			x[i][k] = (float)rand() / (float)RAND_MAX * 2 - 1;
-}
-
 /* One pass of SGD over weight [2][2] and bias [2], which change in place. */
 static void
 train(float *weight, float *bias, float rate, struct rivulet_result *out)
@@ -47,7 +39,8 @@ main(int argc, char **argv)
 	struct rivulet *device;
 	char why[256];
 
-	draw();
+	for (int i = 0; i < 2 * POINTS; i++)
+		x[i / 2][i % 2] = (float)rand() / (float)RAND_MAX * 2 - 1;
 	if (rivulet_open(&device, &options, why, sizeof(why)))
 		return fprintf(stderr, "own_loop: %s\n", why), 1;
 	while (rivulet_next(device, 30, &task) == RIVULET_OK) {
