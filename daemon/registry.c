@@ -140,8 +140,15 @@ load_one(void *ctx, const struct store_device *row)
 static enum err
 load_all(struct store_db *db, void *arg, struct why *why)
 {
+	struct registry *r = arg;
+	enum err e = store_device_each(db, load_one, r);
+
 	(void)why;
-	return store_device_each(db, load_one, arg);
+	for (size_t i = 0; !e && i < r->count; i++) {
+		struct registry_view *v = &r->items[i]->view;
+		e = store_accept_count(db, v->row.id, &v->reports);
+	}
+	return e;
 }
 
 enum err

@@ -11,13 +11,13 @@
  */
 struct registry;
 
-/* What is known of a device beyond its row, since this coordinator started. */
+/* What is known of a device beyond its row; contact, agent and reason since this coordinator started. */
 struct registry_view {
 	struct store_device row;
 	double last_contact; /* Unix seconds, 0 if none yet */
 	char agent[32];
 	char reason[64]; /* why it was last told to wait, or refused */
-	uint64_t reports;
+	uint64_t reports; /* ever accepted and still on record */
 };
 
 ERR_MUST_USE enum err registry_new(struct registry **out, struct store *store, struct why *why);
