@@ -1,0 +1,52 @@
+#!/bin/sh
+# Old and new get along: the coordinator ignores fields of a message that it does not know, a device those of a newer
+# coordinator; an agent that cannot do a job is told why.
+set -u
+FLEET_NAME=42-old-agent
+. tests/e2e/common.sh
+
+fleet_start
+glyph_device old 1 100
+glyph_job "$FLEET/job.json" old-agent 2 2
+job_submit "$FLEET/job.json"
+
+ask() { # ask JSON: POST /v1/tasks as device "old"; the answer is in $FLEET/answer
+	curl -sS --max-time $((20 * TEST_SLOW)) --cacert "$FLEET/old/ca.pem" --cert "$FLEET/old/cert.pem" --key "$FLEET/old/key.pem" \
+		-D "$FLEET/head" -o "$FLEET/answer" --data-binary "$1" "$URL/v1/tasks" || fleet_fail "POST /v1/tasks"
+}
+says() { # says WHAT EXPRESSION
+	pick "$2" <"$FLEET/answer" | grep -qx True || fleet_fail "$1: not so: $2: $(cat "$FLEET/answer")"
+}
+layers='"layers": ["flatten", "linear", "relu"]'
+data='"data": [{"name": "digits", "examples": 100}]'
+rest="\"trainers\": [\"builtin\"], \"codecs\": [\"f32\"], $data"
+
+ask "{\"agent\": \"0.1\", \"protocol\": 1, $rest, \"layers\": [\"flatten\", \"linear\"]}"
+says "an agent without relu" "d['reason'] == 'old-agent' and d['wait'] > 0"
+grep -qi '^Retry-After: [1-9]' "$FLEET/head" || fleet_fail "no Retry-After: $(cat "$FLEET/head")"
+curl_admin /v1/devices/old | pick "d['reason'] == 'old-agent'" | grep -qx True || fleet_fail "nobody is told that the agent is old"
+ask "{\"agent\": \"0.1\", \"protocol\": 0, $rest, $layers}"
+says "a protocol that never was" "d['type'] == 'urn:rivulet:error:bad-message' and 'protocol' in d['detail']"
+ask "{\"agent\": \"0.1\", \"protocol\": 1, $rest, $layers, \"held_models\": \"no\"}"
+says "a known field of the wrong type" "d['type'] == 'urn:rivulet:error:bad-message' and 'held_models' in d['detail']"
+ask "{\"agent\": \"9.0\", \"protocol\": 7, \"colour\": \"blue\", \"gpus\": [{\"bytes\": 1e11}], \"trainers\": [\"builtin\", \"quantum\"],
+	\"codecs\": [\"zip\", \"f32\"], \"data\": [{\"name\": \"digits\", \"examples\": 100, \"consent\": {\"until\": null}}], $layers}"
+says "fields that are not known" "d['kind'] == 'train' and d['job'] == '$JOB' and d['round'] == 1 and len(d['task']) == 32"
+curl_admin /v1/devices/old | pick "d['agent'] == '9.0'" | grep -qx True || fleet_fail "the agent's version is not kept"
+
+# A device that joins and works through a coordinator of a later version.
+python3 tests/tools/newer_coordinator.py "$FLEET/state" "$FLEET/late" "$PORT" >"$FLEET/proxy-port" 2>"$FLEET/proxy.log" &
+FLEET_PIDS="$FLEET_PIDS $!"
+proxy_ready() { [ -s "$FLEET/proxy-port" ]; }
+within 20 proxy_ready || fleet_fail "the proxy did not start"
+direct=$URL
+URL=https://localhost:$(cat "$FLEET/proxy-port")
+glyph_device late 3 300
+URL=$direct
+fleet_run late
+fleet_run old
+job_done 60
+curl_admin "/v1/jobs/$JOB/rounds/2" | pick "sorted((r['name'], r['examples']) for r in d['devices']) == [('late', 300), ('old', 100)]" |
+	grep -qx True || fleet_fail "round 2: $(curl_admin "/v1/jobs/$JOB/rounds/2")"
+"$RIVULET" status --url "https://localhost:$(cat "$FLEET/proxy-port")" --home "$FLEET/late" >"$FLEET/status.log" 2>&1 || fleet_fail "rivulet status at a newer coordinator: $(cat "$FLEET/status.log")"
+echo "fields of a later version are ignored on both sides"
