@@ -293,6 +293,8 @@ accept_work(struct store_db *db, void *arg, struct why *why)
 	struct delta *d = arg;
 	const struct services *s = d->x->services;
 
+	if (!registry_is_active(s->registry, d->claim.device))
+		return err_set(why, ERR_DENIED, "the device was suspended or revoked meanwhile");
 	d->taken = engine_take(s->engine, &d->claim);
 	if (!d->taken)
 		return err_set(why, ERR_STATE, "the round closed before the delta was durable");
@@ -311,6 +313,8 @@ accept_done(void *arg, enum err e, const struct why *why)
 		engine_settle(x->services->engine, &d->claim, e == ERR_OK, d->row.body_bytes);
 	if (e == ERR_OK) {
 		exchange_bytes(x, 201, "application/octet-stream", d->row.receipt, RECEIPT_LEN);
+	} else if (e == ERR_DENIED) {
+		exchange_problem(x, "device-revoked", "%s", why->text);
 	} else if (e != ERR_STATE && e != ERR_EXISTS) {
 		exchange_failed(x, e, why);
 	} else if (!answer_repeat(x, d, &other)) {

@@ -49,6 +49,18 @@ api_jobs_list(struct exchange *x)
 	exchange_json(x, 200, v);
 }
 
+static void
+show_job(struct exchange *x, unsigned status, const uint8_t id[16])
+{
+	struct json *v = engine_job_json(x->services->engine, id, NULL);
+
+	/* Another submission of the same document is at this moment between its row and its place in the list. */
+	if (v)
+		exchange_json(x, status, v);
+	else
+		exchange_problem(x, "unavailable", "the job is being made; ask again");
+}
+
 void
 api_jobs_submit(struct exchange *x)
 {
@@ -63,8 +75,7 @@ api_jobs_submit(struct exchange *x)
 	else if (e)
 		exchange_failed(x, e, &why);
 	else
-		exchange_json(
-		    x, created ? 201 : 200, engine_job_json(x->services->engine, id, NULL));
+		show_job(x, created ? 201 : 200, id);
 }
 
 /* --- one job, with its document */

@@ -1,3 +1,4 @@
+#include "gemm_blas.h"
 #include "gemm_kernels.h"
 
 static const struct gemm_kernels *
@@ -15,13 +16,15 @@ kernels(void)
 void
 gemm_outer(const struct gemm *g)
 {
-	kernels()->outer(g);
+	if (!gemm_blas(g, false))
+		kernels()->outer(g);
 }
 
 void
 gemm_dot(const struct gemm *g)
 {
-	kernels()->dot(g);
+	if (!gemm_blas(g, true))
+		kernels()->dot(g);
 }
 
 void

@@ -4,10 +4,12 @@
 #include <stdint.h>
 
 /*
- * Small dense matrix products in f32, row by row in memory, nothing packed and nothing allocated: the matrices of
- * local training are small and change with every step, so copying them costs more than it brings.
+ * Dense matrix products in f32, row by row in memory. The matrices of local training are mostly small and skinny and change
+ * with every step, so packing them costs more than it brings: our own kernels read them in place. Large products go to
+ * OpenBLAS (gemm_blas.h).
  *
- * The order of every sum is part of the contract: the same bits on every machine and with every compiler.
+ * The order of every sum of our own kernels is part of the contract: the same bits on every machine and with every compiler.
+ * OpenBLAS gives the same bits for one kind of CPU and one version of it.
  */
 struct gemm {
 	size_t m, n, k;

@@ -1,0 +1,39 @@
+#include "gemm_blas.h"
+
+#include <cblas.h>
+#include <limits.h>
+#include <pthread.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void
+use_one_thread(void)
+{
+	openblas_set_num_threads(1);
+}
+
+static bool
+is_large(const struct gemm *g)
+{
+	if (g->m < GEMM_BLAS_SIDE || g->n < GEMM_BLAS_SIDE || g->k < GEMM_BLAS_SIDE)
+		return false;
+	/* Sides and strides of all but absurd matrices fit cblas's int; the product of two sides then fits size_t. */
+	if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX || g->a_row > INT_MAX ||
+	    g->a_col > INT_MAX || g->b_row > INT_MAX || g->c_row > INT_MAX)
+		return false;
+	return g->m * g->n >= GEMM_BLAS_WORK / g->k;
+}
+
+bool
+gemm_blas(const struct gemm *g, bool dot)
+{
+	/* a is row by row or column by column; anything else has no name in BLAS. */
+	if (!is_large(g) || (g->a_col != 1 && g->a_row != 1))
+		return false;
+	bool across = g->a_col != 1;
+	pthread_once(&once, use_one_thread);
+	cblas_sgemm(CblasRowMajor, across ? CblasTrans : CblasNoTrans,
+	    dot ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, (int)g->k, g->alpha, g->a,
+	    (int)(across ? g->a_col : g->a_row), g->b, (int)g->b_row, g->beta, g->c, (int)g->c_row);
+	return true;
+}

@@ -1,0 +1,17 @@
+#ifndef GEMM_BLAS_H
+#define GEMM_BLAS_H
+#include <stdbool.h>
+
+#include "gemm.h"
+
+/*
+ * Large products go to OpenBLAS, on one thread: it uses fused multiply-add and packs its operands, which pays once every side
+ * is long. Skinny products, where packing costs more than it brings, stay with our own kernels.
+ */
+#define GEMM_BLAS_SIDE 24 /* the shortest side worth packing */
+#define GEMM_BLAS_WORK ((size_t)1 << 19) /* m * n * k from which OpenBLAS is used */
+
+/* Carries out the product and returns true if it is large enough. dot: b holds rows of length k (transposed). */
+bool gemm_blas(const struct gemm *g, bool dot);
+
+#endif
