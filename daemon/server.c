@@ -219,13 +219,13 @@ listen_tcp(const struct config_listen *at, uint16_t port, int *out, struct why *
 static uint16_t
 bound_port(int fd)
 {
-	struct sockaddr_storage a = {0};
+	/* Both families keep the port in the same place. */
+	struct sockaddr_in6 a = {.sin6_port = 0};
 	socklen_t len = sizeof(a);
 
 	if (getsockname(fd, (struct sockaddr *)&a, &len) != 0)
 		return 0;
-	return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
-					     : ((struct sockaddr_in *)&a)->sin_port);
+	return ntohs(a.sin6_port);
 }
 
 static enum err

@@ -94,6 +94,7 @@ batch_deinit(struct batch *b)
 	free(b->targets);
 }
 
+/* The caller frees with batch_deinit in either case. */
 static enum err
 batch_init(struct batch *b, const struct dataset *data, uint32_t size)
 {
@@ -106,10 +107,7 @@ batch_init(struct batch *b, const struct dataset *data, uint32_t size)
 	b->x = malloc(x);
 	b->labels = malloc(size * sizeof(*b->labels));
 	b->targets = malloc(targets > 0 ? targets : 1);
-	if (b->x && b->labels && b->targets)
-		return ERR_OK;
-	batch_deinit(b);
-	return ERR_NOMEM;
+	return b->x && b->labels && b->targets ? ERR_OK : ERR_NOMEM;
 }
 
 /* Gathers the n examples named by order, or those from `first` on without an order. */

@@ -40,7 +40,7 @@ compare_names(const void *a, const void *b)
 static void
 check_unique(struct field *data, const struct json *classes, size_t n)
 {
-	const char **names = calloc(n, sizeof(*names));
+	const char **names = calloc(n > 0 ? n : 1, sizeof(*names));
 	size_t i = 0;
 
 	if (!names) {

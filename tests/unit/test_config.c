@@ -55,40 +55,41 @@ test_defaults(void **state)
 	assert_int_equal(c.data_count, 0);
 }
 
+static const char all_keys[] =
+    "# a comment\n"
+    "[server]\n"
+    "listen = 127.0.0.1:0\n"
+    "listen = [::1]:8443 ; inline\n"
+    "  listen = 9443\r\n"
+    "state_dir = /srv/with space = and sign\n"
+    "admin_socket=off\n"
+    "io_threads: 3\n"
+    "worker_threads = 4\n"
+    "log_level = debug\n"
+    "\n"
+    "; another\n"
+    "[limits] ; what comes in\n"
+    "connections = 1\nheader_bytes = 64K\njson_bytes = 2m\nmodel_bytes = 5G\n"
+    "header_timeout = 2\nidle_timeout = 3\nslow_upload_bytes = 4\nslow_upload_time = "
+    "5\n"
+    "long_poll = 6\nhandshakes = 7\nhandshakes_per_address = 8\nretry_after = 9\n"
+    "[spool]\nquota = 10G\n"
+    "[retention]\nkeep_last = 11\nkeep_every = 0\n"
+    "[identity]\ndevice_days = 12\n"
+    "[data digits-1.x_y]\nseed = 18446744073709551615\nformat = glyphs\nfirst_hand = "
+    "13\n"
+    "hands = 14\ncount = 15\n"
+    "[data mnist]\nformat = idx\nimages = /i\nlabels = /l\n"
+    "[data table]\nformat = csv\npath = /p\nlabel = y\nkind = regression\n"
+    "[data plain]\nformat = glyphs\n"
+    "[data last]\nformat = csv\npath = /p\nlabel = y";
+
 /* Every key set to something else than its default. */
 static void
 test_all_keys(void **state)
 {
 	(void)state;
-	assert_int_equal(
-	    parse("# a comment\n"
-		  "[server]\n"
-		  "listen = 127.0.0.1:0\n"
-		  "listen = [::1]:8443 ; inline\n"
-		  "  listen = 9443\r\n"
-		  "state_dir = /srv/with space = and sign\n"
-		  "admin_socket=off\n"
-		  "io_threads: 3\n"
-		  "worker_threads = 4\n"
-		  "log_level = debug\n"
-		  "\n"
-		  "; another\n"
-		  "[limits] ; what comes in\n"
-		  "connections = 1\nheader_bytes = 64K\njson_bytes = 2m\nmodel_bytes = 5G\n"
-		  "header_timeout = 2\nidle_timeout = 3\nslow_upload_bytes = 4\nslow_upload_time = "
-		  "5\n"
-		  "long_poll = 6\nhandshakes = 7\nhandshakes_per_address = 8\nretry_after = 9\n"
-		  "[spool]\nquota = 10G\n"
-		  "[retention]\nkeep_last = 11\nkeep_every = 0\n"
-		  "[identity]\ndevice_days = 12\n"
-		  "[data digits-1.x_y]\nseed = 18446744073709551615\nformat = glyphs\nfirst_hand = "
-		  "13\n"
-		  "hands = 14\ncount = 15\n"
-		  "[data mnist]\nformat = idx\nimages = /i\nlabels = /l\n"
-		  "[data table]\nformat = csv\npath = /p\nlabel = y\nkind = regression\n"
-		  "[data plain]\nformat = glyphs\n"
-		  "[data last]\nformat = csv\npath = /p\nlabel = y"),
-	    ERR_OK);
+	assert_int_equal(parse(all_keys), ERR_OK);
 	assert_int_equal(c.listen_count, 3);
 	assert_string_equal(c.listen[0].host, "127.0.0.1");
 	assert_int_equal(c.listen[0].port, 0);
@@ -127,88 +128,87 @@ test_all_keys(void **state)
 	assert_null(config_data_find(&c, "las"));
 }
 
+static const struct {
+	const char *text, *why;
+} error_cases[] = {
+    {"[limits]\nconections = 3\n",
+	"rivuletd.conf:2: [limits] conections: unknown key (did you mean connections?)"},
+    {"[limits]\n\n  colour = 3\n", "rivuletd.conf:3: [limits] colour: unknown key"},
+    {"[limits]\nlisten = 3\n", "rivuletd.conf:2: [limits] listen: unknown key"},
+    {"[limts]\n", "rivuletd.conf:1: [limts]: unknown section (did you mean [limits]?)"},
+    {"\n[colours]\n", "rivuletd.conf:2: [colours]: unknown section"},
+    {"[data]\n", "rivuletd.conf:1: [data]: unknown section (did you mean [data NAME]?)"},
+    {"listen = 7443\n", "rivuletd.conf:1: listen: stands before any [section]"},
+    {"[server\n", "rivuletd.conf:1: not a [section]"},
+    {"[server] x\n", "rivuletd.conf:1: something follows the section's bracket"},
+    {"[server]\nlisten\n",
+	"rivuletd.conf:2: neither a [section] nor \"key = value\" nor a comment"},
+    /* The first mistake is the one named. */
+    {"[server]\nlisten\ncolour = 3\n",
+	"rivuletd.conf:2: neither a [section] nor \"key = value\" nor a comment"},
+    {"[server]\ncolour = 3\nlisten\n", "rivuletd.conf:2: [server] colour: unknown key"},
+    {"[server]\nlisten\n[colours]\n",
+	"rivuletd.conf:2: neither a [section] nor \"key = value\" nor a comment"},
+    {"[limits]\nlong_poll = 1\n[server]\n[limits]\nlong_poll = 2\n",
+	"rivuletd.conf:5: [limits] long_poll: given twice"},
+    {"[server]\nstate_dir =\n", "rivuletd.conf:2: [server] state_dir: is empty"},
+    {"[server]\nstate_dir = ; nothing\n", "rivuletd.conf:2: [server] state_dir: is empty"},
+    {"[server]\nio_threads = 257\n",
+	"rivuletd.conf:2: [server] io_threads: \"257\" is not a whole number from 0 to "
+	"256"},
+    {"[server]\nio_threads = -1\n",
+	"rivuletd.conf:2: [server] io_threads: \"-1\" is not a whole number from 0 to 256"},
+    {"[limits]\nconnections = 0\n",
+	"rivuletd.conf:2: [limits] connections: \"0\" is not a whole number from 1 to "
+	"1000000"},
+    {"[limits]\nconnections = 1K\n",
+	"rivuletd.conf:2: [limits] connections: \"1K\" is not a whole number from 1 to "
+	"1000000"},
+    {"[limits]\nheader_bytes = 2G\n",
+	"rivuletd.conf:2: [limits] header_bytes: \"2G\" is not a size from 2048 to 1048576 "
+	"bytes (K, "
+	"M or G may follow the number)"},
+    {"[server]\nlog_level = loud\n",
+	"rivuletd.conf:2: [server] log_level: \"loud\" is not error, warn, info or debug"},
+    {"[server]\nlisten = example.org:1\n",
+	"rivuletd.conf:2: [server] listen: \"example.org:1\" is not ADDRESS:PORT, "
+	"[IPV6-ADDRESS]:PORT or PORT"},
+    {"[server]\nlisten=1\nlisten=2\nlisten=3\nlisten=4\nlisten=5\nlisten=6\nlisten="
+     "7\nlisten=8\n"
+     "listen=9\n",
+	"rivuletd.conf:10: [server] listen: more than 8 addresses"},
+    {"[server]\n# fine\na\x1b[0m = 1\n", "rivuletd.conf:3: the line holds a control character"},
+    {"[data a b]\n",
+	"rivuletd.conf:1: [data a b]: a name has 1 to 63 of the characters A-Z a-z 0-9 . _ "
+	"-"},
+    {"[data x]\nformat = glyphs\n[data x]\n", "rivuletd.conf:3: [data x]: given twice"},
+    {"[server]\n[data x]\n", "rivuletd.conf:2: [data x] format: is missing"},
+    {"[data x]\nformat = tar\n",
+	"rivuletd.conf:2: [data x] format: \"tar\" is not glyphs, idx or csv"},
+    {"[data x]\nformat = idx\nimages = /i\n[server]\n",
+	"rivuletd.conf:1: [data x] labels: is missing"},
+    {"[data x]\nformat = csv\npath = /i\n", "rivuletd.conf:1: [data x] label: is missing"},
+    {"[data x]\nformat = glyphs\npath = /i\n",
+	"rivuletd.conf:1: [data x] path: does not belong to this format"},
+    {"[data x]\nseed = 1\nformat = csv\npath = p\nlabel = l\n",
+	"rivuletd.conf:1: [data x] seed: does not belong to this format"},
+    {"[data x]\nkind = word\n",
+	"rivuletd.conf:2: [data x] kind: \"word\" is not class or regression"},
+    {"[data x]\nformat = csv\nlabell = x\n",
+	"rivuletd.conf:3: [data x] labell: unknown key (did you mean labels?)"},
+    {"[data x]\nseed = 18446744073709551616\nformat = glyphs\n",
+	"rivuletd.conf:2: [data x] seed: \"18446744073709551616\" is not a whole number "
+	"from 0 to "
+	"18446744073709551615"},
+};
+
 static void
 test_errors(void **state)
 {
-	static const struct {
-		const char *text, *why;
-	} cases[] = {
-	    {"[limits]\nconections = 3\n",
-		"rivuletd.conf:2: [limits] conections: unknown key (did you mean connections?)"},
-	    {"[limits]\n\n  colour = 3\n", "rivuletd.conf:3: [limits] colour: unknown key"},
-	    {"[limits]\nlisten = 3\n", "rivuletd.conf:2: [limits] listen: unknown key"},
-	    {"[limts]\n", "rivuletd.conf:1: [limts]: unknown section (did you mean [limits]?)"},
-	    {"\n[colours]\n", "rivuletd.conf:2: [colours]: unknown section"},
-	    {"[data]\n", "rivuletd.conf:1: [data]: unknown section (did you mean [data NAME]?)"},
-	    {"listen = 7443\n", "rivuletd.conf:1: listen: stands before any [section]"},
-	    {"[server\n", "rivuletd.conf:1: not a [section]"},
-	    {"[server] x\n", "rivuletd.conf:1: something follows the section's bracket"},
-	    {"[server]\nlisten\n",
-		"rivuletd.conf:2: neither a [section] nor \"key = value\" nor a comment"},
-	    /* The first mistake is the one named. */
-	    {"[server]\nlisten\ncolour = 3\n",
-		"rivuletd.conf:2: neither a [section] nor \"key = value\" nor a comment"},
-	    {"[server]\ncolour = 3\nlisten\n", "rivuletd.conf:2: [server] colour: unknown key"},
-	    {"[server]\nlisten\n[colours]\n",
-		"rivuletd.conf:2: neither a [section] nor \"key = value\" nor a comment"},
-	    {"[limits]\nlong_poll = 1\n[server]\n[limits]\nlong_poll = 2\n",
-		"rivuletd.conf:5: [limits] long_poll: given twice"},
-	    {"[server]\nstate_dir =\n", "rivuletd.conf:2: [server] state_dir: is empty"},
-	    {"[server]\nstate_dir = ; nothing\n", "rivuletd.conf:2: [server] state_dir: is empty"},
-	    {"[server]\nio_threads = 257\n",
-		"rivuletd.conf:2: [server] io_threads: \"257\" is not a whole number from 0 to "
-		"256"},
-	    {"[server]\nio_threads = -1\n",
-		"rivuletd.conf:2: [server] io_threads: \"-1\" is not a whole number from 0 to 256"},
-	    {"[limits]\nconnections = 0\n",
-		"rivuletd.conf:2: [limits] connections: \"0\" is not a whole number from 1 to "
-		"1000000"},
-	    {"[limits]\nconnections = 1K\n",
-		"rivuletd.conf:2: [limits] connections: \"1K\" is not a whole number from 1 to "
-		"1000000"},
-	    {"[limits]\nheader_bytes = 2G\n",
-		"rivuletd.conf:2: [limits] header_bytes: \"2G\" is not a size from 2048 to 1048576 "
-		"bytes (K, "
-		"M or G may follow the number)"},
-	    {"[server]\nlog_level = loud\n",
-		"rivuletd.conf:2: [server] log_level: \"loud\" is not error, warn, info or debug"},
-	    {"[server]\nlisten = example.org:1\n",
-		"rivuletd.conf:2: [server] listen: \"example.org:1\" is not ADDRESS:PORT, "
-		"[IPV6-ADDRESS]:PORT or PORT"},
-	    {"[server]\nlisten=1\nlisten=2\nlisten=3\nlisten=4\nlisten=5\nlisten=6\nlisten="
-	     "7\nlisten=8\n"
-	     "listen=9\n",
-		"rivuletd.conf:10: [server] listen: more than 8 addresses"},
-	    {"[server]\n# fine\na\x1b[0m = 1\n",
-		"rivuletd.conf:3: the line holds a control character"},
-	    {"[data a b]\n",
-		"rivuletd.conf:1: [data a b]: a name has 1 to 63 of the characters A-Z a-z 0-9 . _ "
-		"-"},
-	    {"[data x]\nformat = glyphs\n[data x]\n", "rivuletd.conf:3: [data x]: given twice"},
-	    {"[server]\n[data x]\n", "rivuletd.conf:2: [data x] format: is missing"},
-	    {"[data x]\nformat = tar\n",
-		"rivuletd.conf:2: [data x] format: \"tar\" is not glyphs, idx or csv"},
-	    {"[data x]\nformat = idx\nimages = /i\n[server]\n",
-		"rivuletd.conf:1: [data x] labels: is missing"},
-	    {"[data x]\nformat = csv\npath = /i\n", "rivuletd.conf:1: [data x] label: is missing"},
-	    {"[data x]\nformat = glyphs\npath = /i\n",
-		"rivuletd.conf:1: [data x] path: does not belong to this format"},
-	    {"[data x]\nseed = 1\nformat = csv\npath = p\nlabel = l\n",
-		"rivuletd.conf:1: [data x] seed: does not belong to this format"},
-	    {"[data x]\nkind = word\n",
-		"rivuletd.conf:2: [data x] kind: \"word\" is not class or regression"},
-	    {"[data x]\nformat = csv\nlabell = x\n",
-		"rivuletd.conf:3: [data x] labell: unknown key (did you mean labels?)"},
-	    {"[data x]\nseed = 18446744073709551616\nformat = glyphs\n",
-		"rivuletd.conf:2: [data x] seed: \"18446744073709551616\" is not a whole number "
-		"from 0 to "
-		"18446744073709551615"},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(parse(cases[i].text), ERR_INVALID);
-		assert_string_equal(why.text, cases[i].why);
+	for (size_t i = 0; i < sizeof(error_cases) / sizeof(error_cases[0]); i++) {
+		assert_int_equal(parse(error_cases[i].text), ERR_INVALID);
+		assert_string_equal(why.text, error_cases[i].why);
 	}
 }
 

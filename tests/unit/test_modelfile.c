@@ -209,70 +209,70 @@ foreign(void **state)
 	"\"" name "\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 #define META(text) "{\"__metadata__\":" text "}"
 
+static const struct {
+	const char *header;
+	size_t data;
+	enum err result;
+} headers[] = {
+    {"{" F32("a", "[2]", "[0,8]") "}", 8, ERR_OK},
+    {"{" F32("a", "[2]", "[0,8]") "}", 7, ERR_INVALID},
+    {"{" F32("a", "[2]", "[0,8]") "}", 9, ERR_INVALID},
+    {"{" F32("a", "[2]", "[0,7]") "}", 7, ERR_INVALID},
+    {"{" F32("a", "[2]", "[8,0]") "}", 8, ERR_INVALID},
+    {"{" F32("a", "[2]", "[4,12]") "}", 12, ERR_INVALID},
+    {"{" F32("a", "[1]", "[0,4]") "," F32("b", "[1]", "[0,4]") "}", 4, ERR_INVALID},
+    {"{" F32("a", "[1]", "[0,4]") "," F32("b", "[1]", "[8,12]") "}", 12, ERR_INVALID},
+    {"{" F32("a", "[1]", "[0,4]") "," F32("b", "[2]", "[2,10]") "}", 10, ERR_INVALID},
+    {"{" F32("a", "[1]", "[0,4]") "," F32("a", "[1]", "[4,8]") "}", 8, ERR_INVALID},
+    {"{" F32("a", "[-1]", "[0,4]") "}", 4, ERR_INVALID},
+    {"{" F32("a", "[1.5]", "[0,6]") "}", 6, ERR_INVALID},
+    {"{" F32("a", "[\"1\"]", "[0,4]") "}", 4, ERR_INVALID},
+    {"{" F32("a", "1", "[0,4]") "}", 4, ERR_INVALID},
+    {"{" F32("a", "[1]", "[0]") "}", 4, ERR_INVALID},
+    {"{" F32("a", "[1]", "[0,4,4]") "}", 4, ERR_INVALID},
+    {"{" F32("a", "[1]", "{\"x\":0,\"y\":4}") "}", 4, ERR_INVALID},
+    {"{" F32("a", "{\"x\":1}", "[0,4]") "}", 4, ERR_INVALID},
+    {"{" F32("", "[1]", "[0,4]") "}", 4, ERR_INVALID},
+    {"{" F32("\\n", "[1]", "[0,4]") "}", 4, ERR_INVALID},
+    {"{" F32("a", "[1,1,1,1,1,1,1,1]", "[0,4]") "}", 4, ERR_OK},
+    {"{" F32("a", "[1,1,1,1,1,1,1,1,1]", "[0,4]") "}", 4, ERR_LIMIT},
+    {"{" F32("a", "[4294967296,4294967296,4294967296]", "[0,4]") "}", 4, ERR_LIMIT},
+    {"{" F32("a", "[4611686018427387904,4]", "[0,0]") "}", 0, ERR_INVALID},
+    {"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, ERR_INVALID},
+    {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, ERR_INVALID},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, ERR_INVALID},
+    {"{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[4],\"data_offsets\":[0,4]}}", 4, ERR_UNSUPPORTED},
+    {"{\"a\":{\"dtype\":32,\"shape\":[1],\"data_offsets\":[0,4]}}", 4, ERR_INVALID},
+    {"{\"a\":[]}", 0, ERR_INVALID},
+    {"{\"a\":null}", 0, ERR_INVALID},
+    {"[]", 0, ERR_INVALID},
+    {" {}", 0, ERR_INVALID},
+    {"{} x", 0, ERR_INVALID},
+    {"{", 0, ERR_INVALID},
+    {META("{\"format\":\"pt\"}"), 0, ERR_OK},
+    {META("{\"format\":1}"), 0, ERR_INVALID},
+    {META("[]"), 0, ERR_INVALID},
+    {META("\"x\""), 0, ERR_INVALID},
+    {META("{\"rivulet\":\"1\"}"), 0, ERR_OK},
+    {META("{\"rivulet\":\"1\",\"job\":\"" JOB "\"}"), 0, ERR_OK},
+    {META("{\"rivulet\":\"1\",\"job\":\"\"}"), 0, ERR_INVALID},
+    {META("{\"rivulet\":\"1\",\"base\":\"" JOB "\"}"), 0, ERR_INVALID},
+    {META("{\"rivulet\":\"1\",\"round\":\"-1\"}"), 0, ERR_INVALID},
+    {META("{\"rivulet\":\"1\",\"round\":\"18446744073709551616\"}"), 0, ERR_INVALID},
+    {META("{\"rivulet\":\"2\",\"round\":\"new\"}"), 0, ERR_OK},
+};
+
 static void
 refused(void **state)
 {
 	(void)state;
-	static const struct {
-		const char *header;
-		size_t data;
-		enum err result;
-	} cases[] = {
-	    {"{" F32("a", "[2]", "[0,8]") "}", 8, ERR_OK},
-	    {"{" F32("a", "[2]", "[0,8]") "}", 7, ERR_INVALID},
-	    {"{" F32("a", "[2]", "[0,8]") "}", 9, ERR_INVALID},
-	    {"{" F32("a", "[2]", "[0,7]") "}", 7, ERR_INVALID},
-	    {"{" F32("a", "[2]", "[8,0]") "}", 8, ERR_INVALID},
-	    {"{" F32("a", "[2]", "[4,12]") "}", 12, ERR_INVALID},
-	    {"{" F32("a", "[1]", "[0,4]") "," F32("b", "[1]", "[0,4]") "}", 4, ERR_INVALID},
-	    {"{" F32("a", "[1]", "[0,4]") "," F32("b", "[1]", "[8,12]") "}", 12, ERR_INVALID},
-	    {"{" F32("a", "[1]", "[0,4]") "," F32("b", "[2]", "[2,10]") "}", 10, ERR_INVALID},
-	    {"{" F32("a", "[1]", "[0,4]") "," F32("a", "[1]", "[4,8]") "}", 8, ERR_INVALID},
-	    {"{" F32("a", "[-1]", "[0,4]") "}", 4, ERR_INVALID},
-	    {"{" F32("a", "[1.5]", "[0,6]") "}", 6, ERR_INVALID},
-	    {"{" F32("a", "[\"1\"]", "[0,4]") "}", 4, ERR_INVALID},
-	    {"{" F32("a", "1", "[0,4]") "}", 4, ERR_INVALID},
-	    {"{" F32("a", "[1]", "[0]") "}", 4, ERR_INVALID},
-	    {"{" F32("a", "[1]", "[0,4,4]") "}", 4, ERR_INVALID},
-	    {"{" F32("a", "[1]", "{\"x\":0,\"y\":4}") "}", 4, ERR_INVALID},
-	    {"{" F32("a", "{\"x\":1}", "[0,4]") "}", 4, ERR_INVALID},
-	    {"{" F32("", "[1]", "[0,4]") "}", 4, ERR_INVALID},
-	    {"{" F32("\\n", "[1]", "[0,4]") "}", 4, ERR_INVALID},
-	    {"{" F32("a", "[1,1,1,1,1,1,1,1]", "[0,4]") "}", 4, ERR_OK},
-	    {"{" F32("a", "[1,1,1,1,1,1,1,1,1]", "[0,4]") "}", 4, ERR_LIMIT},
-	    {"{" F32("a", "[4294967296,4294967296,4294967296]", "[0,4]") "}", 4, ERR_LIMIT},
-	    {"{" F32("a", "[4611686018427387904,4]", "[0,0]") "}", 0, ERR_INVALID},
-	    {"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, ERR_INVALID},
-	    {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, ERR_INVALID},
-	    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, ERR_INVALID},
-	    {"{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[4],\"data_offsets\":[0,4]}}", 4,
-		ERR_UNSUPPORTED},
-	    {"{\"a\":{\"dtype\":32,\"shape\":[1],\"data_offsets\":[0,4]}}", 4, ERR_INVALID},
-	    {"{\"a\":[]}", 0, ERR_INVALID},
-	    {"{\"a\":null}", 0, ERR_INVALID},
-	    {"[]", 0, ERR_INVALID},
-	    {" {}", 0, ERR_INVALID},
-	    {"{} x", 0, ERR_INVALID},
-	    {"{", 0, ERR_INVALID},
-	    {META("{\"format\":\"pt\"}"), 0, ERR_OK},
-	    {META("{\"format\":1}"), 0, ERR_INVALID},
-	    {META("[]"), 0, ERR_INVALID},
-	    {META("\"x\""), 0, ERR_INVALID},
-	    {META("{\"rivulet\":\"1\"}"), 0, ERR_OK},
-	    {META("{\"rivulet\":\"1\",\"job\":\"" JOB "\"}"), 0, ERR_OK},
-	    {META("{\"rivulet\":\"1\",\"job\":\"\"}"), 0, ERR_INVALID},
-	    {META("{\"rivulet\":\"1\",\"base\":\"" JOB "\"}"), 0, ERR_INVALID},
-	    {META("{\"rivulet\":\"1\",\"round\":\"-1\"}"), 0, ERR_INVALID},
-	    {META("{\"rivulet\":\"1\",\"round\":\"18446744073709551616\"}"), 0, ERR_INVALID},
-	    {META("{\"rivulet\":\"2\",\"round\":\"new\"}"), 0, ERR_OK},
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
 		struct tensor_table t;
 		struct why why = {""};
-		enum err e = parse_text(&t, NULL, cases[i].header, cases[i].data, &why);
-		if (e != cases[i].result)
-			fail_msg("case %zu %s: %s (%s)", i, cases[i].header, err_name(e), why.text);
+		enum err e = parse_text(&t, NULL, headers[i].header, headers[i].data, &why);
+		if (e != headers[i].result)
+			fail_msg(
+			    "case %zu %s: %s (%s)", i, headers[i].header, err_name(e), why.text);
 		if (e == ERR_OK)
 			tensor_table_deinit(&t);
 		else
