@@ -332,12 +332,14 @@ train_evaluate(struct net *net, const struct dataset *data, const struct data_sp
 	if (e)
 		return e;
 	uint32_t size = net_max_batch(net);
-	if (batch_init(&b, data, data->count < size ? (uint32_t)data->count : size))
-		return err_set(why, ERR_NOMEM, "no memory for a batch");
-	e = score_batches(net, data, spec, &b, score);
+	e = batch_init(&b, data, data->count < size ? (uint32_t)data->count : size);
+	if (e == ERR_OK)
+		e = score_batches(net, data, spec, &b, score);
 	if (e)
-		err_set(
-		    why, e, e == ERR_NUMERIC ? "the loss is not finite" : "the evaluation failed");
+		err_set(why, e, "%s",
+		    e == ERR_NUMERIC	 ? "the loss is not finite"
+			: e == ERR_NOMEM ? "no memory for a batch"
+					 : "the evaluation failed");
 	batch_deinit(&b);
 	return e;
 }
