@@ -72,8 +72,11 @@ def load_examples(task, prefix=""):
     return x, tensors[prefix + "y"].long()
 
 
-def pair(value, default):
-    return tuple(value) if value is not None else default
+def pair(value, default=None):
+    """A recipe's pair [height, width], or one number for both."""
+    if value is None:
+        return default
+    return (value, value) if isinstance(value, int) else tuple(value)
 
 
 def make_layer(layer, weights, name):
@@ -85,17 +88,17 @@ def make_layer(layer, weights, name):
         return nn.Conv2d(
             weights[name + ".weight"].shape[1],
             layer["out"],
-            tuple(layer["kernel"]),
+            pair(layer["kernel"]),
             stride=pair(layer.get("stride"), (1, 1)),
             padding=pair(layer.get("padding"), (0, 0)),
             bias=bias,
         )
     if kind in ("maxpool2d", "avgpool2d"):
         pool = nn.MaxPool2d if kind == "maxpool2d" else nn.AvgPool2d
-        kernel = tuple(layer["kernel"])
+        kernel = pair(layer["kernel"])
         return pool(kernel, stride=pair(layer.get("stride"), kernel), padding=pair(layer.get("padding"), (0, 0)))
     if kind == "dropout":
-        return nn.Dropout(layer["rate"])
+        return nn.Dropout(layer.get("rate", 0.5))
     return {"relu": nn.ReLU, "flatten": nn.Flatten}[kind]()
 
 
