@@ -38,7 +38,7 @@ cat >"$FLEET/job.json" <<END
                       {"type": "linear", "name": "fc1", "out": 512}, {"type": "relu"},
                       {"type": "linear", "name": "fc2", "out": 10}], "loss": "cross_entropy"},
  "data": {"name": "mnist", "shape": [1, 28, 28], "classes": 10, "min_examples": 6000},
- "local": {"steps": ${STEPS:-150}, "batch": ${BATCH:-10}, "optimizer": {"name": "sgd", "rate": ${RATE:-0.15}}},
+ "local": {"steps": ${STEPS:-150}, "batch": ${BATCH:-10}, "optimizer": {"name": "sgd", "rate": ${RATE:-0.15}, "momentum": ${MOMENTUM:-0}}},
  "round": {"goal": $devices, "deadline_s": 1800},
  "evaluate": {"by": "coordinator", "data": "mnist"},
  "stop": {"rounds": $rounds, "target": {"accuracy": 0.985}}}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make_idx.py IMAGES LABELS COUNT SEED: an IDX data set of 28 x 28 images: ten patterns, shifted and under noise."""
+"""make_idx.py IMAGES LABELS COUNT SEED: an IDX data set of 28 x 28 images: ten patterns, shifted by up to two pixels and under noise."""
 import random
 import struct
 import sys
@@ -14,5 +14,5 @@ with open(images, "wb") as x, open(labels, "wb") as y:
     for _ in range(count):
         label, shift = rng.randrange(10), rng.randrange(3)
         face = classes[label][shift:] + classes[label][:shift]
-        x.write(bytes(min(255, max(0, int(v / 2 + rng.gauss(64, 80)))) for v in face))
+        x.write(bytes(min(255, max(0, int(v / 2 + rng.gauss(64, 30)))) for v in face))
         y.write(bytes([label]))

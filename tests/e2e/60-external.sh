@@ -1,0 +1,93 @@
+#!/bin/sh
+# Training loops of others: the example programs in Python as external trainers, the example in C on librivulet, and a
+# trainer that fails.
+set -u
+FLEET_NAME=60-external
+. tests/e2e/common.sh
+examples=$(realpath examples)
+
+python_with() { # python_with MODULE: a python3 that has it, by its full path
+	for python in python3 /usr/bin/python3; do
+		"$python" -c "import $1" 2>/dev/null && "$python" -c 'import sys; print(sys.executable)' && return
+	done
+	return 1
+}
+says() { # says PATH EXPRESSION: of what the coordinator answers
+	curl_admin "$1" >"$FLEET/answer" || fleet_fail "GET $1"
+	pick "$2" <"$FLEET/answer" | grep -qx True || fleet_fail "GET $1: not so: $2: $(cat "$FLEET/answer")"
+}
+trainer_device() { # trainer_device NAME HAND TRAINER EXEC
+	glyph_device "$1" "$2" 300
+	printf '[trainer %s]\nexec = %s\n' "$3" "$4" >>"$FLEET/$1/rivulet.conf"
+	fleet_run "$1"
+}
+job_by() { # job_by TRAINER LAYERS: two devices, three rounds, evaluated on their validation shares
+	cat >"$FLEET/$1.json" <<-END
+		{"name": "$1", "seed": 5, "trainer": "$1",
+		 "model": {"layers": [$2, {"type": "flatten"}, {"type": "linear", "name": "fc1", "out": 40}, {"type": "relu"},
+		                      {"type": "linear", "name": "fc2", "out": 10}], "loss": "cross_entropy"},
+		 "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10, "validation": 0.2},
+		 "local": {"epochs": 2, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
+		 "round": {"goal": 2, "deadline_s": 3600},
+		 "evaluate": {"by": "devices"},
+		 "stop": {"rounds": 3}}
+	END
+	job_submit "$FLEET/$1.json"
+}
+# Two passes over 240 of 300 examples in batches of 10; 60 are held back.
+check_job() {
+	job_done 120
+	says "/v1/jobs/$JOB/rounds" "len(d['rounds']) == 3 and all(r['reports'] == 2 and r['examples'] == 480 and
+		r['evaluate']['examples'] == 120 for r in d['rounds']) and d['rounds'][2]['loss'] < d['rounds'][0]['loss'] / 2 and
+		d['rounds'][2]['evaluate']['accuracy'] > max(0.5, d['rounds'][0]['evaluate']['accuracy'])"
+	says "/v1/jobs/$JOB/rounds/3" "all(r['steps'] == 48 and r['accuracy'] > 0.5 for r in d['devices'])"
+	echo "ok: $1: accuracy $(pick "' '.join('%.3f' % r['accuracy'] for r in d['devices'])" <"$FLEET/answer")"
+}
+
+fleet_start
+if python=$(python_with numpy); then
+	trainer_device numpy1 1 numpy "$python $examples/trainer_numpy.py"
+	trainer_device numpy2 2 numpy "$python $examples/trainer_numpy.py"
+	job_by numpy '{"type": "relu", "name": "clip"}'
+	check_job "trainer_numpy.py"
+else
+	echo "skipped: no numpy here"
+fi
+if python=$(python_with torch); then
+	trainer_device torch1 3 torch "$python $examples/trainer_torch.py"
+	trainer_device torch2 4 torch "$python $examples/trainer_torch.py"
+	job_by torch '{"type": "conv2d", "name": "conv1", "out": 4, "kernel": 3, "stride": 2}, {"type": "relu", "name": "bend"}'
+	check_job "trainer_torch.py"
+else
+	echo "skipped: no PyTorch here"
+fi
+
+# The example in C, in place of an agent.
+if [ -x "$BUILD/examples/own_loop" ]; then
+	fleet_join own
+	"$BUILD/examples/own_loop" "$FLEET/own" >"$FLEET/own.log" 2>&1 &
+	FLEET_PIDS="$FLEET_PIDS $!"
+	job_submit examples/own_loop.json
+	job_done 60
+	says "/v1/jobs/$JOB/rounds" "len(d['rounds']) == 5 and all(r['reports'] == 1 and r['examples'] == 500 for r in d['rounds']) and
+		d['rounds'][4]['loss'] < d['rounds'][0]['loss'] and d['rounds'][4]['accuracy'] > 0.95"
+	echo "ok: own_loop: accuracy $(pick "'%.3f' % d['rounds'][4]['accuracy']" <"$FLEET/answer")"
+fi
+
+# A trainer that fails gives its task back and says why; another device finishes the round.
+[ -f "$FLEET/numpy.json" ] || skip "own_loop is fine; the rest needs numpy"
+trainer_device broken 5 broken "/bin/sh -c 'echo no such gadget; exit 3' --"
+sed 's/"name": "numpy"/"name": "broken"/;s/"trainer": "numpy"/"trainer": "broken"/;s/"goal": 2/"goal": 1/;s/"rounds": 3/"rounds": 1/' \
+	"$FLEET/numpy.json" >"$FLEET/broken.json"
+job_submit "$FLEET/broken.json"
+gave_up() { [ "$(curl_admin "/v1/jobs/$JOB/rounds/1" | pick 'd["aborted"]')" -ge 1 ]; }
+within 30 gave_up || fleet_fail "the failed task was not given back: $(curl_admin "/v1/jobs/$JOB/rounds/1")"
+grep -q 'task.aborted.*reason=trainer-failed.*no such gadget' "$FLEET/broken.log" || fleet_fail "the trainer's words are lost"
+says "/v1/jobs/$JOB" "d['state'] == 'running' and d['open']['round'] == 1 and d['open']['reports'] == 0"
+trainer_device whole 6 broken "$(python_with numpy) $examples/trainer_numpy.py"
+job_done 60
+says "/v1/jobs/$JOB/rounds/1" "[r['name'] for r in d['devices']] == ['whole'] and d['aborted'] == 1"
+for name in numpy1 numpy2 torch1 torch2 broken whole; do
+	[ -z "$(ls -A "$FLEET/$name/work" 2>/dev/null)" ] || fleet_fail "left in work/ of $name: $(ls "$FLEET/$name/work")"
+done
+echo "ok: a trainer that fails"
