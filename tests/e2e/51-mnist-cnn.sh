@@ -1,13 +1,13 @@
 #!/bin/sh
 # MNIST with the FedAvg paper's CNN (1,663,370 parameters) on 10 devices of 6000 examples each, iid: 98.5 % test accuracy.
-# One core trains about 1000 examples a second, so this takes minutes: it runs where RIVULET_SLOW=1.
-#   ROUNDS=20 STEPS=150 BATCH=10 RATE=0.15 SEED=1
+# About 120,000 examples are trained, at 1000 or more a second and core.
+#   ROUNDS=12 STEPS=300 BATCH=10 RATE=0.1 MOMENTUM=0 SEED=1
 set -u
 FLEET_NAME=51-mnist-cnn
 . tests/e2e/common.sh
 [ -f "$MNIST/train-images-idx3-ubyte.gz" ] || skip "no MNIST files in $MNIST"
-[ "${RIVULET_SLOW:-0}" = 1 ] || skip "takes minutes; RIVULET_SLOW=1 runs it"
-rounds=${ROUNDS:-20}
+case ${SAN:-} in ?*) skip "takes too long with sanitizers" ;; esac
+rounds=${ROUNDS:-12}
 devices=10
 
 fleet_start "
@@ -38,7 +38,7 @@ cat >"$FLEET/job.json" <<END
                       {"type": "linear", "name": "fc1", "out": 512}, {"type": "relu"},
                       {"type": "linear", "name": "fc2", "out": 10}], "loss": "cross_entropy"},
  "data": {"name": "mnist", "shape": [1, 28, 28], "classes": 10, "min_examples": 6000},
- "local": {"steps": ${STEPS:-150}, "batch": ${BATCH:-10}, "optimizer": {"name": "sgd", "rate": ${RATE:-0.15}, "momentum": ${MOMENTUM:-0}}},
+ "local": {"steps": ${STEPS:-300}, "batch": ${BATCH:-10}, "optimizer": {"name": "sgd", "rate": ${RATE:-0.1}, "momentum": ${MOMENTUM:-0}}},
  "round": {"goal": $devices, "deadline_s": 1800},
  "evaluate": {"by": "coordinator", "data": "mnist"},
  "stop": {"rounds": $rounds, "target": {"accuracy": 0.985}}}
