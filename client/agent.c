@@ -281,7 +281,8 @@ loop(struct agent *a)
 			return rc;
 		if (rc == RIVULET_OK && ++done == a->options->rounds)
 			return RIVULET_OK;
-		if (rc == RIVULET_OK || rc == RIVULET_REFUSED)
+		/* A delta refused once is likely to be refused again: that waits like any failure. */
+		if (rc == RIVULET_OK)
 			continue;
 		if (!backoff_sleep(backoff_next(&a->r->idle), handle_cancelled, a->r))
 			return RIVULET_OK;

@@ -65,6 +65,30 @@ put(struct rivulet *r, const struct outbox_entry *entry, const char *task,
 	return session_do(r->session, &call, answer, why);
 }
 
+/* Refusals that concern the device or its certificate: mended by somebody, the delta is as good as before. */
+static bool
+passing(const char *word)
+{
+	static const char *const words[] = {"no-certificate", "bad-token", "unknown-device",
+	    "expired-certificate", "device-suspended", "forbidden"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (strcmp(word, words[i]) == 0)
+			return true;
+	return false;
+}
+
+bool
+send_final(long status, const char *word)
+{
+	if (status < 400 || status == 401 || session_retryable(status) || passing(word))
+		return false;
+	if (status != 403)
+		return true;
+	return strcmp(word, "device-revoked") == 0 || strncmp(word, "bad-", 4) == 0 ||
+	    strncmp(word, "wrong-", 6) == 0;
+}
+
 static enum err
 judge(struct rivulet *r, const struct outbox_entry *entry, const char *task,
     const struct transport_answer *answer, struct why *why)
@@ -79,8 +103,7 @@ judge(struct rivulet *r, const struct outbox_entry *entry, const char *task,
 		outbox_remove(&r->outbox, task);
 		return ERR_OK;
 	}
-	/* 401: the device itself is not accepted now, which may be mended; the delta stays. */
-	if (answer->status == 401 || session_retryable(answer->status))
+	if (!send_final(answer->status, word))
 		return e;
 	outbox_remove(&r->outbox, task);
 	return ERR_STATE;

@@ -12,7 +12,7 @@ struct train_config {
 	const struct data_spec *data; /* normalisation */
 	uint64_t round; /* for the schedule, from 1 */
 	uint64_t seed; /* of this device's work in this round */
-	/* Called after every step; returning true ends training there (partial work). NULL: never. */
+	/* Called after every step but the last, where there is nothing left to end; returning true ends training there (partial work). NULL: never. */
 	bool (*stop)(void *context, uint64_t steps_done, uint64_t steps_planned);
 	void *context;
 };
