@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "hash.h"
+#include "hex.h"
 
 #define SUFFIX ".safetensors"
 #define PART ".part"
@@ -55,6 +57,29 @@ cache_find(const struct cache *c, const char *id, uint64_t bytes, char path[PATH
 	}
 	utimensat(AT_FDCWD, path, NULL, 0);
 	return ERR_OK;
+}
+
+enum err
+cache_check(const struct cache *c, const char *id, struct why *why)
+{
+	char path[PATH_MAX], found[2 * HASH_LEN + 1];
+	uint8_t hash[HASH_LEN];
+
+	path_of(c, id, SUFFIX, path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(why, "open %s", path);
+	enum err e = hash_file(fd, hash);
+	close(fd);
+	if (e == ERR_NOMEM)
+		return err_set(why, e, "no memory to check %s", path);
+	/* What the disk cannot read any more is as good as changed. */
+	hex_encode(found, hash, HASH_LEN);
+	if (!e && strcmp(found, id) == 0)
+		return ERR_OK;
+	unlink(path);
+	return err_set(why, ERR_CORRUPT, "%s: %s", path,
+	    e ? "cannot be read" : "its hash does not match its name");
 }
 
 enum err

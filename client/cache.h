@@ -24,6 +24,8 @@ ERR_MUST_USE enum err cache_init(
 /* The path of a model of exactly `bytes` bytes, marking it used; ERR_NOTFOUND if it is not here. */
 ERR_MUST_USE enum err cache_find(
     const struct cache *c, const char *id, uint64_t bytes, char path[PATH_MAX]);
+/* Reads a model that cache_find found and compares its hash with `id`. ERR_CORRUPT: it differs, and is gone now. */
+ERR_MUST_USE enum err cache_check(const struct cache *c, const char *id, struct why *why);
 /* Opens ID.part for reading and writing, made if absent; the caller closes *fd. */
 ERR_MUST_USE enum err cache_part(const struct cache *c, const char *id, int *fd, struct why *why);
 /* Removes old models until `bytes` more fit, ID.part of `id` not counted. ERR_LIMIT if they never can. */

@@ -158,6 +158,26 @@ download(struct download *d, struct why *why)
 	return from_coordinator(d, why);
 }
 
+/* A model kept from earlier may have changed on the disk since; then it is fetched again. */
+static enum err
+from_cache(struct rivulet *r, struct why *why)
+{
+	const struct task *t = &r->work.task;
+	enum err e = cache_find(&r->cache, t->model, t->model_bytes, r->work.path);
+	struct why local;
+
+	if (e)
+		return ERR_NOTFOUND;
+	e = cache_check(&r->cache, t->model, &local);
+	if (!e)
+		return ERR_OK;
+	if (e == ERR_NOMEM)
+		return err_set(why, e, "%s", local.text);
+	events_emit(
+	    &r->events, EVENTS_WARN, "model.damaged", EVENTS_PAIRS(EVENTS_S("reason", local.text)));
+	return ERR_NOTFOUND;
+}
+
 enum err
 fetch_model(struct rivulet *r, struct why *why)
 {
@@ -165,10 +185,11 @@ fetch_model(struct rivulet *r, struct why *why)
 	struct why local;
 	struct download d = {.r = r, .task = t, .sink = {.max = t->model_bytes}};
 
-	if (cache_find(&r->cache, t->model, t->model_bytes, r->work.path) == ERR_OK)
-		return ERR_OK;
+	enum err e = from_cache(r, why);
+	if (e != ERR_NOTFOUND)
+		return e;
 	snprintf(d.path, sizeof(d.path), "/v1/models/%.64s", t->model);
-	enum err e = cache_make_room(&r->cache, t->model, t->model_bytes, why);
+	e = cache_make_room(&r->cache, t->model, t->model_bytes, why);
 	if (!e)
 		e = cache_part(&r->cache, t->model, &d.sink.fd, why);
 	if (e)

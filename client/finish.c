@@ -83,6 +83,18 @@ keep(struct rivulet *r, const struct finish *f)
 	return e;
 }
 
+/* After the delta, so that a task given back leaves the local tensors where they were. Should this fail, the delta still
+ * counts: the next round begins with the local tensors of the round before, as on a device that missed a round. */
+static void
+save_local(struct rivulet *r)
+{
+	struct why why;
+
+	if (local_save(&r->work, r->home, &why))
+		events_emit(&r->events, EVENTS_ERROR, "local.failed",
+		    EVENTS_PAIRS(EVENTS_S("job", r->work.task.job), EVENTS_S("reason", why.text)));
+}
+
 int
 finish_submit(struct rivulet *r, const struct finish *f)
 {
@@ -92,11 +104,10 @@ finish_submit(struct rivulet *r, const struct finish *f)
 		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
 	enum err e = check_figures(f, &r->why);
 	if (!e)
-		e = local_save(&r->work, r->home, &r->why);
-	if (!e)
 		e = keep(r, f);
 	if (e)
 		return handle_error(e);
+	save_local(r);
 	for (size_t i = 0; i < sizeof(task); i++)
 		task[i] = r->work.task.task[i];
 	work_deinit(&r->work);

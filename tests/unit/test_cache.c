@@ -155,6 +155,29 @@ test_list(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
+/* One changed byte, the size as it was: no longer the model of that name. */
+static void
+test_check(void **state)
+{
+	static const char sha256_of_abc[] =
+	    "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+	struct cache c;
+	struct why why;
+	char path[PATH_MAX];
+
+	(void)state;
+	assert_int_equal(cache_init(&c, home, 1000, NULL), ERR_OK);
+	assert_int_equal(cache_check(&c, sha256_of_abc, &why), ERR_NOTFOUND);
+	snprintf(path, sizeof(path), "%s/%s.safetensors", dir, sha256_of_abc);
+	assert_int_equal(file_write(path, "abc", 3, 0644, NULL), ERR_OK);
+	assert_int_equal(cache_check(&c, sha256_of_abc, &why), ERR_OK);
+	assert_int_equal(file_write(path, "abd", 3, 0644, NULL), ERR_OK);
+	assert_int_equal(cache_find(&c, sha256_of_abc, 3, path), ERR_OK);
+	assert_int_equal(cache_check(&c, sha256_of_abc, &why), ERR_CORRUPT);
+	assert_non_null(strstr(why.text, "hash"));
+	assert_int_equal(cache_find(&c, sha256_of_abc, 3, path), ERR_NOTFOUND);
+}
+
 int
 main(void)
 {
@@ -162,6 +185,7 @@ main(void)
 	    cmocka_unit_test_setup_teardown(test_find, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_cap_drops_longest_unused, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_parts_count, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_check, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_list, set_up, tear_down),
 	};
 
