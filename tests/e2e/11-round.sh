@@ -42,4 +42,5 @@ within 10 spool_empty || fleet_fail "left in the spool: $(ls "$FLEET/state/spool
 for i in 1 2 3; do
 	[ -z "$(ls -A "$FLEET/device$i/outbox")" ] || fleet_fail "left in the outbox of device$i"
 done
+fleet_end
 echo "2 rounds of 3 devices, model $MODEL"

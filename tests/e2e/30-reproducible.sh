@@ -183,4 +183,4 @@ for other in $OTHER_BUILDS; do
 done
 [ -n "$found" ] || echo "skipped: no other build among $OTHER_BUILDS"
 [ "$(cut -d ' ' -f 4 "$FLEET/history1" | sort -u | wc -l)" -eq $rounds ] || fleet_fail "rounds gave the same model"
-exit 0
+fleet_end

@@ -33,10 +33,12 @@ fleet_keep $devices
 # shellcheck disable=SC2086
 fleet_again $devices
 job_submit "$FLEET/job.json"
+start=$(date +%s%N)
 for name in $devices; do
 	fleet_run "$name"
 done
 job_done 120
+span=$((($(date +%s%N) - start) / 5000000)) # ms, of which a kill comes every half on the mean
 history >"$FLEET/history1"
 undisturbed=$MODEL
 
@@ -49,7 +51,7 @@ for i in 1 2 3 4; do
 done
 kills=0 started=0 agents=0
 while ! job_is_done; do
-	random $((700 * TEST_SLOW))
+	random $span
 	sleep "$((drawn / 1000)).$(printf %03d $((drawn % 1000)))"
 	job_is_done && break
 	[ $kills -lt 12 ] || { job_done 120; break; }
@@ -89,4 +91,5 @@ within 10 spool_empty || fleet_fail "left in the spool: $(ls "$FLEET/state/spool
 [ "$(curl_admin /v1/status | pick "d['spool']['bytes']")" = 0 ] || fleet_fail "the spool counts bytes that are gone"
 left=$(find "$FLEET/state" "$FLEET"/device? -name '*.tmp*' -o -name '*.part')
 [ -z "$left" ] || fleet_fail "left behind: $left"
+fleet_end
 echo "the same $rounds rounds after $kills kills of the coordinator, $started while it started, and $agents of a device"

@@ -111,6 +111,7 @@ done
 case $rc in
 0) ;;
 77)
+	fleet_end
 	echo "ok, but no PyTorch here to load the model into"
 	exit 0
 	;;
@@ -118,4 +119,5 @@ case $rc in
 esac
 # Sums in another order may turn the answer to an example that lies on the edge: one in 10,000.
 [ $((torch - right)) -le 1 ] && [ $((right - torch)) -le 1 ] || fleet_fail "PyTorch: $torch of $examples right, the coordinator: $right"
+fleet_end
 echo "$right of $examples right, in PyTorch $torch"

@@ -61,4 +61,5 @@ ip netns exec $there curl -sS --max-time 5 -k "https://localhost:$PORT/healthz" 
 if "$remote_rivulet" join "https://10.77.0.3:$PORT" --token-file "$FLEET/token" --name wrong --home "$FLEET/wrong" >"$FLEET/wrong.log" 2>&1; then
 	fleet_fail "joined by an address that is not in the certificate"
 fi
+fleet_end
 echo "a device at 10.77.0.2 took part in 3 rounds at 10.77.0.1"

@@ -36,7 +36,8 @@ curl_admin /v1/devices/old | pick "d['agent'] == '9.0'" | grep -qx True || fleet
 
 # A device that joins and works through a coordinator of a later version.
 python3 tests/tools/newer_coordinator.py "$FLEET/state" "$FLEET/late" "$PORT" >"$FLEET/proxy-port" 2>"$FLEET/proxy.log" &
-FLEET_PIDS="$FLEET_PIDS $!"
+proxy=$!
+FLEET_PIDS="$FLEET_PIDS $proxy"
 proxy_ready() { [ -s "$FLEET/proxy-port" ]; }
 within 20 proxy_ready || fleet_fail "the proxy did not start"
 direct=$URL
@@ -49,4 +50,6 @@ job_done 60
 curl_admin "/v1/jobs/$JOB/rounds/2" | pick "sorted((r['name'], r['examples']) for r in d['devices']) == [('late', 300), ('old', 100)]" |
 	grep -qx True || fleet_fail "round 2: $(curl_admin "/v1/jobs/$JOB/rounds/2")"
 "$RIVULET" status --url "https://localhost:$(cat "$FLEET/proxy-port")" --home "$FLEET/late" >"$FLEET/status.log" 2>&1 || fleet_fail "rivulet status at a newer coordinator: $(cat "$FLEET/status.log")"
+fleet_kill KILL "$proxy"
+fleet_end
 echo "fields of a later version are ignored on both sides"

@@ -68,4 +68,5 @@ pick "all(r['reports'] == 10 and r['examples'] == 6000 for r in d['rounds'])" <"
 best=$(pick "'%.4f' % max(r['evaluate']['accuracy'] for r in d['rounds'])" <"$FLEET/rounds")
 reached=$(pick "[r['round'] for r in d['rounds'] if r['evaluate']['examples'] == 10000 and r['evaluate']['accuracy'] >= 0.97][:1]" <"$FLEET/rounds" | tr -d '[]')
 [ -n "$reached" ] || fleet_fail "accuracy $best after $rounds rounds ($took s)"
+fleet_end
 echo "97 % test accuracy in round $reached ($best) of at most $rounds, $took s"

@@ -61,4 +61,5 @@ pick "d['model_bytes'] // 4 >= 1663370" <"$FLEET/submitted" | grep -qx True || f
 pick "all(r['reports'] == $devices for r in d['rounds'])" <"$FLEET/rounds" | grep -qx True || fleet_fail "a round without all reports"
 pick "d['rounds'][-1]['evaluate']['examples'] == 10000 and d['rounds'][-1]['evaluate']['accuracy'] >= 0.985" <"$FLEET/rounds" |
 	grep -qx True || fleet_fail "98.5 % not reached in $rounds rounds ($took s)"
+fleet_end
 echo "98.5 % test accuracy in round $(pick "len(d['rounds'])" <"$FLEET/rounds"), $took s"

@@ -66,11 +66,13 @@ fi
 if [ -x "$BUILD/examples/own_loop" ]; then
 	fleet_join own
 	"$BUILD/examples/own_loop" "$FLEET/own" >"$FLEET/own.log" 2>&1 &
-	FLEET_PIDS="$FLEET_PIDS $!"
+	own=$!
+	FLEET_PIDS="$FLEET_PIDS $own"
 	job_submit examples/own_loop.json
 	job_done 60
 	says "/v1/jobs/$JOB/rounds" "len(d['rounds']) == 5 and all(r['reports'] == 1 and r['examples'] == 500 for r in d['rounds']) and
 		d['rounds'][4]['loss'] < d['rounds'][0]['loss'] and d['rounds'][4]['accuracy'] > 0.95"
+	fleet_kill KILL "$own"
 	echo "ok: own_loop: accuracy $(pick "'%.3f' % d['rounds'][4]['accuracy']" <"$FLEET/answer")"
 fi
 
@@ -90,4 +92,5 @@ says "/v1/jobs/$JOB/rounds/1" "[r['name'] for r in d['devices']] == ['whole'] an
 for name in numpy1 numpy2 torch1 torch2 broken whole; do
 	[ -z "$(ls -A "$FLEET/$name/work" 2>/dev/null)" ] || fleet_fail "left in work/ of $name: $(ls "$FLEET/$name/work")"
 done
+fleet_end
 echo "ok: a trainer that fails"

@@ -8,7 +8,8 @@
 #   glyph_device NAME HAND COUNT       enrols a device with drawn digits of that hand
 #   glyph_job FILE NAME GOAL ROUNDS    writes a small job on them; every device must report
 #   spool_empty                        no file is left in the spool
-#   fleet_kill SIGNAL PID              ends one process that fleet_run or fleet_daemon started, and reaps it
+#   fleet_kill SIGNAL PID              ends one process that fleet_run or fleet_daemon started; after TERM it must exit with 0
+#   fleet_end                          ends them all so; a test's last words, where leaks and races show
 #   fleet_keep DEVICE...               ends the coordinator and keeps its state and those devices' homes; nobody else may run
 #   fleet_again DEVICE...              puts back what fleet_keep kept and starts the coordinator on the same port
 #   history                            every committed round of JOB as one line: what must be equal in two runs
@@ -98,12 +99,20 @@ spool_empty() {
 fleet_kill() {
 	kill "-$1" "$2" 2>/dev/null
 	wait "$2" 2>/dev/null
+	fleet_ended=$?
 	fleet_left=
 	for fleet_pid in $FLEET_PIDS; do
 		[ "$fleet_pid" = "$2" ] || fleet_left="$fleet_left $fleet_pid"
 	done
 	FLEET_PIDS=$fleet_left
 	[ "$DAEMON_PID" != "$2" ] || DAEMON_PID=
+	[ "$1" != TERM ] || [ $fleet_ended -eq 0 ] || fleet_fail "process $2 ended with status $fleet_ended when told to stop"
+}
+
+fleet_end() {
+	for fleet_pid in $FLEET_PIDS $DAEMON_PID; do
+		fleet_kill TERM "$fleet_pid"
+	done
 }
 
 fleet_keep() {
@@ -115,9 +124,7 @@ fleet_keep() {
 }
 
 fleet_again() {
-	for fleet_pid in $FLEET_PIDS $DAEMON_PID; do
-		fleet_kill TERM "$fleet_pid"
-	done
+	fleet_end
 	for fleet_item in state "$@"; do
 		rm -rf "${FLEET:?}/$fleet_item"
 		cp -a "$FLEET/kept/$fleet_item" "$FLEET/$fleet_item"
