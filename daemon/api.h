@@ -11,6 +11,7 @@ void api_status(struct exchange *x);
 void api_join(struct exchange *x);
 
 void api_task_ask(struct exchange *x);
+void api_task_drop(struct exchange *x);
 void api_task_abort(struct exchange *x);
 
 extern const struct stream_ops api_delta_put;

@@ -7,16 +7,35 @@
 #include "messages.h"
 #include "registry.h"
 
-/* A parsed offer lives in x->body once decoded: a parked request is not parsed again. */
-static bool
-read_offer(struct exchange *x, struct offer *offer)
+/* The parsed offer lives in x->state as long as the request: who is parked is not parsed again, and needs no text. */
+static struct offer *
+offer_of(struct exchange *x)
 {
+	struct offer *offer = x->state ? x->state : malloc(sizeof(*offer));
 	struct why why = {""};
 
-	if (messages_offer_decode(offer, buf_str(&x->body), x->body.len, &why) == ERR_OK)
-		return true;
-	exchange_problem(x, "bad-message", "%s", why.text);
-	return false;
+	if (x->state)
+		return offer;
+	if (!offer) {
+		exchange_failed(x, ERR_NOMEM, NULL);
+		return NULL;
+	}
+	if (messages_offer_decode(offer, buf_str(&x->body), x->body.len, &why) != ERR_OK) {
+		exchange_problem(x, "bad-message", "%s", why.text);
+		free(offer);
+		return NULL;
+	}
+	buf_deinit(&x->body);
+	x->state = offer;
+	return offer;
+}
+
+void
+api_task_drop(struct exchange *x)
+{
+	messages_offer_deinit(x->state);
+	free(x->state);
+	x->state = NULL;
 }
 
 static void
@@ -39,17 +58,11 @@ answer(struct exchange *x, const struct task *t)
 void
 api_task_ask(struct exchange *x)
 {
-	struct offer *offer = malloc(sizeof(*offer));
+	const struct offer *offer = offer_of(x);
 	struct task task;
 
-	if (!offer) {
-		exchange_failed(x, ERR_NOMEM, NULL);
+	if (!offer)
 		return;
-	}
-	if (!read_offer(x, offer)) {
-		free(offer);
-		return;
-	}
 	engine_ask(x->services->engine, x->who.device, offer, &task);
 	registry_touch(
 	    x->services->registry, x->who.device, offer->agent, task.wait ? task.reason : "");
@@ -57,13 +70,11 @@ api_task_ask(struct exchange *x)
 		uint64_t max = x->services->config->long_poll_s;
 		uint64_t wait = offer->wait_s < max ? offer->wait_s : max;
 		x->until_ms = clock_ms() + wait * 1000;
-		x->expired = wait == 0;
+		x->expired = x->expired || wait == 0;
 	}
 	x->parked = task.wait && !x->expired;
 	if (!x->parked)
 		answer(x, &task);
-	messages_offer_deinit(offer);
-	free(offer);
 }
 
 void

@@ -111,6 +111,8 @@ conn_end_exchange(struct conn *c)
 {
 	if (c->x.route && c->x.route->stream)
 		c->x.route->stream->drop(&c->x);
+	else if (c->x.route && c->x.route->drop && c->x.state)
+		c->x.route->drop(&c->x);
 	exchange_reset(&c->x);
 }
 

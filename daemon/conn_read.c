@@ -8,9 +8,8 @@
 bool
 conn_advance_head(struct conn *c)
 {
-	size_t head = c->in.len ? http_head_length(c->in.data, c->in.len) : 0;
-	size_t max = c->io->services->config->header_bytes;
-	size_t done = 0;
+	size_t head = c->in.len ? http_head_length(c->in.data, c->in.len, &c->head_seen) : 0;
+	size_t room = c->in.max - c->in.len, done = 0;
 
 	if (head > 0)
 		return conn_start_request(c, head);
@@ -18,13 +17,14 @@ conn_advance_head(struct conn *c)
 		conn_close(c);
 		return false;
 	}
-	if (c->in.len >= max) {
+	if (room == 0) {
 		c->x.request.keep_alive = false;
 		conn_refuse(c, "header-too-large", "the header block is larger than the limit");
 		return true;
 	}
 	bool first = c->in.len == 0;
-	enum tls_result r = conn_read_some(c, c->io->scratch, max - c->in.len, &done);
+	enum tls_result r =
+	    conn_read_some(c, c->io->scratch, room < CONN_SCRATCH ? room : CONN_SCRATCH, &done);
 	if (r == TLS_AGAIN_IN || r == TLS_AGAIN_OUT)
 		return conn_await(c, r);
 	if (r != TLS_OK || buf_append(&c->in, c->io->scratch, done) != ERR_OK) {

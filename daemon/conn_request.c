@@ -67,7 +67,7 @@ void
 conn_poll_again(struct conn *c)
 {
 	c->x.parked = false;
-	c->x.expired = c->x.until_ms > 0 && (clock_ms() >= c->x.until_ms || c->io->stopping);
+	c->x.expired = c->io->stopping || (c->x.until_ms > 0 && clock_ms() >= c->x.until_ms);
 	c->x.route->handle(&c->x);
 	if (c->x.parked && !c->x.expired)
 		conn_change_state(c, CONN_PARKED);
@@ -101,7 +101,10 @@ check_body(const struct conn *c, const char **detail)
 {
 	const struct route *route = c->x.route;
 	const struct http_request *q = &c->x.request;
-	size_t max = route->body_max ? route->body_max : c->io->services->config->json_bytes;
+	size_t max = c->io->services->config->json_bytes;
+
+	if (route->body_max && route->body_max < max)
+		max = route->body_max;
 
 	*detail = "this request takes no body";
 	if (!route->body && route->kind != ROUTE_STREAM)
@@ -148,6 +151,7 @@ conn_start_request(struct conn *c, size_t head_len)
 
 	enum err e = http_request_parse(&x->request, c->in.data, head_len, &status, &why);
 	buf_consume(&c->in, head_len);
+	c->head_seen = 0;
 	c->body_left = e ? 0 : x->request.length;
 	if (e) {
 		x->request.keep_alive = false;

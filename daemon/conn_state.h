@@ -28,6 +28,7 @@ struct conn {
 	uint32_t interest;
 	bool gone; /* closed while the exchange is elsewhere */
 	struct buf in, out;
+	size_t head_seen; /* of `in`: holds no end of a head */
 	size_t out_at;
 	uint64_t file_at;
 	uint64_t body_left;
@@ -46,7 +47,7 @@ void conn_change_state(struct conn *c, enum conn_state to);
 void conn_close(struct conn *c);
 /* Steps until nothing more can be done now. */
 void conn_drive(struct conn *c);
-/* Ends the exchange at hand: drops a stream's state, empties request and response. */
+/* Ends the exchange at hand: drops its handler's state, empties request and response. */
 void conn_end_exchange(struct conn *c);
 /* Sets what to wait for after an unfinished transfer; returns false: nothing more to do now. */
 void conn_want(struct conn *c, uint32_t events);

@@ -7,11 +7,18 @@
 #include <strings.h>
 
 size_t
-http_head_length(const char *data, size_t len)
+http_head_length(const char *data, size_t len, size_t *seen)
 {
-	const char *end = memmem(data, len, "\r\n\r\n", 4);
+	const char *lf;
 
-	return end ? (size_t)(end - data) + 4 : 0;
+	while (*seen < len && (lf = memchr(data + *seen, '\n', len - *seen))) {
+		size_t n = (size_t)(lf - data) + 1;
+		*seen = n;
+		if (n < 2 || lf[-1] != '\r' || (n >= 4 && memcmp(lf - 3, "\r\n\r\n", 4) == 0))
+			return n;
+	}
+	*seen = len;
+	return 0;
 }
 
 static bool
@@ -71,6 +78,8 @@ raw_check(const char *head, size_t len, unsigned *status)
 	bool first = true;
 
 	*status = 400;
+	if (len > 0 && head[len - 1] == '\n' && (len == 1 || head[len - 2] != '\r'))
+		return "line does not end in CRLF";
 	if (len < 4 || memcmp(head + len - 4, "\r\n\r\n", 4) != 0)
 		return "incomplete header block";
 	for (size_t at = 0; at + 2 < len;) {

@@ -34,8 +34,10 @@ struct http_request {
 	char *report;
 };
 
-/* Looks for the end of a header block in data: returns its length with the empty line, 0 if it is not complete. */
-size_t http_head_length(const char *data, size_t len);
+/* Looks for the end of a header block in data: returns its length with the empty line, 0 if it is not complete. *seen is where
+ * to look from, 0 at first; it moves on. A line that ends in a bare LF ends the block too: no more is needed to refuse it,
+ * and http_request_parse does. */
+size_t http_head_length(const char *data, size_t len, size_t *seen);
 /* Parses one complete header block. On failure *status is 400, 405, 411, 417, 431, 501 or 505 and why says what was wrong.
  * The caller frees with http_request_deinit in either case. */
 ERR_MUST_USE enum err http_request_parse(

@@ -8,6 +8,7 @@
 #define DEV ROLE_DEVICE
 #define ADM ROLE_ADMIN
 #define JOIN_BODY 8192
+#define OFFER_BODY (64u << 10) /* read on the I/O thread */
 
 static const struct route table[] = {
     {VERB_GET, "/healthz", ANY, ROUTE_NOW, .handle = api_health},
@@ -15,7 +16,8 @@ static const struct route table[] = {
     {VERB_GET, "/v1/ca", ANY, ROUTE_NOW, .handle = api_ca},
     {VERB_POST, "/v1/join", ANY, ROUTE_WORK, true, JOIN_BODY, .handle = api_join},
     {VERB_GET, "/v1/status", DEV | ADM, ROUTE_NOW, .handle = api_status},
-    {VERB_POST, "/v1/tasks", DEV, ROUTE_POLL, true, .handle = api_task_ask},
+    {VERB_POST, "/v1/tasks", DEV, ROUTE_POLL, true, OFFER_BODY, .handle = api_task_ask,
+	.drop = api_task_drop},
     {VERB_POST, "/v1/tasks/{}/abort", DEV, ROUTE_NOW, true, JOIN_BODY, .handle = api_task_abort},
     {VERB_PUT, "/v1/deltas/{}", DEV, ROUTE_STREAM, true, .stream = &api_delta_put},
     {VERB_GET, "/v1/models/{}", DEV | ADM, ROUTE_WORK, .handle = api_model_get},

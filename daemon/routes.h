@@ -19,6 +19,8 @@ struct route {
 	size_t body_max; /* a smaller limit of its own; 0: none */
 	void (*handle)(struct exchange *x);
 	const struct stream_ops *stream;
+	/* Frees x->state when the request is over, if it was set. For ROUTE_POLL; a stream has its own. */
+	void (*drop)(struct exchange *x);
 };
 
 /* The route for verb and path; fills param. NULL if there is none; then *path_known says whether another verb would do.

@@ -165,9 +165,15 @@ static const struct {
 	"rivuletd.conf:2: [limits] connections: \"1K\" is not a whole number from 1 to "
 	"1000000"},
     {"[limits]\nheader_bytes = 2G\n",
-	"rivuletd.conf:2: [limits] header_bytes: \"2G\" is not a size from 2048 to 1048576 "
-	"bytes (K, "
-	"M or G may follow the number)"},
+	"rivuletd.conf:2: [limits] header_bytes: \"2G\" is not a size from 2048 to 65536 "
+	"bytes (K, M or G may follow the number)"},
+    /* http-parser gives up at 80 KiB. */
+    {"[limits]\nheader_bytes = 65537\n",
+	"rivuletd.conf:2: [limits] header_bytes: \"65537\" is not a size from 2048 to 65536 "
+	"bytes (K, M or G may follow the number)"},
+    /* An offer asks for 50 seconds at most. */
+    {"[limits]\nlong_poll = 51\n",
+	"rivuletd.conf:2: [limits] long_poll: \"51\" is not a whole number from 1 to 50"},
     {"[server]\nlog_level = loud\n",
 	"rivuletd.conf:2: [server] log_level: \"loud\" is not error, warn, info or debug"},
     {"[server]\nlisten = example.org:1\n",

@@ -62,22 +62,64 @@ refused(const char *head, unsigned status)
 
 /* --- the end of a head */
 
+static size_t
+head_length(const char *data, size_t len)
+{
+	size_t seen = 0;
+
+	return http_head_length(data, len, &seen);
+}
+
+/* A bare LF is enough to refuse a head: nothing may wait for an end that a peer of this kind does not send. */
+static void
+a_bare_lf_ends_a_head(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+	} rows[] = {{"\n", 1}, {"GET / HTTP/1.1\n\nHost: c\n\n", 15}, {GET "\n\n", sizeof(GET)},
+	    {GET "X: y\n\r\n", sizeof(GET) + 4}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		assert_int_equal(head_length(rows[i].text, strlen(rows[i].text)), rows[i].len);
+		refused_bytes(rows[i].text, rows[i].len, 400);
+	}
+}
+
+/* What was looked at is not looked at again, wherever the reads cut the block. */
+static void
+the_end_is_found_byte_by_byte(void **state)
+{
+	static const char head[] = GET "X: y\r\n\r\n";
+	size_t seen = 0;
+
+	(void)state;
+	for (size_t n = 1; n < sizeof(head) - 1; n++) {
+		assert_int_equal(http_head_length(head, n, &seen), 0);
+		assert_int_equal(seen, n);
+	}
+	assert_int_equal(http_head_length(head, sizeof(head) - 1, &seen), sizeof(head) - 1);
+	/* Bytes before `seen` do not count: were they read, this one would end the block. */
+	seen = 5;
+	assert_int_equal(http_head_length("abc\ndefg", 8, &seen), 0);
+}
+
 static void
 end_of_head(void **state)
 {
 	static const char two[] = GET "\r\nPUT / HTTP/1.1\r\n" HOST "\r\n";
-	static const char *const open[] = {"", "\r\n", "\r\n\r", GET, GET "\r", GET "\n",
-	    GET "\n\n", "GET / HTTP/1.1\n\nHost: c\n\n"};
+	static const char *const open[] = {"", "\r\n", "\r\n\r", GET, GET "\r", GET "X: y"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(open) / sizeof(*open); i++) {
 		struct flush f = flush_new(open[i], strlen(open[i]));
-		assert_int_equal(http_head_length(f.data, strlen(open[i])), 0);
+		assert_int_equal(head_length(f.data, strlen(open[i])), 0);
 		flush_free(&f);
 	}
 	/* The first of two pipelined heads, and it alone is parsed. */
-	assert_int_equal(http_head_length(two, sizeof(two) - 1), strlen(GET "\r\n"));
-	struct parsed p = parse_bytes(two, http_head_length(two, sizeof(two) - 1));
+	assert_int_equal(head_length(two, sizeof(two) - 1), strlen(GET "\r\n"));
+	struct parsed p = parse_bytes(two, head_length(two, sizeof(two) - 1));
 	assert_int_equal(p.e, ERR_OK);
 	assert_int_equal(p.r.method, VERB_GET);
 	http_request_deinit(&p.r);
@@ -102,8 +144,8 @@ head_of_exactly_the_limit(void **state)
 	}
 	memcpy(head + used, "\r\n", 2);
 	struct flush f = flush_new(head, limit);
-	assert_int_equal(http_head_length(f.data, limit), limit);
-	assert_int_equal(http_head_length(f.data, limit - 1), 0);
+	assert_int_equal(head_length(f.data, limit), limit);
+	assert_int_equal(head_length(f.data, limit - 1), 0);
 	flush_free(&f);
 	struct parsed p = parse_bytes(head, limit);
 	assert_int_equal(p.e, ERR_OK);
@@ -542,6 +584,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(end_of_head),
+	    cmocka_unit_test(a_bare_lf_ends_a_head),
+	    cmocka_unit_test(the_end_is_found_byte_by_byte),
 	    cmocka_unit_test(head_of_exactly_the_limit),
 	    cmocka_unit_test(a_whole_request),
 	    cmocka_unit_test(the_least_request),

@@ -1,0 +1,321 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "conn_state.h"
+#include "log.h"
+#include "routes.h"
+
+/* One connection over a socket pair, driven by hand: the routes below stand in for the API. */
+struct bench {
+	struct io io;
+	struct config config;
+	struct services services;
+	int peer;
+	char got[4096];
+};
+#define CANARY 0xa5
+#define SCRATCH (1u << 20)
+
+static unsigned polls, drops;
+
+static void
+answer_now(struct exchange *x)
+{
+	exchange_bytes(x, 200, "text/plain", "now", 3);
+}
+
+/* Waits like a request for a task. */
+static void
+poll_once(struct exchange *x)
+{
+	polls++;
+	if (!x->state)
+		x->state = malloc(1);
+	if (x->until_ms == 0)
+		x->until_ms = clock_ms() + 50000;
+	x->parked = !x->expired;
+	if (!x->parked)
+		exchange_bytes(x, 200, "text/plain", "waited", 6);
+}
+
+static void
+poll_drop(struct exchange *x)
+{
+	drops++;
+	free(x->state);
+	x->state = NULL;
+}
+
+const struct route *
+routes_find(enum http_verb verb, const char *path, char param[2][72], bool *path_known)
+{
+	static const struct route table[] = {
+	    {VERB_GET, "/now", ROLE_ADMIN, ROUTE_NOW, .handle = answer_now},
+	    {VERB_POST, "/poll", ROLE_ADMIN, ROUTE_POLL, true, 100, .handle = poll_once,
+		.drop = poll_drop},
+	};
+
+	(void)param;
+	*path_known = false;
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		if (table[i].verb == verb && strcmp(table[i].pattern, path) == 0)
+			return &table[i];
+	return NULL;
+}
+
+static int
+setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	assert_non_null(b);
+	log_set_level(LOG_LEVEL_ERROR);
+	config_defaults(&b->config);
+	b->services.config = &b->config;
+	b->io.services = &b->services;
+	b->io.scratch = malloc(SCRATCH);
+	assert_non_null(b->io.scratch);
+	memset(b->io.scratch, CANARY, SCRATCH);
+	assert_int_equal(loop_new(&b->io.loop), ERR_OK);
+	b->peer = -1;
+	polls = drops = 0;
+	*state = b;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct bench *b = *state;
+
+	conn_close_all(&b->io);
+	loop_free(b->io.loop);
+	free(b->io.scratch);
+	if (b->peer >= 0)
+		close(b->peer);
+	free(b);
+	return 0;
+}
+
+static void
+open_pair(struct bench *b)
+{
+	int fd[2], large = 1 << 20;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
+	setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &large, sizeof(large));
+	b->peer = fd[0];
+	conn_open(&b->io, fd[1], NULL, "test");
+	assert_non_null(b->io.conns);
+}
+
+static void
+say(struct bench *b, const char *text)
+{
+	assert_int_equal(send(b->peer, text, strlen(text), 0), strlen(text));
+	if (b->io.conns)
+		conn_drive(b->io.conns);
+}
+
+/* All that was answered so far. */
+static const char *
+heard(struct bench *b)
+{
+	ssize_t n = recv(b->peer, b->got, sizeof(b->got) - 1, 0);
+
+	b->got[n > 0 ? n : 0] = '\0';
+	return b->got;
+}
+
+#define HEARD(b, text) assert_non_null(strstr(heard(b), text))
+
+/* --- heads */
+
+/* Whatever the limit on heads: one read takes no more than the buffer for it holds. */
+static void
+a_read_fits_its_buffer(void **state)
+{
+	struct bench *b = *state;
+	char piece[8192];
+	size_t sent = 0;
+
+	b->config.header_bytes = 1 << 20;
+	open_pair(b);
+	memset(piece, 'x', sizeof(piece));
+	for (ssize_t n = 1; n > 0 && sent<SCRATCH / 2; sent += n> 0 ? (size_t)n : 0)
+		n = send(b->peer, piece, sizeof(piece), MSG_NOSIGNAL);
+	assert_true(sent > CONN_SCRATCH);
+	conn_drive(b->io.conns);
+	assert_int_equal(b->io.conns->in.len, sent);
+	for (size_t i = CONN_SCRATCH; i < SCRATCH; i++)
+		assert_int_equal((uint8_t)b->io.scratch[i], CANARY);
+}
+
+/* A connection keeps the limit it was opened with. */
+static void
+a_reload_changes_the_limit(void **state)
+{
+	static const uint32_t others[] = {2048, 65536};
+	struct bench *b = *state;
+	char head[4097];
+
+	memset(head, 'x', 4096);
+	head[4096] = '\0';
+	for (size_t i = 0; i < 2; i++) {
+		b->config.header_bytes = 4096;
+		open_pair(b);
+		b->config.header_bytes = others[i];
+		head[4095] = '\0';
+		say(b, head);
+		assert_string_equal(heard(b), "");
+		head[4095] = 'x';
+		say(b, "x");
+		HEARD(b, "HTTP/1.1 431 ");
+		conn_close_all(&b->io);
+		close(b->peer);
+		b->peer = -1;
+	}
+}
+
+static void
+bare_line_feeds_are_refused_at_once(void **state)
+{
+	static const char *const heads[] = {
+	    "GET /now HTTP/1.1\n", "GET /now HTTP/1.1\r\nHost: c\n\n", "\n"};
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++) {
+		open_pair(b);
+		say(b, heads[i]);
+		HEARD(b, "HTTP/1.1 400 ");
+		conn_close_all(&b->io);
+		close(b->peer);
+		b->peer = -1;
+	}
+}
+
+static void
+heads_in_any_pieces(void **state)
+{
+	static const char two[] = "GET /now HTTP/1.1\r\nHost: c\r\n\r\n"
+				  "GET /now HTTP/1.1\r\nHost: c\r\nX: longer\r\n\r\n";
+	struct bench *b = *state;
+
+	open_pair(b);
+	for (size_t i = 0; i < sizeof(two) - 1; i++) {
+		char one[2] = {two[i], '\0'};
+		say(b, one);
+	}
+	const char *first = strstr(heard(b), "\r\n\r\nnow");
+	assert_non_null(first);
+	assert_non_null(strstr(first + 4, "\r\n\r\nnow"));
+	say(b, two);
+	first = strstr(heard(b), "\r\n\r\nnow");
+	assert_non_null(first);
+	assert_non_null(strstr(first + 4, "\r\n\r\nnow"));
+}
+
+/* --- polling */
+
+#define POLL "POST /poll HTTP/1.1\r\nHost: c\r\nContent-Length: "
+
+static void
+a_poll_is_woken_and_answered(void **state)
+{
+	struct bench *b = *state;
+
+	open_pair(b);
+	say(b, POLL "2\r\n\r\n{}");
+	assert_int_equal(b->io.conns->state, CONN_PARKED);
+	conn_wake_parked(&b->io);
+	assert_int_equal(polls, 2);
+	assert_int_equal(drops, 0);
+	assert_string_equal(heard(b), "");
+	b->io.conns->x.until_ms = clock_ms();
+	conn_tick(&b->io, clock_ms());
+	HEARD(b, "\r\n\r\nwaited");
+	assert_int_equal(drops, 1);
+	assert_null(b->io.conns->x.state);
+}
+
+static void
+a_poll_that_ends_early_is_dropped(void **state)
+{
+	struct bench *b = *state;
+
+	open_pair(b);
+	say(b, POLL "2\r\n\r\n{}");
+	b->io.conns->source.ready(&b->io.conns->source, EPOLLHUP);
+	assert_null(b->io.conns);
+	assert_int_equal(drops, 1);
+}
+
+/* Its body comes after the word to stop: nobody would wake it again. */
+static void
+a_poll_while_stopping_is_answered(void **state)
+{
+	struct bench *b = *state;
+
+	open_pair(b);
+	say(b, POLL "2\r\n\r\n{");
+	conn_stop(&b->io);
+	say(b, "}");
+	HEARD(b, "\r\n\r\nwaited");
+	assert_int_equal(polls, 1);
+	assert_int_equal(drops, 1);
+}
+
+/* The smaller of the route's limit and json_bytes counts. */
+static void
+limits_of_a_body(void **state)
+{
+	static const struct {
+		uint32_t json_bytes;
+		const char *request, *want;
+	} rows[] = {
+	    {1 << 20, POLL "101\r\n\r\n", "HTTP/1.1 413 "},
+	    {50, POLL "51\r\n\r\n", "HTTP/1.1 413 "},
+	    {1 << 20, POLL "100\r\n\r\n", ""},
+	};
+	struct bench *b = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		b->config.json_bytes = rows[i].json_bytes;
+		open_pair(b);
+		say(b, rows[i].request);
+		HEARD(b, rows[i].want);
+		assert_int_equal(b->got[0] != '\0', rows[i].want[0] != '\0');
+		conn_close_all(&b->io);
+		close(b->peer);
+		b->peer = -1;
+	}
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(a_read_fits_its_buffer),
+	    TEST(a_reload_changes_the_limit),
+	    TEST(bare_line_feeds_are_refused_at_once),
+	    TEST(heads_in_any_pieces),
+	    TEST(a_poll_is_woken_and_answered),
+	    TEST(a_poll_that_ends_early_is_dropped),
+	    TEST(a_poll_while_stopping_is_answered),
+	    TEST(limits_of_a_body),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
