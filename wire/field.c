@@ -83,24 +83,26 @@ smallest(size_t a, size_t b, size_t c)
 	return m < c ? m : c;
 }
 
-/* Levenshtein distance of texts of at most SIMILAR_MAX characters. */
+/* Typing mistakes between texts of at most SIMILAR_MAX characters: one left out, added, changed, or two that changed
+ * places. Three rows of the table are kept, each in its turn. */
 static size_t
 distance(const char *a, const char *b)
 {
-	size_t row[SIMILAR_MAX + 1], n = strlen(b);
+	size_t rows[3][SIMILAR_MAX + 1], n = strlen(b), i;
 
 	for (size_t j = 0; j <= n; j++)
-		row[j] = j;
-	for (size_t i = 1; a[i - 1]; i++) {
-		size_t corner = row[0];
-		row[0] = i;
+		rows[0][j] = j;
+	for (i = 1; a[i - 1]; i++) {
+		size_t *now = rows[i % 3], *up = rows[(i + 2) % 3], *above = rows[(i + 1) % 3];
+		now[0] = i;
 		for (size_t j = 1; j <= n; j++) {
-			size_t up = row[j];
-			row[j] = smallest(row[j - 1] + 1, up + 1, corner + (a[i - 1] != b[j - 1]));
-			corner = up;
+			now[j] =
+			    smallest(now[j - 1] + 1, up[j] + 1, up[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				now[j] = smallest(now[j], now[j], above[j - 2] + 1);
 		}
 	}
-	return row[n];
+	return rows[(i + 2) % 3][n];
 }
 
 /* Distance of keys near enough for one to be meant by the other, 0 if they are not: two changes make any short word

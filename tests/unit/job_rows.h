@@ -265,6 +265,8 @@ static const struct row local_rows[] = {
 static const struct row job_rows[] = {
     {"round", NULL, "round: missing"},
     {"round", "{}", "round.goal: missing"},
+    {"round", "{\"gaol\":3}", "round.gaol: unknown key (did you mean \"goal\"?)"},
+    {"round", "{\"log\":3}", "round.goal: missing"},
     {"round", "{\"goal\":0}", "round.goal: must be a whole number from 1 to 1000000"},
     {"round", "{\"goal\":3,\"quorum\":4}", "round.quorum: must be a whole number from 1 to 3"},
     {"round", "{\"goal\":3,\"quorum\":0}", "round.quorum: must be a whole number from 1 to 3"},
