@@ -36,7 +36,21 @@ struct delta {
 	struct store_accept row;
 	struct exchange *x;
 	bool taken;
+	enum err verdict; /* of engine_take */
 };
+
+/* --- answers */
+
+/* A fault of our own is never a final answer: the device keeps its delta and comes again. */
+static void
+own_fault(struct exchange *x, enum err e, const struct why *why)
+{
+	if (e == ERR_NOSPACE || e == ERR_NOMEM)
+		exchange_failed(x, e, why);
+	else
+		exchange_problem(
+		    x, "unavailable", "%s", why && why->text[0] ? why->text : err_name(e));
+}
 
 /* --- the head */
 
@@ -90,7 +104,14 @@ read_report(struct exchange *x, struct delta *d, struct why *why)
 		err_set(why, ERR_INVALID, "the report is not the one the manifest signs");
 		return "bad-report";
 	}
-	return messages_report_decode(&r, d->report, len, why) == ERR_OK ? NULL : "bad-report";
+	if (messages_report_decode(&r, d->report, len, why) != ERR_OK)
+		return "bad-report";
+	/* The share of an evaluation is weighed by its examples: no device may claim more than for training. */
+	if (r.has_evaluate && r.eval_examples > d->claim.max_examples) {
+		err_set(why, ERR_LIMIT, "evaluate.examples is above aggregate.max_examples");
+		return "bad-report";
+	}
+	return NULL;
 }
 
 static const char *
@@ -192,7 +213,7 @@ delta_begin(struct exchange *x)
 	}
 	enum err e = prepare_body(x, d, &why);
 	if (e)
-		exchange_failed(x, e, &why);
+		own_fault(x, e, &why);
 	else
 		x->wanted = true;
 }
@@ -249,7 +270,7 @@ take_piece(struct exchange *x, struct delta *d, const uint8_t *p, size_t len)
 	hash_update(d->hash, p, len);
 	e = file_pwrite(d->part.fd, p, len, d->at);
 	if (e) {
-		exchange_failed(x, e, NULL);
+		own_fault(x, e, NULL);
 		return e;
 	}
 	d->at += len;
@@ -293,13 +314,33 @@ accept_work(struct store_db *db, void *arg, struct why *why)
 	struct delta *d = arg;
 	const struct services *s = d->x->services;
 
-	if (!registry_is_active(s->registry, d->claim.device))
-		return err_set(why, ERR_DENIED, "the device was suspended or revoked meanwhile");
-	d->taken = engine_take(s->engine, &d->claim);
+	d->verdict = engine_take(s->engine, &d->claim);
+	d->taken = d->verdict == ERR_OK;
 	if (!d->taken)
-		return err_set(why, ERR_STATE, "the round closed before the delta was durable");
+		return err_set(
+		    why, d->verdict, "the delta was not taken: %s", err_name(d->verdict));
 	enum err e = store_accept_insert(db, &d->row);
 	return e ? e : spool_accept(s->spool, &d->part, d->m.task, why);
+}
+
+/* Lost to another delta of the device, or to the end of the round. */
+static void
+answer_late(struct exchange *x, struct delta *d)
+{
+	bool other = false;
+
+	/* The same delta may come twice at a time: a device repeats it when its connection seems dead. */
+	if (answer_repeat(x, d, &other))
+		return;
+	if (other)
+		exchange_problem(
+		    x, "used-task", "another delta was accepted for this task meanwhile");
+	else if (d->verdict == ERR_STATE)
+		exchange_problem(
+		    x, "round-closed", "the round closed before the delta was durable");
+	else
+		exchange_problem(
+		    x, "unavailable", "the other copy of this delta was not made durable");
 }
 
 static void
@@ -307,21 +348,18 @@ accept_done(void *arg, enum err e, const struct why *why)
 {
 	struct delta *d = arg;
 	struct exchange *x = d->x;
-	bool other;
 
 	if (d->taken)
 		engine_settle(x->services->engine, &d->claim, e == ERR_OK, d->row.body_bytes);
-	if (e == ERR_OK) {
+	if (e == ERR_OK)
 		exchange_bytes(x, 201, "application/octet-stream", d->row.receipt, RECEIPT_LEN);
-	} else if (e == ERR_DENIED) {
-		exchange_problem(x, "device-revoked", "%s", why->text);
-	} else if (e != ERR_STATE && e != ERR_EXISTS) {
-		exchange_failed(x, e, why);
-	} else if (!answer_repeat(x, d, &other)) {
-		/* The same delta may come twice at a time: a device repeats it when its connection seems dead. */
-		exchange_problem(x, other ? "used-task" : "round-closed", "%s",
-		    other ? "another delta was accepted for this task meanwhile" : why->text);
-	}
+	else if (d->verdict == ERR_DENIED)
+		exchange_problem(
+		    x, "device-revoked", "the device was suspended or revoked meanwhile");
+	else if (d->verdict == ERR_STATE || e == ERR_EXISTS)
+		answer_late(x, d);
+	else
+		own_fault(x, e, why);
 	exchange_done(x);
 }
 
@@ -373,7 +411,7 @@ delta_finish(struct exchange *x)
 		e = store_submit(x->services->store, accept_work, accept_done, d);
 	if (e == ERR_OK)
 		return;
-	exchange_failed(x, e, &why);
+	own_fault(x, e, &why);
 	exchange_done(x);
 }
 

@@ -88,6 +88,33 @@ send_model(struct exchange *x, struct models_map *map)
 		engine_count_down(x->services->engine, map->id, len);
 }
 
+struct lookup {
+	const uint8_t *id;
+	struct store_model row;
+};
+
+static enum err
+find_model(struct store_db *db, void *arg, struct why *why)
+{
+	struct lookup *l = arg;
+
+	(void)why;
+	return store_model_get(db, l->id, &l->row);
+}
+
+/* The base of an open round, or any model that a job of this device has made. */
+static bool
+may_read(const struct exchange *x, const uint8_t id[32])
+{
+	struct lookup l = {.id = id};
+	struct engine *g = x->services->engine;
+
+	if (engine_may_read(g, x->who.device, id))
+		return true;
+	return store_read(x->services->store, find_model, &l, NULL) == ERR_OK &&
+	    engine_may_work(g, x->who.device, l.row.job);
+}
+
 void
 api_model_get(struct exchange *x)
 {
@@ -96,9 +123,8 @@ api_model_get(struct exchange *x)
 	uint8_t id[32];
 	bool admin = x->who.roles & ROLE_ADMIN;
 
-	bool known = hex_decode(id, sizeof(id), x->param[0], strlen(x->param[0]));
-	if (known && !admin && !engine_may_read(x->services->engine, x->who.device, id))
-		known = false;
+	bool known = hex_decode(id, sizeof(id), x->param[0], strlen(x->param[0])) &&
+	    (admin || may_read(x, id));
 	enum err e = known ? models_get(x->services->models, id, &map, &why) : ERR_NOTFOUND;
 	if (e == ERR_NOTFOUND)
 		exchange_problem(x, "not-found", "no such model, or not for this device");
@@ -117,6 +143,19 @@ struct upload {
 	uint64_t at;
 	struct hash *hash;
 };
+
+/* Its row belongs to no job: an uploaded model stays. */
+static enum err
+model_row(struct store_db *db, void *arg, struct why *why)
+{
+	const struct upload *u = arg;
+	struct store_model m = {.bytes = u->at, .created_at = clock_wall()};
+
+	(void)why;
+	memcpy(m.id, u->id, 32);
+	enum err e = store_model_put(db, &m);
+	return e ? e : store_model_pin(db, u->id);
+}
 
 static void
 model_begin(struct exchange *x)
@@ -141,8 +180,13 @@ model_begin(struct exchange *x)
 		return;
 	}
 	if (models_get(x->services->models, u->id, &map, NULL) == ERR_OK) {
+		u->at = map->bytes;
 		models_map_release(map);
-		exchange_status(x, 200);
+		enum err e = store_write(x->services->store, model_row, u, NULL);
+		if (e)
+			exchange_failed(x, e, NULL);
+		else
+			exchange_status(x, 200);
 		return;
 	}
 	models_temp_path(x->services->models, u->path, sizeof(u->path));
@@ -192,17 +236,6 @@ check_file(const struct upload *u, struct why *why)
 	tensor_table_deinit(&table);
 	free(head);
 	return e;
-}
-
-static enum err
-model_row(struct store_db *db, void *arg, struct why *why)
-{
-	const struct upload *u = arg;
-	struct store_model m = {.bytes = u->at, .created_at = clock_wall()};
-
-	(void)why;
-	memcpy(m.id, u->id, 32);
-	return store_model_put(db, &m);
 }
 
 static void

@@ -20,7 +20,7 @@ api_health(struct exchange *x)
 const char *
 api_not_ready(const struct services *s)
 {
-	return spool_full(s->spool) ? "the spool's quota is used up" : NULL;
+	return spool_full(s->spool, 1) ? "the spool's quota is used up" : NULL;
 }
 
 void

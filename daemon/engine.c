@@ -65,6 +65,12 @@ find_invite(const struct engine_job *j, const uint8_t device[32])
 	return NULL;
 }
 
+bool
+engine_has_invite(const struct engine_job *j, const uint8_t device[32])
+{
+	return find_invite(j, device) != NULL;
+}
+
 enum err
 engine_invite(struct engine_job *j, const uint8_t device[32], enum invite_state state)
 {
@@ -127,14 +133,20 @@ state_written(void *arg, enum err e, const struct why *why)
 }
 
 void
-engine_set_state(struct engine *g, struct engine_job *j, const char *state, const char *reason)
+engine_note_state(struct engine_job *j, const char *state, const char *reason)
 {
-	struct state_change *c = calloc(1, sizeof(*c));
-
 	snprintf(j->state, sizeof(j->state), "%s", state);
 	snprintf(j->reason, sizeof(j->reason), "%s", reason);
 	log_event(LOG_LEVEL_INFO, "job.state", LOG_S("job", j->hex), LOG_S("name", j->spec.name),
 	    LOG_S("state", state), LOG_S("reason", reason));
+}
+
+void
+engine_set_state(struct engine *g, struct engine_job *j, const char *state, const char *reason)
+{
+	struct state_change *c = calloc(1, sizeof(*c));
+
+	engine_note_state(j, state, reason);
 	if (!c)
 		return;
 	memcpy(c->id, j->id, 16);
@@ -270,6 +282,12 @@ fill_task(struct engine *g, struct engine_job *j, const uint8_t device[32], stru
 	out->recipe.document = j->spec.recipe.document;
 }
 
+static uint64_t
+payload_bytes(const struct engine_job *j)
+{
+	return codec_find_name(j->spec.recipe.codec)->payload_bytes(j->table.elements);
+}
+
 /* NULL if out holds a task of this job, else why not. */
 static const char *
 ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const struct offer *offer,
@@ -286,7 +304,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 	if (have && have->state != INVITE_OUT)
 		return have->state == INVITE_ACCEPTED ? "reported" : "aborted";
 	if (!have) {
-		if (spool_full(g->services->spool))
+		if (spool_full(g->services->spool, payload_bytes(j)))
 			return "spool-full";
 		unsigned act = round_step(&j->round, ROUND_ASK, 0, clock_ms());
 		if (j->round.state == ROUND_GATHER)
@@ -428,34 +446,37 @@ engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32
 	    .round = m->round,
 	    .elements = m->elements,
 	    .payload_bytes = m->payload_bytes,
-	    .max_norm = j->spec.aggregate.max_norm};
+	    .max_norm = j->spec.aggregate.max_norm,
+	    .max_examples = j->spec.aggregate.max_examples};
 	memcpy(out->job_id, j->id, 16);
 	memcpy(out->task, m->task, 16);
 	memcpy(out->device, device, 32);
 	return NULL;
 }
 
-bool
+enum err
 engine_take(struct engine *g, const struct engine_claim *claim)
 {
 	struct engine_job *j = claim->job;
-	bool taken = false;
+	enum err e = ERR_STATE;
 
 	if (!registry_is_active(g->services->registry, claim->device))
-		return false;
+		return ERR_DENIED;
 	pthread_mutex_lock(&g->lock);
 	/* The invitation is made (or kept) now, so that settling cannot run out of memory. */
 	if (j->row.round == claim->round) {
 		const struct invite *have = find_invite(j, claim->device);
 		bool fresh = !have || have->state == INVITE_ABORTED;
-		bool may = fresh ? engine_invite(j, claim->device, INVITE_OUT) == ERR_OK
-				 : have->state == INVITE_OUT;
-		if (may)
-			taken =
-			    round_step(&j->round, ROUND_TAKE, fresh, clock_ms()) & ROUND_DO_TAKE;
+		if (fresh)
+			e = engine_invite(j, claim->device, INVITE_OUT);
+		else
+			e = have->state == INVITE_OUT ? ERR_OK : ERR_STATE;
+		if (e == ERR_OK &&
+		    !(round_step(&j->round, ROUND_TAKE, fresh, clock_ms()) & ROUND_DO_TAKE))
+			e = ERR_STATE;
 	}
 	pthread_mutex_unlock(&g->lock);
-	return taken;
+	return e;
 }
 
 void
@@ -522,6 +543,16 @@ engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[
 	for (struct engine_job *j = g->jobs; j && !may; j = j->next)
 		may = (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0) &&
 		    engine_ineligible(g, j, device) == NULL;
+	pthread_mutex_unlock(&g->lock);
+	return may;
+}
+
+bool
+engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16])
+{
+	pthread_mutex_lock(&g->lock);
+	const struct engine_job *j = engine_find(g, job);
+	bool may = j && engine_ineligible(g, j, device) == NULL;
 	pthread_mutex_unlock(&g->lock);
 	return may;
 }

@@ -38,13 +38,15 @@ struct engine_claim {
 	uint64_t round;
 	uint64_t elements, payload_bytes;
 	double max_norm;
+	uint64_t max_examples;
 };
 /* Checks everything about a manifest but its signature: device, job, task, round, base, codec, size, examples. path_task is
  * the task in the URL. NULL if it may come, else the error word, with why. A delta accepted before is "used-task". */
 const char *engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32],
     const char *path_task, struct engine_claim *out, struct why *why);
-/* Inside the accepting transaction: is the round still open and the device active? Then engine_settle must follow. */
-bool engine_take(struct engine *g, const struct engine_claim *claim);
+/* Inside the accepting transaction. ERR_OK: the delta may be accepted, and engine_settle must follow. ERR_STATE: the round has
+ * closed or has a delta of the device; ERR_DENIED: the device is no longer active; ERR_NOMEM. */
+ERR_MUST_USE enum err engine_take(struct engine *g, const struct engine_claim *claim);
 void engine_settle(
     struct engine *g, const struct engine_claim *claim, bool durable, uint64_t body_bytes);
 /* ERR_NOTFOUND if the device holds no such task. */
@@ -54,6 +56,9 @@ ERR_MUST_USE enum err engine_abort(
 void engine_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes);
 /* May this device fetch this model: is it the base of a job it may work on? */
 bool engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[32]);
+
+/* May this device work on the job at all? Then it may read the job's models. */
+bool engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16]);
 
 /* --- administration (blocking: on a worker) */
 
@@ -94,6 +99,10 @@ struct engine_outcome {
 };
 /* Decides what follows a folded round, so that it can be committed together with it. */
 void engine_plan(struct engine *g, const struct engine_fold *f, struct engine_outcome *o);
+/* Does any job start its open round from this model, or end in it? Retention spares those. */
+bool engine_uses_model(struct engine *g, const uint8_t model[32]);
+/* Does any job's open round continue from this optimizer state? */
+bool engine_uses_state(struct engine *g, const uint8_t hash[32]);
 /* After the commit. */
 void engine_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o);
 /* The fold itself failed (disk, memory, a damaged delta): the job is paused with the reason, the round stays open. */

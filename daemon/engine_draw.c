@@ -68,7 +68,8 @@ engine_draw(struct engine *g, struct engine_job *j)
 	if (tickets)
 		qsort(tickets, n, sizeof(*tickets), compare_tickets);
 	for (size_t i = 0; tickets && i < n && drawn < room; i++)
-		if (engine_invite(j, tickets[i].device, INVITE_OUT) == ERR_OK)
+		if (!engine_has_invite(j, tickets[i].device) &&
+		    engine_invite(j, tickets[i].device, INVITE_OUT) == ERR_OK)
 			drawn++;
 	free(tickets);
 	j->candidate_count = 0;

@@ -69,6 +69,8 @@ ERR_MUST_USE enum err engine_take_table(
 void engine_begin_open(struct engine *g, struct engine_job *j, uint32_t accepted);
 /* Links a complete job into the list. Lock held. */
 void engine_job_link(struct engine *g, struct engine_job *j);
+/* Does the device hold, or has it answered, a task of the open round? Lock held. */
+bool engine_has_invite(const struct engine_job *j, const uint8_t device[32]);
 /* pick: sample. Notes an asker; asking twice adds nothing, and failure to note one only leaves it out. Lock held. */
 void engine_draw_note(struct engine_job *j, const uint8_t device[32]);
 /* Invites the devices with the smallest SHA-256(seed || round || device id) among those noted. Lock held. */
@@ -76,6 +78,8 @@ void engine_draw(struct engine *g, struct engine_job *j);
 /* Why this device may not work on the job at all; NULL if it may. Lock held. */
 const char *engine_ineligible(
     struct engine *g, const struct engine_job *j, const uint8_t device[32]);
+/* Changes the job's state in memory and logs it. Lock held. */
+void engine_note_state(struct engine_job *j, const char *state, const char *reason);
 /* Changes the job's state in memory and (queued) in the store. Lock held. */
 void engine_set_state(
     struct engine *g, struct engine_job *j, const char *state, const char *reason);

@@ -82,6 +82,26 @@ check_aggregate(const struct aggregate_spec *a, struct why *why)
 	return ERR_OK;
 }
 
+static enum err
+pin_model(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_model_pin(db, arg);
+}
+
+/* A model that a job names must outlive the job that made it. */
+static enum err
+pin_init(const struct services *s, const struct recipe *r, struct why *why)
+{
+	uint8_t id[32];
+
+	if (!r->init[0])
+		return ERR_OK;
+	if (!hex_decode(id, sizeof(id), r->init, strlen(r->init)))
+		return err_set(why, ERR_INVALID, "model.init is not a model id");
+	return store_write(s->store, pin_model, id, why);
+}
+
 /* Everything about a new job that can be wrong or slow; on success it is durable. */
 static enum err
 prepare(struct engine *g, struct engine_job *j, const char *text, size_t len, struct why *why)
@@ -94,6 +114,8 @@ prepare(struct engine *g, struct engine_job *j, const char *text, size_t len, st
 	enum err e = check_aggregate(&j->spec.aggregate, why);
 	if (e == ERR_OK)
 		e = check_evaluation(g->services, j, why);
+	if (e == ERR_OK)
+		e = pin_init(g->services, &j->spec.recipe, why);
 	if (e == ERR_OK)
 		e = engine_first_model(g->services, j, model, why);
 	if (e == ERR_OK)
@@ -165,73 +187,100 @@ engine_submit(
 
 /* --- commands */
 
-static enum err
-command_locked(struct engine *g, struct engine_job *j, const char *command, struct why *why)
-{
-	bool running = strcmp(j->state, "running") == 0, paused = strcmp(j->state, "paused") == 0;
+struct command {
+	struct engine *g;
+	uint8_t id[16];
+	const char *state, *reason;
+	uint64_t round; /* the one that was open */
+};
 
-	if (!running && !paused)
-		return err_set(why, ERR_STATE, "the job is %s", j->state);
-	if (strcmp(command, "stop") == 0) {
-		round_step(&j->round, ROUND_STOP, 0, clock_ms());
-		engine_set_state(g, j, "stopped", "stopped by an administrator");
-	} else if (strcmp(command, "pause") == 0 && running) {
-		round_step(&j->round, ROUND_PAUSE, 0, clock_ms());
-		engine_set_state(g, j, "paused", "paused by an administrator");
-	} else if (strcmp(command, "resume") == 0 && paused) {
-		engine_set_state(g, j, "running", "");
-		engine_act(g, j, round_step(&j->round, ROUND_RESUME, 0, clock_ms()));
-	}
-	return ERR_OK;
+/* May a job in this state be given that command? */
+static bool
+allows(const char *state)
+{
+	return strcmp(state, "running") == 0 || strcmp(state, "paused") == 0;
 }
 
-/* The deltas of a stopped job's open round are of no more use. */
-struct leftover {
-	const struct services *services;
-	uint8_t job[16];
-	uint64_t round;
-	bool stopped;
-};
+static enum err
+write_command(struct store_db *db, void *arg, struct why *why)
+{
+	const struct command *c = arg;
+	struct store_job row;
+
+	enum err e = store_job_get(db, c->id, &row);
+	if (e)
+		return e;
+	free(row.document);
+	if (!allows(row.state))
+		return err_set(why, ERR_STATE, "the job is %s", row.state);
+	return store_job_set_state(db, c->id, c->state, c->reason);
+}
 
 static enum err
 remove_delta(void *ctx, const struct store_accept *a)
 {
-	const struct leftover *l = ctx;
+	const struct command *c = ctx;
 	struct manifest m;
 
 	if (manifest_decode(&m, a->manifest, sizeof(a->manifest), NULL) == ERR_OK)
-		spool_remove(l->services->spool, a->task, m.payload_bytes);
+		spool_remove(c->g->services->spool, a->task, m.payload_bytes);
 	return ERR_OK;
 }
 
-/* Queued behind the change of state: when it has run, that change is durable and no delta is on its way. */
+/* The deltas of a stopped job's open round are of no more use. Queued behind those on their way. */
 static enum err
-after_command(struct store_db *db, void *arg, struct why *why)
+remove_deltas(struct store_db *db, void *arg, struct why *why)
 {
-	struct leftover *l = arg;
+	const struct command *c = arg;
 
 	(void)why;
-	return l->stopped ? store_accept_each(db, l->job, l->round, remove_delta, l) : ERR_OK;
+	return store_accept_each(db, c->id, c->round, remove_delta, arg);
+}
+
+/* Lock held. */
+static void
+carry_out(struct engine *g, struct engine_job *j, struct command *c)
+{
+	bool paused = strcmp(j->state, "paused") == 0;
+
+	c->round = j->row.round;
+	if (!allows(j->state))
+		return;
+	engine_note_state(j, c->state, c->reason);
+	if (strcmp(c->state, "stopped") == 0)
+		round_step(&j->round, ROUND_STOP, 0, clock_ms());
+	else if (strcmp(c->state, "paused") == 0)
+		round_step(&j->round, ROUND_PAUSE, 0, clock_ms());
+	else if (paused)
+		engine_act(g, j, round_step(&j->round, ROUND_RESUME, 0, clock_ms()));
 }
 
 enum err
 engine_command(struct engine *g, const uint8_t id[16], const char *command, struct why *why)
 {
-	struct leftover l = {.services = g->services, .stopped = strcmp(command, "stop") == 0};
-	enum err e = ERR_NOTFOUND;
+	bool stop = strcmp(command, "stop") == 0, pause = strcmp(command, "pause") == 0;
+	struct command c = {.g = g,
+	    .state = stop ? "stopped"
+		: pause	  ? "paused"
+			  : "running",
+	    .reason = stop ? "stopped by an administrator"
+		: pause	   ? "paused by an administrator"
+			   : ""};
 
-	pthread_mutex_lock(&g->lock);
-	struct engine_job *j = engine_find(g, id);
-	if (j) {
-		e = command_locked(g, j, command, why);
-		memcpy(l.job, j->id, 16);
-		l.round = j->row.round;
-	}
-	pthread_mutex_unlock(&g->lock);
+	memcpy(c.id, id, 16);
+	/* Durable first: what was answered survives a restart. */
+	enum err e = store_write(g->services->store, write_command, &c, why);
 	if (e)
 		return e;
+	pthread_mutex_lock(&g->lock);
+	struct engine_job *j = engine_find(g, id);
+	if (j)
+		carry_out(g, j, &c);
+	pthread_mutex_unlock(&g->lock);
+	if (!j)
+		return ERR_NOTFOUND;
 	server_wake(g->services->server);
-	return store_write(g->services->store, after_command, &l, why);
+	return stop ? store_write(g->services->store, remove_deltas, &c, why) : ERR_OK;
 }
 
 /* --- after a fold */
@@ -275,6 +324,31 @@ engine_plan(struct engine *g, const struct engine_fold *f, struct engine_outcome
 	}
 }
 
+bool
+engine_uses_model(struct engine *g, const uint8_t model[32])
+{
+	bool used = false;
+
+	pthread_mutex_lock(&g->lock);
+	for (const struct engine_job *j = g->jobs; j && !used; j = j->next)
+		used = memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0;
+	pthread_mutex_unlock(&g->lock);
+	return used;
+}
+
+bool
+engine_uses_state(struct engine *g, const uint8_t hash[32])
+{
+	bool used = false;
+
+	pthread_mutex_lock(&g->lock);
+	for (const struct engine_job *j = g->jobs; j && !used; j = j->next)
+		used =
+		    j->round.state != ROUND_ENDED && memcmp(j->row.optimizer_state, hash, 32) == 0;
+	pthread_mutex_unlock(&g->lock);
+	return used;
+}
+
 static void
 log_round(const struct engine_fold *f, const struct engine_outcome *o)
 {
@@ -309,8 +383,9 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 	bool over = strcmp(j->state, "stopped") == 0;
 	if (o->begin_next)
 		j->row = o->next;
+	/* The commit has written it already. */
 	if (o->job_state[0] && !over)
-		engine_set_state(g, j, o->job_state, o->job_reason);
+		engine_note_state(j, o->job_state, o->job_reason);
 	if (!o->begin_next)
 		round_step(&j->round, ROUND_STOP, 0, now);
 	else if (act & ROUND_DO_BEGIN)

@@ -198,6 +198,12 @@ load_metric(void *ctx, const struct store_round *r)
 	return ERR_OK;
 }
 
+static bool
+is_over(const struct engine_job *j)
+{
+	return strcmp(j->state, "done") == 0 || strcmp(j->state, "stopped") == 0;
+}
+
 /* State of a job from its newest round: the open one, or the last one of a job that is over. */
 static enum err
 load_rounds(struct loader *l)
@@ -216,8 +222,7 @@ load_rounds(struct loader *l)
 	if (e)
 		return e;
 	e = engine_take_table(l->g->services, j, j->model, l->why);
-	bool over = strcmp(j->state, "done") == 0 || strcmp(j->state, "stopped") == 0;
-	if (e || !open || over) {
+	if (e || !open || is_over(j)) {
 		j->round.state = ROUND_ENDED;
 		return e;
 	}
@@ -230,7 +235,20 @@ load_rounds(struct loader *l)
 	return ERR_OK;
 }
 
-/* A job that cannot be loaded is an error of the whole start: nothing is lost silently. */
+/* A job whose files are missing or damaged waits, in memory only, for a person; the others go on. */
+static void
+set_aside(struct loader *l)
+{
+	struct engine_job *j = l->job;
+
+	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->hex), LOG_S("name", j->spec.name),
+	    LOG_S("why", l->why->text));
+	if (!is_over(j))
+		engine_note_state(j, "paused", l->why->text);
+	j->round.state = ROUND_ENDED;
+}
+
+/* A document or row that cannot be read is an error of the whole start: nothing is lost silently. */
 static enum err
 load_job(void *ctx, const struct store_job *row)
 {
@@ -246,6 +264,10 @@ load_job(void *ctx, const struct store_job *row)
 	j->created_at = row->created_at;
 	l->job = j;
 	e = load_rounds(l);
+	if (e == ERR_NOTFOUND || e == ERR_CORRUPT) {
+		set_aside(l);
+		e = ERR_OK;
+	}
 	if (e) {
 		engine_job_free(j);
 		return e;

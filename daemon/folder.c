@@ -109,6 +109,21 @@ fill_row(struct fold *w)
 	r->closed_at = clock_wall();
 }
 
+/* A job that was stopped meanwhile stays so. */
+static enum err
+end_job(struct store_db *db, const struct fold *w)
+{
+	struct store_job row;
+
+	enum err e = store_job_get(db, w->f->job_id, &row);
+	if (e)
+		return e;
+	free(row.document);
+	if (strcmp(row.state, "stopped") == 0)
+		return ERR_OK;
+	return store_job_set_state(db, w->f->job_id, w->out.job_state, w->out.job_reason);
+}
+
 static enum err
 commit_work(struct store_db *db, void *arg, struct why *why)
 {
@@ -126,7 +141,7 @@ commit_work(struct store_db *db, void *arg, struct why *why)
 	if (e == ERR_OK && o->begin_next)
 		e = store_round_put(db, &o->next);
 	if (e == ERR_OK && o->job_state[0])
-		e = store_job_set_state(db, w->f->job_id, o->job_state, o->job_reason);
+		e = end_job(db, w);
 	return e;
 }
 
@@ -148,7 +163,8 @@ collect_old(void *ctx, const struct store_model *m)
 	bool kept = m->round == 0 || m->round + o->config->keep_last > now ||
 	    (every > 0 && m->round % every == 0);
 
-	if (!kept && memcmp(m->job, o->w->f->job_id, 16) == 0 && o->count < 64)
+	if (!kept && memcmp(m->job, o->w->f->job_id, 16) == 0 && o->count < 64 &&
+	    !engine_uses_model(o->w->services->engine, m->id))
 		memcpy(o->ids[o->count++], m->id, 32);
 	return ERR_OK;
 }
@@ -177,7 +193,7 @@ clean_up(struct fold *w)
 	for (size_t i = 0; i < w->count; i++)
 		spool_remove(s->spool, w->inputs[i].task, w->inputs[i].payload_bytes);
 	if (memcmp(w->f->row.optimizer_state, none, 32) != 0 &&
-	    memcmp(w->f->row.optimizer_state, w->out.row.optimizer_state, 32) != 0)
+	    !engine_uses_state(s->engine, w->f->row.optimizer_state))
 		e = models_state_delete(s->models, w->f->row.optimizer_state);
 	if (old) {
 		*old = (struct old_models){.w = w, .config = s->config};

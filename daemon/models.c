@@ -136,28 +136,44 @@ map_file(struct models *m, const uint8_t id[32], struct models_map **out, struct
 	return ERR_OK;
 }
 
+/* A reference to a map that is in use already, or NULL. Lock held. */
+static struct models_map *
+find_map(struct models *m, const uint8_t id[32])
+{
+	struct models_map *map = m->maps;
+
+	while (map && memcmp(map->id, id, 32) != 0)
+		map = map->next;
+	if (map)
+		map->refs++;
+	return map;
+}
+
 enum err
 models_get(struct models *m, const uint8_t id[32], struct models_map **out, struct why *why)
 {
-	enum err e = ERR_OK;
+	struct models_map *fresh = NULL;
 
 	pthread_mutex_lock(&m->lock);
-	struct models_map *map = m->maps;
-	while (map && memcmp(map->id, id, 32) != 0)
-		map = map->next;
-	if (map) {
-		map->refs++;
-	} else {
-		e = map_file(m, id, &map, why);
-		if (e == ERR_OK) {
-			map->next = m->maps;
-			m->maps = map;
-		}
+	*out = find_map(m, id);
+	pthread_mutex_unlock(&m->lock);
+	if (*out)
+		return ERR_OK;
+	/* Without the lock: reading a large file takes long, and I/O threads release maps. */
+	enum err e = map_file(m, id, &fresh, why);
+	if (e)
+		return e;
+	pthread_mutex_lock(&m->lock);
+	*out = find_map(m, id);
+	if (!*out) {
+		fresh->next = m->maps;
+		m->maps = *out = fresh;
+		fresh = NULL;
 	}
 	pthread_mutex_unlock(&m->lock);
-	if (e == ERR_OK)
-		*out = map;
-	return e;
+	if (fresh)
+		unmap(fresh);
+	return ERR_OK;
 }
 
 struct models_map *
@@ -303,4 +319,26 @@ enum err
 models_state_delete(struct models *m, const uint8_t hash[32])
 {
 	return remove_file(m, hash, ".state");
+}
+
+enum err
+models_recover(
+    struct models *m, bool (*keep)(void *ctx, const uint8_t id[32], bool state), void *ctx)
+{
+	DIR *d = opendir(m->dir);
+	struct dirent *ent;
+
+	if (!d)
+		return err_errno(NULL, "open");
+	while ((ent = readdir(d))) {
+		uint8_t id[32];
+		size_t len = strlen(ent->d_name);
+		bool state = len == 70 && strcmp(ent->d_name + 64, ".state") == 0;
+		if ((len != 64 && !state) || !hex_decode(id, sizeof(id), ent->d_name, 64))
+			continue;
+		if (!keep(ctx, id, state))
+			unlinkat(dirfd(d), ent->d_name, 0);
+	}
+	closedir(d);
+	return ERR_OK;
 }

@@ -1,5 +1,6 @@
 #ifndef MODELS_H
 #define MODELS_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,6 +44,10 @@ void models_temp_path(struct models *m, char *out, size_t room);
 ERR_MUST_USE enum err models_adopt(
     struct models *m, int fd, const char *temp, const uint8_t id[32], struct why *why);
 ERR_MUST_USE enum err models_delete(struct models *m, const uint8_t id[32]);
+
+/* At start, before any other thread: removes the models and optimizer states that keep() denies: what a crash left. */
+ERR_MUST_USE enum err models_recover(
+    struct models *m, bool (*keep)(void *ctx, const uint8_t id[32], bool state), void *ctx);
 
 /* Optimizer state: `count` floats, checked against the hash when read. */
 ERR_MUST_USE enum err models_state_put(

@@ -24,7 +24,7 @@
 
 #define STOP_MS 5000
 #define SESSIONS 20000
-#define CONFIGS_MAX 256 /* reloads in one life */
+#define CONFIGS_MAX 4096 /* reloads in one life: threads may still read any of them */
 #define SERVERS_MAX 64
 
 struct setup {
@@ -154,6 +154,32 @@ recover_spool(struct setup *u, struct why *why)
 	return e;
 }
 
+struct lookup {
+	const uint8_t *id;
+	struct store_model row;
+};
+
+static enum err
+find_model(struct store_db *db, void *arg, struct why *why)
+{
+	struct lookup *l = arg;
+
+	(void)why;
+	return store_model_get(db, l->id, &l->row);
+}
+
+/* Is there a row for this model, or an open round that needs this state? */
+static bool
+is_known(void *ctx, const uint8_t id[32], bool state)
+{
+	const struct setup *u = ctx;
+	struct lookup l = {.id = id};
+
+	if (state)
+		return engine_uses_state(u->s.engine, id);
+	return store_read(u->s.store, find_model, &l, NULL) != ERR_NOTFOUND;
+}
+
 /* --- parts */
 
 static enum err
@@ -192,16 +218,27 @@ open_storage(struct setup *u, struct why *why)
 	return e;
 }
 
+/* A context for the server certificate as it stands in its file; *out stays NULL if that is the one in use. */
 static enum err
 make_tls(struct setup *u, struct tls_context **out, struct why *why)
 {
-	if (u->server_count == SERVERS_MAX)
-		return err_set(why, ERR_LIMIT, "too many reloads");
-	struct keys_server *k = &u->servers[u->server_count];
-	enum err e = keys_load_server(u->configs[0]->state_dir, k, why);
+	struct keys_server fresh;
+
+	enum err e = keys_load_server(u->configs[0]->state_dir, &fresh, why);
 	if (e)
 		return e;
-	u->server_count++;
+	const struct keys_server *last =
+	    u->server_count > 0 ? &u->servers[u->server_count - 1] : NULL;
+	bool same = last && last->cert.len == fresh.cert.len &&
+	    memcmp(last->cert.der, fresh.cert.der, fresh.cert.len) == 0;
+	if (same || u->server_count == SERVERS_MAX) {
+		key_free(fresh.key);
+		return same ? ERR_OK
+			    : err_set(why, ERR_LIMIT, "the certificate changed %d times; restart",
+				  SERVERS_MAX);
+	}
+	struct keys_server *k = &u->servers[u->server_count++];
+	*k = fresh;
 	struct tls_config config = {.server = true,
 	    .ca = &u->s.ca,
 	    .cert = &k->cert,
@@ -241,6 +278,8 @@ build(struct setup *u, struct why *why)
 		e = registry_new(&u->s.registry, u->s.store, why);
 	if (e == ERR_OK)
 		e = engine_new(&u->s.engine, &u->s, task_key, why);
+	if (e == ERR_OK)
+		e = models_recover(u->s.models, is_known, u);
 	hash_wipe(task_key, sizeof(task_key));
 	if (e == ERR_OK)
 		e = folder_new(&u->s.folder, &u->s, why);
@@ -320,15 +359,20 @@ setup_reload(struct setup *u, const struct config *config, struct why *why)
 	const char *fixed = fixed_difference(u->configs[0], config);
 	struct tls_context *tls = NULL;
 
+	/* What can fail comes first: a faulty file changes nothing. */
+	enum err e = make_tls(u, &tls, why);
+	if (e == ERR_OK)
+		e = add_config(u, config, why);
+	if (e) {
+		tls_context_free(tls);
+		return e;
+	}
 	if (fixed)
 		log_event(LOG_LEVEL_WARN, "reload.ignored", LOG_S("key", fixed),
 		    LOG_S("why", "this takes effect after a restart"));
-	enum err e = add_config(u, config, why);
-	if (e == ERR_OK)
-		e = make_tls(u, &tls, why);
-	if (e == ERR_OK)
+	if (tls)
 		server_set_tls(u->s.server, tls);
-	return e;
+	return ERR_OK;
 }
 
 void

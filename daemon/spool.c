@@ -205,7 +205,9 @@ spool_used(struct spool *s)
 }
 
 bool
-spool_full(struct spool *s)
+spool_full(struct spool *s, uint64_t bytes)
 {
-	return s->quota > 0 && atomic_load(&s->used) >= s->quota;
+	uint64_t used = atomic_load(&s->used);
+
+	return s->quota > 0 && (bytes > s->quota || used > s->quota - bytes);
 }

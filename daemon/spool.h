@@ -45,6 +45,7 @@ void spool_remove(struct spool *s, const uint8_t task[16], uint64_t bytes);
 ERR_MUST_USE enum err spool_recover(
     struct spool *s, bool (*keep)(void *ctx, const uint8_t task[16]), void *ctx, struct why *why);
 uint64_t spool_used(struct spool *s);
-bool spool_full(struct spool *s);
+/* Is there no room for `bytes` more? */
+bool spool_full(struct spool *s, uint64_t bytes);
 
 #endif

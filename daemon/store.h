@@ -163,6 +163,8 @@ struct store_model {
 };
 ERR_MUST_USE enum err store_model_put(
     struct store_db *db, const struct store_model *m); /* existing id: no change */
+/* Makes a model belong to no job, so that no retention removes it. ERR_NOTFOUND. */
+ERR_MUST_USE enum err store_model_pin(struct store_db *db, const uint8_t id[32]);
 ERR_MUST_USE enum err store_model_get(
     struct store_db *db, const uint8_t id[32], struct store_model *out);
 /* ERR_NOTFOUND */

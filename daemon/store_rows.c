@@ -116,6 +116,7 @@ enum statement {
 	ACCEPT_COUNT,
 	MODEL_PUT,
 	MODEL_GET,
+	MODEL_PIN,
 	MODEL_DELETE,
 	MODEL_EACH,
 	META_PUT,
@@ -178,6 +179,7 @@ static const char *const texts[STATEMENTS] = {
     [ACCEPT_COUNT] = "SELECT count(*) FROM accept WHERE device = ?",
     [MODEL_PUT] = "INSERT INTO model (" MODEL ") VALUES (?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
     [MODEL_GET] = "SELECT " MODEL " FROM model WHERE id = ?",
+    [MODEL_PIN] = "UPDATE model SET job = zeroblob(16), round = 0 WHERE id = ?",
     [MODEL_DELETE] = "DELETE FROM model WHERE id = ?",
     [MODEL_EACH] = "SELECT " MODEL " FROM model ORDER BY rowid",
     [META_PUT] = ("INSERT INTO meta (key, value) VALUES (?,?) ON CONFLICT (key) DO UPDATE SET "
@@ -439,6 +441,16 @@ store_model_get(struct store_db *db, const uint8_t id[32], struct store_model *o
 
 	store_query_blob(&q, id, 32);
 	return store_query_one(&q, &model_table, out);
+}
+
+enum err
+store_model_pin(struct store_db *db, const uint8_t id[32])
+{
+	struct store_query q = begin(db, MODEL_PIN);
+
+	store_query_blob(&q, id, 32);
+	enum err e = store_query_done(&q);
+	return !e && sqlite3_changes(db->sql) == 0 ? ERR_NOTFOUND : e;
 }
 
 enum err

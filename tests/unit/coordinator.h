@@ -227,7 +227,7 @@ coordinator_accept(struct store_db *db, void *arg, struct why *why)
 {
 	struct delivery *d = arg;
 
-	d->taken = engine_take(d->c->s.engine, &d->claim);
+	d->taken = engine_take(d->c->s.engine, &d->claim) == ERR_OK;
 	if (!d->taken)
 		return err_set(why, ERR_STATE, "closed");
 	enum err e = store_accept_insert(db, &d->row);

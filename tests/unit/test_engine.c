@@ -488,14 +488,14 @@ twice_at_once(void **state)
 	struct manifest m = manifest_for(&t, 1);
 	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &a, &c->why));
 	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &b, &c->why));
-	assert_true(engine_take(c->s.engine, &a));
-	assert_true(engine_take(c->s.engine, &b));
+	assert_int_equal(engine_take(c->s.engine, &a), ERR_OK);
+	assert_int_equal(engine_take(c->s.engine, &b), ERR_OK);
 	engine_settle(c->s.engine, &a, true, 72);
 	engine_settle(c->s.engine, &b, false, 72);
 	assert_int_equal(job_number(c, id, "reports"), 1);
 	assert_int_equal(job_number(c, id, "invited"), 1);
 	assert_int_equal(job_number(c, id, "bytes_up"), 72);
-	assert_false(engine_take(c->s.engine, &b));
+	assert_int_equal(engine_take(c->s.engine, &b), ERR_STATE);
 }
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)

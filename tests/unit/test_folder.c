@@ -327,6 +327,115 @@ old_models_go(void **state)
 	read_weights(c, round_row(c, job, 3).model, w);
 }
 
+/* Retention counts rounds; a failed round's base is older than its number says, and must stay. */
+static void
+the_base_of_failed_rounds_stays(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t job[16];
+	float w[ELEMENTS];
+
+	submit(c, exploding, job);
+	one_round(c, 1, 1, 2, 1);
+	await_rounds(c, job, 1);
+	for (uint64_t n = 2; n <= 4; n++) {
+		one_round(c, 1, 3e38f, 2, 3e38f);
+		await_rounds(c, job, n);
+	}
+	await_state(c, job, "paused");
+	await_empty_spool(c);
+	coordinator_stop(c);
+	coordinator_start(c);
+	read_weights(c, round_row(c, job, 5).base, w);
+	assert_int_equal(engine_command(c->s.engine, job, "resume", &c->why), ERR_OK);
+	one_round(c, 1, 1, 2, 1);
+	await_rounds(c, job, 5);
+	assert_string_equal(round_row(c, job, 5).state, "committed");
+}
+
+/* A job may start from a model of another one, which goes on and forgets its old models. */
+static void
+an_init_model_stays(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t a[16], b[16];
+	char hex[65], text[1024];
+
+	submit(c, plain, a);
+	one_round(c, 1, 1, 2, 1);
+	await_rounds(c, a, 1);
+	hex_encode(hex, round_row(c, a, 1).model, 32);
+	const char *loss = strstr(plain, "\"loss\"");
+	int before = (int)(loss - plain);
+	snprintf(text, sizeof(text), "%.*s\"init\":\"%s\",%s", before, plain, hex, loss);
+	submit(c, text, b);
+	assert_int_equal(engine_command(c->s.engine, b, "pause", &c->why), ERR_OK);
+	for (uint64_t n = 2; n <= 6; n++) {
+		one_round(c, 1, 1, 2, 1);
+		await_rounds(c, a, n);
+		await_empty_spool(c);
+	}
+	assert_int_equal(engine_command(c->s.engine, a, "stop", &c->why), ERR_OK);
+	coordinator_stop(c);
+	coordinator_start(c);
+	assert_int_equal(engine_command(c->s.engine, b, "resume", &c->why), ERR_OK);
+	one_round(c, 1, 1, 2, 1);
+	await_rounds(c, b, 1);
+	assert_string_equal(round_row(c, b, 1).state, "committed");
+}
+
+/* One round of job `on` while job `off` is paused. */
+static void
+round_of(struct coordinator *c, const uint8_t on[16], const uint8_t off[16], uint64_t n)
+{
+	assert_int_equal(engine_command(c->s.engine, off, "pause", &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, on, "resume", &c->why), ERR_OK);
+	one_round(c, 1, 1, 2, 2);
+	await_rounds(c, on, n);
+	await_empty_spool(c);
+	assert_string_equal(round_row(c, on, n).state, "committed");
+}
+
+/* Equal optimizer states are one file: the job that goes on first must leave it to the other. */
+static void
+a_shared_state_stays(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t a[16], b[16];
+	static const char twin[] = JOB("twin", TWO,
+	    ",\"aggregate\":{\"server_optimizer\":{\"name\":\"sgd\",\"rate\":0.5,"
+	    "\"momentum\":0.5}}");
+
+	submit(c, momentum, a);
+	submit(c, twin, b);
+	round_of(c, a, b, 1);
+	round_of(c, b, a, 1);
+	assert_memory_equal(
+	    round_row(c, a, 1).optimizer_state, round_row(c, b, 1).optimizer_state, 32);
+	round_of(c, a, b, 2);
+	round_of(c, b, a, 2);
+	for (int i = 0; i < 5000 && files(c, "models", ".state") > 1; i++)
+		usleep(2000);
+	assert_int_equal(files(c, "models", ".state"), 1);
+}
+
+/* A job without its model waits; the others go on. */
+static void
+a_lost_model_stops_one_job(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t a[16], b[16];
+
+	submit(c, plain, a);
+	submit(c, momentum, b);
+	assert_int_equal(models_delete(c->s.models, round_row(c, a, 1).base), ERR_OK);
+	coordinator_stop(c);
+	coordinator_start(c);
+	assert_true(job_is(c, a, "paused"));
+	one_round(c, 1, 1, 2, 1);
+	await_rounds(c, b, 1);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
 
 int
@@ -343,6 +452,10 @@ main(void)
 	    WITH(a_damaged_delta),
 	    WITH(opened_again),
 	    WITH(old_models_go),
+	    WITH(the_base_of_failed_rounds_stays),
+	    WITH(an_init_model_stays),
+	    WITH(a_shared_state_stays),
+	    WITH(a_lost_model_stops_one_job),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

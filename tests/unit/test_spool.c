@@ -165,13 +165,13 @@ quota(void **state)
 
 	accept_delta(f, 1, 400, 1);
 	part = write_part(f, 2, 600, 2);
-	assert_true(spool_full(f->s));
+	assert_true(spool_full(f->s, 1));
 	assert_int_equal(spool_begin(f->s, task(3), 1, &more, &f->why), ERR_NOSPACE);
 	spool_drop(f->s, &more);
 	assert_int_equal(spool_used(f->s), QUOTA);
 	assert_int_equal(files(f), 2);
 	spool_drop(f->s, &part);
-	assert_false(spool_full(f->s));
+	assert_false(spool_full(f->s, 1));
 	assert_int_equal(spool_begin(f->s, task(3), 601, &more, &f->why), ERR_NOSPACE);
 	assert_int_equal(spool_begin(f->s, task(3), 600, &more, &f->why), ERR_OK);
 	spool_drop(f->s, &more);
@@ -188,7 +188,7 @@ no_quota(void **state)
 
 	reopen(f, 0);
 	assert_int_equal(spool_begin(f->s, task(1), (uint64_t)1 << 40, &part, &f->why), ERR_OK);
-	assert_false(spool_full(f->s));
+	assert_false(spool_full(f->s, 1));
 	spool_drop(f->s, &part);
 }
 
@@ -323,7 +323,7 @@ recover_above_the_quota(void **state)
 	accept_delta(f, 2, 200, 2);
 	reopen(f, 100);
 	assert_int_equal(spool_recover(f->s, keep, &k, &f->why), ERR_OK);
-	assert_true(spool_full(f->s));
+	assert_true(spool_full(f->s, 1));
 	assert_int_equal(spool_begin(f->s, task(3), 1, &part, &f->why), ERR_NOSPACE);
 	spool_remove(f->s, task(2), 200);
 	assert_int_equal(spool_begin(f->s, task(3), 1, &part, &f->why), ERR_OK);
