@@ -51,6 +51,10 @@ struct server {
 	unsigned thread_count;
 	atomic_uint handshakes;
 	uint16_t port;
+	/* The admin socket as it was bound; "" before. */
+	char socket_path[CONFIG_PATH_MAX];
+	dev_t socket_dev;
+	ino_t socket_ino;
 };
 
 /* --- accepting */
@@ -228,8 +232,33 @@ bound_port(int fd)
 	return ntohs(a.sin6_port);
 }
 
+/* Remembers the socket that was bound, so that no other one is removed in the end. */
+static void
+remember_socket(struct server *s, const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) != 0)
+		return;
+	strcpy(s->socket_path, path);
+	s->socket_dev = st.st_dev;
+	s->socket_ino = st.st_ino;
+}
+
+/* The configuration may name another path by now, and another coordinator may have bound this one. */
+static void
+remove_socket(struct server *s)
+{
+	struct stat st;
+
+	if (s->socket_path[0] && lstat(s->socket_path, &st) == 0 && st.st_dev == s->socket_dev &&
+	    st.st_ino == s->socket_ino)
+		unlink(s->socket_path);
+	s->socket_path[0] = '\0';
+}
+
 static enum err
-listen_unix(const char *path, int *out, struct why *why)
+listen_unix(struct server *s, const char *path, int *out, struct why *why)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 
@@ -248,6 +277,8 @@ listen_unix(const char *path, int *out, struct why *why)
 	mode_t old = umask(0117);
 	int rc = bind(fd, (struct sockaddr *)&a, sizeof(a));
 	umask(old);
+	if (rc == 0)
+		remember_socket(s, path);
 	if (rc != 0 || listen(fd, BACKLOG) != 0) {
 		enum err e = err_errno(why, "listen on %s", path);
 		close(fd);
@@ -291,7 +322,7 @@ open_listeners(struct server *s, struct why *why)
 		}
 	}
 	if (e == ERR_OK && c->admin_socket[0]) {
-		e = listen_unix(c->admin_socket, &fd, why);
+		e = listen_unix(s, c->admin_socket, &fd, why);
 		if (e == ERR_OK)
 			e = add_listener(s, fd, false, &s->threads[0]);
 	}
@@ -453,10 +484,10 @@ server_free(struct server *s)
 {
 	if (!s)
 		return;
+	/* While it is open its inode's number is not given to another. */
+	remove_socket(s);
 	for (size_t i = 0; i < s->listener_count; i++)
 		close(s->listeners[i].source.fd);
-	if (s->services->config->admin_socket[0] && s->port)
-		unlink(s->services->config->admin_socket);
 	for (unsigned i = 0; i < s->thread_count; i++) {
 		conn_close_all(&s->threads[i].io);
 		loop_free(s->threads[i].io.loop);
