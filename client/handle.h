@@ -16,6 +16,8 @@ struct rivulet {
 	struct cache cache;
 	struct outbox outbox;
 	bool outbox_checked; /* entries of an earlier life were verified */
+	struct backoff resend; /* of deltas that the coordinator could not take */
+	double resend_at; /* backoff_now(): the outbox is left alone until then */
 	struct events events;
 	int (*cancel)(void *context);
 	void (*event)(void *context, int level, const char *line);

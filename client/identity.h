@@ -9,8 +9,8 @@
 #include "recipe.h"
 
 /*
- * What a device knows about itself, in its home directory: key.pem (0600, made here, never sent), cert.pem and ca.pem
- * from joining, and device.json with name, role and the addresses of its coordinators.
+ * What a device knows about itself, in its home directory: key.pem (0600, made here, never sent), cert.pem, ca.pem and
+ * signer.pem (who signs receipts; absent after joining an older coordinator) from joining, and device.json with name, role and the addresses of its coordinators.
  */
 #define IDENTITY_URLS_MAX 8
 #define IDENTITY_PEM_MAX 16384

@@ -1,6 +1,7 @@
 #include "join.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,7 +204,28 @@ check_answer(const struct joining *j, const struct join_answer *answer, struct w
 	if (x509_verify(&cert, &j->ca) || memcmp(info.spki, key_spki(j->key), KEY_SPKI_LEN) != 0)
 		return err_set(
 		    why, ERR_DENIED, "the certificate that came is not for this device's key");
-	return ERR_OK;
+	if (!*answer->signer)
+		return ERR_OK;
+	e = x509_from_pem(&cert, answer->signer, why);
+	if (e)
+		return e;
+	return x509_verify(&cert, &j->ca)
+	    ? err_set(why, ERR_DENIED, "the key that signs receipts is not certified by the CA")
+	    : ERR_OK;
+}
+
+/* An older coordinator does not tell; then nothing may be left of an earlier one. */
+static enum err
+save_signer(const struct joining *j, const struct join_answer *answer, struct why *why)
+{
+	char path[PATH_MAX];
+	enum err e = identity_path(path, j->options->home, "signer.pem", why);
+
+	if (e)
+		return e;
+	if (*answer->signer)
+		return file_write(path, answer->signer, strlen(answer->signer), 0644, why);
+	return unlink(path) == 0 || errno == ENOENT ? ERR_OK : err_errno(why, "remove %s", path);
 }
 
 static enum err
@@ -224,6 +246,8 @@ save(
 		e = identity_path(path, j->options->home, "cert.pem", why);
 	if (!e)
 		e = file_write(path, answer->certificate, strlen(answer->certificate), 0644, why);
+	if (!e)
+		e = save_signer(j, answer, why);
 	if (!e)
 		e = identity_add_url(id, j->url, why);
 	/* Last, for its presence means that joining is complete. */

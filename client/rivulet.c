@@ -118,8 +118,10 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 		e = outbox_init(&r->outbox, r->home, r->settings->outbox_bytes, why);
 	if (!e)
 		e = fill_offer(r, options, why);
-	if (!e)
-		backoff_init(&r->idle, prng_u64(&session_backoff(r->session)->rng));
+	if (e)
+		return e;
+	backoff_init(&r->idle, prng_u64(&session_backoff(r->session)->rng));
+	backoff_init(&r->resend, prng_u64(&session_backoff(r->session)->rng));
 	return e;
 }
 
@@ -258,7 +260,9 @@ one_pass(struct rivulet *r, double left, double *pause_s)
 	if (e)
 		return e;
 	if (outbox_has(&r->outbox, r->work.task.task)) {
+		/* Done already, but the coordinator has not taken the delta: only time helps. */
 		drop_work(r);
+		*pause_s = backoff_next(&r->idle);
 		return ERR_TIMEOUT;
 	}
 	e = prepare(r);

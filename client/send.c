@@ -6,9 +6,11 @@
 #include "base64.h"
 #include "hash.h"
 #include "hex.h"
+#include "sign.h"
 
 #define ATTEMPTS 5
 #define ABORT_ATTEMPTS 3
+#define RETRY_AFTER_MAX_S 300.0
 #define HEADER_MAX (BASE64_LEN(REPORT_MAX) + 32)
 
 /* "Name: :base64:", an RFC 8941 byte sequence. */
@@ -23,9 +25,18 @@ header(char *out, size_t room, const char *name, const void *data, size_t len)
 	out[n] = '\0';
 }
 
+/* One delta on its way. */
+struct sending {
+	const char *task;
+	unsigned attempts;
+	bool busy; /* the coordinator answered, but could not take it */
+	double retry_after_s;
+};
+
+/* signer: of the key that must have signed it; NULL if this home does not know it. */
 static enum err
-check_receipt(
-    const struct outbox_entry *entry, const struct transport_answer *answer, struct why *why)
+check_receipt(const struct outbox_entry *entry, const struct transport_answer *answer,
+    const uint8_t *signer, struct why *why)
 {
 	struct receipt receipt;
 	uint8_t hash[HASH_LEN];
@@ -34,6 +45,9 @@ check_receipt(
 
 	if (e)
 		return ERR_CORRUPT;
+	hash_sha256(hash, buf_str(&answer->body), RECEIPT_SIGNED);
+	if (signer && sign_verify(signer, hash, receipt.signature))
+		return err_set(why, ERR_CORRUPT, "the receipt's signature does not verify");
 	hash_sha256(hash, entry->raw, MANIFEST_SIGNED);
 	if (memcmp(receipt.manifest_hash, hash, HASH_LEN) != 0 ||
 	    memcmp(receipt.job, entry->manifest.job, sizeof(receipt.job)) != 0 ||
@@ -43,7 +57,7 @@ check_receipt(
 }
 
 static enum err
-put(struct rivulet *r, const struct outbox_entry *entry, const char *task,
+put(struct rivulet *r, const struct outbox_entry *entry, const struct sending *s,
     struct transport_answer *answer, struct why *why)
 {
 	char manifest[BASE64_LEN(MANIFEST_LEN) + 64], report[HEADER_MAX], path[64];
@@ -54,9 +68,9 @@ put(struct rivulet *r, const struct outbox_entry *entry, const char *task,
 		header(report, sizeof(report), "Rivulet-Report", entry->report, entry->report_len);
 		headers[2] = report;
 	}
-	snprintf(path, sizeof(path), "/v1/deltas/%.32s", task);
+	snprintf(path, sizeof(path), "/v1/deltas/%.32s", s->task);
 	const struct session_call call = {.path = path,
-	    .attempts = ATTEMPTS,
+	    .attempts = s->attempts,
 	    .request = {.method = "PUT",
 		.headers = headers,
 		.body_fd = entry->fd,
@@ -90,64 +104,91 @@ send_final(long status, const char *word)
 }
 
 static enum err
-judge(struct rivulet *r, const struct outbox_entry *entry, const char *task,
+judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
     const struct transport_answer *answer, struct why *why)
 {
 	char word[64];
 	enum err e = session_problem(answer, word, why);
+	bool taken = !e;
 
-	if (!e) {
-		e = check_receipt(entry, answer, why);
-		if (e)
-			return e;
-		outbox_remove(&r->outbox, task);
-		return ERR_OK;
+	if (taken && check_receipt(entry, answer, session_signer(r->session), why)) {
+		/* As good as a lost answer: the same delta is answered with its receipt again. */
+		s->busy = true;
+		return ERR_CLOSED;
 	}
-	if (!send_final(answer->status, word))
-		return e;
-	outbox_remove(&r->outbox, task);
-	return ERR_STATE;
+	if (!taken && !send_final(answer->status, word)) {
+		s->busy = session_retryable(answer->status);
+		s->retry_after_s = answer->retry_after_s;
+		return e == ERR_STATE ? ERR_DENIED : e;
+	}
+	outbox_remove(&r->outbox, s->task);
+	return taken ? ERR_OK : ERR_STATE;
 }
 
 static enum err
-send_entry(struct rivulet *r, const struct outbox_entry *entry, const char *task, struct why *why)
+send_entry(struct rivulet *r, const struct outbox_entry *entry, struct sending *s, struct why *why)
 {
 	struct transport_answer answer;
 	char job[33];
-	enum err e = put(r, entry, task, &answer, why);
+	enum err e = put(r, entry, s, &answer, why);
 
 	if (!e)
-		e = judge(r, entry, task, &answer, why);
+		e = judge(r, entry, s, &answer, why);
 	hex_encode(job, entry->manifest.job, sizeof(entry->manifest.job));
 	const struct events_pair pairs[] = {EVENTS_S("job", job),
 	    EVENTS_U("round", entry->manifest.round), EVENTS_U("bytes", entry->body_bytes),
 	    EVENTS_D("loss", (double)entry->manifest.loss),
 	    EVENTS_U("status", (unsigned long)answer.status),
-	    e ? EVENTS_S("reason", why->text) : EVENTS_END, EVENTS_END};
+	    e ? EVENTS_S("reason", why->text)
+	      : EVENTS_S("receipt", session_signer(r->session) ? "verified" : "unchecked"),
+	    EVENTS_END};
 	const char *what = !e ? "delta.accepted" : e == ERR_STATE ? "delta.refused" : "delta.kept";
 	events_emit(&r->events, e ? EVENTS_WARN : EVENTS_INFO, what, pairs);
 	transport_answer_deinit(&answer);
 	return e;
 }
 
-enum err
-send_delta(struct rivulet *r, const char *task, struct why *why)
+static enum err
+send_one(struct rivulet *r, struct sending *s, struct why *why)
 {
 	struct outbox_entry entry;
-	struct why local;
 	const uint8_t *spki = r->outbox_checked ? NULL : key_spki(session_key(r->session));
-	enum err e = outbox_open(&entry, &r->outbox, task, spki, why);
+	enum err e = outbox_open(&entry, &r->outbox, s->task, spki, why);
 
 	if (e == ERR_CORRUPT || e == ERR_NOTFOUND) {
 		events_emit(&r->events, EVENTS_ERROR, "delta.dropped",
-		    EVENTS_PAIRS(EVENTS_S("task", task), EVENTS_S("reason", why ? why->text : "")));
-		outbox_remove(&r->outbox, task);
+		    EVENTS_PAIRS(EVENTS_S("task", s->task), EVENTS_S("reason", why->text)));
+		outbox_remove(&r->outbox, s->task);
 		return ERR_STATE;
 	}
 	if (e)
 		return e;
-	e = send_entry(r, &entry, task, why ? why : &local);
+	e = send_entry(r, &entry, s, why);
 	outbox_close(&entry);
+	return e;
+}
+
+/* Leaves the outbox alone for a while: as long as the coordinator said, or longer with each failure. */
+static void
+postpone(struct rivulet *r, double retry_after_s)
+{
+	double pause = backoff_next(&r->resend);
+
+	if (retry_after_s > RETRY_AFTER_MAX_S)
+		retry_after_s = RETRY_AFTER_MAX_S;
+	double after = backoff_after(&r->resend, retry_after_s);
+	r->resend_at = backoff_now() + (after > pause ? after : pause);
+}
+
+enum err
+send_delta(struct rivulet *r, const char *task, struct why *why)
+{
+	struct sending s = {.task = task, .attempts = ATTEMPTS};
+	struct why local;
+	enum err e = send_one(r, &s, why ? why : &local);
+
+	if (s.busy)
+		postpone(r, s.retry_after_s);
 	return e;
 }
 
@@ -155,16 +196,28 @@ enum err
 send_all(struct rivulet *r, struct why *why)
 {
 	char tasks[OUTBOX_ENTRIES_MAX][OUTBOX_TASK_HEX];
-	size_t n = outbox_list(&r->outbox, tasks, OUTBOX_ENTRIES_MAX);
 	enum err first = ERR_OK;
+	double after = -1;
+	bool busy = false;
 
+	if (backoff_now() < r->resend_at)
+		return ERR_OK;
+	size_t n = outbox_list(&r->outbox, tasks, OUTBOX_ENTRIES_MAX);
 	for (size_t i = 0; i < n; i++) {
-		enum err e = send_delta(r, tasks[i], why);
-		if (e && e != ERR_STATE && !first)
+		struct sending s = {.task = tasks[i], .attempts = 1};
+		enum err e = send_one(r, &s, why);
+		busy |= s.busy;
+		if (s.busy && s.retry_after_s > after)
+			after = s.retry_after_s;
+		if (e && e != ERR_STATE && !s.busy && !first)
 			first = e;
-		if (e == ERR_CLOSED || e == ERR_TIMEOUT || e == ERR_AGAIN)
+		if (!s.busy && (e == ERR_CLOSED || e == ERR_TIMEOUT || e == ERR_AGAIN))
 			return e;
 	}
+	if (busy)
+		postpone(r, after);
+	else
+		backoff_reset(&r->resend);
 	if (!first)
 		r->outbox_checked = true;
 	return first;

@@ -10,7 +10,8 @@ ERR_MUST_USE enum err send_delta(struct rivulet *r, const char *task, struct why
  * 4xx are final. */
 bool send_final(long status, const char *word);
 /* Sends all that waits. The first call verifies entries of an earlier life and names and drops damaged ones. ERR_OK when
- * nothing is left, else why the first one stays. */
+ * nothing is left but what the coordinator itself could not take (408, 429, 5xx, or a receipt that is wrong): that is
+ * tried again by later calls, with back-off, and must not keep the device from other work. Else why the first one stays. */
 ERR_MUST_USE enum err send_all(struct rivulet *r, struct why *why);
 /* Tells the coordinator that a task will not be done. */
 ERR_MUST_USE enum err send_abort(

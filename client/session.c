@@ -10,6 +10,7 @@
 #include "key.h"
 #include "messages.h"
 #include "rng.h"
+#include "x509.h"
 
 #define URL_MAX (ADDRESS_MAX + 256)
 #define RETRY_AFTER_MAX_S 300.0
@@ -18,6 +19,8 @@ struct session {
 	struct identity identity;
 	uint8_t device[32];
 	struct key *key;
+	uint8_t signer[KEY_SPKI_LEN];
+	bool has_signer;
 	struct transport *transport;
 	char urls[IDENTITY_URLS_MAX][ADDRESS_MAX];
 	size_t url_count, current;
@@ -50,6 +53,31 @@ load_key(struct session *s, const char *home, struct why *why)
 	/* After a change of key the id stays that of the first one: device.json decides. */
 	if (!hex_decode(s->device, sizeof(s->device), s->identity.device, 64))
 		return err_set(why, ERR_CORRUPT, "%s/device.json: bad device id", home);
+	return ERR_OK;
+}
+
+/* Homes that joined an older coordinator have no signer.pem. */
+static enum err
+load_signer(struct session *s, const char *home, struct why *why)
+{
+	struct x509_cert cert, ca;
+	struct x509_info info;
+	char *text = NULL, *ca_text = NULL;
+	enum err e = read_pem(&text, home, "signer.pem", why);
+
+	if (e)
+		return e == ERR_NOTFOUND ? ERR_OK : e;
+	e = read_pem(&ca_text, home, "ca.pem", why);
+	if (!e &&
+	    (x509_from_pem(&cert, text, NULL) || x509_from_pem(&ca, ca_text, NULL) ||
+		x509_verify(&cert, &ca) || x509_parse(&info, &cert, NULL)))
+		e = err_set(why, ERR_CORRUPT, "%s/signer.pem is not certified by ca.pem", home);
+	free(text);
+	free(ca_text);
+	if (e)
+		return e;
+	memcpy(s->signer, info.spki, KEY_SPKI_LEN);
+	s->has_signer = true;
 	return ERR_OK;
 }
 
@@ -114,6 +142,8 @@ session_open(struct session **out, const struct session_options *options, struct
 	if (!e)
 		e = load_key(s, options->home, why);
 	if (!e)
+		e = load_signer(s, options->home, why);
+	if (!e)
 		e = connect_tls(s, options, why);
 	if (e) {
 		session_free(s);
@@ -170,6 +200,12 @@ const struct key *
 session_key(const struct session *s)
 {
 	return s->key;
+}
+
+const uint8_t *
+session_signer(const struct session *s)
+{
+	return s->has_signer ? s->signer : NULL;
 }
 
 struct backoff *

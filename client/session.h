@@ -31,6 +31,8 @@ void session_free(struct session *s);
 const struct identity *session_identity(const struct session *s);
 const uint8_t *session_device(const struct session *s); /* 32 bytes */
 const struct key *session_key(const struct session *s);
+/* KEY_SPKI_LEN bytes of the key that signs the coordinator's receipts; NULL if the home does not know it. */
+const uint8_t *session_signer(const struct session *s);
 struct backoff *session_backoff(struct session *s);
 const char *session_url(const struct session *s); /* the address in use */
 

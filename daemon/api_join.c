@@ -107,7 +107,7 @@ answer(struct exchange *x, const struct enrolment *j)
 	struct x509_cert cert;
 	struct why why = {""};
 	struct buf out;
-	size_t len = sizeof(a.certificate), ca_len = sizeof(a.ca);
+	size_t len = sizeof(a.certificate), ca_len = sizeof(a.ca), signer_len = sizeof(a.signer);
 
 	hex_encode(a.device, j->device.id, 32);
 	snprintf(a.name, sizeof(a.name), "%s", j->device.name);
@@ -118,6 +118,8 @@ answer(struct exchange *x, const struct enrolment *j)
 		e = x509_to_pem(a.certificate, &len, &cert);
 	if (e == ERR_OK)
 		e = x509_to_pem(a.ca, &ca_len, &s->ca);
+	if (e == ERR_OK)
+		e = x509_to_pem(a.signer, &signer_len, &s->sign_cert);
 	if (e == ERR_OK)
 		e = messages_joined_encode(&out, &a);
 	if (e)

@@ -97,6 +97,8 @@ struct join_answer {
 	char role[16];
 	char certificate[4096]; /* PEM */
 	char ca[4096]; /* PEM */
+	char signer
+	    [4096]; /* PEM, of the key that signs receipts; "" from a coordinator that does not tell */
 	int64_t renew_after; /* Unix seconds */
 };
 ERR_MUST_USE enum err messages_join_encode(struct buf *out, const struct join_request *in);

@@ -55,6 +55,8 @@ messages_joined_encode(struct buf *out, const struct join_answer *in)
 	json_add_string(o, "role", in->role);
 	json_add_string(o, "certificate", in->certificate);
 	json_add_string(o, "ca", in->ca);
+	if (*in->signer)
+		json_add_string(o, "signer", in->signer);
 	json_add_double(o, "renew_after", (double)in->renew_after);
 	return messages_finish(out, o);
 }
@@ -73,6 +75,7 @@ messages_joined_decode(struct join_answer *out, const char *text, size_t len, st
 	field_string(
 	    &o, "certificate", FIELD_TEXT, out->certificate, sizeof(out->certificate), NULL);
 	field_string(&o, "ca", FIELD_TEXT, out->ca, sizeof(out->ca), NULL);
+	field_string(&o, "signer", FIELD_TEXT, out->signer, sizeof(out->signer), "");
 	out->renew_after = (int64_t)field_u64(&o, "renew_after", 0, JSON_INT_MAX, 0);
 	json_free(tree);
 	if (reader.err)
