@@ -253,7 +253,11 @@ one_pass(struct rivulet *r, double left, double *pause_s)
 {
 	double wait = left < 0 || left > WAIT_MAX_S ? WAIT_MAX_S : left;
 	enum err e = send_all(r, &r->why);
+	double due = r->resend_at - backoff_now();
 
+	/* A held request must not keep a delta from its next try. */
+	if (due > 0 && due < wait)
+		wait = due;
 	*pause_s = 0;
 	if (!e)
 		e = ask_once(r, (unsigned)wait, pause_s, &r->why);
