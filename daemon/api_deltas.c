@@ -52,6 +52,22 @@ own_fault(struct exchange *x, enum err e, const struct why *why)
 		    x, "unavailable", "%s", why && why->text[0] ? why->text : err_name(e));
 }
 
+/* A delta that cannot be accepted however often it is sent: the device's place goes to another one, and it is not given the same
+ * task again in this opening. */
+static void
+give_up(struct exchange *x, const char *word)
+{
+	static const char *const lasting[] = {"bad-manifest", "bad-report", "wrong-length",
+	    "wrong-root", "wrong-chunk", "not-finite", "no-examples", "too-many-examples",
+	    "norm-too-large", "unknown-codec", "unsupported", "bad-signature"};
+
+	registry_touch(x->services->registry, x->who.device, NULL, word);
+	for (size_t i = 0; i < sizeof(lasting) / sizeof(*lasting); i++)
+		if (strcmp(word, lasting[i]) == 0 &&
+		    engine_abort(x->services->engine, x->who.device, x->param[0], word) == ERR_OK)
+			return;
+}
+
 /* --- the head */
 
 /* A structured-field byte sequence, ":base64:", of at most *len bytes. */
@@ -207,7 +223,7 @@ delta_begin(struct exchange *x)
 	if (maybe_repeat && answer_repeat(x, d, &other))
 		return;
 	if (word) {
-		registry_touch(x->services->registry, x->who.device, NULL, word);
+		give_up(x, word);
 		exchange_problem(x, word, "%s", why.text);
 		return;
 	}
@@ -223,7 +239,7 @@ delta_begin(struct exchange *x)
 static enum err
 refuse(struct exchange *x, const char *word, const char *detail)
 {
-	registry_touch(x->services->registry, x->who.device, NULL, word);
+	give_up(x, word);
 	exchange_problem(x, word, "%s", detail);
 	return ERR_INVALID;
 }
@@ -267,6 +283,10 @@ take_piece(struct exchange *x, struct delta *d, const uint8_t *p, size_t len)
 		return refuse(x, "not-finite", "the payload holds NaN or infinity");
 	if (e)
 		return refuse(x, "bad-request", "the payload is not in its codec's form");
+	if (d->part.superseded) {
+		exchange_problem(x, "unavailable", "a newer transfer of this task has begun");
+		return ERR_AGAIN;
+	}
 	hash_update(d->hash, p, len);
 	e = file_pwrite(d->part.fd, p, len, d->at);
 	if (e) {
@@ -404,7 +424,7 @@ delta_finish(struct exchange *x)
 		return;
 	}
 	fill_row(d);
-	enum err e = spool_sync(&d->part, &why);
+	enum err e = spool_sync(x->services->spool, &d->part, &why);
 	if (e == ERR_OK)
 		e = make_receipt(d);
 	if (e == ERR_OK)

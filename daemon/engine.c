@@ -303,6 +303,9 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 	const struct invite *have = find_invite(j, device);
 	if (have && have->state != INVITE_OUT)
 		return have->state == INVITE_ACCEPTED ? "reported" : "aborted";
+	/* Its delta would come too late. */
+	if (j->round.state == ROUND_CLOSING || j->round.state == ROUND_FOLDING)
+		return "not-selected";
 	if (!have) {
 		if (spool_full(g->services->spool, payload_bytes(j)))
 			return "spool-full";
@@ -514,8 +517,10 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, const
 			continue;
 		have->state = INVITE_ABORTED;
 		engine_act(g, j, round_step(&j->round, ROUND_GAVE_UP, 0, clock_ms()));
+		char id_hex[17];
+		hex_encode(id_hex, device, 8);
 		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex),
-		    LOG_U("round", j->row.round), LOG_S("reason", reason));
+		    LOG_U("round", j->row.round), LOG_S("device", id_hex), LOG_S("reason", reason));
 		e = ERR_OK;
 	}
 	pthread_mutex_unlock(&g->lock);

@@ -6,6 +6,7 @@
 
 #include "buf.h"
 #include "clock.h"
+#include "codec.h"
 #include "engine.h"
 #include "engine_job.h"
 #include "evalset.h"
@@ -82,6 +83,20 @@ check_aggregate(const struct aggregate_spec *a, struct why *why)
 	return ERR_OK;
 }
 
+/* A round that can never be in the spool whole would be abandoned again and again. */
+static enum err
+check_quota(const struct services *s, const struct engine_job *j, struct why *why)
+{
+	uint64_t quota = s->config->spool_quota;
+	uint64_t one = codec_find_name(j->spec.recipe.codec)->payload_bytes(j->table.elements);
+
+	if (quota == 0 || one <= quota / j->spec.round.goal)
+		return ERR_OK;
+	return err_set(why, ERR_INVALID,
+	    "round.goal: %u deltas of %llu bytes do not fit the spool's quota of %llu",
+	    j->spec.round.goal, (unsigned long long)one, (unsigned long long)quota);
+}
+
 static enum err
 pin_model(struct store_db *db, void *arg, struct why *why)
 {
@@ -120,6 +135,8 @@ prepare(struct engine *g, struct engine_job *j, const char *text, size_t len, st
 		e = engine_first_model(g->services, j, model, why);
 	if (e == ERR_OK)
 		e = engine_take_table(g->services, j, model, why);
+	if (e == ERR_OK)
+		e = check_quota(g->services, j, why);
 	if (e == ERR_NOTFOUND)
 		e = err_set(
 		    why, ERR_INVALID, "model.init: there is no such model; upload it first");

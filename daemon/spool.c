@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@ struct spool {
 	atomic_uint_least64_t used;
 	atomic_uint next;
 	atomic_bool dirty; /* names changed since the last directory sync */
+	pthread_mutex_t lock; /* guards parts */
+	struct spool_part *parts; /* under construction */
 };
 
 static void
@@ -38,13 +41,14 @@ spool_open(struct spool **out, const char *dir, uint64_t quota, struct why *why)
 	if (!s)
 		return err_set(why, ERR_NOMEM, "no memory");
 	s->quota = quota;
+	pthread_mutex_init(&s->lock, NULL);
 	enum err e = ERR_OK;
 	if (snprintf(s->dir, sizeof(s->dir), "%s", dir) >= (int)sizeof(s->dir))
 		e = err_set(why, ERR_LIMIT, "path too long: %s", dir);
 	if (e == ERR_OK)
 		e = file_mkdirs(dir, 0700, why);
 	if (e) {
-		free(s);
+		spool_close(s);
 		return e;
 	}
 	*out = s;
@@ -54,7 +58,55 @@ spool_open(struct spool **out, const char *dir, uint64_t quota, struct why *why)
 void
 spool_close(struct spool *s)
 {
+	if (s)
+		pthread_mutex_destroy(&s->lock);
 	free(s);
+}
+
+static void
+release(struct spool *s, struct spool_part *part)
+{
+	atomic_fetch_sub(&s->used, part->reserved);
+	part->reserved = 0;
+}
+
+/* Ends incomplete transfers of the task: their room and quota are the newer one's. */
+static void
+supersede(struct spool *s, const uint8_t task[16])
+{
+	pthread_mutex_lock(&s->lock);
+	for (struct spool_part *p = s->parts; p; p = p->next) {
+		if (p->complete || p->superseded || memcmp(p->task, task, 16) != 0)
+			continue;
+		p->superseded = true;
+		release(s, p);
+		/* A piece being written just now may remain until the part is dropped. */
+		if (ftruncate(p->fd, 0) != 0)
+			continue;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void
+link_part(struct spool *s, struct spool_part *part)
+{
+	pthread_mutex_lock(&s->lock);
+	part->next = s->parts;
+	s->parts = part;
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Takes the part off the list, if it is on it. */
+static void
+unlink_part(struct spool *s, struct spool_part *part)
+{
+	pthread_mutex_lock(&s->lock);
+	for (struct spool_part **at = &s->parts; *at; at = &(*at)->next)
+		if (*at == part) {
+			*at = part->next;
+			break;
+		}
+	pthread_mutex_unlock(&s->lock);
 }
 
 static bool
@@ -75,8 +127,9 @@ spool_begin(struct spool *s, const uint8_t task[16], uint64_t bytes, struct spoo
 {
 	char hex[33];
 
-	part->fd = -1;
-	part->reserved = 0;
+	*part = (struct spool_part){.fd = -1};
+	memcpy(part->task, task, 16);
+	supersede(s, task);
 	if (!reserve(s, bytes))
 		return err_set(why, ERR_NOSPACE, "the spool's quota is used up");
 	part->reserved = bytes;
@@ -84,16 +137,23 @@ spool_begin(struct spool *s, const uint8_t task[16], uint64_t bytes, struct spoo
 	snprintf(part->path, sizeof(part->path), "%s/%s.%u.part", s->dir, hex,
 	    atomic_fetch_add(&s->next, 1));
 	part->fd = open(part->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (part->fd >= 0)
+	if (part->fd >= 0) {
+		link_part(s, part);
 		return ERR_OK;
+	}
 	enum err e = err_errno(why, "create %s", part->path);
-	spool_drop(s, part);
+	release(s, part);
 	return e;
 }
 
 enum err
-spool_sync(struct spool_part *part, struct why *why)
+spool_sync(struct spool *s, struct spool_part *part, struct why *why)
 {
+	pthread_mutex_lock(&s->lock);
+	part->complete = !part->superseded;
+	pthread_mutex_unlock(&s->lock);
+	if (!part->complete)
+		return err_set(why, ERR_AGAIN, "a newer transfer of this task has begun");
 	return fdatasync(part->fd) == 0 ? ERR_OK : err_errno(why, "sync %s", part->path);
 }
 
@@ -106,6 +166,7 @@ spool_accept(struct spool *s, struct spool_part *part, const uint8_t task[16], s
 	if (rename(part->path, path) != 0)
 		return err_errno(why, "rename %s", part->path);
 	atomic_store(&s->dirty, true);
+	unlink_part(s, part);
 	close(part->fd);
 	part->fd = -1;
 	part->reserved = 0;
@@ -115,13 +176,13 @@ spool_accept(struct spool *s, struct spool_part *part, const uint8_t task[16], s
 void
 spool_drop(struct spool *s, struct spool_part *part)
 {
+	unlink_part(s, part);
 	if (part->fd >= 0) {
 		close(part->fd);
 		unlink(part->path);
 		part->fd = -1;
 	}
-	atomic_fetch_sub(&s->used, part->reserved);
-	part->reserved = 0;
+	release(s, part);
 }
 
 enum err

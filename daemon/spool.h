@@ -1,5 +1,6 @@
 #ifndef SPOOL_H
 #define SPOOL_H
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,6 +17,10 @@ struct spool_part {
 	int fd;
 	char path[1100];
 	uint64_t reserved; /* bytes counted against the quota */
+	uint8_t task[16];
+	atomic_bool superseded; /* a newer transfer of the task has begun: this one takes no more */
+	bool complete; /* past the point where it could be superseded */
+	struct spool_part *next; /* parts under construction */
 };
 
 /* quota 0: no limit. */
@@ -23,11 +28,12 @@ ERR_MUST_USE enum err spool_open(
     struct spool **out, const char *dir, uint64_t quota, struct why *why);
 void spool_close(struct spool *s);
 
-/* Reserves `bytes` of quota and creates the file. ERR_NOSPACE if the quota is full. */
+/* Ends an older, incomplete transfer of the same task, reserves `bytes` of quota and creates the file. ERR_NOSPACE if the quota
+ * is full. The part must stay in place until spool_drop. */
 ERR_MUST_USE enum err spool_begin(struct spool *s, const uint8_t task[16], uint64_t bytes,
     struct spool_part *part, struct why *why);
-/* Syncs the finished part. */
-ERR_MUST_USE enum err spool_sync(struct spool_part *part, struct why *why);
+/* Syncs the finished part. ERR_AGAIN if it was superseded. */
+ERR_MUST_USE enum err spool_sync(struct spool *s, struct spool_part *part, struct why *why);
 /* Renames it to its accepted name (store thread, inside the accepting transaction); its quota stays taken. */
 ERR_MUST_USE enum err spool_accept(
     struct spool *s, struct spool_part *part, const uint8_t task[16], struct why *why);

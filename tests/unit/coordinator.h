@@ -258,7 +258,7 @@ deliver(struct coordinator *c, const struct task *t, uint8_t tag, float value, u
 	assert_int_equal(
 	    spool_begin(c->s.spool, m.task, m.payload_bytes, &d.part, &c->why), ERR_OK);
 	assert_int_equal(file_pwrite(d.part.fd, values, sizeof(values), 0), ERR_OK);
-	assert_int_equal(spool_sync(&d.part, &c->why), ERR_OK);
+	assert_int_equal(spool_sync(c->s.spool, &d.part, &c->why), ERR_OK);
 	enum err e = store_write(c->s.store, coordinator_accept, &d, &c->why);
 	if (d.taken)
 		engine_settle(c->s.engine, &d.claim, e == ERR_OK, d.row.body_bytes);

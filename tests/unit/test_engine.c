@@ -270,14 +270,31 @@ full_spool(void **state)
 	struct coordinator *c = *state;
 	struct task t;
 	uint8_t id[16];
+	struct spool_part other[2];
 
 	coordinator_stop(c);
-	c->config.spool_quota = ELEMENTS * sizeof(float);
+	c->config.spool_quota = 3 * ELEMENTS * sizeof(float);
 	coordinator_start(c);
 	submit(c, plain, id);
+	/* Somebody else's transfers. */
+	for (uint8_t i = 0; i < 2; i++)
+		assert_int_equal(spool_begin(c->s.spool, (const uint8_t[16]){i},
+				     ELEMENTS * sizeof(float), &other[i], &c->why),
+		    ERR_OK);
 	assert_string_equal(ask(c, 1, &t), "");
 	assert_null(deliver(c, &t, 1, 1, 100));
 	expect(c, 2, "spool-full");
+	for (int i = 0; i < 2; i++)
+		spool_drop(c->s.spool, &other[i]);
+	/* A job whose round can never be in the spool whole. */
+	coordinator_stop(c);
+	c->config.spool_quota = ELEMENTS * sizeof(float);
+	coordinator_start(c);
+	bool created;
+	static const char large[] = JOB("large", "\"goal\":2", "");
+	assert_int_equal(
+	    engine_submit(c->s.engine, large, strlen(large), id, &created, &c->why), ERR_INVALID);
+	assert_non_null(strstr(c->why.text, "round.goal"));
 }
 
 /* --- who may */

@@ -92,23 +92,23 @@ path_of(const struct fixture *f, uint8_t tag, char out[160])
 }
 
 /* A part of len bytes of value `fill`, complete and synced. */
-static struct spool_part
-write_part(struct fixture *f, uint8_t tag, size_t len, uint8_t fill)
+static void
+write_part(struct fixture *f, uint8_t tag, size_t len, uint8_t fill, struct spool_part *part)
 {
-	struct spool_part part;
 	uint8_t bytes[QUOTA];
 
 	memset(bytes, fill, sizeof(bytes));
-	assert_int_equal(spool_begin(f->s, task(tag), len, &part, &f->why), ERR_OK);
-	assert_int_equal(file_pwrite(part.fd, bytes, len, 0), ERR_OK);
-	assert_int_equal(spool_sync(&part, &f->why), ERR_OK);
-	return part;
+	assert_int_equal(spool_begin(f->s, task(tag), len, part, &f->why), ERR_OK);
+	assert_int_equal(file_pwrite(part->fd, bytes, len, 0), ERR_OK);
+	assert_int_equal(spool_sync(f->s, part, &f->why), ERR_OK);
 }
 
 static void
 accept_delta(struct fixture *f, uint8_t tag, size_t len, uint8_t fill)
 {
-	struct spool_part part = write_part(f, tag, len, fill);
+	struct spool_part part;
+
+	write_part(f, tag, len, fill, &part);
 
 	assert_int_equal(spool_accept(f->s, &part, task(tag), &f->why), ERR_OK);
 	/* The end of every request drops its part; by then this one is no part any more. */
@@ -146,7 +146,9 @@ static void
 dropped(void **state)
 {
 	struct fixture *f = *state;
-	struct spool_part part = write_part(f, 1, 300, 7);
+	struct spool_part part;
+
+	write_part(f, 1, 300, 7, &part);
 
 	assert_int_equal(spool_used(f->s), 300);
 	assert_int_equal(files(f), 1);
@@ -157,6 +159,31 @@ dropped(void **state)
 	assert_int_equal(spool_used(f->s), 0);
 }
 
+/* A new transfer of a task ends the older, incomplete one; many cost no more quota than one. */
+static void
+superseded(void **state)
+{
+	struct fixture *f = *state;
+	struct spool_part part[8];
+
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(spool_begin(f->s, task(1), QUOTA, &part[i], &f->why), ERR_OK);
+		assert_int_equal(file_pwrite(part[i].fd, "12345", 5, 0), ERR_OK);
+	}
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(part[i].superseded, i < 7);
+		assert_int_equal(lseek(part[i].fd, 0, SEEK_END), i < 7 ? 0 : 5);
+	}
+	assert_int_equal(spool_used(f->s), QUOTA);
+	assert_int_equal(spool_sync(f->s, &part[0], &f->why), ERR_AGAIN);
+	assert_int_equal(spool_sync(f->s, &part[7], &f->why), ERR_OK);
+	/* A complete one is not ended any more. */
+	assert_int_equal(spool_begin(f->s, task(1), 1, &part[0], &f->why), ERR_NOSPACE);
+	for (int i = 1; i < 8; i++)
+		spool_drop(f->s, &part[i]);
+	assert_int_equal(spool_used(f->s), 0);
+}
+
 static void
 quota(void **state)
 {
@@ -164,7 +191,7 @@ quota(void **state)
 	struct spool_part part, more;
 
 	accept_delta(f, 1, 400, 1);
-	part = write_part(f, 2, 600, 2);
+	write_part(f, 2, 600, 2, &part);
 	assert_true(spool_full(f->s, 1));
 	assert_int_equal(spool_begin(f->s, task(3), 1, &more, &f->why), ERR_NOSPACE);
 	spool_drop(f->s, &more);
@@ -197,7 +224,10 @@ static void
 two_parts_of_one_task(void **state)
 {
 	struct fixture *f = *state;
-	struct spool_part a = write_part(f, 1, 100, 1), b = write_part(f, 1, 100, 2);
+	struct spool_part a, b;
+
+	write_part(f, 1, 100, 1, &a);
+	write_part(f, 1, 100, 2, &b);
 	uint8_t first;
 	int fd;
 
@@ -217,7 +247,9 @@ static void
 accept_that_fails(void **state)
 {
 	struct fixture *f = *state;
-	struct spool_part part = write_part(f, 1, 100, 1);
+	struct spool_part part;
+
+	write_part(f, 1, 100, 1, &part);
 
 	assert_int_equal(unlink(part.path), 0);
 	assert_int_equal(spool_accept(f->s, &part, task(1), &f->why), ERR_NOTFOUND);
@@ -291,7 +323,9 @@ recover(void **state)
 
 	accept_delta(f, 1, 100, 1);
 	accept_delta(f, 2, 200, 2);
-	struct spool_part part = write_part(f, 3, 300, 3);
+	struct spool_part part;
+
+	write_part(f, 3, 300, 3, &part);
 	close(part.fd);
 	/* Names that are nearly ours. */
 	snprintf(path, sizeof(path), "%s/%032d.DELTA", f->spool_dir, 2);
@@ -412,6 +446,7 @@ main(void)
 	    WITH_SPOOL(accepted_and_removed),
 	    WITH_SPOOL(dropped),
 	    WITH_SPOOL(quota),
+	    WITH_SPOOL(superseded),
 	    WITH_SPOOL(no_quota),
 	    WITH_SPOOL(two_parts_of_one_task),
 	    WITH_SPOOL(accept_that_fails),
