@@ -3,9 +3,8 @@
 # head alone decides, leaves the open round as it was and nothing in the spool. Then the honest devices finish the job.
 #   BUILD=build/mbedtls tests/e2e/20-refusals.sh
 set -u
-BUILD=${BUILD:-build/${CRYPTO:-mbedtls}}
 FLEET_NAME=20-refusals
-. tests/fleet.sh
+. tests/e2e/common.sh
 peer=$BUILD/tests/tools/wire_peer
 command -v curl >/dev/null || { echo "needs curl"; exit 77; }
 [ -x "$peer" ] || { echo "needs $peer"; exit 77; }
@@ -25,7 +24,7 @@ say() { # say WHAT WANT GOT; * in WANT fits anything
 }
 
 round_now() { # "ROUND STATE REPORTS" of the open round
-	curl -sS --max-time 10 --unix-socket "$FLEET/admin.sock" "http://localhost/v1/jobs/$job" |
+	curl -sS --max-time $((10 * TEST_SLOW)) --unix-socket "$FLEET/admin.sock" "http://localhost/v1/jobs/$job" |
 		sed -n 's/.*"open":{"round":\([0-9]*\),"state":"\([a-z]*\)","reports":\([0-9]*\),.*/\1 \2 \3/p'
 }
 
@@ -34,7 +33,7 @@ spool() { ls "$FLEET/state/spool"; }
 # The refusal reaches the device a moment before its part of a file is removed.
 unharmed() { # unharmed WHAT
 	tries=0
-	while [ "$(spool)" != "$spool_want" ] && [ $tries -lt 40 ]; do
+	while [ "$(spool)" != "$spool_want" ] && [ $tries -lt $((40 * TEST_SLOW)) ]; do
 		sleep 0.05
 		tries=$((tries + 1))
 	done
@@ -211,7 +210,7 @@ fleet_run two
 reports() { # reports ROUND N: waits
 	tries=0
 	until [ "$(round_now)" = "$1 open $2" ]; do
-		[ $tries -lt 200 ] || fleet_fail "round $1 did not get $2 reports, but is at: $(round_now)"
+		[ $tries -lt $((200 * TEST_SLOW)) ] || fleet_fail "round $1 did not get $2 reports, but is at: $(round_now)"
 		sleep 0.1
 		tries=$((tries + 1))
 	done
@@ -240,12 +239,12 @@ done
 
 tries=0
 until fleet_admin job show refusals --json | grep -q '"state": *"done"'; do
-	[ $tries -lt 100 ] || fleet_fail "the job did not end"
+	[ $tries -lt $((100 * TEST_SLOW)) ] || fleet_fail "the job did not end"
 	sleep 0.1
 	tries=$((tries + 1))
 done
 say "the spool at the end" "" "$(spool)"
-rounds=$(curl -sS --max-time 10 --unix-socket "$FLEET/admin.sock" "http://localhost/v1/jobs/$job/rounds" |
+rounds=$(curl -sS --max-time $((10 * TEST_SLOW)) --unix-socket "$FLEET/admin.sock" "http://localhost/v1/jobs/$job/rounds" |
 	tr '{' '\n' | sed -n 's/.*"round":\([0-9]*\),"state":"\([a-z]*\)".*"reports":\([0-9]*\),.*/\1 \2 \3/p' | tr '\n' ';')
 say "the rounds" "1 committed 3;2 committed 3;3 committed 3;" "$rounds"
 echo "$checks checks"

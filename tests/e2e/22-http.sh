@@ -3,9 +3,8 @@
 # and who may do what.
 #   BUILD=build/mbedtls tests/e2e/22-http.sh
 set -u
-BUILD=${BUILD:-build/${CRYPTO:-mbedtls}}
 FLEET_NAME=22-http
-. tests/fleet.sh
+. tests/e2e/common.sh
 for tool in curl openssl; do
 	command -v $tool >/dev/null || { echo "needs $tool"; exit 77; }
 done
@@ -115,7 +114,7 @@ ask() { # ask WHO FORMAT CURL_OPTION...: prints FORMAT
 	who=$1 format=$2
 	shift 2
 	[ "$who" = none ] || set -- --cert "$FLEET/$who/cert.pem" --key "$FLEET/$who/key.pem" "$@"
-	curl -sS --max-time 20 --cacert "$FLEET/dev/ca.pem" -o "$FLEET/out" -D "$FLEET/head" -w "$format" "$@" 2>>"$FLEET/curl.log"
+	curl -sS --max-time $((20 * TEST_SLOW)) --cacert "$FLEET/dev/ca.pem" -o "$FLEET/out" -D "$FLEET/head" -w "$format" "$@" 2>>"$FLEET/curl.log"
 }
 field() { sed -n "s/^$1: \(.*\)\r\$/\1/Ip" "$FLEET/head"; }
 bytes() { # bytes FROM COUNT: of the model, as a hash

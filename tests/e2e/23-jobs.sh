@@ -3,9 +3,8 @@
 # reload and graceful stop of the coordinator.
 #   BUILD=build/mbedtls tests/e2e/23-jobs.sh
 set -u
-BUILD=${BUILD:-build/${CRYPTO:-mbedtls}}
 FLEET_NAME=23-jobs
-. tests/fleet.sh
+. tests/e2e/common.sh
 peer=$BUILD/tests/tools/wire_peer
 for tool in curl python3; do
 	command -v $tool >/dev/null || { echo "needs $tool"; exit 77; }
@@ -22,7 +21,7 @@ say() { # say WHAT WANT GOT; * in WANT fits anything
 call() { # call METHOD PATH [CURL_OPTION...]: prints the status; the body is in out
 	method=$1 path=$2
 	shift 2
-	curl -sS --max-time 20 --unix-socket "$FLEET/admin.sock" -o "$FLEET/out" -w '%{http_code}' -X "$method" "$@" \
+	curl -sS --max-time $((20 * TEST_SLOW)) --unix-socket "$FLEET/admin.sock" -o "$FLEET/out" -w '%{http_code}' -X "$method" "$@" \
 		"http://localhost$path"
 }
 pick() { # pick KEY...: from out
@@ -43,7 +42,7 @@ until_job() { # until_job ID WANT KEY...
 	id=$1
 	shift 2
 	until [ "$(job "$id" "$@")" = "$want" ]; do
-		[ $tries -lt 100 ] || fleet_fail "$* of the job is $(job "$id" "$@"), not $want"
+		[ $tries -lt $((100 * TEST_SLOW)) ] || fleet_fail "$* of the job is $(job "$id" "$@"), not $want"
 		sleep 0.1
 		tries=$((tries + 1))
 	done
@@ -184,7 +183,7 @@ say "the device of the label" "* $northern 1 *" "$("$peer" ask "$FLEET/north" "$
 say "the other device" "wait ineligible" "$("$peer" ask "$FLEET/south" "$PORT")"
 say "and why, in device show" "reason *ineligible" "$(fleet_admin device show south | grep ^reason)"
 say "its labels, in device show" "labels *site*south*" "$(fleet_admin device show south | grep ^labels)"
-say "the other device does not see the job" 404 "$(curl -sS --max-time 20 --cacert "$FLEET/south/ca.pem" \
+say "the other device does not see the job" 404 "$(curl -sS --max-time $((20 * TEST_SLOW)) --cacert "$FLEET/south/ca.pem" \
 	--cert "$FLEET/south/cert.pem" --key "$FLEET/south/key.pem" -o /dev/null -w '%{http_code}' "$URL/v1/jobs/$northern")"
 call POST "/v1/jobs/$northern/stop" >/dev/null
 sed 's/"name": "life"/"name": "both"/;s/"stop"/"select": {"labels": {"site": "south", "size": "large"}}, &/' "$FLEET/good.json" >"$FLEET/both.json"
@@ -292,7 +291,7 @@ say "the job's metric is that of the last base" "2 24" "$(job "$judged" metric r
 logged() { # logged N PATTERN: waits for N such lines
 	tries=0
 	until [ "$(grep -c "$2" "$FLEET/rivuletd.log")" -ge "$1" ]; do
-		[ $tries -lt 50 ] || return 1
+		[ $tries -lt $((50 * TEST_SLOW)) ] || return 1
 		sleep 0.1
 		tries=$((tries + 1))
 	done

@@ -3,7 +3,7 @@
 set -eu
 BUILD=${BUILD:-build/mbedtls}
 [ -z "${SAN:-}" ] || { echo "not under a sanitizer"; exit 77; }
-[ -f README.md ] || { echo "no README.md to install"; exit 77; }
+[ -f README.md ] || { echo "no README.md to install"; exit 1; }
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL
