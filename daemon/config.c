@@ -190,6 +190,7 @@ static const struct key keys[] = {
     {LIMITS, "long_poll", set_number, IN(config, long_poll_s), 1, 50, "50", 0, 0},
     {LIMITS, "handshakes", set_number, IN(config, handshakes), 1, 100000, "256", 0, 0},
     {LIMITS, "handshakes_per_address", set_number, IN(config, handshakes_per_address), 1, 100000, "64", 0, 0},
+    {LIMITS, "failures_per_minute", set_number, IN(config, failures_per_minute), 0, 1000000, "300", 0, 0},
     {LIMITS, "retry_after", set_number, IN(config, retry_after_s), 1, DAY, "5", 0, 0},
     {SPOOL, "quota", set_bytes, IN(config, spool_quota), 0, INT64_MAX, "0", 0, 0},
     {RETENTION, "keep_last", set_number, IN(config, keep_last), 1, 1000000, "3", 0, 0},

@@ -116,6 +116,22 @@ conn_end_exchange(struct conn *c)
 	exchange_reset(&c->x);
 }
 
+/* The connection counts no longer as one in its handshake. Idempotent. */
+void
+conn_end_handshake(struct conn *c)
+{
+	if (c->handshaking)
+		peers_leave(c->io->peers, c->x.peer);
+	c->handshaking = false;
+}
+
+void
+conn_failed(const struct conn *c)
+{
+	if (c->tls)
+		peers_failed(c->io->peers, c->x.peer, clock_ms());
+}
+
 /* Closes the socket; memory goes in conn_sweep, or after the exchange comes back. Idempotent. */
 void
 conn_close(struct conn *c)
@@ -126,9 +142,7 @@ conn_close(struct conn *c)
 		return;
 	if (!c->gone) {
 		loop_remove(io->loop, &c->source);
-		if (c->handshaking)
-			atomic_fetch_sub(io->handshakes, 1);
-		c->handshaking = false;
+		conn_end_handshake(c);
 		tls_session_free(c->tls);
 		c->tls = NULL;
 		close(c->source.fd);
@@ -208,14 +222,25 @@ on_ready(struct loop_source *s, uint32_t events)
 		conn_drive(c);
 }
 
+/* What conn_open took over, when no connection comes of it. */
+static void
+give_up(struct io *io, struct conn *c, int fd, bool tls, const char *peer)
+{
+	if (tls)
+		peers_leave(io->peers, peer);
+	if (c)
+		tls_session_free(c->tls);
+	free(c);
+	close(fd);
+}
+
 void
 conn_open(struct io *io, int fd, struct tls_context *tls, const char *peer)
 {
 	struct conn *c = calloc(1, sizeof(*c));
 
 	if (!c || (tls && tls_session_new(&c->tls, tls, fd) != ERR_OK)) {
-		free(c);
-		close(fd);
+		give_up(io, c, fd, tls != NULL, peer);
 		return;
 	}
 	c->source = (struct loop_source){on_ready, fd};
@@ -229,9 +254,7 @@ conn_open(struct io *io, int fd, struct tls_context *tls, const char *peer)
 	c->x.services = io->services;
 	snprintf(c->x.peer, sizeof(c->x.peer), "%s", peer);
 	if (loop_add(io->loop, &c->source, EPOLLIN) != ERR_OK) {
-		tls_session_free(c->tls);
-		free(c);
-		close(fd);
+		give_up(io, c, fd, tls != NULL, peer);
 		return;
 	}
 	c->next = io->conns;
@@ -240,20 +263,8 @@ conn_open(struct io *io, int fd, struct tls_context *tls, const char *peer)
 	io->conns = c;
 	atomic_fetch_add(&io->count, 1);
 	c->handshaking = tls != NULL;
-	if (c->handshaking)
-		atomic_fetch_add(io->handshakes, 1);
 	conn_change_state(c, tls ? CONN_HANDSHAKE : CONN_HEAD);
 	conn_drive(c);
-}
-
-unsigned
-conn_handshakes_from(const struct io *io, const char *peer)
-{
-	unsigned n = 0;
-
-	for (const struct conn *c = io->conns; c; c = c->next)
-		n += c->handshaking && strcmp(c->x.peer, peer) == 0;
-	return n;
 }
 
 static bool
@@ -283,6 +294,8 @@ conn_tick(struct io *io, uint64_t now_ms)
 			conn_drive(c);
 		} else if (now_ms >= c->deadline_ms || too_slow(c, now_ms)) {
 			log_event(LOG_LEVEL_DEBUG, "conn.timeout", LOG_S("peer", c->x.peer));
+			if (c->handshaking)
+				conn_failed(c);
 			conn_close(c);
 		}
 	}

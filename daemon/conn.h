@@ -4,6 +4,7 @@
 
 #include "exchange.h"
 #include "loop.h"
+#include "peers.h"
 #include "tls.h"
 
 /*
@@ -16,15 +17,14 @@ struct io {
 	struct conn *conns, *freed;
 	char *scratch; /* CONN_SCRATCH bytes for body pieces */
 	atomic_uint count;
-	atomic_uint *handshakes; /* in flight over all threads */
+	struct peers *peers; /* of all threads */
 	bool stopping;
 };
 #define CONN_SCRATCH (128u << 10)
 
-/* Takes over fd (non-blocking). tls NULL: a Unix socket, whose peers are administrators. Closes fd on failure. */
+/* Takes over fd (non-blocking). tls NULL: a Unix socket, whose peers are administrators. Else peers_enter has counted its
+ * handshake, and the connection calls peers_leave. Closes fd on failure. */
 void conn_open(struct io *io, int fd, struct tls_context *tls, const char *peer);
-/* Connections of this io thread that are still in their handshake from `peer`. */
-unsigned conn_handshakes_from(const struct io *io, const char *peer);
 /* Timeouts of all connections. */
 void conn_tick(struct io *io, uint64_t now_ms);
 /* Asks parked exchanges again. */

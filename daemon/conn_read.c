@@ -18,6 +18,7 @@ conn_advance_head(struct conn *c)
 		return false;
 	}
 	if (room == 0) {
+		conn_identify(c);
 		c->x.request.keep_alive = false;
 		conn_refuse(c, "header-too-large", "the header block is larger than the limit");
 		return true;
@@ -99,11 +100,11 @@ conn_advance_handshake(struct conn *c)
 	if (r != TLS_OK) {
 		log_event(LOG_LEVEL_INFO, "tls.failed", LOG_S("peer", c->x.peer),
 		    LOG_S("why", tls_why(c->tls)));
+		conn_failed(c);
 		conn_close(c);
 		return false;
 	}
-	atomic_fetch_sub(c->io->handshakes, 1);
-	c->handshaking = false;
+	conn_end_handshake(c);
 	c->has_cert =
 	    tls_peer_cert(c->tls, &cert) == ERR_OK && x509_parse(&c->cert, &cert, NULL) == ERR_OK;
 	conn_change_state(c, CONN_HEAD);

@@ -128,8 +128,27 @@ check_role(struct conn *c)
 	return who->roles == ROLE_ANYONE && !who->has_cert ? "no-certificate" : "forbidden";
 }
 
-static void
-identify(struct conn *c)
+bool
+conn_is_known(const struct conn *c)
+{
+	return (c->x.who.roles & (ROLE_DEVICE | ROLE_ADMIN)) != 0;
+}
+
+/* Has this address failed too often for a request without an identity? What anybody may ask costs nothing and goes on. */
+static bool
+is_unwelcome(const struct conn *c)
+{
+	uint32_t most = c->io->services->config->failures_per_minute;
+	const struct route *route = c->x.route;
+
+	if (most == 0 || conn_is_known(c) ||
+	    (route && route->kind == ROUTE_NOW && (route->roles & ROLE_ANYONE)))
+		return false;
+	return peers_failures(c->io->peers, c->x.peer, clock_ms()) >= most;
+}
+
+void
+conn_identify(struct conn *c)
 {
 	struct identity *who = &c->x.who;
 
@@ -153,6 +172,7 @@ conn_start_request(struct conn *c, size_t head_len)
 	buf_consume(&c->in, head_len);
 	c->head_seen = 0;
 	c->body_left = e ? 0 : x->request.length;
+	conn_identify(c);
 	if (e) {
 		x->request.keep_alive = false;
 		conn_refuse(c,
@@ -166,10 +186,13 @@ conn_start_request(struct conn *c, size_t head_len)
 		    why.text);
 		return true;
 	}
-	identify(c);
 	x->route = routes_find(x->request.method, x->request.path, x->param, &path_known);
 	const char *word = NULL;
-	if (!x->route) {
+	if (is_unwelcome(c)) {
+		word = "too-many-failures";
+		detail = "requests without an identity wait a minute";
+		x->route = NULL;
+	} else if (!x->route) {
 		word = path_known ? "method-not-allowed" : "not-found";
 		detail = path_known ? "another method may work here" : "no such path";
 	} else if ((word = check_role(c))) {

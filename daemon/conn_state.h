@@ -43,6 +43,10 @@ struct conn {
 /* --- conn.c */
 /* Moves to a state and sets its timeout and, where nothing is read, its interest. */
 void conn_change_state(struct conn *c, enum conn_state to);
+/* The connection no longer counts as one in its handshake. Idempotent. */
+void conn_end_handshake(struct conn *c);
+/* Counts a failure against the peer's address. */
+void conn_failed(const struct conn *c);
 /* Closes the socket; memory goes in conn_sweep, or after the exchange comes back. Idempotent. */
 void conn_close(struct conn *c);
 /* Steps until nothing more can be done now. */
@@ -63,6 +67,10 @@ bool conn_advance_head(struct conn *c);
 bool conn_advance_body(struct conn *c);
 
 /* --- conn_request.c */
+/* Sets who asks, from the certificate and the registry. */
+void conn_identify(struct conn *c);
+/* Is it somebody the registry knows, or an administrator on this host? */
+bool conn_is_known(const struct conn *c);
 /* Parses the header block at the start of c->in, finds route and identity, and goes on to the body or a refusal. */
 bool conn_start_request(struct conn *c, size_t head_len);
 void conn_body_complete(struct conn *c);

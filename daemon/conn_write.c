@@ -28,6 +28,16 @@ log_response(const struct conn *c)
 	    LOG_S("peer", x->peer), LOG_S("device", device), LOG_S("why", x->response.why));
 }
 
+/* Being told to wait is no failure: who waits would wait for ever. */
+static void
+count_failure(const struct conn *c)
+{
+	unsigned status = c->x.response.status;
+
+	if (status >= 400 && status < 500 && status != 429 && !conn_is_known(c))
+		conn_failed(c);
+}
+
 /* Puts the response's head and body into the output; the file, if any, follows from its map. */
 void
 conn_respond(struct conn *c)
@@ -36,6 +46,7 @@ conn_respond(struct conn *c)
 	struct response *r = &x->response;
 
 	log_response(c);
+	count_failure(c);
 	if (c->body_left > 0 || !x->request.keep_alive || c->io->stopping)
 		r->close = true;
 	struct http_head head = {

@@ -54,6 +54,7 @@ static const struct {
     {"bad-range", 416, "The range lies outside the file"},
     {"expectation-failed", 417, "The expectation is unknown"},
     {"bad-job", 422, "The job document is wrong"},
+    {"too-many-failures", 429, "Too many requests of this address have failed"},
     {"header-too-large", 431, "The header is larger than the limit"},
     {"internal", 500, "The coordinator failed"},
     {"unavailable", 503, "The coordinator can't do this now"},
@@ -141,6 +142,8 @@ exchange_problem(struct exchange *x, const char *word, const char *fmt, ...)
 	snprintf(x->response.why, sizeof(x->response.why), "%s: %s", word, p.detail);
 	if (p.status == 503 || p.status == 507)
 		exchange_header(x, "Retry-After", "10");
+	if (p.status == 429)
+		exchange_header(x, "Retry-After", "60");
 	if (messages_problem_encode(&x->response.body, &p) != ERR_OK)
 		no_memory(x);
 }

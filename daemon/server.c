@@ -17,6 +17,7 @@
 #include "conn.h"
 #include "cpu.h"
 #include "log.h"
+#include "peers.h"
 
 #define SERVER_THREADS_MAX 64
 #define SERVER_CONTEXTS_MAX 64
@@ -49,7 +50,7 @@ struct server {
 	size_t listener_count;
 	struct thread threads[SERVER_THREADS_MAX];
 	unsigned thread_count;
-	atomic_uint handshakes;
+	struct peers *peers;
 	uint16_t port;
 	/* The admin socket as it was bound; "" before. */
 	char socket_path[CONFIG_PATH_MAX];
@@ -109,18 +110,15 @@ peer_name(const struct sockaddr_storage *from, int fd, char out[64])
 	snprintf(out, 64, "%s", host);
 }
 
-/* The budget that applies before TLS costs anything. */
+/* The budget that applies before TLS costs anything. True: a handshake is counted, and conn_open ends it. */
 static bool
-has_room(struct server *s, struct thread *t, bool tls, const char *peer)
+has_room(struct server *s, bool tls, const char *peer)
 {
 	const struct config *c = s->services->config;
 
 	if (server_connections(s) >= c->connections)
 		return false;
-	if (!tls)
-		return true;
-	return atomic_load(&s->handshakes) < c->handshakes &&
-	    conn_handshakes_from(&t->io, peer) < c->handshakes_per_address;
+	return !tls || peers_enter(s->peers, peer, c->handshakes, c->handshakes_per_address);
 }
 
 static void
@@ -137,6 +135,8 @@ hand_over(struct listener *l, int fd, const char *peer)
 	}
 	struct incoming *in = calloc(1, sizeof(*in));
 	if (!in) {
+		if (l->tls)
+			peers_leave(l->server->peers, peer);
 		close(fd);
 		return;
 	}
@@ -165,7 +165,7 @@ on_accept(struct loop_source *source, uint32_t events)
 			return;
 		}
 		peer_name(&from, fd, peer);
-		if (!has_room(l->server, l->thread, l->tls, peer)) {
+		if (!has_room(l->server, l->tls, peer)) {
 			log_event(LOG_LEVEL_INFO, "accept.refused", LOG_S("peer", peer));
 			close(fd);
 			continue;
@@ -385,7 +385,7 @@ init_thread(struct server *s, struct thread *t)
 		return e;
 	t->server = s;
 	t->io.services = s->services;
-	t->io.handshakes = &s->handshakes;
+	t->io.peers = s->peers;
 	t->io.scratch = malloc(CONN_SCRATCH);
 	t->wake.fn = on_wake;
 	t->stop.fn = on_stop;
@@ -405,6 +405,7 @@ server_new(
 		return err_set(why, ERR_NOMEM, "no memory");
 	s->services = services;
 	server_set_tls(s, tls);
+	e = peers_new(&s->peers);
 	unsigned n = services->config->io_threads ? services->config->io_threads : cpu_count();
 	if (n > SERVER_THREADS_MAX)
 		n = SERVER_THREADS_MAX;
@@ -495,6 +496,7 @@ server_free(struct server *s)
 	}
 	for (unsigned i = 0; i < s->context_count; i++)
 		tls_context_free(s->contexts[i]);
+	peers_free(s->peers);
 	free(s->listeners);
 	free(s);
 }

@@ -47,6 +47,7 @@ test_defaults(void **state)
 	assert_int_equal(c.long_poll_s, 50);
 	assert_int_equal(c.handshakes, 256);
 	assert_int_equal(c.handshakes_per_address, 64);
+	assert_int_equal(c.failures_per_minute, 300);
 	assert_int_equal(c.retry_after_s, 5);
 	assert_true(c.spool_quota == 0);
 	assert_int_equal(c.keep_last, 3);
@@ -72,7 +73,8 @@ static const char all_keys[] =
     "connections = 1\nheader_bytes = 64K\njson_bytes = 2m\nmodel_bytes = 5G\n"
     "header_timeout = 2\nidle_timeout = 3\nslow_upload_bytes = 4\nslow_upload_time = "
     "5\n"
-    "long_poll = 6\nhandshakes = 7\nhandshakes_per_address = 8\nretry_after = 9\n"
+    "long_poll = 6\nhandshakes = 7\nhandshakes_per_address = 8\nretry_after = "
+    "9\nfailures_per_minute = 0\n"
     "[spool]\nquota = 10G\n"
     "[retention]\nkeep_last = 11\nkeep_every = 0\n"
     "[identity]\ndevice_days = 12\n"
@@ -105,6 +107,7 @@ test_all_keys(void **state)
 	    c.model_bytes == 5ull << 30 && c.header_timeout_s == 2 && c.idle_timeout_s == 3);
 	assert_true(c.slow_upload_bytes == 4 && c.slow_upload_s == 5 && c.long_poll_s == 6);
 	assert_true(c.handshakes == 7 && c.handshakes_per_address == 8 && c.retry_after_s == 9);
+	assert_int_equal(c.failures_per_minute, 0);
 	assert_true(c.spool_quota == 10ull << 30 && c.keep_last == 11 && c.keep_every == 0);
 	assert_int_equal(c.device_days, 12);
 	assert_int_equal(c.data_count, 5);
