@@ -126,13 +126,14 @@ stop_agent
 # --- the disk is full: the local tensors do not run ahead of a delta that could not be kept
 glyph_device full 2 100
 cp "$FLEET/full/rivulet.conf" "$FLEET/full.conf"
-printf '[limits]\noutbox_bytes = 1000\n' >>"$FLEET/full/rivulet.conf"
+printf '[limits]\noutbox_bytes = 1K\n' >>"$FLEET/full/rivulet.conf"
 own='s/"data"/"tensors": {"fc2.bias": "local"}, "data"/'
 submit disk-full "$own"
 "$RIVULET" run --home "$FLEET/full" --once 2>>"$FLEET/full.log" && fleet_fail "a delta came out of a full outbox"
-grep -q "outbox_bytes" "$FLEET/full.log" || fleet_fail "the outbox was not full"
+grep -q "outbox_bytes is used up" "$FLEET/full.log" || fleet_fail "the outbox was not full"
 [ ! -e "$FLEET/full/local/$JOB.weights" ] || fleet_fail "the local tensors were kept without a delta"
 cp "$FLEET/full.conf" "$FLEET/full/rivulet.conf"
+fleet_admin job stop "$JOB" >/dev/null || fleet_fail "job stop"
 submit room "$own"
 "$RIVULET" run --home "$FLEET/full" --once 2>>"$FLEET/full.log" || fleet_fail "a round with local tensors"
 job_done 60
