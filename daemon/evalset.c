@@ -182,7 +182,7 @@ evaluate_share(void *arg, unsigned i)
 	struct share *s = &v->shares[i];
 	struct net *net = NULL;
 
-	s->e = net_new(&net, &v->recipe->net, v->recipe->data.class_count, 64, false, 0, &s->why);
+	s->e = net_new(&net, &v->recipe->net, v->recipe->data.class_count, 32, false, 0, &s->why);
 	if (s->e)
 		return;
 	memcpy(net_params(net), v->params, net_tensors(net)->bytes);

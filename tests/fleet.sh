@@ -19,7 +19,7 @@ DAEMON_PID=
 
 fleet_cleanup() {
 	fleet_status=$?
-	trap - EXIT INT TERM HUP
+	trap - EXIT INT TERM HUP PIPE
 	for fleet_pid in $FLEET_PIDS $DAEMON_PID; do
 		kill -TERM "$fleet_pid" 2>/dev/null
 	done
@@ -72,6 +72,7 @@ fleet_start() {
 	trap fleet_cleanup EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
+	trap 'exit 141' PIPE
 	cat >"$FLEET/rivuletd.conf" <<-END
 		[server]
 		listen = ${FLEET_LISTEN:-127.0.0.1:0}

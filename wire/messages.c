@@ -114,7 +114,7 @@ read_offer(struct offer *out, struct field *o)
 	struct field item;
 
 	field_string(o, "agent", FIELD_LINE, out->agent, sizeof(out->agent), "");
-	out->protocol = field_u64(o, "protocol", 1, JSON_INT_MAX, FIELD_MUST_U64);
+	out->protocol = field_u64(o, "protocol", 0, JSON_INT_MAX, FIELD_MUST_U64);
 	field_array(&list, o, "data", 0, MESSAGES_LIST_MAX);
 	while (field_each(&list, &item))
 		read_offer_data(&out->data[out->data_count++], &item);

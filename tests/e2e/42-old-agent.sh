@@ -26,7 +26,7 @@ says "an agent without relu" "d['reason'] == 'old-agent' and d['wait'] > 0"
 grep -qi '^Retry-After: [1-9]' "$FLEET/head" || fleet_fail "no Retry-After: $(cat "$FLEET/head")"
 curl_admin /v1/devices/old | pick "d['reason'] == 'old-agent'" | grep -qx True || fleet_fail "nobody is told that the agent is old"
 ask "{\"agent\": \"0.1\", \"protocol\": 0, $rest, $layers}"
-says "a protocol that never was" "d['type'] == 'urn:rivulet:error:bad-message' and 'protocol' in d['detail']"
+says "a protocol before this one" "d['reason'] == 'old-agent'"
 ask "{\"agent\": \"0.1\", \"protocol\": 1, $rest, $layers, \"held_models\": \"no\"}"
 says "a known field of the wrong type" "d['type'] == 'urn:rivulet:error:bad-message' and 'held_models' in d['detail']"
 ask "{\"agent\": \"9.0\", \"protocol\": 7, \"colour\": \"blue\", \"gpus\": [{\"bytes\": 1e11}], \"trainers\": [\"builtin\", \"quantum\"],
