@@ -76,7 +76,7 @@ a_bad_offer_is_refused(void **state)
 	struct exchange x = request(c, 50);
 
 	buf_reset(&x.body);
-	assert_int_equal(buf_printf(&x.body, "{\"protocol\":0}"), ERR_OK);
+	assert_int_equal(buf_printf(&x.body, "{\"protocol\":\"1\"}"), ERR_OK);
 	api_task_ask(&x);
 	assert_false(x.parked);
 	assert_int_equal(x.response.status, 400);
