@@ -36,6 +36,9 @@ submit() { # submit NAME [SED_SCRIPT]: one round, one device
 	sed -i "${2:-}" "$FLEET/job.json"
 	job_submit "$FLEET/job.json"
 }
+once() { # one task in the foreground
+	timeout $((60 * TEST_SLOW)) "$RIVULET" run --home "$FLEET/dev" --once 2>>"$FLEET/full.log"
+}
 stop_agent() { fleet_kill TERM "$AGENT_PID"; }
 
 # --- refusals that are about the device: the same delta is taken when the matter is mended
@@ -124,27 +127,26 @@ grep -q "GET /v1/models/$base 200" "$log" || fleet_fail "the model was not fetch
 stop_agent
 
 # --- the disk is full: the local tensors do not run ahead of a delta that could not be kept
-glyph_device full 2 100
-cp "$FLEET/full/rivulet.conf" "$FLEET/full.conf"
-printf '[limits]\noutbox_bytes = 1K\n' >>"$FLEET/full/rivulet.conf"
+cp "$FLEET/dev/rivulet.conf" "$FLEET/full.conf"
+printf '[limits]\noutbox_bytes = 1K\n' >>"$FLEET/dev/rivulet.conf"
 own='s/"data"/"tensors": {"fc2.bias": "local"}, "data"/'
 submit disk-full "$own"
-"$RIVULET" run --home "$FLEET/full" --once 2>>"$FLEET/full.log" && fleet_fail "a delta came out of a full outbox"
+once && fleet_fail "a delta came out of a full outbox"
 grep -q "outbox_bytes is used up" "$FLEET/full.log" || fleet_fail "the outbox was not full"
-[ ! -e "$FLEET/full/local/$JOB.weights" ] || fleet_fail "the local tensors were kept without a delta"
-cp "$FLEET/full.conf" "$FLEET/full/rivulet.conf"
+[ ! -e "$FLEET/dev/local/$JOB.weights" ] || fleet_fail "the local tensors were kept without a delta"
+cp "$FLEET/full.conf" "$FLEET/dev/rivulet.conf"
 fleet_admin job stop "$JOB" >/dev/null || fleet_fail "job stop"
 submit room "$own"
-"$RIVULET" run --home "$FLEET/full" --once 2>>"$FLEET/full.log" || fleet_fail "a round with local tensors"
+once || fleet_fail "a round with local tensors"
 job_done 60
-[ -s "$FLEET/full/local/$JOB.weights" ] || fleet_fail "the local tensors were not kept"
-rm -r "$FLEET/full/local"
-: >"$FLEET/full/local"
+[ -s "$FLEET/dev/local/$JOB.weights" ] || fleet_fail "the local tensors were not kept"
+rm -r "$FLEET/dev/local"
+: >"$FLEET/dev/local"
 submit no-local "$own"
-"$RIVULET" run --home "$FLEET/full" --once 2>>"$FLEET/full.log" || fleet_fail "a delta is lost with the local tensors"
+once || fleet_fail "a delta is lost with the local tensors"
 job_done 60
 grep -q "local.failed" "$FLEET/full.log" || fleet_fail "nobody is told that local tensors could not be kept"
 
 fleet_kill KILL "$proxy"
-if command -v fleet_end >/dev/null; then fleet_end; fi
+fleet_end
 echo "deltas, receipts and models survive their faults; $count refusals in a few seconds"
