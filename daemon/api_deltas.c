@@ -59,7 +59,7 @@ give_up(struct exchange *x, const char *word)
 {
 	static const char *const lasting[] = {"bad-manifest", "bad-report", "wrong-length",
 	    "wrong-root", "wrong-chunk", "not-finite", "no-examples", "too-many-examples",
-	    "norm-too-large", "unknown-codec", "unsupported", "bad-signature"};
+	    "norm-too-large", "unknown-codec", "unsupported", "bad-signature", "bad-request"};
 
 	registry_touch(x->services->registry, x->who.device, NULL, word);
 	for (size_t i = 0; i < sizeof(lasting) / sizeof(*lasting); i++)
@@ -375,7 +375,7 @@ accept_done(void *arg, enum err e, const struct why *why)
 		exchange_bytes(x, 201, "application/octet-stream", d->row.receipt, RECEIPT_LEN);
 	else if (d->verdict == ERR_DENIED)
 		exchange_problem(
-		    x, "device-revoked", "the device was suspended or revoked meanwhile");
+		    x, "device-suspended", "the device was suspended or revoked meanwhile");
 	else if (d->verdict == ERR_STATE || e == ERR_EXISTS)
 		answer_late(x, d);
 	else

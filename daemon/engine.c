@@ -119,8 +119,16 @@ static enum err
 write_state(struct store_db *db, void *arg, struct why *why)
 {
 	struct state_change *c = arg;
+	struct store_job row;
 
 	(void)why;
+	enum err e = store_job_get(db, c->id, &row);
+	if (e)
+		return e;
+	free(row.document);
+	/* A job that was ended meanwhile stays so. */
+	if (strcmp(row.state, "stopped") == 0 || strcmp(row.state, "done") == 0)
+		return ERR_OK;
 	return store_job_set_state(db, c->id, c->state, c->reason);
 }
 
@@ -397,6 +405,12 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 	uint8_t id[16];
 	char hex[33];
 
+	/* Set aside: its deltas will be wanted again once a person has mended it. */
+	if (j->round.state == ROUND_ENDED &&
+	    (strcmp(j->state, "running") == 0 || strcmp(j->state, "paused") == 0)) {
+		err_set(why, ERR_STATE, "the job waits for an administrator: %s", j->reason);
+		return "unavailable";
+	}
 	if (m->round != j->row.round || strcmp(j->state, "done") == 0 ||
 	    strcmp(j->state, "stopped") == 0) {
 		err_set(why, ERR_STATE, "round %llu; the open round is %llu, the job is %s",

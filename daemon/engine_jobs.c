@@ -22,6 +22,13 @@
 
 /* --- submitting */
 
+/* Neither done nor stopped. */
+static bool
+is_live(const char *state)
+{
+	return strcmp(state, "running") == 0 || strcmp(state, "paused") == 0;
+}
+
 static void
 open_row(struct store_round *r, const uint8_t job[16], uint64_t round, const uint8_t base[32],
     uint32_t goal)
@@ -211,13 +218,6 @@ struct command {
 	uint64_t round; /* the one that was open */
 };
 
-/* May a job in this state be given that command? */
-static bool
-allows(const char *state)
-{
-	return strcmp(state, "running") == 0 || strcmp(state, "paused") == 0;
-}
-
 static enum err
 write_command(struct store_db *db, void *arg, struct why *why)
 {
@@ -228,7 +228,7 @@ write_command(struct store_db *db, void *arg, struct why *why)
 	if (e)
 		return e;
 	free(row.document);
-	if (!allows(row.state))
+	if (!is_live(row.state))
 		return err_set(why, ERR_STATE, "the job is %s", row.state);
 	return store_job_set_state(db, c->id, c->state, c->reason);
 }
@@ -261,7 +261,8 @@ carry_out(struct engine *g, struct engine_job *j, struct command *c)
 	bool paused = strcmp(j->state, "paused") == 0;
 
 	c->round = j->row.round;
-	if (!allows(j->state))
+	/* A stop wins over a fold that ended the job meanwhile, in memory as in the store. */
+	if (!is_live(j->state) && strcmp(c->state, "stopped") != 0)
 		return;
 	engine_note_state(j, c->state, c->reason);
 	if (strcmp(c->state, "stopped") == 0)
@@ -270,6 +271,19 @@ carry_out(struct engine *g, struct engine_job *j, struct command *c)
 		round_step(&j->round, ROUND_PAUSE, 0, clock_ms());
 	else if (paused)
 		engine_act(g, j, round_step(&j->round, ROUND_RESUME, 0, clock_ms()));
+}
+
+/* A job whose files are missing or damaged can only be stopped, until it is mended and loaded again. */
+static bool
+is_set_aside(struct engine *g, const uint8_t id[16], struct why *why)
+{
+	pthread_mutex_lock(&g->lock);
+	const struct engine_job *j = engine_find(g, id);
+	bool aside = j && is_live(j->state) && j->round.state == ROUND_ENDED;
+	if (aside)
+		err_set(why, ERR_STATE, "%s; mend it and restart", j->reason);
+	pthread_mutex_unlock(&g->lock);
+	return aside;
 }
 
 enum err
@@ -285,6 +299,8 @@ engine_command(struct engine *g, const uint8_t id[16], const char *command, stru
 			   : ""};
 
 	memcpy(c.id, id, 16);
+	if (!stop && is_set_aside(g, id, why))
+		return ERR_STATE;
 	/* Durable first: what was answered survives a restart. */
 	enum err e = store_write(g->services->store, write_command, &c, why);
 	if (e)
@@ -360,8 +376,7 @@ engine_uses_state(struct engine *g, const uint8_t hash[32])
 
 	pthread_mutex_lock(&g->lock);
 	for (const struct engine_job *j = g->jobs; j && !used; j = j->next)
-		used =
-		    j->round.state != ROUND_ENDED && memcmp(j->row.optimizer_state, hash, 32) == 0;
+		used = is_live(j->state) && memcmp(j->row.optimizer_state, hash, 32) == 0;
 	pthread_mutex_unlock(&g->lock);
 	return used;
 }

@@ -244,7 +244,13 @@ make_tls(struct setup *u, struct tls_context **out, struct why *why)
 	    .cert = &k->cert,
 	    .key = k->key,
 	    .cache_entries = SESSIONS};
-	return tls_context_new(out, &config, why);
+	e = tls_context_new(out, &config, why);
+	/* Not installed: the next reload must not take it for the one in use. */
+	if (e) {
+		key_free(k->key);
+		u->server_count--;
+	}
+	return e;
 }
 
 static void
@@ -361,12 +367,15 @@ setup_reload(struct setup *u, const struct config *config, struct why *why)
 
 	/* What can fail comes first: a faulty file changes nothing. */
 	enum err e = make_tls(u, &tls, why);
-	if (e == ERR_OK)
-		e = add_config(u, config, why);
-	if (e) {
-		tls_context_free(tls);
+	if (e)
 		return e;
+	e = add_config(u, config, why);
+	if (e && tls) {
+		tls_context_free(tls);
+		key_free(u->servers[--u->server_count].key);
 	}
+	if (e)
+		return e;
 	if (fixed)
 		log_event(LOG_LEVEL_WARN, "reload.ignored", LOG_S("key", fixed),
 		    LOG_S("why", "this takes effect after a restart"));

@@ -161,10 +161,15 @@ enum err
 spool_accept(struct spool *s, struct spool_part *part, const uint8_t task[16], struct why *why)
 {
 	char path[1100];
+	struct stat st;
 
 	path_of(s, task, path, sizeof(path));
+	/* Left by a commit that failed; no accepted row owns it, for this one's row came first. */
+	bool left = stat(path, &st) == 0;
 	if (rename(part->path, path) != 0)
 		return err_errno(why, "rename %s", part->path);
+	if (left)
+		atomic_fetch_sub(&s->used, (uint64_t)st.st_size);
 	atomic_store(&s->dirty, true);
 	unlink_part(s, part);
 	close(part->fd);

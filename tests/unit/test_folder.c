@@ -432,8 +432,10 @@ a_lost_model_stops_one_job(void **state)
 	coordinator_stop(c);
 	coordinator_start(c);
 	assert_true(job_is(c, a, "paused"));
+	assert_int_equal(engine_command(c->s.engine, a, "resume", &c->why), ERR_STATE);
 	one_round(c, 1, 1, 2, 1);
 	await_rounds(c, b, 1);
+	assert_int_equal(engine_command(c->s.engine, a, "stop", &c->why), ERR_OK);
 }
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
