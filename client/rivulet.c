@@ -122,7 +122,7 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 		return e;
 	backoff_init(&r->idle, prng_u64(&session_backoff(r->session)->rng));
 	backoff_init(&r->resend, prng_u64(&session_backoff(r->session)->rng));
-	return e;
+	return ERR_OK;
 }
 
 int
