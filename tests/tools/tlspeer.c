@@ -30,6 +30,7 @@ die(const char *what)
 	exit(2);
 }
 
+/* Writes key and certificate, and frees the member. */
 static void
 save(const char *dir, const char *name, struct fleet_member m)
 {
@@ -42,6 +43,7 @@ save(const char *dir, const char *name, struct fleet_member m)
 	snprintf(path, sizeof(path), "%s/%s.pem", dir, name);
 	fleet_check(x509_to_pem(text, &len, &m.cert), &why);
 	fleet_check(file_write(path, text, len, 0644, &why), &why);
+	fleet_free(&m);
 }
 
 static int
@@ -50,11 +52,12 @@ init(const char *dir)
 	const int64_t day = 86400;
 	struct fleet_member ca = fleet_ca("Rivulet CA"), other = fleet_ca("Rivulet CA");
 
-	save(dir, "ca", ca);
 	save(dir, "server", fleet_issue(&ca, X509_SERVER, "coordinator", -day, day));
 	save(dir, "client", fleet_issue(&ca, X509_CLIENT, "device", -day, day));
 	save(dir, "expired", fleet_issue(&ca, X509_CLIENT, "old device", -2 * day, -day));
 	save(dir, "stranger", fleet_issue(&other, X509_CLIENT, "device", -day, day));
+	save(dir, "ca", ca);
+	fleet_free(&other);
 	return 0;
 }
 
