@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "cmd_print.h"
 #include "num.h"
 
 #define SOCKET_DEFAULT "/run/rivulet/admin.sock"
@@ -131,6 +132,37 @@ cmd_admin_duration(const char *text, uint64_t *seconds)
 		return false;
 	*seconds = v * factor;
 	return true;
+}
+
+int
+cmd_admin_end(struct cmd_admin *a, enum err e, const struct why *why)
+{
+	cmd_admin_close(a);
+	return e ? cmd_options_fail(e, why) : CMD_OK;
+}
+
+int
+cmd_admin_list(const struct cmd_list *list, int argc, char **argv)
+{
+	struct cmd_admin a = {.socket = NULL};
+	const struct cmd_option table[] = {
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	struct cmd_words words;
+	struct why why = {""};
+	struct json *doc = NULL;
+	int rc;
+
+	if (!cmd_options_take(&words, table, &list->usage, argc, argv, &rc))
+		return rc;
+	enum err e = cmd_admin_open(&a, &why);
+	if (!e)
+		e = cmd_admin_call(&a, "GET", list->path, NULL, &doc, &why);
+	if (!e && a.json)
+		cmd_print_json(doc);
+	else if (!e)
+		list->print(json_get(doc, list->key));
+	json_free(doc);
+	return cmd_admin_end(&a, e, &why);
 }
 
 int

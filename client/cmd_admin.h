@@ -37,6 +37,16 @@ ERR_MUST_USE enum err cmd_admin_find_job(
 /* "90", "90s", "15m", "24h", "7d" to seconds. */
 bool cmd_admin_duration(const char *text, uint64_t *seconds);
 
+/* A subcommand that takes no words, reads one document and prints a table of the array under `key`, or with --json all of it. */
+struct cmd_list {
+	struct cmd_usage usage;
+	const char *path, *key;
+	void (*print)(const struct json *array);
+};
+int cmd_admin_list(const struct cmd_list *list, int argc, char **argv);
+/* Closes and gives the exit code; prints the reason if e is an error. */
+int cmd_admin_end(struct cmd_admin *a, enum err e, const struct why *why);
+
 /* Subcommands of a command ("job list"): a table and a loop. */
 struct cmd_verb {
 	const char *name;

@@ -5,13 +5,6 @@
 #include "cmd_admin.h"
 #include "cmd_print.h"
 
-static int
-end(struct cmd_admin *a, enum err e, const struct why *why)
-{
-	cmd_admin_close(a);
-	return e ? cmd_options_fail(e, why) : CMD_OK;
-}
-
 static void
 print_devices(const struct json *devices)
 {
@@ -42,27 +35,11 @@ print_devices(const struct json *devices)
 static int
 device_list(int argc, char **argv)
 {
-	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {
-	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {
-	    "device list " CMD_ADMIN_USAGE, "Lists the devices that joined.", 0, 0};
-	struct cmd_words words;
-	struct why why = {""};
-	struct json *doc = NULL;
-	int rc;
+	static const struct cmd_list list = {
+	    {"device list " CMD_ADMIN_USAGE, "Lists the devices that joined.", 0, 0}, "/v1/devices",
+	    "devices", print_devices};
 
-	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
-		return rc;
-	enum err e = cmd_admin_open(&a, &why);
-	if (!e)
-		e = cmd_admin_call(&a, "GET", "/v1/devices", NULL, &doc, &why);
-	if (!e && a.json)
-		cmd_print_json(doc);
-	else if (!e)
-		print_devices(json_get(doc, "devices"));
-	json_free(doc);
-	return end(&a, e, &why);
+	return cmd_admin_list(&list, argc, argv);
 }
 
 /* Every member on a line of its own. */
@@ -117,7 +94,7 @@ device_show(int argc, char **argv)
 	else if (!e)
 		print_device(doc);
 	json_free(doc);
-	return end(&a, e, &why);
+	return cmd_admin_end(&a, e, &why);
 }
 
 int

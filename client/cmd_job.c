@@ -14,13 +14,6 @@
 
 #define ROUNDS_SHOWN 20
 
-static int
-end(struct cmd_admin *a, enum err e, const struct why *why)
-{
-	cmd_admin_close(a);
-	return e ? cmd_options_fail(e, why) : CMD_OK;
-}
-
 static enum err
 submit(struct cmd_admin *a, const char *path, struct json **out, struct why *why)
 {
@@ -63,32 +56,16 @@ job_submit(int argc, char **argv)
 	else if (!e)
 		printf("%s\n", id ? id : "?");
 	json_free(doc);
-	return end(&a, e, &why);
+	return cmd_admin_end(&a, e, &why);
 }
 
 static int
 job_list(int argc, char **argv)
 {
-	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {
-	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"job list " CMD_ADMIN_USAGE, "Lists the jobs.", 0, 0};
-	struct cmd_words words;
-	struct why why = {""};
-	struct json *doc = NULL;
-	int rc;
+	static const struct cmd_list list = {{"job list " CMD_ADMIN_USAGE, "Lists the jobs.", 0, 0},
+	    "/v1/jobs", "jobs", cmd_jobs_print};
 
-	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
-		return rc;
-	enum err e = cmd_admin_open(&a, &why);
-	if (!e)
-		e = cmd_admin_call(&a, "GET", "/v1/jobs", NULL, &doc, &why);
-	if (!e && a.json)
-		cmd_print_json(doc);
-	else if (!e)
-		cmd_jobs_print(json_get(doc, "jobs"));
-	json_free(doc);
-	return end(&a, e, &why);
+	return cmd_admin_list(&list, argc, argv);
 }
 
 static enum err
@@ -198,7 +175,7 @@ job_show(int argc, char **argv)
 	enum err e = cmd_admin_open(&a, &why);
 	if (!e)
 		e = show(&a, &s, &why);
-	return end(&a, e, &why);
+	return cmd_admin_end(&a, e, &why);
 }
 
 /* pause, resume, stop: argv[0] is the verb. */
@@ -232,7 +209,7 @@ job_change(int argc, char **argv)
 	else if (!e)
 		printf("%s %s\n", id, state ? state : "?");
 	json_free(doc);
-	return end(&a, e, &why);
+	return cmd_admin_end(&a, e, &why);
 }
 
 int

@@ -15,13 +15,6 @@
 
 #define MODEL_MAX ((uint64_t)1 << 40)
 
-static int
-end(struct cmd_admin *a, enum err e, const struct why *why)
-{
-	cmd_admin_close(a);
-	return e ? cmd_options_fail(e, why) : CMD_OK;
-}
-
 /* A model id stands for itself; else the word names a job, whose present model is meant. */
 static enum err
 find_model(struct cmd_admin *a, const char *word, char id[65], struct why *why)
@@ -134,7 +127,7 @@ model_get(int argc, char **argv)
 	} else if (!e) {
 		printf("%s %s\n", id, file);
 	}
-	return end(&a, e, &why);
+	return cmd_admin_end(&a, e, &why);
 }
 
 static enum err
@@ -194,7 +187,7 @@ model_put(int argc, char **argv)
 		printf("{\"model\": \"%s\"}\n", id);
 	else if (!e)
 		printf("%s\n", id);
-	return end(&a, e, &why);
+	return cmd_admin_end(&a, e, &why);
 }
 
 static enum err

@@ -82,6 +82,5 @@ cmd_status_main(int argc, char **argv)
 		sleep(2);
 		e = show(&a, isatty(1), &why);
 	}
-	cmd_admin_close(&a);
-	return e ? cmd_options_fail(e, &why) : CMD_OK;
+	return cmd_admin_end(&a, e, &why);
 }

@@ -10,13 +10,6 @@
 
 #define LABELS_MAX 32
 
-static int
-end(struct cmd_admin *a, enum err e, const struct why *why)
-{
-	cmd_admin_close(a);
-	return e ? cmd_options_fail(e, why) : CMD_OK;
-}
-
 /* "k=v,k=v" into the request. */
 static enum err
 take_labels(struct token_request *r, const char *text, struct why *why)
@@ -102,7 +95,7 @@ token_create(int argc, char **argv)
 	enum err e = cmd_admin_open(&a, &why);
 	if (!e)
 		e = create(&a, &request, file, &why);
-	return end(&a, e, &why);
+	return cmd_admin_end(&a, e, &why);
 }
 
 static void
@@ -131,27 +124,11 @@ print_tokens(const struct json *tokens)
 static int
 token_list(int argc, char **argv)
 {
-	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {
-	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {
-	    "token list " CMD_ADMIN_USAGE, "Lists join tokens, without their secrets.", 0, 0};
-	struct cmd_words words;
-	struct why why = {""};
-	struct json *doc = NULL;
-	int rc;
+	static const struct cmd_list list = {
+	    {"token list " CMD_ADMIN_USAGE, "Lists join tokens, without their secrets.", 0, 0},
+	    "/v1/tokens", "tokens", print_tokens};
 
-	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
-		return rc;
-	enum err e = cmd_admin_open(&a, &why);
-	if (!e)
-		e = cmd_admin_call(&a, "GET", "/v1/tokens", NULL, &doc, &why);
-	if (!e && a.json)
-		cmd_print_json(doc);
-	else if (!e)
-		print_tokens(json_get(doc, "tokens"));
-	json_free(doc);
-	return end(&a, e, &why);
+	return cmd_admin_list(&list, argc, argv);
 }
 
 static int
@@ -180,7 +157,7 @@ token_revoke(int argc, char **argv)
 		e = cmd_admin_call(&a, "DELETE", path, NULL, NULL, &why);
 	if (!e && a.json)
 		printf("{\"id\": \"%s\", \"revoked\": true}\n", id);
-	return end(&a, e, &why);
+	return cmd_admin_end(&a, e, &why);
 }
 
 int
