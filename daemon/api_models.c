@@ -88,31 +88,17 @@ send_model(struct exchange *x, struct models_map *map)
 		engine_count_down(x->services->engine, map->id, len);
 }
 
-struct lookup {
-	const uint8_t *id;
-	struct store_model row;
-};
-
-static enum err
-find_model(struct store_db *db, void *arg, struct why *why)
-{
-	struct lookup *l = arg;
-
-	(void)why;
-	return store_model_get(db, l->id, &l->row);
-}
-
 /* The base of an open round, or any model that a job of this device has made. */
 static bool
 may_read(const struct exchange *x, const uint8_t id[32])
 {
-	struct lookup l = {.id = id};
+	struct store_model row;
 	struct engine *g = x->services->engine;
 
 	if (engine_may_read(g, x->who.device, id))
 		return true;
-	return store_read(x->services->store, find_model, &l, NULL) == ERR_OK &&
-	    engine_may_work(g, x->who.device, l.row.job);
+	return store_model_find(x->services->store, id, &row) == ERR_OK &&
+	    engine_may_work(g, x->who.device, row.job);
 }
 
 void

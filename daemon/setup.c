@@ -154,30 +154,16 @@ recover_spool(struct setup *u, struct why *why)
 	return e;
 }
 
-struct lookup {
-	const uint8_t *id;
-	struct store_model row;
-};
-
-static enum err
-find_model(struct store_db *db, void *arg, struct why *why)
-{
-	struct lookup *l = arg;
-
-	(void)why;
-	return store_model_get(db, l->id, &l->row);
-}
-
 /* Is there a row for this model, or an open round that needs this state? */
 static bool
 is_known(void *ctx, const uint8_t id[32], bool state)
 {
 	const struct setup *u = ctx;
-	struct lookup l = {.id = id};
+	struct store_model row;
 
 	if (state)
 		return engine_uses_state(u->s.engine, id);
-	return store_read(u->s.store, find_model, &l, NULL) != ERR_NOTFOUND;
+	return store_model_find(u->s.store, id, &row) != ERR_NOTFOUND;
 }
 
 /* --- parts */

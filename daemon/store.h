@@ -168,6 +168,9 @@ ERR_MUST_USE enum err store_model_pin(struct store_db *db, const uint8_t id[32])
 ERR_MUST_USE enum err store_model_get(
     struct store_db *db, const uint8_t id[32], struct store_model *out);
 /* ERR_NOTFOUND */
+/* store_model_get through store_read, for callers outside a transaction. */
+ERR_MUST_USE enum err store_model_find(
+    struct store *s, const uint8_t id[32], struct store_model *out);
 ERR_MUST_USE enum err store_model_delete(struct store_db *db, const uint8_t id[32]);
 ERR_MUST_USE enum err store_model_each(
     struct store_db *db, enum err (*fn)(void *ctx, const struct store_model *m), void *ctx);

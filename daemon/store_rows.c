@@ -443,6 +443,28 @@ store_model_get(struct store_db *db, const uint8_t id[32], struct store_model *o
 	return store_query_one(&q, &model_table, out);
 }
 
+struct model_lookup {
+	const uint8_t *id;
+	struct store_model *out;
+};
+
+static enum err
+get_model(struct store_db *db, void *arg, struct why *why)
+{
+	const struct model_lookup *l = arg;
+
+	(void)why;
+	return store_model_get(db, l->id, l->out);
+}
+
+enum err
+store_model_find(struct store *s, const uint8_t id[32], struct store_model *out)
+{
+	struct model_lookup l = {id, out};
+
+	return store_read(s, get_model, &l, NULL);
+}
+
 enum err
 store_model_pin(struct store_db *db, const uint8_t id[32])
 {
