@@ -20,6 +20,8 @@ enum role {
 	ROLE_ANYONE = 1u << 0,
 	ROLE_DEVICE = 1u << 1,
 	ROLE_ADMIN = 1u << 2,
+	ROLE_READER = 1u << 3,
+	ROLE_SUBMITTER = 1u << 4,
 };
 
 /* Who asks. Looked up at every request: registry state, key and certificate date. */

@@ -50,10 +50,12 @@ struct store_device {
 	uint8_t id[32];
 	uint8_t spki[91]; /* current key */
 	char name[64];
-	char role[16]; /* device, admin */
-	char state[12]; /* active, suspended, revoked */
+	char role[16]; /* device, reader, submitter, admin */
+	char state[12]; /* active, suspended, revoked, left */
 	char labels[STORE_LABELS_MAX]; /* a JSON object */
 	double joined_at;
+	uint8_t previous[91]; /* the key before the last rotation; zero if there was none */
+	uint64_t ca_generation; /* of its newest certificate */
 };
 ERR_MUST_USE enum err store_device_put(struct store_db *db, const struct store_device *d);
 ERR_MUST_USE enum err store_device_get(
@@ -69,6 +71,7 @@ struct store_token {
 	uint64_t uses, uses_left;
 	double created_at, expires_at;
 	bool revoked;
+	bool access; /* a bearer token for readers and submitters, not for joining */
 };
 ERR_MUST_USE enum err store_token_put(
     struct store_db *db, const struct store_token *t); /* insert or replace */
@@ -91,6 +94,7 @@ struct store_job {
 	char state[12]; /* running, paused, done, stopped */
 	char reason[128];
 	double created_at;
+	uint8_t owner[32]; /* who submitted it: device id, or zero for an admin */
 };
 ERR_MUST_USE enum err store_job_insert(
     struct store_db *db, const struct store_job *j); /* ERR_EXISTS */
@@ -160,6 +164,7 @@ struct store_model {
 	uint8_t job[16]; /* zero for an uploaded model */
 	uint64_t round; /* 0 for an initial model */
 	double created_at;
+	uint8_t owner[32]; /* who uploaded it, as of a job */
 };
 ERR_MUST_USE enum err store_model_put(
     struct store_db *db, const struct store_model *m); /* existing id: no change */

@@ -18,6 +18,8 @@ static const struct store_field device_fields[] = {
     {STORE_TEXT, ARRAY(device, state)},
     {STORE_TEXT, ARRAY(device, labels)},
     {STORE_REAL, AT(device, joined_at), 0},
+    {STORE_BLOB, ARRAY(device, previous)},
+    {STORE_UNSIGNED, AT(device, ca_generation), 0},
 };
 TABLE(device);
 
@@ -31,6 +33,7 @@ static const struct store_field token_fields[] = {
     {STORE_REAL, AT(token, created_at), 0},
     {STORE_REAL, AT(token, expires_at), 0},
     {STORE_BOOL, AT(token, revoked), 0},
+    {STORE_BOOL, AT(token, access), 0},
 };
 TABLE(token);
 
@@ -40,6 +43,7 @@ static const struct store_field job_fields[] = {
     {STORE_TEXT, ARRAY(job, state)},
     {STORE_TEXT, ARRAY(job, reason)},
     {STORE_REAL, AT(job, created_at), 0},
+    {STORE_BLOB, ARRAY(job, owner)},
 };
 TABLE(job);
 
@@ -90,6 +94,7 @@ static const struct store_field model_fields[] = {
     {STORE_BLOB, ARRAY(model, job)},
     {STORE_UNSIGNED, AT(model, round), 0},
     {STORE_REAL, AT(model, created_at), 0},
+    {STORE_BLOB, ARRAY(model, owner)},
 };
 TABLE(model);
 
@@ -126,34 +131,36 @@ enum statement {
 _Static_assert(
     (int)STATEMENTS <= (int)STORE_ROW_STATEMENTS, "the cache has a place for each statement");
 
-#define DEVICE "id, spki, name, role, state, labels, joined_at"
-#define TOKEN "id, secret_hash, role, labels, uses, uses_left, created_at, expires_at, revoked"
-#define JOB "id, document, state, reason, created_at"
+#define DEVICE "id, spki, name, role, state, labels, joined_at, previous, ca_generation"
+#define TOKEN \
+	"id, secret_hash, role, labels, uses, uses_left, created_at, expires_at, revoked, access"
+#define JOB "id, document, state, reason, created_at, owner"
 #define ROUND \
 	"job, round, state, base, model, optimizer_state, reports, invited, aborted, reopened, " \
 	"goal, examples, bytes_up, bytes_down, loss, accuracy, norm, eval_known, eval_examples, " \
 	"eval_loss, eval_accuracy, opened_at, closed_at, reason"
 #define ACCEPT "job, round, device, task, manifest, receipt, report, body_bytes, accepted_at"
-#define MODEL "id, bytes, job, round, created_at"
+#define MODEL "id, bytes, job, round, created_at, owner"
 
 /* INSERT OR REPLACE would delete the old row, and with it what refers to it; hence the upserts. */
 static const char *const texts[STATEMENTS] = {
     [DEVICE_PUT] =
-	"INSERT INTO device (" DEVICE ") VALUES (?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
+	"INSERT INTO device (" DEVICE ") VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
 	"spki = excluded.spki, name = excluded.name, role = excluded.role, "
-	"state = excluded.state, labels = excluded.labels, joined_at = excluded.joined_at",
+	"state = excluded.state, labels = excluded.labels, joined_at = excluded.joined_at, "
+	"previous = excluded.previous, ca_generation = excluded.ca_generation",
     [DEVICE_GET] = "SELECT " DEVICE " FROM device WHERE id = ?",
     [DEVICE_EACH] = "SELECT " DEVICE " FROM device ORDER BY rowid",
     [TOKEN_PUT] =
-	"INSERT INTO token (" TOKEN ") VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
+	"INSERT INTO token (" TOKEN ") VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
 	"secret_hash = excluded.secret_hash, role = excluded.role, labels = excluded.labels, "
 	"uses = excluded.uses, uses_left = excluded.uses_left, created_at = excluded.created_at, "
-	"expires_at = excluded.expires_at, revoked = excluded.revoked",
+	"expires_at = excluded.expires_at, revoked = excluded.revoked, access = excluded.access",
     [TOKEN_GET] = "SELECT " TOKEN " FROM token WHERE id = ?",
     [TOKEN_EACH] = "SELECT " TOKEN " FROM token ORDER BY rowid",
     [JOIN_PUT] = "INSERT INTO joined (token, spki, device) VALUES (?,?,?)",
     [JOIN_GET] = "SELECT device FROM joined WHERE token = ? AND spki = ?",
-    [JOB_INSERT] = "INSERT INTO job (" JOB ") VALUES (?,?,?,?,?)",
+    [JOB_INSERT] = "INSERT INTO job (" JOB ") VALUES (?,?,?,?,?,?)",
     [JOB_SET_STATE] = "UPDATE job SET state = ?, reason = ? WHERE id = ?",
     [JOB_GET] = "SELECT " JOB " FROM job WHERE id = ?",
     [JOB_EACH] = "SELECT " JOB " FROM job ORDER BY created_at, rowid",
@@ -177,7 +184,7 @@ static const char *const texts[STATEMENTS] = {
     [ACCEPT_GET] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND round = ? AND device = ?",
     [ACCEPT_EACH] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND round = ? ORDER BY device",
     [ACCEPT_COUNT] = "SELECT count(*) FROM accept WHERE device = ?",
-    [MODEL_PUT] = "INSERT INTO model (" MODEL ") VALUES (?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
+    [MODEL_PUT] = "INSERT INTO model (" MODEL ") VALUES (?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
     [MODEL_GET] = "SELECT " MODEL " FROM model WHERE id = ?",
     [MODEL_PIN] = "UPDATE model SET job = zeroblob(16), round = 0 WHERE id = ?",
     [MODEL_DELETE] = "DELETE FROM model WHERE id = ?",

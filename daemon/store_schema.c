@@ -17,6 +17,11 @@
 /* A file that was not closed well is checked at opening if that takes well under a second. */
 #define CHECK_BYTES_MAX (64 << 20)
 
+/* Defaults of added columns must be constants. */
+#define ZERO8 "0000000000000000"
+#define ZERO32 ZERO8 ZERO8 ZERO8 ZERO8
+#define ZERO91 ZERO32 ZERO32 ZERO8 ZERO8 ZERO8 "000000"
+
 /*
  * Each text leads from its index to the next user_version; texts that were ever released never change. Blobs of fixed
  * length are checked here once, so a row that does not fit its struct cannot come in by another way.
@@ -78,6 +83,27 @@ static const char *const migrations[] = {
 			"INTEGER NOT NULL,"
 			"	job BLOB NOT NULL CHECK (length(job) = 16), round INTEGER NOT "
 			"NULL, created_at REAL) STRICT;",
+    "ALTER TABLE device ADD COLUMN previous BLOB NOT NULL DEFAULT x'" ZERO91 "';"
+    "ALTER TABLE device ADD COLUMN ca_generation INTEGER NOT NULL DEFAULT 1;"
+    "ALTER TABLE token ADD COLUMN access INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN owner BLOB NOT NULL DEFAULT x'" ZERO32 "';"
+    "ALTER TABLE model ADD COLUMN owner BLOB NOT NULL DEFAULT x'" ZERO32 "';"
+    /* What a device was last heard to say; lost without harm. */
+    "CREATE TABLE seen ("
+    "	device BLOB NOT NULL PRIMARY KEY REFERENCES device, last_contact REAL, agent TEXT NOT NULL,"
+    "	reason TEXT NOT NULL, reason_at REAL, aborted TEXT NOT NULL, aborted_at REAL,"
+    "	clock_offset REAL, disk_free INTEGER NOT NULL,"
+    "	machine BLOB NOT NULL CHECK (length(machine) = 32),"
+    "	other_machine BLOB NOT NULL CHECK (length(other_machine) = 32)) STRICT, WITHOUT ROWID;"
+    /* The audit chain: link is the signed entry, body the text it commits to; details lie beside and may be erased. */
+    "CREATE TABLE audit ("
+    "	seq INTEGER PRIMARY KEY, link BLOB NOT NULL, body TEXT NOT NULL,"
+    "	job BLOB, round INTEGER) STRICT;"
+    "CREATE INDEX audit_round ON audit (job, round) WHERE job IS NOT NULL;"
+    "CREATE TABLE audit_detail ("
+    "	seq INTEGER NOT NULL REFERENCES audit, place INTEGER NOT NULL, device BLOB,"
+    "	salt BLOB NOT NULL, data BLOB NOT NULL, PRIMARY KEY (seq, place)) STRICT, WITHOUT ROWID;"
+    "CREATE INDEX audit_detail_device ON audit_detail (device) WHERE device IS NOT NULL;",
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 
