@@ -1,4 +1,3 @@
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,144 +6,16 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "cmd.h"
 #include "engine.h"
-#include "keys.h"
 #include "log.h"
-#include "messages.h"
 #include "notify.h"
-#include "rng.h"
 #include "server.h"
 #include "setup.h"
-#include "store.h"
 #include "tls.h"
 
 #define TICK_NS 50000000
-#define NAMES_MAX X509_NAMES_MAX
-#define FIRST_TOKEN_USES 100
-#define FIRST_TOKEN_SECONDS (7 * 86400)
-
-static const char usage[] =
-    "usage: rivuletd --config FILE                        run the coordinator\n"
-    "       rivuletd --config FILE --check-config         read the configuration, say what is "
-    "wrong\n"
-    "       rivuletd --config FILE init [--name HOST|IP]...  make CA, certificates and the first "
-    "join token\n"
-    "       rivuletd --version | --help\n"
-    "FILE defaults to /etc/rivulet/rivuletd.conf.\n";
-
-struct options {
-	const char *config;
-	bool check, init, help, version;
-	const char *names[NAMES_MAX];
-	size_t name_count;
-};
-
-static bool
-read_options(int argc, char **argv, struct options *o)
-{
-	static const struct option table[] = {
-	    {"config", required_argument, NULL, 'c'},
-	    {"check-config", no_argument, NULL, 'k'},
-	    {"name", required_argument, NULL, 'n'},
-	    {"help", no_argument, NULL, 'h'},
-	    {"version", no_argument, NULL, 'v'},
-	    {NULL, 0, NULL, 0},
-	};
-	int c;
-
-	*o = (struct options){.config = "/etc/rivulet/rivuletd.conf"};
-	while ((c = getopt_long(argc, argv, "c:", table, NULL)) != -1) {
-		if (c == 'c')
-			o->config = optarg;
-		else if (c == 'k')
-			o->check = true;
-		else if (c == 'h')
-			o->help = true;
-		else if (c == 'v')
-			o->version = true;
-		else if (c == 'n' && o->name_count < NAMES_MAX)
-			o->names[o->name_count++] = optarg;
-		else
-			return false;
-	}
-	o->init = optind < argc && strcmp(argv[optind], "init") == 0;
-	return optind + (o->init ? 1 : 0) == argc && (o->init || o->name_count == 0);
-}
-
-static int
-fail(const struct why *why)
-{
-	fprintf(stderr, "rivuletd: %s\n", why->text);
-	return 1;
-}
-
-/* --- init */
-
-static enum err
-put_token(struct store_db *db, void *arg, struct why *why)
-{
-	(void)why;
-	return store_token_put(db, arg);
-}
-
-/* The first join token: for devices, good for a week. */
-static enum err
-first_token(const struct config *config, char text[TOKEN_TEXT_MAX], struct why *why)
-{
-	struct services s = {.config = config};
-	struct store_token row = {.role = "device",
-	    .labels = "{}",
-	    .uses = FIRST_TOKEN_USES,
-	    .uses_left = FIRST_TOKEN_USES,
-	    .created_at = clock_wall()};
-	char path[CONFIG_PATH_MAX + 16];
-	uint8_t task_key[32];
-	struct token t;
-
-	row.expires_at = row.created_at + FIRST_TOKEN_SECONDS;
-	enum err e = keys_load(config->state_dir, &s, task_key, why);
-	if (e == ERR_OK)
-		e = rng_bytes(&t, sizeof(t));
-	if (e)
-		return e;
-	memcpy(t.ca_hash, s.ca_hash, sizeof(t.ca_hash));
-	memcpy(row.id, t.id, sizeof(row.id));
-	hash_sha256(row.secret_hash, t.secret, sizeof(t.secret));
-	snprintf(path, sizeof(path), "%s/rivulet.db", config->state_dir);
-	e = store_open(&s.store, path, why);
-	if (e == ERR_OK)
-		e = store_write(s.store, put_token, &row, why);
-	store_close(s.store);
-	keys_free(&s);
-	messages_token_text(text, &t);
-	hash_wipe(&t, sizeof(t));
-	return e;
-}
-
-static int
-init(const struct options *o, const struct config *config)
-{
-	char text[TOKEN_TEXT_MAX];
-	struct why why = {""};
-	bool fresh = false;
-
-	enum err e = keys_init(config->state_dir, o->names, o->name_count, &fresh, &why);
-	if (e == ERR_OK && fresh)
-		e = first_token(config, text, &why);
-	if (e)
-		return fail(&why);
-	if (!fresh) {
-		fprintf(stderr, "rivuletd: %s is initialised already%s\n", config->state_dir,
-		    o->name_count ? "; issued a new server certificate" : "");
-		return 0;
-	}
-	fprintf(stderr,
-	    "rivuletd: made the CA and the server certificate in %s/keys\n"
-	    "rivuletd: this token lets %d devices join within a week:\n",
-	    config->state_dir, FIRST_TOKEN_USES);
-	printf("%s\n", text);
-	return 0;
-}
+#define CONFIG_PATH "/etc/rivulet/rivuletd.conf"
 
 /* --- running */
 
@@ -195,7 +66,7 @@ serve(struct setup *setup, const sigset_t *signals, const char *path)
 }
 
 static int
-run(const struct options *o, const struct config *config)
+run(const char *path, const struct config *config)
 {
 	struct setup *setup = NULL;
 	struct why why = {""};
@@ -214,40 +85,98 @@ run(const struct options *o, const struct config *config)
 		e = setup_start(setup, &why);
 	if (e) {
 		setup_free(setup);
-		return fail(&why);
+		return cmd_fail(&why);
 	}
 	log_event(LOG_LEVEL_INFO, "started", LOG_S("version", RIVULET_VERSION),
 	    LOG_S("backend", tls_backend()),
 	    LOG_U("port", server_port(setup_services(setup)->server)),
 	    LOG_S("state", config->state_dir));
 	notify_send("READY=1");
-	serve(setup, &signals, o->config);
+	serve(setup, &signals, path);
 	setup_free(setup);
 	return 0;
+}
+
+/* --- options */
+
+struct command {
+	const char *name;
+	int (*main)(const char *path, int argc, char **argv);
+	const char *help;
+};
+
+static const struct command commands[] = {
+    {"init", cmd_init_main, "make CA, certificates and the first join token"},
+};
+
+static void
+print_help(FILE *to)
+{
+	fputs("usage: rivuletd [--config FILE]                    run the coordinator\n"
+	      "       rivuletd [--config FILE] --check-config     read the configuration, say what "
+	      "is "
+	      "wrong\n"
+	      "       rivuletd [--config FILE] COMMAND [...]\n"
+	      "       rivuletd --version | --help\n\n",
+	    to);
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
+	fputs("\nFILE defaults to " CONFIG_PATH ". \"rivuletd COMMAND --help\" says more.\n", to);
+}
+
+/* Takes --config FILE out of the arguments, before or after a command. NULL if FILE is missing. */
+static const char *
+take_config(int *argc, char **argv)
+{
+	const char *path = CONFIG_PATH;
+	int kept = 1;
+
+	for (int i = 1; i < *argc; i++) {
+		if (strncmp(argv[i], "--config=", 9) == 0)
+			path = argv[i] + 9;
+		else if (strcmp(argv[i], "--config") == 0 || strcmp(argv[i], "-c") == 0)
+			path = argv[++i];
+		else
+			argv[kept++] = argv[i];
+	}
+	*argc = kept;
+	argv[kept] = NULL;
+	return path;
+}
+
+static int
+run_config(const char *path, bool check)
+{
+	struct config *config = cmd_config(path);
+	int rc = CMD_FAILED;
+
+	if (config && check)
+		rc = printf("%s: the configuration is valid\n", path) < 0;
+	else if (config)
+		rc = run(path, config);
+	free(config);
+	return rc;
 }
 
 int
 main(int argc, char **argv)
 {
-	struct config *config = malloc(sizeof(*config));
-	struct why why = {""};
-	struct options o;
-	int rc = 2;
+	const char *path = take_config(&argc, argv);
+	const char *name = argc > 1 ? argv[1] : "";
 
-	if (!config || !read_options(argc, argv, &o)) {
-		fputs(usage, stderr);
-	} else if (o.help || o.version) {
-		fputs(o.help ? usage : "rivuletd " RIVULET_VERSION "\n", stdout);
-		rc = 0;
-	} else {
-		config_defaults(config);
-		if (config_load(config, o.config, &why) != ERR_OK)
-			rc = fail(&why);
-		else if (o.check)
-			rc = printf("%s: the configuration is valid\n", o.config) < 0;
-		else
-			rc = o.init ? init(&o, config) : run(&o, config);
+	if (path && (argc == 1 || (argc == 2 && strcmp(name, "--check-config") == 0)))
+		return run_config(path, argc == 2);
+	if (argc == 2 && (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)) {
+		print_help(stdout);
+		return CMD_OK;
 	}
-	free(config);
-	return rc;
+	if (argc == 2 && strcmp(name, "--version") == 0)
+		return printf("rivuletd " RIVULET_VERSION "\n") < 0;
+	for (size_t i = 0; path && i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return commands[i].main(path, argc - 1, argv + 1);
+	if (*name)
+		fprintf(stderr, "rivuletd: unknown command or option \"%s\"\n", name);
+	print_help(stderr);
+	return CMD_USAGE;
 }

@@ -1,0 +1,130 @@
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "cmd.h"
+#include "keys.h"
+#include "messages.h"
+#include "rng.h"
+#include "store.h"
+
+#define NAMES_MAX X509_NAMES_MAX
+#define FIRST_TOKEN_USES 100
+#define FIRST_TOKEN_SECONDS (7 * 86400)
+
+static const char usage[] = "usage: rivuletd [--config FILE] init [--name HOST|IP]...\n"
+			    "Makes what is missing of CA, certificates and keys, and prints the "
+			    "first join token. With names, issues the\n"
+			    "server certificate anew for them.\n";
+
+struct options {
+	bool help;
+	const char *names[NAMES_MAX];
+	size_t name_count;
+};
+
+static bool
+read_options(int argc, char **argv, struct options *o)
+{
+	static const struct option table[] = {
+	    {"name", required_argument, NULL, 'n'},
+	    {"help", no_argument, NULL, 'h'},
+	    {NULL, 0, NULL, 0},
+	};
+	int c;
+
+	*o = (struct options){.help = false};
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		if (c == 'h')
+			o->help = true;
+		else if (c == 'n' && o->name_count < NAMES_MAX)
+			o->names[o->name_count++] = optarg;
+		else
+			return false;
+	}
+	return optind == argc;
+}
+
+static enum err
+put_token(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_token_put(db, arg);
+}
+
+/* The first join token: for devices, good for a week. */
+static enum err
+first_token(const struct config *config, char text[TOKEN_TEXT_MAX], struct why *why)
+{
+	struct services s = {.config = config};
+	struct store_token row = {.role = "device",
+	    .labels = "{}",
+	    .uses = FIRST_TOKEN_USES,
+	    .uses_left = FIRST_TOKEN_USES,
+	    .created_at = clock_wall()};
+	char path[CONFIG_PATH_MAX + 16];
+	uint8_t task_key[32];
+	struct token t;
+
+	row.expires_at = row.created_at + FIRST_TOKEN_SECONDS;
+	enum err e = keys_load(config->state_dir, &s, task_key, why);
+	if (e == ERR_OK)
+		e = rng_bytes(&t, sizeof(t));
+	if (e)
+		return e;
+	memcpy(t.ca_hash, s.ca_hash, sizeof(t.ca_hash));
+	memcpy(row.id, t.id, sizeof(row.id));
+	hash_sha256(row.secret_hash, t.secret, sizeof(t.secret));
+	snprintf(path, sizeof(path), "%s/rivulet.db", config->state_dir);
+	e = store_open(&s.store, path, why);
+	if (e == ERR_OK)
+		e = store_write(s.store, put_token, &row, why);
+	store_close(s.store);
+	keys_free(&s);
+	messages_token_text(text, &t);
+	hash_wipe(&t, sizeof(t));
+	return e;
+}
+
+static int
+init(const struct options *o, const struct config *config)
+{
+	char text[TOKEN_TEXT_MAX];
+	struct why why = {""};
+	bool fresh = false;
+
+	enum err e = keys_init(config->state_dir, o->names, o->name_count, &fresh, &why);
+	if (e == ERR_OK && fresh)
+		e = first_token(config, text, &why);
+	if (e)
+		return cmd_fail(&why);
+	if (!fresh) {
+		fprintf(stderr, "rivuletd: %s is initialised already%s\n", config->state_dir,
+		    o->name_count ? "; issued a new server certificate" : "");
+		return 0;
+	}
+	fprintf(stderr,
+	    "rivuletd: made the CA and the server certificate in %s/keys\n"
+	    "rivuletd: this token lets %d devices join within a week:\n",
+	    config->state_dir, FIRST_TOKEN_USES);
+	printf("%s\n", text);
+	return 0;
+}
+
+int
+cmd_init_main(const char *path, int argc, char **argv)
+{
+	struct options o;
+
+	if (!read_options(argc, argv, &o) || o.help) {
+		fputs(usage, o.help ? stdout : stderr);
+		return o.help ? CMD_OK : CMD_USAGE;
+	}
+	struct config *config = cmd_config(path);
+	int rc = config ? init(&o, config) : CMD_FAILED;
+	free(config);
+	return rc;
+}
