@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "json.h"
+#include "machine.h"
 #include "send.h"
 
 #define ANSWER_MAX (1u << 20)
@@ -18,6 +19,8 @@ encode_offer(struct rivulet *r, unsigned wait_s, struct buf *out, struct why *wh
 	struct offer *o = r->offer;
 
 	o->wait_s = wait_s;
+	o->time_ms = machine_time_ms();
+	o->has_disk_free = machine_disk_free(r->home, &o->disk_free_bytes);
 	o->held_count = cache_list(&r->cache, o->held_models, MESSAGES_LIST_MAX);
 	enum err e = messages_offer_encode(out, o);
 	return e ? err_set(why, e, "the offer cannot be written: %s", err_name(e)) : ERR_OK;

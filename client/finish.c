@@ -2,22 +2,13 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "delta.h"
 #include "local.h"
+#include "machine.h"
 #include "send.h"
 
 #define GRACE_S 10.0 /* for sending after the program was told to stop */
-
-static uint64_t
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static enum err
 check_figures(const struct finish *f, struct why *why)
@@ -46,7 +37,7 @@ make(struct rivulet *r, const struct finish *f, const struct buf *report, struct
 	    .partial = f->partial,
 	    .report = report->len ? report->data : NULL,
 	    .report_len = report->len,
-	    .made_at_ms = now_ms()};
+	    .made_at_ms = machine_time_ms()};
 	enum err e = work_delta(w, &values, &r->why);
 
 	if (!e)

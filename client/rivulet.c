@@ -18,6 +18,7 @@
 #include "finish.h"
 #include "handle.h"
 #include "local.h"
+#include "machine.h"
 #include "send.h"
 #include "train.h"
 
@@ -78,6 +79,7 @@ fill_offer(struct rivulet *r, const struct rivulet_options *options, struct why 
 		return err_set(why, ERR_NOMEM, "no memory for an offer");
 	snprintf(o->agent, sizeof(o->agent), "%s", RIVULET_VERSION);
 	o->protocol = MESSAGES_PROTOCOL;
+	machine_id(o->machine);
 	o->memory_bytes = r->settings->memory_bytes;
 	if (o->memory_bytes == 0) {
 		long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);

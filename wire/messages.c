@@ -68,6 +68,12 @@ messages_offer_encode(struct buf *out, const struct offer *in)
 		json_push(held, json_new_string(in->held_models[i]));
 	json_add(o, "held_models", held);
 	json_add_u64(o, "wait", in->wait_s);
+	if (in->time_ms)
+		json_add_u64(o, "time_ms", in->time_ms);
+	if (in->has_disk_free)
+		json_add_u64(o, "disk_free_bytes", in->disk_free_bytes);
+	if (*in->machine)
+		json_add_string(o, "machine", in->machine);
 	return messages_finish(out, o);
 }
 
@@ -127,6 +133,10 @@ read_offer(struct offer *out, struct field *o)
 		field_hex(&item, NULL, out->held_models[out->held_count++],
 		    sizeof(*out->held_models), NULL);
 	out->wait_s = field_u64(o, "wait", 0, WAIT_MAX, 0);
+	out->time_ms = field_u64(o, "time_ms", 0, JSON_INT_MAX, 0);
+	out->has_disk_free = field_has(o, "disk_free_bytes");
+	out->disk_free_bytes = field_u64(o, "disk_free_bytes", 0, JSON_INT_MAX, 0);
+	field_hex(o, "machine", out->machine, sizeof(out->machine), "");
 }
 
 enum err

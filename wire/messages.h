@@ -36,6 +36,10 @@ struct offer {
 	char held_models[MESSAGES_LIST_MAX][65];
 	size_t held_count;
 	uint64_t wait_s; /* how long the request may be held, 0..50 */
+	uint64_t time_ms; /* the device's clock, Unix ms; 0: not said */
+	bool has_disk_free;
+	uint64_t disk_free_bytes; /* where the device keeps its models and deltas */
+	char machine[65]; /* hash that tells machines apart (FORMAT.md); "": not said */
 };
 ERR_MUST_USE enum err messages_offer_encode(struct buf *out, const struct offer *in);
 ERR_MUST_USE enum err messages_offer_decode(

@@ -110,6 +110,12 @@ static const struct bad_row rows[] = {
     {offer, "{\"protocol\":1,\"agent\":\"1\\n\"}", "agent: must be printable text"},
     {offer, "{\"protocol\":1,\"agent\":\"" HEX32 "\"}", "agent: longer than 31 bytes"},
     {offer, "{\"protocol\":1,\"wait\":51}", "wait: must be a whole number from 0 to 50"},
+    {offer, "{\"protocol\":1,\"time_ms\":-1}",
+	"time_ms: must be a whole number from 0 to 9007199254740991"},
+    {offer, "{\"protocol\":1,\"disk_free_bytes\":\"1\"}",
+	"disk_free_bytes: must be a whole number from 0 to 9007199254740991"},
+    {offer, "{\"protocol\":1,\"machine\":\"" HEX32 "\"}",
+	"machine: must be 64 lower-case hex digits"},
     {offer, "{\"protocol\":1,\"memory_bytes\":-1}",
 	"memory_bytes: must be a whole number from 0 to 9007199254740991"},
     {offer, "{\"protocol\":1,\"trainers\":[\"a\",\"b c\"]}",
@@ -282,6 +288,10 @@ test_offer(void **state)
 	strcpy(in.held_models[0], HEX64);
 	in.held_count = 1;
 	in.wait_s = 50;
+	in.time_ms = 1763000000123;
+	in.has_disk_free = true;
+	in.disk_free_bytes = 7;
+	strcpy(in.machine, HEX64);
 	buf_init(&b, 100000);
 	assert_int_equal(messages_offer_encode(&b, &in), ERR_OK);
 	assert_int_equal(messages_offer_decode(&out, b.data, b.len, NULL), ERR_OK);
@@ -303,10 +313,38 @@ test_offer(void **state)
 	assert_string_equal(out.held_models[0], HEX64);
 	assert_int_equal(out.held_count, 1);
 	assert_int_equal(out.wait_s, 50);
+	assert_true(out.time_ms == 1763000000123);
+	assert_true(out.has_disk_free && out.disk_free_bytes == 7);
+	assert_string_equal(out.machine, HEX64);
 	messages_offer_deinit(&out);
 	assert_int_equal(out.data_count, 0);
 	messages_offer_deinit(&out);
 	buf_deinit(&b);
+}
+
+/* A full disk is something else than a device that does not say. */
+static void
+test_offer_unsaid(void **state)
+{
+	(void)state;
+	static struct offer o;
+	static const char *const texts[] = {
+	    "{\"protocol\":1}", "{\"protocol\":1,\"disk_free_bytes\":0}"};
+	struct buf b;
+
+	for (size_t full = 0; full < 2; full++) {
+		buf_init(&b, 1000);
+		assert_int_equal(
+		    messages_offer_decode(&o, texts[full], strlen(texts[full]), NULL), ERR_OK);
+		assert_true(o.time_ms == 0 && *o.machine == '\0');
+		assert_true(o.has_disk_free == (full == 1));
+		assert_int_equal(messages_offer_encode(&b, &o), ERR_OK);
+		assert_true((strstr(buf_str(&b), "disk_free_bytes") != NULL) == (full == 1));
+		assert_null(strstr(buf_str(&b), "machine"));
+		assert_null(strstr(buf_str(&b), "time_ms"));
+		messages_offer_deinit(&o);
+		buf_deinit(&b);
+	}
 }
 
 static void
@@ -701,6 +739,7 @@ main(void)
 	    cmocka_unit_test(test_rows),
 	    cmocka_unit_test(test_truncated),
 	    cmocka_unit_test(test_offer),
+	    cmocka_unit_test(test_offer_unsaid),
 	    cmocka_unit_test(test_offer_counts),
 	    cmocka_unit_test(test_task),
 	    cmocka_unit_test(test_wait),
