@@ -1,14 +1,15 @@
 # Rivulet: plain GNU make, no configure step.
 #   make demo | check | lint | bench | fuzz | install | clean      V=1 shows the commands
-#   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  PREFIX=/usr/local  DESTDIR=
+#   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  FAULTS=1  PREFIX=/usr/local  DESTDIR=
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
 CRYPTO  ?= mbedtls
 VERSION := 1.0
 comma   := ,
-BUILD   ?= build/$(CRYPTO)$(if $(filter clang%,$(CC)),-clang)$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+BUILD   ?= build/$(CRYPTO)$(if $(filter clang%,$(CC)),-clang)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(FAULTS),-faults)
 
-STD  := -std=c11 -D_GNU_SOURCE -DRIVULET_VERSION='"$(VERSION)"' -ffp-contract=off -fno-math-errno -pthread
+STD  := -std=c11 -D_GNU_SOURCE -DRIVULET_VERSION='"$(VERSION)"' -ffp-contract=off -fno-math-errno -pthread \
+        $(if $(FAULTS),-DRIVULET_FAULTS)
 HARD := -fstack-protector-strong $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fPIE
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wvla -Wpointer-arith -Wwrite-strings -Wstrict-prototypes \
         -Wmissing-prototypes -Wformat=2 -Wundef -Werror=implicit-function-declaration $(if $(WERROR),-Werror)

@@ -1,4 +1,5 @@
 #include "file.h"
+#include "fault.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -128,8 +129,10 @@ file_commit(int fd, const char *from, const char *to, struct why *why)
 
 	if (fdatasync(fd) != 0)
 		return err_errno(why, "sync %s", from);
+	FAULT("file.synced");
 	if (rename(from, to) != 0)
 		return err_errno(why, "rename %s to %s", from, to);
+	FAULT("file.renamed");
 	dir_of(to, dir);
 	return file_sync_dir(dir, why);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fault.h"
 #include "gate.h"
 #include "handle.h"
 #include "stock.h"
@@ -223,6 +224,7 @@ work_on(struct agent *a)
 		EVENTS_U("steps", a->out.finish.steps), EVENTS_D("loss", a->out.finish.loss),
 		EVENTS_D("accuracy", a->out.finish.accuracy),
 		EVENTS_D("seconds", backoff_now() - began)));
+	FAULT("client.trained");
 	a->out.finish.report = a->out.has_report ? &a->out.report : NULL;
 	int rc = finish_submit(r, &a->out.finish);
 	if (r->has_work) {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
@@ -197,6 +198,7 @@ fetch_model(struct rivulet *r, struct why *why)
 	d.sink.hash = hash_new();
 	e = d.sink.hash ? download(&d, why ? why : &local) : err_set(why, ERR_NOMEM, "no memory");
 	hash_free(d.sink.hash);
+	FAULT("client.fetched");
 	if (!e)
 		e = cache_commit(&r->cache, t->model, d.sink.fd, r->work.path, why);
 	close(d.sink.fd);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "delta.h"
+#include "fault.h"
 #include "local.h"
 #include "machine.h"
 #include "send.h"
@@ -60,6 +61,7 @@ keep(struct rivulet *r, const struct finish *f)
 		err_set(&r->why, e, "the report cannot be written: %s", err_name(e));
 	if (!e)
 		e = make(r, f, &report, &delta);
+	FAULT("client.delta");
 	const struct outbox_item item = {.manifest = delta.manifest,
 	    .report = report.data,
 	    .report_len = report.len,
@@ -98,6 +100,7 @@ finish_submit(struct rivulet *r, const struct finish *f)
 		e = keep(r, f);
 	if (e)
 		return handle_error(e);
+	FAULT("client.kept");
 	save_local(r);
 	for (size_t i = 0; i < sizeof(task); i++)
 		task[i] = r->work.task.task[i];

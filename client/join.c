@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
@@ -250,6 +251,7 @@ save(
 		e = save_signer(j, answer, why);
 	if (!e)
 		e = identity_add_url(id, j->url, why);
+	FAULT("client.joined");
 	/* Last, for its presence means that joining is complete. */
 	return e ? e : identity_save(id, j->options->home, why);
 }
@@ -266,6 +268,7 @@ enrol(struct joining *j, struct identity *out, struct why *why)
 		e = file_mkdirs(j->options->home, 0700, why);
 	if (!e)
 		e = need_key(j, why);
+	FAULT("client.key");
 	if (!e)
 		e = make_request(j, &body, why);
 	if (!e)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bytes.h"
+#include "fault.h"
 #include "file.h"
 #include "hex.h"
 #include "merkle.h"
@@ -135,7 +136,8 @@ outbox_put(const struct outbox *o, const struct outbox_item *item, struct why *w
 	enum err e = write_parts(fd, item);
 	if (e)
 		err_errno(why, "write %s", temp);
-	else
+	FAULT("outbox.written");
+	if (!e)
 		e = file_commit(fd, temp, path, why);
 	close(fd);
 	if (e)
@@ -306,5 +308,7 @@ outbox_remove(const struct outbox *o, const char *task)
 	char path[PATH_MAX];
 
 	path_of(o, task, SUFFIX, path);
+	FAULT("outbox.remove");
 	unlink(path);
+	FAULT("outbox.removed");
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base64.h"
+#include "fault.h"
 #include "hash.h"
 #include "hex.h"
 #include "sign.h"
@@ -121,6 +122,7 @@ judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
 		s->retry_after_s = answer->retry_after_s;
 		return e == ERR_STATE ? ERR_DENIED : e;
 	}
+	FAULT("client.receipt");
 	outbox_remove(&r->outbox, s->task);
 	return taken ? ERR_OK : ERR_STATE;
 }
@@ -130,7 +132,9 @@ send_entry(struct rivulet *r, const struct outbox_entry *entry, struct sending *
 {
 	struct transport_answer answer;
 	char job[33];
+	FAULT("client.send");
 	enum err e = put(r, entry, s, &answer, why);
+	FAULT("client.sent");
 
 	if (!e)
 		e = judge(r, entry, s, &answer, why);

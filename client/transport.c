@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "file.h"
 #include "hash.h"
 
@@ -126,6 +127,7 @@ on_read(char *out, size_t size, size_t n, void *user)
 	if (t->failed)
 		return CURL_READFUNC_ABORT;
 	t->sent += len;
+	FAULT("client.body");
 	return len;
 }
 

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "codec.h"
 #include "engine.h"
+#include "fault.h"
 #include "file.h"
 #include "log.h"
 #include "manifest.h"
@@ -228,6 +229,7 @@ delta_begin(struct exchange *x)
 		return;
 	}
 	enum err e = prepare_body(x, d, &why);
+	FAULT("delta.part");
 	if (e)
 		own_fault(x, e, &why);
 	else
@@ -294,6 +296,7 @@ take_piece(struct exchange *x, struct delta *d, const uint8_t *p, size_t len)
 		return e;
 	}
 	d->at += len;
+	FAULT("delta.body");
 	if (d->at % MANIFEST_CHUNK == 0 || d->at == d->m.payload_bytes)
 		return chunk_complete(x, d);
 	return ERR_OK;
@@ -334,12 +337,15 @@ accept_work(struct store_db *db, void *arg, struct why *why)
 	struct delta *d = arg;
 	const struct services *s = d->x->services;
 
+	FAULT("accept.begin");
 	d->verdict = engine_take(s->engine, &d->claim);
 	d->taken = d->verdict == ERR_OK;
 	if (!d->taken)
 		return err_set(
 		    why, d->verdict, "the delta was not taken: %s", err_name(d->verdict));
+	FAULT("accept.taken");
 	enum err e = store_accept_insert(db, &d->row);
+	FAULT("accept.row");
 	return e ? e : spool_accept(s->spool, &d->part, d->m.task, why);
 }
 
@@ -369,6 +375,7 @@ accept_done(void *arg, enum err e, const struct why *why)
 	struct delta *d = arg;
 	struct exchange *x = d->x;
 
+	FAULT("accept.committed");
 	if (d->taken)
 		engine_settle(x->services->engine, &d->claim, e == ERR_OK, d->row.body_bytes);
 	if (e == ERR_OK)
@@ -380,7 +387,9 @@ accept_done(void *arg, enum err e, const struct why *why)
 		answer_late(x, d);
 	else
 		own_fault(x, e, why);
+	FAULT("accept.answer");
 	exchange_done(x);
+	FAULT("accept.answered");
 }
 
 static enum err
@@ -424,7 +433,9 @@ delta_finish(struct exchange *x)
 		return;
 	}
 	fill_row(d);
+	FAULT("delta.complete");
 	enum err e = spool_sync(x->services->spool, &d->part, &why);
+	FAULT("delta.synced");
 	if (e == ERR_OK)
 		e = make_receipt(d);
 	if (e == ERR_OK)

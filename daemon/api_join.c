@@ -4,6 +4,7 @@
 
 #include "api.h"
 #include "clock.h"
+#include "fault.h"
 #include "hex.h"
 #include "log.h"
 #include "messages.h"
@@ -68,6 +69,7 @@ enrol(struct store_db *db, void *arg, struct why *why)
 			return e;
 	}
 	t.uses_left--;
+	FAULT("join.device");
 	enum err e = store_token_put(db, &t);
 	return e ? e : store_join_put(db, j->token.id, j->device.spki, j->device.id);
 }
@@ -173,7 +175,9 @@ api_join(struct exchange *x)
 	j->now = clock_wall();
 	if (!read_request(x, j))
 		goto out;
+	FAULT("join.begin");
 	enum err e = store_write(x->services->store, enrol, j, &why);
+	FAULT("join.committed");
 	if (e == ERR_OK)
 		e = registry_put(x->services->registry, &j->device);
 	hex_encode(hex, j->device.id, 32);

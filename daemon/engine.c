@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "codec.h"
 #include "engine_job.h"
+#include "fault.h"
 #include "folder.h"
 #include "hex.h"
 #include "log.h"
@@ -326,6 +327,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 			return "busy";
 	}
 	fill_task(g, j, device, out);
+	FAULT("task.given");
 	return NULL;
 }
 

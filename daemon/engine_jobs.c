@@ -10,6 +10,7 @@
 #include "engine.h"
 #include "engine_job.h"
 #include "evalset.h"
+#include "fault.h"
 #include "hex.h"
 #include "log.h"
 #include "modelfile.h"
@@ -57,6 +58,7 @@ write_submission(struct store_db *db, void *arg, struct why *why)
 
 	(void)why;
 	enum err e = store_job_insert(db, &s->job);
+	FAULT("job.row");
 	if (e == ERR_OK)
 		e = store_model_put(db, &s->model);
 	if (e == ERR_OK)
@@ -133,6 +135,7 @@ prepare(struct engine *g, struct engine_job *j, const char *text, size_t len, st
 				   .created_at = clock_wall()}};
 	uint8_t model[32];
 
+	FAULT("job.checked");
 	enum err e = check_aggregate(&j->spec.aggregate, why);
 	if (e == ERR_OK)
 		e = check_evaluation(g->services, j, why);
@@ -155,7 +158,9 @@ prepare(struct engine *g, struct engine_job *j, const char *text, size_t len, st
 	s.model = (struct store_model){.bytes = j->model_bytes, .created_at = s.job.created_at};
 	memcpy(s.model.id, model, 32);
 	memcpy(s.model.job, j->id, 16);
+	FAULT("job.model");
 	e = store_write(g->services->store, write_submission, &s, why);
+	FAULT("job.committed");
 	if (e)
 		return e;
 	j->row = s.first;
@@ -205,6 +210,7 @@ engine_submit(
 	engine_begin_open(g, j, 0);
 	pthread_mutex_unlock(&g->lock);
 	server_wake(g->services->server);
+	FAULT("job.begun");
 	*created = true;
 	return ERR_OK;
 }
@@ -410,6 +416,7 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 	}
 	j->bytes_up = j->bytes_down = 0;
 	j->invite_count = j->candidate_count = 0;
+	FAULT("fold.told");
 	bool finite = strcmp(o->row.state, "committed") == 0;
 	unsigned act = round_step(&j->round, finite ? ROUND_FOLDED : ROUND_NOT_FINITE, 0, now);
 	bool over = strcmp(j->state, "stopped") == 0;
@@ -423,6 +430,7 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 	else if (act & ROUND_DO_BEGIN)
 		engine_act(g, j, round_step(&j->round, ROUND_BEGIN, 0, now));
 	pthread_mutex_unlock(&g->lock);
+	FAULT("round.next");
 	server_wake(g->services->server);
 }
 

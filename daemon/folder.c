@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "cpu.h"
 #include "evalset.h"
+#include "fault.h"
 #include "fold.h"
 #include "hex.h"
 #include "log.h"
@@ -135,13 +136,16 @@ commit_work(struct store_db *db, void *arg, struct why *why)
 	(void)why;
 	memcpy(m.id, o->row.model, 32);
 	memcpy(m.job, w->f->job_id, 16);
+	FAULT("commit.begin");
 	enum err e = store_round_put(db, &o->row);
+	FAULT("commit.round");
 	if (e == ERR_OK && strcmp(o->row.state, "committed") == 0)
 		e = store_model_put(db, &m);
 	if (e == ERR_OK && o->begin_next)
 		e = store_round_put(db, &o->next);
 	if (e == ERR_OK && o->job_state[0])
 		e = end_job(db, w);
+	FAULT("commit.rows");
 	return e;
 }
 
@@ -192,12 +196,14 @@ clean_up(struct fold *w)
 
 	for (size_t i = 0; i < w->count; i++)
 		spool_remove(s->spool, w->inputs[i].task, w->inputs[i].payload_bytes);
+	FAULT("clean.spool");
 	if (memcmp(w->f->row.optimizer_state, none, 32) != 0 &&
 	    !engine_uses_state(s->engine, w->f->row.optimizer_state))
 		e = models_state_delete(s->models, w->f->row.optimizer_state);
 	if (old) {
 		*old = (struct old_models){.w = w, .config = s->config};
 		e = store_write(s->store, forget_old, old, NULL);
+		FAULT("clean.rows");
 		for (size_t i = 0; i < old->count && e == ERR_OK; i++)
 			e = models_delete(s->models, old->ids[i]);
 	}
@@ -225,10 +231,12 @@ not_finite(struct fold *w)
 static enum err
 fold_round(struct folder *d, struct fold *w, struct why *why)
 {
+	FAULT("fold.begin");
 	enum err e = fold_open(w, why);
 
 	if (e == ERR_OK)
 		e = fold_run(w, why);
+	FAULT("fold.folded");
 	if (e == ERR_NUMERIC) {
 		not_finite(w);
 	} else if (e) {
@@ -238,10 +246,12 @@ fold_round(struct folder *d, struct fold *w, struct why *why)
 		e = write_model(w, why);
 		if (e)
 			return e;
+		FAULT("fold.model");
 		evaluate(d, w);
 	}
 	fill_row(w);
 	engine_plan(w->services->engine, w->f, &w->out);
+	FAULT("fold.evaluated");
 	return store_write(w->services->store, commit_work, w, why);
 }
 
@@ -259,8 +269,11 @@ run_round(struct folder *d, const struct engine_fold *f)
 			err_set(&why, e, "%s", err_name(e));
 		engine_fold_failed(d->services->engine, f, &why);
 	} else {
+		FAULT("commit.done");
 		engine_folded(d->services->engine, f, &w.out);
+		FAULT("clean.begin");
 		clean_up(&w);
+		FAULT("clean.done");
 	}
 	fold_deinit(&w);
 }

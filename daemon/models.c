@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
@@ -244,6 +245,7 @@ put_pieces(struct models *m, const void *const piece[2], const uint64_t len[2], 
 	}
 	hash_finish(h, id);
 	hash_free(h);
+	FAULT("model.part");
 	path_of(m, id, suffix, path);
 	if (e == ERR_OK)
 		e = file_commit(fd, temp, path, why);

@@ -1,4 +1,5 @@
 #include "round.h"
+#include "fault.h"
 
 #include <stddef.h>
 
@@ -18,10 +19,20 @@ static void
 change_state(struct round *r, enum round_state to, uint64_t now_ms)
 {
 	r->state = to;
-	if (to == ROUND_GRACE)
+	if (to == ROUND_OPEN)
+		FAULT("round.open");
+	if (to == ROUND_GRACE) {
 		r->grace_until_ms = now_ms + r->policy.grace_ms;
-	if (to == ROUND_GATHER)
+		FAULT("round.grace");
+	}
+	if (to == ROUND_GATHER) {
 		r->gather_until_ms = 0;
+		FAULT("round.gather");
+	}
+	if (to == ROUND_CLOSING)
+		FAULT("round.closing");
+	if (to == ROUND_FOLDING)
+		FAULT("round.folding");
 }
 
 /* Leaves CLOSING as soon as the last delta on its way is durable or lost. */
@@ -73,6 +84,7 @@ consider(struct round *r, uint64_t now_ms)
 	if (lonely)
 		return 0;
 	r->reopened++;
+	FAULT("round.reopened");
 	return ROUND_DO_REOPEN;
 }
 
@@ -206,6 +218,7 @@ round_step(struct round *r, enum round_event event, uint32_t arg, uint64_t now_m
 		return resume(r, now_ms);
 	case ROUND_STOP:
 		r->state = ROUND_ENDED;
+		FAULT("round.ended");
 		return 0;
 	}
 	return 0;

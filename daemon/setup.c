@@ -11,6 +11,7 @@
 #include "clock.h"
 #include "cpu.h"
 #include "engine.h"
+#include "fault.h"
 #include "file.h"
 #include "folder.h"
 #include "keys.h"
@@ -191,6 +192,7 @@ open_storage(struct setup *u, struct why *why)
 	enum err e = store_open(&u->s.store, path, why);
 	if (e == ERR_OK)
 		e = store_write(u->s.store, read_incarnation, &u->s.incarnation, why);
+	FAULT("start.store");
 	state_path(u, "models", path, sizeof(path));
 	if (e == ERR_OK)
 		e = models_open(&u->s.models, path, why);
@@ -199,6 +201,7 @@ open_storage(struct setup *u, struct why *why)
 		e = spool_open(&u->s.spool, path, c->spool_quota, why);
 	if (e == ERR_OK)
 		e = recover_spool(u, why);
+	FAULT("start.spool");
 	if (e == ERR_OK)
 		store_before_commit(u->s.store, spool_sync_names, u->s.spool);
 	return e;
@@ -270,8 +273,10 @@ build(struct setup *u, struct why *why)
 		e = registry_new(&u->s.registry, u->s.store, why);
 	if (e == ERR_OK)
 		e = engine_new(&u->s.engine, &u->s, task_key, why);
+	FAULT("start.engine");
 	if (e == ERR_OK)
 		e = models_recover(u->s.models, is_known, u);
+	FAULT("start.models");
 	hash_wipe(task_key, sizeof(task_key));
 	if (e == ERR_OK)
 		e = folder_new(&u->s.folder, &u->s, why);
@@ -318,6 +323,7 @@ setup_start(struct setup *u, struct why *why)
 {
 	/* Rounds first: a delta that came before its round runs would be refused for good. */
 	engine_start(u->s.engine);
+	FAULT("start.rounds");
 	enum err e = server_start(u->s.server, why);
 	u->started = e == ERR_OK;
 	return e ? e : write_port(u, why);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "file.h"
 #include "hex.h"
 
@@ -171,6 +172,7 @@ spool_accept(struct spool *s, struct spool_part *part, const uint8_t task[16], s
 	if (left)
 		atomic_fetch_sub(&s->used, (uint64_t)st.st_size);
 	atomic_store(&s->dirty, true);
+	FAULT("spool.renamed");
 	unlink_part(s, part);
 	close(part->fd);
 	part->fd = -1;
@@ -197,6 +199,7 @@ spool_sync_names(void *spool, struct why *why)
 
 	if (!atomic_exchange(&s->dirty, false))
 		return ERR_OK;
+	FAULT("spool.names");
 	enum err e = file_sync_dir(s->dir, why);
 	if (e)
 		atomic_store(&s->dirty, true);

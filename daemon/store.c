@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fault.h"
 #include "store_db.h"
 
 #define GROUP_MAX 512
@@ -129,7 +130,9 @@ run_group(struct store *s, struct queue *group, struct why *why)
 	e = before ? before(ctx, why) : ERR_OK;
 	if (e)
 		return e;
+	FAULT("store.commit");
 	e = control(db, COMMIT);
+	FAULT("store.committed");
 	return e ? err_set(why, e, "commit: %s", db->last.text) : ERR_OK;
 }
 
