@@ -3,9 +3,14 @@
 #include <string.h>
 
 #include "codec_f32.h"
+#include "codec_half.h"
+#include "codec_int8.h"
 
 static const struct codec *const codecs[] = {
     &codec_f32,
+    &codec_half_f16,
+    &codec_half_bf16,
+    &codec_int8,
 };
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))
 
@@ -32,6 +37,9 @@ codec_names(void)
 {
 	static const char *const names[CODECS + 1] = {
 	    "f32",
+	    "f16",
+	    "bf16",
+	    "int8",
 	};
 
 	return names;
