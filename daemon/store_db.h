@@ -70,6 +70,14 @@ ERR_MUST_USE enum err store_schema_open(struct store_db *db, const char *path, s
 /* A second connection, which cannot write, to a file opened before. */
 ERR_MUST_USE enum err store_schema_open_reader(
     struct store_db *db, const char *path, struct why *why);
+/* Steps of opening, for store_inspect.c: connects and runs the pragmas; one text of SQL without results; is this a database
+ * of ours, and of which version (0: an empty one)? Reasons are in db->last. */
+ERR_MUST_USE enum err store_schema_connect(
+    struct store_db *db, const char *path, const char *pragmas);
+ERR_MUST_USE enum err store_schema_execute(struct store_db *db, const char *sql);
+ERR_MUST_USE enum err store_schema_version(struct store_db *db, uint64_t *version);
+/* The version that this program writes. */
+uint64_t store_schema_known(void);
 /* Also for a connection that was opened half, or is all zero. */
 void store_schema_close(struct store_db *db);
 

@@ -7,6 +7,7 @@
 
 #include "num.h"
 #include "store_db.h"
+#include "store_wal.h"
 
 #define TO_TEXT(x) #x
 #define QUOTE(x) TO_TEXT(x)
@@ -14,7 +15,7 @@
 #define APPLICATION_ID 1381390420 /* "RVLT" */
 #define BUSY_MS 10000
 #define CHECKPOINT_PAGES 4000
-/* A file that was not closed well is checked at opening if that takes well under a second. */
+/* A file is checked at opening if that takes well under a second. */
 #define CHECK_BYTES_MAX (64 << 20)
 
 /* Defaults of added columns must be constants. */
@@ -149,8 +150,8 @@ store_schema_error(struct store_db *db, int rc)
 	    db->sql ? sqlite3_errmsg(db->sql) : sqlite3_errstr(rc));
 }
 
-static enum err
-execute(struct store_db *db, const char *sql)
+enum err
+store_schema_execute(struct store_db *db, const char *sql)
 {
 	int rc = sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
 
@@ -186,8 +187,8 @@ ask_number(struct store_db *db, const char *sql, uint64_t *out)
 	return e;
 }
 
-static enum err
-connect_to(struct store_db *db, const char *path, const char *pragmas)
+enum err
+store_schema_connect(struct store_db *db, const char *path, const char *pragmas)
 {
 	memset(db, 0, sizeof(*db));
 	int rc = sqlite3_open_v2(path, &db->sql,
@@ -196,7 +197,7 @@ connect_to(struct store_db *db, const char *path, const char *pragmas)
 		return store_schema_error(db, rc);
 	sqlite3_extended_result_codes(db->sql, 1);
 	sqlite3_busy_timeout(db->sql, BUSY_MS);
-	return execute(db, pragmas);
+	return store_schema_execute(db, pragmas);
 }
 
 /* SQLite would create the file readable for all that umask lets; its WAL takes the same mode. */
@@ -211,17 +212,25 @@ create(const char *path, struct why *why)
 	return ERR_OK;
 }
 
-/* A log left behind means that the last user did not close. */
-static bool
-wants_check(const char *path)
+/* The log before SQLite sees it. What a power cut tore off was never acknowledged, so that is no reason to stop. */
+static enum err
+check_log(const char *path, struct why *why)
 {
 	char wal[4096];
+	bool torn;
+
+	int n = snprintf(wal, sizeof(wal), "%s-wal", path);
+	if (n < 0 || (size_t)n >= sizeof(wal))
+		return err_set(why, ERR_LIMIT, "path too long: %s", path);
+	return store_wal_check(wal, &torn, why);
+}
+
+static bool
+is_small(const char *path)
+{
 	struct stat st;
 
-	if (stat(path, &st) != 0 || st.st_size > CHECK_BYTES_MAX)
-		return false;
-	int n = snprintf(wal, sizeof(wal), "%s-wal", path);
-	return n > 0 && (size_t)n < sizeof(wal) && stat(wal, &st) == 0 && st.st_size > 0;
+	return stat(path, &st) == 0 && st.st_size <= CHECK_BYTES_MAX;
 }
 
 static enum err
@@ -235,9 +244,8 @@ quick_check(struct store_db *db)
 	return e;
 }
 
-/* Is this a database of ours, and of which version? 0: an empty one. */
-static enum err
-find_version(struct store_db *db, uint64_t *version)
+enum err
+store_schema_version(struct store_db *db, uint64_t *version)
 {
 	uint64_t id, objects;
 	enum err e = ask_number(db, "PRAGMA user_version", version);
@@ -255,6 +263,12 @@ find_version(struct store_db *db, uint64_t *version)
 	return ERR_OK;
 }
 
+uint64_t
+store_schema_known(void)
+{
+	return VERSION;
+}
+
 static enum err
 migrate(struct store_db *db, uint64_t version)
 {
@@ -262,9 +276,9 @@ migrate(struct store_db *db, uint64_t version)
 
 	for (; version < VERSION; version++) {
 		snprintf(sql, sizeof(sql), "PRAGMA user_version = %d; COMMIT", (int)version + 1);
-		enum err e = execute(db, "BEGIN IMMEDIATE");
-		e = e ? e : execute(db, migrations[version]);
-		e = e ? e : execute(db, sql);
+		enum err e = store_schema_execute(db, "BEGIN IMMEDIATE");
+		e = e ? e : store_schema_execute(db, migrations[version]);
+		e = e ? e : store_schema_execute(db, sql);
 		if (e)
 			return e;
 	}
@@ -274,27 +288,28 @@ migrate(struct store_db *db, uint64_t version)
 enum err
 store_schema_open(struct store_db *db, const char *path, struct why *why)
 {
-	bool check = wants_check(path);
-	uint64_t version;
+	uint64_t version = 0;
 	char mode[64];
 	enum err e = create(path, why);
 
 	memset(db, 0, sizeof(*db));
+	e = e ? e : check_log(path, why);
 	if (e)
 		return e;
 	/* A full group must fit the page cache, and its savepoints must not go through a file. */
-	e = connect_to(db, path,
+	e = store_schema_connect(db, path,
 	    "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;"
 	    "PRAGMA cache_size = -8192");
-	e = e ? e : find_version(db, &version);
-	if (!e && check)
+	e = e ? e : store_schema_version(db, &version);
+	if (!e && is_small(path))
 		e = quick_check(db);
 	e = e ? e : ask(db, "PRAGMA journal_mode = WAL", mode);
 	if (!e && strcmp(mode, "wal") != 0)
 		e = err_set(&db->last, ERR_UNSUPPORTED,
 		    "this file system does not allow a write-ahead log");
-	e = e ? e : execute(db, "PRAGMA wal_autocheckpoint = " QUOTE(CHECKPOINT_PAGES));
-	e = e ? e : execute(db, "PRAGMA journal_size_limit = 67108864");
+	e = e ? e
+	      : store_schema_execute(db, "PRAGMA wal_autocheckpoint = " QUOTE(CHECKPOINT_PAGES));
+	e = e ? e : store_schema_execute(db, "PRAGMA journal_size_limit = 67108864");
 	e = e ? e : migrate(db, version);
 	return e ? err_set(why, e, "%s: %s", path, db->last.text) : ERR_OK;
 }
@@ -302,7 +317,7 @@ store_schema_open(struct store_db *db, const char *path, struct why *why)
 enum err
 store_schema_open_reader(struct store_db *db, const char *path, struct why *why)
 {
-	enum err e = connect_to(db, path, "PRAGMA query_only = ON");
+	enum err e = store_schema_connect(db, path, "PRAGMA query_only = ON");
 
 	return e ? err_set(why, e, "%s: %s", path, db->last.text) : ERR_OK;
 }
