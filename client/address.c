@@ -33,6 +33,21 @@ host_len(const char *p)
 	return strcspn(p, ":/");
 }
 
+/* Reads ":port" if there is one; false if that is none. */
+static bool
+take_port(const char **rest, uint64_t *port)
+{
+	char digits[8] = "";
+
+	if (**rest != ':')
+		return true;
+	size_t n = strcspn(*rest + 1, "/");
+	if (n < sizeof(digits))
+		memcpy(digits, *rest + 1, n);
+	*rest += 1 + n;
+	return num_u64(digits, 65535, port) && *port != 0;
+}
+
 enum err
 address_normalise(char out[ADDRESS_MAX], const char *text, struct why *why)
 {
@@ -47,15 +62,8 @@ address_normalise(char out[ADDRESS_MAX], const char *text, struct why *why)
 	if (!host_ok(p, len))
 		return err_set(why, ERR_INVALID, "\"%.100s\" has no valid host name", text);
 	const char *rest = p + len;
-	if (*rest == ':') {
-		char digits[8] = "";
-		size_t n = strcspn(rest + 1, "/");
-		if (n < sizeof(digits))
-			memcpy(digits, rest + 1, n);
-		if (!num_u64(digits, 65535, &port) || port == 0)
-			return err_set(why, ERR_INVALID, "\"%.100s\" has no valid port", text);
-		rest += 1 + n;
-	}
+	if (!take_port(&rest, &port))
+		return err_set(why, ERR_INVALID, "\"%.100s\" has no valid port", text);
 	if (*rest && strcmp(rest, "/") != 0)
 		return err_set(why, ERR_INVALID,
 		    "\"%.100s\" has a path; only host and port belong here", text);
@@ -75,7 +83,10 @@ address_mirror(char out[ADDRESS_MAX], const char *text, struct why *why)
 							  : 0;
 	size_t len = strlen(text);
 
-	if (!scheme || !host_ok(text + scheme, host_len(text + scheme)))
+	const char *host = text + scheme, *rest = host + host_len(host);
+	uint64_t port;
+	if (!scheme || !host_ok(host, host_len(host)) || !take_port(&rest, &port) ||
+	    (*rest && *rest != '/') || strpbrk(rest, "?#"))
 		return err_set(why, ERR_INVALID, "\"%.100s\" is no http or https address", text);
 	while (len > 0 && text[len - 1] == '/')
 		len--;

@@ -13,7 +13,7 @@
 
 /* ERR_INVALID for another scheme, a path, a user name, or a host or port that cannot be. */
 ERR_MUST_USE enum err address_normalise(char out[ADDRESS_MAX], const char *text, struct why *why);
-/* An http or https prefix for a mirror; a path is welcome, a trailing slash goes. */
+/* An http or https prefix for a mirror; a path is welcome, a user name or a query is not; a trailing slash goes. */
 ERR_MUST_USE enum err address_mirror(char out[ADDRESS_MAX], const char *text, struct why *why);
 
 #endif

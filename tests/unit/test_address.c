@@ -62,6 +62,11 @@ test_mirror(void **state)
 	assert_int_equal(address_mirror(got, "https://x", NULL), ERR_OK);
 	assert_int_equal(address_mirror(got, "x", NULL), ERR_INVALID);
 	assert_int_equal(address_mirror(got, "http://", NULL), ERR_INVALID);
+	assert_int_equal(address_mirror(got, "http://user@host/", NULL), ERR_INVALID);
+	assert_int_equal(address_mirror(got, "http://host:pass@other/", NULL), ERR_INVALID);
+	assert_int_equal(address_mirror(got, "http://[::1]junk@other", NULL), ERR_INVALID);
+	assert_int_equal(address_mirror(got, "http://host/a?b", NULL), ERR_INVALID);
+	assert_int_equal(address_mirror(got, "http://host/a@b", NULL), ERR_OK);
 	assert_int_equal(address_mirror(got, "http://a/b c", NULL), ERR_INVALID);
 	assert_int_equal(address_mirror(got, "http://a/\r\nX: y", NULL), ERR_INVALID);
 	memset(endless + 9, 'x', 500);
