@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "http.h"
+#include "routes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -25,6 +26,20 @@ check_target(const struct http_request *r)
 		require((unsigned char)*p > 0x20 && (unsigned char)*p < 0x7f);
 	if (http_query(r, "from", value, sizeof(value)))
 		require(strlen(value) < sizeof(value) && !strchr(value, '&'));
+}
+
+/* A route is found by the path alone, and its parameters are parts of it. */
+static void
+check_route(const struct http_request *r)
+{
+	char param[2][72] = {"", ""};
+	bool known = false;
+	const struct route *route = routes_find(r->method, r->path, param, &known);
+
+	require(!route || route->verb == r->method || r->method == VERB_HEAD);
+	for (size_t i = 0; route && i < 2; i++)
+		require(strlen(param[i]) < sizeof(param[i]) && !strchr(param[i], '/') &&
+		    strstr(r->path, param[i]));
 }
 
 /* No value may smuggle a line into a log or a response. */
@@ -54,6 +69,7 @@ parse(const uint8_t *data, size_t len)
 		require(!r.chunked && r.length < UINT64_C(1000000000000000000));
 		require(r.has_length || r.length == 0);
 		check_target(&r);
+		check_route(&r);
 		check_value(r.authorization);
 		check_value(r.range);
 		check_value(r.if_none_match);

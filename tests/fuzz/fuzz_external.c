@@ -1,0 +1,65 @@
+/* What an external trainer leaves: report.json (its length in two bytes first) and after.safetensors (the rest). What is taken
+ * is what the job's base model has, and no more. */
+#include <math.h>
+#include <stdint.h>
+
+#include "scratch.h"
+#include "trainer_external.c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void
+require(int ok)
+{
+	if (!ok)
+		abort();
+}
+
+/* A base of two tensors: [2,3] and [2]. */
+static void
+make_base(struct work *w)
+{
+	static struct tensor items[2];
+	static uint8_t weights[32];
+	const uint64_t shape[2] = {2, 3};
+
+	require(tensor_init(&items[0], "fc1.weight", TENSOR_F32, shape, 2, NULL) == ERR_OK);
+	require(tensor_init(&items[1], "fc1.bias", TENSOR_F32, shape, 1, NULL) == ERR_OK);
+	items[0].end = items[1].begin = 24;
+	items[1].end = items[1].begin + 8;
+	items[0].in_delta = items[1].in_delta = true;
+	w->table = (struct tensor_table){items, 2, 8, 32};
+	w->weights = weights;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	static struct trainer_out out;
+	struct work w = {.path = ""};
+	struct trainer_in in = {.work = &w};
+	struct external x = {.in = &in, .out = &out};
+	struct why why = {""};
+
+	if (len < 2)
+		return 0;
+	size_t report = data[0] | (size_t)data[1] << 8;
+	data += 2;
+	len -= 2;
+	if (report > len)
+		report = len;
+	memset(&out, 0, sizeof(out));
+	make_base(&w);
+	scratch_put("report.json", data, report);
+	scratch_put("after.safetensors", data + report, len - report);
+	snprintf(x.dir, sizeof(x.dir), "%s", scratch_get());
+	if (take_report(&x, &why) == ERR_OK)
+		require(
+		    out.finish.examples >= 1 && out.finish.steps >= 1 && isfinite(out.finish.loss));
+	else
+		require(why.text[0]);
+	why.text[0] = '\0';
+	if (take_after(&x, &why))
+		require(why.text[0]);
+	return 0;
+}
