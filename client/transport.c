@@ -1,6 +1,7 @@
 #include "transport.h"
 
 #include <curl/curl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -167,6 +168,7 @@ set_trust(struct transport *t)
 	SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	SET(CURLOPT_SSL_VERIFYPEER, t->insecure ? 0L : 1L);
 	SET(CURLOPT_SSL_VERIFYHOST, t->insecure ? 0L : 2L);
+	SET(CURLOPT_CERTINFO, t->insecure ? 1L : 0L);
 	if (t->ca) {
 		/* Without this the system's directory of CAs would be trusted as well. */
 		SET(CURLOPT_CAPATH, NULL);
@@ -293,15 +295,75 @@ map_code(struct transport *t, CURLcode rc)
 	}
 }
 
+/* OpenSSL's X509_V_ERR_... numbers, which libcurl passes on; the name is libcurl's own check. */
+static enum transport_distrust
+distrust_of(struct transport *t, CURLcode rc)
+{
+	long verified = 0;
+
+	if (rc != CURLE_PEER_FAILED_VERIFICATION)
+		return rc == CURLE_SSL_ISSUER_ERROR ? TRANSPORT_ISSUER : TRANSPORT_TRUSTED;
+	curl_easy_getinfo(t->curl, CURLINFO_SSL_VERIFYRESULT, &verified);
+	switch (verified) {
+	case 0:
+	case 62:
+	case 64:
+		return TRANSPORT_NAME;
+	case 9:
+		return TRANSPORT_NOT_YET;
+	case 10:
+		return TRANSPORT_EXPIRED;
+	case 2:
+	case 7:
+	case 18:
+	case 19:
+	case 20:
+	case 21:
+		return TRANSPORT_ISSUER;
+	default:
+		return TRANSPORT_OTHER;
+	}
+}
+
+static void
+copy_info(char *out, size_t room, const struct curl_slist *lines, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (; lines; lines = lines->next)
+		if (strncmp(lines->data, key, len) == 0 && lines->data[len] == ':')
+			snprintf(out, room, "%s", lines->data + len + 1);
+}
+
+static void
+take_facts(struct transport *t, struct transport_answer *out)
+{
+	struct curl_certinfo *chain = NULL;
+	struct curl_header *date = NULL;
+	curl_off_t after = 0;
+
+	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &out->status);
+	if (curl_easy_getinfo(t->curl, CURLINFO_RETRY_AFTER, &after) == CURLE_OK && after > 0)
+		out->retry_after_s = (double)after;
+	if (curl_easy_header(t->curl, "Date", 0, CURLH_HEADER, -1, &date) == CURLHE_OK) {
+		time_t when = curl_getdate(date->value, NULL);
+		out->date = when > 0 ? (int64_t)when : 0;
+	}
+	if (!t->insecure || curl_easy_getinfo(t->curl, CURLINFO_CERTINFO, &chain) != CURLE_OK ||
+	    !chain || chain->num_of_certs < 1)
+		return;
+	copy_info(out->issuer, sizeof(out->issuer), chain->certinfo[0], "Issuer");
+	copy_info(out->subject, sizeof(out->subject), chain->certinfo[0], "Subject");
+	copy_info(out->expires, sizeof(out->expires), chain->certinfo[0], "Expire date");
+}
+
 enum err
 transport_do(struct transport *t, const struct transport_request *request,
     struct transport_answer *out, struct why *why)
 {
 	struct curl_slist *headers = NULL;
-	curl_off_t after = 0;
 
-	out->status = 0;
-	out->retry_after_s = -1;
+	*out = (struct transport_answer){.retry_after_s = -1};
 	buf_init(&out->body, request->answer_max ? request->answer_max : ANSWER_MAX);
 	t->request = request;
 	t->answer = out;
@@ -315,9 +377,8 @@ transport_do(struct transport *t, const struct transport_request *request,
 	CURLcode rc = set_all(t, request, headers);
 	if (rc == CURLE_OK)
 		rc = curl_easy_perform(t->curl);
-	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &out->status);
-	if (curl_easy_getinfo(t->curl, CURLINFO_RETRY_AFTER, &after) == CURLE_OK && after > 0)
-		out->retry_after_s = (double)after;
+	take_facts(t, out);
+	out->distrust = distrust_of(t, rc);
 	curl_slist_free_all(headers);
 	enum err e = map_code(t, rc);
 	if (e == ERR_AGAIN)

@@ -50,9 +50,23 @@ struct transport_request {
 	double idle_s; /* no byte for so long is ERR_TIMEOUT; 0: 60 */
 };
 
+/* What is wrong with the peer's certificate. */
+enum transport_distrust {
+	TRANSPORT_TRUSTED, /* nothing, or it did not come to that */
+	TRANSPORT_EXPIRED, /* by this machine's clock */
+	TRANSPORT_NOT_YET, /* likewise */
+	TRANSPORT_NAME, /* not for the name asked for */
+	TRANSPORT_ISSUER, /* not of the given CA */
+	TRANSPORT_OTHER,
+};
+
 struct transport_answer {
 	long status;
 	double retry_after_s; /* -1: none given */
+	int64_t date; /* the peer's clock, Unix seconds; 0: it did not say */
+	enum transport_distrust distrust;
+	/* Of the certificate that an `insecure` transport met; "" if there was none. */
+	char issuer[128], subject[128], expires[64];
 	struct buf body;
 };
 

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "clock.h"
 #include "conn_state.h"
 #include "hex.h"
 #include "log.h"
@@ -49,8 +50,8 @@ conn_respond(struct conn *c)
 	count_failure(c);
 	if (c->body_left > 0 || !x->request.keep_alive || c->io->stopping)
 		r->close = true;
-	struct http_head head = {
-	    r->status, r->type, r->file ? r->file_len : r->body.len, r->close, r->extra};
+	struct http_head head = {r->status, r->type, r->file ? r->file_len : r->body.len, r->close,
+	    r->extra, (int64_t)clock_wall()};
 	bool bodyless = x->request.method == VERB_HEAD || r->status == 304;
 	enum err e = http_head_print(&c->out, &head);
 	if (e == ERR_OK && !bodyless && !r->file)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 size_t
 http_head_length(const char *data, size_t len, size_t *seen)
@@ -332,6 +333,20 @@ http_query(const struct http_request *r, const char *name, char *out, size_t roo
 	return false;
 }
 
+/* Devices compare their clock with it. */
+static enum err
+put_date(struct buf *out, int64_t now)
+{
+	char text[40];
+	time_t t = (time_t)now;
+	struct tm tm;
+
+	if (!gmtime_r(&t, &tm) ||
+	    strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &tm) == 0)
+		return ERR_INVALID;
+	return buf_printf(out, "Date: %s\r\n", text);
+}
+
 enum err
 http_head_print(struct buf *out, const struct http_head *h)
 {
@@ -341,6 +356,8 @@ http_head_print(struct buf *out, const struct http_head *h)
 		e = buf_printf(out, "Content-Type: %s\r\n", h->content_type);
 	if (e == ERR_OK && h->status >= 200 && h->status != 204 && h->status != 304)
 		e = buf_printf(out, "Content-Length: %llu\r\n", (unsigned long long)h->length);
+	if (e == ERR_OK && h->now > 0)
+		e = put_date(out, h->now);
 	if (e == ERR_OK && h->close)
 		e = buf_printf(out, "Connection: close\r\n");
 	if (e == ERR_OK)

@@ -55,6 +55,7 @@ struct http_head {
 	uint64_t length;
 	bool close;
 	const char *extra;
+	int64_t now; /* Unix seconds for a Date line; 0: none */
 };
 ERR_MUST_USE enum err http_head_print(struct buf *out, const struct http_head *h);
 

@@ -101,7 +101,8 @@ test_answers(void **state)
 	const struct transport_request get = {.method = "GET", .url = "http://x/y"};
 
 	(void)state;
-	START("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+	START("HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: "
+	      "5\r\n\r\nhello",
 	    "HTTP/1.1 503 No\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\n{}",
 	    "HTTP/1.1 204 No Content\r\n\r\n",
 	    "HTTP/1.1 302 Found\r\nLocation: http://x/z\r\nContent-Length: 0\r\n\r\n");
@@ -110,10 +111,12 @@ test_answers(void **state)
 	assert_int_equal(a.status, 200);
 	assert_string_equal(buf_str(&a.body), "hello");
 	assert_true(a.retry_after_s < 0);
+	assert_int_equal(a.date, 784111777);
 	transport_answer_deinit(&a);
 	assert_int_equal(transport_do(t, &get, &a, NULL), ERR_OK);
 	assert_int_equal(a.status, 503);
 	assert_true(a.retry_after_s == 7.0);
+	assert_int_equal(a.date, 0);
 	transport_answer_deinit(&a);
 	assert_int_equal(transport_do(t, &get, &a, NULL), ERR_OK);
 	assert_int_equal(a.status, 204);
