@@ -10,15 +10,20 @@
 #include "hash.h"
 #include "hex.h"
 
-#define ATTEMPTS 6
+#define ATTEMPTS 6 /* in a row that bring nothing new */
 #define BLOCK (64u << 10)
+/* A mirror stands in the device's own site: one that is slower than this is worse than none. */
+#define MIRROR_CONNECT_S 5.0
+#define MIRROR_IDLE_S 10.0
+#define MIRROR_RATE (32L << 10)
 
 struct download {
 	struct rivulet *r;
 	const struct task *task;
 	struct transport_sink sink;
-	char path[128], range[64];
-	const char *headers[2];
+	char path[128];
+	uint64_t began_at; /* the sink before the request in hand */
+	uint64_t best; /* the farthest it ever came */
 };
 
 /* Takes up a part from earlier: hashes what is there. Anything wrong with it means starting over. */
@@ -45,17 +50,8 @@ take_up(struct download *d, struct why *why)
 		d->sink.at += n;
 		left -= n;
 	}
+	d->best = d->sink.at;
 	return ERR_OK;
-}
-
-static void
-set_range(struct download *d)
-{
-	d->headers[0] = NULL;
-	if (d->sink.at == 0)
-		return;
-	snprintf(d->range, sizeof(d->range), "Range: bytes=%llu-", (unsigned long long)d->sink.at);
-	d->headers[0] = d->range;
 }
 
 static enum err
@@ -82,6 +78,21 @@ check(struct download *d, struct why *why)
 	return err_set(why, ERR_CORRUPT, "the model's hash does not match its id");
 }
 
+/* What one request brought, for whoever pays by the byte. */
+static void
+tell(const struct download *d, const char *from, const char *reason)
+{
+	uint64_t at = d->sink.restarted ? 0 : d->began_at;
+	const struct events_pair pairs[] = {EVENTS_S("model", d->task->model),
+	    EVENTS_S("from", from), EVENTS_U("at", at),
+	    EVENTS_U("bytes", d->sink.at > at ? d->sink.at - at : 0),
+	    reason ? EVENTS_S("reason", reason) : EVENTS_END, EVENTS_END};
+
+	events_emit(&d->r->events, reason ? EVENTS_WARN : EVENTS_INFO,
+	    reason ? "model.broken" : "model.fetched", pairs);
+}
+
+/* A part that a broken connection leaves is kept: the coordinator goes on from there. */
 static enum err
 from_mirror(struct download *d, struct why *why)
 {
@@ -89,17 +100,26 @@ from_mirror(struct download *d, struct why *why)
 	char url[ADDRESS_MAX + 128];
 
 	snprintf(url, sizeof(url), "%s%s", d->r->settings->mirror, d->path);
-	set_range(d);
 	const struct transport_request request = {.method = "GET",
 	    .url = url,
-	    .headers = d->headers,
 	    .sink = &d->sink,
-	    .answer_max = BLOCK};
+	    .answer_max = BLOCK,
+	    .connect_s = MIRROR_CONNECT_S,
+	    .idle_s = MIRROR_IDLE_S,
+	    .least_rate = MIRROR_RATE};
+	d->began_at = d->sink.at;
 	enum err e = transport_do(d->r->mirror, &request, &answer, why);
-	if (!e && answer.status != 200 && answer.status != 206)
+	bool model = answer.status == 200 || answer.status == 206;
+	bool whole = model && (!e || e == ERR_LIMIT);
+	if (!e && !model)
 		e = err_set(why, ERR_NOTFOUND, "%s: status %ld", url, answer.status);
+	else if (!e)
+		e = check(d, why);
+	/* What it calls a whole file and is none is of no use to go on from. */
+	if (e && whole && start_over(d))
+		e = err_set(why, ERR_IO, "a download cannot be truncated");
 	transport_answer_deinit(&answer);
-	return e ? e : check(d, why);
+	return e;
 }
 
 static enum err
@@ -107,54 +127,62 @@ one_attempt(struct download *d, struct why *why)
 {
 	struct transport_answer answer;
 
-	set_range(d);
 	d->sink.restarted = false;
+	d->began_at = d->sink.at;
 	const struct session_call call = {.path = d->path,
 	    .attempts = 1,
-	    .request = {
-		.method = "GET", .headers = d->headers, .sink = &d->sink, .answer_max = BLOCK}};
+	    .request = {.method = "GET", .sink = &d->sink, .answer_max = BLOCK}};
 	enum err e = session_do(d->r->session, &call, &answer, why);
 	if (!e && answer.status == 416)
-		e = start_over(d) ? ERR_IO : ERR_CLOSED;
+		e = start_over(d) ? ERR_IO : err_set(why, ERR_CLOSED, "the part was too long");
 	else if (!e)
 		e = session_problem(&answer, NULL, why);
 	transport_answer_deinit(&answer);
-	return e ? e : check(d, why);
+	if (!e)
+		e = check(d, why);
+	tell(d, "coordinator", e ? why->text : NULL);
+	return e;
 }
 
+/* A part that does not fit (ERR_CORRUPT) may be a mirror's; what came again from the start may be wrong once. */
 static enum err
 from_coordinator(struct download *d, struct why *why)
 {
 	struct rivulet *r = d->r;
-	enum err e = ERR_CLOSED;
+	struct backoff *b = session_backoff(r->session);
 
-	for (unsigned i = 0; i < ATTEMPTS; i++) {
-		e = one_attempt(d, why);
-		if (e != ERR_CLOSED && e != ERR_TIMEOUT && e != ERR_CORRUPT)
+	for (unsigned left = ATTEMPTS;;) {
+		enum err e = one_attempt(d, why);
+		if (e != ERR_CLOSED && e != ERR_CORRUPT)
 			return e;
-		double pause = backoff_next(session_backoff(r->session));
-		if (i + 1 < ATTEMPTS && !backoff_sleep(pause, handle_cancelled, r))
+		left--;
+		if (d->sink.at > d->best) {
+			left = ATTEMPTS;
+			backoff_reset(b);
+			d->best = d->sink.at;
+		}
+		if (left == 0)
+			return e;
+		if (!backoff_sleep(backoff_next(b), handle_cancelled, r))
 			return err_set(why, ERR_AGAIN, "cancelled");
 	}
-	return e;
 }
 
 static enum err
 download(struct download *d, struct why *why)
 {
-	struct rivulet *r = d->r;
 	enum err e = take_up(d, why);
 
 	if (e)
 		return e;
-	if (r->mirror) {
+	if (d->r->mirror) {
 		e = from_mirror(d, why);
-		if (!e || e == ERR_AGAIN)
+		if (!e)
+			tell(d, "mirror", NULL);
+		if (!e || e == ERR_AGAIN || e == ERR_IO)
 			return e;
-		events_emit(&r->events, EVENTS_WARN, "mirror.failed",
+		events_emit(&d->r->events, EVENTS_WARN, "mirror.failed",
 		    EVENTS_PAIRS(EVENTS_S("reason", why->text)));
-		if ((e = start_over(d)))
-			return err_set(why, e, "a download cannot be truncated");
 	}
 	return from_coordinator(d, why);
 }

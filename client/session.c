@@ -230,7 +230,7 @@ session_retryable(long status)
 static bool
 worth_another(enum err e, long status)
 {
-	return e == ERR_CLOSED || e == ERR_TIMEOUT || (!e && status >= 502 && status <= 504);
+	return e == ERR_CLOSED || e == ERR_DENIED || (!e && status >= 502 && status <= 504);
 }
 
 /* Tries each address once, beginning with the one that worked last. */
@@ -239,6 +239,7 @@ one_round(struct session *s, const struct session_call *call, struct transport_a
     struct why *why)
 {
 	char url[URL_MAX];
+	bool unreachable = false;
 	enum err e = ERR_CLOSED;
 
 	for (size_t i = 0; i < s->url_count; i++) {
@@ -250,12 +251,15 @@ one_round(struct session *s, const struct session_call *call, struct transport_a
 		if (i > 0)
 			transport_answer_deinit(out);
 		e = transport_do(s->transport, &request, out, why);
+		if (e == ERR_TIMEOUT)
+			e = ERR_CLOSED;
 		if (!worth_another(e, out->status))
 			return e;
-		if (s->url_count > 1)
-			s->current = (s->current + 1) % s->url_count;
+		unreachable |= e == ERR_CLOSED;
+		s->current = (s->current + 1) % s->url_count;
 	}
-	return e;
+	/* The address that answers with a strange certificate is not the one to wait for. */
+	return e == ERR_DENIED && unreachable ? ERR_CLOSED : e;
 }
 
 static double
@@ -279,8 +283,7 @@ session_do(struct session *s, const struct session_call *call, struct transport_
 	*out = (struct transport_answer){.retry_after_s = -1};
 	for (unsigned left = call->attempts;; left--) {
 		enum err e = one_round(s, call, out, text);
-		bool again =
-		    e == ERR_CLOSED || e == ERR_TIMEOUT || (!e && session_retryable(out->status));
+		bool again = e == ERR_CLOSED || (!e && session_retryable(out->status));
 		if (!again) {
 			if (!e)
 				backoff_reset(&s->backoff);

@@ -45,7 +45,8 @@ struct session_call {
 /*
  * One request with fail-over and retries. Unreachable, timed out, 429 and 5xx are tried again after back-off or
  * Retry-After while attempts are left; any other status is an answer. `out` always belongs to the caller.
- * Failures as transport_do; the last answer's 429 or 5xx comes back as ERR_OK with its status.
+ * An address whose certificate does not check is passed over, as it may be a captive portal's. Failures as transport_do,
+ * except that what timed out is ERR_CLOSED, too; the last answer's 429 or 5xx comes back as ERR_OK with its status.
  */
 ERR_MUST_USE enum err session_do(struct session *s, const struct session_call *call,
     struct transport_answer *out, struct why *why);

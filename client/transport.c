@@ -1,6 +1,8 @@
 #include "transport.h"
 
 #include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +14,13 @@
 #include "hash.h"
 
 #define ANSWER_MAX (1u << 20)
-#define CONNECT_TIMEOUT_S 20L
+#define CONNECT_TIMEOUT_S 20.0
 #define IDLE_S 60.0
 #define SLOWEST_BYTES_S 1L
+/* A gateway that forgot the connection, or a peer that is gone, says nothing: after a minute it is given up. */
+#define KEEPALIVE_IDLE_S 30L
+#define KEEPALIVE_EVERY_S 10L
+#define UNACKNOWLEDGED_MS 30000u
 
 struct transport {
 	CURL *curl;
@@ -75,6 +81,19 @@ transport_free(struct transport *t)
 	free(t);
 }
 
+/* Does a 206 begin where the sink ends? */
+static bool
+range_fits(struct transport *t)
+{
+	struct curl_header *h = NULL;
+	unsigned long long from;
+
+	if (curl_easy_header(t->curl, "Content-Range", 0, CURLH_HEADER, -1, &h) != CURLHE_OK ||
+	    sscanf(h->value, "bytes %20llu-", &from) != 1)
+		return false;
+	return from == t->request->sink->at;
+}
+
 /* Appends to the sink; the first bytes of a 200 to a ranged request start it over. */
 static enum err
 sink_write(struct transport *t, long status, const char *data, size_t len)
@@ -89,6 +108,8 @@ sink_write(struct transport *t, long status, const char *data, size_t len)
 		if (ftruncate(s->fd, 0) != 0)
 			return err_errno(NULL, "truncate");
 	}
+	if (status == 206 && !t->sink_begun && !range_fits(t))
+		return ERR_CORRUPT;
 	t->sink_begun = true;
 	if (len > s->max || s->at > s->max - len)
 		return ERR_LIMIT;
@@ -212,24 +233,49 @@ set_body(struct transport *t, const struct transport_request *r)
 	return rc;
 }
 
+static int
+on_socket(void *user, curl_socket_t fd, curlsocktype purpose)
+{
+	const unsigned most = UNACKNOWLEDGED_MS;
+
+	(void)user, (void)purpose;
+	/* Not for a Unix socket, which has no such option and no such trouble. */
+	(void)!setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most, sizeof(most));
+	return CURL_SOCKOPT_OK;
+}
+
+static CURLcode
+set_times(struct transport *t, const struct transport_request *r)
+{
+	double idle = r->idle_s > 0 ? r->idle_s : IDLE_S;
+	double connect = r->connect_s > 0 ? r->connect_s : CONNECT_TIMEOUT_S;
+	CURLcode rc = CURLE_OK;
+
+	SET(CURLOPT_TCP_KEEPALIVE, 1L);
+	SET(CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
+	SET(CURLOPT_TCP_KEEPINTVL, KEEPALIVE_EVERY_S);
+	SET(CURLOPT_SOCKOPTFUNCTION, on_socket);
+	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)(connect * 1000));
+	SET(CURLOPT_LOW_SPEED_LIMIT, r->least_rate > 0 ? r->least_rate : SLOWEST_BYTES_S);
+	SET(CURLOPT_LOW_SPEED_TIME, (long)(idle + 0.999));
+	return rc;
+}
+
 static CURLcode
 set_all(struct transport *t, const struct transport_request *r, struct curl_slist *headers)
 {
-	double idle = r->idle_s > 0 ? r->idle_s : IDLE_S;
 	CURLcode rc = set_trust(t);
 
 	if (rc == CURLE_OK)
 		rc = set_body(t, r);
+	if (rc == CURLE_OK)
+		rc = set_times(t, r);
 	SET(CURLOPT_ERRORBUFFER, t->text);
 	SET(CURLOPT_NOSIGNAL, 1L);
 	SET(CURLOPT_URL, r->url);
 	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	SET(CURLOPT_PROTOCOLS_STR, "http,https");
 	SET(CURLOPT_USERAGENT, "rivulet/" RIVULET_VERSION);
-	SET(CURLOPT_TCP_KEEPALIVE, 1L);
-	SET(CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT_S);
-	SET(CURLOPT_LOW_SPEED_LIMIT, SLOWEST_BYTES_S);
-	SET(CURLOPT_LOW_SPEED_TIME, (long)(idle + 0.999));
 	SET(CURLOPT_BUFFERSIZE, 128L << 10);
 	SET(CURLOPT_NOPROGRESS, 0L);
 	SET(CURLOPT_XFERINFOFUNCTION, on_progress);
@@ -258,7 +304,13 @@ list_headers(struct curl_slist **out, const struct transport_request *r)
 {
 	/* An empty "Expect:" keeps libcurl from adding one of its own. */
 	bool ok = list_add(out, r->body_bytes > 0 ? "Expect: 100-continue" : "Expect:");
+	char range[64];
 
+	if (ok && r->sink && r->sink->at > 0) {
+		snprintf(
+		    range, sizeof(range), "Range: bytes=%llu-", (unsigned long long)r->sink->at);
+		ok = list_add(out, range);
+	}
 	for (size_t i = 0; ok && r->headers && r->headers[i]; i++)
 		ok = list_add(out, r->headers[i]);
 	if (ok)

@@ -28,7 +28,8 @@ struct transport_options {
 	void *context;
 };
 
-/* Where the body of a 200 or 206 answer goes; other answers go to transport_answer.body. */
+/* Where the body of a 200 or 206 answer goes; other answers go to transport_answer.body. With `at` above zero the request
+ * asks for the bytes from there on, so that the same request again goes on where the last one broke. */
 struct transport_sink {
 	int fd;
 	uint64_t at; /* next byte's offset; grows */
@@ -48,6 +49,8 @@ struct transport_request {
 	size_t answer_max; /* 0: 1 MiB */
 	struct transport_sink *sink; /* may be NULL */
 	double idle_s; /* no byte for so long is ERR_TIMEOUT; 0: 60 */
+	long least_rate; /* slower than so many bytes per second over idle_s is ERR_TIMEOUT; 0: 1 */
+	double connect_s; /* name, TCP and TLS together; 0: 20 */
 };
 
 /* What is wrong with the peer's certificate. */
@@ -77,7 +80,8 @@ void transport_free(struct transport *t);
 
 /* One exchange; `out` is set up here and belongs to the caller (transport_answer_deinit), also on failure.
  * ERR_OK whatever the status. ERR_CLOSED unreachable or cut, ERR_TIMEOUT, ERR_DENIED the peer's or our certificate
- * does not check, ERR_LIMIT answer too large, ERR_AGAIN cancelled, ERR_IO and ERR_NOSPACE from the sink. */
+ * does not check, ERR_LIMIT answer too large, ERR_CORRUPT a part that was not asked for, ERR_AGAIN cancelled, ERR_IO
+ * and ERR_NOSPACE from the sink. */
 ERR_MUST_USE enum err transport_do(struct transport *t, const struct transport_request *request,
     struct transport_answer *out, struct why *why);
 void transport_answer_deinit(struct transport_answer *a);

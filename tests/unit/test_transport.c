@@ -46,7 +46,17 @@ serve(int listener, const char *const *answers)
 		}
 		if (strcmp(answers[i], "silence") == 0)
 			sleep(60);
-		(void)!write(fd, answers[i], strlen(answers[i]));
+		/* "range=FROM,ANSWER": only to a request that asks for the bytes from there on. */
+		const char *answer = answers[i];
+		if (strncmp(answer, "range=", 6) == 0) {
+			char want[64];
+			answer = strchr(answer, ',') + 1;
+			snprintf(want, sizeof(want), "\r\nRange: bytes=%.*s-\r\n",
+			    (int)(answer - answers[i] - 7), answers[i] + 6);
+			if (!strstr(request, want))
+				answer = "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n";
+		}
+		(void)!write(fd, answer, strlen(answer));
 		close(fd);
 	}
 	_exit(0);
@@ -232,7 +242,8 @@ test_sink(void **state)
 	(void)state;
 	START("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst",
 	    "HTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\nbad",
-	    "HTTP/1.1 206 Part\r\nContent-Length: 4\r\n\r\nmore",
+	    "range=5,HTTP/1.1 206 Part\r\nContent-Range: bytes 5-8/9\r\nContent-Length: "
+	    "4\r\n\r\nmore",
 	    "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecond");
 	struct transport_sink s = make_sink(9);
 	const struct transport_request get = {.method = "GET", .url = "http://x/y", .sink = &s};
@@ -253,6 +264,43 @@ test_sink(void **state)
 	assert_sink(&s, "second");
 	close_sink(&s);
 	transport_free(t);
+	finish();
+}
+
+/* What came before the cut is not asked for again; a part from elsewhere is not put behind it. */
+static void
+test_sink_goes_on(void **state)
+{
+	struct transport_answer a;
+	struct session *session;
+
+	(void)state;
+	START("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfir",
+	    "range=3,HTTP/1.1 206 Part\r\nContent-Range: bytes 3-8/9\r\nContent-Length: "
+	    "6\r\n\r\nst",
+	    "range=5,HTTP/1.1 206 Part\r\nContent-Range: bytes 3-8/9\r\nContent-Length: "
+	    "6\r\n\r\nstmore",
+	    "range=5,HTTP/1.1 206 Part\r\nContent-Length: 4\r\n\r\nmore",
+	    "range=5,HTTP/1.1 206 Part\r\nContent-Range: bytes 5-8/9\r\nContent-Length: "
+	    "4\r\n\r\nmore");
+	struct transport_sink s = make_sink(9);
+	struct session_call call = {
+	    .path = "/y", .attempts = 2, .request = {.method = "GET", .sink = &s}};
+	assert_int_equal(session_open_socket(&session, socket_path, NULL), ERR_OK);
+	assert_int_equal(session_do(session, &call, &a, NULL), ERR_CLOSED);
+	transport_answer_deinit(&a);
+	assert_int_equal(s.at, 5);
+	call.attempts = 1;
+	assert_int_equal(session_do(session, &call, &a, NULL), ERR_CORRUPT);
+	transport_answer_deinit(&a);
+	assert_int_equal(session_do(session, &call, &a, NULL), ERR_CORRUPT);
+	transport_answer_deinit(&a);
+	assert_int_equal(session_do(session, &call, &a, NULL), ERR_OK);
+	transport_answer_deinit(&a);
+	assert_false(s.restarted);
+	assert_sink(&s, "firstmore");
+	close_sink(&s);
+	session_free(session);
 	finish();
 }
 
@@ -325,6 +373,7 @@ main(void)
 	    cmocka_unit_test(test_broken),
 	    cmocka_unit_test(test_timeout_and_cancel),
 	    cmocka_unit_test(test_sink),
+	    cmocka_unit_test(test_sink_goes_on),
 	    cmocka_unit_test(test_sink_limit),
 	    cmocka_unit_test(test_session_retries),
 	};
