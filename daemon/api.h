@@ -9,6 +9,9 @@ void api_ca(struct exchange *x);
 void api_status(struct exchange *x);
 
 void api_join(struct exchange *x);
+void api_renew(struct exchange *x);
+void api_rotate(struct exchange *x);
+void api_leave(struct exchange *x);
 
 void api_task_ask(struct exchange *x);
 void api_task_drop(struct exchange *x);
@@ -27,11 +30,15 @@ void api_round_show(struct exchange *x);
 
 void api_devices_list(struct exchange *x);
 void api_device_show(struct exchange *x);
+void api_device_command(struct exchange *x);
 void api_tokens_list(struct exchange *x);
 void api_tokens_create(struct exchange *x);
 void api_token_revoke(struct exchange *x);
 
 /* NULL, or why the coordinator takes no work now. */
 const char *api_not_ready(const struct services *s);
+
+/* A stored JSON object as a value; an empty object if there is none. */
+struct json *api_labels_json(const char *text);
 
 #endif

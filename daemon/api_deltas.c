@@ -134,10 +134,15 @@ read_report(struct exchange *x, struct delta *d, struct why *why)
 static const char *
 check_signature(const struct exchange *x, const struct delta *d, struct why *why)
 {
+	struct registry_view view;
 	uint8_t digest[HASH_LEN];
 
 	hash_sha256(digest, d->raw, MANIFEST_SIGNED);
 	if (sign_verify(x->who.spki, digest, d->m.signature) == ERR_OK)
+		return NULL;
+	/* The connection is by the present key; the delta may be from before the rotation. */
+	if (registry_get(x->services->registry, x->who.device, &view) == ERR_OK &&
+	    sign_verify(view.row.previous, digest, d->m.signature) == ERR_OK)
 		return NULL;
 	err_set(why, ERR_DENIED, "the manifest is not signed by this device's key");
 	return "bad-signature";
@@ -369,6 +374,17 @@ answer_late(struct exchange *x, struct delta *d)
 		    x, "unavailable", "the other copy of this delta was not made durable");
 }
 
+/* The identity changed between head and end. */
+static void
+answer_denied(struct exchange *x)
+{
+	struct registry_view view = {.row.state = "revoked"};
+
+	(void)!registry_get(x->services->registry, x->who.device, &view);
+	exchange_problem(
+	    x, registry_state_word(view.row.state), "the device is %s by now", view.row.state);
+}
+
 static void
 accept_done(void *arg, enum err e, const struct why *why)
 {
@@ -381,8 +397,7 @@ accept_done(void *arg, enum err e, const struct why *why)
 	if (e == ERR_OK)
 		exchange_bytes(x, 201, "application/octet-stream", d->row.receipt, RECEIPT_LEN);
 	else if (d->verdict == ERR_DENIED)
-		exchange_problem(
-		    x, "device-suspended", "the device was suspended or revoked meanwhile");
+		answer_denied(x);
 	else if (d->verdict == ERR_STATE || e == ERR_EXISTS)
 		answer_late(x, d);
 	else

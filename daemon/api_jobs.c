@@ -12,11 +12,11 @@
 
 #define ROUNDS_PAGE 1000
 
-/* NULL for an administrator, who sees everything. */
+/* NULL for those who may see everything. */
 static const uint8_t *
 seen_by(const struct exchange *x)
 {
-	return x->who.roles & ROLE_ADMIN ? NULL : x->who.device;
+	return x->who.roles & ROLE_READERS ? NULL : x->who.device;
 }
 
 static bool
@@ -268,7 +268,7 @@ api_round_show(struct exchange *x)
 		exchange_problem(x, "not-found", "a round is a number");
 		return;
 	}
-	if (x->who.roles & ROLE_ADMIN)
+	if (x->who.roles & ROLE_READERS)
 		q.devices = json_array();
 	enum err e = store_read(x->services->store, read_round, &q, &why);
 	if (e) {

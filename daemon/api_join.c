@@ -6,13 +6,11 @@
 #include "clock.h"
 #include "fault.h"
 #include "hex.h"
+#include "issue.h"
 #include "log.h"
 #include "messages.h"
 #include "registry.h"
 #include "store.h"
-
-#define DAY 86400
-#define BACKDATE (2 * DAY) /* for devices whose clock is behind */
 
 /* One enrolment, carried through the store's transaction. */
 struct enrolment {
@@ -35,43 +33,99 @@ check_token(struct store_db *db, struct enrolment *j, struct store_token *t)
 	return NULL;
 }
 
+/* Why a token that exists admits nobody now; NULL if it does. */
+static const char *
+spent(const struct store_token *t, double now)
+{
+	if (t->access)
+		return "is for access, not for joining";
+	if (t->revoked)
+		return "is revoked";
+	if (now > t->expires_at)
+		return "is expired";
+	return t->uses_left == 0 ? "is used up" : NULL;
+}
+
+/* The device that this key is or was; ERR_NOTFOUND: the key is new here. */
+static enum err
+find_known(struct store_db *db, const uint8_t spki[KEY_SPKI_LEN], struct store_device *out)
+{
+	uint8_t key[32], device[32];
+
+	key_id(key, spki);
+	enum err e = store_key_get(db, key, device);
+	if (e != ERR_OK && e != ERR_NOTFOUND)
+		return e;
+	return store_device_get(db, e == ERR_OK ? device : key, out);
+}
+
+/* Who left comes back under the same id, with what this token gives. Everyone else keeps name, role and state. */
+static enum err
+admit(struct store_db *db, struct enrolment *j, const struct store_token *t,
+    const struct store_device *known)
+{
+	struct store_device fresh = j->device;
+
+	if (known) {
+		j->device = *known;
+		if (strcmp(known->state, "left") != 0)
+			return ERR_OK;
+		snprintf(j->device.state, sizeof(j->device.state), "active");
+		memcpy(j->device.name, fresh.name, sizeof(fresh.name));
+	}
+	snprintf(j->device.role, sizeof(j->device.role), "%s", t->role);
+	snprintf(j->device.labels, sizeof(j->device.labels), "%s", t->labels);
+	return store_device_put(db, &j->device);
+}
+
+static enum err
+use_token(struct store_db *db, struct enrolment *j, struct store_token *t)
+{
+	t->uses_left--;
+	FAULT("join.device");
+	enum err e = store_token_put(db, t);
+	if (e)
+		return e;
+	e = store_join_put(db, t->id, j->device.spki, j->device.id);
+	return e == ERR_EXISTS ? ERR_OK : e;
+}
+
 static enum err
 enrol(struct store_db *db, void *arg, struct why *why)
 {
 	struct enrolment *j = arg;
+	struct store_device known;
 	struct store_token t;
 	uint8_t device[32];
 
 	j->problem = check_token(db, j, &t);
 	if (j->problem)
 		return err_set(why, ERR_DENIED, "the token is not known");
+	enum err e = find_known(db, j->device.spki, &known);
+	bool is_known = e == ERR_OK;
+	if (e != ERR_OK && e != ERR_NOTFOUND)
+		return e;
+	if (is_known && !hash_equal(known.spki, j->device.spki, sizeof(known.spki))) {
+		j->problem = "key-rotated";
+		return err_set(why, ERR_DENIED,
+		    "this key was replaced by a newer one of device %.63s; join with that or with "
+		    "a new key",
+		    known.name);
+	}
 	/* A repeat by the same key is answered even when the token is spent or expired since. */
-	if (store_join_get(db, j->token.id, j->device.spki, device) == ERR_OK) {
+	if (is_known && strcmp(known.state, "left") != 0 &&
+	    store_join_get(db, j->token.id, j->device.spki, device) == ERR_OK) {
 		j->repeated = true;
-		return store_device_get(db, device, &j->device);
-	}
-	if (t.revoked || t.uses_left == 0 || j->now > t.expires_at) {
-		j->problem = "bad-token";
-		return err_set(why, ERR_DENIED, "the token is %s",
-		    t.revoked		   ? "revoked"
-			: t.uses_left == 0 ? "used up"
-					   : "expired");
-	}
-	struct store_device known;
-	if (store_device_get(db, j->device.id, &known) == ERR_OK) {
-		/* The key has joined before, with another token: it keeps its name, role and state. */
 		j->device = known;
-	} else {
-		snprintf(j->device.role, sizeof(j->device.role), "%s", t.role);
-		snprintf(j->device.labels, sizeof(j->device.labels), "%s", t.labels);
-		enum err e = store_device_put(db, &j->device);
-		if (e)
-			return e;
+		return ERR_OK;
 	}
-	t.uses_left--;
-	FAULT("join.device");
-	enum err e = store_token_put(db, &t);
-	return e ? e : store_join_put(db, j->token.id, j->device.spki, j->device.id);
+	const char *text = spent(&t, j->now);
+	if (text) {
+		j->problem = "bad-token";
+		return err_set(why, ERR_DENIED, "the token %s", text);
+	}
+	e = admit(db, j, &t, is_known ? &known : NULL);
+	return e ? e : use_token(db, j, &t);
 }
 
 /* The token of "Authorization: Bearer ..."; false if there is none. */
@@ -83,52 +137,6 @@ bearer_token(const struct exchange *x, struct token *out)
 
 	return strncmp(text, scheme, sizeof(scheme) - 1) == 0 &&
 	    messages_token_parse(out, text + sizeof(scheme) - 1) == ERR_OK;
-}
-
-static enum err
-issue(const struct services *s, const struct store_device *d, int64_t now, struct x509_cert *out,
-    struct why *why)
-{
-	char name[KEY_ID_HEX];
-	struct x509_request r = {.use = X509_CLIENT,
-	    .common_name = name,
-	    .spki = d->spki,
-	    .not_before = now - BACKDATE,
-	    .not_after = now + (int64_t)s->config->device_days * DAY};
-
-	hex_encode(name, d->id, sizeof(d->id));
-	return x509_issue(out, &r, &s->ca, s->ca_key, why);
-}
-
-static void
-answer(struct exchange *x, const struct enrolment *j)
-{
-	const struct services *s = x->services;
-	struct join_answer a = {
-	    .renew_after = (int64_t)j->now + (int64_t)s->config->device_days * DAY * 2 / 3};
-	struct x509_cert cert;
-	struct why why = {""};
-	struct buf out;
-	size_t len = sizeof(a.certificate), ca_len = sizeof(a.ca), signer_len = sizeof(a.signer);
-
-	hex_encode(a.device, j->device.id, 32);
-	snprintf(a.name, sizeof(a.name), "%s", j->device.name);
-	snprintf(a.role, sizeof(a.role), "%s", j->device.role);
-	buf_init(&out, 65536);
-	enum err e = issue(s, &j->device, (int64_t)j->now, &cert, &why);
-	if (e == ERR_OK)
-		e = x509_to_pem(a.certificate, &len, &cert);
-	if (e == ERR_OK)
-		e = x509_to_pem(a.ca, &ca_len, &s->ca);
-	if (e == ERR_OK)
-		e = x509_to_pem(a.signer, &signer_len, &s->sign_cert);
-	if (e == ERR_OK)
-		e = messages_joined_encode(&out, &a);
-	if (e)
-		exchange_failed(x, e, &why);
-	else
-		exchange_bytes(x, j->repeated ? 200 : 201, "application/json", out.data, out.len);
-	buf_deinit(&out);
 }
 
 static bool
@@ -156,6 +164,7 @@ read_request(struct exchange *x, struct enrolment *j)
 		snprintf(j->device.name, sizeof(j->device.name), "%s", q->name);
 		snprintf(j->device.state, sizeof(j->device.state), "active");
 		j->device.joined_at = j->now;
+		j->device.ca_generation = 1;
 	}
 	free(q);
 	return ok;
@@ -190,7 +199,7 @@ api_join(struct exchange *x)
 		    strcmp(j->device.state, "revoked") == 0 ? "device-revoked" : "device-suspended",
 		    "device %s may not join again", hex);
 	else
-		answer(x, j);
+		issue_answer(x, &j->device, j->repeated ? 200 : 201);
 	if (e == ERR_OK)
 		log_event(LOG_LEVEL_INFO, "device.joined", LOG_S("device", hex),
 		    LOG_S("name", j->device.name), LOG_S("role", j->device.role),

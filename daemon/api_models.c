@@ -107,10 +107,10 @@ api_model_get(struct exchange *x)
 	struct models_map *map = NULL;
 	struct why why = {""};
 	uint8_t id[32];
-	bool admin = x->who.roles & ROLE_ADMIN;
+	bool reader = x->who.roles & ROLE_READERS;
 
 	bool known = hex_decode(id, sizeof(id), x->param[0], strlen(x->param[0])) &&
-	    (admin || may_read(x, id));
+	    (reader || may_read(x, id));
 	enum err e = known ? models_get(x->services->models, id, &map, &why) : ERR_NOTFOUND;
 	if (e == ERR_NOTFOUND)
 		exchange_problem(x, "not-found", "no such model, or not for this device");

@@ -86,7 +86,7 @@ api_status(struct exchange *x)
 	json_add_string(v, "reason", why ? why : "");
 	json_add(v, "devices", devices_json(s));
 	json_add(v, "jobs",
-	    engine_jobs_json(s->engine, x->who.roles & ROLE_ADMIN ? NULL : x->who.device));
+	    engine_jobs_json(s->engine, x->who.roles & ROLE_READERS ? NULL : x->who.device));
 	json_add(v, "spool", spool_json(s));
 	json_add_u64(v, "connections", server_connections(s->server));
 	exchange_json(x, 200, v);

@@ -306,9 +306,10 @@ conn_wake_parked(struct io *io)
 {
 	for (struct conn *c = io->conns, *next; c; c = next) {
 		next = c->next;
-		if (c->state != CONN_PARKED)
+		if (c->state == CONN_PARKED)
+			conn_poll_again(c);
+		else if (c->state != CONN_STREAM || conn_still_may(c))
 			continue;
-		conn_poll_again(c);
 		conn_drive(c);
 	}
 }

@@ -66,6 +66,8 @@ give_to_worker(struct conn *c, enum conn_state state, void (*fn)(void *arg))
 void
 conn_poll_again(struct conn *c)
 {
+	if (!conn_still_may(c))
+		return;
 	c->x.parked = false;
 	c->x.expired = c->io->stopping || (c->x.until_ms > 0 && clock_ms() >= c->x.until_ms);
 	c->x.route->handle(&c->x);
@@ -110,7 +112,7 @@ check_body(const struct conn *c, const char **detail)
 	if (!route->body && route->kind != ROUTE_STREAM)
 		return q->length > 0 ? "too-large" : NULL;
 	*detail = "Content-Length is missing";
-	if (!q->has_length)
+	if (!q->has_length && !route->bare)
 		return "length-required";
 	*detail = "the body is larger than this request may have";
 	return route->kind != ROUTE_STREAM && q->length > max ? "too-large" : NULL;
@@ -129,9 +131,22 @@ check_role(struct conn *c)
 }
 
 bool
+conn_still_may(struct conn *c)
+{
+	conn_identify(c);
+	const char *word = check_role(c);
+
+	if (!word)
+		return true;
+	c->x.response.close = true;
+	conn_refuse(c, word, "this identity may do that no more");
+	return false;
+}
+
+bool
 conn_is_known(const struct conn *c)
 {
-	return (c->x.who.roles & (ROLE_DEVICE | ROLE_ADMIN)) != 0;
+	return (c->x.who.roles & ~(unsigned)ROLE_ANYONE) != 0;
 }
 
 /* Has this address failed too often for a request without an identity? What anybody may ask costs nothing and goes on. */

@@ -74,6 +74,8 @@ bool conn_is_known(const struct conn *c);
 /* Parses the header block at the start of c->in, finds route and identity, and goes on to the body or a refusal. */
 bool conn_start_request(struct conn *c, size_t head_len);
 void conn_body_complete(struct conn *c);
+/* Looks the identity up again, for requests that last; false: it may not go on, and the refusal is on its way. */
+bool conn_still_may(struct conn *c);
 /* Runs a polling handler; answers or stays parked. */
 void conn_poll_again(struct conn *c);
 /* The exchange comes back from a worker or the store. */

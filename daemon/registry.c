@@ -1,27 +1,13 @@
-#include "registry.h"
-
-#include <pthread.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
 #include "hex.h"
+#include "registry_state.h"
 
 #define REGISTRY_MAX (1u << 24)
-
-struct device {
-	struct registry_view view;
-	struct job_label *labels;
-	size_t label_count;
-};
-
-/* A sorted array of pointers: joins are rare, look-ups are binary searches. */
-struct registry {
-	pthread_mutex_t lock;
-	struct device **items;
-	size_t count, room;
-};
 
 static size_t
 lower_bound(const struct registry *r, const uint8_t id[32])
@@ -38,8 +24,8 @@ lower_bound(const struct registry *r, const uint8_t id[32])
 	return from;
 }
 
-static struct device *
-find(const struct registry *r, const uint8_t id[32])
+struct device *
+registry_device(const struct registry *r, const uint8_t id[32])
 {
 	size_t at = lower_bound(r, id);
 
@@ -47,6 +33,60 @@ find(const struct registry *r, const uint8_t id[32])
 		return NULL;
 	return r->items[at];
 }
+
+/* --- keys that are not the first of their device */
+
+static size_t
+key_at(const struct registry *r, const uint8_t key[32])
+{
+	size_t from = 0, to = r->key_count;
+
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+		if (memcmp(r->keys[mid].key, key, 32) < 0)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+struct device *
+registry_device_of_key(const struct registry *r, const uint8_t key[32])
+{
+	size_t at = key_at(r, key);
+
+	if (at < r->key_count && memcmp(r->keys[at].key, key, 32) == 0)
+		return registry_device(r, r->keys[at].device);
+	return registry_device(r, key);
+}
+
+static enum err
+add_key(struct registry *r, const uint8_t key[32], const uint8_t device[32])
+{
+	size_t at = key_at(r, key);
+
+	if (memcmp(key, device, 32) == 0 ||
+	    (at < r->key_count && memcmp(r->keys[at].key, key, 32) == 0))
+		return ERR_OK;
+	if (r->key_count == REGISTRY_MAX)
+		return ERR_LIMIT;
+	if (r->key_count == r->key_room) {
+		size_t room = r->key_room ? r->key_room * 2 : 64;
+		struct registry_key *keys = realloc(r->keys, room * sizeof(*keys));
+		if (!keys)
+			return ERR_NOMEM;
+		r->keys = keys;
+		r->key_room = room;
+	}
+	memmove(&r->keys[at + 1], &r->keys[at], (r->key_count - at) * sizeof(*r->keys));
+	memcpy(r->keys[at].key, key, 32);
+	memcpy(r->keys[at].device, device, 32);
+	r->key_count++;
+	return ERR_OK;
+}
+
+/* --- rows */
 
 static void
 device_free(struct device *d)
@@ -92,6 +132,7 @@ insert(struct registry *r, struct device *d)
 		struct store_device row = d->view.row;
 		d->view = old->view;
 		d->view.row = row;
+		d->unsaved = old->unsaved;
 		r->items[at] = d;
 		device_free(old);
 		return ERR_OK;
@@ -112,18 +153,30 @@ insert(struct registry *r, struct device *d)
 	return ERR_OK;
 }
 
+static const struct store_seen nothing_seen = {.last_contact = NAN,
+    .refused_at = NAN,
+    .aborted_at = NAN,
+    .clock_offset = NAN,
+    .disk_free = NAN};
+
 enum err
 registry_put(struct registry *r, const struct store_device *row)
 {
 	struct device *d = calloc(1, sizeof(*d));
+	uint8_t key[32];
 
 	if (!d)
 		return ERR_NOMEM;
 	d->view.row = *row;
+	d->view.seen = nothing_seen;
+	memcpy(d->view.seen.device, row->id, 32);
+	key_id(key, row->spki);
 	enum err e = parse_labels(d);
 	if (e == ERR_OK) {
 		pthread_mutex_lock(&r->lock);
-		e = insert(r, d);
+		e = add_key(r, key, row->id);
+		if (e == ERR_OK)
+			e = insert(r, d);
 		pthread_mutex_unlock(&r->lock);
 	}
 	if (e)
@@ -138,12 +191,32 @@ load_one(void *ctx, const struct store_device *row)
 }
 
 static enum err
+load_key(void *ctx, const uint8_t key[32], const uint8_t device[32])
+{
+	return add_key(ctx, key, device);
+}
+
+static enum err
+load_seen(void *ctx, const struct store_seen *seen)
+{
+	struct device *d = registry_device(ctx, seen->device);
+
+	if (d)
+		d->view.seen = *seen;
+	return ERR_OK;
+}
+
+static enum err
 load_all(struct store_db *db, void *arg, struct why *why)
 {
 	struct registry *r = arg;
 	enum err e = store_device_each(db, load_one, r);
 
 	(void)why;
+	if (e == ERR_OK)
+		e = store_key_each(db, load_key, r);
+	if (e == ERR_OK)
+		e = store_seen_each(db, load_seen, r);
 	for (size_t i = 0; !e && i < r->count; i++) {
 		struct registry_view *v = &r->items[i]->view;
 		e = store_accept_count(db, v->row.id, &v->reports);
@@ -176,6 +249,7 @@ registry_free(struct registry *r)
 	for (size_t i = 0; i < r->count; i++)
 		device_free(r->items[i]);
 	free(r->items);
+	free(r->keys);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 }
@@ -184,7 +258,7 @@ enum err
 registry_get(struct registry *r, const uint8_t id[32], struct registry_view *out)
 {
 	pthread_mutex_lock(&r->lock);
-	const struct device *d = find(r, id);
+	const struct device *d = registry_device(r, id);
 	if (d)
 		*out = d->view;
 	pthread_mutex_unlock(&r->lock);
@@ -230,37 +304,11 @@ registry_each(
 	return e;
 }
 
-void
-registry_identify(
-    struct registry *r, const struct x509_info *cert, double now, struct identity *who)
-{
-	struct registry_view v;
-
-	who->problem = "unknown-device";
-	memcpy(who->spki, cert->spki, sizeof(who->spki));
-	if (!hex_decode(
-		who->device, sizeof(who->device), cert->common_name, strlen(cert->common_name)) ||
-	    registry_get(r, who->device, &v) != ERR_OK ||
-	    memcmp(v.row.spki, cert->spki, KEY_SPKI_LEN) != 0)
-		return;
-	if (strcmp(v.row.state, "active") != 0) {
-		who->problem =
-		    strcmp(v.row.state, "revoked") == 0 ? "device-revoked" : "device-suspended";
-		return;
-	}
-	if (now > (double)cert->not_after || now < (double)cert->not_before) {
-		who->problem = "expired-certificate";
-		return;
-	}
-	who->problem = NULL;
-	who->roles |= strcmp(v.row.role, "admin") == 0 ? ROLE_ADMIN : ROLE_DEVICE;
-}
-
 bool
 registry_is_active(struct registry *r, const uint8_t id[32])
 {
 	pthread_mutex_lock(&r->lock);
-	const struct device *d = find(r, id);
+	const struct device *d = registry_device(r, id);
 	bool active = d && strcmp(d->view.row.state, "active") == 0;
 	pthread_mutex_unlock(&r->lock);
 	return active;
@@ -295,39 +343,12 @@ bool
 registry_matches(struct registry *r, const uint8_t id[32], const struct select_spec *select)
 {
 	pthread_mutex_lock(&r->lock);
-	const struct device *d = find(r, id);
+	const struct device *d = registry_device(r, id);
 	bool ok = d && is_listed(d, select);
 	for (size_t i = 0; ok && i < select->label_count; i++)
 		ok = has_label(d, &select->labels[i]);
 	pthread_mutex_unlock(&r->lock);
 	return ok;
-}
-
-void
-registry_touch(struct registry *r, const uint8_t id[32], const char *agent, const char *reason)
-{
-	double now = clock_wall();
-
-	pthread_mutex_lock(&r->lock);
-	struct device *d = find(r, id);
-	if (d) {
-		d->view.last_contact = now;
-		if (agent)
-			snprintf(d->view.agent, sizeof(d->view.agent), "%s", agent);
-		if (reason)
-			snprintf(d->view.reason, sizeof(d->view.reason), "%s", reason);
-	}
-	pthread_mutex_unlock(&r->lock);
-}
-
-void
-registry_count_report(struct registry *r, const uint8_t id[32])
-{
-	pthread_mutex_lock(&r->lock);
-	struct device *d = find(r, id);
-	if (d)
-		d->view.reports++;
-	pthread_mutex_unlock(&r->lock);
 }
 
 void
@@ -339,6 +360,6 @@ registry_counts(struct registry *r, double seconds, uint64_t *joined, uint64_t *
 	pthread_mutex_lock(&r->lock);
 	*joined = r->count;
 	for (size_t i = 0; i < r->count; i++)
-		*active += r->items[i]->view.last_contact >= since;
+		*active += r->items[i]->view.seen.last_contact >= since;
 	pthread_mutex_unlock(&r->lock);
 }

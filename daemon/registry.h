@@ -2,6 +2,7 @@
 #define REGISTRY_H
 #include "exchange.h"
 #include "job.h"
+#include "messages.h"
 #include "store.h"
 #include "x509.h"
 
@@ -11,12 +12,10 @@
  */
 struct registry;
 
-/* What is known of a device beyond its row; contact, agent and reason since this coordinator started. */
+/* What is known of a device: its row, what it was heard to say, and how often it reported. */
 struct registry_view {
 	struct store_device row;
-	double last_contact; /* Unix seconds, 0 if none yet */
-	char agent[32];
-	char reason[64]; /* why it was last told to wait, or refused */
+	struct store_seen seen;
 	uint64_t reports; /* ever accepted and still on record */
 };
 
@@ -32,18 +31,26 @@ ERR_MUST_USE enum err registry_find(
 /* Calls fn for each device in id order, without the lock. */
 ERR_MUST_USE enum err registry_each(
     struct registry *r, enum err (*fn)(void *ctx, const struct registry_view *v), void *ctx);
-/* Decides what a certificate gives: fills who->device, spki, roles, problem. */
-void registry_identify(
-    struct registry *r, const struct x509_info *cert, double now, struct identity *who);
 /* Is the device active? (Looked at again inside the accepting transaction.) */
 bool registry_is_active(struct registry *r, const uint8_t id[32]);
 /* Does the device match a job's labels and device list? */
 bool registry_matches(struct registry *r, const uint8_t id[32], const struct select_spec *select);
+/* Devices joined, and those heard of within the last `seconds`. */
+void registry_counts(struct registry *r, double seconds, uint64_t *joined, uint64_t *active);
+
+/* --- registry_identify.c */
+
+/* The error word of a state that is not "active". */
+const char *registry_state_word(const char *state);
+/* Decides what a certificate gives: fills who->device, owner, spki, roles, problem. The key leads to the device. */
+void registry_identify(
+    struct registry *r, const struct x509_info *cert, double now, struct identity *who);
+
+/* --- registry_seen.c */
+
 /* Notes a contact; agent and reason may be NULL. */
 void registry_touch(
     struct registry *r, const uint8_t id[32], const char *agent, const char *reason);
 void registry_count_report(struct registry *r, const uint8_t id[32]);
-/* Devices joined, and those heard of within the last `seconds`. */
-void registry_counts(struct registry *r, double seconds, uint64_t *joined, uint64_t *active);
 
 #endif

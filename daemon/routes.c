@@ -7,33 +7,46 @@
 #define ANY ROLE_ANYONE
 #define DEV ROLE_DEVICE
 #define ADM ROLE_ADMIN
-#define JOIN_BODY 8192
+#define SUB (ROLE_SUBMITTER | ROLE_ADMIN)
+#define READ ROLE_READERS
+#define CERT ROLE_CERTIFIED
+#define SMALL_BODY 8192
 #define OFFER_BODY (64u << 10) /* read on the I/O thread */
 
 static const struct route table[] = {
     {VERB_GET, "/healthz", ANY, ROUTE_NOW, .handle = api_health},
     {VERB_GET, "/readyz", ANY, ROUTE_NOW, .handle = api_ready},
     {VERB_GET, "/v1/ca", ANY, ROUTE_NOW, .handle = api_ca},
-    {VERB_POST, "/v1/join", ANY, ROUTE_WORK, true, JOIN_BODY, .handle = api_join},
-    {VERB_GET, "/v1/status", DEV | ADM, ROUTE_NOW, .handle = api_status},
-    {VERB_POST, "/v1/tasks", DEV, ROUTE_POLL, true, OFFER_BODY, .handle = api_task_ask,
+    {VERB_POST, "/v1/join", ANY, ROUTE_WORK, true, .body_max = SMALL_BODY, .handle = api_join},
+    {VERB_POST, "/v1/renew", CERT | ROLE_EXPIRED, ROUTE_WORK, true, true, SMALL_BODY,
+	.handle = api_renew},
+    {VERB_POST, "/v1/rotate", CERT | ROLE_ROTATED, ROUTE_WORK, true, .body_max = SMALL_BODY,
+	.handle = api_rotate},
+    {VERB_POST, "/v1/leave", CERT, ROUTE_WORK, true, true, SMALL_BODY, .handle = api_leave},
+    {VERB_GET, "/v1/status", DEV | READ, ROUTE_NOW, .handle = api_status},
+    {VERB_POST, "/v1/tasks", DEV, ROUTE_POLL, true, .body_max = OFFER_BODY, .handle = api_task_ask,
 	.drop = api_task_drop},
-    {VERB_POST, "/v1/tasks/{}/abort", DEV, ROUTE_NOW, true, JOIN_BODY, .handle = api_task_abort},
+    {VERB_POST, "/v1/tasks/{}/abort", DEV, ROUTE_NOW, true, .body_max = SMALL_BODY,
+	.handle = api_task_abort},
     {VERB_PUT, "/v1/deltas/{}", DEV, ROUTE_STREAM, true, .stream = &api_delta_put},
-    {VERB_GET, "/v1/models/{}", DEV | ADM, ROUTE_WORK, .handle = api_model_get},
-    {VERB_PUT, "/v1/models/{}", ADM, ROUTE_STREAM, true, .stream = &api_model_put},
-    {VERB_GET, "/v1/jobs", DEV | ADM, ROUTE_NOW, .handle = api_jobs_list},
-    {VERB_POST, "/v1/jobs", ADM, ROUTE_WORK, true, .handle = api_jobs_submit},
-    {VERB_GET, "/v1/jobs/{}", DEV | ADM, ROUTE_WORK, .handle = api_job_show},
-    {VERB_POST, "/v1/jobs/{}/pause", ADM, ROUTE_WORK, .handle = api_job_command},
-    {VERB_POST, "/v1/jobs/{}/resume", ADM, ROUTE_WORK, .handle = api_job_command},
-    {VERB_POST, "/v1/jobs/{}/stop", ADM, ROUTE_WORK, .handle = api_job_command},
-    {VERB_GET, "/v1/jobs/{}/rounds", DEV | ADM, ROUTE_WORK, .handle = api_rounds_list},
-    {VERB_GET, "/v1/jobs/{}/rounds/{}", DEV | ADM, ROUTE_WORK, .handle = api_round_show},
-    {VERB_GET, "/v1/devices", ADM, ROUTE_WORK, .handle = api_devices_list},
-    {VERB_GET, "/v1/devices/{}", ADM, ROUTE_WORK, .handle = api_device_show},
+    {VERB_GET, "/v1/models/{}", DEV | READ, ROUTE_WORK, .handle = api_model_get},
+    {VERB_PUT, "/v1/models/{}", SUB, ROUTE_STREAM, true, .stream = &api_model_put},
+    {VERB_GET, "/v1/jobs", DEV | READ, ROUTE_NOW, .handle = api_jobs_list},
+    {VERB_POST, "/v1/jobs", SUB, ROUTE_WORK, true, .handle = api_jobs_submit},
+    {VERB_GET, "/v1/jobs/{}", DEV | READ, ROUTE_WORK, .handle = api_job_show},
+    {VERB_POST, "/v1/jobs/{}/pause", SUB, ROUTE_WORK, .handle = api_job_command},
+    {VERB_POST, "/v1/jobs/{}/resume", SUB, ROUTE_WORK, .handle = api_job_command},
+    {VERB_POST, "/v1/jobs/{}/stop", SUB, ROUTE_WORK, .handle = api_job_command},
+    {VERB_GET, "/v1/jobs/{}/rounds", DEV | READ, ROUTE_WORK, .handle = api_rounds_list},
+    {VERB_GET, "/v1/jobs/{}/rounds/{}", DEV | READ, ROUTE_WORK, .handle = api_round_show},
+    {VERB_GET, "/v1/devices", READ, ROUTE_WORK, .handle = api_devices_list},
+    {VERB_GET, "/v1/devices/{}", READ, ROUTE_WORK, .handle = api_device_show},
+    {VERB_POST, "/v1/devices/{}/suspend", ADM, ROUTE_WORK, .handle = api_device_command},
+    {VERB_POST, "/v1/devices/{}/resume", ADM, ROUTE_WORK, .handle = api_device_command},
+    {VERB_POST, "/v1/devices/{}/revoke", ADM, ROUTE_WORK, .handle = api_device_command},
     {VERB_GET, "/v1/tokens", ADM, ROUTE_WORK, .handle = api_tokens_list},
-    {VERB_POST, "/v1/tokens", ADM, ROUTE_WORK, true, JOIN_BODY, .handle = api_tokens_create},
+    {VERB_POST, "/v1/tokens", ADM, ROUTE_WORK, true, .body_max = SMALL_BODY,
+	.handle = api_tokens_create},
     {VERB_DELETE, "/v1/tokens/{}", ADM, ROUTE_WORK, .handle = api_token_revoke},
 };
 

@@ -45,7 +45,7 @@ struct server {
 	const struct services *services;
 	_Atomic(struct tls_context *) tls;
 	struct tls_context *contexts[SERVER_CONTEXTS_MAX];
-	unsigned context_count;
+	_Atomic unsigned context_count;
 	struct listener *listeners;
 	size_t listener_count;
 	struct thread threads[SERVER_THREADS_MAX];
@@ -441,8 +441,12 @@ server_port(const struct server *s)
 void
 server_set_tls(struct server *s, struct tls_context *tls)
 {
-	if (s->context_count < SERVER_CONTEXTS_MAX)
-		s->contexts[s->context_count++] = tls;
+	unsigned n = atomic_load(&s->context_count);
+
+	if (n < SERVER_CONTEXTS_MAX) {
+		s->contexts[n] = tls;
+		atomic_store(&s->context_count, n + 1);
+	}
 	atomic_store(&s->tls, tls);
 }
 
@@ -452,6 +456,14 @@ server_wake(struct server *s)
 	for (unsigned i = 0; i < s->thread_count; i++)
 		if (!atomic_exchange(&s->threads[i].waking, true))
 			loop_post(s->threads[i].io.loop, &s->threads[i].wake);
+}
+
+void
+server_forget(struct server *s)
+{
+	for (unsigned i = 0; i < atomic_load(&s->context_count); i++)
+		tls_context_forget(s->contexts[i]);
+	server_wake(s);
 }
 
 uint64_t

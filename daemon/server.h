@@ -17,6 +17,9 @@ uint16_t server_port(const struct server *s);
 void server_set_tls(struct server *s, struct tls_context *tls);
 /* Parked requests are asked again soon, on their own threads. Any thread. */
 void server_wake(struct server *s);
+/* An identity changed: parked requests and uploads of those who may no longer do what they do are refused at once, and no TLS
+ * session resumes. Any thread. */
+void server_forget(struct server *s);
 /* Connections now open. */
 uint64_t server_connections(const struct server *s);
 /* Closes listeners, lets running requests finish for at most wait_ms, joins the threads. */

@@ -55,13 +55,40 @@ struct store_device {
 	char labels[STORE_LABELS_MAX]; /* a JSON object */
 	double joined_at;
 	uint8_t previous[91]; /* the key before the last rotation; zero if there was none */
-	uint64_t ca_generation; /* of its newest certificate */
+	uint64_t ca_generation; /* of the CA of the newest certificate it has used */
 };
 ERR_MUST_USE enum err store_device_put(struct store_db *db, const struct store_device *d);
 ERR_MUST_USE enum err store_device_get(
     struct store_db *db, const uint8_t id[32], struct store_device *out);
 ERR_MUST_USE enum err store_device_each(
     struct store_db *db, enum err (*fn)(void *ctx, const struct store_device *d), void *ctx);
+
+/* Every key that a device had after its first one, by SHA-256 of the SPKI. */
+ERR_MUST_USE enum err store_key_put(
+    struct store_db *db, const uint8_t key[32], const uint8_t device[32]); /* ERR_EXISTS */
+ERR_MUST_USE enum err store_key_get(struct store_db *db, const uint8_t key[32], uint8_t device[32]);
+ERR_MUST_USE enum err store_key_each(struct store_db *db,
+    enum err (*fn)(void *ctx, const uint8_t key[32], const uint8_t device[32]), void *ctx);
+
+/* What a device was last heard to say. Texts are "" and numbers NaN where nothing is known. */
+struct store_seen {
+	uint8_t device[32];
+	double last_contact; /* Unix seconds */
+	char agent[32];
+	char reason[64]; /* why it was last told to wait, or refused; "" when it was given work */
+	char refused[32]; /* the last error word it was answered, */
+	double refused_at; /* and when */
+	char aborted[32]; /* why it last gave up a task, */
+	double aborted_at; /* and when */
+	double clock_offset; /* its clock minus ours, seconds */
+	double disk_free; /* bytes */
+	uint8_t machine[32]; /* the machine it was last seen on; zero if it did not say */
+	uint8_t other_machine[32]; /* another one its key was seen on; zero if none */
+};
+ERR_MUST_USE enum err store_seen_put(
+    struct store_db *db, const struct store_seen *s); /* insert or replace; ERR_NOTFOUND */
+ERR_MUST_USE enum err store_seen_each(
+    struct store_db *db, enum err (*fn)(void *ctx, const struct store_seen *s), void *ctx);
 
 struct store_token {
 	uint8_t id[8];

@@ -6,8 +6,8 @@
 
 /* Shared by store*.c alone, the only files that know SQLite. */
 
-/* Places in a connection's cache: those of store_rows.c, then those of store.c. */
-enum { STORE_ROW_STATEMENTS = 40, STORE_STATEMENTS = 48 };
+/* Places in a connection's cache: those of store_rows.c, store.c and store_identity.c begin here. */
+enum { STORE_ROW_STATEMENTS = 40, STORE_IDENTITY_STATEMENTS = 64, STORE_STATEMENTS = 80 };
 
 /* A connection. Its statements are prepared at first use and finalized at close; one thread at a time uses it. */
 struct store_db {

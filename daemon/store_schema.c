@@ -92,10 +92,14 @@ static const char *const migrations[] = {
     /* What a device was last heard to say; lost without harm. */
     "CREATE TABLE seen ("
     "	device BLOB NOT NULL PRIMARY KEY REFERENCES device, last_contact REAL, agent TEXT NOT NULL,"
-    "	reason TEXT NOT NULL, reason_at REAL, aborted TEXT NOT NULL, aborted_at REAL,"
-    "	clock_offset REAL, disk_free INTEGER NOT NULL,"
+    "	reason TEXT NOT NULL, refused TEXT NOT NULL, refused_at REAL, aborted TEXT NOT NULL,"
+    "	aborted_at REAL, clock_offset REAL, disk_free REAL,"
     "	machine BLOB NOT NULL CHECK (length(machine) = 32),"
     "	other_machine BLOB NOT NULL CHECK (length(other_machine) = 32)) STRICT, WITHOUT ROWID;"
+    /* Every key a device had after its first, by SHA-256 of its SPKI. */
+    "CREATE TABLE device_key ("
+    "	key BLOB NOT NULL PRIMARY KEY CHECK (length(key) = 32),"
+    "	device BLOB NOT NULL REFERENCES device) STRICT, WITHOUT ROWID;"
     /* The audit chain: link is the signed entry, body the text it commits to; details lie beside and may be erased. */
     "CREATE TABLE audit ("
     "	seq INTEGER PRIMARY KEY, link BLOB NOT NULL, body TEXT NOT NULL,"

@@ -167,6 +167,8 @@ messages_task_encode(struct buf *out, const struct task *in)
 {
 	struct json *o = json_object(), *model;
 
+	if (in->renew)
+		json_add_bool(o, "renew", true);
 	if (in->wait) {
 		json_add_u64(o, "wait", in->wait_s);
 		json_add_string(o, "reason", in->reason);
@@ -234,6 +236,7 @@ messages_task_decode(struct task *out, const char *text, size_t len, struct why 
 
 	memset(out, 0, sizeof(*out));
 	out->wait = field_has(&o, "wait");
+	out->renew = field_bool(&o, "renew", false);
 	if (out->wait) {
 		out->wait_s = field_u64(&o, "wait", 0, PAUSE_MAX, 0);
 		field_string(&o, "reason", FIELD_SHOWN, out->reason, sizeof(out->reason), "");

@@ -60,6 +60,7 @@ struct task {
 	uint64_t model_bytes;
 	uint64_t seed;
 	double deadline_s; /* seconds left for the report */
+	bool renew; /* either: the certificate should be renewed soon, whatever its date */
 	struct recipe recipe;
 };
 /* On encoding only recipe.document is used. On decoding the recipe is parsed, not strictly. ERR_UNSUPPORTED: a task of

@@ -61,7 +61,7 @@ routes_find(enum http_verb verb, const char *path, char param[2][72], bool *path
 {
 	static const struct route table[] = {
 	    {VERB_GET, "/now", ROLE_ADMIN, ROUTE_NOW, .handle = answer_now},
-	    {VERB_POST, "/poll", ROLE_ADMIN, ROUTE_POLL, true, 100, .handle = poll_once,
+	    {VERB_POST, "/poll", ROLE_ADMIN, ROUTE_POLL, true, .body_max = 100, .handle = poll_once,
 		.drop = poll_drop},
 	};
 

@@ -125,7 +125,8 @@ no_role(struct fixture *f, const struct x509_info *c, double now, const char *pr
 {
 	struct identity who = identify(f, c, now);
 
-	assert_int_equal(who.roles, ROLE_ANYONE);
+	assert_int_equal(who.roles,
+	    ROLE_ANYONE | (strcmp(problem, "expired-certificate") == 0 ? ROLE_EXPIRED : 0));
 	assert_string_equal(who.problem, problem);
 }
 
@@ -356,10 +357,10 @@ contacts(void **state)
 	registry_count_report(f->r, a.id);
 	registry_count_report(f->r, a.id);
 	assert_int_equal(registry_get(f->r, a.id, &v), ERR_OK);
-	assert_string_equal(v.agent, "1.0");
-	assert_string_equal(v.reason, "no-data");
+	assert_string_equal(v.seen.agent, "1.0");
+	assert_string_equal(v.seen.reason, "no-data");
 	assert_int_equal(v.reports, 2);
-	assert_true(v.last_contact > clock_wall() - 60);
+	assert_true(v.seen.last_contact > clock_wall() - 60);
 	registry_counts(f->r, 60, &joined, &active);
 	assert_int_equal(active, 1);
 	/* A changed row keeps them; a reason may be cleared; strangers are ignored. */
@@ -368,8 +369,8 @@ contacts(void **state)
 	registry_touch(f->r, a.id, NULL, "");
 	assert_int_equal(registry_get(f->r, a.id, &v), ERR_OK);
 	assert_string_equal(v.row.name, "gate-2");
-	assert_string_equal(v.agent, "1.0");
-	assert_string_equal(v.reason, "");
+	assert_string_equal(v.seen.agent, "1.0");
+	assert_string_equal(v.seen.reason, "");
 	assert_int_equal(v.reports, 2);
 	memset(a.id, 9, 32);
 	registry_touch(f->r, a.id, "2.0", "x");

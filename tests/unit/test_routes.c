@@ -31,13 +31,17 @@ pattern_of(const char *path, size_t len, char *out)
 static unsigned
 roles_of(const char *cell, size_t len)
 {
-	char text[64];
+	char text[80];
 	unsigned roles = 0;
 
 	snprintf(text, sizeof(text), "%.*s", (int)len, cell);
 	roles |= strstr(text, "anyone") ? ROLE_ANYONE : 0;
 	roles |= strstr(text, "device") ? ROLE_DEVICE : 0;
+	roles |= strstr(text, "reader") ? ROLE_READER : 0;
+	roles |= strstr(text, "submitter") ? ROLE_SUBMITTER : 0;
 	roles |= strstr(text, "admin") ? ROLE_ADMIN : 0;
+	roles |= strstr(text, "expired") ? ROLE_EXPIRED : 0;
+	roles |= strstr(text, "rotated") ? ROLE_ROTATED : 0;
 	return roles;
 }
 
@@ -255,11 +259,11 @@ methods_of_one_path(void **state)
 
 	(void)state;
 	assert_int_equal(
-	    routes_find(VERB_GET, "/v1/models/a", param, &known)->roles, ROLE_DEVICE | ROLE_ADMIN);
-	assert_int_equal(routes_find(VERB_PUT, "/v1/models/a", param, &known)->roles, ROLE_ADMIN);
-	assert_int_equal(
-	    routes_find(VERB_GET, "/v1/jobs", param, &known)->roles, ROLE_DEVICE | ROLE_ADMIN);
-	assert_int_equal(routes_find(VERB_POST, "/v1/jobs", param, &known)->roles, ROLE_ADMIN);
+	    routes_find(VERB_GET, "/v1/models/a", param, &known)->roles, ROLE_CERTIFIED);
+	assert_int_equal(routes_find(VERB_PUT, "/v1/models/a", param, &known)->roles,
+	    ROLE_SUBMITTER | ROLE_ADMIN);
+	assert_int_equal(routes_find(VERB_GET, "/v1/tokens", param, &known)->roles, ROLE_ADMIN);
+	assert_int_equal(routes_find(VERB_GET, "/v1/devices", param, &known)->roles, ROLE_READERS);
 }
 
 int

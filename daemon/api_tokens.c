@@ -1,5 +1,4 @@
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api.h"
@@ -7,15 +6,11 @@
 #include "hex.h"
 #include "log.h"
 #include "messages.h"
-#include "registry.h"
 #include "rng.h"
 #include "store.h"
 
-/* --- devices */
-
-/* A stored JSON object as a value; an empty object if there is none. */
-static struct json *
-labels_json(const char *text)
+struct json *
+api_labels_json(const char *text)
 {
 	struct json *v = NULL;
 
@@ -23,68 +18,6 @@ labels_json(const char *text)
 		return v;
 	return json_object();
 }
-
-static struct json *
-device_json(const struct registry_view *d)
-{
-	struct json *v = json_object();
-	char hex[65];
-
-	hex_encode(hex, d->row.id, 32);
-	json_add_string(v, "device", hex);
-	json_add_string(v, "name", d->row.name);
-	json_add_string(v, "role", d->row.role);
-	json_add_string(v, "state", d->row.state);
-	json_add(v, "labels", labels_json(d->row.labels));
-	json_add_double(v, "joined_at", d->row.joined_at);
-	if (d->last_contact > 0)
-		json_add_double(v, "last_contact", d->last_contact);
-	else
-		json_add_null(v, "last_contact");
-	json_add_string(v, "agent", d->agent);
-	json_add_u64(v, "reports", d->reports);
-	json_add_string(v, "reason", d->reason);
-	return v;
-}
-
-static enum err
-add_device(void *ctx, const struct registry_view *d)
-{
-	json_push(ctx, device_json(d));
-	return ERR_OK;
-}
-
-void
-api_devices_list(struct exchange *x)
-{
-	struct json *list = json_array();
-	struct json *v = json_object();
-
-	enum err e = registry_each(x->services->registry, add_device, list);
-	json_add(v, "devices", list);
-	if (e == ERR_OK) {
-		exchange_json(x, 200, v);
-	} else {
-		json_free(v);
-		exchange_failed(x, e, NULL);
-	}
-}
-
-void
-api_device_show(struct exchange *x)
-{
-	struct registry_view d;
-
-	enum err e = registry_find(x->services->registry, x->param[0], &d);
-	if (e == ERR_EXISTS)
-		exchange_problem(x, "not-found", "several devices have this name; use the id");
-	else if (e)
-		exchange_problem(x, "not-found", "no such device");
-	else
-		exchange_json(x, 200, device_json(&d));
-}
-
-/* --- tokens */
 
 static struct json *
 token_json(const struct store_token *t)
@@ -95,7 +28,7 @@ token_json(const struct store_token *t)
 	hex_encode(hex, t->id, sizeof(t->id));
 	json_add_string(v, "id", hex);
 	json_add_string(v, "role", t->role);
-	json_add(v, "labels", labels_json(t->labels));
+	json_add(v, "labels", api_labels_json(t->labels));
 	json_add_u64(v, "uses", t->uses);
 	json_add_u64(v, "uses_left", t->uses_left);
 	json_add_double(v, "created_at", t->created_at);

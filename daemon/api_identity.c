@@ -1,0 +1,180 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "hex.h"
+#include "issue.h"
+#include "log.h"
+#include "messages.h"
+#include "registry.h"
+#include "server.h"
+#include "store.h"
+
+/* What a device does with its own identity: renew, rotate, leave. All of it by certificate alone. */
+
+static bool
+is_certified(struct exchange *x)
+{
+	if (x->who.has_cert)
+		return true;
+	exchange_problem(x, "no-certificate", "an identity is renewed by its own certificate");
+	return false;
+}
+
+static void
+log_identity(const struct exchange *x, const char *event, const struct store_device *d)
+{
+	char hex[65];
+
+	hex_encode(hex, d->id, 32);
+	log_event(LOG_LEVEL_INFO, event, LOG_S("device", hex), LOG_S("name", d->name),
+	    LOG_S("peer", x->peer));
+}
+
+/* --- renew: the same key, and nothing in the registry changes */
+
+void
+api_renew(struct exchange *x)
+{
+	struct registry_view view;
+
+	if (!is_certified(x))
+		return;
+	if (registry_get(x->services->registry, x->who.device, &view) != ERR_OK) {
+		exchange_problem(x, "unknown-device", "no such device");
+		return;
+	}
+	issue_answer(x, &view.row, 200);
+	log_identity(x, "device.renewed", &view.row);
+}
+
+/* --- rotate */
+
+struct rotation {
+	const uint8_t *device, *old; /* who asks, by which key */
+	uint8_t spki[KEY_SPKI_LEN]; /* the new key */
+	struct store_device row;
+	const char *problem; /* error word */
+	bool changed;
+};
+
+static enum err
+refuse(struct rotation *r, const char *word, struct why *why, const char *text)
+{
+	r->problem = word;
+	return err_set(why, ERR_DENIED, "%s", text);
+}
+
+/* Registry and certificate were looked at before; here the rows decide, for another request may have come between. */
+static enum err
+rotate(struct store_db *db, void *arg, struct why *why)
+{
+	struct rotation *r = arg;
+	struct store_device other;
+	uint8_t key[HASH_LEN], owner[HASH_LEN];
+
+	enum err e = store_device_get(db, r->device, &r->row);
+	if (e)
+		return e;
+	if (strcmp(r->row.state, "active") != 0)
+		return refuse(
+		    r, registry_state_word(r->row.state), why, "the device is not active");
+	/* Done already: the answer was lost, or the new key asks for itself. */
+	if (hash_equal(r->row.spki, r->spki, KEY_SPKI_LEN))
+		return ERR_OK;
+	if (!hash_equal(r->row.spki, r->old, KEY_SPKI_LEN))
+		return refuse(r, "key-rotated", why, "the key was replaced by another one");
+	key_id(key, r->spki);
+	if (store_device_get(db, key, &other) != ERR_NOTFOUND ||
+	    store_key_get(db, key, owner) != ERR_NOTFOUND)
+		return refuse(r, "key-in-use", why, "rotate to a key that was never used");
+	memcpy(r->row.previous, r->row.spki, KEY_SPKI_LEN);
+	memcpy(r->row.spki, r->spki, KEY_SPKI_LEN);
+	r->changed = true;
+	e = store_key_put(db, key, r->row.id);
+	return e ? e : store_device_put(db, &r->row);
+}
+
+static bool
+read_new_key(struct exchange *x, struct rotation *r)
+{
+	struct join_request *q = malloc(sizeof(*q));
+	struct why why = {""};
+	bool ok = false;
+
+	if (!q)
+		exchange_failed(x, ERR_NOMEM, NULL);
+	else if (messages_join_decode(q, buf_str(&x->body), x->body.len, &why) != ERR_OK)
+		exchange_problem(x, "bad-message", "%s", why.text);
+	else if (x509_csr_check(q->csr, q->csr_len, r->spki, &why) != ERR_OK)
+		exchange_problem(x, "bad-csr", "%s", why.text);
+	else
+		ok = true;
+	free(q);
+	return ok;
+}
+
+void
+api_rotate(struct exchange *x)
+{
+	struct rotation r = {.device = x->who.device, .old = x->who.spki};
+	struct why why = {""};
+
+	if (!is_certified(x) || !read_new_key(x, &r))
+		return;
+	enum err e = store_write(x->services->store, rotate, &r, &why);
+	if (e == ERR_OK)
+		e = registry_put(x->services->registry, &r.row);
+	if (r.problem) {
+		exchange_problem(x, r.problem, "%s", why.text);
+	} else if (e) {
+		exchange_failed(x, e, &why);
+	} else {
+		issue_answer(x, &r.row, r.changed ? 201 : 200);
+		log_identity(x, "device.rotated", &r.row);
+	}
+}
+
+/* --- leave */
+
+struct leaving {
+	const uint8_t *device;
+	struct store_device row;
+};
+
+static enum err
+leave(struct store_db *db, void *arg, struct why *why)
+{
+	struct leaving *l = arg;
+	enum err e = store_device_get(db, l->device, &l->row);
+
+	(void)why;
+	if (e)
+		return e;
+	/* Suspended or revoked meanwhile: leaving would take that away. */
+	if (strcmp(l->row.state, "active") != 0)
+		return ERR_OK;
+	snprintf(l->row.state, sizeof(l->row.state), "left");
+	return store_device_put(db, &l->row);
+}
+
+void
+api_leave(struct exchange *x)
+{
+	struct leaving l = {.device = x->who.device};
+	struct why why = {""};
+
+	if (!is_certified(x))
+		return;
+	enum err e = store_write(x->services->store, leave, &l, &why);
+	if (e == ERR_OK)
+		e = registry_put(x->services->registry, &l.row);
+	if (e) {
+		exchange_failed(x, e, &why);
+		return;
+	}
+	server_forget(x->services->server);
+	log_identity(x, "device.left", &l.row);
+	exchange_status(x, 204);
+}

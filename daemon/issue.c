@@ -1,0 +1,56 @@
+#include "issue.h"
+
+#include <stdio.h>
+
+#include "clock.h"
+#include "hex.h"
+#include "messages.h"
+
+#define DAY 86400
+#define BACKDATE (2 * DAY) /* for devices whose clock is behind */
+
+static enum err
+make_certificate(const struct services *s, const struct store_device *d, int64_t now,
+    char out[4096], struct why *why)
+{
+	char name[KEY_ID_HEX];
+	struct x509_cert cert;
+	size_t room = 4096;
+	struct x509_request r = {.use = X509_CLIENT,
+	    .common_name = name,
+	    .spki = d->spki,
+	    .not_before = now - BACKDATE,
+	    .not_after = now + (int64_t)s->config->device_days * DAY};
+
+	hex_encode(name, d->id, sizeof(d->id));
+	enum err e = x509_issue(&cert, &r, &s->ca, s->ca_key, why);
+	return e ? e : x509_to_pem(out, &room, &cert);
+}
+
+void
+issue_answer(struct exchange *x, const struct store_device *device, unsigned status)
+{
+	const struct services *s = x->services;
+	int64_t now = (int64_t)clock_wall();
+	struct join_answer a = {.renew_after = now + (int64_t)s->config->device_days * DAY * 2 / 3};
+	size_t ca_room = sizeof(a.ca), signer_room = sizeof(a.signer);
+	struct why why = {""};
+	struct buf out;
+
+	hex_encode(a.device, device->id, 32);
+	snprintf(a.name, sizeof(a.name), "%s", device->name);
+	snprintf(a.role, sizeof(a.role), "%s", device->role);
+	buf_init(&out, 65536);
+	enum err e = make_certificate(s, device, now, a.certificate, &why);
+	if (e == ERR_OK)
+		e = x509_to_pem(a.ca, &ca_room, &s->ca);
+	if (e == ERR_OK)
+		e = x509_to_pem(a.signer, &signer_room, &s->sign_cert);
+	if (e == ERR_OK)
+		e = messages_joined_encode(&out, &a);
+	if (e)
+		exchange_failed(x, e, &why);
+	else
+		exchange_bytes(x, status, "application/json", out.data, out.len);
+	buf_deinit(&out);
+}

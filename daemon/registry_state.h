@@ -1,0 +1,44 @@
+#ifndef REGISTRY_STATE_H
+#define REGISTRY_STATE_H
+#include <pthread.h>
+
+#include "registry.h"
+
+/* Inside of the registry: shared by registry.c (rows, looking up), registry_identify.c (who asks) and registry_seen.c (what
+ * devices were heard to say). */
+struct device {
+	struct registry_view view;
+	struct job_label *labels;
+	size_t label_count;
+	bool unsaved; /* view.seen, or view.row.ca_generation, is newer than its row */
+};
+
+/* A key that is not the first of its device. */
+struct registry_key {
+	uint8_t key[32]; /* SHA-256 of the SPKI */
+	uint8_t device[32];
+};
+
+/* An access token: never more than a few, so a list. */
+struct registry_access {
+	struct registry_access *next;
+	struct store_token row;
+};
+
+/* Sorted arrays: joins are rare, look-ups are binary searches. */
+struct registry {
+	pthread_mutex_t lock;
+	struct device **items;
+	size_t count, room;
+	struct registry_key *keys;
+	size_t key_count, key_room;
+	struct registry_access *access;
+	uint64_t oldest_ca; /* generation; certificates of older ones give nothing */
+};
+
+/* With the lock held. */
+struct device *registry_device(const struct registry *r, const uint8_t id[32]);
+/* By SHA-256 of any key it ever had. */
+struct device *registry_device_of_key(const struct registry *r, const uint8_t key[32]);
+
+#endif
