@@ -39,7 +39,7 @@ files(struct coordinator *c, const char *folder, const char *suffix)
 static void
 await_empty_spool(struct coordinator *c)
 {
-	for (int i = 0; i < 5000 && files(c, "spool", "") > 0; i++)
+	for (int i = 0; i < 5000 && (files(c, "spool", "") > 0 || spool_used(c->s.spool) > 0); i++)
 		usleep(2000);
 	assert_int_equal(files(c, "spool", ""), 0);
 	assert_int_equal(spool_used(c->s.spool), 0);
