@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "audit.h"
 #include "clock.h"
 #include "fault.h"
 #include "hex.h"
@@ -14,9 +15,11 @@
 
 /* One enrolment, carried through the store's transaction. */
 struct enrolment {
+	const struct services *services;
 	struct token token;
 	struct store_device device;
 	double now;
+	const char *peer; /* address */
 	const char *problem; /* error word */
 	bool repeated;
 };
@@ -91,6 +94,26 @@ use_token(struct store_db *db, struct enrolment *j, struct store_token *t)
 }
 
 static enum err
+audit_join(struct store_db *db, const struct enrolment *j, struct why *why)
+{
+	struct json *facts = json_object(), *detail = json_object();
+	char token[17], key[2 * KEY_SPKI_LEN + 1];
+
+	hex_encode(token, j->token.id, sizeof(j->token.id));
+	hex_encode(key, j->device.spki, sizeof(j->device.spki));
+	json_add_string(facts, "token", token);
+	json_add_string(facts, "role", j->device.role);
+	json_add_string(detail, "name", j->device.name);
+	json_add_string(detail, "labels", j->device.labels);
+	json_add_string(detail, "key", key);
+	json_add_string(detail, "peer", j->peer);
+	return audit_append(db, j->services,
+	    &(struct audit_event){
+		.event = "device.joined", .facts = facts, .device = j->device.id, .detail = detail},
+	    why);
+}
+
+static enum err
 enrol(struct store_db *db, void *arg, struct why *why)
 {
 	struct enrolment *j = arg;
@@ -125,7 +148,9 @@ enrol(struct store_db *db, void *arg, struct why *why)
 		return err_set(why, ERR_DENIED, "the token %s", text);
 	}
 	e = admit(db, j, &t, is_known ? &known : NULL);
-	return e ? e : use_token(db, j, &t);
+	if (e == ERR_OK)
+		e = use_token(db, j, &t);
+	return e ? e : audit_join(db, j, why);
 }
 
 /* The token of "Authorization: Bearer ..."; false if there is none. */
@@ -182,6 +207,8 @@ api_join(struct exchange *x)
 		return;
 	}
 	j->now = clock_wall();
+	j->services = x->services;
+	j->peer = x->peer;
 	if (!read_request(x, j))
 		goto out;
 	FAULT("join.begin");

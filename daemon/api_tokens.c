@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "audit.h"
 #include "clock.h"
 #include "hex.h"
 #include "log.h"
@@ -68,11 +69,19 @@ api_tokens_list(struct exchange *x)
 	}
 }
 
+/* A token to be written or revoked. */
+struct token_change {
+	const struct exchange *x;
+	struct store_token row;
+};
+
 static enum err
 write_token(struct store_db *db, void *arg, struct why *why)
 {
-	(void)why;
-	return store_token_put(db, arg);
+	const struct token_change *c = arg;
+
+	enum err e = store_token_put(db, &c->row);
+	return e ? e : audit_token(db, c->x->services, "token.created", &c->row, c->x->peer, why);
 }
 
 static enum err
@@ -95,7 +104,8 @@ labels_text(const struct token_request *q, char out[STORE_LABELS_MAX])
 void
 api_tokens_create(struct exchange *x)
 {
-	struct store_token row = {.created_at = clock_wall()};
+	struct token_change change = {.x = x, .row = {.created_at = clock_wall()}};
+	struct store_token *row = &change.row;
 	struct token_request q;
 	struct why why = {""};
 	struct token t;
@@ -105,28 +115,28 @@ api_tokens_create(struct exchange *x)
 		exchange_problem(x, "bad-message", "%s", why.text);
 		return;
 	}
-	enum err e = labels_text(&q, row.labels);
+	enum err e = labels_text(&q, row->labels);
 	if (e == ERR_OK)
 		e = rng_bytes(t.id, sizeof(t.id));
 	if (e == ERR_OK)
 		e = rng_bytes(t.secret, sizeof(t.secret));
 	memcpy(t.ca_hash, x->services->ca_hash, sizeof(t.ca_hash));
-	memcpy(row.id, t.id, sizeof(row.id));
-	hash_sha256(row.secret_hash, t.secret, sizeof(t.secret));
-	snprintf(row.role, sizeof(row.role), "%s", q.role);
-	row.uses = row.uses_left = q.uses;
-	row.expires_at = row.created_at + (double)q.expires_s;
+	memcpy(row->id, t.id, sizeof(row->id));
+	hash_sha256(row->secret_hash, t.secret, sizeof(t.secret));
+	snprintf(row->role, sizeof(row->role), "%s", q.role);
+	row->uses = row->uses_left = q.uses;
+	row->expires_at = row->created_at + (double)q.expires_s;
 	if (e == ERR_OK)
-		e = store_write(x->services->store, write_token, &row, &why);
+		e = store_write(x->services->store, write_token, &change, &why);
 	if (e) {
 		exchange_failed(x, e, &why);
 	} else {
-		struct json *v = token_json(&row);
+		struct json *v = token_json(row);
 		messages_token_text(text, &t);
 		json_add_string(v, "token", text);
 		exchange_json(x, 201, v);
-		log_event(LOG_LEVEL_INFO, "token.created", LOG_S("role", row.role),
-		    LOG_U("uses", row.uses), LOG_S("peer", x->peer));
+		log_event(LOG_LEVEL_INFO, "token.created", LOG_S("role", row->role),
+		    LOG_U("uses", row->uses), LOG_S("peer", x->peer));
 	}
 	hash_wipe(&t, sizeof(t));
 	hash_wipe(text, sizeof(text));
@@ -135,24 +145,24 @@ api_tokens_create(struct exchange *x)
 static enum err
 revoke_token(struct store_db *db, void *arg, struct why *why)
 {
-	struct store_token t;
+	struct token_change *c = arg;
 
-	(void)why;
-	enum err e = store_token_get(db, arg, &t);
+	enum err e = store_token_get(db, c->row.id, &c->row);
 	if (e)
 		return e;
-	t.revoked = true;
-	return store_token_put(db, &t);
+	c->row.revoked = true;
+	e = store_token_put(db, &c->row);
+	return e ? e : audit_token(db, c->x->services, "token.revoked", &c->row, c->x->peer, why);
 }
 
 void
 api_token_revoke(struct exchange *x)
 {
 	struct why why = {""};
-	uint8_t id[8];
+	struct token_change c = {.x = x};
 
-	enum err e = hex_decode(id, sizeof(id), x->param[0], strlen(x->param[0]))
-	    ? store_write(x->services->store, revoke_token, id, &why)
+	enum err e = hex_decode(c.row.id, sizeof(c.row.id), x->param[0], strlen(x->param[0]))
+	    ? store_write(x->services->store, revoke_token, &c, &why)
 	    : ERR_NOTFOUND;
 	if (e)
 		exchange_failed(x, e, &why);

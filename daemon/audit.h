@@ -10,14 +10,46 @@
  * beside the chain and may be erased, and the chain still verifies. Appending is part of the transaction of the change
  * itself, on the store thread: either both are durable or none is.
  */
+struct audit_item {
+	const uint8_t
+	    *device; /* 32 bytes: whom it is about, and with whom it is erased; NULL if nobody */
+	const void *data;
+	size_t len;
+};
 struct audit_event {
 	const char *event; /* "device.joined", "device.revoked", "job.submitted", ... */
 	const uint8_t *job; /* 16 bytes, or NULL */
 	uint64_t round; /* with a job; else 0 */
+	struct json *
+	    facts; /* an object whose members go into the body, for all to see, or NULL; taken over */
 	const uint8_t *device; /* 32 bytes: whom the detail is about; NULL if about nobody */
-	struct json *detail; /* an object, or NULL; taken over */
+	struct json *
+	    detail; /* an object, or NULL; taken over. With a device, its id is added as "device" */
+	const struct audit_item *items; /* further details, behind that one */
+	size_t item_count;
 };
 ERR_MUST_USE enum err audit_append(struct store_db *db, const struct services *s,
     const struct audit_event *event, struct why *why);
+
+/* "job.state": a job became running, paused, done or stopped. */
+ERR_MUST_USE enum err audit_job_state(struct store_db *db, const struct services *s,
+    const uint8_t job[16], const char *state, const char *reason, struct why *why);
+
+/* token.created or token.revoked. Its labels, and who did it (NULL: nobody known), are details. */
+ERR_MUST_USE enum err audit_token(struct store_db *db, const struct services *s, const char *event,
+    const struct store_token *t, const char *by, struct why *why);
+
+/*
+ * Refusals are counted by error word and appended as one entry "refused" every [audit] refusals_s seconds in which there were
+ * any, and at the end. Any thread.
+ */
+struct audit;
+ERR_MUST_USE enum err audit_new(struct audit **out, const struct services *s);
+/* Before the store closes: appends what was counted. NULL is legal. */
+void audit_free(struct audit *a);
+/* word: a constant of the table in exchange.c. Without an object (a test's services) nothing is counted. */
+void audit_refused(struct audit *a, const char *word);
+/* Appends the counts if it is time; does not wait for the store. */
+void audit_tick(struct audit *a);
 
 #endif

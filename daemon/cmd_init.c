@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit.h"
 #include "clock.h"
 #include "cmd.h"
+#include "hex.h"
 #include "keys.h"
 #include "messages.h"
 #include "rng.h"
@@ -48,42 +50,58 @@ read_options(int argc, char **argv, struct options *o)
 	return optind == argc;
 }
 
+struct first {
+	struct services s;
+	struct store_token token;
+};
+
 static enum err
-put_token(struct store_db *db, void *arg, struct why *why)
+put_first(struct store_db *db, void *arg, struct why *why)
 {
-	(void)why;
-	return store_token_put(db, arg);
+	struct json *facts = json_object();
+	const struct first *f = arg;
+	char hex[KEY_ID_HEX];
+
+	hex_encode(hex, f->s.ca_hash, sizeof(f->s.ca_hash));
+	json_add_string(facts, "version", RIVULET_VERSION);
+	json_add_string(facts, "ca", hex);
+	enum err e = audit_append(db, &f->s,
+	    &(struct audit_event){.event = "coordinator.initialised", .facts = facts}, why);
+	if (e == ERR_OK)
+		e = store_token_put(db, &f->token);
+	return e ? e : audit_token(db, &f->s, "token.created", &f->token, "rivuletd init", why);
 }
 
 /* The first join token: for devices, good for a week. */
 static enum err
 first_token(const struct config *config, char text[TOKEN_TEXT_MAX], struct why *why)
 {
-	struct services s = {.config = config};
-	struct store_token row = {.role = "device",
-	    .labels = "{}",
-	    .uses = FIRST_TOKEN_USES,
-	    .uses_left = FIRST_TOKEN_USES,
-	    .created_at = clock_wall()};
+	struct first f = {.s = {.config = config, .incarnation = 1},
+	    .token = {.role = "device",
+		.labels = "{}",
+		.uses = FIRST_TOKEN_USES,
+		.uses_left = FIRST_TOKEN_USES,
+		.created_at = clock_wall()}};
+	struct store_token *row = &f.token;
 	char path[CONFIG_PATH_MAX + 16];
 	uint8_t task_key[32];
 	struct token t;
 
-	row.expires_at = row.created_at + FIRST_TOKEN_SECONDS;
-	enum err e = keys_load(config->state_dir, &s, task_key, why);
+	row->expires_at = row->created_at + FIRST_TOKEN_SECONDS;
+	enum err e = keys_load(config->state_dir, &f.s, task_key, why);
 	if (e == ERR_OK)
 		e = rng_bytes(&t, sizeof(t));
 	if (e)
 		return e;
-	memcpy(t.ca_hash, s.ca_hash, sizeof(t.ca_hash));
-	memcpy(row.id, t.id, sizeof(row.id));
-	hash_sha256(row.secret_hash, t.secret, sizeof(t.secret));
+	memcpy(t.ca_hash, f.s.ca_hash, sizeof(t.ca_hash));
+	memcpy(row->id, t.id, sizeof(row->id));
+	hash_sha256(row->secret_hash, t.secret, sizeof(t.secret));
 	snprintf(path, sizeof(path), "%s/rivulet.db", config->state_dir);
-	e = store_open(&s.store, path, why);
+	e = store_open(&f.s.store, path, why);
 	if (e == ERR_OK)
-		e = store_write(s.store, put_token, &row, why);
-	store_close(s.store);
-	keys_free(&s);
+		e = store_write(f.s.store, put_first, &f, why);
+	store_close(f.s.store);
+	keys_free(&f.s);
 	messages_token_text(text, &t);
 	hash_wipe(&t, sizeof(t));
 	return e;

@@ -17,9 +17,9 @@
 struct key;
 typedef enum err (*setter)(const struct key *k, void *field, const char *value, struct why *why);
 
-enum section { NO_SECTION, SERVER, LIMITS, SPOOL, RETENTION, IDENTITY, DATA, SECTIONS };
+enum section { NO_SECTION, SERVER, LIMITS, SPOOL, RETENTION, AUDIT, IDENTITY, DATA, SECTIONS };
 static const char *const section_names[SECTIONS] = {
-    "", "server", "limits", "spool", "retention", "identity", "data"};
+    "", "server", "limits", "spool", "retention", "audit", "identity", "data"};
 
 /* For the keys of [data NAME]: the formats that know them, and those that cannot do without. */
 enum { IN_GLYPHS = 1 << CONFIG_GLYPHS, IN_IDX = 1 << CONFIG_IDX, IN_CSV = 1 << CONFIG_CSV };
@@ -195,6 +195,7 @@ static const struct key keys[] = {
     {SPOOL, "quota", set_bytes, IN(config, spool_quota), 0, INT64_MAX, "0", 0, 0},
     {RETENTION, "keep_last", set_number, IN(config, keep_last), 1, 1000000, "3", 0, 0},
     {RETENTION, "keep_every", set_number, IN(config, keep_every), 0, 1000000, "10", 0, 0},
+    {AUDIT, "refusals", set_number, IN(config, audit_refusals_s), 1, DAY, "600", 0, 0},
     {IDENTITY, "device_days", set_number, IN(config, device_days), 1, 36500, "365", 0, 0},
     {DATA, "format", set_format, IN(config_data, format), 0, 0, NULL, 0, 0},
     {DATA, "images", set_text, IN(config_data, images), 0, 0, NULL, IN_IDX, IN_IDX},

@@ -64,6 +64,8 @@ struct config {
 	/* [retention] */
 	uint32_t keep_last; /* keep_last = 3 models */
 	uint32_t keep_every; /* keep_every = 10; 0 = none */
+	/* [audit] */
+	uint32_t audit_refusals_s; /* refusals = 600: seconds between entries that count refusals */
 	/* [identity] */
 	uint32_t device_days; /* device_days = 365: validity of device certificates */
 	/* [data NAME] */

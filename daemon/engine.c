@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit.h"
 #include "bytes.h"
 #include "clock.h"
 #include "codec.h"
@@ -112,6 +113,7 @@ forget_invites(struct engine_job *j)
 /* --- actions */
 
 struct state_change {
+	const struct services *services;
 	uint8_t id[16];
 	char state[12], reason[128];
 };
@@ -122,7 +124,6 @@ write_state(struct store_db *db, void *arg, struct why *why)
 	struct state_change *c = arg;
 	struct store_job row;
 
-	(void)why;
 	enum err e = store_job_get(db, c->id, &row);
 	if (e)
 		return e;
@@ -130,7 +131,8 @@ write_state(struct store_db *db, void *arg, struct why *why)
 	/* A job that was ended meanwhile stays so. */
 	if (strcmp(row.state, "stopped") == 0 || strcmp(row.state, "done") == 0)
 		return ERR_OK;
-	return store_job_set_state(db, c->id, c->state, c->reason);
+	e = store_job_set_state(db, c->id, c->state, c->reason);
+	return e ? e : audit_job_state(db, c->services, c->id, c->state, c->reason, why);
 }
 
 static void
@@ -158,6 +160,7 @@ engine_set_state(struct engine *g, struct engine_job *j, const char *state, cons
 	engine_note_state(j, state, reason);
 	if (!c)
 		return;
+	c->services = g->services;
 	memcpy(c->id, j->id, 16);
 	memcpy(c->state, j->state, sizeof(c->state));
 	memcpy(c->reason, j->reason, sizeof(c->reason));

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "audit.h"
 #include "buf.h"
 #include "clock.h"
 #include "codec.h"
@@ -46,24 +47,43 @@ open_row(struct store_round *r, const uint8_t job[16], uint64_t round, const uin
 }
 
 struct submission {
+	const struct services *services;
 	struct store_job job;
 	struct store_round first;
 	struct store_model model;
 };
+
+/* The document is a detail: a job may be meant for devices that it names. */
+static enum err
+audit_submission(struct store_db *db, const struct submission *s, struct why *why)
+{
+	const struct audit_item document = {NULL, s->job.document, s->job.document_len};
+	struct json *facts = json_object();
+	char hex[65];
+
+	hex_encode(hex, s->model.id, 32);
+	json_add_string(facts, "model", hex);
+	return audit_append(db, s->services,
+	    &(struct audit_event){.event = "job.submitted",
+		.job = s->job.id,
+		.facts = facts,
+		.items = &document,
+		.item_count = 1},
+	    why);
+}
 
 static enum err
 write_submission(struct store_db *db, void *arg, struct why *why)
 {
 	struct submission *s = arg;
 
-	(void)why;
 	enum err e = store_job_insert(db, &s->job);
 	FAULT("job.row");
 	if (e == ERR_OK)
 		e = store_model_put(db, &s->model);
 	if (e == ERR_OK)
 		e = store_round_put(db, &s->first);
-	return e;
+	return e ? e : audit_submission(db, s, why);
 }
 
 static enum err
@@ -130,9 +150,10 @@ pin_init(const struct services *s, const struct recipe *r, struct why *why)
 static enum err
 prepare(struct engine *g, struct engine_job *j, const char *text, size_t len, struct why *why)
 {
-	struct submission s = {.job = {.document = (char *)(uintptr_t)text,
-				   .document_len = len,
-				   .created_at = clock_wall()}};
+	struct submission s = {.services = g->services,
+	    .job = {.document = (char *)(uintptr_t)text,
+		.document_len = len,
+		.created_at = clock_wall()}};
 	uint8_t model[32];
 
 	FAULT("job.checked");
@@ -236,7 +257,8 @@ write_command(struct store_db *db, void *arg, struct why *why)
 	free(row.document);
 	if (!is_live(row.state))
 		return err_set(why, ERR_STATE, "the job is %s", row.state);
-	return store_job_set_state(db, c->id, c->state, c->reason);
+	e = store_job_set_state(db, c->id, c->state, c->reason);
+	return e ? e : audit_job_state(db, c->g->services, c->id, c->state, c->reason, why);
 }
 
 static enum err

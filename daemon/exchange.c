@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "audit.h"
 #include "messages.h"
 
 #define BODY_MAX (64u << 20)
@@ -134,6 +135,7 @@ exchange_problem(struct exchange *x, const char *word, const char *fmt, ...)
 	for (size_t i = 0; i < sizeof(problems) / sizeof(*problems); i++) {
 		if (strcmp(problems[i].word, word) != 0)
 			continue;
+		audit_refused(x->services->audit, problems[i].word);
 		p.status = problems[i].status;
 		snprintf(p.title, sizeof(p.title), "%s", problems[i].title);
 	}

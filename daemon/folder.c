@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit.h"
+#include "audit_round.h"
 #include "clock.h"
 #include "cpu.h"
 #include "evalset.h"
@@ -112,7 +114,7 @@ fill_row(struct fold *w)
 
 /* A job that was stopped meanwhile stays so. */
 static enum err
-end_job(struct store_db *db, const struct fold *w)
+end_job(struct store_db *db, const struct fold *w, struct why *why)
 {
 	struct store_job row;
 
@@ -122,7 +124,10 @@ end_job(struct store_db *db, const struct fold *w)
 	free(row.document);
 	if (strcmp(row.state, "stopped") == 0)
 		return ERR_OK;
-	return store_job_set_state(db, w->f->job_id, w->out.job_state, w->out.job_reason);
+	e = store_job_set_state(db, w->f->job_id, w->out.job_state, w->out.job_reason);
+	return e ? e
+		 : audit_job_state(
+		       db, w->services, w->f->job_id, w->out.job_state, w->out.job_reason, why);
 }
 
 static enum err
@@ -133,7 +138,6 @@ commit_work(struct store_db *db, void *arg, struct why *why)
 	struct store_model m = {
 	    .bytes = o->model_bytes, .round = o->row.round, .created_at = o->row.closed_at};
 
-	(void)why;
 	memcpy(m.id, o->row.model, 32);
 	memcpy(m.job, w->f->job_id, 16);
 	FAULT("commit.begin");
@@ -143,8 +147,10 @@ commit_work(struct store_db *db, void *arg, struct why *why)
 		e = store_model_put(db, &m);
 	if (e == ERR_OK && o->begin_next)
 		e = store_round_put(db, &o->next);
+	if (e == ERR_OK)
+		e = audit_round_append(db, w, why);
 	if (e == ERR_OK && o->job_state[0])
-		e = end_job(db, w);
+		e = end_job(db, w, why);
 	FAULT("commit.rows");
 	return e;
 }

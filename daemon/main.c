@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "audit.h"
 #include "clock.h"
 #include "cmd.h"
 #include "engine.h"
@@ -56,6 +57,7 @@ serve(struct setup *setup, const sigset_t *signals, const char *path)
 		if (sig == SIGHUP)
 			reload(setup, path);
 		engine_tick(setup_services(setup)->engine);
+		audit_tick(setup_services(setup)->audit);
 		if (watchdog && clock_ms() >= next) {
 			notify_send("WATCHDOG=1");
 			next = clock_ms() + watchdog;

@@ -18,6 +18,7 @@ struct services {
 	struct models *models;
 	struct spool *spool;
 	struct folder *folder;
+	struct audit *audit; /* counts refusals */
 	struct worker_pool *pool;
 	struct server *server;
 	struct x509_cert ca;

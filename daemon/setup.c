@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "audit.h"
 #include "clock.h"
 #include "cpu.h"
 #include "engine.h"
@@ -183,6 +184,25 @@ read_incarnation(struct store_db *db, void *arg, struct why *why)
 }
 
 static enum err
+append_start(struct store_db *db, void *arg, struct why *why)
+{
+	struct json *facts = json_object();
+
+	json_add_string(facts, "version", RIVULET_VERSION);
+	return audit_append(
+	    db, arg, &(struct audit_event){.event = "coordinator.started", .facts = facts}, why);
+}
+
+/* A start changes nothing that the log would have to prove: a disk that is full must not prevent it. */
+static void
+start_appended(void *arg, enum err e, const struct why *why)
+{
+	(void)arg;
+	if (e)
+		log_event(LOG_LEVEL_ERROR, "audit.failed", LOG_S("why", why->text));
+}
+
+static enum err
 open_storage(struct setup *u, struct why *why)
 {
 	const struct config *c = u->configs[0];
@@ -268,6 +288,8 @@ build(struct setup *u, struct why *why)
 	if (e == ERR_OK)
 		e = open_storage(u, why);
 	if (e == ERR_OK)
+		e = audit_new(&u->s.audit, &u->s);
+	if (e == ERR_OK)
 		e = worker_pool_new(&u->s.pool, workers < 2 ? 2 : workers);
 	if (e == ERR_OK)
 		e = registry_new(&u->s.registry, u->s.store, why);
@@ -324,7 +346,9 @@ setup_start(struct setup *u, struct why *why)
 	/* Rounds first: a delta that came before its round runs would be refused for good. */
 	engine_start(u->s.engine);
 	FAULT("start.rounds");
-	enum err e = server_start(u->s.server, why);
+	enum err e = store_submit(u->s.store, append_start, start_appended, &u->s);
+	if (e == ERR_OK)
+		e = server_start(u->s.server, why);
 	u->started = e == ERR_OK;
 	return e ? e : write_port(u, why);
 }
@@ -387,6 +411,7 @@ setup_free(struct setup *u)
 		server_stop(u->s.server, STOP_MS);
 	folder_free(u->s.folder);
 	worker_pool_free(u->s.pool);
+	audit_free(u->s.audit);
 	store_close(u->s.store);
 	server_free(u->s.server);
 	engine_free(u->s.engine);

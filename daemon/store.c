@@ -48,7 +48,8 @@ enum slot {
 	UNDO,
 	SLOTS
 };
-_Static_assert((int)SLOTS <= (int)STORE_STATEMENTS, "the cache has a place for each statement");
+_Static_assert(
+    (int)SLOTS <= (int)STORE_AUDIT_STATEMENTS, "the cache has a place for each statement");
 
 static enum err
 control(struct store_db *db, enum slot which)

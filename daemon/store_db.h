@@ -6,8 +6,13 @@
 
 /* Shared by store*.c alone, the only files that know SQLite. */
 
-/* Places in a connection's cache: those of store_rows.c, store.c and store_identity.c begin here. */
-enum { STORE_ROW_STATEMENTS = 40, STORE_IDENTITY_STATEMENTS = 64, STORE_STATEMENTS = 80 };
+/* Places in a connection's cache: those of store_rows.c, store.c, store_audit.c and store_identity.c begin here. */
+enum {
+	STORE_ROW_STATEMENTS = 40,
+	STORE_AUDIT_STATEMENTS = 48,
+	STORE_IDENTITY_STATEMENTS = 64,
+	STORE_STATEMENTS = 80
+};
 
 /* A connection. Its statements are prepared at first use and finalized at close; one thread at a time uses it. */
 struct store_db {
@@ -21,6 +26,7 @@ enum store_type {
 	STORE_BLOB, /* exactly `size` bytes */
 	STORE_TEXT, /* a zero-terminated array of `size` bytes */
 	STORE_LONG_TEXT, /* char *; its length is the size_t at `size` in the row, or with 0 it is a C string or NULL */
+	STORE_LONG_BLOB, /* uint8_t *; its length is the size_t at `size` in the row */
 	STORE_UNSIGNED, /* uint64_t below 2^63, so that SQLite sorts it right */
 	STORE_ANY64, /* uint64_t without order */
 	STORE_REAL, /* NaN is stored as NULL */

@@ -81,6 +81,17 @@ bind_long_text(struct store_query *q, const char *row, const struct store_field 
 		    DOCUMENT_MAX);
 }
 
+static void
+bind_long_blob(struct store_query *q, const char *row, const struct store_field *f)
+{
+	const uint8_t *data = *(uint8_t *const *)(const void *)(row + f->offset);
+	size_t len = *(const size_t *)(const void *)(row + f->size);
+
+	if (!q->e && len > DOCUMENT_MAX)
+		q->e = err_set(&q->db->last, ERR_LIMIT, "a blob is longer than %u", DOCUMENT_MAX);
+	store_query_blob(q, data, len);
+}
+
 void
 store_query_row(struct store_query *q, const struct store_table *t, const void *from)
 {
@@ -96,6 +107,9 @@ store_query_row(struct store_query *q, const struct store_table *t, const void *
 			break;
 		case STORE_LONG_TEXT:
 			bind_long_text(q, row, f);
+			break;
+		case STORE_LONG_BLOB:
+			bind_long_blob(q, row, f);
 			break;
 		case STORE_UNSIGNED:
 			store_query_unsigned(q, *(const uint64_t *)p);
@@ -162,6 +176,18 @@ read_long_text(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
 	return len <= DOCUMENT_MAX && (p || !f->size) && (f->size || !p || strlen(p) == len);
 }
 
+/* As read_long_text. */
+static bool
+read_long_blob(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
+{
+	const void *p = sqlite3_column_blob(st, i);
+	size_t len = (size_t)sqlite3_column_bytes(st, i);
+
+	memcpy(row + f->offset, &p, sizeof(p));
+	memcpy(row + f->size, &len, sizeof(len));
+	return p && len <= DOCUMENT_MAX;
+}
+
 static bool
 read_field(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
 {
@@ -176,6 +202,8 @@ read_field(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
 		return read_text(st, i, p, f->size);
 	case STORE_LONG_TEXT:
 		return read_long_text(st, i, row, f);
+	case STORE_LONG_BLOB:
+		return read_long_blob(st, i, row, f);
 	case STORE_UNSIGNED:
 		*(uint64_t *)p = (uint64_t)n;
 		return !null && n >= 0;

@@ -97,6 +97,7 @@ coordinator_start(struct coordinator *c)
 	static const uint8_t task_key[32] = {42};
 	struct services *s = &c->s;
 
+	assert_int_equal(key_generate(&s->sign_key, &c->why), ERR_OK);
 	assert_int_equal(store_open(&s->store, coordinator_path(c, "db"), &c->why), ERR_OK);
 	assert_int_equal(models_open(&s->models, coordinator_path(c, "models"), &c->why), ERR_OK);
 	assert_int_equal(
@@ -126,6 +127,7 @@ coordinator_stop(struct coordinator *c)
 	registry_free(s->registry);
 	spool_close(s->spool);
 	models_close(s->models);
+	key_free(s->sign_key);
 	*s = (struct services){.config = &c->config};
 }
 
