@@ -6,13 +6,11 @@
 #include "api.h"
 #include "base64.h"
 #include "clock.h"
-#include "codec.h"
+#include "delta_body.h"
 #include "engine.h"
 #include "fault.h"
-#include "file.h"
 #include "log.h"
 #include "manifest.h"
-#include "merkle.h"
 #include "messages.h"
 #include "registry.h"
 #include "sign.h"
@@ -25,15 +23,8 @@ struct delta {
 	struct manifest m;
 	struct engine_claim claim;
 	char *report;
-	const struct codec *codec;
-	struct codec_params params;
+	struct delta_body body;
 	struct spool_part part;
-	struct hash *hash;
-	uint8_t *leaves;
-	uint64_t leaf_bytes, leaves_have; /* of the leaf list */
-	uint64_t at; /* payload bytes taken */
-	double sum_squares;
-	uint8_t carry[64];
 	struct store_accept row;
 	struct exchange *x;
 	bool taken;
@@ -197,14 +188,11 @@ check_head(struct exchange *x, struct delta *d, struct why *why)
 static enum err
 prepare_body(struct exchange *x, struct delta *d, struct why *why)
 {
-	d->codec = codec_find(d->m.codec);
-	d->params = (struct codec_params){d->m.elements, d->m.block, d->m.codec_seed};
-	d->leaf_bytes = manifest_chunks(d->m.payload_bytes) * HASH_LEN;
-	d->leaves = malloc(d->leaf_bytes);
-	d->hash = hash_new();
-	if (!d->leaves || !d->hash)
-		return err_set(why, ERR_NOMEM, "no memory");
-	return spool_begin(x->services->spool, d->m.task, d->m.payload_bytes, &d->part, why);
+	enum err e = delta_body_init(&d->body, &d->m);
+
+	if (e)
+		return err_set(why, e, "no memory");
+	return spool_begin(x->services->spool, d->raw, &d->part, why);
 }
 
 static void
@@ -218,7 +206,6 @@ delta_begin(struct exchange *x)
 		exchange_failed(x, ERR_NOMEM, NULL);
 		return;
 	}
-	d->part.fd = -1;
 	d->x = x;
 	registry_touch(x->services->registry, x->who.device, NULL, NULL);
 	const char *word = check_head(x, d, &why);
@@ -252,85 +239,20 @@ refuse(struct exchange *x, const char *word, const char *detail)
 }
 
 static enum err
-leaves_complete(struct exchange *x, struct delta *d)
-{
-	uint8_t root[HASH_LEN];
-
-	merkle_root(root, d->leaves, d->leaf_bytes / HASH_LEN);
-	if (!hash_equal(root, d->m.root, HASH_LEN))
-		return refuse(x, "wrong-root", "the leaf hashes do not make the signed root");
-	merkle_leaf_start(d->hash);
-	return ERR_OK;
-}
-
-/* The chunk that ends at d->at is complete: it must be the one its leaf promises. */
-static enum err
-chunk_complete(struct exchange *x, struct delta *d)
-{
-	uint8_t leaf[HASH_LEN];
-	uint64_t chunk = (d->at - 1) / MANIFEST_CHUNK;
-	char detail[64];
-
-	merkle_leaf_finish(d->hash, leaf);
-	if (!hash_equal(leaf, d->leaves + chunk * HASH_LEN, HASH_LEN)) {
-		snprintf(detail, sizeof(detail), "chunk %llu", (unsigned long long)chunk);
-		return refuse(x, "wrong-chunk", detail);
-	}
-	merkle_leaf_start(d->hash);
-	return ERR_OK;
-}
-
-/* Takes bytes that all lie in one chunk. */
-static enum err
-take_piece(struct exchange *x, struct delta *d, const uint8_t *p, size_t len)
-{
-	enum err e = d->codec->check(&d->params, d->at, p, len, &d->sum_squares, d->carry);
-
-	if (e == ERR_NUMERIC)
-		return refuse(x, "not-finite", "the payload holds NaN or infinity");
-	if (e)
-		return refuse(x, "bad-request", "the payload is not in its codec's form");
-	if (d->part.superseded) {
-		exchange_problem(x, "unavailable", "a newer transfer of this task has begun");
-		return ERR_AGAIN;
-	}
-	hash_update(d->hash, p, len);
-	e = file_pwrite(d->part.fd, p, len, d->at);
-	if (e) {
-		own_fault(x, e, NULL);
-		return e;
-	}
-	d->at += len;
-	FAULT("delta.body");
-	if (d->at % MANIFEST_CHUNK == 0 || d->at == d->m.payload_bytes)
-		return chunk_complete(x, d);
-	return ERR_OK;
-}
-
-static enum err
 delta_data(struct exchange *x, const void *data, size_t len)
 {
 	struct delta *d = x->state;
-	const uint8_t *p = data;
-	enum err e = ERR_OK;
+	uint64_t at = d->body.now.at;
+	const char *word = delta_body_take(&d->body, data, len);
 
-	if (d->leaves_have < d->leaf_bytes) {
-		uint64_t want = d->leaf_bytes - d->leaves_have;
-		size_t n = len < want ? len : (size_t)want;
-		memcpy(d->leaves + d->leaves_have, p, n);
-		d->leaves_have += n;
-		p += n;
-		len -= n;
-		if (d->leaves_have == d->leaf_bytes)
-			e = leaves_complete(x, d);
-	}
-	while (len > 0 && e == ERR_OK) {
-		uint64_t room = MANIFEST_CHUNK - d->at % MANIFEST_CHUNK;
-		size_t n = len < room ? len : (size_t)room;
-		e = take_piece(x, d, p, n);
-		p += n;
-		len -= n;
-	}
+	if (word)
+		return refuse(x, word, d->body.detail);
+	enum err e = spool_write(x->services->spool, &d->part, data, len, at);
+	FAULT("delta.body");
+	if (e == ERR_AGAIN)
+		exchange_problem(x, "unavailable", "a newer transfer of this task has begun");
+	else if (e)
+		own_fault(x, e, NULL);
 	return e;
 }
 
@@ -351,7 +273,7 @@ accept_work(struct store_db *db, void *arg, struct why *why)
 	FAULT("accept.taken");
 	enum err e = store_accept_insert(db, &d->row);
 	FAULT("accept.row");
-	return e ? e : spool_accept(s->spool, &d->part, d->m.task, why);
+	return e ? e : spool_accept(s->spool, &d->part, why);
 }
 
 /* Lost to another delta of the device, or to the end of the round. */
@@ -442,7 +364,7 @@ delta_finish(struct exchange *x)
 	struct delta *d = x->state;
 	struct why why = {""};
 
-	if (d->claim.max_norm > 0 && sqrt(d->sum_squares) > d->claim.max_norm) {
+	if (d->claim.max_norm > 0 && sqrt(d->body.now.sum_squares) > d->claim.max_norm) {
 		refuse(x, "norm-too-large", "the delta's norm is above aggregate.max_norm");
 		exchange_done(x);
 		return;
@@ -468,9 +390,12 @@ delta_drop(struct exchange *x)
 
 	if (!d)
 		return;
-	spool_drop(x->services->spool, &d->part);
-	hash_free(d->hash);
-	free(d->leaves);
+	/* Cut off before an answer: what is there can be taken up. */
+	if (x->response.status == 0 && d->body.good.at > d->body.leaf_bytes)
+		spool_leave(x->services->spool, &d->part);
+	else
+		spool_drop(x->services->spool, &d->part);
+	delta_body_deinit(&d->body);
 	free(d->report);
 	free(d);
 	x->state = NULL;

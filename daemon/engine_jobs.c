@@ -119,6 +119,7 @@ check_quota(const struct services *s, const struct engine_job *j, struct why *wh
 	uint64_t quota = s->config->spool_quota;
 	uint64_t one = codec_find_name(j->spec.recipe.codec)->payload_bytes(j->table.elements);
 
+	one = one > MANIFEST_PAYLOAD_MAX ? UINT64_MAX : spoolfile_bytes(one);
 	if (quota == 0 || one <= quota / j->spec.round.goal)
 		return ERR_OK;
 	return err_set(why, ERR_INVALID,
@@ -265,10 +266,8 @@ static enum err
 remove_delta(void *ctx, const struct store_accept *a)
 {
 	const struct command *c = ctx;
-	struct manifest m;
 
-	if (manifest_decode(&m, a->manifest, sizeof(a->manifest), NULL) == ERR_OK)
-		spool_remove(c->g->services->spool, a->task, m.payload_bytes);
+	spool_remove(c->g->services->spool, a->task);
 	return ERR_OK;
 }
 
@@ -279,6 +278,7 @@ remove_deltas(struct store_db *db, void *arg, struct why *why)
 	const struct command *c = arg;
 
 	(void)why;
+	spool_forget(c->g->services->spool, c->id, c->round);
 	return store_accept_each(db, c->id, c->round, remove_delta, arg);
 }
 

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "buf.h"
 #include "clock.h"
@@ -168,18 +167,15 @@ static enum err
 load_accept(void *ctx, const struct store_accept *a)
 {
 	struct loader *l = ctx;
-	struct manifest m;
-	int fd;
+	struct delta_file file;
 
-	enum err e = manifest_decode(&m, a->manifest, sizeof(a->manifest), l->why);
-	if (e == ERR_OK)
-		e = spool_read(l->g->services->spool, a->task, m.payload_bytes, &fd, l->why);
+	enum err e = spool_read(l->g->services->spool, a->task, a->manifest, &file, l->why);
 	if (e) {
 		log_event(LOG_LEVEL_ERROR, "spool.damaged", LOG_S("job", l->job->hex),
 		    LOG_U("round", a->round), LOG_S("why", l->why->text));
 		return e;
 	}
-	close(fd);
+	delta_file_close(&file);
 	l->accepted++;
 	l->job->bytes_up += a->body_bytes;
 	return engine_invite(l->job, a->device, INVITE_ACCEPTED);

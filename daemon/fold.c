@@ -3,9 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "file.h"
 #include "spool.h"
 #include "vec.h"
 #include "worker.h"
@@ -23,7 +21,7 @@ read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
 	in->codec->range(&in->params, first, count, &at, &len);
 	if (len > sizeof(bytes))
 		return ERR_LIMIT;
-	enum err e = file_pread(in->fd, bytes, len, at);
+	enum err e = delta_file_read(&in->file, bytes, len, in->file.leaf_bytes + at);
 	return e ? e : in->codec->decode(&in->params, first, count, bytes, len, out);
 }
 
@@ -81,12 +79,12 @@ add_input(void *ctx, const struct store_accept *a)
 	if (e)
 		return e;
 	struct fold_input *in = &w->inputs[w->count];
-	*in = (struct fold_input){.fd = -1,
+	*in = (struct fold_input){.file.fd = -1,
 	    .codec = codec_find(m.codec),
-	    .params = {m.elements, m.block, m.codec_seed},
-	    .payload_bytes = m.payload_bytes,
-	    .body_bytes = a->body_bytes};
+	    .params = {m.elements, m.block, m.codec_seed}};
 	memcpy(in->task, a->task, 16);
+	memcpy(in->device, a->device, 32);
+	memcpy(in->manifest, a->manifest, MANIFEST_LEN);
 	w->weights[w->count++] = (double)m.examples;
 	w->out.row.reports++;
 	w->out.row.examples += m.examples;
@@ -110,8 +108,8 @@ fold_open(struct fold *w, struct why *why)
 	enum err e = store_read(w->services->store, read_accepted, w, why);
 
 	for (size_t i = 0; i < w->count && e == ERR_OK; i++)
-		e = spool_read(w->services->spool, w->inputs[i].task, w->inputs[i].payload_bytes,
-		    &w->inputs[i].fd, why);
+		e = spool_read(w->services->spool, w->inputs[i].task, w->inputs[i].manifest,
+		    &w->inputs[i].file, why);
 	if (e == ERR_OK && w->count == 0)
 		e = err_set(why, ERR_CORRUPT, "the round has no accepted delta");
 	return e;
@@ -240,8 +238,7 @@ void
 fold_deinit(struct fold *w)
 {
 	for (size_t i = 0; i < w->count; i++)
-		if (w->inputs[i].fd >= 0)
-			close(w->inputs[i].fd);
+		delta_file_close(&w->inputs[i].file);
 	models_map_release(w->base);
 	free(w->inputs);
 	free(w->weights);

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "codec.h"
+#include "delta_file.h"
 #include "engine.h"
 #include "models.h"
 #include "rule.h"
@@ -15,11 +16,11 @@
 
 /* One accepted delta, ready to be read. */
 struct fold_input {
-	uint8_t task[16];
-	int fd;
+	uint8_t task[16], device[32];
+	uint8_t manifest[MANIFEST_LEN];
+	struct delta_file file;
 	const struct codec *codec;
 	struct codec_params params;
-	uint64_t payload_bytes, body_bytes;
 };
 
 /* One round being folded. */

@@ -201,7 +201,8 @@ clean_up(struct fold *w)
 	enum err e = ERR_NOMEM;
 
 	for (size_t i = 0; i < w->count; i++)
-		spool_remove(s->spool, w->inputs[i].task, w->inputs[i].payload_bytes);
+		spool_remove(s->spool, w->inputs[i].task);
+	spool_forget(s->spool, w->f->job_id, w->f->row.round);
 	FAULT("clean.spool");
 	if (memcmp(w->f->row.optimizer_state, none, 32) != 0 &&
 	    !engine_uses_state(s->engine, w->f->row.optimizer_state))

@@ -82,6 +82,11 @@ take_lock(struct setup *u, struct why *why)
 struct kept {
 	uint8_t (*tasks)[16];
 	size_t count, room;
+	struct {
+		uint8_t job[16];
+		uint64_t round;
+	} * open; /* rounds */
+	size_t open_count, open_room;
 	struct store_db *db;
 };
 
@@ -103,6 +108,22 @@ keep_accept(void *ctx, const struct store_accept *a)
 }
 
 static enum err
+keep_round(struct kept *k, const uint8_t job[16], uint64_t round)
+{
+	if (k->open_count == k->open_room) {
+		size_t room = k->open_room ? k->open_room * 2 : 64;
+		void *open = realloc(k->open, room * sizeof(*k->open));
+		if (!open)
+			return ERR_NOMEM;
+		k->open = open;
+		k->open_room = room;
+	}
+	memcpy(k->open[k->open_count].job, job, 16);
+	k->open[k->open_count++].round = round;
+	return ERR_OK;
+}
+
+static enum err
 keep_job(void *ctx, const struct store_job *j)
 {
 	struct kept *k = ctx;
@@ -113,9 +134,10 @@ keep_job(void *ctx, const struct store_job *j)
 	enum err e = store_round_last(k->db, j->id, &r);
 	if (e)
 		return e;
-	return strcmp(r.state, "open") == 0
-	    ? store_accept_each(k->db, j->id, r.round, keep_accept, k)
-	    : ERR_OK;
+	if (strcmp(r.state, "open") != 0)
+		return ERR_OK;
+	e = keep_round(k, j->id, r.round);
+	return e ? e : store_accept_each(k->db, j->id, r.round, keep_accept, k);
 }
 
 static enum err
@@ -134,12 +156,16 @@ compare_tasks(const void *a, const void *b)
 	return memcmp(a, b, 16);
 }
 
+/* A part is of no more use once its round is over; until then its device may go on with it. */
 static bool
-is_kept(void *ctx, const uint8_t task[16])
+is_kept(void *ctx, const uint8_t task[16], const struct manifest *m)
 {
 	const struct kept *k = ctx;
 
-	return k->count > 0 && bsearch(task, k->tasks, k->count, 16, compare_tasks) != NULL;
+	for (size_t i = 0; m && i < k->open_count; i++)
+		if (k->open[i].round == m->round && memcmp(k->open[i].job, m->job, 16) == 0)
+			return true;
+	return !m && k->count > 0 && bsearch(task, k->tasks, k->count, 16, compare_tasks) != NULL;
 }
 
 static enum err
@@ -153,6 +179,7 @@ recover_spool(struct setup *u, struct why *why)
 	if (e == ERR_OK)
 		e = spool_recover(u->s.spool, is_kept, &k, why);
 	free(k.tasks);
+	free(k.open);
 	return e;
 }
 
@@ -218,7 +245,8 @@ open_storage(struct setup *u, struct why *why)
 		e = models_open(&u->s.models, path, why);
 	state_path(u, "spool", path, sizeof(path));
 	if (e == ERR_OK)
-		e = spool_open(&u->s.spool, path, c->spool_quota, why);
+		e = spool_open(&u->s.spool,
+		    &(struct spool_options){.dir = path, .quota = c->spool_quota}, why);
 	if (e == ERR_OK)
 		e = recover_spool(u, why);
 	FAULT("start.spool");

@@ -1,57 +1,86 @@
 #ifndef SPOOL_H
 #define SPOOL_H
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "err.h"
+#include "delta_file.h"
 
 /*
- * The folder spool/: payloads of deltas until their round is committed. "<task>.<n>.part" while it arrives,
- * "<task>.delta" once accepted. Any thread.
+ * The folder of deltas until their round is committed: "<task>.part" while one arrives, also between two pieces of a broken upload,
+ * "<task>.delta" once accepted; both in the format of delta_file.h. Every file counts against the quota with its full size from
+ * its first byte. One transfer per task is live; a newer one ends it. Any thread; calls may wait for the disk.
  */
 struct spool;
+struct spool_slot; /* a part on disk, with or without a live transfer */
 
-/* A payload under construction: one owner. */
-struct spool_part {
-	int fd;
-	char path[1100];
-	uint64_t reserved; /* bytes counted against the quota */
-	uint8_t task[16];
-	atomic_bool superseded; /* a newer transfer of the task has begun: this one takes no more */
-	bool complete; /* past the point where it could be superseded */
-	struct spool_part *next; /* parts under construction */
+struct spool_options {
+	const char *dir;
+	uint64_t quota; /* bytes; 0: no limit */
+	bool memory; /* the folder does not outlive the machine: nothing is synced */
+	const uint8_t *secret; /* 32 bytes: new files are encrypted; NULL: they are not */
 };
 
-/* quota 0: no limit. */
-ERR_MUST_USE enum err spool_open(
-    struct spool **out, const char *dir, uint64_t quota, struct why *why);
-void spool_close(struct spool *s);
+/* A live transfer: one owner. Zeroed, it is none. */
+struct spool_part {
+	struct delta_file file;
+	struct spool_slot *slot; /* NULL: none, or not live any more */
+	bool begun; /* lock and file are to be given back */
+	pthread_mutex_t lock; /* a piece being written against a newer transfer */
+	bool superseded, complete;
+};
 
-/* Ends an older, incomplete transfer of the same task, reserves `bytes` of quota and creates the file. ERR_NOSPACE if the quota
- * is full. The part must stay in place until spool_drop. */
-ERR_MUST_USE enum err spool_begin(struct spool *s, const uint8_t task[16], uint64_t bytes,
+ERR_MUST_USE enum err spool_open(
+    struct spool **out, const struct spool_options *options, struct why *why);
+void spool_close(struct spool *s);
+bool spool_in_memory(const struct spool *s);
+
+/* Ends an older transfer of the manifest's task, removes what it left, reserves the quota and makes a new part. ERR_NOSPACE if
+ * the quota is full, ERR_AGAIN while a complete transfer of the task is on its way to the store. The part must stay in place
+ * until spool_drop or spool_leave. */
+ERR_MUST_USE enum err spool_begin(struct spool *s, const uint8_t manifest[MANIFEST_LEN],
     struct spool_part *part, struct why *why);
-/* Syncs the finished part. ERR_AGAIN if it was superseded. */
+/* Takes up the part of a task: as spool_begin, but what is there stays. ERR_NOTFOUND if there is none of this device or its head is
+ * damaged (it is removed then). Its body is NOT checked. */
+ERR_MUST_USE enum err spool_resume(struct spool *s, const uint8_t task[16],
+    const uint8_t device[32], struct spool_part *part, struct why *why);
+/* Writes body bytes. ERR_AGAIN if a newer transfer has begun. */
+ERR_MUST_USE enum err spool_write(
+    struct spool *s, struct spool_part *part, const void *data, size_t len, uint64_t at);
+/* Cuts the body off at `at`. ERR_AGAIN as above. */
+ERR_MUST_USE enum err spool_cut(struct spool *s, struct spool_part *part, uint64_t at);
+/* The body is complete: no newer transfer ends this one any more. Syncs the file. ERR_AGAIN as above. */
 ERR_MUST_USE enum err spool_sync(struct spool *s, struct spool_part *part, struct why *why);
-/* Renames it to its accepted name (store thread, inside the accepting transaction); its quota stays taken. */
-ERR_MUST_USE enum err spool_accept(
-    struct spool *s, struct spool_part *part, const uint8_t task[16], struct why *why);
-/* Closes and removes a part that was not accepted. Harmless after spool_accept. */
+/* Gives it its accepted name (store thread, inside the accepting transaction); its quota stays taken. */
+ERR_MUST_USE enum err spool_accept(struct spool *s, struct spool_part *part, struct why *why);
+/* Ends a transfer and removes its part. Harmless after spool_accept, after a newer transfer has begun, and twice. */
 void spool_drop(struct spool *s, struct spool_part *part);
+/* Ends a transfer; its part stays to be taken up. Harmless as spool_drop. */
+void spool_leave(struct spool *s, struct spool_part *part);
+
+/* Removes parts without a live transfer: those of this round of the job and of earlier ones. */
+void spool_forget(struct spool *s, const uint8_t job[16], uint64_t round);
+/* The same for those untouched for so long. */
+void spool_expire(struct spool *s, uint64_t idle_ms);
+
 /* Makes accepted names durable, if there are new ones since the last call. */
 ERR_MUST_USE enum err spool_sync_names(void *spool, struct why *why);
 
-/* Opens an accepted delta for reading; ERR_NOTFOUND, or ERR_CORRUPT if it is not `bytes` long. */
-ERR_MUST_USE enum err spool_read(
-    struct spool *s, const uint8_t task[16], uint64_t bytes, int *fd, struct why *why);
-/* Removes an accepted delta of `bytes` bytes and gives its quota back. */
-void spool_remove(struct spool *s, const uint8_t task[16], uint64_t bytes);
-/* At start, before any other thread: counts accepted files; removes parts and every accepted file keep() denies. */
-ERR_MUST_USE enum err spool_recover(
-    struct spool *s, bool (*keep)(void *ctx, const uint8_t task[16]), void *ctx, struct why *why);
+/* Opens an accepted delta for reading (delta_file_read at file->leaf_bytes is the payload). ERR_NOTFOUND; ERR_CORRUPT if its head
+ * or length is wrong, or the manifest, unless NULL, has other signed bytes; else as delta_file_open. */
+ERR_MUST_USE enum err spool_read(struct spool *s, const uint8_t task[16], const uint8_t *manifest,
+    struct delta_file *file, struct why *why);
+/* Removes an accepted delta and gives its quota back. */
+void spool_remove(struct spool *s, const uint8_t task[16]);
+
+/* May a file found at start stay? m: of a part; NULL: an accepted delta. */
+typedef bool spool_keep(void *ctx, const uint8_t task[16], const struct manifest *m);
+/* At start, before any other thread: counts accepted files and parts that keep() wants, removes the others (of our names only).
+ * ERR_DENIED, and nothing is removed, if one that stays is encrypted with another key. */
+ERR_MUST_USE enum err spool_recover(struct spool *s, spool_keep *keep, void *ctx, struct why *why);
+
 uint64_t spool_used(struct spool *s);
-/* Is there no room for `bytes` more? */
-bool spool_full(struct spool *s, uint64_t bytes);
+/* Is there no room for a delta of so many bytes of payload? */
+bool spool_full(struct spool *s, uint64_t payload_bytes);
 
 #endif

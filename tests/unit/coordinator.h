@@ -13,6 +13,7 @@
 #include "file.h"
 #include "folder.h"
 #include "hex.h"
+#include "merkle.h"
 #include "models.h"
 #include "registry.h"
 #include "server.h"
@@ -83,9 +84,10 @@ coordinator_path(struct coordinator *c, const char *name)
 
 /* What spool to keep after a restart is setup.c's business; here all of it. */
 static inline bool
-coordinator_keep(void *ctx, const uint8_t task[16])
+coordinator_keep(void *ctx, const uint8_t task[16], const struct manifest *m)
 {
 	(void)ctx;
+	(void)m;
 	(void)task;
 	return true;
 }
@@ -100,9 +102,9 @@ coordinator_start(struct coordinator *c)
 	assert_int_equal(key_generate(&s->sign_key, &c->why), ERR_OK);
 	assert_int_equal(store_open(&s->store, coordinator_path(c, "db"), &c->why), ERR_OK);
 	assert_int_equal(models_open(&s->models, coordinator_path(c, "models"), &c->why), ERR_OK);
-	assert_int_equal(
-	    spool_open(&s->spool, coordinator_path(c, "spool"), c->config.spool_quota, &c->why),
-	    ERR_OK);
+	const struct spool_options spool = {
+	    .dir = coordinator_path(c, "spool"), .quota = c->config.spool_quota};
+	assert_int_equal(spool_open(&s->spool, &spool, &c->why), ERR_OK);
 	assert_int_equal(spool_recover(s->spool, coordinator_keep, NULL, &c->why), ERR_OK);
 	store_before_commit(s->store, spool_sync_names, s->spool);
 	assert_int_equal(store_write(s->store, coordinator_put_devices, NULL, &c->why), ERR_OK);
@@ -215,6 +217,9 @@ manifest_for(const struct task *t, uint8_t tag)
 	return m;
 }
 
+/* The bytes of a spool file for a delta of the job. */
+#define SPOOL_BYTES (SPOOLFILE_HEAD + HASH_LEN + ELEMENTS * sizeof(float))
+
 struct delivery {
 	struct coordinator *c;
 	struct engine_claim claim;
@@ -233,7 +238,7 @@ coordinator_accept(struct store_db *db, void *arg, struct why *why)
 	if (!d->taken)
 		return err_set(why, ERR_STATE, "closed");
 	enum err e = store_accept_insert(db, &d->row);
-	return e ? e : spool_accept(d->c->s.spool, &d->part, d->row.task, why);
+	return e ? e : spool_accept(d->c->s.spool, &d->part, why);
 }
 
 /* A delta whose elements are all `value`, on its whole way. NULL, or the word that refuses it. */
@@ -247,6 +252,7 @@ deliver(struct coordinator *c, const struct task *t, uint8_t tag, float value, u
 	m.examples = examples;
 	for (int i = 0; i < ELEMENTS; i++)
 		values[i] = value;
+	merkle_leaf(m.root, values, sizeof(values));
 	const char *word =
 	    engine_claim(c->s.engine, &m, device_id(tag), t->task, &d.claim, &c->why);
 	if (word)
@@ -257,9 +263,10 @@ deliver(struct coordinator *c, const struct task *t, uint8_t tag, float value, u
 	memcpy(d.row.task, m.task, 16);
 	manifest_encode(d.row.manifest, &m);
 	d.row.body_bytes = manifest_body_bytes(m.payload_bytes);
+	assert_int_equal(spool_begin(c->s.spool, d.row.manifest, &d.part, &c->why), ERR_OK);
+	assert_int_equal(spool_write(c->s.spool, &d.part, m.root, HASH_LEN, 0), ERR_OK);
 	assert_int_equal(
-	    spool_begin(c->s.spool, m.task, m.payload_bytes, &d.part, &c->why), ERR_OK);
-	assert_int_equal(file_pwrite(d.part.fd, values, sizeof(values), 0), ERR_OK);
+	    spool_write(c->s.spool, &d.part, values, sizeof(values), HASH_LEN), ERR_OK);
 	assert_int_equal(spool_sync(c->s.spool, &d.part, &c->why), ERR_OK);
 	enum err e = store_write(c->s.store, coordinator_accept, &d, &c->why);
 	if (d.taken)

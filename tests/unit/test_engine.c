@@ -232,7 +232,7 @@ commands(void **state)
 	expect(c, 2, "paused");
 	assert_int_equal(engine_command(c->s.engine, id, "resume", &c->why), ERR_OK);
 	assert_string_equal(ask(c, 2, &t), "");
-	assert_int_equal(spool_used(c->s.spool), ELEMENTS * sizeof(float));
+	assert_int_equal(spool_used(c->s.spool), SPOOL_BYTES);
 	assert_int_equal(engine_command(c->s.engine, id, "stop", &c->why), ERR_OK);
 	assert_int_equal(spool_used(c->s.spool), 0);
 	expect(c, 2, "no-job");
@@ -273,22 +273,25 @@ full_spool(void **state)
 	struct spool_part other[2];
 
 	coordinator_stop(c);
-	c->config.spool_quota = 3 * ELEMENTS * sizeof(float);
+	c->config.spool_quota = 3 * SPOOL_BYTES;
 	coordinator_start(c);
 	submit(c, plain, id);
 	/* Somebody else's transfers. */
-	for (uint8_t i = 0; i < 2; i++)
-		assert_int_equal(spool_begin(c->s.spool, (const uint8_t[16]){i},
-				     ELEMENTS * sizeof(float), &other[i], &c->why),
-		    ERR_OK);
 	assert_string_equal(ask(c, 1, &t), "");
+	for (uint8_t i = 0; i < 2; i++) {
+		struct manifest m = manifest_for(&t, 1);
+		uint8_t raw[MANIFEST_LEN];
+		m.task[0] ^= (uint8_t)(i + 1);
+		manifest_encode(raw, &m);
+		assert_int_equal(spool_begin(c->s.spool, raw, &other[i], &c->why), ERR_OK);
+	}
 	assert_null(deliver(c, &t, 1, 1, 100));
 	expect(c, 2, "spool-full");
 	for (int i = 0; i < 2; i++)
 		spool_drop(c->s.spool, &other[i]);
 	/* A job whose round can never be in the spool whole. */
 	coordinator_stop(c);
-	c->config.spool_quota = ELEMENTS * sizeof(float);
+	c->config.spool_quota = SPOOL_BYTES;
 	coordinator_start(c);
 	bool created;
 	static const char large[] = JOB("large", "\"goal\":2", "");

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <fcntl.h>
 
 #include "coordinator.h"
 
@@ -138,7 +139,7 @@ a_restart_in_the_middle(void **state)
 	coordinator_stop(c);
 	coordinator_start(c);
 	assert_int_equal(job_number(c, job, "reports"), 1);
-	assert_int_equal(spool_used(c->s.spool), ELEMENTS * sizeof(float));
+	assert_int_equal(spool_used(c->s.spool), SPOOL_BYTES);
 	assert_string_equal(ask(c, 1, &again), "reported");
 	assert_string_equal(deliver(c, &a, 1, 0.3f, 300), "used-task");
 	/* The other one kept its task and does not ask for it again. */
@@ -267,13 +268,16 @@ a_damaged_delta(void **state)
 	assert_string_equal(ask(c, 2, &b), "");
 	assert_null(deliver(c, &a, 1, 1, 100));
 	snprintf(path, sizeof(path), "%s/spool/%s.delta", c->dir, a.task);
-	assert_int_equal(truncate(path, ELEMENTS * sizeof(float) - 1), 0);
+	assert_int_equal(truncate(path, SPOOL_BYTES - 1), 0);
 	assert_null(deliver(c, &b, 2, 1, 100));
 	await_state(c, job, "paused");
 	assert_int_equal(job_number(c, job, "rounds_committed"), 0);
 	assert_int_equal(job_number(c, job, "reports"), 2);
 	assert_string_equal(round_row(c, job, 1).state, "open");
-	assert_int_equal(truncate(path, ELEMENTS * sizeof(float)), 0);
+	/* The byte that was cut off is the upper one of 1.0f. */
+	int fd = open(path, O_WRONLY);
+	assert_int_equal(pwrite(fd, "\x3f", 1, SPOOL_BYTES - 1), 1);
+	close(fd);
 	assert_int_equal(engine_command(c->s.engine, job, "resume", &c->why), ERR_OK);
 	await_rounds(c, job, 1);
 	assert_string_equal(round_row(c, job, 1).state, "committed");

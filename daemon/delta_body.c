@@ -1,0 +1,125 @@
+#include "delta_body.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "merkle.h"
+
+enum err
+delta_body_init(struct delta_body *b, const struct manifest *m)
+{
+	*b = (struct delta_body){.m = m,
+	    .codec = codec_find(m->codec),
+	    .params = {m->elements, m->block, m->codec_seed},
+	    .leaf_bytes = manifest_chunks(m->payload_bytes) * HASH_LEN,
+	    .bytes = manifest_body_bytes(m->payload_bytes)};
+	b->leaves = malloc(b->leaf_bytes);
+	b->hash = hash_new();
+	return b->leaves && b->hash ? ERR_OK : ERR_NOMEM;
+}
+
+void
+delta_body_deinit(struct delta_body *b)
+{
+	hash_free(b->hash);
+	free(b->leaves);
+	b->hash = NULL;
+	b->leaves = NULL;
+}
+
+static const char *
+refuse(struct delta_body *b, const char *word, const char *detail)
+{
+	snprintf(b->detail, sizeof(b->detail), "%s", detail);
+	return word;
+}
+
+static const char *
+take_leaves(struct delta_body *b, const uint8_t *p, size_t len)
+{
+	uint8_t root[HASH_LEN];
+
+	memcpy(b->leaves + b->now.at, p, len);
+	b->now.at += len;
+	if (b->now.at < b->leaf_bytes)
+		return NULL;
+	merkle_root(root, b->leaves, b->leaf_bytes / HASH_LEN);
+	if (!hash_equal(root, b->m->root, HASH_LEN))
+		return refuse(b, "wrong-root", "the leaf hashes do not make the signed root");
+	b->good = b->now;
+	merkle_leaf_start(b->hash);
+	return NULL;
+}
+
+/* The chunk that ends at now.at is complete: it must be the one its leaf promises. */
+static const char *
+end_chunk(struct delta_body *b)
+{
+	uint64_t chunk = (b->now.at - b->leaf_bytes - 1) / MANIFEST_CHUNK;
+	uint8_t leaf[HASH_LEN];
+
+	merkle_leaf_finish(b->hash, leaf);
+	if (!hash_equal(leaf, b->leaves + chunk * HASH_LEN, HASH_LEN)) {
+		snprintf(b->detail, sizeof(b->detail), "chunk %llu", (unsigned long long)chunk);
+		return "wrong-chunk";
+	}
+	/* The last chunk is no mark: what is taken up again always has a byte left to come. */
+	if (b->now.at < b->bytes)
+		b->good = b->now;
+	merkle_leaf_start(b->hash);
+	return NULL;
+}
+
+/* Bytes of the payload that all lie in one chunk. */
+static const char *
+take_piece(struct delta_body *b, const uint8_t *p, size_t len)
+{
+	uint64_t at = b->now.at - b->leaf_bytes;
+	enum err e = b->codec->check(&b->params, at, p, len, &b->now.sum_squares, b->now.carry);
+
+	if (e == ERR_NUMERIC)
+		return refuse(b, "not-finite", "the payload holds NaN or infinity");
+	if (e)
+		return refuse(b, "bad-request", "the payload is not in its codec's form");
+	hash_update(b->hash, p, len);
+	b->now.at += len;
+	at += len;
+	return at % MANIFEST_CHUNK == 0 || b->now.at == b->bytes ? end_chunk(b) : NULL;
+}
+
+const char *
+delta_body_take(struct delta_body *b, const void *data, size_t len)
+{
+	const uint8_t *p = data;
+	const char *word = NULL;
+
+	while (len > 0 && !word) {
+		bool leaf = b->now.at < b->leaf_bytes;
+		uint64_t room = leaf
+		    ? b->leaf_bytes - b->now.at
+		    : MANIFEST_CHUNK - (b->now.at - b->leaf_bytes) % MANIFEST_CHUNK;
+		size_t n = len < room ? len : (size_t)room;
+		if (n > b->bytes - b->now.at)
+			return refuse(
+			    b, "wrong-length", "the body is longer than its manifest says");
+		word = leaf ? take_leaves(b, p, n) : take_piece(b, p, n);
+		p += n;
+		len -= n;
+	}
+	return word;
+}
+
+bool
+delta_body_complete(const struct delta_body *b)
+{
+	return b->now.at == b->bytes;
+}
+
+void
+delta_body_rewind(struct delta_body *b)
+{
+	b->now = b->good;
+	if (b->now.at >= b->leaf_bytes)
+		merkle_leaf_start(b->hash);
+}

@@ -1,0 +1,42 @@
+#ifndef DELTA_BODY_H
+#define DELTA_BODY_H
+#include <stdbool.h>
+
+#include "codec.h"
+#include "hash.h"
+#include "manifest.h"
+
+/*
+ * The check of a delta's body as it comes, in order: leaves against the signed root, chunks against their leaves, values through
+ * the codec. No I/O. One thread at a time.
+ */
+
+/* What is known at a chunk's beginning: everything before it is good. */
+struct delta_mark {
+	uint64_t at; /* of the body */
+	double sum_squares;
+	uint8_t carry[64];
+};
+
+struct delta_body {
+	const struct manifest *m;
+	const struct codec *codec;
+	struct codec_params params;
+	struct hash *hash;
+	uint8_t *leaves;
+	uint64_t leaf_bytes, bytes;
+	struct delta_mark now, good; /* good.at is 0, or the leaves' end and k chunks */
+	char detail[64]; /* of a refusal */
+};
+
+/* m stays the caller's and must live as long; its codec is known and its sizes were checked. ERR_NOMEM. */
+ERR_MUST_USE enum err delta_body_init(struct delta_body *b, const struct manifest *m);
+/* Harmless on a zeroed one. */
+void delta_body_deinit(struct delta_body *b);
+/* The next len bytes. NULL, or the error word, with b->detail; then only delta_body_rewind may follow. */
+const char *delta_body_take(struct delta_body *b, const void *data, size_t len);
+bool delta_body_complete(const struct delta_body *b);
+/* Back to `good`; the next byte is that at good.at. */
+void delta_body_rewind(struct delta_body *b);
+
+#endif

@@ -1,0 +1,42 @@
+#ifndef DELTA_FILE_H
+#define DELTA_FILE_H
+#include "cipher.h"
+#include "spoolfile.h"
+
+/*
+ * One file that holds a delta: the head of wire/spoolfile.h, then the body (leaves, payload), encrypted if there is a key. Offsets
+ * are of the body. Reading and writing at different places is for any thread; the file belongs to its opener.
+ */
+
+/* What is derived from the operator's secret; wipe it. */
+struct delta_key {
+	uint8_t body[CIPHER_KEY_LEN], head[32], id[SPOOLFILE_KEY_ID];
+};
+void delta_file_key(struct delta_key *out, const uint8_t secret[32]);
+
+struct delta_file {
+	int fd; /* -1: none */
+	const struct delta_key *key; /* NULL: the body is not encrypted */
+	uint8_t nonce[SPOOLFILE_NONCE];
+	uint8_t manifest[MANIFEST_LEN];
+	uint64_t leaf_bytes, body_bytes; /* as the manifest says */
+};
+
+/* Writes the head into the empty file fd, which from then on belongs to *f, also on failure. key NULL: no encryption. */
+ERR_MUST_USE enum err delta_file_create(struct delta_file *f, int fd,
+    const uint8_t manifest[MANIFEST_LEN], const struct delta_key *key, struct why *why);
+/* Opens path and checks its head; mode is O_RDONLY or O_RDWR. ERR_NOTFOUND; ERR_CORRUPT; ERR_DENIED if it was encrypted with
+ * another key, or there is none; ERR_UNSUPPORTED if it is of a later version. Reasons name the path. */
+ERR_MUST_USE enum err delta_file_open(
+    struct delta_file *f, const char *path, int mode, const struct delta_key *key, struct why *why);
+/* Harmless if it is closed. */
+void delta_file_close(struct delta_file *f);
+ERR_MUST_USE enum err delta_file_write(
+    struct delta_file *f, const void *data, size_t len, uint64_t at);
+ERR_MUST_USE enum err delta_file_read(
+    const struct delta_file *f, void *data, size_t len, uint64_t at);
+/* Reads the whole body: leaves against the manifest's root, chunks against their leaves, the length. ERR_CORRUPT says what is
+ * wrong, with the number of the chunk. Does not check the manifest's signature. */
+ERR_MUST_USE enum err delta_file_verify(const struct delta_file *f, struct why *why);
+
+#endif
