@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "audit.h"
 #include "hex.h"
 #include "log.h"
 #include "registry.h"
@@ -131,6 +132,8 @@ api_device_show(struct exchange *x)
 /* --- suspend, resume, revoke */
 
 struct command {
+	const struct services *services;
+	char actor[EXCHANGE_ACTOR_MAX];
 	uint8_t id[32];
 	const char *to; /* state */
 	struct store_device row;
@@ -147,6 +150,21 @@ may_become(const char *from, const char *to)
 }
 
 static enum err
+audit_state(struct store_db *db, const struct command *c, struct why *why)
+{
+	struct json *detail = json_object();
+
+	json_add_string(detail, "by", c->actor);
+	return audit_append(db, c->services,
+	    &(struct audit_event){.event = strcmp(c->to, "suspended") == 0 ? "device.suspended"
+		    : strcmp(c->to, "revoked") == 0			   ? "device.revoked"
+									   : "device.resumed",
+		.device = c->id,
+		.detail = detail},
+	    why);
+}
+
+static enum err
 write_state(struct store_db *db, void *arg, struct why *why)
 {
 	struct command *c = arg;
@@ -160,7 +178,8 @@ write_state(struct store_db *db, void *arg, struct why *why)
 		return err_set(why, ERR_STATE, "the device is %s", c->row.state);
 	snprintf(c->row.state, sizeof(c->row.state), "%s", c->to);
 	c->changed = true;
-	return store_device_put(db, &c->row);
+	e = store_device_put(db, &c->row);
+	return e ? e : audit_state(db, c, why);
 }
 
 /* Before the answer: the next request, whichever connection it comes by, meets the new state. */
@@ -175,7 +194,7 @@ take_effect(struct exchange *x, const struct command *c)
 	server_forget(x->services->server);
 	hex_encode(hex, c->id, 32);
 	log_event(LOG_LEVEL_INFO, "device.state", LOG_S("device", hex), LOG_S("name", c->row.name),
-	    LOG_S("state", c->to), LOG_S("peer", x->peer));
+	    LOG_S("state", c->to), LOG_S("by", c->actor));
 	return ERR_OK;
 }
 
@@ -183,15 +202,17 @@ void
 api_device_command(struct exchange *x)
 {
 	const char *command = strrchr(x->request.path, '/') + 1;
-	struct command c = {.to = strcmp(command, "suspend") == 0 ? "suspended"
-		: strcmp(command, "revoke") == 0		  ? "revoked"
-								  : "active"};
+	struct command c = {.services = x->services,
+	    .to = strcmp(command, "suspend") == 0 ? "suspended"
+		: strcmp(command, "revoke") == 0  ? "revoked"
+						  : "active"};
 	struct registry_view view;
 	struct why why = {""};
 
 	if (!find_device(x, &view))
 		return;
 	memcpy(c.id, view.row.id, 32);
+	exchange_actor(x, c.actor);
 	enum err e = store_write(x->services->store, write_state, &c, &why);
 	if (e == ERR_OK)
 		e = take_effect(x, &c);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "audit.h"
 #include "hex.h"
 #include "issue.h"
 #include "log.h"
@@ -52,6 +53,8 @@ api_renew(struct exchange *x)
 /* --- rotate */
 
 struct rotation {
+	const struct services *services;
+	const char *peer;
 	const uint8_t *device, *old; /* who asks, by which key */
 	uint8_t spki[KEY_SPKI_LEN]; /* the new key */
 	struct store_device row;
@@ -64,6 +67,20 @@ refuse(struct rotation *r, const char *word, struct why *why, const char *text)
 {
 	r->problem = word;
 	return err_set(why, ERR_DENIED, "%s", text);
+}
+
+static enum err
+audit_rotation(struct store_db *db, const struct rotation *r, struct why *why)
+{
+	char key[2 * KEY_SPKI_LEN + 1];
+	struct json *detail = json_object();
+
+	hex_encode(key, r->row.spki, sizeof(r->row.spki));
+	json_add_string(detail, "key", key);
+	json_add_string(detail, "peer", r->peer);
+	return audit_append(db, r->services,
+	    &(struct audit_event){.event = "device.rotated", .device = r->row.id, .detail = detail},
+	    why);
 }
 
 /* Registry and certificate were looked at before; here the rows decide, for another request may have come between. */
@@ -93,7 +110,9 @@ rotate(struct store_db *db, void *arg, struct why *why)
 	memcpy(r->row.spki, r->spki, KEY_SPKI_LEN);
 	r->changed = true;
 	e = store_key_put(db, key, r->row.id);
-	return e ? e : store_device_put(db, &r->row);
+	if (e == ERR_OK)
+		e = store_device_put(db, &r->row);
+	return e ? e : audit_rotation(db, r, why);
 }
 
 static bool
@@ -118,7 +137,8 @@ read_new_key(struct exchange *x, struct rotation *r)
 void
 api_rotate(struct exchange *x)
 {
-	struct rotation r = {.device = x->who.device, .old = x->who.spki};
+	struct rotation r = {
+	    .services = x->services, .peer = x->peer, .device = x->who.device, .old = x->who.spki};
 	struct why why = {""};
 
 	if (!is_certified(x) || !read_new_key(x, &r))
@@ -139,6 +159,8 @@ api_rotate(struct exchange *x)
 /* --- leave */
 
 struct leaving {
+	const struct services *services;
+	const char *peer;
 	const uint8_t *device;
 	struct store_device row;
 };
@@ -149,20 +171,26 @@ leave(struct store_db *db, void *arg, struct why *why)
 	struct leaving *l = arg;
 	enum err e = store_device_get(db, l->device, &l->row);
 
-	(void)why;
 	if (e)
 		return e;
 	/* Suspended or revoked meanwhile: leaving would take that away. */
 	if (strcmp(l->row.state, "active") != 0)
 		return ERR_OK;
 	snprintf(l->row.state, sizeof(l->row.state), "left");
-	return store_device_put(db, &l->row);
+	e = store_device_put(db, &l->row);
+	if (e)
+		return e;
+	struct json *detail = json_object();
+	json_add_string(detail, "peer", l->peer);
+	return audit_append(db, l->services,
+	    &(struct audit_event){.event = "device.left", .device = l->row.id, .detail = detail},
+	    why);
 }
 
 void
 api_leave(struct exchange *x)
 {
-	struct leaving l = {.device = x->who.device};
+	struct leaving l = {.services = x->services, .peer = x->peer, .device = x->who.device};
 	struct why why = {""};
 
 	if (!is_certified(x))

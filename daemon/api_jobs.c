@@ -68,8 +68,9 @@ api_jobs_submit(struct exchange *x)
 	uint8_t id[16];
 	bool created;
 
-	enum err e =
-	    engine_submit(x->services->engine, buf_str(&x->body), x->body.len, id, &created, &why);
+	struct engine_document document = {.text = buf_str(&x->body), .len = x->body.len};
+	memcpy(document.owner, x->who.owner, sizeof(document.owner));
+	enum err e = engine_submit(x->services->engine, &document, id, &created, &why);
 	if (e == ERR_INVALID || e == ERR_UNSUPPORTED || e == ERR_LIMIT)
 		exchange_problem(x, "bad-job", "%s", why.text);
 	else if (e)
@@ -127,6 +128,11 @@ api_job_command(struct exchange *x)
 
 	if (!read_id(x, id))
 		return;
+	if (!(x->who.roles & ROLE_ADMIN) &&
+	    engine_is_foreign(x->services->engine, id, x->who.owner)) {
+		exchange_problem(x, "forbidden", "the job was submitted by somebody else");
+		return;
+	}
 	enum err e = engine_command(x->services->engine, id, command, &why);
 	if (e == ERR_NOTFOUND)
 		exchange_problem(x, "unknown-job", "no such job");

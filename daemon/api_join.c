@@ -153,17 +153,6 @@ enrol(struct store_db *db, void *arg, struct why *why)
 	return e ? e : audit_join(db, j, why);
 }
 
-/* The token of "Authorization: Bearer ..."; false if there is none. */
-static bool
-bearer_token(const struct exchange *x, struct token *out)
-{
-	static const char scheme[] = "Bearer ";
-	const char *text = x->request.authorization;
-
-	return strncmp(text, scheme, sizeof(scheme) - 1) == 0 &&
-	    messages_token_parse(out, text + sizeof(scheme) - 1) == ERR_OK;
-}
-
 static bool
 read_request(struct exchange *x, struct enrolment *j)
 {
@@ -175,7 +164,7 @@ read_request(struct exchange *x, struct enrolment *j)
 		exchange_failed(x, ERR_NOMEM, NULL);
 		return false;
 	}
-	if (!bearer_token(x, &j->token))
+	if (!exchange_bearer(x, &j->token))
 		exchange_problem(
 		    x, "bad-token", "Authorization: Bearer TOKEN is missing or malformed");
 	else if (messages_join_decode(q, buf_str(&x->body), x->body.len, &why) != ERR_OK)

@@ -123,7 +123,7 @@ api_model_get(struct exchange *x)
 /* --- PUT: an administrator uploads a model for jobs that start from it */
 
 struct upload {
-	uint8_t id[32];
+	uint8_t id[32], owner[32];
 	int fd;
 	char path[1200];
 	uint64_t at;
@@ -139,6 +139,7 @@ model_row(struct store_db *db, void *arg, struct why *why)
 
 	(void)why;
 	memcpy(m.id, u->id, 32);
+	memcpy(m.owner, u->owner, 32);
 	enum err e = store_model_put(db, &m);
 	return e ? e : store_model_pin(db, u->id);
 }
@@ -150,8 +151,10 @@ model_begin(struct exchange *x)
 	struct models_map *map = NULL;
 
 	x->state = u;
-	if (u)
+	if (u) {
 		u->fd = -1;
+		memcpy(u->owner, x->who.owner, sizeof(u->owner));
+	}
 	if (!u || !(u->hash = hash_new())) {
 		exchange_failed(x, ERR_NOMEM, NULL);
 		return;

@@ -7,7 +7,9 @@
 #include "hex.h"
 #include "log.h"
 #include "messages.h"
+#include "registry.h"
 #include "rng.h"
+#include "server.h"
 #include "store.h"
 
 struct json *
@@ -30,6 +32,7 @@ token_json(const struct store_token *t)
 	json_add_string(v, "id", hex);
 	json_add_string(v, "role", t->role);
 	json_add(v, "labels", api_labels_json(t->labels));
+	json_add_bool(v, "access", t->access);
 	json_add_u64(v, "uses", t->uses);
 	json_add_u64(v, "uses_left", t->uses_left);
 	json_add_double(v, "created_at", t->created_at);
@@ -69,9 +72,10 @@ api_tokens_list(struct exchange *x)
 	}
 }
 
-/* A token to be written or revoked. */
+/* A token to be written or revoked, and by whom. */
 struct token_change {
-	const struct exchange *x;
+	const struct services *services;
+	char actor[EXCHANGE_ACTOR_MAX];
 	struct store_token row;
 };
 
@@ -81,7 +85,7 @@ write_token(struct store_db *db, void *arg, struct why *why)
 	const struct token_change *c = arg;
 
 	enum err e = store_token_put(db, &c->row);
-	return e ? e : audit_token(db, c->x->services, "token.created", &c->row, c->x->peer, why);
+	return e ? e : audit_token(db, c->services, "token.created", &c->row, c->actor, why);
 }
 
 static enum err
@@ -101,11 +105,45 @@ labels_text(const struct token_request *q, char out[STORE_LABELS_MAX])
 	return e;
 }
 
+/* A fresh token and its row, which knows the secret only hashed. */
+static enum err
+make_token(const struct services *s, const struct token_request *q, struct token *t,
+    struct store_token *row)
+{
+	enum err e = labels_text(q, row->labels);
+
+	if (e == ERR_OK)
+		e = rng_bytes(t->id, sizeof(t->id));
+	if (e == ERR_OK)
+		e = rng_bytes(t->secret, sizeof(t->secret));
+	if (e)
+		return e;
+	memcpy(t->ca_hash, s->ca_hash, sizeof(t->ca_hash));
+	memcpy(row->id, t->id, sizeof(row->id));
+	hash_sha256(row->secret_hash, t->secret, sizeof(t->secret));
+	snprintf(row->role, sizeof(row->role), "%s", q->role);
+	row->access = q->access;
+	row->uses = row->uses_left = q->access ? 0 : q->uses;
+	row->created_at = clock_wall();
+	row->expires_at = row->created_at + (double)q->expires_s;
+	return ERR_OK;
+}
+
+static void
+log_token(const char *event, const struct token_change *c)
+{
+	char hex[17];
+
+	hex_encode(hex, c->row.id, sizeof(c->row.id));
+	log_event(LOG_LEVEL_INFO, event, LOG_S("token", hex), LOG_S("role", c->row.role),
+	    LOG_S("kind", c->row.access ? "access" : "join"), LOG_U("uses", c->row.uses),
+	    LOG_S("by", c->actor));
+}
+
 void
 api_tokens_create(struct exchange *x)
 {
-	struct token_change change = {.x = x, .row = {.created_at = clock_wall()}};
-	struct store_token *row = &change.row;
+	struct token_change c = {.services = x->services};
 	struct token_request q;
 	struct why why = {""};
 	struct token t;
@@ -115,28 +153,20 @@ api_tokens_create(struct exchange *x)
 		exchange_problem(x, "bad-message", "%s", why.text);
 		return;
 	}
-	enum err e = labels_text(&q, row->labels);
+	exchange_actor(x, c.actor);
+	enum err e = make_token(x->services, &q, &t, &c.row);
 	if (e == ERR_OK)
-		e = rng_bytes(t.id, sizeof(t.id));
+		e = store_write(x->services->store, write_token, &c, &why);
 	if (e == ERR_OK)
-		e = rng_bytes(t.secret, sizeof(t.secret));
-	memcpy(t.ca_hash, x->services->ca_hash, sizeof(t.ca_hash));
-	memcpy(row->id, t.id, sizeof(row->id));
-	hash_sha256(row->secret_hash, t.secret, sizeof(t.secret));
-	snprintf(row->role, sizeof(row->role), "%s", q.role);
-	row->uses = row->uses_left = q.uses;
-	row->expires_at = row->created_at + (double)q.expires_s;
-	if (e == ERR_OK)
-		e = store_write(x->services->store, write_token, &change, &why);
+		e = registry_put_token(x->services->registry, &c.row);
 	if (e) {
 		exchange_failed(x, e, &why);
 	} else {
-		struct json *v = token_json(row);
+		struct json *v = token_json(&c.row);
 		messages_token_text(text, &t);
 		json_add_string(v, "token", text);
 		exchange_json(x, 201, v);
-		log_event(LOG_LEVEL_INFO, "token.created", LOG_S("role", row->role),
-		    LOG_U("uses", row->uses), LOG_S("peer", x->peer));
+		log_token("token.created", &c);
 	}
 	hash_wipe(&t, sizeof(t));
 	hash_wipe(text, sizeof(text));
@@ -152,20 +182,27 @@ revoke_token(struct store_db *db, void *arg, struct why *why)
 		return e;
 	c->row.revoked = true;
 	e = store_token_put(db, &c->row);
-	return e ? e : audit_token(db, c->x->services, "token.revoked", &c->row, c->x->peer, why);
+	return e ? e : audit_token(db, c->services, "token.revoked", &c->row, c->actor, why);
 }
 
 void
 api_token_revoke(struct exchange *x)
 {
+	struct token_change c = {.services = x->services};
 	struct why why = {""};
-	struct token_change c = {.x = x};
 
+	exchange_actor(x, c.actor);
 	enum err e = hex_decode(c.row.id, sizeof(c.row.id), x->param[0], strlen(x->param[0]))
 	    ? store_write(x->services->store, revoke_token, &c, &why)
 	    : ERR_NOTFOUND;
-	if (e)
+	if (e == ERR_OK)
+		e = registry_put_token(x->services->registry, &c.row);
+	if (e) {
 		exchange_failed(x, e, &why);
-	else
-		exchange_status(x, 204);
+		return;
+	}
+	/* An upload or a long poll by this token ends too. */
+	server_wake(x->services->server);
+	log_token("token.revoked", &c);
+	exchange_status(x, 204);
 }

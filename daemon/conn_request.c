@@ -166,12 +166,18 @@ void
 conn_identify(struct conn *c)
 {
 	struct identity *who = &c->x.who;
+	struct token token;
 
 	*who = (struct identity){.roles = ROLE_ANYONE, .has_cert = c->has_cert};
 	if (!c->tls)
 		who->roles |= ROLE_ADMIN;
 	else if (c->has_cert)
 		registry_identify(c->io->services->registry, &c->cert, clock_wall(), who);
+	else if (exchange_bearer(&c->x, &token))
+		registry_identify_token(c->io->services->registry, &token, clock_wall(), who);
+	else if (c->x.request.authorization[0])
+		who->problem = "bad-token";
+	hash_wipe(&token, sizeof(token));
 }
 
 bool

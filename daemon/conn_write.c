@@ -13,20 +13,33 @@
 #define WRITE_PIECE \
 	(1u << 20) /* of a file in one go, so that one reader does not starve the others */
 
+/* Changes by people are worth a line each; what devices do all day is not. */
+static enum log_level
+level_of(const struct exchange *x)
+{
+	bool reads = x->request.method == VERB_GET || x->request.method == VERB_HEAD;
+
+	if (x->response.status >= 500)
+		return LOG_LEVEL_WARN;
+	if (x->response.status >= 400)
+		return LOG_LEVEL_INFO;
+	return !reads && (x->who.roles & (ROLE_SUBMITTER | ROLE_ADMIN)) ? LOG_LEVEL_INFO
+									: LOG_LEVEL_DEBUG;
+}
+
 static void
 log_response(const struct conn *c)
 {
 	const struct exchange *x = &c->x;
-	enum log_level level = x->response.status >= 500 ? LOG_LEVEL_WARN
-	    : x->response.status >= 400			 ? LOG_LEVEL_INFO
-							 : LOG_LEVEL_DEBUG;
-	char device[17] = "";
+	char device[17] = "", actor[EXCHANGE_ACTOR_MAX];
 
 	if (x->who.has_cert)
 		hex_encode(device, x->who.device, 8);
-	log_event(level, "http.response", LOG_S("method", http_verb_name(x->request.method)),
+	exchange_actor(x, actor);
+	log_event(level_of(x), "http.response", LOG_S("method", http_verb_name(x->request.method)),
 	    LOG_S("path", x->request.path), LOG_U("status", x->response.status),
-	    LOG_S("peer", x->peer), LOG_S("device", device), LOG_S("why", x->response.why));
+	    LOG_S("peer", x->peer), LOG_S("device", device), LOG_S("by", actor),
+	    LOG_S("why", x->response.why));
 }
 
 /* Being told to wait is no failure: who waits would wait for ever. */

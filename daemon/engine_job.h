@@ -25,6 +25,7 @@ struct engine_job {
 	struct job_spec spec; /* immutable */
 	struct tensor_table table; /* immutable; roles assigned */
 	double created_at;
+	uint8_t owner[32]; /* immutable */
 	char state[12], reason[128];
 	struct round round;
 	struct store_round row; /* of the open round */

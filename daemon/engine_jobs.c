@@ -175,6 +175,7 @@ prepare(struct engine *g, struct engine_job *j, const char *text, size_t len, st
 	if (e)
 		return e;
 	memcpy(s.job.id, j->id, 16);
+	memcpy(s.job.owner, j->owner, sizeof(s.job.owner));
 	snprintf(s.job.state, sizeof(s.job.state), "running");
 	open_row(&s.first, j->id, 1, model, j->spec.round.goal);
 	s.model = (struct store_model){.bytes = j->model_bytes, .created_at = s.job.created_at};
@@ -203,9 +204,11 @@ exists(struct engine *g, const uint8_t id[16], size_t *count)
 }
 
 enum err
-engine_submit(
-    struct engine *g, const char *text, size_t len, uint8_t id[16], bool *created, struct why *why)
+engine_submit(struct engine *g, const struct engine_document *document, uint8_t id[16],
+    bool *created, struct why *why)
 {
+	const char *text = document->text;
+	size_t len = document->len;
 	uint8_t digest[HASH_LEN];
 	struct engine_job *j = NULL;
 	size_t count;
@@ -218,8 +221,10 @@ engine_submit(
 	if (count >= ENGINE_JOBS_MAX)
 		return err_set(why, ERR_INVALID, "there are %zu jobs already", count);
 	enum err e = engine_job_new(&j, g->services, id, text, len, why);
-	if (e == ERR_OK)
+	if (e == ERR_OK) {
+		memcpy(j->owner, document->owner, sizeof(j->owner));
 		e = prepare(g, j, text, len, why);
+	}
 	if (e) {
 		engine_job_free(j);
 		/* Two submissions of one document at once: the other one won. */
@@ -235,6 +240,16 @@ engine_submit(
 	FAULT("job.begun");
 	*created = true;
 	return ERR_OK;
+}
+
+bool
+engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t owner[32])
+{
+	pthread_mutex_lock(&g->lock);
+	const struct engine_job *j = engine_find(g, id);
+	bool foreign = j && memcmp(j->owner, owner, sizeof(j->owner)) != 0;
+	pthread_mutex_unlock(&g->lock);
+	return foreign;
 }
 
 /* --- commands */

@@ -258,6 +258,7 @@ load_job(void *ctx, const struct store_job *row)
 	snprintf(j->state, sizeof(j->state), "%s", row->state);
 	snprintf(j->reason, sizeof(j->reason), "%s", row->reason);
 	j->created_at = row->created_at;
+	memcpy(j->owner, row->owner, sizeof(j->owner));
 	l->job = j;
 	e = load_rounds(l);
 	if (e == ERR_NOTFOUND || e == ERR_CORRUPT) {

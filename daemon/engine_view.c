@@ -56,6 +56,7 @@ open_json(const struct engine_job *j)
 static struct json *
 job_json(const struct engine_job *j)
 {
+	static const uint8_t nobody[32];
 	struct json *v = json_object();
 
 	json_add_string(v, "job", j->hex);
@@ -76,6 +77,10 @@ job_json(const struct engine_job *j)
 		json_add_null(v, "metric");
 	}
 	json_add_double(v, "created_at", j->created_at);
+	if (memcmp(j->owner, nobody, sizeof(nobody)) == 0)
+		json_add_null(v, "owner");
+	else
+		add_hex(v, "owner", j->owner, 32);
 	if (j->round.state == ROUND_ENDED)
 		json_add_null(v, "open");
 	else

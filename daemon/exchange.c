@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "audit.h"
-#include "messages.h"
+#include "hex.h"
 
 #define BODY_MAX (64u << 20)
 
@@ -171,6 +171,32 @@ exchange_failed(struct exchange *x, enum err e, const struct why *why)
 		break;
 	default:
 		exchange_problem(x, "internal", "%s", detail);
+	}
+}
+
+bool
+exchange_bearer(const struct exchange *x, struct token *out)
+{
+	static const char scheme[] = "Bearer ";
+	const char *text = x->request.authorization;
+
+	return strncmp(text, scheme, sizeof(scheme) - 1) == 0 &&
+	    messages_token_parse(out, text + sizeof(scheme) - 1) == ERR_OK;
+}
+
+void
+exchange_actor(const struct exchange *x, char out[EXCHANGE_ACTOR_MAX])
+{
+	char hex[2 * HASH_LEN + 1];
+
+	if (x->who.by_token) {
+		hex_encode(hex, x->who.token, sizeof(x->who.token));
+		snprintf(out, EXCHANGE_ACTOR_MAX, "token:%s", hex);
+	} else if (x->who.has_cert) {
+		hex_encode(hex, x->who.device, sizeof(x->who.device));
+		snprintf(out, EXCHANGE_ACTOR_MAX, "device:%s", hex);
+	} else {
+		snprintf(out, EXCHANGE_ACTOR_MAX, "%s", x->peer);
 	}
 }
 

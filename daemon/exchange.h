@@ -8,6 +8,7 @@
 #include "json.h"
 #include "key.h"
 #include "loop.h"
+#include "messages.h"
 #include "models.h"
 #include "services.h"
 
@@ -35,6 +36,7 @@ struct identity {
 	unsigned roles; /* set of enum role; ROLE_ANYONE always */
 	bool has_cert;
 	bool by_token; /* an access token; then device is not set */
+	uint8_t token[8]; /* its id */
 	uint8_t device[HASH_LEN];
 	uint8_t owner
 	    [HASH_LEN]; /* whose jobs and models are its own: the device, SHA-256("token" || token id), or zero
@@ -102,6 +104,11 @@ void exchange_problem(struct exchange *x, const char *word, const char *fmt, ...
     __attribute__((format(printf, 3, 4)));
 /* Maps an internal error: ERR_NOMEM and ERR_NOSPACE to 503/507 with Retry-After, ERR_NOTFOUND to not-found, else internal. */
 void exchange_failed(struct exchange *x, enum err e, const struct why *why);
+/* The token of "Authorization: Bearer ..."; false if there is none, or a malformed one. */
+bool exchange_bearer(const struct exchange *x, struct token *out);
+/* Who asks, for the log: "device:ID", "token:ID", or the peer of the admin socket. */
+#define EXCHANGE_ACTOR_MAX 80
+void exchange_actor(const struct exchange *x, char out[EXCHANGE_ACTOR_MAX]);
 /* Hands the exchange back to its connection. Any thread; the caller does not touch it afterwards. */
 void exchange_done(struct exchange *x);
 /* Frees what request and response hold and makes it empty. */

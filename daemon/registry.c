@@ -197,6 +197,12 @@ load_key(void *ctx, const uint8_t key[32], const uint8_t device[32])
 }
 
 static enum err
+load_token(void *ctx, const struct store_token *t)
+{
+	return registry_put_token(ctx, t);
+}
+
+static enum err
 load_seen(void *ctx, const struct store_seen *seen)
 {
 	struct device *d = registry_device(ctx, seen->device);
@@ -217,6 +223,8 @@ load_all(struct store_db *db, void *arg, struct why *why)
 		e = store_key_each(db, load_key, r);
 	if (e == ERR_OK)
 		e = store_seen_each(db, load_seen, r);
+	if (e == ERR_OK)
+		e = store_token_each(db, load_token, r);
 	for (size_t i = 0; !e && i < r->count; i++) {
 		struct registry_view *v = &r->items[i]->view;
 		e = store_accept_count(db, v->row.id, &v->reports);
@@ -250,6 +258,7 @@ registry_free(struct registry *r)
 		device_free(r->items[i]);
 	free(r->items);
 	free(r->keys);
+	free(r->access);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 }

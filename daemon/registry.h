@@ -46,6 +46,14 @@ const char *registry_state_word(const char *state);
 void registry_identify(
     struct registry *r, const struct x509_info *cert, double now, struct identity *who);
 
+/* --- registry_access.c: tokens that stand for a certificate */
+
+/* Adds or replaces an access token (after its row is durable); a join token is none of ours, and fine. */
+ERR_MUST_USE enum err registry_put_token(struct registry *r, const struct store_token *t);
+/* Decides what an access token gives: fills who->token, owner, roles, problem. */
+void registry_identify_token(
+    struct registry *r, const struct token *t, double now, struct identity *who);
+
 /* --- registry_seen.c */
 
 /* Notes a contact; agent and reason may be NULL. */

@@ -11,8 +11,8 @@ registry_state_word(const char *state)
 	return strcmp(state, "left") == 0 ? "device-left" : "device-suspended";
 }
 
-static unsigned
-role_bit(const char *role)
+unsigned
+registry_role(const char *name)
 {
 	static const struct {
 		const char *name;
@@ -21,7 +21,7 @@ role_bit(const char *role)
 	    {"submitter", ROLE_SUBMITTER}, {"admin", ROLE_ADMIN}};
 
 	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++)
-		if (strcmp(role, roles[i].name) == 0)
+		if (strcmp(name, roles[i].name) == 0)
 			return roles[i].bit;
 	return ROLE_NONE;
 }
@@ -45,7 +45,7 @@ judge(
 		who->roles |= ROLE_EXPIRED;
 		return "expired-certificate";
 	}
-	who->roles |= role_bit(row->role);
+	who->roles |= registry_role(row->role);
 	return NULL;
 }
 

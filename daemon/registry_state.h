@@ -4,8 +4,8 @@
 
 #include "registry.h"
 
-/* Inside of the registry: shared by registry.c (rows, looking up), registry_identify.c (who asks) and registry_seen.c (what
- * devices were heard to say). */
+/* Inside of the registry: shared by registry.c (rows, looking up), registry_identify.c (who asks), registry_access.c
+ * (access tokens) and registry_seen.c (what devices were heard to say). */
 struct device {
 	struct registry_view view;
 	struct job_label *labels;
@@ -19,10 +19,11 @@ struct registry_key {
 	uint8_t device[32];
 };
 
-/* An access token: never more than a few, so a list. */
 struct registry_access {
-	struct registry_access *next;
-	struct store_token row;
+	uint8_t id[8], secret_hash[32];
+	unsigned role;
+	double expires_at;
+	bool revoked;
 };
 
 /* Sorted arrays: joins are rare, look-ups are binary searches. */
@@ -33,9 +34,12 @@ struct registry {
 	struct registry_key *keys;
 	size_t key_count, key_room;
 	struct registry_access *access;
+	size_t access_count, access_room;
 	uint64_t oldest_ca; /* generation; certificates of older ones give nothing */
 };
 
+/* The bit of a role's name; ROLE_NONE for a name that is none. */
+unsigned registry_role(const char *name);
 /* With the lock held. */
 struct device *registry_device(const struct registry *r, const uint8_t id[32]);
 /* By SHA-256 of any key it ever had. */

@@ -136,11 +136,14 @@ ERR_MUST_USE enum err messages_problem_encode(struct buf *out, const struct prob
 ERR_MUST_USE enum err messages_problem_decode(
     struct problem *out, const char *text, size_t len, struct why *why);
 
-/* POST /v1/tokens. Absent: one use, one day, role "device", no labels. */
+/* POST /v1/tokens. Absent: one use, one day, role "device" (an access token: "reader"), no labels. An access token goes
+ * with requests instead of a certificate and joins nobody: it has no uses and no labels. */
 struct token_request {
+	bool access;
 	uint64_t uses; /* 1..1,000,000 */
 	uint64_t expires_s; /* from now; 1 second to 10 years */
-	char role[16]; /* "device", "admin" */
+	char role
+	    [16]; /* "device", "reader", "submitter", "admin"; an access token: "reader", "submitter" */
 	struct {
 		char key[RECIPE_NAME_MAX], value[RECIPE_NAME_MAX];
 	} labels[32];

@@ -149,13 +149,33 @@ messages_token_encode(struct buf *out, const struct token_request *in)
 {
 	struct json *o = json_object(), *labels = json_object();
 
-	json_add_u64(o, "uses", in->uses);
+	if (in->access)
+		json_add_bool(o, "access", true);
+	else
+		json_add_u64(o, "uses", in->uses);
 	json_add_u64(o, "expires_s", in->expires_s);
 	json_add_string(o, "role", in->role);
 	for (size_t i = 0; i < in->label_count; i++)
 		json_add_string(labels, in->labels[i].key, in->labels[i].value);
-	json_add(o, "labels", labels);
+	if (in->access)
+		json_free(labels);
+	else
+		json_add(o, "labels", labels);
 	return messages_finish(out, o);
+}
+
+static void
+check_token_role(const struct token_request *t, struct field *o)
+{
+	static const char *const roles[] = {"reader", "submitter", "device", "admin"};
+	size_t count = t->access ? 2 : 4;
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(t->role, roles[i]) == 0)
+			return;
+	field_fail(o, "role",
+	    t->access ? "of an access token must be reader or submitter"
+		      : "must be device, reader, submitter or admin");
 }
 
 static void
@@ -164,9 +184,17 @@ read_token(struct token_request *out, struct field *o)
 	struct field_list list;
 	struct field item;
 
+	out->access = field_bool(o, "access", false);
+	if (out->access && field_has(o, "uses"))
+		field_fail(o, "uses", "are not counted for an access token");
+	if (out->access && field_has(o, "labels"))
+		field_fail(o, "labels", "are for devices that join, not for an access token");
 	out->uses = field_u64(o, "uses", 1, USES_MAX, 1);
 	out->expires_s = field_u64(o, "expires_s", 1, EXPIRES_MAX, EXPIRES_DEFAULT);
-	field_string(o, "role", FIELD_NAME, out->role, sizeof(out->role), "device");
+	field_string(
+	    o, "role", FIELD_NAME, out->role, sizeof(out->role), out->access ? "reader" : "device");
+	if (!o->reader->err)
+		check_token_role(out, o);
 	field_map(&list, o, "labels", sizeof(out->labels) / sizeof(*out->labels));
 	for (size_t i = 0; field_each(&list, &item); i++) {
 		field_member(&item, FIELD_NAME, out->labels[i].key, RECIPE_NAME_MAX);

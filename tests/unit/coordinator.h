@@ -181,7 +181,8 @@ static inline void
 submit(struct coordinator *c, const char *text, uint8_t id[16])
 {
 	bool created = false;
-	enum err e = engine_submit(c->s.engine, text, strlen(text), id, &created, &c->why);
+	enum err e = engine_submit(c->s.engine,
+	    &(struct engine_document){.text = text, .len = strlen(text)}, id, &created, &c->why);
 
 	if (e)
 		fail_msg("%s: %s", err_name(e), c->why.text);

@@ -25,8 +25,10 @@ the_same_document_again(void **state)
 	submit(c, plain, id);
 	hash_sha256(digest, plain, strlen(plain));
 	assert_memory_equal(id, digest, 16);
-	assert_int_equal(
-	    engine_submit(c->s.engine, plain, strlen(plain), again, &created, &c->why), ERR_OK);
+	assert_int_equal(engine_submit(c->s.engine,
+			     &(struct engine_document){.text = plain, .len = strlen(plain)}, again,
+			     &created, &c->why),
+	    ERR_OK);
 	assert_false(created);
 	assert_memory_equal(id, again, 16);
 	/* One byte makes another job, from the same seed the same model. */
@@ -72,8 +74,9 @@ refused_documents(void **state)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		bool created = true;
 		c->why.text[0] = '\0';
-		enum err e =
-		    engine_submit(c->s.engine, texts[i], strlen(texts[i]), id, &created, &c->why);
+		enum err e = engine_submit(c->s.engine,
+		    &(struct engine_document){.text = texts[i], .len = strlen(texts[i])}, id,
+		    &created, &c->why);
 		if ((e != ERR_INVALID && e != ERR_UNSUPPORTED) || created || !c->why.text[0])
 			fail_msg("%s: %s %s", texts[i], err_name(e), c->why.text);
 	}
@@ -95,7 +98,8 @@ an_initial_model_that_is_not_there(void **state)
 	    "\"d\"},"
 	    "\"round\":{\"goal\":1}}",
 	    1);
-	enum err e = engine_submit(c->s.engine, text, (size_t)n, id, &created, &c->why);
+	enum err e = engine_submit(c->s.engine,
+	    &(struct engine_document){.text = text, .len = (size_t)n}, id, &created, &c->why);
 	if (e != ERR_INVALID || !strstr(c->why.text, "init"))
 		fail_msg("%s: %s", err_name(e), c->why.text);
 }
@@ -295,8 +299,10 @@ full_spool(void **state)
 	coordinator_start(c);
 	bool created;
 	static const char large[] = JOB("large", "\"goal\":2", "");
-	assert_int_equal(
-	    engine_submit(c->s.engine, large, strlen(large), id, &created, &c->why), ERR_INVALID);
+	assert_int_equal(engine_submit(c->s.engine,
+			     &(struct engine_document){.text = large, .len = strlen(large)}, id,
+			     &created, &c->why),
+	    ERR_INVALID);
 	assert_non_null(strstr(c->why.text, "round.goal"));
 }
 

@@ -223,6 +223,18 @@ static const struct bad_row rows[] = {
 	"labels.a b: a key of at most 63 bytes must be letters, digits, '_', '.' and '-'"},
     {token, "{\"labels\":{\"a\":\"c\\n\"}}", "labels.a: must be printable text"},
     {token, "{\"uses\":1,\"uses\":2}", "JSON key \"uses\" used twice"},
+    {token, "{\"role\":\"root\"}", "role: must be device, reader, submitter or admin"},
+    {token, "{\"role\":\"submitter\"}", NULL},
+    {token, "{\"access\":true}", NULL},
+    {token, "{\"access\":true,\"role\":\"submitter\",\"expires_s\":9}", NULL},
+    {token, "{\"access\":true,\"role\":\"admin\"}",
+	"role: of an access token must be reader or submitter"},
+    {token, "{\"access\":true,\"role\":\"device\"}",
+	"role: of an access token must be reader or submitter"},
+    {token, "{\"access\":true,\"uses\":1}", "uses: are not counted for an access token"},
+    {token, "{\"access\":true,\"labels\":{}}",
+	"labels: are for devices that join, not for an access token"},
+    {token, "{\"access\":1}", "access: must be true or false"},
 };
 
 static void
