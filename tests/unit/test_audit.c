@@ -193,7 +193,8 @@ no_entry_no_change(void **state)
 
 	assert_int_equal(note(c, "one", NULL, ERR_OK), ERR_OK);
 	assert_int_equal(store_write(c->s.store, spoil_last, NULL, &c->why), ERR_OK);
-	enum err e = engine_submit(c->s.engine, text, strlen(text), id, &created, &c->why);
+	enum err e = engine_submit(c->s.engine,
+	    &(struct engine_document){.text = text, .len = strlen(text)}, id, &created, &c->why);
 	assert_int_equal(e, ERR_CORRUPT);
 	assert_false(created);
 	assert_null(engine_job_json(c->s.engine, id, NULL));
