@@ -19,6 +19,9 @@
 #define DATE_FLAGS ((uint32_t)(MBEDTLS_X509_BADCERT_EXPIRED | MBEDTLS_X509_BADCERT_FUTURE))
 
 #define AHEAD_BYTES ((size_t)64 << 10)
+/* Bytes without any data in them: a handshake, or alerts, renegotiations and empty records, which mbedTLS would read for as
+ * long as they come. Must be more than one record. */
+#define BARREN_BYTES ((size_t)48 << 10)
 
 struct tls_context {
 	mbedtls_ssl_config conf;
@@ -46,6 +49,7 @@ struct tls_session {
 	bool more; /* another record follows at once */
 	uint8_t *ahead; /* AHEAD_BYTES read from the socket before mbedTLS asked, or NULL */
 	size_t ahead_at, ahead_len; /* what it has not asked for yet */
+	size_t barren; /* bytes since the last data */
 	char why[192];
 };
 
@@ -372,11 +376,16 @@ on_recv(void *arg, unsigned char *data, size_t len)
 {
 	struct tls_session *s = arg;
 
+	if (s->barren > BARREN_BYTES)
+		return MBEDTLS_ERR_NET_RECV_FAILED;
 	if (s->ahead_len == 0) {
 		if (s->over && !s->ahead)
 			s->ahead = malloc(AHEAD_BYTES);
-		if (!s->ahead)
-			return receive(s->fd, data, len);
+		if (!s->ahead) {
+			int direct = receive(s->fd, data, len);
+			s->barren += direct > 0 ? (size_t)direct : 0;
+			return direct;
+		}
 		int n = receive(s->fd, s->ahead, AHEAD_BYTES);
 		if (n <= 0) {
 			free(s->ahead);
@@ -391,6 +400,7 @@ on_recv(void *arg, unsigned char *data, size_t len)
 	memcpy(data, s->ahead + s->ahead_at, len);
 	s->ahead_at += len;
 	s->ahead_len -= len;
+	s->barren += len;
 	return (int)len;
 }
 
@@ -465,6 +475,8 @@ settle(struct tls_session *s, int result)
 		s->ended = TLS_CLOSED;
 		return TLS_CLOSED;
 	}
+	if (s->barren > BARREN_BYTES)
+		return fail(s, "too many records without data");
 	if (result == 0)
 		return fail(s, "the connection ended without a close_notify");
 	explain(s, result);
@@ -509,6 +521,7 @@ tls_read(struct tls_session *s, void *data, size_t len, size_t *done)
 			return *done > 0 ? TLS_OK : r;
 		}
 		*done += (size_t)n;
+		s->barren = 0;
 	}
 	return TLS_OK;
 }

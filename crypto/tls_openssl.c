@@ -17,6 +17,10 @@
 #define READ_AHEAD 65536 /* several records per system call; given back when the connection rests */
 
 #define AHEAD_BYTES ((size_t)64 << 10) /* read from the socket at once */
+/* Bytes without any data in them, and handshake messages after the handshake: renegotiation, or key updates, which OpenSSL
+ * would answer for as long as they come. */
+#define BARREN_BYTES (4 * AHEAD_BYTES)
+#define LATE_MESSAGES_MAX 16
 
 struct tls_context {
 	SSL_CTX *ssl;
@@ -35,6 +39,8 @@ struct tls_session {
 	bool over; /* the handshake is done */
 	bool dry; /* the last read took all there was */
 	bool more; /* another record follows at once */
+	size_t barren; /* bytes since the last data */
+	unsigned late; /* handshake messages since the handshake */
 	size_t unsent; /* size of the record that OpenSSL holds but could not send */
 	enum tls_result ended; /* TLS_OK while reading may go on */
 	char why[192];
@@ -69,12 +75,23 @@ on_send(BIO *bio, const char *data, size_t len, size_t *done)
 	return n > 0;
 }
 
+static bool
+is_abusive(const struct tls_session *s)
+{
+	return s->barren > BARREN_BYTES || s->late > LATE_MESSAGES_MAX;
+}
+
 static int
 on_recv(BIO *bio, char *data, size_t len, size_t *done)
 {
-	const struct tls_session *s = BIO_get_data(bio);
+	struct tls_session *s = BIO_get_data(bio);
 	ssize_t n;
 
+	*done = 0;
+	if (is_abusive(s)) {
+		BIO_clear_retry_flags(bio);
+		return 0;
+	}
 	do
 		n = recv(s->fd, data, len, 0);
 	while (n < 0 && errno == EINTR);
@@ -84,6 +101,7 @@ on_recv(BIO *bio, char *data, size_t len, size_t *done)
 	if (n == 0)
 		BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
 	*done = n > 0 ? (size_t)n : 0;
+	s->barren += *done;
 	return n > 0;
 }
 
@@ -319,6 +337,17 @@ tls_context_free(struct tls_context *ctx)
 
 /* --- Session */
 
+/* Counts what OpenSSL takes for a new handshake. */
+static void
+on_message(int sent, int version, int type, const void *data, size_t len, SSL *ssl, void *unused)
+{
+	struct tls_session *s = SSL_get_app_data(ssl);
+
+	(void)version, (void)data, (void)len, (void)unused;
+	if (s && s->over && !sent && type == SSL3_RT_HANDSHAKE)
+		s->late++;
+}
+
 static bool
 attach_socket(struct tls_session *s)
 {
@@ -348,10 +377,13 @@ tls_session_new(struct tls_session **out, struct tls_context *ctx, int fd)
 		tls_session_free(s);
 		return ERR_NOMEM;
 	}
-	if (ctx->server)
+	SSL_set_app_data(s->ssl, s);
+	if (ctx->server) {
+		SSL_set_msg_callback(s->ssl, on_message);
 		SSL_set_accept_state(s->ssl);
-	else
+	} else {
 		SSL_set_connect_state(s->ssl);
+	}
 	if (!ctx->server && ctx->resume)
 		offer_latest(s);
 	*out = s;
@@ -403,6 +435,10 @@ settle(struct tls_session *s, int result)
 		return TLS_AGAIN_IN;
 	if (kind == SSL_ERROR_WANT_WRITE)
 		return TLS_AGAIN_OUT;
+	if (is_abusive(s)) {
+		ERR_clear_error();
+		return fail(s, "too many records without data");
+	}
 	if (BIO_test_flags(SSL_get_rbio(s->ssl), BIO_FLAGS_IN_EOF))
 		return fail(s, "the connection ended without a close_notify");
 	if (kind == SSL_ERROR_ZERO_RETURN && s->over) {
@@ -449,6 +485,7 @@ tls_read(struct tls_session *s, void *data, size_t len, size_t *done)
 			return *done > 0 ? TLS_OK : r;
 		}
 		*done += n;
+		s->barren = 0;
 	}
 	return TLS_OK;
 }
