@@ -13,8 +13,8 @@
  * No certificate dates are checked by a server session: identity is the registry's business (DESIGN 6).
  *
  * A context is shared by all threads; a session has one owner at a time. Server contexts ask for a client
- * certificate but do not require one; a certificate that does not chain to the CA fails the handshake. A peer that sends records without data (alerts, renegotiation,
- * key updates) beyond a bound fails too.
+ * certificate but do not require one; a certificate that does not chain to the CA fails the handshake. A peer that sends records without data (alerts,
+ * renegotiation, key updates) beyond a bound fails too.
  * Sessions resume (session ids and, where the back end has them, tickets), at most one hour.
  */
 enum tls_result {

@@ -284,6 +284,7 @@ set_policy(SSL_CTX *ssl, bool server)
 		ssl, "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-ECDSA-CHACHA20-POLY1305") &&
 	    SSL_CTX_set_ciphersuites(ssl, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") &&
 	    SSL_CTX_set1_groups_list(ssl, "X25519:P-256") &&
+	    SSL_CTX_set1_sigalgs_list(ssl, "ECDSA+SHA256") &&
 	    SSL_CTX_set_session_id_context(ssl, id, sizeof(id) - 1);
 }
 
