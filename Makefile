@@ -1,5 +1,5 @@
 # Rivulet: plain GNU make, no configure step.
-#   make demo | check | lint | bench | fuzz | install | clean      V=1 shows the commands
+#   make demo | check | lint | bench | fuzz | torture | install | clean      V=1 shows the commands
 #   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  FAULTS=1  PREFIX=/usr/local  DESTDIR=
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
@@ -52,7 +52,7 @@ DEPS     := gcc libc6-dev pkg-config libmbedtls-dev libssl-dev libcurl4-openssl-
             iproute2 procps sslscan
 DEPS_DEV := clang clang-format clang-tidy cppcheck libclang-rt-dev systemd valgrind git
 
-.PHONY: all check unit e2e replay demo lint bench fuzz install clean deps deps-dev
+.PHONY: all check unit e2e replay demo lint bench fuzz torture install clean deps deps-dev
 all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a examples
 
 # crypto/ has two back ends side by side: foo_mbedtls.c, foo_openssl.c; all else in it serves both.
@@ -129,6 +129,12 @@ bench: deps
 	$(Q)tests/bench $(BENCH)
 tools: $(TOOLS)
 .PHONY: tools
+
+# Kills everything hundreds of times, see tests/torture. SEED=N repeats the choices of a run.
+SECONDS ?= 120
+torture: deps
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) FAULTS=1 BUILD=build/faults all
+	$(Q)BUILD=build/faults tests/torture --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 # libFuzzer over every parser, FUZZ_SECONDS each; new finds land in build/fuzz/corpus.
 FUZZ_SECONDS ?= 30
