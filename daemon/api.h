@@ -28,6 +28,9 @@ void api_job_command(struct exchange *x);
 void api_rounds_list(struct exchange *x);
 void api_round_show(struct exchange *x);
 
+void api_round_record(struct exchange *x);
+void api_audit_list(struct exchange *x);
+
 void api_devices_list(struct exchange *x);
 void api_device_show(struct exchange *x);
 void api_device_command(struct exchange *x);

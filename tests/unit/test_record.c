@@ -7,11 +7,12 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "flush.h"
 #include "hex.h"
-#include "record.h"
+#include "record_json.h"
 
 /* Reads hex digits up to '#' on each line of a vector file. */
 static void
@@ -110,6 +111,108 @@ numbered_from_one(void **state)
 	assert_string_equal(why.text, "entries are numbered from 1");
 }
 
+/* --- JSON */
+
+static struct json *
+parse(const char *text)
+{
+	struct json *v = NULL;
+
+	assert_int_equal(json_parse(&v, text, strlen(text), NULL), ERR_OK);
+	return v;
+}
+
+static void
+detail_there_and_back(void **state)
+{
+	static uint8_t bytes[] = {0, 1, 0xff, '"', 10};
+	struct record_detail d = {7, 2, {0}, bytes, sizeof(bytes)}, got;
+
+	(void)state;
+	memset(d.salt, 0x5a, sizeof(d.salt));
+	for (d.len = 0; d.len <= sizeof(bytes); d.len++) {
+		struct json *v = record_json_detail(&d);
+		assert_int_equal(record_json_detail_read(&got, v, NULL), ERR_OK);
+		assert_int_equal(got.seq, 7);
+		assert_int_equal(got.place, 2);
+		assert_memory_equal(got.salt, d.salt, sizeof(d.salt));
+		assert_int_equal(got.len, d.len);
+		assert_memory_equal(got.data, bytes, d.len);
+		free(got.data);
+		json_free(v);
+	}
+}
+
+#define SALT "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"
+
+static void
+details_refused(void **state)
+{
+	static const char *const texts[] = {
+	    "{}",
+	    "[]",
+	    "{\"seq\":1,\"place\":0,\"salt\":\"" SALT "\"}",
+	    "{\"seq\":1,\"place\":0,\"salt\":\"5a\",\"data\":\"\"}",
+	    "{\"seq\":-1,\"place\":0,\"salt\":\"" SALT "\",\"data\":\"\"}",
+	    "{\"seq\":1,\"place\":0,\"salt\":\"" SALT "\",\"data\":\"YQ\"}",
+	    "{\"seq\":1,\"place\":0,\"salt\":\"" SALT "\",\"data\":7}",
+	};
+	struct record_detail d;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct json *v = parse(texts[i]);
+		assert_int_equal(record_json_detail_read(&d, v, NULL), ERR_INVALID);
+		assert_null(d.data);
+		json_free(v);
+	}
+}
+
+static void
+detail_limit(void **state)
+{
+	struct record_detail d = {1, 0, {0}, NULL, RECORD_DETAIL_MAX + 1}, got;
+
+	(void)state;
+	d.data = calloc(1, d.len);
+	assert_non_null(d.data);
+	struct json *v = record_json_detail(&d);
+	assert_int_equal(record_json_detail_read(&got, v, NULL), ERR_INVALID);
+	json_free(v);
+	d.len--;
+	v = record_json_detail(&d);
+	assert_int_equal(record_json_detail_read(&got, v, NULL), ERR_OK);
+	assert_int_equal(got.len, RECORD_DETAIL_MAX);
+	free(got.data);
+	json_free(v);
+	free(d.data);
+}
+
+static void
+entry_there_and_back(void **state)
+{
+	static const char text[] = "{\"event\":\"a \\\"quoted\\\" thing\"}";
+	uint8_t data[RECORD_LEN], link[RECORD_LEN];
+	const struct json *details;
+	const char *body;
+
+	(void)state;
+	read_vector(data);
+	struct json *v = record_json_entry(data, text, NULL);
+	assert_int_equal(record_json_entry_read(v, link, &body, &details, NULL), ERR_OK);
+	assert_memory_equal(link, data, RECORD_LEN);
+	assert_string_equal(body, text);
+	assert_null(details);
+	json_free(v);
+	v = record_json_entry(data, text, json_array());
+	assert_int_equal(record_json_entry_read(v, link, &body, &details, NULL), ERR_OK);
+	assert_non_null(details);
+	json_free(v);
+	v = parse("{\"link\":\"AAAA\",\"body\":\"\"}");
+	assert_int_equal(record_json_entry_read(v, link, &body, &details, NULL), ERR_INVALID);
+	json_free(v);
+}
+
 int
 main(void)
 {
@@ -118,6 +221,10 @@ main(void)
 	    cmocka_unit_test(wrong_length),
 	    cmocka_unit_test(every_byte),
 	    cmocka_unit_test(numbered_from_one),
+	    cmocka_unit_test(detail_there_and_back),
+	    cmocka_unit_test(details_refused),
+	    cmocka_unit_test(detail_limit),
+	    cmocka_unit_test(entry_there_and_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
