@@ -14,8 +14,8 @@
 #define BLOCK (64u << 10)
 /* A mirror stands in the device's own site: one that is slower than this is worse than none. */
 #define MIRROR_CONNECT_S 5.0
-#define MIRROR_IDLE_S 10.0
 #define MIRROR_RATE (32L << 10)
+#define MIRROR_REST_S 300.0
 
 struct download {
 	struct rivulet *r;
@@ -105,7 +105,7 @@ from_mirror(struct download *d, struct why *why)
 	    .sink = &d->sink,
 	    .answer_max = BLOCK,
 	    .connect_s = MIRROR_CONNECT_S,
-	    .idle_s = MIRROR_IDLE_S,
+	    .idle_s = d->r->settings->mirror_timeout,
 	    .least_rate = MIRROR_RATE};
 	d->began_at = d->sink.at;
 	enum err e = transport_do(d->r->mirror, &request, &answer, why);
@@ -175,12 +175,13 @@ download(struct download *d, struct why *why)
 
 	if (e)
 		return e;
-	if (d->r->mirror) {
+	if (d->r->mirror && backoff_now() >= d->r->mirror_at) {
 		e = from_mirror(d, why);
 		if (!e)
 			tell(d, "mirror", NULL);
 		if (!e || e == ERR_AGAIN || e == ERR_IO)
 			return e;
+		d->r->mirror_at = backoff_now() + MIRROR_REST_S;
 		events_emit(&d->r->events, EVENTS_WARN, "mirror.failed",
 		    EVENTS_PAIRS(EVENTS_S("reason", why->text)));
 	}

@@ -13,6 +13,7 @@ struct rivulet {
 	struct settings *settings;
 	struct session *session;
 	struct transport *mirror; /* NULL without model_mirror */
+	double mirror_at; /* backoff_now(): after a failure it is left alone until then */
 	struct cache cache;
 	struct outbox outbox;
 	bool outbox_checked; /* entries of an earlier life were verified */

@@ -30,6 +30,7 @@ struct key {
 static const struct key coordinator_keys[] = {
     {"url", URLS, 0, 0, 0, NULL},
     {"model_mirror", MIRROR, S(mirror), 0, 0, NULL},
+    {"mirror_timeout", SECONDS, S(mirror_timeout), 1, 3600, NULL},
     {NULL, TEXT, 0, 0, 0, NULL},
 };
 static const struct key device_keys[] = {
@@ -442,6 +443,7 @@ settings_parse(
 		return err_set(why, ERR_NOMEM, "no memory for settings");
 	s->model_bytes = (uint64_t)1 << 30;
 	s->cache_bytes = (uint64_t)2 << 30;
+	s->mirror_timeout = 60;
 	s->outbox_bytes = (uint64_t)2 << 30;
 	snprintf(s->file, sizeof(s->file), "%s", name);
 	int line = ini_parse_stream(on_line, &p, on_key, &p);

@@ -51,6 +51,7 @@ struct settings {
 	char urls[SETTINGS_URLS_MAX][ADDRESS_MAX];
 	size_t url_count;
 	char mirror[ADDRESS_MAX];
+	double mirror_timeout; /* seconds */
 	uint64_t threads; /* for external trainers: OMP_NUM_THREADS; 0: theirs to choose */
 	uint64_t model_bytes, memory_bytes, cache_bytes, outbox_bytes;
 	uint64_t epochs; /* 0: no limit */

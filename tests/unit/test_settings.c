@@ -16,7 +16,7 @@ static const char good[] =
     "[coordinator]\n"
     "url = https://one.example:7443, two.example\n"
     "url = three.example:99\n"
-    "model_mirror = http://cache.site/rivulet/\n"
+    "model_mirror = http://cache.site/rivulet/\nmirror_timeout = 90\n"
     "[device]\nthreads = 4\n"
     "[limits]\nmodel_bytes = 64M\nmemory_bytes = 1G\nseconds_per_round = 12.5\n"
     "epochs = 3\ncache_bytes = 256M\noutbox_bytes = 1G\n"
@@ -54,6 +54,7 @@ test_good(void **state)
 	assert_string_equal(s->urls[1], "https://two.example:7443");
 	assert_string_equal(s->urls[2], "https://three.example:99");
 	assert_string_equal(s->mirror, "http://cache.site/rivulet");
+	assert_true(s->mirror_timeout == 90.0);
 	assert_int_equal(s->threads, 4);
 	assert_int_equal(s->model_bytes, 64 << 20);
 	assert_true(s->seconds_per_round > 12.4 && s->seconds_per_round < 12.6);
