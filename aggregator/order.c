@@ -1,0 +1,186 @@
+#include "order.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+
+#define WIDTH 64 /* coordinates sorted at a time: with 100 vectors they fit the first cache */
+
+struct pair {
+	uint16_t low, high;
+};
+
+struct order {
+	size_t n, from, to;
+	size_t count, room;
+	struct pair *pairs;
+};
+
+static enum err
+add(struct order *o, size_t low, size_t high)
+{
+	if (o->count == o->room) {
+		size_t room = o->room ? o->room * 2 : 256;
+		struct pair *pairs = realloc(o->pairs, room * sizeof(*pairs));
+		if (!pairs)
+			return ERR_NOMEM;
+		o->pairs = pairs;
+		o->room = room;
+	}
+	o->pairs[o->count++] = (struct pair){(uint16_t)low, (uint16_t)high};
+	return ERR_OK;
+}
+
+/* Knuth's names: one pass of merge exchange for p compares x[i] with x[i + d] where i has bit p as r has. */
+static enum err
+add_pass(struct order *o, size_t p, size_t top)
+{
+	size_t q = top, r = 0, d = p;
+	enum err e = ERR_OK;
+
+	for (;;) {
+		for (size_t i = 0; i + d < o->n && e == ERR_OK; i++)
+			if ((i & p) == r)
+				e = add(o, i, i + d);
+		if (e || q == p)
+			return e;
+		d = q - p;
+		q /= 2;
+		r = p;
+	}
+}
+
+/* Walking back from the wanted ranks, leaves out every pair none of whose ends is needed. */
+static void
+prune(struct order *o, bool *needed)
+{
+	size_t kept = o->count;
+
+	for (size_t i = 0; i < o->n; i++)
+		needed[i] = i >= o->from && i < o->to;
+	for (size_t i = o->count; i-- > 0;) {
+		struct pair c = o->pairs[i];
+		if (!needed[c.low] && !needed[c.high])
+			continue;
+		needed[c.low] = needed[c.high] = true;
+		o->pairs[--kept] = c;
+	}
+	o->count -= kept;
+	memmove(o->pairs, o->pairs + kept, o->count * sizeof(*o->pairs));
+}
+
+enum err
+order_new(struct order **out, size_t n, size_t from, size_t to)
+{
+	size_t top = 1;
+
+	if (n < 1 || n > ORDER_MAX || from >= to || to > n)
+		return ERR_INVALID;
+	struct order *o = calloc(1, sizeof(*o));
+	bool *needed = calloc(n, sizeof(*needed));
+	enum err e = o && needed ? ERR_OK : ERR_NOMEM;
+	if (e == ERR_OK)
+		*o = (struct order){.n = n, .from = from, .to = to};
+	while (top * 2 < n)
+		top *= 2;
+	for (size_t p = n > 1 ? top : 0; p > 0 && e == ERR_OK; p /= 2)
+		e = add_pass(o, p, top);
+	if (e == ERR_OK && o->count > 0)
+		prune(o, needed);
+	free(needed);
+	if (e)
+		order_free(o);
+	else
+		*out = o;
+	return e;
+}
+
+void
+order_free(struct order *o)
+{
+	if (o)
+		free(o->pairs);
+	free(o);
+}
+
+size_t
+order_comparators(const struct order *o)
+{
+	return o->count;
+}
+
+size_t
+order_scratch(const struct order *o)
+{
+	return o->n * WIDTH;
+}
+
+/* The order of floats as that of integers: compilers make vector minima of integers, but not of floats, for which a
+ * comparison with NaN or between zeros of either sign says otherwise. It is its own inverse. */
+static inline int32_t
+flip(int32_t bits)
+{
+	return bits ^ (bits >> 31 & INT32_MAX);
+}
+
+CPU_CLONES static void
+load_columns(int32_t *restrict x, const float *restrict row, size_t n)
+{
+	int32_t bits[WIDTH] = {0};
+
+	memcpy(bits, row, n * sizeof(float));
+	for (size_t k = 0; k < WIDTH; k++)
+		x[k] = flip(bits[k]);
+}
+
+CPU_CLONES static void
+sort_columns(int32_t *x, const struct pair *pairs, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int32_t *restrict a = x + (size_t)pairs[i].low * WIDTH;
+		int32_t *restrict b = x + (size_t)pairs[i].high * WIDTH;
+		for (size_t k = 0; k < WIDTH; k++) {
+			int32_t u = a[k], v = b[k];
+			a[k] = u < v ? u : v;
+			b[k] = u < v ? v : u;
+		}
+	}
+}
+
+CPU_CLONES static void
+mean_ranks(float *restrict out, const int32_t *restrict x, size_t ranks)
+{
+	double sum[WIDTH], number = (double)ranks;
+
+	for (size_t k = 0; k < WIDTH; k++)
+		sum[k] = -0.0; /* from +0.0 a sum of negative zeros would lose its sign */
+	for (size_t r = 0; r < ranks; r++) {
+		int32_t bits[WIDTH];
+		float values[WIDTH];
+		for (size_t k = 0; k < WIDTH; k++)
+			bits[k] = flip(x[r * WIDTH + k]);
+		memcpy(values, bits, sizeof(values));
+		for (size_t k = 0; k < WIDTH; k++)
+			sum[k] += (double)values[k];
+	}
+	for (size_t k = 0; k < WIDTH; k++)
+		out[k] = (float)(sum[k] / number);
+}
+
+void
+order_mean(const struct order *o, const float *rows, size_t stride, size_t count, int32_t *scratch,
+    float *out)
+{
+	float result[WIDTH];
+
+	for (size_t at = 0; at < count; at += WIDTH) {
+		size_t n = count - at < WIDTH ? count - at : WIDTH;
+		for (size_t i = 0; i < o->n; i++)
+			load_columns(scratch + i * WIDTH, rows + i * stride + at, n);
+		sort_columns(scratch, o->pairs, o->count);
+		mean_ranks(result, scratch + o->from * WIDTH, o->to - o->from);
+		memcpy(out + at, result, n * sizeof(float));
+	}
+}
