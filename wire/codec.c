@@ -5,12 +5,15 @@
 #include "codec_f32.h"
 #include "codec_half.h"
 #include "codec_int8.h"
+#include "codec_rotated.h"
 
 static const struct codec *const codecs[] = {
     &codec_f32,
     &codec_half_f16,
     &codec_half_bf16,
     &codec_int8,
+    &codec_rotated_int4,
+    &codec_rotated_sign,
 };
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))
 
@@ -40,6 +43,8 @@ codec_names(void)
 	    "f16",
 	    "bf16",
 	    "int8",
+	    "int4",
+	    "sign",
 	};
 
 	return names;
