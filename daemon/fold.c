@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "spool.h"
-#include "vec.h"
 #include "worker.h"
 
 /* --- reading */
@@ -117,70 +116,16 @@ fold_open(struct fold *w, struct why *why)
 
 /* --- folding */
 
-/* Moves one tensor's share of a unit. Weights pass through a buffer: a foreign model file may not align them. */
-static enum err
-move_piece(
-    struct fold *w, const struct tensor *t, uint64_t first, size_t count, const float *update)
-{
-	static const struct server_opt_params plain = {"sgd", 1, 0};
-	float weights[RULE_TILE];
-	uint8_t *at = w->data + t->begin + (first - t->first) * sizeof(float);
-	bool train = t->role == TENSOR_TRAIN;
-
-	memcpy(weights, at, count * sizeof(float));
-	enum err e = w->opt->step(train ? &w->opt_params : &plain, weights, update,
-	    train && w->state ? w->state + first : NULL, count);
-	memcpy(at, weights, count * sizeof(float));
-	return e;
-}
-
-static enum err
-fold_unit(struct fold *w, uint64_t first, size_t count, double *norm)
-{
-	const struct tensor_table *table = w->f->table;
-	struct rule_input in = {read_tile, w, w->count, w->weights};
-	float update[RULE_TILE];
-
-	enum err e = w->rule->fold(&in, first, count, update);
-	*norm = e ? 0 : vec_sum_squares(update, count);
-	for (size_t i = 0; i < table->count && e == ERR_OK; i++) {
-		const struct tensor *t = &table->items[i];
-		uint64_t from = t->first > first ? t->first : first;
-		uint64_t end = t->first + t->elements;
-		if (!t->in_delta || end <= first || from >= first + count)
-			continue;
-		if (end > first + count)
-			end = first + count;
-		e = move_piece(w, t, from, (size_t)(end - from), update + (from - first));
-	}
-	return e;
-}
-
-static uint64_t
-unit_count(const struct fold *w)
-{
-	return (w->f->table->elements + RULE_TILE - 1) / RULE_TILE;
-}
-
 static void
-run_unit(void *arg, unsigned i)
+run_tile(void *arg, unsigned i)
 {
 	struct fold *w = arg;
-	uint64_t first = (uint64_t)i * RULE_TILE;
-	uint64_t left = w->f->table->elements - first;
 
 	if (atomic_load(&w->failed))
 		return;
-	enum err e =
-	    fold_unit(w, first, left < RULE_TILE ? (size_t)left : RULE_TILE, &w->unit_norms[i]);
+	enum err e = fold_tile_run(&w->tile, i, &w->squares[i]);
 	if (e)
 		atomic_store(&w->failed, (int)e);
-}
-
-uint64_t
-fold_state_floats(const struct fold *w)
-{
-	return w->opt->state_vectors(&w->opt_params) * w->f->table->elements;
 }
 
 static enum err
@@ -189,46 +134,42 @@ prepare_optimizer(struct fold *w, struct why *why)
 	static const uint8_t none[32];
 	const struct aggregate_spec *a = &w->f->spec->aggregate;
 
-	w->rule = rule_find(a->rule);
-	w->opt = server_opt_find(a->optimizer);
-	if (!w->rule || !w->opt)
-		return err_set(why, ERR_UNSUPPORTED, "rule %s or optimizer %s is not in this build",
-		    a->rule, a->optimizer);
-	w->opt_params =
-	    (struct server_opt_params){a->optimizer, (float)a->rate, (float)a->momentum};
-	size_t floats = fold_state_floats(w);
+	enum err e = fold_tile_choose(&w->tile, a->rule, a->optimizer, a->rate, a->momentum, why);
+	if (e)
+		return e;
+	size_t floats = fold_tile_state_floats(&w->tile);
 	if (floats == 0)
 		return ERR_OK;
-	w->state = calloc(floats, sizeof(float));
-	if (!w->state)
+	w->tile.state = calloc(floats, sizeof(float));
+	if (!w->tile.state)
 		return err_set(why, ERR_NOMEM, "no memory for the optimizer's state");
 	if (memcmp(w->f->row.optimizer_state, none, 32) == 0)
 		return ERR_OK;
 	return models_state_get(
-	    w->services->models, w->f->row.optimizer_state, w->state, floats, why);
+	    w->services->models, w->f->row.optimizer_state, w->tile.state, floats, why);
 }
 
 enum err
 fold_run(struct fold *w, struct why *why)
 {
-	enum err e = models_get(w->services->models, w->f->row.base, &w->base, why);
+	struct fold_tile *t = &w->tile;
 
+	enum err e = models_get(w->services->models, w->f->row.base, &w->base, why);
+	t->table = w->f->table;
+	t->deltas = (struct rule_input){read_tile, w, w->count, w->weights};
 	if (e == ERR_OK)
 		e = prepare_optimizer(w, why);
 	if (e)
 		return e;
-	uint64_t units = unit_count(w);
-	w->data = malloc(w->f->table->bytes);
-	w->unit_norms = calloc(units, sizeof(double));
-	if (!w->data || !w->unit_norms || units > UINT32_MAX)
+	uint64_t tiles = fold_tile_count(t);
+	t->data = malloc(t->table->bytes);
+	w->squares = calloc(tiles, sizeof(double));
+	if (!t->data || !w->squares || tiles > UINT32_MAX)
 		return err_set(why, ERR_NOMEM, "no memory for the new model");
-	memcpy(w->data, w->base->data + w->base->data_at, w->f->table->bytes);
-	worker_parallel(w->threads, (unsigned)units, run_unit, w);
+	memcpy(t->data, w->base->data + w->base->data_at, t->table->bytes);
+	worker_parallel(w->threads, (unsigned)tiles, run_tile, w);
 	e = (enum err)atomic_load(&w->failed);
-	double sum = 0;
-	for (uint64_t i = 0; i < units; i++)
-		sum += w->unit_norms[i];
-	w->out.row.norm = sqrt(sum);
+	w->out.row.norm = fold_tile_norm(w->squares, tiles);
 	if (e)
 		err_set(why, e, "folding: %s", err_name(e));
 	return e;
@@ -242,7 +183,7 @@ fold_deinit(struct fold *w)
 	models_map_release(w->base);
 	free(w->inputs);
 	free(w->weights);
-	free(w->data);
-	free(w->state);
-	free(w->unit_norms);
+	free(w->tile.data);
+	free(w->tile.state);
+	free(w->squares);
 }

@@ -50,13 +50,13 @@ write_model(struct fold *w, struct why *why)
 	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
 	enum err e = modelfile_header(&head, w->f->table, &meta);
 	if (e == ERR_OK)
-		e = models_put(w->services->models, head.data, head.len, w->data,
+		e = models_put(w->services->models, head.data, head.len, w->tile.data,
 		    w->f->table->bytes, o->row.model, why);
 	o->model_bytes = head.len + w->f->table->bytes;
 	buf_deinit(&head);
-	if (e == ERR_OK && w->state)
-		e = models_state_put(w->services->models, w->state, fold_state_floats(w),
-		    o->row.optimizer_state, why);
+	if (e == ERR_OK && w->tile.state)
+		e = models_state_put(w->services->models, w->tile.state,
+		    fold_tile_state_floats(&w->tile), o->row.optimizer_state, why);
 	return e;
 }
 
@@ -85,8 +85,8 @@ evaluate(struct folder *d, struct fold *w)
 		return;
 	enum err e = need_evalset(d);
 	if (e == ERR_OK)
-		e = evalset_run(d->evalset, &w->f->spec->recipe, (const float *)w->data, w->threads,
-		    &score, &why);
+		e = evalset_run(d->evalset, &w->f->spec->recipe, (const float *)w->tile.data,
+		    w->threads, &score, &why);
 	if (e) {
 		log_event(LOG_LEVEL_ERROR, "evaluate.failed", LOG_S("job", w->f->job_hex),
 		    LOG_S("why", why.text[0] ? why.text : err_name(e)));
