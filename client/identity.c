@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "hex.h"
 #include "json.h"
 
 #define FILE_MAX_BYTES (64u << 10)
@@ -58,6 +59,18 @@ take_text(char *out, size_t room, const struct json *v)
 }
 
 static bool
+take_previous(struct identity *out, const struct json *keys)
+{
+	for (size_t i = 0; i < json_count(keys) && i < IDENTITY_KEYS_MAX; i++) {
+		const char *text = json_string(json_at(keys, i));
+		if (!text || !hex_decode(out->previous[i], KEY_SPKI_LEN, text, strlen(text)))
+			return false;
+		out->previous_count++;
+	}
+	return true;
+}
+
+static bool
 take(struct identity *out, const struct json *doc)
 {
 	const struct json *urls = json_get(doc, "coordinators");
@@ -70,6 +83,8 @@ take(struct identity *out, const struct json *doc)
 		return false;
 	if (json_u64(json_get(doc, "renew_after"), &renew))
 		out->renew_after = (int64_t)renew;
+	if (!take_previous(out, json_get(doc, "previous_keys")))
+		return false;
 	out->url_count = json_count(urls);
 	if (out->url_count < 1 || out->url_count > IDENTITY_URLS_MAX)
 		return false;
@@ -103,6 +118,22 @@ identity_load(struct identity *out, const char *home, struct why *why)
 	return e;
 }
 
+static void
+add_previous(struct json *doc, const struct identity *id)
+{
+	struct json *keys;
+	char hex[2 * KEY_SPKI_LEN + 1];
+
+	if (id->previous_count == 0)
+		return;
+	keys = json_array();
+	for (size_t i = 0; i < id->previous_count; i++) {
+		hex_encode(hex, id->previous[i], KEY_SPKI_LEN);
+		json_push(keys, json_new_string(hex));
+	}
+	json_add(doc, "previous_keys", keys);
+}
+
 enum err
 identity_save(const struct identity *id, const char *home, struct why *why)
 {
@@ -117,6 +148,7 @@ identity_save(const struct identity *id, const char *home, struct why *why)
 	for (size_t i = 0; i < id->url_count; i++)
 		json_push(urls, json_new_string(id->urls[i]));
 	json_add(doc, "coordinators", urls);
+	add_previous(doc, id);
 	json_add_u64(doc, "renew_after", id->renew_after > 0 ? (uint64_t)id->renew_after : 0);
 	enum err e = identity_path(path, home, "device.json", why);
 	if (!e && json_print(&text, doc, true))
@@ -147,4 +179,16 @@ identity_add_url(struct identity *id, const char *url, struct why *why)
 		    why, ERR_LIMIT, "at most %d coordinator addresses", IDENTITY_URLS_MAX);
 	snprintf(id->urls[id->url_count++], ADDRESS_MAX, "%s", url);
 	return ERR_OK;
+}
+
+void
+identity_add_previous(struct identity *id, const uint8_t spki[KEY_SPKI_LEN])
+{
+	for (size_t i = 0; i < id->previous_count; i++)
+		if (memcmp(id->previous[i], spki, KEY_SPKI_LEN) == 0)
+			return;
+	memmove(id->previous[1], id->previous[0], (IDENTITY_KEYS_MAX - 1) * KEY_SPKI_LEN);
+	memcpy(id->previous[0], spki, KEY_SPKI_LEN);
+	if (id->previous_count < IDENTITY_KEYS_MAX)
+		id->previous_count++;
 }

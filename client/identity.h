@@ -6,6 +6,7 @@
 
 #include "address.h"
 #include "err.h"
+#include "key.h"
 #include "recipe.h"
 
 /*
@@ -14,6 +15,7 @@
  */
 #define IDENTITY_URLS_MAX 8
 #define IDENTITY_PEM_MAX 16384
+#define IDENTITY_KEYS_MAX 4
 
 struct identity {
 	char device[65];
@@ -21,7 +23,10 @@ struct identity {
 	char role[16];
 	char urls[IDENTITY_URLS_MAX][ADDRESS_MAX];
 	size_t url_count;
-	int64_t renew_after; /* Unix seconds; informative */
+	int64_t renew_after; /* Unix seconds; 0: not known */
+	uint8_t previous[IDENTITY_KEYS_MAX]
+			[KEY_SPKI_LEN]; /* keys before the present one, latest first */
+	size_t previous_count;
 };
 
 /* Home directory: `given`, else $RIVULET_HOME, else /var/lib/rivulet-device for root, else ~/.rivulet. Nothing is
@@ -36,5 +41,8 @@ ERR_MUST_USE enum err identity_save(const struct identity *id, const char *home,
 bool identity_has_url(const struct identity *id, const char *url);
 /* ERR_LIMIT past IDENTITY_URLS_MAX; fine if it is there already. */
 ERR_MUST_USE enum err identity_add_url(struct identity *id, const char *url, struct why *why);
+
+/* Remembers a key as replaced; the oldest is forgotten past IDENTITY_KEYS_MAX. One that is known stays where it is. */
+void identity_add_previous(struct identity *id, const uint8_t spki[KEY_SPKI_LEN]);
 
 #endif

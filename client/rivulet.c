@@ -1,12 +1,9 @@
 #include "rivulet.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +14,8 @@
 #include "file.h"
 #include "finish.h"
 #include "handle.h"
+#include "home.h"
+#include "identity_set.h"
 #include "local.h"
 #include "machine.h"
 #include "send.h"
@@ -32,23 +31,17 @@ deliver_event(void *context, int level, const char *line)
 	r->event(r->context, level, line);
 }
 
-/* Two agents in one home would train the same task twice and step on each other's files. */
+/* Two agents in one home would train the same task twice and step on each other's files. What a crash left half done to
+ * the identity is finished before it is read. */
 static enum err
-take_lock(struct rivulet *r, struct why *why)
+take_home(struct rivulet *r, struct why *why)
 {
-	char path[PATH_MAX];
-	enum err e = identity_path(path, r->home, "lock", why);
+	struct identity id;
+	enum err e = identity_load(&id, r->home, why);
 
-	if (e)
-		return e;
-	r->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (r->lock < 0)
-		return err_errno(why, "open %s", path);
-	if (flock(r->lock, LOCK_EX | LOCK_NB) != 0)
-		return errno == EWOULDBLOCK
-		    ? err_set(why, ERR_STATE, "another process works in %s", r->home)
-		    : err_errno(why, "lock %s", path);
-	return ERR_OK;
+	if (!e)
+		e = home_lock(&r->lock, r->home, why);
+	return e ? e : identity_set_apply(r->home, why);
 }
 
 static enum err
@@ -59,7 +52,8 @@ open_session(struct rivulet *r, struct why *why)
 	    .url_count = r->settings->url_count,
 	    .cancel = handle_cancelled,
 	    .context = r,
-	    .events = &r->events};
+	    .events = &r->events,
+	    .locked = true};
 	const struct transport_options mirror = {.cancel = handle_cancelled, .context = r};
 	enum err e = session_open(&r->session, &options, why);
 
@@ -111,9 +105,9 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 	if (!e)
 		e = settings_load(&r->settings, r->home, options->config, why);
 	if (!e)
-		e = open_session(r, why);
+		e = take_home(r, why);
 	if (!e)
-		e = take_lock(r, why);
+		e = open_session(r, why);
 	if (!e)
 		e = cache_init(&r->cache, r->home, r->settings->cache_bytes, why);
 	if (!e)
@@ -173,8 +167,7 @@ rivulet_close(struct rivulet *r)
 	session_free(r->session);
 	transport_free(r->mirror);
 	settings_free(r->settings);
-	if (r->lock >= 0)
-		close(r->lock);
+	home_unlock(r->lock);
 	free(r);
 }
 
@@ -258,6 +251,10 @@ one_pass(struct rivulet *r, double left, double *pause_s)
 	double due = r->resend_at - backoff_now();
 
 	/* A held request must not keep a delta from its next try. */
+	if (due > 0 && due < wait)
+		wait = due;
+	/* Nor the certificate from its renewal. */
+	due = session_renew_in(r->session);
 	if (due > 0 && due < wait)
 		wait = due;
 	*pause_s = 0;

@@ -3,116 +3,73 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "hex.h"
-#include "key.h"
 #include "messages.h"
+#include "renew.h"
 #include "rng.h"
-#include "x509.h"
+#include "rotate.h"
+#include "session_state.h"
 
 #define URL_MAX (ADDRESS_MAX + 256)
 #define RETRY_AFTER_MAX_S 300.0
+#define CLOCK_OFF_S 60
+#define SPREAD_S 10.0 /* when the coordinator asks all devices at once to renew */
 
-struct session {
-	struct identity identity;
-	uint8_t device[32];
-	struct key *key;
-	uint8_t signer[KEY_SPKI_LEN];
-	bool has_signer;
-	struct transport *transport;
-	char urls[IDENTITY_URLS_MAX][ADDRESS_MAX];
-	size_t url_count, current;
-	struct backoff backoff;
-	bool (*cancel)(void *context);
-	void *context;
-	const struct events *events;
-};
+static const struct events silent;
 
 static enum err
-read_pem(char **out, const char *home, const char *name, struct why *why)
-{
-	char path[PATH_MAX];
-	size_t len;
-	enum err e = identity_path(path, home, name, why);
-
-	return e ? e : file_read(path, IDENTITY_PEM_MAX, out, &len, why);
-}
-
-static enum err
-load_key(struct session *s, const char *home, struct why *why)
-{
-	char path[PATH_MAX];
-	enum err e = identity_path(path, home, "key.pem", why);
-
-	if (!e)
-		e = key_load(&s->key, path, why);
-	if (e)
-		return e;
-	/* After a change of key the id stays that of the first one: device.json decides. */
-	if (!hex_decode(s->device, sizeof(s->device), s->identity.device, 64))
-		return err_set(why, ERR_CORRUPT, "%s/device.json: bad device id", home);
-	return ERR_OK;
-}
-
-/* Homes that joined an older coordinator have no signer.pem. */
-static enum err
-load_signer(struct session *s, const char *home, struct why *why)
-{
-	struct x509_cert cert, ca;
-	struct x509_info info;
-	char *text = NULL, *ca_text = NULL;
-	enum err e = read_pem(&text, home, "signer.pem", why);
-
-	if (e)
-		return e == ERR_NOTFOUND ? ERR_OK : e;
-	e = read_pem(&ca_text, home, "ca.pem", why);
-	if (!e &&
-	    (x509_from_pem(&cert, text, NULL) || x509_from_pem(&ca, ca_text, NULL) ||
-		x509_verify(&cert, &ca) || x509_parse(&info, &cert, NULL)))
-		e = err_set(why, ERR_CORRUPT, "%s/signer.pem is not certified by ca.pem", home);
-	free(text);
-	free(ca_text);
-	if (e)
-		return e;
-	memcpy(s->signer, info.spki, KEY_SPKI_LEN);
-	s->has_signer = true;
-	return ERR_OK;
-}
-
-static enum err
-connect_tls(struct session *s, const struct session_options *options, struct why *why)
+connect_tls(struct transport **out, const struct session *s, const struct credentials *held,
+    struct why *why)
 {
 	char key[KEY_PEM_MAX] = "";
-	char *cert = NULL, *ca = NULL;
-	enum err e = read_pem(&cert, options->home, "cert.pem", why);
-
-	if (!e)
-		e = read_pem(&ca, options->home, "ca.pem", why);
-	if (!e && (e = key_pem(s->key, key)))
-		err_set(why, e, "the key cannot be used for TLS");
-	struct transport_options t = {.ca_pem = ca,
-	    .cert_pem = cert,
+	enum err e = key_pem(held->key, key);
+	const struct transport_options t = {.ca_pem = held->ca_pem,
+	    .cert_pem = held->cert_pem,
 	    .key_pem = key,
-	    .cancel = options->cancel,
-	    .context = options->context};
-	if (!e)
-		e = transport_new(&s->transport, &t, why);
+	    .cancel = s->cancel,
+	    .context = s->context};
+
+	if (e)
+		err_set(why, e, "the key cannot be used for TLS");
+	else
+		e = transport_new(out, &t, why);
 	hash_wipe(key, sizeof(key));
-	free(cert);
-	free(ca);
 	return e;
+}
+
+enum err
+session_reload(struct session *s, struct why *why)
+{
+	struct credentials held;
+	struct transport *transport;
+	enum err e = credentials_load(&held, s->home, why);
+
+	if (e)
+		return e;
+	e = connect_tls(&transport, s, &held, why);
+	if (e) {
+		credentials_deinit(&held);
+		return e;
+	}
+	transport_free(s->transport);
+	credentials_deinit(&s->held);
+	s->transport = transport;
+	s->held = held;
+	/* Two bytes of a hash: as good as drawn, and the same each time. */
+	s->spread = (held.device[0] * 256 + held.device[1]) / 65536.0;
+	return ERR_OK;
 }
 
 static void
 take_urls(struct session *s, const struct session_options *options)
 {
-	size_t n = options->url_count ? options->url_count : s->identity.url_count;
+	size_t n = options->url_count ? options->url_count : s->held.identity.url_count;
 
 	s->url_count = n < IDENTITY_URLS_MAX ? n : IDENTITY_URLS_MAX;
 	for (size_t i = 0; i < s->url_count; i++)
-		memcpy(s->urls[i], options->url_count ? options->urls[i] : s->identity.urls[i],
+		memcpy(s->urls[i], options->url_count ? options->urls[i] : s->held.identity.urls[i],
 		    ADDRESS_MAX);
 }
 
@@ -136,15 +93,15 @@ session_open(struct session **out, const struct session_options *options, struct
 		return err_set(why, ERR_NOMEM, "no memory for a session");
 	s->cancel = options->cancel;
 	s->context = options->context;
-	s->events = options->events;
+	s->events = options->events ? options->events : &silent;
 	seed_backoff(s);
-	enum err e = identity_load(&s->identity, options->home, why);
-	if (!e)
-		e = load_key(s, options->home, why);
-	if (!e)
-		e = load_signer(s, options->home, why);
-	if (!e)
-		e = connect_tls(s, options, why);
+	s->locked = options->locked;
+	if (strlen(options->home) >= sizeof(s->home)) {
+		session_free(s);
+		return err_set(why, ERR_LIMIT, "the home directory's name is too long");
+	}
+	strcpy(s->home, options->home);
+	enum err e = session_reload(s, why);
 	if (e) {
 		session_free(s);
 		return e;
@@ -161,6 +118,7 @@ session_open_socket(struct session **out, const char *path, struct why *why)
 
 	if (!s)
 		return err_set(why, ERR_NOMEM, "no memory for a session");
+	s->events = &silent;
 	seed_backoff(s);
 	strcpy(s->urls[0], "http://localhost");
 	s->url_count = 1;
@@ -180,32 +138,32 @@ session_free(struct session *s)
 	if (!s)
 		return;
 	transport_free(s->transport);
-	key_free(s->key);
+	credentials_deinit(&s->held);
 	free(s);
 }
 
 const struct identity *
 session_identity(const struct session *s)
 {
-	return &s->identity;
+	return &s->held.identity;
 }
 
 const uint8_t *
 session_device(const struct session *s)
 {
-	return s->device;
+	return s->held.device;
 }
 
 const struct key *
 session_key(const struct session *s)
 {
-	return s->key;
+	return s->held.key;
 }
 
 const uint8_t *
 session_signer(const struct session *s)
 {
-	return s->has_signer ? s->signer : NULL;
+	return s->held.has_signer ? s->held.signer : NULL;
 }
 
 struct backoff *
@@ -233,9 +191,32 @@ worth_another(enum err e, long status)
 	return e == ERR_CLOSED || e == ERR_DENIED || (!e && status >= 502 && status <= 504);
 }
 
-/* Tries each address once, beginning with the one that worked last. */
-static enum err
-one_round(struct session *s, const struct session_call *call, struct transport_answer *out,
+/* The device's clock against the coordinator's: a wrong one explains refused certificates and odd times in logs. */
+static void
+note_clock(struct session *s, const struct transport_answer *answer)
+{
+	int64_t off, moved;
+
+	if (!*s->home || answer->date == 0)
+		return;
+	off = answer->date - (int64_t)time(NULL);
+	s->clock_known = true;
+	s->clock_offset = off;
+	moved = off - s->clock_told;
+	if (moved >= -CLOCK_OFF_S && moved <= CLOCK_OFF_S)
+		return;
+	s->clock_told = off;
+	if (off >= -CLOCK_OFF_S && off <= CLOCK_OFF_S)
+		events_emit(s->events, EVENTS_INFO, "clock.right",
+		    EVENTS_PAIRS(EVENTS_D("seconds", (double)off)));
+	else
+		events_emit(s->events, EVENTS_WARN, "clock.wrong",
+		    EVENTS_PAIRS(EVENTS_S("this_device", off > 0 ? "slow" : "fast"),
+			EVENTS_U("seconds", (unsigned long long)(off > 0 ? off : -off))));
+}
+
+enum err
+session_try(struct session *s, const struct session_call *call, struct transport_answer *out,
     struct why *why)
 {
 	char url[URL_MAX];
@@ -253,6 +234,8 @@ one_round(struct session *s, const struct session_call *call, struct transport_a
 		e = transport_do(s->transport, &request, out, why);
 		if (e == ERR_TIMEOUT)
 			e = ERR_CLOSED;
+		if (!e)
+			note_clock(s, out);
 		if (!worth_another(e, out->status))
 			return e;
 		unreachable |= e == ERR_CLOSED;
@@ -273,16 +256,13 @@ pause_of(struct session *s, const struct transport_answer *answer)
 	return backoff_next(&s->backoff);
 }
 
-enum err
-session_do(struct session *s, const struct session_call *call, struct transport_answer *out,
-    struct why *why)
+static enum err
+with_retries(struct session *s, const struct session_call *call, struct transport_answer *out,
+    struct why *text)
 {
-	struct why local;
-	struct why *text = why ? why : &local;
-
 	*out = (struct transport_answer){.retry_after_s = -1};
 	for (unsigned left = call->attempts;; left--) {
-		enum err e = one_round(s, call, out, text);
+		enum err e = session_try(s, call, out, text);
 		bool again = e == ERR_CLOSED || (!e && session_retryable(out->status));
 		if (!again) {
 			if (!e)
@@ -292,16 +272,71 @@ session_do(struct session *s, const struct session_call *call, struct transport_
 		if (left <= 1)
 			return e;
 		double pause = pause_of(s, out);
-		if (s->events)
-			events_emit(s->events, EVENTS_INFO, "retry",
-			    EVENTS_PAIRS(EVENTS_S("path", call->path),
-				EVENTS_U("status", (unsigned long)out->status),
-				EVENTS_S("reason", e ? text->text : ""),
-				EVENTS_D("seconds", pause)));
+		events_emit(s->events, EVENTS_INFO, "retry",
+		    EVENTS_PAIRS(EVENTS_S("path", call->path),
+			EVENTS_U("status", (unsigned long)out->status),
+			EVENTS_S("reason", e ? text->text : ""), EVENTS_D("seconds", pause)));
 		if (!backoff_sleep(pause, s->cancel, s->context))
-			return err_set(why, ERR_AGAIN, "cancelled");
+			return err_set(text, ERR_AGAIN, "cancelled");
 		transport_answer_deinit(out);
 	}
+}
+
+/* A refusal that this device can mend by itself. */
+static bool
+mended(struct session *s, const struct transport_answer *answer)
+{
+	char word[64];
+	struct why why;
+
+	if (!*s->home || s->changing || answer->status != 403 ||
+	    session_problem(answer, word, &why) == ERR_OK)
+		return false;
+	if (strcmp(word, "expired-certificate") == 0)
+		return backoff_now() >= s->renew_at && renew_now(s, "refused", &why) == ERR_OK;
+	/* An earlier rotation's answer was lost. */
+	return strcmp(word, "key-rotated") == 0 && s->locked && rotate_begun(s->home) &&
+	    rotate_run(s, &why) == ERR_OK;
+}
+
+enum err
+session_do(struct session *s, const struct session_call *call, struct transport_answer *out,
+    struct why *why)
+{
+	struct why local;
+	struct why *text = why ? why : &local;
+
+	renew_if_due(s);
+	enum err e = with_retries(s, call, out, text);
+	if (e || !mended(s, out))
+		return e;
+	transport_answer_deinit(out);
+	return with_retries(s, call, out, text);
+}
+
+double
+session_renew_in(const struct session *s)
+{
+	return renew_in(s);
+}
+
+void
+session_renew_wanted(struct session *s)
+{
+	double pause = SPREAD_S * s->spread;
+
+	if (s->renew_wanted)
+		return;
+	s->renew_wanted = true;
+	if (s->renew_at < backoff_now() + pause)
+		s->renew_at = backoff_now() + pause;
+}
+
+bool
+session_clock(const struct session *s, int64_t *offset)
+{
+	*offset = s->clock_offset;
+	return s->clock_known;
 }
 
 static enum err

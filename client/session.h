@@ -19,7 +19,8 @@ struct session_options {
 	size_t url_count;
 	bool (*cancel)(void *context);
 	void *context;
-	const struct events *events; /* must outlive the session */
+	const struct events *events; /* NULL, or must outlive the session */
+	bool locked; /* the caller holds the home's lock: renewals may write to it without asking */
 };
 
 ERR_MUST_USE enum err session_open(
@@ -45,11 +46,19 @@ struct session_call {
 /*
  * One request with fail-over and retries. Unreachable, timed out, 429 and 5xx are tried again after back-off or
  * Retry-After while attempts are left; any other status is an answer. `out` always belongs to the caller.
+ * A certificate that is due is renewed before, and one refused as expired is renewed and the request repeated; likewise
+ * after a rotation whose answer was lost.
  * An address whose certificate does not check is passed over, as it may be a captive portal's. Failures as transport_do,
  * except that what timed out is ERR_CLOSED, too; the last answer's 429 or 5xx comes back as ERR_OK with its status.
  */
 ERR_MUST_USE enum err session_do(struct session *s, const struct session_call *call,
     struct transport_answer *out, struct why *why);
+/* Seconds until the certificate wants renewal, which the next session_do then does; 0: now. */
+double session_renew_in(const struct session *s);
+/* The coordinator asks for a renewal, whatever the date: soon, but not all devices at once. */
+void session_renew_wanted(struct session *s);
+/* The coordinator's clock minus ours, in seconds; false if no answer told it yet. */
+bool session_clock(const struct session *s, int64_t *offset);
 /* Turns an answer that is no success into an error with the problem's text: 401, 403 ERR_DENIED; 404 ERR_NOTFOUND;
  * 409, 410 ERR_STATE; 413 ERR_LIMIT; 429 and 5xx ERR_CLOSED; other 4xx ERR_INVALID. ERR_OK for 2xx. `word` (64 bytes,
  * may be NULL) gets the last word of the problem's type. */

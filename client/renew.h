@@ -1,0 +1,41 @@
+#ifndef RENEW_H
+#define RENEW_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "err.h"
+
+/*
+ * Renewing the certificate well before it expires, and also long after: POST /v1/renew takes an expired one. When it is time
+ * is judged by the coordinator's clock where that is known, for the device's own may be wrong. A failure is logged and
+ * tried again later; the old certificate is used as long as it is taken.
+ */
+struct session;
+
+enum renew_need {
+	RENEW_NO,
+	RENEW_DUE, /* old enough */
+	RENEW_EXPIRED,
+	RENEW_SIGNER, /* the home lacks signer.pem, and a renewal brings it */
+};
+
+struct renew_facts {
+	int64_t now; /* Unix seconds, as well as is known */
+	int64_t not_before, not_after; /* of the certificate */
+	int64_t renew_after; /* what the coordinator said; 0: nothing */
+	bool has_signer;
+	double
+	    spread; /* 0..1: within the first quarter of the time left, so that a fleet does not come at once */
+};
+/* *at: when it becomes due by its dates, Unix seconds. */
+enum renew_need renew_needed(const struct renew_facts *facts, int64_t *at);
+
+/* Renews if it is time and no failure was too recent. Blocks as one request does. */
+void renew_if_due(struct session *s);
+/* Seconds until renew_if_due has something to do; 0: now. */
+double renew_in(const struct session *s);
+/* Renews whatever the date. `cause` is a word for the log. As session_do and session_problem; ERR_STATE: another process
+ * works in the home and will do it. */
+ERR_MUST_USE enum err renew_now(struct session *s, const char *cause, struct why *why);
+
+#endif
