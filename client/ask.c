@@ -89,6 +89,8 @@ take_task(
 		work_deinit(w);
 		return found ? give_back(r, id, "unsupported", why, pause_s) : e;
 	}
+	if (w->task.renew)
+		session_renew_wanted(r->session);
 	if (w->task.wait) {
 		take_wait(r, &w->task, answer, pause_s);
 		work_deinit(w);
@@ -130,7 +132,9 @@ ask_once(struct rivulet *r, unsigned wait_s, double *pause_s, struct why *why)
 		.body_len = text.len,
 		.answer_max = ANSWER_MAX,
 		.idle_s = wait_s + IDLE_MARGIN_S}};
+	r->asking = true;
 	e = session_do(r->session, &call, &answer, why);
+	r->asking = false;
 	if (!e)
 		e = session_problem(&answer, NULL, why);
 	if (!e)

@@ -17,6 +17,8 @@ enum cmd_exit {
 /* argv[0] is the subcommand's name. */
 int cmd_join_main(int argc, char **argv);
 int cmd_run_main(int argc, char **argv);
+int cmd_rotate_main(int argc, char **argv);
+int cmd_leave_main(int argc, char **argv);
 int cmd_train_main(int argc, char **argv);
 int cmd_status_main(int argc, char **argv);
 int cmd_job_main(int argc, char **argv);

@@ -1,5 +1,7 @@
 #include "handle.h"
 
+#include "home.h"
+
 int
 handle_error(enum err e)
 {
@@ -34,10 +36,18 @@ handle_error(enum err e)
 }
 
 bool
+handle_requested(const struct rivulet *r)
+{
+	return home_has(r->home, HOME_ROTATE) && backoff_now() >= r->rotate_at;
+}
+
+bool
 handle_cancelled(void *handle)
 {
 	struct rivulet *r = handle;
 
+	if (r->asking && handle_requested(r))
+		return true;
 	if (!r->cancel || r->cancel(r->context) == 0)
 		return false;
 	return r->grace_until <= 0 || backoff_now() >= r->grace_until;

@@ -25,6 +25,10 @@ struct rivulet {
 	void *context;
 	double
 	    grace_until; /* cancel is not heard before: a finished delta gets its chance to be sent */
+	bool
+	    asking; /* a request for work is held: it may be broken off for a request of this machine */
+	struct backoff rotate;
+	double rotate_at; /* backoff_now(): a requested rotation is not tried before */
 	struct backoff idle; /* between tasks that came to nothing */
 	struct why why;
 	struct offer *offer; /* held_models and wait are filled in per request */
@@ -39,6 +43,8 @@ struct rivulet {
 
 /* Public code of an internal error. */
 int handle_error(enum err e);
+/* Is something asked of this process that only it can do, such as a new key, and is it time to try? */
+bool handle_requested(const struct rivulet *r);
 /* struct options' cancel in the shape the parts want; context is the handle. */
 bool handle_cancelled(void *handle);
 

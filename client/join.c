@@ -11,6 +11,7 @@
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
+#include "identity_set.h"
 #include "messages.h"
 #include "session.h"
 #include "transport.h"
@@ -293,6 +294,8 @@ join_run(struct identity *out, enum join_state *state, const struct join_options
 	if (e)
 		return e;
 	*state = JOIN_ALREADY;
+	if (identity_set_wiping(options->home) && (e = identity_set_wipe(options->home, why)))
+		return e;
 	e = identity_load(out, options->home, why);
 	if (!e) {
 		e = rejoin(&j, out, why);

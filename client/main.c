@@ -12,6 +12,8 @@ struct command {
 static const struct command commands[] = {
     {"join", cmd_join_main, "make this machine a device of a coordinator"},
     {"run", cmd_run_main, "the device agent"},
+    {"rotate", cmd_rotate_main, "give this device a new key"},
+    {"leave", cmd_leave_main, "end this device's membership and wipe its key"},
     {"train", cmd_train_main, "train a job's model alone, without a network"},
     {"status", cmd_status_main, "what the coordinator is doing"},
     {"job", cmd_job_main, "submit, list, show, pause, resume, stop"},

@@ -18,6 +18,7 @@
 #include "identity_set.h"
 #include "local.h"
 #include "machine.h"
+#include "rotate.h"
 #include "send.h"
 #include "train.h"
 
@@ -117,6 +118,7 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 	if (e)
 		return e;
 	backoff_init(&r->idle, prng_u64(&session_backoff(r->session)->rng));
+	backoff_init(&r->rotate, prng_u64(&session_backoff(r->session)->rng));
 	backoff_init(&r->resend, prng_u64(&session_backoff(r->session)->rng));
 	return ERR_OK;
 }
@@ -242,11 +244,30 @@ prepare(struct rivulet *r)
 	return e;
 }
 
+/* A new key was asked for by `rivulet rotate`. What can pass is tried again; of what cannot, the command is told. */
+static void
+serve_rotation(struct rivulet *r)
+{
+	struct why why = {""}, ignored;
+	enum err e = rotate_run(r->session, &why);
+
+	if (e == ERR_CLOSED || e == ERR_TIMEOUT || e == ERR_AGAIN) {
+		r->rotate_at = backoff_now() + backoff_next(&r->rotate);
+		return;
+	}
+	backoff_reset(&r->rotate);
+	if (e)
+		(void)!home_put(r->home, HOME_ROTATE_FAILED, why.text, &ignored);
+	(void)!home_drop(r->home, HOME_ROTATE, &ignored);
+}
+
 /* One pass: what waits in the outbox, then a request for work. */
 static enum err
 one_pass(struct rivulet *r, double left, double *pause_s)
 {
 	double wait = left < 0 || left > WAIT_MAX_S ? WAIT_MAX_S : left;
+	if (handle_requested(r))
+		serve_rotation(r);
 	enum err e = send_all(r, &r->why);
 	double due = r->resend_at - backoff_now();
 
@@ -289,6 +310,8 @@ rivulet_next(struct rivulet *r, double timeout_s, const struct rivulet_task **ta
 			*task = &r->task;
 			return RIVULET_OK;
 		}
+		if (e == ERR_AGAIN && !handle_cancelled(r))
+			continue; /* broken off for a request */
 		if (e != ERR_TIMEOUT && e != ERR_CLOSED)
 			return handle_error(e);
 		if (e == ERR_CLOSED) {

@@ -152,12 +152,39 @@ send_entry(struct rivulet *r, const struct outbox_entry *entry, struct sending *
 	return e;
 }
 
+/* An entry of an earlier life may also be signed by a key that was replaced since. */
+static enum err
+open_entry(struct outbox_entry *out, struct rivulet *r, const char *task, struct why *why)
+{
+	const struct identity *id = session_identity(r->session);
+	const uint8_t *spki = r->outbox_checked ? NULL : key_spki(session_key(r->session));
+	enum err e = outbox_open(out, &r->outbox, task, spki, why);
+	struct why ignored;
+
+	for (size_t i = 0; spki && e == ERR_CORRUPT && i < id->previous_count; i++)
+		if (outbox_open(out, &r->outbox, task, id->previous[i], &ignored) == ERR_OK)
+			return ERR_OK;
+	return e;
+}
+
+/* What a replaced key signed is signed by the present one on its way; the file stays as it is. Nothing is keyed on signature
+ * bytes, so it remains the same delta. */
+static enum err
+sign_again(struct outbox_entry *entry, const struct key *key)
+{
+	uint8_t digest[HASH_LEN];
+
+	hash_sha256(digest, entry->raw, MANIFEST_SIGNED);
+	if (sign_verify(key_spki(key), digest, entry->raw + MANIFEST_SIGNED) == ERR_OK)
+		return ERR_OK;
+	return sign_hash(key, digest, entry->raw + MANIFEST_SIGNED);
+}
+
 static enum err
 send_one(struct rivulet *r, struct sending *s, struct why *why)
 {
 	struct outbox_entry entry;
-	const uint8_t *spki = r->outbox_checked ? NULL : key_spki(session_key(r->session));
-	enum err e = outbox_open(&entry, &r->outbox, s->task, spki, why);
+	enum err e = open_entry(&entry, r, s->task, why);
 
 	if (e == ERR_CORRUPT || e == ERR_NOTFOUND) {
 		events_emit(&r->events, EVENTS_ERROR, "delta.dropped",
@@ -167,7 +194,10 @@ send_one(struct rivulet *r, struct sending *s, struct why *why)
 	}
 	if (e)
 		return e;
-	e = send_entry(r, &entry, s, why);
+	if (sign_again(&entry, session_key(r->session)))
+		e = err_set(why, ERR_IO, "signing failed");
+	else
+		e = send_entry(r, &entry, s, why);
 	outbox_close(&entry);
 	return e;
 }

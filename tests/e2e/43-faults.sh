@@ -67,14 +67,22 @@ job_done 60
 within 60 nothing_waits || fleet_fail "the good receipt did not end the delta"
 stop_agent
 
-# --- a home that joined an older coordinator goes on as before
+# --- a home that joined an older coordinator goes on as before; a newer one mends it
 mv "$FLEET/dev/signer.pem" "$FLEET/signer.pem"
-faults "PUT /v1/deltas/ spoil 100"
+faults "PUT /v1/deltas/ spoil 100" "POST /v1/renew 404 not-found"
 submit older
 fleet_run dev
 job_done 60
 within 20 nothing_waits || fleet_fail "without signer.pem: a delta stays"
 grep -q 'delta.accepted.*receipt=unchecked' "$FLEET/dev.log" || fleet_fail "without signer.pem: the receipt was verified by whom?"
+grep -q 'certificate.renew-failed cause=signer' "$FLEET/dev.log" || fleet_fail "nobody asked for the signer's certificate"
+stop_agent
+faults ""
+submit mended
+fleet_run dev
+job_done 60
+grep -q 'certificate.renewed cause=signer' "$FLEET/dev.log" || fleet_fail "the signer's certificate was not brought"
+cmp -s "$FLEET/dev/signer.pem" "$FLEET/signer.pem" || fleet_fail "signer.pem is not what joining brought"
 stop_agent
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=other -days 2 \
 	-keyout "$FLEET/other.key" -out "$FLEET/dev/signer.pem" 2>/dev/null || fleet_fail "openssl req"
