@@ -74,6 +74,28 @@ num_bytes(const char *text, uint64_t *out)
 }
 
 bool
+num_seconds(const char *text, uint64_t *out)
+{
+	static const char letters[] = "smhd";
+	static const uint64_t factors[] = {1, 60, 3600, 86400};
+	size_t len = strlen(text);
+	char digits[24];
+	uint64_t v;
+
+	if (len == 0 || len >= sizeof(digits))
+		return false;
+	memcpy(digits, text, len + 1);
+	const char *unit = strchr(letters, digits[len - 1]);
+	uint64_t factor = unit ? factors[unit - letters] : 1;
+	if (unit)
+		digits[len - 1] = '\0';
+	if (!num_u64(digits, UINT64_MAX / factor, &v))
+		return false;
+	*out = v * factor;
+	return true;
+}
+
+bool
 num_mul(size_t a, size_t b, size_t *out)
 {
 	return !__builtin_mul_overflow(a, b, out);

@@ -12,6 +12,8 @@ bool num_u64(const char *text, uint64_t max, uint64_t *out);
 bool num_double(const char *text, double *out);
 /* Bytes with an optional suffix K, M or G (powers of 1024). */
 bool num_bytes(const char *text, uint64_t *out);
+/* Seconds with an optional suffix s, m, h or d. */
+bool num_seconds(const char *text, uint64_t *out);
 bool num_mul(size_t a, size_t b, size_t *out);
 bool num_add(size_t a, size_t b, size_t *out);
 

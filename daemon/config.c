@@ -68,6 +68,20 @@ set_bytes(const struct key *k, void *field, const char *value, struct why *why)
 }
 
 static enum err
+set_seconds(const struct key *k, void *field, const char *value, struct why *why)
+{
+	uint64_t v;
+
+	if (!num_seconds(value, &v) || v < k->min || v > k->max)
+		return err_set(why, ERR_INVALID,
+		    "\"%.40s\" is not a time from %" PRIu64 " to %" PRIu64
+		    " seconds (s, m, h or d may follow the number)",
+		    value, k->min, k->max);
+	memcpy(field, &v, sizeof(v));
+	return ERR_OK;
+}
+
+static enum err
 set_text(const struct key *k, void *field, const char *value, struct why *why)
 {
 	size_t len = strlen(value);
@@ -165,6 +179,23 @@ set_listen(const struct key *k, void *field, const char *value, struct why *why)
 	return ERR_OK;
 }
 
+/* Plain HTTP is for this host alone. */
+static enum err
+set_probe(const struct key *k, void *field, const char *value, struct why *why)
+{
+	struct config_listen *l = field;
+
+	(void)k;
+	memset(l, 0, sizeof(*l));
+	if (strcmp(value, "off") == 0)
+		return ERR_OK;
+	if (!parse_listen(value, l) ||
+	    !(strncmp(l->host, "127.", 4) == 0 || strcmp(l->host, "::1") == 0))
+		return err_set(why, ERR_INVALID,
+		    "\"%.60s\" is not 127.0.0.1:PORT, [::1]:PORT or off: it is plain HTTP", value);
+	return ERR_OK;
+}
+
 #define IN(type, member) offsetof(struct type, member), sizeof(((struct type *)0)->member)
 #define KI ((uint64_t)1 << 10)
 #define MI ((uint64_t)1 << 20)
@@ -176,6 +207,7 @@ static const struct key keys[] = {
     {SERVER, "listen", set_listen, IN(config, listen_count), 0, 0, "7443", 0, 0},
     {SERVER, "state_dir", set_text, IN(config, state_dir), 0, 0, "/var/lib/rivulet", 0, 0},
     {SERVER, "admin_socket", set_text_or_off, IN(config, admin_socket), 0, 0, "/run/rivulet/admin.sock", 0, 0},
+    {SERVER, "probe_listen", set_probe, IN(config, probe), 0, 0, "off", 0, 0},
     {SERVER, "io_threads", set_number, IN(config, io_threads), 0, 256, "0", 0, 0},
     {SERVER, "worker_threads", set_number, IN(config, worker_threads), 0, 256, "0", 0, 0},
     {SERVER, "log_level", set_log_level, IN(config, log_level), 0, 0, "info", 0, 0},
@@ -196,7 +228,7 @@ static const struct key keys[] = {
     {RETENTION, "keep_last", set_number, IN(config, keep_last), 1, 1000000, "3", 0, 0},
     {RETENTION, "keep_every", set_number, IN(config, keep_every), 0, 1000000, "10", 0, 0},
     {AUDIT, "refusals", set_number, IN(config, audit_refusals_s), 1, DAY, "600", 0, 0},
-    {IDENTITY, "device_days", set_number, IN(config, device_days), 1, 36500, "365", 0, 0},
+    {IDENTITY, "device_validity", set_seconds, IN(config, device_validity_s), 1, 36500ull * DAY, "365d", 0, 0},
     {DATA, "format", set_format, IN(config_data, format), 0, 0, NULL, 0, 0},
     {DATA, "images", set_text, IN(config_data, images), 0, 0, NULL, IN_IDX, IN_IDX},
     {DATA, "labels", set_text, IN(config_data, labels), 0, 0, NULL, IN_IDX, IN_IDX},

@@ -42,6 +42,8 @@ struct config {
 	char state_dir[CONFIG_PATH_MAX]; /* state_dir, default /var/lib/rivulet */
 	char admin_socket
 	    [CONFIG_PATH_MAX]; /* admin_socket, default /run/rivulet/admin.sock; "off" turns it off (then "") */
+	struct config_listen
+	    probe; /* probe_listen = off (then host is ""): plain HTTP, loopback only */
 	unsigned io_threads; /* io_threads, default 0 = one per core */
 	unsigned worker_threads; /* worker_threads, default 0 = one per core, at least 2 */
 	enum log_level log_level; /* log_level */
@@ -67,7 +69,7 @@ struct config {
 	/* [audit] */
 	uint32_t audit_refusals_s; /* refusals = 600: seconds between entries that count refusals */
 	/* [identity] */
-	uint32_t device_days; /* device_days = 365: validity of device certificates */
+	uint64_t device_validity_s; /* device_validity = 365d: of device certificates */
 	/* [data NAME] */
 	struct config_data data[CONFIG_DATA_MAX];
 	size_t data_count;

@@ -235,7 +235,7 @@ give_up(struct io *io, struct conn *c, int fd, bool tls, const char *peer)
 }
 
 void
-conn_open(struct io *io, int fd, struct tls_context *tls, const char *peer)
+conn_open(struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, const char *peer)
 {
 	struct conn *c = calloc(1, sizeof(*c));
 
@@ -245,6 +245,7 @@ conn_open(struct io *io, int fd, struct tls_context *tls, const char *peer)
 	}
 	c->source = (struct loop_source){on_ready, fd};
 	c->io = io;
+	c->kind = kind;
 	c->interest = EPOLLIN;
 	buf_init(&c->in, io->services->config->header_bytes);
 	buf_init(&c->out, (size_t)80 << 20);

@@ -22,9 +22,14 @@ struct io {
 };
 #define CONN_SCRATCH (128u << 10)
 
-/* Takes over fd (non-blocking). tls NULL: a Unix socket, whose peers are administrators. Else peers_enter has counted its
- * handshake, and the connection calls peers_leave. Closes fd on failure. */
-void conn_open(struct io *io, int fd, struct tls_context *tls, const char *peer);
+enum conn_kind {
+	CONN_OVER_TLS, /* peers_enter has counted its handshake, and the connection calls peers_leave */
+	CONN_LOCAL, /* a Unix socket, whose peers are administrators */
+	CONN_PROBE, /* plain HTTP: anyone on this host, for the routes marked so */
+};
+/* Takes over fd (non-blocking). tls: for CONN_OVER_TLS, else NULL. Closes fd on failure. */
+void conn_open(
+    struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, const char *peer);
 /* Timeouts of all connections. */
 void conn_tick(struct io *io, uint64_t now_ms);
 /* Asks parked exchanges again. */

@@ -169,7 +169,9 @@ conn_identify(struct conn *c)
 	struct token token;
 
 	*who = (struct identity){.roles = ROLE_ANYONE, .has_cert = c->has_cert};
-	if (!c->tls)
+	if (c->kind == CONN_PROBE)
+		return;
+	if (c->kind == CONN_LOCAL)
 		who->roles |= ROLE_ADMIN;
 	else if (c->has_cert)
 		registry_identify(c->io->services->registry, &c->cert, clock_wall(), who);
@@ -208,6 +210,8 @@ conn_start_request(struct conn *c, size_t head_len)
 		return true;
 	}
 	x->route = routes_find(x->request.method, x->request.path, x->param, &path_known);
+	if (c->kind == CONN_PROBE && x->route && !x->route->probe)
+		x->route = NULL;
 	const char *word = NULL;
 	if (is_unwelcome(c)) {
 		word = "too-many-failures";

@@ -23,6 +23,7 @@ struct conn {
 	struct io *io;
 	struct conn *prev, *next;
 	struct tls_session *tls;
+	enum conn_kind kind;
 	bool handshaking;
 	enum conn_state state;
 	uint32_t interest;

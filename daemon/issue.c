@@ -6,8 +6,7 @@
 #include "hex.h"
 #include "messages.h"
 
-#define DAY 86400
-#define BACKDATE (2 * DAY) /* for devices whose clock is behind */
+#define BACKDATE (2 * 86400) /* for devices whose clock is behind */
 
 static enum err
 make_certificate(const struct services *s, const struct store_device *d, int64_t now,
@@ -20,7 +19,7 @@ make_certificate(const struct services *s, const struct store_device *d, int64_t
 	    .common_name = name,
 	    .spki = d->spki,
 	    .not_before = now - BACKDATE,
-	    .not_after = now + (int64_t)s->config->device_days * DAY};
+	    .not_after = now + (int64_t)s->config->device_validity_s};
 
 	hex_encode(name, d->id, sizeof(d->id));
 	enum err e = x509_issue(&cert, &r, &s->ca, s->ca_key, why);
@@ -32,7 +31,7 @@ issue_answer(struct exchange *x, const struct store_device *device, unsigned sta
 {
 	const struct services *s = x->services;
 	int64_t now = (int64_t)clock_wall();
-	struct join_answer a = {.renew_after = now + (int64_t)s->config->device_days * DAY * 2 / 3};
+	struct join_answer a = {.renew_after = now + (int64_t)s->config->device_validity_s * 2 / 3};
 	size_t ca_room = sizeof(a.ca), signer_room = sizeof(a.signer);
 	struct why why = {""};
 	struct buf out;

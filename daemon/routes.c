@@ -14,15 +14,16 @@
 #define OFFER_BODY (64u << 10) /* read on the I/O thread */
 
 static const struct route table[] = {
-    {VERB_GET, "/healthz", ANY, ROUTE_NOW, .handle = api_health},
-    {VERB_GET, "/readyz", ANY, ROUTE_NOW, .handle = api_ready},
+    {VERB_GET, "/healthz", ANY, ROUTE_NOW, .probe = true, .handle = api_health},
+    {VERB_GET, "/readyz", ANY, ROUTE_NOW, .probe = true, .handle = api_ready},
     {VERB_GET, "/v1/ca", ANY, ROUTE_NOW, .handle = api_ca},
     {VERB_POST, "/v1/join", ANY, ROUTE_WORK, true, .body_max = SMALL_BODY, .handle = api_join},
-    {VERB_POST, "/v1/renew", CERT | ROLE_EXPIRED, ROUTE_WORK, true, true, SMALL_BODY,
-	.handle = api_renew},
+    {VERB_POST, "/v1/renew", CERT | ROLE_EXPIRED, ROUTE_WORK, true, .bare = true,
+	.body_max = SMALL_BODY, .handle = api_renew},
     {VERB_POST, "/v1/rotate", CERT | ROLE_ROTATED, ROUTE_WORK, true, .body_max = SMALL_BODY,
 	.handle = api_rotate},
-    {VERB_POST, "/v1/leave", CERT, ROUTE_WORK, true, true, SMALL_BODY, .handle = api_leave},
+    {VERB_POST, "/v1/leave", CERT, ROUTE_WORK, true, .bare = true, .body_max = SMALL_BODY,
+	.handle = api_leave},
     {VERB_GET, "/v1/status", DEV | READ, ROUTE_NOW, .handle = api_status},
     {VERB_POST, "/v1/tasks", DEV, ROUTE_POLL, true, .body_max = OFFER_BODY, .handle = api_task_ask,
 	.drop = api_task_drop},

@@ -28,7 +28,7 @@ struct listener {
 	struct loop_source source;
 	struct server *server;
 	struct thread *thread;
-	bool tls;
+	enum conn_kind kind;
 };
 
 struct thread {
@@ -51,7 +51,7 @@ struct server {
 	struct thread threads[SERVER_THREADS_MAX];
 	unsigned thread_count;
 	struct peers *peers;
-	uint16_t port;
+	uint16_t port, probe_port;
 	/* The admin socket as it was bound; "" before. */
 	char socket_path[CONFIG_PATH_MAX];
 	dev_t socket_dev;
@@ -65,17 +65,24 @@ struct incoming {
 	struct loop_post post;
 	struct thread *to;
 	int fd;
-	bool tls;
+	enum conn_kind kind;
 	char peer[64];
 };
+
+static void
+open_conn(struct thread *t, int fd, enum conn_kind kind, const char *peer)
+{
+	struct tls_context *tls = kind == CONN_OVER_TLS ? atomic_load(&t->server->tls) : NULL;
+
+	conn_open(&t->io, fd, kind, tls, peer);
+}
 
 static void
 on_incoming(struct loop_post *p)
 {
 	struct incoming *in = (struct incoming *)p;
 
-	conn_open(
-	    &in->to->io, in->fd, in->tls ? atomic_load(&in->to->server->tls) : NULL, in->peer);
+	open_conn(in->to, in->fd, in->kind, in->peer);
 	free(in);
 }
 
@@ -127,20 +134,20 @@ hand_over(struct listener *l, int fd, const char *peer)
 	struct thread *to = least_loaded(l->server, l->thread);
 	int one = 1;
 
-	if (l->tls)
+	if (l->kind != CONN_LOCAL)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (to == l->thread) {
-		conn_open(&to->io, fd, l->tls ? atomic_load(&l->server->tls) : NULL, peer);
+		open_conn(to, fd, l->kind, peer);
 		return;
 	}
 	struct incoming *in = calloc(1, sizeof(*in));
 	if (!in) {
-		if (l->tls)
+		if (l->kind == CONN_OVER_TLS)
 			peers_leave(l->server->peers, peer);
 		close(fd);
 		return;
 	}
-	*in = (struct incoming){.post.fn = on_incoming, .to = to, .fd = fd, .tls = l->tls};
+	*in = (struct incoming){.post.fn = on_incoming, .to = to, .fd = fd, .kind = l->kind};
 	snprintf(in->peer, sizeof(in->peer), "%s", peer);
 	loop_post(to->io.loop, &in->post);
 }
@@ -165,7 +172,7 @@ on_accept(struct loop_source *source, uint32_t events)
 			return;
 		}
 		peer_name(&from, fd, peer);
-		if (!has_room(l->server, l->tls, peer)) {
+		if (!has_room(l->server, l->kind == CONN_OVER_TLS, peer)) {
 			log_event(LOG_LEVEL_INFO, "accept.refused", LOG_S("peer", peer));
 			close(fd);
 			continue;
@@ -289,11 +296,11 @@ listen_unix(struct server *s, const char *path, int *out, struct why *why)
 }
 
 static enum err
-add_listener(struct server *s, int fd, bool tls, struct thread *t)
+add_listener(struct server *s, int fd, enum conn_kind kind, struct thread *t)
 {
 	struct listener *l = &s->listeners[s->listener_count];
 
-	*l = (struct listener){{on_accept, fd}, s, t, tls};
+	*l = (struct listener){{on_accept, fd}, s, t, kind};
 	s->listener_count++;
 	return loop_add(t->io.loop, &l->source, EPOLLIN);
 }
@@ -306,7 +313,7 @@ open_listeners(struct server *s, struct why *why)
 	enum err e = ERR_OK;
 	int fd = -1;
 
-	s->listeners = calloc(c->listen_count * s->thread_count + 1, sizeof(*s->listeners));
+	s->listeners = calloc(c->listen_count * s->thread_count + 2, sizeof(*s->listeners));
 	if (!s->listeners)
 		return ERR_NOMEM;
 	for (size_t i = 0; i < c->listen_count; i++) {
@@ -317,14 +324,21 @@ open_listeners(struct server *s, struct why *why)
 				port = bound_port(fd);
 				if (s->port == 0)
 					s->port = port;
-				e = add_listener(s, fd, true, &s->threads[t]);
+				e = add_listener(s, fd, CONN_OVER_TLS, &s->threads[t]);
 			}
 		}
 	}
 	if (e == ERR_OK && c->admin_socket[0]) {
 		e = listen_unix(s, c->admin_socket, &fd, why);
 		if (e == ERR_OK)
-			e = add_listener(s, fd, false, &s->threads[0]);
+			e = add_listener(s, fd, CONN_LOCAL, &s->threads[0]);
+	}
+	if (e == ERR_OK && c->probe.host[0]) {
+		e = listen_tcp(&c->probe, c->probe.port, &fd, why);
+		if (e == ERR_OK) {
+			s->probe_port = bound_port(fd);
+			e = add_listener(s, fd, CONN_PROBE, &s->threads[0]);
+		}
 	}
 	return e;
 }
@@ -436,6 +450,12 @@ uint16_t
 server_port(const struct server *s)
 {
 	return s->port;
+}
+
+uint16_t
+server_probe_port(const struct server *s)
+{
+	return s->probe_port;
 }
 
 void

@@ -13,6 +13,8 @@ ERR_MUST_USE enum err server_new(
 ERR_MUST_USE enum err server_start(struct server *s, struct why *why);
 /* Port of the first TLS listener (for port 0). */
 uint16_t server_port(const struct server *s);
+/* Port of the listener for probes; 0 without one. */
+uint16_t server_probe_port(const struct server *s);
 /* New connections use this context from now on; the old one lives until server_free. */
 void server_set_tls(struct server *s, struct tls_context *tls);
 /* Parked requests are asked again soon, on their own threads. Any thread. */

@@ -359,12 +359,12 @@ setup_new(struct setup **out, const struct config *config, struct why *why)
 
 /* Lets scripts find a coordinator that was given port 0. */
 static enum err
-write_port(const struct setup *u, struct why *why)
+write_port(const struct setup *u, const char *name, uint16_t port, struct why *why)
 {
 	char path[CONFIG_PATH_MAX + 16], text[16];
 
-	state_path(u, "port", path, sizeof(path));
-	int n = snprintf(text, sizeof(text), "%u\n", server_port(u->s.server));
+	state_path(u, name, path, sizeof(path));
+	int n = snprintf(text, sizeof(text), "%u\n", port);
 	return file_write(path, text, (size_t)n, 0644, why);
 }
 
@@ -378,7 +378,9 @@ setup_start(struct setup *u, struct why *why)
 	if (e == ERR_OK)
 		e = server_start(u->s.server, why);
 	u->started = e == ERR_OK;
-	return e ? e : write_port(u, why);
+	if (e == ERR_OK && server_probe_port(u->s.server))
+		e = write_port(u, "probe_port", server_probe_port(u->s.server), why);
+	return e ? e : write_port(u, "port", server_port(u->s.server), why);
 }
 
 const struct services *
@@ -398,6 +400,8 @@ fixed_difference(const struct config *a, const struct config *b)
 	if (a->listen_count != b->listen_count ||
 	    memcmp(a->listen, b->listen, sizeof(a->listen)) != 0)
 		return "listen";
+	if (memcmp(&a->probe, &b->probe, sizeof(a->probe)) != 0)
+		return "probe_listen";
 	if (a->io_threads != b->io_threads || a->worker_threads != b->worker_threads)
 		return "io_threads or worker_threads";
 	return a->spool_quota != b->spool_quota ? "[spool] quota" : NULL;

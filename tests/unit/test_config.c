@@ -52,7 +52,8 @@ test_defaults(void **state)
 	assert_true(c.spool_quota == 0);
 	assert_int_equal(c.keep_last, 3);
 	assert_int_equal(c.keep_every, 10);
-	assert_int_equal(c.device_days, 365);
+	assert_int_equal(c.device_validity_s, 365 * 86400);
+	assert_string_equal(c.probe.host, "");
 	assert_int_equal(c.data_count, 0);
 }
 
@@ -64,6 +65,7 @@ static const char all_keys[] =
     "  listen = 9443\r\n"
     "state_dir = /srv/with space = and sign\n"
     "admin_socket=off\n"
+    "probe_listen = 127.0.0.2:8080\n"
     "io_threads: 3\n"
     "worker_threads = 4\n"
     "log_level = debug\n"
@@ -77,7 +79,7 @@ static const char all_keys[] =
     "9\nfailures_per_minute = 0\n"
     "[spool]\nquota = 10G\n"
     "[retention]\nkeep_last = 11\nkeep_every = 0\n"
-    "[identity]\ndevice_days = 12\n"
+    "[identity]\ndevice_validity = 12h\n"
     "[data digits-1.x_y]\nseed = 18446744073709551615\nformat = glyphs\nfirst_hand = "
     "13\n"
     "hands = 14\ncount = 15\n"
@@ -109,7 +111,9 @@ test_all_keys(void **state)
 	assert_true(c.handshakes == 7 && c.handshakes_per_address == 8 && c.retry_after_s == 9);
 	assert_int_equal(c.failures_per_minute, 0);
 	assert_true(c.spool_quota == 10ull << 30 && c.keep_last == 11 && c.keep_every == 0);
-	assert_int_equal(c.device_days, 12);
+	assert_int_equal(c.device_validity_s, 43200);
+	assert_string_equal(c.probe.host, "127.0.0.2");
+	assert_int_equal(c.probe.port, 8080);
 	assert_int_equal(c.data_count, 5);
 	const struct config_data *d = config_data_find(&c, "digits-1.x_y");
 	assert_non_null(d);
@@ -177,6 +181,16 @@ static const struct {
     /* An offer asks for 50 seconds at most. */
     {"[limits]\nlong_poll = 51\n",
 	"rivuletd.conf:2: [limits] long_poll: \"51\" is not a whole number from 1 to 50"},
+    {"[identity]\ndevice_validity = 0\n",
+	"rivuletd.conf:2: [identity] device_validity: \"0\" is not a time from 1 to 3153600000 "
+	"seconds (s, m, h or d may follow the number)"},
+    /* Plain HTTP for all the world would be a mistake. */
+    {"[server]\nprobe_listen = 0.0.0.0:80\n",
+	"rivuletd.conf:2: [server] probe_listen: \"0.0.0.0:80\" is not 127.0.0.1:PORT, [::1]:PORT "
+	"or off: it is plain HTTP"},
+    {"[server]\nprobe_listen = 80\n",
+	"rivuletd.conf:2: [server] probe_listen: \"80\" is not 127.0.0.1:PORT, [::1]:PORT or off: "
+	"it is plain HTTP"},
     {"[server]\nlog_level = loud\n",
 	"rivuletd.conf:2: [server] log_level: \"loud\" is not error, warn, info or debug"},
     {"[server]\nlisten = example.org:1\n",

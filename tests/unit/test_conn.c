@@ -115,7 +115,7 @@ open_pair(struct bench *b)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
 	setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &large, sizeof(large));
 	b->peer = fd[0];
-	conn_open(&b->io, fd[1], NULL, "test");
+	conn_open(&b->io, fd[1], CONN_LOCAL, NULL, "test");
 	assert_non_null(b->io.conns);
 }
 

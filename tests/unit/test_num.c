@@ -105,6 +105,27 @@ byte_sizes(void **state)
 }
 
 static void
+times(void **state)
+{
+	const char *bad[] = {"", "s", "1w", "1.5h", "-1d", "1 d", "d1", "213503982334602d",
+	    "00000000000000000000000001"};
+	uint64_t v = 42;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_false(num_seconds(bad[i], &v));
+		assert_int_equal(v, 42);
+	}
+	assert_true(num_seconds("17", &v) && v == 17);
+	assert_true(num_seconds("0", &v) && v == 0);
+	assert_true(num_seconds("90s", &v) && v == 90);
+	assert_true(num_seconds("3m", &v) && v == 180);
+	assert_true(num_seconds("12h", &v) && v == 43200);
+	assert_true(num_seconds("365d", &v) && v == 31536000);
+	assert_true(num_seconds("213503982334601d", &v) && v == 213503982334601ull * 86400);
+}
+
+static void
 sums_and_products_do_not_wrap(void **state)
 {
 	size_t v = 42;
@@ -128,6 +149,7 @@ main(void)
 	    cmocka_unit_test(doubles),
 	    cmocka_unit_test(doubles_in_any_locale),
 	    cmocka_unit_test(byte_sizes),
+	    cmocka_unit_test(times),
 	    cmocka_unit_test(sums_and_products_do_not_wrap),
 	};
 
