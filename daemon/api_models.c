@@ -112,6 +112,9 @@ api_model_get(struct exchange *x)
 	bool known = hex_decode(id, sizeof(id), x->param[0], strlen(x->param[0])) &&
 	    (reader || may_read(x, id));
 	enum err e = known ? models_get(x->services->models, id, &map, &why) : ERR_NOTFOUND;
+	/* A file that a job's device may have, and that is gone, is our fault: no final answer. */
+	if (e == ERR_NOTFOUND && known && !reader)
+		e = ERR_CORRUPT;
 	if (e == ERR_NOTFOUND)
 		exchange_problem(x, "not-found", "no such model, or not for this device");
 	else if (e)

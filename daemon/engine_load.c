@@ -218,6 +218,8 @@ load_rounds(struct loader *l)
 	if (e)
 		return e;
 	e = engine_take_table(l->g->services, j, j->model, l->why);
+	if (e == ERR_OK && open && !is_over(j))
+		e = models_state_check(l->g->services->models, r->optimizer_state, l->why);
 	if (e || !open || is_over(j)) {
 		j->round.state = ROUND_ENDED;
 		return e;
@@ -244,6 +246,21 @@ set_aside(struct loader *l)
 	j->round.state = ROUND_ENDED;
 }
 
+/* A document is named by its hash: one changed bit would train something else under the old name. */
+static enum err
+check_document(const struct store_job *row, struct why *why)
+{
+	uint8_t hash[HASH_LEN];
+	char hex[33];
+
+	hash_sha256(hash, row->document, row->document_len);
+	if (memcmp(hash, row->id, sizeof(row->id)) == 0)
+		return ERR_OK;
+	hex_encode(hex, row->id, sizeof(row->id));
+	return err_set(
+	    why, ERR_CORRUPT, "the document of job %s is not the one that was submitted", hex);
+}
+
 /* A document or row that cannot be read is an error of the whole start: nothing is lost silently. */
 static enum err
 load_job(void *ctx, const struct store_job *row)
@@ -251,8 +268,10 @@ load_job(void *ctx, const struct store_job *row)
 	struct loader *l = ctx;
 	struct engine_job *j = NULL;
 
-	enum err e =
-	    engine_job_new(&j, l->g->services, row->id, row->document, row->document_len, l->why);
+	enum err e = check_document(row, l->why);
+	if (e == ERR_OK)
+		e = engine_job_new(
+		    &j, l->g->services, row->id, row->document, row->document_len, l->why);
 	if (e)
 		return e;
 	snprintf(j->state, sizeof(j->state), "%s", row->state);
@@ -261,7 +280,7 @@ load_job(void *ctx, const struct store_job *row)
 	memcpy(j->owner, row->owner, sizeof(j->owner));
 	l->job = j;
 	e = load_rounds(l);
-	if (e == ERR_NOTFOUND || e == ERR_CORRUPT) {
+	if (e == ERR_NOTFOUND || e == ERR_CORRUPT || e == ERR_UNSUPPORTED) {
 		set_aside(l);
 		e = ERR_OK;
 	}

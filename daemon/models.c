@@ -25,6 +25,9 @@ struct models {
 	char dir[PATH_MAX - 128];
 	pthread_mutex_t lock;
 	struct models_map *maps; /* those in use */
+	/* models whose bytes were seen to match their name in this process */
+	uint8_t (*sound)[32];
+	size_t sound_count, sound_room;
 	atomic_uint temp;
 };
 
@@ -85,8 +88,70 @@ models_close(struct models *m)
 	if (!m)
 		return;
 	pthread_mutex_destroy(&m->lock);
+	free(m->sound);
 	free(m);
 }
+
+/* --- what was checked */
+
+/* Place of id in the list, or its length. Lock held. */
+static size_t
+sound_at(const struct models *m, const uint8_t id[32])
+{
+	size_t i = 0;
+
+	while (i < m->sound_count && memcmp(m->sound[i], id, 32) != 0)
+		i++;
+	return i;
+}
+
+static bool
+is_sound(struct models *m, const uint8_t id[32])
+{
+	pthread_mutex_lock(&m->lock);
+	bool sound = sound_at(m, id) < m->sound_count;
+	pthread_mutex_unlock(&m->lock);
+	return sound;
+}
+
+/* Without memory it is checked again, which is no harm. */
+static void
+set_sound(struct models *m, const uint8_t id[32], bool sound)
+{
+	pthread_mutex_lock(&m->lock);
+	size_t at = sound_at(m, id);
+	if (!sound && at < m->sound_count) {
+		memcpy(m->sound[at], m->sound[--m->sound_count], 32);
+	} else if (sound && at == m->sound_count) {
+		size_t room = m->sound_room ? m->sound_room * 2 : 64;
+		uint8_t(*more)[32] = at < m->sound_room ? m->sound : realloc(m->sound, room * 32);
+		if (more && more != m->sound) {
+			m->sound = more;
+			m->sound_room = room;
+		}
+		if (more)
+			memcpy(m->sound[m->sound_count++], id, 32);
+	}
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* The bytes of a file that lay on the disk when this process began are not trusted: it may be cut or flipped. */
+static enum err
+check_bytes(struct models *m, const struct models_map *map, const uint8_t id[32], const char *path,
+    struct why *why)
+{
+	uint8_t hash[HASH_LEN];
+
+	if (is_sound(m, id))
+		return ERR_OK;
+	hash_sha256(hash, map->data, map->bytes);
+	if (memcmp(hash, id, HASH_LEN) != 0)
+		return err_set(why, ERR_CORRUPT, "%s does not match its name", path);
+	set_sound(m, id, true);
+	return ERR_OK;
+}
+
+/* --- maps */
 
 static void
 unmap(struct models_map *map)
@@ -121,6 +186,8 @@ map_file(struct models *m, const uint8_t id[32], struct models_map **out, struct
 			map->data = data;
 	}
 	close(fd);
+	if (e == ERR_OK)
+		e = check_bytes(m, map, id, path, why);
 	if (e == ERR_OK)
 		e = modelfile_data_at(map->data, map->bytes, &map->data_at, why);
 	if (e == ERR_OK)
@@ -218,7 +285,10 @@ models_adopt(struct models *m, int fd, const char *temp, const uint8_t id[32], s
 	char path[PATH_MAX];
 
 	path_of(m, id, "", path);
-	return file_commit(fd, temp, path, why);
+	enum err e = file_commit(fd, temp, path, why);
+	if (e == ERR_OK)
+		set_sound(m, id, true);
+	return e;
 }
 
 /* Writes up to two pieces to a temporary file, hashing, and renames it to "<hash><suffix>". */
@@ -263,7 +333,10 @@ models_put(struct models *m, const void *header, size_t header_len, const void *
 	const void *const piece[2] = {header, data};
 	const uint64_t len[2] = {header_len, data_len};
 
-	return put_pieces(m, piece, len, "", id, why);
+	enum err e = put_pieces(m, piece, len, "", id, why);
+	if (e == ERR_OK)
+		set_sound(m, id, true);
+	return e;
 }
 
 static enum err
@@ -278,6 +351,7 @@ remove_file(struct models *m, const uint8_t id[32], const char *suffix)
 enum err
 models_delete(struct models *m, const uint8_t id[32])
 {
+	set_sound(m, id, false);
 	return remove_file(m, id, "");
 }
 
@@ -315,6 +389,26 @@ models_state_get(
 	return memcmp(found, hash, HASH_LEN) == 0
 	    ? ERR_OK
 	    : err_set(why, ERR_CORRUPT, "%s does not match its hash", path);
+}
+
+enum err
+models_state_check(struct models *m, const uint8_t hash[32], struct why *why)
+{
+	static const uint8_t none[HASH_LEN];
+	uint8_t found[HASH_LEN];
+	char path[PATH_MAX];
+
+	if (memcmp(hash, none, HASH_LEN) == 0)
+		return ERR_OK;
+	path_of(m, hash, ".state", path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(why, "open %s", path);
+	enum err e = hash_file(fd, found);
+	close(fd);
+	if (e == ERR_OK && memcmp(found, hash, HASH_LEN) == 0)
+		return ERR_OK;
+	return err_set(why, ERR_CORRUPT, "%s does not match its hash", path);
 }
 
 enum err

@@ -30,7 +30,8 @@ struct models_map {
 ERR_MUST_USE enum err models_open(struct models **out, const char *dir, struct why *why);
 void models_close(struct models *m);
 
-/* Maps a model; each reference is released once. ERR_NOTFOUND, or ERR_CORRUPT if its header does not parse. */
+/* Maps a model; each reference is released once. The first time in a process its bytes are hashed. ERR_NOTFOUND, or ERR_CORRUPT
+ * if they do not match its name or its header does not parse. */
 ERR_MUST_USE enum err models_get(
     struct models *m, const uint8_t id[32], struct models_map **out, struct why *why);
 struct models_map *models_map_share(struct models_map *map);
@@ -54,6 +55,8 @@ ERR_MUST_USE enum err models_state_put(
     struct models *m, const float *state, uint64_t count, uint8_t hash[32], struct why *why);
 ERR_MUST_USE enum err models_state_get(
     struct models *m, const uint8_t hash[32], float *state, uint64_t count, struct why *why);
+/* Does the file's content match? An all-zero hash is no state and is sound. ERR_NOTFOUND, ERR_CORRUPT. */
+ERR_MUST_USE enum err models_state_check(struct models *m, const uint8_t hash[32], struct why *why);
 ERR_MUST_USE enum err models_state_delete(struct models *m, const uint8_t hash[32]);
 
 #endif

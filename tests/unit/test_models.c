@@ -370,6 +370,38 @@ readers_at_once(void **state)
 	}
 }
 
+/* Every byte of a file that an earlier process wrote is looked at before its first use, and only whole files pass. */
+static void
+flipped_before_start(void **state)
+{
+	struct fixture *f = *state;
+	struct models_map *map = NULL;
+	uint8_t id[32], other[32];
+	char path[160], byte;
+
+	put(f, 1, id);
+	put(f, 2, other);
+	path_of(f, id, "", path);
+	int fd = open(path, O_RDWR);
+	assert_true(fd >= 0);
+	for (uint64_t at = 0; at < f->head.len + sizeof(f->data); at += 5) {
+		models_close(f->m);
+		assert_int_equal(models_open(&f->m, f->dir, &f->why), ERR_OK);
+		assert_int_equal(file_pread(fd, &byte, 1, at), ERR_OK);
+		byte ^= 1;
+		assert_int_equal(file_pwrite(fd, &byte, 1, at), ERR_OK);
+		assert_int_equal(models_get(f->m, id, &map, &f->why), ERR_CORRUPT);
+		assert_non_null(strstr(f->why.text, "does not match its name"));
+		byte ^= 1;
+		assert_int_equal(file_pwrite(fd, &byte, 1, at), ERR_OK);
+		assert_int_equal(models_get(f->m, id, &map, &f->why), ERR_OK);
+		models_map_release(map);
+	}
+	close(fd);
+	assert_int_equal(models_get(f->m, other, &map, &f->why), ERR_OK);
+	models_map_release(map);
+}
+
 #define WITH_MODELS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
@@ -381,6 +413,7 @@ main(void)
 	    WITH_MODELS(shared),
 	    WITH_MODELS(deleted),
 	    WITH_MODELS(damaged),
+	    WITH_MODELS(flipped_before_start),
 	    WITH_MODELS(adopted),
 	    WITH_MODELS(leftovers),
 	    WITH_MODELS(folder_gone),
