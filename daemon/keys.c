@@ -135,6 +135,33 @@ make_task_key(const char *state_dir, struct why *why)
 	return e;
 }
 
+static bool
+has_database(const char *state_dir)
+{
+	char path[PATH_ROOM];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/rivulet.db", state_dir);
+	return stat(path, &st) == 0;
+}
+
+/* A new CA beside an old database would shut out every device that the database knows. */
+static enum err
+check_not_lost(const char *state_dir, struct why *why)
+{
+	char path[PATH_ROOM];
+	struct stat st;
+
+	path_of(state_dir, "ca.key", path);
+	if (stat(path, &st) == 0 || !has_database(state_dir))
+		return ERR_OK;
+	return err_set(why, ERR_STATE,
+	    "%s has a database, but no CA: copy keys/ back from where you keep it, or, to begin "
+	    "with a new "
+	    "CA and no device, move rivulet.db away",
+	    state_dir);
+}
+
 enum err
 keys_init(
     const char *state_dir, const char *const *names, size_t count, bool *fresh, struct why *why)
@@ -146,7 +173,9 @@ keys_init(
 
 	path_of(state_dir, "", dir);
 	dir[strlen(dir) - 1] = '\0';
-	enum err e = file_mkdirs(dir, 0700, why);
+	enum err e = check_not_lost(state_dir, why);
+	if (e == ERR_OK)
+		e = file_mkdirs(dir, 0700, why);
 	if (e == ERR_OK)
 		e = make_authority(state_dir, &ca, fresh, why);
 	struct x509_request server = {.use = X509_SERVER,
@@ -185,13 +214,40 @@ load_task_key(const char *state_dir, uint8_t out[32], struct why *why)
 	return e;
 }
 
+/* "Run init" would be bad advice to who restored a backup without its keys: it makes another CA. */
+static enum err
+missing(const char *state_dir, const char *name, struct why *why)
+{
+	if (!has_database(state_dir))
+		return err_set(why, ERR_NOTFOUND,
+		    "%s/keys holds no CA: run \"rivuletd init\" first", state_dir);
+	return err_set(why, ERR_NOTFOUND,
+	    "%s/keys/%s is missing: copy keys/ back from where you keep it", state_dir, name);
+}
+
 static enum err
 load_key(const char *state_dir, const char *name, struct key **out, struct why *why)
 {
 	char path[PATH_ROOM];
 
 	path_of(state_dir, name, path);
-	return key_load(out, path, why);
+	enum err e = key_load(out, path, why);
+	return e == ERR_NOTFOUND ? missing(state_dir, name, why) : e;
+}
+
+/* A key and its certificate that were mixed up sign what nobody can verify. */
+static enum err
+check_pair(const char *state_dir, const char *stem, const struct key *key,
+    const struct x509_cert *cert, struct why *why)
+{
+	struct x509_info info;
+
+	if (x509_parse(&info, cert, NULL) == ERR_OK &&
+	    memcmp(info.spki, key_spki(key), KEY_SPKI_LEN) == 0)
+		return ERR_OK;
+	return err_set(why, ERR_CORRUPT,
+	    "%s/keys: %s.crt is not for %s.key: the files of two coordinators are mixed", state_dir,
+	    stem, stem);
 }
 
 enum err
@@ -199,15 +255,16 @@ keys_load(const char *state_dir, struct services *s, uint8_t task_key[32], struc
 {
 	enum err e = load_key(state_dir, "ca.key", &s->ca_key, why);
 
-	if (e == ERR_NOTFOUND)
-		return err_set(
-		    why, e, "%s/keys holds no CA: run \"rivuletd init\" first", state_dir);
 	if (e == ERR_OK)
 		e = load_cert(state_dir, "ca.crt", &s->ca, why);
+	if (e == ERR_OK)
+		e = check_pair(state_dir, "ca", s->ca_key, &s->ca, why);
 	if (e == ERR_OK)
 		e = load_key(state_dir, "sign.key", &s->sign_key, why);
 	if (e == ERR_OK)
 		e = load_cert(state_dir, "sign.crt", &s->sign_cert, why);
+	if (e == ERR_OK)
+		e = check_pair(state_dir, "sign", s->sign_key, &s->sign_cert, why);
 	if (e == ERR_OK)
 		e = load_task_key(state_dir, task_key, why);
 	if (e == ERR_OK)
@@ -232,6 +289,8 @@ keys_load_server(const char *state_dir, struct keys_server *out, struct why *why
 	enum err e = load_key(state_dir, "server.key", &out->key, why);
 	if (e == ERR_OK)
 		e = load_cert(state_dir, "server.crt", &out->cert, why);
+	if (e == ERR_OK)
+		e = check_pair(state_dir, "server", out->key, &out->cert, why);
 	if (e) {
 		key_free(out->key);
 		out->key = NULL;
