@@ -5,7 +5,7 @@
 
 #include "audit.h"
 #include "clock.h"
-#include "cmd.h"
+#include "command.h"
 #include "hex.h"
 #include "keys.h"
 #include "messages.h"
@@ -118,7 +118,7 @@ init(const struct options *o, const struct config *config)
 	if (e == ERR_OK && fresh)
 		e = first_token(config, text, &why);
 	if (e)
-		return cmd_fail(&why);
+		return command_fail(&why);
 	if (!fresh) {
 		fprintf(stderr, "rivuletd: %s is initialised already%s\n", config->state_dir,
 		    o->name_count ? "; issued a new server certificate" : "");
@@ -139,10 +139,10 @@ cmd_init_main(const char *path, int argc, char **argv)
 
 	if (!read_options(argc, argv, &o) || o.help) {
 		fputs(usage, o.help ? stdout : stderr);
-		return o.help ? CMD_OK : CMD_USAGE;
+		return o.help ? COMMAND_OK : COMMAND_USAGE;
 	}
-	struct config *config = cmd_config(path);
-	int rc = config ? init(&o, config) : CMD_FAILED;
+	struct config *config = command_config(path);
+	int rc = config ? init(&o, config) : COMMAND_FAILED;
 	free(config);
 	return rc;
 }

@@ -7,7 +7,7 @@
 
 #include "audit.h"
 #include "clock.h"
-#include "cmd.h"
+#include "command.h"
 #include "engine.h"
 #include "log.h"
 #include "notify.h"
@@ -87,7 +87,7 @@ run(const char *path, const struct config *config)
 		e = setup_start(setup, &why);
 	if (e) {
 		setup_free(setup);
-		return cmd_fail(&why);
+		return command_fail(&why);
 	}
 	log_event(LOG_LEVEL_INFO, "started", LOG_S("version", RIVULET_VERSION),
 	    LOG_S("backend", tls_backend()),
@@ -109,6 +109,7 @@ struct command {
 
 static const struct command commands[] = {
     {"init", cmd_init_main, "make CA, certificates and the first join token"},
+    {"check", cmd_check_main, "examine a state directory, and repair it"},
 };
 
 static void
@@ -149,8 +150,8 @@ take_config(int *argc, char **argv)
 static int
 run_config(const char *path, bool check)
 {
-	struct config *config = cmd_config(path);
-	int rc = CMD_FAILED;
+	struct config *config = command_config(path);
+	int rc = COMMAND_FAILED;
 
 	if (config && check)
 		rc = printf("%s: the configuration is valid\n", path) < 0;
@@ -170,7 +171,7 @@ main(int argc, char **argv)
 		return run_config(path, argc == 2);
 	if (argc == 2 && (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)) {
 		print_help(stdout);
-		return CMD_OK;
+		return COMMAND_OK;
 	}
 	if (argc == 2 && strcmp(name, "--version") == 0)
 		return printf("rivuletd " RIVULET_VERSION "\n") < 0;
@@ -180,5 +181,5 @@ main(int argc, char **argv)
 	if (*name)
 		fprintf(stderr, "rivuletd: unknown command or option \"%s\"\n", name);
 	print_help(stderr);
-	return CMD_USAGE;
+	return COMMAND_USAGE;
 }

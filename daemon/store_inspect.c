@@ -51,6 +51,12 @@ store_inspect_open(
 	return ERR_OK;
 }
 
+const char *
+store_inspect_why(const struct store_db *db)
+{
+	return db->last.text;
+}
+
 uint64_t
 store_inspect_known(void)
 {

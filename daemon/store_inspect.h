@@ -8,11 +8,13 @@
  * store_*_get of store.h take the connection.
  */
 
-/* *version: that of the file; rows can be read only if it is STORE_INSPECT_VERSION(). ERR_NOTFOUND, ERR_CORRUPT,
+/* *version: that of the file; rows can be read only if it is store_inspect_known(). ERR_NOTFOUND, ERR_CORRUPT,
  * ERR_UNSUPPORTED if it is of a newer program. */
 ERR_MUST_USE enum err store_inspect_open(
     struct store_db **out, const char *path, bool write, uint64_t *version, struct why *why);
 void store_inspect_close(struct store_db *db);
+/* SQLite's words about the last failure; "" if none. */
+const char *store_inspect_why(const struct store_db *db);
 /* The version that this program writes. */
 uint64_t store_inspect_known(void);
 

@@ -1,23 +1,23 @@
-#include "cmd.h"
+#include "command.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 int
-cmd_fail(const struct why *why)
+command_fail(const struct why *why)
 {
 	fprintf(stderr, "rivuletd: %s\n", why->text);
-	return CMD_FAILED;
+	return COMMAND_FAILED;
 }
 
 struct config *
-cmd_config(const char *path)
+command_config(const char *path)
 {
 	struct config *config = malloc(sizeof(*config));
 	struct why why = {"no memory"};
 
 	if (!config || config_load(config, path, &why) != ERR_OK) {
-		cmd_fail(&why);
+		command_fail(&why);
 		free(config);
 		return NULL;
 	}

@@ -1,5 +1,5 @@
-#ifndef DAEMON_CMD_H
-#define DAEMON_CMD_H
+#ifndef COMMAND_H
+#define COMMAND_H
 #include "config.h"
 #include "err.h"
 
@@ -7,13 +7,14 @@
  * The subcommands of `rivuletd`: what main.c's table holds. path is the configuration file, not read yet; argv[0] is the
  * subcommand's name. The result is the exit code: 0 done, 1 failed, 2 usage, and what the command's own help says.
  */
-enum cmd_exit { CMD_OK = 0, CMD_FAILED = 1, CMD_USAGE = 2 };
+enum command_exit { COMMAND_OK = 0, COMMAND_FAILED = 1, COMMAND_USAGE = 2 };
 
 int cmd_init_main(const char *path, int argc, char **argv);
+int cmd_check_main(const char *path, int argc, char **argv);
 
 /* The configuration in a fresh allocation, which the caller frees, or NULL after saying on stderr what is wrong. */
-struct config *cmd_config(const char *path);
-/* Says why on stderr and returns CMD_FAILED. */
-int cmd_fail(const struct why *why);
+struct config *command_config(const char *path);
+/* Says why on stderr and returns COMMAND_FAILED. */
+int command_fail(const struct why *why);
 
 #endif

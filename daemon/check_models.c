@@ -1,0 +1,172 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check_parts.h"
+#include "hash.h"
+#include "hex.h"
+#include "store_inspect.h"
+
+#define NAME_MAX_HERE 128
+static const uint8_t none[32];
+
+/* Does anything need this model: an open round as its base, or a job as its newest? */
+static const struct check_job *
+needs_model(const struct check *c, const uint8_t id[32])
+{
+	for (size_t i = 0; i < c->rows.job_count; i++) {
+		const struct check_job *j = &c->rows.jobs[i];
+		const uint8_t *present = j->open ? j->last.base : j->last.model;
+		if (j->last.round > 0 && memcmp(present, id, 32) == 0)
+			return j;
+	}
+	return NULL;
+}
+
+static const struct check_job *
+needs_state(const struct check *c, const uint8_t hash[32])
+{
+	for (size_t i = 0; i < c->rows.job_count; i++) {
+		const struct check_job *j = &c->rows.jobs[i];
+		if (j->live && j->open && memcmp(j->last.optimizer_state, hash, 32) == 0)
+			return j;
+	}
+	return NULL;
+}
+
+static bool
+has_row(const struct check *c, const uint8_t id[32])
+{
+	for (size_t i = 0; i < c->rows.model_count; i++)
+		if (memcmp(c->rows.models[i].id, id, 32) == 0)
+			return true;
+	return false;
+}
+
+/* What is wrong with a file that should hash to id: "" if nothing. ERR_NOTFOUND if it is not there. */
+static enum err
+judge_file(
+    const struct check *c, const char *name, const uint8_t id[32], uint64_t bytes, struct why *why)
+{
+	char path[CHECK_PATH_MAX];
+	uint8_t hash[HASH_LEN];
+	struct stat st;
+
+	check_path(c, name, path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return err_errno(why, "it cannot be opened");
+	enum err e = ERR_OK;
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		e = err_set(why, ERR_CORRUPT, "it is not a file");
+	else if (bytes > 0 && (uint64_t)st.st_size != bytes)
+		e = err_set(why, ERR_CORRUPT, "it has %lld bytes, not %llu", (long long)st.st_size,
+		    (unsigned long long)bytes);
+	else if (hash_file(fd, hash) != ERR_OK)
+		e = err_set(why, ERR_CORRUPT, "it cannot be read");
+	else if (memcmp(hash, id, HASH_LEN) != 0)
+		e = err_set(why, ERR_CORRUPT, "its bytes do not match its name");
+	close(fd);
+	return e;
+}
+
+static bool
+forget(struct check *c, const struct store_model *m)
+{
+	return c->repair && store_model_delete(c->db, m->id) == ERR_OK;
+}
+
+/* Beside a running coordinator: was it removed in order while we looked? */
+static bool
+still_known(struct check *c, const uint8_t id[32])
+{
+	struct store_model m;
+
+	return !c->running || store_model_get(c->db, id, &m) != ERR_NOTFOUND;
+}
+
+static void
+judge_model(struct check *c, const struct store_model *m)
+{
+	const struct check_job *user = needs_model(c, m->id);
+	bool old = !user && memcmp(m->job, none, 16) != 0; /* not an uploaded one */
+	char name[NAME_MAX_HERE], hex[65];
+	struct why why = {""};
+
+	hex_encode(hex, m->id, 32);
+	snprintf(name, sizeof(name), "models/%s", hex);
+	enum err e = judge_file(c, name, m->id, m->bytes, &why);
+	if (e == ERR_OK || !still_known(c, m->id))
+		return;
+	bool moved = e != ERR_NOTFOUND && check_set_aside(c, name);
+	if (old && (moved || e == ERR_NOTFOUND))
+		check_found(c, CHECK_MODEL_FORGOTTEN, name, forget(c, m), "%s", why.text);
+	else
+		check_found(c, e == ERR_NOTFOUND ? CHECK_MODEL_MISSING : CHECK_MODEL_DAMAGED, name,
+		    false, "%s%s%s%s", why.text, user ? "; needed by job " : "",
+		    user ? user->hex : "", moved ? "; moved to damaged/" : "");
+}
+
+static void
+judge_state(struct check *c, const struct check_job *j)
+{
+	char name[NAME_MAX_HERE], hex[65];
+	struct why why = {""};
+	struct store_round now;
+
+	if (!j->live || !j->open || memcmp(j->last.optimizer_state, none, 32) == 0)
+		return;
+	hex_encode(hex, j->last.optimizer_state, 32);
+	snprintf(name, sizeof(name), "models/%s.state", hex);
+	enum err e = judge_file(c, name, j->last.optimizer_state, 0, &why);
+	if (e == ERR_OK ||
+	    (c->running && store_round_last(c->db, j->id, &now) == ERR_OK &&
+		now.round != j->last.round))
+		return;
+	bool moved = e != ERR_NOTFOUND && check_set_aside(c, name);
+	check_found(c, e == ERR_NOTFOUND ? CHECK_STATE_MISSING : CHECK_STATE_DAMAGED, name, false,
+	    "%s; needed by job %s%s", why.text, j->hex, moved ? "; moved to damaged/" : "");
+}
+
+static void
+judge_name(struct check *c, const char *folder, const char *base)
+{
+	char name[NAME_MAX_HERE + 256];
+	size_t len = strlen(base);
+	uint8_t id[32];
+
+	snprintf(name, sizeof(name), "%s/%s", folder, base);
+	bool state = len == 70 && strcmp(base + 64, ".state") == 0;
+	if (strncmp(base, "tmp.", 4) == 0)
+		check_found(
+		    c, CHECK_FILE_TEMPORARY, name, check_remove(c, name), "it was never finished");
+	else if ((len != 64 && !state) || !hex_decode(id, sizeof(id), base, 64))
+		check_found(c, CHECK_FILE_UNKNOWN, name, false,
+		    "no model or optimizer state has such a name");
+	else if (state ? !needs_state(c, id) : !has_row(c, id))
+		check_found(c, CHECK_FILE_ORPHAN, name, check_remove(c, name),
+		    state ? "no open round needs this optimizer state" : "no row names this model");
+}
+
+void
+check_models_run(struct check *c)
+{
+	if (!c->has_rows)
+		return;
+	for (size_t i = 0; i < c->rows.job_count; i++) {
+		const struct check_job *j = &c->rows.jobs[i];
+		const uint8_t *present = j->open ? j->last.base : j->last.model;
+		if (j->last.round > 0 && !has_row(c, present))
+			check_found(c, CHECK_ROUND_DAMAGED, j->hex, false,
+			    "the model of its newest round has no row");
+		judge_state(c, j);
+	}
+	for (size_t i = 0; i < c->rows.model_count; i++)
+		judge_model(c, &c->rows.models[i]);
+	/* What a coordinator is making just now has no row yet. */
+	if (!c->running)
+		check_each_file(c, "models", judge_name);
+}
