@@ -6,7 +6,7 @@
 #include "api.h"
 #include "base64.h"
 #include "clock.h"
-#include "delta_body.h"
+#include "delta_resume.h"
 #include "engine.h"
 #include "fault.h"
 #include "log.h"
@@ -23,8 +23,10 @@ struct delta {
 	struct manifest m;
 	struct engine_claim claim;
 	char *report;
+	struct manifest there; /* of the part taken up */
 	struct delta_body body;
 	struct spool_part part;
+	bool stays; /* the part, though the request was refused */
 	struct store_accept row;
 	struct exchange *x;
 	bool taken;
@@ -165,6 +167,21 @@ answer_repeat(struct exchange *x, struct delta *d, bool *other)
 	return same;
 }
 
+/* The whole body, or what follows the offset. */
+static const char *
+check_length(const struct http_request *q, const struct manifest *m, struct why *why)
+{
+	uint64_t whole = manifest_body_bytes(m->payload_bytes);
+	uint64_t from = q->method == VERB_PATCH ? q->offset : 0;
+
+	if (from <= whole && q->length == whole - from)
+		return NULL;
+	err_set(why, ERR_INVALID,
+	    "Content-Length is %llu from byte %llu; leaves and payload have %llu bytes",
+	    (unsigned long long)q->length, (unsigned long long)from, (unsigned long long)whole);
+	return "wrong-length";
+}
+
 static const char *
 check_head(struct exchange *x, struct delta *d, struct why *why)
 {
@@ -175,13 +192,8 @@ check_head(struct exchange *x, struct delta *d, struct why *why)
 		    x->services->engine, &d->m, x->who.device, x->param[0], &d->claim, why);
 	if (!word)
 		word = read_report(x, d, why);
-	if (!word && x->request.length != manifest_body_bytes(d->m.payload_bytes)) {
-		err_set(why, ERR_INVALID,
-		    "Content-Length is %llu; leaves and payload have %llu bytes",
-		    (unsigned long long)x->request.length,
-		    (unsigned long long)manifest_body_bytes(d->m.payload_bytes));
-		word = "wrong-length";
-	}
+	if (!word)
+		word = check_length(&x->request, &d->m, why);
 	return word ? word : check_signature(x, d, why);
 }
 
@@ -196,8 +208,35 @@ prepare_body(struct exchange *x, struct delta *d, struct why *why)
 }
 
 static void
+wrong_offset(struct exchange *x, struct delta *d, uint64_t offset, const char *detail)
+{
+	d->stays = true;
+	exchange_problem(x, "wrong-offset", "%s", detail);
+	exchange_header(x, "Upload-Offset", "%llu", (unsigned long long)offset);
+}
+
+/* Takes up what is there; a response is set unless the rest may come. */
+static enum err
+prepare_rest(struct exchange *x, struct delta *d, struct why *why)
+{
+	enum err e = delta_resume(
+	    x->services->spool, d->m.task, d->m.device, &d->part, &d->there, &d->body, why);
+
+	if (e == ERR_NOTFOUND)
+		wrong_offset(x, d, 0, "nothing of this delta is here");
+	else if (e)
+		return e;
+	else if (memcmp(d->part.file.manifest, d->raw, MANIFEST_SIGNED) != 0)
+		wrong_offset(x, d, 0, "what is here belongs to another manifest");
+	else if (d->body.now.at != x->request.offset)
+		wrong_offset(x, d, d->body.now.at, "the body goes on at Upload-Offset");
+	return ERR_OK;
+}
+
+static void
 delta_begin(struct exchange *x)
 {
+	bool patch = x->request.method == VERB_PATCH, other;
 	struct delta *d = calloc(1, sizeof(*d));
 	struct why why = {""};
 
@@ -208,11 +247,14 @@ delta_begin(struct exchange *x)
 	}
 	d->x = x;
 	registry_touch(x->services->registry, x->who.device, NULL, NULL);
+	if (patch && !x->request.has_offset) {
+		exchange_problem(x, "bad-request", "the Upload-Offset header is missing");
+		return;
+	}
 	const char *word = check_head(x, d, &why);
 	bool maybe_repeat = word &&
 	    (strcmp(word, "used-task") == 0 || strcmp(word, "stale-round") == 0 ||
 		strcmp(word, "round-closed") == 0);
-	bool other;
 	if (maybe_repeat && answer_repeat(x, d, &other))
 		return;
 	if (word) {
@@ -220,12 +262,12 @@ delta_begin(struct exchange *x)
 		exchange_problem(x, word, "%s", why.text);
 		return;
 	}
-	enum err e = prepare_body(x, d, &why);
+	enum err e = patch ? prepare_rest(x, d, &why) : prepare_body(x, d, &why);
 	FAULT("delta.part");
 	if (e)
 		own_fault(x, e, &why);
 	else
-		x->wanted = true;
+		x->wanted = x->response.status == 0;
 }
 
 /* --- the body: leaves, then payload */
@@ -391,7 +433,7 @@ delta_drop(struct exchange *x)
 	if (!d)
 		return;
 	/* Cut off before an answer: what is there can be taken up. */
-	if (x->response.status == 0 && d->body.good.at > d->body.leaf_bytes)
+	if ((d->stays || x->response.status == 0) && d->body.good.at > d->body.leaf_bytes)
 		spool_leave(x->services->spool, &d->part);
 	else
 		spool_drop(x->services->spool, &d->part);
@@ -402,3 +444,4 @@ delta_drop(struct exchange *x)
 }
 
 const struct stream_ops api_delta_put = {delta_begin, delta_data, delta_finish, delta_drop};
+const struct stream_ops api_delta_patch = {delta_begin, delta_data, delta_finish, delta_drop};

@@ -48,6 +48,7 @@ static const struct {
     {"method-not-allowed", 405, "The method is not allowed here"},
     {"stale-round", 409, "The round is not the job's open round"},
     {"wrong-base", 409, "The delta was made from another base model"},
+    {"wrong-offset", 409, "What is here of the delta ends elsewhere"},
     {"used-task", 409, "Another delta was accepted for this task"},
     {"round-closed", 409, "The round closed before the delta was durable"},
     {"wrong-state", 409, "The state of the job or device does not allow this"},

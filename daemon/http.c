@@ -112,10 +112,12 @@ enum field {
 	FIELD_REPORT,
 	FIELD_EXPECT,
 	FIELD_TRANSFER,
+	FIELD_OFFSET,
 	FIELD_COUNT,
 };
 static const char *const field_names[FIELD_COUNT] = {"", "host", "content-length", "authorization",
-    "range", "if-none-match", "rivulet-manifest", "rivulet-report", "expect", "transfer-encoding"};
+    "range", "if-none-match", "rivulet-manifest", "rivulet-report", "expect", "transfer-encoding",
+    "upload-offset"};
 
 struct collector {
 	struct http_request *out;
@@ -185,6 +187,19 @@ keep_long(struct collector *c, char **to, const char *at, size_t len)
 	return *to ? 0 : refuse(c, 503, "no memory");
 }
 
+/* Digits alone, few enough for 64 bits. */
+static int
+keep_number(struct collector *c, uint64_t *to, const char *at, size_t len)
+{
+	*to = 0;
+	for (size_t i = 0; i < len && i < 18 && isdigit((unsigned char)at[i]); i++)
+		*to = *to * 10 + (uint64_t)(at[i] - '0');
+	for (size_t i = 0; i < len; i++)
+		if (!isdigit((unsigned char)at[i]))
+			return refuse(c, 400, "a number is malformed");
+	return len == 0 || len > 18 ? refuse(c, 400, "a number is malformed") : 0;
+}
+
 static int
 on_value(http_parser *p, const char *at, size_t len)
 {
@@ -209,10 +224,10 @@ on_value(http_parser *p, const char *at, size_t len)
 		r->chunked = true;
 		return 0;
 	case FIELD_LENGTH:
-		for (size_t i = 0; i < len; i++)
-			if (!isdigit((unsigned char)at[i]))
-				return refuse(c, 400, "bad Content-Length");
-		return len == 0 || len > 18 ? refuse(c, 400, "bad Content-Length") : 0;
+		return keep_number(c, &r->length, at, len);
+	case FIELD_OFFSET:
+		r->has_offset = true;
+		return keep_number(c, &r->offset, at, len);
 	case FIELD_EXPECT:
 		r->expect_continue = len == 12 && strncasecmp(at, "100-continue", 12) == 0;
 		return r->expect_continue ? 0 : refuse(c, 417, "unknown expectation");

@@ -30,6 +30,8 @@ struct http_request {
 	char authorization[256];
 	char range[64];
 	char if_none_match[160];
+	bool has_offset;
+	uint64_t offset; /* Upload-Offset */
 	char *manifest; /* Rivulet-Manifest and Rivulet-Report; NULL if absent */
 	char *report;
 };

@@ -30,6 +30,8 @@ static const struct route table[] = {
     {VERB_POST, "/v1/tasks/{}/abort", DEV, ROUTE_NOW, true, .body_max = SMALL_BODY,
 	.handle = api_task_abort},
     {VERB_PUT, "/v1/deltas/{}", DEV, ROUTE_STREAM, true, .stream = &api_delta_put},
+    {VERB_PATCH, "/v1/deltas/{}", DEV, ROUTE_STREAM, true, .stream = &api_delta_patch},
+    {VERB_HEAD, "/v1/deltas/{}", DEV, ROUTE_WORK, .handle = api_delta_head},
     {VERB_GET, "/v1/models/{}", DEV | READ, ROUTE_WORK, .handle = api_model_get},
     {VERB_PUT, "/v1/models/{}", SUB, ROUTE_STREAM, true, .stream = &api_model_put},
     {VERB_GET, "/v1/jobs", DEV | READ, ROUTE_NOW, .handle = api_jobs_list},
@@ -79,17 +81,19 @@ fits(const char *pattern, const char *path, char param[2][72])
 const struct route *
 routes_find(enum http_verb verb, const char *path, char param[2][72], bool *path_known)
 {
-	enum http_verb as = verb == VERB_HEAD ? VERB_GET : verb;
+	const struct route *get = NULL;
 
 	*path_known = false;
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
 		if (!fits(table[i].pattern, path, param))
 			continue;
-		if (table[i].verb == as)
+		if (table[i].verb == verb)
 			return &table[i];
+		if (verb == VERB_HEAD && table[i].verb == VERB_GET)
+			get = &table[i];
 		*path_known = true;
 	}
-	return NULL;
+	return get;
 }
 
 const struct route *

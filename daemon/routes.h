@@ -26,7 +26,7 @@ struct route {
 };
 
 /* The route for verb and path; fills param. NULL if there is none; then *path_known says whether another verb would do.
- * HEAD matches GET. */
+ * HEAD matches GET where it has no row of its own. */
 const struct route *routes_find(
     enum http_verb verb, const char *path, char param[2][72], bool *path_known);
 /* All routes, for the test of the role table. */

@@ -236,7 +236,7 @@ other_methods(void **state)
 	assert_true(known);
 }
 
-/* HEAD is GET without the body, and nothing else. */
+/* HEAD is GET without the body, but for a delta, where it is a request of its own. */
 static void
 head_is_get(void **state)
 {
@@ -246,6 +246,9 @@ head_is_get(void **state)
 	(void)state;
 	assert_ptr_equal(
 	    routes_find(VERB_HEAD, "/v1/models/a", param, &known)->handle, api_model_get);
+	assert_ptr_equal(
+	    routes_find(VERB_HEAD, "/v1/deltas/a", param, &known)->handle, api_delta_head);
+	assert_null(routes_find(VERB_GET, "/v1/deltas/a", param, &known));
 	assert_null(routes_find(VERB_HEAD, "/v1/tasks", param, &known));
 	assert_true(known);
 }

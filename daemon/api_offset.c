@@ -1,0 +1,83 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "delta_resume.h"
+#include "engine.h"
+#include "hex.h"
+#include "registry.h"
+#include "store.h"
+
+/* HEAD of a delta: how much of it is here. */
+
+struct lookup {
+	struct manifest m;
+	struct store_accept row;
+};
+
+static enum err
+find_row(struct store_db *db, void *arg, struct why *why)
+{
+	struct lookup *l = arg;
+
+	(void)why;
+	return store_accept_get(db, l->m.job, l->m.round, l->m.device, &l->row);
+}
+
+/* A file without a row is what a failed commit left. */
+static bool
+was_accepted(struct exchange *x, const uint8_t task[16], uint64_t *bytes)
+{
+	struct delta_file file;
+	struct lookup l;
+
+	if (spool_read(x->services->spool, task, NULL, &file, NULL) != ERR_OK)
+		return false;
+	*bytes = file.body_bytes;
+	bool found = manifest_decode(&l.m, file.manifest, MANIFEST_LEN, NULL) == ERR_OK &&
+	    memcmp(l.m.device, x->who.device, sizeof(l.m.device)) == 0 &&
+	    store_read(x->services->store, find_row, &l, NULL) == ERR_OK;
+	delta_file_close(&file);
+	if (!found)
+		return false;
+	free(l.row.report);
+	return memcmp(l.row.task, task, sizeof(l.row.task)) == 0;
+}
+
+static void
+answer(struct exchange *x, uint64_t offset, bool complete)
+{
+	exchange_status(x, 204);
+	exchange_header(x, "Upload-Offset", "%llu", (unsigned long long)offset);
+	exchange_header(x, "Upload-Complete", "?%d", complete);
+}
+
+void
+api_delta_head(struct exchange *x)
+{
+	struct spool *spool = x->services->spool;
+	struct delta_body body = {.m = NULL};
+	struct spool_part part;
+	struct manifest m;
+	struct why why = {""};
+	uint64_t bytes = 0;
+	uint8_t task[16];
+
+	registry_touch(x->services->registry, x->who.device, NULL, NULL);
+	if (!hex_decode(task, sizeof(task), x->param[0], strlen(x->param[0]))) {
+		exchange_problem(x, "not-found", "that is no task");
+		return;
+	}
+	enum err e = delta_resume(spool, task, x->who.device, &part, &m, &body, &why);
+	if (e == ERR_OK) {
+		answer(x, body.now.at, false);
+		spool_leave(spool, &part);
+	} else if (e != ERR_NOTFOUND) {
+		exchange_problem(x, "unavailable", "%s", why.text[0] ? why.text : err_name(e));
+	} else if (was_accepted(x, task, &bytes)) {
+		answer(x, bytes, true);
+	} else {
+		exchange_problem(x, "not-found", "nothing of this task is here");
+	}
+	delta_body_deinit(&body);
+}
