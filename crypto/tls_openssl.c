@@ -269,6 +269,8 @@ set_policy(SSL_CTX *ssl, bool server)
 
 	SSL_CTX_set_options(
 	    ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+	/* A link that breaks is told by the socket; as an error of TLS it would also cost the session. */
+	SSL_CTX_set_options(ssl, SSL_OP_IGNORE_UNEXPECTED_EOF);
 	SSL_CTX_set_mode(ssl,
 	    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 		SSL_MODE_RELEASE_BUFFERS);
