@@ -74,7 +74,8 @@ admit(struct store_db *db, struct enrolment *j, const struct store_token *t,
 		if (strcmp(known->state, "left") != 0)
 			return ERR_OK;
 		snprintf(j->device.state, sizeof(j->device.state), "active");
-		memcpy(j->device.name, fresh.name, sizeof(fresh.name));
+		if (fresh.name[0])
+			memcpy(j->device.name, fresh.name, sizeof(fresh.name));
 	}
 	snprintf(j->device.role, sizeof(j->device.role), "%s", t->role);
 	snprintf(j->device.labels, sizeof(j->device.labels), "%s", t->labels);
