@@ -11,6 +11,9 @@
 #include "routes.h"
 
 #define DRAIN_MS 2000
+#define HELD_MS 1000
+/* Handshakes cost most of all that an event can: few per batch, so that a crowd of them delays nobody else for long. */
+#define HANDSHAKE_STEPS 8
 
 static bool advance(struct conn *c);
 
@@ -81,8 +84,9 @@ conn_change_state(struct conn *c, enum conn_state to)
 		c->deadline_ms = conn_deadline(cf->header_timeout_s);
 		break;
 	case CONN_HEAD:
-		c->deadline_ms =
-		    conn_deadline(c->in.len ? cf->header_timeout_s : cf->idle_timeout_s);
+		/* Who has shown no identity is not waited for. */
+		c->deadline_ms = conn_deadline(
+		    c->in.len || c->crowd ? cf->header_timeout_s : cf->idle_timeout_s);
 		break;
 	case CONN_BODY:
 	case CONN_STREAM:
@@ -95,6 +99,10 @@ conn_change_state(struct conn *c, enum conn_state to)
 		break;
 	case CONN_DRAIN:
 		c->deadline_ms = clock_ms() + DRAIN_MS;
+		break;
+	case CONN_HELD:
+		c->deadline_ms = clock_ms() + HELD_MS;
+		conn_want(c, EPOLLRDHUP);
 		break;
 	case CONN_PARKED:
 	case CONN_BEGIN:
@@ -120,9 +128,11 @@ conn_end_exchange(struct conn *c)
 void
 conn_end_handshake(struct conn *c)
 {
-	if (c->handshaking)
-		peers_leave(c->io->peers, c->x.peer);
+	if (!c->handshaking)
+		return;
+	peers_leave(c->io->peers, c->x.peer);
 	c->handshaking = false;
+	conn_join_crowd(c, &c->io->strangers);
 }
 
 void
@@ -143,6 +153,8 @@ conn_close(struct conn *c)
 	if (!c->gone) {
 		loop_remove(io->loop, &c->source);
 		conn_end_handshake(c);
+		conn_join_crowd(c, NULL);
+		conn_leave_tally(c);
 		tls_session_free(c->tls);
 		c->tls = NULL;
 		close(c->source.fd);
@@ -167,18 +179,28 @@ conn_close(struct conn *c)
 void
 conn_sweep(struct io *io)
 {
+	struct conn *waiting = NULL;
+
+	io->handshake_steps = 0;
 	while (io->freed) {
 		struct conn *c = io->freed;
 		io->freed = c->next;
+		if (c->again_posted) {
+			c->next = waiting;
+			waiting = c;
+			continue;
+		}
 		buf_deinit(&c->in);
 		buf_deinit(&c->out);
 		free(c);
 	}
+	io->freed = waiting;
 }
 
 void
 conn_drive(struct conn *c)
 {
+	c->turns = 0;
 	while (c->state != CONN_CLOSED && !c->gone && advance(c))
 		;
 }
@@ -202,6 +224,7 @@ advance(struct conn *c)
 	case CONN_BEGIN:
 	case CONN_BUSY:
 	case CONN_PARKED:
+	case CONN_HELD:
 	case CONN_CLOSED:
 		return false;
 	}
@@ -214,7 +237,12 @@ static void
 on_ready(struct loop_source *s, uint32_t events)
 {
 	struct conn *c = (struct conn *)s;
-	bool waiting = c->state == CONN_BEGIN || c->state == CONN_BUSY || c->state == CONN_PARKED;
+	bool waiting = c->state == CONN_BEGIN || c->state == CONN_BUSY || c->state == CONN_PARKED ||
+	    c->state == CONN_HELD;
+
+	/* epoll tells again of what was left. */
+	if (c->state == CONN_HANDSHAKE && c->io->handshake_steps++ >= HANDSHAKE_STEPS)
+		return;
 
 	if (waiting && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
 		conn_close(c);
@@ -264,8 +292,13 @@ conn_open(struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, c
 	io->conns = c;
 	atomic_fetch_add(&io->count, 1);
 	c->handshaking = tls != NULL;
+	conn_join_crowd(c,
+	    kind == CONN_OVER_TLS    ? &io->handshakes
+		: kind == CONN_PROBE ? &io->strangers
+				     : NULL);
 	conn_change_state(c, tls ? CONN_HANDSHAKE : CONN_HEAD);
-	conn_drive(c);
+	if (!tls)
+		conn_drive(c);
 }
 
 static bool
@@ -292,6 +325,10 @@ conn_tick(struct io *io, uint64_t now_ms)
 			continue;
 		if (c->state == CONN_PARKED && now_ms >= c->x.until_ms) {
 			conn_poll_again(c);
+			conn_drive(c);
+		} else if (c->state == CONN_HELD && now_ms >= c->deadline_ms) {
+			conn_change_state(c, CONN_HEAD);
+			conn_want(c, EPOLLIN);
 			conn_drive(c);
 		} else if (now_ms >= c->deadline_ms || too_slow(c, now_ms)) {
 			log_event(LOG_LEVEL_DEBUG, "conn.timeout", LOG_S("peer", c->x.peer));
@@ -322,7 +359,8 @@ conn_stop(struct io *io)
 	conn_wake_parked(io);
 	for (struct conn *c = io->conns, *next; c; c = next) {
 		next = c->next;
-		if (c->state == CONN_HANDSHAKE || (c->state == CONN_HEAD && c->in.len == 0))
+		if (c->state == CONN_HANDSHAKE || c->state == CONN_HELD ||
+		    (c->state == CONN_HEAD && c->in.len == 0))
 			conn_close(c);
 	}
 }
@@ -333,6 +371,7 @@ conn_close_all(struct io *io)
 	while (io->conns) {
 		if (io->conns->state == CONN_BEGIN || io->conns->state == CONN_BUSY)
 			io->conns->state = CONN_WRITE;
+		io->conns->again_posted = false;
 		conn_close(io->conns);
 	}
 	conn_sweep(io);

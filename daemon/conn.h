@@ -15,9 +15,15 @@ struct io {
 	struct loop *loop;
 	const struct services *services;
 	struct conn *conns, *freed;
+	/* Of those: who shakes hands, and who has and has shown no identity since. */
+	struct conn_crowd {
+		struct conn *oldest, *newest;
+	} handshakes, strangers;
+	unsigned handshake_steps; /* in this batch of events */
 	char *scratch; /* CONN_SCRATCH bytes for body pieces */
 	atomic_uint count;
-	struct peers *peers; /* of all threads */
+	/* Of all threads: what addresses cost (peers.h), and what identities cost, by the first bytes of identity.owner. */
+	struct tally *peers, *identities;
 	bool stopping;
 };
 #define CONN_SCRATCH (128u << 10)
@@ -30,6 +36,9 @@ enum conn_kind {
 /* Takes over fd (non-blocking). tls: for CONN_OVER_TLS, else NULL. Closes fd on failure. */
 void conn_open(
     struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, const char *peer);
+/* Closes the connection that has been longest without showing an identity: in its handshake, or else anywhere. False if there
+ * is none. */
+bool conn_evict(struct io *io, bool handshake);
 /* Timeouts of all connections. */
 void conn_tick(struct io *io, uint64_t now_ms);
 /* Asks parked exchanges again. */

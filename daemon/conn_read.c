@@ -4,10 +4,13 @@
 #include "routes.h"
 
 #define READ_BUDGET (1u << 20)
+#define TURNS 16 /* requests of one connection before the others have their turn */
 
 bool
 conn_advance_head(struct conn *c)
 {
+	if (c->in.len > 0 && c->turns >= TURNS)
+		return conn_yield(c);
 	size_t head = c->in.len ? http_head_length(c->in.data, c->in.len, &c->head_seen) : 0;
 	size_t room = c->in.max - c->in.len, done = 0;
 

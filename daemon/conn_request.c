@@ -193,9 +193,11 @@ conn_start_request(struct conn *c, size_t head_len)
 
 	enum err e = http_request_parse(&x->request, c->in.data, head_len, &status, &why);
 	buf_consume(&c->in, head_len);
+	c->turns++;
 	c->head_seen = 0;
 	c->body_left = e ? 0 : x->request.length;
 	conn_identify(c);
+	x->retry_after_s = conn_charge(c);
 	if (e) {
 		x->request.keep_alive = false;
 		conn_refuse(c,
@@ -213,7 +215,12 @@ conn_start_request(struct conn *c, size_t head_len)
 	if (c->kind == CONN_PROBE && x->route && !x->route->probe)
 		x->route = NULL;
 	const char *word = NULL;
-	if (is_unwelcome(c)) {
+	if (x->retry_after_s > 0) {
+		word = "too-many-requests";
+		detail = c->counted ? "this identity has asked too often"
+				    : "this identity has too many connections";
+		x->route = NULL;
+	} else if (is_unwelcome(c)) {
 		word = "too-many-failures";
 		detail = "requests without an identity wait a minute";
 		x->route = NULL;

@@ -3,7 +3,7 @@
 #include "conn.h"
 
 /* Inside of a connection: shared by conn.c (life and events), conn_read.c (handshake, heads, bodies), conn_request.c (what a
- * request becomes) and conn_write.c (responses). */
+ * request becomes), conn_write.c (responses) and conn_crowd.c (what those cost that come in crowds). */
 
 enum conn_state {
 	CONN_HANDSHAKE,
@@ -14,6 +14,7 @@ enum conn_state {
 	CONN_BUSY, /* a worker or the store has the exchange */
 	CONN_PARKED, /* long poll */
 	CONN_WRITE,
+	CONN_HELD, /* answered 429: nothing is read for a second */
 	CONN_DRAIN, /* answered and closing: waiting for the peer to stop */
 	CONN_CLOSED,
 };
@@ -38,6 +39,13 @@ struct conn {
 	uint64_t drained;
 	bool has_cert;
 	struct x509_info cert;
+	struct conn_crowd *crowd; /* the one it is in, or NULL */
+	struct conn *older, *newer; /* in it */
+	bool counted; /* in io->identities, as counted_as */
+	uint8_t counted_as[TALLY_KEY];
+	unsigned turns; /* requests begun since the last event */
+	bool again_posted;
+	struct loop_post again;
 	struct exchange x;
 };
 
@@ -81,6 +89,19 @@ bool conn_still_may(struct conn *c);
 void conn_poll_again(struct conn *c);
 /* The exchange comes back from a worker or the store. */
 void conn_on_done(struct exchange *x);
+
+/* --- conn_crowd.c */
+/* Makes it the newest of a crowd, leaving the one it was in; NULL: of none. */
+void conn_join_crowd(struct conn *c, struct conn_crowd *crowd);
+/* The request at hand counts against its identity, and the connection too. Returns 0, or after how many seconds it may come
+ * again: then it has neither been counted nor is it to be answered. */
+uint32_t conn_charge(struct conn *c);
+/* A request was answered 4xx: counts against the identity, or the address of somebody without one. */
+void conn_count_refusal(struct conn *c);
+/* The connection counts no longer. Idempotent. */
+void conn_leave_tally(struct conn *c);
+/* Goes on after the others that are ready; returns false. */
+bool conn_yield(struct conn *c);
 
 /* --- conn_write.c */
 /* Starts sending the exchange's response. */

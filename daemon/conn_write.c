@@ -44,12 +44,12 @@ log_response(const struct conn *c)
 
 /* Being told to wait is no failure: who waits would wait for ever. */
 static void
-count_failure(const struct conn *c)
+count_failure(struct conn *c)
 {
 	unsigned status = c->x.response.status;
 
-	if (status >= 400 && status < 500 && status != 429 && !conn_is_known(c))
-		conn_failed(c);
+	if (status >= 400 && status < 500 && status != 429)
+		conn_count_refusal(c);
 }
 
 /* Puts the response's head and body into the output; the file, if any, follows from its map. */
@@ -129,11 +129,11 @@ flush_file(struct conn *c)
 static bool
 after_response(struct conn *c)
 {
-	bool closing = c->x.response.close;
+	bool closing = c->x.response.close, hold = c->x.response.status == 429;
 
 	conn_end_exchange(c);
 	if (!closing) {
-		conn_change_state(c, CONN_HEAD);
+		conn_change_state(c, hold ? CONN_HELD : CONN_HEAD);
 		return true;
 	}
 	if (c->tls)

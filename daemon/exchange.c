@@ -59,6 +59,7 @@ static const struct {
     {"bad-range", 416, "The range lies outside the file"},
     {"expectation-failed", 417, "The expectation is unknown"},
     {"bad-job", 422, "The job document is wrong"},
+    {"too-many-requests", 429, "This identity asks too often or has too many connections"},
     {"too-many-failures", 429, "Too many requests of this address have failed"},
     {"header-too-large", 431, "The header is larger than the limit"},
     {"internal", 500, "The coordinator failed"},
@@ -149,7 +150,7 @@ exchange_problem(struct exchange *x, const char *word, const char *fmt, ...)
 	if (p.status == 503 || p.status == 507)
 		exchange_header(x, "Retry-After", "10");
 	if (p.status == 429)
-		exchange_header(x, "Retry-After", "60");
+		exchange_header(x, "Retry-After", "%u", x->retry_after_s ? x->retry_after_s : 60);
 	if (messages_problem_encode(&x->response.body, &p) != ERR_OK)
 		no_memory(x);
 }
@@ -229,6 +230,7 @@ exchange_reset(struct exchange *x)
 	x->state = NULL;
 	x->wanted = x->parked = x->expired = false;
 	x->until_ms = 0;
+	x->retry_after_s = 0;
 	memset(&x->who, 0, sizeof(x->who));
 	memset(x->param, 0, sizeof(x->param));
 }

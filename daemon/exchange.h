@@ -69,6 +69,7 @@ struct exchange {
 	char param[2][72]; /* path parameters in order */
 	struct identity who;
 	char peer[64]; /* address, for the log */
+	uint32_t retry_after_s; /* of a 429; 0: a minute */
 	struct buf body; /* whole body of a non-streaming route */
 	bool wanted; /* streaming: begin() set it, the body may come */
 	bool parked; /* polling: set by the handler to be called again */

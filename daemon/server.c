@@ -37,8 +37,8 @@ struct thread {
 	pthread_t id;
 	bool running;
 	unsigned ticks;
-	struct loop_post wake, stop;
-	atomic_bool waking;
+	struct loop_post wake, stop, evict;
+	atomic_bool waking, evicting;
 };
 
 struct server {
@@ -50,7 +50,7 @@ struct server {
 	size_t listener_count;
 	struct thread threads[SERVER_THREADS_MAX];
 	unsigned thread_count;
-	struct peers *peers;
+	struct tally *peers, *identities;
 	uint16_t port, probe_port;
 	/* The admin socket as it was bound; "" before. */
 	char socket_path[CONFIG_PATH_MAX];
@@ -117,15 +117,48 @@ peer_name(const struct sockaddr_storage *from, int fd, char out[64])
 	snprintf(out, 64, "%s", host);
 }
 
-/* The budget that applies before TLS costs anything. True: a handshake is counted, and conn_open ends it. */
-static bool
-has_room(struct server *s, bool tls, const char *peer)
+static void
+on_evict(struct loop_post *p)
 {
-	const struct config *c = s->services->config;
+	struct thread *t = (struct thread *)((char *)p - offsetof(struct thread, evict));
 
-	if (server_connections(s) >= c->connections)
+	atomic_store(&t->evicting, false);
+	(void)conn_evict(&t->io, false);
+}
+
+/* Closes somebody of this thread who has shown no identity; without one, has the other threads do so for those who come
+ * next. */
+static bool
+make_room(struct thread *self, bool handshake)
+{
+	struct server *s = self->server;
+
+	if (conn_evict(&self->io, handshake))
+		return true;
+	for (unsigned i = 0; i < s->thread_count; i++)
+		if (&s->threads[i] != self && !atomic_exchange(&s->threads[i].evicting, true))
+			loop_post(s->threads[i].io.loop, &s->threads[i].evict);
+	return false;
+}
+
+/* The budget that applies before TLS costs anything. True: a handshake is counted, and conn_open ends it. When all of it is
+ * taken, who came first and is still not through makes room: otherwise a few silent peers could keep everybody out. */
+static bool
+has_room(struct thread *self, bool tls, const char *peer)
+{
+	struct server *s = self->server;
+	const struct config *c = s->services->config;
+	const struct tally_limits limits = {
+	    c->handshakes, c->handshakes_per_address, c->failures_per_minute};
+
+	if (server_connections(s) >= c->connections && !make_room(self, false))
 		return false;
-	return !tls || peers_enter(s->peers, peer, c->handshakes, c->handshakes_per_address);
+	if (!tls)
+		return true;
+	enum tally_room room = peers_enter(s->peers, peer, &limits, clock_ms());
+	if (room == TALLY_FULL && make_room(self, true))
+		room = peers_enter(s->peers, peer, &limits, clock_ms());
+	return room == TALLY_ROOM;
 }
 
 static void
@@ -172,7 +205,7 @@ on_accept(struct loop_source *source, uint32_t events)
 			return;
 		}
 		peer_name(&from, fd, peer);
-		if (!has_room(l->server, l->kind == CONN_OVER_TLS, peer)) {
+		if (!has_room(l->thread, l->kind == CONN_OVER_TLS, peer)) {
 			log_event(LOG_LEVEL_INFO, "accept.refused", LOG_S("peer", peer));
 			close(fd);
 			continue;
@@ -400,9 +433,11 @@ init_thread(struct server *s, struct thread *t)
 	t->server = s;
 	t->io.services = s->services;
 	t->io.peers = s->peers;
+	t->io.identities = s->identities;
 	t->io.scratch = malloc(CONN_SCRATCH);
 	t->wake.fn = on_wake;
 	t->stop.fn = on_stop;
+	t->evict.fn = on_evict;
 	loop_on_tick(t->io.loop, TICK_MS, on_tick, t);
 	loop_on_batch(t->io.loop, on_batch, t);
 	return t->io.scratch ? ERR_OK : ERR_NOMEM;
@@ -419,7 +454,9 @@ server_new(
 		return err_set(why, ERR_NOMEM, "no memory");
 	s->services = services;
 	server_set_tls(s, tls);
-	e = peers_new(&s->peers);
+	e = tally_new(&s->peers);
+	if (e == ERR_OK)
+		e = tally_new(&s->identities);
 	unsigned n = services->config->io_threads ? services->config->io_threads : cpu_count();
 	if (n > SERVER_THREADS_MAX)
 		n = SERVER_THREADS_MAX;
@@ -528,7 +565,8 @@ server_free(struct server *s)
 	}
 	for (unsigned i = 0; i < s->context_count; i++)
 		tls_context_free(s->contexts[i]);
-	peers_free(s->peers);
+	tally_free(s->peers);
+	tally_free(s->identities);
 	free(s->listeners);
 	free(s);
 }

@@ -48,6 +48,7 @@ test_defaults(void **state)
 	assert_int_equal(c.handshakes, 256);
 	assert_int_equal(c.handshakes_per_address, 64);
 	assert_int_equal(c.failures_per_minute, 300);
+	assert_true(c.requests_per_minute == 6000 && c.connections_per_device == 64);
 	assert_int_equal(c.retry_after_s, 5);
 	assert_true(c.spool_quota == 0);
 	assert_int_equal(c.keep_last, 3);
@@ -76,7 +77,7 @@ static const char all_keys[] =
     "header_timeout = 2\nidle_timeout = 3\nslow_upload_bytes = 4\nslow_upload_time = "
     "5\n"
     "long_poll = 6\nhandshakes = 7\nhandshakes_per_address = 8\nretry_after = "
-    "9\nfailures_per_minute = 0\n"
+    "9\nfailures_per_minute = 0\nrequests_per_minute = 20\nconnections_per_device = 21\n"
     "[spool]\nquota = 10G\n"
     "[retention]\nkeep_last = 11\nkeep_every = 0\n"
     "[identity]\ndevice_validity = 12h\n"
@@ -110,6 +111,7 @@ test_all_keys(void **state)
 	assert_true(c.slow_upload_bytes == 4 && c.slow_upload_s == 5 && c.long_poll_s == 6);
 	assert_true(c.handshakes == 7 && c.handshakes_per_address == 8 && c.retry_after_s == 9);
 	assert_int_equal(c.failures_per_minute, 0);
+	assert_true(c.requests_per_minute == 20 && c.connections_per_device == 21);
 	assert_true(c.spool_quota == 10ull << 30 && c.keep_last == 11 && c.keep_every == 0);
 	assert_int_equal(c.device_validity_s, 43200);
 	assert_string_equal(c.probe.host, "127.0.0.2");

@@ -1,0 +1,125 @@
+#include <string.h>
+
+#include "clock.h"
+#include "conn_state.h"
+
+#define REFUSAL_COSTS 10 /* requests: each made us parse, look up and often verify for nothing */
+#define CROWDED_WAIT_S 5
+
+/* --- who has not shown an identity */
+
+static void
+remove_from(struct conn *c)
+{
+	struct conn_crowd *crowd = c->crowd;
+
+	*(c->older ? &c->older->newer : &crowd->oldest) = c->newer;
+	*(c->newer ? &c->newer->older : &crowd->newest) = c->older;
+	c->older = c->newer = NULL;
+	c->crowd = NULL;
+}
+
+void
+conn_join_crowd(struct conn *c, struct conn_crowd *crowd)
+{
+	if (c->crowd)
+		remove_from(c);
+	c->crowd = crowd;
+	if (!crowd)
+		return;
+	c->older = crowd->newest;
+	*(crowd->newest ? &crowd->newest->newer : &crowd->oldest) = c;
+	crowd->newest = c;
+}
+
+static bool
+evict_from(struct conn_crowd *crowd)
+{
+	struct conn *c = crowd->oldest;
+
+	while (c && (c->state == CONN_BEGIN || c->state == CONN_BUSY))
+		c = c->newer;
+	if (!c)
+		return false;
+	conn_close(c);
+	return true;
+}
+
+bool
+conn_evict(struct io *io, bool handshake)
+{
+	return (!handshake && evict_from(&io->strangers)) || evict_from(&io->handshakes);
+}
+
+/* --- what an identity costs */
+
+void
+conn_leave_tally(struct conn *c)
+{
+	if (c->counted)
+		tally_leave(c->io->identities, c->counted_as);
+	c->counted = false;
+}
+
+/* Counts the connection as one of its identity. A connection may carry several, one after the other, with tokens. */
+static bool
+enter_tally(struct conn *c)
+{
+	const struct config *cf = c->io->services->config;
+	const struct tally_limits limits = {
+	    .most = UINT32_MAX, .most_each = cf->connections_per_device};
+
+	if (c->counted && memcmp(c->counted_as, c->x.who.owner, TALLY_KEY) == 0)
+		return true;
+	conn_leave_tally(c);
+	memcpy(c->counted_as, c->x.who.owner, TALLY_KEY);
+	c->counted =
+	    tally_enter(c->io->identities, c->counted_as, &limits, clock_ms()) == TALLY_ROOM;
+	return c->counted;
+}
+
+uint32_t
+conn_charge(struct conn *c)
+{
+	uint32_t most = c->io->services->config->requests_per_minute;
+
+	if (!c->tls || !conn_is_known(c))
+		return 0;
+	if (!enter_tally(c)) {
+		c->x.request.keep_alive = false;
+		return CROWDED_WAIT_S;
+	}
+	conn_join_crowd(c, NULL);
+	return most > 0 ? tally_take(c->io->identities, c->counted_as, most, clock_ms()) : 0;
+}
+
+void
+conn_count_refusal(struct conn *c)
+{
+	if (!conn_is_known(c))
+		conn_failed(c);
+	else if (c->counted)
+		tally_add(c->io->identities, c->counted_as, REFUSAL_COSTS - 1, clock_ms());
+}
+
+/* --- whose turn it is */
+
+static void
+on_again(struct loop_post *p)
+{
+	struct conn *c = (struct conn *)((char *)p - offsetof(struct conn, again));
+
+	c->again_posted = false;
+	conn_drive(c);
+}
+
+bool
+conn_yield(struct conn *c)
+{
+	if (!c->again_posted) {
+		c->again_posted = true;
+		c->again.fn = on_again;
+		loop_post(c->io->loop, &c->again);
+	}
+	return false;
+}

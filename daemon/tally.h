@@ -1,0 +1,48 @@
+#ifndef TALLY_H
+#define TALLY_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "err.h"
+
+/*
+ * What keys cost: things in hand now, and events in the last minute. Keys are 16 bytes. Any thread may call.
+ *
+ * A tally holds at most TALLY_MAX keys. A new one takes the place of the one that has been idle the longest, which is one
+ * without anything in hand; a key whose events are a minute old is forgotten.
+ */
+#define TALLY_KEY 16
+#define TALLY_MAX 65536
+#define TALLY_WINDOW_MS 60000
+
+struct tally;
+
+ERR_MUST_USE enum err tally_new(struct tally **out);
+/* NULL is legal. */
+void tally_free(struct tally *t);
+
+struct tally_limits {
+	uint32_t most; /* in hand, over all keys */
+	uint32_t most_each; /* in hand, of this key */
+	uint32_t
+	    calm; /* events in the last minute from which on the key is slowed down; 0: never */
+};
+enum tally_room { TALLY_ROOM, TALLY_FULL, TALLY_KEY_FULL };
+/* Counts one more in hand; who got TALLY_ROOM calls tally_leave once. A key that is slowed down gets one every
+ * TALLY_SLOW_MS, and TALLY_BURST of them at once after a rest. Times are monotonic. */
+#define TALLY_SLOW_MS 50
+#define TALLY_BURST 20
+enum tally_room tally_enter(struct tally *t, const uint8_t key[TALLY_KEY],
+    const struct tally_limits *limits, uint64_t now_ms);
+void tally_leave(struct tally *t, const uint8_t key[TALLY_KEY]);
+/* Counts n events. */
+void tally_add(struct tally *t, const uint8_t key[TALLY_KEY], uint32_t n, uint64_t now_ms);
+/* Events in the minute before now, to within five seconds. */
+uint32_t tally_recent(struct tally *t, const uint8_t key[TALLY_KEY], uint64_t now_ms);
+/* Counts an event unless `most` happened in the last minute. Returns 0 if it was counted, else the seconds, at least 1, until
+ * one will be. */
+uint32_t tally_take(struct tally *t, const uint8_t key[TALLY_KEY], uint32_t most, uint64_t now_ms);
+/* Keys held. */
+uint32_t tally_count(struct tally *t);
+
+#endif

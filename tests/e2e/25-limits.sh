@@ -1,0 +1,200 @@
+#!/bin/sh
+# Crowds: what one identity may ask and hold open, what happens to those without one when all places are taken, silent handshakes
+# by the hundred, and an upload that dawdles. Devices go on meanwhile.
+#   BUILD=build/mbedtls tests/e2e/25-limits.sh
+set -u
+FLEET_NAME=25-limits
+. tests/e2e/common.sh
+failed=0
+
+say() { # say WHAT WANT GOT; * in WANT fits anything
+	# shellcheck disable=SC2254 # WANT is a pattern
+	case $3 in $2) echo "ok: $1"; return ;; esac
+	printf 'FAILED: %s\n  want: %s\n  got:  %s\n' "$1" "$2" "$3"
+	failed=1
+}
+ask() { # ask WHO PATH [CURL_OPTION...]: the status; the answer's head is in $FLEET/head
+	who=$1 path=$2
+	shift 2
+	[ "$who" = none ] || set -- --cert "$FLEET/$who/cert.pem" --key "$FLEET/$who/key.pem" "$@"
+	curl -sS --max-time $((20 * TEST_SLOW)) --cacert "$FLEET/dev/ca.pem" -o "$FLEET/out" -D "$FLEET/head" -w '%{http_code}' "$@" \
+		"$URL$path" 2>>"$FLEET/curl.log"
+}
+limit() { # limit KEY VALUE...: sets them and starts anew
+	while [ $# -gt 0 ]; do
+		sed -i "s/^$1 = .*/$1 = $2/" "$FLEET/rivuletd.conf"
+		shift 2
+	done
+	fleet_kill TERM "$DAEMON_PID"
+	fleet_restart
+}
+crowd() { # crowd: Python on standard input, with the above
+	cat "$FLEET/crowd.py" - >"$FLEET/now.py"
+	timeout $((60 * TEST_SLOW)) python3 "$FLEET/now.py" "$PORT" "$FLEET" 2>&1
+}
+
+fleet_start "io_threads = 2
+[limits]
+requests_per_minute = 40
+connections_per_device = 3
+connections = 10000
+handshakes = 256
+handshakes_per_address = 64
+header_timeout = 60
+slow_upload_time = 60"
+fleet_join dev ""
+fleet_join other ""
+
+# What the Python below shares: connections as WHO or as nobody, from an address.
+cat >"$FLEET/crowd.py" <<'END'
+import socket, ssl, sys, time
+
+PORT, HOME = int(sys.argv[1]), sys.argv[2]
+
+
+def plain(source="127.0.0.1"):
+    return socket.create_connection(("127.0.0.1", PORT), 20, (source, 0))
+
+
+def secure(who=None, source="127.0.0.1"):
+    c = ssl.create_default_context(cafile=HOME + "/dev/ca.pem")
+    c.check_hostname = False
+    if who:
+        c.load_cert_chain(f"{HOME}/{who}/cert.pem", f"{HOME}/{who}/key.pem")
+    return c.wrap_socket(plain(source))
+
+
+def get(s, path="/v1/status"):
+    s.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path.encode())
+    return answer(s)
+
+
+def answer(s):
+    text = b""
+    while b"\r\n\r\n" not in text:
+        piece = s.recv(65536)
+        if not piece:
+            return "closed"
+        text += piece
+    return text.split()[1].decode()
+
+
+def is_open(s):
+    s.settimeout(0.05)
+    try:
+        return s.recv(1) != b""
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
+END
+
+# --- requests of one identity
+say "so many requests and no more" "200 x 40, 429 x 5" "$(crowd <<'END'
+got = []
+for i in range(45):
+    if i % 9 == 0:
+        s = secure("dev")
+    got.append(get(s))
+    if got[-1] != "200":
+        s = secure("dev")
+print("200 x %d, 429 x %d" % (got.count("200"), got.count("429")))
+END
+)"
+say "the problem" 429 "$(ask dev /v1/status)"
+say "its name" "*too-many-requests*" "$(cat "$FLEET/out")"
+wait_s=$(sed -n 's/^Retry-After: \([0-9]*\).$/\1/p' "$FLEET/head")
+[ "${wait_s:-0}" -ge 1 ] && [ "$wait_s" -le 61 ] && wait_s=good
+say "when to ask again" good "$wait_s"
+say "another device is served" 200 "$(ask other /v1/status)"
+say "and the administrator" "*" "$(curl_admin /v1/status)"
+say "a connection that was told to wait is not read for a second" "429 yes" "$(crowd <<'END'
+s = secure("dev")
+first = get(s)
+start = time.time()
+get(s)
+print(first, "yes" if time.time() - start > 0.7 else "no, %.3f s" % (time.time() - start))
+END
+)"
+limit requests_per_minute 40
+say "refusals count tenfold: 404, then too many" "404 404 404 404 429" "$(crowd <<'END'
+s = secure("dev")
+print(*[get(s, "/v1/none") for i in range(5)])
+END
+)"
+limit requests_per_minute 0
+say "no limit" "200 x 200" "$(crowd <<'END'
+s = secure("dev")
+print("200 x", [get(s) for i in range(200)].count("200"))
+END
+)"
+
+# --- connections of one identity
+say "so many connections and no more" "200 200 200 429 closed, then 200" "$(crowd <<'END'
+all = [secure("dev") for i in range(4)]
+got = [get(s) for s in all]
+end = "open" if is_open(all[3]) else "closed"
+all[0].close()
+time.sleep(1)
+print(*got, end + ", then", get(secure("dev")))
+END
+)"
+
+# --- all places taken by people without an identity: the oldest of them makes room
+limit connections 30
+say "idle strangers make room, devices stay" "200 30 strangers or fewer, 200 200" "$(crowd <<'END'
+dev = secure("dev")
+first = get(dev)
+crowd = []
+for i in range(60):
+    try:
+        s = secure(None, "127.0.0.%d" % (2 + i % 8))
+        get(s, "/healthz")
+        crowd.append(s)
+    except OSError:
+        pass
+left = sum(is_open(s) for s in crowd)
+print(first, "30 strangers or fewer," if left <= 30 and len(crowd) >= 55 else "%d of %d" % (left, len(crowd)), get(dev), get(secure("other")))
+END
+)"
+
+# --- silent handshakes from many addresses: all of the budget
+limit connections 10000
+say "silent handshakes take nobody's place" "200 within the budget" "$(crowd <<'END'
+crowd = [plain("127.0.0.%d" % (2 + i % 30)) for i in range(1000)]
+time.sleep(0.5)
+got = get(secure("dev"))
+left = sum(is_open(s) for s in crowd[:400]) + sum(is_open(s) for s in crowd[400:])
+print(got, "within the budget" if left <= 256 else left)
+END
+)"
+limit header_timeout 1
+say "and are closed when their time is over" "0 of 50" "$(crowd <<'END'
+crowd = [plain("127.0.0.2") for i in range(50)]
+time.sleep(3)
+print(sum(is_open(s) for s in crowd), "of 50")
+END
+)"
+
+# --- an upload that dawdles
+limit slow_upload_time 2
+say "a slow body is cut" "cut" "$(crowd <<'END'
+s = secure("dev")
+s.sendall(b"POST /v1/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n")
+start, end = time.time(), "sent all"
+for i in range(100):
+    if not is_open(s):
+        end = "cut"
+        break
+    try:
+        s.sendall(b" ")
+    except OSError:
+        end = "cut"
+        break
+    time.sleep(0.2)
+print(end if time.time() - start > 1.5 else "at once")
+END
+)"
+say "nothing of all this is an error" 0 "$(grep -c ' error ' "$FLEET/rivuletd.log")"
+fleet_end
+exit $failed
