@@ -215,6 +215,15 @@ note_clock(struct session *s, const struct transport_answer *answer)
 			EVENTS_U("seconds", (unsigned long long)(off > 0 ? off : -off))));
 }
 
+static void
+tell_address(const struct session *s, const char *reason, long status)
+{
+	if (s->events)
+		events_emit(s->events, EVENTS_INFO, "address.failed",
+		    EVENTS_PAIRS(EVENTS_S("url", s->urls[s->current]),
+			EVENTS_U("status", (unsigned long)status), EVENTS_S("reason", reason)));
+}
+
 enum err
 session_try(struct session *s, const struct session_call *call, struct transport_answer *out,
     struct why *why)
@@ -239,6 +248,8 @@ session_try(struct session *s, const struct session_call *call, struct transport
 		if (!worth_another(e, out->status))
 			return e;
 		unreachable |= e == ERR_CLOSED;
+		if (s->url_count > 1)
+			tell_address(s, e && why ? why->text : "", out->status);
 		s->current = (s->current + 1) % s->url_count;
 	}
 	/* The address that answers with a strange certificate is not the one to wait for. */

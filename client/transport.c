@@ -222,7 +222,7 @@ set_body(struct transport *t, const struct transport_request *r)
 		SET(CURLOPT_READDATA, t);
 		SET(CURLOPT_SEEKFUNCTION, on_seek);
 		SET(CURLOPT_SEEKDATA, t);
-		SET(CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
+		(void)curl_easy_setopt(t->curl, CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
 		/* By default libcurl stops waiting for the answer after a second and sends the body. */
 		SET(CURLOPT_EXPECT_100_TIMEOUT_MS, 30000L);
 	} else if (r->body || strcmp(r->method, "POST") == 0) {
@@ -276,7 +276,8 @@ set_all(struct transport *t, const struct transport_request *r, struct curl_slis
 	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	SET(CURLOPT_PROTOCOLS_STR, "http,https");
 	SET(CURLOPT_USERAGENT, "rivulet/" RIVULET_VERSION);
-	SET(CURLOPT_BUFFERSIZE, 128L << 10);
+	/* A wish: after a name that could not be resolved libcurl 7.88 holds on to a buffer and refuses another size. */
+	(void)curl_easy_setopt(t->curl, CURLOPT_BUFFERSIZE, 128L << 10);
 	SET(CURLOPT_NOPROGRESS, 0L);
 	SET(CURLOPT_XFERINFOFUNCTION, on_progress);
 	SET(CURLOPT_XFERINFODATA, t);
