@@ -22,6 +22,8 @@ static const char *const names[ERR_COUNT] = {
     [ERR_TIMEOUT] = "timeout",
     [ERR_NUMERIC] = "numeric",
     [ERR_STATE] = "state",
+    [ERR_READONLY] = "read-only",
+    [ERR_FILES] = "no-descriptors",
 };
 
 const char *
@@ -43,8 +45,8 @@ err_set(struct why *w, enum err e, const char *fmt, ...)
 	return e;
 }
 
-static enum err
-from_errno(int number)
+enum err
+err_number(int number)
 {
 	switch (number) {
 	case ENOSPC:
@@ -56,7 +58,13 @@ from_errno(int number)
 	case EPERM:
 		return ERR_DENIED;
 	case ENOMEM:
+	case ENOBUFS:
 		return ERR_NOMEM;
+	case EROFS:
+		return ERR_READONLY;
+	case EMFILE:
+	case ENFILE:
+		return ERR_FILES;
 	default:
 		return ERR_IO;
 	}
@@ -70,12 +78,12 @@ err_errno(struct why *w, const char *fmt, ...)
 	char text[96];
 
 	if (!w)
-		return from_errno(number);
+		return err_number(number);
 	va_start(ap, fmt);
 	vsnprintf(w->text, sizeof(w->text), fmt, ap);
 	va_end(ap);
 	size_t used = strlen(w->text);
 	snprintf(
 	    w->text + used, sizeof(w->text) - used, ": %s", strerror_r(number, text, sizeof(text)));
-	return from_errno(number);
+	return err_number(number);
 }

@@ -25,6 +25,8 @@ enum err {
 	ERR_TIMEOUT, /* took too long */
 	ERR_NUMERIC, /* not finite, or out of numeric range */
 	ERR_STATE, /* not allowed in the present state */
+	ERR_READONLY, /* the file system takes no writes */
+	ERR_FILES, /* no descriptor left */
 	ERR_COUNT
 };
 
@@ -42,7 +44,9 @@ enum err err_set(struct why *w, enum err e, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Like err_set, appending ": " and strerror(errno). Maps ENOSPC and EDQUOT to ERR_NOSPACE, ENOENT to
- * ERR_NOTFOUND, EACCES and EPERM to ERR_DENIED, ENOMEM to ERR_NOMEM and all else to ERR_IO. */
+ * ERR_NOTFOUND, EACCES and EPERM to ERR_DENIED, ENOMEM and ENOBUFS to ERR_NOMEM, EROFS to ERR_READONLY, EMFILE and ENFILE to
+ * ERR_FILES and all else to ERR_IO. */
+enum err err_number(int number); /* the mapping alone */
 enum err err_errno(struct why *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -15,6 +15,8 @@ handle_error(enum err e)
 	case ERR_NOMEM:
 		return RIVULET_NOMEM;
 	case ERR_IO:
+	case ERR_READONLY:
+	case ERR_FILES:
 	case ERR_NOSPACE:
 		return RIVULET_IO;
 	case ERR_NOTFOUND:

@@ -39,9 +39,6 @@ void api_tokens_list(struct exchange *x);
 void api_tokens_create(struct exchange *x);
 void api_token_revoke(struct exchange *x);
 
-/* NULL, or why the coordinator takes no work now. */
-const char *api_not_ready(const struct services *s);
-
 /* A stored JSON object as a value; an empty object if there is none. */
 struct json *api_labels_json(const char *text);
 

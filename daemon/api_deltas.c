@@ -9,6 +9,7 @@
 #include "delta_resume.h"
 #include "engine.h"
 #include "fault.h"
+#include "health.h"
 #include "log.h"
 #include "manifest.h"
 #include "messages.h"
@@ -39,11 +40,15 @@ struct delta {
 static void
 own_fault(struct exchange *x, enum err e, const struct why *why)
 {
-	if (e == ERR_NOSPACE || e == ERR_NOMEM)
+	const char *detail = why && why->text[0] ? why->text : err_name(e);
+
+	/* The quota is the operator's and no fault of the disk. */
+	if (e == ERR_NOSPACE && spool_full(x->services->spool, x->request.length))
+		exchange_problem(x, "no-space", "%s", detail);
+	else if (health_passes(e) && e != ERR_DENIED)
 		exchange_failed(x, e, why);
 	else
-		exchange_problem(
-		    x, "unavailable", "%s", why && why->text[0] ? why->text : err_name(e));
+		exchange_problem(x, "unavailable", "%s", detail);
 }
 
 /* A delta that cannot be accepted however often it is sent: the device's place goes to another one, and it is not given the same

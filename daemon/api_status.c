@@ -1,11 +1,13 @@
 #include "api.h"
 #include "clock.h"
 #include "engine.h"
+#include "health.h"
 #include "registry.h"
 #include "server.h"
 #include "spool.h"
 #include "tls.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void
@@ -17,22 +19,33 @@ api_health(struct exchange *x)
 	exchange_json(x, 200, v);
 }
 
-const char *
-api_not_ready(const struct services *s)
+static void
+not_ready(const struct services *s, struct health_state *out)
 {
-	return spool_full(s->spool, 1) ? "the spool's quota is used up" : NULL;
+	health_state(s->health, out);
+	if (out->reason || !spool_full(s->spool, 1))
+		return;
+	out->reason = "spool-full";
+	snprintf(out->detail, sizeof(out->detail), "the spool's quota is used up");
 }
 
 void
 api_ready(struct exchange *x)
 {
-	const char *why = api_not_ready(x->services);
 	struct json *v = json_object();
+	struct health_state state;
 
-	json_add_string(v, "status", why ? "not ready" : "ready");
-	if (why)
-		json_add_string(v, "reason", why);
-	exchange_json(x, why ? 503 : 200, v);
+	not_ready(x->services, &state);
+	json_add_string(v, "status", state.reason ? "not ready" : "ready");
+	if (state.reason) {
+		json_add_string(v, "reason", state.reason);
+		json_add_string(v, "detail", state.detail);
+	}
+	if (state.since > 0)
+		json_add_double(v, "since", state.since);
+	exchange_json(x, state.reason ? 503 : 200, v);
+	if (state.reason)
+		exchange_header(x, "Retry-After", "2");
 }
 
 void
@@ -74,16 +87,18 @@ void
 api_status(struct exchange *x)
 {
 	const struct services *s = x->services;
-	const char *why = api_not_ready(s);
 	struct json *v = json_object();
+	struct health_state state;
 
 	json_add_string(v, "version", RIVULET_VERSION);
 	json_add_string(v, "backend", tls_backend());
 	json_add_u64(v, "incarnation", s->incarnation);
 	json_add_double(v, "started_at", s->started_at);
 	json_add_double(v, "uptime_s", clock_wall() - s->started_at);
-	json_add_bool(v, "ready", !why);
-	json_add_string(v, "reason", why ? why : "");
+	not_ready(s, &state);
+	json_add_bool(v, "ready", !state.reason);
+	json_add_string(v, "reason", state.reason ? state.reason : "");
+	json_add_string(v, "detail", state.detail);
 	json_add(v, "devices", devices_json(s));
 	json_add(v, "jobs",
 	    engine_jobs_json(s->engine, x->who.roles & ROLE_READERS ? NULL : x->who.device));

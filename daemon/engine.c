@@ -11,11 +11,14 @@
 #include "engine_job.h"
 #include "fault.h"
 #include "folder.h"
+#include "health.h"
 #include "hex.h"
 #include "log.h"
 #include "registry.h"
 #include "server.h"
 #include "spool.h"
+
+#define RETRY_MS 1000
 
 struct engine_job *
 engine_find(const struct engine *g, const uint8_t id[16])
@@ -180,8 +183,7 @@ start_fold(struct engine *g, struct engine_job *j)
 	f.row.reopened = j->round.reopened;
 	f.bytes_down = j->bytes_down;
 	if (folder_submit(g->services->folder, &f) != ERR_OK)
-		log_event(LOG_LEVEL_ERROR, "round.fold", LOG_S("job", j->hex),
-		    LOG_S("why", "no memory; the round is folded after a restart"));
+		j->fold_retry_ms = clock_ms() + RETRY_MS; /* no memory */
 }
 
 void
@@ -208,9 +210,12 @@ engine_tick(struct engine *g)
 	uint64_t now = clock_ms();
 
 	pthread_mutex_lock(&g->lock);
-	for (struct engine_job *j = g->jobs; j && g->started && !g->stopping; j = j->next)
+	for (struct engine_job *j = g->jobs; j && g->started && !g->stopping; j = j->next) {
 		if (round_next_ms(&j->round) <= now)
 			engine_act(g, j, round_step(&j->round, ROUND_TICK, 0, now));
+		if (engine_retry_due(j, now))
+			start_fold(g, j);
+	}
 	pthread_mutex_unlock(&g->lock);
 }
 
@@ -342,6 +347,8 @@ engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer
 	*out = (struct task){.wait = true};
 	if (offer->protocol < MESSAGES_PROTOCOL) {
 		reason = "old-agent";
+	} else if (health_reason(g->services->health)) {
+		reason = health_reason(g->services->health);
 	} else {
 		pthread_mutex_lock(&g->lock);
 		for (struct engine_job *j = g->jobs; j && reason && !g->stopping; j = j->next) {

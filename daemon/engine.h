@@ -112,7 +112,11 @@ bool engine_uses_model(struct engine *g, const uint8_t model[32]);
 bool engine_uses_state(struct engine *g, const uint8_t hash[32]);
 /* After the commit. */
 void engine_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o);
-/* The fold itself failed (disk, memory, a damaged delta): the job is paused with the reason, the round stays open. */
-void engine_fold_failed(struct engine *g, const struct engine_fold *f, const struct why *why);
+/* The fold itself failed. If that passes (health_passes), the round is folded again after a pause; else (a damaged delta or model)
+ * the job is paused with the reason and the round stays open. */
+void engine_fold_failed(
+    struct engine *g, const struct engine_fold *f, enum err e, const struct why *why);
+/* What failed may work now: rounds that wait to be folded again wait no longer. */
+void engine_retry(struct engine *g);
 
 #endif

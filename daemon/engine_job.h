@@ -39,6 +39,8 @@ struct engine_job {
 	size_t invite_count, invite_room;
 	uint8_t (*candidates)[32]; /* gathered askers, sorted */
 	size_t candidate_count, candidate_room;
+	unsigned fold_failures; /* of the round at hand, in a row */
+	uint64_t fold_retry_ms; /* when it is folded again; 0: it does not wait for that */
 };
 
 struct engine {
@@ -79,6 +81,8 @@ void engine_draw(struct engine *g, struct engine_job *j);
 /* Why this device may not work on the job at all; NULL if it may. Lock held. */
 const char *engine_ineligible(
     struct engine *g, const struct engine_job *j, const uint8_t device[32]);
+/* Is the round to be folded again now? Then it no longer waits. Lock held. */
+bool engine_retry_due(struct engine_job *j, uint64_t now_ms);
 /* Changes the job's state in memory and logs it. Lock held. */
 void engine_note_state(struct engine_job *j, const char *state, const char *reason);
 /* Changes the job's state in memory and (queued) in the store. Lock held. */

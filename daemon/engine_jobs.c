@@ -452,6 +452,9 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 		    o->row.round - (f->spec->recipe.evaluate_by == EVALUATE_DEVICES ? 1 : 0);
 	}
 	j->bytes_up = j->bytes_down = 0;
+	if (j->fold_failures > 0 && strcmp(j->state, "running") == 0)
+		j->reason[0] = '\0';
+	j->fold_failures = 0;
 	j->invite_count = j->candidate_count = 0;
 	FAULT("fold.told");
 	bool finite = strcmp(o->row.state, "committed") == 0;
@@ -469,20 +472,4 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 	pthread_mutex_unlock(&g->lock);
 	FAULT("round.next");
 	server_wake(g->services->server);
-}
-
-void
-engine_fold_failed(struct engine *g, const struct engine_fold *f, const struct why *why)
-{
-	log_event(LOG_LEVEL_ERROR, "round.failed", LOG_S("job", f->job_hex),
-	    LOG_U("round", f->row.round), LOG_S("why", why->text));
-	pthread_mutex_lock(&g->lock);
-	if (f->job->round.state == ROUND_FOLDING) {
-		/* Back to an open, paused round that has what it had: resuming folds it again. */
-		uint32_t accepted = f->job->round.accepted;
-		round_step(&f->job->round, ROUND_PAUSE, 0, clock_ms());
-		round_step(&f->job->round, ROUND_BEGIN, accepted, clock_ms());
-		engine_set_state(g, f->job, "paused", why->text);
-	}
-	pthread_mutex_unlock(&g->lock);
 }

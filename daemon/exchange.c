@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "audit.h"
+#include "health.h"
 #include "hex.h"
 
 #define BODY_MAX (64u << 20)
@@ -160,12 +161,18 @@ exchange_failed(struct exchange *x, enum err e, const struct why *why)
 {
 	const char *detail = why && why->text[0] ? why->text : err_name(e);
 
+	if (x->services)
+		health_note(x->services->health, e, x->request.length, detail);
 	switch (e) {
 	case ERR_NOTFOUND:
 		exchange_problem(x, "not-found", "%s", detail);
 		break;
 	case ERR_NOMEM:
 	case ERR_CLOSED:
+	case ERR_IO:
+	case ERR_READONLY:
+	case ERR_FILES:
+	case ERR_TIMEOUT:
 		exchange_problem(x, "unavailable", "%s", detail);
 		break;
 	case ERR_NOSPACE:

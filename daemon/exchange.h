@@ -103,7 +103,8 @@ void exchange_header(struct exchange *x, const char *name, const char *fmt, ...)
 /* Sets a problem+json response. word is the stable end of urn:rivulet:error:...; its status and title come from one table. */
 void exchange_problem(struct exchange *x, const char *word, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* Maps an internal error: ERR_NOMEM and ERR_NOSPACE to 503/507 with Retry-After, ERR_NOTFOUND to not-found, else internal. */
+/* Maps an internal error: what passes to 503/507 with Retry-After, ERR_NOTFOUND to not-found, else internal. Notes it as the
+ * coordinator's health. */
 void exchange_failed(struct exchange *x, enum err e, const struct why *why);
 /* The token of "Authorization: Bearer ..."; false if there is none, or a malformed one. */
 bool exchange_bearer(const struct exchange *x, struct token *out);

@@ -274,7 +274,7 @@ run_round(struct folder *d, const struct engine_fold *f)
 	if (e) {
 		if (!why.text[0])
 			err_set(&why, e, "%s", err_name(e));
-		engine_fold_failed(d->services->engine, f, &why);
+		engine_fold_failed(d->services->engine, f, e, &why);
 	} else {
 		FAULT("commit.done");
 		engine_folded(d->services->engine, f, &w.out);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -16,6 +17,7 @@
 #include "clock.h"
 #include "conn.h"
 #include "cpu.h"
+#include "health.h"
 #include "log.h"
 #include "peers.h"
 
@@ -29,6 +31,7 @@ struct listener {
 	struct server *server;
 	struct thread *thread;
 	enum conn_kind kind;
+	bool resting; /* no descriptor was left for a connection; the thread's own */
 };
 
 struct thread {
@@ -51,6 +54,7 @@ struct server {
 	struct thread threads[SERVER_THREADS_MAX];
 	unsigned thread_count;
 	struct tally *peers, *identities;
+	uint64_t files; /* descriptors this process may have */
 	uint16_t port, probe_port;
 	/* The admin socket as it was bound; "" before. */
 	char socket_path[CONFIG_PATH_MAX];
@@ -150,8 +154,11 @@ has_room(struct thread *self, bool tls, const char *peer)
 	const struct config *c = s->services->config;
 	const struct tally_limits limits = {
 	    c->handshakes, c->handshakes_per_address, c->failures_per_minute};
+	/* Some descriptors are for the disk: without them the deltas of those who are connected could not be taken. */
+	uint64_t files = s->files - s->files / 4;
+	uint64_t most = c->connections < files ? c->connections : files;
 
-	if (server_connections(s) >= c->connections && !make_room(self, false))
+	if (server_connections(s) >= most && !make_room(self, false))
 		return false;
 	if (!tls)
 		return true;
@@ -185,6 +192,18 @@ hand_over(struct listener *l, int fd, const char *peer)
 	loop_post(to->io.loop, &in->post);
 }
 
+/* Nothing can be accepted. The listener would be ready again at once, so it rests until the next tick. */
+static void
+rest(struct listener *l, int number)
+{
+	const struct services *s = l->server->services;
+
+	if (!health_reason(s->health))
+		log_event(LOG_LEVEL_ERROR, "accept.failed", LOG_S("why", strerror(number)));
+	health_note(s->health, err_number(number), 0, strerror(number));
+	l->resting = loop_change(l->thread->io.loop, &l->source, 0) == ERR_OK;
+}
+
 static void
 on_accept(struct loop_source *source, uint32_t events)
 {
@@ -200,8 +219,7 @@ on_accept(struct loop_source *source, uint32_t events)
 		    source->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
 			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-				log_event(LOG_LEVEL_ERROR, "accept.failed",
-				    LOG_S("why", strerror(errno)));
+				rest(l, errno);
 			return;
 		}
 		peer_name(&from, fd, peer);
@@ -333,7 +351,7 @@ add_listener(struct server *s, int fd, enum conn_kind kind, struct thread *t)
 {
 	struct listener *l = &s->listeners[s->listener_count];
 
-	*l = (struct listener){{on_accept, fd}, s, t, kind};
+	*l = (struct listener){.source = {on_accept, fd}, .server = s, .thread = t, .kind = kind};
 	s->listener_count++;
 	return loop_add(t->io.loop, &l->source, EPOLLIN);
 }
@@ -383,8 +401,14 @@ on_tick(void *ctx, uint64_t now_ms)
 {
 	struct thread *t = ctx;
 
-	if (t->ticks++ % 4 == 0)
-		conn_tick(&t->io, now_ms);
+	if (t->ticks++ % 4 != 0)
+		return;
+	conn_tick(&t->io, now_ms);
+	for (size_t i = 0; i < t->server->listener_count; i++) {
+		struct listener *l = &t->server->listeners[i];
+		if (l->thread == t && l->resting)
+			l->resting = loop_change(t->io.loop, &l->source, EPOLLIN) != ERR_OK;
+	}
 }
 
 static void
@@ -448,11 +472,14 @@ server_new(
     struct server **out, const struct services *services, struct tls_context *tls, struct why *why)
 {
 	struct server *s = calloc(1, sizeof(*s));
+	struct rlimit files = {.rlim_cur = RLIM_INFINITY};
 	enum err e = ERR_OK;
 
 	if (!s)
 		return err_set(why, ERR_NOMEM, "no memory");
 	s->services = services;
+	getrlimit(RLIMIT_NOFILE, &files);
+	s->files = files.rlim_cur;
 	server_set_tls(s, tls);
 	e = tally_new(&s->peers);
 	if (e == ERR_OK)

@@ -19,6 +19,7 @@ struct services {
 	struct spool *spool;
 	struct folder *folder;
 	struct audit *audit; /* counts refusals */
+	struct health *health; /* may be NULL: health_note and health_reason know */
 	struct worker_pool *pool;
 	struct server *server;
 	struct x509_cert ca;

@@ -15,6 +15,7 @@
 #include "fault.h"
 #include "file.h"
 #include "folder.h"
+#include "health.h"
 #include "keys.h"
 #include "models.h"
 #include "registry.h"
@@ -334,6 +335,8 @@ build(struct setup *u, struct why *why)
 		e = make_tls(u, &tls, why);
 	if (e == ERR_OK)
 		e = server_new(&u->s.server, &u->s, tls, why);
+	if (e == ERR_OK)
+		e = health_new(&u->s.health, &u->s, why);
 	return e;
 }
 
@@ -357,15 +360,19 @@ setup_new(struct setup **out, const struct config *config, struct why *why)
 	return ERR_OK;
 }
 
-/* Lets scripts find a coordinator that was given port 0. */
-static enum err
-write_port(const struct setup *u, const char *name, uint16_t port, struct why *why)
+/* Lets scripts find a coordinator that was given port 0. A disk that takes no file must not prevent the start. */
+static void
+write_port(const struct setup *u, const char *name, uint16_t port)
 {
 	char path[CONFIG_PATH_MAX + 16], text[16];
+	struct why why = {""};
 
 	state_path(u, name, path, sizeof(path));
 	int n = snprintf(text, sizeof(text), "%u\n", port);
-	return file_write(path, text, (size_t)n, 0644, why);
+	enum err e = file_write(path, text, (size_t)n, 0644, &why);
+	if (e)
+		log_event(LOG_LEVEL_ERROR, "port.failed", LOG_S("why", why.text));
+	health_note(u->s.health, e, 0, why.text);
 }
 
 enum err
@@ -379,8 +386,10 @@ setup_start(struct setup *u, struct why *why)
 		e = server_start(u->s.server, why);
 	u->started = e == ERR_OK;
 	if (e == ERR_OK && server_probe_port(u->s.server))
-		e = write_port(u, "probe_port", server_probe_port(u->s.server), why);
-	return e ? e : write_port(u, "port", server_port(u->s.server), why);
+		write_port(u, "probe_port", server_probe_port(u->s.server));
+	if (e == ERR_OK)
+		write_port(u, "port", server_port(u->s.server));
+	return e;
 }
 
 const struct services *
@@ -437,6 +446,7 @@ setup_free(struct setup *u)
 {
 	if (!u)
 		return;
+	health_stop(u->s.health);
 	if (u->s.engine)
 		engine_stop(u->s.engine);
 	if (u->started)
@@ -450,6 +460,7 @@ setup_free(struct setup *u)
 	registry_free(u->s.registry);
 	spool_close(u->s.spool);
 	models_close(u->s.models);
+	health_free(u->s.health);
 	keys_free(&u->s);
 	for (unsigned i = 0; i < u->server_count; i++)
 		key_free(u->servers[i].key);

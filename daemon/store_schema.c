@@ -112,6 +112,16 @@ static const char *const migrations[] = {
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 
+/* What SQLite hides behind an I/O error; only where the number says more than that. */
+static enum err
+system_error(int number)
+{
+	enum err e = err_number(number);
+
+	return e == ERR_NOSPACE || e == ERR_READONLY || e == ERR_FILES || e == ERR_NOMEM ? e
+											 : ERR_IO;
+}
+
 static enum err
 base_error(sqlite3 *sql, int rc)
 {
@@ -130,7 +140,8 @@ base_error(sqlite3 *sql, int rc)
 	case SQLITE_FULL:
 		return ERR_NOSPACE;
 	case SQLITE_IOERR:
-		return number == ENOSPC || number == EDQUOT ? ERR_NOSPACE : ERR_IO;
+	case SQLITE_CANTOPEN:
+		return system_error(number);
 	case SQLITE_NOMEM:
 		return ERR_NOMEM;
 	case SQLITE_TOOBIG:

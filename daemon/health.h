@@ -1,0 +1,35 @@
+#ifndef HEALTH_H
+#define HEALTH_H
+#include "services.h"
+
+/*
+ * Can the coordinator do its work? What fails below it (a full, read-only or broken disk, the database, descriptors, memory) is noted
+ * where it shows. From then on the coordinator is not ready and hands out no tasks, and a thread of its own tries every
+ * two seconds whether the cause is gone; then rounds that could not be folded are folded again and devices are woken.
+ * The thread also looks at the free space while all is well. Any thread; calls never block.
+ */
+struct health;
+
+struct health_state {
+	const char *reason; /* a constant word, listed in docs/api.md; NULL: ready */
+	char detail[256]; /* the system's words */
+	double since; /* Unix seconds */
+};
+
+/* services must be complete. */
+ERR_MUST_USE enum err health_new(
+    struct health **out, const struct services *services, struct why *why);
+/* Ends the thread; notes are still taken. */
+void health_stop(struct health *h);
+void health_free(struct health *h);
+
+/* Is this a failure of the machine, which passes when its cause is gone? All others need a person, or a better request. */
+bool health_passes(enum err e);
+/* Notes a failure, unless it is none of the machine's. need: the bytes there was no room for, or 0. NULL (a test's services) is
+ * legal here and below. */
+void health_note(struct health *h, enum err e, uint64_t need, const char *detail);
+/* The word, or NULL while ready. */
+const char *health_reason(struct health *h);
+void health_state(struct health *h, struct health_state *out);
+
+#endif
