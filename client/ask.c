@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "home.h"
 #include "json.h"
 #include "machine.h"
 #include "send.h"
@@ -35,9 +36,11 @@ take_wait(
 	if (after > PAUSE_MAX_S)
 		after = PAUSE_MAX_S;
 	*pause_s = backoff_after(session_backoff(r->session), after);
-	if (strcmp(r->waiting, t->reason) != 0)
+	if (strcmp(r->waiting, t->reason) != 0) {
 		events_emit(&r->events, EVENTS_INFO, "waiting",
 		    EVENTS_PAIRS(EVENTS_S("reason", t->reason), EVENTS_D("seconds", after)));
+		home_note(r->home, "waiting", t->reason);
+	}
 	memcpy(r->waiting, t->reason, sizeof(r->waiting));
 }
 
@@ -104,6 +107,7 @@ take_task(
 	}
 	r->waiting[0] = '\0';
 	r->has_work = true;
+	home_note(r->home, "working", w->task.job);
 	events_emit(&r->events, EVENTS_INFO, "task.received",
 	    EVENTS_PAIRS(EVENTS_S("job", w->task.job), EVENTS_U("round", w->task.round),
 		EVENTS_S("model", w->task.model), EVENTS_D("deadline_s", w->task.deadline_s)));

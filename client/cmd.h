@@ -18,6 +18,7 @@ enum cmd_exit {
 int cmd_join_main(int argc, char **argv);
 int cmd_run_main(int argc, char **argv);
 int cmd_rotate_main(int argc, char **argv);
+int cmd_doctor_main(int argc, char **argv);
 int cmd_leave_main(int argc, char **argv);
 int cmd_train_main(int argc, char **argv);
 int cmd_status_main(int argc, char **argv);

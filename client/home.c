@@ -93,6 +93,20 @@ home_put(const char *home, const char *name, const char *text, struct why *why)
 	return e ? e : file_write(path, text, strlen(text), 0600, why);
 }
 
+void
+home_note(const char *home, const char *word, const char *detail)
+{
+	char path[PATH_MAX];
+
+	if (identity_path(path, home, HOME_LAST, NULL))
+		return;
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return;
+	(void)!dprintf(fd, "%s %s\n", word, detail);
+	close(fd);
+}
+
 enum err
 home_drop(const char *home, const char *name, struct why *why)
 {

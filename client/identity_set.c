@@ -215,7 +215,7 @@ enum err
 identity_set_wipe(const char *home, struct why *why)
 {
 	static const char *const names[] = {"key.pem", IDENTITY_SET_KEY, "cert.pem", "signer.pem",
-	    "ca.pem", IDENTITY_SET_NEXT, HOME_ROTATE, HOME_ROTATE_FAILED, LEFT};
+	    "ca.pem", IDENTITY_SET_NEXT, HOME_ROTATE, HOME_ROTATE_FAILED, HOME_LAST, LEFT};
 	char from[PATH_MAX], to[PATH_MAX];
 	enum err e = identity_path(from, home, "device.json", why);
 

@@ -12,6 +12,7 @@ struct command {
 static const struct command commands[] = {
     {"join", cmd_join_main, "make this machine a device of a coordinator"},
     {"run", cmd_run_main, "the device agent"},
+    {"doctor", cmd_doctor_main, "what is wrong with this device, and what to do"},
     {"rotate", cmd_rotate_main, "give this device a new key"},
     {"leave", cmd_leave_main, "end this device's membership and wipe its key"},
     {"train", cmd_train_main, "train a job's model alone, without a network"},

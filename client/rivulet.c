@@ -295,6 +295,14 @@ one_pass(struct rivulet *r, double left, double *pause_s)
 	return e;
 }
 
+/* For `rivulet doctor`; the next answer is noted again, whatever it says. */
+static void
+note_failure(struct rivulet *r, enum err e)
+{
+	home_note(r->home, e == ERR_CLOSED ? "unreachable" : "failed", r->why.text);
+	r->waiting[0] = '\0';
+}
+
 int
 rivulet_next(struct rivulet *r, double timeout_s, const struct rivulet_task **task)
 {
@@ -312,6 +320,8 @@ rivulet_next(struct rivulet *r, double timeout_s, const struct rivulet_task **ta
 		}
 		if (e == ERR_AGAIN && !handle_cancelled(r))
 			continue; /* broken off for a request */
+		if (e != ERR_TIMEOUT)
+			note_failure(r, e);
 		if (e != ERR_TIMEOUT && e != ERR_CLOSED)
 			return handle_error(e);
 		if (e == ERR_CLOSED) {
