@@ -237,7 +237,7 @@ explain_refusal(struct place *p, long status, const char *word, const char *text
 		cmd_doctor_add(p->d, "standing", CMD_DOCTOR_WARNING, CMD_UNREACHABLE,
 		    "it should pass; the coordinator's /readyz and log say more",
 		    "%s: reached, but it cannot serve now: %s", p->url, text);
-	else if (*word)
+	else if (*word && strcmp(word, "blank") != 0)
 		cmd_doctor_add(p->d, "standing", CMD_DOCTOR_FAULT, CMD_DENIED,
 		    "see the coordinator's log", "%s: it refuses this device: %s", p->url, text);
 	else

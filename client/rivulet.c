@@ -117,6 +117,7 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 		e = fill_offer(r, options, why);
 	if (e)
 		return e;
+	home_note(r->home, "started", "and asking for work");
 	backoff_init(&r->idle, prng_u64(&session_backoff(r->session)->rng));
 	backoff_init(&r->rotate, prng_u64(&session_backoff(r->session)->rng));
 	backoff_init(&r->resend, prng_u64(&session_backoff(r->session)->rng));

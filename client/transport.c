@@ -348,7 +348,8 @@ map_code(struct transport *t, CURLcode rc)
 	}
 }
 
-/* OpenSSL's X509_V_ERR_... numbers, which libcurl passes on; the name is libcurl's own check. */
+/* OpenSSL's X509_V_ERR_... numbers, which libcurl passes on; the name is libcurl's own check, after which the number is
+ * still the 1 that it began with. */
 static enum transport_distrust
 distrust_of(struct transport *t, CURLcode rc)
 {
@@ -359,6 +360,7 @@ distrust_of(struct transport *t, CURLcode rc)
 	curl_easy_getinfo(t->curl, CURLINFO_SSL_VERIFYRESULT, &verified);
 	switch (verified) {
 	case 0:
+	case 1:
 	case 62:
 	case 64:
 		return TRANSPORT_NAME;

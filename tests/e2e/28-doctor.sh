@@ -8,7 +8,7 @@ FLEET_NAME=28-doctor
 peer=$BUILD/tests/tools/wire_peer
 command -v openssl >/dev/null || skip "needs openssl"
 [ -x "$peer" ] || skip "needs $peer"
-checks=0
+checks=0 stubs=
 
 doctor() { # doctor HOME [OPTION...]: its output in SAID, its exit code in CODE
 	doctor_home=$1
@@ -40,7 +40,7 @@ at() { # at HOME URL...: the addresses of a home
 }
 stub() { # stub CERT KEY HOST [...]: sets STUB to its port
 	tests/tools/tls_stub.py "$@" >"$FLEET/stub.port" 2>>"$FLEET/stub.log" &
-	FLEET_PIDS="$FLEET_PIDS $!"
+	FLEET_PIDS="$FLEET_PIDS $!" stubs="$stubs $!"
 	within 20 test -s "$FLEET/stub.port" || fleet_fail "the stub did not start"
 	STUB=$(cat "$FLEET/stub.port")
 	: >"$FLEET/stub.port"
@@ -81,7 +81,8 @@ device() { # device COMMAND HOME
 	curl_admin "/v1/devices/$(pick 'd["device"]' <"$2/device.json")/$1" -X POST >/dev/null || fleet_fail "device $1"
 }
 
-fleet_start ""
+fleet_start "[limits]
+long_poll = 1"
 glyph_device sound 1 60
 glyph_device other 2 60
 
@@ -246,5 +247,6 @@ if mkdir "$FLEET/small" && mount -t tmpfs -o size=4m none "$FLEET/small" 2>/dev/
 	says "a small disk" 1 "FAULT *disk .*MiB are free where the home is"
 	disk=", a small disk"
 fi
+for pid in $stubs; do fleet_kill KILL "$pid"; done
 fleet_end
 echo "$checks sayings${disk:-}"
