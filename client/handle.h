@@ -19,6 +19,7 @@ struct rivulet {
 	bool outbox_checked; /* entries of an earlier life were verified */
 	struct backoff resend; /* of deltas that the coordinator could not take */
 	double resend_at; /* backoff_now(): the outbox is left alone until then */
+	double held_at; /* likewise, because what is in it lies in the coordinator's memory */
 	struct events events;
 	int (*cancel)(void *context);
 	void (*event)(void *context, int level, const char *line);

@@ -275,6 +275,9 @@ one_pass(struct rivulet *r, double left, double *pause_s)
 	/* A held request must not keep a delta from its next try. */
 	if (due > 0 && due < wait)
 		wait = due;
+	due = r->held_at - backoff_now();
+	if (due > 0 && due < wait)
+		wait = due;
 	/* Nor the certificate from its renewal. */
 	due = session_renew_in(r->session);
 	if (due > 0 && due < wait)
@@ -285,8 +288,9 @@ one_pass(struct rivulet *r, double left, double *pause_s)
 	if (e)
 		return e;
 	if (outbox_has(&r->outbox, r->work.task.task)) {
-		/* Done already, but the coordinator has not taken the delta: only time helps. */
+		/* Done already, but the coordinator has not taken the delta, or has lost it with its memory. */
 		drop_work(r);
+		r->held_at = 0;
 		*pause_s = backoff_next(&r->idle);
 		return ERR_TIMEOUT;
 	}

@@ -3,33 +3,23 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base64.h"
 #include "fault.h"
 #include "hash.h"
 #include "hex.h"
 #include "sign.h"
+#include "upload.h"
 
 #define ATTEMPTS 5
 #define ABORT_ATTEMPTS 3
 #define RETRY_AFTER_MAX_S 300.0
-#define HEADER_MAX (BASE64_LEN(REPORT_MAX) + 32)
-
-/* "Name: :base64:", an RFC 8941 byte sequence. */
-static void
-header(char *out, size_t room, const char *name, const void *data, size_t len)
-{
-	size_t n = (size_t)snprintf(out, room, "%s: :", name);
-
-	base64_encode(out + n, data, len);
-	n += BASE64_LEN(len);
-	out[n++] = ':';
-	out[n] = '\0';
-}
+#define HELD_S 10.0 /* between two questions after what the coordinator holds in memory */
 
 /* One delta on its way. */
 struct sending {
 	const char *task;
 	unsigned attempts;
+	bool again; /* it was sent before, perhaps */
+	bool held; /* taken, but into memory: the copy here stays */
 	bool busy; /* the coordinator answered, but could not take it */
 	double retry_after_s;
 };
@@ -55,29 +45,6 @@ check_receipt(const struct outbox_entry *entry, const struct transport_answer *a
 	    receipt.round != entry->manifest.round)
 		return err_set(why, ERR_CORRUPT, "the receipt is for something else");
 	return ERR_OK;
-}
-
-static enum err
-put(struct rivulet *r, const struct outbox_entry *entry, const struct sending *s,
-    struct transport_answer *answer, struct why *why)
-{
-	char manifest[BASE64_LEN(MANIFEST_LEN) + 64], report[HEADER_MAX], path[64];
-	const char *headers[4] = {manifest, "Content-Type: application/octet-stream", NULL, NULL};
-
-	header(manifest, sizeof(manifest), "Rivulet-Manifest", entry->raw, MANIFEST_LEN);
-	if (entry->report_len > 0) {
-		header(report, sizeof(report), "Rivulet-Report", entry->report, entry->report_len);
-		headers[2] = report;
-	}
-	snprintf(path, sizeof(path), "/v1/deltas/%.32s", s->task);
-	const struct session_call call = {.path = path,
-	    .attempts = s->attempts,
-	    .request = {.method = "PUT",
-		.headers = headers,
-		.body_fd = entry->fd,
-		.body_at = entry->body_at,
-		.body_bytes = entry->body_bytes}};
-	return session_do(r->session, &call, answer, why);
 }
 
 /* Refusals that concern the device or its certificate: mended by somebody, the delta is as good as before. */
@@ -123,7 +90,9 @@ judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
 		return e == ERR_STATE ? ERR_DENIED : e;
 	}
 	FAULT("client.receipt");
-	outbox_remove(&r->outbox, s->task);
+	s->held = taken && answer->in_memory;
+	if (!s->held)
+		outbox_remove(&r->outbox, s->task);
 	return taken ? ERR_OK : ERR_STATE;
 }
 
@@ -133,7 +102,8 @@ send_entry(struct rivulet *r, const struct outbox_entry *entry, struct sending *
 	struct transport_answer answer;
 	char job[33];
 	FAULT("client.send");
-	enum err e = put(r, entry, s, &answer, why);
+	const struct upload u = {entry, s->task, s->attempts, s->again};
+	enum err e = upload_send(r, &u, &answer, why);
 	FAULT("client.sent");
 
 	if (!e)
@@ -146,8 +116,12 @@ send_entry(struct rivulet *r, const struct outbox_entry *entry, struct sending *
 	    e ? EVENTS_S("reason", why->text)
 	      : EVENTS_S("receipt", session_signer(r->session) ? "verified" : "unchecked"),
 	    EVENTS_END};
-	const char *what = !e ? "delta.accepted" : e == ERR_STATE ? "delta.refused" : "delta.kept";
-	events_emit(&r->events, e ? EVENTS_WARN : EVENTS_INFO, what, pairs);
+	const char *what = e == ERR_STATE ? "delta.refused"
+	    : e				  ? "delta.kept"
+	    : s->held			  ? "delta.held"
+					  : "delta.accepted";
+	bool known = s->held && s->again;
+	events_emit(&r->events, e ? EVENTS_WARN : known ? EVENTS_DEBUG : EVENTS_INFO, what, pairs);
 	transport_answer_deinit(&answer);
 	return e;
 }
@@ -223,6 +197,8 @@ send_delta(struct rivulet *r, const char *task, struct why *why)
 
 	if (s.busy)
 		postpone(r, s.retry_after_s);
+	if (s.held)
+		r->held_at = backoff_now() + HELD_S;
 	return e;
 }
 
@@ -232,15 +208,16 @@ send_all(struct rivulet *r, struct why *why)
 	char tasks[OUTBOX_ENTRIES_MAX][OUTBOX_TASK_HEX];
 	enum err first = ERR_OK;
 	double after = -1;
-	bool busy = false;
+	bool busy = false, held = false;
 
-	if (backoff_now() < r->resend_at)
+	if (backoff_now() < r->resend_at || backoff_now() < r->held_at)
 		return ERR_OK;
 	size_t n = outbox_list(&r->outbox, tasks, OUTBOX_ENTRIES_MAX);
 	for (size_t i = 0; i < n; i++) {
-		struct sending s = {.task = tasks[i], .attempts = 1};
+		struct sending s = {.task = tasks[i], .attempts = 1, .again = true};
 		enum err e = send_one(r, &s, why);
 		busy |= s.busy;
+		held |= s.held;
 		if (s.busy && s.retry_after_s > after)
 			after = s.retry_after_s;
 		if (e && e != ERR_STATE && !s.busy && !first)
@@ -252,6 +229,8 @@ send_all(struct rivulet *r, struct why *why)
 		postpone(r, after);
 	else
 		backoff_reset(&r->resend);
+	if (held)
+		r->held_at = backoff_now() + HELD_S;
 	if (!first)
 		r->outbox_checked = true;
 	return first;

@@ -225,26 +225,38 @@ tell_address(const struct session *s, const char *reason, long status)
 }
 
 enum err
+session_once(struct session *s, const char *path, const struct transport_request *request,
+    struct transport_answer *out, struct why *why)
+{
+	struct transport_request there = *request;
+	char url[URL_MAX];
+	int n = snprintf(url, sizeof(url), "%s%s", s->urls[s->current], path);
+
+	*out = (struct transport_answer){.retry_after_s = -1};
+	if (n < 0 || (size_t)n >= sizeof(url))
+		return err_set(why, ERR_LIMIT, "request path too long");
+	there.url = url;
+	enum err e = transport_do(s->transport, &there, out, why);
+	if (!e)
+		note_clock(s, out);
+	return e == ERR_TIMEOUT ? ERR_CLOSED : e;
+}
+
+enum err
 session_try(struct session *s, const struct session_call *call, struct transport_answer *out,
     struct why *why)
 {
-	char url[URL_MAX];
 	bool unreachable = false;
 	enum err e = ERR_CLOSED;
 
 	for (size_t i = 0; i < s->url_count; i++) {
 		struct transport_request request = call->request;
-		int n = snprintf(url, sizeof(url), "%s%s", s->urls[s->current], call->path);
-		if (n < 0 || (size_t)n >= sizeof(url))
-			return err_set(why, ERR_LIMIT, "request path too long");
-		request.url = url;
 		if (i > 0)
 			transport_answer_deinit(out);
-		e = transport_do(s->transport, &request, out, why);
-		if (e == ERR_TIMEOUT)
-			e = ERR_CLOSED;
+		*out = (struct transport_answer){.retry_after_s = -1};
+		e = call->ready ? call->ready(call->context, s, &request, why) : ERR_OK;
 		if (!e)
-			note_clock(s, out);
+			e = session_once(s, call->path, &request, out, why);
 		if (!worth_another(e, out->status))
 			return e;
 		unreachable |= e == ERR_CLOSED;

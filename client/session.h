@@ -41,7 +41,16 @@ struct session_call {
 	struct transport_request request; /* url is set here: leave it NULL */
 	const char *path; /* "/v1/..." */
 	unsigned attempts; /* at least 1; each tries every address once */
+	/* May be NULL. Before each exchange, which goes to the address in use: may change a copy of the request, and use
+	 * session_once. What it returns other than ERR_OK stands for the exchange. */
+	enum err (*ready)(
+	    void *context, struct session *s, struct transport_request *request, struct why *why);
+	void *context; /* of ready */
 };
+
+/* One exchange with the address in use: no fail-over, no retries. As transport_do, but a time-out is ERR_CLOSED. */
+ERR_MUST_USE enum err session_once(struct session *s, const char *path,
+    const struct transport_request *request, struct transport_answer *out, struct why *why);
 
 /*
  * One request with fail-over and retries. Unreachable, timed out, 429 and 5xx are tried again after back-off or

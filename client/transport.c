@@ -12,6 +12,7 @@
 #include "fault.h"
 #include "file.h"
 #include "hash.h"
+#include "num.h"
 
 #define ANSWER_MAX (1u << 20)
 #define CONNECT_TIMEOUT_S 20.0
@@ -215,7 +216,9 @@ set_body(struct transport *t, const struct transport_request *r)
 {
 	CURLcode rc = CURLE_OK;
 
-	if (r->body_bytes > 0) {
+	if (strcmp(r->method, "HEAD") == 0) {
+		SET(CURLOPT_NOBODY, 1L);
+	} else if (r->body_bytes > 0) {
 		SET(CURLOPT_UPLOAD, 1L);
 		SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)r->body_bytes);
 		SET(CURLOPT_READFUNCTION, on_read);
@@ -390,20 +393,40 @@ copy_info(char *out, size_t room, const struct curl_slist *lines, const char *ke
 			snprintf(out, room, "%s", lines->data + len + 1);
 }
 
+/* Value of the answer's header, NULL if it did not come. */
+static const char *
+header_of(struct transport *t, const char *name)
+{
+	struct curl_header *h = NULL;
+
+	return curl_easy_header(t->curl, name, 0, CURLH_HEADER, -1, &h) == CURLHE_OK ? h->value
+										     : NULL;
+}
+
+static void
+take_upload(struct transport *t, struct transport_answer *out)
+{
+	const char *offset = header_of(t, "Upload-Offset"), *spool = header_of(t, "Rivulet-Spool");
+
+	out->has_offset = offset && num_u64(offset, INT64_MAX, &out->offset);
+	out->in_memory = spool && strcmp(spool, "memory") == 0;
+}
+
 static void
 take_facts(struct transport *t, struct transport_answer *out)
 {
 	struct curl_certinfo *chain = NULL;
-	struct curl_header *date = NULL;
 	curl_off_t after = 0;
 
 	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &out->status);
 	if (curl_easy_getinfo(t->curl, CURLINFO_RETRY_AFTER, &after) == CURLE_OK && after > 0)
 		out->retry_after_s = (double)after;
-	if (curl_easy_header(t->curl, "Date", 0, CURLH_HEADER, -1, &date) == CURLHE_OK) {
-		time_t when = curl_getdate(date->value, NULL);
+	const char *date = header_of(t, "Date");
+	if (date) {
+		time_t when = curl_getdate(date, NULL);
 		out->date = when > 0 ? (int64_t)when : 0;
 	}
+	take_upload(t, out);
 	if (!t->insecure || curl_easy_getinfo(t->curl, CURLINFO_CERTINFO, &chain) != CURLE_OK ||
 	    !chain || chain->num_of_certs < 1)
 		return;

@@ -39,7 +39,7 @@ struct transport_sink {
 };
 
 struct transport_request {
-	const char *method; /* GET, POST, PUT, DELETE */
+	const char *method; /* GET, HEAD, POST, PUT, PATCH, DELETE */
 	const char *url;
 	const char *const *headers; /* "Name: value", NULL-terminated, or NULL */
 	const void *body; /* in memory, or */
@@ -66,6 +66,9 @@ enum transport_distrust {
 struct transport_answer {
 	long status;
 	double retry_after_s; /* -1: none given */
+	bool has_offset; /* an Upload-Offset came */
+	uint64_t offset;
+	bool in_memory; /* "Rivulet-Spool: memory" came */
 	int64_t date; /* the peer's clock, Unix seconds; 0: it did not say */
 	enum transport_distrust distrust;
 	/* Of the certificate that an `insecure` transport met; "" if there was none. */
