@@ -6,6 +6,7 @@ file RULES, read anew for each request, names; one rule a line:
 
     METHOD PREFIX STATUS WORD [first]   answers with that problem, passing nothing on; first: only the path that came first
     METHOD PREFIX spoil BYTE            passes it on and flips a bit of that byte of the answer
+    METHOD PREFIX lose                  passes it on and ends the connection without an answer
 
 Writes "TIME METHOD PATH STATUS" to LOG for each request and prints its port.
 """
@@ -57,7 +58,7 @@ class Proxy(http.server.BaseHTTPRequestHandler):
     def pass_on(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         rule = rule_of(self.command, self.path)
-        if rule and rule[0] != "spoil":
+        if rule and rule[0] not in ("spoil", "lose"):
             problem = {"type": "urn:rivulet:error:" + rule[1], "title": "fault", "status": int(rule[0]), "detail": "fault"}
             self.answer(int(rule[0]), [("Content-Type", "application/problem+json")], json.dumps(problem).encode())
             return
@@ -66,11 +67,16 @@ class Proxy(http.server.BaseHTTPRequestHandler):
         link.request(self.command, self.path, body, headers)
         answer = link.getresponse()
         data = bytearray(answer.read())
+        link.close()
+        if rule and rule[0] == "lose":
+            with open(log, "a") as f:
+                f.write("%.3f %s %s lost\n" % (time.time(), self.command, self.path))
+            self.close_connection = True
+            return
         if rule and len(data) > int(rule[1]):
             data[int(rule[1])] ^= 1
         kept = [(k, v) for k, v in answer.getheaders() if k.lower() not in ("content-length", "connection", "date", "server")]
         self.answer(answer.status, kept, bytes(data))
-        link.close()
 
     do_GET = do_PUT = do_POST = pass_on
 
