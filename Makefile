@@ -100,6 +100,11 @@ $(TESTS): %: %.o $(everything)
 	$(call link,$^ -lcmocka $(LIBS_ALL))
 $(TOOLS): %: %.o $(everything)
 	$(call link,$^ $(LIBS_ALL))
+# Libraries for LD_PRELOAD: without sanitizers, for they come before everything else.
+SHIMS := $(patsubst tests/shim/%.c,$(BUILD)/tests/shim/%.so,$(wildcard tests/shim/*.c))
+$(SHIMS): $(BUILD)/%.so: %.c Makefile
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "LINK  $@";) $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra $(if $(WERROR),-Werror) -fPIC -shared $< -o $@ -ldl
 # `check` replays each fuzz corpus through the same parser that `fuzz` feeds.
 $(FUZZ): %: %.o $(BUILD)/tests/fuzz/replay.o $(everything)
 	$(call link,$^ $(LIBS_ALL))
@@ -109,10 +114,10 @@ check: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) built
 	$(Q)$(run) $(TESTS) $(addprefix replay:,$(FUZZ)) $(E2E)
 .PHONY: built
-built: all $(TESTS) $(TOOLS) $(FUZZ)
+built: all $(TESTS) $(TOOLS) $(SHIMS) $(FUZZ)
 unit: $(TESTS)
 	$(Q)$(run) $(TESTS)
-e2e: all $(TOOLS)
+e2e: all $(TOOLS) $(SHIMS)
 	$(Q)$(run) $(E2E)
 replay: $(FUZZ)
 	$(Q)$(run) $(addprefix replay:,$(FUZZ))
@@ -127,7 +132,7 @@ bench: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) CRYPTO=mbedtls BUILD=build/mbedtls all tools
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) CRYPTO=openssl BUILD=build/openssl all tools
 	$(Q)tests/bench $(BENCH)
-tools: $(TOOLS)
+tools: $(TOOLS) $(SHIMS)
 .PHONY: tools
 
 # Kills everything hundreds of times, see tests/torture. SEED=N repeats the choices of a run.

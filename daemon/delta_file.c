@@ -94,9 +94,12 @@ read_head(struct delta_file *f, const char *path, const struct delta_key *key, s
 	struct manifest m;
 	struct why inner = {""};
 
-	if (file_pread(f->fd, head, sizeof(head), 0))
-		return err_set(why, ERR_CORRUPT, "%s has no whole head", path);
-	enum err e = spoolfile_decode(&s, head, sizeof(head), &inner);
+	enum err e = file_pread(f->fd, head, sizeof(head), 0);
+	/* A disk that cannot read now says nothing about what is on it. */
+	if (e)
+		return err_set(why, e, "%s: %s", path,
+		    e == ERR_CORRUPT ? "has no whole head" : "cannot be read");
+	e = spoolfile_decode(&s, head, sizeof(head), &inner);
 	if (e)
 		return err_set(
 		    why, e == ERR_UNSUPPORTED ? e : ERR_CORRUPT, "%s: %.120s", path, inner.text);

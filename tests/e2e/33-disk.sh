@@ -1,0 +1,195 @@
+#!/bin/sh
+# Full disk, read-only disk, I/O errors, no memory, no descriptors: the coordinator says so, takes nothing that it cannot keep, loses
+# nothing that it has acknowledged, and goes on by itself when the cause is gone.
+set -u
+# A file system of our own to fill, if this machine lets us.
+if [ -z "${DISK_MOUNTS:-}" ]; then
+	DISK_MOUNTS=no
+	unshare -m sh -c 'mount -t tmpfs none /mnt' 2>/dev/null && DISK_MOUNTS=yes
+	export DISK_MOUNTS
+	[ $DISK_MOUNTS = no ] || exec unshare -m "$0"
+fi
+FLEET_NAME=33-disk
+. tests/e2e/common.sh
+shim=$PWD/$BUILD/tests/shim/faults.so
+case ${SAN:-} in ?*) shim= ;; esac # a sanitizer's own calls come first
+
+fleet_start
+rules=$FLEET/rules
+: >"$rules"
+glyph_device dev 1 100
+fleet_kill TERM "$DAEMON_PID"
+cat >"$FLEET/rivuletd.sh" <<END
+#!/bin/sh
+[ -z "\${FILES:-}" ] || ulimit -n \$FILES
+${shim:+export LD_PRELOAD=$shim RIVULET_SHIM=$rules}
+exec $RIVULETD "\$@"
+END
+chmod +x "$FLEET/rivuletd.sh"
+RIVULETD=$FLEET/rivuletd.sh
+fleet_restart
+
+faults() { # faults RULE...: from now on
+	printf '%s\n' "$@" >"$rules.new"
+	mv "$rules.new" "$rules"
+}
+reason() { curl_admin /readyz 2>/dev/null | sed -n 's/.*"reason":"\([^"]*\)".*/\1/p'; }
+not_ready() { [ "$(reason)" = "$1" ]; }
+ready() { curl_admin /readyz 2>/dev/null | grep -q '"status":"ready"'; }
+logged() { grep -q "$1" "$FLEET/rivuletd.log"; }
+submit() { # submit NAME [ROUNDS]
+	glyph_job "$FLEET/job.json" "$1" 1 "${2:-2}"
+	job_submit "$FLEET/job.json"
+}
+start_agent() { fleet_run dev; }
+stop_agent() { fleet_kill TERM "$AGENT_PID"; }
+accepted() { # what the device was promised is in the rounds
+	curl_admin "/v1/jobs/$JOB/rounds" | pick "all(r['reports'] == 1 and r['state'] == 'committed' for r in d['rounds'])" | grep -qx True ||
+		fleet_fail "rounds: $(curl_admin "/v1/jobs/$JOB/rounds")"
+}
+recovers() { # recovers REASON: the fault is gone; nobody helps
+	within 15 ready || fleet_fail "$1: not ready again: $(curl_admin /readyz)"
+	job_done 60
+	accepted
+	logged "health.recovered reason=$1" || fleet_fail "$1: the log does not tell that it is over"
+	seen="$seen $1"
+}
+# trouble REASON STATUS WORD RULE...: uploads fail, the device keeps its delta
+trouble() {
+	expect=$1 status=$2 word=$3
+	shift 3
+	submit "upload-$expect-$#"
+	faults "$@"
+	start_agent
+	within 30 not_ready "$expect" || fleet_fail "$*: /readyz says $(curl_admin /readyz)"
+	within 20 grep -q "retry path=/v1/deltas.*status=$status" "$FLEET/dev.log" || fleet_fail "$*: no $status at the device"
+	logged "PUT path=/v1/deltas.*status=$status.*why=\"$word" || fleet_fail "$*: no $word"
+	[ "$(find "$FLEET/dev/outbox" -name '*.delta' | wc -l)" -eq 1 ] || fleet_fail "$*: the device has not kept its delta"
+	stop_agent
+	start_agent
+	within 20 grep -q "waiting reason=$expect" "$FLEET/dev.log" || fleet_fail "$*: the device is not told to wait for $expect"
+	stop_agent
+	faults ""
+	: >"$FLEET/dev.log"
+	start_agent
+	recovers "$expect"
+	stop_agent
+}
+# delayed REASON RULE...: the round is complete and cannot be folded
+delayed() {
+	expect=$1
+	shift
+	submit "fold-$expect" 1
+	faults "$@"
+	start_agent
+	within 30 not_ready "$expect" || fleet_fail "$*: /readyz says $(curl_admin /readyz)"
+	within 10 logged "round.delayed job=$JOB" || fleet_fail "$*: the round was not delayed"
+	curl_admin "/v1/jobs/$JOB" | pick "d['state'] == 'running' and 'waits to be folded' in d['reason'] and d['open']['state'] == 'folding'" | grep -qx True ||
+		fleet_fail "$*: $(curl_admin "/v1/jobs/$JOB")"
+	stop_agent
+	faults ""
+	recovers "$expect"
+	curl_admin "/v1/jobs/$JOB" | pick "d['reason'] == 'all rounds done'" | grep -qx True || fleet_fail "$(curl_admin "/v1/jobs/$JOB")"
+}
+seen=
+
+if [ -n "$shim" ]; then
+	trouble disk-full 507 no-space "write ENOSPC $FLEET/state/spool"
+	trouble disk-read-only 503 unavailable "open EROFS $FLEET/state/spool" "write EROFS $FLEET/state" "rename EROFS $FLEET/state"
+	trouble disk-error 503 unavailable "sync EIO $FLEET/state/spool"
+	trouble disk-error 503 unavailable "write EIO rivulet.db-wal" "sync EIO rivulet.db-wal"
+	trouble no-descriptors 503 unavailable "open EMFILE $FLEET/state/spool"
+	delayed disk-full "write ENOSPC $FLEET/state/models"
+	delayed no-memory "memory ENOMEM 100000"
+	delayed disk-error "read EIO $FLEET/state/spool"
+	delayed disk-read-only "open EROFS $FLEET/state/models"
+	# A restart in between finds the same fault, and its end.
+	submit restart 1
+	faults "write ENOSPC $FLEET/state/models"
+	start_agent
+	within 30 logged "round.delayed job=$JOB" || fleet_fail "restart: the round was not delayed"
+	fleet_kill KILL "$DAEMON_PID"
+	fleet_restart
+	within 30 not_ready disk-full || fleet_fail "restart: /readyz says $(curl_admin /readyz)"
+	faults ""
+	recovers disk-full
+	stop_agent
+fi
+
+# --- few descriptors: connections above them are refused or wait, and nothing spins
+fleet_kill TERM "$DAEMON_PID"
+FILES=64
+export FILES
+fleet_restart
+unset FILES
+python3 - "$PORT" "$DAEMON_PID" <<'END' || fleet_fail "few descriptors"
+import os, socket, sys, time
+port, pid = int(sys.argv[1]), sys.argv[2]
+ticks = lambda: sum(int(n) for n in open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[11:13])
+held = []
+for _ in range(200):
+    s = socket.socket()
+    s.setblocking(False)
+    s.connect_ex(("127.0.0.1", port))
+    held.append(s)
+time.sleep(0.5)
+before = ticks()
+time.sleep(3)
+used = (ticks() - before) / os.sysconf("SC_CLK_TCK")
+print(f"200 connections, 64 descriptors: {used:.2f} s of processor time in 3 s")
+sys.exit(used > 1)
+END
+submit descriptors
+start_agent
+job_done 60
+accepted
+stop_agent
+if [ -n "$shim" ]; then
+	# None at all: the listener rests.
+	lines=$(wc -l <"$FLEET/rivuletd.log")
+	faults "accept EMFILE *"
+	curl -sS --max-time 2 --unix-socket "$FLEET/admin.sock" http://localhost/readyz >/dev/null 2>&1 && fleet_fail "accepted without a descriptor"
+	faults ""
+	within 15 ready || fleet_fail "accept: not ready again"
+	lines=$(($(wc -l <"$FLEET/rivuletd.log") - lines))
+	[ "$lines" -lt 20 ] || fleet_fail "$lines lines in the log while nothing could be accepted"
+	logged 'health.failed reason=no-descriptors' || fleet_fail "accept: nobody was told"
+fi
+
+# --- a real file system that is full
+if [ "$DISK_MOUNTS" = yes ]; then
+	fleet_kill TERM "$DAEMON_PID"
+	mv "$FLEET/state" "$FLEET/state.disk"
+	mkdir -m 700 "$FLEET/state"
+	mount -t tmpfs -o size=8m,mode=700 none "$FLEET/state" || fleet_fail "mount"
+	cp -a "$FLEET/state.disk/." "$FLEET/state"
+	fleet_restart
+	submit tmpfs 12
+	start_agent
+	some_rounds() { [ "$(curl_admin "/v1/jobs/$JOB" | pick 'd["rounds_committed"]')" -ge 2 ]; }
+	within 30 some_rounds || fleet_fail "tmpfs: no rounds"
+	cat /dev/zero >"$FLEET/state/ballast" 2>/dev/null
+	within 30 not_ready disk-full || fleet_fail "tmpfs: /readyz says $(curl_admin /readyz)"
+	sleep 2
+	not_ready disk-full || fleet_fail "tmpfs: ready on a full disk"
+	: >"$FLEET/state/ballast"
+	recovers disk-full
+	stop_agent
+	# Full again, and killed: it starts by itself once there is room.
+	submit again 12
+	start_agent
+	within 30 some_rounds || fleet_fail "tmpfs: no rounds"
+	cat /dev/zero >"$FLEET/state/ballast" 2>/dev/null
+	fleet_kill KILL "$DAEMON_PID"
+	: >"$FLEET/state/ballast"
+	fleet_restart
+	job_done 60
+	accepted
+	stop_agent
+	fleet_kill TERM "$DAEMON_PID"
+	umount "$FLEET/state"
+else
+	seen="$seen (no file system of our own here)"
+fi
+fleet_end
+echo "gone and come back:$seen"
