@@ -38,6 +38,7 @@ static const struct kind kinds[CHECK_KINDS] = {
     [CHECK_JOB_DAMAGED] = {"job-damaged", CHECK_DAMAGE, BACKUP},
     [CHECK_ROUND_DAMAGED] = {"round-damaged", CHECK_DAMAGE, BACKUP},
     [CHECK_KEY_MISSING] = {"key-missing", CHECK_DAMAGE, "copy keys/ back from where you keep it"},
+    [CHECK_KEY_ELSEWHERE] = {"key-elsewhere", CHECK_NOTE, "bring keys/ when this copy is restored"},
     [CHECK_KEY_DAMAGED] = {"key-damaged", CHECK_DAMAGE, "copy keys/ back from where you keep it"},
     [CHECK_KEY_MIXED] = {"key-mixed", CHECK_DAMAGE, "put this coordinator's own keys/ back"},
     [CHECK_CERTIFICATE_DATE] = {"certificate-date", CHECK_WARNING,

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "backup_list.h"
 #include "bytes.h"
 #include "check_parts.h"
 #include "clock.h"
@@ -186,9 +187,11 @@ check_keys_run(struct check *c)
 	char path[CHECK_PATH_MAX];
 	struct stat st;
 
+	check_path(c, BACKUP_LIST_NAME, path);
+	bool copy = stat(path, &st) == 0;
 	check_path(c, "keys", path);
 	if (stat(path, &st) != 0) {
-		check_found(c, CHECK_KEY_MISSING, "keys", false,
+		check_found(c, copy ? CHECK_KEY_ELSEWHERE : CHECK_KEY_MISSING, "keys", false,
 		    "there are none; a backup without --keys has none");
 		return;
 	}

@@ -26,15 +26,14 @@ needs_model(const struct check *c, const uint8_t id[32])
 	return NULL;
 }
 
-static const struct check_job *
-needs_state(const struct check *c, const uint8_t hash[32])
+/* The last state of a job that is over serves nobody; the next start removes it. */
+static bool
+names_state(const struct check *c, const uint8_t hash[32])
 {
-	for (size_t i = 0; i < c->rows.job_count; i++) {
-		const struct check_job *j = &c->rows.jobs[i];
-		if (j->live && j->open && memcmp(j->last.optimizer_state, hash, 32) == 0)
-			return j;
-	}
-	return NULL;
+	for (size_t i = 0; i < c->rows.job_count; i++)
+		if (memcmp(c->rows.jobs[i].last.optimizer_state, hash, 32) == 0)
+			return true;
+	return false;
 }
 
 static bool
@@ -146,9 +145,9 @@ judge_name(struct check *c, const char *folder, const char *base)
 	else if ((len != 64 && !state) || !hex_decode(id, sizeof(id), base, 64))
 		check_found(c, CHECK_FILE_UNKNOWN, name, false,
 		    "no model or optimizer state has such a name");
-	else if (state ? !needs_state(c, id) : !has_row(c, id))
+	else if (state ? !names_state(c, id) : !has_row(c, id))
 		check_found(c, CHECK_FILE_ORPHAN, name, check_remove(c, name),
-		    state ? "no open round needs this optimizer state" : "no row names this model");
+		    state ? "no round needs this optimizer state" : "no row names this model");
 }
 
 void

@@ -1,6 +1,8 @@
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -104,6 +106,22 @@ is_temporary(const char *base)
 	return false;
 }
 
+/* The links of a backup: removed, unless one is running. */
+static void
+judge_links(struct check *c, const char *base)
+{
+	char path[CHECK_PATH_MAX];
+
+	check_path(c, base, path);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+		bool done = c->repair && file_empty_dir(path, NULL) == ERR_OK && rmdir(path) == 0;
+		check_found(c, CHECK_FILE_TEMPORARY, base, done, "a backup was not finished");
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
 static void
 judge_entry(struct check *c, const char *folder, const char *base)
 {
@@ -113,7 +131,9 @@ judge_entry(struct check *c, const char *folder, const char *base)
 	    is_in(base, folders, sizeof(folders) / sizeof(folders[0])) ||
 	    strcmp(base, "damaged") == 0)
 		return;
-	if (is_temporary(base) && !c->running)
+	if (strcmp(base, "backup.links") == 0)
+		judge_links(c, base);
+	else if (is_temporary(base) && !c->running)
 		check_found(
 		    c, CHECK_FILE_TEMPORARY, base, check_remove(c, base), "it was never finished");
 	else if (!is_temporary(base))

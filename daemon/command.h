@@ -11,6 +11,8 @@ enum command_exit { COMMAND_OK = 0, COMMAND_FAILED = 1, COMMAND_USAGE = 2 };
 
 int cmd_init_main(const char *path, int argc, char **argv);
 int cmd_check_main(const char *path, int argc, char **argv);
+int cmd_backup_main(const char *path, int argc, char **argv);
+int cmd_restore_main(const char *path, int argc, char **argv);
 
 /* The configuration in a fresh allocation, which the caller frees, or NULL after saying on stderr what is wrong. */
 struct config *command_config(const char *path);

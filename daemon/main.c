@@ -110,6 +110,8 @@ struct command {
 static const struct command commands[] = {
     {"init", cmd_init_main, "make CA, certificates and the first join token"},
     {"check", cmd_check_main, "examine a state directory, and repair it"},
+    {"backup", cmd_backup_main, "copy the state, also while the coordinator runs"},
+    {"restore", cmd_restore_main, "copy a backup into an empty state directory"},
 };
 
 static void

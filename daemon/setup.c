@@ -16,6 +16,7 @@
 #include "file.h"
 #include "folder.h"
 #include "health.h"
+#include "incarnation.h"
 #include "keys.h"
 #include "models.h"
 #include "registry.h"
@@ -199,19 +200,6 @@ is_known(void *ctx, const uint8_t id[32], bool state)
 /* --- parts */
 
 static enum err
-read_incarnation(struct store_db *db, void *arg, struct why *why)
-{
-	uint64_t *out = arg;
-
-	(void)why;
-	enum err e = store_meta_get(db, "incarnation", out);
-	if (e != ERR_NOTFOUND)
-		return e;
-	*out = 1;
-	return store_meta_put(db, "incarnation", 1);
-}
-
-static enum err
 append_start(struct store_db *db, void *arg, struct why *why)
 {
 	struct json *facts = json_object();
@@ -239,7 +227,7 @@ open_storage(struct setup *u, struct why *why)
 	state_path(u, "rivulet.db", path, sizeof(path));
 	enum err e = store_open(&u->s.store, path, why);
 	if (e == ERR_OK)
-		e = store_write(u->s.store, read_incarnation, &u->s.incarnation, why);
+		e = incarnation_begin(&u->s, c->state_dir, why);
 	FAULT("start.store");
 	state_path(u, "models", path, sizeof(path));
 	if (e == ERR_OK)

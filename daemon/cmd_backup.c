@@ -1,0 +1,118 @@
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "backup.h"
+#include "command.h"
+#include "json.h"
+#include "num.h"
+
+#define RATE_DEFAULT ((uint64_t)64 << 20)
+/* linux/ioprio.h is not everywhere: the idle class, for this process. */
+#define IOPRIO_IDLE (3 << 13)
+#define IOPRIO_PROCESS 1
+
+static const char usage[] =
+    "usage: rivuletd [--config FILE] backup [--keys] [--rate BYTES] [--json] DIR\n"
+    "Copies the state of the coordinator, running or not, to DIR, which must be new or empty.\n"
+    "  --keys         also the keys: whoever has the copy can then act as this coordinator\n"
+    "  --rate BYTES   per second at most (suffix K, M or G; 64M; 0: no limit)\n"
+    "Exit codes: 0 done, 1 failed, 2 usage.\n";
+
+struct options {
+	bool help, json, keys;
+	uint64_t rate;
+	const char *dir;
+};
+
+static bool
+read_options(int argc, char **argv, struct options *o)
+{
+	static const struct option table[] = {
+	    {"keys", no_argument, NULL, 'k'},
+	    {"rate", required_argument, NULL, 'r'},
+	    {"json", no_argument, NULL, 'j'},
+	    {"help", no_argument, NULL, 'h'},
+	    {NULL, 0, NULL, 0},
+	};
+	int c;
+
+	*o = (struct options){.rate = RATE_DEFAULT};
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		if (c == '?' || (c == 'r' && !num_bytes(optarg, &o->rate)))
+			return false;
+		o->help |= c == 'h';
+		o->json |= c == 'j';
+		o->keys |= c == 'k';
+	}
+	o->dir = optind < argc ? argv[optind] : NULL;
+	return o->help || argc - optind == 1;
+}
+
+/* Rounds come first: on the processor, and on disks whose scheduler knows the idle class. */
+static void
+step_back(void)
+{
+	if (nice(10) < 0 || syscall(SYS_ioprio_set, IOPRIO_PROCESS, 0, IOPRIO_IDLE) != 0)
+		return;
+}
+
+static int
+print_json(const struct backup *b)
+{
+	struct json *doc = json_object();
+	struct buf text;
+
+	json_add_string(doc, "dir", b->dir);
+	json_add_u64(doc, "files", b->files);
+	json_add_u64(doc, "bytes", b->bytes);
+	json_add_u64(doc, "incarnation", b->incarnation);
+	json_add_bool(doc, "keys", b->keys);
+	json_add_u64(doc, "tries", b->tries);
+	buf_init(&text, 65536);
+	enum err e = json_print(&text, doc, false);
+	if (e == ERR_OK)
+		printf("%s\n", buf_str(&text));
+	buf_deinit(&text);
+	json_free(doc);
+	return e ? COMMAND_FAILED : COMMAND_OK;
+}
+
+static int
+print_text(const struct backup *b)
+{
+	printf("copied %llu files, %llu bytes, of incarnation %llu to %s\n",
+	    (unsigned long long)b->files, (unsigned long long)b->bytes,
+	    (unsigned long long)b->incarnation, b->dir);
+	printf(b->keys ? "the keys are in it: keep it as safe as %s/keys\n"
+		       : "the keys are not in it: keep a copy of %s/keys elsewhere\n",
+	    b->state_dir);
+	return COMMAND_OK;
+}
+
+int
+cmd_backup_main(const char *path, int argc, char **argv)
+{
+	struct why why = {""};
+	struct options o;
+
+	if (!read_options(argc, argv, &o) || o.help) {
+		fputs(usage, o.help ? stdout : stderr);
+		return o.help ? COMMAND_OK : COMMAND_USAGE;
+	}
+	struct config *config = command_config(path);
+	if (!config)
+		return COMMAND_FAILED;
+	struct backup b = {
+	    .state_dir = config->state_dir, .dir = o.dir, .keys = o.keys, .rate = o.rate};
+	step_back();
+	int rc = backup_make(&b, &why) != ERR_OK ? command_fail(&why)
+	    : o.json				 ? print_json(&b)
+						 : print_text(&b);
+	free(config);
+	return rc;
+}

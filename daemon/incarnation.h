@@ -1,0 +1,15 @@
+#ifndef INCARNATION_H
+#define INCARNATION_H
+#include "services.h"
+
+/*
+ * Which life of this coordinator it is: in every receipt and audit entry. 1 at first; one more at the first start from a
+ * copy that `rivuletd backup` made, whose database says so. Receipts of a higher round and a lower incarnation are then
+ * known to be of a life that was lost. A copy made by hand is not marked, and cannot be told from the directory itself.
+ */
+
+/* At start, after the store is open and keys are loaded: sets s->incarnation; of a restored copy raises it, takes the mark away, logs
+ * and appends to the audit log, all in one transaction. */
+ERR_MUST_USE enum err incarnation_begin(struct services *s, const char *state_dir, struct why *why);
+
+#endif
