@@ -26,5 +26,6 @@ int cmd_job_main(int argc, char **argv);
 int cmd_token_main(int argc, char **argv);
 int cmd_device_main(int argc, char **argv);
 int cmd_model_main(int argc, char **argv);
+int cmd_verify_main(int argc, char **argv);
 
 #endif

@@ -21,6 +21,7 @@ static const struct command commands[] = {
     {"token", cmd_token_main, "create, list, revoke join tokens"},
     {"device", cmd_device_main, "list, show devices"},
     {"model", cmd_model_main, "get, put, inspect models"},
+    {"verify", cmd_verify_main, "check the audit log, offline; fold rounds again"},
 };
 
 static void

@@ -1,0 +1,32 @@
+#ifndef CMD_VERIFY_INPUTS_H
+#define CMD_VERIFY_INPUTS_H
+#include "cmd_verify_history.h"
+#include "codec.h"
+#include "rule.h"
+
+/* The deltas of one round, mapped from DIR/deltas and checked against their manifests. */
+struct cmd_verify_input {
+	uint8_t device[32];
+	const uint8_t *payload;
+	size_t len;
+	const struct codec *codec;
+	struct codec_params params;
+	double weight; /* examples */
+};
+struct cmd_verify_inputs {
+	struct cmd_verify_input *items; /* in device-id order */
+	size_t count;
+	/* For a rule: those that are chosen. */
+	size_t *chosen;
+	double *weights;
+	struct rule_input rule;
+};
+
+/* ERR_NOTFOUND: a manifest is erased, or a delta is not there; ERR_UNSUPPORTED: its codec is not in this build; ERR_CORRUPT. */
+ERR_MUST_USE enum err cmd_verify_inputs_open(struct cmd_verify_inputs *in, const char *dir,
+    const struct cmd_verify_round *r, uint64_t elements, struct why *why);
+/* Points in->rule at all of them but `without` (NULL: at all); its count may come out 0. */
+void cmd_verify_inputs_choose(struct cmd_verify_inputs *in, const uint8_t *without);
+void cmd_verify_inputs_close(struct cmd_verify_inputs *in);
+
+#endif

@@ -1,0 +1,196 @@
+#!/bin/sh
+# The audit log of a real fleet: what it holds, that it verifies offline, that every damage is named at the right entry, that
+# rounds folded again from kept deltas give the same bits, also by other builds, what a device has touched, and that an erased
+# device leaves a chain that verifies.
+#   OTHER_BUILDS="DIR..."   as in 30-reproducible.sh
+set -u
+FLEET_NAME=70-audit
+. tests/e2e/common.sh
+command -v openssl >/dev/null || skip "needs openssl"
+
+verify() { # verify DIR [ARGUMENT...]: offline, and says so with JSON
+	"$RIVULET" verify "$@" --json >"$FLEET/verified" 2>"$FLEET/verify.err"
+}
+verified() { pick "$1" <"$FLEET/verified"; }
+good() { # good DIR WHAT
+	verify "$1" || fleet_fail "$2: $(cat "$FLEET/verify.err")"
+}
+
+# tamper WHAT SEQ: spoils a copy of the fetched chain, in $FLEET/bad
+tamper() {
+	rm -rf "$FLEET/bad"
+	cp -a "$FLEET/audit" "$FLEET/bad"
+	python3 - "$FLEET/bad" "$1" "$2" "$FLEET/other.key" <<-'END' || fleet_fail "cannot tamper: $1 $2"
+		import base64, hashlib, json, subprocess, sys
+		where, what, seq, key = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+		chain = bytearray(open(where + "/chain", "rb").read())
+		bodies = open(where + "/bodies.jsonl", "rb").read().split(b"\n")[:-1]
+		details = open(where + "/details.jsonl", "rb").read().split(b"\n")[:-1]
+		links = [bytes(chain[i:i + 256]) for i in range(0, len(chain), 256)]
+		i = seq - 1
+		def flip(b, at):
+		    return b[:at] + bytes([b[at] ^ 1]) + b[at + 1:]
+		def own(d, s):
+		    return json.loads(d)["seq"] == s
+		if what == "link":  # in the time it names
+		    links[i] = flip(links[i], 16)
+		elif what == "signature":
+		    links[i] = flip(links[i], 240)
+		elif what == "reserved":
+		    links[i] = flip(links[i], 150)
+		elif what == "body":
+		    bodies[i] = flip(bodies[i], bodies[i].index(b"event") + 8)
+		elif what == "detail":
+		    at = [n for n, d in enumerate(details) if own(d, seq)][0]
+		    d = json.loads(details[at])
+		    d["data"] = base64.b64encode(flip(base64.b64decode(d["data"]), 3)).decode()
+		    details[at] = json.dumps(d).encode()
+		elif what == "salt":
+		    at = [n for n, d in enumerate(details) if own(d, seq)][0]
+		    details[at] = details[at].replace(b'"salt":"', b'"salt":"00')[:]
+		elif what == "drop":
+		    del links[i], bodies[i]
+		    details = [d for d in details if not own(d, seq)]
+		elif what == "swap":
+		    links[i], links[i + 1] = links[i + 1], links[i]
+		    bodies[i], bodies[i + 1] = bodies[i + 1], bodies[i]
+		elif what == "cut":
+		    links[-1] = links[-1][:100]
+		elif what in ("signer", "forge"):  # everything right, but by another key; a changed body with a hash that fits
+		    if what == "forge":
+		        bodies[i] = bodies[i].replace(b'"event":"', b'"event":"x')
+		        links[i] = links[i][:64] + hashlib.sha256(bodies[i]).digest() + links[i][96:]
+		    der = subprocess.run(["openssl", "dgst", "-sha256", "-sign", key], input=links[i][:192],
+		                         capture_output=True, check=True).stdout
+		    rest = der[2:]
+		    out = b""
+		    for _ in range(2):
+		        n = rest[1]
+		        out += rest[2:2 + n].lstrip(b"\0").rjust(32, b"\0")
+		        rest = rest[2 + n:]
+		    links[i] = links[i][:192] + out
+		else:
+		    sys.exit("what is " + what)
+		open(where + "/chain", "wb").write(b"".join(links))
+		for name, lines in (("bodies", bodies), ("details", details)):
+		    open(where + "/" + name + ".jsonl", "wb").write(b"".join(d + b"\n" for d in lines))
+	END
+}
+
+broken() { # broken WHAT SEQ WORDS: the damage is named there, with these words
+	tamper "$1" "$2"
+	verify "$FLEET/bad" && fleet_fail "$1 of entry $2 was not seen"
+	[ $? -eq 7 ] || fleet_fail "$1 of entry $2: not exit code 7"
+	[ "$(verified 'd["broken"]')" = "$2" ] || fleet_fail "$1 of entry $2 named wrongly: $(cat "$FLEET/verify.err")"
+	grep -q "entry $2 is the first that does not check: .*$3" "$FLEET/verify.err" ||
+		fleet_fail "$1 of entry $2: not \"$3\" but: $(cat "$FLEET/verify.err")"
+	echo "ok: $1 of entry $2: $(cut -d : -f 3- "$FLEET/verify.err")"
+}
+
+seq_of() { # seq_of EVENT: the first entry of that event
+	grep -n "^{\"event\":\"$1\"" "$FLEET/audit/bodies.jsonl" | head -n 1 | cut -d : -f 1
+}
+
+fetch() {
+	fleet_admin verify fetch "$FLEET/audit" >"$FLEET/fetched" 2>&1 || fleet_fail "fetch: $(cat "$FLEET/fetched")"
+}
+
+# --- a fleet at work
+
+fleet_start "
+[audit]
+refusals = 1"
+for i in 1 2 3; do
+	glyph_device device$i $i 200
+	fleet_run device$i
+done
+glyph_job "$FLEET/job.json" audited 3 4
+job_submit "$FLEET/job.json"
+fleet_admin job pause "$JOB" >/dev/null
+fleet_admin job resume "$JOB" >/dev/null
+curl_admin /v1/jobs/00000000000000000000000000000000 >/dev/null 2>&1
+curl_admin /v1/nothing >/dev/null 2>&1
+fleet_admin token create -o "$FLEET/token2" >/dev/null
+job_done 120
+refused() { curl_admin '/v1/audit' | grep -q '\\"event\\":\\"refused\\"'; }
+within 30 refused || fleet_fail "refusals were not counted"
+fetch
+good "$FLEET/audit" "the chain"
+[ "$(verified 'd["rounds"]["committed"], d["erased"], d["manifests"], d["manifests_without_key"]')" = "(4, 0, 12, 0)" ] ||
+	fleet_fail "not 4 rounds of 3 devices: $(cat "$FLEET/verified")"
+for event in coordinator.initialised token.created coordinator.started device.joined job.submitted job.state round.committed refused; do
+	[ -n "$(seq_of $event)" ] || fleet_fail "the log lacks $event"
+done
+grep -q '"unknown-job":1' "$FLEET/audit/bodies.jsonl" || fleet_fail "the refusal class unknown-job was not counted"
+grep -q 'device[123]' "$FLEET/audit/bodies.jsonl" && fleet_fail "a body names a device"
+echo "ok: $(wc -l <"$FLEET/audit/bodies.jsonl") entries verify offline"
+head=$(verified '"%d:%s" % (d["entries"], d["head"])')
+
+# The round's record over HTTP is the entry.
+curl_admin "/v1/jobs/$JOB/rounds/2/record" | python3 -c "
+import base64, json, sys
+d = json.load(sys.stdin)
+link = base64.b64decode(d['link'])
+assert link == open('$FLEET/audit/chain', 'rb').read()[(d['seq'] - 1) * 256:][:256]
+assert json.loads(d['body'])['round'] == 2 and len(d['details']) == 3" || fleet_fail "the record of round 2"
+
+# --- every damage is named at the right entry
+
+openssl ecparam -name prime256v1 -genkey -noout -out "$FLEET/other.key" 2>/dev/null || fleet_fail "openssl made no key"
+committed=$(seq_of round.committed)
+joined=$(seq_of device.joined)
+last=$(wc -l <"$FLEET/audit/bodies.jsonl")
+broken link "$joined" "signature"
+broken link 1 "signature"
+broken signature "$last" "signature"
+broken reserved 3 "reserved"
+broken body "$committed" "body"
+broken detail "$committed" "detail 0"
+broken detail "$joined" "detail 0"
+broken salt "$joined" "damaged"
+broken drop "$joined" "missing or out of order"
+broken swap "$committed" "missing or out of order"
+broken cut "$last" "ends inside"
+broken signer "$committed" "signature"
+broken forge "$committed" "signature"
+# A signer of another CA is none.
+rm -rf "$FLEET/bad"
+cp -a "$FLEET/audit" "$FLEET/bad"
+openssl req -x509 -key "$FLEET/other.key" -subj /CN=other -out "$FLEET/bad/signer.pem" 2>/dev/null
+verify "$FLEET/bad" && fleet_fail "a signer that the CA did not certify was taken"
+grep -q "not issued by this CA" "$FLEET/verify.err" || fleet_fail "another signer: $(cat "$FLEET/verify.err")"
+verify "$FLEET/audit" --ca "$FLEET/bad/signer.pem" && fleet_fail "a CA that did not certify the signer was taken"
+# A chain that was cut off at its end is good by itself, but not for who has seen more of it.
+python3 - "$FLEET/bad" "$FLEET/audit" <<-'END'
+	import json, shutil, sys
+	bad, good = sys.argv[1:]
+	shutil.copy(good + "/signer.pem", bad)
+	open(bad + "/chain", "wb").write(open(good + "/chain", "rb").read()[:-256])
+	bodies = open(good + "/bodies.jsonl").readlines()
+	open(bad + "/bodies.jsonl", "w").writelines(bodies[:-1])
+	details = open(good + "/details.jsonl").readlines()
+	open(bad + "/details.jsonl", "w").writelines(d for d in details if json.loads(d)["seq"] < len(bodies))
+END
+good "$FLEET/bad" "a shortened chain"
+verify "$FLEET/bad" --contains "$head" && fleet_fail "a head that is gone was not missed"
+verify "$FLEET/audit" --contains "$head" || fleet_fail "its own head: $(cat "$FLEET/verify.err")"
+# Nor does it go on from one that was changed.
+tamper link 2
+mv "$FLEET/bad/chain" "$FLEET/audit/chain"
+fleet_admin verify fetch "$FLEET/audit" >"$FLEET/fetched" 2>&1 && fleet_fail "a chain with another past was fetched over ours"
+grep -q "entry 2 is not the one fetched before" "$FLEET/fetched" || fleet_fail "another past: $(cat "$FLEET/fetched")"
+rm -r "$FLEET/audit"
+fetch
+good "$FLEET/audit" "fetched anew"
+echo "ok: shortened and rewritten chains are seen by who knew them before"
+
+# --- restarts and kills leave no gap
+
+fleet_kill KILL "$DAEMON_PID"
+fleet_restart
+started() { [ "$(curl_admin /v1/audit | grep -o 'coordinator.started' | wc -l)" -eq 2 ]; }
+within 20 started || fleet_fail "the second start is not in the log"
+fetch
+good "$FLEET/audit" "after a kill"
+echo "ok: goes on after a kill"
+fleet_end
