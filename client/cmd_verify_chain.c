@@ -67,6 +67,7 @@ struct reading {
 	uint8_t spki[KEY_SPKI_LEN]; /* the signer's */
 	struct buf line, body;
 	struct record_detail next; /* read, but of a later entry; data NULL: none */
+	bool damaged; /* the line after the last good one is: next.seq says whose it seems to be */
 	struct record_detail *details;
 	size_t count, room;
 	uint64_t seq; /* of the entry at hand */
@@ -193,12 +194,12 @@ check_body(struct reading *r, struct cmd_verify_entry *out, struct json **tree, 
 /* --- details */
 
 static enum err
-next_detail(struct reading *r, struct why *why)
+next_detail(struct reading *r)
 {
 	struct json *v = NULL;
 	struct why said;
 
-	if (r->next.data)
+	if (r->next.data || r->damaged)
 		return ERR_OK;
 	enum err e = cmd_verify_chain_line(r->lines, &r->line);
 	if (e == ERR_NOTFOUND || e == ERR_NOMEM)
@@ -208,9 +209,13 @@ next_detail(struct reading *r, struct why *why)
 	if (e == ERR_OK)
 		e = record_json_detail_read(&r->next, v, &said);
 	json_free(v);
-	if (e && e != ERR_NOMEM)
-		e = err_set(why, ERR_CORRUPT, "a line of its details is damaged");
-	return e;
+	if (e == ERR_OK || e == ERR_NOMEM)
+		return e;
+	unsigned long long seq = 0;
+	r->damaged = true;
+	if (sscanf(buf_str(&r->line), "{\"seq\":%19llu,", &seq) == 1)
+		r->next.seq = seq;
+	return ERR_OK;
 }
 
 static enum err
@@ -256,7 +261,9 @@ check_details(struct reading *r, struct cmd_verify_entry *out, struct why *why)
 	enum err e;
 
 	drop_details(r);
-	while ((e = next_detail(r, why)) == ERR_OK && r->next.seq <= r->seq) {
+	while ((e = next_detail(r)) == ERR_OK && r->next.seq <= r->seq) {
+		if (r->damaged)
+			return err_set(why, ERR_CORRUPT, "a line of its details is damaged");
 		bool ordered = r->next.seq == r->seq && r->count < PLACES_MAX &&
 		    (r->count == 0 || r->next.place > r->details[r->count - 1].place);
 		if (!ordered)
@@ -321,7 +328,7 @@ check_end(struct reading *r, struct why *why)
 {
 	if (cmd_verify_chain_line(r->bodies, &r->body) != ERR_NOTFOUND)
 		return err_set(why, ERR_CORRUPT, "there is a body without its entry");
-	if (next_detail(r, why) != ERR_NOTFOUND)
+	if (next_detail(r) != ERR_NOTFOUND)
 		return err_set(why, ERR_CORRUPT, "there is a detail without its entry");
 	return ERR_OK;
 }

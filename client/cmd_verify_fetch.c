@@ -13,6 +13,7 @@
 #include "hex.h"
 
 #define MODEL_MAX ((uint64_t)1 << 40)
+#define PIECE_MAX (16u << 20) /* of a delta, in one answer */
 
 /* --- the chain: three files that become visible together, the chain last */
 
@@ -234,7 +235,7 @@ fetch_chain(struct fetch *f, struct why *why)
 
 /* --- models and deltas */
 
-/* A file by one GET; there already: left alone. ERR_NOTFOUND: the coordinator has none. */
+/* A model by one GET; there already: left alone. ERR_NOTFOUND: the coordinator has none. */
 static enum err
 download(struct fetch *f, const char *from, const char *name, uint64_t max, struct why *why)
 {
@@ -296,19 +297,67 @@ add_made(struct wanted *w, const uint8_t id[32])
 	return ERR_OK;
 }
 
+/* A delta comes in pieces. ERR_NOTFOUND: the coordinator does not keep it. */
+static enum err
+download_pieces(struct fetch *f, const char *task, int fd, uint64_t bytes, struct why *why)
+{
+	enum err e = ERR_OK;
+	char from[96];
+
+	for (uint64_t at = 0; e == ERR_OK && at < bytes;) {
+		struct transport_answer answer;
+		const struct session_call call = {.path = from,
+		    .attempts = 3,
+		    .request = {.method = "GET", .answer_max = PIECE_MAX}};
+		snprintf(from, sizeof(from), "/v1/deltas/%s?at=%llu", task, (unsigned long long)at);
+		e = session_do(f->a->session, &call, &answer, why);
+		if (e == ERR_OK)
+			e = session_problem(&answer, NULL, why);
+		if (e == ERR_OK && (answer.body.len == 0 || answer.body.len > bytes - at))
+			e = err_set(why, ERR_CORRUPT, "delta %s has another length", task);
+		if (e == ERR_OK)
+			e = file_pwrite(fd, answer.body.data, answer.body.len, at);
+		at += answer.body.len;
+		transport_answer_deinit(&answer);
+	}
+	return e;
+}
+
+static enum err
+fetch_payload(struct fetch *f, const char *task, const char *name, uint64_t bytes, struct why *why)
+{
+	char path[PATH_MAX], part[PATH_MAX];
+	struct stat st;
+
+	enum err e = path_of(f, name, "", path, why);
+	if (e == ERR_OK)
+		e = path_of(f, name, ".part", part, why);
+	if (e || stat(path, &st) == 0)
+		return e;
+	int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_errno(why, "create %s", part);
+	e = download_pieces(f, task, fd, bytes, why);
+	if (e == ERR_OK)
+		e = file_commit(fd, part, path, why);
+	close(fd);
+	if (e)
+		unlink(part);
+	return e;
+}
+
 static enum err
 fetch_delta(struct fetch *f, const struct record_detail *d, bool *there, struct why *why)
 {
-	char task[33], from[80], name[64];
+	char task[33], name[64];
 	struct manifest m;
 
 	*there = false;
 	if (manifest_decode(&m, d->data, d->len, NULL) != ERR_OK)
 		return ERR_OK;
 	hex_encode(task, m.task, sizeof(m.task));
-	snprintf(from, sizeof(from), "/v1/deltas/%s", task);
 	snprintf(name, sizeof(name), "deltas/%s.delta", task);
-	enum err e = download(f, from, name, m.payload_bytes, why);
+	enum err e = fetch_payload(f, task, name, m.payload_bytes, why);
 	*there = e == ERR_OK;
 	f->out->deltas += *there;
 	f->out->missing += e == ERR_NOTFOUND;

@@ -29,6 +29,7 @@ void api_job_command(struct exchange *x);
 void api_rounds_list(struct exchange *x);
 void api_round_show(struct exchange *x);
 
+void api_delta_get(struct exchange *x);
 void api_round_record(struct exchange *x);
 void api_audit_list(struct exchange *x);
 

@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "engine.h"
 #include "health.h"
+#include "keep.h"
 #include "registry.h"
 #include "server.h"
 #include "spool.h"
@@ -83,6 +84,19 @@ spool_json(const struct services *s)
 	return v;
 }
 
+static struct json *
+kept_json(const struct services *s)
+{
+	struct json *v = json_object();
+	uint64_t deltas, bytes;
+
+	keep_used(s->keep, &deltas, &bytes);
+	json_add_u64(v, "deltas", deltas);
+	json_add_u64(v, "bytes", bytes);
+	json_add_u64(v, "limit", s->config->keep_deltas_bytes);
+	return v;
+}
+
 void
 api_status(struct exchange *x)
 {
@@ -103,6 +117,7 @@ api_status(struct exchange *x)
 	json_add(v, "jobs",
 	    engine_jobs_json(s->engine, x->who.roles & ROLE_READERS ? NULL : x->who.device));
 	json_add(v, "spool", spool_json(s));
+	json_add(v, "kept", kept_json(s));
 	json_add_u64(v, "connections", server_connections(s->server));
 	exchange_json(x, 200, v);
 }

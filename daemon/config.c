@@ -104,6 +104,16 @@ set_text_or_off(const struct key *k, void *field, const char *value, struct why 
 }
 
 static enum err
+set_yes_no(const struct key *k, void *field, const char *value, struct why *why)
+{
+	(void)k;
+	*(bool *)field = strcmp(value, "yes") == 0;
+	return *(bool *)field || strcmp(value, "no") == 0
+	    ? ERR_OK
+	    : err_set(why, ERR_INVALID, "\"%.40s\" is not yes or no", value);
+}
+
+static enum err
 set_log_level(const struct key *k, void *field, const char *value, struct why *why)
 {
 	(void)k;
@@ -229,6 +239,8 @@ static const struct key keys[] = {
     {SPOOL, "quota", set_bytes, IN(config, spool_quota), 0, INT64_MAX, "0", 0, 0},
     {RETENTION, "keep_last", set_number, IN(config, keep_last), 1, 1000000, "3", 0, 0},
     {RETENTION, "keep_every", set_number, IN(config, keep_every), 0, 1000000, "10", 0, 0},
+    {RETENTION, "keep_deltas", set_yes_no, IN(config, keep_deltas), 0, 0, "no", 0, 0},
+    {RETENTION, "keep_deltas_bytes", set_bytes, IN(config, keep_deltas_bytes), 0, INT64_MAX, "16G", 0, 0},
     {AUDIT, "refusals", set_number, IN(config, audit_refusals_s), 1, DAY, "600", 0, 0},
     {IDENTITY, "device_validity", set_seconds, IN(config, device_validity_s), 1, 36500ull * DAY, "365d", 0, 0},
     {DATA, "format", set_format, IN(config_data, format), 0, 0, NULL, 0, 0},

@@ -68,6 +68,8 @@ struct config {
 	/* [retention] */
 	uint32_t keep_last; /* keep_last = 3 models */
 	uint32_t keep_every; /* keep_every = 10; 0 = none */
+	bool keep_deltas; /* keep_deltas = no: deltas of rounds that are over, in kept/ */
+	uint64_t keep_deltas_bytes; /* keep_deltas_bytes = 16G: the oldest go first; 0: no limit */
 	/* [audit] */
 	uint32_t audit_refusals_s; /* refusals = 600: seconds between entries that count refusals */
 	/* [identity] */

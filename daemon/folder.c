@@ -14,6 +14,7 @@
 #include "fault.h"
 #include "fold.h"
 #include "hex.h"
+#include "keep.h"
 #include "log.h"
 #include "modelfile.h"
 #include "models.h"
@@ -191,6 +192,26 @@ forget_old(struct store_db *db, void *arg, struct why *why)
 	return e;
 }
 
+/* What cannot be kept is logged and goes: the round is committed, and its room is needed. */
+static void
+leave_spool(const struct services *s, const struct fold *w)
+{
+	const struct config *c = s->config;
+	struct why why = {""};
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; i < w->count; i++) {
+		if (c->keep_deltas && e == ERR_OK)
+			e = keep_add(s->keep, w->inputs[i].task, c->keep_deltas_bytes, &why);
+		spool_remove(s->spool, w->inputs[i].task);
+	}
+	if (c->keep_deltas && e == ERR_OK)
+		e = keep_sync(s->keep, &why);
+	if (e)
+		log_event(LOG_LEVEL_ERROR, "delta.not-kept", LOG_S("job", w->f->job_hex),
+		    LOG_U("round", w->f->row.round), LOG_S("why", why.text));
+}
+
 /* Rows first, files after: a crash in between leaves a file without a row, never a row without its file. */
 static void
 clean_up(struct fold *w)
@@ -200,8 +221,7 @@ clean_up(struct fold *w)
 	static const uint8_t none[32];
 	enum err e = ERR_NOMEM;
 
-	for (size_t i = 0; i < w->count; i++)
-		spool_remove(s->spool, w->inputs[i].task);
+	leave_spool(s, w);
 	spool_forget(s->spool, w->f->job_id, w->f->row.round);
 	FAULT("clean.spool");
 	if (memcmp(w->f->row.optimizer_state, none, 32) != 0 &&

@@ -31,6 +31,7 @@ static const struct route table[] = {
 	.handle = api_task_abort},
     {VERB_PUT, "/v1/deltas/{}", DEV, ROUTE_STREAM, true, .stream = &api_delta_put},
     {VERB_PATCH, "/v1/deltas/{}", DEV, ROUTE_STREAM, true, .stream = &api_delta_patch},
+    {VERB_GET, "/v1/deltas/{}", READ, ROUTE_WORK, .handle = api_delta_get},
     {VERB_HEAD, "/v1/deltas/{}", DEV, ROUTE_WORK, .handle = api_delta_head},
     {VERB_GET, "/v1/models/{}", DEV | READ, ROUTE_WORK, .handle = api_model_get},
     {VERB_PUT, "/v1/models/{}", SUB, ROUTE_STREAM, true, .stream = &api_model_put},

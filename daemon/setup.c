@@ -17,6 +17,7 @@
 #include "folder.h"
 #include "health.h"
 #include "incarnation.h"
+#include "keep.h"
 #include "keys.h"
 #include "models.h"
 #include "registry.h"
@@ -79,49 +80,55 @@ take_lock(struct setup *u, struct why *why)
 	return ERR_OK;
 }
 
-/* --- the spool after a restart: only deltas accepted by an open round are kept */
+/* --- the spool after a restart: only deltas accepted by an open round stay */
+
+struct tasks {
+	uint8_t (*ids)[16];
+	size_t count, room;
+};
 
 struct kept {
-	uint8_t (*tasks)[16];
-	size_t count, room;
+	struct tasks open,
+	    over; /* accepted by open rounds; by those that just ended, if deltas are kept */
 	struct {
 		uint8_t job[16];
 		uint64_t round;
-	} * open; /* rounds */
-	size_t open_count, open_room;
+	} * rounds; /* the open ones */
+	size_t round_count, round_room;
+	bool keep_deltas;
 	struct store_db *db;
 };
 
 static enum err
-keep_accept(void *ctx, const struct store_accept *a)
+add_task(void *ctx, const struct store_accept *a)
 {
-	struct kept *k = ctx;
+	struct tasks *t = ctx;
 
-	if (k->count == k->room) {
-		size_t room = k->room ? k->room * 2 : 64;
-		uint8_t(*tasks)[16] = realloc(k->tasks, room * sizeof(*tasks));
-		if (!tasks)
+	if (t->count == t->room) {
+		size_t room = t->room ? t->room * 2 : 64;
+		uint8_t(*ids)[16] = realloc(t->ids, room * sizeof(*ids));
+		if (!ids)
 			return ERR_NOMEM;
-		k->tasks = tasks;
-		k->room = room;
+		t->ids = ids;
+		t->room = room;
 	}
-	memcpy(k->tasks[k->count++], a->task, 16);
+	memcpy(t->ids[t->count++], a->task, 16);
 	return ERR_OK;
 }
 
 static enum err
 keep_round(struct kept *k, const uint8_t job[16], uint64_t round)
 {
-	if (k->open_count == k->open_room) {
-		size_t room = k->open_room ? k->open_room * 2 : 64;
-		void *open = realloc(k->open, room * sizeof(*k->open));
-		if (!open)
+	if (k->round_count == k->round_room) {
+		size_t room = k->round_room ? k->round_room * 2 : 64;
+		void *rounds = realloc(k->rounds, room * sizeof(*k->rounds));
+		if (!rounds)
 			return ERR_NOMEM;
-		k->open = open;
-		k->open_room = room;
+		k->rounds = rounds;
+		k->round_room = room;
 	}
-	memcpy(k->open[k->open_count].job, job, 16);
-	k->open[k->open_count++].round = round;
+	memcpy(k->rounds[k->round_count].job, job, 16);
+	k->rounds[k->round_count++].round = round;
 	return ERR_OK;
 }
 
@@ -131,15 +138,17 @@ keep_job(void *ctx, const struct store_job *j)
 	struct kept *k = ctx;
 	struct store_round r;
 
-	if (strcmp(j->state, "running") != 0 && strcmp(j->state, "paused") != 0)
-		return ERR_OK;
 	enum err e = store_round_last(k->db, j->id, &r);
 	if (e)
 		return e;
-	if (strcmp(r.state, "open") != 0)
-		return ERR_OK;
+	bool open = strcmp(r.state, "open") == 0;
+	if (k->keep_deltas)
+		e = store_accept_each(k->db, j->id, r.round - open, add_task, &k->over);
+	bool live = strcmp(j->state, "running") == 0 || strcmp(j->state, "paused") == 0;
+	if (e || !open || !live)
+		return e;
 	e = keep_round(k, j->id, r.round);
-	return e ? e : store_accept_each(k->db, j->id, r.round, keep_accept, k);
+	return e ? e : store_accept_each(k->db, j->id, r.round, add_task, &k->open);
 }
 
 static enum err
@@ -158,30 +167,59 @@ compare_tasks(const void *a, const void *b)
 	return memcmp(a, b, 16);
 }
 
+static bool
+has_task(const struct tasks *t, const uint8_t task[16])
+{
+	return t->count > 0 && bsearch(task, t->ids, t->count, 16, compare_tasks) != NULL;
+}
+
 /* A part is of no more use once its round is over; until then its device may go on with it. */
 static bool
 is_kept(void *ctx, const uint8_t task[16], const struct manifest *m)
 {
 	const struct kept *k = ctx;
 
-	for (size_t i = 0; m && i < k->open_count; i++)
-		if (k->open[i].round == m->round && memcmp(k->open[i].job, m->job, 16) == 0)
+	for (size_t i = 0; m && i < k->round_count; i++)
+		if (k->rounds[i].round == m->round && memcmp(k->rounds[i].job, m->job, 16) == 0)
 			return true;
-	return !m && k->count > 0 && bsearch(task, k->tasks, k->count, 16, compare_tasks) != NULL;
+	return !m && (has_task(&k->open, task) || has_task(&k->over, task));
+}
+
+/* A coordinator that died between a round's commit and its cleaning up left the deltas in the spool. */
+static enum err
+keep_over(struct setup *u, const struct kept *k, struct why *why)
+{
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; i < k->over.count && e == ERR_OK; i++) {
+		e = keep_add(u->s.keep, k->over.ids[i], u->configs[0]->keep_deltas_bytes, why);
+		e = e == ERR_NOTFOUND ? ERR_OK : e;
+	}
+	return e;
+}
+
+static void
+sort_tasks(struct tasks *t)
+{
+	if (t->count > 0)
+		qsort(t->ids, t->count, 16, compare_tasks);
 }
 
 static enum err
 recover_spool(struct setup *u, struct why *why)
 {
-	struct kept k = {.tasks = NULL};
+	struct kept k = {.keep_deltas = u->configs[0]->keep_deltas};
 
 	enum err e = store_read(u->s.store, collect_kept, &k, why);
-	if (e == ERR_OK && k.count > 0)
-		qsort(k.tasks, k.count, 16, compare_tasks);
+	sort_tasks(&k.open);
+	sort_tasks(&k.over);
 	if (e == ERR_OK)
 		e = spool_recover(u->s.spool, is_kept, &k, why);
-	free(k.tasks);
-	free(k.open);
+	if (e == ERR_OK)
+		e = keep_over(u, &k, why);
+	free(k.open.ids);
+	free(k.over.ids);
+	free(k.rounds);
 	return e;
 }
 
@@ -236,6 +274,14 @@ open_storage(struct setup *u, struct why *why)
 	if (e == ERR_OK)
 		e = spool_open(&u->s.spool,
 		    &(struct spool_options){.dir = path, .quota = c->spool_quota}, why);
+	if (e == ERR_OK && c->keep_deltas && spool_in_memory(u->s.spool))
+		e = err_set(why, ERR_INVALID,
+		    "[retention] keep_deltas = yes needs a durable spool: a memory spool is there "
+		    "so that "
+		    "no delta rests on disk");
+	state_path(u, "kept", path, sizeof(path));
+	if (e == ERR_OK)
+		e = keep_open(&u->s.keep, path, u->s.spool, why);
 	if (e == ERR_OK)
 		e = recover_spool(u, why);
 	FAULT("start.spool");
@@ -446,6 +492,7 @@ setup_free(struct setup *u)
 	server_free(u->s.server);
 	engine_free(u->s.engine);
 	registry_free(u->s.registry);
+	keep_close(u->s.keep);
 	spool_close(u->s.spool);
 	models_close(u->s.models);
 	health_free(u->s.health);

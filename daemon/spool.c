@@ -50,8 +50,8 @@ path_of(const struct spool *s, const uint8_t task[16], const char *suffix, char 
 	snprintf(out, PATH_ROOM, "%s/%s%s", s->dir, hex, suffix);
 }
 
-static const struct delta_key *
-key_of(const struct spool *s)
+const struct delta_key *
+spool_key(const struct spool *s)
 {
 	return s->sealed ? &s->key : NULL;
 }
@@ -216,7 +216,7 @@ create_part(struct spool *s, const uint8_t manifest[MANIFEST_LEN], const struct 
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return err_errno(why, "create %s", path);
-	enum err e = delta_file_create(&part->file, fd, manifest, key_of(s), why);
+	enum err e = delta_file_create(&part->file, fd, manifest, spool_key(s), why);
 	if (e) {
 		delta_file_close(&part->file);
 		(void)!unlink(path);
@@ -279,7 +279,7 @@ resume_locked(struct spool *s, const uint8_t task[16], const uint8_t device[32],
 	if (!end_live(slot))
 		return in_commit(why);
 	path_of(s, task, SUFFIX_PART, path);
-	enum err e = delta_file_open(&part->file, path, O_RDWR, key_of(s), why);
+	enum err e = delta_file_open(&part->file, path, O_RDWR, spool_key(s), why);
 	if (e == ERR_OK) {
 		make_live(slot, part);
 		return ERR_OK;
@@ -462,7 +462,7 @@ spool_read(struct spool *s, const uint8_t task[16], const uint8_t *manifest,
 	char path[PATH_ROOM];
 
 	path_of(s, task, SUFFIX_DELTA, path);
-	enum err e = delta_file_open(file, path, O_RDONLY, key_of(s), why);
+	enum err e = delta_file_open(file, path, O_RDONLY, spool_key(s), why);
 	if (e)
 		return e;
 	e = check_accepted(file, path, manifest, why);
@@ -480,6 +480,19 @@ spool_remove(struct spool *s, const uint8_t task[16])
 	path_of(s, task, SUFFIX_DELTA, path);
 	if (stat(path, &st) == 0 && unlink(path) == 0)
 		atomic_fetch_sub(&s->used, (uint64_t)st.st_size);
+}
+
+enum err
+spool_move(struct spool *s, const uint8_t task[16], const char *to, struct why *why)
+{
+	char path[PATH_ROOM];
+	struct stat st;
+
+	path_of(s, task, SUFFIX_DELTA, path);
+	if (stat(path, &st) != 0 || rename(path, to) != 0)
+		return err_errno(why, "move %s to %s", path, to);
+	atomic_fetch_sub(&s->used, (uint64_t)st.st_size);
+	return ERR_OK;
 }
 
 /* --- after a restart */
@@ -512,7 +525,7 @@ recover_file(
 	struct manifest m;
 	struct stat st;
 
-	enum err e = delta_file_open(&f, path, O_RDONLY, key_of(r->s), why);
+	enum err e = delta_file_open(&f, path, O_RDONLY, spool_key(r->s), why);
 	bool whole = e == ERR_OK && fstat(f.fd, &st) == 0 &&
 	    manifest_decode(&m, f.manifest, MANIFEST_LEN, NULL) == ERR_OK;
 	delta_file_close(&f);

@@ -72,6 +72,11 @@ ERR_MUST_USE enum err spool_read(struct spool *s, const uint8_t task[16], const 
     struct delta_file *file, struct why *why);
 /* Removes an accepted delta and gives its quota back. */
 void spool_remove(struct spool *s, const uint8_t task[16]);
+/* The same, renaming its file to `to` on the same file system. ERR_NOTFOUND if there is none; it stays after a failure. */
+ERR_MUST_USE enum err spool_move(
+    struct spool *s, const uint8_t task[16], const char *to, struct why *why);
+/* What its files are encrypted with, or NULL. */
+const struct delta_key *spool_key(const struct spool *s);
 
 /* May a file found at start stay? m: of a part; NULL: an accepted delta. */
 typedef bool spool_keep(void *ctx, const uint8_t task[16], const struct manifest *m);

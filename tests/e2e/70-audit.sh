@@ -102,12 +102,12 @@ fleet_start "
 refusals = 1"
 for i in 1 2 3; do
 	glyph_device device$i $i 200
-	fleet_run device$i
 done
 glyph_job "$FLEET/job.json" audited 3 4
 job_submit "$FLEET/job.json"
 fleet_admin job pause "$JOB" >/dev/null
 fleet_admin job resume "$JOB" >/dev/null
+for i in 1 2 3; do fleet_run device$i; done
 curl_admin /v1/jobs/00000000000000000000000000000000 >/dev/null 2>&1
 curl_admin /v1/nothing >/dev/null 2>&1
 fleet_admin token create -o "$FLEET/token2" >/dev/null

@@ -13,6 +13,7 @@
 #include "file.h"
 #include "folder.h"
 #include "hex.h"
+#include "keep.h"
 #include "merkle.h"
 #include "models.h"
 #include "registry.h"
@@ -106,6 +107,8 @@ coordinator_start(struct coordinator *c)
 	    .dir = coordinator_path(c, "spool"), .quota = c->config.spool_quota};
 	assert_int_equal(spool_open(&s->spool, &spool, &c->why), ERR_OK);
 	assert_int_equal(spool_recover(s->spool, coordinator_keep, NULL, &c->why), ERR_OK);
+	assert_int_equal(
+	    keep_open(&s->keep, coordinator_path(c, "kept"), s->spool, &c->why), ERR_OK);
 	store_before_commit(s->store, spool_sync_names, s->spool);
 	assert_int_equal(store_write(s->store, coordinator_put_devices, NULL, &c->why), ERR_OK);
 	assert_int_equal(registry_new(&s->registry, s->store, &c->why), ERR_OK);
@@ -127,6 +130,7 @@ coordinator_stop(struct coordinator *c)
 	store_close(s->store);
 	engine_free(s->engine);
 	registry_free(s->registry);
+	keep_close(s->keep);
 	spool_close(s->spool);
 	models_close(s->models);
 	key_free(s->sign_key);
@@ -162,11 +166,11 @@ coordinator_setup(void **state)
 static inline int
 coordinator_teardown(void **state)
 {
-	static const char *const dirs[] = {"models", "spool", ""};
+	static const char *const dirs[] = {"models", "spool", "kept", ""};
 	struct coordinator *c = *state;
 
 	coordinator_stop(c);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		coordinator_path(c, dirs[i]);
 		assert_int_equal(file_empty_dir(c->path, &c->why), ERR_OK);
 		assert_int_equal(rmdir(c->path), 0);

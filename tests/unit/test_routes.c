@@ -4,6 +4,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,7 +101,7 @@ the_document_is_true(void **state)
 	(void)state;
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f))
-		if (strncmp(line, "| `", 3) == 0)
+		if (strncmp(line, "| `", 3) == 0 && isupper((unsigned char)line[3]))
 			check_line(line, &seen);
 	fclose(f);
 	routes_table(&count);
@@ -248,7 +250,8 @@ head_is_get(void **state)
 	    routes_find(VERB_HEAD, "/v1/models/a", param, &known)->handle, api_model_get);
 	assert_ptr_equal(
 	    routes_find(VERB_HEAD, "/v1/deltas/a", param, &known)->handle, api_delta_head);
-	assert_null(routes_find(VERB_GET, "/v1/deltas/a", param, &known));
+	assert_ptr_equal(
+	    routes_find(VERB_GET, "/v1/deltas/a", param, &known)->handle, api_delta_get);
 	assert_null(routes_find(VERB_HEAD, "/v1/tasks", param, &known));
 	assert_true(known);
 }

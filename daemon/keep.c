@@ -1,0 +1,209 @@
+#include "keep.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "hex.h"
+
+#define SUFFIX ".delta"
+
+struct item {
+	uint8_t task[16];
+	uint64_t bytes;
+	int64_t at; /* seconds; when its file was last written */
+};
+
+struct keep {
+	char dir[PATH_MAX - 64];
+	struct spool *spool;
+	pthread_mutex_t lock; /* of all below */
+	struct item *items; /* [first, end), oldest first */
+	size_t first, end, room;
+	uint64_t bytes;
+};
+
+static void
+path_of(const struct keep *k, const uint8_t task[16], char out[PATH_MAX])
+{
+	char hex[33];
+
+	hex_encode(hex, task, 16);
+	snprintf(out, PATH_MAX, "%s/%s" SUFFIX, k->dir, hex);
+}
+
+/* Lock held, but at the start. */
+static enum err
+add_item(struct keep *k, const uint8_t task[16], const struct stat *st)
+{
+	if (k->end == k->room) {
+		/* What was removed at the front makes room first. */
+		memmove(k->items, k->items + k->first, (k->end - k->first) * sizeof(*k->items));
+		k->end -= k->first;
+		k->first = 0;
+	}
+	if (k->end + k->end / 2 >= k->room) {
+		size_t room = k->room ? k->room * 2 : 256;
+		struct item *grown = realloc(k->items, room * sizeof(*grown));
+		if (!grown)
+			return ERR_NOMEM;
+		k->items = grown;
+		k->room = room;
+	}
+	struct item *n = &k->items[k->end++];
+	*n = (struct item){.bytes = (uint64_t)st->st_size, .at = st->st_mtime};
+	memcpy(n->task, task, 16);
+	k->bytes += n->bytes;
+	return ERR_OK;
+}
+
+/* --- at start */
+
+static int
+compare_age(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	return memcmp(x->task, y->task, sizeof(x->task));
+}
+
+static enum err
+scan(struct keep *k, DIR *d)
+{
+	const struct dirent *ent;
+	uint8_t task[16];
+	struct stat st;
+	enum err e = ERR_OK;
+
+	while (e == ERR_OK && (ent = readdir(d)))
+		if (strlen(ent->d_name) == 32 + sizeof(SUFFIX) - 1 &&
+		    strcmp(ent->d_name + 32, SUFFIX) == 0 &&
+		    hex_decode(task, sizeof(task), ent->d_name, 32) &&
+		    fstatat(dirfd(d), ent->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			e = add_item(k, task, &st);
+	if (k->end > 0)
+		qsort(k->items, k->end, sizeof(*k->items), compare_age);
+	return e;
+}
+
+enum err
+keep_open(struct keep **out, const char *dir, struct spool *spool, struct why *why)
+{
+	struct keep *k = calloc(1, sizeof(*k));
+
+	if (!k || strlen(dir) >= sizeof(k->dir)) {
+		free(k);
+		return err_set(why, ERR_NOMEM, "no memory, or the path %.60s is too long", dir);
+	}
+	memcpy(k->dir, dir, strlen(dir) + 1);
+	k->spool = spool;
+	pthread_mutex_init(&k->lock, NULL);
+	enum err e = file_mkdirs(dir, 0700, why);
+	DIR *d = e ? NULL : opendir(dir);
+	if (e == ERR_OK)
+		e = d ? scan(k, d) : err_errno(why, "open %s", dir);
+	if (d)
+		closedir(d);
+	if (e)
+		keep_close(k);
+	else
+		*out = k;
+	return e;
+}
+
+void
+keep_close(struct keep *k)
+{
+	if (!k)
+		return;
+	pthread_mutex_destroy(&k->lock);
+	free(k->items);
+	free(k);
+}
+
+/* --- at work */
+
+/* Lock held. */
+static void
+drop_oldest(struct keep *k, uint64_t limit)
+{
+	char path[PATH_MAX];
+
+	while (limit > 0 && k->bytes > limit && k->first < k->end) {
+		const struct item *n = &k->items[k->first++];
+		path_of(k, n->task, path);
+		unlink(path);
+		k->bytes -= n->bytes;
+	}
+}
+
+enum err
+keep_add(struct keep *k, const uint8_t task[16], uint64_t limit, struct why *why)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	path_of(k, task, path);
+	enum err e = spool_move(k->spool, task, path, why);
+	if (e)
+		return e;
+	pthread_mutex_lock(&k->lock);
+	e = stat(path, &st) == 0 ? add_item(k, task, &st) : ERR_NOTFOUND;
+	drop_oldest(k, limit);
+	pthread_mutex_unlock(&k->lock);
+	return e;
+}
+
+enum err
+keep_sync(struct keep *k, struct why *why)
+{
+	return file_sync_dir(k->dir, why);
+}
+
+enum err
+keep_read(struct keep *k, const uint8_t task[16], struct delta_file *file, struct why *why)
+{
+	char path[PATH_MAX];
+
+	path_of(k, task, path);
+	return delta_file_open(file, path, O_RDONLY, spool_key(k->spool), why);
+}
+
+enum err
+keep_remove(struct keep *k, const uint8_t task[16])
+{
+	char path[PATH_MAX];
+	size_t i;
+
+	path_of(k, task, path);
+	pthread_mutex_lock(&k->lock);
+	for (i = k->first; i < k->end && memcmp(k->items[i].task, task, 16) != 0; i++)
+		continue;
+	enum err e = i == k->end ? ERR_NOTFOUND : ERR_OK;
+	if (e == ERR_OK && unlink(path) != 0)
+		e = err_errno(NULL, "unlink %s", path);
+	if (e == ERR_OK || (e == ERR_NOTFOUND && i < k->end)) {
+		k->bytes -= k->items[i].bytes;
+		memmove(&k->items[i], &k->items[i + 1], (k->end - i - 1) * sizeof(*k->items));
+		k->end--;
+	}
+	pthread_mutex_unlock(&k->lock);
+	return e;
+}
+
+void
+keep_used(struct keep *k, uint64_t *deltas, uint64_t *bytes)
+{
+	pthread_mutex_lock(&k->lock);
+	*deltas = k->end - k->first;
+	*bytes = k->bytes;
+	pthread_mutex_unlock(&k->lock);
+}

@@ -1,0 +1,27 @@
+#ifndef KEEP_H
+#define KEEP_H
+#include "spool.h"
+
+/*
+ * The folder kept/: deltas of rounds that are over, for those who will fold them again ([retention] keep_deltas). Same files as in
+ * the spool, whose key opens them. The oldest go first when a limit is passed. Any thread; calls may wait for the disk.
+ */
+struct keep;
+
+/* Removes nothing, also if nothing is to be kept any more. The spool must outlive it. */
+ERR_MUST_USE enum err keep_open(
+    struct keep **out, const char *dir, struct spool *spool, struct why *why);
+void keep_close(struct keep *k);
+/* Takes an accepted delta out of the spool, then removes the oldest until all fit `limit` bytes (0: no limit). ERR_NOTFOUND if
+ * the spool has none; after another failure it is still there. Durable after keep_sync. */
+ERR_MUST_USE enum err keep_add(
+    struct keep *k, const uint8_t task[16], uint64_t limit, struct why *why);
+ERR_MUST_USE enum err keep_sync(struct keep *k, struct why *why);
+/* As spool_read. */
+ERR_MUST_USE enum err keep_read(
+    struct keep *k, const uint8_t task[16], struct delta_file *file, struct why *why);
+/* ERR_NOTFOUND if it is not there. */
+ERR_MUST_USE enum err keep_remove(struct keep *k, const uint8_t task[16]);
+void keep_used(struct keep *k, uint64_t *deltas, uint64_t *bytes);
+
+#endif
