@@ -36,7 +36,7 @@
 	"\"rate\":0.1}},\"evaluate\":{\"by\":\"devices\"},\"round\":{" round "}" more "}"
 
 struct coordinator {
-	char dir[64], path[96];
+	char dir[64], path[192];
 	struct config config;
 	struct services s;
 	struct why why;
@@ -267,6 +267,10 @@ deliver(struct coordinator *c, const struct task *t, uint8_t tag, float value, u
 	memcpy(d.row.device, m.device, 32);
 	memcpy(d.row.task, m.task, 16);
 	manifest_encode(d.row.manifest, &m);
+	struct receipt receipt = {.round = m.round, .incarnation = 1};
+	memcpy(receipt.job, m.job, 16);
+	hash_sha256(receipt.manifest_hash, d.row.manifest, MANIFEST_SIGNED);
+	manifest_receipt_encode(d.row.receipt, &receipt);
 	d.row.body_bytes = manifest_body_bytes(m.payload_bytes);
 	assert_int_equal(spool_begin(c->s.spool, d.row.manifest, &d.part, &c->why), ERR_OK);
 	assert_int_equal(spool_write(c->s.spool, &d.part, m.root, HASH_LEN, 0), ERR_OK);
