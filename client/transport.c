@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fault.h"
@@ -435,6 +436,24 @@ take_facts(struct transport *t, struct transport_answer *out)
 	copy_info(out->expires, sizeof(out->expires), chain->certinfo[0], "Expire date");
 }
 
+/* A device without a clock of its own begins in 1970: then the date says more than the certificate's trouble. */
+static enum err
+explain(
+    struct transport *t, CURLcode rc, enum err e, enum transport_distrust distrust, struct why *why)
+{
+	const char *text = t->failed ? err_name(t->failed)
+	    : t->text[0]	     ? t->text
+				     : curl_easy_strerror(rc);
+	char today[64] = "";
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if ((distrust == TRANSPORT_EXPIRED || distrust == TRANSPORT_NOT_YET) && gmtime_r(&now, &tm))
+		strftime(
+		    today, sizeof(today), "; by this device's clock it is %Y-%m-%d %H:%M UTC", &tm);
+	return err_set(why, e, "%s: %s%s", t->request->url, text, today);
+}
+
 enum err
 transport_do(struct transport *t, const struct transport_request *request,
     struct transport_answer *out, struct why *why)
@@ -461,12 +480,7 @@ transport_do(struct transport *t, const struct transport_request *request,
 	enum err e = map_code(t, rc);
 	if (e == ERR_AGAIN)
 		return err_set(why, e, "cancelled");
-	if (e)
-		return err_set(why, e, "%s: %s", request->url,
-		    t->failed	     ? err_name(t->failed)
-			: t->text[0] ? t->text
-				     : curl_easy_strerror(rc));
-	return ERR_OK;
+	return e ? explain(t, rc, e, out->distrust, why) : ERR_OK;
 }
 
 void
