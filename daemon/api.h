@@ -36,6 +36,7 @@ void api_audit_list(struct exchange *x);
 void api_devices_list(struct exchange *x);
 void api_device_show(struct exchange *x);
 void api_device_command(struct exchange *x);
+void api_device_erase(struct exchange *x);
 void api_tokens_list(struct exchange *x);
 void api_tokens_create(struct exchange *x);
 void api_token_revoke(struct exchange *x);

@@ -59,6 +59,8 @@ void registry_identify_token(
 /* Notes a contact; agent and reason may be NULL. */
 void registry_touch(
     struct registry *r, const uint8_t id[32], const char *agent, const char *reason);
+/* Forgets what a device was heard to say, and its reports. */
+void registry_forget(struct registry *r, const uint8_t id[32]);
 void registry_count_report(struct registry *r, const uint8_t id[32]);
 
 #endif

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +20,24 @@ registry_touch(struct registry *r, const uint8_t id[32], const char *agent, cons
 		if (reason)
 			snprintf(s->reason, sizeof(s->reason), "%s", reason);
 		d->unsaved = true;
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+void
+registry_forget(struct registry *r, const uint8_t id[32])
+{
+	pthread_mutex_lock(&r->lock);
+	struct device *d = registry_device(r, id);
+	if (d) {
+		d->view.seen = (struct store_seen){.last_contact = NAN,
+		    .refused_at = NAN,
+		    .aborted_at = NAN,
+		    .clock_offset = NAN,
+		    .disk_free = NAN};
+		memcpy(d->view.seen.device, id, 32);
+		d->view.reports = 0;
+		d->unsaved = false;
 	}
 	pthread_mutex_unlock(&r->lock);
 }

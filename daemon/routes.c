@@ -50,6 +50,7 @@ static const struct route table[] = {
     {VERB_POST, "/v1/devices/{}/suspend", ADM, ROUTE_WORK, .handle = api_device_command},
     {VERB_POST, "/v1/devices/{}/resume", ADM, ROUTE_WORK, .handle = api_device_command},
     {VERB_POST, "/v1/devices/{}/revoke", ADM, ROUTE_WORK, .handle = api_device_command},
+    {VERB_POST, "/v1/devices/{}/erase", ADM, ROUTE_WORK, .handle = api_device_erase},
     {VERB_GET, "/v1/tokens", ADM, ROUTE_WORK, .handle = api_tokens_list},
     {VERB_POST, "/v1/tokens", ADM, ROUTE_WORK, true, .body_max = SMALL_BODY,
 	.handle = api_tokens_create},

@@ -38,7 +38,12 @@ enum statement {
 	ROUND,
 	DETAIL_INSERT,
 	DETAIL_EACH,
-	DETAIL_ERASE,
+	ERASE_BUSY,
+	ERASE_TASKS,
+	ERASE_DETAILS,
+	ERASE_REPORTS,
+	ERASE_SEEN,
+	ERASE_JOINED,
 	STATEMENTS
 };
 _Static_assert((int)STATEMENTS <= (int)STORE_IDENTITY_STATEMENTS, "the cache has a place for each");
@@ -60,7 +65,15 @@ static const char *const texts[] = {
 	 "(?1, ?2, nullif(?3, zeroblob(32)), ?4, ?5)"),
     [DETAIL_EACH - STORE_AUDIT_STATEMENTS] =
 	"SELECT " DETAIL " FROM audit_detail WHERE seq = ? ORDER BY place",
-    [DETAIL_ERASE - STORE_AUDIT_STATEMENTS] = "DELETE FROM audit_detail WHERE device = ?",
+    [ERASE_BUSY - STORE_AUDIT_STATEMENTS] =
+	("SELECT count(*) FROM accept JOIN round USING (job, round) JOIN job ON job.id = "
+	 "accept.job "
+	 "WHERE accept.device = ? AND round.state = 'open' AND job.state IN ('running', 'paused')"),
+    [ERASE_TASKS - STORE_AUDIT_STATEMENTS] = "SELECT task FROM accept WHERE device = ?",
+    [ERASE_DETAILS - STORE_AUDIT_STATEMENTS] = "DELETE FROM audit_detail WHERE device = ?",
+    [ERASE_REPORTS - STORE_AUDIT_STATEMENTS] = "DELETE FROM accept WHERE device = ?",
+    [ERASE_SEEN - STORE_AUDIT_STATEMENTS] = "DELETE FROM seen WHERE device = ?",
+    [ERASE_JOINED - STORE_AUDIT_STATEMENTS] = "DELETE FROM joined WHERE device = ?",
 };
 
 static struct store_query
@@ -133,13 +146,64 @@ store_audit_detail_each(struct store_db *db, uint64_t seq,
 	return store_query_end(&q);
 }
 
-enum err
-store_audit_detail_erase(struct store_db *db, const uint8_t device[32], uint64_t *count)
+/* --- erasing a device */
+
+static const struct store_field number_fields[] = {{STORE_UNSIGNED, 0, 0}};
+TABLE(number);
+
+static const struct store_field task_fields[] = {{STORE_BLOB, 0, 16}};
+TABLE(task);
+
+static enum err
+is_busy(struct store_db *db, const uint8_t device[32])
 {
-	struct store_query q = begin(db, DETAIL_ERASE);
+	struct store_query q = begin(db, ERASE_BUSY);
+	uint64_t open;
+
+	store_query_blob(&q, device, 32);
+	enum err e = store_query_one(&q, &number_table, &open);
+	return e == ERR_OK && open > 0 ? ERR_STATE : e;
+}
+
+static enum err
+each_task(struct store_db *db, const uint8_t device[32],
+    enum err (*fn)(void *ctx, const uint8_t task[16]), void *ctx)
+{
+	struct store_query q = begin(db, ERASE_TASKS);
+	uint8_t task[16];
+
+	store_query_blob(&q, device, 32);
+	while (store_query_next(&q, &task_table, task))
+		q.e = fn(ctx, task);
+	return store_query_end(&q);
+}
+
+static enum err
+delete_rows(struct store_db *db, enum statement which, const uint8_t device[32], uint64_t *count)
+{
+	struct store_query q = begin(db, which);
 
 	store_query_blob(&q, device, 32);
 	enum err e = store_query_done(&q);
-	*count = e ? 0 : (uint64_t)sqlite3_changes(db->sql);
+	if (e == ERR_OK && count)
+		*count = (uint64_t)sqlite3_changes(db->sql);
 	return e;
+}
+
+enum err
+store_audit_erase(struct store_db *db, const uint8_t device[32],
+    enum err (*fn)(void *ctx, const uint8_t task[16]), void *ctx, struct store_erased *out)
+{
+	enum err e = is_busy(db, device);
+
+	*out = (struct store_erased){.details = 0};
+	if (e == ERR_OK)
+		e = each_task(db, device, fn, ctx);
+	if (e == ERR_OK)
+		e = delete_rows(db, ERASE_DETAILS, device, &out->details);
+	if (e == ERR_OK)
+		e = delete_rows(db, ERASE_REPORTS, device, &out->reports);
+	if (e == ERR_OK)
+		e = delete_rows(db, ERASE_SEEN, device, NULL);
+	return e ? e : delete_rows(db, ERASE_JOINED, device, NULL);
 }

@@ -32,8 +32,14 @@ struct store_detail {
 ERR_MUST_USE enum err store_audit_detail_insert(struct store_db *db, const struct store_detail *d);
 ERR_MUST_USE enum err store_audit_detail_each(struct store_db *db, uint64_t seq,
     enum err (*fn)(void *ctx, const struct store_detail *d), void *ctx); /* by place */
-/* Deletes every detail about a device; *count says how many there were. */
-ERR_MUST_USE enum err store_audit_detail_erase(
-    struct store_db *db, const uint8_t device[32], uint64_t *count);
+
+struct store_erased {
+	uint64_t details, reports;
+};
+/* Deletes every detail about a device, its reports with manifests and receipts, what it was heard to say and how it joined; its
+ * own row stays. fn is called with the task of each report. ERR_STATE, before anything is deleted, if one of them is in an open
+ * round of a running or paused job. */
+ERR_MUST_USE enum err store_audit_erase(struct store_db *db, const uint8_t device[32],
+    enum err (*fn)(void *ctx, const uint8_t task[16]), void *ctx, struct store_erased *out);
 
 #endif

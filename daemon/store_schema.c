@@ -314,6 +314,7 @@ store_schema_open(struct store_db *db, const char *path, struct why *why)
 	/* A full group must fit the page cache, and its savepoints must not go through a file. */
 	e = store_schema_connect(db, path,
 	    "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;"
+	    "PRAGMA secure_delete = ON;"
 	    "PRAGMA cache_size = -8192");
 	e = e ? e : store_schema_version(db, &version);
 	if (!e && is_small(path))

@@ -362,8 +362,17 @@ refusals_by_the_clock(void **state)
 /* --- erasing */
 
 struct erasure {
-	uint64_t count;
+	struct store_erased counts;
+	uint64_t tasks;
 };
+
+static enum err
+count_task(void *ctx, const uint8_t task[16])
+{
+	(void)task;
+	((struct erasure *)ctx)->tasks++;
+	return ERR_OK;
+}
 
 static enum err
 erase_device_3(struct store_db *db, void *arg, struct why *why)
@@ -371,23 +380,49 @@ erase_device_3(struct store_db *db, void *arg, struct why *why)
 	struct erasure *n = arg;
 
 	(void)why;
-	return store_audit_detail_erase(db, device_id(3), &n->count);
+	return store_audit_erase(db, device_id(3), count_task, n, &n->counts);
 }
 
 static void
 erased_details_leave_the_chain(void **state)
 {
 	struct coordinator *c = *state;
-	struct erasure n = {0};
+	struct erasure n = {.tasks = 0};
 
 	assert_int_equal(note(c, "device.joined", device_id(3), ERR_OK), ERR_OK);
 	assert_int_equal(note(c, "device.joined", device_id(4), ERR_OK), ERR_OK);
 	assert_int_equal(note(c, "device.revoked", device_id(3), ERR_OK), ERR_OK);
 	assert_int_equal(store_write(c->s.store, erase_device_3, &n, &c->why), ERR_OK);
-	assert_int_equal(n.count, 2);
+	assert_int_equal(n.counts.details, 2);
+	assert_int_equal(n.counts.reports, 0);
 	struct chain k = read_chain(c);
 	assert_int_equal(k.count, 3);
 	assert_int_equal(k.details, 1);
+	forget(&k);
+}
+
+/* A delta that was acknowledged is folded: until then its device cannot be erased. */
+static void
+not_while_a_round_is_open(void **state)
+{
+	struct coordinator *c = *state;
+	struct erasure n = {.tasks = 0};
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, JOB("audited", "\"goal\":2", ",\"stop\":{\"rounds\":1}"), id);
+	assert_string_equal(ask(c, 3, &t), "");
+	assert_null(deliver(c, &t, 3, 1.0f, 100));
+	assert_int_equal(store_write(c->s.store, erase_device_3, &n, &c->why), ERR_STATE);
+	assert_string_equal(ask(c, 4, &t), "");
+	assert_null(deliver(c, &t, 4, 1.0f, 100));
+	await_state(c, id, "done");
+	assert_int_equal(store_write(c->s.store, erase_device_3, &n, &c->why), ERR_OK);
+	assert_int_equal(n.tasks, 1);
+	assert_int_equal(n.counts.reports, 1);
+	assert_int_equal(n.counts.details, 1);
+	struct chain k = read_chain(c);
+	assert_int_equal(k.details, 2); /* the document, the other manifest */
 	forget(&k);
 }
 
@@ -407,6 +442,7 @@ main(void)
 	    WITH_COORDINATOR(refusals_are_counted),
 	    WITH_COORDINATOR(refusals_by_the_clock),
 	    WITH_COORDINATOR(erased_details_leave_the_chain),
+	    WITH_COORDINATOR(not_while_a_round_is_open),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
