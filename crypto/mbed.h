@@ -46,9 +46,16 @@ void sign_detach(struct key *key);
 /* Appends a common name of 1 to 64 bytes to a name being written. */
 bool x509_issue_set_name(mbedtls_asn1_named_data **list, const char *common_name);
 
+/* Tags among GeneralNames. */
+#define X509_EXT_DNS (MBEDTLS_ASN1_CONTEXT_SPECIFIC | 2)
+#define X509_EXT_ADDRESS (MBEDTLS_ASN1_CONTEXT_SPECIFIC | 7)
+
 /* The value of a certificate's extension, inside the certificate's memory, or NULL. */
 unsigned char *x509_ext_find(
     const mbedtls_x509_crt *crt, const char *oid, size_t oid_len, size_t *len);
+/* Calls fn with tag and content of each GeneralName of subjectAltName until it returns false. */
+void x509_ext_each_name(const mbedtls_x509_crt *crt,
+    bool (*fn)(void *ctx, int tag, const uint8_t *content, size_t len), void *ctx);
 /* Does subjectAltName hold this address of 4 or 16 bytes? mbedTLS 2.28 looks at DNS names only. */
 bool x509_ext_has_address(const mbedtls_x509_crt *crt, const uint8_t *address, size_t address_len);
 

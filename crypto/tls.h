@@ -31,7 +31,10 @@ struct tls_session;
 struct tls_config {
 	bool server;
 	const struct x509_cert *ca; /* trust anchor for the peer */
+	const struct x509_cert *other_ca; /* another one, or NULL */
 	const struct x509_cert *cert; /* own certificate; NULL for a client without one */
+	const struct x509_cert
+	    *chain; /* sent behind it: its CA as an older CA certified it; or NULL */
 	const struct key *key; /* its key; copied as needed, must outlive the context */
 	const char *
 	    peer_name; /* client: the DNS name or IP address that must be in the server's certificate */

@@ -214,14 +214,19 @@ prime(mbedtls_x509_crt *crt)
 static enum err
 set_identity(struct tls_context *ctx, const struct tls_config *config, struct why *why)
 {
-	if (mbedtls_x509_crt_parse_der(&ctx->ca, config->ca->der, config->ca->len) != 0)
+	const struct x509_cert *other = config->other_ca, *chain = config->chain;
+
+	if (mbedtls_x509_crt_parse_der(&ctx->ca, config->ca->der, config->ca->len) != 0 ||
+	    (other && mbedtls_x509_crt_parse_der(&ctx->ca, other->der, other->len) != 0))
 		return err_set(why, ERR_INVALID, "malformed CA certificate");
-	prime(&ctx->ca);
+	for (mbedtls_x509_crt *crt = &ctx->ca; crt; crt = crt->next)
+		prime(crt);
 	mbedtls_ssl_conf_ca_chain(&ctx->conf, &ctx->ca, NULL);
 	if (!config->cert || !config->key)
 		return config->server ? err_set(why, ERR_INVALID, "a server needs a certificate")
 				      : ERR_OK;
-	if (mbedtls_x509_crt_parse_der(&ctx->own, config->cert->der, config->cert->len) != 0)
+	if (mbedtls_x509_crt_parse_der(&ctx->own, config->cert->der, config->cert->len) != 0 ||
+	    (chain && mbedtls_x509_crt_parse_der(&ctx->own, chain->der, chain->len) != 0))
 		return err_set(why, ERR_INVALID, "malformed certificate");
 	enum err e = key_copy(&ctx->key, config->key);
 	if (e)

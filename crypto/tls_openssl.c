@@ -234,8 +234,11 @@ set_identity(SSL_CTX *ssl, const struct tls_config *config, struct why *why)
 		return config->server ? err_set(why, ERR_INVALID, "a server needs a certificate")
 				      : ERR_OK;
 	X509 *own = read_cert(config->cert);
-	bool good = own && SSL_CTX_use_certificate(ssl, own);
+	X509 *chain = config->chain ? read_cert(config->chain) : NULL;
+	bool good = own && SSL_CTX_use_certificate(ssl, own) &&
+	    (!config->chain || (chain && SSL_CTX_add1_chain_cert(ssl, chain)));
 	X509_free(own);
+	X509_free(chain);
 	if (!good)
 		return err_set(why, ERR_INVALID, "malformed certificate");
 	if (!SSL_CTX_use_PrivateKey(ssl, config->key->native) || !SSL_CTX_check_private_key(ssl))
@@ -300,6 +303,8 @@ configure(struct tls_context *ctx, const struct tls_config *config, struct why *
 	SSL_CTX_set_app_data(ctx->ssl, ctx);
 	set_resumption(ctx, config->cache_entries);
 	enum err e = set_trust(ctx->ssl, config->ca, config->server, why);
+	if (!e && config->other_ca)
+		e = set_trust(ctx->ssl, config->other_ca, config->server, why);
 	if (!e)
 		e = set_identity(ctx->ssl, config, why);
 	if (!e && !config->server)

@@ -1,5 +1,7 @@
 #include "x509.h"
 
+#include <arpa/inet.h>
+#include <mbedtls/asn1.h>
 #include <mbedtls/asn1write.h>
 #include <mbedtls/oid.h>
 #include <mbedtls/pem.h>
@@ -55,6 +57,23 @@ copy_name(char *out, size_t room, const mbedtls_x509_name *name)
 	return ERR_OK;
 }
 
+/* AuthorityKeyIdentifier ::= SEQUENCE { keyIdentifier [0] OCTET STRING OPTIONAL, ... } */
+static void
+copy_issuer_key(uint8_t out[X509_KEY_ID_LEN], const mbedtls_x509_crt *crt)
+{
+	static const char oid[] = MBEDTLS_OID_AUTHORITY_KEY_IDENTIFIER;
+	size_t len;
+	unsigned char *p = x509_ext_find(crt, oid, sizeof(oid) - 1, &len);
+
+	memset(out, 0, X509_KEY_ID_LEN);
+	if (p &&
+	    mbedtls_asn1_get_tag(
+		&p, p + len, &len, MBEDTLS_ASN1_CONSTRUCTED | MBEDTLS_ASN1_SEQUENCE) == 0 &&
+	    mbedtls_asn1_get_tag(&p, p + len, &len, MBEDTLS_ASN1_CONTEXT_SPECIFIC | 0) == 0 &&
+	    len == X509_KEY_ID_LEN)
+		memcpy(out, p, len);
+}
+
 enum err
 x509_parse(struct x509_info *out, const struct x509_cert *cert, struct why *why)
 {
@@ -70,6 +89,7 @@ x509_parse(struct x509_info *out, const struct x509_cert *cert, struct why *why)
 		out->not_before = seconds_of(&crt.valid_from);
 		out->not_after = seconds_of(&crt.valid_to);
 		out->is_ca = crt.MBEDTLS_PRIVATE(ca_istrue) != 0;
+		copy_issuer_key(out->issuer_key, &crt);
 	}
 	mbedtls_x509_crt_free(&crt);
 	return e;
@@ -115,6 +135,51 @@ x509_verify(const struct x509_cert *cert, const struct x509_cert *ca)
 	mbedtls_x509_crt_free(&leaf);
 	mbedtls_x509_crt_free(&root);
 	return e;
+}
+
+struct names {
+	char (*out)[X509_NAME_MAX];
+	size_t count, room;
+	enum err e;
+};
+
+static bool
+take_name(void *ctx, int tag, const uint8_t *content, size_t len)
+{
+	struct names *n = ctx;
+
+	if (tag != X509_EXT_DNS && tag != X509_EXT_ADDRESS)
+		return true;
+	if (n->count == n->room) {
+		n->e = ERR_LIMIT;
+		return false;
+	}
+	char *out = n->out[n->count];
+	bool ok = tag == X509_EXT_DNS ? len > 0 && len < X509_NAME_MAX && !memchr(content, 0, len)
+				      : len == 4 || len == 16;
+	if (ok && tag == X509_EXT_DNS) {
+		memcpy(out, content, len);
+		out[len] = '\0';
+	} else if (ok) {
+		inet_ntop(len == 4 ? AF_INET : AF_INET6, content, out, X509_NAME_MAX);
+	}
+	n->count += ok;
+	return true;
+}
+
+enum err
+x509_names(char (*out)[X509_NAME_MAX], size_t *count, const struct x509_cert *cert)
+{
+	struct names n = {.out = out, .room = *count};
+	mbedtls_x509_crt crt;
+
+	mbedtls_x509_crt_init(&crt);
+	n.e = parse(&crt, cert, NULL);
+	if (!n.e)
+		x509_ext_each_name(&crt, take_name, &n);
+	mbedtls_x509_crt_free(&crt);
+	*count = n.count;
+	return n.e;
 }
 
 enum err

@@ -20,12 +20,16 @@ struct x509_cert {
 	size_t len;
 };
 
+/* Which key signed a certificate: the authority key identifier, after RFC 7093 method 1. */
+#define X509_KEY_ID_LEN 20
+
 struct x509_info {
 	char common_name[128];
 	uint8_t spki[KEY_SPKI_LEN];
 	int64_t not_before;
 	int64_t not_after;
 	bool is_ca;
+	uint8_t issuer_key[X509_KEY_ID_LEN]; /* zero if the certificate does not tell */
 };
 
 enum x509_use { X509_CA, X509_SERVER, X509_CLIENT, X509_SIGNER };
@@ -40,12 +44,16 @@ struct x509_request {
 	int64_t not_after;
 };
 
-/* Issues a certificate signed by ca_key. For X509_CA, ca may be NULL: self-signed, spki must be ca_key's.
+/* Issues a certificate signed by ca_key. For X509_CA, ca may be NULL: self-signed, spki must be ca_key's. A CA's certificate
+ * from another CA is for replacing that one, and has its name (RFC 5280: self-issued).
  * The serial number is 16 random bytes. basicConstraints, keyUsage and extendedKeyUsage follow `use`. A
  * not_before of the last century becomes 2000-01-01. ERR_INVALID names what is wrong with the request,
  * ERR_LIMIT if it does not fit X509_DER_MAX, ERR_UNSUPPORTED if ca_key is not ca's. */
 ERR_MUST_USE enum err x509_issue(struct x509_cert *out, const struct x509_request *request,
     const struct x509_cert *ca, const struct key *ca_key, struct why *why);
+
+/* The identifier by which certificates name the key that signed them. */
+void x509_key_id(uint8_t out[X509_KEY_ID_LEN], const uint8_t spki[KEY_SPKI_LEN]);
 
 /* Makes a PKCS#10 request (DER) for key with CN = common_name. *len enters as room. */
 ERR_MUST_USE enum err x509_csr_make(
@@ -61,6 +69,12 @@ ERR_MUST_USE enum err x509_parse(
     struct x509_info *out, const struct x509_cert *cert, struct why *why);
 /* Does `cert` carry a valid signature of `ca`? Dates are not looked at. ERR_DENIED if not. */
 ERR_MUST_USE enum err x509_verify(const struct x509_cert *cert, const struct x509_cert *ca);
+
+/* The DNS names and addresses of subjectAltName as text, in order; what is neither is left out. *count enters as room;
+ * ERR_LIMIT if there are more, ERR_INVALID for what is no certificate. */
+#define X509_NAME_MAX 256
+ERR_MUST_USE enum err x509_names(
+    char (*out)[X509_NAME_MAX], size_t *count, const struct x509_cert *cert);
 
 /* One PEM certificate to DER and back; `out` of PEM is NUL-terminated, *len is room in and length out. */
 ERR_MUST_USE enum err x509_from_pem(struct x509_cert *out, const char *pem, struct why *why);

@@ -5,8 +5,6 @@
 
 #include "mbed.h"
 
-#define NAME_IP (MBEDTLS_ASN1_CONTEXT_SPECIFIC | 7) /* iPAddress among GeneralNames */
-
 /* Reads one element with this tag from *p; returns its content and moves *p behind it, or NULL. */
 static unsigned char *
 element(unsigned char **p, const unsigned char *end, int tag, size_t *len)
@@ -16,24 +14,6 @@ element(unsigned char **p, const unsigned char *end, int tag, size_t *len)
 	unsigned char *content = *p;
 	*p += *len;
 	return content;
-}
-
-/* Is the address among GeneralNames? */
-static bool
-names_address(
-    unsigned char *p, const unsigned char *end, const uint8_t *address, size_t address_len)
-{
-	size_t len;
-
-	while (p < end) {
-		int tag = *p;
-		unsigned char *content = element(&p, end, tag, &len);
-		if (!content)
-			return false;
-		if (tag == NAME_IP && len == address_len && memcmp(content, address, len) == 0)
-			return true;
-	}
-	return false;
 }
 
 unsigned char *
@@ -59,16 +39,47 @@ x509_ext_find(const mbedtls_x509_crt *crt, const char *oid, size_t oid_len, size
 	return NULL;
 }
 
-bool
-x509_ext_has_address(const mbedtls_x509_crt *crt, const uint8_t *address, size_t address_len)
+void
+x509_ext_each_name(const mbedtls_x509_crt *crt,
+    bool (*fn)(void *ctx, int tag, const uint8_t *content, size_t len), void *ctx)
 {
 	static const char oid[] = MBEDTLS_OID_SUBJECT_ALT_NAME;
 	size_t len;
 	unsigned char *value = x509_ext_find(crt, oid, sizeof(oid) - 1, &len);
 
 	if (!value)
-		return false;
-	unsigned char *names =
+		return;
+	unsigned char *p =
 	    element(&value, value + len, MBEDTLS_ASN1_CONSTRUCTED | MBEDTLS_ASN1_SEQUENCE, &len);
-	return names && names_address(names, names + len, address, address_len);
+	const unsigned char *end = p ? p + len : NULL;
+	while (p && p < end) {
+		int tag = *p;
+		unsigned char *content = element(&p, end, tag, &len);
+		if (!content || !fn(ctx, tag, content, len))
+			return;
+	}
+}
+
+struct address {
+	const uint8_t *bytes;
+	size_t len;
+	bool found;
+};
+
+static bool
+is_address(void *ctx, int tag, const uint8_t *content, size_t len)
+{
+	struct address *a = ctx;
+
+	a->found = tag == X509_EXT_ADDRESS && len == a->len && memcmp(content, a->bytes, len) == 0;
+	return !a->found;
+}
+
+bool
+x509_ext_has_address(const mbedtls_x509_crt *crt, const uint8_t *address, size_t address_len)
+{
+	struct address a = {address, address_len, false};
+
+	x509_ext_each_name(crt, is_address, &a);
+	return a.found;
 }

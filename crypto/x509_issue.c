@@ -19,7 +19,6 @@
 #define DNS_NAME_MAX 253
 #define NAME_DNS 2 /* GeneralName tags */
 #define NAME_IP 7
-#define KEY_ID_LEN 20
 #define EARLIEST INT64_C(946684800) /* 2000-01-01: UTCTime's two digits read alike everywhere */
 #define LATEST INT64_C(253402300799) /* the end of the year 9999 */
 
@@ -73,7 +72,7 @@ static bool
 add_constraints(mbedtls_x509write_cert *w, bool ca)
 {
 	static const uint8_t leaf[] = {0x30, 0x00};
-	static const uint8_t root[] = {0x30, 0x06, 0x01, 0x01, 0xff, 0x02, 0x01, 0x00};
+	static const uint8_t root[] = {0x30, 0x03, 0x01, 0x01, 0xff};
 	struct der d;
 
 	der_begin(&d);
@@ -112,14 +111,14 @@ add_extended_usage(mbedtls_x509write_cert *w, enum x509_use use)
 	    false, &d);
 }
 
-/* Key identifier after RFC 7093, method 1: the first 160 bits of SHA-256 of the public point. */
-static void
-key_identifier(uint8_t out[KEY_ID_LEN], const uint8_t spki[KEY_SPKI_LEN])
+/* RFC 7093, method 1: the first 160 bits of SHA-256 of the public point. */
+void
+x509_key_id(uint8_t out[X509_KEY_ID_LEN], const uint8_t spki[KEY_SPKI_LEN])
 {
 	uint8_t digest[HASH_LEN];
 
 	hash_sha256(digest, spki + KEY_SPKI_LEN - 65, 65);
-	memcpy(out, digest, KEY_ID_LEN);
+	memcpy(out, digest, X509_KEY_ID_LEN);
 }
 
 /* The identifier that the CA's certificate states, or else the one we would have given it. */
@@ -127,7 +126,7 @@ static void
 issuer_identifier(struct der *d, const mbedtls_x509_crt *ca, const struct key *ca_key)
 {
 	static const char oid[] = MBEDTLS_OID_SUBJECT_KEY_IDENTIFIER;
-	uint8_t id[KEY_ID_LEN];
+	uint8_t id[X509_KEY_ID_LEN];
 	size_t len;
 	unsigned char *p = x509_ext_find(ca, oid, sizeof(oid) - 1, &len);
 
@@ -135,7 +134,7 @@ issuer_identifier(struct der *d, const mbedtls_x509_crt *ca, const struct key *c
 		der_raw(d, p, len);
 		return;
 	}
-	key_identifier(id, key_spki(ca_key));
+	x509_key_id(id, key_spki(ca_key));
 	der_raw(d, id, sizeof(id));
 }
 
@@ -143,11 +142,11 @@ static bool
 add_key_ids(mbedtls_x509write_cert *w, const uint8_t *spki, const mbedtls_x509_crt *ca,
     const struct key *ca_key)
 {
-	uint8_t id[KEY_ID_LEN];
+	uint8_t id[X509_KEY_ID_LEN];
 	struct der d;
 
 	der_begin(&d);
-	key_identifier(id, spki);
+	x509_key_id(id, spki);
 	der_keep(&d, mbedtls_asn1_write_octet_string(&d.p, d.bytes, id, sizeof(id)));
 	if (!add(w, MBEDTLS_OID_SUBJECT_KEY_IDENTIFIER,
 		sizeof(MBEDTLS_OID_SUBJECT_KEY_IDENTIFIER) - 1, false, &d))

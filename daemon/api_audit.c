@@ -125,9 +125,10 @@ api_audit_list(struct exchange *x)
 		return;
 	}
 	struct json *v = json_object();
+	const struct services_ca *ca = atomic_load(&x->services->ca);
 	json_add_u64(v, "last", p.last);
-	add_pem(v, "ca", &x->services->ca);
-	add_pem(v, "signer", &x->services->sign_cert);
+	add_pem(v, "ca", &ca->current);
+	add_pem(v, "signer", &ca->signer);
 	json_add(v, "entries", p.entries);
 	exchange_json(x, 200, v);
 }

@@ -46,7 +46,7 @@ api_renew(struct exchange *x)
 		exchange_problem(x, "unknown-device", "no such device");
 		return;
 	}
-	issue_answer(x, &view.row, 200);
+	issue_answer(x, &view.row, false, 200);
 	log_identity(x, "device.renewed", &view.row);
 }
 
@@ -151,7 +151,9 @@ api_rotate(struct exchange *x)
 	} else if (e) {
 		exchange_failed(x, e, &why);
 	} else {
-		issue_answer(x, &r.row, r.changed ? 201 : 200);
+		if (r.changed)
+			registry_forget_machines(x->services->registry, r.row.id);
+		issue_answer(x, &r.row, false, r.changed ? 201 : 200);
 		log_identity(x, "device.rotated", &r.row);
 	}
 }

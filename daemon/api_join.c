@@ -179,7 +179,7 @@ read_request(struct exchange *x, struct enrolment *j)
 		snprintf(j->device.name, sizeof(j->device.name), "%s", q->name);
 		snprintf(j->device.state, sizeof(j->device.state), "active");
 		j->device.joined_at = j->now;
-		j->device.ca_generation = 1;
+		j->device.ca_generation = atomic_load(&j->services->ca)->generation;
 	}
 	free(q);
 	return ok;
@@ -216,7 +216,7 @@ api_join(struct exchange *x)
 		    strcmp(j->device.state, "revoked") == 0 ? "device-revoked" : "device-suspended",
 		    "device %s may not join again", hex);
 	else
-		issue_answer(x, &j->device, j->repeated ? 200 : 201);
+		issue_answer(x, &j->device, true, j->repeated ? 200 : 201);
 	if (e == ERR_OK)
 		log_event(LOG_LEVEL_INFO, "device.joined", LOG_S("device", hex),
 		    LOG_S("name", j->device.name), LOG_S("role", j->device.role),

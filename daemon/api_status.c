@@ -49,17 +49,25 @@ api_ready(struct exchange *x)
 		exchange_header(x, "Retry-After", "2");
 }
 
+/* The CA first; then what leads from the CA before it, which tokens may still name, to this one. */
 void
 api_ca(struct exchange *x)
 {
-	char pem[4096];
-	size_t len = sizeof(pem);
+	const struct services_ca *ca = atomic_load(&x->services->ca);
+	const struct x509_cert *certs[3] = {&ca->current, &ca->cross, &ca->old};
+	size_t count = ca->has_old ? 3 : 1, used = 0;
+	char pem[3 * 4096];
+	enum err e = ERR_OK;
 
-	enum err e = x509_to_pem(pem, &len, &x->services->ca);
+	for (size_t i = 0; i < count && e == ERR_OK; i++) {
+		size_t len = sizeof(pem) - used;
+		e = x509_to_pem(pem + used, &len, certs[i]);
+		used += len;
+	}
 	if (e)
 		exchange_failed(x, e, NULL);
 	else
-		exchange_bytes(x, 200, "application/x-pem-file", pem, strlen(pem));
+		exchange_bytes(x, 200, "application/x-pem-file", pem, used);
 }
 
 static struct json *
@@ -97,6 +105,18 @@ kept_json(const struct services *s)
 	return v;
 }
 
+static struct json *
+ca_json(const struct services *s)
+{
+	const struct services_ca *ca = atomic_load(&s->ca);
+	struct json *v = json_object();
+
+	json_add_u64(v, "generation", ca->generation);
+	json_add_bool(v, "rotating", ca->rotating);
+	json_add_u64(v, "not_renewed", registry_not_renewed(s->registry));
+	return v;
+}
+
 void
 api_status(struct exchange *x)
 {
@@ -118,6 +138,8 @@ api_status(struct exchange *x)
 	    engine_jobs_json(s->engine, x->who.roles & ROLE_READERS ? NULL : x->who.device));
 	json_add(v, "spool", spool_json(s));
 	json_add(v, "kept", kept_json(s));
+	json_add_double(v, "certificate_ends", (double)s->certificate_ends);
+	json_add(v, "ca", ca_json(s));
 	json_add_u64(v, "connections", server_connections(s->server));
 	exchange_json(x, 200, v);
 }

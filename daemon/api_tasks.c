@@ -1,11 +1,16 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api.h"
 #include "clock.h"
 #include "engine.h"
+#include "hex.h"
+#include "log.h"
 #include "messages.h"
 #include "registry.h"
+
+#define LOG_TAIL 512
 
 /* The parsed offer lives in x->state as long as the request: who is parked is not parsed again, and needs no text. */
 static struct offer *
@@ -54,6 +59,21 @@ answer(struct exchange *x, const struct task *t)
 	buf_deinit(&out);
 }
 
+/* Two machines with one key: somebody copied a device, or its disk was moved. */
+static void
+log_clone(const struct exchange *x)
+{
+	struct registry_view view;
+	char hex[65];
+
+	if (registry_get(x->services->registry, x->who.device, &view) != ERR_OK)
+		return;
+	hex_encode(hex, x->who.device, 32);
+	log_event(LOG_LEVEL_WARN, "device.cloned", LOG_S("device", hex),
+	    LOG_S("name", view.row.name), LOG_S("peer", x->peer),
+	    LOG_S("why", "its key is used on a second machine"));
+}
+
 /* Long poll: without work the request stays parked until something changes or its time is over. */
 void
 api_task_ask(struct exchange *x)
@@ -63,7 +83,10 @@ api_task_ask(struct exchange *x)
 
 	if (!offer)
 		return;
+	if (x->until_ms == 0 && registry_note_offer(x->services->registry, x->who.device, offer))
+		log_clone(x);
 	engine_ask(x->services->engine, x->who.device, offer, &task);
+	task.renew = registry_wants_renewal(x->services->registry, x->who.device);
 	registry_touch(
 	    x->services->registry, x->who.device, offer->agent, task.wait ? task.reason : "");
 	if (x->until_ms == 0) {
@@ -77,6 +100,24 @@ api_task_ask(struct exchange *x)
 		answer(x, &task);
 }
 
+/* What the trainer said last, as far as a line of the log has room. */
+static void
+log_tail(const struct exchange *x, const struct abort_request *a)
+{
+	size_t len = strlen(a->log);
+	char hex[17], tail[LOG_TAIL + 1];
+
+	if (len == 0)
+		return;
+	hex_encode(hex, x->who.device, 8);
+	snprintf(tail, sizeof(tail), "%s", a->log + (len > LOG_TAIL ? len - LOG_TAIL : 0));
+	for (char *p = tail; *p; p++)
+		if (*p < ' ' || *p > '~')
+			*p = *p == '\n' ? '|' : '?';
+	log_event(LOG_LEVEL_INFO, "task.log", LOG_S("device", hex), LOG_S("task", x->param[0]),
+	    LOG_S("reason", a->reason), LOG_S("tail", tail));
+}
+
 void
 api_task_abort(struct exchange *x)
 {
@@ -88,6 +129,8 @@ api_task_abort(struct exchange *x)
 		return;
 	}
 	registry_touch(x->services->registry, x->who.device, NULL, a.reason);
+	registry_note_abort(x->services->registry, x->who.device, a.reason);
+	log_tail(x, &a);
 	enum err e = engine_abort(x->services->engine, x->who.device, x->param[0], a.reason);
 	if (e)
 		exchange_problem(x, "not-found", "this device holds no such task");

@@ -62,7 +62,7 @@ put_first(struct store_db *db, void *arg, struct why *why)
 	const struct first *f = arg;
 	char hex[KEY_ID_HEX];
 
-	hex_encode(hex, f->s.ca_hash, sizeof(f->s.ca_hash));
+	hex_encode(hex, atomic_load(&f->s.ca)->hash, HASH_LEN);
 	json_add_string(facts, "version", RIVULET_VERSION);
 	json_add_string(facts, "ca", hex);
 	enum err e = audit_append(db, &f->s,
@@ -93,7 +93,7 @@ first_token(const struct config *config, char text[TOKEN_TEXT_MAX], struct why *
 		e = rng_bytes(&t, sizeof(t));
 	if (e)
 		return e;
-	memcpy(t.ca_hash, f.s.ca_hash, sizeof(t.ca_hash));
+	memcpy(t.ca_hash, atomic_load(&f.s.ca)->hash, sizeof(t.ca_hash));
 	memcpy(row->id, t.id, sizeof(row->id));
 	hash_sha256(row->secret_hash, t.secret, sizeof(t.secret));
 	snprintf(path, sizeof(path), "%s/rivulet.db", config->state_dir);

@@ -10,6 +10,7 @@
 enum command_exit { COMMAND_OK = 0, COMMAND_FAILED = 1, COMMAND_USAGE = 2 };
 
 int cmd_init_main(const char *path, int argc, char **argv);
+int cmd_ca_main(const char *path, int argc, char **argv);
 int cmd_check_main(const char *path, int argc, char **argv);
 int cmd_backup_main(const char *path, int argc, char **argv);
 int cmd_restore_main(const char *path, int argc, char **argv);

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -6,6 +7,7 @@
 #include "conn_state.h"
 #include "hex.h"
 #include "log.h"
+#include "registry.h"
 
 #define DRAIN_BYTES \
 	(16u << 20) /* a peer that sends on without looking still gets to read the answer */
@@ -42,6 +44,19 @@ log_response(const struct conn *c)
 	    LOG_S("why", x->response.why));
 }
 
+/* For `device show`: the word stands before the colon. */
+static void
+note_refusal(const struct conn *c)
+{
+	const struct exchange *x = &c->x;
+	char word[32];
+
+	if (x->response.status < 400 || !x->who.has_cert)
+		return;
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(x->response.why, ":"), x->response.why);
+	registry_note_refusal(c->io->services->registry, x->who.device, word);
+}
+
 /* Being told to wait is no failure: who waits would wait for ever. */
 static void
 count_failure(struct conn *c)
@@ -61,6 +76,7 @@ conn_respond(struct conn *c)
 
 	log_response(c);
 	count_failure(c);
+	note_refusal(c);
 	if (c->body_left > 0 || !x->request.keep_alive || c->io->stopping)
 		r->close = true;
 	struct http_head head = {r->status, r->type, r->file ? r->file_len : r->body.len, r->close,

@@ -39,6 +39,7 @@ static const struct {
     {"device-suspended", 403, "The device is suspended"},
     {"device-revoked", 403, "The device is revoked"},
     {"device-left", 403, "The device has left; it may join again"},
+    {"retired-ca", 403, "The certificate is of a CA that was replaced; join again"},
     {"key-rotated", 403, "The key was replaced by a newer one of the device"},
     {"forbidden", 403, "The role does not allow this"},
     {"wrong-device", 403, "The manifest names another device"},

@@ -6,6 +6,7 @@
 /* Certificates for devices, in the answer that joining, renewing and rotating share (FORMAT.md: Join). */
 
 /* Sets the response: a certificate for the device's present key, or why there is none. */
-void issue_answer(struct exchange *x, const struct store_device *device, unsigned status);
+void issue_answer(
+    struct exchange *x, const struct store_device *device, bool joining, unsigned status);
 
 #endif

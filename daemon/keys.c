@@ -10,27 +10,22 @@
 #include "file.h"
 #include "rng.h"
 
-#define DAY ((int64_t)86400)
-#define CA_DAYS (20 * 365)
-#define SERVER_DAYS 825
-#define BACKDATE (2 * DAY)
-#define PATH_ROOM 1200
 #define PEM_ROOM 4096
 
-static void
-path_of(const char *state_dir, const char *name, char out[PATH_ROOM])
+void
+keys_path(const char *state_dir, const char *name, char out[KEYS_PATH_MAX])
 {
-	snprintf(out, PATH_ROOM, "%s/keys/%s", state_dir, name);
+	snprintf(out, KEYS_PATH_MAX, "%s/keys/%s", state_dir, name);
 }
 
-static enum err
-load_cert(const char *state_dir, const char *name, struct x509_cert *out, struct why *why)
+enum err
+keys_load_cert(const char *state_dir, const char *name, struct x509_cert *out, struct why *why)
 {
-	char path[PATH_ROOM];
+	char path[KEYS_PATH_MAX];
 	char *pem = NULL;
 	size_t len;
 
-	path_of(state_dir, name, path);
+	keys_path(state_dir, name, path);
 	enum err e = file_read(path, PEM_ROOM, &pem, &len, why);
 	if (e == ERR_OK) {
 		struct why detail = {""};
@@ -42,25 +37,27 @@ load_cert(const char *state_dir, const char *name, struct x509_cert *out, struct
 	return e;
 }
 
-static enum err
-save_cert(const char *state_dir, const char *name, const struct x509_cert *cert, struct why *why)
+enum err
+keys_save_cert(
+    const char *state_dir, const char *name, const struct x509_cert *cert, struct why *why)
 {
-	char path[PATH_ROOM], pem[PEM_ROOM];
+	char path[KEYS_PATH_MAX], pem[PEM_ROOM];
 	size_t len = sizeof(pem);
 
-	path_of(state_dir, name, path);
+	keys_path(state_dir, name, path);
 	enum err e = x509_to_pem(pem, &len, cert);
 	return e ? e : file_write(path, pem, strlen(pem), 0644, why);
 }
 
 /* Loads a key, making it first if it is not there. */
-static enum err
-need_key(const char *state_dir, const char *name, struct key **out, bool *made, struct why *why)
+enum err
+keys_need_key(
+    const char *state_dir, const char *name, struct key **out, bool *made, struct why *why)
 {
-	char path[PATH_ROOM];
+	char path[KEYS_PATH_MAX];
 
 	*made = false;
-	path_of(state_dir, name, path);
+	keys_path(state_dir, name, path);
 	enum err e = key_load(out, path, why);
 	if (e != ERR_NOTFOUND)
 		return e;
@@ -69,33 +66,28 @@ need_key(const char *state_dir, const char *name, struct key **out, bool *made, 
 	return e ? e : key_save(*out, path, why);
 }
 
-struct authority {
-	struct key *key;
-	struct x509_cert cert;
-};
-
 static enum err
-make_authority(const char *state_dir, struct authority *ca, bool *fresh, struct why *why)
+make_authority(const char *state_dir, struct keys_authority *ca, bool *fresh, struct why *why)
 {
 	int64_t now = (int64_t)clock_wall();
 
-	enum err e = need_key(state_dir, "ca.key", &ca->key, fresh, why);
+	enum err e = keys_need_key(state_dir, "ca.key", &ca->key, fresh, why);
 	if (e)
 		return e;
-	if (!*fresh && load_cert(state_dir, "ca.crt", &ca->cert, why) == ERR_OK)
+	if (!*fresh && keys_load_cert(state_dir, "ca.crt", &ca->cert, why) == ERR_OK)
 		return ERR_OK;
 	struct x509_request r = {.use = X509_CA,
 	    .common_name = "Rivulet CA",
 	    .spki = key_spki(ca->key),
-	    .not_before = now - BACKDATE,
-	    .not_after = now + CA_DAYS * DAY};
+	    .not_before = now - KEYS_BACKDATE,
+	    .not_after = now + KEYS_CA_LIFE};
 	e = x509_issue(&ca->cert, &r, NULL, ca->key, why);
-	return e ? e : save_cert(state_dir, "ca.crt", &ca->cert, why);
+	return e ? e : keys_save_cert(state_dir, "ca.crt", &ca->cert, why);
 }
 
 /* Issues a certificate for one of the coordinator's own keys. */
-static enum err
-make_own(const char *state_dir, const struct authority *ca, const char *stem,
+enum err
+keys_issue(const char *state_dir, const struct keys_authority *ca, const char *stem,
     struct x509_request *r, bool again, struct why *why)
 {
 	char key_name[32], cert_name[32];
@@ -105,14 +97,14 @@ make_own(const char *state_dir, const struct authority *ca, const char *stem,
 
 	snprintf(key_name, sizeof(key_name), "%s.key", stem);
 	snprintf(cert_name, sizeof(cert_name), "%s.crt", stem);
-	enum err e = need_key(state_dir, key_name, &key, &made, why);
+	enum err e = keys_need_key(state_dir, key_name, &key, &made, why);
 	if (e == ERR_OK &&
-	    (made || again || load_cert(state_dir, cert_name, &cert, NULL) != ERR_OK)) {
+	    (made || again || keys_load_cert(state_dir, cert_name, &cert, NULL) != ERR_OK)) {
 		r->spki = key_spki(key);
-		r->not_before = (int64_t)clock_wall() - BACKDATE;
+		r->not_before = (int64_t)clock_wall() - KEYS_BACKDATE;
 		e = x509_issue(&cert, r, &ca->cert, ca->key, why);
 		if (e == ERR_OK)
-			e = save_cert(state_dir, cert_name, &cert, why);
+			e = keys_save_cert(state_dir, cert_name, &cert, why);
 	}
 	key_free(key);
 	return e;
@@ -121,11 +113,11 @@ make_own(const char *state_dir, const struct authority *ca, const char *stem,
 static enum err
 make_task_key(const char *state_dir, struct why *why)
 {
-	char path[PATH_ROOM];
+	char path[KEYS_PATH_MAX];
 	uint8_t secret[32];
 	struct stat st;
 
-	path_of(state_dir, "task.key", path);
+	keys_path(state_dir, "task.key", path);
 	if (stat(path, &st) == 0)
 		return ERR_OK;
 	enum err e = rng_bytes(secret, sizeof(secret));
@@ -138,7 +130,7 @@ make_task_key(const char *state_dir, struct why *why)
 static bool
 has_database(const char *state_dir)
 {
-	char path[PATH_ROOM];
+	char path[KEYS_PATH_MAX];
 	struct stat st;
 
 	snprintf(path, sizeof(path), "%s/rivulet.db", state_dir);
@@ -149,10 +141,10 @@ has_database(const char *state_dir)
 static enum err
 check_not_lost(const char *state_dir, struct why *why)
 {
-	char path[PATH_ROOM];
+	char path[KEYS_PATH_MAX];
 	struct stat st;
 
-	path_of(state_dir, "ca.key", path);
+	keys_path(state_dir, "ca.key", path);
 	if (stat(path, &st) == 0 || !has_database(state_dir))
 		return ERR_OK;
 	return err_set(why, ERR_STATE,
@@ -168,10 +160,10 @@ keys_init(
 {
 	static const char *const local[] = {"localhost", "127.0.0.1", "::1"};
 	int64_t now = (int64_t)clock_wall();
-	struct authority ca = {.key = NULL};
-	char dir[PATH_ROOM];
+	struct keys_authority ca = {.key = NULL};
+	char dir[KEYS_PATH_MAX];
 
-	path_of(state_dir, "", dir);
+	keys_path(state_dir, "", dir);
 	dir[strlen(dir) - 1] = '\0';
 	enum err e = check_not_lost(state_dir, why);
 	if (e == ERR_OK)
@@ -182,13 +174,13 @@ keys_init(
 	    .common_name = count ? names[0] : "localhost",
 	    .names = count ? names : local,
 	    .name_count = count ? count : 3,
-	    .not_after = now + SERVER_DAYS * DAY};
+	    .not_after = now + KEYS_SERVER_LIFE};
 	if (e == ERR_OK)
-		e = make_own(state_dir, &ca, "server", &server, count > 0, why);
+		e = keys_issue(state_dir, &ca, "server", &server, count > 0, why);
 	struct x509_request signer = {
-	    .use = X509_SIGNER, .common_name = "Rivulet records", .not_after = now + CA_DAYS * DAY};
+	    .use = X509_SIGNER, .common_name = "Rivulet records", .not_after = now + KEYS_CA_LIFE};
 	if (e == ERR_OK)
-		e = make_own(state_dir, &ca, "sign", &signer, false, why);
+		e = keys_issue(state_dir, &ca, "sign", &signer, false, why);
 	if (e == ERR_OK)
 		e = make_task_key(state_dir, why);
 	key_free(ca.key);
@@ -198,11 +190,11 @@ keys_init(
 static enum err
 load_task_key(const char *state_dir, uint8_t out[32], struct why *why)
 {
-	char path[PATH_ROOM];
+	char path[KEYS_PATH_MAX];
 	char *data = NULL;
 	size_t len = 0;
 
-	path_of(state_dir, "task.key", path);
+	keys_path(state_dir, "task.key", path);
 	enum err e = file_read(path, 32, &data, &len, why);
 	if (e == ERR_OK && len != 32)
 		e = err_set(why, ERR_CORRUPT, "%s must have 32 bytes", path);
@@ -225,19 +217,19 @@ missing(const char *state_dir, const char *name, struct why *why)
 	    "%s/keys/%s is missing: copy keys/ back from where you keep it", state_dir, name);
 }
 
-static enum err
-load_key(const char *state_dir, const char *name, struct key **out, struct why *why)
+enum err
+keys_load_key(const char *state_dir, const char *name, struct key **out, struct why *why)
 {
-	char path[PATH_ROOM];
+	char path[KEYS_PATH_MAX];
 
-	path_of(state_dir, name, path);
+	keys_path(state_dir, name, path);
 	enum err e = key_load(out, path, why);
 	return e == ERR_NOTFOUND ? missing(state_dir, name, why) : e;
 }
 
 /* A key and its certificate that were mixed up sign what nobody can verify. */
-static enum err
-check_pair(const char *state_dir, const char *stem, const struct key *key,
+enum err
+keys_check_pair(const char *state_dir, const char *stem, const struct key *key,
     const struct x509_cert *cert, struct why *why)
 {
 	struct x509_info info;
@@ -253,23 +245,17 @@ check_pair(const char *state_dir, const char *stem, const struct key *key,
 enum err
 keys_load(const char *state_dir, struct services *s, uint8_t task_key[32], struct why *why)
 {
-	enum err e = load_key(state_dir, "ca.key", &s->ca_key, why);
+	struct services_ca *ca = NULL;
+	enum err e = keys_load_ca(state_dir, &ca, why);
 
+	s->ca = ca;
 	if (e == ERR_OK)
-		e = load_cert(state_dir, "ca.crt", &s->ca, why);
+		e = keys_load_key(state_dir, "sign.key", &s->sign_key, why);
 	if (e == ERR_OK)
-		e = check_pair(state_dir, "ca", s->ca_key, &s->ca, why);
-	if (e == ERR_OK)
-		e = load_key(state_dir, "sign.key", &s->sign_key, why);
-	if (e == ERR_OK)
-		e = load_cert(state_dir, "sign.crt", &s->sign_cert, why);
-	if (e == ERR_OK)
-		e = check_pair(state_dir, "sign", s->sign_key, &s->sign_cert, why);
+		e = keys_check_pair(state_dir, "sign", s->sign_key, &ca->signer, why);
 	if (e == ERR_OK)
 		e = load_task_key(state_dir, task_key, why);
-	if (e == ERR_OK)
-		hash_sha256(s->ca_hash, s->ca.der, s->ca.len);
-	else
+	if (e)
 		keys_free(s);
 	return e;
 }
@@ -277,20 +263,21 @@ keys_load(const char *state_dir, struct services *s, uint8_t task_key[32], struc
 void
 keys_free(struct services *s)
 {
-	key_free(s->ca_key);
+	keys_free_ca((struct services_ca *)(uintptr_t)atomic_load(&s->ca));
 	key_free(s->sign_key);
-	s->ca_key = s->sign_key = NULL;
+	s->ca = NULL;
+	s->sign_key = NULL;
 }
 
 enum err
 keys_load_server(const char *state_dir, struct keys_server *out, struct why *why)
 {
 	out->key = NULL;
-	enum err e = load_key(state_dir, "server.key", &out->key, why);
+	enum err e = keys_load_key(state_dir, "server.key", &out->key, why);
 	if (e == ERR_OK)
-		e = load_cert(state_dir, "server.crt", &out->cert, why);
+		e = keys_load_cert(state_dir, "server.crt", &out->cert, why);
 	if (e == ERR_OK)
-		e = check_pair(state_dir, "server", out->key, &out->cert, why);
+		e = keys_check_pair(state_dir, "server", out->key, &out->cert, why);
 	if (e) {
 		key_free(out->key);
 		out->key = NULL;

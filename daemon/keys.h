@@ -3,8 +3,8 @@
 #include "services.h"
 
 /*
- * The folder keys/ of a state directory: ca.key ca.crt server.key server.crt sign.key sign.crt task.key.
- * Blocking; only used at start, by init and on reload.
+ * The folder keys/ of a state directory: ca.key ca.crt server.key server.crt sign.key sign.crt task.key, and once the CA was
+ * replaced ca-N.* (keys_ca.c). Blocking; only used at start, by subcommands and on reload.
  */
 struct keys_server {
 	struct key *key;
@@ -23,5 +23,45 @@ ERR_MUST_USE enum err keys_load(
 void keys_free(struct services *s);
 ERR_MUST_USE enum err keys_load_server(
     const char *state_dir, struct keys_server *out, struct why *why);
+
+/* --- keys_ca.c: the CA and its replacement. The running coordinator follows at its next reload or start. */
+
+ERR_MUST_USE enum err keys_load_ca(
+    const char *state_dir, struct services_ca **out, struct why *why);
+void keys_free_ca(struct services_ca *ca); /* NULL is legal */
+/* Makes the next CA. ERR_EXISTS if there is one already. */
+ERR_MUST_USE enum err keys_begin_rotation(const char *state_dir, struct why *why);
+/* Issues server and signing certificates by the next CA and makes it the CA; goes on where an earlier call was interrupted.
+ * ERR_STATE if there is no next one. */
+ERR_MUST_USE enum err keys_finish_rotation(const char *state_dir, struct why *why);
+
+/* --- for keys*.c */
+
+#define KEYS_PATH_MAX 1200
+#define KEYS_DAY ((int64_t)86400)
+#define KEYS_CA_LIFE (20 * 365 * KEYS_DAY)
+#define KEYS_SERVER_LIFE (825 * KEYS_DAY)
+#define KEYS_BACKDATE (2 * KEYS_DAY)
+
+struct keys_authority {
+	struct key *key;
+	struct x509_cert cert;
+};
+void keys_path(const char *state_dir, const char *name, char out[KEYS_PATH_MAX]);
+ERR_MUST_USE enum err keys_load_cert(
+    const char *state_dir, const char *name, struct x509_cert *out, struct why *why);
+ERR_MUST_USE enum err keys_save_cert(
+    const char *state_dir, const char *name, const struct x509_cert *cert, struct why *why);
+/* Loads a key, making it first if it is not there. */
+ERR_MUST_USE enum err keys_need_key(
+    const char *state_dir, const char *name, struct key **out, bool *made, struct why *why);
+ERR_MUST_USE enum err keys_load_key(
+    const char *state_dir, const char *name, struct key **out, struct why *why);
+/* A key and its certificate that were mixed up sign what nobody can verify: ERR_CORRUPT. */
+ERR_MUST_USE enum err keys_check_pair(const char *state_dir, const char *stem,
+    const struct key *key, const struct x509_cert *cert, struct why *why);
+/* Issues STEM.crt for STEM.key, both made if missing, or, with `again`, anew. Sets r's key and begin. */
+ERR_MUST_USE enum err keys_issue(const char *state_dir, const struct keys_authority *ca,
+    const char *stem, struct x509_request *r, bool again, struct why *why);
 
 #endif

@@ -11,11 +11,14 @@
 #include "engine.h"
 #include "log.h"
 #include "notify.h"
+#include "registry.h"
 #include "server.h"
 #include "setup.h"
 #include "tls.h"
 
 #define TICK_NS 50000000
+#define WARN_MS 86400000
+#define FLUSH_MS 60000 /* what devices were heard to say goes to the database */
 #define CONFIG_PATH "/etc/rivulet/rivuletd.conf"
 
 /* --- running */
@@ -38,6 +41,7 @@ reload(struct setup *setup, const char *path)
 	} else {
 		log_set_level(config->log_level);
 		log_event(LOG_LEVEL_INFO, "reload.done", LOG_S("config", path));
+		setup_warn(setup);
 	}
 	notify_send("READY=1");
 	free(config);
@@ -48,7 +52,9 @@ static void
 serve(struct setup *setup, const sigset_t *signals, const char *path)
 {
 	const struct timespec tick = {0, TICK_NS};
-	uint64_t watchdog = notify_watchdog_ms(), next = clock_ms();
+	const struct services *s = setup_services(setup);
+	uint64_t watchdog = notify_watchdog_ms(), next = clock_ms(), flush = next + FLUSH_MS;
+	uint64_t warn = next;
 
 	for (;;) {
 		int sig = sigtimedwait(signals, NULL, &tick);
@@ -56,8 +62,16 @@ serve(struct setup *setup, const sigset_t *signals, const char *path)
 			break;
 		if (sig == SIGHUP)
 			reload(setup, path);
-		engine_tick(setup_services(setup)->engine);
-		audit_tick(setup_services(setup)->audit);
+		engine_tick(s->engine);
+		audit_tick(s->audit);
+		if (clock_ms() >= flush) {
+			registry_flush(s->registry, s->store);
+			flush = clock_ms() + FLUSH_MS;
+		}
+		if (clock_ms() >= warn) {
+			setup_warn(setup);
+			warn = clock_ms() + WARN_MS;
+		}
 		if (watchdog && clock_ms() >= next) {
 			notify_send("WATCHDOG=1");
 			next = clock_ms() + watchdog;
@@ -109,6 +123,7 @@ struct command {
 
 static const struct command commands[] = {
     {"init", cmd_init_main, "make CA, certificates and the first join token"},
+    {"ca", cmd_ca_main, "replace the CA"},
     {"check", cmd_check_main, "examine a state directory, and repair it"},
     {"backup", cmd_backup_main, "copy the state, also while the coordinator runs"},
     {"restore", cmd_restore_main, "copy a backup into an empty state directory"},

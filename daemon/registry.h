@@ -46,6 +46,13 @@ const char *registry_state_word(const char *state);
 void registry_identify(
     struct registry *r, const struct x509_info *cert, double now, struct identity *who);
 
+/* Certificates of other CAs give nothing from now on, resumed and open sessions included. */
+void registry_set_ca(struct registry *r, const struct services_ca *ca);
+/* Does the device still use a certificate of a CA that is being replaced? */
+bool registry_wants_renewal(struct registry *r, const uint8_t id[32]);
+/* Devices, neither revoked nor left, whose certificate is of an older CA than the newest. */
+uint64_t registry_not_renewed(struct registry *r);
+
 /* --- registry_access.c: tokens that stand for a certificate */
 
 /* Adds or replaces an access token (after its row is durable); a join token is none of ours, and fine. */
@@ -62,5 +69,14 @@ void registry_touch(
 /* Forgets what a device was heard to say, and its reports. */
 void registry_forget(struct registry *r, const uint8_t id[32]);
 void registry_count_report(struct registry *r, const uint8_t id[32]);
+/* Notes what an offer that came just now tells. True: the device's key is now seen on a second machine for the first time. */
+bool registry_note_offer(struct registry *r, const uint8_t id[32], const struct offer *offer);
+/* The last error word it was answered; the last reason it gave up a task. */
+void registry_note_refusal(struct registry *r, const uint8_t id[32], const char *word);
+void registry_note_abort(struct registry *r, const uint8_t id[32], const char *reason);
+/* A new key: no machine has been seen with it. */
+void registry_forget_machines(struct registry *r, const uint8_t id[32]);
+/* Queues what is not in the database yet; losing it does no harm. Call now and then, and before the store closes. */
+void registry_flush(struct registry *r, struct store *store);
 
 #endif

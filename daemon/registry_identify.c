@@ -26,21 +26,93 @@ registry_role(const char *name)
 	return ROLE_NONE;
 }
 
+void
+registry_set_ca(struct registry *r, const struct services_ca *ca)
+{
+	const struct x509_cert *certs[] = {&ca->current, &ca->next};
+	struct x509_info info;
+
+	pthread_mutex_lock(&r->lock);
+	r->ca_count = 0;
+	for (size_t i = 0; i < (ca->rotating ? 2 : 1); i++) {
+		if (x509_parse(&info, certs[i], NULL) != ERR_OK)
+			continue;
+		x509_key_id(r->ca[r->ca_count].key, info.spki);
+		r->ca[r->ca_count++].generation = ca->generation + i;
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+static uint64_t
+newest_ca(const struct registry *r)
+{
+	return r->ca_count ? r->ca[r->ca_count - 1].generation : 0;
+}
+
+static bool
+is_behind(const struct registry *r, const struct device *d)
+{
+	const char *state = d->view.row.state;
+
+	return d->view.row.ca_generation < newest_ca(r) && strcmp(state, "revoked") != 0 &&
+	    strcmp(state, "left") != 0;
+}
+
+bool
+registry_wants_renewal(struct registry *r, const uint8_t id[32])
+{
+	pthread_mutex_lock(&r->lock);
+	const struct device *d = registry_device(r, id);
+	bool wants = d && is_behind(r, d);
+	pthread_mutex_unlock(&r->lock);
+	return wants;
+}
+
+uint64_t
+registry_not_renewed(struct registry *r)
+{
+	uint64_t n = 0;
+
+	pthread_mutex_lock(&r->lock);
+	for (size_t i = 0; i < r->count; i++)
+		n += is_behind(r, r->items[i]);
+	pthread_mutex_unlock(&r->lock);
+	return n;
+}
+
+/* Does a CA that counts vouch for it? What it is used for shows that the device holds it. */
+static bool
+check_ca(const struct registry *r, const struct x509_info *cert, struct device *d)
+{
+	for (size_t i = 0; i < r->ca_count; i++) {
+		if (memcmp(r->ca[i].key, cert->issuer_key, X509_KEY_ID_LEN) != 0)
+			continue;
+		if (d->view.row.ca_generation < r->ca[i].generation) {
+			d->view.row.ca_generation = r->ca[i].generation;
+			d->unsaved = true;
+		}
+		return true;
+	}
+	return r->ca_count == 0;
+}
+
 /* What stands against a key and a certificate of this device, NULL if nothing does. */
 static const char *
-judge(
-    const struct store_device *row, const struct x509_info *cert, double now, struct identity *who)
+judge(const struct registry *r, struct device *d, const struct x509_info *cert, double now,
+    struct identity *who)
 {
-	bool current = hash_equal(row->spki, cert->spki, KEY_SPKI_LEN);
+	const struct store_device *row = &d->view.row;
 	bool in_time = now >= (double)cert->not_before && now <= (double)cert->not_after;
 
 	if (strcmp(row->state, "active") != 0)
 		return registry_state_word(row->state);
-	if (!current) {
+	if (!hash_equal(row->spki, cert->spki, KEY_SPKI_LEN)) {
 		if (in_time && hash_equal(row->previous, cert->spki, KEY_SPKI_LEN))
 			who->roles |= ROLE_ROTATED;
 		return "key-rotated";
 	}
+	if (!check_ca(r, cert, d))
+		return "retired-ca";
 	if (!in_time) {
 		who->roles |= ROLE_EXPIRED;
 		return "expired-certificate";
@@ -60,13 +132,13 @@ registry_identify(
 	memcpy(who->spki, cert->spki, sizeof(who->spki));
 	key_id(key, cert->spki);
 	pthread_mutex_lock(&r->lock);
-	const struct device *d = registry_device_of_key(r, key);
+	struct device *d = registry_device_of_key(r, key);
 	if (d) {
 		hex_encode(name, d->view.row.id, HASH_LEN);
 		if (strcmp(name, cert->common_name) == 0) {
 			memcpy(who->device, d->view.row.id, HASH_LEN);
 			memcpy(who->owner, d->view.row.id, HASH_LEN);
-			who->problem = judge(&d->view.row, cert, now, who);
+			who->problem = judge(r, d, cert, now, who);
 		}
 	}
 	pthread_mutex_unlock(&r->lock);

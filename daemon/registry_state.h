@@ -35,7 +35,12 @@ struct registry {
 	size_t key_count, key_room;
 	struct registry_access *access;
 	size_t access_count, access_room;
-	uint64_t oldest_ca; /* generation; certificates of older ones give nothing */
+	/* The CAs whose certificates count, oldest first; none in tests: then all do. */
+	struct {
+		uint8_t key[X509_KEY_ID_LEN];
+		uint64_t generation;
+	} ca[2];
+	size_t ca_count;
 };
 
 /* The bit of a role's name; ROLE_NONE for a name that is none. */

@@ -1,11 +1,29 @@
 #ifndef SERVICES_H
 #define SERVICES_H
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "config.h"
 #include "hash.h"
 #include "key.h"
 #include "x509.h"
+
+/* The CA as it stands: replaced whole on reload, like the configuration. */
+struct services_ca {
+	struct x509_cert current;
+	struct key *key;
+	uint8_t hash[HASH_LEN]; /* SHA-256 of current's DER: the fingerprint in tokens */
+	uint64_t generation; /* of current; the first is 1 */
+	/* While the CA is replaced the next one is trusted too, and issues what is renewed. */
+	bool rotating;
+	struct x509_cert next;
+	struct key *next_key;
+	/* After that: the one before, which nobody trusts here, for tokens that name it; and current as the one before
+	 * certified it. */
+	bool has_old;
+	struct x509_cert old, cross;
+	struct x509_cert signer; /* of the key that signs receipts and records */
+};
 
 /* What request handlers work with: made by main, alive as long as any thread, read-only but for what the pointed-to
  * objects lock themselves. */
@@ -23,11 +41,9 @@ struct services {
 	struct health *health; /* may be NULL: health_note and health_reason know */
 	struct worker_pool *pool;
 	struct server *server;
-	struct x509_cert ca;
-	struct key *ca_key;
+	_Atomic(const struct services_ca *) ca; /* old ones live until the end */
+	_Atomic int64_t certificate_ends; /* of the server's certificate in use, Unix seconds */
 	struct key *sign_key; /* receipts and records; never TLS or CA */
-	struct x509_cert sign_cert;
-	uint8_t ca_hash[HASH_LEN]; /* SHA-256 of the CA's DER: the fingerprint in tokens */
 	uint64_t incarnation;
 	double started_at; /* Unix seconds */
 };

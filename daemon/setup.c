@@ -31,6 +31,7 @@
 #define SESSIONS 20000
 #define CONFIGS_MAX 4096 /* reloads in one life: threads may still read any of them */
 #define SERVERS_MAX 64
+#define CERTIFICATE_DAYS 30 /* from then on it is warned of */
 
 struct setup {
 	struct services s;
@@ -38,6 +39,8 @@ struct setup {
 	unsigned config_count;
 	struct keys_server servers[SERVERS_MAX];
 	unsigned server_count;
+	struct services_ca *old_cas[SERVERS_MAX];
+	unsigned old_ca_count;
 	int lock_fd;
 	bool started;
 };
@@ -290,19 +293,61 @@ open_storage(struct setup *u, struct why *why)
 	return e;
 }
 
-/* A context for the server certificate as it stands in its file; *out stays NULL if that is the one in use. */
-static enum err
-make_tls(struct setup *u, struct tls_context **out, struct why *why)
+static bool
+same_cert(const struct x509_cert *a, const struct x509_cert *b)
 {
+	return a->len == b->len && memcmp(a->der, b->der, a->len) == 0;
+}
+
+/* The CA as its files stand; *out stays NULL if that is the one in use. */
+static enum err
+load_ca(struct setup *u, struct services_ca **out, struct why *why)
+{
+	const struct services_ca *now = atomic_load(&u->s.ca);
+	struct services_ca *fresh = NULL;
+
+	enum err e = keys_load_ca(u->configs[0]->state_dir, &fresh, why);
+	if (e)
+		return e;
+	bool same = same_cert(&now->current, &fresh->current) && now->rotating == fresh->rotating &&
+	    same_cert(&now->next, &fresh->next) && now->has_old == fresh->has_old &&
+	    same_cert(&now->signer, &fresh->signer);
+	if (same || u->old_ca_count == SERVERS_MAX) {
+		keys_free_ca(fresh);
+		return same
+		    ? ERR_OK
+		    : err_set(why, ERR_LIMIT, "the CA changed %d times; restart", SERVERS_MAX);
+	}
+	*out = fresh;
+	return ERR_OK;
+}
+
+/* From now on; live connections and sessions of a CA that went are refused at their next request. */
+static void
+use_ca(struct setup *u, struct services_ca *ca)
+{
+	u->old_cas[u->old_ca_count++] = (struct services_ca *)(uintptr_t)atomic_load(&u->s.ca);
+	atomic_store(&u->s.ca, ca);
+	registry_set_ca(u->s.registry, ca);
+	log_event(LOG_LEVEL_INFO, "ca.changed", LOG_U("generation", ca->generation),
+	    LOG_S("rotating", ca->rotating ? "yes" : "no"));
+}
+
+/* A context for the server certificate as it stands in its file; *out stays NULL if that and the CA are those in use. */
+static enum err
+make_tls(
+    struct setup *u, const struct services_ca *fresh_ca, struct tls_context **out, struct why *why)
+{
+	const struct services_ca *ca = fresh_ca ? fresh_ca : atomic_load(&u->s.ca);
 	struct keys_server fresh;
+	struct x509_info info;
 
 	enum err e = keys_load_server(u->configs[0]->state_dir, &fresh, why);
 	if (e)
 		return e;
 	const struct keys_server *last =
 	    u->server_count > 0 ? &u->servers[u->server_count - 1] : NULL;
-	bool same = last && last->cert.len == fresh.cert.len &&
-	    memcmp(last->cert.der, fresh.cert.der, fresh.cert.len) == 0;
+	bool same = last && !fresh_ca && same_cert(&last->cert, &fresh.cert);
 	if (same || u->server_count == SERVERS_MAX) {
 		key_free(fresh.key);
 		return same ? ERR_OK
@@ -312,8 +357,10 @@ make_tls(struct setup *u, struct tls_context **out, struct why *why)
 	struct keys_server *k = &u->servers[u->server_count++];
 	*k = fresh;
 	struct tls_config config = {.server = true,
-	    .ca = &u->s.ca,
+	    .ca = &ca->current,
+	    .other_ca = ca->rotating ? &ca->next : NULL,
 	    .cert = &k->cert,
+	    .chain = ca->has_old ? &ca->cross : NULL,
 	    .key = k->key,
 	    .cache_entries = SESSIONS};
 	e = tls_context_new(out, &config, why);
@@ -321,6 +368,8 @@ make_tls(struct setup *u, struct tls_context **out, struct why *why)
 	if (e) {
 		key_free(k->key);
 		u->server_count--;
+	} else if (x509_parse(&info, &k->cert, NULL) == ERR_OK) {
+		u->s.certificate_ends = info.not_after;
 	}
 	return e;
 }
@@ -357,6 +406,8 @@ build(struct setup *u, struct why *why)
 	if (e == ERR_OK)
 		e = registry_new(&u->s.registry, u->s.store, why);
 	if (e == ERR_OK)
+		registry_set_ca(u->s.registry, atomic_load(&u->s.ca));
+	if (e == ERR_OK)
 		e = engine_new(&u->s.engine, &u->s, task_key, why);
 	FAULT("start.engine");
 	if (e == ERR_OK)
@@ -366,7 +417,7 @@ build(struct setup *u, struct why *why)
 	if (e == ERR_OK)
 		e = folder_new(&u->s.folder, &u->s, why);
 	if (e == ERR_OK)
-		e = make_tls(u, &tls, why);
+		e = make_tls(u, NULL, &tls, why);
 	if (e == ERR_OK)
 		e = server_new(&u->s.server, &u->s, tls, why);
 	if (e == ERR_OK)
@@ -432,6 +483,18 @@ setup_services(const struct setup *u)
 	return &u->s;
 }
 
+void
+setup_warn(const struct setup *u)
+{
+	double days = ((double)u->s.certificate_ends - clock_wall()) / 86400;
+
+	if (days < CERTIFICATE_DAYS)
+		log_event(LOG_LEVEL_WARN, "certificate.ends", LOG_D("days", days),
+		    LOG_S("why",
+			days < 0 ? "devices refuse this coordinator"
+				 : "give all names to \"rivuletd init --name\" and reload"));
+}
+
 /* What a running coordinator cannot change; NULL if nothing of it differs. */
 static const char *
 fixed_difference(const struct config *a, const struct config *b)
@@ -455,18 +518,24 @@ setup_reload(struct setup *u, const struct config *config, struct why *why)
 {
 	const char *fixed = fixed_difference(u->configs[0], config);
 	struct tls_context *tls = NULL;
+	struct services_ca *ca = NULL;
 
 	/* What can fail comes first: a faulty file changes nothing. */
-	enum err e = make_tls(u, &tls, why);
-	if (e)
-		return e;
-	e = add_config(u, config, why);
+	enum err e = load_ca(u, &ca, why);
+	if (e == ERR_OK)
+		e = make_tls(u, ca, &tls, why);
+	if (e == ERR_OK)
+		e = add_config(u, config, why);
 	if (e && tls) {
 		tls_context_free(tls);
 		key_free(u->servers[--u->server_count].key);
 	}
-	if (e)
+	if (e) {
+		keys_free_ca(ca);
 		return e;
+	}
+	if (ca)
+		use_ca(u, ca);
 	if (fixed)
 		log_event(LOG_LEVEL_WARN, "reload.ignored", LOG_S("key", fixed),
 		    LOG_S("why", "this takes effect after a restart"));
@@ -487,6 +556,8 @@ setup_free(struct setup *u)
 		server_stop(u->s.server, STOP_MS);
 	folder_free(u->s.folder);
 	worker_pool_free(u->s.pool);
+	if (u->s.registry)
+		registry_flush(u->s.registry, u->s.store);
 	audit_free(u->s.audit);
 	store_close(u->s.store);
 	server_free(u->s.server);
@@ -497,6 +568,8 @@ setup_free(struct setup *u)
 	models_close(u->s.models);
 	health_free(u->s.health);
 	keys_free(&u->s);
+	for (unsigned i = 0; i < u->old_ca_count; i++)
+		keys_free_ca(u->old_cas[i]);
 	for (unsigned i = 0; i < u->server_count; i++)
 		key_free(u->servers[i].key);
 	for (unsigned i = 0; i < u->config_count; i++)

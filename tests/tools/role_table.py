@@ -36,6 +36,8 @@ GET /v1/status                       | N 200 200 200 200 200 200
 POST /v1/tasks {}                    | N 400:bad-message F F F F F
 POST /v1/tasks/{none}/abort {}       | N 400:bad-message F F F F F
 PUT /v1/deltas/{none} EMPTY          | N 400:bad-manifest F F F F F
+HEAD /v1/deltas/{none}               | N 404 F F F F F
+PATCH /v1/deltas/{none} EMPTY        | N 400:bad-manifest F F F F F
 GET /v1/models/{model}               | N 200 200 200 200 200 200
 PUT /v1/models/bad EMPTY             | N F F 400:bad-request 400:bad-request F 400:bad-request
 GET /v1/jobs                         | N 200 200 200 200 200 200
@@ -178,7 +180,7 @@ def routes_of(request):
 def documented():
     found = set()
     for line in open("docs/api.md"):
-        if not line.startswith("| `"):
+        if not re.match("[|] `[A-Z]", line):
             continue
         first, *more = re.findall(r"`([^`]*)`", line.split("|")[1])
         verbs, path = first.split(" ", 1)

@@ -234,6 +234,73 @@ foreign_client(void **state)
 	fleet_free(&stranger);
 }
 
+/* While the CA is replaced both count, and still no third. */
+static void
+clients_of_two_cas(void **state)
+{
+	struct fleet_member third = fleet_ca("Rivulet CA");
+	struct fleet_member newer = fleet_issue(&other_ca, X509_CLIENT, "device", -3600, 3600);
+	struct fleet_member stranger = fleet_issue(&third, X509_CLIENT, "device", -3600, 3600);
+	const struct fleet_member *who[] = {&client, &newer, &stranger};
+	struct tls_context *sc = NULL;
+	struct tls_config config = {.server = true,
+	    .ca = &ca.cert,
+	    .other_ca = &other_ca.cert,
+	    .cert = &server.cert,
+	    .key = server.key,
+	    .cache_entries = 10};
+
+	(void)state;
+	fleet_check(tls_context_new(&sc, &config, &why), &why);
+	for (int i = 0; i < 3; i++) {
+		struct tls_context *cc = client_context(who[i], &ca, "localhost");
+		struct wire w = connect_pair(cc, sc);
+		assert_int_equal(w.server_result, i < 2 ? TLS_OK : TLS_FAILED);
+		if (i < 2)
+			assert_peer(w.s, who[i]);
+		hang_up(&w);
+		tls_context_free(cc);
+	}
+	tls_context_free(sc);
+	fleet_free(&third);
+	fleet_free(&newer);
+	fleet_free(&stranger);
+}
+
+/* A client that knows the old CA alone meets a server of the new one, which brings along what the old one said of the new. */
+static void
+server_of_a_new_ca(void **state)
+{
+	struct fleet_member newer = fleet_issue(&other_ca, X509_SERVER, "coordinator", -3600, 3600);
+	struct x509_cert cross;
+	struct x509_request r = {.use = X509_CA,
+	    .common_name = "Rivulet CA",
+	    .spki = key_spki(other_ca.key),
+	    .not_before = time(NULL) - 3600,
+	    .not_after = time(NULL) + 3600};
+
+	(void)state;
+	fleet_check(x509_issue(&cross, &r, &ca.cert, ca.key, &why), &why);
+	for (int i = 0; i < 3; i++) {
+		struct tls_context *sc = NULL;
+		struct tls_config config = {.server = true,
+		    .ca = &other_ca.cert,
+		    .cert = &newer.cert,
+		    .chain = i == 0 ? NULL : &cross,
+		    .key = newer.key};
+		fleet_check(tls_context_new(&sc, &config, &why), &why);
+		struct tls_context *cc =
+		    client_context(NULL, i == 2 ? &other_ca : &ca, "localhost");
+		struct wire w = connect_pair(cc, sc);
+		if (w.client_result != (i == 0 ? TLS_FAILED : TLS_OK))
+			fail_msg("%d: %s", i, tls_why(w.c));
+		hang_up(&w);
+		tls_context_free(cc);
+		tls_context_free(sc);
+	}
+	fleet_free(&newer);
+}
+
 static void
 other_uses_are_no_clients(void **state)
 {
@@ -693,6 +760,8 @@ main(void)
 	    cmocka_unit_test(with_client_certificate),
 	    cmocka_unit_test(without_client_certificate),
 	    cmocka_unit_test(foreign_client),
+	    cmocka_unit_test(clients_of_two_cas),
+	    cmocka_unit_test(server_of_a_new_ca),
 	    cmocka_unit_test(other_uses_are_no_clients),
 	    cmocka_unit_test(own_ca_is_no_client),
 	    cmocka_unit_test(client_dates_do_not_count),

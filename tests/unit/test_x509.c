@@ -194,6 +194,34 @@ verify(void **state)
 	fleet_free(&n);
 }
 
+/* What names the signing key, and the names inside. */
+static void
+issuer_and_names(void **state)
+{
+	struct fleet_member server = fleet_issue(&ca, X509_SERVER, "coordinator", -1, 60);
+	uint8_t id[X509_KEY_ID_LEN];
+	char names[X509_NAMES_MAX][X509_NAME_MAX];
+	size_t count = X509_NAMES_MAX;
+	struct x509_info info;
+
+	(void)state;
+	x509_key_id(id, key_spki(ca.key));
+	assert_int_equal(x509_parse(&info, &server.cert, NULL), ERR_OK);
+	assert_memory_equal(info.issuer_key, id, sizeof(id));
+	assert_int_equal(x509_names(names, &count, &server.cert), ERR_OK);
+	assert_int_equal(count, 4);
+	assert_string_equal(names[0], "localhost");
+	assert_string_equal(names[1], "coordinator.example");
+	assert_string_equal(names[2], "127.0.0.1");
+	assert_string_equal(names[3], "::1");
+	count = 3;
+	assert_int_equal(x509_names(names, &count, &server.cert), ERR_LIMIT);
+	count = 3;
+	assert_int_equal(x509_names(names, &count, &ca.cert), ERR_OK);
+	assert_int_equal(count, 0);
+	fleet_free(&server);
+}
+
 static void
 leaf_cannot_issue(void **state)
 {
@@ -428,6 +456,7 @@ main(void)
 	    cmocka_unit_test(bad_requests),
 	    cmocka_unit_test(serials_differ),
 	    cmocka_unit_test(verify),
+	    cmocka_unit_test(issuer_and_names),
 	    cmocka_unit_test(leaf_cannot_issue),
 	    cmocka_unit_test(pem),
 	    cmocka_unit_test(csr_good),
