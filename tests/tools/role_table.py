@@ -37,7 +37,8 @@ POST /v1/tasks {}                    | N 400:bad-message F F F F F
 POST /v1/tasks/{none}/abort {}       | N 400:bad-message F F F F F
 PUT /v1/deltas/{none} EMPTY          | N 400:bad-manifest F F F F F
 HEAD /v1/deltas/{none}               | N 404 F F F F F
-PATCH /v1/deltas/{none} EMPTY        | N 400:bad-manifest F F F F F
+PATCH /v1/deltas/{none} EMPTY        | N 400:bad-request F F F F F
+GET /v1/deltas/{none}                | N F 404:not-found 404:not-found 404:not-found 404:not-found 404:not-found
 GET /v1/models/{model}               | N 200 200 200 200 200 200
 PUT /v1/models/bad EMPTY             | N F F 400:bad-request 400:bad-request F 400:bad-request
 GET /v1/jobs                         | N 200 200 200 200 200 200
