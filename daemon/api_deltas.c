@@ -155,9 +155,18 @@ find_row(struct store_db *db, void *arg, struct why *why)
 	return store_accept_get(db, d->m.job, d->m.round, d->m.device, &d->row);
 }
 
+/* memory: the delta lies in the spool, not yet in a committed round, and the spool may be lost. */
+static void
+answer_receipt(struct exchange *x, const struct delta *d, bool memory)
+{
+	exchange_bytes(x, 201, "application/octet-stream", d->row.receipt, RECEIPT_LEN);
+	if (memory && spool_in_memory(x->services->spool))
+		exchange_header(x, "Rivulet-Spool", "memory");
+}
+
 /* The same delta again gets the same receipt; true if it did. *other says whether a different one was accepted. */
 static bool
-answer_repeat(struct exchange *x, struct delta *d, bool *other)
+answer_repeat(struct exchange *x, struct delta *d, bool open, bool *other)
 {
 	*other = false;
 	if (memcmp(d->m.device, x->who.device, 32) != 0 ||
@@ -165,7 +174,7 @@ answer_repeat(struct exchange *x, struct delta *d, bool *other)
 		return false;
 	bool same = memcmp(d->row.manifest, d->raw, MANIFEST_SIGNED) == 0;
 	if (same)
-		exchange_bytes(x, 201, "application/octet-stream", d->row.receipt, RECEIPT_LEN);
+		answer_receipt(x, d, open);
 	free(d->row.report);
 	d->row.report = NULL;
 	*other = !same;
@@ -260,7 +269,7 @@ delta_begin(struct exchange *x)
 	bool maybe_repeat = word &&
 	    (strcmp(word, "used-task") == 0 || strcmp(word, "stale-round") == 0 ||
 		strcmp(word, "round-closed") == 0);
-	if (maybe_repeat && answer_repeat(x, d, &other))
+	if (maybe_repeat && answer_repeat(x, d, strcmp(word, "stale-round") != 0, &other))
 		return;
 	if (word) {
 		give_up(x, word);
@@ -330,7 +339,7 @@ answer_late(struct exchange *x, struct delta *d)
 	bool other = false;
 
 	/* The same delta may come twice at a time: a device repeats it when its connection seems dead. */
-	if (answer_repeat(x, d, &other))
+	if (answer_repeat(x, d, true, &other))
 		return;
 	if (other)
 		exchange_problem(
@@ -364,7 +373,7 @@ accept_done(void *arg, enum err e, const struct why *why)
 	if (d->taken)
 		engine_settle(x->services->engine, &d->claim, e == ERR_OK, d->row.body_bytes);
 	if (e == ERR_OK)
-		exchange_bytes(x, 201, "application/octet-stream", d->row.receipt, RECEIPT_LEN);
+		answer_receipt(x, d, true);
 	else if (d->verdict == ERR_DENIED)
 		answer_denied(x);
 	else if (d->verdict == ERR_STATE || e == ERR_EXISTS)

@@ -103,14 +103,21 @@ set_text_or_off(const struct key *k, void *field, const char *value, struct why 
 	return ERR_OK;
 }
 
+/* One of two words; the fallback is that for false. */
 static enum err
-set_yes_no(const struct key *k, void *field, const char *value, struct why *why)
+set_switch(const struct key *k, void *field, const char *value, struct why *why)
 {
-	(void)k;
-	*(bool *)field = strcmp(value, "yes") == 0;
-	return *(bool *)field || strcmp(value, "no") == 0
-	    ? ERR_OK
-	    : err_set(why, ERR_INVALID, "\"%.40s\" is not yes or no", value);
+	static const char *const words[][2] = {
+	    {"no", "yes"}, {"class", "regression"}, {"durable", "memory"}};
+	size_t i = 0;
+
+	while (strcmp(words[i][0], k->fallback) != 0)
+		i++;
+	*(bool *)field = strcmp(value, words[i][1]) == 0;
+	if (*(bool *)field || strcmp(value, words[i][0]) == 0)
+		return ERR_OK;
+	return err_set(
+	    why, ERR_INVALID, "\"%.40s\" is not %s or %s", value, words[i][0], words[i][1]);
 }
 
 static enum err
@@ -137,16 +144,6 @@ set_format(const struct key *k, void *field, const char *value, struct why *why)
 		}
 	}
 	return err_set(why, ERR_INVALID, "\"%.40s\" is not glyphs, idx or csv", value);
-}
-
-static enum err
-set_kind(const struct key *k, void *field, const char *value, struct why *why)
-{
-	(void)k;
-	*(bool *)field = strcmp(value, "regression") == 0;
-	if (!*(bool *)field && strcmp(value, "class") != 0)
-		return err_set(why, ERR_INVALID, "\"%.40s\" is not class or regression", value);
-	return ERR_OK;
 }
 
 /* Splits HOST:PORT, [V6]:PORT or PORT; the address must be numeric, so that starting needs no resolver. */
@@ -237,9 +234,13 @@ static const struct key keys[] = {
     {LIMITS, "connections_per_device", set_number, IN(config, connections_per_device), 1, 1000000, "64", 0, 0},
     {LIMITS, "retry_after", set_number, IN(config, retry_after_s), 1, DAY, "5", 0, 0},
     {SPOOL, "quota", set_bytes, IN(config, spool_quota), 0, INT64_MAX, "0", 0, 0},
+    {SPOOL, "mode", set_switch, IN(config, spool_memory), 0, 0, "durable", 0, 0},
+    {SPOOL, "path", set_text, IN(config, spool_path), 0, 0, NULL, 0, 0},
+    {SPOOL, "key_file", set_text, IN(config, spool_key_file), 0, 0, NULL, 0, 0},
+    {SPOOL, "part_time", set_seconds, IN(config, spool_part_s), 1, 365 * DAY, "1h", 0, 0},
     {RETENTION, "keep_last", set_number, IN(config, keep_last), 1, 1000000, "3", 0, 0},
     {RETENTION, "keep_every", set_number, IN(config, keep_every), 0, 1000000, "10", 0, 0},
-    {RETENTION, "keep_deltas", set_yes_no, IN(config, keep_deltas), 0, 0, "no", 0, 0},
+    {RETENTION, "keep_deltas", set_switch, IN(config, keep_deltas), 0, 0, "no", 0, 0},
     {RETENTION, "keep_deltas_bytes", set_bytes, IN(config, keep_deltas_bytes), 0, INT64_MAX, "16G", 0, 0},
     {AUDIT, "refusals", set_number, IN(config, audit_refusals_s), 1, DAY, "600", 0, 0},
     {IDENTITY, "device_validity", set_seconds, IN(config, device_validity_s), 1, 36500ull * DAY, "365d", 0, 0},
@@ -248,7 +249,7 @@ static const struct key keys[] = {
     {DATA, "labels", set_text, IN(config_data, labels), 0, 0, NULL, IN_IDX, IN_IDX},
     {DATA, "path", set_text, IN(config_data, path), 0, 0, NULL, IN_CSV, IN_CSV},
     {DATA, "label", set_text, IN(config_data, label), 0, 0, NULL, IN_CSV, IN_CSV},
-    {DATA, "kind", set_kind, IN(config_data, regression), 0, 0, "class", IN_CSV, 0},
+    {DATA, "kind", set_switch, IN(config_data, regression), 0, 0, "class", IN_CSV, 0},
     {DATA, "seed", set_number, IN(config_data, seed), 0, UINT64_MAX, "0", IN_GLYPHS, 0},
     {DATA, "first_hand", set_number, IN(config_data, first_hand), 0, 4000000000, "1000000", IN_GLYPHS, 0},
     {DATA, "hands", set_number, IN(config_data, hands), 1, 1000000, "50", IN_GLYPHS, 0},

@@ -65,6 +65,10 @@ struct config {
 	uint32_t retry_after_s; /* retry_after = 5: what a device without work is told */
 	/* [spool] */
 	uint64_t spool_quota; /* quota = 0: bytes, 0 = no limit */
+	bool spool_memory; /* mode = durable | memory */
+	char spool_path[CONFIG_PATH_MAX]; /* path: its folder; "" = state_dir/spool */
+	char spool_key_file[CONFIG_PATH_MAX]; /* key_file: 32 bytes or 64 hex digits; "" = none */
+	uint64_t spool_part_s; /* part_time = 1h: a broken upload nobody takes up is removed */
 	/* [retention] */
 	uint32_t keep_last; /* keep_last = 3 models */
 	uint32_t keep_every; /* keep_every = 10; 0 = none */

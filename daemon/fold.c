@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hex.h"
+#include "log.h"
 #include "spool.h"
 #include "worker.h"
 
@@ -101,17 +103,48 @@ read_accepted(struct store_db *db, void *arg, struct why *why)
 	return store_accept_each(db, w->f->job_id, w->f->row.round, add_input, w);
 }
 
+/* One delta's file, opened and hashed. */
+static void
+open_input(void *arg, unsigned i)
+{
+	struct fold *w = arg;
+	struct fold_input *in = &w->inputs[i];
+
+	in->e = spool_read(w->services->spool, in->task, in->manifest, &in->file, &in->why);
+	if (in->e == ERR_OK)
+		in->e = delta_file_verify(&in->file, &in->why);
+}
+
+/* The reason names the delta: an operator must find it, and know whose it is. */
+static enum err
+open_all(struct fold *w, struct why *why)
+{
+	char task[33], device[65];
+
+	worker_parallel(w->threads, (unsigned)w->count, open_input, w);
+	for (size_t i = 0; i < w->count; i++) {
+		const struct fold_input *in = &w->inputs[i];
+		if (!in->e)
+			continue;
+		hex_encode(task, in->task, sizeof(in->task));
+		hex_encode(device, in->device, sizeof(in->device));
+		log_event(LOG_LEVEL_ERROR, "delta.damaged", LOG_S("job", w->f->job_hex),
+		    LOG_U("round", w->f->row.round), LOG_S("device", device), LOG_S("task", task),
+		    LOG_S("why", in->why.text));
+		return err_set(
+		    why, in->e, "delta %s of device %.16s: %.150s", task, device, in->why.text);
+	}
+	return ERR_OK;
+}
+
 enum err
 fold_open(struct fold *w, struct why *why)
 {
 	enum err e = store_read(w->services->store, read_accepted, w, why);
 
-	for (size_t i = 0; i < w->count && e == ERR_OK; i++)
-		e = spool_read(w->services->spool, w->inputs[i].task, w->inputs[i].manifest,
-		    &w->inputs[i].file, why);
 	if (e == ERR_OK && w->count == 0)
-		e = err_set(why, ERR_CORRUPT, "the round has no accepted delta");
-	return e;
+		return err_set(why, ERR_CORRUPT, "the round has no accepted delta");
+	return e ? e : open_all(w, why);
 }
 
 /* --- folding */

@@ -20,6 +20,8 @@ struct fold_input {
 	struct delta_file file;
 	const struct codec *codec;
 	struct codec_params params;
+	enum err e; /* of opening it */
+	struct why why;
 };
 
 /* One round being folded. */
@@ -40,8 +42,8 @@ struct fold {
 	double eval_loss, eval_accuracy, eval_examples, eval_accuracy_examples;
 };
 
-/* Reads the accepted rows, sums what they report into out.row, opens their files. ERR_CORRUPT if there is none, or one is
- * damaged. */
+/* Reads the accepted rows, sums what they report into out.row, opens their files and hashes each against its manifest's root. ERR_CORRUPT if
+ * there is none, or one is damaged: *why and the log say which, and where. */
 ERR_MUST_USE enum err fold_open(struct fold *w, struct why *why);
 /* Makes tile.data, tile.state and out.row.norm. ERR_NUMERIC if the new model is not finite: data is then of no use. */
 ERR_MUST_USE enum err fold_run(struct fold *w, struct why *why);

@@ -15,6 +15,7 @@
 #include "file.h"
 #include "log.h"
 #include "server.h"
+#include "spool.h"
 #include "store.h"
 
 #define EVERY_S 2
@@ -199,7 +200,7 @@ write_row(struct store_db *db, void *arg, struct why *why)
 static enum err
 try_all(struct health *h, uint64_t need, struct why *why)
 {
-	static const char *const folders[] = {"", "/models", "/spool"};
+	static const char *const folders[] = {"", "/models", NULL};
 	char path[CONFIG_PATH_MAX + 16];
 	uint64_t now = clock_ms();
 	enum err e = open_files(why);
@@ -207,7 +208,10 @@ try_all(struct health *h, uint64_t need, struct why *why)
 	if (e == ERR_OK)
 		e = take_memory(need, why);
 	for (unsigned i = 0; i < sizeof(folders) / sizeof(*folders) && e == ERR_OK; i++) {
-		folder_path(h, folders[i], path, sizeof(path));
+		if (folders[i])
+			folder_path(h, folders[i], path, sizeof(path));
+		else
+			snprintf(path, sizeof(path), "%s", spool_dir(h->services->spool));
 		e = look_at(path, need + FREE_MIN, why);
 		if (e == ERR_OK)
 			e = write_probe(path, why);

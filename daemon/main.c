@@ -14,6 +14,7 @@
 #include "registry.h"
 #include "server.h"
 #include "setup.h"
+#include "spool.h"
 #include "tls.h"
 
 #define TICK_NS 50000000
@@ -64,6 +65,7 @@ serve(struct setup *setup, const sigset_t *signals, const char *path)
 			reload(setup, path);
 		engine_tick(s->engine);
 		audit_tick(s->audit);
+		spool_expire(s->spool, s->config->spool_part_s * 1000);
 		if (clock_ms() >= flush) {
 			registry_flush(s->registry, s->store);
 			flush = clock_ms() + FLUSH_MS;

@@ -23,6 +23,7 @@
 #include "registry.h"
 #include "server.h"
 #include "spool.h"
+#include "spool_start.h"
 #include "store.h"
 #include "tls.h"
 #include "worker.h"
@@ -83,149 +84,6 @@ take_lock(struct setup *u, struct why *why)
 	return ERR_OK;
 }
 
-/* --- the spool after a restart: only deltas accepted by an open round stay */
-
-struct tasks {
-	uint8_t (*ids)[16];
-	size_t count, room;
-};
-
-struct kept {
-	struct tasks open,
-	    over; /* accepted by open rounds; by those that just ended, if deltas are kept */
-	struct {
-		uint8_t job[16];
-		uint64_t round;
-	} * rounds; /* the open ones */
-	size_t round_count, round_room;
-	bool keep_deltas;
-	struct store_db *db;
-};
-
-static enum err
-add_task(void *ctx, const struct store_accept *a)
-{
-	struct tasks *t = ctx;
-
-	if (t->count == t->room) {
-		size_t room = t->room ? t->room * 2 : 64;
-		uint8_t(*ids)[16] = realloc(t->ids, room * sizeof(*ids));
-		if (!ids)
-			return ERR_NOMEM;
-		t->ids = ids;
-		t->room = room;
-	}
-	memcpy(t->ids[t->count++], a->task, 16);
-	return ERR_OK;
-}
-
-static enum err
-keep_round(struct kept *k, const uint8_t job[16], uint64_t round)
-{
-	if (k->round_count == k->round_room) {
-		size_t room = k->round_room ? k->round_room * 2 : 64;
-		void *rounds = realloc(k->rounds, room * sizeof(*k->rounds));
-		if (!rounds)
-			return ERR_NOMEM;
-		k->rounds = rounds;
-		k->round_room = room;
-	}
-	memcpy(k->rounds[k->round_count].job, job, 16);
-	k->rounds[k->round_count++].round = round;
-	return ERR_OK;
-}
-
-static enum err
-keep_job(void *ctx, const struct store_job *j)
-{
-	struct kept *k = ctx;
-	struct store_round r;
-
-	enum err e = store_round_last(k->db, j->id, &r);
-	if (e)
-		return e;
-	bool open = strcmp(r.state, "open") == 0;
-	if (k->keep_deltas)
-		e = store_accept_each(k->db, j->id, r.round - open, add_task, &k->over);
-	bool live = strcmp(j->state, "running") == 0 || strcmp(j->state, "paused") == 0;
-	if (e || !open || !live)
-		return e;
-	e = keep_round(k, j->id, r.round);
-	return e ? e : store_accept_each(k->db, j->id, r.round, add_task, &k->open);
-}
-
-static enum err
-collect_kept(struct store_db *db, void *arg, struct why *why)
-{
-	struct kept *k = arg;
-
-	(void)why;
-	k->db = db;
-	return store_job_each(db, keep_job, k);
-}
-
-static int
-compare_tasks(const void *a, const void *b)
-{
-	return memcmp(a, b, 16);
-}
-
-static bool
-has_task(const struct tasks *t, const uint8_t task[16])
-{
-	return t->count > 0 && bsearch(task, t->ids, t->count, 16, compare_tasks) != NULL;
-}
-
-/* A part is of no more use once its round is over; until then its device may go on with it. */
-static bool
-is_kept(void *ctx, const uint8_t task[16], const struct manifest *m)
-{
-	const struct kept *k = ctx;
-
-	for (size_t i = 0; m && i < k->round_count; i++)
-		if (k->rounds[i].round == m->round && memcmp(k->rounds[i].job, m->job, 16) == 0)
-			return true;
-	return !m && (has_task(&k->open, task) || has_task(&k->over, task));
-}
-
-/* A coordinator that died between a round's commit and its cleaning up left the deltas in the spool. */
-static enum err
-keep_over(struct setup *u, const struct kept *k, struct why *why)
-{
-	enum err e = ERR_OK;
-
-	for (size_t i = 0; i < k->over.count && e == ERR_OK; i++) {
-		e = keep_add(u->s.keep, k->over.ids[i], u->configs[0]->keep_deltas_bytes, why);
-		e = e == ERR_NOTFOUND ? ERR_OK : e;
-	}
-	return e;
-}
-
-static void
-sort_tasks(struct tasks *t)
-{
-	if (t->count > 0)
-		qsort(t->ids, t->count, 16, compare_tasks);
-}
-
-static enum err
-recover_spool(struct setup *u, struct why *why)
-{
-	struct kept k = {.keep_deltas = u->configs[0]->keep_deltas};
-
-	enum err e = store_read(u->s.store, collect_kept, &k, why);
-	sort_tasks(&k.open);
-	sort_tasks(&k.over);
-	if (e == ERR_OK)
-		e = spool_recover(u->s.spool, is_kept, &k, why);
-	if (e == ERR_OK)
-		e = keep_over(u, &k, why);
-	free(k.open.ids);
-	free(k.over.ids);
-	free(k.rounds);
-	return e;
-}
-
 /* Is there a row for this model, or an open round that needs this state? */
 static bool
 is_known(void *ctx, const uint8_t id[32], bool state)
@@ -262,31 +120,18 @@ start_appended(void *arg, enum err e, const struct why *why)
 static enum err
 open_storage(struct setup *u, struct why *why)
 {
-	const struct config *c = u->configs[0];
 	char path[CONFIG_PATH_MAX + 16];
 
 	state_path(u, "rivulet.db", path, sizeof(path));
 	enum err e = store_open(&u->s.store, path, why);
 	if (e == ERR_OK)
-		e = incarnation_begin(&u->s, c->state_dir, why);
+		e = incarnation_begin(&u->s, u->configs[0]->state_dir, why);
 	FAULT("start.store");
 	state_path(u, "models", path, sizeof(path));
 	if (e == ERR_OK)
 		e = models_open(&u->s.models, path, why);
-	state_path(u, "spool", path, sizeof(path));
 	if (e == ERR_OK)
-		e = spool_open(&u->s.spool,
-		    &(struct spool_options){.dir = path, .quota = c->spool_quota}, why);
-	if (e == ERR_OK && c->keep_deltas && spool_in_memory(u->s.spool))
-		e = err_set(why, ERR_INVALID,
-		    "[retention] keep_deltas = yes needs a durable spool: a memory spool is there "
-		    "so that "
-		    "no delta rests on disk");
-	state_path(u, "kept", path, sizeof(path));
-	if (e == ERR_OK)
-		e = keep_open(&u->s.keep, path, u->s.spool, why);
-	if (e == ERR_OK)
-		e = recover_spool(u, why);
+		e = spool_start(&u->s, why);
 	FAULT("start.spool");
 	if (e == ERR_OK)
 		store_before_commit(u->s.store, spool_sync_names, u->s.spool);
@@ -510,6 +355,9 @@ fixed_difference(const struct config *a, const struct config *b)
 		return "probe_listen";
 	if (a->io_threads != b->io_threads || a->worker_threads != b->worker_threads)
 		return "io_threads or worker_threads";
+	if (a->spool_memory != b->spool_memory || strcmp(a->spool_path, b->spool_path) != 0 ||
+	    strcmp(a->spool_key_file, b->spool_key_file) != 0)
+		return "[spool] mode, path or key_file";
 	return a->spool_quota != b->spool_quota ? "[spool] quota" : NULL;
 }
 

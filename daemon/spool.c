@@ -1,4 +1,4 @@
-#include "spool.h"
+#include "spool_state.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,31 +15,6 @@
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
-
-#define SUFFIX_PART ".part"
-#define SUFFIX_DELTA ".delta"
-#define PATH_ROOM 1100
-
-struct spool_slot {
-	struct spool_slot *next;
-	uint8_t task[16], device[32], job[16];
-	uint64_t round;
-	uint64_t bytes; /* counted against the quota */
-	uint64_t idle_since_ms;
-	struct spool_part *live; /* NULL between two transfers */
-};
-
-struct spool {
-	char dir[1024];
-	uint64_t quota;
-	bool memory, sealed;
-	struct delta_key key;
-	atomic_uint_least64_t used;
-	atomic_bool dirty; /* names changed since the last directory sync */
-	pthread_mutex_t
-	    lock; /* guards slots, the names of parts, and which part is live; then a part's own lock */
-	struct spool_slot *slots;
-};
 
 static void
 path_of(const struct spool *s, const uint8_t task[16], const char *suffix, char out[PATH_ROOM])
@@ -92,6 +67,11 @@ spool_close(struct spool *s)
 		s->slots = slot->next;
 		free(slot);
 	}
+	while (s->condemned) {
+		struct condemned *c = s->condemned;
+		s->condemned = c->next;
+		free(c);
+	}
 	pthread_mutex_destroy(&s->lock);
 	hash_wipe(&s->key, sizeof(s->key));
 	free(s);
@@ -101,6 +81,12 @@ bool
 spool_in_memory(const struct spool *s)
 {
 	return s->memory;
+}
+
+const char *
+spool_dir(const struct spool *s)
+{
+	return s->dir;
 }
 
 /* --- slots; all of it with the lock held */
@@ -139,24 +125,6 @@ remove_slot(struct spool *s, struct spool_slot *slot)
 	(void)!unlink(path);
 	atomic_fetch_sub(&s->used, slot->bytes);
 	free_slot(s, slot);
-}
-
-static struct spool_slot *
-add_slot(struct spool *s, const struct manifest *m, uint64_t bytes)
-{
-	struct spool_slot *slot = calloc(1, sizeof(*slot));
-
-	if (!slot)
-		return NULL;
-	memcpy(slot->task, m->task, sizeof(slot->task));
-	memcpy(slot->device, m->device, sizeof(slot->device));
-	memcpy(slot->job, m->job, sizeof(slot->job));
-	slot->round = m->round;
-	slot->bytes = bytes;
-	slot->idle_since_ms = clock_ms();
-	slot->next = s->slots;
-	s->slots = slot;
-	return slot;
 }
 
 /* Ends the slot's live transfer. False if it is complete: then it cannot be ended. */
@@ -238,7 +206,7 @@ begin_locked(struct spool *s, const uint8_t manifest[MANIFEST_LEN], const struct
 		remove_slot(s, slot);
 	if (!reserve(s, bytes))
 		return err_set(why, ERR_NOSPACE, "the spool's quota is used up");
-	slot = add_slot(s, m, bytes);
+	slot = spool_slot_add(s, m, bytes);
 	enum err e =
 	    slot ? create_part(s, manifest, m, part, why) : err_set(why, ERR_NOMEM, "no memory");
 	if (e == ERR_OK) {
@@ -456,11 +424,62 @@ check_accepted(
 }
 
 enum err
+spool_condemn(struct spool *s, const uint8_t task[16], const char *reason)
+{
+	struct condemned *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return ERR_NOMEM;
+	memcpy(c->task, task, sizeof(c->task));
+	err_set(&c->why, ERR_CORRUPT, "%s", reason);
+	pthread_mutex_lock(&s->lock);
+	c->next = s->condemned;
+	s->condemned = c;
+	pthread_mutex_unlock(&s->lock);
+	return ERR_OK;
+}
+
+static bool
+is_condemned(struct spool *s, const uint8_t task[16], struct why *why)
+{
+	char hex[33];
+
+	pthread_mutex_lock(&s->lock);
+	struct condemned *c = s->condemned;
+	while (c && memcmp(c->task, task, sizeof(c->task)) != 0)
+		c = c->next;
+	hex_encode(hex, task, 16);
+	if (c)
+		err_set(why, ERR_CORRUPT, "delta %s: %.180s", hex, c->why.text);
+	pthread_mutex_unlock(&s->lock);
+	return c != NULL;
+}
+
+static void
+pardon(struct spool *s, const uint8_t task[16])
+{
+	pthread_mutex_lock(&s->lock);
+	for (struct condemned **at = &s->condemned; *at;) {
+		struct condemned *c = *at;
+		if (memcmp(c->task, task, sizeof(c->task)) != 0) {
+			at = &c->next;
+			continue;
+		}
+		*at = c->next;
+		free(c);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+enum err
 spool_read(struct spool *s, const uint8_t task[16], const uint8_t *manifest,
     struct delta_file *file, struct why *why)
 {
 	char path[PATH_ROOM];
 
+	*file = (struct delta_file){.fd = -1};
+	if (is_condemned(s, task, why))
+		return ERR_CORRUPT;
 	path_of(s, task, SUFFIX_DELTA, path);
 	enum err e = delta_file_open(file, path, O_RDONLY, spool_key(s), why);
 	if (e)
@@ -477,6 +496,7 @@ spool_remove(struct spool *s, const uint8_t task[16])
 	char path[PATH_ROOM];
 	struct stat st;
 
+	pardon(s, task);
 	path_of(s, task, SUFFIX_DELTA, path);
 	if (stat(path, &st) == 0 && unlink(path) == 0)
 		atomic_fetch_sub(&s->used, (uint64_t)st.st_size);
@@ -493,93 +513,6 @@ spool_move(struct spool *s, const uint8_t task[16], const char *to, struct why *
 		return err_errno(why, "move %s to %s", path, to);
 	atomic_fetch_sub(&s->used, (uint64_t)st.st_size);
 	return ERR_OK;
-}
-
-/* --- after a restart */
-
-/* Is this a name of ours? Another program's files are left alone: the folder may be shared. */
-static bool
-our_name(const char *name, uint8_t task[16], bool *part)
-{
-	size_t len = strlen(name), suffix = sizeof(SUFFIX_PART) - 1;
-
-	/* An older version numbered its parts. */
-	*part =
-	    len >= 32 + suffix && name[32] == '.' && strcmp(name + len - suffix, SUFFIX_PART) == 0;
-	bool delta = len == 32 + sizeof(SUFFIX_DELTA) - 1 && strcmp(name + 32, SUFFIX_DELTA) == 0;
-	return (*part || delta) && hex_decode(task, 16, name, 32);
-}
-
-struct recovery {
-	struct spool *s;
-	spool_keep *keep;
-	void *ctx;
-	bool remove; /* the second pass */
-};
-
-static enum err
-recover_file(
-    const struct recovery *r, const uint8_t task[16], bool part, const char *path, struct why *why)
-{
-	struct delta_file f;
-	struct manifest m;
-	struct stat st;
-
-	enum err e = delta_file_open(&f, path, O_RDONLY, spool_key(r->s), why);
-	bool whole = e == ERR_OK && fstat(f.fd, &st) == 0 &&
-	    manifest_decode(&m, f.manifest, MANIFEST_LEN, NULL) == ERR_OK;
-	delta_file_close(&f);
-	bool wanted = part ? (whole && memcmp(m.task, task, 16) == 0 && r->keep(r->ctx, task, &m))
-			   : r->keep(r->ctx, task, NULL);
-	/* A part whose key is missing may be wanted, too: who knows only its name cannot say. */
-	if (e == ERR_DENIED && (wanted || part))
-		return e;
-	if (!r->remove)
-		return ERR_OK;
-	if (!wanted)
-		return unlink(path) == 0 ? ERR_OK : err_errno(why, "remove %s", path);
-	if (!part) {
-		atomic_fetch_add(&r->s->used, stat(path, &st) == 0 ? (uint64_t)st.st_size : 0);
-		return ERR_OK;
-	}
-	uint64_t bytes = spoolfile_bytes(m.payload_bytes);
-	atomic_fetch_add(&r->s->used, bytes);
-	return add_slot(r->s, &m, bytes) ? ERR_OK : err_set(why, ERR_NOMEM, "no memory");
-}
-
-static enum err
-recover_pass(const struct recovery *r, struct why *why)
-{
-	DIR *d = opendir(r->s->dir);
-	struct dirent *ent;
-	enum err e = ERR_OK;
-
-	if (!d)
-		return err_errno(why, "open %s", r->s->dir);
-	while (e == ERR_OK && (ent = readdir(d))) {
-		char path[PATH_ROOM + 256];
-		uint8_t task[16];
-		struct stat st;
-		bool part;
-		if (!our_name(ent->d_name, task, &part) ||
-		    fstatat(dirfd(d), ent->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-		    !S_ISREG(st.st_mode))
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", r->s->dir, ent->d_name);
-		e = recover_file(r, task, part, path, why);
-	}
-	closedir(d);
-	return e;
-}
-
-enum err
-spool_recover(struct spool *s, spool_keep *keep, void *ctx, struct why *why)
-{
-	struct recovery r = {.s = s, .keep = keep, .ctx = ctx};
-
-	enum err e = recover_pass(&r, why);
-	r.remove = true;
-	return e ? e : recover_pass(&r, why);
 }
 
 uint64_t

@@ -34,6 +34,7 @@ ERR_MUST_USE enum err spool_open(
     struct spool **out, const struct spool_options *options, struct why *why);
 void spool_close(struct spool *s);
 bool spool_in_memory(const struct spool *s);
+const char *spool_dir(const struct spool *s);
 
 /* Ends an older transfer of the manifest's task, removes what it left, reserves the quota and makes a new part. ERR_NOSPACE if
  * the quota is full, ERR_AGAIN while a complete transfer of the task is on its way to the store. The part must stay in place
@@ -70,6 +71,8 @@ ERR_MUST_USE enum err spool_sync_names(void *spool, struct why *why);
  * or length is wrong, or the manifest, unless NULL, has other signed bytes; else as delta_file_open. */
 ERR_MUST_USE enum err spool_read(struct spool *s, const uint8_t task[16], const uint8_t *manifest,
     struct delta_file *file, struct why *why);
+/* An accepted delta was found damaged: spool_read refuses it with ERR_CORRUPT and this reason until spool_remove. ERR_NOMEM. */
+ERR_MUST_USE enum err spool_condemn(struct spool *s, const uint8_t task[16], const char *reason);
 /* Removes an accepted delta and gives its quota back. */
 void spool_remove(struct spool *s, const uint8_t task[16]);
 /* The same, renaming its file to `to` on the same file system. ERR_NOTFOUND if there is none; it stays after a failure. */

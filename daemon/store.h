@@ -181,6 +181,9 @@ ERR_MUST_USE enum err store_accept_get(struct store_db *db, const uint8_t job[16
     const uint8_t device[32], struct store_accept *out);
 ERR_MUST_USE enum err store_accept_each(struct store_db *db, const uint8_t job[16], uint64_t round,
     enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx); /* in device-id order */
+/* Harmless if there is no such row. */
+ERR_MUST_USE enum err store_accept_drop(
+    struct store_db *db, const uint8_t job[16], uint64_t round, const uint8_t device[32]);
 /* Accepted reports per device over all jobs. */
 ERR_MUST_USE enum err store_accept_count(
     struct store_db *db, const uint8_t device[32], uint64_t *out);

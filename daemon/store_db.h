@@ -6,12 +6,13 @@
 
 /* Shared by store*.c alone, the only files that know SQLite. */
 
-/* Places in a connection's cache: those of store_rows.c, store.c, store_audit.c and store_identity.c begin here. */
+/* Places in a connection's cache: those of store_rows.c, store.c, store_audit.c, store_identity.c and store_spool.c begin here. */
 enum {
 	STORE_ROW_STATEMENTS = 40,
 	STORE_AUDIT_STATEMENTS = 48,
 	STORE_IDENTITY_STATEMENTS = 64,
-	STORE_STATEMENTS = 80
+	STORE_SPOOL_STATEMENTS = 80,
+	STORE_STATEMENTS = 84
 };
 
 /* A connection. Its statements are prepared at first use and finalized at close; one thread at a time uses it. */

@@ -1,0 +1,46 @@
+#ifndef SPOOL_STATE_H
+#define SPOOL_STATE_H
+#include <stdatomic.h>
+
+#include "err.h"
+#include "spool.h"
+
+/* Inside of the spool: shared by spool.c and spool_recover.c only. */
+
+#define SUFFIX_PART ".part"
+#define SUFFIX_DELTA ".delta"
+#define PATH_ROOM 1100
+
+struct spool_slot {
+	struct spool_slot *next;
+	uint8_t task[16], device[32], job[16];
+	uint64_t round;
+	uint64_t bytes; /* counted against the quota */
+	uint64_t idle_since_ms;
+	struct spool_part *live; /* NULL between two transfers */
+};
+
+/* An accepted delta that must not be used. */
+struct condemned {
+	struct condemned *next;
+	uint8_t task[16];
+	struct why why;
+};
+
+struct spool {
+	char dir[1024];
+	uint64_t quota;
+	bool memory, sealed;
+	struct delta_key key;
+	atomic_uint_least64_t used;
+	atomic_bool dirty; /* names changed since the last directory sync */
+	pthread_mutex_t
+	    lock; /* guards slots, the names of parts, and which part is live; then a part's own lock */
+	struct spool_slot *slots;
+	struct condemned *condemned;
+};
+
+/* Notes a part. NULL without memory. Lock held, or no other thread. */
+struct spool_slot *spool_slot_add(struct spool *s, const struct manifest *m, uint64_t bytes);
+
+#endif
