@@ -16,6 +16,37 @@ number(const struct json *object, const char *key)
 	return v;
 }
 
+/* Only readers and administrators are told. */
+static void
+print_disk(const struct json *doc)
+{
+	static const char *const heads[] = {
+	    "FREE", "TOTAL", "MODELS", "SPOOL", "KEPT", "DATABASE", "JOBS NEED"};
+	static const char *const keys[] = {"free", "total", "models", "spool", "kept", "database"};
+	const struct json *disk = json_get(doc, "disk"), *forecast = json_get(doc, "forecast");
+	const struct json *jobs = json_get(forecast, "jobs");
+	struct cmd_table t;
+	bool fits = true;
+
+	if (!disk)
+		return;
+	cmd_print_start(&t, heads, sizeof(heads) / sizeof(*heads));
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		cmd_print_bytes(&t, disk, keys[i]);
+	cmd_print_bytes(&t, forecast, "bytes");
+	cmd_print_end(&t);
+	if (json_bool(json_get(forecast, "fits"), &fits) && !fits)
+		printf("warning: the jobs need more than is free\n");
+	for (size_t i = 0; i < json_count(jobs); i++) {
+		const struct json *job = json_at(jobs, i);
+		const char *name = json_string(json_get(job, "name"));
+		if (json_bool(json_get(job, "fits"), &fits) && !fits)
+			printf("warning: job %s alone needs %llu bytes\n", name ? name : "?",
+			    (unsigned long long)number(job, "bytes"));
+	}
+	printf("\n");
+}
+
 static void
 print_status(const struct json *doc)
 {
@@ -23,6 +54,7 @@ print_status(const struct json *doc)
 	const char *version = json_string(json_get(doc, "version"));
 	const char *backend = json_string(json_get(doc, "backend"));
 	const char *reason = json_string(json_get(doc, "reason"));
+	const char *detail = json_string(json_get(doc, "detail"));
 	bool ready = false;
 	double uptime = 0;
 
@@ -31,10 +63,13 @@ print_status(const struct json *doc)
 	printf("coordinator %s (%s), up %.0f s, %s%s%s\n", version ? version : "?",
 	    backend ? backend : "?", uptime, ready ? "ready" : "not ready",
 	    !ready && reason ? ": " : "", !ready && reason ? reason : "");
+	if (!ready && detail && *detail)
+		printf("%s\n", detail);
 	printf("devices: %llu joined, %llu active; connections: %llu\n\n",
 	    (unsigned long long)number(devices, "joined"),
 	    (unsigned long long)number(devices, "active"),
 	    (unsigned long long)number(doc, "connections"));
+	print_disk(doc);
 	cmd_jobs_print(json_get(doc, "jobs"));
 }
 

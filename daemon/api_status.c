@@ -7,6 +7,7 @@
 #include "server.h"
 #include "spool.h"
 #include "tls.h"
+#include "usage.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -140,6 +141,8 @@ api_status(struct exchange *x)
 	json_add(v, "kept", kept_json(s));
 	json_add_double(v, "certificate_ends", (double)s->certificate_ends);
 	json_add(v, "ca", ca_json(s));
+	if (x->who.roles & ROLE_READERS)
+		usage_json(s, v);
 	json_add_u64(v, "connections", server_connections(s->server));
 	exchange_json(x, 200, v);
 }

@@ -84,6 +84,15 @@ struct json *engine_round_json(const struct store_round *r);
 /* Live counts of a job's open round into a row read from the store. */
 void engine_fill_open(struct engine *g, struct store_round *r);
 
+/* What running and paused jobs will still take of the disk, in bytes. Pushes one object per job onto `jobs` (may be NULL). */
+struct engine_room {
+	uint64_t free; /* to say of each job whether it fits */
+	uint64_t
+	    keep; /* what deltas of rounds that are over may still take; 0: they are not kept */
+	bool spool_on_disk;
+};
+uint64_t engine_forecast(struct engine *g, const struct engine_room *room, struct json *jobs);
+
 /* --- for the folder */
 
 /* What a closing round is folded from; a copy, except spec and table, which live as long as the engine. */

@@ -227,6 +227,10 @@ clean_up(struct fold *w)
 	if (memcmp(w->f->row.optimizer_state, none, 32) != 0 &&
 	    !engine_uses_state(s->engine, w->f->row.optimizer_state))
 		e = models_state_delete(s->models, w->f->row.optimizer_state);
+	/* Of a job that has ended with this round. */
+	if (memcmp(w->out.row.optimizer_state, none, 32) != 0 &&
+	    !engine_uses_state(s->engine, w->out.row.optimizer_state))
+		e = models_state_delete(s->models, w->out.row.optimizer_state);
 	if (old) {
 		*old = (struct old_models){.w = w, .config = s->config};
 		e = store_write(s->store, forget_old, old, NULL);

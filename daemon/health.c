@@ -17,8 +17,10 @@
 #include "server.h"
 #include "spool.h"
 #include "store.h"
+#include "usage.h"
 
 #define EVERY_S 2
+#define FORECAST_EVERY 5 /* looks */
 #define PROBE_BYTES 4096
 #define PROBE_FILES 8
 #define PROBE_MEMORY ((uint64_t)1 << 20)
@@ -35,6 +37,8 @@ struct health {
 	uint64_t need; /* bytes there was no room for: of disk or memory */
 	char detail[256];
 	double since;
+	bool tight; /* the jobs do not fit; the thread's own */
+	unsigned looks; /* likewise */
 };
 
 bool
@@ -242,6 +246,8 @@ look(struct health *h)
 	folder_path(h, "", path, sizeof(path));
 	if (!atomic_load(&h->reason)) {
 		health_note(h, look_at(path, FREE_MIN, &why), 0, why.text);
+		if (h->looks++ % FORECAST_EVERY == 0)
+			usage_watch(h->services, &h->tight);
 		return;
 	}
 	pthread_mutex_lock(&h->lock);
