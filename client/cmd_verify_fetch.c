@@ -405,7 +405,8 @@ fetch_round(void *ctx, const struct cmd_verify_entry *entry, struct why *why)
 static enum err
 fetch_files(struct fetch *f, struct why *why)
 {
-	struct cmd_verify_chain chain;
+	struct cmd_verify_chain chain = {.entries = 0};
+	struct why said = {""};
 	struct wanted w = {.f = f};
 	char path[PATH_MAX];
 
@@ -416,10 +417,14 @@ fetch_files(struct fetch *f, struct why *why)
 		e = path_of(f, "deltas", "", path, why);
 	if (e == ERR_OK)
 		e = file_mkdirs(path, 0700, why);
-	if (e == ERR_OK)
-		e = cmd_verify_chain_read(f->dir, NULL, fetch_round, &w, &chain, why);
+	if (e)
+		return e;
+	e = cmd_verify_chain_read(f->dir, NULL, fetch_round, &w, &chain, &said);
 	free(w.made);
-	return e;
+	const char *text = said.text[0] ? said.text : err_name(e);
+	if (e == ERR_CORRUPT && chain.broken)
+		return err_set(why, e, "entry %llu: %s", (unsigned long long)chain.broken, text);
+	return e ? err_set(why, e, "%s", text) : ERR_OK;
 }
 
 enum err

@@ -44,7 +44,7 @@ audit_erasure(struct store_db *db, const struct erasure *n, struct why *why)
 {
 	struct json *facts = json_object(), *detail = json_object();
 
-	json_add_u64(facts, "details", n->counts.details);
+	json_add_u64(facts, "erased", n->counts.details);
 	json_add_u64(facts, "reports", n->counts.reports);
 	json_add_string(detail, "by", n->actor);
 	return audit_append(db, n->services,

@@ -99,11 +99,16 @@ fetch() {
 
 fleet_start "
 [audit]
-refusals = 1"
+refusals = 1
+[retention]
+keep_last = 1
+keep_every = 0
+keep_deltas = yes"
 for i in 1 2 3; do
 	glyph_device device$i $i 200
 done
 glyph_job "$FLEET/job.json" audited 3 4
+sed -i 's/"stop"/"aggregate": {"server_optimizer": {"name": "sgd", "rate": 0.9, "momentum": 0.5}}, "stop"/' "$FLEET/job.json"
 job_submit "$FLEET/job.json"
 fleet_admin job pause "$JOB" >/dev/null
 fleet_admin job resume "$JOB" >/dev/null
@@ -193,4 +198,119 @@ within 20 started || fleet_fail "the second start is not in the log"
 fetch
 good "$FLEET/audit" "after a kill"
 echo "ok: goes on after a kill"
+
+# --- rounds folded again
+
+good "$FLEET/audit" "with deltas"
+[ "$(verified 'd["rounds"]["folded"], d["rounds"]["not_folded"]')" = "(4, 0)" ] || fleet_fail "not all folded: $(cat "$FLEET/verified")"
+[ "$(find "$FLEET/audit/models" -type f | wc -l)" -eq 1 ] || fleet_fail "more than the first model was needed"
+[ "$(curl_admin /v1/status | pick 'd["kept"]["deltas"]')" -eq 12 ] || fleet_fail "not 12 deltas are kept"
+echo "ok: 4 rounds with momentum fold to the same bits from the first model and 12 kept deltas"
+found=
+for other in ${OTHER_BUILDS:-build/mbedtls build/openssl build/mbedtls-clang build/openssl-clang}; do
+	[ -x "$other/rivulet" ] || continue
+	[ "$(realpath "$other")" != "$(realpath "$BUILD")" ] || continue
+	if find aggregator base client crypto wire -name '*.[ch]' -newer "$other/rivulet" | grep -q .; then
+		echo "skipped: $other is older than the sources"
+		continue
+	fi
+	found=1
+	"$other/rivulet" verify "$FLEET/audit" --json >"$FLEET/verified" 2>&1 || fleet_fail "$other: $(cat "$FLEET/verified")"
+	[ "$(verified 'd["rounds"]["folded"]')" -eq 4 ] || fleet_fail "$other folded not all: $(cat "$FLEET/verified")"
+	echo "ok: $other folds them to the same bits"
+done
+[ -n "$found" ] || echo "skipped: no other build to fold with"
+
+# A delta that is not the signed one, a missing one, a model that is not the recorded one.
+some=$(find "$FLEET/audit/deltas" -name '*.delta' | sort | head -n 1)
+cp "$some" "$FLEET/delta"
+printf 'xx' | dd of="$some" bs=1 seek=1000 conv=notrunc 2>/dev/null
+verify "$FLEET/audit" && fleet_fail "a changed delta was folded"
+grep -q "is not the delta that was signed" "$FLEET/verify.err" || fleet_fail "a changed delta: $(cat "$FLEET/verify.err")"
+rm "$some"
+good "$FLEET/audit" "without one delta"
+[ "$(verified 'd["rounds"]["not_folded"] > 0')" = True ] || fleet_fail "a round was folded without its delta"
+cp "$FLEET/delta" "$some"
+# The coordinator signs a record whose model does not follow from its deltas: here with the real signing key, so that nothing but
+# folding again can tell.
+rm -rf "$FLEET/bad"
+cp -a "$FLEET/audit" "$FLEET/bad"
+python3 - "$FLEET/bad" "$(seq_of round.committed)" "$FLEET/state/keys/sign.key" <<-'END' || fleet_fail "cannot forge"
+	import hashlib, json, subprocess, sys
+	where, first, key = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+	chain = open(where + "/chain", "rb").read()
+	links = [chain[i:i + 256] for i in range(0, len(chain), 256)]
+	bodies = open(where + "/bodies.jsonl", "rb").read().split(b"\n")[:-1]
+	last = max(i for i, b in enumerate(bodies) if b.startswith(b'{"event":"round.committed"'))
+	model = json.loads(bodies[last])["model"].encode()
+	bodies[last] = bodies[last].replace(model, b"00" + model[2:])
+	for i in range(last, len(links)):
+	    head = links[i][:32] + (hashlib.sha256(links[i - 1][:192]).digest()) + hashlib.sha256(bodies[i]).digest() + links[i][96:192]
+	    der = subprocess.run(["openssl", "dgst", "-sha256", "-sign", key], input=head, capture_output=True, check=True).stdout
+	    rest, out = der[2:], b""
+	    for _ in range(2):
+	        n = rest[1]
+	        out += rest[2:2 + n].lstrip(b"\0").rjust(32, b"\0")
+	        rest = rest[2 + n:]
+	    links[i] = head + out
+	open(where + "/chain", "wb").write(b"".join(links))
+	open(where + "/bodies.jsonl", "wb").write(b"".join(b + b"\n" for b in bodies))
+END
+verify "$FLEET/bad" && fleet_fail "a model that does not follow from its deltas was taken"
+grep -q "folding its deltas again gives model" "$FLEET/verify.err" || fleet_fail "another model: $(cat "$FLEET/verify.err")"
+echo "ok: a record signed by the coordinator itself with another model is seen: $(cat "$FLEET/verify.err")"
+
+# --- without a device: the same weights as a run that never had it
+
+verify "$FLEET/audit" --without device3 -o "$FLEET/clean" || fleet_fail "--without: $(cat "$FLEET/verify.err")"
+[ "$(verified '[t["round"] for t in d["touched"]], len(set(t["without"] for t in d["touched"]))')" = "([1, 2, 3, 4], 4)" ] ||
+	fleet_fail "what device3 touched: $(cat "$FLEET/verified")"
+first=$JOB
+fleet_kill TERM "$AGENT_PID"
+glyph_job "$FLEET/job2.json" clean 2 1
+sed -i 's/"stop"/"aggregate": {"server_optimizer": {"name": "sgd", "rate": 0.9, "momentum": 0.5}}, "stop"/' "$FLEET/job2.json"
+job_submit "$FLEET/job2.json"
+job_done 60
+fleet_admin model get "$MODEL" -o "$FLEET/clean.safetensors" >/dev/null || fleet_fail "model get"
+python3 - "$FLEET/clean/$first-1.safetensors" "$FLEET/clean.safetensors" <<-'END' || fleet_fail "--without gives other weights than a run without the device"
+	import sys
+	def data(path):
+	    b = open(path, "rb").read()
+	    return b[8 + int.from_bytes(b[:8], "little"):]
+	assert len(data(sys.argv[1])) > 100000 and data(sys.argv[1]) == data(sys.argv[2])
+END
+[ -f "$FLEET/clean/$first-4.safetensors" ] || fleet_fail "no model of the last round without the device"
+verify "$FLEET/audit" --without nobody && fleet_fail "an unknown device was found"
+[ $? -eq 3 ] || fleet_fail "an unknown device: not exit code 3"
+echo "ok: round 1 without device3 has the weights of a run that never had it"
+
+# --- erasing
+
+id=$(curl_admin /v1/devices/device3 | pick 'd["device"]')
+[ "$(curl_admin /v1/devices/device3/erase -X POST -o /dev/null -w '%{http_code}' 2>/dev/null)" = 409 ] || fleet_fail "an active device was erased"
+curl_admin /v1/devices/device3/revoke -X POST >/dev/null || fleet_fail "revoke"
+curl_admin /v1/devices/device3/erase -X POST >"$FLEET/erased" || fleet_fail "erase: $(cat "$FLEET/erased")"
+# Joined, revoked, four manifests; four reports, four deltas.
+[ "$(pick 'd["details"], d["reports"], d["deltas"]' <"$FLEET/erased")" = "(6, 4, 4)" ] || fleet_fail "erased: $(cat "$FLEET/erased")"
+[ "$(curl_admin "/v1/devices/$id" | pick 'd["name"], d["state"], d["labels"], d["reports"]')" = "('erased', 'revoked', {}, 0)" ] ||
+	fleet_fail "the row of the erased device: $(curl_admin "/v1/devices/$id")"
+[ "$(curl_admin /v1/status | pick 'd["kept"]["deltas"]')" -eq 10 ] || fleet_fail "kept deltas: $(curl_admin /v1/status)"
+rm -r "$FLEET/audit"
+fetch
+good "$FLEET/audit" "after erasing"
+[ "$(verified 'd["erased"], d["rounds"]["folded"], d["rounds"]["not_folded"]')" = "(6, 1, 4)" ] || fleet_fail "after erasing: $(cat "$FLEET/verified")"
+python3 - "$FLEET/audit" "$id" device3 <<-'END' || fleet_fail "something still names the erased device"
+	import base64, json, sys
+	where, id, name = sys.argv[1:]
+	texts = [open(where + "/bodies.jsonl", "rb").read()]
+	texts += [base64.b64decode(json.loads(d)["data"]) for d in open(where + "/details.jsonl")]
+	for t in texts:
+	    assert name.encode() not in t and id.encode() not in t and bytes.fromhex(id) not in t
+END
+fleet_kill TERM "$DAEMON_PID"
+grep -aq "device3" "$FLEET"/state/rivulet.db* && fleet_fail "the database still holds the name of the erased device"
+fleet_restart
+[ "$(curl_admin "/v1/devices/$id" | pick 'd["name"], d["state"]')" = "('erased', 'revoked')" ] || fleet_fail "erased only until the restart"
+"$RIVULET" run --home "$FLEET/device3" --once 2>"$FLEET/erased.log" && fleet_fail "an erased device still works"
+echo "ok: after erasing a device the chain verifies and nothing names it"
 fleet_end
