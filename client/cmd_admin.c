@@ -1,15 +1,20 @@
 #include "cmd_admin.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ca_fetch.h"
 #include "cmd.h"
 #include "cmd_print.h"
+#include "file.h"
+#include "messages.h"
 #include "num.h"
 
 #define SOCKET_DEFAULT "/run/rivulet/admin.sock"
 #define ANSWER_MAX (64u << 20)
+#define TOKEN_FILE_MAX 1024
 
 static enum err
 open_remote(struct cmd_admin *a, struct why *why)
@@ -26,12 +31,58 @@ open_remote(struct cmd_admin *a, struct why *why)
 	return session_open(&a->session, &options, why);
 }
 
+/* The CAs that --ca names, or the one whose fingerprint stands in the token. */
+static enum err
+need_ca(const struct cmd_admin *a, const char *url, const char *token, char **out, struct why *why)
+{
+	struct token parts;
+	struct x509_cert cert;
+	size_t len;
+	enum err e;
+
+	if (a->ca)
+		return file_read(a->ca, IDENTITY_PEM_MAX, out, &len, why);
+	if (messages_token_parse(&parts, token))
+		return err_set(why, ERR_INVALID, "%s holds no token", a->token_file);
+	*out = malloc(CA_FETCH_PEM_MAX);
+	e = *out ? ca_fetch(&cert, *out, url, parts.ca_hash, why)
+		 : err_set(why, ERR_NOMEM, "no memory");
+	hash_wipe(&parts, sizeof(parts));
+	return e;
+}
+
+static enum err
+open_with_token(struct cmd_admin *a, struct why *why)
+{
+	char url[ADDRESS_MAX];
+	char *token = NULL, *ca = NULL;
+	size_t len = 0;
+	enum err e = a->url ? address_normalise(url, a->url, why)
+			    : err_set(why, ERR_INVALID, "--token-file goes with --url");
+
+	if (!e)
+		e = file_read(a->token_file, TOKEN_FILE_MAX, &token, &len, why);
+	while (!e && len > 0 && isspace((unsigned char)token[len - 1]))
+		token[--len] = '\0';
+	if (!e)
+		e = need_ca(a, url, token, &ca, why);
+	if (!e)
+		e = session_open_token(&a->session, url, ca, token, why);
+	if (token)
+		hash_wipe(token, len);
+	free(token);
+	free(ca);
+	return e;
+}
+
 enum err
 cmd_admin_open(struct cmd_admin *a, struct why *why)
 {
 	const char *path = a->socket;
 
 	a->session = NULL;
+	if (a->token_file)
+		return open_with_token(a, why);
 	if (a->url)
 		return open_remote(a, why);
 	if (!path)

@@ -8,7 +8,7 @@
 
 /* What the administration commands share: how they reach the coordinator, and calls that give JSON. */
 struct cmd_admin {
-	const char *socket, *url, *home;
+	const char *socket, *url, *home, *token_file, *ca;
 	bool json;
 	struct session *session;
 };
@@ -19,10 +19,14 @@ struct cmd_admin {
 	    {"url", 0, "URL", "a remote coordinator, with the certificate of --home", &(a)->url, \
 		NULL}, \
 	    {"home", 0, "DIR", "identity for --url", &(a)->home, NULL}, \
+	    {"token-file", 0, "FILE", "an access token for --url, instead of a certificate", \
+		&(a)->token_file, NULL}, \
+	    {"ca", 0, "FILE", "the coordinator's CA (default: known by the token)", &(a)->ca, \
+		NULL}, \
 	{ \
 		"json", 0, NULL, "print JSON", NULL, &(a)->json \
 	}
-#define CMD_ADMIN_USAGE "[--socket PATH | --url URL] [--json]"
+#define CMD_ADMIN_USAGE "[--socket PATH | --url URL [--token-file FILE]] [--json]"
 
 /* Over --url, else --socket, $RIVULET_SOCKET, /run/rivulet/admin.sock. */
 ERR_MUST_USE enum err cmd_admin_open(struct cmd_admin *a, struct why *why);

@@ -3,96 +3,125 @@
 
 #include "cmd.h"
 #include "cmd_admin.h"
+#include "cmd_devices.h"
 #include "cmd_print.h"
 
-static void
-print_devices(const struct json *devices)
+static enum err
+list(struct cmd_admin *a, const struct cmd_devices_filter *filter, struct why *why)
 {
-	static const char *const heads[] = {
-	    "DEVICE", "NAME", "ROLE", "STATE", "REPORTS", "CONTACT", "JOINED", "AGENT", "REASON"};
-	struct cmd_table t;
+	struct json *doc = NULL, *picked;
+	enum err e = cmd_admin_call(a, "GET", "/v1/devices", NULL, &doc, why);
 
-	if (json_count(devices) == 0) {
-		printf("no devices\n");
-		return;
+	if (e)
+		return e;
+	picked = cmd_devices_pick(json_get(doc, "devices"), filter);
+	json_free(doc);
+	if (a->json) {
+		doc = json_object();
+		json_add(doc, "devices", picked);
+		cmd_print_json(doc);
+		json_free(doc);
+		return ERR_OK;
 	}
-	cmd_print_start(&t, heads, 9);
-	for (size_t i = 0; i < json_count(devices); i++) {
-		const struct json *d = json_at(devices, i);
-		cmd_print_short_id(&t, d, "device");
-		cmd_print_text(&t, d, "name");
-		cmd_print_text(&t, d, "role");
-		cmd_print_text(&t, d, "state");
-		cmd_print_count(&t, d, "reports");
-		cmd_print_age(&t, d, "last_contact");
-		cmd_print_age(&t, d, "joined_at");
-		cmd_print_text(&t, d, "agent");
-		cmd_print_text(&t, d, "reason");
-	}
-	cmd_print_end(&t);
+	cmd_devices_print(picked);
+	json_free(picked);
+	return ERR_OK;
 }
 
 static int
 device_list(int argc, char **argv)
 {
-	static const struct cmd_list list = {
-	    {"device list " CMD_ADMIN_USAGE, "Lists the devices that joined.", 0, 0}, "/v1/devices",
-	    "devices", print_devices};
-
-	return cmd_admin_list(&list, argc, argv);
-}
-
-/* Every member on a line of its own. */
-static void
-print_device(const struct json *d)
-{
-	for (size_t i = 0; i < json_count(d); i++) {
-		const struct json *v = json_at(d, i);
-		struct buf text;
-		buf_init(&text, 64u << 10);
-		const char *s = json_string(v);
-		if (s)
-			printf("%-14s %s\n", json_key(v), s);
-		else if (json_print(&text, v, false) == ERR_OK)
-			printf("%-14s %s\n", json_key(v), buf_str(&text));
-		buf_deinit(&text);
-	}
-}
-
-static bool
-path_safe(const char *word)
-{
-	return *word && strlen(word) < 128 &&
-	    word[strspn(
-		word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")] == '\0';
-}
-
-static int
-device_show(int argc, char **argv)
-{
 	struct cmd_admin a = {.socket = NULL};
+	struct cmd_devices_filter filter = {.state = NULL};
 	const struct cmd_option table[] = {
-	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	    {"state", 0, "STATE", "only active, suspended, revoked or left ones", &filter.state,
+		NULL},
+	    {"label", 0, "K=V", "only with this label, several with commas", &filter.labels, NULL},
+	    {"cloned", 0, NULL, "only keys that were seen on two machines", NULL, &filter.cloned},
+	    CMD_ADMIN_OPTIONS(&a),
+	    {NULL, 0, NULL, NULL, NULL, NULL},
+	};
 	const struct cmd_usage usage = {
-	    "device show DEVICE " CMD_ADMIN_USAGE, "Shows one device, by id or name.", 1, 1};
+	    "device list [--state STATE] [--label k=v] [--cloned] " CMD_ADMIN_USAGE,
+	    "Lists the devices that joined.", 0, 0};
 	struct cmd_words words;
 	struct why why = {""};
-	struct json *doc = NULL;
-	char path[192];
 	int rc;
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
-	enum err e = path_safe(words.words[0]) ? cmd_admin_open(&a, &why)
-					       : err_set(&why, ERR_NOTFOUND, "no such device");
-	if (!e) {
-		snprintf(path, sizeof(path), "/v1/devices/%s", words.words[0]);
-		e = cmd_admin_call(&a, "GET", path, NULL, &doc, &why);
+	enum err e = cmd_devices_check(&filter, &why);
+	if (!e)
+		e = cmd_admin_open(&a, &why);
+	if (!e)
+		e = list(&a, &filter, &why);
+	return cmd_admin_end(&a, e, &why);
+}
+
+/* A device by id, unique beginning of an id, or unique name. */
+static enum err
+find(struct cmd_admin *a, const char *word, char id[65], struct why *why)
+{
+	struct json *doc = NULL;
+	size_t fits = 0;
+	enum err e = cmd_admin_call(a, "GET", "/v1/devices", NULL, &doc, why);
+	const struct json *devices = json_get(doc, "devices");
+
+	for (size_t i = 0; !e && i < json_count(devices); i++) {
+		const char *device = json_string(json_get(json_at(devices, i), "device"));
+		const char *name = json_string(json_get(json_at(devices, i), "name"));
+		if (!device || strlen(device) != 64)
+			continue;
+		if (strncmp(device, word, strlen(word)) != 0 && (!name || strcmp(name, word) != 0))
+			continue;
+		memcpy(id, device, 65);
+		fits++;
 	}
+	json_free(doc);
+	if (!e && fits == 0)
+		e = err_set(why, ERR_NOTFOUND, "no device \"%.60s\"", word);
+	if (!e && fits > 1)
+		e = err_set(why, ERR_INVALID,
+		    "%zu devices fit \"%.60s\"; give the id (rivulet device list)", fits, word);
+	return e;
+}
+
+/* show, suspend, resume, revoke: argv[0] is the verb. */
+static int
+device_one(int argc, char **argv)
+{
+	struct cmd_admin a = {.socket = NULL};
+	const struct cmd_option table[] = {
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct cmd_usage usage = {"device show|suspend|resume|revoke DEVICE " CMD_ADMIN_USAGE,
+	    "Shows a device, or changes its standing; it is met at its next request. revoke is "
+	    "final.\n"
+	    "DEVICE: id, unique beginning of an id, or unique name.",
+	    1, 1};
+	bool show = strcmp(argv[0], "show") == 0;
+	struct cmd_words words;
+	struct why why = {""};
+	struct json *doc = NULL;
+	char id[65], path[128];
+	int rc;
+
+	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	enum err e = cmd_admin_open(&a, &why);
+	if (!e)
+		e = find(&a, words.words[0], id, &why);
+	if (!e) {
+		snprintf(path, sizeof(path), "/v1/devices/%s%s%s", id, show ? "" : "/",
+		    show ? "" : argv[0]);
+		e = cmd_admin_call(&a, show ? "GET" : "POST", path, NULL, &doc, &why);
+	}
+	const char *state = json_string(json_get(doc, "state"));
 	if (!e && a.json)
 		cmd_print_json(doc);
+	else if (!e && show)
+		cmd_devices_one(doc);
 	else if (!e)
-		print_device(doc);
+		printf("%s %s\n", id, state ? state : "?");
 	json_free(doc);
 	return cmd_admin_end(&a, e, &why);
 }
@@ -101,8 +130,11 @@ int
 cmd_device_main(int argc, char **argv)
 {
 	static const struct cmd_verb verbs[] = {
-	    {"list", device_list, "all devices"},
-	    {"show", device_show, "one device"},
+	    {"list", device_list, "all devices, or those with a state or label"},
+	    {"show", device_one, "one device"},
+	    {"suspend", device_one, "refuse it until it is resumed"},
+	    {"resume", device_one, "let it go on"},
+	    {"revoke", device_one, "refuse it for good"},
 	    {NULL, NULL, NULL},
 	};
 

@@ -19,15 +19,15 @@ cell_ratio(struct cmd_table *t, const struct json *o, const char *part, const ch
 void
 cmd_jobs_print(const struct json *jobs)
 {
-	static const char *const heads[] = {
-	    "JOB", "NAME", "STATE", "ROUND", "REPORTS", "ACCURACY", "LOSS", "MODEL", "AGE"};
+	static const char *const heads[] = {"JOB", "NAME", "STATE", "ROUND", "REPORTS", "ACCURACY",
+	    "LOSS", "MODEL", "AGE", "OWNER"};
 	struct cmd_table t;
 
 	if (json_count(jobs) == 0) {
 		printf("no jobs\n");
 		return;
 	}
-	cmd_print_start(&t, heads, 9);
+	cmd_print_start(&t, heads, 10);
 	for (size_t i = 0; i < json_count(jobs); i++) {
 		const struct json *job = json_at(jobs, i);
 		const struct json *metric = json_get(job, "metric");
@@ -40,6 +40,7 @@ cmd_jobs_print(const struct json *jobs)
 		cmd_print_figure(&t, metric, "loss");
 		cmd_print_short_id(&t, job, "model");
 		cmd_print_age(&t, job, "created_at");
+		cmd_print_short_id(&t, job, "owner");
 	}
 	cmd_print_end(&t);
 }
@@ -97,6 +98,7 @@ cmd_jobs_one(const struct json *job)
 	fact("name", job, "name");
 	fact("state", job, "state");
 	fact("reason", job, "reason");
+	fact("owner", job, "owner");
 	fact("priority", job, "priority");
 	fact("committed", job, "rounds_committed");
 	fact("model", job, "model");

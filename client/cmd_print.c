@@ -171,3 +171,19 @@ cmd_print_age(struct cmd_table *t, const struct json *object, const char *key)
 	else
 		cmd_print_cell(t, "%.0fd", age / 86400);
 }
+
+void
+cmd_print_labels(struct cmd_table *t, const struct json *object, const char *key)
+{
+	const struct json *labels = json_get(object, key);
+	char text[CMD_PRINT_CELL_MAX] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < json_count(labels) && len < sizeof(text); i++) {
+		const char *value = json_string(json_at(labels, i));
+		int n = snprintf(text + len, sizeof(text) - len, "%s%s=%s", i ? "," : "",
+		    json_key(json_at(labels, i)), value ? value : "?");
+		len += n > 0 ? (size_t)n : 0;
+	}
+	cmd_print_cell(t, "%s", *text ? text : "-");
+}

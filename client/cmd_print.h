@@ -30,6 +30,8 @@ void cmd_print_short_id(struct cmd_table *t, const struct json *object, const ch
 void cmd_print_count(struct cmd_table *t, const struct json *object, const char *key);
 void cmd_print_figure(struct cmd_table *t, const struct json *object, const char *key);
 void cmd_print_bytes(struct cmd_table *t, const struct json *object, const char *key);
+/* "a=b,c=d". */
+void cmd_print_labels(struct cmd_table *t, const struct json *object, const char *key);
 /* How long ago (or, for times to come, how long until): "5s", "3m", "2h", "4d". */
 void cmd_print_age(struct cmd_table *t, const struct json *object, const char *key);
 

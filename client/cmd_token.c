@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "cmd.h"
 #include "cmd_admin.h"
@@ -63,32 +64,47 @@ static int
 token_create(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	const char *uses = "1", *expires = "24h", *role = "device", *labels = NULL, *file = NULL;
+	struct token_request request = {.uses = 1};
+	const char *uses = NULL, *expires = "24h", *role = NULL, *labels = NULL, *file = NULL;
 	const struct cmd_option table[] = {
+	    {"access", 0, NULL, "an access token: for --token-file, joins nobody", NULL,
+		&request.access},
 	    {"uses", 0, "N", "how many devices may join with it (default 1)", &uses, NULL},
 	    {"expires", 0, "TIME", "as 30m, 24h (default), 7d", &expires, NULL},
-	    {"role", 0, "ROLE", "device (default) or admin", &role, NULL},
+	    {"role", 0, "ROLE",
+		"device (default), reader, submitter or admin; with --access reader (default) or "
+		"submitter",
+		&role, NULL},
 	    {"label", 0, "K=V", "labels of those devices, several with commas", &labels, NULL},
 	    {"output", 'o', "FILE", "write it there with mode 0600 instead of printing it", &file,
 		NULL},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
-	    "token create [--uses N] [--expires 24h] [--role device|admin] [--label k=v] [-o FILE]",
-	    "Makes a join token. It is shown once; the coordinator keeps only its hash.", 0, 0};
-	struct token_request request = {.uses = 0};
+	const struct cmd_usage usage = {"token create [--access] [--uses N] [--expires 24h] "
+					"[--role ROLE] [--label k=v] [-o FILE]",
+	    "Makes a token: for joining, or with --access for reading or submitting from "
+	    "elsewhere\n"
+	    "without a certificate. It is shown once; the coordinator keeps only its hash.",
+	    0, 0};
 	struct cmd_words words;
 	struct why why = {""};
 	int rc;
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
-	if (!num_u64(uses, 1000000, &request.uses) || request.uses == 0 ||
+	if (!role)
+		role = request.access ? "reader" : "device";
+	if (request.access && (uses || labels))
+		err_set(&why, ERR_INVALID, "--uses and --label are for joining, not for --access");
+	else if ((uses && (!num_u64(uses, 1000000, &request.uses) || request.uses == 0)) ||
 	    !cmd_admin_duration(expires, &request.expires_s) ||
-	    strlen(role) >= sizeof(request.role) || take_labels(&request, labels, &why)) {
-		fprintf(stderr, "rivulet: %s\nusage: rivulet %s\n",
-		    *why.text ? why.text : "bad --uses, --expires or --role", usage.usage);
+	    strlen(role) >= sizeof(request.role))
+		err_set(&why, ERR_INVALID, "bad --uses, --expires or --role");
+	else
+		(void)!take_labels(&request, labels, &why);
+	if (*why.text) {
+		fprintf(stderr, "rivulet: %s\nusage: rivulet %s\n", why.text, usage.usage);
 		return CMD_USAGE;
 	}
 	strcpy(request.role, role);
@@ -102,21 +118,26 @@ static void
 print_tokens(const struct json *tokens)
 {
 	static const char *const heads[] = {
-	    "TOKEN", "ROLE", "USES", "LEFT", "CREATED", "EXPIRES", "STATE"};
+	    "TOKEN", "KIND", "ROLE", "USES", "LEFT", "CREATED", "EXPIRES", "STATE", "LABELS"};
 	struct cmd_table t;
+	double now = (double)time(NULL), expires;
 
-	cmd_print_start(&t, heads, 7);
+	cmd_print_start(&t, heads, 9);
 	for (size_t i = 0; i < json_count(tokens); i++) {
 		const struct json *token = json_at(tokens, i);
-		bool revoked = false;
+		bool revoked = false, access = false;
 		(void)json_bool(json_get(token, "revoked"), &revoked);
+		(void)json_bool(json_get(token, "access"), &access);
 		cmd_print_text(&t, token, "id");
+		cmd_print_cell(&t, "%s", access ? "access" : "join");
 		cmd_print_text(&t, token, "role");
-		cmd_print_count(&t, token, "uses");
-		cmd_print_count(&t, token, "uses_left");
+		cmd_print_count(&t, access ? NULL : token, "uses");
+		cmd_print_count(&t, access ? NULL : token, "uses_left");
 		cmd_print_age(&t, token, "created_at");
 		cmd_print_age(&t, token, "expires_at");
-		cmd_print_cell(&t, "%s", revoked ? "revoked" : "valid");
+		bool late = json_double(json_get(token, "expires_at"), &expires) && expires < now;
+		cmd_print_cell(&t, "%s", revoked ? "revoked" : late ? "expired" : "valid");
+		cmd_print_labels(&t, token, "labels");
 	}
 	cmd_print_end(&t);
 }

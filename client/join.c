@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ca_fetch.h"
 #include "fault.h"
 #include "file.h"
 #include "hash.h"
@@ -15,9 +16,9 @@
 #include "messages.h"
 #include "session.h"
 #include "transport.h"
+#include "trust.h"
 #include "x509.h"
 
-#define CA_MAX 8192
 #define ANSWER_MAX (64u << 10)
 
 struct joining {
@@ -26,7 +27,7 @@ struct joining {
 	char token_text[TOKEN_TEXT_MAX];
 	struct token token;
 	struct x509_cert ca;
-	char ca_pem[CA_MAX];
+	char ca_pem[CA_FETCH_PEM_MAX];
 	struct key *key;
 };
 
@@ -61,12 +62,16 @@ take_token(struct joining *j, const char *text, struct why *why)
 }
 
 static bool
-fingerprint_is(const struct x509_cert *cert, const struct token *token)
+fingerprint_among(const struct trust *trust, const struct token *token)
 {
 	uint8_t hash[HASH_LEN];
 
-	hash_sha256(hash, cert->der, cert->len);
-	return hash_equal(hash, token->ca_hash, HASH_LEN);
+	for (size_t i = 0; i < trust->count; i++) {
+		hash_sha256(hash, trust->ca[i].der, trust->ca[i].len);
+		if (hash_equal(hash, token->ca_hash, HASH_LEN))
+			return true;
+	}
+	return false;
 }
 
 /* A home that has joined: the same coordinator under another address is taken into the list. */
@@ -75,17 +80,18 @@ rejoin(struct joining *j, struct identity *id, struct why *why)
 {
 	char path[PATH_MAX];
 	char *pem = NULL;
+	struct trust trust;
 	size_t len;
 	enum err e = identity_path(path, j->options->home, "ca.pem", why);
 
 	if (!e)
-		e = file_read(path, CA_MAX, &pem, &len, why);
+		e = file_read(path, IDENTITY_PEM_MAX, &pem, &len, why);
 	if (!e)
-		e = x509_from_pem(&j->ca, pem, why);
+		e = trust_parse(&trust, pem, why);
 	free(pem);
 	if (e)
 		return e;
-	if (!fingerprint_is(&j->ca, &j->token))
+	if (!fingerprint_among(&trust, &j->token))
 		return err_set(why, ERR_EXISTS,
 		    "%s belongs to another coordinator (%s); use another --home", j->options->home,
 		    id->urls[0]);
@@ -108,32 +114,6 @@ exchange(const struct transport_options *options, const struct transport_request
 	e = transport_do(t, request, answer, why);
 	transport_free(t);
 	return e ? e : session_problem(answer, NULL, why);
-}
-
-/* Nothing secret goes over this connection: anyone may be at its other end until the hash agrees. */
-static enum err
-fetch_ca(struct joining *j, struct why *why)
-{
-	char url[ADDRESS_MAX + 16];
-	struct transport_answer answer;
-	const struct transport_options options = {.insecure = true};
-	const struct transport_request request = {
-	    .method = "GET", .url = url, .answer_max = CA_MAX - 1};
-
-	snprintf(url, sizeof(url), "%s/v1/ca", j->url);
-	enum err e = exchange(&options, &request, &answer, why);
-	if (!e)
-		e = x509_from_pem(&j->ca, buf_str(&answer.body), why);
-	transport_answer_deinit(&answer);
-	if (e)
-		return e;
-	if (!fingerprint_is(&j->ca, &j->token))
-		return err_set(why, ERR_DENIED,
-		    "the CA of %s is not the one of this token: wrong coordinator, or someone in "
-		    "between",
-		    j->url);
-	size_t room = sizeof(j->ca_pem);
-	return x509_to_pem(j->ca_pem, &room, &j->ca);
 }
 
 static enum err
@@ -264,7 +244,7 @@ enrol(struct joining *j, struct identity *out, struct why *why)
 	struct buf body;
 
 	buf_init(&body, ANSWER_MAX);
-	enum err e = fetch_ca(j, why);
+	enum err e = ca_fetch(&j->ca, j->ca_pem, j->url, j->token.ca_hash, why);
 	if (!e)
 		e = file_mkdirs(j->options->home, 0700, why);
 	if (!e)

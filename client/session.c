@@ -15,6 +15,7 @@
 #define URL_MAX (ADDRESS_MAX + 256)
 #define RETRY_AFTER_MAX_S 300.0
 #define CLOCK_OFF_S 60
+#define HEADERS_MAX 14
 #define SPREAD_S 10.0 /* when the coordinator asks all devices at once to renew */
 
 static const struct events silent;
@@ -132,11 +133,38 @@ session_open_socket(struct session **out, const char *path, struct why *why)
 	return ERR_OK;
 }
 
+enum err
+session_open_token(
+    struct session **out, const char *url, const char *ca_pem, const char *token, struct why *why)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	const struct transport_options t = {.ca_pem = ca_pem};
+
+	if (!s || asprintf(&s->bearer, "Authorization: Bearer %s", token) < 0) {
+		free(s);
+		return err_set(why, ERR_NOMEM, "no memory for a session");
+	}
+	s->events = &silent;
+	seed_backoff(s);
+	snprintf(s->urls[0], ADDRESS_MAX, "%s", url);
+	s->url_count = 1;
+	enum err e = transport_new(&s->transport, &t, why);
+	if (e) {
+		session_free(s);
+		return e;
+	}
+	*out = s;
+	return ERR_OK;
+}
+
 void
 session_free(struct session *s)
 {
 	if (!s)
 		return;
+	if (s->bearer)
+		hash_wipe(s->bearer, strlen(s->bearer));
+	free(s->bearer);
 	transport_free(s->transport);
 	credentials_deinit(&s->held);
 	free(s);
@@ -224,18 +252,39 @@ tell_address(const struct session *s, const char *reason, long status)
 			EVENTS_U("status", (unsigned long)status), EVENTS_S("reason", reason)));
 }
 
+/* The call's headers, and the token if there is one. */
+static enum err
+add_bearer(const struct session *s, const struct transport_request *request,
+    const char *out[HEADERS_MAX + 2])
+{
+	size_t n = 0;
+
+	for (; request->headers && request->headers[n]; n++) {
+		if (n == HEADERS_MAX)
+			return ERR_LIMIT;
+		out[n] = request->headers[n];
+	}
+	out[n] = s->bearer;
+	out[n + 1] = NULL;
+	return ERR_OK;
+}
+
 enum err
 session_once(struct session *s, const char *path, const struct transport_request *request,
     struct transport_answer *out, struct why *why)
 {
 	struct transport_request there = *request;
+	const char *headers[HEADERS_MAX + 2];
 	char url[URL_MAX];
 	int n = snprintf(url, sizeof(url), "%s%s", s->urls[s->current], path);
 
 	*out = (struct transport_answer){.retry_after_s = -1};
 	if (n < 0 || (size_t)n >= sizeof(url))
 		return err_set(why, ERR_LIMIT, "request path too long");
+	if (add_bearer(s, request, headers))
+		return err_set(why, ERR_LIMIT, "too many headers");
 	there.url = url;
+	there.headers = headers;
 	enum err e = transport_do(s->transport, &there, out, why);
 	if (!e)
 		note_clock(s, out);

@@ -27,6 +27,9 @@ ERR_MUST_USE enum err session_open(
     struct session **out, const struct session_options *options, struct why *why);
 /* An admin session over a Unix socket: no identity. */
 ERR_MUST_USE enum err session_open_socket(struct session **out, const char *path, struct why *why);
+/* An admin session with an access token instead of a certificate. url: normalised; ca_pem: the CAs to trust. */
+ERR_MUST_USE enum err session_open_token(
+    struct session **out, const char *url, const char *ca_pem, const char *token, struct why *why);
 void session_free(struct session *s);
 
 const struct identity *session_identity(const struct session *s);

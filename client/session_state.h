@@ -7,6 +7,7 @@
 struct session {
 	char home[PATH_MAX]; /* "": over a socket, without an identity */
 	bool locked; /* whoever opened it holds the home's lock */
+	char *bearer; /* "Authorization: Bearer ...", or NULL */
 	struct credentials held;
 	struct transport *transport;
 	char urls[IDENTITY_URLS_MAX][ADDRESS_MAX];
