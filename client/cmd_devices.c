@@ -7,8 +7,11 @@
 
 #include "cmd_print.h"
 
-#define NAME_SHOWN 20
-#define LABELS_SHOWN 24
+/* A row fits 120 columns. */
+#define NAME_SHOWN 16
+#define LABELS_SHOWN 16
+#define REASON_SHOWN 20
+#define RECENT_S 600
 
 /* The label that "k=v" at p asks for: is it there? *rest is what follows. */
 static bool
@@ -76,7 +79,7 @@ cmd_devices_pick(const struct json *devices, const struct cmd_devices_filter *fi
 	return out;
 }
 
-/* "active", "active,CLONED", "active,admin". */
+/* "active", or with another role than device "active,admin". */
 static void
 cell_state(struct cmd_table *t, const struct json *d)
 {
@@ -84,8 +87,7 @@ cell_state(struct cmd_table *t, const struct json *d)
 	const char *role = json_string(json_get(d, "role"));
 	bool plain = !role || strcmp(role, "device") == 0;
 
-	cmd_print_cell(t, "%s%s%s%s", state ? state : "?", plain ? "" : ",", plain ? "" : role,
-	    is_cloned(d) ? ",CLONED" : "");
+	cmd_print_cell(t, "%s%s%s", state ? state : "?", plain ? "" : ",", plain ? "" : role);
 }
 
 /* How far the device's clock is from the coordinator's: "+3s", "-2h". */
@@ -118,16 +120,19 @@ event_time(const struct json *event)
 	return json_double(json_get(event, "at"), &at) ? at : 0;
 }
 
-/* What last went wrong, "refused stale-round" or "abort no-data"; else what it was last told. */
+/* A copied home; what went wrong lately, "refused stale-round" or "abort no-data"; else why it is idle. */
 static void
-cell_latest(struct cmd_table *t, const struct json *d)
+cell_reason(struct cmd_table *t, const struct json *d)
 {
 	const struct json *refusal = json_get(d, "last_refusal"),
 			  *abort = json_get(d, "last_abort");
 	bool aborted = event_time(abort) > event_time(refusal);
-	const char *word = json_string(json_get(aborted ? abort : refusal, "reason"));
+	const struct json *event = aborted ? abort : refusal;
+	const char *word = json_string(json_get(event, "reason"));
 
-	if (word)
+	if (is_cloned(d))
+		cmd_print_cell(t, "CLONED");
+	else if (word && event_time(event) > (double)time(NULL) - RECENT_S)
 		cmd_print_cell(t, "%s %s", aborted ? "abort" : "refused", word);
 	else
 		cmd_print_text(t, d, "reason");
@@ -158,7 +163,8 @@ print_row(struct cmd_table *t, const struct json *d)
 	cmd_print_count(t, d, "reports");
 	cmd_print_labels(t, d, "labels");
 	cell_cut(t, LABELS_SHOWN);
-	cell_latest(t, d);
+	cell_reason(t, d);
+	cell_cut(t, REASON_SHOWN);
 }
 
 static void
@@ -187,7 +193,7 @@ void
 cmd_devices_print(const struct json *devices)
 {
 	static const char *const heads[] = {"DEVICE", "NAME", "STATE", "SEEN", "AGENT", "CLOCK",
-	    "DISK", "REPORTS", "LABELS", "LATEST"};
+	    "DISK", "REPORTS", "LABELS", "REASON"};
 	struct cmd_table t;
 
 	if (json_count(devices) == 0) {
