@@ -182,13 +182,40 @@ conn_identify(struct conn *c)
 	hash_wipe(&token, sizeof(token));
 }
 
+/* Finds the route. Returns the word of the problem if the request goes no further. */
+static const char *
+find_route(struct conn *c, const char **detail)
+{
+	struct exchange *x = &c->x;
+	bool path_known = false;
+
+	x->route = routes_find(x->request.method, x->request.path, x->param, &path_known);
+	if (c->kind == CONN_PROBE && x->route && !x->route->probe)
+		x->route = NULL;
+	if (x->retry_after_s > 0) {
+		*detail = c->counted ? "this identity has asked too often"
+				     : "this identity has too many connections";
+		return "too-many-requests";
+	}
+	if (is_unwelcome(c)) {
+		*detail = "requests without an identity wait a minute";
+		return "too-many-failures";
+	}
+	if (!x->route) {
+		*detail = path_known ? "another method may work here" : "no such path";
+		return path_known ? "method-not-allowed" : "not-found";
+	}
+	*detail = "this identity may not do that";
+	const char *word = check_role(c);
+	return word ? word : check_body(c, detail);
+}
+
 bool
 conn_start_request(struct conn *c, size_t head_len)
 {
 	struct exchange *x = &c->x;
 	unsigned status = 400;
 	struct why why = {""};
-	bool path_known = false;
 	const char *detail = "";
 
 	enum err e = http_request_parse(&x->request, c->in.data, head_len, &status, &why);
@@ -211,28 +238,9 @@ conn_start_request(struct conn *c, size_t head_len)
 		    why.text);
 		return true;
 	}
-	x->route = routes_find(x->request.method, x->request.path, x->param, &path_known);
-	if (c->kind == CONN_PROBE && x->route && !x->route->probe)
+	const char *word = find_route(c, &detail);
+	if (word)
 		x->route = NULL;
-	const char *word = NULL;
-	if (x->retry_after_s > 0) {
-		word = "too-many-requests";
-		detail = c->counted ? "this identity has asked too often"
-				    : "this identity has too many connections";
-		x->route = NULL;
-	} else if (is_unwelcome(c)) {
-		word = "too-many-failures";
-		detail = "requests without an identity wait a minute";
-		x->route = NULL;
-	} else if (!x->route) {
-		word = path_known ? "method-not-allowed" : "not-found";
-		detail = path_known ? "another method may work here" : "no such path";
-	} else if ((word = check_role(c))) {
-		detail = "this identity may not do that";
-		x->route = NULL;
-	} else if ((word = check_body(c, &detail))) {
-		x->route = NULL;
-	}
 	if (word) {
 		conn_refuse(c, word, detail);
 		return true;
