@@ -101,7 +101,7 @@ conn_advance_handshake(struct conn *c)
 	if (r == TLS_AGAIN_IN || r == TLS_AGAIN_OUT)
 		return conn_await(c, r);
 	if (r != TLS_OK) {
-		log_event(LOG_LEVEL_INFO, "tls.failed", LOG_S("peer", c->x.peer),
+		log_crowd(LOG_LEVEL_INFO, "tls.failed", LOG_S("peer", c->x.peer),
 		    LOG_S("why", tls_why(c->tls)));
 		conn_failed(c);
 		conn_close(c);

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "clock.h"
 #include "conn_state.h"
 #include "registry.h"
@@ -241,6 +243,9 @@ conn_start_request(struct conn *c, size_t head_len)
 	const char *word = find_route(c, &detail);
 	if (word)
 		x->route = NULL;
+	/* Who sends a body without a length may mean the next bytes by it. */
+	if (word && strcmp(word, "length-required") == 0)
+		x->request.keep_alive = false;
 	if (word) {
 		conn_refuse(c, word, detail);
 		return true;

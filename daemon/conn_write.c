@@ -21,7 +21,8 @@ level_of(const struct exchange *x)
 {
 	bool reads = x->request.method == VERB_GET || x->request.method == VERB_HEAD;
 
-	if (x->response.status >= 500)
+	/* 505 is the peer's doing. */
+	if (x->response.status >= 500 && x->response.status != 505)
 		return LOG_LEVEL_WARN;
 	if (x->response.status >= 400)
 		return LOG_LEVEL_INFO;
@@ -37,6 +38,10 @@ log_response(const struct conn *c)
 
 	if (x->who.has_cert)
 		hex_encode(device, x->who.device, 8);
+	/* What others may cause as often as they like. */
+	bool crowd = x->response.status >= 400 && (!conn_is_known(c) || x->response.status == 429);
+	if (crowd && !log_has_room(level_of(x)))
+		return;
 	exchange_actor(x, actor);
 	log_event(level_of(x), "http.response", LOG_S("method", http_verb_name(x->request.method)),
 	    LOG_S("path", x->request.path), LOG_U("status", x->response.status),

@@ -200,6 +200,16 @@ keep_number(struct collector *c, uint64_t *to, const char *at, size_t len)
 	return len == 0 || len > 18 ? refuse(c, 400, "a number is malformed") : 0;
 }
 
+/* A name or an address, and a port: nothing that another parser could take for more. */
+static int
+check_host(struct collector *c, const char *at, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!isalnum((unsigned char)at[i]) && !strchr(".-_:[]", at[i]))
+			return refuse(c, 400, "Host is malformed");
+	return 0;
+}
+
 static int
 on_value(http_parser *p, const char *at, size_t len)
 {
@@ -210,6 +220,8 @@ on_value(http_parser *p, const char *at, size_t len)
 	while (len > 0 && (at[len - 1] == ' ' || at[len - 1] == '\t'))
 		len--;
 	switch (c->field) {
+	case FIELD_HOST:
+		return check_host(c, at, len);
 	case FIELD_AUTHORIZATION:
 		return keep(c, r->authorization, sizeof(r->authorization), at, len);
 	case FIELD_RANGE:

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -50,6 +51,32 @@ log_level_find(const char *name, enum log_level *out)
 		}
 	}
 	return false;
+}
+
+bool
+log_has_room(enum log_level level)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static time_t second;
+	static unsigned lines;
+	static unsigned long long skipped;
+	struct timespec now;
+
+	if ((int)level > atomic_load(&threshold))
+		return false;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	pthread_mutex_lock(&lock);
+	if (now.tv_sec != second)
+		lines = 0;
+	second = now.tv_sec;
+	bool room = lines < LOG_CROWD;
+	unsigned long long before = room ? skipped : 0;
+	lines += room;
+	skipped = room ? 0 : skipped + 1;
+	pthread_mutex_unlock(&lock);
+	if (before > 0)
+		log_event(LOG_LEVEL_INFO, "log.skipped", LOG_U("lines", before));
+	return room;
 }
 
 static void __attribute__((format(printf, 2, 3))) add(struct line *l, const char *fmt, ...)

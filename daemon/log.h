@@ -29,6 +29,16 @@ struct log_pair {
 #define LOG_EVENT_(level, event, ...) \
 	log_pairs(level, event, (const struct log_pair[]){__VA_ARGS__})
 
+/* The same for what anybody outside can cause at will: at most LOG_CROWD lines a second, over all of them. How many were left
+ * out is told before the next one, as log.skipped. */
+#define LOG_CROWD 20
+#define log_crowd(level, ...) \
+	do { \
+		if (log_has_room(level)) \
+			log_event(level, __VA_ARGS__); \
+	} while (0)
+bool log_has_room(enum log_level level);
+
 void log_pairs(enum log_level level, const char *event, const struct log_pair *pairs);
 
 #endif

@@ -224,7 +224,7 @@ on_accept(struct loop_source *source, uint32_t events)
 		}
 		peer_name(&from, fd, peer);
 		if (!has_room(l->thread, l->kind == CONN_OVER_TLS, peer)) {
-			log_event(LOG_LEVEL_INFO, "accept.refused", LOG_S("peer", peer));
+			log_crowd(LOG_LEVEL_INFO, "accept.refused", LOG_S("peer", peer));
 			close(fd);
 			continue;
 		}

@@ -351,6 +351,10 @@ hosts(void **state)
 	refused("GET / HTTP/1.1\r\n\r\n", 400);
 	refused("GET / HTTP/1.0\r\n\r\n", 400);
 	refused("GET / HTTP/1.1\r\nX-Host: c\r\n\r\n", 400);
+	refused("GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400);
+	refused("GET / HTTP/1.1\r\nHost: a,b\r\n\r\n", 400);
+	refused("GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", 400);
+	refused("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400);
 	refused(GET HOST "\r\n", 400);
 	refused(GET "HOST: d\r\n\r\n", 400);
 }

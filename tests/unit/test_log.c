@@ -165,6 +165,34 @@ test_long_lines(void **state)
 	assert_string_equal(journal_end(), "<6>info e ...\n");
 }
 
+/* What anybody can cause fills no disk. */
+static void
+test_crowd(void **state)
+{
+	unsigned lines = 0, skipped = 0, told;
+	char *rest;
+
+	(void)state;
+	capture_start();
+	for (int i = 0; i < 3000; i++) {
+		log_crowd(LOG_LEVEL_INFO, "test.crowd", LOG_U("i", (unsigned)i));
+		log_crowd(LOG_LEVEL_DEBUG, "test.unheard", LOG_U("i", (unsigned)i));
+		if (i % 1000 == 999)
+			usleep(1100000);
+	}
+	log_crowd(LOG_LEVEL_INFO, "test.crowd", LOG_S("i", "last"));
+	capture_end();
+	for (char *line = strtok_r(got, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		const char *skip = strstr(line, "log.skipped lines=");
+		if (skip && sscanf(skip + 18, "%u", &told) == 1)
+			skipped += told;
+		else
+			lines++;
+	}
+	assert_int_equal(lines + skipped, 3001);
+	assert_in_range(lines, 3 * LOG_CROWD + 1, 8 * LOG_CROWD);
+}
+
 static void *
 chatter(void *arg)
 {
@@ -204,6 +232,7 @@ main(void)
 	    cmocka_unit_test(test_time_stamp),
 	    cmocka_unit_test(test_long_lines),
 	    cmocka_unit_test(test_threads),
+	    cmocka_unit_test(test_crowd),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
