@@ -13,7 +13,7 @@
 #define DRAIN_MS 2000
 #define HELD_MS 1000
 /* Handshakes cost most of all that an event can: few per batch, so that a crowd of them delays nobody else for long. */
-#define HANDSHAKE_STEPS 8
+#define HANDSHAKE_STEPS 1
 
 static bool advance(struct conn *c);
 
@@ -151,6 +151,9 @@ conn_close(struct conn *c)
 	if (c->state == CONN_CLOSED)
 		return;
 	if (!c->gone) {
+		/* A handshake for nothing. */
+		if (c->crowd == &io->strangers && !c->asked)
+			conn_failed(c);
 		loop_remove(io->loop, &c->source);
 		conn_end_handshake(c);
 		conn_join_crowd(c, NULL);

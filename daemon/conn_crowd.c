@@ -41,6 +41,8 @@ evict_from(struct conn_crowd *crowd)
 		c = c->newer;
 	if (!c)
 		return false;
+	if (c->handshaking)
+		conn_failed(c);
 	conn_close(c);
 	return true;
 }

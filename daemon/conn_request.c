@@ -223,6 +223,7 @@ conn_start_request(struct conn *c, size_t head_len)
 	enum err e = http_request_parse(&x->request, c->in.data, head_len, &status, &why);
 	buf_consume(&c->in, head_len);
 	c->turns++;
+	c->asked = true;
 	c->head_seen = 0;
 	c->body_left = e ? 0 : x->request.length;
 	conn_identify(c);

@@ -43,6 +43,7 @@ struct conn {
 	struct conn *older, *newer; /* in it */
 	bool counted; /* in io->identities, as counted_as */
 	uint8_t counted_as[TALLY_KEY];
+	bool asked; /* a request, of whatever kind */
 	unsigned turns; /* requests begun since the last event */
 	bool again_posted;
 	struct loop_post again;

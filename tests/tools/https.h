@@ -106,6 +106,12 @@ https_open(struct https *c, const struct https_home *h, const char *port)
 	struct why why = {""};
 
 	*c = (struct https){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+	/* HTTPS_SOURCE: an address of this machine to come from. */
+	struct sockaddr_in from = {.sin_family = AF_INET};
+	const char *source = getenv("HTTPS_SOURCE");
+	if (source && inet_pton(AF_INET, source, &from.sin_addr) == 1 &&
+	    bind(c->fd, (struct sockaddr *)&from, sizeof(from)) != 0)
+		https_die("bind", source);
 	if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&to, sizeof(to)) != 0)
 		https_die("connect", "refused");
 	if (fcntl(c->fd, F_SETFL, O_NONBLOCK) != 0)

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""hostile.py: attacks a running coordinator, one attack after another, while its honest devices do rounds; prints a row for each.
+
+usage: hostile.py FLEET PORT PID JOB SECONDS BUILD LOAD
+
+BUILD is the directory of the programs, LOAD the one of the attacker (OpenSSL shakes hands faster). Exit status 1 if a row failed.
+"""
+import http.client
+import json
+import os
+import re
+import resource
+import socket
+import subprocess
+import sys
+import time
+
+FLEET, PORT, PID, JOB, SECONDS, BUILD, LOAD = sys.argv[1:8]
+PID, SECONDS = int(PID), float(SECONDS)
+RATIO_MAX = 2.0
+CONNECTIONS = 2000  # as tests/hostile configures it
+MEMORY_MAX = 64 + CONNECTIONS * 96 // 1024  # MiB: what a coordinator needs, and each connection's TLS and head
+LOADER_MAX = 200  # MiB: a program that reads a bomb
+QUIET_SHARE = 0.3
+LIES = """flipped-signature changed other-key wrong-job older-round newer-round wrong-base wrong-device wrong-task shorter longer
+payload-short payload-long wrong-root wrong-leaf wrong-chunk nan infinity large no-examples many-examples endless-examples
+codec-unknown masked second-vector other-kind slice reserved-bits block elements no-steps magic version truncated extended empty junk
+no-colons no-manifest report-missing report-other report-unannounced report-base64 report-junk report-wrong unsigned""".split()
+
+
+class Admin(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(20)
+        self.sock.connect(FLEET + "/admin.sock")
+
+
+def ask(path):
+    c = Admin("localhost")
+    try:
+        c.request("GET", path)
+        return json.loads(c.getresponse().read())
+    finally:
+        c.close()
+
+
+def commits():
+    return ask(f"/v1/jobs/{JOB}")["rounds_committed"]
+
+
+def peak():
+    with open(f"/proc/{PID}/status") as f:
+        return int(re.search(r"VmHWM:\s+(\d+)", f.read()).group(1)) // 1024
+
+
+def reset_peak():
+    with open(f"/proc/{PID}/clear_refs", "w") as f:
+        f.write("5")
+
+
+def cpu():
+    with open(f"/proc/{PID}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Watch:
+    """Rounds, memory and time between entering and leaving."""
+
+    def __enter__(self):
+        reset_peak()
+        self.rounds, self.cpu, self.start = commits(), cpu(), time.time()
+        return self
+
+    def __exit__(self, *unused):
+        self.seconds = time.time() - self.start
+        self.rounds, self.cpu, self.peak = commits() - self.rounds, (cpu() - self.cpu) / self.seconds, peak()
+
+
+quiet = {"rounds": 0, "seconds": 0.0}
+failed = 0
+
+
+def rest(seconds):
+    with Watch() as w:
+        time.sleep(seconds)
+    quiet["rounds"] += w.rounds
+    quiet["seconds"] += w.seconds
+
+
+def row(name, offered, got, w, good, why=""):
+    global failed
+    base = quiet["seconds"] / max(quiet["rounds"], 1)
+    ratio = w.seconds / w.rounds / base if w.rounds else float("inf")
+    reasons = [why] if not good else []
+    if ratio > RATIO_MAX:
+        reasons.append("rounds are too slow")
+    if w.peak > MEMORY_MAX:
+        reasons.append("too much memory")
+    failed += bool(reasons)
+    verdict = "FAIL: " + ", ".join(reasons) if reasons else "PASS"
+    print(f"{name:16s} {w.peak:4d} MiB {w.cpu * 100:4.0f} % {w.rounds:4d} {ratio:6.2f}  {verdict}\n    offered: {offered}\n    got:     {got}", flush=True)
+
+
+def network(name, home, number, seconds):
+    with Watch() as w:
+        p = subprocess.run([f"{LOAD}/tests/tools/attacker", name, home, PORT, str(seconds), str(number)], stdout=subprocess.PIPE, text=True)
+    offered, _, got = p.stdout.strip().partition(" | ")
+    row(name, offered, got, w, p.returncode == 0, "what must be refused was answered" if p.returncode == 1 else "the attacker failed")
+
+
+def lies(seconds):
+    """A device that signs what is not so, in every field, again and again."""
+    peer, home, count, answers, accepted = f"{BUILD}/tests/tools/wire_peer", FLEET + "/liar", 0, {}, 0
+    env = dict(os.environ, WIRE_OTHER=FLEET + "/crowd", HTTPS_SOURCE="127.0.0.66")
+    with Watch() as w:
+        end = time.time() + seconds
+        while time.time() < end:
+            task = subprocess.run([peer, "ask", home, PORT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env).stdout.split()
+            if len(task) != 4:
+                time.sleep(0.05)
+                continue
+            fault = LIES[count % len(LIES)]
+            count += 1
+            p = subprocess.run([peer, "put", home, PORT, ELEMENTS, "wait", fault, *task], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
+            words = p.stdout.split()
+            answers[" ".join(words[:2])] = answers.get(" ".join(words[:2]), 0) + 1
+            accepted += words[:1] == ["201"]
+            time.sleep(0.02)
+    got = ", ".join(f"{n} x {a}" for a, n in sorted(answers.items()))
+    row("lies", f"{count / seconds:.0f} signed deltas/s, {len(LIES)} kinds of lies", got or "no task", w, accepted == 0 and count > 0, "a lie was accepted")
+
+
+def bombs(seconds):
+    """Data sets whose few bytes unpack to many: a device's and the coordinator's loader."""
+    with Watch() as w:
+        start, results, good = time.time(), [], True
+        for name in ("csv", "idx"):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+            p = subprocess.Popen(
+                [f"{BUILD}/rivulet", "train", FLEET + "/bomb.json", "--home", FLEET + "/bomb-" + name],
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            _, said = p.communicate(timeout=120)
+            most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+            results.append(f"{name}: exit {p.returncode}, {most} MiB ({said.strip().splitlines()[-1][:70] if said.strip() else ''})")
+            good = good and p.returncode not in (0, -9) and most < LOADER_MAX
+            assert before >= 0
+        c = Admin("localhost")
+        with open(FLEET + "/bomb-job.json") as f:
+            c.request("POST", "/v1/jobs", f.read())
+        a = c.getresponse()
+        results.append(f"coordinator: {a.status}")
+        a.read()
+        time.sleep(max(0.0, seconds - (time.time() - start)))
+    row("gzip-bombs", "2 data sets on a device, 1 on the coordinator", "; ".join(results), w, good, "a loader took it, or too much memory")
+
+
+def elements():
+    """Numbers in a delta of the job: what a lying device must get right to be heard."""
+    return str(ask(f"/v1/jobs/{JOB}")["parameters"])
+
+
+ELEMENTS = elements()
+listed = subprocess.run([f"{LOAD}/tests/tools/attacker", "list"], stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")
+only = os.environ.get("HOSTILE_ONLY", "").split()
+attacks = [line.split() for line in listed if line and (not only or line.split()[0] in only)]
+each = SECONDS / (len(attacks) + 2)
+print(f"hostile: {len(attacks) + 2} attacks of {each * (1 - QUIET_SHARE):.1f} s, each after {each * QUIET_SHARE:.1f} s of quiet; rounds of honest devices go on")
+print(f"hostile: limits: {MEMORY_MAX} MiB for {CONNECTIONS} connections, round time {RATIO_MAX:g} x that of quiet times")
+print("attack         peak memory   cpu rounds ratio  verdict", flush=True)
+rest(max(2.0, each * QUIET_SHARE))
+for number, (name, who) in enumerate(attacks):
+    rest(each * QUIET_SHARE)
+    network(name, FLEET + ("/crowd" if who == "device" else "/nobody"), number, each * (1 - QUIET_SHARE))
+rest(each * QUIET_SHARE)
+lies(each * (1 - QUIET_SHARE))
+rest(each * QUIET_SHARE)
+bombs(each * (1 - QUIET_SHARE))
+base = quiet["seconds"] / max(quiet["rounds"], 1)
+print(f"hostile: in quiet times {quiet['rounds']} rounds, {base * 1000:.0f} ms each")
+print(f"{len(attacks) + 2 - failed} passed, {failed} failed")
+sys.exit(1 if failed else 0)
