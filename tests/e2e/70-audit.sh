@@ -20,7 +20,9 @@ good() { # good DIR WHAT
 tamper() {
 	rm -rf "$FLEET/bad"
 	cp -a "$FLEET/audit" "$FLEET/bad"
-	python3 - "$FLEET/bad" "$1" "$2" "$FLEET/other.key" <<-'END' || fleet_fail "cannot tamper: $1 $2"
+	tamper_key=$FLEET/other.key
+	[ "$1" != rewrite ] || tamper_key=$FLEET/state/keys/sign.key
+	python3 - "$FLEET/bad" "$1" "$2" "$tamper_key" <<-'END' || fleet_fail "cannot tamper: $1 $2"
 		import base64, hashlib, json, subprocess, sys
 		where, what, seq, key = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 		chain = bytearray(open(where + "/chain", "rb").read())
@@ -56,8 +58,8 @@ tamper() {
 		    bodies[i], bodies[i + 1] = bodies[i + 1], bodies[i]
 		elif what == "cut":
 		    links[-1] = links[-1][:100]
-		elif what in ("signer", "forge"):  # everything right, but by another key; a changed body with a hash that fits
-		    if what == "forge":
+		elif what in ("signer", "forge", "rewrite"):  # everything right, but by another key; a changed body with a hash that fits
+		    if what != "signer":
 		        bodies[i] = bodies[i].replace(b'"event":"', b'"event":"x')
 		        links[i] = links[i][:64] + hashlib.sha256(bodies[i]).digest() + links[i][96:]
 		    der = subprocess.run(["openssl", "dgst", "-sha256", "-sign", key], input=links[i][:192],
@@ -77,8 +79,8 @@ tamper() {
 	END
 }
 
-broken() { # broken WHAT SEQ WORDS: the damage is named there, with these words
-	tamper "$1" "$2"
+broken() { # broken WHAT SEQ WORDS [TAMPERED]: the damage is named there, with these words
+	tamper "$1" "${4:-$2}"
 	verify "$FLEET/bad" && fleet_fail "$1 of entry $2 was not seen"
 	[ $? -eq 7 ] || fleet_fail "$1 of entry $2: not exit code 7"
 	[ "$(verified 'd["broken"]')" = "$2" ] || fleet_fail "$1 of entry $2 named wrongly: $(cat "$FLEET/verify.err")"
@@ -158,6 +160,8 @@ broken swap "$committed" "missing or out of order"
 broken cut "$last" "ends inside"
 broken signer "$committed" "signature"
 broken forge "$committed" "signature"
+# Rewritten by the coordinator itself, with its key: the entry is good, but the next one knew another.
+broken rewrite $((joined + 1)) "hash of the entry before" "$joined"
 # A signer of another CA is none.
 rm -rf "$FLEET/bad"
 cp -a "$FLEET/audit" "$FLEET/bad"
@@ -220,6 +224,18 @@ for other in ${OTHER_BUILDS:-build/mbedtls build/openssl build/mbedtls-clang bui
 	echo "ok: $other folds them to the same bits"
 done
 [ -n "$found" ] || echo "skipped: no other build to fold with"
+
+# A coordinator that died after a round's commit, before its deltas were put away, does that after its start.
+fleet_kill TERM "$DAEMON_PID"
+for delta in $(find "$FLEET/state/kept" -name '*.delta' | sort); do
+	if python3 -c "import sys; sys.exit(int.from_bytes(open('$delta', 'rb').read(4096).split(b'RVD1')[1][20:28], 'little') != 4)"; then
+		mv "$delta" "$FLEET/state/spool/"
+	fi
+done
+[ "$(find "$FLEET/state/spool" -name '*.delta' | wc -l)" -eq 3 ] || fleet_fail "round 4 has not 3 deltas in kept/"
+fleet_restart
+[ "$(curl_admin /v1/status | pick 'd["kept"]["deltas"]')" -eq 12 ] || fleet_fail "deltas of a committed round were not put away at the start"
+spool_empty || fleet_fail "left in the spool: $(ls "$FLEET/state/spool")"
 
 # A delta that is not the signed one, a missing one, a model that is not the recorded one.
 some=$(find "$FLEET/audit/deltas" -name '*.delta' | sort | head -n 1)
@@ -309,6 +325,7 @@ python3 - "$FLEET/audit" "$id" device3 <<-'END' || fleet_fail "something still n
 END
 fleet_kill TERM "$DAEMON_PID"
 grep -aq "device3" "$FLEET"/state/rivulet.db* && fleet_fail "the database still holds the name of the erased device"
+"$RIVULETD" --config "$FLEET/rivuletd.conf" check >"$FLEET/check" 2>&1 || fleet_fail "rivuletd check: $(cat "$FLEET/check")"
 fleet_restart
 [ "$(curl_admin "/v1/devices/$id" | pick 'd["name"], d["state"]')" = "('erased', 'revoked')" ] || fleet_fail "erased only until the restart"
 "$RIVULET" run --home "$FLEET/device3" --once 2>"$FLEET/erased.log" && fleet_fail "an erased device still works"

@@ -1,0 +1,174 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "coordinator.h"
+
+#define BYTES 1000
+
+/* A file in the spool that stands for an accepted delta: moving looks at names and lengths only. */
+static const uint8_t *
+in_spool(struct coordinator *c, uint8_t tag)
+{
+	static uint8_t task[16];
+	static const char bytes[BYTES];
+	char name[64] = "spool/";
+
+	memset(task, tag, sizeof(task));
+	hex_encode(name + 6, task, sizeof(task));
+	strcat(name, ".delta");
+	assert_int_equal(
+	    file_write(coordinator_path(c, name), bytes, BYTES, 0600, &c->why), ERR_OK);
+	return task;
+}
+
+static bool
+is_kept(struct coordinator *c, uint8_t tag)
+{
+	uint8_t task[16];
+	char name[64] = "kept/";
+
+	memset(task, tag, sizeof(task));
+	hex_encode(name + 5, task, sizeof(task));
+	strcat(name, ".delta");
+	return access(coordinator_path(c, name), F_OK) == 0;
+}
+
+static void
+check_used(struct coordinator *c, uint64_t want)
+{
+	uint64_t deltas, bytes;
+
+	keep_used(c->s.keep, &deltas, &bytes);
+	assert_int_equal(deltas, want);
+	assert_int_equal(bytes, want * BYTES);
+}
+
+static void
+reopen(struct coordinator *c)
+{
+	keep_close(c->s.keep);
+	assert_int_equal(
+	    keep_open(&c->s.keep, coordinator_path(c, "kept"), c->s.spool, &c->why), ERR_OK);
+}
+
+static void
+the_oldest_go_first(void **state)
+{
+	struct coordinator *c = *state;
+
+	for (uint8_t tag = 1; tag <= 5; tag++)
+		assert_int_equal(keep_add(c->s.keep, in_spool(c, tag), 3 * BYTES, &c->why), ERR_OK);
+	check_used(c, 3);
+	for (uint8_t tag = 1; tag <= 5; tag++)
+		assert_int_equal(is_kept(c, tag), tag > 2);
+	/* A smaller limit takes effect with the next. */
+	assert_int_equal(keep_add(c->s.keep, in_spool(c, 6), BYTES, &c->why), ERR_OK);
+	check_used(c, 1);
+	assert_true(is_kept(c, 6));
+}
+
+static void
+no_limit(void **state)
+{
+	struct coordinator *c = *state;
+
+	for (unsigned tag = 1; tag <= 255; tag++)
+		assert_int_equal(
+		    keep_add(c->s.keep, in_spool(c, (uint8_t)tag), 0, &c->why), ERR_OK);
+	check_used(c, 255);
+	reopen(c);
+	check_used(c, 255);
+}
+
+static void
+age_survives_a_restart(void **state)
+{
+	static const uint8_t order[] = {9, 2, 7};
+	struct coordinator *c = *state;
+	struct timespec times[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
+	char hex[33], name[64];
+
+	for (size_t i = 0; i < sizeof(order); i++) {
+		const uint8_t *task = in_spool(c, order[i]);
+		assert_int_equal(keep_add(c->s.keep, task, 0, &c->why), ERR_OK);
+		hex_encode(hex, task, 16);
+		snprintf(name, sizeof(name), "kept/%s.delta", hex);
+		times[1].tv_sec += 10;
+		assert_int_equal(utimensat(AT_FDCWD, coordinator_path(c, name), times, 0), 0);
+	}
+	reopen(c);
+	assert_int_equal(keep_add(c->s.keep, in_spool(c, 1), 2 * BYTES, &c->why), ERR_OK);
+	assert_true(is_kept(c, 7) && is_kept(c, 1) && !is_kept(c, 9) && !is_kept(c, 2));
+}
+
+static void
+removing_one(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t task[16];
+
+	for (uint8_t tag = 1; tag <= 3; tag++)
+		assert_int_equal(keep_add(c->s.keep, in_spool(c, tag), 0, &c->why), ERR_OK);
+	memset(task, 2, sizeof(task));
+	assert_int_equal(keep_remove(c->s.keep, task), ERR_OK);
+	assert_int_equal(keep_remove(c->s.keep, task), ERR_NOTFOUND);
+	check_used(c, 2);
+	assert_true(is_kept(c, 1) && !is_kept(c, 2) && is_kept(c, 3));
+	assert_int_equal(keep_add(c->s.keep, task, 0, &c->why), ERR_NOTFOUND);
+}
+
+/* A round of a coordinator that keeps deltas: they open with what they were made of. */
+static void
+after_a_round(void **state)
+{
+	struct coordinator *c = *state;
+	struct delta_file f = {.fd = -1};
+	float values[ELEMENTS];
+	struct task t[3];
+	uint8_t id[16], task[16];
+
+	c->config.keep_deltas = true;
+	submit(c, JOB("kept", "\"goal\":2", ",\"stop\":{\"rounds\":1}"), id);
+	for (uint8_t tag = 1; tag <= 2; tag++) {
+		assert_string_equal(ask(c, tag, &t[tag]), "");
+		assert_null(deliver(c, &t[tag], tag, (float)tag, 100));
+	}
+	await_state(c, id, "done");
+	for (int i = 0; i < 5000 && spool_used(c->s.spool) > 0; i++)
+		usleep(2000);
+	assert_int_equal(spool_used(c->s.spool), 0);
+	for (uint8_t tag = 1; tag <= 2; tag++) {
+		assert_true(hex_decode(task, sizeof(task), t[tag].task, 32));
+		assert_int_equal(keep_read(c->s.keep, task, &f, &c->why), ERR_OK);
+		assert_int_equal(delta_file_read(&f, values, sizeof(values), f.leaf_bytes), ERR_OK);
+		for (int i = 0; i < ELEMENTS; i++)
+			assert_true(values[i] == (float)tag);
+		delta_file_close(&f);
+	}
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    WITH(the_oldest_go_first),
+	    WITH(no_limit),
+	    WITH(age_survives_a_restart),
+	    WITH(removing_one),
+	    WITH(after_a_round),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
