@@ -4,6 +4,8 @@
 
 #include "check.h"
 #include "command.h"
+#include "delta_file.h"
+#include "spool_start.h"
 
 enum { SOUND = 0, REPAIRED = 3, WARNINGS = 4, DAMAGE = 7 };
 
@@ -84,15 +86,37 @@ print_sum(const struct check *c)
 	    c->running ? "; a coordinator runs on it, so what may be changing was not judged" : "");
 }
 
-static int
-examine(const struct options *o, const char *dir)
+/* Of encrypted deltas; NULL without one. */
+static enum err
+find_key(const struct config *config, struct delta_key *key, const struct delta_key **found,
+    struct why *why)
 {
+	uint8_t secret[32];
+	bool is_there;
+
+	*found = NULL;
+	enum err e = spool_start_secret(config, secret, &is_there, why);
+	if (e || !is_there)
+		return e;
+	delta_file_key(key, secret);
+	hash_wipe(secret, sizeof(secret));
+	*found = key;
+	return ERR_OK;
+}
+
+static int
+examine(const struct options *o, const struct config *config)
+{
+	const char *dir = o->dir ? o->dir : config->state_dir;
 	struct check *c = calloc(1, sizeof(*c));
 	struct why why = {"no memory"};
 	int rc = COMMAND_FAILED;
+	struct delta_key key;
 
-	if (!c)
+	if (!c || find_key(config, &key, &c->key, &why) != ERR_OK) {
+		free(c);
 		return command_fail(&why);
+	}
 	c->repair = o->repair;
 	c->drop_deltas = o->drop;
 	c->quiet = o->json;
@@ -110,6 +134,7 @@ examine(const struct options *o, const char *dir)
 		rc = COMMAND_FAILED;
 	check_deinit(c);
 	free(c);
+	hash_wipe(&key, sizeof(key));
 	return rc;
 }
 
@@ -122,10 +147,8 @@ cmd_check_main(const char *path, int argc, char **argv)
 		fputs(usage, o.help ? stdout : stderr);
 		return o.help ? COMMAND_OK : COMMAND_USAGE;
 	}
-	if (o.dir)
-		return examine(&o, o.dir);
-	struct config *config = command_config(path);
-	int rc = config ? examine(&o, config->state_dir) : COMMAND_FAILED;
+	struct config *config = o.dir ? calloc(1, sizeof(*config)) : command_config(path);
+	int rc = config ? examine(&o, config) : COMMAND_FAILED;
 	free(config);
 	return rc;
 }

@@ -1,9 +1,11 @@
 #include "spool_start.h"
 
-#include <stdatomic.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "audit.h"
 #include "config.h"
@@ -20,13 +22,20 @@
 
 /* --- the configuration */
 
-void
-spool_start_dir(const struct config *c, char *out, size_t room)
+/* With a path of its own, STATE/spool is a link to it: check, backup and people find the spool where it always is. */
+static enum err
+place_link(const char *link, const char *path, struct why *why)
 {
-	if (c->spool_path[0])
-		snprintf(out, room, "%s", c->spool_path);
-	else
-		snprintf(out, room, "%s/spool", c->state_dir);
+	struct stat st;
+
+	if (lstat(link, &st) == 0 && S_ISLNK(st.st_mode) && unlink(link) != 0)
+		return err_errno(why, "remove %s", link);
+	if (!path[0])
+		return ERR_OK;
+	if (rmdir(link) != 0 && errno != ENOENT)
+		return err_errno(
+		    why, "[spool] path is %s: remove %s, or move its deltas there", path, link);
+	return symlink(path, link) == 0 ? ERR_OK : err_errno(why, "link %s", link);
 }
 
 /* Raw, or in hex with or without a line's end. */
@@ -79,8 +88,12 @@ open_spool(struct services *s, struct why *why)
 	enum err e = spool_start_secret(s->config, secret, &found, why);
 	if (e)
 		return e;
-	spool_start_dir(s->config, dir, sizeof(dir));
-	const struct spool_options o = {.dir = dir,
+	snprintf(dir, sizeof(dir), "%s/spool", s->config->state_dir);
+	e = place_link(dir, s->config->spool_path, why);
+	if (e)
+		return e;
+	const struct spool_options o = {
+	    .dir = s->config->spool_path[0] ? s->config->spool_path : dir,
 	    .quota = s->config->spool_quota,
 	    .memory = s->config->spool_memory,
 	    .secret = found ? secret : NULL};

@@ -7,6 +7,7 @@
  * accepted delta of an open round is hashed again, on all cores. One that is damaged is named and condemned (spool_condemn). In
  * mode memory the rows of those that are damaged or gone are dropped instead, in one transaction: their devices have copies and
  * send them again.
+ * With `[spool] path` STATE/spool becomes a link to it.
  */
 
 /* s has configuration, store and signing key; sets s->spool and s->keep, also on failure once they are open. ERR_DENIED: a delta is encrypted with
@@ -17,7 +18,5 @@ ERR_MUST_USE enum err spool_start(struct services *s, struct why *why);
  * if neither is there. Wipe it. */
 ERR_MUST_USE enum err spool_start_secret(
     const struct config *c, uint8_t secret[32], bool *found, struct why *why);
-/* Its folder. */
-void spool_start_dir(const struct config *c, char *out, size_t room);
 
 #endif
