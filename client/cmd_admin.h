@@ -21,8 +21,8 @@ struct cmd_admin {
 	    {"home", 0, "DIR", "identity for --url", &(a)->home, NULL}, \
 	    {"token-file", 0, "FILE", "an access token for --url, instead of a certificate", \
 		&(a)->token_file, NULL}, \
-	    {"ca", 0, "FILE", "the coordinator's CA (default: known by the token)", &(a)->ca, \
-		NULL}, \
+	    {"ca", 0, "FILE", "the CA to trust (default: by the token; verify: DIR/ca.pem)", \
+		&(a)->ca, NULL}, \
 	{ \
 		"json", 0, NULL, "print JSON", NULL, &(a)->json \
 	}

@@ -274,7 +274,6 @@ cmd_verify_main(int argc, char **argv)
 	struct verify v = {.dir = NULL};
 	bool no_deltas = false;
 	const struct cmd_option table[] = {
-	    {"ca", 0, "FILE", "the CA to trust (default: DIR/ca.pem)", &v.ca, NULL},
 	    {"contains", 0, "SEQ:HASH", "the chain must hold this entry: a head seen before",
 		&v.contains, NULL},
 	    {"without", 0, "DEVICE", "list the rounds this device touched; fold them without it",
@@ -306,6 +305,7 @@ cmd_verify_main(int argc, char **argv)
 	if (fetching)
 		return fetch(&a, words.words[1], !no_deltas);
 	v.dir = words.words[0];
+	v.ca = a.ca;
 	v.json = a.json;
 	enum err e = check(&v, &why);
 	return finish(&v, e, &why);
