@@ -19,6 +19,7 @@ encode_offer(struct rivulet *r, unsigned wait_s, struct buf *out, struct why *wh
 {
 	struct offer *o = r->offer;
 
+	o->unsent_count = outbox_list(&r->outbox, o->unsent, MESSAGES_LIST_MAX);
 	o->wait_s = wait_s;
 	o->time_ms = machine_time_ms();
 	o->has_disk_free = machine_disk_free(r->home, &o->disk_free_bytes);

@@ -222,6 +222,7 @@ meaning(const char *reason)
 	    {"not-selected", "other devices were picked for this round"},
 	    {"reported", "this device has done its part of the round"},
 	    {"aborted", "this device gave its task of the round back"},
+	    {"unsent", "a delta of this round waits here to be sent"},
 	    {"round-full", "the round has enough devices"},
 	    {"no-data",
 		"the job needs a data set that rivulet.conf does not name, or more examples"},

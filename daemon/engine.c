@@ -221,40 +221,6 @@ engine_tick(struct engine *g)
 
 /* --- asking for work */
 
-static const char *
-lacks(const struct engine_job *j, const struct offer *o)
-{
-	const struct recipe *r = &j->spec.recipe;
-	bool found = false;
-
-	for (size_t i = 0; i < o->data_count; i++)
-		found |= strcmp(o->data[i].name, r->data.name) == 0 &&
-		    o->data[i].examples >= r->data.min_examples;
-	if (!found && r->data.name[0])
-		return "no-data";
-	found = false;
-	for (size_t i = 0; i < o->trainer_count; i++)
-		found |= strcmp(o->trainers[i], r->trainer) == 0;
-	if (!found)
-		return "no-trainer";
-	found = false;
-	for (size_t i = 0; i < o->codec_count; i++)
-		found |= strcmp(o->codecs[i], r->codec) == 0;
-	if (!found)
-		return "no-codec";
-	if (strcmp(r->trainer, "builtin") != 0)
-		return NULL;
-	for (size_t l = 0; l < r->net.layer_count; l++) {
-		const char *type = recipe_layer_type_name(r->net.layers[l].type);
-		found = false;
-		for (size_t i = 0; i < o->layer_count; i++)
-			found |= strcmp(o->layers[i], type) == 0;
-		if (!found)
-			return "old-agent";
-	}
-	return NULL;
-}
-
 /* The device's place on the line from 0 to 100, fixed per job. */
 static double
 percent_of(const struct engine_job *j, const uint8_t device[32])
@@ -314,7 +280,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 		return strcmp(j->state, "paused") == 0 ? "paused" : "no-job";
 	const char *why = engine_ineligible(g, j, device);
 	if (!why)
-		why = lacks(j, offer);
+		why = engine_offer_lacks(j, offer);
 	if (why)
 		return why;
 	const struct invite *have = find_invite(j, device);
@@ -335,6 +301,11 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 			return "busy";
 	}
 	fill_task(g, j, device, out);
+	/* The device would only wait with it; other jobs may have work for it meanwhile. */
+	if (engine_offer_unsent(offer, out->task)) {
+		*out = (struct task){.wait = true};
+		return "unsent";
+	}
 	FAULT("task.given");
 	return NULL;
 }

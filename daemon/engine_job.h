@@ -89,4 +89,10 @@ void engine_note_state(struct engine_job *j, const char *state, const char *reas
 void engine_set_state(
     struct engine *g, struct engine_job *j, const char *state, const char *reason);
 
+/* engine_offer.c: what a device says against what a job needs. */
+/* Why the device cannot do this job, or NULL. */
+const char *engine_offer_lacks(const struct engine_job *j, const struct offer *o);
+/* Has the device done this task already, and waits to send the delta? */
+bool engine_offer_unsent(const struct offer *o, const char *task);
+
 #endif

@@ -67,6 +67,12 @@ messages_offer_encode(struct buf *out, const struct offer *in)
 	for (size_t i = 0; i < in->held_count; i++)
 		json_push(held, json_new_string(in->held_models[i]));
 	json_add(o, "held_models", held);
+	if (in->unsent_count) {
+		held = json_array();
+		for (size_t i = 0; i < in->unsent_count; i++)
+			json_push(held, json_new_string(in->unsent[i]));
+		json_add(o, "unsent", held);
+	}
 	json_add_u64(o, "wait", in->wait_s);
 	if (in->time_ms)
 		json_add_u64(o, "time_ms", in->time_ms);
@@ -132,6 +138,10 @@ read_offer(struct offer *out, struct field *o)
 	while (field_each(&list, &item))
 		field_hex(&item, NULL, out->held_models[out->held_count++],
 		    sizeof(*out->held_models), NULL);
+	field_array(&list, o, "unsent", 0, MESSAGES_LIST_MAX);
+	while (field_each(&list, &item))
+		field_hex(
+		    &item, NULL, out->unsent[out->unsent_count++], sizeof(*out->unsent), NULL);
 	out->wait_s = field_u64(o, "wait", 0, WAIT_MAX, 0);
 	out->time_ms = field_u64(o, "time_ms", 0, JSON_INT_MAX, 0);
 	out->has_disk_free = field_has(o, "disk_free_bytes");

@@ -35,6 +35,8 @@ struct offer {
 	uint64_t memory_bytes;
 	char held_models[MESSAGES_LIST_MAX][65];
 	size_t held_count;
+	char unsent[MESSAGES_LIST_MAX][33]; /* tasks done whose deltas still wait on the device */
+	size_t unsent_count;
 	uint64_t wait_s; /* how long the request may be held, 0..50 */
 	uint64_t time_ms; /* the device's clock, Unix ms; 0: not said */
 	bool has_disk_free;

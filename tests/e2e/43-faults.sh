@@ -99,6 +99,8 @@ fleet_run dev
 within 30 put_twice 507 || fleet_fail "no delta was refused with 507"
 submit urgent 's/"seed"/"priority": 5, "seed"/'
 job_done 60
+submit patiently 's/"seed"/"priority": -5, "seed"/'
+job_done 60
 [ "$(waiting)" -eq 1 ] || fleet_fail "$(waiting) deltas wait for room at the coordinator"
 faults ""
 JOB=$blocked

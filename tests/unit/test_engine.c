@@ -182,6 +182,33 @@ what_an_offer_lacks(void **state)
 	expect(c, 1, "");
 }
 
+/* Its delta of the first job waits on the device: there is other work meanwhile, also of a job that comes later. */
+static void
+unsent_deltas(void **state)
+{
+	struct coordinator *c = *state;
+	struct offer whole = c->offer;
+	struct task first, second;
+	uint8_t a[16], b[16];
+
+	submit(c, plain, a);
+	assert_string_equal(ask(c, 1, &first), "");
+	memcpy(c->offer.unsent[0], first.task, 33);
+	c->offer.unsent_count = 1;
+	expect(c, 1, "unsent");
+	submit(c, JOB("later", "\"goal\":2,\"quorum\":1,\"deadline_s\":600", ""), b);
+	assert_string_equal(ask(c, 1, &second), "");
+	assert_string_not_equal(second.task, first.task);
+	assert_string_not_equal(second.job, first.job);
+	/* It is nobody else's, and it may still be sent. */
+	assert_string_equal(ask(c, 2, &second), "");
+	assert_string_equal(second.job, first.job);
+	assert_int_equal(job_number(c, a, "invited"), 2);
+	c->offer = whole;
+	assert_string_equal(ask(c, 1, &second), "");
+	assert_string_equal(second.task, first.task);
+}
+
 static void
 places_and_aborts(void **state)
 {
@@ -535,6 +562,7 @@ main(void)
 	    WITH(an_initial_model_that_is_not_there),
 	    WITH(a_task),
 	    WITH(what_an_offer_lacks),
+	    WITH(unsent_deltas),
 	    WITH(places_and_aborts),
 	    WITH(commands),
 	    WITH(priorities),

@@ -301,6 +301,8 @@ test_offer(void **state)
 	in.held_count = 1;
 	in.wait_s = 50;
 	in.time_ms = 1763000000123;
+	memcpy(in.unsent[0], HEX64, 32);
+	in.unsent_count = 1;
 	in.has_disk_free = true;
 	in.disk_free_bytes = 7;
 	strcpy(in.machine, HEX64);
@@ -326,6 +328,8 @@ test_offer(void **state)
 	assert_int_equal(out.held_count, 1);
 	assert_int_equal(out.wait_s, 50);
 	assert_true(out.time_ms == 1763000000123);
+	assert_int_equal(out.unsent_count, 1);
+	assert_memory_equal(out.unsent[0], HEX64, 32);
 	assert_true(out.has_disk_free && out.disk_free_bytes == 7);
 	assert_string_equal(out.machine, HEX64);
 	messages_offer_deinit(&out);
@@ -374,7 +378,7 @@ test_offer_counts(void **state)
 {
 	(void)state;
 	static const char *const lists[][2] = {{"trainers", "\"a\""}, {"codecs", "\"a\""},
-	    {"layers", "\"a\""}, {"held_models", "\"" HEX64 "\""},
+	    {"layers", "\"a\""}, {"held_models", "\"" HEX64 "\""}, {"unsent", "\"" HEX32 "\""},
 	    {"data", "{\"name\":\"a\",\"examples\":1,\"classes\":[\"x\"]}"}};
 	struct why why;
 	struct buf b;
