@@ -14,6 +14,7 @@
 #define HOST "Host: c\r\n"
 #define GET "GET / HTTP/1.1\r\n" HOST
 #define PUT "PUT /v1/deltas/1 HTTP/1.1\r\n" HOST
+#define PATCH "PATCH /v1/deltas/a HTTP/1.1\r\n" HOST "Content-Length: 5\r\n"
 
 struct parsed {
 	struct http_request r;
@@ -256,6 +257,31 @@ dots_are_bytes(void **state)
 	assert_string_equal(p.r.path, "/v1/models/../../etc/passwd");
 }
 
+/* Digits alone, and few enough. */
+static void
+upload_offset(void **state)
+{
+	static const char *const bad[] = {"", "-1", "+1", "0x1", "1 ", "1,2", "1.0", "a", " 1 2",
+	    "1000000000000000000", "18446744073709551616"};
+	char head[256];
+
+	(void)state;
+	struct parsed p = parse(PATCH "Upload-Offset: 999999999999999999\r\n\r\n");
+	assert_true(p.r.has_offset);
+	assert_true(p.r.offset == 999999999999999999ull && p.r.length == 5);
+	p = parse(PATCH "upload-offset:007\r\n\r\n");
+	assert_int_equal(p.r.offset, 7);
+	assert_false(parse(PATCH "\r\n").r.has_offset);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		snprintf(head, sizeof(head), PATCH "Upload-Offset: %s\r\n\r\n", bad[i]);
+		/* A blank behind the value is no part of it. */
+		if (strcmp(bad[i], "1 ") == 0)
+			assert_int_equal(parse(head).r.offset, 1);
+		else
+			refused(head, 400);
+	}
+}
+
 /* --- what is refused */
 
 static void
@@ -420,12 +446,12 @@ static void
 repeated_headers(void **state)
 {
 	static const char *const names[] = {"Authorization", "Range", "If-None-Match",
-	    "Rivulet-Manifest", "Rivulet-Report", "Transfer-Encoding"};
+	    "Rivulet-Manifest", "Rivulet-Report", "Transfer-Encoding", "Upload-Offset"};
 	char head[256];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		snprintf(head, sizeof(head), GET "%s: a\r\n%s: b\r\n\r\n", names[i], names[i]);
+		snprintf(head, sizeof(head), GET "%s: 1\r\n%s: 2\r\n\r\n", names[i], names[i]);
 		refused(head, 400);
 	}
 	assert_int_equal(parse(GET "X: a\r\nX: a\r\n\r\n").e, ERR_OK);
@@ -598,6 +624,7 @@ main(void)
 	    cmocka_unit_test(the_least_request),
 	    cmocka_unit_test(methods),
 	    cmocka_unit_test(keeping_the_connection),
+	    cmocka_unit_test(upload_offset),
 	    cmocka_unit_test(blanks_around_values),
 	    cmocka_unit_test(dots_are_bytes),
 	    cmocka_unit_test(lines_and_names),

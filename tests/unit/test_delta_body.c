@@ -1,0 +1,303 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "delta_resume.h"
+#include "file.h"
+#include "hex.h"
+#include "merkle.h"
+#include "prng.h"
+
+/* Two whole chunks and a piece: three leaves. */
+#define ELEMENTS ((2 * MANIFEST_CHUNK + 4000) / 4)
+#define PAYLOAD (ELEMENTS * 4)
+#define LEAVES (3 * HASH_LEN)
+#define BODY (LEAVES + PAYLOAD)
+#define CHUNK(n) (LEAVES + (uint64_t)(n)*MANIFEST_CHUNK)
+
+struct sample {
+	uint8_t body[BODY], raw[MANIFEST_LEN];
+	struct manifest m;
+	double squares;
+};
+
+static void
+sign_off(struct sample *s)
+{
+	for (uint64_t i = 0; i < 3; i++)
+		merkle_leaf(s->body + i * HASH_LEN, s->body + CHUNK(i),
+		    i < 2 ? MANIFEST_CHUNK : PAYLOAD - 2 * MANIFEST_CHUNK);
+	merkle_root(s->m.root, s->body, 3);
+	manifest_encode(s->raw, &s->m);
+}
+
+static int
+setup(void **state)
+{
+	struct sample *s = calloc(1, sizeof(*s));
+	struct prng r;
+
+	assert_non_null(s);
+	prng_seed(&r, 5);
+	for (size_t i = 0; i < ELEMENTS; i++) {
+		float x = prng_float(&r) - 0.5f;
+		memcpy(s->body + LEAVES + 4 * i, &x, 4);
+		s->squares += (double)x * (double)x;
+	}
+	s->m = (struct manifest){
+	    .round = 1, .payload_bytes = PAYLOAD, .elements = ELEMENTS, .examples = 1, .steps = 1};
+	memset(s->m.task, 3, 16);
+	memset(s->m.device, 4, 32);
+	sign_off(s);
+	*state = s;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+/* Any cutting gives the same marks and, to the bit, the same norm; a rewind at any place changes nothing. */
+static void
+any_cut(void **state)
+{
+	static const size_t most[] = {BODY, 1500000, 70000, 16384, 1000, 7};
+	struct sample *s = *state;
+	struct delta_body b;
+	struct prng r;
+	double first = 0;
+
+	prng_seed(&r, 8);
+	for (size_t k = 0; k < sizeof(most) / sizeof(*most); k++) {
+		unsigned rewinds = 0;
+		assert_int_equal(delta_body_init(&b, &s->m), ERR_OK);
+		while (!delta_body_complete(&b)) {
+			size_t n = 1 + (size_t)(prng_u64(&r) % most[k]);
+			if (n > BODY - b.now.at)
+				n = BODY - b.now.at;
+			assert_null(delta_body_take(&b, s->body + b.now.at, n));
+			uint64_t whole =
+			    b.now.at < LEAVES ? 0 : CHUNK((b.now.at - LEAVES) / MANIFEST_CHUNK);
+			assert_int_equal(b.good.at, whole);
+			if (!delta_body_complete(&b) && rewinds < 40 && prng_u64(&r) % 50 == 0) {
+				delta_body_rewind(&b);
+				assert_int_equal(b.now.at, whole);
+				rewinds++;
+			}
+		}
+		if (k == 0)
+			first = b.now.sum_squares;
+		assert_memory_equal(&b.now.sum_squares, &first, sizeof(first));
+		assert_true(fabs(first - s->squares) < 1e-9 * s->squares);
+		assert_string_equal(delta_body_take(&b, "x", 1), "wrong-length");
+		delta_body_deinit(&b);
+	}
+}
+
+static const char *
+verdict(struct sample *s, uint64_t *good)
+{
+	struct delta_body b;
+
+	assert_int_equal(delta_body_init(&b, &s->m), ERR_OK);
+	const char *word = NULL;
+	for (uint64_t at = 0; at < BODY && !word; at += 50000)
+		word = delta_body_take(&b, s->body + at, at + 50000 < BODY ? 50000 : BODY - at);
+	delta_body_rewind(&b);
+	*good = b.now.at;
+	delta_body_deinit(&b);
+	return word;
+}
+
+static void
+refused(void **state)
+{
+	static const struct {
+		uint64_t at;
+		const char *word;
+		uint64_t good;
+	} flips[] = {{0, "wrong-root", 0}, {LEAVES - 1, "wrong-root", 0},
+	    {CHUNK(0), "wrong-chunk", CHUNK(0)}, {CHUNK(1) - 4, "wrong-chunk", CHUNK(0)},
+	    {CHUNK(1), "wrong-chunk", CHUNK(1)}, {BODY - 4, "wrong-chunk", CHUNK(2)}};
+	struct sample *s = *state;
+	uint64_t good;
+
+	assert_null(verdict(s, &good));
+	for (size_t i = 0; i < sizeof(flips) / sizeof(*flips); i++) {
+		s->body[flips[i].at] ^= 1;
+		assert_string_equal(verdict(s, &good), flips[i].word);
+		assert_int_equal(good, flips[i].good);
+		s->body[flips[i].at] ^= 1;
+	}
+	/* Leaves may promise a NaN. */
+	memset(s->body + CHUNK(1) + 400, 0xff, 4);
+	sign_off(s);
+	assert_string_equal(verdict(s, &good), "not-finite");
+	assert_int_equal(good, CHUNK(1));
+}
+
+/* --- taken up from a file */
+
+struct folder {
+	char dir[64], part[128];
+	struct spool *spool;
+};
+
+static struct folder
+folder_new(void)
+{
+	struct folder f = {.dir = "/tmp/test_delta_body.XXXXXX"};
+	uint8_t task[16];
+	char hex[33];
+
+	assert_non_null(mkdtemp(f.dir));
+	const struct spool_options o = {.dir = f.dir};
+	assert_int_equal(spool_open(&f.spool, &o, NULL), ERR_OK);
+	memset(task, 3, sizeof(task));
+	hex_encode(hex, task, 16);
+	snprintf(f.part, sizeof(f.part), "%s/%s.part", f.dir, hex);
+	return f;
+}
+
+static void
+folder_free(struct folder *f)
+{
+	spool_close(f->spool);
+	assert_int_equal(file_empty_dir(f->dir, NULL), ERR_OK);
+	assert_int_equal(rmdir(f->dir), 0);
+}
+
+/* Leaves a part with the first `len` bytes of the body. */
+static void
+leave(struct folder *f, const struct sample *s, uint64_t len)
+{
+	struct spool_part part;
+
+	assert_int_equal(spool_begin(f->spool, s->raw, &part, NULL), ERR_OK);
+	assert_int_equal(spool_write(f->spool, &part, s->body, len, 0), ERR_OK);
+	spool_leave(f->spool, &part);
+}
+
+/* The offset at which the part goes on; it is completed from there if `finish`. */
+static uint64_t
+go_on(struct folder *f, const struct sample *s, bool finish, double *squares)
+{
+	struct delta_body b = {.m = NULL};
+	struct spool_part part;
+	struct manifest m;
+	struct stat st;
+
+	assert_int_equal(
+	    delta_resume(f->spool, s->m.task, s->m.device, &part, &m, &b, NULL), ERR_OK);
+	uint64_t at = b.now.at;
+	assert_int_equal(stat(f->part, &st), 0);
+	assert_int_equal(st.st_size, SPOOLFILE_HEAD + at);
+	if (finish) {
+		assert_null(delta_body_take(&b, s->body + at, BODY - at));
+		*squares = b.now.sum_squares;
+	}
+	spool_leave(f->spool, &part);
+	delta_body_deinit(&b);
+	return at;
+}
+
+static void
+resumed(void **state)
+{
+	static const struct {
+		uint64_t have, from;
+	} cuts[] = {{0, 0}, {LEAVES - 1, 0}, {LEAVES, LEAVES}, {CHUNK(1) - 1, CHUNK(0)},
+	    {CHUNK(1), CHUNK(1)}, {CHUNK(1) + 1, CHUNK(1)}, {CHUNK(2), CHUNK(2)},
+	    {BODY - 1, CHUNK(2)}, {BODY, CHUNK(2)}};
+	struct sample *s = *state;
+	struct folder f = folder_new();
+	struct delta_body b;
+	double whole, squares;
+
+	assert_int_equal(delta_body_init(&b, &s->m), ERR_OK);
+	assert_null(delta_body_take(&b, s->body, BODY));
+	whole = b.now.sum_squares;
+	delta_body_deinit(&b);
+	for (size_t i = 0; i < sizeof(cuts) / sizeof(*cuts); i++) {
+		leave(&f, s, cuts[i].have);
+		assert_int_equal(go_on(&f, s, true, &squares), cuts[i].from);
+		assert_memory_equal(&squares, &whole, sizeof(whole));
+	}
+	/* Longer than the body, which only a foreign hand can make it. */
+	assert_int_equal(truncate(f.part, SPOOLFILE_HEAD + BODY + 100), 0);
+	assert_int_equal(go_on(&f, s, false, NULL), CHUNK(2));
+	folder_free(&f);
+}
+
+static void
+resumed_after_damage(void **state)
+{
+	static const struct {
+		off_t at;
+		uint64_t from;
+	} flips[] = {
+	    {LEAVES + 5, CHUNK(0)}, {CHUNK(1) + 5, CHUNK(1)}, {CHUNK(2) + 5, CHUNK(2)}, {5, 0}};
+	struct sample *s = *state;
+	struct folder f = folder_new();
+
+	for (size_t i = 0; i < sizeof(flips) / sizeof(*flips); i++) {
+		leave(&f, s, BODY);
+		int fd = open(f.part, O_WRONLY);
+		uint8_t bad = (uint8_t)(s->body[flips[i].at] ^ 1);
+		assert_int_equal(pwrite(fd, &bad, 1, SPOOLFILE_HEAD + flips[i].at), 1);
+		close(fd);
+		assert_int_equal(go_on(&f, s, false, NULL), flips[i].from);
+	}
+	folder_free(&f);
+}
+
+static void
+nothing_to_resume(void **state)
+{
+	struct sample *s = *state;
+	struct folder f = folder_new();
+	struct delta_body b = {.m = NULL};
+	struct spool_part part;
+	struct manifest m;
+
+	assert_int_equal(
+	    delta_resume(f.spool, s->m.task, s->m.device, &part, &m, &b, NULL), ERR_NOTFOUND);
+	delta_body_deinit(&b);
+	/* A codec that this build does not handle. */
+	s->m.codec = 999;
+	manifest_encode(s->raw, &s->m);
+	leave(&f, s, 100);
+	assert_int_equal(
+	    delta_resume(f.spool, s->m.task, s->m.device, &part, &m, &b, NULL), ERR_NOTFOUND);
+	delta_body_deinit(&b);
+	folder_free(&f);
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    WITH(any_cut),
+	    WITH(refused),
+	    WITH(resumed),
+	    WITH(resumed_after_damage),
+	    WITH(nothing_to_resume),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
