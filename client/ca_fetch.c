@@ -6,7 +6,6 @@
 
 #include "address.h"
 #include "session.h"
-#include "trust.h"
 
 #define ANSWER_MAX 16384
 
@@ -34,29 +33,56 @@ get(struct trust *out, const char *url, struct why *why)
 	return e;
 }
 
-enum err
-ca_fetch(struct x509_cert *out, char *pem, const char *url, const uint8_t fingerprint[HASH_LEN],
-    struct why *why)
+static bool
+is_named(const struct x509_cert *cert, const uint8_t fingerprint[HASH_LEN])
 {
 	uint8_t hash[HASH_LEN];
-	size_t room = CA_FETCH_PEM_MAX;
-	struct trust *trust = malloc(sizeof(*trust));
-	enum err e = trust ? get(trust, url, why) : err_set(why, ERR_NOMEM, "no memory");
-	bool found = false;
 
-	for (size_t i = 0; !e && !found && i < trust->count; i++) {
-		hash_sha256(hash, trust->ca[i].der, trust->ca[i].len);
-		found = hash_equal(hash, fingerprint, HASH_LEN);
-		if (found)
-			*out = trust->ca[i];
+	hash_sha256(hash, cert->der, cert->len);
+	return hash_equal(hash, fingerprint, HASH_LEN);
+}
+
+/* false: the one with the fingerprint is not among them. */
+static bool
+believe(struct trust *out, const struct trust *offered, const uint8_t fingerprint[HASH_LEN])
+{
+	out->count = 0;
+	for (size_t i = 0; i < offered->count && out->count == 0; i++)
+		if (is_named(&offered->ca[i], fingerprint))
+			out->ca[out->count++] = offered->ca[i];
+	for (size_t i = 0; i < offered->count && out->count > 0; i++)
+		if (!is_named(&offered->ca[i], fingerprint) &&
+		    x509_verify(&offered->ca[i], &out->ca[0]) == ERR_OK)
+			out->ca[out->count++] = offered->ca[i];
+	return out->count > 0;
+}
+
+static enum err
+print(char *pem, const struct trust *trust)
+{
+	enum err e = ERR_OK;
+	size_t used = 0;
+
+	for (size_t i = 0; i < trust->count && !e; i++) {
+		size_t room = CA_FETCH_PEM_MAX - used;
+		e = x509_to_pem(pem + used, &room, &trust->ca[i]);
+		used += room;
 	}
-	free(trust);
-	if (e)
-		return e;
-	if (!found)
-		return err_set(why, ERR_DENIED,
+	return e;
+}
+
+enum err
+ca_fetch(struct trust *out, char *pem, const char *url, const uint8_t fingerprint[HASH_LEN],
+    struct why *why)
+{
+	struct trust *offered = malloc(sizeof(*offered));
+	enum err e = offered ? get(offered, url, why) : err_set(why, ERR_NOMEM, "no memory");
+
+	if (!e && !believe(out, offered, fingerprint))
+		e = err_set(why, ERR_DENIED,
 		    "the CA of %s is not the one of this token: wrong coordinator, or someone in "
 		    "between",
 		    url);
-	return x509_to_pem(pem, &room, out);
+	free(offered);
+	return e ? e : print(pem, out);
 }

@@ -1,15 +1,16 @@
 #ifndef CA_FETCH_H
 #define CA_FETCH_H
 #include "hash.h"
-#include "x509.h"
+#include "trust.h"
 
 /* A coordinator's CA, known by its fingerprint in a token: GET /v1/ca over an unverified connection on which nothing secret
- * is sent, believed only if the hash agrees. */
-#define CA_FETCH_PEM_MAX 4096
+ * is sent, believed only if the hash agrees. After a change of the CA the new one is offered as the old one certified it:
+ * what the CA of the token has signed is believed with it. */
+#define CA_FETCH_PEM_MAX 16384
 
 /* url: as address_normalise makes it. pem: CA_FETCH_PEM_MAX bytes. ERR_DENIED if no certificate that came has this SHA-256,
  * else as transport_do and session_problem. */
-ERR_MUST_USE enum err ca_fetch(struct x509_cert *out, char *pem, const char *url,
+ERR_MUST_USE enum err ca_fetch(struct trust *out, char *pem, const char *url,
     const uint8_t fingerprint[HASH_LEN], struct why *why);
 
 #endif

@@ -36,7 +36,7 @@ static enum err
 need_ca(const struct cmd_admin *a, const char *url, const char *token, char **out, struct why *why)
 {
 	struct token parts;
-	struct x509_cert cert;
+	struct trust trust;
 	size_t len;
 	enum err e;
 
@@ -45,7 +45,7 @@ need_ca(const struct cmd_admin *a, const char *url, const char *token, char **ou
 	if (messages_token_parse(&parts, token))
 		return err_set(why, ERR_INVALID, "%s holds no token", a->token_file);
 	*out = malloc(CA_FETCH_PEM_MAX);
-	e = *out ? ca_fetch(&cert, *out, url, parts.ca_hash, why)
+	e = *out ? ca_fetch(&trust, *out, url, parts.ca_hash, why)
 		 : err_set(why, ERR_NOMEM, "no memory");
 	hash_wipe(&parts, sizeof(parts));
 	return e;

@@ -26,7 +26,7 @@ struct joining {
 	char url[ADDRESS_MAX];
 	char token_text[TOKEN_TEXT_MAX];
 	struct token token;
-	struct x509_cert ca;
+	struct trust trust; /* the CA of the token, and those it vouches for */
 	char ca_pem[CA_FETCH_PEM_MAX];
 	struct key *key;
 };
@@ -183,7 +183,7 @@ check_answer(const struct joining *j, const struct join_answer *answer, struct w
 		e = x509_parse(&info, &cert, why);
 	if (e)
 		return e;
-	if (x509_verify(&cert, &j->ca) || memcmp(info.spki, key_spki(j->key), KEY_SPKI_LEN) != 0)
+	if (trust_check(&j->trust, &cert) || memcmp(info.spki, key_spki(j->key), KEY_SPKI_LEN) != 0)
 		return err_set(
 		    why, ERR_DENIED, "the certificate that came is not for this device's key");
 	if (!*answer->signer)
@@ -191,7 +191,7 @@ check_answer(const struct joining *j, const struct join_answer *answer, struct w
 	e = x509_from_pem(&cert, answer->signer, why);
 	if (e)
 		return e;
-	return x509_verify(&cert, &j->ca)
+	return trust_check(&j->trust, &cert)
 	    ? err_set(why, ERR_DENIED, "the key that signs receipts is not certified by the CA")
 	    : ERR_OK;
 }
@@ -244,7 +244,7 @@ enrol(struct joining *j, struct identity *out, struct why *why)
 	struct buf body;
 
 	buf_init(&body, ANSWER_MAX);
-	enum err e = ca_fetch(&j->ca, j->ca_pem, j->url, j->token.ca_hash, why);
+	enum err e = ca_fetch(&j->trust, j->ca_pem, j->url, j->token.ca_hash, why);
 	if (!e)
 		e = file_mkdirs(j->options->home, 0700, why);
 	if (!e)

@@ -43,6 +43,8 @@ reload(struct setup *setup, const char *path)
 		log_set_level(config->log_level);
 		log_event(LOG_LEVEL_INFO, "reload.done", LOG_S("config", path));
 		setup_warn(setup);
+		/* Whoever reloads may be about to look at the database, for "rivuletd ca status". */
+		registry_flush(setup_services(setup)->registry, setup_services(setup)->store);
 	}
 	notify_send("READY=1");
 	free(config);

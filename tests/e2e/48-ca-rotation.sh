@@ -1,0 +1,143 @@
+#!/bin/sh
+# The CA is replaced while devices work: they renew by themselves, nobody restarts; who did not renew is named and shut out only
+# by force; tokens of before stay good in every phase; an interrupted change goes on.
+#   BUILD=build/mbedtls tests/e2e/48-ca-rotation.sh
+set -u
+# shellcheck disable=SC2034 # for fleet.sh
+FLEET_NAME=48-ca-rotation
+. tests/e2e/common.sh
+command -v openssl >/dev/null || skip "needs openssl"
+keys=
+
+rivuletd() { "$RIVULETD" --config "$FLEET/rivuletd.conf" "$@"; }
+reload() {
+	reloads=$(grep -c 'reload.done' "$FLEET/rivuletd.log")
+	kill -HUP "$DAEMON_PID"
+	within 20 reloaded || fleet_fail "no reload: $(tail -n 3 "$FLEET/rivuletd.log")"
+}
+reloaded() { [ "$(grep -c 'reload.done' "$FLEET/rivuletd.log")" -gt "$reloads" ]; }
+generation() { curl_admin "/v1/devices/$1" | pick 'd["ca_generation"]'; }
+is_generation() { [ "$(generation "$1")" = "$2" ]; }
+rounds() { curl_admin "/v1/jobs/$JOB" | pick 'd["rounds_committed"]'; }
+more_rounds() { [ "$(rounds)" -gt $(($1 + 2)) ]; }
+# Does the server's certificate verify for who knows this CA alone?
+server_is_of() {
+	timeout 20 openssl s_client -connect "127.0.0.1:$PORT" -verify_hostname localhost -CAfile "$1" -verify_return_error </dev/null >"$FLEET/s_client" 2>&1 &&
+		grep -q 'Verify return code: 0 (ok)' "$FLEET/s_client"
+}
+behind() { rivuletd ca status | sed -n 's/^not renewed: \([a-z]*\) .*/\1/p' | sort | tr '\n' ' '; }
+want() { [ "$2" = "$3" ] || fleet_fail "$1: want \"$2\", got \"$3\""; }
+
+# What a connection that stays open hears: a line per request it is told to make.
+hold() {
+	python3 - "$PORT" "$FLEET/$1" "$FLEET/ask" <<-'END' >"$FLEET/held" &
+		import http.client, os, socket, ssl, sys, time
+		port, home, ask = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+		context = ssl.create_default_context(cafile=home + "/ca.pem")
+		context.load_cert_chain(home + "/cert.pem", home + "/key.pem")
+		sock = context.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname="localhost")
+		for n in range(2):
+		    while not os.path.exists(ask + str(n)):
+		        time.sleep(0.05)
+		    sock.sendall(b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n")
+		    answer = http.client.HTTPResponse(sock)
+		    answer.begin()
+		    body = answer.read()
+		    print(answer.status, "retired-ca" in body.decode(), flush=True)
+	END
+	FLEET_PIDS="$FLEET_PIDS $!"
+}
+held() { [ "$(wc -l <"$FLEET/held")" -ge "$1" ]; }
+
+fleet_start "[limits]
+idle_timeout = 600
+long_poll = 5"
+keys=$FLEET/state/keys
+cp "$keys/ca.crt" "$FLEET/ca1.pem"
+want "ca status" "generation 1" "$(rivuletd ca status)"
+rivuletd ca finish 2>/dev/null && fleet_fail "finished what was not begun"
+for name in ann bob; do
+	glyph_device $name 1 60
+	fleet_run $name
+done
+glyph_device cat 3 60
+glyph_job "$FLEET/job.json" rotation 2 100000
+sed -i "s/\"deadline_s\": 3600/\"deadline_s\": 4/" "$FLEET/job.json" # a device that stops holds a place that long
+job_submit "$FLEET/job.json"
+within 60 more_rounds 0 || fleet_fail "no rounds"
+
+# --- begin
+rivuletd ca rotate >/dev/null || fleet_fail "ca rotate"
+rivuletd ca rotate 2>/dev/null && fleet_fail "a second ca rotate"
+reload
+within 60 is_generation ann 2 || fleet_fail "ann did not renew"
+within 60 is_generation bob 2 || fleet_fail "bob did not renew"
+want "cat, who does not run" 1 "$(generation cat)"
+server_is_of "$FLEET/ca1.pem" || fleet_fail "the server is not of the old CA while it is replaced"
+# A token of before, in this phase.
+glyph_device dan 4 60
+hold cat
+: >"$FLEET/ask0"
+within 20 held 1 || fleet_fail "no answer on the open connection"
+reload
+want "behind" "cat dan " "$(behind)"
+want "not_renewed" "{'generation': 1, 'rotating': True, 'not_renewed': 2}" "$(curl_admin /v1/status | pick 'd["ca"]')"
+rivuletd ca finish 2>"$FLEET/refused" && fleet_fail "finished although two devices have not renewed"
+grep -q '2 devices have not renewed' "$FLEET/refused" || fleet_fail "does not say who: $(cat "$FLEET/refused")"
+# Who comes back in time renews.
+fleet_run dan
+within 60 is_generation dan 2 || fleet_fail "dan did not renew"
+fleet_kill TERM "$AGENT_PID"
+reload
+
+# --- finish
+before=$(rounds)
+rivuletd ca finish --force >/dev/null 2>&1 || fleet_fail "ca finish --force"
+cp "$keys/ca.crt" "$FLEET/ca2.pem"
+cmp -s "$FLEET/ca1.pem" "$FLEET/ca2.pem" && fleet_fail "the CA is the old one"
+[ -e "$keys/ca-2.key" ] && fleet_fail "ca-2.key is left"
+reload
+server_is_of "$FLEET/ca2.pem" || fleet_fail "the server is not of the new CA: $(cat "$FLEET/s_client")"
+server_is_of "$FLEET/ca1.pem" || fleet_fail "who knows the old CA alone cannot follow: $(cat "$FLEET/s_client")"
+: >"$FLEET/ask1"
+within 20 held 2 || fleet_fail "no second answer on the open connection"
+want "the open connection of a device that has not renewed" "200 False;403 True;" "$(tr '\n' ';' <"$FLEET/held")"
+curl -sS --max-time 20 --cacert "$FLEET/ca2.pem" --cert "$FLEET/cat/cert.pem" --key "$FLEET/cat/key.pem" "$URL/v1/status" >/dev/null 2>&1 &&
+	fleet_fail "a certificate of the old CA is good still"
+# Those who run go on, the same processes; who renewed and slept comes back.
+within 60 more_rounds "$before" || fleet_fail "no rounds after the change"
+grep -c 'certificate.renewed' "$FLEET/ann.log" "$FLEET/bob.log" >"$FLEET/renewed"
+fleet_run dan
+within 60 grep -q 'delta' "$FLEET/dan.log" || within 20 grep -q 'task' "$FLEET/dan.log" || fleet_fail "dan, who renewed, is not let in"
+# A token of before the change, and one of after it.
+glyph_device eve 5 60
+[ "$(grep -c BEGIN "$FLEET/eve/ca.pem")" = 2 ] || fleet_fail "eve does not hold the old CA and what it said of the new one"
+curl_admin /v1/tokens -d '{}' | pick 'd["token"]' >"$FLEET/token.new"
+FLEET_TOKEN=$FLEET/token.new glyph_device fay 6 60
+for name in eve fay; do
+	curl -sS --fail --max-time 20 --cacert "$FLEET/$name/ca.pem" --cert "$FLEET/$name/cert.pem" --key "$FLEET/$name/key.pem" "$URL/v1/status" >/dev/null ||
+		fleet_fail "$name cannot ask"
+	want "$name" 2 "$(generation $name)"
+done
+# Who was shut out joins again with its key, and is the same device.
+old=$(curl_admin /v1/devices/cat | pick 'd["device"]')
+rm "$FLEET/cat/cert.pem" "$FLEET/cat/device.json"
+fleet_join cat ""
+want "cat" "$old" "$(curl_admin /v1/devices/cat | pick 'd["device"]')"
+
+# --- a change that is interrupted between its two files, and a restart
+rivuletd ca rotate >/dev/null || fleet_fail "a second rotation"
+cp "$keys/ca.key" "$FLEET/ca2.key"
+cp "$keys/ca-3.key" "$FLEET/ca3.key"
+rivuletd ca finish --force >/dev/null 2>&1 || fleet_fail "a second finish"
+cp "$FLEET/ca2.key" "$keys/ca.key"
+cp "$FLEET/ca3.key" "$keys/ca-3.key"
+fleet_kill TERM "$DAEMON_PID"
+fleet_restart
+want "the interrupted change" "generation 3" "$(rivuletd ca status)"
+rivuletd ca finish >/dev/null || fleet_fail "finish does not go on"
+[ -e "$keys/ca-3.key" ] && fleet_fail "ca-3.key is left"
+[ "$(openssl pkey -in "$keys/ca.key" -pubout)" = "$(openssl x509 -in "$keys/ca.crt" -noout -pubkey)" ] || fleet_fail "ca.key is not the CA's"
+rivuletd check >"$FLEET/check" || fleet_fail "check: $(cat "$FLEET/check")"
+fleet_end
+sed "s,^$FLEET/\(.*\).log:\(.*\),\1 renewed \2 times," "$FLEET/renewed" | tr '\n' ' '
