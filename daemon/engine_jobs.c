@@ -259,6 +259,7 @@ struct command {
 	uint8_t id[16];
 	const char *state, *reason;
 	uint64_t round; /* the one that was open */
+	bool found;
 };
 
 static enum err
@@ -299,11 +300,12 @@ remove_deltas(struct store_db *db, void *arg, struct why *why)
 
 /* Lock held. */
 static void
-carry_out(struct engine *g, struct engine_job *j, struct command *c)
+carry_out_on(struct engine *g, struct engine_job *j, struct command *c)
 {
 	bool paused = strcmp(j->state, "paused") == 0;
 
 	c->round = j->row.round;
+	c->found = true;
 	/* A stop wins over a fold that ended the job meanwhile, in memory as in the store. */
 	if (!is_live(j->state) && strcmp(c->state, "stopped") != 0)
 		return;
@@ -314,6 +316,20 @@ carry_out(struct engine *g, struct engine_job *j, struct command *c)
 		round_step(&j->round, ROUND_PAUSE, 0, clock_ms());
 	else if (paused)
 		engine_act(g, j, round_step(&j->round, ROUND_RESUME, 0, clock_ms()));
+}
+
+/* On the store thread, after the commit: in memory as in the store, in the same order as the ends of rounds. */
+static void
+carry_out(void *arg)
+{
+	struct command *c = arg;
+
+	pthread_mutex_lock(&c->g->lock);
+	struct engine_job *j = engine_find(c->g, c->id);
+	if (j)
+		carry_out_on(c->g, j, c);
+	pthread_mutex_unlock(&c->g->lock);
+	server_wake(c->g->services->server);
 }
 
 /* A job whose files are missing or damaged can only be stopped, until it is mended and loaded again. */
@@ -345,17 +361,11 @@ engine_command(struct engine *g, const uint8_t id[16], const char *command, stru
 	if (!stop && is_set_aside(g, id, why))
 		return ERR_STATE;
 	/* Durable first: what was answered survives a restart. */
-	enum err e = store_write(g->services->store, write_command, &c, why);
+	enum err e = store_write_then(g->services->store, write_command, carry_out, &c, why);
 	if (e)
 		return e;
-	pthread_mutex_lock(&g->lock);
-	struct engine_job *j = engine_find(g, id);
-	if (j)
-		carry_out(g, j, &c);
-	pthread_mutex_unlock(&g->lock);
-	if (!j)
+	if (!c.found)
 		return ERR_NOTFOUND;
-	server_wake(g->services->server);
 	return stop ? store_write(g->services->store, remove_deltas, &c, why) : ERR_OK;
 }
 

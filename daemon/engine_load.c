@@ -160,7 +160,7 @@ struct loader {
 	struct store_db *db;
 	struct engine_job *job;
 	struct why *why;
-	uint32_t accepted;
+	uint32_t accepted, failed;
 };
 
 static enum err
@@ -200,6 +200,17 @@ is_over(const struct engine_job *j)
 	return strcmp(j->state, "done") == 0 || strcmp(j->state, "stopped") == 0;
 }
 
+/* Was this round committed as failed? Counted from the newest backwards: the third in a row paused the job, and the count began
+ * anew. */
+static bool
+failed(struct loader *l, uint64_t round)
+{
+	struct store_round r;
+
+	return store_round_get(l->db, l->job->id, round, &r) == ERR_OK &&
+	    strcmp(r.state, "failed") == 0;
+}
+
 /* State of a job from its newest round: the open one, or the last one of a job that is over. */
 static enum err
 load_rounds(struct loader *l)
@@ -224,10 +235,13 @@ load_rounds(struct loader *l)
 		j->round.state = ROUND_ENDED;
 		return e;
 	}
-	l->accepted = 0;
+	l->accepted = l->failed = 0;
+	for (uint64_t n = r->round - 1; n > 0 && failed(l, n); n--)
+		l->failed++;
 	e = store_accept_each(l->db, j->id, r->round, load_accept, l);
 	if (e)
 		return e;
+	j->round.failed_in_row = l->failed % ENGINE_FAILURES;
 	/* Kept until engine_start gives ROUND_BEGIN its count. */
 	j->round.accepted = l->accepted;
 	return ERR_OK;

@@ -259,6 +259,16 @@ not_finite(struct fold *w)
 	o->model_bytes = w->base->bytes;
 }
 
+/* On the store thread, so that the engine sees rounds end and commands in the order of their commits. */
+static void
+committed(void *arg)
+{
+	struct fold *w = arg;
+
+	FAULT("commit.done");
+	engine_folded(w->services->engine, w->f, &w->out);
+}
+
 static enum err
 fold_round(struct folder *d, struct fold *w, struct why *why)
 {
@@ -283,7 +293,7 @@ fold_round(struct folder *d, struct fold *w, struct why *why)
 	fill_row(w);
 	engine_plan(w->services->engine, w->f, &w->out);
 	FAULT("fold.evaluated");
-	return store_write(w->services->store, commit_work, w, why);
+	return store_write_then(w->services->store, commit_work, committed, w, why);
 }
 
 static void
@@ -300,8 +310,6 @@ run_round(struct folder *d, const struct engine_fold *f)
 			err_set(&why, e, "%s", err_name(e));
 		engine_fold_failed(d->services->engine, f, e, &why);
 	} else {
-		FAULT("commit.done");
-		engine_folded(d->services->engine, f, &w.out);
 		FAULT("clean.begin");
 		clean_up(&w);
 		FAULT("clean.done");

@@ -310,6 +310,7 @@ struct wait {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	store_work fn;
+	void (*then)(void *arg); /* NULL: nothing */
 	void *arg;
 	bool finished;
 	enum err e;
@@ -329,6 +330,8 @@ wait_done(void *arg, enum err e, const struct why *why)
 {
 	struct wait *w = arg;
 
+	if (!e && w->then)
+		w->then(w->arg);
 	pthread_mutex_lock(&w->lock);
 	w->e = e;
 	w->why = *why;
@@ -338,9 +341,10 @@ wait_done(void *arg, enum err e, const struct why *why)
 }
 
 enum err
-store_write(struct store *s, store_work work, void *arg, struct why *why)
+store_write_then(
+    struct store *s, store_work work, void (*then)(void *arg), void *arg, struct why *why)
 {
-	struct wait w = {.fn = work, .arg = arg};
+	struct wait w = {.fn = work, .then = then, .arg = arg};
 
 	if (pthread_equal(pthread_self(), s->thread))
 		return err_set(why, ERR_STATE, "the store thread cannot wait for itself");
@@ -359,6 +363,12 @@ store_write(struct store *s, store_work work, void *arg, struct why *why)
 	pthread_cond_destroy(&w.wake);
 	pthread_mutex_destroy(&w.lock);
 	return e;
+}
+
+enum err
+store_write(struct store *s, store_work work, void *arg, struct why *why)
+{
+	return store_write_then(s, work, NULL, arg, why);
 }
 
 enum err

@@ -33,6 +33,10 @@ void store_before_commit(struct store *s, enum err (*fn)(void *ctx, struct why *
 ERR_MUST_USE enum err store_submit(struct store *s, store_work work, store_done done, void *arg);
 /* The same, waiting. Not from the store thread. */
 ERR_MUST_USE enum err store_write(struct store *s, store_work work, void *arg, struct why *why);
+/* The same, and once it is durable `then(arg)` runs on the store thread: what such calls change in memory happens in the order of
+ * the commits. As quick as a store_done. */
+ERR_MUST_USE enum err store_write_then(
+    struct store *s, store_work work, void (*then)(void *arg), void *arg, struct why *why);
 /* Runs work on the calling thread with a reading connection (serialised by a lock). */
 ERR_MUST_USE enum err store_read(struct store *s, store_work work, void *arg, struct why *why);
 /* Commits and rows of work done since opening, for status and benchmarks. */
