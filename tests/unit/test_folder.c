@@ -204,7 +204,8 @@ server_momentum(void **state)
 	}
 }
 
-/* Finite deltas, but the step leads out of the numbers: the model stays, the third time pauses the job. */
+/* Finite deltas, but the step leads out of the numbers: the model stays, the third time pauses the job, also with a restart in
+ * between. After that the count begins anew. */
 static void
 not_finite_three_times(void **state)
 {
@@ -222,6 +223,8 @@ not_finite_three_times(void **state)
 		assert_string_equal(r.state, "failed");
 		assert_memory_equal(r.model, first.base, 32);
 		assert_memory_equal(r.base, first.base, 32);
+		coordinator_stop(c);
+		coordinator_start(c);
 	}
 	await_state(c, job, "paused");
 	assert_string_equal(ask(c, 1, &t), "paused");
@@ -231,6 +234,7 @@ not_finite_three_times(void **state)
 	one_round(c, 1, 1, 2, 1);
 	await_rounds(c, job, 4);
 	assert_string_equal(round_row(c, job, 4).state, "committed");
+	assert_true(job_is(c, job, "running"));
 }
 
 static void
