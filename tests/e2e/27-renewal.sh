@@ -106,6 +106,35 @@ mended() { said dev 'certificate.renewed cause=signer'; }
 within 60 mended || fleet_fail "the renewal was not tried again"
 [ -s "$FLEET/dev/signer.pem" ] || fleet_fail "no signer.pem"
 
+# --- a certificate of another CA, in order by itself: it would lock the device out, so it does not get into the home
+mkdir "$FLEET/foreign"
+sed "s,$FLEET/,$FLEET/foreign/,; s/^listen = .*/listen = 127.0.0.1:0/" "$FLEET/rivuletd.conf" >"$FLEET/foreign/rivuletd.conf"
+"$RIVULETD" --config "$FLEET/foreign/rivuletd.conf" init >"$FLEET/foreign/token" 2>/dev/null || fleet_fail "a second coordinator"
+"$RIVULETD" --config "$FLEET/foreign/rivuletd.conf" 2>"$FLEET/foreign/log" &
+foreign=$!
+FLEET_PIDS="$FLEET_PIDS $foreign"
+within 20 test -s "$FLEET/foreign/state/port" || fleet_fail "the second coordinator did not start"
+mkdir -m 700 "$FLEET/foreign/dev"
+cp -p "$FLEET/dev/key.pem" "$FLEET/foreign/dev/"
+"$RIVULET" join "https://localhost:$(cat "$FLEET/foreign/state/port")" --token-file "$FLEET/foreign/token" --home "$FLEET/foreign/dev" \
+	>/dev/null || fleet_fail "joining the second coordinator"
+fleet_kill TERM $foreign
+python3 -c 'import json, sys
+home = sys.argv[1]
+doc = json.load(open(home + "/device.json"))
+doc.update({name: open(home + "/" + file).read() for name, file in (("certificate", "cert.pem"), ("ca", "ca.pem"), ("signer", "signer.pem"))})
+json.dump(doc, sys.stdout)' "$FLEET/foreign/dev" >"$FLEET/foreign.json"
+fleet_kill TERM "$AGENT_PID"
+rm "$FLEET/dev/signer.pem"
+cp "$FLEET/dev/cert.pem" "$FLEET/dev.first"
+before=$(count dev 'certificate.renew-failed')
+faults "POST /v1/renew 200 file $FLEET/foreign.json"
+fleet_run dev
+more_failed() { [ "$(count dev 'certificate.renew-failed')" -gt "$before" ]; }
+within 30 more_failed || fleet_fail "a strange CA was not noticed"
+cmp -s "$FLEET/dev/cert.pem" "$FLEET/dev.first" && [ ! -e "$FLEET/dev/signer.pem" ] || fleet_fail "a strange certificate was taken"
+faults ""
+
 # --- a delta waits, signed by a key that is then replaced while the agent runs
 faults "PUT /v1/deltas/ 507 no-space"
 glyph_job "$FLEET/job.json" waits 1 1

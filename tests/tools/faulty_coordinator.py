@@ -6,6 +6,7 @@ file RULES, read anew for each request, names; one rule a line:
 
     METHOD PREFIX STATUS WORD [first]   answers with that problem, passing nothing on; first: only the path that came first
     METHOD PREFIX spoil BYTE            passes it on and flips a bit of that byte of the answer
+    METHOD PREFIX 200 file FILE         answers with what the file holds, passing nothing on
     METHOD PREFIX lose                  passes it on and ends the connection without an answer
 
 Writes "TIME METHOD PATH STATUS" to LOG for each request and prints its port.
@@ -58,6 +59,10 @@ class Proxy(http.server.BaseHTTPRequestHandler):
     def pass_on(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         rule = rule_of(self.command, self.path)
+        if rule and len(rule) == 3 and rule[1] == "file":
+            with open(rule[2], "rb") as f:
+                self.answer(int(rule[0]), [("Content-Type", "application/json")], f.read())
+            return
         if rule and rule[0] not in ("spoil", "lose"):
             problem = {"type": "urn:rivulet:error:" + rule[1], "title": "fault", "status": int(rule[0]), "detail": "fault"}
             self.answer(int(rule[0]), [("Content-Type", "application/problem+json")], json.dumps(problem).encode())

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "renew.h"
+#include "../../client/renew.c"
 
 #define DAY 86400
 #define MADE 1700000000 /* when the certificates here were issued; they begin two days before */
@@ -90,6 +90,70 @@ test_spread(void **state)
 	assert_int_equal(at, MADE + 60 * DAY);
 }
 
+/* A device whose clock stands years ahead or behind goes by the coordinator's, once an answer has told it. */
+static void
+test_clock(void **state)
+{
+	static struct session s = {.home = "/nowhere", .locked = true};
+	const int64_t now = time(NULL), years = 3 * 365 * (int64_t)DAY;
+
+	(void)state;
+	s.held.cert.not_before = now - 10 * DAY;
+	s.held.cert.not_after = now + 80 * DAY;
+	s.held.has_signer = true;
+	assert_null(cause_of(&s));
+	assert_true(renew_in(&s) > 40 * DAY);
+	/* The same certificate is long over by the coordinator's clock: ours is slow. */
+	s.clock_offset = years;
+	assert_null(cause_of(&s));
+	s.clock_known = true;
+	assert_string_equal(cause_of(&s), "expired");
+	assert_true(renew_in(&s) <= 0);
+	/* And here ours is fast: it looks expired, but is not. */
+	s.held.cert.not_before -= years;
+	s.held.cert.not_after -= years;
+	s.clock_known = false;
+	assert_string_equal(cause_of(&s), "expired");
+	s.clock_known = true;
+	s.clock_offset = -years;
+	assert_null(cause_of(&s));
+	/* Asked for by the coordinator, or for the signer's sake: whatever the dates. */
+	s.renew_wanted = true;
+	assert_string_equal(cause_of(&s), "asked");
+	s.renew_wanted = false;
+	s.held.has_signer = false;
+	assert_string_equal(cause_of(&s), "signer");
+	s.locked = false;
+	assert_null(cause_of(&s));
+}
+
+/* Failures wait longer and longer, but never more than an hour; success starts over. */
+static void
+test_failures(void **state)
+{
+	static struct session s = {.home = "/nowhere"};
+	static const struct events silent;
+	const struct why why = {"no"};
+	double last = 0;
+
+	(void)state;
+	s.events = &silent;
+	for (int i = 0; i < 20; i++) {
+		failed(&s, "due", &why);
+		double pause = s.renew_at - backoff_now();
+		assert_true(pause > 0.9 && pause <= PAUSE_MAX_S);
+		assert_true(i < 12 || pause >= PAUSE_MAX_S / 2 - 1);
+		assert_true(pause > last / 5);
+		last = pause;
+	}
+	s.held.cert.not_before = time(NULL) - 2 * DAY;
+	s.held.cert.not_after = time(NULL) + 10;
+	succeeded(&s, "due");
+	assert_int_equal(s.renew_failures, 0);
+	/* A tenth of ten seconds and one more: not at once again, though the dates say so. */
+	assert_true(s.renew_at - backoff_now() > 1.5 && s.renew_at - backoff_now() < 2.5);
+}
+
 int
 main(void)
 {
@@ -97,6 +161,8 @@ main(void)
 	    cmocka_unit_test(test_dates),
 	    cmocka_unit_test(test_short),
 	    cmocka_unit_test(test_spread),
+	    cmocka_unit_test(test_clock),
+	    cmocka_unit_test(test_failures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
