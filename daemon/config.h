@@ -60,7 +60,7 @@ struct config {
 	uint32_t handshakes; /* handshakes = 256: TLS handshakes in flight */
 	uint32_t handshakes_per_address; /* handshakes_per_address = 64 */
 	uint32_t failures_per_minute; /* failures_per_minute = 300, per address; 0 = no limit */
-	uint32_t requests_per_minute; /* requests_per_minute = 6000, per identity; 0 = no limit */
+	uint32_t requests_per_minute; /* requests_per_minute = 12000, per identity; 0 = no limit */
 	uint32_t connections_per_device; /* connections_per_device = 64, per identity */
 	uint32_t retry_after_s; /* retry_after = 5: what a device without work is told */
 	/* [spool] */

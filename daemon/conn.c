@@ -13,7 +13,7 @@
 #define DRAIN_MS 2000
 #define HELD_MS 1000
 /* Handshakes cost most of all that an event can: few per batch, so that a crowd of them delays nobody else for long. */
-#define HANDSHAKE_STEPS 1
+#define HANDSHAKE_STEPS 4
 
 static bool advance(struct conn *c);
 
@@ -66,6 +66,27 @@ conn_await(struct conn *c, enum tls_result r)
 }
 
 /* --- life */
+
+void
+conn_list(struct conn *c)
+{
+	struct io *io = c->io;
+
+	c->prev = NULL;
+	c->next = io->conns;
+	if (c->next)
+		c->next->prev = c;
+	io->conns = c;
+}
+
+void
+conn_unlist(struct conn *c)
+{
+	*(c->prev ? &c->prev->next : &c->io->conns) = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	c->prev = c->next = NULL;
+}
 
 uint64_t
 conn_deadline(uint64_t seconds)
@@ -169,12 +190,7 @@ conn_close(struct conn *c)
 	}
 	conn_end_exchange(c);
 	c->state = CONN_CLOSED;
-	if (c->prev)
-		c->prev->next = c->next;
-	else
-		io->conns = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
+	conn_unlist(c);
 	c->next = io->freed;
 	io->freed = c;
 }
@@ -289,10 +305,7 @@ conn_open(struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, c
 		give_up(io, c, fd, tls != NULL, peer);
 		return;
 	}
-	c->next = io->conns;
-	if (c->next)
-		c->next->prev = c;
-	io->conns = c;
+	conn_list(c);
 	atomic_fetch_add(&io->count, 1);
 	c->handshaking = tls != NULL;
 	conn_join_crowd(c,

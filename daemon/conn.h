@@ -25,6 +25,8 @@ struct io {
 	/* Of all threads: what addresses cost (peers.h), and what identities cost, by the first bytes of identity.owner. */
 	struct tally *peers, *identities;
 	bool stopping;
+	/* Where a connection goes once its handshake showed a certificate; NULL: it stays. */
+	struct io *(*inner)(struct io *io);
 };
 #define CONN_SCRATCH (128u << 10)
 

@@ -115,6 +115,40 @@ on_again(struct loop_post *p)
 	conn_drive(c);
 }
 
+static void
+on_arrive(struct loop_post *p)
+{
+	struct conn *c = (struct conn *)((char *)p - offsetof(struct conn, again));
+
+	c->again_posted = false;
+	conn_list(c);
+	conn_join_crowd(c, &c->io->strangers);
+	c->interest = EPOLLIN;
+	conn_change_state(c, CONN_HEAD);
+	if (loop_add(c->io->loop, &c->source, EPOLLIN) == ERR_OK)
+		conn_drive(c);
+	else
+		conn_close(c);
+}
+
+void
+conn_move(struct conn *c, struct io *to)
+{
+	struct io *from = c->io;
+
+	loop_remove(from->loop, &c->source);
+	conn_join_crowd(c, NULL);
+	conn_unlist(c);
+	c->io = to;
+	c->x.loop = to->loop;
+	/* Never counted as none. */
+	atomic_fetch_add(&to->count, 1);
+	atomic_fetch_sub(&from->count, 1);
+	c->again_posted = true;
+	c->again.fn = on_arrive;
+	loop_post(to->loop, &c->again);
+}
+
 bool
 conn_yield(struct conn *c)
 {

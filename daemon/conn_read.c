@@ -36,7 +36,11 @@ conn_advance_head(struct conn *c)
 		return false;
 	}
 	if (first)
-		conn_change_state(c, CONN_HEAD);
+		if (c->has_cert && c->io->inner) {
+			conn_move(c, c->io->inner(c->io));
+			return false;
+		}
+	conn_change_state(c, CONN_HEAD);
 	return true;
 }
 

@@ -51,6 +51,9 @@ struct conn {
 };
 
 /* --- conn.c */
+/* Into and out of its io's list. */
+void conn_list(struct conn *c);
+void conn_unlist(struct conn *c);
 /* Moves to a state and sets its timeout and, where nothing is read, its interest. */
 void conn_change_state(struct conn *c, enum conn_state to);
 /* The connection no longer counts as one in its handshake. Idempotent. */
@@ -101,6 +104,8 @@ uint32_t conn_charge(struct conn *c);
 void conn_count_refusal(struct conn *c);
 /* The connection counts no longer. Idempotent. */
 void conn_leave_tally(struct conn *c);
+/* Goes on on another thread, waiting for a head. The caller does not touch it afterwards. */
+void conn_move(struct conn *c, struct io *to);
 /* Goes on after the others that are ready; returns false. */
 bool conn_yield(struct conn *c);
 

@@ -18,13 +18,14 @@
 #include "conn.h"
 #include "cpu.h"
 #include "health.h"
+#include "listen.h"
 #include "log.h"
 #include "peers.h"
 
 #define SERVER_THREADS_MAX 64
 #define SERVER_CONTEXTS_MAX 64
-#define BACKLOG 1024
 #define TICK_MS 50
+#define DOOR_NICE 10
 
 struct listener {
 	struct loop_source source;
@@ -34,9 +35,12 @@ struct listener {
 	bool resting; /* no descriptor was left for a connection; the thread's own */
 };
 
+/* The first half of the threads serves who has shown a certificate, the admin socket and the probes. The other half are the
+ * doors: they accept, shake hands and serve strangers, and give way to everything else when there is little processor time. */
 struct thread {
 	struct io io;
 	struct server *server;
+	bool door;
 	pthread_t id;
 	bool running;
 	unsigned ticks;
@@ -51,8 +55,8 @@ struct server {
 	_Atomic unsigned context_count;
 	struct listener *listeners;
 	size_t listener_count;
-	struct thread threads[SERVER_THREADS_MAX];
-	unsigned thread_count;
+	struct thread threads[2 * SERVER_THREADS_MAX];
+	unsigned inner_count, thread_count;
 	struct tally *peers, *identities;
 	uint64_t files; /* descriptors this process may have */
 	uint16_t port, probe_port;
@@ -91,11 +95,11 @@ on_incoming(struct loop_post *p)
 }
 
 static struct thread *
-least_loaded(struct server *s, struct thread *self)
+least_loaded(struct server *s)
 {
-	struct thread *best = self;
+	struct thread *best = &s->threads[0];
 
-	for (unsigned i = 0; i < s->thread_count; i++)
+	for (unsigned i = 1; i < s->inner_count; i++)
 		if (atomic_load(&s->threads[i].io.count) < atomic_load(&best->io.count))
 			best = &s->threads[i];
 	return best;
@@ -171,7 +175,7 @@ has_room(struct thread *self, bool tls, const char *peer)
 static void
 hand_over(struct listener *l, int fd, const char *peer)
 {
-	struct thread *to = least_loaded(l->server, l->thread);
+	struct thread *to = l->kind == CONN_OVER_TLS ? l->thread : least_loaded(l->server);
 	int one = 1;
 
 	if (l->kind != CONN_LOCAL)
@@ -182,8 +186,6 @@ hand_over(struct listener *l, int fd, const char *peer)
 	}
 	struct incoming *in = calloc(1, sizeof(*in));
 	if (!in) {
-		if (l->kind == CONN_OVER_TLS)
-			peers_leave(l->server->peers, peer);
 		close(fd);
 		return;
 	}
@@ -234,62 +236,6 @@ on_accept(struct loop_source *source, uint32_t events)
 
 /* --- listeners */
 
-static enum err
-listen_tcp(const struct config_listen *at, uint16_t port, int *out, struct why *why)
-{
-	struct addrinfo hints = {.ai_family = AF_UNSPEC,
-	    .ai_socktype = SOCK_STREAM,
-	    .ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV};
-	struct addrinfo *ai = NULL;
-	char service[8];
-	int one = 1, zero = 0, fd = -1;
-
-	snprintf(service, sizeof(service), "%u", port);
-	/* All of both families is one IPv6 socket, unless this host has no IPv6. */
-	const char *host = at->host[0] ? at->host : "::";
-	int rc = getaddrinfo(host, service, &hints, &ai);
-	if (rc == 0)
-		fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0 && !at->host[0] && rc == 0) {
-		freeaddrinfo(ai);
-		ai = NULL;
-		rc = getaddrinfo("0.0.0.0", service, &hints, &ai);
-		if (rc == 0)
-			fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	}
-	if (rc != 0)
-		return err_set(why, ERR_INVALID, "listen %s: %s", host, gai_strerror(rc));
-	enum err e = ERR_OK;
-	if (fd < 0)
-		e = err_errno(why, "socket for %s", host);
-	if (fd >= 0) {
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-		setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
-		if (ai->ai_family == AF_INET6)
-			setsockopt(
-			    fd, IPPROTO_IPV6, IPV6_V6ONLY, at->host[0] ? &one : &zero, sizeof(one));
-		if (bind(fd, ai->ai_addr, ai->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0)
-			e = err_errno(why, "listen on %s port %u", host, port);
-	}
-	freeaddrinfo(ai);
-	if (e && fd >= 0)
-		close(fd);
-	*out = fd;
-	return e;
-}
-
-static uint16_t
-bound_port(int fd)
-{
-	/* Both families keep the port in the same place. */
-	struct sockaddr_in6 a = {.sin6_port = 0};
-	socklen_t len = sizeof(a);
-
-	if (getsockname(fd, (struct sockaddr *)&a, &len) != 0)
-		return 0;
-	return ntohs(a.sin6_port);
-}
-
 /* Remembers the socket that was bound, so that no other one is removed in the end. */
 static void
 remember_socket(struct server *s, const char *path)
@@ -316,37 +262,6 @@ remove_socket(struct server *s)
 }
 
 static enum err
-listen_unix(struct server *s, const char *path, int *out, struct why *why)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-
-	if (strlen(path) >= sizeof(a.sun_path))
-		return err_set(why, ERR_LIMIT, "admin_socket: path too long: %s", path);
-	strcpy(a.sun_path, path);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return err_errno(why, "socket for %s", path);
-	/* Only a socket nobody answers on is in the way of a restart. */
-	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0) {
-		close(fd);
-		return err_set(why, ERR_EXISTS, "another coordinator answers on %s", path);
-	}
-	unlink(path);
-	mode_t old = umask(0117);
-	int rc = bind(fd, (struct sockaddr *)&a, sizeof(a));
-	umask(old);
-	if (rc == 0)
-		remember_socket(s, path);
-	if (rc != 0 || listen(fd, BACKLOG) != 0) {
-		enum err e = err_errno(why, "listen on %s", path);
-		close(fd);
-		return e;
-	}
-	*out = fd;
-	return ERR_OK;
-}
-
-static enum err
 add_listener(struct server *s, int fd, enum conn_kind kind, struct thread *t)
 {
 	struct listener *l = &s->listeners[s->listener_count];
@@ -356,7 +271,7 @@ add_listener(struct server *s, int fd, enum conn_kind kind, struct thread *t)
 	return loop_add(t->io.loop, &l->source, EPOLLIN);
 }
 
-/* One SO_REUSEPORT socket per thread and address. */
+/* One SO_REUSEPORT socket per door and address. */
 static enum err
 open_listeners(struct server *s, struct why *why)
 {
@@ -369,10 +284,10 @@ open_listeners(struct server *s, struct why *why)
 		return ERR_NOMEM;
 	for (size_t i = 0; i < c->listen_count; i++) {
 		uint16_t port = c->listen[i].port;
-		for (unsigned t = 0; t < s->thread_count && e == ERR_OK; t++) {
+		for (unsigned t = s->inner_count; t < s->thread_count && e == ERR_OK; t++) {
 			e = listen_tcp(&c->listen[i], port, &fd, why);
 			if (e == ERR_OK) {
-				port = bound_port(fd);
+				port = listen_port(fd);
 				if (s->port == 0)
 					s->port = port;
 				e = add_listener(s, fd, CONN_OVER_TLS, &s->threads[t]);
@@ -380,14 +295,16 @@ open_listeners(struct server *s, struct why *why)
 		}
 	}
 	if (e == ERR_OK && c->admin_socket[0]) {
-		e = listen_unix(s, c->admin_socket, &fd, why);
+		e = listen_unix(c->admin_socket, &fd, why);
+		if (e == ERR_OK)
+			remember_socket(s, c->admin_socket);
 		if (e == ERR_OK)
 			e = add_listener(s, fd, CONN_LOCAL, &s->threads[0]);
 	}
 	if (e == ERR_OK && c->probe.host[0]) {
 		e = listen_tcp(&c->probe, c->probe.port, &fd, why);
 		if (e == ERR_OK) {
-			s->probe_port = bound_port(fd);
+			s->probe_port = listen_port(fd);
 			e = add_listener(s, fd, CONN_PROBE, &s->threads[0]);
 		}
 	}
@@ -442,9 +359,20 @@ run(void *arg)
 {
 	struct thread *t = arg;
 
+	/* On Linux of this thread alone. */
+	if (t->door)
+		(void)setpriority(PRIO_PROCESS, 0, DOOR_NICE);
 	loop_run(t->io.loop);
 	conn_sweep(&t->io);
 	return NULL;
+}
+
+static struct io *
+inner_io(struct io *door)
+{
+	return &least_loaded(
+	    ((struct thread *)((char *)door - offsetof(struct thread, io)))->server)
+		    ->io;
 }
 
 static enum err
@@ -455,6 +383,8 @@ init_thread(struct server *s, struct thread *t)
 	if (e)
 		return e;
 	t->server = s;
+	t->door = t >= s->threads + s->inner_count;
+	t->io.inner = t->door ? inner_io : NULL;
 	t->io.services = s->services;
 	t->io.peers = s->peers;
 	t->io.identities = s->identities;
@@ -487,7 +417,8 @@ server_new(
 	unsigned n = services->config->io_threads ? services->config->io_threads : cpu_count();
 	if (n > SERVER_THREADS_MAX)
 		n = SERVER_THREADS_MAX;
-	for (; s->thread_count < n && e == ERR_OK; s->thread_count++)
+	s->inner_count = n;
+	for (; s->thread_count < 2 * n && e == ERR_OK; s->thread_count++)
 		e = init_thread(s, &s->threads[s->thread_count]);
 	if (e == ERR_OK)
 		e = open_listeners(s, why);
@@ -560,6 +491,16 @@ server_connections(const struct server *s)
 	return n;
 }
 
+static void
+end_threads(struct server *s, unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++)
+		loop_stop(s->threads[i].io.loop);
+	for (unsigned i = from; i < to; i++)
+		if (s->threads[i].running)
+			pthread_join(s->threads[i].id, NULL);
+}
+
 void
 server_stop(struct server *s, uint64_t wait_ms)
 {
@@ -569,11 +510,9 @@ server_stop(struct server *s, uint64_t wait_ms)
 		loop_post(s->threads[i].io.loop, &s->threads[i].stop);
 	while (server_connections(s) > 0 && clock_ms() < until)
 		usleep(10000);
-	for (unsigned i = 0; i < s->thread_count; i++)
-		loop_stop(s->threads[i].io.loop);
-	for (unsigned i = 0; i < s->thread_count; i++)
-		if (s->threads[i].running)
-			pthread_join(s->threads[i].id, NULL);
+	/* The doors first: what they hand on still arrives. */
+	end_threads(s, s->inner_count, s->thread_count);
+	end_threads(s, 0, s->inner_count);
 }
 
 void

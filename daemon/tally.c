@@ -269,6 +269,8 @@ tally_take(struct tally *t, const uint8_t key[TALLY_KEY], uint32_t most, uint64_
 	uint32_t n = e ? sum(e, now_ms) : 0;
 	if (n >= most)
 		wait = wait_s(e, n, most, now_ms);
+	else if (e && most >= TALLY_SMOOTH && e->events[e->part % PARTS] >= most / 6)
+		wait = (uint32_t)(PART_MS - now_ms % PART_MS) / 1000 + 1;
 	else
 		(void)count(t, key, 1, now_ms);
 	pthread_mutex_unlock(&t->lock);

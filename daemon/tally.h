@@ -39,8 +39,10 @@ void tally_leave(struct tally *t, const uint8_t key[TALLY_KEY]);
 void tally_add(struct tally *t, const uint8_t key[TALLY_KEY], uint32_t n, uint64_t now_ms);
 /* Events in the minute before now, to within five seconds. */
 uint32_t tally_recent(struct tally *t, const uint8_t key[TALLY_KEY], uint64_t now_ms);
-/* Counts an event unless `most` happened in the last minute. Returns 0 if it was counted, else the seconds, at least 1, until
+/* Counts an event unless `most` happened in the last minute or, where that is TALLY_SMOOTH and more, a sixth of it in the last
+ * five seconds. Returns 0 if it was counted, else the seconds, at least 1, until
  * one will be. */
+#define TALLY_SMOOTH 600
 uint32_t tally_take(struct tally *t, const uint8_t key[TALLY_KEY], uint32_t most, uint64_t now_ms);
 /* Keys held. */
 uint32_t tally_count(struct tally *t);

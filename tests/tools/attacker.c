@@ -454,7 +454,7 @@ main(int argc, char **argv)
 	if (me.epoll < 0 || !me.slots)
 		return 2;
 	srand(me.network);
-	(void)!setpriority(PRIO_PROCESS, 0, 10);
+	(void)!setpriority(PRIO_PROCESS, 0, 19);
 	run(atof(argv[4]));
 	int rc = report(atof(argv[4]));
 	for (unsigned i = 0; i < SLOTS_MAX; i++)

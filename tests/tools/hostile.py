@@ -64,6 +64,11 @@ def cpu():
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def aside():
+    """The attacker's own work is not the coordinator's: it gives way to everything here."""
+    os.nice(19)
+
+
 class Watch:
     """Rounds, memory and time between entering and leaving."""
 
@@ -116,13 +121,13 @@ def lies(seconds):
     with Watch() as w:
         end = time.time() + seconds
         while time.time() < end:
-            task = subprocess.run([peer, "ask", home, PORT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env).stdout.split()
+            task = subprocess.run([peer, "ask", home, PORT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env, preexec_fn=aside).stdout.split()
             if len(task) != 4:
                 time.sleep(0.05)
                 continue
             fault = LIES[count % len(LIES)]
             count += 1
-            p = subprocess.run([peer, "put", home, PORT, ELEMENTS, "wait", fault, *task], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
+            p = subprocess.run([peer, "put", home, PORT, ELEMENTS, "wait", fault, *task], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env, preexec_fn=aside)
             words = p.stdout.split()
             answers[" ".join(words[:2])] = answers.get(" ".join(words[:2]), 0) + 1
             accepted += words[:1] == ["201"]
@@ -136,15 +141,13 @@ def bombs(seconds):
     with Watch() as w:
         start, results, good = time.time(), [], True
         for name in ("csv", "idx"):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
             p = subprocess.Popen(
                 [f"{BUILD}/rivulet", "train", FLEET + "/bomb.json", "--home", FLEET + "/bomb-" + name],
-                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=aside)
             _, said = p.communicate(timeout=120)
             most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
             results.append(f"{name}: exit {p.returncode}, {most} MiB ({said.strip().splitlines()[-1][:70] if said.strip() else ''})")
             good = good and p.returncode not in (0, -9) and most < LOADER_MAX
-            assert before >= 0
         c = Admin("localhost")
         with open(FLEET + "/bomb-job.json") as f:
             c.request("POST", "/v1/jobs", f.read())

@@ -270,6 +270,21 @@ so_many_a_minute(void **state)
 	assert_int_equal(tally_take(p, key, 30, t + wait * 1000), 0);
 }
 
+/* A large allowance is not used up at once. */
+static void
+a_sixth_in_five_seconds(void **state)
+{
+	const uint8_t key[TALLY_KEY] = {1};
+	uint32_t n = 0;
+
+	(void)state;
+	while (n < 2000 && tally_take(p, key, 1200, NOW) == 0)
+		n++;
+	assert_int_equal(n, 200);
+	assert_in_range(tally_take(p, key, 1200, NOW), 1, 6);
+	assert_int_equal(tally_take(p, key, 1200, NOW + 6000), 0);
+}
+
 /* --- threads */
 
 static void *
@@ -325,6 +340,7 @@ main(void)
 	    TEST(which_limit_it_was),
 	    TEST(who_failed_is_slowed_down),
 	    TEST(so_many_a_minute),
+	    TEST(a_sixth_in_five_seconds),
 	    TEST(many_threads),
 	};
 

@@ -1,0 +1,16 @@
+#ifndef LISTEN_H
+#define LISTEN_H
+#include "config.h"
+#include "err.h"
+
+/* Sockets that listen, non-blocking. The caller closes them. */
+
+/* Of an address, or of both families for an empty one. Several threads may have one each for the same port. */
+ERR_MUST_USE enum err listen_tcp(
+    const struct config_listen *at, uint16_t port, int *out, struct why *why);
+/* The port it got; 0 for none. */
+uint16_t listen_port(int fd);
+/* A Unix socket for owner and group. A file that nobody answers on gives way; ERR_EXISTS if somebody does. */
+ERR_MUST_USE enum err listen_unix(const char *path, int *out, struct why *why);
+
+#endif
