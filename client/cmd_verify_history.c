@@ -185,9 +185,9 @@ add_submission(struct cmd_verify_history *h, const struct cmd_verify_entry *e, s
 	if (!get_id(e->body, "model", model, sizeof(model)))
 		return err_set(why, ERR_CORRUPT, "it names no initial model");
 	enum err result = add_model(j, model);
-	if (result || e->count == 0 || j->document)
+	const struct record_detail *d = e->count > 0 ? &e->details[e->count - 1] : NULL;
+	if (result || !d || d->place + 1 != e->places || j->document)
 		return result;
-	const struct record_detail *d = &e->details[0];
 	hash_sha256(digest, d->data, d->len);
 	if (memcmp(digest, j->id, sizeof(j->id)) != 0)
 		return err_set(why, ERR_CORRUPT, "the document is not that of the job");

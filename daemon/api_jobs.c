@@ -68,7 +68,9 @@ api_jobs_submit(struct exchange *x)
 	uint8_t id[16];
 	bool created;
 
-	struct engine_document document = {.text = buf_str(&x->body), .len = x->body.len};
+	char by[EXCHANGE_ACTOR_MAX];
+	struct engine_document document = {.text = buf_str(&x->body), .len = x->body.len, .by = by};
+	exchange_actor(x, by);
 	memcpy(document.owner, x->who.owner, sizeof(document.owner));
 	enum err e = engine_submit(x->services->engine, &document, id, &created, &why);
 	if (e == ERR_INVALID || e == ERR_UNSUPPORTED || e == ERR_LIMIT)
@@ -123,6 +125,7 @@ void
 api_job_command(struct exchange *x)
 {
 	const char *command = strrchr(x->request.path, '/') + 1;
+	char by[EXCHANGE_ACTOR_MAX];
 	struct why why = {""};
 	uint8_t id[16];
 
@@ -133,7 +136,8 @@ api_job_command(struct exchange *x)
 		exchange_problem(x, "forbidden", "the job was submitted by somebody else");
 		return;
 	}
-	enum err e = engine_command(x->services->engine, id, command, &why);
+	exchange_actor(x, by);
+	enum err e = engine_command(x->services->engine, id, command, by, &why);
 	if (e == ERR_NOTFOUND)
 		exchange_problem(x, "unknown-job", "no such job");
 	else if (e == ERR_STATE)

@@ -186,16 +186,20 @@ audit_append(
 }
 
 enum err
-audit_job_state(struct store_db *db, const struct services *s, const uint8_t job[16],
-    const char *state, const char *reason, struct why *why)
+audit_job_state(struct store_db *db, const struct services *s,
+    const struct audit_job_change *change, struct why *why)
 {
-	struct json *facts = json_object();
+	struct json *facts = json_object(), *detail = change->by ? json_object() : NULL;
 
-	json_add_string(facts, "state", state);
-	if (reason && reason[0])
-		json_add_string(facts, "reason", reason);
-	return audit_append(
-	    db, s, &(struct audit_event){.event = "job.state", .job = job, .facts = facts}, why);
+	json_add_string(facts, "state", change->state);
+	if (change->reason && change->reason[0])
+		json_add_string(facts, "reason", change->reason);
+	if (detail)
+		json_add_string(detail, "by", change->by);
+	return audit_append(db, s,
+	    &(struct audit_event){
+		.event = "job.state", .job = change->job, .facts = facts, .detail = detail},
+	    why);
 }
 
 enum err

@@ -135,7 +135,9 @@ write_state(struct store_db *db, void *arg, struct why *why)
 	if (strcmp(row.state, "stopped") == 0 || strcmp(row.state, "done") == 0)
 		return ERR_OK;
 	e = store_job_set_state(db, c->id, c->state, c->reason);
-	return e ? e : audit_job_state(db, c->services, c->id, c->state, c->reason, why);
+	return e ? e
+		 : audit_job_state(db, c->services,
+		       &(struct audit_job_change){c->id, c->state, c->reason, NULL}, why);
 }
 
 static void

@@ -66,15 +66,16 @@ struct engine_document {
 	const char *text;
 	size_t len;
 	uint8_t owner[32]; /* whose job it becomes (struct identity) */
+	const char *by; /* who submits it, for the audit log; NULL: not known */
 };
 /* Takes a job document. *created is false if it is there already. ERR_INVALID: the document is wrong. */
 ERR_MUST_USE enum err engine_submit(struct engine *g, const struct engine_document *document,
     uint8_t id[16], bool *created, struct why *why);
 /* Is there such a job, of another owner? */
 bool engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t owner[32]);
-/* command: pause, resume, stop. ERR_NOTFOUND, ERR_STATE. */
+/* command: pause, resume, stop; by: who gives it, for the audit log, or NULL. ERR_NOTFOUND, ERR_STATE. */
 ERR_MUST_USE enum err engine_command(
-    struct engine *g, const uint8_t id[16], const char *command, struct why *why);
+    struct engine *g, const uint8_t id[16], const char *command, const char *by, struct why *why);
 
 /* --- views; device NULL: everything, else what this device may see. The caller frees. */
 struct json *engine_jobs_json(struct engine *g, const uint8_t *device);

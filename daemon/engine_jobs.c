@@ -48,25 +48,29 @@ open_row(struct store_round *r, const uint8_t job[16], uint64_t round, const uin
 
 struct submission {
 	const struct services *services;
+	const char *by;
 	struct store_job job;
 	struct store_round first;
 	struct store_model model;
 };
 
-/* The document is a detail: a job may be meant for devices that it names. */
+/* The document is a detail, the last: a job may be meant for devices that it names. */
 static enum err
 audit_submission(struct store_db *db, const struct submission *s, struct why *why)
 {
 	const struct audit_item document = {NULL, s->job.document, s->job.document_len};
-	struct json *facts = json_object();
+	struct json *facts = json_object(), *detail = s->by ? json_object() : NULL;
 	char hex[65];
 
 	hex_encode(hex, s->model.id, 32);
 	json_add_string(facts, "model", hex);
+	if (detail)
+		json_add_string(detail, "by", s->by);
 	return audit_append(db, s->services,
 	    &(struct audit_event){.event = "job.submitted",
 		.job = s->job.id,
 		.facts = facts,
+		.detail = detail,
 		.items = &document,
 		.item_count = 1},
 	    why);
@@ -149,11 +153,13 @@ pin_init(const struct services *s, const struct recipe *r, struct why *why)
 
 /* Everything about a new job that can be wrong or slow; on success it is durable. */
 static enum err
-prepare(struct engine *g, struct engine_job *j, const char *text, size_t len, struct why *why)
+prepare(
+    struct engine *g, struct engine_job *j, const struct engine_document *document, struct why *why)
 {
 	struct submission s = {.services = g->services,
-	    .job = {.document = (char *)(uintptr_t)text,
-		.document_len = len,
+	    .by = document->by,
+	    .job = {.document = (char *)(uintptr_t)document->text,
+		.document_len = document->len,
 		.created_at = clock_wall()}};
 	uint8_t model[32];
 
@@ -223,7 +229,7 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 	enum err e = engine_job_new(&j, g->services, id, text, len, why);
 	if (e == ERR_OK) {
 		memcpy(j->owner, document->owner, sizeof(j->owner));
-		e = prepare(g, j, text, len, why);
+		e = prepare(g, j, document, why);
 	}
 	if (e) {
 		engine_job_free(j);
@@ -257,7 +263,7 @@ engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t owner[32
 struct command {
 	struct engine *g;
 	uint8_t id[16];
-	const char *state, *reason;
+	const char *state, *reason, *by;
 	uint64_t round; /* the one that was open */
 	bool found;
 };
@@ -275,7 +281,9 @@ write_command(struct store_db *db, void *arg, struct why *why)
 	if (!is_live(row.state))
 		return err_set(why, ERR_STATE, "the job is %s", row.state);
 	e = store_job_set_state(db, c->id, c->state, c->reason);
-	return e ? e : audit_job_state(db, c->g->services, c->id, c->state, c->reason, why);
+	return e ? e
+		 : audit_job_state(db, c->g->services,
+		       &(struct audit_job_change){c->id, c->state, c->reason, c->by}, why);
 }
 
 static enum err
@@ -346,10 +354,12 @@ is_set_aside(struct engine *g, const uint8_t id[16], struct why *why)
 }
 
 enum err
-engine_command(struct engine *g, const uint8_t id[16], const char *command, struct why *why)
+engine_command(
+    struct engine *g, const uint8_t id[16], const char *command, const char *by, struct why *why)
 {
 	bool stop = strcmp(command, "stop") == 0, pause = strcmp(command, "pause") == 0;
 	struct command c = {.g = g,
+	    .by = by,
 	    .state = stop ? "stopped"
 		: pause	  ? "paused"
 			  : "running",

@@ -127,8 +127,10 @@ end_job(struct store_db *db, const struct fold *w, struct why *why)
 		return ERR_OK;
 	e = store_job_set_state(db, w->f->job_id, w->out.job_state, w->out.job_reason);
 	return e ? e
-		 : audit_job_state(
-		       db, w->services, w->f->job_id, w->out.job_state, w->out.job_reason, why);
+		 : audit_job_state(db, w->services,
+		       &(struct audit_job_change){
+			   w->f->job_id, w->out.job_state, w->out.job_reason, NULL},
+		       why);
 }
 
 static enum err

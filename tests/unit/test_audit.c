@@ -293,7 +293,7 @@ commands_are_recorded(void **state)
 
 	submit(c, JOB("audited", "\"goal\":2", ""), id);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(engine_command(c->s.engine, id, words[i], &c->why), ERR_OK);
+		assert_int_equal(engine_command(c->s.engine, id, words[i], NULL, &c->why), ERR_OK);
 	struct chain k = read_chain(c);
 	assert_int_equal(k.count, 4);
 	for (int i = 0; i < 3; i++)
