@@ -1,0 +1,200 @@
+#!/bin/sh
+# The life of an identity, seen from the coordinator: suspended, resumed and revoked while requests run; renewed, rotated, left and
+# joined again; what is known of a device, over a restart; the listener for probes; the server certificate's end.
+#   BUILD=build/mbedtls tests/e2e/26-identity.sh
+set -u
+# shellcheck disable=SC2034 # for fleet.sh
+FLEET_NAME=26-identity
+. tests/e2e/common.sh
+command -v openssl >/dev/null || skip "needs openssl"
+checks=0
+
+want() { # want WHAT WANT GOT
+	checks=$((checks + 1))
+	[ "$2" = "$3" ] || fleet_fail "$1: want \"$2\", got \"$3\""
+}
+# ask NAME PATH CURL-OPTION...: "STATUS WORD" of a request with NAME's certificate; the body lies in FLEET/body
+ask() {
+	ask_home=$FLEET/$1 ask_path=$2
+	shift 2
+	ask_status=$(curl -sS --max-time $((60 * TEST_SLOW)) -o "$FLEET/body" -w '%{http_code}' --cacert "$FLEET/ca.pem" --cert "$ask_home/cert.pem" \
+		--key "$ask_home/key.pem" "$@" "$URL$ask_path") || ask_status=none
+	echo "$ask_status $(sed -n 's/.*urn:rivulet:error:\([a-z-]*\)".*/\1/p' "$FLEET/body")"
+}
+new_key() { openssl ecparam -name prime256v1 -genkey -noout -out "$1" 2>/dev/null; }
+csr_of() { openssl req -new -key "$1" -subj /CN=x -outform DER | base64 -w 0; }
+rotate() { ask "$1" /v1/rotate -d "{\"csr\": \"$(csr_of "$2")\"}"; }
+# What came takes the place of NAME's certificate.
+take() {
+	pick 'd["certificate"]' <"$FLEET/body" >"$FLEET/$1/cert.pem"
+	[ -z "${2:-}" ] || cp "$2" "$FLEET/$1/key.pem"
+}
+show() { curl_admin "/v1/devices/$1" | pick "d[\"$2\"]"; }
+command() { curl_admin "/v1/devices/$1/$2" -X POST -o "$FLEET/body" -w '%{http_code}' 2>/dev/null; }
+token() { curl_admin /v1/tokens -d "$1" | pick 'd["token"]'; }
+# join TOKEN KEY: joins with that key
+join() {
+	join_status=$(curl -sS --max-time 20 -o "$FLEET/body" -w '%{http_code}' --cacert "$FLEET/ca.pem" -H "Authorization: Bearer $1" \
+		-d "{\"csr\": \"$(csr_of "$2")\", \"name\": \"joined\"}" "$URL/v1/join")
+	echo "$join_status $(sed -n 's/.*urn:rivulet:error:\([a-z-]*\)".*/\1/p' "$FLEET/body")"
+}
+offer() { # offer TIME_MS MACHINE-DIGIT WAIT
+	printf '{"agent": "9.9", "protocol": 1, "data": [], "trainers": ["builtin"], "codecs": ["f32"], "layers": [], "memory_bytes": 1, "held_models": [], "time_ms": %s, "disk_free_bytes": 123456789, "machine": "%s", "wait": %s}' \
+		"$1" "$(printf "%064d" 0 | tr 0 "$2")" "$3"
+}
+now_ms() { date +%s%3N; }
+events() { curl_admin "/v1/audit?limit=1000" | pick "len([e for e in d['entries'] if '\"$1\"' in e['body']])"; }
+
+fleet_start "probe_listen = 127.0.0.1:0
+[limits]
+long_poll = 50
+slow_upload_time = 600"
+for name in ann bob cat; do fleet_join $name ""; done
+cp "$FLEET/ann/ca.pem" "$FLEET/ca.pem"
+token '{"role": "submitter"}' >"$FLEET/token.sue"
+FLEET_TOKEN=$FLEET/token.sue fleet_join sue ""
+
+# --- a held request and a running upload are ended at once
+offer "$(now_ms)" 1 50 >"$FLEET/offer"
+ask ann /v1/tasks -d "@$FLEET/offer" >"$FLEET/parked" &
+parked=$!
+python3 - "$PORT" "$FLEET" >"$FLEET/upload" 2>&1 <<'END' &
+import http.client, socket, ssl, sys, time
+context = ssl.create_default_context(cafile=sys.argv[2] + "/ca.pem")
+context.load_cert_chain(sys.argv[2] + "/sue/cert.pem", sys.argv[2] + "/sue/key.pem")
+sock = context.wrap_socket(socket.create_connection(("127.0.0.1", int(sys.argv[1]))), server_hostname="localhost")
+sock.sendall(b"PUT /v1/models/" + b"0" * 64 + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n")
+sock.sendall(bytes(1000))
+sock.settimeout(60)
+open(sys.argv[2] + "/uploading", "w").close()
+answer = http.client.HTTPResponse(sock)
+answer.begin()
+print(answer.status, answer.read().decode())
+END
+upload=$!
+within 20 test -e "$FLEET/uploading" || fleet_fail "no upload: $(cat "$FLEET/upload")"
+sleep 1
+start=$(date +%s)
+want "suspend" 200 "$(command ann suspend)"
+want "suspend a submitter" 200 "$(command sue suspend)"
+wait $parked
+wait $upload
+want "the held request" "403 device-suspended" "$(cat "$FLEET/parked")"
+grep -q '^403 .*device-suspended' "$FLEET/upload" || fleet_fail "the upload was answered $(cat "$FLEET/upload")"
+[ $(($(date +%s) - start)) -lt $((15 * TEST_SLOW)) ] || fleet_fail "they were answered late"
+want "a new request" "403 device-suspended" "$(ask ann /v1/status)"
+want "renew while suspended" "403 device-suspended" "$(ask ann /v1/renew -X POST)"
+want "suspended twice" 200 "$(command ann suspend)"
+want "resume" 200 "$(command ann resume)"
+want "resumed" "200 " "$(ask ann /v1/status)"
+want "renew" "200 " "$(ask ann /v1/renew -X POST)"
+take ann
+want "by the renewed certificate" "200 " "$(ask ann /v1/status)"
+want "renew with a body" "200 " "$(ask ann /v1/renew -d '{}')"
+
+# --- rotation
+id=$(show bob device)
+cp -r "$FLEET/bob" "$FLEET/bob1"
+new_key "$FLEET/bob2.pem"
+new_key "$FLEET/bob3.pem"
+want "rotate" "201 " "$(rotate bob "$FLEET/bob2.pem")"
+take bob "$FLEET/bob2.pem"
+want "the new key" "200 " "$(ask bob /v1/status)"
+want "the old key" "403 key-rotated" "$(ask bob1 /v1/status)"
+want "the old key renews" "403 key-rotated" "$(ask bob1 /v1/renew -X POST)"
+want "the answer was lost: the old key asks again" "200 " "$(rotate bob1 "$FLEET/bob2.pem")"
+want "the old key asks for another one" "403 key-rotated" "$(rotate bob1 "$FLEET/bob3.pem")"
+want "a key that another device has" "409 key-in-use" "$(rotate cat "$FLEET/bob2.pem")"
+want "a key that another device had" "409 key-in-use" "$(rotate cat "$FLEET/bob1/key.pem")"
+cp -r "$FLEET/bob" "$FLEET/bob2"
+want "rotate again" "201 " "$(rotate bob "$FLEET/bob3.pem")"
+take bob "$FLEET/bob3.pem"
+want "back to the first key" "409 key-in-use" "$(rotate bob "$FLEET/bob1/key.pem")"
+want "the key before the last" "403 key-rotated" "$(rotate bob1 "$FLEET/bob2.pem")"
+want "the id" "$id" "$(show bob device)"
+many=$(token '{"uses": 20}')
+want "an old key joins" "403 key-rotated" "$(join "$many" "$FLEET/bob2.pem")"
+want "the first key joins" "403 key-rotated" "$(join "$many" "$FLEET/bob1/key.pem")"
+want "the present key joins" "201 " "$(join "$many" "$FLEET/bob3.pem")"
+want "and is the same device" "$id" "$(pick 'd["device"]' <"$FLEET/body")"
+want "devices" 4 "$(curl_admin /v1/devices | pick 'len(d["devices"])')"
+
+# --- leaving, and coming back
+once=$(token '{"labels": {"site": "north"}}')
+want "leave" "204 " "$(ask cat /v1/leave -X POST)"
+want "left" "403 device-left" "$(ask cat /v1/status)"
+want "left: the token it joined with is not enough when spent" "left" "$(show cat state)"
+want "an access token admits nobody" "401 bad-token" "$(join "$(token '{"access": true}')" "$FLEET/cat/key.pem")"
+want "resume who left" 409 "$(command cat resume)"
+id=$(show cat device)
+want "joins again" "201 " "$(join "$once" "$FLEET/cat/key.pem")"
+want "the same device" "$id" "$(pick 'd["device"]' <"$FLEET/body")"
+take cat
+want "is back" "200 " "$(ask cat /v1/status)"
+want "its labels are the new token's" "{'site': 'north'}" "$(show joined labels)"
+want "leave again" "204 " "$(ask cat /v1/leave -d '{}')"
+want "the same token, spent" "401 bad-token" "$(join "$once" "$FLEET/cat/key.pem")"
+want "revoke" 200 "$(command "$id" revoke)"
+want "revoked" "403 device-revoked" "$(ask cat /v1/renew -X POST)"
+want "revoked: joins" "403 device-revoked" "$(join "$many" "$FLEET/cat/key.pem")"
+want "revoked for good" 409 "$(command "$id" resume)"
+for event in suspended resumed revoked rotated left; do
+	[ "$(events device.$event)" -gt 0 ] || fleet_fail "the audit log has no device.$event"
+	checks=$((checks + 1))
+done
+
+# --- what is known of a device
+offer $(($(now_ms) - 7200000)) 1 0 >"$FLEET/offer"
+want "an offer" "200 " "$(ask ann /v1/tasks -d "@$FLEET/offer")"
+want "one machine" False "$(show ann cloned)"
+want "its clock, two hours slow" True "$(curl_admin /v1/devices/ann | pick '-7230 < d["clock_offset_s"] < -7170')"
+offer "$(now_ms)" 2 0 >"$FLEET/offer"
+want "an offer from another machine" "200 " "$(ask ann /v1/tasks -d "@$FLEET/offer")"
+want "and one more" "200 " "$(ask ann /v1/tasks -d "@$FLEET/offer")"
+want "two machines" True "$(show ann cloned)"
+want "told once" 1 "$(grep -c 'device.cloned' "$FLEET/rivuletd.log")"
+printf '{"reason": "trainer-failed", "log": "line one\\nno such file \\u00e9 end"}' >"$FLEET/abort"
+want "an abort of no task" "404 not-found" "$(ask ann "/v1/tasks/$(printf '%032d' 0)/abort" -d "@$FLEET/abort")"
+grep -q 'task.log .*tail="line one|no such file ?? end"' "$FLEET/rivuletd.log" || fleet_fail "no tail of the log: $(grep task.log "$FLEET/rivuletd.log")"
+want "a refusal" "403 forbidden" "$(ask ann /v1/devices)"
+curl_admin /v1/devices/ann >"$FLEET/before"
+want "what is known" "('9.9', 'trainer-failed', 'forbidden', 123456789, True)" \
+	"$(pick 'd["agent"], d["last_abort"]["reason"], d["last_refusal"]["reason"], d["disk_free_bytes"], d["cloned"]' <"$FLEET/before")"
+fleet_kill TERM "$DAEMON_PID"
+fleet_restart
+want "after a restart" "$(pick 'd' <"$FLEET/before")" "$(curl_admin /v1/devices/ann | pick 'd')"
+want "the states too" "403 device-revoked" "$(ask cat /v1/status)"
+want "and old keys" "403 key-rotated" "$(ask bob2 /v1/status)"
+new_key "$FLEET/ann2.pem"
+want "rotate" "201 " "$(rotate ann "$FLEET/ann2.pem")"
+take ann "$FLEET/ann2.pem"
+want "a new key was seen on no machine" False "$(show ann cloned)"
+
+# --- the listener for probes: plain, on loopback, and nothing behind it
+probe=http://127.0.0.1:$(cat "$FLEET/state/probe_port")
+code() { curl -sS --max-time 20 -o /dev/null -w '%{http_code}' "$@"; }
+want "healthz" 200 "$(code "$probe/healthz")"
+want "readyz" 200 "$(code "$probe/readyz")"
+for path in /v1/ca /v1/status /v1/devices /v1/tokens /v1/jobs /v1/audit; do want "$path" 404 "$(code "$probe$path")"; done
+want "POST" 404 "$(code -d '{}' "$probe/v1/join")"
+want "an access token" 404 "$(code -H "Authorization: Bearer $(token '{"access": true}')" "$probe/v1/jobs")"
+
+# --- the server certificate ends soon, and is made anew under a running device
+fleet_run bob
+agent=$AGENT_PID
+printf 'subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth\n' >"$FLEET/ext"
+openssl req -new -key "$FLEET/state/keys/server.key" -subj /CN=localhost -out "$FLEET/server.csr"
+openssl x509 -req -in "$FLEET/server.csr" -CA "$FLEET/state/keys/ca.crt" -CAkey "$FLEET/state/keys/ca.key" -set_serial 9 -days 20 -sha256 \
+	-extfile "$FLEET/ext" -out "$FLEET/state/keys/server.crt" 2>/dev/null || fleet_fail "a short server certificate"
+grep -q certificate.ends "$FLEET/rivuletd.log" && fleet_fail "warned of a certificate that is good for years"
+kill -HUP "$DAEMON_PID"
+within 20 grep -q 'warn certificate.ends days=\(19\|20\)' "$FLEET/rivuletd.log" || fleet_fail "no warning: $(grep certificate "$FLEET/rivuletd.log")"
+want "status tells" True "$(curl_admin /v1/status | pick 'd["certificate_ends"] - __import__("time").time() < 21 * 86400')"
+"$RIVULETD" --config "$FLEET/rivuletd.conf" init --name localhost --name 127.0.0.1 2>/dev/null || fleet_fail "init --name"
+kill -HUP "$DAEMON_PID"
+anew() { [ "$(curl_admin /v1/status | pick 'd["certificate_ends"] - __import__("time").time() > 800 * 86400')" = True ]; }
+within 20 anew || fleet_fail "the new certificate is not in use"
+want "a device asks on" "200 " "$(ask ann /v1/status)"
+kill -0 "$agent" || fleet_fail "the agent ended"
+fleet_end
+echo "$checks checks"
