@@ -1,0 +1,90 @@
+#include "hash_x86.h"
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+
+#define SHA_BIT (1u << 29) /* of EBX, leaf 7 */
+
+static const uint32_t k[64] __attribute__((aligned(16))) = {0x428a2f98, 0x71374491, 0xb5c0fbcf,
+    0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be,
+    0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6,
+    0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8,
+    0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc,
+    0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70,
+    0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08, 0x2748774c,
+    0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814,
+    0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+bool
+hash_x86_here(void)
+{
+	unsigned a = 0, b = 0, c = 0, d = 0;
+
+	return __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1") &&
+	    __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & SHA_BIT);
+}
+
+/* The next four words of the message schedule, in place of the four that are sixteen older. */
+__attribute__((target("sha,sse4.1,ssse3"))) static inline __m128i
+schedule(__m128i oldest, __m128i older, __m128i newer, __m128i newest)
+{
+	__m128i sum =
+	    _mm_add_epi32(_mm_sha256msg1_epu32(oldest, older), _mm_alignr_epi8(newest, newer, 4));
+
+	return _mm_sha256msg2_epu32(sum, newest);
+}
+
+/* The instructions want the state as (f, e, b, a) and (h, g, d, c), lowest word first. */
+__attribute__((target("sha,sse4.1,ssse3"))) void
+hash_x86_blocks(uint32_t state[8], const uint8_t *blocks, size_t count)
+{
+	const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+	__m128i dcba = _mm_loadu_si128((const __m128i *)(const void *)&state[0]);
+	__m128i hgfe = _mm_loadu_si128((const __m128i *)(const void *)&state[4]);
+	__m128i cdab = _mm_shuffle_epi32(dcba, 0xb1), efgh = _mm_shuffle_epi32(hgfe, 0x1b);
+	__m128i abef = _mm_alignr_epi8(cdab, efgh, 8), cdgh = _mm_blend_epi16(efgh, cdab, 0xf0);
+	__m128i w[4];
+
+	for (; count > 0; count--, blocks += 64) {
+		__m128i abef_before = abef, cdgh_before = cdgh;
+#pragma GCC unroll 16
+		for (int i = 0; i < 16; i++) {
+			if (i < 4)
+				w[i] = _mm_shuffle_epi8(
+				    _mm_loadu_si128(
+					(const __m128i *)(const void *)(blocks + 16 * i)),
+				    swap);
+			else
+				w[i & 3] = schedule(
+				    w[i & 3], w[(i + 1) & 3], w[(i + 2) & 3], w[(i + 3) & 3]);
+			__m128i sum = _mm_add_epi32(
+			    w[i & 3], _mm_load_si128((const __m128i *)(const void *)&k[4 * i]));
+			cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+			abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
+		}
+		abef = _mm_add_epi32(abef, abef_before);
+		cdgh = _mm_add_epi32(cdgh, cdgh_before);
+	}
+	__m128i feba = _mm_shuffle_epi32(abef, 0x1b), dchg = _mm_shuffle_epi32(cdgh, 0xb1);
+	_mm_storeu_si128((__m128i *)(void *)&state[0], _mm_blend_epi16(feba, dchg, 0xf0));
+	_mm_storeu_si128((__m128i *)(void *)&state[4], _mm_alignr_epi8(dchg, feba, 8));
+}
+#else
+#include <stdlib.h>
+
+bool
+hash_x86_here(void)
+{
+	return false;
+}
+
+void
+hash_x86_blocks(uint32_t state[8], const uint8_t *blocks, size_t count)
+{
+	(void)state;
+	(void)blocks;
+	(void)count;
+	abort();
+}
+#endif
