@@ -47,6 +47,8 @@ enum check_kind {
 	CHECK_DELTA_MISSING,
 	CHECK_DELTA_DAMAGED,
 	CHECK_DELTA_UNREAD,
+	CHECK_DELTA_AGAIN,
+	CHECK_KEPT_DAMAGED,
 	CHECK_DELTA_DROPPED,
 	CHECK_AUDIT_DAMAGED,
 	CHECK_FILE_UNKNOWN,
@@ -91,6 +93,7 @@ struct check {
 	bool
 	    drop_deltas; /* with repair: also take back accepted deltas whose file is gone or damaged */
 	const struct delta_key *key; /* the operator's key of encrypted deltas, or NULL */
+	bool memory; /* the spool need not outlive the machine */
 	bool quiet; /* print nothing per finding */
 	bool running; /* a coordinator works here: what it may be about to change is not judged */
 	int lock_fd;

@@ -10,6 +10,7 @@
 #include "file.h"
 #include "hash.h"
 #include "key.h"
+#include "keys.h"
 #include "sign.h"
 #include "x509.h"
 
@@ -94,8 +95,16 @@ judge_dates(struct check *c, const char *name, const struct x509_info *info)
 		    (int)((info->not_after - now) / DAY));
 }
 
+/* While the CA is replaced the next one issues, too. */
+static bool
+is_issued_here(const struct x509_cert *cert, const struct services_ca *ca)
+{
+	return x509_verify(cert, &ca->current) == ERR_OK ||
+	    (ca->rotating && x509_verify(cert, &ca->next) == ERR_OK);
+}
+
 static void
-judge_pair(struct check *c, struct pair *p, const struct pair *ca)
+judge_pair(struct check *c, struct pair *p, const struct services_ca *ca)
 {
 	struct x509_info info;
 	struct why why = {""};
@@ -114,8 +123,28 @@ judge_pair(struct check *c, struct pair *p, const struct pair *ca)
 	judge_dates(c, name, &info);
 	if (p->key && memcmp(info.spki, key_spki(p->key), KEY_SPKI_LEN) != 0)
 		check_found(c, CHECK_KEY_MIXED, name, false, "it is not for %s.key", p->stem);
-	if (ca->has_cert && x509_verify(&p->cert, &ca->cert) != ERR_OK)
+	if (ca && !is_issued_here(&p->cert, ca))
 		check_found(c, CHECK_KEY_MIXED, name, false, "it is not from this CA");
+}
+
+/* The CA and, while it is replaced, the next one. NULL if it cannot be used. */
+static struct services_ca *
+judge_ca(struct check *c)
+{
+	struct services_ca *ca = NULL;
+	struct x509_info info;
+	struct why why = {""};
+
+	narrow(c, "keys/ca.key");
+	enum err e = keys_load_ca(c->dir, &ca, &why);
+	/* ERR_DENIED: readable by others, which was reported. */
+	if (e == ERR_CORRUPT)
+		check_found(c, CHECK_KEY_MIXED, "keys/ca.crt", false, "%s", why.text);
+	else if (e && e != ERR_DENIED)
+		failed(c, "keys/ca.crt", e, &why);
+	if (e == ERR_OK && x509_parse(&info, &ca->current, NULL) == ERR_OK)
+		judge_dates(c, "keys/ca.crt", &info);
+	return e == ERR_OK ? ca : NULL;
 }
 
 /* --- against what was made with them */
@@ -183,7 +212,7 @@ judge_task_key(struct check *c)
 void
 check_keys_run(struct check *c)
 {
-	struct pair ca = {.stem = "ca"}, server = {.stem = "server"}, sign = {.stem = "sign"};
+	struct pair server = {.stem = "server"}, sign = {.stem = "sign"};
 	char path[CHECK_PATH_MAX];
 	struct stat st;
 
@@ -195,13 +224,13 @@ check_keys_run(struct check *c)
 		    "there are none; a backup without --keys has none");
 		return;
 	}
-	judge_pair(c, &ca, &ca);
-	judge_pair(c, &server, &ca);
-	judge_pair(c, &sign, &ca);
+	struct services_ca *ca = judge_ca(c);
+	judge_pair(c, &server, ca);
+	judge_pair(c, &sign, ca);
 	judge_task_key(c);
 	if (sign.key)
 		judge_receipts(c, sign.key);
-	key_free(ca.key);
+	keys_free_ca(ca);
 	key_free(server.key);
 	key_free(sign.key);
 }

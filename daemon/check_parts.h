@@ -11,7 +11,7 @@ void check_rows_deinit(struct check_rows *rows);
 void check_keys_run(struct check *c);
 /* models/: rows against files, states against open rounds, what no row knows. */
 void check_models_run(struct check *c);
-/* spool/: accepted deltas of open rounds against their manifests, what no row knows. */
+/* spool/ and kept/: deltas against their manifests, accepted ones of open rounds against their rows, what no row knows. */
 void check_spool_run(struct check *c);
 /* The audit chain: numbers, links, bodies, signatures, and the details that were not erased. */
 void check_audit_run(struct check *c);

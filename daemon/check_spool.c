@@ -45,7 +45,7 @@ drop(struct check *c, const struct check_delta *d, const char *name)
 	char device[65];
 
 	if (!c->repair || !c->drop_deltas ||
-	    store_inspect_drop_accept(c->db, d->row.job, d->row.round, d->row.device) != ERR_OK)
+	    store_accept_drop(c->db, d->row.job, d->row.round, d->row.device) != ERR_OK)
 		return;
 	hex_encode(device, d->row.device, 32);
 	check_found(c, CHECK_DELTA_DROPPED, name, false,
@@ -67,6 +67,10 @@ judge_delta(struct check *c, const struct check_delta *d)
 		return;
 	if (e == ERR_DENIED || e == ERR_UNSUPPORTED) {
 		check_found(c, CHECK_DELTA_UNREAD, name, false, "%s", why.text);
+		return;
+	}
+	if (c->memory) {
+		check_found(c, CHECK_DELTA_AGAIN, name, false, "%s", why.text);
 		return;
 	}
 	hex_encode(device, d->row.device, 32);
@@ -134,6 +138,35 @@ judge_name(struct check *c, const char *folder, const char *base)
 		    "this part is damaged, or its round is over");
 }
 
+/* A delta of a round that is over stands for itself: its head holds the manifest that its device signed. */
+static void
+judge_kept(struct check *c, const char *folder, const char *base)
+{
+	char name[NAME_ROOM], path[CHECK_PATH_MAX];
+	struct why why = {""};
+	struct delta_file f;
+	size_t len = strlen(base);
+
+	snprintf(name, sizeof(name), "%s/%s", folder, base);
+	check_path(c, name, path);
+	if (len != 38 || strcmp(base + 32, ".delta") != 0) {
+		check_found(c, CHECK_FILE_UNKNOWN, name, false, "no delta has such a name");
+		return;
+	}
+	enum err e = delta_file_open(&f, path, O_RDONLY, c->key, &why);
+	if (e == ERR_OK) {
+		e = delta_file_verify(&f, &why);
+		delta_file_close(&f);
+	}
+	/* Beside a coordinator the oldest may go while we look. */
+	if (e == ERR_OK || (e == ERR_NOTFOUND && c->running))
+		return;
+	bool unread = e == ERR_DENIED || e == ERR_UNSUPPORTED;
+	bool moved = !unread && check_set_aside(c, name);
+	check_found(c, unread ? CHECK_DELTA_UNREAD : CHECK_KEPT_DAMAGED, name, false, "%.200s%s",
+	    why.text, moved ? "; moved to damaged/" : "");
+}
+
 void
 check_spool_run(struct check *c)
 {
@@ -141,6 +174,7 @@ check_spool_run(struct check *c)
 		return;
 	for (size_t i = 0; i < c->rows.delta_count; i++)
 		judge_delta(c, &c->rows.deltas[i]);
+	check_each_file(c, "kept", judge_kept);
 	/* What is arriving just now has no row yet. */
 	if (!c->running)
 		check_each_file(c, "spool", judge_name);

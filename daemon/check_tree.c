@@ -13,7 +13,7 @@
 
 #define NAME_ROOM 320
 
-static const char *const folders[] = {"keys", "models", "spool"};
+static const char *const folders[] = {"keys", "models", "spool", "kept"};
 static const char *const files[] = {
     "rivulet.db", "rivulet.db-wal", "rivulet.db-shm", "lock", "port", BACKUP_LIST_NAME};
 
@@ -147,8 +147,8 @@ judge_folders(struct check *c)
 	char path[CHECK_PATH_MAX];
 	struct stat st;
 
-	/* keys/ cannot be made again here. */
-	for (size_t i = 1; i < sizeof(folders) / sizeof(folders[0]); i++) {
+	/* keys/ cannot be made again here, and kept/ comes when it is needed. */
+	for (size_t i = 1; i < 3; i++) {
 		check_path(c, folders[i], path);
 		if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 			continue;

@@ -119,6 +119,7 @@ examine(const struct options *o, const struct config *config)
 	}
 	c->repair = o->repair;
 	c->drop_deltas = o->drop;
+	c->memory = config->spool_memory;
 	c->quiet = o->json;
 	if (check_run(c, dir, &why) != ERR_OK)
 		rc = command_fail(&why);

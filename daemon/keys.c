@@ -18,6 +18,27 @@ keys_path(const char *state_dir, const char *name, char out[KEYS_PATH_MAX])
 	snprintf(out, KEYS_PATH_MAX, "%s/keys/%s", state_dir, name);
 }
 
+static bool
+has_database(const char *state_dir)
+{
+	char path[KEYS_PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/rivulet.db", state_dir);
+	return stat(path, &st) == 0;
+}
+
+/* "Run init" would be bad advice to who restored a backup without its keys: it makes another CA. */
+static enum err
+missing(const char *state_dir, const char *name, struct why *why)
+{
+	if (!has_database(state_dir))
+		return err_set(why, ERR_NOTFOUND,
+		    "%s/keys holds no CA: run \"rivuletd init\" first", state_dir);
+	return err_set(why, ERR_NOTFOUND,
+	    "%s/keys/%s is missing: copy keys/ back from where you keep it", state_dir, name);
+}
+
 enum err
 keys_load_cert(const char *state_dir, const char *name, struct x509_cert *out, struct why *why)
 {
@@ -34,7 +55,7 @@ keys_load_cert(const char *state_dir, const char *name, struct x509_cert *out, s
 			err_set(why, e, "%s: %s", path, detail.text);
 	}
 	free(pem);
-	return e;
+	return e == ERR_NOTFOUND ? missing(state_dir, name, why) : e;
 }
 
 enum err
@@ -127,16 +148,6 @@ make_task_key(const char *state_dir, struct why *why)
 	return e;
 }
 
-static bool
-has_database(const char *state_dir)
-{
-	char path[KEYS_PATH_MAX];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "%s/rivulet.db", state_dir);
-	return stat(path, &st) == 0;
-}
-
 /* A new CA beside an old database would shut out every device that the database knows. */
 static enum err
 check_not_lost(const char *state_dir, struct why *why)
@@ -204,17 +215,6 @@ load_task_key(const char *state_dir, uint8_t out[32], struct why *why)
 		hash_wipe(data, len);
 	free(data);
 	return e;
-}
-
-/* "Run init" would be bad advice to who restored a backup without its keys: it makes another CA. */
-static enum err
-missing(const char *state_dir, const char *name, struct why *why)
-{
-	if (!has_database(state_dir))
-		return err_set(why, ERR_NOTFOUND,
-		    "%s/keys holds no CA: run \"rivuletd init\" first", state_dir);
-	return err_set(why, ERR_NOTFOUND,
-	    "%s/keys/%s is missing: copy keys/ back from where you keep it", state_dir, name);
 }
 
 enum err

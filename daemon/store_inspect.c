@@ -147,25 +147,6 @@ store_inspect_faults(
 	return err_set(why, e, "%s", db->last.text);
 }
 
-enum err
-store_inspect_drop_accept(
-    struct store_db *db, const uint8_t job[16], uint64_t round, const uint8_t device[32])
-{
-	sqlite3_stmt *st = NULL;
-	int rc = sqlite3_prepare_v2(db->sql,
-	    "DELETE FROM accept WHERE job = ? AND round = ? AND device = ?", -1, &st, NULL);
-
-	if (rc == SQLITE_OK) {
-		sqlite3_bind_blob(st, 1, job, 16, SQLITE_STATIC);
-		sqlite3_bind_int64(st, 2, (sqlite3_int64)round);
-		sqlite3_bind_blob(st, 3, device, 32, SQLITE_STATIC);
-		rc = sqlite3_step(st);
-	}
-	enum err e = rc == SQLITE_DONE ? ERR_OK : store_schema_error(db, rc);
-	sqlite3_finalize(st);
-	return e == ERR_OK && sqlite3_changes(db->sql) == 0 ? ERR_NOTFOUND : e;
-}
-
 /* --- copying */
 
 static enum err

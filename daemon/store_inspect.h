@@ -26,10 +26,6 @@ void store_inspect_rollback(struct store_db *db);
 /* SQLite's own checks of pages, indexes and references: fn gets one line per fault, at most 100. */
 ERR_MUST_USE enum err store_inspect_faults(
     struct store_db *db, void (*fn)(void *ctx, const char *line), void *ctx, struct why *why);
-/* Takes back an accepted delta. ERR_NOTFOUND. */
-ERR_MUST_USE enum err store_inspect_drop_accept(
-    struct store_db *db, const uint8_t job[16], uint64_t round, const uint8_t device[32]);
-
 /* Copies the state that the open transaction sees into a new file, synced; pause (may be NULL) is called after each MiB.
  * ERR_EXISTS. */
 ERR_MUST_USE enum err store_inspect_copy(struct store_db *db, const char *to,

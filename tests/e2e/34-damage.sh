@@ -141,7 +141,7 @@ for how in flip cut gone; do
 	kind="delta-damaged"
 	[ $how != gone ] || kind="delta-missing"
 	check 7 $kind
-	[ $how = flip ] || aside spool/
+	aside "delta "
 	check 7 $kind --repair
 	check 7 delta-missing
 	check 7 "delta-dropped delta-missing" --repair --drop-damaged-deltas
@@ -153,6 +153,16 @@ for how in flip cut gone; do
 	fleet_kill TERM "$DAEMON_PID"
 done
 
+what="a kept delta"
+fresh
+mkdir -m 700 "$state/kept" 2>/dev/null
+cp "$state/spool/$delta" "$state/kept/"
+check 0 ""
+flip "$state/kept/$delta" -9
+check 7 kept-damaged
+check 7 kept-damaged --repair
+check 0 ""
+
 what="files of a newer version"
 fresh
 python3 - "$state/spool/$delta" <<-'END'
@@ -162,7 +172,7 @@ python3 - "$state/spool/$delta" <<-'END'
 END
 check 0 ""
 grep -q delta-unread "$FLEET/check.json" || fleet_fail "$what: a newer delta is not named"
-aside spool/
+aside "delta "
 
 # --- the database
 what="the header of the database"

@@ -82,7 +82,7 @@ grep -q "keys/ca.key is missing" "$FLEET/out" || fleet_fail "what is missing is 
 d restore "$FLEET/copy6" >"$FLEET/out" 2>&1 && fleet_fail "restored over a state"
 d >"$FLEET/out" 2>&1
 [ $? -eq 1 ] || fleet_fail "it starts without keys"
-grep -q "ca.key is missing: copy keys/ back" "$FLEET/out" || fleet_fail "$(cat "$FLEET/out")"
+grep -q "ca.crt is missing: copy keys/ back" "$FLEET/out" || fleet_fail "$(cat "$FLEET/out")"
 d init >"$FLEET/out" 2>&1 && fleet_fail "init made a second CA"
 rm -rf "$FLEET/state/keys"
 cp -a "$FLEET/safe" "$FLEET/state/keys"
