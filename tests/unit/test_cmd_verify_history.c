@@ -1,0 +1,303 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd_verify_history.h"
+#include "hex.h"
+#include "sign.h"
+
+/* What a chain of good entries may still say that makes no sense. Entries are made here without a chain around them. */
+
+#define ID(digit) digit digit digit digit digit digit digit digit
+#define HASH(digit) ID(digit) ID(digit) ID(digit) ID(digit) ID(digit) ID(digit) ID(digit) ID(digit)
+
+struct telling {
+	struct cmd_verify_history h;
+	struct why why;
+	struct record_detail details[4];
+	size_t count;
+};
+
+static int
+setup(void **state)
+{
+	*state = calloc(1, sizeof(struct telling));
+	return *state ? 0 : -1;
+}
+
+static int
+teardown(void **state)
+{
+	struct telling *t = *state;
+
+	cmd_verify_history_deinit(&t->h);
+	free(t);
+	return 0;
+}
+
+/* Tells an entry whose job is all zeros. */
+static enum err
+tell(struct telling *t, uint64_t round, const char *text)
+{
+	struct json *v = NULL;
+
+	assert_int_equal(json_parse(&v, text, strlen(text), &t->why), ERR_OK);
+	struct cmd_verify_entry e = {.link = {.seq = 1, .round = round},
+	    .body = v,
+	    .event = json_string(json_get(v, "event")),
+	    .places = json_count(json_get(v, "details")),
+	    .details = t->details,
+	    .count = t->count};
+	enum err result = cmd_verify_history_add(&t->h, &e, &t->why);
+	json_free(v);
+	return result;
+}
+
+#define OPT \
+	"\"rule\":{\"name\":\"mean\"},\"server_optimizer\":{\"name\":\"sgd\",\"rate\":1," \
+	"\"momentum\":0}"
+
+/* A round's body without reports; base and model are hex digits, repeated. */
+static const char *
+round_body(const char *event, uint64_t round, char base, char model)
+{
+	static char text[1024];
+	char b[65], m[65];
+
+	memset(b, base, 64);
+	memset(m, model, 64);
+	b[64] = m[64] = '\0';
+	snprintf(text, sizeof(text),
+	    "{\"event\":\"%s\",\"job\":\"" ID("0") ID("0") ID("0")
+		ID("0") "\",\"round\":%u,\"base\":\"%s\",\"model\":\"%s\"," OPT
+			",\"reports\":0,\"examples\":0}",
+	    event, (unsigned)round, b, m);
+	return text;
+}
+
+static enum err
+committed(struct telling *t, uint64_t round, char base, char model)
+{
+	return tell(t, round, round_body("round.committed", round, base, model));
+}
+
+static void
+rounds_follow(void **state)
+{
+	struct telling *t = *state;
+
+	assert_int_equal(
+	    tell(t, 0, "{\"event\":\"job.submitted\",\"model\":\"" HASH("a") "\"}"), ERR_OK);
+	assert_int_equal(committed(t, 1, 'a', 'b'), ERR_OK);
+	assert_int_equal(committed(t, 2, 'b', 'c'), ERR_OK);
+	/* Going back to an older model is a new round on it. */
+	assert_int_equal(committed(t, 3, 'a', 'd'), ERR_OK);
+	assert_int_equal(tell(t, 4, round_body("round.failed", 4, 'd', 'd')), ERR_OK);
+	assert_int_equal(committed(t, 5, 'd', 'e'), ERR_OK);
+	assert_int_equal(t->h.committed, 4);
+	assert_int_equal(t->h.failed, 1);
+}
+
+static void
+a_round_is_missing(void **state)
+{
+	struct telling *t = *state;
+
+	assert_int_equal(committed(t, 7, 'a', 'b'), ERR_OK); /* a job older than the log */
+	assert_int_equal(committed(t, 9, 'b', 'c'), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "round 9 follows round 7 of its job");
+}
+
+static void
+a_round_twice(void **state)
+{
+	struct telling *t = *state;
+
+	assert_int_equal(committed(t, 1, 'a', 'b'), ERR_OK);
+	assert_int_equal(committed(t, 1, 'a', 'b'), ERR_CORRUPT);
+}
+
+static void
+a_base_from_nowhere(void **state)
+{
+	struct telling *t = *state;
+
+	assert_int_equal(committed(t, 1, 'a', 'b'), ERR_OK);
+	assert_int_equal(committed(t, 2, 'f', 'c'), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "its base is no model of its job");
+}
+
+static void
+a_failed_round_moves_nothing(void **state)
+{
+	struct telling *t = *state;
+
+	assert_int_equal(tell(t, 1, round_body("round.failed", 1, 'a', 'b')), ERR_CORRUPT);
+}
+
+static void
+entry_and_body_differ(void **state)
+{
+	struct telling *t = *state;
+
+	assert_int_equal(tell(t, 2, round_body("round.committed", 1, 'a', 'b')), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "entry and body name different rounds");
+}
+
+static void
+facts_are_missing(void **state)
+{
+	struct telling *t = *state;
+	char text[1024];
+
+	snprintf(text, sizeof(text), "%s", round_body("round.committed", 1, 'a', 'b'));
+	char *rate = strstr(text, "\"rate\"");
+	rate[1] = 'x';
+	assert_int_equal(tell(t, 1, text), ERR_CORRUPT);
+}
+
+/* --- documents */
+
+static void
+another_document(void **state)
+{
+	static uint8_t text[] = "{}";
+	struct telling *t = *state;
+
+	t->details[0] = (struct record_detail){.data = text, .len = 2};
+	t->count = 1;
+	assert_int_equal(
+	    tell(t, 0,
+		"{\"event\":\"job.submitted\",\"model\":\"" HASH("a") "\",\"details\":[\"x\"]}"),
+	    ERR_CORRUPT);
+	assert_string_equal(t->why.text, "the document is not that of the job");
+}
+
+/* --- manifests */
+
+static void
+joined(struct telling *t, const struct key *key, uint8_t id[32])
+{
+	static char detail[1024];
+	char spki[2 * KEY_SPKI_LEN + 1], hex[65];
+
+	key_id(id, key_spki(key));
+	hex_encode(hex, id, 32);
+	hex_encode(spki, key_spki(key), KEY_SPKI_LEN);
+	snprintf(detail, sizeof(detail), "{\"name\":\"gateway\",\"key\":\"%s\",\"device\":\"%s\"}",
+	    spki, hex);
+	t->details[0] = (struct record_detail){.data = (uint8_t *)detail, .len = strlen(detail)};
+	t->count = 1;
+	assert_int_equal(tell(t, 0, "{\"event\":\"device.joined\",\"details\":[\"x\"]}"), ERR_OK);
+}
+
+static void
+manifest(uint8_t out[MANIFEST_LEN], const uint8_t device[32], const struct key *key)
+{
+	struct manifest m = {.round = 1,
+	    .examples = 100,
+	    .steps = 1,
+	    .elements = 1,
+	    .payload_bytes = 4,
+	    .accuracy = NAN};
+	uint8_t digest[HASH_LEN];
+
+	memset(m.base, 0xaa, sizeof(m.base));
+	memcpy(m.device, device, sizeof(m.device));
+	manifest_encode(out, &m);
+	hash_sha256(digest, out, MANIFEST_SIGNED);
+	assert_int_equal(sign_hash(key, digest, out + MANIFEST_SIGNED), ERR_OK);
+}
+
+static enum err
+with_manifest(struct telling *t, uint8_t bytes[MANIFEST_LEN], unsigned examples)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text), "%s", round_body("round.committed", 1, 'a', 'b'));
+	snprintf(strstr(text, "\"reports\""), 200,
+	    "\"reports\":1,\"examples\":%u,\"details\":[\"x\"]}", examples);
+	t->details[0] = (struct record_detail){.data = bytes, .len = MANIFEST_LEN};
+	t->count = 1;
+	return tell(t, 1, text);
+}
+
+static void
+manifests_are_signed(void **state)
+{
+	struct telling *t = *state;
+	uint8_t id[32], bytes[MANIFEST_LEN], found[32];
+	struct key *key = NULL, *other = NULL;
+
+	assert_int_equal(key_generate(&key, &t->why), ERR_OK);
+	assert_int_equal(key_generate(&other, &t->why), ERR_OK);
+	joined(t, key, id);
+	manifest(bytes, id, other);
+	assert_int_equal(with_manifest(t, bytes, 100), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "manifest 0 is not signed by its device");
+	cmd_verify_history_deinit(&t->h);
+	/* Nobody's key is known: counted, not refused. */
+	assert_int_equal(with_manifest(t, bytes, 100), ERR_OK);
+	assert_int_equal(t->h.unsigned_manifests, 1);
+	cmd_verify_history_deinit(&t->h);
+	joined(t, key, id);
+	manifest(bytes, id, key);
+	assert_int_equal(with_manifest(t, bytes, 99), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "it counts other examples than its manifests");
+	cmd_verify_history_deinit(&t->h);
+	joined(t, key, id);
+	assert_int_equal(with_manifest(t, bytes, 100), ERR_OK);
+	assert_int_equal(t->h.unsigned_manifests, 0);
+	assert_int_equal(cmd_verify_history_device(&t->h, "gateway", found, &t->why), ERR_OK);
+	assert_memory_equal(found, id, sizeof(id));
+	assert_int_equal(cmd_verify_history_device(&t->h, "gatewa", found, &t->why), ERR_NOTFOUND);
+	key_free(key);
+	key_free(other);
+}
+
+/* Another round's, or another base's. */
+static void
+a_manifest_of_elsewhere(void **state)
+{
+	struct telling *t = *state;
+	uint8_t id[32] = {1}, bytes[MANIFEST_LEN];
+	struct key *key = NULL;
+
+	assert_int_equal(key_generate(&key, &t->why), ERR_OK);
+	manifest(bytes, id, key);
+	bytes[24] = 2;
+	assert_int_equal(with_manifest(t, bytes, 100), ERR_CORRUPT);
+	bytes[24] = 1;
+	bytes[32] ^= 1;
+	cmd_verify_history_deinit(&t->h);
+	assert_int_equal(with_manifest(t, bytes, 100), ERR_CORRUPT);
+	key_free(key);
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    WITH(rounds_follow),
+	    WITH(a_round_is_missing),
+	    WITH(a_round_twice),
+	    WITH(a_base_from_nowhere),
+	    WITH(a_failed_round_moves_nothing),
+	    WITH(entry_and_body_differ),
+	    WITH(facts_are_missing),
+	    WITH(another_document),
+	    WITH(manifests_are_signed),
+	    WITH(a_manifest_of_elsewhere),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
