@@ -3,19 +3,77 @@
 #include <math.h>
 #include <string.h>
 
+#include "prng.h"
+#include "schedule.h"
 #include "vec.h"
 
 enum err
-fold_tile_choose(struct fold_tile *f, const char *rule, const char *optimizer, double rate,
-    double momentum, struct why *why)
+fold_tile_choose(
+    struct fold_tile *f, const struct aggregate_spec *spec, uint64_t round, struct why *why)
 {
-	f->rule = rule_find(rule);
-	f->opt = server_opt_find(optimizer);
-	if (!f->rule || !f->opt)
+	f->opt = server_opt_find(spec->optimizer);
+	if (!rule_known(spec->rule.name) || !f->opt)
 		return err_set(why, ERR_UNSUPPORTED, "rule %s or optimizer %s is not in this build",
-		    rule, optimizer);
-	f->params = (struct server_opt_params){f->opt->name, (float)rate, (float)momentum};
+		    spec->rule.name, spec->optimizer);
+	f->spec = spec;
+	f->params = (struct server_opt_params){
+	    .rate = (float)schedule_rate(&spec->schedule, spec->rate, round),
+	    .momentum = (float)spec->momentum,
+	    .nesterov = spec->nesterov,
+	    .beta1 = (float)spec->beta1,
+	    .beta2 = (float)spec->beta2,
+	    .tau = (float)spec->tau};
 	return ERR_OK;
+}
+
+/* Floats of the optimizer alone. */
+static uint64_t
+optimizer_floats(const struct fold_tile *f)
+{
+	return f->opt->state_vectors(&f->params) * f->table->elements;
+}
+
+enum err
+fold_tile_begin(struct fold_tile *f, struct why *why)
+{
+	f->deltas.elements = f->table->elements;
+	if (rule_keeps(&f->spec->rule))
+		f->deltas.centre = f->state + optimizer_floats(f);
+	return rule_new(&f->rule, &f->spec->rule, &f->deltas, why);
+}
+
+unsigned
+fold_tile_measures(const struct fold_tile *f)
+{
+	return rule_measures(f->rule);
+}
+
+enum err
+fold_tile_measure(const struct fold_tile *f, unsigned strip)
+{
+	return rule_measure(f->rule, strip);
+}
+
+enum err
+fold_tile_plan(const struct fold_tile *f)
+{
+	return rule_plan(f->rule);
+}
+
+void
+fold_tile_end(struct fold_tile *f)
+{
+	rule_free(f->rule);
+	f->rule = NULL;
+}
+
+uint64_t
+fold_tile_seed(uint64_t job_seed, uint64_t round)
+{
+	struct prng r;
+
+	prng_seed2(&r, job_seed, round);
+	return prng_u64(&r);
 }
 
 uint64_t
@@ -27,7 +85,16 @@ fold_tile_count(const struct fold_tile *f)
 uint64_t
 fold_tile_state_floats(const struct fold_tile *f)
 {
-	return f->opt->state_vectors(&f->params) * f->table->elements;
+	return optimizer_floats(f) + (rule_keeps(&f->spec->rule) ? f->table->elements : 0);
+}
+
+void
+fold_tile_state_start(const struct fold_tile *f, float *state)
+{
+	uint64_t vectors = f->opt->state_vectors(&f->params), n = f->table->elements;
+
+	for (uint64_t i = 0; i < fold_tile_state_floats(f); i++)
+		state[i] = i < vectors * n ? f->opt->state_start(&f->params, (size_t)(i / n)) : 0;
 }
 
 /* Moves one tensor's share of a tile. Weights pass through a buffer: a foreign model file may not align them. */
@@ -35,14 +102,16 @@ static enum err
 move_piece(const struct fold_tile *f, const struct tensor *t, uint64_t first, size_t count,
     const float *update)
 {
-	static const struct server_opt_params plain = {"sgd", 1, 0};
-	float weights[RULE_TILE];
+	static const struct server_opt_params plain = {.rate = 1};
+	float weights[RULE_TILE], *state[SERVER_OPT_VECTORS] = {NULL};
 	uint8_t *at = f->data + t->begin + (first - t->first) * sizeof(float);
 	bool train = t->role == TENSOR_TRAIN;
 
 	memcpy(weights, at, count * sizeof(float));
-	enum err e = f->opt->step(train ? &f->params : &plain, weights, update,
-	    train && f->state ? f->state + first : NULL, count);
+	for (size_t v = 0; train && v < f->opt->state_vectors(&f->params); v++)
+		state[v] = f->state + v * f->table->elements + first;
+	enum err e = train ? f->opt->step(&f->params, weights, update, state, count)
+			   : server_opt_find("sgd")->step(&plain, weights, update, NULL, count);
 	memcpy(at, weights, count * sizeof(float));
 	return e;
 }
@@ -54,8 +123,10 @@ fold_tile_run(const struct fold_tile *f, uint64_t tile, double *squares)
 	size_t count = left < RULE_TILE ? (size_t)left : RULE_TILE;
 	float update[RULE_TILE];
 
-	enum err e = f->rule->fold(&f->deltas, first, count, update);
+	enum err e = rule_fold(f->rule, first, count, update);
 	*squares = e ? 0 : vec_sum_squares(update, count);
+	if (e == ERR_OK && rule_keeps(&f->spec->rule))
+		memcpy(f->state + optimizer_floats(f) + first, update, count * sizeof(float));
 	for (size_t i = 0; i < f->table->count && e == ERR_OK; i++) {
 		const struct tensor *t = &f->table->items[i];
 		uint64_t from = t->first > first ? t->first : first;

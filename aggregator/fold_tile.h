@@ -13,21 +13,33 @@
  */
 struct fold_tile {
 	const struct tensor_table *table;
-	const struct rule *rule;
+	struct rule *rule; /* between fold_tile_begin and fold_tile_end */
+	const struct aggregate_spec *spec;
 	const struct server_opt *opt;
 	struct server_opt_params params;
 	struct rule_input deltas; /* in device-id order */
 	uint8_t *data; /* the base model's data section, table->bytes long; becomes the new one's */
 	float *
-	    state; /* fold_tile_state_floats of the optimizer, before and after; NULL if it has none */
+	    state; /* fold_tile_state_floats, before and after: the optimizer's vectors, then the rule's last update; NULL if none */
 };
 
-/* Sets rule, opt and params. ERR_UNSUPPORTED if one is not in this build. */
-ERR_MUST_USE enum err fold_tile_choose(struct fold_tile *f, const char *rule, const char *optimizer,
-    double rate, double momentum, struct why *why);
+/* Sets spec, opt and params: those of this round. ERR_UNSUPPORTED if rule or optimizer are not in this build. */
+ERR_MUST_USE enum err fold_tile_choose(
+    struct fold_tile *f, const struct aggregate_spec *spec, uint64_t round, struct why *why);
+/* Makes the rule, once table, deltas and state are there. Some rules look at all deltas before the first tile: as long as
+ * fold_tile_measures is not 0, that many strips are to be measured, in any order and by any threads, and then planned. */
+ERR_MUST_USE enum err fold_tile_begin(struct fold_tile *f, struct why *why);
+unsigned fold_tile_measures(const struct fold_tile *f);
+ERR_MUST_USE enum err fold_tile_measure(const struct fold_tile *f, unsigned strip);
+ERR_MUST_USE enum err fold_tile_plan(const struct fold_tile *f);
+void fold_tile_end(struct fold_tile *f);
+/* What a rule's random choices begin with: rule_input.seed. */
+uint64_t fold_tile_seed(uint64_t job_seed, uint64_t round);
 uint64_t fold_tile_count(const struct fold_tile *f);
 /* Floats of optimizer state; 0 if there is none. */
 uint64_t fold_tile_state_floats(const struct fold_tile *f);
+/* Fills the state of a job's first round. */
+void fold_tile_state_start(const struct fold_tile *f, float *state);
 /* Folds tile number `tile` and writes the sum of squares of its update. ERR_NUMERIC if a weight is not finite, or what the
  * rule and read_tile return; data and state are then of no use. */
 ERR_MUST_USE enum err fold_tile_run(const struct fold_tile *f, uint64_t tile, double *squares);

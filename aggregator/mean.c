@@ -12,12 +12,12 @@
 
 /* Sums of one tile and the decoded tiles of one group, in one block. */
 struct scratch {
-	double sum[RULE_TILE];
-	float tile[GROUP][RULE_TILE];
+	double sum[MEAN_TILE];
+	float tile[GROUP][MEAN_TILE];
 };
 
 CPU_CLONES static void
-add_group(double *restrict sum, const float (*restrict tile)[RULE_TILE], const double *weight,
+add_group(double *restrict sum, const float (*restrict tile)[MEAN_TILE], const double *weight,
     size_t count)
 {
 	double w0 = weight[0], w1 = weight[1], w2 = weight[2], w3 = weight[3];
@@ -47,7 +47,7 @@ finish(float *restrict update, const double *restrict sum, double total, size_t 
 }
 
 static enum err
-fold_tile(const struct rule_input *in, double total, uint64_t first, size_t count, float *update,
+fold_tile(const struct mean_input *in, double total, uint64_t first, size_t count, float *update,
     struct scratch *s)
 {
 	/* -0.0 is the neutral element of addition: from +0.0 a sum of negative zeros would lose its sign. */
@@ -72,7 +72,7 @@ fold_tile(const struct rule_input *in, double total, uint64_t first, size_t coun
 
 /* The sum of the weights, or 0 if they break their contract. */
 static double
-total_weight(const struct rule_input *in)
+total_weight(const struct mean_input *in)
 {
 	double total = 0;
 
@@ -85,7 +85,7 @@ total_weight(const struct rule_input *in)
 }
 
 enum err
-mean_fold(const struct rule_input *in, uint64_t first, size_t count, float *update)
+mean_fold(const struct mean_input *in, uint64_t first, size_t count, float *update)
 {
 	double total = total_weight(in);
 	enum err e = ERR_OK;
@@ -96,7 +96,7 @@ mean_fold(const struct rule_input *in, uint64_t first, size_t count, float *upda
 	if (!s)
 		return ERR_NOMEM;
 	while (count > 0 && e == ERR_OK) {
-		size_t n = count < RULE_TILE ? count : RULE_TILE;
+		size_t n = count < MEAN_TILE ? count : MEAN_TILE;
 		e = fold_tile(in, total, first, n, update, s);
 		first += n;
 		update += n;

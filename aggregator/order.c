@@ -114,7 +114,7 @@ order_comparators(const struct order *o)
 size_t
 order_scratch(const struct order *o)
 {
-	return o->n * WIDTH;
+	return 2 * o->n * WIDTH; /* order_around keeps the values beside the keys */
 }
 
 /* The order of floats as that of integers: compilers make vector minima of integers, but not of floats, for which a
@@ -169,6 +169,81 @@ mean_ranks(float *restrict out, const int32_t *restrict x, size_t ranks)
 		out[k] = (float)(sum[k] / number);
 }
 
+CPU_CLONES static void
+unflip_columns(float *restrict out, const int32_t *restrict x)
+{
+	int32_t bits[WIDTH];
+
+	for (size_t k = 0; k < WIDTH; k++)
+		bits[k] = flip(x[k]);
+	memcpy(out, bits, sizeof(bits));
+}
+
+/* Where the run of `keep` sorted values nearest to the median begins, in each column of x: n x WIDTH. */
+CPU_CLONES static void
+nearest_runs(int32_t *restrict start, const float *restrict x, size_t n, size_t keep)
+{
+	const float *low = x + (n - 1) / 2 * WIDTH, *high = x + n / 2 * WIDTH;
+	float least[WIDTH], middle[WIDTH];
+
+	for (size_t k = 0; k < WIDTH; k++) {
+		middle[k] = low[k] / 2 + high[k] / 2;
+		start[k] = 0;
+	}
+	for (size_t s = 0; s + keep <= n; s++)
+		for (size_t k = 0; k < WIDTH; k++) {
+			float below = middle[k] - x[s * WIDTH + k];
+			float above = x[(s + keep - 1) * WIDTH + k] - middle[k];
+			float far = below > above ? below : above;
+			bool better = s == 0 || far < least[k];
+			least[k] = better ? far : least[k];
+			start[k] = better ? (int32_t)s : start[k];
+		}
+}
+
+CPU_CLONES static void
+mean_runs(float *restrict out, const float *restrict x, const int32_t *restrict start, size_t n,
+    size_t keep)
+{
+	double sum[WIDTH] = {0}, number = (double)keep;
+	int32_t run = (int32_t)keep;
+
+	for (size_t r = 0; r < n; r++)
+		for (size_t k = 0; k < WIDTH; k++) {
+			int32_t at = (int32_t)r - start[k];
+			sum[k] += at >= 0 && at < run ? (double)x[r * WIDTH + k] : 0;
+		}
+	for (size_t k = 0; k < WIDTH; k++)
+		out[k] = (float)(sum[k] / number);
+}
+
+static void
+sort_strip(const struct order *o, const float *rows, size_t stride, size_t n, int32_t *scratch)
+{
+	for (size_t i = 0; i < o->n; i++)
+		load_columns(scratch + i * WIDTH, rows + i * stride, n);
+	sort_columns(scratch, o->pairs, o->count);
+}
+
+void
+order_around(const struct order *o, const float *rows, size_t stride, size_t count, size_t keep,
+    int32_t *scratch, float *out)
+{
+	float *sorted = (float *)(scratch + o->n * WIDTH);
+	float result[WIDTH];
+	int32_t start[WIDTH];
+
+	for (size_t at = 0; at < count; at += WIDTH) {
+		size_t n = count - at < WIDTH ? count - at : WIDTH;
+		sort_strip(o, rows + at, stride, n, scratch);
+		for (size_t i = 0; i < o->n; i++)
+			unflip_columns(sorted + i * WIDTH, scratch + i * WIDTH);
+		nearest_runs(start, sorted, o->n, keep);
+		mean_runs(result, sorted, start, o->n, keep);
+		memcpy(out + at, result, n * sizeof(float));
+	}
+}
+
 void
 order_mean(const struct order *o, const float *rows, size_t stride, size_t count, int32_t *scratch,
     float *out)
@@ -177,9 +252,7 @@ order_mean(const struct order *o, const float *rows, size_t stride, size_t count
 
 	for (size_t at = 0; at < count; at += WIDTH) {
 		size_t n = count - at < WIDTH ? count - at : WIDTH;
-		for (size_t i = 0; i < o->n; i++)
-			load_columns(scratch + i * WIDTH, rows + i * stride + at, n);
-		sort_columns(scratch, o->pairs, o->count);
+		sort_strip(o, rows + at, stride, n, scratch);
 		mean_ranks(result, scratch + o->from * WIDTH, o->to - o->from);
 		memcpy(out + at, result, n * sizeof(float));
 	}

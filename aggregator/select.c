@@ -94,7 +94,7 @@ select_krum(const double *d2, size_t n, size_t f, size_t picks, double *weights)
 		for (size_t p = 0; p < picks; p++)
 			k.picked[best(k.scores, k.in, k.picked, n)] = true;
 		for (size_t i = 0; i < n; i++)
-			weights[i] = k.picked[i] ? 1 / (double)picks : 0;
+			weights[i] = k.picked[i] ? 1 : 0;
 	}
 	krum_deinit(&k);
 	return e;

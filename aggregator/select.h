@@ -8,13 +8,12 @@
 
 /*
  * What robust rules conclude from the distances between n vectors alone: which of them count, and how much. d2 is a full
- * n x n matrix of squared distances (distance.h). Weights and mixes are coefficients: the aggregate is the sum of
- * coefficient times vector, and no vector is looked at here. Ties go to the lower index. f is the number of vectors that may be
+ * n x n matrix of squared distances (distance.h). Weights are those of a weighted mean, and no vector is looked at here. Ties go to the lower index. f is the number of vectors that may be
  * hostile. All fail with ERR_NOMEM, and with ERR_INVALID if n is too small for f.
  */
 
 /* Krum (Blanchard et al. 2017): a vector's score is the sum of its n - f - 2 smallest squared distances to others. The `picks`
- * best get weight 1 / picks (Krum: 1, Multi-Krum: up to n - f), the others 0. n >= 2f + 3. */
+ * best get weight 1 (Krum picks 1, Multi-Krum up to n - f), the others 0. n >= 2f + 3. */
 ERR_MUST_USE enum err select_krum(
     const double *d2, size_t n, size_t f, size_t picks, double *weights);
 /* Bulyan's first half (El Mhamdi et al. 2018): picks n - 2f vectors, each time the best by Krum among those left. n >= 4f + 3. */

@@ -106,3 +106,14 @@ num_add(size_t a, size_t b, size_t *out)
 {
 	return !__builtin_add_overflow(a, b, out);
 }
+
+double
+num_power(double x, uint64_t n)
+{
+	double result = 1;
+
+	for (; n > 0; n /= 2, x *= x)
+		if (n % 2)
+			result *= x;
+	return result;
+}

@@ -197,8 +197,14 @@ load_model(struct cmd_verify_fold *f, struct job *j, const uint8_t id[32], struc
 static enum err
 prepare(struct job *j, const struct cmd_verify_round *r, struct fold_tile *t, struct why *why)
 {
+	const struct aggregate_spec *a = &j->spec.aggregate;
+
 	*t = (struct fold_tile){.table = &j->table};
-	return fold_tile_choose(t, r->rule, r->optimizer, r->rate, r->momentum, why);
+	if (strcmp(r->rule, a->rule.name) != 0 || strcmp(r->optimizer, a->optimizer) != 0)
+		return err_set(why, ERR_CORRUPT,
+		    "its record says %s and %s, the job's document %s and %s", r->rule,
+		    r->optimizer, a->rule.name, a->optimizer);
+	return fold_tile_choose(t, a, r->round, why);
 }
 
 /* The state that belongs to the base: zeros at first, else the carried one. */
@@ -216,7 +222,10 @@ need_state(struct carry *c, const struct fold_tile *t, const uint8_t want[32], s
 	free(c->state);
 	c->state = calloc(floats, sizeof(float));
 	c->floats = floats;
-	return c->state ? ERR_OK : ERR_NOMEM;
+	if (!c->state)
+		return ERR_NOMEM;
+	fold_tile_state_start(t, c->state);
+	return ERR_OK;
 }
 
 static enum err
@@ -252,17 +261,25 @@ move(struct job *j, const struct cmd_verify_round *r, const struct fold_tile *pl
 {
 	struct fold_tile t = *plan;
 	double squares;
-	enum err e = ERR_OK;
 
 	t.deltas = in->rule;
+	t.deltas.seed = fold_tile_seed(j->spec.seed, r->round);
 	t.data = c->data;
 	t.state = c->state;
+	enum err e = fold_tile_begin(&t, why);
+	for (unsigned strips; e == ERR_OK && (strips = fold_tile_measures(&t)) > 0;) {
+		for (unsigned i = 0; i < strips && e == ERR_OK; i++)
+			e = fold_tile_measure(&t, i);
+		if (e == ERR_OK)
+			e = fold_tile_plan(&t);
+	}
 	for (uint64_t i = 0; i < fold_tile_count(&t) && e == ERR_OK; i++)
 		e = fold_tile_run(&t, i, &squares);
 	if (e)
 		err_set(why, e, "folding: %s", err_name(e));
 	else
 		e = name_result(j, r->round, c, head, why);
+	fold_tile_end(&t);
 	c->valid = e == ERR_OK;
 	return e;
 }

@@ -138,7 +138,8 @@ cmd_verify_inputs_choose(struct cmd_verify_inputs *in, const uint8_t *without)
 		in->chosen[n] = i;
 		in->weights[n++] = in->items[i].weight;
 	}
-	in->rule = (struct rule_input){read_tile, in, n, in->weights};
+	in->rule = (struct rule_input){
+	    .read_tile = read_tile, .context = in, .deltas = n, .weights = in->weights};
 }
 
 void

@@ -48,7 +48,7 @@ round_facts(const struct fold *w)
 	add_id(v, "base_optimizer_state", w->f->row.optimizer_state);
 	add_id(v, "model", r->model);
 	add_id(v, "optimizer_state", r->optimizer_state);
-	json_add_string(rule, "name", a->rule);
+	json_add_string(rule, "name", a->rule.name);
 	json_add(v, "rule", rule);
 	json_add_string(opt, "name", a->optimizer);
 	json_add_double(opt, "rate", a->rate);

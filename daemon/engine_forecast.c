@@ -2,7 +2,7 @@
 
 #include "codec.h"
 #include "engine_job.h"
-#include "server_opt.h"
+#include "fold_tile.h"
 
 /* What running and paused jobs will still need of the disk, from what they are: docs/configuration.md has the sums. */
 
@@ -31,11 +31,11 @@ models_kept(const struct config *c, uint64_t rounds)
 static uint64_t
 state_bytes(const struct engine_job *j)
 {
-	const struct aggregate_spec *a = &j->spec.aggregate;
-	const struct server_opt *opt = server_opt_find(a->optimizer);
-	struct server_opt_params p = {a->optimizer, (float)a->rate, (float)a->momentum};
+	struct fold_tile f = {.table = &j->table};
 
-	return opt ? opt->state_vectors(&p) * j->table.elements * sizeof(float) : 0;
+	if (fold_tile_choose(&f, &j->spec.aggregate, 1, NULL) != ERR_OK)
+		return 0;
+	return fold_tile_state_floats(&f) * sizeof(float);
 }
 
 /* Lock held. */

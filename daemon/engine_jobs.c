@@ -104,11 +104,16 @@ check_evaluation(const struct services *s, const struct engine_job *j, struct wh
 }
 
 static enum err
-check_aggregate(const struct aggregate_spec *a, struct why *why)
+check_aggregate(const struct job_spec *spec, struct why *why)
 {
-	if (!rule_find(a->rule))
-		return err_set(why, ERR_INVALID,
-		    "aggregate.rule: \"%s\" is not a rule of this build", a->rule);
+	const struct aggregate_spec *a = &spec->aggregate;
+	struct why detail = {""};
+
+	enum err e = rule_check(&a->rule, spec->round.quorum, &detail);
+	if (e == ERR_OK)
+		e = rule_check(&a->rule, spec->round.goal, &detail);
+	if (e)
+		return err_set(why, ERR_INVALID, "aggregate.rule: %s", detail.text);
 	if (!server_opt_find(a->optimizer))
 		return err_set(why, ERR_INVALID,
 		    "aggregate.server_optimizer: \"%s\" is not an optimizer of this build",
@@ -164,7 +169,7 @@ prepare(
 	uint8_t model[32];
 
 	FAULT("job.checked");
-	enum err e = check_aggregate(&j->spec.aggregate, why);
+	enum err e = check_aggregate(&j->spec, why);
 	if (e == ERR_OK)
 		e = check_evaluation(g->services, j, why);
 	if (e == ERR_OK)

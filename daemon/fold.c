@@ -161,13 +161,42 @@ run_tile(void *arg, unsigned i)
 		atomic_store(&w->failed, (int)e);
 }
 
+static void
+run_strip(void *arg, unsigned i)
+{
+	struct fold *w = arg;
+
+	if (atomic_load(&w->failed))
+		return;
+	enum err e = fold_tile_measure(&w->tile, i);
+	if (e)
+		atomic_store(&w->failed, (int)e);
+}
+
+/* Rules that compare whole deltas look at all of them first. */
+static enum err
+make_rule(struct fold *w, struct why *why)
+{
+	enum err e = fold_tile_begin(&w->tile, why);
+
+	while (e == ERR_OK && fold_tile_measures(&w->tile) > 0) {
+		worker_parallel(w->threads, fold_tile_measures(&w->tile), run_strip, w);
+		e = (enum err)atomic_load(&w->failed);
+		if (e == ERR_OK)
+			e = fold_tile_plan(&w->tile);
+		if (e)
+			err_set(why, e, "comparing the deltas: %s", err_name(e));
+	}
+	return e;
+}
+
 static enum err
 prepare_optimizer(struct fold *w, struct why *why)
 {
 	static const uint8_t none[32];
 	const struct aggregate_spec *a = &w->f->spec->aggregate;
 
-	enum err e = fold_tile_choose(&w->tile, a->rule, a->optimizer, a->rate, a->momentum, why);
+	enum err e = fold_tile_choose(&w->tile, a, w->f->row.round, why);
 	if (e)
 		return e;
 	size_t floats = fold_tile_state_floats(&w->tile);
@@ -176,8 +205,10 @@ prepare_optimizer(struct fold *w, struct why *why)
 	w->tile.state = calloc(floats, sizeof(float));
 	if (!w->tile.state)
 		return err_set(why, ERR_NOMEM, "no memory for the optimizer's state");
-	if (memcmp(w->f->row.optimizer_state, none, 32) == 0)
+	if (memcmp(w->f->row.optimizer_state, none, 32) == 0) {
+		fold_tile_state_start(&w->tile, w->tile.state);
 		return ERR_OK;
+	}
 	return models_state_get(
 	    w->services->models, w->f->row.optimizer_state, w->tile.state, floats, why);
 }
@@ -189,9 +220,15 @@ fold_run(struct fold *w, struct why *why)
 
 	enum err e = models_get(w->services->models, w->f->row.base, &w->base, why);
 	t->table = w->f->table;
-	t->deltas = (struct rule_input){read_tile, w, w->count, w->weights};
+	t->deltas = (struct rule_input){.read_tile = read_tile,
+	    .context = w,
+	    .deltas = w->count,
+	    .weights = w->weights,
+	    .seed = fold_tile_seed(w->f->spec->seed, w->f->row.round)};
 	if (e == ERR_OK)
 		e = prepare_optimizer(w, why);
+	if (e == ERR_OK)
+		e = make_rule(w, why);
 	if (e)
 		return e;
 	uint64_t tiles = fold_tile_count(t);
@@ -214,6 +251,7 @@ fold_deinit(struct fold *w)
 	for (size_t i = 0; i < w->count; i++)
 		delta_file_close(&w->inputs[i].file);
 	models_map_release(w->base);
+	fold_tile_end(&w->tile);
 	free(w->inputs);
 	free(w->weights);
 	free(w->tile.data);

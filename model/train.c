@@ -6,6 +6,7 @@
 
 #include "num.h"
 #include "prng.h"
+#include "schedule.h"
 
 /* Streams of a device's seed. */
 enum { STREAM_ORDER, STREAM_DROPOUT };
@@ -25,48 +26,10 @@ train_seed(uint64_t job_seed, uint64_t round, const uint8_t device[32])
 	return prng_u64(&r);
 }
 
-/* x^n by squaring: exactly rounded steps, unlike libm's pow. */
-static double
-power(double x, uint64_t n)
-{
-	double result = 1;
-
-	for (; n > 0; n /= 2, x *= x)
-		if (n % 2)
-			result *= x;
-	return result;
-}
-
-/* cos(pi * x) for x in [0, 1], for the same reason by Taylor around 1/2, where it is -sin(pi * (x - 1/2)). */
-static double
-cos_pi(double x)
-{
-	double a = 0x1.921fb54442d18p1 * (x - 0.5), term = a, sum = a;
-
-	for (int i = 3; i < 22; i += 2) {
-		term *= -a * a / (i * (i - 1));
-		sum += term;
-	}
-	return -sum;
-}
-
 double
 train_rate(const struct local_spec *local, uint64_t round)
 {
-	const struct schedule_spec *s = &local->schedule;
-	uint64_t t = round > 0 ? round - 1 : 0;
-	double rate = local->optimizer.rate;
-
-	if (t < s->warmup)
-		return rate * (double)(t + 1) / (double)s->warmup;
-	t -= s->warmup;
-	if (s->type == SCHEDULE_STEP && s->every > 0)
-		return rate * power(s->gamma, t / s->every);
-	if (s->type == SCHEDULE_COSINE && s->period > 0) {
-		double part = t < s->period ? (double)t / (double)s->period : 1;
-		return rate * (s->floor + (1 - s->floor) * 0.5 * (1 + cos_pi(part)));
-	}
-	return rate;
+	return schedule_rate(&local->schedule, local->optimizer.rate, round);
 }
 
 static double
@@ -220,7 +183,7 @@ normaliser(double steps, double m, uint64_t t)
 {
 	if (m == 0)
 		return steps;
-	return (steps - m * (1 - power(m, t)) / (1 - m)) / (1 - m);
+	return (steps - m * (1 - num_power(m, t)) / (1 - m)) / (1 - m);
 }
 
 static bool

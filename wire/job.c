@@ -1,5 +1,6 @@
 #include "job.h"
 #include "field.h"
+#include "recipe_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,9 @@
 #define RATE_MAX 1e6
 #define MOMENTUM_MAX 0.999
 #define NORM_MAX 1e30
+#define BETA_MAX 0.999999
+#define RULE_COUNT_MAX 1000000
+#define RULE_ITERATIONS_MAX 100
 #define STOP_ROUNDS_MAX 1000000000
 
 static void
@@ -93,17 +97,85 @@ read_select(struct select_spec *out, struct field *doc)
 }
 
 static void
+read_rule(struct rule_spec *out, struct field *aggregate)
+{
+	struct field rule = field_object(aggregate, "rule");
+
+	field_string(&rule, "name", FIELD_NAME, out->name, sizeof(out->name), "mean");
+	out->hostile = (uint32_t)field_u64(&rule, "hostile", 0, RULE_COUNT_MAX, 0);
+	out->picks = (uint32_t)field_u64(&rule, "picks", 1, RULE_COUNT_MAX, 1);
+	out->bucket = (uint32_t)field_u64(&rule, "bucket", 1, RULE_COUNT_MAX, 1);
+	out->nearest = field_bool(&rule, "nearest", false);
+	bool median = strcmp(out->name, "geometric_median") == 0;
+	bool clipping = strcmp(out->name, "centered_clipping") == 0;
+	out->iterations =
+	    (uint32_t)field_u64(&rule, "iterations", 1, RULE_ITERATIONS_MAX, median ? 8 : 1);
+	out->smoothing = field_double(&rule, "smoothing", 1e-30, NORM_MAX, 1e-6);
+	out->radius =
+	    field_double(&rule, "radius", 1e-30, NORM_MAX, clipping ? FIELD_MUST_DOUBLE : 1);
+	if (out->bucket > 1 && out->nearest)
+		field_fail(&rule, "nearest", "only one of \"bucket\" and \"nearest\"");
+	if (!median && field_has(&rule, "smoothing"))
+		field_fail(&rule, "smoothing", "belongs to geometric_median");
+	if (!clipping && field_has(&rule, "radius"))
+		field_fail(&rule, "radius", "belongs to centered_clipping");
+	if (strcmp(out->name, "krum") != 0 && field_has(&rule, "picks"))
+		field_fail(&rule, "picks", "belongs to krum");
+	if (!median && !clipping && field_has(&rule, "iterations"))
+		field_fail(&rule, "iterations", "belongs to geometric_median, centered_clipping");
+	field_end(&rule);
+}
+
+/* "norm_bound": a number, or "median" for that of each round. */
+static void
+read_bound(struct rule_spec *out, struct field *aggregate)
+{
+	const struct json *v =
+	    field_has(aggregate, "norm_bound") ? json_get(aggregate->value, "norm_bound") : NULL;
+	char word[16];
+
+	if (v && json_kind(v) == JSON_STRING) {
+		field_string(aggregate, "norm_bound", FIELD_NAME, word, sizeof(word), NULL);
+		out->bound_median = strcmp(word, "median") == 0;
+		if (!out->bound_median)
+			field_fail(aggregate, "norm_bound", "is a number or \"median\"");
+	} else {
+		out->bound = field_double(aggregate, "norm_bound", 0, NORM_MAX, 0);
+	}
+}
+
+static void
+read_server_numbers(struct aggregate_spec *out, struct field *server)
+{
+	bool sgd = strcmp(out->optimizer, "sgd") == 0;
+	const char *const other[] = {"beta1", "beta2", "tau"};
+
+	out->momentum = field_double(server, "momentum", 0, MOMENTUM_MAX, 0);
+	out->nesterov = field_bool(server, "nesterov", false);
+	out->beta1 = field_double(server, "beta1", 0, BETA_MAX, 0.9);
+	out->beta2 = field_double(server, "beta2", 0, BETA_MAX, 0.99);
+	out->tau = field_double(server, "tau", 1e-15, RATE_MAX, 1e-3);
+	for (size_t i = 0; sgd && i < sizeof(other) / sizeof(other[0]); i++)
+		if (field_has(server, other[i]))
+			field_fail(server, other[i], "belongs to adagrad, yogi, adam");
+	if (!sgd && (field_has(server, "momentum") || field_has(server, "nesterov")))
+		field_fail(server, "momentum", "belongs to sgd; the others have beta1");
+	if (out->nesterov && !(out->momentum > 0))
+		field_fail(server, "nesterov", "needs \"momentum\"");
+}
+
+static void
 read_aggregate(struct aggregate_spec *out, struct field *doc)
 {
 	struct field o = field_object(doc, "aggregate");
-	struct field rule = field_object(&o, "rule");
 	struct field server = field_object(&o, "server_optimizer");
 
-	field_string(&rule, "name", FIELD_NAME, out->rule, sizeof(out->rule), "mean");
-	field_end(&rule);
+	read_rule(&out->rule, &o);
+	read_bound(&out->rule, &o);
 	field_string(&server, "name", FIELD_NAME, out->optimizer, sizeof(out->optimizer), "sgd");
 	out->rate = field_double(&server, "rate", 1e-9, RATE_MAX, 1);
-	out->momentum = field_double(&server, "momentum", 0, MOMENTUM_MAX, 0);
+	read_server_numbers(out, &server);
+	recipe_schedule_read(&out->schedule, &server);
 	field_end(&server);
 	out->max_norm = field_double(&o, "max_norm", 0, NORM_MAX, 0);
 	out->max_examples = field_u64(&o, "max_examples", 1, JSON_INT_MAX, 1000000);

@@ -34,10 +34,27 @@ struct select_spec {
 	    [2]; /* device's place, 0 <= from < to <= 100: first 8 bytes of SHA-256(job id || device id) as a share */
 };
 
+/* How deltas become one update; aggregator/rule.h says what the rules do. */
+struct rule_spec {
+	char name[RECIPE_NAME_MAX]; /* "mean" */
+	uint32_t hostile; /* deltas that may be hostile; default 0 */
+	uint32_t picks; /* krum; default 1 */
+	uint32_t bucket; /* deltas averaged before the rule; default 1 */
+	bool nearest; /* each delta becomes the mean of those nearest to it */
+	uint32_t iterations; /* geometric_median, default 8; centered_clipping, default 1 */
+	double smoothing; /* geometric_median: least distance counted; default 1e-6 */
+	double radius; /* centered_clipping */
+	double bound; /* deltas are shortened to this L2 norm; 0: they are not */
+	bool bound_median; /* to the median of the round's norms */
+};
+
 struct aggregate_spec {
-	char rule[RECIPE_NAME_MAX]; /* "mean" */
+	struct rule_spec rule;
 	char optimizer[RECIPE_NAME_MAX]; /* "sgd" */
 	double rate, momentum; /* default 1, 0 */
+	bool nesterov; /* sgd */
+	double beta1, beta2, tau; /* adagrad, yogi, adam; default 0.9, 0.99, 1e-3 */
+	struct schedule_spec schedule; /* of the rate */
 	double max_norm; /* 0: no bound; a delta with a larger L2 norm is refused */
 	uint64_t max_examples; /* the most a device may claim; default 1,000,000 */
 };

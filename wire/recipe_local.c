@@ -52,10 +52,10 @@ read_optimizer(struct recipe *out, struct field *local)
 	field_end(&o);
 }
 
-static void
-read_schedule(struct schedule_spec *out, struct field *local)
+void
+recipe_schedule_read(struct schedule_spec *out, struct field *parent)
 {
-	struct field o = field_object(local, "schedule");
+	struct field o = field_object(parent, "schedule");
 
 	out->type = (enum schedule_type)field_choice(&o, "type", schedule_names, SCHEDULE_CONSTANT);
 	out->warmup = (uint32_t)field_u64(&o, "warmup", 0, RECIPE_ROUNDS_MAX, 0);
@@ -80,6 +80,6 @@ recipe_local_read(struct recipe *out, struct field *doc)
 	read_amount(&out->local, &local);
 	out->local.batch = (uint32_t)field_u64(&local, "batch", 0, RECIPE_BATCH_MAX, 10);
 	read_optimizer(out, &local);
-	read_schedule(&out->local.schedule, &local);
+	recipe_schedule_read(&out->local.schedule, &local);
 	field_end(&local);
 }

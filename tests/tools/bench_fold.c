@@ -7,7 +7,7 @@
 
 #include "cpu.h"
 #include "prng.h"
-#include "rule.h"
+#include "mean.h"
 
 struct bench {
 	size_t deltas, elements, threads;
@@ -36,9 +36,9 @@ static void *
 fold_part(void *arg)
 {
 	struct part *p = arg;
-	struct rule_input in = {read_tile, (void *)p->bench, p->bench->deltas, p->bench->weights};
+	struct mean_input in = {read_tile, (void *)p->bench, p->bench->deltas, p->bench->weights};
 
-	p->result = rule_find("mean")->fold(&in, p->first, p->count, p->bench->update + p->first);
+	p->result = mean_fold(&in, p->first, p->count, p->bench->update + p->first);
 	return NULL;
 }
 

@@ -30,9 +30,16 @@ static const double weights[] = {1, 3};
 static struct fold_tile
 plan(struct deltas *d, const struct tensor_table *table, void *data, double rate, double momentum)
 {
-	struct fold_tile f = {.table = table, .deltas = {read_tile, d, 2, weights}, .data = data};
+	static struct aggregate_spec spec;
+	struct fold_tile f = {.table = table,
+	    .deltas = {.read_tile = read_tile, .context = d, .deltas = 2, .weights = weights},
+	    .data = data};
 
-	assert_int_equal(fold_tile_choose(&f, "mean", "sgd", rate, momentum, NULL), ERR_OK);
+	spec = (struct aggregate_spec){
+	    .rule.name = "mean", .optimizer = "sgd", .rate = rate, .momentum = momentum};
+	assert_int_equal(fold_tile_choose(&f, &spec, 1, NULL), ERR_OK);
+	assert_int_equal(fold_tile_begin(&f, NULL), ERR_OK);
+	assert_int_equal(fold_tile_measures(&f), 0);
 	return f;
 }
 
@@ -64,6 +71,7 @@ roles(void **state)
 	assert_memory_equal(data, want, sizeof(data));
 	assert_true(squares == 9 + 16 + 4 + 4);
 	assert_true(fold_tile_norm(&squares, 1) == sqrt(33));
+	fold_tile_end(&f);
 	tensor_table_deinit(&table);
 }
 
@@ -88,6 +96,7 @@ momentum(void **state)
 	assert_true(data[0] == 4 && moved[0] == 4);
 	assert_int_equal(fold_tile_run(&f, 0, &squares), ERR_OK);
 	assert_true(data[0] == 10 && moved[0] == 6);
+	fold_tile_end(&f);
 	tensor_table_deinit(&table);
 }
 
@@ -119,6 +128,8 @@ order_of_tiles(void **state)
 	}
 	assert_memory_equal(a, b, ELEMENTS * sizeof(float));
 	assert_memory_equal(a, values, ELEMENTS * sizeof(float));
+	fold_tile_end(&f);
+	fold_tile_end(&g);
 	tensor_table_deinit(&table);
 	free(values);
 	free(a);
@@ -128,11 +139,13 @@ order_of_tiles(void **state)
 static void
 unknown_names(void **state)
 {
+	struct aggregate_spec a = {.rule.name = "guess", .optimizer = "sgd", .rate = 1};
+	struct aggregate_spec b = {.rule.name = "mean", .optimizer = "guess", .rate = 1};
 	struct fold_tile f = {.table = NULL};
 
 	(void)state;
-	assert_int_equal(fold_tile_choose(&f, "guess", "sgd", 1, 0, NULL), ERR_UNSUPPORTED);
-	assert_int_equal(fold_tile_choose(&f, "mean", "guess", 1, 0, NULL), ERR_UNSUPPORTED);
+	assert_int_equal(fold_tile_choose(&f, &a, 1, NULL), ERR_UNSUPPORTED);
+	assert_int_equal(fold_tile_choose(&f, &b, 1, NULL), ERR_UNSUPPORTED);
 }
 
 int

@@ -169,7 +169,7 @@ test_two_nn(void **state)
 	assert_true(
 	    j.round.over_select == 1.3 && j.round.deadline_s == 120 && j.round.grace_s == 5);
 	assert_true(j.round.sample_s == 1 && !j.round.sample);
-	assert_string_equal(j.aggregate.rule, "mean");
+	assert_string_equal(j.aggregate.rule.name, "mean");
 	assert_string_equal(j.aggregate.optimizer, "sgd");
 	assert_true(
 	    j.aggregate.rate == 1 && j.aggregate.momentum == 0 && j.aggregate.max_norm == 0);

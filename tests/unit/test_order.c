@@ -90,7 +90,7 @@ zeros_and_ones(void **state)
 	(void)state;
 	enum { N = 11 };
 	static float rows[N << N], out[1 << N];
-	int32_t scratch[N * 64];
+	int32_t scratch[2 * N * 64];
 
 	for (size_t i = 0; i < 1 << N; i++)
 		for (size_t k = 0; k < N; k++)
@@ -105,6 +105,49 @@ zeros_and_ones(void **state)
 			    out[i] == (float)(N - (size_t)__builtin_popcount((unsigned)i) <= rank));
 		order_free(o);
 	}
+}
+
+/* The `keep` values nearest to the median by sorting them by distance; no ties among random floats. */
+static void
+around(void **state)
+{
+	(void)state;
+	enum { N = 11, COUNT = 300 };
+	static float rows[N * COUNT], out[COUNT];
+	struct order *o;
+	struct prng r;
+
+	prng_seed(&r, 3);
+	for (size_t i = 0; i < N * COUNT; i++)
+		rows[i] = prng_float(&r) * prng_float(&r) - 0.1f;
+	assert_int_equal(order_new(&o, N, 0, N), ERR_OK);
+	int32_t *scratch = malloc(order_scratch(o) * sizeof(*scratch));
+	assert_non_null(scratch);
+	for (size_t keep = 1; keep <= N; keep++) {
+		order_around(o, rows, COUNT, COUNT, keep, scratch, out);
+		for (size_t c = 0; c < COUNT; c++) {
+			float x[N], best = 0;
+			double least = 1e9;
+			for (size_t i = 0; i < N; i++)
+				x[i] = rows[i * COUNT + c];
+			qsort(x, N, sizeof(*x), compare);
+			for (size_t s = 0; s + keep <= N; s++) {
+				double sum = 0, far = 0;
+				for (size_t i = s; i < s + keep; i++) {
+					double d = (double)x[i] - (double)x[N / 2];
+					sum += (double)x[i];
+					far = (d < 0 ? -d : d) > far ? (d < 0 ? -d : d) : far;
+				}
+				if (far < least) {
+					least = far;
+					best = (float)(sum / (double)keep);
+				}
+			}
+			assert_true(out[c] == best);
+		}
+	}
+	order_free(o);
+	free(scratch);
 }
 
 static void
@@ -133,6 +176,7 @@ main(void)
 	    cmocka_unit_test(medians),
 	    cmocka_unit_test(trimmed),
 	    cmocka_unit_test(zeros_and_ones),
+	    cmocka_unit_test(around),
 	    cmocka_unit_test(arguments),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

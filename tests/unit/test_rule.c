@@ -4,372 +4,304 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <float.h>
+
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "prng.h"
 #include "rule.h"
 
-/* Deltas in memory, with a fault that can be placed on one delta and element. */
-struct source {
-	const float *data;
+#define MOST 40
+
+/* Deltas in memory. */
+struct fleet {
+	const float *data; /* deltas x elements */
 	size_t elements;
-	size_t fail_delta;
-	uint64_t fail_element;
-	enum err fail_with;
 };
 
 static enum err
 read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
 {
-	const struct source *s = context;
+	const struct fleet *f = context;
 
-	if (count == 0 || count > RULE_TILE || first + count > s->elements)
-		return ERR_STATE;
-	if (s->fail_with && delta == s->fail_delta && s->fail_element >= first &&
-	    s->fail_element < first + count)
-		return s->fail_with;
-	memcpy(out, s->data + delta * s->elements + first, count * sizeof(*out));
+	assert_true(count > 0 && count <= RULE_TILE && first + count <= f->elements);
+	memcpy(out, f->data + delta * f->elements + first, count * sizeof(*out));
 	return ERR_OK;
 }
 
-static enum err
-fold_range(struct source *s, const double *weights, size_t deltas, uint64_t first, size_t count,
-    float *out)
+static const struct rule_spec *
+spec(const char *name, unsigned hostile)
 {
-	struct rule_input in = {read_tile, s, deltas, weights};
+	static struct rule_spec s;
 
-	return rule_find("mean")->fold(&in, first, count, out);
+	s = (struct rule_spec){.hostile = hostile,
+	    .picks = 1,
+	    .bucket = 1,
+	    .iterations = 8,
+	    .smoothing = 1e-6,
+	    .radius = 1};
+	snprintf(s.name, sizeof(s.name), "%s", name);
+	return &s;
+}
+
+/* Folds by the rule, cut into ranges of at most `most` elements. */
+static enum err
+fold_cut(const struct rule_spec *s, const float *data, size_t n, size_t elements,
+    const float *centre, size_t most, float *out)
+{
+	static const double ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+	    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+	struct fleet f = {data, elements};
+	struct rule_input in = {read_tile, &f, elements, n, ones, centre, 7};
+	struct rule *r;
+	struct why why = {""};
+	unsigned strips;
+
+	enum err e = rule_new(&r, s, &in, &why);
+	if (e) {
+		assert_true(why.text[0]);
+		return e;
+	}
+	while (e == ERR_OK && (strips = rule_measures(r)) > 0) {
+		/* Any order of the strips. */
+		for (unsigned i = strips; i-- > 0 && e == ERR_OK;)
+			e = rule_measure(r, i);
+		if (e == ERR_OK)
+			e = rule_plan(r);
+	}
+	for (size_t at = 0; at < elements && e == ERR_OK; at += most)
+		e = rule_fold(r, at, elements - at < most ? elements - at : most, out + at);
+	rule_free(r);
+	return e;
 }
 
 static enum err
-fold(const float *data, size_t elements, const double *weights, size_t deltas, float *out)
+fold(const struct rule_spec *s, const float *data, size_t n, size_t elements, float *out)
 {
-	struct source s = {.data = data, .elements = elements};
+	static float zeros[100000];
 
-	return fold_range(&s, weights, deltas, 0, elements, out);
+	return fold_cut(s, data, n, elements, zeros, RULE_TILE, out);
 }
 
-static uint64_t
-seed(void)
+static float
+one(const struct rule_spec *s, const float *data, size_t n)
 {
-	const char *given = getenv("SEED");
-	uint64_t s = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+	float out;
 
-	print_message("SEED=%llu\n", (unsigned long long)s);
-	return s;
+	assert_int_equal(fold(s, data, n, 1, &out), ERR_OK);
+	return out;
+}
+
+static const char *const robust[] = {
+    "median", "trimmed_mean", "krum", "bulyan", "geometric_median", "centered_clipping"};
+#define ROBUST (sizeof(robust) / sizeof(robust[0]))
+
+/* {0, .1, .2, .3, 10}: mean 2.12, median .2, trimmed(1) .2, geometric median .2, Krum(1) one of the tied .1 and .2. Centered
+ * clipping around 0 with radius 1 of {.5, -.5, 100}: 1/3. Computed. */
+static void
+vectors(void **state)
+{
+	(void)state;
+	static const float x[] = {0, .1f, .2f, .3f, 10}, y[] = {.5f, -.5f, 100};
+
+	assert_true(fabsf(one(spec("mean", 0), x, 5) - 2.12f) < 1e-6f);
+	assert_true(one(spec("median", 1), x, 5) == .2f);
+	assert_true(fabsf(one(spec("trimmed_mean", 1), x, 5) - .2f) < 1e-7f);
+	assert_true(fabsf(one(spec("geometric_median", 1), x, 5) - .2f) < 1e-3f);
+	float k = one(spec("krum", 1), x, 5);
+	assert_true(k == .1f || k == .2f);
+	struct rule_spec clip = *spec("centered_clipping", 1);
+	clip.iterations = 1;
+	assert_true(fabsf(one(&clip, y, 3) - 1.0f / 3) < 1e-6f);
+	/* The median of an even number is the mean of the two in the middle. */
+	assert_true(one(spec("median", 1), x, 4) == (.1f + .2f) / 2);
 }
 
 static void
-fill(struct prng *r, float *x, size_t n)
+draw(float *x, size_t n, uint64_t seed)
 {
+	struct prng r;
+
+	prng_seed(&r, seed);
 	for (size_t i = 0; i < n; i++)
-		x[i] = (prng_float(r) - 0.5f) * ldexpf(1, (int)prng_below(r, 40) - 20);
+		x[i] = prng_float(&r) - 0.5f;
 }
 
+/* With nothing to bear, trimming, Multi-Krum of all and mixing of all are the mean, the first two to the bit. */
 static void
-finds_by_name(void **state)
+neutral(void **state)
 {
 	(void)state;
-	assert_string_equal(rule_find("mean")->name, "mean");
-	assert_null(rule_find("median"));
-	assert_null(rule_find(""));
+	enum { N = 9, E = 3000 };
+	static float data[N * E], mean[E], out[E];
+
+	draw(data, N * E, 1);
+	assert_int_equal(fold(spec("mean", 0), data, N, E, mean), ERR_OK);
+	assert_int_equal(fold(spec("trimmed_mean", 0), data, N, E, out), ERR_OK);
+	assert_memory_equal(out, mean, sizeof(mean));
+	struct rule_spec s = *spec("krum", 0);
+	s.picks = N;
+	assert_int_equal(fold(&s, data, N, E, out), ERR_OK);
+	assert_memory_equal(out, mean, sizeof(mean));
+	s = *spec("median", 0);
+	s.nearest = true;
+	assert_int_equal(fold(&s, data, N, E, out), ERR_OK);
+	assert_memory_equal(out, mean, sizeof(mean));
+	/* A bound that nothing reaches, and buckets of one. */
+	s = *spec("mean", 0);
+	s.bound = 1e6;
+	assert_int_equal(fold(&s, data, N, E, out), ERR_OK);
+	assert_memory_equal(out, mean, sizeof(mean));
 }
 
-/* (1*1 + 3*5)/4 = 4, (1*-2 + 3*2)/4 = 1, (0.5 + 0)/4 = 0.125; then a third delta of weight 4 and value 8. */
+/* The bits do not depend on how ranges are cut, for each rule with each step before it. */
 static void
-by_hand(void **state)
+cuts(void **state)
 {
-	const float two[] = {1, -2, 0.5f, 5, 2, 0}, three[] = {1, -2, 0.5f, 5, 2, 0, 8, 8, 8};
-	const double weights[] = {1, 3, 4};
-	float out[3];
 	(void)state;
+	enum { N = 13, E = 40000 };
+	static float data[N * E], whole[E], cut[E], centre[E];
 
-	assert_int_equal(fold(two, 3, weights, 2, out), ERR_OK);
-	assert_true(out[0] == 4 && out[1] == 1 && out[2] == 0.125f);
-	assert_int_equal(fold(three, 3, weights, 3, out), ERR_OK);
-	assert_true(out[0] == 6 && out[1] == 4.5f && out[2] == 4.0625f);
-}
-
-/* Summed in f32, 2^24 + 1 would be 2^24 and the mean of {2^24, 1, -2^24} zero. */
-static void
-accumulates_in_double(void **state)
-{
-	const float x[] = {0x1p24f, 1, -0x1p24f};
-	const double weights[] = {1, 1, 1};
-	float out;
-	(void)state;
-
-	assert_int_equal(fold(x, 1, weights, 3, &out), ERR_OK);
-	assert_true(out == 1.0f / 3);
-}
-
-static void
-one_delta_returns_itself(void **state)
-{
-	const double weights[] = {1, 3, 600, 0.1, 1e-6, 18446744073709551615.0, 0x1p-64};
-	float x[4096], out[4096];
-	struct prng r;
-	(void)state;
-
-	prng_seed(&r, seed());
-	for (size_t i = 0; i < 4096; i++) {
-		uint32_t bits;
-		do
-			bits = (uint32_t)prng_u64(&r);
-		while ((bits & 0x7f800000u) == 0x7f800000u);
-		memcpy(&x[i], &bits, sizeof(bits));
-	}
-	x[0] = FLT_MAX, x[1] = -FLT_MAX, x[2] = -0.0f, x[3] = 1e-45f, x[4] = FLT_MIN;
-	for (size_t k = 0; k < sizeof(weights) / sizeof(weights[0]); k++) {
-		memset(out, 1, sizeof(out));
-		assert_int_equal(fold(x, 4096, &weights[k], 1, out), ERR_OK);
-		assert_memory_equal(out, x, sizeof(out));
-	}
-}
-
-/* Against the plain definition, element by element, for every number of deltas around the group size. */
-static void
-matches_the_definition(void **state)
-{
-	enum { N = 301, D = 13 };
-	float *x = test_malloc(sizeof(float) * N * D), out[N];
-	double weights[D];
-	struct prng r;
-	(void)state;
-
-	prng_seed(&r, seed());
-	fill(&r, x, N * D);
-	for (size_t d = 0; d < D; d++)
-		weights[d] = (double)prng_below(&r, 1000) + (d == 0);
-	for (size_t deltas = 1; deltas <= D; deltas++) {
-		double total = 0;
-		for (size_t d = 0; d < deltas; d++)
-			total += weights[d];
-		assert_int_equal(fold(x, N, weights, deltas, out), ERR_OK);
-		for (size_t i = 0; i < N; i++) {
-			double sum = weights[0] * (double)x[i];
-			for (size_t d = 1; d < deltas; d++)
-				sum += weights[d] * (double)x[d * N + i];
-			assert_true(out[i] == (float)(sum / total));
+	draw(data, N * E, 2);
+	draw(centre, E, 3);
+	for (size_t k = 0; k < ROBUST; k++)
+		for (int step = 0; step < 4; step++) {
+			struct rule_spec s = *spec(robust[k], 1);
+			s.bucket = step == 1 ? 2 : 1;
+			s.nearest = step == 2;
+			s.bound_median = step == 3;
+			/* Seven buckets bear one hostile in every rule. */
+			assert_int_equal(
+			    fold_cut(&s, data, N, E, centre, RULE_TILE, whole), ERR_OK);
+			assert_int_equal(fold_cut(&s, data, N, E, centre, 777, cut), ERR_OK);
+			assert_memory_equal(whole, cut, sizeof(whole));
 		}
-	}
-	test_free(x);
 }
 
-/* Where every product and sum is exact, the order of the deltas cannot matter either. (Callers always give
- * device-id order; this shows that arrival order has nowhere to hide.) */
+/* As many hostile deltas as the rule bears, of any size, leave the update among the honest ones. */
 static void
-order_of_exact_sums(void **state)
+breakdown(void **state)
 {
-	enum { N = 500, D = 9 };
-	float x[D][N], shuffled[D][N], want[N], got[N];
-	double weights[D], shuffled_weights[D];
-	uint32_t order[D];
-	struct prng r;
 	(void)state;
+	enum { N = 15, F = 3, E = 500 };
+	static const float sizes[] = {10, 1e6f, 1e30f};
+	static float data[N * E], out[E];
 
-	prng_seed(&r, seed());
-	for (uint32_t d = 0; d < D; d++) {
-		order[d] = d;
-		weights[d] = (double)(1 + prng_below(&r, 600));
-		for (size_t i = 0; i < N; i++)
-			x[d][i] = (float)((int)prng_below(&r, 20001) - 10000) * 0x1p-10f;
-	}
-	assert_int_equal(fold(x[0], N, weights, D, want), ERR_OK);
-	for (int turn = 0; turn < 20; turn++) {
-		prng_shuffle(&r, order, D);
-		for (size_t d = 0; d < D; d++) {
-			memcpy(shuffled[d], x[order[d]], sizeof(x[0]));
-			shuffled_weights[d] = weights[order[d]];
+	for (size_t k = 0; k < ROBUST; k++)
+		for (size_t size = 0; size < 3; size++) {
+			struct rule_spec s = *spec(robust[k], F);
+			draw(data, N * E, 5);
+			for (size_t i = 0; i < F * E; i++)
+				data[i] = sizes[size] * (i % 2 ? 1 : -1);
+			assert_int_equal(fold(&s, data, N, E, out), ERR_OK);
+			for (size_t i = 0; i < E; i++)
+				assert_true(fabsf(out[i]) <= 0.6f);
 		}
-		assert_int_equal(fold(shuffled[0], N, shuffled_weights, D, got), ERR_OK);
-		assert_memory_equal(got, want, sizeof(got));
-	}
+	/* One more than half, and the median is theirs. */
+	for (size_t i = 0; i < 8 * E; i++)
+		data[i] = 1e30f;
+	assert_int_equal(fold(spec("median", F), data, N, E, out), ERR_OK);
+	assert_true(out[0] == 1e30f);
 }
 
-struct cut {
-	struct source *source;
-	const double *weights;
-	size_t deltas;
-	uint64_t first;
-	size_t count;
-	float *out;
-	enum err result;
-};
-
-static void *
-fold_cut(void *arg)
-{
-	struct cut *c = arg;
-
-	c->result =
-	    fold_range(c->source, c->weights, c->deltas, c->first, c->count, c->out + c->first);
-	return NULL;
-}
-
-/* The element range cut anywhere, each piece on a thread of its own: always the same bits. */
+/* Norm bounding: a delta of norm 5 counts as one of norm 1, in its direction. */
 static void
-cuts_and_threads(void **state)
+bounding(void **state)
 {
-	enum { N = 3 * RULE_TILE + 77, D = 6, MOST = 12 };
-	float *x = test_malloc(sizeof(float) * N * D);
-	float *want = test_malloc(sizeof(float) * N), *got = test_malloc(sizeof(float) * N);
-	const double weights[D] = {600, 1, 37.5, 599, 0.1, 3};
-	struct source s = {.data = x, .elements = N};
-	struct prng r;
 	(void)state;
+	static const float data[] = {3, 4, 0.6f, 0, 0, -0.8f};
+	struct rule_spec s = *spec("mean", 0);
+	float out[2];
 
-	prng_seed(&r, seed());
-	fill(&r, x, N * D);
-	assert_int_equal(fold(x, N, weights, D, want), ERR_OK);
-	for (int turn = 0; turn < 12; turn++) {
-		struct cut cut[MOST];
-		pthread_t thread[MOST];
-		size_t pieces = 0;
-		memset(got, 0, sizeof(float) * N);
-		for (size_t at = 0; at < N; pieces++) {
-			size_t n = pieces == MOST - 1 ? N - at : 1 + prng_below(&r, N / 4);
-			n = n < N - at ? n : N - at;
-			cut[pieces] = (struct cut){&s, weights, D, at, n, got, ERR_STATE};
-			at += n;
-		}
-		for (size_t i = pieces; i-- > 0;)
-			assert_int_equal(pthread_create(&thread[i], NULL, fold_cut, &cut[i]), 0);
-		for (size_t i = 0; i < pieces; i++) {
-			pthread_join(thread[i], NULL);
-			assert_int_equal(cut[i].result, ERR_OK);
-		}
-		assert_memory_equal(got, want, sizeof(float) * N);
-	}
-	test_free(x);
-	test_free(want);
-	test_free(got);
+	s.bound = 1;
+	assert_int_equal(fold(&s, data, 3, 2, out), ERR_OK);
+	assert_true(fabsf(out[0] - (0.6f + 0.6f) / 3) < 1e-6f);
+	assert_true(fabsf(out[1] - (0.8f - 0.8f) / 3) < 1e-6f);
+	/* The median of 5, .6 and .8 is .8. */
+	s.bound = 0;
+	s.bound_median = true;
+	assert_int_equal(fold(&s, data, 3, 2, out), ERR_OK);
+	assert_true(fabsf(out[0] - (0.8f * 0.6f + 0.6f) / 3) < 1e-6f);
+	/* Shortened, one hostile delta moves the mean by bound / n at most, whatever its size. */
+	static const float huge[] = {1e30f, -1e30f, 0.6f, 0, 0, -0.8f};
+	assert_int_equal(fold(&s, huge, 3, 2, out), ERR_OK);
+	assert_true(fabsf(out[0]) < 1 && fabsf(out[1]) < 1);
 }
 
-/* The largest floats stay themselves; a bad value anywhere, even of weight 0, fails the fold. */
+/* R(x + c) = R(x) + c, for all but those that have a fixed point, and R(permuted x) = R(x). */
 static void
-not_finite(void **state)
+equivariance(void **state)
 {
-	enum { N = RULE_TILE + 5, D = 5 };
-	const float bad[] = {NAN, INFINITY, -INFINITY};
-	const double weights[D] = {1, 2, 0, 4, 5};
-	float *x = test_calloc(N * D, sizeof(float)), *out = test_malloc(sizeof(float) * N);
-	struct prng r;
 	(void)state;
+	enum { N = 11, E = 200 };
+	static float data[N * E], moved[N * E], swapped[N * E], a[E], b[E], c[E];
 
-	for (size_t i = 0; i < N * D; i++)
-		x[i] = FLT_MAX;
-	assert_int_equal(fold(x, N, weights, D, out), ERR_OK);
+	draw(data, N * E, 8);
+	for (size_t i = 0; i < N * E; i++)
+		moved[i] = data[i] + 2;
 	for (size_t i = 0; i < N; i++)
-		assert_true(out[i] == FLT_MAX);
-	prng_seed(&r, seed());
-	for (size_t turn = 0; turn < 30; turn++) {
-		size_t at = prng_below(&r, N * D);
-		x[at] = bad[turn % 3];
-		assert_int_equal(fold(x, N, weights, D, out), ERR_NUMERIC);
-		x[at] = 0;
-	}
-	x[3] = INFINITY, x[N + 3] = -INFINITY;
-	assert_int_equal(fold(x, N, weights, D, out), ERR_NUMERIC);
-	test_free(x);
-	test_free(out);
-}
-
-static void
-bad_weights(void **state)
-{
-	const float x[] = {1, 2};
-	const double bad[][2] = {
-	    {0, 0}, {-1, 2}, {2, -1}, {NAN, 1}, {1, NAN}, {INFINITY, 1}, {DBL_MAX, DBL_MAX}};
-	const double zero_first[] = {0, 5};
-	float out;
-	(void)state;
-
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(fold(x, 1, bad[i], 2, &out), ERR_INVALID);
-	assert_int_equal(fold(x, 1, zero_first, 2, &out), ERR_OK);
-	assert_true(out == 2);
-}
-
-static void
-read_errors_propagate(void **state)
-{
-	enum { N = 2 * RULE_TILE + 9, D = 6 };
-	const double weights[D] = {1, 1, 1, 1, 1, 1};
-	float *x = test_calloc(N * D, sizeof(float)), *out = test_malloc(sizeof(float) * N);
-	struct source s = {.data = x, .elements = N};
-	(void)state;
-
-	for (size_t d = 0; d < D; d++) {
-		s.fail_delta = d;
-		s.fail_element = d % 2 ? N - 1 : RULE_TILE;
-		s.fail_with = ERR_CORRUPT;
-		assert_int_equal(fold_range(&s, weights, D, 0, N, out), ERR_CORRUPT);
-		s.fail_with = ERR_IO;
-		assert_int_equal(fold_range(&s, weights, D, 0, N, out), ERR_IO);
-		/* A range that does not touch the fault does not meet it. */
-		assert_int_equal(fold_range(&s, weights, D, 0, RULE_TILE, out), ERR_OK);
-	}
-	assert_int_equal(fold_range(&s, weights, D, 0, 0, out), ERR_OK);
-	test_free(x);
-	test_free(out);
-}
-
-/* Two devices minimise a/2 (w - b)^2 by `steps` of gradient descent; returns where FedAvg with equal weights
- * settles. The figures of the test below are Sum p(1-rho)b / Sum p(1-rho) with rho = (1 - rate a)^steps. */
-static double
-quadratic_bench(double rate, int steps0, int steps1)
-{
-	const double a[] = {1, 3}, b[] = {0, 1}, weights[] = {600, 600};
-	const int steps[] = {steps0, steps1};
-	float model = 5;
-
-	for (int round = 0; round < 20000; round++) {
-		float delta[2], update;
-		for (int i = 0; i < 2; i++) {
-			double w = (double)model;
-			for (int k = 0; k < steps[i]; k++)
-				w -= rate * a[i] * (w - b[i]);
-			delta[i] = (float)(w - (double)model);
+		memcpy(swapped + i * E, data + (i * 4 + 3) % N * E, E * sizeof(float));
+	for (size_t k = 0; k + 1 < ROBUST; k++) {
+		const struct rule_spec s = *spec(robust[k], 1);
+		assert_int_equal(fold(&s, data, N, E, a), ERR_OK);
+		assert_int_equal(fold(&s, moved, N, E, b), ERR_OK);
+		assert_int_equal(fold(&s, swapped, N, E, c), ERR_OK);
+		for (size_t i = 0; i < E; i++) {
+			assert_true(fabsf(a[i] + 2 - b[i]) < 1e-4f);
+			/* Of the last two neighbours that Bulyan may pick, each is as near to the other:
+			 * order decides. */
+			assert_true(strcmp(s.name, "bulyan") == 0 || fabsf(a[i] - c[i]) < 1e-5f);
 		}
-		assert_int_equal(fold(delta, 1, weights, 2, &update), ERR_OK);
-		model += update;
 	}
-	return (double)model;
 }
 
 static void
-quadratic_fixed_points(void **state)
+refusals(void **state)
 {
 	(void)state;
-	assert_true(fabs(quadratic_bench(0.1, 1, 10) - 0.906695) < 2e-6);
-	/* With a small rate the last moves are below half an ulp of the f32 model and it stops early. */
-	assert_true(fabs(quadratic_bench(0.001, 1, 10) - 0.967318) < 1e-5);
-	assert_true(fabs(quadratic_bench(0.1, 5, 5) - 0.670133) < 2e-6);
+	struct why why;
+	static const struct {
+		const char *name;
+		unsigned hostile;
+		size_t least;
+	} cases[] = {{"median", 2, 5}, {"trimmed_mean", 2, 5}, {"krum", 2, 7}, {"bulyan", 2, 11},
+	    {"geometric_median", 2, 5}, {"centered_clipping", 2, 5}, {"mean", 0, 1}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct rule_spec *s = spec(cases[i].name, cases[i].hostile);
+		assert_true(rule_known(cases[i].name));
+		assert_int_equal(rule_check(s, cases[i].least, &why), ERR_OK);
+		if (cases[i].least > 1)
+			assert_int_equal(rule_check(s, cases[i].least - 1, &why), ERR_INVALID);
+	}
+	assert_false(rule_known("average"));
+	assert_int_equal(rule_check(spec("average", 0), 5, &why), ERR_INVALID);
+	assert_int_equal(rule_check(spec("mean", 1), 5, &why), ERR_INVALID);
+	assert_int_equal(rule_check(spec("median", 1), RULE_DELTAS_MAX + 1, &why), ERR_LIMIT);
+	assert_int_equal(rule_check(spec("mean", 0), 1000000, &why), ERR_OK);
+	struct rule_spec s = *spec("krum", 1);
+	s.bucket = 2;
+	assert_int_equal(rule_check(&s, 9, &why), ERR_OK);
+	assert_int_equal(rule_check(&s, 8, &why), ERR_INVALID);
+	s = *spec("krum", 1);
+	s.picks = 5;
+	assert_int_equal(rule_check(&s, 5, &why), ERR_INVALID);
+	assert_non_null(strstr(why.text, "pick"));
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(finds_by_name),
-	    cmocka_unit_test(by_hand),
-	    cmocka_unit_test(accumulates_in_double),
-	    cmocka_unit_test(one_delta_returns_itself),
-	    cmocka_unit_test(matches_the_definition),
-	    cmocka_unit_test(order_of_exact_sums),
-	    cmocka_unit_test(cuts_and_threads),
-	    cmocka_unit_test(not_finite),
-	    cmocka_unit_test(bad_weights),
-	    cmocka_unit_test(read_errors_propagate),
-	    cmocka_unit_test(quadratic_fixed_points),
+	    cmocka_unit_test(vectors),
+	    cmocka_unit_test(neutral),
+	    cmocka_unit_test(cuts),
+	    cmocka_unit_test(breakdown),
+	    cmocka_unit_test(bounding),
+	    cmocka_unit_test(equivariance),
+	    cmocka_unit_test(refusals),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,7 @@ krum(void **state)
 	assert_int_equal(select_krum(d2, 5, 1, 1, w), ERR_OK);
 	assert_true(w[1] == 1 && w[0] == 0 && w[2] == 0 && w[3] == 0 && w[4] == 0);
 	assert_int_equal(select_krum(d2, 5, 1, 4, w), ERR_OK);
-	assert_true(w[0] == .25 && w[3] == .25 && w[4] == 0);
+	assert_true(w[0] == 1 && w[3] == 1 && w[4] == 0);
 	assert_int_equal(select_krum(d2, 5, 2, 1, w), ERR_INVALID);
 	assert_int_equal(select_krum(d2, 4, 1, 1, w), ERR_INVALID);
 	assert_int_equal(select_krum(d2, 5, 1, 5, w), ERR_INVALID);

@@ -1,0 +1,9 @@
+#ifndef SCHEDULE_H
+#define SCHEDULE_H
+#include "recipe.h"
+
+/* The rate of a round (from 1; of a training alone: of an epoch): linear warm-up, then constant, in steps, or along half a
+ * cosine. The same bits on every machine: no libm. */
+double schedule_rate(const struct schedule_spec *s, double rate, uint64_t round);
+
+#endif
