@@ -181,14 +181,23 @@ outbox_has(const struct outbox *o, const char *task)
 	return access(path, F_OK) == 0;
 }
 
+/* A disk that cannot read now says nothing about what is on it: only what is short is damaged. */
+static enum err
+unread(const struct outbox_entry *entry, enum err e, struct why *why)
+{
+	return err_set(why, e, "%s: %s", entry->path,
+	    e == ERR_CORRUPT ? "too short" : "the disk cannot read it");
+}
+
 static enum err
 read_head(struct outbox_entry *out, struct why *why)
 {
 	uint8_t head[HEAD_LEN];
 	struct stat st;
 
-	if (fstat(out->fd, &st) != 0 || file_pread(out->fd, head, HEAD_LEN, 0))
-		return err_set(why, ERR_CORRUPT, "%s: too short", out->path);
+	enum err e = fstat(out->fd, &st) == 0 ? file_pread(out->fd, head, HEAD_LEN, 0) : ERR_IO;
+	if (e)
+		return unread(out, e, why);
 	struct bytes_reader r = bytes_reader(head, HEAD_LEN);
 	char magic[4];
 	bytes_get(&r, magic, 4);
@@ -201,10 +210,10 @@ read_head(struct outbox_entry *out, struct why *why)
 	    out->body_bytes > (uint64_t)st.st_size ||
 	    out->body_at + out->body_bytes != (uint64_t)st.st_size)
 		return err_set(why, ERR_CORRUPT, "%s: head and size do not agree", out->path);
-	if (file_pread(out->fd, out->raw, MANIFEST_LEN, HEAD_LEN) ||
-	    file_pread(out->fd, out->report, out->report_len, HEAD_LEN + MANIFEST_LEN))
-		return err_set(why, ERR_CORRUPT, "%s: cannot be read", out->path);
-	return ERR_OK;
+	e = file_pread(out->fd, out->raw, MANIFEST_LEN, HEAD_LEN);
+	if (!e)
+		e = file_pread(out->fd, out->report, out->report_len, HEAD_LEN + MANIFEST_LEN);
+	return e ? unread(out, e, why) : ERR_OK;
 }
 
 static enum err
@@ -235,26 +244,27 @@ check_manifest(struct outbox_entry *out, const char *task, const uint8_t *spki, 
 }
 
 /* Root, then each chunk against its leaf. `chunk` holds MANIFEST_CHUNK bytes. */
-static bool
-chunks_good(const struct outbox_entry *in, const uint8_t *leaves, uint64_t n, void *chunk)
+static enum err
+check_chunks(const struct outbox_entry *in, const uint8_t *leaves, uint64_t n, void *chunk)
 {
 	uint8_t hash[HASH_LEN];
 	uint64_t left = in->manifest.payload_bytes, at = in->body_at + n * HASH_LEN;
 
 	merkle_root(hash, leaves, (size_t)n);
 	if (memcmp(hash, in->manifest.root, HASH_LEN) != 0)
-		return false;
+		return ERR_CORRUPT;
 	for (uint64_t i = 0; i < n; i++) {
 		size_t len = left < MANIFEST_CHUNK ? (size_t)left : MANIFEST_CHUNK;
-		if (file_pread(in->fd, chunk, len, at))
-			return false;
+		enum err e = file_pread(in->fd, chunk, len, at);
+		if (e)
+			return e;
 		merkle_leaf(hash, chunk, len);
 		if (memcmp(hash, leaves + i * HASH_LEN, HASH_LEN) != 0)
-			return false;
+			return ERR_CORRUPT;
 		at += len;
 		left -= len;
 	}
-	return true;
+	return ERR_OK;
 }
 
 static enum err
@@ -264,13 +274,16 @@ check_body(const struct outbox_entry *in, struct why *why)
 	uint64_t n = manifest_chunks(in->manifest.payload_bytes);
 	uint8_t *leaves = malloc((size_t)n * HASH_LEN);
 	void *chunk = malloc(MANIFEST_CHUNK);
-	enum err e = ERR_OK;
+	enum err e = leaves && chunk ? ERR_OK : ERR_NOMEM;
 
-	if (!leaves || !chunk)
-		e = err_set(why, ERR_NOMEM, "no memory");
-	else if (file_pread(in->fd, leaves, (size_t)n * HASH_LEN, in->body_at) ||
-	    !chunks_good(in, leaves, n, chunk))
-		e = err_set(why, ERR_CORRUPT, "%s: payload does not match its hashes", in->path);
+	if (!e)
+		e = file_pread(in->fd, leaves, (size_t)n * HASH_LEN, in->body_at);
+	if (!e)
+		e = check_chunks(in, leaves, n, chunk);
+	if (e == ERR_CORRUPT)
+		err_set(why, e, "%s: payload does not match its hashes", in->path);
+	else if (e)
+		err_set(why, e, "%s: %s", in->path, err_name(e));
 	free(leaves);
 	free(chunk);
 	return e;
