@@ -31,10 +31,16 @@ label_fits(const struct json *labels, const char *p, const char **rest)
 	return false;
 }
 
+static const char *
+wanted_labels(const struct cmd_devices_filter *filter)
+{
+	return filter->labels ? filter->labels : "";
+}
+
 enum err
 cmd_devices_check(const struct cmd_devices_filter *filter, struct why *why)
 {
-	for (const char *p = filter->labels; p && *p;) {
+	for (const char *p = wanted_labels(filter); *p;) {
 		size_t len = strcspn(p, ","), key = strcspn(p, "=");
 		if (key == 0 || key >= len)
 			return err_set(
@@ -62,7 +68,7 @@ passes(const struct json *device, const struct cmd_devices_filter *filter)
 		return false;
 	if (filter->cloned && !is_cloned(device))
 		return false;
-	for (const char *p = filter->labels; p && *p;)
+	for (const char *p = wanted_labels(filter); *p;)
 		if (!label_fits(json_get(device, "labels"), p, &p))
 			return false;
 	return true;

@@ -10,7 +10,7 @@
 #include "hex.h"
 #include "home.h"
 #include "identity_set.h"
-#include "rotate.h"
+#include "rekey.h"
 
 #define SOON_S (14 * 86400) /* of a CA */
 #define LATE_SHARE \
@@ -60,7 +60,7 @@ check_agent(struct cmd_doctor *d)
 	if (home_has(d->home, HOME_ROTATE))
 		cmd_doctor_add(d, "rotation", CMD_DOCTOR_NOTE, 0, NULL,
 		    "a new key was asked for; the agent makes it between two tasks");
-	else if (rotate_begun(d->home))
+	else if (rekey_begun(d->home))
 		cmd_doctor_add(d, "rotation", CMD_DOCTOR_WARNING, CMD_DENIED,
 		    "rivulet rotate goes on with it", "a change of key was begun and not finished");
 	if (home_has(d->home, IDENTITY_SET_NEXT) && pid == 0)

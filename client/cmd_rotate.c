@@ -11,7 +11,7 @@
 #include "home.h"
 #include "identity_set.h"
 #include "num.h"
-#include "rotate.h"
+#include "rekey.h"
 
 #define POLL_S 0.2
 
@@ -27,7 +27,7 @@ rotate_here(const char *home, struct why *why)
 		e = session_open(&s, &options, why);
 	if (e)
 		return e;
-	e = rotate_run(s, why);
+	e = rekey_run(s, why);
 	session_free(s);
 	return e;
 }

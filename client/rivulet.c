@@ -18,7 +18,7 @@
 #include "identity_set.h"
 #include "local.h"
 #include "machine.h"
-#include "rotate.h"
+#include "rekey.h"
 #include "send.h"
 #include "train.h"
 
@@ -250,7 +250,7 @@ static void
 serve_rotation(struct rivulet *r)
 {
 	struct why why = {""}, ignored;
-	enum err e = rotate_run(r->session, &why);
+	enum err e = rekey_run(r->session, &why);
 
 	if (e == ERR_CLOSED || e == ERR_TIMEOUT || e == ERR_AGAIN) {
 		r->rotate_at = backoff_now() + backoff_next(&r->rotate);

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "messages.h"
+#include "rekey.h"
 #include "renew.h"
 #include "rng.h"
-#include "rotate.h"
 #include "session_state.h"
 
 #define URL_MAX (ADDRESS_MAX + 256)
@@ -367,8 +367,8 @@ mended(struct session *s, const struct transport_answer *answer)
 	if (strcmp(word, "expired-certificate") == 0)
 		return backoff_now() >= s->renew_at && renew_now(s, "refused", &why) == ERR_OK;
 	/* An earlier rotation's answer was lost. */
-	return strcmp(word, "key-rotated") == 0 && s->locked && rotate_begun(s->home) &&
-	    rotate_run(s, &why) == ERR_OK;
+	return strcmp(word, "key-rotated") == 0 && s->locked && rekey_begun(s->home) &&
+	    rekey_run(s, &why) == ERR_OK;
 }
 
 enum err

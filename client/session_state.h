@@ -3,7 +3,7 @@
 #include "credentials.h"
 #include "session.h"
 
-/* The inside of struct session, for session.c, renew.c and rotate.c alone. */
+/* The inside of struct session, for session.c, renew.c and rekey.c alone. */
 struct session {
 	char home[PATH_MAX]; /* "": over a socket, without an identity */
 	bool locked; /* whoever opened it holds the home's lock */

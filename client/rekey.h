@@ -1,5 +1,5 @@
-#ifndef ROTATE_H
-#define ROTATE_H
+#ifndef REKEY_H
+#define REKEY_H
 #include "session.h"
 
 /*
@@ -9,8 +9,8 @@
  */
 /* Only in a session opened with `locked`. ERR_CLOSED, ERR_TIMEOUT, ERR_AGAIN: again later, with the same new key. Other
  * failures are final; ERR_DENIED as session_problem. */
-ERR_MUST_USE enum err rotate_run(struct session *s, struct why *why);
+ERR_MUST_USE enum err rekey_run(struct session *s, struct why *why);
 /* Was a rotation begun and not finished? */
-bool rotate_begun(const char *home);
+bool rekey_begun(const char *home);
 
 #endif

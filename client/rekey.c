@@ -1,4 +1,4 @@
-#include "rotate.h"
+#include "rekey.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #define ANSWER_MAX (64u << 10)
 
 bool
-rotate_begun(const char *home)
+rekey_begun(const char *home)
 {
 	return home_has(home, IDENTITY_SET_KEY);
 }
@@ -112,7 +112,7 @@ exchange_key(struct session *s, const struct key *new, struct why *why)
 }
 
 enum err
-rotate_run(struct session *s, struct why *why)
+rekey_run(struct session *s, struct why *why)
 {
 	struct key *new = NULL;
 	enum err e = need_key(&new, s->home, why);
