@@ -17,9 +17,10 @@ want() { # want WHAT WANT GOT
 ask() {
 	ask_home=$FLEET/$1 ask_path=$2
 	shift 2
-	ask_status=$(curl -sS --max-time $((60 * TEST_SLOW)) -o "$FLEET/body" -w '%{http_code}' --cacert "$FLEET/ca.pem" --cert "$ask_home/cert.pem" \
+	ask_body=$FLEET/${ASK_BODY:-body}
+	ask_status=$(curl -sS --max-time $((60 * TEST_SLOW)) -o "$ask_body" -w '%{http_code}' --cacert "$FLEET/ca.pem" --cert "$ask_home/cert.pem" \
 		--key "$ask_home/key.pem" "$@" "$URL$ask_path") || ask_status=none
-	echo "$ask_status $(sed -n 's/.*urn:rivulet:error:\([a-z-]*\)".*/\1/p' "$FLEET/body")"
+	echo "$ask_status $(sed -n 's/.*urn:rivulet:error:\([a-z-]*\)".*/\1/p' "$ask_body")"
 }
 new_key() { openssl ecparam -name prime256v1 -genkey -noout -out "$1" 2>/dev/null; }
 csr_of() { openssl req -new -key "$1" -subj /CN=x -outform DER | base64 -w 0; }
@@ -56,7 +57,10 @@ FLEET_TOKEN=$FLEET/token.sue fleet_join sue ""
 
 # --- a held request and a running upload are ended at once
 offer "$(now_ms)" 1 50 >"$FLEET/offer"
-ask ann /v1/tasks -d "@$FLEET/offer" >"$FLEET/parked" &
+(
+	ASK_BODY=body.parked # others are asked meanwhile
+	ask ann /v1/tasks -d "@$FLEET/offer" >"$FLEET/parked"
+) &
 parked=$!
 python3 - "$PORT" "$FLEET" >"$FLEET/upload" 2>&1 <<'END' &
 import http.client, socket, ssl, sys, time
