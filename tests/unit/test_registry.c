@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 
 #include "clock.h"
 #include "file.h"
+#include "fleet.h"
 #include "hex.h"
 #include "registry.h"
 
@@ -411,6 +413,267 @@ loaded(void **state)
 	assert_null(f->r);
 }
 
+/* --- keys that were changed */
+
+static void
+rotate(struct store_device *d, uint8_t tag)
+{
+	memcpy(d->previous, d->spki, sizeof(d->spki));
+	memset(d->spki, tag, sizeof(d->spki));
+}
+
+static void
+rotated_keys(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device d = device(1, "gate");
+	struct x509_info first = certificate(&d), second, third;
+
+	put(f, &d);
+	rotate(&d, 201);
+	second = certificate(&d);
+	put(f, &d);
+	struct identity who = identify(f, &second, NOW);
+	assert_null(who.problem);
+	assert_memory_equal(who.device, d.id, 32);
+	who = identify(f, &first, NOW);
+	assert_string_equal(who.problem, "key-rotated");
+	assert_int_equal(who.roles, ROLE_ANYONE | ROLE_ROTATED);
+	assert_memory_equal(who.device, d.id, 32);
+	/* Out of date it is not even good for asking again. */
+	assert_int_equal(identify(f, &first, NOW + 99).roles, ROLE_ANYONE);
+	rotate(&d, 202);
+	third = certificate(&d);
+	put(f, &d);
+	assert_null(identify(f, &third, NOW).problem);
+	assert_int_equal(identify(f, &second, NOW).roles, ROLE_ANYONE | ROLE_ROTATED);
+	no_role(f, &first, NOW, "key-rotated");
+	/* The state comes first. */
+	strcpy(d.state, "left");
+	put(f, &d);
+	no_role(f, &third, NOW, "device-left");
+	no_role(f, &second, NOW, "device-left");
+}
+
+static void
+roles_of_people(void **state)
+{
+	static const struct {
+		const char *role;
+		unsigned bit;
+	} rows[] = {{"reader", ROLE_READER}, {"submitter", ROLE_SUBMITTER}, {"admin", ROLE_ADMIN},
+	    {"device", ROLE_DEVICE}, {"root", 0}, {"", 0}, {"admins", 0}};
+	struct fixture *f = *state;
+	struct store_device d = device(1, "desk");
+	struct x509_info c = certificate(&d);
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		strcpy(d.role, rows[i].role);
+		put(f, &d);
+		assert_int_equal(identify(f, &c, NOW).roles, ROLE_ANYONE | rows[i].bit);
+		assert_memory_equal(identify(f, &c, NOW).owner, d.id, 32);
+	}
+}
+
+/* --- the CA is replaced */
+
+static void
+generations(void **state)
+{
+	struct fixture *f = *state;
+	struct fleet_member one = fleet_ca("Rivulet CA"), two = fleet_ca("Rivulet CA");
+	struct services_ca *ca = calloc(1, sizeof(*ca));
+	struct store_device d = device(1, "gate");
+	struct x509_info old = certificate(&d), new = certificate(&d), none = certificate(&d);
+	struct registry_view v;
+
+	assert_non_null(ca);
+	x509_key_id(old.issuer_key, key_spki(one.key));
+	x509_key_id(new.issuer_key, key_spki(two.key));
+	d.ca_generation = 1;
+	put(f, &d);
+	*ca = (struct services_ca){.current = one.cert, .generation = 1};
+	registry_set_ca(f->r, ca);
+	assert_null(identify(f, &old, NOW).problem);
+	no_role(f, &new, NOW, "retired-ca");
+	no_role(f, &none, NOW, "retired-ca");
+	assert_false(registry_wants_renewal(f->r, d.id));
+	ca->rotating = true;
+	ca->next = two.cert;
+	registry_set_ca(f->r, ca);
+	assert_null(identify(f, &old, NOW).problem);
+	assert_true(registry_wants_renewal(f->r, d.id));
+	assert_int_equal(registry_not_renewed(f->r), 1);
+	/* Having used it proves that it has it. */
+	assert_null(identify(f, &new, NOW).problem);
+	assert_false(registry_wants_renewal(f->r, d.id));
+	assert_int_equal(registry_not_renewed(f->r), 0);
+	assert_null(identify(f, &old, NOW).problem);
+	assert_int_equal(registry_get(f->r, d.id, &v), ERR_OK);
+	assert_int_equal(v.row.ca_generation, 2);
+	*ca = (struct services_ca){.current = two.cert, .generation = 2};
+	registry_set_ca(f->r, ca);
+	no_role(f, &old, NOW, "retired-ca");
+	/* Not even for renewing. */
+	no_role(f, &old, NOW + 99, "retired-ca");
+	assert_null(identify(f, &new, NOW).problem);
+	fleet_free(&one);
+	fleet_free(&two);
+	free(ca);
+}
+
+/* --- access tokens */
+
+static struct store_token
+access_token(uint8_t tag, const char *role, struct token *t)
+{
+	struct store_token row = {.access = true, .expires_at = NOW};
+
+	memset(t, tag, sizeof(*t));
+	memcpy(row.id, t->id, sizeof(row.id));
+	hash_sha256(row.secret_hash, t->secret, sizeof(t->secret));
+	snprintf(row.role, sizeof(row.role), "%s", role);
+	return row;
+}
+
+static struct identity
+by_token(struct fixture *f, const struct token *t, double now)
+{
+	struct identity who = {.roles = ROLE_ANYONE};
+
+	registry_identify_token(f->r, t, now, &who);
+	return who;
+}
+
+static void
+no_token(struct fixture *f, const struct token *t, double now)
+{
+	struct identity who = by_token(f, t, now);
+
+	assert_int_equal(who.roles, ROLE_ANYONE);
+	assert_string_equal(who.problem, "bad-token");
+	assert_false(who.by_token);
+}
+
+static void
+access_tokens(void **state)
+{
+	struct fixture *f = *state;
+	struct token reader, submitter, admin, joiner, wrong;
+	struct store_token r = access_token(5, "reader", &reader);
+	struct store_token s = access_token(3, "submitter", &submitter);
+	struct store_token a = access_token(7, "admin", &admin);
+	struct store_token j = access_token(9, "reader", &joiner);
+
+	j.access = false;
+	no_token(f, &reader, NOW);
+	assert_int_equal(registry_put_token(f->r, &r), ERR_OK);
+	assert_int_equal(registry_put_token(f->r, &s), ERR_OK);
+	assert_int_equal(registry_put_token(f->r, &a), ERR_OK);
+	assert_int_equal(registry_put_token(f->r, &j), ERR_OK);
+	struct identity one = by_token(f, &reader, NOW), two = by_token(f, &submitter, NOW);
+	assert_int_equal(one.roles, ROLE_ANYONE | ROLE_READER);
+	assert_int_equal(two.roles, ROLE_ANYONE | ROLE_SUBMITTER);
+	assert_true(one.by_token && !one.problem);
+	assert_memory_not_equal(one.owner, two.owner, 32);
+	/* Whatever a row says, a token makes nobody an administrator. */
+	assert_int_equal(by_token(f, &admin, NOW).roles, ROLE_ANYONE);
+	no_token(f, &joiner, NOW);
+	no_token(f, &reader, NOW + 0.5);
+	wrong = reader;
+	wrong.secret[31] ^= 1;
+	no_token(f, &wrong, NOW);
+	memcpy(wrong.secret, submitter.secret, sizeof(wrong.secret));
+	no_token(f, &wrong, NOW);
+	r.revoked = true;
+	assert_int_equal(registry_put_token(f->r, &r), ERR_OK);
+	no_token(f, &reader, NOW);
+	assert_null(by_token(f, &submitter, NOW).problem);
+}
+
+/* --- what is kept of a device */
+
+static void
+machines(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device d = device(1, "gate");
+	struct offer *offer = calloc(1, sizeof(*offer));
+	struct registry_view v;
+
+	assert_non_null(offer);
+	put(f, &d);
+	assert_int_equal(registry_get(f->r, d.id, &v), ERR_OK);
+	assert_true(isnan(v.seen.clock_offset) && isnan(v.seen.disk_free));
+	assert_false(registry_note_offer(f->r, d.id, offer));
+	memset(offer->machine, '1', 64);
+	assert_false(registry_note_offer(f->r, d.id, offer));
+	assert_false(registry_note_offer(f->r, d.id, offer));
+	memset(offer->machine, '2', 64);
+	assert_true(registry_note_offer(f->r, d.id, offer));
+	/* Told once, however often they take turns. */
+	assert_false(registry_note_offer(f->r, d.id, offer));
+	memset(offer->machine, '1', 64);
+	assert_false(registry_note_offer(f->r, d.id, offer));
+	assert_int_equal(registry_get(f->r, d.id, &v), ERR_OK);
+	assert_true(v.seen.machine[0] == 0x11 && v.seen.other_machine[0] == 0x22);
+	assert_true(isnan(v.seen.clock_offset));
+	registry_forget_machines(f->r, d.id);
+	assert_false(registry_note_offer(f->r, d.id, offer));
+	offer->time_ms = (uint64_t)((clock_wall() - 3600) * 1000);
+	offer->has_disk_free = true;
+	offer->disk_free_bytes = 77;
+	(void)registry_note_offer(f->r, d.id, offer);
+	assert_int_equal(registry_get(f->r, d.id, &v), ERR_OK);
+	assert_true(v.seen.clock_offset > -3660 && v.seen.clock_offset < -3540);
+	assert_true(v.seen.disk_free == 77);
+	free(offer);
+}
+
+static enum err
+write_keys(struct store_db *db, void *arg, struct why *why)
+{
+	const struct store_device *d = arg;
+	uint8_t key[32];
+
+	(void)why;
+	memset(key, 77, sizeof(key));
+	enum err e = store_key_put(db, key, d->id);
+	return e ? e : store_key_put(db, key, d->id);
+}
+
+static void
+kept_over_a_restart(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device d = device(1, "gate"), stranger = device(2, "erased");
+	struct registry_view before, after;
+
+	assert_int_equal(store_write(f->store, write_device, &d, &f->why), ERR_OK);
+	put(f, &d);
+	put(f, &stranger);
+	registry_touch(f->r, d.id, "1.0", "no-data");
+	registry_touch(f->r, stranger.id, "1.0", "no-data");
+	registry_note_refusal(f->r, d.id, "forbidden");
+	registry_note_abort(f->r, d.id, "deadline");
+	assert_int_equal(registry_get(f->r, d.id, &before), ERR_OK);
+	/* One without a row does not keep the others from being written. */
+	registry_flush(f->r, f->store);
+	assert_int_equal(store_write(f->store, write_keys, &d, &f->why), ERR_EXISTS);
+	registry_free(f->r);
+	f->r = NULL;
+	assert_int_equal(registry_new(&f->r, f->store, &f->why), ERR_OK);
+	assert_int_equal(registry_get(f->r, d.id, &after), ERR_OK);
+	assert_string_equal(after.seen.agent, "1.0");
+	assert_string_equal(after.seen.reason, "no-data");
+	assert_string_equal(after.seen.refused, "forbidden");
+	assert_string_equal(after.seen.aborted, "deadline");
+	assert_true(after.seen.last_contact == before.seen.last_contact);
+	assert_true(after.seen.aborted_at == before.seen.aborted_at);
+	assert_true(isnan(after.seen.disk_free));
+	assert_int_equal(registry_get(f->r, stranger.id, &after), ERR_NOTFOUND);
+}
+
 /* --- many at once */
 
 struct busy {
@@ -480,6 +743,12 @@ main(void)
 	    WITH_REGISTRY(labels_that_are_none),
 	    WITH_REGISTRY(contacts),
 	    WITH_REGISTRY(loaded),
+	    WITH_REGISTRY(rotated_keys),
+	    WITH_REGISTRY(roles_of_people),
+	    WITH_REGISTRY(generations),
+	    WITH_REGISTRY(access_tokens),
+	    WITH_REGISTRY(machines),
+	    WITH_REGISTRY(kept_over_a_restart),
 	    WITH_REGISTRY(threads),
 	};
 
