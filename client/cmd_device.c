@@ -86,16 +86,18 @@ find(struct cmd_admin *a, const char *word, char id[65], struct why *why)
 	return e;
 }
 
-/* show, suspend, resume, revoke: argv[0] is the verb. */
+/* show, suspend, resume, revoke, erase: argv[0] is the verb. */
 static int
 device_one(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
 	const struct cmd_option table[] = {
 	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"device show|suspend|resume|revoke DEVICE " CMD_ADMIN_USAGE,
+	const struct cmd_usage usage = {
+	    "device show|suspend|resume|revoke|erase DEVICE " CMD_ADMIN_USAGE,
 	    "Shows a device, or changes its standing; it is met at its next request. revoke is "
 	    "final.\n"
+	    "erase, of one that was revoked or left, deletes all that tells about it.\n"
 	    "DEVICE: id, unique beginning of an id, or unique name.",
 	    1, 1};
 	bool show = strcmp(argv[0], "show") == 0;
@@ -121,7 +123,10 @@ device_one(int argc, char **argv)
 	else if (!e && show)
 		cmd_devices_one(doc);
 	else if (!e)
-		printf("%s %s\n", id, state ? state : "?");
+		printf("%s %s\n", id,
+		    strcmp(argv[0], "erase") == 0 ? "erased"
+			: state			  ? state
+						  : "?");
 	json_free(doc);
 	return cmd_admin_end(&a, e, &why);
 }
@@ -135,6 +140,7 @@ cmd_device_main(int argc, char **argv)
 	    {"suspend", device_one, "refuse it until it is resumed"},
 	    {"resume", device_one, "let it go on"},
 	    {"revoke", device_one, "refuse it for good"},
+	    {"erase", device_one, "delete all that tells about a revoked one"},
 	    {NULL, NULL, NULL},
 	};
 

@@ -304,8 +304,8 @@ echo "ok: round 1 without device3 has the weights of a run that never had it"
 
 id=$(curl_admin /v1/devices/device3 | pick 'd["device"]')
 [ "$(curl_admin /v1/devices/device3/erase -X POST -o /dev/null -w '%{http_code}' 2>/dev/null)" = 409 ] || fleet_fail "an active device was erased"
-curl_admin /v1/devices/device3/revoke -X POST >/dev/null || fleet_fail "revoke"
-curl_admin /v1/devices/device3/erase -X POST >"$FLEET/erased" || fleet_fail "erase: $(cat "$FLEET/erased")"
+fleet_admin device revoke device3 >/dev/null || fleet_fail "revoke"
+fleet_admin device erase device3 --json >"$FLEET/erased" || fleet_fail "erase: $(cat "$FLEET/erased")"
 # Joined, revoked, four manifests; four reports, four deltas.
 [ "$(pick 'd["details"], d["reports"], d["deltas"]' <"$FLEET/erased")" = "(6, 4, 4)" ] || fleet_fail "erased: $(cat "$FLEET/erased")"
 [ "$(curl_admin "/v1/devices/$id" | pick 'd["name"], d["state"], d["labels"], d["reports"]')" = "('erased', 'revoked', {}, 0)" ] ||
