@@ -77,16 +77,18 @@ for step in "put $(chunk 1)" "patch 1 $(($(chunk 1) + 1))" "patch 1 $(($(chunk 2
 	# shellcheck disable=SC2086 # words of a step
 	set -- $step
 	case $1 in
-	put) say "$step" cut "$(peer a put "$2")" want=$(chunk 1) ;;
+	put)
+		say "$step" cut "$(peer a put "$2")"
+		want=$(chunk 1)
+		;;
 	patch)
 		say "$step" cut "$(peer a patch "$(chunk "$2")" "$3")"
 		case $3 in end*) want=$(chunk 12) ;; *) want=$((leaves + (($3 - leaves) / MIB) * MIB)) ;; esac
 		;;
 	kill) killed ;;
 	esac
-	[ "$1" = put ] && want=$(chunk 1)
 	say "the offset after $step" "204 $want 0" "$(peer a head)"
-	[ "$want" -ge $offset ] || say "the offset after $step does not go back" "$offset" "$want"
+	[ "$want" -ge "$offset" ] || say "the offset after $step does not go back" "$offset" "$want"
 	offset=$want
 done
 for at in 0 $((leaves - 1)) "$(chunk 11)" $(($(chunk 12) - 1)) $(($(chunk 12) + 1)); do

@@ -81,6 +81,10 @@ grep -q 'round=1 .*status=201' "$FLEET/a.log" || fleet_fail "no receipt of round
 echo "stats $FLEET/stats" >&3
 within 5 test -s "$FLEET/stats" || fleet_fail "no figures of the relay"
 exec 3>&-
+figure() { sed -n "s/.*$1=\([0-9]*\).*/\1/p" "$FLEET/stats" | head -n 1; }
+bytes=$((2 * 4 * 3180010))
+[ "$(figure bytes_down)" -lt $((bytes + 3 * MIB)) ] || fleet_fail "two models are $bytes bytes; $(figure bytes_down) went down"
+[ "$(figure bytes_up)" -lt $((bytes + 16 * MIB)) ] || fleet_fail "two deltas are $bytes bytes; $(figure bytes_up) went up"
 count=$(grep -c 'delta.resumed' "$FLEET/a.log")
 fleet_end
 echo "ok: model $want; $count uploads went on where they ended; $(tr '\n' ' ' <"$FLEET/stats")"

@@ -149,7 +149,13 @@ say "the model of encrypted deltas" "$want" "$MODEL"
 ram=/dev/shm
 [ -w $ram ] || ram=$FLEET
 ram=$ram/rivulet-spool.$$
-trap 'rm -rf "$ram"; fleet_cleanup' EXIT
+ram_cleanup() {
+	ram_status=$?
+	rm -rf "$ram"
+	(exit $ram_status)
+	fleet_cleanup
+}
+trap ram_cleanup EXIT
 fleet_again
 kill -KILL "$DAEMON_PID"
 wait "$DAEMON_PID" 2>/dev/null
