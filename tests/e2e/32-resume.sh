@@ -69,6 +69,7 @@ for at in 0 1 100 $((leaves - 1)) $leaves $((leaves + 1)) $(($(chunk 1) - 1)); d
 	say "PUT cut at $at" cut "$(peer a put "$at")"
 	say "after $at bytes" 404 "$(peer a head)"
 done
+# shellcheck disable=SC2030,SC2154 # for this one question
 say "another device's task" 404 "$(task_b=$task_a && peer b head)"
 offset=0
 for step in "put $(chunk 1)" "patch 1 $(($(chunk 1) + 1))" "patch 1 $(($(chunk 2) - 1))" "patch 1 $(chunk 2)" "kill" \

@@ -124,7 +124,7 @@ for wrong in "key_file = $FLEET/other_key" "quota = 0" "key_file = $FLEET/rivule
 	esac
 	say "a start with $wrong" "$says" "$(cat "$FLEET/wrong.log")"
 done
-"$RIVULETD" --config "$FLEET/rivuletd.conf" check >"$FLEET/check.log" 2>&1 && say "check with a wrong key" failed done
+"$RIVULETD" --config "$FLEET/rivuletd.conf" check >"$FLEET/check.log" 2>&1 && say "check with a wrong key" fails "says 0"
 setting "quota = 0"
 "$RIVULETD" --config "$FLEET/rivuletd.conf" check >"$FLEET/check.log" 2>&1
 say "check without the key" "*delta-unread*" "$(cat "$FLEET/check.log")"
