@@ -1,7 +1,7 @@
 #!/bin/sh
 # Time and devices: certificates that run out during a job or ran out long ago, clocks that are wrong by hours and by years,
 # devices that sleep for several rounds. Nobody is restarted, nothing is lost, and the models are those of a quiet run.
-#   LONG=1   also connections that die without a word on both sides, which takes two minutes
+#   LONG=1   also connections that die without a word, which takes three minutes more (a part of it: root and network namespaces)
 set -u
 FLEET_NAME=46-time
 . tests/e2e/common.sh
@@ -143,6 +143,39 @@ if [ -n "${LONG:-}" ]; then
 	start=$(date +%s)
 	job_done 120
 	done_="$done_, a dead connection ($(($(date +%s) - start)) s)"
+fi
+
+# --- a cable that is pulled: nobody acknowledges anything
+net=rivulet$$
+if [ -n "${LONG:-}" ] && ip netns add $net 2>/dev/null; then
+	trap 'fleet_ended=$?; ip netns del $net 2>/dev/null; (exit $fleet_ended); fleet_cleanup' EXIT
+	inside="ip netns exec $net"
+	ip link add "a$$" type veth peer name "b$$" netns $net && ip addr add 198.18.77.1/24 dev "a$$" && ip link set "a$$" up &&
+		$inside ip addr add 198.18.77.2/24 dev "b$$" && $inside ip link set "b$$" up || fleet_fail "no network namespace"
+	fleet_end
+	sed -i "s/^listen = .*/listen = 0.0.0.0:$PORT/" "$FLEET/rivuletd.conf"
+	"$RIVULETD" --config "$FLEET/rivuletd.conf" init --name localhost --name 198.18.77.1 2>>"$FLEET/init.log" || fleet_fail "init"
+	fleet_daemon
+	printf '[coordinator]\nurl = https://198.18.77.1:%s\n' "$PORT" >>"$FLEET/device2/rivulet.conf"
+	$inside "$RIVULET" run --home "$FLEET/device2" 2>>"$FLEET/device2.log" &
+	FLEET_PIDS="$FLEET_PIDS $!"
+	held() { ss -tn state established | grep -q "198.18.77.1:$PORT "; }
+	within 20 held || fleet_fail "device2 did not connect"
+	sleep 1
+	# What both sides send goes to nobody.
+	$inside ip neigh replace 198.18.77.1 lladdr 02:00:00:00:00:01 dev "b$$" nud permanent
+	ip neigh replace 198.18.77.2 lladdr 02:00:00:00:00:02 dev "a$$" nud permanent
+	start=$(date +%s)
+	noticed() { said device2 'unreachable.*timed out'; }
+	within 70 noticed || fleet_fail "the dead line was not noticed: $(tail "$FLEET/device2.log")"
+	took=$(($(date +%s) - start))
+	$inside ip neigh del 198.18.77.1 dev "b$$"
+	ip neigh del 198.18.77.2 dev "a$$"
+	submit pulled 1 1
+	job_done 60
+	fleet_end
+	ip netns del $net
+	done_="$done_, a pulled cable (noticed after $took s)"
 fi
 
 # --- clocks wrong by hours: the same models, and it is told; by years: a sentence, and all is well once the clock is
