@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "scratch.h"
+#include "trust.h"
 #include "x509.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -28,6 +29,25 @@ certificate(const char *text)
 		strlen(info.common_name) >= sizeof(info.common_name)))
 		abort();
 	(void)!x509_verify(&cert, &cert);
+}
+
+/* A list of CAs, as an answer to a renewal brings it: what is believed are CAs, and no more than there is room for. */
+static void
+list(const char *text)
+{
+	struct trust trust;
+	struct x509_info info;
+	struct why why;
+
+	if (trust_parse(&trust, text, &why))
+		return;
+	if (trust.count < 1 || trust.count > TRUST_MAX)
+		abort();
+	for (size_t i = 0; i < trust.count; i++) {
+		if (x509_parse(&info, &trust.ca[i], &why) || !info.is_ca)
+			abort();
+		(void)!trust_check(&trust, &trust.ca[i]);
+	}
 }
 
 static void
@@ -56,6 +76,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		memcpy(text, data, len);
 	text[len] = '\0';
 	certificate(text);
+	list(text);
 	free(text);
 	if (len < 4096)
 		key(data, len);

@@ -175,7 +175,7 @@ load(struct credentials *c)
 static bool
 dies_at(int n, void (*work)(void *), void *arg)
 {
-	int status;
+	int status = 0;
 	pid_t pid = fork();
 
 	if (pid == 0) {
