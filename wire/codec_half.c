@@ -130,7 +130,7 @@ any_special(const uint16_t *h, size_t n, uint16_t exponent)
 }
 
 CPU_CLONES static void
-add_squares(double lanes[LANES], const float *x, size_t n)
+add_half_squares(double lanes[LANES], const float *x, size_t n)
 {
 	double sum[LANES];
 
@@ -153,7 +153,7 @@ add_run(const struct format *f, struct state *s, uint64_t index, const uint8_t *
 	if (any_special(halves, n, f->exponent))
 		return ERR_NUMERIC;
 	f->expand(x + lead, halves, n);
-	add_squares(s->lanes, x, (lead + n + LANES - 1) / LANES * LANES);
+	add_half_squares(s->lanes, x, (lead + n + LANES - 1) / LANES * LANES);
 	return ERR_OK;
 }
 
