@@ -135,6 +135,13 @@ bench: deps
 tools: $(TOOLS) $(SHIMS)
 .PHONY: tools
 
+# Attacks on a coordinator whose honest devices do rounds. The load comes from the OpenSSL build.
+hostile: deps
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all tools
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) CRYPTO=openssl BUILD=build/openssl build/openssl/tests/tools/attacker
+	$(Q)BUILD=$(BUILD) LOAD=build/openssl SECONDS_ALL=$(SECONDS) tests/hostile
+.PHONY: hostile
+
 # Kills everything hundreds of times, see tests/torture. SEED=N repeats the choices of a run.
 SECONDS ?= 120
 torture: deps
