@@ -6,7 +6,7 @@
  * at load time. Results do not depend on the choice: -ffp-contract=off keeps every product and sum rounded
  * once. Empty where ifuncs do not work: other architectures, and the thread sanitizer, which they crash
  * before main. Only for static functions: clang before 17 exports a clone under a name that other files do
- * not find.
+ * not find. And only under a name that no other file uses so: clang 14 also exports what chooses.
  */
 #if defined(__SANITIZE_THREAD__)
 #define CPU_NO_CLONES 1
