@@ -91,6 +91,7 @@ delayed() {
 	recovers "$expect"
 	curl_admin "/v1/jobs/$JOB" | pick "d['reason'] == 'all rounds done'" | grep -qx True || fleet_fail "$(curl_admin "/v1/jobs/$JOB")"
 }
+ticks() { awk '{ print $14 + $15 }' "/proc/$DAEMON_PID/stat"; }
 seen=
 
 if [ -n "$shim" ]; then
@@ -148,7 +149,10 @@ if [ -n "$shim" ]; then
 	# None at all: the listener rests.
 	lines=$(wc -l <"$FLEET/rivuletd.log")
 	faults "accept EMFILE *"
-	curl -sS --max-time 2 --unix-socket "$FLEET/admin.sock" http://localhost/readyz >/dev/null 2>&1 && fleet_fail "accepted without a descriptor"
+	used=$(ticks)
+	curl -sS --max-time 3 --unix-socket "$FLEET/admin.sock" http://localhost/readyz >/dev/null 2>&1 && fleet_fail "accepted without a descriptor"
+	used=$((($(ticks) - used) * 100 / $(getconf CLK_TCK)))
+	[ $used -lt 100 ] || fleet_fail "$used hundredths of a second of processor time in 3 s without descriptors"
 	faults ""
 	within 15 ready || fleet_fail "accept: not ready again"
 	lines=$(($(wc -l <"$FLEET/rivuletd.log") - lines))

@@ -27,7 +27,9 @@ spool=$(disk 'd["forecast"]["jobs"][0]["spool"]')
 [ "$(disk 'd["forecast"]["jobs"][0]["rounds_left"]')" = $rounds ] || fleet_fail "$(curl_admin /v1/status)"
 [ "$(disk 'd["forecast"]["fits"] and d["disk"]["model_files"] == 1')" = True ] || fleet_fail "$(curl_admin /v1/status)"
 payload=$((39760 * 4))
-[ "$spool" -ge $payload ] && [ "$spool" -le $((payload + 65536)) ] || fleet_fail "the spool's forecast is $spool"
+if [ "$spool" -lt $payload ] || [ "$spool" -gt $((payload + 65536)) ]; then
+	fleet_fail "the spool's forecast is $spool"
+fi
 
 fleet_run dev
 job_done 60
