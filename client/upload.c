@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base64.h"
+#include "fault.h"
 #include "hash.h"
 
 #define HEADER_MAX (BASE64_LEN(REPORT_MAX) + 32)
@@ -56,6 +57,7 @@ ask_offset(struct course *c, struct session *s, struct why *why)
 	if (!e && answer.status == 204 && answer.has_offset && sane(c->u->entry, answer.offset))
 		c->from = answer.offset;
 	transport_answer_deinit(&answer);
+	FAULT("client.offset");
 	return e;
 }
 

@@ -4,6 +4,7 @@
 
 #include "api.h"
 #include "audit.h"
+#include "fault.h"
 #include "hex.h"
 #include "issue.h"
 #include "log.h"
@@ -144,6 +145,7 @@ api_rotate(struct exchange *x)
 	if (!is_certified(x) || !read_new_key(x, &r))
 		return;
 	enum err e = store_write(x->services->store, rotate, &r, &why);
+	FAULT("member.rotated");
 	if (e == ERR_OK)
 		e = registry_put(x->services->registry, &r.row);
 	if (r.problem) {
@@ -198,6 +200,7 @@ api_leave(struct exchange *x)
 	if (!is_certified(x))
 		return;
 	enum err e = store_write(x->services->store, leave, &l, &why);
+	FAULT("member.left");
 	if (e == ERR_OK)
 		e = registry_put(x->services->registry, &l.row);
 	if (e) {

@@ -1,4 +1,5 @@
 #include "delta_resume.h"
+#include "fault.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -46,6 +47,7 @@ delta_resume(struct spool *s, const uint8_t task[16], const uint8_t device[32],
 		e = hash_again(part, body, why);
 	if (e == ERR_OK)
 		e = spool_cut(s, part, body->now.at);
+	FAULT("delta.resumed");
 	if (e)
 		spool_leave(s, part);
 	return e;

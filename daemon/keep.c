@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "file.h"
 #include "hex.h"
 
@@ -153,6 +154,7 @@ keep_add(struct keep *k, const uint8_t task[16], uint64_t limit, struct why *why
 
 	path_of(k, task, path);
 	enum err e = spool_move(k->spool, task, path, why);
+	FAULT("keep.moved");
 	if (e)
 		return e;
 	pthread_mutex_lock(&k->lock);
