@@ -61,6 +61,7 @@ GET /v1/devices/device               | N F 200 200 200 200 200
 POST /v1/devices/nobody/suspend      | N F F F 404:not-found F F
 POST /v1/devices/nobody/resume       | N F F F 404:not-found F F
 POST /v1/devices/nobody/revoke       | N F F F 404:not-found F F
+POST /v1/devices/nobody/erase        | N F F F 404:not-found F F
 GET /v1/tokens                       | N F F F 200 F F
 POST /v1/tokens {"uses":0}           | N F F F 400:bad-message F F
 DELETE /v1/tokens/0000               | N F F F 404:not-found F F
