@@ -512,7 +512,8 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, const
 		struct invite *have = find_invite(j, device);
 		task_id(g, j, j->row.round, device, id);
 		hex_encode(hex, id, 16);
-		if (!have || have->state != INVITE_OUT || strcmp(hex, task) != 0)
+		if (!have || have->state != INVITE_OUT || strlen(task) != 32 ||
+		    !hash_equal(hex, task, 32))
 			continue;
 		have->state = INVITE_ABORTED;
 		engine_act(g, j, round_step(&j->round, ROUND_GAVE_UP, 0, clock_ms()));
