@@ -207,16 +207,17 @@ begin_locked(struct spool *s, const uint8_t manifest[MANIFEST_LEN], const struct
 	if (!reserve(s, bytes))
 		return err_set(why, ERR_NOSPACE, "the spool's quota is used up");
 	slot = spool_slot_add(s, m, bytes);
-	enum err e =
-	    slot ? create_part(s, manifest, m, part, why) : err_set(why, ERR_NOMEM, "no memory");
-	if (e == ERR_OK) {
-		make_live(slot, part);
-		return ERR_OK;
+	enum err e = ERR_NOMEM;
+	if (slot) {
+		e = create_part(s, manifest, m, part, why);
+		if (e == ERR_OK) {
+			make_live(slot, part);
+			return ERR_OK;
+		}
+		free_slot(s, slot);
 	}
 	atomic_fetch_sub(&s->used, bytes);
-	if (slot)
-		free_slot(s, slot);
-	return e;
+	return e == ERR_NOMEM ? err_set(why, e, "no memory") : e;
 }
 
 enum err

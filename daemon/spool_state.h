@@ -5,7 +5,7 @@
 #include "err.h"
 #include "spool.h"
 
-/* Inside of the spool: shared by spool.c and spool_recover.c only. */
+/* Inside of the spool: shared by spool.c, spool_recover.c and spool_upgrade.c only. */
 
 #define SUFFIX_PART ".part"
 #define SUFFIX_DELTA ".delta"
