@@ -202,7 +202,7 @@ write_row(struct store_db *db, void *arg, struct why *why)
 
 /* Everything that a round needs, tried for real. */
 static enum err
-try_all(struct health *h, uint64_t need, struct why *why)
+try_all(struct health *h, uint64_t memory, uint64_t disk, struct why *why)
 {
 	static const char *const folders[] = {"", "/models", NULL};
 	char path[CONFIG_PATH_MAX + 16];
@@ -210,13 +210,13 @@ try_all(struct health *h, uint64_t need, struct why *why)
 	enum err e = open_files(why);
 
 	if (e == ERR_OK)
-		e = take_memory(need, why);
+		e = take_memory(memory, why);
 	for (unsigned i = 0; i < sizeof(folders) / sizeof(*folders) && e == ERR_OK; i++) {
 		if (folders[i])
 			folder_path(h, folders[i], path, sizeof(path));
 		else
 			snprintf(path, sizeof(path), "%s", spool_dir(h->services->spool));
-		e = look_at(path, need + FREE_MIN, why);
+		e = look_at(path, disk + FREE_MIN, why);
 		if (e == ERR_OK)
 			e = write_probe(path, why);
 	}
@@ -244,7 +244,8 @@ look(struct health *h)
 	struct why why = {""};
 
 	folder_path(h, "", path, sizeof(path));
-	if (!atomic_load(&h->reason)) {
+	const char *reason = atomic_load(&h->reason);
+	if (!reason) {
 		health_note(h, look_at(path, FREE_MIN, &why), 0, why.text);
 		if (h->looks++ % FORECAST_EVERY == 0)
 			usage_watch(h->services, &h->tight);
@@ -253,7 +254,8 @@ look(struct health *h)
 	pthread_mutex_lock(&h->lock);
 	uint64_t need = h->need;
 	pthread_mutex_unlock(&h->lock);
-	enum err e = try_all(h, need, &why);
+	bool memory = strcmp(reason, word_of(ERR_NOMEM)) == 0;
+	enum err e = try_all(h, memory ? need : 0, memory ? 0 : need, &why);
 	if (e == ERR_OK)
 		recovered(h);
 	else if (e != ERR_CLOSED)

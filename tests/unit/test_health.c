@@ -1,0 +1,119 @@
+/* What is noted, what it is called, and when it is over; what a job will still take of the disk. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator.h"
+#include "health.h"
+#include "json.h"
+
+#define UNIT(test) cmocka_unit_test_setup_teardown(test, start, coordinator_teardown)
+
+static int
+start(void **state)
+{
+	coordinator_setup(state);
+	struct coordinator *c = *state;
+	snprintf(c->config.state_dir, sizeof(c->config.state_dir), "%s", c->dir);
+	assert_int_equal(health_new(&c->s.health, &c->s, &c->why), ERR_OK);
+	return 0;
+}
+
+static void
+end(struct coordinator *c)
+{
+	health_stop(c->s.health);
+	health_free(c->s.health);
+	c->s.health = NULL;
+}
+
+static bool
+is_ready_within(struct coordinator *c, int seconds)
+{
+	for (int i = 0; i < seconds * 20 && health_reason(c->s.health); i++)
+		usleep(50000);
+	return !health_reason(c->s.health);
+}
+
+static void
+words(void **state)
+{
+	static const struct {
+		enum err e;
+		const char *word;
+	} all[] = {{ERR_NOSPACE, "disk-full"}, {ERR_READONLY, "disk-read-only"},
+	    {ERR_IO, "disk-error"}, {ERR_FILES, "no-descriptors"}, {ERR_NOMEM, "no-memory"}};
+	struct coordinator *c = *state;
+	struct health_state s;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		health_note(c->s.health, all[i].e, 0, "the system's words");
+		assert_string_equal(health_reason(c->s.health), all[i].word);
+		health_state(c->s.health, &s);
+		assert_string_equal(s.reason, all[i].word);
+		assert_string_equal(s.detail, "the system's words");
+		assert_true(s.since > 0);
+	}
+	end(c);
+}
+
+/* Other people's mistakes, and what needs a person, say nothing about the machine. */
+static void
+not_noted(void **state)
+{
+	static const enum err all[] = {ERR_OK, ERR_INVALID, ERR_LIMIT, ERR_NOTFOUND, ERR_EXISTS,
+	    ERR_DENIED, ERR_CORRUPT, ERR_UNSUPPORTED, ERR_CLOSED, ERR_TIMEOUT, ERR_NUMERIC,
+	    ERR_STATE};
+	struct coordinator *c = *state;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		health_note(c->s.health, all[i], 0, "");
+		assert_null(health_reason(c->s.health));
+	}
+	assert_false(health_passes(ERR_CORRUPT));
+	assert_false(health_passes(ERR_NOTFOUND));
+	assert_true(health_passes(ERR_NOSPACE));
+	health_note(NULL, ERR_IO, 0, "");
+	assert_null(health_reason(NULL));
+	end(c);
+}
+
+/* It ends by itself; while it lasts nobody gets a task, and then everybody does. */
+static void
+passes(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t;
+	uint8_t job[16];
+
+	submit(c, JOB("passes", "\"goal\":1", ""), job);
+	health_note(c->s.health, ERR_IO, 0, "");
+	assert_string_equal(ask(c, 1, &t), "disk-error");
+	assert_true(is_ready_within(c, 20));
+	assert_string_equal(ask(c, 1, &t), "");
+	end(c);
+}
+
+/* As long as there is less room than what failed needs, it is not over. */
+static void
+needs_room(void **state)
+{
+	struct coordinator *c = *state;
+
+	health_note(c->s.health, ERR_NOSPACE, UINT64_MAX / 4, "");
+	assert_false(is_ready_within(c, 5));
+	assert_string_equal(health_reason(c->s.health), "disk-full");
+	end(c);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    UNIT(words), UNIT(not_noted), UNIT(passes), UNIT(needs_room)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
