@@ -62,6 +62,8 @@ static const struct kind kinds[CHECK_KINDS] = {
 	"its round cannot be folded again; --repair moves it to damaged/"},
     [CHECK_DELTA_DROPPED] = {"delta-dropped", CHECK_DAMAGE,
 	"this device holds a receipt that is not kept: it may report to the round again"},
+    [CHECK_DELTA_KEPT] = {"delta-kept", CHECK_DAMAGE,
+	"taking back needs the coordinator's keys, to say so in the audit log"},
     [CHECK_AUDIT_DAMAGED] = {"audit-damaged", CHECK_DAMAGE,
 	"keep the directory as evidence, and compare with a backup"},
     [CHECK_FILE_UNKNOWN] = {"file-unknown", CHECK_NOTE, "rivuletd did not make it"},

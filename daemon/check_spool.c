@@ -2,9 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "audit.h"
 #include "check_parts.h"
 #include "delta_file.h"
 #include "hex.h"
+#include "keys.h"
 #include "store_inspect.h"
 
 #define NAME_ROOM 320
@@ -39,19 +41,54 @@ judge_file(const struct check *c, const char *name, const struct check_delta *d,
 	return e;
 }
 
+/* Row and audit entry go together: whoever reads the log sees that a receipt is not kept. */
+static enum err
+take_back(struct check *c, const struct check_delta *d, struct services *s, struct why *why)
+{
+	struct json *facts = json_object();
+	const struct audit_event event = {.event = "delta.lost",
+	    .job = d->row.job,
+	    .round = d->row.round,
+	    .facts = facts,
+	    .device = d->row.device};
+
+	json_add_string(facts, "by", "rivuletd check");
+	enum err e = store_meta_get(c->db, "incarnation", &s->incarnation);
+	if (e == ERR_OK)
+		e = store_accept_drop(c->db, d->row.job, d->row.round, d->row.device);
+	if (e) {
+		json_free(facts);
+		return err_set(why, e, "%s", store_inspect_why(c->db));
+	}
+	return audit_append(c->db, s, &event, why);
+}
+
 static void
 drop(struct check *c, const struct check_delta *d, const char *name)
 {
+	struct services s = {.incarnation = 0};
+	struct why why = {""};
 	char device[65];
 
-	if (!c->repair || !c->drop_deltas ||
-	    store_accept_drop(c->db, d->row.job, d->row.round, d->row.device) != ERR_OK)
+	if (!c->repair || !c->drop_deltas)
 		return;
+	enum err e = keys_load_key(c->dir, "sign.key", &s.sign_key, &why);
+	if (e == ERR_OK)
+		e = store_inspect_begin(c->db, true, &why);
+	if (e == ERR_OK)
+		e = take_back(c, d, &s, &why);
+	if (e == ERR_OK)
+		e = store_inspect_commit(c->db, &why);
+	store_inspect_rollback(c->db);
+	key_free(s.sign_key);
 	hex_encode(device, d->row.device, 32);
-	check_found(c, CHECK_DELTA_DROPPED, name, false,
-	    "taken back: device %s, job %s, round %llu. \"Nothing acknowledged is lost\" is broken "
-	    "for it",
-	    device, d->job->hex, (unsigned long long)d->row.round);
+	if (e)
+		check_found(c, CHECK_DELTA_KEPT, name, false, "not taken back: %s", why.text);
+	else
+		check_found(c, CHECK_DELTA_DROPPED, name, false,
+		    "taken back: device %s, job %s, round %llu. \"Nothing acknowledged is lost\" "
+		    "is broken for it",
+		    device, d->job->hex, (unsigned long long)d->row.round);
 }
 
 static void

@@ -148,6 +148,12 @@ for how in flip cut gone; do
 	grep -q "taken back: device [0-9a-f]*, job $A, round 3" "$FLEET/check.json" ||
 		fleet_fail "$what: whose claim is broken is not said: $(cat "$FLEET/check.json")"
 	check 0 ""
+	python3 - "$state/rivulet.db" <<-'END' || fleet_fail "$what: the audit log does not say it"
+		import sqlite3, sys
+		db = sqlite3.connect(sys.argv[1])
+		n = db.execute("SELECT count(*) FROM audit WHERE body LIKE '%delta.lost%rivuletd check%'").fetchone()[0]
+		sys.exit(0 if n == 1 else 1)
+	END
 	fleet_restart
 	round_is 3 1 || fleet_fail "$what: $(curl_admin "/v1/jobs/$A")"
 	fleet_kill TERM "$DAEMON_PID"
@@ -275,6 +281,15 @@ check 3 mode-wide --repair
 check 0 ""
 [ "$(stat -c %a "$state/models" "$state/rivulet.db" "$state/keys/task.key" | tr '\n' ' ')" = "700 600 600 " ] ||
 	fleet_fail "$what: not narrowed"
+
+if [ "$(id -u)" -eq 0 ]; then
+	what="another owner"
+	fresh
+	chown 12345 "$state/models/$MODEL"
+	check 4 owner-wrong
+	check 3 owner-wrong --repair
+	[ "$(stat -c %u "$state/models/$MODEL")" -eq 0 ] || fleet_fail "$what: not given back"
+fi
 
 what="leftovers"
 fresh

@@ -44,6 +44,7 @@ for i in 1 2 3 4 5 6; do
 	[ -e "$FLEET/copy$i/keys" ] && fleet_fail "keys without being asked"
 	"$RIVULETD" check "$FLEET/copy$i" >"$FLEET/check" || fleet_fail "copy $i is not sound: $(cat "$FLEET/check")"
 	grep -q "note backup-copy" "$FLEET/check" || fleet_fail "copy $i is not known for a copy: $(cat "$FLEET/check")"
+	d check >"$FLEET/check" || fleet_fail "the running state: $(cat "$FLEET/check")"
 done
 d backup --keys "$FLEET/withkeys" >"$FLEET/out" 2>&1 || fleet_fail "$(cat "$FLEET/out")"
 [ "$(stat -c %a "$FLEET/withkeys" "$FLEET/withkeys/keys" "$FLEET/withkeys/keys/ca.key" "$FLEET/withkeys/rivulet.db" | tr '\n' ' ')" = "700 700 600 600 " ] ||
@@ -53,7 +54,6 @@ d backup "$FLEET/withkeys" >"$FLEET/out" 2>&1 && fleet_fail "a backup into a dir
 grep -q "is not empty" "$FLEET/out" || fleet_fail "$(cat "$FLEET/out")"
 d backup "$FLEET/state/copy" >"$FLEET/out" 2>&1 && fleet_fail "a backup into the state directory"
 [ -e "$FLEET/state/backup.links" ] && fleet_fail "links are left"
-d check >"$FLEET/check" || fleet_fail "the running state: $(cat "$FLEET/check")"
 copied=$(pick "d['incarnation']" <"$FLEET/backup.json")
 [ "$copied" = 1 ] || fleet_fail "incarnation $copied"
 at=$(curl_admin "/v1/jobs/$JOB" | pick "d['rounds_committed']")
