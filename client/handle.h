@@ -26,8 +26,7 @@ struct rivulet {
 	void *context;
 	double
 	    grace_until; /* cancel is not heard before: a finished delta gets its chance to be sent */
-	bool
-	    asking; /* a request for work is held: it may be broken off for a request of this machine */
+	bool asking; /* waiting for work: that may be broken off for a request of this machine */
 	struct backoff rotate;
 	double rotate_at; /* backoff_now(): a requested rotation is not tried before */
 	struct backoff idle; /* between tasks that came to nothing */

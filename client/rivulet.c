@@ -23,6 +23,7 @@
 #include "train.h"
 
 #define WAIT_MAX_S 50.0
+#define REST_S 0.1
 
 static void
 deliver_event(void *context, int level, const char *line)
@@ -279,6 +280,7 @@ one_pass(struct rivulet *r, double left, double *pause_s)
 	if (due > 0 && due < wait)
 		wait = due;
 	/* Nor the certificate from its renewal. */
+	session_renew(r->session);
 	due = session_renew_in(r->session);
 	if (due > 0 && due < wait)
 		wait = due;
@@ -306,6 +308,25 @@ note_failure(struct rivulet *r, enum err e)
 {
 	home_note(r->home, e == ERR_CLOSED ? "unreachable" : "failed", r->why.text);
 	r->waiting[0] = '\0';
+}
+
+/* Waits, and renews the certificate when that becomes due meanwhile; false: cancelled, or something is asked of us. */
+static bool
+rest(struct rivulet *r, double seconds)
+{
+	double until = backoff_now() + seconds;
+	bool whole;
+
+	for (;;) {
+		double left = until - backoff_now(), due = session_renew_in(r->session);
+		bool last = !(due < left);
+		r->asking = true;
+		whole = backoff_sleep(last ? left : due + REST_S, handle_cancelled, r);
+		r->asking = false;
+		if (last || !whole)
+			return whole;
+		session_renew(r->session);
+	}
 }
 
 int
@@ -338,8 +359,11 @@ rivulet_next(struct rivulet *r, double timeout_s, const struct rivulet_task **ta
 		}
 		left = until - backoff_now();
 		bool last = timeout_s >= 0 && pause >= left;
-		if (!backoff_sleep(last ? left : pause, handle_cancelled, r))
-			return RIVULET_STOPPED;
+		if (!rest(r, last ? left : pause)) {
+			if (handle_cancelled(r))
+				return RIVULET_STOPPED;
+			continue;
+		}
 		if (last)
 			return RIVULET_TIMEOUT;
 	}

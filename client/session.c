@@ -393,6 +393,12 @@ session_renew_in(const struct session *s)
 }
 
 void
+session_renew(struct session *s)
+{
+	renew_if_due(s);
+}
+
+void
 session_renew_wanted(struct session *s)
 {
 	double pause = SPREAD_S * s->spread;

@@ -67,6 +67,8 @@ ERR_MUST_USE enum err session_do(struct session *s, const struct session_call *c
     struct transport_answer *out, struct why *why);
 /* Seconds until the certificate wants renewal, which the next session_do then does; 0: now. */
 double session_renew_in(const struct session *s);
+/* Does so without another request. */
+void session_renew(struct session *s);
 /* The coordinator asks for a renewal, whatever the date: soon, but not all devices at once. */
 void session_renew_wanted(struct session *s);
 /* The coordinator's clock minus ours, in seconds; false if no answer told it yet. */

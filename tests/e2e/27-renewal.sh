@@ -74,7 +74,7 @@ for pid in $FLEET_PIDS; do fleet_kill TERM "$pid"; done
 loop=$!
 FLEET_PIDS=$loop
 renewed() { [ "$(grep -c "device.renewed device=$(id_of loop)" "$FLEET/rivuletd.log")" -ge 2 ]; }
-within $((4 * validity / TEST_SLOW)) renewed || fleet_fail "the loop's certificate was not renewed: $(cat "$FLEET/loop.log")"
+within $((2 * validity / TEST_SLOW)) renewed || fleet_fail "the loop's certificate was not renewed: $(cat "$FLEET/loop.log")"
 fleet_kill KILL $loop
 
 # --- from here on through a proxy that spoils and loses answers, and with certificates of a year
