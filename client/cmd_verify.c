@@ -18,7 +18,7 @@
 static int
 fetch(struct cmd_admin *a, const char *dir, bool deltas)
 {
-	struct cmd_verify_fetched got;
+	struct cmd_verify_fetched got = {.entries = 0};
 	struct why why = {""};
 
 	enum err e = cmd_admin_open(a, &why);

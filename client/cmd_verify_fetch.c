@@ -149,6 +149,8 @@ write_pem(const struct fetch *f, enum cert which, struct why *why)
 	char path[PATH_MAX];
 	enum err e = path_of(f, cert_files[which], "", path, why);
 
+	if (!f->pems[which])
+		return ERR_STATE;
 	return e ? e : file_write(path, f->pems[which], strlen(f->pems[which]), 0644, why);
 }
 

@@ -1,5 +1,6 @@
 #include "cmd_verify_fold.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -392,6 +393,7 @@ gather(struct cmd_verify_fold *f, const struct cmd_verify_round *r, struct job *
 	if (e)
 		return e;
 	struct job *j = *job;
+	assert(j);
 	if (!j->now.valid || memcmp(j->now.model, r->base, 32) != 0)
 		e = load_model(f, j, r->base, why);
 	if (e == ERR_OK)

@@ -38,7 +38,7 @@ check_payload(
     const struct cmd_verify_input *in, const struct manifest *m, const char *path, struct why *why)
 {
 	uint64_t chunks = manifest_chunks(m->payload_bytes);
-	uint8_t *leaves = malloc((size_t)chunks * HASH_LEN), root[HASH_LEN];
+	uint8_t *leaves = malloc((size_t)chunks * HASH_LEN), root[HASH_LEN] = {0};
 
 	uint8_t carry[64] = {0};
 	double squares = 0;
