@@ -188,7 +188,7 @@ take_effect(struct exchange *x, const struct command *c)
 {
 	char hex[65];
 
-	enum err e = registry_put(x->services->registry, &c->row);
+	enum err e = registry_follow(x->services->registry, &c->row);
 	if (e || !c->changed)
 		return e;
 	server_forget(x->services->server);

@@ -81,7 +81,7 @@ static enum err
 take_effect(struct erasure *n)
 {
 	const struct services *s = n->services;
-	enum err e = registry_put(s->registry, &n->row);
+	enum err e = registry_follow(s->registry, &n->row);
 
 	registry_forget(s->registry, n->row.id);
 	server_forget(s->server);

@@ -185,6 +185,34 @@ registry_put(struct registry *r, const struct store_device *row)
 }
 
 static enum err
+read_row(struct store_db *db, void *arg, struct why *why)
+{
+	struct store_device *d = arg;
+	uint8_t id[32];
+
+	(void)why;
+	memcpy(id, d->id, sizeof(id));
+	return store_device_get(db, id, d);
+}
+
+enum err
+registry_follow(struct registry *r, const struct store_device *row)
+{
+	struct store_device *now = malloc(sizeof(*now));
+
+	if (!now)
+		return ERR_NOMEM;
+	pthread_mutex_lock(&r->following);
+	*now = *row;
+	if (store_read(r->store, read_row, now, NULL) != ERR_OK)
+		*now = *row;
+	enum err e = registry_put(r, now);
+	pthread_mutex_unlock(&r->following);
+	free(now);
+	return e;
+}
+
+static enum err
 load_one(void *ctx, const struct store_device *row)
 {
 	return registry_put(ctx, row);
@@ -239,6 +267,8 @@ registry_new(struct registry **out, struct store *store, struct why *why)
 
 	if (!r)
 		return err_set(why, ERR_NOMEM, "no memory");
+	r->store = store;
+	pthread_mutex_init(&r->following, NULL);
 	pthread_mutex_init(&r->lock, NULL);
 	enum err e = store_read(store, load_all, r, why);
 	if (e) {
@@ -260,6 +290,7 @@ registry_free(struct registry *r)
 	free(r->keys);
 	free(r->access);
 	pthread_mutex_destroy(&r->lock);
+	pthread_mutex_destroy(&r->following);
 	free(r);
 }
 

@@ -21,7 +21,10 @@ struct registry_view {
 
 ERR_MUST_USE enum err registry_new(struct registry **out, struct store *store, struct why *why);
 void registry_free(struct registry *r);
-/* Adds or replaces a device (after its row is durable). */
+/* Adds or replaces a device by the row that is durable now: of two changes at a time the later one stays, whoever comes here
+ * first. `row` is what the caller wrote, for the case that the store cannot be read. Blocks; not from the store thread. */
+ERR_MUST_USE enum err registry_follow(struct registry *r, const struct store_device *row);
+/* Adds or replaces a device by this row. */
 ERR_MUST_USE enum err registry_put(struct registry *r, const struct store_device *row);
 ERR_MUST_USE enum err registry_get(
     struct registry *r, const uint8_t id[32], struct registry_view *out);

@@ -28,6 +28,9 @@ struct registry_access {
 
 /* Sorted arrays: joins are rare, look-ups are binary searches. */
 struct registry {
+	struct store *store;
+	pthread_mutex_t
+	    following; /* reading a row and taking it over; before the lock, and before the store's reader */
 	pthread_mutex_t lock;
 	struct device **items;
 	size_t count, room;

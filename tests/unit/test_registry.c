@@ -726,6 +726,25 @@ threads(void **state)
 
 #define WITH_REGISTRY(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
+/* Two changes of a device are durable one after the other, and the first to come to the registry is the second's: what is
+ * durable stays. */
+static void
+late_follower(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device early = device(1, "one"), late = early;
+	struct registry_view v;
+
+	snprintf(late.state, sizeof(late.state), "revoked");
+	assert_int_equal(store_write(f->store, write_device, &early, &f->why), ERR_OK);
+	assert_int_equal(store_write(f->store, write_device, &late, &f->why), ERR_OK);
+	assert_int_equal(registry_follow(f->r, &late), ERR_OK);
+	assert_int_equal(registry_follow(f->r, &early), ERR_OK);
+	assert_int_equal(registry_get(f->r, early.id, &v), ERR_OK);
+	assert_string_equal(v.row.state, "revoked");
+	assert_false(registry_is_active(f->r, early.id));
+}
+
 int
 main(void)
 {
@@ -749,6 +768,7 @@ main(void)
 	    WITH_REGISTRY(access_tokens),
 	    WITH_REGISTRY(machines),
 	    WITH_REGISTRY(kept_over_a_restart),
+	    WITH_REGISTRY(late_follower),
 	    WITH_REGISTRY(threads),
 	};
 
