@@ -99,6 +99,17 @@ fleet_admin job resume deltas >/dev/null || say "resume" 0 1
 job_done 30
 want=$MODEL
 
+# --- what nobody takes up goes
+fleet_again
+kill -KILL "$DAEMON_PID"
+wait "$DAEMON_PID" 2>/dev/null
+setting "part_time = 10s"
+fleet_restart
+say "b begins and does not come again" cut "$(peer b put $((leaves + MIB + 17)))"
+say "a part has its place" "204 $((leaves + MIB)) 0" "$(peer b head)"
+within 40 spool_empty || say "the spool after part_time" "" "$(ls "$spool")"
+say "nothing is there any more" 404 "$(peer b head)"
+
 # --- encrypted
 fleet_again
 kill -KILL "$DAEMON_PID"
