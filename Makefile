@@ -50,7 +50,7 @@ LIBS_ALL    = $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_CRYPTO
 DEPS     := gcc libc6-dev pkg-config libmbedtls-dev libssl-dev libcurl4-openssl-dev libcjson-dev libopenblas-dev \
             libsqlite3-dev zlib1g-dev libhttp-parser-dev libinih-dev libcmocka-dev curl openssl python3 python3-numpy \
             iproute2 procps sslscan
-DEPS_DEV := clang clang-format clang-tidy cppcheck libclang-rt-dev systemd valgrind git nginx-light faketime
+DEPS_DEV := clang clang-format clang-tidy cppcheck libclang-rt-dev llvm systemd valgrind git nginx-light faketime
 
 .PHONY: all check unit e2e replay demo lint bench fuzz torture install clean deps deps-dev
 all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a examples
@@ -157,6 +157,14 @@ fuzz: deps-dev
 fuzzers: $(addsuffix .lf,$(FUZZ))
 $(addsuffix .lf,$(FUZZ)): %.lf: %.o $(everything)
 	$(if $(V),,@echo "LINK  $@";) $(CC) -fsanitize=fuzzer,address,undefined $^ $(LIBS_ALL) -o $@
+
+# The lines of each parser that the kept corpus reaches.
+fuzz-coverage: deps-dev
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) CC=clang BUILD=build/coverage LDFLAGS="-fprofile-instr-generate" \
+	    CFLAGS="-O1 -g -fprofile-instr-generate -fcoverage-mapping" replayers
+	$(Q)BUILD=build/coverage tests/fuzz/coverage
+replayers: $(FUZZ)
+.PHONY: fuzz-coverage replayers
 
 # --- Lint: see tests/lint.
 lint: deps deps-dev
