@@ -66,29 +66,65 @@ read_header(struct wal *w, uint64_t bytes)
 	return true;
 }
 
-/* Frames of this log's salts only: what an earlier, longer log left behind it is not looked at. */
-static enum err
-walk(struct wal *w, uint64_t *bad, uint64_t *commits, bool *more)
+/* Does the frame at hand continue a log whose checksum was sum before it? */
+static bool
+follows(struct wal *w, const uint32_t sum[2])
 {
-	*bad = *commits = 0;
-	*more = false;
+	memcpy(w->sum, sum, sizeof(w->sum));
+	add(w, w->frame, 8);
+	add(w, w->frame + FRAME, w->page);
+	return sum_is(w, w->frame + 16);
+}
+
+/* What is found from the first frame on that does not check. */
+struct rest {
+	uint64_t bad; /* its number from 1; 0: every frame checks */
+	bool commits; /* there are any */
+	bool lost; /* one stands before a frame that was written after it: it was durable */
+	bool run; /* there is one among the frames that follow each other up to here */
+	uint32_t stored[2],
+	    computed[2]; /* checksums of the frame before: its own word, and what it should be */
+};
+
+/* Frames of this log's salts only: what an earlier, longer log left behind it is not looked at. Nor do frames count together
+ * that do not follow each other: crashes leave ends of transactions that never were committed, one behind another. */
+static void
+see_rest(struct wal *w, struct rest *r, uint64_t number)
+{
+	bool ours = memcmp(w->frame + 8, w->salts, 8) == 0;
+	bool commit = word(w->frame + 4, true) != 0;
+
+	if (number == r->bad) {
+		memcpy(r->computed, w->sum, sizeof(r->computed));
+		r->run = commit;
+	} else if (ours &&
+	    (follows(w, r->stored) || (number == r->bad + 1 && follows(w, r->computed)))) {
+		r->lost |= r->run;
+		r->run |= commit;
+	} else {
+		r->run = ours && commit;
+	}
+	r->commits |= ours && commit;
+	r->stored[0] = word(w->frame + 16, true);
+	r->stored[1] = word(w->frame + 20, true);
+}
+
+static enum err
+walk(struct wal *w, struct rest *r)
+{
 	for (uint64_t i = 0; i < w->frames; i++) {
+		uint32_t sum[2] = {w->sum[0], w->sum[1]};
 		enum err e =
 		    file_pread(w->fd, w->frame, FRAME + w->page, HEADER + i * (FRAME + w->page));
 		if (e)
 			return e;
-		bool ours = memcmp(w->frame + 8, w->salts, 8) == 0;
-		if (*bad == 0) {
-			add(w, w->frame, 8);
-			add(w, w->frame + FRAME, w->page);
-			if (ours && sum_is(w, w->frame + 16))
+		if (r->bad == 0) {
+			bool sound = follows(w, sum);
+			if (sound && memcmp(w->frame + 8, w->salts, 8) == 0)
 				continue;
-			*bad = i + 1;
+			r->bad = i + 1;
 		}
-		if (!ours)
-			continue;
-		*more = *commits > 0;
-		*commits += word(w->frame + 4, true) != 0;
+		see_rest(w, r, i + 1);
 	}
 	return ERR_OK;
 }
@@ -96,21 +132,20 @@ walk(struct wal *w, uint64_t *bad, uint64_t *commits, bool *more)
 static enum err
 judge(struct wal *w, const char *path, bool *torn, struct why *why)
 {
-	uint64_t bad, commits;
-	bool more;
+	struct rest r = {.bad = 0};
 
 	w->frame = malloc(FRAME + w->page);
 	if (!w->frame)
 		return err_set(why, ERR_NOMEM, "no memory to check %s", path);
-	enum err e = walk(w, &bad, &commits, &more);
+	enum err e = walk(w, &r);
 	if (e)
 		return err_set(why, e, "read %s: %s", path, err_name(e));
-	*torn = commits > 0;
-	/* A commit is synced before the next one's first frame is written: what stands before a frame was durable. */
-	if (more)
+	*torn = r.commits;
+	/* A commit is synced before the next one's first frame is written. */
+	if (r.lost)
 		return err_set(why, ERR_CORRUPT,
 		    "%s: frame %llu is damaged, and committed changes stand in it and behind it",
-		    path, (unsigned long long)bad);
+		    path, (unsigned long long)r.bad);
 	return ERR_OK;
 }
 

@@ -159,6 +159,44 @@ test_flipped(void **state)
 	assert_non_null(strstr(f->why.text, "frame 2 is damaged"));
 }
 
+/* In the head of a frame, too, every byte of which stands for something else. */
+static void
+test_flipped_heads(void **state)
+{
+	struct fixture *f = *state;
+	size_t frames = (f->len - 32) / FRAME;
+	bool torn;
+
+	for (size_t at = 0; at < 24; at++) {
+		size_t where = 32 + (frames - 3) * FRAME + at;
+		f->log[where] ^= 4;
+		put_log(f, f->len);
+		if (store_wal_check(f->wal, &torn, &f->why) != ERR_CORRUPT)
+			fail_msg("byte %zu of a frame's head passes", at);
+		f->log[where] ^= 4;
+	}
+}
+
+/* Two crashes, each of which left the end of a commit that was never whole: nothing that was durable is lost. */
+static void
+test_two_torn_ends(void **state)
+{
+	struct fixture *f = *state;
+	size_t frames = (f->len - 32) / FRAME;
+	char *last = f->log + 32 + (frames - 1) * FRAME;
+	char frame[FRAME];
+	bool torn;
+
+	memcpy(frame, last - 2 * FRAME, FRAME);
+	memcpy(last - 3 * FRAME, last, FRAME);
+	memcpy(last - 2 * FRAME, frame, FRAME);
+	put_log(f, f->len - FRAME - FRAME);
+	enum err e = store_wal_check(f->wal, &torn, &f->why);
+	if (e)
+		fail_msg("%s", f->why.text);
+	assert_true(torn);
+}
+
 /* The last commit alone may be what a power cut tore: it was not acknowledged. */
 static void
 test_torn_end(void **state)
@@ -211,6 +249,8 @@ main(void)
 	    cmocka_unit_test_setup_teardown(test_sound, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_flipped, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_flipped_heads, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_two_torn_ends, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_torn_end, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_header, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_older_frames, setup, teardown),
