@@ -16,6 +16,7 @@
 #include "file.h"
 #include "folder.h"
 #include "health.h"
+#include "hex.h"
 #include "incarnation.h"
 #include "keep.h"
 #include "keys.h"
@@ -98,19 +99,42 @@ is_known(void *ctx, const uint8_t id[32], bool state)
 
 /* --- parts */
 
+/* Which CA devices are to trust. */
+static struct json *
+ca_facts(const struct services *s)
+{
+	const struct services_ca *ca = atomic_load(&s->ca);
+	struct json *facts = json_object();
+	char hex[KEY_ID_HEX];
+
+	hex_encode(hex, ca->hash, sizeof(ca->hash));
+	json_add_string(facts, "ca", hex);
+	json_add_u64(facts, "generation", ca->generation);
+	json_add_bool(facts, "rotating", ca->rotating);
+	return facts;
+}
+
 static enum err
 append_start(struct store_db *db, void *arg, struct why *why)
 {
-	struct json *facts = json_object();
+	struct json *facts = ca_facts(arg);
 
 	json_add_string(facts, "version", RIVULET_VERSION);
 	return audit_append(
 	    db, arg, &(struct audit_event){.event = "coordinator.started", .facts = facts}, why);
 }
 
-/* A start changes nothing that the log would have to prove: a disk that is full must not prevent it. */
+static enum err
+append_ca(struct store_db *db, void *arg, struct why *why)
+{
+	return audit_append(
+	    db, arg, &(struct audit_event){.event = "ca.changed", .facts = ca_facts(arg)}, why);
+}
+
+/* What is done already, by a start or in files, and not undone when it cannot be recorded: a full disk must not keep a coordinator
+ * down. Its next start says the same. */
 static void
-start_appended(void *arg, enum err e, const struct why *why)
+appended(void *arg, enum err e, const struct why *why)
 {
 	(void)arg;
 	if (e)
@@ -176,6 +200,8 @@ use_ca(struct setup *u, struct services_ca *ca)
 	registry_set_ca(u->s.registry, ca);
 	log_event(LOG_LEVEL_INFO, "ca.changed", LOG_U("generation", ca->generation),
 	    LOG_S("rotating", ca->rotating ? "yes" : "no"));
+	if (store_submit(u->s.store, append_ca, appended, &u->s) != ERR_OK)
+		log_event(LOG_LEVEL_ERROR, "audit.failed", LOG_S("why", "no memory"));
 }
 
 /* A context for the server certificate as it stands in its file; *out stays NULL if that and the CA are those in use. */
@@ -311,7 +337,7 @@ setup_start(struct setup *u, struct why *why)
 	/* Rounds first: a delta that came before its round runs would be refused for good. */
 	engine_start(u->s.engine);
 	FAULT("start.rounds");
-	enum err e = store_submit(u->s.store, append_start, start_appended, &u->s);
+	enum err e = store_submit(u->s.store, append_start, appended, &u->s);
 	if (e == ERR_OK)
 		e = server_start(u->s.server, why);
 	u->started = e == ERR_OK;

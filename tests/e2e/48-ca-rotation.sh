@@ -139,5 +139,10 @@ rivuletd ca finish >/dev/null || fleet_fail "finish does not go on"
 [ -e "$keys/ca-3.key" ] && fleet_fail "ca-3.key is left"
 [ "$(openssl pkey -in "$keys/ca.key" -pubout)" = "$(openssl x509 -in "$keys/ca.crt" -noout -pubkey)" ] || fleet_fail "ca.key is not the CA's"
 rivuletd check >"$FLEET/check" || fleet_fail "check: $(cat "$FLEET/check")"
+# The audit log says which CA there was when; one signing key goes through all of them, now with a certificate of the third.
+fleet_admin verify fetch "$FLEET/audit" >/dev/null || fleet_fail "fetching the audit log"
+"$RIVULET" verify "$FLEET/audit" --ca "$keys/ca.crt" >"$FLEET/verified" 2>&1 || fleet_fail "the audit log: $(cat "$FLEET/verified")"
+"$RIVULET" verify "$FLEET/audit" --ca "$FLEET/ca2.pem" >"$FLEET/verified" 2>&1 && fleet_fail "the audit log verifies with the CA before"
+grep -q '"event":"ca.changed",.*"generation":2,"rotating":false' "$FLEET/audit/bodies.jsonl" || fleet_fail "the log does not tell of the CA's change"
 fleet_end
 sed "s,^$FLEET/\(.*\).log:\(.*\),\1 renewed \2 times," "$FLEET/renewed" | tr '\n' ' '
