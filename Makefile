@@ -133,7 +133,8 @@ bench: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) CRYPTO=openssl BUILD=build/openssl all tools
 	$(Q)tests/bench $(BENCH)
 tools: $(TOOLS) $(SHIMS)
-.PHONY: tools
+.PHONY: tools shims
+shims: $(SHIMS)
 
 # Attacks on a coordinator whose honest devices do rounds. The load comes from the OpenSSL build.
 hostile: deps
@@ -145,7 +146,7 @@ hostile: deps
 # Kills everything hundreds of times, see tests/torture. SEED=N repeats the choices of a run.
 SECONDS ?= 120
 torture: deps
-	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) FAULTS=1 BUILD=build/faults all
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) FAULTS=1 BUILD=build/faults all shims
 	$(Q)BUILD=build/faults tests/torture --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 # libFuzzer over every parser, FUZZ_SECONDS each; new finds land in build/fuzz/corpus.

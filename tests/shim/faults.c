@@ -5,12 +5,13 @@
  *     memory ENOMEM BYTES     allocations of at least so many bytes fail
  *
  * with write for write, pwrite and pwrite64, sync for fsync and fdatasync, open for what creates or writes only, and rename by its
- * second path. ERRNO: ENOSPC, EROFS, EIO, EMFILE, ENOMEM.
+ * second path. ERRNO: ENOSPC, EROFS, EIO, EMFILE, ENOMEM; or KILL:N, and the process ends by SIGKILL in its Nth such call.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@
 struct rule {
 	char call[12], pattern[200];
 	int number;
+	unsigned long left; /* calls until the kill; 0: it fails with the number */
 };
 
 static struct rule rules[RULES_MAX];
@@ -67,6 +69,7 @@ parse(char *text)
 		if (sscanf(line, "%11s %15s %199s", r.call, name, r.pattern) != 3)
 			continue;
 		r.number = number_of(name);
+		r.left = strncmp(name, "KILL:", 5) == 0 ? strtoul(name + 5, NULL, 10) : 0;
 		if (strcmp(r.call, "memory") == 0)
 			limit = strtoul(r.pattern, NULL, 10);
 		else
@@ -105,6 +108,17 @@ refresh(void)
 	inside = 0;
 }
 
+/* Lock held. */
+static int
+hit(struct rule *r)
+{
+	if (r->left == 0)
+		return r->number;
+	if (--r->left == 0)
+		kill(getpid(), SIGKILL);
+	return 0;
+}
+
 /* The errno this call must fail with, or 0. */
 static int
 fails(const char *call, const char *path)
@@ -118,7 +132,7 @@ fails(const char *call, const char *path)
 	for (int i = 0; i < rule_count && !number; i++)
 		if (strcmp(rules[i].call, call) == 0 &&
 		    (rules[i].pattern[0] == '*' || strstr(path, rules[i].pattern)))
-			number = rules[i].number;
+			number = hit(&rules[i]);
 	pthread_mutex_unlock(&lock);
 	return number;
 }
