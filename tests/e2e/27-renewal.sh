@@ -69,17 +69,27 @@ grep -q 'expired-certificate' "$FLEET/rivuletd.log" && fleet_fail "a delta was s
 for name in one two; do said $name 'delta.(refused|dropped)' && fleet_fail "$name lost a delta"; done
 for pid in $FLEET_PIDS; do fleet_kill TERM "$pid"; done
 
-# --- librivulet: a loop of one's own renews too, while it waits
-"$BUILD/examples/own_loop" "$FLEET/loop" >"$FLEET/loop.log" 2>&1 &
-loop=$!
-FLEET_PIDS=$loop
-renewed() { [ "$(grep -c "device.renewed device=$(id_of loop)" "$FLEET/rivuletd.log")" -ge 2 ]; }
-within $((2 * validity / TEST_SLOW)) renewed || fleet_fail "the loop's certificate was not renewed: $(cat "$FLEET/loop.log")"
-fleet_kill KILL $loop
+# --- librivulet: a loop of one's own renews too, while its request for work is held, and while it was told to wait
+loop_renews() { # loop_renews WHEN
+	before=$(renewals_of_loop)
+	"$BUILD/examples/own_loop" "$FLEET/loop" >"$FLEET/loop.log" 2>&1 &
+	loop=$!
+	FLEET_PIDS=$loop
+	within $((2 * validity / TEST_SLOW)) renewed_twice || fleet_fail "the loop's certificate was not renewed $1: $(cat "$FLEET/loop.log")"
+	fleet_kill KILL $loop
+}
+renewals_of_loop() { grep -c "device.renewed device=$(id_of loop)" "$FLEET/rivuletd.log"; }
+renewed_twice() { [ "$(renewals_of_loop)" -ge $((before + 2)) ]; }
+loop_renews "while its request was held"
+fleet_kill TERM "$DAEMON_PID"
+printf '[limits]\nlong_poll = 1\nretry_after = 60\n' >>"$FLEET/rivuletd.conf"
+fleet_restart
+loop_renews "while it was told to wait"
 
 # --- from here on through a proxy that spoils and loses answers, and with certificates of a year
 fleet_kill TERM "$DAEMON_PID"
 settings 365d
+sed -i '/^\[limits\]/,$d' "$FLEET/rivuletd.conf"
 fleet_restart
 rules=$FLEET/rules log=$FLEET/requests
 faults ""
