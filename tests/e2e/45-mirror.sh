@@ -14,6 +14,7 @@ mkdir "$site" "$site/cache" "$site/temp" "$site/lies"
 # --- the mirror's own identity
 fleet_admin token create --role "${MIRROR_ROLE:-reader}" -o "$FLEET/mirror.token" >/dev/null || fleet_fail "token create"
 FLEET_TOKEN=$FLEET/mirror.token fleet_join mirror
+"$RIVULET" status --url "$URL" --home "$FLEET/mirror" >"$FLEET/mirror.log" 2>&1 || fleet_fail "what keeps its certificate young does not work"
 
 # --- nginx: the server of docs/operators.md, and others that go wrong. Free ports come from a relay that leaves at once.
 "$BUILD/tests/tools/relay" -n 8 127.0.0.1:1 >"$FLEET/ports" 2>/dev/null &
