@@ -103,7 +103,7 @@ read_accepted(struct store_db *db, void *arg, struct why *why)
 	return store_accept_each(db, w->f->job_id, w->f->row.round, add_input, w);
 }
 
-/* One delta's file, opened and hashed. */
+/* One delta's file, opened and hashed where that is not known to be needless. */
 static void
 open_input(void *arg, unsigned i)
 {
@@ -112,7 +112,7 @@ open_input(void *arg, unsigned i)
 
 	in->e = spool_read(w->services->spool, in->task, in->manifest, &in->file, &in->why);
 	if (in->e == ERR_OK)
-		in->e = delta_file_verify(&in->file, &in->why);
+		in->e = spool_verify(w->services->spool, in->task, &in->file, &in->why);
 }
 
 /* The reason names the delta: an operator must find it, and know whose it is. */

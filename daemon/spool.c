@@ -15,6 +15,7 @@
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
+#include "spool_trust.h"
 
 static void
 path_of(const struct spool *s, const uint8_t task[16], const char *suffix, char out[PATH_ROOM])
@@ -44,7 +45,11 @@ spool_open(struct spool **out, const struct spool_options *options, struct why *
 	if (s->sealed)
 		delta_file_key(&s->key, options->secret);
 	pthread_mutex_init(&s->lock, NULL);
-	enum err e = ERR_OK;
+	enum err e = spool_trust_new(&s->trust);
+	if (e) {
+		spool_close(s);
+		return err_set(why, e, "no memory");
+	}
 	if (snprintf(s->dir, sizeof(s->dir), "%s", options->dir) >= (int)sizeof(s->dir))
 		e = err_set(why, ERR_LIMIT, "path too long: %s", options->dir);
 	if (e == ERR_OK)
@@ -72,6 +77,7 @@ spool_close(struct spool *s)
 		s->condemned = c->next;
 		free(c);
 	}
+	spool_trust_free(s->trust);
 	pthread_mutex_destroy(&s->lock);
 	hash_wipe(&s->key, sizeof(s->key));
 	free(s);
@@ -328,6 +334,7 @@ spool_accept(struct spool *s, struct spool_part *part, struct why *why)
 			atomic_fetch_sub(&s->used, (uint64_t)st.st_size);
 		atomic_store(&s->dirty, true);
 		FAULT("spool.renamed");
+		spool_trust_note(s->trust, part->slot->task, part->file.fd);
 		free_slot(s, part->slot);
 		part->slot = NULL;
 	}
@@ -491,6 +498,18 @@ spool_read(struct spool *s, const uint8_t task[16], const uint8_t *manifest,
 	return e;
 }
 
+enum err
+spool_verify(
+    struct spool *s, const uint8_t task[16], const struct delta_file *file, struct why *why)
+{
+	if (spool_trust_holds(s->trust, task, file->fd))
+		return ERR_OK;
+	enum err e = delta_file_verify(file, why);
+	if (e == ERR_OK)
+		spool_trust_note(s->trust, task, file->fd);
+	return e;
+}
+
 void
 spool_remove(struct spool *s, const uint8_t task[16])
 {
@@ -498,6 +517,7 @@ spool_remove(struct spool *s, const uint8_t task[16])
 	struct stat st;
 
 	pardon(s, task);
+	spool_trust_forget(s->trust, task);
 	path_of(s, task, SUFFIX_DELTA, path);
 	if (stat(path, &st) == 0 && unlink(path) == 0)
 		atomic_fetch_sub(&s->used, (uint64_t)st.st_size);
@@ -512,6 +532,7 @@ spool_move(struct spool *s, const uint8_t task[16], const char *to, struct why *
 	path_of(s, task, SUFFIX_DELTA, path);
 	if (stat(path, &st) != 0 || rename(path, to) != 0)
 		return err_errno(why, "move %s to %s", path, to);
+	spool_trust_forget(s->trust, task);
 	atomic_fetch_sub(&s->used, (uint64_t)st.st_size);
 	return ERR_OK;
 }

@@ -246,7 +246,7 @@ verify(void *arg, unsigned i)
 	d->e = spool_read(k->s->spool, d->task, d->manifest, &file, &d->why);
 	if (d->e)
 		return;
-	d->e = delta_file_verify(&file, &d->why);
+	d->e = spool_verify(k->s->spool, d->task, &file, &d->why);
 	delta_file_close(&file);
 }
 

@@ -38,6 +38,7 @@ struct spool {
 	    lock; /* guards slots, the names of parts, and which part is live; then a part's own lock */
 	struct spool_slot *slots;
 	struct condemned *condemned;
+	struct spool_trust *trust;
 };
 
 /* Notes a part. NULL without memory. Lock held, or no other thread. */

@@ -11,12 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "file.h"
 #include "hex.h"
 #include "merkle.h"
 #include "spool.h"
+#include "spool_state.h"
+#include "spool_trust.h"
 
 #define OVER \
 	(SPOOLFILE_HEAD + HASH_LEN) /* a file of one chunk is so much larger than its payload */
@@ -788,6 +791,33 @@ one_task_at_once(void **state)
 	free(s.body);
 }
 
+/* What was checked on arrival is not hashed again, until somebody writes to the file. */
+static void
+trusted_until_written(void **state)
+{
+	struct fixture *f = *state;
+	struct delta_file file;
+	struct timespec tick = {0, 20000000};
+	uint8_t byte = 0xff;
+
+	accept_delta(f, 1, 300, 7);
+	assert_int_equal(spool_read(f->s, task(1), NULL, &file, &f->why), ERR_OK);
+	assert_true(spool_trust_holds(f->s->trust, task(1), file.fd));
+	assert_int_equal(spool_verify(f->s, task(1), &file, &f->why), ERR_OK);
+	delta_file_close(&file);
+	/* The file system's clock goes in steps of some milliseconds. */
+	nanosleep(&tick, NULL);
+	int fd = open(path_of(f, 1, ".delta"), O_WRONLY);
+	assert_int_equal(pwrite(fd, &byte, 1, OVER + 5), 1);
+	close(fd);
+	assert_int_equal(spool_read(f->s, task(1), NULL, &file, &f->why), ERR_OK);
+	assert_false(spool_trust_holds(f->s->trust, task(1), file.fd));
+	assert_int_equal(spool_verify(f->s, task(1), &file, &f->why), ERR_CORRUPT);
+	assert_false(spool_trust_holds(f->s->trust, task(1), file.fd));
+	delta_file_close(&file);
+	spool_remove(f->s, task(1));
+}
+
 #define WITH_SPOOL(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
@@ -795,6 +825,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    WITH_SPOOL(accepted_and_removed),
+	    WITH_SPOOL(trusted_until_written),
 	    WITH_SPOOL(dropped),
 	    WITH_SPOOL(quota),
 	    WITH_SPOOL(superseded),
