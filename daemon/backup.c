@@ -120,7 +120,7 @@ hold_files(struct work *w, struct why *why)
 			    why, ERR_NOTFOUND, "%s is missing: rivuletd check says more", from);
 		/* The spool may lie on a file system of its own. */
 		struct backup_copy copy = {w->b->state_dir, w->b->dir, w->names.items[i], NULL};
-		struct backup_list_entry entry;
+		struct backup_list_entry entry = {.bytes = 0};
 		struct backup_pace fast = {.rate = 0};
 		enum err e = backup_copy_file(&copy, &fast, &entry, why);
 		if (e)
@@ -219,7 +219,7 @@ copy_held(struct work *w, struct why *why)
 
 	for (size_t i = 0; i < w->names.count && e == ERR_OK; i++) {
 		struct backup_copy copy = {NULL, w->b->dir, w->names.items[i], from};
-		struct backup_list_entry entry;
+		struct backup_list_entry entry = {.bytes = 0};
 		if (!w->names.items[i][0])
 			continue;
 		link_path(w, i, from);
@@ -249,7 +249,7 @@ copy_keys(struct work *w, struct why *why)
 		return err_errno(why, "open %s", path);
 	while (e == ERR_OK && (ent = readdir(d))) {
 		struct backup_copy copy = {w->b->state_dir, w->b->dir, name, NULL};
-		struct backup_list_entry entry;
+		struct backup_list_entry entry = {.bytes = 0};
 		if (ent->d_name[0] == '.' || strlen(ent->d_name) > 100)
 			continue;
 		snprintf(name, sizeof(name), "keys/%.100s", ent->d_name);
@@ -399,6 +399,16 @@ open_database(struct work *w, struct why *why)
 	return e;
 }
 
+/* Half a backup is none. */
+static void
+take_away(const struct backup *b, enum err e, struct why *why)
+{
+	struct why first = *why;
+
+	if (empty_folders(b->dir, NULL) != ERR_OK)
+		err_set(why, e, "%.120s; and %.100s could not be emptied", first.text, b->dir);
+}
+
 enum err
 backup_make(struct backup *b, struct why *why)
 {
@@ -408,7 +418,6 @@ backup_make(struct backup *b, struct why *why)
 		return err_set(why, ERR_NOMEM, "no memory");
 	*w = (struct work){.b = b, .links_fd = -1, .pace = {b->rate, clock_ms(), 0}};
 	enum err e = check_target(b, why);
-	bool ours = e == ERR_OK;
 	if (e == ERR_OK)
 		e = open_database(w, why);
 	if (e == ERR_OK)
@@ -417,9 +426,9 @@ backup_make(struct backup *b, struct why *why)
 		e = copy_all(w, why);
 		if (file_empty_dir(w->links, NULL) == ERR_OK)
 			rmdir(w->links);
+		if (e)
+			take_away(b, e, why);
 	}
-	if (e && ours && empty_folders(b->dir, NULL) != ERR_OK)
-		ours = false;
 	store_inspect_close(w->db);
 	if (w->links_fd >= 0)
 		close(w->links_fd);

@@ -22,7 +22,7 @@ struct backup {
 };
 
 /* ERR_EXISTS if dir is not empty; ERR_CORRUPT if a file does not match its name, ERR_NOTFOUND if one is missing: then `check`
- * says more. On failure dir is empty again. */
+ * says more. On failure dir is empty again. why must be given. */
 ERR_MUST_USE enum err backup_make(struct backup *b, struct why *why);
 
 #endif

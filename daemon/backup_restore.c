@@ -69,7 +69,7 @@ restore_file(void *ctx, const struct backup_list_entry *listed, struct why *why)
 {
 	struct restore *r = ctx;
 	struct backup_copy copy = {r->b->dir, r->b->state_dir, listed->name, NULL};
-	struct backup_list_entry found;
+	struct backup_list_entry found = {.bytes = 0};
 
 	if ((strcmp(listed->name, DATABASE) == 0) != r->database ||
 	    (r->b->kept_keys && strncmp(listed->name, "keys/", 5) == 0))

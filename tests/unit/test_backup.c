@@ -281,11 +281,17 @@ one_at_a_time(void **state)
 {
 	struct coordinator *c = *state;
 	struct backup b = backup_of(c);
+	char path[160];
 
 	assert_int_equal(mkdir(coordinator_path(c, "backup.links"), 0700), 0);
 	int fd = open(coordinator_path(c, "backup.links"), O_RDONLY | O_DIRECTORY);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	assert_int_equal(backup_make(&b, &c->why), ERR_STATE);
+	/* Into the same directory: what the other one has written stays. */
+	snprintf(path, sizeof(path), "%s/rivulet.db", copy_dir);
+	assert_int_equal(file_write(path, "x", 1, 0600, NULL), ERR_OK);
+	assert_int_equal(backup_make(&b, &c->why), ERR_EXISTS);
+	assert_int_equal(unlink(path), 0);
 	close(fd);
 	/* Left by a killed one. */
 	assert_int_equal(
