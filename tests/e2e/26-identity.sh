@@ -7,6 +7,8 @@ set -u
 FLEET_NAME=26-identity
 . tests/e2e/common.sh
 command -v openssl >/dev/null || skip "needs openssl"
+peer=$BUILD/tests/tools/wire_peer
+[ -x "$peer" ] || skip "needs $peer"
 checks=0
 
 want() { # want WHAT WANT GOT
@@ -122,6 +124,19 @@ want "the first key joins" "403 key-rotated" "$(join "$many" "$FLEET/bob1/key.pe
 want "the present key joins" "201 " "$(join "$many" "$FLEET/bob3.pem")"
 want "and is the same device" "$id" "$(pick 'd["device"]' <"$FLEET/body")"
 want "devices" 4 "$(curl_admin /v1/devices | pick 'len(d["devices"])')"
+
+# --- a delta that was signed before the last rotation is taken over a connection with the new key; one of an older key is not
+glyph_job "$FLEET/job.json" signed 1 5
+job_submit "$FLEET/job.json"
+task=$("$peer" ask "$FLEET/bob" "$PORT") || fleet_fail "no task"
+put() { # put SIGNER: "STATUS WORD"
+	# shellcheck disable=SC2086 # the words of a task
+	WIRE_OTHER=$FLEET/$1 timeout 60 "$peer" put "$FLEET/bob" "$PORT" 39760 wait other-key $task | cut -d ' ' -f 1,2
+}
+want "signed by another device" "403 bad-signature" "$(put ann)"
+want "signed by the key before the last" "403 bad-signature" "$(put bob1)"
+want "signed by the last key" "201 receipt" "$(put bob2)"
+curl_admin "/v1/jobs/$JOB/stop" -X POST >/dev/null
 
 # --- leaving, and coming back
 once=$(token '{"labels": {"site": "north"}}')

@@ -173,6 +173,7 @@ put(char **argv)
 	const struct fault *f = find_fault(argv[4]);
 	const char *signer = getenv("WIRE_OTHER");
 	struct https_home h, other;
+	struct x509_info info;
 	struct attempt a = {.m = {.round = strtoull(argv[7], NULL, 10),
 				.examples = EXAMPLES,
 				.steps = STEPS,
@@ -184,7 +185,10 @@ put(char **argv)
 	https_load(&other, strcmp(f->name, "other-key") == 0 && signer ? signer : argv[0]);
 	a.key = other.key;
 	a.m.payload_bytes = a.m.elements * 4;
-	key_id(a.m.device, key_spki(h.key));
+	/* By its certificate: after a rotation the key does not tell. */
+	if (!h.has_cert || x509_parse(&info, &h.cert, NULL) ||
+	    !hex_decode(a.m.device, 32, info.common_name, strlen(info.common_name)))
+		key_id(a.m.device, key_spki(h.key));
 	if (!hex_decode(a.m.task, 16, argv[5], strlen(argv[5])) ||
 	    !hex_decode(a.m.job, 16, argv[6], strlen(argv[6])) ||
 	    !hex_decode(a.m.base, 32, argv[8], strlen(argv[8])))
