@@ -267,7 +267,7 @@ tally_take(struct tally *t, const uint8_t key[TALLY_KEY], uint32_t most, uint64_
 	pthread_mutex_lock(&t->lock);
 	struct entry *e = find(t, key);
 	uint32_t n = e ? sum(e, now_ms) : 0;
-	if (n >= most)
+	if (e && n >= most)
 		wait = wait_s(e, n, most, now_ms);
 	else if (e && most >= TALLY_SMOOTH && e->events[e->part % PARTS] >= most / 6)
 		wait = (uint32_t)(PART_MS - now_ms % PART_MS) / 1000 + 1;

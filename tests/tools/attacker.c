@@ -23,7 +23,7 @@
 #define ADDRESSES 29
 #define STATUSES 600
 
-enum state { CLOSED, CONNECTING, HANDSHAKE, ACTIVE };
+enum state { CLOSED /* as calloc and memset leave it */, CONNECTING, HANDSHAKE, ACTIVE };
 
 struct slot {
 	enum state state;
@@ -93,7 +93,8 @@ drop(struct slot *s, bool by_peer)
 		free(s->raw);
 	}
 	free(s->text);
-	*s = (struct slot){.state = CLOSED, .since_ms = now_ms()};
+	memset(s, 0, sizeof(*s));
+	s->since_ms = now_ms();
 	me.open--;
 }
 
@@ -155,6 +156,8 @@ next_text(struct slot *s)
 	size_t n = 0;
 	while (texts[n])
 		n++;
+	if (n == 0)
+		return;
 	s->text = attacks_text(texts[turn++ % n], &s->len);
 	me.texts++;
 }
