@@ -43,7 +43,7 @@ path_of(const struct keep *k, const uint8_t task[16], char out[PATH_MAX])
 static enum err
 add_item(struct keep *k, const uint8_t task[16], const struct stat *st)
 {
-	if (k->end == k->room) {
+	if (k->end == k->room && k->first > 0) {
 		/* What was removed at the front makes room first. */
 		memmove(k->items, k->items + k->first, (k->end - k->first) * sizeof(*k->items));
 		k->end -= k->first;
