@@ -19,7 +19,7 @@ static const struct command commands[] = {
     {"status", cmd_status_main, "what the coordinator is doing"},
     {"job", cmd_job_main, "submit, list, show, pause, resume, stop"},
     {"token", cmd_token_main, "create, list, revoke tokens"},
-    {"device", cmd_device_main, "list, show, suspend, resume, revoke devices"},
+    {"device", cmd_device_main, "list, show, suspend, resume, revoke, erase devices"},
     {"model", cmd_model_main, "get, put, inspect models"},
     {"verify", cmd_verify_main, "check the audit log, offline; fold rounds again"},
 };
