@@ -11,6 +11,8 @@ if [ -z "${DISK_MOUNTS:-}" ]; then
 fi
 FLEET_NAME=33-disk
 . tests/e2e/common.sh
+peer=$BUILD/tests/tools/wire_peer
+[ -x "$peer" ] || skip "needs $peer"
 shim=$PWD/$BUILD/tests/shim/faults.so
 case ${SAN:-} in ?*) shim= ;; esac # a sanitizer's own calls come first
 
@@ -18,6 +20,7 @@ fleet_start
 rules=$FLEET/rules
 : >"$rules"
 glyph_device dev 1 100
+fleet_join hand ""
 fleet_kill TERM "$DAEMON_PID"
 cat >"$FLEET/rivuletd.sh" <<END
 #!/bin/sh
@@ -91,6 +94,16 @@ delayed() {
 	recovers "$expect"
 	curl_admin "/v1/jobs/$JOB" | pick "d['reason'] == 'all rounds done'" | grep -qx True || fleet_fail "$(curl_admin "/v1/jobs/$JOB")"
 }
+answered() { # the status in $FLEET/head, and whether it says when to come again
+	retry=no
+	grep -q '^Retry-After: [1-9]' "$FLEET/head" && retry=yes
+	echo "$(sed -n 's/^HTTP.* \([2-5]..\).*/\1/p' "$FLEET/head" | tail -n 1) $retry"
+}
+put_by_hand() {
+	curl -sS --max-time $((20 * TEST_SLOW)) --cacert "$FLEET/hand/ca.pem" --cert "$FLEET/hand/cert.pem" --key "$FLEET/hand/key.pem" -D "$FLEET/head" \
+		-o /dev/null -H "Rivulet-Manifest: $(cat "$FLEET/hand/good/manifest")" -T "$FLEET/hand/good/body" "$URL/v1/deltas/${task%% *}"
+	answered
+}
 ticks() { awk '{ print $14 + $15 }' "/proc/$DAEMON_PID/stat"; }
 seen=
 
@@ -104,6 +117,24 @@ if [ -n "$shim" ]; then
 	delayed no-memory "memory ENOMEM 100000"
 	delayed disk-error "read EIO $FLEET/state/spool"
 	delayed disk-read-only "open EROFS $FLEET/state/models"
+	# What the refusal of a whole delta tells: to come again, and when.
+	submit answered 1
+	mkdir "$FLEET/hand/good"
+	task=$("$peer" ask "$FLEET/hand" "$PORT") || fleet_fail "answered: no task"
+	# shellcheck disable=SC2086 # task is four words
+	"$peer" put "$FLEET/hand" "$PORT" 39760 "save:$FLEET/hand/good" none $task
+	for fault in "507 write ENOSPC $FLEET/state/spool" "503 sync EIO $FLEET/state/spool"; do
+		faults "${fault#* }"
+		answer=$(put_by_hand)
+		[ "$answer" = "${fault%% *} yes" ] || fleet_fail "${fault#* }: answered \"$answer\""
+		curl_admin /readyz -D "$FLEET/head" >/dev/null 2>&1
+		[ "$(answered)" = "503 yes" ] || fleet_fail "${fault#* }: /readyz answered \"$(answered)\""
+		faults ""
+		within 15 ready || fleet_fail "${fault#* }: not ready again"
+	done
+	[ "$(put_by_hand)" = "201 no" ] || fleet_fail "answered: $(cat "$FLEET/head")"
+	job_done 60
+	accepted
 	# A restart in between finds the same fault, and its end.
 	submit restart 1
 	faults "write ENOSPC $FLEET/state/models"
