@@ -362,7 +362,7 @@ conn_wake_parked(struct io *io)
 		next = c->next;
 		if (c->state == CONN_PARKED)
 			conn_poll_again(c);
-		else if (c->state != CONN_STREAM || conn_still_may(c))
+		else if ((c->state != CONN_STREAM && c->state != CONN_BODY) || conn_still_may(c))
 			continue;
 		conn_drive(c);
 	}

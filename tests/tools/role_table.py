@@ -14,6 +14,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 
 FLEET, PORT = sys.argv[1], int(sys.argv[2])
 JOB = open(f"{FLEET}/job").read().strip()  # submitted on the coordinator's host, for all devices
@@ -291,6 +292,23 @@ def changes(people):
         say("the token on the open connection", "401:bad-token", reader.ask(live, "GET /v1/jobs"))
         with reader.connect(resume=True) as sock:
             say("the token on a resumed connection", "401:bad-token", reader.ask(sock, "GET /v1/jobs"))
+    body_on_its_way(people["submitter"])
+
+
+def body_on_its_way(who):
+    """A request whose body is still to come was begun by somebody who may do nothing any more."""
+    with who.connect() as sock:
+        sock.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{")
+        time.sleep(0.5)
+        say("suspended while a body comes", 200, admin("POST", "/v1/devices/submitter/suspend")[0])
+        try:
+            sock.sendall(b"}")
+        except OSError:
+            pass
+        answer = http.client.HTTPResponse(sock, method="POST")
+        answer.begin()
+        say("what was begun before", 403, answer.status)
+    say("active again", 200, admin("POST", "/v1/devices/submitter/resume")[0])
 
 
 def csr(key, make):
