@@ -53,7 +53,11 @@ registry_put_token(struct registry *r, const struct store_token *t)
 		return ERR_OK;
 	pthread_mutex_lock(&r->lock);
 	size_t at = access_at(r, t->id);
-	if (!is_at(r, at, t->id)) {
+	/* Revoking is final, also when it overtakes the creation on its way here. */
+	bool revoked = t->revoked;
+	if (is_at(r, at, t->id)) {
+		revoked |= r->access[at].revoked;
+	} else {
 		e = make_room(r);
 		if (e == ERR_OK) {
 			memmove(&r->access[at + 1], &r->access[at],
@@ -67,7 +71,7 @@ registry_put_token(struct registry *r, const struct store_token *t)
 		memcpy(a->secret_hash, t->secret_hash, sizeof(a->secret_hash));
 		a->role = registry_role(t->role) & (ROLE_READER | ROLE_SUBMITTER);
 		a->expires_at = t->expires_at;
-		a->revoked = t->revoked;
+		a->revoked = revoked;
 	}
 	pthread_mutex_unlock(&r->lock);
 	return e;
