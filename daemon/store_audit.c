@@ -59,7 +59,8 @@ static const char *const texts[] = {
     [EACH - STORE_AUDIT_STATEMENTS] =
 	"SELECT " ENTRY " FROM audit WHERE seq >= ? ORDER BY seq LIMIT ?",
     [ROUND - STORE_AUDIT_STATEMENTS] =
-	"SELECT " ENTRY " FROM audit WHERE job = ? AND round = ? ORDER BY seq DESC LIMIT 1",
+	("SELECT " ENTRY " FROM audit WHERE job = ? AND round = ? "
+	 "AND body LIKE '{\"event\":\"round.%' ORDER BY seq DESC LIMIT 1"),
     [DETAIL_INSERT - STORE_AUDIT_STATEMENTS] =
 	("INSERT INTO audit_detail (seq, place, device, salt, data) VALUES "
 	 "(?1, ?2, nullif(?3, zeroblob(32)), ?4, ?5)"),

@@ -171,6 +171,43 @@ undone_work_leaves_no_gap(void **state)
 	forget(&k);
 }
 
+struct lost {
+	const struct services *s;
+	const uint8_t *job;
+	struct store_audit found;
+};
+
+static enum err
+append_lost(struct store_db *db, void *arg, struct why *why)
+{
+	const struct lost *l = arg;
+
+	return audit_append(db, l->s,
+	    &(struct audit_event){
+		.event = "delta.lost", .job = l->job, .round = 1, .device = device_id(3)},
+	    why);
+}
+
+static enum err
+find_round(struct store_db *db, void *arg, struct why *why)
+{
+	struct lost *l = arg;
+
+	(void)why;
+	return store_audit_round(db, l->job, 1, &l->found);
+}
+
+static void
+only_a_record_is_a_rounds_record(void **state)
+{
+	struct coordinator *c = *state;
+	struct lost l = {.s = &c->s, .job = device_id(8)};
+
+	assert_int_equal(store_write(c->s.store, append_lost, &l, &c->why), ERR_OK);
+	assert_int_equal(store_read(c->s.store, find_round, &l, &c->why), ERR_NOTFOUND);
+	free(l.found.body);
+}
+
 static enum err
 spoil_last(struct store_db *db, void *arg, struct why *why)
 {
@@ -435,6 +472,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    WITH_COORDINATOR(names_stay_out_of_bodies),
 	    WITH_COORDINATOR(undone_work_leaves_no_gap),
+	    WITH_COORDINATOR(only_a_record_is_a_rounds_record),
 	    WITH_COORDINATOR(no_entry_no_change),
 	    WITH_COORDINATOR(a_round_is_recorded),
 	    WITH_COORDINATOR(manifests_in_device_order),
