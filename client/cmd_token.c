@@ -146,7 +146,8 @@ static int
 token_list(int argc, char **argv)
 {
 	static const struct cmd_list list = {
-	    {"token list " CMD_ADMIN_USAGE, "Lists tokens for joining and for access, without their secrets.", 0, 0},
+	    {"token list " CMD_ADMIN_USAGE,
+		"Lists tokens for joining and for access, without their secrets.", 0, 0},
 	    "/v1/tokens", "tokens", print_tokens};
 
 	return cmd_admin_list(&list, argc, argv);
