@@ -22,6 +22,7 @@ CONNECTIONS = 2000  # as tests/hostile configures it
 MEMORY_MAX = 64 + CONNECTIONS * 96 // 1024  # MiB: what a coordinator needs, and each connection's TLS and head
 LOADER_MAX = 200  # MiB: a program that reads a bomb
 QUIET_SHARE = 0.3
+LIES_MAX = 60  # seconds
 LIES = """flipped-signature changed other-key wrong-job older-round newer-round wrong-base wrong-device wrong-task shorter longer
 payload-short payload-long wrong-root wrong-leaf wrong-chunk nan infinity large no-examples many-examples endless-examples
 codec-unknown masked second-vector other-kind slice reserved-bits block elements no-steps magic version truncated extended empty junk
@@ -125,26 +126,26 @@ def network(name, home, number, seconds):
 
 
 def lies(seconds):
-    """A device that signs what is not so, in every field, again and again."""
+    """A device that signs what is not so, in every field, again and again; each lie at least once, however slow the machine is."""
     peer, home, count, answers, accepted = f"{BUILD}/tests/tools/wire_peer", FLEET + "/liar", 0, {}, 0
     env = dict(os.environ, WIRE_OTHER=FLEET + "/crowd", HTTPS_SOURCE="127.0.0.66")
+
+    def say(*arguments):
+        p = subprocess.run([peer, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env, preexec_fn=aside)
+        return p.stdout.split()
+
+    task = say("ask", home, PORT)
     with Watch() as w:
         start, before = time.time(), children()
-        while time.time() < start + seconds:
+        while len(task) == 4 and (time.time() < start + seconds or (count < len(LIES) and time.time() < start + LIES_MAX)):
             half(start, before)
-            task = subprocess.run([peer, "ask", home, PORT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env, preexec_fn=aside).stdout.split()
-            if len(task) != 4:
-                time.sleep(0.05)
-                continue
-            fault = LIES[count % len(LIES)]
+            words = say("put", home, PORT, ELEMENTS, "wait", LIES[count % len(LIES)], *task)
             count += 1
-            p = subprocess.run([peer, "put", home, PORT, ELEMENTS, "wait", fault, *task], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env, preexec_fn=aside)
-            words = p.stdout.split()
             answers[" ".join(words[:2])] = answers.get(" ".join(words[:2]), 0) + 1
             accepted += words[:1] == ["201"]
-            time.sleep(0.02)
     got = ", ".join(f"{n} x {a}" for a, n in sorted(answers.items()))
-    row("lies", f"{count / seconds:.0f} signed deltas/s, {len(LIES)} kinds of lies", got or "no task", w, accepted == 0 and count > 0, "a lie was accepted")
+    why = "a lie was accepted" if accepted else "not every lie was told"
+    row("lies", f"{count / w.seconds:.0f} signed deltas/s, {min(count, len(LIES))} of {len(LIES)} kinds of lies", got or "no task", w, accepted == 0 and count >= len(LIES), why)
 
 
 def bombs(seconds):
