@@ -123,3 +123,10 @@ delta_body_rewind(struct delta_body *b)
 	if (b->now.at >= b->leaf_bytes)
 		merkle_leaf_start(b->hash);
 }
+
+void
+delta_body_skip(struct delta_body *b, const struct delta_mark *known)
+{
+	b->good = *known;
+	delta_body_rewind(b);
+}

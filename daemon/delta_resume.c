@@ -1,15 +1,19 @@
 #include "delta_resume.h"
 #include "fault.h"
+#include "spool_mark.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* As much of the file as is good; what cannot be read is as bad as what does not match. */
+/* As much of the file as is good; what cannot be read is as bad as what does not match. *cut: there is more. */
 static enum err
-hash_again(const struct spool_part *part, struct delta_body *body, struct why *why)
+hash_again(
+    struct spool *s, struct spool_part *part, struct delta_body *body, bool *cut, struct why *why)
 {
+	const struct delta_mark known = spool_mark_get(s, part);
 	uint8_t *piece = malloc(MANIFEST_CHUNK);
-	struct stat st;
+	enum err e = ERR_OK;
+	struct stat st = {.st_size = 0};
 
 	if (!piece)
 		return err_set(why, ERR_NOMEM, "no memory");
@@ -18,16 +22,22 @@ hash_again(const struct spool_part *part, struct delta_body *body, struct why *w
 	    : 0;
 	if (have > body->bytes)
 		have = body->bytes;
-	while (body->now.at < have) {
-		uint64_t at = body->now.at, left = have - at;
+	uint64_t leaves = body->leaf_bytes < have ? body->leaf_bytes : have;
+	while (e == ERR_OK && body->now.at < have) {
+		uint64_t at = body->now.at, left = (at < leaves ? leaves : have) - at;
 		size_t n = left < MANIFEST_CHUNK ? (size_t)left : MANIFEST_CHUNK;
 		if (delta_file_read(&part->file, piece, n, at) != ERR_OK ||
 		    delta_body_take(body, piece, n))
 			break;
+		if (body->now.at == leaves && known.at > leaves && known.at <= have)
+			delta_body_skip(body, &known);
+		if (!spool_mark_note(s, part, &body->good))
+			e = err_set(why, ERR_AGAIN, "a newer transfer of this task has begun");
 	}
 	free(piece);
 	delta_body_rewind(body);
-	return ERR_OK;
+	*cut = SPOOLFILE_HEAD + body->now.at != (uint64_t)st.st_size;
+	return e;
 }
 
 enum err
@@ -35,6 +45,7 @@ delta_resume(struct spool *s, const uint8_t task[16], const uint8_t device[32],
     struct spool_part *part, struct manifest *m, struct delta_body *body, struct why *why)
 {
 	enum err e = spool_resume(s, task, device, part, why);
+	bool cut = true;
 
 	if (e)
 		return e;
@@ -44,9 +55,12 @@ delta_resume(struct spool *s, const uint8_t task[16], const uint8_t device[32],
 	if (e == ERR_OK && delta_body_init(body, m) != ERR_OK)
 		e = err_set(why, ERR_NOMEM, "no memory");
 	if (e == ERR_OK)
-		e = hash_again(part, body, why);
-	if (e == ERR_OK)
+		e = hash_again(s, part, body, &cut, why);
+	/* Cutting nothing off would count as a change, too. */
+	if (e == ERR_OK && cut) {
 		e = spool_cut(s, part, body->now.at);
+		(void)spool_mark_note(s, part, &body->good);
+	}
 	FAULT("delta.resumed");
 	if (e)
 		spool_leave(s, part);

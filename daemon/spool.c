@@ -146,6 +146,7 @@ end_live(struct spool_slot *slot)
 	pthread_mutex_lock(&live->lock);
 	live->superseded = true;
 	live->slot = NULL;
+	spool_slot_sign(slot, live->file.fd);
 	pthread_mutex_unlock(&live->lock);
 	slot->live = NULL;
 	return true;
@@ -334,7 +335,10 @@ spool_accept(struct spool *s, struct spool_part *part, struct why *why)
 			atomic_fetch_sub(&s->used, (uint64_t)st.st_size);
 		atomic_store(&s->dirty, true);
 		FAULT("spool.renamed");
-		spool_trust_note(s->trust, part->slot->task, part->file.fd);
+		if (part->by_mark)
+			spool_trust_forget(s->trust, part->slot->task);
+		else
+			spool_trust_note(s->trust, part->slot->task, part->file.fd);
 		free_slot(s, part->slot);
 		part->slot = NULL;
 	}
@@ -349,6 +353,7 @@ end_part(struct spool *s, struct spool_part *part, bool stays)
 		return;
 	pthread_mutex_lock(&s->lock);
 	if (part->slot && stays) {
+		spool_slot_sign(part->slot, part->file.fd);
 		part->slot->live = NULL;
 		part->slot->idle_since_ms = clock_ms();
 	} else if (part->slot) {

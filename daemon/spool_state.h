@@ -1,7 +1,9 @@
 #ifndef SPOOL_STATE_H
 #define SPOOL_STATE_H
 #include <stdatomic.h>
+#include <sys/stat.h>
 
+#include "delta_body.h"
 #include "err.h"
 #include "spool.h"
 
@@ -18,6 +20,9 @@ struct spool_slot {
 	uint64_t bytes; /* counted against the quota */
 	uint64_t idle_since_ms;
 	struct spool_part *live; /* NULL between two transfers */
+	struct delta_mark good; /* spool_mark.h; at 0: none */
+	uint64_t good_ms; /* when the first bytes before it were hashed */
+	struct stat st; /* of the file when it was last ours */
 };
 
 /* An accepted delta that must not be used. */
@@ -43,5 +48,7 @@ struct spool {
 
 /* Notes a part. NULL without memory. Lock held, or no other thread. */
 struct spool_slot *spool_slot_add(struct spool *s, const struct manifest *m, uint64_t bytes);
+/* What was written to the file up to now was written by us. Lock held. */
+void spool_slot_sign(struct spool_slot *slot, int fd);
 
 #endif

@@ -17,6 +17,7 @@
 #include "hex.h"
 #include "merkle.h"
 #include "prng.h"
+#include "spool_mark.h"
 
 /* Two whole chunks and a piece: three leaves. */
 #define ELEMENTS ((2 * MANIFEST_CHUNK + 4000) / 4)
@@ -264,6 +265,41 @@ resumed_after_damage(void **state)
 	folder_free(&f);
 }
 
+/* What was hashed is not hashed again, however often a device asks, unless a foreign hand has been at the file. */
+static void
+resumed_again(void **state)
+{
+	struct sample *s = *state;
+	struct folder f = folder_new();
+	struct spool_part part;
+	double first, again;
+
+	leave(&f, s, BODY - 1);
+	assert_int_equal(go_on(&f, s, false, NULL), CHUNK(2));
+	assert_int_equal(go_on(&f, s, true, &first), CHUNK(2));
+	/* Bytes of our own that nobody hashes show which are looked at. */
+	uint8_t bad = (uint8_t)(s->body[LEAVES + 5] ^ 1);
+	assert_int_equal(spool_resume(f.spool, s->m.task, s->m.device, &part, NULL), ERR_OK);
+	usleep(20000);
+	assert_int_equal(spool_write(f.spool, &part, &bad, 1, LEAVES + 5), ERR_OK);
+	spool_leave(f.spool, &part);
+	assert_int_equal(go_on(&f, s, false, NULL), CHUNK(2));
+	assert_int_equal(spool_resume(f.spool, s->m.task, s->m.device, &part, NULL), ERR_OK);
+	usleep(20000);
+	assert_int_equal(spool_write(f.spool, &part, &bad, 1, LEAVES + 5), ERR_OK);
+	/* This one is ended by a newer one. */
+	assert_int_equal(go_on(&f, s, true, &again), CHUNK(2));
+	assert_false(spool_mark_note(f.spool, &part, &(struct delta_mark){.at = BODY}));
+	spool_leave(f.spool, &part);
+	assert_memory_equal(&again, &first, sizeof(first));
+	int fd = open(f.part, O_WRONLY);
+	usleep(20000);
+	assert_int_equal(pwrite(fd, s->body, 1, SPOOLFILE_HEAD), 1);
+	close(fd);
+	assert_int_equal(go_on(&f, s, false, NULL), CHUNK(0));
+	folder_free(&f);
+}
+
 static void
 nothing_to_resume(void **state)
 {
@@ -296,6 +332,7 @@ main(void)
 	    WITH(refused),
 	    WITH(resumed),
 	    WITH(resumed_after_damage),
+	    WITH(resumed_again),
 	    WITH(nothing_to_resume),
 	};
 
