@@ -76,10 +76,12 @@ erase(struct store_db *db, void *arg, struct why *why)
 	return e ? e : audit_erasure(db, n, why);
 }
 
-/* After the rows: a crash in between leaves files that name nobody, and asking again removes them. */
+/* After the rows. What a crash or a failing disk leaves here no row names any more: asking again finds it by the heads of the files. */
 static enum err
-take_effect(struct erasure *n)
+take_effect(struct erasure *n, struct why *why)
 {
+	uint64_t left = 0;
+
 	const struct services *s = n->services;
 	enum err e = registry_follow(s->registry, &n->row);
 
@@ -90,6 +92,11 @@ take_effect(struct erasure *n)
 		n->deltas += e == ERR_OK;
 		e = e == ERR_NOTFOUND ? ERR_OK : e;
 	}
+	if (e == ERR_OK)
+		e = keep_remove_device(s->keep, n->row.id, &left, why);
+	n->deltas += left;
+	if (e == ERR_OK)
+		e = keep_sync(s->keep, why);
 	log_event(LOG_LEVEL_INFO, "device.erased", LOG_U("details", n->counts.details),
 	    LOG_U("reports", n->counts.reports), LOG_S("by", n->actor));
 	return e;
@@ -127,7 +134,7 @@ api_device_erase(struct exchange *x)
 	exchange_actor(x, n.actor);
 	e = store_write(x->services->store, erase, &n, &why);
 	if (e == ERR_OK)
-		e = take_effect(&n);
+		e = take_effect(&n, &why);
 	if (e == ERR_STATE)
 		exchange_problem(x, "wrong-state", "%s", why.text);
 	else if (e)

@@ -179,26 +179,75 @@ keep_read(struct keep *k, const uint8_t task[16], struct delta_file *file, struc
 	return delta_file_open(file, path, O_RDONLY, spool_key(k->spool), why);
 }
 
-enum err
-keep_remove(struct keep *k, const uint8_t task[16])
+/* Item and file; the item also if its file has gone. Lock held. */
+static enum err
+remove_at(struct keep *k, size_t i)
 {
 	char path[PATH_MAX];
-	size_t i;
+	enum err e = ERR_OK;
 
-	path_of(k, task, path);
-	pthread_mutex_lock(&k->lock);
-	for (i = k->first; i < k->end && memcmp(k->items[i].task, task, 16) != 0; i++)
-		continue;
-	enum err e = i == k->end ? ERR_NOTFOUND : ERR_OK;
-	if (e == ERR_OK && unlink(path) != 0)
+	path_of(k, k->items[i].task, path);
+	if (unlink(path) != 0)
 		e = err_errno(NULL, "unlink %s", path);
-	if (e == ERR_OK || (e == ERR_NOTFOUND && i < k->end)) {
+	if (e == ERR_OK || e == ERR_NOTFOUND) {
 		k->bytes -= k->items[i].bytes;
 		memmove(&k->items[i], &k->items[i + 1], (k->end - i - 1) * sizeof(*k->items));
 		k->end--;
 	}
+	return e;
+}
+
+enum err
+keep_remove(struct keep *k, const uint8_t task[16])
+{
+	size_t i;
+
+	pthread_mutex_lock(&k->lock);
+	for (i = k->first; i < k->end && memcmp(k->items[i].task, task, 16) != 0; i++)
+		continue;
+	enum err e = i == k->end ? ERR_NOTFOUND : remove_at(k, i);
 	pthread_mutex_unlock(&k->lock);
 	return e;
+}
+
+/* Is the kept delta this device's? */
+static enum err
+is_of(struct keep *k, const uint8_t task[16], const uint8_t device[32], bool *is, struct why *why)
+{
+	struct delta_file f;
+	struct manifest m;
+
+	*is = false;
+	enum err e = keep_read(k, task, &f, why);
+	if (e)
+		return e == ERR_NOTFOUND ? ERR_OK : e;
+	e = manifest_decode(&m, f.manifest, MANIFEST_LEN, why);
+	*is = e == ERR_OK && memcmp(m.device, device, sizeof(m.device)) == 0;
+	delta_file_close(&f);
+	return e;
+}
+
+enum err
+keep_remove_device(struct keep *k, const uint8_t device[32], uint64_t *count, struct why *why)
+{
+	enum err first = ERR_OK;
+	struct why said = {""};
+	bool is;
+
+	*count = 0;
+	pthread_mutex_lock(&k->lock);
+	for (size_t i = k->end; i-- > k->first;) {
+		enum err e = is_of(k, k->items[i].task, device, &is, &said);
+		if (e == ERR_OK && is) {
+			e = remove_at(k, i);
+			*count += e == ERR_OK;
+		}
+		if (e && e != ERR_NOTFOUND && !first)
+			first = err_set(
+			    why, e, "a kept delta: %.200s", said.text[0] ? said.text : err_name(e));
+	}
+	pthread_mutex_unlock(&k->lock);
+	return first;
 }
 
 void

@@ -22,6 +22,9 @@ ERR_MUST_USE enum err keep_read(
     struct keep *k, const uint8_t task[16], struct delta_file *file, struct why *why);
 /* ERR_NOTFOUND if it is not there. */
 ERR_MUST_USE enum err keep_remove(struct keep *k, const uint8_t task[16]);
+/* Removes all deltas of a device, by their heads; *count of them. What cannot be read stays, with the first error. */
+ERR_MUST_USE enum err keep_remove_device(
+    struct keep *k, const uint8_t device[32], uint64_t *count, struct why *why);
 void keep_used(struct keep *k, uint64_t *deltas, uint64_t *bytes);
 
 #endif

@@ -158,6 +158,42 @@ after_a_round(void **state)
 	}
 }
 
+/* Found by their heads: no row says any more whose they are. */
+static void
+all_of_a_device(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t[4];
+	uint8_t id[16];
+	uint64_t count;
+
+	c->config.keep_deltas = true;
+	submit(c, JOB("kept", "\"goal\":3", ",\"stop\":{\"rounds\":1}"), id);
+	for (uint8_t tag = 1; tag <= 3; tag++) {
+		assert_string_equal(ask(c, tag, &t[tag]), "");
+		assert_null(deliver(c, &t[tag], tag, (float)tag, 100));
+	}
+	await_state(c, id, "done");
+	for (int i = 0; i < 5000 && spool_used(c->s.spool) > 0; i++)
+		usleep(2000);
+	assert_int_equal(keep_remove_device(c->s.keep, device_id(2), &count, &c->why), ERR_OK);
+	assert_int_equal(count, 1);
+	for (uint8_t tag = 1; tag <= 3; tag++) {
+		struct delta_file f = {.fd = -1};
+		uint8_t task[16];
+		assert_true(hex_decode(task, sizeof(task), t[tag].task, 32));
+		assert_int_equal(
+		    keep_read(c->s.keep, task, &f, &c->why), tag == 2 ? ERR_NOTFOUND : ERR_OK);
+		delta_file_close(&f);
+	}
+	assert_int_equal(keep_remove_device(c->s.keep, device_id(2), &count, &c->why), ERR_OK);
+	assert_int_equal(count, 0);
+	/* What cannot be read is told, and does not save the others. */
+	assert_int_equal(keep_add(c->s.keep, in_spool(c, 200), 0, &c->why), ERR_OK);
+	assert_int_equal(keep_remove_device(c->s.keep, device_id(1), &count, &c->why), ERR_CORRUPT);
+	assert_int_equal(count, 1);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
 
 int
@@ -169,6 +205,7 @@ main(void)
 	    WITH(age_survives_a_restart),
 	    WITH(removing_one),
 	    WITH(after_a_round),
+	    WITH(all_of_a_device),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
