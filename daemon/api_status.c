@@ -25,10 +25,11 @@ static void
 not_ready(const struct services *s, struct health_state *out)
 {
 	health_state(s->health, out);
-	if (out->reason || !spool_full(s->spool, 1))
+	if (out->reason || !(spool_full(s->spool, 1) || engine_spool_full(s->engine)))
 		return;
 	out->reason = "spool-full";
-	snprintf(out->detail, sizeof(out->detail), "the spool's quota is used up");
+	snprintf(
+	    out->detail, sizeof(out->detail), "the spool's quota has no room for another delta");
 }
 
 void

@@ -312,6 +312,28 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 	return NULL;
 }
 
+static bool
+wants_deltas(const struct engine_job *j)
+{
+	const struct round *r = &j->round;
+	bool open = r->state == ROUND_GATHER || r->state == ROUND_OPEN || r->state == ROUND_GRACE;
+
+	return strcmp(j->state, "running") == 0 && open &&
+	    r->accepted + r->committing < r->policy.goal;
+}
+
+bool
+engine_spool_full(struct engine *g)
+{
+	bool full = false;
+
+	pthread_mutex_lock(&g->lock);
+	for (const struct engine_job *j = g->jobs; j && !full; j = j->next)
+		full = wants_deltas(j) && spool_full(g->services->spool, payload_bytes(j));
+	pthread_mutex_unlock(&g->lock);
+	return full;
+}
+
 void
 engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out)
 {

@@ -30,6 +30,8 @@ void engine_tick(struct engine *g);
 /* What a device gets: a task (out->recipe.document belongs to the job), or wait with a reason. */
 void engine_ask(
     struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out);
+/* Does a running job's round want a delta that the spool's quota has no room for? Its devices are told spool-full. */
+bool engine_spool_full(struct engine *g);
 
 /* A delta on its way: filled by engine_claim, passed along until settled. */
 struct engine_claim {

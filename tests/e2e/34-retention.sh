@@ -105,8 +105,13 @@ sed -i 's/"seed"/"priority": 5, "seed"/' "$FLEET/quota.json"
 job_submit "$FLEET/quota.json"
 fleet_run dev
 within 20 grep -q "waiting reason=spool-full" "$FLEET/dev.log" || fleet_fail "the device does not wait for room in the spool"
+spool_full() { curl_admin /readyz 2>/dev/null | grep -q '"status":"not ready","reason":"spool-full"'; }
+spool_full || fleet_fail "/readyz does not tell that the spool is full: $(curl_admin /readyz 2>/dev/null)"
+fleet_admin status | grep -q "not ready: spool-full" || fleet_fail "nor does status: $(fleet_admin status)"
 # shellcheck disable=SC2154 # set by eval
 fleet_admin job stop "$one" >/dev/null || fleet_fail "job stop"
 job_done 60
+ready() { curl_admin /readyz 2>/dev/null | grep -q '"status":"ready"'; }
+within 10 ready || fleet_fail "there is room in the spool, and yet: $(curl_admin /readyz 2>/dev/null)"
 fleet_end
 echo "models of $rounds rounds: 6 stay; forecast $forecast bytes, $((after - before)) taken; the cache keeps two; what will not fit is said"
