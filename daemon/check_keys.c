@@ -1,7 +1,9 @@
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "backup_list.h"
 #include "bytes.h"
@@ -33,11 +35,15 @@ narrow(struct check *c, const char *name)
 	struct stat st;
 
 	check_path(c, name, path);
-	if (stat(path, &st) != 0 || (st.st_mode & 077) == 0)
-		return;
-	bool done = c->repair && chmod(path, 0600) == 0;
-	check_found(c, CHECK_MODE_WIDE, name, done, "others than its owner may use it (mode %03o)",
-	    (unsigned)(st.st_mode & 0777));
+	/* Never through a link: it may lead anywhere, and this may be root. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 077) != 0) {
+		bool done = c->repair && st.st_nlink == 1 && fchmod(fd, 0600) == 0;
+		check_found(c, CHECK_MODE_WIDE, name, done,
+		    "others than its owner may use it (mode %03o)", (unsigned)(st.st_mode & 0777));
+	}
+	if (fd >= 0)
+		close(fd);
 }
 
 static void

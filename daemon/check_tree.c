@@ -74,7 +74,9 @@ judge_access(struct check *c, const char *name)
 		    "others than its owner may use it (mode %03o)", (unsigned)(st.st_mode & 0777));
 	}
 	if (st.st_uid != owner.uid) {
-		bool done = c->repair && lchown(path, owner.uid, owner.gid) == 0;
+		/* A second name of somebody else's file is not given away. */
+		bool ours = S_ISDIR(st.st_mode) || st.st_nlink == 1;
+		bool done = c->repair && ours && lchown(path, owner.uid, owner.gid) == 0;
 		check_found(c, CHECK_OWNER_WRONG, shown, done,
 		    "it belongs to user %u, the directory to %u", (unsigned)st.st_uid,
 		    (unsigned)owner.uid);

@@ -282,7 +282,22 @@ check 0 ""
 [ "$(stat -c %a "$state/models" "$state/rivulet.db" "$state/keys/task.key" | tr '\n' ' ')" = "700 600 600 " ] ||
 	fleet_fail "$what: not narrowed"
 
+what="a key that is a link"
+fresh
+mv "$state/keys/task.key" "$FLEET/outside"
+chmod 644 "$FLEET/outside"
+ln -s "$FLEET/outside" "$state/keys/task.key"
+"$RIVULETD" --config "$FLEET/rivuletd.conf" check --repair >"$FLEET/check.log" 2>&1
+[ "$(stat -c %a "$FLEET/outside")" = 644 ] || fleet_fail "$what: what it leads to was changed: $(cat "$FLEET/check.log")"
+
 if [ "$(id -u)" -eq 0 ]; then
+	what="a second name of a foreign file"
+	fresh
+	echo x >"$FLEET/foreign"
+	chown 12345 "$FLEET/foreign"
+	ln "$FLEET/foreign" "$state/models/foreign"
+	"$RIVULETD" --config "$FLEET/rivuletd.conf" check --repair >"$FLEET/check.log" 2>&1
+	[ "$(stat -c %u "$FLEET/foreign")" -eq 12345 ] || fleet_fail "$what: it was given away: $(cat "$FLEET/check.log")"
 	what="another owner"
 	fresh
 	chown 12345 "$state/models/$MODEL"
