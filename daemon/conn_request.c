@@ -270,6 +270,6 @@ conn_body_complete(struct conn *c)
 {
 	if (c->x.route->kind == ROUTE_STREAM)
 		give_to_worker(c, CONN_BUSY, work_finish);
-	else
+	else if (conn_still_may(c)) /* the body may have taken its time */
 		dispatch(c);
 }

@@ -45,7 +45,7 @@ say "groups" "secp256r1 x25519" "$groups"
 say "weak ciphers" "" "$(found '" ".join(c.get("cipher") for c in t.findall("cipher") if c.get("strength") not in ("strong", "acceptable"))')"
 say "renegotiation" "0 0" "$(found 't.find("renegotiation").get("supported") + " " + t.find("renegotiation").get("secure")')"
 say "heartbleed" "" "$(found '" ".join(h.get("sslversion") for h in t.findall("heartbleed") if h.get("vulnerable") != "0")')"
-say "compression" "None" "$(found 't.find("compression")')"
+say "compression" "" "$(found '" ".join("yes" for c in t.findall("compression") if c.get("supported") != "0")')"
 cert='t.find("certificates/certificate[@type=\"short\"]")'
 say "signature" "ecdsa-with-SHA256" "$(found "$cert.find('signature-algorithm').text")"
 say "key" "EC prime256v1" "$(found "' '.join($cert.find('pk').get(k) for k in ('type', 'curve_name'))")"
@@ -56,7 +56,7 @@ s_client() { # s_client OPTION...: commands on standard input
 	timeout $((30 * TEST_SLOW)) openssl s_client -connect "127.0.0.1:$PORT" -CAfile "$FLEET/dev/ca.pem" "$@" 2>&1
 }
 hands() { # hands OPTION...: how many handshakes of one come to an end
-	s_client "$@" </dev/null | grep -c '^Server Temp Key: '
+	s_client "$@" </dev/null | grep -cE '^(Server|Peer) Temp Key: '
 }
 say "a handshake as it should be" 1 "$(hands -tls1_2)"
 say "one with a group that is not offered" 0 "$(hands -groups P-384)"
