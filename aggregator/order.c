@@ -122,7 +122,9 @@ order_scratch(const struct order *o)
 static inline int32_t
 flip(int32_t bits)
 {
-	return bits ^ (bits >> 31 & INT32_MAX);
+	uint32_t negative = 0u - ((uint32_t)bits >> 31);
+
+	return bits ^ (int32_t)(negative & INT32_MAX);
 }
 
 CPU_CLONES static void

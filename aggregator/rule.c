@@ -103,7 +103,7 @@ static unsigned
 strip_count(const struct rule *r)
 {
 	size_t each = r->points * r->points * sizeof(double);
-	size_t n = ((size_t)32 << 20) / each;
+	size_t n = each > 0 ? ((size_t)32 << 20) / each : 1;
 
 	return n < 1 ? 1 : n > 32 ? 32 : (unsigned)n;
 }

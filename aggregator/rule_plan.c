@@ -137,6 +137,9 @@ static enum err
 make_shares(struct rule *r, const double *d2, double *shares)
 {
 	size_t n = r->in.deltas;
+
+	if (n == 0)
+		return ERR_INVALID;
 	double *among = d2 ? among_deltas(r, d2) : NULL;
 	double *mix = malloc(n * n * sizeof(*mix));
 	enum err e = mix && (among || !d2) ? ERR_OK : ERR_NOMEM;
@@ -162,6 +165,8 @@ plan_mix(struct rule *r, double **d2)
 	double *shares = calloc(n * n, sizeof(*shares)), *mixed = NULL;
 	enum err e = shares ? make_shares(r, *d2, shares) : ERR_NOMEM;
 
+	if (e == ERR_OK && r->rows == 0)
+		e = ERR_INVALID;
 	if (e == ERR_OK) {
 		mixed = malloc(r->rows * r->rows * sizeof(*mixed));
 		r->mix = malloc(r->rows * n);

@@ -111,7 +111,7 @@ set_switch(const struct key *k, void *field, const char *value, struct why *why)
 	    {"no", "yes"}, {"class", "regression"}, {"durable", "memory"}};
 	size_t i = 0;
 
-	while (strcmp(words[i][0], k->fallback) != 0)
+	while (i + 1 < sizeof(words) / sizeof(words[0]) && strcmp(words[i][0], k->fallback) != 0)
 		i++;
 	*(bool *)field = strcmp(value, words[i][1]) == 0;
 	if (*(bool *)field || strcmp(value, words[i][0]) == 0)

@@ -57,7 +57,7 @@ static const char *const texts[] = {
 					 "(?1, ?2, ?3, nullif(?4, zeroblob(16)), nullif(?5, 0))"),
     [LAST - STORE_AUDIT_STATEMENTS] = "SELECT link FROM audit ORDER BY seq DESC LIMIT 1",
     [EACH - STORE_AUDIT_STATEMENTS] =
-	"SELECT " ENTRY " FROM audit WHERE seq >= ? ORDER BY seq LIMIT ?",
+	("SELECT " ENTRY " FROM audit WHERE seq >= ? ORDER BY seq LIMIT ?"),
     [ROUND - STORE_AUDIT_STATEMENTS] =
 	("SELECT " ENTRY " FROM audit WHERE job = ? AND round = ? "
 	 "AND body LIKE '{\"event\":\"round.%' ORDER BY seq DESC LIMIT 1"),

@@ -104,7 +104,7 @@ sum_bytes(const uint8_t *p, size_t n)
 	uint32_t sum = 0, bad = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		int32_t q = (int8_t)p[i];
+		int32_t q = p[i] < 128 ? p[i] : p[i] - 256;
 		sum += (uint32_t)(q * q);
 		bad |= q < -MOST;
 	}

@@ -327,30 +327,30 @@ decode(const struct format *f, const struct codec_params *p, uint64_t first, siz
 #define ROTATED(which, number) \
 	static uint64_t payload_bytes_##which(uint64_t elements) \
 	{ \
-		return payload_bytes(&which, elements); \
+		return payload_bytes(&(which), elements); \
 	} \
 	static enum err encode_##which( \
 	    void *payload, uint64_t *len, const float *values, const struct codec_params *p) \
 	{ \
-		return encode(&which, payload, len, values, p); \
+		return encode(&(which), payload, len, values, p); \
 	} \
 	static enum err check_##which(const struct codec_params *p, uint64_t at, const void *data, \
 	    size_t len, double *sum_squares, uint8_t carry[64]) \
 	{ \
-		return check(&which, p, at, data, len, sum_squares, carry); \
+		return check(&(which), p, at, data, len, sum_squares, carry); \
 	} \
 	static void range_##which( \
 	    const struct codec_params *p, uint64_t first, size_t count, uint64_t *at, size_t *len) \
 	{ \
-		range(&which, p, first, count, at, len); \
+		range(&(which), p, first, count, at, len); \
 	} \
 	static enum err decode_##which(const struct codec_params *p, uint64_t first, size_t count, \
 	    const void *data, size_t len, float *out) \
 	{ \
-		return decode(&which, p, first, count, data, len, out); \
+		return decode(&(which), p, first, count, data, len, out); \
 	} \
 	const struct codec codec_rotated_##which = { \
-	    .id = number, \
+	    .id = (number), \
 	    .name = #which, \
 	    .block = BLOCK, \
 	    .fixed_size = true, \
