@@ -53,7 +53,7 @@ python3 -c 'import json, sys
 sys.exit(json.load(open(sys.argv[1]))["coordinators"] != sys.argv[2:])' "$FLEET/dev/device.json" \
 	"$URL" "https://127.0.0.1:$second" || fleet_fail "addresses: $(cat "$FLEET/dev/device.json")"
 glyph_job "$FLEET/job.json" moves 1 3
-sed -i 's/"epochs": 1/"epochs": 200/' "$FLEET/job.json"
+sed -i 's/"epochs": 1/"epochs": 3000/' "$FLEET/job.json"
 job_submit "$FLEET/job.json"
 fleet_run dev
 in_outbox() { [ -n "$(find "$FLEET/dev/outbox" -name '*.delta')" ]; }
