@@ -132,16 +132,17 @@ among_deltas(const struct rule *r, const double *d2)
 	return out;
 }
 
-/* The mix of the deltas as shares of points; the centre stays a row of its own. */
+/* The mix of the deltas as shares of points; the centre stays a row of its own. (Tables have one element more than they need, so
+ * that none is empty for an analyser that does not know the limits.) */
 static enum err
 make_shares(struct rule *r, const double *d2, double *shares)
 {
 	size_t n = r->in.deltas;
 
-	if (n == 0)
+	if (n == 0 || n > RULE_DELTAS_MAX)
 		return ERR_INVALID;
 	double *among = d2 ? among_deltas(r, d2) : NULL;
-	double *mix = malloc(n * n * sizeof(*mix));
+	double *mix = calloc(n * n + 1, sizeof(*mix));
 	enum err e = mix && (among || !d2) ? ERR_OK : ERR_NOMEM;
 
 	r->rows = n;
@@ -162,14 +163,14 @@ static enum err
 plan_mix(struct rule *r, double **d2)
 {
 	size_t n = r->points;
-	double *shares = calloc(n * n, sizeof(*shares)), *mixed = NULL;
+	double *shares = calloc(n * n + 1, sizeof(*shares)), *mixed = NULL;
 	enum err e = shares ? make_shares(r, *d2, shares) : ERR_NOMEM;
 
-	if (e == ERR_OK && r->rows == 0)
+	if (e == ERR_OK && (r->rows == 0 || r->rows > n || n > RULE_DELTAS_MAX + 1))
 		e = ERR_INVALID;
 	if (e == ERR_OK) {
-		mixed = malloc(r->rows * r->rows * sizeof(*mixed));
-		r->mix = malloc(r->rows * n);
+		mixed = calloc(r->rows * r->rows + 1, sizeof(*mixed));
+		r->mix = calloc(r->rows * n + 1, 1);
 		e = mixed && r->mix ? ERR_OK : ERR_NOMEM;
 	}
 	if (e == ERR_OK && *d2)

@@ -65,7 +65,7 @@ static const char *const texts[] = {
 	("INSERT INTO audit_detail (seq, place, device, salt, data) VALUES "
 	 "(?1, ?2, nullif(?3, zeroblob(32)), ?4, ?5)"),
     [DETAIL_EACH - STORE_AUDIT_STATEMENTS] =
-	"SELECT " DETAIL " FROM audit_detail WHERE seq = ? ORDER BY place",
+	("SELECT " DETAIL " FROM audit_detail WHERE seq = ? ORDER BY place"),
     [ERASE_BUSY - STORE_AUDIT_STATEMENTS] =
 	("SELECT count(*) FROM accept JOIN round USING (job, round) JOIN job ON job.id = "
 	 "accept.job "
