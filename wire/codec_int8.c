@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "codec_block.h"
 #include "cpu.h"
 #include "prng.h"
 
@@ -113,8 +114,9 @@ sum_bytes(const uint8_t *p, size_t n)
 
 /* Takes bytes of one block from its byte `from` on. */
 static enum err
-take(struct state *s, size_t from, size_t block_len, const uint8_t *p, size_t len)
+take(void *context, size_t from, size_t block_len, const uint8_t *p, size_t len)
 {
+	struct state *s = context;
 	size_t head = from < SCALE ? SCALE - from : 0;
 	float scale;
 
@@ -140,26 +142,11 @@ check(const struct codec_params *p, uint64_t at, const void *data, size_t len, d
     uint8_t carry[64])
 {
 	uint64_t end = payload_bytes(p->elements);
-	const uint8_t *from = data;
-	enum err e = ERR_OK;
 	struct state s;
 
-	if (at > end || len > end - at)
-		return ERR_INVALID;
-	if (len == 0)
-		return ERR_OK;
 	memcpy(&s, carry, sizeof(s));
-	while (len > 0 && e == ERR_OK) {
-		size_t inside = at % WHOLE;
-		uint64_t begin = at - inside;
-		size_t block_len = end - begin < WHOLE ? (size_t)(end - begin) : WHOLE;
-		size_t n = len < block_len - inside ? len : block_len - inside;
-		e = take(&s, inside, block_len, from, n);
-		at += n;
-		from += n;
-		len -= n;
-	}
-	if (e == ERR_OK && at == end)
+	enum err e = codec_block_walk(at, end, WHOLE, data, len, take, &s);
+	if (e == ERR_OK && len > 0 && at + len == end)
 		*sum_squares += s.sum;
 	memcpy(carry, &s, sizeof(s));
 	return e;
@@ -167,15 +154,10 @@ check(const struct codec_params *p, uint64_t at, const void *data, size_t len, d
 
 /* --- decoding */
 
-/* Whole blocks: the range may begin and end inside of one. */
 static void
 range(const struct codec_params *p, uint64_t first, size_t count, uint64_t *at, size_t *len)
 {
-	uint64_t begin = first / BLOCK, end = (first + count + BLOCK - 1) / BLOCK;
-	uint64_t most = payload_bytes(p->elements);
-
-	*at = begin * WHOLE;
-	*len = count == 0 ? 0 : (size_t)((end * WHOLE < most ? end * WHOLE : most) - *at);
+	codec_block_range(payload_bytes(p->elements), WHOLE, BLOCK, first, count, at, len);
 }
 
 CPU_CLONES static void

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "codec_block.h"
 #include "cpu.h"
 #include "rotate.h"
 
@@ -223,11 +224,17 @@ block_squares(const struct format *f, const struct state *s, size_t bytes, float
 	return sum * (double)scale * (double)scale;
 }
 
+struct taker {
+	const struct format *format;
+	struct state state;
+};
+
 /* Takes bytes of one block from its byte `from` on. */
 static enum err
-take(const struct format *f, struct state *s, size_t from, size_t bytes, const uint8_t *p,
-    size_t len)
+take(void *context, size_t from, size_t bytes, const uint8_t *p, size_t len)
 {
+	const struct format *f = ((struct taker *)context)->format;
+	struct state *s = &((struct taker *)context)->state;
 	size_t head = from < SCALE ? SCALE - from : 0;
 	float scale;
 
@@ -254,28 +261,13 @@ check(const struct format *f, const struct codec_params *p, uint64_t at, const u
     size_t len, double *sum_squares, uint8_t carry[64])
 {
 	uint64_t end = payload_bytes(f, p->elements);
-	size_t whole = block_bytes(f, BLOCK);
-	enum err e = ERR_OK;
-	struct state s;
+	struct taker t = {.format = f};
 
-	if (at > end || len > end - at)
-		return ERR_INVALID;
-	if (len == 0)
-		return ERR_OK;
-	memcpy(&s, carry, sizeof(s));
-	while (len > 0 && e == ERR_OK) {
-		size_t inside = (size_t)(at % whole);
-		uint64_t begin = at - inside;
-		size_t bytes = end - begin < whole ? (size_t)(end - begin) : whole;
-		size_t n = len < bytes - inside ? len : bytes - inside;
-		e = take(f, &s, inside, bytes, data, n);
-		at += n;
-		data += n;
-		len -= n;
-	}
-	if (e == ERR_OK && at == end)
-		*sum_squares += s.sum;
-	memcpy(carry, &s, sizeof(s));
+	memcpy(&t.state, carry, sizeof(t.state));
+	enum err e = codec_block_walk(at, end, block_bytes(f, BLOCK), data, len, take, &t);
+	if (e == ERR_OK && len > 0 && at + len == end)
+		*sum_squares += t.state.sum;
+	memcpy(carry, &t.state, sizeof(t.state));
 	return e;
 }
 
@@ -285,11 +277,8 @@ static void
 range(const struct format *f, const struct codec_params *p, uint64_t first, size_t count,
     uint64_t *at, size_t *len)
 {
-	uint64_t begin = first / BLOCK, end = (first + count + BLOCK - 1) / BLOCK;
-	uint64_t most = payload_bytes(f, p->elements), to = end * block_bytes(f, BLOCK);
-
-	*at = begin * block_bytes(f, BLOCK);
-	*len = count == 0 ? 0 : (size_t)((to < most ? to : most) - *at);
+	codec_block_range(
+	    payload_bytes(f, p->elements), block_bytes(f, BLOCK), BLOCK, first, count, at, len);
 }
 
 static enum err
