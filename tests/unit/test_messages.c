@@ -274,38 +274,45 @@ test_truncated(void **state)
 }
 
 static void
+fill_offer(struct offer *in)
+{
+	static message_name classes[2] = {"cat", "d\xc3\xb6g"};
+
+	in->protocol = MESSAGES_PROTOCOL;
+	strcpy(in->agent, "1.0");
+	strcpy(in->data[0].name, "pets");
+	in->data[0].examples = 600;
+	in->data[0].classes = classes;
+	in->data[0].class_count = 2;
+	strcpy(in->data[1].name, "noise");
+	in->data_count = 2;
+	strcpy(in->trainers[0], "builtin");
+	strcpy(in->trainers[1], "torch");
+	in->trainer_count = 2;
+	strcpy(in->codecs[0], "f32");
+	in->codec_count = 1;
+	for (const char *const *name = recipe_layer_names(); *name; name++)
+		strcpy(in->layers[in->layer_count++], *name);
+	in->memory_bytes = 1ull << 33;
+	strcpy(in->held_models[0], HEX64);
+	in->held_count = 1;
+	in->wait_s = 50;
+	in->time_ms = 1763000000123;
+	memcpy(in->unsent[0], HEX64, 32);
+	in->unsent_count = 1;
+	in->has_disk_free = true;
+	in->disk_free_bytes = 7;
+	strcpy(in->machine, HEX64);
+}
+
+static void
 test_offer(void **state)
 {
 	(void)state;
 	static struct offer in, out;
-	static message_name classes[2] = {"cat", "d\xc3\xb6g"};
 	struct buf b;
 
-	in.protocol = MESSAGES_PROTOCOL;
-	strcpy(in.agent, "1.0");
-	strcpy(in.data[0].name, "pets");
-	in.data[0].examples = 600;
-	in.data[0].classes = classes;
-	in.data[0].class_count = 2;
-	strcpy(in.data[1].name, "noise");
-	in.data_count = 2;
-	strcpy(in.trainers[0], "builtin");
-	strcpy(in.trainers[1], "torch");
-	in.trainer_count = 2;
-	strcpy(in.codecs[0], "f32");
-	in.codec_count = 1;
-	for (const char *const *name = recipe_layer_names(); *name; name++)
-		strcpy(in.layers[in.layer_count++], *name);
-	in.memory_bytes = 1ull << 33;
-	strcpy(in.held_models[0], HEX64);
-	in.held_count = 1;
-	in.wait_s = 50;
-	in.time_ms = 1763000000123;
-	memcpy(in.unsent[0], HEX64, 32);
-	in.unsent_count = 1;
-	in.has_disk_free = true;
-	in.disk_free_bytes = 7;
-	strcpy(in.machine, HEX64);
+	fill_offer(&in);
 	buf_init(&b, 100000);
 	assert_int_equal(messages_offer_encode(&b, &in), ERR_OK);
 	assert_int_equal(messages_offer_decode(&out, b.data, b.len, NULL), ERR_OK);
