@@ -19,8 +19,8 @@ FLEET_TOKEN=$FLEET/mirror.token fleet_join mirror
 # --- nginx: the server of docs/operators.md, and others that go wrong. Free ports come from a relay that leaves at once.
 "$BUILD/tests/tools/relay" -n 8 127.0.0.1:1 >"$FLEET/ports" 2>/dev/null &
 relay=$!
-ports() { [ "$(wc -l <"$FLEET/ports")" -gt 0 ]; }
-within 10 ports || fleet_fail "no free ports"
+ports() { [ -s "$FLEET/$1" ] && [ "$(wc -l <"$FLEET/$1")" -gt 0 ]; }
+within 10 ports ports || fleet_fail "no free ports"
 kill "$relay" && wait "$relay"
 read -r good lie short long missing broken elsewhere down <"$FLEET/ports"
 
@@ -102,10 +102,10 @@ tail -c +1001 "$FLEET/near1/models/$first.safetensors" | head -c 1000 | cmp -s -
 curl -sS -o /dev/null -w '%{http_code}' "http://127.0.0.1:$good/v1/status" | grep -qx 404 || fleet_fail "the mirror passes more than models on"
 
 # --- every way to be a bad mirror at once, a device each; they finish as if there were none
-"$BUILD/tests/tools/relay" -n 3 -c "$FLEET/relay.control" "127.0.0.1:$good" >"$FLEET/ports" 2>>"$FLEET/relay.log" &
+"$BUILD/tests/tools/relay" -n 3 -c "$FLEET/relay.control" "127.0.0.1:$good" >"$FLEET/ways" 2>>"$FLEET/relay.log" &
 FLEET_PIDS="$FLEET_PIDS $!"
-within 10 ports || fleet_fail "no relay"
-read -r stall cut slow <"$FLEET/ports"
+within 10 ports ways || fleet_fail "no relay"
+read -r stall cut slow <"$FLEET/ways"
 printf '1 stall=1\n2 cutbytes=200000\n3 rate=4000\n' >"$FLEET/relay.control"
 hand=10
 for name in lie short long missing broken elsewhere slow down stall cut; do
