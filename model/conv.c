@@ -380,8 +380,9 @@ backward(struct layer *l, const struct layer_pass *pass)
 	for (size_t i = 0; i < pass->n; i++)
 		backward_example(l, &p, work, i);
 	gather_gradient(l, &p, work + p.gradient, work + p.weights);
-	sgd_apply(pass->sgd, l->weight_at, work + p.weights, l->weights);
-	if (l->bias)
+	if (!l->hold_weight)
+		sgd_apply(pass->sgd, l->weight_at, work + p.weights, l->weights);
+	if (l->bias && !l->hold_bias)
 		sgd_apply(pass->sgd, l->bias_at, work + p.bias, l->biases);
 }
 

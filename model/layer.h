@@ -39,6 +39,7 @@ struct layer {
 	size_t weight_at, bias_at; /* first element in the parameter block */
 	bool in_place; /* y is x[0] and dx[0] is dy */
 	bool trains; /* some parameter depends on this layer's gradient */
+	bool hold_weight, hold_bias; /* these do not move: their gradients are not handed over */
 	bool add[RECIPE_INPUTS_MAX]; /* dx[i] already holds another user's gradient: add to it */
 	size_t y_at, dy_at, saved_at; /* bytes into the block of activations */
 

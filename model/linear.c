@@ -87,13 +87,11 @@ backward_input(struct layer *l, size_t n)
 
 /* The update is part of the product, so the weights are walked through once and no gradient is stored. */
 static void
-backward(struct layer *l, const struct layer_pass *p)
+backward_weight(struct layer *l, const struct layer_pass *p)
 {
 	size_t in = l->in[0].size, out = l->out.size;
-
-	if (l->dx[0])
-		backward_input(l, p->n);
 	struct sgd_target t = sgd_begin(p->sgd, l->weight_at);
+
 	gemm_outer(&(struct gemm){
 	    .m = out,
 	    .n = in,
@@ -109,7 +107,18 @@ backward(struct layer *l, const struct layer_pass *p)
 	    .beta = t.beta,
 	});
 	sgd_end(p->sgd, l->weight_at, l->weights);
-	if (l->bias) {
+}
+
+static void
+backward(struct layer *l, const struct layer_pass *p)
+{
+	size_t out = l->out.size;
+
+	if (l->dx[0])
+		backward_input(l, p->n);
+	if (!l->hold_weight)
+		backward_weight(l, p);
+	if (l->bias && !l->hold_bias) {
 		add_rows(p->work, l->dy, p->n, out);
 		sgd_apply(p->sgd, l->bias_at, p->work, out);
 	}

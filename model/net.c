@@ -8,6 +8,7 @@
 #include "loss.h"
 #include "num.h"
 #include "sgd.h"
+#include "update.h"
 
 struct net {
 	struct graph graph;
@@ -17,7 +18,9 @@ struct net {
 	bool train;
 	uint64_t max_bytes;
 	float *params;
-	float *velocity; /* NULL until a step has momentum */
+	struct update update;
+	struct update_range *moving; /* what steps may move, one range per tensor */
+	size_t moving_count;
 	char *block; /* activations, gradients, kept values, workspace */
 };
 
@@ -70,6 +73,31 @@ check_bytes(const struct net *net, size_t vectors, struct why *why)
 	return ERR_OK;
 }
 
+static bool
+held(const struct net *net, uint64_t first)
+{
+	for (size_t i = 0; i < net->graph.count; i++) {
+		const struct layer *l = &net->graph.layers[i];
+		if ((l->hold_weight && l->weights > 0 && l->weight_at == first) ||
+		    (l->hold_bias && l->biases > 0 && l->bias_at == first))
+			return true;
+	}
+	return false;
+}
+
+static void
+list_moving(struct net *net)
+{
+	const struct tensor_table *t = &net->graph.tensors;
+
+	net->moving_count = 0;
+	for (size_t i = 0; i < t->count; i++)
+		if (!held(net, t->items[i].begin / sizeof(float)))
+			net->moving[net->moving_count++] =
+			    (struct update_range){(size_t)(t->items[i].begin / sizeof(float)),
+				(size_t)t->items[i].elements};
+}
+
 static enum err
 set_up(struct net *net, size_t classes, struct why *why)
 {
@@ -82,9 +110,11 @@ set_up(struct net *net, size_t classes, struct why *why)
 	size_t bytes = net->graph.tensors.elements * sizeof(float);
 	net->params = allocate(bytes);
 	net->block = allocate(net->graph.bytes);
-	if (!net->params || !net->block)
+	net->moving = calloc(net->graph.tensors.count + 1, sizeof(*net->moving));
+	if (!net->params || !net->block || !net->moving)
 		return err_set(why, ERR_NOMEM, "no memory for the network");
 	memset(net->params, 0, bytes);
+	list_moving(net);
 	return ERR_OK;
 }
 
@@ -120,7 +150,8 @@ net_free(struct net *net)
 		return;
 	graph_deinit(&net->graph);
 	free(net->params);
-	free(net->velocity);
+	update_deinit(&net->update);
+	free(net->moving);
 	free(net->block);
 	free(net);
 }
@@ -270,45 +301,95 @@ learn(struct net *net, const struct batch *b, const struct sgd *sgd, struct prng
 	return e;
 }
 
-/* The velocity comes to life with the first step that needs it. */
-static enum err
-need_velocity(struct net *net)
+enum err
+net_prepare(struct net *net, const struct net_update *how, struct why *why)
 {
-	if (net->velocity)
-		return ERR_OK;
-	enum err e = check_bytes(net, 2, NULL);
+	enum err e = net->train ? check_bytes(net, 1 + update_vectors(how), why) : ERR_STATE;
+
 	if (e)
 		return e;
-	net->velocity = calloc(net->graph.tensors.elements + 1, sizeof(float));
-	return net->velocity ? ERR_OK : ERR_NOMEM;
+	e = update_begin(&net->update, how, net->params, net->graph.tensors.elements);
+	return e ? err_set(why, e, "no memory for the optimizer") : ERR_OK;
+}
+
+/* Steps that nobody prepared, as of tests: the vectors come to life with the first that needs them. */
+static enum err
+need_vectors(struct net *net, const struct net_update *how)
+{
+	const struct update *u = &net->update;
+	bool adaptive = how->type != OPTIMIZER_SGD;
+
+	if ((how->prox != 0 && !u->anchor) || (adaptive && !u->second))
+		return ERR_STATE;
+	if ((u->first || how->momentum == 0) && (u->gradient || !update_collects(how)))
+		return ERR_OK;
+	return net_prepare(net, how, NULL);
+}
+
+static enum err
+collect(struct net *net, const struct batch *b, float share, struct prng *rng,
+    struct net_result *result)
+{
+	struct update *u = &net->update;
+	const struct sgd sgd = {
+	    .params = net->params, .gradient = u->gradient, .share = share, .add = u->collected};
+	enum err e = learn(net, b, &sgd, rng, result);
+
+	u->collected = u->collected || e == ERR_OK;
+	return e;
 }
 
 enum err
 net_step(struct net *net, const float *x, const int32_t *labels, const float *targets, uint32_t n,
-    const struct net_sgd *how, struct prng *rng, struct net_result *result)
+    const struct net_update *how, struct prng *rng, struct net_result *result)
 {
 	struct batch b = {x, labels, targets, n};
-	struct sgd sgd = {
+	enum err e = need_vectors(net, how);
+
+	if (e)
+		return e;
+	if (update_collects(how)) {
+		e = collect(net, &b, 1, rng, result);
+		if (e == ERR_OK)
+			net_move(net, how);
+		return e;
+	}
+	const struct sgd sgd = {
 	    .params = net->params,
+	    .velocity = how->momentum != 0 ? net->update.first : NULL,
 	    .rate = how->rate,
 	    .momentum = how->momentum,
 	    .weight_decay = how->weight_decay,
 	};
-
-	if (how->momentum != 0) {
-		enum err e = need_velocity(net);
-		if (e)
-			return e;
-		sgd.velocity = net->velocity;
-	}
 	return learn(net, &b, &sgd, rng, result);
 }
 
-void
-net_reset_momentum(struct net *net)
+enum err
+net_add(struct net *net, const float *x, const int32_t *labels, const float *targets, uint32_t n,
+    float share, struct prng *rng, struct net_result *result)
 {
-	if (net->velocity)
-		memset(net->velocity, 0, net->graph.tensors.elements * sizeof(float));
+	struct batch b = {x, labels, targets, n};
+
+	return net->update.gradient ? collect(net, &b, share, rng, result) : ERR_STATE;
+}
+
+void
+net_move(struct net *net, const struct net_update *how)
+{
+	update_move(&net->update, how, net->params, net->moving, net->moving_count);
+}
+
+void
+net_hold(struct net *net, size_t i)
+{
+	uint64_t first = net->graph.tensors.items[i].begin / sizeof(float);
+
+	for (size_t k = 0; k < net->graph.count; k++) {
+		struct layer *l = &net->graph.layers[k];
+		l->hold_weight |= l->weights > 0 && l->weight_at == first;
+		l->hold_bias |= l->biases > 0 && l->bias_at == first;
+	}
+	list_moving(net);
 }
 
 enum err
@@ -316,7 +397,7 @@ net_gradient(struct net *net, const float *x, const int32_t *labels, const float
     uint32_t n, struct prng *rng, float *grad)
 {
 	struct batch b = {x, labels, targets, n};
-	struct sgd sgd = {.params = net->params, .gradient = grad};
+	struct sgd sgd = {.params = net->params, .gradient = grad, .share = 1};
 	struct net_result result;
 
 	return learn(net, &b, &sgd, rng, &result);

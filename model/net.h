@@ -50,20 +50,42 @@ const float *net_output(const struct net *net);
 
 struct prng;
 
-/* How a step changes the parameters: SGD as in PyTorch: g = grad(mean loss) + weight_decay * w;
- * v = momentum * v + g; w -= rate * v. */
-struct net_sgd {
-	float rate, momentum, weight_decay;
+/*
+ * How a step changes the parameters w. g is the gradient of the mean loss over the batch, changed in this order:
+ *   prox    g += prox * (w - anchor), anchor being w at net_prepare (FedProx, Li et al. 2020)
+ *   clip    all of g is scaled to an L2 norm of at most clip, as torch.nn.utils.clip_grad_norm_
+ *   shift   g += shift, which stays the caller's: one float per parameter (SCAFFOLD's control variates)
+ * and then as PyTorch 1.13: SGD  g += weight_decay * w; v = momentum * v + g; w -= rate * v (nesterov: rate * (g + momentum * v));
+ * Adam with weight_decay added to g, AdamW with w *= 1 - rate * weight_decay, both with bias correction.
+ * SGD with prox, clip, shift and nesterov left out moves weights while it goes backward and stores no gradient.
+ */
+struct net_update {
+	enum optimizer_type type;
+	float rate, momentum, weight_decay; /* momentum: SGD */
+	bool nesterov;
+	float prox; /* 0: none */
+	double clip; /* 0: none */
+	double beta1, beta2, epsilon; /* Adam, AdamW */
+	const float *shift; /* NULL: none */
+	uint32_t parts; /* above 1: steps are made with net_add and net_move */
 };
-/* Forward (with dropout drawn from rng), backward and SGD update in one go: layers may update their weights while
- * going backward, without storing gradients. result holds the loss before the step. Parameters are untouched after a
- * failure: as net_eval, ERR_STATE for a net not built to train, ERR_LIMIT or ERR_NOMEM for the momentum. */
+/* Makes room for what such steps keep, forgets what earlier ones kept, and takes the parameters as anchor. Steps without it are
+ * only for SGD without prox. ERR_LIMIT if that is more than max_bytes, ERR_NOMEM. */
+ERR_MUST_USE enum err net_prepare(struct net *net, const struct net_update *how, struct why *why);
+/* Forward (with dropout drawn from rng), backward and update in one go. result holds the loss before the step. Parameters are
+ * untouched after a failure: as net_eval, ERR_STATE for a net not built to train or not prepared, ERR_LIMIT, ERR_NOMEM. */
 ERR_MUST_USE enum err net_step(struct net *net, const float *x, const int32_t *labels,
-    const float *targets, uint32_t n, const struct net_sgd *sgd, struct prng *rng,
+    const float *targets, uint32_t n, const struct net_update *how, struct prng *rng,
     struct net_result *result);
-/* Forgets momentum. */
-void net_reset_momentum(struct net *net);
-/* For tests: the gradient of the mean loss over the batch, net_tensors()->elements floats, without dropout unless rng. */
+/* A step of several batches: each adds `share` times its gradient (the shares add up to 1), then net_move makes the step. Only
+ * after net_prepare with parts above 1. Errors as net_step. */
+ERR_MUST_USE enum err net_add(struct net *net, const float *x, const int32_t *labels,
+    const float *targets, uint32_t n, float share, struct prng *rng, struct net_result *result);
+void net_move(struct net *net, const struct net_update *how);
+/* Parameter tensor i (of net_tensors) stays as it is in every step from now on: its gradient counts as zero. */
+void net_hold(struct net *net, size_t i);
+/* For tests: the gradient of the mean loss over the batch, net_tensors()->elements floats, without dropout unless rng. That of
+ * tensors on hold is not written. */
 ERR_MUST_USE enum err net_gradient(struct net *net, const float *x, const int32_t *labels,
     const float *targets, uint32_t n, struct prng *rng, float *grad);
 

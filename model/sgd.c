@@ -6,7 +6,7 @@ struct sgd_target
 sgd_begin(const struct sgd *s, size_t first)
 {
 	if (s->gradient)
-		return (struct sgd_target){s->gradient + first, 1, 0};
+		return (struct sgd_target){s->gradient + first, s->share, s->add ? 1 : 0};
 	if (s->velocity)
 		return (struct sgd_target){s->velocity + first, 1, s->momentum};
 	return (struct sgd_target){s->params + first, -s->rate, 1 - s->rate * s->weight_decay};

@@ -1,15 +1,19 @@
 #ifndef SGD_H
 #define SGD_H
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
  * Where gradients go. Layers hand over one parameter tensor after the other, and the same two calls serve three
- * ends: a plain step (straight into the weights), a step with momentum (into the velocity), or the gradient itself.
+ * ends: a plain step (straight into the weights), a step with momentum (into the velocity), or the gradient itself, which is
+ * tests' or what update.h makes a step of.
  */
 struct sgd {
 	float *params;
 	float *velocity; /* NULL: no momentum */
 	float *gradient; /* not NULL: only collect here, touch no parameter */
+	float share; /* of this gradient in what is collected */
+	bool add; /* to what was collected before */
 	float rate, momentum, weight_decay;
 };
 

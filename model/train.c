@@ -118,36 +118,80 @@ struct run {
 	const struct train_config *config;
 	struct train_result *result;
 	struct batch batch;
+	size_t step_examples; /* of all batches of a step */
 	uint32_t *order;
 	struct prng shuffle, dropout;
-	struct net_sgd sgd;
+	struct net_update update;
+	double weight, velocity; /* what normaliser is made of, see weigh_step */
 	uint64_t planned; /* steps; 0 if only the clock decides */
 	double deadline;
 	bool done;
 };
 
-/* Also decides whether that was the last step. */
 static enum err
-step(struct run *r, size_t first)
+pass(struct run *r, size_t first, uint32_t n, double share)
 {
-	size_t left = r->data->count - first;
-	uint32_t n = left < r->batch.size ? (uint32_t)left : r->batch.size;
+	const float *x = r->batch.x, *targets = r->data->targets ? r->batch.targets : NULL;
+	const int32_t *labels = r->data->labels ? r->batch.labels : NULL;
 	struct net_result got;
 
 	batch_fill(&r->batch, r->data, r->config->data, r->order, first, n);
-	enum err e = net_step(r->net, r->batch.x, r->data->labels ? r->batch.labels : NULL,
-	    r->data->targets ? r->batch.targets : NULL, n, &r->sgd, &r->dropout, &got);
+	enum err e = r->update.parts > 1
+	    ? net_add(r->net, x, labels, targets, n, (float)share, &r->dropout, &got)
+	    : net_step(r->net, x, labels, targets, n, &r->update, &r->dropout, &got);
 	if (e)
 		return e;
-	r->result->steps++;
-	r->result->loss += got.loss / n;
-	r->result->accuracy += (double)got.right / n;
-	r->done = r->planned > 0 ? r->result->steps >= r->planned : seconds_now() >= r->deadline;
+	r->result->loss += share * got.loss / n;
+	r->result->accuracy += share * (double)got.right / n;
+	return ERR_OK;
+}
+
+/* The weight of each step's gradient in the result is that of a run in which all gradients are 1 (FedNova, Wang et al. 2020):
+ * their sum is how far that run gets, counted in rates. */
+static void
+weigh_step(struct run *r)
+{
+	const struct net_update *u = &r->update;
+	double pull = (double)u->rate * (double)u->prox;
+	double g = 1 - pull * r->weight;
+
+	r->velocity = (double)u->momentum * r->velocity + g;
+	r->weight += u->nesterov ? g + (double)u->momentum * r->velocity : r->velocity;
+}
+
+/* Also decides whether that was the last step. */
+static void
+count_step(struct run *r)
+{
+	struct train_result *t = r->result;
+
+	weigh_step(r);
+	t->steps++;
+	r->done = r->planned > 0 ? t->steps >= r->planned : seconds_now() >= r->deadline;
 	if (!r->done && r->config->stop &&
-	    r->config->stop(r->config->context, r->result->steps, r->planned)) {
-		r->result->partial = true;
+	    r->config->stop(r->config->context, t->steps, r->planned)) {
+		t->partial = true;
 		r->done = true;
 	}
+}
+
+/* A step takes `parts` batches, fewer at the end of an epoch. */
+static enum err
+step(struct run *r, size_t first)
+{
+	size_t end =
+	    r->data->count - first < r->step_examples ? r->data->count : first + r->step_examples;
+	double all = (double)(end - first);
+
+	for (size_t at = first; at < end; at += r->batch.size) {
+		uint32_t n = end - at < r->batch.size ? (uint32_t)(end - at) : r->batch.size;
+		enum err e = pass(r, at, n, n / all);
+		if (e)
+			return e;
+	}
+	if (r->update.parts > 1)
+		net_move(r->net, &r->update);
+	count_step(r);
 	return ERR_OK;
 }
 
@@ -157,7 +201,7 @@ epoch(struct run *r)
 	enum err e = ERR_OK;
 
 	prng_shuffle(&r->shuffle, r->order, r->data->count);
-	for (size_t i = 0; e == ERR_OK && !r->done && i < r->data->count; i += r->batch.size)
+	for (size_t i = 0; e == ERR_OK && !r->done && i < r->data->count; i += r->step_examples)
 		e = step(r, i);
 	return e;
 }
@@ -173,17 +217,8 @@ plan(struct run *r)
 		return;
 	}
 	if (local->unit == LOCAL_EPOCHS)
-		amount *= (double)((r->data->count + r->batch.size - 1) / r->batch.size);
+		amount *= (double)((r->data->count + r->step_examples - 1) / r->step_examples);
 	r->planned = amount >= 0x1p62 ? (uint64_t)1 << 62 : amount >= 1 ? (uint64_t)amount : 1;
-}
-
-/* The sum of the weights that the steps of SGD with momentum m have in the result (FedNova, Wang et al. 2020). */
-static double
-normaliser(double steps, double m, uint64_t t)
-{
-	if (m == 0)
-		return steps;
-	return (steps - m * (1 - num_power(m, t)) / (1 - m)) / (1 - m);
 }
 
 static bool
@@ -207,8 +242,28 @@ finish(struct run *r, struct why *why)
 	t->loss /= (double)t->steps;
 	t->accuracy = r->data->labels ? t->accuracy / (double)t->steps : (double)NAN;
 	t->normaliser =
-	    normaliser((double)t->steps, r->config->local->optimizer.momentum, t->steps);
+	    r->config->local->optimizer.type == OPTIMIZER_SGD ? r->weight : (double)t->steps;
 	return ERR_OK;
+}
+
+static void
+set_update(struct run *r)
+{
+	const struct local_spec *local = r->config->local;
+	const struct optimizer_spec *o = &local->optimizer;
+
+	r->update = (struct net_update){.type = o->type,
+	    .rate = (float)train_rate(local, r->config->round),
+	    .momentum = (float)o->momentum,
+	    .weight_decay = (float)o->weight_decay,
+	    .nesterov = o->nesterov,
+	    .prox = (float)local->prox,
+	    .clip = local->clip_norm,
+	    .beta1 = o->beta1,
+	    .beta2 = o->beta2,
+	    .epsilon = o->epsilon,
+	    .shift = r->config->shift,
+	    .parts = local->accumulate};
 }
 
 static enum err
@@ -228,11 +283,10 @@ start(struct run *r, struct why *why)
 		r->order[i] = i;
 	prng_seed2(&r->shuffle, r->config->seed, STREAM_ORDER);
 	prng_seed2(&r->dropout, r->config->seed, STREAM_DROPOUT);
-	r->sgd = (struct net_sgd){(float)train_rate(local, r->config->round),
-	    (float)local->optimizer.momentum, (float)local->optimizer.weight_decay};
-	net_reset_momentum(r->net);
+	r->step_examples = (size_t)size * (local->accumulate > 1 ? local->accumulate : 1);
+	set_update(r);
 	plan(r);
-	return ERR_OK;
+	return net_prepare(r->net, &r->update, why);
 }
 
 enum err

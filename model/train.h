@@ -12,6 +12,7 @@ struct train_config {
 	const struct data_spec *data; /* normalisation */
 	uint64_t round; /* for the schedule, from 1 */
 	uint64_t seed; /* of this device's work in this round */
+	const float *shift; /* added to every gradient (net_update.shift); NULL: none */
 	/* Called after every step but the last, where there is nothing left to end; returning true ends training there (partial work). NULL: never. */
 	bool (*stop)(void *context, uint64_t steps_done, uint64_t steps_planned);
 	void *context;
@@ -23,8 +24,9 @@ struct train_result {
 	double loss; /* mean over the local training of each batch's loss before its step */
 	double accuracy; /* likewise; NaN for regression */
 	bool partial; /* stopped before the planned work */
-	double normaliser; /* sum of the local step weights (FedNova): steps for plain SGD, and
-			      [t - m(1-m^t)/(1-m)]/(1-m) with momentum m */
+	double normaliser; /* sum of the local step weights (FedNova): steps for plain SGD,
+			      [t - m(1-m^t)/(1-m)]/(1-m) with momentum m, [1-(1-rate mu)^t]/(rate mu) with prox mu;
+			      steps for Adam and AdamW, which have none */
 };
 
 /* Seed of one device's work in one round: mixes job seed, round and the device id's bytes. */

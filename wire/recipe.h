@@ -71,9 +71,14 @@ struct schedule_spec {
 	double floor; /* cosine: final rate as a share of rate */
 };
 
+enum optimizer_type { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW };
+
 struct optimizer_spec {
 	char name[RECIPE_NAME_MAX]; /* "sgd" */
+	enum optimizer_type type; /* SGD for a name of another trainer's */
 	double rate, momentum, weight_decay; /* rate 0 if another trainer's job gives none */
+	bool nesterov;
+	double beta1, beta2, epsilon; /* adam, adamw */
 };
 
 enum local_unit { LOCAL_EPOCHS, LOCAL_STEPS, LOCAL_SECONDS };
@@ -84,6 +89,9 @@ struct local_spec {
 	uint32_t batch; /* 0: the whole share in one batch */
 	struct optimizer_spec optimizer;
 	struct schedule_spec schedule;
+	double prox; /* FedProx's mu; 0: none */
+	double clip_norm; /* largest norm of a gradient; 0: any */
+	uint32_t accumulate; /* batches per step, at least 1 */
 };
 
 struct data_spec {

@@ -56,7 +56,7 @@ fill(float *x, int32_t *labels)
 static double
 measure(struct net *net, uint32_t batch, double seconds, const float *x, const int32_t *labels)
 {
-	struct net_sgd sgd = {.rate = 0.01f};
+	struct net_update sgd = {.rate = 0.01f};
 	struct net_result result;
 	double start = now(), used = 0;
 	uint64_t done = 0;

@@ -235,7 +235,7 @@ dropout_scale(void **state)
 	struct net *net;
 	struct prng r;
 	struct net_result result;
-	struct net_sgd still = {.rate = 0};
+	struct net_update still = {.rate = 0};
 	size_t zeros = 0;
 	double sum = 0;
 
@@ -369,7 +369,7 @@ limits(void **state)
 	assert_non_null(strstr(why.text, "700000"));
 	assert_int_equal(net_new(&net, &n.spec, 10, 10, true, 900000, &why), ERR_OK);
 	/* The velocity would be another 796,840 bytes. */
-	struct net_sgd sgd = {.rate = 0.1f, .momentum = 0.9f};
+	struct net_update sgd = {.rate = 0.1f, .momentum = 0.9f};
 	struct net_result result;
 	struct data d = random_data(net, 1);
 	assert_int_equal(net_step(net, d.x, d.labels, NULL, BATCH, &sgd, NULL, &result), ERR_LIMIT);
@@ -385,7 +385,7 @@ bad_batches(void **state)
 	struct nets n;
 	struct net *net;
 	struct net_result result;
-	struct net_sgd sgd = {.rate = 0.1f};
+	struct net_update sgd = {.rate = 0.1f};
 
 	(void)state;
 	nets_2nn(&n);
@@ -415,7 +415,7 @@ failed_step(void **state)
 	struct nets n;
 	struct net *net;
 	struct net_result result;
-	struct net_sgd sgd = {.rate = 0.1f, .momentum = 0.5f};
+	struct net_update sgd = {.rate = 0.1f, .momentum = 0.5f};
 
 	(void)state;
 	nets_2nn(&n);

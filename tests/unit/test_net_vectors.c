@@ -79,7 +79,7 @@ check(const char *name, const struct net_spec *spec, size_t classes)
 	compare("loss", &loss, &v, 1);
 	assert_int_equal(net_gradient(net, x, labels, target, BATCH, NULL, gradient), ERR_OK);
 	compare("gradient", gradient, &v, params);
-	struct net_sgd sgd = {.rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
+	struct net_update sgd = {.rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(
 		    net_step(net, x, labels, target, BATCH, &sgd, NULL, &result), ERR_OK);

@@ -1,0 +1,218 @@
+#include "update.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+
+/* Partial sums of a norm; part of the result's definition, so it never changes. */
+#define LANES 8
+/* As torch.nn.utils.clip_grad_norm_ adds it to the norm. */
+#define CLIP_EPSILON 1e-6
+
+static bool
+adaptive(const struct net_update *how)
+{
+	return how->type != OPTIMIZER_SGD;
+}
+
+bool
+update_collects(const struct net_update *how)
+{
+	return adaptive(how) || how->nesterov || how->prox != 0 || how->clip > 0 || how->shift;
+}
+
+size_t
+update_vectors(const struct net_update *how)
+{
+	size_t n = update_collects(how) || how->parts > 1 ? 1 : 0;
+
+	if (adaptive(how))
+		n += 2;
+	else if (how->momentum != 0)
+		n++;
+	return how->prox != 0 ? n + 1 : n;
+}
+
+static enum err
+zeros(float **vector, bool needed, size_t count)
+{
+	if (needed && !*vector) {
+		*vector = calloc(count + 1, sizeof(float));
+		return *vector ? ERR_OK : ERR_NOMEM;
+	}
+	if (*vector)
+		memset(*vector, 0, count * sizeof(float));
+	return ERR_OK;
+}
+
+enum err
+update_begin(struct update *u, const struct net_update *how, const float *params, size_t count)
+{
+	enum err e = zeros(&u->gradient, update_collects(how) || how->parts > 1, count);
+
+	if (e == ERR_OK)
+		e = zeros(&u->first, adaptive(how) || how->momentum != 0, count);
+	if (e == ERR_OK)
+		e = zeros(&u->second, adaptive(how), count);
+	if (e == ERR_OK)
+		e = zeros(&u->anchor, how->prox != 0, count);
+	if (e == ERR_OK && how->prox != 0)
+		memcpy(u->anchor, params, count * sizeof(float));
+	u->collected = false;
+	u->steps = 0;
+	u->power1 = u->power2 = 1;
+	return e;
+}
+
+void
+update_deinit(struct update *u)
+{
+	free(u->gradient);
+	free(u->first);
+	free(u->second);
+	free(u->anchor);
+	*u = (struct update){.gradient = NULL};
+}
+
+CPU_CLONES static void
+pull(float *restrict g, const float *restrict w, const float *restrict anchor, size_t n, float mu)
+{
+	for (size_t i = 0; i < n; i++)
+		g[i] += mu * (w[i] - anchor[i]);
+}
+
+CPU_CLONES static void
+add(float *restrict g, const float *restrict x, size_t n, float factor)
+{
+	for (size_t i = 0; i < n; i++)
+		g[i] += factor * x[i];
+}
+
+CPU_CLONES static void
+shrink(float *x, size_t n, float factor)
+{
+	for (size_t i = 0; i < n; i++)
+		x[i] *= factor;
+}
+
+CPU_CLONES static void
+gather_squares(double *restrict lane, const float *restrict x, size_t n)
+{
+	size_t whole = n - n % LANES;
+
+	for (size_t i = 0; i < whole; i += LANES)
+		for (size_t k = 0; k < LANES; k++)
+			lane[k] += (double)x[i + k] * (double)x[i + k];
+	for (size_t i = whole; i < n; i++)
+		lane[i - whole] += (double)x[i] * (double)x[i];
+}
+
+CPU_CLONES static void
+descend(float *restrict w, const float *restrict g, size_t n, float rate)
+{
+	for (size_t i = 0; i < n; i++)
+		w[i] -= rate * g[i];
+}
+
+/* Leaves in g what the weights move by. */
+CPU_CLONES static void
+gain(float *restrict g, float *restrict v, size_t n, float momentum, bool nesterov)
+{
+	for (size_t i = 0; i < n; i++) {
+		float x = momentum * v[i] + g[i];
+		v[i] = x;
+		g[i] = nesterov ? g[i] + momentum * x : x;
+	}
+}
+
+struct adam {
+	float beta1, rest1, beta2, rest2; /* rest: one minus beta */
+	float step, root, epsilon; /* rate / (1 - beta1^t), sqrt(1 - beta2^t) */
+};
+
+CPU_CLONES static void
+adapt(float *restrict w, const float *restrict g, float *restrict m, float *restrict v, size_t n,
+    const struct adam *restrict a)
+{
+	for (size_t i = 0; i < n; i++) {
+		float first = a->beta1 * m[i] + a->rest1 * g[i];
+		float second = a->beta2 * v[i] + a->rest2 * (g[i] * g[i]);
+		m[i] = first;
+		v[i] = second;
+		w[i] -= a->step * (first / (sqrtf(second) / a->root + a->epsilon));
+	}
+}
+
+static struct adam
+next_adam(struct update *u, const struct net_update *how)
+{
+	u->steps++;
+	u->power1 *= how->beta1;
+	u->power2 *= how->beta2;
+	return (struct adam){.beta1 = (float)how->beta1,
+	    .rest1 = (float)(1 - how->beta1),
+	    .beta2 = (float)how->beta2,
+	    .rest2 = (float)(1 - how->beta2),
+	    .step = (float)((double)how->rate / (1 - u->power1)),
+	    .root = (float)sqrt(1 - u->power2),
+	    .epsilon = (float)how->epsilon};
+}
+
+/* What torch's clip_grad_norm_ multiplies with. */
+static float
+clip_factor(const struct update *u, double clip, const struct update_range *r, size_t count)
+{
+	double lane[LANES] = {0}, sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		gather_squares(lane, u->gradient + r[i].first, r[i].count);
+	for (size_t k = 0; k < LANES; k++)
+		sum += lane[k];
+	double factor = clip / (sqrt(sum) + CLIP_EPSILON);
+	return factor < 1 ? (float)factor : 1;
+}
+
+static void
+move_range(struct update *u, const struct net_update *how, float *params,
+    const struct update_range *r, const struct adam *adam)
+{
+	float *g = u->gradient + r->first, *w = params + r->first;
+
+	if (how->shift)
+		add(g, how->shift + r->first, r->count, 1);
+	if (how->type == OPTIMIZER_ADAMW)
+		shrink(w, r->count, (float)(1 - (double)how->rate * (double)how->weight_decay));
+	else if (how->weight_decay != 0)
+		add(g, w, r->count, how->weight_decay);
+	if (adaptive(how)) {
+		adapt(w, g, u->first + r->first, u->second + r->first, r->count, adam);
+		return;
+	}
+	if (how->momentum != 0)
+		gain(g, u->first + r->first, r->count, how->momentum, how->nesterov);
+	descend(w, g, r->count, how->rate);
+}
+
+void
+update_move(struct update *u, const struct net_update *how, float *params,
+    const struct update_range *ranges, size_t range_count)
+{
+	struct adam adam = {0};
+
+	if (adaptive(how))
+		adam = next_adam(u, how);
+	for (size_t i = 0; how->prox != 0 && i < range_count; i++) {
+		size_t at = ranges[i].first;
+		pull(u->gradient + at, params + at, u->anchor + at, ranges[i].count, how->prox);
+	}
+	if (how->clip > 0) {
+		float factor = clip_factor(u, how->clip, ranges, range_count);
+		for (size_t i = 0; factor < 1 && i < range_count; i++)
+			shrink(u->gradient + ranges[i].first, ranges[i].count, factor);
+	}
+	for (size_t i = 0; i < range_count; i++)
+		move_range(u, how, params, &ranges[i], &adam);
+	u->collected = false;
+}
