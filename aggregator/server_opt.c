@@ -54,7 +54,7 @@ sgd_step(const struct server_opt_params *params, float *w, const float *update, 
     size_t n)
 {
 	/* Written so that NaN fails too. */
-	if (!(params->rate > 0) || !(params->momentum >= 0 && params->momentum < 1))
+	if (!(params->rate >= 0) || !(params->momentum >= 0 && params->momentum < 1))
 		return ERR_INVALID;
 	if (params->momentum > 0 && (!state || !state[0]))
 		return ERR_INVALID;
@@ -125,7 +125,7 @@ adaptive_step(const struct server_opt_params *p,
     void (*moment)(float beta2, float *restrict v, const float *restrict update, size_t n),
     float *w, const float *update, float *const *state, size_t n)
 {
-	if (!(p->rate > 0) || !(p->beta1 >= 0 && p->beta1 < 1) ||
+	if (!(p->rate >= 0) || !(p->beta1 >= 0 && p->beta1 < 1) ||
 	    !(p->beta2 >= 0 && p->beta2 < 1) || !(p->tau > 0) || !state || !state[0] || !state[1])
 		return ERR_INVALID;
 	moment(p->beta2, state[1], update, n);

@@ -19,7 +19,7 @@
  *           w <- w + rate * m / (sqrt(v) + tau), v = tau^2 at first, and no bias correction.
  */
 struct server_opt_params {
-	float rate; /* > 0 */
+	float rate; /* >= 0: a schedule may end at 0, which moves the state alone */
 	float momentum; /* sgd: 0 <= momentum < 1 */
 	bool nesterov; /* sgd */
 	float beta1, beta2; /* the others: 0 <= beta < 1 */

@@ -59,7 +59,13 @@ struct net_spec {
 	enum loss_type loss;
 };
 
-enum schedule_type { SCHEDULE_CONSTANT, SCHEDULE_STEP, SCHEDULE_COSINE };
+enum schedule_type {
+	SCHEDULE_CONSTANT,
+	SCHEDULE_STEP,
+	SCHEDULE_COSINE,
+	SCHEDULE_LINEAR,
+	SCHEDULE_WSD, /* warm-up, stable, decay */
+};
 
 /* The learning rate over rounds; t = round - 1 (train: epoch - 1). */
 struct schedule_spec {
@@ -67,8 +73,10 @@ struct schedule_spec {
 	uint32_t warmup; /* rounds of linear warm-up: rate * (t+1)/warmup while t < warmup */
 	uint32_t every; /* step: multiply by gamma each `every` rounds after warm-up */
 	double gamma;
-	uint32_t period; /* cosine: rounds from rate to floor after warm-up */
-	double floor; /* cosine: final rate as a share of rate */
+	uint32_t stable; /* wsd: rounds at the full rate between warm-up and decay */
+	uint32_t
+	    period; /* cosine, linear, wsd: rounds from rate to floor, after warm-up and stable */
+	double floor; /* of those: final rate as a share of rate */
 };
 
 enum optimizer_type { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW };

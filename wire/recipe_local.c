@@ -5,8 +5,12 @@
 #define RATE_MAX 1e6
 #define GAMMA_MAX 10.0
 
-static const char *const schedule_names[] = {
-    [SCHEDULE_CONSTANT] = "constant", [SCHEDULE_STEP] = "step", [SCHEDULE_COSINE] = "cosine", NULL};
+static const char *const schedule_names[] = {[SCHEDULE_CONSTANT] = "constant",
+    [SCHEDULE_STEP] = "step",
+    [SCHEDULE_COSINE] = "cosine",
+    [SCHEDULE_LINEAR] = "linear",
+    [SCHEDULE_WSD] = "wsd",
+    NULL};
 
 static void
 read_amount(struct local_spec *out, struct field *local)
@@ -64,7 +68,11 @@ recipe_schedule_read(struct schedule_spec *out, struct field *parent)
 		out->every = (uint32_t)field_u64(&o, "every", 1, RECIPE_ROUNDS_MAX, FIELD_MUST_U64);
 		out->gamma = field_double(&o, "gamma", 0, GAMMA_MAX, FIELD_MUST_DOUBLE);
 	}
-	if (out->type == SCHEDULE_COSINE) {
+	if (out->type == SCHEDULE_WSD)
+		out->stable =
+		    (uint32_t)field_u64(&o, "stable", 0, RECIPE_ROUNDS_MAX, FIELD_MUST_U64);
+	if (out->type == SCHEDULE_COSINE || out->type == SCHEDULE_LINEAR ||
+	    out->type == SCHEDULE_WSD) {
 		out->period =
 		    (uint32_t)field_u64(&o, "period", 1, RECIPE_ROUNDS_MAX, FIELD_MUST_U64);
 		out->floor = field_double(&o, "floor", 0, 1, 0);

@@ -25,9 +25,13 @@ schedule_rate(const struct schedule_spec *s, double rate, uint64_t round)
 	t -= s->warmup;
 	if (s->type == SCHEDULE_STEP && s->every > 0)
 		return rate * num_power(s->gamma, t / s->every);
-	if (s->type == SCHEDULE_COSINE && s->period > 0) {
-		double part = t < s->period ? (double)t / (double)s->period : 1;
+	if (s->type == SCHEDULE_WSD)
+		t = t < s->stable ? 0 : t - s->stable;
+	double part = t < s->period ? (double)t / (double)s->period : 1;
+	if (s->type == SCHEDULE_COSINE && s->period > 0)
 		return rate * (s->floor + (1 - s->floor) * 0.5 * (1 + cos_pi(part)));
-	}
+	/* Not 1 - (1 - floor) * part, which would not end at floor to the bit. */
+	if ((s->type == SCHEDULE_LINEAR || s->type == SCHEDULE_WSD) && s->period > 0)
+		return rate * ((1 - part) + s->floor * part);
 	return rate;
 }

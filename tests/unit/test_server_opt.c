@@ -205,10 +205,27 @@ not_finite_is_an_error(void **state)
 	assert_int_equal(sgd()->step(&heavy, &w, &most, &(float *){&m}, 1), ERR_NUMERIC);
 }
 
+/* The end of a schedule: the weights stand still, the state goes on. */
+static void
+rate_zero(void **state)
+{
+	const struct server_opt_params end = {.momentum = 0.5f, .beta2 = 0.5f, .tau = 1};
+	const float update = 2;
+	float w = 3, m = 1, v = 4;
+	(void)state;
+
+	assert_int_equal(sgd()->step(&end, &w, &update, &(float *){&m}, 1), ERR_OK);
+	assert_true(w == 3 && m == 2.5f);
+	m = 0;
+	assert_int_equal(
+	    server_opt_find("adam")->step(&end, &w, &update, (float *[]){&m, &v}, 1), ERR_OK);
+	assert_true(w == 3 && m == 2 && v == 4);
+}
+
 static void
 params_out_of_range(void **state)
 {
-	const struct server_opt_params bad[] = {{.rate = 0}, {.rate = -1}, {.rate = NAN},
+	const struct server_opt_params bad[] = {{.rate = -1}, {.rate = NAN},
 	    {.rate = 1, .momentum = 1}, {.rate = 1, .momentum = -0.1f},
 	    {.rate = 1, .momentum = NAN}};
 	const float update = 1;
@@ -235,6 +252,7 @@ main(void)
 	    cmocka_unit_test(nesterov),
 	    cmocka_unit_test(adaptive),
 	    cmocka_unit_test(not_finite_is_an_error),
+	    cmocka_unit_test(rate_zero),
 	    cmocka_unit_test(params_out_of_range),
 	};
 

@@ -13,6 +13,7 @@
 #include "glyphs.h"
 #include "nets.h"
 #include "prng.h"
+#include "schedule.h"
 #include "train.h"
 
 static const struct data_spec plain = {.class_count = 10};
@@ -51,6 +52,34 @@ schedules(void **state)
 		    0.5 * (0.2 + 0.8 * 0.5 * (1 + cos(3.14159265358979323846 * (double)t / 10))));
 	near(train_rate(&l, 11), 0.1);
 	near(train_rate(&l, 50), 0.1);
+}
+
+/* At 0, at the end of the warm-up, in the middle, at the end, and for ever after: exactly. */
+static void
+straight_schedules(void **state)
+{
+	struct schedule_spec s = {.type = SCHEDULE_LINEAR, .warmup = 4, .period = 8, .floor = 0.25};
+
+	(void)state;
+	assert_true(schedule_rate(&s, 0.5, 1) == 0.125);
+	assert_true(schedule_rate(&s, 0.5, 4) == 0.5 && schedule_rate(&s, 0.5, 5) == 0.5);
+	assert_true(schedule_rate(&s, 0.5, 9) == 0.3125);
+	assert_true(schedule_rate(&s, 0.5, 13) == 0.125);
+	assert_true(schedule_rate(&s, 0.5, 1000000) == 0.125);
+	s = (struct schedule_spec){
+	    .type = SCHEDULE_WSD, .warmup = 2, .stable = 3, .period = 4, .floor = 0};
+	assert_true(schedule_rate(&s, 0.5, 1) == 0.25 && schedule_rate(&s, 0.5, 2) == 0.5);
+	for (uint64_t round = 3; round <= 6; round++)
+		assert_true(schedule_rate(&s, 0.5, round) == 0.5);
+	assert_true(schedule_rate(&s, 0.5, 7) == 0.375 && schedule_rate(&s, 0.5, 9) == 0.125);
+	assert_true(schedule_rate(&s, 0.5, 10) == 0 && schedule_rate(&s, 0.5, 1000) == 0);
+	/* A floor of 1 is the constant rate to the bit, for each of them. */
+	for (int type = SCHEDULE_COSINE; type <= SCHEDULE_WSD; type++) {
+		s = (struct schedule_spec){
+		    .type = (enum schedule_type)type, .stable = 3, .period = 7, .floor = 1};
+		for (uint64_t round = 1; round < 20; round++)
+			assert_true(schedule_rate(&s, 0.1, round) == 0.1);
+	}
 }
 
 /* The seed depends on every byte of its three sources. */
@@ -382,6 +411,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(schedules),
+	    cmocka_unit_test(straight_schedules),
 	    cmocka_unit_test(seeds),
 	    cmocka_unit_test(same_bits_everywhere),
 	    cmocka_unit_test(full_batch_is_gradient_descent),
