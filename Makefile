@@ -93,13 +93,14 @@ $(EXAMPLES): %: %.o $(BUILD)/librivulet.a
 # --- Tests: each tests/unit/test_x.c is one program; exit 0 = pass, 77 = skip.  tests/tools are helpers.
 everything = $(call stack,$(or $(STACK),daemon client aggregator model wire crypto base))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
-TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tools/*.c))
+TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(filter-out tests/tools/simulate_%,$(wildcard tests/tools/*.c)))
 FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 E2E   := $(sort $(wildcard tests/e2e/[0-9]*.sh))
 $(TESTS): %: %.o $(everything)
 	$(call link,$^ -lcmocka $(LIBS_ALL))
 $(TOOLS): %: %.o $(everything)
-	$(call link,$^ $(LIBS_ALL))
+	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(LIBS_ALL))
+$(BUILD)/tests/tools/simulate: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/tools/simulate_*.c))
 # Libraries for LD_PRELOAD: without sanitizers, for they come before everything else.
 SHIMS := $(patsubst tests/shim/%.c,$(BUILD)/tests/shim/%.so,$(wildcard tests/shim/*.c))
 $(SHIMS): $(BUILD)/%.so: %.c Makefile

@@ -1,0 +1,517 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backoff.h"
+#include "bytes.h"
+#include "evalset.h"
+#include "file.h"
+#include "fold_tile.h"
+#include "hash.h"
+#include "hex.h"
+#include "manifest.h"
+#include "modelfile.h"
+#include "net.h"
+#include "simulate.h"
+#include "train.h"
+#include "trainer.h"
+#include "worker.h"
+
+/* --- the model */
+
+/* Writes the head of the model's file and names it by the hash of that file. */
+static enum err
+name_model(struct simulate_round *r, const uint8_t *base)
+{
+	struct modelfile_meta meta = {.round = r->number};
+	struct hash *h = hash_new();
+
+	if (!h)
+		return ERR_NOMEM;
+	memcpy(meta.job, r->job_hex, sizeof(meta.job));
+	if (base)
+		hex_encode(meta.base, base, 32);
+	buf_deinit(&r->head);
+	buf_init(&r->head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
+	enum err e = modelfile_header(&r->head, &r->table, &meta);
+	if (!e) {
+		hash_start(h);
+		hash_update(h, r->head.data, r->head.len);
+		hash_update(h, r->data, r->table.bytes);
+		hash_finish(h, r->model);
+		r->model_bytes = r->head.len + r->table.bytes;
+	}
+	hash_free(h);
+	return e;
+}
+
+static enum err
+draw_model(struct simulate_round *r, struct why *why)
+{
+	const struct recipe *recipe = &r->job->recipe;
+	struct net *net = NULL;
+
+	enum err e = net_new(&net, &recipe->net, recipe->data.class_count, 1, false, 0, why);
+	if (e)
+		return e;
+	net_init(net, r->job->seed);
+	e = tensor_table_copy(&r->table, net_tensors(net));
+	if (!e)
+		e = tensor_table_assign(&r->table, recipe->rules, recipe->rule_count, why);
+	r->data = malloc(net_tensors(net)->bytes);
+	if (!e && !r->data)
+		e = ERR_NOMEM;
+	if (!e)
+		memcpy(r->data, net_params(net), r->table.bytes);
+	net_free(net);
+	return e ? e : name_model(r, NULL);
+}
+
+enum err
+simulate_round_init(struct simulate_round *r, const struct job_spec *job, const char *text,
+    size_t len, struct why *why)
+{
+	uint8_t digest[HASH_LEN];
+
+	r->job = job;
+	buf_init(&r->head, 0);
+	hash_sha256(digest, text, len);
+	hex_encode(r->job_hex, digest, 16);
+	if (job->recipe.init[0] || strcmp(job->recipe.trainer, "builtin") != 0 ||
+	    job->recipe.local.unit == LOCAL_SECONDS)
+		return err_set(why, ERR_UNSUPPORTED,
+		    "only jobs with layers, the built-in trainer and epochs or steps");
+	if (job->round.goal > r->fleet->count ||
+	    (job->round.goal < r->fleet->count && !job->round.sample))
+		return err_set(why, ERR_INVALID,
+		    "round.goal is %u of %zu devices: fewer need \"pick\": \"sample\"",
+		    job->round.goal, r->fleet->count);
+	enum err e = rule_check(&job->aggregate.rule, job->round.quorum, why);
+	if (!e)
+		e = evalset_new(&r->evalset, r->fleet->config);
+	return e ? e : draw_model(r, why);
+}
+
+void
+simulate_round_deinit(struct simulate_round *r)
+{
+	tensor_table_deinit(&r->table);
+	evalset_free(r->evalset);
+	buf_deinit(&r->head);
+	free(r->data);
+	free(r->state);
+}
+
+enum err
+simulate_round_save(const struct simulate_round *r, const char *path, struct why *why)
+{
+	struct buf file;
+	void *at;
+
+	buf_init(&file, SIZE_MAX / 2);
+	enum err e = buf_append(&file, r->head.data, r->head.len);
+	if (!e)
+		e = buf_extend(&file, r->table.bytes, &at);
+	if (!e) {
+		memcpy(at, r->data, r->table.bytes);
+		e = file_write(path, file.data, file.len, 0644, why);
+	}
+	buf_deinit(&file);
+	return e;
+}
+
+/* --- choosing devices */
+
+struct ticket {
+	uint8_t draw[HASH_LEN];
+	size_t device;
+};
+
+static int
+compare_draws(const void *a, const void *b)
+{
+	return memcmp(a, b, HASH_LEN);
+}
+
+static int
+compare_places(const void *a, const void *b)
+{
+	size_t x = ((const struct ticket *)a)->device, y = ((const struct ticket *)b)->device;
+
+	return (x > y) - (x < y);
+}
+
+/* The goal's number of devices by the draw of FORMAT.md (Ids), in the order of their ids. */
+static enum err
+choose(const struct simulate_round *r, struct simulate_report *reports)
+{
+	const struct simulate_fleet *f = r->fleet;
+	struct ticket *tickets = calloc(f->count, sizeof(*tickets));
+	uint8_t text[48];
+
+	if (!tickets)
+		return ERR_NOMEM;
+	for (size_t i = 0; i < f->count; i++) {
+		struct bytes_writer w = bytes_writer(text, sizeof(text));
+		bytes_put_u64(&w, r->job->seed);
+		bytes_put_u64(&w, r->number);
+		bytes_put(&w, f->devices[i].id, 32);
+		hash_sha256(tickets[i].draw, text, sizeof(text));
+		tickets[i].device = i;
+	}
+	qsort(tickets, f->count, sizeof(*tickets), compare_draws);
+	qsort(tickets, r->job->round.goal, sizeof(*tickets), compare_places);
+	for (size_t i = 0; i < r->job->round.goal; i++)
+		reports[i].device = &f->devices[tickets[i].device];
+	free(tickets);
+	return ERR_OK;
+}
+
+/* --- what devices do */
+
+struct course {
+	struct simulate_round *r;
+	struct simulate_report *reports;
+	size_t count;
+};
+
+static enum err
+train(const struct simulate_round *r, struct simulate_report *p, uint8_t *weights)
+{
+	static const struct settings settings;
+	struct work work = {.table = r->table, .weights = weights};
+	struct trainer_out *out = calloc(1, sizeof(*out));
+	const struct trainer_in in = {.work = &work,
+	    .train = &p->device->train,
+	    .validation = &p->device->validation,
+	    .settings = &settings,
+	    .device = p->device->id};
+
+	if (!out)
+		return ERR_NOMEM;
+	work.task.recipe = r->job->recipe;
+	work.task.seed = r->job->seed;
+	work.task.round = r->number;
+	enum err e = trainer_builtin_run(&in, out, &p->why);
+	p->examples = out->finish.examples;
+	p->loss = out->finish.loss;
+	free(out);
+	return e;
+}
+
+static void
+train_one(void *arg, unsigned i)
+{
+	struct course *c = arg;
+	const struct simulate_round *r = c->r;
+	struct simulate_report *p = &c->reports[i];
+	size_t n = r->table.elements;
+	uint8_t *weights = malloc(r->table.bytes);
+	float *before = malloc(n * sizeof(*before));
+
+	p->delta = malloc(n * sizeof(*p->delta));
+	if (!weights || !before || !p->delta) {
+		p->e = ERR_NOMEM;
+	} else {
+		memcpy(weights, r->data, r->table.bytes);
+		p->e = train(r, p, weights);
+	}
+	if (!p->e) {
+		modelfile_gather(before, &r->table, r->data);
+		modelfile_gather(p->delta, &r->table, weights);
+		for (size_t k = 0; k < n; k++)
+			p->delta[k] -= before[k];
+	}
+	free(weights);
+	free(before);
+}
+
+/* The coordinator's checks of an upload, in its order and words. */
+static void
+admit(const struct simulate_round *r, struct simulate_report *p, const struct codec *codec)
+{
+	const struct aggregate_spec *a = &r->job->aggregate;
+	uint64_t most = codec->payload_bytes(p->params.elements);
+	uint8_t carry[64] = {0};
+	double squares = 0;
+
+	if (p->examples > a->max_examples) {
+		p->refused = "too-many-examples";
+	} else if (codec->fixed_size ? p->len != most : p->len > most) {
+		p->refused = "wrong-length";
+	} else if (codec->check(&p->params, 0, p->payload, p->len, &squares, carry)) {
+		p->refused = "bad-values";
+	} else {
+		p->norm = sqrt(squares);
+		if (!isfinite(p->norm))
+			p->refused = "bad-values";
+		else if (a->max_norm > 0 && p->norm > a->max_norm)
+			p->refused = "norm-too-large";
+	}
+}
+
+static void
+encode_one(void *arg, unsigned i)
+{
+	struct course *c = arg;
+	const struct simulate_round *r = c->r;
+	struct simulate_report *p = &c->reports[i];
+	const struct codec *codec = codec_find_name(r->job->recipe.codec);
+
+	p->params = (struct codec_params){.elements = r->table.elements,
+	    .block = codec->block,
+	    .seed = train_seed(r->job->seed, r->number, p->device->id)};
+	p->len = codec->payload_bytes(p->params.elements);
+	p->payload = malloc(p->len);
+	if (!p->payload)
+		p->e = ERR_NOMEM;
+	else if (codec->encode(p->payload, &p->len, p->delta, &p->params))
+		p->refused = "not-finite";
+	free(p->delta);
+	p->delta = NULL;
+	if (p->e || p->refused)
+		return;
+	simulate_attack_payload(r->fleet, p);
+	admit(r, p, codec);
+}
+
+static enum err
+first_error(const struct course *c, struct why *why)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (c->reports[i].e) {
+			*why = c->reports[i].why;
+			return c->reports[i].e;
+		}
+	return ERR_OK;
+}
+
+/* --- what the coordinator does */
+
+struct folding {
+	struct fold_tile tile;
+	struct simulate_report **accepted;
+	double *weights, *squares;
+	const struct codec *codec;
+	size_t count;
+	enum err *results; /* of each tile or strip */
+};
+
+static enum err
+read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
+{
+	const struct folding *f = context;
+	const struct simulate_report *p = f->accepted[delta];
+	uint64_t at;
+	size_t len;
+
+	f->codec->range(&p->params, first, count, &at, &len);
+	return f->codec->decode(&p->params, first, count, p->payload + at, len, out);
+}
+
+static void
+run_strip(void *arg, unsigned i)
+{
+	struct folding *f = arg;
+
+	f->results[i] = fold_tile_measure(&f->tile, i);
+}
+
+static void
+run_tile(void *arg, unsigned i)
+{
+	struct folding *f = arg;
+
+	f->results[i] = fold_tile_run(&f->tile, i, &f->squares[i]);
+}
+
+static enum err
+in_parallel(struct folding *f, unsigned threads, unsigned n, void (*fn)(void *, unsigned))
+{
+	f->results = calloc(n + 1, sizeof(*f->results));
+	if (!f->results)
+		return ERR_NOMEM;
+	worker_parallel(threads, n, fn, f);
+	enum err e = ERR_OK;
+	for (unsigned i = 0; i < n && !e; i++)
+		e = f->results[i];
+	free(f->results);
+	return e;
+}
+
+static enum err
+fold(struct simulate_round *r, struct folding *f, struct why *why)
+{
+	struct fold_tile *t = &f->tile;
+	unsigned tiles = (unsigned)fold_tile_count(t);
+
+	enum err e = fold_tile_begin(t, why);
+	while (!e && fold_tile_measures(t) > 0) {
+		e = in_parallel(f, r->threads, fold_tile_measures(t), run_strip);
+		if (!e)
+			e = fold_tile_plan(t);
+	}
+	f->squares = calloc(tiles, sizeof(double));
+	if (!e && !f->squares)
+		e = ERR_NOMEM;
+	if (!e)
+		e = in_parallel(f, r->threads, tiles, run_tile);
+	if (!e)
+		r->norm = fold_tile_norm(f->squares, tiles);
+	fold_tile_end(t);
+	return e;
+}
+
+/* Base and state are copied first: a round that fails leaves them. */
+static enum err
+prepare(struct simulate_round *r, struct folding *f, struct why *why)
+{
+	struct fold_tile *t = &f->tile;
+
+	t->table = &r->table;
+	enum err e = fold_tile_choose(t, &r->job->aggregate, r->number, why);
+	if (e)
+		return e;
+	size_t floats = fold_tile_state_floats(t);
+	t->data = malloc(r->table.bytes);
+	t->state = floats ? malloc(floats * sizeof(float)) : NULL;
+	if (!t->data || (floats && !t->state))
+		return ERR_NOMEM;
+	memcpy(t->data, r->data, r->table.bytes);
+	if (floats && r->state)
+		memcpy(t->state, r->state, floats * sizeof(float));
+	else if (floats)
+		fold_tile_state_start(t, t->state);
+	t->deltas = (struct rule_input){.read_tile = read_tile,
+	    .context = f,
+	    .deltas = f->count,
+	    .weights = f->weights,
+	    .seed = fold_tile_seed(r->job->seed, r->number)};
+	return ERR_OK;
+}
+
+/* Figures of the round, and which reports count. */
+static enum err
+collect(struct simulate_round *r, struct folding *f, struct course *c)
+{
+	double loss = 0, examples = 0;
+
+	f->codec = codec_find_name(r->job->recipe.codec);
+	f->accepted = calloc(c->count, sizeof(struct simulate_report *));
+	f->weights = calloc(c->count, sizeof(*f->weights));
+	if (!f->accepted || !f->weights)
+		return ERR_NOMEM;
+	r->bytes_up = 0;
+	for (size_t i = 0; i < c->count; i++) {
+		struct simulate_report *p = &c->reports[i];
+		if (p->refused)
+			continue;
+		f->accepted[f->count] = p;
+		f->weights[f->count++] = (double)p->examples;
+		r->bytes_up += manifest_body_bytes(p->len);
+		loss += (double)p->examples * p->loss;
+		examples += (double)p->examples;
+	}
+	r->reports = f->count;
+	r->refused = c->count - f->count;
+	r->bytes_down = c->count * r->model_bytes;
+	r->train_loss = loss / examples;
+	return f->count < r->job->round.quorum ? ERR_STATE : ERR_OK;
+}
+
+static enum err
+aggregate(struct simulate_round *r, struct course *c, struct why *why)
+{
+	struct folding f = {.count = 0};
+	uint8_t base[32];
+
+	memcpy(base, r->model, sizeof(base));
+	enum err e = collect(r, &f, c);
+	if (!e)
+		e = prepare(r, &f, why);
+	if (!e)
+		e = fold(r, &f, why);
+	if (!e) {
+		free(r->data);
+		free(r->state);
+		r->data = f.tile.data;
+		r->state = f.tile.state;
+		e = name_model(r, base);
+	} else {
+		free(f.tile.data);
+		free(f.tile.state);
+	}
+	free(f.accepted);
+	free(f.weights);
+	free(f.squares);
+	return e;
+}
+
+static enum err
+evaluate(struct simulate_round *r, struct why *why)
+{
+	const struct recipe *recipe = &r->job->recipe;
+	struct train_score score;
+	struct net *net = NULL;
+
+	r->evaluated = recipe->evaluate_by == EVALUATE_COORDINATOR &&
+	    (r->number % r->fleet->evaluate_every == 0 || r->number == r->job->stop.rounds);
+	r->backdoor = NAN;
+	if (!r->evaluated)
+		return ERR_OK;
+	enum err e =
+	    evalset_run(r->evalset, recipe, (const float *)r->data, r->threads, &score, why);
+	if (e == ERR_NUMERIC) {
+		/* Weights are finite and what they make of an example is not: nothing is right. */
+		r->accuracy = r->loss = NAN;
+		return ERR_OK;
+	}
+	if (e)
+		return e;
+	r->accuracy = score.accuracy;
+	r->loss = score.loss;
+	if (r->fleet->triggered.count == 0)
+		return ERR_OK;
+	e = net_new(&net, &recipe->net, recipe->data.class_count, 32, false, 0, why);
+	if (e)
+		return e;
+	memcpy(net_params(net), r->data, r->table.bytes);
+	e = train_evaluate(net, &r->fleet->triggered, &recipe->data, &score, why);
+	r->backdoor = e ? (double)NAN : score.accuracy;
+	net_free(net);
+	return e;
+}
+
+enum err
+simulate_round_run(struct simulate_round *r, struct why *why)
+{
+	size_t n = r->job->round.goal;
+	struct course c = {r, calloc(n, sizeof(*c.reports)), n};
+	double began = backoff_now();
+
+	r->number++;
+	r->evaluated = false;
+	enum err e = c.reports ? choose(r, c.reports) : ERR_NOMEM;
+	if (!e) {
+		worker_parallel(r->threads, (unsigned)n, train_one, &c);
+		e = first_error(&c, why);
+	}
+	if (!e)
+		e = simulate_attack_deltas(r->fleet, c.reports, n, r->table.elements, r->number);
+	if (!e) {
+		worker_parallel(r->threads, (unsigned)n, encode_one, &c);
+		e = first_error(&c, why);
+	}
+	if (!e)
+		e = aggregate(r, &c, why);
+	if (!e)
+		e = evaluate(r, why);
+	for (size_t i = 0; c.reports && i < n; i++) {
+		free(c.reports[i].delta);
+		free(c.reports[i].payload);
+	}
+	free(c.reports);
+	r->seconds = backoff_now() - began;
+	return e;
+}
