@@ -7,6 +7,8 @@
 #   fleet_run NAME [ARGUMENTS...]   start its agent in the background; sets AGENT_PID
 #   fleet_admin ARGUMENTS...        rivulet with the admin socket
 #   fleet_fail TEXT                 say why and exit 1
+#
+# FLEET_START_S: how many seconds rivuletd may take to start, on a machine that has other things to do; default 120.
 # shellcheck shell=sh
 
 RIVULETD=${RIVULETD:-$BUILD/rivuletd}
@@ -59,7 +61,7 @@ fleet_daemon() {
 	fleet_wait=0
 	until [ -s "$FLEET/state/port" ]; do
 		kill -0 "$DAEMON_PID" 2>/dev/null || fleet_fail "rivuletd did not start"
-		[ $fleet_wait -lt 300 ] || fleet_fail "rivuletd was not ready after 30 s"
+		[ $fleet_wait -lt $((10 * ${FLEET_START_S:-120})) ] || fleet_fail "rivuletd was not ready after ${FLEET_START_S:-120} s"
 		sleep 0.1
 		fleet_wait=$((fleet_wait + 1))
 	done

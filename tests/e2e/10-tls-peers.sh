@@ -20,12 +20,12 @@ say() { # say WANT WHAT GOT: one comparison
 	printf 'FAILED: %s\n  want: %s\n  got:  %s\n' "$2" "$1" "$3"
 	failed=1
 }
-start() { # start PROGRAM...: runs it in the background; its first word of output becomes $port
-	: >"$dir/out"
-	"$@" >"$dir/out" 2>>"$dir/err" &
+start() { # start PROGRAM...: runs it in the background with its output in $out, a file of its own; its first word becomes $port
+	out=$(mktemp "$dir/out.XXXXXX")
+	"$@" >"$out" 2>>"$dir/err" &
 	pids="$pids $!"
-	for _ in $(seq 100); do
-		port=$(awk 'NR == 1 { print $1 }' "$dir/out")
+	for _ in $(seq 1200); do
+		port=$(awk 'NR == 1 { print $1 }' "$out")
 		[ -n "$port" ] && return
 		sleep 0.05
 	done
@@ -34,13 +34,13 @@ start() { # start PROGRAM...: runs it in the background; its first word of outpu
 lines() { tr '\n' ';'; }
 twice() { # twice OPTION...: one curl, two connections
 	url=https://localhost:$port/
-	curl -sS --max-time 20 --cacert "$dir/ca.pem" "$@" "$url" "$url" 2>>"$dir/err" | lines
+	curl -sS --max-time 120 --cacert "$dir/ca.pem" "$@" "$url" "$url" 2>>"$dir/err" | lines
 }
 id() { echo "--cert $dir/$1.pem --key $dir/$1.key"; }
 
 "$peer" init "$dir" || exit 1
 start "$peer" serve "$dir"
-echo "server: $(cat "$dir/out")"
+echo "server: $(cat "$out")"
 # shellcheck disable=SC2046 # two options each
 {
 	say "peer=device resumed=0;peer=device resumed=1;" "curl resumes under TLS 1.2 and keeps its identity" \
@@ -52,14 +52,14 @@ echo "server: $(cat "$dir/out")"
 	say "" "a server as client" "$(twice $(id server))"
 }
 say "peer=nobody resumed=0;" "curl by address" \
-	"$(curl -sS --max-time 20 --cacert "$dir/ca.pem" "https://127.0.0.1:$port/" 2>&1 | lines)"
+	"$(curl -sS --max-time 120 --cacert "$dir/ca.pem" "https://127.0.0.1:$port/" 2>&1 | lines)"
 say 60 "curl with another CA" \
-	"$(curl -sS --max-time 20 --cacert "$dir/stranger.pem" "https://localhost:$port/" >/dev/null 2>&1; echo $?)"
-say 60 "curl with a name that is not in the certificate" "$(curl -sS --max-time 20 --cacert "$dir/ca.pem" \
+	"$(curl -sS --max-time 120 --cacert "$dir/stranger.pem" "https://localhost:$port/" >/dev/null 2>&1; echo $?)"
+say 60 "curl with a name that is not in the certificate" "$(curl -sS --max-time 120 --cacert "$dir/ca.pem" \
 	--resolve "other.example:$port:127.0.0.1" "https://other.example:$port/" >/dev/null 2>&1; echo $?)"
 
 s_client() { # s_client OPTION...: prints the cipher and the curve, or nothing
-	printf 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n' | timeout 20 openssl s_client -connect "127.0.0.1:$port" \
+	printf 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n' | timeout 120 openssl s_client -connect "127.0.0.1:$port" \
 		-CAfile "$dir/ca.pem" -verify_return_error -x509_strict -ign_eof "$@" 2>&1 |
 		sed -n 's/^New, TLSv.*Cipher is //p;s/^.* Temp Key: \([^,]*\), \([^,]*\).*/\1 \2/p' | uniq | lines
 }
@@ -71,7 +71,7 @@ say "" "TLS 1.1 is refused" "$(s_client -tls1_1 -cipher ALL:@SECLEVEL=0)"
 say "ECDH prime256v1;$aes;" "P-256" "$(s_client -tls1_2 -groups P-256 -cipher $aes)"
 say "" "P-521 is refused" "$(s_client -tls1_2 -groups P-521)"
 # Each handshake verifies two certificates of the server's chain.
-say "RENEGOTIATING 2" "renegotiation is refused" "$( (echo R; sleep 1) | timeout 20 openssl s_client \
+say "RENEGOTIATING 2" "renegotiation is refused" "$( (echo R; sleep 1) | timeout 120 openssl s_client \
 	-connect "127.0.0.1:$port" -CAfile "$dir/ca.pem" -tls1_2 2>&1 |
 	awk '/^RENEGOTIATING/ { r = $1 } /verify return:1/ { n++ } END { print r, n }')"
 
@@ -83,11 +83,11 @@ say 1 "our own client, a stranger" "$("$peer" get "$dir" "$port" localhost stran
 for version in -tls1_2 -tls1_3; do
 	[ "${CRYPTO:-mbedtls}$version" = mbedtls-tls1_3 ] && continue
 	openssl s_server -accept 127.0.0.1:0 -cert "$dir/server.pem" -key "$dir/server.key" -www $version -Verify 1 \
-		-CAfile "$dir/ca.pem" >"$dir/www" 2>>"$dir/err" &
+		-CAfile "$dir/ca.pem" >"$dir/www$version" 2>>"$dir/err" &
 	pids="$pids $!"
 	free=
-	for _ in $(seq 100); do
-		free=$(sed -n 's/^ACCEPT .*:\([0-9]*\)$/\1/p' "$dir/www")
+	for _ in $(seq 1200); do
+		free=$(sed -n 's/^ACCEPT .*:\([0-9]*\)$/\1/p' "$dir/www$version")
 		[ -n "$free" ] && break
 		sleep 0.05
 	done
@@ -99,7 +99,7 @@ if [ -x "$OTHER" ]; then
 	say "peer=device resumed=0 self=0;peer=device resumed=1 self=1;" "the other back end's client" \
 		"$("$OTHER" get "$dir" "$port" 127.0.0.1 client 2>>"$dir/err" | lines)"
 	start "$OTHER" serve "$dir"
-	echo "server: $(cat "$dir/out")"
+	echo "server: $(cat "$out")"
 	say "peer=device resumed=0 self=0;peer=device resumed=1 self=1;" "the other back end's server" \
 		"$("$peer" get "$dir" "$port" localhost client 2>>"$dir/err" | lines)"
 	say 1 "the other back end's server and a stranger" \

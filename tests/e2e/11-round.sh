@@ -38,9 +38,11 @@ curl_admin "/v1/jobs/$JOB" | pick "d['rounds_committed'] == 2 and d['open'] is N
 [ "$(sha256sum <"$FLEET/state/models/$MODEL" | cut -d ' ' -f 1)" = "$MODEL" ] ||
 	fleet_fail "the model's file is not what its id says: $(ls "$FLEET/state/models")"
 within 10 spool_empty || fleet_fail "left in the spool: $(ls "$FLEET/state/spool")"
-[ "$(curl_admin /v1/status | pick "d['spool']['bytes']")" = 0 ] || fleet_fail "the spool counts bytes that are gone"
+uncounted() { [ "$(curl_admin /v1/status | pick "d['spool']['bytes']")" = 0 ]; }
+within 10 uncounted || fleet_fail "the spool counts bytes that are gone"
 for i in 1 2 3; do
-	[ -z "$(ls -A "$FLEET/device$i/outbox")" ] || fleet_fail "left in the outbox of device$i"
+	sent() { [ -z "$(ls -A "$FLEET/device$i/outbox")" ]; }
+	within 10 sent || fleet_fail "left in the outbox of device$i"
 done
 fleet_end
 echo "2 rounds of 3 devices, model $MODEL"

@@ -19,7 +19,7 @@ say() { # say WHAT WANT GOT
 fleet_start ""
 fleet_join dev ""
 # Hundreds of handshakes that are meant to fail.
-timeout $((60 * TEST_SLOW)) sslscan --show-certificate --xml="$FLEET/scan.xml" "127.0.0.1:$PORT" >"$FLEET/scan.log" 2>&1 ||
+timeout $((60 * TEST_PATIENCE)) sslscan --show-certificate --xml="$FLEET/scan.xml" "127.0.0.1:$PORT" >"$FLEET/scan.log" 2>&1 ||
 	fleet_fail "sslscan: $(tail -n 3 "$FLEET/scan.log")"
 
 found() { # found EXPRESSION: Python's, on the element t of the scan
@@ -53,7 +53,7 @@ say "expired, self-signed" "false false" "$(found "$cert.find('expired').text + 
 
 # --- by hand: what sslscan does not ask
 s_client() { # s_client OPTION...: commands on standard input
-	timeout $((30 * TEST_SLOW)) openssl s_client -connect "127.0.0.1:$PORT" -CAfile "$FLEET/dev/ca.pem" "$@" 2>&1
+	timeout $((30 * TEST_PATIENCE)) openssl s_client -connect "127.0.0.1:$PORT" -CAfile "$FLEET/dev/ca.pem" "$@" 2>&1
 }
 hands() { # hands OPTION...: how many handshakes of one come to an end
 	s_client "$@" </dev/null | grep -cE '^(Server|Peer) Temp Key: '
@@ -69,16 +69,17 @@ commands() { # commands LETTER COUNT: s_client takes one per read
 	while [ $i -lt "$2" ]; do
 		echo "$1" && i=$((i + 1)) && sleep 0.02 || return
 	done
-	sleep 1
+	within 10 grep -qi "$3" "$FLEET/heard"
 }
-out=$(commands R 1 | s_client -tls1_2)
-say "renegotiation asked for" "1" "$(echo "$out" | grep -ci 'no renegotiation')"
+: >"$FLEET/heard"
+commands R 1 'no renegotiation' | s_client -tls1_2 >"$FLEET/heard"
+say "renegotiation asked for" "1" "$(grep -ci 'no renegotiation' "$FLEET/heard")"
 case $(ldd "$RIVULETD") in
 *libssl*)
 	# s_client tells that the coordinator closed by ending; otherwise it would go on until the last of 600.
 	start=$(date +%s%N)
-	commands K 600 | s_client -tls1_3 >"$FLEET/updates"
-	sent=$(grep -c KEYUPDATE "$FLEET/updates")
+	commands K 600 closed | s_client -tls1_3 >"$FLEET/heard"
+	sent=$(grep -c KEYUPDATE "$FLEET/heard")
 	[ "$sent" -ge 10 ] && [ "$sent" -lt 300 ] && ended=yes || ended="no, after $sent in $((($(date +%s%N) - start) / 1000000)) ms"
 	say "key updates are cut off" yes "$ended"
 	;;

@@ -24,7 +24,7 @@ say() { # say WHAT WANT GOT; * in WANT fits anything
 }
 
 round_now() { # "ROUND STATE REPORTS" of the open round
-	curl -sS --max-time $((10 * TEST_SLOW)) --unix-socket "$FLEET/admin.sock" "http://localhost/v1/jobs/$job" |
+	curl -sS --max-time $((10 * TEST_PATIENCE)) --unix-socket "$FLEET/admin.sock" "http://localhost/v1/jobs/$job" |
 		sed -n 's/.*"open":{"round":\([0-9]*\),"state":"\([a-z]*\)","reports":\([0-9]*\),.*/\1 \2 \3/p'
 }
 
@@ -33,7 +33,7 @@ spool() { ls "$FLEET/state/spool"; }
 # The refusal reaches the device a moment before its part of a file is removed.
 unharmed() { # unharmed WHAT
 	tries=0
-	while [ "$(spool)" != "$spool_want" ] && [ $tries -lt $((40 * TEST_SLOW)) ]; do
+	while [ "$(spool)" != "$spool_want" ] && [ $tries -lt $((40 * TEST_PATIENCE)) ]; do
 		sleep 0.05
 		tries=$((tries + 1))
 	done
@@ -44,7 +44,7 @@ unharmed() { # unharmed WHAT
 put() { # put HOME MODE FAULT TASK...
 	put_home=$1 put_mode=$2 put_fault=$3
 	shift 3
-	timeout 60 "$peer" put "$FLEET/$put_home" "$PORT" $elements "$put_mode" "$put_fault" "$@"
+	timeout $((60 * TEST_PATIENCE)) "$peer" put "$FLEET/$put_home" "$PORT" $elements "$put_mode" "$put_fault" "$@"
 }
 
 refuse() { # refuse head|body|end STATUS WORD MODE FAULT HOME TASK...: where the fault shows decides how much may be sent
@@ -163,7 +163,7 @@ for kind in stranger self; do
 	say "$kind" "000 *" "$(put $kind wait none $task)"
 	unharmed $kind
 done
-say "refused handshakes in the log" 2 "$(grep -c ' tls.failed ' "$FLEET/rivuletd.log")"
+say "refused handshakes in the log" 2 "$(log_lines 2 "$FLEET/rivuletd.log" ' tls\.failed ')"
 
 # --- joining
 join() { # join WANT TOKEN_FILE FAULT HOME
@@ -210,13 +210,16 @@ fleet_run two
 reports() { # reports ROUND N: waits
 	tries=0
 	until [ "$(round_now)" = "$1 open $2" ]; do
-		[ $tries -lt $((200 * TEST_SLOW)) ] || fleet_fail "round $1 did not get $2 reports, but is at: $(round_now)"
+		[ $tries -lt $((200 * TEST_PATIENCE)) ] || fleet_fail "round $1 did not get $2 reports, but is at: $(round_now)"
 		sleep 0.1
 		tries=$((tries + 1))
 	done
 }
+# Files of the round before go a moment after its commit.
+two_files() { [ "$(spool | wc -l)" -eq 2 ]; }
 for round in 2 3; do
 	reports $round 2
+	within 10 two_files || fleet_fail "the spool of round $round: $(spool)"
 	old=$task
 	task=$("$peer" ask "$FLEET/odd" "$PORT")
 	round_want="$round open 2" spool_want=$(spool)
@@ -239,12 +242,12 @@ done
 
 tries=0
 until fleet_admin job show refusals --json | grep -q '"state": *"done"'; do
-	[ $tries -lt $((100 * TEST_SLOW)) ] || fleet_fail "the job did not end"
+	[ $tries -lt $((100 * TEST_PATIENCE)) ] || fleet_fail "the job did not end"
 	sleep 0.1
 	tries=$((tries + 1))
 done
-say "the spool at the end" "" "$(spool)"
-rounds=$(curl -sS --max-time $((10 * TEST_SLOW)) --unix-socket "$FLEET/admin.sock" "http://localhost/v1/jobs/$job/rounds" |
+within 10 spool_empty || say "the spool at the end" "" "$(spool)"
+rounds=$(curl -sS --max-time $((10 * TEST_PATIENCE)) --unix-socket "$FLEET/admin.sock" "http://localhost/v1/jobs/$job/rounds" |
 	tr '{' '\n' | sed -n 's/.*"round":\([0-9]*\),"state":"\([a-z]*\)".*"reports":\([0-9]*\),.*/\1 \2 \3/p' | tr '\n' ';')
 say "the rounds" "1 committed 3;2 committed 3;3 committed 3;" "$rounds"
 echo "$checks checks"

@@ -51,13 +51,13 @@ id_a=${task_a%% *} id_b=${task_b%% *}
 put() { # put DEVICE KIND OUT ID [CURL_OPTION...]: prints "STATUS CONNECTIONS_MADE BYTES_SENT"
 	device=$1 kind=$2 out=$3 id=$4
 	shift 4
-	curl -sS --max-time $((60 * TEST_SLOW)) --cacert "$FLEET/$device/ca.pem" --cert "$FLEET/$device/cert.pem" \
+	curl -sS --max-time $((60 * TEST_PATIENCE)) --cacert "$FLEET/$device/ca.pem" --cert "$FLEET/$device/cert.pem" \
 		--key "$FLEET/$device/key.pem" -H "Rivulet-Manifest: $(cat "$FLEET/$device/$kind/manifest")" \
 		-T "$FLEET/$device/$kind/body" -o "$FLEET/$out" -w '%{http_code} %{num_connects} %{size_upload}\n' \
 		--expect100-timeout 30 "$URL/v1/deltas/$id" "$@"
 }
 get() { # the options of another request in the same curl, which prints "STATUS:CONNECTIONS_MADE;"
-	echo --next -sS --max-time $((20 * TEST_SLOW)) --cacert "$FLEET/a/ca.pem" --cert "$FLEET/a/cert.pem" --key "$FLEET/a/key.pem" \
+	echo --next -sS --max-time $((20 * TEST_PATIENCE)) --cacert "$FLEET/a/ca.pem" --cert "$FLEET/a/cert.pem" --key "$FLEET/a/key.pem" \
 		-o "$FLEET/status.json" -w '%{http_code}:%{num_connects};' "$URL/v1/status"
 }
 same() { # same WHAT FILE: a receipt like the first
@@ -106,7 +106,7 @@ say "two at a time" "*201 receipt $body open;*" \
 # --- after its round was committed, and after a restart of that
 tries=0
 until fleet_admin job show repeat --json | grep -q '"rounds_committed": *1'; do
-	[ $tries -lt $((100 * TEST_SLOW)) ] || fleet_fail "the round was not committed"
+	[ $tries -lt $((100 * TEST_PATIENCE)) ] || fleet_fail "the round was not committed"
 	sleep 0.1
 	tries=$((tries + 1))
 done
@@ -121,6 +121,6 @@ fleet_restart
 say "after the commit and a restart" "201 1 0" "$(put a good receipt6 "$id_a")"
 same "the receipt after the commit and a restart" receipt6
 say "the spool" "" "$(ls "$FLEET/state/spool")"
-say "reports of round 1" 3 "$(curl -sS --max-time $((10 * TEST_SLOW)) --unix-socket "$FLEET/admin.sock" \
+say "reports of round 1" 3 "$(curl -sS --max-time $((10 * TEST_PATIENCE)) --unix-socket "$FLEET/admin.sock" \
 	"http://localhost/v1/jobs/$job/rounds/1" | sed -n 's/.*"reports":\([0-9]*\).*/\1/p')"
 exit $failed

@@ -22,7 +22,7 @@ raw() {
 	identity=
 	[ -n "${1:-}" ] && identity="-cert $FLEET/$1/cert.pem -key $FLEET/$1/key.pem"
 	# shellcheck disable=SC2086 # two options
-	timeout 30 openssl s_client -connect "127.0.0.1:$PORT" -servername localhost -CAfile "$FLEET/dev/ca.pem" -quiet \
+	timeout $((30 * TEST_PATIENCE)) openssl s_client -connect "127.0.0.1:$PORT" -servername localhost -CAfile "$FLEET/dev/ca.pem" -quiet \
 		-ign_eof $identity 2>>"$FLEET/s_client.log" | tr -d '\r'
 }
 # heads: "STATUS[+close]" of each answer, and the word of each problem
@@ -41,7 +41,7 @@ one() { say "$2" "$1" "$(printf "$3" | raw "${4:-}" | heads)"; }
 fleet_start "[limits]
 header_bytes = 8K
 json_bytes = 16K
-header_timeout = 2"
+header_timeout = $((5 * TEST_SLOW))"
 fleet_join dev ""
 fleet_admin token create --role admin -o "$FLEET/token.admin" || fleet_fail "no token"
 FLEET_TOKEN=$FLEET/token.admin fleet_join boss ""
@@ -114,7 +114,7 @@ ask() { # ask WHO FORMAT CURL_OPTION...: prints FORMAT
 	who=$1 format=$2
 	shift 2
 	[ "$who" = none ] || set -- --cert "$FLEET/$who/cert.pem" --key "$FLEET/$who/key.pem" "$@"
-	curl -sS --max-time $((20 * TEST_SLOW)) --cacert "$FLEET/dev/ca.pem" -o "$FLEET/out" -D "$FLEET/head" -w "$format" "$@" 2>>"$FLEET/curl.log"
+	curl -sS --max-time $((20 * TEST_PATIENCE)) --cacert "$FLEET/dev/ca.pem" -o "$FLEET/out" -D "$FLEET/head" -w "$format" "$@" 2>>"$FLEET/curl.log"
 }
 field() { sed -n "s/^$1: \(.*\)\r\$/\1/Ip" "$FLEET/head"; }
 bytes() { # bytes FROM COUNT: of the model, as a hash

@@ -47,7 +47,7 @@ command revoked revoke
 rivulet_curl() { # rivulet_curl HOME PATH OPTION...
 	home=$FLEET/$1 path=$2
 	shift 2
-	curl -sS --fail-with-body --max-time $((20 * TEST_SLOW)) --cacert "$FLEET/ca.pem" --cert "$home/cert.pem" --key "$home/key.pem" "$@" "$URL$path"
+	curl -sS --fail-with-body --max-time $((20 * TEST_PATIENCE)) --cacert "$FLEET/ca.pem" --cert "$home/cert.pem" --key "$home/key.pem" "$@" "$URL$path"
 }
 rivulet_curl left /v1/leave -X POST || fleet_fail "leave"
 openssl ecparam -name prime256v1 -genkey -noout -out "$FLEET/new.pem" 2>/dev/null

@@ -39,11 +39,11 @@ at() { # at HOME URL...: the addresses of a home
 	} >"$at_home/rivulet.conf"
 }
 stub() { # stub CERT KEY HOST [...]: sets STUB to its port
-	tests/tools/tls_stub.py "$@" >"$FLEET/stub.port" 2>>"$FLEET/stub.log" &
+	stub_port=$(mktemp "$FLEET/stub.port.XXXXXX")
+	tests/tools/tls_stub.py "$@" >"$stub_port" 2>>"$FLEET/stub.log" &
 	FLEET_PIDS="$FLEET_PIDS $!" stubs="$stubs $!"
-	within 20 test -s "$FLEET/stub.port" || fleet_fail "the stub did not start"
-	STUB=$(cat "$FLEET/stub.port")
-	: >"$FLEET/stub.port"
+	within 20 test -s "$stub_port" || fleet_fail "the stub did not start"
+	STUB=$(cat "$stub_port")
 }
 server_cert() { # server_cert NAME SAN: NAME.crt and NAME.key, of the fleet's CA
 	openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=coordinator -keyout "$FLEET/$1.key" \
@@ -122,7 +122,7 @@ copy bad
 cp -p "$FLEET/other/key.pem" "$FLEET/bad/key.pem"
 doctor "$FLEET/bad"
 says "another device's key" 7 "FAULT *key .*key.pem does not belong to cert.pem" "files of one device"
-timeout 20 "$RIVULET" run --home "$FLEET/bad" 2>"$FLEET/bad.log"
+timeout $((20 * TEST_PATIENCE)) "$RIVULET" run --home "$FLEET/bad" 2>"$FLEET/bad.log"
 [ $? -eq 7 ] && grep -q "does not belong to cert.pem" "$FLEET/bad.log" || fleet_fail "an agent with another device's key: $(cat "$FLEET/bad.log")"
 copy bad
 rm "$FLEET/bad/cert.pem"

@@ -39,9 +39,10 @@ faults() { # faults RULE...: from now on
 reason() { curl_admin /readyz 2>/dev/null | sed -n 's/.*"reason":"\([^"]*\)".*/\1/p'; }
 not_ready() { [ "$(reason)" = "$1" ]; }
 ready() { curl_admin /readyz 2>/dev/null | grep -q '"status":"ready"'; }
-logged() { grep -q "$1" "$FLEET/rivuletd.log"; }
-submit() { # submit NAME [ROUNDS]
+logged() { [ "$(log_lines 1 "$FLEET/rivuletd.log" "$1")" -ge 1 ]; }
+submit() { # submit NAME [ROUNDS [EPOCHS]]: many epochs for a job that is still at work when it was seen to work
 	glyph_job "$FLEET/job.json" "$1" 1 "${2:-2}"
+	sed -i "s/\"epochs\": 1/\"epochs\": ${3:-1}/" "$FLEET/job.json"
 	job_submit "$FLEET/job.json"
 }
 start_agent() { fleet_run dev; }
@@ -78,6 +79,9 @@ trouble() {
 	recovers "$expect"
 	stop_agent
 }
+waits_to_fold() {
+	curl_admin "/v1/jobs/$JOB" | pick "d['state'] == 'running' and 'waits to be folded' in d['reason'] and d['open']['state'] == 'folding'" | grep -qx True
+}
 # delayed REASON RULE...: the round is complete and cannot be folded
 delayed() {
 	expect=$1
@@ -86,9 +90,8 @@ delayed() {
 	faults "$@"
 	start_agent
 	within 30 not_ready "$expect" || fleet_fail "$*: /readyz says $(curl_admin /readyz)"
-	within 10 logged "round.delayed job=$JOB" || fleet_fail "$*: the round was not delayed"
-	curl_admin "/v1/jobs/$JOB" | pick "d['state'] == 'running' and 'waits to be folded' in d['reason'] and d['open']['state'] == 'folding'" | grep -qx True ||
-		fleet_fail "$*: $(curl_admin "/v1/jobs/$JOB")"
+	logged "round.delayed job=$JOB" || fleet_fail "$*: the round was not delayed"
+	within 10 waits_to_fold || fleet_fail "$*: $(curl_admin "/v1/jobs/$JOB")"
 	stop_agent
 	faults ""
 	recovers "$expect"
@@ -100,7 +103,7 @@ answered() { # the status in $FLEET/head, and whether it says when to come again
 	echo "$(sed -n 's/^HTTP.* \([2-5]..\).*/\1/p' "$FLEET/head" | tail -n 1) $retry"
 }
 put_by_hand() {
-	curl -sS --max-time $((20 * TEST_SLOW)) --cacert "$FLEET/hand/ca.pem" --cert "$FLEET/hand/cert.pem" --key "$FLEET/hand/key.pem" -D "$FLEET/head" \
+	curl -sS --max-time $((20 * TEST_PATIENCE)) --cacert "$FLEET/hand/ca.pem" --cert "$FLEET/hand/cert.pem" --key "$FLEET/hand/key.pem" -D "$FLEET/head" \
 		-o /dev/null -H "Rivulet-Manifest: $(cat "$FLEET/hand/good/manifest")" -T "$FLEET/hand/good/body" "$URL/v1/deltas/${task%% *}"
 	answered
 }
@@ -139,7 +142,7 @@ if [ -n "$shim" ]; then
 	submit restart 1
 	faults "write ENOSPC $FLEET/state/models"
 	start_agent
-	within 30 logged "round.delayed job=$JOB" || fleet_fail "restart: the round was not delayed"
+	logged "round.delayed job=$JOB" || fleet_fail "restart: the round was not delayed"
 	fleet_kill KILL "$DAEMON_PID"
 	fleet_restart
 	within 30 not_ready disk-full || fleet_fail "restart: /readyz says $(curl_admin /readyz)"
@@ -198,7 +201,7 @@ if [ "$DISK_MOUNTS" = yes ]; then
 	mount -t tmpfs -o size=8m,mode=700 none "$FLEET/state" || fleet_fail "mount"
 	cp -a "$FLEET/state.disk/." "$FLEET/state"
 	fleet_restart
-	submit tmpfs 12
+	submit tmpfs 12 150
 	start_agent
 	some_rounds() { [ "$(curl_admin "/v1/jobs/$JOB" | pick 'd["rounds_committed"]')" -ge 2 ]; }
 	within 30 some_rounds || fleet_fail "tmpfs: no rounds"
@@ -210,7 +213,7 @@ if [ "$DISK_MOUNTS" = yes ]; then
 	recovers disk-full
 	stop_agent
 	# Full again, and killed: it starts by itself once there is room.
-	submit again 12
+	submit again 12 150
 	start_agent
 	within 30 some_rounds || fleet_fail "tmpfs: no rounds"
 	cat /dev/zero >"$FLEET/state/ballast" 2>/dev/null

@@ -35,7 +35,7 @@ check() { # check CODE "KIND:SEVERITY..." [OPTION...]: what is found, besides no
 
 refused() { # refused TEXT: the start fails and says so
 	: >"$FLEET/refused"
-	timeout 60 "$RIVULETD" --config "$FLEET/rivuletd.conf" 2>"$FLEET/refused"
+	timeout $((60 * TEST_PATIENCE)) "$RIVULETD" --config "$FLEET/rivuletd.conf" 2>"$FLEET/refused"
 	[ $? -eq 1 ] || fleet_fail "$what: the start did not end with 1: $(cat "$FLEET/refused")"
 	grep -q "$1" "$FLEET/refused" || fleet_fail "$what: \"$1\" is not said: $(cat "$FLEET/refused")"
 }
@@ -67,12 +67,12 @@ round_is() { # round_is N REPORTS
 }
 for round in 1 2; do
 	for i in 1 2 3; do
-		timeout 120 "$RIVULET" run --home "$FLEET/device$i" --rounds 1 2>>"$FLEET/device$i.log" || fleet_fail "device$i"
+		timeout $((120 * TEST_PATIENCE)) "$RIVULET" run --home "$FLEET/device$i" --rounds 1 2>>"$FLEET/device$i.log" || fleet_fail "device$i"
 	done
 	within 30 round_is $((round + 1)) 0 || fleet_fail "round $round did not end: $(curl_admin "/v1/jobs/$A")"
 done
 for i in 1 2; do
-	timeout 120 "$RIVULET" run --home "$FLEET/device$i" --rounds 1 2>>"$FLEET/device$i.log" || fleet_fail "device$i"
+	timeout $((120 * TEST_PATIENCE)) "$RIVULET" run --home "$FLEET/device$i" --rounds 1 2>>"$FLEET/device$i.log" || fleet_fail "device$i"
 done
 within 30 round_is 3 2 || fleet_fail "not two deltas in round 3: $(curl_admin "/v1/jobs/$A")"
 MODEL=$(curl_admin "/v1/jobs/$A" | pick "d['model']")

@@ -45,7 +45,8 @@ after=$(disk 'd["disk"]["models"]')
 [ $((after - before)) -le "$forecast" ] || fleet_fail "forecast $forecast, taken $((after - before))"
 [ $((after - before + 4 * payload)) -ge "$forecast" ] || fleet_fail "forecast $forecast, taken only $((after - before))"
 [ "$(disk 'd["forecast"]["bytes"]')" = 0 ] || fleet_fail "a job that is done needs more: $(curl_admin /v1/status)"
-[ "$(disk 'd["disk"]["spool"]')" = 0 ] || fleet_fail "the spool is not empty"
+spool_gone() { [ "$(disk 'd["disk"]["spool"]')" = 0 ]; }
+within 10 spool_gone || fleet_fail "the spool is not empty"
 fleet_kill TERM "$AGENT_PID"
 
 # --- the device's cache
@@ -106,7 +107,7 @@ job_submit "$FLEET/quota.json"
 fleet_run dev
 within 20 grep -q "waiting reason=spool-full" "$FLEET/dev.log" || fleet_fail "the device does not wait for room in the spool"
 spool_full() { curl_admin /readyz 2>/dev/null | grep -q '"status":"not ready","reason":"spool-full"'; }
-spool_full || fleet_fail "/readyz does not tell that the spool is full: $(curl_admin /readyz 2>/dev/null)"
+within 10 spool_full || fleet_fail "/readyz does not tell that the spool is full: $(curl_admin /readyz 2>/dev/null)"
 fleet_admin status | grep -q "not ready: spool-full" || fleet_fail "nor does status: $(fleet_admin status)"
 # shellcheck disable=SC2154 # set by eval
 fleet_admin job stop "$one" >/dev/null || fleet_fail "job stop"

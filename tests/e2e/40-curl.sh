@@ -55,7 +55,7 @@ job_done 120
 get() { # get PATH [OPTION...]: as the device
 	get_path=$1
 	shift
-	curl -sS --max-time $((20 * TEST_SLOW)) --cacert "$FLEET/device1/ca.pem" --cert "$FLEET/device1/cert.pem" \
+	curl -sS --max-time $((20 * TEST_PATIENCE)) --cacert "$FLEET/device1/ca.pem" --cert "$FLEET/device1/cert.pem" \
 		--key "$FLEET/device1/key.pem" "$@" "$URL$get_path"
 }
 says() { # says WHAT EXPRESSION: of the JSON that get WHAT gives

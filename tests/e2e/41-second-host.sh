@@ -55,7 +55,7 @@ grep -q 'device.joined.*name=far .*peer=10.77.0.2' "$FLEET/rivuletd.log" || flee
 grep -q 'delta.accepted.* round=3 ' "$FLEET/far.log" || fleet_fail "far did not report to round 3"
 
 # The second host has no other way in, and an address that the certificate does not name is refused.
-ip netns exec $there curl -sS --max-time 5 --cacert "$FLEET/far/ca.pem" "https://10.77.0.1:$PORT/healthz" >/dev/null ||
+ip netns exec $there curl -sS --max-time 60 --cacert "$FLEET/far/ca.pem" "https://10.77.0.1:$PORT/healthz" >/dev/null ||
 	fleet_fail "curl on the second host"
 ip netns exec $there curl -sS --max-time 5 -k "https://localhost:$PORT/healthz" >/dev/null 2>&1 && fleet_fail "the hosts share loopback"
 if "$remote_rivulet" join "https://10.77.0.3:$PORT" --token-file "$FLEET/token" --name wrong --home "$FLEET/wrong" >"$FLEET/wrong.log" 2>&1; then

@@ -11,7 +11,7 @@ glyph_job "$FLEET/job.json" old-agent 2 2
 job_submit "$FLEET/job.json"
 
 ask() { # ask JSON: POST /v1/tasks as device "old"; the answer is in $FLEET/answer
-	curl -sS --max-time $((20 * TEST_SLOW)) --cacert "$FLEET/old/ca.pem" --cert "$FLEET/old/cert.pem" --key "$FLEET/old/key.pem" \
+	curl -sS --max-time $((20 * TEST_PATIENCE)) --cacert "$FLEET/old/ca.pem" --cert "$FLEET/old/cert.pem" --key "$FLEET/old/key.pem" \
 		-D "$FLEET/head" -o "$FLEET/answer" --data-binary "$1" "$URL/v1/tasks" || fleet_fail "POST /v1/tasks"
 }
 says() { # says WHAT EXPRESSION

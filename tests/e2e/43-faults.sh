@@ -37,7 +37,7 @@ submit() { # submit NAME [SED_SCRIPT]: one round, one device
 	job_submit "$FLEET/job.json"
 }
 once() { # one task in the foreground
-	timeout $((60 * TEST_SLOW)) "$RIVULET" run --home "$FLEET/dev" --once 2>>"$FLEET/full.log"
+	timeout $((60 * TEST_PATIENCE)) "$RIVULET" run --home "$FLEET/dev" --once 2>>"$FLEET/full.log"
 }
 stop_agent() { fleet_kill TERM "$AGENT_PID"; }
 

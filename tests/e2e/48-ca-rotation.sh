@@ -22,7 +22,7 @@ rounds() { curl_admin "/v1/jobs/$JOB" | pick 'd["rounds_committed"]'; }
 more_rounds() { [ "$(rounds)" -gt $(($1 + 2)) ]; }
 # Does the server's certificate verify for who knows this CA alone?
 server_is_of() {
-	timeout 20 openssl s_client -connect "127.0.0.1:$PORT" -verify_hostname localhost -CAfile "$1" -verify_return_error </dev/null >"$FLEET/s_client" 2>&1 &&
+	timeout $((20 * TEST_PATIENCE)) openssl s_client -connect "127.0.0.1:$PORT" -verify_hostname localhost -CAfile "$1" -verify_return_error </dev/null >"$FLEET/s_client" 2>&1 &&
 		grep -q 'Verify return code: 0 (ok)' "$FLEET/s_client"
 }
 behind() { rivuletd ca status | sed -n 's/^not renewed: \([a-z]*\) .*/\1/p' | sort | tr '\n' ' '; }
@@ -102,7 +102,7 @@ server_is_of "$FLEET/ca1.pem" || fleet_fail "who knows the old CA alone cannot f
 : >"$FLEET/ask1"
 within 20 held 2 || fleet_fail "no second answer on the open connection"
 want "the open connection of a device that has not renewed" "200 False;403 True;" "$(tr '\n' ';' <"$FLEET/held")"
-curl -sS --max-time 20 --cacert "$FLEET/ca2.pem" --cert "$FLEET/cat/cert.pem" --key "$FLEET/cat/key.pem" "$URL/v1/status" >/dev/null 2>&1 &&
+curl -sS --max-time 120 --cacert "$FLEET/ca2.pem" --cert "$FLEET/cat/cert.pem" --key "$FLEET/cat/key.pem" "$URL/v1/status" >/dev/null 2>&1 &&
 	fleet_fail "a certificate of the old CA is good still"
 # Those who run go on, the same processes; who renewed and slept comes back.
 within 60 more_rounds "$before" || fleet_fail "no rounds after the change"
@@ -115,7 +115,7 @@ glyph_device eve 5 60
 curl_admin /v1/tokens -d '{}' | pick 'd["token"]' >"$FLEET/token.new"
 FLEET_TOKEN=$FLEET/token.new glyph_device fay 6 60
 for name in eve fay; do
-	curl -sS --fail --max-time 20 --cacert "$FLEET/$name/ca.pem" --cert "$FLEET/$name/cert.pem" --key "$FLEET/$name/key.pem" "$URL/v1/status" >/dev/null ||
+	curl -sS --fail --max-time 120 --cacert "$FLEET/$name/ca.pem" --cert "$FLEET/$name/cert.pem" --key "$FLEET/$name/key.pem" "$URL/v1/status" >/dev/null ||
 		fleet_fail "$name cannot ask"
 	want "$name" 2 "$(generation $name)"
 done

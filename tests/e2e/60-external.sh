@@ -84,7 +84,7 @@ sed 's/"name": "numpy"/"name": "broken"/;s/"trainer": "numpy"/"trainer": "broken
 job_submit "$FLEET/broken.json"
 gave_up() { [ "$(curl_admin "/v1/jobs/$JOB/rounds/1" | pick 'd["aborted"]')" -ge 1 ]; }
 within 30 gave_up || fleet_fail "the failed task was not given back: $(curl_admin "/v1/jobs/$JOB/rounds/1")"
-grep -q 'task.aborted.*reason=trainer-failed.*no such gadget' "$FLEET/broken.log" || fleet_fail "the trainer's words are lost"
+within 10 grep -q 'task.aborted.*reason=trainer-failed.*no such gadget' "$FLEET/broken.log" || fleet_fail "the trainer's words are lost"
 says "/v1/jobs/$JOB" "d['state'] == 'running' and d['open']['round'] == 1 and d['open']['reports'] == 0"
 trainer_device whole 6 broken "$(python_with numpy) $examples/trainer_numpy.py"
 job_done 60

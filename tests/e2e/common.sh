@@ -2,7 +2,9 @@
 #
 #   curl_admin PATH [CURL OPTION...]   a request over the admin socket
 #   pick EXPRESSION                    evaluates Python's EXPRESSION on the JSON document `d` from standard input
-#   within SECONDS COMMAND...          repeats the command until it succeeds; 1 when the time is over
+#   within SECONDS COMMAND...          repeats the command until it succeeds; 1 when the time, times TEST_PATIENCE, is over
+#   log_lines N FILE PATTERN           waits until FILE has N lines like that, or more, and prints how many: what another process
+#                                      writes may come a moment after what it did was seen
 #   job_submit FILE                    sets JOB to the job's id
 #   job_done SECONDS                   waits until JOB is done and sets MODEL to its last model's id
 #   glyph_device NAME HAND COUNT       enrols a device with drawn digits of that hand
@@ -17,8 +19,11 @@
 
 BUILD=${BUILD:-build/${CRYPTO:-mbedtls}}
 MNIST=${MNIST:-../shared/data/mnist}
-# Sanitizers slow everything down; so does a busy machine.
+# TEST_SLOW: sanitizers slow everything down. It stretches what a test lets happen, such as how long a certificate lives.
 case ${SAN:-} in *thread*) TEST_SLOW=${TEST_SLOW:-20} ;; ?*) TEST_SLOW=${TEST_SLOW:-8} ;; *) TEST_SLOW=${TEST_SLOW:-1} ;; esac
+# TEST_PATIENCE: what must come may take long on a busy machine, and waiting for what is there costs nothing.
+[ "$TEST_SLOW" -ge 6 ] && TEST_PATIENCE=${TEST_PATIENCE:-$TEST_SLOW} || TEST_PATIENCE=${TEST_PATIENCE:-6}
+FLEET_START_S=$((30 * TEST_PATIENCE))
 . tests/fleet.sh
 
 skip() {
@@ -33,7 +38,7 @@ done
 curl_admin() {
 	curl_path=$1
 	shift
-	curl -sS --fail-with-body --max-time $((20 * TEST_SLOW)) --unix-socket "$FLEET/admin.sock" "$@" "http://localhost$curl_path"
+	curl -sS --fail-with-body --max-time $((20 * TEST_PATIENCE)) --unix-socket "$FLEET/admin.sock" "$@" "http://localhost$curl_path"
 }
 
 pick() {
@@ -43,12 +48,20 @@ print(eval("(" + sys.argv[1] + ")"))' "$1"
 }
 
 within() {
-	within_end=$(($(date +%s) + $1 * TEST_SLOW))
+	within_end=$(($(date +%s) + $1 * TEST_PATIENCE))
 	shift
 	until "$@"; do
 		[ "$(date +%s)" -lt $within_end ] || return 1
 		sleep 0.1
 	done
+}
+
+log_lines() {
+	lines_end=$(($(date +%s) + 20 * TEST_PATIENCE))
+	until lines_seen=$(grep -cE -- "$3" "$2") && [ "$lines_seen" -ge "$1" ] || [ "$(date +%s)" -ge $lines_end ]; do
+		sleep 0.1
+	done
+	echo "$lines_seen"
 }
 
 job_submit() {
@@ -64,7 +77,7 @@ job_is_done() {
 }
 
 job_done() {
-	within "$1" job_is_done || fleet_fail "the job was not done after $(($1 * TEST_SLOW)) s: $(curl_admin "/v1/jobs/$JOB")"
+	within "$1" job_is_done || fleet_fail "the job was not done after $(($1 * TEST_PATIENCE)) s: $(curl_admin "/v1/jobs/$JOB")"
 	MODEL=$(curl_admin "/v1/jobs/$JOB" | pick 'd["model"]')
 }
 

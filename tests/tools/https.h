@@ -19,7 +19,7 @@
 #include "tls.h"
 
 #define HTTPS_ANSWER_MAX ((size_t)64 << 20)
-#define HTTPS_WAIT_MS 20000
+#define HTTPS_WAIT_MS 60000
 #define HTTPS_OPEN_MS 300 /* a connection on which nothing happens for so long is open */
 
 /* Who connects: DIR/ca.pem is trusted; DIR/cert.pem and key.pem are shown if there is a cert.pem. */
@@ -234,11 +234,11 @@ https_answer_free(struct https_answer *a)
 	a->body = NULL;
 }
 
-/* "open", "closed" as TLS wants it, or "reset"; "more" if bytes came that nobody asked for. */
+/* "open", "closed" as TLS wants it, or "reset"; "more" if bytes came that nobody asked for. What the answer said is waited for. */
 static inline const char *
-https_end(struct https *c)
+https_end(struct https *c, const struct https_answer *a)
 {
-	if (!https_ready(c, HTTPS_OPEN_MS))
+	if (!https_ready(c, a->close || a->status == 0 ? HTTPS_WAIT_MS : HTTPS_OPEN_MS))
 		return "open";
 	if (c->have > 0 || https_fill(c))
 		return "more";

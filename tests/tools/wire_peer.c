@@ -39,7 +39,7 @@ print_answer(struct https *c, struct https_answer *a, uint64_t sent)
 	else if (a->status >= 400 && messages_problem_decode(&p, a->body, a->len, NULL) == ERR_OK &&
 	    (int)p.status == a->status && strncmp(p.type, "urn:rivulet:error:", 18) == 0)
 		snprintf(word, sizeof(word), "%.77s", p.type + 18);
-	const char *end = https_end(c);
+	const char *end = https_end(c, a);
 	if (a->status == 0)
 		strcpy(word, tls_why(c->session)[0] ? "no-answer" : "silence");
 	else if (a->close && strcmp(end, "open") == 0)
