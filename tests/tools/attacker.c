@@ -1,9 +1,9 @@
 /*
  * Attacks on a coordinator, for make hostile: from loopback addresses of its own, with at most half a core.
  *
- *   attacker list                                     names, and whether each needs an enrolled device
+ *   attacker list                                     names, and who says that: nobody, a device, a submitter
  *   attacker NAME HOME PORT SECONDS NETWORK           HOME/ca.pem is the coordinator's, and for a device there are cert.pem and
- *                                                     key.pem; connects from 127.0.NETWORK.2 to .30
+ *                                                     key.pem, for a submitter token; connects from 127.0.NETWORK.2 to .30
  *
  * Prints one line: what was offered, what came of it, and what the attacker got.
  */
@@ -440,6 +440,7 @@ main(int argc, char **argv)
 		return 2;
 	}
 	https_load(&me.home, argv[2]);
+	(void)attacks_token(argv[2]);
 	bool device = me.attack->layer == LAYER_DEVICE;
 	struct tls_config config = {.ca = &me.home.ca,
 	    .cert = device ? &me.home.cert : NULL,

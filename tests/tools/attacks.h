@@ -148,6 +148,37 @@ static const char *const say_json[] = {OFFER BODY "{30000*[}", OFFER BODY "{30*[
     "{\"csr\":\"{8000*A}\"}",
     NULL};
 
+/* A job document, of up to 1 MiB, by somebody who may submit one. */
+#define SUBMIT "POST /v1/jobs HTTP/1.1\r\n" H "Authorization: Bearer {token}\r\n" BODY
+#define REST \
+	"\"loss\":\"cross_entropy\"},\"data\":{\"name\":\"digits\",\"shape\":[1,28,28]," \
+	"\"classes\":10}," \
+	"\"local\":{\"epochs\":1,\"batch\":10,\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}}," \
+	"\"round\":{\"goal\":1}}"
+static const char *const say_jobs[] = {SUBMIT "{1000000*[}", SUBMIT "{200000*\"{\"a\":\"}",
+    SUBMIT "{\"params\":{500000*[}{500000*]}}", SUBMIT "{\"params\":{40*[}1{40*]}}",
+    SUBMIT "{{170000*\"\"a\":1,\"}\"b\":2}", SUBMIT "{\"params\":{{170000*\"\"a\":1,\"}\"b\":2}}",
+    SUBMIT "{{keys:80000}\"z\":1}", SUBMIT "{\"params\":{{keys:80000}\"z\":1}}",
+    SUBMIT "{\"tensors\":{{keys:80000}\"z\":1}}", SUBMIT "[{500000*\"1,\"}1]",
+    SUBMIT "{\"params\":[{340000*\"[],\"}1]}",
+    SUBMIT "{\"model\":{\"layers\":[{90000*\"{\"type\":1},\"}{}]}}",
+    SUBMIT "{\"seed\":{1000000*9}}", SUBMIT "{\"seed\":1e{1000000*9}}",
+    SUBMIT "{\"seed\":-0.{1000000*0}1}", SUBMIT "{\"seed\":18446744073709551617}",
+    SUBMIT "{\"round\":{\"goal\":1e300,\"deadline_s\":-1e300}}",
+    SUBMIT "{\"name\":\"{1000000*x}\"}", SUBMIT "{\"name\":\"{160000*\"\\u0000\"}\"}",
+    SUBMIT "{\"name\":\"{1000000*\xff}\"}",
+    SUBMIT "{\"select\":{\"devices\":[{250000*\"\"\",\"}\"\"]}}", SUBMIT "{1040000* }",
+    SUBMIT "{1100000* }",
+    /* models of a hundred bytes that would fill a disk, and more layers than a stack holds */
+    SUBMIT "{\"name\":\"x\",\"model\":{\"layers\":[{\"type\":\"flatten\"},"
+	   "{\"type\":\"linear\",\"name\":\"a\",\"out\":4000000000}]," REST,
+    SUBMIT "{\"name\":\"x\",\"model\":{\"layers\":[{\"type\":\"flatten\"},"
+	   "{\"type\":\"linear\",\"name\":\"a\",\"out\":1000000},"
+	   "{\"type\":\"linear\",\"name\":\"b\",\"out\":1000000}]," REST,
+    SUBMIT "{\"name\":\"x\",\"model\":{\"layers\":[{50000*\"{\"type\":\"relu\" "
+	   "},\"}{\"type\":\"flatten\"}]," REST,
+    NULL};
+
 static const struct attack attacks[] = {
     {"half-open", LAYER_TCP, 3000, NULL, AFTER_HOLD, 0, true, false},
     {"hello-and-wait", LAYER_HELLO, 1000, NULL, AFTER_HOLD, 0, true, false},
@@ -165,6 +196,7 @@ static const struct attack attacks[] = {
     {"smuggling", LAYER_TLS, 16, say_smuggling, AFTER_ANSWER, 0, false, true},
     {"paths", LAYER_TLS, 16, say_paths, AFTER_ANSWER, 0, false, true},
     {"json-bombs", LAYER_DEVICE, 16, say_json, AFTER_ANSWER, 0, false, true},
+    {"job-bombs", LAYER_TLS, 16, say_jobs, AFTER_ANSWER, 0, false, true},
     {"bad-tokens", LAYER_TLS, 32, say_tokens, AFTER_REPEAT, 0, false, true},
     {"requests", LAYER_DEVICE, 100, say_status, AFTER_REPEAT, 0, false, false},
 };
@@ -183,7 +215,27 @@ attacks_list(void)
 {
 	for (size_t i = 0; i < sizeof(attacks) / sizeof(*attacks); i++)
 		printf("%s %s\n", attacks[i].name,
-		    attacks[i].layer == LAYER_DEVICE ? "device" : "nobody");
+		    attacks[i].texts == say_jobs	   ? "submitter"
+			: attacks[i].layer == LAYER_DEVICE ? "device"
+							   : "nobody");
+}
+
+/* HOME/token, without the end of its line; "" if there is none. */
+static inline const char *
+attacks_token(const char *home)
+{
+	static char token[256];
+	char path[1024];
+
+	if (home) {
+		snprintf(path, sizeof(path), "%s/token", home);
+		FILE *f = fopen(path, "r");
+		if (f && fgets(token, sizeof(token), f))
+			token[strcspn(token, "\n")] = '\0';
+		if (f)
+			fclose(f);
+	}
+	return token;
 }
 
 /* --- texts */
@@ -207,7 +259,7 @@ put(struct out *o, const char *p, size_t n)
 	o->data[o->len] = '\0';
 }
 
-/* "{hex:N}", "{N*...}" and "{nul}" at p; returns what is behind, or NULL if there is none of them. */
+/* "{hex:N}", "{keys:N}", "{token}", "{N*...}" and "{nul}" at p; returns what is behind, or NULL if there is none of them. */
 static inline const char *
 expand(struct out *o, const char *p)
 {
@@ -220,6 +272,16 @@ expand(struct out *o, const char *p)
 	if (strncmp(p, "{hex:", 5) == 0) {
 		for (long n = strtol(p + 5, &end, 10); n > 0; n--)
 			put(o, &"0123456789abcdef"[rand() & 15], 1);
+		return end + 1;
+	}
+	if (strncmp(p, "{token}", 7) == 0) {
+		put(o, attacks_token(NULL), strlen(attacks_token(NULL)));
+		return p + 7;
+	}
+	if (strncmp(p, "{keys:", 6) == 0) {
+		char key[32];
+		for (long n = strtol(p + 6, &end, 10); n > 0; n--)
+			put(o, key, (size_t)snprintf(key, sizeof(key), "\"k%ld\":1,", n));
 		return end + 1;
 	}
 	long n = strtol(p + 1, &end, 10);
@@ -239,8 +301,8 @@ expand(struct out *o, const char *p)
 	return end;
 }
 
-/* Expands a text: {N*c} is the character c N times, {N*"text"} the text N times, {hex:N} N random digits, {nul} a zero byte, and
- * the first {len} the number of bytes behind the first empty line. The caller frees it. */
+/* Expands a text: {N*c} is the character c N times, {N*"text"} the text N times, {hex:N} N random digits, {keys:N} N members
+ * of an object with different keys, {token} that of attacks_token, {nul} a zero byte, and the first {len} the number of bytes behind the first empty line. The caller frees it. */
 static inline char *
 attacks_text(const char *text, size_t *len)
 {

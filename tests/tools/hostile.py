@@ -23,6 +23,7 @@ MEMORY_MAX = 64 + CONNECTIONS * 96 // 1024  # MiB: what a coordinator needs, and
 LOADER_MAX = 200  # MiB: a program that reads a bomb
 QUIET_SHARE = 0.3
 OTHERS_MAX = 0.15  # of the machine: if other programs take more, times say nothing about the attack
+HOMES = {"nobody": "nobody", "device": "crowd", "submitter": "submitter"}  # of each kind of attacker
 LIES_MAX = 60  # seconds
 LIES = """flipped-signature changed other-key wrong-job older-round newer-round wrong-base wrong-device wrong-task shorter longer
 payload-short payload-long wrong-root wrong-leaf wrong-chunk nan infinity large no-examples many-examples endless-examples
@@ -222,7 +223,7 @@ print("attack         peak memory   cpu rounds ratio  verdict", flush=True)
 rest(max(2.0, each * QUIET_SHARE))
 for number, (name, who) in enumerate(attacks):
     rest(each * QUIET_SHARE)
-    network(name, FLEET + ("/crowd" if who == "device" else "/nobody"), number, each * (1 - QUIET_SHARE))
+    network(name, FLEET + "/" + HOMES[who], number, each * (1 - QUIET_SHARE))
 rest(each * QUIET_SHARE)
 lies(each * (1 - QUIET_SHARE))
 rest(each * QUIET_SHARE)
