@@ -39,22 +39,24 @@ check_payload(
 {
 	uint64_t chunks = manifest_chunks(m->payload_bytes);
 	uint8_t *leaves = malloc((size_t)chunks * HASH_LEN), root[HASH_LEN] = {0};
-
+	struct codec_params params = in->params;
 	uint8_t carry[64] = {0};
 	double squares = 0;
-	enum err e = ERR_OK;
 
-	if (!leaves)
-		return ERR_NOMEM;
+	params.table = malloc((size_t)codec_table_bytes(in->codec, m->elements) + 1);
+	enum err e = leaves && params.table ? ERR_OK : ERR_NOMEM;
 	for (uint64_t i = 0; i < chunks && e == ERR_OK; i++) {
 		size_t at = (size_t)i * MANIFEST_CHUNK, left = in->len - at;
 		size_t len = left < MANIFEST_CHUNK ? left : MANIFEST_CHUNK;
 		merkle_leaf(leaves + i * HASH_LEN, in->payload + at, len);
-		e = in->codec->check(&in->params, at, in->payload + at, len, &squares, carry);
+		e = in->codec->check(&params, at, in->payload + at, len, &squares, carry);
 	}
 	if (e == ERR_OK)
 		merkle_root(root, leaves, (size_t)chunks);
 	free(leaves);
+	free(params.table);
+	if (e == ERR_NOMEM)
+		return e;
 	return e == ERR_OK && memcmp(root, m->root, sizeof(root)) == 0
 	    ? ERR_OK
 	    : err_set(why, ERR_CORRUPT, "%s is not the delta that was signed", path);
@@ -80,7 +82,10 @@ open_input(struct cmd_verify_input *in, const char *dir, const struct record_det
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return err_set(why, ERR_LIMIT, "the path %.60s... is too long", dir);
 	memcpy(in->device, m.device, sizeof(in->device));
-	in->params = (struct codec_params){m.elements, m.block, m.codec_seed};
+	in->params = (struct codec_params){.elements = m.elements,
+	    .block = m.block,
+	    .seed = m.codec_seed,
+	    .payload = m.payload_bytes};
 	in->weight = (double)m.examples;
 	e = map_file(path, m.payload_bytes, &in->payload, why);
 	if (e == ERR_NOTFOUND)
@@ -96,13 +101,10 @@ read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
 {
 	const struct cmd_verify_inputs *all = context;
 	const struct cmd_verify_input *in = &all->items[all->chosen[delta]];
-	uint64_t at;
-	size_t len;
+	struct codec_memory memory = {in->payload, in->len};
+	const struct codec_source source = {codec_memory_read, &memory};
 
-	in->codec->range(&in->params, first, count, &at, &len);
-	if (at > in->len || len > in->len - at)
-		return ERR_CORRUPT;
-	return in->codec->decode(&in->params, first, count, in->payload + at, len, out);
+	return codec_read(in->codec, &in->params, &source, first, count, out);
 }
 
 enum err

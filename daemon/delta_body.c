@@ -11,12 +11,17 @@ delta_body_init(struct delta_body *b, const struct manifest *m)
 {
 	*b = (struct delta_body){.m = m,
 	    .codec = codec_find(m->codec),
-	    .params = {m->elements, m->block, m->codec_seed},
+	    .params = {.elements = m->elements,
+		.block = m->block,
+		.seed = m->codec_seed,
+		.payload = m->payload_bytes},
 	    .leaf_bytes = manifest_chunks(m->payload_bytes) * HASH_LEN,
 	    .bytes = manifest_body_bytes(m->payload_bytes)};
 	b->leaves = malloc(b->leaf_bytes);
+	b->table_bytes = codec_table_bytes(b->codec, m->elements);
+	b->params.table = malloc((size_t)b->table_bytes + 1);
 	b->hash = hash_new();
-	return b->leaves && b->hash ? ERR_OK : ERR_NOMEM;
+	return b->leaves && b->params.table && b->hash ? ERR_OK : ERR_NOMEM;
 }
 
 void
@@ -24,8 +29,9 @@ delta_body_deinit(struct delta_body *b)
 {
 	hash_free(b->hash);
 	free(b->leaves);
+	free(b->params.table);
 	b->hash = NULL;
-	b->leaves = NULL;
+	b->leaves = b->params.table = NULL;
 }
 
 static const char *
@@ -127,6 +133,8 @@ delta_body_rewind(struct delta_body *b)
 void
 delta_body_skip(struct delta_body *b, const struct delta_mark *known)
 {
+	if (b->table_bytes > 0)
+		return;
 	b->good = *known;
 	delta_body_rewind(b);
 }

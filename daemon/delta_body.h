@@ -25,6 +25,7 @@ struct delta_body {
 	struct hash *hash;
 	uint8_t *leaves;
 	uint64_t leaf_bytes, bytes;
+	uint64_t table_bytes; /* of the codec's table, 0 without one */
 	struct delta_mark now, good; /* good.at is 0, or the leaves' end and k chunks */
 	char detail[64]; /* of a refusal */
 };
@@ -36,7 +37,8 @@ void delta_body_deinit(struct delta_body *b);
 /* The next len bytes. NULL, or the error word, with b->detail; then only delta_body_rewind may follow. */
 const char *delta_body_take(struct delta_body *b, const void *data, size_t len);
 bool delta_body_complete(const struct delta_body *b);
-/* With the leaves taken and nothing else: what comes before the mark is known to be good. */
+/* With the leaves taken and nothing else: what comes before the mark is known to be good. Does nothing if the codec has a
+ * table, for that must be seen. */
 void delta_body_skip(struct delta_body *b, const struct delta_mark *known);
 /* Back to `good`; the next byte is that at good.at. */
 void delta_body_rewind(struct delta_body *b);

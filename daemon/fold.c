@@ -12,18 +12,20 @@
 /* --- reading */
 
 static enum err
+read_payload(void *input, void *out, size_t len, uint64_t at)
+{
+	const struct fold_input *in = input;
+
+	return delta_file_read(&in->file, out, len, in->file.leaf_bytes + at);
+}
+
+static enum err
 read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
 {
-	const struct fold_input *in = &((struct fold *)context)->inputs[delta];
-	uint8_t bytes[RULE_TILE * sizeof(float) + 64];
-	uint64_t at;
-	size_t len;
+	struct fold_input *in = &((struct fold *)context)->inputs[delta];
+	const struct codec_source source = {read_payload, in};
 
-	in->codec->range(&in->params, first, count, &at, &len);
-	if (len > sizeof(bytes))
-		return ERR_LIMIT;
-	enum err e = delta_file_read(&in->file, bytes, len, in->file.leaf_bytes + at);
-	return e ? e : in->codec->decode(&in->params, first, count, bytes, len, out);
+	return codec_read(in->codec, &in->params, &source, first, count, out);
 }
 
 static void
@@ -82,7 +84,10 @@ add_input(void *ctx, const struct store_accept *a)
 	struct fold_input *in = &w->inputs[w->count];
 	*in = (struct fold_input){.file.fd = -1,
 	    .codec = codec_find(m.codec),
-	    .params = {m.elements, m.block, m.codec_seed}};
+	    .params = {.elements = m.elements,
+		.block = m.block,
+		.seed = m.codec_seed,
+		.payload = m.payload_bytes}};
 	memcpy(in->task, a->task, 16);
 	memcpy(in->device, a->device, 32);
 	memcpy(in->manifest, a->manifest, MANIFEST_LEN);

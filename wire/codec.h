@@ -20,11 +20,14 @@ enum codec_id {
 	CODEC_SIGN = 6,
 };
 
-/* What decoding a delta needs to know besides its bytes. */
+/* What encoding and decoding need to know besides the bytes. The last three matter only to a codec without fixed size. */
 struct codec_params {
 	uint64_t elements;
 	uint32_t block; /* manifest field; 0 for codecs without blocks */
 	uint64_t seed;
+	uint64_t entries; /* the most elements that are sent; 0: as many as there are */
+	uint64_t payload; /* bytes of the payload */
+	uint8_t *table; /* for check alone: room for codec_table_bytes, kept between its calls */
 };
 
 struct codec {
@@ -32,7 +35,8 @@ struct codec {
 	const char *name;
 	uint32_t block; /* the only block size taken, in elements; 0 without blocks */
 	bool fixed_size; /* payload length follows from the number of elements */
-	/* Bytes for `elements`, UINT64_MAX if that is no number; for a codec without fixed size the most it may take. */
+	/* Bytes for `elements`, UINT64_MAX if that is no number; for a codec without fixed size the most it may take whatever the
+	 * number of entries. */
 	uint64_t (*payload_bytes)(uint64_t elements);
 	/* payload has payload_bytes(elements) bytes. ERR_NUMERIC if a value is not finite. */
 	enum err (*encode)(void *payload, uint64_t *payload_len, const float *values,
@@ -43,13 +47,39 @@ struct codec {
 	 * ERR_NUMERIC for NaN or infinity, ERR_INVALID for bytes no encoder makes and for bytes past the end. */
 	enum err (*check)(const struct codec_params *p, uint64_t at, const void *data, size_t len,
 	    double *sum_squares, uint8_t carry[64]);
-	/* Byte range of the payload that holds elements [first, first+count). */
+	/* Byte range of the payload that holds elements [first, first+count). NULL without fixed size. */
 	void (*range)(
 	    const struct codec_params *p, uint64_t first, size_t count, uint64_t *at, size_t *len);
-	/* Decodes elements [first, first+count) from the bytes of that range; ERR_INVALID if range and len do not fit. */
+	/* Decodes elements [first, first+count) from the bytes of that range, without fixed size from those of the one block that
+	 * holds them all; ERR_INVALID if range and len do not fit. */
 	enum err (*decode)(const struct codec_params *p, uint64_t first, size_t count,
 	    const void *data, size_t len, float *out);
 };
+
+/*
+ * A payload without fixed size begins with a table, one u32 per block of elements: how many bytes lie between the table's end
+ * and the block's. So any block is found by eight bytes of the table.
+ */
+#define CODEC_TABLE_ENTRY 4
+/* Bytes of the table; 0 if there is none. */
+uint64_t codec_table_bytes(const struct codec *c, uint64_t elements);
+
+/* Where a payload lies: reads len bytes from byte `at` of it on. */
+struct codec_source {
+	enum err (*read)(void *context, void *out, size_t len, uint64_t at);
+	void *context;
+};
+/* A source over a payload in memory; the struct is the context. */
+struct codec_memory {
+	const void *payload;
+	uint64_t len;
+};
+enum err codec_memory_read(void *memory, void *out, size_t len, uint64_t at);
+
+/* Decodes elements [first, first + count) of a payload that was checked, reading no more than they need. The source's error;
+ * ERR_INVALID for elements that are not there or a payload that check would refuse. */
+ERR_MUST_USE enum err codec_read(const struct codec *c, const struct codec_params *p,
+    const struct codec_source *source, uint64_t first, size_t count, float *out);
 
 /* NULL if this build does not handle the id or name. */
 const struct codec *codec_find(unsigned id);

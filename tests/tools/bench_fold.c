@@ -187,7 +187,7 @@ bench_rules(struct bench *b)
 static int
 bench_codec(struct bench *b, const struct codec *c)
 {
-	struct codec_params p = {b->elements, c->block, 1};
+	struct codec_params p = {.elements = b->elements, .block = c->block, .seed = 1};
 	uint8_t *payload = malloc(c->payload_bytes(b->elements));
 	float tile[RULE_TILE];
 	uint64_t len, at;

@@ -332,7 +332,7 @@ int8_unbiased(void **state)
 
 	draw(values, ELEMENTS, 21);
 	for (int k = 0; k < DRAWS; k++) {
-		struct codec_params p = {ELEMENTS, 64, (uint64_t)k};
+		struct codec_params p = {.elements = ELEMENTS, .block = 64, .seed = (uint64_t)k};
 		assert_int_equal(c->encode(payload, &len, values, &p), ERR_OK);
 		assert_int_equal(c->decode(&p, 0, ELEMENTS, payload, len, back), ERR_OK);
 		for (int i = 0; i < ELEMENTS; i++)
@@ -381,7 +381,7 @@ int8_error(void **state)
 static double
 normalised_error(const struct codec *c, size_t elements, uint64_t seed, bool spike)
 {
-	struct codec_params p = {elements, c->block, seed};
+	struct codec_params p = {.elements = elements, .block = c->block, .seed = seed};
 	float *values = malloc(elements * sizeof(float)), *back = malloc(elements * sizeof(float));
 	uint8_t *payload = malloc(c->payload_bytes(elements));
 	double off = 0, all = 0;
@@ -440,7 +440,8 @@ rotated_unbiased(void **state)
 		const struct codec *c = codec_find(ids[k]);
 		double mean[ELEMENTS] = {0}, off = 0, all = 0, one = 0;
 		for (uint64_t s = 0; s < DRAWS; s++) {
-			struct codec_params p = {ELEMENTS, c->block, s};
+			struct codec_params p = {
+			    .elements = ELEMENTS, .block = c->block, .seed = s};
 			assert_int_equal(c->encode(payload, &len, values, &p), ERR_OK);
 			assert_int_equal(c->decode(&p, 0, ELEMENTS, payload, len, back), ERR_OK);
 			for (int i = 0; i < ELEMENTS; i++) {
