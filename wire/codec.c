@@ -6,6 +6,7 @@
 #include "codec_half.h"
 #include "codec_int8.h"
 #include "codec_rotated.h"
+#include "codec_sparse.h"
 
 static const struct codec *const codecs[] = {
     &codec_f32,
@@ -14,6 +15,7 @@ static const struct codec *const codecs[] = {
     &codec_int8,
     &codec_rotated_int4,
     &codec_rotated_sign,
+    &codec_sparse,
 };
 #define CODECS (sizeof(codecs) / sizeof(codecs[0]))
 
@@ -51,6 +53,7 @@ codec_names(void)
 	    "int8",
 	    "int4",
 	    "sign",
+	    "sparse",
 	};
 
 	return names;

@@ -66,20 +66,6 @@ to_f16(float x)
 	return (uint16_t)(sign | half);
 }
 
-static inline float
-from_bf16(uint16_t h)
-{
-	return bits_to_float((uint32_t)h << 16);
-}
-
-static inline uint16_t
-to_bf16(float x)
-{
-	uint32_t bits = float_to_bits(x);
-
-	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 CPU_CLONES static void
 expand_f16(float *restrict out, const uint16_t *restrict in, size_t n)
 {
@@ -91,7 +77,7 @@ CPU_CLONES static void
 expand_bf16(float *restrict out, const uint16_t *restrict in, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		out[i] = from_bf16(in[i]);
+		out[i] = codec_half_from_bf16(in[i]);
 }
 
 CPU_CLONES static void
@@ -105,7 +91,7 @@ CPU_CLONES static void
 round_bf16(uint16_t *restrict out, const float *restrict in, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		out[i] = to_bf16(in[i]);
+		out[i] = codec_half_to_bf16(in[i]);
 }
 
 /* What tells the two formats apart. */
