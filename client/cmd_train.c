@@ -73,6 +73,7 @@ load_job(struct alone *a, struct why *why)
 		/* A pass over the data at a time, so that each gets its line. */
 		a->job.recipe.local.unit = LOCAL_EPOCHS;
 		a->job.recipe.local.amount = 1;
+		a->job.recipe.local.seconds = 0;
 	}
 	return ERR_OK;
 }

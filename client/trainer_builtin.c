@@ -12,11 +12,8 @@
 struct training {
 	const struct trainer_in *in;
 	struct net *net;
-	float *kept; /* parameters that must not move, as they were */
-	bool any_kept;
-	double until; /* monotonic; 0: no budget */
+	double began, until; /* monotonic; until 0: no budget */
 	uint64_t most_steps; /* the owner's limit of epochs; 0: none */
-	bool stopped, out_of_time;
 };
 
 /* Pairs each parameter tensor of the net with the model's of the same name and shape. */
@@ -68,54 +65,38 @@ store_params(const struct training *t, struct why *why)
 	return ERR_OK;
 }
 
-/* Frozen tensors are part of the network, whose step moves every parameter: they are put back after each step. */
 static enum err
-keep_frozen(struct training *t, struct why *why)
+hold_frozen(const struct training *t, struct why *why)
 {
-	const struct tensor_table *own = net_tensors(t->net);
 	const struct tensor *theirs;
 
-	for (size_t i = 0; i < own->count; i++) {
+	for (size_t i = 0; i < net_tensors(t->net)->count; i++) {
 		enum err e = match(t, i, &theirs, why);
 		if (e)
 			return e;
-		t->any_kept |= theirs->role == TENSOR_FROZEN;
+		if (theirs->role == TENSOR_FROZEN)
+			net_hold(t->net, i);
 	}
-	if (!t->any_kept)
-		return ERR_OK;
-	t->kept = malloc((size_t)own->elements * sizeof(float));
-	if (!t->kept)
-		return err_set(why, ERR_NOMEM, "no memory for the frozen tensors");
-	memcpy(t->kept, net_params(t->net), (size_t)own->elements * sizeof(float));
 	return ERR_OK;
 }
 
-static void
-restore_frozen(const struct training *t)
+/* Would the next step, as long as those so far, end after the time? */
+static bool
+out_of_time(const struct training *t, uint64_t done)
 {
-	const struct tensor_table *own = net_tensors(t->net);
-	uint8_t *params = (uint8_t *)net_params(t->net);
+	double now = backoff_now();
 
-	for (size_t i = 0; i < own->count; i++) {
-		const struct tensor *mine = &own->items[i];
-		const struct tensor *theirs = tensor_table_find(&t->in->work->table, mine->name);
-		if (theirs->role == TENSOR_FROZEN)
-			memcpy(params + mine->begin, (const uint8_t *)t->kept + mine->begin,
-			    (size_t)(mine->end - mine->begin));
-	}
+	return t->until > 0 && now + (now - t->began) / (double)done > t->until;
 }
 
 static bool
 after_step(void *context, uint64_t done, uint64_t planned)
 {
-	struct training *t = context;
+	const struct training *t = context;
 
-	if (t->any_kept)
-		restore_frozen(t);
-	t->stopped = t->in->stop && t->in->stop(t->in->context);
-	t->out_of_time = t->until > 0 && backoff_now() >= t->until;
-	return t->stopped || t->out_of_time ||
-	    (t->most_steps && done >= t->most_steps && done < planned);
+	(void)planned;
+	return (t->in->stop && t->in->stop(t->in->context)) || out_of_time(t, done) ||
+	    (t->most_steps && done >= t->most_steps);
 }
 
 static enum err
@@ -140,6 +121,9 @@ evaluate(const struct training *t, struct trainer_out *out, struct why *why)
 static enum err
 train(struct training *t, struct trainer_out *out, struct why *why)
 {
+	static const uint16_t ids[] = {[OPTIMIZER_SGD] = MANIFEST_SGD,
+	    [OPTIMIZER_ADAM] = MANIFEST_ADAM,
+	    [OPTIMIZER_ADAMW] = MANIFEST_ADAMW};
 	const struct task *task = &t->in->work->task;
 	const struct recipe *recipe = &task->recipe;
 	struct train_result result;
@@ -149,23 +133,17 @@ train(struct training *t, struct trainer_out *out, struct why *why)
 	    .seed = train_seed(task->seed, task->round, t->in->device),
 	    .stop = after_step,
 	    .context = t};
-	enum err e = train_run(t->net, t->in->train, &config, &result, why);
 
+	t->began = backoff_now();
+	enum err e = train_run(t->net, t->in->train, &config, &result, why);
 	if (e)
 		return e;
-	/* Nobody is asked after the last step. */
-	if (t->any_kept)
-		restore_frozen(t);
-	if (result.steps == 0) {
-		out->abort = t->stopped ? "stopped" : "deadline";
-		return err_set(why, ERR_TIMEOUT, "no step was done in time");
-	}
 	out->finish = (struct finish){.examples = result.examples,
 	    .steps = result.steps,
 	    .loss = result.loss,
 	    .accuracy = result.accuracy,
 	    .normaliser = result.normaliser,
-	    .optimizer = MANIFEST_SGD,
+	    .optimizer = ids[recipe->local.optimizer.type],
 	    .partial = result.partial};
 	return ERR_OK;
 }
@@ -191,8 +169,9 @@ make_net(struct training *t, struct why *why)
 
 	if (batch > in->train->count)
 		batch = in->train->count;
+	uint64_t step = batch * recipe->local.accumulate;
 	if (in->settings->epochs)
-		t->most_steps = in->settings->epochs * ((in->train->count + batch - 1) / batch);
+		t->most_steps = in->settings->epochs * ((in->train->count + step - 1) / step);
 	if (batch < BATCH_EVAL && in->validation->count > 0)
 		batch = BATCH_EVAL;
 	if (in->seconds > 0)
@@ -215,7 +194,7 @@ trainer_builtin_run(const struct trainer_in *in, struct trainer_out *out, struct
 	if (!e)
 		e = load_params(&t, why);
 	if (!e)
-		e = keep_frozen(&t, why);
+		e = hold_frozen(&t, why);
 	if (!e)
 		e = evaluate(&t, out, why);
 	if (!e)
@@ -224,7 +203,6 @@ trainer_builtin_run(const struct trainer_in *in, struct trainer_out *out, struct
 		e = store_params(&t, why);
 	if (e && !out->abort)
 		out->abort = abort_word(e);
-	free(t.kept);
 	net_free(t.net);
 	return e;
 }

@@ -124,7 +124,8 @@ struct run {
 	struct net_update update;
 	double weight, velocity; /* what normaliser is made of, see weigh_step */
 	uint64_t planned; /* steps; 0 if only the clock decides */
-	double deadline;
+	double began;
+	uint64_t passed; /* examples that all steps took, the same one counted again */
 	bool done;
 };
 
@@ -159,15 +160,27 @@ weigh_step(struct run *r)
 	r->weight += u->nesterov ? g + (double)u->momentum * r->velocity : r->velocity;
 }
 
+/* At the pace so far, would another step end further behind the end of the time than now is before it? Devices of any
+ * speed then end within half a step of it. */
+static bool
+time_over(const struct run *r)
+{
+	double seconds = r->config->local->seconds, took = seconds_now() - r->began;
+
+	return took + 0.5 * took / (double)r->result->steps >= seconds;
+}
+
 /* Also decides whether that was the last step. */
 static void
-count_step(struct run *r)
+count_step(struct run *r, size_t examples)
 {
 	struct train_result *t = r->result;
 
 	weigh_step(r);
 	t->steps++;
-	r->done = r->planned > 0 ? t->steps >= r->planned : seconds_now() >= r->deadline;
+	r->passed += examples;
+	r->done = (r->planned > 0 && t->steps >= r->planned) ||
+	    (r->config->local->seconds > 0 && time_over(r));
 	if (!r->done && r->config->stop &&
 	    r->config->stop(r->config->context, t->steps, r->planned)) {
 		t->partial = true;
@@ -191,7 +204,7 @@ step(struct run *r, size_t first)
 	}
 	if (r->update.parts > 1)
 		net_move(r->net, &r->update);
-	count_step(r);
+	count_step(r, end - first);
 	return ERR_OK;
 }
 
@@ -212,10 +225,9 @@ plan(struct run *r)
 	const struct local_spec *local = r->config->local;
 	double amount = local->amount;
 
-	if (local->unit == LOCAL_SECONDS) {
-		r->deadline = seconds_now() + amount;
+	r->began = seconds_now();
+	if (local->unit == LOCAL_SECONDS)
 		return;
-	}
 	if (local->unit == LOCAL_EPOCHS)
 		amount *= (double)((r->data->count + r->step_examples - 1) / r->step_examples);
 	r->planned = amount >= 0x1p62 ? (uint64_t)1 << 62 : amount >= 1 ? (uint64_t)amount : 1;
@@ -230,6 +242,23 @@ all_finite(const float *x, uint64_t n)
 	return true;
 }
 
+/* Different examples that the work took. Of work that was broken off, the same share of those that all of it would have taken
+ * as steps were done: three of ten epochs count as three tenths of the examples. */
+static uint64_t
+counted(const struct run *r)
+{
+	const struct train_result *t = r->result;
+	uint64_t count = r->data->count;
+
+	if (!t->partial || r->planned == 0)
+		return r->passed < count ? r->passed : count;
+	double planned = (double)r->planned, whole = planned * (double)r->step_examples;
+	if (whole > (double)count)
+		whole = (double)count;
+	uint64_t n = (uint64_t)(whole * ((double)t->steps / planned));
+	return n < 1 ? 1 : n < count ? n : count;
+}
+
 static enum err
 finish(struct run *r, struct why *why)
 {
@@ -238,7 +267,7 @@ finish(struct run *r, struct why *why)
 	if (!all_finite(net_params(r->net), net_tensors(r->net)->elements))
 		return err_set(why, ERR_NUMERIC, "a weight is not finite after %llu steps",
 		    (unsigned long long)t->steps);
-	t->examples = r->data->count;
+	t->examples = counted(r);
 	t->loss /= (double)t->steps;
 	t->accuracy = r->data->labels ? t->accuracy / (double)t->steps : (double)NAN;
 	t->normaliser =
@@ -285,8 +314,9 @@ start(struct run *r, struct why *why)
 	prng_seed2(&r->dropout, r->config->seed, STREAM_DROPOUT);
 	r->step_examples = (size_t)size * (local->accumulate > 1 ? local->accumulate : 1);
 	set_update(r);
+	enum err e = net_prepare(r->net, &r->update, why);
 	plan(r);
-	return net_prepare(r->net, &r->update, why);
+	return e;
 }
 
 enum err

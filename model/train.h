@@ -5,7 +5,8 @@
 
 /*
  * Local training and evaluation over a data set. Deterministic for epochs and steps: the order of examples and dropout
- * come from `seed` alone. A time budget decides only how many steps are done.
+ * come from `seed` alone. A time budget decides only how many steps are done: the time that the steps so far took tells which
+ * number of steps ends nearest to it.
  */
 struct train_config {
 	const struct local_spec *local;
@@ -19,7 +20,9 @@ struct train_config {
 };
 
 struct train_result {
-	uint64_t examples; /* examples in the set trained on */
+	uint64_t
+	    examples; /* different ones that the steps took; of partial work with a number of steps planned: those that all of it
+			      would have taken x steps done / steps planned, rounded down, at least 1 */
 	uint64_t steps;
 	double loss; /* mean over the local training of each batch's loss before its step */
 	double accuracy; /* likewise; NaN for regression */

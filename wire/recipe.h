@@ -93,7 +93,8 @@ enum local_unit { LOCAL_EPOCHS, LOCAL_STEPS, LOCAL_SECONDS };
 
 struct local_spec {
 	enum local_unit unit;
-	double amount; /* whole for epochs and steps */
+	double amount; /* whole, of epochs or steps; with LOCAL_SECONDS it does not count */
+	double seconds; /* training ends after about so long; 0: not because of the time */
 	uint32_t batch; /* 0: the whole share in one batch */
 	struct optimizer_spec optimizer;
 	struct schedule_spec schedule;

@@ -159,6 +159,8 @@ test_two_nn(void **state)
 	assert_int_equal(r->local.unit, LOCAL_EPOCHS);
 	assert_true(r->local.amount == 1 && r->local.optimizer.rate == 0.1);
 	assert_int_equal(r->local.batch, 10);
+	assert_int_equal(r->local.accumulate, 1);
+	assert_true(r->local.prox == 0 && r->local.clip_norm == 0 && r->local.seconds == 0);
 	assert_string_equal(r->local.optimizer.name, "sgd");
 	assert_true(r->local.optimizer.momentum == 0 && r->local.optimizer.weight_decay == 0);
 	assert_int_equal(r->local.schedule.type, SCHEDULE_CONSTANT);
@@ -481,7 +483,7 @@ test_not_strict(void **state)
 	static const char text[] = "{\"model\":{\"layers\":[{\"type\":\"linear\",\"out\":2,"
 				   "\"groups\":3}],\"loss\":\"mse\",\"new\":1,\"init\":null},"
 				   "\"data\":{\"name\":\"d\",\"shape\":[4],\"x\":{}},\"local\":{"
-				   "\"optimizer\":{\"rate\":1,\"nesterov\":true}},"
+				   "\"optimizer\":{\"rate\":1,\"amsgrad\":true}},"
 				   "\"later\":[1]}";
 	struct recipe r;
 	struct why why;

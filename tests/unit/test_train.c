@@ -241,6 +241,11 @@ amounts(void **state)
 	local.amount = 4;
 	r = train(net, &d, &config);
 	assert_int_equal(r.steps, 4);
+	assert_int_equal(r.examples, 25);
+	local.amount = 2;
+	assert_int_equal(train(net, &d, &config).examples, 20);
+	local.amount = 4;
+	r = train(net, &d, &config);
 	assert_true(r.loss > 0 && r.accuracy >= 0 && r.accuracy <= 1);
 	local.amount = 20;
 	config.stop = stop_after;
@@ -249,18 +254,147 @@ amounts(void **state)
 	assert_int_equal(r.steps, 7);
 	assert_int_equal(seen[1], 20);
 	assert_true(r.partial);
-	config.stop = NULL;
-	local.unit = LOCAL_SECONDS;
-	local.amount = 0.2;
-	struct timespec from, to;
-	clock_gettime(CLOCK_MONOTONIC, &from);
-	r = train(net, &d, &config);
-	clock_gettime(CLOCK_MONOTONIC, &to);
-	double took =
-	    (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
-	assert_true(r.steps >= 1 && took >= 0.2);
-	assert_false(r.partial);
 	net_free(net);
+	dataset_deinit(&d);
+}
+
+/* What broken off work counts as: the planned examples times the share of the steps; of less than an epoch, those it took. */
+static void
+partial_work(void **state)
+{
+	static const struct {
+		enum local_unit unit;
+		double amount;
+		uint64_t stop_at, examples;
+	} rows[] = {
+	    {LOCAL_EPOCHS, 1, 1, 8}, /* 25 x 1 / 3 */
+	    {LOCAL_EPOCHS, 5, 6, 10}, /* 25 x 6 / 15 */
+	    {LOCAL_EPOCHS, 100, 1, 1}, /* 25 / 300, but not none */
+	    {LOCAL_STEPS, 2, 1, 10},
+	    {LOCAL_STEPS, 30, 12, 10},
+	    {LOCAL_SECONDS, 0, 2, 20},
+	    {LOCAL_SECONDS, 0, 7, 25},
+	};
+	struct local_spec local = {.batch = 10, .optimizer = {.rate = 0.05}};
+	uint64_t seen[2] = {0, 0};
+	struct train_config config = {.local = &local,
+	    .data = &plain,
+	    .round = 1,
+	    .seed = 4,
+	    .stop = stop_after,
+	    .context = seen};
+	struct dataset d;
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 25, 0), ERR_OK);
+	struct net *net = new_net(nets_2nn, 10);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		local.unit = rows[i].unit;
+		local.amount = rows[i].amount;
+		local.seconds = rows[i].unit == LOCAL_SECONDS ? 1e6 : 0;
+		seen[0] = rows[i].stop_at;
+		struct train_result r = train(net, &d, &config);
+		assert_true(r.partial);
+		assert_int_equal(r.steps, rows[i].stop_at);
+		assert_int_equal(r.examples, rows[i].examples);
+	}
+	net_free(net);
+	dataset_deinit(&d);
+}
+
+static double
+clock_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Each step of this device takes some time more. */
+static bool
+slow_step(void *context, uint64_t done, uint64_t planned)
+{
+	const struct timespec *pause = context;
+
+	(void)done;
+	(void)planned;
+	nanosleep(pause, NULL);
+	return false;
+}
+
+/* One of two devices is several times as slow, and they end together: within a step of the slow one. A bound of steps comes first
+ * where it is near. */
+static void
+unequal_devices(void **state)
+{
+	struct local_spec local = {
+	    .unit = LOCAL_SECONDS, .seconds = 1, .batch = 10, .optimizer = {.rate = 0.001}};
+	struct timespec pause = {.tv_nsec = 200000000};
+	struct train_config config = {.local = &local, .data = &plain, .round = 1, .seed = 4};
+	struct dataset d;
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 25, 0), ERR_OK);
+	struct net *net = new_net(nets_2nn, 10);
+	double at = clock_now();
+	struct train_result fast = train(net, &d, &config);
+	double fast_took = clock_now() - at;
+	config.stop = slow_step;
+	config.context = &pause;
+	at = clock_now();
+	struct train_result slow = train(net, &d, &config);
+	double slow_took = clock_now() - at;
+	assert_false(fast.partial || slow.partial);
+	assert_true(slow.steps >= 1 && slow.steps <= 6 && fast.steps > slow.steps);
+	assert_true(fast_took >= 0.4 && slow_took >= 0.4);
+	assert_true(fabs(fast_took - slow_took) < 0.8);
+	local.unit = LOCAL_EPOCHS;
+	local.amount = 1;
+	local.seconds = 1000;
+	assert_int_equal(train(net, &d, &config).steps, 3);
+	local.amount = 1000000;
+	local.seconds = 0.3;
+	slow = train(net, &d, &config);
+	assert_true(slow.steps <= 4 && !slow.partial);
+	net_free(net);
+	dataset_deinit(&d);
+}
+
+/* Batches joined before the step give the step of the joined batch, also where an epoch ends in a smaller one; one batch a step is
+ * what there was before, to the bit. */
+static void
+accumulate(void **state)
+{
+	struct local_spec local = {.amount = 3,
+	    .batch = 12,
+	    .optimizer = {.rate = 0.1, .momentum = 0.5, .weight_decay = 1e-3}};
+	struct train_config config = {.local = &local, .data = &plain, .round = 1, .seed = 4};
+	struct dataset d;
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 29, 0), ERR_OK);
+	struct net *large = new_net(nets_2nn, 12), *small = new_net(nets_2nn, 12);
+	struct train_result want = train(large, &d, &config);
+	size_t n = net_tensors(large)->elements;
+	local.batch = 4;
+	local.accumulate = 3;
+	struct train_result got = train(small, &d, &config);
+	assert_int_equal(want.steps, 9);
+	assert_int_equal(got.steps, 9);
+	assert_int_equal(got.examples, 29);
+	near(got.normaliser, want.normaliser);
+	assert_true(fabs(got.loss - want.loss) < 1e-6);
+	assert_true(fabs(got.accuracy - want.accuracy) < 1e-12);
+	for (size_t i = 0; i < n; i++)
+		assert_true(fabsf(net_params(small)[i] - net_params(large)[i]) < 1e-6f);
+	local.batch = 12;
+	local.accumulate = 1;
+	net_init(small, 3);
+	train(small, &d, &config);
+	assert_memory_equal(net_params(small), net_params(large), n * sizeof(float));
+	net_free(large);
+	net_free(small);
 	dataset_deinit(&d);
 }
 
@@ -279,6 +413,23 @@ normaliser(void **state)
 	assert_int_equal(glyphs_make(&d, 1, 2, 25, 0), ERR_OK);
 	struct net *net = new_net(nets_2nn, 10);
 	near(train(net, &d, &config).normaliser, 6.125);
+	/* [t - m(1-m^t)/(1-m)]/(1-m) */
+	local.optimizer.momentum = 0.75;
+	near(train(net, &d, &config).normaliser, (4 - 3 * (1 - 0.31640625)) * 4);
+	/* [1-(1-rate mu)^t]/(rate mu), in f32 as the step has them */
+	local.optimizer.momentum = 0;
+	local.optimizer.rate = 0.0625;
+	local.prox = 4;
+	near(train(net, &d, &config).normaliser, (1 - 0.31640625) / 0.25);
+	/* Nesterov: 1 + m, 1 + m (1 + m), ... */
+	local.prox = 0;
+	local.optimizer.momentum = 0.5;
+	local.optimizer.nesterov = true;
+	local.amount = 2;
+	near(train(net, &d, &config).normaliser, 1.5 + 1.75);
+	local.optimizer = (struct optimizer_spec){
+	    .type = OPTIMIZER_ADAM, .rate = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+	near(train(net, &d, &config).normaliser, 2);
 	net_free(net);
 	dataset_deinit(&d);
 }
@@ -416,6 +567,9 @@ main(void)
 	    cmocka_unit_test(same_bits_everywhere),
 	    cmocka_unit_test(full_batch_is_gradient_descent),
 	    cmocka_unit_test(amounts),
+	    cmocka_unit_test(partial_work),
+	    cmocka_unit_test(unequal_devices),
+	    cmocka_unit_test(accumulate),
 	    cmocka_unit_test(normaliser),
 	    cmocka_unit_test(fresh_momentum),
 	    cmocka_unit_test(learns),
