@@ -26,11 +26,41 @@ fold_tile_choose(
 	return ERR_OK;
 }
 
+_Static_assert(RULE_TILE == DIFFERENCE_TILE, "a tile of the fold is a tile of the difference");
+
+enum err
+fold_tile_download(struct fold_tile *f, const struct download_spec *spec, uint64_t job_seed,
+    uint64_t round, struct why *why)
+{
+	struct prng r;
+
+	f->step = (struct difference){.elements = f->table->elements};
+	f->feedback = spec->feedback;
+	if (!spec->codec[0])
+		return ERR_OK;
+	f->step.codec = codec_find_name(spec->codec);
+	if (!f->step.codec || !difference_takes(f->step.codec))
+		return err_set(why, ERR_UNSUPPORTED, "codec %s of downloads is not in this build",
+		    spec->codec);
+	/* The first number of this stream is the rule's. */
+	prng_seed2(&r, job_seed, round);
+	(void)prng_u64(&r);
+	f->step.seed = prng_u64(&r);
+	return ERR_OK;
+}
+
 /* Floats of the optimizer alone. */
 static uint64_t
 optimizer_floats(const struct fold_tile *f)
 {
 	return f->opt->state_vectors(&f->params) * f->table->elements;
+}
+
+/* Floats before what the download's codec lost. */
+static uint64_t
+feedback_at(const struct fold_tile *f)
+{
+	return optimizer_floats(f) + (rule_keeps(&f->spec->rule) ? f->table->elements : 0);
 }
 
 enum err
@@ -85,7 +115,7 @@ fold_tile_count(const struct fold_tile *f)
 uint64_t
 fold_tile_state_floats(const struct fold_tile *f)
 {
-	return optimizer_floats(f) + (rule_keeps(&f->spec->rule) ? f->table->elements : 0);
+	return feedback_at(f) + (f->feedback ? f->table->elements : 0);
 }
 
 void
@@ -116,28 +146,100 @@ move_piece(const struct fold_tile *f, const struct tensor *t, uint64_t first, si
 	return e;
 }
 
-enum err
-fold_tile_run(const struct fold_tile *f, uint64_t tile, double *squares)
-{
-	uint64_t first = tile * RULE_TILE, left = f->table->elements - first;
-	size_t count = left < RULE_TILE ? (size_t)left : RULE_TILE;
-	float update[RULE_TILE];
+/* A tensor's share of a tile: count elements, from element `first` of the vector on. */
+struct piece {
+	const struct tensor *tensor;
+	uint64_t first;
+	size_t count;
+};
 
-	enum err e = rule_fold(f->rule, first, count, update);
-	*squares = e ? 0 : vec_sum_squares(update, count);
-	if (e == ERR_OK && rule_keeps(&f->spec->rule))
-		memcpy(f->state + optimizer_floats(f) + first, update, count * sizeof(float));
-	for (size_t i = 0; i < f->table->count && e == ERR_OK; i++) {
-		const struct tensor *t = &f->table->items[i];
+/* The next share of the tile [first, first + count) from tensor *i on; false if there is none. */
+static bool
+next_piece(const struct fold_tile *f, size_t *i, uint64_t first, size_t count, struct piece *out)
+{
+	for (; *i < f->table->count; ++*i) {
+		const struct tensor *t = &f->table->items[*i];
 		uint64_t from = t->first > first ? t->first : first;
 		uint64_t end = t->first + t->elements;
 		if (!t->in_delta || end <= first || from >= first + count)
 			continue;
 		if (end > first + count)
 			end = first + count;
-		e = move_piece(f, t, from, (size_t)(end - from), update + (from - first));
+		*out = (struct piece){t, from, (size_t)(end - from)};
+		++*i;
+		return true;
 	}
-	return e;
+	return false;
+}
+
+static uint8_t *
+piece_data(const struct fold_tile *f, const struct piece *p)
+{
+	return f->data + p->tensor->begin + (p->first - p->tensor->first) * sizeof(float);
+}
+
+static void
+gather(const struct fold_tile *f, uint64_t first, size_t count, float *out)
+{
+	struct piece p;
+
+	for (size_t i = 0; next_piece(f, &i, first, count, &p);)
+		memcpy(out + (p.first - first), piece_data(f, &p), p.count * sizeof(float));
+}
+
+static void
+scatter(const struct fold_tile *f, uint64_t first, size_t count, const float *in)
+{
+	struct piece p;
+
+	for (size_t i = 0; next_piece(f, &i, first, count, &p);)
+		memcpy(piece_data(f, &p), in + (p.first - first), p.count * sizeof(float));
+}
+
+/* Replaces the tile's new weights by the old ones plus what arrives of the difference. */
+static enum err
+lose(const struct fold_tile *f, uint64_t number, float *before)
+{
+	struct difference_tile t = difference_tile(&f->step, number);
+	float *lost = f->feedback ? f->state + feedback_at(f) + t.first : NULL;
+	float wanted[RULE_TILE], sent[RULE_TILE];
+	uint8_t spare[DIFFERENCE_TILE_BYTES];
+	uint8_t *bytes = f->payload ? f->payload + t.at : spare;
+
+	gather(f, t.first, t.count, wanted);
+	for (size_t i = 0; i < t.count; i++)
+		wanted[i] -= before[i];
+	for (size_t i = 0; lost && i < t.count; i++)
+		wanted[i] += lost[i];
+	enum err e = difference_tile_encode(&f->step, &t, wanted, bytes);
+	if (e == ERR_OK)
+		e = difference_tile_decode(&f->step, &t, bytes, sent);
+	if (e)
+		return e == ERR_INVALID ? ERR_NUMERIC : e;
+	for (size_t i = 0; lost && i < t.count; i++)
+		lost[i] = wanted[i] - sent[i];
+	difference_add(before, sent, t.count);
+	scatter(f, t.first, t.count, before);
+	return vec_all_finite(before, t.count) ? ERR_OK : ERR_NUMERIC;
+}
+
+enum err
+fold_tile_run(const struct fold_tile *f, uint64_t tile, double *squares)
+{
+	uint64_t first = tile * RULE_TILE, left = f->table->elements - first;
+	size_t count = left < RULE_TILE ? (size_t)left : RULE_TILE;
+	float update[RULE_TILE], before[RULE_TILE];
+	struct piece p;
+
+	enum err e = rule_fold(f->rule, first, count, update);
+	*squares = e ? 0 : vec_sum_squares(update, count);
+	if (e == ERR_OK && rule_keeps(&f->spec->rule))
+		memcpy(f->state + optimizer_floats(f) + first, update, count * sizeof(float));
+	if (e == ERR_OK && f->step.codec)
+		gather(f, first, count, before);
+	for (size_t i = 0; e == ERR_OK && next_piece(f, &i, first, count, &p);)
+		e = move_piece(f, p.tensor, p.first, p.count, update + (p.first - first));
+	return e == ERR_OK && f->step.codec ? lose(f, tile, before) : e;
 }
 
 double

@@ -1,5 +1,6 @@
 #ifndef FOLD_TILE_H
 #define FOLD_TILE_H
+#include "difference.h"
 #include "rule.h"
 #include "server_opt.h"
 #include "tensor.h"
@@ -8,6 +9,9 @@
  * One round's arithmetic, cut into tiles of RULE_TILE elements of the delta vector: a rule makes the tile's update, the server
  * optimizer moves the weights of train tensors with it; those of average tensors get it as it is. The coordinator folds with
  * this, and whoever verifies a round folds it again with the same: the bits depend on the deltas in their order alone.
+ *
+ * A job may send new models as differences (wire/difference.h): then the new weights are the old ones plus what decoding the
+ * encoded difference gives, so that those who add it and those who fold agree to the bit.
  *
  * Tiles are independent: any number of threads may run different ones of the same round at a time.
  */
@@ -20,12 +24,22 @@ struct fold_tile {
 	struct rule_input deltas; /* in device-id order */
 	uint8_t *data; /* the base model's data section, table->bytes long; becomes the new one's */
 	float *
-	    state; /* fold_tile_state_floats, before and after: the optimizer's vectors, then the rule's last update; NULL if none */
+	    state; /* fold_tile_state_floats, before and after: the optimizer's vectors, then the rule's last update, then what the
+		      download's codec has lost so far; NULL if none */
+	struct difference
+	    step; /* codec NULL: the new weights are what was folded; else codec, seed, elements */
+	bool feedback;
+	uint8_t
+	    *payload; /* difference_payload_bytes, filled tile by tile; NULL if nobody wants it */
 };
 
 /* Sets spec, opt and params: those of this round. ERR_UNSUPPORTED if rule or optimizer are not in this build. */
 ERR_MUST_USE enum err fold_tile_choose(
     struct fold_tile *f, const struct aggregate_spec *spec, uint64_t round, struct why *why);
+/* Sets step and feedback, after table and before the state is sized; by default there is no such step. ERR_UNSUPPORTED if the codec
+ * is not in this build. */
+ERR_MUST_USE enum err fold_tile_download(struct fold_tile *f, const struct download_spec *spec,
+    uint64_t job_seed, uint64_t round, struct why *why);
 /* Makes the rule, once table, deltas and state are there. Some rules look at all deltas before the first tile: as long as
  * fold_tile_measures is not 0, that many strips are to be measured, in any order and by any threads, and then planned. */
 ERR_MUST_USE enum err fold_tile_begin(struct fold_tile *f, struct why *why);
@@ -36,7 +50,7 @@ void fold_tile_end(struct fold_tile *f);
 /* What a rule's random choices begin with: rule_input.seed. */
 uint64_t fold_tile_seed(uint64_t job_seed, uint64_t round);
 uint64_t fold_tile_count(const struct fold_tile *f);
-/* Floats of optimizer state; 0 if there is none. */
+/* Floats of state; 0 if there is none. */
 uint64_t fold_tile_state_floats(const struct fold_tile *f);
 /* Fills the state of a job's first round. */
 void fold_tile_state_start(const struct fold_tile *f, float *state);

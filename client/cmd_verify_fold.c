@@ -205,7 +205,8 @@ prepare(struct job *j, const struct cmd_verify_round *r, struct fold_tile *t, st
 		return err_set(why, ERR_CORRUPT,
 		    "its record says %s and %s, the job's document %s and %s", r->rule,
 		    r->optimizer, a->rule.name, a->optimizer);
-	return fold_tile_choose(t, a, r->round, why);
+	enum err e = fold_tile_choose(t, a, r->round, why);
+	return e ? e : fold_tile_download(t, &j->spec.download, j->spec.seed, r->round, why);
 }
 
 /* The state that belongs to the base: zeros at first, else the carried one. */

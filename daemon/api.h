@@ -21,6 +21,7 @@ extern const struct stream_ops api_delta_put, api_delta_patch;
 void api_delta_head(struct exchange *x);
 extern const struct stream_ops api_model_put;
 void api_model_get(struct exchange *x);
+void api_model_difference(struct exchange *x);
 
 void api_jobs_list(struct exchange *x);
 void api_jobs_submit(struct exchange *x);

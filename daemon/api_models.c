@@ -9,6 +9,7 @@
 #include "engine.h"
 #include "file.h"
 #include "hex.h"
+#include "log.h"
 #include "modelfile.h"
 #include "models.h"
 #include "num.h"
@@ -49,13 +50,14 @@ apply_range(const char *range, uint64_t bytes, uint64_t *from, uint64_t *len)
 	return true;
 }
 
+/* Takes over the reference. */
 static void
-send_model(struct exchange *x, struct models_map *map)
+send_map(struct exchange *x, struct models_map *map, const char *name)
 {
 	uint64_t from, len;
-	char etag[80];
+	char etag[144];
 
-	snprintf(etag, sizeof(etag), "\"%s\"", x->param[0]);
+	snprintf(etag, sizeof(etag), "\"%s\"", name);
 	if (strstr(x->request.if_none_match, etag)) {
 		exchange_status(x, 304);
 		exchange_header(x, "ETag", "%s", etag);
@@ -120,7 +122,34 @@ api_model_get(struct exchange *x)
 	else if (e)
 		exchange_failed(x, e, &why);
 	else
-		send_model(x, map);
+		send_map(x, map, x->param[0]);
+}
+
+/* A difference that is gone or damaged costs the device nothing but the whole model. */
+void
+api_model_difference(struct exchange *x)
+{
+	struct models_map *map = NULL;
+	struct why why = {""};
+	uint8_t to[32], from[32];
+	char name[136];
+
+	bool known = hex_decode(to, sizeof(to), x->param[0], strlen(x->param[0])) &&
+	    hex_decode(from, sizeof(from), x->param[1], strlen(x->param[1])) &&
+	    ((x->who.roles & ROLE_READERS) || may_read(x, to));
+	enum err e =
+	    known ? models_difference_get(x->services->models, to, from, &map, &why) : ERR_NOTFOUND;
+	if (e == ERR_CORRUPT)
+		log_event(LOG_LEVEL_WARN, "difference.damaged", LOG_S("model", x->param[0]),
+		    LOG_S("why", why.text));
+	snprintf(name, sizeof(name), "%s-%s", x->param[0], x->param[1]);
+	if (e == ERR_NOTFOUND || e == ERR_CORRUPT)
+		exchange_problem(x, "no-difference",
+		    "nothing shorter than the model leads from one to the other: fetch it whole");
+	else if (e)
+		exchange_failed(x, e, &why);
+	else
+		send_map(x, map, name);
 }
 
 /* --- PUT: an administrator uploads a model for jobs that start from it */

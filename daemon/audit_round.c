@@ -54,6 +54,12 @@ round_facts(const struct fold *w)
 	json_add_double(opt, "rate", a->rate);
 	json_add_double(opt, "momentum", a->momentum);
 	json_add(v, "server_optimizer", opt);
+	if (w->f->spec->download.codec[0]) {
+		struct json *download = json_object();
+		json_add_string(download, "codec", w->f->spec->download.codec);
+		json_add_bool(download, "feedback", w->f->spec->download.feedback);
+		json_add(v, "download", download);
+	}
 	json_add_double(v, "max_norm", a->max_norm);
 	json_add_u64(v, "reports", r->reports);
 	json_add_u64(v, "examples", r->examples);

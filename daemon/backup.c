@@ -16,6 +16,7 @@
 #include "clock.h"
 #include "file.h"
 #include "hex.h"
+#include "models.h"
 #include "store_inspect.h"
 
 #define TRIES_MAX 100
@@ -83,7 +84,17 @@ add_job(void *ctx, const struct store_job *j)
 static enum err
 add_model(void *ctx, const struct store_model *m)
 {
-	return add_name(&((struct work *)ctx)->names, "models", m->id, 32, "");
+	struct work *w = ctx;
+	char path[PATH_MAX];
+
+	enum err e = add_name(&w->names, "models", m->id, 32, MODELS_DIFFERENCE);
+	if (e)
+		return e;
+	/* Not every model has one. */
+	snprintf(path, sizeof(path), "%s/%s", w->b->state_dir, w->names.items[w->names.count - 1]);
+	if (access(path, F_OK) != 0)
+		w->names.count--;
+	return add_name(&w->names, "models", m->id, 32, "");
 }
 
 static enum err
@@ -203,7 +214,9 @@ check_name(const struct backup_list_entry *entry, struct why *why)
 {
 	uint8_t id[HASH_LEN];
 
+	/* A difference's hash stands in its head: nothing rests on it. */
 	if (strncmp(entry->name, "models/", 7) != 0 ||
+	    strcmp(entry->name + strlen(entry->name) - 5, MODELS_DIFFERENCE) == 0 ||
 	    !hex_decode(id, HASH_LEN, entry->name + 7, 64) ||
 	    memcmp(id, entry->sha256, HASH_LEN) == 0)
 		return ERR_OK;

@@ -48,6 +48,8 @@ static const struct kind kinds[CHECK_KINDS] = {
 	"--repair forgets this old model; no round needs it"},
     [CHECK_MODEL_DAMAGED] = {"model-damaged", CHECK_DAMAGE,
 	"put the file back from a backup; --repair moves this one to damaged/"},
+    [CHECK_DIFFERENCE_DAMAGED] = {"difference-damaged", CHECK_WARNING,
+	"--repair moves it to damaged/; devices fetch the model whole"},
     [CHECK_STATE_MISSING] = {"optimizer-missing", CHECK_DAMAGE, "put the file back from a backup"},
     [CHECK_STATE_DAMAGED] = {"optimizer-damaged", CHECK_DAMAGE,
 	"put the file back from a backup; --repair moves this one to damaged/"},

@@ -8,6 +8,7 @@
 #include "check_parts.h"
 #include "hash.h"
 #include "hex.h"
+#include "models.h"
 #include "store_inspect.h"
 
 #define NAME_MAX_HERE 128
@@ -109,6 +110,26 @@ judge_model(struct check *c, const struct store_model *m)
 		    user ? user->hex : "", moved ? "; moved to damaged/" : "");
 }
 
+/* One that a device cannot use costs it the whole model, nothing else. */
+static void
+judge_difference(struct check *c, const struct store_model *m)
+{
+	char path[CHECK_PATH_MAX], name[NAME_MAX_HERE], hex[65];
+	struct why why = {""};
+
+	hex_encode(hex, m->id, 32);
+	snprintf(name, sizeof(name), "models/%s" MODELS_DIFFERENCE, hex);
+	check_path(c, name, path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return;
+	enum err e = models_difference_check(fd, m->id, &why);
+	close(fd);
+	if (e && still_known(c, m->id))
+		check_found(c, CHECK_DIFFERENCE_DAMAGED, name, check_set_aside(c, name), "%s",
+		    why.text[0] ? why.text : err_name(e));
+}
+
 static void
 judge_state(struct check *c, const struct check_job *j)
 {
@@ -139,10 +160,11 @@ judge_name(struct check *c, const char *folder, const char *base)
 
 	snprintf(name, sizeof(name), "%s/%s", folder, base);
 	bool state = len == 70 && strcmp(base + 64, ".state") == 0;
+	bool step = len == 69 && strcmp(base + 64, MODELS_DIFFERENCE) == 0;
 	if (strncmp(base, "tmp.", 4) == 0)
 		check_found(
 		    c, CHECK_FILE_TEMPORARY, name, check_remove(c, name), "it was never finished");
-	else if ((len != 64 && !state) || !hex_decode(id, sizeof(id), base, 64))
+	else if ((len != 64 && !state && !step) || !hex_decode(id, sizeof(id), base, 64))
 		check_found(c, CHECK_FILE_UNKNOWN, name, false,
 		    "no model or optimizer state has such a name");
 	else if (state ? !names_state(c, id) : !has_row(c, id))
@@ -163,8 +185,10 @@ check_models_run(struct check *c)
 			    "the model of its newest round has no row");
 		judge_state(c, j);
 	}
-	for (size_t i = 0; i < c->rows.model_count; i++)
+	for (size_t i = 0; i < c->rows.model_count; i++) {
 		judge_model(c, &c->rows.models[i]);
+		judge_difference(c, &c->rows.models[i]);
+	}
 	/* What a coordinator is making just now has no row yet. */
 	if (!c->running)
 		check_each_file(c, "models", judge_name);

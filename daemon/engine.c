@@ -303,6 +303,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 			return "busy";
 	}
 	fill_task(g, j, device, out);
+	engine_steps_offer(j, offer, out);
 	/* The device would only wait with it; other jobs may have work for it meanwhile. */
 	if (engine_offer_unsent(offer, out->task)) {
 		*out = (struct task){.wait = true};

@@ -112,6 +112,7 @@ struct engine_fold {
 struct engine_outcome {
 	struct store_round row; /* committed or failed */
 	uint64_t model_bytes;
+	uint64_t difference_bytes; /* of the file that leads from base to model; 0: there is none */
 	bool begin_next; /* set by engine_plan: the next open round's row stands in next */
 	struct store_round next;
 	char job_state[12], job_reason[128]; /* set by engine_plan: "" if unchanged */
@@ -124,6 +125,8 @@ bool engine_uses_model(struct engine *g, const uint8_t model[32]);
 bool engine_uses_state(struct engine *g, const uint8_t hash[32]);
 /* After the commit. */
 void engine_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o);
+/* The difference that leads to this model goes: no more tasks name it. */
+void engine_steps_gone(struct engine *g, const uint8_t job[16], const uint8_t model[32]);
 /* The fold itself failed. If that passes (health_passes), the round is folded again after a pause; else (a damaged delta or model)
  * the job is paused with the reason and the round stays open. */
 void engine_fold_failed(

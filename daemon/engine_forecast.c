@@ -33,9 +33,19 @@ state_bytes(const struct engine_job *j)
 {
 	struct fold_tile f = {.table = &j->table};
 
-	if (fold_tile_choose(&f, &j->spec.aggregate, 1, NULL) != ERR_OK)
+	if (fold_tile_choose(&f, &j->spec.aggregate, 1, NULL) != ERR_OK ||
+	    fold_tile_download(&f, &j->spec.download, 1, 1, NULL) != ERR_OK)
 		return 0;
 	return fold_tile_state_floats(&f) * sizeof(float);
+}
+
+/* Of the file beside each model but the first. */
+static uint64_t
+difference_bytes(const struct engine_job *j)
+{
+	const struct codec *codec = codec_find_name(j->spec.download.codec);
+
+	return codec ? DIFFERENCE_HEAD + difference_payload_bytes(codec, j->table.elements) : 0;
 }
 
 /* Lock held. */
@@ -54,7 +64,7 @@ forecast_of(const struct config *c, const struct engine_job *j)
 		left = 1;
 	/* At its worst there is one model and one state more: the old ones go after the commit. */
 	f.models = (models_kept(c, done + left) - models_kept(c, done) + 1) *
-		(j->model_bytes + FILE_HEAD) +
+		(j->model_bytes + FILE_HEAD + difference_bytes(j)) +
 	    2 * state_bytes(j);
 	uint64_t wanted = goal > j->round.accepted ? goal - j->round.accepted : 0;
 	f.spool = wanted * (manifest_body_bytes(payload) + FILE_HEAD);

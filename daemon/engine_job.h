@@ -18,6 +18,13 @@ struct invite {
 	enum invite_state state;
 };
 
+/* A difference: its model, what that comes from, the file's length. */
+struct engine_step {
+	uint8_t to[32], from[32];
+	uint64_t bytes;
+};
+#define ENGINE_STEPS 16
+
 struct engine_job {
 	struct engine_job *next; /* by priority, then age; never changes after insertion */
 	uint8_t id[16];
@@ -39,6 +46,9 @@ struct engine_job {
 	size_t invite_count, invite_room;
 	uint8_t (*candidates)[32]; /* gathered askers, sorted */
 	size_t candidate_count, candidate_room;
+	struct engine_step
+	    steps[ENGINE_STEPS]; /* the newest first; each from is the next one's to */
+	size_t step_count;
 	unsigned fold_failures; /* of the round at hand, in a row */
 	uint64_t fold_retry_ms; /* when it is folded again; 0: it does not wait for that */
 };
@@ -94,5 +104,15 @@ void engine_set_state(
 const char *engine_offer_lacks(const struct engine_job *j, const struct offer *o);
 /* Has the device done this task already, and waits to send the delta? */
 bool engine_offer_unsent(const struct offer *o, const char *task);
+
+/* engine_steps.c: the differences between a job's newest models. */
+/* Finds those in the model folder that lead to j->model. No lock. */
+void engine_steps_load(const struct services *s, struct engine_job *j);
+/* A new one. Lock held. */
+void engine_steps_add(
+    struct engine_job *j, const uint8_t from[32], const uint8_t to[32], uint64_t bytes);
+/* If the device holds a model from which differences lead to the round's base, and they are shorter than that: names it in
+ * out. Lock held. */
+void engine_steps_offer(const struct engine_job *j, const struct offer *o, struct task *out);
 
 #endif

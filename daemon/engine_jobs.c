@@ -470,6 +470,8 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 	pthread_mutex_lock(&g->lock);
 	memcpy(j->model, o->row.model, 32);
 	j->model_bytes = o->model_bytes;
+	if (o->difference_bytes > 0)
+		engine_steps_add(j, o->row.base, o->row.model, o->difference_bytes);
 	j->rounds_committed = o->row.round;
 	if (o->row.evaluate.known) {
 		j->metric = o->row.evaluate;

@@ -242,6 +242,7 @@ load_rounds(struct loader *l)
 	if (e)
 		return e;
 	j->round.failed_in_row = l->failed % ENGINE_FAILURES;
+	engine_steps_load(l->g->services, j);
 	/* Kept until engine_start gives ROUND_BEGIN its count. */
 	j->round.accepted = l->accepted;
 	return ERR_OK;

@@ -46,6 +46,7 @@ static const struct {
     {"wrong-task", 403, "The task is not this device's"},
     {"bad-signature", 403, "The signature does not verify"},
     {"not-found", 404, "There is no such thing"},
+    {"no-difference", 404, "There is no difference between these models"},
     {"unknown-job", 404, "There is no such job"},
     {"method-not-allowed", 405, "The method is not allowed here"},
     {"stale-round", 409, "The round is not the job's open round"},

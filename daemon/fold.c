@@ -202,6 +202,9 @@ prepare_optimizer(struct fold *w, struct why *why)
 	const struct aggregate_spec *a = &w->f->spec->aggregate;
 
 	enum err e = fold_tile_choose(&w->tile, a, w->f->row.round, why);
+	if (e == ERR_OK)
+		e = fold_tile_download(
+		    &w->tile, &w->f->spec->download, w->f->spec->seed, w->f->row.round, why);
 	if (e)
 		return e;
 	size_t floats = fold_tile_state_floats(&w->tile);
@@ -237,6 +240,12 @@ fold_run(struct fold *w, struct why *why)
 	if (e)
 		return e;
 	uint64_t tiles = fold_tile_count(t);
+	if (t->step.codec) {
+		t->step.payload_bytes = difference_payload_bytes(t->step.codec, t->table->elements);
+		t->payload = malloc(t->step.payload_bytes);
+		if (!t->payload)
+			return err_set(why, ERR_NOMEM, "no memory for the difference");
+	}
 	t->data = malloc(t->table->bytes);
 	w->squares = calloc(tiles, sizeof(double));
 	if (!t->data || !w->squares || tiles > UINT32_MAX)
@@ -261,5 +270,6 @@ fold_deinit(struct fold *w)
 	free(w->weights);
 	free(w->tile.data);
 	free(w->tile.state);
+	free(w->tile.payload);
 	free(w->squares);
 }

@@ -33,7 +33,7 @@ struct fold {
 	double *weights;
 	size_t count, room;
 	struct models_map *base;
-	struct fold_tile tile; /* owns data and state */
+	struct fold_tile tile; /* owns data, state and payload */
 	double *squares; /* sum of squares of the update, per tile */
 	atomic_int failed; /* first enum err of any thread */
 	struct engine_outcome out;

@@ -39,6 +39,22 @@ struct folder {
 
 /* --- results */
 
+/* How devices that hold the base get the new model. */
+static enum err
+write_difference(struct fold *w, struct why *why)
+{
+	struct difference d = w->tile.step;
+
+	if (!d.codec)
+		return ERR_OK;
+	memcpy(d.job, w->f->job_id, sizeof(d.job));
+	d.round = w->f->row.round;
+	memcpy(d.from, w->f->row.base, 32);
+	memcpy(d.to, w->out.row.model, 32);
+	w->out.difference_bytes = DIFFERENCE_HEAD + d.payload_bytes;
+	return models_difference_put(w->services->models, &d, w->tile.payload, why);
+}
+
 static enum err
 write_model(struct fold *w, struct why *why)
 {
@@ -55,6 +71,8 @@ write_model(struct fold *w, struct why *why)
 		    w->f->table->bytes, o->row.model, why);
 	o->model_bytes = head.len + w->f->table->bytes;
 	buf_deinit(&head);
+	if (e == ERR_OK)
+		e = write_difference(w, why);
 	if (e == ERR_OK && w->tile.state)
 		e = models_state_put(w->services->models, w->tile.state,
 		    fold_tile_state_floats(&w->tile), o->row.optimizer_state, why);
@@ -237,8 +255,10 @@ clean_up(struct fold *w)
 		*old = (struct old_models){.w = w, .config = s->config};
 		e = store_write(s->store, forget_old, old, NULL);
 		FAULT("clean.rows");
-		for (size_t i = 0; i < old->count && e == ERR_OK; i++)
+		for (size_t i = 0; i < old->count && e == ERR_OK; i++) {
+			engine_steps_gone(s->engine, w->f->job_id, old->ids[i]);
 			e = models_delete(s->models, old->ids[i]);
+		}
 	}
 	if (e && e != ERR_NOMEM)
 		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(e)));

@@ -1,11 +1,9 @@
 #include "models.h"
+#include "models_parts.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,18 +19,8 @@
 
 #define TEMP_PREFIX "tmp."
 
-struct models {
-	char dir[PATH_MAX - 128];
-	pthread_mutex_t lock;
-	struct models_map *maps; /* those in use */
-	/* models whose bytes were seen to match their name in this process */
-	uint8_t (*sound)[32];
-	size_t sound_count, sound_room;
-	atomic_uint temp;
-};
-
-static void
-path_of(const struct models *m, const uint8_t id[32], const char *suffix, char out[PATH_MAX])
+void
+models_path(const struct models *m, const uint8_t id[32], const char *suffix, char *out)
 {
 	char hex[65];
 
@@ -105,8 +93,8 @@ sound_at(const struct models *m, const uint8_t id[32])
 	return i;
 }
 
-static bool
-is_sound(struct models *m, const uint8_t id[32])
+bool
+models_is_sound(struct models *m, const uint8_t id[32])
 {
 	pthread_mutex_lock(&m->lock);
 	bool sound = sound_at(m, id) < m->sound_count;
@@ -115,8 +103,8 @@ is_sound(struct models *m, const uint8_t id[32])
 }
 
 /* Without memory it is checked again, which is no harm. */
-static void
-set_sound(struct models *m, const uint8_t id[32], bool sound)
+void
+models_set_sound(struct models *m, const uint8_t id[32], bool sound)
 {
 	pthread_mutex_lock(&m->lock);
 	size_t at = sound_at(m, id);
@@ -142,19 +130,19 @@ check_bytes(struct models *m, const struct models_map *map, const uint8_t id[32]
 {
 	uint8_t hash[HASH_LEN];
 
-	if (is_sound(m, id))
+	if (models_is_sound(m, id))
 		return ERR_OK;
 	hash_sha256(hash, map->data, map->bytes);
 	if (memcmp(hash, id, HASH_LEN) != 0)
 		return err_set(why, ERR_CORRUPT, "%s does not match its name", path);
-	set_sound(m, id, true);
+	models_set_sound(m, id, true);
 	return ERR_OK;
 }
 
 /* --- maps */
 
-static void
-unmap(struct models_map *map)
+void
+models_unmap(struct models_map *map)
 {
 	if (map->data)
 		munmap((void *)(uintptr_t)map->data, map->bytes);
@@ -169,7 +157,7 @@ map_file(struct models *m, const uint8_t id[32], struct models_map **out, struct
 	char path[PATH_MAX];
 	struct stat st;
 
-	path_of(m, id, "", path);
+	models_path(m, id, "", path);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return err_errno(why, "model %.16s", path + strlen(m->dir) + 1);
@@ -194,54 +182,68 @@ map_file(struct models *m, const uint8_t id[32], struct models_map **out, struct
 		e = modelfile_parse(&map->table, NULL, map->data, map->data_at, map->bytes, why);
 	if (e) {
 		if (map)
-			unmap(map);
+			models_unmap(map);
 		return e == ERR_INVALID ? ERR_CORRUPT : e;
 	}
 	memcpy(map->id, id, 32);
-	map->owner = m;
-	map->refs = 1;
 	*out = map;
 	return ERR_OK;
 }
 
-/* A reference to a map that is in use already, or NULL. Lock held. */
+/* Lock held. */
 static struct models_map *
-find_map(struct models *m, const uint8_t id[32])
+find_map(struct models *m, const uint8_t id[32], const uint8_t from[32])
 {
 	struct models_map *map = m->maps;
 
-	while (map && memcmp(map->id, id, 32) != 0)
+	while (map && (memcmp(map->id, id, 32) != 0 || memcmp(map->from, from, 32) != 0))
 		map = map->next;
 	if (map)
 		map->refs++;
 	return map;
 }
 
-enum err
-models_get(struct models *m, const uint8_t id[32], struct models_map **out, struct why *why)
+struct models_map *
+models_find_map(struct models *m, const uint8_t id[32], const uint8_t from[32])
 {
-	struct models_map *fresh = NULL;
-
 	pthread_mutex_lock(&m->lock);
-	*out = find_map(m, id);
+	struct models_map *map = find_map(m, id, from);
 	pthread_mutex_unlock(&m->lock);
-	if (*out)
-		return ERR_OK;
-	/* Without the lock: reading a large file takes long, and I/O threads release maps. */
-	enum err e = map_file(m, id, &fresh, why);
-	if (e)
-		return e;
+	return map;
+}
+
+struct models_map *
+models_link_map(struct models *m, struct models_map *fresh)
+{
 	pthread_mutex_lock(&m->lock);
-	*out = find_map(m, id);
-	if (!*out) {
+	struct models_map *map = find_map(m, fresh->id, fresh->from);
+	if (!map) {
+		fresh->owner = m;
+		fresh->refs = 1;
 		fresh->next = m->maps;
-		m->maps = *out = fresh;
+		m->maps = map = fresh;
 		fresh = NULL;
 	}
 	pthread_mutex_unlock(&m->lock);
 	if (fresh)
-		unmap(fresh);
-	return ERR_OK;
+		models_unmap(fresh);
+	return map;
+}
+
+enum err
+models_get(struct models *m, const uint8_t id[32], struct models_map **out, struct why *why)
+{
+	static const uint8_t whole[32];
+	struct models_map *fresh = NULL;
+
+	*out = models_find_map(m, id, whole);
+	if (*out)
+		return ERR_OK;
+	/* Without the lock: reading a large file takes long, and I/O threads release maps. */
+	enum err e = map_file(m, id, &fresh, why);
+	if (e == ERR_OK)
+		*out = models_link_map(m, fresh);
+	return e;
 }
 
 struct models_map *
@@ -270,7 +272,7 @@ models_map_release(struct models_map *map)
 	}
 	pthread_mutex_unlock(&m->lock);
 	if (map)
-		unmap(map);
+		models_unmap(map);
 }
 
 void
@@ -284,39 +286,28 @@ models_adopt(struct models *m, int fd, const char *temp, const uint8_t id[32], s
 {
 	char path[PATH_MAX];
 
-	path_of(m, id, "", path);
+	models_path(m, id, "", path);
 	enum err e = file_commit(fd, temp, path, why);
 	if (e == ERR_OK)
-		set_sound(m, id, true);
+		models_set_sound(m, id, true);
 	return e;
 }
 
-/* Writes up to two pieces to a temporary file, hashing, and renames it to "<hash><suffix>". */
-static enum err
-put_pieces(struct models *m, const void *const piece[2], const uint64_t len[2], const char *suffix,
-    uint8_t id[32], struct why *why)
+enum err
+models_write(struct models *m, const void *const piece[2], const uint64_t len[2], const char *path,
+    struct why *why)
 {
-	char temp[PATH_MAX], path[PATH_MAX];
-	uint64_t at = 0;
-	struct hash *h = hash_new();
+	char temp[PATH_MAX];
 
-	if (!h)
-		return err_set(why, ERR_NOMEM, "no memory");
 	models_temp_path(m, temp, sizeof(temp));
 	int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	enum err e = fd < 0 ? err_errno(why, "create %s", temp) : ERR_OK;
-	hash_start(h);
 	for (int i = 0; i < 2 && e == ERR_OK; i++) {
-		hash_update(h, piece[i], len[i]);
-		e = file_pwrite(fd, piece[i], len[i], at);
+		e = file_pwrite(fd, piece[i], len[i], i ? len[0] : 0);
 		if (e)
 			err_errno(why, "write %s", temp);
-		at += len[i];
 	}
-	hash_finish(h, id);
-	hash_free(h);
 	FAULT("model.part");
-	path_of(m, id, suffix, path);
 	if (e == ERR_OK)
 		e = file_commit(fd, temp, path, why);
 	if (fd >= 0)
@@ -324,6 +315,25 @@ put_pieces(struct models *m, const void *const piece[2], const uint64_t len[2], 
 	if (e)
 		unlink(temp);
 	return e;
+}
+
+/* The file is named "<hash><suffix>". */
+static enum err
+put_pieces(struct models *m, const void *const piece[2], const uint64_t len[2], const char *suffix,
+    uint8_t id[32], struct why *why)
+{
+	char path[PATH_MAX];
+	struct hash *h = hash_new();
+
+	if (!h)
+		return err_set(why, ERR_NOMEM, "no memory");
+	hash_start(h);
+	for (int i = 0; i < 2; i++)
+		hash_update(h, piece[i], len[i]);
+	hash_finish(h, id);
+	hash_free(h);
+	models_path(m, id, suffix, path);
+	return models_write(m, piece, len, path, why);
 }
 
 enum err
@@ -335,7 +345,7 @@ models_put(struct models *m, const void *header, size_t header_len, const void *
 
 	enum err e = put_pieces(m, piece, len, "", id, why);
 	if (e == ERR_OK)
-		set_sound(m, id, true);
+		models_set_sound(m, id, true);
 	return e;
 }
 
@@ -344,15 +354,17 @@ remove_file(struct models *m, const uint8_t id[32], const char *suffix)
 {
 	char path[PATH_MAX];
 
-	path_of(m, id, suffix, path);
+	models_path(m, id, suffix, path);
 	return unlink(path) == 0 || errno == ENOENT ? ERR_OK : err_errno(NULL, "remove");
 }
 
 enum err
 models_delete(struct models *m, const uint8_t id[32])
 {
-	set_sound(m, id, false);
-	return remove_file(m, id, "");
+	models_set_sound(m, id, false);
+	enum err e = remove_file(m, id, "");
+	enum err d = models_difference_delete(m, id);
+	return e ? e : d;
 }
 
 enum err
@@ -373,7 +385,7 @@ models_state_get(
 	uint8_t found[HASH_LEN];
 	struct stat st;
 
-	path_of(m, hash, ".state", path);
+	models_path(m, hash, ".state", path);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return err_errno(why, "open %s", path);
@@ -400,7 +412,7 @@ models_state_check(struct models *m, const uint8_t hash[32], struct why *why)
 
 	if (memcmp(hash, none, HASH_LEN) == 0)
 		return ERR_OK;
-	path_of(m, hash, ".state", path);
+	models_path(m, hash, ".state", path);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return err_errno(why, "open %s", path);
@@ -430,7 +442,8 @@ models_recover(
 		uint8_t id[32];
 		size_t len = strlen(ent->d_name);
 		bool state = len == 70 && strcmp(ent->d_name + 64, ".state") == 0;
-		if ((len != 64 && !state) || !hex_decode(id, sizeof(id), ent->d_name, 64))
+		bool step = len == 69 && strcmp(ent->d_name + 64, MODELS_DIFFERENCE) == 0;
+		if ((len != 64 && !state && !step) || !hex_decode(id, sizeof(id), ent->d_name, 64))
 			continue;
 		if (!keep(ctx, id, state))
 			unlinkat(dirfd(d), ent->d_name, 0);

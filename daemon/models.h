@@ -4,22 +4,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "err.h"
+#include "difference.h"
 #include "tensor.h"
 
 /*
  * The folder models/: immutable files named by the hex SHA-256 of their bytes ("<id>"), and optimizer states
- * ("<hash>.state") beside them. A file that exists is complete: it is written under a temporary name, synced, hashed,
+ * ("<hash>.state") and differences ("<id of the new model>.diff") beside them. A file that exists is complete: it is written under a temporary name, synced, hashed,
  * renamed. Open models are mapped once and shared by everyone who serves or reads them. Any thread.
  */
 struct models;
 
 struct models_map {
 	uint8_t id[32];
+	uint8_t from[32]; /* zeros, or: data are differences, and lead from this model to id */
 	const uint8_t *data;
 	uint64_t bytes;
-	uint64_t data_at; /* where the tensors' data section begins */
-	struct tensor_table table; /* default roles */
+	uint64_t data_at; /* where the tensors' data section begins; of a model */
+	struct tensor_table table; /* default roles; of a model */
 	/* private */
 	unsigned refs;
 	struct models *owner;
@@ -44,9 +45,11 @@ ERR_MUST_USE enum err models_put(struct models *m, const void *header, size_t he
 void models_temp_path(struct models *m, char *out, size_t room);
 ERR_MUST_USE enum err models_adopt(
     struct models *m, int fd, const char *temp, const uint8_t id[32], struct why *why);
+/* The difference that leads to it goes with it. */
 ERR_MUST_USE enum err models_delete(struct models *m, const uint8_t id[32]);
 
-/* At start, before any other thread: removes the models and optimizer states that keep() denies: what a crash left. */
+/* At start, before any other thread: removes the models, with their differences, and optimizer states that keep() denies: what a crash
+ * left. */
 ERR_MUST_USE enum err models_recover(
     struct models *m, bool (*keep)(void *ctx, const uint8_t id[32], bool state), void *ctx);
 
@@ -58,5 +61,20 @@ ERR_MUST_USE enum err models_state_get(
 /* Does the file's content match? An all-zero hash is no state and is sound. ERR_NOTFOUND, ERR_CORRUPT. */
 ERR_MUST_USE enum err models_state_check(struct models *m, const uint8_t hash[32], struct why *why);
 ERR_MUST_USE enum err models_state_delete(struct models *m, const uint8_t hash[32]);
+
+/* Differences. Fills d->payload_hash and d->tag and writes d with its payload beside the model d->to, durably. */
+#define MODELS_DIFFERENCE ".diff"
+ERR_MUST_USE enum err models_difference_put(
+    struct models *m, struct difference *d, const void *payload, struct why *why);
+/* The head of the difference that leads to this model. ERR_NOTFOUND if there is none, ERR_CORRUPT if it is no such file. */
+ERR_MUST_USE enum err models_difference_head(
+    struct models *m, const uint8_t to[32], struct difference *out, struct why *why);
+/* Maps what leads from one model to another: a difference, or several one behind the other, the oldest first. Released as a
+ * model. ERR_NOTFOUND if nothing does, or the model itself has no more bytes; ERR_CORRUPT if one on the way is damaged. */
+ERR_MUST_USE enum err models_difference_get(struct models *m, const uint8_t to[32],
+    const uint8_t from[32], struct models_map **out, struct why *why);
+ERR_MUST_USE enum err models_difference_delete(struct models *m, const uint8_t to[32]);
+/* Is the file behind fd a sound difference that leads to this model? ERR_CORRUPT. */
+ERR_MUST_USE enum err models_difference_check(int fd, const uint8_t to[32], struct why *why);
 
 #endif

@@ -34,6 +34,7 @@ static const struct route table[] = {
     {VERB_GET, "/v1/deltas/{}", READ, ROUTE_WORK, .handle = api_delta_get},
     {VERB_HEAD, "/v1/deltas/{}", DEV, ROUTE_WORK, .handle = api_delta_head},
     {VERB_GET, "/v1/models/{}", DEV | READ, ROUTE_WORK, .handle = api_model_get},
+    {VERB_GET, "/v1/models/{}/from/{}", DEV | READ, ROUTE_WORK, .handle = api_model_difference},
     {VERB_PUT, "/v1/models/{}", SUB, ROUTE_STREAM, true, .stream = &api_model_put},
     {VERB_GET, "/v1/jobs", DEV | READ, ROUTE_NOW, .handle = api_jobs_list},
     {VERB_POST, "/v1/jobs", SUB, ROUTE_WORK, true, .handle = api_jobs_submit},

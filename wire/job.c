@@ -1,4 +1,5 @@
 #include "job.h"
+#include "difference.h"
 #include "field.h"
 #include "recipe_parts.h"
 
@@ -182,6 +183,26 @@ read_aggregate(struct aggregate_spec *out, struct field *doc)
 	field_end(&o);
 }
 
+/* What a codec loses is lost for good unless it is fed back: too much of it is not the model that was aggregated. */
+static void
+read_download(struct download_spec *out, struct field *doc)
+{
+	struct field o = field_object(doc, "download");
+
+	if (!field_has(doc, "download"))
+		return;
+	field_string(&o, "codec", FIELD_NAME, out->codec, sizeof(out->codec), NULL);
+	out->feedback = field_bool(&o, "feedback", false);
+	const struct codec *codec = codec_find_name(out->codec);
+	if (!codec)
+		field_fail(&o, "codec", "no such codec");
+	else if (!difference_takes(codec))
+		field_fail(&o, "codec", "needs a codec of fixed size");
+	else if (codec->id == CODEC_SIGN && !out->feedback)
+		field_fail(&o, "codec", "\"sign\" loses too much without \"feedback\"");
+	field_end(&o);
+}
+
 static void
 read_stop(struct job_spec *out, struct field *doc)
 {
@@ -219,6 +240,7 @@ read_job(struct job_spec *out, const struct json *doc, struct why *why)
 	read_select(&out->select, &root);
 	out->priority = field_i64(&root, "priority", -PRIORITY_MAX, PRIORITY_MAX, 0);
 	read_aggregate(&out->aggregate, &root);
+	read_download(&out->download, &root);
 	read_stop(out, &root);
 	return reader.err;
 }

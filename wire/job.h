@@ -59,6 +59,12 @@ struct aggregate_spec {
 	uint64_t max_examples; /* the most a device may claim; default 1,000,000 */
 };
 
+/* How new models reach devices that hold an older one; see difference.h. */
+struct download_spec {
+	char codec[RECIPE_NAME_MAX]; /* "": models as they are, whole */
+	bool feedback; /* what a round's codec lost is added to the next round's difference */
+};
+
 struct stop_spec {
 	uint64_t rounds; /* 0: no limit */
 	bool has_accuracy, has_loss;
@@ -73,6 +79,7 @@ struct job_spec {
 	struct select_spec select;
 	int64_t priority;
 	struct aggregate_spec aggregate;
+	struct download_spec download;
 	struct stop_spec stop;
 };
 

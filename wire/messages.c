@@ -191,6 +191,12 @@ messages_task_encode(struct buf *out, const struct task *in)
 	model = json_object();
 	json_add_string(model, "id", in->model);
 	json_add_u64(model, "bytes", in->model_bytes);
+	if (in->from[0]) {
+		struct json *from = json_object();
+		json_add_string(from, "id", in->from);
+		json_add_u64(from, "bytes", in->from_bytes);
+		json_add(model, "from", from);
+	}
 	json_add(o, "model", model);
 	json_add(o, "recipe", json_copy(in->recipe.document));
 	json_add_u64(o, "seed", in->seed);
@@ -215,6 +221,11 @@ read_work(struct task *out, struct field *o)
 
 	field_hex(&model, "id", out->model, sizeof(out->model), NULL);
 	out->model_bytes = field_u64(&model, "bytes", 1, JSON_INT_MAX, FIELD_MUST_U64);
+	if (field_has(&model, "from")) {
+		struct field from = field_object(&model, "from");
+		field_hex(&from, "id", out->from, sizeof(out->from), NULL);
+		out->from_bytes = field_u64(&from, "bytes", 1, JSON_INT_MAX, FIELD_MUST_U64);
+	}
 	out->seed = field_u64(o, "seed", 0, JSON_INT_MAX, FIELD_MUST_U64);
 	out->deadline_s = field_double(o, "deadline_s", 0, DEADLINE_MAX, FIELD_MUST_DOUBLE);
 }

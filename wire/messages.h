@@ -60,6 +60,8 @@ struct task {
 	uint64_t round;
 	char model[65];
 	uint64_t model_bytes;
+	char from[65]; /* "", or: of this model the device needs only the difference, */
+	uint64_t from_bytes; /* so many bytes */
 	uint64_t seed;
 	double deadline_s; /* seconds left for the report */
 	bool renew; /* either: the certificate should be renewed soon, whatever its date */

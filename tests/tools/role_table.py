@@ -41,6 +41,7 @@ HEAD /v1/deltas/{none}               | N 404 F F F F F
 PATCH /v1/deltas/{none} EMPTY        | N 400:bad-request F F F F F
 GET /v1/deltas/{none}                | N F 404:not-found 404:not-found 404:not-found 404:not-found 404:not-found
 GET /v1/models/{model}               | N 200 200 200 200 200 200
+GET /v1/models/{model}/from/{none}   | N 404:no-difference 404:no-difference 404:no-difference 404:no-difference 404:no-difference 404:no-difference
 PUT /v1/models/bad EMPTY             | N F F 400:bad-request 400:bad-request F 400:bad-request
 GET /v1/jobs                         | N 200 200 200 200 200 200
 GET /v1/jobs/{job}                   | N 200 200 200 200 200 200
@@ -177,7 +178,7 @@ def routes_of(request):
     """The pattern of docs/api.md that a row asks."""
     verb, path = request.split("?")[0].split(" ")[:2]
     path = re.sub(r"^(/v1/(?:jobs|models|devices|tokens|deltas|tasks)/)[^/]+", r"\1{}", path)
-    return verb, re.sub(r"(/rounds/)[^/]+", r"\1{}", path)
+    return verb, re.sub(r"(/rounds/|/from/)[^/]+", r"\1{}", path)
 
 
 def documented():

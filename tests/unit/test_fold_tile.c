@@ -136,6 +136,196 @@ order_of_tiles(void **state)
 	free(b);
 }
 
+#define SPREAD (2 * RULE_TILE + 777)
+
+/* Weights of two tensors, one deltas' vector, one folded round. */
+struct round {
+	struct tensor_table table;
+	struct fold_tile f;
+	float *old, *data, *values;
+};
+
+static void
+round_setup(struct round *r)
+{
+	static const uint64_t shapes[][1] = {{RULE_TILE + 5}, {3}, {SPREAD - RULE_TILE - 5}};
+	static const struct tensor_rule rules[] = {{"fixed", TENSOR_FROZEN}};
+	static struct deltas d;
+
+	*r = (struct round){.table = {.items = NULL}};
+	assert_int_equal(tensor_table_add(&r->table, "a", shapes[0], 1, NULL), ERR_OK);
+	assert_int_equal(tensor_table_add(&r->table, "fixed", shapes[1], 1, NULL), ERR_OK);
+	assert_int_equal(tensor_table_add(&r->table, "b", shapes[2], 1, NULL), ERR_OK);
+	assert_int_equal(tensor_table_assign(&r->table, rules, 1, NULL), ERR_OK);
+	assert_int_equal(r->table.elements, SPREAD);
+	r->old = malloc((SPREAD + 3) * sizeof(float));
+	r->data = malloc((SPREAD + 3) * sizeof(float));
+	r->values = malloc(SPREAD * sizeof(float));
+	assert_true(r->old && r->data && r->values);
+	for (int i = 0; i < SPREAD + 3; i++)
+		r->old[i] = cosf((float)i);
+	for (int i = 0; i < SPREAD; i++)
+		r->values[i] = sinf((float)i) / 50;
+	memcpy(r->data, r->old, (SPREAD + 3) * sizeof(float));
+	d = (struct deltas){{r->values, r->values}};
+	r->f = plan(&d, &r->table, r->data, 1, 0);
+}
+
+/* Folds with a download; what the optimizer keeps must be in place. */
+static void
+round_run(struct round *r, const char *codec, bool feedback, uint64_t number)
+{
+	struct download_spec spec = {.feedback = feedback};
+	double squares;
+
+	strcpy(spec.codec, codec);
+	assert_int_equal(fold_tile_download(&r->f, &spec, 9, number, NULL), ERR_OK);
+	for (uint64_t i = 0; i < fold_tile_count(&r->f); i++)
+		assert_int_equal(fold_tile_run(&r->f, i, &squares), ERR_OK);
+}
+
+static void
+round_teardown(struct round *r)
+{
+	fold_tile_end(&r->f);
+	tensor_table_deinit(&r->table);
+	free(r->old);
+	free(r->data);
+	free(r->values);
+}
+
+/* What a device does: the old weights plus the decoded payload, tile by tile. */
+static void
+apply(const struct round *r, const uint8_t *payload, float *model)
+{
+	float sent[RULE_TILE];
+
+	for (uint64_t n = 0; n * RULE_TILE < SPREAD; n++) {
+		struct difference_tile t = difference_tile(&r->f.step, n);
+		assert_int_equal(
+		    difference_tile_decode(&r->f.step, &t, payload + t.at, sent), ERR_OK);
+		/* The frozen tensor lies between the elements. */
+		for (size_t i = 0; i < t.count; i++) {
+			uint64_t at = t.first + i;
+			difference_add(&model[at < RULE_TILE + 5 ? at : at + 3], &sent[i], 1);
+		}
+	}
+}
+
+static const char *const codecs[] = {"f32", "f16", "bf16", "int8", "int4"};
+
+static void
+the_difference_is_the_model(void **state)
+{
+	(void)state;
+	for (size_t c = 0; c < sizeof(codecs) / sizeof(*codecs); c++) {
+		struct round r;
+		round_setup(&r);
+		uint8_t *payload = malloc(SPREAD * sizeof(float));
+		assert_non_null(payload);
+		r.f.payload = payload;
+		round_run(&r, codecs[c], false, 1);
+		assert_memory_not_equal(r.data, r.old, SPREAD * sizeof(float));
+		apply(&r, payload, r.old);
+		assert_memory_equal(r.data, r.old, (SPREAD + 3) * sizeof(float));
+		round_teardown(&r);
+		free(payload);
+	}
+}
+
+/* Who verifies keeps no payload and gets the same bits. With f32 nothing is lost but the rounding of w + (w' - w), which need not
+ * be w'. */
+static void
+without_a_payload(void **state)
+{
+	struct round kept, plain, lossless;
+	(void)state;
+	round_setup(&kept);
+	uint8_t *payload = malloc(SPREAD * sizeof(float));
+	assert_non_null(payload);
+	kept.f.payload = payload;
+	round_run(&kept, "int8", false, 4);
+	round_setup(&plain);
+	round_run(&plain, "int8", false, 4);
+	assert_memory_equal(kept.data, plain.data, (SPREAD + 3) * sizeof(float));
+	/* Another round rounds differently. */
+	memcpy(plain.data, plain.old, (SPREAD + 3) * sizeof(float));
+	round_run(&plain, "int8", false, 5);
+	assert_memory_not_equal(kept.data, plain.data, SPREAD * sizeof(float));
+	memcpy(plain.data, plain.old, (SPREAD + 3) * sizeof(float));
+	round_run(&plain, "", false, 4);
+	round_setup(&lossless);
+	round_run(&lossless, "f32", false, 4);
+	for (int i = 0; i < SPREAD + 3; i++)
+		assert_true(fabsf(plain.data[i] - lossless.data[i]) <= 0x1p-23f);
+	round_teardown(&kept);
+	round_teardown(&plain);
+	round_teardown(&lossless);
+	free(payload);
+}
+
+/* Twenty rounds of the same update: with feedback the whole way is right but for what the last round lost. */
+static double
+wrong_after(const char *codec, bool feedback)
+{
+	struct round r;
+	double wrong = 0, all = 0;
+
+	round_setup(&r);
+	float *lost = calloc(SPREAD, sizeof(float));
+	assert_non_null(lost);
+	r.f.state = lost;
+	for (uint64_t n = 1; n <= 20; n++)
+		round_run(&r, codec, feedback, n);
+	assert_int_equal(fold_tile_state_floats(&r.f), feedback ? SPREAD : 0);
+	for (int i = 0; i < SPREAD; i++) {
+		int at = i < RULE_TILE + 5 ? i : i + 3;
+		wrong += pow((double)(r.data[at] - r.old[at] - 20 * r.values[i]), 2);
+		all += pow((double)(20 * r.values[i]), 2);
+	}
+	round_teardown(&r);
+	free(lost);
+	return wrong / all;
+}
+
+static void
+feedback(void **state)
+{
+	(void)state;
+	/* Unbiased without it: the error of a sum of 20 is that of one divided by 20. */
+	double plain = wrong_after("int4", false), fed = wrong_after("int4", true);
+	assert_true(plain > 9e-3 / 20 / 2 && plain < 9e-3 / 20 * 2);
+	assert_true(fed < plain / 10);
+	assert_true(wrong_after("sign", true) < 0.6 / 20);
+}
+
+static void
+unknown_downloads(void **state)
+{
+	struct tensor_table table = {.items = NULL};
+	struct fold_tile f = {.table = &table};
+	struct download_spec spec = {.codec = "guess"};
+
+	(void)state;
+	assert_int_equal(fold_tile_download(&f, &spec, 1, 1, NULL), ERR_UNSUPPORTED);
+}
+
+/* A difference that overflows the codec fails the round like any number that is not finite. */
+static void
+too_large(void **state)
+{
+	struct download_spec spec = {.codec = "f16"};
+	struct round r;
+	double squares;
+
+	(void)state;
+	round_setup(&r);
+	r.values[3] = 1e6f;
+	assert_int_equal(fold_tile_download(&r.f, &spec, 9, 1, NULL), ERR_OK);
+	assert_int_equal(fold_tile_run(&r.f, 0, &squares), ERR_NUMERIC);
+	round_teardown(&r);
+}
+
 static void
 unknown_names(void **state)
 {
@@ -155,6 +345,11 @@ main(void)
 	    cmocka_unit_test(roles),
 	    cmocka_unit_test(momentum),
 	    cmocka_unit_test(order_of_tiles),
+	    cmocka_unit_test(the_difference_is_the_model),
+	    cmocka_unit_test(without_a_payload),
+	    cmocka_unit_test(feedback),
+	    cmocka_unit_test(unknown_downloads),
+	    cmocka_unit_test(too_large),
 	    cmocka_unit_test(unknown_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

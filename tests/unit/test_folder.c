@@ -15,6 +15,7 @@ static const char momentum[] = JOB("momentum", TWO,
     ",\"aggregate\":{\"server_optimizer\":{\"name\":\"sgd\",\"rate\":0.5,\"momentum\":0.5}}");
 static const char exploding[] =
     JOB("exploding", TWO, ",\"aggregate\":{\"server_optimizer\":{\"name\":\"sgd\",\"rate\":2}}");
+static const char stepwise[] = JOB("stepwise", TWO, ",\"download\":{\"codec\":\"int8\"}");
 static const char limited[] = JOB("limited", TWO, ",\"stop\":{\"rounds\":2}");
 static const char hasty[] = JOB("hasty", TWO ",\"deadline_s\":0.2", "");
 
@@ -335,6 +336,58 @@ old_models_go(void **state)
 	read_weights(c, round_row(c, job, 3).model, w);
 }
 
+/* The committed model is its base plus the decoded difference, to the bit, and the next task names the way. */
+static void
+check_step(struct coordinator *c, const struct store_round *r)
+{
+	float w[ELEMENTS], step[ELEMENTS], after[ELEMENTS];
+	struct models_map *map = NULL;
+	struct difference d;
+
+	read_weights(c, r->base, w);
+	read_weights(c, r->model, after);
+	assert_int_equal(
+	    models_difference_get(c->s.models, r->model, r->base, &map, &c->why), ERR_OK);
+	assert_int_equal(difference_decode(&d, map->data, map->bytes, NULL), ERR_OK);
+	assert_int_equal(d.round, r->round);
+	struct difference_tile t = difference_tile(&d, 0);
+	assert_int_equal(difference_tile_decode(&d, &t, map->data + DIFFERENCE_HEAD, step), ERR_OK);
+	difference_add(w, step, ELEMENTS);
+	assert_memory_equal(w, after, sizeof(w));
+	models_map_release(map);
+}
+
+static void
+differences(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t;
+	uint8_t job[16];
+
+	submit(c, stepwise, job);
+	strcpy(c->offer.codecs[c->offer.codec_count++], "int8");
+	c->offer.held_count = 1;
+	for (uint64_t n = 1; n <= 5; n++) {
+		one_round(c, 1, 0.3f, 2, 0.7f);
+		await_rounds(c, job, n);
+		await_empty_spool(c);
+		struct store_round r = round_row(c, job, n);
+		check_step(c, &r);
+		hex_encode(c->offer.held_models[0], r.base, 32);
+		if (n == 3) {
+			coordinator_stop(c);
+			coordinator_start(c);
+		}
+		assert_string_equal(ask(c, 1, &t), "");
+		assert_string_equal(t.from, c->offer.held_models[0]);
+		assert_int_equal(t.from_bytes, DIFFERENCE_HEAD + ELEMENTS + 4);
+	}
+	/* They go with their models. */
+	for (int i = 0; i < 5000 && files(c, "models", ".diff") > 3; i++)
+		usleep(2000);
+	assert_int_equal(files(c, "models", ".diff"), 3);
+}
+
 /* Retention counts rounds; a failed round's base is older than its number says, and must stay. */
 static void
 the_base_of_failed_rounds_stays(void **state)
@@ -463,6 +516,7 @@ main(void)
 	    WITH(opened_again),
 	    WITH(old_models_go),
 	    WITH(the_base_of_failed_rounds_stays),
+	    WITH(differences),
 	    WITH(an_init_model_stays),
 	    WITH(a_shared_state_stays),
 	    WITH(a_lost_model_stops_one_job),

@@ -15,6 +15,7 @@
 
 #define HEX32 "0123456789abcdef0123456789abcdef"
 #define HEX64 HEX32 HEX32
+#define OTHER64 "fedcba9876543210fedcba9876543210" HEX32
 #define RECIPE \
 	"{\"model\":{\"layers\":[{\"type\":\"linear\",\"out\":2}],\"loss\":\"cross_entropy\"}," \
 	"\"params\":{\"a\":[0.1,null]}," \
@@ -411,6 +412,8 @@ check_task(const struct task *t)
 	assert_int_equal(t->round, 12);
 	assert_string_equal(t->model, HEX64);
 	assert_int_equal(t->model_bytes, 4096);
+	assert_string_equal(t->from, OTHER64);
+	assert_int_equal(t->from_bytes, 1300);
 	assert_true(t->seed == JSON_INT_MAX);
 	assert_true(t->deadline_s == 99.5);
 	assert_int_equal(t->recipe.net.layer_count, 1);
@@ -428,6 +431,8 @@ test_task(void **state)
 	    .round = 12,
 	    .model = HEX64,
 	    .model_bytes = 4096,
+	    .from = OTHER64,
+	    .from_bytes = 1300,
 	    .seed = JSON_INT_MAX,
 	    .deadline_s = 99.5};
 	struct task out, again;

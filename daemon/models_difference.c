@@ -1,0 +1,243 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fault.h"
+#include "file.h"
+#include "hash.h"
+#include "models_parts.h"
+
+/* So long a way is never shorter than the model: no codec is that small. */
+#define STEPS_MAX 64
+
+/* In the list of what was checked, a difference stands under its model's id with all bits turned. */
+static void
+turned(uint8_t out[32], const uint8_t id[32])
+{
+	for (int i = 0; i < 32; i++)
+		out[i] = (uint8_t)~id[i];
+}
+
+static void
+set_sound(struct models *m, const uint8_t to[32], bool sound)
+{
+	uint8_t key[32];
+
+	turned(key, to);
+	models_set_sound(m, key, sound);
+}
+
+static bool
+is_sound(struct models *m, const uint8_t to[32])
+{
+	uint8_t key[32];
+
+	turned(key, to);
+	return models_is_sound(m, key);
+}
+
+enum err
+models_difference_put(struct models *m, struct difference *d, const void *payload, struct why *why)
+{
+	uint8_t head[DIFFERENCE_HEAD];
+	const void *const piece[2] = {head, payload};
+	const uint64_t len[2] = {sizeof(head), d->payload_bytes};
+	char path[PATH_MAX];
+
+	hash_sha256(d->payload_hash, payload, d->payload_bytes);
+	difference_encode(head, d);
+	hash_sha256(d->tag, head, DIFFERENCE_TAGGED);
+	difference_encode(head, d);
+	models_path(m, d->to, MODELS_DIFFERENCE, path);
+	enum err e = models_write(m, piece, len, path, why);
+	FAULT("difference.written");
+	if (e == ERR_OK)
+		set_sound(m, d->to, true);
+	return e;
+}
+
+/* Head and length of an open file. */
+static enum err
+read_head(int fd, const uint8_t to[32], struct difference *out, struct why *why)
+{
+	uint8_t head[DIFFERENCE_HEAD], tag[HASH_LEN];
+	struct stat st;
+
+	if (fstat(fd, &st) != 0 || file_pread(fd, head, sizeof(head), 0) ||
+	    difference_decode(out, head, sizeof(head), why))
+		return err_set(why, ERR_CORRUPT, "it is not a difference");
+	hash_sha256(tag, head, DIFFERENCE_TAGGED);
+	if (memcmp(tag, out->tag, sizeof(tag)) != 0 || memcmp(out->to, to, 32) != 0 ||
+	    (uint64_t)st.st_size != DIFFERENCE_HEAD + out->payload_bytes)
+		return err_set(why, ERR_CORRUPT, "its head, length or model does not fit");
+	return ERR_OK;
+}
+
+static enum err
+open_step(struct models *m, const uint8_t to[32], int *fd, struct difference *out, struct why *why)
+{
+	char path[PATH_MAX];
+
+	models_path(m, to, MODELS_DIFFERENCE, path);
+	*fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (*fd < 0)
+		return err_errno(why, "open %s", path);
+	enum err e = read_head(*fd, to, out, why);
+	if (e)
+		close(*fd);
+	return e;
+}
+
+enum err
+models_difference_head(
+    struct models *m, const uint8_t to[32], struct difference *out, struct why *why)
+{
+	int fd;
+
+	enum err e = open_step(m, to, &fd, out, why);
+	if (e == ERR_OK)
+		close(fd);
+	return e;
+}
+
+/* Reads a whole difference to `at`; the first time in a process its payload is hashed. */
+static enum err
+read_step(struct models *m, const uint8_t to[32], uint8_t *at, struct why *why)
+{
+	uint8_t hash[HASH_LEN];
+	struct difference d;
+	int fd;
+
+	enum err e = open_step(m, to, &fd, &d, why);
+	if (e)
+		return e;
+	e = file_pread(fd, at, DIFFERENCE_HEAD + d.payload_bytes, 0);
+	close(fd);
+	if (e || is_sound(m, to))
+		return e;
+	hash_sha256(hash, at + DIFFERENCE_HEAD, d.payload_bytes);
+	if (memcmp(hash, d.payload_hash, sizeof(hash)) != 0)
+		return err_set(why, ERR_CORRUPT, "a difference does not match its hash");
+	set_sound(m, to, true);
+	return ERR_OK;
+}
+
+/* The way back from `to`: ids[0] is `to`, ids[i] what difference i - 1 comes from; *bytes of all. */
+static enum err
+find_way(struct models *m, const uint8_t to[32], const uint8_t from[32], uint8_t (*ids)[32],
+    size_t *count, uint64_t *bytes)
+{
+	char path[PATH_MAX];
+	struct difference d;
+	struct stat st;
+
+	models_path(m, to, "", path);
+	if (stat(path, &st) != 0)
+		return err_errno(NULL, "stat");
+	memcpy(ids[0], to, 32);
+	for (*count = 0, *bytes = 0; *count < STEPS_MAX; ++*count) {
+		if (*count > 0 && memcmp(ids[*count], from, 32) == 0)
+			return ERR_OK;
+		enum err e = models_difference_head(m, ids[*count], &d, NULL);
+		if (e)
+			return e;
+		*bytes += DIFFERENCE_HEAD + d.payload_bytes;
+		if (*bytes >= (uint64_t)st.st_size)
+			return ERR_NOTFOUND;
+		memcpy(ids[*count + 1], d.from, 32);
+	}
+	return ERR_NOTFOUND;
+}
+
+static enum err
+read_way(
+    struct models *m, uint8_t (*ids)[32], size_t count, struct models_map *map, struct why *why)
+{
+	uint8_t *data =
+	    mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct difference d;
+	uint64_t at = 0;
+	enum err e = ERR_OK;
+
+	if (data == MAP_FAILED)
+		return err_set(why, ERR_NOMEM, "no memory for a difference");
+	map->data = data;
+	for (size_t i = count; i-- > 0 && e == ERR_OK;) {
+		e = models_difference_head(m, ids[i], &d, why);
+		if (e == ERR_OK && d.payload_bytes > map->bytes - at - DIFFERENCE_HEAD)
+			e = ERR_CORRUPT;
+		if (e == ERR_OK)
+			e = read_step(m, ids[i], data + at, why);
+		at += DIFFERENCE_HEAD + d.payload_bytes;
+	}
+	return e;
+}
+
+enum err
+models_difference_get(struct models *m, const uint8_t to[32], const uint8_t from[32],
+    struct models_map **out, struct why *why)
+{
+	static const uint8_t whole[32];
+	uint8_t ids[STEPS_MAX + 1][32];
+	uint64_t bytes = 0;
+	size_t count = 0;
+
+	if (memcmp(from, whole, sizeof(whole)) == 0)
+		return ERR_NOTFOUND;
+	*out = models_find_map(m, to, from);
+	if (*out)
+		return ERR_OK;
+	enum err e = find_way(m, to, from, ids, &count, &bytes);
+	if (e)
+		return err_set(why, e, "%s", err_name(e));
+	struct models_map *map = calloc(1, sizeof(*map));
+	if (!map)
+		return err_set(why, ERR_NOMEM, "no memory");
+	map->bytes = bytes;
+	memcpy(map->id, to, 32);
+	memcpy(map->from, from, 32);
+	e = read_way(m, ids, count, map, why);
+	if (e)
+		models_unmap(map);
+	else
+		*out = models_link_map(m, map);
+	return e;
+}
+
+enum err
+models_difference_delete(struct models *m, const uint8_t to[32])
+{
+	char path[PATH_MAX];
+
+	set_sound(m, to, false);
+	models_path(m, to, MODELS_DIFFERENCE, path);
+	return unlink(path) == 0 || errno == ENOENT ? ERR_OK : err_errno(NULL, "remove");
+}
+
+enum err
+models_difference_check(int fd, const uint8_t to[32], struct why *why)
+{
+	uint8_t block[16384], hash[HASH_LEN];
+	struct difference d;
+	struct hash *h = hash_new();
+
+	if (!h)
+		return err_set(why, ERR_NOMEM, "no memory");
+	enum err e = read_head(fd, to, &d, why);
+	hash_start(h);
+	for (uint64_t at = 0; e == ERR_OK && at < d.payload_bytes; at += sizeof(block)) {
+		uint64_t left = d.payload_bytes - at;
+		size_t n = left < sizeof(block) ? (size_t)left : sizeof(block);
+		e = file_pread(fd, block, n, DIFFERENCE_HEAD + at);
+		hash_update(h, block, n);
+	}
+	hash_finish(h, hash);
+	hash_free(h);
+	if (e == ERR_OK && memcmp(hash, d.payload_hash, sizeof(hash)) != 0)
+		e = err_set(why, ERR_CORRUPT, "its bytes do not match its head");
+	return e;
+}
