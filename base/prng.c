@@ -73,6 +73,16 @@ prng_double(struct prng *r)
 }
 
 void
+prng_floats(struct prng *r, float *out, size_t n)
+{
+	struct prng own = *r; /* kept in registers: out may not point at it */
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = prng_float(&own);
+	*r = own;
+}
+
+void
 prng_shuffle(struct prng *r, uint32_t *items, size_t n)
 {
 	for (size_t i = n; i > 1; i--) {

@@ -21,6 +21,8 @@ uint64_t prng_below(struct prng *r, uint64_t n);
 /* Uniform in [0, 1) with 24 (float) or 53 (double) random bits. */
 float prng_float(struct prng *r);
 double prng_double(struct prng *r);
+/* The next n of prng_float. */
+void prng_floats(struct prng *r, float *out, size_t n);
 /* Fisher-Yates over n indices. */
 void prng_shuffle(struct prng *r, uint32_t *items, size_t n);
 

@@ -62,7 +62,8 @@ to_f16(float x)
 	uint32_t rounded = float_to_bits(magnitude + base) - float_to_bits(base);
 	/* rounded counts last places: 1024 and more of them carry into the exponent. */
 	uint32_t half = ((exponent - least) >> 13) + rounded;
-	half = magnitude < 65520.0f ? half : 0x7c00;
+	uint32_t beyond = 0u - ((bits & 0x7fffffff) >= 0x477ff000); /* 65520 and up, and NaN */
+	half = (half & ~beyond) | (0x7c00 & beyond);
 	return (uint16_t)(sign | half);
 }
 
@@ -112,6 +113,17 @@ any_special(const uint16_t *h, size_t n, uint16_t exponent)
 
 	for (size_t i = 0; i < n; i++)
 		found |= (h[i] & exponent) == exponent;
+	return found;
+}
+
+/* Rounding may turn a NaN into a number. */
+CPU_CLONES static unsigned
+any_beyond(const float *x, size_t n)
+{
+	unsigned found = 0;
+
+	for (size_t i = 0; i < n; i++)
+		found |= (float_to_bits(x[i]) & 0x7f800000) == 0x7f800000;
 	return found;
 }
 
@@ -217,11 +229,8 @@ encode(const struct format *f, uint8_t *payload, uint64_t *payload_len, const fl
 
 	for (uint64_t i = 0; i < elements; i += RUN) {
 		size_t n = elements - i < RUN ? (size_t)(elements - i) : RUN;
-		for (size_t k = 0; k < n; k++)
-			if (!isfinite(values[i + k]))
-				return ERR_NUMERIC;
 		f->round(halves, values + i, n);
-		if (any_special(halves, n, f->exponent))
+		if (any_beyond(values + i, n) || any_special(halves, n, f->exponent))
 			return ERR_NUMERIC;
 		memcpy(payload + i * SIZE, halves, n * SIZE);
 	}

@@ -33,25 +33,42 @@ payload_bytes(uint64_t elements)
 
 /* --- encoding */
 
-/* The largest magnitude; infinity if a value is not finite. */
-static float
+/* The largest magnitude; infinity if a value is not finite. On the bits, whose order is that of the magnitudes. */
+CPU_CLONES static float
 largest(const float *x, size_t n)
 {
-	float most = 0;
+	uint32_t most = 0;
+	float out;
 
 	for (size_t i = 0; i < n; i++) {
-		float m = fabsf(x[i]);
-		if (!(m <= 0x1.fffffep127f))
-			return INFINITY;
-		most = m > most ? m : most;
+		uint32_t bits;
+		memcpy(&bits, &x[i], sizeof(bits));
+		bits &= 0x7fffffff;
+		most = bits > most ? bits : most;
 	}
-	return most;
+	memcpy(&out, &most, sizeof(out));
+	return isfinite(out) ? out : INFINITY;
+}
+
+CPU_CLONES static void
+quantise(
+    uint8_t *restrict out, const float *restrict x, const float *restrict u, float scale, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		/* In double precision x / s + u is exact enough that u just below 1 never rounds a whole number up. */
+		double v = (double)x[i] / (double)scale + (double)u[i];
+		int32_t q = (int32_t)v;
+		q -= v <
+		    (double)q; /* floor, without a call where the machine has no such instruction */
+		q = q > MOST ? MOST : q < -MOST ? -MOST : q;
+		out[i] = (uint8_t)(int8_t)q;
+	}
 }
 
 static void
 encode_block(uint8_t *out, const float *x, size_t n, float most, struct prng *r)
 {
-	float scale = most / MOST;
+	float scale = most / MOST, u[BLOCK];
 
 	/* The quotient of a number too small to be divided by 127 is nothing: no device could tell it from zero. */
 	if (!(scale > 0)) {
@@ -59,12 +76,8 @@ encode_block(uint8_t *out, const float *x, size_t n, float most, struct prng *r)
 		return;
 	}
 	memcpy(out, &scale, SCALE);
-	for (size_t i = 0; i < n; i++) {
-		/* In double precision x / s + u is exact enough that u just below 1 never rounds a whole number up. */
-		double q = floor((double)x[i] / (double)scale + (double)prng_float(r));
-		q = q > MOST ? MOST : q < -MOST ? -MOST : q;
-		out[SCALE + i] = (uint8_t)(int8_t)q;
-	}
+	prng_floats(r, u, n);
+	quantise(out + SCALE, x, u, scale, n);
 }
 
 static enum err

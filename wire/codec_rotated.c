@@ -58,39 +58,60 @@ quantise_int4(uint8_t *codes, float *y, const float *x, size_t n, float sigma)
 		codes[i / 2] = (uint8_t)(wide[i] | wide[i + 1] << 4);
 }
 
+/* What each byte stands for: as many look-ups as bytes. */
 static void
 expand_int4(float *y, const uint8_t *codes, size_t n, float scale)
 {
-	float values[2 * LEVELS];
+	float values[2 * LEVELS], pairs[4 * LEVELS * LEVELS][2];
 
 	for (size_t i = 0; i < LEVELS; i++) {
 		values[i] = levels[i] * scale;
 		values[LEVELS + i] = -values[i];
 	}
-	for (size_t i = 0; i < n; i += 2) {
-		y[i] = values[codes[i / 2] & 15];
-		y[i + 1] = values[codes[i / 2] >> 4];
+	for (size_t i = 0; i < 4 * LEVELS * LEVELS; i++) {
+		pairs[i][0] = values[i % (2 * LEVELS)];
+		pairs[i][1] = values[i / (2 * LEVELS)];
 	}
+	for (size_t i = 0; i < n / 2; i++)
+		memcpy(y + 2 * i, pairs[codes[i]], sizeof(pairs[0]));
 }
 
 /* --- one bit, set for below zero, the lowest first */
+
+CPU_CLONES static void
+pack_signs(uint8_t *restrict codes, float *restrict y, const float *restrict x, size_t n)
+{
+	for (size_t i = 0; i < n / 8; i++) {
+		uint32_t some = 0;
+		for (size_t k = 0; k < 8; k++) {
+			some |= (uint32_t)(x[8 * i + k] < 0) << k;
+			y[8 * i + k] = x[8 * i + k] < 0 ? -1 : 1;
+		}
+		codes[i] = (uint8_t)some;
+	}
+}
 
 static void
 quantise_sign(uint8_t *codes, float *y, const float *x, size_t n, float sigma)
 {
 	(void)sigma;
-	memset(codes, 0, n / 8);
-	for (size_t i = 0; i < n; i++) {
-		codes[i / 8] |= (uint8_t)((x[i] < 0) << (i % 8));
-		y[i] = x[i] < 0 ? -1 : 1;
+	pack_signs(codes, y, x, n);
+}
+
+CPU_CLONES static void
+unpack_signs(float *restrict y, const uint8_t *restrict codes, size_t n, float scale)
+{
+	for (size_t i = 0; i < n / 8; i++) {
+		uint32_t some = codes[i];
+		for (size_t k = 0; k < 8; k++)
+			y[8 * i + k] = some & 1u << k ? -scale : scale;
 	}
 }
 
 static void
 expand_sign(float *y, const uint8_t *codes, size_t n, float scale)
 {
-	for (size_t i = 0; i < n; i++)
-		y[i] = codes[i / 8] >> (i % 8) & 1 ? -scale : scale;
+	unpack_signs(y, codes, n, scale);
 }
 
 static const struct format int4 = {4, quantise_int4, expand_int4};
@@ -298,11 +319,12 @@ decode(const struct format *f, const struct codec_params *p, uint64_t first, siz
 		uint64_t block = first / BLOCK;
 		size_t inside = (size_t)(first % BLOCK), n = filled(p->elements, block * BLOCK);
 		size_t some = count < BLOCK - inside ? count : BLOCK - inside;
-		float scale;
+		float scale, *to = some == n ? out : x;
 		memcpy(&scale, data, SCALE);
-		f->expand(x, data + SCALE, n, scale);
-		rotate_back(x, n, p->seed, block);
-		memcpy(out, x + inside, some * sizeof(float));
+		f->expand(to, data + SCALE, n, scale);
+		rotate_back(to, n, p->seed, block);
+		if (to == x)
+			memcpy(out, x + inside, some * sizeof(float));
 		data += block_bytes(f, n);
 		first += some;
 		out += some;

@@ -6,22 +6,36 @@
 #include "cpu.h"
 #include "prng.h"
 
-#define NARROW 16 /* elements that one vector register may hold */
+#define LANES 16
 
-/* Butterflies of elements h apart, h < NARROW: within registers. */
+/* Lowered to what the machine has. */
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+typedef uint32_t words __attribute__((vector_size(LANES * sizeof(float))));
+
+#define TOP 0x80000000u
+/* Butterflies within a register: what comes from the other element, plus or minus its own. */
+#define NEAR(x, signs, ...) \
+	(__builtin_shufflevector(x, x, __VA_ARGS__) + (lanes)((words)(x) ^ (signs)))
+
+/* Distances 1 to 8. */
 static inline void
-near(float *x, size_t n, size_t h)
+near(float *x, size_t n)
 {
-	for (size_t i = 0; i < n; i += NARROW) {
-		float y[NARROW];
-		for (size_t k = 0; k < NARROW; k++) {
-			float a = x[i + (k & ~h)], b = x[i + (k | h)];
-			y[k] = k & h ? a - b : a + b;
-		}
-		memcpy(x + i, y, sizeof(y));
+	const words s1 = {0, TOP, 0, TOP, 0, TOP, 0, TOP, 0, TOP, 0, TOP, 0, TOP, 0, TOP};
+	const words s2 = {0, 0, TOP, TOP, 0, 0, TOP, TOP, 0, 0, TOP, TOP, 0, 0, TOP, TOP};
+	const words s4 = {0, 0, 0, 0, TOP, TOP, TOP, TOP, 0, 0, 0, 0, TOP, TOP, TOP, TOP};
+	const words s8 = {0, 0, 0, 0, 0, 0, 0, 0, TOP, TOP, TOP, TOP, TOP, TOP, TOP, TOP};
+
+	for (size_t i = 0; i < n; i += LANES) {
+		lanes *at = (lanes *)(void *)(x + i), y = *at;
+		y = NEAR(y, s1, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+		y = NEAR(y, s2, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+		y = NEAR(y, s4, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+		*at = NEAR(y, s8, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
 	}
 }
 
+/* Distance h. */
 static inline void
 wide(float *x, size_t n, size_t h)
 {
@@ -35,29 +49,50 @@ wide(float *x, size_t n, size_t h)
 	}
 }
 
+/* Distances h and 2h, h a multiple of LANES, in one pass over memory. */
+static inline void
+wide_two(float *x, size_t n, size_t h)
+{
+	for (size_t i = 0; i < n; i += 4 * h)
+		for (size_t k = i; k < i + h; k += LANES) {
+			lanes *a = (lanes *)(void *)(x + k), *b = (lanes *)(void *)(x + k + h);
+			lanes *c = (lanes *)(void *)(x + k + 2 * h);
+			lanes *d = (lanes *)(void *)(x + k + 3 * h);
+			lanes ab = *a + *b, a_b = *a - *b, cd = *c + *d, c_d = *c - *d;
+			*a = ab + cd;
+			*b = a_b + c_d;
+			*c = ab - cd;
+			*d = a_b - c_d;
+		}
+}
+
 CPU_CLONES static void
 transform(float *x, size_t n, float scale)
 {
-	if (n < NARROW) {
-		for (size_t h = 1; h < n; h *= 2)
-			wide(x, n, h);
-	} else {
-		near(x, n, 1);
-		near(x, n, 2);
-		near(x, n, 4);
-		near(x, n, 8);
-		for (size_t h = NARROW; h < n; h *= 2)
-			wide(x, n, h);
+	size_t h = 1;
+
+	if (n >= LANES) {
+		near(x, n);
+		for (h = LANES; 4 * h <= n; h *= 4)
+			wide_two(x, n, h);
 	}
+	for (; h < n; h *= 2)
+		wide(x, n, h);
 	for (size_t i = 0; i < n; i++)
 		x[i] *= scale;
 }
 
+/* Flips the sign of x[i] where bit i is set. n is a multiple of 8. */
 CPU_CLONES static void
 change_signs(float *x, const uint64_t *bits, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		x[i] = bits[i / 64] >> (i % 64) & 1 ? -x[i] : x[i];
+	for (size_t i = 0; i < n; i += 8) {
+		uint32_t some = (uint32_t)(bits[i / 64] >> (i % 64)) & 0xff, y[8];
+		memcpy(y, x + i, sizeof(y));
+		for (size_t k = 0; k < 8; k++)
+			y[k] ^= some & 1u << k ? TOP : 0;
+		memcpy(x + i, y, sizeof(y));
+	}
 }
 
 static void

@@ -171,6 +171,22 @@ shuffle_is_uniform(void **state)
 	prng_shuffle(&r, NULL, 0);
 }
 
+static void
+floats_in_a_row(void **state)
+{
+	struct prng a, b;
+	float x[100];
+	(void)state;
+
+	prng_seed(&a, 5);
+	prng_seed(&b, 5);
+	prng_floats(&a, x, 0);
+	prng_floats(&a, x, 100);
+	for (size_t i = 0; i < 100; i++)
+		assert_true(x[i] == prng_float(&b));
+	assert_true(prng_u64(&a) == prng_u64(&b));
+}
+
 int
 main(void)
 {
@@ -180,6 +196,7 @@ main(void)
 	    cmocka_unit_test(derived_streams_are_frozen),
 	    cmocka_unit_test(derived_streams_differ),
 	    cmocka_unit_test(floats),
+	    cmocka_unit_test(floats_in_a_row),
 	    cmocka_unit_test(uniform),
 	    cmocka_unit_test(below_has_no_bias),
 	    cmocka_unit_test(shuffle_is_uniform),
