@@ -18,8 +18,11 @@ struct rows {
 CPU_CLONES static void
 block_sums(const struct rows *a, const struct rows *b, size_t count, float out[BLOCK][BLOCK][LANES])
 {
-	lanes sum[BLOCK][BLOCK] = {0};
+	lanes sum[BLOCK][BLOCK];
 
+	for (size_t i = 0; i < BLOCK; i++)
+		for (size_t j = 0; j < BLOCK; j++)
+			sum[i][j] = (lanes){0};
 	for (size_t k = 0; k < count; k += LANES) {
 		lanes x[BLOCK];
 		for (size_t i = 0; i < BLOCK; i++)
@@ -32,17 +35,20 @@ block_sums(const struct rows *a, const struct rows *b, size_t count, float out[B
 			}
 		}
 	}
-	memcpy(out, sum, sizeof(sum));
+	for (size_t i = 0; i < BLOCK; i++)
+		for (size_t j = 0; j < BLOCK; j++)
+			*(lanes *)(void *)out[i][j] = sum[i][j];
 }
 
-static double
-total(const float x[LANES])
+/* Adds the lanes of each pair up, in ascending order. */
+CPU_CLONES static void
+add_lanes(double *restrict total, const float *restrict sums)
 {
-	double sum = 0;
-
+	for (size_t p = 0; p < BLOCK * BLOCK; p++)
+		total[p] = 0;
 	for (size_t k = 0; k < LANES; k++)
-		sum += (double)x[k];
-	return sum;
+		for (size_t p = 0; p < BLOCK * BLOCK; p++)
+			total[p] += (double)sums[p * LANES + k];
 }
 
 /* Coordinates past the last whole register, one by one. */
@@ -63,6 +69,7 @@ static void
 add_block(double *d2, const float *rows, size_t n, size_t stride, size_t i, size_t j, size_t count)
 {
 	float sums[BLOCK][BLOCK][LANES];
+	double total[BLOCK][BLOCK];
 	struct rows a, b;
 
 	for (size_t k = 0; k < BLOCK; k++) {
@@ -71,11 +78,12 @@ add_block(double *d2, const float *rows, size_t n, size_t stride, size_t i, size
 	}
 	size_t whole = count / LANES * LANES;
 	block_sums(&a, &b, whole, sums);
+	add_lanes(total[0], sums[0][0]);
 	for (size_t x = 0; x < BLOCK; x++)
 		for (size_t y = 0; y < BLOCK; y++)
 			if (i + x < j + y && j + y < n)
 				d2[(i + x) * n + j + y] +=
-				    total(sums[x][y]) + rest(a.at[x], b.at[y], whole, count);
+				    total[x][y] + rest(a.at[x], b.at[y], whole, count);
 }
 
 void
