@@ -69,7 +69,13 @@ fold_tile_begin(struct fold_tile *f, struct why *why)
 	f->deltas.elements = f->table->elements;
 	if (rule_keeps(&f->spec->rule))
 		f->deltas.centre = f->state + optimizer_floats(f);
-	return rule_new(&f->rule, &f->spec->rule, &f->deltas, why);
+	if (!f->spec->normalise)
+		return rule_new(&f->rule, &f->spec->rule, &f->deltas, why);
+	enum err e = normalise_new(&f->scaled, &f->deltas, f->normalisers, f->table, why);
+	if (e)
+		return e;
+	const struct rule_input in = normalise_input(f->scaled);
+	return rule_new(&f->rule, &f->spec->rule, &in, why);
 }
 
 unsigned
@@ -94,7 +100,9 @@ void
 fold_tile_end(struct fold_tile *f)
 {
 	rule_free(f->rule);
+	normalise_free(f->scaled);
 	f->rule = NULL;
+	f->scaled = NULL;
 }
 
 uint64_t

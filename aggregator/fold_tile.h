@@ -1,6 +1,7 @@
 #ifndef FOLD_TILE_H
 #define FOLD_TILE_H
 #include "difference.h"
+#include "normalise.h"
 #include "rule.h"
 #include "server_opt.h"
 #include "tensor.h"
@@ -18,10 +19,12 @@
 struct fold_tile {
 	const struct tensor_table *table;
 	struct rule *rule; /* between fold_tile_begin and fold_tile_end */
+	struct normalise *scaled; /* likewise; NULL: deltas count as they are */
 	const struct aggregate_spec *spec;
 	const struct server_opt *opt;
 	struct server_opt_params params;
 	struct rule_input deltas; /* in device-id order */
+	const double *normalisers; /* spec->normalise: one per delta */
 	uint8_t *data; /* the base model's data section, table->bytes long; becomes the new one's */
 	float *
 	    state; /* fold_tile_state_floats, before and after: the optimizer's vectors, then the rule's last update, then what the

@@ -265,6 +265,7 @@ move(struct job *j, const struct cmd_verify_round *r, const struct fold_tile *pl
 	double squares;
 
 	t.deltas = in->rule;
+	t.normalisers = in->normalisers;
 	t.deltas.seed = fold_tile_seed(j->spec.seed, r->round);
 	t.data = c->data;
 	t.state = c->state;

@@ -87,6 +87,7 @@ open_input(struct cmd_verify_input *in, const char *dir, const struct record_det
 	    .seed = m.codec_seed,
 	    .payload = m.payload_bytes};
 	in->weight = (double)m.examples;
+	in->normaliser = (double)m.normaliser;
 	e = map_file(path, m.payload_bytes, &in->payload, why);
 	if (e == ERR_NOTFOUND)
 		return err_set(why, e, "delta %s is not here", task);
@@ -120,7 +121,8 @@ cmd_verify_inputs_open(struct cmd_verify_inputs *in, const char *dir,
 	in->items = calloc(r->count + 1, sizeof(*in->items));
 	in->chosen = calloc(r->count + 1, sizeof(*in->chosen));
 	in->weights = calloc(r->count + 1, sizeof(*in->weights));
-	if (!in->items || !in->chosen || !in->weights)
+	in->normalisers = calloc(r->count + 1, sizeof(*in->normalisers));
+	if (!in->items || !in->chosen || !in->weights || !in->normalisers)
 		e = ERR_NOMEM;
 	for (; e == ERR_OK && in->count < r->count; in->count++)
 		e = open_input(&in->items[in->count], dir, &r->manifests[in->count], elements, why);
@@ -138,6 +140,7 @@ cmd_verify_inputs_choose(struct cmd_verify_inputs *in, const uint8_t *without)
 		if (without && memcmp(in->items[i].device, without, 32) == 0)
 			continue;
 		in->chosen[n] = i;
+		in->normalisers[n] = in->items[i].normaliser;
 		in->weights[n++] = in->items[i].weight;
 	}
 	in->rule = (struct rule_input){
@@ -153,5 +156,6 @@ cmd_verify_inputs_close(struct cmd_verify_inputs *in)
 	free(in->items);
 	free(in->chosen);
 	free(in->weights);
+	free(in->normalisers);
 	*in = (struct cmd_verify_inputs){.items = NULL};
 }

@@ -12,13 +12,14 @@ struct cmd_verify_input {
 	const struct codec *codec;
 	struct codec_params params;
 	double weight; /* examples */
+	double normaliser;
 };
 struct cmd_verify_inputs {
 	struct cmd_verify_input *items; /* in device-id order */
 	size_t count;
 	/* For a rule: those that are chosen. */
 	size_t *chosen;
-	double *weights;
+	double *weights, *normalisers;
 	struct rule_input rule;
 };
 

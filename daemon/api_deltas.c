@@ -57,8 +57,9 @@ static void
 give_up(struct exchange *x, const char *word)
 {
 	static const char *const lasting[] = {"bad-manifest", "bad-report", "wrong-length",
-	    "wrong-root", "wrong-chunk", "not-finite", "no-examples", "too-many-examples",
-	    "norm-too-large", "unknown-codec", "unsupported", "bad-signature", "bad-request"};
+	    "wrong-root", "wrong-chunk", "not-finite", "no-examples", "no-normaliser",
+	    "too-many-examples", "norm-too-large", "unknown-codec", "unsupported", "bad-signature",
+	    "bad-request"};
 
 	registry_touch(x->services->registry, x->who.device, NULL, word);
 	for (size_t i = 0; i < sizeof(lasting) / sizeof(*lasting); i++)

@@ -396,6 +396,13 @@ claim_format(const struct engine_job *j, const struct manifest *m, struct why *w
 		err_set(why, ERR_INVALID, "examples is 0");
 		return "no-examples";
 	}
+	if (j->spec.aggregate.normalise &&
+	    (!(m->normaliser > 0) || m->optimizer == MANIFEST_ADAM ||
+		m->optimizer == MANIFEST_ADAMW)) {
+		err_set(why, ERR_INVALID, "normaliser %g of optimizer %u; the job normalises",
+		    (double)m->normaliser, m->optimizer);
+		return "no-normaliser";
+	}
 	if (m->examples > j->spec.aggregate.max_examples) {
 		err_set(why, ERR_LIMIT, "%llu examples; the job allows %llu",
 		    (unsigned long long)m->examples,

@@ -27,6 +27,7 @@ static const struct {
     {"wrong-hash", 400, "The body does not match its hash"},
     {"not-finite", 400, "The delta holds NaN or infinity"},
     {"no-examples", 400, "The delta was trained on no examples"},
+    {"no-normaliser", 400, "The delta does not say how much work is in it"},
     {"too-many-examples", 400, "The delta claims more examples than the job allows"},
     {"norm-too-large", 400, "The delta is larger than the job allows"},
     {"unknown-codec", 400, "The codec is not handled, or not the job's"},

@@ -64,7 +64,10 @@ grow_inputs(struct fold *w)
 	double *weights = realloc(w->weights, room * sizeof(*weights));
 	if (weights)
 		w->weights = weights;
-	if (!inputs || !weights)
+	double *normalisers = realloc(w->normalisers, room * sizeof(*normalisers));
+	if (normalisers)
+		w->normalisers = normalisers;
+	if (!inputs || !weights || !normalisers)
 		return ERR_NOMEM;
 	w->room = room;
 	return ERR_OK;
@@ -91,6 +94,7 @@ add_input(void *ctx, const struct store_accept *a)
 	memcpy(in->task, a->task, 16);
 	memcpy(in->device, a->device, 32);
 	memcpy(in->manifest, a->manifest, MANIFEST_LEN);
+	w->normalisers[w->count] = (double)m.normaliser;
 	w->weights[w->count++] = (double)m.examples;
 	w->out.row.reports++;
 	w->out.row.examples += m.examples;
@@ -228,6 +232,7 @@ fold_run(struct fold *w, struct why *why)
 
 	enum err e = models_get(w->services->models, w->f->row.base, &w->base, why);
 	t->table = w->f->table;
+	t->normalisers = w->normalisers;
 	t->deltas = (struct rule_input){.read_tile = read_tile,
 	    .context = w,
 	    .deltas = w->count,
@@ -268,6 +273,7 @@ fold_deinit(struct fold *w)
 	fold_tile_end(&w->tile);
 	free(w->inputs);
 	free(w->weights);
+	free(w->normalisers);
 	free(w->tile.data);
 	free(w->tile.state);
 	free(w->tile.payload);

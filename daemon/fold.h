@@ -30,7 +30,7 @@ struct fold {
 	unsigned threads;
 	const struct engine_fold *f;
 	struct fold_input *inputs; /* in device-id order */
-	double *weights;
+	double *weights, *normalisers; /* one per input */
 	size_t count, room;
 	struct models_map *base;
 	struct fold_tile tile; /* owns data, state and payload */

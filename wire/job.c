@@ -165,14 +165,30 @@ read_server_numbers(struct aggregate_spec *out, struct field *server)
 		field_fail(server, "nesterov", "needs \"momentum\"");
 }
 
+/* What a device says of its work would let it scale the other deltas: no rule that bears hostile ones can allow that. */
 static void
-read_aggregate(struct aggregate_spec *out, struct field *doc)
+read_normalise(struct aggregate_spec *out, const struct recipe *recipe, struct field *aggregate)
+{
+	const struct rule_spec *rule = &out->rule;
+
+	out->normalise = field_bool(aggregate, "normalise", false);
+	if (!out->normalise)
+		return;
+	if (strcmp(rule->name, "mean") != 0 || rule->bucket > 1 || rule->nearest)
+		field_fail(aggregate, "normalise", "goes with the plain mean only");
+	if (recipe->local.optimizer.type != OPTIMIZER_SGD)
+		field_fail(aggregate, "normalise", "adam and adamw have no normaliser; use sgd");
+}
+
+static void
+read_aggregate(struct aggregate_spec *out, const struct recipe *recipe, struct field *doc)
 {
 	struct field o = field_object(doc, "aggregate");
 	struct field server = field_object(&o, "server_optimizer");
 
 	read_rule(&out->rule, &o);
 	read_bound(&out->rule, &o);
+	read_normalise(out, recipe, &o);
 	field_string(&server, "name", FIELD_NAME, out->optimizer, sizeof(out->optimizer), "sgd");
 	out->rate = field_double(&server, "rate", 1e-9, RATE_MAX, 1);
 	read_server_numbers(out, &server);
@@ -239,7 +255,7 @@ read_job(struct job_spec *out, const struct json *doc, struct why *why)
 	read_round(&out->round, &root);
 	read_select(&out->select, &root);
 	out->priority = field_i64(&root, "priority", -PRIORITY_MAX, PRIORITY_MAX, 0);
-	read_aggregate(&out->aggregate, &root);
+	read_aggregate(&out->aggregate, &out->recipe, &root);
 	read_download(&out->download, &root);
 	read_stop(out, &root);
 	return reader.err;

@@ -50,6 +50,7 @@ struct rule_spec {
 
 struct aggregate_spec {
 	struct rule_spec rule;
+	bool normalise; /* FedNova: deltas are scaled to the same amount of local work */
 	char optimizer[RECIPE_NAME_MAX]; /* "sgd" */
 	double rate, momentum; /* default 1, 0 */
 	bool nesterov; /* sgd */

@@ -59,7 +59,7 @@ struct simulate_report {
 	uint64_t len;
 	struct codec_params params;
 	uint64_t examples;
-	double loss, norm;
+	double loss, norm, normaliser;
 	const char *refused; /* the error word of an upload that is not accepted */
 	enum err e;
 	struct why why;

@@ -195,6 +195,7 @@ train(const struct simulate_round *r, struct simulate_report *p, uint8_t *weight
 	work.task.round = r->number;
 	enum err e = trainer_builtin_run(&in, out, &p->why);
 	p->examples = out->finish.examples;
+	p->normaliser = out->finish.normaliser;
 	p->loss = out->finish.loss;
 	free(out);
 	return e;
@@ -292,7 +293,7 @@ first_error(const struct course *c, struct why *why)
 struct folding {
 	struct fold_tile tile;
 	struct simulate_report **accepted;
-	double *weights, *squares;
+	double *weights, *normalisers, *squares;
 	const struct codec *codec;
 	size_t count;
 	enum err *results; /* of each tile or strip */
@@ -370,6 +371,7 @@ prepare(struct simulate_round *r, struct folding *f, struct why *why)
 	struct fold_tile *t = &f->tile;
 
 	t->table = &r->table;
+	t->normalisers = f->normalisers;
 	enum err e = fold_tile_choose(t, &r->job->aggregate, r->number, why);
 	if (e)
 		return e;
@@ -400,7 +402,8 @@ collect(struct simulate_round *r, struct folding *f, struct course *c)
 	f->codec = codec_find_name(r->job->recipe.codec);
 	f->accepted = calloc(c->count, sizeof(struct simulate_report *));
 	f->weights = calloc(c->count, sizeof(*f->weights));
-	if (!f->accepted || !f->weights)
+	f->normalisers = calloc(c->count, sizeof(*f->normalisers));
+	if (!f->accepted || !f->weights || !f->normalisers)
 		return ERR_NOMEM;
 	r->bytes_up = 0;
 	for (size_t i = 0; i < c->count; i++) {
@@ -408,6 +411,7 @@ collect(struct simulate_round *r, struct folding *f, struct course *c)
 		if (p->refused)
 			continue;
 		f->accepted[f->count] = p;
+		f->normalisers[f->count] = (double)(float)p->normaliser;
 		f->weights[f->count++] = (double)p->examples;
 		r->bytes_up += manifest_body_bytes(p->len);
 		loss += (double)p->examples * p->loss;
@@ -444,6 +448,7 @@ aggregate(struct simulate_round *r, struct course *c, struct why *why)
 	}
 	free(f.accepted);
 	free(f.weights);
+	free(f.normalisers);
 	free(f.squares);
 	return e;
 }

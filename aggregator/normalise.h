@@ -1,0 +1,23 @@
+#ifndef NORMALISE_H
+#define NORMALISE_H
+#include "rule.h"
+#include "tensor.h"
+
+/*
+ * FedNova (Wang et al. 2020): devices that did more local steps do not pull the model towards their own data. Each delta
+ * x_i is read as x_i * t / a_i, a_i being the sum of its local step weights (the manifest's normaliser) and
+ * t = sum w_i a_i / sum w_i, so that the mean is the weighted mean of directions times the mean amount of work.
+ *
+ * t / a_i is formed in f64 and rounded once to f32, as is each product. If all a_i are equal the deltas are read as they are.
+ * Tensors that are averaged, not trained, have no steps: they are read as they are, too.
+ */
+struct normalise;
+
+/* normalisers: one per delta, all above 0 (ERR_INVALID). The table and what `in` points to must outlive the object. ERR_NOMEM. */
+ERR_MUST_USE enum err normalise_new(struct normalise **out, const struct rule_input *in,
+    const double *normalisers, const struct tensor_table *table, struct why *why);
+void normalise_free(struct normalise *n);
+/* The same deltas, scaled as they are read. Lives as long as n. */
+struct rule_input normalise_input(struct normalise *n);
+
+#endif
