@@ -52,10 +52,15 @@ static enum err
 norm_of(
     const struct delta *d, const struct codec *codec, const struct codec_params *params, float *out)
 {
+	struct codec_params p = *params;
 	double sum = 0;
 	uint8_t carry[64] = {0};
-	enum err e = codec->check(params, 0, d->payload, (size_t)d->payload_len, &sum, carry);
 
+	p.payload = d->payload_len;
+	p.table = malloc((size_t)codec_table_bytes(codec, p.elements) + 1);
+	enum err e = p.table ? codec->check(&p, 0, d->payload, (size_t)d->payload_len, &sum, carry)
+			     : ERR_NOMEM;
+	free(p.table);
 	*out = (float)sqrt(sum);
 	return !e && !isfinite(*out) ? ERR_NUMERIC : e;
 }
@@ -117,14 +122,16 @@ delta_make(struct delta *out, const struct delta_facts *facts, const float *valu
 	m.block = codec->block;
 	m.elements = elements;
 	m.codec_seed = train_seed(t->seed, t->round, facts->device);
-	const struct codec_params params = {
-	    .elements = elements, .block = codec->block, .seed = m.codec_seed};
+	const struct codec_params params = {.elements = elements,
+	    .block = codec->block,
+	    .seed = m.codec_seed,
+	    .entries = recipe_upload_entries(&t->recipe.upload, elements)};
 	enum err e = encode_payload(out, codec, &params, values, why);
 	if (!e)
 		e = hash_payload(out, m.root, why);
 	m.payload_bytes = out->payload_len;
 	if (!e && (e = norm_of(out, codec, &params, &m.norm)))
-		err_set(why, e, "the delta's norm is not finite");
+		err_set(why, e, "the delta's norm: %s", err_name(e));
 	if (!e)
 		e = sign_manifest(out, &m, key, why);
 	if (e)

@@ -270,7 +270,7 @@ fill_task(struct engine *g, struct engine_job *j, const uint8_t device[32], stru
 static uint64_t
 payload_bytes(const struct engine_job *j)
 {
-	return codec_find_name(j->spec.recipe.codec)->payload_bytes(j->table.elements);
+	return recipe_upload_most(&j->spec.recipe.upload, j->table.elements);
 }
 
 /* NULL if out holds a task of this job, else why not. */
@@ -304,6 +304,10 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 	}
 	fill_task(g, j, device, out);
 	engine_steps_offer(j, offer, out);
+	if (j->spec.recipe.upload.codec_count > 1)
+		snprintf(out->codec, sizeof(out->codec), "%s",
+		    recipe_upload_choose(
+			&j->spec.recipe.upload, offer->codecs, offer->codec_count));
 	/* The device would only wait with it; other jobs may have work for it meanwhile. */
 	if (engine_offer_unsent(offer, out->task)) {
 		*out = (struct task){.wait = true};
@@ -375,9 +379,10 @@ claim_format(const struct engine_job *j, const struct manifest *m, struct why *w
 		err_set(why, ERR_UNSUPPORTED, "flags 0x%x, slice %u", m->flags, m->slice);
 		return "unsupported";
 	}
-	if (!codec || strcmp(codec->name, j->spec.recipe.codec) != 0) {
-		err_set(why, ERR_UNSUPPORTED, "codec %u; the job takes %s", m->codec,
-		    j->spec.recipe.codec);
+	if (!codec || !recipe_upload_takes(&j->spec.recipe.upload, codec->name)) {
+		err_set(why, ERR_UNSUPPORTED, "codec %u; the job takes %s%s", m->codec,
+		    j->spec.recipe.codec,
+		    j->spec.recipe.upload.codec_count > 1 ? " and others" : "");
 		return "unknown-codec";
 	}
 	if (m->elements != j->table.elements || m->block != codec->block) {
@@ -386,7 +391,7 @@ claim_format(const struct engine_job *j, const struct manifest *m, struct why *w
 		    (unsigned long long)j->table.elements);
 		return "bad-manifest";
 	}
-	uint64_t need = codec->payload_bytes(m->elements);
+	uint64_t need = recipe_upload_bytes(&j->spec.recipe.upload, codec, m->elements);
 	if (codec->fixed_size ? m->payload_bytes != need : m->payload_bytes > need) {
 		err_set(why, ERR_INVALID, "payload of %llu bytes; the codec needs %llu",
 		    (unsigned long long)m->payload_bytes, (unsigned long long)need);
@@ -478,6 +483,7 @@ engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32
 	    .round = m->round,
 	    .elements = m->elements,
 	    .payload_bytes = m->payload_bytes,
+	    .entries = recipe_upload_entries(&j->spec.recipe.upload, m->elements),
 	    .max_norm = j->spec.aggregate.max_norm,
 	    .max_examples = j->spec.aggregate.max_examples};
 	memcpy(out->job_id, j->id, 16);

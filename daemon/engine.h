@@ -39,6 +39,7 @@ struct engine_claim {
 	uint8_t job_id[16], task[16], device[32];
 	uint64_t round;
 	uint64_t elements, payload_bytes;
+	uint64_t entries; /* codec_params.entries */
 	double max_norm;
 	uint64_t max_examples;
 };

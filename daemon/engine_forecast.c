@@ -1,6 +1,5 @@
 #include <string.h>
 
-#include "codec.h"
 #include "engine_job.h"
 #include "fold_tile.h"
 
@@ -52,7 +51,7 @@ difference_bytes(const struct engine_job *j)
 static struct forecast
 forecast_of(const struct config *c, const struct engine_job *j)
 {
-	uint64_t payload = codec_find_name(j->spec.recipe.codec)->payload_bytes(j->table.elements);
+	uint64_t payload = recipe_upload_most(&j->spec.recipe.upload, j->table.elements);
 	uint64_t done = j->rounds_committed, left = 0;
 	uint32_t goal = j->spec.round.goal;
 	struct forecast f = {.rounds_left = 0};

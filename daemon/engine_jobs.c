@@ -7,7 +7,6 @@
 #include "audit.h"
 #include "buf.h"
 #include "clock.h"
-#include "codec.h"
 #include "engine.h"
 #include "engine_job.h"
 #include "evalset.h"
@@ -126,7 +125,7 @@ static enum err
 check_quota(const struct services *s, const struct engine_job *j, struct why *why)
 {
 	uint64_t quota = s->config->spool_quota;
-	uint64_t one = codec_find_name(j->spec.recipe.codec)->payload_bytes(j->table.elements);
+	uint64_t one = recipe_upload_most(&j->spec.recipe.upload, j->table.elements);
 
 	one = one > MANIFEST_PAYLOAD_MAX ? UINT64_MAX : spoolfile_bytes(one);
 	if (quota == 0 || one <= quota / j->spec.round.goal)

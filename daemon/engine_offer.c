@@ -18,10 +18,7 @@ engine_offer_lacks(const struct engine_job *j, const struct offer *o)
 		found |= strcmp(o->trainers[i], r->trainer) == 0;
 	if (!found)
 		return "no-trainer";
-	found = false;
-	for (size_t i = 0; i < o->codec_count; i++)
-		found |= strcmp(o->codecs[i], r->codec) == 0;
-	if (!found)
+	if (!recipe_upload_choose(&r->upload, o->codecs, o->codec_count))
 		return "no-codec";
 	if (strcmp(r->trainer, "builtin") != 0)
 		return NULL;

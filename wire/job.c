@@ -219,6 +219,25 @@ read_download(struct download_spec *out, struct field *doc)
 	field_end(&o);
 }
 
+/* What most devices leave out is zero in the others' eyes: medians stay there, and distances between deltas that hardly overlap
+ * say nothing but how long they are. */
+static void
+check_sparse(const struct job_spec *job, struct field *doc)
+{
+	static const char *const bad[] = {"median", "trimmed_mean", "krum", "bulyan"};
+	const struct rule_spec *rule = &job->aggregate.rule;
+	struct field aggregate = field_object(doc, "aggregate");
+
+	if (!recipe_upload_takes(&job->recipe.upload, "sparse"))
+		return;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		if (strcmp(rule->name, bad[i]) == 0)
+			field_fail(
+			    &aggregate, "rule", "%s cannot work with codec sparse", rule->name);
+	if (rule->nearest)
+		field_fail(&aggregate, "rule", "\"nearest\" cannot work with codec sparse");
+}
+
 static void
 read_stop(struct job_spec *out, struct field *doc)
 {
@@ -257,6 +276,7 @@ read_job(struct job_spec *out, const struct json *doc, struct why *why)
 	out->priority = field_i64(&root, "priority", -PRIORITY_MAX, PRIORITY_MAX, 0);
 	read_aggregate(&out->aggregate, &out->recipe, &root);
 	read_download(&out->download, &root);
+	check_sparse(out, &root);
 	read_stop(out, &root);
 	return reader.err;
 }

@@ -198,7 +198,9 @@ messages_task_encode(struct buf *out, const struct task *in)
 		json_add(model, "from", from);
 	}
 	json_add(o, "model", model);
-	json_add(o, "recipe", json_copy(in->recipe.document));
+	json_add(o, "recipe",
+	    in->codec[0] ? recipe_upload_named(in->recipe.document, in->codec)
+			 : json_copy(in->recipe.document));
 	json_add_u64(o, "seed", in->seed);
 	json_add_double(o, "deadline_s", in->deadline_s);
 	return messages_finish(out, o);

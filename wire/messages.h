@@ -64,6 +64,8 @@ struct task {
 	uint64_t from_bytes; /* so many bytes */
 	uint64_t seed;
 	double deadline_s; /* seconds left for the report */
+	char codec
+	    [RECIPE_NAME_MAX]; /* on encoding: the one of upload.codec to use, "" if it names only one */
 	bool renew; /* either: the certificate should be renewed soon, whatever its date */
 	struct recipe recipe;
 };

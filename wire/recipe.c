@@ -1,5 +1,4 @@
 #include "recipe.h"
-#include "codec.h"
 #include "recipe_parts.h"
 
 #include <stdlib.h>
@@ -62,17 +61,6 @@ read_trainer(struct recipe *out, struct field *doc)
 }
 
 static void
-read_upload(struct recipe *out, struct field *doc)
-{
-	struct field upload = field_object(doc, "upload");
-
-	field_string(&upload, "codec", FIELD_NAME, out->codec, sizeof(out->codec), "f32");
-	if (!codec_find_name(out->codec))
-		field_fail(&upload, "codec", "no such codec");
-	field_end(&upload);
-}
-
-static void
 check_evaluate(const struct recipe *r, const struct field *doc)
 {
 	if (r->evaluate_by == EVALUATE_COORDINATOR && r->net.layer_count == 0)
@@ -116,7 +104,7 @@ recipe_parse(struct recipe *out, const struct json *doc, bool strict, struct why
 	recipe_data_read(out, &root);
 	recipe_local_read(out, &root);
 	read_evaluate(out, &root);
-	read_upload(out, &root);
+	recipe_upload_read(out, &root);
 	field_end(&root);
 	if (!reader.err)
 		copy_document(out, &root);

@@ -1,5 +1,6 @@
 #ifndef RECIPE_H
 #define RECIPE_H
+#include "codec.h"
 #include "json.h"
 #include "tensor.h"
 
@@ -13,6 +14,7 @@
 #define RECIPE_INPUTS_MAX 8
 #define RECIPE_CLASSES_MAX 4096
 #define RECIPE_RULES_MAX 64
+#define RECIPE_CODECS_MAX 8
 
 enum layer_type {
 	LAYER_LINEAR, /* {"type":"linear","out":200,"bias":true,"init":"he"} */
@@ -115,6 +117,15 @@ struct data_spec {
 	uint64_t min_examples;
 };
 
+/* How deltas travel. */
+struct upload_spec {
+	char codecs[RECIPE_CODECS_MAX]
+		   [RECIPE_NAME_MAX]; /* the first that a device offers; in a task there is one */
+	size_t codec_count; /* at least 1 */
+	double share; /* sparse: of the elements, how many are sent at most */
+	bool says_feedback, feedback; /* the device adds what encoding lost to its next delta */
+};
+
 enum evaluate_by { EVALUATE_NONE, EVALUATE_COORDINATOR, EVALUATE_DEVICES };
 
 struct recipe {
@@ -129,7 +140,8 @@ struct recipe {
 	struct local_spec local;
 	enum evaluate_by evaluate_by;
 	char evaluate_data[RECIPE_NAME_MAX];
-	char codec[RECIPE_NAME_MAX];
+	char codec[RECIPE_NAME_MAX]; /* the first of upload.codecs: in a task the one to be used */
+	struct upload_spec upload;
 };
 
 /* Takes the recipe keys out of `doc` (copied). With strict, a key that no recipe or job knows is an error naming
@@ -138,6 +150,21 @@ struct recipe {
 ERR_MUST_USE enum err recipe_parse(
     struct recipe *out, const struct json *doc, bool strict, struct why *why);
 void recipe_deinit(struct recipe *r);
+bool recipe_upload_takes(const struct upload_spec *u, const char *codec);
+/* The first of the job's codecs that is offered; NULL if none is. */
+const char *recipe_upload_choose(
+    const struct upload_spec *u, const char (*offered)[RECIPE_NAME_MAX], size_t count);
+/* codec_params.entries: share of elements, rounded up, computed in double precision. */
+uint64_t recipe_upload_entries(const struct upload_spec *u, uint64_t elements);
+/* A payload's bytes in that codec, the most it may take without fixed size; UINT64_MAX if that is no number. */
+uint64_t recipe_upload_bytes(
+    const struct upload_spec *u, const struct codec *codec, uint64_t elements);
+/* The largest of these for any of the job's codecs. */
+uint64_t recipe_upload_most(const struct upload_spec *u, uint64_t elements);
+/* Does a device keep what this codec loses? As the job says; if it does not, with codec sparse. */
+bool recipe_upload_feedback(const struct upload_spec *u, const struct codec *codec);
+/* A copy of a recipe's document whose upload.codec is this one name. */
+struct json *recipe_upload_named(const struct json *document, const char *codec);
 const char *recipe_layer_type_name(enum layer_type type);
 /* Names of all layer types, NULL-terminated, for the device's offer. */
 const char *const *recipe_layer_names(void);

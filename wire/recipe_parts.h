@@ -28,6 +28,8 @@ void recipe_layer_read(struct recipe *out, struct field *doc);
 void recipe_data_read(struct recipe *out, struct field *doc);
 /* "local". After the trainer: the built-in one needs a learning rate. */
 void recipe_local_read(struct recipe *out, struct field *doc);
+/* "upload". */
+void recipe_upload_read(struct recipe *out, struct field *doc);
 /* "schedule", of a local or a server optimizer. */
 void recipe_schedule_read(struct schedule_spec *out, struct field *parent);
 

@@ -153,6 +153,17 @@ a_task(void **state)
 }
 
 static void
+as_wrong(struct coordinator *c, const struct task *t, const struct manifest *m, const char *word)
+{
+	struct engine_claim claim;
+
+	c->why.text[0] = '\0';
+	const char *got = engine_claim(c->s.engine, m, device_id(1), t->task, &claim, &c->why);
+	if (!got || strcmp(got, word) != 0 || !c->why.text[0])
+		fail_msg("%s instead of %s: %s", got ? got : "taken", word, c->why.text);
+}
+
+static void
 what_an_offer_lacks(void **state)
 {
 	struct coordinator *c = *state;
@@ -180,6 +191,45 @@ what_an_offer_lacks(void **state)
 	c->offer = whole;
 	c->offer.protocol = 2;
 	expect(c, 1, "");
+}
+
+/* The first codec of the job that the device has; what comes may be in any of them, and no longer than it needs. */
+static void
+a_choice_of_codecs(void **state)
+{
+	struct coordinator *c = *state;
+	struct offer whole = c->offer;
+	struct engine_claim claim;
+	struct task t;
+	uint8_t id[16];
+
+	submit(c,
+	    JOB("list", "\"goal\":2,\"quorum\":2",
+		",\"upload\":{\"codec\":[\"sparse\",\"int8\"],\"share\":0.2}"),
+	    id);
+	expect(c, 1, "no-codec");
+	strcpy(c->offer.codecs[0], "int8");
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_string_equal(t.codec, "int8");
+	strcpy(c->offer.codecs[c->offer.codec_count++], "sparse");
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_string_equal(t.codec, "sparse");
+	c->offer = whole;
+	struct manifest m = manifest_for(&t, 1);
+	as_wrong(c, &t, &m, "unknown-codec");
+	m.codec = CODEC_INT8;
+	m.block = 64;
+	m.payload_bytes = codec_find(CODEC_INT8)->payload_bytes(ELEMENTS);
+	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why));
+	m.codec = CODEC_SPARSE;
+	as_wrong(c, &t, &m, "bad-manifest");
+	m.block = codec_find(CODEC_SPARSE)->block;
+	uint64_t entries = (ELEMENTS + 4) / 5;
+	m.payload_bytes = 4 + 3 * entries;
+	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why));
+	assert_int_equal(claim.entries, entries);
+	m.payload_bytes++;
+	as_wrong(c, &t, &m, "wrong-length");
 }
 
 /* Its delta of the first job waits on the device: there is other work meanwhile, also of a job that comes later. */
@@ -449,17 +499,6 @@ drawn_by_hash(void **state)
 /* --- what a manifest is held to */
 
 static void
-as_wrong(struct coordinator *c, const struct task *t, const struct manifest *m, const char *word)
-{
-	struct engine_claim claim;
-
-	c->why.text[0] = '\0';
-	const char *got = engine_claim(c->s.engine, m, device_id(1), t->task, &claim, &c->why);
-	if (!got || strcmp(got, word) != 0 || !c->why.text[0])
-		fail_msg("%s instead of %s: %s", got ? got : "taken", word, c->why.text);
-}
-
-static void
 wrong_manifests(void **state)
 {
 	struct coordinator *c = *state;
@@ -562,6 +601,7 @@ main(void)
 	    WITH(an_initial_model_that_is_not_there),
 	    WITH(a_task),
 	    WITH(what_an_offer_lacks),
+	    WITH(a_choice_of_codecs),
 	    WITH(unsent_deltas),
 	    WITH(places_and_aborts),
 	    WITH(commands),

@@ -459,6 +459,44 @@ test_task(void **state)
 	buf_deinit(&second);
 }
 
+/* A job with several codecs: the task names one, and keeps what else stands in "upload". */
+static void
+test_task_codec(void **state)
+{
+	(void)state;
+	static const char text[] =
+	    "{\"model\":{\"layers\":[{\"type\":\"linear\",\"out\":2}],"
+	    "\"loss\":\"cross_entropy\"},\"data\":{\"name\":\"d\",\"shape\":[4],\"classes\":2},"
+	    "\"local\":{\"optimizer\":{\"rate\":0.1}},"
+	    "\"upload\":{\"codec\":[\"sparse\",\"int8\"],\"share\":0.25}}";
+	struct task in = {.kind = "train",
+	    .task = HEX32,
+	    .job = HEX32,
+	    .round = 12,
+	    .model = HEX64,
+	    .model_bytes = 4096,
+	    .codec = "int8",
+	    .deadline_s = 1};
+	struct task out;
+	struct buf b;
+	struct json *recipe = NULL;
+
+	assert_int_equal(json_parse(&recipe, text, strlen(text), NULL), ERR_OK);
+	assert_int_equal(recipe_parse(&in.recipe, recipe, true, NULL), ERR_OK);
+	json_free(recipe);
+	buf_init(&b, 10000);
+	assert_int_equal(messages_task_encode(&b, &in), ERR_OK);
+	assert_non_null(strstr(b.data, "\"upload\":{\"share\":0.25,\"codec\":\"int8\"}"));
+	assert_int_equal(messages_task_decode(&out, b.data, b.len, NULL), ERR_OK);
+	assert_string_equal(out.recipe.codec, "int8");
+	assert_int_equal(out.recipe.upload.codec_count, 1);
+	assert_false(recipe_upload_feedback(&out.recipe.upload, codec_find(CODEC_INT8)));
+	assert_true(recipe_upload_feedback(&out.recipe.upload, codec_find(CODEC_SPARSE)));
+	messages_task_deinit(&in);
+	messages_task_deinit(&out);
+	buf_deinit(&b);
+}
+
 static void
 test_wait(void **state)
 {
@@ -770,6 +808,7 @@ main(void)
 	    cmocka_unit_test(test_offer_unsaid),
 	    cmocka_unit_test(test_offer_counts),
 	    cmocka_unit_test(test_task),
+	    cmocka_unit_test(test_task_codec),
 	    cmocka_unit_test(test_wait),
 	    cmocka_unit_test(test_unsupported),
 	    cmocka_unit_test(test_deepest),
