@@ -16,7 +16,7 @@
 
 #define SUFFIX ".safetensors"
 #define PART ".part"
-#define FILES_MAX 4096
+#define SCAN_MAX 4096
 #define ID_LEN (CACHE_ID_HEX - 1)
 
 struct item {
@@ -123,7 +123,7 @@ static enum err
 scan(const struct cache *c, struct item **items, size_t *count)
 {
 	DIR *d = opendir(c->dir);
-	struct item *list = calloc(FILES_MAX, sizeof(*list));
+	struct item *list = calloc(SCAN_MAX, sizeof(*list));
 	struct dirent *ent;
 	struct stat st;
 	size_t n = 0;
@@ -134,7 +134,7 @@ scan(const struct cache *c, struct item **items, size_t *count)
 			closedir(d);
 		return list ? ERR_IO : ERR_NOMEM;
 	}
-	while (n < FILES_MAX && (ent = readdir(d))) {
+	while (n < SCAN_MAX && (ent = readdir(d))) {
 		struct item *item = &list[n];
 		if (!parse_name(ent->d_name, item) || fstatat(dirfd(d), ent->d_name, &st, 0) != 0 ||
 		    !S_ISREG(st.st_mode))
@@ -154,7 +154,7 @@ enum err
 cache_make_room(const struct cache *c, const char *id, uint64_t bytes, struct why *why)
 {
 	struct item *items;
-	size_t count;
+	size_t count, others = 0;
 	uint64_t total = 0;
 	char path[PATH_MAX];
 
@@ -166,14 +166,19 @@ cache_make_room(const struct cache *c, const char *id, uint64_t bytes, struct wh
 	if (e)
 		return err_set(why, e, "cannot read %.200s", c->dir);
 	for (size_t i = 0; i < count; i++)
-		if (strcmp(items[i].id, id) != 0)
+		if (strcmp(items[i].id, id) != 0) {
 			total += items[i].bytes;
-	for (size_t i = 0; i < count && total > c->max_bytes - bytes; i++) {
+			others++;
+		}
+	for (size_t i = 0; i < count && (total > c->max_bytes - bytes || others >= CACHE_FILES_MAX);
+	     i++) {
 		if (strcmp(items[i].id, id) == 0)
 			continue;
 		path_of(c, items[i].id, items[i].part ? PART : SUFFIX, path);
-		if (unlink(path) == 0 || errno == ENOENT)
+		if (unlink(path) == 0 || errno == ENOENT) {
 			total -= items[i].bytes;
+			others--;
+		}
 	}
 	free(items);
 	if (total > c->max_bytes - bytes)

@@ -8,9 +8,11 @@
 
 /*
  * Models on the device's disk, HOME/models/ID.safetensors, named by their hash and so never stale. Their sizes together
- * stay under a cap: the ones unused for longest (by modification time, which use renews) go first. A download that broke
- * off lies beside them as ID.part and counts too.
+ * stay under a cap, and their number under CACHE_FILES_MAX: the ones unused for longest (by modification time, which use
+ * renews) go first. A download that broke off lies beside them as ID.part and counts too.
  */
+#define CACHE_FILES_MAX \
+	64 /* as many as an offer names; each is looked at every time that work is asked for */
 #define CACHE_ID_HEX 65
 
 struct cache {
@@ -28,7 +30,7 @@ ERR_MUST_USE enum err cache_find(
 ERR_MUST_USE enum err cache_check(const struct cache *c, const char *id, struct why *why);
 /* Opens ID.part for reading and writing, made if absent; the caller closes *fd. */
 ERR_MUST_USE enum err cache_part(const struct cache *c, const char *id, int *fd, struct why *why);
-/* Removes old models until `bytes` more fit, ID.part of `id` not counted. ERR_LIMIT if they never can. */
+/* Removes old models until one more of `bytes` bytes fits, ID.part of `id` not counted. ERR_LIMIT if they never can. */
 ERR_MUST_USE enum err cache_make_room(
     const struct cache *c, const char *id, uint64_t bytes, struct why *why);
 /* The part, complete and checked by the caller, becomes the model. */

@@ -109,6 +109,28 @@ test_cap_drops_longest_unused(void **state)
 	assert_int_equal(cache_make_room(&c, id, 1001, NULL), ERR_LIMIT);
 }
 
+/* However small they are: a device that served for a year must not look at a year's models whenever it asks for work. */
+static void
+test_cap_of_files(void **state)
+{
+	char id[CACHE_ID_HEX], path[PATH_MAX], ids[2 * CACHE_FILES_MAX][CACHE_ID_HEX];
+	struct cache c;
+	int fd;
+
+	(void)state;
+	assert_int_equal(cache_init(&c, home, 1 << 20, NULL), ERR_OK);
+	for (int i = 0; i < 2 * CACHE_FILES_MAX; i++) {
+		snprintf(id, sizeof(id), "%064x", (unsigned)i);
+		assert_int_equal(cache_make_room(&c, id, 1, NULL), ERR_OK);
+		assert_int_equal(cache_part(&c, id, &fd, NULL), ERR_OK);
+		assert_int_equal(ftruncate(fd, 1), 0);
+		assert_int_equal(cache_commit(&c, id, fd, path, NULL), ERR_OK);
+		close(fd);
+	}
+	assert_int_equal(cache_list(&c, ids, 2 * CACHE_FILES_MAX), CACHE_FILES_MAX);
+	assert_string_equal(ids[0], id);
+}
+
 static void
 test_parts_count(void **state)
 {
@@ -184,6 +206,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_find, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_cap_drops_longest_unused, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_cap_of_files, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_parts_count, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_check, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_list, set_up, tear_down),
