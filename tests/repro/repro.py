@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""repro.py fedavg|attacks|codecs: published experiments on the programs' own code, with tests/tools/simulate.
+
+Each run is kept in build/repro (by job and fleet), so that a command goes on where it ended. README.md says what is run and what
+the environment may change: ROWS, FULL, THREADS, MNIST, BUILD. Standard library only.
+"""
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+BUILD = os.environ.get("BUILD", "build/mbedtls")
+MNIST = os.environ.get("MNIST", "../shared/data/mnist")
+KEPT = "build/repro"
+FULL = bool(os.environ.get("FULL"))
+ROWS = os.environ.get("ROWS", "")
+THREADS = os.environ.get("THREADS", str(os.cpu_count() or 1))
+
+NN = [
+    {"type": "flatten"},
+    {"type": "linear", "name": "fc1", "out": 200},
+    {"type": "relu"},
+    {"type": "linear", "name": "fc2", "out": 200},
+    {"type": "relu"},
+    {"type": "linear", "name": "fc3", "out": 10},
+]
+CNN = [
+    {"type": "conv2d", "name": "conv1", "out": 32, "kernel": 5, "padding": 2},
+    {"type": "relu"},
+    {"type": "maxpool2d", "kernel": 2},
+    {"type": "conv2d", "name": "conv2", "out": 64, "kernel": 5, "padding": 2},
+    {"type": "relu"},
+    {"type": "maxpool2d", "kernel": 2},
+    {"type": "flatten"},
+    {"type": "linear", "name": "fc1", "out": 512},
+    {"type": "relu"},
+    {"type": "linear", "name": "fc2", "out": 10},
+]
+
+
+def job(name, layers, local, goal, stop, **more):
+    """A job document on MNIST, evaluated by the coordinator on the 10,000 test images. `local` is epochs, batch, rate."""
+    document = {
+        "name": name,
+        "seed": 1,
+        "model": {"layers": layers, "loss": "cross_entropy"},
+        "data": {"name": "mnist", "shape": [1, 28, 28], "classes": 10},
+        "local": {"epochs": local[0], "batch": local[1], "optimizer": {"name": "sgd", "rate": local[2]}},
+        "round": {"goal": goal, "pick": "sample"},
+        "evaluate": {"by": "coordinator", "data": "mnist"},
+        "stop": stop,
+    }
+    for key, value in more.items():
+        document[key] = {**document.get(key, {}), **value}
+    return document
+
+
+def fleet(devices, split="iid", **more):
+    data = {"format": "idx", "split": split, "seed": 1}
+    for key, name in (("", "train"), ("test_", "t10k")):
+        data[key + "images"] = f"{KEPT}/mnist/{name}-images-idx3-ubyte"
+        data[key + "labels"] = f"{KEPT}/mnist/{name}-labels-idx1-ubyte"
+    return {"devices": devices, "data": data, **more}
+
+
+def unpack():
+    """Once, not in each of many runs."""
+    os.makedirs(f"{KEPT}/mnist", exist_ok=True)
+    for name in ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"):
+        to = f"{KEPT}/mnist/{name}-ubyte"
+        if not os.path.exists(to):
+            with gzip.open(f"{MNIST}/{name}-ubyte.gz") as packed, open(to + ".part", "wb") as out:
+                shutil.copyfileobj(packed, out)
+            os.rename(to + ".part", to)
+
+
+class Run:
+    """What one run printed."""
+
+    def __init__(self, lines, status):
+        self.rounds = lines
+        self.status = status  # of simulate: 0 done, 3 abandoned, 4 not finite
+
+    def curve(self):
+        """(round, accuracy) where it was measured."""
+        return [(r["round"], r.get("accuracy", 0.0)) for r in self.rounds if "accuracy" in r or "norm" in r and "loss" in r]
+
+    def best(self):
+        return max((a for _, a in self.curve()), default=0.0)
+
+    def last(self):
+        return self.rounds[-1].get("accuracy", 0.0) if self.rounds and self.status == 0 else 0.0
+
+    def reached(self, target):
+        """The first round with that accuracy; None if there is none."""
+        return next((n for n, a in self.curve() if a >= target), None)
+
+    def total(self, key):
+        return sum(r[key] for r in self.rounds)
+
+
+def path_of(job_document, fleet_document):
+    text = json.dumps([job_document, {k: v for k, v in fleet_document.items() if k != "data"}, fleet_document["data"]["split"]])
+    return f"{KEPT}/{job_document['name']}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def read(path):
+    """A finished run, or None."""
+    try:
+        with open(path + ".jsonl", encoding="utf-8") as f:
+            lines = [json.loads(line) for line in f]
+    except FileNotFoundError:
+        return None
+    return Run(lines[:-1], lines[-1]["status"])
+
+
+def run(job_document, fleet_document):
+    """Does a run, unless it was done before. The same documents give the same figures on every machine."""
+    path = path_of(job_document, fleet_document)
+    done = read(path)
+    if done:
+        return done
+    os.makedirs(KEPT, exist_ok=True)
+    for ending, document in ((".job.json", job_document), (".fleet.json", fleet_document)):
+        with open(path + ending, "w", encoding="utf-8") as f:
+            json.dump(document, f, indent=1)
+    began = time.monotonic()
+    with open(path + ".part", "w", encoding="utf-8") as out:
+        command = [f"{BUILD}/tests/tools/simulate", path + ".job.json", path + ".fleet.json", "--threads", THREADS]
+        status = subprocess.run(command, stdout=out, check=False).returncode
+        if status not in (0, 3, 4):
+            sys.exit(f"repro: {' '.join(command)} ended with status {status}")
+        out.write(json.dumps({"status": status}) + "\n")
+    os.rename(path + ".part", path + ".jsonl")
+    done = read(path)
+    print(f"  {job_document['name']}: {len(done.rounds)} rounds, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    return done
+
+
+def wanted(name, in_time):
+    """Is this row to be run? ROWS names some (parts of names, by commas); else those that fit in the time, or all with FULL."""
+    if ROWS:
+        return any(part in name for part in ROWS.split(","))
+    return in_time or FULL
+
+
+def write(path, content):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(content)
+    print(f"wrote {path}")
+
+
+def table(head, rows):
+    """Prints a table in Markdown."""
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(str(c) for c in row) + " |")
+
+
+def main():
+    import attacks
+    import codecs_matrix
+    import fedavg
+
+    parts = {"fedavg": fedavg.main, "attacks": attacks.main, "codecs": codecs_matrix.main}
+    if len(sys.argv) != 2 or sys.argv[1] not in parts:
+        sys.exit(__doc__)
+    if not os.path.exists(f"{MNIST}/train-images-idx3-ubyte.gz"):
+        print(f"repro: no MNIST files in {MNIST}; MNIST=DIRECTORY says where they are")
+        sys.exit(77)
+    unpack()
+    sys.exit(parts[sys.argv[1]]())
+
+
+if __name__ == "__main__":
+    sys.modules["repro"] = sys.modules["__main__"]
+    main()
