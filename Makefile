@@ -1,5 +1,5 @@
 # Rivulet: plain GNU make, no configure step.
-#   make demo | check | lint | bench | fuzz | hostile | torture | install | clean      V=1 shows the commands
+#   make demo | check | lint | bench | fuzz | hostile | torture | repro-fedavg | repro-attacks | repro-codecs | install | clean      V=1 shows the commands
 #   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  FAULTS=1  PREFIX=/usr/local  DESTDIR=
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
@@ -136,6 +136,13 @@ bench: deps
 tools: $(TOOLS) $(SHIMS)
 .PHONY: tools shims
 shims: $(SHIMS)
+
+# Published experiments, on tests/tools/simulate; what was run is kept in build/repro. ROWS=PART,... FULL=1 THREADS=N, see
+# tests/repro/README.md.
+repro-fedavg repro-attacks repro-codecs: repro-%: deps
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) $(BUILD)/tests/tools/simulate
+	$(Q)BUILD=$(BUILD) ROWS="$(ROWS)" FULL=$(FULL) $(if $(THREADS),THREADS=$(THREADS)) python3 tests/repro/repro.py $*
+.PHONY: repro-fedavg repro-attacks repro-codecs
 
 # Attacks on a coordinator whose honest devices do rounds. The load comes from the OpenSSL build.
 hostile: deps

@@ -11,16 +11,15 @@ import svg
 
 DEVICES, HOSTILE = 25, 5
 SPLIT = os.environ.get("SPLIT", "iid")
-ROUNDS = 10
+ROUNDS = 12
 NET = [
-    {"type": "conv2d", "name": "conv1", "out": 8, "kernel": 5, "stride": 2, "padding": 2},
+    {"type": "conv2d", "name": "conv1", "out": 16, "kernel": 5, "stride": 2, "padding": 2},
     {"type": "relu"},
-    {"type": "conv2d", "name": "conv2", "out": 16, "kernel": 5, "stride": 2, "padding": 2},
-    {"type": "relu"},
+    {"type": "maxpool2d", "kernel": 2},
     {"type": "flatten"},
     {"type": "linear", "name": "fc1", "out": 10},
 ]
-LOCAL = ({"steps": 120}, 10, 0.3)
+LOCAL = {"steps": 120, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.3}}
 
 
 def rule(name, **more):
@@ -63,8 +62,7 @@ LIMIT = 0.97  # what a rule that resists keeps
 def documents(rule_name, rule_keys, attack_name, attack, strength):
     quorum = DEVICES if attack != "lies" else max(DEVICES - HOSTILE, 4 * HOSTILE + 3 if rule_name == "Bulyan" else 0)
     name = f"attacks-{attack_name}-{rule_name}".replace(" ", "").replace(",", "-").replace("=", "").lower()
-    document = repro.job(name[:60], NET, ({}, *LOCAL[1:]), DEVICES, {"rounds": ROUNDS}, round={"quorum": quorum}, **rule_keys)
-    document["local"] = {**LOCAL[0], "batch": LOCAL[1], "optimizer": {"name": "sgd", "rate": LOCAL[2]}}
+    document = repro.job(name[:60], NET, LOCAL, DEVICES, {"rounds": ROUNDS}, round={"quorum": quorum}, **rule_keys)
     hostile = {"count": HOSTILE, "attack": attack or "none"}
     if strength is not None:
         hostile["strength"] = strength

@@ -22,7 +22,7 @@ class Row:
     def documents(self):
         layers = repro.NN if self.net == "2nn" else repro.CNN
         stop = {"rounds": self.limit, "target": {"accuracy": self.target}}
-        local = (self.epochs, self.batch, self.rate)
+        local = {"epochs": self.epochs, "batch": self.batch, "optimizer": {"name": "sgd", "rate": self.rate}}
         document = repro.job("fedavg-" + self.name, layers, local, GOAL, stop, **self.more)
         return document, repro.fleet(DEVICES, self.split, evaluate_every=self.every)
 

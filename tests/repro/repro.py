@@ -43,13 +43,13 @@ CNN = [
 
 
 def job(name, layers, local, goal, stop, **more):
-    """A job document on MNIST, evaluated by the coordinator on the 10,000 test images. `local` is epochs, batch, rate."""
+    """A job document on MNIST, evaluated by the coordinator on the 10,000 test images. `more` goes into its members."""
     document = {
         "name": name,
         "seed": 1,
         "model": {"layers": layers, "loss": "cross_entropy"},
         "data": {"name": "mnist", "shape": [1, 28, 28], "classes": 10},
-        "local": {"epochs": local[0], "batch": local[1], "optimizer": {"name": "sgd", "rate": local[2]}},
+        "local": local,
         "round": {"goal": goal, "pick": "sample"},
         "evaluate": {"by": "coordinator", "data": "mnist"},
         "stop": stop,

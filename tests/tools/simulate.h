@@ -86,6 +86,7 @@ struct simulate_round {
 	uint8_t model[32]; /* id */
 	uint64_t model_bytes;
 	struct evalset *evalset;
+	uint64_t *held; /* of each device: the last round whose base it fetched, 0 if none */
 	/* the last round's figures */
 	uint64_t number, reports, refused, bytes_up, bytes_down;
 	double norm, train_loss, accuracy, loss, backdoor, seconds;

@@ -90,6 +90,9 @@ simulate_round_init(struct simulate_round *r, const struct job_spec *job, const 
 	enum err e = rule_check(&job->aggregate.rule, job->round.quorum, why);
 	if (!e)
 		e = evalset_new(&r->evalset, r->fleet->config);
+	r->held = calloc(r->fleet->count, sizeof(*r->held));
+	if (!e && !r->held)
+		e = ERR_NOMEM;
 	return e ? e : draw_model(r, why);
 }
 
@@ -99,6 +102,7 @@ simulate_round_deinit(struct simulate_round *r)
 	tensor_table_deinit(&r->table);
 	evalset_free(r->evalset);
 	buf_deinit(&r->head);
+	free(r->held);
 	free(r->data);
 	free(r->state);
 }
@@ -237,6 +241,12 @@ admit(const struct simulate_round *r, struct simulate_report *p, const struct co
 	uint8_t carry[64] = {0};
 	double squares = 0;
 
+	p->params.payload = p->len;
+	p->params.table = malloc((size_t)codec_table_bytes(codec, p->params.elements) + 1);
+	if (!p->params.table) {
+		p->e = ERR_NOMEM;
+		return;
+	}
 	if (p->examples > a->max_examples) {
 		p->refused = "too-many-examples";
 	} else if (codec->fixed_size ? p->len != most : p->len > most) {
@@ -250,6 +260,8 @@ admit(const struct simulate_round *r, struct simulate_report *p, const struct co
 		else if (a->max_norm > 0 && p->norm > a->max_norm)
 			p->refused = "norm-too-large";
 	}
+	free(p->params.table);
+	p->params.table = NULL;
 }
 
 static void
@@ -304,11 +316,10 @@ read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
 {
 	const struct folding *f = context;
 	const struct simulate_report *p = f->accepted[delta];
-	uint64_t at;
-	size_t len;
+	struct codec_memory memory = {p->payload, p->len};
+	const struct codec_source source = {codec_memory_read, &memory};
 
-	f->codec->range(&p->params, first, count, &at, &len);
-	return f->codec->decode(&p->params, first, count, p->payload + at, len, out);
+	return codec_read(f->codec, &p->params, &source, first, count, out);
 }
 
 static void
@@ -373,6 +384,8 @@ prepare(struct simulate_round *r, struct folding *f, struct why *why)
 	t->table = &r->table;
 	t->normalisers = f->normalisers;
 	enum err e = fold_tile_choose(t, &r->job->aggregate, r->number, why);
+	if (!e)
+		e = fold_tile_download(t, &r->job->download, r->job->seed, r->number, why);
 	if (e)
 		return e;
 	size_t floats = fold_tile_state_floats(t);
@@ -391,6 +404,24 @@ prepare(struct simulate_round *r, struct folding *f, struct why *why)
 	    .weights = f->weights,
 	    .seed = fold_tile_seed(r->job->seed, r->number)};
 	return ERR_OK;
+}
+
+/* A device that holds an older model follows by the differences in between, unless the whole model is shorter. */
+static void
+count_downloads(struct simulate_round *r, const struct course *c)
+{
+	const struct codec *codec = codec_find_name(r->job->download.codec);
+	uint64_t step = codec ? DIFFERENCE_HEAD + difference_payload_bytes(codec, r->table.elements)
+			      : r->model_bytes;
+
+	r->bytes_down = 0;
+	for (size_t i = 0; i < c->count; i++) {
+		uint64_t *held = &r->held[c->reports[i].device - r->fleet->devices];
+		uint64_t behind = *held ? r->number - *held : UINT64_MAX;
+		uint64_t bytes = behind < 1000 ? behind * step : r->model_bytes;
+		r->bytes_down += bytes < r->model_bytes ? bytes : r->model_bytes;
+		*held = r->number;
+	}
 }
 
 /* Figures of the round, and which reports count. */
@@ -419,7 +450,7 @@ collect(struct simulate_round *r, struct folding *f, struct course *c)
 	}
 	r->reports = f->count;
 	r->refused = c->count - f->count;
-	r->bytes_down = c->count * r->model_bytes;
+	count_downloads(r, c);
 	r->train_loss = loss / examples;
 	return f->count < r->job->round.quorum ? ERR_STATE : ERR_OK;
 }
