@@ -16,8 +16,8 @@ fold_tile_choose(
 		return err_set(why, ERR_UNSUPPORTED, "rule %s or optimizer %s is not in this build",
 		    spec->rule.name, spec->optimizer);
 	f->spec = spec;
-	f->params = (struct server_opt_params){
-	    .rate = (float)schedule_rate(&spec->schedule, spec->rate, round),
+	f->rate = schedule_rate(&spec->schedule, spec->rate, round);
+	f->params = (struct server_opt_params){.rate = (float)f->rate,
 	    .momentum = (float)spec->momentum,
 	    .nesterov = spec->nesterov,
 	    .beta1 = (float)spec->beta1,
@@ -47,6 +47,12 @@ fold_tile_download(struct fold_tile *f, const struct download_spec *spec, uint64
 	(void)prng_u64(&r);
 	f->step.seed = prng_u64(&r);
 	return ERR_OK;
+}
+
+void
+fold_tile_scale(struct fold_tile *f, double factor)
+{
+	f->params.rate = (float)(f->rate * factor);
 }
 
 /* Floats of the optimizer alone. */

@@ -23,6 +23,7 @@ struct fold_tile {
 	const struct aggregate_spec *spec;
 	const struct server_opt *opt;
 	struct server_opt_params params;
+	double rate; /* of this round by its schedule; params has it too */
 	struct rule_input deltas; /* in device-id order */
 	const double *normalisers; /* spec->normalise: one per delta */
 	uint8_t *data; /* the base model's data section, table->bytes long; becomes the new one's */
@@ -43,6 +44,8 @@ ERR_MUST_USE enum err fold_tile_choose(
  * is not in this build. */
 ERR_MUST_USE enum err fold_tile_download(struct fold_tile *f, const struct download_spec *spec,
     uint64_t job_seed, uint64_t round, struct why *why);
+/* Multiplies the rate of the schedule by the round's factor (scale.h). */
+void fold_tile_scale(struct fold_tile *f, double factor);
 /* Makes the rule, once table, deltas and state are there. Some rules look at all deltas before the first tile: as long as
  * fold_tile_measures is not 0, that many strips are to be measured, in any order and by any threads, and then planned. */
 ERR_MUST_USE enum err fold_tile_begin(struct fold_tile *f, struct why *why);

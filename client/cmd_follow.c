@@ -67,6 +67,8 @@ print_line(struct follow *f, const struct json *round)
 	printf("%10.2f %8.2f", number(round, "bytes_up") / 1e6, number(round, "seconds"));
 	if (state && strcmp(state, "failed") == 0)
 		printf("  failed: %s", reason ? reason : "");
+	else if (reason && *reason)
+		printf("  %s", reason);
 	printf("\n");
 }
 

@@ -1,5 +1,6 @@
 #include "cmd_jobs.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,6 +46,17 @@ cmd_jobs_print(const struct json *jobs)
 	cmd_print_end(&t);
 }
 
+/* Why a round failed, or what the guard did at its end. */
+static void
+print_reason(const struct json *round)
+{
+	const char *reason = json_string(json_get(round, "reason"));
+	uint64_t n = 0;
+
+	if (reason && *reason && json_u64(json_get(round, "round"), &n))
+		printf("round %" PRIu64 ": %s\n", n, reason);
+}
+
 void
 cmd_jobs_rounds(const struct json *rounds)
 {
@@ -74,6 +86,8 @@ cmd_jobs_rounds(const struct json *rounds)
 		cmd_print_age(&t, round, json_get(round, "closed_at") ? "closed_at" : "opened_at");
 	}
 	cmd_print_end(&t);
+	for (size_t i = 0; i < json_count(rounds); i++)
+		print_reason(json_at(rounds, i));
 }
 
 static void
@@ -93,6 +107,7 @@ void
 cmd_jobs_one(const struct json *job)
 {
 	const struct json *metric = json_get(job, "metric"), *open = json_get(job, "open");
+	const struct json *best = json_get(json_get(job, "guard"), "best");
 
 	fact("job", job, "job");
 	fact("name", job, "name");
@@ -107,6 +122,11 @@ cmd_jobs_one(const struct json *job)
 		fact("metric of", metric, "round");
 		fact("accuracy", metric, "accuracy");
 		fact("loss", metric, "loss");
+	}
+	if (json_kind(best) == JSON_OBJECT) {
+		fact("best round", best, "round");
+		fact("best model", best, "model");
+		fact("rollbacks", json_get(job, "guard"), "rollbacks");
 	}
 	if (json_kind(open) == JSON_OBJECT) {
 		fact("open round", open, "round");

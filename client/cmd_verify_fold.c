@@ -28,6 +28,12 @@ struct carry {
 	uint64_t floats;
 };
 
+/* A base that a guard will go back to, as it was when a round first started from it. */
+struct saved {
+	struct carry now, other;
+	bool parted;
+};
+
 struct job {
 	uint8_t id[16];
 	char hex[33];
@@ -36,6 +42,8 @@ struct job {
 	struct carry now, other; /* as it was; without the device */
 	bool parted; /* the device has touched a round */
 	uint64_t round; /* the last that `other` was folded for */
+	struct saved *saved;
+	size_t saved_count;
 };
 
 struct cmd_verify_fold {
@@ -72,6 +80,11 @@ cmd_verify_fold_free(struct cmd_verify_fold *f)
 	for (size_t i = 0; f && i < f->count; i++) {
 		drop(&f->jobs[i].now);
 		drop(&f->jobs[i].other);
+		for (size_t k = 0; k < f->jobs[i].saved_count; k++) {
+			drop(&f->jobs[i].saved[k].now);
+			drop(&f->jobs[i].saved[k].other);
+		}
+		free(f->jobs[i].saved);
 		tensor_table_deinit(&f->jobs[i].table);
 		job_deinit(&f->jobs[i].spec);
 	}
@@ -206,6 +219,8 @@ prepare(struct job *j, const struct cmd_verify_round *r, struct fold_tile *t, st
 		    "its record says %s and %s, the job's document %s and %s", r->rule,
 		    r->optimizer, a->rule.name, a->optimizer);
 	enum err e = fold_tile_choose(t, a, r->round, why);
+	if (e == ERR_OK)
+		fold_tile_scale(t, r->factor);
 	return e ? e : fold_tile_download(t, &j->spec.download, j->spec.seed, r->round, why);
 }
 
@@ -385,6 +400,56 @@ has_device(const struct cmd_verify_round *r, const uint8_t device[32])
 	return false;
 }
 
+/* --- going back */
+
+static struct saved *
+find_saved(struct job *j, const uint8_t model[32])
+{
+	for (size_t i = 0; i < j->saved_count; i++)
+		if (memcmp(j->saved[i].now.model, model, 32) == 0)
+			return &j->saved[i];
+	return NULL;
+}
+
+/* Of the base at hand, if a later round starts from it again. */
+static enum err
+save_base(const struct cmd_verify_fold *f, struct job *j)
+{
+	const struct cmd_verify_job *known = cmd_verify_history_job(f->history, j->id);
+	bool wanted = false;
+
+	for (size_t i = 0; known && i < known->return_count && !wanted; i++)
+		wanted = memcmp(known->returns[i], j->now.model, 32) == 0;
+	if (!wanted || find_saved(j, j->now.model))
+		return ERR_OK;
+	struct saved *grown = realloc(j->saved, (j->saved_count + 1) * sizeof(*grown));
+	if (!grown)
+		return ERR_NOMEM;
+	j->saved = grown;
+	struct saved *s = &grown[j->saved_count++];
+	*s = (struct saved){.parted = j->parted};
+	enum err e = copy(&s->now, &j->now, j);
+	if (e == ERR_OK && j->parted && j->other.valid)
+		e = copy(&s->other, &j->other, j);
+	return e;
+}
+
+/* A round on a base that the round before did not make. */
+static enum err
+go_back(struct cmd_verify_fold *f, struct job *j, const uint8_t base[32], struct why *why)
+{
+	const struct saved *s = find_saved(j, base);
+
+	if (!s)
+		return load_model(f, j, base, why);
+	enum err e = copy(&j->now, &s->now, j);
+	drop(&j->other);
+	j->parted = s->parted;
+	if (e == ERR_OK && s->other.valid)
+		e = copy(&j->other, &s->other, j);
+	return e;
+}
+
 /* What the round needs: its job, base, optimizer state and deltas. */
 static enum err
 gather(struct cmd_verify_fold *f, const struct cmd_verify_round *r, struct job **job,
@@ -397,11 +462,13 @@ gather(struct cmd_verify_fold *f, const struct cmd_verify_round *r, struct job *
 	struct job *j = *job;
 	assert(j);
 	if (!j->now.valid || memcmp(j->now.model, r->base, 32) != 0)
-		e = load_model(f, j, r->base, why);
+		e = go_back(f, j, r->base, why);
 	if (e == ERR_OK)
 		e = prepare(j, r, plan, why);
 	if (e == ERR_OK)
 		e = need_state(&j->now, plan, r->base_state, why);
+	if (e == ERR_OK)
+		e = save_base(f, j);
 	return e ? e : cmd_verify_inputs_open(in, f->dir, r, j->table.elements, why);
 }
 

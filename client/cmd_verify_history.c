@@ -1,9 +1,11 @@
 #include "cmd_verify_history.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd_verify_course.h"
 #include "hex.h"
 #include "sign.h"
 
@@ -31,6 +33,35 @@ get_word(const struct json *object, const char *key, char out[CMD_VERIFY_WORD])
 	return true;
 }
 
+/* A number, or null for what JSON cannot say. */
+static double
+number(const struct json *v)
+{
+	double d;
+
+	return json_double(v, &d) ? d : NAN;
+}
+
+/* What comes of the round: nothing said of it means that the next one starts from its model. */
+static bool
+read_turn(struct cmd_verify_round *r, const struct json *b)
+{
+	const struct json *guard = json_get(b, "guard"), *evaluate = json_get(b, "evaluate");
+	const struct json *factor = json_get(json_get(b, "server_optimizer"), "factor");
+
+	r->factor = factor ? number(factor) : 1;
+	r->evaluated = evaluate != NULL;
+	r->loss = number(json_get(evaluate, "loss"));
+	r->accuracy = number(json_get(evaluate, "accuracy"));
+	memcpy(r->next, r->model, 32);
+	memcpy(r->next_state, r->state, 32);
+	if (guard && !get_word(guard, "do", r->guard))
+		return false;
+	return !json_get(guard, "base") ||
+	    (get_id(guard, "base", r->next, 32) &&
+		get_id(guard, "base_optimizer_state", r->next_state, 32));
+}
+
 static bool
 read_round(struct cmd_verify_round *r, const struct json *b)
 {
@@ -45,7 +76,7 @@ read_round(struct cmd_verify_round *r, const struct json *b)
 	    json_double(json_get(opt, "rate"), &r->rate) &&
 	    json_double(json_get(opt, "momentum"), &r->momentum) &&
 	    json_u64(json_get(b, "reports"), &r->reports) &&
-	    json_u64(json_get(b, "examples"), &r->examples);
+	    json_u64(json_get(b, "examples"), &r->examples) && read_turn(r, b);
 }
 
 enum err
@@ -197,6 +228,7 @@ add_submission(struct cmd_verify_history *h, const struct cmd_verify_entry *e, s
 	memcpy(j->document, d->data, d->len);
 	j->document[d->len] = '\0';
 	j->document_len = d->len;
+	j->course = cmd_verify_course_new(j->document, j->document_len);
 	return ERR_OK;
 }
 
@@ -285,6 +317,30 @@ check_manifests(struct cmd_verify_history *h, const struct cmd_verify_round *r, 
 	return ERR_OK;
 }
 
+static bool
+goes_back(const struct cmd_verify_round *r)
+{
+	return memcmp(r->next, r->model, 32) != 0;
+}
+
+/* How the job goes on from here, which its guard may have decided. */
+static enum err
+add_turn(struct cmd_verify_job *j, const struct cmd_verify_round *r, struct why *why)
+{
+	if (goes_back(r) && !has_model(j, r->next))
+		return err_set(why, ERR_CORRUPT, "its guard goes back to no model of its job");
+	memcpy(j->next, r->next, 32);
+	memcpy(j->next_state, r->next_state, 32);
+	if (goes_back(r)) {
+		void *grown = grow(j->returns, j->return_count, sizeof(*j->returns));
+		if (!grown)
+			return ERR_NOMEM;
+		j->returns = grown;
+		memcpy(j->returns[j->return_count++], r->next, 32);
+	}
+	return j->course ? cmd_verify_course_step(j->course, r, why) : ERR_OK;
+}
+
 static enum err
 add_round(struct cmd_verify_history *h, const struct cmd_verify_round *r, struct why *why)
 {
@@ -299,6 +355,9 @@ add_round(struct cmd_verify_history *h, const struct cmd_verify_round *r, struct
 		    (unsigned long long)r->round, (unsigned long long)j->rounds);
 	if (!first && !has_model(j, r->base))
 		return err_set(why, ERR_CORRUPT, "its base is no model of its job");
+	if (j->rounds > 0 &&
+	    (memcmp(r->base, j->next, 32) != 0 || memcmp(r->base_state, j->next_state, 32) != 0))
+		return err_set(why, ERR_CORRUPT, "its base is not what the round before left");
 	if (!r->committed &&
 	    (memcmp(r->base, r->model, 32) != 0 || memcmp(r->base_state, r->state, 32) != 0))
 		return err_set(why, ERR_CORRUPT, "a failed round changed the model");
@@ -308,6 +367,8 @@ add_round(struct cmd_verify_history *h, const struct cmd_verify_round *r, struct
 	enum err e = first ? add_model(j, r->base) : ERR_OK;
 	if (e == ERR_OK && r->committed)
 		e = add_model(j, r->model);
+	if (e == ERR_OK)
+		e = add_turn(j, r, why);
 	return e ? e : check_manifests(h, r, why);
 }
 
@@ -358,6 +419,8 @@ cmd_verify_history_deinit(struct cmd_verify_history *h)
 	for (size_t i = 0; i < h->job_count; i++) {
 		free(h->jobs[i].document);
 		free(h->jobs[i].models);
+		free(h->jobs[i].returns);
+		cmd_verify_course_free(h->jobs[i].course);
 	}
 	for (size_t i = 0; i < h->device_count; i++)
 		free(h->devices[i].keys);

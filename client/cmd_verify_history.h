@@ -19,6 +19,11 @@ struct cmd_verify_round {
 	uint8_t base_state[32], state[32]; /* of the server optimizer; zero: none */
 	char rule[CMD_VERIFY_WORD], optimizer[CMD_VERIFY_WORD];
 	double rate, momentum;
+	double factor; /* of the rate, after the number of reports; 1 if the record says none */
+	bool evaluated;
+	double loss, accuracy; /* NaN where unknown */
+	char guard[CMD_VERIFY_WORD]; /* what the guard did, "" if nothing */
+	uint8_t next[32], next_state[32]; /* what the next round starts from */
 	uint64_t reports, examples;
 	const struct record_detail *manifests; /* those that are there */
 	size_t count;
@@ -42,6 +47,10 @@ struct cmd_verify_job {
 	uint8_t (
 	    *models)[32]; /* every base a round may have: the initial model, each round's model */
 	size_t model_count;
+	uint8_t (*returns)[32]; /* models that a guard went back to */
+	size_t return_count;
+	uint8_t next[32], next_state[32]; /* the base of the next round, and its state */
+	struct cmd_verify_course *course; /* NULL: nothing to check */
 };
 
 struct cmd_verify_history {

@@ -38,6 +38,37 @@ add_id(struct json *to, const char *key, const uint8_t id[32])
 }
 
 static struct json *
+metric_facts(const struct store_metric *m)
+{
+	struct json *v = json_object();
+
+	json_add_u64(v, "examples", m->examples);
+	json_add_double(v, "loss", m->loss);
+	json_add_double(v, "accuracy", m->accuracy);
+	return v;
+}
+
+static struct json *
+guard_facts(const struct course_turn *t)
+{
+	static const char *const does[] = {[GUARD_CALM] = "",
+	    [GUARD_BAD] = "",
+	    [GUARD_STOP] = "stop",
+	    [GUARD_PAUSE] = "pause",
+	    [GUARD_ROLLBACK] = "rollback",
+	    [GUARD_ROLLBACK_PAUSE] = "rollback-pause"};
+	struct json *v = json_object();
+
+	json_add_string(v, "do", does[t->verdict]);
+	if (t->back) {
+		json_add_u64(v, "round", t->round);
+		add_id(v, "base", t->base);
+		add_id(v, "base_optimizer_state", t->state);
+	}
+	return v;
+}
+
+static struct json *
 round_facts(const struct fold *w)
 {
 	const struct aggregate_spec *a = &w->f->spec->aggregate;
@@ -53,6 +84,8 @@ round_facts(const struct fold *w)
 	json_add_string(opt, "name", a->optimizer);
 	json_add_double(opt, "rate", a->rate);
 	json_add_double(opt, "momentum", a->momentum);
+	if (a->scale.by != SCALE_NONE)
+		json_add_double(opt, "factor", w->out.turn.factor);
 	json_add(v, "server_optimizer", opt);
 	if (w->f->spec->download.codec[0]) {
 		struct json *download = json_object();
@@ -63,6 +96,10 @@ round_facts(const struct fold *w)
 	json_add_double(v, "max_norm", a->max_norm);
 	json_add_u64(v, "reports", r->reports);
 	json_add_u64(v, "examples", r->examples);
+	if (r->evaluate.known)
+		json_add(v, "evaluate", metric_facts(&r->evaluate));
+	if (w->out.turn.verdict >= GUARD_STOP)
+		json_add(v, "guard", guard_facts(&w->out.turn));
 	if (r->reason[0])
 		json_add_string(v, "reason", r->reason);
 	return v;

@@ -14,6 +14,7 @@
 
 #include "backup_copy.h"
 #include "clock.h"
+#include "course_rows.h"
 #include "file.h"
 #include "hex.h"
 #include "models.h"
@@ -64,6 +65,22 @@ add_delta(void *ctx, const struct store_accept *a)
 	return add_name(&((struct work *)ctx)->names, "spool", a->task, 16, ".delta");
 }
 
+/* States that the job's guard may go back to. */
+static enum err
+add_held(struct work *w, const struct store_job *j, const uint8_t present[32])
+{
+	static const uint8_t none[32];
+	struct course c;
+
+	enum err e = course_rows_of(w->db, j, &c);
+	for (uint32_t i = 0; i < c.guard.count && e == ERR_OK; i++) {
+		const uint8_t *state = c.guard.points[i].state;
+		if (memcmp(state, none, 32) != 0 && memcmp(state, present, 32) != 0)
+			e = add_name(&w->names, "models", state, 32, ".state");
+	}
+	return e;
+}
+
 static enum err
 add_job(void *ctx, const struct store_job *j)
 {
@@ -78,6 +95,8 @@ add_job(void *ctx, const struct store_job *j)
 		return e == ERR_NOTFOUND ? ERR_OK : e;
 	if (memcmp(r.optimizer_state, none, 32) != 0)
 		e = add_name(&w->names, "models", r.optimizer_state, 32, ".state");
+	if (e == ERR_OK)
+		e = add_held(w, j, r.optimizer_state);
 	return e ? e : store_accept_each(w->db, j->id, r.round, add_delta, w);
 }
 

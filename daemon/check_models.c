@@ -23,6 +23,8 @@ needs_model(const struct check *c, const uint8_t id[32])
 		const uint8_t *present = j->open ? j->last.base : j->last.model;
 		if (j->last.round > 0 && memcmp(present, id, 32) == 0)
 			return j;
+		if (j->live && guard_holds_model(&j->course.guard, id))
+			return j;
 	}
 	return NULL;
 }
@@ -32,7 +34,8 @@ static bool
 names_state(const struct check *c, const uint8_t hash[32])
 {
 	for (size_t i = 0; i < c->rows.job_count; i++)
-		if (memcmp(c->rows.jobs[i].last.optimizer_state, hash, 32) == 0)
+		if (memcmp(c->rows.jobs[i].last.optimizer_state, hash, 32) == 0 ||
+		    guard_holds_state(&c->rows.jobs[i].course.guard, hash))
 			return true;
 	return false;
 }
@@ -131,17 +134,17 @@ judge_difference(struct check *c, const struct store_model *m)
 }
 
 static void
-judge_state(struct check *c, const struct check_job *j)
+judge_state(struct check *c, const struct check_job *j, const uint8_t hash[32])
 {
 	char name[NAME_MAX_HERE], hex[65];
 	struct why why = {""};
 	struct store_round now;
 
-	if (!j->live || !j->open || memcmp(j->last.optimizer_state, none, 32) == 0)
+	if (!j->live || !j->open || memcmp(hash, none, 32) == 0)
 		return;
-	hex_encode(hex, j->last.optimizer_state, 32);
+	hex_encode(hex, hash, 32);
 	snprintf(name, sizeof(name), "models/%s.state", hex);
-	enum err e = judge_file(c, name, j->last.optimizer_state, 0, &why);
+	enum err e = judge_file(c, name, hash, 0, &why);
 	if (e == ERR_OK ||
 	    (c->running && store_round_last(c->db, j->id, &now) == ERR_OK &&
 		now.round != j->last.round))
@@ -183,7 +186,11 @@ check_models_run(struct check *c)
 		if (j->last.round > 0 && !has_row(c, present))
 			check_found(c, CHECK_ROUND_DAMAGED, j->hex, false,
 			    "the model of its newest round has no row");
-		judge_state(c, j);
+		judge_state(c, j, j->last.optimizer_state);
+		for (uint32_t k = 0; k < j->course.guard.count; k++)
+			if (memcmp(j->course.guard.points[k].state, j->last.optimizer_state, 32) !=
+			    0)
+				judge_state(c, j, j->course.guard.points[k].state);
 	}
 	for (size_t i = 0; i < c->rows.model_count; i++) {
 		judge_model(c, &c->rows.models[i]);

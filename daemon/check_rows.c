@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "check_parts.h"
+#include "course_rows.h"
 #include "hash.h"
 #include "hex.h"
 #include "job.h"
@@ -154,6 +155,9 @@ see_job(void *ctx, const struct store_job *j)
 	hex_encode(job->hex, j->id, 16);
 	snprintf(where, sizeof(where), "job %s", job->hex);
 	judge_document(c, j, where);
+	/* One that cannot be read holds nothing, and was reported. */
+	if (course_rows_of(c->db, j, &job->course) != ERR_OK)
+		job->course = course_start();
 	if (!job->live && strcmp(j->state, "done") != 0 && strcmp(j->state, "stopped") != 0)
 		check_found(c, CHECK_JOB_DAMAGED, where, false, "its state is \"%s\"", j->state);
 	return ERR_OK;

@@ -184,6 +184,7 @@ start_fold(struct engine *g, struct engine_job *j)
 	f.row.aborted = j->round.aborted;
 	f.row.reopened = j->round.reopened;
 	f.bytes_down = j->bytes_down;
+	f.course = j->course;
 	if (folder_submit(g->services->folder, &f) != ERR_OK)
 		j->fold_retry_ms = clock_ms() + RETRY_MS; /* no memory */
 }

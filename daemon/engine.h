@@ -1,5 +1,6 @@
 #ifndef ENGINE_H
 #define ENGINE_H
+#include "course.h"
 #include "job.h"
 #include "json.h"
 #include "manifest.h"
@@ -108,6 +109,7 @@ struct engine_fold {
 	const struct tensor_table *table;
 	struct store_round row; /* base, optimizer_state of the base, opened_at, counts */
 	uint64_t bytes_down;
+	struct course course; /* before this round */
 };
 /* What comes of it. */
 struct engine_outcome {
@@ -117,9 +119,14 @@ struct engine_outcome {
 	bool begin_next; /* set by engine_plan: the next open round's row stands in next */
 	struct store_round next;
 	char job_state[12], job_reason[128]; /* set by engine_plan: "" if unchanged */
+	struct course course; /* set by engine_plan: after this round, */
+	struct course_turn turn; /* and how it goes on */
+	uint64_t next_bytes; /* set by engine_plan: of the next round's base */
 };
-/* Decides what follows a folded round, so that it can be committed together with it. */
-void engine_plan(struct engine *g, const struct engine_fold *f, struct engine_outcome *o);
+/* Decides what follows a folded round, so that it can be committed together with it. Fails if the model that a guard goes back
+ * to is not known. */
+ERR_MUST_USE enum err engine_plan(
+    struct engine *g, const struct engine_fold *f, struct engine_outcome *o, struct why *why);
 /* Does any job start its open round from this model, or end in it? Retention spares those. */
 bool engine_uses_model(struct engine *g, const uint8_t model[32]);
 /* Does any job's open round continue from this optimizer state? */

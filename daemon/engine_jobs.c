@@ -394,8 +394,9 @@ reached_target(const struct stop_spec *stop, const struct store_metric *m)
 	    (stop->has_loss && m->loss <= stop->loss);
 }
 
-void
-engine_plan(struct engine *g, const struct engine_fold *f, struct engine_outcome *o)
+enum err
+engine_plan(
+    struct engine *g, const struct engine_fold *f, struct engine_outcome *o, struct why *why)
 {
 	const struct stop_spec *stop = &f->spec->stop;
 
@@ -411,17 +412,26 @@ engine_plan(struct engine *g, const struct engine_fold *f, struct engine_outcome
 		snprintf(o->job_reason, sizeof(o->job_reason), "%d rounds in a row were not finite",
 		    ENGINE_FAILURES);
 	}
+	enum err e = engine_course_plan(g->services, f, o, why);
+	if (e)
+		return e;
 	bool target = reached_target(stop, &o->row.evaluate);
-	if (target || (stop->rounds > 0 && o->row.round >= stop->rounds)) {
+	bool stopped = o->turn.verdict == GUARD_STOP && !target;
+	if (stopped)
+		o->begin_next = false;
+	else if (target || (stop->rounds > 0 && o->row.round >= stop->rounds)) {
 		o->begin_next = false;
 		snprintf(o->job_state, sizeof(o->job_state), "done");
 		snprintf(o->job_reason, sizeof(o->job_reason), "%s",
-		    target ? "target reached" : "all rounds done");
+		    target	       ? "target reached"
+			: o->turn.back ? "all rounds done; the last were bad"
+				       : "all rounds done");
 	}
 	if (o->begin_next) {
-		open_row(&o->next, f->job_id, o->row.round + 1, o->row.model, f->spec->round.goal);
-		memcpy(o->next.optimizer_state, o->row.optimizer_state, 32);
+		open_row(&o->next, f->job_id, o->row.round + 1, o->turn.base, f->spec->round.goal);
+		memcpy(o->next.optimizer_state, o->turn.state, 32);
 	}
+	return ERR_OK;
 }
 
 bool
@@ -431,7 +441,8 @@ engine_uses_model(struct engine *g, const uint8_t model[32])
 
 	pthread_mutex_lock(&g->lock);
 	for (const struct engine_job *j = g->jobs; j && !used; j = j->next)
-		used = memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0;
+		used = memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
+		    engine_course_holds_model(j, model);
 	pthread_mutex_unlock(&g->lock);
 	return used;
 }
@@ -443,7 +454,9 @@ engine_uses_state(struct engine *g, const uint8_t hash[32])
 
 	pthread_mutex_lock(&g->lock);
 	for (const struct engine_job *j = g->jobs; j && !used; j = j->next)
-		used = is_live(j->state) && memcmp(j->row.optimizer_state, hash, 32) == 0;
+		used = is_live(j->state) &&
+		    (memcmp(j->row.optimizer_state, hash, 32) == 0 ||
+			engine_course_holds_state(j, hash));
 	pthread_mutex_unlock(&g->lock);
 	return used;
 }
@@ -467,8 +480,8 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 
 	log_round(f, o);
 	pthread_mutex_lock(&g->lock);
-	memcpy(j->model, o->row.model, 32);
-	j->model_bytes = o->model_bytes;
+	memcpy(j->model, o->turn.base, 32);
+	j->model_bytes = o->next_bytes;
 	if (o->difference_bytes > 0)
 		engine_steps_add(j, o->row.base, o->row.model, o->difference_bytes);
 	j->rounds_committed = o->row.round;
@@ -477,6 +490,7 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 		j->metric_round =
 		    o->row.round - (f->spec->recipe.evaluate_by == EVALUATE_DEVICES ? 1 : 0);
 	}
+	engine_course_apply(j, f, o);
 	j->bytes_up = j->bytes_down = 0;
 	if (j->fold_failures > 0 && strcmp(j->state, "running") == 0)
 		j->reason[0] = '\0';
@@ -491,6 +505,8 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 	/* The commit has written it already. */
 	if (o->job_state[0] && !over)
 		engine_note_state(j, o->job_state, o->job_reason);
+	if (o->turn.verdict == GUARD_PAUSE || o->turn.verdict == GUARD_ROLLBACK_PAUSE)
+		round_step(&j->round, ROUND_PAUSE, 0, now);
 	if (!o->begin_next)
 		round_step(&j->round, ROUND_STOP, 0, now);
 	else if (act & ROUND_DO_BEGIN)

@@ -119,6 +119,7 @@ engine_job_new(struct engine_job **out, const struct services *services, const u
 		return err_set(why, ERR_NOMEM, "no memory");
 	memcpy(j->id, id, 16);
 	hex_encode(j->hex, id, 16);
+	j->course = course_start();
 	enum err e = job_parse(&j->spec, text, len, why);
 	if (e) {
 		engine_job_free(j);
@@ -228,7 +229,9 @@ load_rounds(struct loader *l)
 	e = store_round_each(l->db, j->id, from, 3, load_metric, l);
 	if (e)
 		return e;
-	e = engine_take_table(l->g->services, j, j->model, l->why);
+	e = engine_course_load(l->db, j);
+	if (e == ERR_OK)
+		e = engine_take_table(l->g->services, j, j->model, l->why);
 	if (e == ERR_OK && open && !is_over(j))
 		e = models_state_check(l->g->services->models, r->optimizer_state, l->why);
 	if (e || !open || is_over(j)) {

@@ -76,6 +76,11 @@ job_json(const struct engine_job *j)
 	} else {
 		json_add_null(v, "metric");
 	}
+	struct json *guard = engine_course_json(j);
+	if (guard)
+		json_add(v, "guard", guard);
+	else
+		json_add_null(v, "guard");
 	json_add_double(v, "created_at", j->created_at);
 	if (memcmp(j->owner, nobody, sizeof(nobody)) == 0)
 		json_add_null(v, "owner");

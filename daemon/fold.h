@@ -34,6 +34,7 @@ struct fold {
 	size_t count, room;
 	struct models_map *base;
 	struct fold_tile tile; /* owns data, state and payload */
+	struct scale scale; /* of the rate, after this round */
 	double *squares; /* sum of squares of the update, per tile */
 	atomic_int failed; /* first enum err of any thread */
 	struct engine_outcome out;

@@ -232,6 +232,21 @@ leave_spool(const struct services *s, const struct fold *w)
 		    LOG_U("round", w->f->row.round), LOG_S("why", why.text));
 }
 
+/* What the guard could go back to before this round, and now cannot. */
+static enum err
+forget_states(const struct fold *w)
+{
+	static const uint8_t none[32];
+	const struct guard *g = &w->f->course.guard;
+	enum err e = ERR_OK;
+
+	for (uint32_t i = 0; i < g->count && e == ERR_OK; i++)
+		if (memcmp(g->points[i].state, none, 32) != 0 &&
+		    !engine_uses_state(w->services->engine, g->points[i].state))
+			e = models_state_delete(w->services->models, g->points[i].state);
+	return e;
+}
+
 /* Rows first, files after: a crash in between leaves a file without a row, never a row without its file. */
 static void
 clean_up(struct fold *w)
@@ -251,6 +266,8 @@ clean_up(struct fold *w)
 	if (memcmp(w->out.row.optimizer_state, none, 32) != 0 &&
 	    !engine_uses_state(s->engine, w->out.row.optimizer_state))
 		e = models_state_delete(s->models, w->out.row.optimizer_state);
+	if (e == ERR_OK || e == ERR_NOMEM)
+		e = forget_states(w);
 	if (old) {
 		*old = (struct old_models){.w = w, .config = s->config};
 		e = store_write(s->store, forget_old, old, NULL);
@@ -313,9 +330,9 @@ fold_round(struct folder *d, struct fold *w, struct why *why)
 		evaluate(d, w);
 	}
 	fill_row(w);
-	engine_plan(w->services->engine, w->f, &w->out);
+	e = engine_plan(w->services->engine, w->f, &w->out, why);
 	FAULT("fold.evaluated");
-	return store_write_then(w->services->store, commit_work, committed, w, why);
+	return e ? e : store_write_then(w->services->store, commit_work, committed, w, why);
 }
 
 static void

@@ -1,6 +1,7 @@
 #include "job.h"
 #include "difference.h"
 #include "field.h"
+#include "job_parts.h"
 #include "recipe_parts.h"
 
 #include <stdio.h>
@@ -181,18 +182,20 @@ read_normalise(struct aggregate_spec *out, const struct recipe *recipe, struct f
 }
 
 static void
-read_aggregate(struct aggregate_spec *out, const struct recipe *recipe, struct field *doc)
+read_aggregate(struct job_spec *job, struct field *doc)
 {
+	struct aggregate_spec *out = &job->aggregate;
 	struct field o = field_object(doc, "aggregate");
 	struct field server = field_object(&o, "server_optimizer");
 
 	read_rule(&out->rule, &o);
 	read_bound(&out->rule, &o);
-	read_normalise(out, recipe, &o);
+	read_normalise(out, &job->recipe, &o);
 	field_string(&server, "name", FIELD_NAME, out->optimizer, sizeof(out->optimizer), "sgd");
 	out->rate = field_double(&server, "rate", 1e-9, RATE_MAX, 1);
 	read_server_numbers(out, &server);
 	recipe_schedule_read(&out->schedule, &server);
+	job_guard_read_scale(job, &server);
 	field_end(&server);
 	out->max_norm = field_double(&o, "max_norm", 0, NORM_MAX, 0);
 	out->max_examples = field_u64(&o, "max_examples", 1, JSON_INT_MAX, 1000000);
@@ -274,10 +277,11 @@ read_job(struct job_spec *out, const struct json *doc, struct why *why)
 	read_round(&out->round, &root);
 	read_select(&out->select, &root);
 	out->priority = field_i64(&root, "priority", -PRIORITY_MAX, PRIORITY_MAX, 0);
-	read_aggregate(&out->aggregate, &out->recipe, &root);
+	read_aggregate(out, &root);
 	read_download(&out->download, &root);
 	check_sparse(out, &root);
 	read_stop(out, &root);
+	job_guard_read(out, &root);
 	return reader.err;
 }
 

@@ -48,6 +48,15 @@ struct rule_spec {
 	bool bound_median; /* to the median of the round's norms */
 };
 
+/* A rate that follows the number of reports; aggregator/scale.h says how. */
+enum scale_by { SCALE_NONE, SCALE_LINEAR, SCALE_SQRT };
+
+struct scale_spec {
+	enum scale_by by; /* SCALE_NONE: the rate stays */
+	uint32_t reports; /* for which the rate was chosen, >= 1 */
+	uint32_t warmup; /* rounds from the factor used last to a new one */
+};
+
 struct aggregate_spec {
 	struct rule_spec rule;
 	bool normalise; /* FedNova: deltas are scaled to the same amount of local work */
@@ -56,6 +65,7 @@ struct aggregate_spec {
 	bool nesterov; /* sgd */
 	double beta1, beta2, tau; /* adagrad, yogi, adam; default 0.9, 0.99, 1e-3 */
 	struct schedule_spec schedule; /* of the rate */
+	struct scale_spec scale; /* of the rate, on top of the schedule */
 	double max_norm; /* 0: no bound; a delta with a larger L2 norm is refused */
 	uint64_t max_examples; /* the most a device may claim; default 1,000,000 */
 };
@@ -72,6 +82,23 @@ struct stop_spec {
 	double accuracy, loss; /* reached when metric >= accuracy, or <= loss */
 };
 
+/* What is done when a metric collapses; aggregator/guard.h says when. */
+enum guard_metric { GUARD_ACCURACY, GUARD_LOSS };
+enum guard_action { GUARD_DO_STOP, GUARD_DO_PAUSE, GUARD_DO_ROLLBACK };
+
+#define GUARD_WINDOW_MAX 32 /* as many models may be held for going back to */
+
+struct guard_spec {
+	bool on;
+	enum guard_metric metric;
+	double drop; /* accuracy: bad is more than this below the best */
+	double factor; /* loss: bad is more than this times the best */
+	uint32_t window; /* good rounds among which the best is sought, 1..GUARD_WINDOW_MAX */
+	uint32_t rounds; /* bad ones in a row that make a collapse, >= 1 */
+	enum guard_action action;
+	uint32_t times; /* rollback: so many, the next one pauses the job too */
+};
+
 struct job_spec {
 	char name[RECIPE_NAME_MAX];
 	uint64_t seed;
@@ -82,6 +109,7 @@ struct job_spec {
 	struct aggregate_spec aggregate;
 	struct download_spec download;
 	struct stop_spec stop;
+	struct guard_spec guard;
 };
 
 /* Parses a whole document, unknown keys being errors. `why` names the key by its path

@@ -8,7 +8,7 @@ static const char *const recipe_keys[] = {
     "model", "tensors", "trainer", "params", "data", "local", "evaluate", "upload"};
 /* Keys beside them in a job document, which job.c reads. */
 static const char *const job_keys[] = {
-    "name", "seed", "round", "select", "priority", "aggregate", "download", "stop"};
+    "name", "seed", "round", "select", "priority", "aggregate", "download", "stop", "guard"};
 
 static void
 copy_document(struct recipe *out, const struct field *doc)

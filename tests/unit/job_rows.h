@@ -350,6 +350,20 @@ static const struct row local_rows[] = {
 };
 
 static const struct row job_rows[] = {
+    {"guard", "{}", "guard.metric: missing"},
+    {"guard", "{\"metric\":\"f1\",\"drop\":0.1,\"do\":\"stop\"}",
+	"guard.metric: must be one of \"accuracy\", \"loss\""},
+    {"guard", "{\"metric\":\"loss\",\"factor\":2,\"do\":\"stop\"}",
+	"guard: needs \"evaluate\": nothing would measure it"},
+    {"aggregate", "{\"server_optimizer\":{\"scale\":{}}}",
+	"aggregate.server_optimizer.scale.by: missing"},
+    {"aggregate", "{\"server_optimizer\":{\"scale\":{\"by\":\"\",\"reports\":3}}}",
+	"aggregate.server_optimizer.scale.by: must be one of \"linear\", \"sqrt\""},
+    {"aggregate", "{\"server_optimizer\":{\"scale\":{\"by\":\"sqrt\"}}}",
+	"aggregate.server_optimizer.scale.reports: missing"},
+    {"aggregate", "{\"server_optimizer\":{\"scale\":{\"by\":\"linear\",\"reports\":3}}}",
+	"aggregate.server_optimizer.scale: needs \"local\": {\"steps\": 1}: after several steps a "
+	"delta is no gradient"},
     {"round", NULL, "round: missing"},
     {"round", "{}", "round.goal: missing"},
     {"round", "{\"gaol\":3}", "round.gaol: unknown key (did you mean \"goal\"?)"},

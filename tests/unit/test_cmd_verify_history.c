@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd_verify_course.h"
 #include "cmd_verify_history.h"
 #include "hex.h"
 #include "sign.h"
@@ -98,12 +99,133 @@ rounds_follow(void **state)
 	    tell(t, 0, "{\"event\":\"job.submitted\",\"model\":\"" HASH("a") "\"}"), ERR_OK);
 	assert_int_equal(committed(t, 1, 'a', 'b'), ERR_OK);
 	assert_int_equal(committed(t, 2, 'b', 'c'), ERR_OK);
-	/* Going back to an older model is a new round on it. */
-	assert_int_equal(committed(t, 3, 'a', 'd'), ERR_OK);
+	assert_int_equal(committed(t, 3, 'c', 'd'), ERR_OK);
 	assert_int_equal(tell(t, 4, round_body("round.failed", 4, 'd', 'd')), ERR_OK);
 	assert_int_equal(committed(t, 5, 'd', 'e'), ERR_OK);
 	assert_int_equal(t->h.committed, 4);
 	assert_int_equal(t->h.failed, 1);
+}
+
+/* The same with facts before "reports". */
+static enum err
+committed_with(struct telling *t, uint64_t round, char base, char model, const char *facts)
+{
+	char text[2048], *at;
+
+	snprintf(text, sizeof(text), "%s", round_body("round.committed", round, base, model));
+	at = strstr(text, "\"reports\"");
+	memmove(at + strlen(facts), at, strlen(at) + 1);
+	memcpy(at, facts, strlen(facts));
+	return tell(t, round, text);
+}
+
+#define BACK_TO(digit) "\"guard\":{\"do\":\"rollback\",\"round\":1,\"base\":\"" HASH(digit) "\"},"
+
+/* Going back to an older model is a new round on it, if the round before says so. */
+static void
+a_guard_goes_back(void **state)
+{
+	struct telling *t = *state;
+
+	assert_int_equal(committed(t, 1, 'a', 'b'), ERR_OK);
+	assert_int_equal(committed(t, 2, 'b', 'c'), ERR_OK);
+	assert_int_equal(committed_with(t, 3, 'c', 'd', BACK_TO("b")), ERR_OK);
+	assert_int_equal(committed(t, 4, 'b', 'e'), ERR_OK);
+	assert_int_equal(committed_with(t, 5, 'e', 'f', BACK_TO("9")), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "its guard goes back to no model of its job");
+}
+
+static void
+going_back_unsaid(void **state)
+{
+	struct telling *t = *state;
+
+	assert_int_equal(committed(t, 1, 'a', 'b'), ERR_OK);
+	assert_int_equal(committed(t, 2, 'b', 'c'), ERR_OK);
+	assert_int_equal(committed(t, 3, 'b', 'd'), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "its base is not what the round before left");
+}
+
+static void
+said_and_not_done(void **state)
+{
+	struct telling *t = *state;
+
+	assert_int_equal(committed(t, 1, 'a', 'b'), ERR_OK);
+	assert_int_equal(committed_with(t, 2, 'b', 'c', BACK_TO("b")), ERR_OK);
+	assert_int_equal(committed(t, 3, 'c', 'd'), ERR_CORRUPT);
+}
+
+/* --- against the job's document */
+
+static void
+submitted(struct telling *t, const char *aggregate, const char *more)
+{
+	char text[2048];
+
+	snprintf(text, sizeof(text),
+	    "{\"name\":\"x\",\"model\":{\"layers\":[{\"type\":\"linear\",\"out\":2}],\"loss\":"
+	    "\"cross_entropy\"},\"data\":{\"name\":\"d\",\"shape\":[4],\"classes\":2},\"local\":{"
+	    "\"steps\":1,\"optimizer\":{\"rate\":1}},\"round\":{\"goal\":1},\"aggregate\":{%s}%s}",
+	    aggregate, more);
+	struct cmd_verify_job *j = calloc(1, sizeof(*j));
+	assert_non_null(j);
+	t->h.jobs = j;
+	t->h.job_count = 1;
+	j->course = cmd_verify_course_new(text, strlen(text));
+	assert_non_null(j->course);
+}
+
+#define SCALED "\"server_optimizer\":{\"scale\":{\"by\":\"linear\",\"reports\":2}}"
+#define GUARDED \
+	",\"evaluate\":{\"by\":\"coordinator\"},\"guard\":{\"metric\":\"accuracy\",\"drop\":0.25," \
+	"\"do\":\"rollback\"}"
+#define METRIC(x) "\"evaluate\":{\"examples\":1,\"loss\":1,\"accuracy\":" x "},"
+
+static void
+a_guard_follows_its_document(void **state)
+{
+	struct telling *t = *state;
+
+	submitted(t, "", GUARDED);
+	assert_int_equal(committed_with(t, 1, 'a', 'b', METRIC("0.875")), ERR_OK);
+	assert_int_equal(committed_with(t, 2, 'b', 'c', METRIC("0.625")), ERR_OK);
+	assert_int_equal(committed_with(t, 3, 'c', 'd', METRIC("0.5") BACK_TO("b")), ERR_OK);
+	assert_int_equal(committed_with(t, 4, 'b', 'e', METRIC("0.75")), ERR_OK);
+	/* A collapse, and nothing done. */
+	assert_int_equal(committed_with(t, 5, 'e', 'f', METRIC("0.25")), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "its guard says \"\", its rounds \"rollback\"");
+	cmd_verify_history_deinit(&t->h);
+	/* No collapse, and yet back. */
+	submitted(t, "", GUARDED);
+	assert_int_equal(committed_with(t, 1, 'a', 'b', METRIC("0.875")), ERR_OK);
+	assert_int_equal(committed_with(t, 2, 'b', 'c', METRIC("0.875") BACK_TO("b")), ERR_CORRUPT);
+	cmd_verify_history_deinit(&t->h);
+	/* Back to another than the best. */
+	submitted(t, "", GUARDED);
+	assert_int_equal(committed_with(t, 1, 'a', 'b', METRIC("0.75")), ERR_OK);
+	assert_int_equal(committed_with(t, 2, 'b', 'c', METRIC("0.875")), ERR_OK);
+	assert_int_equal(committed_with(t, 3, 'c', 'd', METRIC("0.5") BACK_TO("b")), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "its guard goes back to another model");
+}
+
+/* Without reports the factor would be 0: here a round of none, so that no manifest is needed. */
+static void
+a_factor_follows_the_reports(void **state)
+{
+	struct telling *t = *state;
+	char text[2048], *at;
+
+	submitted(t, SCALED, "");
+	assert_int_equal(committed(t, 1, 'a', 'b'), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "its rate's factor is 1, not 0");
+	cmd_verify_history_deinit(&t->h);
+	submitted(t, SCALED, "");
+	snprintf(text, sizeof(text), "%s", round_body("round.committed", 1, 'a', 'b'));
+	at = strstr(text, "\"momentum\"");
+	memmove(at + 11, at, strlen(at) + 1);
+	memcpy(at, "\"factor\":0,", 11);
+	assert_int_equal(tell(t, 1, text), ERR_OK);
 }
 
 static void
@@ -289,6 +411,11 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    WITH(rounds_follow),
+	    WITH(a_guard_goes_back),
+	    WITH(going_back_unsaid),
+	    WITH(said_and_not_done),
+	    WITH(a_guard_follows_its_document),
+	    WITH(a_factor_follows_the_reports),
 	    WITH(a_round_is_missing),
 	    WITH(a_round_twice),
 	    WITH(a_base_from_nowhere),

@@ -1,0 +1,80 @@
+#include "course.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+bool
+course_matters(const struct job_spec *spec)
+{
+	return spec->guard.on || spec->aggregate.scale.by != SCALE_NONE;
+}
+
+struct course
+course_start(void)
+{
+	return (struct course){.scale = scale_start()};
+}
+
+static void
+explain(const struct guard_spec *spec, double value, const struct guard_point *best,
+    struct course_turn *t)
+{
+	static const char *const does[] = {[GUARD_CALM] = "",
+	    [GUARD_BAD] = "",
+	    [GUARD_STOP] = "the job is stopped",
+	    [GUARD_PAUSE] = "the job is paused",
+	    [GUARD_ROLLBACK] = "back to its model",
+	    [GUARD_ROLLBACK_PAUSE] = "back to its model, and paused"};
+	const char *metric = spec->metric == GUARD_ACCURACY ? "accuracy" : "loss";
+
+	if (best)
+		snprintf(t->reason, sizeof(t->reason),
+		    "guard: %s %.6g, after %.6g of round %" PRIu64 "; %s", metric, value,
+		    best->value, best->round, does[t->verdict]);
+	else
+		snprintf(t->reason, sizeof(t->reason), "guard: %s %.6g; %s", metric, value,
+		    does[t->verdict]);
+}
+
+/* The coordinator evaluates the new model, devices the base. */
+static struct guard_point
+judged(const struct course *c, const struct job_spec *spec, const struct course_round *r)
+{
+	bool base = spec->recipe.evaluate_by == EVALUATE_DEVICES;
+	struct guard_point p = {
+	    .value = spec->guard.metric == GUARD_ACCURACY ? r->accuracy : r->loss,
+	    .round = base || r->failed ? c->base_round : r->round};
+
+	memcpy(p.model, base ? r->base : r->model, 32);
+	memcpy(p.state, base ? c->base_state : r->state, 32);
+	return p;
+}
+
+void
+course_step(struct course *c, const struct job_spec *spec, const struct course_round *r,
+    struct course_turn *out)
+{
+	const struct guard_point p = judged(c, spec, r);
+
+	*out = (struct course_turn){.round = r->failed ? c->base_round : r->round};
+	memcpy(out->base, r->model, 32);
+	memcpy(out->state, r->state, 32);
+	if (r->evaluated)
+		c->metric_round = p.round;
+	out->verdict = guard_step(&c->guard, &spec->guard, &p, r->evaluated);
+	const struct guard_point *best = guard_best(&c->guard);
+	out->back =
+	    best && (out->verdict == GUARD_ROLLBACK || out->verdict == GUARD_ROLLBACK_PAUSE);
+	if (out->back) {
+		out->round = best->round;
+		memcpy(out->base, best->model, 32);
+		memcpy(out->state, best->state, 32);
+	}
+	if (out->verdict >= GUARD_STOP)
+		explain(&spec->guard, p.value, best, out);
+	out->factor = scale_next(&c->scale, &spec->aggregate.scale, r->reports);
+	c->base_round = out->round;
+	memcpy(c->base, out->base, 32);
+	memcpy(c->base_state, out->state, 32);
+}

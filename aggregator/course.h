@@ -1,0 +1,44 @@
+#ifndef COURSE_H
+#define COURSE_H
+#include "guard.h"
+#include "scale.h"
+
+/*
+ * What a job's rounds have led to, beyond the newest one: where its guard stands, the factor of its rate, the model that the next
+ * round starts from. Nothing of it is stored: it follows from the job's document and its rounds in order, so a restart, a backup
+ * and `rivulet verify` come to the same. Pure.
+ */
+struct course {
+	struct guard guard;
+	struct scale scale;
+	uint64_t base_round; /* that made the base of the next round; 0: the initial model */
+	uint8_t base[32], base_state[32]; /* that base, zero before the first round; its state */
+	uint64_t metric_round; /* that made the model measured last */
+};
+
+/* A round that has ended. */
+struct course_round {
+	uint64_t round, reports;
+	bool failed;
+	const uint8_t *base, *model, *state; /* ids of 32 bytes; state: that of model */
+	bool evaluated;
+	double loss, accuracy; /* of the model, or of the base if devices evaluate */
+};
+
+/* How it goes on after a round. */
+struct course_turn {
+	enum guard_verdict verdict;
+	bool back; /* the next base is not the round's model */
+	uint64_t round; /* that made the base of the next round */
+	uint8_t base[32], state[32]; /* the next round's base, and the state that goes with it */
+	double factor; /* of the rate in this round */
+	char reason[128]; /* "" unless the guard acted */
+};
+
+/* Does the job need one? Without it each round starts from the model before, at the rate of the schedule. */
+bool course_matters(const struct job_spec *spec);
+struct course course_start(void);
+void course_step(struct course *c, const struct job_spec *spec, const struct course_round *r,
+    struct course_turn *out);
+
+#endif

@@ -1,0 +1,66 @@
+#include "cmd_verify_course.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "course.h"
+
+struct cmd_verify_course {
+	struct job_spec spec;
+	struct course course;
+};
+
+struct cmd_verify_course *
+cmd_verify_course_new(const char *document, size_t len)
+{
+	struct cmd_verify_course *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->course = course_start();
+	if (job_parse(&c->spec, document, len, NULL) == ERR_OK && course_matters(&c->spec))
+		return c;
+	cmd_verify_course_free(c);
+	return NULL;
+}
+
+void
+cmd_verify_course_free(struct cmd_verify_course *c)
+{
+	if (c)
+		job_deinit(&c->spec);
+	free(c);
+}
+
+enum err
+cmd_verify_course_step(
+    struct cmd_verify_course *c, const struct cmd_verify_round *r, struct why *why)
+{
+	static const char *const does[] = {[GUARD_CALM] = "",
+	    [GUARD_BAD] = "",
+	    [GUARD_STOP] = "stop",
+	    [GUARD_PAUSE] = "pause",
+	    [GUARD_ROLLBACK] = "rollback",
+	    [GUARD_ROLLBACK_PAUSE] = "rollback-pause"};
+	const struct course_round now = {.round = r->round,
+	    .reports = r->reports,
+	    .failed = !r->committed,
+	    .base = r->base,
+	    .model = r->model,
+	    .state = r->state,
+	    .evaluated = r->evaluated,
+	    .loss = r->loss,
+	    .accuracy = r->accuracy};
+	struct course_turn t;
+
+	course_step(&c->course, &c->spec, &now, &t);
+	if (strcmp(does[t.verdict], r->guard) != 0)
+		return err_set(why, ERR_CORRUPT, "its guard says \"%s\", its rounds \"%s\"",
+		    r->guard, does[t.verdict]);
+	if (memcmp(t.base, r->next, 32) != 0 || memcmp(t.state, r->next_state, 32) != 0)
+		return err_set(why, ERR_CORRUPT, "its guard goes back to another model");
+	if (t.factor != r->factor)
+		return err_set(
+		    why, ERR_CORRUPT, "its rate's factor is %.17g, not %.17g", r->factor, t.factor);
+	return ERR_OK;
+}

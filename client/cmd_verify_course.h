@@ -1,0 +1,16 @@
+#ifndef CMD_VERIFY_COURSE_H
+#define CMD_VERIFY_COURSE_H
+#include "cmd_verify_history.h"
+
+/* Whether the rounds of a job's records go on as its document says: when its guard acts and where it goes back to, and the factor
+ * of its rate. Fed round by round from the first. */
+struct cmd_verify_course;
+
+/* NULL if there is nothing to check: the document is no job of this build, or has neither guard nor scale; or memory is short. */
+struct cmd_verify_course *cmd_verify_course_new(const char *document, size_t len);
+void cmd_verify_course_free(struct cmd_verify_course *c);
+/* ERR_CORRUPT: the record says something else than what follows. */
+ERR_MUST_USE enum err cmd_verify_course_step(
+    struct cmd_verify_course *c, const struct cmd_verify_round *r, struct why *why);
+
+#endif

@@ -1,0 +1,158 @@
+#!/bin/sh
+# A server's rate that becomes absurd after a few rounds: the metric collapses, and the job's guard goes back to the best model
+# with the optimizer state that belongs to it, or pauses or stops the job. Twice the same with kill -9 in between; rivulet verify
+# folds all of it again.
+set -u
+FLEET_NAME=36-guard
+. tests/e2e/common.sh
+
+fleet_start "
+[retention]
+keep_last = 1
+keep_every = 0
+keep_deltas = yes
+[data digits]
+format = glyphs
+seed = 1
+count = 400"
+for i in 1 2 3; do glyph_device device$i $i 300; done
+
+# guarded NAME ROUNDS EVALUATE GUARD: three rounds at a good rate, then at ten times that
+guarded() {
+	glyph_job "$FLEET/$1.json" "$1" 3 "$2"
+	python3 - "$FLEET/$1.json" "$3" "$4" <<-'END' || fleet_fail "cannot write the job"
+		import json, sys
+		path, evaluate, guard = sys.argv[1:]
+		d = json.load(open(path))
+		d["local"]["optimizer"]["rate"] = 0.2
+		d["data"]["validation"] = 0.2
+		d["aggregate"] = {"server_optimizer": {"rate": 1, "momentum": 0.5, "schedule": {"type": "step", "every": 3, "gamma": 10}}}
+		d["evaluate"], d["guard"] = json.loads(evaluate), json.loads(guard)
+		json.dump(d, open(path, "w"))
+	END
+}
+rounds() { curl_admin "/v1/jobs/$JOB/rounds" >"$FLEET/rounds"; }
+of_rounds() { pick "$1" <"$FLEET/rounds"; }
+state_is() { [ "$(curl_admin "/v1/jobs/$JOB" 2>/dev/null | pick 'd["state"]' 2>/dev/null)" = "$1" ]; }
+ends() { within 120 state_is "$1" || fleet_fail "the job is not $1: $(curl_admin "/v1/jobs/$JOB")"; }
+states() { find "$FLEET/state/models" -name '*.state' | wc -l; }
+verify() {
+	rm -rf "$FLEET/audit"
+	fleet_admin verify fetch "$FLEET/audit" >"$FLEET/fetched" 2>&1 || fleet_fail "fetch: $(cat "$FLEET/fetched")"
+	"$RIVULET" verify "$FLEET/audit" --json >"$FLEET/verified" 2>"$FLEET/verify.err" || fleet_fail "verify: $(cat "$FLEET/verify.err")"
+	[ "$(pick 'd["rounds"]["not_folded"]' <"$FLEET/verified")" = 0 ] || fleet_fail "not all rounds were folded again: $(cat "$FLEET/verified")"
+}
+
+coordinator='{"by": "coordinator", "data": "digits"}'
+guarded back 12 "$coordinator" '{"metric": "accuracy", "drop": 0.05, "window": 5, "do": "rollback", "times": 1}'
+fleet_keep device1 device2 device3
+
+# --- goes back once, then goes back and waits for a person
+
+fleet_again device1 device2 device3
+job_submit "$FLEET/back.json"
+for i in 1 2 3; do fleet_run device$i; done
+ends paused
+rounds
+# Three good rounds; the fourth is bad, so the fifth starts where the fourth had started; it is bad, too.
+of_rounds "(lambda r: [x['round'] for x in r] == [1, 2, 3, 4, 5, 6] and r[3]['base'] == r[2]['model'] and
+	r[4]['base'] == r[2]['model'] and r[5]['base'] == r[2]['model'] and r[5]['state'] == 'open' and
+	r[4]['model'] != r[3]['model'] and [x['state'] for x in r[:5]] == ['committed'] * 5 and
+	r[2]['evaluate']['accuracy'] - r[3]['evaluate']['accuracy'] > 0.05 and
+	not r[2]['reason'] and r[3]['reason'].startswith('guard: accuracy ') and r[3]['reason'].endswith('of round 3; back to its model') and
+	r[4]['reason'].endswith('back to its model, and paused'))(d['rounds'])" | grep -qx True || fleet_fail "rounds: $(cat "$FLEET/rounds")"
+good=$(of_rounds 'd["rounds"][2]["model"]')
+curl_admin "/v1/jobs/$JOB" | pick "d['model'] == '$good' and d['guard']['best']['model'] == '$good' and d['guard']['best']['round'] == 3 and
+	d['guard']['base_round'] == 3 and d['reason'].startswith('guard: ')" | grep -qx True || fleet_fail "job: $(curl_admin "/v1/jobs/$JOB")"
+fleet_admin job show "$JOB" >"$FLEET/shown"
+grep -q "guard: accuracy" "$FLEET/shown" || fleet_fail "job show does not tell: $(cat "$FLEET/shown")"
+[ "$(grep -c "warn guard job=$JOB round=[45] why=\"guard: accuracy" "$FLEET/rivuletd.log")" = 2 ] || fleet_fail "the log does not tell it, or not once each"
+[ -f "$FLEET/state/models/$good" ] || fleet_fail "the good model is gone"
+[ "$(states)" = 1 ] || fleet_fail "not the good model's state alone: $(ls "$FLEET/state/models")"
+[ "$(curl_admin /v1/status | pick 'd["jobs"][0]["guard"]["best"]["round"]')" = 3 ] || fleet_fail "status does not tell"
+fleet_admin job resume "$JOB" >/dev/null || fleet_fail "job resume"
+# Once more back (it may again), once more paused.
+resumed() { rounds && of_rounds "len(d['rounds'])" | grep -qx 8 && state_is paused; }
+within 120 resumed || fleet_fail "after resuming: $(cat "$FLEET/rounds")"
+history >"$FLEET/history1"
+[ "$(wc -l <"$FLEET/history1")" = 8 ] || fleet_fail "not 8 rounds: $(cat "$FLEET/history1")"
+verify
+[ "$(pick 'd["rounds"]["folded"]' <"$FLEET/verified")" = 7 ] || fleet_fail "folded again: $(cat "$FLEET/verified")"
+"$RIVULETD" --config "$FLEET/rivuletd.conf" backup "$FLEET/copy" >"$FLEET/backup" 2>&1 || fleet_fail "backup: $(cat "$FLEET/backup")"
+[ -f "$FLEET/copy/models/$good" ] || fleet_fail "the backup lacks the good model"
+[ "$(find "$FLEET/copy/models" -name '*.state' | wc -l)" -ge 1 ] || fleet_fail "the backup lacks the good model's state"
+"$RIVULETD" --config "$FLEET/rivuletd.conf" check >"$FLEET/check" 2>&1 || fleet_fail "check: $(cat "$FLEET/check")"
+"$RIVULET" verify "$FLEET/audit" --without device3 -o "$FLEET/clean" >"$FLEET/without" 2>&1 || fleet_fail "--without: $(cat "$FLEET/without")"
+echo "ok: went back, paused, went back again; 7 rounds fold to the same bits"
+
+# --- the same with kills: when the bad round is folded, when it was committed, when it was cleaned up
+
+fleet_again device1 device2 device3
+job_submit "$FLEET/back.json"
+for i in 1 2 3; do fleet_run device$i; done
+kills=0 resumed=
+until rounds 2>/dev/null && of_rounds "len(d['rounds']) == 8" | grep -qx True && state_is paused; do
+	[ $kills -lt 60 ] || fleet_fail "does not end: $(cat "$FLEET/rounds")"
+	fleet_kill KILL "$DAEMON_PID"
+	kills=$((kills + 1))
+	fleet_restart
+	sleep 0.$((kills * 37 % 3))5
+	if [ -z "$resumed" ] && state_is paused; then
+		fleet_kill KILL "$DAEMON_PID"
+		fleet_restart
+		state_is paused || fleet_fail "a restart forgot the pause"
+		fleet_admin job resume "$JOB" >/dev/null || fleet_fail "job resume"
+		resumed=1
+	fi
+done
+[ $kills -ge 3 ] || fleet_fail "it was over after $kills kills, which shows little"
+history >"$FLEET/history2"
+cmp -s "$FLEET/history1" "$FLEET/history2" || fleet_fail "differs: $(diff "$FLEET/history1" "$FLEET/history2")"
+curl_admin "/v1/jobs/$JOB" | pick "d['guard']['best']['round'], d['guard']['base_round'], d['model'] == '$good'" | grep -qxF "(3, 3, True)" ||
+	fleet_fail "after restarts: $(curl_admin "/v1/jobs/$JOB")"
+verify
+fleet_kill TERM "$DAEMON_PID"
+fleet_restart
+[ "$(states)" = 1 ] || fleet_fail "states left: $(ls "$FLEET/state/models")"
+echo "ok: the same rounds after $kills kills"
+
+# --- evaluation on devices: what they measure is the base; the bad model is measured one round later
+
+guarded devices 6 '{"by": "devices"}' '{"metric": "loss", "factor": 3, "do": "rollback"}'
+job_submit "$FLEET/devices.json"
+job_done 120
+rounds
+of_rounds "(lambda r: r[4]['base'] == r[3]['model'] and r[4]['reason'].startswith('guard: loss ') and r[4]['evaluate']['loss'] > 3 * r[3]['evaluate']['loss'] and
+	r[5]['base'] == r[2]['model'] and not r[3]['reason'])(d['rounds'])" | grep -qx True || fleet_fail "on devices: $(cat "$FLEET/rounds")"
+[ "$(curl_admin "/v1/jobs/$JOB" | pick 'd["metric"]["round"]')" = 3 ] || fleet_fail "the metric is not of the model of round 3: $(curl_admin "/v1/jobs/$JOB")"
+verify
+echo "ok: on devices"
+
+# --- stop, pause, and the last round of all
+
+guarded stop 12 "$coordinator" '{"metric": "accuracy", "drop": 0.05, "do": "stop"}'
+job_submit "$FLEET/stop.json"
+ends stopped
+rounds
+of_rounds "len(d['rounds']) == 4 and d['rounds'][3]['reason'].endswith('the job is stopped')" | grep -qx True || fleet_fail "stop: $(cat "$FLEET/rounds")"
+fleet_admin model get "$(curl_admin "/v1/jobs/$JOB" | pick 'd["guard"]["best"]["model"]')" -o "$FLEET/best" >/dev/null ||
+	fleet_fail "the best model of a stopped job is gone"
+guarded pause 12 "$coordinator" '{"metric": "accuracy", "drop": 0.05, "do": "pause"}'
+job_submit "$FLEET/pause.json"
+ends paused
+rounds
+of_rounds "len(d['rounds']) == 5 and d['rounds'][4]['base'] == d['rounds'][3]['model']" | grep -qx True || fleet_fail "pause: $(cat "$FLEET/rounds")"
+fleet_admin job stop "$JOB" >/dev/null
+guarded last 4 "$coordinator" '{"metric": "accuracy", "drop": 0.05, "do": "rollback"}'
+job_submit "$FLEET/last.json"
+job_done 120
+rounds
+[ "$MODEL" = "$(of_rounds 'd["rounds"][2]["model"]')" ] || fleet_fail "the job ends with the bad model: $(curl_admin "/v1/jobs/$JOB")"
+fleet_kill KILL "$DAEMON_PID"
+fleet_restart
+[ "$MODEL" = "$(curl_admin "/v1/jobs/$JOB" | pick 'd["model"]')" ] || fleet_fail "after a restart it ends with another: $(curl_admin "/v1/jobs/$JOB")"
+# The first job is still paused; the others are over.
+[ "$(states)" = 1 ] || fleet_fail "states left of jobs that are over: $(ls "$FLEET/state/models")"
+verify
+fleet_end
+echo "ok: stop, pause, last round"
