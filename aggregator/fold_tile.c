@@ -160,54 +160,22 @@ move_piece(const struct fold_tile *f, const struct tensor *t, uint64_t first, si
 	return e;
 }
 
-/* A tensor's share of a tile: count elements, from element `first` of the vector on. */
-struct piece {
-	const struct tensor *tensor;
-	uint64_t first;
-	size_t count;
-};
-
-/* The next share of the tile [first, first + count) from tensor *i on; false if there is none. */
-static bool
-next_piece(const struct fold_tile *f, size_t *i, uint64_t first, size_t count, struct piece *out)
-{
-	for (; *i < f->table->count; ++*i) {
-		const struct tensor *t = &f->table->items[*i];
-		uint64_t from = t->first > first ? t->first : first;
-		uint64_t end = t->first + t->elements;
-		if (!t->in_delta || end <= first || from >= first + count)
-			continue;
-		if (end > first + count)
-			end = first + count;
-		*out = (struct piece){t, from, (size_t)(end - from)};
-		++*i;
-		return true;
-	}
-	return false;
-}
-
-static uint8_t *
-piece_data(const struct fold_tile *f, const struct piece *p)
-{
-	return f->data + p->tensor->begin + (p->first - p->tensor->first) * sizeof(float);
-}
-
 static void
 gather(const struct fold_tile *f, uint64_t first, size_t count, float *out)
 {
-	struct piece p;
+	struct tensor_piece p;
 
-	for (size_t i = 0; next_piece(f, &i, first, count, &p);)
-		memcpy(out + (p.first - first), piece_data(f, &p), p.count * sizeof(float));
+	for (size_t i = 0; tensor_table_piece(f->table, &i, first, count, &p);)
+		memcpy(out + (p.first - first), f->data + p.at, p.count * sizeof(float));
 }
 
 static void
 scatter(const struct fold_tile *f, uint64_t first, size_t count, const float *in)
 {
-	struct piece p;
+	struct tensor_piece p;
 
-	for (size_t i = 0; next_piece(f, &i, first, count, &p);)
-		memcpy(piece_data(f, &p), in + (p.first - first), p.count * sizeof(float));
+	for (size_t i = 0; tensor_table_piece(f->table, &i, first, count, &p);)
+		memcpy(f->data + p.at, in + (p.first - first), p.count * sizeof(float));
 }
 
 /* Replaces the tile's new weights by the old ones plus what arrives of the difference. */
@@ -243,7 +211,7 @@ fold_tile_run(const struct fold_tile *f, uint64_t tile, double *squares)
 	uint64_t first = tile * RULE_TILE, left = f->table->elements - first;
 	size_t count = left < RULE_TILE ? (size_t)left : RULE_TILE;
 	float update[RULE_TILE], before[RULE_TILE];
-	struct piece p;
+	struct tensor_piece p;
 
 	enum err e = rule_fold(f->rule, first, count, update);
 	*squares = e ? 0 : vec_sum_squares(update, count);
@@ -251,7 +219,7 @@ fold_tile_run(const struct fold_tile *f, uint64_t tile, double *squares)
 		memcpy(f->state + optimizer_floats(f) + first, update, count * sizeof(float));
 	if (e == ERR_OK && f->step.codec)
 		gather(f, first, count, before);
-	for (size_t i = 0; e == ERR_OK && next_piece(f, &i, first, count, &p);)
+	for (size_t i = 0; e == ERR_OK && tensor_table_piece(f->table, &i, first, count, &p);)
 		e = move_piece(f, p.tensor, p.first, p.count, update + (p.first - first));
 	return e == ERR_OK && f->step.codec ? lose(f, tile, before) : e;
 }

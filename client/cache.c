@@ -16,12 +16,13 @@
 
 #define SUFFIX ".safetensors"
 #define PART ".part"
+#define DIFFERENCE ".diff"
 #define SCAN_MAX 4096
 #define ID_LEN (CACHE_ID_HEX - 1)
 
 struct item {
 	char id[CACHE_ID_HEX];
-	bool part;
+	const char *suffix;
 	uint64_t bytes;
 	struct timespec used;
 };
@@ -60,6 +61,19 @@ cache_find(const struct cache *c, const char *id, uint64_t bytes, char path[PATH
 }
 
 enum err
+cache_held(const struct cache *c, const char *id, uint64_t *bytes, char path[PATH_MAX])
+{
+	struct stat st;
+
+	path_of(c, id, SUFFIX, path);
+	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+		return ERR_NOTFOUND;
+	*bytes = (uint64_t)st.st_size;
+	utimensat(AT_FDCWD, path, NULL, 0);
+	return ERR_OK;
+}
+
+enum err
 cache_check(const struct cache *c, const char *id, struct why *why)
 {
 	char path[PATH_MAX], found[2 * HASH_LEN + 1];
@@ -82,14 +96,45 @@ cache_check(const struct cache *c, const char *id, struct why *why)
 	    e ? "cannot be read" : "its hash does not match its name");
 }
 
-enum err
-cache_part(const struct cache *c, const char *id, int *fd, struct why *why)
+static enum err
+open_file(const struct cache *c, const char *id, const char *suffix, int *fd, struct why *why)
 {
 	char path[PATH_MAX];
 
-	path_of(c, id, PART, path);
+	path_of(c, id, suffix, path);
 	*fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	return *fd < 0 ? err_errno(why, "open %s", path) : ERR_OK;
+}
+
+enum err
+cache_part(const struct cache *c, const char *id, int *fd, struct why *why)
+{
+	return open_file(c, id, PART, fd, why);
+}
+
+enum err
+cache_difference(const struct cache *c, const char *id, int *fd, struct why *why)
+{
+	return open_file(c, id, DIFFERENCE, fd, why);
+}
+
+void
+cache_drop_difference(const struct cache *c, const char *id)
+{
+	char path[PATH_MAX];
+
+	path_of(c, id, DIFFERENCE, path);
+	unlink(path);
+}
+
+uint64_t
+cache_begun(const struct cache *c, const char *id)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	path_of(c, id, PART, path);
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
 /* Splits "ID.suffix"; false for anything else. */
@@ -98,8 +143,12 @@ parse_name(const char *name, struct item *out)
 {
 	if (strspn(name, "0123456789abcdef") != ID_LEN)
 		return false;
-	out->part = strcmp(name + ID_LEN, PART) == 0;
-	if (!out->part && strcmp(name + ID_LEN, SUFFIX) != 0)
+	static const char *const suffixes[] = {SUFFIX, PART, DIFFERENCE};
+	out->suffix = NULL;
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++)
+		if (strcmp(name + ID_LEN, suffixes[i]) == 0)
+			out->suffix = suffixes[i];
+	if (!out->suffix)
 		return false;
 	memcpy(out->id, name, ID_LEN);
 	out->id[ID_LEN] = '\0';
@@ -115,7 +164,8 @@ by_age(const void *a, const void *b)
 		return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
 	if (x->used.tv_nsec != y->used.tv_nsec)
 		return x->used.tv_nsec < y->used.tv_nsec ? -1 : 1;
-	return strcmp(x->id, y->id);
+	int order = strcmp(x->id, y->id);
+	return order ? order : strcmp(x->suffix, y->suffix);
 }
 
 /* All files of the cache, longest unused first; the caller frees *items. */
@@ -174,7 +224,7 @@ cache_make_room(const struct cache *c, const char *id, uint64_t bytes, struct wh
 	     i++) {
 		if (strcmp(items[i].id, id) == 0)
 			continue;
-		path_of(c, items[i].id, items[i].part ? PART : SUFFIX, path);
+		path_of(c, items[i].id, items[i].suffix, path);
 		if (unlink(path) == 0 || errno == ENOENT) {
 			total -= items[i].bytes;
 			others--;
@@ -205,6 +255,7 @@ cache_drop(const struct cache *c, const char *id)
 	unlink(path);
 	path_of(c, id, SUFFIX, path);
 	unlink(path);
+	cache_drop_difference(c, id);
 }
 
 size_t
@@ -216,7 +267,7 @@ cache_list(const struct cache *c, char (*ids)[CACHE_ID_HEX], size_t max)
 	if (scan(c, &items, &count))
 		return 0;
 	for (size_t i = count; i > 0 && n < max; i--)
-		if (!items[i - 1].part)
+		if (strcmp(items[i - 1].suffix, SUFFIX) == 0)
 			memcpy(ids[n++], items[i - 1].id, CACHE_ID_HEX);
 	free(items);
 	return n;

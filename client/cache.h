@@ -9,7 +9,8 @@
 /*
  * Models on the device's disk, HOME/models/ID.safetensors, named by their hash and so never stale. Their sizes together
  * stay under a cap, and their number under CACHE_FILES_MAX: the ones unused for longest (by modification time, which use
- * renews) go first. A download that broke off lies beside them as ID.part and counts too.
+ * renews) go first. A download that broke off lies beside them as ID.part, a difference that leads to a model as ID.diff; both
+ * count too.
  */
 #define CACHE_FILES_MAX \
 	64 /* as many as an offer names; each is looked at every time that work is asked for */
@@ -26,11 +27,20 @@ ERR_MUST_USE enum err cache_init(
 /* The path of a model of exactly `bytes` bytes, marking it used; ERR_NOTFOUND if it is not here. */
 ERR_MUST_USE enum err cache_find(
     const struct cache *c, const char *id, uint64_t bytes, char path[PATH_MAX]);
+/* The same for a model of any length. */
+ERR_MUST_USE enum err cache_held(
+    const struct cache *c, const char *id, uint64_t *bytes, char path[PATH_MAX]);
 /* Reads a model that cache_find found and compares its hash with `id`. ERR_CORRUPT: it differs, and is gone now. */
 ERR_MUST_USE enum err cache_check(const struct cache *c, const char *id, struct why *why);
 /* Opens ID.part for reading and writing, made if absent; the caller closes *fd. */
 ERR_MUST_USE enum err cache_part(const struct cache *c, const char *id, int *fd, struct why *why);
-/* Removes old models until one more of `bytes` bytes fits, ID.part of `id` not counted. ERR_LIMIT if they never can. */
+/* The same with ID.diff; its removal. */
+ERR_MUST_USE enum err cache_difference(
+    const struct cache *c, const char *id, int *fd, struct why *why);
+void cache_drop_difference(const struct cache *c, const char *id);
+/* Bytes of ID.part; 0 if there is none. */
+uint64_t cache_begun(const struct cache *c, const char *id);
+/* Removes old models until one more of `bytes` bytes fits, ID.part and ID.diff of `id` not counted. ERR_LIMIT if they never can. */
 ERR_MUST_USE enum err cache_make_room(
     const struct cache *c, const char *id, uint64_t bytes, struct why *why);
 /* The part, complete and checked by the caller, becomes the model. */

@@ -9,6 +9,7 @@
 
 #include "backoff.h"
 #include "file.h"
+#include "model_head.h"
 
 /* Weights, two vectors while the delta is made, and its payload. */
 #define MEMORY_COPIES 4
@@ -34,29 +35,13 @@ print_member(char **out, const struct json *document, const char *key)
 static enum err
 read_head(struct work *w, int fd, struct why *why)
 {
-	uint8_t prefix[MODELFILE_PREFIX];
-	struct stat st;
+	struct model_head head = {.data_at = 0};
 
-	if (fstat(fd, &st) != 0 || file_pread(fd, prefix, sizeof(prefix), 0))
-		return err_set(why, ERR_CORRUPT, "%s cannot be read", w->path);
-	w->file_bytes = (uint64_t)st.st_size;
-	enum err e = modelfile_data_at(prefix, w->file_bytes, &w->data_at, why);
-	if (e)
-		return e;
-	char *head = malloc((size_t)w->data_at);
-	if (!head)
-		return err_set(why, ERR_NOMEM, "no memory for a model's head");
-	e = file_pread(fd, head, (size_t)w->data_at, 0);
-	if (e)
-		err_set(why, e, "%s cannot be read", w->path);
-	else
-		e = modelfile_parse(&w->table, NULL, head, (size_t)w->data_at, w->file_bytes, why);
-	free(head);
-	if (!e)
-		e = tensor_table_assign(
-		    &w->table, w->task.recipe.rules, w->task.recipe.rule_count, why);
-	if (!e && w->table.elements == 0)
-		e = err_set(why, ERR_INVALID, "the model has nothing to train");
+	enum err e =
+	    model_head_read(&head, fd, w->task.recipe.rules, w->task.recipe.rule_count, why);
+	w->file_bytes = head.file_bytes;
+	w->data_at = head.data_at;
+	w->table = head.table;
 	return e;
 }
 

@@ -263,6 +263,26 @@ tensor_table_same(const struct tensor_table *a, const struct tensor_table *b)
 	return true;
 }
 
+bool
+tensor_table_piece(
+    const struct tensor_table *t, size_t *i, uint64_t first, size_t count, struct tensor_piece *out)
+{
+	for (; *i < t->count; ++*i) {
+		const struct tensor *own = &t->items[*i];
+		uint64_t from = own->first > first ? own->first : first;
+		uint64_t end = own->first + own->elements;
+		if (!own->in_delta || end <= first || from >= first + count)
+			continue;
+		if (end > first + count)
+			end = first + count;
+		*out = (struct tensor_piece){own, from,
+		    own->begin + (from - own->first) * sizeof(float), (size_t)(end - from)};
+		++*i;
+		return true;
+	}
+	return false;
+}
+
 enum err
 tensor_table_copy(struct tensor_table *out, const struct tensor_table *in)
 {

@@ -92,6 +92,15 @@ ERR_MUST_USE enum err tensor_table_assign(
 const struct tensor *tensor_table_find(const struct tensor_table *t, const char *name);
 /* Same names, types, shapes and order? */
 bool tensor_table_same(const struct tensor_table *a, const struct tensor_table *b);
+/* What a tensor has of a part of the delta vector: count elements from `first` of the vector on, at byte `at` of the data. */
+struct tensor_piece {
+	const struct tensor *tensor;
+	uint64_t first, at;
+	size_t count;
+};
+/* The next piece of [first, first + count) from tensor *i on, in ascending order; false if there is none. *i begins with 0. */
+bool tensor_table_piece(const struct tensor_table *t, size_t *i, uint64_t first, size_t count,
+    struct tensor_piece *out);
 ERR_MUST_USE enum err tensor_table_copy(struct tensor_table *out, const struct tensor_table *in);
 void tensor_table_deinit(struct tensor_table *t);
 
