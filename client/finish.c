@@ -5,6 +5,7 @@
 
 #include "delta.h"
 #include "fault.h"
+#include "feedback.h"
 #include "local.h"
 #include "machine.h"
 #include "send.h"
@@ -41,7 +42,9 @@ make(struct rivulet *r, const struct finish *f, const struct buf *report, struct
 	    .made_at_ms = machine_time_ms()};
 	enum err e = work_delta(w, &values, &r->why);
 
-	if (!e)
+	if (!e && feedback_wanted(&w->task))
+		e = feedback_make(out, r, &facts, values, &r->why);
+	else if (!e)
 		e = delta_make(
 		    out, &facts, values, w->table.elements, session_key(r->session), &r->why);
 	free(values);
@@ -71,6 +74,8 @@ keep(struct rivulet *r, const struct finish *f)
 	    .payload_len = delta.payload_len};
 	if (!e)
 		e = outbox_put(&r->outbox, &item, &r->why);
+	if (e)
+		residual_refuse(&r->residual, r->work.task.task);
 	delta_deinit(&delta);
 	buf_deinit(&report);
 	return e;

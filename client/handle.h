@@ -2,6 +2,7 @@
 #define HANDLE_H
 #include "cache.h"
 #include "outbox.h"
+#include "residual.h"
 #include "session.h"
 #include "settings.h"
 #include "work.h"
@@ -16,6 +17,7 @@ struct rivulet {
 	double mirror_at; /* backoff_now(): after a failure it is left alone until then */
 	struct cache cache;
 	struct outbox outbox;
+	struct residual residual;
 	bool outbox_checked; /* entries of an earlier life were verified */
 	struct backoff resend; /* of deltas that the coordinator could not take */
 	double resend_at; /* backoff_now(): the outbox is left alone until then */

@@ -115,6 +115,9 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 	if (!e)
 		e = outbox_init(&r->outbox, r->home, r->settings->outbox_bytes, why);
 	if (!e)
+		e = residual_init(
+		    &r->residual, r->home, r->settings->residual_bytes, &r->outbox, why);
+	if (!e)
 		e = fill_offer(r, options, why);
 	if (e)
 		return e;

@@ -91,8 +91,15 @@ judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
 	}
 	FAULT("client.receipt");
 	s->held = taken && answer->in_memory;
+	if (taken && !s->held && residual_accept(&r->residual, s->task, why)) {
+		/* Answered again with its receipt once the disk takes it. */
+		s->busy = true;
+		return ERR_CLOSED;
+	}
 	if (!s->held)
 		outbox_remove(&r->outbox, s->task);
+	if (!taken)
+		residual_refuse(&r->residual, s->task);
 	return taken ? ERR_OK : ERR_STATE;
 }
 
@@ -164,6 +171,7 @@ send_one(struct rivulet *r, struct sending *s, struct why *why)
 		events_emit(&r->events, EVENTS_ERROR, "delta.dropped",
 		    EVENTS_PAIRS(EVENTS_S("task", s->task), EVENTS_S("reason", why->text)));
 		outbox_remove(&r->outbox, s->task);
+		residual_refuse(&r->residual, s->task);
 		return ERR_STATE;
 	}
 	if (e)

@@ -42,6 +42,7 @@ static const struct key limit_keys[] = {
     {"memory_bytes", BYTES, S(memory_bytes), 1 << 20, 1e15, NULL},
     {"cache_bytes", BYTES, S(cache_bytes), 1024, 1e15, NULL},
     {"outbox_bytes", BYTES, S(outbox_bytes), 1024, 1e15, NULL},
+    {"residual_bytes", BYTES, S(residual_bytes), 1024, 1e15, NULL},
     {"seconds_per_round", SECONDS, S(seconds_per_round), 0.001, 1e7, NULL},
     {"epochs", U64, S(epochs), 1, 1e6, NULL},
     {NULL, TEXT, 0, 0, 0, NULL},
@@ -445,6 +446,7 @@ settings_parse(
 	s->cache_bytes = (uint64_t)2 << 30;
 	s->mirror_timeout = 60;
 	s->outbox_bytes = (uint64_t)2 << 30;
+	s->residual_bytes = (uint64_t)2 << 30;
 	snprintf(s->file, sizeof(s->file), "%s", name);
 	int line = ini_parse_stream(on_line, &p, on_key, &p);
 	if (line != 0 && !p.failed) {

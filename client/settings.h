@@ -53,7 +53,7 @@ struct settings {
 	char mirror[ADDRESS_MAX];
 	double mirror_timeout; /* seconds */
 	uint64_t threads; /* for external trainers: OMP_NUM_THREADS; 0: theirs to choose */
-	uint64_t model_bytes, memory_bytes, cache_bytes, outbox_bytes;
+	uint64_t model_bytes, memory_bytes, cache_bytes, outbox_bytes, residual_bytes;
 	uint64_t epochs; /* 0: no limit */
 	double seconds_per_round; /* 0: no limit */
 	struct settings_data data[SETTINGS_DATA_MAX];
