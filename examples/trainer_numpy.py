@@ -106,6 +106,11 @@ def step(layers, x, y, rate):
 
 def train(task, layers, x, y):
     local = task["recipe"]["local"]
+    for key in ("prox", "clip_norm", "seconds"):
+        if local.get(key):
+            sys.exit("this trainer knows no local." + key)
+    if local.get("accumulate", 1) > 1 or local["optimizer"].get("name", "sgd") != "sgd":
+        sys.exit("this trainer knows plain SGD only")
     batch = local.get("batch") or len(y)
     rate = local["optimizer"]["rate"]
     rng = np.random.default_rng(task["local_seed"])
@@ -121,7 +126,7 @@ def train(task, layers, x, y):
         accuracy += figures[1]
         done += 1
     return {
-        "examples": len(y),
+        "examples": max(1, min(len(y), planned * batch) * done // planned),
         "steps": done,
         "loss": loss / done,
         "accuracy": accuracy / done,

@@ -122,6 +122,11 @@ def evaluate(net, x, y):
 
 def train(task, net, x, y):
     local = task["recipe"]["local"]
+    for key in ("prox", "clip_norm", "seconds"):
+        if local.get(key):
+            sys.exit("this trainer knows no local." + key)
+    if local.get("accumulate", 1) > 1 or local["optimizer"].get("name", "sgd") != "sgd":
+        sys.exit("this trainer knows plain SGD only")
     rule = local["optimizer"]
     optimizer = torch.optim.SGD(
         net.parameters(), lr=rule["rate"], momentum=rule.get("momentum", 0), weight_decay=rule.get("weight_decay", 0)
@@ -144,7 +149,7 @@ def train(task, net, x, y):
         right += (scores.argmax(1) == y[part]).float().mean().item()
         done += 1
     return {
-        "examples": len(y),
+        "examples": max(1, min(len(y), planned * batch) * done // planned),
         "steps": done,
         "loss": loss_sum / done,
         "accuracy": right / done,

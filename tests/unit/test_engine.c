@@ -10,6 +10,8 @@
 static const char plain[] = JOB("plain", "\"goal\":2,\"quorum\":2,\"over_select\":1.5", "");
 static const char limits[] =
     JOB("limits", "\"goal\":2", ",\"aggregate\":{\"max_examples\":500,\"max_norm\":3.5}");
+static const char normalising[] =
+    JOB("normalising", "\"goal\":2", ",\"aggregate\":{\"normalise\":true}");
 static const char drawing[] =
     JOB("drawing", "\"goal\":2,\"pick\":\"sample\",\"sample_s\":0.05", "");
 
@@ -230,6 +232,31 @@ a_choice_of_codecs(void **state)
 	assert_int_equal(claim.entries, entries);
 	m.payload_bytes++;
 	as_wrong(c, &t, &m, "wrong-length");
+}
+
+/* A job that scales deltas by their work must know it. */
+static void
+no_normaliser(void **state)
+{
+	struct coordinator *c = *state;
+	struct engine_claim claim;
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, normalising, id);
+	assert_string_equal(ask(c, 1, &t), "");
+	struct manifest m = manifest_for(&t, 1);
+	m.normaliser = 0;
+	as_wrong(c, &t, &m, "no-normaliser");
+	m.normaliser = 7;
+	m.optimizer = MANIFEST_ADAM;
+	as_wrong(c, &t, &m, "no-normaliser");
+	m.optimizer = MANIFEST_ADAMW;
+	as_wrong(c, &t, &m, "no-normaliser");
+	m.optimizer = MANIFEST_EXTERNAL;
+	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why));
+	m.optimizer = MANIFEST_SGD;
+	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why));
 }
 
 /* Its delta of the first job waits on the device: there is other work meanwhile, also of a job that comes later. */
@@ -612,6 +639,7 @@ main(void)
 	    WITH(a_share_of_the_fleet),
 	    WITH(drawn_by_hash),
 	    WITH(wrong_manifests),
+	    WITH(no_normaliser),
 	    WITH(used_and_too_late),
 	    WITH(twice_at_once),
 	};
