@@ -190,6 +190,40 @@ equal_work(void **state)
 	net_free(net);
 }
 
+/* A device alone: what it trained is the next model, but for the rounding of w + (w' - w). */
+static void
+one_device(void **state)
+{
+	struct local_spec local = {.amount = 2, .batch = 5, .optimizer = {.rate = 0.1}};
+	static const struct data_spec spec = {.class_count = 10};
+	struct train_config config = {.local = &local, .data = &spec, .round = 1, .seed = 4};
+	struct reports r = {.count = 0};
+	struct dataset d;
+	struct nets n;
+	struct net *net;
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 20, 0), ERR_OK);
+	nets_2nn(&n);
+	assert_int_equal(net_new(&net, &n.spec, 10, 5, true, 0, NULL), ERR_OK);
+	net_init(net, 3);
+	size_t elements = net_tensors(net)->elements;
+	float *base = malloc(elements * sizeof(float)), *next = malloc(elements * sizeof(float));
+	memcpy(base, net_params(net), elements * sizeof(float));
+	memcpy(next, base, elements * sizeof(float));
+	train(&r, net, base, &d, &config);
+	fold(&r, net_tensors(net), true, next);
+	for (size_t i = 0; i < elements; i++) {
+		float trained = net_params(net)[i];
+		float top = fmaxf(fabsf(base[i]), fabsf(trained));
+		assert_true(fabsf(next[i] - trained) <= nextafterf(top, INFINITY) - top);
+	}
+	free(base);
+	free(next);
+	net_free(net);
+	dataset_deinit(&d);
+}
+
 /* --- one step of every device is one step on all their batches together */
 
 #define RATE 0.25f
@@ -273,6 +307,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(quadratics),
 	    cmocka_unit_test(equal_work),
+	    cmocka_unit_test(one_device),
 	    cmocka_unit_test(data_parallel),
 	};
 

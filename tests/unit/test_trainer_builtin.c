@@ -8,14 +8,16 @@
 
 #include "trial.h"
 
-#define JOB(tensors, rate, more) \
+#define LOCAL(tensors, local, more) \
 	"{\"name\":\"t\",\"seed\":1,\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\"," \
 	"\"out\":2}]," \
 	"\"loss\":\"cross_entropy\"},\"tensors\":{" tensors "}," \
 	"\"data\":{\"name\":\"points\",\"shape\":[2],\"classes\":[\"a\",\"b\"],\"validation\":0." \
 	"2}," \
-	"\"local\":{\"epochs\":5,\"batch\":10,\"optimizer\":{\"name\":\"sgd\",\"rate\":" rate \
-	"}},\"round\":{\"goal\":1}" more "}"
+	"\"local\":{" local "},\"round\":{\"goal\":1}" more "}"
+#define JOB(tensors, rate, more) \
+	LOCAL(tensors, \
+	    "\"epochs\":5,\"batch\":10,\"optimizer\":{\"name\":\"sgd\",\"rate\":" rate "}", more)
 #define BY_DEVICES ",\"evaluate\":{\"by\":\"devices\"}"
 
 static struct why why;
@@ -113,6 +115,71 @@ test_limits(void **state)
 	trial_deinit(&t);
 }
 
+/* A deadline that comes first: what was done is sent, and counts for so many of the examples. */
+static void
+test_out_of_time(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	trial_init(&t,
+	    LOCAL("", "\"epochs\":1000000,\"batch\":10,\"optimizer\":{\"rate\":0.001}", ""), "");
+	t.in.seconds = 0.2;
+	assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_OK);
+	assert_true(t.out.finish.partial);
+	assert_true(t.out.finish.steps >= 1 && t.out.finish.steps < 4000000);
+	double share = (double)t.out.finish.steps / 4000000;
+	uint64_t want = (uint64_t)(40 * share);
+	assert_int_equal(t.out.finish.examples, want > 1 ? want : 1);
+	assert_true(t.out.finish.normaliser == (double)t.out.finish.steps);
+	/* Not even a step fits: one is done nevertheless. */
+	t.in.seconds = 1e-9;
+	assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_OK);
+	assert_int_equal(t.out.finish.steps, 1);
+	assert_int_equal(t.out.finish.examples, 1);
+	trial_deinit(&t);
+}
+
+/* The manifest names the optimizer, and what it keeps counts against the owner's limit: 24 bytes a vector here. */
+static void
+test_optimizers(void **state)
+{
+	static const struct {
+		const char *job;
+		uint16_t id;
+	} rows[] = {
+	    {LOCAL("", "\"optimizer\":{\"rate\":0.01,\"momentum\":0.5}", ""), MANIFEST_SGD},
+	    {LOCAL("", "\"optimizer\":{\"name\":\"adam\",\"rate\":0.01}", ""), MANIFEST_ADAM},
+	    {LOCAL("", "\"optimizer\":{\"name\":\"adamw\",\"rate\":0.01},\"prox\":1", ""),
+		MANIFEST_ADAMW},
+	};
+	struct trial t;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		trial_init(&t, rows[i].job, "");
+		assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_OK);
+		assert_int_equal(t.out.finish.optimizer, rows[i].id);
+		assert_int_equal(t.out.finish.steps, 4);
+		trial_deinit(&t);
+	}
+	uint64_t least[2] = {0, 0};
+	for (int i = 0; i < 2; i++) {
+		trial_init(
+		    &t, i ? rows[2].job : LOCAL("", "\"optimizer\":{\"rate\":0.01}", ""), "");
+		enum err e = ERR_LIMIT;
+		for (uint64_t bytes = 4; e; bytes += 4) {
+			t.settings->memory_bytes = bytes;
+			e = trainer_builtin_run(&t.in, &t.out, &why);
+			assert_true(e == ERR_OK || e == ERR_LIMIT);
+			assert_true(!e || strcmp(t.out.abort, "out-of-memory") == 0);
+			least[i] = bytes;
+		}
+		trial_deinit(&t);
+	}
+	assert_int_equal(least[1], least[0] + 4 * 24);
+}
+
 static void
 test_not_finite(void **state)
 {
@@ -149,6 +216,8 @@ main(void)
 	    cmocka_unit_test(test_frozen_stay),
 	    cmocka_unit_test(test_evaluates_the_base),
 	    cmocka_unit_test(test_limits),
+	    cmocka_unit_test(test_out_of_time),
+	    cmocka_unit_test(test_optimizers),
 	    cmocka_unit_test(test_not_finite),
 	    cmocka_unit_test(test_no_examples),
 	};
