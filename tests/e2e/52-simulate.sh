@@ -50,5 +50,6 @@ compare mean '"aggregate": {"server_optimizer": {"name": "sgd", "rate": 0.9, "mo
 compare trimmed '"aggregate": {"rule": {"name": "trimmed_mean", "hostile": 1}, "server_optimizer": {"name": "yogi", "rate": 0.02}}, "upload": {"codec": "int8"}'
 compare krum '"aggregate": {"rule": {"name": "krum", "hostile": 1, "picks": 3}, "norm_bound": 2}, "upload": {"codec": "int4"}'
 compare clipping '"aggregate": {"rule": {"name": "centered_clipping", "hostile": 1, "radius": 1, "bucket": 2}}, "upload": {"codec": "sign"}'
+compare nova '"aggregate": {"normalise": true}, "upload": {"codec": "bf16"}'
 compare download '"download": {"codec": "int4", "feedback": true}, "aggregate": {"rule": {"name": "median"}}'
 fleet_end

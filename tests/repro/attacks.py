@@ -26,43 +26,44 @@ def rule(name, **more):
     return {"aggregate": {"rule": {"name": name, "hostile": HOSTILE, **more}}}
 
 
+# Krum takes one delta a round and so learns at the pace of one device: it gets more rounds.
+KRUM, KRUM_ROUNDS = "Krum, 30 rounds", 30
 RULES = [
     ("mean", {}),
-    ("norm bound 1", {"aggregate": {"norm_bound": 1}}),
+    ("norm bound 2", {"aggregate": {"norm_bound": 2}}),
     ("norm bound median", {"aggregate": {"norm_bound": "median"}}),
     ("median", rule("median")),
     ("trimmed mean", rule("trimmed_mean")),
-    ("Krum", rule("krum")),
+    (KRUM, rule("krum")),
     ("Multi-Krum", rule("krum", picks=DEVICES - HOSTILE)),
     ("Bulyan", rule("bulyan")),
     ("geometric median", rule("geometric_median")),
     ("centered clipping", rule("centered_clipping", radius=1, iterations=3)),
     ("buckets of 2, median", rule("median", bucket=2)),
     ("NNM, trimmed mean", rule("trimmed_mean", nearest=True)),
-    ("NNM, Multi-Krum", rule("krum", picks=DEVICES - HOSTILE, nearest=True)),
 ]
 # Name, the fleet's attack, strength.
 ATTACKS = [
     ("none", None, None),
     ("sign flip", "sign", 1),
     ("scaling x 10, sign flipped", "sign", 10),
-    ("Gaussian, 0.1 each", "gauss", 0.1),
-    ("ALIE, z = 0.253", "alie", 0),
-    ("ALIE, z = 1.5", "alie", 1.5),
     ("inner product, 0.5", "ipm", 0.5),
-    ("inner product, 10", "ipm", 10),
+    ("ALIE, z = 0.253", "alie", 0),
     ("label flip", "labels", None),
     ("backdoor x 5", "backdoor", 5),
+    ("Gaussian, 0.1 each", "gauss", 0.1),
     ("mimic", "mimic", None),
     ("lies about form", "lies", None),
+    ("ALIE, z = 1.5", "alie", 1.5),
+    ("inner product, 10", "ipm", 10),
 ]
-LIMIT = 0.97  # what a rule that resists keeps
 
 
 def documents(rule_name, rule_keys, attack_name, attack, strength):
     quorum = DEVICES if attack != "lies" else max(DEVICES - HOSTILE, 4 * HOSTILE + 3 if rule_name == "Bulyan" else 0)
     name = f"attacks-{attack_name}-{rule_name}".replace(" ", "").replace(",", "-").replace("=", "").lower()
-    document = repro.job(name[:60], NET, LOCAL, DEVICES, {"rounds": ROUNDS}, round={"quorum": quorum}, **rule_keys)
+    stop = {"rounds": KRUM_ROUNDS if rule_name == KRUM else ROUNDS}
+    document = repro.job(name[:60], NET, LOCAL, DEVICES, stop, round={"quorum": quorum}, **rule_keys)
     hostile = {"count": HOSTILE, "attack": attack or "none"}
     if strength is not None:
         hostile["strength"] = strength

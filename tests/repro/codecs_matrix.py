@@ -31,10 +31,13 @@ WAYS = [
     Way("int8", {"codec": "int8"}, None, 0.1, 3.7),
     Way("int4", {"codec": "int4"}, None, 0.3, 7),
     Way("sign", {"codec": "sign"}),
+    Way("sign, feedback", {"codec": "sign", "feedback": True}),
+    Way("sparse 1 %", {"codec": "sparse", "share": 0.01}, None, 0.5, 50),
     Way("f32, down int8", None, {"codec": "int8"}),
     Way("f32, down int4", None, {"codec": "int4", "feedback": True}),
     Way("int8, down int8", {"codec": "int8"}, {"codec": "int8"}),
     Way("int4, down int4", {"codec": "int4"}, {"codec": "int4", "feedback": True}),
+    Way("sparse 1 %, down int4", {"codec": "sparse", "share": 0.01}, {"codec": "int4", "feedback": True}),
 ]
 LAST = 5  # the accuracy is the mean over so many last rounds: single ones differ by chance
 

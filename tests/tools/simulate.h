@@ -5,11 +5,12 @@
 #include "config.h"
 #include "dataset.h"
 #include "job.h"
+#include "scale.h"
 #include "tensor.h"
 
 /*
- * A fleet in one process: the devices' data and the attackers among them (simulate_fleet.c), what attackers send
- * (simulate_attack.c), and rounds of a job on them (simulate_round.c). Training, codecs, checks, folding and evaluation are those
+ * A fleet in one process: the devices' data and the attackers among them (simulate_fleet.c), what devices do (simulate_device.c)
+ * and attackers send (simulate_attack.c), and rounds of a job on them (simulate_round.c). Training, codecs, checks, folding and evaluation are those
  * of the programs; only keys, network and disk are left out.
  */
 #define SIMULATE_DEVICES_MAX 4096
@@ -86,12 +87,20 @@ struct simulate_round {
 	uint8_t model[32]; /* id */
 	uint64_t model_bytes;
 	struct evalset *evalset;
+	float **residuals; /* of each device: what encoding lost so far; NULL if nothing is kept */
+	struct scale scale;
 	uint64_t *held; /* of each device: the last round whose base it fetched, 0 if none */
 	/* the last round's figures */
 	uint64_t number, reports, refused, bytes_up, bytes_down;
 	double norm, train_loss, accuracy, loss, backdoor, seconds;
 	bool evaluated;
 };
+
+/* One device's training: fills delta, examples, loss. Safe in several threads for different reports. */
+void simulate_device_train(const struct simulate_round *r, struct simulate_report *p);
+/* Encodes its delta, with what earlier payloads of the device lost if the job says so, and checks it as the coordinator does.
+ * Likewise. */
+void simulate_device_encode(struct simulate_round *r, struct simulate_report *p);
 
 /* Draws the first model. The caller calls simulate_round_deinit in either case. */
 ERR_MUST_USE enum err simulate_round_init(struct simulate_round *r, const struct job_spec *job,

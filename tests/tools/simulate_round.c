@@ -15,7 +15,6 @@
 #include "net.h"
 #include "simulate.h"
 #include "train.h"
-#include "trainer.h"
 #include "worker.h"
 
 /* --- the model */
@@ -78,10 +77,12 @@ simulate_round_init(struct simulate_round *r, const struct job_spec *job, const 
 	buf_init(&r->head, 0);
 	hash_sha256(digest, text, len);
 	hex_encode(r->job_hex, digest, 16);
+	r->scale = scale_start();
 	if (job->recipe.init[0] || strcmp(job->recipe.trainer, "builtin") != 0 ||
-	    job->recipe.local.unit == LOCAL_SECONDS)
+	    job->recipe.local.seconds > 0 || job->guard.on)
 		return err_set(why, ERR_UNSUPPORTED,
-		    "only jobs with layers, the built-in trainer and epochs or steps");
+		    "only jobs with layers, the built-in trainer and epochs or steps, without "
+		    "guard");
 	if (job->round.goal > r->fleet->count ||
 	    (job->round.goal < r->fleet->count && !job->round.sample))
 		return err_set(why, ERR_INVALID,
@@ -91,7 +92,8 @@ simulate_round_init(struct simulate_round *r, const struct job_spec *job, const 
 	if (!e)
 		e = evalset_new(&r->evalset, r->fleet->config);
 	r->held = calloc(r->fleet->count, sizeof(*r->held));
-	if (!e && !r->held)
+	r->residuals = calloc(r->fleet->count, sizeof(*r->residuals));
+	if (!e && (!r->held || !r->residuals))
 		e = ERR_NOMEM;
 	return e ? e : draw_model(r, why);
 }
@@ -102,6 +104,9 @@ simulate_round_deinit(struct simulate_round *r)
 	tensor_table_deinit(&r->table);
 	evalset_free(r->evalset);
 	buf_deinit(&r->head);
+	for (size_t i = 0; r->residuals && i < r->fleet->count; i++)
+		free(r->residuals[i]);
+	free(r->residuals);
 	free(r->held);
 	free(r->data);
 	free(r->state);
@@ -172,7 +177,7 @@ choose(const struct simulate_round *r, struct simulate_report *reports)
 	return ERR_OK;
 }
 
-/* --- what devices do */
+/* --- a round */
 
 struct course {
 	struct simulate_round *r;
@@ -180,113 +185,20 @@ struct course {
 	size_t count;
 };
 
-static enum err
-train(const struct simulate_round *r, struct simulate_report *p, uint8_t *weights)
-{
-	static const struct settings settings;
-	struct work work = {.table = r->table, .weights = weights};
-	struct trainer_out *out = calloc(1, sizeof(*out));
-	const struct trainer_in in = {.work = &work,
-	    .train = &p->device->train,
-	    .validation = &p->device->validation,
-	    .settings = &settings,
-	    .device = p->device->id};
-
-	if (!out)
-		return ERR_NOMEM;
-	work.task.recipe = r->job->recipe;
-	work.task.seed = r->job->seed;
-	work.task.round = r->number;
-	enum err e = trainer_builtin_run(&in, out, &p->why);
-	p->examples = out->finish.examples;
-	p->normaliser = out->finish.normaliser;
-	p->loss = out->finish.loss;
-	free(out);
-	return e;
-}
-
 static void
 train_one(void *arg, unsigned i)
 {
 	struct course *c = arg;
-	const struct simulate_round *r = c->r;
-	struct simulate_report *p = &c->reports[i];
-	size_t n = r->table.elements;
-	uint8_t *weights = malloc(r->table.bytes);
-	float *before = malloc(n * sizeof(*before));
 
-	p->delta = malloc(n * sizeof(*p->delta));
-	if (!weights || !before || !p->delta) {
-		p->e = ERR_NOMEM;
-	} else {
-		memcpy(weights, r->data, r->table.bytes);
-		p->e = train(r, p, weights);
-	}
-	if (!p->e) {
-		modelfile_gather(before, &r->table, r->data);
-		modelfile_gather(p->delta, &r->table, weights);
-		for (size_t k = 0; k < n; k++)
-			p->delta[k] -= before[k];
-	}
-	free(weights);
-	free(before);
-}
-
-/* The coordinator's checks of an upload, in its order and words. */
-static void
-admit(const struct simulate_round *r, struct simulate_report *p, const struct codec *codec)
-{
-	const struct aggregate_spec *a = &r->job->aggregate;
-	uint64_t most = codec->payload_bytes(p->params.elements);
-	uint8_t carry[64] = {0};
-	double squares = 0;
-
-	p->params.payload = p->len;
-	p->params.table = malloc((size_t)codec_table_bytes(codec, p->params.elements) + 1);
-	if (!p->params.table) {
-		p->e = ERR_NOMEM;
-		return;
-	}
-	if (p->examples > a->max_examples) {
-		p->refused = "too-many-examples";
-	} else if (codec->fixed_size ? p->len != most : p->len > most) {
-		p->refused = "wrong-length";
-	} else if (codec->check(&p->params, 0, p->payload, p->len, &squares, carry)) {
-		p->refused = "bad-values";
-	} else {
-		p->norm = sqrt(squares);
-		if (!isfinite(p->norm))
-			p->refused = "bad-values";
-		else if (a->max_norm > 0 && p->norm > a->max_norm)
-			p->refused = "norm-too-large";
-	}
-	free(p->params.table);
-	p->params.table = NULL;
+	simulate_device_train(c->r, &c->reports[i]);
 }
 
 static void
 encode_one(void *arg, unsigned i)
 {
 	struct course *c = arg;
-	const struct simulate_round *r = c->r;
-	struct simulate_report *p = &c->reports[i];
-	const struct codec *codec = codec_find_name(r->job->recipe.codec);
 
-	p->params = (struct codec_params){.elements = r->table.elements,
-	    .block = codec->block,
-	    .seed = train_seed(r->job->seed, r->number, p->device->id)};
-	p->len = codec->payload_bytes(p->params.elements);
-	p->payload = malloc(p->len);
-	if (!p->payload)
-		p->e = ERR_NOMEM;
-	else if (codec->encode(p->payload, &p->len, p->delta, &p->params))
-		p->refused = "not-finite";
-	free(p->delta);
-	p->delta = NULL;
-	if (p->e || p->refused)
-		return;
-	simulate_attack_payload(r->fleet, p);
-	admit(r, p, codec);
+	simulate_device_encode(c->r, &c->reports[i]);
 }
 
 static enum err
@@ -388,6 +300,7 @@ prepare(struct simulate_round *r, struct folding *f, struct why *why)
 		e = fold_tile_download(t, &r->job->download, r->job->seed, r->number, why);
 	if (e)
 		return e;
+	fold_tile_scale(t, scale_next(&r->scale, &r->job->aggregate.scale, f->count));
 	size_t floats = fold_tile_state_floats(t);
 	t->data = malloc(r->table.bytes);
 	t->state = floats ? malloc(floats * sizeof(float)) : NULL;
