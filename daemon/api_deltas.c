@@ -16,6 +16,7 @@
 #include "registry.h"
 #include "sign.h"
 #include "spool.h"
+#include "spool_orphan.h"
 #include "store.h"
 
 /* One delta on its way in: head checked by delta_begin, body by delta_data, made durable by delta_finish. */
@@ -376,6 +377,10 @@ accept_done(void *arg, enum err e, const struct why *why)
 	FAULT("accept.committed");
 	if (d->taken)
 		engine_settle(x->services->engine, &d->claim, e == ERR_OK, d->row.body_bytes);
+	if (e && d->part.accepted)
+		spool_orphan_note(x->services->spool, &d->m);
+	else if (e == ERR_OK)
+		spool_orphan_release(x->services);
 	if (e == ERR_OK)
 		answer_receipt(x, d, true);
 	else if (d->verdict == ERR_DENIED)

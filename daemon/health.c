@@ -16,6 +16,7 @@
 #include "log.h"
 #include "server.h"
 #include "spool.h"
+#include "spool_orphan.h"
 #include "store.h"
 #include "usage.h"
 
@@ -233,6 +234,7 @@ recovered(struct health *h)
 	pthread_mutex_unlock(&h->lock);
 	log_event(
 	    LOG_LEVEL_INFO, "health.recovered", LOG_S("reason", reason), LOG_D("seconds", seconds));
+	spool_orphan_release(h->services);
 	engine_retry(h->services->engine);
 	server_wake(h->services->server);
 }

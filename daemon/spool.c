@@ -77,6 +77,11 @@ spool_close(struct spool *s)
 		s->condemned = c->next;
 		free(c);
 	}
+	while (s->orphans) {
+		struct orphan *o = s->orphans;
+		s->orphans = o->next;
+		free(o);
+	}
 	spool_trust_free(s->trust);
 	pthread_mutex_destroy(&s->lock);
 	hash_wipe(&s->key, sizeof(s->key));
@@ -341,6 +346,7 @@ spool_accept(struct spool *s, struct spool_part *part, struct why *why)
 			spool_trust_note(s->trust, part->slot->task, part->file.fd);
 		free_slot(s, part->slot);
 		part->slot = NULL;
+		part->accepted = true;
 	}
 	pthread_mutex_unlock(&s->lock);
 	return e;

@@ -28,6 +28,7 @@ struct spool_part {
 	bool begun; /* lock and file are to be given back */
 	pthread_mutex_t lock; /* a piece being written against a newer transfer */
 	bool superseded, complete;
+	bool accepted; /* it has its accepted name, whatever became of the commit */
 	bool by_mark; /* some of it was not hashed again when it was taken up */
 };
 

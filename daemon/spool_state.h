@@ -7,7 +7,7 @@
 #include "err.h"
 #include "spool.h"
 
-/* Inside of the spool: shared by spool.c, spool_recover.c and spool_upgrade.c only. */
+/* Inside of the spool: shared by the files spool*.c only. */
 
 #define SUFFIX_PART ".part"
 #define SUFFIX_DELTA ".delta"
@@ -32,6 +32,13 @@ struct condemned {
 	struct why why;
 };
 
+/* See spool_orphan.h. */
+struct orphan {
+	struct orphan *next;
+	uint8_t task[16], job[16], device[32];
+	uint64_t round;
+};
+
 struct spool {
 	char dir[1024];
 	uint64_t quota;
@@ -43,6 +50,7 @@ struct spool {
 	    lock; /* guards slots, the names of parts, and which part is live; then a part's own lock */
 	struct spool_slot *slots;
 	struct condemned *condemned;
+	struct orphan *orphans;
 	struct spool_trust *trust;
 };
 

@@ -19,6 +19,7 @@
 #include "registry.h"
 #include "server.h"
 #include "spool.h"
+#include "spool_orphan.h"
 #include "store.h"
 
 #define DEVICES 9
@@ -280,6 +281,10 @@ deliver(struct coordinator *c, const struct task *t, uint8_t tag, float value, u
 	enum err e = store_write(c->s.store, coordinator_accept, &d, &c->why);
 	if (d.taken)
 		engine_settle(c->s.engine, &d.claim, e == ERR_OK, d.row.body_bytes);
+	if (e && d.part.accepted)
+		spool_orphan_note(c->s.spool, &m);
+	else if (e == ERR_OK)
+		spool_orphan_release(&c->s);
 	spool_drop(c->s.spool, &d.part);
 	return e == ERR_OK ? NULL : e == ERR_STATE ? "round-closed" : err_name(e);
 }
@@ -315,7 +320,7 @@ job_is(struct coordinator *c, const uint8_t job[16], const char *want)
 static inline void
 await_rounds(struct coordinator *c, const uint8_t job[16], uint64_t rounds)
 {
-	uint64_t until = clock_ms() + 20000;
+	uint64_t until = clock_ms() + 120000;
 
 	while (job_number(c, job, "rounds_committed") < rounds) {
 		if (clock_ms() > until)
@@ -328,7 +333,7 @@ await_rounds(struct coordinator *c, const uint8_t job[16], uint64_t rounds)
 static inline void
 await_state(struct coordinator *c, const uint8_t job[16], const char *want)
 {
-	uint64_t until = clock_ms() + 20000;
+	uint64_t until = clock_ms() + 120000;
 
 	while (!job_is(c, job, want)) {
 		if (clock_ms() > until)
