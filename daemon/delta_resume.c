@@ -1,6 +1,7 @@
 #include "delta_resume.h"
 #include "fault.h"
 #include "spool_mark.h"
+#include "spool_reseal.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -58,7 +59,8 @@ delta_resume(struct spool *s, const uint8_t task[16], const uint8_t device[32],
 		e = hash_again(s, part, body, &cut, why);
 	/* Cutting nothing off would count as a change, too. */
 	if (e == ERR_OK && cut) {
-		e = spool_cut(s, part, body->now.at);
+		e = part->file.key ? spool_reseal(s, part, body->now.at, why)
+				   : spool_cut(s, part, body->now.at);
 		(void)spool_mark_note(s, part, &body->good);
 	}
 	FAULT("delta.resumed");

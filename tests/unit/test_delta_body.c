@@ -158,19 +158,25 @@ struct folder {
 };
 
 static struct folder
-folder_new(void)
+folder_with(const uint8_t *secret)
 {
 	struct folder f = {.dir = "/tmp/test_delta_body.XXXXXX"};
 	uint8_t task[16];
 	char hex[33];
 
 	assert_non_null(mkdtemp(f.dir));
-	const struct spool_options o = {.dir = f.dir};
+	const struct spool_options o = {.dir = f.dir, .secret = secret};
 	assert_int_equal(spool_open(&f.spool, &o, NULL), ERR_OK);
 	memset(task, 3, sizeof(task));
 	hex_encode(hex, task, 16);
 	snprintf(f.part, sizeof(f.part), "%s/%s.part", f.dir, hex);
 	return f;
+}
+
+static struct folder
+folder_new(void)
+{
+	return folder_with(NULL);
 }
 
 static void
@@ -322,6 +328,76 @@ nothing_to_resume(void **state)
 	folder_free(&f);
 }
 
+/* --- encrypted */
+
+#define LOST 5000 /* bytes after the first chunk that are cut off */
+
+static void
+read_raw(const struct folder *f, uint8_t *out, size_t len, uint64_t at)
+{
+	int fd = open(f->part, O_RDONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, out, len, (off_t)(SPOOLFILE_HEAD + at)), len);
+	close(fd);
+}
+
+/* At how many places two texts differ by as much as two others: who has two copies of the disk sees that at all of them if both were
+ * encrypted by the same stream. */
+static size_t
+shown(const uint8_t *a, const uint8_t *b, const uint8_t *x, const uint8_t *y, size_t len)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		n += (a[i] ^ b[i]) == (x[i] ^ y[i]);
+	return n;
+}
+
+/* What was cut off and comes again as something else is encrypted by another stream, and so is what stays. */
+static void
+resumed_encrypted(void **state)
+{
+	static const uint8_t secret[32] = {7};
+	static uint8_t before[CHUNK(1) + LOST], after[CHUNK(1) + LOST];
+	struct sample *s = *state, *wrong = malloc(sizeof(*wrong));
+	struct folder f = folder_with(secret);
+	struct delta_body b = {.m = NULL};
+	struct spool_part part;
+	struct manifest m;
+
+	assert_non_null(wrong);
+	*wrong = *s;
+	for (size_t i = 0; i < LOST; i++)
+		wrong->body[CHUNK(1) + i] ^= (uint8_t)i;
+	leave(&f, wrong, sizeof(before));
+	read_raw(&f, before, sizeof(before), 0);
+	assert_int_equal(
+	    delta_resume(f.spool, s->m.task, s->m.device, &part, &m, &b, NULL), ERR_OK);
+	assert_int_equal(b.now.at, CHUNK(1));
+	assert_int_equal(
+	    spool_write(f.spool, &part, s->body + CHUNK(1), BODY - CHUNK(1), CHUNK(1)), ERR_OK);
+	read_raw(&f, after, sizeof(after), 0);
+	assert_true(shown(before + CHUNK(1), after + CHUNK(1), wrong->body + CHUNK(1),
+			s->body + CHUNK(1), LOST) < LOST / 10);
+	assert_true(shown(before, after, wrong->body, s->body, CHUNK(1)) < CHUNK(1) / 10);
+	/* And all of it is there. */
+	assert_int_equal(delta_file_verify(&part.file, NULL), ERR_OK);
+	spool_leave(f.spool, &part);
+	delta_body_deinit(&b);
+	/* Nothing to cut off: nothing is copied. */
+	read_raw(&f, before, sizeof(before), 0);
+	assert_int_equal(go_on(&f, s, false, NULL), CHUNK(2));
+	assert_int_equal(go_on(&f, s, false, NULL), CHUNK(2));
+	read_raw(&f, after, sizeof(after), 0);
+	assert_int_not_equal(memcmp(before, after, sizeof(after)), 0);
+	assert_int_equal(go_on(&f, s, false, NULL), CHUNK(2));
+	read_raw(&f, before, sizeof(before), 0);
+	assert_memory_equal(before, after, sizeof(after));
+	folder_free(&f);
+	free(wrong);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
@@ -334,6 +410,7 @@ main(void)
 	    WITH(resumed_after_damage),
 	    WITH(resumed_again),
 	    WITH(nothing_to_resume),
+	    WITH(resumed_encrypted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
