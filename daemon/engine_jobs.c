@@ -16,6 +16,7 @@
 #include "modelfile.h"
 #include "models.h"
 #include "net.h"
+#include "record.h"
 #include "rule.h"
 #include "server.h"
 #include "server_opt.h"
@@ -120,6 +121,19 @@ check_aggregate(const struct job_spec *spec, struct why *why)
 	return ERR_OK;
 }
 
+/* A round whose record would be too large could never be committed. */
+static enum err
+check_record(const struct round_spec *r, struct why *why)
+{
+	_Static_assert(
+	    RECORD_REPORTS_MAX * 67 < RECORD_BODY_MAX / 5 * 4, "room for more than the goal");
+	if (r->goal <= RECORD_REPORTS_MAX)
+		return ERR_OK;
+	return err_set(why, ERR_INVALID,
+	    "round.goal: the signed record of a round names its reports, %u at most",
+	    RECORD_REPORTS_MAX);
+}
+
 /* A round that can never be in the spool whole would be abandoned again and again. */
 static enum err
 check_quota(const struct services *s, const struct engine_job *j, struct why *why)
@@ -168,7 +182,9 @@ prepare(
 	uint8_t model[32];
 
 	FAULT("job.checked");
-	enum err e = check_aggregate(&j->spec, why);
+	enum err e = check_record(&j->spec.round, why);
+	if (e == ERR_OK)
+		e = check_aggregate(&j->spec, why);
 	if (e == ERR_OK)
 		e = check_evaluation(g->services, j, why);
 	if (e == ERR_OK)

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "coordinator.h"
+#include "record.h"
 
 static const char plain[] = JOB("plain", "\"goal\":2,\"quorum\":2,\"over_select\":1.5", "");
 static const char limits[] =
@@ -410,6 +411,26 @@ full_spool(void **state)
 	assert_non_null(strstr(c->why.text, "round.goal"));
 }
 
+/* A round whose record could not be written is refused, and one that just fits is not. */
+static void
+large_record(void **state)
+{
+	static const char fits[] = JOB("fits", "\"goal\":200000", ""),
+			  large[] = JOB("large", "\"goal\":200001", "");
+	struct coordinator *c = *state;
+	uint8_t id[16];
+	bool created;
+
+	assert_int_equal(RECORD_REPORTS_MAX, 200000);
+	submit(c, fits, id);
+	assert_int_equal(engine_submit(c->s.engine,
+			     &(struct engine_document){.text = large, .len = strlen(large)}, id,
+			     &created, &c->why),
+	    ERR_INVALID);
+	assert_non_null(strstr(c->why.text, "round.goal"));
+	assert_non_null(strstr(c->why.text, "200000"));
+}
+
 /* --- who may */
 
 static void
@@ -634,6 +655,7 @@ main(void)
 	    WITH(commands),
 	    WITH(priorities),
 	    WITH(full_spool),
+	    WITH(large_record),
 	    WITH(revoked_meanwhile),
 	    WITH(selected_devices),
 	    WITH(a_share_of_the_fleet),
