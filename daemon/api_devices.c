@@ -188,10 +188,11 @@ take_effect(struct exchange *x, const struct command *c)
 {
 	char hex[65];
 
-	enum err e = registry_follow(x->services->registry, &c->row);
+	enum err e = registry_follow(x->services->registry, c->id);
+	if (e || c->changed)
+		server_forget(x->services->server);
 	if (e || !c->changed)
 		return e;
-	server_forget(x->services->server);
 	hex_encode(hex, c->id, 32);
 	log_event(LOG_LEVEL_INFO, "device.state", LOG_S("device", hex), LOG_S("name", c->row.name),
 	    LOG_S("state", c->to), LOG_S("by", c->actor));

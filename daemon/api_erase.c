@@ -69,9 +69,7 @@ erase(struct store_db *db, void *arg, struct why *why)
 		    "its job");
 	if (e)
 		return e;
-	snprintf(n->row.name, sizeof(n->row.name), "erased");
-	snprintf(n->row.labels, sizeof(n->row.labels), "{}");
-	snprintf(n->row.state, sizeof(n->row.state), "revoked");
+	registry_erase(&n->row);
 	e = store_device_put(db, &n->row);
 	return e ? e : audit_erasure(db, n, why);
 }
@@ -83,7 +81,7 @@ take_effect(struct erasure *n, struct why *why)
 	uint64_t left = 0;
 
 	const struct services *s = n->services;
-	enum err e = registry_follow(s->registry, &n->row);
+	enum err e = registry_follow(s->registry, n->row.id);
 
 	registry_forget(s->registry, n->row.id);
 	server_forget(s->server);

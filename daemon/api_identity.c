@@ -147,7 +147,7 @@ api_rotate(struct exchange *x)
 	enum err e = store_write(x->services->store, rotate, &r, &why);
 	FAULT("member.rotated");
 	if (e == ERR_OK)
-		e = registry_follow(x->services->registry, &r.row);
+		e = registry_follow(x->services->registry, r.row.id);
 	if (r.problem) {
 		exchange_problem(x, r.problem, "%s", why.text);
 	} else if (e) {
@@ -202,7 +202,7 @@ api_leave(struct exchange *x)
 	enum err e = store_write(x->services->store, leave, &l, &why);
 	FAULT("member.left");
 	if (e == ERR_OK)
-		e = registry_follow(x->services->registry, &l.row);
+		e = registry_follow(x->services->registry, l.row.id);
 	if (e) {
 		exchange_failed(x, e, &why);
 		return;

@@ -205,7 +205,7 @@ api_join(struct exchange *x)
 	enum err e = store_write(x->services->store, enrol, j, &why);
 	FAULT("join.committed");
 	if (e == ERR_OK)
-		e = registry_follow(x->services->registry, &j->device);
+		e = registry_follow(x->services->registry, j->device.id);
 	hex_encode(hex, j->device.id, 32);
 	if (j->problem)
 		exchange_problem(x, j->problem, "%s", why.text);

@@ -19,6 +19,7 @@
 
 #define TICK_NS 50000000
 #define WARN_MS 86400000
+#define SETTLE_MS 1000
 #define FLUSH_MS 60000 /* what devices were heard to say goes to the database */
 #define CONFIG_PATH "/etc/rivulet/rivuletd.conf"
 
@@ -57,7 +58,7 @@ serve(struct setup *setup, const sigset_t *signals, const char *path)
 	const struct timespec tick = {0, TICK_NS};
 	const struct services *s = setup_services(setup);
 	uint64_t watchdog = notify_watchdog_ms(), next = clock_ms(), flush = next + FLUSH_MS;
-	uint64_t warn = next;
+	uint64_t warn = next, settle = next;
 
 	for (;;) {
 		int sig = sigtimedwait(signals, NULL, &tick);
@@ -68,6 +69,10 @@ serve(struct setup *setup, const sigset_t *signals, const char *path)
 		engine_tick(s->engine);
 		audit_tick(s->audit);
 		spool_expire(s->spool, s->config->spool_part_s * 1000);
+		if (clock_ms() >= settle) {
+			registry_settle(s->registry);
+			settle = clock_ms() + SETTLE_MS;
+		}
 		if (clock_ms() >= flush) {
 			registry_flush(s->registry, s->store);
 			flush = clock_ms() + FLUSH_MS;

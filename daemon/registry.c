@@ -195,21 +195,66 @@ read_row(struct store_db *db, void *arg, struct why *why)
 	return store_device_get(db, id, d);
 }
 
+static void
+doubt(struct registry *r, const uint8_t id[32])
+{
+	pthread_mutex_lock(&r->lock);
+	struct device *d = registry_device(r, id);
+	if (d)
+		d->doubtful = true;
+	r->doubts = r->doubts || d;
+	pthread_mutex_unlock(&r->lock);
+}
+
 enum err
-registry_follow(struct registry *r, const struct store_device *row)
+registry_follow(struct registry *r, const uint8_t id[32])
 {
 	struct store_device *now = malloc(sizeof(*now));
+	enum err e = now ? ERR_OK : ERR_NOMEM;
 
-	if (!now)
-		return ERR_NOMEM;
 	pthread_mutex_lock(&r->following);
-	*now = *row;
-	if (store_read(r->store, read_row, now, NULL) != ERR_OK)
-		*now = *row;
-	enum err e = registry_put(r, now);
+	if (e == ERR_OK) {
+		memcpy(now->id, id, sizeof(now->id));
+		e = store_read(r->store, read_row, now, NULL);
+	}
+	if (e == ERR_OK)
+		e = registry_put(r, now);
+	if (e)
+		doubt(r, id);
 	pthread_mutex_unlock(&r->following);
 	free(now);
 	return e;
+}
+
+/* The next device in doubt from place *at on. */
+static bool
+next_doubt(struct registry *r, size_t *at, uint8_t id[32])
+{
+	bool found = false;
+
+	pthread_mutex_lock(&r->lock);
+	for (; *at < r->count && !found; ++*at) {
+		found = r->items[*at]->doubtful;
+		if (found)
+			memcpy(id, r->items[*at]->view.row.id, 32);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return found;
+}
+
+void
+registry_settle(struct registry *r)
+{
+	uint8_t id[32];
+	size_t at = 0;
+
+	pthread_mutex_lock(&r->lock);
+	bool doubts = r->doubts;
+	r->doubts = false;
+	pthread_mutex_unlock(&r->lock);
+	while (doubts && next_doubt(r, &at, id))
+		if (registry_follow(r, id) != ERR_OK)
+			return; /* it has noted that there are doubts */
 }
 
 static enum err
@@ -349,7 +394,7 @@ registry_is_active(struct registry *r, const uint8_t id[32])
 {
 	pthread_mutex_lock(&r->lock);
 	const struct device *d = registry_device(r, id);
-	bool active = d && strcmp(d->view.row.state, "active") == 0;
+	bool active = d && !d->doubtful && strcmp(d->view.row.state, "active") == 0;
 	pthread_mutex_unlock(&r->lock);
 	return active;
 }

@@ -22,8 +22,11 @@ struct registry_view {
 ERR_MUST_USE enum err registry_new(struct registry **out, struct store *store, struct why *why);
 void registry_free(struct registry *r);
 /* Adds or replaces a device by the row that is durable now: of two changes at a time the later one stays, whoever comes here
- * first. `row` is what the caller wrote, for the case that the store cannot be read. Blocks; not from the store thread. */
-ERR_MUST_USE enum err registry_follow(struct registry *r, const struct store_device *row);
+ * first. If the store cannot be read, its error; then the device may do nothing (the word is "unavailable") until registry_settle, or
+ * another call, could read it. Blocks; not from the store thread. */
+ERR_MUST_USE enum err registry_follow(struct registry *r, const uint8_t id[32]);
+/* Reads again what registry_follow could not read. Call now and then. Blocks as it does. */
+void registry_settle(struct registry *r);
 /* Adds or replaces a device by this row. */
 ERR_MUST_USE enum err registry_put(struct registry *r, const struct store_device *row);
 ERR_MUST_USE enum err registry_get(
@@ -66,6 +69,10 @@ void registry_identify_token(
 
 /* --- registry_seen.c */
 
+/* Was what is known of this device erased? Then nothing that it says or does is noted any more. */
+bool registry_is_erased(const struct store_device *row);
+/* Makes `row` that of an erased device. */
+void registry_erase(struct store_device *row);
 /* Notes a contact; agent and reason may be NULL. */
 void registry_touch(
     struct registry *r, const uint8_t id[32], const char *agent, const char *reason);

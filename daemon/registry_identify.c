@@ -104,6 +104,8 @@ judge(const struct registry *r, struct device *d, const struct x509_info *cert, 
 	const struct store_device *row = &d->view.row;
 	bool in_time = now >= (double)cert->not_before && now <= (double)cert->not_after;
 
+	if (d->doubtful)
+		return "unavailable";
 	if (strcmp(row->state, "active") != 0)
 		return registry_state_word(row->state);
 	if (!hash_equal(row->spki, cert->spki, KEY_SPKI_LEN)) {

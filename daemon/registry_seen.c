@@ -12,13 +12,37 @@
 
 static const uint8_t no_machine[32];
 
+bool
+registry_is_erased(const struct store_device *row)
+{
+	return strcmp(row->state, "revoked") == 0 && strcmp(row->name, "erased") == 0 &&
+	    strcmp(row->labels, "{}") == 0;
+}
+
+void
+registry_erase(struct store_device *row)
+{
+	snprintf(row->name, sizeof(row->name), "erased");
+	snprintf(row->labels, sizeof(row->labels), "{}");
+	snprintf(row->state, sizeof(row->state), "revoked");
+}
+
+/* The device, unless there is nothing to be noted of it. With the lock held. */
+static struct device *
+noted(const struct registry *r, const uint8_t id[32])
+{
+	struct device *d = registry_device(r, id);
+
+	return d && !registry_is_erased(&d->view.row) ? d : NULL;
+}
+
 void
 registry_touch(struct registry *r, const uint8_t id[32], const char *agent, const char *reason)
 {
 	double now = clock_wall();
 
 	pthread_mutex_lock(&r->lock);
-	struct device *d = registry_device(r, id);
+	struct device *d = noted(r, id);
 	if (d) {
 		struct store_seen *s = &d->view.seen;
 		s->last_contact = now;
@@ -53,7 +77,7 @@ void
 registry_count_report(struct registry *r, const uint8_t id[32])
 {
 	pthread_mutex_lock(&r->lock);
-	struct device *d = registry_device(r, id);
+	struct device *d = noted(r, id);
 	if (d)
 		d->view.reports++;
 	pthread_mutex_unlock(&r->lock);
@@ -76,7 +100,7 @@ registry_note_offer(struct registry *r, const uint8_t id[32], const struct offer
 	bool fresh = false;
 
 	pthread_mutex_lock(&r->lock);
-	struct device *d = registry_device(r, id);
+	struct device *d = noted(r, id);
 	if (d) {
 		struct store_seen *s = &d->view.seen;
 		bool cloned = memcmp(s->other_machine, no_machine, 32) != 0;
@@ -99,7 +123,7 @@ registry_note_refusal(struct registry *r, const uint8_t id[32], const char *word
 	double now = clock_wall();
 
 	pthread_mutex_lock(&r->lock);
-	struct device *d = registry_device(r, id);
+	struct device *d = noted(r, id);
 	if (d) {
 		snprintf(d->view.seen.refused, sizeof(d->view.seen.refused), "%s", word);
 		d->view.seen.refused_at = now;
@@ -114,7 +138,7 @@ registry_note_abort(struct registry *r, const uint8_t id[32], const char *reason
 	double now = clock_wall();
 
 	pthread_mutex_lock(&r->lock);
-	struct device *d = registry_device(r, id);
+	struct device *d = noted(r, id);
 	if (d) {
 		snprintf(d->view.seen.aborted, sizeof(d->view.seen.aborted), "%s", reason);
 		d->view.seen.aborted_at = now;
@@ -127,7 +151,7 @@ void
 registry_forget_machines(struct registry *r, const uint8_t id[32])
 {
 	pthread_mutex_lock(&r->lock);
-	struct device *d = registry_device(r, id);
+	struct device *d = noted(r, id);
 	if (d) {
 		memset(d->view.seen.machine, 0, 32);
 		memset(d->view.seen.other_machine, 0, 32);
@@ -152,6 +176,9 @@ write_row(struct store_db *db, const struct store_seen *seen, uint64_t ca_genera
 	struct store_device row;
 	enum err e = store_device_get(db, seen->device, &row);
 
+	/* Erased meanwhile. */
+	if (e == ERR_OK && registry_is_erased(&row))
+		return ERR_OK;
 	if (e == ERR_OK && row.ca_generation < ca_generation) {
 		row.ca_generation = ca_generation;
 		e = store_device_put(db, &row);
@@ -159,7 +186,6 @@ write_row(struct store_db *db, const struct store_seen *seen, uint64_t ca_genera
 	return e ? e : store_seen_put(db, seen);
 }
 
-/* A device that was erased meanwhile has no row any more. */
 static enum err
 write_batch(struct store_db *db, void *arg, struct why *why)
 {

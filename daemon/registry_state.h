@@ -11,6 +11,7 @@ struct device {
 	struct job_label *labels;
 	size_t label_count;
 	bool unsaved; /* view.seen, or view.row.ca_generation, is newer than its row */
+	bool doubtful; /* its row was changed and could not be read since: nobody knows what it may */
 };
 
 /* A key that is not the first of its device. */
@@ -34,6 +35,7 @@ struct registry {
 	pthread_mutex_t lock;
 	struct device **items;
 	size_t count, room;
+	bool doubts; /* some may be doubtful */
 	struct registry_key *keys;
 	size_t key_count, key_room;
 	struct registry_access *access;

@@ -1,96 +1,4 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <math.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "clock.h"
-#include "file.h"
-#include "fleet.h"
-#include "hex.h"
-#include "registry.h"
-
-#define NOW 1000000.0
-
-struct fixture {
-	char dir[64], path[80];
-	struct store *store;
-	struct registry *r;
-	struct why why;
-};
-
-static int
-setup(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	assert_non_null(f);
-	strcpy(f->dir, "/tmp/test_registry.XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
-	snprintf(f->path, sizeof(f->path), "%s/rivulet.db", f->dir);
-	assert_int_equal(store_open(&f->store, f->path, &f->why), ERR_OK);
-	assert_int_equal(registry_new(&f->r, f->store, &f->why), ERR_OK);
-	*state = f;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	registry_free(f->r);
-	store_close(f->store);
-	assert_int_equal(file_empty_dir(f->dir, &f->why), ERR_OK);
-	assert_int_equal(rmdir(f->dir), 0);
-	free(f);
-	return 0;
-}
-
-static struct store_device
-device(uint8_t tag, const char *name)
-{
-	struct store_device d = {
-	    .role = "device", .state = "active", .labels = "{}", .joined_at = 5};
-
-	memset(d.id, tag, sizeof(d.id));
-	memset(d.spki, tag + 100, sizeof(d.spki));
-	snprintf(d.name, sizeof(d.name), "%s", name);
-	return d;
-}
-
-static void
-put(struct fixture *f, const struct store_device *d)
-{
-	assert_int_equal(registry_put(f->r, d), ERR_OK);
-}
-
-/* The certificate a device would show, valid around NOW. */
-static struct x509_info
-certificate(const struct store_device *d)
-{
-	struct x509_info c = {.not_before = (int64_t)NOW - 10, .not_after = (int64_t)NOW + 10};
-
-	hex_encode(c.common_name, d->id, sizeof(d->id));
-	memcpy(c.spki, d->spki, sizeof(c.spki));
-	return c;
-}
-
-static struct identity
-identify(struct fixture *f, const struct x509_info *cert, double now)
-{
-	struct identity who = {.roles = ROLE_ANYONE, .has_cert = true};
-
-	registry_identify(f->r, cert, now, &who);
-	return who;
-}
+#include "registry_fixture.h"
 
 /* --- who a certificate is */
 
@@ -337,82 +245,6 @@ labels_that_are_none(void **state)
 	assert_int_equal(registry_get(f->r, d.id, &v), ERR_NOTFOUND);
 }
 
-/* --- what is noted since the start */
-
-static void
-contacts(void **state)
-{
-	struct fixture *f = *state;
-	struct store_device a = device(1, "gate"), b = device(2, "press");
-	struct registry_view v;
-	uint64_t joined = 9, active = 9;
-
-	registry_counts(f->r, 60, &joined, &active);
-	assert_int_equal(joined + active, 0);
-	put(f, &a);
-	put(f, &b);
-	registry_counts(f->r, 60, &joined, &active);
-	assert_int_equal(joined, 2);
-	assert_int_equal(active, 0);
-	registry_touch(f->r, a.id, "1.0", "no-data");
-	registry_touch(f->r, a.id, NULL, NULL);
-	registry_count_report(f->r, a.id);
-	registry_count_report(f->r, a.id);
-	assert_int_equal(registry_get(f->r, a.id, &v), ERR_OK);
-	assert_string_equal(v.seen.agent, "1.0");
-	assert_string_equal(v.seen.reason, "no-data");
-	assert_int_equal(v.reports, 2);
-	assert_true(v.seen.last_contact > clock_wall() - 60);
-	registry_counts(f->r, 60, &joined, &active);
-	assert_int_equal(active, 1);
-	/* A changed row keeps them; a reason may be cleared; strangers are ignored. */
-	strcpy(a.name, "gate-2");
-	put(f, &a);
-	registry_touch(f->r, a.id, NULL, "");
-	assert_int_equal(registry_get(f->r, a.id, &v), ERR_OK);
-	assert_string_equal(v.row.name, "gate-2");
-	assert_string_equal(v.seen.agent, "1.0");
-	assert_string_equal(v.seen.reason, "");
-	assert_int_equal(v.reports, 2);
-	memset(a.id, 9, 32);
-	registry_touch(f->r, a.id, "2.0", "x");
-	registry_count_report(f->r, a.id);
-}
-
-/* --- from the store */
-
-static enum err
-write_device(struct store_db *db, void *arg, struct why *why)
-{
-	(void)why;
-	return store_device_put(db, arg);
-}
-
-static void
-loaded(void **state)
-{
-	struct fixture *f = *state;
-	struct store_device d = device(1, "gate"), bad = device(2, "bad");
-	struct select_spec s = {
-	    .labels = {{"site", "north"}}, .label_count = 1, .percent = {0, 100}};
-
-	strcpy(d.labels, "{\"site\":\"north\"}");
-	assert_int_equal(store_write(f->store, write_device, &d, &f->why), ERR_OK);
-	registry_free(f->r);
-	f->r = NULL;
-	assert_int_equal(registry_new(&f->r, f->store, &f->why), ERR_OK);
-	struct x509_info c = certificate(&d);
-	assert_null(identify(f, &c, NOW).problem);
-	assert_true(registry_matches(f->r, d.id, &s));
-	/* A damaged row stops the start: nobody is left out silently. */
-	strcpy(bad.labels, "{");
-	assert_int_equal(store_write(f->store, write_device, &bad, &f->why), ERR_OK);
-	registry_free(f->r);
-	f->r = NULL;
-	assert_int_equal(registry_new(&f->r, f->store, &f->why), ERR_CORRUPT);
-	assert_null(f->r);
-}
-
 /* --- keys that were changed */
 
 static void
@@ -595,89 +427,6 @@ access_tokens(void **state)
 	assert_null(by_token(f, &submitter, NOW).problem);
 }
 
-/* --- what is kept of a device */
-
-static void
-machines(void **state)
-{
-	struct fixture *f = *state;
-	struct store_device d = device(1, "gate");
-	struct offer *offer = calloc(1, sizeof(*offer));
-	struct registry_view v;
-
-	assert_non_null(offer);
-	put(f, &d);
-	assert_int_equal(registry_get(f->r, d.id, &v), ERR_OK);
-	assert_true(isnan(v.seen.clock_offset) && isnan(v.seen.disk_free));
-	assert_false(registry_note_offer(f->r, d.id, offer));
-	memset(offer->machine, '1', 64);
-	assert_false(registry_note_offer(f->r, d.id, offer));
-	assert_false(registry_note_offer(f->r, d.id, offer));
-	memset(offer->machine, '2', 64);
-	assert_true(registry_note_offer(f->r, d.id, offer));
-	/* Told once, however often they take turns. */
-	assert_false(registry_note_offer(f->r, d.id, offer));
-	memset(offer->machine, '1', 64);
-	assert_false(registry_note_offer(f->r, d.id, offer));
-	assert_int_equal(registry_get(f->r, d.id, &v), ERR_OK);
-	assert_true(v.seen.machine[0] == 0x11 && v.seen.other_machine[0] == 0x22);
-	assert_true(isnan(v.seen.clock_offset));
-	registry_forget_machines(f->r, d.id);
-	assert_false(registry_note_offer(f->r, d.id, offer));
-	offer->time_ms = (uint64_t)((clock_wall() - 3600) * 1000);
-	offer->has_disk_free = true;
-	offer->disk_free_bytes = 77;
-	(void)registry_note_offer(f->r, d.id, offer);
-	assert_int_equal(registry_get(f->r, d.id, &v), ERR_OK);
-	assert_true(v.seen.clock_offset > -3660 && v.seen.clock_offset < -3540);
-	assert_true(v.seen.disk_free == 77);
-	free(offer);
-}
-
-static enum err
-write_keys(struct store_db *db, void *arg, struct why *why)
-{
-	const struct store_device *d = arg;
-	uint8_t key[32];
-
-	(void)why;
-	memset(key, 77, sizeof(key));
-	enum err e = store_key_put(db, key, d->id);
-	return e ? e : store_key_put(db, key, d->id);
-}
-
-static void
-kept_over_a_restart(void **state)
-{
-	struct fixture *f = *state;
-	struct store_device d = device(1, "gate"), stranger = device(2, "erased");
-	struct registry_view before, after;
-
-	assert_int_equal(store_write(f->store, write_device, &d, &f->why), ERR_OK);
-	put(f, &d);
-	put(f, &stranger);
-	registry_touch(f->r, d.id, "1.0", "no-data");
-	registry_touch(f->r, stranger.id, "1.0", "no-data");
-	registry_note_refusal(f->r, d.id, "forbidden");
-	registry_note_abort(f->r, d.id, "deadline");
-	assert_int_equal(registry_get(f->r, d.id, &before), ERR_OK);
-	/* One without a row does not keep the others from being written. */
-	registry_flush(f->r, f->store);
-	assert_int_equal(store_write(f->store, write_keys, &d, &f->why), ERR_EXISTS);
-	registry_free(f->r);
-	f->r = NULL;
-	assert_int_equal(registry_new(&f->r, f->store, &f->why), ERR_OK);
-	assert_int_equal(registry_get(f->r, d.id, &after), ERR_OK);
-	assert_string_equal(after.seen.agent, "1.0");
-	assert_string_equal(after.seen.reason, "no-data");
-	assert_string_equal(after.seen.refused, "forbidden");
-	assert_string_equal(after.seen.aborted, "deadline");
-	assert_true(after.seen.last_contact == before.seen.last_contact);
-	assert_true(after.seen.aborted_at == before.seen.aborted_at);
-	assert_true(isnan(after.seen.disk_free));
-	assert_int_equal(registry_get(f->r, stranger.id, &after), ERR_NOTFOUND);
-}
-
 /* --- many at once */
 
 struct busy {
@@ -728,27 +477,6 @@ threads(void **state)
 	assert_int_equal(active, 240);
 }
 
-#define WITH_REGISTRY(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-/* Two changes of a device are durable one after the other, and the first to come to the registry is the second's: what is
- * durable stays. */
-static void
-late_follower(void **state)
-{
-	struct fixture *f = *state;
-	struct store_device early = device(1, "one"), late = early;
-	struct registry_view v;
-
-	snprintf(late.state, sizeof(late.state), "revoked");
-	assert_int_equal(store_write(f->store, write_device, &early, &f->why), ERR_OK);
-	assert_int_equal(store_write(f->store, write_device, &late, &f->why), ERR_OK);
-	assert_int_equal(registry_follow(f->r, &late), ERR_OK);
-	assert_int_equal(registry_follow(f->r, &early), ERR_OK);
-	assert_int_equal(registry_get(f->r, early.id, &v), ERR_OK);
-	assert_string_equal(v.row.state, "revoked");
-	assert_false(registry_is_active(f->r, early.id));
-}
-
 int
 main(void)
 {
@@ -764,15 +492,10 @@ main(void)
 	    WITH_REGISTRY(labels),
 	    WITH_REGISTRY(listed_devices),
 	    WITH_REGISTRY(labels_that_are_none),
-	    WITH_REGISTRY(contacts),
-	    WITH_REGISTRY(loaded),
 	    WITH_REGISTRY(rotated_keys),
 	    WITH_REGISTRY(roles_of_people),
 	    WITH_REGISTRY(generations),
 	    WITH_REGISTRY(access_tokens),
-	    WITH_REGISTRY(machines),
-	    WITH_REGISTRY(kept_over_a_restart),
-	    WITH_REGISTRY(late_follower),
 	    WITH_REGISTRY(threads),
 	};
 

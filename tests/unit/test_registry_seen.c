@@ -1,0 +1,330 @@
+#include "registry_fixture.h"
+#include "store_audit.h"
+
+/* --- what is noted since the start */
+
+static void
+contacts(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device a = device(1, "gate"), b = device(2, "press");
+	struct registry_view v;
+	uint64_t joined = 9, active = 9;
+
+	registry_counts(f->r, 60, &joined, &active);
+	assert_int_equal(joined + active, 0);
+	put(f, &a);
+	put(f, &b);
+	registry_counts(f->r, 60, &joined, &active);
+	assert_int_equal(joined, 2);
+	assert_int_equal(active, 0);
+	registry_touch(f->r, a.id, "1.0", "no-data");
+	registry_touch(f->r, a.id, NULL, NULL);
+	registry_count_report(f->r, a.id);
+	registry_count_report(f->r, a.id);
+	assert_int_equal(registry_get(f->r, a.id, &v), ERR_OK);
+	assert_string_equal(v.seen.agent, "1.0");
+	assert_string_equal(v.seen.reason, "no-data");
+	assert_int_equal(v.reports, 2);
+	assert_true(v.seen.last_contact > clock_wall() - 60);
+	registry_counts(f->r, 60, &joined, &active);
+	assert_int_equal(active, 1);
+	/* A changed row keeps them; a reason may be cleared; strangers are ignored. */
+	strcpy(a.name, "gate-2");
+	put(f, &a);
+	registry_touch(f->r, a.id, NULL, "");
+	assert_int_equal(registry_get(f->r, a.id, &v), ERR_OK);
+	assert_string_equal(v.row.name, "gate-2");
+	assert_string_equal(v.seen.agent, "1.0");
+	assert_string_equal(v.seen.reason, "");
+	assert_int_equal(v.reports, 2);
+	memset(a.id, 9, 32);
+	registry_touch(f->r, a.id, "2.0", "x");
+	registry_count_report(f->r, a.id);
+}
+
+/* --- from the store */
+
+static void
+loaded(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device d = device(1, "gate"), bad = device(2, "bad");
+	struct select_spec s = {
+	    .labels = {{"site", "north"}}, .label_count = 1, .percent = {0, 100}};
+
+	strcpy(d.labels, "{\"site\":\"north\"}");
+	assert_int_equal(store_write(f->store, write_device, &d, &f->why), ERR_OK);
+	registry_free(f->r);
+	f->r = NULL;
+	assert_int_equal(registry_new(&f->r, f->store, &f->why), ERR_OK);
+	struct x509_info c = certificate(&d);
+	assert_null(identify(f, &c, NOW).problem);
+	assert_true(registry_matches(f->r, d.id, &s));
+	/* A damaged row stops the start: nobody is left out silently. */
+	strcpy(bad.labels, "{");
+	assert_int_equal(store_write(f->store, write_device, &bad, &f->why), ERR_OK);
+	registry_free(f->r);
+	f->r = NULL;
+	assert_int_equal(registry_new(&f->r, f->store, &f->why), ERR_CORRUPT);
+	assert_null(f->r);
+}
+
+/* --- what is kept of a device */
+
+static void
+machines(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device d = device(1, "gate");
+	struct offer *offer = calloc(1, sizeof(*offer));
+	struct registry_view v;
+
+	assert_non_null(offer);
+	put(f, &d);
+	assert_int_equal(registry_get(f->r, d.id, &v), ERR_OK);
+	assert_true(isnan(v.seen.clock_offset) && isnan(v.seen.disk_free));
+	assert_false(registry_note_offer(f->r, d.id, offer));
+	memset(offer->machine, '1', 64);
+	assert_false(registry_note_offer(f->r, d.id, offer));
+	assert_false(registry_note_offer(f->r, d.id, offer));
+	memset(offer->machine, '2', 64);
+	assert_true(registry_note_offer(f->r, d.id, offer));
+	/* Told once, however often they take turns. */
+	assert_false(registry_note_offer(f->r, d.id, offer));
+	memset(offer->machine, '1', 64);
+	assert_false(registry_note_offer(f->r, d.id, offer));
+	assert_int_equal(registry_get(f->r, d.id, &v), ERR_OK);
+	assert_true(v.seen.machine[0] == 0x11 && v.seen.other_machine[0] == 0x22);
+	assert_true(isnan(v.seen.clock_offset));
+	registry_forget_machines(f->r, d.id);
+	assert_false(registry_note_offer(f->r, d.id, offer));
+	offer->time_ms = (uint64_t)((clock_wall() - 3600) * 1000);
+	offer->has_disk_free = true;
+	offer->disk_free_bytes = 77;
+	(void)registry_note_offer(f->r, d.id, offer);
+	assert_int_equal(registry_get(f->r, d.id, &v), ERR_OK);
+	assert_true(v.seen.clock_offset > -3660 && v.seen.clock_offset < -3540);
+	assert_true(v.seen.disk_free == 77);
+	free(offer);
+}
+
+static enum err
+write_keys(struct store_db *db, void *arg, struct why *why)
+{
+	const struct store_device *d = arg;
+	uint8_t key[32];
+
+	(void)why;
+	memset(key, 77, sizeof(key));
+	enum err e = store_key_put(db, key, d->id);
+	return e ? e : store_key_put(db, key, d->id);
+}
+
+static void
+kept_over_a_restart(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device d = device(1, "gate"), stranger = device(2, "erased");
+	struct registry_view before, after;
+
+	assert_int_equal(store_write(f->store, write_device, &d, &f->why), ERR_OK);
+	put(f, &d);
+	put(f, &stranger);
+	registry_touch(f->r, d.id, "1.0", "no-data");
+	registry_touch(f->r, stranger.id, "1.0", "no-data");
+	registry_note_refusal(f->r, d.id, "forbidden");
+	registry_note_abort(f->r, d.id, "deadline");
+	assert_int_equal(registry_get(f->r, d.id, &before), ERR_OK);
+	/* One without a row does not keep the others from being written. */
+	registry_flush(f->r, f->store);
+	assert_int_equal(store_write(f->store, write_keys, &d, &f->why), ERR_EXISTS);
+	registry_free(f->r);
+	f->r = NULL;
+	assert_int_equal(registry_new(&f->r, f->store, &f->why), ERR_OK);
+	assert_int_equal(registry_get(f->r, d.id, &after), ERR_OK);
+	assert_string_equal(after.seen.agent, "1.0");
+	assert_string_equal(after.seen.reason, "no-data");
+	assert_string_equal(after.seen.refused, "forbidden");
+	assert_string_equal(after.seen.aborted, "deadline");
+	assert_true(after.seen.last_contact == before.seen.last_contact);
+	assert_true(after.seen.aborted_at == before.seen.aborted_at);
+	assert_true(isnan(after.seen.disk_free));
+	assert_int_equal(registry_get(f->r, stranger.id, &after), ERR_NOTFOUND);
+}
+
+/* --- what the database says now */
+
+/* Two changes of a device are durable one after the other, and the first to come to the registry is the second's: what is
+ * durable stays. */
+static void
+late_follower(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device early = device(1, "one"), late = early;
+	struct registry_view v;
+
+	snprintf(late.state, sizeof(late.state), "revoked");
+	assert_int_equal(store_write(f->store, write_device, &early, &f->why), ERR_OK);
+	assert_int_equal(store_write(f->store, write_device, &late, &f->why), ERR_OK);
+	assert_int_equal(registry_follow(f->r, late.id), ERR_OK);
+	assert_int_equal(registry_follow(f->r, early.id), ERR_OK);
+	assert_int_equal(registry_get(f->r, early.id, &v), ERR_OK);
+	assert_string_equal(v.row.state, "revoked");
+	assert_false(registry_is_active(f->r, early.id));
+}
+
+/* Inside of a read nothing else can be read: a database that fails. */
+static enum err
+follow_without_reading(struct store_db *db, void *arg, struct why *why)
+{
+	struct fixture *f = arg;
+	struct store_device d = device(1, "one"), stranger = device(2, "two");
+
+	(void)db;
+	(void)why;
+	assert_int_not_equal(registry_follow(f->r, d.id), ERR_OK);
+	assert_int_not_equal(registry_follow(f->r, stranger.id), ERR_OK);
+	registry_settle(f->r);
+	return ERR_OK;
+}
+
+static void
+follower_who_cannot_read(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device d = device(1, "one"), revoked = d;
+	struct x509_info c = certificate(&d);
+	struct registry_view v;
+
+	assert_int_equal(store_write(f->store, write_device, &d, &f->why), ERR_OK);
+	assert_int_equal(registry_follow(f->r, d.id), ERR_OK);
+	assert_null(identify(f, &c, NOW).problem);
+	/* Revoked, and nobody can tell: it may do nothing meanwhile. */
+	snprintf(revoked.state, sizeof(revoked.state), "revoked");
+	assert_int_equal(store_write(f->store, write_device, &revoked, &f->why), ERR_OK);
+	assert_int_equal(store_read(f->store, follow_without_reading, f, &f->why), ERR_OK);
+	assert_string_equal(identify(f, &c, NOW).problem, "unavailable");
+	assert_int_equal(identify(f, &c, NOW).roles, ROLE_ANYONE);
+	assert_false(registry_is_active(f->r, d.id));
+	memset(c.spki, 2 + 100, sizeof(c.spki));
+	assert_int_equal(registry_get(f->r, c.spki, &v), ERR_NOTFOUND);
+	/* The database is back. */
+	registry_settle(f->r);
+	c = certificate(&d);
+	assert_string_equal(identify(f, &c, NOW).problem, "device-revoked");
+	assert_int_equal(store_write(f->store, write_device, &d, &f->why), ERR_OK);
+	assert_int_equal(store_read(f->store, follow_without_reading, f, &f->why), ERR_OK);
+	assert_string_equal(identify(f, &c, NOW).problem, "unavailable");
+	assert_int_equal(registry_follow(f->r, d.id), ERR_OK);
+	assert_null(identify(f, &c, NOW).problem);
+	assert_true(registry_is_active(f->r, d.id));
+}
+
+/* --- erased */
+
+struct count {
+	uint8_t device[32];
+	unsigned n;
+};
+
+static enum err
+count_seen(void *ctx, const struct store_seen *seen)
+{
+	struct count *c = ctx;
+
+	c->n += memcmp(c->device, seen->device, 32) == 0;
+	return ERR_OK;
+}
+
+static enum err
+each_seen(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_seen_each(db, count_seen, arg);
+}
+
+/* How many rows say what a device was heard to say, once all that is queued is written. */
+static unsigned
+seen_rows(struct fixture *f, const struct store_device *d)
+{
+	struct count c = {.n = 0};
+	struct store_device other = device(200, "other");
+
+	memcpy(c.device, d->id, 32);
+	registry_flush(f->r, f->store);
+	assert_int_equal(store_write(f->store, write_device, &other, &f->why), ERR_OK);
+	assert_int_equal(store_read(f->store, each_seen, &c, &f->why), ERR_OK);
+	return c.n;
+}
+
+static enum err
+forget_seen(struct store_db *db, void *arg, struct why *why)
+{
+	struct store_device *d = arg;
+	struct store_erased counts;
+
+	(void)why;
+	enum err e = store_audit_erase(db, d->id, NULL, NULL, &counts);
+	registry_erase(d);
+	return e ? e : store_device_put(db, d);
+}
+
+static void
+knock(struct fixture *f, const struct store_device *d)
+{
+	struct offer *offer = calloc(1, sizeof(*offer));
+
+	assert_non_null(offer);
+	memset(offer->machine, '1', 64);
+	offer->time_ms = 1;
+	registry_touch(f->r, d->id, "1.0", "no-data");
+	registry_note_refusal(f->r, d->id, "device-revoked");
+	registry_note_abort(f->r, d->id, "deadline");
+	registry_note_offer(f->r, d->id, offer);
+	free(offer);
+}
+
+/* Who was erased may knock as often as it likes: nothing is noted again, not in memory and not in the database. */
+static void
+erased_who_knocks(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device d = device(1, "gate");
+	struct registry_view v;
+
+	assert_int_equal(store_write(f->store, write_device, &d, &f->why), ERR_OK);
+	assert_int_equal(registry_follow(f->r, d.id), ERR_OK);
+	assert_false(registry_is_erased(&d));
+	knock(f, &d);
+	assert_int_equal(seen_rows(f, &d), 1);
+	/* What is on its way to the database when the row is erased does not arrive. */
+	knock(f, &d);
+	assert_int_equal(store_write(f->store, forget_seen, &d, &f->why), ERR_OK);
+	assert_true(registry_is_erased(&d));
+	assert_int_equal(seen_rows(f, &d), 0);
+	assert_int_equal(registry_follow(f->r, d.id), ERR_OK);
+	registry_forget(f->r, d.id);
+	knock(f, &d);
+	assert_int_equal(seen_rows(f, &d), 0);
+	assert_int_equal(registry_get(f->r, d.id, &v), ERR_OK);
+	assert_true(isnan(v.seen.last_contact) && isnan(v.seen.refused_at));
+	assert_string_equal(v.seen.agent, "");
+	assert_string_equal(v.seen.refused, "");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    WITH_REGISTRY(contacts),
+	    WITH_REGISTRY(loaded),
+	    WITH_REGISTRY(machines),
+	    WITH_REGISTRY(kept_over_a_restart),
+	    WITH_REGISTRY(late_follower),
+	    WITH_REGISTRY(follower_who_cannot_read),
+	    WITH_REGISTRY(erased_who_knocks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
