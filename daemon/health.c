@@ -91,8 +91,8 @@ set_reason(struct health *h, const char *reason, uint64_t need, const char *deta
 void
 health_note(struct health *h, enum err e, uint64_t need, const char *detail)
 {
-	/* A refusal by permissions or a wait that ended may have causes of another kind. */
-	if (h && health_passes(e) && e != ERR_DENIED && e != ERR_TIMEOUT)
+	/* A refusal by permissions may have causes of another kind. */
+	if (h && health_passes(e) && e != ERR_DENIED)
 		set_reason(h, word_of(e), need, detail && detail[0] ? detail : err_name(e));
 }
 

@@ -97,6 +97,16 @@ delayed() {
 	recovers "$expect"
 	curl_admin "/v1/jobs/$JOB" | pick "d['reason'] == 'all rounds done'" | grep -qx True || fleet_fail "$(curl_admin "/v1/jobs/$JOB")"
 }
+hold_database() { # until $holder ends
+	python3 -c 'import sqlite3, sys, time
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+time.sleep(3600)' "$FLEET/state/rivulet.db" >"$FLEET/held" &
+	holder=$!
+	FLEET_PIDS="$FLEET_PIDS $holder"
+	within 10 test -s "$FLEET/held" || fleet_fail "the database cannot be held"
+}
 answered() { # the status in $FLEET/head, and whether it says when to come again
 	retry=no
 	grep -q '^Retry-After: [1-9]' "$FLEET/head" && retry=yes
@@ -120,6 +130,17 @@ if [ -n "$shim" ]; then
 	delayed no-memory "memory ENOMEM 100000"
 	delayed disk-error "read EIO $FLEET/state/spool"
 	delayed disk-read-only "open EROFS $FLEET/state/models"
+	# Somebody else holds the database: an administrator's own sqlite3, with a transaction that is not ended.
+	submit locked 1
+	hold_database
+	start_agent
+	within 30 not_ready store-failed || fleet_fail "locked: /readyz says $(curl_admin /readyz)"
+	within 20 grep -q "retry path=/v1/deltas.*status=503" "$FLEET/dev.log" || fleet_fail "locked: no 503 at the device"
+	sleep 3
+	not_ready store-failed || fleet_fail "locked: ready while the database is held"
+	fleet_kill KILL $holder
+	recovers store-failed
+	stop_agent
 	# What the refusal of a whole delta tells: to come again, and when.
 	submit answered 1
 	mkdir "$FLEET/hand/good"

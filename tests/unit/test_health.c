@@ -45,7 +45,8 @@ words(void **state)
 		enum err e;
 		const char *word;
 	} all[] = {{ERR_NOSPACE, "disk-full"}, {ERR_READONLY, "disk-read-only"},
-	    {ERR_IO, "disk-error"}, {ERR_FILES, "no-descriptors"}, {ERR_NOMEM, "no-memory"}};
+	    {ERR_IO, "disk-error"}, {ERR_FILES, "no-descriptors"}, {ERR_NOMEM, "no-memory"},
+	    {ERR_TIMEOUT, "store-failed"}};
 	struct coordinator *c = *state;
 	struct health_state s;
 
@@ -65,7 +66,7 @@ static void
 not_noted(void **state)
 {
 	static const enum err all[] = {ERR_OK, ERR_INVALID, ERR_LIMIT, ERR_NOTFOUND, ERR_EXISTS,
-	    ERR_DENIED, ERR_CORRUPT, ERR_UNSUPPORTED, ERR_CLOSED, ERR_TIMEOUT, ERR_NUMERIC,
+	    ERR_DENIED, ERR_CORRUPT, ERR_UNSUPPORTED, ERR_CLOSED, ERR_NUMERIC,
 	    ERR_STATE};
 	struct coordinator *c = *state;
 
