@@ -179,6 +179,18 @@ medoid(const double *d2, size_t n, const double *alpha)
 	return at;
 }
 
+/* The smallest distance that is not 0; 0 if there is none. */
+static double
+nearest_other(const double *squares, size_t n)
+{
+	double least = INFINITY;
+
+	for (size_t i = 0; i < n; i++)
+		if (squares[i] > 0 && squares[i] < least)
+			least = squares[i];
+	return isfinite(least) ? sqrt(least) : 0;
+}
+
 enum err
 select_median(const double *d2, size_t n, const double *alpha, double nu, unsigned iterations,
     double *weights)
@@ -194,9 +206,13 @@ select_median(const double *d2, size_t n, const double *alpha, double nu, unsign
 	}
 	for (unsigned t = 0; t < iterations && e == ERR_OK; t++) {
 		distances_to(d2, n, weights, far);
+		/* Weiszfeld's step never leaves a vector that it stands on: its share would be 1 / nu. */
+		double least = t == 0 ? nearest_other(far, n) : 0;
+		if (least < nu)
+			least = nu;
 		for (size_t i = 0; i < n; i++) {
 			double d = sqrt(far[i]);
-			weights[i] = alpha[i] / (d > nu ? d : nu);
+			weights[i] = alpha[i] / (d > least ? d : least);
 		}
 		e = normalise(weights, n);
 	}

@@ -19,7 +19,8 @@ ERR_MUST_USE enum err select_krum(
 /* Bulyan's first half (El Mhamdi et al. 2018): picks n - 2f vectors, each time the best by Krum among those left. n >= 4f + 3. */
 ERR_MUST_USE enum err select_bulyan(const double *d2, size_t n, size_t f, bool *picked);
 /* The smoothed Weiszfeld iterations of RFA (Pillutla et al. 2022) for the geometric median with the weights alpha (sum 1), begun
- * at the vector with the smallest weighted sum of distances. A weight below 1e-5 of the largest becomes 0: its vector is farther
+ * at the vector with the smallest weighted sum of distances; in the first iteration no distance counts as less than that to the
+ * nearest other vector, or it would stay there. A weight below 1e-5 of the largest becomes 0: its vector is farther
  * by that factor, and its distances are not known well enough to be of use. */
 ERR_MUST_USE enum err select_median(const double *d2, size_t n, const double *alpha, double nu,
     unsigned iterations, double *weights);

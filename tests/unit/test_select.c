@@ -105,6 +105,44 @@ median(void **state)
 	assert_int_equal(select_median(d2, 5, equal, 0, 10, w), ERR_INVALID);
 }
 
+/* The corners of a square and a vector near its middle, but not there: the median is not one of the vectors, and is found whatever
+ * the smoothing is. A copy of the vector to begin with holds nothing there either. */
+static void
+median_leaves(void **state)
+{
+	(void)state;
+	static const double square[] = {0, 0, 1, 0, 0, 1, 1, 1, .4, .2, .4, .2};
+	static const double nu[] = {1e-6, 1e-3};
+	double d2[36], w[6], x[6], y[6];
+
+	for (size_t n = 4; n <= 6; n++) {
+		double alpha[6], best = INFINITY, got = 0;
+		measure(d2, square, n, 2);
+		for (size_t i = 0; i < n; i++) {
+			alpha[i] = 1.0 / (double)n;
+			x[i] = square[2 * i];
+			y[i] = square[2 * i + 1];
+		}
+		for (size_t k = 0; k < 2; k++) {
+			assert_int_equal(select_median(d2, n, alpha, nu[k], 60, w), ERR_OK);
+			double px = combine(w, x, n), py = combine(w, y, n);
+			got = 0;
+			for (size_t i = 0; i < n; i++)
+				got += hypot(x[i] - px, y[i] - py);
+			/* No point of a fine grid has a smaller sum of distances. */
+			best = INFINITY;
+			for (double gx = 0; gx <= 1; gx += .01)
+				for (double gy = 0; gy <= 1; gy += .01) {
+					double sum = 0;
+					for (size_t i = 0; i < n; i++)
+						sum += hypot(x[i] - gx, y[i] - gy);
+					best = sum < best ? sum : best;
+				}
+			assert_true(got < best + 1e-3);
+		}
+	}
+}
+
 /* In several dimensions the iterations are those of Weiszfeld on the vectors themselves. */
 static void
 median_reference(void **state)
@@ -125,13 +163,23 @@ median_reference(void **state)
 		for (size_t i = 0; i < MOST; i++)
 			z[k] += w[i] * x[i * DIMS + k];
 	}
+	/* In the first iteration, which begins at a vector, the nearest other is the least distance. */
+	double least = INFINITY;
+	for (size_t i = 0; i < MOST; i++) {
+		double d = 0;
+		for (size_t k = 0; k < DIMS; k++)
+			d += (x[i * DIMS + k] - z[k]) * (x[i * DIMS + k] - z[k]);
+		if (d > 0 && sqrt(d) < least)
+			least = sqrt(d);
+	}
 	for (unsigned t = 1; t <= 8; t++) {
 		double next[DIMS] = {0}, sum = 0;
 		for (size_t i = 0; i < MOST; i++) {
 			double d = 0;
 			for (size_t k = 0; k < DIMS; k++)
 				d += (x[i * DIMS + k] - z[k]) * (x[i * DIMS + k] - z[k]);
-			d = sqrt(d) > .1 ? sqrt(d) : .1;
+			double floor = t == 1 ? least : .1;
+			d = sqrt(d) > floor ? sqrt(d) : floor;
 			sum += alpha[i] / d;
 			for (size_t k = 0; k < DIMS; k++)
 				next[k] += alpha[i] / d * x[i * DIMS + k];
@@ -249,6 +297,7 @@ main(void)
 	    cmocka_unit_test(krum),
 	    cmocka_unit_test(bulyan),
 	    cmocka_unit_test(median),
+	    cmocka_unit_test(median_leaves),
 	    cmocka_unit_test(median_reference),
 	    cmocka_unit_test(clip),
 	    cmocka_unit_test(nearest),
