@@ -26,15 +26,13 @@ def rule(name, **more):
     return {"aggregate": {"rule": {"name": name, "hostile": HOSTILE, **more}}}
 
 
-# Krum takes one delta a round and so learns at the pace of one device: it gets more rounds.
-KRUM, KRUM_ROUNDS = "Krum, 30 rounds", 30
 RULES = [
     ("mean", {}),
     ("norm bound 2", {"aggregate": {"norm_bound": 2}}),
     ("norm bound median", {"aggregate": {"norm_bound": "median"}}),
     ("median", rule("median")),
     ("trimmed mean", rule("trimmed_mean")),
-    (KRUM, rule("krum")),
+    ("Krum", rule("krum")),
     ("Multi-Krum", rule("krum", picks=DEVICES - HOSTILE)),
     ("Bulyan", rule("bulyan")),
     ("geometric median", rule("geometric_median")),
@@ -62,8 +60,7 @@ ATTACKS = [
 def documents(rule_name, rule_keys, attack_name, attack, strength):
     quorum = DEVICES if attack != "lies" else max(DEVICES - HOSTILE, 4 * HOSTILE + 3 if rule_name == "Bulyan" else 0)
     name = f"attacks-{attack_name}-{rule_name}".replace(" ", "").replace(",", "-").replace("=", "").lower()
-    stop = {"rounds": KRUM_ROUNDS if rule_name == KRUM else ROUNDS}
-    document = repro.job(name[:60], NET, LOCAL, DEVICES, stop, round={"quorum": quorum}, **rule_keys)
+    document = repro.job(name[:60], NET, LOCAL, DEVICES, {"rounds": ROUNDS}, round={"quorum": quorum}, **rule_keys)
     hostile = {"count": HOSTILE, "attack": attack or "none"}
     if strength is not None:
         hostile["strength"] = strength
