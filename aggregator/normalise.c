@@ -14,7 +14,7 @@ struct normalise {
 };
 
 CPU_CLONES static void
-multiply(float *x, size_t n, float factor)
+scale_tile(float *x, size_t n, float factor)
 {
 	for (size_t i = 0; i < n; i++)
 		x[i] *= factor;
@@ -22,7 +22,7 @@ multiply(float *x, size_t n, float factor)
 
 /* Those of the trained tensors only. */
 static void
-multiply_trained(const struct normalise *n, uint64_t first, size_t count, float *out, float factor)
+scale_trained(const struct normalise *n, uint64_t first, size_t count, float *out, float factor)
 {
 	for (size_t i = 0; i < n->table->count; i++) {
 		const struct tensor *t = &n->table->items[i];
@@ -32,7 +32,7 @@ multiply_trained(const struct normalise *n, uint64_t first, size_t count, float 
 		if (end > first + count)
 			end = first + count;
 		if (from < end)
-			multiply(out + (from - first), (size_t)(end - from), factor);
+			scale_tile(out + (from - first), (size_t)(end - from), factor);
 	}
 }
 
@@ -45,9 +45,9 @@ read_scaled(void *context, size_t delta, uint64_t first, size_t count, float *ou
 	if (e)
 		return e;
 	if (n->averages)
-		multiply_trained(n, first, count, out, n->factors[delta]);
+		scale_trained(n, first, count, out, n->factors[delta]);
 	else
-		multiply(out, count, n->factors[delta]);
+		scale_tile(out, count, n->factors[delta]);
 	return ERR_OK;
 }
 

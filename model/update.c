@@ -84,7 +84,7 @@ pull(float *restrict g, const float *restrict w, const float *restrict anchor, s
 }
 
 CPU_CLONES static void
-add(float *restrict g, const float *restrict x, size_t n, float factor)
+add_scaled(float *restrict g, const float *restrict x, size_t n, float factor)
 {
 	for (size_t i = 0; i < n; i++)
 		g[i] += factor * x[i];
@@ -181,11 +181,11 @@ move_range(struct update *u, const struct net_update *how, float *params,
 	float *g = u->gradient + r->first, *w = params + r->first;
 
 	if (how->shift)
-		add(g, how->shift + r->first, r->count, 1);
+		add_scaled(g, how->shift + r->first, r->count, 1);
 	if (how->type == OPTIMIZER_ADAMW)
 		shrink(w, r->count, (float)(1 - (double)how->rate * (double)how->weight_decay));
 	else if (how->weight_decay != 0)
-		add(g, w, r->count, how->weight_decay);
+		add_scaled(g, w, r->count, how->weight_decay);
 	if (adaptive(how)) {
 		adapt(w, g, u->first + r->first, u->second + r->first, r->count, adam);
 		return;
