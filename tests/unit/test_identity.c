@@ -1,0 +1,429 @@
+/*
+ * Every generalisation with its neutral parameter equals its parent, bit for bit: job documents side by side, folded over the same
+ * deltas for several rounds with their states. And what rules owe whatever the deltas are.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "course.h"
+#include "fold_tile.h"
+#include "prng.h"
+
+#define N 9
+#define ELEMENTS (RULE_TILE + 777)
+#define ROUNDS 6
+
+static float deltas[ROUNDS][N][ELEMENTS];
+static double examples[N], normalisers[N];
+
+static enum err
+read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
+{
+	const uint64_t *round = context;
+
+	memcpy(out, deltas[*round - 1][delta] + first, count * sizeof(*out));
+	return ERR_OK;
+}
+
+static void
+draw(bool alike)
+{
+	struct prng r;
+
+	prng_seed(&r, 11);
+	for (size_t n = 0; n < ROUNDS; n++)
+		for (size_t i = 0; i < N; i++)
+			for (size_t k = 0; k < ELEMENTS; k++)
+				deltas[n][i][k] = (prng_float(&r) - 0.5f) * 0.1f;
+	for (size_t i = 0; i < N; i++) {
+		examples[i] = alike ? 100 : (double)(10 + 7 * i);
+		normalisers[i] = 5;
+	}
+}
+
+/* A model after ROUNDS rounds of a job, with the state that it ends with. */
+struct result {
+	float weights[ELEMENTS];
+	float *state;
+	size_t floats;
+};
+
+static void
+fold_rounds(const struct job_spec *job, const struct tensor_table *table, struct result *out)
+{
+	struct course course = course_start();
+	struct course_turn turn;
+	static const uint8_t id[32];
+	double squares;
+
+	for (uint64_t round = 1; round <= ROUNDS; round++) {
+		struct fold_tile f = {.table = table,
+		    .deltas = {.read_tile = read_tile,
+			.context = &round,
+			.deltas = N,
+			.weights = examples,
+			.seed = fold_tile_seed(job->seed, round)},
+		    .normalisers = normalisers,
+		    .data = (uint8_t *)out->weights};
+		const struct course_round ended = {
+		    .round = round, .reports = N, .base = id, .model = id, .state = id};
+		assert_int_equal(fold_tile_choose(&f, &job->aggregate, round, NULL), ERR_OK);
+		assert_int_equal(
+		    fold_tile_download(&f, &job->download, job->seed, round, NULL), ERR_OK);
+		course_step(&course, job, &ended, &turn);
+		fold_tile_scale(&f, turn.factor);
+		if (round == 1) {
+			out->floats = fold_tile_state_floats(&f);
+			out->state = calloc(out->floats + 1, sizeof(float));
+			assert_non_null(out->state);
+			fold_tile_state_start(&f, out->state);
+		}
+		f.state = out->state;
+		assert_int_equal(fold_tile_begin(&f, NULL), ERR_OK);
+		for (unsigned strips; (strips = fold_tile_measures(&f)) > 0;) {
+			for (unsigned i = 0; i < strips; i++)
+				assert_int_equal(fold_tile_measure(&f, i), ERR_OK);
+			assert_int_equal(fold_tile_plan(&f), ERR_OK);
+		}
+		for (uint64_t i = 0; i < fold_tile_count(&f); i++)
+			assert_int_equal(fold_tile_run(&f, i, &squares), ERR_OK);
+		fold_tile_end(&f);
+	}
+}
+
+static void
+run_job(const char *aggregate, struct result *out)
+{
+	static const uint64_t shape[] = {ELEMENTS};
+	struct tensor_table table = {.items = NULL};
+	struct job_spec job;
+	struct why why = {""};
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+	    "{\"name\":\"x\",\"model\":{\"layers\":[{\"type\":\"linear\",\"out\":2}],\"loss\":"
+	    "\"cross_entropy\"},\"data\":{\"name\":\"d\",\"shape\":[4],\"classes\":2},\"local\":{"
+	    "\"steps\":1,\"optimizer\":{\"rate\":1}},\"round\":{\"goal\":9},\"aggregate\":{%s}}",
+	    aggregate);
+	if (job_parse(&job, text, strlen(text), &why) != ERR_OK)
+		fail_msg("%s: %s", aggregate, why.text);
+	assert_int_equal(tensor_table_add(&table, "w", shape, 1, NULL), ERR_OK);
+	assert_int_equal(tensor_table_assign(&table, NULL, 0, NULL), ERR_OK);
+	for (size_t k = 0; k < ELEMENTS; k++)
+		out->weights[k] = (float)(k % 91) / 37 - 1;
+	fold_rounds(&job, &table, out);
+	tensor_table_deinit(&table);
+	job_deinit(&job);
+}
+
+#define SERVER(x) "\"server_optimizer\":{" x "}"
+#define RULE(x) "\"rule\":{\"name\":" x "}"
+#define MOMENTUM "\"rate\":0.5,\"momentum\":0.9"
+#define ADAM "\"name\":\"adam\",\"rate\":0.02"
+#define SCHEDULE(x) SERVER("\"rate\":0.3,\"schedule\":{" x "}")
+
+static const struct pair {
+	const char *general, *parent;
+	bool alike; /* only among deltas of as many examples each */
+} pairs[] = {
+    /* rules */
+    {RULE("\"mean\""), "", false},
+    {RULE("\"trimmed_mean\""), "", true},
+    {RULE("\"trimmed_mean\",\"hostile\":0"), "", true},
+    {RULE("\"krum\",\"picks\":9"), "", true},
+    {RULE("\"mean\",\"bucket\":1"), "", false},
+    {RULE("\"mean\",\"nearest\":false"), "", false},
+    {RULE("\"median\",\"nearest\":true"), "", true},
+    {RULE("\"median\",\"bucket\":1,\"hostile\":2"), RULE("\"median\",\"hostile\":2"), false},
+    {RULE("\"krum\",\"picks\":1,\"hostile\":1"), RULE("\"krum\",\"hostile\":1"), false},
+    {RULE("\"geometric_median\",\"iterations\":8,\"smoothing\":1e-6"), RULE("\"geometric_median\""),
+	false},
+    /* The median does not ask how many may be hostile. */
+    {RULE("\"median\",\"hostile\":4"), RULE("\"median\""), false},
+    /* bounds */
+    {"\"norm_bound\":0", "", false},
+    {"\"norm_bound\":1e29", "", false},
+    {"\"norm_bound\":1e29," RULE("\"krum\",\"hostile\":1"), RULE("\"krum\",\"hostile\":1"), false},
+    {"\"norm_bound\":1e29," RULE("\"geometric_median\""), RULE("\"geometric_median\""), false},
+    {"\"max_norm\":0", "", false},
+    /* FedNova, where all did the same work */
+    {"\"normalise\":false", "", false},
+    {"\"normalise\":true", "", false},
+    /* server optimizers: SGD of rate 1 without momentum is FedAvg */
+    {SERVER("\"name\":\"sgd\",\"rate\":1,\"momentum\":0"), "", false},
+    {SERVER("\"momentum\":0,\"nesterov\":false"), "", false},
+    {SERVER(MOMENTUM ",\"nesterov\":false"), SERVER(MOMENTUM), false},
+    {SERVER(ADAM ",\"beta1\":0.9,\"beta2\":0.99,\"tau\":1e-3"), SERVER(ADAM), false},
+    /* schedules */
+    {SCHEDULE("\"type\":\"constant\""), SERVER("\"rate\":0.3"), false},
+    {SCHEDULE("\"warmup\":0"), SERVER("\"rate\":0.3"), false},
+    {SCHEDULE("\"warmup\":1"), SERVER("\"rate\":0.3"), false},
+    {SCHEDULE("\"type\":\"step\",\"every\":2,\"gamma\":1"), SERVER("\"rate\":0.3"), false},
+    {SCHEDULE("\"type\":\"step\",\"every\":1000,\"gamma\":0.1"), SERVER("\"rate\":0.3"), false},
+    {SCHEDULE("\"type\":\"cosine\",\"period\":3,\"floor\":1"), SERVER("\"rate\":0.3"), false},
+    {SCHEDULE("\"type\":\"linear\",\"period\":3,\"floor\":1"), SERVER("\"rate\":0.3"), false},
+    {SCHEDULE("\"type\":\"wsd\",\"stable\":1,\"period\":3,\"floor\":1"), SERVER("\"rate\":0.3"),
+	false},
+    {SCHEDULE("\"type\":\"wsd\",\"stable\":1000,\"period\":3"), SERVER("\"rate\":0.3"), false},
+    {SCHEDULE("\"type\":\"wsd\",\"stable\":0,\"period\":4"),
+	SCHEDULE("\"type\":\"linear\",\"period\":4"), false},
+    /* the rate after the number of reports, which is what it was chosen for */
+    {SERVER("\"rate\":0.3,\"scale\":{\"by\":\"linear\",\"reports\":9}"), SERVER("\"rate\":0.3"),
+	false},
+    {SERVER("\"rate\":0.3,\"scale\":{\"by\":\"sqrt\",\"reports\":9,\"warmup\":3}"),
+	SERVER("\"rate\":0.3"), false},
+    {SERVER(ADAM ",\"scale\":{\"by\":\"sqrt\",\"reports\":9}"), SERVER(ADAM), false},
+};
+
+static void
+equal(const struct pair *p, struct result *a, struct result *b)
+{
+	if (memcmp(a->weights, b->weights, sizeof(a->weights)) != 0 || a->floats != b->floats ||
+	    memcmp(a->state, b->state, a->floats * sizeof(float)) != 0)
+		fail_msg("{%s} is not {%s}", p->general, p->parent);
+}
+
+static void
+neutral(void **state)
+{
+	static struct result a, b;
+
+	(void)state;
+	for (int alike = 0; alike < 2; alike++) {
+		draw(alike);
+		for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+			if (pairs[i].alike && !alike)
+				continue;
+			run_job(pairs[i].general, &a);
+			run_job(pairs[i].parent, &b);
+			equal(&pairs[i], &a, &b);
+			free(a.state);
+			free(b.state);
+		}
+	}
+}
+
+/* Rules that sum add up the weights of mixed deltas first, and those are rounded: as close as that. */
+static const struct pair close_pairs[] = {
+    {RULE("\"mean\",\"nearest\":true"), "", true},
+    {RULE("\"trimmed_mean\",\"nearest\":true"), "", true},
+    {RULE("\"krum\",\"nearest\":true"), "", true},
+    {RULE("\"bulyan\""), "", true},
+    {RULE("\"centered_clipping\",\"radius\":1e9"), "", true},
+};
+
+static void
+nearly(void **state)
+{
+	static struct result a, b;
+
+	(void)state;
+	draw(true);
+	run_job("", &b);
+	for (size_t i = 0; i < sizeof(close_pairs) / sizeof(*close_pairs); i++) {
+		run_job(close_pairs[i].general, &a);
+		for (size_t k = 0; k < ELEMENTS; k++)
+			if (!(fabsf(a.weights[k] - b.weights[k]) <= ROUNDS * 0x1p-24f * 2))
+				fail_msg("{%s}: %.9g is not %.9g", close_pairs[i].general,
+				    (double)a.weights[k], (double)b.weights[k]);
+		free(a.state);
+	}
+	free(b.state);
+}
+
+/* What the pairs above would not see if parameters were not looked at: each of these moves something. */
+static void
+not_neutral(void **state)
+{
+	static const char *const moved[] = {RULE("\"trimmed_mean\",\"hostile\":1"),
+	    RULE("\"krum\",\"picks\":8"), RULE("\"mean\",\"hostile\":0,\"bucket\":2"),
+	    RULE("\"median\",\"nearest\":true,\"hostile\":1"), "\"norm_bound\":1",
+	    "\"norm_bound\":\"median\"", SERVER("\"rate\":0.999"), SERVER("\"momentum\":0.001"),
+	    SERVER("\"schedule\":{\"warmup\":2}"),
+	    SERVER("\"schedule\":{\"type\":\"wsd\",\"stable\":4,\"period\":3}"),
+	    SERVER("\"scale\":{\"by\":\"linear\",\"reports\":8}"),
+	    SERVER("\"scale\":{\"by\":\"sqrt\",\"reports\":10,\"warmup\":100}")};
+	static struct result a, b;
+
+	(void)state;
+	draw(true);
+	run_job("", &b);
+	for (size_t i = 0; i < sizeof(moved) / sizeof(*moved); i++) {
+		run_job(moved[i], &a);
+		if (memcmp(a.weights, b.weights, sizeof(a.weights)) == 0)
+			fail_msg("{%s} is the plain mean", moved[i]);
+		free(a.state);
+	}
+	free(b.state);
+}
+
+/* --- what rules owe */
+
+#define E 300
+
+static enum err
+read_fleet(void *context, size_t delta, uint64_t first, size_t count, float *out)
+{
+	memcpy(out, (const float *)context + delta * E + first, count * sizeof(*out));
+	return ERR_OK;
+}
+
+static void
+fold_rule(const struct rule_spec *s, float *data, size_t n, const float *centre, float *out)
+{
+	static const double ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+	const struct rule_input in = {read_fleet, data, E, n, ones, centre, 3};
+	struct rule *r;
+	struct why why = {""};
+
+	if (rule_new(&r, s, &in, &why) != ERR_OK)
+		fail_msg("%s: %s", s->name, why.text);
+	for (unsigned strips; (strips = rule_measures(r)) > 0;) {
+		for (unsigned i = 0; i < strips; i++)
+			assert_int_equal(rule_measure(r, i), ERR_OK);
+		assert_int_equal(rule_plan(r), ERR_OK);
+	}
+	assert_int_equal(rule_fold(r, 0, E, out), ERR_OK);
+	rule_free(r);
+}
+
+static struct rule_spec
+rule(const char *name, unsigned hostile)
+{
+	struct rule_spec s = {.hostile = hostile,
+	    .picks = 1,
+	    .bucket = 1,
+	    .iterations = strcmp(name, "geometric_median") == 0 ? 8 : 1,
+	    .smoothing = 1e-6,
+	    .radius = 1};
+
+	snprintf(s.name, sizeof(s.name), "%s", name);
+	return s;
+}
+
+static void
+draw_fleet(float *x, size_t n, uint64_t seed)
+{
+	struct prng r;
+
+	prng_seed(&r, seed);
+	for (size_t i = 0; i < n * E; i++)
+		x[i] = prng_float(&r) - 0.5f;
+}
+
+/* R(4 x) = 4 R(x) to the bit, four being a power of two; bounds, radius and smoothing are lengths and grow with it. */
+static void
+scale_equivariance(void **state)
+{
+	static const char *const names[] = {"mean", "median", "trimmed_mean", "krum", "bulyan",
+	    "geometric_median", "centered_clipping"};
+	static float data[15 * E], larger[15 * E], centre[E], centre4[E], a[E], b[E];
+
+	(void)state;
+	draw_fleet(data, 15, 21);
+	draw_fleet(centre, 1, 22);
+	for (size_t i = 0; i < 15 * E; i++)
+		larger[i] = 4 * data[i];
+	for (size_t i = 0; i < E; i++)
+		centre4[i] = 4 * centre[i];
+	for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
+		for (int step = 0; step < 4; step++) {
+			struct rule_spec s = rule(names[k], k ? 1 : 0);
+			s.bucket = step == 1 ? 2 : 1;
+			s.nearest = step == 2;
+			s.bound = step == 3 ? 4 : 0;
+			struct rule_spec s4 = s;
+			s4.bound *= 4;
+			s4.radius *= 4;
+			s4.smoothing *= 4;
+			fold_rule(&s, data, 15, centre, a);
+			fold_rule(&s4, larger, 15, centre4, b);
+			for (size_t i = 0; i < E; i++)
+				if (b[i] != 4 * a[i])
+					fail_msg("%s, step %d, element %zu: %.9g, not %.9g", s.name,
+					    step, i, (double)b[i], (double)(4 * a[i]));
+		}
+}
+
+/* f deltas of 1e30 and no value leaves what the honest ones span, coordinate by coordinate; f + 1 may take it where they want. */
+static void
+honest_box(void **state)
+{
+	enum { F = 4, ALL = 2 * F + 1 };
+	static const char *const names[] = {"median", "trimmed_mean"};
+	static float data[ALL * E], out[E];
+
+	(void)state;
+	for (size_t k = 0; k < 2; k++)
+		for (int sign = -1; sign <= 1; sign++) {
+			const struct rule_spec s = rule(names[k], F);
+			draw_fleet(data, ALL, 31);
+			/* Up, down, or each of them another way. */
+			for (size_t i = 0; i < F * E; i++)
+				data[i] = sign ? (float)sign * 1e30f : (i % 3 ? 1e30f : -1e30f);
+			fold_rule(&s, data, ALL, NULL, out);
+			for (size_t i = 0; i < E; i++) {
+				float low = INFINITY, high = -INFINITY;
+				for (size_t n = F; n < ALL; n++) {
+					low = fminf(low, data[n * E + i]);
+					high = fmaxf(high, data[n * E + i]);
+				}
+				assert_true(out[i] >= low && out[i] <= high);
+			}
+			for (size_t i = 0; i < (F + 1) * E; i++)
+				data[i] = 1e30f;
+			fold_rule(&s, data, ALL, NULL, out);
+			assert_true(out[0] == 1e30f);
+		}
+}
+
+/* One delta, whatever it is, moves clipping by radius / n per iteration, and a bounded mean by twice the bound / n. */
+static void
+one_alone(void **state)
+{
+	enum { ALL = 11 };
+	static float data[ALL * E], centre[E], a[E], b[E];
+
+	(void)state;
+	for (uint32_t iterations = 1; iterations <= 3; iterations++)
+		for (int bounded = 0; bounded < 2; bounded++) {
+			struct rule_spec s = rule(bounded ? "mean" : "centered_clipping", !bounded);
+			s.iterations = iterations;
+			s.bound = bounded ? 2 : 0;
+			double most = bounded ? 2.0 * 2 / ALL : 2.0 * s.radius * iterations / ALL;
+			draw_fleet(data, ALL, 41 + iterations);
+			fold_rule(&s, data, ALL, centre, a);
+			for (size_t i = 0; i < E; i++)
+				data[5 * E + i] = i % 2 ? 1e30f : -1e29f;
+			fold_rule(&s, data, ALL, centre, b);
+			double sum = 0;
+			for (size_t i = 0; i < E; i++)
+				sum +=
+				    ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+			assert_true(sqrt(sum) <= most * 1.0001);
+			assert_true(sum > 0);
+		}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(neutral),
+	    cmocka_unit_test(nearly),
+	    cmocka_unit_test(not_neutral),
+	    cmocka_unit_test(scale_equivariance),
+	    cmocka_unit_test(honest_box),
+	    cmocka_unit_test(one_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
