@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "control.h"
 #include "prng.h"
 #include "schedule.h"
 #include "vec.h"
@@ -126,10 +127,17 @@ fold_tile_count(const struct fold_tile *f)
 	return (f->table->elements + RULE_TILE - 1) / RULE_TILE;
 }
 
+/* Floats before the control variate. */
+static uint64_t
+variate_at(const struct fold_tile *f)
+{
+	return feedback_at(f) + (f->feedback ? f->table->elements : 0);
+}
+
 uint64_t
 fold_tile_state_floats(const struct fold_tile *f)
 {
-	return feedback_at(f) + (f->feedback ? f->table->elements : 0);
+	return variate_at(f) + (f->spec->variates ? f->table->elements : 0);
 }
 
 void
@@ -221,7 +229,12 @@ fold_tile_run(const struct fold_tile *f, uint64_t tile, double *squares)
 		gather(f, first, count, before);
 	for (size_t i = 0; e == ERR_OK && tensor_table_piece(f->table, &i, first, count, &p);)
 		e = move_piece(f, p.tensor, p.first, p.count, update + (p.first - first));
-	return e == ERR_OK && f->step.codec ? lose(f, tile, before) : e;
+	if (e == ERR_OK && f->step.codec)
+		e = lose(f, tile, before);
+	if (e == ERR_OK && f->spec->variates)
+		e = control_fold(
+		    &f->changes, f->spec->variates, first, count, f->state + variate_at(f) + first);
+	return e;
 }
 
 double

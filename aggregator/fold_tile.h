@@ -25,11 +25,12 @@ struct fold_tile {
 	struct server_opt_params params;
 	double rate; /* of this round by its schedule; params has it too */
 	struct rule_input deltas; /* in device-id order */
+	struct rule_input changes; /* spec->variates: of the same devices' control variates */
 	const double *normalisers; /* spec->normalise: one per delta */
 	uint8_t *data; /* the base model's data section, table->bytes long; becomes the new one's */
 	float *
 	    state; /* fold_tile_state_floats, before and after: the optimizer's vectors, then the rule's last update, then what the
-		      download's codec has lost so far; NULL if none */
+		      download's codec has lost so far, last the control variate; NULL if none */
 	struct difference
 	    step; /* codec NULL: the new weights are what was folded; else codec, seed, elements */
 	bool feedback;

@@ -281,6 +281,7 @@ move(struct job *j, const struct cmd_verify_round *r, const struct fold_tile *pl
 
 	t.deltas = in->rule;
 	t.normalisers = in->normalisers;
+	t.changes = in->changes;
 	t.deltas.seed = fold_tile_seed(j->spec.seed, r->round);
 	t.data = c->data;
 	t.state = c->state;
@@ -469,7 +470,9 @@ gather(struct cmd_verify_fold *f, const struct cmd_verify_round *r, struct job *
 		e = need_state(&j->now, plan, r->base_state, why);
 	if (e == ERR_OK)
 		e = save_base(f, j);
-	return e ? e : cmd_verify_inputs_open(in, f->dir, r, j->table.elements, why);
+	return e ? e
+		 : cmd_verify_inputs_open(
+		       in, f->dir, r, j->table.elements, j->spec.aggregate.variates > 0, why);
 }
 
 /* Both ways from a base that is there. */

@@ -39,22 +39,22 @@ check_payload(
 {
 	uint64_t chunks = manifest_chunks(m->payload_bytes);
 	uint8_t *leaves = malloc((size_t)chunks * HASH_LEN), root[HASH_LEN] = {0};
-	struct codec_params params = in->params;
+	struct vectors v = in->vectors;
 	uint8_t carry[64] = {0};
 	double squares = 0;
 
-	params.table = malloc((size_t)codec_table_bytes(in->codec, m->elements) + 1);
-	enum err e = leaves && params.table ? ERR_OK : ERR_NOMEM;
+	v.params.table = malloc((size_t)codec_table_bytes(v.codec, m->elements) + 1);
+	enum err e = leaves && v.params.table ? ERR_OK : ERR_NOMEM;
 	for (uint64_t i = 0; i < chunks && e == ERR_OK; i++) {
 		size_t at = (size_t)i * MANIFEST_CHUNK, left = in->len - at;
 		size_t len = left < MANIFEST_CHUNK ? left : MANIFEST_CHUNK;
 		merkle_leaf(leaves + i * HASH_LEN, in->payload + at, len);
-		e = in->codec->check(&params, at, in->payload + at, len, &squares, carry);
+		e = vectors_check(&v, at, in->payload + at, len, &squares, carry);
 	}
 	if (e == ERR_OK)
 		merkle_root(root, leaves, (size_t)chunks);
 	free(leaves);
-	free(params.table);
+	free(v.params.table);
 	if (e == ERR_NOMEM)
 		return e;
 	return e == ERR_OK && memcmp(root, m->root, sizeof(root)) == 0
@@ -64,7 +64,7 @@ check_payload(
 
 static enum err
 open_input(struct cmd_verify_input *in, const char *dir, const struct record_detail *d,
-    uint64_t elements, struct why *why)
+    uint64_t elements, bool second, struct why *why)
 {
 	char path[PATH_MAX], task[33];
 	struct manifest m;
@@ -72,20 +72,17 @@ open_input(struct cmd_verify_input *in, const char *dir, const struct record_det
 	enum err e = manifest_decode(&m, d->data, d->len, why);
 	if (e)
 		return ERR_CORRUPT;
-	in->codec = codec_find(m.codec);
-	if (!in->codec)
+	in->vectors = vectors_of(&m);
+	if (!in->vectors.codec)
 		return err_set(why, ERR_UNSUPPORTED, "codec %u is not in this build", m.codec);
-	if (m.elements != elements || m.payload_bytes > in->codec->payload_bytes(m.elements))
+	if (m.elements != elements || in->vectors.second != second ||
+	    m.payload_bytes > vectors_bytes(&in->vectors))
 		return err_set(why, ERR_CORRUPT, "a delta does not fit the model");
 	hex_encode(task, m.task, sizeof(m.task));
 	int n = snprintf(path, sizeof(path), "%s/deltas/%s.delta", dir, task);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return err_set(why, ERR_LIMIT, "the path %.60s... is too long", dir);
 	memcpy(in->device, m.device, sizeof(in->device));
-	in->params = (struct codec_params){.elements = m.elements,
-	    .block = m.block,
-	    .seed = m.codec_seed,
-	    .payload = m.payload_bytes};
 	in->weight = (double)m.examples;
 	in->normaliser = (double)m.normaliser;
 	e = map_file(path, m.payload_bytes, &in->payload, why);
@@ -98,19 +95,34 @@ open_input(struct cmd_verify_input *in, const char *dir, const struct record_det
 }
 
 static enum err
-read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
+read_vector(
+    const struct cmd_verify_input *in, unsigned which, uint64_t first, size_t count, float *out)
 {
-	const struct cmd_verify_inputs *all = context;
-	const struct cmd_verify_input *in = &all->items[all->chosen[delta]];
 	struct codec_memory memory = {in->payload, in->len};
 	const struct codec_source source = {codec_memory_read, &memory};
 
-	return codec_read(in->codec, &in->params, &source, first, count, out);
+	return vectors_read(&in->vectors, which, &source, first, count, out);
+}
+
+static enum err
+read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
+{
+	const struct cmd_verify_inputs *all = context;
+
+	return read_vector(&all->items[all->chosen[delta]], 0, first, count, out);
+}
+
+static enum err
+read_change(void *context, size_t delta, uint64_t first, size_t count, float *out)
+{
+	const struct cmd_verify_inputs *all = context;
+
+	return read_vector(&all->items[all->chosen[delta]], 1, first, count, out);
 }
 
 enum err
 cmd_verify_inputs_open(struct cmd_verify_inputs *in, const char *dir,
-    const struct cmd_verify_round *r, uint64_t elements, struct why *why)
+    const struct cmd_verify_round *r, uint64_t elements, bool second, struct why *why)
 {
 	enum err e = ERR_OK;
 
@@ -125,7 +137,8 @@ cmd_verify_inputs_open(struct cmd_verify_inputs *in, const char *dir,
 	if (!in->items || !in->chosen || !in->weights || !in->normalisers)
 		e = ERR_NOMEM;
 	for (; e == ERR_OK && in->count < r->count; in->count++)
-		e = open_input(&in->items[in->count], dir, &r->manifests[in->count], elements, why);
+		e = open_input(
+		    &in->items[in->count], dir, &r->manifests[in->count], elements, second, why);
 	if (e)
 		cmd_verify_inputs_close(in);
 	return e;
@@ -145,6 +158,8 @@ cmd_verify_inputs_choose(struct cmd_verify_inputs *in, const uint8_t *without)
 	}
 	in->rule = (struct rule_input){
 	    .read_tile = read_tile, .context = in, .deltas = n, .weights = in->weights};
+	in->changes = in->rule;
+	in->changes.read_tile = read_change;
 }
 
 void

@@ -1,16 +1,15 @@
 #ifndef CMD_VERIFY_INPUTS_H
 #define CMD_VERIFY_INPUTS_H
 #include "cmd_verify_history.h"
-#include "codec.h"
 #include "rule.h"
+#include "vectors.h"
 
 /* The deltas of one round, mapped from DIR/deltas and checked against their manifests. */
 struct cmd_verify_input {
 	uint8_t device[32];
 	const uint8_t *payload;
 	size_t len;
-	const struct codec *codec;
-	struct codec_params params;
+	struct vectors vectors;
 	double weight; /* examples */
 	double normaliser;
 };
@@ -21,11 +20,12 @@ struct cmd_verify_inputs {
 	size_t *chosen;
 	double *weights, *normalisers;
 	struct rule_input rule;
+	struct rule_input changes; /* likewise, their second vectors */
 };
 
-/* ERR_NOTFOUND: a manifest is erased, or a delta is not there; ERR_UNSUPPORTED: its codec is not in this build; ERR_CORRUPT. */
+/* second: the job's deltas have a second vector. ERR_NOTFOUND: a manifest is erased, or a delta is not there; ERR_UNSUPPORTED: its codec is not in this build; ERR_CORRUPT. */
 ERR_MUST_USE enum err cmd_verify_inputs_open(struct cmd_verify_inputs *in, const char *dir,
-    const struct cmd_verify_round *r, uint64_t elements, struct why *why);
+    const struct cmd_verify_round *r, uint64_t elements, bool second, struct why *why);
 /* Points in->rule at all of them but `without` (NULL: at all); its count may come out 0. */
 void cmd_verify_inputs_choose(struct cmd_verify_inputs *in, const uint8_t *without);
 void cmd_verify_inputs_close(struct cmd_verify_inputs *in);

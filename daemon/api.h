@@ -22,6 +22,7 @@ void api_delta_head(struct exchange *x);
 extern const struct stream_ops api_model_put;
 void api_model_get(struct exchange *x);
 void api_model_difference(struct exchange *x);
+void api_state_get(struct exchange *x);
 
 void api_jobs_list(struct exchange *x);
 void api_jobs_submit(struct exchange *x);

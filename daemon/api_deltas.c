@@ -220,7 +220,7 @@ prepare_body(struct exchange *x, struct delta *d, struct why *why)
 
 	if (e)
 		return err_set(why, e, "no memory");
-	d->body.params.entries = d->claim.entries;
+	d->body.vectors.params.entries = d->claim.entries;
 	return spool_begin(x->services->spool, d->raw, &d->part, why);
 }
 
@@ -248,7 +248,7 @@ prepare_rest(struct exchange *x, struct delta *d, struct why *why)
 	else if (d->body.now.at != x->request.offset)
 		wrong_offset(x, d, d->body.now.at, "the body goes on at Upload-Offset");
 	/* What is there was counted without a limit; the rest has at least an entry, and meets it. */
-	d->body.params.entries = d->claim.entries;
+	d->body.vectors.params.entries = d->claim.entries;
 	return ERR_OK;
 }
 

@@ -152,6 +152,26 @@ api_model_difference(struct exchange *x)
 		send_map(x, map, name);
 }
 
+/* What devices need of a state is the control variate at its end; they check the hash of the whole. */
+void
+api_state_get(struct exchange *x)
+{
+	struct models_map *map = NULL;
+	struct why why = {""};
+	uint8_t id[32];
+
+	bool known = hex_decode(id, sizeof(id), x->param[0], strlen(x->param[0])) &&
+	    ((x->who.roles & ROLE_READERS) ||
+		engine_variate_may_read(x->services->engine, x->who.device, id));
+	enum err e = known ? models_state_map(x->services->models, id, &map, &why) : ERR_NOTFOUND;
+	if (e == ERR_NOTFOUND)
+		exchange_problem(x, "not-found", "no such state, or not for this device");
+	else if (e)
+		exchange_failed(x, e, &why);
+	else
+		send_map(x, map, x->param[0]);
+}
+
 /* --- PUT: an administrator uploads a model for jobs that start from it */
 
 struct upload {

@@ -10,18 +10,14 @@ enum err
 delta_body_init(struct delta_body *b, const struct manifest *m)
 {
 	*b = (struct delta_body){.m = m,
-	    .codec = codec_find(m->codec),
-	    .params = {.elements = m->elements,
-		.block = m->block,
-		.seed = m->codec_seed,
-		.payload = m->payload_bytes},
+	    .vectors = vectors_of(m),
 	    .leaf_bytes = manifest_chunks(m->payload_bytes) * HASH_LEN,
 	    .bytes = manifest_body_bytes(m->payload_bytes)};
 	b->leaves = malloc(b->leaf_bytes);
-	b->table_bytes = codec_table_bytes(b->codec, m->elements);
-	b->params.table = malloc((size_t)b->table_bytes + 1);
+	b->table_bytes = codec_table_bytes(b->vectors.codec, m->elements);
+	b->vectors.params.table = malloc((size_t)b->table_bytes + 1);
 	b->hash = hash_new();
-	return b->leaves && b->params.table && b->hash ? ERR_OK : ERR_NOMEM;
+	return b->leaves && b->vectors.params.table && b->hash ? ERR_OK : ERR_NOMEM;
 }
 
 void
@@ -29,9 +25,9 @@ delta_body_deinit(struct delta_body *b)
 {
 	hash_free(b->hash);
 	free(b->leaves);
-	free(b->params.table);
+	free(b->vectors.params.table);
 	b->hash = NULL;
-	b->leaves = b->params.table = NULL;
+	b->leaves = b->vectors.params.table = NULL;
 }
 
 static const char *
@@ -82,7 +78,7 @@ static const char *
 take_piece(struct delta_body *b, const uint8_t *p, size_t len)
 {
 	uint64_t at = b->now.at - b->leaf_bytes;
-	enum err e = b->codec->check(&b->params, at, p, len, &b->now.sum_squares, b->now.carry);
+	enum err e = vectors_check(&b->vectors, at, p, len, &b->now.sum_squares, b->now.carry);
 
 	if (e == ERR_NUMERIC)
 		return refuse(b, "not-finite", "the payload holds NaN or infinity");

@@ -2,9 +2,8 @@
 #define DELTA_BODY_H
 #include <stdbool.h>
 
-#include "codec.h"
 #include "hash.h"
-#include "manifest.h"
+#include "vectors.h"
 
 /*
  * The check of a delta's body as it comes, in order: leaves against the signed root, chunks against their leaves, values through
@@ -20,8 +19,7 @@ struct delta_mark {
 
 struct delta_body {
 	const struct manifest *m;
-	const struct codec *codec;
-	struct codec_params params;
+	struct vectors vectors;
 	struct hash *hash;
 	uint8_t *leaves;
 	uint64_t leaf_bytes, bytes;

@@ -7,7 +7,6 @@
 #include "audit.h"
 #include "bytes.h"
 #include "clock.h"
-#include "codec.h"
 #include "engine_job.h"
 #include "fault.h"
 #include "folder.h"
@@ -17,6 +16,7 @@
 #include "registry.h"
 #include "server.h"
 #include "spool.h"
+#include "vectors.h"
 
 #define RETRY_MS 1000
 
@@ -266,12 +266,7 @@ fill_task(struct engine *g, struct engine_job *j, const uint8_t device[32], stru
 	out->deadline_s =
 	    j->round.deadline_ms > now ? (double)(j->round.deadline_ms - now) / 1000 : 0;
 	out->recipe.document = j->spec.recipe.document;
-}
-
-static uint64_t
-payload_bytes(const struct engine_job *j)
-{
-	return recipe_upload_most(&j->spec.recipe.upload, j->table.elements);
+	engine_variate_fill(j, device, out);
 }
 
 /* NULL if out holds a task of this job, else why not. */
@@ -286,6 +281,8 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 		why = engine_offer_lacks(j, offer);
 	if (why)
 		return why;
+	if (engine_variate_full(j, device))
+		return "job-full";
 	const struct invite *have = find_invite(j, device);
 	if (have && have->state != INVITE_OUT)
 		return have->state == INVITE_ACCEPTED ? "reported" : "aborted";
@@ -293,7 +290,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 	if (j->round.state == ROUND_CLOSING || j->round.state == ROUND_FOLDING)
 		return "not-selected";
 	if (!have) {
-		if (spool_full(g->services->spool, payload_bytes(j)))
+		if (spool_full(g->services->spool, engine_variate_payload(j)))
 			return "spool-full";
 		unsigned act = round_step(&j->round, ROUND_ASK, 0, clock_ms());
 		if (j->round.state == ROUND_GATHER)
@@ -335,7 +332,7 @@ engine_spool_full(struct engine *g)
 
 	pthread_mutex_lock(&g->lock);
 	for (const struct engine_job *j = g->jobs; j && !full; j = j->next)
-		full = wants_deltas(j) && spool_full(g->services->spool, payload_bytes(j));
+		full = wants_deltas(j) && spool_full(g->services->spool, engine_variate_payload(j));
 	pthread_mutex_unlock(&g->lock);
 	return full;
 }
@@ -373,10 +370,11 @@ engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer
 static const char *
 claim_format(const struct engine_job *j, const struct manifest *m, struct why *why)
 {
-	const struct codec *codec = codec_find(m->codec);
+	const struct vectors v = vectors_of(m);
+	const struct codec *codec = v.codec;
 
-	if ((m->flags & (MANIFEST_MASKED | MANIFEST_SECOND | MANIFEST_KIND_MASK)) ||
-	    m->slice != 0) {
+	if ((m->flags & (MANIFEST_MASKED | MANIFEST_KIND_MASK)) || m->slice != 0 ||
+	    v.second != (j->spec.aggregate.variates > 0)) {
 		err_set(why, ERR_UNSUPPORTED, "flags 0x%x, slice %u", m->flags, m->slice);
 		return "unsupported";
 	}
@@ -392,7 +390,8 @@ claim_format(const struct engine_job *j, const struct manifest *m, struct why *w
 		    (unsigned long long)j->table.elements);
 		return "bad-manifest";
 	}
-	uint64_t need = recipe_upload_bytes(&j->spec.recipe.upload, codec, m->elements);
+	uint64_t need = vectors_times(
+	    recipe_upload_bytes(&j->spec.recipe.upload, codec, m->elements), v.second);
 	if (codec->fixed_size ? m->payload_bytes != need : m->payload_bytes > need) {
 		err_set(why, ERR_INVALID, "payload of %llu bytes; the codec needs %llu",
 		    (unsigned long long)m->payload_bytes, (unsigned long long)need);
@@ -457,6 +456,10 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 		err_set(why, ERR_STATE, "round %llu has closed", (unsigned long long)m->round);
 		return "round-closed";
 	}
+	if (engine_variate_full(j, m->device)) {
+		err_set(why, ERR_STATE, "the job has all its devices");
+		return "wrong-state";
+	}
 	return NULL;
 }
 
@@ -503,7 +506,7 @@ engine_take(struct engine *g, const struct engine_claim *claim)
 		return ERR_DENIED;
 	pthread_mutex_lock(&g->lock);
 	/* The invitation is made (or kept) now, so that settling cannot run out of memory. */
-	if (j->row.round == claim->round) {
+	if (j->row.round == claim->round && !engine_variate_full(j, claim->device)) {
 		const struct invite *have = find_invite(j, claim->device);
 		bool fresh = !have || have->state == INVITE_ABORTED;
 		if (fresh)
@@ -571,7 +574,8 @@ engine_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes)
 {
 	pthread_mutex_lock(&g->lock);
 	for (struct engine_job *j = g->jobs; j; j = j->next)
-		if (memcmp(j->row.base, model, 32) == 0)
+		if (memcmp(j->row.base, model, 32) == 0 ||
+		    memcmp(j->row.optimizer_state, model, 32) == 0)
 			j->bytes_down += bytes;
 	pthread_mutex_unlock(&g->lock);
 }

@@ -56,10 +56,13 @@ void engine_settle(
 /* ERR_NOTFOUND if the device holds no such task. */
 ERR_MUST_USE enum err engine_abort(
     struct engine *g, const uint8_t device[32], const char *task, const char *reason);
-/* Counts bytes of a base model sent to devices. */
+/* Counts bytes of a base model or its state sent to devices. */
 void engine_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes);
 /* May this device fetch this model: is it the base of a job it may work on? */
 bool engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[32]);
+
+/* May this device fetch this state: does the open round of a job with control variates that it may work on start from it? */
+bool engine_variate_may_read(struct engine *g, const uint8_t device[32], const uint8_t hash[32]);
 
 /* May this device work on the job at all? Then it may read the job's models. */
 bool engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16]);

@@ -27,17 +27,6 @@ models_kept(const struct config *c, uint64_t rounds)
 	return n;
 }
 
-static uint64_t
-state_bytes(const struct engine_job *j)
-{
-	struct fold_tile f = {.table = &j->table};
-
-	if (fold_tile_choose(&f, &j->spec.aggregate, 1, NULL) != ERR_OK ||
-	    fold_tile_download(&f, &j->spec.download, 1, 1, NULL) != ERR_OK)
-		return 0;
-	return fold_tile_state_floats(&f) * sizeof(float);
-}
-
 /* Of the file beside each model but the first. */
 static uint64_t
 difference_bytes(const struct engine_job *j)
@@ -51,7 +40,7 @@ difference_bytes(const struct engine_job *j)
 static struct forecast
 forecast_of(const struct config *c, const struct engine_job *j)
 {
-	uint64_t payload = recipe_upload_most(&j->spec.recipe.upload, j->table.elements);
+	uint64_t payload = engine_variate_payload(j);
 	uint64_t done = j->rounds_committed, left = 0;
 	uint32_t goal = j->spec.round.goal;
 	struct forecast f = {.rounds_left = 0};
@@ -64,7 +53,7 @@ forecast_of(const struct config *c, const struct engine_job *j)
 	/* At its worst there is one model and one state more: the old ones go after the commit. */
 	f.models = (models_kept(c, done + left) - models_kept(c, done) + 1) *
 		(j->model_bytes + FILE_HEAD + difference_bytes(j)) +
-	    2 * state_bytes(j);
+	    2 * engine_variate_state_bytes(j);
 	uint64_t wanted = goal > j->round.accepted ? goal - j->round.accepted : 0;
 	f.spool = wanted * (manifest_body_bytes(payload) + FILE_HEAD);
 	f.deltas = left * goal * (manifest_body_bytes(payload) + FILE_HEAD);

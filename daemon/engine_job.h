@@ -24,6 +24,11 @@ struct engine_step {
 	uint64_t bytes;
 };
 #define ENGINE_STEPS 16
+/* A device whose control variate counts in the coordinator's. */
+struct engine_member {
+	uint8_t device[32];
+	uint64_t round; /* the last committed one that its delta is in */
+};
 
 struct engine_job {
 	struct engine_job *next; /* by priority, then age; never changes after insertion */
@@ -50,6 +55,8 @@ struct engine_job {
 	struct engine_step
 	    steps[ENGINE_STEPS]; /* the newest first; each from is the next one's to */
 	size_t step_count;
+	struct engine_member *members; /* of a job with control variates: those it has, by device */
+	size_t member_count; /* at most spec.aggregate.variates, for which there is room */
 	unsigned fold_failures; /* of the round at hand, in a row */
 	uint64_t fold_retry_ms; /* when it is folded again; 0: it does not wait for that */
 };
@@ -130,5 +137,20 @@ void engine_steps_add(
 /* If the device holds a model from which differences lead to the round's base, and they are shorter than that: names it in
  * out. Lock held. */
 void engine_steps_offer(const struct engine_job *j, const struct offer *o, struct task *out);
+/* engine_variate.c: control variates. Nothing here concerns a job without them, but for the two sizes. */
+/* Makes room for the job's devices. ERR_NOMEM. No lock. */
+ERR_MUST_USE enum err engine_variate_init(struct engine_job *j);
+/* Reads which device counts since when. */
+ERR_MUST_USE enum err engine_variate_load(struct store_db *db, struct engine_job *j);
+/* Is this device none of the job's, and are there as many as the job may have? Lock held. */
+bool engine_variate_full(const struct engine_job *j, const uint8_t device[32]);
+/* What the device's task says of it. Lock held. */
+void engine_variate_fill(const struct engine_job *j, const uint8_t device[32], struct task *out);
+/* The accepted of the open round count now. Lock held. */
+void engine_variate_count(struct engine_job *j, uint64_t round);
+/* A delta's payload, at its largest; UINT64_MAX if that is no number. */
+uint64_t engine_variate_payload(const struct engine_job *j);
+/* The state that goes with a model. */
+uint64_t engine_variate_state_bytes(const struct engine_job *j);
 
 #endif

@@ -139,7 +139,7 @@ static enum err
 check_quota(const struct services *s, const struct engine_job *j, struct why *why)
 {
 	uint64_t quota = s->config->spool_quota;
-	uint64_t one = recipe_upload_most(&j->spec.recipe.upload, j->table.elements);
+	uint64_t one = engine_variate_payload(j);
 
 	one = one > MANIFEST_PAYLOAD_MAX ? UINT64_MAX : spoolfile_bytes(one);
 	if (quota == 0 || one <= quota / j->spec.round.goal)
@@ -511,6 +511,8 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 	if (j->fold_failures > 0 && strcmp(j->state, "running") == 0)
 		j->reason[0] = '\0';
 	j->fold_failures = 0;
+	if (strcmp(o->row.state, "committed") == 0)
+		engine_variate_count(j, o->row.round);
 	j->invite_count = j->candidate_count = 0;
 	FAULT("fold.told");
 	bool finite = strcmp(o->row.state, "committed") == 0;

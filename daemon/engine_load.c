@@ -27,6 +27,7 @@ engine_job_free(struct engine_job *j)
 	tensor_table_deinit(&j->table);
 	free(j->invites);
 	free(j->candidates);
+	free(j->members);
 	free(j);
 }
 
@@ -121,6 +122,8 @@ engine_job_new(struct engine_job **out, const struct services *services, const u
 	hex_encode(j->hex, id, 16);
 	j->course = course_start();
 	enum err e = job_parse(&j->spec, text, len, why);
+	if (e == ERR_OK)
+		e = engine_variate_init(j);
 	if (e) {
 		engine_job_free(j);
 		return e;
@@ -230,6 +233,8 @@ load_rounds(struct loader *l)
 	if (e)
 		return e;
 	e = engine_course_load(l->db, j);
+	if (e == ERR_OK)
+		e = engine_variate_load(l->db, j);
 	if (e == ERR_OK)
 		e = engine_take_table(l->g->services, j, j->model, l->why);
 	if (e == ERR_OK && open && !is_over(j))

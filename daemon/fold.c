@@ -25,7 +25,16 @@ read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
 	struct fold_input *in = &((struct fold *)context)->inputs[delta];
 	const struct codec_source source = {read_payload, in};
 
-	return codec_read(in->codec, &in->params, &source, first, count, out);
+	return vectors_read(&in->vectors, 0, &source, first, count, out);
+}
+
+static enum err
+read_change(void *context, size_t delta, uint64_t first, size_t count, float *out)
+{
+	struct fold_input *in = &((struct fold *)context)->inputs[delta];
+	const struct codec_source source = {read_payload, in};
+
+	return vectors_read(&in->vectors, 1, &source, first, count, out);
 }
 
 static void
@@ -85,12 +94,7 @@ add_input(void *ctx, const struct store_accept *a)
 	if (e)
 		return e;
 	struct fold_input *in = &w->inputs[w->count];
-	*in = (struct fold_input){.file.fd = -1,
-	    .codec = codec_find(m.codec),
-	    .params = {.elements = m.elements,
-		.block = m.block,
-		.seed = m.codec_seed,
-		.payload = m.payload_bytes}};
+	*in = (struct fold_input){.file.fd = -1, .vectors = vectors_of(&m)};
 	memcpy(in->task, a->task, 16);
 	memcpy(in->device, a->device, 32);
 	memcpy(in->manifest, a->manifest, MANIFEST_LEN);
@@ -100,7 +104,7 @@ add_input(void *ctx, const struct store_accept *a)
 	w->out.row.examples += m.examples;
 	w->out.row.bytes_up += a->body_bytes;
 	add_report(w, a, &m);
-	return in->codec ? ERR_OK : ERR_UNSUPPORTED;
+	return in->vectors.codec ? ERR_OK : ERR_UNSUPPORTED;
 }
 
 static enum err
@@ -240,6 +244,8 @@ fold_run(struct fold *w, struct why *why)
 	    .deltas = w->count,
 	    .weights = w->weights,
 	    .seed = fold_tile_seed(w->f->spec->seed, w->f->row.round)};
+	t->changes = t->deltas;
+	t->changes.read_tile = read_change;
 	if (e == ERR_OK)
 		e = prepare_optimizer(w, why);
 	if (e == ERR_OK)

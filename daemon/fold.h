@@ -2,11 +2,11 @@
 #define FOLD_H
 #include <stdatomic.h>
 
-#include "codec.h"
 #include "delta_file.h"
 #include "engine.h"
 #include "fold_tile.h"
 #include "models.h"
+#include "vectors.h"
 
 /*
  * One round's arithmetic over the spool: reads accepted deltas in device-id order, folds them tile by tile on all cores, moves
@@ -18,8 +18,7 @@ struct fold_input {
 	uint8_t task[16], device[32];
 	uint8_t manifest[MANIFEST_LEN];
 	struct delta_file file;
-	const struct codec *codec;
-	struct codec_params params;
+	struct vectors vectors;
 	enum err e; /* of opening it */
 	struct why why;
 };

@@ -16,7 +16,8 @@ struct models;
 
 struct models_map {
 	uint8_t id[32];
-	uint8_t from[32]; /* zeros, or: data are differences, and lead from this model to id */
+	uint8_t from
+	    [32]; /* zeros, or: data are differences, and lead from this model to id; itself: data are a state */
 	const uint8_t *data;
 	uint64_t bytes;
 	uint64_t data_at; /* where the tensors' data section begins; of a model */
@@ -58,6 +59,9 @@ ERR_MUST_USE enum err models_state_put(
     struct models *m, const float *state, uint64_t count, uint8_t hash[32], struct why *why);
 ERR_MUST_USE enum err models_state_get(
     struct models *m, const uint8_t hash[32], float *state, uint64_t count, struct why *why);
+/* Maps a state as bytes; released as a model. ERR_NOTFOUND, ERR_CORRUPT. */
+ERR_MUST_USE enum err models_state_map(
+    struct models *m, const uint8_t hash[32], struct models_map **out, struct why *why);
 /* Does the file's content match? An all-zero hash is no state and is sound. ERR_NOTFOUND, ERR_CORRUPT. */
 ERR_MUST_USE enum err models_state_check(struct models *m, const uint8_t hash[32], struct why *why);
 ERR_MUST_USE enum err models_state_delete(struct models *m, const uint8_t hash[32]);

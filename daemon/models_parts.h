@@ -6,7 +6,7 @@
 
 #include "models.h"
 
-/* Inside of models/: shared by models.c and models_difference.c only. */
+/* Inside of models/: shared by models.c, models_difference.c and models_state.c only. */
 struct models {
 	char dir[PATH_MAX - 128];
 	pthread_mutex_t lock;

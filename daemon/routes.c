@@ -36,6 +36,7 @@ static const struct route table[] = {
     {VERB_GET, "/v1/models/{}", DEV | READ, ROUTE_WORK, .handle = api_model_get},
     {VERB_GET, "/v1/models/{}/from/{}", DEV | READ, ROUTE_WORK, .handle = api_model_difference},
     {VERB_PUT, "/v1/models/{}", SUB, ROUTE_STREAM, true, .stream = &api_model_put},
+    {VERB_GET, "/v1/states/{}", DEV | READ, ROUTE_WORK, .handle = api_state_get},
     {VERB_GET, "/v1/jobs", DEV | READ, ROUTE_NOW, .handle = api_jobs_list},
     {VERB_POST, "/v1/jobs", SUB, ROUTE_WORK, true, .handle = api_jobs_submit},
     {VERB_GET, "/v1/jobs/{}", DEV | READ, ROUTE_WORK, .handle = api_job_show},

@@ -188,6 +188,9 @@ ERR_MUST_USE enum err store_accept_each(struct store_db *db, const uint8_t job[1
 /* Harmless if there is no such row. */
 ERR_MUST_USE enum err store_accept_drop(
     struct store_db *db, const uint8_t job[16], uint64_t round, const uint8_t device[32]);
+/* The last committed round of a job that each device's delta is in. */
+ERR_MUST_USE enum err store_accept_last(struct store_db *db, const uint8_t job[16],
+    enum err (*fn)(void *ctx, const uint8_t device[32], uint64_t round), void *ctx);
 /* Accepted reports per device over all jobs. */
 ERR_MUST_USE enum err store_accept_count(
     struct store_db *db, const uint8_t device[32], uint64_t *out);

@@ -119,6 +119,7 @@ enum statement {
 	ACCEPT_GET,
 	ACCEPT_EACH,
 	ACCEPT_COUNT,
+	ACCEPT_LAST,
 	MODEL_PUT,
 	MODEL_GET,
 	MODEL_PIN,
@@ -184,6 +185,10 @@ static const char *const texts[STATEMENTS] = {
     [ACCEPT_GET] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND round = ? AND device = ?",
     [ACCEPT_EACH] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND round = ? ORDER BY device",
     [ACCEPT_COUNT] = "SELECT count(*) FROM accept WHERE device = ?",
+    [ACCEPT_LAST] =
+	"SELECT accept.device, max(accept.round) FROM accept JOIN round ON round.job = accept.job "
+	"AND round.round = accept.round AND round.state = 'committed' WHERE accept.job = ? "
+	"GROUP BY accept.device ORDER BY accept.device",
     [MODEL_PUT] = "INSERT INTO model (" MODEL ") VALUES (?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
     [MODEL_GET] = "SELECT " MODEL " FROM model WHERE id = ?",
     [MODEL_PIN] = "UPDATE model SET job = zeroblob(16), round = 0 WHERE id = ?",
@@ -430,6 +435,27 @@ store_accept_count(struct store_db *db, const uint8_t device[32], uint64_t *out)
 
 	store_query_blob(&q, device, 32);
 	return store_query_one(&q, &count_table, out);
+}
+
+struct store_last {
+	uint8_t device[32];
+	uint64_t round;
+};
+static const struct store_field last_fields[] = {
+    {STORE_BLOB, ARRAY(last, device)}, {STORE_UNSIGNED, AT(last, round), 0}};
+TABLE(last);
+
+enum err
+store_accept_last(struct store_db *db, const uint8_t job[16],
+    enum err (*fn)(void *ctx, const uint8_t device[32], uint64_t round), void *ctx)
+{
+	struct store_query q = begin(db, ACCEPT_LAST);
+	struct store_last last;
+
+	store_query_blob(&q, job, 16);
+	while (store_query_next(&q, &last_table, &last))
+		q.e = fn(ctx, last.device, last.round);
+	return store_query_end(&q);
 }
 
 enum err

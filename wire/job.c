@@ -241,6 +241,26 @@ check_sparse(const struct job_spec *job, struct field *doc)
 		field_fail(&aggregate, "rule", "\"nearest\" cannot work with codec sparse");
 }
 
+/* No rule but the plain mean protects variates, too. */
+static void
+check_variates(struct job_spec *out, struct field *doc)
+{
+	const struct rule_spec *rule = &out->aggregate.rule;
+	struct field o = field_object(doc, "aggregate"), local = field_object(doc, "local");
+
+	out->aggregate.variates = out->recipe.local.variates;
+	if (out->aggregate.variates == 0)
+		return;
+	if (strcmp(rule->name, "mean") != 0 || rule->bucket > 1 || rule->nearest)
+		field_fail(&o, "rule", "local.control_variates needs the plain mean");
+	if (rule->bound > 0 || rule->bound_median)
+		field_fail(&o, "norm_bound", "not with local.control_variates");
+	if (out->aggregate.normalise)
+		field_fail(&o, "normalise", "not with local.control_variates, which do without");
+	if (out->round.goal > out->aggregate.variates)
+		field_fail(&local, "control_variates", "has fewer devices than round.goal");
+}
+
 static void
 read_stop(struct job_spec *out, struct field *doc)
 {
@@ -280,6 +300,7 @@ read_job(struct job_spec *out, const struct json *doc, struct why *why)
 	read_aggregate(out, &root);
 	read_download(&out->download, &root);
 	check_sparse(out, &root);
+	check_variates(out, &root);
 	read_stop(out, &root);
 	job_guard_read(out, &root);
 	return reader.err;

@@ -68,6 +68,7 @@ struct aggregate_spec {
 	struct scale_spec scale; /* of the rate, on top of the schedule */
 	double max_norm; /* 0: no bound; a delta with a larger L2 norm is refused */
 	uint64_t max_examples; /* the most a device may claim; default 1,000,000 */
+	uint32_t variates; /* recipe.local.variates: a second vector follows each delta; 0: none */
 };
 
 /* How new models reach devices that hold an older one; see difference.h. */

@@ -172,6 +172,22 @@ messages_offer_deinit(struct offer *o)
 	memset(o, 0, sizeof(*o));
 }
 
+static void
+put_variate(struct json *o, const struct task *in)
+{
+	struct json *variate;
+
+	if (!in->state[0] && in->counted == 0)
+		return;
+	variate = json_object();
+	if (in->state[0]) {
+		json_add_string(variate, "id", in->state);
+		json_add_u64(variate, "bytes", in->state_bytes);
+	}
+	json_add_u64(variate, "counted", in->counted);
+	json_add(o, "variate", variate);
+}
+
 enum err
 messages_task_encode(struct buf *out, const struct task *in)
 {
@@ -198,6 +214,7 @@ messages_task_encode(struct buf *out, const struct task *in)
 		json_add(model, "from", from);
 	}
 	json_add(o, "model", model);
+	put_variate(o, in);
 	json_add(o, "recipe",
 	    in->codec[0] ? recipe_upload_named(in->recipe.document, in->codec)
 			 : json_copy(in->recipe.document));
@@ -217,6 +234,19 @@ read_task_ids(struct task *out, struct field *o)
 }
 
 static void
+read_variate(struct task *out, struct field *o)
+{
+	struct field variate = field_object(o, "variate");
+
+	field_hex(&variate, "id", out->state, sizeof(out->state), "");
+	if (out->state[0])
+		out->state_bytes = field_u64(&variate, "bytes", 1, JSON_INT_MAX, FIELD_MUST_U64);
+	out->counted = field_u64(&variate, "counted", 0, JSON_INT_MAX, 0);
+	if (out->counted >= out->round)
+		field_fail(&variate, "counted", "must be a round before");
+}
+
+static void
 read_work(struct task *out, struct field *o)
 {
 	struct field model = field_object(o, "model");
@@ -228,6 +258,7 @@ read_work(struct task *out, struct field *o)
 		field_hex(&from, "id", out->from, sizeof(out->from), NULL);
 		out->from_bytes = field_u64(&from, "bytes", 1, JSON_INT_MAX, FIELD_MUST_U64);
 	}
+	read_variate(out, o);
 	out->seed = field_u64(o, "seed", 0, JSON_INT_MAX, FIELD_MUST_U64);
 	out->deadline_s = field_double(o, "deadline_s", 0, DEADLINE_MAX, FIELD_MUST_DOUBLE);
 }

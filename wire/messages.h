@@ -62,6 +62,10 @@ struct task {
 	uint64_t model_bytes;
 	char from[65]; /* "", or: of this model the device needs only the difference, */
 	uint64_t from_bytes; /* so many bytes */
+	char state
+	    [65]; /* the coordinator's state that ends with its control variate; "": all zero */
+	uint64_t state_bytes;
+	uint64_t counted; /* the last round that this device's variate counts in; 0: none */
 	uint64_t seed;
 	double deadline_s; /* seconds left for the report */
 	char codec

@@ -105,6 +105,7 @@ recipe_parse(struct recipe *out, const struct json *doc, bool strict, struct why
 	recipe_local_read(out, &root);
 	read_evaluate(out, &root);
 	recipe_upload_read(out, &root);
+	recipe_local_check(out, &root);
 	field_end(&root);
 	if (!reader.err)
 		copy_document(out, &root);

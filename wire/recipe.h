@@ -103,6 +103,7 @@ struct local_spec {
 	double prox; /* FedProx's mu; 0: none */
 	double clip_norm; /* largest norm of a gradient; 0: any */
 	uint32_t accumulate; /* batches per step, at least 1 */
+	uint32_t variates; /* devices that keep a control variate each (SCAFFOLD); 0: none does */
 };
 
 struct data_spec {

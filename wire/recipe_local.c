@@ -1,3 +1,4 @@
+#include "codec.h"
 #include "recipe_parts.h"
 
 #include <string.h>
@@ -114,6 +115,41 @@ recipe_schedule_read(struct schedule_spec *out, struct field *parent)
 	field_end(&o);
 }
 
+static void
+read_variates(struct recipe *out, struct field *local)
+{
+	struct field o = field_object(local, "control_variates");
+
+	if (field_has(local, "control_variates"))
+		out->local.variates =
+		    (uint32_t)field_u64(&o, "devices", 1, RECIPE_VARIATES_MAX, FIELD_MUST_U64);
+	field_end(&o);
+}
+
+/* A device finds its variate from the weights' way, which is a sum of gradients times rates only for plain SGD. */
+void
+recipe_local_check(const struct recipe *r, struct field *doc)
+{
+	struct field at = field_object(doc, "local");
+
+	if (r->local.variates == 0)
+		return;
+	if (strcmp(r->trainer, "builtin") != 0)
+		field_fail(&at, "control_variates", "needs the built-in trainer");
+	if (strcmp(r->local.optimizer.name, "sgd") != 0 || r->local.optimizer.momentum > 0)
+		field_fail(&at, "control_variates", "needs plain sgd, without momentum");
+	if (!(r->local.optimizer.rate > 0))
+		field_fail(&at, "control_variates", "needs a learning rate above 0");
+	for (size_t i = 0; i < r->upload.codec_count; i++) {
+		const struct codec *codec = codec_find_name(r->upload.codecs[i]);
+		if (codec && !codec->fixed_size)
+			field_fail(&at, "control_variates", "needs a codec of fixed size, not %s",
+			    codec->name);
+	}
+	if (r->upload.feedback)
+		field_fail(&at, "control_variates", "not with upload.feedback");
+}
+
 void
 recipe_local_read(struct recipe *out, struct field *doc)
 {
@@ -123,5 +159,6 @@ recipe_local_read(struct recipe *out, struct field *doc)
 	read_optimizer(out, &local);
 	read_step(&out->local, &local);
 	recipe_schedule_read(&out->local.schedule, &local);
+	read_variates(out, &local);
 	field_end(&local);
 }

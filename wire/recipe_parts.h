@@ -20,6 +20,7 @@
 #define RECIPE_STEPS_MAX 1000000000
 #define RECIPE_SECONDS_MAX 1e7
 #define RECIPE_ROUNDS_MAX 1000000000
+#define RECIPE_VARIATES_MAX 65536
 #define RECIPE_SHARE_MAX 0.999 /* of dropout, validation and momentum: below 1 in f32 as well */
 
 /* "model". */
@@ -30,6 +31,8 @@ void recipe_data_read(struct recipe *out, struct field *doc);
 void recipe_local_read(struct recipe *out, struct field *doc);
 /* "upload". */
 void recipe_upload_read(struct recipe *out, struct field *doc);
+/* What "local.control_variates" cannot stand beside. After all else. */
+void recipe_local_check(const struct recipe *r, struct field *doc);
 /* "schedule", of a local or a server optimizer. */
 void recipe_schedule_read(struct schedule_spec *out, struct field *parent);
 

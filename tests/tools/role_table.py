@@ -42,6 +42,7 @@ PATCH /v1/deltas/{none} EMPTY        | N 400:bad-request F F F F F
 GET /v1/deltas/{none}                | N F 404:not-found 404:not-found 404:not-found 404:not-found 404:not-found
 GET /v1/models/{model}               | N 200 200 200 200 200 200
 GET /v1/models/{model}/from/{none}   | N 404:no-difference 404:no-difference 404:no-difference 404:no-difference 404:no-difference 404:no-difference
+GET /v1/states/{model}               | N 404:not-found 404:not-found 404:not-found 404:not-found 404:not-found 404:not-found
 PUT /v1/models/bad EMPTY             | N F F 400:bad-request 400:bad-request F 400:bad-request
 GET /v1/jobs                         | N 200 200 200 200 200 200
 GET /v1/jobs/{job}                   | N 200 200 200 200 200 200
