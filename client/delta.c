@@ -4,23 +4,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec.h"
 #include "hex.h"
 #include "merkle.h"
 #include "sign.h"
 #include "train.h"
+#include "vectors.h"
 
 static enum err
-encode_payload(struct delta *out, const struct codec *codec, const struct codec_params *params,
-    const float *values, struct why *why)
+encode_payload(struct delta *out, const struct vectors *v, const float *values, const float *second,
+    struct why *why)
 {
-	uint64_t most = codec->payload_bytes(params->elements);
+	const struct codec *codec = v->codec;
+	const struct codec_params params = vectors_params(v, 1);
+	uint64_t most = vectors_bytes(v), more = most / 2;
 
 	out->payload = most > 0 && most < SIZE_MAX ? malloc((size_t)most) : NULL;
 	if (!out->payload)
 		return err_set(why, ERR_NOMEM, "no memory for the delta");
 	out->payload_len = most;
-	enum err e = codec->encode(out->payload, &out->payload_len, values, params);
+	enum err e = codec->encode(out->payload, &out->payload_len, values, &v->params);
+	if (!e && second) {
+		e = codec->encode(out->payload + more, &more, second, &params);
+		out->payload_len += more;
+	}
 	if (e)
 		return err_set(why, e,
 		    e == ERR_NUMERIC ? "the delta has a value that is not finite"
@@ -49,18 +55,18 @@ hash_payload(struct delta *out, uint8_t root[HASH_LEN], struct why *why)
 
 /* Norm of what the coordinator will decode, computed the way it does. */
 static enum err
-norm_of(
-    const struct delta *d, const struct codec *codec, const struct codec_params *params, float *out)
+norm_of(const struct delta *d, const struct vectors *of, float *out)
 {
-	struct codec_params p = *params;
+	struct vectors v = *of;
 	double sum = 0;
 	uint8_t carry[64] = {0};
 
-	p.payload = d->payload_len;
-	p.table = malloc((size_t)codec_table_bytes(codec, p.elements) + 1);
-	enum err e = p.table ? codec->check(&p, 0, d->payload, (size_t)d->payload_len, &sum, carry)
-			     : ERR_NOMEM;
-	free(p.table);
+	v.params.payload = v.second ? d->payload_len / 2 : d->payload_len;
+	v.params.table = malloc((size_t)codec_table_bytes(v.codec, v.params.elements) + 1);
+	enum err e = v.params.table
+	    ? vectors_check(&v, 0, d->payload, (size_t)d->payload_len, &sum, carry)
+	    : ERR_NOMEM;
+	free(v.params.table);
 	*out = (float)sqrt(sum);
 	return !e && !isfinite(*out) ? ERR_NUMERIC : e;
 }
@@ -106,7 +112,7 @@ sign_manifest(struct delta *out, const struct manifest *m, const struct key *key
 
 enum err
 delta_make(struct delta *out, const struct delta_facts *facts, const float *values,
-    uint64_t elements, const struct key *key, struct why *why)
+    const float *second, uint64_t elements, const struct key *key, struct why *why)
 {
 	const struct task *t = facts->task;
 	const struct codec *codec = codec_find_name(t->recipe.codec);
@@ -122,21 +128,35 @@ delta_make(struct delta *out, const struct delta_facts *facts, const float *valu
 	m.block = codec->block;
 	m.elements = elements;
 	m.codec_seed = train_seed(t->seed, t->round, facts->device);
-	const struct codec_params params = {.elements = elements,
-	    .block = codec->block,
-	    .seed = m.codec_seed,
-	    .entries = recipe_upload_entries(&t->recipe.upload, elements)};
-	enum err e = encode_payload(out, codec, &params, values, why);
+	m.flags |= second ? MANIFEST_SECOND : 0;
+	struct vectors v = vectors_of(&m);
+	v.params.entries = recipe_upload_entries(&t->recipe.upload, elements);
+	if (second && !codec->fixed_size)
+		return err_set(why, ERR_UNSUPPORTED, "codec %s takes one vector", codec->name);
+	enum err e = encode_payload(out, &v, values, second, why);
 	if (!e)
 		e = hash_payload(out, m.root, why);
 	m.payload_bytes = out->payload_len;
-	if (!e && (e = norm_of(out, codec, &params, &m.norm)))
+	if (!e && (e = norm_of(out, &v, &m.norm)))
 		err_set(why, e, "the delta's norm: %s", err_name(e));
 	if (!e)
 		e = sign_manifest(out, &m, key, why);
 	if (e)
 		delta_deinit(out);
 	return e;
+}
+
+enum err
+delta_second(const struct delta *d, float *out)
+{
+	struct codec_memory memory = {d->payload, d->payload_len};
+	const struct codec_source source = {codec_memory_read, &memory};
+	struct manifest m;
+
+	if (manifest_decode(&m, d->manifest, MANIFEST_LEN, NULL) || !(m.flags & MANIFEST_SECOND))
+		return ERR_INVALID;
+	const struct vectors v = vectors_of(&m);
+	return vectors_read(&v, 1, &source, 0, (size_t)m.elements, out);
 }
 
 void

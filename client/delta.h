@@ -29,10 +29,13 @@ struct delta {
 	uint64_t payload_len;
 };
 
-/* values: `elements` >= 1 floats, after minus before. ERR_NUMERIC if one is not finite, ERR_UNSUPPORTED for a codec
+/* values: `elements` >= 1 floats, after minus before; second: as many, or NULL for a delta of one vector. ERR_NUMERIC if one is not finite, ERR_UNSUPPORTED for a codec
  * of the job that this build does not know. The caller deinits *out. */
 ERR_MUST_USE enum err delta_make(struct delta *out, const struct delta_facts *facts,
-    const float *values, uint64_t elements, const struct key *key, struct why *why);
+    const float *values, const float *second, uint64_t elements, const struct key *key,
+    struct why *why);
+/* The second vector as who gets the delta decodes it: `elements` floats. ERR_INVALID if there is none. */
+ERR_MUST_USE enum err delta_second(const struct delta *d, float *out);
 void delta_deinit(struct delta *d);
 
 #endif

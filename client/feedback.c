@@ -57,7 +57,7 @@ feedback_make(struct delta *out, struct rivulet *r, const struct delta_facts *fa
 	memcpy(sum, values, (size_t)elements * sizeof(*sum));
 	enum err e = add_residual(r, sum, elements, why);
 	if (!e)
-		e = delta_make(out, facts, sum, elements, session_key(r->session), why);
+		e = delta_make(out, facts, sum, NULL, elements, session_key(r->session), why);
 	if (!e)
 		e = decode(out, sum, why);
 	for (uint64_t i = 0; !e && i < elements; i++)

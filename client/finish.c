@@ -23,11 +23,22 @@ check_figures(const struct finish *f, struct why *why)
 	return ERR_OK;
 }
 
+/* Before the delta can be sent: it counts from the moment it is accepted. */
+static enum err
+keep_variate(struct rivulet *r, const struct delta *delta, float *change)
+{
+	enum err e = delta_second(delta, change);
+
+	if (e)
+		return err_set(&r->why, e, "the variate cannot be decoded");
+	return scaffold_keep(r, change, &r->why);
+}
+
 static enum err
 make(struct rivulet *r, const struct finish *f, const struct buf *report, struct delta *out)
 {
 	const struct work *w = &r->work;
-	float *values = NULL;
+	float *values = NULL, *change = NULL;
 	const struct delta_facts facts = {.task = &w->task,
 	    .device = session_device(r->session),
 	    .examples = f->examples,
@@ -42,12 +53,17 @@ make(struct rivulet *r, const struct finish *f, const struct buf *report, struct
 	    .made_at_ms = machine_time_ms()};
 	enum err e = work_delta(w, &values, &r->why);
 
+	if (!e && w->scaffold.on && !(change = scaffold_change(w, values, f->steps)))
+		e = err_set(&r->why, ERR_NOMEM, "no memory for a variate");
 	if (!e && feedback_wanted(&w->task))
 		e = feedback_make(out, r, &facts, values, &r->why);
 	else if (!e)
-		e = delta_make(
-		    out, &facts, values, w->table.elements, session_key(r->session), &r->why);
+		e = delta_make(out, &facts, values, change, w->table.elements,
+		    session_key(r->session), &r->why);
+	if (!e && change)
+		e = keep_variate(r, out, change);
 	free(values);
+	free(change);
 	return e;
 }
 
@@ -101,6 +117,9 @@ finish_submit(struct rivulet *r, const struct finish *f)
 	if (!r->has_work)
 		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
 	enum err e = check_figures(f, &r->why);
+	if (!e && r->work.scaffold.on && f->optimizer != MANIFEST_SGD)
+		e = err_set(
+		    &r->why, ERR_INVALID, "a job with control variates needs the built-in trainer");
 	if (!e)
 		e = keep(r, f);
 	if (e)

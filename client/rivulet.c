@@ -206,6 +206,8 @@ abort_word(enum err e)
 		return "too-large";
 	case ERR_NOSPACE:
 		return "disk-full";
+	case ERR_STATE:
+		return "variate-lost";
 	case ERR_INVALID:
 	case ERR_CORRUPT:
 	case ERR_UNSUPPORTED:
@@ -236,8 +238,10 @@ prepare(struct rivulet *r)
 			e = work_load(w, w->path, r->settings->memory_bytes, &r->why);
 		if (!e) {
 			local_load(w, r->home);
-			return ERR_OK;
+			e = scaffold_load(r, &r->why);
 		}
+		if (!e)
+			return ERR_OK;
 		word = abort_word(e);
 	}
 	if (word) {

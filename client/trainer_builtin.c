@@ -12,6 +12,7 @@
 struct training {
 	const struct trainer_in *in;
 	struct net *net;
+	float *shift; /* what is added to every gradient; NULL: nothing */
 	double began, until; /* monotonic; until 0: no budget */
 	uint64_t most_steps; /* the owner's limit of epochs; 0: none */
 };
@@ -46,6 +47,33 @@ load_params(const struct training *t, struct why *why)
 		    (size_t)(theirs->end - theirs->begin));
 	}
 	return ERR_OK;
+}
+
+/* From the delta vector's order to the network's; tensors that are not in the delta are left alone. */
+static enum err
+load_shift(struct training *t, struct why *why)
+{
+	const struct tensor_table *own = net_tensors(t->net);
+	const struct work *w = t->in->work;
+	const struct tensor *theirs;
+	enum err e = ERR_OK;
+
+	if (!w->scaffold.shift)
+		return ERR_OK;
+	uint8_t *section = calloc(1, (size_t)w->table.bytes);
+	t->shift = calloc((size_t)own->elements, sizeof(float));
+	if (!section || !t->shift)
+		e = err_set(why, ERR_NOMEM, "no memory for a variate");
+	if (!e)
+		modelfile_scatter(section, &w->table, w->scaffold.shift);
+	for (size_t i = 0; i < own->count && !e; i++) {
+		e = match(t, i, &theirs, why);
+		if (!e)
+			memcpy((uint8_t *)t->shift + own->items[i].begin, section + theirs->begin,
+			    (size_t)(theirs->end - theirs->begin));
+	}
+	free(section);
+	return e;
 }
 
 static enum err
@@ -130,6 +158,7 @@ train(struct training *t, struct trainer_out *out, struct why *why)
 	const struct train_config config = {.local = &recipe->local,
 	    .data = &recipe->data,
 	    .round = task->round,
+	    .shift = t->shift,
 	    .seed = train_seed(task->seed, task->round, t->in->device),
 	    .stop = after_step,
 	    .context = t};
@@ -196,6 +225,8 @@ trainer_builtin_run(const struct trainer_in *in, struct trainer_out *out, struct
 	if (!e)
 		e = hold_frozen(&t, why);
 	if (!e)
+		e = load_shift(&t, why);
+	if (!e)
 		e = evaluate(&t, out, why);
 	if (!e)
 		e = train(&t, out, why);
@@ -203,6 +234,7 @@ trainer_builtin_run(const struct trainer_in *in, struct trainer_out *out, struct
 		e = store_params(&t, why);
 	if (e && !out->abort)
 		out->abort = abort_word(e);
+	free(t.shift);
 	net_free(t.net);
 	return e;
 }

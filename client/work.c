@@ -11,8 +11,9 @@
 #include "file.h"
 #include "model_head.h"
 
-/* Weights, two vectors while the delta is made, and its payload. */
+/* Weights, two vectors while the delta is made, and its payload; with control variates four vectors and a payload more. */
 #define MEMORY_COPIES 4
+#define MEMORY_VARIATES 5
 #define TEXT_MAX (1u << 20)
 
 static enum err
@@ -89,7 +90,8 @@ work_load(struct work *w, const char *path, uint64_t memory_bytes, struct why *w
 	if (fd < 0)
 		return err_errno(why, "open %s", path);
 	enum err e = read_head(w, fd, why);
-	if (!e && memory_bytes && w->table.bytes > memory_bytes / MEMORY_COPIES)
+	uint64_t copies = MEMORY_COPIES + (w->task.recipe.local.variates ? MEMORY_VARIATES : 0);
+	if (!e && memory_bytes && w->table.bytes > memory_bytes / copies)
 		e = err_set(why, ERR_LIMIT, "a model of %llu bytes needs more than memory_bytes",
 		    (unsigned long long)w->table.bytes);
 	if (!e)
@@ -114,6 +116,7 @@ work_deinit(struct work *w)
 	free(w->params);
 	free(w->recipe);
 	free(w->tensors);
+	scaffold_deinit(&w->scaffold);
 	memset(w, 0, sizeof(*w));
 }
 

@@ -5,6 +5,7 @@
 #include "messages.h"
 #include "modelfile.h"
 #include "rivulet.h"
+#include "scaffold.h"
 
 /*
  * One task in hand: its message, the base model's file and the weights as training changes them. `weights` is a copy of
@@ -20,6 +21,7 @@ struct work {
 	uint8_t *weights; /* table.bytes */
 	char *params, *recipe; /* JSON text */
 	struct rivulet_tensor *tensors;
+	struct scaffold scaffold; /* of a job with control variates */
 };
 
 /* Loads the base model of work->task from `path`. Reasons: ERR_CORRUPT, ERR_LIMIT past memory_bytes (0: no limit), ... */

@@ -86,7 +86,7 @@ test_manifest(void **state)
 	char hex[65];
 
 	(void)state;
-	assert_int_equal(delta_make(&d, &f, values, ELEMENTS, key, NULL), ERR_OK);
+	assert_int_equal(delta_make(&d, &f, values, NULL, ELEMENTS, key, NULL), ERR_OK);
 	assert_int_equal(manifest_decode(&m, d.manifest, MANIFEST_LEN, NULL), ERR_OK);
 	hex_encode(hex, m.task, 16);
 	assert_string_equal(hex, t.task);
@@ -125,7 +125,7 @@ test_body(void **state)
 	double sum = 0;
 
 	(void)state;
-	assert_int_equal(delta_make(&d, &f, values, ELEMENTS, key, NULL), ERR_OK);
+	assert_int_equal(delta_make(&d, &f, values, NULL, ELEMENTS, key, NULL), ERR_OK);
 	assert_int_equal(manifest_decode(&m, d.manifest, MANIFEST_LEN, NULL), ERR_OK);
 	assert_int_equal(d.leaves_len, 2 * HASH_LEN);
 	assert_int_equal(d.leaves_len + d.payload_len, manifest_body_bytes(m.payload_bytes));
@@ -156,7 +156,7 @@ test_without_report_and_accuracy(void **state)
 	f.report_len = 0;
 	f.partial = false;
 	f.accuracy = NAN;
-	assert_int_equal(delta_make(&d, &f, values, 10, key, NULL), ERR_OK);
+	assert_int_equal(delta_make(&d, &f, values, NULL, 10, key, NULL), ERR_OK);
 	assert_int_equal(manifest_decode(&m, d.manifest, MANIFEST_LEN, NULL), ERR_OK);
 	assert_int_equal(m.flags, 0);
 	assert_true(isnan(m.accuracy));
@@ -174,21 +174,21 @@ test_refused(void **state)
 	float bad[3] = {1, NAN, 2};
 
 	(void)state;
-	assert_int_equal(delta_make(&d, &f, bad, 3, key, &why), ERR_NUMERIC);
+	assert_int_equal(delta_make(&d, &f, bad, NULL, 3, key, &why), ERR_NUMERIC);
 	bad[1] = INFINITY;
-	assert_int_equal(delta_make(&d, &f, bad, 3, key, &why), ERR_NUMERIC);
+	assert_int_equal(delta_make(&d, &f, bad, NULL, 3, key, &why), ERR_NUMERIC);
 	bad[1] = 3e38f;
 	bad[0] = 3e38f;
-	assert_int_equal(delta_make(&d, &f, bad, 3, key, &why), ERR_NUMERIC);
+	assert_int_equal(delta_make(&d, &f, bad, NULL, 3, key, &why), ERR_NUMERIC);
 	strcpy(t.recipe.codec, "morse");
-	assert_int_equal(delta_make(&d, &f, values, 3, key, &why), ERR_UNSUPPORTED);
+	assert_int_equal(delta_make(&d, &f, values, NULL, 3, key, &why), ERR_UNSUPPORTED);
 	assert_non_null(strstr(why.text, "morse"));
 	t = make_task();
 	t.model[3] = 'x';
-	assert_int_equal(delta_make(&d, &f, values, 3, key, &why), ERR_INVALID);
+	assert_int_equal(delta_make(&d, &f, values, NULL, 3, key, &why), ERR_INVALID);
 	t = make_task();
 	f.steps = 0;
-	assert_int_equal(delta_make(&d, &f, values, 3, key, &why), ERR_INVALID);
+	assert_int_equal(delta_make(&d, &f, values, NULL, 3, key, &why), ERR_INVALID);
 }
 
 int

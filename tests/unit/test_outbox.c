@@ -80,7 +80,7 @@ put(const struct outbox *o, const char *task)
 	    .normaliser = 1,
 	    .report = "{\"metrics\":{}}",
 	    .report_len = 14};
-	assert_int_equal(delta_make(&d, &f, values, ELEMENTS, key, NULL), ERR_OK);
+	assert_int_equal(delta_make(&d, &f, values, NULL, ELEMENTS, key, NULL), ERR_OK);
 	const struct outbox_item item = {.manifest = d.manifest,
 	    .report = f.report,
 	    .report_len = f.report_len,
