@@ -42,6 +42,7 @@ struct coordinator {
 	struct services s;
 	struct why why;
 	struct offer offer;
+	bool second; /* deltas carry a second vector, with twice the value */
 };
 
 /* The engine wakes parked connections; here are none. */
@@ -253,12 +254,15 @@ deliver(struct coordinator *c, const struct task *t, uint8_t tag, float value, u
 {
 	struct delivery d = {.c = c};
 	struct manifest m = manifest_for(t, tag);
-	float values[ELEMENTS];
+	float values[2 * ELEMENTS];
+	size_t bytes = (c->second ? 2u : 1u) * ELEMENTS * sizeof(float);
 
 	m.examples = examples;
-	for (int i = 0; i < ELEMENTS; i++)
-		values[i] = value;
-	merkle_leaf(m.root, values, sizeof(values));
+	m.flags = c->second ? MANIFEST_SECOND : 0;
+	m.payload_bytes = bytes;
+	for (int i = 0; i < 2 * ELEMENTS; i++)
+		values[i] = i < ELEMENTS ? value : 2 * value;
+	merkle_leaf(m.root, values, bytes);
 	const char *word =
 	    engine_claim(c->s.engine, &m, device_id(tag), t->task, &d.claim, &c->why);
 	if (word)
@@ -275,8 +279,7 @@ deliver(struct coordinator *c, const struct task *t, uint8_t tag, float value, u
 	d.row.body_bytes = manifest_body_bytes(m.payload_bytes);
 	assert_int_equal(spool_begin(c->s.spool, d.row.manifest, &d.part, &c->why), ERR_OK);
 	assert_int_equal(spool_write(c->s.spool, &d.part, m.root, HASH_LEN, 0), ERR_OK);
-	assert_int_equal(
-	    spool_write(c->s.spool, &d.part, values, sizeof(values), HASH_LEN), ERR_OK);
+	assert_int_equal(spool_write(c->s.spool, &d.part, values, bytes, HASH_LEN), ERR_OK);
 	assert_int_equal(spool_sync(c->s.spool, &d.part, &c->why), ERR_OK);
 	enum err e = store_write(c->s.store, coordinator_accept, &d, &c->why);
 	if (d.taken)

@@ -135,6 +135,21 @@ static const struct bad_row rows[] = {
     {offer, "{\"protocol\":1,\"data\":[{\"name\":\"d\",\"examples\":1,\"classes\":[\"\\u0085\"]}]}",
 	"data[0].classes[0]: must be printable text"},
     {offer, "{\"protocol\":1,\"data\":[3]}", "data[0]: must be an object"},
+    {task,
+	"{" TASK_IDS "," MODEL ",\"variate\":3,\"seed\":1,\"deadline_s\":1,\"recipe\":" RECIPE "}",
+	"variate: must be an object"},
+    {task,
+	"{" TASK_IDS "," MODEL ",\"variate\":{\"id\":\"" HEX32
+	"\"},\"seed\":1,\"deadline_s\":1,\"recipe\":" RECIPE "}",
+	"variate.id: must be 64 lower-case hex digits"},
+    {task,
+	"{" TASK_IDS "," MODEL ",\"variate\":{\"id\":\"" HEX64
+	"\"},\"seed\":1,\"deadline_s\":1,\"recipe\":" RECIPE "}",
+	"variate.bytes: missing"},
+    {task,
+	"{" TASK_IDS "," MODEL
+	",\"variate\":{\"counted\":1000000},\"seed\":1,\"deadline_s\":1,\"recipe\":" RECIPE "}",
+	"variate.counted: must be a round before"},
     {task, "{\"wait\":5}", NULL},
     {task, "{\"wait\":5,\"reason\":\"no-job\",\"hint\":1}", NULL},
     {task, "{\"wait\":-5}", "wait: must be a whole number from 0 to 1000000"},
@@ -416,6 +431,8 @@ check_task(const struct task *t)
 	assert_int_equal(t->from_bytes, 1300);
 	assert_true(t->seed == JSON_INT_MAX);
 	assert_true(t->deadline_s == 99.5);
+	assert_string_equal(t->state, HEX64);
+	assert_true(t->state_bytes == 8192 && t->counted == 11);
 	assert_int_equal(t->recipe.net.layer_count, 1);
 	assert_int_equal(t->recipe.net.layers[0].out, 2);
 	assert_string_equal(t->recipe.data.name, "d");
@@ -434,7 +451,10 @@ test_task(void **state)
 	    .from = OTHER64,
 	    .from_bytes = 1300,
 	    .seed = JSON_INT_MAX,
-	    .deadline_s = 99.5};
+	    .deadline_s = 99.5,
+	    .state = HEX64,
+	    .state_bytes = 8192,
+	    .counted = 11};
 	struct task out, again;
 	struct buf b, second;
 	struct json *recipe = NULL;

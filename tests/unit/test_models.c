@@ -305,6 +305,17 @@ optimizer_state(void **state)
 	assert_int_equal(access(path, R_OK), 0);
 	assert_int_equal(models_state_get(f->m, hash, out, 4, &f->why), ERR_OK);
 	assert_memory_equal(out, v, sizeof(v));
+	/* As bytes, and not as a model. */
+	struct models_map *map = NULL, *again = NULL, *model = NULL;
+	assert_int_equal(models_state_map(f->m, hash, &map, &f->why), ERR_OK);
+	assert_int_equal(map->bytes, sizeof(v));
+	assert_memory_equal(map->data, v, sizeof(v));
+	assert_int_equal(models_state_map(f->m, hash, &again, &f->why), ERR_OK);
+	assert_ptr_equal(again, map);
+	assert_int_equal(models_get(f->m, hash, &model, &f->why), ERR_NOTFOUND);
+	models_map_release(again);
+	models_map_release(map);
+	assert_int_equal(models_state_map(f->m, other, &map, &f->why), ERR_NOTFOUND);
 	/* Another model's state, or another job's. */
 	assert_int_equal(models_state_get(f->m, hash, out, 3, &f->why), ERR_CORRUPT);
 	assert_int_equal(models_state_get(f->m, other, out, 4, &f->why), ERR_NOTFOUND);
