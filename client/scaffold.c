@@ -18,8 +18,8 @@
 #define HEAD 24
 #define ATTEMPTS 6
 #define ANSWER_MAX (64u << 10)
-/* The server optimizer's vectors, the rule's and the variate. */
-#define STATE_VECTORS_MAX 4
+/* The server optimizer's vectors, the rule's, what the download lost, and the variate. */
+#define STATE_VECTORS_MAX 5
 
 static enum err
 path_of(char out[PATH_MAX], const struct rivulet *r, const char *suffix, struct why *why)
