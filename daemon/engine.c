@@ -456,11 +456,7 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 		err_set(why, ERR_STATE, "round %llu has closed", (unsigned long long)m->round);
 		return "round-closed";
 	}
-	if (engine_variate_full(j, m->device)) {
-		err_set(why, ERR_STATE, "the job has all its devices");
-		return "wrong-state";
-	}
-	return NULL;
+	return engine_variate_claim(j, m->device, why);
 }
 
 const char *

@@ -119,6 +119,15 @@ engine_variate_full(const struct engine_job *j, const uint8_t device[32])
 	return used >= j->spec.aggregate.variates;
 }
 
+const char *
+engine_variate_claim(const struct engine_job *j, const uint8_t device[32], struct why *why)
+{
+	if (!engine_variate_full(j, device))
+		return NULL;
+	err_set(why, ERR_STATE, "the job has all its devices");
+	return "wrong-state";
+}
+
 void
 engine_variate_fill(const struct engine_job *j, const uint8_t device[32], struct task *out)
 {

@@ -257,6 +257,9 @@ check_variates(struct job_spec *out, struct field *doc)
 		field_fail(&o, "norm_bound", "not with local.control_variates");
 	if (out->aggregate.normalise)
 		field_fail(&o, "normalise", "not with local.control_variates, which do without");
+	/* The devices' variates do not go back with the model. */
+	if (out->guard.on && out->guard.action == GUARD_DO_ROLLBACK)
+		field_fail(&local, "control_variates", "not with a guard that rolls back");
 	if (out->round.goal > out->aggregate.variates)
 		field_fail(&local, "control_variates", "has fewer devices than round.goal");
 }
@@ -300,9 +303,9 @@ read_job(struct job_spec *out, const struct json *doc, struct why *why)
 	read_aggregate(out, &root);
 	read_download(&out->download, &root);
 	check_sparse(out, &root);
-	check_variates(out, &root);
 	read_stop(out, &root);
 	job_guard_read(out, &root);
+	check_variates(out, &root);
 	return reader.err;
 }
 
