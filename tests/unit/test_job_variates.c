@@ -82,6 +82,10 @@ static const struct {
     {"\"optimizer\":{\"rate\":0.1}," VARIATES, "\"goal\":1",
 	",\"upload\":{\"codec\":\"int8\",\"feedback\":true}",
 	"local.control_variates: not with upload.feedback"},
+    {"\"optimizer\":{\"rate\":0.1}," VARIATES, "\"goal\":1",
+	",\"evaluate\":{\"by\":\"coordinator\"},\"guard\":{\"metric\":\"loss\",\"factor\":2,\"do\":"
+	"\"rollback\"}",
+	"local.control_variates: not with a guard that rolls back"},
     {"\"optimizer\":{\"rate\":0.1}," VARIATES, "\"goal\":3", ",\"aggregate\":{\"normalise\":true}",
 	"aggregate.normalise: not with local.control_variates, which do without"},
     {"\"optimizer\":{\"rate\":0.1}," VARIATES, "\"goal\":3",
