@@ -131,6 +131,44 @@ test_cap_of_files(void **state)
 	assert_string_equal(ids[0], id);
 }
 
+/* A difference counts, goes like any file, is no model, and goes with its model. */
+static void
+test_differences(void **state)
+{
+	char id[CACHE_ID_HEX], path[PATH_MAX], ids[4][CACHE_ID_HEX];
+	struct cache c;
+	uint64_t bytes;
+	int fd;
+
+	(void)state;
+	assert_int_equal(cache_init(&c, home, 1000, NULL), ERR_OK);
+	add(&c, 'a', 300, 10);
+	assert_int_equal(cache_held(&c, id_of('a', id), &bytes, path), ERR_OK);
+	assert_int_equal(bytes, 300);
+	assert_int_equal(cache_held(&c, id_of('b', id), &bytes, path), ERR_NOTFOUND);
+	assert_int_equal(cache_begun(&c, id), 0);
+	assert_int_equal(cache_part(&c, id, &fd, NULL), ERR_OK);
+	assert_int_equal(ftruncate(fd, 50), 0);
+	close(fd);
+	assert_int_equal(cache_begun(&c, id), 50);
+	assert_int_equal(cache_difference(&c, id, &fd, NULL), ERR_OK);
+	assert_int_equal(ftruncate(fd, 600), 0);
+	close(fd);
+	assert_int_equal(cache_list(&c, ids, 4), 1);
+	/* Neither of its own is in the way; of another one both are. */
+	assert_int_equal(cache_make_room(&c, id, 700, NULL), ERR_OK);
+	assert_int_equal(find(&c, 'a', 300), ERR_OK);
+	assert_int_equal(cache_make_room(&c, id_of('d', id), 700, NULL), ERR_OK);
+	assert_int_equal(find(&c, 'a', 300), ERR_OK);
+	assert_int_equal(cache_begun(&c, id_of('b', id)), 0);
+	snprintf(path, sizeof(path), "%s/%s.diff", dir, id);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(cache_difference(&c, id, &fd, NULL), ERR_OK);
+	close(fd);
+	cache_drop(&c, id);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
 static void
 test_parts_count(void **state)
 {
@@ -207,6 +245,7 @@ main(void)
 	    cmocka_unit_test_setup_teardown(test_find, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_cap_drops_longest_unused, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_cap_of_files, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_differences, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_parts_count, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_check, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_list, set_up, tear_down),
