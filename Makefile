@@ -137,11 +137,11 @@ tools: $(TOOLS) $(SHIMS)
 .PHONY: tools shims
 shims: $(SHIMS)
 
-# Published experiments, on tests/tools/simulate; what was run is kept in build/repro. ROWS=PART,... FULL=1 THREADS=N, see
+# Published experiments, on tests/tools/simulate; what was run is kept in build/repro. ROWS=PART,... FULL=1 KEEP=1 THREADS=N, see
 # tests/repro/README.md.
 repro-fedavg repro-attacks repro-codecs: repro-%: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) $(BUILD)/tests/tools/simulate
-	$(Q)BUILD=$(BUILD) ROWS="$(ROWS)" FULL=$(FULL) $(if $(THREADS),THREADS=$(THREADS)) python3 tests/repro/repro.py $*
+	$(Q)BUILD=$(BUILD) ROWS="$(ROWS)" FULL=$(FULL) KEEP=$(KEEP) $(if $(THREADS),THREADS=$(THREADS)) python3 tests/repro/repro.py $*
 .PHONY: repro-fedavg repro-attacks repro-codecs
 
 # Attacks on a coordinator whose honest devices do rounds. The load comes from the OpenSSL build.

@@ -51,5 +51,7 @@ compare trimmed '"aggregate": {"rule": {"name": "trimmed_mean", "hostile": 1}, "
 compare krum '"aggregate": {"rule": {"name": "krum", "hostile": 1, "picks": 3}, "norm_bound": 2}, "upload": {"codec": "int4"}'
 compare clipping '"aggregate": {"rule": {"name": "centered_clipping", "hostile": 1, "radius": 1, "bucket": 2}}, "upload": {"codec": "sign"}'
 compare nova '"aggregate": {"normalise": true}, "upload": {"codec": "bf16"}'
+compare sparse '"upload": {"codec": "sparse", "share": 0.05}'
+compare feedback '"upload": {"codec": "sign", "feedback": true}'
 compare download '"download": {"codec": "int4", "feedback": true}, "aggregate": {"rule": {"name": "median"}}'
 fleet_end

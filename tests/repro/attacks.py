@@ -68,7 +68,7 @@ def documents(rule_name, rule_keys, attack_name, attack, strength):
     return document, repro.fleet(DEVICES, SPLIT, evaluate_every=ROUNDS, **more)
 
 
-def words(done):
+def cell(done):
     """(value for the colour, text) of one cell."""
     if not done:
         return None, "not run"
@@ -87,16 +87,14 @@ def main():
     for attack in ATTACKS:
         line = []
         for name, keys in RULES:
-            pair = documents(name, keys, *attack)
-            done = repro.run(*pair) if repro.wanted(attack[0] + "/" + name, True) else repro.read(repro.path_of(*pair))
-            line.append(words(done))
+            done = repro.get(documents(name, keys, *attack), attack[0] + "/" + name)
+            line.append(cell(done))
         cells.append(line)
     columns = [name for name, _ in RULES]
-    repro.table(["attack"] + columns, [[a[0]] + [text for _, text in line] for a, line in zip(ATTACKS, cells)])
+    words = repro.table(["attack"] + columns, [[a[0]] + [text for _, text in line] for a, line in zip(ATTACKS, cells)])
     suffix = "" if SPLIT == "iid" else "-label"
     note = "Test accuracy in %; in brackets the backdoor's success. Held up: too few reports were accepted for the rule."
-    picture = svg.heat_map(
-        f"MNIST, {DEVICES} devices, {HOSTILE} hostile: accuracy after {ROUNDS} rounds", [a[0] for a in ATTACKS], columns, cells, 0.9, 0.98, note
-    )
-    repro.write(f"docs/repro-attacks{suffix}.svg", picture)
+    title = f"MNIST, {DEVICES} devices, {HOSTILE} hostile: accuracy after {ROUNDS} rounds"
+    picture = svg.heat_map(title, [a[0] for a in ATTACKS], columns, cells, 0.9, 0.98, note)
+    repro.result("repro-attacks" + suffix, words, {"attacks" + suffix: picture})
     return 0

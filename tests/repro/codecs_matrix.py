@@ -48,7 +48,7 @@ def level(done):
 
 
 def main():
-    found = [(way, repro.run(*way.documents()) if repro.wanted(way.name, True) else repro.read(repro.path_of(*way.documents()))) for way in WAYS]
+    found = [(way, repro.get(way.documents(), way.name)) for way in WAYS]
     base = found[0][1]
     if not base:
         return 0
@@ -67,11 +67,10 @@ def main():
             [way.name, f"{100 * level(done):.2f}", f"{points:+.2f}", f"{100 * done.best():.2f}", f"{up / 1e6:.1f}", f"{fewer:.1f}"]
             + [f"{down / 1e6:.1f}", f"{base.total('bytes_down') / down:.1f}", goal]
         )
-    repro.table(["codec", "accuracy %", "to f32, points", "best %", "MB up", "times fewer", "MB down", "times fewer", "goal"], rows)
+    words = repro.table(["codec", "accuracy %", "to f32, points", "best %", "MB up", "times fewer", "MB down", "times fewer", "goal"], rows)
     series = [(way.name, done.curve()) for way, done in found if done]
-    repro.write(
-        "docs/repro-codecs.svg", svg.curves("MNIST, 2NN, 10 devices: codecs", "round", "accuracy", series, (0.92, 0.99), 0.01)
-    )
+    picture = svg.curves("MNIST, 2NN, 10 devices: codecs", "round", "accuracy", series, (0.92, 0.99), 0.01)
+    repro.result("repro-codecs", words, {"codecs": picture})
     if missed:
         print("missed: " + ", ".join(missed))
     return 1 if missed else 0

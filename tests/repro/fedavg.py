@@ -27,8 +27,7 @@ class Row:
         return document, repro.fleet(DEVICES, self.split, evaluate_every=self.every)
 
     def result(self):
-        wanted = repro.wanted(self.name, self.in_time)
-        return repro.run(*self.documents()) if wanted else repro.read(repro.path_of(*self.documents()))
+        return repro.get(self.documents(), self.name, self.in_time)
 
 
 def momentum(rate, factor, period):
@@ -88,17 +87,16 @@ def cells(row, done):
 
 def main():
     found = [(row, row.result()) for row in ROWS]
-    repro.table(
+    words = repro.table(
         ["row", "target", "rate", "published rounds", "rounds", "ratio", "best accuracy", ""], [cells(*pair) for pair in found]
     )
-    for net, title, span in (("2nn", "2NN, E = 1, C = 0.1", (0.9, 0.98)), ("cnn", "CNN, C = 0.1", (0.95, 1.0))):
+    pictures = {}
+    for net, title, span, target in (("2nn", "2NN, E = 1, C = 0.1", (0.9, 0.98), 0.97), ("cnn", "CNN, C = 0.1", (0.95, 1.0), 0.99)):
         series = [(row.name[4:], best_so_far(done.curve())) for row, done in found if done and row.net == net]
         if series:
-            target = 0.97 if net == "2nn" else 0.99
-            picture = svg.curves(
-                f"MNIST, {title}: best test accuracy so far", "round", "accuracy", series, span, 0.01, target
-            )
-            repro.write(f"docs/repro-fedavg-{net}.svg", picture)
+            title = f"MNIST, {title}: best test accuracy so far"
+            pictures["fedavg-" + net] = svg.curves(title, "round", "accuracy", series, span, 0.01, target)
+    repro.result("repro-fedavg", words, pictures)
     missed = [row.name for row, done in found if done and not done.reached(row.target)]
     if missed:
         print("missed: " + ", ".join(missed))

@@ -2,7 +2,7 @@
 """repro.py fedavg|attacks|codecs: published experiments on the programs' own code, with tests/tools/simulate.
 
 Each run is kept in build/repro (by job and fleet), so that a command goes on where it ended. README.md says what is run and what
-the environment may change: ROWS, FULL, THREADS, MNIST, BUILD. Standard library only.
+the environment may change: ROWS, FULL, THREADS, KEEP, SPLIT, MNIST, BUILD. Standard library only.
 """
 import gzip
 import hashlib
@@ -42,7 +42,7 @@ CNN = [
 ]
 
 
-def job(name, layers, local, goal, stop, **more):
+def job(name, layers, local, goal, stop, /, **more):
     """A job document on MNIST, evaluated by the coordinator on the 10,000 test images. `more` goes into its members."""
     document = {
         "name": name,
@@ -148,18 +148,45 @@ def wanted(name, in_time):
     return in_time or FULL
 
 
-def write(path, content):
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(content)
-    print(f"wrote {path}")
+def get(documents, name, in_time=True):
+    """The run if it is wanted; else what was kept of it, or None."""
+    return run(*documents) if wanted(name, in_time) else read(path_of(*documents))
 
 
 def table(head, rows):
-    """Prints a table in Markdown."""
-    print("| " + " | ".join(head) + " |")
-    print("|" + "---|" * len(head))
-    for row in rows:
-        print("| " + " | ".join(str(c) for c in row) + " |")
+    """A table in Markdown."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(str(c) for c in row) + " |" for row in rows])
+
+
+def machine():
+    model = "unknown CPU"
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        for line in f:
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+    return f"{os.cpu_count()} cores of {model}"
+
+
+def result(part, words, pictures):
+    """Prints the table; it and the pictures are left in build/repro or, with KEEP=1, in docs/."""
+    print(words)
+    folder = "docs" if os.environ.get("KEEP") else KEPT
+    for name, picture in pictures.items():
+        with open(f"{folder}/repro-{name}.svg", "w", encoding="utf-8") as f:
+            f.write(picture)
+        print(f"wrote {folder}/repro-{name}.svg")
+    if not os.environ.get("KEEP"):
+        return
+    begin, end = f"<!-- {part}: make {part} KEEP=1 -->\n", f"<!-- end of {part} -->\n"
+    with open("docs/results.md", encoding="utf-8") as f:
+        before, rest = f.read().split(begin)
+        after = rest.split(end)[1]
+    images = "\n".join(f"![{name}](repro-{name}.svg)" for name in pictures)
+    body = f"Printed on {time.strftime('%Y-%m-%d')} on {machine()}.\n\n{words}\n\n{images}\n"
+    with open("docs/results.md", "w", encoding="utf-8") as f:
+        f.write(before + begin + "\n" + body + "\n" + end + after)
+    print("wrote docs/results.md")
 
 
 def main():
