@@ -1,5 +1,7 @@
 #include "job_parts.h"
 
+#include <string.h>
+
 #define FACTOR_MAX 1e6
 #define ROUNDS_MAX 1000
 #define TIMES_MAX 1000000
@@ -79,5 +81,7 @@ job_guard_read_scale(struct job_spec *out, struct field *server)
 		    "needs \"local\": {\"steps\": 1}: after several steps a delta is no gradient");
 	if (local->optimizer.type != OPTIMIZER_SGD)
 		field_fail(&o, NULL, "adam and adamw make their own length; use sgd");
+	if (strcmp(out->aggregate.rule.name, "krum") == 0)
+		field_fail(&o, NULL, "krum's picks stay as many, however many report");
 	field_end(&o);
 }
