@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu.h"
 #include "distance.h"
 #include "mean.h"
 #include "rule_state.h"
@@ -12,6 +13,7 @@ _Static_assert(MEAN_TILE == RULE_TILE, "a mean reads what a rule may read");
 _Static_assert(RULE_DELTAS_MAX < ORDER_MAX && RULE_DELTAS_MAX < DISTANCE_MAX, "room for a centre");
 
 #define MEMORY ((size_t)4 << 20) /* of the tiles of all deltas, per thread */
+#define CODEC_BLOCK 4096 /* of the rotated codecs: a cut within one decodes it twice */
 
 static const struct known {
 	const char *name;
@@ -174,7 +176,8 @@ rule_free(struct rule *r)
 size_t
 rule_width(size_t n)
 {
-	size_t width = MEMORY / sizeof(float) / n / DISTANCE_RUN * DISTANCE_RUN;
+	size_t most = MEMORY / sizeof(float) / n;
+	size_t unit = most < CODEC_BLOCK ? DISTANCE_RUN : CODEC_BLOCK, width = most / unit * unit;
 
 	return width < DISTANCE_RUN ? DISTANCE_RUN : width > RULE_TILE ? RULE_TILE : width;
 }
@@ -189,6 +192,13 @@ rule_strip(const struct rule *r, unsigned strip, uint64_t *first, uint64_t *end)
 	*end = *end < r->in.elements ? *end : r->in.elements;
 }
 
+CPU_CLONES static void
+shorten(float *x, float scale, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		x[i] *= scale;
+}
+
 enum err
 rule_read(const struct rule *r, size_t point, uint64_t first, size_t count, float *out)
 {
@@ -198,8 +208,7 @@ rule_read(const struct rule *r, size_t point, uint64_t first, size_t count, floa
 	}
 	enum err e = r->in.read_tile(r->in.context, point, first, count, out);
 	if (e == ERR_OK && r->scales && r->scales[point] < 1)
-		for (size_t i = 0; i < count; i++)
-			out[i] *= r->scales[point];
+		shorten(out, r->scales[point], count);
 	return e;
 }
 

@@ -1,25 +1,43 @@
-/* bench_fold [DELTAS ELEMENTS THREADS]: what each rule takes for deltas that lie in memory, beside one plain pass that reads and adds
- * the same arrays, and what decoding each codec takes. Best of three. */
+/* bench_fold [DELTAS ELEMENTS]: what folding takes, in three tables: each rule over deltas that lie in memory, beside one plain
+ * pass that reads and adds the same arrays; the codecs; the mean out of spool files. One thread unless a row says otherwise. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "codec.h"
 #include "cpu.h"
+#include "delta_file.h"
 #include "prng.h"
 #include "rule.h"
 
+#define DELTAS 100
+#define ELEMENTS 1663370
 #define THREADS_MAX 64
-#define RUNS 3
+#define RUNS \
+	3 /* and as many more as fit into ENOUGH seconds: the best counts, for machines are shared */
+#define ENOUGH 0.6
+#define COPIES 32 /* payloads of the same bytes: together they do not fit a cache */
 
 struct bench {
 	size_t deltas, elements, threads;
 	float *data, *update, *centre;
 	double *weights;
 	struct rule *rule;
-	enum err failed;
+	bool usual; /* the size that the goals are for */
+};
+
+/* Encoded deltas: in memory, or in files. */
+struct store {
+	const struct codec *codec;
+	struct codec_params params;
+	uint8_t *payloads;
+	uint64_t len; /* of one payload */
+	struct delta_file *files; /* one per delta, or NULL */
+	size_t count;
 };
 
 /* Work for one thread: strips to measure, or a range to fold. */
@@ -30,14 +48,82 @@ struct part {
 	enum err e;
 };
 
+/* One thread's own time, so that a shared machine shows the same; of several threads what a clock on the wall says. */
+static double
+now(bool alone)
+{
+	struct timespec t;
+
+	clock_gettime(alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The best time of several runs, and when they began. */
+struct best {
+	bool alone;
+	double start, begun, least;
+	int runs;
+};
+
+static bool
+again(struct best *t)
+{
+	double at = now(t->alone);
+
+	if (t->runs == 0) {
+		t->start = at;
+		t->least = 1e9;
+	} else {
+		t->least = at - t->begun < t->least ? at - t->begun : t->least;
+		if (t->runs >= RUNS && at - t->start > ENOUGH)
+			return false;
+	}
+	t->runs++;
+	t->begun = now(t->alone);
+	return true;
+}
+
+static void
+verdict(double value, double goal, bool more)
+{
+	bool met = more ? value >= goal : value <= goal;
+
+	printf(goal > 0 ? met ? "  met" : "  NOT MET" : "");
+	printf("\n");
+}
+
+/* --- reading */
+
 static enum err
-read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
+read_data(void *context, size_t delta, uint64_t first, size_t count, float *out)
 {
 	const struct bench *b = context;
 
 	memcpy(out, b->data + delta * b->elements + first, count * sizeof(*out));
 	return ERR_OK;
 }
+
+static enum err
+read_file(void *file, void *out, size_t len, uint64_t at)
+{
+	const struct delta_file *f = file;
+
+	return delta_file_read(f, out, len, f->leaf_bytes + at);
+}
+
+static enum err
+read_store(void *context, size_t delta, uint64_t first, size_t count, float *out)
+{
+	const struct store *s = context;
+	struct codec_memory memory = {s->payloads + delta % s->count * s->len, s->len};
+	struct codec_source source = {codec_memory_read, &memory};
+
+	if (s->files)
+		source = (struct codec_source){read_file, &s->files[delta % s->count]};
+	return codec_read(s->codec, &s->params, &source, first, count, out);
+}
+
+/* --- rules */
 
 static void *
 work(void *arg)
@@ -63,52 +149,68 @@ run_parts(struct bench *b, unsigned strips)
 	pthread_t thread[THREADS_MAX];
 	enum err e = ERR_OK;
 
-	for (size_t i = 0; i < b->threads; i++) {
+	for (size_t i = 0; i < b->threads; i++)
 		part[i] = (struct part){b, i, strips, ERR_OK};
+	for (size_t i = 1; i < b->threads; i++)
 		if (pthread_create(&thread[i], NULL, work, &part[i]) != 0)
 			abort();
-	}
-	for (size_t i = 0; i < b->threads; i++) {
+	work(&part[0]);
+	for (size_t i = 1; i < b->threads; i++)
 		pthread_join(thread[i], NULL);
+	for (size_t i = 0; i < b->threads; i++)
 		e = e ? e : part[i].e;
-	}
 	return e;
 }
 
-static double
-now(void)
+/* One round by the rule; *compare is the time before folding. */
+static enum err
+fold_once(
+    struct bench *b, const struct rule_spec *spec, const struct rule_input *in, double *compare)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* Seconds of one round by the rule; *compare is the part before folding. Negative if it failed. */
-static double
-fold_once(struct bench *b, const struct rule_spec *spec, double *compare)
-{
-	struct rule_input in = {read_tile, b, b->elements, b->deltas, b->weights, b->centre, 1};
 	struct why why = {""};
-	double start = now();
+	double start = now(true);
 	unsigned strips;
 
-	enum err e = rule_new(&b->rule, spec, &in, &why);
+	enum err e = rule_new(&b->rule, spec, in, &why);
 	if (e) {
 		fprintf(stderr, "bench_fold: %s\n", why.text);
-		return -1;
+		return e;
 	}
 	while (e == ERR_OK && (strips = rule_measures(b->rule)) > 0) {
 		e = run_parts(b, strips);
 		e = e ? e : rule_plan(b->rule);
 	}
-	*compare = now() - start;
+	*compare = now(true) - start;
 	e = e ? e : run_parts(b, 0);
 	rule_free(b->rule);
-	return e ? -1 : now() - start;
+	return e;
 }
 
-/* One thread reads every delta and adds it up: what the memory alone takes. */
+/* Seconds; *compare is the best of its own. Negative if it failed. */
+static double
+fold_best(struct bench *b, const struct rule_spec *spec,
+    enum err (*read)(void *, size_t, uint64_t, size_t, float *), void *context, double *compare)
+{
+	struct rule_input in = {.read_tile = read,
+	    .context = context,
+	    .elements = b->elements,
+	    .deltas = b->deltas,
+	    .weights = b->weights,
+	    .centre = b->centre,
+	    .seed = 1};
+	struct best t = {.alone = b->threads == 1};
+	double part;
+
+	*compare = 1e9;
+	while (again(&t)) {
+		if (fold_once(b, spec, &in, &part) != ERR_OK)
+			return -1;
+		*compare = part < *compare ? part : *compare;
+	}
+	return t.least;
+}
+
+/* What the memory alone takes. */
 CPU_CLONES static void
 add_pass(float *restrict sum, const float *restrict x, size_t n)
 {
@@ -119,115 +221,296 @@ add_pass(float *restrict sum, const float *restrict x, size_t n)
 static double
 memory_pass(struct bench *b)
 {
-	double best = 1e9;
+	struct best t = {.alone = true};
 
-	for (int run = 0; run < RUNS; run++) {
-		double start = now();
+	while (again(&t))
 		for (size_t at = 0; at < b->elements; at += RULE_TILE) {
 			size_t n = b->elements - at < RULE_TILE ? b->elements - at : RULE_TILE;
 			for (size_t d = 0; d < b->deltas; d++)
 				add_pass(b->update + at, b->data + d * b->elements + at, n);
 		}
-		double took = now() - start;
-		best = took < best ? took : best;
-	}
-	return best;
+	return t.least;
 }
 
-static int
-bench_rule(struct bench *b, const char *label, const struct rule_spec *spec, double pass)
-{
-	double best = -1, compare = 0;
+static const struct row {
+	const char *label;
+	struct rule_spec spec;
+	double passes, seconds, comparing; /* goals; 0: none */
+	const char *flower;
+} rows[] = {
+    {"mean", {.name = "mean"}, 2.2, 0, 0, "0.208"},
+    {"mean, norm bound", {.name = "mean", .bound_median = true}, 0, 0, 0, ""},
+    {"median", {.name = "median"}, 0, 0.32, 0, "4.16"},
+    {"trimmed mean, 10 %", {.name = "trimmed_mean", .hostile = 10}, 0, 0.32, 0, "4.24"},
+    {"Krum", {.name = "krum", .hostile = 10, .picks = 1}, 0, 0, 0.45, "9.13"},
+    {"Multi-Krum of 50", {.name = "krum", .hostile = 10, .picks = 50}, 0, 0, 0, ""},
+    {"Bulyan", {.name = "bulyan", .hostile = 10}, 0, 0, 0, ""},
+    {"geometric median", {.name = "geometric_median", .iterations = 8, .smoothing = 1e-6}, 0, 0, 0,
+	""},
+    {"centered clipping", {.name = "centered_clipping", .iterations = 1, .radius = 1}, 0, 0, 0, ""},
+    {"median of buckets of 2", {.name = "median", .bucket = 2}, 0, 0, 0, ""},
+    {"median of nearest", {.name = "median", .hostile = 10, .nearest = true}, 0, 0, 0, ""},
+};
 
-	for (int run = 0; run < RUNS; run++) {
-		double part, took = fold_once(b, spec, &part);
+static int
+bench_rules(struct bench *b, double pass)
+{
+	double part;
+
+	printf("rules: %zu x %zu f32 in memory, one thread; a pass: one plain loop that reads the "
+	       "same arrays and adds them, %.4f s, "
+	       "%.1f GB/s\n",
+	    b->deltas, b->elements, pass,
+	    (double)b->deltas * (double)b->elements * sizeof(float) / pass * 1e-9);
+	printf("  %-24s %9s %10s %7s %8s  %s\n", "", "seconds", "comparing", "passes", "Flower",
+	    "goal");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct row *r = &rows[i];
+		double took = fold_best(b, &r->spec, read_data, b, &part);
 		if (took < 0)
 			return -1;
-		if (best < 0 || took < best) {
-			best = took;
-			compare = part;
-		}
+		printf("  %-24s %9.4f %10.4f %7.1f %8s  ", r->label, took, part, took / pass,
+		    r->flower);
+		if (r->passes > 0) {
+			printf("%.1f passes", r->passes);
+			verdict(took / pass, r->passes, false);
+		} else if (b->usual && r->seconds > 0) {
+			printf("%.2f s", r->seconds);
+			verdict(took, r->seconds, false);
+		} else if (b->usual && r->comparing > 0) {
+			printf("comparing %.2f s", r->comparing);
+			verdict(part, r->comparing, false);
+		} else
+			printf("\n");
 	}
-	printf("fold %-26s %zu x %zu: %.4f s (comparing %.4f), %4.1f x one pass over memory, %zu "
-	       "thread%s\n",
-	    label, b->deltas, b->elements, best, compare, best / pass, b->threads,
-	    b->threads > 1 ? "s" : "");
 	return 0;
 }
+
+/* --- codecs */
 
 static int
-bench_rules(struct bench *b)
+store_encode(struct store *s, const struct bench *b, const struct codec *c, size_t copies)
 {
-	static const struct {
-		const char *label;
-		struct rule_spec spec;
-	} rules[] = {
-	    {"mean", {.name = "mean"}},
-	    {"mean, norm bound", {.name = "mean", .bound_median = true}},
-	    {"median", {.name = "median"}},
-	    {"trimmed mean, 10 %", {.name = "trimmed_mean", .hostile = 10}},
-	    {"Krum", {.name = "krum", .hostile = 10, .picks = 1}},
-	    {"Multi-Krum of 50", {.name = "krum", .hostile = 10, .picks = 50}},
-	    {"Bulyan", {.name = "bulyan", .hostile = 10}},
-	    {"geometric median", {.name = "geometric_median", .iterations = 8, .smoothing = 1e-6}},
-	    {"centered clipping", {.name = "centered_clipping", .iterations = 1, .radius = 1}},
-	    {"median of buckets of 2", {.name = "median", .bucket = 2}},
-	};
-	double pass = memory_pass(b);
+	uint64_t most = c->payload_bytes(b->elements);
 
-	printf(
-	    "fold: one plain pass that reads and adds the same arrays: %.4f s, 1 thread\n", pass);
-	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-		if (bench_rule(b, rules[i].label, &rules[i].spec, pass) != 0)
-			return -1;
+	*s = (struct store){.codec = c, .count = copies};
+	s->params = (struct codec_params){.elements = b->elements, .block = c->block, .seed = 1};
+	s->params.entries = c->fixed_size ? 0 : b->elements / 100;
+	s->payloads = malloc(most);
+	if (!s->payloads || c->encode(s->payloads, &s->len, b->data, &s->params) != ERR_OK)
+		return -1;
+	s->params.payload = s->len;
+	uint8_t *all = realloc(s->payloads, copies * s->len);
+	if (!all)
+		return -1;
+	s->payloads = all;
+	for (size_t i = 1; i < copies; i++)
+		memcpy(all + i * s->len, all, s->len);
 	return 0;
 }
 
-/* Decoding and adding, as a fold does it: tile by tile. */
+static void
+store_free(struct store *s)
+{
+	for (size_t i = 0; s->files && i < s->count; i++)
+		delta_file_close(&s->files[i]);
+	free(s->files);
+	free(s->payloads);
+}
+
+static double
+time_encode(struct store *s, const struct bench *b)
+{
+	struct best t = {.alone = true};
+	uint64_t len;
+
+	while (again(&t))
+		if (s->codec->encode(s->payloads, &len, b->data, &s->params) != ERR_OK)
+			return -1;
+	return t.least;
+}
+
+static double
+time_check(struct store *s)
+{
+	uint8_t *table = calloc(1, codec_table_bytes(s->codec, s->params.elements) + 1);
+	struct best t = {.alone = true};
+	double sum;
+
+	s->params.table = table;
+	while (table && again(&t)) {
+		uint8_t carry[64] = {0};
+		sum = 0;
+		if (s->codec->check(&s->params, 0, s->payloads, s->len, &sum, carry) != ERR_OK)
+			break;
+	}
+	free(table);
+	return table ? t.least : -1;
+}
+
+/* Decodes tile after tile of every copy and adds it to f32 sums, or leaves it. */
+static double
+time_decode(const struct store *s, struct bench *b, bool add)
+{
+	float tile[RULE_TILE];
+	struct best t = {.alone = true};
+
+	while (again(&t))
+		for (size_t at = 0; at < b->elements; at += RULE_TILE) {
+			size_t left = b->elements - at, n = left < RULE_TILE ? left : RULE_TILE;
+			for (size_t d = 0; d < s->count; d++) {
+				if (read_store((void *)(uintptr_t)s, d, at, n, tile) != ERR_OK)
+					return -1;
+				if (add)
+					add_pass(b->update + at, tile, n);
+			}
+		}
+	return t.least / (double)s->count;
+}
+
 static int
 bench_codec(struct bench *b, const struct codec *c)
 {
-	struct codec_params p = {.elements = b->elements, .block = c->block, .seed = 1};
-	uint8_t *payload = malloc(c->payload_bytes(b->elements));
-	float tile[RULE_TILE];
-	uint64_t len, at;
-	size_t bytes;
-	double best = 1e9;
+	double n = (double)b->elements * 1e-9, part;
+	struct store s;
 
-	if (!payload || c->encode(payload, &len, b->data, &p) != ERR_OK)
+	if (store_encode(&s, b, c, COPIES) != 0)
 		return -1;
-	for (int run = 0; run < 2 * RUNS; run++) {
-		double start = now();
-		for (size_t first = 0; first < b->elements; first += RULE_TILE) {
-			size_t left = b->elements - first, n = left < RULE_TILE ? left : RULE_TILE;
-			c->range(&p, first, n, &at, &bytes);
-			if (c->decode(&p, first, n, payload + at, bytes, tile) != ERR_OK)
-				return -1;
-			add_pass(b->update + first, tile, n);
-		}
-		double took = now() - start;
-		best = took < best ? took : best;
-	}
-	printf("decode and add %-5s %6.2f G elements/s, 1 thread; %.2f bytes per element\n",
-	    c->name, (double)b->elements / best * 1e-9, (double)len / (double)b->elements);
-	free(payload);
+	double mean = fold_best(b, &rows[0].spec, read_store, &s, &part) / (double)b->deltas;
+	double decode = time_decode(&s, b, false), add = time_decode(&s, b, true);
+	double check = time_check(&s), encode = time_encode(&s, b);
+	printf("  %-7s %10.3f %8.2f %8.2f %8.2f %10.2f %10.2f", c->name,
+	    (double)s.len / (double)b->elements, n / encode, n / check, n / decode, n / add,
+	    n / mean);
+	if (c->id == CODEC_INT8) {
+		printf("  4.00");
+		verdict(n / add, 4, true);
+	} else
+		printf("\n");
+	store_free(&s);
+	return mean < 0 || decode < 0 || add < 0 || check < 0 || encode < 0 ? -1 : 0;
+}
+
+static int
+bench_codecs(struct bench *b)
+{
+	const char *const *names = codec_names();
+
+	printf("\ncodecs: G elements/s, one thread, payloads in memory; decode + add: a tile is "
+	       "decoded and added to sums in f32; mean: the "
+	       "fold's own, weighted, in f64\n");
+	printf("  %-7s %10s %8s %8s %8s %10s %10s  %s\n", "", "bytes/elem", "encode", "check",
+	    "decode", "decode+add", "mean", "goal");
+	for (size_t i = 0; names[i]; i++)
+		if (bench_codec(b, codec_find_name(names[i])) != 0)
+			return -1;
 	return 0;
 }
+
+/* --- the spool */
+
+/* A file without a name, so that nothing is left. */
+static enum err
+file_of(struct delta_file *f, const struct store *s, const uint8_t *payload,
+    const struct delta_key *key)
+{
+	const char *dir = getenv("TMPDIR");
+	struct manifest m = {.payload_bytes = s->len,
+	    .elements = s->params.elements,
+	    .examples = 1,
+	    .steps = 1,
+	    .codec = s->codec->id,
+	    .block = s->codec->block};
+	uint8_t raw[MANIFEST_LEN] = {0};
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/bench_fold.XXXXXX", dir ? dir : "/tmp");
+	int fd = mkstemp(path);
+	if (fd < 0)
+		return ERR_IO;
+	unlink(path);
+	manifest_encode(raw, &m);
+	enum err e = delta_file_create(f, fd, raw, key, NULL);
+	return e ? e : delta_file_write(f, payload, s->len, f->leaf_bytes);
+}
+
+static double
+time_reading(const struct store *s)
+{
+	static uint8_t piece[RULE_TILE * sizeof(float)];
+	struct best t = {.alone = true};
+
+	while (again(&t))
+		for (uint64_t at = 0; at < s->len; at += sizeof(piece))
+			for (size_t d = 0; d < s->count; d++) {
+				uint64_t left = s->len - at;
+				if (read_file(&s->files[d], piece,
+					left < sizeof(piece) ? left : sizeof(piece), at) != ERR_OK)
+					return -1;
+			}
+	return t.least;
+}
+
+static int
+bench_spool(struct bench *b, const char *codec, const struct delta_key *key, double pass)
+{
+	unsigned cpus = cpu_count() < THREADS_MAX ? cpu_count() : THREADS_MAX;
+	struct store s;
+	double part;
+	enum err e = ERR_OK;
+
+	if (store_encode(&s, b, codec_find_name(codec), 1) != 0)
+		return -1;
+	s.files = calloc(b->deltas, sizeof(*s.files));
+	for (s.count = 0; s.files && s.count < b->deltas && !e; s.count++)
+		e = file_of(&s.files[s.count], &s, s.payloads, key);
+	if (e || !s.files)
+		return -1;
+	double reading = time_reading(&s);
+	double one = fold_best(b, &rows[0].spec, read_store, &s, &part);
+	b->threads = cpus;
+	double all = fold_best(b, &rows[0].spec, read_store, &s, &part);
+	b->threads = 1;
+	printf("  %-5s %-10s %9.4f %10.4f %7.1f %10.4f\n", codec, key ? "encrypted" : "", reading,
+	    one, one / pass, all);
+	store_free(&s);
+	return reading < 0 || one < 0 || all < 0 ? -1 : 0;
+}
+
+static int
+bench_spools(struct bench *b, double pass)
+{
+	static const uint8_t secret[32] = {1};
+	struct delta_key key;
+
+	delta_file_key(&key, secret);
+	printf("\nspool: the mean of %zu files of %zu elements that lie in the page cache; "
+	       "reading: pread alone\n",
+	    b->deltas, b->elements);
+	printf("  %-16s %9s %10s %7s %7u thr.\n", "", "reading", "1 thread", "passes", cpu_count());
+	if (bench_spool(b, "f32", NULL, pass) != 0 || bench_spool(b, "f32", &key, pass) != 0 ||
+	    bench_spool(b, "int8", NULL, pass) != 0 || bench_spool(b, "int4", NULL, pass) != 0)
+		return -1;
+	return 0;
+}
+
+/* --- the whole */
 
 static int
 fill(struct bench *b)
 {
 	struct prng r;
 
-	b->data = calloc(b->deltas * b->elements, sizeof(float));
+	b->data = malloc(b->deltas * b->elements * sizeof(float));
 	b->update = calloc(b->elements, sizeof(float));
 	b->centre = calloc(b->elements, sizeof(float));
 	b->weights = calloc(b->deltas, sizeof(double));
 	if (!b->data || !b->update || !b->centre || !b->weights)
 		return -1;
 	prng_seed(&r, 1);
+	prng_floats(&r, b->data, b->deltas * b->elements);
 	for (size_t i = 0; i < b->deltas * b->elements; i++)
-		b->data[i] = prng_float(&r) - 0.5f;
+		b->data[i] -= 0.5f;
 	for (size_t d = 0; d < b->deltas; d++)
 		b->weights[d] = 600;
 	return 0;
@@ -236,23 +519,24 @@ fill(struct bench *b)
 int
 main(int argc, char **argv)
 {
-	struct bench b = {.deltas = 100, .elements = 1663370, .threads = 1};
+	struct bench b = {.deltas = DELTAS, .elements = ELEMENTS, .threads = 1};
 	int rc = 1;
 
-	if (argc == 4) {
+	if (argc == 3) {
 		b.deltas = strtoul(argv[1], NULL, 10);
 		b.elements = strtoul(argv[2], NULL, 10);
-		b.threads = strtoul(argv[3], NULL, 10);
 	}
-	if (b.threads > THREADS_MAX)
-		b.threads = THREADS_MAX;
-	if (b.deltas == 0 || b.elements == 0 || b.threads == 0 || fill(&b) != 0)
+	b.usual = b.deltas == DELTAS && b.elements == ELEMENTS;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (b.deltas == 0 || b.elements == 0 || fill(&b) != 0) {
 		fprintf(stderr, "bench_fold: bad numbers or no memory\n");
-	else
-		rc = bench_rules(&b) != 0;
-	const char *const *names = codec_names();
-	for (size_t i = 0; names[i] && rc == 0; i++)
-		rc = bench_codec(&b, codec_find_name(names[i])) != 0;
+	} else {
+		double pass = memory_pass(&b);
+		rc = bench_rules(&b, pass) != 0 || bench_codecs(&b) != 0 ||
+		    bench_spools(&b, pass) != 0;
+		if (rc)
+			fprintf(stderr, "bench_fold: failed\n");
+	}
 	free(b.data);
 	free(b.update);
 	free(b.centre);
