@@ -223,7 +223,7 @@ if [ "$DISK_MOUNTS" = yes ]; then
 	fleet_kill TERM "$DAEMON_PID"
 	mv "$FLEET/state" "$FLEET/state.disk"
 	mkdir -m 700 "$FLEET/state"
-	mount -t tmpfs -o size=8m,mode=700 none "$FLEET/state" || fleet_fail "mount"
+	mount -t tmpfs -o size=24m,mode=700 none "$FLEET/state" || fleet_fail "mount"
 	cp -a "$FLEET/state.disk/." "$FLEET/state"
 	fleet_restart
 	submit tmpfs 12 150
