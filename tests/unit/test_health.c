@@ -93,7 +93,7 @@ passes(void **state)
 	submit(c, JOB("passes", "\"goal\":1", ""), job);
 	health_note(c->s.health, ERR_IO, 0, "");
 	assert_string_equal(ask(c, 1, &t), "disk-error");
-	assert_true(is_ready_within(c, 20));
+	assert_true(is_ready_within(c, 120));
 	assert_string_equal(ask(c, 1, &t), "");
 	end(c);
 }
