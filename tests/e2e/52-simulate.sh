@@ -26,10 +26,10 @@ cat >"$FLEET/fleet.json" <<END
 {"ids": [$ids], "data": {"format": "glyphs", "seed": 1, "count": 200, "skew": 0.2, "test_count": 500}}
 END
 
-# compare NAME MEMBERS: a job of 4 rounds with these further members
+# compare NAME MEMBERS [LOCAL]: a job of 4 rounds with these further members, and of "local"
 compare() {
 	glyph_job "$FLEET/job.json" "$1" $devices 4
-	sed -i "s/\"stop\"/$2, \"evaluate\": {\"by\": \"coordinator\", \"data\": \"digits\"}, \"stop\"/" "$FLEET/job.json"
+	sed -i "s/\"epochs\": 1/${3:-\"epochs\": 1}/;s/\"stop\"/$2, \"evaluate\": {\"by\": \"coordinator\", \"data\": \"digits\"}, \"stop\"/" "$FLEET/job.json"
 	job_submit "$FLEET/job.json"
 	job_done 120
 	curl_admin "/v1/jobs/$JOB/rounds" |
@@ -51,6 +51,7 @@ compare trimmed '"aggregate": {"rule": {"name": "trimmed_mean", "hostile": 1}, "
 compare krum '"aggregate": {"rule": {"name": "krum", "hostile": 1, "picks": 3}, "norm_bound": 2}, "upload": {"codec": "int4"}'
 compare clipping '"aggregate": {"rule": {"name": "centered_clipping", "hostile": 1, "radius": 1, "bucket": 2}}, "upload": {"codec": "sign"}'
 compare nova '"aggregate": {"normalise": true}, "upload": {"codec": "bf16"}'
+compare scaffold '"upload": {"codec": "int8"}' "\"epochs\": 1, \"control_variates\": {\"devices\": $devices}"
 compare sparse '"upload": {"codec": "sparse", "share": 0.05}'
 compare feedback '"upload": {"codec": "sign", "feedback": true}'
 compare download '"download": {"codec": "int4", "feedback": true}, "aggregate": {"rule": {"name": "median"}}'

@@ -7,6 +7,7 @@
 #include "job.h"
 #include "scale.h"
 #include "tensor.h"
+#include "vectors.h"
 
 /*
  * A fleet in one process: the devices' data and the attackers among them (simulate_fleet.c), what devices do (simulate_device.c)
@@ -55,11 +56,11 @@ void simulate_fleet_deinit(struct simulate_fleet *f);
 /* What one device did in a round. */
 struct simulate_report {
 	const struct simulate_device *device;
-	float *delta; /* before encoding */
+	float *delta, *change; /* before encoding; of the control variate, NULL without one */
 	uint8_t *payload;
 	uint64_t len;
-	struct codec_params params;
-	uint64_t examples;
+	struct vectors vectors; /* what the payload holds */
+	uint64_t examples, steps;
 	double loss, norm, normaliser;
 	const char *refused; /* the error word of an upload that is not accepted */
 	enum err e;
@@ -74,6 +75,13 @@ void simulate_attack_payload(const struct simulate_fleet *f, struct simulate_rep
 /* The z of ALIE for n devices, f of them hostile. */
 double simulate_attack_z(size_t n, size_t f);
 
+/* What a device keeps between rounds. */
+struct simulate_memory {
+	uint64_t held; /* the last round whose base it fetched, 0 if none */
+	float *residual; /* what encoding lost so far; NULL if nothing is kept */
+	float *own; /* control variate */
+};
+
 /* A job under way. */
 struct simulate_round {
 	const struct job_spec *job;
@@ -87,9 +95,9 @@ struct simulate_round {
 	uint8_t model[32]; /* id */
 	uint64_t model_bytes;
 	struct evalset *evalset;
-	float **residuals; /* of each device: what encoding lost so far; NULL if nothing is kept */
+	struct simulate_memory *memories; /* of each device */
+	uint64_t state_floats;
 	struct scale scale;
-	uint64_t *held; /* of each device: the last round whose base it fetched, 0 if none */
 	/* the last round's figures */
 	uint64_t number, reports, refused, bytes_up, bytes_down;
 	double norm, train_loss, accuracy, loss, backdoor, seconds;
@@ -97,7 +105,7 @@ struct simulate_round {
 };
 
 /* One device's training: fills delta, examples, loss. Safe in several threads for different reports. */
-void simulate_device_train(const struct simulate_round *r, struct simulate_report *p);
+void simulate_device_train(struct simulate_round *r, struct simulate_report *p);
 /* Encodes its delta, with what earlier payloads of the device lost if the job says so, and checks it as the coordinator does.
  * Likewise. */
 void simulate_device_encode(struct simulate_round *r, struct simulate_report *p);

@@ -6,14 +6,42 @@
 #include "simulate.h"
 #include "train.h"
 #include "trainer.h"
+#include "variate.h"
+
+/* What client/scaffold.c loads: the coordinator's variate, the device's own, and what to add to gradients. */
+static enum err
+load_variates(const struct simulate_round *r, struct simulate_memory *m, struct scaffold *s)
+{
+	size_t n = r->table.elements, i = 0;
+
+	s->on = r->job->recipe.local.variates > 0;
+	if (!s->on)
+		return ERR_OK;
+	if (!m->own)
+		m->own = calloc(n, sizeof(float));
+	s->own = m->own;
+	s->server = calloc(n, sizeof(float));
+	s->shift = malloc(n * sizeof(float));
+	if (!s->own || !s->server || !s->shift)
+		return ERR_NOMEM;
+	if (r->state)
+		memcpy(s->server, r->state + r->state_floats - n, n * sizeof(float));
+	variate_correction(s->shift, s->server, s->own, n);
+	while (i < n && !(s->shift[i] > 0) && !(s->shift[i] < 0))
+		i++;
+	if (i == n) {
+		free(s->shift);
+		s->shift = NULL;
+	}
+	return ERR_OK;
+}
 
 static enum err
-train(const struct simulate_round *r, struct simulate_report *p, uint8_t *weights)
+train(struct simulate_report *p, struct work *work)
 {
 	static const struct settings settings;
-	struct work work = {.table = r->table, .weights = weights};
 	struct trainer_out *out = calloc(1, sizeof(*out));
-	const struct trainer_in in = {.work = &work,
+	const struct trainer_in in = {.work = work,
 	    .train = &p->device->train,
 	    .validation = &p->device->validation,
 	    .settings = &settings,
@@ -21,61 +49,77 @@ train(const struct simulate_round *r, struct simulate_report *p, uint8_t *weight
 
 	if (!out)
 		return ERR_NOMEM;
-	work.task.recipe = r->job->recipe;
-	work.task.seed = r->job->seed;
-	work.task.round = r->number;
 	enum err e = trainer_builtin_run(&in, out, &p->why);
 	p->examples = out->finish.examples;
+	p->steps = out->finish.steps;
 	p->normaliser = out->finish.normaliser;
 	p->loss = out->finish.loss;
 	free(out);
 	return e;
 }
 
-void
-simulate_device_train(const struct simulate_round *r, struct simulate_report *p)
+static enum err
+take_delta(const struct simulate_round *r, struct simulate_report *p, const struct work *work)
 {
 	size_t n = r->table.elements;
-	uint8_t *weights = malloc(r->table.bytes);
 	float *before = malloc(n * sizeof(*before));
 
 	p->delta = malloc(n * sizeof(*p->delta));
-	if (!weights || !before || !p->delta) {
-		p->e = ERR_NOMEM;
-	} else {
-		memcpy(weights, r->data, r->table.bytes);
-		p->e = train(r, p, weights);
-	}
-	if (!p->e) {
+	if (before && p->delta) {
 		modelfile_gather(before, &r->table, r->data);
-		modelfile_gather(p->delta, &r->table, weights);
-		for (size_t k = 0; k < n; k++)
-			p->delta[k] -= before[k];
+		modelfile_gather(p->delta, &r->table, work->weights);
+		for (size_t i = 0; i < n; i++)
+			p->delta[i] -= before[i];
 	}
-	free(weights);
 	free(before);
+	if (!before || !p->delta)
+		return ERR_NOMEM;
+	if (work->scaffold.on)
+		p->change = scaffold_change(work, p->delta, p->steps);
+	return work->scaffold.on && !p->change ? ERR_NOMEM : ERR_OK;
+}
+
+void
+simulate_device_train(struct simulate_round *r, struct simulate_report *p)
+{
+	struct simulate_memory *m = &r->memories[p->device - r->fleet->devices];
+	struct work work = {.table = r->table, .weights = malloc(r->table.bytes)};
+
+	work.task.recipe = r->job->recipe;
+	work.task.seed = r->job->seed;
+	work.task.round = r->number;
+	p->e = work.weights ? load_variates(r, m, &work.scaffold) : ERR_NOMEM;
+	if (!p->e) {
+		memcpy(work.weights, r->data, r->table.bytes);
+		p->e = train(p, &work);
+	}
+	if (!p->e)
+		p->e = take_delta(r, p, &work);
+	free(work.scaffold.server);
+	free(work.scaffold.shift);
+	free(work.weights);
 }
 
 /* The coordinator's checks of an upload, in its order and words. */
 static void
-admit(const struct simulate_round *r, struct simulate_report *p, const struct codec *codec)
+admit(const struct simulate_round *r, struct simulate_report *p)
 {
 	const struct aggregate_spec *a = &r->job->aggregate;
-	uint64_t most = codec->payload_bytes(p->params.elements);
+	struct vectors *v = &p->vectors;
+	uint64_t most = vectors_bytes(v);
 	uint8_t carry[64] = {0};
 	double squares = 0;
 
-	p->params.payload = p->len; /* as the manifest would say */
-	p->params.table = malloc((size_t)codec_table_bytes(codec, p->params.elements) + 1);
-	if (!p->params.table) {
+	v->params.table = malloc((size_t)codec_table_bytes(v->codec, v->params.elements) + 1);
+	if (!v->params.table) {
 		p->e = ERR_NOMEM;
 		return;
 	}
 	if (p->examples > a->max_examples) {
 		p->refused = "too-many-examples";
-	} else if (codec->fixed_size ? p->len != most : p->len > most) {
+	} else if (v->codec->fixed_size ? p->len != most : p->len > most) {
 		p->refused = "wrong-length";
-	} else if (codec->check(&p->params, 0, p->payload, p->len, &squares, carry)) {
+	} else if (vectors_check(v, 0, p->payload, p->len, &squares, carry)) {
 		p->refused = "bad-values";
 	} else {
 		p->norm = sqrt(squares);
@@ -84,30 +128,41 @@ admit(const struct simulate_round *r, struct simulate_report *p, const struct co
 		else if (a->max_norm > 0 && p->norm > a->max_norm)
 			p->refused = "norm-too-large";
 	}
-	free(p->params.table);
-	p->params.table = NULL;
+	free(v->params.table);
+	v->params.table = NULL;
 }
 
-/* Error feedback as client/feedback.c does it: what was wanted minus what arrives is added to the next delta. */
+/* What the device keeps of an accepted delta: error feedback as client/feedback.c does it, that is what was wanted minus what
+ * arrives; and its own variate, as the coordinator counts it. */
 static enum err
-keep_loss(const struct codec *codec, const struct simulate_report *p, float *residual)
+keep(const struct simulate_report *p, struct simulate_memory *m)
 {
-	size_t n = p->params.elements;
+	size_t n = p->vectors.params.elements;
 	struct codec_memory memory = {p->payload, p->len};
 	const struct codec_source source = {codec_memory_read, &memory};
 	float *arrives = malloc(n * sizeof(*arrives));
+	enum err e = arrives ? ERR_OK : ERR_NOMEM;
 
-	enum err e = arrives ? codec_read(codec, &p->params, &source, 0, n, arrives) : ERR_NOMEM;
-	for (size_t i = 0; !e && i < n; i++)
-		residual[i] += p->delta[i] - arrives[i];
+	if (!e && m->residual) {
+		e = vectors_read(&p->vectors, 0, &source, 0, n, arrives);
+		for (size_t i = 0; !e && i < n; i++)
+			m->residual[i] += p->delta[i] - arrives[i];
+	}
+	if (!e && p->vectors.second) {
+		e = vectors_read(&p->vectors, 1, &source, 0, n, arrives);
+		if (!e)
+			variate_advance(m->own, arrives, n);
+	}
 	free(arrives);
 	return e;
 }
 
 static enum err
-encode(const struct codec *codec, struct simulate_report *p, const float *residual)
+encode(struct simulate_report *p, const float *residual)
 {
-	size_t n = p->params.elements;
+	struct vectors *v = &p->vectors;
+	const struct codec_params second = vectors_params(v, 1);
+	size_t n = v->params.elements;
 	float *sum = malloc(n * sizeof(*sum));
 
 	if (!sum)
@@ -115,8 +170,13 @@ encode(const struct codec *codec, struct simulate_report *p, const float *residu
 	memcpy(sum, p->delta, n * sizeof(*sum));
 	for (size_t i = 0; residual && i < n; i++)
 		sum[i] += residual[i];
-	enum err e = codec->encode(p->payload, &p->len, sum, &p->params);
-	p->params.payload = p->len;
+	enum err e = v->codec->encode(p->payload, &p->len, sum, &v->params);
+	v->params.payload = p->len;
+	if (!e && v->second) {
+		uint64_t more = p->len;
+		e = v->codec->encode(p->payload + p->len, &more, p->change, &second);
+		p->len += more;
+	}
 	free(sum);
 	return e;
 }
@@ -126,21 +186,23 @@ simulate_device_encode(struct simulate_round *r, struct simulate_report *p)
 {
 	const struct upload_spec *upload = &r->job->recipe.upload;
 	const struct codec *codec = codec_find_name(r->job->recipe.codec);
-	float **residual = &r->residuals[p->device - r->fleet->devices];
+	struct simulate_memory *m = &r->memories[p->device - r->fleet->devices];
+	bool feedback = recipe_upload_feedback(upload, codec);
 
-	p->params = (struct codec_params){.elements = r->table.elements,
-	    .block = codec->block,
-	    .seed = train_seed(r->job->seed, r->number, p->device->id),
-	    .entries = recipe_upload_entries(upload, r->table.elements)};
-	p->len = codec->payload_bytes(p->params.elements);
-	p->payload = malloc(p->len);
-	if (!*residual && recipe_upload_feedback(upload, codec))
-		*residual = calloc(p->params.elements, sizeof(float));
-	if (!p->payload || (!*residual && recipe_upload_feedback(upload, codec))) {
+	p->vectors = (struct vectors){.codec = codec,
+	    .params = {.elements = r->table.elements,
+		.block = codec->block,
+		.seed = train_seed(r->job->seed, r->number, p->device->id),
+		.entries = recipe_upload_entries(upload, r->table.elements)},
+	    .second = p->change != NULL};
+	p->payload = malloc(vectors_bytes(&p->vectors));
+	if (feedback && !m->residual)
+		m->residual = calloc(r->table.elements, sizeof(float));
+	if (!p->payload || (feedback && !m->residual)) {
 		p->e = ERR_NOMEM;
 		return;
 	}
-	enum err e = encode(codec, p, *residual);
+	enum err e = encode(p, m->residual);
 	if (e == ERR_NUMERIC)
 		p->refused = "not-finite";
 	else if (e)
@@ -148,7 +210,7 @@ simulate_device_encode(struct simulate_round *r, struct simulate_report *p)
 	if (p->e || p->refused)
 		return;
 	simulate_attack_payload(r->fleet, p);
-	admit(r, p, codec);
-	if (!p->e && !p->refused && *residual)
-		p->e = keep_loss(codec, p, *residual);
+	admit(r, p);
+	if (!p->e && !p->refused)
+		p->e = keep(p, m);
 }

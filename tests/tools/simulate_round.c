@@ -91,9 +91,8 @@ simulate_round_init(struct simulate_round *r, const struct job_spec *job, const 
 	enum err e = rule_check(&job->aggregate.rule, job->round.quorum, why);
 	if (!e)
 		e = evalset_new(&r->evalset, r->fleet->config);
-	r->held = calloc(r->fleet->count, sizeof(*r->held));
-	r->residuals = calloc(r->fleet->count, sizeof(*r->residuals));
-	if (!e && (!r->held || !r->residuals))
+	r->memories = calloc(r->fleet->count, sizeof(*r->memories));
+	if (!e && !r->memories)
 		e = ERR_NOMEM;
 	return e ? e : draw_model(r, why);
 }
@@ -104,10 +103,11 @@ simulate_round_deinit(struct simulate_round *r)
 	tensor_table_deinit(&r->table);
 	evalset_free(r->evalset);
 	buf_deinit(&r->head);
-	for (size_t i = 0; r->residuals && i < r->fleet->count; i++)
-		free(r->residuals[i]);
-	free(r->residuals);
-	free(r->held);
+	for (size_t i = 0; r->memories && i < r->fleet->count; i++) {
+		free(r->memories[i].residual);
+		free(r->memories[i].own);
+	}
+	free(r->memories);
 	free(r->data);
 	free(r->state);
 }
@@ -218,20 +218,31 @@ struct folding {
 	struct fold_tile tile;
 	struct simulate_report **accepted;
 	double *weights, *normalisers, *squares;
-	const struct codec *codec;
 	size_t count;
 	enum err *results; /* of each tile or strip */
 };
 
 static enum err
-read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
+read_vector(void *context, unsigned which, size_t delta, uint64_t first, size_t count, float *out)
 {
 	const struct folding *f = context;
 	const struct simulate_report *p = f->accepted[delta];
 	struct codec_memory memory = {p->payload, p->len};
 	const struct codec_source source = {codec_memory_read, &memory};
 
-	return codec_read(f->codec, &p->params, &source, first, count, out);
+	return vectors_read(&p->vectors, which, &source, first, count, out);
+}
+
+static enum err
+read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
+{
+	return read_vector(context, 0, delta, first, count, out);
+}
+
+static enum err
+read_change(void *context, size_t delta, uint64_t first, size_t count, float *out)
+{
+	return read_vector(context, 1, delta, first, count, out);
 }
 
 static void
@@ -316,6 +327,9 @@ prepare(struct simulate_round *r, struct folding *f, struct why *why)
 	    .deltas = f->count,
 	    .weights = f->weights,
 	    .seed = fold_tile_seed(r->job->seed, r->number)};
+	t->changes = t->deltas;
+	t->changes.read_tile = read_change;
+	r->state_floats = floats;
 	return ERR_OK;
 }
 
@@ -329,11 +343,14 @@ count_downloads(struct simulate_round *r, const struct course *c)
 
 	r->bytes_down = 0;
 	for (size_t i = 0; i < c->count; i++) {
-		uint64_t *held = &r->held[c->reports[i].device - r->fleet->devices];
+		uint64_t *held = &r->memories[c->reports[i].device - r->fleet->devices].held;
 		uint64_t behind = *held ? r->number - *held : UINT64_MAX;
 		uint64_t bytes = behind < 1000 ? behind * step : r->model_bytes;
 		r->bytes_down += bytes < r->model_bytes ? bytes : r->model_bytes;
 		*held = r->number;
+		/* The coordinator's control variate comes with the state that it is part of. */
+		if (r->job->recipe.local.variates > 0 && r->state)
+			r->bytes_down += r->state_floats * sizeof(float);
 	}
 }
 
@@ -343,7 +360,6 @@ collect(struct simulate_round *r, struct folding *f, struct course *c)
 {
 	double loss = 0, examples = 0;
 
-	f->codec = codec_find_name(r->job->recipe.codec);
 	f->accepted = calloc(c->count, sizeof(struct simulate_report *));
 	f->weights = calloc(c->count, sizeof(*f->weights));
 	f->normalisers = calloc(c->count, sizeof(*f->normalisers));
@@ -458,6 +474,7 @@ simulate_round_run(struct simulate_round *r, struct why *why)
 		e = evaluate(r, why);
 	for (size_t i = 0; c.reports && i < n; i++) {
 		free(c.reports[i].delta);
+		free(c.reports[i].change);
 		free(c.reports[i].payload);
 	}
 	free(c.reports);
