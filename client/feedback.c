@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec.h"
+#include "vectors.h"
 
 bool
 feedback_wanted(const struct task *task)
@@ -24,11 +24,8 @@ decode(const struct delta *d, float *out, struct why *why)
 	enum err e = manifest_decode(&m, d->manifest, MANIFEST_LEN, why);
 	if (e)
 		return e;
-	const struct codec_params params = {.elements = m.elements,
-	    .block = m.block,
-	    .seed = m.codec_seed,
-	    .payload = m.payload_bytes};
-	e = codec_read(codec_find(m.codec), &params, &source, 0, (size_t)m.elements, out);
+	const struct vectors v = vectors_of(&m);
+	e = vectors_read(&v, 0, &source, 0, (size_t)m.elements, out);
 	return e ? err_set(why, e, "the delta cannot be decoded") : ERR_OK;
 }
 
