@@ -80,7 +80,7 @@ glyph_device device3 3 300
 glyph_device device4 4 3000
 glyph_job "$FLEET/job.json" reproducible 4 $rounds
 sed -i 's/"epochs": 1/"epochs": 15/
-	s/"stop"/"aggregate": {"server_optimizer": {"name": "sgd", "rate": 0.9, "momentum": 0.5}},\n "evaluate": {"by": "coordinator", "data": "digits"}, "stop"/' "$FLEET/job.json"
+	s/"stop"/"download": {"codec": "int4"}, "aggregate": {"server_optimizer": {"name": "sgd", "rate": 0.9, "momentum": 0.5}},\n "evaluate": {"by": "coordinator", "data": "digits"}, "stop"/' "$FLEET/job.json"
 # shellcheck disable=SC2086 # a list
 fleet_keep $devices
 

@@ -71,12 +71,12 @@ mirrored() { # mirrored NAME HAND PORT
 hits() { grep -c "^[0-9]* $1 .* $2\$" "$FLEET/access"; }
 log_of() { grep "$1" "$FLEET/$2.log"; }
 
-# --- a site of four: every model comes from the coordinator once
+# --- a site of four: every model comes from the coordinator once, the second as a difference
 for i in 1 2 3 4; do
 	mirrored "near$i" "$i" "$good"
 done
 glyph_job "$FLEET/job.json" site 4 2
-sed -i 's/"out": 50/"out": 300/' "$FLEET/job.json"
+sed -i 's/"out": 50/"out": 300/; s/"stop"/"download": {"codec": "int8"}, "stop"/' "$FLEET/job.json"
 job_submit "$FLEET/job.json"
 first=$(curl_admin "/v1/jobs/$JOB" | pick 'd["model"]')
 agents=
@@ -86,7 +86,8 @@ for i in 1 2 3 4; do
 done
 job_done 60
 for i in 1 2 3 4; do
-	[ "$(log_of model.fetched "near$i" | grep -c from=mirror)" -eq 2 ] || fleet_fail "near$i did not ask the mirror: $(log_of model. "near$i")"
+	[ "$(log_of model.fetched "near$i" | grep -c from=mirror)" -eq 1 ] || fleet_fail "near$i did not ask the mirror: $(log_of model. "near$i")"
+	[ "$(log_of difference.fetched "near$i" | grep -c from=mirror)" -eq 1 ] || fleet_fail "near$i: $(log_of difference. "near$i")"
 done
 misses=$(hits MISS /v1/models/.*) hits=$(grep -c "^200 HIT" "$FLEET/access")
 [ "$misses" -eq 2 ] && [ "$hits" -eq 6 ] || fleet_fail "$misses misses and $hits hits: $(cat "$FLEET/access")"

@@ -122,7 +122,7 @@ for other in $OTHER_BUILDS; do
 		continue
 	fi
 	own=$RIVULET
-	job "other$(echo "$other" | tr -cd a-z)" '{"codec":"int4"}' 3
+	job "other$(echo "$other" | tr -cd '[:lower:]')" '{"codec":"int4"}' 3
 	for round in 1 2 3; do
 		RIVULET=$own
 		by_one device1
@@ -150,8 +150,34 @@ by 1 device1 device2
 by 2 device1 device2
 fleet_kill KILL "$DAEMON_PID"
 fleet_restart
+# Half of it is here from a connection that broke; what comes is the rest.
+base=$(model_of 2) held=$(model_of 1)
+curl_admin "/v1/models/$base/from/$held" >"$FLEET/whole.diff" || fleet_fail "no difference from $held"
+head -c 20000 "$FLEET/whole.diff" >"$FLEET/device2/models/$base.diff"
 by 3 device1 device2
 got device1 | grep -q difference || fleet_fail "after a restart device1 got $(got device1)"
+log_of "difference.fetched.*model=$base.* at=20000 bytes=$(($(wc -c <"$FLEET/whole.diff") - 20000))" device2 >/dev/null ||
+	fleet_fail "device2 did not go on at 20000: $(log_of "$base" device2)"
+same_bytes device1 device2
+
+# --- as HTTP serves it: immutable, by ranges, named by both models
+answer() { # answer NAME [CURL OPTION...]: status and headers of the last difference into $FLEET/NAME
+	name=$1
+	shift
+	curl_admin "/v1/models/$base/from/$held" -D "$FLEET/$name" -o "$FLEET/$name.body" "$@" 2>/dev/null
+	tr -d '\r' <"$FLEET/$name" >"$FLEET/$name.head"
+}
+answer range -r 300-399
+grep -q "^HTTP/1.1 206" "$FLEET/range.head" && grep -qi "^content-range: bytes 300-399/$(wc -c <"$FLEET/whole.diff")$" "$FLEET/range.head" ||
+	fleet_fail "a range: $(cat "$FLEET/range.head")"
+tail -c +301 "$FLEET/whole.diff" | head -c 100 | cmp - "$FLEET/range.body" || fleet_fail "a range has other bytes"
+grep -qi "^etag: \"$base-$held\"$" "$FLEET/range.head" && grep -qi "^cache-control: .*immutable" "$FLEET/range.head" ||
+	fleet_fail "no ETag: $(cat "$FLEET/range.head")"
+answer same -H "If-None-Match: \"$base-$held\""
+grep -q "^HTTP/1.1 304" "$FLEET/same.head" || fleet_fail "If-None-Match: $(cat "$FLEET/same.head")"
+held=$(echo "$held" | tr 0-9a-f 1-9a-f0)
+answer none
+grep -q "^HTTP/1.1 404" "$FLEET/none.head" && grep -q no-difference "$FLEET/none.body" || fleet_fail "no such difference: $(cat "$FLEET/none.head")"
 
 # --- refused
 glyph_job "$FLEET/job.json" refused 2 1
