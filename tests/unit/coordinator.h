@@ -43,6 +43,7 @@ struct coordinator {
 	struct why why;
 	struct offer offer;
 	bool second; /* deltas carry a second vector, with twice the value */
+	char *report; /* what comes with deltas, or NULL */
 };
 
 /* The engine wakes parked connections; here are none. */
@@ -276,6 +277,7 @@ deliver(struct coordinator *c, const struct task *t, uint8_t tag, float value, u
 	memcpy(receipt.job, m.job, 16);
 	hash_sha256(receipt.manifest_hash, d.row.manifest, MANIFEST_SIGNED);
 	manifest_receipt_encode(d.row.receipt, &receipt);
+	d.row.report = c->report;
 	d.row.body_bytes = manifest_body_bytes(m.payload_bytes);
 	assert_int_equal(spool_begin(c->s.spool, d.row.manifest, &d.part, &c->why), ERR_OK);
 	assert_int_equal(spool_write(c->s.spool, &d.part, m.root, HASH_LEN, 0), ERR_OK);

@@ -1,0 +1,222 @@
+/* A job's guard in a coordinator: what it holds on the disk, where it goes back to, and that a restart at any round changes nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+
+#include "coordinator.h"
+#include "course_rows.h"
+
+/* Momentum, so that each model has a state of its own. */
+static const char guarded[] = JOB("guarded", "\"goal\":1",
+    ",\"aggregate\":{\"server_optimizer\":{\"momentum\":0.5}},\"guard\":{\"metric\":\"accuracy\","
+    "\"drop\":0.25,\"window\":4,\"do\":\"rollback\",\"times\":1}");
+
+static void
+one_round(struct coordinator *c, const uint8_t job[16], uint64_t round, double accuracy)
+{
+	static char report[128];
+	struct task t;
+
+	snprintf(report, sizeof(report),
+	    "{\"evaluate\":{\"examples\":10,\"loss\":1,\"accuracy\":%g}}", accuracy);
+	c->report = report;
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_int_equal(t.round, round);
+	assert_null(deliver(c, &t, 1, (float)round, 100));
+	c->report = NULL;
+	await_rounds(c, job, round);
+}
+
+static bool
+has_file(struct coordinator *c, const uint8_t id[32], const char *suffix)
+{
+	char path[256], hex[65];
+
+	hex_encode(hex, id, 32);
+	snprintf(path, sizeof(path), "%s/models/%s%s", c->dir, hex, suffix);
+	return access(path, F_OK) == 0;
+}
+
+/* The folder cleans up behind the commit: waits for the number of states that must stay. */
+static void
+await_states(struct coordinator *c, unsigned want)
+{
+	uint64_t until = clock_ms() + 60000;
+	unsigned n = 0;
+
+	do {
+		usleep(2000);
+		DIR *d = opendir(coordinator_path(c, "models"));
+		assert_non_null(d);
+		n = 0;
+		for (const struct dirent *e; (e = readdir(d));)
+			n += strstr(e->d_name, ".state") != NULL;
+		closedir(d);
+	} while (n != want && clock_ms() < until);
+	assert_int_equal(n, want);
+}
+
+struct load {
+	const uint8_t *job;
+	struct course course;
+};
+
+static enum err
+load_course(struct store_db *db, void *arg, struct why *why)
+{
+	struct load *l = arg;
+	struct store_job row;
+
+	(void)why;
+	enum err e = store_job_get(db, l->job, &row);
+	if (e)
+		return e;
+	e = course_rows_of(db, &row, &l->course);
+	free(row.document);
+	return e;
+}
+
+static struct course
+course_of(struct coordinator *c, const uint8_t job[16])
+{
+	struct load l = {.job = job};
+
+	assert_int_equal(store_read(c->s.store, load_course, &l, &c->why), ERR_OK);
+	return l.course;
+}
+
+/* Devices measure the base: .75 is of the initial model, .625 of model 1, and so on. */
+static const double measured[] = {.75, .625, .6875, .25, .75, .625, .25, .25};
+
+static void
+run(struct coordinator *c, const uint8_t job[16], bool restarts, struct store_round out[8])
+{
+	for (uint64_t n = 1; n <= 8; n++) {
+		if (n == 8)
+			assert_int_equal(
+			    engine_command(c->s.engine, job, "resume", NULL, &c->why), ERR_OK);
+		one_round(c, job, n, measured[n - 1]);
+		if (restarts) {
+			coordinator_stop(c);
+			coordinator_start(c);
+		}
+		assert_int_equal(job_is(c, job, "paused"), n == 7);
+	}
+	for (uint64_t n = 1; n <= 8; n++)
+		out[n - 1] = round_row(c, job, n);
+}
+
+static void
+went_as_it_must(const struct store_round r[8])
+{
+	static const uint8_t none[32];
+
+	for (size_t n = 1; n < 8; n++) {
+		bool back = n == 4 || n == 7;
+		/* After round 4 the initial model was the best, and after 7 still: round 5 measured it again. */
+		assert_memory_equal(r[n].base, back ? r[0].base : r[n - 1].model, 32);
+		assert_int_equal(r[n - 1].reason[0] != '\0', back);
+	}
+	assert_memory_equal(r[3].reason, "guard: ", 7);
+	/* With no state at all, as in round 1: 5 instead of 1 added, and nothing of the rounds before. */
+	assert_memory_not_equal(r[4].optimizer_state, none, 32);
+}
+
+static void
+back_and_back(void **state)
+{
+	struct coordinator *c = *state;
+	struct store_round rows[8];
+	float first[ELEMENTS], fifth[ELEMENTS];
+	uint8_t id[16];
+
+	c->config.keep_last = 8;
+	submit(c, guarded, id);
+	run(c, id, false, rows);
+	went_as_it_must(rows);
+	read_weights(c, rows[0].base, first);
+	read_weights(c, rows[4].model, fifth);
+	for (size_t i = 0; i < ELEMENTS; i++)
+		assert_true(fifth[i] == first[i] + 5);
+	assert_int_equal(job_number(c, id, "rounds_committed"), 8);
+}
+
+/* The same job on another disk, stopped and started after every round. */
+static void
+restarted(void **state)
+{
+	struct coordinator *c = *state;
+	struct store_round rows[8];
+	uint8_t id[16];
+
+	c->config.keep_last = 8;
+	submit(c, guarded, id);
+	run(c, id, true, rows);
+	went_as_it_must(rows);
+}
+
+/* Of four rounds that get worse and worse (but not too much) everything is held; what cannot become the best any more is not. */
+static void
+what_is_held(void **state)
+{
+	struct coordinator *c = *state;
+	struct store_round r[5];
+	uint8_t id[16];
+
+	c->config.keep_last = 1;
+	c->config.keep_every = 0;
+	submit(c, guarded, id);
+	one_round(c, id, 1, .75);
+	one_round(c, id, 2, .6875);
+	one_round(c, id, 3, .625);
+	/* Held: the initial model, 1 and 2, the last two with states; 3 is the newest. */
+	await_states(c, 3);
+	for (uint64_t n = 1; n <= 3; n++)
+		r[n] = round_row(c, id, n);
+	for (int again = 0; again < 2; again++) {
+		for (uint64_t n = 1; n <= 3; n++) {
+			assert_true(has_file(c, r[n].model, ""));
+			assert_true(has_file(c, r[n].optimizer_state, ".state"));
+		}
+		struct course course = course_of(c, id);
+		assert_int_equal(course.guard.count, 3);
+		assert_int_equal(course.base_round, 3);
+		coordinator_stop(c);
+		coordinator_start(c);
+	}
+	/* Model 3 is better than 1 and 2: they go, files and all. */
+	one_round(c, id, 4, .71875);
+	await_states(c, 2);
+	r[4] = round_row(c, id, 4);
+	assert_false(has_file(c, r[1].optimizer_state, ".state"));
+	assert_false(has_file(c, r[2].optimizer_state, ".state"));
+	assert_true(has_file(c, r[3].optimizer_state, ".state"));
+	assert_true(has_file(c, r[4].optimizer_state, ".state"));
+	assert_int_equal(course_of(c, id).guard.count, 2);
+	/* Over: only the best model stays, and no state. */
+	assert_int_equal(engine_command(c->s.engine, id, "stop", NULL, &c->why), ERR_OK);
+	coordinator_stop(c);
+	coordinator_start(c);
+	assert_true(engine_uses_model(c->s.engine, r[1].base));
+	assert_false(engine_uses_model(c->s.engine, r[3].model));
+	assert_false(engine_uses_state(c->s.engine, r[3].optimizer_state));
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    WITH(back_and_back),
+	    WITH(restarted),
+	    WITH(what_is_held),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
