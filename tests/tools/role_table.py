@@ -178,7 +178,7 @@ def rows():
 def routes_of(request):
     """The pattern of docs/api.md that a row asks."""
     verb, path = request.split("?")[0].split(" ")[:2]
-    path = re.sub(r"^(/v1/(?:jobs|models|devices|tokens|deltas|tasks)/)[^/]+", r"\1{}", path)
+    path = re.sub(r"^(/v1/(?:jobs|models|states|devices|tokens|deltas|tasks)/)[^/]+", r"\1{}", path)
     return verb, re.sub(r"(/rounds/|/from/)[^/]+", r"\1{}", path)
 
 
