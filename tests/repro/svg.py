@@ -79,7 +79,7 @@ def shade(value, low, high):
 def heat_map(title, rows, columns, cells, low, high, note):
     """cells[row][column]: (value or None, text). Values below low are as red, above high as green as it gets."""
     left, top, cell_w, cell_h = 190, 118, 62, 26
-    width, height = left + cell_w * len(columns) + 50, top + cell_h * len(rows) + 30
+    width, height = left + cell_w * len(columns) + 80, top + cell_h * len(rows) + 30
     parts = [text(8, 20, title, kind="title")]
     for c, name in enumerate(columns):
         x, y = left + cell_w * c + cell_w / 2, top - 8
