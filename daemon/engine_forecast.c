@@ -54,6 +54,12 @@ forecast_of(const struct config *c, const struct engine_job *j)
 	f.models = (models_kept(c, done + left) - models_kept(c, done) + 1) *
 		(j->model_bytes + FILE_HEAD + difference_bytes(j)) +
 	    2 * engine_variate_state_bytes(j);
+	/* While every round is a little worse than the one before, a guard holds all of its window. */
+	uint64_t held = !j->spec.guard.on ? 0
+	    : j->spec.guard.window < left ? j->spec.guard.window
+					  : left;
+	f.models += held *
+	    (j->model_bytes + FILE_HEAD + difference_bytes(j) + engine_variate_state_bytes(j));
 	uint64_t wanted = goal > j->round.accepted ? goal - j->round.accepted : 0;
 	f.spool = wanted * (manifest_body_bytes(payload) + FILE_HEAD);
 	f.deltas = left * goal * (manifest_body_bytes(payload) + FILE_HEAD);
