@@ -6,6 +6,7 @@
 
 #include "cpu.h"
 
+#define LINE 16 /* floats that come together from memory */
 #define WIDTH 64 /* coordinates sorted at a time: with 100 vectors they fit the first cache */
 
 struct pair {
@@ -219,11 +220,18 @@ mean_runs(float *restrict out, const float *restrict x, const int32_t *restrict 
 		out[k] = (float)(sum[k] / number);
 }
 
+/* Sorts the first columns of `left`, at most WIDTH. */
 static void
-sort_strip(const struct order *o, const float *rows, size_t stride, size_t n, int32_t *scratch)
+sort_strip(const struct order *o, const float *rows, size_t stride, size_t left, int32_t *scratch)
 {
-	for (size_t i = 0; i < o->n; i++)
+	size_t n = left < WIDTH ? left : WIDTH;
+
+	for (size_t i = 0; i < o->n; i++) {
 		load_columns(scratch + i * WIDTH, rows + i * stride, n);
+		/* The next columns of so many rows would come too late: while these are sorted there is time. */
+		for (size_t k = WIDTH; k < left && k < 2 * WIDTH; k += LINE)
+			__builtin_prefetch(rows + i * stride + k);
+	}
 	sort_columns(scratch, o->pairs, o->count);
 }
 
@@ -237,7 +245,7 @@ order_around(const struct order *o, const float *rows, size_t stride, size_t cou
 
 	for (size_t at = 0; at < count; at += WIDTH) {
 		size_t n = count - at < WIDTH ? count - at : WIDTH;
-		sort_strip(o, rows + at, stride, n, scratch);
+		sort_strip(o, rows + at, stride, count - at, scratch);
 		for (size_t i = 0; i < o->n; i++)
 			unflip_columns(sorted + i * WIDTH, scratch + i * WIDTH);
 		nearest_runs(start, sorted, o->n, keep);
@@ -254,7 +262,7 @@ order_mean(const struct order *o, const float *rows, size_t stride, size_t count
 
 	for (size_t at = 0; at < count; at += WIDTH) {
 		size_t n = count - at < WIDTH ? count - at : WIDTH;
-		sort_strip(o, rows + at, stride, n, scratch);
+		sort_strip(o, rows + at, stride, count - at, scratch);
 		mean_ranks(result, scratch + o->from * WIDTH, o->to - o->from);
 		memcpy(out + at, result, n * sizeof(float));
 	}
