@@ -344,8 +344,14 @@ resumed_with_table(void **state)
 {
 	struct sample *s = *state;
 	struct folder f = folder_new();
+	struct delta_body b;
 	double squares;
 
+	assert_int_equal(delta_body_init(&b, &s->m), ERR_OK);
+	assert_null(delta_body_take(&b, s->body, LEAVES));
+	delta_body_skip(&b, &(struct delta_mark){.at = CHUNK(2)});
+	assert_int_equal(b.now.at, LEAVES);
+	delta_body_deinit(&b);
 	leave(&f, s, BODY - 1);
 	assert_int_equal(go_on(&f, s, false, NULL), CHUNK(2));
 	for (int turn = 0; turn < 2; turn++) {

@@ -19,7 +19,7 @@ static const char good[] =
     "model_mirror = http://cache.site/rivulet/\nmirror_timeout = 90\n"
     "[device]\nthreads = 4\n"
     "[limits]\nmodel_bytes = 64M\nmemory_bytes = 1G\nseconds_per_round = 12.5\n"
-    "epochs = 3\ncache_bytes = 256M\noutbox_bytes = 1G\n"
+    "epochs = 3\ncache_bytes = 256M\noutbox_bytes = 1G\nresidual_bytes = 3G\n"
     "[data mnist]\n"
     "format = idx\nimages = /d/images.gz ; the training part\nlabels = /d/labels.gz\n"
     "shard = 3/100\nsplit = label\nseed = 9\nallow_jobs = mnist-*, other\n"
@@ -59,6 +59,7 @@ test_good(void **state)
 	assert_int_equal(s->model_bytes, 64 << 20);
 	assert_true(s->seconds_per_round > 12.4 && s->seconds_per_round < 12.6);
 	assert_int_equal(s->epochs, 3);
+	assert_int_equal(s->residual_bytes, 3ull << 30);
 	assert_int_equal(s->data_count, 3);
 	const struct settings_data *d = settings_find_data(s, "mnist");
 	assert_non_null(d);
