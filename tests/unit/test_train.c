@@ -183,6 +183,59 @@ same_bits_everywhere(void **state)
 		fail_msg("fingerprint 0x%016llx", (unsigned long long)prints[0]);
 }
 
+/* Likewise for steps that need the whole gradient. */
+static void
+same_bits_of_optimizers(void **state)
+{
+	static const struct {
+		struct local_spec local;
+		uint64_t print;
+	} rows[] = {
+	    {{.amount = 2,
+		 .batch = 8,
+		 .accumulate = 2,
+		 .prox = 0.3,
+		 .clip_norm = 0.5,
+		 .optimizer =
+		     {.rate = 0.05, .momentum = 0.9, .nesterov = true, .weight_decay = 1e-3}},
+		0xf25b6ac7ee1ee3bcu},
+	    {{.amount = 2,
+		 .batch = 16,
+		 .optimizer = {.type = OPTIMIZER_ADAM,
+		     .rate = 3e-3,
+		     .weight_decay = 1e-3,
+		     .beta1 = 0.9,
+		     .beta2 = 0.999,
+		     .epsilon = 1e-8}},
+		0x9a22543c3faa96d6u},
+	    {{.amount = 2,
+		 .batch = 16,
+		 .clip_norm = 1,
+		 .optimizer = {.type = OPTIMIZER_ADAMW,
+		     .rate = 3e-3,
+		     .weight_decay = 0.1,
+		     .beta1 = 0.8,
+		     .beta2 = 0.99,
+		     .epsilon = 1e-6}},
+		0xa7d8edcae08e638du},
+	};
+	struct train_config config = {.data = &plain, .round = 1, .seed = 11};
+	struct dataset d;
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 100, 0), ERR_OK);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct net *net = new_net(small_cnn, 16);
+		config.local = &rows[i].local;
+		assert_int_equal(train(net, &d, &config).steps, 14);
+		uint64_t print = fingerprint(net_params(net), net_tensors(net)->bytes);
+		if (print != rows[i].print)
+			fail_msg("row %zu: fingerprint 0x%016llx", i, (unsigned long long)print);
+		net_free(net);
+	}
+	dataset_deinit(&d);
+}
+
 /* One epoch in one batch is one step along the gradient over all examples, whatever their order. */
 static void
 full_batch_is_gradient_descent(void **state)
@@ -565,6 +618,7 @@ main(void)
 	    cmocka_unit_test(straight_schedules),
 	    cmocka_unit_test(seeds),
 	    cmocka_unit_test(same_bits_everywhere),
+	    cmocka_unit_test(same_bits_of_optimizers),
 	    cmocka_unit_test(full_batch_is_gradient_descent),
 	    cmocka_unit_test(amounts),
 	    cmocka_unit_test(partial_work),
