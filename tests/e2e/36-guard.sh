@@ -35,6 +35,7 @@ rounds() { curl_admin "/v1/jobs/$JOB/rounds" >"$FLEET/rounds"; }
 of_rounds() { pick "$1" <"$FLEET/rounds"; }
 state_is() { [ "$(curl_admin "/v1/jobs/$JOB" 2>/dev/null | pick 'd["state"]' 2>/dev/null)" = "$1" ]; }
 ends() { within 120 state_is "$1" || fleet_fail "the job is not $1: $(curl_admin "/v1/jobs/$JOB")"; }
+one_state() { [ "$(states)" = 1 ]; }
 states() { find "$FLEET/state/models" -name '*.state' | wc -l; }
 verify() {
 	rm -rf "$FLEET/audit"
@@ -66,9 +67,9 @@ curl_admin "/v1/jobs/$JOB" | pick "d['model'] == '$good' and d['guard']['best'][
 	d['guard']['base_round'] == 3 and d['reason'].startswith('guard: ')" | grep -qx True || fleet_fail "job: $(curl_admin "/v1/jobs/$JOB")"
 fleet_admin job show "$JOB" >"$FLEET/shown"
 grep -q "guard: loss" "$FLEET/shown" || fleet_fail "job show does not tell: $(cat "$FLEET/shown")"
-[ "$(grep -c "warn guard job=$JOB round=[45] why=\"guard: loss" "$FLEET/rivuletd.log")" = 2 ] || fleet_fail "the log does not tell it, or not once each"
+[ "$(log_lines 2 "$FLEET/rivuletd.log" "warn guard job=$JOB round=[45] why=\"guard: loss")" = 2 ] || fleet_fail "the log does not tell it, or not once each"
 [ -f "$FLEET/state/models/$good" ] || fleet_fail "the good model is gone"
-[ "$(states)" = 1 ] || fleet_fail "not the good model's state alone: $(ls "$FLEET/state/models")"
+within 10 one_state || fleet_fail "not the good model's state alone: $(ls "$FLEET/state/models")"
 [ "$(curl_admin /v1/status | pick 'd["jobs"][0]["guard"]["best"]["round"]')" = 3 ] || fleet_fail "status does not tell"
 fleet_admin job resume "$JOB" >/dev/null || fleet_fail "job resume"
 # Once more back (it may again), once more paused.
@@ -97,6 +98,8 @@ until rounds 2>/dev/null && of_rounds "len(d['rounds']) == 8" | grep -qx True &&
 	kills=$((kills + 1))
 	fleet_restart
 	sleep 0.$((kills * 37 % 3))5
+	# On a busy machine a round may need more than that.
+	[ $kills -lt 15 ] || sleep $((kills / 15))
 	if [ -z "$resumed" ] && state_is paused; then
 		fleet_kill KILL "$DAEMON_PID"
 		fleet_restart
@@ -113,7 +116,7 @@ curl_admin "/v1/jobs/$JOB" | pick "d['guard']['best']['round'], d['guard']['base
 verify
 fleet_kill TERM "$DAEMON_PID"
 fleet_restart
-[ "$(states)" = 1 ] || fleet_fail "states left: $(ls "$FLEET/state/models")"
+within 10 one_state || fleet_fail "states left: $(ls "$FLEET/state/models")"
 echo "ok: the same rounds after $kills kills"
 
 # --- evaluation on devices: what they measure is the base; the bad model is measured one round later
@@ -152,7 +155,7 @@ fleet_kill KILL "$DAEMON_PID"
 fleet_restart
 [ "$MODEL" = "$(curl_admin "/v1/jobs/$JOB" | pick 'd["model"]')" ] || fleet_fail "after a restart it ends with another: $(curl_admin "/v1/jobs/$JOB")"
 # The first job is still paused; the others are over.
-[ "$(states)" = 1 ] || fleet_fail "states left of jobs that are over: $(ls "$FLEET/state/models")"
+within 10 one_state || fleet_fail "states left of jobs that are over: $(ls "$FLEET/state/models")"
 verify
 fleet_end
 echo "ok: stop, pause, last round"

@@ -79,7 +79,7 @@ echo "ok: FedNova is refused where it makes no sense"
 
 glyph_device slow 3 20000
 fleet_run slow
-job deadline '{"epochs":400,"batch":10,"optimizer":{"rate":0.01}}' 2 1 $((8 * TEST_SLOW)) '"select": {"devices": ["small", "slow"]}'
+job deadline '{"epochs":400,"batch":10,"optimizer":{"rate":0.01}}' 2 1 $((16 * TEST_SLOW)) '"select": {"devices": ["small", "slow"]}'
 job_submit "$FLEET/deadline.json"
 job_done 60
 says "/v1/jobs/$JOB/rounds/1" "{r['name']: r['partial'] for r in d['devices']} == {'small': False, 'slow': True}"
@@ -88,14 +88,14 @@ says "/v1/jobs/$JOB/rounds/1" "all(r['examples'] == (100 if r['name'] == 'small'
 echo "ok: at its deadline a slow device sent $(pick "['%d of 800000 steps, as %d of 20000 examples' % (r['steps'], r['examples'])
 	for r in d['devices'] if r['name'] == 'slow'][0]" <"$FLEET/answer")"
 
-# --- unequal devices end together: one of two has the processor for a quarter of the time
+# --- unequal devices end together: one of two has the processor for a tenth of the time
 
 glyph_device even 4 200
 glyph_device halting 5 200
 fleet_run even
 fleet_run halting
 halting=$AGENT_PID
-(while kill -STOP "$halting" 2>/dev/null && sleep 0.3; do
+(while kill -STOP "$halting" 2>/dev/null && sleep 0.9; do
 	kill -CONT "$halting" && sleep 0.1
 done) &
 brake=$! # ends by itself with the agent
@@ -105,7 +105,7 @@ job_done 60
 kill "$brake"
 kill -CONT "$halting"
 says "/v1/jobs/$JOB/rounds/1" "len(d['devices']) == 2 and not any(r['partial'] for r in d['devices'])"
-pick "(lambda r: r['even']['steps'] > 1.5 * r['halting']['steps'] and abs(r['even']['accepted_at'] - r['halting']['accepted_at']) < 3 * $TEST_SLOW)(
+pick "(lambda r: r['even']['steps'] > 1.2 * r['halting']['steps'] and abs(r['even']['accepted_at'] - r['halting']['accepted_at']) < 8 * $TEST_SLOW)(
 	{r['name']: r for r in d['devices']})" <"$FLEET/answer" | grep -qx True || fleet_fail "they did not end together: $(cat "$FLEET/answer")"
 echo "ok: steps and time of arrival: $(pick "', '.join('%s %d at %s' % (r['name'], r['steps'], r['accepted_at']) for r in d['devices'])" <"$FLEET/answer")"
 fleet_end

@@ -55,9 +55,9 @@ distance() {
 
 # in_step WHAT LIMIT: the job is paused, so nothing moves once a round that was closing is committed
 in_step() {
-	for try in 1 2 3 4 5 6; do
+	for try in $(seq 60); do
 		apart=$(distance 2>"$FLEET/apart") && python3 -c "import sys; sys.exit(not $apart < $2)" && break
-		[ $try -lt 6 ] || fleet_fail "$1: c is off the mean by ${apart:-?}: $(cat "$FLEET/apart")"
+		[ "$try" -lt 60 ] || fleet_fail "$1: c is off the mean by ${apart:-?}: $(cat "$FLEET/apart")"
 		sleep 1
 	done
 	echo "ok: $1: c is the mean of the devices' variates to $apart"
