@@ -11,7 +11,8 @@ struct device {
 	struct job_label *labels;
 	size_t label_count;
 	bool unsaved; /* view.seen, or view.row.ca_generation, is newer than its row */
-	bool doubtful; /* its row was changed and could not be read since: nobody knows what it may */
+	bool
+	    doubtful; /* its row was changed and could not be read since: nobody knows what it may */
 };
 
 /* A key that is not the first of its device. */

@@ -66,8 +66,7 @@ static void
 not_noted(void **state)
 {
 	static const enum err all[] = {ERR_OK, ERR_INVALID, ERR_LIMIT, ERR_NOTFOUND, ERR_EXISTS,
-	    ERR_DENIED, ERR_CORRUPT, ERR_UNSUPPORTED, ERR_CLOSED, ERR_NUMERIC,
-	    ERR_STATE};
+	    ERR_DENIED, ERR_CORRUPT, ERR_UNSUPPORTED, ERR_CLOSED, ERR_NUMERIC, ERR_STATE};
 	struct coordinator *c = *state;
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
