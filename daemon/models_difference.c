@@ -104,26 +104,37 @@ models_difference_head(
 	return e;
 }
 
-/* Reads a whole difference to `at`; the first time in a process its payload is hashed. */
+/* The first time in a process a payload is hashed. */
 static enum err
-read_step(struct models *m, const uint8_t to[32], uint8_t *at, struct why *why)
+check_payload(struct models *m, const struct difference *d, const uint8_t *payload, struct why *why)
 {
 	uint8_t hash[HASH_LEN];
+
+	if (is_sound(m, d->to))
+		return ERR_OK;
+	hash_sha256(hash, payload, d->payload_bytes);
+	if (memcmp(hash, d->payload_hash, sizeof(hash)) != 0)
+		return err_set(why, ERR_CORRUPT, "a difference does not match its hash");
+	set_sound(m, d->to, true);
+	return ERR_OK;
+}
+
+/* Reads a whole difference to `at`, where `room` bytes are; *bytes is its length. */
+static enum err
+read_step(struct models *m, const uint8_t to[32], uint8_t *at, uint64_t room, uint64_t *bytes,
+    struct why *why)
+{
 	struct difference d;
 	int fd;
 
 	enum err e = open_step(m, to, &fd, &d, why);
 	if (e)
 		return e;
-	e = file_pread(fd, at, DIFFERENCE_HEAD + d.payload_bytes, 0);
+	*bytes = DIFFERENCE_HEAD + d.payload_bytes;
+	e = *bytes <= room ? file_pread(fd, at, *bytes, 0)
+			   : err_set(why, ERR_CORRUPT, "a difference has changed");
 	close(fd);
-	if (e || is_sound(m, to))
-		return e;
-	hash_sha256(hash, at + DIFFERENCE_HEAD, d.payload_bytes);
-	if (memcmp(hash, d.payload_hash, sizeof(hash)) != 0)
-		return err_set(why, ERR_CORRUPT, "a difference does not match its hash");
-	set_sound(m, to, true);
-	return ERR_OK;
+	return e ? e : check_payload(m, &d, at + DIFFERENCE_HEAD, why);
 }
 
 /* The way back from `to`: ids[0] is `to`, ids[i] what difference i - 1 comes from; *bytes of all. */
@@ -153,28 +164,41 @@ find_way(struct models *m, const uint8_t to[32], const uint8_t from[32], uint8_t
 	return ERR_NOTFOUND;
 }
 
+/* Several are put together in memory: they lie in as many files. */
 static enum err
 read_way(
     struct models *m, uint8_t (*ids)[32], size_t count, struct models_map *map, struct why *why)
 {
 	uint8_t *data =
 	    mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct difference d;
-	uint64_t at = 0;
+	uint64_t at = 0, bytes = 0;
 	enum err e = ERR_OK;
 
 	if (data == MAP_FAILED)
 		return err_set(why, ERR_NOMEM, "no memory for a difference");
 	map->data = data;
-	for (size_t i = count; i-- > 0 && e == ERR_OK;) {
-		e = models_difference_head(m, ids[i], &d, why);
-		if (e == ERR_OK && d.payload_bytes > map->bytes - at - DIFFERENCE_HEAD)
-			e = ERR_CORRUPT;
-		if (e == ERR_OK)
-			e = read_step(m, ids[i], data + at, why);
-		at += DIFFERENCE_HEAD + d.payload_bytes;
-	}
+	for (size_t i = count; i-- > 0 && e == ERR_OK; at += bytes)
+		e = read_step(m, ids[i], data + at, map->bytes - at, &bytes, why);
 	return e;
+}
+
+/* The usual case is one file. */
+static enum err
+map_step(struct models *m, struct models_map *map, struct why *why)
+{
+	struct difference d;
+	int fd;
+
+	enum err e = open_step(m, map->id, &fd, &d, why);
+	if (e)
+		return e;
+	map->bytes = DIFFERENCE_HEAD + d.payload_bytes;
+	void *data = mmap(NULL, map->bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+	close(fd);
+	if (data == MAP_FAILED)
+		return err_errno(why, "map a difference");
+	map->data = data;
+	return check_payload(m, &d, map->data + DIFFERENCE_HEAD, why);
 }
 
 enum err
@@ -200,7 +224,7 @@ models_difference_get(struct models *m, const uint8_t to[32], const uint8_t from
 	map->bytes = bytes;
 	memcpy(map->id, to, 32);
 	memcpy(map->from, from, 32);
-	e = read_way(m, ids, count, map, why);
+	e = count == 1 ? map_step(m, map, why) : read_way(m, ids, count, map, why);
 	if (e)
 		models_unmap(map);
 	else

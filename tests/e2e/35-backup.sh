@@ -30,7 +30,7 @@ for i in 1 2 3; do
 done
 glyph_job "$FLEET/job.json" backup 3 $rounds
 sed -i 's/"epochs": 1/"epochs": 150/
-	s/"stop"/"aggregate": {"server_optimizer": {"name": "sgd", "momentum": 0.5}}, "stop"/' "$FLEET/job.json"
+	s/"stop"/"download": {"codec": "int8"}, "aggregate": {"server_optimizer": {"name": "sgd", "momentum": 0.5}}, "stop"/' "$FLEET/job.json"
 job_submit "$FLEET/job.json"
 for i in 1 2 3; do
 	fleet_run device$i
@@ -49,6 +49,7 @@ done
 d backup --keys "$FLEET/withkeys" >"$FLEET/out" 2>&1 || fleet_fail "$(cat "$FLEET/out")"
 [ "$(stat -c %a "$FLEET/withkeys" "$FLEET/withkeys/keys" "$FLEET/withkeys/keys/ca.key" "$FLEET/withkeys/rivulet.db" | tr '\n' ' ')" = "700 700 600 600 " ] ||
 	fleet_fail "a copy can be read by others: $(ls -lR "$FLEET/withkeys")"
+find "$FLEET/withkeys/models" -name '*.diff' | grep -q . || fleet_fail "the copy has no differences"
 "$RIVULETD" check "$FLEET/withkeys" >"$FLEET/check" || fleet_fail "the copy with keys: $(cat "$FLEET/check")"
 d backup "$FLEET/withkeys" >"$FLEET/out" 2>&1 && fleet_fail "a backup into a directory that is not empty"
 grep -q "is not empty" "$FLEET/out" || fleet_fail "$(cat "$FLEET/out")"
