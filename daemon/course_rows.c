@@ -52,10 +52,9 @@ course_rows_of(struct store_db *db, const struct store_job *row, struct course *
 	struct job_spec spec;
 
 	*out = course_start();
-	enum err e = job_parse(&spec, row->document, row->document_len, NULL);
-	if (e == ERR_OK) {
-		e = course_rows_load(db, &spec, row->id, out);
-		job_deinit(&spec);
-	}
+	if (job_parse(&spec, row->document, row->document_len, NULL) != ERR_OK)
+		return ERR_OK;
+	enum err e = course_rows_load(db, &spec, row->id, out);
+	job_deinit(&spec);
 	return e;
 }

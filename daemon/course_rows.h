@@ -11,7 +11,7 @@ void course_rows_step(struct course *c, const struct job_spec *spec, const struc
 /* After all rounds that have ended; the beginning if the job needs no course. Errors of the store. */
 ERR_MUST_USE enum err course_rows_load(
     struct store_db *db, const struct job_spec *spec, const uint8_t job[16], struct course *out);
-/* The same of a row whose document was not yet read. ERR_INVALID and others if it cannot be. */
+/* The same of a row whose document was not yet read; the beginning if it cannot be. */
 ERR_MUST_USE enum err course_rows_of(
     struct store_db *db, const struct store_job *row, struct course *out);
 

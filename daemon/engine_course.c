@@ -5,6 +5,7 @@
 #include "engine_job.h"
 #include "hex.h"
 #include "log.h"
+#include "models.h"
 
 /* --- when a round ends */
 
@@ -15,20 +16,25 @@ log_guard(const struct engine_fold *f, const struct engine_outcome *o)
 	    LOG_S("why", o->turn.reason));
 }
 
-/* The base is another file than the one just written, with a header of its own length. */
+/* The base is another file than the one just written, and must still be good: a person is told now, not the devices later. */
 static enum err
-base_bytes(const struct services *s, struct engine_outcome *o, struct why *why)
+find_base(const struct services *s, struct engine_outcome *o, struct why *why)
 {
-	struct store_model m;
+	struct models_map *map = NULL;
+	struct why said = {""};
 
 	o->next_bytes = o->model_bytes;
 	if (!o->turn.back)
 		return ERR_OK;
-	enum err e = store_model_find(s->store, o->turn.base, &m);
-	if (e)
-		return err_set(why, e, "the model that the guard goes back to: %s", err_name(e));
-	o->next_bytes = m.bytes;
-	return ERR_OK;
+	enum err e = models_get(s->models, o->turn.base, &map, &said);
+	if (e == ERR_OK)
+		e = models_state_check(s->models, o->turn.state, &said);
+	if (map)
+		o->next_bytes = map->bytes;
+	models_map_release(map);
+	return e ? err_set(why, e, "what the guard goes back to: %.180s",
+		       said.text[0] ? said.text : err_name(e))
+		 : ERR_OK;
 }
 
 enum err
@@ -47,7 +53,7 @@ engine_course_plan(const struct services *s, const struct engine_fold *f, struct
 		    t->verdict == GUARD_STOP ? "stopped" : "paused");
 		snprintf(o->job_reason, sizeof(o->job_reason), "%s", t->reason);
 	}
-	return base_bytes(s, o, why);
+	return find_base(s, o, why);
 }
 
 void

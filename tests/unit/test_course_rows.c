@@ -207,6 +207,40 @@ what_is_held(void **state)
 	assert_false(engine_uses_state(c->s.engine, r[3].optimizer_state));
 }
 
+/* What it would go back to is gone: the job waits for a person, and goes on once it is back. */
+static void
+a_file_is_gone(void **state)
+{
+	struct coordinator *c = *state;
+	struct store_round r;
+	char path[256], away[256], hex[65];
+	uint8_t id[16];
+
+	submit(c, guarded, id);
+	one_round(c, id, 1, .5);
+	one_round(c, id, 2, .75);
+	r = round_row(c, id, 1);
+	hex_encode(hex, r.optimizer_state, 32);
+	snprintf(path, sizeof(path), "%s/models/%s.state", c->dir, hex);
+	snprintf(away, sizeof(away), "%s/away", c->dir);
+	assert_int_equal(rename(path, away), 0);
+	struct task t;
+	static char bad[] = "{\"evaluate\":{\"examples\":10,\"loss\":1,\"accuracy\":0.25}}";
+	c->report = bad;
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_null(deliver(c, &t, 1, 3, 100));
+	await_state(c, id, "paused");
+	struct json *v = engine_job_json(c->s.engine, id, NULL);
+	assert_non_null(strstr(json_string(json_get(v, "reason")), "what the guard goes back to"));
+	json_free(v);
+	assert_int_equal(job_number(c, id, "rounds_committed"), 2);
+	assert_int_equal(rename(away, path), 0);
+	assert_int_equal(engine_command(c->s.engine, id, "resume", NULL, &c->why), ERR_OK);
+	await_rounds(c, id, 3);
+	assert_memory_equal(round_row(c, id, 4).base, r.model, 32);
+	c->report = NULL;
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
 
 int
@@ -216,6 +250,7 @@ main(void)
 	    WITH(back_and_back),
 	    WITH(restarted),
 	    WITH(what_is_held),
+	    WITH(a_file_is_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
