@@ -113,6 +113,44 @@ test_manifest(void **state)
 	delta_deinit(&d);
 }
 
+/* Two vectors: the norm is of the first, and the second comes back as it will be decoded. */
+static void
+test_second(void **state)
+{
+	struct task t = make_task();
+	struct delta_facts f = make_facts(&t);
+	float *second = malloc(ELEMENTS * sizeof(float)), *got = malloc(ELEMENTS * sizeof(float));
+	struct delta one, two;
+	struct manifest m, n;
+
+	(void)state;
+	assert_true(second && got);
+	for (size_t i = 0; i < ELEMENTS; i++)
+		second[i] = (float)i;
+	assert_int_equal(delta_make(&one, &f, values, NULL, ELEMENTS, key, NULL), ERR_OK);
+	assert_int_equal(delta_second(&one, got), ERR_INVALID);
+	assert_int_equal(delta_make(&two, &f, values, second, ELEMENTS, key, NULL), ERR_OK);
+	assert_int_equal(manifest_decode(&m, one.manifest, MANIFEST_LEN, NULL), ERR_OK);
+	assert_int_equal(manifest_decode(&n, two.manifest, MANIFEST_LEN, NULL), ERR_OK);
+	assert_int_equal(n.flags, m.flags | MANIFEST_SECOND);
+	assert_int_equal(n.elements, ELEMENTS);
+	assert_int_equal(n.payload_bytes, 2 * m.payload_bytes);
+	assert_memory_equal(&n.norm, &m.norm, sizeof(n.norm));
+	assert_memory_equal(two.payload, one.payload, one.payload_len);
+	assert_int_equal(delta_second(&two, got), ERR_OK);
+	assert_memory_equal(got, second, ELEMENTS * sizeof(float));
+	strcpy(t.recipe.codec, "sparse");
+	delta_deinit(&two);
+	assert_int_equal(
+	    delta_make(&two, &f, values, second, ELEMENTS, key, NULL), ERR_UNSUPPORTED);
+	second[ELEMENTS - 1] = INFINITY;
+	strcpy(t.recipe.codec, "f32");
+	assert_int_equal(delta_make(&two, &f, values, second, ELEMENTS, key, NULL), ERR_NUMERIC);
+	delta_deinit(&one);
+	free(second);
+	free(got);
+}
+
 /* The body as the coordinator will read it: leaves under the signed root, chunks under the leaves, values as they were. */
 static void
 test_body(void **state)
@@ -197,6 +235,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_manifest),
 	    cmocka_unit_test(test_body),
+	    cmocka_unit_test(test_second),
 	    cmocka_unit_test(test_without_report_and_accuracy),
 	    cmocka_unit_test(test_refused),
 	};
