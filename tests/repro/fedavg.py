@@ -54,7 +54,7 @@ ROWS = [
     Row("2nn", "iid", 1, 0, 1474, 1.0, 1769, True, every=5),
     Row("2nn", "label", 1, 10, 664, 0.2, 797, True, every=2),
     Row("2nn", "label", 1, 0, 1796, 0.5, 2156, True, every=5),
-    Row("cnn", "iid", 1, 10, 34, 0.1, 41, True),
+    Row("cnn", "iid", 1, 10, 34, 0.2, 41, True),
     Row("cnn", "iid", 5, 10, 20, 0.1, 24, True),
     Row("cnn", "iid", 1, 50, 65, 0.2, 78, True),
     Row("cnn", "iid", 5, 50, 29, 0.2, 35, False),
