@@ -44,6 +44,8 @@ RULES = [
 # with or without attackers; nor a bound on norms alone.
 MEANT = ("median", "trimmed mean", "Multi-Krum", "Bulyan", "geometric median", "centered clipping", "NNM, trimmed mean")
 LIMIT = 0.97
+# Reports without which a job with this rule is refused: 4 f + 3; 2 f + 1 buckets.
+LEAST = {"Bulyan": 4 * HOSTILE + 3, "buckets of 2, median": 4 * HOSTILE + 1}
 # Name, the fleet's attack, strength.
 ATTACKS = [
     ("none", None, None),
@@ -62,7 +64,10 @@ ATTACKS = [
 
 
 def documents(rule_name, rule_keys, attack_name, attack, strength):
-    quorum = DEVICES if attack != "lies" else max(DEVICES - HOSTILE, 4 * HOSTILE + 3 if rule_name == "Bulyan" else 0)
+    quorum = DEVICES if attack != "lies" else max(DEVICES - HOSTILE, LEAST.get(rule_name, 0))
+    picks = rule_keys.get("aggregate", {}).get("rule", {}).get("picks", 0)
+    if picks > quorum - HOSTILE:  # Multi-Krum takes n - f at most, and n may be the quorum
+        rule_keys = rule("krum", picks=quorum - HOSTILE)
     name = f"attacks-{attack_name}-{rule_name}".replace(" ", "").replace(",", "-").replace("=", "").lower()
     document = repro.job(name[:60], NET, LOCAL, DEVICES, {"rounds": ROUNDS}, round={"quorum": quorum}, **rule_keys)
     hostile = {"count": HOSTILE, "attack": attack or "none"}
