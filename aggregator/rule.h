@@ -23,12 +23,13 @@
  * krum               the mean of the `picks` deltas that are nearest to their neighbours (Blanchard et al. 2017)
  * bulyan             of n - 2f deltas picked by Krum, for each coordinate the mean of the n - 4f nearest to their median
  *                    (El Mhamdi et al. 2018)
- * geometric_median   weighted, by smoothed Weiszfeld iterations (RFA; Pillutla et al. 2022)
+ * geometric_median   by smoothed Weiszfeld iterations (RFA; Pillutla et al. 2022); weighted if `hostile` is 0
  * centered_clipping  around the last update (Karimireddy et al. 2021)
  *
  * Before any of them: norm bounding (a delta longer than the bound is shortened to it), bucketing (means of `bucket` deltas
  * each take their place; Karimireddy et al. 2022) or nearest-neighbour mixing (each is replaced by the mean of its n - f
- * nearest; Allouah et al. 2023). Only mean and geometric_median look at the weights; after mixing none does.
+ * nearest; Allouah et al. 2023). Only mean, and geometric_median with `hostile` 0, look at the weights: who claims more examples
+ * than all the others decides there. After mixing none does.
  */
 
 /* Largest count a rule asks read_tile for at once, and the most that rule_fold takes. */

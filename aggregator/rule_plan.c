@@ -232,9 +232,11 @@ static enum err
 plan_sum(struct rule *r, const double *d2, double *weights)
 {
 	double total = 0;
+	/* Who may be hostile could claim most of the weight. */
+	bool equal = r->mix || r->spec.hostile > 0;
 
 	for (size_t i = 0; i < r->rows; i++) {
-		weights[i] = r->mix ? 1 : r->in.weights[i];
+		weights[i] = equal ? 1 : r->in.weights[i];
 		total += weights[i];
 	}
 	if (is(r, "krum"))

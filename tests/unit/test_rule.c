@@ -46,15 +46,18 @@ spec(const char *name, unsigned hostile)
 	return &s;
 }
 
+static const double ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+/* What fold_cut's deltas weigh. */
+static const double *claimed = ones;
+
 /* Folds by the rule, cut into ranges of at most `most` elements. */
 static enum err
 fold_cut(const struct rule_spec *s, const float *data, size_t n, size_t elements,
     const float *centre, size_t most, float *out)
 {
-	static const double ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-	    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 	struct fleet f = {data, elements};
-	struct rule_input in = {read_tile, &f, elements, n, ones, centre, 7};
+	struct rule_input in = {read_tile, &f, elements, n, claimed, centre, 7};
 	struct rule *r;
 	struct why why = {""};
 	unsigned strips;
@@ -206,6 +209,44 @@ breakdown(void **state)
 	assert_true(out[0] == 1e30f);
 }
 
+/* Those whom a rule bears may also claim nearly all of the examples; the geometric median counts them only if it need bear none. */
+static void
+claims(void **state)
+{
+	(void)state;
+	enum { N = 25, F = 5, E = 100 };
+	static float data[N * E], out[E], equal[E];
+	double huge[N];
+
+	draw(data, N * E, 6);
+	for (size_t i = 0; i < F * E; i++)
+		data[i] = 10;
+	for (size_t i = 0; i < N; i++)
+		huge[i] = i < F ? 1e6 : 600;
+	for (size_t k = 0; k < ROBUST; k++)
+		for (int step = 0; step < 3; step++) {
+			struct rule_spec s = *spec(robust[k], F);
+			s.nearest = step == 1;
+			s.bound_median = step == 2;
+			claimed = ones;
+			assert_int_equal(fold(&s, data, N, E, equal), ERR_OK);
+			claimed = huge;
+			assert_int_equal(fold(&s, data, N, E, out), ERR_OK);
+			assert_memory_equal(out, equal, sizeof(out));
+			for (size_t i = 0; i < E; i++)
+				assert_true(fabsf(out[i]) <= 0.6f);
+		}
+	assert_int_equal(fold(spec("geometric_median", 0), data, N, E, out), ERR_OK);
+	assert_true(out[0] > 9);
+	/* The bounded mean moves by the bound times the share of the weights. */
+	struct rule_spec s = *spec("mean", 0);
+	s.bound = 1;
+	memset(data + F * E, 0, (N - F) * E * sizeof(float));
+	assert_int_equal(fold(&s, data, N, E, out), ERR_OK);
+	claimed = ones;
+	assert_true(fabsf(out[0] - 0.1f * (float)(F * 1e6 / (F * 1e6 + (N - F) * 600.0))) < 1e-6f);
+}
+
 /* Norm bounding: a delta of norm 5 counts as one of norm 1, in its direction. */
 static void
 bounding(void **state)
@@ -224,7 +265,7 @@ bounding(void **state)
 	s.bound_median = true;
 	assert_int_equal(fold(&s, data, 3, 2, out), ERR_OK);
 	assert_true(fabsf(out[0] - (0.8f * 0.6f + 0.6f) / 3) < 1e-6f);
-	/* Shortened, one hostile delta moves the mean by bound / n at most, whatever its size. */
+	/* Shortened, one hostile delta of n equal ones moves the mean by bound / n at most, whatever its size. */
 	static const float huge[] = {1e30f, -1e30f, 0.6f, 0, 0, -0.8f};
 	assert_int_equal(fold(&s, huge, 3, 2, out), ERR_OK);
 	assert_true(fabsf(out[0]) < 1 && fabsf(out[1]) < 1);
@@ -299,6 +340,7 @@ main(void)
 	    cmocka_unit_test(neutral),
 	    cmocka_unit_test(cuts),
 	    cmocka_unit_test(breakdown),
+	    cmocka_unit_test(claims),
 	    cmocka_unit_test(bounding),
 	    cmocka_unit_test(equivariance),
 	    cmocka_unit_test(refusals),
