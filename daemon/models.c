@@ -426,6 +426,7 @@ models_state_check(struct models *m, const uint8_t hash[32], struct why *why)
 enum err
 models_state_delete(struct models *m, const uint8_t hash[32])
 {
+	models_set_sound(m, hash, false);
 	return remove_file(m, hash, ".state");
 }
 

@@ -11,7 +11,7 @@ struct models {
 	char dir[PATH_MAX - 128];
 	pthread_mutex_t lock;
 	struct models_map *maps; /* those in use */
-	/* models whose bytes were seen to match their name in this process; likewise differences */
+	/* models whose bytes were seen to match their name in this process; likewise states and differences */
 	uint8_t (*sound)[32];
 	size_t sound_count, sound_room;
 	atomic_uint temp;

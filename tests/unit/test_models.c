@@ -331,6 +331,40 @@ optimizer_state(void **state)
 	assert_int_equal(files(f), 0);
 }
 
+/* Devices ask for a state one after the other: its bytes are hashed once in a process, and at the next start again. */
+static void
+state_hashed_once(void **state)
+{
+	struct fixture *f = *state;
+	struct models_map *map = NULL;
+	float v[4] = {1, -2, 3.5f, 0};
+	uint8_t hash[32];
+	char path[160];
+
+	assert_int_equal(models_state_put(f->m, v, 4, hash, &f->why), ERR_OK);
+	assert_int_equal(models_state_map(f->m, hash, &map, &f->why), ERR_OK);
+	models_map_release(map);
+	path_of(f, hash, ".state", path);
+	int fd = open(path, O_WRONLY);
+	assert_int_equal(file_pwrite(fd, "\1", 1, 15), ERR_OK);
+	close(fd);
+	/* That it is not found shows that nothing was hashed. */
+	assert_int_equal(models_state_map(f->m, hash, &map, &f->why), ERR_OK);
+	models_map_release(map);
+	models_close(f->m);
+	assert_int_equal(models_open(&f->m, f->dir, &f->why), ERR_OK);
+	assert_int_equal(models_state_map(f->m, hash, &map, &f->why), ERR_CORRUPT);
+	assert_int_equal(models_state_delete(f->m, hash), ERR_OK);
+	/* One that went is looked at again when it comes back. */
+	assert_int_equal(models_state_put(f->m, v, 4, hash, &f->why), ERR_OK);
+	assert_int_equal(models_state_map(f->m, hash, &map, &f->why), ERR_OK);
+	models_map_release(map);
+	assert_int_equal(models_state_delete(f->m, hash), ERR_OK);
+	assert_int_equal(file_write(path, "otherwise...", 12, 0600, &f->why), ERR_OK);
+	assert_int_equal(models_state_map(f->m, hash, &map, &f->why), ERR_CORRUPT);
+	assert_int_equal(models_state_delete(f->m, hash), ERR_OK);
+}
+
 /* --- many at once */
 
 struct reader {
@@ -429,6 +463,7 @@ main(void)
 	    WITH_MODELS(leftovers),
 	    WITH_MODELS(folder_gone),
 	    WITH_MODELS(optimizer_state),
+	    WITH_MODELS(state_hashed_once),
 	    WITH_MODELS(readers_at_once),
 	};
 
