@@ -103,6 +103,9 @@ engine_variate_full(const struct engine_job *j, const uint8_t device[32])
 
 	if (!j->members || find_member(j, device))
 		return false;
+	/* With the lock held: what it costs to ask again and again. */
+	if (used >= j->spec.aggregate.variates)
+		return true;
 	for (size_t i = 0; i < j->invite_count; i++) {
 		const struct invite *v = &j->invites[i];
 		if (v->state == INVITE_ABORTED || find_member(j, v->device))
