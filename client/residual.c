@@ -316,6 +316,17 @@ residual_accept(const struct residual *r, const char *task, struct why *why)
 	return e == ERR_CORRUPT ? ERR_OK : e;
 }
 
+enum err
+residual_forget(const struct residual *r, const char *job, struct why *why)
+{
+	char path[PATH_MAX];
+
+	path_of(r, job, SUM, path);
+	if (access(path, F_OK) != 0)
+		return ERR_NOTFOUND;
+	return unlink(path) == 0 ? file_sync_dir(r->dir, why) : err_errno(why, "remove %s", path);
+}
+
 void
 residual_refuse(const struct residual *r, const char *task)
 {

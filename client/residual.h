@@ -34,6 +34,9 @@ ERR_MUST_USE enum err residual_keep(const struct residual *r, const char *job, c
     const float *change, uint64_t elements, struct why *why);
 /* Adds a task's change, durably and once, however often it is asked to; a task without one is fine. */
 ERR_MUST_USE enum err residual_accept(const struct residual *r, const char *task, struct why *why);
+/* Forgets the residual of a job, durably, but not the changes of deltas that wait: it made a delta longer than the job takes, and would
+ * make each later one so. ERR_NOTFOUND if there is none. */
+ERR_MUST_USE enum err residual_forget(const struct residual *r, const char *job, struct why *why);
 /* Forgets a task's change. Its delta is out of the outbox for good. */
 void residual_refuse(const struct residual *r, const char *task);
 

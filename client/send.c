@@ -71,6 +71,21 @@ send_final(long status, const char *word)
 	    strncmp(word, "wrong-", 6) == 0;
 }
 
+/* A delta with its job's residual in it is too long: so would be the next ones, for what is refused leaves the residual as it is. */
+static enum err
+forget_residual(struct rivulet *r, const struct outbox_entry *entry, struct why *why)
+{
+	char job[33];
+
+	hex_encode(job, entry->manifest.job, sizeof(entry->manifest.job));
+	enum err e = residual_forget(&r->residual, job, why);
+	if (e)
+		return e == ERR_NOTFOUND ? ERR_OK : e;
+	events_emit(&r->events, EVENTS_WARN, "residual.lost",
+	    EVENTS_PAIRS(EVENTS_S("job", job), EVENTS_S("reason", "norm-too-large")));
+	return ERR_OK;
+}
+
 static enum err
 judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
     const struct transport_answer *answer, struct why *why)
@@ -93,6 +108,14 @@ judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
 	s->held = taken && answer->in_memory;
 	if (taken && !s->held && residual_accept(&r->residual, s->task, why)) {
 		/* Answered again with its receipt once the disk takes it. */
+		s->busy = true;
+		return ERR_CLOSED;
+	}
+	struct why unforgotten;
+	if (!taken && strcmp(word, "norm-too-large") == 0 &&
+	    forget_residual(r, entry, &unforgotten)) {
+		/* Refused again, once the disk lets go of it. */
+		*why = unforgotten;
 		s->busy = true;
 		return ERR_CLOSED;
 	}
