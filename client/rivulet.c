@@ -86,6 +86,9 @@ fill_offer(struct rivulet *r, const struct rivulet_options *options, struct why 
 	const char *const *layers = recipe_layer_names();
 	for (; layers[o->layer_count] && o->layer_count < MESSAGES_LIST_MAX; o->layer_count++)
 		snprintf(o->layers[o->layer_count], RECIPE_NAME_MAX, "%s", layers[o->layer_count]);
+	const char *const *features = recipe_feature_names();
+	for (size_t *n = &o->feature_count; features[*n] && *n < MESSAGES_LIST_MAX; ++*n)
+		snprintf(o->features[*n], RECIPE_NAME_MAX, "%s", features[*n]);
 	if (!options->trainer && !options->data)
 		return ERR_OK;
 	if (!options->trainer || !options->data || strlen(options->trainer) >= RECIPE_NAME_MAX ||

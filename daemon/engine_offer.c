@@ -18,8 +18,11 @@ engine_offer_lacks(const struct engine_job *j, const struct offer *o)
 		found |= strcmp(o->trainers[i], r->trainer) == 0;
 	if (!found)
 		return "no-trainer";
-	if (!recipe_upload_choose(&r->upload, o->codecs, o->codec_count))
+	const char *codec = recipe_upload_choose(&r->upload, o->codecs, o->codec_count);
+	if (!codec)
 		return "no-codec";
+	if (recipe_feature_missing(r, codec_find_name(codec), o->features, o->feature_count))
+		return "old-agent";
 	if (strcmp(r->trainer, "builtin") != 0)
 		return NULL;
 	for (size_t l = 0; l < r->net.layer_count; l++) {

@@ -63,6 +63,8 @@ messages_offer_encode(struct buf *out, const struct offer *in)
 	add_names(o, "trainers", in->trainers, in->trainer_count);
 	add_names(o, "codecs", in->codecs, in->codec_count);
 	add_names(o, "layers", in->layers, in->layer_count);
+	if (in->feature_count)
+		add_names(o, "features", in->features, in->feature_count);
 	json_add_u64(o, "memory_bytes", in->memory_bytes);
 	for (size_t i = 0; i < in->held_count; i++)
 		json_push(held, json_new_string(in->held_models[i]));
@@ -133,6 +135,7 @@ read_offer(struct offer *out, struct field *o)
 	out->trainer_count = read_names(out->trainers, o, "trainers", FIELD_NAME);
 	out->codec_count = read_names(out->codecs, o, "codecs", FIELD_NAME);
 	out->layer_count = read_names(out->layers, o, "layers", FIELD_NAME);
+	out->feature_count = read_names(out->features, o, "features", FIELD_NAME);
 	out->memory_bytes = field_u64(o, "memory_bytes", 0, JSON_INT_MAX, 0);
 	field_array(&list, o, "held_models", 0, MESSAGES_LIST_MAX);
 	while (field_each(&list, &item))

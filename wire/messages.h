@@ -32,6 +32,8 @@ struct offer {
 	size_t codec_count;
 	message_name layers[MESSAGES_LIST_MAX];
 	size_t layer_count;
+	message_name features[MESSAGES_LIST_MAX]; /* of recipe_feature_names */
+	size_t feature_count;
 	uint64_t memory_bytes;
 	char held_models[MESSAGES_LIST_MAX][65];
 	size_t held_count;

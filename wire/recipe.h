@@ -166,6 +166,12 @@ uint64_t recipe_upload_most(const struct upload_spec *u, uint64_t elements);
 bool recipe_upload_feedback(const struct upload_spec *u, const struct codec *codec);
 /* A copy of a recipe's document whose upload.codec is this one name. */
 struct json *recipe_upload_named(const struct json *document, const char *codec);
+/* What a device may know beyond the first version, as its offer names it; NULL-terminated. */
+const char *const *recipe_feature_names(void);
+/* A feature that a device needs for the recipe, sending in `codec`, and does not offer: it would pass over the key in silence. NULL
+ * if there is none. */
+const char *recipe_feature_missing(const struct recipe *r, const struct codec *codec,
+    const char (*offered)[RECIPE_NAME_MAX], size_t count);
 const char *recipe_layer_type_name(enum layer_type type);
 /* Names of all layer types, NULL-terminated, for the device's offer. */
 const char *const *recipe_layer_names(void);

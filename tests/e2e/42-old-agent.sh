@@ -34,6 +34,36 @@ ask "{\"agent\": \"9.0\", \"protocol\": 7, \"colour\": \"blue\", \"gpus\": [{\"b
 says "fields that are not known" "d['kind'] == 'train' and d['job'] == '$JOB' and d['round'] == 1 and len(d['task']) == 32"
 curl_admin /v1/devices/old | pick "d['agent'] == '9.0'" | grep -qx True || fleet_fail "the agent's version is not kept"
 
+# What the first version does not know of a recipe it would pass over.
+job_submit_keys() { # job_submit_keys NAME LOCAL UPLOAD: a job before the other, as job $JOB
+	python3 - "$FLEET/job.json" "$FLEET/keys.json" "$1" "$2" "$3" <<-'END'
+		import json, sys
+		job = json.load(open(sys.argv[1]))
+		job.update(name=sys.argv[3], priority=1)
+		job["local"].update(json.loads(sys.argv[4]))
+		job["upload"] = json.loads(sys.argv[5])
+		json.dump(job, open(sys.argv[2], "w"))
+	END
+	job_submit "$FLEET/keys.json"
+}
+main=$JOB
+while read -r name feature keys upload; do
+	job_submit_keys "$name" "$keys" "$upload"
+	ask "{\"agent\": \"0.1\", \"protocol\": 1, $rest, $layers}"
+	says "$name without features" "d.get('job') == '$main'"
+	ask "{\"agent\": \"0.2\", \"protocol\": 1, $rest, $layers, \"features\": [\"later\", \"$feature\"]}"
+	says "$name with $feature" "d['job'] == '$JOB'"
+	curl_admin "/v1/jobs/$JOB/stop" -X POST >"$FLEET/stopped" || fleet_fail "stop: $(cat "$FLEET/stopped")"
+done <<-'END'
+	prox prox {"prox":0.1} {}
+	clip clip {"clip_norm":1} {}
+	accumulate accumulate {"accumulate":2} {}
+	adam optimizers {"optimizer":{"name":"adam","rate":0.001}} {}
+	feedback feedback {} {"codec":"f32","feedback":true}
+	variates variates {"control_variates":{"devices":2}} {}
+END
+JOB=$main
+
 # A device that joins and works through a coordinator of a later version.
 python3 tests/tools/newer_coordinator.py "$FLEET/state" "$FLEET/late" "$PORT" >"$FLEET/proxy-port" 2>"$FLEET/proxy.log" &
 proxy=$!

@@ -160,6 +160,8 @@ coordinator_setup(void **state)
 	    .codec_count = 1,
 	    .layers = {"linear"},
 	    .layer_count = 1};
+	for (const char *const *f = recipe_feature_names(); *f; f++)
+		strcpy(c->offer.features[c->offer.feature_count++], *f);
 	log_set_level(LOG_LEVEL_ERROR);
 	coordinator_start(c);
 	*state = c;

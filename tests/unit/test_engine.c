@@ -196,6 +196,62 @@ what_an_offer_lacks(void **state)
 	expect(c, 1, "");
 }
 
+/* Who does not know a key of the recipe would pass over it: such a device gets no task, as long as its agent is who acts on it. */
+static void
+what_an_old_agent_lacks(void **state)
+{
+	struct coordinator *c = *state;
+	static const struct {
+		const char *feature, *trainer, *local, *upload;
+	} rows[] = {{"accumulate", "builtin", "\"accumulate\":2", "\"f32\""},
+	    {"budget", "builtin", "\"epochs\":1,\"seconds\":5", "\"f32\""},
+	    {"clip", "builtin", "\"clip_norm\":1", "\"f32\""},
+	    {"feedback", "builtin", "\"epochs\":1", "[\"f16\",\"f32\"],\"feedback\":true"},
+	    {"feedback", "own", "\"epochs\":1", "\"f32\",\"feedback\":true"},
+	    {"feedback", "builtin", "\"epochs\":1", "\"sparse\""},
+	    {"optimizers", "builtin", "\"optimizer\":{\"name\":\"adam\",\"rate\":0.1}", "\"f32\""},
+	    {"optimizers", "builtin",
+		"\"optimizer\":{\"rate\":0.1,\"momentum\":0.9,\"nesterov\":true}", "\"f32\""},
+	    {"prox", "builtin", "\"prox\":0.1", "\"f32\""},
+	    {"schedules", "builtin", "\"schedule\":{\"type\":\"linear\",\"period\":9}", "\"f32\""},
+	    {"variates", "builtin", "\"control_variates\":{\"devices\":9}", "\"f32\""},
+	    {"", "builtin", "\"seconds\":5", "\"f32\""},
+	    {"", "builtin", "\"epochs\":1", "[\"f32\",\"sparse\"]"},
+	    {"", "own", "\"prox\":0.1,\"clip_norm\":1,\"accumulate\":2", "\"f32\""}};
+	struct offer whole = c->offer;
+	struct task t;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const char *optimizer =
+		    strstr(rows[i].local, "optimizer") ? "" : ",\"optimizer\":{\"rate\":0.1}";
+		char text[1024];
+		uint8_t id[16];
+		snprintf(text, sizeof(text),
+		    "{\"name\":\"r%zu\",\"model\":{\"layers\":[{\"type\":\"linear\",\"out\":2}],"
+		    "\"loss\":\"cross_entropy\"},\"data\":{\"name\":\"d\",\"shape\":[4],"
+		    "\"classes\":2},"
+		    "\"trainer\":\"%s\",\"local\":{%s%s},\"upload\":{\"codec\":%s},\"round\":{"
+		    "\"goal\":1}}",
+		    i, rows[i].trainer, rows[i].local, optimizer, rows[i].upload);
+		submit(c, text, id);
+		strcpy(c->offer.trainers[0], rows[i].trainer);
+		strcpy(c->offer.codecs[0],
+		    strcmp(rows[i].upload, "\"sparse\"") == 0 ? "sparse" : "f32");
+		c->offer.feature_count = 0;
+		/* All but the one. */
+		for (size_t f = 0; *rows[i].feature && f < whole.feature_count; f++)
+			if (strcmp(whole.features[f], rows[i].feature) != 0)
+				strcpy(
+				    c->offer.features[c->offer.feature_count++], whole.features[f]);
+		if (*rows[i].feature) {
+			expect(c, 1, "old-agent");
+			strcpy(c->offer.features[c->offer.feature_count++], rows[i].feature);
+		}
+		assert_string_equal(ask(c, 1, &t), "");
+		assert_int_equal(engine_command(c->s.engine, id, "stop", NULL, &c->why), ERR_OK);
+	}
+}
+
 /* The first codec of the job that the device has; what comes may be in any of them, and no longer than it needs. */
 static void
 a_choice_of_codecs(void **state)
@@ -649,6 +705,7 @@ main(void)
 	    WITH(an_initial_model_that_is_not_there),
 	    WITH(a_task),
 	    WITH(what_an_offer_lacks),
+	    WITH(what_an_old_agent_lacks),
 	    WITH(a_choice_of_codecs),
 	    WITH(unsent_deltas),
 	    WITH(places_and_aborts),

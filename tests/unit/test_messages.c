@@ -124,6 +124,7 @@ static const struct bad_row rows[] = {
     {offer, "{\"protocol\":1,\"trainers\":[null]}", "trainers[0]: missing"},
     {offer, "{\"protocol\":1,\"codecs\":\"f32\"}", "codecs: must be an array"},
     {offer, "{\"protocol\":1,\"layers\":[7]}", "layers[0]: must be a string"},
+    {offer, "{\"protocol\":1,\"features\":[\"prox\",true]}", "features[1]: must be a string"},
     {offer, "{\"protocol\":1,\"held_models\":[\"abc\"]}",
 	"held_models[0]: must be 64 lower-case hex digits"},
     {offer, "{\"protocol\":1,\"data\":[{\"name\":\"d\"}]}", "data[0].examples: missing"},
@@ -309,6 +310,9 @@ fill_offer(struct offer *in)
 	in->codec_count = 1;
 	for (const char *const *name = recipe_layer_names(); *name; name++)
 		strcpy(in->layers[in->layer_count++], *name);
+	strcpy(in->features[0], "prox");
+	strcpy(in->features[1], "later");
+	in->feature_count = 2;
 	in->memory_bytes = 1ull << 33;
 	strcpy(in->held_models[0], HEX64);
 	in->held_count = 1;
@@ -346,6 +350,8 @@ test_offer(void **state)
 	assert_string_equal(out.codecs[0], "f32");
 	assert_int_equal(out.layer_count, in.layer_count);
 	assert_string_equal(out.layers[7], "add");
+	assert_int_equal(out.feature_count, 2);
+	assert_string_equal(out.features[1], "later");
 	assert_true(out.memory_bytes == 1ull << 33);
 	assert_string_equal(out.held_models[0], HEX64);
 	assert_int_equal(out.held_count, 1);

@@ -1,0 +1,64 @@
+#include <string.h>
+
+#include "recipe.h"
+
+enum feature {
+	FEATURE_ACCUMULATE,
+	FEATURE_BUDGET,
+	FEATURE_CLIP,
+	FEATURE_FEEDBACK,
+	FEATURE_OPTIMIZERS,
+	FEATURE_PROX,
+	FEATURE_SCHEDULES,
+	FEATURE_VARIATES,
+	FEATURES
+};
+
+static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
+    [FEATURE_BUDGET] = "budget",
+    [FEATURE_CLIP] = "clip",
+    [FEATURE_FEEDBACK] = "feedback",
+    [FEATURE_OPTIMIZERS] = "optimizers",
+    [FEATURE_PROX] = "prox",
+    [FEATURE_SCHEDULES] = "schedules",
+    [FEATURE_VARIATES] = "variates",
+    [FEATURES] = NULL};
+
+const char *const *
+recipe_feature_names(void)
+{
+	return names;
+}
+
+/* What the built-in trainer alone acts on; others get the recipe and judge for themselves. */
+static void
+of_builtin(bool *needs, const struct local_spec *l)
+{
+	needs[FEATURE_ACCUMULATE] = l->accumulate > 1;
+	needs[FEATURE_BUDGET] = l->seconds > 0 && l->unit != LOCAL_SECONDS;
+	needs[FEATURE_CLIP] = l->clip_norm > 0;
+	needs[FEATURE_OPTIMIZERS] = l->optimizer.type != OPTIMIZER_SGD || l->optimizer.nesterov;
+	needs[FEATURE_PROX] = l->prox > 0;
+	needs[FEATURE_SCHEDULES] =
+	    l->schedule.type == SCHEDULE_LINEAR || l->schedule.type == SCHEDULE_WSD;
+	needs[FEATURE_VARIATES] = l->variates > 0;
+}
+
+const char *
+recipe_feature_missing(const struct recipe *r, const struct codec *codec,
+    const char (*offered)[RECIPE_NAME_MAX], size_t count)
+{
+	bool needs[FEATURES] = {false};
+
+	needs[FEATURE_FEEDBACK] = recipe_upload_feedback(&r->upload, codec);
+	if (strcmp(r->trainer, "builtin") == 0)
+		of_builtin(needs, &r->local);
+	for (size_t i = 0; i < count; i++)
+		for (size_t f = 0; f < FEATURES; f++)
+			if (strcmp(offered[i], names[f]) == 0)
+				needs[f] = false;
+	for (size_t f = 0; f < FEATURES; f++)
+		if (needs[f])
+			return names[f];
+	return NULL;
+}
