@@ -165,8 +165,12 @@ judge_name(struct check *c, const char *folder, const char *base)
 	snprintf(name, sizeof(name), "%s/%s", folder, base);
 	bool part = len > 37 - 1 && strcmp(base + len - 5, ".part") == 0;
 	bool delta = len == 38 && strcmp(base + 32, ".delta") == 0;
-	if ((!part && !delta) || !hex_decode(task, sizeof(task), base, 32))
+	bool copy = len > 33 + 4 && base[32] == '.' && strcmp(base + len - 4, ".new") == 0;
+	if ((!part && !delta && !copy) || !hex_decode(task, sizeof(task), base, 32))
 		check_found(c, CHECK_FILE_UNKNOWN, name, false, "no delta has such a name");
+	else if (copy)
+		check_found(c, CHECK_FILE_TEMPORARY, name, check_remove(c, name),
+		    "a part's copy that was never finished");
 	else if (delta && !is_accepted(c, task))
 		check_found(c, CHECK_FILE_ORPHAN, name, check_remove(c, name),
 		    "no open round accepted this delta");

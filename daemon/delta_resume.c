@@ -61,7 +61,8 @@ delta_resume(struct spool *s, const uint8_t task[16], const uint8_t device[32],
 	if (e == ERR_OK && cut) {
 		e = part->file.key ? spool_reseal(s, part, body->now.at, why)
 				   : spool_cut(s, part, body->now.at);
-		(void)spool_mark_note(s, part, &body->good);
+		if (e == ERR_OK)
+			(void)spool_mark_note(s, part, &body->good);
 	}
 	FAULT("delta.resumed");
 	if (e)

@@ -48,6 +48,17 @@ our_name(const char *name, uint8_t task[16], bool *part)
 	return (*part || delta) && hex_decode(task, 16, name, 32);
 }
 
+/* A copy that a crash left; nothing knows of it. */
+static bool
+is_copy(const char *name)
+{
+	size_t len = strlen(name), suffix = sizeof(SUFFIX_COPY) - 1;
+	uint8_t task[16];
+
+	return len > 33 + suffix && name[32] == '.' &&
+	    strcmp(name + len - suffix, SUFFIX_COPY) == 0 && hex_decode(task, 16, name, 32);
+}
+
 struct recovery {
 	struct spool *s;
 	spool_keep *keep;
@@ -99,6 +110,8 @@ recover_pass(const struct recovery *r, struct why *why)
 		uint8_t task[16];
 		struct stat st;
 		bool part;
+		if (r->remove && is_copy(ent->d_name))
+			(void)!unlinkat(dirfd(d), ent->d_name, 0);
 		if (!our_name(ent->d_name, task, &part) ||
 		    fstatat(dirfd(d), ent->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
 		    !S_ISREG(st.st_mode))

@@ -11,6 +11,7 @@
 
 #define SUFFIX_PART ".part"
 #define SUFFIX_DELTA ".delta"
+#define SUFFIX_COPY ".new" /* behind a number: of spool_reseal.h */
 #define PATH_ROOM 1100
 
 struct spool_slot {
@@ -45,6 +46,7 @@ struct spool {
 	bool memory, sealed;
 	struct delta_key key;
 	atomic_uint_least64_t used;
+	atomic_uint copies; /* numbers their names */
 	atomic_bool dirty; /* names changed since the last directory sync */
 	pthread_mutex_t
 	    lock; /* guards slots, the names of parts, and which part is live; then a part's own lock */

@@ -313,6 +313,7 @@ echo x >"$state/models/$(printf %064d 1)"
 echo x >"$state/models/$(printf %064d 1).state"
 echo x >"$state/spool/$(printf %032d 1).delta"
 echo x >"$state/spool/$(printf %032d 1).part"
+echo x >"$state/spool/$(printf %032d 1).3.new"
 echo x >"$state/port.abcdef"
 check 4 "file-orphan file-temporary"
 check 3 "file-orphan file-temporary" --repair

@@ -4,11 +4,14 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -453,6 +456,52 @@ resumed_encrypted(void **state)
 	free(wrong);
 }
 
+static unsigned
+files_in(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *ent;
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while ((ent = readdir(d)))
+		n += ent->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+/* While what stays cannot be copied the part is what it was; later the device goes on where it was told to. */
+static void
+no_room_to_reseal(void **state)
+{
+	static const uint8_t secret[32] = {7};
+	struct sample *s = *state;
+	struct folder f = folder_with(secret);
+	struct delta_body b = {.m = NULL};
+	struct rlimit before, little;
+	struct spool_part part;
+	struct manifest m;
+	double squares;
+
+	leave(&f, s, BODY - 100);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	little = before;
+	little.rlim_cur = CHUNK(1);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+	for (int turn = 0; turn < 2; turn++) {
+		enum err e = delta_resume(f.spool, s->m.task, s->m.device, &part, &m, &b, NULL);
+		delta_body_deinit(&b);
+		assert_int_not_equal(e, ERR_OK);
+		assert_int_equal(files_in(f.dir), 1);
+	}
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(go_on(&f, s, false, NULL), CHUNK(2));
+	assert_int_equal(go_on(&f, s, true, &squares), CHUNK(2));
+	assert_int_equal(files_in(f.dir), 1);
+	folder_free(&f);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
@@ -469,6 +518,7 @@ main(void)
 	    WITH(resumed_again),
 	    WITH(nothing_to_resume),
 	    WITH(resumed_encrypted),
+	    WITH(no_room_to_reseal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

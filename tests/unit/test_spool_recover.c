@@ -106,6 +106,7 @@ recover(void **state)
 	/* Ours, and nothing in them. */
 	assert_int_equal(file_write(path_of(f, 4, ".part"), "x", 1, 0600, &f->why), ERR_OK);
 	assert_int_equal(file_write(path_of(f, 4, ".7.part"), "x", 1, 0600, &f->why), ERR_OK);
+	assert_int_equal(file_write(path_of(f, 2, ".7.new"), "x", 1, 0600, &f->why), ERR_OK);
 	assert_int_equal(rename(path_of(f, 3, ".part"), path), 0);
 	assert_int_equal(file_write(path_of(f, 3, ".part"), "", 0, 0600, &f->why), ERR_OK);
 	open_spool(f, 0, NULL);
