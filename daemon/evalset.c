@@ -1,6 +1,7 @@
 #include "evalset.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,8 +148,10 @@ enum err
 evalset_check(struct evalset *s, const struct recipe *recipe, struct why *why)
 {
 	struct dataset *d = NULL;
-	size_t features =
-	    (size_t)recipe->data.shape[0] * recipe->data.shape[1] * recipe->data.shape[2];
+	size_t features = 1;
+
+	for (unsigned i = 0; i < recipe->data.dims; i++)
+		features *= recipe->data.shape[i];
 
 	enum err e = load(s, recipe->evaluate_data, &d, why);
 	if (e)
@@ -203,28 +206,33 @@ window(const struct dataset *d, size_t from, size_t count)
 	return w;
 }
 
-/* Sums the shares in order, so that the figures do not depend on the threads' timing. */
+/* Sums the shares in order, so that the figures do not depend on the threads' timing. A loss that is no number in one of them
+ * is none at all: that is a finding, which a guard must see, and no failure. */
 static enum err
 join(const struct evaluation *v, unsigned n, struct train_score *score, struct why *why)
 {
 	double loss = 0, right = 0;
+	bool finite = true;
 
 	score->examples = 0;
 	for (unsigned i = 0; i < n; i++) {
 		const struct share *s = &v->shares[i];
-		if (s->e) {
+		if (s->e && s->e != ERR_NUMERIC) {
 			if (why)
 				*why = s->why;
 			return s->e;
 		}
-		score->examples += s->score.examples;
+		finite = finite && s->e == ERR_OK;
+		score->examples += s->part.count;
 		loss += s->score.loss * (double)s->score.examples;
 		right += s->score.accuracy * (double)s->score.examples;
 	}
 	if (score->examples == 0)
 		return err_set(why, ERR_INVALID, "the data set is empty");
-	score->loss = loss / (double)score->examples;
-	score->accuracy = right / (double)score->examples;
+	score->loss = finite ? loss / (double)score->examples : (double)NAN;
+	score->accuracy = finite       ? right / (double)score->examples
+	    : v->shares[0].part.labels ? 0
+				       : (double)NAN;
 	return ERR_OK;
 }
 

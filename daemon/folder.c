@@ -111,6 +111,9 @@ evaluate(struct folder *d, struct fold *w)
 		    LOG_S("why", why.text[0] ? why.text : err_name(e)));
 		return;
 	}
+	if (!isfinite(score.loss))
+		log_event(LOG_LEVEL_WARN, "evaluate.failed", LOG_S("job", w->f->job_hex),
+		    LOG_U("round", w->f->row.round), LOG_S("why", "the loss is not finite"));
 	w->out.row.evaluate =
 	    (struct store_metric){true, score.examples, score.loss, score.accuracy};
 }

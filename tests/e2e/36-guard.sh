@@ -131,6 +131,20 @@ of_rounds "(lambda r: r[4]['base'] == r[3]['model'] and r[4]['reason'].startswit
 verify
 echo "ok: on devices"
 
+# --- a rate that grows until the weights are finite and the loss is no number: back from there, too, and the devices see nothing of it
+
+guarded overflow 26 "$coordinator" '{"metric": "loss", "factor": 2, "window": 32, "do": "rollback", "times": 1000}'
+sed -i 's/"every": 3/"every": 1/' "$FLEET/overflow.json"
+job_submit "$FLEET/overflow.json"
+job_done 240
+rounds
+of_rounds "(lambda r: len(r) == 26 and any(x['evaluate']['loss'] is None for x in r) and
+	all(x['evaluate']['accuracy'] == 0 and x['reason'].startswith('guard: loss ') for x in r if x['evaluate']['loss'] is None) and
+	all(y['base'] != x['model'] for x, y in zip(r, r[1:]) if x['evaluate']['loss'] is None))(d['rounds'])" | grep -qx True ||
+	fleet_fail "a loss that is no number: $(cat "$FLEET/rounds")"
+verify
+echo "ok: a loss that is no number"
+
 # --- stop, pause, and the last round of all
 
 guarded stop 12 "$coordinator" '{"metric": "loss", "factor": 2, "do": "stop"}'

@@ -241,6 +241,73 @@ a_file_is_gone(void **state)
 	c->report = NULL;
 }
 
+/* --- a loss that is no number */
+
+#define BY_COORDINATOR(name, guard) \
+	"{\"name\":\"" name "\",\"seed\":3,\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":" \
+	"\"fc\",\"out\":2}],\"loss\":\"cross_entropy\"},\"data\":{\"name\":\"d\",\"shape\":[4]," \
+	"\"classes\":2},\"local\":{\"epochs\":1,\"batch\":10,\"optimizer\":{\"rate\":0.1}}," \
+	"\"evaluate\":{\"by\":\"coordinator\",\"data\":\"four\"},\"round\":{\"goal\":1}," \
+	"\"guard\":" guard "}"
+
+static void
+give_data(struct coordinator *c)
+{
+	struct config_data *d = &c->config.data[0];
+
+	*d = (struct config_data){.name = "four", .format = CONFIG_CSV, .label = "y"};
+	snprintf(d->path, sizeof(d->path), "%s/models/four.csv", c->dir);
+	c->config.data_count = 1;
+	FILE *f = fopen(d->path, "w");
+	assert_non_null(f);
+	fputs("a,b,c,d,y\n4,4,4,4,0\n-4,-4,-4,-4,1\n", f);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Delivers what makes finite weights whose outputs overflow, once something good is known. Restarted, the round counts as before. */
+static void
+overflow(struct coordinator *c, const char *text)
+{
+	struct store_round r[4];
+	struct task t;
+	uint8_t id[16];
+
+	give_data(c);
+	submit(c, text, id);
+	for (uint64_t n = 1; n <= 3; n++) {
+		assert_string_equal(ask(c, 1, &t), "");
+		assert_null(deliver(c, &t, 1, n == 2 ? 3e38f : 0, 100));
+		await_rounds(c, id, n);
+		coordinator_stop(c);
+		coordinator_start(c);
+		r[n] = round_row(c, id, n);
+		assert_string_equal(r[n].state, "committed");
+		assert_true(r[n].evaluate.known);
+		assert_int_equal(r[n].evaluate.examples, 2);
+	}
+	assert_true(isfinite(r[1].evaluate.loss) && isnan(r[2].evaluate.loss));
+	assert_true(r[2].evaluate.accuracy == 0);
+	assert_memory_equal(r[2].base, r[1].model, 32);
+	assert_memory_equal(r[3].base, r[1].model, 32);
+	assert_non_null(strstr(r[2].reason, "back to its model"));
+	assert_int_equal(course_of(c, id).guard.rollbacks, 1);
+}
+
+static void
+the_loss_is_no_number(void **state)
+{
+	overflow(*state,
+	    BY_COORDINATOR("nan", "{\"metric\":\"loss\",\"factor\":1000,\"do\":\"rollback\"}"));
+}
+
+/* With so small a drop an accuracy of 0 is below any other. */
+static void
+nor_is_its_accuracy_one(void **state)
+{
+	overflow(*state,
+	    BY_COORDINATOR("zero", "{\"metric\":\"accuracy\",\"drop\":0.125,\"do\":\"rollback\"}"));
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
 
 int
@@ -251,6 +318,8 @@ main(void)
 	    WITH(restarted),
 	    WITH(what_is_held),
 	    WITH(a_file_is_gone),
+	    WITH(the_loss_is_no_number),
+	    WITH(nor_is_its_accuracy_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
