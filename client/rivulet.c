@@ -121,6 +121,8 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 		e = residual_init(
 		    &r->residual, r->home, r->settings->residual_bytes, &r->outbox, why);
 	if (!e)
+		e = scaffold_init(r->home, why);
+	if (!e)
 		e = fill_offer(r, options, why);
 	if (e)
 		return e;

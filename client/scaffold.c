@@ -1,9 +1,12 @@
 #include "scaffold.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bytes.h"
@@ -20,6 +23,60 @@
 #define ANSWER_MAX (64u << 10)
 /* The server optimizer's vectors, the rule's, what the download lost, and the variate. */
 #define STATE_VECTORS_MAX 5
+#define JOB_HEX 32
+#define DAYS_KEPT 90
+#define DAY 86400
+
+/* --- the directory */
+
+/* Was neither of the job's files written or put in its place since? What counts may lie in either. */
+static bool
+is_old(int dir, const char *name, time_t before)
+{
+	static const char *const suffixes[] = {".own", ".next"};
+	char path[JOB_HEX + 8];
+	struct stat st;
+
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%.32s%s", name, suffixes[i]);
+		if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_mtime >= before)
+			return false;
+	}
+	return true;
+}
+
+static bool
+is_variate(const char *name)
+{
+	return strspn(name, "0123456789abcdef") == JOB_HEX &&
+	    (strcmp(name + JOB_HEX, ".own") == 0 || strcmp(name + JOB_HEX, ".next") == 0);
+}
+
+enum err
+scaffold_init(const char *home, struct why *why)
+{
+	time_t before = time(NULL) - (time_t)DAYS_KEPT * DAY;
+	char path[PATH_MAX];
+	struct dirent **list = NULL;
+	struct stat st;
+	int len = snprintf(path, sizeof(path), "%s/variates", home);
+
+	if (len < 0 || (size_t)len >= sizeof(path))
+		return err_set(why, ERR_LIMIT, "path too long: %.80s", home);
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int n = dir < 0 ? 0 : scandir(path, &list, NULL, NULL);
+	for (int i = 0; i < n; i++) {
+		const char *name = list[i]->d_name;
+		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+		    (!is_variate(name) || is_old(dir, name, before)))
+			unlinkat(dir, name, 0);
+		free(list[i]);
+	}
+	free(list);
+	if (dir >= 0)
+		close(dir);
+	return ERR_OK;
+}
 
 static enum err
 path_of(char out[PATH_MAX], const struct rivulet *r, const char *suffix, struct why *why)

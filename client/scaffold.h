@@ -24,6 +24,9 @@ struct scaffold {
 	    *shift; /* table.elements each; the last is what is added to gradients, NULL for zeros */
 };
 
+/* Before anything else here: removes what a killed download or write left, and the files of jobs for which neither was written for 90
+ * days. Makes no directory. */
+ERR_MUST_USE enum err scaffold_init(const char *home, struct why *why);
 /* Before the training, once the work is loaded: finds the own variate, fetches the coordinator's. Nothing happens for a job without.
  * ERR_STATE: what the coordinator counts is not here any more; ERR_CORRUPT, ERR_INVALID; as fetch_model. */
 ERR_MUST_USE enum err scaffold_load(struct rivulet *r, struct why *why);

@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <time.h>
+#include <utime.h>
 
 #include "handle.h"
 #include "trial.h"
@@ -160,6 +162,44 @@ damaged(void **state)
 	free_device(&d);
 }
 
+static void
+touch(const struct device *d, const char *suffix, int days)
+{
+	struct utimbuf at = {time(NULL) - days * 86400, time(NULL) - days * 86400};
+	char path[256];
+
+	path_of(d, suffix, path);
+	if (!is_there(d, suffix))
+		assert_int_equal(file_write(path, "x", 1, 0600, NULL), ERR_OK);
+	assert_int_equal(utime(path, &at), 0);
+}
+
+/* At a start: what a kill left goes at once; a job's variate once both of its files are old. */
+static void
+cleaned(void **state)
+{
+	static const struct {
+		int own, next;
+		bool kept;
+	} rows[] = {{89, 89, true}, {91, 1, true}, {1, 91, true}, {91, 91, false}};
+	struct device d = make_device(JOB(""));
+
+	(void)state;
+	assert_int_equal(scaffold_init(d.t.home, NULL), ERR_OK);
+	expect_own(&d, 1, 0, 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		touch(&d, ".own", rows[i].own);
+		touch(&d, ".next", rows[i].next);
+		touch(&d, ".part", 0);
+		touch(&d, ".next.a1B2c3", 0);
+		assert_int_equal(scaffold_init(d.t.home, NULL), ERR_OK);
+		assert_false(is_there(&d, ".part") || is_there(&d, ".next.a1B2c3"));
+		assert_int_equal(is_there(&d, ".own"), rows[i].kept);
+		assert_int_equal(is_there(&d, ".next"), rows[i].kept);
+	}
+	free_device(&d);
+}
+
 /* Weights after one step, with this much added to every gradient. */
 static void
 train(const char *job, float own, float out[ELEMENTS])
@@ -220,7 +260,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(what_counts), cmocka_unit_test(damaged),
-	    cmocka_unit_test(the_correction), cmocka_unit_test(the_change)};
+	    cmocka_unit_test(cleaned), cmocka_unit_test(the_correction),
+	    cmocka_unit_test(the_change)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
