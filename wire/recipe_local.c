@@ -91,6 +91,14 @@ read_step(struct local_spec *out, struct field *local)
 		field_fail(local, "prox", "times optimizer.rate must be at most 1");
 }
 
+/* The rate that prox was checked with is the largest of all rounds. */
+static void
+check_growth(const struct local_spec *l, struct field *local)
+{
+	if (l->optimizer.type == OPTIMIZER_SGD && l->prox > 0 && l->schedule.gamma > 1)
+		field_fail(local, "schedule.gamma", "above 1 not with \"prox\"");
+}
+
 void
 recipe_schedule_read(struct schedule_spec *out, struct field *parent)
 {
@@ -159,6 +167,7 @@ recipe_local_read(struct recipe *out, struct field *doc)
 	read_optimizer(out, &local);
 	read_step(&out->local, &local);
 	recipe_schedule_read(&out->local.schedule, &local);
+	check_growth(&out->local, &local);
 	read_variates(out, &local);
 	field_end(&local);
 }

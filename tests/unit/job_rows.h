@@ -282,6 +282,18 @@ static const struct row local_rows[] = {
     {"local", "{\"optimizer\":{\"rate\":0.5},\"prox\":3}",
 	"local.prox: times optimizer.rate must be at most 1"},
     {"local", "{\"optimizer\":{\"rate\":0.5,\"name\":\"adam\"},\"prox\":3}", NULL},
+    {"local",
+	"{\"optimizer\":{\"rate\":0.5},\"prox\":1,\"schedule\":{\"type\":\"step\",\"every\":5,"
+	"\"gamma\":1.1}}",
+	"local.schedule.gamma: above 1 not with \"prox\""},
+    {"local",
+	"{\"optimizer\":{\"rate\":0.5},\"prox\":1,\"schedule\":{\"type\":\"step\",\"every\":5,"
+	"\"gamma\":1}}",
+	NULL},
+    {"local",
+	"{\"optimizer\":{\"rate\":0.5},\"prox\":0,\"schedule\":{\"type\":\"step\",\"every\":5,"
+	"\"gamma\":1.1}}",
+	NULL},
     {"local", "{\"optimizer\":{\"rate\":1},\"prox\":-1}",
 	"local.prox: must be a number from 0 to 1e+06"},
     {"local", "{\"optimizer\":{\"rate\":1},\"clip_norm\":-1}",

@@ -181,6 +181,13 @@ static const struct pair {
     {SERVER("\"rate\":0.3,\"scale\":{\"by\":\"sqrt\",\"reports\":9,\"warmup\":3}"),
 	SERVER("\"rate\":0.3"), false},
     {SERVER(ADAM ",\"scale\":{\"by\":\"sqrt\",\"reports\":9}"), SERVER(ADAM), false},
+    /* and of another number: the rate times 1/2, 3 and 3 of nine reports, to the bit */
+    {SERVER("\"rate\":0.3,\"scale\":{\"by\":\"linear\",\"reports\":18}"), SERVER("\"rate\":0.15"),
+	false},
+    {SERVER("\"rate\":0.25,\"scale\":{\"by\":\"linear\",\"reports\":3}"), SERVER("\"rate\":0.75"),
+	false},
+    {SERVER("\"rate\":0.25,\"momentum\":0.9,\"scale\":{\"by\":\"sqrt\",\"reports\":1}"),
+	SERVER("\"rate\":0.75,\"momentum\":0.9"), false},
 };
 
 static void
