@@ -42,7 +42,16 @@ RULES = [
 ]
 # Those that are to keep LIMIT under every attack. Not Krum, which takes one delta a round and so learns at the pace of one device,
 # with or without attackers; nor a bound on norms alone.
-MEANT = ("median", "trimmed mean", "Multi-Krum", "Bulyan", "geometric median", "centered clipping", "NNM, trimmed mean")
+MEANT = (
+    "median",
+    "trimmed mean",
+    "Multi-Krum",
+    "Bulyan",
+    "geometric median",
+    "centered clipping",
+    "buckets of 2, median",
+    "NNM, trimmed mean",
+)
 LIMIT = 0.97
 # Reports without which a job with this rule is refused: 4 f + 3; 2 f + 1 buckets.
 LEAST = {"Bulyan": 4 * HOSTILE + 3, "buckets of 2, median": 4 * HOSTILE + 1}
@@ -91,6 +100,11 @@ def cell(done):
     return accuracy, text
 
 
+def is_miss(value, text):
+    """Does a cell that is to keep LIMIT not? A job that never goes on is no resistance; one that was not run says nothing."""
+    return text == "held up" or (value is not None and value < LIMIT)
+
+
 def main():
     cells = []
     for attack in ATTACKS:
@@ -110,8 +124,8 @@ def main():
         f"{attack[0]}/{name} {text}"
         for attack, line in zip(ATTACKS, cells)
         for name, (value, text) in zip(columns, line)
-        if name in MEANT and value is not None and value < LIMIT
+        if name in MEANT and is_miss(value, text)
     ]
     if missed:
-        print(f"below {LIMIT:.0%}: " + "; ".join(missed))
+        print(f"below {LIMIT:.0%} or held up: " + "; ".join(missed))
     return 1 if missed else 0
