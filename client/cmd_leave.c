@@ -1,9 +1,11 @@
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd.h"
 #include "cmd_options.h"
 #include "cmd_print.h"
+#include "file.h"
 #include "home.h"
 #include "identity_set.h"
 #include "outbox.h"
@@ -65,6 +67,38 @@ drop_outbox(const struct leaving *l)
 		outbox_remove(&l->outbox, tasks[i]);
 }
 
+/* What was made from this device's data for the coordinator's jobs. */
+static enum err
+drop_traces(const char *home, struct why *why)
+{
+	static const char *const names[] = {"residual", "variates"};
+	char path[PATH_MAX];
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; !e && i < sizeof(names) / sizeof(*names); i++) {
+		e = identity_path(path, home, names[i], why);
+		if (!e)
+			e = file_empty_dir(path, why);
+		if (!e)
+			rmdir(path);
+	}
+	return e;
+}
+
+/* The identity last, so that what a kill cuts short is ended by the next `leave`. It goes whatever becomes of the rest. */
+static enum err
+wipe(struct leaving *l, struct why *why)
+{
+	struct why first;
+
+	drop_outbox(l);
+	enum err kept = drop_traces(l->home, &first);
+	enum err e = identity_set_wipe(l->home, why);
+	if (e || !kept)
+		return e;
+	return err_set(why, kept, "key and certificate are gone, but: %.200s", first.text);
+}
+
 static enum err
 leave_locked(struct leaving *l, struct why *why)
 {
@@ -79,12 +113,7 @@ leave_locked(struct leaving *l, struct why *why)
 		if (!e)
 			e = tell(l, why);
 	}
-	if (e)
-		return e;
-	e = identity_set_wipe(l->home, why);
-	if (!e)
-		drop_outbox(l);
-	return e;
+	return e ? e : wipe(l, why);
 }
 
 static void
