@@ -8,12 +8,15 @@
 #include <unistd.h>
 
 #include "backoff.h"
+#include "feedback.h"
 #include "file.h"
 #include "model_head.h"
 
-/* Weights, two vectors while the delta is made, and its payload; with control variates four vectors and a payload more. */
+/* Weights, two vectors while the delta is made, and its payload; with control variates four vectors and a payload more; with error
+ * feedback the residual. */
 #define MEMORY_COPIES 4
 #define MEMORY_VARIATES 5
+#define MEMORY_FEEDBACK 1
 #define TEXT_MAX (1u << 20)
 
 static enum err
@@ -81,6 +84,19 @@ list_tensors(struct work *w)
 	return ERR_OK;
 }
 
+/* Vectors as large as the model. */
+static uint64_t
+copies_of(const struct task *task)
+{
+	uint64_t copies = MEMORY_COPIES;
+
+	if (task->recipe.local.variates)
+		copies += MEMORY_VARIATES;
+	if (feedback_wanted(task))
+		copies += MEMORY_FEEDBACK;
+	return copies;
+}
+
 enum err
 work_load(struct work *w, const char *path, uint64_t memory_bytes, struct why *why)
 {
@@ -90,8 +106,7 @@ work_load(struct work *w, const char *path, uint64_t memory_bytes, struct why *w
 	if (fd < 0)
 		return err_errno(why, "open %s", path);
 	enum err e = read_head(w, fd, why);
-	uint64_t copies = MEMORY_COPIES + (w->task.recipe.local.variates ? MEMORY_VARIATES : 0);
-	if (!e && memory_bytes && w->table.bytes > memory_bytes / copies)
+	if (!e && memory_bytes && w->table.bytes > memory_bytes / copies_of(&w->task))
 		e = err_set(why, ERR_LIMIT, "a model of %llu bytes needs more than memory_bytes",
 		    (unsigned long long)w->table.bytes);
 	if (!e)

@@ -180,6 +180,39 @@ test_optimizers(void **state)
 	assert_int_equal(least[1], least[0] + 4 * 24);
 }
 
+/* Error feedback needs one vector more, and control variates five. */
+static void
+test_memory_loading(void **state)
+{
+#define UPLOAD(upload) LOCAL("", "\"optimizer\":{\"rate\":0.01}", ",\"upload\":{" upload "}")
+	static const struct {
+		const char *job;
+		uint64_t copies;
+	} rows[] = {
+	    {UPLOAD("\"codec\":\"f32\""), 4},
+	    {UPLOAD("\"codec\":\"sparse\""), 5},
+	    {UPLOAD("\"codec\":\"sparse\",\"feedback\":false"), 4},
+	    {UPLOAD("\"codec\":\"int8\",\"feedback\":true"), 5},
+	    {LOCAL("", "\"optimizer\":{\"rate\":0.01},\"control_variates\":{\"devices\":2}", ""),
+		9},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct trial t;
+		trial_init(&t, rows[i].job, "");
+		for (unsigned less = 0; less < 2; less++) {
+			struct work w = {.task = t.work.task};
+			enum err e = work_load(&w, t.path, 24 * rows[i].copies - less, &why);
+			if (e != (less ? ERR_LIMIT : ERR_OK))
+				fail_msg("row %zu, %u less: %s", i, less, err_name(e));
+			memset(&w.task, 0, sizeof(w.task));
+			work_deinit(&w);
+		}
+		trial_deinit(&t);
+	}
+}
+
 static void
 test_not_finite(void **state)
 {
@@ -218,6 +251,7 @@ main(void)
 	    cmocka_unit_test(test_limits),
 	    cmocka_unit_test(test_out_of_time),
 	    cmocka_unit_test(test_optimizers),
+	    cmocka_unit_test(test_memory_loading),
 	    cmocka_unit_test(test_not_finite),
 	    cmocka_unit_test(test_no_examples),
 	};
