@@ -10,18 +10,22 @@ struct cmd_verify_course {
 	struct course course;
 };
 
-struct cmd_verify_course *
-cmd_verify_course_new(const char *document, size_t len)
+enum err
+cmd_verify_course_new(struct cmd_verify_course **out, const char *document, size_t len)
 {
 	struct cmd_verify_course *c = calloc(1, sizeof(*c));
 
+	*out = NULL;
 	if (!c)
-		return NULL;
+		return ERR_NOMEM;
 	c->course = course_start();
-	if (job_parse(&c->spec, document, len, NULL) == ERR_OK && course_matters(&c->spec))
-		return c;
+	enum err e = job_parse(&c->spec, document, len, NULL);
+	if (e == ERR_OK) {
+		*out = c;
+		return ERR_OK;
+	}
 	cmd_verify_course_free(c);
-	return NULL;
+	return e == ERR_NOMEM ? e : ERR_OK;
 }
 
 void

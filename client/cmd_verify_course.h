@@ -6,8 +6,10 @@
  * of its rate. Fed round by round from the first. */
 struct cmd_verify_course;
 
-/* NULL if there is nothing to check: the document is no job of this build, or has neither guard nor scale; or memory is short. */
-struct cmd_verify_course *cmd_verify_course_new(const char *document, size_t len);
+/* *out is NULL if there is nothing to check: the document is no job of this build, whose rounds are not folded again either. A job
+ * with neither guard nor scale has a course, too: each round starts from the model before, at factor 1. ERR_NOMEM. */
+ERR_MUST_USE enum err cmd_verify_course_new(
+    struct cmd_verify_course **out, const char *document, size_t len);
 void cmd_verify_course_free(struct cmd_verify_course *c);
 /* ERR_CORRUPT: the record says something else than what follows. */
 ERR_MUST_USE enum err cmd_verify_course_step(

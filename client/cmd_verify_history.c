@@ -228,8 +228,7 @@ add_submission(struct cmd_verify_history *h, const struct cmd_verify_entry *e, s
 	memcpy(j->document, d->data, d->len);
 	j->document[d->len] = '\0';
 	j->document_len = d->len;
-	j->course = cmd_verify_course_new(j->document, j->document_len);
-	return ERR_OK;
+	return cmd_verify_course_new(&j->course, j->document, j->document_len);
 }
 
 static enum err

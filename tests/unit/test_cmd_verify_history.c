@@ -172,7 +172,7 @@ submitted(struct telling *t, const char *aggregate, const char *more)
 	assert_non_null(j);
 	t->h.jobs = j;
 	t->h.job_count = 1;
-	j->course = cmd_verify_course_new(text, strlen(text));
+	assert_int_equal(cmd_verify_course_new(&j->course, text, strlen(text)), ERR_OK);
 	assert_non_null(j->course);
 }
 
@@ -226,6 +226,28 @@ a_factor_follows_the_reports(void **state)
 	memmove(at + 11, at, strlen(at) + 1);
 	memcpy(at, "\"factor\":0,", 11);
 	assert_int_equal(tell(t, 1, text), ERR_OK);
+}
+
+/* Of a job without guard and scale: no record may say that it has them. */
+static void
+a_plain_job_goes_on(void **state)
+{
+	struct telling *t = *state;
+	char text[2048], *at;
+
+	submitted(t, "", "");
+	assert_int_equal(committed(t, 1, 'a', 'b'), ERR_OK);
+	assert_int_equal(committed_with(t, 2, 'b', 'c', METRIC("0.875")), ERR_OK);
+	assert_int_equal(committed_with(t, 3, 'c', 'd', METRIC("0") BACK_TO("b")), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "its guard says \"rollback\", its rounds \"\"");
+	cmd_verify_history_deinit(&t->h);
+	submitted(t, "", "");
+	snprintf(text, sizeof(text), "%s", round_body("round.committed", 1, 'a', 'b'));
+	at = strstr(text, "\"momentum\"");
+	memmove(at + 11, at, strlen(at) + 1);
+	memcpy(at, "\"factor\":3,", 11);
+	assert_int_equal(tell(t, 1, text), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "its rate's factor is 3, not 1");
 }
 
 static void
@@ -416,6 +438,7 @@ main(void)
 	    WITH(said_and_not_done),
 	    WITH(a_guard_follows_its_document),
 	    WITH(a_factor_follows_the_reports),
+	    WITH(a_plain_job_goes_on),
 	    WITH(a_round_is_missing),
 	    WITH(a_round_twice),
 	    WITH(a_base_from_nowhere),
