@@ -4,6 +4,7 @@
 
 #include "api.h"
 #include "audit.h"
+#include "engine.h"
 #include "hex.h"
 #include "keep.h"
 #include "log.h"
@@ -62,6 +63,9 @@ erase(struct store_db *db, void *arg, struct why *why)
 		return e;
 	if (strcmp(n->row.state, "revoked") != 0 && strcmp(n->row.state, "left") != 0)
 		return err_set(why, ERR_STATE, "the device is %s: revoke it first", n->row.state);
+	if (engine_variate_holds(n->services->engine, n->row.id))
+		return err_set(why, ERR_STATE,
+		    "a job with control variates counts the device: wait for its end, or stop it");
 	e = store_audit_erase(db, n->row.id, add_task, n, &n->counts);
 	if (e == ERR_STATE)
 		return err_set(why, e,

@@ -63,6 +63,8 @@ bool engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t m
 
 /* May this device fetch this state: does the open round of a job with control variates that it may work on start from it? */
 bool engine_variate_may_read(struct engine *g, const uint8_t device[32], const uint8_t hash[32]);
+/* Does a running or paused job with control variates count this device? What it counts is known from the device's reports. */
+bool engine_variate_holds(struct engine *g, const uint8_t device[32]);
 
 /* May this device work on the job at all? Then it may read the job's models. */
 bool engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16]);

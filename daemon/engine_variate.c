@@ -158,3 +158,28 @@ engine_variate_may_read(struct engine *g, const uint8_t device[32], const uint8_
 	pthread_mutex_unlock(&g->lock);
 	return may;
 }
+
+static bool
+counts(const struct engine_job *j, const uint8_t device[32])
+{
+	if (!j->members || (strcmp(j->state, "running") != 0 && strcmp(j->state, "paused") != 0))
+		return false;
+	/* Of a round that is being written as well. */
+	for (size_t i = 0; i < j->invite_count; i++)
+		if (j->invites[i].state == INVITE_ACCEPTED &&
+		    memcmp(j->invites[i].device, device, 32) == 0)
+			return true;
+	return find_member(j, device) != NULL;
+}
+
+bool
+engine_variate_holds(struct engine *g, const uint8_t device[32])
+{
+	bool holds = false;
+
+	pthread_mutex_lock(&g->lock);
+	for (const struct engine_job *j = g->jobs; j && !holds; j = j->next)
+		holds = counts(j, device);
+	pthread_mutex_unlock(&g->lock);
+	return holds;
+}

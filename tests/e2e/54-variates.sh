@@ -153,4 +153,13 @@ job_submit "$FLEET/int8.json"
 within 90 rounds_are 4 || fleet_fail "no four rounds with int8: $(curl_admin "/v1/jobs/$JOB")"
 fleet_admin job pause "$JOB" >/dev/null || fleet_fail "pause"
 in_step "int8" 5e-6
+
+# --- a device that counts is not erased
+
+fleet_admin device revoke device1 >/dev/null || fleet_fail "revoke"
+fleet_admin device erase device1 >"$FLEET/erase" 2>&1 && fleet_fail "erased while its variate counts"
+grep -q "control variates" "$FLEET/erase" || fleet_fail "erase: $(cat "$FLEET/erase")"
+fleet_admin job stop "$JOB" >/dev/null || fleet_fail "stop"
+fleet_admin device erase device1 >"$FLEET/erase" 2>&1 || fleet_fail "erase after the job: $(cat "$FLEET/erase")"
+echo "ok: no device is erased while a job counts its variate"
 fleet_end

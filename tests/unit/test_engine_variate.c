@@ -181,6 +181,32 @@ a_place_given_away(void **state)
 	assert_string_equal(ask(c, 1, &one), "job-full");
 }
 
+/* What a live job counts, it counts from the device's reports: they cannot be erased. */
+static void
+held_devices(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t job[16], ordinary[16];
+	struct task t;
+
+	submit(c, JOB("ordinary", "\"goal\":2", ",\"priority\":-1"), ordinary);
+	submit(c, plain, job);
+	assert_string_equal(ask(c, 3, &t), "");
+	assert_false(engine_variate_holds(c->s.engine, device_id(3)));
+	assert_null(deliver(c, &t, 3, 1, 100));
+	assert_true(engine_variate_holds(c->s.engine, device_id(3)));
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_null(deliver(c, &t, 1, 1, 100));
+	await_rounds(c, job, 1);
+	assert_true(engine_variate_holds(c->s.engine, device_id(1)));
+	assert_false(engine_variate_holds(c->s.engine, device_id(2)));
+	assert_int_equal(engine_command(c->s.engine, job, "pause", NULL, &c->why), ERR_OK);
+	assert_true(engine_variate_holds(c->s.engine, device_id(3)));
+	assert_int_equal(engine_command(c->s.engine, job, "stop", NULL, &c->why), ERR_OK);
+	assert_false(engine_variate_holds(c->s.engine, device_id(3)));
+	assert_false(engine_variate_holds(c->s.engine, device_id(1)));
+}
+
 static void
 manifests(void **state)
 {
@@ -208,7 +234,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {WITH(counts), WITH(beside_momentum),
-	    WITH(a_failed_round), WITH(no_more_devices), WITH(a_place_given_away), WITH(manifests)};
+	    WITH(a_failed_round), WITH(no_more_devices), WITH(a_place_given_away),
+	    WITH(held_devices), WITH(manifests)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
