@@ -128,18 +128,32 @@ bytes_in(const char *home, const char *name)
 	return total;
 }
 
+/* Of no interest where no job has error feedback. */
+static void
+check_residual(struct cmd_doctor *d, double held)
+{
+	if (held > 0 && d->settings)
+		cmd_doctor_add(d, "residual", CMD_DOCTOR_FINE, 0, NULL,
+		    "error feedback keeps %.1f MiB; residual_bytes allows %.1f MiB", held / MIB,
+		    (double)d->settings->residual_bytes / MIB);
+}
+
 static void
 check_disk(struct cmd_doctor *d)
 {
 	uint64_t bytes;
+	double residual = bytes_in(d->home, "residual");
 	double cache = bytes_in(d->home, "models"), outbox = bytes_in(d->home, "outbox");
 
+	check_residual(d, residual);
 	if (!machine_disk_free(d->home, &bytes))
 		return;
 	double free_bytes = (double)bytes, more = 0;
 	if (d->settings)
 		more = (double)d->settings->cache_bytes + (double)d->settings->outbox_bytes -
 		    cache - outbox;
+	if (d->settings && residual > 0)
+		more += (double)d->settings->residual_bytes - residual;
 	if (bytes < LEAST_FREE)
 		cmd_doctor_add(d, "disk", CMD_DOCTOR_FAULT, CMD_FAILED,
 		    "make room, or set cache_bytes lower",
@@ -147,9 +161,8 @@ check_disk(struct cmd_doctor *d)
 		    free_bytes / MIB);
 	else if (more > free_bytes)
 		cmd_doctor_add(d, "disk", CMD_DOCTOR_NOTE, 0, NULL,
-		    "%.0f MiB are free; cache_bytes and outbox_bytes would allow %.0f MiB more "
-		    "than "
-		    "they hold now",
+		    "%.0f MiB are free; cache_bytes, outbox_bytes and residual_bytes would allow "
+		    "%.0f MiB more than is held now",
 		    free_bytes / MIB, more / MIB);
 	else
 		cmd_doctor_add(d, "disk", CMD_DOCTOR_FINE, 0, NULL,

@@ -240,6 +240,11 @@ done
 doctor "$FLEET/full" --offline
 says "a damaged delta" 7 "WARNING *outbox .*head and size do not agree" "1 delta waits"
 rm "$FLEET"/full/outbox/*
+mkdir -p "$FLEET/full/residual"
+head -c 1572864 /dev/zero >"$FLEET/full/residual/$(printf '%032d' 1).sum"
+printf '[limits]\nresidual_bytes = 3M\n' >>"$FLEET/full/rivulet.conf"
+doctor "$FLEET/full" --offline
+says "what error feedback keeps" 0 "ok *residual .*keeps 1.5 MiB; residual_bytes allows 3.0 MiB"
 if mkdir "$FLEET/small" && mount -t tmpfs -o size=4m none "$FLEET/small" 2>/dev/null; then
 	cp -a "$FLEET/sound/." "$FLEET/small/"
 	doctor "$FLEET/small" --offline
