@@ -64,8 +64,8 @@ course_step(struct course *c, const struct job_spec *spec, const struct course_r
 		c->metric_round = p.round;
 	out->verdict = guard_step(&c->guard, &spec->guard, &p, r->evaluated);
 	const struct guard_point *best = guard_best(&c->guard);
-	out->back =
-	    best && (out->verdict == GUARD_ROLLBACK || out->verdict == GUARD_ROLLBACK_PAUSE);
+	/* A job that is stopped has the best as its last model. */
+	out->back = best && out->verdict >= GUARD_STOP && out->verdict != GUARD_PAUSE;
 	if (out->back) {
 		out->round = best->round;
 		memcpy(out->base, best->model, 32);

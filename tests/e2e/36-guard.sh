@@ -154,6 +154,11 @@ rounds
 of_rounds "len(d['rounds']) == 4 and d['rounds'][3]['reason'].endswith('the job is stopped')" | grep -qx True || fleet_fail "stop: $(cat "$FLEET/rounds")"
 fleet_admin model get "$(curl_admin "/v1/jobs/$JOB" | pick 'd["guard"]["best"]["model"]')" -o "$FLEET/best" >/dev/null ||
 	fleet_fail "the best model of a stopped job is gone"
+best=$(of_rounds 'd["rounds"][2]["model"]')
+[ "$(curl_admin "/v1/jobs/$JOB" | pick 'd["model"]')" = "$best" ] || fleet_fail "a stopped job does not end with its best model: $(curl_admin "/v1/jobs/$JOB")"
+fleet_kill KILL "$DAEMON_PID"
+fleet_restart
+[ "$(curl_admin "/v1/jobs/$JOB" | pick 'd["model"]')" = "$best" ] || fleet_fail "after a restart a stopped job has another model"
 guarded pause 12 "$coordinator" '{"metric": "loss", "factor": 2, "do": "pause"}'
 job_submit "$FLEET/pause.json"
 ends paused

@@ -189,6 +189,31 @@ back_by_coordinator(void **state)
 	assert_int_equal(c.base_round, 2);
 }
 
+/* A job that is stopped ends with its best model, a paused one stays where it is. */
+static void
+where_it_ends(void **state)
+{
+	struct guard_point m[3] = {point(0, 0), point(1, 0), point(2, 0)};
+
+	(void)state;
+	for (int stop = 0; stop < 2; stop++) {
+		struct job_spec spec = {.guard = ACCURACY(.25, 10, 1, GUARD_DO_PAUSE, 0),
+		    .recipe.evaluate_by = EVALUATE_COORDINATOR};
+		struct course c = course_start();
+		struct course_turn t;
+		if (stop)
+			spec.guard.action = GUARD_DO_STOP;
+		struct course_round r = round_of(&m[0], &m[1], .875);
+		course_step(&c, &spec, &r, &t);
+		r = round_of(&m[1], &m[2], .125);
+		course_step(&c, &spec, &r, &t);
+		assert_int_equal(t.verdict, stop ? GUARD_STOP : GUARD_PAUSE);
+		assert_int_equal(t.back, stop);
+		assert_memory_equal(t.base, m[stop ? 1 : 2].model, 32);
+		assert_memory_equal(t.state, m[stop ? 1 : 2].state, 32);
+	}
+}
+
 /* Devices measure the base: what round 3 is told is of the model of round 2, and what it made is never measured. */
 static void
 back_by_devices(void **state)
@@ -288,6 +313,7 @@ main(void)
 	    cmocka_unit_test(held),
 	    cmocka_unit_test(falling),
 	    cmocka_unit_test(back_by_coordinator),
+	    cmocka_unit_test(where_it_ends),
 	    cmocka_unit_test(back_by_devices),
 	    cmocka_unit_test(neutral),
 	    cmocka_unit_test(scales),
