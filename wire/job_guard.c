@@ -22,6 +22,19 @@ read_measure(struct guard_spec *s, struct field *o)
 		    accuracy ? "accuracy" : "loss", own);
 }
 
+/* In any codec that a device may choose. */
+static bool
+feeds_back(const struct upload_spec *u)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < u->codec_count; i++) {
+		const struct codec *codec = codec_find_name(u->codecs[i]);
+		any = any || (codec && recipe_upload_feedback(u, codec));
+	}
+	return any;
+}
+
 static void
 check(const struct job_spec *job, struct field *o)
 {
@@ -33,6 +46,10 @@ check(const struct job_spec *job, struct field *o)
 		field_fail(o, "metric", "the mse loss has no accuracy");
 	if (job->guard.action != GUARD_DO_ROLLBACK && field_has(o, "times"))
 		field_fail(o, "times", "belongs to \"do\": \"rollback\"");
+	/* What devices keep of deltas that led into the collapse would not go back. */
+	if (job->guard.action == GUARD_DO_ROLLBACK && feeds_back(&r->upload))
+		field_fail(o, "do", "\"rollback\" cannot work with upload.feedback%s",
+		    r->upload.says_feedback ? "" : ", which sparse has unless it is false");
 }
 
 void

@@ -175,6 +175,15 @@ static const struct row rows[] = {
     {.more = DEVICES_RATE
 	",\"guard\":{\"metric\":\"loss\",\"factor\":2,\"do\":\"stop\",\"window\":33}",
 	.reason = "guard.window: must be a whole number from 1 to 32"},
+    {.more = DEVICES_RATE ",\"guard\":{\"metric\":\"loss\",\"factor\":2,\"do\":\"rollback\"},"
+			  "\"upload\":{\"codec\":[\"f32\",\"sparse\"]}",
+	.reason =
+	    "guard.do: \"rollback\" cannot work with upload.feedback, which sparse has unless"},
+    {.more = DEVICES_RATE ",\"guard\":{\"metric\":\"loss\",\"factor\":2,\"do\":\"rollback\"},"
+			  "\"upload\":{\"codec\":\"sign\",\"feedback\":true}",
+	.reason = "guard.do: \"rollback\" cannot work with upload.feedback"},
+    {.more = DEVICES_RATE ",\"guard\":{\"metric\":\"loss\",\"factor\":2,\"do\":\"rollback\"},"
+			  "\"upload\":{\"codec\":\"sparse\",\"feedback\":false}"},
 };
 
 static void
