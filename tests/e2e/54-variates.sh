@@ -32,7 +32,7 @@ distance() {
 		fleet, job, counted, names = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:]
 		own = []
 		for name in names:
-		    for path in glob.glob(f"{fleet}/{name}/variates/{job}.*"):
+		    for path in glob.glob(f"{fleet}/{name}/variates/{job}.own") + glob.glob(f"{fleet}/{name}/variates/{job}.next"):
 		        data = open(path, "rb").read()
 		        magic, zero, r, n = struct.unpack("<4sIQQ", data[:24])
 		        assert magic == b"RVV1" and zero == 0 and len(data) == 24 + 4 * n + 32, path
