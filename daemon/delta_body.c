@@ -126,11 +126,17 @@ delta_body_rewind(struct delta_body *b)
 		merkle_leaf_start(b->hash);
 }
 
+uint64_t
+delta_body_seen(const struct delta_body *b)
+{
+	uint64_t chunks = b->table_bytes / MANIFEST_CHUNK + (b->table_bytes % MANIFEST_CHUNK != 0);
+
+	return b->leaf_bytes + chunks * MANIFEST_CHUNK;
+}
+
 void
 delta_body_skip(struct delta_body *b, const struct delta_mark *known)
 {
-	if (b->table_bytes > 0)
-		return;
 	b->good = *known;
 	delta_body_rewind(b);
 }

@@ -35,8 +35,9 @@ void delta_body_deinit(struct delta_body *b);
 /* The next len bytes. NULL, or the error word, with b->detail; then only delta_body_rewind may follow. */
 const char *delta_body_take(struct delta_body *b, const void *data, size_t len);
 bool delta_body_complete(const struct delta_body *b);
-/* With the leaves taken and nothing else: what comes before the mark is known to be good. Does nothing if the codec has a
- * table, for that must be seen. */
+/* So far a body is taken in any case: the leaves, and the chunks in which its codec's table lies. */
+uint64_t delta_body_seen(const struct delta_body *b);
+/* With all of that taken and nothing else: what comes before the mark, which lies behind it, is known to be good. */
 void delta_body_skip(struct delta_body *b, const struct delta_mark *known);
 /* Back to `good`; the next byte is that at good.at. */
 void delta_body_rewind(struct delta_body *b);

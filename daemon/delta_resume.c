@@ -24,15 +24,19 @@ hash_again(
 	if (have > body->bytes)
 		have = body->bytes;
 	uint64_t leaves = body->leaf_bytes < have ? body->leaf_bytes : have;
+	const uint64_t seen = delta_body_seen(body);
+	const bool skips = known.at > seen && known.at <= have;
 	while (e == ERR_OK && body->now.at < have) {
 		uint64_t at = body->now.at, left = (at < leaves ? leaves : have) - at;
 		size_t n = left < MANIFEST_CHUNK ? (size_t)left : MANIFEST_CHUNK;
 		if (delta_file_read(&part->file, piece, n, at) != ERR_OK ||
 		    delta_body_take(body, piece, n))
 			break;
-		if (body->now.at == leaves && known.at > leaves && known.at <= have)
+		if (skips && body->now.at == seen)
 			delta_body_skip(body, &known);
-		if (!spool_mark_note(s, part, &body->good))
+		/* On the way to the mark it stays where it is: a newer transfer would begin at less. */
+		bool behind = skips && body->good.at < known.at;
+		if (!behind && !spool_mark_note(s, part, &body->good))
 			e = err_set(why, ERR_AGAIN, "a newer transfer of this task has begun");
 	}
 	free(piece);
