@@ -11,8 +11,8 @@
 #include "hash.h"
 #include "models_parts.h"
 
-/* So long a way is never shorter than the model: no codec is that small. */
-#define STEPS_MAX 64
+/* As many as a task offers: ENGINE_STEPS. */
+#define STEPS_MAX 16
 
 /* In the list of what was checked, a difference stands under its model's id with all bits turned. */
 static void
@@ -144,6 +144,7 @@ find_way(struct models *m, const uint8_t to[32], const uint8_t from[32], uint8_t
 {
 	char path[PATH_MAX];
 	struct difference d;
+	uint8_t job[sizeof(d.job)];
 	struct stat st;
 
 	models_path(m, to, "", path);
@@ -156,6 +157,11 @@ find_way(struct models *m, const uint8_t to[32], const uint8_t from[32], uint8_t
 		enum err e = models_difference_head(m, ids[*count], &d, NULL);
 		if (e)
 			return e;
+		/* Who may read a model of one job need not read those of another that it began with. */
+		if (*count == 0)
+			memcpy(job, d.job, sizeof(job));
+		else if (memcmp(job, d.job, sizeof(job)) != 0)
+			return ERR_NOTFOUND;
 		*bytes += DIFFERENCE_HEAD + d.payload_bytes;
 		if (*bytes >= (uint64_t)st.st_size)
 			return ERR_NOTFOUND;

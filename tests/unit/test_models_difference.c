@@ -245,6 +245,37 @@ damaged(void **state)
 	free(bytes);
 }
 
+/* A job may begin with another's model: the way ends there. */
+static void
+another_job(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_job *j = calloc(1, sizeof(*j));
+	const struct services s = {.models = f->m};
+	uint8_t bytes[STEP_BYTES];
+	struct models_map *map = NULL;
+	struct difference d;
+	char path[160];
+
+	assert_non_null(j);
+	path_of(f, 4, MODELS_DIFFERENCE, path);
+	int fd = open(path, O_RDONLY);
+	assert_int_equal(file_pread(fd, bytes, sizeof(bytes), 0), ERR_OK);
+	close(fd);
+	assert_int_equal(difference_decode(&d, bytes, DIFFERENCE_HEAD, NULL), ERR_OK);
+	d.job[0] ^= 1;
+	assert_int_equal(models_difference_put(f->m, &d, bytes + DIFFERENCE_HEAD, &f->why), ERR_OK);
+	assert_int_equal(get(f, 5, 3, &map), ERR_NOTFOUND);
+	assert_int_equal(get(f, 5, 4, &map), ERR_OK);
+	models_map_release(map);
+	assert_int_equal(get(f, 4, 3, &map), ERR_OK);
+	models_map_release(map);
+	memcpy(j->model, f->ids[5], 32);
+	engine_steps_load(&s, j);
+	assert_int_equal(j->step_count, 1);
+	free(j);
+}
+
 static bool
 keep_fifth(void *ctx, const uint8_t id[32], bool is_state)
 {
@@ -340,6 +371,7 @@ main(void)
 	    cmocka_unit_test_setup_teardown(ways, setup, teardown),
 	    cmocka_unit_test_setup_teardown(no_way, setup, teardown),
 	    cmocka_unit_test_setup_teardown(damaged, setup, teardown),
+	    cmocka_unit_test_setup_teardown(another_job, setup, teardown),
 	    cmocka_unit_test_setup_teardown(recovery, setup, teardown),
 	    cmocka_unit_test_setup_teardown(offers, setup, teardown),
 	};
