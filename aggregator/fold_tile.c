@@ -192,7 +192,7 @@ lose(const struct fold_tile *f, uint64_t number, float *before)
 {
 	struct difference_tile t = difference_tile(&f->step, number);
 	float *lost = f->feedback ? f->state + feedback_at(f) + t.first : NULL;
-	float wanted[RULE_TILE], sent[RULE_TILE];
+	float wanted[RULE_TILE] = {0}, sent[RULE_TILE];
 	uint8_t spare[DIFFERENCE_TILE_BYTES];
 	uint8_t *bytes = f->payload ? f->payload + t.at : spare;
 
@@ -218,7 +218,7 @@ fold_tile_run(const struct fold_tile *f, uint64_t tile, double *squares)
 {
 	uint64_t first = tile * RULE_TILE, left = f->table->elements - first;
 	size_t count = left < RULE_TILE ? (size_t)left : RULE_TILE;
-	float update[RULE_TILE], before[RULE_TILE];
+	float update[RULE_TILE], before[RULE_TILE] = {0};
 	struct tensor_piece p;
 
 	enum err e = rule_fold(f->rule, first, count, update);

@@ -71,7 +71,7 @@ strip_deinit(struct strip *s)
 CPU_CLONES static void
 mean_columns(float *restrict out, const double *restrict points, const uint16_t *members, size_t n)
 {
-	double sum[COLUMNS], number = (double)n;
+	double number = (double)n;
 	lanes part[COLUMNS / LANES];
 
 	for (size_t k = 0; k < COLUMNS / LANES; k++)
@@ -80,9 +80,9 @@ mean_columns(float *restrict out, const double *restrict points, const uint16_t 
 		for (size_t k = 0; k < COLUMNS / LANES; k++)
 			part[k] += *(
 			    const lanes *)(const void *)(points + members[i] * COLUMNS + k * LANES);
-	memcpy(sum, part, sizeof(sum));
-	for (size_t k = 0; k < COLUMNS; k++)
-		out[k] = (float)(sum[k] / number);
+	for (size_t k = 0; k < COLUMNS / LANES; k++)
+		for (size_t l = 0; l < LANES; l++)
+			out[k * LANES + l] = (float)(part[k][l] / number);
 }
 
 CPU_CLONES static void

@@ -43,7 +43,7 @@ job list '{"codec": ["sparse", "int8"]}' 2
 job_submit "$FLEET/list.json"
 offer() { # offer CODECS: what device1 is told
 	curl -sS --max-time $((20 * TEST_PATIENCE)) --cacert "$FLEET/device1/ca.pem" --cert "$FLEET/device1/cert.pem" --key "$FLEET/device1/key.pem" -d "{\"protocol\": 1, \"agent\": \"1\",
-		\"data\": [{\"name\": \"digits\", \"examples\": 300}], \"trainers\": [\"builtin\"], \"layers\": [\"flatten\", \"linear\", \"relu\"], \"codecs\": [$1]}" "$URL/v1/tasks"
+		\"data\": [{\"name\": \"digits\", \"examples\": 300}], \"trainers\": [\"builtin\"], \"layers\": [\"flatten\", \"linear\", \"relu\"], \"codecs\": [$1], \"features\": [\"feedback\"]}" "$URL/v1/tasks"
 }
 [ "$(offer '"f32", "f16"' | pick 'd["reason"]')" = no-codec ] || fleet_fail "a device without the codecs: $(offer '"f32"')"
 [ "$(offer '"f32", "int8"' | pick 'd["recipe"]["upload"]["codec"]')" = int8 ] || fleet_fail "a device without sparse: $(offer '"int8"')"
