@@ -236,7 +236,8 @@ plan_sum(struct rule *r, const double *d2, double *weights)
 	bool equal = r->mix || r->spec.hostile > 0;
 
 	for (size_t i = 0; i < r->rows; i++) {
-		weights[i] = equal ? 1 : r->in.weights[i];
+		/* A centre stands behind the deltas and has no weight of its own. */
+		weights[i] = equal ? 1 : i < r->in.deltas ? r->in.weights[i] : 0;
 		total += weights[i];
 	}
 	if (is(r, "krum"))
