@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "files_in.h"
 #include "hex.h"
 #include "merkle.h"
 #include "spool.h"
@@ -125,20 +126,6 @@ sample(uint8_t tag, uint64_t len, uint8_t fill)
 	merkle_root(m.root, s.body, s.leaf_bytes / HASH_LEN);
 	manifest_encode(s.manifest, &m);
 	return s;
-}
-
-static inline unsigned
-files(const struct fixture *f)
-{
-	DIR *d = opendir(f->spool_dir);
-	struct dirent *ent;
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while ((ent = readdir(d)))
-		n += ent->d_name[0] != '.';
-	closedir(d);
-	return n;
 }
 
 static inline const char *

@@ -12,6 +12,7 @@
 
 #include "codec.h"
 #include "flush.h"
+#include "normal.h"
 #include "prng.h"
 
 /* Codecs that round: f16, bf16, int8, int4, sign. What holds for each codec is tested with each. */
@@ -20,22 +21,6 @@
 
 static const char *const lossy[] = {"f16", "bf16", "int8", "int4", "sign"};
 #define LOSSY (sizeof(lossy) / sizeof(lossy[0]))
-
-static double
-gauss(struct prng *r)
-{
-	return sqrt(-2 * log(1 - prng_double(r))) * cos(6.283185307179586 * prng_double(r));
-}
-
-static void
-draw(float *values, size_t n, uint64_t seed)
-{
-	struct prng r;
-
-	prng_seed(&r, seed);
-	for (size_t i = 0; i < n; i++)
-		values[i] = (float)(0.01 * gauss(&r));
-}
 
 static struct codec_params
 params(const struct codec *c, uint64_t elements)
@@ -77,7 +62,7 @@ cuts_for(const struct codec *c, size_t elements)
 	struct prng r;
 	uint64_t len;
 
-	draw(values, elements, elements);
+	normal_fill(values, elements, elements);
 	prng_seed(&r, elements);
 	assert_int_equal(c->encode(payload, &len, values, &p), ERR_OK);
 	assert_true(len == c->payload_bytes(elements));
@@ -120,7 +105,7 @@ ranges(void **state)
 	size_t bytes;
 
 	prng_seed(&r, 11);
-	draw(values, N, 11);
+	normal_fill(values, N, 11);
 	for (size_t k = 0; k < LOSSY; k++) {
 		const struct codec *c = codec_find_name(lossy[k]);
 		struct codec_params p = params(c, N);
@@ -156,7 +141,7 @@ not_finite(void **state)
 	for (size_t k = 0; k < LOSSY; k++) {
 		const struct codec *c = codec_find_name(lossy[k]);
 		struct codec_params p = params(c, N);
-		draw(values, N, 3);
+		normal_fill(values, N, 3);
 		for (size_t i = 0; i < N; i += 17) {
 			float kept = values[i];
 			values[i] = bad[i % 3];
@@ -330,7 +315,7 @@ int8_unbiased(void **state)
 	uint64_t len;
 	float scale = 0;
 
-	draw(values, ELEMENTS, 21);
+	normal_fill(values, ELEMENTS, 21);
 	for (int k = 0; k < DRAWS; k++) {
 		struct codec_params p = {.elements = ELEMENTS, .block = 64, .seed = (uint64_t)k};
 		assert_int_equal(c->encode(payload, &len, values, &p), ERR_OK);
@@ -362,7 +347,7 @@ int8_error(void **state)
 	uint64_t len;
 
 	assert_true(values && back && payload);
-	draw(values, ELEMENTS, 31);
+	normal_fill(values, ELEMENTS, 31);
 	assert_int_equal(c->encode(payload, &len, values, &p), ERR_OK);
 	assert_int_equal(c->decode(&p, 0, ELEMENTS, payload, len, back), ERR_OK);
 	for (size_t i = 0; i < ELEMENTS; i++) {
@@ -388,7 +373,7 @@ normalised_error(const struct codec *c, size_t elements, uint64_t seed, bool spi
 	uint64_t len;
 
 	assert_true(values && back && payload);
-	draw(values, elements, 31);
+	normal_fill(values, elements, 31);
 	if (spike)
 		values[17] = 3;
 	assert_int_equal(c->encode(payload, &len, values, &p), ERR_OK);
@@ -435,7 +420,7 @@ rotated_unbiased(void **state)
 	uint8_t payload[ELEMENTS];
 	uint64_t len;
 
-	draw(values, ELEMENTS, 8);
+	normal_fill(values, ELEMENTS, 8);
 	for (int k = 0; k < 2; k++) {
 		const struct codec *c = codec_find(ids[k]);
 		double mean[ELEMENTS] = {0}, off = 0, all = 0, one = 0;

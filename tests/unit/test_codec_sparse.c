@@ -12,6 +12,7 @@
 
 #include "codec_sparse.h"
 #include "flush.h"
+#include "normal.h"
 #include "prng.h"
 
 #define BLOCK 16384
@@ -19,22 +20,6 @@
 #define ROOM (3 * N + 64)
 
 static const struct codec *const c = &codec_sparse;
-
-static double
-gauss(struct prng *r)
-{
-	return sqrt(-2 * log(1 - prng_double(r))) * cos(6.283185307179586 * prng_double(r));
-}
-
-static void
-draw(float *values, size_t n, uint64_t seed)
-{
-	struct prng r;
-
-	prng_seed(&r, seed);
-	for (size_t i = 0; i < n; i++)
-		values[i] = (float)(0.01 * gauss(&r));
-}
 
 /* p with the length and a table of its own. */
 static enum err
@@ -144,7 +129,7 @@ chosen(void **state)
 
 	prng_seed(&r, 3);
 	for (int kind = 0; kind < 3; kind++) {
-		draw(values, N, (uint64_t)kind + 1);
+		normal_fill(values, N, (uint64_t)kind + 1);
 		for (size_t i = 0; kind == 1 && i < N; i++) /* many ties */
 			values[i] = (float)((int)prng_below(&r, 9) - 4);
 		for (size_t i = 0; kind == 2 && i < N; i++) /* every exponent */
@@ -184,7 +169,7 @@ canonical(void **state)
 	struct prng r;
 
 	prng_seed(&r, 5);
-	draw(values, N, 5);
+	normal_fill(values, N, 5);
 	assert_int_equal(encode(&p, payload, values), ERR_OK);
 	assert_int_equal(read_all(&p, payload, 0, N, back), ERR_OK);
 	q.entries = 0;
@@ -224,7 +209,7 @@ reads_little(void **state)
 	static uint8_t payload[ROOM];
 	struct codec_params p = {.elements = N, .block = BLOCK, .entries = N / 100};
 
-	draw(values, N, 6);
+	normal_fill(values, N, 6);
 	assert_int_equal(encode(&p, payload, values), ERR_OK);
 	struct codec_memory memory = {payload, p.payload};
 	const struct codec_source source = {count_reads, &memory};
@@ -243,7 +228,7 @@ refused_values(void **state)
 	static uint8_t payload[ROOM];
 	struct codec_params p = {.elements = N, .block = BLOCK, .entries = 10};
 
-	draw(values, N, 7);
+	normal_fill(values, N, 7);
 	values[N - 1] = NAN;
 	assert_int_equal(encode(&p, payload, values), ERR_NUMERIC);
 	values[N - 1] = -INFINITY;
@@ -362,7 +347,7 @@ small(void **state)
 	struct codec_params p = {.elements = n, .block = BLOCK, .entries = n / 100};
 	uint8_t *payload = malloc(c->payload_bytes(n));
 
-	draw(values, n, 8);
+	normal_fill(values, n, 8);
 	assert_int_equal(encode(&p, payload, values), ERR_OK);
 	print_message("1 %% of %zu: %llu bytes, 1/%.1f of f32\n", n, (unsigned long long)p.payload,
 	    (double)(n * sizeof(float)) / (double)p.payload);

@@ -4,7 +4,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
@@ -18,6 +17,7 @@
 #include "codec.h"
 #include "delta_resume.h"
 #include "file.h"
+#include "files_in.h"
 #include "hex.h"
 #include "merkle.h"
 #include "prng.h"
@@ -472,20 +472,6 @@ resumed_encrypted(void **state)
 	assert_memory_equal(before, after, sizeof(after));
 	folder_free(&f);
 	free(wrong);
-}
-
-static unsigned
-files_in(const char *path)
-{
-	DIR *d = opendir(path);
-	struct dirent *ent;
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while ((ent = readdir(d)))
-		n += ent->d_name[0] != '.';
-	closedir(d);
-	return n;
 }
 
 /* While what stays cannot be copied the part is what it was; later the device goes on where it was told to. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "files_in.h"
 #include "hash.h"
 #include "hex.h"
 #include "modelfile.h"
@@ -80,20 +81,6 @@ path_of(const struct fixture *f, const uint8_t id[32], const char *suffix, char 
 	snprintf(out, 160, "%s/%s%s", f->dir, hex, suffix);
 }
 
-static unsigned
-files(const struct fixture *f)
-{
-	DIR *d = opendir(f->dir);
-	struct dirent *ent;
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while ((ent = readdir(d)))
-		n += ent->d_name[0] != '.';
-	closedir(d);
-	return n;
-}
-
 static void
 put_and_get(void **state)
 {
@@ -105,7 +92,7 @@ put_and_get(void **state)
 	size_t len;
 
 	put(f, 0.5f, id);
-	assert_int_equal(files(f), 1);
+	assert_int_equal(files_in(f->dir), 1);
 	path_of(f, id, "", path);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
@@ -136,7 +123,7 @@ same_bytes_same_id(void **state)
 	put(f, 2, c);
 	assert_memory_equal(a, b, 32);
 	assert_memory_not_equal(a, c, 32);
-	assert_int_equal(files(f), 2);
+	assert_int_equal(files_in(f->dir), 2);
 }
 
 /* Everyone who has a model has the same map; it goes with the last of them. */
@@ -176,7 +163,7 @@ deleted(void **state)
 	put(f, 1, id);
 	assert_int_equal(models_get(f->m, id, &map, &f->why), ERR_OK);
 	assert_int_equal(models_delete(f->m, id), ERR_OK);
-	assert_int_equal(files(f), 0);
+	assert_int_equal(files_in(f->dir), 0);
 	assert_memory_equal(map->data + map->data_at, f->data, sizeof(f->data));
 	models_map_release(map);
 	assert_int_equal(models_get(f->m, id, &again, &f->why), ERR_NOTFOUND);
@@ -246,7 +233,7 @@ adopted(void **state)
 	assert_memory_equal(hash, id, 32);
 	assert_int_equal(models_adopt(f->m, fd, temp, id, &f->why), ERR_OK);
 	close(fd);
-	assert_int_equal(files(f), 1);
+	assert_int_equal(files_in(f->dir), 1);
 	assert_int_equal(models_get(f->m, id, &map, &f->why), ERR_OK);
 	models_map_release(map);
 }
@@ -268,11 +255,11 @@ leftovers(void **state)
 	models_close(f->m);
 	f->m = NULL;
 	assert_int_equal(models_open(&f->m, f->dir, &f->why), ERR_OK);
-	assert_int_equal(files(f), 1);
+	assert_int_equal(files_in(f->dir), 1);
 	assert_int_equal(models_get(f->m, id, &map, &f->why), ERR_OK);
 	models_map_release(map);
 	put(f, 2, id);
-	assert_int_equal(files(f), 2);
+	assert_int_equal(files_in(f->dir), 2);
 }
 
 static void
@@ -300,7 +287,7 @@ optimizer_state(void **state)
 	char path[160];
 
 	assert_int_equal(models_state_put(f->m, v, 4, hash, &f->why), ERR_OK);
-	assert_int_equal(files(f), 1);
+	assert_int_equal(files_in(f->dir), 1);
 	path_of(f, hash, ".state", path);
 	assert_int_equal(access(path, R_OK), 0);
 	assert_int_equal(models_state_get(f->m, hash, out, 4, &f->why), ERR_OK);
@@ -328,7 +315,7 @@ optimizer_state(void **state)
 	assert_int_equal(models_state_get(f->m, hash, out, 4, &f->why), ERR_CORRUPT);
 	assert_int_equal(models_state_delete(f->m, hash), ERR_OK);
 	assert_int_equal(models_state_delete(f->m, hash), ERR_OK);
-	assert_int_equal(files(f), 0);
+	assert_int_equal(files_in(f->dir), 0);
 }
 
 /* Devices ask for a state one after the other: its bytes are hashed once in a process, and at the next start again. */

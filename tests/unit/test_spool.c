@@ -11,7 +11,7 @@ accepted_and_removed(void **state)
 
 	accept_delta(f, 1, 300, 7);
 	assert_int_equal(spool_used(f->s), 300 + OVER);
-	assert_int_equal(files(f), 1);
+	assert_int_equal(files_in(f->spool_dir), 1);
 	assert_int_equal(stat(path_of(f, 1, ".delta"), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	assert_int_equal(st.st_size, 300 + OVER);
@@ -28,7 +28,7 @@ accepted_and_removed(void **state)
 	assert_int_equal(file.fd, -1);
 	spool_remove(f->s, task(1));
 	assert_int_equal(spool_used(f->s), 0);
-	assert_int_equal(files(f), 0);
+	assert_int_equal(files_in(f->spool_dir), 0);
 	/* Removing what is gone gives nothing back. */
 	spool_remove(f->s, task(1));
 	assert_int_equal(spool_used(f->s), 0);
@@ -43,10 +43,10 @@ dropped(void **state)
 
 	write_part(f, 1, 300, 7, &part);
 	assert_int_equal(spool_used(f->s), 300 + OVER);
-	assert_int_equal(files(f), 1);
+	assert_int_equal(files_in(f->spool_dir), 1);
 	spool_drop(f->s, &part);
 	assert_int_equal(spool_used(f->s), 0);
-	assert_int_equal(files(f), 0);
+	assert_int_equal(files_in(f->spool_dir), 0);
 	spool_drop(f->s, &part);
 	assert_int_equal(spool_used(f->s), 0);
 }
@@ -69,7 +69,7 @@ superseded(void **state)
 		assert_int_equal(
 		    lseek(part[i].file.fd, 0, SEEK_END), i < 7 ? 0 : SPOOLFILE_HEAD + 6);
 	}
-	assert_int_equal(files(f), 1);
+	assert_int_equal(files_in(f->spool_dir), 1);
 	assert_int_equal(spool_used(f->s), QUOTA);
 	assert_int_equal(spool_sync(f->s, &part[0], &f->why), ERR_AGAIN);
 	/* What ended is not to be taken up, nor does its end touch the newer one. */
@@ -130,7 +130,7 @@ damaged_head_of_a_part(void **state)
 	spool_leave(f->s, &part);
 	flip(path_of(f, 1, ".part"), 40);
 	assert_int_equal(spool_resume(f->s, task(1), device(1), &part, &f->why), ERR_NOTFOUND);
-	assert_int_equal(files(f), 0);
+	assert_int_equal(files_in(f->spool_dir), 0);
 	assert_int_equal(spool_used(f->s), 0);
 }
 
@@ -147,18 +147,18 @@ forgotten_and_expired(void **state)
 		leave(f, tag);
 	assert_int_equal(spool_resume(f->s, task(1), device(1), &live, &f->why), ERR_OK);
 	spool_forget(f->s, other, 9);
-	assert_int_equal(files(f), 4);
+	assert_int_equal(files_in(f->spool_dir), 4);
 	spool_forget(f->s, job, 2);
-	assert_int_equal(files(f), 3);
+	assert_int_equal(files_in(f->spool_dir), 3);
 	assert_int_equal(access(path_of(f, 2, ".part"), F_OK), -1);
 	assert_int_equal(spool_used(f->s), 3 * (100 + OVER));
 	spool_expire(f->s, 100000);
-	assert_int_equal(files(f), 3);
+	assert_int_equal(files_in(f->spool_dir), 3);
 	usleep(20000);
 	spool_expire(f->s, 10);
-	assert_int_equal(files(f), 1);
+	assert_int_equal(files_in(f->spool_dir), 1);
 	spool_drop(f->s, &live);
-	assert_int_equal(files(f), 0);
+	assert_int_equal(files_in(f->spool_dir), 0);
 	assert_int_equal(spool_used(f->s), 0);
 }
 
@@ -174,7 +174,7 @@ quota(void **state)
 	assert_int_equal(begin(f, 3, 1, &more), ERR_NOSPACE);
 	spool_drop(f->s, &more);
 	assert_int_equal(spool_used(f->s), QUOTA);
-	assert_int_equal(files(f), 2);
+	assert_int_equal(files_in(f->spool_dir), 2);
 	spool_drop(f->s, &part);
 	assert_false(spool_full(f->s, 1));
 	assert_int_equal(begin(f, 3, 601, &more), ERR_NOSPACE);
@@ -200,7 +200,7 @@ accept_that_fails(void **state)
 	assert_non_null(strstr(f->why.text, ".part"));
 	spool_drop(f->s, &part);
 	assert_int_equal(spool_used(f->s), 0);
-	assert_int_equal(files(f), 0);
+	assert_int_equal(files_in(f->spool_dir), 0);
 }
 
 /* Left by a commit that failed after the rename. */
@@ -211,7 +211,7 @@ accepted_twice(void **state)
 
 	accept_delta(f, 1, 100, 1);
 	accept_delta(f, 1, 200, 2);
-	assert_int_equal(files(f), 1);
+	assert_int_equal(files_in(f->spool_dir), 1);
 	assert_int_equal(spool_used(f->s), 200 + OVER);
 }
 

@@ -76,12 +76,12 @@ wrong_key(void **state)
 		open_spool(f, 0, i ? other_secret : NULL);
 		assert_int_equal(spool_recover(f->s, keep, &k, &f->why), ERR_DENIED);
 		assert_non_null(strstr(f->why.text, "key"));
-		assert_int_equal(files(f), 3);
+		assert_int_equal(files_in(f->spool_dir), 3);
 		assert_int_equal(verify(f, 2), ERR_DENIED);
 	}
 	open_spool(f, 0, secret);
 	assert_int_equal(spool_recover(f->s, keep, &k, &f->why), ERR_OK);
-	assert_int_equal(files(f), 2);
+	assert_int_equal(files_in(f->spool_dir), 2);
 	assert_int_equal(verify(f, 2), ERR_OK);
 }
 
@@ -114,7 +114,7 @@ recover(void **state)
 	assert_int_equal(k.asked, 2 * 3);
 	assert_int_equal(k.parts, 2);
 	assert_int_equal(spool_used(f->s), 200 + OVER + 100 + OVER);
-	assert_int_equal(files(f), 3);
+	assert_int_equal(files_in(f->spool_dir), 3);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(verify(f, 2), ERR_OK);
 	spool_remove(f->s, task(2));
@@ -140,7 +140,7 @@ upgraded(void **state)
 		assert_int_equal(verify(f, 1), ERR_CORRUPT);
 		assert_int_equal(spool_upgrade(f->s, task(1), s.manifest, &f->why), ERR_OK);
 		assert_int_equal(verify(f, 1), ERR_OK);
-		assert_int_equal(files(f), 1);
+		assert_int_equal(files_in(f->spool_dir), 1);
 		assert_int_equal(holds(path, s.body, s.leaf_bytes), !sealed);
 		/* What is as it should be stays. */
 		assert_int_equal(stat(path, &before), 0);
@@ -159,7 +159,7 @@ upgraded(void **state)
 	assert_int_equal(after.st_size, len - 1);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(spool_upgrade(f->s, task(1), s.manifest, &f->why), ERR_OK);
-	assert_int_equal(files(f), 0);
+	assert_int_equal(files_in(f->spool_dir), 0);
 	free(s.body);
 }
 
@@ -262,7 +262,7 @@ uploads_at_once(void **state)
 		assert_int_equal(u[i].failures, 0);
 	}
 	assert_int_equal(spool_used(f->s), 0);
-	assert_int_equal(files(f), 0);
+	assert_int_equal(files_in(f->spool_dir), 0);
 }
 
 /* Two transfers of one task at once: whatever the order, one file, and its quota once. */
@@ -305,7 +305,7 @@ one_task_at_once(void **state)
 	}
 	spool_expire(f->s, 0);
 	assert_int_equal(spool_used(f->s), 0);
-	assert_int_equal(files(f), 0);
+	assert_int_equal(files_in(f->spool_dir), 0);
 	free(s.body);
 }
 
