@@ -84,6 +84,19 @@ guard_step(struct guard *g, const struct guard_spec *spec, const struct guard_po
 	return ++g->bad < spec->rounds ? GUARD_BAD : collapse(g, spec);
 }
 
+const char *
+guard_word(enum guard_verdict verdict)
+{
+	static const char *const words[] = {[GUARD_CALM] = "",
+	    [GUARD_BAD] = "",
+	    [GUARD_STOP] = "stop",
+	    [GUARD_PAUSE] = "pause",
+	    [GUARD_ROLLBACK] = "rollback",
+	    [GUARD_ROLLBACK_PAUSE] = "rollback-pause"};
+
+	return words[verdict];
+}
+
 const struct guard_point *
 guard_best(const struct guard *g)
 {

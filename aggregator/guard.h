@@ -38,6 +38,8 @@ enum guard_verdict {
 	GUARD_ROLLBACK, /* go on from the best */
 	GUARD_ROLLBACK_PAUSE, /* likewise, but a person must look first: it was done `times` times */
 };
+/* As a round's record says it; "" for what the guard did nothing about. */
+const char *guard_word(enum guard_verdict verdict);
 
 /* *g is zero at first. p->value is NaN where the metric is unknown (accuracy) or not a number (loss); known: false if the round
  * was not evaluated. */

@@ -40,12 +40,6 @@ enum err
 cmd_verify_course_step(
     struct cmd_verify_course *c, const struct cmd_verify_round *r, struct why *why)
 {
-	static const char *const does[] = {[GUARD_CALM] = "",
-	    [GUARD_BAD] = "",
-	    [GUARD_STOP] = "stop",
-	    [GUARD_PAUSE] = "pause",
-	    [GUARD_ROLLBACK] = "rollback",
-	    [GUARD_ROLLBACK_PAUSE] = "rollback-pause"};
 	const struct course_round now = {.round = r->round,
 	    .reports = r->reports,
 	    .failed = !r->committed,
@@ -58,9 +52,9 @@ cmd_verify_course_step(
 	struct course_turn t;
 
 	course_step(&c->course, &c->spec, &now, &t);
-	if (strcmp(does[t.verdict], r->guard) != 0)
+	if (strcmp(guard_word(t.verdict), r->guard) != 0)
 		return err_set(why, ERR_CORRUPT, "its guard says \"%s\", its rounds \"%s\"",
-		    r->guard, does[t.verdict]);
+		    r->guard, guard_word(t.verdict));
 	if (memcmp(t.base, r->next, 32) != 0 || memcmp(t.state, r->next_state, 32) != 0)
 		return err_set(why, ERR_CORRUPT, "its guard goes back to another model");
 	if (t.factor != r->factor)

@@ -51,15 +51,9 @@ metric_facts(const struct store_metric *m)
 static struct json *
 guard_facts(const struct course_turn *t)
 {
-	static const char *const does[] = {[GUARD_CALM] = "",
-	    [GUARD_BAD] = "",
-	    [GUARD_STOP] = "stop",
-	    [GUARD_PAUSE] = "pause",
-	    [GUARD_ROLLBACK] = "rollback",
-	    [GUARD_ROLLBACK_PAUSE] = "rollback-pause"};
 	struct json *v = json_object();
 
-	json_add_string(v, "do", does[t->verdict]);
+	json_add_string(v, "do", guard_word(t->verdict));
 	if (t->back) {
 		json_add_u64(v, "round", t->round);
 		add_id(v, "base", t->base);
