@@ -186,31 +186,46 @@ scatter(const struct fold_tile *f, uint64_t first, size_t count, const float *in
 		memcpy(f->data + p.at, in + (p.first - first), p.count * sizeof(float));
 }
 
-/* Replaces the tile's new weights by the old ones plus what arrives of the difference. */
 static enum err
-lose(const struct fold_tile *f, uint64_t number, float *before)
+move(const struct fold_tile *f, uint64_t first, size_t count, const float *update)
+{
+	struct tensor_piece p;
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; e == ERR_OK && tensor_table_piece(f->table, &i, first, count, &p);)
+		e = move_piece(f, p.tensor, p.first, p.count, update + (p.first - first));
+	return e;
+}
+
+/* The new weights are the old ones plus what arrives of the difference. */
+static enum err
+move_lossy(const struct fold_tile *f, uint64_t number, const float *update)
 {
 	struct difference_tile t = difference_tile(&f->step, number);
 	float *lost = f->feedback ? f->state + feedback_at(f) + t.first : NULL;
-	float wanted[RULE_TILE] = {0}, sent[RULE_TILE];
+	float weights[RULE_TILE] = {0}, wanted[RULE_TILE] = {0}, sent[RULE_TILE];
 	uint8_t spare[DIFFERENCE_TILE_BYTES];
 	uint8_t *bytes = f->payload ? f->payload + t.at : spare;
 
+	gather(f, t.first, t.count, weights);
+	enum err e = move(f, t.first, t.count, update);
+	if (e)
+		return e;
 	gather(f, t.first, t.count, wanted);
 	for (size_t i = 0; i < t.count; i++)
-		wanted[i] -= before[i];
+		wanted[i] -= weights[i];
 	for (size_t i = 0; lost && i < t.count; i++)
 		wanted[i] += lost[i];
-	enum err e = difference_tile_encode(&f->step, &t, wanted, bytes);
+	e = difference_tile_encode(&f->step, &t, wanted, bytes);
 	if (e == ERR_OK)
 		e = difference_tile_decode(&f->step, &t, bytes, sent);
 	if (e)
 		return e == ERR_INVALID ? ERR_NUMERIC : e;
 	for (size_t i = 0; lost && i < t.count; i++)
 		lost[i] = wanted[i] - sent[i];
-	difference_add(before, sent, t.count);
-	scatter(f, t.first, t.count, before);
-	return vec_all_finite(before, t.count) ? ERR_OK : ERR_NUMERIC;
+	difference_add(weights, sent, t.count);
+	scatter(f, t.first, t.count, weights);
+	return vec_all_finite(weights, t.count) ? ERR_OK : ERR_NUMERIC;
 }
 
 enum err
@@ -218,19 +233,14 @@ fold_tile_run(const struct fold_tile *f, uint64_t tile, double *squares)
 {
 	uint64_t first = tile * RULE_TILE, left = f->table->elements - first;
 	size_t count = left < RULE_TILE ? (size_t)left : RULE_TILE;
-	float update[RULE_TILE], before[RULE_TILE] = {0};
-	struct tensor_piece p;
+	float update[RULE_TILE];
 
 	enum err e = rule_fold(f->rule, first, count, update);
 	*squares = e ? 0 : vec_sum_squares(update, count);
 	if (e == ERR_OK && rule_keeps(&f->spec->rule))
 		memcpy(f->state + optimizer_floats(f) + first, update, count * sizeof(float));
-	if (e == ERR_OK && f->step.codec)
-		gather(f, first, count, before);
-	for (size_t i = 0; e == ERR_OK && tensor_table_piece(f->table, &i, first, count, &p);)
-		e = move_piece(f, p.tensor, p.first, p.count, update + (p.first - first));
-	if (e == ERR_OK && f->step.codec)
-		e = lose(f, tile, before);
+	if (e == ERR_OK)
+		e = f->step.codec ? move_lossy(f, tile, update) : move(f, first, count, update);
 	if (e == ERR_OK && f->spec->variates)
 		e = control_fold(
 		    &f->changes, f->spec->variates, first, count, f->state + variate_at(f) + first);
