@@ -21,45 +21,27 @@ _Static_assert(sizeof(struct state) == 64, "the state must fit the carry exactly
 
 /* --- conversions; written without branches, so that compilers turn them into vector code */
 
-static inline float
-bits_to_float(uint32_t bits)
-{
-	float x;
-
-	memcpy(&x, &bits, sizeof(x));
-	return x;
-}
-
-static inline uint32_t
-float_to_bits(float x)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
-}
-
 /* Exponent and fraction stand where those of an f32 stand, with a bias too small by 112: one exact product puts that right,
  * for subnormal numbers too. */
 static inline float
 from_f16(uint16_t h)
 {
-	float magnitude = bits_to_float((uint32_t)(h & 0x7fff) << 13) * 0x1p112f;
+	float magnitude = codec_half_float((uint32_t)(h & 0x7fff) << 13) * 0x1p112f;
 
-	return bits_to_float(float_to_bits(magnitude) | (uint32_t)(h & 0x8000) << 16);
+	return codec_half_float(codec_half_bits(magnitude) | (uint32_t)(h & 0x8000) << 16);
 }
 
 /* Adding a number whose last place is the half's last place makes the processor round to nearest even. */
 static inline uint16_t
 to_f16(float x)
 {
-	uint32_t bits = float_to_bits(x), sign = bits >> 16 & 0x8000;
-	float magnitude = bits_to_float(bits & 0x7fffffff);
-	uint32_t exponent = float_to_bits(magnitude) & 0x7f800000;
+	uint32_t bits = codec_half_bits(x), sign = bits >> 16 & 0x8000;
+	float magnitude = codec_half_float(bits & 0x7fffffff);
+	uint32_t exponent = codec_half_bits(magnitude) & 0x7f800000;
 	uint32_t least = 113u << 23; /* the smallest normal half is 2^-14 */
 	exponent = exponent < least ? least : exponent;
-	float base = bits_to_float(exponent + (13u << 23));
-	uint32_t rounded = float_to_bits(magnitude + base) - float_to_bits(base);
+	float base = codec_half_float(exponent + (13u << 23));
+	uint32_t rounded = codec_half_bits(magnitude + base) - codec_half_bits(base);
 	/* rounded counts last places: 1024 and more of them carry into the exponent. */
 	uint32_t half = ((exponent - least) >> 13) + rounded;
 	uint32_t beyond = 0u - ((bits & 0x7fffffff) >= 0x477ff000); /* 65520 and up, and NaN */
@@ -123,7 +105,7 @@ any_beyond(const float *x, size_t n)
 	unsigned found = 0;
 
 	for (size_t i = 0; i < n; i++)
-		found |= (float_to_bits(x[i]) & 0x7f800000) == 0x7f800000;
+		found |= (codec_half_bits(x[i]) & 0x7f800000) == 0x7f800000;
 	return found;
 }
 

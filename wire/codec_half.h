@@ -9,23 +9,37 @@
 extern const struct codec codec_half_f16;
 extern const struct codec codec_half_bf16;
 
-/* One bf16. What is finite may round to infinity. */
+/* The bits of an f32, and back. */
 static inline float
-codec_half_from_bf16(uint16_t h)
+codec_half_float(uint32_t bits)
 {
-	uint32_t bits = (uint32_t)h << 16;
 	float x;
 
 	memcpy(&x, &bits, sizeof(x));
 	return x;
 }
 
-static inline uint16_t
-codec_half_to_bf16(float x)
+static inline uint32_t
+codec_half_bits(float x)
 {
 	uint32_t bits;
 
 	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
+/* One bf16. What is finite may round to infinity. */
+static inline float
+codec_half_from_bf16(uint16_t h)
+{
+	return codec_half_float((uint32_t)h << 16);
+}
+
+static inline uint16_t
+codec_half_to_bf16(float x)
+{
+	uint32_t bits = codec_half_bits(x);
+
 	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
