@@ -90,6 +90,23 @@ send_map(struct exchange *x, struct models_map *map, const char *name)
 		engine_count_down(x->services->engine, map->id, len);
 }
 
+/* What is said of a file that is not there. */
+struct missing {
+	const char *type, *detail;
+};
+
+static void
+answer(struct exchange *x, enum err e, struct models_map *map, const char *name,
+    const struct missing *missing, const struct why *why)
+{
+	if (e == ERR_NOTFOUND)
+		exchange_problem(x, missing->type, "%s", missing->detail);
+	else if (e)
+		exchange_failed(x, e, why);
+	else
+		send_map(x, map, name);
+}
+
 /* The base of an open round, or any model that a job of this device has made. */
 static bool
 may_read(const struct exchange *x, const uint8_t id[32])
@@ -117,12 +134,8 @@ api_model_get(struct exchange *x)
 	/* A file that a job's device may have, and that is gone, is our fault: no final answer. */
 	if (e == ERR_NOTFOUND && known && !reader)
 		e = ERR_CORRUPT;
-	if (e == ERR_NOTFOUND)
-		exchange_problem(x, "not-found", "no such model, or not for this device");
-	else if (e)
-		exchange_failed(x, e, &why);
-	else
-		send_map(x, map, x->param[0]);
+	answer(x, e, map, x->param[0],
+	    &(struct missing){"not-found", "no such model, or not for this device"}, &why);
 }
 
 /* A difference that is gone or damaged costs the device nothing but the whole model. */
@@ -143,13 +156,10 @@ api_model_difference(struct exchange *x)
 		log_event(LOG_LEVEL_WARN, "difference.damaged", LOG_S("model", x->param[0]),
 		    LOG_S("why", why.text));
 	snprintf(name, sizeof(name), "%s-%s", x->param[0], x->param[1]);
-	if (e == ERR_NOTFOUND || e == ERR_CORRUPT)
-		exchange_problem(x, "no-difference",
-		    "nothing shorter than the model leads from one to the other: fetch it whole");
-	else if (e)
-		exchange_failed(x, e, &why);
-	else
-		send_map(x, map, name);
+	answer(x, e == ERR_CORRUPT ? ERR_NOTFOUND : e, map, name,
+	    &(struct missing){"no-difference",
+		"nothing shorter than the model leads from one to the other: fetch it whole"},
+	    &why);
 }
 
 /* What devices need of a state is the control variate at its end; they check the hash of the whole. */
@@ -164,12 +174,8 @@ api_state_get(struct exchange *x)
 	    ((x->who.roles & ROLE_READERS) ||
 		engine_variate_may_read(x->services->engine, x->who.device, id));
 	enum err e = known ? models_state_map(x->services->models, id, &map, &why) : ERR_NOTFOUND;
-	if (e == ERR_NOTFOUND)
-		exchange_problem(x, "not-found", "no such state, or not for this device");
-	else if (e)
-		exchange_failed(x, e, &why);
-	else
-		send_map(x, map, x->param[0]);
+	answer(x, e, map, x->param[0],
+	    &(struct missing){"not-found", "no such state, or not for this device"}, &why);
 }
 
 /* --- PUT: an administrator uploads a model for jobs that start from it */

@@ -2,6 +2,15 @@
 
 #include "engine_job.h"
 
+bool
+engine_offer_names(const message_name *list, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(list[i], name) == 0)
+			return true;
+	return false;
+}
+
 const char *
 engine_offer_lacks(const struct engine_job *j, const struct offer *o)
 {
@@ -13,10 +22,7 @@ engine_offer_lacks(const struct engine_job *j, const struct offer *o)
 		    o->data[i].examples >= r->data.min_examples;
 	if (!found && r->data.name[0])
 		return "no-data";
-	found = false;
-	for (size_t i = 0; i < o->trainer_count; i++)
-		found |= strcmp(o->trainers[i], r->trainer) == 0;
-	if (!found)
+	if (!engine_offer_names(o->trainers, o->trainer_count, r->trainer))
 		return "no-trainer";
 	const char *codec = recipe_upload_choose(&r->upload, o->codecs, o->codec_count);
 	if (!codec)
@@ -27,10 +33,7 @@ engine_offer_lacks(const struct engine_job *j, const struct offer *o)
 		return NULL;
 	for (size_t l = 0; l < r->net.layer_count; l++) {
 		const char *type = recipe_layer_type_name(r->net.layers[l].type);
-		found = false;
-		for (size_t i = 0; i < o->layer_count; i++)
-			found |= strcmp(o->layers[i], type) == 0;
-		if (!found)
+		if (!engine_offer_names(o->layers, o->layer_count, type))
 			return "old-agent";
 	}
 	return NULL;

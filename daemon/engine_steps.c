@@ -46,15 +46,6 @@ holds(const struct offer *o, const char *id)
 	return false;
 }
 
-static bool
-decodes(const struct offer *o, const char *codec)
-{
-	for (size_t i = 0; i < o->codec_count; i++)
-		if (strcmp(o->codecs[i], codec) == 0)
-			return true;
-	return false;
-}
-
 void
 engine_steps_offer(const struct engine_job *j, const struct offer *o, struct task *out)
 {
@@ -62,7 +53,8 @@ engine_steps_offer(const struct engine_job *j, const struct offer *o, struct tas
 	char from[65];
 	size_t i = 0;
 
-	if (j->step_count == 0 || holds(o, out->model) || !decodes(o, j->spec.download.codec))
+	if (j->step_count == 0 || holds(o, out->model) ||
+	    !engine_offer_names(o->codecs, o->codec_count, j->spec.download.codec))
 		return;
 	while (i < j->step_count && memcmp(j->steps[i].to, j->row.base, 32) != 0)
 		i++;
