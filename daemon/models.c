@@ -102,24 +102,31 @@ models_is_sound(struct models *m, const uint8_t id[32])
 	return sound;
 }
 
+/* Room for one more. Lock held. */
+static bool
+sound_room(struct models *m)
+{
+	if (m->sound_count < m->sound_room)
+		return true;
+	size_t room = m->sound_room ? m->sound_room * 2 : 64;
+	uint8_t(*grown)[32] = realloc(m->sound, room * sizeof(*grown));
+	if (!grown)
+		return false;
+	m->sound = grown;
+	m->sound_room = room;
+	return true;
+}
+
 /* Without memory it is checked again, which is no harm. */
 void
 models_set_sound(struct models *m, const uint8_t id[32], bool sound)
 {
 	pthread_mutex_lock(&m->lock);
 	size_t at = sound_at(m, id);
-	if (!sound && at < m->sound_count) {
-		memcpy(m->sound[at], m->sound[--m->sound_count], 32);
-	} else if (sound && at == m->sound_count) {
-		size_t room = m->sound_room ? m->sound_room * 2 : 64;
-		uint8_t(*more)[32] = at < m->sound_room ? m->sound : realloc(m->sound, room * 32);
-		if (more && more != m->sound) {
-			m->sound = more;
-			m->sound_room = room;
-		}
-		if (more)
-			memcpy(m->sound[m->sound_count++], id, 32);
-	}
+	if (!sound && at < m->sound_count)
+		memmove(m->sound[at], m->sound[--m->sound_count], 32);
+	else if (sound && at == m->sound_count && sound_room(m))
+		memcpy(m->sound[m->sound_count++], id, 32);
 	pthread_mutex_unlock(&m->lock);
 }
 

@@ -19,6 +19,7 @@
 #include "hex.h"
 #include "modelfile.h"
 #include "models.h"
+#include "models_parts.h"
 
 struct fixture {
 	char dir[64];
@@ -434,12 +435,35 @@ flipped_before_start(void **state)
 	models_map_release(map);
 }
 
+/* The list of what was checked grows in place or not, as the allocator likes: its room is what was asked for, either way. */
+static void
+many_sound(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t id[32] = {0};
+
+	for (unsigned i = 0; i < 5000; i++) {
+		memcpy(id, &i, sizeof(i));
+		models_set_sound(f->m, id, true);
+		assert_int_equal(f->m->sound_count, i + 1);
+		assert_true(f->m->sound_room > i);
+	}
+	for (unsigned i = 0; i < 5000; i++) {
+		memcpy(id, &i, sizeof(i));
+		assert_true(models_is_sound(f->m, id));
+		models_set_sound(f->m, id, false);
+		assert_false(models_is_sound(f->m, id));
+	}
+	assert_int_equal(f->m->sound_count, 0);
+}
+
 #define WITH_MODELS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    WITH_MODELS(many_sound),
 	    WITH_MODELS(put_and_get),
 	    WITH_MODELS(same_bytes_same_id),
 	    WITH_MODELS(shared),
