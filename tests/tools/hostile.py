@@ -136,11 +136,15 @@ def rest(seconds):
     quiet["seconds"] += w.seconds
 
 
-def row(name, offered, got, w, good, why=""):
+def slowness(w):
+    """Times that rounds took longer while w was watched than in quiet times."""
+    return w.seconds / w.rounds * quiet["rounds"] / quiet["seconds"] if w.rounds else float("inf")
+
+
+def row(name, offered, got, w, good, why, first):
     global failed, busy
-    base = quiet["seconds"] / max(quiet["rounds"], 1)
     others = max(before.others, w.others)
-    ratio = w.seconds / w.rounds / base if w.rounds else float("inf")
+    ratio = slowness(w)
     reasons = [why] if not good else []
     if w.rounds == 0 or (ratio > RATIO_MAX and others <= OTHERS_MAX):
         reasons.append("rounds are too slow")
@@ -152,14 +156,27 @@ def row(name, offered, got, w, good, why=""):
     verdict = "FAIL: " + ", ".join(reasons) if reasons else "PASS"
     if not reasons and ratio > RATIO_MAX:
         verdict += f" (time not judged: other programs took {others * 100:.0f} % of the machine)"
+    if first:
+        verdict += f" (the second time; the first ratio was {first:.2f})"
     print(f"{name:16s} {w.peak:4d} MiB {w.cpu * 100:4.0f} % {w.rounds:4d} {ratio:6.2f}  {verdict}\n    offered: {offered}\n    got:     {got}", flush=True)
+
+
+def judge(attack, *arguments):
+    """One attack after some quiet, and its row. A second of somebody else's work looks like slow rounds: those are measured again, once."""
+    first = None
+    while True:
+        rest(each * QUIET_SHARE)
+        name, offered, got, w, good, why = attack(*arguments, each * (1 - QUIET_SHARE))
+        if first or not good or slowness(w) <= RATIO_MAX:
+            return row(name, offered, got, w, good, why, first)
+        first = slowness(w)
 
 
 def network(name, home, number, seconds):
     with Watch() as w:
         p = subprocess.run([f"{LOAD}/tests/tools/attacker", name, home, PORT, str(seconds), str(number)], stdout=subprocess.PIPE, text=True)
     offered, _, got = p.stdout.strip().partition(" | ")
-    row(name, offered, got, w, p.returncode == 0, "what must be refused was answered" if p.returncode == 1 else "the attacker failed")
+    return (name, offered, got, w, p.returncode == 0, "what must be refused was answered" if p.returncode == 1 else "the attacker failed")
 
 
 def lies(seconds):
@@ -182,7 +199,7 @@ def lies(seconds):
             accepted += words[:1] == ["201"]
     got = ", ".join(f"{n} x {a}" for a, n in sorted(answers.items()))
     why = "a lie was accepted" if accepted else "not every lie was told"
-    row("lies", f"{count / w.seconds:.0f} signed deltas/s, {min(count, len(LIES))} of {len(LIES)} kinds of lies", got or "no task", w, accepted == 0 and count >= len(LIES), why)
+    return ("lies", f"{count / w.seconds:.0f} signed deltas/s, {min(count, len(LIES))} of {len(LIES)} kinds of lies", got or "no task", w, accepted == 0 and count >= len(LIES), why)
 
 
 def bombs(seconds):
@@ -204,7 +221,7 @@ def bombs(seconds):
         results.append(f"coordinator: {a.status}")
         a.read()
         time.sleep(max(0.0, seconds - (time.time() - start)))
-    row("gzip-bombs", "2 data sets on a device, 1 on the coordinator", "; ".join(results), w, good, "a loader took it, or too much memory")
+    return ("gzip-bombs", "2 data sets on a device, 1 on the coordinator", "; ".join(results), w, good, "a loader took it, or too much memory")
 
 
 def elements():
@@ -222,12 +239,9 @@ print(f"hostile: limits: {MEMORY_MAX} MiB for {CONNECTIONS} connections, round t
 print("attack         peak memory   cpu rounds ratio  verdict", flush=True)
 rest(max(2.0, each * QUIET_SHARE))
 for number, (name, who) in enumerate(attacks):
-    rest(each * QUIET_SHARE)
-    network(name, FLEET + "/" + HOMES[who], number, each * (1 - QUIET_SHARE))
-rest(each * QUIET_SHARE)
-lies(each * (1 - QUIET_SHARE))
-rest(each * QUIET_SHARE)
-bombs(each * (1 - QUIET_SHARE))
+    judge(network, name, FLEET + "/" + HOMES[who], number)
+judge(lies)
+judge(bombs)
 base = quiet["seconds"] / max(quiet["rounds"], 1)
 print(f"hostile: in quiet times {quiet['rounds']} rounds, {base * 1000:.0f} ms each")
 if busy:
