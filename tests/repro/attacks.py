@@ -11,7 +11,7 @@ import svg
 
 DEVICES, HOSTILE = 25, 5
 SPLIT = os.environ.get("SPLIT", "iid")
-ROUNDS = 12
+ROUNDS = 16
 NET = [
     {"type": "conv2d", "name": "conv1", "out": 16, "kernel": 5, "stride": 2, "padding": 2},
     {"type": "relu"},
@@ -19,7 +19,7 @@ NET = [
     {"type": "flatten"},
     {"type": "linear", "name": "fc1", "out": 10},
 ]
-LOCAL = {"steps": 120, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.3}}
+LOCAL = {"steps": 240, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.3}}
 
 
 def rule(name, **more):
@@ -40,8 +40,8 @@ RULES = [
     ("buckets of 2, median", rule("median", bucket=2)),
     ("NNM, trimmed mean", rule("trimmed_mean", nearest=True)),
 ]
-# Those that are to keep LIMIT under every attack. Not Krum, which takes one delta a round and so learns at the pace of one device,
-# with or without attackers; nor a bound on norms alone.
+# Those that are to keep LIMIT. Not Krum, which takes one delta a round and so learns at the pace of one device, with or without
+# attackers; nor a bound on norms alone.
 MEANT = (
     "median",
     "trimmed mean",
@@ -52,9 +52,15 @@ MEANT = (
     "buckets of 2, median",
     "NNM, trimmed mean",
 )
+# But not here. The weak inner product's five equal vectors are nearest to each other, which Bulyan's selection, Krum's, takes for
+# honest (Xie et al. 2020); and a small push in a rare direction is near to everybody: rules of distance to a centre let it through.
+NOT_MEANT = (
+    ("inner product, 0.5", "Bulyan"),
+    ("backdoor x 5", "geometric median"),
+    ("backdoor x 5", "centered clipping"),
+)
 LIMIT = 0.97
-# Reports without which a job with this rule is refused: 4 f + 3; 2 f + 1 buckets.
-LEAST = {"Bulyan": 4 * HOSTILE + 3, "buckets of 2, median": 4 * HOSTILE + 1}
+BACKDOOR_LIMIT = 0.05
 # Name, the fleet's attack, strength.
 ATTACKS = [
     ("none", None, None),
@@ -73,10 +79,15 @@ ATTACKS = [
 
 
 def documents(rule_name, rule_keys, attack_name, attack, strength):
-    quorum = DEVICES if attack != "lies" else max(DEVICES - HOSTILE, LEAST.get(rule_name, 0))
-    picks = rule_keys.get("aggregate", {}).get("rule", {}).get("picks", 0)
-    if picks > quorum - HOSTILE:  # Multi-Krum takes n - f at most, and n may be the quorum
-        rule_keys = rule("krum", picks=quorum - HOSTILE)
+    quorum = DEVICES
+    if attack == "lies":
+        # Who lies about the form is refused and not among the reports; of the 20 left, rules that need many bear four more.
+        quorum = DEVICES - HOSTILE
+        wanted = rule_keys.get("aggregate", {}).get("rule", {})
+        if wanted.get("picks"):
+            rule_keys = rule("krum", picks=quorum - HOSTILE)
+        elif wanted.get("name") == "bulyan" or wanted.get("bucket"):
+            rule_keys = {"aggregate": {"rule": {**wanted, "hostile": HOSTILE - 1}}}
     name = f"attacks-{attack_name}-{rule_name}".replace(" ", "").replace(",", "-").replace("=", "").lower()
     document = repro.job(name[:60], NET, LOCAL, DEVICES, {"rounds": ROUNDS}, round={"quorum": quorum}, **rule_keys)
     hostile = {"count": HOSTILE, "attack": attack or "none"}
@@ -100,18 +111,23 @@ def cell(done):
     return accuracy, text
 
 
-def is_miss(value, text):
-    """Does a cell that is to keep LIMIT not? A job that never goes on is no resistance; one that was not run says nothing."""
-    return text == "held up" or (value is not None and value < LIMIT)
+def is_miss(attack, name, done):
+    """Is this a cell that is to resist and does not? A job that never goes on is no resistance; one that was not run says nothing."""
+    if not done or name not in MEANT or (attack, name) in NOT_MEANT:
+        return False
+    last = done.rounds[-1] if done.rounds else {}
+    return done.status != 0 or done.last() < LIMIT or last.get("backdoor", 0) > BACKDOOR_LIMIT
 
 
 def main():
-    cells = []
+    cells, missed = [], []
     for attack in ATTACKS:
         line = []
         for name, keys in RULES:
             done = repro.get(documents(name, keys, *attack), attack[0] + "/" + name)
             line.append(cell(done))
+            if is_miss(attack[0], name, done):
+                missed.append(f"{attack[0]}/{name} {line[-1][1]}")
         cells.append(line)
     columns = [name for name, _ in RULES]
     words = repro.table(["attack"] + columns, [[a[0]] + [text for _, text in line] for a, line in zip(ATTACKS, cells)])
@@ -120,12 +136,6 @@ def main():
     title = f"MNIST, {DEVICES} devices, {HOSTILE} hostile: accuracy after {ROUNDS} rounds"
     picture = svg.heat_map(title, [a[0] for a in ATTACKS], columns, cells, 0.9, 0.98, note)
     repro.result("repro-attacks" + suffix, words, {"attacks" + suffix: picture})
-    missed = [
-        f"{attack[0]}/{name} {text}"
-        for attack, line in zip(ATTACKS, cells)
-        for name, (value, text) in zip(columns, line)
-        if name in MEANT and is_miss(value, text)
-    ]
     if missed:
-        print(f"below {LIMIT:.0%} or held up: " + "; ".join(missed))
+        print(f"below {LIMIT:.0%}, held up or with a backdoor: " + "; ".join(missed))
     return 1 if missed else 0
