@@ -40,6 +40,30 @@ block_sums(const struct rows *a, const struct rows *b, size_t count, float out[B
 			*(lanes *)(void *)out[i][j] = sum[i][j];
 }
 
+/* The same of the pairs i < j of one block with itself; the others' sums are zero. */
+CPU_CLONES static void
+own_sums(const struct rows *a, size_t count, float out[BLOCK][BLOCK][LANES])
+{
+	lanes sum[BLOCK][BLOCK];
+
+	for (size_t i = 0; i < BLOCK; i++)
+		for (size_t j = 0; j < BLOCK; j++)
+			sum[i][j] = (lanes){0};
+	for (size_t k = 0; k < count; k += LANES) {
+		lanes x[BLOCK];
+		for (size_t j = 0; j < BLOCK; j++) {
+			x[j] = *(const lanes *)(const void *)(a->at[j] + k);
+			for (size_t i = 0; i < j; i++) {
+				lanes d = x[i] - x[j];
+				sum[i][j] += d * d;
+			}
+		}
+	}
+	for (size_t i = 0; i < BLOCK; i++)
+		for (size_t j = 0; j < BLOCK; j++)
+			*(lanes *)(void *)out[i][j] = sum[i][j];
+}
+
 /* Adds the lanes of each pair up, in ascending order. */
 CPU_CLONES static void
 add_lanes(double *restrict total, const float *restrict sums)
@@ -77,7 +101,10 @@ add_block(double *d2, const float *rows, size_t n, size_t stride, size_t i, size
 		b.at[k] = rows + (j + k < n ? j + k : n - 1) * stride;
 	}
 	size_t whole = count / LANES * LANES;
-	block_sums(&a, &b, whole, sums);
+	if (i == j)
+		own_sums(&a, whole, sums);
+	else
+		block_sums(&a, &b, whole, sums);
 	add_lanes(total[0], sums[0][0]);
 	for (size_t x = 0; x < BLOCK; x++)
 		for (size_t y = 0; y < BLOCK; y++)
