@@ -1,6 +1,7 @@
 #!/bin/sh
 # tests/tools/simulate is the fleet: for the same job document, data and device ids it names the same models, to the bit, and
-# measures the same, round by round, as a coordinator with devices does. Rules, server optimizers and codecs of several kinds.
+# measures the same, round by round, as a coordinator with devices does. Rules, server optimizers and codecs of several kinds. And
+# settings that are neutral leave a job's weights as they are without them.
 set -u
 FLEET_NAME=52-simulate
 . tests/e2e/common.sh
@@ -55,4 +56,40 @@ compare scaffold '"upload": {"codec": "int8"}' "\"epochs\": 1, \"control_variate
 compare sparse '"upload": {"codec": "sparse", "share": 0.05}'
 compare feedback '"upload": {"codec": "sign", "feedback": true}'
 compare download '"download": {"codec": "int4", "feedback": true}, "aggregate": {"rule": {"name": "median"}}'
+
+# A model's file names its job, whose id is that of its document: so what jobs come to is the hash of the weights.
+weights() {
+	python3 -c 'import hashlib, sys
+d = open(sys.argv[1], "rb").read()
+print(hashlib.sha256(d[8 + int.from_bytes(d[:8], "little"):]).hexdigest())' "$1"
+}
+# simulated MEMBERS LOCAL: the weights after 4 rounds
+simulated() {
+	glyph_job "$FLEET/job.json" plain $devices 4
+	sed -i "s/\"epochs\": 1/$2/;s/\"stop\"/${1:+$1, }\"stop\"/" "$FLEET/job.json"
+	"$simulate" "$FLEET/job.json" "$FLEET/fleet.json" --threads 2 --out "$FLEET/last" >"$FLEET/lines" || fleet_fail "simulate {$1} {$2} ended with status $?"
+	weights "$FLEET/last"
+}
+# neutral MEMBERS [LOCAL]
+plain=$(simulated '' '"epochs": 1')
+neutral() {
+	[ "$(simulated "$1" "${2:-\"epochs\": 1}")" = "$plain" ] || fleet_fail "not neutral: $1 ${2:-}"
+	echo "ok: neutral: $1${2:+ }${2:-}"
+}
+neutral '"upload": {"codec": "f32"}'
+neutral '"upload": {"codec": "f32", "feedback": true}'
+neutral '"upload": {"codec": ["f32", "sparse"], "feedback": true}'
+neutral '"aggregate": {"rule": {"name": "mean", "bucket": 1}, "norm_bound": 1e29, "server_optimizer": {"rate": 1, "schedule": {"warmup": 0}}}'
+neutral '' '"epochs": 1, "prox": 0, "accumulate": 1, "clip_norm": 1e29'
+[ "$(simulated '"upload": {"codec": "sign", "feedback": true}' '"epochs": 1')" != "$plain" ] || fleet_fail "the weights of one bit are those of f32"
+
+# A guard that finds nothing bad, in a coordinator.
+glyph_job "$FLEET/job.json" guarded $devices 4
+sed -i 's/"stop"/"guard": {"metric": "loss", "factor": 100, "do": "rollback"}, "evaluate": {"by": "coordinator", "data": "digits"}, "stop"/' "$FLEET/job.json"
+job_submit "$FLEET/job.json"
+job_done 120
+[ "$(weights "$FLEET/state/models/$MODEL")" = "$plain" ] || fleet_fail "a guard that never acts changes the model"
+curl_admin "/v1/jobs/$JOB" | pick 'd["guard"]["bad"] == 0 and d["guard"]["best"]["round"] > 0' | grep -qx True ||
+	fleet_fail "the guard saw nothing: $(curl_admin "/v1/jobs/$JOB")"
+echo "ok: neutral: a guard that never acts"
 fleet_end
