@@ -177,7 +177,9 @@ encode_block(
 		return ERR_NUMERIC;
 	rotate_forward(x, n, seed, block);
 	f->quantise(out + SCALE, y, x, n, (float)sqrt(norm / (double)n));
-	float scale = norm > 0 ? (float)(norm / dot(x, y, n)) : 0;
+	/* Turning spreads a few tiny values so thin that all of them become 0. */
+	double along = dot(x, y, n);
+	float scale = along != 0 ? (float)(norm / along) : 0;
 	if (!scale_fits(scale))
 		return ERR_NUMERIC;
 	memcpy(out, &scale, SCALE);

@@ -444,6 +444,36 @@ rotated_unbiased(void **state)
 	}
 }
 
+/* One tiny number among zeros is spread over its whole block, where nothing is left of it: it is sent as nothing, or as what it is
+ * where it stands alone enough. */
+static void
+rotated_tiny(void **state)
+{
+	(void)state;
+	static const unsigned ids[] = {CODEC_INT4, CODEC_SIGN};
+	static float values[4096], back[4096];
+	static uint8_t payload[ROOM];
+
+	for (int k = 0; k < 2; k++)
+		for (size_t elements = 1; elements <= 4096; elements *= 4)
+			for (int places = 1; places < 200; places += 3) {
+				const struct codec *c = codec_find(ids[k]);
+				struct codec_params p = params(c, elements);
+				uint8_t carry[64] = {0};
+				double sum = 0;
+				uint64_t len;
+				values[elements / 2] = (float)places * 0x1p-149f;
+				assert_int_equal(c->encode(payload, &len, values, &p), ERR_OK);
+				assert_int_equal(
+				    c->check(&p, 0, payload, len, &sum, carry), ERR_OK);
+				assert_int_equal(
+				    c->decode(&p, 0, elements, payload, len, back), ERR_OK);
+				for (size_t i = 0; i < elements; i++)
+					assert_true(fabsf(back[i]) <= 512 * 0x1p-149f);
+				values[elements / 2] = 0;
+			}
+}
+
 static void
 rotated_refusals(void **state)
 {
@@ -537,6 +567,7 @@ main(void)
 	    cmocka_unit_test(int8_error),
 	    cmocka_unit_test(rotated_error),
 	    cmocka_unit_test(rotated_unbiased),
+	    cmocka_unit_test(rotated_tiny),
 	    cmocka_unit_test(rotated_refusals),
 	    cmocka_unit_test(frozen),
 	};
