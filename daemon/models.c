@@ -58,6 +58,7 @@ models_open(struct models **out, const char *dir, struct why *why)
 		return err_set(why, ERR_LIMIT, "path too long: %s", dir);
 	}
 	strcpy(m->dir, dir);
+	m->joined_max = MODELS_JOINED_MAX;
 	pthread_mutex_init(&m->lock, NULL);
 	enum err e = file_mkdirs(dir, 0700, why);
 	if (e == ERR_OK)
@@ -153,6 +154,8 @@ models_unmap(struct models_map *map)
 {
 	if (map->data)
 		munmap((void *)(uintptr_t)map->data, map->bytes);
+	if (map->joined)
+		atomic_fetch_sub(&map->joined->joined, map->bytes);
 	tensor_table_deinit(&map->table);
 	free(map);
 }

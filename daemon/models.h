@@ -24,7 +24,8 @@ struct models_map {
 	struct tensor_table table; /* default roles; of a model */
 	/* private */
 	unsigned refs;
-	struct models *owner;
+	struct models *owner,
+	    *joined; /* joined: where its bytes are counted, NULL: they lie in a file */
 	struct models_map *next;
 };
 
@@ -73,8 +74,10 @@ ERR_MUST_USE enum err models_difference_put(
 /* The head of the difference that leads to this model. ERR_NOTFOUND if there is none, ERR_CORRUPT if it is no such file. */
 ERR_MUST_USE enum err models_difference_head(
     struct models *m, const uint8_t to[32], struct difference *out, struct why *why);
-/* Maps what leads from one model to another: a difference, or several one behind the other, the oldest first. Released as a
- * model. ERR_NOTFOUND if nothing does, or the model itself has no more bytes; ERR_CORRUPT if one on the way is damaged. */
+/* Maps what leads from one model to another: a difference, or several one behind the other, the oldest first, which are put
+ * together in memory, at most MODELS_JOINED_MAX bytes at a time. Released as a model. ERR_NOTFOUND if nothing does, the model itself
+ * has no more bytes, or there is no room for several; ERR_CORRUPT if one on the way is damaged. */
+#define MODELS_JOINED_MAX ((uint64_t)256 << 20)
 ERR_MUST_USE enum err models_difference_get(struct models *m, const uint8_t to[32],
     const uint8_t from[32], struct models_map **out, struct why *why);
 ERR_MUST_USE enum err models_difference_delete(struct models *m, const uint8_t to[32]);

@@ -170,16 +170,32 @@ find_way(struct models *m, const uint8_t to[32], const uint8_t from[32], uint8_t
 	return ERR_NOTFOUND;
 }
 
+/* Counts the bytes of a map before they are there. Who finds no room fetches the model whole, from its file. */
+static bool
+take_room(struct models *m, struct models_map *map)
+{
+	uint64_t before = atomic_fetch_add(&m->joined, map->bytes);
+
+	if (before > m->joined_max || map->bytes > m->joined_max - before) {
+		atomic_fetch_sub(&m->joined, map->bytes);
+		return false;
+	}
+	map->joined = m;
+	return true;
+}
+
 /* Several are put together in memory: they lie in as many files. */
 static enum err
 read_way(
     struct models *m, uint8_t (*ids)[32], size_t count, struct models_map *map, struct why *why)
 {
-	uint8_t *data =
-	    mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t at = 0, bytes = 0;
 	enum err e = ERR_OK;
 
+	if (!take_room(m, map))
+		return err_set(why, ERR_NOTFOUND, "too many differences are put together at once");
+	uint8_t *data =
+	    mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (data == MAP_FAILED)
 		return err_set(why, ERR_NOMEM, "no memory for a difference");
 	map->data = data;

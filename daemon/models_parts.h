@@ -15,6 +15,8 @@ struct models {
 	uint8_t (*sound)[32];
 	size_t sound_count, sound_room;
 	atomic_uint temp;
+	_Atomic uint64_t joined; /* bytes of differences that are put together in memory */
+	uint64_t joined_max; /* MODELS_JOINED_MAX */
 };
 
 void models_path(const struct models *m, const uint8_t id[32], const char *suffix, char *out);

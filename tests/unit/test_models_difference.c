@@ -17,7 +17,7 @@
 #include "hash.h"
 #include "hex.h"
 #include "modelfile.h"
-#include "models.h"
+#include "models_parts.h"
 
 #define ELEMENTS 1000
 #define MODELS 6
@@ -179,6 +179,52 @@ ways(void **state)
 	assert_int_equal(b->bytes, f->bytes);
 	models_map_release(a);
 	models_map_release(b);
+}
+
+/* What is put together in memory has a limit in all, which single differences and readers of the same do not count for. */
+static void
+room(void **state)
+{
+	struct fixture *f = *state;
+	struct models_map *a = NULL, *b = NULL, *c = NULL;
+	char path[160], *bytes;
+	size_t len;
+
+	assert_int_equal(f->m->joined_max, MODELS_JOINED_MAX);
+	f->m->joined_max = 4 * STEP_BYTES;
+	assert_int_equal(get(f, 5, 3, &a), ERR_OK);
+	assert_int_equal(get(f, 5, 2, &b), ERR_NOTFOUND);
+	assert_int_equal(get(f, 5, 3, &b), ERR_OK);
+	assert_ptr_equal(a, b);
+	models_map_release(b);
+	assert_int_equal(get(f, 4, 2, &b), ERR_OK);
+	assert_int_equal(get(f, 3, 1, &c), ERR_NOTFOUND);
+	assert_int_equal(get(f, 5, 4, &c), ERR_OK);
+	models_map_release(c);
+	models_map_release(a);
+	assert_int_equal(get(f, 3, 1, &c), ERR_OK);
+	follow(f, 3, 1, c);
+	models_map_release(c);
+	models_map_release(b);
+	/* One that is found damaged gives its room back. */
+	path_of(f, 4, MODELS_DIFFERENCE, path);
+	assert_int_equal(file_read(path, 1 << 20, &bytes, &len, &f->why), ERR_OK);
+	bytes[STEP_BYTES - 1] ^= 1;
+	assert_int_equal(file_write(path, bytes, len, 0600, &f->why), ERR_OK);
+	restart(f);
+	for (int i = 0; i < 3; i++) {
+		f->m->joined_max = 3 * STEP_BYTES;
+		assert_int_equal(get(f, 5, 3, &a), ERR_CORRUPT);
+	}
+	bytes[STEP_BYTES - 1] ^= 1;
+	assert_int_equal(file_write(path, bytes, len, 0600, &f->why), ERR_OK);
+	free(bytes);
+	f->m->joined_max = 2 * STEP_BYTES - 1;
+	assert_int_equal(get(f, 5, 3, &a), ERR_NOTFOUND);
+	f->m->joined_max++;
+	assert_int_equal(get(f, 5, 3, &a), ERR_OK);
+	models_map_release(a);
+	assert_true(f->m->joined == 0);
 }
 
 static void
@@ -369,6 +415,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(ways, setup, teardown),
+	    cmocka_unit_test_setup_teardown(room, setup, teardown),
 	    cmocka_unit_test_setup_teardown(no_way, setup, teardown),
 	    cmocka_unit_test_setup_teardown(damaged, setup, teardown),
 	    cmocka_unit_test_setup_teardown(another_job, setup, teardown),
