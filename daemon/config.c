@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "file.h"
+#include "listen.h"
 #include "num.h"
 
 #define CONFIG_FILE_MAX (1u << 20)
@@ -146,31 +147,6 @@ set_format(const struct key *k, void *field, const char *value, struct why *why)
 	return err_set(why, ERR_INVALID, "\"%.40s\" is not glyphs, idx or csv", value);
 }
 
-/* Splits HOST:PORT, [V6]:PORT or PORT; the address must be numeric, so that starting needs no resolver. */
-static bool
-parse_listen(const char *value, struct config_listen *out)
-{
-	const char *colon = strrchr(value, ':');
-	size_t len = colon ? (size_t)(colon - value) : 0;
-	bool v6 = value[0] == '[';
-	unsigned char address[16];
-	uint64_t port;
-
-	memset(out, 0, sizeof(*out));
-	if (!num_u64(colon ? colon + 1 : value, UINT16_MAX, &port))
-		return false;
-	out->port = (uint16_t)port;
-	if (!colon)
-		return true;
-	if (v6 && (len < 3 || value[len - 1] != ']'))
-		return false;
-	len -= v6 ? 2 : 0;
-	if (len == 0 || len >= sizeof(out->host))
-		return false;
-	memcpy(out->host, value + v6, len);
-	return inet_pton(v6 ? AF_INET6 : AF_INET, out->host, address) == 1;
-}
-
 /* field is the count; the entries are reached from it because the table knows one offset. */
 static enum err
 set_listen(const struct key *k, void *field, const char *value, struct why *why)
@@ -179,10 +155,23 @@ set_listen(const struct key *k, void *field, const char *value, struct why *why)
 
 	if (c->listen_count == CONFIG_LISTEN_MAX)
 		return err_set(why, ERR_LIMIT, "more than %d addresses", CONFIG_LISTEN_MAX);
-	if (!parse_listen(value, &c->listen[c->listen_count]))
+	if (!listen_parse(value, &c->listen[c->listen_count]))
 		return err_set(why, ERR_INVALID,
 		    "\"%.60s\" is not ADDRESS:PORT, [IPV6-ADDRESS]:PORT or PORT", value);
 	c->listen_count++;
+	return ERR_OK;
+}
+
+static enum err
+set_proxy(const struct key *k, void *field, const char *value, struct why *why)
+{
+	struct config *c = (struct config *)(void *)((char *)field - k->offset);
+
+	if (c->proxy_count == CONFIG_PROXIES_MAX)
+		return err_set(why, ERR_LIMIT, "more than %d ranges", CONFIG_PROXIES_MAX);
+	if (!subnet_parse(&c->proxies[c->proxy_count], value))
+		return err_set(why, ERR_INVALID, "\"%.60s\" is not ADDRESS or ADDRESS/BITS", value);
+	c->proxy_count++;
 	return ERR_OK;
 }
 
@@ -196,7 +185,7 @@ set_probe(const struct key *k, void *field, const char *value, struct why *why)
 	memset(l, 0, sizeof(*l));
 	if (strcmp(value, "off") == 0)
 		return ERR_OK;
-	if (!parse_listen(value, l) ||
+	if (!listen_parse(value, l) ||
 	    !(strncmp(l->host, "127.", 4) == 0 || strcmp(l->host, "::1") == 0))
 		return err_set(why, ERR_INVALID,
 		    "\"%.60s\" is not 127.0.0.1:PORT, [::1]:PORT or off: it is plain HTTP", value);
@@ -214,6 +203,7 @@ static const struct key keys[] = {
     {SERVER, "listen", set_listen, IN(config, listen_count), 0, 0, "7443", 0, 0},
     {SERVER, "state_dir", set_text, IN(config, state_dir), 0, 0, "/var/lib/rivulet", 0, 0},
     {SERVER, "admin_socket", set_text_or_off, IN(config, admin_socket), 0, 0, "/run/rivulet/admin.sock", 0, 0},
+    {SERVER, "proxy_from", set_proxy, IN(config, proxy_count), 0, 0, NULL, 0, 0},
     {SERVER, "probe_listen", set_probe, IN(config, probe), 0, 0, "off", 0, 0},
     {SERVER, "io_threads", set_number, IN(config, io_threads), 0, 256, "0", 0, 0},
     {SERVER, "worker_threads", set_number, IN(config, worker_threads), 0, 256, "0", 0, 0},
@@ -513,7 +503,7 @@ static void
 set_key(struct parser *p, size_t i, const char *value)
 {
 	const struct key *k = &keys[i];
-	bool many = k->set == set_listen;
+	bool many = k->set == set_listen || k->set == set_proxy;
 	char *base = (char *)p->c;
 	char section[80];
 	struct why why;
@@ -526,7 +516,7 @@ set_key(struct parser *p, size_t i, const char *value)
 		return;
 	}
 	if (many && !p->seen[i])
-		p->c->listen_count = 0;
+		memset(base + k->offset, 0, k->size);
 	p->seen[i] = true;
 	if (k->set(k, base + k->offset, value, &why))
 		complain(p, p->line, "[%s] %s: %s", section, k->name, why.text);

@@ -6,15 +6,17 @@
 
 #include "err.h"
 #include "log.h"
+#include "subnet.h"
 
 /*
  * The coordinator's INI file: the only user of libinih here. Every key is known, typed and range-checked; an unknown section
- * or key, a key given twice (except listen) or a bad value is an error that names file, line and key. Defaults are those of
+ * or key, a key given twice (except listen and proxy_from) or a bad value is an error that names file, line and key. Defaults are those of
  * DESIGN section 11. docs/configuration.md lists every key.
  */
 #define CONFIG_PATH_MAX 1024
 #define CONFIG_LISTEN_MAX 8
 #define CONFIG_DATA_MAX 64
+#define CONFIG_PROXIES_MAX 16
 
 struct config_listen {
 	char host[256]; /* numeric address; "" for all of both families */
@@ -39,6 +41,8 @@ struct config {
 	struct config_listen
 	    listen[CONFIG_LISTEN_MAX]; /* listen = HOST:PORT, [V6]:PORT or PORT; default 7443 */
 	size_t listen_count;
+	struct subnet proxies[CONFIG_PROXIES_MAX]; /* proxy_from = ADDRESS[/BITS]; default none */
+	size_t proxy_count;
 	char state_dir[CONFIG_PATH_MAX]; /* state_dir, default /var/lib/rivulet */
 	char admin_socket
 	    [CONFIG_PATH_MAX]; /* admin_socket, default /run/rivulet/admin.sock; "off" turns it off (then "") */

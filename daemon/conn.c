@@ -101,6 +101,7 @@ conn_change_state(struct conn *c, enum conn_state to)
 
 	c->state = to;
 	switch (to) {
+	case CONN_PROXY:
 	case CONN_HANDSHAKE:
 		c->deadline_ms = conn_deadline(cf->header_timeout_s);
 		break;
@@ -229,6 +230,8 @@ static bool
 advance(struct conn *c)
 {
 	switch (c->state) {
+	case CONN_PROXY:
+		return conn_advance_proxy(c);
 	case CONN_HANDSHAKE:
 		return conn_advance_handshake(c);
 	case CONN_HEAD:
@@ -271,9 +274,9 @@ on_ready(struct loop_source *s, uint32_t events)
 
 /* What conn_open took over, when no connection comes of it. */
 static void
-give_up(struct io *io, struct conn *c, int fd, bool tls, const char *peer)
+give_up(struct io *io, struct conn *c, int fd, enum conn_kind kind, const char *peer)
 {
-	if (tls)
+	if (kind == CONN_OVER_TLS)
 		peers_leave(io->peers, peer);
 	if (c)
 		tls_session_free(c->tls);
@@ -287,7 +290,7 @@ conn_open(struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, c
 	struct conn *c = calloc(1, sizeof(*c));
 
 	if (!c || (tls && tls_session_new(&c->tls, tls, fd) != ERR_OK)) {
-		give_up(io, c, fd, tls != NULL, peer);
+		give_up(io, c, fd, kind, peer);
 		return;
 	}
 	c->source = (struct loop_source){on_ready, fd};
@@ -302,17 +305,14 @@ conn_open(struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, c
 	c->x.services = io->services;
 	snprintf(c->x.peer, sizeof(c->x.peer), "%s", peer);
 	if (loop_add(io->loop, &c->source, EPOLLIN) != ERR_OK) {
-		give_up(io, c, fd, tls != NULL, peer);
+		give_up(io, c, fd, kind, peer);
 		return;
 	}
 	conn_list(c);
 	atomic_fetch_add(&io->count, 1);
-	c->handshaking = tls != NULL;
-	conn_join_crowd(c,
-	    kind == CONN_OVER_TLS    ? &io->handshakes
-		: kind == CONN_PROBE ? &io->strangers
-				     : NULL);
-	conn_change_state(c, tls ? CONN_HANDSHAKE : CONN_HEAD);
+	c->handshaking = kind == CONN_OVER_TLS;
+	conn_join_crowd(c, tls ? &io->handshakes : kind == CONN_PROBE ? &io->strangers : NULL);
+	conn_change_state(c, kind == CONN_PROXIED ? CONN_PROXY : tls ? CONN_HANDSHAKE : CONN_HEAD);
 	if (!tls)
 		conn_drive(c);
 }
@@ -375,7 +375,7 @@ conn_stop(struct io *io)
 	conn_wake_parked(io);
 	for (struct conn *c = io->conns, *next; c; c = next) {
 		next = c->next;
-		if (c->state == CONN_HANDSHAKE || c->state == CONN_HELD ||
+		if (c->state == CONN_PROXY || c->state == CONN_HANDSHAKE || c->state == CONN_HELD ||
 		    (c->state == CONN_HEAD && c->in.len == 0))
 			conn_close(c);
 	}

@@ -32,10 +32,11 @@ struct io {
 
 enum conn_kind {
 	CONN_OVER_TLS, /* peers_enter has counted its handshake, and the connection calls peers_leave */
+	CONN_PROXIED, /* the same behind a PROXY head, which names the peer: only then is its handshake counted */
 	CONN_LOCAL, /* a Unix socket, whose peers are administrators */
 	CONN_PROBE, /* plain HTTP: anyone on this host, for the routes marked so */
 };
-/* Takes over fd (non-blocking). tls: for CONN_OVER_TLS, else NULL. Closes fd on failure. */
+/* Takes over fd (non-blocking). tls: for CONN_OVER_TLS and CONN_PROXIED, else NULL. Closes fd on failure. */
 void conn_open(
     struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, const char *peer);
 /* Closes the connection that has been longest without showing an identity: in its handshake, or else anywhere. False if there

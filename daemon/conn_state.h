@@ -3,9 +3,10 @@
 #include "conn.h"
 
 /* Inside of a connection: shared by conn.c (life and events), conn_read.c (handshake, heads, bodies), conn_request.c (what a
- * request becomes), conn_write.c (responses) and conn_crowd.c (what those cost that come in crowds). */
+ * request becomes), conn_write.c (responses) and conn_crowd.c (what those cost that come in crowds), conn_proxy.c (heads of balancers). */
 
 enum conn_state {
+	CONN_PROXY, /* waiting for a balancer's head */
 	CONN_HANDSHAKE,
 	CONN_HEAD, /* waiting for or reading a header block */
 	CONN_BODY, /* collecting a whole body */
@@ -73,6 +74,9 @@ enum tls_result conn_read_some(struct conn *c, void *p, size_t len, size_t *done
 enum tls_result conn_write_some(struct conn *c, const void *p, size_t len, size_t *done);
 /* Monotonic time `seconds` from now. */
 uint64_t conn_deadline(uint64_t seconds);
+
+/* --- conn_proxy.c: one step; true if another may follow at once */
+bool conn_advance_proxy(struct conn *c);
 
 /* --- conn_read.c: one step each; true if another may follow at once */
 bool conn_advance_handshake(struct conn *c);

@@ -80,7 +80,8 @@ struct incoming {
 static void
 open_conn(struct thread *t, int fd, enum conn_kind kind, const char *peer)
 {
-	struct tls_context *tls = kind == CONN_OVER_TLS ? atomic_load(&t->server->tls) : NULL;
+	bool secure = kind == CONN_OVER_TLS || kind == CONN_PROXIED;
+	struct tls_context *tls = secure ? atomic_load(&t->server->tls) : NULL;
 
 	conn_open(&t->io, fd, kind, tls, peer);
 }
@@ -172,8 +173,18 @@ has_room(struct thread *self, bool tls, const char *peer)
 	return room == TALLY_ROOM;
 }
 
+/* Is it a balancer, which says who it speaks for? */
+static bool
+is_proxy(const struct config *c, const char *peer)
+{
+	for (size_t i = 0; i < c->proxy_count; i++)
+		if (subnet_has(&c->proxies[i], peer))
+			return true;
+	return false;
+}
+
 static void
-hand_over(struct listener *l, int fd, const char *peer)
+hand_over(struct listener *l, int fd, enum conn_kind kind, const char *peer)
 {
 	struct thread *to = l->kind == CONN_OVER_TLS ? l->thread : least_loaded(l->server);
 	int one = 1;
@@ -181,7 +192,7 @@ hand_over(struct listener *l, int fd, const char *peer)
 	if (l->kind != CONN_LOCAL)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (to == l->thread) {
-		open_conn(to, fd, l->kind, peer);
+		open_conn(to, fd, kind, peer);
 		return;
 	}
 	struct incoming *in = calloc(1, sizeof(*in));
@@ -189,7 +200,7 @@ hand_over(struct listener *l, int fd, const char *peer)
 		close(fd);
 		return;
 	}
-	*in = (struct incoming){.post.fn = on_incoming, .to = to, .fd = fd, .kind = l->kind};
+	*in = (struct incoming){.post.fn = on_incoming, .to = to, .fd = fd, .kind = kind};
 	snprintf(in->peer, sizeof(in->peer), "%s", peer);
 	loop_post(to->io.loop, &in->post);
 }
@@ -225,12 +236,15 @@ on_accept(struct loop_source *source, uint32_t events)
 			return;
 		}
 		peer_name(&from, fd, peer);
-		if (!has_room(l->thread, l->kind == CONN_OVER_TLS, peer)) {
+		enum conn_kind kind = l->kind;
+		if (kind == CONN_OVER_TLS && is_proxy(l->server->services->config, peer))
+			kind = CONN_PROXIED;
+		if (!has_room(l->thread, kind == CONN_OVER_TLS, peer)) {
 			log_crowd(LOG_LEVEL_INFO, "accept.refused", LOG_S("peer", peer));
 			close(fd);
 			continue;
 		}
-		hand_over(l, fd, peer);
+		hand_over(l, fd, kind, peer);
 	}
 }
 
