@@ -26,19 +26,16 @@ struct device {
 	struct rivulet *r;
 };
 
-static struct device
-make_device(const char *job)
+static void
+make_device(struct device *d, const char *job)
 {
-	struct device d;
-
-	trial_init(&d.t, job, "");
-	d.r = calloc(1, sizeof(*d.r));
-	assert_non_null(d.r);
-	strcpy(d.r->home, d.t.home);
-	d.r->work = d.t.work;
-	memset(&d.t.work, 0, sizeof(d.t.work));
-	d.t.in.work = &d.r->work;
-	return d;
+	trial_init(&d->t, job, "");
+	d->r = calloc(1, sizeof(*d->r));
+	assert_non_null(d->r);
+	strcpy(d->r->home, d->t.home);
+	d->r->work = d->t.work;
+	memset(&d->t.work, 0, sizeof(d->t.work));
+	d->t.in.work = &d->r->work;
 }
 
 static void
@@ -110,10 +107,11 @@ report(struct device *d, float value)
 static void
 what_counts(void **state)
 {
-	struct device d = make_device(JOB(""));
+	struct device d;
 	struct why why = {""};
 
 	(void)state;
+	make_device(&d, JOB(""));
 	expect_own(&d, 1, 0, 0);
 	assert_null(d.r->work.scaffold.shift);
 	report(&d, 1);
@@ -141,11 +139,12 @@ what_counts(void **state)
 static void
 damaged(void **state)
 {
-	struct device d = make_device(JOB(""));
+	struct device d;
 	struct why why = {""};
 	char path[256];
 
 	(void)state;
+	make_device(&d, JOB(""));
 	expect_own(&d, 1, 0, 0);
 	report(&d, 1);
 	expect_own(&d, 2, 1, 1);
@@ -182,9 +181,10 @@ cleaned(void **state)
 		int own, next;
 		bool kept;
 	} rows[] = {{89, 89, true}, {91, 1, true}, {1, 91, true}, {91, 91, false}};
-	struct device d = make_device(JOB(""));
+	struct device d;
 
 	(void)state;
+	make_device(&d, JOB(""));
 	assert_int_equal(scaffold_init(d.t.home, NULL), ERR_OK);
 	expect_own(&d, 1, 0, 0);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -204,10 +204,11 @@ cleaned(void **state)
 static void
 train(const char *job, float own, float out[ELEMENTS])
 {
-	struct device d = make_device(job);
+	struct device d;
 	struct why why = {""};
-	size_t n = (size_t)d.r->work.table.elements;
 
+	make_device(&d, job);
+	size_t n = (size_t)d.r->work.table.elements;
 	expect_own(&d, 1, 0, 0);
 	if (own > 0 || own < 0) {
 		d.r->work.scaffold.shift = malloc(n * sizeof(float));
@@ -241,9 +242,10 @@ static void
 the_change(void **state)
 {
 	static const float delta[ELEMENTS] = {1, 1, 1, 1, 1, -2};
-	struct device d = make_device(JOB(""));
+	struct device d;
 
 	(void)state;
+	make_device(&d, JOB(""));
 	expect_own(&d, 1, 0, 0);
 	d.r->work.scaffold.server[5] = 0.25f;
 	float *change = scaffold_change(&d.r->work, delta, 4);
