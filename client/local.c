@@ -1,13 +1,45 @@
 #include "local.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "bytes.h"
 #include "file.h"
 
 #define HEAD 16
+#define JOB_HEX 32
+#define DAYS_KEPT 365
+#define DAY 86400
+
+enum err
+local_init(const char *home, struct why *why)
+{
+	time_t before = time(NULL) - (time_t)DAYS_KEPT * DAY;
+	char path[PATH_MAX];
+	struct dirent *ent;
+	struct stat st;
+	int n = snprintf(path, sizeof(path), "%s/local", home);
+
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return err_set(why, ERR_LIMIT, "path too long: %.80s", home);
+	DIR *d = opendir(path);
+	while (d && (ent = readdir(d))) {
+		bool weights = strspn(ent->d_name, "0123456789abcdef") == JOB_HEX &&
+		    strcmp(ent->d_name + JOB_HEX, ".weights") == 0;
+		if (fstatat(dirfd(d), ent->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISREG(st.st_mode) && (!weights || st.st_mtime < before))
+			unlinkat(dirfd(d), ent->d_name, 0);
+	}
+	if (d)
+		closedir(d);
+	return ERR_OK;
+}
 
 static uint64_t
 bytes_of(const struct work *w)

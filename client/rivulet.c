@@ -123,6 +123,8 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 	if (!e)
 		e = scaffold_init(r->home, why);
 	if (!e)
+		e = local_init(r->home, why);
+	if (!e)
 		e = fill_offer(r, options, why);
 	if (e)
 		return e;

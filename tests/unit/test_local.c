@@ -4,6 +4,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <time.h>
+#include <utime.h>
 
 #include "local.h"
 #include "trial.h"
@@ -83,6 +85,45 @@ test_unfitting_file(void **state)
 	trial_deinit(&t);
 }
 
+/* A file beside the weights' own, with an age in days; what local_init leaves of it. */
+static bool
+stays(const struct trial *t, const char *name, int days)
+{
+	struct utimbuf at = {time(NULL) - days * 86400, time(NULL) - days * 86400};
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/local/%s", t->home, name);
+	assert_int_equal(file_write(path, "x", 1, 0600, NULL), ERR_OK);
+	assert_int_equal(utime(path, &at), 0);
+	assert_int_equal(local_init(t->home, NULL), ERR_OK);
+	bool is = access(path, F_OK) == 0;
+	if (is)
+		assert_int_equal(unlink(path), 0);
+	return is;
+}
+
+/* At a start: what a kill left goes at once, a job's weights after a year without it. */
+static void
+test_cleaned(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	trial_init(&t, JOB("\"fc.bias\":\"local\""), "");
+	assert_int_equal(local_init(t.home, NULL), ERR_OK);
+	assert_int_equal(local_save(&t.work, t.home, NULL), ERR_OK);
+	assert_true(stays(&t, "33333333333333333333333333333333.weights", 364));
+	assert_false(stays(&t, "33333333333333333333333333333333.weights", 366));
+	assert_false(stays(&t, "22222222222222222222222222222222.weights.a1B2c3", 0));
+	assert_false(stays(&t, "2222222222222222222222222222222.weights", 0));
+	t.work.weights[20] ^= 1;
+	uint8_t changed = t.work.weights[20];
+	local_load(&t.work, t.home);
+	assert_int_equal(t.work.weights[20], changed ^ 1);
+	remove_file(&t);
+	trial_deinit(&t);
+}
+
 static void
 test_nothing_local(void **state)
 {
@@ -103,6 +144,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_kept_between_rounds),
 	    cmocka_unit_test(test_unfitting_file),
+	    cmocka_unit_test(test_cleaned),
 	    cmocka_unit_test(test_nothing_local),
 	};
 
