@@ -132,8 +132,9 @@ struct engine_outcome {
  * to is not known. */
 ERR_MUST_USE enum err engine_plan(
     struct engine *g, const struct engine_fold *f, struct engine_outcome *o, struct why *why);
-/* Does any job start its open round from this model, or end in it? Retention spares those. */
-bool engine_uses_model(struct engine *g, const uint8_t model[32]);
+/* May retention remove this model? Not if it is one that [retention] keeps of its job, if a job starts its open round from it, ends
+ * in it, or has a guard that may go back to it; nor if its job is not known, or could not be read. */
+bool engine_lets_go(struct engine *g, const struct store_model *m);
 /* Does any job's open round continue from this optimizer state? */
 bool engine_uses_state(struct engine *g, const uint8_t hash[32]);
 /* After the commit. */

@@ -39,6 +39,7 @@ struct engine_job {
 	double created_at;
 	uint8_t owner[32]; /* immutable */
 	char state[12], reason[128];
+	bool aside; /* what it needs could not be read: nothing of it is removed */
 	struct round round;
 	struct store_round row; /* of the open round */
 	uint64_t model_bytes;

@@ -17,6 +17,7 @@
 #include "models.h"
 #include "net.h"
 #include "record.h"
+#include "retention.h"
 #include "rule.h"
 #include "server.h"
 #include "server_opt.h"
@@ -396,7 +397,14 @@ engine_command(
 		return e;
 	if (!c.found)
 		return ERR_NOTFOUND;
-	return stop ? store_write(g->services->store, remove_deltas, &c, why) : ERR_OK;
+	if (!stop)
+		return ERR_OK;
+	e = store_write(g->services->store, remove_deltas, &c, why);
+	/* What its guard held is free now. The stop counts whatever becomes of that: the next pass comes with the next round. */
+	enum err left = retention_pass(g->services);
+	if (left)
+		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(left)));
+	return e;
 }
 
 /* --- after a fold */
@@ -450,17 +458,29 @@ engine_plan(
 	return ERR_OK;
 }
 
-bool
-engine_uses_model(struct engine *g, const uint8_t model[32])
+/* Lock held. */
+static bool
+uses_model(const struct engine *g, const uint8_t model[32])
 {
-	bool used = false;
+	for (const struct engine_job *j = g->jobs; j; j = j->next)
+		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
+		    engine_course_holds_model(j, model))
+			return true;
+	return false;
+}
+
+bool
+engine_lets_go(struct engine *g, const struct store_model *m)
+{
+	const struct config *c = g->services->config;
 
 	pthread_mutex_lock(&g->lock);
-	for (const struct engine_job *j = g->jobs; j && !used; j = j->next)
-		used = memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
-		    engine_course_holds_model(j, model);
+	const struct engine_job *j = engine_find(g, m->job);
+	bool goes = j && !j->aside && m->round > 0 &&
+	    m->round + c->keep_last <= j->rounds_committed &&
+	    !(c->keep_every > 0 && m->round % c->keep_every == 0) && !uses_model(g, m->id);
 	pthread_mutex_unlock(&g->lock);
-	return used;
+	return goes;
 }
 
 bool

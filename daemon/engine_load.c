@@ -267,6 +267,7 @@ set_aside(struct loader *l)
 	if (!is_over(j))
 		engine_note_state(j, "paused", l->why->text);
 	j->round.state = ROUND_ENDED;
+	j->aside = true;
 }
 
 /* A document is named by its hash: one changed bit would train something else under the old name. */

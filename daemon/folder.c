@@ -18,6 +18,7 @@
 #include "log.h"
 #include "modelfile.h"
 #include "models.h"
+#include "retention.h"
 #include "spool.h"
 
 struct queued {
@@ -179,41 +180,7 @@ commit_work(struct store_db *db, void *arg, struct why *why)
 	return e;
 }
 
-/* --- retention */
-
-struct old_models {
-	const struct fold *w;
-	const struct config *config;
-	uint8_t ids[64][32];
-	size_t count;
-};
-
-static enum err
-collect_old(void *ctx, const struct store_model *m)
-{
-	struct old_models *o = ctx;
-	uint64_t now = o->w->out.row.round;
-	uint32_t every = o->config->keep_every;
-	bool kept = m->round == 0 || m->round + o->config->keep_last > now ||
-	    (every > 0 && m->round % every == 0);
-
-	if (!kept && memcmp(m->job, o->w->f->job_id, 16) == 0 && o->count < 64 &&
-	    !engine_uses_model(o->w->services->engine, m->id))
-		memcpy(o->ids[o->count++], m->id, 32);
-	return ERR_OK;
-}
-
-static enum err
-forget_old(struct store_db *db, void *arg, struct why *why)
-{
-	struct old_models *o = arg;
-
-	(void)why;
-	enum err e = store_model_each(db, collect_old, o);
-	for (size_t i = 0; i < o->count && e == ERR_OK; i++)
-		e = store_model_delete(db, o->ids[i]);
-	return e;
-}
+/* --- what a round leaves behind */
 
 /* What cannot be kept is logged and goes: the round is committed, and its room is needed. */
 static void
@@ -250,14 +217,12 @@ forget_states(const struct fold *w)
 	return e;
 }
 
-/* Rows first, files after: a crash in between leaves a file without a row, never a row without its file. */
 static void
 clean_up(struct fold *w)
 {
 	const struct services *s = w->services;
-	struct old_models *old = calloc(1, sizeof(*old));
 	static const uint8_t none[32];
-	enum err e = ERR_NOMEM;
+	enum err e = ERR_OK;
 
 	leave_spool(s, w);
 	spool_forget(s->spool, w->f->job_id, w->f->row.round);
@@ -269,20 +234,12 @@ clean_up(struct fold *w)
 	if (memcmp(w->out.row.optimizer_state, none, 32) != 0 &&
 	    !engine_uses_state(s->engine, w->out.row.optimizer_state))
 		e = models_state_delete(s->models, w->out.row.optimizer_state);
-	if (e == ERR_OK || e == ERR_NOMEM)
+	if (e == ERR_OK)
 		e = forget_states(w);
-	if (old) {
-		*old = (struct old_models){.w = w, .config = s->config};
-		e = store_write(s->store, forget_old, old, NULL);
-		FAULT("clean.rows");
-		for (size_t i = 0; i < old->count && e == ERR_OK; i++) {
-			engine_steps_gone(s->engine, w->f->job_id, old->ids[i]);
-			e = models_delete(s->models, old->ids[i]);
-		}
-	}
-	if (e && e != ERR_NOMEM)
+	if (e == ERR_OK)
+		e = retention_pass(s);
+	if (e)
 		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(e)));
-	free(old);
 }
 
 /* --- one round */

@@ -198,13 +198,51 @@ what_is_held(void **state)
 	assert_true(has_file(c, r[3].optimizer_state, ".state"));
 	assert_true(has_file(c, r[4].optimizer_state, ".state"));
 	assert_int_equal(course_of(c, id).guard.count, 2);
-	/* Over: only the best model stays, and no state. */
+	/* Over: the best model and the last stay, and no state. */
+	assert_true(has_file(c, r[3].model, ""));
 	assert_int_equal(engine_command(c->s.engine, id, "stop", NULL, &c->why), ERR_OK);
-	coordinator_stop(c);
-	coordinator_start(c);
-	assert_true(engine_uses_model(c->s.engine, r[1].base));
-	assert_false(engine_uses_model(c->s.engine, r[3].model));
+	for (int again = 0; again < 2; again++) {
+		assert_true(has_file(c, r[1].base, "") && has_file(c, r[4].model, ""));
+		assert_false(has_file(c, r[3].model, ""));
+		coordinator_stop(c);
+		coordinator_start(c);
+	}
 	assert_false(engine_uses_state(c->s.engine, r[3].optimizer_state));
+}
+
+/* A job that is over keeps no more than others do: what a kill behind the stop leaves goes with another job's round, but for what
+ * that job needs. */
+static void
+what_is_left(void **state)
+{
+	struct coordinator *c = *state;
+	static const char other[] = JOB("other", "\"goal\":1", "");
+	struct store_round r[5];
+	char text[sizeof(other) + 128], hex[65];
+	uint8_t id[16], next[16];
+
+	c->config.keep_last = 1000;
+	c->config.keep_every = 0;
+	submit(c, guarded, id);
+	for (uint64_t n = 1; n <= 4; n++)
+		one_round(c, id, n, .75 - (double)n / 64);
+	for (uint64_t n = 1; n <= 4; n++)
+		r[n] = round_row(c, id, n);
+	assert_int_equal(engine_command(c->s.engine, id, "stop", NULL, &c->why), ERR_OK);
+	hex_encode(hex, r[2].model, 32);
+	snprintf(text, sizeof(text), "%.*s,\"model\":{\"init\":\"%s\",%s",
+	    (int)(strstr(other, ",\"model\":{") - other), other, hex,
+	    strstr(other, ",\"model\":{") + strlen(",\"model\":{"));
+	submit(c, text, next);
+	assert_true(has_file(c, r[1].model, "") && has_file(c, r[3].model, ""));
+	c->config.keep_last = 1;
+	one_round(c, next, 1, .5);
+	const uint64_t until = clock_ms() + 60000;
+	while (has_file(c, r[3].model, "") && clock_ms() < until)
+		usleep(2000);
+	assert_false(has_file(c, r[1].model, "") || has_file(c, r[3].model, ""));
+	assert_true(has_file(c, r[1].base, "") && has_file(c, r[2].model, "") &&
+	    has_file(c, r[4].model, ""));
 }
 
 /* What it would go back to is gone: the job waits for a person, and goes on once it is back. */
@@ -317,6 +355,7 @@ main(void)
 	    WITH(back_and_back),
 	    WITH(restarted),
 	    WITH(what_is_held),
+	    WITH(what_is_left),
 	    WITH(a_file_is_gone),
 	    WITH(the_loss_is_no_number),
 	    WITH(nor_is_its_accuracy_one),
