@@ -43,13 +43,13 @@ path_of(const struct keep *k, const uint8_t task[16], char out[PATH_MAX])
 static enum err
 add_item(struct keep *k, const uint8_t task[16], const struct stat *st)
 {
-	if (k->end == k->room && k->first > 0) {
-		/* What was removed at the front makes room first. */
+	/* What was removed at the front makes room first, if it is worth moving the others. */
+	if (k->end == k->room && k->first > k->room / 2) {
 		memmove(k->items, k->items + k->first, (k->end - k->first) * sizeof(*k->items));
 		k->end -= k->first;
 		k->first = 0;
 	}
-	if (k->end + k->end / 2 >= k->room) {
+	if (k->end == k->room) {
 		size_t room = k->room ? k->room * 2 : 256;
 		struct item *grown = realloc(k->items, room * sizeof(*grown));
 		if (!grown)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "coordinator.h"
+#include "keep.c"
 
 #define BYTES 1000
 
@@ -89,6 +90,21 @@ no_limit(void **state)
 	check_used(c, 255);
 	reopen(c);
 	check_used(c, 255);
+}
+
+/* The list of them takes no more memory than the limit has them be, however many there were. */
+static void
+room_is_used_again(void **state)
+{
+	struct coordinator *c = *state;
+
+	for (unsigned i = 0; i < 3000; i++)
+		assert_int_equal(
+		    keep_add(c->s.keep, in_spool(c, (uint8_t)i), 5 * BYTES, &c->why), ERR_OK);
+	check_used(c, 5);
+	for (unsigned i = 2990; i < 3000; i++)
+		assert_int_equal(is_kept(c, (uint8_t)i), i >= 2995);
+	assert_true(c->s.keep->room <= 256);
 }
 
 static void
@@ -202,6 +218,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    WITH(the_oldest_go_first),
 	    WITH(no_limit),
+	    WITH(room_is_used_again),
 	    WITH(age_survives_a_restart),
 	    WITH(removing_one),
 	    WITH(after_a_round),
