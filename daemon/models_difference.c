@@ -151,9 +151,11 @@ find_way(struct models *m, const uint8_t to[32], const uint8_t from[32], uint8_t
 	if (stat(path, &st) != 0)
 		return err_errno(NULL, "stat");
 	memcpy(ids[0], to, 32);
-	for (*count = 0, *bytes = 0; *count < STEPS_MAX; ++*count) {
+	for (*count = 0, *bytes = 0; *count <= STEPS_MAX; ++*count) {
 		if (*count > 0 && memcmp(ids[*count], from, 32) == 0)
 			return ERR_OK;
+		if (*count == STEPS_MAX)
+			break;
 		enum err e = models_difference_head(m, ids[*count], &d, NULL);
 		if (e)
 			return e;

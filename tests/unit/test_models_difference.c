@@ -410,6 +410,54 @@ offers(void **state)
 	free(j);
 }
 
+/* What a task names can be had: the longest way, and none beyond it. */
+static void
+the_longest_way(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_job *j = calloc(1, sizeof(*j));
+	const struct services s = {.models = f->m};
+	const struct codec *codec = codec_find_name("int8");
+	struct difference d = {.round = 1,
+	    .elements = 1,
+	    .codec = codec,
+	    .payload_bytes = difference_payload_bytes(codec, 1)};
+	struct offer o = {.codecs = {"int8"}, .codec_count = 1, .held_count = 1};
+	uint8_t ids[ENGINE_STEPS + 2][32], payload[64] = {0};
+	struct models_map *map = NULL;
+	struct task t = {.wait = false};
+	char path[160];
+
+	assert_non_null(j);
+	assert_true(d.payload_bytes <= sizeof(payload));
+	memcpy(ids[0], f->ids[5], 32);
+	for (unsigned char i = 1; i < ENGINE_STEPS + 2; i++) {
+		memset(ids[i], 100 + i, 32);
+		memcpy(d.from, ids[i], 32);
+		memcpy(d.to, ids[i - 1], 32);
+		assert_int_equal(models_difference_put(f->m, &d, payload, &f->why), ERR_OK);
+	}
+	/* A model that is longer than so many steps. */
+	path_of(f, 5, "", path);
+	assert_int_equal(truncate(path, 1 << 20), 0);
+	strcpy(j->spec.download.codec, "int8");
+	j->model_bytes = 1 << 20;
+	memcpy(j->model, ids[0], 32);
+	memcpy(j->row.base, ids[0], 32);
+	engine_steps_load(&s, j);
+	hex_encode(t.model, ids[0], 32);
+	hex_encode(o.held_models[0], ids[ENGINE_STEPS], 32);
+	engine_steps_offer(j, &o, &t);
+	assert_string_equal(t.from, o.held_models[0]);
+	assert_int_equal(
+	    models_difference_get(f->m, ids[0], ids[ENGINE_STEPS], &map, &f->why), ERR_OK);
+	assert_int_equal(map->bytes, t.from_bytes);
+	models_map_release(map);
+	assert_int_equal(models_difference_get(f->m, ids[0], ids[ENGINE_STEPS + 1], &map, &f->why),
+	    ERR_NOTFOUND);
+	free(j);
+}
+
 int
 main(void)
 {
@@ -421,6 +469,7 @@ main(void)
 	    cmocka_unit_test_setup_teardown(another_job, setup, teardown),
 	    cmocka_unit_test_setup_teardown(recovery, setup, teardown),
 	    cmocka_unit_test_setup_teardown(offers, setup, teardown),
+	    cmocka_unit_test_setup_teardown(the_longest_way, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
