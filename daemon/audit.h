@@ -50,7 +50,8 @@ ERR_MUST_USE enum err audit_token(struct store_db *db, const struct services *s,
  */
 struct audit;
 ERR_MUST_USE enum err audit_new(struct audit **out, const struct services *s);
-/* Before the store closes: appends what was counted. NULL is legal. */
+/* Before the store closes, and when nobody gives it work any more: waits for what is queued, which may refuse, then appends what was
+ * counted. NULL is legal. */
 void audit_free(struct audit *a);
 /* word: a constant of the table in exchange.c. Without an object (a test's services) nothing is counted. */
 void audit_refused(struct audit *a, const char *word);

@@ -369,6 +369,37 @@ refusals_are_counted(void **state)
 	forget(&k);
 }
 
+static enum err
+late_work(struct store_db *db, void *arg, struct why *why)
+{
+	(void)db, (void)arg;
+	usleep(200000);
+	return err_set(why, ERR_STATE, "the round has closed");
+}
+
+static void
+late_done(void *arg, enum err e, const struct why *why)
+{
+	(void)e, (void)why;
+	audit_refused(arg, "round-closed");
+}
+
+/* A delta that still waits for the store when the coordinator stops may be refused by it. */
+static void
+refusals_at_the_end(void **state)
+{
+	struct coordinator *c = *state;
+	struct audit *a = NULL;
+
+	assert_int_equal(audit_new(&a, &c->s), ERR_OK);
+	assert_int_equal(store_submit(c->s.store, late_work, late_done, a), ERR_OK);
+	audit_free(a);
+	struct chain k = read_chain(c);
+	assert_int_equal(k.count, 1);
+	assert_int_equal(refused(&k, 0, "round-closed"), 1);
+	forget(&k);
+}
+
 static size_t
 chain_length(struct coordinator *c)
 {
@@ -478,6 +509,7 @@ main(void)
 	    WITH_COORDINATOR(manifests_in_device_order),
 	    WITH_COORDINATOR(commands_are_recorded),
 	    WITH_COORDINATOR(refusals_are_counted),
+	    WITH_COORDINATOR(refusals_at_the_end),
 	    WITH_COORDINATOR(refusals_by_the_clock),
 	    WITH_COORDINATOR(erased_details_leave_the_chain),
 	    WITH_COORDINATOR(not_while_a_round_is_open),
