@@ -29,7 +29,7 @@ needs_model(const struct check *c, const uint8_t id[32])
 	return NULL;
 }
 
-/* The last state of a job that is over serves nobody; the next start removes it. */
+/* The last state of a job that is over serves nobody; the next round of any job, or the next start, removes it. */
 static bool
 names_state(const struct check *c, const uint8_t hash[32])
 {

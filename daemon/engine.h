@@ -137,6 +137,9 @@ ERR_MUST_USE enum err engine_plan(
 bool engine_lets_go(struct engine *g, const struct store_model *m);
 /* Does any job's open round continue from this optimizer state? */
 bool engine_uses_state(struct engine *g, const uint8_t hash[32]);
+/* A state that a job which is over named, and forgets with this; another may use it. False: there is none. For the thread that
+ * folds: between two rounds no state is on its way to a row. */
+bool engine_forgotten_state(struct engine *g, uint8_t hash[32]);
 /* After the commit. */
 void engine_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o);
 /* The difference that leads to this model goes: no more tasks name it. */

@@ -103,6 +103,36 @@ engine_course_holds_state(const struct engine_job *j, const uint8_t state[32])
 	return guard_holds_state(&j->course.guard, state);
 }
 
+/* Moves one that is not zero to out. */
+static bool
+take_state(uint8_t state[32], uint8_t out[32])
+{
+	static const uint8_t none[32];
+
+	if (memcmp(state, none, 32) == 0)
+		return false;
+	memcpy(out, state, 32);
+	memset(state, 0, 32);
+	return true;
+}
+
+bool
+engine_forgotten_state(struct engine *g, uint8_t hash[32])
+{
+	bool found = false;
+
+	pthread_mutex_lock(&g->lock);
+	for (struct engine_job *j = g->jobs; j && !found; j = j->next) {
+		if (is_live(j))
+			continue;
+		found = take_state(j->row.optimizer_state, hash);
+		for (uint32_t i = 0; i < j->course.guard.count && !found; i++)
+			found = take_state(j->course.guard.points[i].state, hash);
+	}
+	pthread_mutex_unlock(&g->lock);
+	return found;
+}
+
 /* --- views */
 
 struct json *

@@ -217,6 +217,19 @@ forget_states(const struct fold *w)
 	return e;
 }
 
+/* Those of jobs that were stopped, in whatever round they were. */
+static enum err
+forget_stopped(const struct services *s)
+{
+	uint8_t hash[32];
+	enum err e = ERR_OK;
+
+	while (e == ERR_OK && engine_forgotten_state(s->engine, hash))
+		if (!engine_uses_state(s->engine, hash))
+			e = models_state_delete(s->models, hash);
+	return e;
+}
+
 static void
 clean_up(struct fold *w)
 {
@@ -236,6 +249,8 @@ clean_up(struct fold *w)
 		e = models_state_delete(s->models, w->out.row.optimizer_state);
 	if (e == ERR_OK)
 		e = forget_states(w);
+	if (e == ERR_OK)
+		e = forget_stopped(s);
 	if (e == ERR_OK)
 		e = retention_pass(s);
 	if (e)

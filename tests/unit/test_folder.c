@@ -480,6 +480,36 @@ a_shared_state_stays(void **state)
 	assert_int_equal(files(c, "models", ".state"), 1);
 }
 
+/* Nobody needs the state of a job that was stopped, but another job whose state is equal: the next round takes it away. */
+static void
+a_stopped_jobs_state_goes(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t a[16], b[16], d[16];
+	static const char twin[] = JOB("twin", TWO,
+	    ",\"aggregate\":{\"server_optimizer\":{\"name\":\"sgd\",\"rate\":0.5,"
+	    "\"momentum\":0.5}}");
+
+	submit(c, momentum, a);
+	submit(c, twin, b);
+	submit(c, plain, d);
+	assert_int_equal(engine_command(c->s.engine, d, "pause", NULL, &c->why), ERR_OK);
+	round_of(c, a, b, 1);
+	round_of(c, b, a, 1);
+	assert_int_equal(files(c, "models", ".state"), 1);
+	assert_int_equal(engine_command(c->s.engine, b, "stop", NULL, &c->why), ERR_OK);
+	round_of(c, d, a, 1);
+	assert_int_equal(engine_command(c->s.engine, d, "pause", NULL, &c->why), ERR_OK);
+	assert_int_equal(files(c, "models", ".state"), 1);
+	assert_int_equal(engine_command(c->s.engine, a, "stop", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, d, "resume", NULL, &c->why), ERR_OK);
+	one_round(c, 1, 1, 2, 2);
+	await_rounds(c, d, 2);
+	for (int i = 0; i < 5000 && files(c, "models", ".state") > 0; i++)
+		usleep(2000);
+	assert_int_equal(files(c, "models", ".state"), 0);
+}
+
 /* A job without its model waits; the others go on. */
 static void
 a_lost_model_stops_one_job(void **state)
@@ -519,6 +549,7 @@ main(void)
 	    WITH(differences),
 	    WITH(an_init_model_stays),
 	    WITH(a_shared_state_stays),
+	    WITH(a_stopped_jobs_state_goes),
 	    WITH(a_lost_model_stops_one_job),
 	};
 
