@@ -1,6 +1,11 @@
 #ifndef CPU_H
 #define CPU_H
 
+/* Where registers are wider than the numbers (x87), sums come out different from those of all other machines. */
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
+#error "f32 and f64 must be rounded as such: on i386 build with -msse2 -mfpmath=sse"
+#endif
+
 /*
  * CPU_CLONES before a function definition makes the compiler emit it for several instruction sets and choose
  * at load time. Results do not depend on the choice: -ffp-contract=off keeps every product and sum rounded
