@@ -57,21 +57,11 @@ check_outbox(struct leaving *l, struct why *why)
 	    n, l->home);
 }
 
-static void
-drop_outbox(const struct leaving *l)
-{
-	char tasks[OUTBOX_ENTRIES_MAX][OUTBOX_TASK_HEX];
-	size_t n = outbox_list(&l->outbox, tasks, OUTBOX_ENTRIES_MAX);
-
-	for (size_t i = 0; i < n; i++)
-		outbox_remove(&l->outbox, tasks[i]);
-}
-
 /* What was made from this device's data for the coordinator's jobs. */
 static enum err
 drop_traces(const char *home, struct why *why)
 {
-	static const char *const names[] = {"residual", "variates"};
+	static const char *const names[] = {"outbox", "residual", "variates"};
 	char path[PATH_MAX];
 	enum err e = ERR_OK;
 
@@ -91,7 +81,6 @@ wipe(struct leaving *l, struct why *why)
 {
 	struct why first;
 
-	drop_outbox(l);
 	enum err kept = drop_traces(l->home, &first);
 	enum err e = identity_set_wipe(l->home, why);
 	if (e || !kept)
