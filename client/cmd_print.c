@@ -9,7 +9,7 @@
 #include <time.h>
 
 #define JSON_TEXT_MAX (64u << 20)
-#define CELLS_MAX 100000
+#define CELLS_MAX (1u << 21) /* more than the largest answer has */
 
 void
 cmd_print_json(const struct json *v)

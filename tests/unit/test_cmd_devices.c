@@ -107,7 +107,7 @@ static char *
 output_of(void (*print)(const struct json *), const struct json *v)
 {
 	char path[] = "/tmp/test_cmd_devices.XXXXXX";
-	static char text[200000];
+	static char text[1000000];
 	int fd = mkstemp(path), kept = dup(1);
 
 	assert_true(fd >= 0 && kept >= 0);
@@ -156,6 +156,29 @@ test_table(void **state)
 	json_free(devices);
 }
 
+/* None of a large fleet is left out. */
+static void
+test_large(void **state)
+{
+	enum { DEVICES = 6600 };
+	struct buf b;
+	(void)state;
+
+	buf_init(&b, 1u << 20);
+	for (int i = 0; i < DEVICES; i++)
+		assert_int_equal(buf_printf(&b, "%c{\"device\":\"%d\"}", i ? ',' : '[', i), ERR_OK);
+	assert_int_equal(buf_printf(&b, "]"), ERR_OK);
+	struct json *devices = parse(buf_str(&b));
+	buf_deinit(&b);
+	char *text = output_of(cmd_devices_print, devices);
+	size_t lines = 0;
+	for (char *p = text; *p; lines++)
+		p += strcspn(p, "\n") + 1;
+	assert_int_equal(lines, DEVICES + 2);
+	assert_non_null(strstr(text, "\n  6599  "));
+	json_free(devices);
+}
+
 static void
 test_one(void **state)
 {
@@ -176,6 +199,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_filter),
 	    cmocka_unit_test(test_table),
+	    cmocka_unit_test(test_large),
 	    cmocka_unit_test(test_one),
 	};
 
