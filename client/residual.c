@@ -22,7 +22,7 @@
 #define CHANGE ".change"
 #define DAY 86400.0
 #define DAYS_KEPT 30
-#define FILE_MAX ((size_t)1 << 36)
+#define FILE_MAX ((size_t)(SIZE_MAX / 2 < UINT64_C(1) << 36 ? SIZE_MAX / 2 : UINT64_C(1) << 36))
 
 /* One file, whole in memory. */
 struct vector {

@@ -62,9 +62,10 @@ check_loss(const struct net *net, size_t classes, struct why *why)
 static enum err
 check_bytes(const struct net *net, size_t vectors, struct why *why)
 {
+	uint64_t elements = net->graph.tensors.elements;
 	size_t bytes;
 
-	if (!num_mul(net->graph.tensors.elements, vectors * sizeof(float), &bytes) ||
+	if (elements > SIZE_MAX || !num_mul((size_t)elements, vectors * sizeof(float), &bytes) ||
 	    !num_add(bytes, net->graph.bytes, &bytes) ||
 	    (net->max_bytes > 0 && bytes > net->max_bytes))
 		return err_set(why, ERR_LIMIT,
