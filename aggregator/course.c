@@ -1,6 +1,7 @@
 #include "course.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,6 +29,9 @@ explain(const struct guard_spec *spec, double value, const struct guard_point *b
 	    [GUARD_ROLLBACK_PAUSE] = "back to its model, and paused"};
 	const char *metric = spec->metric == GUARD_ACCURACY ? "accuracy" : "loss";
 
+	/* The accuracy of what gives no numbers, and a loss without a sign. */
+	if (!isfinite(value))
+		value = spec->metric == GUARD_ACCURACY ? 0 : (double)NAN;
 	if (best)
 		snprintf(t->reason, sizeof(t->reason),
 		    "guard: %s %.6g, after %.6g of round %" PRIu64 "; %s", metric, value,
@@ -42,10 +46,13 @@ static struct guard_point
 judged(const struct course *c, const struct job_spec *spec, const struct course_round *r)
 {
 	bool base = spec->recipe.evaluate_by == EVALUATE_DEVICES;
-	struct guard_point p = {
-	    .value = spec->guard.metric == GUARD_ACCURACY ? r->accuracy : r->loss,
+	bool accuracy = spec->guard.metric == GUARD_ACCURACY;
+	struct guard_point p = {.value = accuracy ? r->accuracy : r->loss,
 	    .round = base || r->failed ? c->base_round : r->round};
 
+	/* Worse than any, even where no other is known. */
+	if (accuracy && r->accuracy == 0 && !isfinite(r->loss))
+		p.value = -INFINITY;
 	memcpy(p.model, base ? r->base : r->model, 32);
 	memcpy(p.state, base ? c->base_state : r->state, 32);
 	return p;
@@ -73,7 +80,9 @@ course_step(struct course *c, const struct job_spec *spec, const struct course_r
 	}
 	if (out->verdict >= GUARD_STOP)
 		explain(&spec->guard, p.value, best, out);
-	out->factor = scale_next(&c->scale, &spec->aggregate.scale, r->reports);
+	/* A round of no reports is no change of the fleet. */
+	out->factor = r->reports > 0 ? scale_next(&c->scale, &spec->aggregate.scale, r->reports)
+				     : c->scale.used;
 	c->base_round = out->round;
 	memcpy(c->base, out->base, 32);
 	memcpy(c->base_state, out->state, 32);

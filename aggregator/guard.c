@@ -12,7 +12,7 @@ better_or_equal(const struct guard_spec *spec, double a, double b)
 static bool
 is_bad(const struct guard *g, const struct guard_spec *spec, double value)
 {
-	if (spec->metric == GUARD_LOSS && !isfinite(value))
+	if (!isfinite(value))
 		return true;
 	if (g->count == 0)
 		return false;

@@ -8,7 +8,7 @@
  *
  * The best is the best metric among the last `window` good rounds (the newer one of equals). A round is bad if its accuracy is
  * more than `drop` below the best, or its loss above best + (factor - 1) |best| (factor times the best, where that is positive),
- * or its loss is not finite. Bad rounds never become the best and do not move the window. `rounds` bad ones in a row are a
+ * or its value is not finite. Bad rounds never become the best and do not move the window. `rounds` bad ones in a row are a
  * collapse; a round without the metric neither counts nor breaks the row.
  */
 
@@ -41,8 +41,8 @@ enum guard_verdict {
 /* As a round's record says it; "" for what the guard did nothing about. */
 const char *guard_word(enum guard_verdict verdict);
 
-/* *g is zero at first. p->value is NaN where the metric is unknown (accuracy) or not a number (loss); known: false if the round
- * was not evaluated. */
+/* *g is zero at first. p->value is NaN where the metric is unknown (accuracy) or not a number (loss), -INFINITY for the accuracy of
+ * a model that gives no numbers; known: false if the round was not evaluated. */
 enum guard_verdict guard_step(
     struct guard *g, const struct guard_spec *spec, const struct guard_point *p, bool known);
 /* The best; NULL if there is none. Valid until the next step. */

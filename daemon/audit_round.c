@@ -103,11 +103,11 @@ enum err
 audit_round_append(struct store_db *db, const struct fold *w, struct why *why)
 {
 	struct accepted all = {.room = w->count};
-	struct audit_item *items = calloc(w->count, sizeof(*items));
+	struct audit_item *items = calloc(w->count + 1, sizeof(*items));
 	bool good = strcmp(w->out.row.state, "committed") == 0;
 	enum err e = ERR_NOMEM;
 
-	all.rows = calloc(w->count, sizeof(*all.rows));
+	all.rows = calloc(w->count + 1, sizeof(*all.rows));
 	if (items && all.rows)
 		e = store_accept_each(db, w->f->job_id, w->f->row.round, add, &all);
 	if (e == ERR_OK && all.count != w->count)

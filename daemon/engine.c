@@ -184,6 +184,7 @@ start_fold(struct engine *g, struct engine_job *j)
 	f.row.aborted = j->round.aborted;
 	f.row.reopened = j->round.reopened;
 	f.bytes_down = j->bytes_down;
+	f.no_numbers = j->round.accepted < j->round.policy.quorum ? j->round.no_numbers : 0;
 	f.course = j->course;
 	if (folder_submit(g->services->folder, &f) != ERR_OK)
 		j->fold_retry_ms = clock_ms() + RETRY_MS; /* no memory */
@@ -552,7 +553,9 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, const
 		    !hash_equal(hex, task, 32))
 			continue;
 		have->state = INVITE_ABORTED;
-		engine_act(g, j, round_step(&j->round, ROUND_GAVE_UP, 0, clock_ms()));
+		engine_act(g, j,
+		    round_step(
+			&j->round, ROUND_GAVE_UP, engine_course_blames(j, reason), clock_ms()));
 		char id_hex[17];
 		hex_encode(id_hex, device, 8);
 		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex),
@@ -574,27 +577,4 @@ engine_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes)
 		    memcmp(j->row.optimizer_state, model, 32) == 0)
 			j->bytes_down += bytes;
 	pthread_mutex_unlock(&g->lock);
-}
-
-bool
-engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[32])
-{
-	bool may = false;
-
-	pthread_mutex_lock(&g->lock);
-	for (struct engine_job *j = g->jobs; j && !may; j = j->next)
-		may = (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0) &&
-		    engine_ineligible(g, j, device) == NULL;
-	pthread_mutex_unlock(&g->lock);
-	return may;
-}
-
-bool
-engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16])
-{
-	pthread_mutex_lock(&g->lock);
-	const struct engine_job *j = engine_find(g, job);
-	bool may = j && engine_ineligible(g, j, device) == NULL;
-	pthread_mutex_unlock(&g->lock);
-	return may;
 }

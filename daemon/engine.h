@@ -114,6 +114,8 @@ struct engine_fold {
 	const struct tensor_table *table;
 	struct store_round row; /* base, optimizer_state of the base, opened_at, counts */
 	uint64_t bytes_down;
+	uint32_t
+	    no_numbers; /* above 0: so many devices found the base to give none, and the round has failed */
 	struct course course; /* before this round */
 };
 /* What comes of it. */

@@ -7,6 +7,13 @@
 #include "log.h"
 #include "models.h"
 
+bool
+engine_course_blames(const struct engine_job *j, const char *reason)
+{
+	return j->spec.guard.on && j->spec.recipe.evaluate_by == EVALUATE_DEVICES &&
+	    strcmp(reason, "not-finite") == 0;
+}
+
 /* --- when a round ends */
 
 static void

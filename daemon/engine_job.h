@@ -109,6 +109,8 @@ void engine_set_state(
     struct engine *g, struct engine_job *j, const char *state, const char *reason);
 
 /* engine_course.c: guard and rate of a job over its rounds. */
+/* A device gives up its task for this reason: does that tell the guard that the base gives no numbers? Lock held. */
+bool engine_course_blames(const struct engine_job *j, const char *reason);
 /* What the guard makes of a folded round: into the outcome's rows, job state and course. f->course is the one before. */
 ERR_MUST_USE enum err engine_course_plan(const struct services *s, const struct engine_fold *f,
     struct engine_outcome *o, struct why *why);

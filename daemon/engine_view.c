@@ -175,3 +175,26 @@ engine_fill_open(struct engine *g, struct store_round *r)
 	}
 	pthread_mutex_unlock(&g->lock);
 }
+
+bool
+engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[32])
+{
+	bool may = false;
+
+	pthread_mutex_lock(&g->lock);
+	for (struct engine_job *j = g->jobs; j && !may; j = j->next)
+		may = (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0) &&
+		    engine_ineligible(g, j, device) == NULL;
+	pthread_mutex_unlock(&g->lock);
+	return may;
+}
+
+bool
+engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16])
+{
+	pthread_mutex_lock(&g->lock);
+	const struct engine_job *j = engine_find(g, job);
+	bool may = j && engine_ineligible(g, j, device) == NULL;
+	pthread_mutex_unlock(&g->lock);
+	return may;
+}

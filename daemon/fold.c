@@ -55,6 +55,10 @@ add_report(struct fold *w, const struct store_accept *a, const struct manifest *
 	n = (double)r.eval_examples;
 	w->eval_examples += n;
 	w->eval_loss += n * r.eval_loss;
+	/* What is not finite is left out: who measured, and names neither, found no number. */
+	if (w->f->spec->guard.on && w->f->spec->guard.metric == GUARD_ACCURACY &&
+	    isnan(r.eval_loss) && isnan(r.eval_accuracy))
+		r.eval_accuracy = 0;
 	if (!isnan(r.eval_accuracy)) {
 		w->eval_accuracy += n * r.eval_accuracy;
 		w->eval_accuracy_examples += n;
@@ -151,9 +155,15 @@ open_all(struct fold *w, struct why *why)
 }
 
 enum err
+fold_read(struct fold *w, struct why *why)
+{
+	return store_read(w->services->store, read_accepted, w, why);
+}
+
+enum err
 fold_open(struct fold *w, struct why *why)
 {
-	enum err e = store_read(w->services->store, read_accepted, w, why);
+	enum err e = fold_read(w, why);
 
 	if (e == ERR_OK && w->count == 0)
 		return err_set(why, ERR_CORRUPT, "the round has no accepted delta");

@@ -42,7 +42,9 @@ struct fold {
 	double eval_loss, eval_accuracy, eval_examples, eval_accuracy_examples;
 };
 
-/* Reads the accepted rows, sums what they report into out.row, opens their files and hashes each against its manifest's root. ERR_CORRUPT if
+/* Reads the accepted rows, sums what they report into out.row. */
+ERR_MUST_USE enum err fold_read(struct fold *w, struct why *why);
+/* And opens their files and hashes each against its manifest's root. ERR_CORRUPT if
  * there is none, or one is damaged: *why and the log say which, and where. */
 ERR_MUST_USE enum err fold_open(struct fold *w, struct why *why);
 /* Makes tile.data, tile.state and out.row.norm. ERR_NUMERIC if the new model is not finite: data is then of no use. */

@@ -125,13 +125,16 @@ fill_row(struct fold *w)
 	struct store_round *r = &w->out.row;
 
 	r->bytes_down = w->f->bytes_down;
-	r->loss = w->loss / (double)r->examples;
+	r->loss = r->examples > 0 ? w->loss / (double)r->examples : NAN;
 	r->accuracy = w->accuracy_examples > 0 ? w->accuracy / w->accuracy_examples : NAN;
 	if (w->f->spec->recipe.evaluate_by == EVALUATE_DEVICES && w->eval_examples > 0)
 		r->evaluate = (struct store_metric){true, (uint64_t)w->eval_examples,
 		    w->eval_loss / w->eval_examples,
 		    w->eval_accuracy_examples > 0 ? w->eval_accuracy / w->eval_accuracy_examples
 						  : NAN};
+	if (w->f->no_numbers > 0)
+		r->evaluate = (struct store_metric){true, (uint64_t)w->eval_examples, NAN,
+		    w->f->spec->guard.metric == GUARD_ACCURACY ? 0 : NAN};
 	r->closed_at = clock_wall();
 }
 
@@ -259,18 +262,33 @@ clean_up(struct fold *w)
 
 /* --- one round */
 
-/* A new model that is not finite: the round is committed as failed, its model is its base. */
+/* The round is committed as failed, its model is its base. */
 static void
-not_finite(struct fold *w)
+round_failed(struct fold *w)
 {
 	struct engine_outcome *o = &w->out;
 
 	snprintf(o->row.state, sizeof(o->row.state), "failed");
-	snprintf(o->row.reason, sizeof(o->row.reason), "the new model was not finite");
 	memcpy(o->row.model, w->f->row.base, 32);
 	memcpy(o->row.optimizer_state, w->f->row.optimizer_state, 32);
 	o->row.norm = NAN;
 	o->model_bytes = w->base->bytes;
+}
+
+/* Its base gave no numbers: what some made of it all the same is not looked at. */
+static enum err
+no_numbers(struct fold *w, struct why *why)
+{
+	enum err e = fold_read(w, why);
+
+	if (e == ERR_OK)
+		e = models_get(w->services->models, w->f->row.base, &w->base, why);
+	if (e)
+		return e;
+	round_failed(w);
+	snprintf(w->out.row.reason, sizeof(w->out.row.reason),
+	    "the loss of its base was not finite on %u devices", w->f->no_numbers);
+	return ERR_OK;
 }
 
 /* On the store thread, so that the engine sees rounds end and commands in the order of their commits. */
@@ -283,27 +301,39 @@ committed(void *arg)
 	engine_folded(w->services->engine, w->f, &w->out);
 }
 
+/* The new model, or none if it is not finite. */
 static enum err
-fold_round(struct folder *d, struct fold *w, struct why *why)
+fold_model(struct folder *d, struct fold *w, struct why *why)
 {
-	FAULT("fold.begin");
 	enum err e = fold_open(w, why);
 
 	if (e == ERR_OK)
 		e = fold_run(w, why);
 	FAULT("fold.folded");
 	if (e == ERR_NUMERIC) {
-		not_finite(w);
-	} else if (e) {
-		return e;
-	} else {
-		snprintf(w->out.row.state, sizeof(w->out.row.state), "committed");
-		e = write_model(w, why);
-		if (e)
-			return e;
-		FAULT("fold.model");
-		evaluate(d, w);
+		round_failed(w);
+		snprintf(
+		    w->out.row.reason, sizeof(w->out.row.reason), "the new model was not finite");
+		return ERR_OK;
 	}
+	if (e)
+		return e;
+	snprintf(w->out.row.state, sizeof(w->out.row.state), "committed");
+	e = write_model(w, why);
+	if (e)
+		return e;
+	FAULT("fold.model");
+	evaluate(d, w);
+	return ERR_OK;
+}
+
+static enum err
+fold_round(struct folder *d, struct fold *w, struct why *why)
+{
+	FAULT("fold.begin");
+	enum err e = w->f->no_numbers > 0 ? no_numbers(w, why) : fold_model(d, w, why);
+	if (e)
+		return e;
 	fill_row(w);
 	e = engine_plan(w->services->engine, w->f, &w->out, why);
 	FAULT("fold.evaluated");

@@ -57,6 +57,7 @@ open_again(struct round *r, uint64_t now_ms)
 {
 	r->invited = r->accepted + r->committing;
 	r->aborted_before = r->aborted;
+	r->no_numbers = 0;
 	r->deadline_ms = now_ms + r->policy.deadline_ms;
 	change_state(r, r->policy.sample ? ROUND_GATHER : ROUND_OPEN, now_ms);
 }
@@ -73,11 +74,16 @@ consider(struct round *r, uint64_t now_ms)
 		change_state(r, ROUND_GRACE, now_ms);
 	if (r->state == ROUND_GRACE && (now_ms >= r->grace_until_ms || now_ms >= r->deadline_ms))
 		return close_round(r, now_ms);
+	/* As many as its model needs find the base to be of no use. */
+	if (r->no_numbers >= r->policy.quorum && r->state != ROUND_GRACE)
+		return close_round(r, now_ms);
 	/* No task is out while askers are gathered: the deadline runs from the draw. */
 	if (r->state == ROUND_GATHER && r->gather_until_ms > 0)
 		return now_ms >= r->gather_until_ms ? ROUND_DO_DRAW : 0;
 	if (r->state == ROUND_GRACE || now_ms < r->deadline_ms || r->committing > 0)
 		return 0;
+	if (r->no_numbers > 0 && r->accepted + r->no_numbers >= r->policy.quorum)
+		return close_round(r, now_ms);
 	/* Nobody came: there is nothing to abandon, only a deadline to move. */
 	bool lonely = r->invited <= r->accepted && r->aborted == r->aborted_before;
 	open_again(r, now_ms);
@@ -155,13 +161,14 @@ resume(struct round *r, uint64_t now_ms)
 }
 
 static unsigned
-gave_up(struct round *r)
+gave_up(struct round *r, bool no_numbers, uint64_t now_ms)
 {
 	if (!is_open(r) || r->invited <= r->accepted + r->committing)
 		return 0;
 	r->invited--;
 	r->aborted++;
-	return 0;
+	r->no_numbers += no_numbers;
+	return no_numbers ? consider(r, now_ms) : 0;
 }
 
 static unsigned
@@ -204,7 +211,7 @@ round_step(struct round *r, enum round_event event, uint32_t arg, uint64_t now_m
 	case ROUND_LOST:
 		return settle(r, false, now_ms);
 	case ROUND_GAVE_UP:
-		return gave_up(r);
+		return gave_up(r, arg != 0, now_ms);
 	case ROUND_TICK:
 		return consider(r, now_ms);
 	case ROUND_FOLDED:

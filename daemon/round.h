@@ -35,7 +35,8 @@ enum round_event {
 		     * this opening: its task is of an earlier one, of before a restart, or was given up */
 	ROUND_ACCEPTED, /* it is durable */
 	ROUND_LOST, /* its commit failed */
-	ROUND_GAVE_UP, /* an invited device aborted its task */
+	ROUND_GAVE_UP, /* an invited device aborted its task; arg = 1 if because its base gives no numbers, and a
+			 guard wants to know */
 	ROUND_TICK, /* time passed */
 	ROUND_FOLDED, /* the new model is committed */
 	ROUND_NOT_FINITE, /* the round was committed as failed */
@@ -48,7 +49,9 @@ enum round_action {
 	ROUND_DO_INVITE = 1u << 0, /* the asker gets a task */
 	ROUND_DO_TAKE = 1u << 1, /* the delta may be committed */
 	ROUND_DO_DRAW = 1u << 2, /* draw invite_max of the gathered askers, then send ROUND_DRAWN */
-	ROUND_DO_FOLD = 1u << 3, /* aggregate what was accepted */
+	ROUND_DO_FOLD = 1u
+	    << 3, /* aggregate what was accepted; if that is below the quorum, the round has failed:
+				  no_numbers devices say so of its base */
 	ROUND_DO_REOPEN =
 	    1u << 4, /* abandoned for lack of reports: forget who was invited, wake askers */
 	ROUND_DO_BEGIN = 1u << 5, /* open the next round, then send ROUND_BEGIN */
@@ -64,6 +67,7 @@ struct round {
 	uint32_t committing; /* taken, not yet durable */
 	uint32_t aborted; /* in all openings */
 	uint32_t aborted_before; /* of them, before this opening */
+	uint32_t no_numbers; /* of those that aborted in this opening: see ROUND_GAVE_UP */
 	uint32_t reopened;
 	uint32_t failed_in_row;
 	uint64_t opened_ms;

@@ -121,7 +121,9 @@ echo "ok: the same rounds after $kills kills"
 
 # --- evaluation on devices: what they measure is the base; the bad model is measured one round later
 
+# On the devices' own data a model gets worse less fast: it is further on when the rate grows.
 guarded devices 6 '{"by": "devices"}' '{"metric": "loss", "factor": 2, "do": "rollback"}'
+sed -i 's/"rate": 0.05/"rate": 0.2/' "$FLEET/devices.json"
 job_submit "$FLEET/devices.json"
 job_done 120
 rounds
@@ -144,6 +146,28 @@ of_rounds "(lambda r: len(r) == 26 and any(x['evaluate']['loss'] is None for x i
 	fleet_fail "a loss that is no number: $(cat "$FLEET/rounds")"
 verify
 echo "ok: a loss that is no number"
+
+# --- the same where the devices would have to measure it: they give up, and that is a bad round
+
+guarded none 26 '{"by": "devices"}' '{"metric": "loss", "factor": 2, "window": 32, "do": "rollback", "times": 1000}'
+# Where only some of them find none, the deadline ends the round.
+sed -i 's/"every": 3/"every": 1/;s/"deadline_s": 3600/"deadline_s": 20/' "$FLEET/none.json"
+job_submit "$FLEET/none.json"
+job_done 240
+rounds
+of_rounds "(lambda r: any(x['state'] == 'failed' for x in r) and
+	all(x['reason'][:-10] == 'the loss of its base was not finite on' and x['evaluate']['loss'] is None and
+		x['reports'] + int(x['reason'][-9]) == 3 and x['base'] == x['model'] for x in r if x['state'] == 'failed') and
+	all(y['base'] != x['base'] for x, y in zip(r, r[1:]) if x['state'] == 'failed'))(d['rounds'])" | grep -qx True ||
+	fleet_fail "a loss that is no number on devices: $(cat "$FLEET/rounds")"
+verify
+python3 - "$FLEET/audit/bodies.jsonl" <<'END' || fleet_fail "the records do not tell why it went back"
+import json, sys
+said = [json.loads(x) for x in open(sys.argv[1]) if "round.failed" in x]
+sys.exit(not any(x.get("evaluate", {}).get("loss", 0) is None and x["guard"]["do"] == "rollback" for x in said))
+END
+"$RIVULETD" --config "$FLEET/rivuletd.conf" check >"$FLEET/check" 2>&1 || fleet_fail "check: $(cat "$FLEET/check")"
+echo "ok: a loss that is no number on devices"
 
 # --- stop, pause, and the last round of all
 

@@ -346,6 +346,118 @@ nor_is_its_accuracy_one(void **state)
 	    BY_COORDINATOR("zero", "{\"metric\":\"accuracy\",\"drop\":0.125,\"do\":\"rollback\"}"));
 }
 
+/* --- the same where devices measure: they give up, and cannot say it otherwise */
+
+static void
+give_up(struct coordinator *c, uint8_t tag, const char *word)
+{
+	struct task t;
+
+	assert_string_equal(ask(c, tag, &t), "");
+	assert_int_equal(engine_abort(c->s.engine, device_id(tag), t.task, word), ERR_OK);
+}
+
+static void
+two_report(struct coordinator *c, const uint8_t job[16], uint64_t round)
+{
+	static char report[] = "{\"evaluate\":{\"examples\":10,\"loss\":1,\"accuracy\":0.75}}";
+	struct task t[3];
+
+	c->report = report;
+	for (uint8_t i = 1; i <= 2; i++)
+		assert_string_equal(ask(c, i, &t[i]), "");
+	for (uint8_t i = 1; i <= 2; i++)
+		assert_null(deliver(c, &t[i], i, 1, 100));
+	c->report = NULL;
+	await_rounds(c, job, round);
+}
+
+static void
+measured_as_none(struct coordinator *c, const char *text)
+{
+	struct store_round r[4];
+	uint8_t id[16];
+
+	submit(c, text, id);
+	two_report(c, id, 1);
+	/* For other reasons as many may give up as want to. */
+	give_up(c, 1, "no-data");
+	give_up(c, 2, "not-finite");
+	assert_int_equal(job_number(c, id, "rounds_committed"), 1);
+	coordinator_stop(c);
+	coordinator_start(c);
+	/* Who said so before the restart is asked again. */
+	give_up(c, 2, "not-finite");
+	give_up(c, 3, "not-finite");
+	await_rounds(c, id, 2);
+	for (int again = 0; again < 2; again++) {
+		for (uint64_t n = 1; n <= 3; n++)
+			r[n] = round_row(c, id, n);
+		assert_string_equal(r[2].state, "failed");
+		assert_non_null(strstr(r[2].reason, "not finite on 2 devices"));
+		assert_memory_equal(r[2].model, r[1].model, 32);
+		assert_memory_equal(r[3].base, r[1].base, 32);
+		assert_true(r[2].evaluate.known && isnan(r[2].evaluate.loss));
+		assert_int_equal(r[2].reports, 0);
+		assert_int_equal(course_of(c, id).guard.rollbacks, 1);
+		coordinator_stop(c);
+		coordinator_start(c);
+	}
+	two_report(c, id, 3);
+}
+
+static void
+no_loss_on_devices(void **state)
+{
+	measured_as_none(*state,
+	    JOB("loss", "\"goal\":2,\"quorum\":2",
+		",\"guard\":{\"metric\":\"loss\",\"factor\":1000,\"do\":\"rollback\"}"));
+}
+
+static void
+no_accuracy_on_devices(void **state)
+{
+	measured_as_none(*state,
+	    JOB("accuracy", "\"goal\":2,\"quorum\":2",
+		",\"guard\":{\"metric\":\"accuracy\",\"drop\":1,\"do\":\"rollback\"}"));
+}
+
+/* A report leaves out what is not finite: an evaluation with nothing in it is one that found no number. */
+static void
+an_empty_evaluation(void **state)
+{
+	struct coordinator *c = *state;
+	static char report[] = "{\"evaluate\":{\"examples\":10}}";
+	struct task t;
+	uint8_t id[16];
+
+	c->config.keep_last = 8;
+	submit(c, guarded, id);
+	one_round(c, id, 1, .125);
+	c->report = report;
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_null(deliver(c, &t, 1, 2, 100));
+	await_rounds(c, id, 2);
+	c->report = NULL;
+	/* With a drop of .25, an accuracy of 0 would do. */
+	assert_true(round_row(c, id, 2).evaluate.accuracy == 0);
+	assert_memory_equal(round_row(c, id, 3).base, round_row(c, id, 1).base, 32);
+}
+
+/* Without a guard, and where the coordinator measures the new model, giving up is what it was. */
+static void
+nobody_watches(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t id[16];
+
+	submit(c, JOB("alone", "\"goal\":1", ""), id);
+	for (uint8_t i = 1; i <= 3; i++)
+		give_up(c, i, "not-finite");
+	usleep(50000);
+	assert_int_equal(job_number(c, id, "rounds_committed"), 0);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
 
 int
@@ -359,6 +471,10 @@ main(void)
 	    WITH(a_file_is_gone),
 	    WITH(the_loss_is_no_number),
 	    WITH(nor_is_its_accuracy_one),
+	    WITH(no_loss_on_devices),
+	    WITH(no_accuracy_on_devices),
+	    WITH(an_empty_evaluation),
+	    WITH(nobody_watches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,6 +52,9 @@ static const struct row rows[] = {
     /* A loss that is no number is a collapse, also before anything good is known: then there is nothing to go back to. */
     {LOSS(2, 10, 1, GUARD_DO_ROLLBACK, 9), {.5, NAN, INFINITY}, ".RR", 1},
     {LOSS(2, 10, 1, GUARD_DO_ROLLBACK, 9), {NAN, .5, 2}, "P.R", 2},
+    /* So is the accuracy of a model that gives none, however much it may drop. */
+    {ACCURACY(1, 10, 1, GUARD_DO_ROLLBACK, 9), {.5, -INFINITY, 0}, ".R.", 1},
+    {ACCURACY(1, 10, 1, GUARD_DO_ROLLBACK, 9), {-INFINITY, .5, 0}, "P..", 2},
     /* The window: the best of the last 3 good rounds. After 1.0 left it, .5 is no fall. */
     {ACCURACY(.25, 3, 1, GUARD_DO_STOP, 0), {1, .875, .8125, .75, .625, .5}, ".....S", 3},
     {ACCURACY(.25, 3, 1, GUARD_DO_STOP, 0), {1, .875, .75, .75, .625}, ".....", 4},
@@ -253,6 +256,37 @@ back_by_devices(void **state)
 	assert_int_equal(c.guard.points[0].round, 0);
 }
 
+/* An accuracy of 0 with a loss is one, without a loss it is none; and a round that nobody reported to is no smaller fleet. */
+static void
+no_numbers(void **state)
+{
+	struct job_spec spec = {.guard = ACCURACY(.75, 10, 1, GUARD_DO_ROLLBACK, 3),
+	    .aggregate.scale = {.by = SCALE_LINEAR, .reports = 2},
+	    .recipe.evaluate_by = EVALUATE_DEVICES};
+	struct guard_point m[3] = {point(0, 0), point(1, 0), point(2, 0)};
+	struct course c = course_start();
+	struct course_turn t;
+
+	(void)state;
+	struct course_round r = round_of(&m[0], &m[1], .5);
+	r.reports = 3;
+	course_step(&c, &spec, &r, &t);
+	assert_true(t.factor == 1.5);
+	r = round_of(&m[1], &m[1], 0);
+	r.reports = 0;
+	r.failed = true;
+	r.loss = 1;
+	struct course with_loss = c;
+	course_step(&with_loss, &spec, &r, &t);
+	assert_int_equal(t.verdict, GUARD_CALM);
+	r.loss = NAN;
+	course_step(&c, &spec, &r, &t);
+	assert_int_equal(t.verdict, GUARD_ROLLBACK);
+	assert_memory_equal(t.base, m[0].model, 32);
+	assert_true(t.factor == 1.5);
+	assert_string_equal(t.reason, "guard: accuracy 0, after 0.5 of round 0; back to its model");
+}
+
 /* Off, it is the plain course. */
 static void
 neutral(void **state)
@@ -315,6 +349,7 @@ main(void)
 	    cmocka_unit_test(back_by_coordinator),
 	    cmocka_unit_test(where_it_ends),
 	    cmocka_unit_test(back_by_devices),
+	    cmocka_unit_test(no_numbers),
 	    cmocka_unit_test(neutral),
 	    cmocka_unit_test(scales),
 	};

@@ -96,6 +96,7 @@ static const struct row rows[] = {
     {"more late ones than places", "open 5 1", ROUND_ASK, 0, MID, "open 5 1", 0},
     {"not while paused", "open paused", ROUND_ASK, 0, MID, "open paused", 0},
     {"giving up frees the place", "open 4", ROUND_GAVE_UP, 0, MID, "open 3 0 0 1", 0},
+    {"its base gives no numbers", "open 4", ROUND_GAVE_UP, 1, MID, "open 3 0 0 1", 0},
     {"who reported cannot", "open 1 1", ROUND_GAVE_UP, 0, MID, "open 1 1", 0},
     {"nor who is committing", "open 2 1 1", ROUND_GAVE_UP, 0, MID, "open 2 1 1", 0},
     /* open: deltas */

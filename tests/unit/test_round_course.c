@@ -202,6 +202,68 @@ given_up_and_delivered(void **state)
 	assert_int_equal(step(&r, ROUND_ASK, T0 + 4), 0);
 }
 
+/* --- a base that gives no numbers */
+
+/* As many as the quorum say so: the round is over, with what it has, and nothing is left of that in the next. */
+static void
+no_numbers(void **state)
+{
+	struct round r = begun(&policy);
+
+	(void)state;
+	invite(&r, 4, T0);
+	assert_int_equal(report(&r, T0 + 1), 0);
+	step(&r, ROUND_GAVE_UP, T0 + 2);
+	assert_int_equal(round_step(&r, ROUND_GAVE_UP, 1, T0 + 3), 0);
+	assert_int_equal(r.state, ROUND_OPEN);
+	assert_int_equal(round_step(&r, ROUND_GAVE_UP, 1, T0 + 4), ROUND_DO_FOLD);
+	assert_int_equal(r.no_numbers, 2);
+	assert_true(r.accepted < policy.quorum);
+	step(&r, ROUND_NOT_FINITE, T0 + 5);
+	step(&r, ROUND_BEGIN, T0 + 5);
+	assert_int_equal(r.no_numbers, 0);
+	/* What is on its way is waited for, and may make the quorum; a pause holds the end. */
+	invite(&r, 4, T0 + 6);
+	assert_int_equal(step(&r, ROUND_TAKE, T0 + 7), ROUND_DO_TAKE);
+	step(&r, ROUND_PAUSE, T0 + 7);
+	round_step(&r, ROUND_GAVE_UP, 1, T0 + 8);
+	assert_int_equal(round_step(&r, ROUND_GAVE_UP, 1, T0 + 8), 0);
+	assert_int_equal(r.state, ROUND_OPEN);
+	assert_int_equal(step(&r, ROUND_RESUME, T0 + 9), 0);
+	assert_int_equal(r.state, ROUND_CLOSING);
+	assert_int_equal(step(&r, ROUND_LOST, T0 + 10), ROUND_DO_FOLD);
+}
+
+/* Fewer than the quorum do not end a round that others can finish; at the deadline those who reported count with them. */
+static void
+few_without_numbers(void **state)
+{
+	struct round r = begun(&policy);
+
+	(void)state;
+	invite(&r, 4, T0);
+	round_step(&r, ROUND_GAVE_UP, 1, T0 + 1);
+	assert_int_equal(report(&r, T0 + 2), 0);
+	assert_int_equal(step(&r, ROUND_TICK, DEADLINE - 1), 0);
+	assert_int_equal(step(&r, ROUND_TICK, DEADLINE), ROUND_DO_FOLD);
+	assert_true(r.accepted == 1 && r.no_numbers == 1);
+	/* Too few of both: it opens again, and whoever said so may be asked again. */
+	r = begun(&policy);
+	invite(&r, 4, T0);
+	round_step(&r, ROUND_GAVE_UP, 1, T0 + 1);
+	assert_int_equal(step(&r, ROUND_TICK, DEADLINE), ROUND_DO_REOPEN);
+	assert_int_equal(r.no_numbers, 0);
+	assert_int_equal(r.aborted, 1);
+	/* Enough reports: a model is made whatever some say. */
+	r = begun(&policy);
+	invite(&r, 4, T0);
+	round_step(&r, ROUND_GAVE_UP, 1, T0 + 1);
+	report(&r, T0 + 2);
+	report(&r, T0 + 3);
+	assert_int_equal(round_step(&r, ROUND_GAVE_UP, 1, T0 + 4), 0);
+	assert_int_equal(r.state, ROUND_GRACE);
+}
+
 /* --- pick: sample */
 
 static void
@@ -423,6 +485,8 @@ main(void)
 	    cmocka_unit_test(late_deltas_do_not_answer_for_others),
 	    cmocka_unit_test(nobody_came),
 	    cmocka_unit_test(given_up_and_delivered),
+	    cmocka_unit_test(no_numbers),
+	    cmocka_unit_test(few_without_numbers),
 	    cmocka_unit_test(gather_and_draw),
 	    cmocka_unit_test(the_deadline_runs_from_the_draw),
 	    cmocka_unit_test(quorum_while_gathering),
