@@ -23,7 +23,7 @@
 struct engine_job *
 engine_find(const struct engine *g, const uint8_t id[16])
 {
-	for (struct engine_job *j = g->jobs; j; j = j->next)
+	for (struct engine_job *j = g->buckets[id[0]]; j; j = j->chain)
 		if (memcmp(j->id, id, 16) == 0)
 			return j;
 	return NULL;

@@ -32,6 +32,7 @@ struct engine_member {
 
 struct engine_job {
 	struct engine_job *next; /* by priority, then age; never changes after insertion */
+	struct engine_job *chain; /* of its bucket */
 	uint8_t id[16];
 	char hex[33];
 	struct job_spec spec; /* immutable */
@@ -67,6 +68,7 @@ struct engine {
 	uint8_t task_key[32];
 	pthread_mutex_t lock;
 	struct engine_job *jobs;
+	struct engine_job *buckets[256]; /* the same by the first byte of their ids, which are hashes */
 	size_t job_count;
 	bool started, stopping;
 };

@@ -154,6 +154,8 @@ engine_job_link(struct engine *g, struct engine_job *j)
 		at = &(*at)->next;
 	j->next = *at;
 	*at = j;
+	j->chain = g->buckets[j->id[0]];
+	g->buckets[j->id[0]] = j;
 	g->job_count++;
 }
 
