@@ -270,7 +270,7 @@ wait_a_while(struct health *h)
 {
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += EVERY_S;
 	pthread_mutex_lock(&h->lock);
 	while (!h->stopping && pthread_cond_timedwait(&h->wake, &h->lock, &until) == 0)
@@ -292,12 +292,17 @@ enum err
 health_new(struct health **out, const struct services *services, struct why *why)
 {
 	struct health *h = calloc(1, sizeof(*h));
+	pthread_condattr_t steady;
 
 	if (!h)
 		return err_set(why, ERR_NOMEM, "no memory");
 	h->services = services;
 	pthread_mutex_init(&h->lock, NULL);
-	pthread_cond_init(&h->wake, NULL);
+	/* A wall clock that is set back would put off the next look by as much. */
+	pthread_condattr_init(&steady);
+	pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+	pthread_cond_init(&h->wake, &steady);
+	pthread_condattr_destroy(&steady);
 	h->running = pthread_create(&h->id, NULL, run, h) == 0;
 	if (!h->running) {
 		health_free(h);

@@ -6,11 +6,29 @@
 
 #include <cmocka.h>
 
+#include <time.h>
+
+/* The wall clock of what is tested here is an hour ahead while this says so: it is set back when the thread waits already. */
+static int clock_ahead(clockid_t which, struct timespec *out);
 #include "coordinator.h"
-#include "health.h"
+#define clock_gettime clock_ahead
+#include "health.c"
+#undef clock_gettime
 #include "json.h"
 
 #define UNIT(test) cmocka_unit_test_setup_teardown(test, start, coordinator_teardown)
+
+static _Atomic bool ahead;
+
+static int
+clock_ahead(clockid_t which, struct timespec *out)
+{
+	int rc = clock_gettime(which, out);
+
+	if (which == CLOCK_REALTIME && ahead)
+		out->tv_sec += 3600;
+	return rc;
+}
 
 static int
 start(void **state)
@@ -109,11 +127,27 @@ needs_room(void **state)
 	end(c);
 }
 
+/* It is looked again soon, whatever becomes of the wall clock. */
+static void
+a_clock_that_is_set_back(void **state)
+{
+	struct coordinator *c = *state;
+
+	end(c);
+	ahead = true;
+	assert_int_equal(health_new(&c->s.health, &c->s, &c->why), ERR_OK);
+	health_note(c->s.health, ERR_FILES, 0, "");
+	bool ready = is_ready_within(c, 60);
+	ahead = false;
+	end(c);
+	assert_true(ready);
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    UNIT(words), UNIT(not_noted), UNIT(passes), UNIT(needs_room)};
+	const struct CMUnitTest tests[] = {UNIT(words), UNIT(not_noted), UNIT(passes),
+	    UNIT(needs_room), UNIT(a_clock_that_is_set_back)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
