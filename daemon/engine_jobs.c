@@ -49,6 +49,8 @@ open_row(struct store_round *r, const uint8_t job[16], uint64_t round, const uin
 
 struct submission {
 	const struct services *services;
+	struct engine *g;
+	struct engine_job *made;
 	const char *by;
 	struct store_job job;
 	struct store_round first;
@@ -89,6 +91,26 @@ write_submission(struct store_db *db, void *arg, struct why *why)
 	if (e == ERR_OK)
 		e = store_round_put(db, &s->first);
 	return e ? e : audit_submission(db, s, why);
+}
+
+/* On the store thread, after the commit: a command that comes next finds it. */
+static void
+begin_submitted(void *arg)
+{
+	const struct submission *s = arg;
+	struct engine *g = s->g;
+	struct engine_job *j = s->made;
+
+	j->row = s->first;
+	j->created_at = s->job.created_at;
+	memcpy(j->model, s->model.id, sizeof(j->model));
+	snprintf(j->state, sizeof(j->state), "%s", s->job.state);
+	FAULT("job.committed");
+	pthread_mutex_lock(&g->lock);
+	engine_job_link(g, j);
+	engine_begin_open(g, j, 0);
+	pthread_mutex_unlock(&g->lock);
+	FAULT("job.begun");
 }
 
 static enum err
@@ -170,12 +192,14 @@ pin_init(const struct services *s, const struct recipe *r, struct why *why)
 	return store_write(s->store, pin_model, id, why);
 }
 
-/* Everything about a new job that can be wrong or slow; on success it is durable. */
+/* Everything about a new job that can be wrong or slow; on success it is durable, in the list, and its first round is open. */
 static enum err
 prepare(
     struct engine *g, struct engine_job *j, const struct engine_document *document, struct why *why)
 {
 	struct submission s = {.services = g->services,
+	    .g = g,
+	    .made = j,
 	    .by = document->by,
 	    .job = {.document = (char *)(uintptr_t)document->text,
 		.document_len = document->len,
@@ -194,8 +218,12 @@ prepare(
 		e = engine_first_model(g->services, j, model, why);
 	if (e == ERR_OK)
 		e = engine_take_table(g->services, j, model, why);
-	if (e == ERR_OK)
+	if (e == ERR_OK) {
 		e = check_quota(g->services, j, why);
+		/* Drawn for this job, which never comes. */
+		if (e && !j->spec.recipe.init[0])
+			(void)!models_delete(g->services->models, model);
+	}
 	if (e == ERR_NOTFOUND)
 		e = err_set(
 		    why, ERR_INVALID, "model.init: there is no such model; upload it first");
@@ -209,15 +237,7 @@ prepare(
 	memcpy(s.model.id, model, 32);
 	memcpy(s.model.job, j->id, 16);
 	FAULT("job.model");
-	e = store_write(g->services->store, write_submission, &s, why);
-	FAULT("job.committed");
-	if (e)
-		return e;
-	j->row = s.first;
-	j->created_at = s.job.created_at;
-	memcpy(j->model, model, 32);
-	snprintf(j->state, sizeof(j->state), "running");
-	return ERR_OK;
+	return store_write_then(g->services->store, write_submission, begin_submitted, &s, why);
 }
 
 static bool
@@ -259,12 +279,7 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 	}
 	log_event(LOG_LEVEL_INFO, "job.submitted", LOG_S("job", j->hex),
 	    LOG_S("name", j->spec.name), LOG_U("parameters", j->table.elements));
-	pthread_mutex_lock(&g->lock);
-	engine_job_link(g, j);
-	engine_begin_open(g, j, 0);
-	pthread_mutex_unlock(&g->lock);
 	server_wake(g->services->server);
-	FAULT("job.begun");
 	*created = true;
 	return ERR_OK;
 }

@@ -4,6 +4,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
+#include <pthread.h>
 
 #include "coordinator.h"
 #include "record.h"
@@ -429,6 +431,19 @@ priorities(void **state)
 	expect(c, 4, "not-selected");
 }
 
+static unsigned
+models_there(struct coordinator *c)
+{
+	DIR *d = opendir(coordinator_path(c, "models"));
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
 static void
 full_spool(void **state)
 {
@@ -460,11 +475,13 @@ full_spool(void **state)
 	coordinator_start(c);
 	bool created;
 	static const char large[] = JOB("large", "\"goal\":2", "");
+	unsigned models = models_there(c);
 	assert_int_equal(engine_submit(c->s.engine,
 			     &(struct engine_document){.text = large, .len = strlen(large)}, id,
 			     &created, &c->why),
 	    ERR_INVALID);
 	assert_non_null(strstr(c->why.text, "round.goal"));
+	assert_int_equal(models_there(c), models);
 }
 
 /* A round whose record could not be written is refused, and one that just fits is not. */
@@ -694,6 +711,84 @@ twice_at_once(void **state)
 	assert_int_equal(engine_take(c->s.engine, &b), ERR_STATE);
 }
 
+/* What looks for a job between its row and whatever comes next, all in one group of the store. */
+struct look {
+	struct coordinator *c;
+	uint8_t id[16];
+	bool has_row, done, missing;
+};
+
+static enum err
+look_for_row(struct store_db *db, void *arg, struct why *why)
+{
+	struct look *l = arg;
+	struct store_job row;
+
+	(void)why;
+	l->has_row = store_job_get(db, l->id, &row) == ERR_OK;
+	if (l->has_row)
+		free(row.document);
+	return ERR_OK;
+}
+
+static void
+look_in_list(void *arg, enum err e, const struct why *why)
+{
+	struct look *l = arg;
+	struct json *v = engine_job_json(l->c->s.engine, l->id, NULL);
+
+	(void)e, (void)why;
+	l->missing = l->has_row && !v;
+	l->done = true;
+	json_free(v);
+}
+
+static enum err
+take_time(struct store_db *db, void *arg, struct why *why)
+{
+	(void)db, (void)arg, (void)why;
+	usleep(500000);
+	return ERR_OK;
+}
+
+static void *
+submit_plain(void *arg)
+{
+	struct coordinator *c = arg;
+	uint8_t id[16];
+
+	submit(c, plain, id);
+	return NULL;
+}
+
+/* A command that comes right behind a submission finds the job: else the store would say stopped, and the engine go on. */
+static void
+the_list_follows_the_rows(void **state)
+{
+	struct coordinator *c = *state;
+	struct look looks[100] = {{.c = NULL}};
+	uint8_t digest[HASH_LEN];
+	struct why why = {""};
+	pthread_t thread;
+
+	hash_sha256(digest, plain, strlen(plain));
+	assert_int_equal(store_submit(c->s.store, take_time, NULL, NULL), ERR_OK);
+	assert_int_equal(pthread_create(&thread, NULL, submit_plain, c), 0);
+	for (size_t i = 0; i < 100; i++) {
+		looks[i].c = c;
+		memcpy(looks[i].id, digest, 16);
+		assert_int_equal(
+		    store_submit(c->s.store, look_for_row, look_in_list, &looks[i]), ERR_OK);
+		usleep(4000);
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(store_write(c->s.store, look_for_row, &looks[0], &why), ERR_OK);
+	for (size_t i = 0; i < 100; i++) {
+		assert_true(looks[i].done);
+		assert_false(looks[i].missing);
+	}
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
 
 int
@@ -721,6 +816,7 @@ main(void)
 	    WITH(no_normaliser),
 	    WITH(used_and_too_late),
 	    WITH(twice_at_once),
+	    WITH(the_list_follows_the_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
