@@ -18,6 +18,7 @@
 #include "log.h"
 #include "modelfile.h"
 #include "models.h"
+#include "registry.h"
 #include "retention.h"
 #include "spool.h"
 
@@ -185,6 +186,18 @@ commit_work(struct store_db *db, void *arg, struct why *why)
 
 /* --- what a round leaves behind */
 
+/* Of a device that was erased since the commit: its other kept deltas were looked for too early to find these. */
+static void
+forget_erased(const struct services *s, const struct fold *w)
+{
+	struct registry_view view;
+
+	for (size_t i = 0; i < w->count; i++)
+		if (registry_get(s->registry, w->inputs[i].device, &view) == ERR_OK &&
+		    registry_is_erased(&view.row))
+			(void)!keep_remove(s->keep, w->inputs[i].task);
+}
+
 /* What cannot be kept is logged and goes: the round is committed, and its room is needed. */
 static void
 leave_spool(const struct services *s, const struct fold *w)
@@ -198,6 +211,8 @@ leave_spool(const struct services *s, const struct fold *w)
 			e = keep_add(s->keep, w->inputs[i].task, c->keep_deltas_bytes, &why);
 		spool_remove(s->spool, w->inputs[i].task);
 	}
+	if (c->keep_deltas)
+		forget_erased(s, w);
 	if (c->keep_deltas && e == ERR_OK)
 		e = keep_sync(s->keep, &why);
 	if (e)

@@ -210,6 +210,44 @@ all_of_a_device(void **state)
 	assert_int_equal(count, 1);
 }
 
+static enum err
+erase_device_2(struct store_db *db, void *arg, struct why *why)
+{
+	struct store_device row;
+
+	(void)arg, (void)why;
+	enum err e = store_device_get(db, device_id(2), &row);
+	registry_erase(&row);
+	return e ? e : store_device_put(db, &row);
+}
+
+/* Erased while its round was being written: whoever erased it could not find its delta among the kept ones. */
+static void
+erased_meanwhile(void **state)
+{
+	struct coordinator *c = *state;
+	uint64_t deltas = 0, bytes;
+	struct task t[3];
+	uint8_t id[16], task[16];
+
+	c->config.keep_deltas = true;
+	submit(c, JOB("kept", "\"goal\":2", ",\"stop\":{\"rounds\":1}"), id);
+	for (uint8_t tag = 1; tag <= 2; tag++)
+		assert_string_equal(ask(c, tag, &t[tag]), "");
+	assert_null(deliver(c, &t[2], 2, 2, 100));
+	assert_int_equal(store_write(c->s.store, erase_device_2, NULL, &c->why), ERR_OK);
+	assert_int_equal(registry_follow(c->s.registry, device_id(2)), ERR_OK);
+	assert_null(deliver(c, &t[1], 1, 1, 100));
+	await_state(c, id, "done");
+	for (int i = 0; i < 5000 && (spool_used(c->s.spool) > 0 || deltas != 1); i++) {
+		keep_used(c->s.keep, &deltas, &bytes);
+		usleep(2000);
+	}
+	assert_int_equal(deltas, 1);
+	assert_true(hex_decode(task, sizeof(task), t[2].task, 32));
+	assert_int_equal(keep_remove(c->s.keep, task), ERR_NOTFOUND);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
 
 int
@@ -223,6 +261,7 @@ main(void)
 	    WITH(removing_one),
 	    WITH(after_a_round),
 	    WITH(all_of_a_device),
+	    WITH(erased_meanwhile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
