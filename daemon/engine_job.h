@@ -68,7 +68,8 @@ struct engine {
 	uint8_t task_key[32];
 	pthread_mutex_t lock;
 	struct engine_job *jobs;
-	struct engine_job *buckets[256]; /* the same by the first byte of their ids, which are hashes */
+	struct engine_job
+	    *buckets[256]; /* the same by the first byte of their ids, which are hashes */
 	size_t job_count;
 	bool started, stopping;
 };
