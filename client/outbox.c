@@ -140,8 +140,9 @@ outbox_put(const struct outbox *o, const struct outbox_item *item, struct why *w
 	if (!e)
 		e = file_commit(fd, temp, path, why);
 	close(fd);
-	if (e)
-		unlink(temp);
+	/* It may have its name already: what could not be kept for good is not to be sent. */
+	if (e && unlink(temp) != 0)
+		unlink(path);
 	return e;
 }
 

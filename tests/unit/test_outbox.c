@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -229,6 +230,30 @@ test_quota(void **state)
 	assert_int_equal(put(&o, FIRST), ERR_NOSPACE);
 }
 
+/* No descriptor is left for the directory's sync, after the file has its name: what the caller was told failed is not sent. */
+static void
+test_fails_late(void **state)
+{
+	struct rlimit before, tight;
+	struct outbox o;
+
+	(void)state;
+	assert_int_equal(outbox_init(&o, home, 1 << 24, NULL), ERR_OK);
+	assert_int_equal(put(&o, SECOND), ERR_OK);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	int next = dup(0);
+	assert_true(next >= 0);
+	close(next);
+	tight = before;
+	tight.rlim_cur = (rlim_t)next + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	enum err e = put(&o, FIRST);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(e, ERR_FILES);
+	assert_false(outbox_has(&o, FIRST));
+	assert_true(outbox_has(&o, SECOND));
+}
+
 int
 main(void)
 {
@@ -238,6 +263,7 @@ main(void)
 	    cmocka_unit_test_setup_teardown(test_cut_and_misnamed, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_other_key, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_quota, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_fails_late, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, make_key, free_key);
