@@ -14,8 +14,9 @@
 #define NAME_ROOM 320
 
 static const char *const folders[] = {"keys", "models", "spool", "kept"};
-static const char *const files[] = {
-    "rivulet.db", "rivulet.db-wal", "rivulet.db-shm", "lock", "port", BACKUP_LIST_NAME};
+static const char *const files[] = {"rivulet.db", "rivulet.db-wal", "rivulet.db-shm", "lock",
+    "port", "probe_port", BACKUP_LIST_NAME};
+static const char *const ports[] = {"port", "probe_port"};
 
 static bool
 is_in(const char *name, const char *const *list, size_t count)
@@ -42,7 +43,7 @@ owner_of(const struct check *c)
 				      : (struct owner){geteuid(), getegid()};
 }
 
-/* Certificates and the port may be read by all; the directory itself by its group (tmpfiles.d makes it so). */
+/* Certificates and ports may be read by all; the directory itself by its group (tmpfiles.d makes it so). */
 static mode_t
 allowed(const char *name)
 {
@@ -50,7 +51,7 @@ allowed(const char *name)
 
 	if (*name == '\0')
 		return 0755;
-	if (strcmp(name, "port") == 0 || (len > 4 && strcmp(name + len - 4, ".crt") == 0))
+	if (is_in(name, ports, 2) || (len > 4 && strcmp(name + len - 4, ".crt") == 0))
 		return 0644;
 	return 0700;
 }
@@ -160,20 +161,20 @@ judge_folders(struct check *c)
 }
 
 static void
-judge_port(struct check *c)
+judge_port(struct check *c, const char *name)
 {
 	char path[CHECK_PATH_MAX];
 	char *text = NULL;
 	uint64_t port;
 	size_t len;
 
-	check_path(c, "port", path);
+	check_path(c, name, path);
 	if (file_read(path, 16, &text, &len, NULL) != ERR_OK)
 		return;
 	if (len > 0 && text[len - 1] == '\n')
 		text[len - 1] = '\0';
 	if (!num_u64(text, 65535, &port) || port == 0)
-		check_found(c, CHECK_FILE_ORPHAN, "port", !c->running && check_remove(c, "port"),
+		check_found(c, CHECK_FILE_ORPHAN, name, !c->running && check_remove(c, name),
 		    "it does not hold a port");
 	free(text);
 }
@@ -204,6 +205,7 @@ check_tree_run(struct check *c)
 	check_each_file(c, "", judge_entry);
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
 		check_each_file(c, folders[i], judge_member);
-	judge_port(c);
+	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++)
+		judge_port(c, ports[i]);
 	judge_copy(c);
 }

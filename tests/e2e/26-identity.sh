@@ -193,6 +193,7 @@ want "a new key was seen on no machine" False "$(show ann cloned)"
 probe=http://127.0.0.1:$(cat "$FLEET/state/probe_port")
 code() { curl -sS --max-time 120 -o /dev/null -w '%{http_code}' "$@"; }
 want "healthz" 200 "$(code "$probe/healthz")"
+want "what check says of its port" "" "$("$RIVULETD" --config "$FLEET/rivuletd.conf" check | grep probe_port)"
 want "readyz" 200 "$(code "$probe/readyz")"
 for path in /v1/ca /v1/status /v1/devices /v1/tokens /v1/jobs /v1/audit; do want "$path" 404 "$(code "$probe$path")"; done
 want "POST" 404 "$(code -d '{}' "$probe/v1/join")"
