@@ -16,7 +16,9 @@
 #define TENSOR_NAME_MAX 128
 #define TENSOR_DIMS_MAX 8
 #define TENSOR_COUNT_MAX 4096
-#define TENSOR_BYTES_MAX ((uint64_t)1 << 48) /* of a data section */
+/* Of a data section. Where addresses are short it is so small that the lengths of sixteen such vectors fit size_t. */
+#define TENSOR_BYTES_MAX \
+	(SIZE_MAX / 16 < (uint64_t)1 << 48 ? (uint64_t)(SIZE_MAX / 16 + 1) : (uint64_t)1 << 48)
 
 enum tensor_dtype {
 	TENSOR_F32,
