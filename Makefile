@@ -1,5 +1,5 @@
 # Rivulet: plain GNU make, no configure step.
-#   make demo | check | lint | bench | fuzz | hostile | torture | repro-fedavg | repro-attacks | repro-codecs | install | clean      V=1 shows the commands
+#   make demo | check | lint | bench | fuzz | hostile | torture | cross | repro-fedavg | repro-attacks | repro-codecs | install | clean      V=1 shows the commands
 #   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  FAULTS=1  PREFIX=/usr/local  DESTDIR=
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
@@ -144,6 +144,11 @@ repro-fedavg repro-attacks repro-codecs: repro-%: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) $(BUILD)/tests/tools/simulate
 	$(Q)BUILD=$(BUILD) ROWS="$(ROWS)" FULL=$(FULL) KEEP=$(KEEP) $(if $(THREADS),THREADS=$(THREADS)) python3 tests/repro/repro.py $*
 .PHONY: repro-fedavg repro-attacks repro-codecs
+
+# Other architectures (ARCH="arm64 armhf") under qemu: unit tests, and models equal to this machine's, see tests/cross.
+cross: deps
+	$(Q)BUILD=$(BUILD) tests/cross $(ARCH)
+.PHONY: cross
 
 # Attacks on a coordinator whose honest devices do rounds. The load comes from the OpenSSL build.
 hostile: deps
