@@ -19,12 +19,9 @@ struct forecast {
 static uint64_t
 models_kept(const struct config *c, uint64_t rounds)
 {
-	uint64_t n = 1 + (c->keep_every ? rounds / c->keep_every : 0);
-	uint64_t from = rounds > c->keep_last ? rounds - c->keep_last : 0;
+	uint64_t older = rounds > c->keep_last ? rounds - c->keep_last : 0;
 
-	for (uint64_t r = from + 1; r <= rounds && r < from + 1 + c->keep_last; r++)
-		n += c->keep_every == 0 || r % c->keep_every != 0;
-	return n;
+	return 1 + rounds - older + (c->keep_every ? older / c->keep_every : 0);
 }
 
 /* Of the file beside each model but the first. */
