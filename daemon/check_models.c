@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -133,21 +134,35 @@ judge_difference(struct check *c, const struct store_model *m)
 		    why.text[0] ? why.text : err_name(e));
 }
 
+/* Beside a running coordinator: did the job's next round begin, or was it stopped, while we looked? Then the state went in order. */
+static bool
+has_moved_on(struct check *c, const struct check_job *j)
+{
+	struct store_round now;
+	struct store_job job;
+
+	if (!c->running)
+		return false;
+	if (store_round_last(c->db, j->id, &now) == ERR_OK && now.round != j->last.round)
+		return true;
+	if (store_job_get(c->db, j->id, &job) != ERR_OK)
+		return false;
+	free(job.document);
+	return strcmp(job.state, "running") != 0 && strcmp(job.state, "paused") != 0;
+}
+
 static void
 judge_state(struct check *c, const struct check_job *j, const uint8_t hash[32])
 {
 	char name[NAME_MAX_HERE], hex[65];
 	struct why why = {""};
-	struct store_round now;
 
 	if (!j->live || !j->open || memcmp(hash, none, 32) == 0)
 		return;
 	hex_encode(hex, hash, 32);
 	snprintf(name, sizeof(name), "models/%s.state", hex);
 	enum err e = judge_file(c, name, hash, 0, &why);
-	if (e == ERR_OK ||
-	    (c->running && store_round_last(c->db, j->id, &now) == ERR_OK &&
-		now.round != j->last.round))
+	if (e == ERR_OK || has_moved_on(c, j))
 		return;
 	bool moved = e != ERR_NOTFOUND && check_set_aside(c, name);
 	check_found(c, e == ERR_NOTFOUND ? CHECK_STATE_MISSING : CHECK_STATE_DAMAGED, name, false,
