@@ -9,7 +9,7 @@ comma   := ,
 BUILD   ?= build/$(CRYPTO)$(if $(filter clang%,$(CC)),-clang)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(FAULTS),-faults)
 
 # getconf: files of more than 2 GiB, and inodes beyond 32 bits, where a long has 32.
-STD  := -std=c11 -D_GNU_SOURCE $(shell getconf LFS_CFLAGS) -DRIVULET_VERSION='"$(VERSION)"' -ffp-contract=off -fno-math-errno -pthread \
+STD  := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DRIVULET_VERSION='"$(VERSION)"' -ffp-contract=off -fno-math-errno -pthread \
         $(if $(FAULTS),-DRIVULET_FAULTS)
 HARD := -fstack-protector-strong $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fPIE
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wvla -Wpointer-arith -Wwrite-strings -Wstrict-prototypes \
