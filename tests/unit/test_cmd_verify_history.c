@@ -209,7 +209,7 @@ a_guard_follows_its_document(void **state)
 	assert_string_equal(t->why.text, "its guard goes back to another model");
 }
 
-/* Without reports the factor would be 0: here a round of none, so that no manifest is needed. */
+/* A round of none leaves the factor as it was, so that no manifest is needed. */
 static void
 a_factor_follows_the_reports(void **state)
 {
@@ -217,15 +217,15 @@ a_factor_follows_the_reports(void **state)
 	char text[2048], *at;
 
 	submitted(t, SCALED, "");
-	assert_int_equal(committed(t, 1, 'a', 'b'), ERR_CORRUPT);
-	assert_string_equal(t->why.text, "its rate's factor is 1, not 0");
+	assert_int_equal(committed(t, 1, 'a', 'b'), ERR_OK);
 	cmd_verify_history_deinit(&t->h);
 	submitted(t, SCALED, "");
 	snprintf(text, sizeof(text), "%s", round_body("round.committed", 1, 'a', 'b'));
 	at = strstr(text, "\"momentum\"");
 	memmove(at + 11, at, strlen(at) + 1);
-	memcpy(at, "\"factor\":0,", 11);
-	assert_int_equal(tell(t, 1, text), ERR_OK);
+	memcpy(at, "\"factor\":2,", 11);
+	assert_int_equal(tell(t, 1, text), ERR_CORRUPT);
+	assert_string_equal(t->why.text, "its rate's factor is 2, not 1");
 }
 
 /* Of a job without guard and scale: no record may say that it has them. */
