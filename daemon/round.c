@@ -62,6 +62,17 @@ open_again(struct round *r, uint64_t now_ms)
 	change_state(r, r->policy.sample ? ROUND_GATHER : ROUND_OPEN, now_ms);
 }
 
+/* As many as its model needs find the base to be of no use. While others work on it they may still show that it is of some, unless
+ * those are as many as are asked at a time. */
+static bool
+is_hopeless(const struct round *r)
+{
+	bool working = r->invited > r->accepted + r->committing;
+
+	return r->no_numbers >= r->policy.quorum && r->state != ROUND_GRACE &&
+	    (!working || r->no_numbers >= r->policy.invite_max);
+}
+
 /* Looks whether the counts or the clock close the round, start its grace or abandon it. */
 static unsigned
 consider(struct round *r, uint64_t now_ms)
@@ -74,8 +85,7 @@ consider(struct round *r, uint64_t now_ms)
 		change_state(r, ROUND_GRACE, now_ms);
 	if (r->state == ROUND_GRACE && (now_ms >= r->grace_until_ms || now_ms >= r->deadline_ms))
 		return close_round(r, now_ms);
-	/* As many as its model needs find the base to be of no use. */
-	if (r->no_numbers >= r->policy.quorum && r->state != ROUND_GRACE)
+	if (is_hopeless(r))
 		return close_round(r, now_ms);
 	/* No task is out while askers are gathered: the deadline runs from the draw. */
 	if (r->state == ROUND_GATHER && r->gather_until_ms > 0)
@@ -168,7 +178,7 @@ gave_up(struct round *r, bool no_numbers, uint64_t now_ms)
 	r->invited--;
 	r->aborted++;
 	r->no_numbers += no_numbers;
-	return no_numbers ? consider(r, now_ms) : 0;
+	return r->no_numbers > 0 ? consider(r, now_ms) : 0;
 }
 
 static unsigned

@@ -204,7 +204,7 @@ given_up_and_delivered(void **state)
 
 /* --- a base that gives no numbers */
 
-/* As many as the quorum say so: the round is over, with what it has, and nothing is left of that in the next. */
+/* As many as the quorum say so, and nobody is at work: the round is over, with what it has, and nothing is left of that in the next. */
 static void
 no_numbers(void **state)
 {
@@ -223,7 +223,7 @@ no_numbers(void **state)
 	step(&r, ROUND_BEGIN, T0 + 5);
 	assert_int_equal(r.no_numbers, 0);
 	/* What is on its way is waited for, and may make the quorum; a pause holds the end. */
-	invite(&r, 4, T0 + 6);
+	invite(&r, 3, T0 + 6);
 	assert_int_equal(step(&r, ROUND_TAKE, T0 + 7), ROUND_DO_TAKE);
 	step(&r, ROUND_PAUSE, T0 + 7);
 	round_step(&r, ROUND_GAVE_UP, 1, T0 + 8);
@@ -232,6 +232,40 @@ no_numbers(void **state)
 	assert_int_equal(step(&r, ROUND_RESUME, T0 + 9), 0);
 	assert_int_equal(r.state, ROUND_CLOSING);
 	assert_int_equal(step(&r, ROUND_LOST, T0 + 10), ROUND_DO_FOLD);
+}
+
+/* Devices whose own data give no numbers, or that lie, do not end a round that the others go on with. */
+static void
+others_go_on(void **state)
+{
+	struct round r = begun(&policy);
+
+	(void)state;
+	invite(&r, 4, T0);
+	round_step(&r, ROUND_GAVE_UP, 1, T0 + 1);
+	assert_int_equal(round_step(&r, ROUND_GAVE_UP, 1, T0 + 1), 0);
+	assert_int_equal(r.state, ROUND_OPEN);
+	assert_int_equal(report(&r, T0 + 2), 0);
+	assert_int_equal(report(&r, T0 + 3), 0);
+	assert_int_equal(r.state, ROUND_GRACE);
+	assert_int_equal(step(&r, ROUND_TICK, T0 + 103), ROUND_DO_FOLD);
+	assert_true(r.accepted >= policy.quorum);
+	/* The last at work gives up, for whatever reason. */
+	r = begun(&policy);
+	invite(&r, 3, T0);
+	round_step(&r, ROUND_GAVE_UP, 1, T0 + 1);
+	assert_int_equal(round_step(&r, ROUND_GAVE_UP, 1, T0 + 1), 0);
+	assert_int_equal(step(&r, ROUND_GAVE_UP, T0 + 2), ROUND_DO_FOLD);
+	/* Others take the places that become free: there is an end to that, and the deadline is another. */
+	r = begun(&policy);
+	invite(&r, 4, T0);
+	for (uint32_t i = 1; i < policy.invite_max; i++) {
+		assert_int_equal(round_step(&r, ROUND_GAVE_UP, 1, T0 + 1), 0);
+		assert_int_equal(step(&r, ROUND_ASK, T0 + 1), ROUND_DO_INVITE);
+	}
+	struct round late = r;
+	assert_int_equal(round_step(&r, ROUND_GAVE_UP, 1, T0 + 2), ROUND_DO_FOLD);
+	assert_int_equal(step(&late, ROUND_TICK, DEADLINE), ROUND_DO_FOLD);
 }
 
 /* Fewer than the quorum do not end a round that others can finish; at the deadline those who reported count with them. */
@@ -486,6 +520,7 @@ main(void)
 	    cmocka_unit_test(nobody_came),
 	    cmocka_unit_test(given_up_and_delivered),
 	    cmocka_unit_test(no_numbers),
+	    cmocka_unit_test(others_go_on),
 	    cmocka_unit_test(few_without_numbers),
 	    cmocka_unit_test(gather_and_draw),
 	    cmocka_unit_test(the_deadline_runs_from_the_draw),
