@@ -192,6 +192,16 @@ pin_init(const struct services *s, const struct recipe *r, struct why *why)
 	return store_write(s->store, pin_model, id, why);
 }
 
+/* Drawn for a job that never comes. A row says that it is somebody's all the same: uploaded, or of the same job, submitted twice. */
+static void
+drop_drawn(const struct services *s, const uint8_t model[32])
+{
+	struct store_model row;
+
+	if (store_model_find(s->store, model, &row) == ERR_NOTFOUND)
+		(void)!models_delete(s->models, model);
+}
+
 /* Everything about a new job that can be wrong or slow; on success it is durable, in the list, and its first round is open. */
 static enum err
 prepare(
@@ -220,9 +230,8 @@ prepare(
 		e = engine_take_table(g->services, j, model, why);
 	if (e == ERR_OK) {
 		e = check_quota(g->services, j, why);
-		/* Drawn for this job, which never comes. */
 		if (e && !j->spec.recipe.init[0])
-			(void)!models_delete(g->services->models, model);
+			drop_drawn(g->services, model);
 	}
 	if (e == ERR_NOTFOUND)
 		e = err_set(

@@ -8,6 +8,9 @@
 #include <pthread.h>
 
 #include "coordinator.h"
+#include "engine_job.h"
+#include "hash.h"
+#include "models.h"
 #include "record.h"
 
 static const char plain[] = JOB("plain", "\"goal\":2,\"quorum\":2,\"over_select\":1.5", "");
@@ -444,6 +447,29 @@ models_there(struct coordinator *c)
 	return n;
 }
 
+static enum err
+model_row(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_model_put(db, arg);
+}
+
+/* As an upload of the model that the job would begin with leaves it. */
+static void
+put_first_model(struct coordinator *c, const char *document)
+{
+	struct engine_job *j = NULL;
+	struct store_model row = {.bytes = 1};
+	uint8_t digest[HASH_LEN];
+
+	hash_sha256(digest, document, strlen(document));
+	assert_int_equal(
+	    engine_job_new(&j, &c->s, digest, document, strlen(document), &c->why), ERR_OK);
+	assert_int_equal(engine_first_model(&c->s, j, row.id, &c->why), ERR_OK);
+	engine_job_free(j);
+	assert_int_equal(store_write(c->s.store, model_row, &row, &c->why), ERR_OK);
+}
+
 static void
 full_spool(void **state)
 {
@@ -482,6 +508,13 @@ full_spool(void **state)
 	    ERR_INVALID);
 	assert_non_null(strstr(c->why.text, "round.goal"));
 	assert_int_equal(models_there(c), models);
+	/* The same bytes, when somebody has uploaded them. */
+	put_first_model(c, large);
+	assert_int_equal(engine_submit(c->s.engine,
+			     &(struct engine_document){.text = large, .len = strlen(large)}, id,
+			     &created, &c->why),
+	    ERR_INVALID);
+	assert_int_equal(models_there(c), models + 1);
 }
 
 /* A round whose record could not be written is refused, and one that just fits is not. */
