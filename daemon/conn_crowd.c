@@ -4,6 +4,7 @@
 #include "conn_state.h"
 
 #define REFUSAL_COSTS 10 /* requests: each made us parse, look up and often verify for nothing */
+#define REFUSAL_BYTES 8192 /* of a body that was read and parsed for nothing: one more */
 #define CROWDED_WAIT_S 5
 
 /* --- who has not shown an identity */
@@ -98,10 +99,12 @@ conn_charge(struct conn *c)
 void
 conn_count_refusal(struct conn *c)
 {
+	size_t costs = REFUSAL_COSTS - 1 + c->x.body.len / REFUSAL_BYTES;
+
 	if (!conn_is_known(c))
 		conn_failed(c);
 	else if (c->counted)
-		tally_add(c->io->identities, c->counted_as, REFUSAL_COSTS - 1, clock_ms());
+		tally_add(c->io->identities, c->counted_as, (uint32_t)costs, clock_ms());
 }
 
 /* --- whose turn it is */
