@@ -1,9 +1,12 @@
 #ifndef CPU_H
 #define CPU_H
 
-/* Where registers are wider than the numbers (x87), sums come out different from those of all other machines. */
+/* What is rounded later than it is written (x87), or summed in another order, comes out different from all other machines. */
 #if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
 #error "f32 and f64 must be rounded as such: on i386 build with -msse2 -mfpmath=sse"
+#endif
+#ifdef __FAST_MATH__
+#error "-ffast-math changes results"
 #endif
 
 /*

@@ -25,6 +25,8 @@ struct io {
 	/* Of all threads: what addresses cost (peers.h), and what identities cost, by the first bytes of identity.owner. */
 	struct tally *peers, *identities;
 	bool stopping;
+	/* Closes somebody who has shown no identity, of all threads'; false: not yet. */
+	bool (*make_room)(struct io *io, bool handshake);
 	/* Where a connection goes once its handshake showed a certificate; NULL: it stays. */
 	struct io *(*inner)(struct io *io);
 };
@@ -39,6 +41,10 @@ enum conn_kind {
 /* Takes over fd (non-blocking). tls: for CONN_OVER_TLS and CONN_PROXIED, else NULL. Closes fd on failure. */
 void conn_open(
     struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, const char *peer);
+/* The budget that applies before TLS costs anything. True: a handshake of this peer is counted, and the connection calls
+ * peers_leave. When all of it is taken, who came first and is still not through makes room: otherwise a few silent peers could keep
+ * everybody out. */
+bool conn_admit(struct io *io, const char *peer);
 /* Closes the connection that has been longest without showing an identity: in its handshake, or else anywhere. False if there
  * is none. */
 bool conn_evict(struct io *io, bool handshake);

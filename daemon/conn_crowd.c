@@ -54,6 +54,19 @@ conn_evict(struct io *io, bool handshake)
 	return (!handshake && evict_from(&io->strangers)) || evict_from(&io->handshakes);
 }
 
+bool
+conn_admit(struct io *io, const char *peer)
+{
+	const struct config *c = io->services->config;
+	const struct tally_limits limits = {
+	    c->handshakes, c->handshakes_per_address, c->failures_per_minute};
+
+	enum tally_room room = peers_enter(io->peers, peer, &limits, clock_ms());
+	if (room == TALLY_FULL && io->make_room(io, true))
+		room = peers_enter(io->peers, peer, &limits, clock_ms());
+	return room == TALLY_ROOM;
+}
+
 /* --- what an identity costs */
 
 void

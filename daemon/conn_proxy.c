@@ -3,7 +3,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "clock.h"
 #include "conn_state.h"
 #include "log.h"
 #include "proxy.h"
@@ -20,19 +19,11 @@ refuse(struct conn *c, const char *why)
 static bool
 admit(struct conn *c)
 {
-	const struct config *cf = c->io->services->config;
-	const struct tally_limits limits = {
-	    cf->handshakes, cf->handshakes_per_address, cf->failures_per_minute};
-	struct io *io = c->io;
-
 	conn_join_crowd(c, NULL); /* it makes no room for itself */
-	enum tally_room room = peers_enter(io->peers, c->x.peer, &limits, clock_ms());
-	if (room == TALLY_FULL && conn_evict(io, true))
-		room = peers_enter(io->peers, c->x.peer, &limits, clock_ms());
-	if (room != TALLY_ROOM)
+	if (!conn_admit(c->io, c->x.peer))
 		return refuse(c, "its address has too many handshakes");
 	c->handshaking = true;
-	conn_join_crowd(c, &io->handshakes);
+	conn_join_crowd(c, &c->io->handshakes);
 	conn_change_state(c, CONN_HANDSHAKE);
 	return conn_await(c, TLS_AGAIN_IN); /* handshakes have their turns by event */
 }

@@ -3,7 +3,8 @@
 #include "conn.h"
 
 /* Inside of a connection: shared by conn.c (life and events), conn_read.c (handshake, heads, bodies), conn_request.c (what a
- * request becomes), conn_write.c (responses) and conn_crowd.c (what those cost that come in crowds), conn_proxy.c (heads of balancers). */
+ * request becomes), conn_write.c (responses), conn_crowd.c (what those cost that come in crowds) and conn_proxy.c (heads of
+ * balancers). */
 
 enum conn_state {
 	CONN_PROXY, /* waiting for a balancer's head */

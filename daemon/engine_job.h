@@ -129,9 +129,9 @@ bool engine_course_holds_state(const struct engine_job *j, const uint8_t state[3
 struct json *engine_course_json(const struct engine_job *j);
 
 /* engine_offer.c: what a device says against what a job needs. */
-/* Why the device cannot do this job, or NULL. */
 /* Does a list of the offer hold this name? */
 bool engine_offer_names(const message_name *list, size_t count, const char *name);
+/* Why the device cannot do this job, or NULL. */
 const char *engine_offer_lacks(const struct engine_job *j, const struct offer *o);
 /* Has the device done this task already, and waits to send the delta? */
 bool engine_offer_unsent(const struct offer *o, const char *task);

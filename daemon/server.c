@@ -138,11 +138,12 @@ on_evict(struct loop_post *p)
 /* Closes somebody of this thread who has shown no identity; without one, has the other threads do so for those who come
  * next. */
 static bool
-make_room(struct thread *self, bool handshake)
+make_room(struct io *io, bool handshake)
 {
+	struct thread *self = (struct thread *)((char *)io - offsetof(struct thread, io));
 	struct server *s = self->server;
 
-	if (conn_evict(&self->io, handshake))
+	if (conn_evict(io, handshake))
 		return true;
 	for (unsigned i = 0; i < s->thread_count; i++)
 		if (&s->threads[i] != self && !atomic_exchange(&s->threads[i].evicting, true))
@@ -150,27 +151,19 @@ make_room(struct thread *self, bool handshake)
 	return false;
 }
 
-/* The budget that applies before TLS costs anything. True: a handshake is counted, and conn_open ends it. When all of it is
- * taken, who came first and is still not through makes room: otherwise a few silent peers could keep everybody out. */
+/* True for a handshake: it is counted, and conn_open ends it. */
 static bool
 has_room(struct thread *self, bool tls, const char *peer)
 {
 	struct server *s = self->server;
 	const struct config *c = s->services->config;
-	const struct tally_limits limits = {
-	    c->handshakes, c->handshakes_per_address, c->failures_per_minute};
 	/* Some descriptors are for the disk: without them the deltas of those who are connected could not be taken. */
 	uint64_t files = s->files - s->files / 4;
 	uint64_t most = c->connections < files ? c->connections : files;
 
-	if (server_connections(s) >= most && !make_room(self, false))
+	if (server_connections(s) >= most && !make_room(&self->io, false))
 		return false;
-	if (!tls)
-		return true;
-	enum tally_room room = peers_enter(s->peers, peer, &limits, clock_ms());
-	if (room == TALLY_FULL && make_room(self, true))
-		room = peers_enter(s->peers, peer, &limits, clock_ms());
-	return room == TALLY_ROOM;
+	return !tls || conn_admit(&self->io, peer);
 }
 
 /* Is it a balancer, which says who it speaks for? */
@@ -398,6 +391,7 @@ init_thread(struct server *s, struct thread *t)
 		return e;
 	t->server = s;
 	t->door = t >= s->threads + s->inner_count;
+	t->io.make_room = make_room;
 	t->io.inner = t->door ? inner_io : NULL;
 	t->io.services = s->services;
 	t->io.peers = s->peers;

@@ -132,6 +132,14 @@ s = secure("dev")
 print(*[get(s, "/v1/none") for i in range(5)])
 END
 )"
+limit requests_per_minute 40
+say "and more if the body was large: of 60 kB three, then too many" "400 400 400 429" "$(crowd <<'END'
+for i in range(4):
+    s = secure("dev")
+    s.sendall(b"POST /v1/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n" + b"[" * 60000)
+    print(answer(s), end=" " if i < 3 else "\n")
+END
+)"
 limit requests_per_minute 0
 say "no limit" "200 x 200" "$(crowd <<'END'
 s = secure("dev")
