@@ -150,11 +150,11 @@ cross: deps
 	$(Q)BUILD=$(BUILD) tests/cross $(ARCH)
 .PHONY: cross
 
-# Attacks on a coordinator whose honest devices do rounds. The load comes from the OpenSSL build.
+# Attacks on a coordinator whose honest devices do rounds. The load comes from the OpenSSL build. PRIORITIES=no, see tests/hostile.
 hostile: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all tools
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) CRYPTO=openssl BUILD=build/openssl build/openssl/tests/tools/attacker
-	$(Q)BUILD=$(BUILD) LOAD=build/openssl SECONDS_ALL=$(SECONDS) tests/hostile
+	$(Q)BUILD=$(BUILD) LOAD=build/openssl SECONDS_ALL=$(SECONDS) PRIORITIES=$(PRIORITIES) tests/hostile
 .PHONY: hostile
 
 # Kills everything hundreds of times, see tests/torture. SEED=N repeats the choices of a run.

@@ -255,6 +255,17 @@ advance(struct conn *c)
 
 /* --- events */
 
+/* Somebody with a token, at a door. */
+static void
+drive_known(struct conn *c)
+{
+	struct pace *door = c->door;
+	uint64_t before = pace_cpu_ns();
+
+	conn_drive(c);
+	pace_refund(door, pace_cpu_ns() - before);
+}
+
 static void
 on_ready(struct loop_source *s, uint32_t events)
 {
@@ -268,6 +279,8 @@ on_ready(struct loop_source *s, uint32_t events)
 
 	if (waiting && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
 		conn_close(c);
+	else if (c->door && c->io->pace && !c->crowd)
+		drive_known(c);
 	else
 		conn_drive(c);
 }
@@ -299,6 +312,7 @@ conn_open(struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, c
 	c->interest = EPOLLIN;
 	buf_init(&c->in, io->services->config->header_bytes);
 	buf_init(&c->out, (size_t)80 << 20);
+	c->door = io->pace;
 	c->x.loop = io->loop;
 	c->x.done = conn_on_done;
 	c->x.conn = c;

@@ -4,6 +4,7 @@
 
 #include "exchange.h"
 #include "loop.h"
+#include "pace.h"
 #include "peers.h"
 #include "tls.h"
 
@@ -29,6 +30,8 @@ struct io {
 	bool (*make_room)(struct io *io, bool handshake);
 	/* Where a connection goes once its handshake showed a certificate; NULL: it stays. */
 	struct io *(*inner)(struct io *io);
+	/* Of a door: what those may use who have shown no identity; else NULL. */
+	struct pace *pace;
 };
 #define CONN_SCRATCH (128u << 10)
 

@@ -106,7 +106,13 @@ conn_charge(struct conn *c)
 		return CROWDED_WAIT_S;
 	}
 	conn_join_crowd(c, NULL);
-	return most > 0 ? tally_take(c->io->identities, c->counted_as, most, clock_ms()) : 0;
+	uint32_t wait =
+	    most > 0 ? tally_take(c->io->identities, c->counted_as, most, clock_ms()) : 0;
+	/* The handshake was for somebody, unless that one shakes hands instead of waiting. */
+	if (c->door_ns > 0 && wait == 0)
+		pace_refund(c->door, c->door_ns);
+	c->door_ns = 0;
+	return wait;
 }
 
 void

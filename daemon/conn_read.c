@@ -101,7 +101,10 @@ conn_advance_handshake(struct conn *c)
 {
 	struct x509_cert cert;
 
+	uint64_t before = c->door ? pace_cpu_ns() : 0;
 	enum tls_result r = tls_handshake(c->tls);
+	if (c->door)
+		c->door_ns += pace_cpu_ns() - before;
 	if (r == TLS_AGAIN_IN || r == TLS_AGAIN_OUT)
 		return conn_await(c, r);
 	if (r != TLS_OK) {

@@ -45,6 +45,8 @@ struct conn {
 	struct conn *older, *newer; /* in it */
 	bool counted; /* in io->identities, as counted_as */
 	uint8_t counted_as[TALLY_KEY];
+	struct pace *door; /* of the thread that shook hands, or NULL */
+	uint64_t door_ns; /* processor time of the handshake, until it is refunded */
 	bool asked; /* a request, of whatever kind */
 	unsigned turns; /* requests begun since the last event */
 	bool again_posted;

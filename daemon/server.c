@@ -41,6 +41,7 @@ struct thread {
 	struct io io;
 	struct server *server;
 	bool door;
+	struct pace pace;
 	pthread_t id;
 	bool running;
 	unsigned ticks;
@@ -338,7 +339,11 @@ on_tick(void *ctx, uint64_t now_ms)
 static void
 on_batch(void *ctx)
 {
-	conn_sweep(&((struct thread *)ctx)->io);
+	struct thread *t = ctx;
+
+	conn_sweep(&t->io);
+	if (t->door)
+		pace_wait(&t->pace, t->server->services->config->strangers_cpu);
 }
 
 static void
@@ -374,12 +379,16 @@ run(void *arg)
 	return NULL;
 }
 
+static struct thread *
+thread_of(struct io *io)
+{
+	return (struct thread *)((char *)io - offsetof(struct thread, io));
+}
+
 static struct io *
 inner_io(struct io *door)
 {
-	return &least_loaded(
-	    ((struct thread *)((char *)door - offsetof(struct thread, io)))->server)
-		    ->io;
+	return &least_loaded(thread_of(door)->server)->io;
 }
 
 static enum err
@@ -393,6 +402,7 @@ init_thread(struct server *s, struct thread *t)
 	t->door = t >= s->threads + s->inner_count;
 	t->io.make_room = make_room;
 	t->io.inner = t->door ? inner_io : NULL;
+	t->io.pace = t->door ? &t->pace : NULL;
 	t->io.services = s->services;
 	t->io.peers = s->peers;
 	t->io.identities = s->identities;

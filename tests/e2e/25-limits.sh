@@ -40,6 +40,7 @@ connections_per_device = 3
 connections = 10000
 handshakes = 256
 handshakes_per_address = 64
+strangers_cpu = 100
 header_timeout = 600
 slow_upload_time = 60"
 fleet_join dev ""
@@ -97,6 +98,18 @@ def left_of(crowd, most):
         if left <= most or time.time() > end:
             return left
         time.sleep(0.1)
+
+
+def spent():
+    """Nanoseconds of processor time of the threads that give way, and of the others."""
+    door = room = 0
+    for task in os.scandir("/proc/%s/task" % os.environ["DAEMON_PID"]):
+        with open(task.path + "/stat") as f:
+            nice = int(f.read().rsplit(")", 1)[1].split()[16])
+        with open(task.path + "/schedstat") as f:
+            ns = int(f.read().split()[0])
+        door, room = (door + ns, room) if nice > 0 else (door, room + ns)
+    return door, room
 END
 
 # --- requests of one identity
@@ -149,18 +162,6 @@ END
 
 # --- whose time it is: strangers are served by threads that give way to all others, devices by those others
 say "strangers cost the doors' time, a device that of the rooms behind" "0.9 or more, 0.9 or more" "$(crowd <<'END'
-def spent():
-    """Nanoseconds of processor time of the threads that give way, and of the others."""
-    door = room = 0
-    for task in os.scandir("/proc/%s/task" % os.environ["DAEMON_PID"]):
-        with open(task.path + "/stat") as f:
-            nice = int(f.read().rsplit(")", 1)[1].split()[16])
-        with open(task.path + "/schedstat") as f:
-            ns = int(f.read().split()[0])
-        door, room = (door + ns, room) if nice > 0 else (door, room + ns)
-    return door, room
-
-
 def share(before, after, which):
     more = [b - a for a, b in zip(before, after)]
     part = more[which] / max(sum(more), 1)
@@ -179,6 +180,26 @@ for i in range(3000):
 print(share(first, second, 0) + ",", share(second, spent(), 1))
 END
 )"
+
+# --- and how much of it: a share, even where priorities do not count; a device's handshakes are not a stranger's
+limit io_threads 1 strangers_cpu 1
+say "handshakes of strangers get their share, those of a device what they need" "less than a tenth, more than a twentieth" "$(crowd <<'END'
+def shake(who, until):
+    """The door's share of a core while one handshake follows another."""
+    start, before = time.time(), spent()[0]
+    while not until(start, before):
+        with secure(who) as s:
+            get(s)
+    return (spent()[0] - before) / (time.time() - start) / 1e9
+
+
+shake(None, lambda start, before: spent()[0] - before > 4e8 or time.time() > start + 20)
+crowd = shake(None, lambda start, before: time.time() > start + 3)
+fleet = shake("dev", lambda start, before: time.time() > start + 3)
+print("less than a tenth," if crowd < 0.1 else "%.2f," % crowd, "more than a twentieth" if fleet > 0.05 else "%.3f" % fleet)
+END
+)"
+limit io_threads 2 strangers_cpu 100
 
 # --- connections of one identity
 say "so many connections and no more" "200 200 200 429 closed, then 200" "$(crowd <<'END'

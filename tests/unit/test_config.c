@@ -49,6 +49,7 @@ test_defaults(void **state)
 	assert_int_equal(c.handshakes_per_address, 64);
 	assert_int_equal(c.failures_per_minute, 300);
 	assert_true(c.requests_per_minute == 12000 && c.connections_per_device == 64);
+	assert_int_equal(c.strangers_cpu, 15);
 	assert_int_equal(c.retry_after_s, 5);
 	assert_true(c.spool_quota == 0 && !c.spool_memory && !c.spool_path[0] &&
 	    !c.spool_key_file[0] && c.spool_part_s == 3600);
@@ -79,6 +80,7 @@ static const char all_keys[] =
     "5\n"
     "long_poll = 6\nhandshakes = 7\nhandshakes_per_address = 8\nretry_after = "
     "9\nfailures_per_minute = 0\nrequests_per_minute = 20\nconnections_per_device = 21\n"
+    "strangers_cpu = 22\n"
     "[spool]\nquota = 10G\nmode = memory\npath = /run/spool\nkey_file = /k\npart_time = 5m\n"
     "[retention]\nkeep_last = 11\nkeep_every = 0\n"
     "[identity]\ndevice_validity = 12h\n"
@@ -113,6 +115,7 @@ test_all_keys(void **state)
 	assert_true(c.handshakes == 7 && c.handshakes_per_address == 8 && c.retry_after_s == 9);
 	assert_int_equal(c.failures_per_minute, 0);
 	assert_true(c.requests_per_minute == 20 && c.connections_per_device == 21);
+	assert_int_equal(c.strangers_cpu, 22);
 	assert_true(c.spool_memory && c.spool_part_s == 300);
 	assert_string_equal(c.spool_path, "/run/spool");
 	assert_string_equal(c.spool_key_file, "/k");
