@@ -2,6 +2,7 @@
  * Attacks on a coordinator, for make hostile: from loopback addresses of its own, with at most half a core.
  *
  *   attacker list                                     names, and who says that: nobody, a device, a submitter
+ *   attacker burn SECONDS                             attacks nobody: uses half a core for nothing, to compare with
  *   attacker NAME HOME PORT SECONDS NETWORK           HOME/ca.pem is the coordinator's, and for a device there are cert.pem and
  *                                                     key.pem, for a submitter token; connects from 127.0.NETWORK.2 to .30
  *
@@ -403,6 +404,19 @@ run(double seconds)
 	}
 }
 
+/* What the attacker's own work does to others on this machine. */
+static void
+burn(double seconds)
+{
+	uint64_t start_ms = now_ms(), end = start_ms + (uint64_t)(seconds * 1000);
+
+	for (uint64_t now = start_ms; now < end; now = now_ms()) {
+		throttle(start_ms);
+		for (uint64_t until = now_ms() + 1; now_ms() < until;)
+			;
+	}
+}
+
 static int
 report(double seconds)
 {
@@ -433,10 +447,16 @@ main(int argc, char **argv)
 		attacks_list();
 		return 0;
 	}
+	(void)!setpriority(PRIO_PROCESS, 0, 19);
+	if (argc == 3 && strcmp(argv[1], "burn") == 0) {
+		burn(atof(argv[2]));
+		return 0;
+	}
 	me.attack = argc == 6 ? attacks_find(argv[1]) : NULL;
 	if (!me.attack) {
-		fprintf(
-		    stderr, "usage: attacker NAME HOME PORT SECONDS NETWORK, or attacker list\n");
+		fprintf(stderr,
+		    "usage: attacker NAME HOME PORT SECONDS NETWORK, attacker burn SECONDS, or "
+		    "attacker list\n");
 		return 2;
 	}
 	https_load(&me.home, argv[2]);
@@ -458,7 +478,6 @@ main(int argc, char **argv)
 	if (me.epoll < 0 || !me.slots)
 		return 2;
 	srand(me.network);
-	(void)!setpriority(PRIO_PROCESS, 0, 19);
 	run(atof(argv[4]));
 	int rc = report(atof(argv[4]));
 	for (unsigned i = 0; i < SLOTS_MAX; i++)
