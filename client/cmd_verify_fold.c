@@ -451,17 +451,13 @@ go_back(struct cmd_verify_fold *f, struct job *j, const uint8_t base[32], struct
 	return e;
 }
 
-/* What the round needs: its job, base, optimizer state and deltas. */
+/* What the round needs: its base, optimizer state and deltas. */
 static enum err
-gather(struct cmd_verify_fold *f, const struct cmd_verify_round *r, struct job **job,
+gather(struct cmd_verify_fold *f, const struct cmd_verify_round *r, struct job *j,
     struct fold_tile *plan, struct cmd_verify_inputs *in, struct why *why)
 {
-	enum err e = need_job(f, r->job, job, why);
+	enum err e = ERR_OK;
 
-	if (e)
-		return e;
-	struct job *j = *job;
-	assert(j);
 	if (!j->now.valid || memcmp(j->now.model, r->base, 32) != 0)
 		e = go_back(f, j, r->base, why);
 	if (e == ERR_OK)
@@ -505,6 +501,14 @@ fold(struct cmd_verify_fold *f, struct job *j, const struct cmd_verify_round *r,
 	return e;
 }
 
+/* A round that failed before anything was folded: with too few reports, because its base gave no numbers. Then no model moves,
+ * neither this one nor that without the device. */
+static bool
+was_not_folded(const struct job *j, const struct cmd_verify_round *r)
+{
+	return !r->committed && r->reports < j->spec.round.quorum;
+}
+
 enum err
 cmd_verify_fold_round(struct cmd_verify_fold *f, const struct cmd_verify_round *r,
     struct cmd_verify_outcome *out, struct why *why)
@@ -516,7 +520,15 @@ cmd_verify_fold_round(struct cmd_verify_fold *f, const struct cmd_verify_round *
 	*out = (struct cmd_verify_outcome){.result = CMD_VERIFY_SKIPPED};
 	out->touched = f->without && has_device(r, f->without);
 	out->erased = r->count < r->reports;
-	enum err e = gather(f, r, &j, &plan, &in, &out->why);
+	enum err e = need_job(f, r->job, &j, &out->why);
+	assert(e || j);
+	if (e == ERR_OK && was_not_folded(j, r)) {
+		out->changed = j->parted && j->other.valid;
+		memcpy(out->model, j->other.model, 32);
+		return ERR_OK;
+	}
+	if (e == ERR_OK)
+		e = gather(f, r, j, &plan, &in, &out->why);
 	if (e == ERR_OK) {
 		e = fold(f, j, r, &plan, &in, out, why);
 	} else if (e == ERR_NOTFOUND || e == ERR_UNSUPPORTED) {

@@ -181,6 +181,7 @@ api_state_get(struct exchange *x)
 /* --- PUT: an administrator uploads a model for jobs that start from it */
 
 struct upload {
+	struct models *models;
 	uint8_t id[32], owner[32];
 	int fd;
 	char path[1200];
@@ -195,10 +196,11 @@ model_row(struct store_db *db, void *arg, struct why *why)
 	const struct upload *u = arg;
 	struct store_model m = {.bytes = u->at, .created_at = clock_wall()};
 
-	(void)why;
 	memcpy(m.id, u->id, 32);
 	memcpy(m.owner, u->owner, 32);
-	enum err e = store_model_put(db, &m);
+	enum err e = models_still(u->models, u->id, why);
+	if (e == ERR_OK)
+		e = store_model_put(db, &m);
 	return e ? e : store_model_pin(db, u->id);
 }
 
@@ -211,6 +213,7 @@ model_begin(struct exchange *x)
 	x->state = u;
 	if (u) {
 		u->fd = -1;
+		u->models = x->services->models;
 		memcpy(u->owner, x->who.owner, sizeof(u->owner));
 	}
 	if (!u || !(u->hash = hash_new())) {

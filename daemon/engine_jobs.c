@@ -87,6 +87,8 @@ write_submission(struct store_db *db, void *arg, struct why *why)
 	enum err e = store_job_insert(db, &s->job);
 	FAULT("job.row");
 	if (e == ERR_OK)
+		e = models_still(s->services->models, s->model.id, why);
+	if (e == ERR_OK)
 		e = store_model_put(db, &s->model);
 	if (e == ERR_OK)
 		e = store_round_put(db, &s->first);

@@ -369,6 +369,17 @@ remove_file(struct models *m, const uint8_t id[32], const char *suffix)
 }
 
 enum err
+models_still(struct models *m, const uint8_t id[32], struct why *why)
+{
+	char path[PATH_MAX];
+
+	models_path(m, id, "", path);
+	return access(path, F_OK) == 0
+	    ? ERR_OK
+	    : err_set(why, ERR_CLOSED, "the model was removed at this moment: try again");
+}
+
+enum err
 models_delete(struct models *m, const uint8_t id[32])
 {
 	models_set_sound(m, id, false);

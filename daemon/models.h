@@ -47,6 +47,9 @@ ERR_MUST_USE enum err models_put(struct models *m, const void *header, size_t he
 void models_temp_path(struct models *m, char *out, size_t room);
 ERR_MUST_USE enum err models_adopt(
     struct models *m, int fd, const char *temp, const uint8_t id[32], struct why *why);
+/* Is its file there? For a transaction that writes its row: ERR_CLOSED if it has just been removed as an old one (retention.h), and
+ * whoever wants it back comes again. */
+ERR_MUST_USE enum err models_still(struct models *m, const uint8_t id[32], struct why *why);
 /* The difference that leads to it goes with it. */
 ERR_MUST_USE enum err models_delete(struct models *m, const uint8_t id[32]);
 
