@@ -189,7 +189,7 @@ def shake(who, until):
     start, before = time.time(), spent()[0]
     while not until(start, before):
         with secure(who) as s:
-            get(s)
+            get(s, "/v1/status" if who else "/healthz")
     return (spent()[0] - before) / (time.time() - start) / 1e9
 
 
