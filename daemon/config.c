@@ -222,7 +222,7 @@ static const struct key keys[] = {
     {LIMITS, "failures_per_minute", set_number, IN(config, failures_per_minute), 0, 1000000, "300", 0, 0},
     {LIMITS, "requests_per_minute", set_number, IN(config, requests_per_minute), 0, 100000000, "12000", 0, 0},
     {LIMITS, "connections_per_device", set_number, IN(config, connections_per_device), 1, 1000000, "64", 0, 0},
-    {LIMITS, "strangers_cpu", set_number, IN(config, strangers_cpu), 1, 100, "15", 0, 0},
+    {LIMITS, "strangers_cpu", set_number, IN(config, strangers_cpu), 1, 100, "30", 0, 0},
     {LIMITS, "retry_after", set_number, IN(config, retry_after_s), 1, DAY, "5", 0, 0},
     {SPOOL, "quota", set_bytes, IN(config, spool_quota), 0, INT64_MAX, "0", 0, 0},
     {SPOOL, "mode", set_switch, IN(config, spool_memory), 0, 0, "durable", 0, 0},

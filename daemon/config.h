@@ -66,8 +66,7 @@ struct config {
 	uint32_t failures_per_minute; /* failures_per_minute = 300, per address; 0 = no limit */
 	uint32_t requests_per_minute; /* requests_per_minute = 12000, per identity; 0 = no limit */
 	uint32_t connections_per_device; /* connections_per_device = 64, per identity */
-	uint32_t
-	    strangers_cpu; /* strangers_cpu = 15: percent of each door's time; 100 = no limit */
+	uint32_t strangers_cpu; /* strangers_cpu = 30: percent of a door's time; 100 = no limit */
 	uint32_t retry_after_s; /* retry_after = 5: what a device without work is told */
 	/* [spool] */
 	uint64_t spool_quota; /* quota = 0: bytes, 0 = no limit */

@@ -12,8 +12,6 @@
 
 #define DRAIN_MS 2000
 #define HELD_MS 1000
-/* Handshakes cost most of all that an event can: few per batch, so that a crowd of them delays nobody else for long. */
-#define HANDSHAKE_STEPS 4
 
 static bool advance(struct conn *c);
 
@@ -202,6 +200,7 @@ conn_sweep(struct io *io)
 	struct conn *waiting = NULL;
 
 	io->handshake_steps = 0;
+	io->strangers_ns = 0;
 	while (io->freed) {
 		struct conn *c = io->freed;
 		io->freed = c->next;
@@ -255,17 +254,6 @@ advance(struct conn *c)
 
 /* --- events */
 
-/* Somebody with a token, at a door. */
-static void
-drive_known(struct conn *c)
-{
-	struct pace *door = c->door;
-	uint64_t before = pace_cpu_ns();
-
-	conn_drive(c);
-	pace_refund(door, pace_cpu_ns() - before);
-}
-
 static void
 on_ready(struct loop_source *s, uint32_t events)
 {
@@ -273,16 +261,10 @@ on_ready(struct loop_source *s, uint32_t events)
 	bool waiting = c->state == CONN_BEGIN || c->state == CONN_BUSY || c->state == CONN_PARKED ||
 	    c->state == CONN_HELD;
 
-	/* epoll tells again of what was left. */
-	if (c->state == CONN_HANDSHAKE && c->io->handshake_steps++ >= HANDSHAKE_STEPS)
-		return;
-
 	if (waiting && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
 		conn_close(c);
-	else if (c->door && c->io->pace && !c->crowd)
-		drive_known(c);
 	else
-		conn_drive(c);
+		conn_serve(c);
 }
 
 /* What conn_open took over, when no connection comes of it. */
@@ -312,7 +294,7 @@ conn_open(struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, c
 	c->interest = EPOLLIN;
 	buf_init(&c->in, io->services->config->header_bytes);
 	buf_init(&c->out, (size_t)80 << 20);
-	c->door = io->pace;
+	c->door = io->pace ? &io->pace->handshakes : NULL;
 	c->x.loop = io->loop;
 	c->x.done = conn_on_done;
 	c->x.conn = c;

@@ -20,7 +20,8 @@ struct io {
 	struct conn_crowd {
 		struct conn *oldest, *newest;
 	} handshakes, strangers;
-	unsigned handshake_steps; /* in this batch of events */
+	unsigned handshake_steps; /* in this batch of events, */
+	uint64_t strangers_ns; /* and processor time for requests of strangers at a door */
 	char *scratch; /* CONN_SCRATCH bytes for body pieces */
 	atomic_uint count;
 	/* Of all threads: what addresses cost (peers.h), and what identities cost, by the first bytes of identity.owner. */

@@ -6,6 +6,10 @@
 #define REFUSAL_COSTS 10 /* requests: each made us parse, look up and often verify for nothing */
 #define REFUSAL_BYTES 8192 /* of a body that was read and parsed for nothing: one more */
 #define CROWDED_WAIT_S 5
+/* In a batch of events: steps of handshakes, and processor time for requests of strangers at a door. Handshakes cost most of all that
+ * an event can: a crowd of them delays nobody else for long. */
+#define HANDSHAKE_STEPS 4
+#define STRANGERS_NS 2000000
 
 /* --- who has not shown an identity */
 
@@ -99,8 +103,15 @@ conn_charge(struct conn *c)
 {
 	uint32_t most = c->io->services->config->requests_per_minute;
 
-	if (!c->tls || !conn_is_known(c))
+	if (!c->tls)
 		return 0;
+	if (!conn_is_known(c)) {
+		/* Perhaps it was, a request ago. */
+		conn_leave_tally(c);
+		if (!c->crowd)
+			conn_join_crowd(c, &c->io->strangers);
+		return 0;
+	}
 	if (!enter_tally(c)) {
 		c->x.request.keep_alive = false;
 		return CROWDED_WAIT_S;
@@ -128,13 +139,57 @@ conn_count_refusal(struct conn *c)
 
 /* --- whose turn it is */
 
+static bool
+is_handshake(const struct conn *c)
+{
+	return c->state == CONN_HANDSHAKE || c->state == CONN_PROXY;
+}
+
+static bool
+may_go_on(const struct conn *c)
+{
+	struct io *io = c->io;
+
+	/* It is known, or about to leave for the rooms behind. */
+	if (!c->crowd || c->has_cert)
+		return true;
+	if (is_handshake(c))
+		return io->handshake_steps++ < HANDSHAKE_STEPS &&
+		    !(io->pace && pace_owes(&io->pace->handshakes));
+	return !io->pace || (io->strangers_ns < STRANGERS_NS && !pace_owes(&io->pace->requests));
+}
+
+void
+conn_serve(struct conn *c)
+{
+	struct io *io = c->io;
+
+	if (!may_go_on(c)) {
+		/* Otherwise only its post would know of it. */
+		if (c->in.len > 0 && c->state == CONN_HEAD)
+			(void)conn_yield(c);
+		return;
+	}
+	if (!io->pace || !c->crowd) {
+		conn_drive(c);
+		return;
+	}
+	struct pace_account *account =
+	    is_handshake(c) ? &io->pace->handshakes : &io->pace->requests;
+	uint64_t before = pace_cpu_ns();
+	conn_drive(c);
+	if (account == &io->pace->requests)
+		io->strangers_ns += pace_cpu_ns() - before;
+	pace_charge(account, before);
+}
+
 static void
 on_again(struct loop_post *p)
 {
 	struct conn *c = (struct conn *)((char *)p - offsetof(struct conn, again));
 
 	c->again_posted = false;
-	conn_drive(c);
+	conn_serve(c);
 }
 
 static void

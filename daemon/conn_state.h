@@ -45,7 +45,7 @@ struct conn {
 	struct conn *older, *newer; /* in it */
 	bool counted; /* in io->identities, as counted_as */
 	uint8_t counted_as[TALLY_KEY];
-	struct pace *door; /* of the thread that shook hands, or NULL */
+	struct pace_account *door; /* of the thread that shook hands, or NULL */
 	uint64_t door_ns; /* processor time of the handshake, until it is refunded */
 	bool asked; /* a request, of whatever kind */
 	unsigned turns; /* requests begun since the last event */
@@ -68,6 +68,8 @@ void conn_failed(const struct conn *c);
 void conn_close(struct conn *c);
 /* Steps until nothing more can be done now. */
 void conn_drive(struct conn *c);
+/* The same, within the share of strangers at a door: one may have to wait until epoll, or its own post, tells of it again. */
+void conn_serve(struct conn *c);
 /* Ends the exchange at hand: drops its handler's state, empties request and response. */
 void conn_end_exchange(struct conn *c);
 /* Sets what to wait for after an unfinished transfer; returns false: nothing more to do now. */

@@ -18,40 +18,63 @@ pace_cpu_ns(void)
 }
 
 void
-pace_refund(struct pace *p, uint64_t ns)
+pace_charge(struct pace_account *a, uint64_t since_ns)
 {
-	atomic_fetch_add(&p->refunded_ns, ns);
+	a->saved_ns -= (int64_t)(pace_cpu_ns() - since_ns);
 }
 
-/* Adds the share of the time that has passed, takes what was used. */
-static void
-settle(struct pace *p, uint32_t percent)
+void
+pace_refund(struct pace_account *a, uint64_t ns)
 {
-	uint64_t wall = read_ns(CLOCK_MONOTONIC), cpu = pace_cpu_ns();
-	uint64_t passed = p->wall_ns ? (wall - p->wall_ns) * percent / 100 : PACE_BURST_NS;
-	uint64_t used = p->wall_ns ? cpu - p->cpu_ns : 0;
+	atomic_fetch_add(&a->refunded_ns, ns);
+}
 
-	p->saved_ns += (int64_t)(passed + atomic_exchange(&p->refunded_ns, 0)) - (int64_t)used;
-	if (p->saved_ns > PACE_BURST_NS)
-		p->saved_ns = PACE_BURST_NS;
-	p->wall_ns = wall;
-	p->cpu_ns = cpu;
+bool
+pace_owes(const struct pace_account *a)
+{
+	return a->saved_ns < 0;
+}
+
+static void
+earn(struct pace_account *a, uint64_t ns)
+{
+	a->saved_ns += (int64_t)(ns + atomic_exchange(&a->refunded_ns, 0));
+	if (a->saved_ns > PACE_BURST_NS)
+		a->saved_ns = PACE_BURST_NS;
+}
+
+/* To each half of the share of the time that has passed. */
+static void
+earn_both(struct pace *p, uint32_t percent)
+{
+	uint64_t now = read_ns(CLOCK_MONOTONIC);
+	uint64_t half = p->wall_ns ? (now - p->wall_ns) * percent / 200 : PACE_BURST_NS;
+
+	p->wall_ns = now;
+	earn(&p->handshakes, half);
+	earn(&p->requests, half);
+}
+
+/* Time until nothing is owed. */
+static uint64_t
+debt_ns(const struct pace_account *a, uint32_t percent)
+{
+	return pace_owes(a) ? (uint64_t)-a->saved_ns * 200 / percent + 1 : 0;
 }
 
 void
 pace_wait(struct pace *p, uint32_t percent)
 {
+	earn_both(p, percent);
 	if (percent >= 100)
+		p->handshakes.saved_ns = p->requests.saved_ns = PACE_BURST_NS;
+	uint64_t a = debt_ns(&p->handshakes, percent), b = debt_ns(&p->requests, percent);
+	uint64_t least = a < b ? a : b, most = a < b ? b : a;
+	if (most == 0)
 		return;
-	settle(p, percent);
-	if (p->saved_ns >= 0)
-		return;
-	uint64_t ns = (uint64_t)-p->saved_ns * 100 / percent;
-	if (ns > PACE_SLEEP_NS) {
-		ns = PACE_SLEEP_NS;
-		/* What is owed beyond is forgotten: one long piece of work must not close the door for seconds. */
-		p->saved_ns = -(int64_t)(ns * percent / 100);
-	}
-	const struct timespec t = {0, (long)ns};
+	/* Who owes nothing is not kept waiting, but who does would be found ready again and again. */
+	uint64_t ns = least ? least : most < PACE_GLANCE_NS ? most : PACE_GLANCE_NS;
+	const struct timespec t = {0, (long)(ns < PACE_SLEEP_NS ? ns : PACE_SLEEP_NS)};
 	(void)nanosleep(&t, NULL);
+	earn_both(p, percent);
 }

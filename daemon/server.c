@@ -26,6 +26,7 @@
 #define SERVER_CONTEXTS_MAX 64
 #define TICK_MS 50
 #define DOOR_NICE 10
+#define ACCEPTS 64 /* in a batch of events */
 
 struct listener {
 	struct loop_source source;
@@ -66,6 +67,12 @@ struct server {
 	dev_t socket_dev;
 	ino_t socket_ino;
 };
+
+static struct thread *
+thread_of(struct io *io)
+{
+	return (struct thread *)((char *)io - offsetof(struct thread, io));
+}
 
 /* --- accepting */
 
@@ -141,7 +148,7 @@ on_evict(struct loop_post *p)
 static bool
 make_room(struct io *io, bool handshake)
 {
-	struct thread *self = (struct thread *)((char *)io - offsetof(struct thread, io));
+	struct thread *self = thread_of(io);
 	struct server *s = self->server;
 
 	if (conn_evict(io, handshake))
@@ -212,18 +219,16 @@ rest(struct listener *l, int number)
 }
 
 static void
-on_accept(struct loop_source *source, uint32_t events)
+accept_some(struct listener *l)
 {
-	struct listener *l = (struct listener *)source;
 	struct sockaddr_storage from;
 	char peer[64];
 
-	(void)events;
-	for (int i = 0; i < 64; i++) {
+	for (int i = 0; i < ACCEPTS; i++) {
 		socklen_t len = sizeof(from);
 		memset(&from, 0, sizeof(from));
 		int fd = accept4(
-		    source->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		    l->source.fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
 			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 				rest(l, errno);
@@ -240,6 +245,25 @@ on_accept(struct loop_source *source, uint32_t events)
 		}
 		hand_over(l, fd, kind, peer);
 	}
+}
+
+static void
+on_accept(struct loop_source *source, uint32_t events)
+{
+	struct listener *l = (struct listener *)source;
+	struct pace *pace = l->thread->io.pace;
+
+	(void)events;
+	if (!pace) {
+		accept_some(l);
+		return;
+	}
+	/* epoll tells again. */
+	if (pace_owes(&pace->handshakes))
+		return;
+	uint64_t before = pace_cpu_ns();
+	accept_some(l);
+	pace_charge(&pace->handshakes, before);
 }
 
 /* --- listeners */
@@ -377,12 +401,6 @@ run(void *arg)
 	loop_run(t->io.loop);
 	conn_sweep(&t->io);
 	return NULL;
-}
-
-static struct thread *
-thread_of(struct io *io)
-{
-	return (struct thread *)((char *)io - offsetof(struct thread, io));
 }
 
 static struct io *

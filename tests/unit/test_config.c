@@ -49,7 +49,7 @@ test_defaults(void **state)
 	assert_int_equal(c.handshakes_per_address, 64);
 	assert_int_equal(c.failures_per_minute, 300);
 	assert_true(c.requests_per_minute == 12000 && c.connections_per_device == 64);
-	assert_int_equal(c.strangers_cpu, 15);
+	assert_int_equal(c.strangers_cpu, 30);
 	assert_int_equal(c.retry_after_s, 5);
 	assert_true(c.spool_quota == 0 && !c.spool_memory && !c.spool_path[0] &&
 	    !c.spool_key_file[0] && c.spool_part_s == 3600);
