@@ -138,8 +138,10 @@ def rest(seconds):
 
 
 def slowness(w):
-    """Times that rounds took longer while w was watched than in quiet times."""
-    return w.seconds / w.rounds * quiet["rounds"] / quiet["seconds"] if w.rounds else float("inf")
+    """Times that rounds took longer while w was watched than in quiet times: in all of them, or just before if that was slower."""
+    if not w.rounds:
+        return float("inf")
+    return w.seconds / w.rounds / max(quiet["seconds"] / max(quiet["rounds"], 1), before.seconds / max(before.rounds, 1))
 
 
 def row(name, offered, got, w, good, why, first):
