@@ -200,7 +200,7 @@ conn_sweep(struct io *io)
 	struct conn *waiting = NULL;
 
 	io->handshake_steps = 0;
-	io->strangers_ns = 0;
+	io->asked_ns = 0;
 	while (io->freed) {
 		struct conn *c = io->freed;
 		io->freed = c->next;
@@ -216,12 +216,32 @@ conn_sweep(struct io *io)
 	io->freed = waiting;
 }
 
-void
-conn_drive(struct conn *c)
+static void
+step(struct conn *c)
 {
 	c->turns = 0;
 	while (c->state != CONN_CLOSED && !c->gone && advance(c))
 		;
+}
+
+void
+conn_drive(struct conn *c)
+{
+	struct io *io = c->io;
+
+	if (!io->pace || !c->crowd) {
+		step(c);
+		return;
+	}
+	uint64_t shaken = io->shaken_ns, before = pace_cpu_ns();
+	step(c);
+	/* It may be on another thread by now. */
+	shaken = io->shaken_ns - shaken;
+	uint64_t asked = pace_cpu_ns() - before;
+	asked = asked > shaken ? asked - shaken : 0;
+	io->asked_ns += asked;
+	pace_charge(&io->pace->handshakes, shaken);
+	pace_charge(&io->pace->requests, asked);
 }
 
 /* One step; true if another may follow at once. */
@@ -261,10 +281,13 @@ on_ready(struct loop_source *s, uint32_t events)
 	bool waiting = c->state == CONN_BEGIN || c->state == CONN_BUSY || c->state == CONN_PARKED ||
 	    c->state == CONN_HELD;
 
+	/* epoll tells again of what was left. */
+	if ((c->state == CONN_HANDSHAKE || c->state == CONN_PROXY) && !conn_may_shake(c))
+		return;
 	if (waiting && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
 		conn_close(c);
 	else
-		conn_serve(c);
+		conn_drive(c);
 }
 
 /* What conn_open took over, when no connection comes of it. */

@@ -21,7 +21,8 @@ struct io {
 		struct conn *oldest, *newest;
 	} handshakes, strangers;
 	unsigned handshake_steps; /* in this batch of events, */
-	uint64_t strangers_ns; /* and processor time for requests of strangers at a door */
+	uint64_t asked_ns; /* and processor time for what strangers ask at a door; */
+	uint64_t shaken_ns; /* that of all its handshakes */
 	char *scratch; /* CONN_SCRATCH bytes for body pieces */
 	atomic_uint count;
 	/* Of all threads: what addresses cost (peers.h), and what identities cost, by the first bytes of identity.owner. */

@@ -9,7 +9,7 @@
 /* In a batch of events: steps of handshakes, and processor time for requests of strangers at a door. Handshakes cost most of all that
  * an event can: a crowd of them delays nobody else for long. */
 #define HANDSHAKE_STEPS 4
-#define STRANGERS_NS 2000000
+#define ASKED_NS 2000000
 
 /* --- who has not shown an identity */
 
@@ -139,48 +139,23 @@ conn_count_refusal(struct conn *c)
 
 /* --- whose turn it is */
 
-static bool
-is_handshake(const struct conn *c)
-{
-	return c->state == CONN_HANDSHAKE || c->state == CONN_PROXY;
-}
-
-static bool
-may_go_on(const struct conn *c)
+bool
+conn_may_shake(const struct conn *c)
 {
 	struct io *io = c->io;
 
-	/* It is known, or about to leave for the rooms behind. */
-	if (!c->crowd || c->has_cert)
-		return true;
-	if (is_handshake(c))
-		return io->handshake_steps++ < HANDSHAKE_STEPS &&
-		    !(io->pace && pace_owes(&io->pace->handshakes));
-	return !io->pace || (io->strangers_ns < STRANGERS_NS && !pace_owes(&io->pace->requests));
+	return io->handshake_steps++ < HANDSHAKE_STEPS &&
+	    !(io->pace && pace_owes(&io->pace->handshakes));
 }
 
-void
-conn_serve(struct conn *c)
+bool
+conn_may_ask(const struct conn *c)
 {
-	struct io *io = c->io;
+	const struct io *io = c->io;
 
-	if (!may_go_on(c)) {
-		/* Otherwise only its post would know of it. */
-		if (c->in.len > 0 && c->state == CONN_HEAD)
-			(void)conn_yield(c);
-		return;
-	}
-	if (!io->pace || !c->crowd) {
-		conn_drive(c);
-		return;
-	}
-	struct pace_account *account =
-	    is_handshake(c) ? &io->pace->handshakes : &io->pace->requests;
-	uint64_t before = pace_cpu_ns();
-	conn_drive(c);
-	if (account == &io->pace->requests)
-		io->strangers_ns += pace_cpu_ns() - before;
-	pace_charge(account, before);
+	/* With a certificate it is about to leave for the rooms behind. */
+	return !io->pace || !c->crowd || c->has_cert ||
+	    (io->asked_ns < ASKED_NS && !pace_owes(&io->pace->requests));
 }
 
 static void
@@ -189,7 +164,7 @@ on_again(struct loop_post *p)
 	struct conn *c = (struct conn *)((char *)p - offsetof(struct conn, again));
 
 	c->again_posted = false;
-	conn_serve(c);
+	conn_drive(c);
 }
 
 static void

@@ -6,9 +6,19 @@
 #define READ_BUDGET (1u << 20)
 #define TURNS 16 /* requests of one connection before the others have their turn */
 
+/* Of what has come this far epoll does not tell again. */
+static bool
+put_off(struct conn *c)
+{
+	return c->in.len > 0 || (c->tls && tls_pending(c->tls)) ? conn_yield(c)
+								: conn_await(c, TLS_AGAIN_IN);
+}
+
 bool
 conn_advance_head(struct conn *c)
 {
+	if (!conn_may_ask(c))
+		return put_off(c);
 	if (c->in.len > 0 && c->turns >= TURNS)
 		return conn_yield(c);
 	size_t head = c->in.len ? http_head_length(c->in.data, c->in.len, &c->head_seen) : 0;
@@ -103,8 +113,11 @@ conn_advance_handshake(struct conn *c)
 
 	uint64_t before = c->door ? pace_cpu_ns() : 0;
 	enum tls_result r = tls_handshake(c->tls);
-	if (c->door)
-		c->door_ns += pace_cpu_ns() - before;
+	if (c->door) {
+		uint64_t took = pace_cpu_ns() - before;
+		c->door_ns += took;
+		c->io->shaken_ns += took;
+	}
 	if (r == TLS_AGAIN_IN || r == TLS_AGAIN_OUT)
 		return conn_await(c, r);
 	if (r != TLS_OK) {

@@ -66,10 +66,8 @@ void conn_end_handshake(struct conn *c);
 void conn_failed(const struct conn *c);
 /* Closes the socket; memory goes in conn_sweep, or after the exchange comes back. Idempotent. */
 void conn_close(struct conn *c);
-/* Steps until nothing more can be done now. */
+/* Steps until nothing more can be done now, at the cost of the strangers of a door if it is one. */
 void conn_drive(struct conn *c);
-/* The same, within the share of strangers at a door: one may have to wait until epoll, or its own post, tells of it again. */
-void conn_serve(struct conn *c);
 /* Ends the exchange at hand: drops its handler's state, empties request and response. */
 void conn_end_exchange(struct conn *c);
 /* Sets what to wait for after an unfinished transfer; returns false: nothing more to do now. */
@@ -115,6 +113,10 @@ void conn_count_refusal(struct conn *c);
 void conn_leave_tally(struct conn *c);
 /* Goes on on another thread, waiting for a head. The caller does not touch it afterwards. */
 void conn_move(struct conn *c, struct io *to);
+/* A step of its handshake, in this batch of events? If not, epoll tells again. */
+bool conn_may_shake(const struct conn *c);
+/* May its next request be read? Always, unless it is a stranger's and those had their share. */
+bool conn_may_ask(const struct conn *c);
 /* Goes on after the others that are ready; returns false. */
 bool conn_yield(struct conn *c);
 

@@ -159,6 +159,16 @@ end_job(struct store_db *db, const struct fold *w, struct why *why)
 		       why);
 }
 
+/* If another job's old model of the same bytes was removed at this moment, the round is folded again. */
+static enum err
+put_model(
+    struct store_db *db, const struct fold *w, const struct store_model *m, struct why *why)
+{
+	enum err e = models_still(w->services->models, m->id, why);
+
+	return e ? ERR_TIMEOUT : store_model_put(db, m);
+}
+
 static enum err
 commit_work(struct store_db *db, void *arg, struct why *why)
 {
@@ -173,7 +183,7 @@ commit_work(struct store_db *db, void *arg, struct why *why)
 	enum err e = store_round_put(db, &o->row);
 	FAULT("commit.round");
 	if (e == ERR_OK && strcmp(o->row.state, "committed") == 0)
-		e = store_model_put(db, &m);
+		e = put_model(db, w, &m, why);
 	if (e == ERR_OK && o->begin_next)
 		e = store_round_put(db, &o->next);
 	if (e == ERR_OK)

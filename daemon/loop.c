@@ -178,10 +178,12 @@ loop_post(struct loop *l, struct loop_post *p)
 {
 	p->next = NULL;
 	pthread_mutex_lock(&l->lock);
+	bool first = !l->head;
 	*l->tail = p;
 	l->tail = &p->next;
 	pthread_mutex_unlock(&l->lock);
-	wake(l);
+	if (first)
+		wake(l);
 }
 
 void

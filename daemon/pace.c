@@ -18,9 +18,9 @@ pace_cpu_ns(void)
 }
 
 void
-pace_charge(struct pace_account *a, uint64_t since_ns)
+pace_charge(struct pace_account *a, uint64_t ns)
 {
-	a->saved_ns -= (int64_t)(pace_cpu_ns() - since_ns);
+	a->saved_ns -= (int64_t)ns;
 }
 
 void

@@ -23,13 +23,13 @@ struct pace {
 #define PACE_BURST_NS 250000000
 /* Longest time asleep at once: what else the thread serves waits so long; and while only one of the two owes. */
 #define PACE_SLEEP_NS 20000000
-#define PACE_GLANCE_NS 2000000
+#define PACE_GLANCE_NS 5000000
 
 /* Processor time of this thread in nanoseconds. */
 uint64_t pace_cpu_ns(void);
-/* What the thread did since then was for strangers. */
-void pace_charge(struct pace_account *a, uint64_t since_ns);
-/* Any thread: `ns` of it were not. */
+/* `ns` of it were for strangers. */
+void pace_charge(struct pace_account *a, uint64_t ns);
+/* Any thread: they were not. */
 void pace_refund(struct pace_account *a, uint64_t ns);
 /* Not now. */
 bool pace_owes(const struct pace_account *a);

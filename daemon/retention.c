@@ -13,10 +13,8 @@
 struct old_models {
 	struct engine *engine;
 	struct models *files;
-	struct {
-		uint8_t id[32], job[16];
-	} models[BATCH];
-	size_t count;
+	struct store_model models[BATCH];
+	size_t count, at;
 };
 
 static enum err
@@ -24,10 +22,8 @@ collect_old(void *ctx, const struct store_model *m)
 {
 	struct old_models *o = ctx;
 
-	if (o->count < BATCH && engine_lets_go(o->engine, m)) {
-		memcpy(o->models[o->count].id, m->id, 32);
-		memcpy(o->models[o->count++].job, m->job, 16);
-	}
+	if (o->count < BATCH && engine_lets_go(o->engine, m))
+		o->models[o->count++] = *m;
 	return ERR_OK;
 }
 
@@ -44,20 +40,21 @@ forget_old(struct store_db *db, void *arg, struct why *why)
 	return e;
 }
 
-/* On the store thread, as the rows are written: who wrote one again in the meantime keeps the file, and who comes later sees that
- * it is gone. */
+/* On the store thread, as the rows are written: whoever wants it again has said so, in a row or to the engine, or sees that it is
+ * gone. */
 static enum err
-remove_files(struct store_db *db, void *arg, struct why *why)
+remove_one(struct store_db *db, void *arg, struct why *why)
 {
-	struct old_models *o = arg;
+	const struct old_models *o = arg;
+	const struct store_model *m = &o->models[o->at];
 	struct store_model row;
-	enum err e = ERR_OK;
 
 	(void)why;
-	for (size_t i = 0; i < o->count && e == ERR_OK; i++)
-		if (store_model_get(db, o->models[i].id, &row) == ERR_NOTFOUND)
-			e = models_delete(o->files, o->models[i].id);
-	return e;
+	enum err e = store_model_get(db, m->id, &row);
+	if (e != ERR_NOTFOUND)
+		return e;
+	return engine_lets_go(o->engine, m) ? models_delete(o->files, m->id)
+					    : store_model_put(db, m);
 }
 
 /* Rows first: a crash in between leaves a file without a row, never a row without its file. */
@@ -67,11 +64,11 @@ remove_batch(const struct services *s, struct old_models *o)
 	enum err e = store_write(s->store, forget_old, o, NULL);
 
 	FAULT("clean.rows");
-	if (e || o->count == 0)
-		return e;
-	for (size_t i = 0; i < o->count; i++)
-		engine_steps_gone(s->engine, o->models[i].job, o->models[i].id);
-	return store_write(s->store, remove_files, o, NULL);
+	for (o->at = 0; o->at < o->count && e == ERR_OK; o->at++) {
+		engine_steps_gone(s->engine, o->models[o->at].job, o->models[o->at].id);
+		e = store_write(s->store, remove_one, o, NULL);
+	}
+	return e;
 }
 
 enum err

@@ -26,7 +26,6 @@
 #define SERVER_CONTEXTS_MAX 64
 #define TICK_MS 50
 #define DOOR_NICE 10
-#define ACCEPTS 64 /* in a batch of events */
 
 struct listener {
 	struct loop_source source;
@@ -219,16 +218,18 @@ rest(struct listener *l, int number)
 }
 
 static void
-accept_some(struct listener *l)
+on_accept(struct loop_source *source, uint32_t events)
 {
+	struct listener *l = (struct listener *)source;
 	struct sockaddr_storage from;
 	char peer[64];
 
-	for (int i = 0; i < ACCEPTS; i++) {
+	(void)events;
+	for (int i = 0; i < 64; i++) {
 		socklen_t len = sizeof(from);
 		memset(&from, 0, sizeof(from));
 		int fd = accept4(
-		    l->source.fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		    source->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
 			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 				rest(l, errno);
@@ -245,25 +246,6 @@ accept_some(struct listener *l)
 		}
 		hand_over(l, fd, kind, peer);
 	}
-}
-
-static void
-on_accept(struct loop_source *source, uint32_t events)
-{
-	struct listener *l = (struct listener *)source;
-	struct pace *pace = l->thread->io.pace;
-
-	(void)events;
-	if (!pace) {
-		accept_some(l);
-		return;
-	}
-	/* epoll tells again. */
-	if (pace_owes(&pace->handshakes))
-		return;
-	uint64_t before = pace_cpu_ns();
-	accept_some(l);
-	pace_charge(&pace->handshakes, before);
 }
 
 /* --- listeners */

@@ -201,16 +201,17 @@ print("less than a tenth," if share < 0.1 else "%.2f," % share, "three times as 
 END
 )"
 limit strangers_cpu 20
-say "requests of strangers keep no handshake waiting" "5 times 200" "$(crowd <<'END'
+say "requests of strangers have their share, too, and keep no handshake waiting" "less than four tenths, 5 times 200" "$(crowd <<'END'
 import threading
 
+JOIN = b"POST /v1/join HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
 LARGE = b"GET /v1/ca HTTP/1.1\r\nHost: localhost\r\nX: " + 7000 * b"x" + b"\r\n\r\n"
 
 
 def shout(s):
     """More requests than will ever be answered."""
     try:
-        s.sendall(200 * LARGE)
+        s.sendall(20 * (JOIN + 14 * LARGE))
     except OSError:
         pass
 
@@ -219,7 +220,10 @@ crowd = [secure(None, "127.0.0.%d" % (2 + i)) for i in range(60)]
 for s in crowd:
     threading.Thread(target=shout, args=(s,), daemon=True).start()
 time.sleep(1)
-print("5 times", *{get(secure("dev")) for i in range(5)})
+start, before = time.time(), spent()[0]
+time.sleep(3)
+share = (spent()[0] - before) / (time.time() - start) / 1e9
+print("less than four tenths," if share < 0.4 else "%.2f," % share, "5 times", *{get(secure("dev")) for i in range(5)})
 sys.stdout.flush()
 os._exit(0)
 END
