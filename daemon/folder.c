@@ -161,8 +161,7 @@ end_job(struct store_db *db, const struct fold *w, struct why *why)
 
 /* If another job's old model of the same bytes was removed at this moment, the round is folded again. */
 static enum err
-put_model(
-    struct store_db *db, const struct fold *w, const struct store_model *m, struct why *why)
+put_model(struct store_db *db, const struct fold *w, const struct store_model *m, struct why *why)
 {
 	enum err e = models_still(w->services->models, m->id, why);
 
