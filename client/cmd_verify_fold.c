@@ -451,17 +451,22 @@ go_back(struct cmd_verify_fold *f, struct job *j, const uint8_t base[32], struct
 	return e;
 }
 
-/* What the round needs: its base, optimizer state and deltas. */
+static enum err
+need_base(
+    struct cmd_verify_fold *f, const struct cmd_verify_round *r, struct job *j, struct why *why)
+{
+	if (j->now.valid && memcmp(j->now.model, r->base, 32) == 0)
+		return ERR_OK;
+	return go_back(f, j, r->base, why);
+}
+
+/* What the round needs besides its base: optimizer state and deltas. */
 static enum err
 gather(struct cmd_verify_fold *f, const struct cmd_verify_round *r, struct job *j,
     struct fold_tile *plan, struct cmd_verify_inputs *in, struct why *why)
 {
-	enum err e = ERR_OK;
+	enum err e = prepare(j, r, plan, why);
 
-	if (!j->now.valid || memcmp(j->now.model, r->base, 32) != 0)
-		e = go_back(f, j, r->base, why);
-	if (e == ERR_OK)
-		e = prepare(j, r, plan, why);
 	if (e == ERR_OK)
 		e = need_state(&j->now, plan, r->base_state, why);
 	if (e == ERR_OK)
@@ -509,6 +514,17 @@ was_not_folded(const struct job *j, const struct cmd_verify_round *r)
 	return !r->committed && r->reports < j->spec.round.quorum;
 }
 
+static void
+stay(const struct job *j, struct cmd_verify_outcome *out)
+{
+	const struct carry *c = j->parted ? &j->other : &j->now;
+
+	out->changed = c->valid;
+	memcpy(out->model, c->model, 32);
+	if (!c->valid)
+		err_set(&out->changed_why, ERR_OK, "a round before could not be folded");
+}
+
 enum err
 cmd_verify_fold_round(struct cmd_verify_fold *f, const struct cmd_verify_round *r,
     struct cmd_verify_outcome *out, struct why *why)
@@ -522,9 +538,10 @@ cmd_verify_fold_round(struct cmd_verify_fold *f, const struct cmd_verify_round *
 	out->erased = r->count < r->reports;
 	enum err e = need_job(f, r->job, &j, &out->why);
 	assert(e || j);
+	if (e == ERR_OK)
+		e = need_base(f, r, j, &out->why);
 	if (e == ERR_OK && was_not_folded(j, r)) {
-		out->changed = j->parted && j->other.valid;
-		memcpy(out->model, j->other.model, 32);
+		stay(j, out);
 		return ERR_OK;
 	}
 	if (e == ERR_OK)

@@ -403,6 +403,7 @@ conn_stop(struct io *io)
 void
 conn_close_all(struct io *io)
 {
+	io->line = (struct conn_line){.first = NULL};
 	while (io->conns) {
 		if (io->conns->state == CONN_BEGIN || io->conns->state == CONN_BUSY)
 			io->conns->state = CONN_WRITE;

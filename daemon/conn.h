@@ -23,6 +23,12 @@ struct io {
 	unsigned handshake_steps; /* in this batch of events, */
 	uint64_t asked_ns; /* and processor time for what strangers ask at a door; */
 	uint64_t shaken_ns; /* that of all its handshakes */
+	/* Strangers at a door who want to ask something, in order; one goes on in its turn. */
+	struct conn_line {
+		struct loop_post *first, *last;
+		struct loop_post post; /* while there are some, the loop comes round */
+		bool posted, in_turn;
+	} line;
 	char *scratch; /* CONN_SCRATCH bytes for body pieces */
 	atomic_uint count;
 	/* Of all threads: what addresses cost (peers.h), and what identities cost, by the first bytes of identity.owner. */
@@ -59,6 +65,8 @@ void conn_tick(struct io *io, uint64_t now_ms);
 void conn_wake_parked(struct io *io);
 /* Stops taking requests: idle connections close, parked ones are answered, busy ones finish. */
 void conn_stop(struct io *io);
+/* At the end of a batch of events: whose turn it is in the line. */
+void conn_serve_line(struct io *io);
 /* Closes everything that is left, once no thread runs the loop and no worker holds an exchange. */
 void conn_close_all(struct io *io);
 /* Releases connections closed during the last batch of events. */

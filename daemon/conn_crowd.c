@@ -151,11 +151,8 @@ conn_may_shake(const struct conn *c)
 bool
 conn_may_ask(const struct conn *c)
 {
-	const struct io *io = c->io;
-
 	/* With a certificate it is about to leave for the rooms behind. */
-	return !io->pace || !c->crowd || c->has_cert ||
-	    (io->asked_ns < ASKED_NS && !pace_owes(&io->pace->requests));
+	return !c->io->pace || !c->crowd || c->has_cert || c->io->line.in_turn;
 }
 
 static void
@@ -165,6 +162,52 @@ on_again(struct loop_post *p)
 
 	c->again_posted = false;
 	conn_drive(c);
+}
+
+static void
+stand_in_line(struct conn *c)
+{
+	struct conn_line *line = &c->io->line;
+
+	c->again.next = NULL;
+	*(line->last ? &line->last->next : &line->first) = &c->again;
+	line->last = &c->again;
+}
+
+static struct conn *
+leave_line(struct conn_line *line)
+{
+	struct loop_post *p = line->first;
+
+	line->first = p->next;
+	if (!line->first)
+		line->last = NULL;
+	return (struct conn *)((char *)p - offsetof(struct conn, again));
+}
+
+static void
+on_line(struct loop_post *p)
+{
+	((struct conn_line *)((char *)p - offsetof(struct conn_line, post)))->posted = false;
+}
+
+void
+conn_serve_line(struct io *io)
+{
+	struct conn_line *line = &io->line;
+
+	line->in_turn = true;
+	while (line->first && io->asked_ns < ASKED_NS && !pace_owes(&io->pace->requests)) {
+		struct conn *c = leave_line(line);
+		c->again_posted = false;
+		conn_drive(c);
+	}
+	line->in_turn = false;
+	if (line->first && !line->posted) {
+		line->posted = true;
+		line->post.fn = on_line;
+		loop_post(io->loop, &line->post);
+	}
 }
 
 static void
@@ -204,10 +247,14 @@ conn_move(struct conn *c, struct io *to)
 bool
 conn_yield(struct conn *c)
 {
-	if (!c->again_posted) {
-		c->again_posted = true;
-		c->again.fn = on_again;
-		loop_post(c->io->loop, &c->again);
+	if (c->again_posted)
+		return false;
+	c->again_posted = true;
+	if (c->io->pace && c->crowd) {
+		stand_in_line(c);
+		return false;
 	}
+	c->again.fn = on_again;
+	loop_post(c->io->loop, &c->again);
 	return false;
 }

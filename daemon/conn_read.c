@@ -4,22 +4,14 @@
 #include "routes.h"
 
 #define READ_BUDGET (1u << 20)
-#define TURNS 16 /* requests of one connection before the others have their turn */
-
-/* Of what has come this far epoll does not tell again. */
-static bool
-put_off(struct conn *c)
-{
-	return c->in.len > 0 || (c->tls && tls_pending(c->tls)) ? conn_yield(c)
-								: conn_await(c, TLS_AGAIN_IN);
-}
+#define TURNS 16 /* requests of one connection before the others have their turn, */
+#define STRANGERS_TURNS 2 /* and of a stranger's at a door, where some may have to wait for all */
 
 bool
 conn_advance_head(struct conn *c)
 {
-	if (!conn_may_ask(c))
-		return put_off(c);
-	if (c->in.len > 0 && c->turns >= TURNS)
+	unsigned turns = c->io->pace && c->crowd ? STRANGERS_TURNS : TURNS;
+	if (!conn_may_ask(c) || (c->in.len > 0 && c->turns >= turns))
 		return conn_yield(c);
 	size_t head = c->in.len ? http_head_length(c->in.data, c->in.len, &c->head_seen) : 0;
 	size_t room = c->in.max - c->in.len, done = 0;

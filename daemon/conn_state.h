@@ -115,9 +115,9 @@ void conn_leave_tally(struct conn *c);
 void conn_move(struct conn *c, struct io *to);
 /* A step of its handshake, in this batch of events? If not, epoll tells again. */
 bool conn_may_shake(const struct conn *c);
-/* May its next request be read? Always, unless it is a stranger's and those had their share. */
+/* May its next request be read? A stranger's at a door only in its turn. */
 bool conn_may_ask(const struct conn *c);
-/* Goes on after the others that are ready; returns false. */
+/* Goes on after the others that are ready, or, as a stranger at a door, that stand in line; returns false. */
 bool conn_yield(struct conn *c);
 
 /* --- conn_write.c */

@@ -21,6 +21,8 @@ void
 pace_charge(struct pace_account *a, uint64_t ns)
 {
 	a->saved_ns -= (int64_t)ns;
+	if (a->saved_ns < -PACE_DEBT_NS)
+		a->saved_ns = -PACE_DEBT_NS;
 }
 
 void

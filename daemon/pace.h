@@ -7,9 +7,9 @@
 /*
  * What strangers may take of a thread's processor time: a share of the time that passes, in percent, whatever the scheduler thinks of
  * priorities. Half of it is for handshakes and half for requests, so that neither has to wait for a crowd of the other. The thread
- * measures what it does for them; what turns out to have been for somebody known is given back. Time that is not used is saved, up to
- * a burst; who used too much owes it, and nothing more of that kind is done until it is paid. All functions but pace_refund are for
- * that thread alone.
+ * measures what it does for them; a handshake that turns out to have been for somebody known is given back. Time that is not used is
+ * saved, up to a burst; who used too much owes it, and nothing more of that kind is begun until it is paid. All functions but
+ * pace_refund are for that thread alone.
  */
 struct pace {
 	uint64_t wall_ns; /* as pace_wait last saw it; 0: never */
@@ -21,6 +21,8 @@ struct pace {
 
 /* Processor time left for who comes after a quiet time: a small fleet that joins at once is not held up. */
 #define PACE_BURST_NS 250000000
+/* More is not owed, because bodies that have begun are read to their end: after a flood strangers do not wait for minutes. */
+#define PACE_DEBT_NS 250000000
 /* Longest time asleep at once: what else the thread serves waits so long; and while only one of the two owes. */
 #define PACE_SLEEP_NS 20000000
 #define PACE_GLANCE_NS 5000000

@@ -347,6 +347,8 @@ on_batch(void *ctx)
 {
 	struct thread *t = ctx;
 
+	if (t->door)
+		conn_serve_line(&t->io);
 	conn_sweep(&t->io);
 	if (t->door)
 		pace_wait(&t->pace, t->server->services->config->strangers_cpu);
