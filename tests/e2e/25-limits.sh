@@ -201,7 +201,7 @@ print("less than a tenth," if share < 0.1 else "%.2f," % share, "half as many ag
 END
 )"
 limit strangers_cpu 20
-say "requests of strangers have their share, too, and keep no handshake waiting" "less than four tenths, 5 times 200" "$(crowd <<'END'
+say "requests of strangers have their share, too, and keep nobody out" "less than four tenths, 5 times 200, a stranger 200" "$(crowd <<'END'
 import threading
 
 JOIN = b"POST /v1/join HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
@@ -223,7 +223,10 @@ time.sleep(1)
 start, before = time.time(), spent()[0]
 time.sleep(3)
 share = (spent()[0] - before) / (time.time() - start) / 1e9
-print("less than four tenths," if share < 0.4 else "%.2f," % share, "5 times", *{get(secure("dev")) for i in range(5)})
+print("less than four tenths," if share < 0.4 else "%.2f," % share, "5 times", *{get(secure("dev")) for i in range(5)}, end=", ")
+last = secure(None, "127.0.0.99")
+last.settimeout(60)
+print("a stranger", get(last, "/healthz"))
 sys.stdout.flush()
 os._exit(0)
 END
