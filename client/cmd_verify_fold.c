@@ -359,6 +359,18 @@ write_model(const struct cmd_verify_fold *f, struct job *j, const struct buf *he
 	return e;
 }
 
+/* The model without the device is that of before, if there is one. */
+static void
+stay(const struct job *j, struct cmd_verify_outcome *out)
+{
+	const struct carry *c = j->parted ? &j->other : &j->now;
+
+	out->changed = c->valid;
+	memcpy(out->model, c->model, 32);
+	if (!c->valid)
+		err_set(&out->changed_why, ERR_OK, "a round before could not be folded");
+}
+
 /* The same round on the model that has none of the device's work in it. Why it cannot be goes into the outcome. */
 static enum err
 move_other(struct cmd_verify_fold *f, struct job *j, const struct cmd_verify_round *r,
@@ -368,8 +380,10 @@ move_other(struct cmd_verify_fold *f, struct job *j, const struct cmd_verify_rou
 	struct buf head;
 	enum err e = ERR_OK;
 
-	if (!j->other.valid)
-		return err_set(&out->changed_why, ERR_OK, "a round before could not be folded");
+	if (!j->other.valid) {
+		stay(j, out);
+		return ERR_OK;
+	}
 	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
 	cmd_verify_inputs_choose(in, f->without);
 	if (in->rule.deltas > 0)
@@ -512,17 +526,6 @@ static bool
 was_not_folded(const struct job *j, const struct cmd_verify_round *r)
 {
 	return !r->committed && r->reports < j->spec.round.quorum;
-}
-
-static void
-stay(const struct job *j, struct cmd_verify_outcome *out)
-{
-	const struct carry *c = j->parted ? &j->other : &j->now;
-
-	out->changed = c->valid;
-	memcpy(out->model, c->model, 32);
-	if (!c->valid)
-		err_set(&out->changed_why, ERR_OK, "a round before could not be folded");
 }
 
 enum err

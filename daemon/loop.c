@@ -12,9 +12,6 @@
 
 #define LOOP_BATCH 128
 
-/* The one that this thread runs. */
-static _Thread_local const struct loop *running;
-
 struct loop {
 	int epoll;
 	struct loop_source wake; /* eventfd */
@@ -153,7 +150,6 @@ loop_run(struct loop *l)
 {
 	struct epoll_event events[LOOP_BATCH];
 
-	running = l;
 	while (!atomic_load(&l->stopping)) {
 		int n = epoll_wait(l->epoll, events, LOOP_BATCH, timeout_ms(l));
 		for (int i = 0; i < n; i++) {
@@ -182,13 +178,10 @@ loop_post(struct loop *l, struct loop_post *p)
 {
 	p->next = NULL;
 	pthread_mutex_lock(&l->lock);
-	bool first = !l->head;
 	*l->tail = p;
 	l->tail = &p->next;
 	pthread_mutex_unlock(&l->lock);
-	/* Others wake it always: who posted first may be stopped before it does. */
-	if (first || running != l)
-		wake(l);
+	wake(l);
 }
 
 void
