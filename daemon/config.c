@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "endpoint.h"
 #include "file.h"
-#include "listen.h"
 #include "num.h"
 
 #define CONFIG_FILE_MAX (1u << 20)
@@ -155,7 +155,7 @@ set_listen(const struct key *k, void *field, const char *value, struct why *why)
 
 	if (c->listen_count == CONFIG_LISTEN_MAX)
 		return err_set(why, ERR_LIMIT, "more than %d addresses", CONFIG_LISTEN_MAX);
-	if (!listen_parse(value, &c->listen[c->listen_count]))
+	if (!endpoint_parse(value, &c->listen[c->listen_count]))
 		return err_set(why, ERR_INVALID,
 		    "\"%.60s\" is not ADDRESS:PORT, [IPV6-ADDRESS]:PORT or PORT", value);
 	c->listen_count++;
@@ -185,7 +185,7 @@ set_probe(const struct key *k, void *field, const char *value, struct why *why)
 	memset(l, 0, sizeof(*l));
 	if (strcmp(value, "off") == 0)
 		return ERR_OK;
-	if (!listen_parse(value, l) ||
+	if (!endpoint_parse(value, l) ||
 	    !(strncmp(l->host, "127.", 4) == 0 || strcmp(l->host, "::1") == 0))
 		return err_set(why, ERR_INVALID,
 		    "\"%.60s\" is not 127.0.0.1:PORT, [::1]:PORT or off: it is plain HTTP", value);

@@ -8,7 +8,7 @@
 #include "clock.h"
 #include "conn_state.h"
 #include "log.h"
-#include "routes.h"
+#include "route.h"
 
 #define DRAIN_MS 2000
 #define HELD_MS 1000

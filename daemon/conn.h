@@ -6,6 +6,7 @@
 #include "loop.h"
 #include "pace.h"
 #include "peers.h"
+#include "route.h"
 #include "tls.h"
 
 /*
@@ -15,6 +16,7 @@
 struct io {
 	struct loop *loop;
 	const struct services *services;
+	route_finder find;
 	struct conn *conns, *freed;
 	/* Of those: who shakes hands, and who has and has shown no identity since. */
 	struct conn_crowd {

@@ -1,7 +1,7 @@
 #include "clock.h"
 #include "conn_state.h"
 #include "log.h"
-#include "routes.h"
+#include "route.h"
 
 #define READ_BUDGET (1u << 20)
 #define TURNS 16 /* requests of one connection before the others have their turn, */

@@ -3,7 +3,7 @@
 #include "clock.h"
 #include "conn_state.h"
 #include "registry.h"
-#include "routes.h"
+#include "route.h"
 #include "worker.h"
 
 void
@@ -191,7 +191,7 @@ find_route(struct conn *c, const char **detail)
 	struct exchange *x = &c->x;
 	bool path_known = false;
 
-	x->route = routes_find(x->request.method, x->request.path, x->param, &path_known);
+	x->route = c->io->find(x->request.method, x->request.path, x->param, &path_known);
 	if (c->kind == CONN_PROBE && x->route && !x->route->probe)
 		x->route = NULL;
 	if (x->retry_after_s > 0) {

@@ -9,12 +9,10 @@
 #include "clock.h"
 #include "engine_job.h"
 #include "fault.h"
-#include "folder.h"
 #include "health.h"
 #include "hex.h"
 #include "log.h"
 #include "registry.h"
-#include "server.h"
 #include "spool.h"
 #include "vectors.h"
 
@@ -186,7 +184,7 @@ start_fold(struct engine *g, struct engine_job *j)
 	f.bytes_down = j->bytes_down;
 	f.no_numbers = j->round.accepted < j->round.policy.quorum ? j->round.no_numbers : 0;
 	f.course = j->course;
-	if (folder_submit(g->services->folder, &f) != ERR_OK)
+	if (g->fold(g->folder, &f) != ERR_OK)
 		j->fold_retry_ms = clock_ms() + RETRY_MS; /* no memory */
 }
 
@@ -202,7 +200,7 @@ engine_act(struct engine *g, struct engine_job *j, unsigned actions)
 		    LOG_U("quorum", j->round.policy.quorum),
 		    LOG_S("why", "too few reports before the deadline"));
 		forget_invites(j);
-		server_wake(g->services->server);
+		wake_ring(&g->services->wake);
 	}
 	if (actions & ROUND_DO_DRAW)
 		engine_draw(g, j);
@@ -564,7 +562,7 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, const
 	}
 	pthread_mutex_unlock(&g->lock);
 	if (e == ERR_OK)
-		server_wake(g->services->server);
+		wake_ring(&g->services->wake);
 	return e;
 }
 

@@ -13,6 +13,7 @@
  * to the store, the folder or done by the caller on a worker. Any thread.
  */
 struct engine;
+struct engine_fold;
 struct engine_job; /* lives as long as the engine */
 
 /* Loads jobs and open rounds; deltas accepted before a restart are counted, their files checked. task_key: 32 bytes. */
@@ -20,7 +21,8 @@ ERR_MUST_USE enum err engine_new(struct engine **out, const struct services *ser
     const uint8_t task_key[32], struct why *why);
 void engine_free(struct engine *g);
 /* Lets rounds run: called once all of services is there, before the first request. */
-void engine_start(struct engine *g);
+void engine_start(
+    struct engine *g, enum err (*fold)(void *folder, const struct engine_fold *f), void *folder);
 /* No more folding is begun; what is open stays open. */
 void engine_stop(struct engine *g);
 /* Rounds' timers. Call about every 50 ms. */

@@ -4,7 +4,6 @@
 #include "bytes.h"
 #include "clock.h"
 #include "engine_job.h"
-#include "server.h"
 
 void
 engine_draw_note(struct engine_job *j, const uint8_t device[32])
@@ -74,5 +73,5 @@ engine_draw(struct engine *g, struct engine_job *j)
 	free(tickets);
 	j->candidate_count = 0;
 	engine_act(g, j, round_step(&j->round, ROUND_DRAWN, drawn, clock_ms()));
-	server_wake(g->services->server);
+	wake_ring(&g->services->wake);
 }

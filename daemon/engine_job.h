@@ -72,6 +72,8 @@ struct engine {
 	    *buckets[256]; /* the same by the first byte of their ids, which are hashes */
 	size_t job_count;
 	bool started, stopping;
+	enum err (*fold)(void *folder, const struct engine_fold *f); /* who folds */
+	void *folder;
 };
 
 struct engine_job *engine_find(const struct engine *g, const uint8_t id[16]);

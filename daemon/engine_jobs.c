@@ -19,7 +19,6 @@
 #include "record.h"
 #include "retention.h"
 #include "rule.h"
-#include "server.h"
 #include "server_opt.h"
 #include "spool.h"
 
@@ -290,7 +289,7 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 	}
 	log_event(LOG_LEVEL_INFO, "job.submitted", LOG_S("job", j->hex),
 	    LOG_S("name", j->spec.name), LOG_U("parameters", j->table.elements));
-	server_wake(g->services->server);
+	wake_ring(&g->services->wake);
 	*created = true;
 	return ERR_OK;
 }
@@ -384,7 +383,7 @@ carry_out(void *arg)
 	if (j)
 		carry_out_on(c->g, j, c);
 	pthread_mutex_unlock(&c->g->lock);
-	server_wake(c->g->services->server);
+	wake_ring(&c->g->services->wake);
 }
 
 /* A job whose files are missing or damaged can only be stopped, until it is mended and loaded again. */
@@ -577,5 +576,5 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 		engine_act(g, j, round_step(&j->round, ROUND_BEGIN, 0, now));
 	pthread_mutex_unlock(&g->lock);
 	FAULT("round.next");
-	server_wake(g->services->server);
+	wake_ring(&g->services->wake);
 }

@@ -13,7 +13,6 @@
 #include "modelfile.h"
 #include "models.h"
 #include "net.h"
-#include "server.h"
 #include "spool.h"
 
 /* --- making a job */
@@ -373,9 +372,12 @@ engine_begin_open(struct engine *g, struct engine_job *j, uint32_t accepted)
 }
 
 void
-engine_start(struct engine *g)
+engine_start(
+    struct engine *g, enum err (*fold)(void *folder, const struct engine_fold *f), void *folder)
 {
 	pthread_mutex_lock(&g->lock);
+	g->fold = fold;
+	g->folder = folder;
 	g->started = true;
 	for (struct engine_job *j = g->jobs; j; j = j->next)
 		if (j->round.state == ROUND_IDLE)

@@ -10,41 +10,13 @@
 #include "loop.h"
 #include "messages.h"
 #include "models.h"
+#include "role.h"
 #include "services.h"
 
 /*
  * One request and its response. The connection owns it; while a worker or the store holds it, the connection leaves it
  * alone until exchange_done. Handlers fill the response through the exchange_* calls and never touch the connection.
  */
-enum role {
-	ROLE_NONE = 0,
-	ROLE_ANYONE = 1u << 0,
-	ROLE_DEVICE = 1u << 1,
-	ROLE_ADMIN = 1u << 2,
-	ROLE_READER = 1u << 3,
-	ROLE_SUBMITTER = 1u << 4,
-	ROLE_EXPIRED = 1u << 5, /* an active identity whose certificate's dates do not fit */
-	ROLE_ROTATED = 1u << 6, /* an active identity, shown by the key before its present one */
-	/* Who has a certificate of its own that is in order. */
-	ROLE_CERTIFIED = ROLE_DEVICE | ROLE_READER | ROLE_SUBMITTER | ROLE_ADMIN,
-	/* Who may read what the fleet does. */
-	ROLE_READERS = ROLE_READER | ROLE_SUBMITTER | ROLE_ADMIN,
-};
-
-/* Who asks. Looked up at every request: registry state, key, certificate date or token. */
-struct identity {
-	unsigned roles; /* set of enum role; ROLE_ANYONE always */
-	bool has_cert;
-	bool by_token; /* an access token; then device is not set */
-	uint8_t token[8]; /* its id */
-	uint8_t device[HASH_LEN];
-	uint8_t owner
-	    [HASH_LEN]; /* whose jobs and models are its own: the device, SHA-256("token" || token id), or zero
-				    on the admin socket */
-	uint8_t spki[KEY_SPKI_LEN];
-	const char *problem; /* why a certificate gives no role: error word, or NULL */
-};
-
 struct response {
 	unsigned status; /* 0: none yet */
 	const char *type; /* content type, static */

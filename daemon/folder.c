@@ -438,8 +438,9 @@ folder_new(struct folder **out, const struct services *services, struct why *why
 }
 
 enum err
-folder_submit(struct folder *d, const struct engine_fold *f)
+folder_submit(void *folder, const struct engine_fold *f)
 {
+	struct folder *d = folder;
 	struct queued *q = malloc(sizeof(*q));
 
 	if (!q)

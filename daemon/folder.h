@@ -12,7 +12,7 @@ struct folder;
 ERR_MUST_USE enum err folder_new(
     struct folder **out, const struct services *services, struct why *why);
 /* Copies f and queues it. Any thread, never blocks. */
-ERR_MUST_USE enum err folder_submit(struct folder *d, const struct engine_fold *f);
+ERR_MUST_USE enum err folder_submit(void *folder, const struct engine_fold *f);
 /* Finishes the round at hand, forgets the queue (those rounds stay open and are folded after a restart). */
 void folder_free(struct folder *d);
 

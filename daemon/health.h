@@ -1,6 +1,9 @@
 #ifndef HEALTH_H
 #define HEALTH_H
-#include "services.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "err.h"
 
 /*
  * Can the coordinator do its work? What fails below it (a full, read-only or broken disk, the database, descriptors, memory) is noted
@@ -16,11 +19,7 @@ struct health_state {
 	double since; /* Unix seconds */
 };
 
-/* services must be complete. */
-ERR_MUST_USE enum err health_new(
-    struct health **out, const struct services *services, struct why *why);
-/* Ends the thread; notes are still taken. */
-void health_stop(struct health *h);
+ERR_MUST_USE enum err health_new(struct health **out);
 void health_free(struct health *h);
 
 /* Is this a failure of the machine, which passes when its cause is gone? All others need a person, or a better request. */
@@ -31,5 +30,11 @@ void health_note(struct health *h, enum err e, uint64_t need, const char *detail
 /* The word, or NULL while ready. */
 const char *health_reason(struct health *h);
 void health_state(struct health *h, struct health_state *out);
+
+/* For watch.c. */
+const char *health_word(enum err e);
+void health_set(struct health *h, const char *reason, uint64_t need, const char *detail);
+uint64_t health_need(struct health *h);
+double health_clear(struct health *h, const char **reason);
 
 #endif

@@ -5,9 +5,6 @@
 
 /* Sockets that listen, non-blocking. The caller closes them. */
 
-/* Splits ADDRESS:PORT, [IPV6-ADDRESS]:PORT or PORT; false for anything else. The address is numeric, so that starting needs no
- * resolver. */
-bool listen_parse(const char *value, struct config_listen *out);
 /* Of an address, or of both families for an empty one. Several threads may have one each for the same port. */
 ERR_MUST_USE enum err listen_tcp(
     const struct config_listen *at, uint16_t port, int *out, struct why *why);

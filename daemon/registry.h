@@ -1,8 +1,9 @@
 #ifndef REGISTRY_H
 #define REGISTRY_H
-#include "exchange.h"
 #include "job.h"
 #include "messages.h"
+#include "role.h"
+#include "services.h"
 #include "store.h"
 #include "x509.h"
 

@@ -51,6 +51,7 @@ struct thread {
 
 struct server {
 	const struct services *services;
+	route_finder find;
 	_Atomic(struct tls_context *) tls;
 	struct tls_context *contexts[SERVER_CONTEXTS_MAX];
 	_Atomic unsigned context_count;
@@ -406,6 +407,7 @@ init_thread(struct server *s, struct thread *t)
 	t->io.inner = t->door ? inner_io : NULL;
 	t->io.pace = t->door ? &t->pace : NULL;
 	t->io.services = s->services;
+	t->io.find = s->find;
 	t->io.peers = s->peers;
 	t->io.identities = s->identities;
 	t->io.scratch = malloc(CONN_SCRATCH);
@@ -418,8 +420,8 @@ init_thread(struct server *s, struct thread *t)
 }
 
 enum err
-server_new(
-    struct server **out, const struct services *services, struct tls_context *tls, struct why *why)
+server_new(struct server **out, const struct services *services, route_finder find,
+    struct tls_context *tls, struct why *why)
 {
 	struct server *s = calloc(1, sizeof(*s));
 	struct rlimit files = {.rlim_cur = RLIM_INFINITY};
@@ -428,6 +430,7 @@ server_new(
 	if (!s)
 		return err_set(why, ERR_NOMEM, "no memory");
 	s->services = services;
+	s->find = find;
 	getrlimit(RLIMIT_NOFILE, &files);
 	s->files = files.rlim_cur;
 	server_set_tls(s, tls);
@@ -486,8 +489,10 @@ server_set_tls(struct server *s, struct tls_context *tls)
 }
 
 void
-server_wake(struct server *s)
+server_wake(void *server)
 {
+	struct server *s = server;
+
 	for (unsigned i = 0; i < s->thread_count; i++)
 		if (!atomic_exchange(&s->threads[i].waking, true))
 			loop_post(s->threads[i].io.loop, &s->threads[i].wake);

@@ -6,6 +6,7 @@
 #include "config.h"
 #include "hash.h"
 #include "key.h"
+#include "wake.h"
 #include "x509.h"
 
 /* The CA as it stands: replaced whole on reload, like the configuration. */
@@ -41,6 +42,7 @@ struct services {
 	struct health *health; /* may be NULL: health_note and health_reason know */
 	struct worker_pool *pool;
 	struct server *server;
+	struct wake wake;
 	_Atomic(const struct services_ca *) ca; /* old ones live until the end */
 	_Atomic int64_t certificate_ends; /* of the server's certificate in use, Unix seconds */
 	struct key *sign_key; /* receipts and records; never TLS or CA */

@@ -22,11 +22,13 @@
 #include "keys.h"
 #include "models.h"
 #include "registry.h"
+#include "routes.h"
 #include "server.h"
 #include "spool.h"
 #include "spool_start.h"
 #include "store.h"
 #include "tls.h"
+#include "watch.h"
 #include "worker.h"
 
 #define STOP_MS 5000
@@ -37,6 +39,7 @@
 
 struct setup {
 	struct services s;
+	struct watch *watch;
 	struct config *configs[CONFIGS_MAX];
 	unsigned config_count;
 	struct keys_server servers[SERVERS_MAX];
@@ -267,6 +270,8 @@ build(struct setup *u, struct why *why)
 	raise_file_limit();
 	enum err e = take_lock(u, why);
 	if (e == ERR_OK)
+		e = health_new(&u->s.health);
+	if (e == ERR_OK)
 		e = keys_load(c->state_dir, &u->s, task_key, why);
 	if (e == ERR_OK)
 		e = open_storage(u, why);
@@ -290,9 +295,11 @@ build(struct setup *u, struct why *why)
 	if (e == ERR_OK)
 		e = make_tls(u, NULL, &tls, why);
 	if (e == ERR_OK)
-		e = server_new(&u->s.server, &u->s, tls, why);
+		e = server_new(&u->s.server, &u->s, routes_find, tls, why);
 	if (e == ERR_OK)
-		e = health_new(&u->s.health, &u->s, why);
+		wake_join(&u->s.wake, server_wake, u->s.server);
+	if (e == ERR_OK)
+		e = watch_new(&u->watch, &u->s, why);
 	return e;
 }
 
@@ -335,7 +342,7 @@ enum err
 setup_start(struct setup *u, struct why *why)
 {
 	/* Rounds first: a delta that came before its round runs would be refused for good. */
-	engine_start(u->s.engine);
+	engine_start(u->s.engine, folder_submit, u->s.folder);
 	FAULT("start.rounds");
 	enum err e = store_submit(u->s.store, append_start, appended, &u->s);
 	if (e == ERR_OK)
@@ -423,7 +430,7 @@ setup_free(struct setup *u)
 {
 	if (!u)
 		return;
-	health_stop(u->s.health);
+	watch_stop(u->watch);
 	if (u->s.engine)
 		engine_stop(u->s.engine);
 	if (u->started)
@@ -440,6 +447,7 @@ setup_free(struct setup *u)
 	keep_close(u->s.keep);
 	spool_close(u->s.spool);
 	models_close(u->s.models);
+	watch_free(u->watch);
 	health_free(u->s.health);
 	keys_free(&u->s);
 	for (unsigned i = 0; i < u->old_ca_count; i++)

@@ -17,7 +17,6 @@
 #include "merkle.h"
 #include "models.h"
 #include "registry.h"
-#include "server.h"
 #include "spool.h"
 #include "spool_orphan.h"
 #include "store.h"
@@ -45,13 +44,6 @@ struct coordinator {
 	bool second; /* deltas carry a second vector, with twice the value */
 	char *report; /* what comes with deltas, or NULL */
 };
-
-/* The engine wakes parked connections; here are none. */
-void
-server_wake(struct server *s)
-{
-	(void)s;
-}
 
 static inline const uint8_t *
 device_id(uint8_t tag)
@@ -119,7 +111,7 @@ coordinator_start(struct coordinator *c)
 	if (e)
 		fail_msg("%s: %s", err_name(e), c->why.text);
 	assert_int_equal(folder_new(&s->folder, s, &c->why), ERR_OK);
-	engine_start(s->engine);
+	engine_start(s->engine, folder_submit, s->folder);
 }
 
 /* As setup_free does it. */

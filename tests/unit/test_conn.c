@@ -62,8 +62,8 @@ poll_drop(struct exchange *x)
 	x->state = NULL;
 }
 
-const struct route *
-routes_find(enum http_verb verb, const char *path, char param[2][72], bool *path_known)
+static const struct route *
+find(enum http_verb verb, const char *path, char param[2][72], bool *path_known)
 {
 	static const struct route table[] = {
 	    {VERB_GET, "/now", ROLE_ADMIN, ROUTE_NOW, .handle = answer_now},
@@ -90,6 +90,7 @@ setup(void **state)
 	config_defaults(&b->config);
 	b->services.config = &b->config;
 	b->io.services = &b->services;
+	b->io.find = find;
 	b->io.scratch = malloc(SCRATCH);
 	assert_non_null(b->io.scratch);
 	memset(b->io.scratch, CANARY, SCRATCH);

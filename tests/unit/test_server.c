@@ -14,6 +14,7 @@
 
 #include "file.h"
 #include "log.h"
+#include "routes.h"
 #include "server.h"
 
 struct bench {
@@ -56,7 +57,7 @@ static struct server *
 start(struct bench *b)
 {
 	struct server *s = NULL;
-	enum err e = server_new(&s, &b->services, NULL, &b->why);
+	enum err e = server_new(&s, &b->services, routes_find, NULL, &b->why);
 
 	if (e)
 		fail_msg("%s: %s", err_name(e), b->why.text);
@@ -110,7 +111,7 @@ a_second_coordinator_leaves_the_first_alone(void **state)
 	struct bench *b = *state;
 	struct server *s = start(b), *other = NULL;
 
-	assert_int_equal(server_new(&other, &b->services, NULL, &b->why), ERR_EXISTS);
+	assert_int_equal(server_new(&other, &b->services, routes_find, NULL, &b->why), ERR_EXISTS);
 	assert_non_null(strstr(b->why.text, "another coordinator answers on"));
 	assert_true(answers(b->config.admin_socket));
 	server_free(s);

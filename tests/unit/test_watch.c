@@ -12,13 +12,14 @@
 static int clock_ahead(clockid_t which, struct timespec *out);
 #include "coordinator.h"
 #define clock_gettime clock_ahead
-#include "health.c"
+#include "watch.c"
 #undef clock_gettime
 #include "json.h"
 
 #define UNIT(test) cmocka_unit_test_setup_teardown(test, start, coordinator_teardown)
 
 static _Atomic bool ahead;
+static struct watch *watch;
 
 static int
 clock_ahead(clockid_t which, struct timespec *out)
@@ -36,14 +37,15 @@ start(void **state)
 	coordinator_setup(state);
 	struct coordinator *c = *state;
 	snprintf(c->config.state_dir, sizeof(c->config.state_dir), "%s", c->dir);
-	assert_int_equal(health_new(&c->s.health, &c->s, &c->why), ERR_OK);
+	assert_int_equal(health_new(&c->s.health), ERR_OK);
+	assert_int_equal(watch_new(&watch, &c->s, &c->why), ERR_OK);
 	return 0;
 }
 
 static void
 end(struct coordinator *c)
 {
-	health_stop(c->s.health);
+	watch_free(watch);
 	health_free(c->s.health);
 	c->s.health = NULL;
 }
@@ -135,7 +137,8 @@ a_clock_that_is_set_back(void **state)
 
 	end(c);
 	ahead = true;
-	assert_int_equal(health_new(&c->s.health, &c->s, &c->why), ERR_OK);
+	assert_int_equal(health_new(&c->s.health), ERR_OK);
+	assert_int_equal(watch_new(&watch, &c->s, &c->why), ERR_OK);
 	health_note(c->s.health, ERR_FILES, 0, "");
 	bool ready = is_ready_within(c, 60);
 	ahead = false;

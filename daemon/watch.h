@@ -1,0 +1,16 @@
+#ifndef WATCH_H
+#define WATCH_H
+#include "err.h"
+#include "services.h"
+
+/* The thread that looks whether what health knows of is over, and at the free space while all is well. */
+struct watch;
+
+/* services must be complete. */
+ERR_MUST_USE enum err watch_new(
+    struct watch **out, const struct services *services, struct why *why);
+/* Ends the thread. */
+void watch_stop(struct watch *h);
+void watch_free(struct watch *h);
+
+#endif
