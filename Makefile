@@ -11,7 +11,7 @@ BUILD   ?= build/$(CRYPTO)$(if $(filter clang%,$(CC)),-clang)$(if $(SAN),-$(subs
 # getconf: files of more than 2 GiB, and inodes beyond 32 bits, where a long has 32.
 STD  := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DRIVULET_VERSION='"$(VERSION)"' -ffp-contract=off -fno-math-errno -pthread \
         $(if $(FAULTS),-DRIVULET_FAULTS)
-HARD := -fstack-protector-strong $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fPIE
+HARD := -fstack-protector-strong $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fPIC
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wvla -Wpointer-arith -Wwrite-strings -Wstrict-prototypes \
         -Wmissing-prototypes -Wformat=2 -Wundef -Werror=implicit-function-declaration $(if $(WERROR),-Werror)
 SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -24,9 +24,11 @@ endif
 endif
 Q := $(if $(V),,@)
 
-# --- The architecture.  A folder sees its own headers and those of the folders it USES; nothing else
-#     is on its include path, so the compiler refuses an upward include.
-LIBS            := base crypto wire model aggregator client
+# --- The architecture.  A folder sees its own headers and those of the folders it USES, a room those of the rooms its line names and
+#     of its house's folders; nothing else is on its include path, so the compiler refuses an arrow that stands in no line. A room may
+#     only name rooms that stand before it in ROOMS, and archives are linked from the last to the first, so such an arrow does not link
+#     either. tests/lint rooms reads these tables.
+FLOORS          := base crypto wire model aggregator
 USES_base       :=
 USES_crypto     := base
 USES_wire       := base
@@ -34,8 +36,56 @@ USES_model      := base wire
 USES_aggregator := base wire
 USES_client     := base crypto wire model aggregator
 USES_daemon     := base crypto wire model aggregator
-USES_examples   := client base
-USES_tests      := $(LIBS) daemon
+USES_examples   := client/device base
+USES_tests      := $(FLOORS) client daemon
+
+ROOMS_crypto    := primitives x509 tls
+USES_crypto/x509 := primitives
+USES_crypto/tls  := x509 primitives
+
+ROOMS_wire      := text model codec job message
+USES_wire/model   := text
+USES_wire/job     := codec model text
+USES_wire/message := job codec model text
+
+ROOMS_model     := kernels layers net train glyphs
+USES_model/layers := kernels
+USES_model/net    := layers kernels
+USES_model/train  := net layers kernels
+
+ROOMS_daemon    := runtime config store models audit registry spool http net engine fold api backup check program
+USES_daemon/config   := runtime
+USES_daemon/audit    := store config runtime
+USES_daemon/registry := store config runtime
+USES_daemon/spool    := audit store config runtime
+USES_daemon/http     := models audit registry store config runtime
+USES_daemon/net      := http models registry store config runtime
+USES_daemon/engine   := spool models registry audit store config runtime
+USES_daemon/fold     := engine spool models registry audit store config runtime
+USES_daemon/api      := net http engine spool models registry audit store config runtime
+USES_daemon/backup   := models audit store config runtime
+USES_daemon/check    := backup spool models registry audit store config runtime
+USES_daemon/program  := check backup api fold engine net http spool models registry audit store config runtime
+
+# librivulet is the first seven.
+ROOMS_client    := host home session settings models outbox device agent cli verify doctor commands
+USES_client/session  := home host
+USES_client/settings := home
+USES_client/device   := outbox models settings session home host
+USES_client/agent    := device outbox models settings session home host
+USES_client/cli      := session home host
+USES_client/verify   := cli session home host
+USES_client/doctor   := cli agent outbox settings session home host
+USES_client/commands := doctor verify cli agent device outbox models settings session home host
+
+# $(1) = a folder, as a list of its rooms; a folder without rooms is its own.
+rooms   = $(if $(ROOMS_$(1)),$(addprefix $(1)/,$(ROOMS_$(1))),$(1))
+reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
+house   = $(firstword $(subst /, ,$(1)))
+# Folders that a file in folder $(1) sees.
+sees = $(1) $(if $(findstring /,$(1)),$(addprefix $(call house,$(1))/,$(USES_$(1)))) \
+       $(foreach f,$(USES_$(call house,$(1))),$(call rooms,$f))
+inc  = $(addprefix -iquote ,$(call sees,$(1)))
 
 # --- Third-party libraries.  Looked up once, when first used: `deps` must be able to run before.
 pc = $(shell pkg-config --libs $(1) 2>/dev/null || echo $(2))
@@ -59,32 +109,31 @@ all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a examples
 # crypto/ has two back ends side by side: foo_mbedtls.c, foo_openssl.c; all else in it serves both.
 other := $(if $(filter openssl,$(CRYPTO)),%_mbedtls.c,%_openssl.c)
 objs = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/main.c $(other),$(wildcard $(1)/*.c)))
-$(foreach d,$(LIBS) daemon,$(eval $(BUILD)/librv_$(d).a: $(call objs,$(d))))
+archive = $(BUILD)/librv_$(subst /,_,$(1)).a
+$(foreach d,$(FLOORS) client daemon,$(foreach r,$(call rooms,$d),$(eval $(call archive,$r): $(call objs,$r))))
 $(BUILD)/librv_%.a:
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-# $(1) = folder of the file being compiled
-inc = -iquote $(1) $(addprefix -iquote ,$(USES_$(firstword $(subst /, ,$(1)))))
 $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "CC    $<")
 	$(Q)$(CC) $(STD) $(HARD) $(WARN) $(SANF) $(CFLAGS) $(EXTRA) $(call inc,$(patsubst %/,%,$(dir $<))) -MMD -MP -c $< -o $@
 
 # Numeric kernels are the one place where -O3 pays: gcc's -O2 leaves most loops over arrays alone.
-$(BUILD)/model/%.o $(BUILD)/aggregator/%.o $(BUILD)/wire/codec%.o $(BUILD)/wire/rotate.o $(BUILD)/tests/tools/bench_fold.o: EXTRA := -O3
+$(BUILD)/model/%.o $(BUILD)/aggregator/%.o $(BUILD)/wire/codec/%.o $(BUILD)/tests/tools/bench_fold.o: EXTRA := -O3
 
 # Archives in link order: users before the used.
-stack = $(foreach d,$(1),$(BUILD)/librv_$(d).a)
+stack = $(foreach d,$(1),$(foreach r,$(call reverse,$(call rooms,$d)),$(call archive,$r)))
 link  = $(if $(V),,@echo "LINK  $@";) $(CC) $(SANF) $(LINK) $(LDFLAGS) $(1) -o $@
-$(BUILD)/rivuletd: $(BUILD)/daemon/main.o $(call stack,daemon aggregator model wire crypto base)
+$(BUILD)/rivuletd: $(BUILD)/daemon/program/main.o $(call stack,daemon aggregator model wire crypto base)
 	$(call link,$^ $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
-$(BUILD)/rivulet: $(BUILD)/client/main.o $(call stack,client aggregator model wire crypto base)
+$(BUILD)/rivulet: $(BUILD)/client/commands/main.o $(call stack,client aggregator model wire crypto base)
 	$(call link,$^ $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
 
-# librivulet: the client without its subcommands.
-libobjs = $(foreach d,client aggregator model wire crypto base,$(call objs,$(d)))
-$(BUILD)/librivulet.a: $(filter-out $(BUILD)/client/cmd_%,$(libobjs))
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+# librivulet: the rooms of a device, and what lies below. "q": two rooms may have files of one name.
+DEVICE := $(addprefix client/,$(wordlist 1,7,$(ROOMS_client)))
+$(BUILD)/librivulet.a: $(foreach d,$(DEVICE) model wire crypto base,$(foreach r,$(call rooms,$d),$(call objs,$r)))
+	$(Q)rm -f $@ && $(AR) qcs $@ $^
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 examples: $(EXAMPLES)
 $(EXAMPLES): %: %.o $(BUILD)/librivulet.a
@@ -181,7 +230,10 @@ fuzz-coverage: deps-dev
 replayers: $(FUZZ)
 .PHONY: fuzz-coverage replayers
 
-# --- Lint: see tests/lint.
+# --- Lint: see tests/lint, which reads the tables above by `make print-rooms`: a room, the folders it sees.
+.PHONY: print-rooms
+print-rooms:
+	@$(foreach d,$(FLOORS) client daemon examples,$(foreach r,$(call rooms,$d),echo '$r: $(call sees,$r)';))
 lint: deps deps-dev
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)CC="$(CC)" tests/lint $(BUILD)
@@ -197,13 +249,13 @@ install: all
 	    $(DESTDIR)$(PREFIX)/share/doc/rivulet
 	install -m 755 $(BUILD)/rivuletd $(BUILD)/rivulet $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(BUILD)/librivulet.a $(DESTDIR)$(PREFIX)/lib
-	install -m 644 client/rivulet.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 client/device/rivulet.h $(DESTDIR)$(PREFIX)/include
 	for u in systemd/*.service; do sed 's,/usr/local/bin,$(PREFIX)/bin,' $$u > \
 	    $(DESTDIR)$(PREFIX)/lib/systemd/system/$${u##*/} || exit 1; done
 	install -m 644 systemd/rivulet.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/rivulet.conf
 	install -m 644 systemd/rivulet.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/rivulet.conf
 	sed 's,@PREFIX@,$(PREFIX),;s,@VERSION@,$(VERSION),;s#@LIBS@#$(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread#' \
-	    client/rivulet.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/rivulet.pc
+	    client/device/rivulet.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/rivulet.pc
 	install -m 644 README.md docs/*.md wire/FORMAT.md $(DESTDIR)$(PREFIX)/share/doc/rivulet
 
 clean:

@@ -7,7 +7,7 @@
 #include "cpu.h"
 #include "distance.h"
 #include "mean.h"
-#include "rule_state.h"
+#include "rule_inside.h"
 
 _Static_assert(MEAN_TILE == RULE_TILE, "a mean reads what a rule may read");
 _Static_assert(RULE_DELTAS_MAX < ORDER_MAX && RULE_DELTAS_MAX < DISTANCE_MAX, "room for a centre");

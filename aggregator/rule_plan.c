@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "distance.h"
-#include "rule_state.h"
+#include "rule_inside.h"
 #include "select.h"
 #include "vec.h"
 

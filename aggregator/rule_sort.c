@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cpu.h"
-#include "rule_state.h"
+#include "rule_inside.h"
 #include "vec.h"
 
 #define COLUMNS 32 /* mixed at a time */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec_sparse.h"
+#include "sparse.h"
 
 #define HEAD 6
 #define ELEMENTS 65535

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd_print.h"
+#include "print.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd_verify_history.h"
+#include "history.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd_options.h"
 #include "file.h"
 #include "hex.h"
 #include "num.h"
+#include "options.h"
 
 #define FAILED_MAX 3 /* as the coordinator */
 

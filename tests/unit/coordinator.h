@@ -16,9 +16,9 @@
 #include "keep.h"
 #include "merkle.h"
 #include "models.h"
+#include "orphan.h"
 #include "registry.h"
 #include "spool.h"
-#include "spool_orphan.h"
 #include "store.h"
 
 #define DEVICES 9

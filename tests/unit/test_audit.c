@@ -6,11 +6,11 @@
 #include <cmocka.h>
 
 #include "audit.h"
+#include "audit_rows.h"
 #include "coordinator.h"
 #include "json.h"
 #include "record.h"
 #include "sign.h"
-#include "store_audit.h"
 
 /* --- reading the chain back */
 

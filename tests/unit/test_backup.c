@@ -13,13 +13,13 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "audit_rows.h"
 #include "backup.h"
-#include "backup_list.h"
-#include "backup_restore.h"
 #include "check.h"
 #include "coordinator.h"
 #include "incarnation.h"
-#include "store_audit.h"
+#include "list.h"
+#include "restore.h"
 
 static char copy_dir[96], back_dir[96];
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cmd_devices.h"
+#include "devices.h"
 
 static struct json *
 parse(const char *text)

@@ -6,8 +6,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "cmd_admin.h"
-#include "cmd_options.h"
+#include "admin.h"
+#include "options.h"
 
 static const char *name, *file;
 static bool json;

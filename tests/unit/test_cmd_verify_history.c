@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd_verify_course.h"
-#include "cmd_verify_history.h"
+#include "guards.h"
 #include "hex.h"
+#include "history.h"
 #include "sign.h"
 
 /* What a chain of good entries may still say that makes no sense. Entries are made here without a chain around them. */

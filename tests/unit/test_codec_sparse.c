@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec_sparse.h"
 #include "flush.h"
 #include "normal.h"
 #include "prng.h"
+#include "sparse.h"
 
 #define BLOCK 16384
 #define N (3 * BLOCK + 100)

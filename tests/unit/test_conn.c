@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "conn_state.h"
+#include "conn_inside.h"
 #include "log.h"
 #include "routes.h"
 

@@ -19,9 +19,9 @@
 #include "file.h"
 #include "files_in.h"
 #include "hex.h"
+#include "mark.h"
 #include "merkle.h"
 #include "prng.h"
-#include "spool_mark.h"
 
 /* Two whole chunks and a piece: three leaves. */
 #define ELEMENTS ((2 * MANIFEST_CHUNK + 4000) / 4)

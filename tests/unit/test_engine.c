@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #include "coordinator.h"
-#include "engine_job.h"
+#include "engine_inside.h"
 #include "hash.h"
 #include "models.h"
 #include "record.h"

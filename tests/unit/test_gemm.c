@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "gemm_kernels.h"
+#include "gemm_inside.h"
 #include "prng.h"
 
 /* n floats whose end lies flush against an unreadable page. */

@@ -61,7 +61,7 @@ counted_save(const struct identity *id, const char *home, struct why *why)
 #define rename counted_rename
 #define home_drop counted_drop
 #define identity_save counted_save
-#include "../../client/identity_set.c"
+#include "../../client/home/identity_set.c"
 #undef file_write
 #undef rename
 #undef home_drop

@@ -19,7 +19,7 @@
 #include "hex.h"
 #include "modelfile.h"
 #include "models.h"
-#include "models_parts.h"
+#include "models_inside.h"
 
 struct fixture {
 	char dir[64];

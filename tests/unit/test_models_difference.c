@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine_job.h"
-#include "engine_steps.c"
+#include "engine_inside.h"
+#include "steps.c"
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
 #include "modelfile.h"
-#include "models_parts.h"
+#include "models_inside.h"
 
 #define ELEMENTS 1000
 #define MODELS 6

@@ -1,5 +1,5 @@
+#include "audit_rows.h"
 #include "registry_fixture.h"
-#include "store_audit.h"
 
 /* --- what is noted since the start */
 

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "../../client/renew.c"
+#include "../../client/session/renew.c"
 
 #define DAY 86400
 #define MADE 1700000000 /* when the certificates here were issued; they begin two days before */

@@ -11,7 +11,7 @@
 
 #include "config.h"
 #include "file.h"
-#include "spool_start.h"
+#include "start.h"
 
 static const char hex[] = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 

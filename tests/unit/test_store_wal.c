@@ -16,7 +16,7 @@
 
 #include "file.h"
 #include "store.h"
-#include "store_wal.h"
+#include "wal.h"
 
 #define COMMITS 6
 #define FRAME (24 + 4096)

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "../../client/upload.c"
+#include "../../client/device/upload.c"
 
 static void
 offsets(void **state)

@@ -1,0 +1,235 @@
+#include "admin.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ca_fetch.h"
+#include "cmd.h"
+#include "file.h"
+#include "messages.h"
+#include "num.h"
+#include "print.h"
+
+#define SOCKET_DEFAULT "/run/rivulet/admin.sock"
+#define ANSWER_MAX (64u << 20)
+#define TOKEN_FILE_MAX 1024
+
+static enum err
+open_remote(struct cmd_admin *a, struct why *why)
+{
+	char home[PATH_MAX], url[1][ADDRESS_MAX];
+	enum err e = identity_home(home, a->home, why);
+
+	if (!e)
+		e = address_normalise(url[0], a->url, why);
+	if (e)
+		return e;
+	const struct session_options options = {
+	    .home = home, .urls = (const char(*)[ADDRESS_MAX])url, .url_count = 1};
+	return session_open(&a->session, &options, why);
+}
+
+/* The CAs that --ca names, or the one whose fingerprint stands in the token. */
+static enum err
+need_ca(const struct cmd_admin *a, const char *url, const char *token, char **out, struct why *why)
+{
+	struct token parts;
+	struct trust trust;
+	size_t len;
+	enum err e;
+
+	if (a->ca)
+		return file_read(a->ca, IDENTITY_PEM_MAX, out, &len, why);
+	if (messages_token_parse(&parts, token))
+		return err_set(why, ERR_INVALID, "%s holds no token", a->token_file);
+	*out = malloc(CA_FETCH_PEM_MAX);
+	e = *out ? ca_fetch(&trust, *out, url, parts.ca_hash, why)
+		 : err_set(why, ERR_NOMEM, "no memory");
+	hash_wipe(&parts, sizeof(parts));
+	return e;
+}
+
+static enum err
+open_with_token(struct cmd_admin *a, struct why *why)
+{
+	char url[ADDRESS_MAX];
+	char *token = NULL, *ca = NULL;
+	size_t len = 0;
+	enum err e = a->url ? address_normalise(url, a->url, why)
+			    : err_set(why, ERR_INVALID, "--token-file goes with --url");
+
+	if (!e)
+		e = file_read(a->token_file, TOKEN_FILE_MAX, &token, &len, why);
+	while (!e && len > 0 && isspace((unsigned char)token[len - 1]))
+		token[--len] = '\0';
+	if (!e)
+		e = need_ca(a, url, token, &ca, why);
+	if (!e)
+		e = session_open_token(&a->session, url, ca, token, why);
+	if (token)
+		hash_wipe(token, len);
+	free(token);
+	free(ca);
+	return e;
+}
+
+enum err
+cmd_admin_open(struct cmd_admin *a, struct why *why)
+{
+	const char *path = a->socket;
+
+	a->session = NULL;
+	if (a->token_file)
+		return open_with_token(a, why);
+	if (a->url)
+		return open_remote(a, why);
+	if (!path)
+		path = getenv("RIVULET_SOCKET");
+	if (!path || !*path)
+		path = SOCKET_DEFAULT;
+	a->socket = path;
+	return session_open_socket(&a->session, path, why);
+}
+
+void
+cmd_admin_close(struct cmd_admin *a)
+{
+	session_free(a->session);
+	a->session = NULL;
+}
+
+enum err
+cmd_admin_call(struct cmd_admin *a, const char *method, const char *path, const struct buf *body,
+    struct json **out, struct why *why)
+{
+	static const char *const headers[] = {"Content-Type: application/json", NULL};
+	struct transport_answer answer;
+	const struct session_call call = {.path = path,
+	    .attempts = 1,
+	    .request = {.method = method,
+		.headers = body ? headers : NULL,
+		.body = body ? buf_str(body) : NULL,
+		.body_len = body ? body->len : 0,
+		.answer_max = ANSWER_MAX}};
+	enum err e = session_do(a->session, &call, &answer, why);
+
+	if (out)
+		*out = NULL;
+	if (e == ERR_CLOSED && !a->url)
+		err_set(why, e,
+		    "cannot reach a coordinator at %s; is rivuletd running? (--socket, --url)",
+		    a->socket);
+	if (!e)
+		e = session_problem(&answer, NULL, why);
+	if (!e && out && answer.body.len > 0)
+		e = json_parse(out, answer.body.data, answer.body.len, why);
+	transport_answer_deinit(&answer);
+	return e;
+}
+
+enum err
+cmd_admin_find_job(struct cmd_admin *a, const char *word, char id[33], struct why *why)
+{
+	struct json *doc = NULL;
+	size_t len = strlen(word), fits = 0;
+	enum err e = cmd_admin_call(a, "GET", "/v1/jobs", NULL, &doc, why);
+	const struct json *jobs = json_get(doc, "jobs");
+
+	for (size_t i = 0; !e && i < json_count(jobs); i++) {
+		const char *job = json_string(json_get(json_at(jobs, i), "job"));
+		const char *name = json_string(json_get(json_at(jobs, i), "name"));
+		if (!job || strlen(job) != 32)
+			continue;
+		if ((len <= 32 && strncmp(job, word, len) == 0) ||
+		    (name && strcmp(name, word) == 0)) {
+			memcpy(id, job, 33);
+			fits++;
+		}
+	}
+	json_free(doc);
+	if (e)
+		return e;
+	if (fits == 0)
+		return err_set(why, ERR_NOTFOUND, "no job \"%.60s\"", word);
+	if (fits > 1)
+		return err_set(why, ERR_INVALID,
+		    "%zu jobs fit \"%.60s\"; give the id (rivulet job list)", fits, word);
+	return ERR_OK;
+}
+
+bool
+cmd_admin_duration(const char *text, uint64_t *seconds)
+{
+	static const struct {
+		char letter;
+		uint64_t factor;
+	} units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+	char digits[16];
+	size_t len = strlen(text);
+	uint64_t factor = 1, v;
+
+	if (len == 0 || len >= sizeof(digits))
+		return false;
+	memcpy(digits, text, len + 1);
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (digits[len - 1] == units[i].letter) {
+			factor = units[i].factor;
+			digits[len - 1] = '\0';
+			break;
+		}
+	if (!num_u64(digits, 1000000000, &v) || v == 0)
+		return false;
+	*seconds = v * factor;
+	return true;
+}
+
+int
+cmd_admin_end(struct cmd_admin *a, enum err e, const struct why *why)
+{
+	cmd_admin_close(a);
+	return e ? cmd_options_fail(e, why) : CMD_OK;
+}
+
+int
+cmd_admin_list(const struct cmd_list *list, int argc, char **argv)
+{
+	struct cmd_admin a = {.socket = NULL};
+	const struct cmd_option table[] = {
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	struct cmd_words words;
+	struct why why = {""};
+	struct json *doc = NULL;
+	int rc;
+
+	if (!cmd_options_take(&words, table, &list->usage, argc, argv, &rc))
+		return rc;
+	enum err e = cmd_admin_open(&a, &why);
+	if (!e)
+		e = cmd_admin_call(&a, "GET", list->path, NULL, &doc, &why);
+	if (!e && a.json)
+		cmd_print_json(doc);
+	else if (!e)
+		list->print(json_get(doc, list->key));
+	json_free(doc);
+	return cmd_admin_end(&a, e, &why);
+}
+
+int
+cmd_admin_verbs(const char *command, const struct cmd_verb *verbs, int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+	bool help = strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
+
+	for (const struct cmd_verb *v = verbs; v->name; v++)
+		if (strcmp(v->name, name) == 0)
+			return v->main(argc - 1, argv + 1);
+	FILE *to = help ? stdout : stderr;
+	if (*name && !help)
+		fprintf(to, "rivulet: unknown command \"%s %s\"\n", command, name);
+	fprintf(to, "usage: rivulet %s COMMAND [...]\n\n", command);
+	for (const struct cmd_verb *v = verbs; v->name; v++)
+		fprintf(to, "  %-8s %s\n", v->name, v->help);
+	return help ? CMD_OK : CMD_USAGE;
+}

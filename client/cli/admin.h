@@ -1,0 +1,62 @@
+#ifndef ADMIN_H
+#define ADMIN_H
+#include <stdbool.h>
+
+#include "json.h"
+#include "options.h"
+#include "session.h"
+
+/* What the administration commands share: how they reach the coordinator, and calls that give JSON. */
+struct cmd_admin {
+	const char *socket, *url, *home, *token_file, *ca;
+	bool json;
+	struct session *session;
+};
+
+/* Entries for a command's option table. */
+#define CMD_ADMIN_OPTIONS(a) \
+	{"socket", 0, "PATH", "the coordinator's admin socket", &(a)->socket, NULL}, \
+	    {"url", 0, "URL", "a remote coordinator, with the certificate of --home", &(a)->url, \
+		NULL}, \
+	    {"home", 0, "DIR", "identity for --url", &(a)->home, NULL}, \
+	    {"token-file", 0, "FILE", "an access token for --url, instead of a certificate", \
+		&(a)->token_file, NULL}, \
+	    {"ca", 0, "FILE", "the CA to trust (default: by the token; verify: DIR/ca.pem)", \
+		&(a)->ca, NULL}, \
+	{ \
+		"json", 0, NULL, "print JSON", NULL, &(a)->json \
+	}
+#define CMD_ADMIN_USAGE "[--socket PATH | --url URL [--token-file FILE]] [--json]"
+
+/* Over --url, else --socket, $RIVULET_SOCKET, /run/rivulet/admin.sock. */
+ERR_MUST_USE enum err cmd_admin_open(struct cmd_admin *a, struct why *why);
+void cmd_admin_close(struct cmd_admin *a);
+/* *out may be NULL: the answer's body does not matter; else the caller frees it (NULL for an empty body). body: JSON text
+ * or NULL. */
+ERR_MUST_USE enum err cmd_admin_call(struct cmd_admin *a, const char *method, const char *path,
+    const struct buf *body, struct json **out, struct why *why);
+/* Finds a job by id, unique beginning of an id, or unique name; id gets 33 bytes. ERR_NOTFOUND, ERR_INVALID if several fit. */
+ERR_MUST_USE enum err cmd_admin_find_job(
+    struct cmd_admin *a, const char *word, char id[33], struct why *why);
+/* "90", "90s", "15m", "24h", "7d" to seconds. */
+bool cmd_admin_duration(const char *text, uint64_t *seconds);
+
+/* A subcommand that takes no words, reads one document and prints a table of the array under `key`, or with --json all of it. */
+struct cmd_list {
+	struct cmd_usage usage;
+	const char *path, *key;
+	void (*print)(const struct json *array);
+};
+int cmd_admin_list(const struct cmd_list *list, int argc, char **argv);
+/* Closes and gives the exit code; prints the reason if e is an error. */
+int cmd_admin_end(struct cmd_admin *a, enum err e, const struct why *why);
+
+/* Subcommands of a command ("job list"): a table and a loop. */
+struct cmd_verb {
+	const char *name;
+	int (*main)(int argc, char **argv);
+	const char *help;
+};
+int cmd_admin_verbs(const char *command, const struct cmd_verb *verbs, int argc, char **argv);
+
+#endif

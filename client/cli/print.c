@@ -1,0 +1,189 @@
+#include "print.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define JSON_TEXT_MAX (64u << 20)
+#define CELLS_MAX (1u << 21) /* more than the largest answer has */
+
+void
+cmd_print_json(const struct json *v)
+{
+	struct buf text;
+
+	buf_init(&text, JSON_TEXT_MAX);
+	if (json_print(&text, v, true))
+		fprintf(stderr, "rivulet: the answer is too large to print\n");
+	else
+		printf("%s\n", buf_str(&text));
+	buf_deinit(&text);
+}
+
+void
+cmd_print_start(struct cmd_table *t, const char *const *heads, size_t columns)
+{
+	*t = (struct cmd_table){.columns = columns};
+	for (size_t i = 0; i < columns; i++)
+		cmd_print_cell(t, "%s", heads[i]);
+}
+
+void
+cmd_print_cell(struct cmd_table *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (t->count == t->room) {
+		size_t room = t->room ? t->room * 2 : 64;
+		char(*cells)[CMD_PRINT_CELL_MAX] =
+		    room <= CELLS_MAX ? realloc(t->cells, room * sizeof(*cells)) : NULL;
+		if (!cells)
+			return;
+		t->cells = cells;
+		t->room = room;
+	}
+	char *cell = t->cells[t->count++];
+	va_start(ap, fmt);
+	vsnprintf(cell, CMD_PRINT_CELL_MAX, fmt, ap);
+	va_end(ap);
+	/* What others named must not steer the terminal. */
+	for (; *cell; cell++)
+		if (iscntrl((unsigned char)*cell))
+			*cell = '?';
+}
+
+static bool
+column_is_numeric(const struct cmd_table *t, size_t column)
+{
+	size_t rows = t->count / t->columns;
+
+	for (size_t r = 1; r < rows; r++) {
+		const char *cell = t->cells[r * t->columns + column];
+		if (cell[strspn(cell, "-0123456789./%smhdKMGT")] != '\0')
+			return false;
+	}
+	return rows > 1;
+}
+
+void
+cmd_print_end(struct cmd_table *t)
+{
+	int width[CMD_PRINT_COLUMNS_MAX] = {0};
+	bool right[CMD_PRINT_COLUMNS_MAX];
+	size_t rows = t->columns ? t->count / t->columns : 0;
+
+	for (size_t i = 0; i < rows * t->columns; i++) {
+		int len = (int)strlen(t->cells[i]);
+		if (len > width[i % t->columns])
+			width[i % t->columns] = len;
+	}
+	for (size_t c = 0; c < t->columns; c++)
+		right[c] = column_is_numeric(t, c);
+	for (size_t i = 0; i < rows * t->columns; i++) {
+		size_t c = i % t->columns;
+		bool last = c + 1 == t->columns;
+		int w = right[c] ? width[c] : last ? 0 : -width[c];
+		printf("%*s%s", w, t->cells[i], last ? "\n" : "  ");
+	}
+	free(t->cells);
+	t->cells = NULL;
+}
+
+void
+cmd_print_text(struct cmd_table *t, const struct json *object, const char *key)
+{
+	const char *text = json_string(json_get(object, key));
+
+	cmd_print_cell(t, "%s", text && *text ? text : "-");
+}
+
+void
+cmd_print_short_id(struct cmd_table *t, const struct json *object, const char *key)
+{
+	const char *text = json_string(json_get(object, key));
+
+	cmd_print_cell(t, "%.12s", text && *text ? text : "-");
+}
+
+void
+cmd_print_count(struct cmd_table *t, const struct json *object, const char *key)
+{
+	uint64_t v;
+
+	if (json_u64(json_get(object, key), &v))
+		cmd_print_cell(t, "%llu", (unsigned long long)v);
+	else
+		cmd_print_cell(t, "-");
+}
+
+void
+cmd_print_figure(struct cmd_table *t, const struct json *object, const char *key)
+{
+	double v;
+
+	if (json_double(json_get(object, key), &v) && isfinite(v))
+		cmd_print_cell(t, "%.4f", v);
+	else
+		cmd_print_cell(t, "-");
+}
+
+void
+cmd_print_bytes(struct cmd_table *t, const struct json *object, const char *key)
+{
+	static const char units[] = " KMGT";
+	double v;
+	size_t unit = 0;
+
+	if (!json_double(json_get(object, key), &v)) {
+		cmd_print_cell(t, "-");
+		return;
+	}
+	while (v >= 1024 && unit + 2 < sizeof(units)) {
+		v /= 1024;
+		unit++;
+	}
+	if (unit == 0)
+		cmd_print_cell(t, "%.0f", v);
+	else
+		cmd_print_cell(t, "%.1f%c", v, units[unit]);
+}
+
+void
+cmd_print_age(struct cmd_table *t, const struct json *object, const char *key)
+{
+	double v;
+
+	if (!json_double(json_get(object, key), &v) || v <= 0) {
+		cmd_print_cell(t, "-");
+		return;
+	}
+	double age = fabs((double)time(NULL) - v);
+	if (age < 120)
+		cmd_print_cell(t, "%.0fs", age);
+	else if (age < 7200)
+		cmd_print_cell(t, "%.0fm", age / 60);
+	else if (age < 172800)
+		cmd_print_cell(t, "%.0fh", age / 3600);
+	else
+		cmd_print_cell(t, "%.0fd", age / 86400);
+}
+
+void
+cmd_print_labels(struct cmd_table *t, const struct json *object, const char *key)
+{
+	const struct json *labels = json_get(object, key);
+	char text[CMD_PRINT_CELL_MAX] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < json_count(labels) && len < sizeof(text); i++) {
+		const char *value = json_string(json_at(labels, i));
+		int n = snprintf(text + len, sizeof(text) - len, "%s%s=%s", i ? "," : "",
+		    json_key(json_at(labels, i)), value ? value : "?");
+		len += n > 0 ? (size_t)n : 0;
+	}
+	cmd_print_cell(t, "%s", *text ? text : "-");
+}

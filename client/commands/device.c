@@ -1,0 +1,148 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "admin.h"
+#include "cmd.h"
+#include "devices.h"
+#include "print.h"
+
+static enum err
+list(struct cmd_admin *a, const struct cmd_devices_filter *filter, struct why *why)
+{
+	struct json *doc = NULL, *picked;
+	enum err e = cmd_admin_call(a, "GET", "/v1/devices", NULL, &doc, why);
+
+	if (e)
+		return e;
+	picked = cmd_devices_pick(json_get(doc, "devices"), filter);
+	json_free(doc);
+	if (a->json) {
+		doc = json_object();
+		json_add(doc, "devices", picked);
+		cmd_print_json(doc);
+		json_free(doc);
+		return ERR_OK;
+	}
+	cmd_devices_print(picked);
+	json_free(picked);
+	return ERR_OK;
+}
+
+static int
+device_list(int argc, char **argv)
+{
+	struct cmd_admin a = {.socket = NULL};
+	struct cmd_devices_filter filter = {.state = NULL};
+	const struct cmd_option table[] = {
+	    {"state", 0, "STATE", "only active, suspended, revoked or left ones", &filter.state,
+		NULL},
+	    {"label", 0, "K=V", "only with this label, several with commas", &filter.labels, NULL},
+	    {"cloned", 0, NULL, "only keys that were seen on two machines", NULL, &filter.cloned},
+	    CMD_ADMIN_OPTIONS(&a),
+	    {NULL, 0, NULL, NULL, NULL, NULL},
+	};
+	const struct cmd_usage usage = {
+	    "device list [--state STATE] [--label k=v] [--cloned] " CMD_ADMIN_USAGE,
+	    "Lists the devices that joined.", 0, 0};
+	struct cmd_words words;
+	struct why why = {""};
+	int rc;
+
+	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	enum err e = cmd_devices_check(&filter, &why);
+	if (!e)
+		e = cmd_admin_open(&a, &why);
+	if (!e)
+		e = list(&a, &filter, &why);
+	return cmd_admin_end(&a, e, &why);
+}
+
+/* A device by id, unique beginning of an id, or unique name. */
+static enum err
+find(struct cmd_admin *a, const char *word, char id[65], struct why *why)
+{
+	struct json *doc = NULL;
+	size_t fits = 0;
+	enum err e = cmd_admin_call(a, "GET", "/v1/devices", NULL, &doc, why);
+	const struct json *devices = json_get(doc, "devices");
+
+	for (size_t i = 0; !e && i < json_count(devices); i++) {
+		const char *device = json_string(json_get(json_at(devices, i), "device"));
+		const char *name = json_string(json_get(json_at(devices, i), "name"));
+		if (!device || strlen(device) != 64)
+			continue;
+		if (strncmp(device, word, strlen(word)) != 0 && (!name || strcmp(name, word) != 0))
+			continue;
+		memcpy(id, device, 65);
+		fits++;
+	}
+	json_free(doc);
+	if (!e && fits == 0)
+		e = err_set(why, ERR_NOTFOUND, "no device \"%.60s\"", word);
+	if (!e && fits > 1)
+		e = err_set(why, ERR_INVALID,
+		    "%zu devices fit \"%.60s\"; give the id (rivulet device list)", fits, word);
+	return e;
+}
+
+/* show, suspend, resume, revoke, erase: argv[0] is the verb. */
+static int
+device_one(int argc, char **argv)
+{
+	struct cmd_admin a = {.socket = NULL};
+	const struct cmd_option table[] = {
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct cmd_usage usage = {
+	    "device show|suspend|resume|revoke|erase DEVICE " CMD_ADMIN_USAGE,
+	    "Shows a device, or changes its standing; it is met at its next request. revoke is "
+	    "final.\n"
+	    "erase, of one that was revoked or left, deletes all that tells about it.\n"
+	    "DEVICE: id, unique beginning of an id, or unique name.",
+	    1, 1};
+	bool show = strcmp(argv[0], "show") == 0;
+	struct cmd_words words;
+	struct why why = {""};
+	struct json *doc = NULL;
+	char id[65], path[128];
+	int rc;
+
+	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	enum err e = cmd_admin_open(&a, &why);
+	if (!e)
+		e = find(&a, words.words[0], id, &why);
+	if (!e) {
+		snprintf(path, sizeof(path), "/v1/devices/%s%s%s", id, show ? "" : "/",
+		    show ? "" : argv[0]);
+		e = cmd_admin_call(&a, show ? "GET" : "POST", path, NULL, &doc, &why);
+	}
+	const char *state = json_string(json_get(doc, "state"));
+	if (!e && a.json)
+		cmd_print_json(doc);
+	else if (!e && show)
+		cmd_devices_one(doc);
+	else if (!e)
+		printf("%s %s\n", id,
+		    strcmp(argv[0], "erase") == 0 ? "erased"
+			: state			  ? state
+						  : "?");
+	json_free(doc);
+	return cmd_admin_end(&a, e, &why);
+}
+
+int
+cmd_device_main(int argc, char **argv)
+{
+	static const struct cmd_verb verbs[] = {
+	    {"list", device_list, "all devices, or those with a state or label"},
+	    {"show", device_one, "one device"},
+	    {"suspend", device_one, "refuse it until it is resumed"},
+	    {"resume", device_one, "let it go on"},
+	    {"revoke", device_one, "refuse it for good"},
+	    {"erase", device_one, "delete all that tells about a revoked one"},
+	    {NULL, NULL, NULL},
+	};
+
+	return cmd_admin_verbs("device", verbs, argc, argv);
+}

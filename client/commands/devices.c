@@ -1,0 +1,286 @@
+#include "devices.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "print.h"
+
+/* A row fits 120 columns. */
+#define NAME_SHOWN 16
+#define LABELS_SHOWN 16
+#define REASON_SHOWN 20
+#define RECENT_S 600
+
+/* The label that "k=v" at p asks for: is it there? *rest is what follows. */
+static bool
+label_fits(const struct json *labels, const char *p, const char **rest)
+{
+	size_t len = strcspn(p, ","), key = strcspn(p, "=");
+
+	*rest = p + len + (p[len] == ',');
+	for (size_t i = 0; i < json_count(labels); i++) {
+		const struct json *v = json_at(labels, i);
+		const char *name = json_key(v), *value = json_string(v);
+		if (name && value && strlen(name) == key && strncmp(name, p, key) == 0 &&
+		    strlen(value) == len - key - 1 &&
+		    strncmp(value, p + key + 1, len - key - 1) == 0)
+			return true;
+	}
+	return false;
+}
+
+static const char *
+wanted_labels(const struct cmd_devices_filter *filter)
+{
+	return filter->labels ? filter->labels : "";
+}
+
+enum err
+cmd_devices_check(const struct cmd_devices_filter *filter, struct why *why)
+{
+	for (const char *p = wanted_labels(filter); *p;) {
+		size_t len = strcspn(p, ","), key = strcspn(p, "=");
+		if (key == 0 || key >= len)
+			return err_set(
+			    why, ERR_INVALID, "--label wants key=value, several with commas");
+		p += len + (p[len] == ',');
+	}
+	return ERR_OK;
+}
+
+static bool
+is_cloned(const struct json *device)
+{
+	bool cloned = false;
+
+	(void)json_bool(json_get(device, "cloned"), &cloned);
+	return cloned;
+}
+
+static bool
+passes(const struct json *device, const struct cmd_devices_filter *filter)
+{
+	const char *state = json_string(json_get(device, "state"));
+
+	if (filter->state && (!state || strcmp(state, filter->state) != 0))
+		return false;
+	if (filter->cloned && !is_cloned(device))
+		return false;
+	for (const char *p = wanted_labels(filter); *p;)
+		if (!label_fits(json_get(device, "labels"), p, &p))
+			return false;
+	return true;
+}
+
+struct json *
+cmd_devices_pick(const struct json *devices, const struct cmd_devices_filter *filter)
+{
+	struct json *out = json_array();
+
+	for (size_t i = 0; i < json_count(devices); i++)
+		if (passes(json_at(devices, i), filter))
+			json_push(out, json_copy(json_at(devices, i)));
+	return out;
+}
+
+/* "active", or with another role than device "active,admin". */
+static void
+cell_state(struct cmd_table *t, const struct json *d)
+{
+	const char *state = json_string(json_get(d, "state"));
+	const char *role = json_string(json_get(d, "role"));
+	bool plain = !role || strcmp(role, "device") == 0;
+
+	cmd_print_cell(t, "%s%s%s", state ? state : "?", plain ? "" : ",", plain ? "" : role);
+}
+
+/* How far the device's clock is from the coordinator's: "+3s", "-2h". */
+static void
+cell_clock(struct cmd_table *t, const struct json *d)
+{
+	double v;
+
+	if (!json_double(json_get(d, "clock_offset_s"), &v)) {
+		cmd_print_cell(t, "-");
+		return;
+	}
+	char sign = v < 0 ? '-' : '+';
+	double off = fabs(v);
+	if (off < 120)
+		cmd_print_cell(t, "%c%.0fs", sign, off);
+	else if (off < 7200)
+		cmd_print_cell(t, "%c%.0fm", sign, off / 60);
+	else if (off < 172800)
+		cmd_print_cell(t, "%c%.0fh", sign, off / 3600);
+	else
+		cmd_print_cell(t, "%c%.0fd", sign, off / 86400);
+}
+
+static double
+event_time(const struct json *event)
+{
+	double at;
+
+	return json_double(json_get(event, "at"), &at) ? at : 0;
+}
+
+/* A copied home; what went wrong lately, "refused stale-round" or "abort no-data"; else why it is idle. */
+static void
+cell_reason(struct cmd_table *t, const struct json *d)
+{
+	const struct json *refusal = json_get(d, "last_refusal"),
+			  *abort = json_get(d, "last_abort");
+	bool aborted = event_time(abort) > event_time(refusal);
+	const struct json *event = aborted ? abort : refusal;
+	const char *word = json_string(json_get(event, "reason"));
+
+	if (is_cloned(d))
+		cmd_print_cell(t, "CLONED");
+	else if (word && event_time(event) > (double)time(NULL) - RECENT_S)
+		cmd_print_cell(t, "%s %s", aborted ? "abort" : "refused", word);
+	else
+		cmd_print_text(t, d, "reason");
+}
+
+static void
+cell_cut(struct cmd_table *t, int most)
+{
+	char *cell = t->cells[t->count - 1];
+
+	if (strlen(cell) > (size_t)most) {
+		cell[most - 1] = '~';
+		cell[most] = '\0';
+	}
+}
+
+static void
+print_row(struct cmd_table *t, const struct json *d)
+{
+	cmd_print_short_id(t, d, "device");
+	cmd_print_text(t, d, "name");
+	cell_cut(t, NAME_SHOWN);
+	cell_state(t, d);
+	cmd_print_age(t, d, "last_contact");
+	cmd_print_text(t, d, "agent");
+	cell_clock(t, d);
+	cmd_print_bytes(t, d, "disk_free_bytes");
+	cmd_print_count(t, d, "reports");
+	cmd_print_labels(t, d, "labels");
+	cell_cut(t, LABELS_SHOWN);
+	cell_reason(t, d);
+	cell_cut(t, REASON_SHOWN);
+}
+
+static void
+print_totals(const struct json *devices)
+{
+	static const char *const states[] = {"active", "suspended", "revoked", "left"};
+	size_t cloned = 0, n = json_count(devices);
+
+	printf("%zu device%s", n, n == 1 ? "" : "s");
+	for (size_t k = 0; k < sizeof(states) / sizeof(*states); k++) {
+		size_t count = 0;
+		for (size_t i = 0; i < n; i++) {
+			const char *state = json_string(json_get(json_at(devices, i), "state"));
+			count += state && strcmp(state, states[k]) == 0;
+			cloned += k == 0 && is_cloned(json_at(devices, i));
+		}
+		if (count)
+			printf(", %zu %s", count, states[k]);
+	}
+	if (cloned)
+		printf("; %zu CLONED: one key on two machines", cloned);
+	printf("\n");
+}
+
+void
+cmd_devices_print(const struct json *devices)
+{
+	static const char *const heads[] = {"DEVICE", "NAME", "STATE", "SEEN", "AGENT", "CLOCK",
+	    "DISK", "REPORTS", "LABELS", "REASON"};
+	struct cmd_table t;
+
+	if (json_count(devices) == 0) {
+		printf("no devices\n");
+		return;
+	}
+	cmd_print_start(&t, heads, sizeof(heads) / sizeof(*heads));
+	for (size_t i = 0; i < json_count(devices); i++)
+		print_row(&t, json_at(devices, i));
+	cmd_print_end(&t);
+	print_totals(devices);
+}
+
+static bool
+is_time(const char *key)
+{
+	size_t n = strlen(key);
+
+	return strcmp(key, "last_contact") == 0 || (n > 3 && strcmp(key + n - 3, "_at") == 0);
+}
+
+static void
+print_time(double at)
+{
+	char text[40] = "?";
+	time_t t = (time_t)at;
+	struct tm tm;
+
+	if (localtime_r(&t, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+	printf("%s (%.0f s ago)\n", text, difftime(time(NULL), t));
+}
+
+static void
+print_labels(const struct json *labels)
+{
+	for (size_t i = 0; i < json_count(labels); i++) {
+		const char *value = json_string(json_at(labels, i));
+		printf("%s%s=%s", i ? " " : "", json_key(json_at(labels, i)), value ? value : "?");
+	}
+	printf("%s\n", json_count(labels) ? "" : "-");
+}
+
+static void
+print_value(const char *key, const struct json *v)
+{
+	const char *text = json_string(v);
+	const char *reason = json_string(json_get(v, "reason"));
+	struct buf out;
+	double number;
+
+	if (text) {
+		printf("%s\n", *text ? text : "-");
+	} else if (json_kind(v) == JSON_NULL) {
+		printf("-\n");
+	} else if (reason) {
+		printf("%s, ", reason);
+		print_time(event_time(v));
+	} else if (strcmp(key, "labels") == 0) {
+		print_labels(v);
+	} else if (is_time(key) && json_double(v, &number)) {
+		print_time(number);
+	} else {
+		buf_init(&out, 64u << 10);
+		if (json_print(&out, v, false) == ERR_OK)
+			printf("%s\n", buf_str(&out));
+		buf_deinit(&out);
+	}
+}
+
+void
+cmd_devices_one(const struct json *device)
+{
+	for (size_t i = 0; i < json_count(device); i++) {
+		const struct json *v = json_at(device, i);
+		printf("%-16s ", json_key(v));
+		print_value(json_key(v), v);
+	}
+	if (is_cloned(device))
+		printf(
+		    "\nThis key was used on two machines: its home was copied. Find the copy, then "
+		    "give the\n"
+		    "rightful one a new key (rivulet rotate); the copy is refused from then on.\n");
+}

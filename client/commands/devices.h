@@ -1,0 +1,24 @@
+#ifndef DEVICES_H
+#define DEVICES_H
+#include <stdbool.h>
+
+#include "err.h"
+#include "json.h"
+
+/* Devices as a coordinator lists them: picked and shown. */
+struct cmd_devices_filter {
+	const char *state; /* NULL: any */
+	const char *labels; /* "k=v,k=v": all of them; NULL: any */
+	bool cloned; /* only those seen on two machines */
+};
+
+/* ERR_INVALID: the labels are no list of k=v. */
+ERR_MUST_USE enum err cmd_devices_check(const struct cmd_devices_filter *filter, struct why *why);
+/* A new array of those that pass; the caller frees it. */
+struct json *cmd_devices_pick(const struct json *devices, const struct cmd_devices_filter *filter);
+/* A table, and a line of totals. */
+void cmd_devices_print(const struct json *devices);
+/* One device, a fact per line. */
+void cmd_devices_one(const struct json *device);
+
+#endif

@@ -1,0 +1,167 @@
+#include "follow.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "print.h"
+
+#define POLL_US 200000
+#define PAGE 1000
+
+struct follow {
+	struct cmd_admin *a;
+	const char *id;
+	uint64_t next; /* first round not printed yet */
+	bool terminal, progress; /* progress: an unfinished line stands on the terminal */
+	bool heading;
+	char state[16], reason[160];
+};
+
+static void
+clear_progress(struct follow *f)
+{
+	if (f->progress)
+		printf("\r\033[K");
+	f->progress = false;
+}
+
+static double
+number(const struct json *o, const char *key)
+{
+	double v;
+
+	return json_double(json_get(o, key), &v) ? v : NAN;
+}
+
+/* "-" for what is not known. */
+static void
+print_figure(double v)
+{
+	if (isnan(v))
+		printf("%10s", "-");
+	else
+		printf("%10.4f", v);
+}
+
+static void
+print_line(struct follow *f, const struct json *round)
+{
+	const struct json *evaluate = json_get(round, "evaluate");
+	const struct json *shown = json_kind(evaluate) == JSON_OBJECT ? evaluate : round;
+	const char *state = json_string(json_get(round, "state"));
+	const char *reason = json_string(json_get(round, "reason"));
+	char reports[32];
+
+	clear_progress(f);
+	if (!f->heading)
+		printf("%5s %9s %9s %9s %9s %8s\n", "round", "reports", "loss", "accuracy", "MB up",
+		    "seconds");
+	f->heading = true;
+	snprintf(
+	    reports, sizeof(reports), "%.0f/%.0f", number(round, "reports"), number(round, "goal"));
+	printf("%5.0f %9s", number(round, "round"), reports);
+	print_figure(number(shown, "loss"));
+	print_figure(number(shown, "accuracy"));
+	printf("%10.2f %8.2f", number(round, "bytes_up") / 1e6, number(round, "seconds"));
+	if (state && strcmp(state, "failed") == 0)
+		printf("  failed: %s", reason ? reason : "");
+	else if (reason && *reason)
+		printf("  %s", reason);
+	printf("\n");
+}
+
+/* Prints finished rounds from f->next on. */
+static enum err
+print_rounds(struct follow *f, struct why *why)
+{
+	char path[128];
+	struct json *doc = NULL;
+
+	snprintf(path, sizeof(path), "/v1/jobs/%s/rounds?from=%llu&limit=%d", f->id,
+	    (unsigned long long)f->next, PAGE);
+	enum err e = cmd_admin_call(f->a, "GET", path, NULL, &doc, why);
+	const struct json *rounds = json_get(doc, "rounds");
+	for (size_t i = 0; !e && i < json_count(rounds); i++) {
+		const struct json *round = json_at(rounds, i);
+		const char *state = json_string(json_get(round, "state"));
+		if (!state || strcmp(state, "open") == 0)
+			break;
+		if (f->a->json)
+			cmd_print_json(round);
+		else
+			print_line(f, round);
+		f->next++;
+	}
+	json_free(doc);
+	return e;
+}
+
+static void
+show_progress(struct follow *f, const struct json *job)
+{
+	const struct json *open = json_get(job, "open");
+	const char *state = json_string(json_get(open, "state"));
+
+	if (!f->terminal || f->a->json || json_kind(open) != JSON_OBJECT)
+		return;
+	printf("\r\033[K%5.0f %4.0f/%-4.0f %s", number(open, "round"), number(open, "reports"),
+	    number(open, "goal"), state ? state : "");
+	f->progress = true;
+}
+
+/* Reads the job's state; a pause is told once. */
+static enum err
+look(struct follow *f, struct json **doc, struct why *why)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/v1/jobs/%s", f->id);
+	enum err e = cmd_admin_call(f->a, "GET", path, NULL, doc, why);
+	if (e)
+		return e;
+	const char *state = json_string(json_get(*doc, "state"));
+	const char *reason = json_string(json_get(*doc, "reason"));
+	bool changed = state && strcmp(state, f->state) != 0;
+	snprintf(f->state, sizeof(f->state), "%s", state ? state : "");
+	snprintf(f->reason, sizeof(f->reason), "%s", reason ? reason : "");
+	if (changed && strcmp(f->state, "paused") == 0) {
+		clear_progress(f);
+		fprintf(stderr, "rivulet: the job is paused: %s\n", f->reason);
+	}
+	return ERR_OK;
+}
+
+static bool
+is_over(const struct follow *f)
+{
+	return strcmp(f->state, "done") == 0 || strcmp(f->state, "stopped") == 0;
+}
+
+enum err
+cmd_follow(struct cmd_admin *a, const char *id, struct why *why)
+{
+	struct follow f = {.a = a, .id = id, .next = 1, .terminal = isatty(1)};
+
+	for (;;) {
+		struct json *doc = NULL;
+		/* The state before the rounds: a job seen as over has all its rounds committed. */
+		enum err e = look(&f, &doc, why);
+		if (!e)
+			e = print_rounds(&f, why);
+		if (!e && !is_over(&f))
+			show_progress(&f, doc);
+		json_free(doc);
+		if (e || is_over(&f))
+			clear_progress(&f);
+		if (e)
+			return e;
+		fflush(stdout);
+		if (strcmp(f.state, "stopped") == 0)
+			return err_set(why, ERR_STATE, "the job was stopped: %s", f.reason);
+		if (is_over(&f))
+			return ERR_OK;
+		usleep(POLL_US);
+	}
+}

@@ -1,0 +1,326 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "admin.h"
+#include "cmd.h"
+#include "file.h"
+#include "hash.h"
+#include "hex.h"
+#include "modelfile.h"
+#include "print.h"
+
+#define MODEL_MAX ((uint64_t)1 << 40)
+
+/* A model id stands for itself; else the word names a job, whose present model is meant. */
+static enum err
+find_model(struct cmd_admin *a, const char *word, char id[65], struct why *why)
+{
+	char job[33], path[64];
+	struct json *doc = NULL;
+
+	if (strlen(word) == 64 && strspn(word, "0123456789abcdef") == 64) {
+		memcpy(id, word, 65);
+		return ERR_OK;
+	}
+	enum err e = cmd_admin_find_job(a, word, job, why);
+	if (e)
+		return e;
+	snprintf(path, sizeof(path), "/v1/jobs/%s", job);
+	e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
+	const char *model = json_string(json_get(doc, "model"));
+	if (!e && (!model || strlen(model) != 64))
+		e = err_set(why, ERR_NOTFOUND, "job %s has no model yet", word);
+	if (!e)
+		memcpy(id, model, 65);
+	json_free(doc);
+	return e;
+}
+
+static enum err
+download(struct cmd_admin *a, const char *id, int fd, struct hash *hash, struct why *why)
+{
+	char path[96], got[65];
+	uint8_t digest[HASH_LEN];
+	struct transport_answer answer;
+	struct transport_sink sink = {.fd = fd, .max = MODEL_MAX, .hash = hash};
+	const struct session_call call = {
+	    .path = path, .attempts = 1, .request = {.method = "GET", .sink = &sink}};
+
+	snprintf(path, sizeof(path), "/v1/models/%s", id);
+	hash_start(hash);
+	enum err e = session_do(a->session, &call, &answer, why);
+	if (!e)
+		e = session_problem(&answer, NULL, why);
+	transport_answer_deinit(&answer);
+	if (e)
+		return e;
+	hash_finish(hash, digest);
+	hex_encode(got, digest, sizeof(digest));
+	if (strcmp(got, id) != 0)
+		return err_set(
+		    why, ERR_CORRUPT, "what came is not model %.12s: its hash is %.12s", id, got);
+	return ERR_OK;
+}
+
+static enum err
+get(struct cmd_admin *a, const char *id, const char *file, struct why *why)
+{
+	char temp[PATH_MAX];
+	struct hash *hash = hash_new();
+	int n = snprintf(temp, sizeof(temp), "%s.part", file);
+
+	if (!hash || n < 0 || (size_t)n >= sizeof(temp)) {
+		hash_free(hash);
+		return err_set(why, hash ? ERR_LIMIT : ERR_NOMEM, "cannot write %.100s", file);
+	}
+	int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	enum err e = fd < 0 ? err_errno(why, "create %s", temp) : download(a, id, fd, hash, why);
+	if (!e)
+		e = file_commit(fd, temp, file, why);
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 && e)
+		unlink(temp);
+	hash_free(hash);
+	return e;
+}
+
+static int
+model_get(int argc, char **argv)
+{
+	struct cmd_admin a = {.socket = NULL};
+	const char *file = NULL;
+	const struct cmd_option table[] = {
+	    {"output", 'o', "FILE", "where to (default: beginning of the id, .safetensors)", &file,
+		NULL},
+	    CMD_ADMIN_OPTIONS(&a),
+	    {NULL, 0, NULL, NULL, NULL, NULL},
+	};
+	const struct cmd_usage usage = {"model get MODEL|JOB [-o FILE] " CMD_ADMIN_USAGE,
+	    "Fetches a model by id, or a job's present model, and checks its hash.", 1, 1};
+	struct cmd_words words;
+	struct why why = {""};
+	char id[65], name[40];
+	int rc;
+
+	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	enum err e = cmd_admin_open(&a, &why);
+	if (!e)
+		e = find_model(&a, words.words[0], id, &why);
+	if (!e && !file) {
+		snprintf(name, sizeof(name), "%.12s.safetensors", id);
+		file = name;
+	}
+	if (!e)
+		e = get(&a, id, file, &why);
+	if (!e && a.json) {
+		struct json *doc = json_object();
+		json_add_string(doc, "model", id);
+		json_add_string(doc, "file", file);
+		cmd_print_json(doc);
+		json_free(doc);
+	} else if (!e) {
+		printf("%s %s\n", id, file);
+	}
+	return cmd_admin_end(&a, e, &why);
+}
+
+static enum err
+put(struct cmd_admin *a, const char *file, char id[65], struct why *why)
+{
+	static const char *const headers[] = {"Content-Type: application/octet-stream", NULL};
+	char path[96];
+	uint8_t digest[HASH_LEN];
+	struct transport_answer answer;
+	struct stat st;
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_errno(why, "open %s", file);
+	enum err e = hash_file(fd, digest);
+	if (e || fstat(fd, &st) != 0 || st.st_size == 0) {
+		close(fd);
+		return err_set(why, ERR_INVALID, "%s cannot be read or is empty", file);
+	}
+	hex_encode(id, digest, sizeof(digest));
+	snprintf(path, sizeof(path), "/v1/models/%s", id);
+	const struct session_call call = {.path = path,
+	    .attempts = 1,
+	    .request = {.method = "PUT",
+		.headers = headers,
+		.body_fd = fd,
+		.body_bytes = (uint64_t)st.st_size}};
+	e = session_do(a->session, &call, &answer, why);
+	if (!e)
+		e = session_problem(&answer, NULL, why);
+	transport_answer_deinit(&answer);
+	close(fd);
+	return e;
+}
+
+static int
+model_put(int argc, char **argv)
+{
+	struct cmd_admin a = {.socket = NULL};
+	const struct cmd_option table[] = {
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct cmd_usage usage = {"model put FILE " CMD_ADMIN_USAGE,
+	    "Gives the coordinator a safetensors file, to start jobs from (\"init\"), and prints "
+	    "its id.",
+	    1, 1};
+	struct cmd_words words;
+	struct why why = {""};
+	char id[65];
+	int rc;
+
+	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	enum err e = cmd_admin_open(&a, &why);
+	if (!e)
+		e = put(&a, words.words[0], id, &why);
+	if (!e && a.json)
+		printf("{\"model\": \"%s\"}\n", id);
+	else if (!e)
+		printf("%s\n", id);
+	return cmd_admin_end(&a, e, &why);
+}
+
+static enum err
+read_head(const char *file, struct tensor_table *table, struct modelfile_meta *meta, char id[65],
+    struct why *why)
+{
+	uint8_t prefix[MODELFILE_PREFIX], digest[HASH_LEN];
+	struct stat st;
+	uint64_t data_at;
+	char *head = NULL;
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_errno(why, "open %s", file);
+	enum err e = fstat(fd, &st) == 0 ? file_pread(fd, prefix, sizeof(prefix), 0) : ERR_IO;
+	if (e)
+		err_set(why, e = ERR_INVALID, "%s is too short for a model", file);
+	else
+		e = modelfile_data_at(prefix, (uint64_t)st.st_size, &data_at, why);
+	if (!e && !(head = malloc((size_t)data_at)))
+		e = err_set(why, ERR_NOMEM, "no memory");
+	if (!e)
+		e = file_pread(fd, head, (size_t)data_at, 0);
+	if (!e)
+		e = modelfile_parse(table, meta, head, (size_t)data_at, (uint64_t)st.st_size, why);
+	if (!e)
+		e = hash_file(fd, digest);
+	if (!e)
+		hex_encode(id, digest, sizeof(digest));
+	free(head);
+	close(fd);
+	return e;
+}
+
+static void
+shape_text(char out[CMD_PRINT_CELL_MAX], const struct tensor *t)
+{
+	size_t n = (size_t)snprintf(out, CMD_PRINT_CELL_MAX, "[");
+
+	for (unsigned i = 0; i < t->dims && n + 24 < CMD_PRINT_CELL_MAX; i++)
+		n += (size_t)snprintf(out + n, CMD_PRINT_CELL_MAX - n, "%s%llu", i ? ", " : "",
+		    (unsigned long long)t->shape[i]);
+	snprintf(out + n, CMD_PRINT_CELL_MAX - n, "]");
+}
+
+static void
+inspect_table(const struct tensor_table *table, const struct modelfile_meta *meta, const char *id)
+{
+	static const char *const heads[] = {"TENSOR", "TYPE", "SHAPE", "ELEMENTS"};
+	struct cmd_table t;
+	char shape[CMD_PRINT_CELL_MAX];
+	uint64_t elements = 0;
+
+	printf("model    %s\n", id);
+	if (*meta->job)
+		printf("job      %s\nround    %llu\n", meta->job, (unsigned long long)meta->round);
+	if (*meta->base)
+		printf("base     %s\n", meta->base);
+	printf("\n");
+	cmd_print_start(&t, heads, 4);
+	for (size_t i = 0; i < table->count; i++) {
+		shape_text(shape, &table->items[i]);
+		cmd_print_cell(&t, "%.79s", table->items[i].name);
+		cmd_print_cell(&t, "%s", tensor_dtype_name(table->items[i].dtype));
+		cmd_print_cell(&t, "%s", shape);
+		cmd_print_cell(&t, "%llu", (unsigned long long)table->items[i].elements);
+		elements += table->items[i].elements;
+	}
+	cmd_print_end(&t);
+	printf("\n%zu tensors, %llu elements, %llu bytes\n", table->count,
+	    (unsigned long long)elements, (unsigned long long)table->bytes);
+}
+
+static void
+inspect_json(const struct tensor_table *table, const struct modelfile_meta *meta, const char *id)
+{
+	struct json *doc = json_object(), *list = json_array();
+
+	json_add_string(doc, "model", id);
+	json_add_string(doc, "job", meta->job);
+	json_add_u64(doc, "round", meta->round);
+	json_add_string(doc, "base", meta->base);
+	for (size_t i = 0; i < table->count; i++) {
+		const struct tensor *t = &table->items[i];
+		struct json *o = json_object(), *shape = json_array();
+		json_add_string(o, "name", t->name);
+		json_add_string(o, "type", tensor_dtype_name(t->dtype));
+		for (unsigned k = 0; k < t->dims; k++)
+			json_push(shape, json_new_u64(t->shape[k]));
+		json_add(o, "shape", shape);
+		json_add_u64(o, "elements", t->elements);
+		json_push(list, o);
+	}
+	json_add(doc, "tensors", list);
+	cmd_print_json(doc);
+	json_free(doc);
+}
+
+static int
+model_inspect(int argc, char **argv)
+{
+	bool json = false;
+	const struct cmd_option table[] = {
+	    {"json", 0, NULL, "print JSON", NULL, &json}, {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct cmd_usage usage = {
+	    "model inspect FILE [--json]", "Shows what a safetensors file holds.", 1, 1};
+	struct cmd_words words;
+	struct why why = {""};
+	struct tensor_table tensors = {.items = NULL};
+	struct modelfile_meta meta;
+	char id[65];
+	int rc;
+
+	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	enum err e = read_head(words.words[0], &tensors, &meta, id, &why);
+	if (!e && json)
+		inspect_json(&tensors, &meta, id);
+	else if (!e)
+		inspect_table(&tensors, &meta, id);
+	tensor_table_deinit(&tensors);
+	return e ? cmd_options_fail(e, &why) : CMD_OK;
+}
+
+int
+cmd_model_main(int argc, char **argv)
+{
+	static const struct cmd_verb verbs[] = {
+	    {"get", model_get, "fetch one"},
+	    {"put", model_put, "give one to the coordinator"},
+	    {"inspect", model_inspect, "what a file holds"},
+	    {NULL, NULL, NULL},
+	};
+
+	return cmd_admin_verbs("model", verbs, argc, argv);
+}

@@ -1,0 +1,162 @@
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "cmd.h"
+#include "events.h"
+#include "num.h"
+#include "options.h"
+
+static volatile sig_atomic_t stopping;
+
+static void
+on_signal(int sig)
+{
+	(void)sig;
+	stopping = 1;
+}
+
+static int
+cancelled(void *context)
+{
+	(void)context;
+	return stopping;
+}
+
+/* "<6>level event ..." under systemd, which adds the time; "TIME level event ..." on a terminal or in a file. */
+static void
+print_event(void *context, int level, const char *line)
+{
+	static const char prefix[] = {'3', '4', '6', '7'};
+	const int *most = context;
+	char stamp[32];
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if (level < 0 || level > *most)
+		return;
+	if (getenv("JOURNAL_STREAM")) {
+		fprintf(stderr, "<%c>%s %s\n", prefix[level], events_level_name(level), line);
+		return;
+	}
+	localtime_r(&now, &tm);
+	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
+	fprintf(stderr, "%s %s %s\n", stamp, events_level_name(level), line);
+}
+
+/* The service manager's notify socket; without $NOTIFY_SOCKET nothing happens, and failures do not matter. */
+static void
+notify(const char *state)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+
+	if (!path || (*path != '/' && *path != '@') || strlen(path) >= sizeof(to.sun_path))
+		return;
+	memcpy(to.sun_path, path, strlen(path));
+	if (*path == '@')
+		to.sun_path[0] = '\0';
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+	(void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to, len);
+	close(fd);
+}
+
+static void
+on_ready(void *context)
+{
+	(void)context;
+	notify("READY=1");
+}
+
+static void
+on_status(void *context, const char *line)
+{
+	char text[256];
+
+	(void)context;
+	snprintf(text, sizeof(text), "STATUS=%s", line);
+	notify(text);
+}
+
+static void
+catch_signals(void)
+{
+	struct sigaction sa = {.sa_handler = on_signal};
+
+	sigemptyset(&sa.sa_mask);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGINT, &sa, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static int
+exit_code(int rc)
+{
+	switch (rc) {
+	case RIVULET_OK:
+		return CMD_OK;
+	case RIVULET_NOTFOUND:
+		return CMD_NOT_FOUND;
+	case RIVULET_DENIED:
+	case RIVULET_REFUSED:
+	case RIVULET_STATE:
+		return CMD_DENIED;
+	case RIVULET_UNREACHABLE:
+		return CMD_UNREACHABLE;
+	case RIVULET_INVALID:
+		return CMD_SETTINGS;
+	case RIVULET_CORRUPT:
+		return CMD_CORRUPT;
+	default:
+		return CMD_FAILED;
+	}
+}
+
+int
+cmd_run_main(int argc, char **argv)
+{
+	const char *home = NULL, *config = NULL, *rounds = NULL;
+	bool once = false, verbose = false;
+	const struct cmd_option table[] = {
+	    {"home", 0, "DIR", "where identity, models and deltas are kept", &home, NULL},
+	    {"config", 0, "FILE", "settings (default: rivulet.conf in the home)", &config, NULL},
+	    {"once", 0, NULL, "do one task, then exit", NULL, &once},
+	    {"rounds", 0, "N", "exit after N accepted deltas", &rounds, NULL},
+	    {"verbose", 'v', NULL, "log more", NULL, &verbose},
+	    {NULL, 0, NULL, NULL, NULL, NULL},
+	};
+	const struct cmd_usage usage = {"run [--home DIR] [--config FILE] [--once] [--rounds N]",
+	    "The device agent: asks for work, trains, sends, until SIGTERM or SIGINT.", 0, 0};
+	struct cmd_words words;
+	char why[256] = "";
+	int rc, level;
+
+	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	level = verbose ? EVENTS_DEBUG : EVENTS_INFO;
+	struct agent_options options = {.once = once, .ready = on_ready, .status = on_status};
+	if (rounds && (!num_u64(rounds, UINT64_MAX / 2, &options.rounds) || options.rounds == 0)) {
+		fprintf(stderr, "rivulet: --rounds wants a number of at least 1\n");
+		return CMD_USAGE;
+	}
+	options.rivulet = (struct rivulet_options){.home = home,
+	    .config = config,
+	    .cancel = cancelled,
+	    .event = print_event,
+	    .context = &level};
+	catch_signals();
+	rc = agent_run(&options, why, sizeof(why));
+	notify("STOPPING=1");
+	if (rc != RIVULET_OK)
+		fprintf(stderr, "rivulet: %s\n", *why ? why : rivulet_error_name(rc));
+	return exit_code(rc);
+}

@@ -1,0 +1,320 @@
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backoff.h"
+#include "cmd.h"
+#include "data.h"
+#include "file.h"
+#include "hex.h"
+#include "identity.h"
+#include "num.h"
+#include "options.h"
+#include "print.h"
+#include "train.h"
+#include "trainer.h"
+#include "trial_run.h"
+
+/* What the command was asked for, and everything that lives as long as it. */
+struct alone {
+	const char *job_file, *home_option, *config, *data_name, *test_name, *epochs_text,
+	    *out_file, *init;
+	bool json;
+	char home[PATH_MAX], scratch[PATH_MAX];
+	uint8_t device[32];
+	struct settings *settings;
+	struct job_spec job;
+	bool has_job;
+	uint64_t rounds;
+	struct dataset all, train, validation, test;
+	const struct settings_data *data;
+	struct json *epochs; /* for --json */
+};
+
+static volatile sig_atomic_t stopping;
+
+static void
+on_signal(int sig)
+{
+	(void)sig;
+	stopping = 1;
+}
+
+static bool
+stop(void *context)
+{
+	(void)context;
+	return stopping;
+}
+
+static enum err
+load_job(struct alone *a, struct why *why)
+{
+	char *text = NULL;
+	size_t len = 0;
+	struct why inner;
+	enum err e = file_read(a->job_file, JOB_DOCUMENT_MAX, &text, &len, why);
+
+	if (e)
+		return e;
+	e = job_parse(&a->job, text, len, &inner);
+	free(text);
+	if (e)
+		return err_set(why, ERR_INVALID, "%.80s: %.160s", a->job_file, inner.text);
+	a->has_job = true;
+	a->rounds = 1;
+	if (a->epochs_text) {
+		if (!num_u64(a->epochs_text, 1000000, &a->rounds) || a->rounds == 0)
+			return err_set(why, ERR_INVALID, "--epochs wants a number of at least 1");
+		/* A pass over the data at a time, so that each gets its line. */
+		a->job.recipe.local.unit = LOCAL_EPOCHS;
+		a->job.recipe.local.amount = 1;
+		a->job.recipe.local.seconds = 0;
+	}
+	return ERR_OK;
+}
+
+static enum err
+load_set(const struct alone *a, const char *name, struct dataset *out,
+    const struct settings_data **from, struct why *why)
+{
+	const struct settings_data *d = settings_find_data(a->settings, name);
+
+	if (!d)
+		return err_set(why, ERR_NOTFOUND, "no [data %s] in %s", name,
+		    *a->settings->file ? a->settings->file : "the settings, for there are none");
+	enum err e = data_load(out, d, why);
+	if (!e)
+		e = data_fits(out, d, &a->job.recipe, why);
+	if (!e && from)
+		*from = d;
+	return e;
+}
+
+/* A device that has not joined trains as a device of zeros. */
+static enum err
+load_all(struct alone *a, struct why *why)
+{
+	struct identity id;
+	enum err e = identity_home(a->home, a->home_option, why);
+
+	if (!e)
+		e = settings_load(&a->settings, a->home, a->config, why);
+	if (!e)
+		e = load_job(a, why);
+	if (!e && identity_load(&id, a->home, NULL) == ERR_OK)
+		(void)hex_decode(a->device, sizeof(a->device), id.device, 64);
+	if (!e)
+		e = load_set(a, a->data_name ? a->data_name : a->job.recipe.data.name, &a->all,
+		    &a->data, why);
+	if (!e &&
+	    (e = data_split(&a->train, &a->validation, &a->all, a->job.recipe.data.validation,
+		 train_seed(a->job.seed, 0, a->device))))
+		err_set(why, e, "the data set cannot be divided");
+	if (!e && a->test_name)
+		e = load_set(a, a->test_name, &a->test, NULL, why);
+	return e;
+}
+
+static enum err
+make_scratch(struct alone *a, struct why *why)
+{
+	const char *base = getenv("TMPDIR");
+	int n = snprintf(a->scratch, sizeof(a->scratch), "%s/rivulet-train.XXXXXX",
+	    base && *base ? base : "/tmp");
+
+	if (n < 0 || (size_t)n >= sizeof(a->scratch) || !mkdtemp(a->scratch)) {
+		a->scratch[0] = '\0';
+		return err_errno(why, "create a scratch directory");
+	}
+	return ERR_OK;
+}
+
+static void
+remove_scratch(const struct alone *a)
+{
+	char work[PATH_MAX];
+
+	if (!*a->scratch)
+		return;
+	(void)!file_empty_dir(a->scratch, NULL);
+	if (identity_path(work, a->scratch, "work", NULL) == ERR_OK)
+		rmdir(work);
+	rmdir(a->scratch);
+}
+
+static enum err
+run_trainer(struct alone *a, struct work *w, struct trainer_out *out, struct why *why)
+{
+	const struct recipe *recipe = &w->task.recipe;
+	const struct trainer_in in = {.work = w,
+	    .train = &a->train,
+	    .validation = &a->validation,
+	    .settings = a->settings,
+	    .data = a->data,
+	    .home = a->scratch,
+	    .device = a->device,
+	    .seconds = a->settings->seconds_per_round,
+	    .stop = stop};
+
+	if (strcmp(recipe->trainer, "builtin") == 0)
+		return trainer_builtin_run(&in, out, why);
+	const struct settings_trainer *program =
+	    settings_find_trainer(a->settings, recipe->trainer);
+	if (!program)
+		return err_set(
+		    why, ERR_NOTFOUND, "no [trainer %s] in the settings", recipe->trainer);
+	enum err e = trainer_external_run(&in, program, out, why);
+	if (e && *out->log)
+		fprintf(stderr, "--- the end of what trainer %s said:\n%s\n---\n", program->name,
+		    out->log);
+	return e;
+}
+
+static void
+add_figure(struct json *o, const char *key, double v)
+{
+	if (isfinite(v))
+		json_add_double(o, key, v);
+}
+
+static void
+report(struct alone *a, uint64_t round, const struct trainer_out *out,
+    const struct train_score *test, double seconds)
+{
+	const struct finish *f = &out->finish;
+
+	if (a->json) {
+		struct json *o = json_object();
+		json_add_u64(o, "epoch", round);
+		json_add_u64(o, "examples", f->examples);
+		json_add_u64(o, "steps", f->steps);
+		add_figure(o, "loss", f->loss);
+		add_figure(o, "accuracy", f->accuracy);
+		if (test) {
+			add_figure(o, "test_loss", test->loss);
+			add_figure(o, "test_accuracy", test->accuracy);
+		}
+		add_figure(o, "seconds", seconds);
+		json_push(a->epochs, o);
+		return;
+	}
+	printf("%s %llu  examples %llu  steps %llu  loss %.4f", a->epochs_text ? "epoch" : "round",
+	    (unsigned long long)round, (unsigned long long)f->examples,
+	    (unsigned long long)f->steps, f->loss);
+	if (isfinite(f->accuracy))
+		printf("  accuracy %.4f", f->accuracy);
+	if (test) {
+		printf("  test loss %.4f", test->loss);
+		if (isfinite(test->accuracy))
+			printf("  test accuracy %.4f", test->accuracy);
+	}
+	printf("  %.1f s%s\n", seconds, f->partial ? "  (partial)" : "");
+	fflush(stdout);
+}
+
+static enum err
+one_round(struct alone *a, struct cmd_trial *trial, uint64_t round, struct why *why)
+{
+	struct trainer_out *out = calloc(1, sizeof(*out));
+	struct train_score score;
+	double began = backoff_now();
+
+	if (!out)
+		return err_set(why, ERR_NOMEM, "no memory");
+	trial->work.task.round = round;
+	enum err e = cmd_trial_base(trial, why);
+	if (!e)
+		e = run_trainer(a, &trial->work, out, why);
+	if (!e && a->test_name)
+		e = cmd_trial_evaluate(trial, &a->test, &score, why);
+	if (!e)
+		report(a, round, out, a->test_name ? &score : NULL, backoff_now() - began);
+	free(out);
+	return e;
+}
+
+static enum err
+run(struct alone *a, struct why *why)
+{
+	struct cmd_trial trial;
+	enum err e = cmd_trial_init(&trial, &a->job, a->scratch, a->init, why);
+
+	for (uint64_t r = 1; !e && r <= a->rounds && !stopping; r++)
+		e = one_round(a, &trial, r, why);
+	if (!e && a->out_file)
+		e = cmd_trial_save(&trial, a->out_file, why);
+	cmd_trial_deinit(&trial);
+	return e;
+}
+
+static void
+finish(struct alone *a)
+{
+	remove_scratch(a);
+	dataset_deinit(&a->all);
+	dataset_deinit(&a->train);
+	dataset_deinit(&a->validation);
+	dataset_deinit(&a->test);
+	settings_free(a->settings);
+	if (a->has_job)
+		job_deinit(&a->job);
+	json_free(a->epochs);
+}
+
+static int
+go(struct alone *a)
+{
+	struct why why = {""};
+	struct sigaction sa = {.sa_handler = on_signal};
+
+	sigemptyset(&sa.sa_mask);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGINT, &sa, NULL);
+	a->epochs = json_array();
+	enum err e = load_all(a, &why);
+	if (!e)
+		e = make_scratch(a, &why);
+	if (!e)
+		e = run(a, &why);
+	if (!e && a->json)
+		cmd_print_json(a->epochs);
+	finish(a);
+	return e ? cmd_options_fail(e, &why) : CMD_OK;
+}
+
+int
+cmd_train_main(int argc, char **argv)
+{
+	struct alone a = {.job_file = NULL};
+	const struct cmd_option table[] = {
+	    {"home", 0, "DIR", "for settings and, if it joined, the device id", &a.home_option,
+		NULL},
+	    {"config", 0, "FILE", "settings (default: rivulet.conf in the home)", &a.config, NULL},
+	    {"data", 0, "NAME", "data set to train on (default: the job's)", &a.data_name, NULL},
+	    {"epochs", 0, "N", "passes over the data (default: the job's \"local\" once)",
+		&a.epochs_text, NULL},
+	    {"test", 0, "NAME", "data set to evaluate on after each pass", &a.test_name, NULL},
+	    {"init", 0, "FILE", "weights to begin with (default: drawn from the job's seed)",
+		&a.init, NULL},
+	    {"out", 'o', "FILE", "write the trained model there", &a.out_file, NULL},
+	    {"json", 0, NULL, "print JSON", NULL, &a.json},
+	    {NULL, 0, NULL, NULL, NULL, NULL},
+	};
+	const struct cmd_usage usage = {
+	    "train JOBFILE [--data NAME] [--epochs N] [--test NAME] [--out FILE] [--config FILE]",
+	    "Trains a job's model on this machine alone, with the same trainer that the agent "
+	    "uses.",
+	    1, 1};
+	struct cmd_words words;
+	int rc;
+
+	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	a.job_file = words.words[0];
+	return go(&a);
+}

@@ -1,0 +1,190 @@
+#include "trial_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "file.h"
+#include "identity.h"
+#include "net.h"
+
+#define EVALUATION_BATCH 256
+
+/* Writes header and weights; tables are the net's or the base model's. */
+static enum err
+write_model(const char *path, const struct tensor_table *table, const void *weights, uint64_t round,
+    struct why *why)
+{
+	struct buf file;
+	const struct modelfile_meta meta = {.round = round};
+	void *at;
+
+	buf_init(&file, SIZE_MAX / 2);
+	enum err e = modelfile_header(&file, table, &meta);
+	if (!e)
+		e = buf_extend(&file, (size_t)table->bytes, &at);
+	if (!e) {
+		memcpy(at, weights, (size_t)table->bytes);
+		e = file_write(path, file.data, file.len, 0644, why);
+	} else {
+		err_set(why, e, "no memory for the model");
+	}
+	buf_deinit(&file);
+	return e;
+}
+
+static enum err
+draw_model(struct cmd_trial *t, struct why *why)
+{
+	struct net *net;
+	const struct recipe *r = &t->work.task.recipe;
+
+	if (r->net.layer_count == 0)
+		return err_set(
+		    why, ERR_INVALID, "the job has no layers: give its weights with --init");
+	enum err e = net_new(
+	    &net, &r->net, r->net.loss == LOSS_MSE ? 0 : r->data.class_count, 1, false, 0, why);
+	if (e)
+		return e;
+	net_init(net, t->work.task.seed);
+	e = write_model(t->path, net_tensors(net), net_params(net), 0, why);
+	net_free(net);
+	return e;
+}
+
+static enum err
+copy_model(struct cmd_trial *t, const char *init, struct why *why)
+{
+	char *data = NULL;
+	size_t len;
+	enum err e = file_read(init, SIZE_MAX / 4, &data, &len, why);
+
+	if (!e)
+		e = file_write(t->path, data, len, 0644, why);
+	free(data);
+	return e;
+}
+
+/* The task message that an external trainer reads. */
+static enum err
+make_message(struct cmd_trial *t, struct why *why)
+{
+	struct buf text;
+	struct task *task = &t->work.task;
+
+	buf_init(&text, 2u << 20);
+	enum err e = messages_task_encode(&text, task);
+	free(t->work.text);
+	t->work.text = e ? NULL : strdup(buf_str(&text));
+	buf_deinit(&text);
+	return t->work.text ? ERR_OK
+			    : err_set(why, e ? e : ERR_NOMEM, "the task cannot be written");
+}
+
+enum err
+cmd_trial_init(struct cmd_trial *t, struct job_spec *job, const char *scratch, const char *init,
+    struct why *why)
+{
+	struct task *task = &t->work.task;
+
+	memset(t, 0, sizeof(*t));
+	t->job = job;
+	task->recipe = job->recipe;
+	memset(&job->recipe, 0, sizeof(job->recipe));
+	task->seed = job->seed;
+	strcpy(task->kind, "train");
+	memset(task->task, '0', sizeof(task->task) - 1);
+	memset(task->job, '0', sizeof(task->job) - 1);
+	memset(task->model, '0', sizeof(task->model) - 1);
+	task->round = 1;
+	task->model_bytes = 1;
+	task->deadline_s = 1e6;
+	enum err e = identity_path(t->path, scratch, "model.safetensors", why);
+	if (e)
+		return e;
+	return init ? copy_model(t, init, why) : draw_model(t, why);
+}
+
+static void
+unload(struct cmd_trial *t)
+{
+	struct task task = t->work.task;
+
+	/* work_deinit would take the task along, which stays. */
+	memset(&t->work.task, 0, sizeof(t->work.task));
+	work_deinit(&t->work);
+	t->work.task = task;
+	t->loaded = false;
+}
+
+void
+cmd_trial_deinit(struct cmd_trial *t)
+{
+	if (!t->job)
+		return;
+	unload(t);
+	t->job->recipe = t->work.task.recipe;
+	memset(t, 0, sizeof(*t));
+}
+
+enum err
+cmd_trial_base(struct cmd_trial *t, struct why *why)
+{
+	enum err e = ERR_OK;
+
+	if (t->loaded) {
+		e = cmd_trial_save(t, t->path, why);
+		unload(t);
+	}
+	if (!e)
+		e = make_message(t, why);
+	if (!e)
+		e = work_load(&t->work, t->path, 0, why);
+	t->loaded = !e;
+	return e;
+}
+
+/* Copies the model's tensors into a network by name. */
+static enum err
+fill_net(struct net *net, const struct work *w, struct why *why)
+{
+	const struct tensor_table *own = net_tensors(net);
+
+	for (size_t i = 0; i < own->count; i++) {
+		const struct tensor *to = &own->items[i];
+		const struct tensor *from = tensor_table_find(&w->table, to->name);
+		if (!from || from->end - from->begin != to->end - to->begin)
+			return err_set(
+			    why, ERR_INVALID, "the model has no tensor \"%.100s\"", to->name);
+		memcpy((uint8_t *)net_params(net) + to->begin, w->weights + from->begin,
+		    (size_t)(to->end - to->begin));
+	}
+	return ERR_OK;
+}
+
+enum err
+cmd_trial_evaluate(
+    struct cmd_trial *t, const struct dataset *set, struct train_score *out, struct why *why)
+{
+	struct net *net;
+	const struct recipe *r = &t->work.task.recipe;
+
+	if (r->net.layer_count == 0)
+		return err_set(why, ERR_INVALID, "--test needs a job with layers");
+	enum err e = net_new(&net, &r->net, r->net.loss == LOSS_MSE ? 0 : r->data.class_count,
+	    EVALUATION_BATCH, false, 0, why);
+	if (e)
+		return e;
+	e = fill_net(net, &t->work, why);
+	if (!e)
+		e = train_evaluate(net, set, &r->data, out, why);
+	net_free(net);
+	return e;
+}
+
+enum err
+cmd_trial_save(struct cmd_trial *t, const char *path, struct why *why)
+{
+	if (!t->loaded)
+		return err_set(why, ERR_STATE, "nothing was trained");
+	return write_model(path, &t->work.table, t->work.weights, t->work.task.round, why);
+}

@@ -1,0 +1,55 @@
+#ifndef DOCTOR_H
+#define DOCTOR_H
+#include "credentials.h"
+#include "settings.h"
+
+/*
+ * `rivulet doctor`: findings about a device, in words. It only looks: nothing is renewed, sent or repaired, and it works beside
+ * a running agent. Each check adds what it found; the command prints them and turns the worst into an exit code.
+ */
+#define CMD_DOCTOR_FINDINGS_MAX 128
+
+enum cmd_doctor_level {
+	CMD_DOCTOR_FINE,
+	CMD_DOCTOR_NOTE, /* worth knowing; nothing to do */
+	CMD_DOCTOR_WARNING, /* will be a fault if nobody acts */
+	CMD_DOCTOR_FAULT, /* keeps this device from its work */
+};
+
+struct cmd_doctor_finding {
+	enum cmd_doctor_level level;
+	int code; /* of enum cmd_exit; 0 for the first two levels */
+	char check[16]; /* which check: home, key, certificate, clock, dns, tcp, tls, ... */
+	char text[320];
+	char advice[256]; /* what to do; "" if nothing */
+};
+
+struct cmd_doctor {
+	char home[PATH_MAX];
+	const char *config;
+	struct identity identity; /* valid if joined */
+	bool joined;
+	struct credentials held; /* valid if usable */
+	bool usable;
+	struct settings *settings; /* NULL if they do not load */
+	int64_t offset; /* the coordinator's clock minus ours */
+	bool offset_known;
+	struct cmd_doctor_finding findings[CMD_DOCTOR_FINDINGS_MAX];
+	size_t count;
+};
+
+void cmd_doctor_add(struct cmd_doctor *d, const char *check, enum cmd_doctor_level level, int code,
+    const char *advice, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+/* "3 days", "5 hours", "20 seconds". */
+void cmd_doctor_span(char out[32], double seconds);
+/* The exit code that all findings together deserve: the first fault's, else the first warning's, else 0. */
+int cmd_doctor_code(const struct cmd_doctor *d);
+
+/* Home, lock, identity files, certificate and CA dates. Sets joined and usable. */
+void cmd_doctor_home_check(struct cmd_doctor *d);
+/* Each address: DNS, TCP, TLS, what the coordinator says of this device, the clocks; the mirror. */
+void cmd_doctor_net_check(struct cmd_doctor *d);
+/* Settings, data sets, trainers, disk space, outbox, what the agent last waited for. */
+void cmd_doctor_work_check(struct cmd_doctor *d);
+
+#endif

@@ -1,0 +1,335 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "doctor.h"
+#include "session.h"
+
+#define CONNECT_MS 10000
+#define IDLE_S 20.0
+#define CLOCK_OFF_S 60
+#define HOST_MAX 260
+
+/* One address under examination. */
+struct place {
+	struct cmd_doctor *d;
+	const char *url;
+	char host[HOST_MAX], port[8];
+};
+
+/* "https://host:port", as address_normalise leaves it. */
+static bool
+split(struct place *p)
+{
+	const char *host = p->url + strlen("https://"), *colon = strrchr(host, ':');
+	size_t len = colon ? (size_t)(colon - host) : 0;
+
+	if (len == 0 || len >= sizeof(p->host))
+		return false;
+	snprintf(p->port, sizeof(p->port), "%s", colon + 1);
+	if (host[0] == '[' && len > 2)
+		snprintf(p->host, sizeof(p->host), "%.*s", (int)len - 2, host + 1);
+	else
+		snprintf(p->host, sizeof(p->host), "%.*s", (int)len, host);
+	return true;
+}
+
+/* Connects within a bound; 0 or the errno. */
+static int
+try_connect(const struct addrinfo *a)
+{
+	int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	if (fd < 0)
+		return errno;
+	if (connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
+		struct pollfd p = {.fd = fd, .events = POLLOUT};
+		error = errno;
+		if (error == EINPROGRESS) {
+			int n = poll(&p, 1, CONNECT_MS);
+			if (n == 0)
+				error = ETIMEDOUT;
+			else if (n < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
+				error = errno;
+		}
+	}
+	close(fd);
+	return error;
+}
+
+static bool
+check_tcp(struct place *p, const struct addrinfo *all)
+{
+	int error = 0;
+
+	for (const struct addrinfo *a = all; a; a = a->ai_next) {
+		error = try_connect(a);
+		if (error == 0)
+			return true;
+	}
+	cmd_doctor_add(p->d, "tcp", CMD_DOCTOR_FAULT, CMD_UNREACHABLE,
+	    error == ECONNREFUSED
+		? "is rivuletd running there, and is the port right?"
+		: "is the network up, and does a firewall let this machine out to that port?",
+	    "%s: nobody answers on port %s: %s", p->host, p->port, strerror(error));
+	return false;
+}
+
+static bool
+check_name(struct place *p)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo *all = NULL;
+	int rc = getaddrinfo(p->host, p->port, &hints, &all);
+
+	if (rc != 0) {
+		cmd_doctor_add(p->d, "dns", CMD_DOCTOR_FAULT, CMD_UNREACHABLE,
+		    "is the name right, and does this machine's name server know it?",
+		    "the name %s has no address: %s", p->host, gai_strerror(rc));
+		return false;
+	}
+	bool ok = check_tcp(p, all);
+	freeaddrinfo(all);
+	return ok;
+}
+
+/* One GET with these options; the status, or 0. */
+static long
+look(const struct transport_options *options, const char *base, const char *path,
+    struct transport_answer *out, struct why *why)
+{
+	char url[ADDRESS_MAX + 80];
+	struct transport *t;
+
+	*out = (struct transport_answer){.retry_after_s = -1};
+	snprintf(url, sizeof(url), "%s%s", base, path);
+	const struct transport_request request = {.method = "GET", .url = url, .idle_s = IDLE_S};
+	if (transport_new(&t, options, why))
+		return 0;
+	enum err e = transport_do(t, &request, out, why);
+	transport_free(t);
+	return e ? 0 : out->status;
+}
+
+static void
+note_clock(struct cmd_doctor *d, const struct transport_answer *answer)
+{
+	if (answer->date == 0 || d->offset_known)
+		return;
+	d->offset = answer->date - (int64_t)time(NULL);
+	d->offset_known = true;
+}
+
+static void
+add_distrust(struct place *p, enum transport_distrust distrust, const struct transport_answer *seen)
+{
+	static const char clock_or_cert[] = "set this machine's clock; if it is right, the "
+					    "coordinator's certificate must be made anew "
+					    "(operators.md)";
+	bool off =
+	    p->d->offset_known && (p->d->offset > CLOCK_OFF_S || p->d->offset < -CLOCK_OFF_S);
+
+	switch (distrust) {
+	case TRANSPORT_EXPIRED:
+		cmd_doctor_add(p->d, "tls", CMD_DOCTOR_FAULT, CMD_DENIED, clock_or_cert,
+		    "%s: the coordinator's certificate has expired (%s)%s", p->url, seen->expires,
+		    off ? ", by a clock that is wrong" : "");
+		break;
+	case TRANSPORT_NOT_YET:
+		cmd_doctor_add(p->d, "tls", CMD_DOCTOR_FAULT, CMD_DENIED, clock_or_cert,
+		    "%s: the coordinator's certificate is not valid yet by this machine's clock",
+		    p->url);
+		break;
+	case TRANSPORT_NAME:
+		cmd_doctor_add(p->d, "tls", CMD_DOCTOR_FAULT, CMD_DENIED,
+		    "use a name of the certificate, or make it anew with this one (rivuletd init "
+		    "--name, operators.md)",
+		    "%s: the coordinator's certificate is not for the name %s", p->url, p->host);
+		break;
+	default:
+		cmd_doctor_add(p->d, "tls", CMD_DOCTOR_FAULT, CMD_DENIED,
+		    "a captive portal, a proxy that opens TLS, or another coordinator: let the "
+		    "connection through untouched",
+		    "%s: the certificate there is not of this device's CA; its issuer is \"%s\"",
+		    p->url, seen->issuer);
+	}
+}
+
+/* A peer whose certificate is not believed still says who it is, and what its clock shows. Nothing secret is sent. */
+static void
+explain_distrust(struct place *p, enum transport_distrust distrust)
+{
+	const struct transport_options any = {.insecure = true};
+	struct transport_answer seen;
+	struct why why = {""};
+
+	look(&any, p->url, "/healthz", &seen, &why);
+	if (distrust == TRANSPORT_EXPIRED || distrust == TRANSPORT_NOT_YET)
+		note_clock(p->d, &seen);
+	add_distrust(p, distrust, &seen);
+	transport_answer_deinit(&seen);
+}
+
+/* It takes connections, but there was no TLS. */
+static void
+explain_silence(struct place *p, const struct why *failure)
+{
+	const struct transport_options plain = {.ca_pem = NULL};
+	struct transport_answer seen;
+	char base[HOST_MAX + 32];
+	struct why why = {""};
+
+	snprintf(base, sizeof(base), strchr(p->host, ':') ? "http://[%s]:%s" : "http://%s:%s",
+	    p->host, p->port);
+	if (look(&plain, base, "/", &seen, &why))
+		cmd_doctor_add(p->d, "tls", CMD_DOCTOR_FAULT, CMD_UNREACHABLE,
+		    "is it the right port? A captive portal answers like this, too",
+		    "%s: what answers there speaks plain HTTP, not TLS", p->url);
+	else
+		cmd_doctor_add(p->d, "tls", CMD_DOCTOR_FAULT, CMD_UNREACHABLE,
+		    "a proxy or firewall may cut the connection; rivuletd's log says what it saw",
+		    "%s: the connection came about, but no answer: %.200s", p->url, failure->text);
+	transport_answer_deinit(&seen);
+}
+
+/* What a refusal means for whoever looks after this device. */
+static void
+explain_refusal(struct place *p, long status, const char *word, const char *text)
+{
+	static const struct {
+		const char *word, *text, *advice;
+	} table[] = {
+	    {"device-suspended", "the coordinator has suspended this device",
+		"ask its operator; rivulet device resume lets it go on"},
+	    {"device-revoked", "the coordinator has revoked this device for good",
+		"if that was a mistake: rivulet leave --force, then join with a new token"},
+	    {"device-left", "the coordinator says that this device has left",
+		"rivulet leave, then join again with a token"},
+	    {"key-rotated", "the coordinator knows this device by a newer key",
+		"rivulet rotate finishes an interrupted change of key; an old copy of the home "
+		"cannot "
+		"be used"},
+	    {"unknown-device", "the coordinator does not know this device",
+		"was it restored from an older backup? rivulet leave --force, then join again"},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		if (strcmp(word, table[i].word) == 0) {
+			cmd_doctor_add(p->d, "standing", CMD_DOCTOR_FAULT, CMD_DENIED,
+			    table[i].advice, "%s: %s", p->url, table[i].text);
+			return;
+		}
+	if (strcmp(word, "expired-certificate") == 0)
+		cmd_doctor_add(p->d, "standing", CMD_DOCTOR_WARNING, CMD_DENIED,
+		    "the agent renews it by itself",
+		    "%s: reached; it refuses the certificate as expired", p->url);
+	else if (status >= 500 || status == 429)
+		cmd_doctor_add(p->d, "standing", CMD_DOCTOR_WARNING, CMD_UNREACHABLE,
+		    "it should pass; the coordinator's /readyz and log say more",
+		    "%s: reached, but it cannot serve now: %s", p->url, text);
+	else if (*word && strcmp(word, "blank") != 0)
+		cmd_doctor_add(p->d, "standing", CMD_DOCTOR_FAULT, CMD_DENIED,
+		    "see the coordinator's log", "%s: it refuses this device: %s", p->url, text);
+	else
+		cmd_doctor_add(p->d, "standing", CMD_DOCTOR_FAULT, CMD_UNREACHABLE,
+		    "is the address right?", "%s: what answers there is no coordinator (%s)",
+		    p->url, text);
+}
+
+static void
+check_tls(struct place *p)
+{
+	struct credentials *held = &p->d->held;
+	char key[KEY_PEM_MAX] = "", word[64] = "";
+	struct transport_answer answer;
+	struct why why = {""};
+
+	if (key_pem(held->key, key))
+		return;
+	const struct transport_options options = {
+	    .ca_pem = held->ca_pem, .cert_pem = held->cert_pem, .key_pem = key};
+	long status = look(&options, p->url, "/v1/status", &answer, &why);
+	hash_wipe(key, sizeof(key));
+	if (status)
+		note_clock(p->d, &answer);
+	if (answer.distrust != TRANSPORT_TRUSTED)
+		explain_distrust(p, answer.distrust);
+	else if (status == 0)
+		explain_silence(p, &why);
+	else if (session_problem(&answer, word, &why))
+		explain_refusal(p, status, word, why.text);
+	else
+		cmd_doctor_add(p->d, "coordinator", CMD_DOCTOR_FINE, 0, NULL,
+		    "%s answers, and knows this device", p->url);
+	transport_answer_deinit(&answer);
+}
+
+static void
+check_clock(struct cmd_doctor *d)
+{
+	char span[32];
+
+	if (!d->offset_known)
+		return;
+	cmd_doctor_span(span, (double)d->offset);
+	if (d->offset > CLOCK_OFF_S || d->offset < -CLOCK_OFF_S)
+		cmd_doctor_add(d, "clock", CMD_DOCTOR_WARNING, CMD_FAILED,
+		    "set it (is there a network time service?); certificates are judged by clocks",
+		    "this machine's clock is %s %s by the coordinator's", span,
+		    d->offset > 0 ? "slow" : "fast");
+	else
+		cmd_doctor_add(d, "clock", CMD_DOCTOR_FINE, 0, NULL,
+		    "agrees with the coordinator's within %s", span);
+}
+
+static void
+check_mirror(struct cmd_doctor *d, const char *mirror)
+{
+	static const char path[] =
+	    "/v1/models/0000000000000000000000000000000000000000000000000000000000000000";
+	const struct transport_options options = {.ca_pem = NULL};
+	struct transport_answer answer;
+	struct why why = {""};
+	long status = look(&options, mirror, path, &answer, &why);
+
+	/* It has no such model; any answer of its own will do. */
+	if (status > 0 && status < 500)
+		cmd_doctor_add(
+		    d, "mirror", CMD_DOCTOR_FINE, 0, NULL, "%s answers (%ld)", mirror, status);
+	else
+		cmd_doctor_add(d, "mirror", CMD_DOCTOR_WARNING, CMD_UNREACHABLE,
+		    "models come from the coordinator instead; see model_mirror in rivulet.conf",
+		    "%s does not serve: %.200s", mirror, status ? "an error of its own" : why.text);
+	transport_answer_deinit(&answer);
+}
+
+void
+cmd_doctor_net_check(struct cmd_doctor *d)
+{
+	struct why ignored;
+	struct settings *s = NULL;
+	enum err e = settings_load(&s, d->home, d->config, &ignored);
+	bool own = !e && s->url_count > 0;
+	size_t n = own ? s->url_count : d->identity.url_count;
+
+	for (size_t i = 0; d->usable && i < n; i++) {
+		struct place p = {.d = d, .url = own ? s->urls[i] : d->identity.urls[i]};
+		if (split(&p) && check_name(&p))
+			check_tls(&p);
+	}
+	check_clock(d);
+	if (!e && *s->mirror)
+		check_mirror(d, s->mirror);
+	if (!e)
+		settings_free(s);
+}

@@ -1,0 +1,287 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "cmd.h"
+#include "data.h"
+#include "doctor.h"
+#include "file.h"
+#include "home.h"
+#include "machine.h"
+#include "outbox.h"
+
+#define WORDS_MAX 64
+#define OLD_S 86400
+#define LEAST_FREE (64u << 20)
+#define MIB 1048576.0
+
+static void
+check_data(struct cmd_doctor *d, const struct settings_data *s)
+{
+	struct dataset set = {0};
+	struct why why = {""};
+	enum err e = data_load(&set, s, &why);
+
+	if (e)
+		cmd_doctor_add(d, "data", CMD_DOCTOR_FAULT,
+		    e == ERR_NOTFOUND ? CMD_NOT_FOUND : CMD_SETTINGS,
+		    "jobs on this data are not done here; mend the file or [data] in rivulet.conf",
+		    "[data %s] does not load: %s", s->name, why.text);
+	else if (set.count == 0)
+		cmd_doctor_add(d, "data", CMD_DOCTOR_WARNING, CMD_SETTINGS,
+		    "is its shard too small?", "[data %s] has no examples", s->name);
+	else
+		cmd_doctor_add(d, "data", CMD_DOCTOR_FINE, 0, NULL, "[data %s]: %llu examples",
+		    s->name, (unsigned long long)set.count);
+	if (!e)
+		dataset_deinit(&set);
+}
+
+/* As execvp looks for it. */
+static bool
+can_run(const char *program)
+{
+	const char *path = getenv("PATH");
+	char full[PATH_MAX];
+
+	if (strchr(program, '/'))
+		return access(program, X_OK) == 0;
+	for (const char *p = path ? path : "/usr/bin:/bin"; *p;) {
+		size_t len = strcspn(p, ":");
+		int n = snprintf(full, sizeof(full), "%.*s/%s", (int)len, p, program);
+		if (n > 0 && (size_t)n < sizeof(full) && access(full, X_OK) == 0)
+			return true;
+		p += len + (p[len] == ':');
+	}
+	return false;
+}
+
+static void
+check_trainer(struct cmd_doctor *d, const struct settings_trainer *t)
+{
+	char text[SETTINGS_TEXT_MAX];
+	const char *argv[WORDS_MAX];
+
+	snprintf(text, sizeof(text), "%s", t->exec);
+	if (child_split(text, argv, WORDS_MAX))
+		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FAULT, CMD_SETTINGS,
+		    "close the quotes in exec",
+		    "[trainer %s]: exec cannot be split into words: %.150s", t->name, t->exec);
+	else if (!can_run(argv[0]))
+		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FAULT, CMD_NOT_FOUND,
+		    "install it, chmod +x it, or mend exec in rivulet.conf",
+		    "[trainer %s]: %.150s is not there or not executable", t->name, argv[0]);
+	else
+		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FINE, 0, NULL, "[trainer %s]: %.150s",
+		    t->name, argv[0]);
+}
+
+static void
+check_settings(struct cmd_doctor *d)
+{
+	struct why why = {""};
+	enum err e = settings_load(&d->settings, d->home, d->config, &why);
+
+	if (e) {
+		d->settings = NULL;
+		cmd_doctor_add(d, "settings", CMD_DOCTOR_FAULT,
+		    e == ERR_NOTFOUND ? CMD_NOT_FOUND : CMD_SETTINGS,
+		    "mend it; client/README.md lists every key", "%s", why.text);
+		return;
+	}
+	if (!*d->settings->file ||
+	    (d->settings->data_count == 0 && d->settings->trainer_count == 0))
+		cmd_doctor_add(d, "settings", CMD_DOCTOR_NOTE, 0, NULL,
+		    "no data set is named in rivulet.conf, so the agent gets no work");
+	for (size_t i = 0; i < d->settings->data_count; i++)
+		check_data(d, &d->settings->data[i]);
+	for (size_t i = 0; i < d->settings->trainer_count; i++)
+		check_trainer(d, &d->settings->trainers[i]);
+}
+
+/* What the directory's files hold. */
+static double
+bytes_in(const char *home, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	double total = 0;
+
+	if (identity_path(path, home, name, NULL))
+		return 0;
+	struct dirent **list = NULL;
+	int n = scandir(path, &list, NULL, NULL);
+	for (int i = 0; i < n; i++) {
+		char file[PATH_MAX + 260];
+		snprintf(file, sizeof(file), "%s/%s", path, list[i]->d_name);
+		if (stat(file, &st) == 0 && S_ISREG(st.st_mode))
+			total += (double)st.st_size;
+		free(list[i]);
+	}
+	free(list);
+	return total;
+}
+
+/* Of no interest where no job has error feedback. */
+static void
+check_residual(struct cmd_doctor *d, double held)
+{
+	if (held > 0 && d->settings)
+		cmd_doctor_add(d, "residual", CMD_DOCTOR_FINE, 0, NULL,
+		    "error feedback keeps %.1f MiB; residual_bytes allows %.1f MiB", held / MIB,
+		    (double)d->settings->residual_bytes / MIB);
+}
+
+static void
+check_disk(struct cmd_doctor *d)
+{
+	uint64_t bytes;
+	double residual = bytes_in(d->home, "residual");
+	double cache = bytes_in(d->home, "models"), outbox = bytes_in(d->home, "outbox");
+
+	check_residual(d, residual);
+	if (!machine_disk_free(d->home, &bytes))
+		return;
+	double free_bytes = (double)bytes, more = 0;
+	if (d->settings)
+		more = (double)d->settings->cache_bytes + (double)d->settings->outbox_bytes -
+		    cache - outbox;
+	if (d->settings && residual > 0)
+		more += (double)d->settings->residual_bytes - residual;
+	if (bytes < LEAST_FREE)
+		cmd_doctor_add(d, "disk", CMD_DOCTOR_FAULT, CMD_FAILED,
+		    "make room, or set cache_bytes lower",
+		    "%.0f MiB are free where the home is: models and deltas will not fit",
+		    free_bytes / MIB);
+	else if (more > free_bytes)
+		cmd_doctor_add(d, "disk", CMD_DOCTOR_NOTE, 0, NULL,
+		    "%.0f MiB are free; cache_bytes, outbox_bytes and residual_bytes would allow "
+		    "%.0f MiB more than is held now",
+		    free_bytes / MIB, more / MIB);
+	else
+		cmd_doctor_add(d, "disk", CMD_DOCTOR_FINE, 0, NULL,
+		    "%.0f MiB are free; the model cache holds %.1f MiB", free_bytes / MIB,
+		    cache / MIB);
+}
+
+/* 0 good, -1 unreadable or damaged; *age in seconds. */
+static int
+check_entry(struct cmd_doctor *d, const struct outbox *o, const char *task, double *age)
+{
+	struct outbox_entry entry;
+	struct why why = {""};
+	struct stat st;
+	const struct credentials *held = &d->held;
+	enum err e = outbox_open(&entry, o, task, key_spki(held->key), &why);
+
+	for (size_t i = 0; e == ERR_CORRUPT && i < held->identity.previous_count; i++)
+		e = outbox_open(&entry, o, task, held->identity.previous[i], NULL);
+	if (e == ERR_NOTFOUND)
+		return 0;
+	if (e) {
+		cmd_doctor_add(d, "outbox", CMD_DOCTOR_WARNING, CMD_CORRUPT,
+		    "the agent drops it at its next start; is the disk sound?", "%.250s", why.text);
+		return -1;
+	}
+	if (fstat(entry.fd, &st) == 0)
+		*age = difftime(time(NULL), st.st_mtime);
+	outbox_close(&entry);
+	return 0;
+}
+
+static void
+check_outbox(struct cmd_doctor *d)
+{
+	char tasks[OUTBOX_ENTRIES_MAX][OUTBOX_TASK_HEX];
+	double oldest = 0, age;
+	struct outbox o;
+	char span[32];
+
+	int room = snprintf(o.dir, sizeof(o.dir), "%s/outbox", d->home);
+	if (room < 0 || (size_t)room >= sizeof(o.dir))
+		return;
+	size_t n = outbox_list(&o, tasks, OUTBOX_ENTRIES_MAX);
+	for (size_t i = 0; d->usable && i < n; i++) {
+		age = 0;
+		check_entry(d, &o, tasks[i], &age);
+		oldest = age > oldest ? age : oldest;
+	}
+	cmd_doctor_span(span, oldest);
+	if (n == 0)
+		cmd_doctor_add(d, "outbox", CMD_DOCTOR_FINE, 0, NULL, "no delta waits");
+	else if (oldest > OLD_S)
+		cmd_doctor_add(d, "outbox", CMD_DOCTOR_WARNING, CMD_UNREACHABLE,
+		    "is the coordinator out of reach, or does it refuse them? See the agent's log",
+		    "%zu deltas wait to be sent, the oldest for %s", n, span);
+	else
+		cmd_doctor_add(d, "outbox", CMD_DOCTOR_NOTE, 0, NULL,
+		    "%zu delta%s wait%s to be sent, the oldest for %s", n, n == 1 ? "" : "s",
+		    n == 1 ? "s" : "", span);
+}
+
+static const char *
+meaning(const char *reason)
+{
+	static const char *const table[][2] = {
+	    {"no-job", "there is no job to work on"},
+	    {"paused", "its operator paused the job"},
+	    {"ineligible", "the job selects other devices (select: labels, devices or percent)"},
+	    {"not-selected", "other devices were picked for this round"},
+	    {"reported", "this device has done its part of the round"},
+	    {"aborted", "this device gave its task of the round back"},
+	    {"unsent", "a delta of this round waits here to be sent"},
+	    {"round-full", "the round has enough devices"},
+	    {"no-data",
+		"the job needs a data set that rivulet.conf does not name, or more examples"},
+	    {"no-trainer", "the job needs a trainer that rivulet.conf does not name"},
+	    {"no-codec", "the job needs a newer version of rivulet"},
+	    {"old-agent", "this rivulet is too old for the coordinator"},
+	    {"spool-full", "the coordinator's disk has no room for deltas"},
+	    {"busy", "the coordinator is busy"},
+	    {"restarting", "the coordinator is restarting"},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		if (strcmp(reason, table[i][0]) == 0)
+			return table[i][1];
+	return "";
+}
+
+static void
+check_last(struct cmd_doctor *d)
+{
+	char path[PATH_MAX], span[32];
+	char *text = NULL;
+	struct stat st;
+	size_t len;
+
+	if (identity_path(path, d->home, HOME_LAST, NULL) || stat(path, &st) != 0 ||
+	    file_read(path, 4096, &text, &len, NULL))
+		return;
+	text[strcspn(text, "\n")] = '\0';
+	cmd_doctor_span(span, difftime(time(NULL), st.st_mtime));
+	const char *detail = strchr(text, ' ');
+	const char *means = detail ? meaning(detail + 1) : "";
+	cmd_doctor_add(d, "last", CMD_DOCTOR_NOTE, 0, NULL,
+	    "the agent's latest word, %s ago: %.160s%s%s", span, text, *means ? ": " : "", means);
+	free(text);
+}
+
+void
+cmd_doctor_work_check(struct cmd_doctor *d)
+{
+	struct stat st;
+
+	if (stat(d->home, &st) != 0)
+		return;
+	check_settings(d);
+	check_disk(d);
+	check_outbox(d);
+	check_last(d);
+}

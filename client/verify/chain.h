@@ -1,0 +1,39 @@
+#ifndef CHAIN_H
+#define CHAIN_H
+#include <stdio.h>
+
+#include "record_json.h"
+#include "x509.h"
+
+/* Reads a directory that `rivulet verify fetch` made (FORMAT.md, "Audit entries") entry by entry, checking each before it is
+ * shown. Memory: one entry with its details. Nothing is trusted but the CA. */
+
+struct cmd_verify_entry {
+	struct record link;
+	uint8_t hash[32]; /* of its signed bytes: what the next entry names */
+	const struct json *body;
+	const char *event;
+	size_t places; /* details that its body names */
+	const struct record_detail *details; /* those that are there, by place */
+	size_t count;
+};
+
+struct cmd_verify_chain {
+	uint64_t entries, details, erased;
+	uint64_t first_ms, last_ms;
+	uint8_t head[32]; /* hash of the last entry; zero if there is none */
+	uint8_t ca[32]; /* SHA-256 of the CA certificate that was used */
+	uint64_t broken; /* seq of the first entry that does not check; 0: none */
+};
+
+/* Calls fn (may be NULL) for every entry that checks. ERR_CORRUPT with out->broken and the reason in why at the first that
+ * does not, or if the signer's certificate is not the CA's; what fn returns ends it, too. ca_file: NULL: DIR/ca.pem. */
+ERR_MUST_USE enum err cmd_verify_chain_read(const char *dir, const char *ca_file,
+    enum err (*fn)(void *ctx, const struct cmd_verify_entry *e, struct why *why), void *ctx,
+    struct cmd_verify_chain *out, struct why *why);
+
+/* Appends the next line of a file to `line` (emptied before) without its end. ERR_NOTFOUND at the end of the file, ERR_LIMIT if
+ * the line is longer than line->max. */
+ERR_MUST_USE enum err cmd_verify_chain_line(FILE *f, struct buf *line);
+
+#endif

@@ -1,0 +1,64 @@
+#include "guards.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "course.h"
+
+struct cmd_verify_course {
+	struct job_spec spec;
+	struct course course;
+};
+
+enum err
+cmd_verify_course_new(struct cmd_verify_course **out, const char *document, size_t len)
+{
+	struct cmd_verify_course *c = calloc(1, sizeof(*c));
+
+	*out = NULL;
+	if (!c)
+		return ERR_NOMEM;
+	c->course = course_start();
+	enum err e = job_parse(&c->spec, document, len, NULL);
+	if (e == ERR_OK) {
+		*out = c;
+		return ERR_OK;
+	}
+	cmd_verify_course_free(c);
+	return e == ERR_NOMEM ? e : ERR_OK;
+}
+
+void
+cmd_verify_course_free(struct cmd_verify_course *c)
+{
+	if (c)
+		job_deinit(&c->spec);
+	free(c);
+}
+
+enum err
+cmd_verify_course_step(
+    struct cmd_verify_course *c, const struct cmd_verify_round *r, struct why *why)
+{
+	const struct course_round now = {.round = r->round,
+	    .reports = r->reports,
+	    .failed = !r->committed,
+	    .base = r->base,
+	    .model = r->model,
+	    .state = r->state,
+	    .evaluated = r->evaluated,
+	    .loss = r->loss,
+	    .accuracy = r->accuracy};
+	struct course_turn t;
+
+	course_step(&c->course, &c->spec, &now, &t);
+	if (strcmp(guard_word(t.verdict), r->guard) != 0)
+		return err_set(why, ERR_CORRUPT, "its guard says \"%s\", its rounds \"%s\"",
+		    r->guard, guard_word(t.verdict));
+	if (memcmp(t.base, r->next, 32) != 0 || memcmp(t.state, r->next_state, 32) != 0)
+		return err_set(why, ERR_CORRUPT, "its guard goes back to another model");
+	if (t.factor != r->factor)
+		return err_set(
+		    why, ERR_CORRUPT, "its rate's factor is %.17g, not %.17g", r->factor, t.factor);
+	return ERR_OK;
+}

@@ -1,0 +1,75 @@
+#ifndef HISTORY_H
+#define HISTORY_H
+#include "chain.h"
+#include "hash.h"
+#include "key.h"
+#include "manifest.h"
+
+/* What a good chain tells, and whether it makes sense: jobs with their documents, the keys and names of devices, and rounds that
+ * follow from each other. Fed entry by entry; memory grows with jobs, rounds and devices, not with deltas. */
+
+#define CMD_VERIFY_WORD 64
+
+/* A round's end, as its record states it. */
+struct cmd_verify_round {
+	uint8_t job[16];
+	uint64_t round;
+	bool committed; /* false: failed */
+	uint8_t base[32], model[32];
+	uint8_t base_state[32], state[32]; /* of the server optimizer; zero: none */
+	char rule[CMD_VERIFY_WORD], optimizer[CMD_VERIFY_WORD];
+	double rate, momentum;
+	double factor; /* of the rate, after the number of reports; 1 if the record says none */
+	bool evaluated;
+	double loss, accuracy; /* NaN where unknown */
+	char guard[CMD_VERIFY_WORD]; /* what the guard did, "" if nothing */
+	uint8_t next[32], next_state[32]; /* what the next round starts from */
+	uint64_t reports, examples;
+	const struct record_detail *manifests; /* those that are there */
+	size_t count;
+};
+/* ERR_NOTFOUND: the entry is about something else. ERR_CORRUPT: it lacks what a round needs. */
+ERR_MUST_USE enum err cmd_verify_history_round(
+    struct cmd_verify_round *out, const struct cmd_verify_entry *e, struct why *why);
+
+struct cmd_verify_device {
+	uint8_t id[32];
+	char name[CMD_VERIFY_WORD];
+	uint8_t (*keys)[KEY_SPKI_LEN];
+	size_t key_count;
+};
+
+struct cmd_verify_job {
+	uint8_t id[16];
+	char *document; /* NULL: the chain does not hold it */
+	size_t document_len;
+	uint64_t rounds; /* the last round that ended */
+	uint8_t (
+	    *models)[32]; /* every base a round may have: the initial model, each round's model */
+	size_t model_count;
+	uint8_t (*returns)[32]; /* models that a guard went back to */
+	size_t return_count;
+	uint8_t next[32], next_state[32]; /* the base of the next round, and its state */
+	struct cmd_verify_course *course; /* NULL: nothing to check */
+};
+
+struct cmd_verify_history {
+	struct cmd_verify_job *jobs;
+	size_t job_count;
+	struct cmd_verify_device *devices; /* by id */
+	size_t device_count;
+	uint64_t committed, failed, manifests,
+	    unsigned_manifests; /* of devices whose keys are erased */
+};
+
+/* For cmd_verify_chain_read; ctx is the history. ERR_CORRUPT: an entry contradicts those before it. */
+ERR_MUST_USE enum err cmd_verify_history_add(
+    void *ctx, const struct cmd_verify_entry *e, struct why *why);
+const struct cmd_verify_job *cmd_verify_history_job(
+    const struct cmd_verify_history *h, const uint8_t id[16]);
+/* By id, unique beginning of an id, or name. ERR_NOTFOUND, ERR_INVALID if several fit. A whole id need not be known. */
+ERR_MUST_USE enum err cmd_verify_history_device(
+    const struct cmd_verify_history *h, const char *word, uint8_t id[32], struct why *why);
+void cmd_verify_history_deinit(struct cmd_verify_history *h);
+
+#endif

@@ -1,0 +1,176 @@
+#include "inputs.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hex.h"
+#include "merkle.h"
+
+/* Maps a file of exactly len bytes. */
+static enum err
+map_file(const char *path, uint64_t len, const uint8_t **out, struct why *why)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	enum err e = ERR_OK;
+
+	if (fd < 0)
+		return err_errno(why, "open %s", path);
+	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != len)
+		e = err_set(
+		    why, ERR_CORRUPT, "%s is not %llu bytes long", path, (unsigned long long)len);
+	void *map = e ? MAP_FAILED : mmap(NULL, (size_t)len, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (!e && map == MAP_FAILED)
+		return err_errno(why, "map %s", path);
+	*out = e ? NULL : map;
+	return e;
+}
+
+static enum err
+check_payload(
+    const struct cmd_verify_input *in, const struct manifest *m, const char *path, struct why *why)
+{
+	uint64_t chunks = manifest_chunks(m->payload_bytes);
+	uint8_t *leaves = malloc((size_t)chunks * HASH_LEN), root[HASH_LEN] = {0};
+	struct vectors v = in->vectors;
+	uint8_t carry[64] = {0};
+	double squares = 0;
+
+	v.params.table = malloc((size_t)codec_table_bytes(v.codec, m->elements) + 1);
+	enum err e = leaves && v.params.table ? ERR_OK : ERR_NOMEM;
+	for (uint64_t i = 0; i < chunks && e == ERR_OK; i++) {
+		size_t at = (size_t)i * MANIFEST_CHUNK, left = in->len - at;
+		size_t len = left < MANIFEST_CHUNK ? left : MANIFEST_CHUNK;
+		merkle_leaf(leaves + i * HASH_LEN, in->payload + at, len);
+		e = vectors_check(&v, at, in->payload + at, len, &squares, carry);
+	}
+	if (e == ERR_OK)
+		merkle_root(root, leaves, (size_t)chunks);
+	free(leaves);
+	free(v.params.table);
+	if (e == ERR_NOMEM)
+		return e;
+	return e == ERR_OK && memcmp(root, m->root, sizeof(root)) == 0
+	    ? ERR_OK
+	    : err_set(why, ERR_CORRUPT, "%s is not the delta that was signed", path);
+}
+
+static enum err
+open_input(struct cmd_verify_input *in, const char *dir, const struct record_detail *d,
+    uint64_t elements, bool second, struct why *why)
+{
+	char path[PATH_MAX], task[33];
+	struct manifest m;
+
+	enum err e = manifest_decode(&m, d->data, d->len, why);
+	if (e)
+		return ERR_CORRUPT;
+	in->vectors = vectors_of(&m);
+	if (!in->vectors.codec)
+		return err_set(why, ERR_UNSUPPORTED, "codec %u is not in this build", m.codec);
+	if (m.elements != elements || in->vectors.second != second ||
+	    m.payload_bytes > vectors_bytes(&in->vectors))
+		return err_set(why, ERR_CORRUPT, "a delta does not fit the model");
+	hex_encode(task, m.task, sizeof(m.task));
+	int n = snprintf(path, sizeof(path), "%s/deltas/%s.delta", dir, task);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return err_set(why, ERR_LIMIT, "the path %.60s... is too long", dir);
+	memcpy(in->device, m.device, sizeof(in->device));
+	in->weight = (double)m.examples;
+	in->normaliser = (double)m.normaliser;
+	e = map_file(path, m.payload_bytes, &in->payload, why);
+	if (e == ERR_NOTFOUND)
+		return err_set(why, e, "delta %s is not here", task);
+	if (e)
+		return e;
+	in->len = (size_t)m.payload_bytes;
+	return check_payload(in, &m, path, why);
+}
+
+static enum err
+read_vector(
+    const struct cmd_verify_input *in, unsigned which, uint64_t first, size_t count, float *out)
+{
+	struct codec_memory memory = {in->payload, in->len};
+	const struct codec_source source = {codec_memory_read, &memory};
+
+	return vectors_read(&in->vectors, which, &source, first, count, out);
+}
+
+static enum err
+read_tile(void *context, size_t delta, uint64_t first, size_t count, float *out)
+{
+	const struct cmd_verify_inputs *all = context;
+
+	return read_vector(&all->items[all->chosen[delta]], 0, first, count, out);
+}
+
+static enum err
+read_change(void *context, size_t delta, uint64_t first, size_t count, float *out)
+{
+	const struct cmd_verify_inputs *all = context;
+
+	return read_vector(&all->items[all->chosen[delta]], 1, first, count, out);
+}
+
+enum err
+cmd_verify_inputs_open(struct cmd_verify_inputs *in, const char *dir,
+    const struct cmd_verify_round *r, uint64_t elements, bool second, struct why *why)
+{
+	enum err e = ERR_OK;
+
+	*in = (struct cmd_verify_inputs){.items = NULL};
+	if (r->count != r->reports)
+		return err_set(why, ERR_NOTFOUND, "%llu of its manifests are erased",
+		    (unsigned long long)(r->reports - r->count));
+	in->items = calloc(r->count + 1, sizeof(*in->items));
+	in->chosen = calloc(r->count + 1, sizeof(*in->chosen));
+	in->weights = calloc(r->count + 1, sizeof(*in->weights));
+	in->normalisers = calloc(r->count + 1, sizeof(*in->normalisers));
+	if (!in->items || !in->chosen || !in->weights || !in->normalisers)
+		e = ERR_NOMEM;
+	for (; e == ERR_OK && in->count < r->count; in->count++)
+		e = open_input(
+		    &in->items[in->count], dir, &r->manifests[in->count], elements, second, why);
+	if (e)
+		cmd_verify_inputs_close(in);
+	return e;
+}
+
+void
+cmd_verify_inputs_choose(struct cmd_verify_inputs *in, const uint8_t *without)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->count; i++) {
+		if (without && memcmp(in->items[i].device, without, 32) == 0)
+			continue;
+		in->chosen[n] = i;
+		in->normalisers[n] = in->items[i].normaliser;
+		in->weights[n++] = in->items[i].weight;
+	}
+	in->rule = (struct rule_input){
+	    .read_tile = read_tile, .context = in, .deltas = n, .weights = in->weights};
+	in->changes = in->rule;
+	in->changes.read_tile = read_change;
+}
+
+void
+cmd_verify_inputs_close(struct cmd_verify_inputs *in)
+{
+	for (size_t i = 0; in->items && i < in->count; i++)
+		if (in->items[i].payload)
+			munmap((void *)(uintptr_t)in->items[i].payload, in->items[i].len);
+	free(in->items);
+	free(in->chosen);
+	free(in->weights);
+	free(in->normalisers);
+	*in = (struct cmd_verify_inputs){.items = NULL};
+}

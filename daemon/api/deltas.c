@@ -1,0 +1,470 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "base64.h"
+#include "clock.h"
+#include "delta_resume.h"
+#include "engine.h"
+#include "fault.h"
+#include "health.h"
+#include "log.h"
+#include "manifest.h"
+#include "messages.h"
+#include "orphan.h"
+#include "registry.h"
+#include "sign.h"
+#include "spool.h"
+#include "store.h"
+
+/* One delta on its way in: head checked by delta_begin, body by delta_data, made durable by delta_finish. */
+struct delta {
+	uint8_t raw[MANIFEST_LEN];
+	struct manifest m;
+	struct engine_claim claim;
+	char *report;
+	struct manifest there; /* of the part taken up */
+	struct delta_body body;
+	struct spool_part part;
+	bool stays; /* the part, though the request was refused */
+	struct store_accept row;
+	struct exchange *x;
+	bool taken;
+	enum err verdict; /* of engine_take */
+};
+
+/* --- answers */
+
+/* A fault of our own is never a final answer: the device keeps its delta and comes again. */
+static void
+own_fault(struct exchange *x, enum err e, const struct why *why)
+{
+	const char *detail = why && why->text[0] ? why->text : err_name(e);
+
+	/* The quota is the operator's and no fault of the disk. */
+	if (e == ERR_NOSPACE && spool_full(x->services->spool, x->request.length))
+		exchange_problem(x, "no-space", "%s", detail);
+	else if (health_passes(e) && e != ERR_DENIED)
+		exchange_failed(x, e, why);
+	else
+		exchange_problem(x, "unavailable", "%s", detail);
+}
+
+/* A delta that cannot be accepted however often it is sent: the device's place goes to another one, and it is not given the same
+ * task again in this opening. */
+static void
+give_up(struct exchange *x, const char *word)
+{
+	static const char *const lasting[] = {"bad-manifest", "bad-report", "wrong-length",
+	    "wrong-root", "wrong-chunk", "not-finite", "no-examples", "no-normaliser",
+	    "too-many-examples", "norm-too-large", "unknown-codec", "unsupported", "bad-signature",
+	    "bad-request"};
+
+	registry_touch(x->services->registry, x->who.device, NULL, word);
+	for (size_t i = 0; i < sizeof(lasting) / sizeof(*lasting); i++)
+		if (strcmp(word, lasting[i]) == 0 &&
+		    engine_abort(x->services->engine, x->who.device, x->param[0], word) == ERR_OK)
+			return;
+}
+
+/* --- the head */
+
+/* A structured-field byte sequence, ":base64:", of at most *len bytes. */
+static bool
+decode_field(const char *text, void *out, size_t *len)
+{
+	size_t n = text ? strlen(text) : 0;
+
+	return n >= 2 && text[0] == ':' && text[n - 1] == ':' &&
+	    base64_decode(out, len, text + 1, n - 2) == ERR_OK;
+}
+
+static const char *
+read_manifest(struct exchange *x, struct delta *d, struct why *why)
+{
+	size_t len = sizeof(d->raw);
+
+	if (!x->request.manifest) {
+		err_set(why, ERR_INVALID, "the Rivulet-Manifest header is missing");
+		return "bad-manifest";
+	}
+	if (!decode_field(x->request.manifest, d->raw, &len)) {
+		err_set(
+		    why, ERR_INVALID, "Rivulet-Manifest is not :base64: of %u bytes", MANIFEST_LEN);
+		return "bad-manifest";
+	}
+	return manifest_decode(&d->m, d->raw, len, why) == ERR_OK ? NULL : "bad-manifest";
+}
+
+static const char *
+read_report(struct exchange *x, struct delta *d, struct why *why)
+{
+	bool told = d->m.flags & MANIFEST_REPORT;
+	size_t len = REPORT_MAX;
+	uint8_t digest[HASH_LEN];
+	struct report r;
+
+	if (!told && !x->request.report)
+		return NULL;
+	d->report = malloc(REPORT_MAX + 1);
+	if (!d->report)
+		return "unavailable";
+	if (!told || !decode_field(x->request.report, d->report, &len)) {
+		err_set(why, ERR_INVALID, "Rivulet-Report is missing, malformed or not announced");
+		return "bad-report";
+	}
+	d->report[len] = '\0';
+	hash_sha256(digest, d->report, len);
+	if (!hash_equal(digest, d->m.report_hash, HASH_LEN)) {
+		err_set(why, ERR_INVALID, "the report is not the one the manifest signs");
+		return "bad-report";
+	}
+	if (messages_report_decode(&r, d->report, len, why) != ERR_OK)
+		return "bad-report";
+	/* The share of an evaluation is weighed by its examples: no device may claim more than for training. */
+	if (r.has_evaluate && r.eval_examples > d->claim.max_examples) {
+		err_set(why, ERR_LIMIT, "evaluate.examples is above aggregate.max_examples");
+		return "bad-report";
+	}
+	return NULL;
+}
+
+static const char *
+check_signature(const struct exchange *x, const struct delta *d, struct why *why)
+{
+	struct registry_view view;
+	uint8_t digest[HASH_LEN];
+
+	hash_sha256(digest, d->raw, MANIFEST_SIGNED);
+	if (sign_verify(x->who.spki, digest, d->m.signature) == ERR_OK)
+		return NULL;
+	/* The connection is by the present key; the delta may be from before the rotation. */
+	if (registry_get(x->services->registry, x->who.device, &view) == ERR_OK &&
+	    sign_verify(view.row.previous, digest, d->m.signature) == ERR_OK)
+		return NULL;
+	err_set(why, ERR_DENIED, "the manifest is not signed by this device's key");
+	return "bad-signature";
+}
+
+static enum err
+find_row(struct store_db *db, void *arg, struct why *why)
+{
+	struct delta *d = arg;
+
+	(void)why;
+	return store_accept_get(db, d->m.job, d->m.round, d->m.device, &d->row);
+}
+
+/* memory: the delta lies in the spool, not yet in a committed round, and the spool may be lost. */
+static void
+answer_receipt(struct exchange *x, const struct delta *d, bool memory)
+{
+	exchange_bytes(x, 201, "application/octet-stream", d->row.receipt, RECEIPT_LEN);
+	if (memory && spool_in_memory(x->services->spool))
+		exchange_header(x, "Rivulet-Spool", "memory");
+}
+
+/* The same delta again gets the same receipt; true if it did. *other says whether a different one was accepted. */
+static bool
+answer_repeat(struct exchange *x, struct delta *d, bool open, bool *other)
+{
+	*other = false;
+	if (memcmp(d->m.device, x->who.device, 32) != 0 ||
+	    store_read(x->services->store, find_row, d, NULL) != ERR_OK)
+		return false;
+	bool same = memcmp(d->row.manifest, d->raw, MANIFEST_SIGNED) == 0;
+	if (same)
+		answer_receipt(x, d, open);
+	free(d->row.report);
+	d->row.report = NULL;
+	*other = !same;
+	return same;
+}
+
+/* The whole body, or what follows the offset. */
+static const char *
+check_length(const struct http_request *q, const struct manifest *m, struct why *why)
+{
+	uint64_t whole = manifest_body_bytes(m->payload_bytes);
+	uint64_t from = q->method == VERB_PATCH ? q->offset : 0;
+
+	if (from <= whole && q->length == whole - from)
+		return NULL;
+	err_set(why, ERR_INVALID,
+	    "Content-Length is %llu from byte %llu; leaves and payload have %llu bytes",
+	    (unsigned long long)q->length, (unsigned long long)from, (unsigned long long)whole);
+	return "wrong-length";
+}
+
+static const char *
+check_head(struct exchange *x, struct delta *d, struct why *why)
+{
+	const char *word = read_manifest(x, d, why);
+
+	if (!word)
+		word = engine_claim(
+		    x->services->engine, &d->m, x->who.device, x->param[0], &d->claim, why);
+	if (!word)
+		word = read_report(x, d, why);
+	if (!word)
+		word = check_length(&x->request, &d->m, why);
+	return word ? word : check_signature(x, d, why);
+}
+
+static enum err
+prepare_body(struct exchange *x, struct delta *d, struct why *why)
+{
+	enum err e = delta_body_init(&d->body, &d->m);
+
+	if (e)
+		return err_set(why, e, "no memory");
+	d->body.vectors.params.entries = d->claim.entries;
+	return spool_begin(x->services->spool, d->raw, &d->part, why);
+}
+
+static void
+wrong_offset(struct exchange *x, struct delta *d, uint64_t offset, const char *detail)
+{
+	d->stays = true;
+	exchange_problem(x, "wrong-offset", "%s", detail);
+	exchange_header(x, "Upload-Offset", "%llu", (unsigned long long)offset);
+}
+
+/* Takes up what is there; a response is set unless the rest may come. */
+static enum err
+prepare_rest(struct exchange *x, struct delta *d, struct why *why)
+{
+	enum err e = delta_resume(
+	    x->services->spool, d->m.task, d->m.device, &d->part, &d->there, &d->body, why);
+
+	if (e == ERR_NOTFOUND)
+		wrong_offset(x, d, 0, "nothing of this delta is here");
+	else if (e)
+		return e;
+	else if (memcmp(d->part.file.manifest, d->raw, MANIFEST_SIGNED) != 0)
+		wrong_offset(x, d, 0, "what is here belongs to another manifest");
+	else if (d->body.now.at != x->request.offset)
+		wrong_offset(x, d, d->body.now.at, "the body goes on at Upload-Offset");
+	/* What is there was counted without a limit; the rest has at least an entry, and meets it. */
+	d->body.vectors.params.entries = d->claim.entries;
+	return ERR_OK;
+}
+
+static void
+delta_begin(struct exchange *x)
+{
+	bool patch = x->request.method == VERB_PATCH, other;
+	struct delta *d = calloc(1, sizeof(*d));
+	struct why why = {""};
+
+	x->state = d;
+	if (!d) {
+		exchange_failed(x, ERR_NOMEM, NULL);
+		return;
+	}
+	d->x = x;
+	registry_touch(x->services->registry, x->who.device, NULL, NULL);
+	if (patch && !x->request.has_offset) {
+		exchange_problem(x, "bad-request", "the Upload-Offset header is missing");
+		return;
+	}
+	const char *word = check_head(x, d, &why);
+	bool maybe_repeat = word &&
+	    (strcmp(word, "used-task") == 0 || strcmp(word, "stale-round") == 0 ||
+		strcmp(word, "round-closed") == 0);
+	if (maybe_repeat && answer_repeat(x, d, strcmp(word, "stale-round") != 0, &other))
+		return;
+	if (word) {
+		give_up(x, word);
+		exchange_problem(x, word, "%s", why.text);
+		return;
+	}
+	enum err e = patch ? prepare_rest(x, d, &why) : prepare_body(x, d, &why);
+	FAULT("delta.part");
+	if (e)
+		own_fault(x, e, &why);
+	else
+		x->wanted = x->response.status == 0;
+}
+
+/* --- the body: leaves, then payload */
+
+static enum err
+refuse(struct exchange *x, const char *word, const char *detail)
+{
+	give_up(x, word);
+	exchange_problem(x, word, "%s", detail);
+	return ERR_INVALID;
+}
+
+static enum err
+delta_data(struct exchange *x, const void *data, size_t len)
+{
+	struct delta *d = x->state;
+	uint64_t at = d->body.now.at;
+	const char *word = delta_body_take(&d->body, data, len);
+
+	if (word)
+		return refuse(x, word, d->body.detail);
+	enum err e = spool_write(x->services->spool, &d->part, data, len, at);
+	FAULT("delta.body");
+	if (e == ERR_AGAIN)
+		exchange_problem(x, "unavailable", "a newer transfer of this task has begun");
+	else if (e)
+		own_fault(x, e, NULL);
+	return e;
+}
+
+/* --- making it durable */
+
+static enum err
+accept_work(struct store_db *db, void *arg, struct why *why)
+{
+	struct delta *d = arg;
+	const struct services *s = d->x->services;
+
+	FAULT("accept.begin");
+	d->verdict = engine_take(s->engine, &d->claim);
+	d->taken = d->verdict == ERR_OK;
+	if (!d->taken)
+		return err_set(
+		    why, d->verdict, "the delta was not taken: %s", err_name(d->verdict));
+	FAULT("accept.taken");
+	enum err e = store_accept_insert(db, &d->row);
+	FAULT("accept.row");
+	return e ? e : spool_accept(s->spool, &d->part, why);
+}
+
+/* Lost to another delta of the device, or to the end of the round. */
+static void
+answer_late(struct exchange *x, struct delta *d)
+{
+	bool other = false;
+
+	/* The same delta may come twice at a time: a device repeats it when its connection seems dead. */
+	if (answer_repeat(x, d, true, &other))
+		return;
+	if (other)
+		exchange_problem(
+		    x, "used-task", "another delta was accepted for this task meanwhile");
+	else if (d->verdict == ERR_STATE)
+		exchange_problem(
+		    x, "round-closed", "the round closed before the delta was durable");
+	else
+		exchange_problem(
+		    x, "unavailable", "the other copy of this delta was not made durable");
+}
+
+/* The identity changed between head and end. */
+static void
+answer_denied(struct exchange *x)
+{
+	struct registry_view view = {.row.state = "revoked"};
+
+	(void)!registry_get(x->services->registry, x->who.device, &view);
+	exchange_problem(
+	    x, registry_state_word(view.row.state), "the device is %s by now", view.row.state);
+}
+
+static void
+accept_done(void *arg, enum err e, const struct why *why)
+{
+	struct delta *d = arg;
+	struct exchange *x = d->x;
+
+	FAULT("accept.committed");
+	if (d->taken)
+		engine_settle(x->services->engine, &d->claim, e == ERR_OK, d->row.body_bytes);
+	if (e && d->part.accepted)
+		spool_orphan_note(x->services->spool, &d->m);
+	else if (e == ERR_OK)
+		spool_orphan_release(x->services);
+	if (e == ERR_OK)
+		answer_receipt(x, d, true);
+	else if (d->verdict == ERR_DENIED)
+		answer_denied(x);
+	else if (d->verdict == ERR_STATE || e == ERR_EXISTS)
+		answer_late(x, d);
+	else
+		own_fault(x, e, why);
+	FAULT("accept.answer");
+	exchange_done(x);
+	FAULT("accept.answered");
+}
+
+static enum err
+make_receipt(struct delta *d)
+{
+	const struct services *s = d->x->services;
+	struct receipt r = {.round = d->m.round,
+	    .accepted_at_ms = (uint64_t)(clock_wall() * 1000),
+	    .incarnation = s->incarnation};
+	uint8_t digest[HASH_LEN];
+
+	memcpy(r.job, d->m.job, 16);
+	hash_sha256(r.manifest_hash, d->raw, MANIFEST_SIGNED);
+	manifest_receipt_encode(d->row.receipt, &r);
+	hash_sha256(digest, d->row.receipt, RECEIPT_SIGNED);
+	return sign_hash(s->sign_key, digest, d->row.receipt + RECEIPT_SIGNED);
+}
+
+static void
+fill_row(struct delta *d)
+{
+	memcpy(d->row.job, d->m.job, 16);
+	d->row.round = d->m.round;
+	memcpy(d->row.device, d->m.device, 32);
+	memcpy(d->row.task, d->m.task, 16);
+	memcpy(d->row.manifest, d->raw, MANIFEST_LEN);
+	d->row.report = d->report;
+	d->row.body_bytes = manifest_body_bytes(d->m.payload_bytes);
+	d->row.accepted_at = clock_wall();
+}
+
+static void
+delta_finish(struct exchange *x)
+{
+	struct delta *d = x->state;
+	struct why why = {""};
+
+	if (d->claim.max_norm > 0 && sqrt(d->body.now.sum_squares) > d->claim.max_norm) {
+		refuse(x, "norm-too-large", "the delta's norm is above aggregate.max_norm");
+		exchange_done(x);
+		return;
+	}
+	fill_row(d);
+	FAULT("delta.complete");
+	enum err e = spool_sync(x->services->spool, &d->part, &why);
+	FAULT("delta.synced");
+	if (e == ERR_OK)
+		e = make_receipt(d);
+	if (e == ERR_OK)
+		e = store_submit(x->services->store, accept_work, accept_done, d);
+	if (e == ERR_OK)
+		return;
+	own_fault(x, e, &why);
+	exchange_done(x);
+}
+
+static void
+delta_drop(struct exchange *x)
+{
+	struct delta *d = x->state;
+
+	if (!d)
+		return;
+	/* Cut off before an answer: what is there can be taken up. */
+	if ((d->stays || x->response.status == 0) && d->body.good.at > d->body.leaf_bytes)
+		spool_leave(x->services->spool, &d->part);
+	else
+		spool_drop(x->services->spool, &d->part);
+	delta_body_deinit(&d->body);
+	free(d->report);
+	free(d);
+	x->state = NULL;
+}
+
+const struct stream_ops api_delta_put = {delta_begin, delta_data, delta_finish, delta_drop};
+const struct stream_ops api_delta_patch = {delta_begin, delta_data, delta_finish, delta_drop};

@@ -1,0 +1,373 @@
+#include "audit.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit_rows.h"
+#include "clock.h"
+#include "hex.h"
+#include "log.h"
+#include "record.h"
+#include "rng.h"
+#include "sign.h"
+
+#define WORDS_MAX 96 /* more than the table in exchange.c has */
+
+/* --- one entry */
+
+/* An entry being made: its row, and its details, which refer to it. */
+struct entry {
+	struct store_db *db;
+	struct store_audit row;
+	struct json *body, *hashes;
+	struct buf text; /* of the first detail */
+	struct store_detail *details;
+	size_t count;
+};
+
+/* Follows the last entry of this transaction's view: a savepoint that was undone left none behind. */
+static enum err
+start(struct entry *n, struct record *r, struct why *why)
+{
+	uint8_t last[RECORD_LEN];
+	struct record before;
+
+	enum err e = store_audit_last(n->db, last);
+	if (e == ERR_NOTFOUND) {
+		r->seq = 1;
+		return ERR_OK;
+	}
+	if (e == ERR_OK && record_decode(&before, last, sizeof(last), why) != ERR_OK)
+		e = err_set(why, ERR_CORRUPT, "the last entry of the audit chain is damaged");
+	if (e)
+		return e;
+	r->seq = before.seq + 1;
+	hash_sha256(r->previous, last, RECORD_SIGNED);
+	return ERR_OK;
+}
+
+static enum err
+add_detail(struct entry *n, const struct audit_item *item)
+{
+	struct store_detail *d = &n->details[n->count];
+	uint8_t digest[HASH_LEN];
+	char hex[2 * HASH_LEN + 1];
+
+	if (item->len > RECORD_DETAIL_MAX)
+		return ERR_LIMIT;
+	*d = (struct store_detail){.seq = n->row.seq,
+	    .place = n->count++,
+	    .data = (uint8_t *)(uintptr_t)item->data,
+	    .len = item->len};
+	enum err e = rng_bytes(d->salt, sizeof(d->salt));
+	if (e)
+		return e;
+	if (item->device)
+		memcpy(d->device, item->device, sizeof(d->device));
+	hash_hmac(digest, d->salt, sizeof(d->salt), item->data, item->len);
+	hex_encode(hex, digest, sizeof(digest));
+	json_push(n->hashes, json_new_string(hex));
+	return ERR_OK;
+}
+
+static enum err
+add_object(struct entry *n, const struct audit_event *v)
+{
+	char hex[2 * HASH_LEN + 1];
+	struct json *o = v->detail ? json_copy(v->detail) : json_object();
+
+	if (v->device) {
+		hex_encode(hex, v->device, HASH_LEN);
+		json_add_string(o, "device", hex);
+	}
+	enum err e = json_print(&n->text, o, false);
+	json_free(o);
+	return e ? e : add_detail(n, &(struct audit_item){v->device, n->text.data, n->text.len});
+}
+
+static enum err
+add_details(struct entry *n, const struct audit_event *v)
+{
+	n->details = calloc(v->item_count + 1, sizeof(*n->details));
+	if (!n->details)
+		return ERR_NOMEM;
+	enum err e = v->detail || v->device ? add_object(n, v) : ERR_OK;
+	for (size_t i = 0; i < v->item_count && e == ERR_OK; i++)
+		e = add_detail(n, &v->items[i]);
+	if (n->count > 0) {
+		json_add(n->body, "details", n->hashes);
+		n->hashes = NULL;
+	}
+	return e;
+}
+
+static void
+start_body(struct entry *n, const struct audit_event *v)
+{
+	char hex[33];
+
+	n->body = json_object();
+	n->hashes = json_array();
+	json_add_string(n->body, "event", v->event);
+	if (v->job) {
+		hex_encode(hex, v->job, 16);
+		json_add_string(n->body, "job", hex);
+	}
+	if (v->round > 0)
+		json_add_u64(n->body, "round", v->round);
+	for (const struct json *m = json_first(v->facts); m; m = json_next(m))
+		json_add(n->body, json_key(m), json_copy(m));
+}
+
+/* Signs the entry and writes its rows. */
+static enum err
+write_rows(struct entry *n, const struct services *s, struct record *r, const struct buf *body)
+{
+	uint8_t digest[HASH_LEN];
+
+	hash_sha256(r->body_hash, body->data, body->len);
+	record_encode(n->row.link, r);
+	hash_sha256(digest, n->row.link, RECORD_SIGNED);
+	enum err e = sign_hash(s->sign_key, digest, n->row.link + RECORD_SIGNED);
+	if (e)
+		return e;
+	n->row.body = body->data;
+	n->row.body_len = body->len;
+	e = store_audit_insert(n->db, &n->row);
+	for (size_t i = 0; i < n->count && e == ERR_OK; i++)
+		e = store_audit_detail_insert(n->db, &n->details[i]);
+	return e;
+}
+
+static enum err
+append(struct entry *n, const struct services *s, const struct audit_event *v, struct why *why)
+{
+	struct record r = {.at_ms = (uint64_t)(clock_wall() * 1000), .incarnation = s->incarnation};
+	struct buf body;
+
+	enum err e = start(n, &r, why);
+	if (e)
+		return e;
+	n->row.seq = r.seq;
+	n->row.round = r.round = v->round;
+	if (v->job) {
+		memcpy(r.job, v->job, sizeof(r.job));
+		memcpy(n->row.job, v->job, sizeof(n->row.job));
+	}
+	start_body(n, v);
+	e = add_details(n, v);
+	buf_init(&body, RECORD_BODY_MAX);
+	if (e == ERR_OK)
+		e = json_print(&body, n->body, false);
+	if (e == ERR_OK)
+		e = write_rows(n, s, &r, &body);
+	buf_deinit(&body);
+	return e;
+}
+
+enum err
+audit_append(
+    struct store_db *db, const struct services *s, const struct audit_event *event, struct why *why)
+{
+	struct entry n = {.db = db};
+
+	buf_init(&n.text, RECORD_DETAIL_MAX);
+	enum err e = append(&n, s, event, why);
+	buf_deinit(&n.text);
+	free(n.details);
+	json_free(n.body);
+	json_free(n.hashes);
+	json_free(event->facts);
+	json_free(event->detail);
+	if (e && why && !why->text[0])
+		err_set(why, e, "the audit log: %s", err_name(e));
+	return e;
+}
+
+enum err
+audit_job_state(struct store_db *db, const struct services *s,
+    const struct audit_job_change *change, struct why *why)
+{
+	struct json *facts = json_object(), *detail = change->by ? json_object() : NULL;
+
+	json_add_string(facts, "state", change->state);
+	if (change->reason && change->reason[0])
+		json_add_string(facts, "reason", change->reason);
+	if (detail)
+		json_add_string(detail, "by", change->by);
+	return audit_append(db, s,
+	    &(struct audit_event){
+		.event = "job.state", .job = change->job, .facts = facts, .detail = detail},
+	    why);
+}
+
+enum err
+audit_token(struct store_db *db, const struct services *s, const char *event,
+    const struct store_token *t, const char *by, struct why *why)
+{
+	struct json *facts = json_object(), *detail = json_object();
+	char hex[17];
+
+	hex_encode(hex, t->id, sizeof(t->id));
+	json_add_string(facts, "token", hex);
+	json_add_string(facts, "role", t->role);
+	json_add_u64(facts, "uses", t->uses);
+	json_add_double(facts, "expires_at", t->expires_at);
+	json_add_string(detail, "labels", t->labels);
+	if (by)
+		json_add_string(detail, "by", by);
+	return audit_append(
+	    db, s, &(struct audit_event){.event = event, .facts = facts, .detail = detail}, why);
+}
+
+/* --- refusals */
+
+struct audit {
+	const struct services *services;
+	pthread_mutex_t lock; /* of all below */
+	const char *words[WORDS_MAX];
+	uint64_t counts[WORDS_MAX];
+	size_t count;
+	double since;
+	uint64_t next_ms;
+};
+
+/* What is being appended: freed, or counted again, when that is known. */
+struct refusals {
+	struct audit *audit;
+	const char *words[WORDS_MAX];
+	uint64_t counts[WORDS_MAX];
+	size_t count;
+	double since;
+};
+
+enum err
+audit_new(struct audit **out, const struct services *s)
+{
+	struct audit *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return ERR_NOMEM;
+	a->services = s;
+	a->since = clock_wall();
+	a->next_ms = clock_ms() + (uint64_t)s->config->audit_refusals_s * 1000;
+	pthread_mutex_init(&a->lock, NULL);
+	*out = a;
+	return ERR_OK;
+}
+
+/* Lock held. */
+static void
+add(struct audit *a, const char *word, uint64_t n)
+{
+	size_t i = 0;
+
+	while (i < a->count && strcmp(a->words[i], word) != 0)
+		i++;
+	if (i == a->count && i < WORDS_MAX)
+		a->words[a->count++] = word;
+	if (i < WORDS_MAX)
+		a->counts[i] += n;
+}
+
+void
+audit_refused(struct audit *a, const char *word)
+{
+	if (!a)
+		return;
+	pthread_mutex_lock(&a->lock);
+	add(a, word, 1);
+	pthread_mutex_unlock(&a->lock);
+}
+
+static enum err
+append_refusals(struct store_db *db, void *arg, struct why *why)
+{
+	const struct refusals *r = arg;
+	struct json *facts = json_object(), *counts = json_object();
+
+	for (size_t i = 0; i < r->count; i++)
+		json_add_u64(counts, r->words[i], r->counts[i]);
+	json_add_double(facts, "since", r->since);
+	json_add(facts, "refusals", counts);
+	return audit_append(
+	    db, r->audit->services, &(struct audit_event){.event = "refused", .facts = facts}, why);
+}
+
+static void
+appended_refusals(void *arg, enum err e, const struct why *why)
+{
+	struct refusals *r = arg;
+	struct audit *a = r->audit;
+
+	if (e) {
+		log_event(LOG_LEVEL_ERROR, "audit.failed", LOG_S("why", why->text));
+		pthread_mutex_lock(&a->lock);
+		for (size_t i = 0; i < r->count; i++)
+			add(a, r->words[i], r->counts[i]);
+		a->since = r->since;
+		pthread_mutex_unlock(&a->lock);
+	}
+	free(r);
+}
+
+/* Takes the counts to append them; NULL if there are none. */
+static struct refusals *
+take(struct audit *a)
+{
+	struct refusals *r = a->count > 0 ? malloc(sizeof(*r)) : NULL;
+
+	if (!r)
+		return NULL;
+	*r = (struct refusals){.audit = a, .count = a->count, .since = a->since};
+	memcpy(r->words, a->words, sizeof(r->words));
+	memcpy(r->counts, a->counts, sizeof(r->counts));
+	memset(a->counts, 0, sizeof(a->counts));
+	a->count = 0;
+	return r;
+}
+
+void
+audit_tick(struct audit *a)
+{
+	struct refusals *r = NULL;
+	uint64_t now = clock_ms();
+
+	pthread_mutex_lock(&a->lock);
+	if (now >= a->next_ms) {
+		r = take(a);
+		a->since = clock_wall();
+		a->next_ms = now + (uint64_t)a->services->config->audit_refusals_s * 1000;
+	}
+	pthread_mutex_unlock(&a->lock);
+	if (r && store_submit(a->services->store, append_refusals, appended_refusals, r) != ERR_OK)
+		appended_refusals(r, ERR_CLOSED, &(struct why){"the store is closing"});
+}
+
+static enum err
+nothing(struct store_db *db, void *arg, struct why *why)
+{
+	(void)db, (void)arg, (void)why;
+	return ERR_OK;
+}
+
+void
+audit_free(struct audit *a)
+{
+	struct why why = {""};
+
+	if (!a)
+		return;
+	/* Behind what is queued: deltas that are refused at last are counted, too, and by nobody who comes too late. */
+	(void)!store_write(a->services->store, nothing, NULL, NULL);
+	struct refusals *r = take(a);
+	if (r) {
+		enum err e = store_write(a->services->store, append_refusals, r, &why);
+		if (e)
+			log_event(LOG_LEVEL_ERROR, "audit.failed", LOG_S("why", why.text));
+		free(r);
+	}
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+}

@@ -1,0 +1,471 @@
+#include "backup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "copy.h"
+#include "course_rows.h"
+#include "file.h"
+#include "hex.h"
+#include "inspect.h"
+#include "models.h"
+
+#define TRIES_MAX 100
+#define NAME_ROOM 88 /* models/, 64 digits, .state */
+
+struct names {
+	char (*items)[NAME_ROOM];
+	size_t count, room;
+};
+
+struct work {
+	struct backup *b;
+	struct store_db
+	    *db; /* inside one transaction while the files are listed and the database copied */
+	struct names names;
+	char links[PATH_MAX]; /* the folder of links */
+	int links_fd; /* locked */
+	struct backup_pace pace;
+	struct json *list;
+};
+
+/* --- which files */
+
+static enum err
+add_name(struct names *n, const char *folder, const void *id, size_t len, const char *suffix)
+{
+	char hex[65];
+
+	if (n->count == n->room) {
+		size_t room = n->room ? n->room * 2 : 64;
+		void *items = realloc(n->items, room * sizeof(*n->items));
+		if (!items)
+			return ERR_NOMEM;
+		n->items = items;
+		n->room = room;
+	}
+	hex_encode(hex, id, len);
+	snprintf(n->items[n->count++], NAME_ROOM, "%s/%s%s", folder, hex, suffix);
+	return ERR_OK;
+}
+
+static enum err
+add_delta(void *ctx, const struct store_accept *a)
+{
+	return add_name(&((struct work *)ctx)->names, "spool", a->task, 16, ".delta");
+}
+
+/* States that the job's guard may go back to. */
+static enum err
+add_held(struct work *w, const struct store_job *j, const uint8_t present[32])
+{
+	static const uint8_t none[32];
+	struct course c;
+
+	enum err e = course_rows_of(w->db, j, &c);
+	for (uint32_t i = 0; i < c.guard.count && e == ERR_OK; i++) {
+		const uint8_t *state = c.guard.points[i].state;
+		if (memcmp(state, none, 32) != 0 && memcmp(state, present, 32) != 0)
+			e = add_name(&w->names, "models", state, 32, ".state");
+	}
+	return e;
+}
+
+static enum err
+add_job(void *ctx, const struct store_job *j)
+{
+	static const uint8_t none[32];
+	struct work *w = ctx;
+	struct store_round r;
+
+	if (strcmp(j->state, "running") != 0 && strcmp(j->state, "paused") != 0)
+		return ERR_OK;
+	enum err e = store_round_last(w->db, j->id, &r);
+	if (e || strcmp(r.state, "open") != 0)
+		return e == ERR_NOTFOUND ? ERR_OK : e;
+	if (memcmp(r.optimizer_state, none, 32) != 0)
+		e = add_name(&w->names, "models", r.optimizer_state, 32, ".state");
+	if (e == ERR_OK)
+		e = add_held(w, j, r.optimizer_state);
+	return e ? e : store_accept_each(w->db, j->id, r.round, add_delta, w);
+}
+
+static enum err
+add_model(void *ctx, const struct store_model *m)
+{
+	struct work *w = ctx;
+	char path[PATH_MAX];
+
+	enum err e = add_name(&w->names, "models", m->id, 32, MODELS_DIFFERENCE);
+	if (e)
+		return e;
+	/* Not every model has one. */
+	snprintf(path, sizeof(path), "%s/%s", w->b->state_dir, w->names.items[w->names.count - 1]);
+	if (access(path, F_OK) != 0)
+		w->names.count--;
+	return add_name(&w->names, "models", m->id, 32, "");
+}
+
+static enum err
+list_files(struct work *w, struct why *why)
+{
+	w->names.count = 0;
+	enum err e = store_job_each(w->db, add_job, w);
+	if (e == ERR_OK)
+		e = store_model_each(w->db, add_model, w);
+	return e ? err_set(why, e, "reading the database: %s", store_inspect_why(w->db)) : ERR_OK;
+}
+
+/* --- holding them */
+
+static void
+link_path(const struct work *w, size_t i, char out[PATH_MAX])
+{
+	snprintf(out, PATH_MAX, "%.4000s/%zu", w->links, i);
+}
+
+/* ERR_NOTFOUND if a file has gone since the transaction began: its round is over, or retention took it. */
+static enum err
+hold_files(struct work *w, struct why *why)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+
+	for (size_t i = 0; i < w->names.count; i++) {
+		snprintf(from, sizeof(from), "%s/%s", w->b->state_dir, w->names.items[i]);
+		link_path(w, i, to);
+		if (link(from, to) == 0)
+			continue;
+		if (errno == ENOENT)
+			return err_set(
+			    why, ERR_NOTFOUND, "%s is missing: rivuletd check says more", from);
+		/* The spool may lie on a file system of its own. */
+		struct backup_copy copy = {w->b->state_dir, w->b->dir, w->names.items[i], NULL};
+		struct backup_list_entry entry = {.bytes = 0};
+		struct backup_pace fast = {.rate = 0};
+		enum err e = backup_copy_file(&copy, &fast, &entry, why);
+		if (e)
+			return e;
+		backup_list_add(w->list, &entry);
+		w->names.items[i][0] = '\0';
+	}
+	return ERR_OK;
+}
+
+static enum err
+empty_folders(const char *dir, struct why *why)
+{
+	static const char *const folders[] = {"models", "spool", "keys", "."};
+	char path[PATH_MAX];
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; i < 4 && e == ERR_OK; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, folders[i]);
+		e = file_empty_dir(path, why);
+		if (i < 3)
+			rmdir(path);
+	}
+	return e;
+}
+
+static enum err
+make_folders(struct work *w, struct why *why)
+{
+	static const char *const folders[] = {"models", "spool", "keys"};
+	char path[PATH_MAX];
+	enum err e = file_mkdirs(w->b->dir, 0700, why);
+
+	for (size_t i = 0; i < (w->b->keys ? 3 : 2) && e == ERR_OK; i++) {
+		snprintf(path, sizeof(path), "%s/%s", w->b->dir, folders[i]);
+		e = file_mkdirs(path, 0700, why);
+	}
+	return e;
+}
+
+/* One state of everything: rows and held files. Leaves the transaction open. */
+static enum err
+freeze(struct work *w, struct why *why)
+{
+	const struct timespec pause = {0, 20000000};
+	enum err e = ERR_NOTFOUND;
+
+	for (w->b->tries = 1; e == ERR_NOTFOUND && w->b->tries <= TRIES_MAX; w->b->tries++) {
+		json_free(w->list);
+		w->list = NULL;
+		e = file_empty_dir(w->links, why);
+		if (e == ERR_OK)
+			e = empty_folders(w->b->dir, why);
+		if (e == ERR_OK)
+			e = make_folders(w, why);
+		if (e == ERR_OK)
+			e = store_inspect_begin(w->db, false, why);
+		if (e)
+			return e;
+		if (store_meta_get(w->db, "incarnation", &w->b->incarnation) != ERR_OK)
+			w->b->incarnation = 1;
+		w->list = backup_list_new(w->b->incarnation, w->b->keys);
+		e = list_files(w, why);
+		if (e == ERR_OK)
+			e = hold_files(w, why);
+		if (e)
+			store_inspect_rollback(w->db);
+		if (e == ERR_NOTFOUND)
+			nanosleep(&pause, NULL);
+	}
+	w->b->tries--;
+	return e;
+}
+
+/* --- copying */
+
+/* Files in models/ are named by their hash: a damaged one is found here at the latest. */
+static enum err
+check_name(const struct backup_list_entry *entry, struct why *why)
+{
+	uint8_t id[HASH_LEN];
+
+	/* A difference's hash stands in its head: nothing rests on it. */
+	if (strncmp(entry->name, "models/", 7) != 0 ||
+	    strcmp(entry->name + strlen(entry->name) - 5, MODELS_DIFFERENCE) == 0 ||
+	    !hex_decode(id, HASH_LEN, entry->name + 7, 64) ||
+	    memcmp(id, entry->sha256, HASH_LEN) == 0)
+		return ERR_OK;
+	return err_set(
+	    why, ERR_CORRUPT, "%s does not match its name: rivuletd check says more", entry->name);
+}
+
+static enum err
+copy_held(struct work *w, struct why *why)
+{
+	char from[PATH_MAX];
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; i < w->names.count && e == ERR_OK; i++) {
+		struct backup_copy copy = {NULL, w->b->dir, w->names.items[i], from};
+		struct backup_list_entry entry = {.bytes = 0};
+		if (!w->names.items[i][0])
+			continue;
+		link_path(w, i, from);
+		copy.from_dir = w->links;
+		e = backup_copy_file(&copy, &w->pace, &entry, why);
+		if (e == ERR_OK)
+			e = check_name(&entry, why);
+		if (e == ERR_OK)
+			backup_list_add(w->list, &entry);
+		unlink(from);
+	}
+	return e;
+}
+
+static enum err
+copy_keys(struct work *w, struct why *why)
+{
+	char path[PATH_MAX], name[160];
+	struct dirent *ent;
+	enum err e = ERR_OK;
+
+	if (!w->b->keys)
+		return ERR_OK;
+	snprintf(path, sizeof(path), "%s/keys", w->b->state_dir);
+	DIR *d = opendir(path);
+	if (!d)
+		return err_errno(why, "open %s", path);
+	while (e == ERR_OK && (ent = readdir(d))) {
+		struct backup_copy copy = {w->b->state_dir, w->b->dir, name, NULL};
+		struct backup_list_entry entry = {.bytes = 0};
+		if (ent->d_name[0] == '.' || strlen(ent->d_name) > 100)
+			continue;
+		snprintf(name, sizeof(name), "keys/%.100s", ent->d_name);
+		e = backup_copy_file(&copy, &w->pace, &entry, why);
+		if (e == ERR_OK)
+			backup_list_add(w->list, &entry);
+	}
+	closedir(d);
+	return e;
+}
+
+/* The copy says of itself that it is one. */
+static enum err
+mark(const char *path, struct why *why)
+{
+	struct store_db *db = NULL;
+	uint64_t version;
+
+	enum err e = store_inspect_open(&db, path, true, &version, why);
+	if (e)
+		return e;
+	e = store_meta_put(db, "backup", (uint64_t)clock_wall());
+	if (e)
+		err_set(why, e, "mark %s: %s", path, store_inspect_why(db));
+	store_inspect_close(db);
+	return e;
+}
+
+static enum err
+copy_database(struct work *w, struct why *why)
+{
+	struct backup_list_entry entry = {.name = "rivulet.db"};
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/rivulet.db", w->b->dir);
+	enum err e = store_inspect_copy(w->db, path, backup_copy_wait, &w->pace, why);
+	store_inspect_rollback(w->db);
+	if (e == ERR_OK)
+		e = mark(path, why);
+	if (e)
+		return e;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) != 0)
+		e = err_errno(why, "open %s", path);
+	if (e == ERR_OK && (e = hash_file(fd, entry.sha256)) != ERR_OK)
+		err_set(why, e, "read %s", path);
+	if (e == ERR_OK && fsync(fd) != 0)
+		e = err_errno(why, "sync %s", path);
+	if (fd >= 0)
+		close(fd);
+	entry.bytes = e ? 0 : (uint64_t)st.st_size;
+	if (e == ERR_OK)
+		backup_list_add(w->list, &entry);
+	return e;
+}
+
+static enum err
+sync_all(const struct backup *b, struct why *why)
+{
+	static const char *const folders[] = {"models", "spool", "keys"};
+	char path[PATH_MAX];
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; i < (b->keys ? 3 : 2) && e == ERR_OK; i++) {
+		snprintf(path, sizeof(path), "%s/%s", b->dir, folders[i]);
+		e = file_sync_dir(path, why);
+	}
+	return e ? e : file_sync_dir(b->dir, why);
+}
+
+static enum err
+copy_all(struct work *w, struct why *why)
+{
+	enum err e = freeze(w, why);
+
+	if (e == ERR_OK)
+		e = copy_database(w, why);
+	if (e == ERR_OK)
+		e = copy_held(w, why);
+	if (e == ERR_OK)
+		e = copy_keys(w, why);
+	if (e == ERR_OK)
+		e = sync_all(w->b, why);
+	if (e == ERR_OK)
+		e = backup_list_save(w->list, w->b->dir, why);
+	w->b->files = json_count(json_get(w->list, "files"));
+	w->b->bytes = w->pace.bytes;
+	return e;
+}
+
+/* --- beginning and end */
+
+static enum err
+check_target(const struct backup *b, struct why *why)
+{
+	char state[PATH_MAX], target[PATH_MAX];
+	struct dirent *ent;
+	bool empty = true;
+
+	enum err e = file_mkdirs(b->dir, 0700, why);
+	if (e)
+		return e;
+	DIR *d = opendir(b->dir);
+	if (!d)
+		return err_errno(why, "open %s", b->dir);
+	while ((ent = readdir(d)))
+		empty &= strcmp(ent->d_name, ".") == 0 || strcmp(ent->d_name, "..") == 0;
+	closedir(d);
+	if (!empty)
+		return err_set(why, ERR_EXISTS, "%s is not empty", b->dir);
+	if (!realpath(b->state_dir, state) || !realpath(b->dir, target))
+		return err_errno(why, "%s", b->state_dir);
+	size_t len = strlen(state);
+	if (strncmp(state, target, len) == 0 && (target[len] == '/' || target[len] == '\0'))
+		return err_set(why, ERR_INVALID, "%s is inside the state directory", b->dir);
+	return ERR_OK;
+}
+
+/* One backup at a time: its folder of links is locked, and what a killed one left in it goes. */
+static enum err
+open_links(struct work *w, struct why *why)
+{
+	snprintf(w->links, sizeof(w->links), "%s/backup.links", w->b->state_dir);
+	enum err e = file_mkdirs(w->links, 0700, why);
+	if (e)
+		return e;
+	w->links_fd = open(w->links, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (w->links_fd < 0)
+		return err_errno(why, "open %s", w->links);
+	if (flock(w->links_fd, LOCK_EX | LOCK_NB) != 0)
+		return err_set(why, ERR_STATE, "another backup of %s is running", w->b->state_dir);
+	return ERR_OK;
+}
+
+static enum err
+open_database(struct work *w, struct why *why)
+{
+	char path[PATH_MAX];
+	uint64_t version = 0;
+
+	snprintf(path, sizeof(path), "%s/rivulet.db", w->b->state_dir);
+	enum err e = store_inspect_open(&w->db, path, false, &version, why);
+	if (e == ERR_OK && version != store_inspect_known())
+		e = err_set(why, ERR_UNSUPPORTED,
+		    "%s is of an older version: start rivuletd once first", path);
+	return e;
+}
+
+/* Half a backup is none. */
+static void
+take_away(const struct backup *b, enum err e, struct why *why)
+{
+	struct why first = *why;
+
+	if (empty_folders(b->dir, NULL) != ERR_OK)
+		err_set(why, e, "%.120s; and %.100s could not be emptied", first.text, b->dir);
+}
+
+enum err
+backup_make(struct backup *b, struct why *why)
+{
+	struct work *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return err_set(why, ERR_NOMEM, "no memory");
+	*w = (struct work){.b = b, .links_fd = -1, .pace = {b->rate, clock_ms(), 0}};
+	enum err e = check_target(b, why);
+	if (e == ERR_OK)
+		e = open_database(w, why);
+	if (e == ERR_OK)
+		e = open_links(w, why);
+	if (e == ERR_OK) {
+		e = copy_all(w, why);
+		if (file_empty_dir(w->links, NULL) == ERR_OK)
+			rmdir(w->links);
+		if (e)
+			take_away(b, e, why);
+	}
+	store_inspect_close(w->db);
+	if (w->links_fd >= 0)
+		close(w->links_fd);
+	json_free(w->list);
+	free(w->names.items);
+	free(w);
+	return e;
+}

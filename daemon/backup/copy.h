@@ -1,0 +1,25 @@
+#ifndef COPY_H
+#define COPY_H
+#include "list.h"
+
+/*
+ * Copying one file of a backup, there and back: under a temporary name first, mode 0600, hashed on the way, synced. No faster than
+ * the pace allows: a coordinator at work shares the disk.
+ */
+struct backup_pace {
+	uint64_t rate; /* bytes per second; 0: no limit */
+	uint64_t begun_ms, bytes; /* zero at first */
+};
+
+/* Counts bytes and sleeps for as long as they came too early. */
+void backup_copy_wait(void *pace, uint64_t bytes);
+/* Copies from_dir/name (or from, if not NULL) to to_dir/name; entry gets name, length and hash. ERR_NOTFOUND if there is no such
+ * file; ERR_EXISTS if there is one at the other end. Does not sync the directory. */
+struct backup_copy {
+	const char *from_dir, *to_dir, *name;
+	const char *from;
+};
+ERR_MUST_USE enum err backup_copy_file(const struct backup_copy *what, struct backup_pace *pace,
+    struct backup_list_entry *entry, struct why *why);
+
+#endif

@@ -1,0 +1,195 @@
+#include "restore.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "copy.h"
+#include "file.h"
+
+#define DATABASE "rivulet.db"
+
+struct restore {
+	struct backup *b;
+	struct backup_pace pace;
+	struct stat owner;
+	bool database; /* in this pass: the database, or all else */
+	int lock_fd;
+};
+
+static bool
+is_empty(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+	struct dirent *ent;
+	bool empty = true;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	DIR *d = opendir(path);
+	if (!d)
+		return errno == ENOENT;
+	while ((ent = readdir(d)))
+		empty &= strcmp(ent->d_name, ".") == 0 || strcmp(ent->d_name, "..") == 0;
+	closedir(d);
+	return empty;
+}
+
+static bool
+is_there(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return lstat(path, &st) == 0;
+}
+
+/* A file that root copies for the coordinator's own user. */
+static enum err
+give(const struct restore *r, const char *name, struct why *why)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", r->b->state_dir, name);
+	return geteuid() != 0 || lchown(path, r->owner.st_uid, r->owner.st_gid) == 0
+	    ? ERR_OK
+	    : err_errno(why, "chown %s", path);
+}
+
+static enum err
+restore_file(void *ctx, const struct backup_list_entry *listed, struct why *why)
+{
+	struct restore *r = ctx;
+	struct backup_copy copy = {r->b->dir, r->b->state_dir, listed->name, NULL};
+	struct backup_list_entry found = {.bytes = 0};
+
+	if ((strcmp(listed->name, DATABASE) == 0) != r->database ||
+	    (r->b->kept_keys && strncmp(listed->name, "keys/", 5) == 0))
+		return ERR_OK;
+	enum err e = backup_copy_file(&copy, &r->pace, &found, why);
+	if (e)
+		return e;
+	r->b->files++;
+	if (found.bytes != listed->bytes || memcmp(found.sha256, listed->sha256, HASH_LEN) != 0)
+		return err_set(why, ERR_CORRUPT,
+		    "%s/%s is not as it was copied: use another backup", r->b->dir, listed->name);
+	return give(r, listed->name, why);
+}
+
+static enum err
+prepare(struct restore *r, struct why *why)
+{
+	static const char *const folders[] = {"models", "spool", "keys"};
+	const char *state = r->b->state_dir;
+	char path[PATH_MAX];
+
+	enum err e = file_mkdirs(state, 0700, why);
+	if (e)
+		return e;
+	snprintf(path, sizeof(path), "%s/lock", state);
+	r->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (r->lock_fd < 0 || stat(state, &r->owner) != 0)
+		return err_errno(why, "open %s", path);
+	if (flock(r->lock_fd, LOCK_EX | LOCK_NB) != 0)
+		return err_set(why, ERR_STATE, "a coordinator uses %s", state);
+	if (is_there(state, DATABASE) || !is_empty(state, "models") || !is_empty(state, "spool"))
+		return err_set(
+		    why, ERR_EXISTS, "%s holds a coordinator's state: move it away first", state);
+	r->b->kept_keys = !is_empty(state, "keys");
+	e = give(r, "lock", why);
+	for (size_t i = 0; i < 3 && e == ERR_OK; i++) {
+		bool made = !is_there(state, folders[i]);
+		snprintf(path, sizeof(path), "%s/%s", state, folders[i]);
+		e = file_mkdirs(path, 0700, why);
+		if (e == ERR_OK && made)
+			e = give(r, folders[i], why);
+	}
+	return e;
+}
+
+static enum err
+sync_all(const struct restore *r, struct why *why)
+{
+	static const char *const folders[] = {"models", "spool", "keys", "."};
+	char path[PATH_MAX];
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; i < 4 && e == ERR_OK; i++) {
+		snprintf(path, sizeof(path), "%s/%s", r->b->state_dir, folders[i]);
+		e = file_sync_dir(path, why);
+	}
+	return e;
+}
+
+static enum err
+copy_all(struct restore *r, const struct json *list, struct why *why)
+{
+	char path[PATH_MAX];
+
+	enum err e = backup_list_each(list, restore_file, r, why);
+	if (e == ERR_OK)
+		e = sync_all(r, why);
+	r->database = true;
+	if (e == ERR_OK)
+		e = backup_list_each(list, restore_file, r, why);
+	if (e == ERR_OK && !is_there(r->b->state_dir, DATABASE))
+		e = err_set(
+		    why, ERR_CORRUPT, "%s/%s names no database", r->b->dir, BACKUP_LIST_NAME);
+	if (e == ERR_OK)
+		e = sync_all(r, why);
+	r->b->bytes = r->pace.bytes;
+	if (e == ERR_OK)
+		return e;
+	snprintf(path, sizeof(path), "%s/" DATABASE, r->b->state_dir);
+	unlink(path);
+	static const char *const folders[] = {"models", "spool", "keys"};
+	for (size_t i = 0; i < (r->b->kept_keys ? 2 : 3); i++) {
+		snprintf(path, sizeof(path), "%s/%s", r->b->state_dir, folders[i]);
+		if (file_empty_dir(path, NULL) != ERR_OK)
+			break;
+	}
+	return e;
+}
+
+enum err
+backup_restore_run(struct backup *b, struct why *why)
+{
+	struct restore r = {.b = b, .pace = {b->rate, clock_ms(), 0}, .lock_fd = -1};
+	struct json *list = NULL;
+
+	enum err e = backup_list_load(&list, b->dir, why);
+	if (e == ERR_NOTFOUND)
+		return err_set(
+		    why, e, "%s has no %s: it is not a whole backup", b->dir, BACKUP_LIST_NAME);
+	if (e)
+		return e;
+	if (!json_u64(json_get(list, "incarnation"), &b->incarnation))
+		b->incarnation = 1;
+	e = prepare(&r, why);
+	if (e == ERR_OK)
+		e = copy_all(&r, list, why);
+	json_free(list);
+	if (r.lock_fd >= 0)
+		close(r.lock_fd);
+	return e;
+}
+
+const char *
+backup_restore_missing_key(const char *state_dir)
+{
+	static const char *const needed[] = {"keys/ca.key", "keys/ca.crt", "keys/server.key",
+	    "keys/server.crt", "keys/sign.key", "keys/sign.crt", "keys/task.key"};
+
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+		if (!is_there(state_dir, needed[i]))
+			return needed[i];
+	return NULL;
+}

@@ -1,0 +1,21 @@
+#ifndef CHECK_INSIDE_H
+#define CHECK_INSIDE_H
+#include "check.h"
+
+/* The parts of check_run, in this order. Each reports what it finds and repairs what it may. */
+
+/* Log, database, and rows against each other; opens c->db and fills c->rows. */
+void check_rows_run(struct check *c);
+void check_rows_deinit(struct check_rows *rows);
+/* keys/: there, readable by the owner only, each key with its certificate, dates; receipts and tasks made with them. */
+void check_keys_run(struct check *c);
+/* models/: rows against files, states against open rounds, what no row knows. */
+void check_models_run(struct check *c);
+/* spool/ and kept/: deltas against their manifests, accepted ones of open rounds against their rows, what no row knows. */
+void check_spool_run(struct check *c);
+/* The audit chain: numbers, links, bodies, signatures, and the details that were not erased. */
+void check_audit_run(struct check *c);
+/* The directory itself: folders, permissions, owners, leftovers; a copy against its MANIFEST.json. */
+void check_tree_run(struct check *c);
+
+#endif

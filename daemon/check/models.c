@@ -1,0 +1,217 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check_inside.h"
+#include "hash.h"
+#include "hex.h"
+#include "inspect.h"
+#include "models.h"
+
+#define NAME_MAX_HERE 128
+static const uint8_t none[32];
+
+/* Does anything need this model: an open round as its base, or a job as its newest? */
+static const struct check_job *
+needs_model(const struct check *c, const uint8_t id[32])
+{
+	for (size_t i = 0; i < c->rows.job_count; i++) {
+		const struct check_job *j = &c->rows.jobs[i];
+		const uint8_t *present = j->open ? j->last.base : j->last.model;
+		if (j->last.round > 0 && memcmp(present, id, 32) == 0)
+			return j;
+		if (j->live && guard_holds_model(&j->course.guard, id))
+			return j;
+	}
+	return NULL;
+}
+
+/* The last state of a job that is over serves nobody; the next round of any job, or the next start, removes it. */
+static bool
+names_state(const struct check *c, const uint8_t hash[32])
+{
+	for (size_t i = 0; i < c->rows.job_count; i++)
+		if (memcmp(c->rows.jobs[i].last.optimizer_state, hash, 32) == 0 ||
+		    guard_holds_state(&c->rows.jobs[i].course.guard, hash))
+			return true;
+	return false;
+}
+
+static bool
+has_row(const struct check *c, const uint8_t id[32])
+{
+	for (size_t i = 0; i < c->rows.model_count; i++)
+		if (memcmp(c->rows.models[i].id, id, 32) == 0)
+			return true;
+	return false;
+}
+
+/* What is wrong with a file that should hash to id: "" if nothing. ERR_NOTFOUND if it is not there. */
+static enum err
+judge_file(
+    const struct check *c, const char *name, const uint8_t id[32], uint64_t bytes, struct why *why)
+{
+	char path[CHECK_PATH_MAX];
+	uint8_t hash[HASH_LEN];
+	struct stat st;
+
+	check_path(c, name, path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return err_errno(why, "it cannot be opened");
+	enum err e = ERR_OK;
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		e = err_set(why, ERR_CORRUPT, "it is not a file");
+	else if (bytes > 0 && (uint64_t)st.st_size != bytes)
+		e = err_set(why, ERR_CORRUPT, "it has %lld bytes, not %llu", (long long)st.st_size,
+		    (unsigned long long)bytes);
+	else if (hash_file(fd, hash) != ERR_OK)
+		e = err_set(why, ERR_CORRUPT, "it cannot be read");
+	else if (memcmp(hash, id, HASH_LEN) != 0)
+		e = err_set(why, ERR_CORRUPT, "its bytes do not match its name");
+	close(fd);
+	return e;
+}
+
+static bool
+forget(struct check *c, const struct store_model *m)
+{
+	return c->repair && store_model_delete(c->db, m->id) == ERR_OK;
+}
+
+/* Beside a running coordinator: was it removed in order while we looked? */
+static bool
+still_known(struct check *c, const uint8_t id[32])
+{
+	struct store_model m;
+
+	return !c->running || store_model_get(c->db, id, &m) != ERR_NOTFOUND;
+}
+
+static void
+judge_model(struct check *c, const struct store_model *m)
+{
+	const struct check_job *user = needs_model(c, m->id);
+	bool old = !user && memcmp(m->job, none, 16) != 0; /* not an uploaded one */
+	char name[NAME_MAX_HERE], hex[65];
+	struct why why = {""};
+
+	hex_encode(hex, m->id, 32);
+	snprintf(name, sizeof(name), "models/%s", hex);
+	enum err e = judge_file(c, name, m->id, m->bytes, &why);
+	if (e == ERR_OK || !still_known(c, m->id))
+		return;
+	bool moved = e != ERR_NOTFOUND && check_set_aside(c, name);
+	if (old && (moved || e == ERR_NOTFOUND))
+		check_found(c, CHECK_MODEL_FORGOTTEN, name, forget(c, m), "%s", why.text);
+	else
+		check_found(c, e == ERR_NOTFOUND ? CHECK_MODEL_MISSING : CHECK_MODEL_DAMAGED, name,
+		    false, "%s%s%s%s", why.text, user ? "; needed by job " : "",
+		    user ? user->hex : "", moved ? "; moved to damaged/" : "");
+}
+
+/* One that a device cannot use costs it the whole model, nothing else. */
+static void
+judge_difference(struct check *c, const struct store_model *m)
+{
+	char path[CHECK_PATH_MAX], name[NAME_MAX_HERE], hex[65];
+	struct why why = {""};
+
+	hex_encode(hex, m->id, 32);
+	snprintf(name, sizeof(name), "models/%s" MODELS_DIFFERENCE, hex);
+	check_path(c, name, path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return;
+	enum err e = models_difference_check(fd, m->id, &why);
+	close(fd);
+	if (e && still_known(c, m->id))
+		check_found(c, CHECK_DIFFERENCE_DAMAGED, name, check_set_aside(c, name), "%s",
+		    why.text[0] ? why.text : err_name(e));
+}
+
+/* Beside a running coordinator: did the job's next round begin, or was it stopped, while we looked? Then the state went in order. */
+static bool
+has_moved_on(struct check *c, const struct check_job *j)
+{
+	struct store_round now;
+	struct store_job job;
+
+	if (!c->running)
+		return false;
+	if (store_round_last(c->db, j->id, &now) == ERR_OK && now.round != j->last.round)
+		return true;
+	if (store_job_get(c->db, j->id, &job) != ERR_OK)
+		return false;
+	free(job.document);
+	return strcmp(job.state, "running") != 0 && strcmp(job.state, "paused") != 0;
+}
+
+static void
+judge_state(struct check *c, const struct check_job *j, const uint8_t hash[32])
+{
+	char name[NAME_MAX_HERE], hex[65];
+	struct why why = {""};
+
+	if (!j->live || !j->open || memcmp(hash, none, 32) == 0)
+		return;
+	hex_encode(hex, hash, 32);
+	snprintf(name, sizeof(name), "models/%s.state", hex);
+	enum err e = judge_file(c, name, hash, 0, &why);
+	if (e == ERR_OK || has_moved_on(c, j))
+		return;
+	bool moved = e != ERR_NOTFOUND && check_set_aside(c, name);
+	check_found(c, e == ERR_NOTFOUND ? CHECK_STATE_MISSING : CHECK_STATE_DAMAGED, name, false,
+	    "%s; needed by job %s%s", why.text, j->hex, moved ? "; moved to damaged/" : "");
+}
+
+static void
+judge_name(struct check *c, const char *folder, const char *base)
+{
+	char name[NAME_MAX_HERE + 256];
+	size_t len = strlen(base);
+	uint8_t id[32];
+
+	snprintf(name, sizeof(name), "%s/%s", folder, base);
+	bool state = len == 70 && strcmp(base + 64, ".state") == 0;
+	bool step = len == 69 && strcmp(base + 64, MODELS_DIFFERENCE) == 0;
+	if (strncmp(base, "tmp.", 4) == 0)
+		check_found(
+		    c, CHECK_FILE_TEMPORARY, name, check_remove(c, name), "it was never finished");
+	else if ((len != 64 && !state && !step) || !hex_decode(id, sizeof(id), base, 64))
+		check_found(c, CHECK_FILE_UNKNOWN, name, false,
+		    "no model or optimizer state has such a name");
+	else if (state ? !names_state(c, id) : !has_row(c, id))
+		check_found(c, CHECK_FILE_ORPHAN, name, check_remove(c, name),
+		    state ? "no round needs this optimizer state" : "no row names this model");
+}
+
+void
+check_models_run(struct check *c)
+{
+	if (!c->has_rows)
+		return;
+	for (size_t i = 0; i < c->rows.job_count; i++) {
+		const struct check_job *j = &c->rows.jobs[i];
+		const uint8_t *present = j->open ? j->last.base : j->last.model;
+		if (j->last.round > 0 && !has_row(c, present))
+			check_found(c, CHECK_ROUND_DAMAGED, j->hex, false,
+			    "the model of its newest round has no row");
+		judge_state(c, j, j->last.optimizer_state);
+		for (uint32_t k = 0; k < j->course.guard.count; k++)
+			if (memcmp(j->course.guard.points[k].state, j->last.optimizer_state, 32) !=
+			    0)
+				judge_state(c, j, j->course.guard.points[k].state);
+	}
+	for (size_t i = 0; i < c->rows.model_count; i++) {
+		judge_model(c, &c->rows.models[i]);
+		judge_difference(c, &c->rows.models[i]);
+	}
+	/* What a coordinator is making just now has no row yet. */
+	if (!c->running)
+		check_each_file(c, "models", judge_name);
+}

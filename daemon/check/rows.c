@@ -1,0 +1,288 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "check_inside.h"
+#include "course_rows.h"
+#include "hash.h"
+#include "hex.h"
+#include "inspect.h"
+#include "job.h"
+#include "wal.h"
+
+#define DATABASE "rivulet.db"
+
+void
+check_rows_deinit(struct check_rows *rows)
+{
+	free(rows->jobs);
+	free(rows->models);
+	free(rows->deltas);
+	*rows = (struct check_rows){.jobs = NULL};
+}
+
+/* Room for one more; false if memory is short. */
+static bool
+grow(void **items, size_t count, size_t *room, size_t size)
+{
+	if (count < *room)
+		return true;
+	size_t more = *room ? *room * 2 : 64;
+	void *p = realloc(*items, more * size);
+	if (!p)
+		return false;
+	*items = p;
+	*room = more;
+	return true;
+}
+
+/* --- one job's rounds */
+
+struct walk {
+	struct check *c;
+	struct check_job *job;
+	uint64_t expected; /* number of the next round */
+	const struct store_round *round; /* whose deltas are looked at */
+	char where[80];
+};
+
+static const char *
+delta_fault(const struct walk *w, const struct store_accept *a, struct manifest *m)
+{
+	uint8_t hash[HASH_LEN];
+	struct receipt r;
+
+	if (manifest_decode(m, a->manifest, sizeof(a->manifest), NULL) != ERR_OK)
+		return "its manifest cannot be read";
+	if (memcmp(m->job, a->job, 16) != 0 || m->round != a->round ||
+	    memcmp(m->device, a->device, 32) != 0 || memcmp(m->task, a->task, 16) != 0)
+		return "its manifest is of another job, round, device or task";
+	if (memcmp(m->base, w->round->base, 32) != 0)
+		return "its manifest names another base than its round";
+	hash_sha256(hash, a->manifest, MANIFEST_SIGNED);
+	if (manifest_receipt_decode(&r, a->receipt, sizeof(a->receipt), NULL) != ERR_OK ||
+	    memcmp(r.manifest_hash, hash, HASH_LEN) != 0)
+		return "its receipt is not for its manifest";
+	return NULL;
+}
+
+static enum err
+see_delta(void *ctx, const struct store_accept *a)
+{
+	struct walk *w = ctx;
+	struct check_rows *rows = &w->c->rows;
+	char device[65], where[160];
+	struct manifest m;
+
+	const char *fault = delta_fault(w, a, &m);
+	if (fault) {
+		hex_encode(device, a->device, 32);
+		snprintf(where, sizeof(where), "%s device %.16s", w->where, device);
+		check_found(w->c, CHECK_ROW_DAMAGED, where, false, "%s", fault);
+		return ERR_OK;
+	}
+	if (!w->job->live || strcmp(w->round->state, "open") != 0)
+		return ERR_OK;
+	if (!grow((void **)&rows->deltas, rows->delta_count, &rows->delta_room,
+		sizeof(*rows->deltas)))
+		return ERR_NOMEM;
+	struct check_delta *d = &rows->deltas[rows->delta_count++];
+	*d = (struct check_delta){.job = w->job, .row = *a, .manifest = m};
+	d->row.report = NULL;
+	return ERR_OK;
+}
+
+static enum err
+see_round(void *ctx, const struct store_round *r)
+{
+	struct walk *w = ctx;
+	bool open = strcmp(r->state, "open") == 0;
+
+	snprintf(w->where, sizeof(w->where), "job %s round %llu", w->job->hex,
+	    (unsigned long long)r->round);
+	if (r->round != w->expected)
+		check_found(w->c, CHECK_ROUND_DAMAGED, w->where, false,
+		    "the round before it is missing: %llu was expected",
+		    (unsigned long long)w->expected);
+	if (w->job->open)
+		check_found(w->c, CHECK_ROUND_DAMAGED, w->where, false,
+		    "it follows a round that is still open");
+	if (!open && strcmp(r->state, "committed") != 0 && strcmp(r->state, "failed") != 0)
+		check_found(
+		    w->c, CHECK_ROUND_DAMAGED, w->where, false, "its state is \"%s\"", r->state);
+	w->expected = r->round + 1;
+	w->job->last = *r;
+	w->job->open = open;
+	w->round = r;
+	return store_accept_each(w->c->db, r->job, r->round, see_delta, w);
+}
+
+/* --- jobs and models */
+
+static void
+judge_document(struct check *c, const struct store_job *j, const char *where)
+{
+	struct job_spec spec;
+	struct why why = {""};
+	uint8_t hash[HASH_LEN];
+
+	hash_sha256(hash, j->document, j->document_len);
+	if (memcmp(hash, j->id, 16) != 0)
+		check_found(c, CHECK_JOB_DAMAGED, where, false,
+		    "its document is not the one that was submitted: the hash differs");
+	else if (job_parse(&spec, j->document, j->document_len, &why) != ERR_OK)
+		check_found(c, CHECK_JOB_DAMAGED, where, false, "its document cannot be read: %s",
+		    why.text);
+	else
+		job_deinit(&spec);
+}
+
+static enum err
+see_job(void *ctx, const struct store_job *j)
+{
+	struct check *c = ctx;
+	struct check_rows *rows = &c->rows;
+	char where[40];
+
+	if (!grow((void **)&rows->jobs, rows->job_count, &rows->job_room, sizeof(*rows->jobs)))
+		return ERR_NOMEM;
+	struct check_job *job = &rows->jobs[rows->job_count++];
+	*job = (struct check_job){
+	    .live = strcmp(j->state, "running") == 0 || strcmp(j->state, "paused") == 0};
+	memcpy(job->id, j->id, 16);
+	hex_encode(job->hex, j->id, 16);
+	snprintf(where, sizeof(where), "job %s", job->hex);
+	judge_document(c, j, where);
+	/* One that cannot be read holds nothing, and was reported. */
+	if (course_rows_of(c->db, j, &job->course) != ERR_OK)
+		job->course = course_start();
+	if (!job->live && strcmp(j->state, "done") != 0 && strcmp(j->state, "stopped") != 0)
+		check_found(c, CHECK_JOB_DAMAGED, where, false, "its state is \"%s\"", j->state);
+	return ERR_OK;
+}
+
+static enum err
+see_model(void *ctx, const struct store_model *m)
+{
+	struct check_rows *rows = ctx;
+
+	if (!grow((void **)&rows->models, rows->model_count, &rows->model_room,
+		sizeof(*rows->models)))
+		return ERR_NOMEM;
+	rows->models[rows->model_count++] = *m;
+	return ERR_OK;
+}
+
+static enum err
+see_rounds(struct check *c, struct check_job *job)
+{
+	struct walk w = {.c = c, .job = job, .expected = 1};
+	char where[40];
+
+	enum err e = store_round_each(c->db, job->id, 1, INT64_MAX, see_round, &w);
+	snprintf(where, sizeof(where), "job %s", job->hex);
+	if (e == ERR_OK && w.expected == 1)
+		check_found(c, CHECK_ROUND_DAMAGED, where, false, "it has no round");
+	else if (e == ERR_OK && job->live && !job->open)
+		check_found(
+		    c, CHECK_ROUND_DAMAGED, where, false, "it is not over, and has no open round");
+	return e;
+}
+
+static void
+read_rows(struct check *c)
+{
+	uint64_t copied = 0;
+
+	enum err e = store_job_each(c->db, see_job, c);
+	/* The jobs' array moves no more: deltas point into it. */
+	for (size_t i = 0; i < c->rows.job_count && e == ERR_OK; i++)
+		e = see_rounds(c, &c->rows.jobs[i]);
+	if (e == ERR_OK)
+		e = store_model_each(c->db, see_model, &c->rows);
+	if (e)
+		check_found(c, CHECK_ROW_DAMAGED, DATABASE, false, "rows cannot be read: %s",
+		    *store_inspect_why(c->db) ? store_inspect_why(c->db) : err_name(e));
+	c->has_rows = e == ERR_OK;
+	if (store_meta_get(c->db, "backup", &copied) == ERR_OK && copied > 0)
+		check_found(c, CHECK_BACKUP_COPY, DATABASE, false,
+		    "this is a copy made by rivuletd backup");
+}
+
+/* --- the file */
+
+static void
+see_fault(void *ctx, const char *line)
+{
+	check_found(ctx, CHECK_DATABASE_DAMAGED, DATABASE, false, "%.200s", line);
+}
+
+static bool
+open_database(struct check *c)
+{
+	char path[CHECK_PATH_MAX];
+	uint64_t version = 0;
+	struct why why = {""};
+
+	check_path(c, DATABASE, path);
+	enum err e = store_inspect_open(&c->db, path, c->repair, &version, &why);
+	if (e) {
+		check_found(c,
+		    e == ERR_NOTFOUND	       ? CHECK_DATABASE_MISSING
+			: e == ERR_UNSUPPORTED ? CHECK_DATABASE_NEWER
+					       : CHECK_DATABASE_DAMAGED,
+		    DATABASE, false, "%s", why.text);
+		return false;
+	}
+	if (version == store_inspect_known())
+		return true;
+	check_found(c, CHECK_DATABASE_OLDER, DATABASE, false,
+	    "it is of version %llu, this program's is %llu; its rows were not examined",
+	    (unsigned long long)version, (unsigned long long)store_inspect_known());
+	return false;
+}
+
+/* Beside a writer the log changes while it is read. */
+static bool
+log_is_sound(struct check *c)
+{
+	char path[CHECK_PATH_MAX];
+	struct why why = {""};
+	bool torn = false;
+
+	if (c->running)
+		return true;
+	check_path(c, DATABASE "-wal", path);
+	if (store_wal_check(path, &torn, &why) != ERR_OK) {
+		check_found(c, CHECK_LOG_DAMAGED, DATABASE "-wal", false, "%s", why.text);
+		return false;
+	}
+	if (torn)
+		check_found(
+		    c, CHECK_LOG_TORN, DATABASE "-wal", false, "its last commit does not check");
+	return true;
+}
+
+void
+check_rows_run(struct check *c)
+{
+	struct why why = {""};
+	unsigned before = c->left[CHECK_DAMAGE];
+
+	/* Opening would make SQLite pass over the damage, and repairing would make that final. */
+	if (!log_is_sound(c) || !open_database(c))
+		return;
+	enum err e = store_inspect_faults(c->db, see_fault, c, &why);
+	if (e)
+		check_found(c, CHECK_DATABASE_DAMAGED, DATABASE, false, "%s", why.text);
+	if (c->left[CHECK_DAMAGE] > before)
+		return;
+	e = store_inspect_begin(c->db, false, &why);
+	if (e)
+		check_found(c, CHECK_DATABASE_DAMAGED, DATABASE, false, "%s", why.text);
+	else
+		read_rows(c);
+	store_inspect_rollback(c->db);
+}

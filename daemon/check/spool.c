@@ -1,0 +1,222 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "audit.h"
+#include "check_inside.h"
+#include "delta_file.h"
+#include "hex.h"
+#include "inspect.h"
+#include "keys.h"
+
+#define NAME_ROOM 320
+
+/* Beside a running coordinator: was its round folded, and the file removed, while we looked? */
+static bool
+still_open(struct check *c, const struct check_delta *d)
+{
+	struct store_round r;
+
+	return !c->running ||
+	    (store_round_get(c->db, d->job->id, d->row.round, &r) == ERR_OK &&
+		strcmp(r.state, "open") == 0);
+}
+
+/* The file against its row: head, manifest, and every chunk against the signed root. */
+static enum err
+judge_file(const struct check *c, const char *name, const struct check_delta *d, struct why *why)
+{
+	char path[CHECK_PATH_MAX];
+	struct delta_file f;
+
+	check_path(c, name, path);
+	enum err e = delta_file_open(&f, path, O_RDONLY, c->key, why);
+	if (e)
+		return e;
+	if (memcmp(f.manifest, d->row.manifest, MANIFEST_SIGNED) != 0)
+		e = err_set(why, ERR_CORRUPT, "it holds another delta than its row says");
+	if (e == ERR_OK)
+		e = delta_file_verify(&f, why);
+	delta_file_close(&f);
+	return e;
+}
+
+/* Row and audit entry go together: whoever reads the log sees that a receipt is not kept. */
+static enum err
+take_back(struct check *c, const struct check_delta *d, struct services *s, struct why *why)
+{
+	struct json *facts = json_object();
+	const struct audit_event event = {.event = "delta.lost",
+	    .job = d->row.job,
+	    .round = d->row.round,
+	    .facts = facts,
+	    .device = d->row.device};
+
+	json_add_string(facts, "by", "rivuletd check");
+	enum err e = store_meta_get(c->db, "incarnation", &s->incarnation);
+	if (e == ERR_OK)
+		e = store_accept_drop(c->db, d->row.job, d->row.round, d->row.device);
+	if (e) {
+		json_free(facts);
+		return err_set(why, e, "%s", store_inspect_why(c->db));
+	}
+	return audit_append(c->db, s, &event, why);
+}
+
+static void
+drop(struct check *c, const struct check_delta *d, const char *name)
+{
+	struct services s = {.incarnation = 0};
+	struct why why = {""};
+	char device[65];
+
+	if (!c->repair || !c->drop_deltas)
+		return;
+	enum err e = keys_load_key(c->dir, "sign.key", &s.sign_key, &why);
+	if (e == ERR_OK)
+		e = store_inspect_begin(c->db, true, &why);
+	if (e == ERR_OK)
+		e = take_back(c, d, &s, &why);
+	if (e == ERR_OK)
+		e = store_inspect_commit(c->db, &why);
+	store_inspect_rollback(c->db);
+	key_free(s.sign_key);
+	hex_encode(device, d->row.device, 32);
+	if (e)
+		check_found(c, CHECK_DELTA_KEPT, name, false, "not taken back: %s", why.text);
+	else
+		check_found(c, CHECK_DELTA_DROPPED, name, false,
+		    "taken back: device %s, job %s, round %llu. \"Nothing acknowledged is lost\" "
+		    "is broken for it",
+		    device, d->job->hex, (unsigned long long)d->row.round);
+}
+
+static void
+judge_delta(struct check *c, const struct check_delta *d)
+{
+	char name[64], hex[33], device[65];
+	struct why why = {""};
+
+	hex_encode(hex, d->row.task, 16);
+	snprintf(name, sizeof(name), "spool/%s.delta", hex);
+	enum err e = judge_file(c, name, d, &why);
+	if (e == ERR_OK || !still_open(c, d))
+		return;
+	if (e == ERR_DENIED || e == ERR_UNSUPPORTED) {
+		check_found(c, CHECK_DELTA_UNREAD, name, false, "%s", why.text);
+		return;
+	}
+	if (c->memory) {
+		check_found(c, CHECK_DELTA_AGAIN, name, false, "%s", why.text);
+		return;
+	}
+	hex_encode(device, d->row.device, 32);
+	bool moved = e != ERR_NOTFOUND && check_set_aside(c, name);
+	check_found(c, e == ERR_NOTFOUND ? CHECK_DELTA_MISSING : CHECK_DELTA_DAMAGED, name, false,
+	    "%.150s%s; accepted from device %.16s in round %llu of job %s", why.text,
+	    moved ? "; moved to damaged/" : "", device, (unsigned long long)d->row.round,
+	    d->job->hex);
+	drop(c, d, name);
+}
+
+static bool
+is_accepted(const struct check *c, const uint8_t task[16])
+{
+	for (size_t i = 0; i < c->rows.delta_count; i++)
+		if (memcmp(c->rows.deltas[i].row.task, task, 16) == 0)
+			return true;
+	return false;
+}
+
+/* A part serves until its round is over: its device may go on with it. */
+static bool
+is_wanted_part(const struct check *c, const char *name)
+{
+	char path[CHECK_PATH_MAX];
+	struct delta_file f;
+	struct manifest m;
+	bool wanted = false;
+
+	check_path(c, name, path);
+	enum err e = delta_file_open(&f, path, O_RDONLY, c->key, NULL);
+	if (e == ERR_DENIED)
+		return true;
+	if (e || manifest_decode(&m, f.manifest, sizeof(f.manifest), NULL) != ERR_OK) {
+		if (e == ERR_OK)
+			delta_file_close(&f);
+		return false;
+	}
+	delta_file_close(&f);
+	for (size_t i = 0; i < c->rows.job_count && !wanted; i++) {
+		const struct check_job *j = &c->rows.jobs[i];
+		wanted =
+		    j->live && j->open && j->last.round == m.round && memcmp(j->id, m.job, 16) == 0;
+	}
+	return wanted;
+}
+
+static void
+judge_name(struct check *c, const char *folder, const char *base)
+{
+	char name[NAME_ROOM];
+	size_t len = strlen(base);
+	uint8_t task[16];
+
+	snprintf(name, sizeof(name), "%s/%s", folder, base);
+	bool part = len > 37 - 1 && strcmp(base + len - 5, ".part") == 0;
+	bool delta = len == 38 && strcmp(base + 32, ".delta") == 0;
+	bool copy = len > 33 + 4 && base[32] == '.' && strcmp(base + len - 4, ".new") == 0;
+	if ((!part && !delta && !copy) || !hex_decode(task, sizeof(task), base, 32))
+		check_found(c, CHECK_FILE_UNKNOWN, name, false, "no delta has such a name");
+	else if (copy)
+		check_found(c, CHECK_FILE_TEMPORARY, name, check_remove(c, name),
+		    "a part's copy that was never finished");
+	else if (delta && !is_accepted(c, task))
+		check_found(c, CHECK_FILE_ORPHAN, name, check_remove(c, name),
+		    "no open round accepted this delta");
+	else if (part && !is_wanted_part(c, name))
+		check_found(c, CHECK_FILE_TEMPORARY, name, check_remove(c, name),
+		    "this part is damaged, or its round is over");
+}
+
+/* A delta of a round that is over stands for itself: its head holds the manifest that its device signed. */
+static void
+judge_kept(struct check *c, const char *folder, const char *base)
+{
+	char name[NAME_ROOM], path[CHECK_PATH_MAX];
+	struct why why = {""};
+	struct delta_file f;
+	size_t len = strlen(base);
+
+	snprintf(name, sizeof(name), "%s/%s", folder, base);
+	check_path(c, name, path);
+	if (len != 38 || strcmp(base + 32, ".delta") != 0) {
+		check_found(c, CHECK_FILE_UNKNOWN, name, false, "no delta has such a name");
+		return;
+	}
+	enum err e = delta_file_open(&f, path, O_RDONLY, c->key, &why);
+	if (e == ERR_OK) {
+		e = delta_file_verify(&f, &why);
+		delta_file_close(&f);
+	}
+	/* Beside a coordinator the oldest may go while we look. */
+	if (e == ERR_OK || (e == ERR_NOTFOUND && c->running))
+		return;
+	bool unread = e == ERR_DENIED || e == ERR_UNSUPPORTED;
+	bool moved = !unread && check_set_aside(c, name);
+	check_found(c, unread ? CHECK_DELTA_UNREAD : CHECK_KEPT_DAMAGED, name, false, "%.200s%s",
+	    why.text, moved ? "; moved to damaged/" : "");
+}
+
+void
+check_spool_run(struct check *c)
+{
+	if (!c->has_rows)
+		return;
+	for (size_t i = 0; i < c->rows.delta_count; i++)
+		judge_delta(c, &c->rows.deltas[i]);
+	check_each_file(c, "kept", judge_kept);
+	/* What is arriving just now has no row yet. */
+	if (!c->running)
+		check_each_file(c, "spool", judge_name);
+}

@@ -1,0 +1,168 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "course_rows.h"
+#include "engine_inside.h"
+#include "hex.h"
+#include "log.h"
+#include "models.h"
+
+bool
+engine_course_blames(const struct engine_job *j, const char *reason)
+{
+	return j->spec.guard.on && j->spec.recipe.evaluate_by == EVALUATE_DEVICES &&
+	    strcmp(reason, "not-finite") == 0;
+}
+
+/* --- when a round ends */
+
+static void
+log_guard(const struct engine_fold *f, const struct engine_outcome *o)
+{
+	log_event(LOG_LEVEL_WARN, "guard", LOG_S("job", f->job_hex), LOG_U("round", o->row.round),
+	    LOG_S("why", o->turn.reason));
+}
+
+/* The base is another file than the one just written, and must still be good: a person is told now, not the devices later. */
+static enum err
+find_base(const struct services *s, struct engine_outcome *o, struct why *why)
+{
+	struct models_map *map = NULL;
+	struct why said = {""};
+
+	o->next_bytes = o->model_bytes;
+	if (!o->turn.back)
+		return ERR_OK;
+	enum err e = models_get(s->models, o->turn.base, &map, &said);
+	if (e == ERR_OK)
+		e = models_state_check(s->models, o->turn.state, &said);
+	if (map)
+		o->next_bytes = map->bytes;
+	models_map_release(map);
+	return e ? err_set(why, e, "what the guard goes back to: %.180s",
+		       said.text[0] ? said.text : err_name(e))
+		 : ERR_OK;
+}
+
+enum err
+engine_course_plan(const struct services *s, const struct engine_fold *f, struct engine_outcome *o,
+    struct why *why)
+{
+	const struct course_turn *t = &o->turn;
+
+	o->course = f->course;
+	course_rows_step(&o->course, f->spec, &o->row, &o->turn);
+	if (t->reason[0] && !o->row.reason[0])
+		snprintf(o->row.reason, sizeof(o->row.reason), "%s", t->reason);
+	if (t->verdict == GUARD_STOP || t->verdict == GUARD_PAUSE ||
+	    t->verdict == GUARD_ROLLBACK_PAUSE) {
+		snprintf(o->job_state, sizeof(o->job_state), "%s",
+		    t->verdict == GUARD_STOP ? "stopped" : "paused");
+		snprintf(o->job_reason, sizeof(o->job_reason), "%s", t->reason);
+	}
+	return find_base(s, o, why);
+}
+
+void
+engine_course_apply(
+    struct engine_job *j, const struct engine_fold *f, const struct engine_outcome *o)
+{
+	j->course = o->course;
+	if (f->spec->guard.on && o->row.evaluate.known)
+		j->metric_round = o->course.metric_round;
+	if (o->turn.verdict >= GUARD_STOP)
+		log_guard(f, o);
+}
+
+enum err
+engine_course_load(struct store_db *db, struct engine_job *j)
+{
+	enum err e = course_rows_load(db, &j->spec, j->id, &j->course);
+
+	if (e == ERR_OK && j->spec.guard.on && j->metric.known)
+		j->metric_round = j->course.metric_round;
+	/* Over: its model is the one that a next round would have begun with. */
+	if (e == ERR_OK && j->spec.guard.on && strcmp(j->row.state, "open") != 0)
+		memcpy(j->model, j->course.base, 32);
+	return e;
+}
+
+/* --- what is held */
+
+static bool
+is_live(const struct engine_job *j)
+{
+	return strcmp(j->state, "running") == 0 || strcmp(j->state, "paused") == 0;
+}
+
+bool
+engine_course_holds_model(const struct engine_job *j, const uint8_t model[32])
+{
+	const struct guard_point *best = guard_best(&j->course.guard);
+
+	return is_live(j) ? guard_holds_model(&j->course.guard, model)
+			  : best && memcmp(best->model, model, 32) == 0;
+}
+
+bool
+engine_course_holds_state(const struct engine_job *j, const uint8_t state[32])
+{
+	return guard_holds_state(&j->course.guard, state);
+}
+
+/* Moves one that is not zero to out. */
+static bool
+take_state(uint8_t state[32], uint8_t out[32])
+{
+	static const uint8_t none[32];
+
+	if (memcmp(state, none, 32) == 0)
+		return false;
+	memcpy(out, state, 32);
+	memset(state, 0, 32);
+	return true;
+}
+
+bool
+engine_forgotten_state(struct engine *g, uint8_t hash[32])
+{
+	bool found = false;
+
+	pthread_mutex_lock(&g->lock);
+	for (struct engine_job *j = g->jobs; j && !found; j = j->next) {
+		if (is_live(j))
+			continue;
+		found = take_state(j->row.optimizer_state, hash);
+		for (uint32_t i = 0; i < j->course.guard.count && !found; i++)
+			found = take_state(j->course.guard.points[i].state, hash);
+	}
+	pthread_mutex_unlock(&g->lock);
+	return found;
+}
+
+/* --- views */
+
+struct json *
+engine_course_json(const struct engine_job *j)
+{
+	const struct guard *g = &j->course.guard;
+	const struct guard_point *best = guard_best(g);
+	char hex[65];
+
+	if (!j->spec.guard.on)
+		return NULL;
+	struct json *v = json_object(), *b = best ? json_object() : NULL;
+	json_add_u64(v, "bad", g->bad);
+	json_add_u64(v, "rollbacks", g->rollbacks);
+	json_add_u64(v, "base_round", j->course.base_round);
+	if (!best) {
+		json_add_null(v, "best");
+		return v;
+	}
+	hex_encode(hex, best->model, 32);
+	json_add_u64(b, "round", best->round);
+	json_add_string(b, "model", hex);
+	json_add_double(b, "value", best->value);
+	json_add(v, "best", b);
+	return v;
+}

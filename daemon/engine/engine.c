@@ -1,0 +1,578 @@
+#include "engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit.h"
+#include "bytes.h"
+#include "clock.h"
+#include "engine_inside.h"
+#include "fault.h"
+#include "health.h"
+#include "hex.h"
+#include "log.h"
+#include "registry.h"
+#include "spool.h"
+#include "vectors.h"
+
+#define RETRY_MS 1000
+
+struct engine_job *
+engine_find(const struct engine *g, const uint8_t id[16])
+{
+	for (struct engine_job *j = g->buckets[id[0]]; j; j = j->chain)
+		if (memcmp(j->id, id, 16) == 0)
+			return j;
+	return NULL;
+}
+
+/* --- tasks and invitations */
+
+static void
+task_id(const struct engine *g, const struct engine_job *j, uint64_t round,
+    const uint8_t device[32], uint8_t out[16])
+{
+	uint8_t text[56], mac[HASH_LEN];
+	struct bytes_writer w = bytes_writer(text, sizeof(text));
+
+	bytes_put(&w, j->id, 16);
+	bytes_put_u64(&w, round);
+	bytes_put(&w, device, 32);
+	hash_hmac(mac, g->task_key, sizeof(g->task_key), text, sizeof(text));
+	memcpy(out, mac, 16);
+}
+
+static size_t
+invite_at(const struct engine_job *j, const uint8_t device[32])
+{
+	size_t from = 0, to = j->invite_count;
+
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+		if (memcmp(j->invites[mid].device, device, 32) < 0)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+static struct invite *
+find_invite(const struct engine_job *j, const uint8_t device[32])
+{
+	size_t at = invite_at(j, device);
+
+	if (at < j->invite_count && memcmp(j->invites[at].device, device, 32) == 0)
+		return &j->invites[at];
+	return NULL;
+}
+
+bool
+engine_has_invite(const struct engine_job *j, const uint8_t device[32])
+{
+	return find_invite(j, device) != NULL;
+}
+
+enum err
+engine_invite(struct engine_job *j, const uint8_t device[32], enum invite_state state)
+{
+	size_t at = invite_at(j, device);
+
+	if (at < j->invite_count && memcmp(j->invites[at].device, device, 32) == 0) {
+		j->invites[at].state = state;
+		return ERR_OK;
+	}
+	if (j->invite_count == j->invite_room) {
+		size_t room = j->invite_room ? j->invite_room * 2 : 32;
+		struct invite *items = realloc(j->invites, room * sizeof(*items));
+		if (!items)
+			return ERR_NOMEM;
+		j->invites = items;
+		j->invite_room = room;
+	}
+	memmove(&j->invites[at + 1], &j->invites[at], (j->invite_count - at) * sizeof(*j->invites));
+	memcpy(j->invites[at].device, device, 32);
+	j->invites[at].state = state;
+	j->invite_count++;
+	return ERR_OK;
+}
+
+/* Forgets everyone who has not reported: an abandoned round invites anew. */
+static void
+forget_invites(struct engine_job *j)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < j->invite_count; i++)
+		if (j->invites[i].state == INVITE_ACCEPTED)
+			j->invites[kept++] = j->invites[i];
+	j->invite_count = kept;
+	j->candidate_count = 0;
+}
+
+/* --- actions */
+
+struct state_change {
+	const struct services *services;
+	uint8_t id[16];
+	char state[12], reason[128];
+};
+
+static enum err
+write_state(struct store_db *db, void *arg, struct why *why)
+{
+	struct state_change *c = arg;
+	struct store_job row;
+
+	enum err e = store_job_get(db, c->id, &row);
+	if (e)
+		return e;
+	free(row.document);
+	/* A job that was ended meanwhile stays so. */
+	if (strcmp(row.state, "stopped") == 0 || strcmp(row.state, "done") == 0)
+		return ERR_OK;
+	e = store_job_set_state(db, c->id, c->state, c->reason);
+	return e ? e
+		 : audit_job_state(db, c->services,
+		       &(struct audit_job_change){c->id, c->state, c->reason, NULL}, why);
+}
+
+static void
+state_written(void *arg, enum err e, const struct why *why)
+{
+	if (e)
+		log_event(LOG_LEVEL_ERROR, "store.failed", LOG_S("why", why->text));
+	free(arg);
+}
+
+void
+engine_note_state(struct engine_job *j, const char *state, const char *reason)
+{
+	snprintf(j->state, sizeof(j->state), "%s", state);
+	snprintf(j->reason, sizeof(j->reason), "%s", reason);
+	log_event(LOG_LEVEL_INFO, "job.state", LOG_S("job", j->hex), LOG_S("name", j->spec.name),
+	    LOG_S("state", state), LOG_S("reason", reason));
+}
+
+void
+engine_set_state(struct engine *g, struct engine_job *j, const char *state, const char *reason)
+{
+	struct state_change *c = calloc(1, sizeof(*c));
+
+	engine_note_state(j, state, reason);
+	if (!c)
+		return;
+	c->services = g->services;
+	memcpy(c->id, j->id, 16);
+	memcpy(c->state, j->state, sizeof(c->state));
+	memcpy(c->reason, j->reason, sizeof(c->reason));
+	if (store_submit(g->services->store, write_state, state_written, c) != ERR_OK)
+		free(c);
+}
+
+static void
+start_fold(struct engine *g, struct engine_job *j)
+{
+	struct engine_fold f = {.job = j, .spec = &j->spec, .table = &j->table, .row = j->row};
+
+	memcpy(f.job_id, j->id, 16);
+	memcpy(f.job_hex, j->hex, sizeof(f.job_hex));
+	f.row.invited = j->round.invited;
+	f.row.aborted = j->round.aborted;
+	f.row.reopened = j->round.reopened;
+	f.bytes_down = j->bytes_down;
+	f.no_numbers = j->round.accepted < j->round.policy.quorum ? j->round.no_numbers : 0;
+	f.course = j->course;
+	if (g->fold(g->folder, &f) != ERR_OK)
+		j->fold_retry_ms = clock_ms() + RETRY_MS; /* no memory */
+}
+
+void
+engine_act(struct engine *g, struct engine_job *j, unsigned actions)
+{
+	/* While stopping, the folder may be gone: the round is folded after the restart. */
+	if ((actions & ROUND_DO_FOLD) && !g->stopping)
+		start_fold(g, j);
+	if (actions & ROUND_DO_REOPEN) {
+		log_event(LOG_LEVEL_WARN, "round.reopened", LOG_S("job", j->hex),
+		    LOG_U("round", j->row.round), LOG_U("reports", j->round.accepted),
+		    LOG_U("quorum", j->round.policy.quorum),
+		    LOG_S("why", "too few reports before the deadline"));
+		forget_invites(j);
+		wake_ring(&g->services->wake);
+	}
+	if (actions & ROUND_DO_DRAW)
+		engine_draw(g, j);
+}
+
+void
+engine_tick(struct engine *g)
+{
+	uint64_t now = clock_ms();
+
+	pthread_mutex_lock(&g->lock);
+	for (struct engine_job *j = g->jobs; j && g->started && !g->stopping; j = j->next) {
+		if (round_next_ms(&j->round) <= now)
+			engine_act(g, j, round_step(&j->round, ROUND_TICK, 0, now));
+		if (engine_retry_due(j, now))
+			start_fold(g, j);
+	}
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* --- asking for work */
+
+/* The device's place on the line from 0 to 100, fixed per job. */
+static double
+percent_of(const struct engine_job *j, const uint8_t device[32])
+{
+	uint8_t text[48], digest[HASH_LEN];
+	uint64_t head = 0;
+
+	memcpy(text, j->id, 16);
+	memcpy(text + 16, device, 32);
+	hash_sha256(digest, text, sizeof(text));
+	for (int i = 0; i < 8; i++)
+		head = head << 8 | digest[i];
+	return (double)(head >> 11) * 0x1p-53 * 100;
+}
+
+const char *
+engine_ineligible(struct engine *g, const struct engine_job *j, const uint8_t device[32])
+{
+	double place = percent_of(j, device);
+
+	if (place < j->spec.select.percent[0] || place >= j->spec.select.percent[1])
+		return "ineligible";
+	return registry_matches(g->services->registry, device, &j->spec.select) ? NULL
+										: "ineligible";
+}
+
+static void
+fill_task(struct engine *g, struct engine_job *j, const uint8_t device[32], struct task *out)
+{
+	uint8_t id[16];
+	uint64_t now = clock_ms();
+
+	task_id(g, j, j->row.round, device, id);
+	*out = (struct task){
+	    .round = j->row.round, .model_bytes = j->model_bytes, .seed = j->spec.seed};
+	snprintf(out->kind, sizeof(out->kind), "train");
+	hex_encode(out->task, id, 16);
+	hex_encode(out->job, j->id, 16);
+	hex_encode(out->model, j->row.base, 32);
+	out->deadline_s =
+	    j->round.deadline_ms > now ? (double)(j->round.deadline_ms - now) / 1000 : 0;
+	out->recipe.document = j->spec.recipe.document;
+	engine_variate_fill(j, device, out);
+}
+
+/* NULL if out holds a task of this job, else why not. */
+static const char *
+ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const struct offer *offer,
+    struct task *out)
+{
+	if (strcmp(j->state, "running") != 0)
+		return strcmp(j->state, "paused") == 0 ? "paused" : "no-job";
+	const char *why = engine_ineligible(g, j, device);
+	if (!why)
+		why = engine_offer_lacks(j, offer);
+	if (why)
+		return why;
+	if (engine_variate_full(j, device))
+		return "job-full";
+	const struct invite *have = find_invite(j, device);
+	if (have && have->state != INVITE_OUT)
+		return have->state == INVITE_ACCEPTED ? "reported" : "aborted";
+	/* Its delta would come too late. */
+	if (j->round.state == ROUND_CLOSING || j->round.state == ROUND_FOLDING)
+		return "not-selected";
+	if (!have) {
+		if (spool_full(g->services->spool, engine_variate_payload(j)))
+			return "spool-full";
+		unsigned act = round_step(&j->round, ROUND_ASK, 0, clock_ms());
+		if (j->round.state == ROUND_GATHER)
+			engine_draw_note(j, device);
+		if (!(act & ROUND_DO_INVITE))
+			return "not-selected";
+		if (engine_invite(j, device, INVITE_OUT) != ERR_OK)
+			return "busy";
+	}
+	fill_task(g, j, device, out);
+	engine_steps_offer(j, offer, out);
+	if (j->spec.recipe.upload.codec_count > 1)
+		snprintf(out->codec, sizeof(out->codec), "%s",
+		    recipe_upload_choose(
+			&j->spec.recipe.upload, offer->codecs, offer->codec_count));
+	/* The device would only wait with it; other jobs may have work for it meanwhile. */
+	if (engine_offer_unsent(offer, out->task)) {
+		*out = (struct task){.wait = true};
+		return "unsent";
+	}
+	FAULT("task.given");
+	return NULL;
+}
+
+static bool
+wants_deltas(const struct engine_job *j)
+{
+	const struct round *r = &j->round;
+	bool open = r->state == ROUND_GATHER || r->state == ROUND_OPEN || r->state == ROUND_GRACE;
+
+	return strcmp(j->state, "running") == 0 && open &&
+	    r->accepted + r->committing < r->policy.goal;
+}
+
+bool
+engine_spool_full(struct engine *g)
+{
+	bool full = false;
+
+	pthread_mutex_lock(&g->lock);
+	for (const struct engine_job *j = g->jobs; j && !full; j = j->next)
+		full = wants_deltas(j) && spool_full(g->services->spool, engine_variate_payload(j));
+	pthread_mutex_unlock(&g->lock);
+	return full;
+}
+
+void
+engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out)
+{
+	const char *reason = "no-job";
+
+	*out = (struct task){.wait = true};
+	if (offer->protocol < MESSAGES_PROTOCOL) {
+		reason = "old-agent";
+	} else if (health_reason(g->services->health)) {
+		reason = health_reason(g->services->health);
+	} else {
+		pthread_mutex_lock(&g->lock);
+		for (struct engine_job *j = g->jobs; j && reason && !g->stopping; j = j->next) {
+			const char *why = ask_job(g, j, device, offer, out);
+			/* The first job's reason is the telling one, unless it only says the job is over. */
+			if (!why || strcmp(reason, "no-job") == 0)
+				reason = why;
+		}
+		if (g->stopping)
+			reason = "restarting";
+		pthread_mutex_unlock(&g->lock);
+	}
+	if (reason) {
+		*out = (struct task){.wait = true, .wait_s = g->services->config->retry_after_s};
+		snprintf(out->reason, sizeof(out->reason), "%s", reason);
+	}
+}
+
+/* --- deltas */
+
+static const char *
+claim_format(const struct engine_job *j, const struct manifest *m, struct why *why)
+{
+	const struct vectors v = vectors_of(m);
+	const struct codec *codec = v.codec;
+
+	if ((m->flags & (MANIFEST_MASKED | MANIFEST_KIND_MASK)) || m->slice != 0 ||
+	    v.second != (j->spec.aggregate.variates > 0)) {
+		err_set(why, ERR_UNSUPPORTED, "flags 0x%x, slice %u", m->flags, m->slice);
+		return "unsupported";
+	}
+	if (!codec || !recipe_upload_takes(&j->spec.recipe.upload, codec->name)) {
+		err_set(why, ERR_UNSUPPORTED, "codec %u; the job takes %s%s", m->codec,
+		    j->spec.recipe.codec,
+		    j->spec.recipe.upload.codec_count > 1 ? " and others" : "");
+		return "unknown-codec";
+	}
+	if (m->elements != j->table.elements || m->block != codec->block) {
+		err_set(why, ERR_INVALID, "%llu elements in blocks of %u; the model has %llu",
+		    (unsigned long long)m->elements, m->block,
+		    (unsigned long long)j->table.elements);
+		return "bad-manifest";
+	}
+	uint64_t need = vectors_times(
+	    recipe_upload_bytes(&j->spec.recipe.upload, codec, m->elements), v.second);
+	if (codec->fixed_size ? m->payload_bytes != need : m->payload_bytes > need) {
+		err_set(why, ERR_INVALID, "payload of %llu bytes; the codec needs %llu",
+		    (unsigned long long)m->payload_bytes, (unsigned long long)need);
+		return "wrong-length";
+	}
+	if (m->examples == 0) {
+		err_set(why, ERR_INVALID, "examples is 0");
+		return "no-examples";
+	}
+	if (j->spec.aggregate.normalise &&
+	    (!(m->normaliser > 0) || m->optimizer == MANIFEST_ADAM ||
+		m->optimizer == MANIFEST_ADAMW)) {
+		err_set(why, ERR_INVALID, "normaliser %g of optimizer %u; the job normalises",
+		    (double)m->normaliser, m->optimizer);
+		return "no-normaliser";
+	}
+	if (m->examples > j->spec.aggregate.max_examples) {
+		err_set(why, ERR_LIMIT, "%llu examples; the job allows %llu",
+		    (unsigned long long)m->examples,
+		    (unsigned long long)j->spec.aggregate.max_examples);
+		return "too-many-examples";
+	}
+	return NULL;
+}
+
+/* The round, task and base of a manifest against the open round. Lock held. */
+static const char *
+claim_round(struct engine *g, const struct engine_job *j, const struct manifest *m,
+    const char *path_task, struct why *why)
+{
+	uint8_t id[16];
+	char hex[33];
+
+	/* Set aside: its deltas will be wanted again once a person has mended it. */
+	if (j->round.state == ROUND_ENDED &&
+	    (strcmp(j->state, "running") == 0 || strcmp(j->state, "paused") == 0)) {
+		err_set(why, ERR_STATE, "the job waits for an administrator: %s", j->reason);
+		return "unavailable";
+	}
+	if (m->round != j->row.round || strcmp(j->state, "done") == 0 ||
+	    strcmp(j->state, "stopped") == 0) {
+		err_set(why, ERR_STATE, "round %llu; the open round is %llu, the job is %s",
+		    (unsigned long long)m->round, (unsigned long long)j->row.round, j->state);
+		return "stale-round";
+	}
+	task_id(g, j, m->round, m->device, id);
+	hex_encode(hex, id, 16);
+	if (!hash_equal(id, m->task, 16) || strcmp(path_task, hex) != 0) {
+		err_set(why, ERR_DENIED, "the task is not this device's in this round");
+		return "wrong-task";
+	}
+	if (memcmp(m->base, j->row.base, 32) != 0) {
+		err_set(why, ERR_STATE, "the open round starts from another model");
+		return "wrong-base";
+	}
+	const struct invite *have = find_invite(j, m->device);
+	if (have && have->state == INVITE_ACCEPTED) {
+		err_set(why, ERR_EXISTS, "a delta of this device was accepted in this round");
+		return "used-task";
+	}
+	if (j->round.state == ROUND_CLOSING || j->round.state == ROUND_FOLDING) {
+		err_set(why, ERR_STATE, "round %llu has closed", (unsigned long long)m->round);
+		return "round-closed";
+	}
+	return engine_variate_claim(j, m->device, why);
+}
+
+const char *
+engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32],
+    const char *path_task, struct engine_claim *out, struct why *why)
+{
+	if (memcmp(m->device, device, 32) != 0) {
+		err_set(why, ERR_DENIED, "the manifest names another device than the certificate");
+		return "wrong-device";
+	}
+	pthread_mutex_lock(&g->lock);
+	struct engine_job *j = engine_find(g, m->job);
+	const char *word = "unknown-job";
+	if (j)
+		word = claim_round(g, j, m, path_task, why);
+	else
+		err_set(why, ERR_NOTFOUND, "no such job");
+	pthread_mutex_unlock(&g->lock);
+	if (!word)
+		word = claim_format(j, m, why);
+	if (word)
+		return word;
+	*out = (struct engine_claim){.job = j,
+	    .round = m->round,
+	    .elements = m->elements,
+	    .payload_bytes = m->payload_bytes,
+	    .entries = recipe_upload_entries(&j->spec.recipe.upload, m->elements),
+	    .max_norm = j->spec.aggregate.max_norm,
+	    .max_examples = j->spec.aggregate.max_examples};
+	memcpy(out->job_id, j->id, 16);
+	memcpy(out->task, m->task, 16);
+	memcpy(out->device, device, 32);
+	return NULL;
+}
+
+enum err
+engine_take(struct engine *g, const struct engine_claim *claim)
+{
+	struct engine_job *j = claim->job;
+	enum err e = ERR_STATE;
+
+	if (!registry_is_active(g->services->registry, claim->device))
+		return ERR_DENIED;
+	pthread_mutex_lock(&g->lock);
+	/* The invitation is made (or kept) now, so that settling cannot run out of memory. */
+	if (j->row.round == claim->round && !engine_variate_full(j, claim->device)) {
+		const struct invite *have = find_invite(j, claim->device);
+		bool fresh = !have || have->state == INVITE_ABORTED;
+		if (fresh)
+			e = engine_invite(j, claim->device, INVITE_OUT);
+		else
+			e = have->state == INVITE_OUT ? ERR_OK : ERR_STATE;
+		if (e == ERR_OK &&
+		    !(round_step(&j->round, ROUND_TAKE, fresh, clock_ms()) & ROUND_DO_TAKE))
+			e = ERR_STATE;
+	}
+	pthread_mutex_unlock(&g->lock);
+	return e;
+}
+
+void
+engine_settle(struct engine *g, const struct engine_claim *claim, bool durable, uint64_t body_bytes)
+{
+	struct engine_job *j = claim->job;
+
+	pthread_mutex_lock(&g->lock);
+	if (durable) {
+		struct invite *have = find_invite(j, claim->device);
+		if (have)
+			have->state = INVITE_ACCEPTED;
+		j->bytes_up += body_bytes;
+	}
+	engine_act(
+	    g, j, round_step(&j->round, durable ? ROUND_ACCEPTED : ROUND_LOST, 0, clock_ms()));
+	pthread_mutex_unlock(&g->lock);
+	if (durable)
+		registry_count_report(g->services->registry, claim->device);
+}
+
+enum err
+engine_abort(struct engine *g, const uint8_t device[32], const char *task, const char *reason)
+{
+	enum err e = ERR_NOTFOUND;
+	uint8_t id[16];
+	char hex[33];
+
+	pthread_mutex_lock(&g->lock);
+	for (struct engine_job *j = g->jobs; j && e; j = j->next) {
+		struct invite *have = find_invite(j, device);
+		task_id(g, j, j->row.round, device, id);
+		hex_encode(hex, id, 16);
+		if (!have || have->state != INVITE_OUT || strlen(task) != 32 ||
+		    !hash_equal(hex, task, 32))
+			continue;
+		have->state = INVITE_ABORTED;
+		engine_act(g, j,
+		    round_step(
+			&j->round, ROUND_GAVE_UP, engine_course_blames(j, reason), clock_ms()));
+		char id_hex[17];
+		hex_encode(id_hex, device, 8);
+		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex),
+		    LOG_U("round", j->row.round), LOG_S("device", id_hex), LOG_S("reason", reason));
+		e = ERR_OK;
+	}
+	pthread_mutex_unlock(&g->lock);
+	if (e == ERR_OK)
+		wake_ring(&g->services->wake);
+	return e;
+}
+
+void
+engine_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes)
+{
+	pthread_mutex_lock(&g->lock);
+	for (struct engine_job *j = g->jobs; j; j = j->next)
+		if (memcmp(j->row.base, model, 32) == 0 ||
+		    memcmp(j->row.optimizer_state, model, 32) == 0)
+			j->bytes_down += bytes;
+	pthread_mutex_unlock(&g->lock);
+}

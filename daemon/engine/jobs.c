@@ -1,0 +1,580 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "audit.h"
+#include "buf.h"
+#include "clock.h"
+#include "engine.h"
+#include "engine_inside.h"
+#include "evalset.h"
+#include "fault.h"
+#include "hex.h"
+#include "log.h"
+#include "modelfile.h"
+#include "models.h"
+#include "net.h"
+#include "record.h"
+#include "retention.h"
+#include "rule.h"
+#include "server_opt.h"
+#include "spool.h"
+
+/* --- submitting */
+
+/* Neither done nor stopped. */
+static bool
+is_live(const char *state)
+{
+	return strcmp(state, "running") == 0 || strcmp(state, "paused") == 0;
+}
+
+static void
+open_row(struct store_round *r, const uint8_t job[16], uint64_t round, const uint8_t base[32],
+    uint32_t goal)
+{
+	*r = (struct store_round){.round = round,
+	    .goal = goal,
+	    .loss = NAN,
+	    .accuracy = NAN,
+	    .norm = NAN,
+	    .opened_at = clock_wall()};
+	memcpy(r->job, job, 16);
+	memcpy(r->base, base, 32);
+	snprintf(r->state, sizeof(r->state), "open");
+}
+
+struct submission {
+	const struct services *services;
+	struct engine *g;
+	struct engine_job *made;
+	const char *by;
+	struct store_job job;
+	struct store_round first;
+	struct store_model model;
+};
+
+/* The document is a detail, the last: a job may be meant for devices that it names. */
+static enum err
+audit_submission(struct store_db *db, const struct submission *s, struct why *why)
+{
+	const struct audit_item document = {NULL, s->job.document, s->job.document_len};
+	struct json *facts = json_object(), *detail = s->by ? json_object() : NULL;
+	char hex[65];
+
+	hex_encode(hex, s->model.id, 32);
+	json_add_string(facts, "model", hex);
+	if (detail)
+		json_add_string(detail, "by", s->by);
+	return audit_append(db, s->services,
+	    &(struct audit_event){.event = "job.submitted",
+		.job = s->job.id,
+		.facts = facts,
+		.detail = detail,
+		.items = &document,
+		.item_count = 1},
+	    why);
+}
+
+static enum err
+write_submission(struct store_db *db, void *arg, struct why *why)
+{
+	struct submission *s = arg;
+
+	enum err e = store_job_insert(db, &s->job);
+	FAULT("job.row");
+	if (e == ERR_OK)
+		e = models_still(s->services->models, s->model.id, why);
+	if (e == ERR_OK)
+		e = store_model_put(db, &s->model);
+	if (e == ERR_OK)
+		e = store_round_put(db, &s->first);
+	return e ? e : audit_submission(db, s, why);
+}
+
+/* On the store thread, after the commit: a command that comes next finds it. */
+static void
+begin_submitted(void *arg)
+{
+	const struct submission *s = arg;
+	struct engine *g = s->g;
+	struct engine_job *j = s->made;
+
+	j->row = s->first;
+	j->created_at = s->job.created_at;
+	memcpy(j->model, s->model.id, sizeof(j->model));
+	snprintf(j->state, sizeof(j->state), "%s", s->job.state);
+	FAULT("job.committed");
+	pthread_mutex_lock(&g->lock);
+	engine_job_link(g, j);
+	engine_begin_open(g, j, 0);
+	pthread_mutex_unlock(&g->lock);
+	FAULT("job.begun");
+}
+
+static enum err
+check_evaluation(const struct services *s, const struct engine_job *j, struct why *why)
+{
+	if (j->spec.recipe.evaluate_by != EVALUATE_COORDINATOR)
+		return ERR_OK;
+	struct evalset *set = NULL;
+	enum err e = evalset_new(&set, s->config);
+	if (e == ERR_OK)
+		e = evalset_check(set, &j->spec.recipe, why);
+	evalset_free(set);
+	return e == ERR_NOTFOUND ? ERR_INVALID : e;
+}
+
+static enum err
+check_aggregate(const struct job_spec *spec, struct why *why)
+{
+	const struct aggregate_spec *a = &spec->aggregate;
+	struct why detail = {""};
+
+	enum err e = rule_check(&a->rule, spec->round.quorum, &detail);
+	if (e == ERR_OK)
+		e = rule_check(&a->rule, spec->round.goal, &detail);
+	if (e)
+		return err_set(why, ERR_INVALID, "aggregate.rule: %s", detail.text);
+	if (!server_opt_find(a->optimizer))
+		return err_set(why, ERR_INVALID,
+		    "aggregate.server_optimizer: \"%s\" is not an optimizer of this build",
+		    a->optimizer);
+	return ERR_OK;
+}
+
+/* A round whose record would be too large could never be committed. */
+static enum err
+check_record(const struct round_spec *r, struct why *why)
+{
+	_Static_assert(
+	    RECORD_REPORTS_MAX * 67 < RECORD_BODY_MAX / 5 * 4, "room for more than the goal");
+	if (r->goal <= RECORD_REPORTS_MAX)
+		return ERR_OK;
+	return err_set(why, ERR_INVALID,
+	    "round.goal: the signed record of a round names its reports, %u at most",
+	    RECORD_REPORTS_MAX);
+}
+
+/* A round that can never be in the spool whole would be abandoned again and again. */
+static enum err
+check_quota(const struct services *s, const struct engine_job *j, struct why *why)
+{
+	uint64_t quota = s->config->spool_quota;
+	uint64_t one = engine_variate_payload(j);
+
+	one = one > MANIFEST_PAYLOAD_MAX ? UINT64_MAX : spoolfile_bytes(one);
+	if (quota == 0 || one <= quota / j->spec.round.goal)
+		return ERR_OK;
+	return err_set(why, ERR_INVALID,
+	    "round.goal: %u deltas of %llu bytes do not fit the spool's quota of %llu",
+	    j->spec.round.goal, (unsigned long long)one, (unsigned long long)quota);
+}
+
+static enum err
+pin_model(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_model_pin(db, arg);
+}
+
+/* A model that a job names must outlive the job that made it. */
+static enum err
+pin_init(const struct services *s, const struct recipe *r, struct why *why)
+{
+	uint8_t id[32];
+
+	if (!r->init[0])
+		return ERR_OK;
+	if (!hex_decode(id, sizeof(id), r->init, strlen(r->init)))
+		return err_set(why, ERR_INVALID, "model.init is not a model id");
+	return store_write(s->store, pin_model, id, why);
+}
+
+/* Drawn for a job that never comes. A row says that it is somebody's all the same: uploaded, or of the same job, submitted twice. */
+static void
+drop_drawn(const struct services *s, const uint8_t model[32])
+{
+	struct store_model row;
+
+	if (store_model_find(s->store, model, &row) == ERR_NOTFOUND)
+		(void)!models_delete(s->models, model);
+}
+
+/* Everything about a new job that can be wrong or slow; on success it is durable, in the list, and its first round is open. */
+static enum err
+prepare(
+    struct engine *g, struct engine_job *j, const struct engine_document *document, struct why *why)
+{
+	struct submission s = {.services = g->services,
+	    .g = g,
+	    .made = j,
+	    .by = document->by,
+	    .job = {.document = (char *)(uintptr_t)document->text,
+		.document_len = document->len,
+		.created_at = clock_wall()}};
+	uint8_t model[32];
+
+	FAULT("job.checked");
+	enum err e = check_record(&j->spec.round, why);
+	if (e == ERR_OK)
+		e = check_aggregate(&j->spec, why);
+	if (e == ERR_OK)
+		e = check_evaluation(g->services, j, why);
+	if (e == ERR_OK)
+		e = pin_init(g->services, &j->spec.recipe, why);
+	if (e == ERR_OK)
+		e = engine_first_model(g->services, j, model, why);
+	if (e == ERR_OK)
+		e = engine_take_table(g->services, j, model, why);
+	if (e == ERR_OK) {
+		e = check_quota(g->services, j, why);
+		if (e && !j->spec.recipe.init[0])
+			drop_drawn(g->services, model);
+	}
+	if (e == ERR_NOTFOUND)
+		e = err_set(
+		    why, ERR_INVALID, "model.init: there is no such model; upload it first");
+	if (e)
+		return e;
+	memcpy(s.job.id, j->id, 16);
+	memcpy(s.job.owner, j->owner, sizeof(s.job.owner));
+	snprintf(s.job.state, sizeof(s.job.state), "running");
+	open_row(&s.first, j->id, 1, model, j->spec.round.goal);
+	s.model = (struct store_model){.bytes = j->model_bytes, .created_at = s.job.created_at};
+	memcpy(s.model.id, model, 32);
+	memcpy(s.model.job, j->id, 16);
+	FAULT("job.model");
+	return store_write_then(g->services->store, write_submission, begin_submitted, &s, why);
+}
+
+static bool
+exists(struct engine *g, const uint8_t id[16], size_t *count)
+{
+	pthread_mutex_lock(&g->lock);
+	bool found = engine_find(g, id) != NULL;
+	*count = g->job_count;
+	pthread_mutex_unlock(&g->lock);
+	return found;
+}
+
+enum err
+engine_submit(struct engine *g, const struct engine_document *document, uint8_t id[16],
+    bool *created, struct why *why)
+{
+	const char *text = document->text;
+	size_t len = document->len;
+	uint8_t digest[HASH_LEN];
+	struct engine_job *j = NULL;
+	size_t count;
+
+	hash_sha256(digest, text, len);
+	memcpy(id, digest, 16);
+	*created = false;
+	if (exists(g, id, &count))
+		return ERR_OK;
+	if (count >= ENGINE_JOBS_MAX)
+		return err_set(why, ERR_INVALID, "there are %zu jobs already", count);
+	enum err e = engine_job_new(&j, g->services, id, text, len, why);
+	if (e == ERR_OK) {
+		memcpy(j->owner, document->owner, sizeof(j->owner));
+		e = prepare(g, j, document, why);
+	}
+	if (e) {
+		engine_job_free(j);
+		/* Two submissions of one document at once: the other one won. */
+		return e == ERR_EXISTS ? ERR_OK : e == ERR_LIMIT ? ERR_INVALID : e;
+	}
+	log_event(LOG_LEVEL_INFO, "job.submitted", LOG_S("job", j->hex),
+	    LOG_S("name", j->spec.name), LOG_U("parameters", j->table.elements));
+	wake_ring(&g->services->wake);
+	*created = true;
+	return ERR_OK;
+}
+
+bool
+engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t owner[32])
+{
+	pthread_mutex_lock(&g->lock);
+	const struct engine_job *j = engine_find(g, id);
+	bool foreign = j && memcmp(j->owner, owner, sizeof(j->owner)) != 0;
+	pthread_mutex_unlock(&g->lock);
+	return foreign;
+}
+
+/* --- commands */
+
+struct command {
+	struct engine *g;
+	uint8_t id[16];
+	const char *state, *reason, *by;
+	uint64_t round; /* the one that was open */
+	bool found;
+};
+
+static enum err
+write_command(struct store_db *db, void *arg, struct why *why)
+{
+	const struct command *c = arg;
+	struct store_job row;
+
+	enum err e = store_job_get(db, c->id, &row);
+	if (e)
+		return e;
+	free(row.document);
+	if (!is_live(row.state))
+		return err_set(why, ERR_STATE, "the job is %s", row.state);
+	e = store_job_set_state(db, c->id, c->state, c->reason);
+	return e ? e
+		 : audit_job_state(db, c->g->services,
+		       &(struct audit_job_change){c->id, c->state, c->reason, c->by}, why);
+}
+
+static enum err
+remove_delta(void *ctx, const struct store_accept *a)
+{
+	const struct command *c = ctx;
+
+	spool_remove(c->g->services->spool, a->task);
+	return ERR_OK;
+}
+
+/* The deltas of a stopped job's open round are of no more use. Queued behind those on their way. */
+static enum err
+remove_deltas(struct store_db *db, void *arg, struct why *why)
+{
+	const struct command *c = arg;
+
+	(void)why;
+	spool_forget(c->g->services->spool, c->id, c->round);
+	return store_accept_each(db, c->id, c->round, remove_delta, arg);
+}
+
+/* Lock held. */
+static void
+carry_out_on(struct engine *g, struct engine_job *j, struct command *c)
+{
+	bool paused = strcmp(j->state, "paused") == 0;
+
+	c->round = j->row.round;
+	c->found = true;
+	/* A stop wins over a fold that ended the job meanwhile, in memory as in the store. */
+	if (!is_live(j->state) && strcmp(c->state, "stopped") != 0)
+		return;
+	engine_note_state(j, c->state, c->reason);
+	if (strcmp(c->state, "stopped") == 0)
+		round_step(&j->round, ROUND_STOP, 0, clock_ms());
+	else if (strcmp(c->state, "paused") == 0)
+		round_step(&j->round, ROUND_PAUSE, 0, clock_ms());
+	else if (paused)
+		engine_act(g, j, round_step(&j->round, ROUND_RESUME, 0, clock_ms()));
+}
+
+/* On the store thread, after the commit: in memory as in the store, in the same order as the ends of rounds. */
+static void
+carry_out(void *arg)
+{
+	struct command *c = arg;
+
+	pthread_mutex_lock(&c->g->lock);
+	struct engine_job *j = engine_find(c->g, c->id);
+	if (j)
+		carry_out_on(c->g, j, c);
+	pthread_mutex_unlock(&c->g->lock);
+	wake_ring(&c->g->services->wake);
+}
+
+/* A job whose files are missing or damaged can only be stopped, until it is mended and loaded again. */
+static bool
+is_set_aside(struct engine *g, const uint8_t id[16], struct why *why)
+{
+	pthread_mutex_lock(&g->lock);
+	const struct engine_job *j = engine_find(g, id);
+	bool aside = j && is_live(j->state) && j->round.state == ROUND_ENDED;
+	if (aside)
+		err_set(why, ERR_STATE, "%s; mend it and restart", j->reason);
+	pthread_mutex_unlock(&g->lock);
+	return aside;
+}
+
+enum err
+engine_command(
+    struct engine *g, const uint8_t id[16], const char *command, const char *by, struct why *why)
+{
+	bool stop = strcmp(command, "stop") == 0, pause = strcmp(command, "pause") == 0;
+	struct command c = {.g = g,
+	    .by = by,
+	    .state = stop ? "stopped"
+		: pause	  ? "paused"
+			  : "running",
+	    .reason = stop ? "stopped by an administrator"
+		: pause	   ? "paused by an administrator"
+			   : ""};
+
+	memcpy(c.id, id, 16);
+	if (!stop && is_set_aside(g, id, why))
+		return ERR_STATE;
+	/* Durable first: what was answered survives a restart. */
+	enum err e = store_write_then(g->services->store, write_command, carry_out, &c, why);
+	if (e)
+		return e;
+	if (!c.found)
+		return ERR_NOTFOUND;
+	if (!stop)
+		return ERR_OK;
+	e = store_write(g->services->store, remove_deltas, &c, why);
+	/* What its guard held is free now. The stop counts whatever becomes of that: the next pass comes with the next round. */
+	enum err left = retention_pass(g->services);
+	if (left)
+		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(left)));
+	return e;
+}
+
+/* --- after a fold */
+
+static bool
+reached_target(const struct stop_spec *stop, const struct store_metric *m)
+{
+	if (!m->known)
+		return false;
+	return (stop->has_accuracy && m->accuracy >= stop->accuracy) ||
+	    (stop->has_loss && m->loss <= stop->loss);
+}
+
+enum err
+engine_plan(
+    struct engine *g, const struct engine_fold *f, struct engine_outcome *o, struct why *why)
+{
+	const struct stop_spec *stop = &f->spec->stop;
+
+	pthread_mutex_lock(&g->lock);
+	struct round r = f->job->round;
+	pthread_mutex_unlock(&g->lock);
+	bool finite = strcmp(o->row.state, "committed") == 0;
+	unsigned act = round_step(&r, finite ? ROUND_FOLDED : ROUND_NOT_FINITE, 0, clock_ms());
+	o->begin_next = act & ROUND_DO_BEGIN;
+	o->job_state[0] = o->job_reason[0] = '\0';
+	if (act & ROUND_DO_PAUSE) {
+		snprintf(o->job_state, sizeof(o->job_state), "paused");
+		snprintf(o->job_reason, sizeof(o->job_reason), "%d rounds in a row were not finite",
+		    ENGINE_FAILURES);
+	}
+	enum err e = engine_course_plan(g->services, f, o, why);
+	if (e)
+		return e;
+	bool target = reached_target(stop, &o->row.evaluate);
+	bool stopped = o->turn.verdict == GUARD_STOP && !target;
+	if (stopped)
+		o->begin_next = false;
+	else if (target || (stop->rounds > 0 && o->row.round >= stop->rounds)) {
+		o->begin_next = false;
+		snprintf(o->job_state, sizeof(o->job_state), "done");
+		snprintf(o->job_reason, sizeof(o->job_reason), "%s",
+		    target	       ? "target reached"
+			: o->turn.back ? "all rounds done; the last were bad"
+				       : "all rounds done");
+	}
+	if (o->begin_next) {
+		open_row(&o->next, f->job_id, o->row.round + 1, o->turn.base, f->spec->round.goal);
+		memcpy(o->next.optimizer_state, o->turn.state, 32);
+	}
+	return ERR_OK;
+}
+
+/* Lock held. */
+static bool
+uses_model(const struct engine *g, const uint8_t model[32])
+{
+	for (const struct engine_job *j = g->jobs; j; j = j->next)
+		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
+		    engine_course_holds_model(j, model))
+			return true;
+	return false;
+}
+
+bool
+engine_lets_go(struct engine *g, const struct store_model *m)
+{
+	const struct config *c = g->services->config;
+
+	pthread_mutex_lock(&g->lock);
+	const struct engine_job *j = engine_find(g, m->job);
+	bool goes = j && !j->aside && m->round > 0 &&
+	    m->round + c->keep_last <= j->rounds_committed &&
+	    !(c->keep_every > 0 && m->round % c->keep_every == 0) && !uses_model(g, m->id);
+	pthread_mutex_unlock(&g->lock);
+	return goes;
+}
+
+bool
+engine_uses_state(struct engine *g, const uint8_t hash[32])
+{
+	bool used = false;
+
+	pthread_mutex_lock(&g->lock);
+	for (const struct engine_job *j = g->jobs; j && !used; j = j->next)
+		used = is_live(j->state) &&
+		    (memcmp(j->row.optimizer_state, hash, 32) == 0 ||
+			engine_course_holds_state(j, hash));
+	pthread_mutex_unlock(&g->lock);
+	return used;
+}
+
+static void
+log_round(const struct engine_fold *f, const struct engine_outcome *o)
+{
+	log_event(LOG_LEVEL_INFO, "round.committed", LOG_S("job", f->job_hex),
+	    LOG_U("round", o->row.round), LOG_S("state", o->row.state),
+	    LOG_U("reports", o->row.reports), LOG_D("loss", o->row.loss),
+	    LOG_D("accuracy", o->row.evaluate.known ? o->row.evaluate.accuracy : o->row.accuracy),
+	    LOG_U("bytes_up", o->row.bytes_up),
+	    LOG_D("seconds", o->row.closed_at - o->row.opened_at));
+}
+
+void
+engine_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o)
+{
+	struct engine_job *j = f->job;
+	uint64_t now = clock_ms();
+
+	log_round(f, o);
+	pthread_mutex_lock(&g->lock);
+	memcpy(j->model, o->turn.base, 32);
+	j->model_bytes = o->next_bytes;
+	if (o->difference_bytes > 0)
+		engine_steps_add(j, o->row.base, o->row.model, o->difference_bytes);
+	j->rounds_committed = o->row.round;
+	if (o->row.evaluate.known) {
+		j->metric = o->row.evaluate;
+		j->metric_round =
+		    o->row.round - (f->spec->recipe.evaluate_by == EVALUATE_DEVICES ? 1 : 0);
+	}
+	engine_course_apply(j, f, o);
+	j->bytes_up = j->bytes_down = 0;
+	if (j->fold_failures > 0 && strcmp(j->state, "running") == 0)
+		j->reason[0] = '\0';
+	j->fold_failures = 0;
+	if (strcmp(o->row.state, "committed") == 0)
+		engine_variate_count(j, o->row.round);
+	j->invite_count = j->candidate_count = 0;
+	FAULT("fold.told");
+	bool finite = strcmp(o->row.state, "committed") == 0;
+	unsigned act = round_step(&j->round, finite ? ROUND_FOLDED : ROUND_NOT_FINITE, 0, now);
+	bool over = strcmp(j->state, "stopped") == 0;
+	if (o->begin_next)
+		j->row = o->next;
+	/* The commit has written it already. */
+	if (o->job_state[0] && !over)
+		engine_note_state(j, o->job_state, o->job_reason);
+	if (o->turn.verdict == GUARD_PAUSE || o->turn.verdict == GUARD_ROLLBACK_PAUSE)
+		round_step(&j->round, ROUND_PAUSE, 0, now);
+	if (!o->begin_next)
+		round_step(&j->round, ROUND_STOP, 0, now);
+	else if (act & ROUND_DO_BEGIN)
+		engine_act(g, j, round_step(&j->round, ROUND_BEGIN, 0, now));
+	pthread_mutex_unlock(&g->lock);
+	FAULT("round.next");
+	wake_ring(&g->services->wake);
+}

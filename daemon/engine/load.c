@@ -1,0 +1,394 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "buf.h"
+#include "clock.h"
+#include "engine.h"
+#include "engine_inside.h"
+#include "evalset.h"
+#include "hex.h"
+#include "log.h"
+#include "modelfile.h"
+#include "models.h"
+#include "net.h"
+#include "spool.h"
+
+/* --- making a job */
+
+void
+engine_job_free(struct engine_job *j)
+{
+	if (!j)
+		return;
+	job_deinit(&j->spec);
+	tensor_table_deinit(&j->table);
+	free(j->invites);
+	free(j->candidates);
+	free(j->members);
+	free(j);
+}
+
+/* The model of round 0, drawn from the seed, written to the model folder. */
+static enum err
+draw_model(const struct services *s, struct engine_job *j, uint8_t id[32], struct why *why)
+{
+	const struct recipe *r = &j->spec.recipe;
+	struct modelfile_meta meta = {.round = 0};
+	struct net *net = NULL;
+	struct buf head;
+
+	size_t classes = r->data.class_count;
+	enum err e = net_new(&net, &r->net, classes, 1, false, s->config->model_bytes, why);
+	if (e)
+		return e;
+	net_init(net, j->spec.seed);
+	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
+	memcpy(meta.job, j->hex, sizeof(meta.job));
+	const struct tensor_table *table = net_tensors(net);
+	e = modelfile_header(&head, table, &meta);
+	if (e == ERR_OK)
+		e = models_put(
+		    s->models, head.data, head.len, net_params(net), table->bytes, id, why);
+	buf_deinit(&head);
+	net_free(net);
+	return e;
+}
+
+/* Checks that an init model is the one the layers describe. */
+static enum err
+check_layers(const struct services *s, const struct recipe *r, const struct tensor_table *table,
+    struct why *why)
+{
+	struct net *net = NULL;
+
+	enum err e =
+	    net_new(&net, &r->net, r->data.class_count, 1, false, s->config->model_bytes, why);
+	if (e == ERR_OK && !tensor_table_same(net_tensors(net), table))
+		e = err_set(
+		    why, ERR_INVALID, "model.init does not have the tensors of model.layers");
+	net_free(net);
+	return e;
+}
+
+/* The model of round 0: drawn, or the uploaded one. A restart finds it by what round 1 started from. */
+enum err
+engine_first_model(const struct services *s, struct engine_job *j, uint8_t id[32], struct why *why)
+{
+	const struct recipe *r = &j->spec.recipe;
+
+	if (!r->init[0])
+		return draw_model(s, j, id, why);
+	return hex_decode(id, 32, r->init, strlen(r->init))
+	    ? ERR_OK
+	    : err_set(why, ERR_INVALID, "model.init is not a model id");
+}
+
+/* Reads the base model's table and assigns the job's roles. */
+enum err
+engine_take_table(
+    const struct services *s, struct engine_job *j, const uint8_t model[32], struct why *why)
+{
+	const struct recipe *r = &j->spec.recipe;
+	struct models_map *map = NULL;
+
+	enum err e = models_get(s->models, model, &map, why);
+	if (e)
+		return e;
+	e = tensor_table_copy(&j->table, &map->table);
+	if (e == ERR_OK)
+		e = tensor_table_assign(&j->table, r->rules, r->rule_count, why);
+	if (e == ERR_OK && r->net.layer_count > 0)
+		e = check_layers(s, r, &map->table, why);
+	if (e == ERR_OK && j->table.elements == 0)
+		e = err_set(why, ERR_INVALID, "the model has no tensor to train");
+	j->model_bytes = map->bytes;
+	models_map_release(map);
+	return e;
+}
+
+enum err
+engine_job_new(struct engine_job **out, const struct services *services, const uint8_t id[16],
+    const char *text, size_t len, struct why *why)
+{
+	struct engine_job *j = calloc(1, sizeof(*j));
+
+	(void)services;
+	if (!j)
+		return err_set(why, ERR_NOMEM, "no memory");
+	memcpy(j->id, id, 16);
+	hex_encode(j->hex, id, 16);
+	j->course = course_start();
+	enum err e = job_parse(&j->spec, text, len, why);
+	if (e == ERR_OK)
+		e = engine_variate_init(j);
+	if (e) {
+		engine_job_free(j);
+		return e;
+	}
+	const struct round_spec *r = &j->spec.round;
+	double invites = ceil((double)r->goal * r->over_select);
+	struct round_policy policy = {
+	    .goal = r->goal,
+	    .quorum = r->quorum,
+	    .invite_max = invites < UINT32_MAX ? (uint32_t)invites : UINT32_MAX,
+	    .deadline_ms = (uint64_t)(r->deadline_s * 1000),
+	    .grace_ms = (uint64_t)(r->grace_s * 1000),
+	    .sample_ms = (uint64_t)(r->sample_s * 1000),
+	    .sample = r->sample,
+	    .failures = ENGINE_FAILURES,
+	};
+	round_init(&j->round, &policy);
+	*out = j;
+	return ERR_OK;
+}
+
+void
+engine_job_link(struct engine *g, struct engine_job *j)
+{
+	struct engine_job **at = &g->jobs;
+
+	while (*at && (*at)->spec.priority >= j->spec.priority)
+		at = &(*at)->next;
+	j->next = *at;
+	*at = j;
+	j->chain = g->buckets[j->id[0]];
+	g->buckets[j->id[0]] = j;
+	g->job_count++;
+}
+
+/* --- loading */
+
+struct loader {
+	struct engine *g;
+	struct store_db *db;
+	struct engine_job *job;
+	struct why *why;
+	uint32_t accepted, failed;
+};
+
+static enum err
+load_accept(void *ctx, const struct store_accept *a)
+{
+	struct loader *l = ctx;
+	struct delta_file file;
+
+	enum err e = spool_read(l->g->services->spool, a->task, a->manifest, &file, l->why);
+	if (e) {
+		log_event(LOG_LEVEL_ERROR, "spool.damaged", LOG_S("job", l->job->hex),
+		    LOG_U("round", a->round), LOG_S("why", l->why->text));
+		return e;
+	}
+	delta_file_close(&file);
+	l->accepted++;
+	l->job->bytes_up += a->body_bytes;
+	return engine_invite(l->job, a->device, INVITE_ACCEPTED);
+}
+
+static enum err
+load_metric(void *ctx, const struct store_round *r)
+{
+	struct loader *l = ctx;
+
+	if (r->evaluate.known) {
+		l->job->metric = r->evaluate;
+		l->job->metric_round =
+		    r->round - (l->job->spec.recipe.evaluate_by == EVALUATE_DEVICES ? 1 : 0);
+	}
+	return ERR_OK;
+}
+
+static bool
+is_over(const struct engine_job *j)
+{
+	return strcmp(j->state, "done") == 0 || strcmp(j->state, "stopped") == 0;
+}
+
+/* Was this round committed as failed? Counted from the newest backwards: the third in a row paused the job, and the count began
+ * anew. */
+static bool
+failed(struct loader *l, uint64_t round)
+{
+	struct store_round r;
+
+	return store_round_get(l->db, l->job->id, round, &r) == ERR_OK &&
+	    strcmp(r.state, "failed") == 0;
+}
+
+/* State of a job from its newest round: the open one, or the last one of a job that is over. */
+static enum err
+load_rounds(struct loader *l)
+{
+	struct engine_job *j = l->job;
+	struct store_round *r = &j->row;
+
+	enum err e = store_round_last(l->db, j->id, r);
+	if (e)
+		return e;
+	bool open = strcmp(r->state, "open") == 0;
+	memcpy(j->model, open ? r->base : r->model, 32);
+	j->rounds_committed = open ? r->round - 1 : r->round;
+	uint64_t from = r->round > 2 ? r->round - 2 : 1;
+	e = store_round_each(l->db, j->id, from, 3, load_metric, l);
+	if (e)
+		return e;
+	e = engine_course_load(l->db, j);
+	if (e == ERR_OK)
+		e = engine_variate_load(l->db, j);
+	if (e == ERR_OK)
+		e = engine_take_table(l->g->services, j, j->model, l->why);
+	if (e == ERR_OK && open && !is_over(j))
+		e = models_state_check(l->g->services->models, r->optimizer_state, l->why);
+	if (e || !open || is_over(j)) {
+		j->round.state = ROUND_ENDED;
+		return e;
+	}
+	l->accepted = l->failed = 0;
+	for (uint64_t n = r->round - 1; n > 0 && failed(l, n); n--)
+		l->failed++;
+	e = store_accept_each(l->db, j->id, r->round, load_accept, l);
+	if (e)
+		return e;
+	j->round.failed_in_row = l->failed % ENGINE_FAILURES;
+	engine_steps_load(l->g->services, j);
+	/* Kept until engine_start gives ROUND_BEGIN its count. */
+	j->round.accepted = l->accepted;
+	return ERR_OK;
+}
+
+/* A job whose files are missing or damaged waits, in memory only, for a person; the others go on. */
+static void
+set_aside(struct loader *l)
+{
+	struct engine_job *j = l->job;
+
+	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->hex), LOG_S("name", j->spec.name),
+	    LOG_S("why", l->why->text));
+	if (!is_over(j))
+		engine_note_state(j, "paused", l->why->text);
+	j->round.state = ROUND_ENDED;
+	j->aside = true;
+}
+
+/* A document is named by its hash: one changed bit would train something else under the old name. */
+static enum err
+check_document(const struct store_job *row, struct why *why)
+{
+	uint8_t hash[HASH_LEN];
+	char hex[33];
+
+	hash_sha256(hash, row->document, row->document_len);
+	if (memcmp(hash, row->id, sizeof(row->id)) == 0)
+		return ERR_OK;
+	hex_encode(hex, row->id, sizeof(row->id));
+	return err_set(
+	    why, ERR_CORRUPT, "the document of job %s is not the one that was submitted", hex);
+}
+
+/* A document or row that cannot be read is an error of the whole start: nothing is lost silently. */
+static enum err
+load_job(void *ctx, const struct store_job *row)
+{
+	struct loader *l = ctx;
+	struct engine_job *j = NULL;
+
+	enum err e = check_document(row, l->why);
+	if (e == ERR_OK)
+		e = engine_job_new(
+		    &j, l->g->services, row->id, row->document, row->document_len, l->why);
+	if (e)
+		return e;
+	snprintf(j->state, sizeof(j->state), "%s", row->state);
+	snprintf(j->reason, sizeof(j->reason), "%s", row->reason);
+	j->created_at = row->created_at;
+	memcpy(j->owner, row->owner, sizeof(j->owner));
+	l->job = j;
+	e = load_rounds(l);
+	if (e == ERR_NOTFOUND || e == ERR_CORRUPT || e == ERR_UNSUPPORTED) {
+		set_aside(l);
+		e = ERR_OK;
+	}
+	if (e) {
+		engine_job_free(j);
+		return e;
+	}
+	engine_job_link(l->g, j);
+	return ERR_OK;
+}
+
+static enum err
+load_all(struct store_db *db, void *arg, struct why *why)
+{
+	struct loader *l = arg;
+
+	l->db = db;
+	l->why = why;
+	return store_job_each(db, load_job, l);
+}
+
+enum err
+engine_new(struct engine **out, const struct services *services, const uint8_t task_key[32],
+    struct why *why)
+{
+	struct engine *g = calloc(1, sizeof(*g));
+	struct loader l = {.g = g};
+
+	if (!g)
+		return err_set(why, ERR_NOMEM, "no memory");
+	g->services = services;
+	memcpy(g->task_key, task_key, sizeof(g->task_key));
+	pthread_mutex_init(&g->lock, NULL);
+	enum err e = store_read(services->store, load_all, &l, why);
+	if (e) {
+		engine_free(g);
+		return e;
+	}
+	*out = g;
+	return ERR_OK;
+}
+
+void
+engine_free(struct engine *g)
+{
+	if (!g)
+		return;
+	while (g->jobs) {
+		struct engine_job *j = g->jobs;
+		g->jobs = j->next;
+		engine_job_free(j);
+	}
+	pthread_mutex_destroy(&g->lock);
+	hash_wipe(g->task_key, sizeof(g->task_key));
+	free(g);
+}
+
+void
+engine_begin_open(struct engine *g, struct engine_job *j, uint32_t accepted)
+{
+	if (strcmp(j->state, "paused") == 0)
+		round_step(&j->round, ROUND_PAUSE, 0, clock_ms());
+	engine_act(g, j, round_step(&j->round, ROUND_BEGIN, accepted, clock_ms()));
+}
+
+void
+engine_start(
+    struct engine *g, enum err (*fold)(void *folder, const struct engine_fold *f), void *folder)
+{
+	pthread_mutex_lock(&g->lock);
+	g->fold = fold;
+	g->folder = folder;
+	g->started = true;
+	for (struct engine_job *j = g->jobs; j; j = j->next)
+		if (j->round.state == ROUND_IDLE)
+			engine_begin_open(g, j, j->round.accepted);
+	pthread_mutex_unlock(&g->lock);
+}
+
+void
+engine_stop(struct engine *g)
+{
+	pthread_mutex_lock(&g->lock);
+	g->stopping = true;
+	pthread_mutex_unlock(&g->lock);
+}

@@ -1,0 +1,185 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine_inside.h"
+#include "fold_tile.h"
+#include "hex.h"
+#include "vectors.h"
+
+uint64_t
+engine_variate_payload(const struct engine_job *j)
+{
+	return vectors_times(recipe_upload_most(&j->spec.recipe.upload, j->table.elements),
+	    j->spec.aggregate.variates > 0);
+}
+
+uint64_t
+engine_variate_state_bytes(const struct engine_job *j)
+{
+	struct fold_tile f = {.table = &j->table};
+
+	if (fold_tile_choose(&f, &j->spec.aggregate, 1, NULL) != ERR_OK ||
+	    fold_tile_download(&f, &j->spec.download, 1, 1, NULL) != ERR_OK)
+		return 0;
+	return fold_tile_state_floats(&f) * sizeof(float);
+}
+
+enum err
+engine_variate_init(struct engine_job *j)
+{
+	if (j->spec.aggregate.variates == 0)
+		return ERR_OK;
+	j->members = calloc(j->spec.aggregate.variates, sizeof(*j->members));
+	return j->members ? ERR_OK : ERR_NOMEM;
+}
+
+/* Where the device is, or would be. */
+static size_t
+member_at(const struct engine_job *j, const uint8_t device[32])
+{
+	size_t from = 0, to = j->member_count;
+
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+		if (memcmp(j->members[mid].device, device, 32) < 0)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+static struct engine_member *
+find_member(const struct engine_job *j, const uint8_t device[32])
+{
+	size_t at = member_at(j, device);
+
+	return at < j->member_count && memcmp(j->members[at].device, device, 32) == 0
+	    ? &j->members[at]
+	    : NULL;
+}
+
+/* ERR_CORRUPT if the job has all its devices already. */
+static enum err
+count_member(void *job, const uint8_t device[32], uint64_t round)
+{
+	struct engine_job *j = job;
+	struct engine_member *have = find_member(j, device);
+
+	if (have) {
+		have->round = round;
+		return ERR_OK;
+	}
+	if (j->member_count == j->spec.aggregate.variates)
+		return ERR_CORRUPT;
+	size_t at = member_at(j, device);
+	memmove(&j->members[at + 1], &j->members[at], (j->member_count - at) * sizeof(*j->members));
+	memcpy(j->members[at].device, device, 32);
+	j->members[at].round = round;
+	j->member_count++;
+	return ERR_OK;
+}
+
+enum err
+engine_variate_load(struct store_db *db, struct engine_job *j)
+{
+	if (!j->members)
+		return ERR_OK;
+	return store_accept_last(db, j->id, count_member, j);
+}
+
+void
+engine_variate_count(struct engine_job *j, uint64_t round)
+{
+	for (size_t i = 0; j->members && i < j->invite_count; i++)
+		if (j->invites[i].state == INVITE_ACCEPTED)
+			(void)!count_member(j, j->invites[i].device, round);
+}
+
+bool
+engine_variate_full(const struct engine_job *j, const uint8_t device[32])
+{
+	size_t used = j->member_count;
+
+	if (!j->members || find_member(j, device))
+		return false;
+	/* With the lock held: what it costs to ask again and again. */
+	if (used >= j->spec.aggregate.variates)
+		return true;
+	for (size_t i = 0; i < j->invite_count; i++) {
+		const struct invite *v = &j->invites[i];
+		if (v->state == INVITE_ABORTED || find_member(j, v->device))
+			continue;
+		if (memcmp(v->device, device, 32) == 0)
+			return false;
+		used++;
+	}
+	for (size_t i = 0; i < j->candidate_count; i++) {
+		if (memcmp(j->candidates[i], device, 32) == 0)
+			return false;
+		used += find_member(j, j->candidates[i]) == NULL;
+	}
+	return used >= j->spec.aggregate.variates;
+}
+
+const char *
+engine_variate_claim(const struct engine_job *j, const uint8_t device[32], struct why *why)
+{
+	if (!engine_variate_full(j, device))
+		return NULL;
+	err_set(why, ERR_STATE, "the job has all its devices");
+	return "wrong-state";
+}
+
+void
+engine_variate_fill(const struct engine_job *j, const uint8_t device[32], struct task *out)
+{
+	static const uint8_t none[32];
+	const struct engine_member *have = j->members ? find_member(j, device) : NULL;
+
+	if (!j->members)
+		return;
+	out->counted = have ? have->round : 0;
+	if (memcmp(j->row.optimizer_state, none, 32) == 0)
+		return;
+	hex_encode(out->state, j->row.optimizer_state, 32);
+	out->state_bytes = engine_variate_state_bytes(j);
+}
+
+bool
+engine_variate_may_read(struct engine *g, const uint8_t device[32], const uint8_t hash[32])
+{
+	bool may = false;
+
+	pthread_mutex_lock(&g->lock);
+	for (struct engine_job *j = g->jobs; j && !may; j = j->next)
+		may = j->members && memcmp(j->row.optimizer_state, hash, 32) == 0 &&
+		    engine_ineligible(g, j, device) == NULL;
+	pthread_mutex_unlock(&g->lock);
+	return may;
+}
+
+static bool
+counts(const struct engine_job *j, const uint8_t device[32])
+{
+	if (!j->members || (strcmp(j->state, "running") != 0 && strcmp(j->state, "paused") != 0))
+		return false;
+	/* Of a round that is being written as well. */
+	for (size_t i = 0; i < j->invite_count; i++)
+		if (j->invites[i].state == INVITE_ACCEPTED &&
+		    memcmp(j->invites[i].device, device, 32) == 0)
+			return true;
+	return find_member(j, device) != NULL;
+}
+
+bool
+engine_variate_holds(struct engine *g, const uint8_t device[32])
+{
+	bool holds = false;
+
+	pthread_mutex_lock(&g->lock);
+	for (const struct engine_job *j = g->jobs; j && !holds; j = j->next)
+		holds = counts(j, device);
+	pthread_mutex_unlock(&g->lock);
+	return holds;
+}

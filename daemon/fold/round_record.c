@@ -1,0 +1,130 @@
+#include "round_record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit.h"
+#include "hex.h"
+
+struct accepted {
+	struct {
+		uint8_t device[32], manifest[MANIFEST_LEN];
+	} * rows;
+	size_t count, room;
+};
+
+static enum err
+add(void *ctx, const struct store_accept *a)
+{
+	struct accepted *all = ctx;
+
+	if (all->count == all->room)
+		return ERR_CORRUPT;
+	memcpy(all->rows[all->count].device, a->device, 32);
+	memcpy(all->rows[all->count++].manifest, a->manifest, MANIFEST_LEN);
+	return ERR_OK;
+}
+
+static void
+add_id(struct json *to, const char *key, const uint8_t id[32])
+{
+	static const uint8_t none[32];
+	char hex[65];
+
+	if (memcmp(id, none, sizeof(none)) == 0)
+		return;
+	hex_encode(hex, id, 32);
+	json_add_string(to, key, hex);
+}
+
+static struct json *
+metric_facts(const struct store_metric *m)
+{
+	struct json *v = json_object();
+
+	json_add_u64(v, "examples", m->examples);
+	json_add_double(v, "loss", m->loss);
+	json_add_double(v, "accuracy", m->accuracy);
+	return v;
+}
+
+static struct json *
+guard_facts(const struct course_turn *t)
+{
+	struct json *v = json_object();
+
+	json_add_string(v, "do", guard_word(t->verdict));
+	if (t->back) {
+		json_add_u64(v, "round", t->round);
+		add_id(v, "base", t->base);
+		add_id(v, "base_optimizer_state", t->state);
+	}
+	return v;
+}
+
+static struct json *
+round_facts(const struct fold *w)
+{
+	const struct aggregate_spec *a = &w->f->spec->aggregate;
+	const struct store_round *r = &w->out.row;
+	struct json *v = json_object(), *rule = json_object(), *opt = json_object();
+
+	add_id(v, "base", r->base);
+	add_id(v, "base_optimizer_state", w->f->row.optimizer_state);
+	add_id(v, "model", r->model);
+	add_id(v, "optimizer_state", r->optimizer_state);
+	json_add_string(rule, "name", a->rule.name);
+	json_add(v, "rule", rule);
+	json_add_string(opt, "name", a->optimizer);
+	json_add_double(opt, "rate", a->rate);
+	json_add_double(opt, "momentum", a->momentum);
+	if (a->scale.by != SCALE_NONE)
+		json_add_double(opt, "factor", w->out.turn.factor);
+	json_add(v, "server_optimizer", opt);
+	if (w->f->spec->download.codec[0]) {
+		struct json *download = json_object();
+		json_add_string(download, "codec", w->f->spec->download.codec);
+		json_add_bool(download, "feedback", w->f->spec->download.feedback);
+		json_add(v, "download", download);
+	}
+	json_add_double(v, "max_norm", a->max_norm);
+	json_add_u64(v, "reports", r->reports);
+	json_add_u64(v, "examples", r->examples);
+	if (r->evaluate.known)
+		json_add(v, "evaluate", metric_facts(&r->evaluate));
+	if (w->out.turn.verdict >= GUARD_STOP)
+		json_add(v, "guard", guard_facts(&w->out.turn));
+	if (r->reason[0])
+		json_add_string(v, "reason", r->reason);
+	return v;
+}
+
+enum err
+round_record_append(struct store_db *db, const struct fold *w, struct why *why)
+{
+	struct accepted all = {.room = w->count};
+	struct audit_item *items = calloc(w->count + 1, sizeof(*items));
+	bool good = strcmp(w->out.row.state, "committed") == 0;
+	enum err e = ERR_NOMEM;
+
+	all.rows = calloc(w->count + 1, sizeof(*all.rows));
+	if (items && all.rows)
+		e = store_accept_each(db, w->f->job_id, w->f->row.round, add, &all);
+	if (e == ERR_OK && all.count != w->count)
+		e = err_set(why, ERR_CORRUPT, "rows of accepted deltas are gone");
+	for (size_t i = 0; e == ERR_OK && i < all.count; i++)
+		items[i] = (struct audit_item){
+		    all.rows[i].device, all.rows[i].manifest, sizeof(all.rows[i].manifest)};
+	if (e == ERR_OK)
+		e = audit_append(db, w->services,
+		    &(struct audit_event){.event = good ? "round.committed" : "round.failed",
+			.job = w->f->job_id,
+			.round = w->f->row.round,
+			.facts = round_facts(w),
+			.items = items,
+			.item_count = all.count},
+		    why);
+	free(items);
+	free(all.rows);
+	return e;
+}

@@ -1,0 +1,475 @@
+#include "models.h"
+#include "models_inside.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fault.h"
+#include "file.h"
+#include "hash.h"
+#include "hex.h"
+#include "modelfile.h"
+
+#define TEMP_PREFIX "tmp."
+
+void
+models_path(const struct models *m, const uint8_t id[32], const char *suffix, char *out)
+{
+	char hex[65];
+
+	hex_encode(hex, id, 32);
+	snprintf(out, PATH_MAX, "%s/%s%s", m->dir, hex, suffix);
+}
+
+/* Files under construction that a crash left behind: their names would be in the way of new ones. */
+static enum err
+remove_leftovers(const struct models *m, struct why *why)
+{
+	DIR *d = opendir(m->dir);
+	struct dirent *ent;
+	enum err e = ERR_OK;
+
+	if (!d)
+		return err_errno(why, "open %s", m->dir);
+	while (e == ERR_OK && (ent = readdir(d)))
+		if (strncmp(ent->d_name, TEMP_PREFIX, strlen(TEMP_PREFIX)) == 0 &&
+		    unlinkat(dirfd(d), ent->d_name, 0) != 0)
+			e = err_errno(why, "remove %s/%s", m->dir, ent->d_name);
+	closedir(d);
+	return e;
+}
+
+enum err
+models_open(struct models **out, const char *dir, struct why *why)
+{
+	struct models *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return err_set(why, ERR_NOMEM, "no memory");
+	if (strlen(dir) >= sizeof(m->dir)) {
+		free(m);
+		return err_set(why, ERR_LIMIT, "path too long: %s", dir);
+	}
+	strcpy(m->dir, dir);
+	m->joined_max = MODELS_JOINED_MAX;
+	pthread_mutex_init(&m->lock, NULL);
+	enum err e = file_mkdirs(dir, 0700, why);
+	if (e == ERR_OK)
+		e = remove_leftovers(m, why);
+	if (e) {
+		models_close(m);
+		return e;
+	}
+	*out = m;
+	return ERR_OK;
+}
+
+void
+models_close(struct models *m)
+{
+	if (!m)
+		return;
+	pthread_mutex_destroy(&m->lock);
+	free(m->sound);
+	free(m);
+}
+
+/* --- what was checked */
+
+/* Place of id in the list, or its length. Lock held. */
+static size_t
+sound_at(const struct models *m, const uint8_t id[32])
+{
+	size_t i = 0;
+
+	while (i < m->sound_count && memcmp(m->sound[i], id, 32) != 0)
+		i++;
+	return i;
+}
+
+bool
+models_is_sound(struct models *m, const uint8_t id[32])
+{
+	pthread_mutex_lock(&m->lock);
+	bool sound = sound_at(m, id) < m->sound_count;
+	pthread_mutex_unlock(&m->lock);
+	return sound;
+}
+
+/* Room for one more. Lock held. */
+static bool
+sound_room(struct models *m)
+{
+	if (m->sound_count < m->sound_room)
+		return true;
+	size_t room = m->sound_room ? m->sound_room * 2 : 64;
+	uint8_t(*grown)[32] = realloc(m->sound, room * sizeof(*grown));
+	if (!grown)
+		return false;
+	m->sound = grown;
+	m->sound_room = room;
+	return true;
+}
+
+/* Without memory it is checked again, which is no harm. */
+void
+models_set_sound(struct models *m, const uint8_t id[32], bool sound)
+{
+	pthread_mutex_lock(&m->lock);
+	size_t at = sound_at(m, id);
+	if (!sound && at < m->sound_count)
+		memmove(m->sound[at], m->sound[--m->sound_count], 32);
+	else if (sound && at == m->sound_count && sound_room(m))
+		memcpy(m->sound[m->sound_count++], id, 32);
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* The bytes of a file that lay on the disk when this process began are not trusted: it may be cut or flipped. */
+static enum err
+check_bytes(struct models *m, const struct models_map *map, const uint8_t id[32], const char *path,
+    struct why *why)
+{
+	uint8_t hash[HASH_LEN];
+
+	if (models_is_sound(m, id))
+		return ERR_OK;
+	hash_sha256(hash, map->data, map->bytes);
+	if (memcmp(hash, id, HASH_LEN) != 0)
+		return err_set(why, ERR_CORRUPT, "%s does not match its name", path);
+	models_set_sound(m, id, true);
+	return ERR_OK;
+}
+
+/* --- maps */
+
+void
+models_unmap(struct models_map *map)
+{
+	if (map->data)
+		munmap((void *)(uintptr_t)map->data, map->bytes);
+	if (map->joined)
+		atomic_fetch_sub(&map->joined->joined, map->bytes);
+	tensor_table_deinit(&map->table);
+	free(map);
+}
+
+/* Opens and maps the file; the map is not yet shared. */
+static enum err
+map_file(struct models *m, const uint8_t id[32], struct models_map **out, struct why *why)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	models_path(m, id, "", path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(why, "model %.16s", path + strlen(m->dir) + 1);
+	struct models_map *map = calloc(1, sizeof(*map));
+	enum err e = map ? ERR_OK : ERR_NOMEM;
+	if (e == ERR_OK && (fstat(fd, &st) != 0 || st.st_size < MODELFILE_PREFIX))
+		e = err_set(why, ERR_CORRUPT, "model file %s is too short", path);
+	if (e == ERR_OK) {
+		map->bytes = (uint64_t)st.st_size;
+		void *data = mmap(NULL, map->bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+		if (data == MAP_FAILED)
+			e = err_errno(why, "map %s", path);
+		else
+			map->data = data;
+	}
+	close(fd);
+	if (e == ERR_OK)
+		e = check_bytes(m, map, id, path, why);
+	if (e == ERR_OK)
+		e = modelfile_data_at(map->data, map->bytes, &map->data_at, why);
+	if (e == ERR_OK)
+		e = modelfile_parse(&map->table, NULL, map->data, map->data_at, map->bytes, why);
+	if (e) {
+		if (map)
+			models_unmap(map);
+		return e == ERR_INVALID ? ERR_CORRUPT : e;
+	}
+	memcpy(map->id, id, 32);
+	*out = map;
+	return ERR_OK;
+}
+
+/* Lock held. */
+static struct models_map *
+find_map(struct models *m, const uint8_t id[32], const uint8_t from[32])
+{
+	struct models_map *map = m->maps;
+
+	while (map && (memcmp(map->id, id, 32) != 0 || memcmp(map->from, from, 32) != 0))
+		map = map->next;
+	if (map)
+		map->refs++;
+	return map;
+}
+
+struct models_map *
+models_find_map(struct models *m, const uint8_t id[32], const uint8_t from[32])
+{
+	pthread_mutex_lock(&m->lock);
+	struct models_map *map = find_map(m, id, from);
+	pthread_mutex_unlock(&m->lock);
+	return map;
+}
+
+struct models_map *
+models_link_map(struct models *m, struct models_map *fresh)
+{
+	pthread_mutex_lock(&m->lock);
+	struct models_map *map = find_map(m, fresh->id, fresh->from);
+	if (!map) {
+		fresh->owner = m;
+		fresh->refs = 1;
+		fresh->next = m->maps;
+		m->maps = map = fresh;
+		fresh = NULL;
+	}
+	pthread_mutex_unlock(&m->lock);
+	if (fresh)
+		models_unmap(fresh);
+	return map;
+}
+
+enum err
+models_get(struct models *m, const uint8_t id[32], struct models_map **out, struct why *why)
+{
+	static const uint8_t whole[32];
+	struct models_map *fresh = NULL;
+
+	*out = models_find_map(m, id, whole);
+	if (*out)
+		return ERR_OK;
+	/* Without the lock: reading a large file takes long, and I/O threads release maps. */
+	enum err e = map_file(m, id, &fresh, why);
+	if (e == ERR_OK)
+		*out = models_link_map(m, fresh);
+	return e;
+}
+
+struct models_map *
+models_map_share(struct models_map *map)
+{
+	pthread_mutex_lock(&map->owner->lock);
+	map->refs++;
+	pthread_mutex_unlock(&map->owner->lock);
+	return map;
+}
+
+void
+models_map_release(struct models_map *map)
+{
+	if (!map)
+		return;
+	struct models *m = map->owner;
+	pthread_mutex_lock(&m->lock);
+	if (--map->refs > 0) {
+		map = NULL;
+	} else {
+		struct models_map **at = &m->maps;
+		while (*at != map)
+			at = &(*at)->next;
+		*at = map->next;
+	}
+	pthread_mutex_unlock(&m->lock);
+	if (map)
+		models_unmap(map);
+}
+
+void
+models_temp_path(struct models *m, char *out, size_t room)
+{
+	snprintf(out, room, "%s/" TEMP_PREFIX "%u", m->dir, atomic_fetch_add(&m->temp, 1));
+}
+
+enum err
+models_adopt(struct models *m, int fd, const char *temp, const uint8_t id[32], struct why *why)
+{
+	char path[PATH_MAX];
+
+	models_path(m, id, "", path);
+	enum err e = file_commit(fd, temp, path, why);
+	if (e == ERR_OK)
+		models_set_sound(m, id, true);
+	return e;
+}
+
+enum err
+models_write(struct models *m, const void *const piece[2], const uint64_t len[2], const char *path,
+    struct why *why)
+{
+	char temp[PATH_MAX];
+
+	models_temp_path(m, temp, sizeof(temp));
+	int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	enum err e = fd < 0 ? err_errno(why, "create %s", temp) : ERR_OK;
+	for (int i = 0; i < 2 && e == ERR_OK; i++) {
+		e = file_pwrite(fd, piece[i], len[i], i ? len[0] : 0);
+		if (e)
+			err_errno(why, "write %s", temp);
+	}
+	FAULT("model.part");
+	if (e == ERR_OK)
+		e = file_commit(fd, temp, path, why);
+	if (fd >= 0)
+		close(fd);
+	if (e)
+		unlink(temp);
+	return e;
+}
+
+/* The file is named "<hash><suffix>". */
+static enum err
+put_pieces(struct models *m, const void *const piece[2], const uint64_t len[2], const char *suffix,
+    uint8_t id[32], struct why *why)
+{
+	char path[PATH_MAX];
+	struct hash *h = hash_new();
+
+	if (!h)
+		return err_set(why, ERR_NOMEM, "no memory");
+	hash_start(h);
+	for (int i = 0; i < 2; i++)
+		hash_update(h, piece[i], len[i]);
+	hash_finish(h, id);
+	hash_free(h);
+	models_path(m, id, suffix, path);
+	return models_write(m, piece, len, path, why);
+}
+
+enum err
+models_put(struct models *m, const void *header, size_t header_len, const void *data,
+    uint64_t data_len, uint8_t id[32], struct why *why)
+{
+	const void *const piece[2] = {header, data};
+	const uint64_t len[2] = {header_len, data_len};
+
+	enum err e = put_pieces(m, piece, len, "", id, why);
+	if (e == ERR_OK)
+		models_set_sound(m, id, true);
+	return e;
+}
+
+static enum err
+remove_file(struct models *m, const uint8_t id[32], const char *suffix)
+{
+	char path[PATH_MAX];
+
+	models_path(m, id, suffix, path);
+	return unlink(path) == 0 || errno == ENOENT ? ERR_OK : err_errno(NULL, "remove");
+}
+
+enum err
+models_still(struct models *m, const uint8_t id[32], struct why *why)
+{
+	char path[PATH_MAX];
+
+	models_path(m, id, "", path);
+	return access(path, F_OK) == 0
+	    ? ERR_OK
+	    : err_set(why, ERR_CLOSED, "the model was removed at this moment: try again");
+}
+
+enum err
+models_delete(struct models *m, const uint8_t id[32])
+{
+	models_set_sound(m, id, false);
+	enum err e = remove_file(m, id, "");
+	enum err d = models_difference_delete(m, id);
+	return e ? e : d;
+}
+
+enum err
+models_state_put(
+    struct models *m, const float *state, uint64_t count, uint8_t hash[32], struct why *why)
+{
+	const void *const piece[2] = {state, NULL};
+	const uint64_t len[2] = {count * sizeof(float), 0};
+
+	return put_pieces(m, piece, len, ".state", hash, why);
+}
+
+enum err
+models_state_get(
+    struct models *m, const uint8_t hash[32], float *state, uint64_t count, struct why *why)
+{
+	char path[PATH_MAX];
+	uint8_t found[HASH_LEN];
+	struct stat st;
+
+	models_path(m, hash, ".state", path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(why, "open %s", path);
+	enum err e = ERR_OK;
+	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != count * sizeof(float))
+		e = err_set(why, ERR_CORRUPT, "%s has the wrong length", path);
+	if (e == ERR_OK)
+		e = file_pread(fd, state, count * sizeof(float), 0);
+	close(fd);
+	if (e)
+		return e;
+	hash_sha256(found, state, count * sizeof(float));
+	return memcmp(found, hash, HASH_LEN) == 0
+	    ? ERR_OK
+	    : err_set(why, ERR_CORRUPT, "%s does not match its hash", path);
+}
+
+enum err
+models_state_check(struct models *m, const uint8_t hash[32], struct why *why)
+{
+	static const uint8_t none[HASH_LEN];
+	uint8_t found[HASH_LEN];
+	char path[PATH_MAX];
+
+	if (memcmp(hash, none, HASH_LEN) == 0)
+		return ERR_OK;
+	models_path(m, hash, ".state", path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(why, "open %s", path);
+	enum err e = hash_file(fd, found);
+	close(fd);
+	if (e == ERR_OK && memcmp(found, hash, HASH_LEN) == 0)
+		return ERR_OK;
+	return err_set(why, ERR_CORRUPT, "%s does not match its hash", path);
+}
+
+enum err
+models_state_delete(struct models *m, const uint8_t hash[32])
+{
+	models_set_sound(m, hash, false);
+	return remove_file(m, hash, ".state");
+}
+
+enum err
+models_recover(
+    struct models *m, bool (*keep)(void *ctx, const uint8_t id[32], bool state), void *ctx)
+{
+	DIR *d = opendir(m->dir);
+	struct dirent *ent;
+
+	if (!d)
+		return err_errno(NULL, "open");
+	while ((ent = readdir(d))) {
+		uint8_t id[32];
+		size_t len = strlen(ent->d_name);
+		bool state = len == 70 && strcmp(ent->d_name + 64, ".state") == 0;
+		bool step = len == 69 && strcmp(ent->d_name + 64, MODELS_DIFFERENCE) == 0;
+		if ((len != 64 && !state && !step) || !hex_decode(id, sizeof(id), ent->d_name, 64))
+			continue;
+		if (!keep(ctx, id, state))
+			unlinkat(dirfd(d), ent->d_name, 0);
+	}
+	closedir(d);
+	return ERR_OK;
+}

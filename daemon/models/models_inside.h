@@ -1,0 +1,35 @@
+#ifndef MODELS_INSIDE_H
+#define MODELS_INSIDE_H
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "models.h"
+
+/* Inside of models/: shared by models.c, models_difference.c and models_state.c only. */
+struct models {
+	char dir[PATH_MAX - 128];
+	pthread_mutex_t lock;
+	struct models_map *maps; /* those in use */
+	/* models whose bytes were seen to match their name in this process; likewise states and differences */
+	uint8_t (*sound)[32];
+	size_t sound_count, sound_room;
+	atomic_uint temp;
+	_Atomic uint64_t joined; /* bytes of differences that are put together in memory */
+	uint64_t joined_max; /* MODELS_JOINED_MAX */
+};
+
+void models_path(const struct models *m, const uint8_t id[32], const char *suffix, char *out);
+bool models_is_sound(struct models *m, const uint8_t id[32]);
+void models_set_sound(struct models *m, const uint8_t id[32], bool sound);
+/* A reference to the map of id (of its difference to from, unless that is zeros) if it is in use already, or NULL. */
+struct models_map *models_find_map(struct models *m, const uint8_t id[32], const uint8_t from[32]);
+/* Shares a fresh map, or frees it if another thread was quicker; returns the shared one. */
+struct models_map *models_link_map(struct models *m, struct models_map *fresh);
+/* Frees a map that is not shared. */
+void models_unmap(struct models_map *map);
+/* Writes up to two pieces to a temporary file and renames it to path, durably. */
+ERR_MUST_USE enum err models_write(struct models *m, const void *const piece[2],
+    const uint64_t len[2], const char *path, struct why *why);
+
+#endif

@@ -1,0 +1,414 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "conn_inside.h"
+#include "log.h"
+#include "route.h"
+
+#define DRAIN_MS 2000
+#define HELD_MS 1000
+
+static bool advance(struct conn *c);
+
+/* --- bytes */
+
+static enum tls_result
+plain_result(ssize_t n, enum tls_result again, size_t *done)
+{
+	if (n > 0) {
+		*done = (size_t)n;
+		return TLS_OK;
+	}
+	if (n == 0)
+		return TLS_CLOSED;
+	return errno == EAGAIN || errno == EINTR ? again : TLS_FAILED;
+}
+
+enum tls_result
+conn_read_some(struct conn *c, void *p, size_t len, size_t *done)
+{
+	if (c->tls)
+		return tls_read(c->tls, p, len, done);
+	return plain_result(recv(c->source.fd, p, len, 0), TLS_AGAIN_IN, done);
+}
+
+enum tls_result
+conn_write_some(struct conn *c, const void *p, size_t len, size_t *done)
+{
+	if (c->tls)
+		return tls_write(c->tls, p, len, done);
+	return plain_result(send(c->source.fd, p, len, MSG_NOSIGNAL), TLS_AGAIN_OUT, done);
+}
+
+void
+conn_want(struct conn *c, uint32_t events)
+{
+	if (c->interest == events || c->state == CONN_CLOSED || c->gone)
+		return;
+	c->interest = events;
+	if (loop_change(c->io->loop, &c->source, events) != ERR_OK)
+		c->deadline_ms = 0;
+}
+
+/* Sets what to wait for after an unfinished transfer. Returns false: nothing more to do now. */
+bool
+conn_await(struct conn *c, enum tls_result r)
+{
+	conn_want(c, r == TLS_AGAIN_OUT ? EPOLLOUT : EPOLLIN);
+	return false;
+}
+
+/* --- life */
+
+void
+conn_list(struct conn *c)
+{
+	struct io *io = c->io;
+
+	c->prev = NULL;
+	c->next = io->conns;
+	if (c->next)
+		c->next->prev = c;
+	io->conns = c;
+}
+
+void
+conn_unlist(struct conn *c)
+{
+	*(c->prev ? &c->prev->next : &c->io->conns) = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	c->prev = c->next = NULL;
+}
+
+uint64_t
+conn_deadline(uint64_t seconds)
+{
+	return clock_ms() + seconds * 1000;
+}
+
+void
+conn_change_state(struct conn *c, enum conn_state to)
+{
+	const struct config *cf = c->io->services->config;
+
+	c->state = to;
+	switch (to) {
+	case CONN_PROXY:
+	case CONN_HANDSHAKE:
+		c->deadline_ms = conn_deadline(cf->header_timeout_s);
+		break;
+	case CONN_HEAD:
+		/* Who has shown no identity is not waited for. */
+		c->deadline_ms = conn_deadline(
+		    c->in.len || c->crowd ? cf->header_timeout_s : cf->idle_timeout_s);
+		break;
+	case CONN_BODY:
+	case CONN_STREAM:
+		c->deadline_ms = UINT64_MAX;
+		c->slow_since_ms = clock_ms();
+		c->slow_bytes = 0;
+		break;
+	case CONN_WRITE:
+		c->deadline_ms = conn_deadline(cf->idle_timeout_s);
+		break;
+	case CONN_DRAIN:
+		c->deadline_ms = clock_ms() + DRAIN_MS;
+		break;
+	case CONN_HELD:
+		c->deadline_ms = clock_ms() + HELD_MS;
+		conn_want(c, EPOLLRDHUP);
+		break;
+	case CONN_PARKED:
+	case CONN_BEGIN:
+	case CONN_BUSY:
+	case CONN_CLOSED:
+		c->deadline_ms = UINT64_MAX;
+		conn_want(c, EPOLLRDHUP);
+		break;
+	}
+}
+
+void
+conn_end_exchange(struct conn *c)
+{
+	if (c->x.route && c->x.route->stream)
+		c->x.route->stream->drop(&c->x);
+	else if (c->x.route && c->x.route->drop && c->x.state)
+		c->x.route->drop(&c->x);
+	exchange_reset(&c->x);
+}
+
+/* The connection counts no longer as one in its handshake. Idempotent. */
+void
+conn_end_handshake(struct conn *c)
+{
+	if (!c->handshaking)
+		return;
+	peers_leave(c->io->peers, c->x.peer);
+	c->handshaking = false;
+	conn_join_crowd(c, &c->io->strangers);
+}
+
+void
+conn_failed(const struct conn *c)
+{
+	if (c->tls)
+		peers_failed(c->io->peers, c->x.peer, clock_ms());
+}
+
+/* Closes the socket; memory goes in conn_sweep, or after the exchange comes back. Idempotent. */
+void
+conn_close(struct conn *c)
+{
+	struct io *io = c->io;
+
+	if (c->state == CONN_CLOSED)
+		return;
+	if (!c->gone) {
+		/* A handshake for nothing. */
+		if (c->crowd == &io->strangers && !c->asked)
+			conn_failed(c);
+		loop_remove(io->loop, &c->source);
+		conn_end_handshake(c);
+		conn_join_crowd(c, NULL);
+		conn_leave_tally(c);
+		tls_session_free(c->tls);
+		c->tls = NULL;
+		close(c->source.fd);
+		atomic_fetch_sub(&io->count, 1);
+	}
+	if (c->state == CONN_BEGIN || c->state == CONN_BUSY) {
+		c->gone = true;
+		return;
+	}
+	conn_end_exchange(c);
+	c->state = CONN_CLOSED;
+	conn_unlist(c);
+	c->next = io->freed;
+	io->freed = c;
+}
+
+void
+conn_sweep(struct io *io)
+{
+	struct conn *waiting = NULL;
+
+	io->handshake_steps = 0;
+	io->asked_ns = 0;
+	while (io->freed) {
+		struct conn *c = io->freed;
+		io->freed = c->next;
+		if (c->again_posted) {
+			c->next = waiting;
+			waiting = c;
+			continue;
+		}
+		buf_deinit(&c->in);
+		buf_deinit(&c->out);
+		free(c);
+	}
+	io->freed = waiting;
+}
+
+static void
+step(struct conn *c)
+{
+	c->turns = 0;
+	while (c->state != CONN_CLOSED && !c->gone && advance(c))
+		;
+}
+
+void
+conn_drive(struct conn *c)
+{
+	struct io *io = c->io;
+
+	if (!io->pace || !c->crowd) {
+		step(c);
+		return;
+	}
+	uint64_t shaken = io->shaken_ns, before = pace_cpu_ns();
+	step(c);
+	/* It may be on another thread by now. */
+	shaken = io->shaken_ns - shaken;
+	uint64_t asked = pace_cpu_ns() - before;
+	asked = asked > shaken ? asked - shaken : 0;
+	io->asked_ns += asked;
+	pace_charge(&io->pace->handshakes, shaken);
+	pace_charge(&io->pace->requests, asked);
+}
+
+/* One step; true if another may follow at once. */
+static bool
+advance(struct conn *c)
+{
+	switch (c->state) {
+	case CONN_PROXY:
+		return conn_advance_proxy(c);
+	case CONN_HANDSHAKE:
+		return conn_advance_handshake(c);
+	case CONN_HEAD:
+		return conn_advance_head(c);
+	case CONN_BODY:
+	case CONN_STREAM:
+		return conn_advance_body(c);
+	case CONN_WRITE:
+		return conn_advance_write(c);
+	case CONN_DRAIN:
+		return conn_advance_drain(c);
+	case CONN_BEGIN:
+	case CONN_BUSY:
+	case CONN_PARKED:
+	case CONN_HELD:
+	case CONN_CLOSED:
+		return false;
+	}
+	return false;
+}
+
+/* --- events */
+
+static void
+on_ready(struct loop_source *s, uint32_t events)
+{
+	struct conn *c = (struct conn *)s;
+	bool waiting = c->state == CONN_BEGIN || c->state == CONN_BUSY || c->state == CONN_PARKED ||
+	    c->state == CONN_HELD;
+
+	/* epoll tells again of what was left. */
+	if ((c->state == CONN_HANDSHAKE || c->state == CONN_PROXY) && !conn_may_shake(c))
+		return;
+	if (waiting && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
+		conn_close(c);
+	else
+		conn_drive(c);
+}
+
+/* What conn_open took over, when no connection comes of it. */
+static void
+give_up(struct io *io, struct conn *c, int fd, enum conn_kind kind, const char *peer)
+{
+	if (kind == CONN_OVER_TLS)
+		peers_leave(io->peers, peer);
+	if (c)
+		tls_session_free(c->tls);
+	free(c);
+	close(fd);
+}
+
+void
+conn_open(struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, const char *peer)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (!c || (tls && tls_session_new(&c->tls, tls, fd) != ERR_OK)) {
+		give_up(io, c, fd, kind, peer);
+		return;
+	}
+	c->source = (struct loop_source){on_ready, fd};
+	c->io = io;
+	c->kind = kind;
+	c->interest = EPOLLIN;
+	buf_init(&c->in, io->services->config->header_bytes);
+	buf_init(&c->out, (size_t)80 << 20);
+	c->door = io->pace ? &io->pace->handshakes : NULL;
+	c->x.loop = io->loop;
+	c->x.done = conn_on_done;
+	c->x.conn = c;
+	c->x.services = io->services;
+	snprintf(c->x.peer, sizeof(c->x.peer), "%s", peer);
+	if (loop_add(io->loop, &c->source, EPOLLIN) != ERR_OK) {
+		give_up(io, c, fd, kind, peer);
+		return;
+	}
+	conn_list(c);
+	atomic_fetch_add(&io->count, 1);
+	c->handshaking = kind == CONN_OVER_TLS;
+	conn_join_crowd(c, tls ? &io->handshakes : kind == CONN_PROBE ? &io->strangers : NULL);
+	conn_change_state(c, kind == CONN_PROXIED ? CONN_PROXY : tls ? CONN_HANDSHAKE : CONN_HEAD);
+	if (!tls)
+		conn_drive(c);
+}
+
+static bool
+too_slow(struct conn *c, uint64_t now_ms)
+{
+	const struct config *cf = c->io->services->config;
+	uint64_t window = (uint64_t)cf->slow_upload_s * 1000;
+
+	if ((c->state != CONN_BODY && c->state != CONN_STREAM) ||
+	    now_ms < c->slow_since_ms + window)
+		return false;
+	bool slow = c->slow_bytes < (uint64_t)cf->slow_upload_bytes * cf->slow_upload_s;
+	c->slow_since_ms = now_ms;
+	c->slow_bytes = 0;
+	return slow;
+}
+
+void
+conn_tick(struct io *io, uint64_t now_ms)
+{
+	for (struct conn *c = io->conns, *next; c; c = next) {
+		next = c->next;
+		if (c->gone)
+			continue;
+		if (c->state == CONN_PARKED && now_ms >= c->x.until_ms) {
+			conn_poll_again(c);
+			conn_drive(c);
+		} else if (c->state == CONN_HELD && now_ms >= c->deadline_ms) {
+			conn_change_state(c, CONN_HEAD);
+			conn_want(c, EPOLLIN);
+			conn_drive(c);
+		} else if (now_ms >= c->deadline_ms || too_slow(c, now_ms)) {
+			log_event(LOG_LEVEL_DEBUG, "conn.timeout", LOG_S("peer", c->x.peer));
+			if (c->handshaking)
+				conn_failed(c);
+			conn_close(c);
+		}
+	}
+}
+
+void
+conn_wake_parked(struct io *io)
+{
+	for (struct conn *c = io->conns, *next; c; c = next) {
+		next = c->next;
+		if (c->state == CONN_PARKED)
+			conn_poll_again(c);
+		else if ((c->state != CONN_STREAM && c->state != CONN_BODY) || conn_still_may(c))
+			continue;
+		conn_drive(c);
+	}
+}
+
+void
+conn_stop(struct io *io)
+{
+	io->stopping = true;
+	conn_wake_parked(io);
+	for (struct conn *c = io->conns, *next; c; c = next) {
+		next = c->next;
+		if (c->state == CONN_PROXY || c->state == CONN_HANDSHAKE || c->state == CONN_HELD ||
+		    (c->state == CONN_HEAD && c->in.len == 0))
+			conn_close(c);
+	}
+}
+
+void
+conn_close_all(struct io *io)
+{
+	io->line = (struct conn_line){.first = NULL};
+	while (io->conns) {
+		if (io->conns->state == CONN_BEGIN || io->conns->state == CONN_BUSY)
+			io->conns->state = CONN_WRITE;
+		io->conns->again_posted = false;
+		conn_close(io->conns);
+	}
+	conn_sweep(io);
+}

@@ -1,0 +1,260 @@
+#include <string.h>
+
+#include "clock.h"
+#include "conn_inside.h"
+
+#define REFUSAL_COSTS 10 /* requests: each made us parse, look up and often verify for nothing */
+#define REFUSAL_BYTES 8192 /* of a body that was read and parsed for nothing: one more */
+#define CROWDED_WAIT_S 5
+/* In a batch of events: steps of handshakes, and processor time for requests of strangers at a door. Handshakes cost most of all that
+ * an event can: a crowd of them delays nobody else for long. */
+#define HANDSHAKE_STEPS 4
+#define ASKED_NS 2000000
+
+/* --- who has not shown an identity */
+
+static void
+remove_from(struct conn *c)
+{
+	struct conn_crowd *crowd = c->crowd;
+
+	*(c->older ? &c->older->newer : &crowd->oldest) = c->newer;
+	*(c->newer ? &c->newer->older : &crowd->newest) = c->older;
+	c->older = c->newer = NULL;
+	c->crowd = NULL;
+}
+
+void
+conn_join_crowd(struct conn *c, struct conn_crowd *crowd)
+{
+	if (c->crowd)
+		remove_from(c);
+	c->crowd = crowd;
+	if (!crowd)
+		return;
+	c->older = crowd->newest;
+	*(crowd->newest ? &crowd->newest->newer : &crowd->oldest) = c;
+	crowd->newest = c;
+}
+
+static bool
+evict_from(struct conn_crowd *crowd)
+{
+	struct conn *c = crowd->oldest;
+
+	while (c && (c->state == CONN_BEGIN || c->state == CONN_BUSY))
+		c = c->newer;
+	if (!c)
+		return false;
+	if (c->handshaking)
+		conn_failed(c);
+	conn_close(c);
+	return true;
+}
+
+bool
+conn_evict(struct io *io, bool handshake)
+{
+	return (!handshake && evict_from(&io->strangers)) || evict_from(&io->handshakes);
+}
+
+bool
+conn_admit(struct io *io, const char *peer)
+{
+	const struct config *c = io->services->config;
+	const struct tally_limits limits = {
+	    c->handshakes, c->handshakes_per_address, c->failures_per_minute};
+
+	enum tally_room room = peers_enter(io->peers, peer, &limits, clock_ms());
+	if (room == TALLY_FULL && io->make_room(io, true))
+		room = peers_enter(io->peers, peer, &limits, clock_ms());
+	return room == TALLY_ROOM;
+}
+
+/* --- what an identity costs */
+
+void
+conn_leave_tally(struct conn *c)
+{
+	if (c->counted)
+		tally_leave(c->io->identities, c->counted_as);
+	c->counted = false;
+}
+
+/* Counts the connection as one of its identity. A connection may carry several, one after the other, with tokens. */
+static bool
+enter_tally(struct conn *c)
+{
+	const struct config *cf = c->io->services->config;
+	const struct tally_limits limits = {
+	    .most = UINT32_MAX, .most_each = cf->connections_per_device};
+
+	if (c->counted && memcmp(c->counted_as, c->x.who.owner, TALLY_KEY) == 0)
+		return true;
+	conn_leave_tally(c);
+	memcpy(c->counted_as, c->x.who.owner, TALLY_KEY);
+	c->counted =
+	    tally_enter(c->io->identities, c->counted_as, &limits, clock_ms()) == TALLY_ROOM;
+	return c->counted;
+}
+
+uint32_t
+conn_charge(struct conn *c)
+{
+	uint32_t most = c->io->services->config->requests_per_minute;
+
+	if (!c->tls)
+		return 0;
+	if (!conn_is_known(c)) {
+		/* Perhaps it was, a request ago. */
+		conn_leave_tally(c);
+		if (!c->crowd)
+			conn_join_crowd(c, &c->io->strangers);
+		return 0;
+	}
+	if (!enter_tally(c)) {
+		c->x.request.keep_alive = false;
+		return CROWDED_WAIT_S;
+	}
+	conn_join_crowd(c, NULL);
+	uint32_t wait =
+	    most > 0 ? tally_take(c->io->identities, c->counted_as, most, clock_ms()) : 0;
+	/* The handshake was for somebody, unless that one shakes hands instead of waiting. */
+	if (c->door_ns > 0 && wait == 0)
+		pace_refund(c->door, c->door_ns);
+	c->door_ns = 0;
+	return wait;
+}
+
+void
+conn_count_refusal(struct conn *c)
+{
+	size_t costs = REFUSAL_COSTS - 1 + c->x.body.len / REFUSAL_BYTES;
+
+	if (!conn_is_known(c))
+		conn_failed(c);
+	else if (c->counted)
+		tally_add(c->io->identities, c->counted_as, (uint32_t)costs, clock_ms());
+}
+
+/* --- whose turn it is */
+
+bool
+conn_may_shake(const struct conn *c)
+{
+	struct io *io = c->io;
+
+	return io->handshake_steps++ < HANDSHAKE_STEPS &&
+	    !(io->pace && pace_owes(&io->pace->handshakes));
+}
+
+bool
+conn_may_ask(const struct conn *c)
+{
+	/* With a certificate it is about to leave for the rooms behind. */
+	return !c->io->pace || !c->crowd || c->has_cert || c->io->line.in_turn;
+}
+
+static void
+on_again(struct loop_post *p)
+{
+	struct conn *c = (struct conn *)((char *)p - offsetof(struct conn, again));
+
+	c->again_posted = false;
+	conn_drive(c);
+}
+
+static void
+stand_in_line(struct conn *c)
+{
+	struct conn_line *line = &c->io->line;
+
+	c->again.next = NULL;
+	*(line->last ? &line->last->next : &line->first) = &c->again;
+	line->last = &c->again;
+}
+
+static struct conn *
+leave_line(struct conn_line *line)
+{
+	struct loop_post *p = line->first;
+
+	line->first = p->next;
+	if (!line->first)
+		line->last = NULL;
+	return (struct conn *)((char *)p - offsetof(struct conn, again));
+}
+
+static void
+on_line(struct loop_post *p)
+{
+	((struct conn_line *)((char *)p - offsetof(struct conn_line, post)))->posted = false;
+}
+
+void
+conn_serve_line(struct io *io)
+{
+	struct conn_line *line = &io->line;
+
+	line->in_turn = true;
+	while (line->first && io->asked_ns < ASKED_NS && !pace_owes(&io->pace->requests)) {
+		struct conn *c = leave_line(line);
+		c->again_posted = false;
+		conn_drive(c);
+	}
+	line->in_turn = false;
+	if (line->first && !line->posted) {
+		line->posted = true;
+		line->post.fn = on_line;
+		loop_post(io->loop, &line->post);
+	}
+}
+
+static void
+on_arrive(struct loop_post *p)
+{
+	struct conn *c = (struct conn *)((char *)p - offsetof(struct conn, again));
+
+	c->again_posted = false;
+	conn_list(c);
+	conn_join_crowd(c, &c->io->strangers);
+	c->interest = EPOLLIN;
+	conn_change_state(c, CONN_HEAD);
+	if (loop_add(c->io->loop, &c->source, EPOLLIN) == ERR_OK)
+		conn_drive(c);
+	else
+		conn_close(c);
+}
+
+void
+conn_move(struct conn *c, struct io *to)
+{
+	struct io *from = c->io;
+
+	loop_remove(from->loop, &c->source);
+	conn_join_crowd(c, NULL);
+	conn_unlist(c);
+	c->io = to;
+	c->x.loop = to->loop;
+	/* Never counted as none. */
+	atomic_fetch_add(&to->count, 1);
+	atomic_fetch_sub(&from->count, 1);
+	c->again_posted = true;
+	c->again.fn = on_arrive;
+	loop_post(to->loop, &c->again);
+}
+
+bool
+conn_yield(struct conn *c)
+{
+	if (c->again_posted)
+		return false;
+	c->again_posted = true;
+	if (c->io->pace && c->crowd) {
+		stand_in_line(c);
+		return false;
+	}
+	c->again.fn = on_again;
+	loop_post(c->io->loop, &c->again);
+	return false;
+}

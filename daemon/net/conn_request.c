@@ -1,0 +1,275 @@
+#include <string.h>
+
+#include "clock.h"
+#include "conn_inside.h"
+#include "registry.h"
+#include "route.h"
+#include "worker.h"
+
+void
+conn_on_done(struct exchange *x)
+{
+	struct conn *c = x->conn;
+
+	if (c->gone) {
+		c->state = CONN_WRITE;
+		conn_close(c);
+		return;
+	}
+	if (c->state == CONN_BEGIN && x->wanted && x->response.status == 0) {
+		conn_change_state(c, CONN_STREAM);
+		if (x->request.expect_continue && c->in.len == 0 &&
+		    buf_printf(&c->out, "HTTP/1.1 100 Continue\r\n\r\n") != ERR_OK) {
+			conn_close(c);
+			return;
+		}
+	} else {
+		conn_respond(c);
+	}
+	conn_drive(c);
+}
+
+static void
+work_handle(void *arg)
+{
+	struct exchange *x = arg;
+
+	x->route->handle(x);
+	exchange_done(x);
+}
+
+static void
+work_begin(void *arg)
+{
+	struct exchange *x = arg;
+
+	x->route->stream->begin(x);
+	exchange_done(x);
+}
+
+static void
+work_finish(void *arg)
+{
+	struct exchange *x = arg;
+
+	x->route->stream->finish(x);
+}
+
+static void
+give_to_worker(struct conn *c, enum conn_state state, void (*fn)(void *arg))
+{
+	conn_change_state(c, state);
+	if (worker_submit(c->io->services->pool, fn, &c->x) == ERR_OK)
+		return;
+	conn_change_state(c, CONN_WRITE);
+	conn_refuse(c, "unavailable", "no memory");
+}
+
+void
+conn_poll_again(struct conn *c)
+{
+	if (!conn_still_may(c))
+		return;
+	c->x.parked = false;
+	c->x.expired = c->io->stopping || (c->x.until_ms > 0 && clock_ms() >= c->x.until_ms);
+	c->x.route->handle(&c->x);
+	if (c->x.parked && !c->x.expired)
+		conn_change_state(c, CONN_PARKED);
+	else
+		conn_respond(c);
+}
+
+/* Runs the handler once the body (if any) is complete. */
+static void
+dispatch(struct conn *c)
+{
+	switch (c->x.route->kind) {
+	case ROUTE_NOW:
+		c->x.route->handle(&c->x);
+		conn_respond(c);
+		break;
+	case ROUTE_POLL:
+		conn_poll_again(c);
+		break;
+	case ROUTE_WORK:
+		give_to_worker(c, CONN_BUSY, work_handle);
+		break;
+	case ROUTE_STREAM:
+		break;
+	}
+}
+
+/* Checks the declared body against what the route takes; NULL if it may come. */
+static const char *
+check_body(const struct conn *c, const char **detail)
+{
+	const struct route *route = c->x.route;
+	const struct http_request *q = &c->x.request;
+	size_t max = c->io->services->config->json_bytes;
+
+	if (route->body_max && route->body_max < max)
+		max = route->body_max;
+
+	*detail = "this request takes no body";
+	if (!route->body && route->kind != ROUTE_STREAM)
+		return q->length > 0 ? "too-large" : NULL;
+	*detail = "Content-Length is missing";
+	if (!q->has_length && !route->bare)
+		return "length-required";
+	*detail = "the body is larger than this request may have";
+	return route->kind != ROUTE_STREAM && q->length > max ? "too-large" : NULL;
+}
+
+static const char *
+check_role(struct conn *c)
+{
+	struct identity *who = &c->x.who;
+
+	if (c->x.route->roles & who->roles)
+		return NULL;
+	if (who->problem)
+		return who->problem;
+	return who->roles == ROLE_ANYONE && !who->has_cert ? "no-certificate" : "forbidden";
+}
+
+bool
+conn_still_may(struct conn *c)
+{
+	conn_identify(c);
+	const char *word = check_role(c);
+
+	if (!word)
+		return true;
+	c->x.response.close = true;
+	conn_refuse(c, word, "this identity may do that no more");
+	return false;
+}
+
+bool
+conn_is_known(const struct conn *c)
+{
+	return (c->x.who.roles & ~(unsigned)ROLE_ANYONE) != 0;
+}
+
+/* Has this address failed too often for a request without an identity? What anybody may ask costs nothing and goes on. */
+static bool
+is_unwelcome(const struct conn *c)
+{
+	uint32_t most = c->io->services->config->failures_per_minute;
+	const struct route *route = c->x.route;
+
+	if (most == 0 || conn_is_known(c) ||
+	    (route && route->kind == ROUTE_NOW && (route->roles & ROLE_ANYONE)))
+		return false;
+	return peers_failures(c->io->peers, c->x.peer, clock_ms()) >= most;
+}
+
+void
+conn_identify(struct conn *c)
+{
+	struct identity *who = &c->x.who;
+	struct token token;
+
+	*who = (struct identity){.roles = ROLE_ANYONE, .has_cert = c->has_cert};
+	if (c->kind == CONN_PROBE)
+		return;
+	if (c->kind == CONN_LOCAL)
+		who->roles |= ROLE_ADMIN;
+	else if (c->has_cert)
+		registry_identify(c->io->services->registry, &c->cert, clock_wall(), who);
+	else if (exchange_bearer(&c->x, &token))
+		registry_identify_token(c->io->services->registry, &token, clock_wall(), who);
+	else if (c->x.request.authorization[0])
+		who->problem = "bad-token";
+	hash_wipe(&token, sizeof(token));
+}
+
+/* Finds the route. Returns the word of the problem if the request goes no further. */
+static const char *
+find_route(struct conn *c, const char **detail)
+{
+	struct exchange *x = &c->x;
+	bool path_known = false;
+
+	x->route = c->io->find(x->request.method, x->request.path, x->param, &path_known);
+	if (c->kind == CONN_PROBE && x->route && !x->route->probe)
+		x->route = NULL;
+	if (x->retry_after_s > 0) {
+		*detail = c->counted ? "this identity has asked too often"
+				     : "this identity has too many connections";
+		return "too-many-requests";
+	}
+	if (is_unwelcome(c)) {
+		*detail = "requests without an identity wait a minute";
+		return "too-many-failures";
+	}
+	if (!x->route) {
+		*detail = path_known ? "another method may work here" : "no such path";
+		return path_known ? "method-not-allowed" : "not-found";
+	}
+	*detail = "this identity may not do that";
+	const char *word = check_role(c);
+	return word ? word : check_body(c, detail);
+}
+
+bool
+conn_start_request(struct conn *c, size_t head_len)
+{
+	struct exchange *x = &c->x;
+	unsigned status = 400;
+	struct why why = {""};
+	const char *detail = "";
+
+	enum err e = http_request_parse(&x->request, c->in.data, head_len, &status, &why);
+	buf_consume(&c->in, head_len);
+	c->turns++;
+	c->asked = true;
+	c->head_seen = 0;
+	c->body_left = e ? 0 : x->request.length;
+	conn_identify(c);
+	x->retry_after_s = conn_charge(c);
+	if (e) {
+		x->request.keep_alive = false;
+		conn_refuse(c,
+		    status == 411	? "length-required"
+			: status == 417 ? "expectation-failed"
+			: status == 414 ? "path-too-long"
+			: status == 431 ? "header-too-large"
+			: status == 503 ? "unavailable"
+			: status == 505 ? "version"
+					: "bad-request",
+		    why.text);
+		return true;
+	}
+	const char *word = find_route(c, &detail);
+	if (word)
+		x->route = NULL;
+	/* Who sends a body without a length may mean the next bytes by it. */
+	if (word && strcmp(word, "length-required") == 0)
+		x->request.keep_alive = false;
+	if (word) {
+		conn_refuse(c, word, detail);
+		return true;
+	}
+	if (x->route->kind == ROUTE_STREAM) {
+		give_to_worker(c, CONN_BEGIN, work_begin);
+		return true;
+	}
+	buf_init(&x->body, x->request.length + 1);
+	if (x->request.expect_continue && c->body_left > 0 && c->in.len == 0 &&
+	    buf_printf(&c->out, "HTTP/1.1 100 Continue\r\n\r\n") != ERR_OK) {
+		conn_close(c);
+		return false;
+	}
+	conn_change_state(c, CONN_BODY);
+	return true;
+}
+
+void
+conn_body_complete(struct conn *c)
+{
+	if (c->x.route->kind == ROUTE_STREAM)
+		give_to_worker(c, CONN_BUSY, work_finish);
+	else if (conn_still_may(c)) /* the body may have taken its time */
+		dispatch(c);
+}

@@ -1,0 +1,201 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "clock.h"
+#include "conn_inside.h"
+#include "hex.h"
+#include "log.h"
+#include "registry.h"
+
+#define DRAIN_BYTES \
+	(16u << 20) /* a peer that sends on without looking still gets to read the answer */
+#define DRAIN_PIECE (1u << 20)
+#define WRITE_PIECE \
+	(1u << 20) /* of a file in one go, so that one reader does not starve the others */
+
+/* Changes by people are worth a line each; what devices do all day is not. */
+static enum log_level
+level_of(const struct exchange *x)
+{
+	bool reads = x->request.method == VERB_GET || x->request.method == VERB_HEAD;
+
+	/* 505 is the peer's doing. */
+	if (x->response.status >= 500 && x->response.status != 505)
+		return LOG_LEVEL_WARN;
+	if (x->response.status >= 400)
+		return LOG_LEVEL_INFO;
+	return !reads && (x->who.roles & (ROLE_SUBMITTER | ROLE_ADMIN)) ? LOG_LEVEL_INFO
+									: LOG_LEVEL_DEBUG;
+}
+
+static void
+log_response(const struct conn *c)
+{
+	const struct exchange *x = &c->x;
+	char device[17] = "", actor[EXCHANGE_ACTOR_MAX];
+
+	if (x->who.has_cert)
+		hex_encode(device, x->who.device, 8);
+	/* What others may cause as often as they like. */
+	bool crowd = x->response.status >= 400 && (!conn_is_known(c) || x->response.status == 429);
+	if (crowd && !log_has_room(level_of(x)))
+		return;
+	exchange_actor(x, actor);
+	log_event(level_of(x), "http.response", LOG_S("method", http_verb_name(x->request.method)),
+	    LOG_S("path", x->request.path), LOG_U("status", x->response.status),
+	    LOG_S("peer", x->peer), LOG_S("device", device), LOG_S("by", actor),
+	    LOG_S("why", x->response.why));
+}
+
+/* For `device show`: the word stands before the colon. */
+static void
+note_refusal(const struct conn *c)
+{
+	const struct exchange *x = &c->x;
+	char word[32];
+
+	if (x->response.status < 400 || !x->who.has_cert)
+		return;
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(x->response.why, ":"), x->response.why);
+	registry_note_refusal(c->io->services->registry, x->who.device, word);
+}
+
+/* Being told to wait is no failure: who waits would wait for ever. */
+static void
+count_failure(struct conn *c)
+{
+	unsigned status = c->x.response.status;
+
+	if (status >= 400 && status < 500 && status != 429)
+		conn_count_refusal(c);
+}
+
+/* Puts the response's head and body into the output; the file, if any, follows from its map. */
+void
+conn_respond(struct conn *c)
+{
+	struct exchange *x = &c->x;
+	struct response *r = &x->response;
+
+	log_response(c);
+	count_failure(c);
+	note_refusal(c);
+	if (c->body_left > 0 || !x->request.keep_alive || c->io->stopping)
+		r->close = true;
+	struct http_head head = {r->status, r->type, r->file ? r->file_len : r->body.len, r->close,
+	    r->extra, (int64_t)clock_wall()};
+	bool bodyless = x->request.method == VERB_HEAD || r->status == 304;
+	enum err e = http_head_print(&c->out, &head);
+	if (e == ERR_OK && !bodyless && !r->file)
+		e = buf_append(&c->out, r->body.data, r->body.len);
+	if (bodyless)
+		r->file_len = 0;
+	c->file_at = 0;
+	if (e) {
+		conn_close(c);
+		return;
+	}
+	conn_change_state(c, CONN_WRITE);
+}
+
+void
+conn_refuse(struct conn *c, const char *word, const char *detail)
+{
+	exchange_problem(&c->x, word, "%s", detail);
+	conn_respond(c);
+}
+
+/* Writes pending output: TLS_OK when all of it is out. */
+enum tls_result
+conn_flush(struct conn *c)
+{
+	while (c->out_at < c->out.len) {
+		size_t done = 0;
+		enum tls_result r =
+		    conn_write_some(c, c->out.data + c->out_at, c->out.len - c->out_at, &done);
+		if (r != TLS_OK)
+			return r;
+		c->out_at += done;
+	}
+	buf_reset(&c->out);
+	c->out_at = 0;
+	return TLS_OK;
+}
+
+static enum tls_result
+flush_file(struct conn *c)
+{
+	struct response *r = &c->x.response;
+	size_t budget = WRITE_PIECE;
+
+	while (r->file && c->file_at < r->file_len) {
+		size_t done = 0, len = r->file_len - c->file_at;
+		if (budget == 0)
+			return TLS_AGAIN_OUT;
+		if (len > budget)
+			len = budget;
+		enum tls_result t =
+		    conn_write_some(c, r->file->data + r->file_at + c->file_at, len, &done);
+		if (t != TLS_OK)
+			return t;
+		c->file_at += done;
+		budget -= done;
+		c->deadline_ms = conn_deadline(c->io->services->config->idle_timeout_s);
+	}
+	return TLS_OK;
+}
+
+static bool
+after_response(struct conn *c)
+{
+	bool closing = c->x.response.close, hold = c->x.response.status == 429;
+
+	conn_end_exchange(c);
+	if (!closing) {
+		conn_change_state(c, hold ? CONN_HELD : CONN_HEAD);
+		return true;
+	}
+	if (c->tls)
+		tls_shutdown(c->tls);
+	shutdown(c->source.fd, SHUT_WR);
+	c->drained = 0;
+	conn_change_state(c, CONN_DRAIN);
+	return true;
+}
+
+bool
+conn_advance_write(struct conn *c)
+{
+	enum tls_result r = conn_flush(c);
+
+	if (r == TLS_OK)
+		r = flush_file(c);
+	if (r == TLS_OK)
+		return after_response(c);
+	if (r == TLS_AGAIN_IN || r == TLS_AGAIN_OUT)
+		return conn_await(c, r);
+	conn_close(c);
+	return false;
+}
+
+/* Bytes after the answer are read only so that the peer sees it instead of a reset. */
+bool
+conn_advance_drain(struct conn *c)
+{
+	for (size_t piece = 0; piece < DRAIN_PIECE;) {
+		ssize_t n = recv(c->source.fd, c->io->scratch, CONN_SCRATCH, 0);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			break;
+		if (n > 0)
+			c->drained += (uint64_t)n;
+		if (n <= 0 || c->drained > DRAIN_BYTES) {
+			conn_close(c);
+			return false;
+		}
+		piece += (size_t)n;
+	}
+	conn_want(c, EPOLLIN);
+	return false;
+}

@@ -1,0 +1,167 @@
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "inspect.h"
+#include "keys.h"
+
+static const char usage[] =
+    "usage: rivuletd [--config FILE] ca rotate            make the next CA\n"
+    "       rivuletd [--config FILE] ca status            which CA, and who has not renewed\n"
+    "       rivuletd [--config FILE] ca finish [--force]  make it the CA, and trust the old one no "
+    "more\n"
+    "A running coordinator follows when it reads its configuration again (systemctl reload) or "
+    "starts.\n"
+    "  --force  although devices have not renewed: they must join again\n";
+
+struct options {
+	const char *what;
+	bool help, force;
+};
+
+static bool
+read_options(int argc, char **argv, struct options *o)
+{
+	static const struct option table[] = {
+	    {"force", no_argument, NULL, 'f'},
+	    {"help", no_argument, NULL, 'h'},
+	    {NULL, 0, NULL, 0},
+	};
+	int c;
+
+	*o = (struct options){.what = NULL};
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		if (c == '?')
+			return false;
+		o->help |= c == 'h';
+		o->force |= c == 'f';
+	}
+	o->what = optind + 1 == argc ? argv[optind] : NULL;
+	return o->help || (o->what && (!o->force || strcmp(o->what, "finish") == 0));
+}
+
+/* Who would be shut out: devices that have not used a certificate of the next CA. */
+struct behind {
+	uint64_t generation, count;
+	bool print;
+};
+
+static enum err
+count_one(void *ctx, const struct store_device *d)
+{
+	struct behind *b = ctx;
+
+	if (d->ca_generation >= b->generation || strcmp(d->state, "revoked") == 0 ||
+	    strcmp(d->state, "left") == 0)
+		return ERR_OK;
+	b->count++;
+	if (b->print)
+		printf("not renewed: %s (%s)\n", d->name, d->state);
+	return ERR_OK;
+}
+
+static enum err
+count_behind(const struct config *config, struct behind *b, struct why *why)
+{
+	char path[CONFIG_PATH_MAX + 16];
+	struct store_db *db = NULL;
+	uint64_t version;
+
+	snprintf(path, sizeof(path), "%s/rivulet.db", config->state_dir);
+	enum err e = store_inspect_open(&db, path, false, &version, why);
+	if (e == ERR_NOTFOUND)
+		return ERR_OK;
+	if (e)
+		return e;
+	e = version == store_inspect_known()
+	    ? store_device_each(db, count_one, b)
+	    : err_set(why, ERR_UNSUPPORTED, "start this version of rivuletd once first");
+	store_inspect_close(db);
+	return e;
+}
+
+static int
+rotate(const struct config *config)
+{
+	struct why why = {""};
+
+	if (keys_begin_rotation(config->state_dir, &why) != ERR_OK)
+		return command_fail(&why);
+	printf(
+	    "made the next CA in %s/keys; reload rivuletd now.\n"
+	    "Devices renew their certificates as they ask for work; \"rivuletd ca status\" names "
+	    "those that have not.\n",
+	    config->state_dir);
+	return COMMAND_OK;
+}
+
+static int
+status(const struct config *config)
+{
+	struct services_ca *ca = NULL;
+	struct why why = {""};
+
+	if (keys_load_ca(config->state_dir, &ca, &why) != ERR_OK)
+		return command_fail(&why);
+	struct behind b = {.generation = ca->generation + 1, .print = true};
+	printf("generation %llu%s\n", (unsigned long long)ca->generation,
+	    ca->rotating ? ", being replaced" : "");
+	enum err e = ca->rotating ? count_behind(config, &b, &why) : ERR_OK;
+	if (e == ERR_OK && ca->rotating)
+		printf("%llu devices have not renewed\n", (unsigned long long)b.count);
+	keys_free_ca(ca);
+	return e ? command_fail(&why) : COMMAND_OK;
+}
+
+static int
+finish(const struct config *config, bool force)
+{
+	struct services_ca *ca = NULL;
+	struct why why = {""};
+
+	enum err e = keys_load_ca(config->state_dir, &ca, &why);
+	struct behind b = {.generation = e ? 0 : ca->generation + 1};
+	if (e == ERR_OK && ca->rotating)
+		e = count_behind(config, &b, &why);
+	keys_free_ca(ca);
+	if (e == ERR_OK && b.count > 0) {
+		fprintf(stderr, "rivuletd: %llu devices have not renewed%s\n",
+		    (unsigned long long)b.count,
+		    force ? "; they must join again"
+			  : ": \"rivuletd ca status\" names them; --force shuts them out");
+		if (!force)
+			return COMMAND_FAILED;
+	}
+	if (e == ERR_OK)
+		e = keys_finish_rotation(config->state_dir, &why);
+	if (e)
+		return command_fail(&why);
+	printf("the next CA is the CA now; reload rivuletd\n");
+	return COMMAND_OK;
+}
+
+int
+cmd_ca_main(const char *path, int argc, char **argv)
+{
+	struct options o;
+
+	bool good = read_options(argc, argv, &o);
+	bool known = good && !o.help &&
+	    (strcmp(o.what, "rotate") == 0 || strcmp(o.what, "status") == 0 ||
+		strcmp(o.what, "finish") == 0);
+	if (!known) {
+		fputs(usage, good && o.help ? stdout : stderr);
+		return good && o.help ? COMMAND_OK : COMMAND_USAGE;
+	}
+	struct config *config = command_config(path);
+	if (!config)
+		return COMMAND_FAILED;
+	int rc = strcmp(o.what, "rotate") == 0 ? rotate(config)
+	    : strcmp(o.what, "status") == 0    ? status(config)
+					       : finish(config, o.force);
+	free(config);
+	return rc;
+}

@@ -1,0 +1,155 @@
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "command.h"
+#include "delta_file.h"
+#include "start.h"
+
+enum { SOUND = 0, REPAIRED = 3, WARNINGS = 4, DAMAGE = 7 };
+
+static const char usage[] =
+    "usage: rivuletd [--config FILE] check [--repair [--drop-damaged-deltas]] [--json] [DIR]\n"
+    "Examines the state directory of the configuration, or DIR (then no configuration is read), "
+    "and changes nothing\n"
+    "without --repair. While a coordinator runs on it, what may be changing is not judged.\n"
+    "  --repair               put in order what loses nothing; move damaged files to damaged/; the "
+    "coordinator\n"
+    "                         must be stopped\n"
+    "  --drop-damaged-deltas  with --repair: also take back accepted deltas of open rounds whose "
+    "file is gone or\n"
+    "                         damaged; their devices hold receipts that are then not kept\n"
+    "Exit codes: 0 sound, 1 could not be examined, 2 usage, 3 all that was found is repaired, 4 "
+    "warnings left,\n"
+    "7 damage left.\n";
+
+struct options {
+	bool help, json, repair, drop;
+	const char *dir;
+};
+
+static bool
+read_options(int argc, char **argv, struct options *o)
+{
+	static const struct option table[] = {
+	    {"repair", no_argument, NULL, 'r'},
+	    {"drop-damaged-deltas", no_argument, NULL, 'd'},
+	    {"json", no_argument, NULL, 'j'},
+	    {"help", no_argument, NULL, 'h'},
+	    {NULL, 0, NULL, 0},
+	};
+	int c;
+
+	*o = (struct options){.help = false};
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		if (c == '?')
+			return false;
+		o->help |= c == 'h';
+		o->json |= c == 'j';
+		o->repair |= c == 'r';
+		o->drop |= c == 'd';
+	}
+	o->dir = optind < argc ? argv[optind] : NULL;
+	return argc - optind <= 1 && (o->repair || !o->drop);
+}
+
+static int
+print_json(struct check *c)
+{
+	struct json *doc = json_object();
+	struct buf text;
+
+	json_add_string(doc, "state_dir", c->dir);
+	json_add_bool(doc, "running", c->running);
+	json_add_u64(doc, "damage", c->left[CHECK_DAMAGE]);
+	json_add_u64(doc, "warnings", c->left[CHECK_WARNING]);
+	json_add_u64(doc, "notes", c->left[CHECK_NOTE]);
+	json_add_u64(doc, "repaired", c->repaired);
+	json_add(doc, "findings", c->findings);
+	c->findings = NULL;
+	buf_init(&text, 64u << 20);
+	enum err e = json_print(&text, doc, false);
+	if (e == ERR_OK)
+		printf("%s\n", buf_str(&text));
+	buf_deinit(&text);
+	json_free(doc);
+	return e == ERR_OK ? COMMAND_OK : COMMAND_FAILED;
+}
+
+static void
+print_sum(const struct check *c)
+{
+	printf("%s: %u damaged, %u warnings, %u repaired%s\n", c->dir, c->left[CHECK_DAMAGE],
+	    c->left[CHECK_WARNING], c->repaired,
+	    c->running ? "; a coordinator runs on it, so what may be changing was not judged" : "");
+}
+
+/* Of encrypted deltas; NULL without one. */
+static enum err
+find_key(const struct config *config, struct delta_key *key, const struct delta_key **found,
+    struct why *why)
+{
+	uint8_t secret[32];
+	bool is_there;
+
+	*found = NULL;
+	enum err e = spool_start_secret(config, secret, &is_there, why);
+	if (e || !is_there)
+		return e;
+	delta_file_key(key, secret);
+	hash_wipe(secret, sizeof(secret));
+	*found = key;
+	return ERR_OK;
+}
+
+static int
+examine(const struct options *o, const struct config *config)
+{
+	const char *dir = o->dir ? o->dir : config->state_dir;
+	struct check *c = calloc(1, sizeof(*c));
+	struct why why = {"no memory"};
+	int rc = COMMAND_FAILED;
+	struct delta_key key;
+
+	if (!c || find_key(config, &key, &c->key, &why) != ERR_OK) {
+		free(c);
+		return command_fail(&why);
+	}
+	c->repair = o->repair;
+	c->drop_deltas = o->drop;
+	c->memory = config->spool_memory;
+	c->quiet = o->json;
+	if (check_run(c, dir, &why) != ERR_OK)
+		rc = command_fail(&why);
+	else if (c->left[CHECK_DAMAGE] > 0)
+		rc = DAMAGE;
+	else if (c->left[CHECK_WARNING] > 0)
+		rc = WARNINGS;
+	else
+		rc = c->repaired > 0 ? REPAIRED : SOUND;
+	if (rc != COMMAND_FAILED && !o->json)
+		print_sum(c);
+	else if (rc != COMMAND_FAILED && print_json(c) != COMMAND_OK)
+		rc = COMMAND_FAILED;
+	check_deinit(c);
+	free(c);
+	hash_wipe(&key, sizeof(key));
+	return rc;
+}
+
+int
+cmd_check_main(const char *path, int argc, char **argv)
+{
+	struct options o;
+
+	if (!read_options(argc, argv, &o) || o.help) {
+		fputs(usage, o.help ? stdout : stderr);
+		return o.help ? COMMAND_OK : COMMAND_USAGE;
+	}
+	struct config *config = o.dir ? calloc(1, sizeof(*config)) : command_config(path);
+	int rc = config ? examine(&o, config) : COMMAND_FAILED;
+	free(config);
+	return rc;
+}

@@ -1,0 +1,462 @@
+#include "setup.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "audit.h"
+#include "clock.h"
+#include "cpu.h"
+#include "engine.h"
+#include "fault.h"
+#include "file.h"
+#include "folder.h"
+#include "health.h"
+#include "hex.h"
+#include "incarnation.h"
+#include "keep.h"
+#include "keys.h"
+#include "models.h"
+#include "registry.h"
+#include "routes.h"
+#include "server.h"
+#include "spool.h"
+#include "start.h"
+#include "store.h"
+#include "tls.h"
+#include "watch.h"
+#include "worker.h"
+
+#define STOP_MS 5000
+#define SESSIONS 20000
+#define CONFIGS_MAX 4096 /* reloads in one life: threads may still read any of them */
+#define SERVERS_MAX 64
+#define CERTIFICATE_DAYS 30 /* from then on it is warned of */
+
+struct setup {
+	struct services s;
+	struct watch *watch;
+	struct config *configs[CONFIGS_MAX];
+	unsigned config_count;
+	struct keys_server servers[SERVERS_MAX];
+	unsigned server_count;
+	struct services_ca *old_cas[SERVERS_MAX];
+	unsigned old_ca_count;
+	int lock_fd;
+	bool started;
+};
+
+static void
+state_path(const struct setup *u, const char *name, char *out, size_t room)
+{
+	snprintf(out, room, "%s/%s", u->configs[0]->state_dir, name);
+}
+
+static enum err
+add_config(struct setup *u, const struct config *config, struct why *why)
+{
+	struct config *copy = u->config_count < CONFIGS_MAX ? malloc(sizeof(*copy)) : NULL;
+
+	if (!copy)
+		return err_set(why, ERR_NOMEM, "no memory, or too many reloads");
+	*copy = *config;
+	u->configs[u->config_count++] = copy;
+	u->s.config = copy;
+	return ERR_OK;
+}
+
+/* One coordinator per state directory; the lock goes with the process. */
+static enum err
+take_lock(struct setup *u, struct why *why)
+{
+	char path[CONFIG_PATH_MAX + 16];
+
+	enum err e = file_mkdirs(u->configs[0]->state_dir, 0700, why);
+	if (e)
+		return e;
+	state_path(u, "lock", path, sizeof(path));
+	u->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (u->lock_fd < 0)
+		return err_errno(why, "open %s", path);
+	if (flock(u->lock_fd, LOCK_EX | LOCK_NB) != 0)
+		return err_set(
+		    why, ERR_EXISTS, "another coordinator uses %s", u->configs[0]->state_dir);
+	return ERR_OK;
+}
+
+/* Is there a row for this model, or an open round that needs this state? */
+static bool
+is_known(void *ctx, const uint8_t id[32], bool state)
+{
+	const struct setup *u = ctx;
+	struct store_model row;
+
+	if (state)
+		return engine_uses_state(u->s.engine, id);
+	return store_model_find(u->s.store, id, &row) != ERR_NOTFOUND;
+}
+
+/* --- parts */
+
+/* Which CA devices are to trust. */
+static struct json *
+ca_facts(const struct services *s)
+{
+	const struct services_ca *ca = atomic_load(&s->ca);
+	struct json *facts = json_object();
+	char hex[KEY_ID_HEX];
+
+	hex_encode(hex, ca->hash, sizeof(ca->hash));
+	json_add_string(facts, "ca", hex);
+	json_add_u64(facts, "generation", ca->generation);
+	json_add_bool(facts, "rotating", ca->rotating);
+	return facts;
+}
+
+static enum err
+append_start(struct store_db *db, void *arg, struct why *why)
+{
+	struct json *facts = ca_facts(arg);
+
+	json_add_string(facts, "version", RIVULET_VERSION);
+	return audit_append(
+	    db, arg, &(struct audit_event){.event = "coordinator.started", .facts = facts}, why);
+}
+
+static enum err
+append_ca(struct store_db *db, void *arg, struct why *why)
+{
+	return audit_append(
+	    db, arg, &(struct audit_event){.event = "ca.changed", .facts = ca_facts(arg)}, why);
+}
+
+/* What is done already, by a start or in files, and not undone when it cannot be recorded: a full disk must not keep a coordinator
+ * down. Its next start says the same. */
+static void
+appended(void *arg, enum err e, const struct why *why)
+{
+	(void)arg;
+	if (e)
+		log_event(LOG_LEVEL_ERROR, "audit.failed", LOG_S("why", why->text));
+}
+
+static enum err
+open_storage(struct setup *u, struct why *why)
+{
+	char path[CONFIG_PATH_MAX + 16];
+
+	state_path(u, "rivulet.db", path, sizeof(path));
+	enum err e = store_open(&u->s.store, path, why);
+	if (e == ERR_OK)
+		e = incarnation_begin(&u->s, u->configs[0]->state_dir, why);
+	FAULT("start.store");
+	state_path(u, "models", path, sizeof(path));
+	if (e == ERR_OK)
+		e = models_open(&u->s.models, path, why);
+	if (e == ERR_OK)
+		e = spool_start(&u->s, why);
+	FAULT("start.spool");
+	if (e == ERR_OK)
+		store_before_commit(u->s.store, spool_sync_names, u->s.spool);
+	return e;
+}
+
+static bool
+same_cert(const struct x509_cert *a, const struct x509_cert *b)
+{
+	return a->len == b->len && memcmp(a->der, b->der, a->len) == 0;
+}
+
+/* The CA as its files stand; *out stays NULL if that is the one in use. */
+static enum err
+load_ca(struct setup *u, struct services_ca **out, struct why *why)
+{
+	const struct services_ca *now = atomic_load(&u->s.ca);
+	struct services_ca *fresh = NULL;
+
+	enum err e = keys_load_ca(u->configs[0]->state_dir, &fresh, why);
+	if (e)
+		return e;
+	bool same = same_cert(&now->current, &fresh->current) && now->rotating == fresh->rotating &&
+	    same_cert(&now->next, &fresh->next) && now->has_old == fresh->has_old &&
+	    same_cert(&now->signer, &fresh->signer);
+	if (same || u->old_ca_count == SERVERS_MAX) {
+		keys_free_ca(fresh);
+		return same
+		    ? ERR_OK
+		    : err_set(why, ERR_LIMIT, "the CA changed %d times; restart", SERVERS_MAX);
+	}
+	*out = fresh;
+	return ERR_OK;
+}
+
+/* From now on; live connections and sessions of a CA that went are refused at their next request. */
+static void
+use_ca(struct setup *u, struct services_ca *ca)
+{
+	u->old_cas[u->old_ca_count++] = (struct services_ca *)(uintptr_t)atomic_load(&u->s.ca);
+	atomic_store(&u->s.ca, ca);
+	registry_set_ca(u->s.registry, ca);
+	log_event(LOG_LEVEL_INFO, "ca.changed", LOG_U("generation", ca->generation),
+	    LOG_S("rotating", ca->rotating ? "yes" : "no"));
+	if (store_submit(u->s.store, append_ca, appended, &u->s) != ERR_OK)
+		log_event(LOG_LEVEL_ERROR, "audit.failed", LOG_S("why", "no memory"));
+}
+
+/* A context for the server certificate as it stands in its file; *out stays NULL if that and the CA are those in use. */
+static enum err
+make_tls(
+    struct setup *u, const struct services_ca *fresh_ca, struct tls_context **out, struct why *why)
+{
+	const struct services_ca *ca = fresh_ca ? fresh_ca : atomic_load(&u->s.ca);
+	struct keys_server fresh;
+	struct x509_info info;
+
+	enum err e = keys_load_server(u->configs[0]->state_dir, &fresh, why);
+	if (e)
+		return e;
+	const struct keys_server *last =
+	    u->server_count > 0 ? &u->servers[u->server_count - 1] : NULL;
+	bool same = last && !fresh_ca && same_cert(&last->cert, &fresh.cert);
+	if (same || u->server_count == SERVERS_MAX) {
+		key_free(fresh.key);
+		return same ? ERR_OK
+			    : err_set(why, ERR_LIMIT, "the certificate changed %d times; restart",
+				  SERVERS_MAX);
+	}
+	struct keys_server *k = &u->servers[u->server_count++];
+	*k = fresh;
+	struct tls_config config = {.server = true,
+	    .ca = &ca->current,
+	    .other_ca = ca->rotating ? &ca->next : NULL,
+	    .cert = &k->cert,
+	    .chain = ca->has_old ? &ca->cross : NULL,
+	    .key = k->key,
+	    .cache_entries = SESSIONS};
+	e = tls_context_new(out, &config, why);
+	/* Not installed: the next reload must not take it for the one in use. */
+	if (e) {
+		key_free(k->key);
+		u->server_count--;
+	} else if (x509_parse(&info, &k->cert, NULL) == ERR_OK) {
+		u->s.certificate_ends = info.not_after;
+	}
+	return e;
+}
+
+static void
+raise_file_limit(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
+static enum err
+build(struct setup *u, struct why *why)
+{
+	const struct config *c = u->configs[0];
+	struct tls_context *tls = NULL;
+	uint8_t task_key[32];
+	unsigned workers = c->worker_threads ? c->worker_threads : cpu_count();
+
+	raise_file_limit();
+	enum err e = take_lock(u, why);
+	if (e == ERR_OK)
+		e = health_new(&u->s.health);
+	if (e == ERR_OK)
+		e = keys_load(c->state_dir, &u->s, task_key, why);
+	if (e == ERR_OK)
+		e = open_storage(u, why);
+	if (e == ERR_OK)
+		e = audit_new(&u->s.audit, &u->s);
+	if (e == ERR_OK)
+		e = worker_pool_new(&u->s.pool, workers < 2 ? 2 : workers);
+	if (e == ERR_OK)
+		e = registry_new(&u->s.registry, u->s.store, why);
+	if (e == ERR_OK)
+		registry_set_ca(u->s.registry, atomic_load(&u->s.ca));
+	if (e == ERR_OK)
+		e = engine_new(&u->s.engine, &u->s, task_key, why);
+	FAULT("start.engine");
+	if (e == ERR_OK)
+		e = models_recover(u->s.models, is_known, u);
+	FAULT("start.models");
+	hash_wipe(task_key, sizeof(task_key));
+	if (e == ERR_OK)
+		e = folder_new(&u->s.folder, &u->s, why);
+	if (e == ERR_OK)
+		e = make_tls(u, NULL, &tls, why);
+	if (e == ERR_OK)
+		e = server_new(&u->s.server, &u->s, routes_find, tls, why);
+	if (e == ERR_OK)
+		wake_join(&u->s.wake, server_wake, u->s.server);
+	if (e == ERR_OK)
+		e = watch_new(&u->watch, &u->s, why);
+	return e;
+}
+
+enum err
+setup_new(struct setup **out, const struct config *config, struct why *why)
+{
+	struct setup *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return err_set(why, ERR_NOMEM, "no memory");
+	u->lock_fd = -1;
+	u->s.started_at = clock_wall();
+	enum err e = add_config(u, config, why);
+	if (e == ERR_OK)
+		e = build(u, why);
+	if (e) {
+		setup_free(u);
+		return e;
+	}
+	*out = u;
+	return ERR_OK;
+}
+
+/* Lets scripts find a coordinator that was given port 0. A disk that takes no file must not prevent the start. */
+static void
+write_port(const struct setup *u, const char *name, uint16_t port)
+{
+	char path[CONFIG_PATH_MAX + 16], text[16];
+	struct why why = {""};
+
+	state_path(u, name, path, sizeof(path));
+	int n = snprintf(text, sizeof(text), "%u\n", port);
+	enum err e = file_write(path, text, (size_t)n, 0644, &why);
+	if (e)
+		log_event(LOG_LEVEL_ERROR, "port.failed", LOG_S("why", why.text));
+	health_note(u->s.health, e, 0, why.text);
+}
+
+enum err
+setup_start(struct setup *u, struct why *why)
+{
+	/* Rounds first: a delta that came before its round runs would be refused for good. */
+	engine_start(u->s.engine, folder_submit, u->s.folder);
+	FAULT("start.rounds");
+	enum err e = store_submit(u->s.store, append_start, appended, &u->s);
+	if (e == ERR_OK)
+		e = server_start(u->s.server, why);
+	u->started = e == ERR_OK;
+	if (e == ERR_OK && server_probe_port(u->s.server))
+		write_port(u, "probe_port", server_probe_port(u->s.server));
+	if (e == ERR_OK)
+		write_port(u, "port", server_port(u->s.server));
+	return e;
+}
+
+const struct services *
+setup_services(const struct setup *u)
+{
+	return &u->s;
+}
+
+void
+setup_warn(const struct setup *u)
+{
+	double days = ((double)u->s.certificate_ends - clock_wall()) / 86400;
+
+	if (days < CERTIFICATE_DAYS)
+		log_event(LOG_LEVEL_WARN, "certificate.ends", LOG_D("days", days),
+		    LOG_S("why",
+			days < 0 ? "devices refuse this coordinator"
+				 : "give all names to \"rivuletd init --name\" and reload"));
+}
+
+/* What a running coordinator cannot change; NULL if nothing of it differs. */
+static const char *
+fixed_difference(const struct config *a, const struct config *b)
+{
+	if (strcmp(a->state_dir, b->state_dir) != 0)
+		return "state_dir";
+	if (strcmp(a->admin_socket, b->admin_socket) != 0)
+		return "admin_socket";
+	if (a->listen_count != b->listen_count ||
+	    memcmp(a->listen, b->listen, sizeof(a->listen)) != 0)
+		return "listen";
+	if (memcmp(&a->probe, &b->probe, sizeof(a->probe)) != 0)
+		return "probe_listen";
+	if (a->io_threads != b->io_threads || a->worker_threads != b->worker_threads)
+		return "io_threads or worker_threads";
+	if (a->spool_memory != b->spool_memory || strcmp(a->spool_path, b->spool_path) != 0 ||
+	    strcmp(a->spool_key_file, b->spool_key_file) != 0)
+		return "[spool] mode, path or key_file";
+	return a->spool_quota != b->spool_quota ? "[spool] quota" : NULL;
+}
+
+enum err
+setup_reload(struct setup *u, const struct config *config, struct why *why)
+{
+	const char *fixed = fixed_difference(u->configs[0], config);
+	struct tls_context *tls = NULL;
+	struct services_ca *ca = NULL;
+
+	/* What can fail comes first: a faulty file changes nothing. */
+	enum err e = load_ca(u, &ca, why);
+	if (e == ERR_OK)
+		e = make_tls(u, ca, &tls, why);
+	if (e == ERR_OK)
+		e = add_config(u, config, why);
+	if (e && tls) {
+		tls_context_free(tls);
+		key_free(u->servers[--u->server_count].key);
+	}
+	if (e) {
+		keys_free_ca(ca);
+		return e;
+	}
+	if (ca)
+		use_ca(u, ca);
+	if (fixed)
+		log_event(LOG_LEVEL_WARN, "reload.ignored", LOG_S("key", fixed),
+		    LOG_S("why", "this takes effect after a restart"));
+	if (tls)
+		server_set_tls(u->s.server, tls);
+	return ERR_OK;
+}
+
+void
+setup_free(struct setup *u)
+{
+	if (!u)
+		return;
+	watch_stop(u->watch);
+	if (u->s.engine)
+		engine_stop(u->s.engine);
+	if (u->started)
+		server_stop(u->s.server, STOP_MS);
+	folder_free(u->s.folder);
+	worker_pool_free(u->s.pool);
+	if (u->s.registry)
+		registry_flush(u->s.registry, u->s.store);
+	audit_free(u->s.audit);
+	store_close(u->s.store);
+	server_free(u->s.server);
+	engine_free(u->s.engine);
+	registry_free(u->s.registry);
+	keep_close(u->s.keep);
+	spool_close(u->s.spool);
+	models_close(u->s.models);
+	watch_free(u->watch);
+	health_free(u->s.health);
+	keys_free(&u->s);
+	for (unsigned i = 0; i < u->old_ca_count; i++)
+		keys_free_ca(u->old_cas[i]);
+	for (unsigned i = 0; i < u->server_count; i++)
+		key_free(u->servers[i].key);
+	for (unsigned i = 0; i < u->config_count; i++)
+		free(u->configs[i]);
+	if (u->lock_fd >= 0)
+		close(u->lock_fd);
+	free(u);
+}

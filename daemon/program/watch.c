@@ -1,0 +1,256 @@
+#include "watch.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "engine.h"
+#include "file.h"
+#include "health.h"
+#include "log.h"
+#include "orphan.h"
+#include "spool.h"
+#include "store.h"
+#include "usage.h"
+
+#define EVERY_S 2
+#define FORECAST_EVERY 5 /* looks */
+#define PROBE_BYTES 4096
+#define PROBE_FILES 8
+#define PROBE_MEMORY ((uint64_t)1 << 20)
+#define FREE_MIN ((uint64_t)64 << 10) /* a disk with less is full */
+
+struct watch {
+	const struct services *services;
+	pthread_t id;
+	bool running;
+	pthread_mutex_t lock; /* of stopping */
+	pthread_cond_t wake;
+	bool stopping;
+	bool tight; /* the jobs do not fit; the thread's own */
+	unsigned looks; /* likewise */
+};
+
+/* --- looking */
+
+static void
+folder_path(const struct watch *h, const char *name, char *out, size_t room)
+{
+	snprintf(out, room, "%s%s", h->services->config->state_dir, name);
+}
+
+/* What the file system itself says: costs nothing, so it is asked all the time. */
+static enum err
+look_at(const char *path, uint64_t need, struct why *why)
+{
+	struct statvfs v;
+
+	if (statvfs(path, &v) != 0)
+		return err_errno(why, "%s", path);
+	uint64_t room = (uint64_t)v.f_bavail * v.f_frsize;
+	if (v.f_flag & ST_RDONLY)
+		return err_set(why, ERR_READONLY, "%s is on a read-only file system", path);
+	/* Some file systems, such as those of containers, do not tell. */
+	if (v.f_blocks > 0 && room < need)
+		return err_set(why, ERR_NOSPACE, "%s: %llu bytes are free, %llu are needed", path,
+		    (unsigned long long)room, (unsigned long long)need);
+	return ERR_OK;
+}
+
+/* Unlinked before it is written, so that nothing stays whatever happens. */
+static enum err
+write_probe(const char *folder, struct why *why)
+{
+	static const uint8_t bytes[PROBE_BYTES];
+	char path[CONFIG_PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/probe.tmp", folder);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_errno(why, "create %s", path);
+	unlink(path);
+	enum err e = file_pwrite(fd, bytes, sizeof(bytes), 0);
+	if (e)
+		err_errno(why, "write %s", path);
+	else if (fdatasync(fd) != 0)
+		e = err_errno(why, "sync %s", path);
+	close(fd);
+	return e;
+}
+
+static enum err
+open_files(struct why *why)
+{
+	int fds[PROBE_FILES];
+	unsigned n = 0;
+	enum err e = ERR_OK;
+
+	while (n < PROBE_FILES && e == ERR_OK) {
+		fds[n] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		if (fds[n] < 0)
+			e = err_errno(why, "open /dev/null");
+		else
+			n++;
+	}
+	while (n > 0)
+		close(fds[--n]);
+	return e;
+}
+
+static enum err
+take_memory(uint64_t need, struct why *why)
+{
+	uint64_t bytes = need > PROBE_MEMORY ? need : PROBE_MEMORY;
+	/* volatile: a compiler may leave out an allocation that nobody uses. */
+	char *volatile p = malloc(bytes);
+	bool had = p != NULL;
+
+	free(p);
+	return had ? ERR_OK
+		   : err_set(why, ERR_NOMEM, "%llu bytes of memory cannot be had",
+			 (unsigned long long)bytes);
+}
+
+static enum err
+write_row(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_meta_put(db, "probe", *(uint64_t *)arg);
+}
+
+/* Everything that a round needs, tried for real. */
+static enum err
+try_all(struct watch *h, uint64_t memory, uint64_t disk, struct why *why)
+{
+	static const char *const folders[] = {"", "/models", NULL};
+	char path[CONFIG_PATH_MAX + 16];
+	uint64_t now = clock_ms();
+	enum err e = open_files(why);
+
+	if (e == ERR_OK)
+		e = take_memory(memory, why);
+	for (unsigned i = 0; i < sizeof(folders) / sizeof(*folders) && e == ERR_OK; i++) {
+		if (folders[i])
+			folder_path(h, folders[i], path, sizeof(path));
+		else
+			snprintf(path, sizeof(path), "%s", spool_dir(h->services->spool));
+		e = look_at(path, disk + FREE_MIN, why);
+		if (e == ERR_OK)
+			e = write_probe(path, why);
+	}
+	return e ? e : store_write(h->services->store, write_row, &now, why);
+}
+
+static void
+recovered(struct watch *h)
+{
+	const char *reason;
+	double seconds = health_clear(h->services->health, &reason);
+
+	log_event(
+	    LOG_LEVEL_INFO, "health.recovered", LOG_S("reason", reason), LOG_D("seconds", seconds));
+	spool_orphan_release(h->services);
+	engine_retry(h->services->engine);
+	wake_ring(&h->services->wake);
+}
+
+static void
+look(struct watch *h)
+{
+	char path[CONFIG_PATH_MAX + 16];
+	struct why why = {""};
+
+	folder_path(h, "", path, sizeof(path));
+	const char *reason = health_reason(h->services->health);
+	if (!reason) {
+		health_note(h->services->health, look_at(path, FREE_MIN, &why), 0, why.text);
+		if (h->looks++ % FORECAST_EVERY == 0)
+			usage_watch(h->services, &h->tight);
+		return;
+	}
+	uint64_t need = health_need(h->services->health);
+	bool memory = strcmp(reason, health_word(ERR_NOMEM)) == 0;
+	enum err e = try_all(h, memory ? need : 0, memory ? 0 : need, &why);
+	if (e == ERR_OK)
+		recovered(h);
+	else if (e != ERR_CLOSED)
+		health_set(h->services->health, health_word(e), 0, why.text);
+}
+
+/* False when it is time to end. */
+static bool
+wait_a_while(struct watch *h)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += EVERY_S;
+	pthread_mutex_lock(&h->lock);
+	while (!h->stopping && pthread_cond_timedwait(&h->wake, &h->lock, &until) == 0)
+		;
+	bool stopping = h->stopping;
+	pthread_mutex_unlock(&h->lock);
+	return !stopping;
+}
+
+static void *
+run(void *arg)
+{
+	while (wait_a_while(arg))
+		look(arg);
+	return NULL;
+}
+
+enum err
+watch_new(struct watch **out, const struct services *services, struct why *why)
+{
+	struct watch *h = calloc(1, sizeof(*h));
+	pthread_condattr_t steady;
+
+	if (!h)
+		return err_set(why, ERR_NOMEM, "no memory");
+	h->services = services;
+	pthread_mutex_init(&h->lock, NULL);
+	/* A wall clock that is set back would put off the next look by as much. */
+	pthread_condattr_init(&steady);
+	pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+	pthread_cond_init(&h->wake, &steady);
+	pthread_condattr_destroy(&steady);
+	h->running = pthread_create(&h->id, NULL, run, h) == 0;
+	if (!h->running) {
+		watch_free(h);
+		return err_set(why, ERR_NOMEM, "cannot start a thread");
+	}
+	*out = h;
+	return ERR_OK;
+}
+
+void
+watch_stop(struct watch *h)
+{
+	if (!h || !h->running)
+		return;
+	pthread_mutex_lock(&h->lock);
+	h->stopping = true;
+	pthread_cond_signal(&h->wake);
+	pthread_mutex_unlock(&h->lock);
+	pthread_join(h->id, NULL);
+	h->running = false;
+}
+
+void
+watch_free(struct watch *h)
+{
+	if (!h)
+		return;
+	watch_stop(h);
+	pthread_cond_destroy(&h->wake);
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+}

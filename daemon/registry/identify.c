@@ -1,0 +1,147 @@
+#include <string.h>
+
+#include "hex.h"
+#include "registry_inside.h"
+
+const char *
+registry_state_word(const char *state)
+{
+	if (strcmp(state, "revoked") == 0)
+		return "device-revoked";
+	return strcmp(state, "left") == 0 ? "device-left" : "device-suspended";
+}
+
+unsigned
+registry_role(const char *name)
+{
+	static const struct {
+		const char *name;
+		unsigned bit;
+	} roles[] = {{"device", ROLE_DEVICE}, {"reader", ROLE_READER},
+	    {"submitter", ROLE_SUBMITTER}, {"admin", ROLE_ADMIN}};
+
+	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++)
+		if (strcmp(name, roles[i].name) == 0)
+			return roles[i].bit;
+	return ROLE_NONE;
+}
+
+void
+registry_set_ca(struct registry *r, const struct services_ca *ca)
+{
+	const struct x509_cert *certs[] = {&ca->current, &ca->next};
+	struct x509_info info;
+
+	pthread_mutex_lock(&r->lock);
+	r->ca_count = 0;
+	for (size_t i = 0; i < (ca->rotating ? 2 : 1); i++) {
+		if (x509_parse(&info, certs[i], NULL) != ERR_OK)
+			continue;
+		x509_key_id(r->ca[r->ca_count].key, info.spki);
+		r->ca[r->ca_count++].generation = ca->generation + i;
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+static uint64_t
+newest_ca(const struct registry *r)
+{
+	return r->ca_count ? r->ca[r->ca_count - 1].generation : 0;
+}
+
+static bool
+is_behind(const struct registry *r, const struct device *d)
+{
+	const char *state = d->view.row.state;
+
+	return d->view.row.ca_generation < newest_ca(r) && strcmp(state, "revoked") != 0 &&
+	    strcmp(state, "left") != 0;
+}
+
+bool
+registry_wants_renewal(struct registry *r, const uint8_t id[32])
+{
+	pthread_mutex_lock(&r->lock);
+	const struct device *d = registry_device(r, id);
+	bool wants = d && is_behind(r, d);
+	pthread_mutex_unlock(&r->lock);
+	return wants;
+}
+
+uint64_t
+registry_not_renewed(struct registry *r)
+{
+	uint64_t n = 0;
+
+	pthread_mutex_lock(&r->lock);
+	for (size_t i = 0; i < r->count; i++)
+		n += is_behind(r, r->items[i]);
+	pthread_mutex_unlock(&r->lock);
+	return n;
+}
+
+/* Does a CA that counts vouch for it? What it is used for shows that the device holds it. */
+static bool
+check_ca(const struct registry *r, const struct x509_info *cert, struct device *d)
+{
+	for (size_t i = 0; i < r->ca_count; i++) {
+		if (memcmp(r->ca[i].key, cert->issuer_key, X509_KEY_ID_LEN) != 0)
+			continue;
+		if (d->view.row.ca_generation < r->ca[i].generation) {
+			d->view.row.ca_generation = r->ca[i].generation;
+			d->unsaved = true;
+		}
+		return true;
+	}
+	return r->ca_count == 0;
+}
+
+/* What stands against a key and a certificate of this device, NULL if nothing does. */
+static const char *
+judge(const struct registry *r, struct device *d, const struct x509_info *cert, double now,
+    struct identity *who)
+{
+	const struct store_device *row = &d->view.row;
+	bool in_time = now >= (double)cert->not_before && now <= (double)cert->not_after;
+
+	if (d->doubtful)
+		return "unavailable";
+	if (strcmp(row->state, "active") != 0)
+		return registry_state_word(row->state);
+	if (!hash_equal(row->spki, cert->spki, KEY_SPKI_LEN)) {
+		if (in_time && hash_equal(row->previous, cert->spki, KEY_SPKI_LEN))
+			who->roles |= ROLE_ROTATED;
+		return "key-rotated";
+	}
+	if (!check_ca(r, cert, d))
+		return "retired-ca";
+	if (!in_time) {
+		who->roles |= ROLE_EXPIRED;
+		return "expired-certificate";
+	}
+	who->roles |= registry_role(row->role);
+	return NULL;
+}
+
+void
+registry_identify(
+    struct registry *r, const struct x509_info *cert, double now, struct identity *who)
+{
+	char name[KEY_ID_HEX];
+	uint8_t key[HASH_LEN];
+
+	who->problem = "unknown-device";
+	memcpy(who->spki, cert->spki, sizeof(who->spki));
+	key_id(key, cert->spki);
+	pthread_mutex_lock(&r->lock);
+	struct device *d = registry_device_of_key(r, key);
+	if (d) {
+		hex_encode(name, d->view.row.id, HASH_LEN);
+		if (strcmp(name, cert->common_name) == 0) {
+			memcpy(who->device, d->view.row.id, HASH_LEN);
+			memcpy(who->owner, d->view.row.id, HASH_LEN);
+			who->problem = judge(r, d, cert, now, who);
+		}
+	}
+	pthread_mutex_unlock(&r->lock);
+}

@@ -1,0 +1,450 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "hex.h"
+#include "registry_inside.h"
+
+#define REGISTRY_MAX (1u << 24)
+
+static size_t
+lower_bound(const struct registry *r, const uint8_t id[32])
+{
+	size_t from = 0, to = r->count;
+
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+		if (memcmp(r->items[mid]->view.row.id, id, 32) < 0)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+struct device *
+registry_device(const struct registry *r, const uint8_t id[32])
+{
+	size_t at = lower_bound(r, id);
+
+	if (at == r->count || memcmp(r->items[at]->view.row.id, id, 32) != 0)
+		return NULL;
+	return r->items[at];
+}
+
+/* --- keys that are not the first of their device */
+
+static size_t
+key_at(const struct registry *r, const uint8_t key[32])
+{
+	size_t from = 0, to = r->key_count;
+
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+		if (memcmp(r->keys[mid].key, key, 32) < 0)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+struct device *
+registry_device_of_key(const struct registry *r, const uint8_t key[32])
+{
+	size_t at = key_at(r, key);
+
+	if (at < r->key_count && memcmp(r->keys[at].key, key, 32) == 0)
+		return registry_device(r, r->keys[at].device);
+	return registry_device(r, key);
+}
+
+static enum err
+add_key(struct registry *r, const uint8_t key[32], const uint8_t device[32])
+{
+	size_t at = key_at(r, key);
+
+	if (memcmp(key, device, 32) == 0 ||
+	    (at < r->key_count && memcmp(r->keys[at].key, key, 32) == 0))
+		return ERR_OK;
+	if (r->key_count == REGISTRY_MAX)
+		return ERR_LIMIT;
+	if (r->key_count == r->key_room) {
+		size_t room = r->key_room ? r->key_room * 2 : 64;
+		struct registry_key *keys = realloc(r->keys, room * sizeof(*keys));
+		if (!keys)
+			return ERR_NOMEM;
+		r->keys = keys;
+		r->key_room = room;
+	}
+	memmove(&r->keys[at + 1], &r->keys[at], (r->key_count - at) * sizeof(*r->keys));
+	memcpy(r->keys[at].key, key, 32);
+	memcpy(r->keys[at].device, device, 32);
+	r->key_count++;
+	return ERR_OK;
+}
+
+/* --- rows */
+
+static void
+device_free(struct device *d)
+{
+	if (d)
+		free(d->labels);
+	free(d);
+}
+
+static enum err
+parse_labels(struct device *d)
+{
+	struct json *v = NULL;
+	const char *text = d->view.row.labels;
+
+	if (!text[0])
+		return ERR_OK;
+	if (json_parse(&v, text, strlen(text), NULL) != ERR_OK || json_kind(v) != JSON_OBJECT) {
+		json_free(v);
+		return ERR_CORRUPT;
+	}
+	size_t n = json_count(v);
+	d->labels = calloc(n ? n : 1, sizeof(*d->labels));
+	for (size_t i = 0; d->labels && i < n; i++) {
+		const struct json *m = json_at(v, i);
+		const char *value = json_string(m);
+		snprintf(d->labels[i].key, sizeof(d->labels[i].key), "%s", json_key(m));
+		snprintf(d->labels[i].value, sizeof(d->labels[i].value), "%s", value ? value : "");
+	}
+	d->label_count = d->labels ? n : 0;
+	json_free(v);
+	return d->labels ? ERR_OK : ERR_NOMEM;
+}
+
+/* Puts d at its place, replacing an older copy but keeping what is known of the device since the start. */
+static enum err
+insert(struct registry *r, struct device *d)
+{
+	size_t at = lower_bound(r, d->view.row.id);
+
+	if (at < r->count && memcmp(r->items[at]->view.row.id, d->view.row.id, 32) == 0) {
+		struct device *old = r->items[at];
+		struct store_device row = d->view.row;
+		d->view = old->view;
+		d->view.row = row;
+		d->unsaved = old->unsaved;
+		r->items[at] = d;
+		device_free(old);
+		return ERR_OK;
+	}
+	if (r->count == REGISTRY_MAX)
+		return ERR_LIMIT;
+	if (r->count == r->room) {
+		size_t room = r->room ? r->room * 2 : 64;
+		struct device **items = realloc(r->items, room * sizeof(struct device *));
+		if (!items)
+			return ERR_NOMEM;
+		r->items = items;
+		r->room = room;
+	}
+	memmove(&r->items[at + 1], &r->items[at], (r->count - at) * sizeof(struct device *));
+	r->items[at] = d;
+	r->count++;
+	return ERR_OK;
+}
+
+static const struct store_seen nothing_seen = {.last_contact = NAN,
+    .refused_at = NAN,
+    .aborted_at = NAN,
+    .clock_offset = NAN,
+    .disk_free = NAN};
+
+enum err
+registry_put(struct registry *r, const struct store_device *row)
+{
+	struct device *d = calloc(1, sizeof(*d));
+	uint8_t key[32];
+
+	if (!d)
+		return ERR_NOMEM;
+	d->view.row = *row;
+	d->view.seen = nothing_seen;
+	memcpy(d->view.seen.device, row->id, 32);
+	key_id(key, row->spki);
+	enum err e = parse_labels(d);
+	if (e == ERR_OK) {
+		pthread_mutex_lock(&r->lock);
+		e = add_key(r, key, row->id);
+		if (e == ERR_OK)
+			e = insert(r, d);
+		pthread_mutex_unlock(&r->lock);
+	}
+	if (e)
+		device_free(d);
+	return e;
+}
+
+static enum err
+read_row(struct store_db *db, void *arg, struct why *why)
+{
+	struct store_device *d = arg;
+	uint8_t id[32];
+
+	(void)why;
+	memcpy(id, d->id, sizeof(id));
+	return store_device_get(db, id, d);
+}
+
+static void
+doubt(struct registry *r, const uint8_t id[32])
+{
+	pthread_mutex_lock(&r->lock);
+	struct device *d = registry_device(r, id);
+	if (d)
+		d->doubtful = true;
+	r->doubts = r->doubts || d;
+	pthread_mutex_unlock(&r->lock);
+}
+
+enum err
+registry_follow(struct registry *r, const uint8_t id[32])
+{
+	struct store_device *now = malloc(sizeof(*now));
+	enum err e = now ? ERR_OK : ERR_NOMEM;
+
+	pthread_mutex_lock(&r->following);
+	if (e == ERR_OK) {
+		memcpy(now->id, id, sizeof(now->id));
+		e = store_read(r->store, read_row, now, NULL);
+	}
+	if (e == ERR_OK)
+		e = registry_put(r, now);
+	if (e)
+		doubt(r, id);
+	pthread_mutex_unlock(&r->following);
+	free(now);
+	return e;
+}
+
+/* The next device in doubt from place *at on. */
+static bool
+next_doubt(struct registry *r, size_t *at, uint8_t id[32])
+{
+	bool found = false;
+
+	pthread_mutex_lock(&r->lock);
+	for (; *at < r->count && !found; ++*at) {
+		found = r->items[*at]->doubtful;
+		if (found)
+			memcpy(id, r->items[*at]->view.row.id, 32);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return found;
+}
+
+void
+registry_settle(struct registry *r)
+{
+	uint8_t id[32];
+	size_t at = 0;
+
+	pthread_mutex_lock(&r->lock);
+	bool doubts = r->doubts;
+	r->doubts = false;
+	pthread_mutex_unlock(&r->lock);
+	while (doubts && next_doubt(r, &at, id))
+		if (registry_follow(r, id) != ERR_OK)
+			return; /* it has noted that there are doubts */
+}
+
+static enum err
+load_one(void *ctx, const struct store_device *row)
+{
+	return registry_put(ctx, row);
+}
+
+static enum err
+load_key(void *ctx, const uint8_t key[32], const uint8_t device[32])
+{
+	return add_key(ctx, key, device);
+}
+
+static enum err
+load_token(void *ctx, const struct store_token *t)
+{
+	return registry_put_token(ctx, t);
+}
+
+static enum err
+load_seen(void *ctx, const struct store_seen *seen)
+{
+	struct device *d = registry_device(ctx, seen->device);
+
+	if (d)
+		d->view.seen = *seen;
+	return ERR_OK;
+}
+
+static enum err
+load_all(struct store_db *db, void *arg, struct why *why)
+{
+	struct registry *r = arg;
+	enum err e = store_device_each(db, load_one, r);
+
+	(void)why;
+	if (e == ERR_OK)
+		e = store_key_each(db, load_key, r);
+	if (e == ERR_OK)
+		e = store_seen_each(db, load_seen, r);
+	if (e == ERR_OK)
+		e = store_token_each(db, load_token, r);
+	for (size_t i = 0; !e && i < r->count; i++) {
+		struct registry_view *v = &r->items[i]->view;
+		e = store_accept_count(db, v->row.id, &v->reports);
+	}
+	return e;
+}
+
+enum err
+registry_new(struct registry **out, struct store *store, struct why *why)
+{
+	struct registry *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return err_set(why, ERR_NOMEM, "no memory");
+	r->store = store;
+	pthread_mutex_init(&r->following, NULL);
+	pthread_mutex_init(&r->lock, NULL);
+	enum err e = store_read(store, load_all, r, why);
+	if (e) {
+		registry_free(r);
+		return e;
+	}
+	*out = r;
+	return ERR_OK;
+}
+
+void
+registry_free(struct registry *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < r->count; i++)
+		device_free(r->items[i]);
+	free(r->items);
+	free(r->keys);
+	free(r->access);
+	pthread_mutex_destroy(&r->lock);
+	pthread_mutex_destroy(&r->following);
+	free(r);
+}
+
+enum err
+registry_get(struct registry *r, const uint8_t id[32], struct registry_view *out)
+{
+	pthread_mutex_lock(&r->lock);
+	const struct device *d = registry_device(r, id);
+	if (d)
+		*out = d->view;
+	pthread_mutex_unlock(&r->lock);
+	return d ? ERR_OK : ERR_NOTFOUND;
+}
+
+enum err
+registry_find(struct registry *r, const char *text, struct registry_view *out)
+{
+	uint8_t id[32];
+	size_t matches = 0;
+
+	if (hex_decode(id, sizeof(id), text, strlen(text)))
+		return registry_get(r, id, out);
+	pthread_mutex_lock(&r->lock);
+	for (size_t i = 0; i < r->count && matches < 2; i++) {
+		if (strcmp(r->items[i]->view.row.name, text) != 0)
+			continue;
+		*out = r->items[i]->view;
+		matches++;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return matches == 0 ? ERR_NOTFOUND : matches == 1 ? ERR_OK : ERR_EXISTS;
+}
+
+enum err
+registry_each(
+    struct registry *r, enum err (*fn)(void *ctx, const struct registry_view *v), void *ctx)
+{
+	struct registry_view v;
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; e == ERR_OK; i++) {
+		pthread_mutex_lock(&r->lock);
+		bool more = i < r->count;
+		if (more)
+			v = r->items[i]->view;
+		pthread_mutex_unlock(&r->lock);
+		if (!more)
+			break;
+		e = fn(ctx, &v);
+	}
+	return e;
+}
+
+bool
+registry_is_active(struct registry *r, const uint8_t id[32])
+{
+	pthread_mutex_lock(&r->lock);
+	const struct device *d = registry_device(r, id);
+	bool active = d && !d->doubtful && strcmp(d->view.row.state, "active") == 0;
+	pthread_mutex_unlock(&r->lock);
+	return active;
+}
+
+static bool
+has_label(const struct device *d, const struct job_label *want)
+{
+	for (size_t i = 0; i < d->label_count; i++)
+		if (strcmp(d->labels[i].key, want->key) == 0 &&
+		    strcmp(d->labels[i].value, want->value) == 0)
+			return true;
+	return false;
+}
+
+static bool
+is_listed(const struct device *d, const struct select_spec *select)
+{
+	char hex[KEY_ID_HEX];
+
+	if (select->device_count == 0)
+		return true;
+	hex_encode(hex, d->view.row.id, 32);
+	for (size_t i = 0; i < select->device_count; i++)
+		if (strcmp(select->devices[i], d->view.row.name) == 0 ||
+		    strcmp(select->devices[i], hex) == 0)
+			return true;
+	return false;
+}
+
+bool
+registry_matches(struct registry *r, const uint8_t id[32], const struct select_spec *select)
+{
+	pthread_mutex_lock(&r->lock);
+	const struct device *d = registry_device(r, id);
+	bool ok = d && is_listed(d, select);
+	for (size_t i = 0; ok && i < select->label_count; i++)
+		ok = has_label(d, &select->labels[i]);
+	pthread_mutex_unlock(&r->lock);
+	return ok;
+}
+
+void
+registry_counts(struct registry *r, double seconds, uint64_t *joined, uint64_t *active)
+{
+	double since = clock_wall() - seconds;
+
+	*active = 0;
+	pthread_mutex_lock(&r->lock);
+	*joined = r->count;
+	for (size_t i = 0; i < r->count; i++)
+		*active += r->items[i]->view.seen.last_contact >= since;
+	pthread_mutex_unlock(&r->lock);
+}

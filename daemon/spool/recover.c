@@ -1,0 +1,134 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "hex.h"
+#include "spool_inside.h"
+
+struct spool_slot *
+spool_slot_add(struct spool *s, const struct manifest *m, uint64_t bytes)
+{
+	struct spool_slot *slot = calloc(1, sizeof(*slot));
+
+	if (!slot)
+		return NULL;
+	memcpy(slot->task, m->task, sizeof(slot->task));
+	memcpy(slot->device, m->device, sizeof(slot->device));
+	memcpy(slot->job, m->job, sizeof(slot->job));
+	slot->round = m->round;
+	slot->bytes = bytes;
+	slot->idle_since_ms = clock_ms();
+	slot->next = s->slots;
+	s->slots = slot;
+	return slot;
+}
+
+void
+spool_slot_sign(struct spool_slot *slot, int fd)
+{
+	if (slot->good.at > 0 && fstat(fd, &slot->st) != 0)
+		slot->good.at = 0;
+}
+
+/* Is this a name of ours? Another program's files are left alone: the folder may be shared. */
+static bool
+our_name(const char *name, uint8_t task[16], bool *part)
+{
+	size_t len = strlen(name), suffix = sizeof(SUFFIX_PART) - 1;
+
+	/* An older version numbered its parts. */
+	*part =
+	    len >= 32 + suffix && name[32] == '.' && strcmp(name + len - suffix, SUFFIX_PART) == 0;
+	bool delta = len == 32 + sizeof(SUFFIX_DELTA) - 1 && strcmp(name + 32, SUFFIX_DELTA) == 0;
+	return (*part || delta) && hex_decode(task, 16, name, 32);
+}
+
+/* A copy that a crash left; nothing knows of it. */
+static bool
+is_copy(const char *name)
+{
+	size_t len = strlen(name), suffix = sizeof(SUFFIX_COPY) - 1;
+	uint8_t task[16];
+
+	return len > 33 + suffix && name[32] == '.' &&
+	    strcmp(name + len - suffix, SUFFIX_COPY) == 0 && hex_decode(task, 16, name, 32);
+}
+
+struct recovery {
+	struct spool *s;
+	spool_keep *keep;
+	void *ctx;
+	bool remove; /* the second pass */
+};
+
+static enum err
+recover_file(
+    const struct recovery *r, const uint8_t task[16], bool part, const char *path, struct why *why)
+{
+	struct delta_file f;
+	struct manifest m;
+	struct stat st;
+
+	enum err e = delta_file_open(&f, path, O_RDONLY, spool_key(r->s), why);
+	bool whole = e == ERR_OK && fstat(f.fd, &st) == 0 &&
+	    manifest_decode(&m, f.manifest, MANIFEST_LEN, NULL) == ERR_OK;
+	delta_file_close(&f);
+	bool wanted = part ? (whole && memcmp(m.task, task, 16) == 0 && r->keep(r->ctx, task, &m))
+			   : r->keep(r->ctx, task, NULL);
+	/* A part whose key is missing may be wanted, too: who knows only its name cannot say. */
+	if (e == ERR_DENIED && (wanted || part))
+		return e;
+	if (!r->remove)
+		return ERR_OK;
+	if (!wanted)
+		return unlink(path) == 0 ? ERR_OK : err_errno(why, "remove %s", path);
+	if (!part) {
+		atomic_fetch_add(&r->s->used, stat(path, &st) == 0 ? (uint64_t)st.st_size : 0);
+		return ERR_OK;
+	}
+	uint64_t bytes = spoolfile_bytes(m.payload_bytes);
+	atomic_fetch_add(&r->s->used, bytes);
+	return spool_slot_add(r->s, &m, bytes) ? ERR_OK : err_set(why, ERR_NOMEM, "no memory");
+}
+
+static enum err
+recover_pass(const struct recovery *r, struct why *why)
+{
+	DIR *d = opendir(r->s->dir);
+	struct dirent *ent;
+	enum err e = ERR_OK;
+
+	if (!d)
+		return err_errno(why, "open %s", r->s->dir);
+	while (e == ERR_OK && (ent = readdir(d))) {
+		char path[PATH_ROOM + 256];
+		uint8_t task[16];
+		struct stat st;
+		bool part;
+		if (r->remove && is_copy(ent->d_name))
+			(void)!unlinkat(dirfd(d), ent->d_name, 0);
+		if (!our_name(ent->d_name, task, &part) ||
+		    fstatat(dirfd(d), ent->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    !S_ISREG(st.st_mode))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", r->s->dir, ent->d_name);
+		e = recover_file(r, task, part, path, why);
+	}
+	closedir(d);
+	return e;
+}
+
+enum err
+spool_recover(struct spool *s, spool_keep *keep, void *ctx, struct why *why)
+{
+	struct recovery r = {.s = s, .keep = keep, .ctx = ctx};
+
+	enum err e = recover_pass(&r, why);
+	r.remove = true;
+	return e ? e : recover_pass(&r, why);
+}

@@ -1,0 +1,64 @@
+#ifndef SPOOL_INSIDE_H
+#define SPOOL_INSIDE_H
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+#include "delta_body.h"
+#include "err.h"
+#include "spool.h"
+
+/* Inside of the spool: shared by the files spool*.c only. */
+
+#define SUFFIX_PART ".part"
+#define SUFFIX_DELTA ".delta"
+#define SUFFIX_COPY ".new" /* behind a number: of spool_reseal.h */
+#define PATH_ROOM 1100
+
+struct spool_slot {
+	struct spool_slot *next;
+	uint8_t task[16], device[32], job[16];
+	uint64_t round;
+	uint64_t bytes; /* counted against the quota */
+	uint64_t idle_since_ms;
+	struct spool_part *live; /* NULL between two transfers */
+	struct delta_mark good; /* spool_mark.h; at 0: none */
+	uint64_t good_ms; /* when the first bytes before it were hashed */
+	struct stat st; /* of the file when it was last ours */
+};
+
+/* An accepted delta that must not be used. */
+struct condemned {
+	struct condemned *next;
+	uint8_t task[16];
+	struct why why;
+};
+
+/* See spool_orphan.h. */
+struct orphan {
+	struct orphan *next;
+	uint8_t task[16], job[16], device[32];
+	uint64_t round;
+};
+
+struct spool {
+	char dir[1024];
+	uint64_t quota;
+	bool memory, sealed;
+	struct delta_key key;
+	atomic_uint_least64_t used;
+	atomic_uint copies; /* numbers their names */
+	atomic_bool dirty; /* names changed since the last directory sync */
+	pthread_mutex_t
+	    lock; /* guards slots, the names of parts, and which part is live; then a part's own lock */
+	struct spool_slot *slots;
+	struct condemned *condemned;
+	struct orphan *orphans;
+	struct spool_trust *trust;
+};
+
+/* Notes a part. NULL without memory. Lock held, or no other thread. */
+struct spool_slot *spool_slot_add(struct spool *s, const struct manifest *m, uint64_t bytes);
+/* What was written to the file up to now was written by us. Lock held. */
+void spool_slot_sign(struct spool_slot *slot, int fd);
+
+#endif

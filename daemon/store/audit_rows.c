@@ -1,0 +1,210 @@
+#include "audit_rows.h"
+
+#include <string.h>
+
+#include "store_inside.h"
+
+#define AT(type, member) offsetof(struct store_##type, member)
+#define ARRAY(type, member) AT(type, member), sizeof(((struct store_##type *)0)->member)
+#define TABLE(name) \
+	static const struct store_table name##_table = { \
+	    sizeof(name##_fields) / sizeof(name##_fields[0]), name##_fields}
+
+static const struct store_field audit_fields[] = {
+    {STORE_UNSIGNED, AT(audit, seq), 0},
+    {STORE_BLOB, ARRAY(audit, link)},
+    {STORE_LONG_TEXT, AT(audit, body), AT(audit, body_len)},
+    {STORE_BLOB, ARRAY(audit, job)},
+    {STORE_UNSIGNED, AT(audit, round), 0},
+};
+TABLE(audit);
+
+static const struct store_field link_fields[] = {{STORE_BLOB, 0, 256}};
+TABLE(link);
+
+static const struct store_field detail_fields[] = {
+    {STORE_UNSIGNED, AT(detail, seq), 0},
+    {STORE_UNSIGNED, AT(detail, place), 0},
+    {STORE_BLOB, ARRAY(detail, device)},
+    {STORE_BLOB, ARRAY(detail, salt)},
+    {STORE_LONG_BLOB, AT(detail, data), AT(detail, len)},
+};
+TABLE(detail);
+
+enum statement {
+	INSERT = STORE_AUDIT_STATEMENTS,
+	LAST,
+	EACH,
+	ROUND,
+	DETAIL_INSERT,
+	DETAIL_EACH,
+	ERASE_BUSY,
+	ERASE_TASKS,
+	ERASE_DETAILS,
+	ERASE_REPORTS,
+	ERASE_SEEN,
+	ERASE_JOINED,
+	STATEMENTS
+};
+_Static_assert((int)STATEMENTS <= (int)STORE_IDENTITY_STATEMENTS, "the cache has a place for each");
+
+/* Zeros stand for NULL in the table, so that its indexes hold only rows that are about somebody. */
+#define ENTRY "seq, link, body, coalesce(job, zeroblob(16)), coalesce(round, 0)"
+#define DETAIL "seq, place, coalesce(device, zeroblob(32)), salt, data"
+
+static const char *const texts[] = {
+    [INSERT - STORE_AUDIT_STATEMENTS] = ("INSERT INTO audit (seq, link, body, job, round) VALUES "
+					 "(?1, ?2, ?3, nullif(?4, zeroblob(16)), nullif(?5, 0))"),
+    [LAST - STORE_AUDIT_STATEMENTS] = "SELECT link FROM audit ORDER BY seq DESC LIMIT 1",
+    [EACH - STORE_AUDIT_STATEMENTS] =
+	("SELECT " ENTRY " FROM audit WHERE seq >= ? ORDER BY seq LIMIT ?"),
+    [ROUND - STORE_AUDIT_STATEMENTS] =
+	("SELECT " ENTRY " FROM audit WHERE job = ? AND round = ? "
+	 "AND body LIKE '{\"event\":\"round.%' ORDER BY seq DESC LIMIT 1"),
+    [DETAIL_INSERT - STORE_AUDIT_STATEMENTS] =
+	("INSERT INTO audit_detail (seq, place, device, salt, data) VALUES "
+	 "(?1, ?2, nullif(?3, zeroblob(32)), ?4, ?5)"),
+    [DETAIL_EACH - STORE_AUDIT_STATEMENTS] =
+	("SELECT " DETAIL " FROM audit_detail WHERE seq = ? ORDER BY place"),
+    [ERASE_BUSY - STORE_AUDIT_STATEMENTS] =
+	("SELECT count(*) FROM accept JOIN round USING (job, round) JOIN job ON job.id = "
+	 "accept.job "
+	 "WHERE accept.device = ? AND round.state = 'open' AND job.state IN ('running', 'paused')"),
+    [ERASE_TASKS - STORE_AUDIT_STATEMENTS] = "SELECT task FROM accept WHERE device = ?",
+    [ERASE_DETAILS - STORE_AUDIT_STATEMENTS] = "DELETE FROM audit_detail WHERE device = ?",
+    [ERASE_REPORTS - STORE_AUDIT_STATEMENTS] = "DELETE FROM accept WHERE device = ?",
+    [ERASE_SEEN - STORE_AUDIT_STATEMENTS] = "DELETE FROM seen WHERE device = ?",
+    [ERASE_JOINED - STORE_AUDIT_STATEMENTS] = "DELETE FROM joined WHERE device = ?",
+};
+
+static struct store_query
+begin(struct store_db *db, enum statement which)
+{
+	return store_query_begin(db, (int)which, texts[which - STORE_AUDIT_STATEMENTS]);
+}
+
+enum err
+store_audit_insert(struct store_db *db, const struct store_audit *a)
+{
+	struct store_query q = begin(db, INSERT);
+
+	store_query_row(&q, &audit_table, a);
+	return store_query_done(&q);
+}
+
+enum err
+store_audit_last(struct store_db *db, uint8_t link[256])
+{
+	struct store_query q = begin(db, LAST);
+
+	return store_query_one(&q, &link_table, link);
+}
+
+enum err
+store_audit_each(struct store_db *db, uint64_t from, uint64_t limit,
+    enum err (*fn)(void *ctx, const struct store_audit *a), void *ctx)
+{
+	struct store_query q = begin(db, EACH);
+	struct store_audit a;
+
+	store_query_unsigned(&q, from);
+	store_query_unsigned(&q, limit < INT64_MAX ? limit : INT64_MAX);
+	while (store_query_next(&q, &audit_table, &a))
+		q.e = fn(ctx, &a);
+	return store_query_end(&q);
+}
+
+enum err
+store_audit_round(
+    struct store_db *db, const uint8_t job[16], uint64_t round, struct store_audit *out)
+{
+	struct store_query q = begin(db, ROUND);
+
+	store_query_blob(&q, job, 16);
+	store_query_unsigned(&q, round);
+	return store_query_one_owned(&q, &audit_table, out, &out->body, &out->body_len);
+}
+
+enum err
+store_audit_detail_insert(struct store_db *db, const struct store_detail *d)
+{
+	struct store_query q = begin(db, DETAIL_INSERT);
+
+	store_query_row(&q, &detail_table, d);
+	return store_query_done(&q);
+}
+
+enum err
+store_audit_detail_each(struct store_db *db, uint64_t seq,
+    enum err (*fn)(void *ctx, const struct store_detail *d), void *ctx)
+{
+	struct store_query q = begin(db, DETAIL_EACH);
+	struct store_detail d;
+
+	store_query_unsigned(&q, seq);
+	while (store_query_next(&q, &detail_table, &d))
+		q.e = fn(ctx, &d);
+	return store_query_end(&q);
+}
+
+/* --- erasing a device */
+
+static const struct store_field number_fields[] = {{STORE_UNSIGNED, 0, 0}};
+TABLE(number);
+
+static const struct store_field task_fields[] = {{STORE_BLOB, 0, 16}};
+TABLE(task);
+
+static enum err
+is_busy(struct store_db *db, const uint8_t device[32])
+{
+	struct store_query q = begin(db, ERASE_BUSY);
+	uint64_t open;
+
+	store_query_blob(&q, device, 32);
+	enum err e = store_query_one(&q, &number_table, &open);
+	return e == ERR_OK && open > 0 ? ERR_STATE : e;
+}
+
+static enum err
+each_task(struct store_db *db, const uint8_t device[32],
+    enum err (*fn)(void *ctx, const uint8_t task[16]), void *ctx)
+{
+	struct store_query q = begin(db, ERASE_TASKS);
+	uint8_t task[16];
+
+	store_query_blob(&q, device, 32);
+	while (store_query_next(&q, &task_table, task))
+		q.e = fn(ctx, task);
+	return store_query_end(&q);
+}
+
+static enum err
+delete_rows(struct store_db *db, enum statement which, const uint8_t device[32], uint64_t *count)
+{
+	struct store_query q = begin(db, which);
+
+	store_query_blob(&q, device, 32);
+	enum err e = store_query_done(&q);
+	if (e == ERR_OK && count)
+		*count = (uint64_t)sqlite3_changes(db->sql);
+	return e;
+}
+
+enum err
+store_audit_erase(struct store_db *db, const uint8_t device[32],
+    enum err (*fn)(void *ctx, const uint8_t task[16]), void *ctx, struct store_erased *out)
+{
+	enum err e = is_busy(db, device);
+
+	*out = (struct store_erased){.details = 0};
+	if (e == ERR_OK)
+		e = each_task(db, device, fn, ctx);
+	if (e == ERR_OK)
+		e = delete_rows(db, ERASE_DETAILS, device, &out->details);
+	if (e == ERR_OK)
+		e = delete_rows(db, ERASE_REPORTS, device, &out->reports);
+	if (e == ERR_OK)
+		e = delete_rows(db, ERASE_SEEN, device, NULL);
+	return e ? e : delete_rows(db, ERASE_JOINED, device, NULL);
+}

@@ -1,0 +1,34 @@
+#ifndef INSPECT_H
+#define INSPECT_H
+#include "store.h"
+
+/*
+ * A database looked at from outside, by `rivuletd check`, `backup` and `restore`, beside a running coordinator or without
+ * one. It is never made and never migrated, and without `write` its file stays as it is. One thread. The store_*_each and
+ * store_*_get of store.h take the connection.
+ */
+
+/* *version: that of the file; rows can be read only if it is store_inspect_known(). ERR_NOTFOUND, ERR_CORRUPT,
+ * ERR_UNSUPPORTED if it is of a newer program. */
+ERR_MUST_USE enum err store_inspect_open(
+    struct store_db **out, const char *path, bool write, uint64_t *version, struct why *why);
+void store_inspect_close(struct store_db *db);
+/* SQLite's words about the last failure; "" if none. */
+const char *store_inspect_why(const struct store_db *db);
+/* The version that this program writes. */
+uint64_t store_inspect_known(void);
+
+/* A transaction: with `write` nobody else writes meanwhile, else all reads see one state. */
+ERR_MUST_USE enum err store_inspect_begin(struct store_db *db, bool write, struct why *why);
+ERR_MUST_USE enum err store_inspect_commit(struct store_db *db, struct why *why);
+void store_inspect_rollback(struct store_db *db);
+
+/* SQLite's own checks of pages, indexes and references: fn gets one line per fault, at most 100. */
+ERR_MUST_USE enum err store_inspect_faults(
+    struct store_db *db, void (*fn)(void *ctx, const char *line), void *ctx, struct why *why);
+/* Copies the state that the open transaction sees into a new file, synced; pause (may be NULL) is called after each MiB.
+ * ERR_EXISTS. */
+ERR_MUST_USE enum err store_inspect_copy(struct store_db *db, const char *to,
+    void (*pause)(void *ctx, uint64_t bytes), void *ctx, struct why *why);
+
+#endif

@@ -1,0 +1,285 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store_inside.h"
+
+/* Above every limit on what comes in, so that only a damaged file reaches it. */
+#define DOCUMENT_MAX (64u << 20)
+
+struct store_query
+store_query_begin(struct store_db *db, int slot, const char *sql)
+{
+	struct store_query q = {.db = db, .st = db->cache[slot]};
+
+	if (!q.st) {
+		int rc = sqlite3_prepare_v3(
+		    db->sql, sql, -1, SQLITE_PREPARE_PERSISTENT, &db->cache[slot], NULL);
+		q.st = db->cache[slot];
+		q.e = rc == SQLITE_OK ? ERR_OK : store_schema_error(db, rc);
+	} else if (sqlite3_stmt_busy(q.st)) {
+		/* Inside its own `each`: restarting it would cut that one short. */
+		q.st = NULL;
+		q.e = err_set(&db->last, ERR_STATE, "a query inside the same query");
+	}
+	return q;
+}
+
+enum err
+store_query_end(struct store_query *q)
+{
+	if (q->st) {
+		sqlite3_reset(q->st);
+		sqlite3_clear_bindings(q->st);
+	}
+	return q->e;
+}
+
+static void
+check(struct store_query *q, int rc)
+{
+	if (!q->e && rc != SQLITE_OK)
+		q->e = store_schema_error(q->db, rc);
+}
+
+void
+store_query_blob(struct store_query *q, const void *data, size_t len)
+{
+	if (!q->e)
+		check(q, sqlite3_bind_blob64(q->st, ++q->bound, data, len, SQLITE_STATIC));
+}
+
+void
+store_query_text(struct store_query *q, const char *s, size_t len, size_t max)
+{
+	if (!q->e && len > max)
+		q->e = err_set(&q->db->last, ERR_LIMIT, "a text is longer than %zu bytes", max);
+	if (!q->e)
+		check(
+		    q, sqlite3_bind_text64(q->st, ++q->bound, s, len, SQLITE_STATIC, SQLITE_UTF8));
+}
+
+void
+store_query_unsigned(struct store_query *q, uint64_t v)
+{
+	if (!q->e && v > INT64_MAX)
+		q->e = err_set(&q->db->last, ERR_LIMIT, "a number is above 2^63 - 1");
+	if (!q->e)
+		check(q, sqlite3_bind_int64(q->st, ++q->bound, (sqlite3_int64)v));
+}
+
+static void
+bind_long_text(struct store_query *q, const char *row, const struct store_field *f)
+{
+	const char *s = *(char *const *)(const void *)(row + f->offset);
+
+	if (!s && !q->e)
+		check(q, sqlite3_bind_null(q->st, ++q->bound));
+	else if (s)
+		store_query_text(q, s,
+		    f->size ? *(const size_t *)(const void *)(row + f->size) : strlen(s),
+		    DOCUMENT_MAX);
+}
+
+static void
+bind_long_blob(struct store_query *q, const char *row, const struct store_field *f)
+{
+	const uint8_t *data = *(uint8_t *const *)(const void *)(row + f->offset);
+	size_t len = *(const size_t *)(const void *)(row + f->size);
+
+	if (!q->e && len > DOCUMENT_MAX)
+		q->e = err_set(&q->db->last, ERR_LIMIT, "a blob is longer than %u", DOCUMENT_MAX);
+	store_query_blob(q, data, len);
+}
+
+void
+store_query_row(struct store_query *q, const struct store_table *t, const void *from)
+{
+	for (const struct store_field *f = t->fields; f < t->fields + t->count && !q->e; f++) {
+		const char *row = from;
+		const void *p = row + f->offset;
+		switch (f->type) {
+		case STORE_BLOB:
+			store_query_blob(q, p, f->size);
+			break;
+		case STORE_TEXT:
+			store_query_text(q, p, strnlen(p, f->size), f->size - 1);
+			break;
+		case STORE_LONG_TEXT:
+			bind_long_text(q, row, f);
+			break;
+		case STORE_LONG_BLOB:
+			bind_long_blob(q, row, f);
+			break;
+		case STORE_UNSIGNED:
+			store_query_unsigned(q, *(const uint64_t *)p);
+			break;
+		case STORE_REAL:
+			/* SQLite turns NaN into NULL by itself. */
+			check(q, sqlite3_bind_double(q->st, ++q->bound, *(const double *)p));
+			break;
+		case STORE_ANY64:
+			check(q, sqlite3_bind_int64(q->st, ++q->bound, *(const sqlite3_int64 *)p));
+			break;
+		case STORE_BOOL:
+			check(q, sqlite3_bind_int(q->st, ++q->bound, *(const bool *)p));
+			break;
+		}
+	}
+}
+
+/* True if there is a row. */
+static bool
+step(struct store_query *q)
+{
+	if (q->e)
+		return false;
+	int rc = sqlite3_step(q->st);
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+		q->e = store_schema_error(q->db, rc);
+	return rc == SQLITE_ROW;
+}
+
+static bool
+read_blob(sqlite3_stmt *st, int i, void *out, size_t size)
+{
+	const void *p = sqlite3_column_blob(st, i);
+
+	if (!p || (size_t)sqlite3_column_bytes(st, i) != size)
+		return false;
+	memcpy(out, p, size);
+	return true;
+}
+
+static bool
+read_text(sqlite3_stmt *st, int i, char *out, size_t size)
+{
+	const unsigned char *p = sqlite3_column_text(st, i);
+	size_t len = (size_t)sqlite3_column_bytes(st, i);
+
+	if (!p || len >= size || strlen((const char *)p) != len)
+		return false;
+	memcpy(out, p, len + 1);
+	return true;
+}
+
+/* The text stays SQLite's, until the next step. */
+static bool
+read_long_text(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
+{
+	char *p = (char *)(uintptr_t)sqlite3_column_text(st, i);
+	size_t len = (size_t)sqlite3_column_bytes(st, i);
+
+	memcpy(row + f->offset, &p, sizeof(p));
+	if (f->size)
+		memcpy(row + f->size, &len, sizeof(len));
+	return len <= DOCUMENT_MAX && (p || !f->size) && (f->size || !p || strlen(p) == len);
+}
+
+/* As read_long_text. */
+static bool
+read_long_blob(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
+{
+	const void *p = sqlite3_column_blob(st, i);
+	size_t len = (size_t)sqlite3_column_bytes(st, i);
+
+	memcpy(row + f->offset, &p, sizeof(p));
+	memcpy(row + f->size, &len, sizeof(len));
+	return p && len <= DOCUMENT_MAX;
+}
+
+static bool
+read_field(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
+{
+	bool null = sqlite3_column_type(st, i) == SQLITE_NULL;
+	sqlite3_int64 n = sqlite3_column_int64(st, i);
+	void *p = row + f->offset;
+
+	switch (f->type) {
+	case STORE_BLOB:
+		return read_blob(st, i, p, f->size);
+	case STORE_TEXT:
+		return read_text(st, i, p, f->size);
+	case STORE_LONG_TEXT:
+		return read_long_text(st, i, row, f);
+	case STORE_LONG_BLOB:
+		return read_long_blob(st, i, row, f);
+	case STORE_UNSIGNED:
+		*(uint64_t *)p = (uint64_t)n;
+		return !null && n >= 0;
+	case STORE_ANY64:
+		*(sqlite3_int64 *)p = n;
+		return !null;
+	case STORE_REAL:
+		*(double *)p = null ? NAN : sqlite3_column_double(st, i);
+		return true;
+	case STORE_BOOL:
+		*(bool *)p = n != 0;
+		return !null && (n == 0 || n == 1);
+	}
+	return false;
+}
+
+static enum err
+read_row(struct store_query *q, const struct store_table *t, void *row)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		if (!read_field(q->st, (int)i, row, &t->fields[i]))
+			return err_set(&q->db->last, ERR_CORRUPT,
+			    "column %s does not hold what it should",
+			    sqlite3_column_name(q->st, (int)i));
+	}
+	return ERR_OK;
+}
+
+bool
+store_query_next(struct store_query *q, const struct store_table *t, void *row)
+{
+	if (!step(q))
+		return false;
+	q->e = read_row(q, t, row);
+	return !q->e;
+}
+
+/* Leaves the query open, since a long text still lies in SQLite's memory. */
+static void
+only_row(struct store_query *q, const struct store_table *t, void *row)
+{
+	if (step(q))
+		q->e = read_row(q, t, row);
+	else if (!q->e)
+		q->e = ERR_NOTFOUND;
+}
+
+enum err
+store_query_one(struct store_query *q, const struct store_table *t, void *row)
+{
+	only_row(q, t, row);
+	return store_query_end(q);
+}
+
+enum err
+store_query_one_owned(
+    struct store_query *q, const struct store_table *t, void *row, char **text, const size_t *len)
+{
+	char *copy = NULL;
+
+	only_row(q, t, row);
+	if (!q->e && *text) {
+		size_t n = len ? *len : strlen(*text);
+		copy = malloc(n + 1);
+		if (copy)
+			memcpy(copy, *text, n + 1);
+		else
+			q->e = err_set(&q->db->last, ERR_NOMEM, "no memory for a row");
+	}
+	*text = copy;
+	return store_query_end(q);
+}
+
+enum err
+store_query_done(struct store_query *q)
+{
+	step(q);
+	return store_query_end(q);
+}

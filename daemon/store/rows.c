@@ -1,0 +1,553 @@
+#include <string.h>
+
+#include "store_inside.h"
+
+#define META_KEY_MAX 64
+
+#define AT(type, member) offsetof(struct store_##type, member)
+#define ARRAY(type, member) AT(type, member), sizeof(((struct store_##type *)0)->member)
+#define TABLE(name) \
+	static const struct store_table name##_table = { \
+	    sizeof(name##_fields) / sizeof(name##_fields[0]), name##_fields}
+
+static const struct store_field device_fields[] = {
+    {STORE_BLOB, ARRAY(device, id)},
+    {STORE_BLOB, ARRAY(device, spki)},
+    {STORE_TEXT, ARRAY(device, name)},
+    {STORE_TEXT, ARRAY(device, role)},
+    {STORE_TEXT, ARRAY(device, state)},
+    {STORE_TEXT, ARRAY(device, labels)},
+    {STORE_REAL, AT(device, joined_at), 0},
+    {STORE_BLOB, ARRAY(device, previous)},
+    {STORE_UNSIGNED, AT(device, ca_generation), 0},
+};
+TABLE(device);
+
+static const struct store_field token_fields[] = {
+    {STORE_BLOB, ARRAY(token, id)},
+    {STORE_BLOB, ARRAY(token, secret_hash)},
+    {STORE_TEXT, ARRAY(token, role)},
+    {STORE_TEXT, ARRAY(token, labels)},
+    {STORE_UNSIGNED, AT(token, uses), 0},
+    {STORE_UNSIGNED, AT(token, uses_left), 0},
+    {STORE_REAL, AT(token, created_at), 0},
+    {STORE_REAL, AT(token, expires_at), 0},
+    {STORE_BOOL, AT(token, revoked), 0},
+    {STORE_BOOL, AT(token, access), 0},
+};
+TABLE(token);
+
+static const struct store_field job_fields[] = {
+    {STORE_BLOB, ARRAY(job, id)},
+    {STORE_LONG_TEXT, AT(job, document), AT(job, document_len)},
+    {STORE_TEXT, ARRAY(job, state)},
+    {STORE_TEXT, ARRAY(job, reason)},
+    {STORE_REAL, AT(job, created_at), 0},
+    {STORE_BLOB, ARRAY(job, owner)},
+};
+TABLE(job);
+
+static const struct store_field round_fields[] = {
+    {STORE_BLOB, ARRAY(round, job)},
+    {STORE_UNSIGNED, AT(round, round), 0},
+    {STORE_TEXT, ARRAY(round, state)},
+    {STORE_BLOB, ARRAY(round, base)},
+    {STORE_BLOB, ARRAY(round, model)},
+    {STORE_BLOB, ARRAY(round, optimizer_state)},
+    {STORE_UNSIGNED, AT(round, reports), 0},
+    {STORE_UNSIGNED, AT(round, invited), 0},
+    {STORE_UNSIGNED, AT(round, aborted), 0},
+    {STORE_UNSIGNED, AT(round, reopened), 0},
+    {STORE_UNSIGNED, AT(round, goal), 0},
+    {STORE_UNSIGNED, AT(round, examples), 0},
+    {STORE_UNSIGNED, AT(round, bytes_up), 0},
+    {STORE_UNSIGNED, AT(round, bytes_down), 0},
+    {STORE_REAL, AT(round, loss), 0},
+    {STORE_REAL, AT(round, accuracy), 0},
+    {STORE_REAL, AT(round, norm), 0},
+    {STORE_BOOL, AT(round, evaluate.known), 0},
+    {STORE_UNSIGNED, AT(round, evaluate.examples), 0},
+    {STORE_REAL, AT(round, evaluate.loss), 0},
+    {STORE_REAL, AT(round, evaluate.accuracy), 0},
+    {STORE_REAL, AT(round, opened_at), 0},
+    {STORE_REAL, AT(round, closed_at), 0},
+    {STORE_TEXT, ARRAY(round, reason)},
+};
+TABLE(round);
+
+static const struct store_field accept_fields[] = {
+    {STORE_BLOB, ARRAY(accept, job)},
+    {STORE_UNSIGNED, AT(accept, round), 0},
+    {STORE_BLOB, ARRAY(accept, device)},
+    {STORE_BLOB, ARRAY(accept, task)},
+    {STORE_BLOB, ARRAY(accept, manifest)},
+    {STORE_BLOB, ARRAY(accept, receipt)},
+    {STORE_LONG_TEXT, AT(accept, report), 0},
+    {STORE_UNSIGNED, AT(accept, body_bytes), 0},
+    {STORE_REAL, AT(accept, accepted_at), 0},
+};
+TABLE(accept);
+
+static const struct store_field model_fields[] = {
+    {STORE_BLOB, ARRAY(model, id)},
+    {STORE_UNSIGNED, AT(model, bytes), 0},
+    {STORE_BLOB, ARRAY(model, job)},
+    {STORE_UNSIGNED, AT(model, round), 0},
+    {STORE_REAL, AT(model, created_at), 0},
+    {STORE_BLOB, ARRAY(model, owner)},
+};
+TABLE(model);
+
+enum statement {
+	DEVICE_PUT,
+	DEVICE_GET,
+	DEVICE_EACH,
+	TOKEN_PUT,
+	TOKEN_GET,
+	TOKEN_EACH,
+	JOIN_PUT,
+	JOIN_GET,
+	JOB_INSERT,
+	JOB_SET_STATE,
+	JOB_GET,
+	JOB_EACH,
+	ROUND_PUT,
+	ROUND_GET,
+	ROUND_LAST,
+	ROUND_EACH,
+	ACCEPT_INSERT,
+	ACCEPT_GET,
+	ACCEPT_EACH,
+	ACCEPT_COUNT,
+	ACCEPT_LAST,
+	MODEL_PUT,
+	MODEL_GET,
+	MODEL_PIN,
+	MODEL_DELETE,
+	MODEL_EACH,
+	META_PUT,
+	META_GET,
+	STATEMENTS
+};
+_Static_assert(
+    (int)STATEMENTS <= (int)STORE_ROW_STATEMENTS, "the cache has a place for each statement");
+
+#define DEVICE "id, spki, name, role, state, labels, joined_at, previous, ca_generation"
+#define TOKEN \
+	"id, secret_hash, role, labels, uses, uses_left, created_at, expires_at, revoked, access"
+#define JOB "id, document, state, reason, created_at, owner"
+#define ROUND \
+	"job, round, state, base, model, optimizer_state, reports, invited, aborted, reopened, " \
+	"goal, examples, bytes_up, bytes_down, loss, accuracy, norm, eval_known, eval_examples, " \
+	"eval_loss, eval_accuracy, opened_at, closed_at, reason"
+#define ACCEPT "job, round, device, task, manifest, receipt, report, body_bytes, accepted_at"
+#define MODEL "id, bytes, job, round, created_at, owner"
+
+/* INSERT OR REPLACE would delete the old row, and with it what refers to it; hence the upserts. */
+static const char *const texts[STATEMENTS] = {
+    [DEVICE_PUT] =
+	"INSERT INTO device (" DEVICE ") VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
+	"spki = excluded.spki, name = excluded.name, role = excluded.role, "
+	"state = excluded.state, labels = excluded.labels, joined_at = excluded.joined_at, "
+	"previous = excluded.previous, ca_generation = excluded.ca_generation",
+    [DEVICE_GET] = "SELECT " DEVICE " FROM device WHERE id = ?",
+    [DEVICE_EACH] = "SELECT " DEVICE " FROM device ORDER BY rowid",
+    [TOKEN_PUT] =
+	"INSERT INTO token (" TOKEN ") VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
+	"secret_hash = excluded.secret_hash, role = excluded.role, labels = excluded.labels, "
+	"uses = excluded.uses, uses_left = excluded.uses_left, created_at = excluded.created_at, "
+	"expires_at = excluded.expires_at, revoked = excluded.revoked, access = excluded.access",
+    [TOKEN_GET] = "SELECT " TOKEN " FROM token WHERE id = ?",
+    [TOKEN_EACH] = "SELECT " TOKEN " FROM token ORDER BY rowid",
+    [JOIN_PUT] = "INSERT INTO joined (token, spki, device) VALUES (?,?,?)",
+    [JOIN_GET] = "SELECT device FROM joined WHERE token = ? AND spki = ?",
+    [JOB_INSERT] = "INSERT INTO job (" JOB ") VALUES (?,?,?,?,?,?)",
+    [JOB_SET_STATE] = "UPDATE job SET state = ?, reason = ? WHERE id = ?",
+    [JOB_GET] = "SELECT " JOB " FROM job WHERE id = ?",
+    [JOB_EACH] = "SELECT " JOB " FROM job ORDER BY created_at, rowid",
+    [ROUND_PUT] =
+	"INSERT INTO round (" ROUND
+	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job, round) "
+	"DO UPDATE SET state = excluded.state, base = excluded.base, model = excluded.model, "
+	"optimizer_state = excluded.optimizer_state, reports = excluded.reports, "
+	"invited = excluded.invited, aborted = excluded.aborted, reopened = excluded.reopened, "
+	"goal = excluded.goal, examples = excluded.examples, bytes_up = excluded.bytes_up, "
+	"bytes_down = excluded.bytes_down, loss = excluded.loss, accuracy = excluded.accuracy, "
+	"norm = excluded.norm, eval_known = excluded.eval_known, "
+	"eval_examples = excluded.eval_examples, eval_loss = excluded.eval_loss, "
+	"eval_accuracy = excluded.eval_accuracy, opened_at = excluded.opened_at, "
+	"closed_at = excluded.closed_at, reason = excluded.reason",
+    [ROUND_GET] = "SELECT " ROUND " FROM round WHERE job = ? AND round = ?",
+    [ROUND_LAST] = "SELECT " ROUND " FROM round WHERE job = ? ORDER BY round DESC LIMIT 1",
+    [ROUND_EACH] =
+	"SELECT " ROUND " FROM round WHERE job = ? AND round >= ? ORDER BY round LIMIT ?",
+    [ACCEPT_INSERT] = "INSERT INTO accept (" ACCEPT ") VALUES (?,?,?,?,?,?,?,?,?)",
+    [ACCEPT_GET] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND round = ? AND device = ?",
+    [ACCEPT_EACH] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND round = ? ORDER BY device",
+    [ACCEPT_COUNT] = "SELECT count(*) FROM accept WHERE device = ?",
+    [ACCEPT_LAST] =
+	"SELECT accept.device, max(accept.round) FROM accept JOIN round ON round.job = accept.job "
+	"AND round.round = accept.round AND round.state = 'committed' WHERE accept.job = ? "
+	"GROUP BY accept.device ORDER BY accept.device",
+    [MODEL_PUT] = "INSERT INTO model (" MODEL ") VALUES (?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
+    [MODEL_GET] = "SELECT " MODEL " FROM model WHERE id = ?",
+    [MODEL_PIN] = "UPDATE model SET job = zeroblob(16), round = 0 WHERE id = ?",
+    [MODEL_DELETE] = "DELETE FROM model WHERE id = ?",
+    [MODEL_EACH] = "SELECT " MODEL " FROM model ORDER BY rowid",
+    [META_PUT] = ("INSERT INTO meta (key, value) VALUES (?,?) ON CONFLICT (key) DO UPDATE SET "
+		  "value = excluded.value"),
+    [META_GET] = "SELECT value FROM meta WHERE key = ?",
+};
+
+static struct store_query
+begin(struct store_db *db, enum statement which)
+{
+	return store_query_begin(db, (int)which, texts[which]);
+}
+
+enum err
+store_device_put(struct store_db *db, const struct store_device *d)
+{
+	struct store_query q = begin(db, DEVICE_PUT);
+
+	store_query_row(&q, &device_table, d);
+	return store_query_done(&q);
+}
+
+enum err
+store_device_get(struct store_db *db, const uint8_t id[32], struct store_device *out)
+{
+	struct store_query q = begin(db, DEVICE_GET);
+
+	store_query_blob(&q, id, 32);
+	return store_query_one(&q, &device_table, out);
+}
+
+enum err
+store_device_each(
+    struct store_db *db, enum err (*fn)(void *ctx, const struct store_device *d), void *ctx)
+{
+	struct store_query q = begin(db, DEVICE_EACH);
+	struct store_device d;
+
+	while (store_query_next(&q, &device_table, &d))
+		q.e = fn(ctx, &d);
+	return store_query_end(&q);
+}
+
+enum err
+store_token_put(struct store_db *db, const struct store_token *t)
+{
+	struct store_query q = begin(db, TOKEN_PUT);
+
+	store_query_row(&q, &token_table, t);
+	return store_query_done(&q);
+}
+
+enum err
+store_token_get(struct store_db *db, const uint8_t id[8], struct store_token *out)
+{
+	struct store_query q = begin(db, TOKEN_GET);
+
+	store_query_blob(&q, id, 8);
+	return store_query_one(&q, &token_table, out);
+}
+
+enum err
+store_token_each(
+    struct store_db *db, enum err (*fn)(void *ctx, const struct store_token *t), void *ctx)
+{
+	struct store_query q = begin(db, TOKEN_EACH);
+	struct store_token t;
+
+	while (store_query_next(&q, &token_table, &t))
+		q.e = fn(ctx, &t);
+	return store_query_end(&q);
+}
+
+enum err
+store_join_get(
+    struct store_db *db, const uint8_t token[8], const uint8_t spki[91], uint8_t device[32])
+{
+	static const struct store_field fields[] = {{STORE_BLOB, 0, 32}};
+	static const struct store_table table = {1, fields};
+	struct store_query q = begin(db, JOIN_GET);
+
+	store_query_blob(&q, token, 8);
+	store_query_blob(&q, spki, 91);
+	return store_query_one(&q, &table, device);
+}
+
+enum err
+store_join_put(
+    struct store_db *db, const uint8_t token[8], const uint8_t spki[91], const uint8_t device[32])
+{
+	struct store_query q = begin(db, JOIN_PUT);
+
+	store_query_blob(&q, token, 8);
+	store_query_blob(&q, spki, 91);
+	store_query_blob(&q, device, 32);
+	return store_query_done(&q);
+}
+
+enum err
+store_job_insert(struct store_db *db, const struct store_job *j)
+{
+	struct store_query q = begin(db, JOB_INSERT);
+
+	store_query_row(&q, &job_table, j);
+	return store_query_done(&q);
+}
+
+/* The bytes of s that fit into max, ending between UTF-8 characters. */
+static size_t
+cut(const char *s, size_t max)
+{
+	size_t n = strnlen(s, max + 1);
+
+	if (n <= max)
+		return n;
+	while (n > 0 && ((unsigned char)s[n - 1] & 0xc0) == 0x80)
+		n--;
+	return n > 0 ? n - 1 : 0;
+}
+
+enum err
+store_job_set_state(
+    struct store_db *db, const uint8_t id[16], const char *state, const char *reason)
+{
+	struct store_query q = begin(db, JOB_SET_STATE);
+
+	reason = reason ? reason : "";
+	store_query_text(&q, state, strlen(state), sizeof(((struct store_job *)0)->state) - 1);
+	store_query_text(
+	    &q, reason, cut(reason, sizeof(((struct store_job *)0)->reason) - 1), SIZE_MAX);
+	store_query_blob(&q, id, 16);
+	enum err e = store_query_done(&q);
+	return !e && sqlite3_changes(db->sql) == 0 ? ERR_NOTFOUND : e;
+}
+
+enum err
+store_job_get(struct store_db *db, const uint8_t id[16], struct store_job *out)
+{
+	struct store_query q = begin(db, JOB_GET);
+
+	store_query_blob(&q, id, 16);
+	return store_query_one_owned(&q, &job_table, out, &out->document, &out->document_len);
+}
+
+enum err
+store_job_each(struct store_db *db, enum err (*fn)(void *ctx, const struct store_job *j), void *ctx)
+{
+	struct store_query q = begin(db, JOB_EACH);
+	struct store_job j;
+
+	while (store_query_next(&q, &job_table, &j))
+		q.e = fn(ctx, &j);
+	return store_query_end(&q);
+}
+
+enum err
+store_round_put(struct store_db *db, const struct store_round *r)
+{
+	struct store_query q = begin(db, ROUND_PUT);
+
+	store_query_row(&q, &round_table, r);
+	return store_query_done(&q);
+}
+
+enum err
+store_round_get(struct store_db *db, const uint8_t job[16], uint64_t round, struct store_round *out)
+{
+	struct store_query q = begin(db, ROUND_GET);
+
+	store_query_blob(&q, job, 16);
+	store_query_unsigned(&q, round);
+	return store_query_one(&q, &round_table, out);
+}
+
+enum err
+store_round_last(struct store_db *db, const uint8_t job[16], struct store_round *out)
+{
+	struct store_query q = begin(db, ROUND_LAST);
+
+	store_query_blob(&q, job, 16);
+	return store_query_one(&q, &round_table, out);
+}
+
+enum err
+store_round_each(struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t limit,
+    enum err (*fn)(void *ctx, const struct store_round *r), void *ctx)
+{
+	struct store_query q = begin(db, ROUND_EACH);
+	struct store_round r;
+
+	store_query_blob(&q, job, 16);
+	store_query_unsigned(&q, from);
+	store_query_unsigned(&q, limit < INT64_MAX ? limit : INT64_MAX);
+	while (store_query_next(&q, &round_table, &r))
+		q.e = fn(ctx, &r);
+	return store_query_end(&q);
+}
+
+enum err
+store_accept_insert(struct store_db *db, const struct store_accept *a)
+{
+	struct store_query q = begin(db, ACCEPT_INSERT);
+
+	store_query_row(&q, &accept_table, a);
+	return store_query_done(&q);
+}
+
+enum err
+store_accept_get(struct store_db *db, const uint8_t job[16], uint64_t round,
+    const uint8_t device[32], struct store_accept *out)
+{
+	struct store_query q = begin(db, ACCEPT_GET);
+
+	store_query_blob(&q, job, 16);
+	store_query_unsigned(&q, round);
+	store_query_blob(&q, device, 32);
+	return store_query_one_owned(&q, &accept_table, out, &out->report, NULL);
+}
+
+enum err
+store_accept_each(struct store_db *db, const uint8_t job[16], uint64_t round,
+    enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx)
+{
+	struct store_query q = begin(db, ACCEPT_EACH);
+	struct store_accept a;
+
+	store_query_blob(&q, job, 16);
+	store_query_unsigned(&q, round);
+	while (store_query_next(&q, &accept_table, &a))
+		q.e = fn(ctx, &a);
+	return store_query_end(&q);
+}
+
+static const struct store_field count_fields[] = {{STORE_UNSIGNED, 0, 0}};
+TABLE(count);
+
+enum err
+store_accept_count(struct store_db *db, const uint8_t device[32], uint64_t *out)
+{
+	struct store_query q = begin(db, ACCEPT_COUNT);
+
+	store_query_blob(&q, device, 32);
+	return store_query_one(&q, &count_table, out);
+}
+
+struct store_last {
+	uint8_t device[32];
+	uint64_t round;
+};
+static const struct store_field last_fields[] = {
+    {STORE_BLOB, ARRAY(last, device)}, {STORE_UNSIGNED, AT(last, round), 0}};
+TABLE(last);
+
+enum err
+store_accept_last(struct store_db *db, const uint8_t job[16],
+    enum err (*fn)(void *ctx, const uint8_t device[32], uint64_t round), void *ctx)
+{
+	struct store_query q = begin(db, ACCEPT_LAST);
+	struct store_last last;
+
+	store_query_blob(&q, job, 16);
+	while (store_query_next(&q, &last_table, &last))
+		q.e = fn(ctx, last.device, last.round);
+	return store_query_end(&q);
+}
+
+enum err
+store_model_put(struct store_db *db, const struct store_model *m)
+{
+	struct store_query q = begin(db, MODEL_PUT);
+
+	store_query_row(&q, &model_table, m);
+	return store_query_done(&q);
+}
+
+enum err
+store_model_get(struct store_db *db, const uint8_t id[32], struct store_model *out)
+{
+	struct store_query q = begin(db, MODEL_GET);
+
+	store_query_blob(&q, id, 32);
+	return store_query_one(&q, &model_table, out);
+}
+
+struct model_lookup {
+	const uint8_t *id;
+	struct store_model *out;
+};
+
+static enum err
+get_model(struct store_db *db, void *arg, struct why *why)
+{
+	const struct model_lookup *l = arg;
+
+	(void)why;
+	return store_model_get(db, l->id, l->out);
+}
+
+enum err
+store_model_find(struct store *s, const uint8_t id[32], struct store_model *out)
+{
+	struct model_lookup l = {id, out};
+
+	return store_read(s, get_model, &l, NULL);
+}
+
+enum err
+store_model_pin(struct store_db *db, const uint8_t id[32])
+{
+	struct store_query q = begin(db, MODEL_PIN);
+
+	store_query_blob(&q, id, 32);
+	enum err e = store_query_done(&q);
+	return !e && sqlite3_changes(db->sql) == 0 ? ERR_NOTFOUND : e;
+}
+
+enum err
+store_model_delete(struct store_db *db, const uint8_t id[32])
+{
+	struct store_query q = begin(db, MODEL_DELETE);
+
+	store_query_blob(&q, id, 32);
+	enum err e = store_query_done(&q);
+	return !e && sqlite3_changes(db->sql) == 0 ? ERR_NOTFOUND : e;
+}
+
+enum err
+store_model_each(
+    struct store_db *db, enum err (*fn)(void *ctx, const struct store_model *m), void *ctx)
+{
+	struct store_query q = begin(db, MODEL_EACH);
+	struct store_model m;
+
+	while (store_query_next(&q, &model_table, &m))
+		q.e = fn(ctx, &m);
+	return store_query_end(&q);
+}
+
+static const struct store_field meta_fields[] = {{STORE_ANY64, 0, 0}};
+TABLE(meta);
+
+enum err
+store_meta_get(struct store_db *db, const char *key, uint64_t *out)
+{
+	struct store_query q = begin(db, META_GET);
+
+	store_query_text(&q, key, strlen(key), META_KEY_MAX);
+	return store_query_one(&q, &meta_table, out);
+}
+
+enum err
+store_meta_put(struct store_db *db, const char *key, uint64_t value)
+{
+	struct store_query q = begin(db, META_PUT);
+
+	store_query_text(&q, key, strlen(key), META_KEY_MAX);
+	store_query_row(&q, &meta_table, &value);
+	return store_query_done(&q);
+}

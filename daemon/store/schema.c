@@ -1,0 +1,348 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "num.h"
+#include "store_inside.h"
+#include "wal.h"
+
+#define TO_TEXT(x) #x
+#define QUOTE(x) TO_TEXT(x)
+
+#define APPLICATION_ID 1381390420 /* "RVLT" */
+#define BUSY_MS 10000
+#define CHECKPOINT_PAGES 4000
+/* A file is checked at opening if that takes well under a second. */
+#define CHECK_BYTES_MAX (64 << 20)
+
+/* Defaults of added columns must be constants. */
+#define ZERO8 "0000000000000000"
+#define ZERO32 ZERO8 ZERO8 ZERO8 ZERO8
+#define ZERO91 ZERO32 ZERO32 ZERO8 ZERO8 ZERO8 "000000"
+
+/*
+ * Each text leads from its index to the next user_version; texts that were ever released never change. Blobs of fixed
+ * length are checked here once, so a row that does not fit its struct cannot come in by another way.
+ */
+static const char *const migrations[] = {
+    "PRAGMA application_id = " QUOTE(
+	APPLICATION_ID) ";"
+			"CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, "
+			"WITHOUT ROWID;"
+			"CREATE TABLE device ("
+			"	id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 32),"
+			"	spki BLOB NOT NULL CHECK (length(spki) = 91),"
+			"	name TEXT NOT NULL, role TEXT NOT NULL, state TEXT NOT NULL, "
+			"labels TEXT NOT NULL,"
+			"	joined_at REAL) STRICT;"
+			"CREATE TABLE token ("
+			"	id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 8),"
+			"	secret_hash BLOB NOT NULL CHECK (length(secret_hash) = 32),"
+			"	role TEXT NOT NULL, labels TEXT NOT NULL, uses INTEGER NOT NULL, "
+			"uses_left INTEGER NOT NULL,"
+			"	created_at REAL, expires_at REAL, revoked INTEGER NOT NULL) STRICT;"
+			"CREATE TABLE joined ("
+			"	token BLOB NOT NULL REFERENCES token, spki BLOB NOT NULL CHECK "
+			"(length(spki) = 91),"
+			"	device BLOB NOT NULL REFERENCES device, PRIMARY KEY (token, spki)) "
+			"STRICT, WITHOUT ROWID;"
+			"CREATE TABLE job ("
+			"	id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16), document "
+			"TEXT NOT NULL,"
+			"	state TEXT NOT NULL, reason TEXT NOT NULL, created_at REAL) STRICT;"
+			"CREATE TABLE round ("
+			"	job BLOB NOT NULL REFERENCES job, round INTEGER NOT NULL, state "
+			"TEXT NOT NULL,"
+			"	base BLOB NOT NULL CHECK (length(base) = 32), model BLOB NOT NULL "
+			"CHECK (length(model) = 32),"
+			"	optimizer_state BLOB NOT NULL CHECK (length(optimizer_state) = 32),"
+			"	reports INTEGER NOT NULL, invited INTEGER NOT NULL, aborted "
+			"INTEGER NOT NULL,"
+			"	reopened INTEGER NOT NULL, goal INTEGER NOT NULL, examples INTEGER "
+			"NOT NULL,"
+			"	bytes_up INTEGER NOT NULL, bytes_down INTEGER NOT NULL, loss REAL, "
+			"accuracy REAL, norm REAL,"
+			"	eval_known INTEGER NOT NULL, eval_examples INTEGER NOT NULL, "
+			"eval_loss REAL, eval_accuracy REAL,"
+			"	opened_at REAL, closed_at REAL, reason TEXT NOT NULL,"
+			"	PRIMARY KEY (job, round)) STRICT;"
+			"CREATE TABLE accept ("
+			"	job BLOB NOT NULL, round INTEGER NOT NULL, device BLOB NOT NULL "
+			"REFERENCES device,"
+			"	task BLOB NOT NULL CHECK (length(task) = 16),"
+			"	manifest BLOB NOT NULL CHECK (length(manifest) = 320),"
+			"	receipt BLOB NOT NULL CHECK (length(receipt) = 160),"
+			"	report TEXT, body_bytes INTEGER NOT NULL, accepted_at REAL,"
+			"	PRIMARY KEY (job, round, device), FOREIGN KEY (job, round) "
+			"REFERENCES round) STRICT;"
+			"CREATE INDEX accept_device ON accept (device);"
+			"CREATE TABLE model ("
+			"	id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 32), bytes "
+			"INTEGER NOT NULL,"
+			"	job BLOB NOT NULL CHECK (length(job) = 16), round INTEGER NOT "
+			"NULL, created_at REAL) STRICT;",
+    "ALTER TABLE device ADD COLUMN previous BLOB NOT NULL DEFAULT x'" ZERO91 "';"
+    "ALTER TABLE device ADD COLUMN ca_generation INTEGER NOT NULL DEFAULT 1;"
+    "ALTER TABLE token ADD COLUMN access INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN owner BLOB NOT NULL DEFAULT x'" ZERO32 "';"
+    "ALTER TABLE model ADD COLUMN owner BLOB NOT NULL DEFAULT x'" ZERO32 "';"
+    /* What a device was last heard to say; lost without harm. */
+    "CREATE TABLE seen ("
+    "	device BLOB NOT NULL PRIMARY KEY REFERENCES device, last_contact REAL, agent TEXT NOT NULL,"
+    "	reason TEXT NOT NULL, refused TEXT NOT NULL, refused_at REAL, aborted TEXT NOT NULL,"
+    "	aborted_at REAL, clock_offset REAL, disk_free REAL,"
+    "	machine BLOB NOT NULL CHECK (length(machine) = 32),"
+    "	other_machine BLOB NOT NULL CHECK (length(other_machine) = 32)) STRICT, WITHOUT ROWID;"
+    /* Every key a device had after its first, by SHA-256 of its SPKI. */
+    "CREATE TABLE device_key ("
+    "	key BLOB NOT NULL PRIMARY KEY CHECK (length(key) = 32),"
+    "	device BLOB NOT NULL REFERENCES device) STRICT, WITHOUT ROWID;"
+    /* The audit chain: link is the signed entry, body the text it commits to; details lie beside and may be erased. */
+    "CREATE TABLE audit ("
+    "	seq INTEGER PRIMARY KEY, link BLOB NOT NULL, body TEXT NOT NULL,"
+    "	job BLOB, round INTEGER) STRICT;"
+    "CREATE INDEX audit_round ON audit (job, round) WHERE job IS NOT NULL;"
+    "CREATE TABLE audit_detail ("
+    "	seq INTEGER NOT NULL REFERENCES audit, place INTEGER NOT NULL, device BLOB,"
+    "	salt BLOB NOT NULL, data BLOB NOT NULL, PRIMARY KEY (seq, place)) STRICT, WITHOUT ROWID;"
+    "CREATE INDEX audit_detail_device ON audit_detail (device) WHERE device IS NOT NULL;",
+};
+enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
+
+/* What SQLite hides behind an I/O error; only where the number says more than that. */
+static enum err
+system_error(int number)
+{
+	enum err e = err_number(number);
+
+	return e == ERR_NOSPACE || e == ERR_READONLY || e == ERR_FILES || e == ERR_NOMEM ? e
+											 : ERR_IO;
+}
+
+static enum err
+base_error(sqlite3 *sql, int rc)
+{
+	int number = sql ? sqlite3_system_errno(sql) : 0;
+
+	switch (rc & 0xff) {
+	case SQLITE_CONSTRAINT:
+		if (rc == SQLITE_CONSTRAINT_FOREIGNKEY)
+			return ERR_NOTFOUND;
+		return rc == SQLITE_CONSTRAINT_UNIQUE || rc == SQLITE_CONSTRAINT_PRIMARYKEY
+		    ? ERR_EXISTS
+		    : ERR_INVALID;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		return ERR_CORRUPT;
+	case SQLITE_FULL:
+		return ERR_NOSPACE;
+	case SQLITE_IOERR:
+	case SQLITE_CANTOPEN:
+		return system_error(number);
+	case SQLITE_NOMEM:
+		return ERR_NOMEM;
+	case SQLITE_TOOBIG:
+		return ERR_LIMIT;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return ERR_TIMEOUT;
+	case SQLITE_READONLY:
+	case SQLITE_PERM:
+	case SQLITE_AUTH:
+		return ERR_DENIED;
+	default:
+		return ERR_IO;
+	}
+}
+
+enum err
+store_schema_error(struct store_db *db, int rc)
+{
+	return err_set(&db->last, base_error(db->sql, rc), "%s",
+	    db->sql ? sqlite3_errmsg(db->sql) : sqlite3_errstr(rc));
+}
+
+enum err
+store_schema_execute(struct store_db *db, const char *sql)
+{
+	int rc = sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
+
+	return rc == SQLITE_OK ? ERR_OK : store_schema_error(db, rc);
+}
+
+/* The first column of the first row as text. */
+static enum err
+ask(struct store_db *db, const char *sql, char out[64])
+{
+	sqlite3_stmt *st;
+	int rc = sqlite3_prepare_v2(db->sql, sql, -1, &st, NULL);
+
+	out[0] = '\0';
+	if (rc == SQLITE_OK) {
+		rc = sqlite3_step(st);
+		if (rc == SQLITE_ROW)
+			snprintf(out, 64, "%s", (const char *)sqlite3_column_text(st, 0));
+	}
+	enum err e = rc == SQLITE_ROW || rc == SQLITE_DONE ? ERR_OK : store_schema_error(db, rc);
+	sqlite3_finalize(st);
+	return e;
+}
+
+static enum err
+ask_number(struct store_db *db, const char *sql, uint64_t *out)
+{
+	char text[64];
+	enum err e = ask(db, sql, text);
+
+	if (!e && !num_u64(text, UINT64_MAX, out))
+		e = err_set(&db->last, ERR_CORRUPT, "%s gives \"%s\"", sql, text);
+	return e;
+}
+
+enum err
+store_schema_connect(struct store_db *db, const char *path, const char *pragmas)
+{
+	memset(db, 0, sizeof(*db));
+	int rc = sqlite3_open_v2(path, &db->sql,
+	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
+	if (rc != SQLITE_OK)
+		return store_schema_error(db, rc);
+	sqlite3_extended_result_codes(db->sql, 1);
+	sqlite3_busy_timeout(db->sql, BUSY_MS);
+	return store_schema_execute(db, pragmas);
+}
+
+/* SQLite would create the file readable for all that umask lets; its WAL takes the same mode. */
+static enum err
+create(const char *path, struct why *why)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return err_errno(why, "open %s", path);
+	close(fd);
+	return ERR_OK;
+}
+
+/* The log before SQLite sees it. What a power cut tore off was never acknowledged, so that is no reason to stop. */
+static enum err
+check_log(const char *path, struct why *why)
+{
+	char wal[4096];
+	bool torn;
+
+	int n = snprintf(wal, sizeof(wal), "%s-wal", path);
+	if (n < 0 || (size_t)n >= sizeof(wal))
+		return err_set(why, ERR_LIMIT, "path too long: %s", path);
+	return store_wal_check(wal, &torn, why);
+}
+
+static bool
+is_small(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && st.st_size <= CHECK_BYTES_MAX;
+}
+
+static enum err
+quick_check(struct store_db *db)
+{
+	char text[64];
+	enum err e = ask(db, "PRAGMA quick_check(1)", text);
+
+	if (!e && strcmp(text, "ok") != 0)
+		e = err_set(&db->last, ERR_CORRUPT, "%s", text);
+	return e;
+}
+
+enum err
+store_schema_version(struct store_db *db, uint64_t *version)
+{
+	uint64_t id, objects;
+	enum err e = ask_number(db, "PRAGMA user_version", version);
+
+	e = e ? e : ask_number(db, "PRAGMA application_id", &id);
+	e = e ? e : ask_number(db, "SELECT count(*) FROM sqlite_schema", &objects);
+	if (e)
+		return e;
+	if (objects > 0 && id != APPLICATION_ID)
+		return err_set(&db->last, ERR_CORRUPT, "is a database of another program");
+	if (*version > VERSION)
+		return err_set(&db->last, ERR_UNSUPPORTED,
+		    "is of version %llu, and this program knows %d: it was used with a newer one",
+		    (unsigned long long)*version, (int)VERSION);
+	return ERR_OK;
+}
+
+uint64_t
+store_schema_known(void)
+{
+	return VERSION;
+}
+
+static enum err
+migrate(struct store_db *db, uint64_t version)
+{
+	char sql[64];
+
+	for (; version < VERSION; version++) {
+		snprintf(sql, sizeof(sql), "PRAGMA user_version = %d; COMMIT", (int)version + 1);
+		enum err e = store_schema_execute(db, "BEGIN IMMEDIATE");
+		e = e ? e : store_schema_execute(db, migrations[version]);
+		e = e ? e : store_schema_execute(db, sql);
+		if (e)
+			return e;
+	}
+	return ERR_OK;
+}
+
+enum err
+store_schema_open(struct store_db *db, const char *path, struct why *why)
+{
+	uint64_t version = 0;
+	char mode[64];
+	enum err e = create(path, why);
+
+	memset(db, 0, sizeof(*db));
+	e = e ? e : check_log(path, why);
+	if (e)
+		return e;
+	/* A full group must fit the page cache, and its savepoints must not go through a file. */
+	e = store_schema_connect(db, path,
+	    "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;"
+	    "PRAGMA secure_delete = ON;"
+	    "PRAGMA cache_size = -8192");
+	e = e ? e : store_schema_version(db, &version);
+	if (!e && is_small(path))
+		e = quick_check(db);
+	e = e ? e : ask(db, "PRAGMA journal_mode = WAL", mode);
+	if (!e && strcmp(mode, "wal") != 0)
+		e = err_set(&db->last, ERR_UNSUPPORTED,
+		    "this file system does not allow a write-ahead log");
+	e = e ? e
+	      : store_schema_execute(db, "PRAGMA wal_autocheckpoint = " QUOTE(CHECKPOINT_PAGES));
+	e = e ? e : store_schema_execute(db, "PRAGMA journal_size_limit = 67108864");
+	e = e ? e : migrate(db, version);
+	return e ? err_set(why, e, "%s: %s", path, db->last.text) : ERR_OK;
+}
+
+enum err
+store_schema_open_reader(struct store_db *db, const char *path, struct why *why)
+{
+	enum err e = store_schema_connect(db, path, "PRAGMA query_only = ON");
+
+	return e ? err_set(why, e, "%s: %s", path, db->last.text) : ERR_OK;
+}
+
+void
+store_schema_close(struct store_db *db)
+{
+	for (size_t i = 0; i < STORE_STATEMENTS; i++)
+		sqlite3_finalize(db->cache[i]);
+	sqlite3_close(db->sql);
+	memset(db, 0, sizeof(*db));
+}

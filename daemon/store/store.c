@@ -1,0 +1,401 @@
+#include "store.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fault.h"
+#include "store_inside.h"
+
+#define GROUP_MAX 512
+
+struct work {
+	struct work *next;
+	store_work fn;
+	store_done done;
+	void *arg;
+	enum err e;
+	struct why why;
+};
+
+/* A list with its end, first in, first out. */
+struct queue {
+	struct work *head, **tail;
+};
+
+struct store {
+	struct store_db writer; /* the thread's, once it runs */
+	struct store_db reader; /* under read_lock */
+	pthread_mutex_t read_lock;
+	pthread_t thread;
+	pthread_mutex_t lock; /* of all below */
+	pthread_cond_t wake;
+	struct queue waiting;
+	bool closing;
+	enum err (*before)(void *ctx, struct why *why);
+	void *before_ctx;
+	uint64_t commits, works;
+};
+
+enum slot {
+	BEGIN_WRITE = STORE_ROW_STATEMENTS,
+	BEGIN_READ,
+	COMMIT,
+	ROLLBACK,
+	SAVEPOINT,
+	RELEASE,
+	UNDO,
+	SLOTS
+};
+_Static_assert(
+    (int)SLOTS <= (int)STORE_AUDIT_STATEMENTS, "the cache has a place for each statement");
+
+static enum err
+control(struct store_db *db, enum slot which)
+{
+	static const char *const texts[] = {
+	    [BEGIN_WRITE] = "BEGIN IMMEDIATE",
+	    [BEGIN_READ] = "BEGIN",
+	    [COMMIT] = "COMMIT",
+	    [ROLLBACK] = "ROLLBACK",
+	    [SAVEPOINT] = "SAVEPOINT work",
+	    [RELEASE] = "RELEASE work",
+	    [UNDO] = "ROLLBACK TO work",
+	};
+	struct store_query q = store_query_begin(db, (int)which, texts[which]);
+
+	return store_query_done(&q);
+}
+
+/* SQLite ends a transaction by itself after some errors: full disk, failed reads and writes, no memory. */
+static bool
+in_transaction(struct store_db *db)
+{
+	return !sqlite3_get_autocommit(db->sql);
+}
+
+/* Runs fn with a clean record of reasons. A reason that fn gave itself stands before SQLite's words. */
+static enum err
+call(struct store_db *db, store_work fn, void *arg, struct why *why)
+{
+	struct why said = {""};
+
+	db->last.text[0] = '\0';
+	enum err e = fn(db, arg, &said);
+	if (!e)
+		return ERR_OK;
+	if (said.text[0])
+		return err_set(why, e, "%s", said.text);
+	return err_set(why, e, "%s", db->last.text[0] ? db->last.text : err_name(e));
+}
+
+/* ERR_OK unless the transaction itself is beyond use. */
+static enum err
+run_work(struct store_db *db, struct work *w, struct why *why)
+{
+	enum err e = control(db, SAVEPOINT);
+
+	if (!e) {
+		w->e = call(db, w->fn, w->arg, &w->why);
+		if (!in_transaction(db))
+			return err_set(why, w->e ? w->e : ERR_STATE,
+			    "the transaction was undone: %s",
+			    w->e ? w->why.text : "by a work of the group");
+		if (w->e)
+			e = control(db, UNDO);
+		e = e ? e : control(db, RELEASE);
+	}
+	return e ? err_set(why, e, "%s", db->last.text) : ERR_OK;
+}
+
+static enum err
+run_group(struct store *s, struct queue *group, struct why *why)
+{
+	struct store_db *db = &s->writer;
+	enum err e = control(db, BEGIN_WRITE);
+	bool any = false;
+
+	if (e)
+		return err_set(why, e, "begin: %s", db->last.text);
+	for (struct work *w = group->head; w && !e; w = w->next) {
+		e = run_work(db, w, why);
+		any = any || !w->e;
+	}
+	if (e || !any)
+		return e;
+	pthread_mutex_lock(&s->lock);
+	enum err (*before)(void *, struct why *) = s->before;
+	void *ctx = s->before_ctx;
+	pthread_mutex_unlock(&s->lock);
+	e = before ? before(ctx, why) : ERR_OK;
+	if (e)
+		return e;
+	FAULT("store.commit");
+	e = control(db, COMMIT);
+	FAULT("store.committed");
+	return e ? err_set(why, e, "commit: %s", db->last.text) : ERR_OK;
+}
+
+static void
+finish_group(struct store *s, struct queue *group, enum err e, const struct why *why)
+{
+	bool committed = false;
+	uint64_t works = 0;
+
+	for (struct work *w = group->head; w; w = w->next) {
+		if (e && !w->e) {
+			w->e = e;
+			w->why = *why;
+		}
+		committed = committed || !w->e;
+		works++;
+	}
+	pthread_mutex_lock(&s->lock);
+	s->commits += committed;
+	s->works += works;
+	pthread_mutex_unlock(&s->lock);
+	while (group->head) {
+		struct work *w = group->head;
+		group->head = w->next;
+		if (w->done)
+			w->done(w->arg, w->e, &w->why);
+		free(w);
+	}
+}
+
+/* Waits for work and takes up to GROUP_MAX pieces; false when closing and nothing is left. */
+static bool
+take_group(struct store *s, struct queue *group)
+{
+	size_t n = 0;
+
+	group->tail = &group->head;
+	pthread_mutex_lock(&s->lock);
+	while (!s->waiting.head && !s->closing)
+		pthread_cond_wait(&s->wake, &s->lock);
+	group->head = s->waiting.head;
+	while (*group->tail && n++ < GROUP_MAX)
+		group->tail = &(*group->tail)->next;
+	s->waiting.head = *group->tail;
+	*group->tail = NULL;
+	if (!s->waiting.head)
+		s->waiting.tail = &s->waiting.head;
+	pthread_mutex_unlock(&s->lock);
+	return group->head != NULL;
+}
+
+static void *
+run(void *arg)
+{
+	struct store *s = arg;
+	struct queue group;
+
+	while (take_group(s, &group)) {
+		struct why why = {""};
+		enum err e = run_group(s, &group, &why);
+		if (in_transaction(&s->writer)) {
+			enum err undone = control(&s->writer, ROLLBACK);
+			(void)undone; /* If even this fails, the next group's BEGIN says so. */
+		}
+		finish_group(s, &group, e, &why);
+	}
+	return NULL;
+}
+
+/* Signals belong to the threads that ask for them. */
+static enum err
+start_thread(struct store *s, struct why *why)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int failed = pthread_create(&s->thread, NULL, run, s);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return failed ? err_set(why, ERR_IO, "cannot start a thread: error %d", failed) : ERR_OK;
+}
+
+static void
+init_locks(struct store *s)
+{
+	pthread_mutexattr_t checked;
+
+	/* A read inside a read is refused, not a deadlock. */
+	pthread_mutexattr_init(&checked);
+	pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&s->read_lock, &checked);
+	pthread_mutexattr_destroy(&checked);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->wake, NULL);
+}
+
+static void
+destroy(struct store *s)
+{
+	/* The reader first: the last connection to close checkpoints the log and removes it. */
+	store_schema_close(&s->reader);
+	store_schema_close(&s->writer);
+	pthread_cond_destroy(&s->wake);
+	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&s->read_lock);
+	free(s);
+}
+
+enum err
+store_open(struct store **out, const char *path, struct why *why)
+{
+	struct store *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return err_set(why, ERR_NOMEM, "no memory for the store");
+	init_locks(s);
+	s->waiting.tail = &s->waiting.head;
+	enum err e = store_schema_open(&s->writer, path, why);
+	e = e ? e : store_schema_open_reader(&s->reader, path, why);
+	e = e ? e : start_thread(s, why);
+	if (e) {
+		destroy(s);
+		return e;
+	}
+	*out = s;
+	return ERR_OK;
+}
+
+void
+store_close(struct store *s)
+{
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->closing = true;
+	pthread_cond_signal(&s->wake);
+	pthread_mutex_unlock(&s->lock);
+	pthread_join(s->thread, NULL);
+	destroy(s);
+}
+
+void
+store_before_commit(struct store *s, enum err (*fn)(void *ctx, struct why *why), void *ctx)
+{
+	pthread_mutex_lock(&s->lock);
+	s->before = fn;
+	s->before_ctx = ctx;
+	pthread_mutex_unlock(&s->lock);
+}
+
+enum err
+store_submit(struct store *s, store_work work, store_done done, void *arg)
+{
+	struct work *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return ERR_NOMEM;
+	*w = (struct work){.fn = work, .done = done, .arg = arg};
+	pthread_mutex_lock(&s->lock);
+	bool closing = s->closing;
+	if (!closing) {
+		*s->waiting.tail = w;
+		s->waiting.tail = &w->next;
+		pthread_cond_signal(&s->wake);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (closing)
+		free(w);
+	return closing ? ERR_CLOSED : ERR_OK;
+}
+
+/* One waiting call of store_write. */
+struct wait {
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	store_work fn;
+	void (*then)(void *arg); /* NULL: nothing */
+	void *arg;
+	bool finished;
+	enum err e;
+	struct why why;
+};
+
+static enum err
+wait_work(struct store_db *db, void *arg, struct why *why)
+{
+	struct wait *w = arg;
+
+	return w->fn(db, w->arg, why);
+}
+
+static void
+wait_done(void *arg, enum err e, const struct why *why)
+{
+	struct wait *w = arg;
+
+	if (!e && w->then)
+		w->then(w->arg);
+	pthread_mutex_lock(&w->lock);
+	w->e = e;
+	w->why = *why;
+	w->finished = true;
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->lock);
+}
+
+enum err
+store_write_then(
+    struct store *s, store_work work, void (*then)(void *arg), void *arg, struct why *why)
+{
+	struct wait w = {.fn = work, .then = then, .arg = arg};
+
+	if (pthread_equal(pthread_self(), s->thread))
+		return err_set(why, ERR_STATE, "the store thread cannot wait for itself");
+	pthread_mutex_init(&w.lock, NULL);
+	pthread_cond_init(&w.wake, NULL);
+	enum err e = store_submit(s, wait_work, wait_done, &w);
+	if (e) {
+		err_set(why, e, "the store takes no work: %s", err_name(e));
+	} else {
+		pthread_mutex_lock(&w.lock);
+		while (!w.finished)
+			pthread_cond_wait(&w.wake, &w.lock);
+		pthread_mutex_unlock(&w.lock);
+		e = w.e ? err_set(why, w.e, "%s", w.why.text) : ERR_OK;
+	}
+	pthread_cond_destroy(&w.wake);
+	pthread_mutex_destroy(&w.lock);
+	return e;
+}
+
+enum err
+store_write(struct store *s, store_work work, void *arg, struct why *why)
+{
+	return store_write_then(s, work, NULL, arg, why);
+}
+
+enum err
+store_read(struct store *s, store_work work, void *arg, struct why *why)
+{
+	struct store_db *db = &s->reader;
+
+	if (pthread_mutex_lock(&s->read_lock) != 0)
+		return err_set(why, ERR_STATE, "a read inside a read");
+	enum err e = control(db, BEGIN_READ);
+	if (e) {
+		err_set(why, e, "begin: %s", db->last.text);
+	} else {
+		e = call(db, work, arg, why);
+		enum err ended = in_transaction(db) ? control(db, ROLLBACK) : ERR_OK;
+		if (!e && ended)
+			e = err_set(why, ended, "end of a read: %s", db->last.text);
+	}
+	pthread_mutex_unlock(&s->read_lock);
+	return e;
+}
+
+void
+store_counts(struct store *s, uint64_t *commits, uint64_t *works)
+{
+	pthread_mutex_lock(&s->lock);
+	*commits = s->commits;
+	*works = s->works;
+	pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,37 @@
+#ifndef GEMM_INSIDE_H
+#define GEMM_INSIDE_H
+#include "gemm.h"
+
+/* The products of gemm.h for one instruction set each; all give the same bits. */
+struct gemm_kernels {
+	void (*outer)(const struct gemm *g);
+	void (*dot)(const struct gemm *g);
+	void (*gather)(float *to, const float *rows, const struct gemm_spots *s, size_t width);
+	void (*scatter)(float *rows, const float *from, const struct gemm_spots *s, size_t width);
+};
+
+/* -DGEMM_X86=0 builds the plain kernels alone: for checking that they agree with the others. */
+#if !defined(GEMM_X86) && defined(__x86_64__)
+#define GEMM_X86 1
+#elif !defined(GEMM_X86)
+#define GEMM_X86 0
+#endif
+#if GEMM_X86
+extern const struct gemm_kernels gemm_avx512_kernels; /* needs AVX-512F */
+extern const struct gemm_kernels gemm_avx2_kernels; /* needs AVX2 */
+#endif
+extern const struct gemm_kernels gemm_plain_kernels;
+
+/* Sixteen bytes: SSE2, NEON and most other vector units. */
+typedef float gemm_vec4 __attribute__((vector_size(16)));
+typedef float gemm_vec4_unaligned __attribute__((vector_size(16), aligned(4), may_alias));
+#define VEC4(p) ((gemm_vec4) * (const gemm_vec4_unaligned *)(p))
+
+/* Inner loops over the rows and vectors of a tile must be unrolled whole: their arrays are registers. */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
+#endif

@@ -1,0 +1,354 @@
+#include "job.h"
+#include "difference.h"
+#include "field.h"
+#include "job_inside.h"
+#include "recipe_inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GOAL_MAX 1000000
+#define OVER_SELECT_MAX 100.0
+#define SECONDS_MAX 1e8
+#define GRACE_MAX 1e6
+#define SAMPLE_MAX 3600.0
+#define PRIORITY_MAX 1000000
+#define RATE_MAX 1e6
+#define MOMENTUM_MAX 0.999
+#define NORM_MAX 1e30
+#define BETA_MAX 0.999999
+#define RULE_COUNT_MAX 1000000
+#define RULE_ITERATIONS_MAX 100
+#define STOP_ROUNDS_MAX 1000000000
+
+static void
+read_round(struct round_spec *out, struct field *doc)
+{
+	static const char *const picks[] = {"arrival", "sample", NULL};
+	struct field o = field_object(doc, "round");
+
+	if (!field_has(doc, "round"))
+		field_fail(doc, "round", "missing");
+	out->goal = (uint32_t)field_u64(&o, "goal", 1, GOAL_MAX, FIELD_MUST_U64);
+	out->quorum = (uint32_t)field_u64(&o, "quorum", 1, out->goal, out->goal);
+	out->over_select = field_double(&o, "over_select", 1, OVER_SELECT_MAX, 1);
+	out->deadline_s = field_double(&o, "deadline_s", 0.1, SECONDS_MAX, 600);
+	out->grace_s = field_double(&o, "grace_s", 0, GRACE_MAX, 10);
+	out->sample_s = field_double(&o, "sample_s", 0, SAMPLE_MAX, 1);
+	out->sample = field_choice(&o, "pick", picks, 0) == 1;
+	field_end(&o);
+}
+
+static void
+read_labels(struct select_spec *out, struct field *select)
+{
+	struct field_list list;
+	struct field item;
+
+	field_map(&list, select, "labels", JOB_LABELS_MAX);
+	while (field_each(&list, &item)) {
+		struct job_label *label = &out->labels[out->label_count++];
+		field_member(&item, FIELD_NAME, label->key, sizeof(label->key));
+		field_string(&item, NULL, FIELD_LINE, label->value, sizeof(label->value), NULL);
+	}
+}
+
+static void
+read_devices(struct select_spec *out, struct field *select)
+{
+	struct field_list list;
+	struct field item;
+	size_t n = field_array(&list, select, "devices", 0, JOB_SELECT_MAX);
+
+	if (n == 0)
+		return;
+	out->devices = calloc(n, sizeof(*out->devices));
+	if (!out->devices) {
+		field_no_memory(select);
+		return;
+	}
+	while (field_each(&list, &item)) {
+		char *name = out->devices[out->device_count++];
+		field_string(&item, NULL, FIELD_LINE, name, sizeof(*out->devices), NULL);
+		if (!name[0])
+			field_fail(&item, NULL, "must not be empty");
+	}
+}
+
+static void
+read_select(struct select_spec *out, struct field *doc)
+{
+	struct field o = field_object(doc, "select");
+	struct field_list list;
+	struct field item;
+	size_t i = 0;
+
+	out->percent[0] = 0;
+	out->percent[1] = 100;
+	read_labels(out, &o);
+	read_devices(out, &o);
+	if (field_has(&o, "percent")) {
+		field_array(&list, &o, "percent", 2, 2);
+		while (field_each(&list, &item))
+			out->percent[i++] = field_double(&item, NULL, 0, 100, FIELD_MUST_DOUBLE);
+		if (out->percent[0] >= out->percent[1])
+			field_fail(&o, "percent", "the first must be below the second");
+	}
+	field_end(&o);
+}
+
+static void
+read_rule(struct rule_spec *out, struct field *aggregate)
+{
+	struct field rule = field_object(aggregate, "rule");
+
+	field_string(&rule, "name", FIELD_NAME, out->name, sizeof(out->name), "mean");
+	out->hostile = (uint32_t)field_u64(&rule, "hostile", 0, RULE_COUNT_MAX, 0);
+	out->picks = (uint32_t)field_u64(&rule, "picks", 1, RULE_COUNT_MAX, 1);
+	out->bucket = (uint32_t)field_u64(&rule, "bucket", 1, RULE_COUNT_MAX, 1);
+	out->nearest = field_bool(&rule, "nearest", false);
+	bool median = strcmp(out->name, "geometric_median") == 0;
+	bool clipping = strcmp(out->name, "centered_clipping") == 0;
+	out->iterations =
+	    (uint32_t)field_u64(&rule, "iterations", 1, RULE_ITERATIONS_MAX, median ? 8 : 1);
+	out->smoothing = field_double(&rule, "smoothing", 1e-30, NORM_MAX, 1e-6);
+	out->radius =
+	    field_double(&rule, "radius", 1e-30, NORM_MAX, clipping ? FIELD_MUST_DOUBLE : 1);
+	if (out->bucket > 1 && out->nearest)
+		field_fail(&rule, "nearest", "only one of \"bucket\" and \"nearest\"");
+	if (!median && field_has(&rule, "smoothing"))
+		field_fail(&rule, "smoothing", "belongs to geometric_median");
+	if (!clipping && field_has(&rule, "radius"))
+		field_fail(&rule, "radius", "belongs to centered_clipping");
+	if (strcmp(out->name, "krum") != 0 && field_has(&rule, "picks"))
+		field_fail(&rule, "picks", "belongs to krum");
+	if (!median && !clipping && field_has(&rule, "iterations"))
+		field_fail(&rule, "iterations", "belongs to geometric_median, centered_clipping");
+	field_end(&rule);
+}
+
+/* "norm_bound": a number, or "median" for that of each round. */
+static void
+read_bound(struct rule_spec *out, struct field *aggregate)
+{
+	const struct json *v =
+	    field_has(aggregate, "norm_bound") ? json_get(aggregate->value, "norm_bound") : NULL;
+	char word[16];
+
+	if (v && json_kind(v) == JSON_STRING) {
+		field_string(aggregate, "norm_bound", FIELD_NAME, word, sizeof(word), NULL);
+		out->bound_median = strcmp(word, "median") == 0;
+		if (!out->bound_median)
+			field_fail(aggregate, "norm_bound", "is a number or \"median\"");
+	} else {
+		out->bound = field_double(aggregate, "norm_bound", 0, NORM_MAX, 0);
+	}
+}
+
+static void
+read_server_numbers(struct aggregate_spec *out, struct field *server)
+{
+	bool sgd = strcmp(out->optimizer, "sgd") == 0;
+	const char *const other[] = {"beta1", "beta2", "tau"};
+
+	out->momentum = field_double(server, "momentum", 0, MOMENTUM_MAX, 0);
+	out->nesterov = field_bool(server, "nesterov", false);
+	out->beta1 = field_double(server, "beta1", 0, BETA_MAX, 0.9);
+	out->beta2 = field_double(server, "beta2", 0, BETA_MAX, 0.99);
+	out->tau = field_double(server, "tau", 1e-15, RATE_MAX, 1e-3);
+	for (size_t i = 0; sgd && i < sizeof(other) / sizeof(other[0]); i++)
+		if (field_has(server, other[i]))
+			field_fail(server, other[i], "belongs to adagrad, yogi, adam");
+	if (!sgd && (field_has(server, "momentum") || field_has(server, "nesterov")))
+		field_fail(server, "momentum", "belongs to sgd; the others have beta1");
+	if (out->nesterov && !(out->momentum > 0))
+		field_fail(server, "nesterov", "needs \"momentum\"");
+}
+
+/* What a device says of its work would let it scale the other deltas: no rule that bears hostile ones can allow that. */
+static void
+read_normalise(struct aggregate_spec *out, const struct recipe *recipe, struct field *aggregate)
+{
+	const struct rule_spec *rule = &out->rule;
+
+	out->normalise = field_bool(aggregate, "normalise", false);
+	if (!out->normalise)
+		return;
+	if (strcmp(rule->name, "mean") != 0 || rule->bucket > 1 || rule->nearest)
+		field_fail(aggregate, "normalise", "goes with the plain mean only");
+	if (recipe->local.optimizer.type != OPTIMIZER_SGD)
+		field_fail(aggregate, "normalise", "adam and adamw have no normaliser; use sgd");
+}
+
+static void
+read_aggregate(struct job_spec *job, struct field *doc)
+{
+	struct aggregate_spec *out = &job->aggregate;
+	struct field o = field_object(doc, "aggregate");
+	struct field server = field_object(&o, "server_optimizer");
+
+	read_rule(&out->rule, &o);
+	read_bound(&out->rule, &o);
+	read_normalise(out, &job->recipe, &o);
+	field_string(&server, "name", FIELD_NAME, out->optimizer, sizeof(out->optimizer), "sgd");
+	out->rate = field_double(&server, "rate", 1e-9, RATE_MAX, 1);
+	read_server_numbers(out, &server);
+	recipe_schedule_read(&out->schedule, &server);
+	job_guard_read_scale(job, &server);
+	field_end(&server);
+	out->max_norm = field_double(&o, "max_norm", 0, NORM_MAX, 0);
+	out->max_examples = field_u64(&o, "max_examples", 1, JSON_INT_MAX, 1000000);
+	field_end(&o);
+}
+
+/* What a codec loses is lost for good unless it is fed back: too much of it is not the model that was aggregated. */
+static void
+read_download(struct download_spec *out, struct field *doc)
+{
+	struct field o = field_object(doc, "download");
+
+	if (!field_has(doc, "download"))
+		return;
+	field_string(&o, "codec", FIELD_NAME, out->codec, sizeof(out->codec), NULL);
+	out->feedback = field_bool(&o, "feedback", false);
+	const struct codec *codec = codec_find_name(out->codec);
+	if (!codec)
+		field_fail(&o, "codec", "no such codec");
+	else if (!difference_takes(codec))
+		field_fail(&o, "codec", "needs a codec of fixed size");
+	else if (codec->id == CODEC_SIGN && !out->feedback)
+		field_fail(&o, "codec", "\"sign\" loses too much without \"feedback\"");
+	field_end(&o);
+}
+
+/* What most devices leave out is zero in the others' eyes: medians stay there, and distances between deltas that hardly overlap
+ * say nothing but how long they are. */
+static void
+check_sparse(const struct job_spec *job, struct field *doc)
+{
+	static const char *const bad[] = {"median", "trimmed_mean", "krum", "bulyan"};
+	const struct rule_spec *rule = &job->aggregate.rule;
+	struct field aggregate = field_object(doc, "aggregate");
+
+	if (!recipe_upload_takes(&job->recipe.upload, "sparse"))
+		return;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		if (strcmp(rule->name, bad[i]) == 0)
+			field_fail(
+			    &aggregate, "rule", "%s cannot work with codec sparse", rule->name);
+	if (rule->nearest)
+		field_fail(&aggregate, "rule", "\"nearest\" cannot work with codec sparse");
+}
+
+/* No rule but the plain mean protects variates, too. */
+static void
+check_variates(struct job_spec *out, struct field *doc)
+{
+	const struct rule_spec *rule = &out->aggregate.rule;
+	struct field o = field_object(doc, "aggregate"), local = field_object(doc, "local");
+
+	out->aggregate.variates = out->recipe.local.variates;
+	if (out->aggregate.variates == 0)
+		return;
+	if (strcmp(rule->name, "mean") != 0 || rule->bucket > 1 || rule->nearest)
+		field_fail(&o, "rule", "local.control_variates needs the plain mean");
+	if (rule->bound > 0 || rule->bound_median)
+		field_fail(&o, "norm_bound", "not with local.control_variates");
+	if (out->aggregate.normalise)
+		field_fail(&o, "normalise", "not with local.control_variates, which do without");
+	/* The devices' variates do not go back with the model. */
+	if (out->guard.on && out->guard.action == GUARD_DO_ROLLBACK)
+		field_fail(&local, "control_variates", "not with a guard that rolls back");
+	if (out->round.goal > out->aggregate.variates)
+		field_fail(&local, "control_variates", "has fewer devices than round.goal");
+}
+
+static void
+read_stop(struct job_spec *out, struct field *doc)
+{
+	struct field o = field_object(doc, "stop");
+	struct field target = field_object(&o, "target");
+	struct stop_spec *s = &out->stop;
+
+	s->rounds = field_u64(&o, "rounds", 0, STOP_ROUNDS_MAX, 0);
+	s->has_accuracy = field_has(&target, "accuracy");
+	s->accuracy = field_double(&target, "accuracy", 0, 1, 0);
+	s->has_loss = field_has(&target, "loss");
+	s->loss = field_double(&target, "loss", 0, NORM_MAX, 0);
+	field_end(&target);
+	field_end(&o);
+	if (!field_has(&o, "target"))
+		return;
+	if (!s->has_accuracy && !s->has_loss)
+		field_fail(&target, NULL, "needs \"accuracy\" or \"loss\"");
+	if (out->recipe.evaluate_by == EVALUATE_NONE)
+		field_fail(&target, NULL, "needs \"evaluate\": nothing would measure it");
+	if (s->has_accuracy && out->recipe.net.layer_count && out->recipe.net.loss == LOSS_MSE)
+		field_fail(&target, "accuracy", "the mse loss has none");
+}
+
+/* The keys of a job; what stands in the recipe was read before, and with it the unknown ones. */
+static enum err
+read_job(struct job_spec *out, const struct json *doc, struct why *why)
+{
+	struct field_reader reader = {.strict = true, .why = why};
+	struct field root = field_root(&reader, doc);
+
+	field_string(&root, "name", FIELD_NAME, out->name, sizeof(out->name), NULL);
+	out->seed = field_u64(&root, "seed", 0, JSON_INT_MAX, 1);
+	read_round(&out->round, &root);
+	read_select(&out->select, &root);
+	out->priority = field_i64(&root, "priority", -PRIORITY_MAX, PRIORITY_MAX, 0);
+	read_aggregate(out, &root);
+	read_download(&out->download, &root);
+	check_sparse(out, &root);
+	read_stop(out, &root);
+	job_guard_read(out, &root);
+	check_variates(out, &root);
+	return reader.err;
+}
+
+/* A task message carries the recipe, one level deeper and with other fields beside it, and is printed anew. */
+static enum err
+check_room(const struct job_spec *job, struct why *why)
+{
+	struct buf text;
+
+	if (json_depth(job->recipe.document) > JOB_DEPTH_MAX)
+		return err_set(why, ERR_LIMIT, "nested deeper than %d levels", JOB_DEPTH_MAX);
+	buf_init(&text, JOB_RECIPE_MAX);
+	enum err e = json_print(&text, job->recipe.document, false);
+	buf_deinit(&text);
+	return e ? err_set(why, e, "the recipe is larger than %u bytes", JOB_RECIPE_MAX) : ERR_OK;
+}
+
+enum err
+job_parse(struct job_spec *out, const char *text, size_t len, struct why *why)
+{
+	struct json *doc = NULL;
+	enum err e;
+
+	*out = (struct job_spec){.seed = 1};
+	if (len > JOB_DOCUMENT_MAX)
+		return err_set(why, ERR_LIMIT, "larger than %u bytes", JOB_DOCUMENT_MAX);
+	e = json_parse(&doc, text, len, why);
+	if (!e)
+		e = recipe_parse(&out->recipe, doc, true, why);
+	if (!e)
+		e = check_room(out, why);
+	if (!e)
+		e = read_job(out, doc, why);
+	json_free(doc);
+	if (e)
+		job_deinit(out);
+	return e;
+}
+
+void
+job_deinit(struct job_spec *job)
+{
+	recipe_deinit(&job->recipe);
+	free(job->select.devices);
+	*job = (struct job_spec){.seed = 1};
+}

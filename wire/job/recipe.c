@@ -1,0 +1,125 @@
+#include "recipe.h"
+#include "recipe_inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const recipe_keys[] = {
+    "model", "tensors", "trainer", "params", "data", "local", "evaluate", "upload"};
+/* Keys beside them in a job document, which job.c reads. */
+static const char *const job_keys[] = {
+    "name", "seed", "round", "select", "priority", "aggregate", "download", "stop", "guard"};
+
+static void
+copy_document(struct recipe *out, const struct field *doc)
+{
+	out->document = json_object();
+	if (!out->document)
+		field_no_memory(doc);
+	for (size_t i = 0; i < sizeof(recipe_keys) / sizeof(*recipe_keys); i++) {
+		const struct json *v = json_get(doc->value, recipe_keys[i]);
+		if (v)
+			json_add(out->document, recipe_keys[i], json_copy(v));
+	}
+}
+
+static void
+read_tensors(struct recipe *out, struct field *doc)
+{
+	const char *const roles[] = {[TENSOR_TRAIN] = tensor_role_name(TENSOR_TRAIN),
+	    [TENSOR_AVERAGE] = tensor_role_name(TENSOR_AVERAGE),
+	    [TENSOR_FROZEN] = tensor_role_name(TENSOR_FROZEN),
+	    [TENSOR_LOCAL] = tensor_role_name(TENSOR_LOCAL),
+	    NULL};
+	struct field_list list;
+	struct field item;
+	size_t n = field_map(&list, doc, "tensors", RECIPE_RULES_MAX);
+
+	if (n == 0)
+		return;
+	out->rules = calloc(n, sizeof(*out->rules));
+	if (!out->rules) {
+		field_no_memory(doc);
+		return;
+	}
+	while (field_each(&list, &item)) {
+		struct tensor_rule *rule = &out->rules[out->rule_count++];
+		field_member(&item, FIELD_LINE, rule->pattern, sizeof(rule->pattern));
+		rule->role = (enum tensor_role)field_choice(&item, NULL, roles, FIELD_MUST_CHOICE);
+	}
+}
+
+static void
+read_trainer(struct recipe *out, struct field *doc)
+{
+	struct field params = field_object(doc, "params"); /* its content is the trainer's */
+
+	(void)params;
+	field_string(doc, "trainer", FIELD_NAME, out->trainer, sizeof(out->trainer), "builtin");
+	if (out->net.layer_count == 0 && strcmp(out->trainer, "builtin") == 0)
+		field_fail(doc, "trainer", "a model without layers needs a trainer of its own");
+}
+
+static void
+check_evaluate(const struct recipe *r, const struct field *doc)
+{
+	if (r->evaluate_by == EVALUATE_COORDINATOR && r->net.layer_count == 0)
+		field_fail(
+		    doc, "evaluate", "the coordinator cannot evaluate a model without layers");
+	/* Another trainer may evaluate on data of its own. */
+	if (r->evaluate_by == EVALUATE_DEVICES && strcmp(r->trainer, "builtin") == 0 &&
+	    r->data.validation == 0)
+		field_fail(doc, "evaluate", "on devices it needs data.validation above 0");
+}
+
+static void
+read_evaluate(struct recipe *out, struct field *doc)
+{
+	static const char *const by[] = {"coordinator", "devices", NULL};
+
+	out->evaluate_by = EVALUATE_NONE;
+	if (!field_has(doc, "evaluate"))
+		return;
+	struct field o = field_object(doc, "evaluate");
+	out->evaluate_by = field_choice(&o, "by", by, FIELD_MUST_CHOICE) == 0 ? EVALUATE_COORDINATOR
+									      : EVALUATE_DEVICES;
+	field_string(
+	    &o, "data", FIELD_NAME, out->evaluate_data, sizeof(out->evaluate_data), out->data.name);
+	field_end(&o);
+	check_evaluate(out, doc);
+}
+
+enum err
+recipe_parse(struct recipe *out, const struct json *doc, bool strict, struct why *why)
+{
+	struct field_reader reader = {.strict = strict, .why = why};
+	struct field root = field_root(&reader, doc);
+
+	*out = (struct recipe){.document = NULL};
+	for (size_t i = 0; i < sizeof(job_keys) / sizeof(*job_keys); i++)
+		field_has(&root, job_keys[i]);
+	recipe_layer_read(out, &root);
+	read_tensors(out, &root);
+	read_trainer(out, &root);
+	recipe_data_read(out, &root);
+	recipe_local_read(out, &root);
+	read_evaluate(out, &root);
+	recipe_upload_read(out, &root);
+	recipe_local_check(out, &root);
+	field_end(&root);
+	if (!reader.err)
+		copy_document(out, &root);
+	if (reader.err)
+		recipe_deinit(out);
+	return reader.err;
+}
+
+void
+recipe_deinit(struct recipe *r)
+{
+	json_free(r->document);
+	json_free(r->data.classes);
+	free(r->net.layers);
+	free(r->rules);
+	*r = (struct recipe){.document = NULL};
+}

@@ -1,0 +1,178 @@
+#include "recipe_inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEAN_MAX 1e9
+#define STD_MIN 1e-6
+
+static void
+read_shape(struct recipe *out, struct field *data)
+{
+	struct field_list list;
+	struct field item;
+	uint64_t product = 1;
+	size_t least = out->net.layer_count ? 1 : 0;
+	size_t n = field_array(&list, data, "shape", least, 3);
+
+	if (list.self.value && n != 1 && n != 3)
+		field_fail(data, "shape", "must have 1 or 3 numbers");
+	out->data.dims = (unsigned)n;
+	for (size_t i = 0; field_each(&list, &item); i++) {
+		out->data.shape[i] =
+		    (uint32_t)field_u64(&item, NULL, 1, RECIPE_SHAPE_MAX, FIELD_MUST_U64);
+		product *= out->data.shape[i];
+	}
+	if (product > RECIPE_INPUT_MAX)
+		field_fail(data, "shape", "more than %u values per example", RECIPE_INPUT_MAX);
+	for (size_t i = 0; i < 3; i++)
+		out->net.input[i] = n == 0 ? 0 : i < n ? out->data.shape[i] : 1;
+	out->net.input_dims = (unsigned)n;
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void
+check_unique(struct field *data, const struct json *classes, size_t n)
+{
+	const char **names = calloc(n > 0 ? n : 1, sizeof(*names));
+	size_t i = 0;
+
+	if (!names) {
+		field_no_memory(data);
+		return;
+	}
+	for (const struct json *c = json_first(classes); c; c = json_next(c))
+		names[i++] = json_string(c);
+	qsort(names, n, sizeof(*names), compare_names);
+	for (i = 1; i < n; i++)
+		if (strcmp(names[i - 1], names[i]) == 0)
+			field_fail(data, "classes", "\"%s\" is there twice", names[i]);
+	free(names);
+}
+
+/* A number n of classes means the names "0" to "n-1". */
+static struct json *
+numbered_classes(size_t n)
+{
+	struct json *list = json_array();
+	char name[24];
+
+	for (size_t i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "%zu", i);
+		json_push(list, json_new_string(name));
+	}
+	return list;
+}
+
+static struct json *
+listed_classes(struct field *data, size_t *n)
+{
+	struct field_list list;
+	struct field item;
+	char name[RECIPE_NAME_MAX];
+
+	*n = field_array(&list, data, "classes", 1, RECIPE_CLASSES_MAX);
+	while (field_each(&list, &item)) {
+		field_string(&item, NULL, FIELD_LINE, name, sizeof(name), NULL);
+		if (!name[0])
+			field_fail(&item, NULL, "must not be empty");
+	}
+	return data->reader->err ? NULL : json_copy(json_get(data->value, "classes"));
+}
+
+static void
+read_classes(struct recipe *out, struct field *data)
+{
+	double number;
+	size_t n = 0;
+
+	if (!field_has(data, "classes"))
+		return;
+	if (json_double(json_get(data->value, "classes"), &number)) {
+		n = (size_t)field_u64(data, "classes", 1, RECIPE_CLASSES_MAX, FIELD_MUST_U64);
+		out->data.classes = numbered_classes(n);
+	} else {
+		out->data.classes = listed_classes(data, &n);
+	}
+	if (data->reader->err)
+		return;
+	/* A copy that ran out of memory on the way is shorter than it should be. */
+	if (json_count(out->data.classes) != n) {
+		field_no_memory(data);
+		return;
+	}
+	out->data.class_count = n;
+	check_unique(data, out->data.classes, n);
+}
+
+/* A number or a list of one per channel; returns how many. */
+static size_t
+read_channels(struct field *o, const char *key, double min, float *values)
+{
+	struct field_list list;
+	struct field item;
+	double number;
+	size_t i = 0;
+
+	if (json_double(json_get(o->value, key), &number)) {
+		values[0] = (float)field_double(o, key, min, MEAN_MAX, FIELD_MUST_DOUBLE);
+		return 1;
+	}
+	field_array(&list, o, key, 1, RECIPE_CHANNELS_MAX);
+	while (field_each(&list, &item))
+		values[i++] = (float)field_double(&item, NULL, min, MEAN_MAX, FIELD_MUST_DOUBLE);
+	return i;
+}
+
+static void
+spread(float *values, size_t from, size_t to)
+{
+	for (size_t i = from; i > 0 && i < to; i++)
+		values[i] = values[0];
+}
+
+static void
+read_normalise(struct data_spec *out, struct field *data)
+{
+	if (!field_has(data, "normalise"))
+		return;
+	struct field o = field_object(data, "normalise");
+	size_t means = read_channels(&o, "mean", -MEAN_MAX, out->mean);
+	size_t stds = read_channels(&o, "std", STD_MIN, out->std);
+	size_t n = means > stds ? means : stds;
+	uint32_t wanted = out->dims ? out->shape[0] : (uint32_t)n;
+
+	if ((means != 1 && means != n) || (stds != 1 && stds != n) || (n != 1 && n != wanted))
+		field_fail(data, "normalise", "needs one value, or one per channel");
+	if (means == 1)
+		spread(out->mean, 1, n);
+	if (stds == 1)
+		spread(out->std, 1, n);
+	out->channels = n;
+	field_end(&o);
+}
+
+void
+recipe_data_read(struct recipe *out, struct field *doc)
+{
+	struct field data = field_object(doc, "data");
+	struct data_spec *d = &out->data;
+
+	if (!field_has(doc, "data"))
+		field_fail(doc, "data", "missing");
+	field_string(&data, "name", FIELD_NAME, d->name, sizeof(d->name), NULL);
+	read_shape(out, &data);
+	read_classes(out, &data);
+	read_normalise(d, &data);
+	d->validation = field_double(&data, "validation", 0, RECIPE_SHARE_MAX, 0);
+	d->min_examples = field_u64(&data, "min_examples", 1, JSON_INT_MAX, 1);
+	field_end(&data);
+	if (out->net.layer_count && out->net.loss == LOSS_CROSS_ENTROPY && d->class_count < 2)
+		field_fail(&data, "classes", "cross_entropy needs at least 2");
+}

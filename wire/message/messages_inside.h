@@ -1,0 +1,17 @@
+#ifndef MESSAGES_INSIDE_H
+#define MESSAGES_INSIDE_H
+#include "field.h"
+#include "messages.h"
+
+/* What the messages_*.c files share. Within wire/ only. */
+
+#define TOKEN_PREFIX "rvt1-"
+#define TOKEN_TEXT_LEN (5 + 16 + 1 + 64 + 1 + 64)
+
+/* Prints the tree and frees it. */
+ERR_MUST_USE enum err messages_finish(struct buf *out, struct json *tree);
+/* Parses the text and opens its root; errors stick in the reader. The caller frees *tree. */
+struct field messages_open(
+    struct json **tree, struct field_reader *reader, const char *text, size_t len);
+
+#endif

@@ -1,0 +1,95 @@
+#include "messages_inside.h"
+
+#include <float.h>
+#include <string.h>
+
+static void
+add_number(struct json *o, const char *key, double v)
+{
+	if (isfinite(v))
+		json_add_double(o, key, v);
+}
+
+static struct json *
+report_tree(const struct report *in)
+{
+	struct json *o = json_object(), *part;
+
+	if (in->has_evaluate) {
+		part = json_object();
+		json_add_u64(part, "examples", in->eval_examples);
+		add_number(part, "loss", in->eval_loss);
+		add_number(part, "accuracy", in->eval_accuracy);
+		json_add(o, "evaluate", part);
+	}
+	if (in->metric_count == 0)
+		return o;
+	part = json_object();
+	for (size_t i = 0; i < in->metric_count; i++)
+		add_number(part, in->metrics[i].name, in->metrics[i].value);
+	json_add(o, "metrics", part);
+	return o;
+}
+
+enum err
+messages_report_encode(struct buf *out, const struct report *in)
+{
+	struct buf text;
+	enum err e;
+
+	buf_init(&text, REPORT_MAX);
+	e = messages_finish(&text, report_tree(in));
+	if (!e)
+		e = buf_append(out, text.data, text.len);
+	buf_deinit(&text);
+	return e;
+}
+
+static void
+read_evaluate(struct report *out, struct field *report)
+{
+	struct field o = field_object(report, "evaluate");
+
+	out->has_evaluate = field_has(report, "evaluate");
+	out->eval_examples = field_u64(&o, "examples", 0, JSON_INT_MAX, 0);
+	out->eval_loss = out->eval_accuracy = NAN;
+	if (field_has(&o, "loss"))
+		out->eval_loss = field_double(&o, "loss", -DBL_MAX, DBL_MAX, 0);
+	if (field_has(&o, "accuracy"))
+		out->eval_accuracy = field_double(&o, "accuracy", 0, 1, 0);
+}
+
+static void
+read_metrics(struct report *out, struct field *report)
+{
+	struct field_list list;
+	struct field item;
+
+	field_map(&list, report, "metrics", MESSAGES_LIST_MAX);
+	while (field_each(&list, &item)) {
+		struct report_metric *m = &out->metrics[out->metric_count];
+		if (!field_has(&item, NULL))
+			continue;
+		field_member(&item, FIELD_LINE, m->name, sizeof(m->name));
+		m->value = field_double(&item, NULL, -DBL_MAX, DBL_MAX, 0);
+		out->metric_count++;
+	}
+}
+
+enum err
+messages_report_decode(struct report *out, const char *text, size_t len, struct why *why)
+{
+	struct field_reader reader = {.why = why};
+	struct json *tree = NULL;
+
+	memset(out, 0, sizeof(*out));
+	if (len > REPORT_MAX)
+		return err_set(why, ERR_LIMIT, "a report larger than %d bytes", REPORT_MAX);
+	struct field o = messages_open(&tree, &reader, text, len);
+	read_evaluate(out, &o);
+	read_metrics(out, &o);
+	json_free(tree);
+	if (reader.err)
+		memset(out, 0, sizeof(*out));
+	return reader.err;
+}
