@@ -3,33 +3,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "course.h"
+#include "schedule_state.h"
 
-struct cmd_verify_course {
+struct cmd_verify_guards {
 	struct job_spec spec;
-	struct course course;
+	struct schedule_state schedule;
 };
 
 enum err
-cmd_verify_course_new(struct cmd_verify_course **out, const char *document, size_t len)
+cmd_verify_guards_new(struct cmd_verify_guards **out, const char *document, size_t len)
 {
-	struct cmd_verify_course *c = calloc(1, sizeof(*c));
+	struct cmd_verify_guards *c = calloc(1, sizeof(*c));
 
 	*out = NULL;
 	if (!c)
 		return ERR_NOMEM;
-	c->course = course_start();
+	c->schedule = schedule_state_start();
 	enum err e = job_parse(&c->spec, document, len, NULL);
 	if (e == ERR_OK) {
 		*out = c;
 		return ERR_OK;
 	}
-	cmd_verify_course_free(c);
+	cmd_verify_guards_free(c);
 	return e == ERR_NOMEM ? e : ERR_OK;
 }
 
 void
-cmd_verify_course_free(struct cmd_verify_course *c)
+cmd_verify_guards_free(struct cmd_verify_guards *c)
 {
 	if (c)
 		job_deinit(&c->spec);
@@ -37,10 +37,10 @@ cmd_verify_course_free(struct cmd_verify_course *c)
 }
 
 enum err
-cmd_verify_course_step(
-    struct cmd_verify_course *c, const struct cmd_verify_round *r, struct why *why)
+cmd_verify_guards_step(
+    struct cmd_verify_guards *c, const struct cmd_verify_round *r, struct why *why)
 {
-	const struct course_round now = {.round = r->round,
+	const struct schedule_round now = {.round = r->round,
 	    .reports = r->reports,
 	    .failed = !r->committed,
 	    .base = r->base,
@@ -49,9 +49,9 @@ cmd_verify_course_step(
 	    .evaluated = r->evaluated,
 	    .loss = r->loss,
 	    .accuracy = r->accuracy};
-	struct course_turn t;
+	struct schedule_turn t;
 
-	course_step(&c->course, &c->spec, &now, &t);
+	schedule_state_step(&c->schedule, &c->spec, &now, &t);
 	if (strcmp(guard_word(t.verdict), r->guard) != 0)
 		return err_set(why, ERR_CORRUPT, "its guard says \"%s\", its rounds \"%s\"",
 		    r->guard, guard_word(t.verdict));

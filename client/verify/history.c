@@ -228,7 +228,7 @@ add_submission(struct cmd_verify_history *h, const struct cmd_verify_entry *e, s
 	memcpy(j->document, d->data, d->len);
 	j->document[d->len] = '\0';
 	j->document_len = d->len;
-	return cmd_verify_course_new(&j->course, j->document, j->document_len);
+	return cmd_verify_guards_new(&j->schedule, j->document, j->document_len);
 }
 
 static enum err
@@ -337,7 +337,7 @@ add_turn(struct cmd_verify_job *j, const struct cmd_verify_round *r, struct why 
 		j->returns = grown;
 		memcpy(j->returns[j->return_count++], r->next, 32);
 	}
-	return j->course ? cmd_verify_course_step(j->course, r, why) : ERR_OK;
+	return j->schedule ? cmd_verify_guards_step(j->schedule, r, why) : ERR_OK;
 }
 
 static enum err
@@ -419,7 +419,7 @@ cmd_verify_history_deinit(struct cmd_verify_history *h)
 		free(h->jobs[i].document);
 		free(h->jobs[i].models);
 		free(h->jobs[i].returns);
-		cmd_verify_course_free(h->jobs[i].course);
+		cmd_verify_guards_free(h->jobs[i].schedule);
 	}
 	for (size_t i = 0; i < h->device_count; i++)
 		free(h->devices[i].keys);

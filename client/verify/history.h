@@ -50,7 +50,7 @@ struct cmd_verify_job {
 	uint8_t (*returns)[32]; /* models that a guard went back to */
 	size_t return_count;
 	uint8_t next[32], next_state[32]; /* the base of the next round, and its state */
-	struct cmd_verify_course *course; /* NULL: nothing to check */
+	struct cmd_verify_guards *schedule; /* NULL: nothing to check */
 };
 
 struct cmd_verify_history {

@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "api.h"
+#include "archive.h"
 #include "audit.h"
 #include "audit_rows.h"
 #include "engine.h"
 #include "hex.h"
-#include "keep.h"
 #include "log.h"
 #include "registry.h"
 #include "server.h"
@@ -90,15 +90,15 @@ take_effect(struct erasure *n, struct why *why)
 	registry_forget(s->registry, n->row.id);
 	server_forget(s->server);
 	for (size_t i = 0; i < n->count && e == ERR_OK; i++) {
-		e = keep_remove(s->keep, n->tasks[i]);
+		e = archive_remove(s->archive, n->tasks[i]);
 		n->deltas += e == ERR_OK;
 		e = e == ERR_NOTFOUND ? ERR_OK : e;
 	}
 	if (e == ERR_OK)
-		e = keep_remove_device(s->keep, n->row.id, &left, why);
+		e = archive_remove_device(s->archive, n->row.id, &left, why);
 	n->deltas += left;
 	if (e == ERR_OK)
-		e = keep_sync(s->keep, why);
+		e = archive_sync(s->archive, why);
 	log_event(LOG_LEVEL_INFO, "device.erased", LOG_U("details", n->counts.details),
 	    LOG_U("reports", n->counts.reports), LOG_S("by", n->actor));
 	return e;

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "api.h"
+#include "archive.h"
 #include "hex.h"
-#include "keep.h"
 #include "num.h"
 
 #define PIECE_BYTES ((uint64_t)8 << 20)
@@ -48,7 +48,7 @@ api_delta_get(struct exchange *x)
 	if (!read_at(x, &at))
 		return;
 	enum err e = hex_decode(task, sizeof(task), x->param[0], strlen(x->param[0]))
-	    ? keep_read(x->services->keep, task, &f, &why)
+	    ? archive_read(x->services->archive, task, &f, &why)
 	    : ERR_NOTFOUND;
 	if (e == ERR_NOTFOUND) {
 		exchange_problem(x, "not-found", "no such delta is kept");

@@ -1,8 +1,8 @@
 #include "api.h"
+#include "archive.h"
 #include "clock.h"
 #include "engine.h"
 #include "health.h"
-#include "keep.h"
 #include "registry.h"
 #include "server.h"
 #include "spool.h"
@@ -100,7 +100,7 @@ kept_json(const struct services *s)
 	struct json *v = json_object();
 	uint64_t deltas, bytes;
 
-	keep_used(s->keep, &deltas, &bytes);
+	archive_used(s->archive, &deltas, &bytes);
 	json_add_u64(v, "deltas", deltas);
 	json_add_u64(v, "bytes", bytes);
 	json_add_u64(v, "limit", s->config->keep_deltas_bytes);

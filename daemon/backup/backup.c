@@ -14,11 +14,11 @@
 
 #include "clock.h"
 #include "copy.h"
-#include "course_rows.h"
 #include "file.h"
 #include "hex.h"
 #include "inspect.h"
 #include "models.h"
+#include "schedule_rows.h"
 
 #define TRIES_MAX 100
 #define NAME_ROOM 88 /* models/, 64 digits, .state */
@@ -70,9 +70,9 @@ static enum err
 add_held(struct work *w, const struct store_job *j, const uint8_t present[32])
 {
 	static const uint8_t none[32];
-	struct course c;
+	struct schedule_state c;
 
-	enum err e = course_rows_of(w->db, j, &c);
+	enum err e = schedule_rows_of(w->db, j, &c);
 	for (uint32_t i = 0; i < c.guard.count && e == ERR_OK; i++) {
 		const uint8_t *state = c.guard.points[i].state;
 		if (memcmp(state, none, 32) != 0 && memcmp(state, present, 32) != 0)

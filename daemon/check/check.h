@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 #include "config.h"
-#include "course.h"
 #include "err.h"
 #include "json.h"
 #include "manifest.h"
+#include "schedule_state.h"
 #include "store.h"
 
 /*
@@ -69,7 +69,7 @@ struct check_job {
 	bool live; /* running or paused */
 	struct store_round last; /* zero if it has none */
 	bool open; /* `last` is open */
-	struct course course; /* what its guard holds */
+	struct schedule_state schedule; /* what its guard holds */
 };
 
 /* An accepted delta of the open round of a live job. */

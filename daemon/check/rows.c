@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 
 #include "check_inside.h"
-#include "course_rows.h"
 #include "hash.h"
 #include "hex.h"
 #include "inspect.h"
 #include "job.h"
+#include "schedule_rows.h"
 #include "wal.h"
 
 #define DATABASE "rivulet.db"
@@ -156,8 +156,8 @@ see_job(void *ctx, const struct store_job *j)
 	snprintf(where, sizeof(where), "job %s", job->hex);
 	judge_document(c, j, where);
 	/* One that cannot be read holds nothing, and was reported. */
-	if (course_rows_of(c->db, j, &job->course) != ERR_OK)
-		job->course = course_start();
+	if (schedule_rows_of(c->db, j, &job->schedule) != ERR_OK)
+		job->schedule = schedule_state_start();
 	if (!job->live && strcmp(j->state, "done") != 0 && strcmp(j->state, "stopped") != 0)
 		check_found(c, CHECK_JOB_DAMAGED, where, false, "its state is \"%s\"", j->state);
 	return ERR_OK;

@@ -36,7 +36,7 @@ struct services {
 	struct registry *registry;
 	struct models *models;
 	struct spool *spool;
-	struct keep *keep;
+	struct archive *archive;
 	struct folder *folder;
 	struct audit *audit; /* counts refusals */
 	struct health *health; /* may be NULL: health_note and health_reason know */

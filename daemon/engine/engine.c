@@ -183,7 +183,7 @@ start_fold(struct engine *g, struct engine_job *j)
 	f.row.reopened = j->round.reopened;
 	f.bytes_down = j->bytes_down;
 	f.no_numbers = j->round.accepted < j->round.policy.quorum ? j->round.no_numbers : 0;
-	f.course = j->course;
+	f.schedule = j->schedule;
 	if (g->fold(g->folder, &f) != ERR_OK)
 		j->fold_retry_ms = clock_ms() + RETRY_MS; /* no memory */
 }
@@ -553,7 +553,7 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, const
 		have->state = INVITE_ABORTED;
 		engine_act(g, j,
 		    round_step(
-			&j->round, ROUND_GAVE_UP, engine_course_blames(j, reason), clock_ms()));
+			&j->round, ROUND_GAVE_UP, engine_schedule_blames(j, reason), clock_ms()));
 		char id_hex[17];
 		hex_encode(id_hex, device, 8);
 		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex),

@@ -1,10 +1,10 @@
 #ifndef ENGINE_H
 #define ENGINE_H
-#include "course.h"
 #include "job.h"
 #include "json.h"
 #include "manifest.h"
 #include "messages.h"
+#include "schedule_state.h"
 #include "services.h"
 #include "store.h"
 
@@ -118,7 +118,7 @@ struct engine_fold {
 	uint64_t bytes_down;
 	uint32_t
 	    no_numbers; /* above 0: so many devices found the base to give none, and the round has failed */
-	struct course course; /* before this round */
+	struct schedule_state schedule; /* before this round */
 };
 /* What comes of it. */
 struct engine_outcome {
@@ -128,8 +128,8 @@ struct engine_outcome {
 	bool begin_next; /* set by engine_plan: the next open round's row stands in next */
 	struct store_round next;
 	char job_state[12], job_reason[128]; /* set by engine_plan: "" if unchanged */
-	struct course course; /* set by engine_plan: after this round, */
-	struct course_turn turn; /* and how it goes on */
+	struct schedule_state schedule; /* set by engine_plan: after this round, */
+	struct schedule_turn turn; /* and how it goes on */
 	uint64_t next_bytes; /* set by engine_plan: of the next round's base */
 };
 /* Decides what follows a folded round, so that it can be committed together with it. Fails if the model that a guard goes back

@@ -48,7 +48,7 @@ struct engine_job {
 	uint64_t rounds_committed;
 	struct store_metric metric;
 	uint64_t metric_round;
-	struct course course; /* after the last round that ended */
+	struct schedule_state schedule; /* after the last round that ended */
 	uint64_t bytes_up, bytes_down;
 	struct invite *invites; /* sorted by device */
 	size_t invite_count, invite_room;
@@ -113,22 +113,22 @@ void engine_note_state(struct engine_job *j, const char *state, const char *reas
 void engine_set_state(
     struct engine *g, struct engine_job *j, const char *state, const char *reason);
 
-/* engine_course.c: guard and rate of a job over its rounds. */
+/* schedule_state.c: guard and rate of a job over its rounds. */
 /* A device gives up its task for this reason: does that tell the guard that the base gives no numbers? Lock held. */
-bool engine_course_blames(const struct engine_job *j, const char *reason);
-/* What the guard makes of a folded round: into the outcome's rows, job state and course. f->course is the one before. */
-ERR_MUST_USE enum err engine_course_plan(const struct services *s, const struct engine_fold *f,
+bool engine_schedule_blames(const struct engine_job *j, const char *reason);
+/* What the guard makes of a folded round: into the outcome's rows, job state and schedule. f->schedule is the one before. */
+ERR_MUST_USE enum err engine_schedule_plan(const struct services *s, const struct engine_fold *f,
     struct engine_outcome *o, struct why *why);
 /* After the commit. Lock held. */
-void engine_course_apply(
+void engine_schedule_apply(
     struct engine_job *j, const struct engine_fold *f, const struct engine_outcome *o);
 /* Reads it from the rows of a job that is being loaded, whose newest row and metric are known. */
-ERR_MUST_USE enum err engine_course_load(struct store_db *db, struct engine_job *j);
+ERR_MUST_USE enum err engine_schedule_load(struct store_db *db, struct engine_job *j);
 /* May the guard go back to it? Of a job that is over, only its best model is held. Lock held. */
-bool engine_course_holds_model(const struct engine_job *j, const uint8_t model[32]);
-bool engine_course_holds_state(const struct engine_job *j, const uint8_t state[32]);
+bool engine_schedule_holds_model(const struct engine_job *j, const uint8_t model[32]);
+bool engine_schedule_holds_state(const struct engine_job *j, const uint8_t state[32]);
 /* NULL: the job has no guard. Lock held. */
-struct json *engine_course_json(const struct engine_job *j);
+struct json *engine_schedule_json(const struct engine_job *j);
 
 /* engine_offer.c: what a device says against what a job needs. */
 /* Does a list of the offer hold this name? */

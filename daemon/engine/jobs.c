@@ -461,7 +461,7 @@ engine_plan(
 		snprintf(o->job_reason, sizeof(o->job_reason), "%d rounds in a row were not finite",
 		    ENGINE_FAILURES);
 	}
-	enum err e = engine_course_plan(g->services, f, o, why);
+	enum err e = engine_schedule_plan(g->services, f, o, why);
 	if (e)
 		return e;
 	bool target = reached_target(stop, &o->row.evaluate);
@@ -489,7 +489,7 @@ uses_model(const struct engine *g, const uint8_t model[32])
 {
 	for (const struct engine_job *j = g->jobs; j; j = j->next)
 		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
-		    engine_course_holds_model(j, model))
+		    engine_schedule_holds_model(j, model))
 			return true;
 	return false;
 }
@@ -517,7 +517,7 @@ engine_uses_state(struct engine *g, const uint8_t hash[32])
 	for (const struct engine_job *j = g->jobs; j && !used; j = j->next)
 		used = is_live(j->state) &&
 		    (memcmp(j->row.optimizer_state, hash, 32) == 0 ||
-			engine_course_holds_state(j, hash));
+			engine_schedule_holds_state(j, hash));
 	pthread_mutex_unlock(&g->lock);
 	return used;
 }
@@ -551,7 +551,7 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 		j->metric_round =
 		    o->row.round - (f->spec->recipe.evaluate_by == EVALUATE_DEVICES ? 1 : 0);
 	}
-	engine_course_apply(j, f, o);
+	engine_schedule_apply(j, f, o);
 	j->bytes_up = j->bytes_down = 0;
 	if (j->fold_failures > 0 && strcmp(j->state, "running") == 0)
 		j->reason[0] = '\0';

@@ -119,7 +119,7 @@ engine_job_new(struct engine_job **out, const struct services *services, const u
 		return err_set(why, ERR_NOMEM, "no memory");
 	memcpy(j->id, id, 16);
 	hex_encode(j->hex, id, 16);
-	j->course = course_start();
+	j->schedule = schedule_state_start();
 	enum err e = job_parse(&j->spec, text, len, why);
 	if (e == ERR_OK)
 		e = engine_variate_init(j);
@@ -233,7 +233,7 @@ load_rounds(struct loader *l)
 	e = store_round_each(l->db, j->id, from, 3, load_metric, l);
 	if (e)
 		return e;
-	e = engine_course_load(l->db, j);
+	e = engine_schedule_load(l->db, j);
 	if (e == ERR_OK)
 		e = engine_variate_load(l->db, j);
 	if (e == ERR_OK)

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "archive.h"
 #include "engine.h"
-#include "keep.h"
 #include "log.h"
 #include "spool.h"
 
@@ -79,7 +79,7 @@ usage_read(const struct services *s, struct usage *out, struct why *why)
 	out->room = (uint64_t)v.f_bavail * v.f_frsize;
 	out->total = (uint64_t)v.f_blocks * v.f_frsize;
 	out->models = folder_bytes(dir, "models", &out->model_files);
-	keep_used(s->keep, &deltas, &out->kept);
+	archive_used(s->archive, &deltas, &out->kept);
 	out->database = database_bytes(dir);
 	struct engine_room room = room_of(s, out);
 	out->need = engine_forecast(s->engine, &room, NULL);

@@ -76,7 +76,7 @@ job_json(const struct engine_job *j)
 	} else {
 		json_add_null(v, "metric");
 	}
-	struct json *guard = engine_course_json(j);
+	struct json *guard = engine_schedule_json(j);
 	if (guard)
 		json_add(v, "guard", guard);
 	else

@@ -225,7 +225,7 @@ prepare_optimizer(struct fold *w, struct why *why)
 		    &w->tile, &w->f->spec->download, w->f->spec->seed, w->f->row.round, why);
 	if (e)
 		return e;
-	w->scale = w->f->course.scale;
+	w->scale = w->f->schedule.scale;
 	fold_tile_scale(&w->tile, scale_next(&w->scale, &a->scale, w->count));
 	size_t floats = fold_tile_state_floats(&w->tile);
 	if (floats == 0)

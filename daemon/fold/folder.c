@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "archive.h"
 #include "audit.h"
 #include "clock.h"
 #include "cpu.h"
@@ -13,7 +14,6 @@
 #include "fault.h"
 #include "fold.h"
 #include "hex.h"
-#include "keep.h"
 #include "log.h"
 #include "modelfile.h"
 #include "models.h"
@@ -204,7 +204,7 @@ forget_erased(const struct services *s, const struct fold *w)
 	for (size_t i = 0; i < w->count; i++)
 		if (registry_get(s->registry, w->inputs[i].device, &view) == ERR_OK &&
 		    registry_is_erased(&view.row))
-			(void)!keep_remove(s->keep, w->inputs[i].task);
+			(void)!archive_remove(s->archive, w->inputs[i].task);
 }
 
 /* What cannot be kept is logged and goes: the round is committed, and its room is needed. */
@@ -217,13 +217,13 @@ leave_spool(const struct services *s, const struct fold *w)
 
 	for (size_t i = 0; i < w->count; i++) {
 		if (c->keep_deltas && e == ERR_OK)
-			e = keep_add(s->keep, w->inputs[i].task, c->keep_deltas_bytes, &why);
+			e = archive_add(s->archive, w->inputs[i].task, c->keep_deltas_bytes, &why);
 		spool_remove(s->spool, w->inputs[i].task);
 	}
 	if (c->keep_deltas)
 		forget_erased(s, w);
 	if (c->keep_deltas && e == ERR_OK)
-		e = keep_sync(s->keep, &why);
+		e = archive_sync(s->archive, &why);
 	if (e)
 		log_event(LOG_LEVEL_ERROR, "delta.not-kept", LOG_S("job", w->f->job_hex),
 		    LOG_U("round", w->f->row.round), LOG_S("why", why.text));
@@ -234,7 +234,7 @@ static enum err
 forget_states(const struct fold *w)
 {
 	static const uint8_t none[32];
-	const struct guard *g = &w->f->course.guard;
+	const struct guard *g = &w->f->schedule.guard;
 	enum err e = ERR_OK;
 
 	for (uint32_t i = 0; i < g->count && e == ERR_OK; i++)

@@ -49,7 +49,7 @@ metric_facts(const struct store_metric *m)
 }
 
 static struct json *
-guard_facts(const struct course_turn *t)
+guard_facts(const struct schedule_turn *t)
 {
 	struct json *v = json_object();
 

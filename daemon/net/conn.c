@@ -106,7 +106,7 @@ conn_change_state(struct conn *c, enum conn_state to)
 	case CONN_HEAD:
 		/* Who has shown no identity is not waited for. */
 		c->deadline_ms = conn_deadline(
-		    c->in.len || c->crowd ? cf->header_timeout_s : cf->idle_timeout_s);
+		    c->in.len || c->unauthenticated ? cf->header_timeout_s : cf->idle_timeout_s);
 		break;
 	case CONN_BODY:
 	case CONN_STREAM:
@@ -152,7 +152,7 @@ conn_end_handshake(struct conn *c)
 		return;
 	peers_leave(c->io->peers, c->x.peer);
 	c->handshaking = false;
-	conn_join_crowd(c, &c->io->strangers);
+	conn_join_unauthenticated(c, &c->io->strangers);
 }
 
 void
@@ -172,11 +172,11 @@ conn_close(struct conn *c)
 		return;
 	if (!c->gone) {
 		/* A handshake for nothing. */
-		if (c->crowd == &io->strangers && !c->asked)
+		if (c->unauthenticated == &io->strangers && !c->asked)
 			conn_failed(c);
 		loop_remove(io->loop, &c->source);
 		conn_end_handshake(c);
-		conn_join_crowd(c, NULL);
+		conn_join_unauthenticated(c, NULL);
 		conn_leave_tally(c);
 		tls_session_free(c->tls);
 		c->tls = NULL;
@@ -229,7 +229,7 @@ conn_drive(struct conn *c)
 {
 	struct io *io = c->io;
 
-	if (!io->pace || !c->crowd) {
+	if (!io->pace || !c->unauthenticated) {
 		step(c);
 		return;
 	}
@@ -330,7 +330,10 @@ conn_open(struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, c
 	conn_list(c);
 	atomic_fetch_add(&io->count, 1);
 	c->handshaking = kind == CONN_OVER_TLS;
-	conn_join_crowd(c, tls ? &io->handshakes : kind == CONN_PROBE ? &io->strangers : NULL);
+	conn_join_unauthenticated(c,
+	    tls			     ? &io->handshakes
+		: kind == CONN_PROBE ? &io->strangers
+				     : NULL);
 	conn_change_state(c, kind == CONN_PROXIED ? CONN_PROXY : tls ? CONN_HANDSHAKE : CONN_HEAD);
 	if (!tls)
 		conn_drive(c);

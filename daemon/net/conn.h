@@ -19,7 +19,7 @@ struct io {
 	route_finder find;
 	struct conn *conns, *freed;
 	/* Of those: who shakes hands, and who has and has shown no identity since. */
-	struct conn_crowd {
+	struct conn_unauthenticated {
 		struct conn *oldest, *newest;
 	} handshakes, strangers;
 	unsigned handshake_steps; /* in this batch of events, */

@@ -3,7 +3,7 @@
 #include "conn.h"
 
 /* Inside of a connection: shared by conn.c (life and events), conn_read.c (handshake, heads, bodies), conn_request.c (what a
- * request becomes), conn_write.c (responses), conn_crowd.c (what those cost that come in crowds) and conn_proxy.c (heads of
+ * request becomes), conn_write.c (responses), conn_unauthenticated.c (what those cost that come in crowds) and conn_proxy.c (heads of
  * balancers). */
 
 enum conn_state {
@@ -41,7 +41,7 @@ struct conn {
 	uint64_t drained;
 	bool has_cert;
 	struct x509_info cert;
-	struct conn_crowd *crowd; /* the one it is in, or NULL */
+	struct conn_unauthenticated *unauthenticated; /* the one it is in, or NULL */
 	struct conn *older, *newer; /* in it */
 	bool counted; /* in io->identities, as counted_as */
 	uint8_t counted_as[TALLY_KEY];
@@ -101,9 +101,9 @@ void conn_poll_again(struct conn *c);
 /* The exchange comes back from a worker or the store. */
 void conn_on_done(struct exchange *x);
 
-/* --- conn_crowd.c */
+/* --- conn_unauthenticated.c */
 /* Makes it the newest of a crowd, leaving the one it was in; NULL: of none. */
-void conn_join_crowd(struct conn *c, struct conn_crowd *crowd);
+void conn_join_unauthenticated(struct conn *c, struct conn_unauthenticated *unauthenticated);
 /* The request at hand counts against its identity, and the connection too. Returns 0, or after how many seconds it may come
  * again: then it has neither been counted nor is it to be answered. */
 uint32_t conn_charge(struct conn *c);

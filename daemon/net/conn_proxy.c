@@ -10,7 +10,7 @@
 static bool
 refuse(struct conn *c, const char *why)
 {
-	log_crowd(LOG_LEVEL_INFO, "proxy.refused", LOG_S("peer", c->x.peer), LOG_S("why", why));
+	log_limited(LOG_LEVEL_INFO, "proxy.refused", LOG_S("peer", c->x.peer), LOG_S("why", why));
 	conn_close(c);
 	return false;
 }
@@ -19,11 +19,11 @@ refuse(struct conn *c, const char *why)
 static bool
 admit(struct conn *c)
 {
-	conn_join_crowd(c, NULL); /* it makes no room for itself */
+	conn_join_unauthenticated(c, NULL); /* it makes no room for itself */
 	if (!conn_admit(c->io, c->x.peer))
 		return refuse(c, "its address has too many handshakes");
 	c->handshaking = true;
-	conn_join_crowd(c, &c->io->handshakes);
+	conn_join_unauthenticated(c, &c->io->handshakes);
 	conn_change_state(c, CONN_HANDSHAKE);
 	return conn_await(c, TLS_AGAIN_IN); /* handshakes have their turns by event */
 }

@@ -10,7 +10,7 @@
 bool
 conn_advance_head(struct conn *c)
 {
-	unsigned turns = c->io->pace && c->crowd ? STRANGERS_TURNS : TURNS;
+	unsigned turns = c->io->pace && c->unauthenticated ? STRANGERS_TURNS : TURNS;
 	if (!conn_may_ask(c) || (c->in.len > 0 && c->turns >= turns))
 		return conn_yield(c);
 	size_t head = c->in.len ? http_head_length(c->in.data, c->in.len, &c->head_seen) : 0;
@@ -113,7 +113,7 @@ conn_advance_handshake(struct conn *c)
 	if (r == TLS_AGAIN_IN || r == TLS_AGAIN_OUT)
 		return conn_await(c, r);
 	if (r != TLS_OK) {
-		log_crowd(LOG_LEVEL_INFO, "tls.failed", LOG_S("peer", c->x.peer),
+		log_limited(LOG_LEVEL_INFO, "tls.failed", LOG_S("peer", c->x.peer),
 		    LOG_S("why", tls_why(c->tls)));
 		conn_failed(c);
 		conn_close(c);

@@ -241,7 +241,7 @@ on_accept(struct loop_source *source, uint32_t events)
 		if (kind == CONN_OVER_TLS && is_proxy(l->server->services->config, peer))
 			kind = CONN_PROXIED;
 		if (!has_room(l->thread, kind == CONN_OVER_TLS, peer)) {
-			log_crowd(LOG_LEVEL_INFO, "accept.refused", LOG_S("peer", peer));
+			log_limited(LOG_LEVEL_INFO, "accept.refused", LOG_S("peer", peer));
 			close(fd);
 			continue;
 		}

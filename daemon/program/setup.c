@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "archive.h"
 #include "audit.h"
 #include "clock.h"
 #include "cpu.h"
@@ -18,7 +19,6 @@
 #include "health.h"
 #include "hex.h"
 #include "incarnation.h"
-#include "keep.h"
 #include "keys.h"
 #include "models.h"
 #include "registry.h"
@@ -444,7 +444,7 @@ setup_free(struct setup *u)
 	server_free(u->s.server);
 	engine_free(u->s.engine);
 	registry_free(u->s.registry);
-	keep_close(u->s.keep);
+	archive_close(u->s.archive);
 	spool_close(u->s.spool);
 	models_close(u->s.models);
 	watch_free(u->watch);

@@ -32,7 +32,7 @@ struct log_pair {
 /* The same for what anybody outside can cause at will: at most LOG_CROWD lines a second, over all of them. How many were left
  * out is told before the next one, as log.skipped. */
 #define LOG_CROWD 20
-#define log_crowd(level, ...) \
+#define log_limited(level, ...) \
 	do { \
 		if (log_has_room(level)) \
 			log_event(level, __VA_ARGS__); \

@@ -135,7 +135,7 @@ delta_body_seen(const struct delta_body *b)
 }
 
 void
-delta_body_skip(struct delta_body *b, const struct delta_mark *known)
+delta_body_skip(struct delta_body *b, const struct delta_watermark *known)
 {
 	b->good = *known;
 	delta_body_rewind(b);

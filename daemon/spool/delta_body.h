@@ -11,7 +11,7 @@
  */
 
 /* What is known at a chunk's beginning: everything before it is good. */
-struct delta_mark {
+struct delta_watermark {
 	uint64_t at; /* of the body */
 	double sum_squares;
 	uint8_t carry[64];
@@ -24,7 +24,7 @@ struct delta_body {
 	uint8_t *leaves;
 	uint64_t leaf_bytes, bytes;
 	uint64_t table_bytes; /* of the codec's table, 0 without one */
-	struct delta_mark now, good; /* good.at is 0, or the leaves' end and k chunks */
+	struct delta_watermark now, good; /* good.at is 0, or the leaves' end and k chunks */
 	char detail[64]; /* of a refusal */
 };
 
@@ -38,7 +38,7 @@ bool delta_body_complete(const struct delta_body *b);
 /* So far a body is taken in any case: the leaves, and the chunks in which its codec's table lies. */
 uint64_t delta_body_seen(const struct delta_body *b);
 /* With all of that taken and nothing else: what comes before the mark, which lies behind it, is known to be good. */
-void delta_body_skip(struct delta_body *b, const struct delta_mark *known);
+void delta_body_skip(struct delta_body *b, const struct delta_watermark *known);
 /* Back to `good`; the next byte is that at good.at. */
 void delta_body_rewind(struct delta_body *b);
 

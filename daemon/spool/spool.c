@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checked.h"
 #include "clock.h"
 #include "fault.h"
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
+#include "verified.h"
 
 static void
 path_of(const struct spool *s, const uint8_t task[16], const char *suffix, char out[PATH_ROOM])
@@ -45,7 +45,7 @@ spool_open(struct spool **out, const struct spool_options *options, struct why *
 	if (s->sealed)
 		delta_file_key(&s->key, options->secret);
 	pthread_mutex_init(&s->lock, NULL);
-	enum err e = spool_trust_new(&s->trust);
+	enum err e = spool_verified_new(&s->verified);
 	if (e) {
 		spool_close(s);
 		return err_set(why, e, "no memory");
@@ -82,7 +82,7 @@ spool_close(struct spool *s)
 		s->orphans = o->next;
 		free(o);
 	}
-	spool_trust_free(s->trust);
+	spool_verified_free(s->verified);
 	pthread_mutex_destroy(&s->lock);
 	hash_wipe(&s->key, sizeof(s->key));
 	free(s);
@@ -341,9 +341,9 @@ spool_accept(struct spool *s, struct spool_part *part, struct why *why)
 		atomic_store(&s->dirty, true);
 		FAULT("spool.renamed");
 		if (part->by_mark)
-			spool_trust_forget(s->trust, part->slot->task);
+			spool_verified_forget(s->verified, part->slot->task);
 		else
-			spool_trust_note(s->trust, part->slot->task, part->file.fd);
+			spool_verified_note(s->verified, part->slot->task, part->file.fd);
 		free_slot(s, part->slot);
 		part->slot = NULL;
 		part->accepted = true;
@@ -513,11 +513,11 @@ enum err
 spool_verify(
     struct spool *s, const uint8_t task[16], const struct delta_file *file, struct why *why)
 {
-	if (spool_trust_holds(s->trust, task, file->fd))
+	if (spool_verified_holds(s->verified, task, file->fd))
 		return ERR_OK;
 	enum err e = delta_file_verify(file, why);
 	if (e == ERR_OK)
-		spool_trust_note(s->trust, task, file->fd);
+		spool_verified_note(s->verified, task, file->fd);
 	return e;
 }
 
@@ -528,7 +528,7 @@ spool_remove(struct spool *s, const uint8_t task[16])
 	struct stat st;
 
 	pardon(s, task);
-	spool_trust_forget(s->trust, task);
+	spool_verified_forget(s->verified, task);
 	path_of(s, task, SUFFIX_DELTA, path);
 	if (stat(path, &st) == 0 && unlink(path) == 0)
 		atomic_fetch_sub(&s->used, (uint64_t)st.st_size);
@@ -543,7 +543,7 @@ spool_move(struct spool *s, const uint8_t task[16], const char *to, struct why *
 	path_of(s, task, SUFFIX_DELTA, path);
 	if (stat(path, &st) != 0 || rename(path, to) != 0)
 		return err_errno(why, "move %s to %s", path, to);
-	spool_trust_forget(s->trust, task);
+	spool_verified_forget(s->verified, task);
 	atomic_fetch_sub(&s->used, (uint64_t)st.st_size);
 	return ERR_OK;
 }

@@ -21,7 +21,7 @@ struct spool_slot {
 	uint64_t bytes; /* counted against the quota */
 	uint64_t idle_since_ms;
 	struct spool_part *live; /* NULL between two transfers */
-	struct delta_mark good; /* spool_mark.h; at 0: none */
+	struct delta_watermark good; /* spool_watermark.h; at 0: none */
 	uint64_t good_ms; /* when the first bytes before it were hashed */
 	struct stat st; /* of the file when it was last ours */
 };
@@ -53,7 +53,7 @@ struct spool {
 	struct spool_slot *slots;
 	struct condemned *condemned;
 	struct orphan *orphans;
-	struct spool_trust *trust;
+	struct spool_verified *verified;
 };
 
 /* Notes a part. NULL without memory. Lock held, or no other thread. */

@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive.h"
 #include "audit.h"
 #include "config.h"
 #include "cpu.h"
 #include "file.h"
 #include "hex.h"
-#include "keep.h"
 #include "log.h"
 #include "spool.h"
 #include "store.h"
@@ -352,8 +352,8 @@ keep_over(struct kept *k, struct why *why)
 	enum err e = ERR_OK;
 
 	for (size_t i = 0; i < k->over.count && e == ERR_OK; i++) {
-		e = keep_add(
-		    k->s->keep, k->over.deltas[i].task, k->s->config->keep_deltas_bytes, why);
+		e = archive_add(
+		    k->s->archive, k->over.deltas[i].task, k->s->config->keep_deltas_bytes, why);
 		e = e == ERR_NOTFOUND ? ERR_OK : e;
 	}
 	return e;
@@ -371,7 +371,7 @@ open_both(struct services *s, struct why *why)
 		    "so that no delta rests on disk");
 	enum err e = open_spool(s, why);
 	snprintf(path, sizeof(path), "%s/kept", s->config->state_dir);
-	return e ? e : keep_open(&s->keep, path, s->spool, why);
+	return e ? e : archive_open(&s->archive, path, s->spool, why);
 }
 
 enum err

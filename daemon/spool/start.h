@@ -10,7 +10,7 @@
  * With `[spool] path` STATE/spool becomes a link to it.
  */
 
-/* s has configuration, store and signing key; sets s->spool and s->keep, also on failure once they are open. ERR_DENIED: a delta is encrypted with
+/* s has configuration, store and signing key; sets s->spool and s->archive, also on failure once they are open. ERR_DENIED: a delta is encrypted with
  * another key than the one given, or the key's file is no key. */
 ERR_MUST_USE enum err spool_start(struct services *s, struct why *why);
 

@@ -179,7 +179,7 @@ choose(const struct simulate_round *r, struct simulate_report *reports)
 
 /* --- a round */
 
-struct course {
+struct schedule_state {
 	struct simulate_round *r;
 	struct simulate_report *reports;
 	size_t count;
@@ -188,7 +188,7 @@ struct course {
 static void
 train_one(void *arg, unsigned i)
 {
-	struct course *c = arg;
+	struct schedule_state *c = arg;
 
 	simulate_device_train(c->r, &c->reports[i]);
 }
@@ -196,13 +196,13 @@ train_one(void *arg, unsigned i)
 static void
 encode_one(void *arg, unsigned i)
 {
-	struct course *c = arg;
+	struct schedule_state *c = arg;
 
 	simulate_device_encode(c->r, &c->reports[i]);
 }
 
 static enum err
-first_error(const struct course *c, struct why *why)
+first_error(const struct schedule_state *c, struct why *why)
 {
 	for (size_t i = 0; i < c->count; i++)
 		if (c->reports[i].e) {
@@ -335,7 +335,7 @@ prepare(struct simulate_round *r, struct folding *f, struct why *why)
 
 /* A device that holds an older model follows by the differences in between, unless the whole model is shorter. */
 static void
-count_downloads(struct simulate_round *r, const struct course *c)
+count_downloads(struct simulate_round *r, const struct schedule_state *c)
 {
 	const struct codec *codec = codec_find_name(r->job->download.codec);
 	uint64_t step = codec ? DIFFERENCE_HEAD + difference_payload_bytes(codec, r->table.elements)
@@ -356,7 +356,7 @@ count_downloads(struct simulate_round *r, const struct course *c)
 
 /* Figures of the round, and which reports count. */
 static enum err
-collect(struct simulate_round *r, struct folding *f, struct course *c)
+collect(struct simulate_round *r, struct folding *f, struct schedule_state *c)
 {
 	double loss = 0, examples = 0;
 
@@ -385,7 +385,7 @@ collect(struct simulate_round *r, struct folding *f, struct course *c)
 }
 
 static enum err
-aggregate(struct simulate_round *r, struct course *c, struct why *why)
+aggregate(struct simulate_round *r, struct schedule_state *c, struct why *why)
 {
 	struct folding f = {.count = 0};
 	uint8_t base[32];
@@ -452,7 +452,7 @@ enum err
 simulate_round_run(struct simulate_round *r, struct why *why)
 {
 	size_t n = r->job->round.goal;
-	struct course c = {r, calloc(n, sizeof(*c.reports)), n};
+	struct schedule_state c = {r, calloc(n, sizeof(*c.reports)), n};
 	double began = backoff_now();
 
 	r->number++;

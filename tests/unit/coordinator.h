@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "archive.h"
 #include "clock.h"
 #include "engine.h"
 #include "file.h"
 #include "folder.h"
 #include "hex.h"
-#include "keep.h"
 #include "merkle.h"
 #include "models.h"
 #include "orphan.h"
@@ -103,7 +103,7 @@ coordinator_start(struct coordinator *c)
 	assert_int_equal(spool_open(&s->spool, &spool, &c->why), ERR_OK);
 	assert_int_equal(spool_recover(s->spool, coordinator_keep, NULL, &c->why), ERR_OK);
 	assert_int_equal(
-	    keep_open(&s->keep, coordinator_path(c, "kept"), s->spool, &c->why), ERR_OK);
+	    archive_open(&s->archive, coordinator_path(c, "kept"), s->spool, &c->why), ERR_OK);
 	store_before_commit(s->store, spool_sync_names, s->spool);
 	assert_int_equal(store_write(s->store, coordinator_put_devices, NULL, &c->why), ERR_OK);
 	assert_int_equal(registry_new(&s->registry, s->store, &c->why), ERR_OK);
@@ -125,7 +125,7 @@ coordinator_stop(struct coordinator *c)
 	store_close(s->store);
 	engine_free(s->engine);
 	registry_free(s->registry);
-	keep_close(s->keep);
+	archive_close(s->archive);
 	spool_close(s->spool);
 	models_close(s->models);
 	key_free(s->sign_key);

@@ -18,13 +18,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "checked.h"
 #include "file.h"
 #include "files_in.h"
 #include "hex.h"
 #include "merkle.h"
 #include "spool.h"
 #include "spool_inside.h"
+#include "verified.h"
 
 #define OVER \
 	(SPOOLFILE_HEAD + HASH_LEN) /* a file of one chunk is so much larger than its payload */

@@ -172,8 +172,8 @@ submitted(struct telling *t, const char *aggregate, const char *more)
 	assert_non_null(j);
 	t->h.jobs = j;
 	t->h.job_count = 1;
-	assert_int_equal(cmd_verify_course_new(&j->course, text, strlen(text)), ERR_OK);
-	assert_non_null(j->course);
+	assert_int_equal(cmd_verify_guards_new(&j->schedule, text, strlen(text)), ERR_OK);
+	assert_non_null(j->schedule);
 }
 
 #define SCALED "\"server_optimizer\":{\"scale\":{\"by\":\"linear\",\"reports\":2}}"

@@ -396,11 +396,11 @@ evicting(void **state)
 		peers[i] = b->peer;
 		c[i] = b->io.conns;
 	}
-	conn_join_crowd(c[1], &b->io.strangers);
-	conn_join_crowd(c[2], &b->io.handshakes);
-	conn_join_crowd(c[3], &b->io.strangers);
-	conn_join_crowd(c[0], &b->io.strangers);
-	conn_join_crowd(c[0], NULL);
+	conn_join_unauthenticated(c[1], &b->io.strangers);
+	conn_join_unauthenticated(c[2], &b->io.handshakes);
+	conn_join_unauthenticated(c[3], &b->io.strangers);
+	conn_join_unauthenticated(c[0], &b->io.strangers);
+	conn_join_unauthenticated(c[0], NULL);
 	assert_true(conn_evict(&b->io, false));
 	assert_int_equal(c[1]->state, CONN_CLOSED);
 	assert_true(conn_evict(&b->io, true));
@@ -424,7 +424,7 @@ idle_without_an_identity(void **state)
 	struct bench *b = *state;
 
 	open_pair(b);
-	conn_join_crowd(b->io.conns, &b->io.strangers);
+	conn_join_unauthenticated(b->io.conns, &b->io.strangers);
 	conn_change_state(b->io.conns, CONN_HEAD);
 	conn_tick(&b->io, clock_ms() + 1000 * (b->config.header_timeout_s - 1));
 	assert_non_null(b->io.conns);

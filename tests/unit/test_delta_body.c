@@ -19,9 +19,9 @@
 #include "file.h"
 #include "files_in.h"
 #include "hex.h"
-#include "mark.h"
 #include "merkle.h"
 #include "prng.h"
+#include "watermark.h"
 
 /* Two whole chunks and a piece: three leaves. */
 #define ELEMENTS ((2 * MANIFEST_CHUNK + 4000) / 4)
@@ -330,7 +330,7 @@ resumed_again(void **state)
 	assert_int_equal(spool_write(f.spool, &part, &bad, 1, LEAVES + 5), ERR_OK);
 	/* This one is ended by a newer one. */
 	assert_int_equal(go_on(&f, s, true, &again), CHUNK(2));
-	assert_false(spool_mark_note(f.spool, &part, &(struct delta_mark){.at = BODY}));
+	assert_false(spool_watermark_note(f.spool, &part, &(struct delta_watermark){.at = BODY}));
 	spool_leave(f.spool, &part);
 	assert_memory_equal(&again, &first, sizeof(first));
 	int fd = open(f.part, O_WRONLY);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "course.h"
+#include "schedule_state.h"
 
 /* When a metric has collapsed, row by row; what is held for going back; how a job's rounds go on. */
 
@@ -149,12 +149,12 @@ falling(void **state)
 	assert_true(g.points[g.count - 1].value == 0);
 }
 
-/* --- the course of a job */
+/* --- the schedule of a job */
 
-static struct course_round
+static struct schedule_round
 round_of(const struct guard_point *base, const struct guard_point *made, double accuracy)
 {
-	return (struct course_round){.round = made->round,
+	return (struct schedule_round){.round = made->round,
 	    .reports = 4,
 	    .base = base->model,
 	    .model = made->model,
@@ -172,13 +172,13 @@ back_by_coordinator(void **state)
 	    .recipe.evaluate_by = EVALUATE_COORDINATOR};
 	struct guard_point m[4] = {point(0, 0), point(1, 0), point(2, 0), point(3, 0)};
 	const double accuracy[] = {.5, .875, .125};
-	struct course c = course_start();
-	struct course_turn t;
+	struct schedule_state c = schedule_state_start();
+	struct schedule_turn t;
 
 	(void)state;
 	for (size_t n = 1; n <= 3; n++) {
-		struct course_round r = round_of(&m[n - 1], &m[n], accuracy[n - 1]);
-		course_step(&c, &spec, &r, &t);
+		struct schedule_round r = round_of(&m[n - 1], &m[n], accuracy[n - 1]);
+		schedule_state_step(&c, &spec, &r, &t);
 		assert_int_equal(t.back, n == 3);
 		assert_true(t.factor == 1);
 	}
@@ -202,14 +202,14 @@ where_it_ends(void **state)
 	for (int stop = 0; stop < 2; stop++) {
 		struct job_spec spec = {.guard = ACCURACY(.25, 10, 1, GUARD_DO_PAUSE, 0),
 		    .recipe.evaluate_by = EVALUATE_COORDINATOR};
-		struct course c = course_start();
-		struct course_turn t;
+		struct schedule_state c = schedule_state_start();
+		struct schedule_turn t;
 		if (stop)
 			spec.guard.action = GUARD_DO_STOP;
-		struct course_round r = round_of(&m[0], &m[1], .875);
-		course_step(&c, &spec, &r, &t);
+		struct schedule_round r = round_of(&m[0], &m[1], .875);
+		schedule_state_step(&c, &spec, &r, &t);
 		r = round_of(&m[1], &m[2], .125);
-		course_step(&c, &spec, &r, &t);
+		schedule_state_step(&c, &spec, &r, &t);
 		assert_int_equal(t.verdict, stop ? GUARD_STOP : GUARD_PAUSE);
 		assert_int_equal(t.back, stop);
 		assert_memory_equal(t.base, m[stop ? 1 : 2].model, 32);
@@ -224,34 +224,34 @@ back_by_devices(void **state)
 	struct job_spec spec = {.guard = ACCURACY(.25, 10, 1, GUARD_DO_ROLLBACK, 3),
 	    .recipe.evaluate_by = EVALUATE_DEVICES};
 	struct guard_point m[5] = {point(0, 0), point(1, 0), point(2, 0), point(3, 0), point(4, 0)};
-	struct course c = course_start();
-	struct course_turn t;
+	struct schedule_state c = schedule_state_start();
+	struct schedule_turn t;
 
 	(void)state;
-	struct course_round r = round_of(&m[0], &m[1], .5);
-	course_step(&c, &spec, &r, &t);
+	struct schedule_round r = round_of(&m[0], &m[1], .5);
+	schedule_state_step(&c, &spec, &r, &t);
 	r = round_of(&m[1], &m[2], .875);
-	course_step(&c, &spec, &r, &t);
+	schedule_state_step(&c, &spec, &r, &t);
 	assert_int_equal(t.back, false);
 	r = round_of(&m[2], &m[3], .125);
-	course_step(&c, &spec, &r, &t);
+	schedule_state_step(&c, &spec, &r, &t);
 	assert_int_equal(t.back, true);
 	assert_memory_equal(t.base, m[1].model, 32);
 	assert_memory_equal(t.state, m[1].state, 32);
 	assert_int_equal(c.metric_round, 2);
 	/* The initial model can be the good one, with no state at all. */
-	c = course_start();
+	c = schedule_state_start();
 	r = round_of(&m[0], &m[1], .875);
-	course_step(&c, &spec, &r, &t);
+	schedule_state_step(&c, &spec, &r, &t);
 	r = round_of(&m[1], &m[2], .125);
-	course_step(&c, &spec, &r, &t);
+	schedule_state_step(&c, &spec, &r, &t);
 	assert_int_equal(t.back, true);
 	assert_memory_equal(t.base, m[0].model, 32);
 	for (size_t i = 0; i < 32; i++)
 		assert_int_equal(t.state[i], 0);
 	/* The next round measures it again; its model is that of round 0 still. */
 	r = round_of(&m[0], &m[4], .875);
-	course_step(&c, &spec, &r, &t);
+	schedule_state_step(&c, &spec, &r, &t);
 	assert_int_equal(c.metric_round, 0);
 	assert_int_equal(c.guard.points[0].round, 0);
 }
@@ -264,43 +264,43 @@ no_numbers(void **state)
 	    .aggregate.scale = {.by = SCALE_LINEAR, .reports = 2},
 	    .recipe.evaluate_by = EVALUATE_DEVICES};
 	struct guard_point m[3] = {point(0, 0), point(1, 0), point(2, 0)};
-	struct course c = course_start();
-	struct course_turn t;
+	struct schedule_state c = schedule_state_start();
+	struct schedule_turn t;
 
 	(void)state;
-	struct course_round r = round_of(&m[0], &m[1], .5);
+	struct schedule_round r = round_of(&m[0], &m[1], .5);
 	r.reports = 3;
-	course_step(&c, &spec, &r, &t);
+	schedule_state_step(&c, &spec, &r, &t);
 	assert_true(t.factor == 1.5);
 	r = round_of(&m[1], &m[1], 0);
 	r.reports = 0;
 	r.failed = true;
 	r.loss = 1;
-	struct course with_loss = c;
-	course_step(&with_loss, &spec, &r, &t);
+	struct schedule_state with_loss = c;
+	schedule_state_step(&with_loss, &spec, &r, &t);
 	assert_int_equal(t.verdict, GUARD_CALM);
 	r.loss = NAN;
-	course_step(&c, &spec, &r, &t);
+	schedule_state_step(&c, &spec, &r, &t);
 	assert_int_equal(t.verdict, GUARD_ROLLBACK);
 	assert_memory_equal(t.base, m[0].model, 32);
 	assert_true(t.factor == 1.5);
 	assert_string_equal(t.reason, "guard: accuracy 0, after 0.5 of round 0; back to its model");
 }
 
-/* Off, it is the plain course. */
+/* Off, it is the plain schedule. */
 static void
 neutral(void **state)
 {
 	struct job_spec spec = {.recipe.evaluate_by = EVALUATE_COORDINATOR};
 	struct guard_point m[2] = {point(0, 0), point(1, 0)};
-	struct course c = course_start();
-	struct course_turn t;
+	struct schedule_state c = schedule_state_start();
+	struct schedule_turn t;
 
 	(void)state;
-	assert_false(course_matters(&spec));
+	assert_false(schedule_state_matters(&spec));
 	for (int i = 0; i < 50; i++) {
-		struct course_round r = round_of(&m[0], &m[1], i % 2 ? .875 : .0625);
-		course_step(&c, &spec, &r, &t);
+		struct schedule_round r = round_of(&m[0], &m[1], i % 2 ? .875 : .0625);
+		schedule_state_step(&c, &spec, &r, &t);
 		assert_false(t.back);
 		assert_int_equal(t.verdict, GUARD_CALM);
 		assert_memory_equal(t.base, m[1].model, 32);

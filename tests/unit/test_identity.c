@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "course.h"
 #include "fold_tile.h"
 #include "glyphs.h"
 #include "nets.h"
 #include "prng.h"
+#include "schedule_state.h"
 #include "train.h"
 
 #define N 9
@@ -79,8 +79,8 @@ struct result {
 static void
 fold_rounds(const struct job_spec *job, const struct tensor_table *table, struct result *out)
 {
-	struct course course = course_start();
-	struct course_turn turn;
+	struct schedule_state schedule = schedule_state_start();
+	struct schedule_turn turn;
 	static const uint8_t id[32];
 	double squares;
 
@@ -93,12 +93,12 @@ fold_rounds(const struct job_spec *job, const struct tensor_table *table, struct
 			.seed = fold_tile_seed(job->seed, round)},
 		    .normalisers = normalisers,
 		    .data = (uint8_t *)out->weights};
-		const struct course_round ended = {
+		const struct schedule_round ended = {
 		    .round = round, .reports = N, .base = id, .model = id, .state = id};
 		assert_int_equal(fold_tile_choose(&f, &job->aggregate, round, NULL), ERR_OK);
 		assert_int_equal(
 		    fold_tile_download(&f, &job->download, job->seed, round, NULL), ERR_OK);
-		course_step(&course, job, &ended, &turn);
+		schedule_state_step(&schedule, job, &ended, &turn);
 		fold_tile_scale(&f, turn.factor);
 		if (round == 1) {
 			out->floats = fold_tile_state_floats(&f);
@@ -289,7 +289,7 @@ neutral_download(void **state)
 }
 
 static void
-same_turn(const struct course_turn *x, const struct course_turn *y)
+same_turn(const struct schedule_turn *x, const struct schedule_turn *y)
 {
 	assert_int_equal(x->verdict, y->verdict);
 	assert_true(!x->back && !y->back && x->round == y->round && x->factor == y->factor);
@@ -314,14 +314,14 @@ neutral_guard(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(guards) / sizeof(*guards); i++) {
 		struct job_spec with, without;
-		struct course a = course_start(), b = course_start();
-		struct course_turn x, y;
+		struct schedule_state a = schedule_state_start(), b = schedule_state_start();
+		struct schedule_turn x, y;
 		snprintf(text, sizeof(text), "%s},\"guard\":{%s", evaluated, guards[i]);
 		parse(&with, LOCAL_STEP, text);
 		parse(&without, LOCAL_STEP, evaluated);
 		for (uint8_t n = 1; n <= 30; n++) {
 			const uint8_t base[32] = {n}, model[32] = {n + 1}, kept[32] = {0, n};
-			const struct course_round ended = {.round = n,
+			const struct schedule_round ended = {.round = n,
 			    .reports = (uint64_t)(n % 7) + 3,
 			    .base = base,
 			    .model = model,
@@ -329,8 +329,8 @@ neutral_guard(void **state)
 			    .evaluated = n % 5 != 0,
 			    .loss = 1.0 / n,
 			    .accuracy = 1 - 1.0 / n};
-			course_step(&a, &with, &ended, &x);
-			course_step(&b, &without, &ended, &y);
+			schedule_state_step(&a, &with, &ended, &x);
+			schedule_state_step(&b, &without, &ended, &y);
 			same_turn(&x, &y);
 			assert_memory_equal(x.base, model, 32);
 		}

@@ -175,12 +175,12 @@ test_crowd(void **state)
 	(void)state;
 	capture_start();
 	for (int i = 0; i < 600; i++) {
-		log_crowd(LOG_LEVEL_INFO, "test.crowd", LOG_U("i", (unsigned)i));
-		log_crowd(LOG_LEVEL_DEBUG, "test.unheard", LOG_U("i", (unsigned)i));
+		log_limited(LOG_LEVEL_INFO, "test.crowd", LOG_U("i", (unsigned)i));
+		log_limited(LOG_LEVEL_DEBUG, "test.unheard", LOG_U("i", (unsigned)i));
 		if (i % 200 == 199)
 			usleep(1100000);
 	}
-	log_crowd(LOG_LEVEL_INFO, "test.crowd", LOG_S("i", "last"));
+	log_limited(LOG_LEVEL_INFO, "test.crowd", LOG_S("i", "last"));
 	capture_end();
 	for (char *line = strtok_r(got, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		const char *skip = strstr(line, "log.skipped lines=");

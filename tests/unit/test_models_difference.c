@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "engine_inside.h"
-#include "steps.c"
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
 #include "modelfile.h"
 #include "models_inside.h"
+#include "steps.c"
 
 #define ELEMENTS 1000
 #define MODELS 6

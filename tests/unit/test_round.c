@@ -73,7 +73,7 @@ static const struct row rows[] = {
     {"resume", "idle paused", ROUND_RESUME, 0, T0, "idle", 0},
     {"stop", "idle", ROUND_STOP, 0, T0, "ended", 0},
 
-    /* gather (the draw itself needs a course of steps: test_round_course.c) */
+    /* gather (the draw itself needs a course of steps: test_schedule_state.c) */
     {"the draw opens", "gather", ROUND_DRAWN, 4, MID, "open 4", 0},
     {"a draw on top of reports", "gather 1 1", ROUND_DRAWN, 3, MID, "open 4 1", 0},
     {"a draw of nobody", "gather", ROUND_DRAWN, 0, MID, "open", 0},

@@ -320,7 +320,7 @@ trusted_until_written(void **state)
 
 	accept_delta(f, 1, 300, 7);
 	assert_int_equal(spool_read(f->s, task(1), NULL, &file, &f->why), ERR_OK);
-	assert_true(spool_trust_holds(f->s->trust, task(1), file.fd));
+	assert_true(spool_verified_holds(f->s->verified, task(1), file.fd));
 	assert_int_equal(spool_verify(f->s, task(1), &file, &f->why), ERR_OK);
 	delta_file_close(&file);
 	/* The file system's clock goes in steps of some milliseconds. */
@@ -329,9 +329,9 @@ trusted_until_written(void **state)
 	assert_int_equal(pwrite(fd, &byte, 1, OVER + 5), 1);
 	close(fd);
 	assert_int_equal(spool_read(f->s, task(1), NULL, &file, &f->why), ERR_OK);
-	assert_false(spool_trust_holds(f->s->trust, task(1), file.fd));
+	assert_false(spool_verified_holds(f->s->verified, task(1), file.fd));
 	assert_int_equal(spool_verify(f->s, task(1), &file, &f->why), ERR_CORRUPT);
-	assert_false(spool_trust_holds(f->s->trust, task(1), file.fd));
+	assert_false(spool_verified_holds(f->s->verified, task(1), file.fd));
 	delta_file_close(&file);
 	spool_remove(f->s, task(1));
 }

@@ -1,4 +1,4 @@
-#include "course.h"
+#include "schedule_state.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -6,20 +6,20 @@
 #include <string.h>
 
 bool
-course_matters(const struct job_spec *spec)
+schedule_state_matters(const struct job_spec *spec)
 {
 	return spec->guard.on || spec->aggregate.scale.by != SCALE_NONE;
 }
 
-struct course
-course_start(void)
+struct schedule_state
+schedule_state_start(void)
 {
-	return (struct course){.scale = scale_start()};
+	return (struct schedule_state){.scale = scale_start()};
 }
 
 static void
 explain(const struct guard_spec *spec, double value, const struct guard_point *best,
-    struct course_turn *t)
+    struct schedule_turn *t)
 {
 	static const char *const does[] = {[GUARD_CALM] = "",
 	    [GUARD_BAD] = "",
@@ -43,7 +43,7 @@ explain(const struct guard_spec *spec, double value, const struct guard_point *b
 
 /* The coordinator evaluates the new model, devices the base. */
 static struct guard_point
-judged(const struct course *c, const struct job_spec *spec, const struct course_round *r)
+judged(const struct schedule_state *c, const struct job_spec *spec, const struct schedule_round *r)
 {
 	bool base = spec->recipe.evaluate_by == EVALUATE_DEVICES;
 	bool accuracy = spec->guard.metric == GUARD_ACCURACY;
@@ -59,12 +59,12 @@ judged(const struct course *c, const struct job_spec *spec, const struct course_
 }
 
 void
-course_step(struct course *c, const struct job_spec *spec, const struct course_round *r,
-    struct course_turn *out)
+schedule_state_step(struct schedule_state *c, const struct job_spec *spec,
+    const struct schedule_round *r, struct schedule_turn *out)
 {
 	const struct guard_point p = judged(c, spec, r);
 
-	*out = (struct course_turn){.round = r->failed ? c->base_round : r->round};
+	*out = (struct schedule_turn){.round = r->failed ? c->base_round : r->round};
 	memcpy(out->base, r->model, 32);
 	memcpy(out->state, r->state, 32);
 	if (r->evaluated)

@@ -1,4 +1,4 @@
-#include "mark.h"
+#include "watermark.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #define LASTS_MS 3600000
 
 bool
-spool_mark_note(struct spool *s, struct spool_part *part, const struct delta_mark *mark)
+spool_watermark_note(struct spool *s, struct spool_part *part, const struct delta_watermark *mark)
 {
 	pthread_mutex_lock(&s->lock);
 	struct spool_slot *slot = part->slot;
@@ -38,10 +38,10 @@ is_untouched(const struct spool_slot *slot, int fd)
 	    same_time(&st.st_ctim, &slot->st.st_ctim);
 }
 
-struct delta_mark
-spool_mark_get(struct spool *s, struct spool_part *part)
+struct delta_watermark
+spool_watermark_get(struct spool *s, struct spool_part *part)
 {
-	struct delta_mark mark = {.at = 0};
+	struct delta_watermark mark = {.at = 0};
 
 	pthread_mutex_lock(&s->lock);
 	struct spool_slot *slot = part->slot;

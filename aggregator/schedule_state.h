@@ -1,5 +1,5 @@
-#ifndef COURSE_H
-#define COURSE_H
+#ifndef SCHEDULE_STATE_H
+#define SCHEDULE_STATE_H
 #include "guard.h"
 #include "scale.h"
 
@@ -8,7 +8,7 @@
  * round starts from. Nothing of it is stored: it follows from the job's document and its rounds in order, so a restart, a backup
  * and `rivulet verify` come to the same. Pure.
  */
-struct course {
+struct schedule_state {
 	struct guard guard;
 	struct scale scale;
 	uint64_t base_round; /* that made the base of the next round; 0: the initial model */
@@ -17,7 +17,7 @@ struct course {
 };
 
 /* A round that has ended. */
-struct course_round {
+struct schedule_round {
 	uint64_t round, reports;
 	bool failed;
 	const uint8_t *base, *model, *state; /* ids of 32 bytes; state: that of model */
@@ -26,7 +26,7 @@ struct course_round {
 };
 
 /* How it goes on after a round. */
-struct course_turn {
+struct schedule_turn {
 	enum guard_verdict verdict;
 	bool back; /* the next base is not the round's model */
 	uint64_t round; /* that made the base of the next round */
@@ -36,9 +36,9 @@ struct course_turn {
 };
 
 /* Does the job need one? Without it each round starts from the model before, at the rate of the schedule. */
-bool course_matters(const struct job_spec *spec);
-struct course course_start(void);
-void course_step(struct course *c, const struct job_spec *spec, const struct course_round *r,
-    struct course_turn *out);
+bool schedule_state_matters(const struct job_spec *spec);
+struct schedule_state schedule_state_start(void);
+void schedule_state_step(struct schedule_state *c, const struct job_spec *spec,
+    const struct schedule_round *r, struct schedule_turn *out);
 
 #endif

@@ -1,5 +1,5 @@
-#ifndef MARK_H
-#define MARK_H
+#ifndef WATERMARK_H
+#define WATERMARK_H
 #include "delta_body.h"
 #include "spool.h"
 
@@ -9,8 +9,9 @@
  */
 
 /* Everything before the mark was just found good. False: a newer transfer has begun, and hashing goes on there. */
-bool spool_mark_note(struct spool *s, struct spool_part *part, const struct delta_mark *mark);
+bool spool_watermark_note(
+    struct spool *s, struct spool_part *part, const struct delta_watermark *mark);
 /* The mark noted last; zeros without one that counts. */
-struct delta_mark spool_mark_get(struct spool *s, struct spool_part *part);
+struct delta_watermark spool_watermark_get(struct spool *s, struct spool_part *part);
 
 #endif

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive.c"
 #include "coordinator.h"
-#include "keep.c"
 
 #define BYTES 1000
 
@@ -50,7 +50,7 @@ check_used(struct coordinator *c, uint64_t want)
 {
 	uint64_t deltas, bytes;
 
-	keep_used(c->s.keep, &deltas, &bytes);
+	archive_used(c->s.archive, &deltas, &bytes);
 	assert_int_equal(deltas, want);
 	assert_int_equal(bytes, want * BYTES);
 }
@@ -58,9 +58,9 @@ check_used(struct coordinator *c, uint64_t want)
 static void
 reopen(struct coordinator *c)
 {
-	keep_close(c->s.keep);
+	archive_close(c->s.archive);
 	assert_int_equal(
-	    keep_open(&c->s.keep, coordinator_path(c, "kept"), c->s.spool, &c->why), ERR_OK);
+	    archive_open(&c->s.archive, coordinator_path(c, "kept"), c->s.spool, &c->why), ERR_OK);
 }
 
 static void
@@ -69,12 +69,13 @@ the_oldest_go_first(void **state)
 	struct coordinator *c = *state;
 
 	for (uint8_t tag = 1; tag <= 5; tag++)
-		assert_int_equal(keep_add(c->s.keep, in_spool(c, tag), 3 * BYTES, &c->why), ERR_OK);
+		assert_int_equal(
+		    archive_add(c->s.archive, in_spool(c, tag), 3 * BYTES, &c->why), ERR_OK);
 	check_used(c, 3);
 	for (uint8_t tag = 1; tag <= 5; tag++)
 		assert_int_equal(is_kept(c, tag), tag > 2);
 	/* A smaller limit takes effect with the next. */
-	assert_int_equal(keep_add(c->s.keep, in_spool(c, 6), BYTES, &c->why), ERR_OK);
+	assert_int_equal(archive_add(c->s.archive, in_spool(c, 6), BYTES, &c->why), ERR_OK);
 	check_used(c, 1);
 	assert_true(is_kept(c, 6));
 }
@@ -86,7 +87,7 @@ no_limit(void **state)
 
 	for (unsigned tag = 1; tag <= 255; tag++)
 		assert_int_equal(
-		    keep_add(c->s.keep, in_spool(c, (uint8_t)tag), 0, &c->why), ERR_OK);
+		    archive_add(c->s.archive, in_spool(c, (uint8_t)tag), 0, &c->why), ERR_OK);
 	check_used(c, 255);
 	reopen(c);
 	check_used(c, 255);
@@ -100,11 +101,11 @@ room_is_used_again(void **state)
 
 	for (unsigned i = 0; i < 3000; i++)
 		assert_int_equal(
-		    keep_add(c->s.keep, in_spool(c, (uint8_t)i), 5 * BYTES, &c->why), ERR_OK);
+		    archive_add(c->s.archive, in_spool(c, (uint8_t)i), 5 * BYTES, &c->why), ERR_OK);
 	check_used(c, 5);
 	for (unsigned i = 2990; i < 3000; i++)
 		assert_int_equal(is_kept(c, (uint8_t)i), i >= 2995);
-	assert_true(c->s.keep->room <= 256);
+	assert_true(c->s.archive->room <= 256);
 }
 
 static void
@@ -117,14 +118,14 @@ age_survives_a_restart(void **state)
 
 	for (size_t i = 0; i < sizeof(order); i++) {
 		const uint8_t *task = in_spool(c, order[i]);
-		assert_int_equal(keep_add(c->s.keep, task, 0, &c->why), ERR_OK);
+		assert_int_equal(archive_add(c->s.archive, task, 0, &c->why), ERR_OK);
 		hex_encode(hex, task, 16);
 		snprintf(name, sizeof(name), "kept/%s.delta", hex);
 		times[1].tv_sec += 10;
 		assert_int_equal(utimensat(AT_FDCWD, coordinator_path(c, name), times, 0), 0);
 	}
 	reopen(c);
-	assert_int_equal(keep_add(c->s.keep, in_spool(c, 1), 2 * BYTES, &c->why), ERR_OK);
+	assert_int_equal(archive_add(c->s.archive, in_spool(c, 1), 2 * BYTES, &c->why), ERR_OK);
 	assert_true(is_kept(c, 7) && is_kept(c, 1) && !is_kept(c, 9) && !is_kept(c, 2));
 }
 
@@ -135,13 +136,13 @@ removing_one(void **state)
 	uint8_t task[16];
 
 	for (uint8_t tag = 1; tag <= 3; tag++)
-		assert_int_equal(keep_add(c->s.keep, in_spool(c, tag), 0, &c->why), ERR_OK);
+		assert_int_equal(archive_add(c->s.archive, in_spool(c, tag), 0, &c->why), ERR_OK);
 	memset(task, 2, sizeof(task));
-	assert_int_equal(keep_remove(c->s.keep, task), ERR_OK);
-	assert_int_equal(keep_remove(c->s.keep, task), ERR_NOTFOUND);
+	assert_int_equal(archive_remove(c->s.archive, task), ERR_OK);
+	assert_int_equal(archive_remove(c->s.archive, task), ERR_NOTFOUND);
 	check_used(c, 2);
 	assert_true(is_kept(c, 1) && !is_kept(c, 2) && is_kept(c, 3));
-	assert_int_equal(keep_add(c->s.keep, task, 0, &c->why), ERR_NOTFOUND);
+	assert_int_equal(archive_add(c->s.archive, task, 0, &c->why), ERR_NOTFOUND);
 }
 
 /* A round of a coordinator that keeps deltas: they open with what they were made of. */
@@ -166,7 +167,7 @@ after_a_round(void **state)
 	assert_int_equal(spool_used(c->s.spool), 0);
 	for (uint8_t tag = 1; tag <= 2; tag++) {
 		assert_true(hex_decode(task, sizeof(task), t[tag].task, 32));
-		assert_int_equal(keep_read(c->s.keep, task, &f, &c->why), ERR_OK);
+		assert_int_equal(archive_read(c->s.archive, task, &f, &c->why), ERR_OK);
 		assert_int_equal(delta_file_read(&f, values, sizeof(values), f.leaf_bytes), ERR_OK);
 		for (int i = 0; i < ELEMENTS; i++)
 			assert_true(values[i] == (float)tag);
@@ -192,21 +193,24 @@ all_of_a_device(void **state)
 	await_state(c, id, "done");
 	for (int i = 0; i < 5000 && spool_used(c->s.spool) > 0; i++)
 		usleep(2000);
-	assert_int_equal(keep_remove_device(c->s.keep, device_id(2), &count, &c->why), ERR_OK);
+	assert_int_equal(
+	    archive_remove_device(c->s.archive, device_id(2), &count, &c->why), ERR_OK);
 	assert_int_equal(count, 1);
 	for (uint8_t tag = 1; tag <= 3; tag++) {
 		struct delta_file f = {.fd = -1};
 		uint8_t task[16];
 		assert_true(hex_decode(task, sizeof(task), t[tag].task, 32));
-		assert_int_equal(
-		    keep_read(c->s.keep, task, &f, &c->why), tag == 2 ? ERR_NOTFOUND : ERR_OK);
+		assert_int_equal(archive_read(c->s.archive, task, &f, &c->why),
+		    tag == 2 ? ERR_NOTFOUND : ERR_OK);
 		delta_file_close(&f);
 	}
-	assert_int_equal(keep_remove_device(c->s.keep, device_id(2), &count, &c->why), ERR_OK);
+	assert_int_equal(
+	    archive_remove_device(c->s.archive, device_id(2), &count, &c->why), ERR_OK);
 	assert_int_equal(count, 0);
 	/* What cannot be read is told, and does not save the others. */
-	assert_int_equal(keep_add(c->s.keep, in_spool(c, 200), 0, &c->why), ERR_OK);
-	assert_int_equal(keep_remove_device(c->s.keep, device_id(1), &count, &c->why), ERR_CORRUPT);
+	assert_int_equal(archive_add(c->s.archive, in_spool(c, 200), 0, &c->why), ERR_OK);
+	assert_int_equal(
+	    archive_remove_device(c->s.archive, device_id(1), &count, &c->why), ERR_CORRUPT);
 	assert_int_equal(count, 1);
 }
 
@@ -240,12 +244,12 @@ erased_meanwhile(void **state)
 	assert_null(deliver(c, &t[1], 1, 1, 100));
 	await_state(c, id, "done");
 	for (int i = 0; i < 5000 && (spool_used(c->s.spool) > 0 || deltas != 1); i++) {
-		keep_used(c->s.keep, &deltas, &bytes);
+		archive_used(c->s.archive, &deltas, &bytes);
 		usleep(2000);
 	}
 	assert_int_equal(deltas, 1);
 	assert_true(hex_decode(task, sizeof(task), t[2].task, 32));
-	assert_int_equal(keep_remove(c->s.keep, task), ERR_NOTFOUND);
+	assert_int_equal(archive_remove(c->s.archive, task), ERR_NOTFOUND);
 }
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)

@@ -1,14 +1,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "course_rows.h"
 #include "engine_inside.h"
 #include "hex.h"
 #include "log.h"
 #include "models.h"
+#include "schedule_rows.h"
 
 bool
-engine_course_blames(const struct engine_job *j, const char *reason)
+engine_schedule_blames(const struct engine_job *j, const char *reason)
 {
 	return j->spec.guard.on && j->spec.recipe.evaluate_by == EVALUATE_DEVICES &&
 	    strcmp(reason, "not-finite") == 0;
@@ -45,13 +45,13 @@ find_base(const struct services *s, struct engine_outcome *o, struct why *why)
 }
 
 enum err
-engine_course_plan(const struct services *s, const struct engine_fold *f, struct engine_outcome *o,
-    struct why *why)
+engine_schedule_plan(const struct services *s, const struct engine_fold *f,
+    struct engine_outcome *o, struct why *why)
 {
-	const struct course_turn *t = &o->turn;
+	const struct schedule_turn *t = &o->turn;
 
-	o->course = f->course;
-	course_rows_step(&o->course, f->spec, &o->row, &o->turn);
+	o->schedule = f->schedule;
+	schedule_rows_step(&o->schedule, f->spec, &o->row, &o->turn);
 	if (t->reason[0] && !o->row.reason[0])
 		snprintf(o->row.reason, sizeof(o->row.reason), "%s", t->reason);
 	if (t->verdict == GUARD_STOP || t->verdict == GUARD_PAUSE ||
@@ -64,26 +64,26 @@ engine_course_plan(const struct services *s, const struct engine_fold *f, struct
 }
 
 void
-engine_course_apply(
+engine_schedule_apply(
     struct engine_job *j, const struct engine_fold *f, const struct engine_outcome *o)
 {
-	j->course = o->course;
+	j->schedule = o->schedule;
 	if (f->spec->guard.on && o->row.evaluate.known)
-		j->metric_round = o->course.metric_round;
+		j->metric_round = o->schedule.metric_round;
 	if (o->turn.verdict >= GUARD_STOP)
 		log_guard(f, o);
 }
 
 enum err
-engine_course_load(struct store_db *db, struct engine_job *j)
+engine_schedule_load(struct store_db *db, struct engine_job *j)
 {
-	enum err e = course_rows_load(db, &j->spec, j->id, &j->course);
+	enum err e = schedule_rows_load(db, &j->spec, j->id, &j->schedule);
 
 	if (e == ERR_OK && j->spec.guard.on && j->metric.known)
-		j->metric_round = j->course.metric_round;
+		j->metric_round = j->schedule.metric_round;
 	/* Over: its model is the one that a next round would have begun with. */
 	if (e == ERR_OK && j->spec.guard.on && strcmp(j->row.state, "open") != 0)
-		memcpy(j->model, j->course.base, 32);
+		memcpy(j->model, j->schedule.base, 32);
 	return e;
 }
 
@@ -96,18 +96,18 @@ is_live(const struct engine_job *j)
 }
 
 bool
-engine_course_holds_model(const struct engine_job *j, const uint8_t model[32])
+engine_schedule_holds_model(const struct engine_job *j, const uint8_t model[32])
 {
-	const struct guard_point *best = guard_best(&j->course.guard);
+	const struct guard_point *best = guard_best(&j->schedule.guard);
 
-	return is_live(j) ? guard_holds_model(&j->course.guard, model)
+	return is_live(j) ? guard_holds_model(&j->schedule.guard, model)
 			  : best && memcmp(best->model, model, 32) == 0;
 }
 
 bool
-engine_course_holds_state(const struct engine_job *j, const uint8_t state[32])
+engine_schedule_holds_state(const struct engine_job *j, const uint8_t state[32])
 {
-	return guard_holds_state(&j->course.guard, state);
+	return guard_holds_state(&j->schedule.guard, state);
 }
 
 /* Moves one that is not zero to out. */
@@ -133,8 +133,8 @@ engine_forgotten_state(struct engine *g, uint8_t hash[32])
 		if (is_live(j))
 			continue;
 		found = take_state(j->row.optimizer_state, hash);
-		for (uint32_t i = 0; i < j->course.guard.count && !found; i++)
-			found = take_state(j->course.guard.points[i].state, hash);
+		for (uint32_t i = 0; i < j->schedule.guard.count && !found; i++)
+			found = take_state(j->schedule.guard.points[i].state, hash);
 	}
 	pthread_mutex_unlock(&g->lock);
 	return found;
@@ -143,9 +143,9 @@ engine_forgotten_state(struct engine *g, uint8_t hash[32])
 /* --- views */
 
 struct json *
-engine_course_json(const struct engine_job *j)
+engine_schedule_json(const struct engine_job *j)
 {
-	const struct guard *g = &j->course.guard;
+	const struct guard *g = &j->schedule.guard;
 	const struct guard_point *best = guard_best(g);
 	char hex[65];
 
@@ -154,7 +154,7 @@ engine_course_json(const struct engine_job *j)
 	struct json *v = json_object(), *b = best ? json_object() : NULL;
 	json_add_u64(v, "bad", g->bad);
 	json_add_u64(v, "rollbacks", g->rollbacks);
-	json_add_u64(v, "base_round", j->course.base_round);
+	json_add_u64(v, "base_round", j->schedule.base_round);
 	if (!best) {
 		json_add_null(v, "best");
 		return v;

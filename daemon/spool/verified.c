@@ -1,4 +1,4 @@
-#include "checked.h"
+#include "verified.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,13 +17,13 @@ struct known {
 	struct stat st;
 };
 
-struct spool_trust {
+struct spool_verified {
 	pthread_mutex_t lock;
 	struct known *buckets[BUCKETS];
 };
 
 enum err
-spool_trust_new(struct spool_trust **out)
+spool_verified_new(struct spool_verified **out)
 {
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
@@ -33,7 +33,7 @@ spool_trust_new(struct spool_trust **out)
 }
 
 void
-spool_trust_free(struct spool_trust *t)
+spool_verified_free(struct spool_verified *t)
 {
 	if (!t)
 		return;
@@ -49,7 +49,7 @@ spool_trust_free(struct spool_trust *t)
 
 /* Where the pointer to the entry is, or would be. */
 static struct known **
-find(struct spool_trust *t, const uint8_t task[16])
+find(struct spool_verified *t, const uint8_t task[16])
 {
 	struct known **at = &t->buckets[task[0]];
 
@@ -59,13 +59,13 @@ find(struct spool_trust *t, const uint8_t task[16])
 }
 
 void
-spool_trust_note(struct spool_trust *t, const uint8_t task[16], int fd)
+spool_verified_note(struct spool_verified *t, const uint8_t task[16], int fd)
 {
 	struct known *k = calloc(1, sizeof(*k));
 
 	if (!k || fstat(fd, &k->st) != 0) {
 		free(k);
-		spool_trust_forget(t, task);
+		spool_verified_forget(t, task);
 		return;
 	}
 	memcpy(k->task, task, sizeof(k->task));
@@ -85,7 +85,7 @@ same_time(const struct timespec *a, const struct timespec *b)
 }
 
 bool
-spool_trust_holds(struct spool_trust *t, const uint8_t task[16], int fd)
+spool_verified_holds(struct spool_verified *t, const uint8_t task[16], int fd)
 {
 	struct stat st;
 
@@ -101,7 +101,7 @@ spool_trust_holds(struct spool_trust *t, const uint8_t task[16], int fd)
 }
 
 void
-spool_trust_forget(struct spool_trust *t, const uint8_t task[16])
+spool_verified_forget(struct spool_verified *t, const uint8_t task[16])
 {
 	pthread_mutex_lock(&t->lock);
 	struct known **at = find(t, task), *old = *at;

@@ -1,4 +1,4 @@
-#include "keep.h"
+#include "archive.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ struct item {
 	int64_t at; /* seconds; when its file was last written */
 };
 
-struct keep {
+struct archive {
 	char dir[PATH_MAX - 64];
 	struct spool *spool;
 	pthread_mutex_t lock; /* of all below */
@@ -31,7 +31,7 @@ struct keep {
 };
 
 static void
-path_of(const struct keep *k, const uint8_t task[16], char out[PATH_MAX])
+path_of(const struct archive *k, const uint8_t task[16], char out[PATH_MAX])
 {
 	char hex[33];
 
@@ -41,7 +41,7 @@ path_of(const struct keep *k, const uint8_t task[16], char out[PATH_MAX])
 
 /* Lock held, but at the start. */
 static enum err
-add_item(struct keep *k, const uint8_t task[16], const struct stat *st)
+add_item(struct archive *k, const uint8_t task[16], const struct stat *st)
 {
 	/* What was removed at the front makes room first, if it is worth moving the others. */
 	if (k->end == k->room && k->first > k->room / 2) {
@@ -77,7 +77,7 @@ compare_age(const void *a, const void *b)
 }
 
 static enum err
-scan(struct keep *k, DIR *d)
+scan(struct archive *k, DIR *d)
 {
 	const struct dirent *ent;
 	uint8_t task[16];
@@ -96,9 +96,9 @@ scan(struct keep *k, DIR *d)
 }
 
 enum err
-keep_open(struct keep **out, const char *dir, struct spool *spool, struct why *why)
+archive_open(struct archive **out, const char *dir, struct spool *spool, struct why *why)
 {
-	struct keep *k = calloc(1, sizeof(*k));
+	struct archive *k = calloc(1, sizeof(*k));
 
 	if (!k || strlen(dir) >= sizeof(k->dir)) {
 		free(k);
@@ -114,14 +114,14 @@ keep_open(struct keep **out, const char *dir, struct spool *spool, struct why *w
 	if (d)
 		closedir(d);
 	if (e)
-		keep_close(k);
+		archive_close(k);
 	else
 		*out = k;
 	return e;
 }
 
 void
-keep_close(struct keep *k)
+archive_close(struct archive *k)
 {
 	if (!k)
 		return;
@@ -134,7 +134,7 @@ keep_close(struct keep *k)
 
 /* Lock held. */
 static void
-drop_oldest(struct keep *k, uint64_t limit)
+drop_oldest(struct archive *k, uint64_t limit)
 {
 	char path[PATH_MAX];
 
@@ -147,7 +147,7 @@ drop_oldest(struct keep *k, uint64_t limit)
 }
 
 enum err
-keep_add(struct keep *k, const uint8_t task[16], uint64_t limit, struct why *why)
+archive_add(struct archive *k, const uint8_t task[16], uint64_t limit, struct why *why)
 {
 	char path[PATH_MAX];
 	struct stat st;
@@ -165,13 +165,13 @@ keep_add(struct keep *k, const uint8_t task[16], uint64_t limit, struct why *why
 }
 
 enum err
-keep_sync(struct keep *k, struct why *why)
+archive_sync(struct archive *k, struct why *why)
 {
 	return file_sync_dir(k->dir, why);
 }
 
 enum err
-keep_read(struct keep *k, const uint8_t task[16], struct delta_file *file, struct why *why)
+archive_read(struct archive *k, const uint8_t task[16], struct delta_file *file, struct why *why)
 {
 	char path[PATH_MAX];
 
@@ -181,7 +181,7 @@ keep_read(struct keep *k, const uint8_t task[16], struct delta_file *file, struc
 
 /* Item and file; the item also if its file has gone. Lock held. */
 static enum err
-remove_at(struct keep *k, size_t i)
+remove_at(struct archive *k, size_t i)
 {
 	char path[PATH_MAX];
 	enum err e = ERR_OK;
@@ -198,7 +198,7 @@ remove_at(struct keep *k, size_t i)
 }
 
 enum err
-keep_remove(struct keep *k, const uint8_t task[16])
+archive_remove(struct archive *k, const uint8_t task[16])
 {
 	size_t i;
 
@@ -212,13 +212,14 @@ keep_remove(struct keep *k, const uint8_t task[16])
 
 /* Is the kept delta this device's? */
 static enum err
-is_of(struct keep *k, const uint8_t task[16], const uint8_t device[32], bool *is, struct why *why)
+is_of(
+    struct archive *k, const uint8_t task[16], const uint8_t device[32], bool *is, struct why *why)
 {
 	struct delta_file f;
 	struct manifest m;
 
 	*is = false;
-	enum err e = keep_read(k, task, &f, why);
+	enum err e = archive_read(k, task, &f, why);
 	if (e)
 		return e == ERR_NOTFOUND ? ERR_OK : e;
 	e = manifest_decode(&m, f.manifest, MANIFEST_LEN, why);
@@ -228,7 +229,7 @@ is_of(struct keep *k, const uint8_t task[16], const uint8_t device[32], bool *is
 }
 
 enum err
-keep_remove_device(struct keep *k, const uint8_t device[32], uint64_t *count, struct why *why)
+archive_remove_device(struct archive *k, const uint8_t device[32], uint64_t *count, struct why *why)
 {
 	enum err first = ERR_OK;
 	struct why said = {""};
@@ -251,7 +252,7 @@ keep_remove_device(struct keep *k, const uint8_t device[32], uint64_t *count, st
 }
 
 void
-keep_used(struct keep *k, uint64_t *deltas, uint64_t *bytes)
+archive_used(struct archive *k, uint64_t *deltas, uint64_t *bytes)
 {
 	pthread_mutex_lock(&k->lock);
 	*deltas = k->end - k->first;

@@ -9,7 +9,7 @@
 #include <dirent.h>
 
 #include "coordinator.h"
-#include "course_rows.h"
+#include "schedule_rows.h"
 
 /* Momentum, so that each model has a state of its own. */
 static const char guarded[] = JOB("guarded", "\"goal\":1",
@@ -63,11 +63,11 @@ await_states(struct coordinator *c, unsigned want)
 
 struct load {
 	const uint8_t *job;
-	struct course course;
+	struct schedule_state schedule;
 };
 
 static enum err
-load_course(struct store_db *db, void *arg, struct why *why)
+load_schedule(struct store_db *db, void *arg, struct why *why)
 {
 	struct load *l = arg;
 	struct store_job row;
@@ -76,18 +76,18 @@ load_course(struct store_db *db, void *arg, struct why *why)
 	enum err e = store_job_get(db, l->job, &row);
 	if (e)
 		return e;
-	e = course_rows_of(db, &row, &l->course);
+	e = schedule_rows_of(db, &row, &l->schedule);
 	free(row.document);
 	return e;
 }
 
-static struct course
-course_of(struct coordinator *c, const uint8_t job[16])
+static struct schedule_state
+schedule_state_of(struct coordinator *c, const uint8_t job[16])
 {
 	struct load l = {.job = job};
 
-	assert_int_equal(store_read(c->s.store, load_course, &l, &c->why), ERR_OK);
-	return l.course;
+	assert_int_equal(store_read(c->s.store, load_schedule, &l, &c->why), ERR_OK);
+	return l.schedule;
 }
 
 /* Devices measure the base: .75 is of the initial model, .625 of model 1, and so on. */
@@ -183,9 +183,9 @@ what_is_held(void **state)
 			assert_true(has_file(c, r[n].model, ""));
 			assert_true(has_file(c, r[n].optimizer_state, ".state"));
 		}
-		struct course course = course_of(c, id);
-		assert_int_equal(course.guard.count, 3);
-		assert_int_equal(course.base_round, 3);
+		struct schedule_state schedule = schedule_state_of(c, id);
+		assert_int_equal(schedule.guard.count, 3);
+		assert_int_equal(schedule.base_round, 3);
 		coordinator_stop(c);
 		coordinator_start(c);
 	}
@@ -197,7 +197,7 @@ what_is_held(void **state)
 	assert_false(has_file(c, r[2].optimizer_state, ".state"));
 	assert_true(has_file(c, r[3].optimizer_state, ".state"));
 	assert_true(has_file(c, r[4].optimizer_state, ".state"));
-	assert_int_equal(course_of(c, id).guard.count, 2);
+	assert_int_equal(schedule_state_of(c, id).guard.count, 2);
 	/* Over: the best model and the last stay, and no state. */
 	assert_true(has_file(c, r[3].model, ""));
 	assert_int_equal(engine_command(c->s.engine, id, "stop", NULL, &c->why), ERR_OK);
@@ -328,7 +328,7 @@ overflow(struct coordinator *c, const char *text)
 	assert_memory_equal(r[2].base, r[1].model, 32);
 	assert_memory_equal(r[3].base, r[1].model, 32);
 	assert_non_null(strstr(r[2].reason, "back to its model"));
-	assert_int_equal(course_of(c, id).guard.rollbacks, 1);
+	assert_int_equal(schedule_state_of(c, id).guard.rollbacks, 1);
 }
 
 static void
@@ -399,7 +399,7 @@ measured_as_none(struct coordinator *c, const char *text)
 		assert_memory_equal(r[3].base, r[1].base, 32);
 		assert_true(r[2].evaluate.known && isnan(r[2].evaluate.loss));
 		assert_int_equal(r[2].reports, 0);
-		assert_int_equal(course_of(c, id).guard.rollbacks, 1);
+		assert_int_equal(schedule_state_of(c, id).guard.rollbacks, 1);
 		coordinator_stop(c);
 		coordinator_start(c);
 	}

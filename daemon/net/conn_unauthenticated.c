@@ -16,31 +16,31 @@
 static void
 remove_from(struct conn *c)
 {
-	struct conn_crowd *crowd = c->crowd;
+	struct conn_unauthenticated *list = c->unauthenticated;
 
-	*(c->older ? &c->older->newer : &crowd->oldest) = c->newer;
-	*(c->newer ? &c->newer->older : &crowd->newest) = c->older;
+	*(c->older ? &c->older->newer : &list->oldest) = c->newer;
+	*(c->newer ? &c->newer->older : &list->newest) = c->older;
 	c->older = c->newer = NULL;
-	c->crowd = NULL;
+	c->unauthenticated = NULL;
 }
 
 void
-conn_join_crowd(struct conn *c, struct conn_crowd *crowd)
+conn_join_unauthenticated(struct conn *c, struct conn_unauthenticated *list)
 {
-	if (c->crowd)
+	if (c->unauthenticated)
 		remove_from(c);
-	c->crowd = crowd;
-	if (!crowd)
+	c->unauthenticated = list;
+	if (!list)
 		return;
-	c->older = crowd->newest;
-	*(crowd->newest ? &crowd->newest->newer : &crowd->oldest) = c;
-	crowd->newest = c;
+	c->older = list->newest;
+	*(list->newest ? &list->newest->newer : &list->oldest) = c;
+	list->newest = c;
 }
 
 static bool
-evict_from(struct conn_crowd *crowd)
+evict_from(struct conn_unauthenticated *list)
 {
-	struct conn *c = crowd->oldest;
+	struct conn *c = list->oldest;
 
 	while (c && (c->state == CONN_BEGIN || c->state == CONN_BUSY))
 		c = c->newer;
@@ -108,15 +108,15 @@ conn_charge(struct conn *c)
 	if (!conn_is_known(c)) {
 		/* Perhaps it was, a request ago. */
 		conn_leave_tally(c);
-		if (!c->crowd)
-			conn_join_crowd(c, &c->io->strangers);
+		if (!c->unauthenticated)
+			conn_join_unauthenticated(c, &c->io->strangers);
 		return 0;
 	}
 	if (!enter_tally(c)) {
 		c->x.request.keep_alive = false;
 		return CROWDED_WAIT_S;
 	}
-	conn_join_crowd(c, NULL);
+	conn_join_unauthenticated(c, NULL);
 	uint32_t wait =
 	    most > 0 ? tally_take(c->io->identities, c->counted_as, most, clock_ms()) : 0;
 	/* The handshake was for somebody, unless that one shakes hands instead of waiting. */
@@ -152,7 +152,7 @@ bool
 conn_may_ask(const struct conn *c)
 {
 	/* With a certificate it is about to leave for the rooms behind. */
-	return !c->io->pace || !c->crowd || c->has_cert || c->io->line.in_turn;
+	return !c->io->pace || !c->unauthenticated || c->has_cert || c->io->line.in_turn;
 }
 
 static void
@@ -217,7 +217,7 @@ on_arrive(struct loop_post *p)
 
 	c->again_posted = false;
 	conn_list(c);
-	conn_join_crowd(c, &c->io->strangers);
+	conn_join_unauthenticated(c, &c->io->strangers);
 	c->interest = EPOLLIN;
 	conn_change_state(c, CONN_HEAD);
 	if (loop_add(c->io->loop, &c->source, EPOLLIN) == ERR_OK)
@@ -232,7 +232,7 @@ conn_move(struct conn *c, struct io *to)
 	struct io *from = c->io;
 
 	loop_remove(from->loop, &c->source);
-	conn_join_crowd(c, NULL);
+	conn_join_unauthenticated(c, NULL);
 	conn_unlist(c);
 	c->io = to;
 	c->x.loop = to->loop;
@@ -250,7 +250,7 @@ conn_yield(struct conn *c)
 	if (c->again_posted)
 		return false;
 	c->again_posted = true;
-	if (c->io->pace && c->crowd) {
+	if (c->io->pace && c->unauthenticated) {
 		stand_in_line(c);
 		return false;
 	}

@@ -1,0 +1,61 @@
+#include "schedule_rows.h"
+
+#include <string.h>
+
+void
+schedule_rows_step(struct schedule_state *c, const struct job_spec *spec,
+    const struct store_round *row, struct schedule_turn *out)
+{
+	const struct schedule_round r = {.round = row->round,
+	    .reports = row->reports,
+	    .failed = strcmp(row->state, "failed") == 0,
+	    .base = row->base,
+	    .model = row->model,
+	    .state = row->optimizer_state,
+	    .evaluated = row->evaluate.known,
+	    .loss = row->evaluate.loss,
+	    .accuracy = row->evaluate.accuracy};
+
+	schedule_state_step(c, spec, &r, out);
+}
+
+struct replay {
+	const struct job_spec *spec;
+	struct schedule_state *schedule;
+};
+
+static enum err
+replay_round(void *ctx, const struct store_round *row)
+{
+	struct replay *r = ctx;
+	struct schedule_turn turn;
+
+	if (strcmp(row->state, "open") != 0)
+		schedule_rows_step(r->schedule, r->spec, row, &turn);
+	return ERR_OK;
+}
+
+enum err
+schedule_rows_load(struct store_db *db, const struct job_spec *spec, const uint8_t job[16],
+    struct schedule_state *out)
+{
+	struct replay r = {.spec = spec, .schedule = out};
+
+	*out = schedule_state_start();
+	return schedule_state_matters(spec)
+	    ? store_round_each(db, job, 1, UINT64_MAX, replay_round, &r)
+	    : ERR_OK;
+}
+
+enum err
+schedule_rows_of(struct store_db *db, const struct store_job *row, struct schedule_state *out)
+{
+	struct job_spec spec;
+
+	*out = schedule_state_start();
+	if (job_parse(&spec, row->document, row->document_len, NULL) != ERR_OK)
+		return ERR_OK;
+	enum err e = schedule_rows_load(db, &spec, row->id, out);
+	job_deinit(&spec);
+	return e;
+}

@@ -1,0 +1,18 @@
+#ifndef SCHEDULE_ROWS_H
+#define SCHEDULE_ROWS_H
+#include "schedule_state.h"
+#include "store.h"
+
+/* A job's schedule (aggregator/schedule.h) from the rows of its rounds. */
+
+/* row: a round that has ended. */
+void schedule_rows_step(struct schedule_state *c, const struct job_spec *spec,
+    const struct store_round *row, struct schedule_turn *out);
+/* After all rounds that have ended; the beginning if the job needs no schedule. Errors of the store. */
+ERR_MUST_USE enum err schedule_rows_load(struct store_db *db, const struct job_spec *spec,
+    const uint8_t job[16], struct schedule_state *out);
+/* The same of a row whose document was not yet read; the beginning if it cannot be. */
+ERR_MUST_USE enum err schedule_rows_of(
+    struct store_db *db, const struct store_job *row, struct schedule_state *out);
+
+#endif
