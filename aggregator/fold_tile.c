@@ -192,7 +192,7 @@ move(const struct fold_tile *f, uint64_t first, size_t count, const float *updat
 	struct tensor_piece p;
 	enum err e = ERR_OK;
 
-	for (size_t i = 0; e == ERR_OK && tensor_table_piece(f->table, &i, first, count, &p);)
+	for (size_t i = 0; !e && tensor_table_piece(f->table, &i, first, count, &p);)
 		e = move_piece(f, p.tensor, p.first, p.count, update + (p.first - first));
 	return e;
 }
@@ -217,7 +217,7 @@ move_lossy(const struct fold_tile *f, uint64_t number, const float *update)
 	for (size_t i = 0; lost && i < t.count; i++)
 		wanted[i] += lost[i];
 	e = difference_tile_encode(&f->step, &t, wanted, bytes);
-	if (e == ERR_OK)
+	if (!e)
 		e = difference_tile_decode(&f->step, &t, bytes, sent);
 	if (e)
 		return e == ERR_INVALID ? ERR_NUMERIC : e;
@@ -237,11 +237,11 @@ fold_tile_run(const struct fold_tile *f, uint64_t tile, double *squares)
 
 	enum err e = rule_fold(f->rule, first, count, update);
 	*squares = e ? 0 : vec_sum_squares(update, count);
-	if (e == ERR_OK && rule_keeps(&f->spec->rule))
+	if (!e && rule_keeps(&f->spec->rule))
 		memcpy(f->state + optimizer_floats(f) + first, update, count * sizeof(float));
-	if (e == ERR_OK)
+	if (!e)
 		e = f->step.codec ? move_lossy(f, tile, update) : move(f, first, count, update);
-	if (e == ERR_OK && f->spec->variates)
+	if (!e && f->spec->variates)
 		e = control_fold(
 		    &f->changes, f->spec->variates, first, count, f->state + variate_at(f) + first);
 	return e;

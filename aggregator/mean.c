@@ -95,7 +95,7 @@ mean_fold(const struct mean_input *in, uint64_t first, size_t count, float *upda
 	struct scratch *s = malloc(sizeof(*s));
 	if (!s)
 		return ERR_NOMEM;
-	while (count > 0 && e == ERR_OK) {
+	while (count > 0 && !e) {
 		size_t n = count < MEAN_TILE ? count : MEAN_TILE;
 		e = fold_tile(in, total, first, n, update, s);
 		first += n;

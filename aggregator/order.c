@@ -42,7 +42,7 @@ add_pass(struct order *o, size_t p, size_t top)
 	enum err e = ERR_OK;
 
 	for (;;) {
-		for (size_t i = 0; i + d < o->n && e == ERR_OK; i++)
+		for (size_t i = 0; i + d < o->n && !e; i++)
 			if ((i & p) == r)
 				e = add(o, i, i + d);
 		if (e || q == p)
@@ -82,13 +82,13 @@ order_new(struct order **out, size_t n, size_t from, size_t to)
 	struct order *o = calloc(1, sizeof(*o));
 	bool *needed = calloc(n, sizeof(*needed));
 	enum err e = o && needed ? ERR_OK : ERR_NOMEM;
-	if (e == ERR_OK)
+	if (!e)
 		*o = (struct order){.n = n, .from = from, .to = to};
 	while (top * 2 < n)
 		top *= 2;
-	for (size_t p = n > 1 ? top : 0; p > 0 && e == ERR_OK; p /= 2)
+	for (size_t p = n > 1 ? top : 0; p > 0 && !e; p /= 2)
 		e = add_pass(o, p, top);
-	if (e == ERR_OK && o->count > 0)
+	if (!e && o->count > 0)
 		prune(o, needed);
 	free(needed);
 	if (e)

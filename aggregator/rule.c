@@ -129,7 +129,7 @@ rule_new(
 {
 	enum err e = rule_check(spec, in->deltas, why);
 
-	if (e == ERR_OK && check_weights(in))
+	if (!e && check_weights(in))
 		e = err_set(why, ERR_INVALID, "the weights of the deltas do not add up");
 	if (e)
 		return e;
@@ -147,7 +147,7 @@ rule_new(
 		if (!r->partial)
 			e = ERR_NOMEM;
 	}
-	if (e == ERR_OK && r->pass == RULE_READY)
+	if (!e && r->pass == RULE_READY)
 		e = rule_plan(r);
 	if (e) {
 		rule_free(r);
@@ -207,7 +207,7 @@ rule_read(const struct rule *r, size_t point, uint64_t first, size_t count, floa
 		return ERR_OK;
 	}
 	enum err e = r->in.read_tile(r->in.context, point, first, count, out);
-	if (e == ERR_OK && r->scales && r->scales[point] < 1)
+	if (!e && r->scales && r->scales[point] < 1)
 		shorten(out, r->scales[point], count);
 	return e;
 }

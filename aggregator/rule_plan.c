@@ -54,7 +54,7 @@ rule_measure(struct rule *r, unsigned strip)
 	uint64_t first, end;
 
 	rule_strip(r, strip, &first, &end);
-	while (first < end && e == ERR_OK) {
+	while (first < end && !e) {
 		size_t n = end - first < width ? (size_t)(end - first) : width;
 		e = norms ? measure_norms(r, sums, first, n, tiles)
 			  : measure_distances(r, sums, first, n, width, tiles);
@@ -146,12 +146,12 @@ make_shares(struct rule *r, const double *d2, double *shares)
 	enum err e = mix && (among || !d2) ? ERR_OK : ERR_NOMEM;
 
 	r->rows = n;
-	if (e == ERR_OK)
+	if (!e)
 		e = r->spec.nearest ? select_nearest(among, n, r->spec.hostile, mix)
 				    : select_buckets(n, r->spec.bucket, r->in.seed, mix, &r->rows);
-	for (size_t i = 0; e == ERR_OK && i < r->rows; i++)
+	for (size_t i = 0; !e && i < r->rows; i++)
 		memcpy(shares + i * r->points, mix + i * n, n * sizeof(*shares));
-	for (size_t i = n; e == ERR_OK && i < r->points; i++)
+	for (size_t i = n; !e && i < r->points; i++)
 		shares[r->rows++ * r->points + i] = 1;
 	free(among);
 	free(mix);
@@ -166,16 +166,16 @@ plan_mix(struct rule *r, double **d2)
 	double *shares = calloc(n * n + 1, sizeof(*shares)), *mixed = NULL;
 	enum err e = shares ? make_shares(r, *d2, shares) : ERR_NOMEM;
 
-	if (e == ERR_OK && (r->rows == 0 || r->rows > n || n > RULE_DELTAS_MAX + 1))
+	if (!e && (r->rows == 0 || r->rows > n || n > RULE_DELTAS_MAX + 1))
 		e = ERR_INVALID;
-	if (e == ERR_OK) {
+	if (!e) {
 		mixed = calloc(r->rows * r->rows + 1, sizeof(*mixed));
 		r->mix = calloc(r->rows * n + 1, 1);
 		e = mixed && r->mix ? ERR_OK : ERR_NOMEM;
 	}
-	if (e == ERR_OK && *d2)
+	if (!e && *d2)
 		e = select_mixed(*d2, n, shares, r->rows, mixed);
-	for (size_t i = 0; e == ERR_OK && i < r->rows * n; i++)
+	for (size_t i = 0; !e && i < r->rows * n; i++)
 		r->mix[i] = shares[i] > 0;
 	free(shares);
 	if (!*d2) {
@@ -267,13 +267,13 @@ plan_bulyan(struct rule *r, const double *d2)
 	    picked && weights ? select_bulyan(d2, r->rows, r->spec.hostile, picked) : ERR_NOMEM;
 
 	r->form = RULE_AROUND;
-	for (size_t i = 0; e == ERR_OK && i < r->rows; i++) {
+	for (size_t i = 0; !e && i < r->rows; i++) {
 		weights[i] = picked[i];
 		if (picked[i] && r->mix)
 			memmove(r->mix + count * r->points, r->mix + i * r->points, r->points);
 		count += picked[i];
 	}
-	if (e == ERR_OK && !r->mix)
+	if (!e && !r->mix)
 		e = set_members(r, weights);
 	free(picked);
 	free(weights);
@@ -291,12 +291,12 @@ plan_ranks(struct rule *r)
 	double *all = malloc(n * sizeof(*all));
 	enum err e = all ? ERR_OK : ERR_NOMEM;
 
-	for (size_t i = 0; e == ERR_OK && i < n; i++)
+	for (size_t i = 0; !e && i < n; i++)
 		all[i] = 1;
 	/* Nothing trimmed is the mean of equal weights, to the bit. */
 	bool sum = is(r, "trimmed_mean") && f == 0;
 	r->form = sum ? RULE_SUM : RULE_RANKS;
-	if (e == ERR_OK && (sum || !r->mix))
+	if (!e && (sum || !r->mix))
 		e = set_members(r, all);
 	free(all);
 	if (e || sum)
@@ -318,7 +318,7 @@ plan_rule(struct rule *r, const double *d2)
 		return ERR_OK;
 	double *weights = malloc(r->rows * sizeof(*weights));
 	enum err e = weights ? plan_sum(r, d2, weights) : ERR_NOMEM;
-	if (e == ERR_OK)
+	if (!e)
 		e = set_members(r, weights);
 	free(weights);
 	return e;
@@ -359,7 +359,7 @@ rule_plan(struct rule *r)
 	r->rows = r->points;
 	if (r->spec.bucket > 1 || r->spec.nearest)
 		e = plan_mix(r, &d2);
-	if (e == ERR_OK)
+	if (!e)
 		e = plan_rule(r, d2);
 	free(d2);
 	return e;

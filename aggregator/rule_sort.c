@@ -52,7 +52,7 @@ strip_init(struct strip *s, const struct rule *r)
 	s->rows = r->mix ? malloc(r->rows * s->width * sizeof(float)) : s->points;
 	s->scratch = malloc(order_scratch(r->order) * sizeof(*s->scratch));
 	enum err e = s->points && s->rows && s->scratch ? ERR_OK : ERR_NOMEM;
-	return e == ERR_OK && r->mix ? list_members(s) : e;
+	return !e && r->mix ? list_members(s) : e;
 }
 
 static void
@@ -123,10 +123,10 @@ sort_strip(struct strip *s, uint64_t first, size_t count, float *update)
 	const struct rule *r = s->rule;
 	enum err e = ERR_OK;
 
-	for (size_t i = 0; e == ERR_OK && i < (r->mix ? r->points : r->member_count); i++)
+	for (size_t i = 0; !e && i < (r->mix ? r->points : r->member_count); i++)
 		e = rule_read(
 		    r, r->mix ? i : r->members[i], first, count, s->points + i * s->width);
-	if (e == ERR_OK && r->mix)
+	if (!e && r->mix)
 		e = mix_rows(s, count);
 	if (e)
 		return e;
@@ -143,7 +143,7 @@ rule_sort(const struct rule *r, uint64_t first, size_t count, float *update)
 	struct strip s;
 	enum err e = strip_init(&s, r);
 
-	while (count > 0 && e == ERR_OK) {
+	while (count > 0 && !e) {
 		size_t n = count < s.width ? count : s.width;
 		e = sort_strip(&s, first, n, update);
 		first += n;

@@ -89,7 +89,7 @@ select_krum(const double *d2, size_t n, size_t f, size_t picks, double *weights)
 	if (f > n || n < 2 * f + 3 || picks < 1 || picks > n - f)
 		return ERR_INVALID;
 	enum err e = krum_init(&k, n);
-	if (e == ERR_OK) {
+	if (!e) {
 		krum_scores(&k, d2, n, n - f - 2);
 		for (size_t p = 0; p < picks; p++)
 			k.picked[best(k.scores, k.in, k.picked, n)] = true;
@@ -109,7 +109,7 @@ select_bulyan(const double *d2, size_t n, size_t f, bool *picked)
 		return ERR_INVALID;
 	enum err e = krum_init(&k, n);
 	memset(picked, 0, n * sizeof(*picked));
-	for (size_t left = n; left > 2 * f && e == ERR_OK; left--) {
+	for (size_t left = n; left > 2 * f && !e; left--) {
 		/* Of the few that are left at the end, one neighbour is still looked at. */
 		krum_scores(&k, d2, n, left > f + 2 ? left - f - 2 : 1);
 		size_t at = best(k.scores, k.in, k.picked, n);
@@ -200,11 +200,11 @@ select_median(const double *d2, size_t n, const double *alpha, double nu, unsign
 
 	if (!(nu > 0) || n == 0)
 		e = ERR_INVALID;
-	if (e == ERR_OK) {
+	if (!e) {
 		memset(weights, 0, n * sizeof(*weights));
 		weights[medoid(d2, n, alpha)] = 1;
 	}
-	for (unsigned t = 0; t < iterations && e == ERR_OK; t++) {
+	for (unsigned t = 0; t < iterations && !e; t++) {
 		distances_to(d2, n, weights, far);
 		/* Weiszfeld's step never leaves a vector that it stands on: its share would be 1 / nu. */
 		double least = t == 0 ? nearest_other(far, n) : 0;
@@ -228,11 +228,11 @@ select_clip(const double *d2, size_t n, double tau, unsigned iterations, double 
 
 	if (!(tau > 0) || n < 2)
 		e = ERR_INVALID;
-	if (e == ERR_OK) {
+	if (!e) {
 		memset(weights, 0, n * sizeof(*weights));
 		weights[n - 1] = 1;
 	}
-	for (unsigned t = 0; t < iterations && e == ERR_OK; t++) {
+	for (unsigned t = 0; t < iterations && !e; t++) {
 		double moved = 0;
 		distances_to(d2, n, weights, far);
 		for (size_t i = 0; i + 1 < n; i++) {

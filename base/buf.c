@@ -77,7 +77,7 @@ buf_append(struct buf *b, const void *data, size_t len)
 	void *at = NULL;
 	enum err e = buf_extend(b, len, &at);
 
-	if (e == ERR_OK && len > 0)
+	if (!e && len > 0)
 		memcpy(at, data, len);
 	return e;
 }

@@ -22,9 +22,9 @@ fetch(struct cmd_admin *a, const char *dir, bool deltas)
 	struct why why = {""};
 
 	enum err e = cmd_admin_open(a, &why);
-	if (e == ERR_OK)
+	if (!e)
 		e = cmd_verify_fetch(a, dir, deltas, &got, &why);
-	if (e == ERR_OK && a->json) {
+	if (!e && a->json) {
 		struct json *v = json_object();
 		json_add_u64(v, "entries", got.entries);
 		json_add_u64(v, "models", got.models);
@@ -32,7 +32,7 @@ fetch(struct cmd_admin *a, const char *dir, bool deltas)
 		json_add_u64(v, "missing_deltas", got.missing);
 		cmd_print_json(v);
 		json_free(v);
-	} else if (e == ERR_OK) {
+	} else if (!e) {
 		printf("%" PRIu64 " entries, %" PRIu64 " models and %" PRIu64
 		       " deltas in %s; %" PRIu64 " deltas are not kept\n",
 		    got.entries, got.models, got.deltas, dir, got.missing);
@@ -113,7 +113,7 @@ second_pass(void *ctx, const struct cmd_verify_entry *e, struct why *why)
 	enum err result = cmd_verify_history_round(&r, e, why);
 	if (result == ERR_NOTFOUND)
 		return ERR_OK;
-	if (result == ERR_OK)
+	if (!result)
 		result = cmd_verify_fold_round(v->fold, &r, &o, why);
 	if (result)
 		return result == ERR_NOTFOUND ? ERR_IO : result;
@@ -139,13 +139,13 @@ check(struct verify *v, struct why *why)
 	if (e)
 		return e;
 	e = cmd_verify_chain_read(v->dir, v->ca, first_pass, v, &v->chain, why);
-	if (e == ERR_OK && v->pinned > v->chain.entries) {
+	if (!e && v->pinned > v->chain.entries) {
 		v->chain.broken = v->chain.entries + 1;
 		e = err_set(why, ERR_CORRUPT, "the chain ends before entry %" PRIu64, v->pinned);
 	}
-	if (e == ERR_OK && v->device)
+	if (!e && v->device)
 		e = cmd_verify_history_device(&v->history, v->device, v->without, why);
-	if (e == ERR_OK && v->out_dir)
+	if (!e && v->out_dir)
 		e = file_mkdirs(v->out_dir, 0755, why);
 	if (e)
 		return e;
@@ -154,7 +154,7 @@ check(struct verify *v, struct why *why)
 	v->rounds = json_array();
 	e = v->fold ? cmd_verify_chain_read(v->dir, v->ca, second_pass, v, &v->chain, why)
 		    : ERR_NOMEM;
-	if (e == ERR_OK && v->out_dir && v->touched > 0 && v->replayed == 0)
+	if (!e && v->out_dir && v->touched > 0 && v->replayed == 0)
 		e = err_set(why, ERR_NOTFOUND,
 		    "no round can be folded without the device: the deltas or models are not here");
 	return e;
@@ -216,7 +216,7 @@ as_json(struct verify *v, enum err e, const struct why *why)
 	struct json *j = json_object(), *rounds = json_object();
 	char hex[65];
 
-	json_add_bool(j, "ok", e == ERR_OK);
+	json_add_bool(j, "ok", !e);
 	if (e)
 		json_add_string(j, "why", why->text);
 	if (v->chain.broken)
@@ -256,7 +256,7 @@ finish(struct verify *v, enum err e, struct why *why)
 		struct json *j = as_json(v, e, why);
 		cmd_print_json(j);
 		json_free(j);
-	} else if (e == ERR_OK) {
+	} else if (!e) {
 		print_chain(v);
 		if (v->device)
 			print_without(v);

@@ -38,7 +38,7 @@ is_useful(struct rivulet *r, char base[PATH_MAX])
 	uint64_t held, begun;
 
 	if (!t->from[0] || t->from_bytes >= t->model_bytes ||
-	    cache_held(&r->cache, t->from, &held, base) != ERR_OK)
+	    cache_held(&r->cache, t->from, &held, base))
 		return false;
 	begun = cache_begun(&r->cache, t->model);
 	if (begun < t->model_bytes && t->model_bytes - begun <= t->from_bytes)

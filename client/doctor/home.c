@@ -74,7 +74,7 @@ check_joined(struct cmd_doctor *d)
 	struct why why = {""};
 	enum err e = identity_load(&d->identity, d->home, &why);
 
-	d->joined = e == ERR_OK;
+	d->joined = !e;
 	if (d->joined)
 		cmd_doctor_add(d, "identity", CMD_DOCTOR_FINE, 0, NULL,
 		    "%s, role %s, device %.16s, %zu coordinator address%s", d->identity.name,
@@ -99,7 +99,7 @@ check_credentials(struct cmd_doctor *d)
 	struct why why = {""};
 	enum err e = credentials_load(&d->held, d->home, &why);
 
-	d->usable = e == ERR_OK;
+	d->usable = !e;
 	if (e == ERR_DENIED)
 		cmd_doctor_add(d, "key", CMD_DOCTOR_FAULT, CMD_DENIED,
 		    "chmod 600 key.pem; and rivulet rotate, if others may have read it", "%s",

@@ -215,9 +215,9 @@ residual_add(
 	enum err e = load(&sum, path, why);
 	if (e == ERR_NOTFOUND)
 		return ERR_OK;
-	if (e == ERR_OK && sum.elements != elements)
+	if (!e && sum.elements != elements)
 		e = err_set(why, ERR_CORRUPT, "%s is of another model", path);
-	for (uint64_t i = 0; e == ERR_OK && i < elements; i++)
+	for (uint64_t i = 0; !e && i < elements; i++)
 		values[i] += floats(&sum)[i];
 	if (e == ERR_CORRUPT)
 		unlink(path);
@@ -242,9 +242,9 @@ residual_keep(const struct residual *r, const char *job, const char *task, const
 	path_of(r, task, CHANGE, path);
 	if (!hex_decode(v.job, ID, job, HEX) || !hex_decode(v.task, ID, task, HEX))
 		e = err_set(why, ERR_INVALID, "ids are not hex");
-	if (e == ERR_OK)
+	if (!e)
 		e = make_room(r, job, name, v.len, why);
-	if (e == ERR_OK) {
+	if (!e) {
 		memcpy(floats(&v), change, (size_t)elements * sizeof(float));
 		e = save(&v, path, why);
 	}
@@ -275,11 +275,11 @@ add_change(const struct residual *r, const struct vector *change, struct why *wh
 	hex_encode(job, change->job, ID);
 	path_of(r, job, SUM, path);
 	enum err e = load(&sum, path, why);
-	if (e == ERR_OK && memcmp(sum.task, change->task, ID) == 0) {
+	if (!e && memcmp(sum.task, change->task, ID) == 0) {
 		free(sum.data);
 		return ERR_OK;
 	}
-	if (e == ERR_OK)
+	if (!e)
 		e = settle(r, &sum, why);
 	/* Without one, or with one that is of no use, the residual begins with this change. */
 	if (e == ERR_NOTFOUND || e == ERR_CORRUPT || (!e && sum.elements != change->elements)) {
@@ -287,10 +287,10 @@ add_change(const struct residual *r, const struct vector *change, struct why *wh
 		e = make(&sum, change->elements);
 		memcpy(sum.job, change->job, ID);
 	}
-	for (uint64_t i = 0; e == ERR_OK && i < sum.elements; i++)
+	for (uint64_t i = 0; !e && i < sum.elements; i++)
 		floats(&sum)[i] += floats(change)[i];
 	memcpy(sum.task, change->task, ID);
-	if (e == ERR_OK)
+	if (!e)
 		e = save(&sum, path, why);
 	free(sum.data);
 	return e;
@@ -306,12 +306,12 @@ residual_accept(const struct residual *r, const char *task, struct why *why)
 	enum err e = load(&change, path, why);
 	if (e == ERR_NOTFOUND)
 		return ERR_OK;
-	if (e == ERR_OK)
+	if (!e)
 		e = add_change(r, &change, why);
 	free(change.data);
 	FAULT("residual.added");
 	/* A damaged one can't be added ever. */
-	if (e == ERR_OK || e == ERR_CORRUPT)
+	if (!e || e == ERR_CORRUPT)
 		residual_refuse(r, task);
 	return e == ERR_CORRUPT ? ERR_OK : e;
 }

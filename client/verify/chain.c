@@ -54,7 +54,7 @@ read_cert(const char *path, struct x509_cert *out, struct why *why)
 	size_t len;
 
 	enum err e = file_read(path, PEM_MAX, &pem, &len, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = x509_from_pem(out, pem, why);
 	free(pem);
 	return e;
@@ -85,21 +85,21 @@ open_reading(struct reading *r, const char *dir, const char *ca_file, struct why
 	snprintf(path, sizeof(path), "%s/ca.pem", dir);
 	enum err e = read_cert(ca_file ? ca_file : path, &ca, why);
 	snprintf(path, sizeof(path), "%s/signer.pem", dir);
-	if (e == ERR_OK)
+	if (!e)
 		e = read_cert(path, &signer, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = x509_parse(&info, &signer, why);
 	if (e)
 		return e;
-	if (x509_verify(&signer, &ca) != ERR_OK || info.is_ca)
+	if (x509_verify(&signer, &ca) || info.is_ca)
 		return err_set(
 		    why, ERR_CORRUPT, "the signer's certificate was not issued by this CA");
 	memcpy(r->spki, info.spki, sizeof(r->spki));
 	hash_sha256(r->out->ca, ca.der, ca.len);
 	e = open_file(dir, "chain", &r->chain, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = open_file(dir, "bodies.jsonl", &r->bodies, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = open_file(dir, "details.jsonl", &r->lines, why);
 	return e;
 }
@@ -150,7 +150,7 @@ check_link(struct reading *r, const uint8_t link[RECORD_LEN], struct cmd_verify_
 {
 	struct record *l = &out->link;
 
-	if (record_decode(l, link, RECORD_LEN, why) != ERR_OK)
+	if (record_decode(l, link, RECORD_LEN, why))
 		return ERR_CORRUPT;
 	if (l->seq != r->seq)
 		return err_set(why, ERR_CORRUPT,
@@ -159,7 +159,7 @@ check_link(struct reading *r, const uint8_t link[RECORD_LEN], struct cmd_verify_
 	if (memcmp(l->previous, r->out->head, sizeof(l->previous)) != 0)
 		return err_set(why, ERR_CORRUPT, "it does not name the hash of the entry before");
 	hash_sha256(out->hash, link, RECORD_SIGNED);
-	if (sign_verify(r->spki, out->hash, link + RECORD_SIGNED) != ERR_OK)
+	if (sign_verify(r->spki, out->hash, link + RECORD_SIGNED))
 		return err_set(why, ERR_CORRUPT, "its signature is not the signer's");
 	if (l->incarnation < r->last.incarnation)
 		return err_set(why, ERR_CORRUPT, "its incarnation is older than that before it");
@@ -204,12 +204,12 @@ next_detail(struct reading *r)
 	enum err e = cmd_verify_chain_line(r->lines, &r->line);
 	if (e == ERR_NOTFOUND || e == ERR_NOMEM)
 		return e;
-	if (e == ERR_OK)
+	if (!e)
 		e = json_parse(&v, buf_str(&r->line), r->line.len, &said);
-	if (e == ERR_OK)
+	if (!e)
 		e = record_json_detail_read(&r->next, v, &said);
 	json_free(v);
-	if (e == ERR_OK || e == ERR_NOMEM)
+	if (!e || e == ERR_NOMEM)
 		return e;
 	unsigned long long seq = 0;
 	r->damaged = true;
@@ -270,7 +270,7 @@ check_details(struct reading *r, struct cmd_verify_entry *out, struct why *why)
 			return err_set(why, ERR_CORRUPT, "a detail of entry %llu is out of order",
 			    (unsigned long long)r->next.seq);
 		e = check_detail(&r->next, &hash, &at, why);
-		if (e == ERR_OK)
+		if (!e)
 			e = keep_detail(r);
 		if (e)
 			return e;
@@ -308,13 +308,13 @@ read_entry(struct reading *r,
 
 	r->seq++;
 	enum err e = read_link(r, link, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = check_link(r, link, &n, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = check_body(r, &n, &tree, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = check_details(r, &n, why);
-	if (e == ERR_OK) {
+	if (!e) {
 		count_entry(r, &n);
 		e = fn ? fn(ctx, &n, why) : ERR_OK;
 	}
@@ -344,8 +344,8 @@ cmd_verify_chain_read(const char *dir, const char *ca_file,
 	buf_init(&r.line, DETAIL_LINE_MAX);
 	buf_init(&r.body, RECORD_BODY_MAX);
 	enum err e = open_reading(&r, dir, ca_file, why);
-	bool opened = e == ERR_OK;
-	while (e == ERR_OK)
+	bool opened = !e;
+	while (!e)
 		e = read_entry(&r, fn, ctx, why);
 	if (e == ERR_NOTFOUND && opened)
 		e = check_end(&r, why);

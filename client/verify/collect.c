@@ -59,7 +59,7 @@ open_files(struct fetch *f, struct why *why)
 			return err_errno(why, "create %s", path);
 	}
 	enum err e = path_of(f, names[CHAIN], "", path, why);
-	if (e == ERR_OK)
+	if (!e)
 		f->before = fopen(path, "re");
 	return e;
 }
@@ -85,10 +85,10 @@ put_details(struct fetch *f, const struct json *list, struct why *why)
 	enum err e = ERR_OK;
 
 	buf_init(&line, RECORD_DETAIL_MAX * 2);
-	for (const struct json *d = json_first(list); d && e == ERR_OK; d = json_next(d)) {
+	for (const struct json *d = json_first(list); d && !e; d = json_next(d)) {
 		buf_reset(&line);
 		e = json_print(&line, d, false);
-		if (e == ERR_OK)
+		if (!e)
 			e = put_line(f->files[DETAILS], line.data, line.len, why);
 	}
 	buf_deinit(&line);
@@ -123,9 +123,9 @@ put_entry(struct fetch *f, const struct json *v, struct why *why)
 		return e;
 	f->seq++;
 	e = compare_before(f, link, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = put(f->files[CHAIN], link, sizeof(link), why);
-	if (e == ERR_OK)
+	if (!e)
 		e = put_line(f->files[BODIES], body, strlen(body), why);
 	return e ? e : put_details(f, details, why);
 }
@@ -165,15 +165,15 @@ fetch_page(struct fetch *f, bool *more, struct why *why)
 	snprintf(path, sizeof(path), "/v1/audit?from=%llu", (unsigned long long)from + 1);
 	enum err e = cmd_admin_call(f->a, "GET", path, NULL, &page, why);
 	const struct json *list = json_get(page, "entries");
-	if (e == ERR_OK && (!json_u64(json_get(page, "last"), &last) || !list))
+	if (!e && (!json_u64(json_get(page, "last"), &last) || !list))
 		e = err_set(why, ERR_INVALID, "the answer is no part of an audit chain");
-	if (e == ERR_OK && from == 0)
+	if (!e && from == 0)
 		e = take_pem(f, page, CA, why);
-	if (e == ERR_OK && from == 0)
+	if (!e && from == 0)
 		e = take_pem(f, page, SIGNER, why);
-	for (const struct json *v = json_first(list); v && e == ERR_OK; v = json_next(v))
+	for (const struct json *v = json_first(list); v && !e; v = json_next(v))
 		e = put_entry(f, v, why);
-	*more = e == ERR_OK && f->seq > from && f->seq < last;
+	*more = !e && f->seq > from && f->seq < last;
 	json_free(page);
 	return e;
 }
@@ -189,15 +189,15 @@ commit_files(struct fetch *f, struct why *why)
 		return err_set(why, ERR_CORRUPT,
 		    "the coordinator's chain ends with entry %llu, that in %s goes on",
 		    (unsigned long long)f->seq, f->dir);
-	for (int i = 0; i < CERTS && e == ERR_OK; i++)
+	for (int i = 0; i < CERTS && !e; i++)
 		e = write_pem(f, (enum cert)i, why);
-	for (int i = FILES - 1; i >= 0 && e == ERR_OK; i--) {
+	for (int i = FILES - 1; i >= 0 && !e; i--) {
 		e = path_of(f, names[i], ".part", from, why);
-		if (e == ERR_OK)
+		if (!e)
 			e = path_of(f, names[i], "", to, why);
-		if (e == ERR_OK && fflush(f->files[i]) != 0)
+		if (!e && fflush(f->files[i]) != 0)
 			e = err_errno(why, "writing %s", from);
-		if (e == ERR_OK)
+		if (!e)
 			e = file_commit(fileno(f->files[i]), from, to, why);
 	}
 	return e;
@@ -226,11 +226,11 @@ fetch_chain(struct fetch *f, struct why *why)
 	bool more = true;
 	enum err e = open_files(f, why);
 
-	while (e == ERR_OK && more)
+	while (!e && more)
 		e = fetch_page(f, &more, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = commit_files(f, why);
-	close_files(f, e != ERR_OK);
+	close_files(f, e);
 	f->out->entries = f->seq;
 	return e;
 }
@@ -246,7 +246,7 @@ download(struct fetch *f, const char *from, const char *name, uint64_t max, stru
 	struct stat st;
 
 	enum err e = path_of(f, name, "", path, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = path_of(f, name, ".part", part, why);
 	if (e || stat(path, &st) == 0)
 		return e;
@@ -257,10 +257,10 @@ download(struct fetch *f, const char *from, const char *name, uint64_t max, stru
 	if (sink.fd < 0)
 		return err_errno(why, "create %s", part);
 	e = session_do(f->a->session, &call, &answer, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = session_problem(&answer, NULL, why);
 	transport_answer_deinit(&answer);
-	if (e == ERR_OK)
+	if (!e)
 		e = file_commit(sink.fd, part, path, why);
 	close(sink.fd);
 	if (e)
@@ -306,18 +306,18 @@ download_pieces(struct fetch *f, const char *task, int fd, uint64_t bytes, struc
 	enum err e = ERR_OK;
 	char from[96];
 
-	for (uint64_t at = 0; e == ERR_OK && at < bytes;) {
+	for (uint64_t at = 0; !e && at < bytes;) {
 		struct transport_answer answer;
 		const struct session_call call = {.path = from,
 		    .attempts = 3,
 		    .request = {.method = "GET", .answer_max = PIECE_MAX}};
 		snprintf(from, sizeof(from), "/v1/deltas/%s?at=%llu", task, (unsigned long long)at);
 		e = session_do(f->a->session, &call, &answer, why);
-		if (e == ERR_OK)
+		if (!e)
 			e = session_problem(&answer, NULL, why);
-		if (e == ERR_OK && (answer.body.len == 0 || answer.body.len > bytes - at))
+		if (!e && (answer.body.len == 0 || answer.body.len > bytes - at))
 			e = err_set(why, ERR_CORRUPT, "delta %s has another length", task);
-		if (e == ERR_OK)
+		if (!e)
 			e = file_pwrite(fd, answer.body.data, answer.body.len, at);
 		at += answer.body.len;
 		transport_answer_deinit(&answer);
@@ -332,7 +332,7 @@ fetch_payload(struct fetch *f, const char *task, const char *name, uint64_t byte
 	struct stat st;
 
 	enum err e = path_of(f, name, "", path, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = path_of(f, name, ".part", part, why);
 	if (e || stat(path, &st) == 0)
 		return e;
@@ -340,7 +340,7 @@ fetch_payload(struct fetch *f, const char *task, const char *name, uint64_t byte
 	if (fd < 0)
 		return err_errno(why, "create %s", part);
 	e = download_pieces(f, task, fd, bytes, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = file_commit(fd, part, path, why);
 	close(fd);
 	if (e)
@@ -355,12 +355,12 @@ fetch_delta(struct fetch *f, const struct record_detail *d, bool *there, struct 
 	struct manifest m;
 
 	*there = false;
-	if (manifest_decode(&m, d->data, d->len, NULL) != ERR_OK)
+	if (manifest_decode(&m, d->data, d->len, NULL))
 		return ERR_OK;
 	hex_encode(task, m.task, sizeof(m.task));
 	snprintf(name, sizeof(name), "deltas/%s.delta", task);
 	enum err e = fetch_payload(f, task, name, m.payload_bytes, why);
-	*there = e == ERR_OK;
+	*there = !e;
 	f->out->deltas += *there;
 	f->out->missing += e == ERR_NOTFOUND;
 	return e == ERR_NOTFOUND ? ERR_OK : e;
@@ -375,7 +375,7 @@ fetch_model(struct fetch *f, const uint8_t id[32], struct why *why)
 	snprintf(from, sizeof(from), "/v1/models/%s", hex);
 	snprintf(name, sizeof(name), "models/%s.safetensors", hex);
 	enum err e = download(f, from, name, MODEL_MAX, why);
-	f->out->models += e == ERR_OK;
+	f->out->models += !e;
 	return e == ERR_NOTFOUND ? ERR_OK : e;
 }
 
@@ -389,8 +389,8 @@ fetch_round(void *ctx, const struct cmd_verify_entry *entry, struct why *why)
 	enum err e = cmd_verify_history_round(&r, entry, why);
 	if (e == ERR_NOTFOUND)
 		return ERR_OK;
-	all = e == ERR_OK && r.count == r.reports;
-	for (size_t i = 0; e == ERR_OK && i < r.count; i++) {
+	all = !e && r.count == r.reports;
+	for (size_t i = 0; !e && i < r.count; i++) {
 		e = fetch_delta(w->f, &r.manifests[i], &there, why);
 		all = all && there;
 	}
@@ -398,7 +398,7 @@ fetch_round(void *ctx, const struct cmd_verify_entry *entry, struct why *why)
 		return e;
 	if (!is_made(w, r.base)) {
 		e = fetch_model(w->f, r.base, why);
-		if (e == ERR_OK)
+		if (!e)
 			e = add_made(w, r.base);
 	}
 	return e ? e : add_made(w, r.model);
@@ -413,11 +413,11 @@ fetch_files(struct fetch *f, struct why *why)
 	char path[PATH_MAX];
 
 	enum err e = path_of(f, "models", "", path, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = file_mkdirs(path, 0755, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = path_of(f, "deltas", "", path, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = file_mkdirs(path, 0700, why);
 	if (e)
 		return e;
@@ -437,7 +437,7 @@ cmd_verify_fetch(struct cmd_admin *a, const char *dir, bool deltas, struct cmd_v
 
 	*out = (struct cmd_verify_fetched){.entries = 0};
 	enum err e = file_mkdirs(dir, 0700, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = fetch_chain(&f, why);
-	return e == ERR_OK && deltas ? fetch_files(&f, why) : e;
+	return !e && deltas ? fetch_files(&f, why) : e;
 }

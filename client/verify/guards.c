@@ -20,7 +20,7 @@ cmd_verify_guards_new(struct cmd_verify_guards **out, const char *document, size
 		return ERR_NOMEM;
 	c->schedule = schedule_state_start();
 	enum err e = job_parse(&c->spec, document, len, NULL);
-	if (e == ERR_OK) {
+	if (!e) {
 		*out = c;
 		return ERR_OK;
 	}

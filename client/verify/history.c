@@ -254,7 +254,7 @@ add_device(struct cmd_verify_history *h, const struct cmd_verify_entry *e)
 	struct cmd_verify_device *d;
 
 	if (e->count == 0 ||
-	    json_parse(&v, (const char *)e->details[0].data, e->details[0].len, NULL) != ERR_OK)
+	    json_parse(&v, (const char *)e->details[0].data, e->details[0].len, NULL))
 		return ERR_OK;
 	enum err result = ERR_OK;
 	if (json_get(v, "device") && get_id(v, "device", id, sizeof(id)) && json_get(v, "key") &&
@@ -300,9 +300,9 @@ check_manifests(struct cmd_verify_history *h, const struct cmd_verify_round *r, 
 
 	for (size_t i = 0; i < r->count; i++) {
 		const struct record_detail *d = &r->manifests[i];
-		if (manifest_decode(&m, d->data, d->len, NULL) != ERR_OK ||
-		    memcmp(m.job, r->job, 16) != 0 || m.round != r->round ||
-		    memcmp(m.base, r->base, 32) != 0 || memcmp(m.device, before, 32) <= 0)
+		if (manifest_decode(&m, d->data, d->len, NULL) || memcmp(m.job, r->job, 16) != 0 ||
+		    m.round != r->round || memcmp(m.base, r->base, 32) != 0 ||
+		    memcmp(m.device, before, 32) <= 0)
 			return err_set(why, ERR_CORRUPT, "detail %llu is no manifest of this round",
 			    (unsigned long long)d->place);
 		memcpy(before, m.device, 32);
@@ -364,9 +364,9 @@ add_round(struct cmd_verify_history *h, const struct cmd_verify_round *r, struct
 	h->committed += r->committed;
 	h->failed += !r->committed;
 	enum err e = first ? add_model(j, r->base) : ERR_OK;
-	if (e == ERR_OK && r->committed)
+	if (!e && r->committed)
 		e = add_model(j, r->model);
-	if (e == ERR_OK)
+	if (!e)
 		e = add_turn(j, r, why);
 	return e ? e : check_manifests(h, r, why);
 }

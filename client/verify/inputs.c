@@ -45,19 +45,19 @@ check_payload(
 
 	v.params.table = malloc((size_t)codec_table_bytes(v.codec, m->elements) + 1);
 	enum err e = leaves && v.params.table ? ERR_OK : ERR_NOMEM;
-	for (uint64_t i = 0; i < chunks && e == ERR_OK; i++) {
+	for (uint64_t i = 0; i < chunks && !e; i++) {
 		size_t at = (size_t)i * MANIFEST_CHUNK, left = in->len - at;
 		size_t len = left < MANIFEST_CHUNK ? left : MANIFEST_CHUNK;
 		merkle_leaf(leaves + i * HASH_LEN, in->payload + at, len);
 		e = vectors_check(&v, at, in->payload + at, len, &squares, carry);
 	}
-	if (e == ERR_OK)
+	if (!e)
 		merkle_root(root, leaves, (size_t)chunks);
 	free(leaves);
 	free(v.params.table);
 	if (e == ERR_NOMEM)
 		return e;
-	return e == ERR_OK && memcmp(root, m->root, sizeof(root)) == 0
+	return !e && memcmp(root, m->root, sizeof(root)) == 0
 	    ? ERR_OK
 	    : err_set(why, ERR_CORRUPT, "%s is not the delta that was signed", path);
 }
@@ -136,7 +136,7 @@ cmd_verify_inputs_open(struct cmd_verify_inputs *in, const char *dir,
 	in->normalisers = calloc(r->count + 1, sizeof(*in->normalisers));
 	if (!in->items || !in->chosen || !in->weights || !in->normalisers)
 		e = ERR_NOMEM;
-	for (; e == ERR_OK && in->count < r->count; in->count++)
+	for (; !e && in->count < r->count; in->count++)
 		e = open_input(
 		    &in->items[in->count], dir, &r->manifests[in->count], elements, second, why);
 	if (e)

@@ -139,7 +139,7 @@ take_table(struct job *j, const uint8_t *file, size_t len, uint64_t *data_at, st
 
 	enum err e = len < MODELFILE_PREFIX ? err_set(why, ERR_CORRUPT, "a model file is too short")
 					    : modelfile_data_at(file, len, data_at, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = modelfile_parse(&found, NULL, file, (size_t)*data_at, len, why);
 	if (e)
 		return e;
@@ -219,7 +219,7 @@ prepare(struct job *j, const struct cmd_verify_round *r, struct fold_tile *t, st
 		    "its record says %s and %s, the job's document %s and %s", r->rule,
 		    r->optimizer, a->rule.name, a->optimizer);
 	enum err e = fold_tile_choose(t, a, r->round, why);
-	if (e == ERR_OK)
+	if (!e)
 		fold_tile_scale(t, r->factor);
 	return e ? e : fold_tile_download(t, &j->spec.download, j->spec.seed, r->round, why);
 }
@@ -286,20 +286,20 @@ move(struct job *j, const struct cmd_verify_round *r, const struct fold_tile *pl
 	t.data = c->data;
 	t.state = c->state;
 	enum err e = fold_tile_begin(&t, why);
-	for (unsigned strips; e == ERR_OK && (strips = fold_tile_measures(&t)) > 0;) {
-		for (unsigned i = 0; i < strips && e == ERR_OK; i++)
+	for (unsigned strips; !e && (strips = fold_tile_measures(&t)) > 0;) {
+		for (unsigned i = 0; i < strips && !e; i++)
 			e = fold_tile_measure(&t, i);
-		if (e == ERR_OK)
+		if (!e)
 			e = fold_tile_plan(&t);
 	}
-	for (uint64_t i = 0; i < fold_tile_count(&t) && e == ERR_OK; i++)
+	for (uint64_t i = 0; i < fold_tile_count(&t) && !e; i++)
 		e = fold_tile_run(&t, i, &squares);
 	if (e)
 		err_set(why, e, "folding: %s", err_name(e));
 	else
 		e = name_result(j, r->round, c, head, why);
 	fold_tile_end(&t);
-	c->valid = e == ERR_OK;
+	c->valid = !e;
 	return e;
 }
 
@@ -350,7 +350,7 @@ write_model(const struct cmd_verify_fold *f, struct job *j, const struct buf *he
 	if (fd < 0)
 		return err_errno(why, "create %s", part);
 	enum err e = file_pwrite(fd, head->data, head->len, 0);
-	if (e == ERR_OK)
+	if (!e)
 		e = file_pwrite(fd, j->other.data, j->table.bytes, head->len);
 	e = e ? err_set(why, e, "writing %s", part) : file_commit(fd, part, path, why);
 	close(fd);
@@ -388,10 +388,10 @@ move_other(struct cmd_verify_fold *f, struct job *j, const struct cmd_verify_rou
 	cmd_verify_inputs_choose(in, f->without);
 	if (in->rule.deltas > 0)
 		e = move(j, r, plan, in, &j->other, &head, &out->changed_why);
-	out->changed = e == ERR_OK;
+	out->changed = !e;
 	memcpy(out->model, j->other.model, 32);
 	j->round = r->round;
-	if (e == ERR_OK && f->out_dir && in->rule.deltas > 0 &&
+	if (!e && f->out_dir && in->rule.deltas > 0 &&
 	    (out->touched || r->round == cmd_verify_history_job(f->history, j->id)->rounds))
 		e = write_model(f, j, &head, why);
 	else if (e != ERR_NOMEM)
@@ -444,7 +444,7 @@ save_base(const struct cmd_verify_fold *f, struct job *j)
 	struct saved *s = &grown[j->saved_count++];
 	*s = (struct saved){.parted = j->parted};
 	enum err e = copy(&s->now, &j->now, j);
-	if (e == ERR_OK && j->parted && j->other.valid)
+	if (!e && j->parted && j->other.valid)
 		e = copy(&s->other, &j->other, j);
 	return e;
 }
@@ -460,7 +460,7 @@ go_back(struct cmd_verify_fold *f, struct job *j, const uint8_t base[32], struct
 	enum err e = copy(&j->now, &s->now, j);
 	drop(&j->other);
 	j->parted = s->parted;
-	if (e == ERR_OK && s->other.valid)
+	if (!e && s->other.valid)
 		e = copy(&j->other, &s->other, j);
 	return e;
 }
@@ -481,9 +481,9 @@ gather(struct cmd_verify_fold *f, const struct cmd_verify_round *r, struct job *
 {
 	enum err e = prepare(j, r, plan, why);
 
-	if (e == ERR_OK)
+	if (!e)
 		e = need_state(&j->now, plan, r->base_state, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = save_base(f, j);
 	return e ? e
 		 : cmd_verify_inputs_open(
@@ -503,19 +503,19 @@ fold(struct cmd_verify_fold *f, struct job *j, const struct cmd_verify_round *r,
 		j->parted = true;
 		e = copy(&j->other, &j->now, j);
 	}
-	if (e == ERR_OK && r->committed) {
+	if (!e && r->committed) {
 		buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
 		cmd_verify_inputs_choose(in, NULL);
 		e = move(j, r, plan, in, &j->now, &head, why);
 		buf_deinit(&head);
-		if (e == ERR_OK)
+		if (!e)
 			e = compare(&j->now, r, why);
 		else if (e == ERR_NUMERIC)
 			e = err_set(why, ERR_CORRUPT,
 			    "folding its deltas again gives a model that is not finite");
 		out->result = CMD_VERIFY_SAME;
 	}
-	if (e == ERR_OK && j->parted)
+	if (!e && j->parted)
 		e = move_other(f, j, r, plan, in, out, why);
 	return e;
 }
@@ -541,15 +541,15 @@ cmd_verify_fold_round(struct cmd_verify_fold *f, const struct cmd_verify_round *
 	out->erased = r->count < r->reports;
 	enum err e = need_job(f, r->job, &j, &out->why);
 	assert(e || j);
-	if (e == ERR_OK)
+	if (!e)
 		e = need_base(f, r, j, &out->why);
-	if (e == ERR_OK && was_not_folded(j, r)) {
+	if (!e && was_not_folded(j, r)) {
 		stay(j, out);
 		return ERR_OK;
 	}
-	if (e == ERR_OK)
+	if (!e)
 		e = gather(f, r, j, &plan, &in, &out->why);
-	if (e == ERR_OK) {
+	if (!e) {
 		e = fold(f, j, r, &plan, &in, out, why);
 	} else if (e == ERR_NOTFOUND || e == ERR_UNSUPPORTED) {
 		out->changed_why = out->why;

@@ -38,9 +38,9 @@ cipher_xor(const uint8_t key[CIPHER_KEY_LEN], const uint8_t nonce[CIPHER_NONCE_L
 	enum err e =
 	    EVP_EncryptInit_ex(c, EVP_chacha20(), NULL, key, start) == 1 ? ERR_OK : ERR_NOMEM;
 	/* What lies before `at` in its block goes into nothing. */
-	if (e == ERR_OK)
+	if (!e)
 		e = xor_stream(c, skipped, (size_t)(at % 64));
-	if (e == ERR_OK)
+	if (!e)
 		e = xor_stream(c, data, len);
 	EVP_CIPHER_CTX_free(c);
 	return e;

@@ -102,7 +102,7 @@ store(struct sessions *sessions, const uint8_t *id, size_t len, const mbedtls_ss
 	uint8_t blob[SESSIONS_BLOB_MAX];
 	size_t blob_len = 0;
 	int bad = mbedtls_ssl_session_save(session, blob, sizeof(blob), &blob_len) != 0 ||
-	    sessions_put(sessions, id, len, blob, blob_len, now()) != ERR_OK;
+	    sessions_put(sessions, id, len, blob, blob_len, now());
 
 	hash_wipe(blob, sizeof(blob));
 	return bad;
@@ -114,7 +114,7 @@ recall(struct sessions *sessions, const uint8_t *id, size_t len, mbedtls_ssl_ses
 	uint8_t blob[SESSIONS_BLOB_MAX];
 	size_t blob_len = sizeof(blob);
 
-	if (sessions_get(sessions, id, len, blob, &blob_len, now()) != ERR_OK)
+	if (sessions_get(sessions, id, len, blob, &blob_len, now()))
 		return 1;
 	int bad = mbedtls_ssl_session_load(session, blob, blob_len) != 0;
 	hash_wipe(blob, blob_len);

@@ -77,7 +77,7 @@ read_page(struct store_db *db, void *arg, struct why *why)
 	enum err e = store_audit_last(db, link);
 	if (e == ERR_NOTFOUND)
 		return ERR_OK;
-	if (e == ERR_OK)
+	if (!e)
 		e = record_decode(&r, link, sizeof(link), why);
 	if (e)
 		return e;

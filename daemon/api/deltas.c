@@ -121,7 +121,7 @@ read_report(struct exchange *x, struct delta *d, struct why *why)
 		err_set(why, ERR_INVALID, "the report is not the one the manifest signs");
 		return "bad-report";
 	}
-	if (messages_report_decode(&r, d->report, len, why) != ERR_OK)
+	if (messages_report_decode(&r, d->report, len, why))
 		return "bad-report";
 	/* The share of an evaluation is weighed by its examples: no device may claim more than for training. */
 	if (r.has_evaluate && r.eval_examples > d->claim.max_examples) {
@@ -172,7 +172,7 @@ answer_repeat(struct exchange *x, struct delta *d, bool open, bool *other)
 {
 	*other = false;
 	if (memcmp(d->m.device, x->who.device, 32) != 0 ||
-	    store_read(x->services->store, find_row, d, NULL) != ERR_OK)
+	    store_read(x->services->store, find_row, d, NULL))
 		return false;
 	bool same = memcmp(d->row.manifest, d->raw, MANIFEST_SIGNED) == 0;
 	if (same)
@@ -376,12 +376,12 @@ accept_done(void *arg, enum err e, const struct why *why)
 
 	FAULT("accept.committed");
 	if (d->taken)
-		engine_settle(x->services->engine, &d->claim, e == ERR_OK, d->row.body_bytes);
+		engine_settle(x->services->engine, &d->claim, !e, d->row.body_bytes);
 	if (e && d->part.accepted)
 		spool_orphan_note(x->services->spool, &d->m);
-	else if (e == ERR_OK)
+	else if (!e)
 		spool_orphan_release(x->services);
-	if (e == ERR_OK)
+	if (!e)
 		answer_receipt(x, d, true);
 	else if (d->verdict == ERR_DENIED)
 		answer_denied(x);
@@ -438,11 +438,11 @@ delta_finish(struct exchange *x)
 	FAULT("delta.complete");
 	enum err e = spool_sync(x->services->spool, &d->part, &why);
 	FAULT("delta.synced");
-	if (e == ERR_OK)
+	if (!e)
 		e = make_receipt(d);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_submit(x->services->store, accept_work, accept_done, d);
-	if (e == ERR_OK)
+	if (!e)
 		return;
 	own_fault(x, e, &why);
 	exchange_done(x);

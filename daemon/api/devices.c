@@ -99,7 +99,7 @@ api_devices_list(struct exchange *x)
 
 	enum err e = registry_each(x->services->registry, add_device, list);
 	json_add(v, "devices", list);
-	if (e == ERR_OK) {
+	if (!e) {
 		exchange_json(x, 200, v);
 	} else {
 		json_free(v);
@@ -117,7 +117,7 @@ find_device(struct exchange *x, struct registry_view *out)
 		exchange_problem(x, "not-found", "several devices have this name; use the id");
 	else if (e)
 		exchange_problem(x, "not-found", "no such device");
-	return e == ERR_OK;
+	return !e;
 }
 
 void
@@ -215,9 +215,9 @@ api_device_command(struct exchange *x)
 	memcpy(c.id, view.row.id, 32);
 	exchange_actor(x, c.actor);
 	enum err e = store_write(x->services->store, write_state, &c, &why);
-	if (e == ERR_OK)
+	if (!e)
 		e = take_effect(x, &c);
-	if (e == ERR_OK)
+	if (!e)
 		e = registry_get(x->services->registry, c.id, &view);
 	if (e == ERR_STATE)
 		exchange_problem(x, "wrong-state", "%s", why.text);

@@ -89,15 +89,15 @@ take_effect(struct erasure *n, struct why *why)
 
 	registry_forget(s->registry, n->row.id);
 	server_forget(s->server);
-	for (size_t i = 0; i < n->count && e == ERR_OK; i++) {
+	for (size_t i = 0; i < n->count && !e; i++) {
 		e = archive_remove(s->archive, n->tasks[i]);
-		n->deltas += e == ERR_OK;
+		n->deltas += !e;
 		e = e == ERR_NOTFOUND ? ERR_OK : e;
 	}
-	if (e == ERR_OK)
+	if (!e)
 		e = archive_remove_device(s->archive, n->row.id, &left, why);
 	n->deltas += left;
-	if (e == ERR_OK)
+	if (!e)
 		e = archive_sync(s->archive, why);
 	log_event(LOG_LEVEL_INFO, "device.erased", LOG_U("details", n->counts.details),
 	    LOG_U("reports", n->counts.reports), LOG_S("by", n->actor));
@@ -135,7 +135,7 @@ api_device_erase(struct exchange *x)
 	n.row = view.row;
 	exchange_actor(x, n.actor);
 	e = store_write(x->services->store, erase, &n, &why);
-	if (e == ERR_OK)
+	if (!e)
 		e = take_effect(&n, &why);
 	if (e == ERR_STATE)
 		exchange_problem(x, "wrong-state", "%s", why.text);

@@ -43,7 +43,7 @@ api_renew(struct exchange *x)
 
 	if (!is_certified(x))
 		return;
-	if (registry_get(x->services->registry, x->who.device, &view) != ERR_OK) {
+	if (registry_get(x->services->registry, x->who.device, &view)) {
 		exchange_problem(x, "unknown-device", "no such device");
 		return;
 	}
@@ -111,7 +111,7 @@ rotate(struct store_db *db, void *arg, struct why *why)
 	memcpy(r->row.spki, r->spki, KEY_SPKI_LEN);
 	r->changed = true;
 	e = store_key_put(db, key, r->row.id);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_device_put(db, &r->row);
 	return e ? e : audit_rotation(db, r, why);
 }
@@ -125,9 +125,9 @@ read_new_key(struct exchange *x, struct rotation *r)
 
 	if (!q)
 		exchange_failed(x, ERR_NOMEM, NULL);
-	else if (messages_join_decode(q, buf_str(&x->body), x->body.len, &why) != ERR_OK)
+	else if (messages_join_decode(q, buf_str(&x->body), x->body.len, &why))
 		exchange_problem(x, "bad-message", "%s", why.text);
-	else if (x509_csr_check(q->csr, q->csr_len, r->spki, &why) != ERR_OK)
+	else if (x509_csr_check(q->csr, q->csr_len, r->spki, &why))
 		exchange_problem(x, "bad-csr", "%s", why.text);
 	else
 		ok = true;
@@ -146,7 +146,7 @@ api_rotate(struct exchange *x)
 		return;
 	enum err e = store_write(x->services->store, rotate, &r, &why);
 	FAULT("member.rotated");
-	if (e == ERR_OK)
+	if (!e)
 		e = registry_follow(x->services->registry, r.row.id);
 	if (r.problem) {
 		exchange_problem(x, r.problem, "%s", why.text);
@@ -201,7 +201,7 @@ api_leave(struct exchange *x)
 		return;
 	enum err e = store_write(x->services->store, leave, &l, &why);
 	FAULT("member.left");
-	if (e == ERR_OK)
+	if (!e)
 		e = registry_follow(x->services->registry, l.row.id);
 	if (e) {
 		exchange_failed(x, e, &why);

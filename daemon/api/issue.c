@@ -38,7 +38,7 @@ tell_authorities(const struct services *s, struct join_answer *a)
 	size_t room = sizeof(a->ca), signer_room = sizeof(a->signer);
 
 	enum err e = x509_to_pem(a->ca, &room, &ca->current);
-	if (e == ERR_OK && ca->rotating) {
+	if (!e && ca->rotating) {
 		size_t more = sizeof(a->ca) - room;
 		e = x509_to_pem(a->ca + room, &more, &ca->next);
 	}
@@ -59,9 +59,9 @@ issue_answer(struct exchange *x, const struct store_device *device, bool joining
 	snprintf(a.role, sizeof(a.role), "%s", device->role);
 	buf_init(&out, 65536);
 	enum err e = make_certificate(s, device, now, joining, a.certificate, &why);
-	if (e == ERR_OK)
+	if (!e)
 		e = tell_authorities(s, &a);
-	if (e == ERR_OK)
+	if (!e)
 		e = messages_joined_encode(&out, &a);
 	if (e)
 		exchange_failed(x, e, &why);

@@ -259,7 +259,7 @@ read_round(struct store_db *db, void *arg, struct why *why)
 
 	(void)why;
 	enum err e = store_round_get(db, q->job, q->round, &q->row);
-	if (e == ERR_OK && q->devices)
+	if (!e && q->devices)
 		e = store_accept_each(db, q->job, q->round, add_report, q);
 	return e;
 }

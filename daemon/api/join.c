@@ -30,8 +30,7 @@ check_token(struct store_db *db, struct enrolment *j, struct store_token *t)
 	uint8_t digest[HASH_LEN];
 
 	hash_sha256(digest, j->token.secret, sizeof(j->token.secret));
-	if (store_token_get(db, j->token.id, t) != ERR_OK ||
-	    !hash_equal(digest, t->secret_hash, HASH_LEN))
+	if (store_token_get(db, j->token.id, t) || !hash_equal(digest, t->secret_hash, HASH_LEN))
 		return "bad-token";
 	return NULL;
 }
@@ -57,9 +56,9 @@ find_known(struct store_db *db, const uint8_t spki[KEY_SPKI_LEN], struct store_d
 
 	key_id(key, spki);
 	enum err e = store_key_get(db, key, device);
-	if (e != ERR_OK && e != ERR_NOTFOUND)
+	if (e && e != ERR_NOTFOUND)
 		return e;
-	return store_device_get(db, e == ERR_OK ? device : key, out);
+	return store_device_get(db, !e ? device : key, out);
 }
 
 /* Who left comes back under the same id, with what this token gives. Everyone else keeps name, role and state. */
@@ -126,8 +125,8 @@ enrol(struct store_db *db, void *arg, struct why *why)
 	if (j->problem)
 		return err_set(why, ERR_DENIED, "the token is not known");
 	enum err e = find_known(db, j->device.spki, &known);
-	bool is_known = e == ERR_OK;
-	if (e != ERR_OK && e != ERR_NOTFOUND)
+	bool is_known = !e;
+	if (e && e != ERR_NOTFOUND)
 		return e;
 	if (is_known && !hash_equal(known.spki, j->device.spki, sizeof(known.spki))) {
 		j->problem = "key-rotated";
@@ -149,7 +148,7 @@ enrol(struct store_db *db, void *arg, struct why *why)
 		return err_set(why, ERR_DENIED, "the token %s", text);
 	}
 	e = admit(db, j, &t, is_known ? &known : NULL);
-	if (e == ERR_OK)
+	if (!e)
 		e = use_token(db, j, &t);
 	return e ? e : audit_join(db, j, why);
 }
@@ -168,9 +167,9 @@ read_request(struct exchange *x, struct enrolment *j)
 	if (!exchange_bearer(x, &j->token))
 		exchange_problem(
 		    x, "bad-token", "Authorization: Bearer TOKEN is missing or malformed");
-	else if (messages_join_decode(q, buf_str(&x->body), x->body.len, &why) != ERR_OK)
+	else if (messages_join_decode(q, buf_str(&x->body), x->body.len, &why))
 		exchange_problem(x, "bad-message", "%s", why.text);
-	else if (x509_csr_check(q->csr, q->csr_len, j->device.spki, &why) != ERR_OK)
+	else if (x509_csr_check(q->csr, q->csr_len, j->device.spki, &why))
 		exchange_problem(x, "bad-csr", "%s", why.text);
 	else
 		ok = true;
@@ -204,7 +203,7 @@ api_join(struct exchange *x)
 	FAULT("join.begin");
 	enum err e = store_write(x->services->store, enrol, j, &why);
 	FAULT("join.committed");
-	if (e == ERR_OK)
+	if (!e)
 		e = registry_follow(x->services->registry, j->device.id);
 	hex_encode(hex, j->device.id, 32);
 	if (j->problem)
@@ -217,7 +216,7 @@ api_join(struct exchange *x)
 		    "device %s may not join again", hex);
 	else
 		issue_answer(x, &j->device, true, j->repeated ? 200 : 201);
-	if (e == ERR_OK)
+	if (!e)
 		log_event(LOG_LEVEL_INFO, "device.joined", LOG_S("device", hex),
 		    LOG_S("name", j->device.name), LOG_S("role", j->device.role),
 		    LOG_S("peer", x->peer), LOG_S("repeat", j->repeated ? "yes" : "no"));

@@ -31,7 +31,7 @@ send_piece(struct exchange *x, const struct delta_file *f, uint64_t at)
 	if (!piece)
 		return ERR_NOMEM;
 	enum err e = delta_file_read(f, piece, len, f->leaf_bytes + at);
-	if (e == ERR_OK)
+	if (!e)
 		exchange_bytes(x, 200, "application/octet-stream", piece, len);
 	free(piece);
 	return e;
@@ -54,9 +54,9 @@ api_delta_get(struct exchange *x)
 		exchange_problem(x, "not-found", "no such delta is kept");
 		return;
 	}
-	if (e == ERR_OK && at > f.body_bytes - f.leaf_bytes)
+	if (!e && at > f.body_bytes - f.leaf_bytes)
 		exchange_problem(x, "bad-range", "the payload is shorter");
-	else if (e == ERR_OK)
+	else if (!e)
 		e = send_piece(x, &f, at);
 	if (e)
 		exchange_failed(x, e, &why);

@@ -199,7 +199,7 @@ model_row(struct store_db *db, void *arg, struct why *why)
 	memcpy(m.id, u->id, 32);
 	memcpy(m.owner, u->owner, 32);
 	enum err e = models_still(u->models, u->id, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_model_put(db, &m);
 	return e ? e : store_model_pin(db, u->id);
 }
@@ -275,13 +275,13 @@ check_file(const struct upload *u, struct why *why)
 	if (u->at < sizeof(prefix))
 		return err_set(why, ERR_INVALID, "the file is too short");
 	enum err e = file_pread(u->fd, prefix, sizeof(prefix), 0);
-	if (e == ERR_OK)
+	if (!e)
 		e = modelfile_data_at(prefix, u->at, &data_at, why);
 	if (e)
 		return e;
 	uint8_t *head = malloc(data_at);
 	e = head ? file_pread(u->fd, head, data_at, 0) : ERR_NOMEM;
-	if (e == ERR_OK)
+	if (!e)
 		e = modelfile_parse(&table, NULL, head, data_at, u->at, why);
 	tensor_table_deinit(&table);
 	free(head);
@@ -302,11 +302,11 @@ model_finish(struct exchange *x)
 	} else if (e == ERR_INVALID || e == ERR_LIMIT || e == ERR_UNSUPPORTED || e == ERR_EXISTS) {
 		exchange_problem(x, "bad-model", "%s", why.text);
 	} else {
-		if (e == ERR_OK)
+		if (!e)
 			e = models_adopt(x->services->models, u->fd, u->path, u->id, &why);
-		if (e == ERR_OK)
+		if (!e)
 			u->path[0] = '\0';
-		if (e == ERR_OK)
+		if (!e)
 			e = store_write(x->services->store, model_row, u, &why);
 		if (e)
 			exchange_failed(x, e, &why);

@@ -31,7 +31,7 @@ was_accepted(struct exchange *x, const uint8_t task[16], uint64_t *bytes)
 	struct delta_file file;
 	struct lookup l;
 
-	if (spool_read(x->services->spool, task, NULL, &file, NULL) != ERR_OK)
+	if (spool_read(x->services->spool, task, NULL, &file, NULL))
 		return false;
 	*bytes = file.body_bytes;
 	bool found = manifest_decode(&l.m, file.manifest, MANIFEST_LEN, NULL) == ERR_OK &&
@@ -69,7 +69,7 @@ api_delta_head(struct exchange *x)
 		return;
 	}
 	enum err e = delta_resume(spool, task, x->who.device, &part, &m, &body, &why);
-	if (e == ERR_OK) {
+	if (!e) {
 		answer(x, body.now.at, false);
 		spool_leave(spool, &part);
 	} else if (e != ERR_NOTFOUND) {

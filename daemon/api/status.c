@@ -61,7 +61,7 @@ api_ca(struct exchange *x)
 	char pem[3 * 4096];
 	enum err e = ERR_OK;
 
-	for (size_t i = 0; i < count && e == ERR_OK; i++) {
+	for (size_t i = 0; i < count && !e; i++) {
 		size_t len = sizeof(pem) - used;
 		e = x509_to_pem(pem + used, &len, certs[i]);
 		used += len;

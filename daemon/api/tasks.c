@@ -25,7 +25,7 @@ offer_of(struct exchange *x)
 		exchange_failed(x, ERR_NOMEM, NULL);
 		return NULL;
 	}
-	if (messages_offer_decode(offer, buf_str(&x->body), x->body.len, &why) != ERR_OK) {
+	if (messages_offer_decode(offer, buf_str(&x->body), x->body.len, &why)) {
 		exchange_problem(x, "bad-message", "%s", why.text);
 		free(offer);
 		return NULL;
@@ -54,7 +54,7 @@ answer(struct exchange *x, const struct task *t)
 		exchange_failed(x, e, NULL);
 	else
 		exchange_bytes(x, 200, "application/json", out.data, out.len);
-	if (e == ERR_OK && t->wait)
+	if (!e && t->wait)
 		exchange_header(x, "Retry-After", "%llu", (unsigned long long)t->wait_s);
 	buf_deinit(&out);
 }
@@ -66,7 +66,7 @@ log_clone(const struct exchange *x)
 	struct registry_view view;
 	char hex[65];
 
-	if (registry_get(x->services->registry, x->who.device, &view) != ERR_OK)
+	if (registry_get(x->services->registry, x->who.device, &view))
 		return;
 	hex_encode(hex, x->who.device, 32);
 	log_event(LOG_LEVEL_WARN, "device.cloned", LOG_S("device", hex),
@@ -124,7 +124,7 @@ api_task_abort(struct exchange *x)
 	struct abort_request a;
 	struct why why = {""};
 
-	if (messages_abort_decode(&a, buf_str(&x->body), x->body.len, &why) != ERR_OK) {
+	if (messages_abort_decode(&a, buf_str(&x->body), x->body.len, &why)) {
 		exchange_problem(x, "bad-message", "%s", why.text);
 		return;
 	}

@@ -64,7 +64,7 @@ api_tokens_list(struct exchange *x)
 
 	enum err e = store_read(x->services->store, read_tokens, list, &why);
 	json_add(v, "tokens", list);
-	if (e == ERR_OK) {
+	if (!e) {
 		exchange_json(x, 200, v);
 	} else {
 		json_free(v);
@@ -98,7 +98,7 @@ labels_text(const struct token_request *q, char out[STORE_LABELS_MAX])
 		json_add_string(v, q->labels[i].key, q->labels[i].value);
 	buf_init(&text, STORE_LABELS_MAX - 1);
 	enum err e = json_print(&text, v, false);
-	if (e == ERR_OK)
+	if (!e)
 		snprintf(out, STORE_LABELS_MAX, "%s", buf_str(&text));
 	buf_deinit(&text);
 	json_free(v);
@@ -112,9 +112,9 @@ make_token(const struct services *s, const struct token_request *q, struct token
 {
 	enum err e = labels_text(q, row->labels);
 
-	if (e == ERR_OK)
+	if (!e)
 		e = rng_bytes(t->id, sizeof(t->id));
-	if (e == ERR_OK)
+	if (!e)
 		e = rng_bytes(t->secret, sizeof(t->secret));
 	if (e)
 		return e;
@@ -149,15 +149,15 @@ api_tokens_create(struct exchange *x)
 	struct token t;
 	char text[TOKEN_TEXT_MAX];
 
-	if (messages_token_decode(&q, buf_str(&x->body), x->body.len, &why) != ERR_OK) {
+	if (messages_token_decode(&q, buf_str(&x->body), x->body.len, &why)) {
 		exchange_problem(x, "bad-message", "%s", why.text);
 		return;
 	}
 	exchange_actor(x, c.actor);
 	enum err e = make_token(x->services, &q, &t, &c.row);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_write(x->services->store, write_token, &c, &why);
-	if (e == ERR_OK)
+	if (!e)
 		e = registry_put_token(x->services->registry, &c.row);
 	if (e) {
 		exchange_failed(x, e, &why);
@@ -195,7 +195,7 @@ api_token_revoke(struct exchange *x)
 	enum err e = hex_decode(c.row.id, sizeof(c.row.id), x->param[0], strlen(x->param[0]))
 	    ? store_write(x->services->store, revoke_token, &c, &why)
 	    : ERR_NOTFOUND;
-	if (e == ERR_OK)
+	if (!e)
 		e = registry_put_token(x->services->registry, &c.row);
 	if (e) {
 		exchange_failed(x, e, &why);

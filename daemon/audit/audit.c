@@ -38,7 +38,7 @@ start(struct entry *n, struct record *r, struct why *why)
 		r->seq = 1;
 		return ERR_OK;
 	}
-	if (e == ERR_OK && record_decode(&before, last, sizeof(last), why) != ERR_OK)
+	if (!e && record_decode(&before, last, sizeof(last), why))
 		e = err_set(why, ERR_CORRUPT, "the last entry of the audit chain is damaged");
 	if (e)
 		return e;
@@ -93,7 +93,7 @@ add_details(struct entry *n, const struct audit_event *v)
 	if (!n->details)
 		return ERR_NOMEM;
 	enum err e = v->detail || v->device ? add_object(n, v) : ERR_OK;
-	for (size_t i = 0; i < v->item_count && e == ERR_OK; i++)
+	for (size_t i = 0; i < v->item_count && !e; i++)
 		e = add_detail(n, &v->items[i]);
 	if (n->count > 0) {
 		json_add(n->body, "details", n->hashes);
@@ -135,7 +135,7 @@ write_rows(struct entry *n, const struct services *s, struct record *r, const st
 	n->row.body = body->data;
 	n->row.body_len = body->len;
 	e = store_audit_insert(n->db, &n->row);
-	for (size_t i = 0; i < n->count && e == ERR_OK; i++)
+	for (size_t i = 0; i < n->count && !e; i++)
 		e = store_audit_detail_insert(n->db, &n->details[i]);
 	return e;
 }
@@ -158,9 +158,9 @@ append(struct entry *n, const struct services *s, const struct audit_event *v, s
 	start_body(n, v);
 	e = add_details(n, v);
 	buf_init(&body, RECORD_BODY_MAX);
-	if (e == ERR_OK)
+	if (!e)
 		e = json_print(&body, n->body, false);
-	if (e == ERR_OK)
+	if (!e)
 		e = write_rows(n, s, &r, &body);
 	buf_deinit(&body);
 	return e;
@@ -341,7 +341,7 @@ audit_tick(struct audit *a)
 		a->next_ms = now + (uint64_t)a->services->config->audit_refusals_s * 1000;
 	}
 	pthread_mutex_unlock(&a->lock);
-	if (r && store_submit(a->services->store, append_refusals, appended_refusals, r) != ERR_OK)
+	if (r && store_submit(a->services->store, append_refusals, appended_refusals, r))
 		appended_refusals(r, ERR_CLOSED, &(struct why){"the store is closing"});
 }
 

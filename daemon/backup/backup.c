@@ -73,7 +73,7 @@ add_held(struct work *w, const struct store_job *j, const uint8_t present[32])
 	struct schedule_state c;
 
 	enum err e = schedule_rows_of(w->db, j, &c);
-	for (uint32_t i = 0; i < c.guard.count && e == ERR_OK; i++) {
+	for (uint32_t i = 0; i < c.guard.count && !e; i++) {
 		const uint8_t *state = c.guard.points[i].state;
 		if (memcmp(state, none, 32) != 0 && memcmp(state, present, 32) != 0)
 			e = add_name(&w->names, "models", state, 32, ".state");
@@ -95,7 +95,7 @@ add_job(void *ctx, const struct store_job *j)
 		return e == ERR_NOTFOUND ? ERR_OK : e;
 	if (memcmp(r.optimizer_state, none, 32) != 0)
 		e = add_name(&w->names, "models", r.optimizer_state, 32, ".state");
-	if (e == ERR_OK)
+	if (!e)
 		e = add_held(w, j, r.optimizer_state);
 	return e ? e : store_accept_each(w->db, j->id, r.round, add_delta, w);
 }
@@ -121,7 +121,7 @@ list_files(struct work *w, struct why *why)
 {
 	w->names.count = 0;
 	enum err e = store_job_each(w->db, add_job, w);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_model_each(w->db, add_model, w);
 	return e ? err_set(why, e, "reading the database: %s", store_inspect_why(w->db)) : ERR_OK;
 }
@@ -168,7 +168,7 @@ empty_folders(const char *dir, struct why *why)
 	char path[PATH_MAX];
 	enum err e = ERR_OK;
 
-	for (size_t i = 0; i < 4 && e == ERR_OK; i++) {
+	for (size_t i = 0; i < 4 && !e; i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, folders[i]);
 		e = file_empty_dir(path, why);
 		if (i < 3)
@@ -184,7 +184,7 @@ make_folders(struct work *w, struct why *why)
 	char path[PATH_MAX];
 	enum err e = file_mkdirs(w->b->dir, 0700, why);
 
-	for (size_t i = 0; i < (w->b->keys ? 3 : 2) && e == ERR_OK; i++) {
+	for (size_t i = 0; i < (w->b->keys ? 3 : 2) && !e; i++) {
 		snprintf(path, sizeof(path), "%s/%s", w->b->dir, folders[i]);
 		e = file_mkdirs(path, 0700, why);
 	}
@@ -202,19 +202,19 @@ freeze(struct work *w, struct why *why)
 		json_free(w->list);
 		w->list = NULL;
 		e = file_empty_dir(w->links, why);
-		if (e == ERR_OK)
+		if (!e)
 			e = empty_folders(w->b->dir, why);
-		if (e == ERR_OK)
+		if (!e)
 			e = make_folders(w, why);
-		if (e == ERR_OK)
+		if (!e)
 			e = store_inspect_begin(w->db, false, why);
 		if (e)
 			return e;
-		if (store_meta_get(w->db, "incarnation", &w->b->incarnation) != ERR_OK)
+		if (store_meta_get(w->db, "incarnation", &w->b->incarnation))
 			w->b->incarnation = 1;
 		w->list = backup_list_new(w->b->incarnation, w->b->keys);
 		e = list_files(w, why);
-		if (e == ERR_OK)
+		if (!e)
 			e = hold_files(w, why);
 		if (e)
 			store_inspect_rollback(w->db);
@@ -249,7 +249,7 @@ copy_held(struct work *w, struct why *why)
 	char from[PATH_MAX];
 	enum err e = ERR_OK;
 
-	for (size_t i = 0; i < w->names.count && e == ERR_OK; i++) {
+	for (size_t i = 0; i < w->names.count && !e; i++) {
 		struct backup_copy copy = {NULL, w->b->dir, w->names.items[i], from};
 		struct backup_list_entry entry = {.bytes = 0};
 		if (!w->names.items[i][0])
@@ -257,9 +257,9 @@ copy_held(struct work *w, struct why *why)
 		link_path(w, i, from);
 		copy.from_dir = w->links;
 		e = backup_copy_file(&copy, &w->pace, &entry, why);
-		if (e == ERR_OK)
+		if (!e)
 			e = check_name(&entry, why);
-		if (e == ERR_OK)
+		if (!e)
 			backup_list_add(w->list, &entry);
 		unlink(from);
 	}
@@ -279,14 +279,14 @@ copy_keys(struct work *w, struct why *why)
 	DIR *d = opendir(path);
 	if (!d)
 		return err_errno(why, "open %s", path);
-	while (e == ERR_OK && (ent = readdir(d))) {
+	while (!e && (ent = readdir(d))) {
 		struct backup_copy copy = {w->b->state_dir, w->b->dir, name, NULL};
 		struct backup_list_entry entry = {.bytes = 0};
 		if (ent->d_name[0] == '.' || strlen(ent->d_name) > 100)
 			continue;
 		snprintf(name, sizeof(name), "keys/%.100s", ent->d_name);
 		e = backup_copy_file(&copy, &w->pace, &entry, why);
-		if (e == ERR_OK)
+		if (!e)
 			backup_list_add(w->list, &entry);
 	}
 	closedir(d);
@@ -320,21 +320,21 @@ copy_database(struct work *w, struct why *why)
 	snprintf(path, sizeof(path), "%s/rivulet.db", w->b->dir);
 	enum err e = store_inspect_copy(w->db, path, backup_copy_wait, &w->pace, why);
 	store_inspect_rollback(w->db);
-	if (e == ERR_OK)
+	if (!e)
 		e = mark(path, why);
 	if (e)
 		return e;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) != 0)
 		e = err_errno(why, "open %s", path);
-	if (e == ERR_OK && (e = hash_file(fd, entry.sha256)) != ERR_OK)
+	if (!e && (e = hash_file(fd, entry.sha256)))
 		err_set(why, e, "read %s", path);
-	if (e == ERR_OK && fsync(fd) != 0)
+	if (!e && fsync(fd) != 0)
 		e = err_errno(why, "sync %s", path);
 	if (fd >= 0)
 		close(fd);
 	entry.bytes = e ? 0 : (uint64_t)st.st_size;
-	if (e == ERR_OK)
+	if (!e)
 		backup_list_add(w->list, &entry);
 	return e;
 }
@@ -346,7 +346,7 @@ sync_all(const struct backup *b, struct why *why)
 	char path[PATH_MAX];
 	enum err e = ERR_OK;
 
-	for (size_t i = 0; i < (b->keys ? 3 : 2) && e == ERR_OK; i++) {
+	for (size_t i = 0; i < (b->keys ? 3 : 2) && !e; i++) {
 		snprintf(path, sizeof(path), "%s/%s", b->dir, folders[i]);
 		e = file_sync_dir(path, why);
 	}
@@ -358,15 +358,15 @@ copy_all(struct work *w, struct why *why)
 {
 	enum err e = freeze(w, why);
 
-	if (e == ERR_OK)
+	if (!e)
 		e = copy_database(w, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = copy_held(w, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = copy_keys(w, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = sync_all(w->b, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = backup_list_save(w->list, w->b->dir, why);
 	w->b->files = json_count(json_get(w->list, "files"));
 	w->b->bytes = w->pace.bytes;
@@ -425,7 +425,7 @@ open_database(struct work *w, struct why *why)
 
 	snprintf(path, sizeof(path), "%s/rivulet.db", w->b->state_dir);
 	enum err e = store_inspect_open(&w->db, path, false, &version, why);
-	if (e == ERR_OK && version != store_inspect_known())
+	if (!e && version != store_inspect_known())
 		e = err_set(why, ERR_UNSUPPORTED,
 		    "%s is of an older version: start rivuletd once first", path);
 	return e;
@@ -437,7 +437,7 @@ take_away(const struct backup *b, enum err e, struct why *why)
 {
 	struct why first = *why;
 
-	if (empty_folders(b->dir, NULL) != ERR_OK)
+	if (empty_folders(b->dir, NULL))
 		err_set(why, e, "%.120s; and %.100s could not be emptied", first.text, b->dir);
 }
 
@@ -450,11 +450,11 @@ backup_make(struct backup *b, struct why *why)
 		return err_set(why, ERR_NOMEM, "no memory");
 	*w = (struct work){.b = b, .links_fd = -1, .pace = {b->rate, clock_ms(), 0}};
 	enum err e = check_target(b, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = open_database(w, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = open_links(w, why);
-	if (e == ERR_OK) {
+	if (!e) {
 		e = copy_all(w, why);
 		if (file_empty_dir(w->links, NULL) == ERR_OK)
 			rmdir(w->links);

@@ -43,7 +43,7 @@ copy_bytes(
 	entry->bytes = 0;
 	if (h)
 		hash_start(h);
-	while (e == ERR_OK) {
+	while (!e) {
 		ssize_t n = pread(from, piece, PIECE, (off_t)entry->bytes);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -59,7 +59,7 @@ copy_bytes(
 	if (h)
 		hash_finish(h, entry->sha256);
 	hash_free(h);
-	if (e == ERR_OK && fdatasync(to) != 0)
+	if (!e && fdatasync(to) != 0)
 		e = err_errno(NULL, "sync");
 	posix_fadvise(from, 0, 0, POSIX_FADV_DONTNEED);
 	posix_fadvise(to, 0, 0, POSIX_FADV_DONTNEED);
@@ -82,7 +82,7 @@ copy_open(const char *from, const char *to, struct backup_pace *pace,
 	int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	enum err e = out < 0 ? err_errno(why, "create %s", to) : ERR_OK;
 	uint8_t *piece = malloc(PIECE);
-	if (e == ERR_OK) {
+	if (!e) {
 		e = piece ? copy_bytes(in, out, piece, pace, entry) : ERR_NOMEM;
 		if (e)
 			err_set(why, e, "copy %s to %s: %s", from, to, err_name(e));
@@ -110,7 +110,7 @@ backup_copy_file(const struct backup_copy *what, struct backup_pace *pace,
 	if (lstat(to, &st) == 0)
 		return err_set(why, ERR_EXISTS, "%s is there already", to);
 	enum err e = copy_open(what->from ? what->from : from, temp, pace, entry, why);
-	if (e == ERR_OK && rename(temp, to) != 0)
+	if (!e && rename(temp, to) != 0)
 		e = err_errno(why, "rename %s", temp);
 	if (e)
 		unlink(temp);

@@ -19,7 +19,7 @@ raise_it(struct store_db *db, struct begin *b, struct why *why)
 {
 	enum err e = store_meta_put(db, "incarnation", ++b->s->incarnation);
 
-	if (e == ERR_OK)
+	if (!e)
 		e = store_meta_put(db, "backup", 0);
 	if (e)
 		return e;
@@ -40,7 +40,7 @@ read_and_raise(struct store_db *db, void *arg, struct why *why)
 		b->s->incarnation = 1;
 		e = store_meta_put(db, "incarnation", 1);
 	}
-	if (e == ERR_OK)
+	if (!e)
 		e = store_meta_get(db, "backup", &b->copied_at);
 	if (e == ERR_NOTFOUND)
 		return ERR_OK;

@@ -75,7 +75,7 @@ backup_list_load(struct json **out, const char *dir, struct why *why)
 	enum err e = file_read(path, BACKUP_LIST_MAX, &text, &len, why);
 	if (e)
 		return e;
-	if (json_parse(&list, text, len, &detail) != ERR_OK)
+	if (json_parse(&list, text, len, &detail))
 		e = err_set(why, ERR_CORRUPT, "%s: %s", path, detail.text);
 	else if (!json_u64(json_get(list, "version"), &version) ||
 	    json_kind(json_get(list, "files")) != JSON_ARRAY)
@@ -126,7 +126,7 @@ backup_list_each(const struct json *list,
 	const struct json *f = json_first(json_get(list, "files"));
 	enum err e = ERR_OK;
 
-	for (; f && e == ERR_OK; f = json_next(f)) {
+	for (; f && !e; f = json_next(f)) {
 		struct backup_list_entry entry;
 		e = read_entry(f, &entry)
 		    ? fn(ctx, &entry, why)
@@ -158,7 +158,7 @@ verify_entry(void *arg, const struct backup_list_entry *entry, struct why *why)
 		what = "it is missing";
 	else if ((uint64_t)st.st_size != entry->bytes)
 		what = "it has another length than when it was copied";
-	else if (hash_file(fd, hash) != ERR_OK || memcmp(hash, entry->sha256, HASH_LEN) != 0)
+	else if (hash_file(fd, hash) || memcmp(hash, entry->sha256, HASH_LEN) != 0)
 		what = "it has other bytes than when it was copied";
 	if (fd >= 0)
 		close(fd);

@@ -105,11 +105,11 @@ prepare(struct restore *r, struct why *why)
 		    why, ERR_EXISTS, "%s holds a coordinator's state: move it away first", state);
 	r->b->kept_keys = !is_empty(state, "keys");
 	e = give(r, "lock", why);
-	for (size_t i = 0; i < 3 && e == ERR_OK; i++) {
+	for (size_t i = 0; i < 3 && !e; i++) {
 		bool made = !is_there(state, folders[i]);
 		snprintf(path, sizeof(path), "%s/%s", state, folders[i]);
 		e = file_mkdirs(path, 0700, why);
-		if (e == ERR_OK && made)
+		if (!e && made)
 			e = give(r, folders[i], why);
 	}
 	return e;
@@ -122,7 +122,7 @@ sync_all(const struct restore *r, struct why *why)
 	char path[PATH_MAX];
 	enum err e = ERR_OK;
 
-	for (size_t i = 0; i < 4 && e == ERR_OK; i++) {
+	for (size_t i = 0; i < 4 && !e; i++) {
 		snprintf(path, sizeof(path), "%s/%s", r->b->state_dir, folders[i]);
 		e = file_sync_dir(path, why);
 	}
@@ -135,25 +135,25 @@ copy_all(struct restore *r, const struct json *list, struct why *why)
 	char path[PATH_MAX];
 
 	enum err e = backup_list_each(list, restore_file, r, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = sync_all(r, why);
 	r->database = true;
-	if (e == ERR_OK)
+	if (!e)
 		e = backup_list_each(list, restore_file, r, why);
-	if (e == ERR_OK && !is_there(r->b->state_dir, DATABASE))
+	if (!e && !is_there(r->b->state_dir, DATABASE))
 		e = err_set(
 		    why, ERR_CORRUPT, "%s/%s names no database", r->b->dir, BACKUP_LIST_NAME);
-	if (e == ERR_OK)
+	if (!e)
 		e = sync_all(r, why);
 	r->b->bytes = r->pace.bytes;
-	if (e == ERR_OK)
+	if (!e)
 		return e;
 	snprintf(path, sizeof(path), "%s/" DATABASE, r->b->state_dir);
 	unlink(path);
 	static const char *const folders[] = {"models", "spool", "keys"};
 	for (size_t i = 0; i < (r->b->kept_keys ? 2 : 3); i++) {
 		snprintf(path, sizeof(path), "%s/%s", r->b->state_dir, folders[i]);
-		if (file_empty_dir(path, NULL) != ERR_OK)
+		if (file_empty_dir(path, NULL))
 			break;
 	}
 	return e;
@@ -174,7 +174,7 @@ backup_restore_run(struct backup *b, struct why *why)
 	if (!json_u64(json_get(list, "incarnation"), &b->incarnation))
 		b->incarnation = 1;
 	e = prepare(&r, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = copy_all(&r, list, why);
 	json_free(list);
 	if (r.lock_fd >= 0)

@@ -28,7 +28,7 @@ entry_fault(const struct walk *w, const struct store_audit *a, struct record *r)
 {
 	uint8_t hash[HASH_LEN];
 
-	if (record_decode(r, a->link, sizeof(a->link), NULL) != ERR_OK || r->seq != a->seq)
+	if (record_decode(r, a->link, sizeof(a->link), NULL) || r->seq != a->seq)
 		return "it cannot be read";
 	if (r->seq != w->expected)
 		return "the entry before it is missing";
@@ -38,7 +38,7 @@ entry_fault(const struct walk *w, const struct store_audit *a, struct record *r)
 	if (memcmp(hash, r->body_hash, HASH_LEN) != 0)
 		return "its body is another than the signed one";
 	hash_sha256(hash, a->link, RECORD_SIGNED);
-	if (w->has_signer && sign_verify(w->signer, hash, r->signature) != ERR_OK)
+	if (w->has_signer && sign_verify(w->signer, hash, r->signature))
 		return "its signature is not of this coordinator's key";
 	return NULL;
 }
@@ -76,7 +76,7 @@ see_entry(void *ctx, const struct store_audit *a)
 		check_found(w->c, CHECK_AUDIT_DAMAGED, where, false, "%s", fault);
 	w->expected = a->seq + 1;
 	hash_sha256(w->previous, a->link, RECORD_SIGNED);
-	if (fault || json_parse(&body, a->body, a->body_len, NULL) != ERR_OK)
+	if (fault || json_parse(&body, a->body, a->body_len, NULL))
 		return ERR_OK;
 	w->hashes = json_get(body, "details");
 	enum err e = store_audit_detail_each(w->c->db, a->seq, see_detail, w);

@@ -134,7 +134,7 @@ check_set_aside(const struct check *c, const char *name)
 	base = base ? base + 1 : name;
 	check_path(c, name, from);
 	check_path(c, "damaged", dir);
-	if (file_mkdirs(dir, 0700, NULL) != ERR_OK)
+	if (file_mkdirs(dir, 0700, NULL))
 		return false;
 	for (unsigned i = 0; i < 1000; i++) {
 		snprintf(to, sizeof(to), "%.*s/%s.%u", CONFIG_PATH_MAX, dir, base, i);

@@ -79,12 +79,12 @@ load_cert(struct check *c, struct pair *p)
 	snprintf(name, sizeof(name), "keys/%s.crt", p->stem);
 	check_path(c, name, path);
 	enum err e = file_read(path, PEM_MAX, &pem, &len, &why);
-	if (e == ERR_OK)
+	if (!e)
 		e = x509_from_pem(&p->cert, pem, &why);
 	free(pem);
 	if (e)
 		failed(c, name, e, &why);
-	p->has_cert = e == ERR_OK;
+	p->has_cert = !e;
 }
 
 static void
@@ -148,9 +148,9 @@ judge_ca(struct check *c)
 		check_found(c, CHECK_KEY_MIXED, "keys/ca.crt", false, "%s", why.text);
 	else if (e && e != ERR_DENIED)
 		failed(c, "keys/ca.crt", e, &why);
-	if (e == ERR_OK && x509_parse(&info, &ca->current, NULL) == ERR_OK)
+	if (!e && x509_parse(&info, &ca->current, NULL) == ERR_OK)
 		judge_dates(c, "keys/ca.crt", &info);
-	return e == ERR_OK ? ca : NULL;
+	return !e ? ca : NULL;
 }
 
 /* --- against what was made with them */
@@ -164,7 +164,7 @@ judge_receipts(struct check *c, const struct key *sign_key)
 	for (size_t i = 0; i < c->rows.delta_count; i++) {
 		const struct store_accept *a = &c->rows.deltas[i].row;
 		hash_sha256(hash, a->receipt, RECEIPT_SIGNED);
-		if (manifest_receipt_decode(&r, a->receipt, sizeof(a->receipt), NULL) != ERR_OK ||
+		if (manifest_receipt_decode(&r, a->receipt, sizeof(a->receipt), NULL) ||
 		    sign_verify(key_spki(sign_key), hash, r.signature) == ERR_OK)
 			continue;
 		check_found(c, CHECK_KEY_MIXED, "keys/sign.key", false,
@@ -204,7 +204,7 @@ judge_task_key(struct check *c)
 	check_path(c, name, path);
 	narrow(c, name);
 	enum err e = file_read(path, 32, &key, &len, &why);
-	if (e == ERR_OK && len != 32)
+	if (!e && len != 32)
 		e = err_set(&why, ERR_CORRUPT, "it has %zu bytes, not 32", len);
 	if (e)
 		failed(c, name, e, &why);

@@ -69,7 +69,7 @@ judge_file(
 	else if (bytes > 0 && (uint64_t)st.st_size != bytes)
 		e = err_set(why, ERR_CORRUPT, "it has %lld bytes, not %llu", (long long)st.st_size,
 		    (unsigned long long)bytes);
-	else if (hash_file(fd, hash) != ERR_OK)
+	else if (hash_file(fd, hash))
 		e = err_set(why, ERR_CORRUPT, "it cannot be read");
 	else if (memcmp(hash, id, HASH_LEN) != 0)
 		e = err_set(why, ERR_CORRUPT, "its bytes do not match its name");
@@ -103,7 +103,7 @@ judge_model(struct check *c, const struct store_model *m)
 	hex_encode(hex, m->id, 32);
 	snprintf(name, sizeof(name), "models/%s", hex);
 	enum err e = judge_file(c, name, m->id, m->bytes, &why);
-	if (e == ERR_OK || !still_known(c, m->id))
+	if (!e || !still_known(c, m->id))
 		return;
 	bool moved = e != ERR_NOTFOUND && check_set_aside(c, name);
 	if (old && (moved || e == ERR_NOTFOUND))
@@ -145,7 +145,7 @@ has_moved_on(struct check *c, const struct check_job *j)
 		return false;
 	if (store_round_last(c->db, j->id, &now) == ERR_OK && now.round != j->last.round)
 		return true;
-	if (store_job_get(c->db, j->id, &job) != ERR_OK)
+	if (store_job_get(c->db, j->id, &job))
 		return false;
 	free(job.document);
 	return strcmp(job.state, "running") != 0 && strcmp(job.state, "paused") != 0;
@@ -162,7 +162,7 @@ judge_state(struct check *c, const struct check_job *j, const uint8_t hash[32])
 	hex_encode(hex, hash, 32);
 	snprintf(name, sizeof(name), "models/%s.state", hex);
 	enum err e = judge_file(c, name, hash, 0, &why);
-	if (e == ERR_OK || has_moved_on(c, j))
+	if (!e || has_moved_on(c, j))
 		return;
 	bool moved = e != ERR_NOTFOUND && check_set_aside(c, name);
 	check_found(c, e == ERR_NOTFOUND ? CHECK_STATE_MISSING : CHECK_STATE_DAMAGED, name, false,

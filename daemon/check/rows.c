@@ -54,7 +54,7 @@ delta_fault(const struct walk *w, const struct store_accept *a, struct manifest 
 	uint8_t hash[HASH_LEN];
 	struct receipt r;
 
-	if (manifest_decode(m, a->manifest, sizeof(a->manifest), NULL) != ERR_OK)
+	if (manifest_decode(m, a->manifest, sizeof(a->manifest), NULL))
 		return "its manifest cannot be read";
 	if (memcmp(m->job, a->job, 16) != 0 || m->round != a->round ||
 	    memcmp(m->device, a->device, 32) != 0 || memcmp(m->task, a->task, 16) != 0)
@@ -62,7 +62,7 @@ delta_fault(const struct walk *w, const struct store_accept *a, struct manifest 
 	if (memcmp(m->base, w->round->base, 32) != 0)
 		return "its manifest names another base than its round";
 	hash_sha256(hash, a->manifest, MANIFEST_SIGNED);
-	if (manifest_receipt_decode(&r, a->receipt, sizeof(a->receipt), NULL) != ERR_OK ||
+	if (manifest_receipt_decode(&r, a->receipt, sizeof(a->receipt), NULL) ||
 	    memcmp(r.manifest_hash, hash, HASH_LEN) != 0)
 		return "its receipt is not for its manifest";
 	return NULL;
@@ -132,7 +132,7 @@ judge_document(struct check *c, const struct store_job *j, const char *where)
 	if (memcmp(hash, j->id, 16) != 0)
 		check_found(c, CHECK_JOB_DAMAGED, where, false,
 		    "its document is not the one that was submitted: the hash differs");
-	else if (job_parse(&spec, j->document, j->document_len, &why) != ERR_OK)
+	else if (job_parse(&spec, j->document, j->document_len, &why))
 		check_found(c, CHECK_JOB_DAMAGED, where, false, "its document cannot be read: %s",
 		    why.text);
 	else
@@ -156,7 +156,7 @@ see_job(void *ctx, const struct store_job *j)
 	snprintf(where, sizeof(where), "job %s", job->hex);
 	judge_document(c, j, where);
 	/* One that cannot be read holds nothing, and was reported. */
-	if (schedule_rows_of(c->db, j, &job->schedule) != ERR_OK)
+	if (schedule_rows_of(c->db, j, &job->schedule))
 		job->schedule = schedule_state_start();
 	if (!job->live && strcmp(j->state, "done") != 0 && strcmp(j->state, "stopped") != 0)
 		check_found(c, CHECK_JOB_DAMAGED, where, false, "its state is \"%s\"", j->state);
@@ -183,9 +183,9 @@ see_rounds(struct check *c, struct check_job *job)
 
 	enum err e = store_round_each(c->db, job->id, 1, INT64_MAX, see_round, &w);
 	snprintf(where, sizeof(where), "job %s", job->hex);
-	if (e == ERR_OK && w.expected == 1)
+	if (!e && w.expected == 1)
 		check_found(c, CHECK_ROUND_DAMAGED, where, false, "it has no round");
-	else if (e == ERR_OK && job->live && !job->open)
+	else if (!e && job->live && !job->open)
 		check_found(
 		    c, CHECK_ROUND_DAMAGED, where, false, "it is not over, and has no open round");
 	return e;
@@ -198,14 +198,14 @@ read_rows(struct check *c)
 
 	enum err e = store_job_each(c->db, see_job, c);
 	/* The jobs' array moves no more: deltas point into it. */
-	for (size_t i = 0; i < c->rows.job_count && e == ERR_OK; i++)
+	for (size_t i = 0; i < c->rows.job_count && !e; i++)
 		e = see_rounds(c, &c->rows.jobs[i]);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_model_each(c->db, see_model, &c->rows);
 	if (e)
 		check_found(c, CHECK_ROW_DAMAGED, DATABASE, false, "rows cannot be read: %s",
 		    *store_inspect_why(c->db) ? store_inspect_why(c->db) : err_name(e));
-	c->has_rows = e == ERR_OK;
+	c->has_rows = !e;
 	if (store_meta_get(c->db, "backup", &copied) == ERR_OK && copied > 0)
 		check_found(c, CHECK_BACKUP_COPY, DATABASE, false,
 		    "this is a copy made by rivuletd backup");
@@ -255,7 +255,7 @@ log_is_sound(struct check *c)
 	if (c->running)
 		return true;
 	check_path(c, DATABASE "-wal", path);
-	if (store_wal_check(path, &torn, &why) != ERR_OK) {
+	if (store_wal_check(path, &torn, &why)) {
 		check_found(c, CHECK_LOG_DAMAGED, DATABASE "-wal", false, "%s", why.text);
 		return false;
 	}

@@ -35,7 +35,7 @@ judge_file(const struct check *c, const char *name, const struct check_delta *d,
 		return e;
 	if (memcmp(f.manifest, d->row.manifest, MANIFEST_SIGNED) != 0)
 		e = err_set(why, ERR_CORRUPT, "it holds another delta than its row says");
-	if (e == ERR_OK)
+	if (!e)
 		e = delta_file_verify(&f, why);
 	delta_file_close(&f);
 	return e;
@@ -54,7 +54,7 @@ take_back(struct check *c, const struct check_delta *d, struct services *s, stru
 
 	json_add_string(facts, "by", "rivuletd check");
 	enum err e = store_meta_get(c->db, "incarnation", &s->incarnation);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_accept_drop(c->db, d->row.job, d->row.round, d->row.device);
 	if (e) {
 		json_free(facts);
@@ -73,11 +73,11 @@ drop(struct check *c, const struct check_delta *d, const char *name)
 	if (!c->repair || !c->drop_deltas)
 		return;
 	enum err e = keys_load_key(c->dir, "sign.key", &s.sign_key, &why);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_inspect_begin(c->db, true, &why);
-	if (e == ERR_OK)
+	if (!e)
 		e = take_back(c, d, &s, &why);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_inspect_commit(c->db, &why);
 	store_inspect_rollback(c->db);
 	key_free(s.sign_key);
@@ -100,7 +100,7 @@ judge_delta(struct check *c, const struct check_delta *d)
 	hex_encode(hex, d->row.task, 16);
 	snprintf(name, sizeof(name), "spool/%s.delta", hex);
 	enum err e = judge_file(c, name, d, &why);
-	if (e == ERR_OK || !still_open(c, d))
+	if (!e || !still_open(c, d))
 		return;
 	if (e == ERR_DENIED || e == ERR_UNSUPPORTED) {
 		check_found(c, CHECK_DELTA_UNREAD, name, false, "%s", why.text);
@@ -141,8 +141,8 @@ is_wanted_part(const struct check *c, const char *name)
 	enum err e = delta_file_open(&f, path, O_RDONLY, c->key, NULL);
 	if (e == ERR_DENIED)
 		return true;
-	if (e || manifest_decode(&m, f.manifest, sizeof(f.manifest), NULL) != ERR_OK) {
-		if (e == ERR_OK)
+	if (e || manifest_decode(&m, f.manifest, sizeof(f.manifest), NULL)) {
+		if (!e)
 			delta_file_close(&f);
 		return false;
 	}
@@ -195,12 +195,12 @@ judge_kept(struct check *c, const char *folder, const char *base)
 		return;
 	}
 	enum err e = delta_file_open(&f, path, O_RDONLY, c->key, &why);
-	if (e == ERR_OK) {
+	if (!e) {
 		e = delta_file_verify(&f, &why);
 		delta_file_close(&f);
 	}
 	/* Beside a coordinator the oldest may go while we look. */
-	if (e == ERR_OK || (e == ERR_NOTFOUND && c->running))
+	if (!e || (e == ERR_NOTFOUND && c->running))
 		return;
 	bool unread = e == ERR_DENIED || e == ERR_UNSUPPORTED;
 	bool moved = !unread && check_set_aside(c, name);

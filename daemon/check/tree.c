@@ -169,7 +169,7 @@ judge_port(struct check *c, const char *name)
 	size_t len;
 
 	check_path(c, name, path);
-	if (file_read(path, 16, &text, &len, NULL) != ERR_OK)
+	if (file_read(path, 16, &text, &len, NULL))
 		return;
 	if (len > 0 && text[len - 1] == '\n')
 		text[len - 1] = '\0';

@@ -167,7 +167,7 @@ engine_set_state(struct engine *g, struct engine_job *j, const char *state, cons
 	memcpy(c->id, j->id, 16);
 	memcpy(c->state, j->state, sizeof(c->state));
 	memcpy(c->reason, j->reason, sizeof(c->reason));
-	if (store_submit(g->services->store, write_state, state_written, c) != ERR_OK)
+	if (store_submit(g->services->store, write_state, state_written, c))
 		free(c);
 }
 
@@ -184,7 +184,7 @@ start_fold(struct engine *g, struct engine_job *j)
 	f.bytes_down = j->bytes_down;
 	f.no_numbers = j->round.accepted < j->round.policy.quorum ? j->round.no_numbers : 0;
 	f.schedule = j->schedule;
-	if (g->fold(g->folder, &f) != ERR_OK)
+	if (g->fold(g->folder, &f))
 		j->fold_retry_ms = clock_ms() + RETRY_MS; /* no memory */
 }
 
@@ -296,7 +296,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 			engine_draw_note(j, device);
 		if (!(act & ROUND_DO_INVITE))
 			return "not-selected";
-		if (engine_invite(j, device, INVITE_OUT) != ERR_OK)
+		if (engine_invite(j, device, INVITE_OUT))
 			return "busy";
 	}
 	fill_task(g, j, device, out);
@@ -508,8 +508,7 @@ engine_take(struct engine *g, const struct engine_claim *claim)
 			e = engine_invite(j, claim->device, INVITE_OUT);
 		else
 			e = have->state == INVITE_OUT ? ERR_OK : ERR_STATE;
-		if (e == ERR_OK &&
-		    !(round_step(&j->round, ROUND_TAKE, fresh, clock_ms()) & ROUND_DO_TAKE))
+		if (!e && !(round_step(&j->round, ROUND_TAKE, fresh, clock_ms()) & ROUND_DO_TAKE))
 			e = ERR_STATE;
 	}
 	pthread_mutex_unlock(&g->lock);
@@ -561,7 +560,7 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, const
 		e = ERR_OK;
 	}
 	pthread_mutex_unlock(&g->lock);
-	if (e == ERR_OK)
+	if (!e)
 		wake_ring(&g->services->wake);
 	return e;
 }

@@ -78,7 +78,7 @@ load_idx(struct dataset *out, const struct config_data *d, struct why *why)
 		return e;
 	e = dataset_idx_images(out, images, images_len, NULL, 0, why);
 	munmap((void *)(uintptr_t)images, images_len);
-	if (e == ERR_OK)
+	if (!e)
 		e = map_file(d->labels, &labels, &labels_len, why);
 	if (e)
 		return e;

@@ -85,11 +85,11 @@ write_submission(struct store_db *db, void *arg, struct why *why)
 
 	enum err e = store_job_insert(db, &s->job);
 	FAULT("job.row");
-	if (e == ERR_OK)
+	if (!e)
 		e = models_still(s->services->models, s->model.id, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_model_put(db, &s->model);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_round_put(db, &s->first);
 	return e ? e : audit_submission(db, s, why);
 }
@@ -121,7 +121,7 @@ check_evaluation(const struct services *s, const struct engine_job *j, struct wh
 		return ERR_OK;
 	struct evalset *set = NULL;
 	enum err e = evalset_new(&set, s->config);
-	if (e == ERR_OK)
+	if (!e)
 		e = evalset_check(set, &j->spec.recipe, why);
 	evalset_free(set);
 	return e == ERR_NOTFOUND ? ERR_INVALID : e;
@@ -134,7 +134,7 @@ check_aggregate(const struct job_spec *spec, struct why *why)
 	struct why detail = {""};
 
 	enum err e = rule_check(&a->rule, spec->round.quorum, &detail);
-	if (e == ERR_OK)
+	if (!e)
 		e = rule_check(&a->rule, spec->round.goal, &detail);
 	if (e)
 		return err_set(why, ERR_INVALID, "aggregate.rule: %s", detail.text);
@@ -219,17 +219,17 @@ prepare(
 
 	FAULT("job.checked");
 	enum err e = check_record(&j->spec.round, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = check_aggregate(&j->spec, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = check_evaluation(g->services, j, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = pin_init(g->services, &j->spec.recipe, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = engine_first_model(g->services, j, model, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = engine_take_table(g->services, j, model, why);
-	if (e == ERR_OK) {
+	if (!e) {
 		e = check_quota(g->services, j, why);
 		if (e && !j->spec.recipe.init[0])
 			drop_drawn(g->services, model);
@@ -278,7 +278,7 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 	if (count >= ENGINE_JOBS_MAX)
 		return err_set(why, ERR_INVALID, "there are %zu jobs already", count);
 	enum err e = engine_job_new(&j, g->services, id, text, len, why);
-	if (e == ERR_OK) {
+	if (!e) {
 		memcpy(j->owner, document->owner, sizeof(j->owner));
 		e = prepare(g, j, document, why);
 	}

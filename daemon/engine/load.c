@@ -48,7 +48,7 @@ draw_model(const struct services *s, struct engine_job *j, uint8_t id[32], struc
 	memcpy(meta.job, j->hex, sizeof(meta.job));
 	const struct tensor_table *table = net_tensors(net);
 	e = modelfile_header(&head, table, &meta);
-	if (e == ERR_OK)
+	if (!e)
 		e = models_put(
 		    s->models, head.data, head.len, net_params(net), table->bytes, id, why);
 	buf_deinit(&head);
@@ -65,7 +65,7 @@ check_layers(const struct services *s, const struct recipe *r, const struct tens
 
 	enum err e =
 	    net_new(&net, &r->net, r->data.class_count, 1, false, s->config->model_bytes, why);
-	if (e == ERR_OK && !tensor_table_same(net_tensors(net), table))
+	if (!e && !tensor_table_same(net_tensors(net), table))
 		e = err_set(
 		    why, ERR_INVALID, "model.init does not have the tensors of model.layers");
 	net_free(net);
@@ -97,11 +97,11 @@ engine_take_table(
 	if (e)
 		return e;
 	e = tensor_table_copy(&j->table, &map->table);
-	if (e == ERR_OK)
+	if (!e)
 		e = tensor_table_assign(&j->table, r->rules, r->rule_count, why);
-	if (e == ERR_OK && r->net.layer_count > 0)
+	if (!e && r->net.layer_count > 0)
 		e = check_layers(s, r, &map->table, why);
-	if (e == ERR_OK && j->table.elements == 0)
+	if (!e && j->table.elements == 0)
 		e = err_set(why, ERR_INVALID, "the model has no tensor to train");
 	j->model_bytes = map->bytes;
 	models_map_release(map);
@@ -121,7 +121,7 @@ engine_job_new(struct engine_job **out, const struct services *services, const u
 	hex_encode(j->hex, id, 16);
 	j->schedule = schedule_state_start();
 	enum err e = job_parse(&j->spec, text, len, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = engine_variate_init(j);
 	if (e) {
 		engine_job_free(j);
@@ -234,11 +234,11 @@ load_rounds(struct loader *l)
 	if (e)
 		return e;
 	e = engine_schedule_load(l->db, j);
-	if (e == ERR_OK)
+	if (!e)
 		e = engine_variate_load(l->db, j);
-	if (e == ERR_OK)
+	if (!e)
 		e = engine_take_table(l->g->services, j, j->model, l->why);
-	if (e == ERR_OK && open && !is_over(j))
+	if (!e && open && !is_over(j))
 		e = models_state_check(l->g->services->models, r->optimizer_state, l->why);
 	if (e || !open || is_over(j)) {
 		j->round.state = ROUND_ENDED;
@@ -294,7 +294,7 @@ load_job(void *ctx, const struct store_job *row)
 	struct engine_job *j = NULL;
 
 	enum err e = check_document(row, l->why);
-	if (e == ERR_OK)
+	if (!e)
 		e = engine_job_new(
 		    &j, l->g->services, row->id, row->document, row->document_len, l->why);
 	if (e)

@@ -35,7 +35,7 @@ forget_old(struct store_db *db, void *arg, struct why *why)
 	(void)why;
 	o->count = 0;
 	enum err e = store_model_each(db, collect_old, o);
-	for (size_t i = 0; i < o->count && e == ERR_OK; i++)
+	for (size_t i = 0; i < o->count && !e; i++)
 		e = store_model_delete(db, o->models[i].id);
 	return e;
 }
@@ -64,7 +64,7 @@ remove_batch(const struct services *s, struct old_models *o)
 	enum err e = store_write(s->store, forget_old, o, NULL);
 
 	FAULT("clean.rows");
-	for (o->at = 0; o->at < o->count && e == ERR_OK; o->at++) {
+	for (o->at = 0; o->at < o->count && !e; o->at++) {
 		engine_steps_gone(s->engine, o->models[o->at].job, o->models[o->at].id);
 		e = store_write(s->store, remove_one, o, NULL);
 	}
@@ -83,7 +83,7 @@ retention_pass(const struct services *s)
 	o->files = s->models;
 	do
 		e = remove_batch(s, o);
-	while (e == ERR_OK && o->count == BATCH);
+	while (!e && o->count == BATCH);
 	free(o);
 	return e;
 }

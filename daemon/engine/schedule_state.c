@@ -34,7 +34,7 @@ find_base(const struct services *s, struct engine_outcome *o, struct why *why)
 	if (!o->turn.back)
 		return ERR_OK;
 	enum err e = models_get(s->models, o->turn.base, &map, &said);
-	if (e == ERR_OK)
+	if (!e)
 		e = models_state_check(s->models, o->turn.state, &said);
 	if (map)
 		o->next_bytes = map->bytes;
@@ -79,10 +79,10 @@ engine_schedule_load(struct store_db *db, struct engine_job *j)
 {
 	enum err e = schedule_rows_load(db, &j->spec, j->id, &j->schedule);
 
-	if (e == ERR_OK && j->spec.guard.on && j->metric.known)
+	if (!e && j->spec.guard.on && j->metric.known)
 		j->metric_round = j->schedule.metric_round;
 	/* Over: its model is the one that a next round would have begun with. */
-	if (e == ERR_OK && j->spec.guard.on && strcmp(j->row.state, "open") != 0)
+	if (!e && j->spec.guard.on && strcmp(j->row.state, "open") != 0)
 		memcpy(j->model, j->schedule.base, 32);
 	return e;
 }

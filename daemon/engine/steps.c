@@ -27,7 +27,7 @@ engine_steps_load(const struct services *s, struct engine_job *j)
 
 	for (; j->step_count < ENGINE_STEPS; j->step_count++) {
 		struct engine_step *step = &j->steps[j->step_count];
-		if (models_difference_head(s->models, to, &d, NULL) != ERR_OK ||
+		if (models_difference_head(s->models, to, &d, NULL) ||
 		    memcmp(d.job, j->id, sizeof(d.job)) != 0)
 			return;
 		memcpy(step->to, to, 32);

@@ -121,7 +121,7 @@ usage_watch(const struct services *s, bool *tight)
 {
 	struct usage u;
 
-	if (usage_read(s, &u, NULL) != ERR_OK || fits(&u) != *tight)
+	if (usage_read(s, &u, NULL) || fits(&u) != *tight)
 		return;
 	*tight = !*tight;
 	log_event(*tight ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, *tight ? "disk.forecast" : "disk.fits",

@@ -18,8 +18,8 @@ engine_variate_state_bytes(const struct engine_job *j)
 {
 	struct fold_tile f = {.table = &j->table};
 
-	if (fold_tile_choose(&f, &j->spec.aggregate, 1, NULL) != ERR_OK ||
-	    fold_tile_download(&f, &j->spec.download, 1, 1, NULL) != ERR_OK)
+	if (fold_tile_choose(&f, &j->spec.aggregate, 1, NULL) ||
+	    fold_tile_download(&f, &j->spec.download, 1, 1, NULL))
 		return 0;
 	return fold_tile_state_floats(&f) * sizeof(float);
 }

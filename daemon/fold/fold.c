@@ -48,8 +48,7 @@ add_report(struct fold *w, const struct store_accept *a, const struct manifest *
 		w->accuracy += n * (double)m->accuracy;
 		w->accuracy_examples += n;
 	}
-	if (!a->report ||
-	    messages_report_decode(&r, a->report, strlen(a->report), NULL) != ERR_OK ||
+	if (!a->report || messages_report_decode(&r, a->report, strlen(a->report), NULL) ||
 	    !r.has_evaluate)
 		return;
 	n = (double)r.eval_examples;
@@ -93,7 +92,7 @@ add_input(void *ctx, const struct store_accept *a)
 	struct manifest m;
 
 	enum err e = grow_inputs(w);
-	if (e == ERR_OK)
+	if (!e)
 		e = manifest_decode(&m, a->manifest, sizeof(a->manifest), NULL);
 	if (e)
 		return e;
@@ -165,7 +164,7 @@ fold_open(struct fold *w, struct why *why)
 {
 	enum err e = fold_read(w, why);
 
-	if (e == ERR_OK && w->count == 0)
+	if (!e && w->count == 0)
 		return err_set(why, ERR_CORRUPT, "the round has no accepted delta");
 	return e ? e : open_all(w, why);
 }
@@ -202,10 +201,10 @@ make_rule(struct fold *w, struct why *why)
 {
 	enum err e = fold_tile_begin(&w->tile, why);
 
-	while (e == ERR_OK && fold_tile_measures(&w->tile) > 0) {
+	while (!e && fold_tile_measures(&w->tile) > 0) {
 		worker_parallel(w->threads, fold_tile_measures(&w->tile), run_strip, w);
 		e = (enum err)atomic_load(&w->failed);
-		if (e == ERR_OK)
+		if (!e)
 			e = fold_tile_plan(&w->tile);
 		if (e)
 			err_set(why, e, "comparing the deltas: %s", err_name(e));
@@ -220,7 +219,7 @@ prepare_optimizer(struct fold *w, struct why *why)
 	const struct aggregate_spec *a = &w->f->spec->aggregate;
 
 	enum err e = fold_tile_choose(&w->tile, a, w->f->row.round, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = fold_tile_download(
 		    &w->tile, &w->f->spec->download, w->f->spec->seed, w->f->row.round, why);
 	if (e)
@@ -256,9 +255,9 @@ fold_run(struct fold *w, struct why *why)
 	    .seed = fold_tile_seed(w->f->spec->seed, w->f->row.round)};
 	t->changes = t->deltas;
 	t->changes.read_tile = read_change;
-	if (e == ERR_OK)
+	if (!e)
 		e = prepare_optimizer(w, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = make_rule(w, why);
 	if (e)
 		return e;

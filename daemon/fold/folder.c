@@ -68,14 +68,14 @@ write_model(struct fold *w, struct why *why)
 	hex_encode(meta.base, w->f->row.base, 32);
 	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
 	enum err e = modelfile_header(&head, w->f->table, &meta);
-	if (e == ERR_OK)
+	if (!e)
 		e = models_put(w->services->models, head.data, head.len, w->tile.data,
 		    w->f->table->bytes, o->row.model, why);
 	o->model_bytes = head.len + w->f->table->bytes;
 	buf_deinit(&head);
-	if (e == ERR_OK)
+	if (!e)
 		e = write_difference(w, why);
-	if (e == ERR_OK && w->tile.state)
+	if (!e && w->tile.state)
 		e = models_state_put(w->services->models, w->tile.state,
 		    fold_tile_state_floats(&w->tile), o->row.optimizer_state, why);
 	return e;
@@ -105,7 +105,7 @@ evaluate(struct folder *d, struct fold *w)
 	if (w->f->spec->recipe.evaluate_by != EVALUATE_COORDINATOR)
 		return;
 	enum err e = need_evalset(d);
-	if (e == ERR_OK)
+	if (!e)
 		e = evalset_run(d->evalset, &w->f->spec->recipe, (const float *)w->tile.data,
 		    w->threads, &score, &why);
 	if (e) {
@@ -181,13 +181,13 @@ commit_work(struct store_db *db, void *arg, struct why *why)
 	FAULT("commit.begin");
 	enum err e = store_round_put(db, &o->row);
 	FAULT("commit.round");
-	if (e == ERR_OK && strcmp(o->row.state, "committed") == 0)
+	if (!e && strcmp(o->row.state, "committed") == 0)
 		e = put_model(db, w, &m, why);
-	if (e == ERR_OK && o->begin_next)
+	if (!e && o->begin_next)
 		e = store_round_put(db, &o->next);
-	if (e == ERR_OK)
+	if (!e)
 		e = round_record_append(db, w, why);
-	if (e == ERR_OK && o->job_state[0])
+	if (!e && o->job_state[0])
 		e = end_job(db, w, why);
 	FAULT("commit.rows");
 	return e;
@@ -216,13 +216,13 @@ leave_spool(const struct services *s, const struct fold *w)
 	enum err e = ERR_OK;
 
 	for (size_t i = 0; i < w->count; i++) {
-		if (c->keep_deltas && e == ERR_OK)
+		if (c->keep_deltas && !e)
 			e = archive_add(s->archive, w->inputs[i].task, c->keep_deltas_bytes, &why);
 		spool_remove(s->spool, w->inputs[i].task);
 	}
 	if (c->keep_deltas)
 		forget_erased(s, w);
-	if (c->keep_deltas && e == ERR_OK)
+	if (c->keep_deltas && !e)
 		e = archive_sync(s->archive, &why);
 	if (e)
 		log_event(LOG_LEVEL_ERROR, "delta.not-kept", LOG_S("job", w->f->job_hex),
@@ -237,7 +237,7 @@ forget_states(const struct fold *w)
 	const struct guard *g = &w->f->schedule.guard;
 	enum err e = ERR_OK;
 
-	for (uint32_t i = 0; i < g->count && e == ERR_OK; i++)
+	for (uint32_t i = 0; i < g->count && !e; i++)
 		if (memcmp(g->points[i].state, none, 32) != 0 &&
 		    !engine_uses_state(w->services->engine, g->points[i].state))
 			e = models_state_delete(w->services->models, g->points[i].state);
@@ -251,7 +251,7 @@ forget_stopped(const struct services *s)
 	uint8_t hash[32];
 	enum err e = ERR_OK;
 
-	while (e == ERR_OK && engine_forgotten_state(s->engine, hash))
+	while (!e && engine_forgotten_state(s->engine, hash))
 		if (!engine_uses_state(s->engine, hash))
 			e = models_state_delete(s->models, hash);
 	return e;
@@ -274,11 +274,11 @@ clean_up(struct fold *w)
 	if (memcmp(w->out.row.optimizer_state, none, 32) != 0 &&
 	    !engine_uses_state(s->engine, w->out.row.optimizer_state))
 		e = models_state_delete(s->models, w->out.row.optimizer_state);
-	if (e == ERR_OK)
+	if (!e)
 		e = forget_states(w);
-	if (e == ERR_OK)
+	if (!e)
 		e = forget_stopped(s);
-	if (e == ERR_OK)
+	if (!e)
 		e = retention_pass(s);
 	if (e)
 		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(e)));
@@ -305,7 +305,7 @@ no_numbers(struct fold *w, struct why *why)
 {
 	enum err e = fold_read(w, why);
 
-	if (e == ERR_OK)
+	if (!e)
 		e = models_get(w->services->models, w->f->row.base, &w->base, why);
 	if (e)
 		return e;
@@ -331,7 +331,7 @@ fold_model(struct folder *d, struct fold *w, struct why *why)
 {
 	enum err e = fold_open(w, why);
 
-	if (e == ERR_OK)
+	if (!e)
 		e = fold_run(w, why);
 	FAULT("fold.folded");
 	if (e == ERR_NUMERIC) {

@@ -110,12 +110,12 @@ round_record_append(struct store_db *db, const struct fold *w, struct why *why)
 	all.rows = calloc(w->count + 1, sizeof(*all.rows));
 	if (items && all.rows)
 		e = store_accept_each(db, w->f->job_id, w->f->row.round, add, &all);
-	if (e == ERR_OK && all.count != w->count)
+	if (!e && all.count != w->count)
 		e = err_set(why, ERR_CORRUPT, "rows of accepted deltas are gone");
-	for (size_t i = 0; e == ERR_OK && i < all.count; i++)
+	for (size_t i = 0; !e && i < all.count; i++)
 		items[i] = (struct audit_item){
 		    all.rows[i].device, all.rows[i].manifest, sizeof(all.rows[i].manifest)};
-	if (e == ERR_OK)
+	if (!e)
 		e = audit_append(db, w->services,
 		    &(struct audit_event){.event = good ? "round.committed" : "round.failed",
 			.job = w->f->job_id,

@@ -100,7 +100,7 @@ exchange_bytes(struct exchange *x, unsigned status, const char *type, const void
 {
 	start(x, status);
 	x->response.type = type;
-	if (buf_append(&x->response.body, data, len) != ERR_OK)
+	if (buf_append(&x->response.body, data, len))
 		no_memory(x);
 }
 
@@ -109,8 +109,7 @@ exchange_json(struct exchange *x, unsigned status, struct json *v)
 {
 	start(x, status);
 	x->response.type = "application/json";
-	if (json_print(&x->response.body, v, false) != ERR_OK ||
-	    buf_append(&x->response.body, "\n", 1) != ERR_OK)
+	if (json_print(&x->response.body, v, false) || buf_append(&x->response.body, "\n", 1))
 		no_memory(x);
 	json_free(v);
 }
@@ -155,7 +154,7 @@ exchange_problem(struct exchange *x, const char *word, const char *fmt, ...)
 		exchange_header(x, "Retry-After", "10");
 	if (p.status == 429)
 		exchange_header(x, "Retry-After", "%u", x->retry_after_s ? x->retry_after_s : 60);
-	if (messages_problem_encode(&x->response.body, &p) != ERR_OK)
+	if (messages_problem_encode(&x->response.body, &p))
 		no_memory(x);
 }
 

@@ -379,15 +379,15 @@ http_head_print(struct buf *out, const struct http_head *h)
 {
 	enum err e = buf_printf(out, "HTTP/1.1 %u %s\r\n", h->status, http_reason(h->status));
 
-	if (e == ERR_OK && h->content_type)
+	if (!e && h->content_type)
 		e = buf_printf(out, "Content-Type: %s\r\n", h->content_type);
-	if (e == ERR_OK && h->status >= 200 && h->status != 204 && h->status != 304)
+	if (!e && h->status >= 200 && h->status != 204 && h->status != 304)
 		e = buf_printf(out, "Content-Length: %llu\r\n", (unsigned long long)h->length);
-	if (e == ERR_OK && h->now > 0)
+	if (!e && h->now > 0)
 		e = put_date(out, h->now);
-	if (e == ERR_OK && h->close)
+	if (!e && h->close)
 		e = buf_printf(out, "Connection: close\r\n");
-	if (e == ERR_OK)
+	if (!e)
 		e = buf_printf(out, "%s\r\n", h->extra ? h->extra : "");
 	return e;
 }

@@ -55,7 +55,7 @@ models_difference_put(struct models *m, struct difference *d, const void *payloa
 	models_path(m, d->to, MODELS_DIFFERENCE, path);
 	enum err e = models_write(m, piece, len, path, why);
 	FAULT("difference.written");
-	if (e == ERR_OK)
+	if (!e)
 		set_sound(m, d->to, true);
 	return e;
 }
@@ -99,7 +99,7 @@ models_difference_head(
 	int fd;
 
 	enum err e = open_step(m, to, &fd, out, why);
-	if (e == ERR_OK)
+	if (!e)
 		close(fd);
 	return e;
 }
@@ -201,7 +201,7 @@ read_way(
 	if (data == MAP_FAILED)
 		return err_set(why, ERR_NOMEM, "no memory for a difference");
 	map->data = data;
-	for (size_t i = count; i-- > 0 && e == ERR_OK; at += bytes)
+	for (size_t i = count; i-- > 0 && !e; at += bytes)
 		e = read_step(m, ids[i], data + at, map->bytes - at, &bytes, why);
 	return e;
 }
@@ -277,7 +277,7 @@ models_difference_check(int fd, const uint8_t to[32], struct why *why)
 		return err_set(why, ERR_NOMEM, "no memory");
 	enum err e = read_head(fd, to, &d, why);
 	hash_start(h);
-	for (uint64_t at = 0; e == ERR_OK && at < d.payload_bytes; at += sizeof(block)) {
+	for (uint64_t at = 0; !e && at < d.payload_bytes; at += sizeof(block)) {
 		uint64_t left = d.payload_bytes - at;
 		size_t n = left < sizeof(block) ? (size_t)left : sizeof(block);
 		e = file_pread(fd, block, n, DIFFERENCE_HEAD + at);
@@ -285,7 +285,7 @@ models_difference_check(int fd, const uint8_t to[32], struct why *why)
 	}
 	hash_finish(h, hash);
 	hash_free(h);
-	if (e == ERR_OK && memcmp(hash, d.payload_hash, sizeof(hash)) != 0)
+	if (!e && memcmp(hash, d.payload_hash, sizeof(hash)) != 0)
 		e = err_set(why, ERR_CORRUPT, "its bytes do not match its head");
 	return e;
 }

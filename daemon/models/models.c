@@ -38,7 +38,7 @@ remove_leftovers(const struct models *m, struct why *why)
 
 	if (!d)
 		return err_errno(why, "open %s", m->dir);
-	while (e == ERR_OK && (ent = readdir(d)))
+	while (!e && (ent = readdir(d)))
 		if (strncmp(ent->d_name, TEMP_PREFIX, strlen(TEMP_PREFIX)) == 0 &&
 		    unlinkat(dirfd(d), ent->d_name, 0) != 0)
 			e = err_errno(why, "remove %s/%s", m->dir, ent->d_name);
@@ -61,7 +61,7 @@ models_open(struct models **out, const char *dir, struct why *why)
 	m->joined_max = MODELS_JOINED_MAX;
 	pthread_mutex_init(&m->lock, NULL);
 	enum err e = file_mkdirs(dir, 0700, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = remove_leftovers(m, why);
 	if (e) {
 		models_close(m);
@@ -173,9 +173,9 @@ map_file(struct models *m, const uint8_t id[32], struct models_map **out, struct
 		return err_errno(why, "model %.16s", path + strlen(m->dir) + 1);
 	struct models_map *map = calloc(1, sizeof(*map));
 	enum err e = map ? ERR_OK : ERR_NOMEM;
-	if (e == ERR_OK && (fstat(fd, &st) != 0 || st.st_size < MODELFILE_PREFIX))
+	if (!e && (fstat(fd, &st) != 0 || st.st_size < MODELFILE_PREFIX))
 		e = err_set(why, ERR_CORRUPT, "model file %s is too short", path);
-	if (e == ERR_OK) {
+	if (!e) {
 		map->bytes = (uint64_t)st.st_size;
 		void *data = mmap(NULL, map->bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
 		if (data == MAP_FAILED)
@@ -184,11 +184,11 @@ map_file(struct models *m, const uint8_t id[32], struct models_map **out, struct
 			map->data = data;
 	}
 	close(fd);
-	if (e == ERR_OK)
+	if (!e)
 		e = check_bytes(m, map, id, path, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = modelfile_data_at(map->data, map->bytes, &map->data_at, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = modelfile_parse(&map->table, NULL, map->data, map->data_at, map->bytes, why);
 	if (e) {
 		if (map)
@@ -251,7 +251,7 @@ models_get(struct models *m, const uint8_t id[32], struct models_map **out, stru
 		return ERR_OK;
 	/* Without the lock: reading a large file takes long, and I/O threads release maps. */
 	enum err e = map_file(m, id, &fresh, why);
-	if (e == ERR_OK)
+	if (!e)
 		*out = models_link_map(m, fresh);
 	return e;
 }
@@ -298,7 +298,7 @@ models_adopt(struct models *m, int fd, const char *temp, const uint8_t id[32], s
 
 	models_path(m, id, "", path);
 	enum err e = file_commit(fd, temp, path, why);
-	if (e == ERR_OK)
+	if (!e)
 		models_set_sound(m, id, true);
 	return e;
 }
@@ -312,13 +312,13 @@ models_write(struct models *m, const void *const piece[2], const uint64_t len[2]
 	models_temp_path(m, temp, sizeof(temp));
 	int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	enum err e = fd < 0 ? err_errno(why, "create %s", temp) : ERR_OK;
-	for (int i = 0; i < 2 && e == ERR_OK; i++) {
+	for (int i = 0; i < 2 && !e; i++) {
 		e = file_pwrite(fd, piece[i], len[i], i ? len[0] : 0);
 		if (e)
 			err_errno(why, "write %s", temp);
 	}
 	FAULT("model.part");
-	if (e == ERR_OK)
+	if (!e)
 		e = file_commit(fd, temp, path, why);
 	if (fd >= 0)
 		close(fd);
@@ -354,7 +354,7 @@ models_put(struct models *m, const void *header, size_t header_len, const void *
 	const uint64_t len[2] = {header_len, data_len};
 
 	enum err e = put_pieces(m, piece, len, "", id, why);
-	if (e == ERR_OK)
+	if (!e)
 		models_set_sound(m, id, true);
 	return e;
 }
@@ -413,7 +413,7 @@ models_state_get(
 	enum err e = ERR_OK;
 	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != count * sizeof(float))
 		e = err_set(why, ERR_CORRUPT, "%s has the wrong length", path);
-	if (e == ERR_OK)
+	if (!e)
 		e = file_pread(fd, state, count * sizeof(float), 0);
 	close(fd);
 	if (e)
@@ -439,7 +439,7 @@ models_state_check(struct models *m, const uint8_t hash[32], struct why *why)
 		return err_errno(why, "open %s", path);
 	enum err e = hash_file(fd, found);
 	close(fd);
-	if (e == ERR_OK && memcmp(found, hash, HASH_LEN) == 0)
+	if (!e && memcmp(found, hash, HASH_LEN) == 0)
 		return ERR_OK;
 	return err_set(why, ERR_CORRUPT, "%s does not match its hash", path);
 }

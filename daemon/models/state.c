@@ -52,7 +52,7 @@ models_state_map(struct models *m, const uint8_t hash[32], struct models_map **o
 		e = map_bytes(m, map, fd, path, why);
 	}
 	close(fd);
-	if (e == ERR_OK)
+	if (!e)
 		*out = models_link_map(m, map);
 	else if (map)
 		models_unmap(map);

@@ -51,7 +51,7 @@ conn_want(struct conn *c, uint32_t events)
 	if (c->interest == events || c->state == CONN_CLOSED || c->gone)
 		return;
 	c->interest = events;
-	if (loop_change(c->io->loop, &c->source, events) != ERR_OK)
+	if (loop_change(c->io->loop, &c->source, events))
 		c->deadline_ms = 0;
 }
 
@@ -307,7 +307,7 @@ conn_open(struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, c
 {
 	struct conn *c = calloc(1, sizeof(*c));
 
-	if (!c || (tls && tls_session_new(&c->tls, tls, fd) != ERR_OK)) {
+	if (!c || (tls && tls_session_new(&c->tls, tls, fd))) {
 		give_up(io, c, fd, kind, peer);
 		return;
 	}
@@ -323,7 +323,7 @@ conn_open(struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, c
 	c->x.conn = c;
 	c->x.services = io->services;
 	snprintf(c->x.peer, sizeof(c->x.peer), "%s", peer);
-	if (loop_add(io->loop, &c->source, EPOLLIN) != ERR_OK) {
+	if (loop_add(io->loop, &c->source, EPOLLIN)) {
 		give_up(io, c, fd, kind, peer);
 		return;
 	}

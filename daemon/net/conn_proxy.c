@@ -53,7 +53,7 @@ conn_advance_proxy(struct conn *c)
 			snprintf(c->x.peer, sizeof(c->x.peer), "%s", peer);
 		return admit(c);
 	}
-	if (used == PROXY_HEAD_MAX || buf_append(&c->in, head + had, used - had) != ERR_OK)
+	if (used == PROXY_HEAD_MAX || buf_append(&c->in, head + had, used - had))
 		return refuse(c, "its PROXY head is too long");
 	return conn_await(c, TLS_AGAIN_IN);
 }

@@ -33,7 +33,7 @@ conn_advance_head(struct conn *c)
 	    conn_read_some(c, c->io->scratch, room < CONN_SCRATCH ? room : CONN_SCRATCH, &done);
 	if (r == TLS_AGAIN_IN || r == TLS_AGAIN_OUT)
 		return conn_await(c, r);
-	if (r != TLS_OK || buf_append(&c->in, c->io->scratch, done) != ERR_OK) {
+	if (r != TLS_OK || buf_append(&c->in, c->io->scratch, done)) {
 		conn_close(c);
 		return false;
 	}

@@ -19,7 +19,7 @@ conn_on_done(struct exchange *x)
 	if (c->state == CONN_BEGIN && x->wanted && x->response.status == 0) {
 		conn_change_state(c, CONN_STREAM);
 		if (x->request.expect_continue && c->in.len == 0 &&
-		    buf_printf(&c->out, "HTTP/1.1 100 Continue\r\n\r\n") != ERR_OK) {
+		    buf_printf(&c->out, "HTTP/1.1 100 Continue\r\n\r\n")) {
 			conn_close(c);
 			return;
 		}
@@ -257,7 +257,7 @@ conn_start_request(struct conn *c, size_t head_len)
 	}
 	buf_init(&x->body, x->request.length + 1);
 	if (x->request.expect_continue && c->body_left > 0 && c->in.len == 0 &&
-	    buf_printf(&c->out, "HTTP/1.1 100 Continue\r\n\r\n") != ERR_OK) {
+	    buf_printf(&c->out, "HTTP/1.1 100 Continue\r\n\r\n")) {
 		conn_close(c);
 		return false;
 	}

@@ -88,7 +88,7 @@ conn_respond(struct conn *c)
 	    r->extra, (int64_t)clock_wall()};
 	bool bodyless = x->request.method == VERB_HEAD || r->status == 304;
 	enum err e = http_head_print(&c->out, &head);
-	if (e == ERR_OK && !bodyless && !r->file)
+	if (!e && !bodyless && !r->file)
 		e = buf_append(&c->out, r->body.data, r->body.len);
 	if (bodyless)
 		r->file_len = 0;

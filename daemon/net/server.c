@@ -299,9 +299,9 @@ open_listeners(struct server *s, struct why *why)
 		return ERR_NOMEM;
 	for (size_t i = 0; i < c->listen_count; i++) {
 		uint16_t port = c->listen[i].port;
-		for (unsigned t = s->inner_count; t < s->thread_count && e == ERR_OK; t++) {
+		for (unsigned t = s->inner_count; t < s->thread_count && !e; t++) {
 			e = listen_tcp(&c->listen[i], port, &fd, why);
-			if (e == ERR_OK) {
+			if (!e) {
 				port = listen_port(fd);
 				if (s->port == 0)
 					s->port = port;
@@ -309,16 +309,16 @@ open_listeners(struct server *s, struct why *why)
 			}
 		}
 	}
-	if (e == ERR_OK && c->admin_socket[0]) {
+	if (!e && c->admin_socket[0]) {
 		e = listen_unix(c->admin_socket, &fd, why);
-		if (e == ERR_OK)
+		if (!e)
 			remember_socket(s, c->admin_socket);
-		if (e == ERR_OK)
+		if (!e)
 			e = add_listener(s, fd, CONN_LOCAL, &s->threads[0]);
 	}
-	if (e == ERR_OK && c->probe.host[0]) {
+	if (!e && c->probe.host[0]) {
 		e = listen_tcp(&c->probe, c->probe.port, &fd, why);
-		if (e == ERR_OK) {
+		if (!e) {
 			s->probe_port = listen_port(fd);
 			e = add_listener(s, fd, CONN_PROBE, &s->threads[0]);
 		}
@@ -339,7 +339,7 @@ on_tick(void *ctx, uint64_t now_ms)
 	for (size_t i = 0; i < t->server->listener_count; i++) {
 		struct listener *l = &t->server->listeners[i];
 		if (l->thread == t && l->resting)
-			l->resting = loop_change(t->io.loop, &l->source, EPOLLIN) != ERR_OK;
+			l->resting = loop_change(t->io.loop, &l->source, EPOLLIN);
 	}
 }
 
@@ -435,15 +435,15 @@ server_new(struct server **out, const struct services *services, route_finder fi
 	s->files = files.rlim_cur;
 	server_set_tls(s, tls);
 	e = tally_new(&s->peers);
-	if (e == ERR_OK)
+	if (!e)
 		e = tally_new(&s->identities);
 	unsigned n = services->config->io_threads ? services->config->io_threads : cpu_count();
 	if (n > SERVER_THREADS_MAX)
 		n = SERVER_THREADS_MAX;
 	s->inner_count = n;
-	for (; s->thread_count < 2 * n && e == ERR_OK; s->thread_count++)
+	for (; s->thread_count < 2 * n && !e; s->thread_count++)
 		e = init_thread(s, &s->threads[s->thread_count]);
-	if (e == ERR_OK)
+	if (!e)
 		e = open_listeners(s, why);
 	if (e) {
 		server_free(s);

@@ -75,7 +75,7 @@ print_json(const struct backup *b)
 	json_add_u64(doc, "tries", b->tries);
 	buf_init(&text, 65536);
 	enum err e = json_print(&text, doc, false);
-	if (e == ERR_OK)
+	if (!e)
 		printf("%s\n", buf_str(&text));
 	buf_deinit(&text);
 	json_free(doc);
@@ -110,9 +110,9 @@ cmd_backup_main(const char *path, int argc, char **argv)
 	struct backup b = {
 	    .state_dir = config->state_dir, .dir = o.dir, .keys = o.keys, .rate = o.rate};
 	step_back();
-	int rc = backup_make(&b, &why) != ERR_OK ? command_fail(&why)
-	    : o.json				 ? print_json(&b)
-						 : print_text(&b);
+	int rc = backup_make(&b, &why) ? command_fail(&why)
+	    : o.json		       ? print_json(&b)
+				       : print_text(&b);
 	free(config);
 	return rc;
 }

@@ -88,7 +88,7 @@ rotate(const struct config *config)
 {
 	struct why why = {""};
 
-	if (keys_begin_rotation(config->state_dir, &why) != ERR_OK)
+	if (keys_begin_rotation(config->state_dir, &why))
 		return command_fail(&why);
 	printf(
 	    "made the next CA in %s/keys; reload rivuletd now.\n"
@@ -104,13 +104,13 @@ status(const struct config *config)
 	struct services_ca *ca = NULL;
 	struct why why = {""};
 
-	if (keys_load_ca(config->state_dir, &ca, &why) != ERR_OK)
+	if (keys_load_ca(config->state_dir, &ca, &why))
 		return command_fail(&why);
 	struct behind b = {.generation = ca->generation + 1, .print = true};
 	printf("generation %llu%s\n", (unsigned long long)ca->generation,
 	    ca->rotating ? ", being replaced" : "");
 	enum err e = ca->rotating ? count_behind(config, &b, &why) : ERR_OK;
-	if (e == ERR_OK && ca->rotating)
+	if (!e && ca->rotating)
 		printf("%llu devices have not renewed\n", (unsigned long long)b.count);
 	keys_free_ca(ca);
 	return e ? command_fail(&why) : COMMAND_OK;
@@ -124,10 +124,10 @@ finish(const struct config *config, bool force)
 
 	enum err e = keys_load_ca(config->state_dir, &ca, &why);
 	struct behind b = {.generation = e ? 0 : ca->generation + 1};
-	if (e == ERR_OK && ca->rotating)
+	if (!e && ca->rotating)
 		e = count_behind(config, &b, &why);
 	keys_free_ca(ca);
-	if (e == ERR_OK && b.count > 0) {
+	if (!e && b.count > 0) {
 		fprintf(stderr, "rivuletd: %llu devices have not renewed%s\n",
 		    (unsigned long long)b.count,
 		    force ? "; they must join again"
@@ -135,7 +135,7 @@ finish(const struct config *config, bool force)
 		if (!force)
 			return COMMAND_FAILED;
 	}
-	if (e == ERR_OK)
+	if (!e)
 		e = keys_finish_rotation(config->state_dir, &why);
 	if (e)
 		return command_fail(&why);

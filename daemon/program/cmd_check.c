@@ -71,11 +71,11 @@ print_json(struct check *c)
 	c->findings = NULL;
 	buf_init(&text, 64u << 20);
 	enum err e = json_print(&text, doc, false);
-	if (e == ERR_OK)
+	if (!e)
 		printf("%s\n", buf_str(&text));
 	buf_deinit(&text);
 	json_free(doc);
-	return e == ERR_OK ? COMMAND_OK : COMMAND_FAILED;
+	return !e ? COMMAND_OK : COMMAND_FAILED;
 }
 
 static void
@@ -113,7 +113,7 @@ examine(const struct options *o, const struct config *config)
 	int rc = COMMAND_FAILED;
 	struct delta_key key;
 
-	if (!c || find_key(config, &key, &c->key, &why) != ERR_OK) {
+	if (!c || find_key(config, &key, &c->key, &why)) {
 		free(c);
 		return command_fail(&why);
 	}
@@ -121,7 +121,7 @@ examine(const struct options *o, const struct config *config)
 	c->drop_deltas = o->drop;
 	c->memory = config->spool_memory;
 	c->quiet = o->json;
-	if (check_run(c, dir, &why) != ERR_OK)
+	if (check_run(c, dir, &why))
 		rc = command_fail(&why);
 	else if (c->left[CHECK_DAMAGE] > 0)
 		rc = DAMAGE;

@@ -67,7 +67,7 @@ put_first(struct store_db *db, void *arg, struct why *why)
 	json_add_string(facts, "ca", hex);
 	enum err e = audit_append(db, &f->s,
 	    &(struct audit_event){.event = "coordinator.initialised", .facts = facts}, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_token_put(db, &f->token);
 	return e ? e : audit_token(db, &f->s, "token.created", &f->token, "rivuletd init", why);
 }
@@ -89,7 +89,7 @@ first_token(const struct config *config, char text[TOKEN_TEXT_MAX], struct why *
 
 	row->expires_at = row->created_at + FIRST_TOKEN_SECONDS;
 	enum err e = keys_load(config->state_dir, &f.s, task_key, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = rng_bytes(&t, sizeof(t));
 	if (e)
 		return e;
@@ -98,7 +98,7 @@ first_token(const struct config *config, char text[TOKEN_TEXT_MAX], struct why *
 	hash_sha256(row->secret_hash, t.secret, sizeof(t.secret));
 	snprintf(path, sizeof(path), "%s/rivulet.db", config->state_dir);
 	e = store_open(&f.s.store, path, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_write(f.s.store, put_first, &f, why);
 	store_close(f.s.store);
 	keys_free(&f.s);
@@ -115,7 +115,7 @@ init(const struct options *o, const struct config *config)
 	bool fresh = false;
 
 	enum err e = keys_init(config->state_dir, o->names, o->name_count, &fresh, &why);
-	if (e == ERR_OK && fresh)
+	if (!e && fresh)
 		e = first_token(config, text, &why);
 	if (e)
 		return command_fail(&why);

@@ -18,7 +18,7 @@ restore(const char *state_dir, const char *dir)
 	struct backup b = {.state_dir = state_dir, .dir = dir};
 	struct why why = {""};
 
-	if (backup_restore_run(&b, &why) != ERR_OK)
+	if (backup_restore_run(&b, &why))
 		return command_fail(&why);
 	printf("restored %llu files, %llu bytes, to %s%s\n", (unsigned long long)b.files,
 	    (unsigned long long)b.bytes, state_dir, b.kept_keys ? "; the keys there stay" : "");

@@ -16,7 +16,7 @@ command_config(const char *path)
 	struct config *config = malloc(sizeof(*config));
 	struct why why = {"no memory"};
 
-	if (!config || config_load(config, path, &why) != ERR_OK) {
+	if (!config || config_load(config, path, &why)) {
 		command_fail(&why);
 		free(config);
 		return NULL;

@@ -36,7 +36,7 @@ reload(struct setup *setup, const char *path)
 	notify_send("RELOADING=1");
 	config_defaults(config);
 	enum err e = config_load(config, path, &why);
-	if (e == ERR_OK)
+	if (!e)
 		e = setup_reload(setup, config, &why);
 	if (e) {
 		log_event(LOG_LEVEL_ERROR, "reload.failed", LOG_S("why", why.text));
@@ -106,7 +106,7 @@ run(const char *path, const struct config *config)
 	signal(SIGPIPE, SIG_IGN);
 	log_set_level(config->log_level);
 	enum err e = setup_new(&setup, config, &why);
-	if (e == ERR_OK)
+	if (!e)
 		e = setup_start(setup, &why);
 	if (e) {
 		setup_free(setup);

@@ -151,16 +151,16 @@ open_storage(struct setup *u, struct why *why)
 
 	state_path(u, "rivulet.db", path, sizeof(path));
 	enum err e = store_open(&u->s.store, path, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = incarnation_begin(&u->s, u->configs[0]->state_dir, why);
 	FAULT("start.store");
 	state_path(u, "models", path, sizeof(path));
-	if (e == ERR_OK)
+	if (!e)
 		e = models_open(&u->s.models, path, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = spool_start(&u->s, why);
 	FAULT("start.spool");
-	if (e == ERR_OK)
+	if (!e)
 		store_before_commit(u->s.store, spool_sync_names, u->s.spool);
 	return e;
 }
@@ -203,7 +203,7 @@ use_ca(struct setup *u, struct services_ca *ca)
 	registry_set_ca(u->s.registry, ca);
 	log_event(LOG_LEVEL_INFO, "ca.changed", LOG_U("generation", ca->generation),
 	    LOG_S("rotating", ca->rotating ? "yes" : "no"));
-	if (store_submit(u->s.store, append_ca, appended, &u->s) != ERR_OK)
+	if (store_submit(u->s.store, append_ca, appended, &u->s))
 		log_event(LOG_LEVEL_ERROR, "audit.failed", LOG_S("why", "no memory"));
 }
 
@@ -269,36 +269,36 @@ build(struct setup *u, struct why *why)
 
 	raise_file_limit();
 	enum err e = take_lock(u, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = health_new(&u->s.health);
-	if (e == ERR_OK)
+	if (!e)
 		e = keys_load(c->state_dir, &u->s, task_key, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = open_storage(u, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = audit_new(&u->s.audit, &u->s);
-	if (e == ERR_OK)
+	if (!e)
 		e = worker_pool_new(&u->s.pool, workers < 2 ? 2 : workers);
-	if (e == ERR_OK)
+	if (!e)
 		e = registry_new(&u->s.registry, u->s.store, why);
-	if (e == ERR_OK)
+	if (!e)
 		registry_set_ca(u->s.registry, atomic_load(&u->s.ca));
-	if (e == ERR_OK)
+	if (!e)
 		e = engine_new(&u->s.engine, &u->s, task_key, why);
 	FAULT("start.engine");
-	if (e == ERR_OK)
+	if (!e)
 		e = models_recover(u->s.models, is_known, u);
 	FAULT("start.models");
 	hash_wipe(task_key, sizeof(task_key));
-	if (e == ERR_OK)
+	if (!e)
 		e = folder_new(&u->s.folder, &u->s, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = make_tls(u, NULL, &tls, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = server_new(&u->s.server, &u->s, routes_find, tls, why);
-	if (e == ERR_OK)
+	if (!e)
 		wake_join(&u->s.wake, server_wake, u->s.server);
-	if (e == ERR_OK)
+	if (!e)
 		e = watch_new(&u->watch, &u->s, why);
 	return e;
 }
@@ -313,7 +313,7 @@ setup_new(struct setup **out, const struct config *config, struct why *why)
 	u->lock_fd = -1;
 	u->s.started_at = clock_wall();
 	enum err e = add_config(u, config, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = build(u, why);
 	if (e) {
 		setup_free(u);
@@ -345,12 +345,12 @@ setup_start(struct setup *u, struct why *why)
 	engine_start(u->s.engine, folder_submit, u->s.folder);
 	FAULT("start.rounds");
 	enum err e = store_submit(u->s.store, append_start, appended, &u->s);
-	if (e == ERR_OK)
+	if (!e)
 		e = server_start(u->s.server, why);
-	u->started = e == ERR_OK;
-	if (e == ERR_OK && server_probe_port(u->s.server))
+	u->started = !e;
+	if (!e && server_probe_port(u->s.server))
 		write_port(u, "probe_port", server_probe_port(u->s.server));
-	if (e == ERR_OK)
+	if (!e)
 		write_port(u, "port", server_port(u->s.server));
 	return e;
 }
@@ -403,9 +403,9 @@ setup_reload(struct setup *u, const struct config *config, struct why *why)
 
 	/* What can fail comes first: a faulty file changes nothing. */
 	enum err e = load_ca(u, &ca, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = make_tls(u, ca, &tls, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = add_config(u, config, why);
 	if (e && tls) {
 		tls_context_free(tls);

@@ -91,7 +91,7 @@ open_files(struct why *why)
 	unsigned n = 0;
 	enum err e = ERR_OK;
 
-	while (n < PROBE_FILES && e == ERR_OK) {
+	while (n < PROBE_FILES && !e) {
 		fds[n] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		if (fds[n] < 0)
 			e = err_errno(why, "open /dev/null");
@@ -133,15 +133,15 @@ try_all(struct watch *h, uint64_t memory, uint64_t disk, struct why *why)
 	uint64_t now = clock_ms();
 	enum err e = open_files(why);
 
-	if (e == ERR_OK)
+	if (!e)
 		e = take_memory(memory, why);
-	for (unsigned i = 0; i < sizeof(folders) / sizeof(*folders) && e == ERR_OK; i++) {
+	for (unsigned i = 0; i < sizeof(folders) / sizeof(*folders) && !e; i++) {
 		if (folders[i])
 			folder_path(h, folders[i], path, sizeof(path));
 		else
 			snprintf(path, sizeof(path), "%s", spool_dir(h->services->spool));
 		e = look_at(path, disk + FREE_MIN, why);
-		if (e == ERR_OK)
+		if (!e)
 			e = write_probe(path, why);
 	}
 	return e ? e : store_write(h->services->store, write_row, &now, why);
@@ -177,7 +177,7 @@ look(struct watch *h)
 	uint64_t need = health_need(h->services->health);
 	bool memory = strcmp(reason, health_word(ERR_NOMEM)) == 0;
 	enum err e = try_all(h, memory ? need : 0, memory ? 0 : need, &why);
-	if (e == ERR_OK)
+	if (!e)
 		recovered(h);
 	else if (e != ERR_CLOSED)
 		health_set(h->services->health, health_word(e), 0, why.text);

@@ -59,13 +59,13 @@ registry_put_token(struct registry *r, const struct store_token *t)
 		revoked |= r->access[at].revoked;
 	} else {
 		e = make_room(r);
-		if (e == ERR_OK) {
+		if (!e) {
 			memmove(&r->access[at + 1], &r->access[at],
 			    (r->access_count - at) * sizeof(*r->access));
 			r->access_count++;
 		}
 	}
-	if (e == ERR_OK) {
+	if (!e) {
 		struct registry_access *a = &r->access[at];
 		memcpy(a->id, t->id, sizeof(a->id));
 		memcpy(a->secret_hash, t->secret_hash, sizeof(a->secret_hash));

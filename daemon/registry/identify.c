@@ -35,7 +35,7 @@ registry_set_ca(struct registry *r, const struct services_ca *ca)
 	pthread_mutex_lock(&r->lock);
 	r->ca_count = 0;
 	for (size_t i = 0; i < (ca->rotating ? 2 : 1); i++) {
-		if (x509_parse(&info, certs[i], NULL) != ERR_OK)
+		if (x509_parse(&info, certs[i], NULL))
 			continue;
 		x509_key_id(r->ca[r->ca_count].key, info.spki);
 		r->ca[r->ca_count++].generation = ca->generation + i;

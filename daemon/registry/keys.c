@@ -48,7 +48,7 @@ keys_load_cert(const char *state_dir, const char *name, struct x509_cert *out, s
 
 	keys_path(state_dir, name, path);
 	enum err e = file_read(path, PEM_ROOM, &pem, &len, why);
-	if (e == ERR_OK) {
+	if (!e) {
 		struct why detail = {""};
 		e = x509_from_pem(out, pem, &detail);
 		if (e)
@@ -119,12 +119,11 @@ keys_issue(const char *state_dir, const struct keys_authority *ca, const char *s
 	snprintf(key_name, sizeof(key_name), "%s.key", stem);
 	snprintf(cert_name, sizeof(cert_name), "%s.crt", stem);
 	enum err e = keys_need_key(state_dir, key_name, &key, &made, why);
-	if (e == ERR_OK &&
-	    (made || again || keys_load_cert(state_dir, cert_name, &cert, NULL) != ERR_OK)) {
+	if (!e && (made || again || keys_load_cert(state_dir, cert_name, &cert, NULL))) {
 		r->spki = key_spki(key);
 		r->not_before = (int64_t)clock_wall() - KEYS_BACKDATE;
 		e = x509_issue(&cert, r, &ca->cert, ca->key, why);
-		if (e == ERR_OK)
+		if (!e)
 			e = keys_save_cert(state_dir, cert_name, &cert, why);
 	}
 	key_free(key);
@@ -142,7 +141,7 @@ make_task_key(const char *state_dir, struct why *why)
 	if (stat(path, &st) == 0)
 		return ERR_OK;
 	enum err e = rng_bytes(secret, sizeof(secret));
-	if (e == ERR_OK)
+	if (!e)
 		e = file_write(path, secret, sizeof(secret), 0600, why);
 	hash_wipe(secret, sizeof(secret));
 	return e;
@@ -177,22 +176,22 @@ keys_init(
 	keys_path(state_dir, "", dir);
 	dir[strlen(dir) - 1] = '\0';
 	enum err e = check_not_lost(state_dir, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = file_mkdirs(dir, 0700, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = make_authority(state_dir, &ca, fresh, why);
 	struct x509_request server = {.use = X509_SERVER,
 	    .common_name = count ? names[0] : "localhost",
 	    .names = count ? names : local,
 	    .name_count = count ? count : 3,
 	    .not_after = now + KEYS_SERVER_LIFE};
-	if (e == ERR_OK)
+	if (!e)
 		e = keys_issue(state_dir, &ca, "server", &server, count > 0, why);
 	struct x509_request signer = {
 	    .use = X509_SIGNER, .common_name = "Rivulet records", .not_after = now + KEYS_CA_LIFE};
-	if (e == ERR_OK)
+	if (!e)
 		e = keys_issue(state_dir, &ca, "sign", &signer, false, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = make_task_key(state_dir, why);
 	key_free(ca.key);
 	return e;
@@ -207,9 +206,9 @@ load_task_key(const char *state_dir, uint8_t out[32], struct why *why)
 
 	keys_path(state_dir, "task.key", path);
 	enum err e = file_read(path, 32, &data, &len, why);
-	if (e == ERR_OK && len != 32)
+	if (!e && len != 32)
 		e = err_set(why, ERR_CORRUPT, "%s must have 32 bytes", path);
-	if (e == ERR_OK)
+	if (!e)
 		memcpy(out, data, 32);
 	if (data)
 		hash_wipe(data, len);
@@ -249,11 +248,11 @@ keys_load(const char *state_dir, struct services *s, uint8_t task_key[32], struc
 	enum err e = keys_load_ca(state_dir, &ca, why);
 
 	s->ca = ca;
-	if (e == ERR_OK)
+	if (!e)
 		e = keys_load_key(state_dir, "sign.key", &s->sign_key, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = keys_check_pair(state_dir, "sign", s->sign_key, &ca->signer, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = load_task_key(state_dir, task_key, why);
 	if (e)
 		keys_free(s);
@@ -274,9 +273,9 @@ keys_load_server(const char *state_dir, struct keys_server *out, struct why *why
 {
 	out->key = NULL;
 	enum err e = keys_load_key(state_dir, "server.key", &out->key, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = keys_load_cert(state_dir, "server.crt", &out->cert, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = keys_check_pair(state_dir, "server", out->key, &out->cert, why);
 	if (e) {
 		key_free(out->key);

@@ -62,7 +62,7 @@ find_generation(const char *state_dir, struct services_ca *ca, struct why *why)
 		if (e && e != ERR_NOTFOUND)
 			return e;
 		ca->generation = n;
-		if (e == ERR_OK && same(&cert, &ca->current))
+		if (!e && same(&cert, &ca->current))
 			return ERR_OK;
 	}
 	return err_set(
@@ -91,7 +91,7 @@ load_next(const char *state_dir, struct services_ca *ca, struct why *why)
 	if (!ca->rotating)
 		return ERR_OK;
 	enum err e = load_generation(state_dir, n, "crt", &ca->next, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = keys_load_key(state_dir, name_of(name, n, "key"), &ca->next_key, why);
 	snprintf(stem, sizeof(stem), "ca-%llu", (unsigned long long)n);
 	return e ? e : keys_check_pair(state_dir, stem, ca->next_key, &ca->next, why);
@@ -119,15 +119,15 @@ keys_load_ca(const char *state_dir, struct services_ca **out, struct why *why)
 	if (!ca)
 		return err_set(why, ERR_NOMEM, "no memory");
 	enum err e = keys_load_cert(state_dir, "ca.crt", &ca->current, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = find_generation(state_dir, ca, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = load_present(state_dir, ca, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = load_next(state_dir, ca, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = load_old(state_dir, ca, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = keys_load_cert(state_dir, "sign.crt", &ca->signer, why);
 	if (e) {
 		keys_free_ca(ca);
@@ -161,7 +161,7 @@ make_next(const char *state_dir, const struct services_ca *ca, struct why *why)
 	bool made;
 
 	enum err e = x509_parse(&info, &ca->current, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = keys_need_key(
 		    state_dir, name_of(name, ca->generation + 1, "key"), &key, &made, why);
 	if (e)
@@ -175,13 +175,13 @@ make_next(const char *state_dir, const struct services_ca *ca, struct why *why)
 	/* The old one vouches for the new one no longer than it lives itself. */
 	if (r.not_after > info.not_after)
 		r.not_after = info.not_after;
-	if (e == ERR_OK)
+	if (!e)
 		e = x509_issue(&cross, &r, &ca->current, ca->key, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = keys_save_cert(
 		    state_dir, name_of(name, ca->generation + 1, "cross.crt"), &cross, why);
 	/* Last: its presence begins the rotation. */
-	if (e == ERR_OK)
+	if (!e)
 		e = keys_save_cert(state_dir, name_of(name, ca->generation + 1, "crt"), &root, why);
 	key_free(key);
 	return e;
@@ -199,9 +199,9 @@ keys_begin_rotation(const char *state_dir, struct why *why)
 	if (ca->rotating)
 		e = err_set(why, ERR_EXISTS,
 		    "the CA is being replaced already: \"rivuletd ca finish\" ends that");
-	if (e == ERR_OK && ca->generation == 1)
+	if (!e && ca->generation == 1)
 		e = keys_save_cert(state_dir, name_of(name, 1, "crt"), &ca->current, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = make_next(state_dir, ca, why);
 	keys_free_ca(ca);
 	return e;
@@ -225,16 +225,16 @@ reissue(const char *state_dir, const struct services_ca *ca, struct why *why)
 		return e;
 	key_free(server.key);
 	e = x509_parse(&info, &server.cert, why);
-	if (e == ERR_OK && x509_names(names, &count, &server.cert) != ERR_OK)
+	if (!e && x509_names(names, &count, &server.cert))
 		e = err_set(why, ERR_INVALID, "server.crt: its names cannot be read");
-	for (size_t i = 0; e == ERR_OK && i < count; i++)
+	for (size_t i = 0; !e && i < count; i++)
 		list[i] = names[i];
 	struct x509_request r = {.use = X509_SERVER,
 	    .common_name = info.common_name,
 	    .names = list,
 	    .name_count = count,
 	    .not_after = now + KEYS_SERVER_LIFE};
-	if (e == ERR_OK)
+	if (!e)
 		e = keys_issue(state_dir, &next, "server", &r, true, why);
 	struct x509_request signer = {
 	    .use = X509_SIGNER, .common_name = "Rivulet records", .not_after = now + KEYS_CA_LIFE};
@@ -266,9 +266,9 @@ keys_finish_rotation(const char *state_dir, struct why *why)
 	if (ca->rotating) {
 		e = reissue(state_dir, ca, why);
 		/* From here on the old CA is the old one. */
-		if (e == ERR_OK)
+		if (!e)
 			e = keys_save_cert(state_dir, "ca.crt", &ca->next, why);
-		if (e == ERR_OK)
+		if (!e)
 			e = settle_key(state_dir, ca->generation + 1, why);
 	} else if (ca->generation > 1 && is_there(state_dir, ca->generation, "key")) {
 		e = settle_key(state_dir, ca->generation, why);

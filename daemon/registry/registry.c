@@ -104,7 +104,7 @@ parse_labels(struct device *d)
 
 	if (!text[0])
 		return ERR_OK;
-	if (json_parse(&v, text, strlen(text), NULL) != ERR_OK || json_kind(v) != JSON_OBJECT) {
+	if (json_parse(&v, text, strlen(text), NULL) || json_kind(v) != JSON_OBJECT) {
 		json_free(v);
 		return ERR_CORRUPT;
 	}
@@ -172,10 +172,10 @@ registry_put(struct registry *r, const struct store_device *row)
 	memcpy(d->view.seen.device, row->id, 32);
 	key_id(key, row->spki);
 	enum err e = parse_labels(d);
-	if (e == ERR_OK) {
+	if (!e) {
 		pthread_mutex_lock(&r->lock);
 		e = add_key(r, key, row->id);
-		if (e == ERR_OK)
+		if (!e)
 			e = insert(r, d);
 		pthread_mutex_unlock(&r->lock);
 	}
@@ -213,11 +213,11 @@ registry_follow(struct registry *r, const uint8_t id[32])
 	enum err e = now ? ERR_OK : ERR_NOMEM;
 
 	pthread_mutex_lock(&r->following);
-	if (e == ERR_OK) {
+	if (!e) {
 		memcpy(now->id, id, sizeof(now->id));
 		e = store_read(r->store, read_row, now, NULL);
 	}
-	if (e == ERR_OK)
+	if (!e)
 		e = registry_put(r, now);
 	if (e)
 		doubt(r, id);
@@ -253,7 +253,7 @@ registry_settle(struct registry *r)
 	r->doubts = false;
 	pthread_mutex_unlock(&r->lock);
 	while (doubts && next_doubt(r, &at, id))
-		if (registry_follow(r, id) != ERR_OK)
+		if (registry_follow(r, id))
 			return; /* it has noted that there are doubts */
 }
 
@@ -292,11 +292,11 @@ load_all(struct store_db *db, void *arg, struct why *why)
 	enum err e = store_device_each(db, load_one, r);
 
 	(void)why;
-	if (e == ERR_OK)
+	if (!e)
 		e = store_key_each(db, load_key, r);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_seen_each(db, load_seen, r);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_token_each(db, load_token, r);
 	for (size_t i = 0; !e && i < r->count; i++) {
 		struct registry_view *v = &r->items[i]->view;
@@ -376,7 +376,7 @@ registry_each(
 	struct registry_view v;
 	enum err e = ERR_OK;
 
-	for (size_t i = 0; e == ERR_OK; i++) {
+	for (size_t i = 0; !e; i++) {
 		pthread_mutex_lock(&r->lock);
 		bool more = i < r->count;
 		if (more)

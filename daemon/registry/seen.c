@@ -177,9 +177,9 @@ write_row(struct store_db *db, const struct store_seen *seen, uint64_t ca_genera
 	enum err e = store_device_get(db, seen->device, &row);
 
 	/* Erased meanwhile. */
-	if (e == ERR_OK && registry_is_erased(&row))
+	if (!e && registry_is_erased(&row))
 		return ERR_OK;
-	if (e == ERR_OK && row.ca_generation < ca_generation) {
+	if (!e && row.ca_generation < ca_generation) {
 		row.ca_generation = ca_generation;
 		e = store_device_put(db, &row);
 	}
@@ -235,8 +235,7 @@ registry_flush(struct registry *r, struct store *store)
 		struct batch *b = malloc(sizeof(*b));
 		if (!b)
 			return;
-		if (!collect(r, &at, b) ||
-		    store_submit(store, write_batch, batch_written, b) != ERR_OK) {
+		if (!collect(r, &at, b) || store_submit(store, write_batch, batch_written, b)) {
 			free(b);
 			return;
 		}

@@ -46,7 +46,7 @@ loop_new(struct loop **out)
 	l->tail = &l->head;
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	l->wake = (struct loop_source){on_wake, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-	if (l->epoll < 0 || l->wake.fd < 0 || loop_add(l, &l->wake, EPOLLIN) != ERR_OK) {
+	if (l->epoll < 0 || l->wake.fd < 0 || loop_add(l, &l->wake, EPOLLIN)) {
 		loop_free(l);
 		return ERR_IO;
 	}

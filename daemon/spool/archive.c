@@ -84,7 +84,7 @@ scan(struct archive *k, DIR *d)
 	struct stat st;
 	enum err e = ERR_OK;
 
-	while (e == ERR_OK && (ent = readdir(d)))
+	while (!e && (ent = readdir(d)))
 		if (strlen(ent->d_name) == 32 + sizeof(SUFFIX) - 1 &&
 		    strcmp(ent->d_name + 32, SUFFIX) == 0 &&
 		    hex_decode(task, sizeof(task), ent->d_name, 32) &&
@@ -109,7 +109,7 @@ archive_open(struct archive **out, const char *dir, struct spool *spool, struct 
 	pthread_mutex_init(&k->lock, NULL);
 	enum err e = file_mkdirs(dir, 0700, why);
 	DIR *d = e ? NULL : opendir(dir);
-	if (e == ERR_OK)
+	if (!e)
 		e = d ? scan(k, d) : err_errno(why, "open %s", dir);
 	if (d)
 		closedir(d);
@@ -189,7 +189,7 @@ remove_at(struct archive *k, size_t i)
 	path_of(k, k->items[i].task, path);
 	if (unlink(path) != 0)
 		e = err_errno(NULL, "unlink %s", path);
-	if (e == ERR_OK || e == ERR_NOTFOUND) {
+	if (!e || e == ERR_NOTFOUND) {
 		k->bytes -= k->items[i].bytes;
 		memmove(&k->items[i], &k->items[i + 1], (k->end - i - 1) * sizeof(*k->items));
 		k->end--;
@@ -223,7 +223,7 @@ is_of(
 	if (e)
 		return e == ERR_NOTFOUND ? ERR_OK : e;
 	e = manifest_decode(&m, f.manifest, MANIFEST_LEN, why);
-	*is = e == ERR_OK && memcmp(m.device, device, sizeof(m.device)) == 0;
+	*is = !e && memcmp(m.device, device, sizeof(m.device)) == 0;
 	delta_file_close(&f);
 	return e;
 }
@@ -239,9 +239,9 @@ archive_remove_device(struct archive *k, const uint8_t device[32], uint64_t *cou
 	pthread_mutex_lock(&k->lock);
 	for (size_t i = k->end; i-- > k->first;) {
 		enum err e = is_of(k, k->items[i].task, device, &is, &said);
-		if (e == ERR_OK && is) {
+		if (!e && is) {
 			e = remove_at(k, i);
-			*count += e == ERR_OK;
+			*count += !e;
 		}
 		if (e && e != ERR_NOTFOUND && !first)
 			first = err_set(

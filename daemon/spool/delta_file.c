@@ -108,7 +108,7 @@ read_head(struct delta_file *f, const char *path, const struct delta_key *key, s
 	f->key = s.sealed ? key : NULL;
 	make_tag(tag, head, f->key);
 	if (!hash_equal(tag, s.tag, HASH_LEN) ||
-	    manifest_decode(&m, s.manifest, MANIFEST_LEN, NULL) != ERR_OK)
+	    manifest_decode(&m, s.manifest, MANIFEST_LEN, NULL))
 		return err_set(why, ERR_CORRUPT, "%s: its head does not check", path);
 	memcpy(f->nonce, s.nonce, sizeof(f->nonce));
 	take_manifest(f, s.manifest, &m);
@@ -146,11 +146,11 @@ delta_file_write(struct delta_file *f, const void *data, size_t len, uint64_t at
 		return ERR_LIMIT;
 	if (!f->key)
 		return file_pwrite(f->fd, data, len, SPOOLFILE_HEAD + at);
-	for (size_t done = 0; done < len && e == ERR_OK; done += PIECE) {
+	for (size_t done = 0; done < len && !e; done += PIECE) {
 		size_t n = len - done < PIECE ? len - done : PIECE;
 		memcpy(piece, (const uint8_t *)data + done, n);
 		e = cipher_xor(f->key->body, f->nonce, at + done, piece, n);
-		if (e == ERR_OK)
+		if (!e)
 			e = file_pwrite(f->fd, piece, n, SPOOLFILE_HEAD + at + done);
 	}
 	return e;
@@ -193,7 +193,7 @@ verify_body(const struct delta_file *f, uint8_t *leaves, uint8_t *chunk, struct 
 	struct manifest m;
 
 	enum err e = manifest_decode(&m, f->manifest, MANIFEST_LEN, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = delta_file_read(f, leaves, (size_t)f->leaf_bytes, 0);
 	if (e)
 		return err_set(why, e, "its leaves cannot be read: %s", err_name(e));

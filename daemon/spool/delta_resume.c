@@ -26,11 +26,10 @@ hash_again(
 	uint64_t leaves = body->leaf_bytes < have ? body->leaf_bytes : have;
 	const uint64_t seen = delta_body_seen(body);
 	const bool skips = known.at > seen && known.at <= have;
-	while (e == ERR_OK && body->now.at < have) {
+	while (!e && body->now.at < have) {
 		uint64_t at = body->now.at, left = (at < leaves ? leaves : have) - at;
 		size_t n = left < MANIFEST_CHUNK ? (size_t)left : MANIFEST_CHUNK;
-		if (delta_file_read(&part->file, piece, n, at) != ERR_OK ||
-		    delta_body_take(body, piece, n))
+		if (delta_file_read(&part->file, piece, n, at) || delta_body_take(body, piece, n))
 			break;
 		if (skips && body->now.at == seen)
 			delta_body_skip(body, &known);
@@ -55,17 +54,17 @@ delta_resume(struct spool *s, const uint8_t task[16], const uint8_t device[32],
 	if (e)
 		return e;
 	e = manifest_decode(m, part->file.manifest, MANIFEST_LEN, why);
-	if (e == ERR_OK && !codec_find(m->codec))
+	if (!e && !codec_find(m->codec))
 		e = err_set(why, ERR_NOTFOUND, "the part's codec is not handled");
-	if (e == ERR_OK && delta_body_init(body, m) != ERR_OK)
+	if (!e && delta_body_init(body, m))
 		e = err_set(why, ERR_NOMEM, "no memory");
-	if (e == ERR_OK)
+	if (!e)
 		e = hash_again(s, part, body, &cut, why);
 	/* Cutting nothing off would count as a change, too. */
-	if (e == ERR_OK && cut) {
+	if (!e && cut) {
 		e = part->file.key ? spool_reseal(s, part, body->now.at, why)
 				   : spool_cut(s, part, body->now.at);
-		if (e == ERR_OK)
+		if (!e)
 			(void)spool_watermark_note(s, part, &body->good);
 	}
 	FAULT("delta.resumed");

@@ -33,7 +33,7 @@ settle(struct spool *s, struct store_db *db, const struct orphan *o)
 	char task[33];
 
 	enum err e = store_accept_get(db, o->job, o->round, o->device, &row);
-	bool owned = e == ERR_OK && memcmp(row.task, o->task, sizeof(row.task)) == 0;
+	bool owned = !e && memcmp(row.task, o->task, sizeof(row.task)) == 0;
 	free(row.report);
 	if (e && e != ERR_NOTFOUND)
 		return false;

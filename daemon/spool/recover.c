@@ -75,7 +75,7 @@ recover_file(
 	struct stat st;
 
 	enum err e = delta_file_open(&f, path, O_RDONLY, spool_key(r->s), why);
-	bool whole = e == ERR_OK && fstat(f.fd, &st) == 0 &&
+	bool whole = !e && fstat(f.fd, &st) == 0 &&
 	    manifest_decode(&m, f.manifest, MANIFEST_LEN, NULL) == ERR_OK;
 	delta_file_close(&f);
 	bool wanted = part ? (whole && memcmp(m.task, task, 16) == 0 && r->keep(r->ctx, task, &m))
@@ -105,7 +105,7 @@ recover_pass(const struct recovery *r, struct why *why)
 
 	if (!d)
 		return err_errno(why, "open %s", r->s->dir);
-	while (e == ERR_OK && (ent = readdir(d))) {
+	while (!e && (ent = readdir(d))) {
 		char path[PATH_ROOM + 256];
 		uint8_t task[16];
 		struct stat st;

@@ -46,10 +46,10 @@ copy(const struct spool_part *part, struct delta_file *fresh, uint64_t bytes, st
 	uint8_t *piece = malloc(MANIFEST_CHUNK);
 	enum err e = piece ? ERR_OK : ERR_NOMEM;
 
-	for (uint64_t at = 0, n; at < bytes && e == ERR_OK; at += n) {
+	for (uint64_t at = 0, n; at < bytes && !e; at += n) {
 		n = bytes - at < MANIFEST_CHUNK ? bytes - at : MANIFEST_CHUNK;
 		e = delta_file_read(&part->file, piece, (size_t)n, at);
-		if (e == ERR_OK)
+		if (!e)
 			e = delta_file_write(fresh, piece, (size_t)n, at);
 	}
 	free(piece);
@@ -82,10 +82,10 @@ spool_reseal(struct spool *s, struct spool_part *part, uint64_t bytes, struct wh
 	char path[PATH_ROOM] = "";
 
 	enum err e = create(s, part, &fresh, path, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = copy(part, &fresh, bytes, why);
 	pthread_mutex_lock(&s->lock);
-	if (e == ERR_OK)
+	if (!e)
 		e = part->slot ? replace(s, part, &fresh, path, why) : ERR_AGAIN;
 	pthread_mutex_unlock(&s->lock);
 	if (e && path[0])

@@ -52,7 +52,7 @@ spool_open(struct spool **out, const struct spool_options *options, struct why *
 	}
 	if (snprintf(s->dir, sizeof(s->dir), "%s", options->dir) >= (int)sizeof(s->dir))
 		e = err_set(why, ERR_LIMIT, "path too long: %s", options->dir);
-	if (e == ERR_OK)
+	if (!e)
 		e = file_mkdirs(options->dir, 0700, why);
 	if (e) {
 		spool_close(s);
@@ -222,7 +222,7 @@ begin_locked(struct spool *s, const uint8_t manifest[MANIFEST_LEN], const struct
 	enum err e = ERR_NOMEM;
 	if (slot) {
 		e = create_part(s, manifest, m, part, why);
-		if (e == ERR_OK) {
+		if (!e) {
 			make_live(slot, part);
 			return ERR_OK;
 		}
@@ -261,7 +261,7 @@ resume_locked(struct spool *s, const uint8_t task[16], const uint8_t device[32],
 		return in_commit(why);
 	path_of(s, task, SUFFIX_PART, path);
 	enum err e = delta_file_open(&part->file, path, O_RDWR, spool_key(s), why);
-	if (e == ERR_OK) {
+	if (!e) {
 		make_live(slot, part);
 		return ERR_OK;
 	}
@@ -516,7 +516,7 @@ spool_verify(
 	if (spool_verified_holds(s->verified, task, file->fd))
 		return ERR_OK;
 	enum err e = delta_file_verify(file, why);
-	if (e == ERR_OK)
+	if (!e)
 		spool_verified_note(s->verified, task, file->fd);
 	return e;
 }

@@ -278,7 +278,7 @@ drop_row(struct kept *k, struct store_db *db, const struct accepted *d, struct w
 	    .device = d->device,
 	    .detail = json_object()};
 
-	if (e == ERR_OK)
+	if (!e)
 		return audit_append(db, k->s, &event, why);
 	json_free(event.detail);
 	return e;
@@ -290,7 +290,7 @@ drop_rows(struct store_db *db, void *arg, struct why *why)
 	struct kept *k = arg;
 	enum err e = ERR_OK;
 
-	for (size_t i = 0; i < k->open.count && e == ERR_OK; i++)
+	for (size_t i = 0; i < k->open.count && !e; i++)
 		if (is_bad(&k->open.deltas[i]))
 			e = drop_row(k, db, &k->open.deltas[i], why);
 	return e;
@@ -307,10 +307,10 @@ drop_lost(struct kept *k, struct why *why)
 	if (bad == 0)
 		return ERR_OK;
 	enum err e = store_write(k->s->store, drop_rows, k, why);
-	for (size_t i = 0; i < k->open.count && e == ERR_OK; i++)
+	for (size_t i = 0; i < k->open.count && !e; i++)
 		if (is_bad(&k->open.deltas[i]))
 			spool_remove(k->s->spool, k->open.deltas[i].task);
-	if (e == ERR_OK)
+	if (!e)
 		log_event(LOG_LEVEL_WARN, "spool.lost", LOG_U("deltas", bad),
 		    LOG_S("why", "the spool is in memory; their devices send them again"));
 	return e;
@@ -325,7 +325,7 @@ condemn_bad(struct kept *k, struct why *why)
 		if (!d->e)
 			continue;
 		tell(d, "delta.damaged");
-		if (spool_condemn(k->s->spool, d->task, d->why.text) != ERR_OK)
+		if (spool_condemn(k->s->spool, d->task, d->why.text))
 			return err_set(why, ERR_NOMEM, "no memory");
 	}
 	return ERR_OK;
@@ -351,7 +351,7 @@ keep_over(struct kept *k, struct why *why)
 {
 	enum err e = ERR_OK;
 
-	for (size_t i = 0; i < k->over.count && e == ERR_OK; i++) {
+	for (size_t i = 0; i < k->over.count && !e; i++) {
 		e = archive_add(
 		    k->s->archive, k->over.deltas[i].task, k->s->config->keep_deltas_bytes, why);
 		e = e == ERR_NOTFOUND ? ERR_OK : e;
@@ -380,17 +380,17 @@ spool_start(struct services *s, struct why *why)
 	struct kept k = {.s = s};
 
 	enum err e = open_both(s, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = store_read(s->store, collect, &k, why);
 	sort(&k.open);
 	sort(&k.over);
-	for (size_t i = 0; i < k.open.count && e == ERR_OK; i++)
+	for (size_t i = 0; i < k.open.count && !e; i++)
 		e = spool_upgrade(s->spool, k.open.deltas[i].task, k.open.deltas[i].manifest, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = spool_recover(s->spool, is_kept, &k, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = keep_over(&k, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = check_all(&k, why);
 	free(k.open.deltas);
 	free(k.over.deltas);

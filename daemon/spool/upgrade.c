@@ -35,10 +35,10 @@ write_body(struct delta_file *to, int from, const uint8_t *leaves, uint8_t *chun
 	enum err e = delta_file_write(to, leaves, (size_t)to->leaf_bytes, 0);
 	uint64_t left = to->body_bytes - to->leaf_bytes;
 
-	for (uint64_t at = 0; left > 0 && e == ERR_OK; at += MANIFEST_CHUNK) {
+	for (uint64_t at = 0; left > 0 && !e; at += MANIFEST_CHUNK) {
 		size_t len = left < MANIFEST_CHUNK ? (size_t)left : MANIFEST_CHUNK;
 		e = file_pread(from, chunk, len, at);
-		if (e == ERR_OK)
+		if (!e)
 			e = delta_file_write(to, chunk, len, to->leaf_bytes + at);
 		left -= len;
 	}
@@ -59,11 +59,11 @@ rewrite(struct spool *s, const char *path, int from, const uint8_t *manifest, co
 	if (fd < 0)
 		return err_errno(why, "create %s", temp);
 	enum err e = delta_file_create(&to, fd, manifest, spool_key(s), why);
-	if (e == ERR_OK) {
+	if (!e) {
 		e = write_body(&to, from, leaves, chunk);
 		err_set(why, e, "write %s: %s", temp, err_name(e));
 	}
-	if (e == ERR_OK)
+	if (!e)
 		e = file_commit(to.fd, temp, path, why);
 	if (e)
 		unlink(temp);
@@ -84,7 +84,7 @@ spool_upgrade(
 	snprintf(path, sizeof(path), "%s/%s" SUFFIX_DELTA, s->dir, hex);
 	enum err e = delta_file_open(&present, path, O_RDONLY, spool_key(s), NULL);
 	delta_file_close(&present);
-	if (e != ERR_CORRUPT || manifest_decode(&m, manifest, MANIFEST_LEN, NULL) != ERR_OK)
+	if (e != ERR_CORRUPT || manifest_decode(&m, manifest, MANIFEST_LEN, NULL))
 		return ERR_OK;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &st) != 0 || (uint64_t)st.st_size != m.payload_bytes) {
@@ -96,7 +96,7 @@ spool_upgrade(
 	uint8_t *chunk = malloc(MANIFEST_CHUNK);
 	e = leaves && chunk ? make_leaves(fd, &m, leaves, chunk)
 			    : err_set(why, ERR_NOMEM, "no memory");
-	if (e == ERR_OK)
+	if (!e)
 		e = rewrite(s, path, fd, manifest, leaves, chunk, why);
 	close(fd);
 	free(leaves);

@@ -163,7 +163,7 @@ is_busy(struct store_db *db, const uint8_t device[32])
 
 	store_query_blob(&q, device, 32);
 	enum err e = store_query_one(&q, &number_table, &open);
-	return e == ERR_OK && open > 0 ? ERR_STATE : e;
+	return !e && open > 0 ? ERR_STATE : e;
 }
 
 static enum err
@@ -186,7 +186,7 @@ delete_rows(struct store_db *db, enum statement which, const uint8_t device[32],
 
 	store_query_blob(&q, device, 32);
 	enum err e = store_query_done(&q);
-	if (e == ERR_OK && count)
+	if (!e && count)
 		*count = (uint64_t)sqlite3_changes(db->sql);
 	return e;
 }
@@ -198,13 +198,13 @@ store_audit_erase(struct store_db *db, const uint8_t device[32],
 	enum err e = is_busy(db, device);
 
 	*out = (struct store_erased){.details = 0};
-	if (e == ERR_OK)
+	if (!e)
 		e = each_task(db, device, fn, ctx);
-	if (e == ERR_OK)
+	if (!e)
 		e = delete_rows(db, ERASE_DETAILS, device, &out->details);
-	if (e == ERR_OK)
+	if (!e)
 		e = delete_rows(db, ERASE_REPORTS, device, &out->reports);
-	if (e == ERR_OK)
+	if (!e)
 		e = delete_rows(db, ERASE_SEEN, device, NULL);
 	return e ? e : delete_rows(db, ERASE_JOINED, device, NULL);
 }

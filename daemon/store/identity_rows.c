@@ -67,7 +67,7 @@ store_key_get(struct store_db *db, const uint8_t key[32], uint8_t device[32])
 
 	store_query_blob(&q, key, 32);
 	enum err e = store_query_one(&q, &key_table, &row);
-	if (e == ERR_OK)
+	if (!e)
 		memcpy(device, row.device, 32);
 	return e;
 }

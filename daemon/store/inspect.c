@@ -98,7 +98,7 @@ store_inspect_commit(struct store_db *db, struct why *why)
 void
 store_inspect_rollback(struct store_db *db)
 {
-	if (!sqlite3_get_autocommit(db->sql) && store_schema_execute(db, "ROLLBACK") != ERR_OK)
+	if (!sqlite3_get_autocommit(db->sql) && store_schema_execute(db, "ROLLBACK"))
 		return;
 }
 
@@ -183,7 +183,7 @@ store_inspect_copy(struct store_db *db, const char *to, void (*pause)(void *ctx,
 	if (e)
 		err_set(why, e, "copying the database to %s: %s", to, db->last.text);
 	sqlite3_close(copy);
-	if (e == ERR_OK && fsync(fd) != 0)
+	if (!e && fsync(fd) != 0)
 		e = err_errno(why, "sync %s", to);
 	close(fd);
 	return e;

@@ -53,7 +53,7 @@ schedule_rows_of(struct store_db *db, const struct store_job *row, struct schedu
 	struct job_spec spec;
 
 	*out = schedule_state_start();
-	if (job_parse(&spec, row->document, row->document_len, NULL) != ERR_OK)
+	if (job_parse(&spec, row->document, row->document_len, NULL))
 		return ERR_OK;
 	enum err e = schedule_rows_load(db, &spec, row->id, out);
 	job_deinit(&spec);

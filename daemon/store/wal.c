@@ -53,7 +53,7 @@ read_header(struct wal *w, uint64_t bytes)
 {
 	uint8_t h[HEADER];
 
-	if (file_pread(w->fd, h, sizeof(h), 0) != ERR_OK)
+	if (file_pread(w->fd, h, sizeof(h), 0))
 		return false;
 	w->big = word(h, true) & 1;
 	w->page = word(h + 8, true);

@@ -51,7 +51,7 @@ add_tensors(struct graph *g, struct layer *l, struct why *why)
 		e = tensor_table_add(&g->tensors, name, l->weight_shape, l->weight_dims, why);
 	}
 	l->bias_at = g->tensors.elements;
-	if (e == ERR_OK && l->biases > 0) {
+	if (!e && l->biases > 0) {
 		snprintf(name, sizeof(name), "%s.bias", l->spec.name);
 		e = tensor_table_add(&g->tensors, name, l->weight_shape, 1, why);
 	}
@@ -170,11 +170,11 @@ build(struct graph *g, const struct net_spec *spec, uint32_t max_batch, bool tra
 	enum err e = layer_shape_set(
 	    &g->input, spec->input[0], spec->input[1], spec->input[2], "input", why);
 
-	for (size_t i = 0; e == ERR_OK && i < g->count; i++) {
+	for (size_t i = 0; !e && i < g->count; i++) {
 		g->layers[i].spec = spec->layers[i];
 		e = add_layer(g, i, why);
 	}
-	if (e == ERR_OK)
+	if (!e)
 		e = share_buffers(g, why);
 	if (e)
 		return e;

@@ -104,7 +104,7 @@ set_up(struct net *net, size_t classes, struct why *why)
 {
 	enum err e = check_loss(net, classes, why);
 
-	if (e == ERR_OK)
+	if (!e)
 		e = check_bytes(net, 1, why);
 	if (e)
 		return e;
@@ -133,7 +133,7 @@ net_new(struct net **out, const struct net_spec *spec, size_t classes, uint32_t 
 	net->train = train;
 	net->max_bytes = max_bytes;
 	enum err e = graph_build(&net->graph, spec, max_batch, train, why);
-	if (e == ERR_OK) {
+	if (!e) {
 		net->outputs = net->graph.layers[net->graph.count - 1].out.size;
 		e = set_up(net, classes, why);
 	}
@@ -296,7 +296,7 @@ learn(struct net *net, const struct batch *b, const struct sgd *sgd, struct prng
 		return e;
 	forward(net, b->x, &pass, true);
 	e = loss(net, b, last(net)->dy, result);
-	for (size_t i = net->graph.count; e == ERR_OK && i-- > 0;)
+	for (size_t i = net->graph.count; !e && i-- > 0;)
 		if (net->graph.layers[i].trains)
 			net->graph.layers[i].ops->backward(&net->graph.layers[i], &pass);
 	return e;
@@ -336,7 +336,7 @@ collect(struct net *net, const struct batch *b, float share, struct prng *rng,
 	    .params = net->params, .gradient = u->gradient, .share = share, .add = u->collected};
 	enum err e = learn(net, b, &sgd, rng, result);
 
-	u->collected = u->collected || e == ERR_OK;
+	u->collected = u->collected || !e;
 	return e;
 }
 
@@ -351,7 +351,7 @@ net_step(struct net *net, const float *x, const int32_t *labels, const float *ta
 		return e;
 	if (update_collects(how)) {
 		e = collect(net, &b, 1, rng, result);
-		if (e == ERR_OK)
+		if (!e)
 			net_move(net, how);
 		return e;
 	}

@@ -52,13 +52,13 @@ update_begin(struct update *u, const struct net_update *how, const float *params
 {
 	enum err e = zeros(&u->gradient, update_collects(how) || how->parts > 1, count);
 
-	if (e == ERR_OK)
+	if (!e)
 		e = zeros(&u->first, adaptive(how) || how->momentum != 0, count);
-	if (e == ERR_OK)
+	if (!e)
 		e = zeros(&u->second, adaptive(how), count);
-	if (e == ERR_OK)
+	if (!e)
 		e = zeros(&u->anchor, how->prox != 0, count);
-	if (e == ERR_OK && how->prox != 0)
+	if (!e && how->prox != 0)
 		memcpy(u->anchor, params, count * sizeof(float));
 	u->collected = false;
 	u->steps = 0;

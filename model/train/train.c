@@ -214,7 +214,7 @@ epoch(struct run *r)
 	enum err e = ERR_OK;
 
 	prng_shuffle(&r->shuffle, r->order, r->data->count);
-	for (size_t i = 0; e == ERR_OK && !r->done && i < r->data->count; i += r->step_examples)
+	for (size_t i = 0; !e && !r->done && i < r->data->count; i += r->step_examples)
 		e = step(r, i);
 	return e;
 }
@@ -327,9 +327,9 @@ train_run(struct net *net, const struct dataset *data, const struct train_config
 	enum err e = check_data(net, data, why);
 
 	*result = (struct train_result){0};
-	if (e == ERR_OK)
+	if (!e)
 		e = start(&r, why);
-	while (e == ERR_OK && !r.done) {
+	while (!e && !r.done) {
 		e = epoch(&r);
 		if (e)
 			err_set(why, e,
@@ -337,7 +337,7 @@ train_run(struct net *net, const struct dataset *data, const struct train_config
 					     : "step %llu failed",
 			    (unsigned long long)result->steps + 1);
 	}
-	if (e == ERR_OK)
+	if (!e)
 		e = finish(&r, why);
 	batch_deinit(&r.batch);
 	free(r.order);
@@ -380,7 +380,7 @@ train_evaluate(struct net *net, const struct dataset *data, const struct data_sp
 		return e;
 	uint32_t size = net_max_batch(net);
 	e = batch_init(&b, data, data->count < size ? (uint32_t)data->count : size);
-	if (e == ERR_OK)
+	if (!e)
 		e = score_batches(net, data, spec, &b, score);
 	if (e)
 		err_set(why, e, "%s",

@@ -8,7 +8,7 @@ codec_block_walk(uint64_t at, uint64_t end, size_t whole, const uint8_t *data, s
 
 	if (at > end || len > end - at)
 		return ERR_INVALID;
-	while (len > 0 && e == ERR_OK) {
+	while (len > 0 && !e) {
 		size_t inside = (size_t)(at % whole);
 		uint64_t begin = at - inside;
 		size_t block_len = end - begin < whole ? (size_t)(end - begin) : whole;

@@ -113,9 +113,9 @@ read_piece(const struct codec *c, const struct codec_params *p, const struct cod
 		c->range(p, first, count, &at, &len);
 	else
 		e = find_block(c, p, source, first / c->block, &at, &len);
-	if (e == ERR_OK && len > sizeof(bytes))
+	if (!e && len > sizeof(bytes))
 		e = ERR_INVALID;
-	if (e == ERR_OK)
+	if (!e)
 		e = source->read(source->context, bytes, len, at);
 	return e ? e : c->decode(p, first, count, bytes, len, out);
 }
@@ -128,7 +128,7 @@ codec_read(const struct codec *c, const struct codec_params *p, const struct cod
 
 	if (first > p->elements || count > p->elements - first)
 		return ERR_INVALID;
-	while (count > 0 && e == ERR_OK) {
+	while (count > 0 && !e) {
 		size_t room = PIECE - (size_t)(first % PIECE);
 		size_t n = count < room ? count : room;
 		e = read_piece(c, p, source, first, n, out);

@@ -134,7 +134,7 @@ difference_tile_encode(
 	uint64_t len = 0;
 
 	enum err e = d->codec->encode(out, &len, values, &p);
-	return e == ERR_OK && len != t->len ? ERR_INVALID : e;
+	return !e && len != t->len ? ERR_INVALID : e;
 }
 
 enum err

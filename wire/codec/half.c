@@ -142,7 +142,7 @@ add_elements(const struct format *f, struct state *s, uint64_t index, const uint
 {
 	enum err e = ERR_OK;
 
-	while (n > 0 && e == ERR_OK) {
+	while (n > 0 && !e) {
 		size_t run = n < RUN ? n : RUN;
 		e = add_run(f, s, index, p, run);
 		index += run;
@@ -177,11 +177,11 @@ check(const struct format *f, const struct codec_params *p, uint64_t at, const u
 		e = add_elements(f, &s, at / SIZE, both, 1);
 	}
 	size_t whole = (len - used) / SIZE;
-	if (e == ERR_OK)
+	if (!e)
 		e = add_elements(f, &s, (at + used) / SIZE, data + used, whole);
 	if ((len - used) % SIZE)
 		s.first = data[len - 1];
-	if (e == ERR_OK && at + len == end)
+	if (!e && at + len == end)
 		*sum_squares += (s.lanes[0] + s.lanes[1]) + (s.lanes[2] + s.lanes[3]);
 	memcpy(carry, &s, sizeof(s));
 	return e;

@@ -159,7 +159,7 @@ check(const struct codec_params *p, uint64_t at, const void *data, size_t len, d
 
 	memcpy(&s, carry, sizeof(s));
 	enum err e = codec_block_walk(at, end, WHOLE, data, len, take, &s);
-	if (e == ERR_OK && len > 0 && at + len == end)
+	if (!e && len > 0 && at + len == end)
 		*sum_squares += s.sum;
 	memcpy(carry, &s, sizeof(s));
 	return e;

@@ -288,7 +288,7 @@ check(const struct format *f, const struct codec_params *p, uint64_t at, const u
 
 	memcpy(&t.state, carry, sizeof(t.state));
 	enum err e = codec_block_walk(at, end, block_bytes(f, BLOCK), data, len, take, &t);
-	if (e == ERR_OK && len > 0 && at + len == end)
+	if (!e && len > 0 && at + len == end)
 		*sum_squares += t.state.sum;
 	memcpy(carry, &t.state, sizeof(t.state));
 	return e;

@@ -292,9 +292,9 @@ check(const struct codec_params *p, uint64_t at, const void *data, size_t len, d
 	memcpy(p->table + (head ? at : 0), from, head);
 	at += head;
 	enum err e = head > 0 && at == bytes ? check_table(p, bytes) : ERR_OK;
-	if (e == ERR_OK && len > head)
+	if (!e && len > head)
 		e = take_blocks(&s, p, at - bytes, from + head, len - head);
-	if (e == ERR_OK && at + (len - head) == p->payload)
+	if (!e && at + (len - head) == p->payload)
 		*sum_squares += s.sum;
 	memcpy(carry, &s, sizeof(s));
 	return e;

@@ -43,11 +43,11 @@ pick_all(struct dataset *d, const struct dataset *from, const uint32_t *indices)
 	size_t n = d->count;
 	enum err e = pick(&bytes, from->bytes, from->features, indices, n);
 
-	if (e == ERR_OK)
+	if (!e)
 		e = pick(&floats, from->floats, from->features * sizeof(float), indices, n);
-	if (e == ERR_OK)
+	if (!e)
 		e = pick(&labels, from->labels, sizeof(int32_t), indices, n);
-	if (e == ERR_OK)
+	if (!e)
 		e = pick(&targets, from->targets, from->target_width * sizeof(float), indices, n);
 	d->bytes = bytes;
 	d->floats = floats;

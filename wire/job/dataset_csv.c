@@ -158,7 +158,7 @@ keep_row(struct csv *c, struct rows *r)
 		if (column == c->columns)
 			return wrong_columns(c, "more fields");
 		enum err e = read_number(c, &at, column, &v);
-		if (e == ERR_OK)
+		if (!e)
 			e = store(c, r, column, v);
 		if (e)
 			return e;
@@ -339,10 +339,10 @@ dataset_csv(struct dataset *out, const void *file, size_t len, const struct data
 	if (e)
 		return e;
 	e = csv_open(&c, file, len, how, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = read_rows(&c, &r, keep, keep_count);
 	csv_close(&c);
-	if (e == ERR_OK) {
+	if (!e) {
 		give(out, &r, how->regression);
 	} else {
 		free(r.values);
@@ -389,7 +389,7 @@ dataset_csv_labels(int32_t **labels, size_t *count, const void *file, size_t len
 	struct csv c;
 	enum err e = csv_open(&c, file, len, how, why);
 
-	if (e == ERR_OK)
+	if (!e)
 		e = read_classes(&c, &out, &n);
 	csv_close(&c);
 	if (e) {

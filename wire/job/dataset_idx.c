@@ -93,7 +93,7 @@ read_labels(struct dataset_io *io, int32_t **labels, size_t *count, struct why *
 		return err_set(why, ERR_NOMEM, "no memory for %zu labels", h.count);
 	/* The bytes are read into the front of the room and widened from the back. */
 	e = dataset_io_take(io, out, h.count, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = dataset_io_end(io, why);
 	if (e) {
 		free(out);
@@ -138,7 +138,7 @@ read_kept(struct dataset_io *io, uint8_t *out, const struct header *h, const uin
 
 	for (size_t i = 0; i < keep_count; i++) {
 		enum err e = dataset_io_take(io, NULL, (keep[i] - next) * h->features, why);
-		if (e == ERR_OK)
+		if (!e)
 			e = dataset_io_take(io, out + i * h->features, h->features, why);
 		if (e)
 			return e;

@@ -178,7 +178,7 @@ dataset_io_end(struct dataset_io *io, struct why *why)
 {
 	enum err e = refill(io, why);
 
-	if (e == ERR_OK && io->piece_len > 0)
+	if (!e && io->piece_len > 0)
 		e = err_set(why, ERR_INVALID, "bytes follow the data");
 	return e;
 }

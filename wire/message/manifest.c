@@ -122,7 +122,7 @@ manifest_decode(struct manifest *out, const void *data, size_t len, struct why *
 		return e;
 	read_fields(&r, &m);
 	e = check_fields(&m, why);
-	if (e == ERR_OK)
+	if (!e)
 		*out = m;
 	return e;
 }

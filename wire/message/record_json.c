@@ -52,8 +52,7 @@ record_json_detail_read(struct record_detail *out, const struct json *v, struct 
 	if (!d.data)
 		return ERR_NOMEM;
 	d.len = room;
-	if (base64_decode(d.data, &d.len, data, strlen(data)) != ERR_OK ||
-	    d.len > RECORD_DETAIL_MAX) {
+	if (base64_decode(d.data, &d.len, data, strlen(data)) || d.len > RECORD_DETAIL_MAX) {
 		free(d.data);
 		return err_set(why, ERR_INVALID, "a detail's data is not base64");
 	}
@@ -90,7 +89,7 @@ record_json_entry_read(const struct json *v, uint8_t link[RECORD_LEN], const cha
 	*details = json_get(v, "details");
 	if (!*body || strlen(*body) > RECORD_BODY_MAX)
 		return err_set(why, ERR_INVALID, "an entry has no body, or too large a one");
-	if (!text || base64_decode(link, &len, text, strlen(text)) != ERR_OK || len != RECORD_LEN)
+	if (!text || base64_decode(link, &len, text, strlen(text)) || len != RECORD_LEN)
 		return err_set(
 		    why, ERR_INVALID, "an entry's link is not %d bytes in base64", RECORD_LEN);
 	if (*details && json_kind(*details) != JSON_ARRAY)

@@ -174,7 +174,7 @@ read_member(
 		return err_set(
 		    why, ERR_LIMIT, "the model file has more than %d tensors", TENSOR_COUNT_MAX);
 	enum err e = read_tensor(&t->items[t->count], v, t->count, why);
-	if (e == ERR_OK)
+	if (!e)
 		t->count++;
 	return e;
 }
@@ -217,12 +217,12 @@ modelfile_parse(struct tensor_table *table, struct modelfile_meta *meta, const v
 	if (text[0] != '{')
 		return err_set(why, ERR_INVALID, "the model file's header is not a JSON object");
 	e = json_parse(&header, text, (size_t)data_at - MODELFILE_PREFIX, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = read_table(&t, &read, header, why);
 	json_free(header);
-	if (e == ERR_OK)
+	if (!e)
 		e = check_cover(&t, file_bytes - data_at, why);
-	if (e == ERR_OK)
+	if (!e)
 		e = tensor_table_assign(&t, NULL, 0, why);
 	if (e) {
 		tensor_table_deinit(&t);
@@ -290,15 +290,15 @@ modelfile_header(
 
 	buf_init(&text, MODELFILE_HEADER_MAX);
 	enum err e = header_text(&text, table, meta);
-	if (e == ERR_OK)
+	if (!e)
 		e = buf_extend(
 		    &text, ALIGN - 1 - (MODELFILE_PREFIX + text.len + ALIGN - 1) % ALIGN, &spaces);
-	if (e == ERR_OK) {
+	if (!e) {
 		memset(spaces, ' ', (size_t)(text.data + text.len - (char *)spaces));
 		bytes_put_u64(&w, text.len);
 		e = buf_append(out, prefix, sizeof(prefix));
 	}
-	if (e == ERR_OK)
+	if (!e)
 		e = buf_append(out, text.data, text.len);
 	buf_deinit(&text);
 	return e;
