@@ -67,7 +67,6 @@ USES_daemon/backup   := models audit store config runtime
 USES_daemon/check    := backup spool models registry audit store config runtime
 USES_daemon/program  := check backup api fold engine net http spool models registry audit store config runtime
 
-# librivulet is the first seven.
 ROOMS_client    := host home session settings models outbox device agent cli verify doctor commands
 USES_client/session  := home host
 USES_client/settings := home
@@ -78,13 +77,17 @@ USES_client/verify   := cli session home host
 USES_client/doctor   := cli agent outbox settings session home host
 USES_client/commands := doctor verify cli agent device outbox models settings session home host
 
+# librivulet: the rooms of a device. A room with a FLOORS_ line sees these floors, and not all that its house uses.
+DEVICE := $(addprefix client/,host home session settings models outbox device)
+$(foreach r,$(DEVICE),$(eval FLOORS_$r := base crypto wire))
+
 # $(1) = a folder, as a list of its rooms; a folder without rooms is its own.
 rooms   = $(if $(ROOMS_$(1)),$(addprefix $(1)/,$(ROOMS_$(1))),$(1))
 reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
 house   = $(firstword $(subst /, ,$(1)))
 # Folders that a file in folder $(1) sees.
 sees = $(1) $(if $(findstring /,$(1)),$(addprefix $(call house,$(1))/,$(USES_$(1)))) \
-       $(foreach f,$(USES_$(call house,$(1))),$(call rooms,$f))
+       $(foreach f,$(or $(FLOORS_$(1)),$(USES_$(call house,$(1)))),$(call rooms,$f))
 inc  = $(addprefix -iquote ,$(call sees,$(1)))
 
 # --- Third-party libraries.  Looked up once, when first used: `deps` must be able to run before.
@@ -130,14 +133,14 @@ $(BUILD)/rivuletd: $(BUILD)/daemon/program/main.o $(call stack,daemon aggregator
 $(BUILD)/rivulet: $(BUILD)/client/commands/main.o $(call stack,client aggregator model wire crypto base)
 	$(call link,$^ $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
 
-# librivulet: the rooms of a device, and what lies below. "q": two rooms may have files of one name.
-DEVICE := $(addprefix client/,$(wordlist 1,7,$(ROOMS_client)))
-$(BUILD)/librivulet.a: $(foreach d,$(DEVICE) model wire crypto base,$(foreach r,$(call rooms,$d),$(call objs,$r)))
+# librivulet and what lies below. "q": two rooms may have files of one name.
+LIBS_DEVICE = $(LIBS_INI) $(LIBS_CURL) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread
+$(BUILD)/librivulet.a: $(foreach d,$(DEVICE) wire crypto base,$(foreach r,$(call rooms,$d),$(call objs,$r)))
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 examples: $(EXAMPLES)
 $(EXAMPLES): %: %.o $(BUILD)/librivulet.a
-	$(call link,$^ $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
+	$(call link,$^ $(LIBS_DEVICE))
 .PHONY: examples
 
 # --- Tests: each tests/unit/test_x.c is one program; exit 0 = pass, 77 = skip.  tests/tools are helpers.
@@ -254,7 +257,7 @@ install: all
 	    $(DESTDIR)$(PREFIX)/lib/systemd/system/$${u##*/} || exit 1; done
 	install -m 644 systemd/rivulet.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/rivulet.conf
 	install -m 644 systemd/rivulet.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/rivulet.conf
-	sed 's,@PREFIX@,$(PREFIX),;s,@VERSION@,$(VERSION),;s#@LIBS@#$(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread#' \
+	sed 's,@PREFIX@,$(PREFIX),;s,@VERSION@,$(VERSION),;s#@LIBS@#$(LIBS_DEVICE)#' \
 	    client/device/rivulet.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/rivulet.pc
 	install -m 644 README.md docs/*.md wire/FORMAT.md $(DESTDIR)$(PREFIX)/share/doc/rivulet
 

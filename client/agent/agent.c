@@ -8,8 +8,8 @@
 #include "gate.h"
 #include "handle.h"
 #include "stock.h"
-#include "train.h"
 #include "trainer.h"
+#include "training.h"
 
 #define DEADLINE_SHARE 0.9 /* of the time left; the rest is for encoding and sending */
 #define JOBS_KNOWN 32
@@ -182,7 +182,7 @@ train(struct agent *a, struct why *why)
 	in.data = item->settings;
 	/* Round 0 stands for "in every round": the validation share of a job never changes. */
 	enum err e = stock_split(item, recipe->data.validation,
-	    train_seed(r->work.task.seed, 0, in.device), &in.train, &in.validation);
+	    training_seed(r->work.task.seed, 0, in.device), &in.train, &in.validation);
 	if (e) {
 		a->out.abort = "out-of-memory";
 		return err_set(why, e, "the data set cannot be divided");

@@ -6,6 +6,7 @@
 #include "net.h"
 #include "train.h"
 #include "trainer.h"
+#include "training.h"
 
 #define BATCH_EVAL 64 /* room for evaluation when the training batch is smaller */
 
@@ -159,7 +160,7 @@ train(struct training *t, struct trainer_out *out, struct why *why)
 	    .data = &recipe->data,
 	    .round = task->round,
 	    .shift = t->shift,
-	    .seed = train_seed(task->seed, task->round, t->in->device),
+	    .seed = training_seed(task->seed, task->round, t->in->device),
 	    .stop = after_step,
 	    .context = t};
 

@@ -11,8 +11,8 @@
 #include "examples_file.h"
 #include "file.h"
 #include "identity.h"
-#include "train.h"
 #include "trainer.h"
+#include "training.h"
 
 #define WORDS_MAX 32
 #define REPORT_FILE_MAX (64u << 10)
@@ -115,7 +115,7 @@ write_task(const struct external *x, struct why *why)
 	struct json *doc = NULL;
 	struct buf text;
 	char path[PATH_MAX];
-	uint64_t seed = train_seed(w->task.seed, w->task.round, x->in->device);
+	uint64_t seed = training_seed(w->task.seed, w->task.round, x->in->device);
 	enum err e = json_parse(&doc, w->text, strlen(w->text), why);
 
 	if (e)

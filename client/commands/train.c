@@ -15,8 +15,8 @@
 #include "num.h"
 #include "options.h"
 #include "print.h"
-#include "train.h"
 #include "trainer.h"
+#include "training.h"
 #include "trial_run.h"
 
 /* What the command was asked for, and everything that lives as long as it. */
@@ -113,7 +113,7 @@ load_all(struct alone *a, struct why *why)
 		    &a->data, why);
 	if (!e &&
 	    (e = data_split(&a->train, &a->validation, &a->all, a->job.recipe.data.validation,
-		 train_seed(a->job.seed, 0, a->device))))
+		 training_seed(a->job.seed, 0, a->device))))
 		err_set(why, e, "the data set cannot be divided");
 	if (!e && a->test_name)
 		e = load_set(a, a->test_name, &a->test, NULL, why);

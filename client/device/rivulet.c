@@ -20,7 +20,7 @@
 #include "machine.h"
 #include "rekey.h"
 #include "send.h"
-#include "train.h"
+#include "training.h"
 
 #define WAIT_MAX_S 50.0
 #define REST_S 0.1
@@ -194,7 +194,7 @@ show_task(struct rivulet *r)
 	    .job = w->task.job,
 	    .model = w->task.model,
 	    .round = w->task.round,
-	    .seed = train_seed(w->task.seed, w->task.round, session_device(r->session)),
+	    .seed = training_seed(w->task.seed, w->task.round, session_device(r->session)),
 	    .deadline_s = w->task.deadline_s,
 	    .params = w->params,
 	    .recipe = w->recipe,

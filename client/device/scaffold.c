@@ -15,7 +15,7 @@
 #include "handle.h"
 #include "hash.h"
 #include "hex.h"
-#include "train.h"
+#include "training.h"
 #include "variate.h"
 
 #define HEAD 24
@@ -290,7 +290,7 @@ float *
 scaffold_change(const struct work *w, const float *delta, unsigned long long steps)
 {
 	const struct task *t = &w->task;
-	double rates = (double)steps * (double)(float)train_rate(&t->recipe.local, t->round);
+	double rates = (double)steps * (double)(float)training_rate(&t->recipe.local, t->round);
 	size_t n = (size_t)w->table.elements;
 	float *change = calloc(n, sizeof(*change));
 

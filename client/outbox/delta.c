@@ -7,7 +7,7 @@
 #include "hex.h"
 #include "merkle.h"
 #include "sign.h"
-#include "train.h"
+#include "training.h"
 #include "vectors.h"
 
 static enum err
@@ -127,7 +127,7 @@ delta_make(struct delta *out, const struct delta_facts *facts, const float *valu
 	m.codec = codec->id;
 	m.block = codec->block;
 	m.elements = elements;
-	m.codec_seed = train_seed(t->seed, t->round, facts->device);
+	m.codec_seed = training_seed(t->seed, t->round, facts->device);
 	m.flags |= second ? MANIFEST_SECOND : 0;
 	struct vectors v = vectors_of(&m);
 	v.params.entries = recipe_upload_entries(&t->recipe.upload, elements);

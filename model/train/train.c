@@ -6,31 +6,10 @@
 
 #include "num.h"
 #include "prng.h"
-#include "schedule.h"
+#include "training.h"
 
 /* Streams of a device's seed. */
 enum { STREAM_ORDER, STREAM_DROPOUT };
-
-uint64_t
-train_seed(uint64_t job_seed, uint64_t round, const uint8_t device[32])
-{
-	struct prng r;
-
-	prng_seed2(&r, job_seed, round);
-	for (size_t i = 0; i < 32; i += 8) {
-		uint64_t word = 0;
-		for (size_t k = 0; k < 8; k++)
-			word |= (uint64_t)device[i + k] << (8 * k);
-		prng_seed2(&r, prng_u64(&r), word);
-	}
-	return prng_u64(&r);
-}
-
-double
-train_rate(const struct local_spec *local, uint64_t round)
-{
-	return schedule_rate(&local->schedule, local->optimizer.rate, round);
-}
 
 static double
 seconds_now(void)
@@ -282,7 +261,7 @@ set_update(struct run *r)
 	const struct optimizer_spec *o = &local->optimizer;
 
 	r->update = (struct net_update){.type = o->type,
-	    .rate = (float)train_rate(local, r->config->round),
+	    .rate = (float)training_rate(local, r->config->round),
 	    .momentum = (float)o->momentum,
 	    .weight_decay = (float)o->weight_decay,
 	    .nesterov = o->nesterov,

@@ -32,11 +32,6 @@ struct train_result {
 			      steps for Adam and AdamW, which have none */
 };
 
-/* Seed of one device's work in one round: mixes job seed, round and the device id's bytes. */
-uint64_t train_seed(uint64_t job_seed, uint64_t round, const uint8_t device[32]);
-/* Learning rate of a round (from 1), after warm-up and schedule. */
-double train_rate(const struct local_spec *local, uint64_t round);
-
 /* Trains net in place, from fresh momentum; at least one step. ERR_NUMERIC if the loss or a weight is no longer finite,
  * ERR_LIMIT if the net was not built for batches of this size, ERR_INVALID if data and net do not fit. A last, smaller
  * batch of an epoch is used. */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `make install` puts everything in its place, and a program builds against what it installed.
+# `make install` puts everything in its place, and a program builds against what it installed, small and without BLAS.
 set -eu
 BUILD=${BUILD:-build/mbedtls}
 [ -z "${SAN:-}" ] || { echo "not under a sanitizer"; exit 77; }
@@ -29,5 +29,14 @@ sed -i "s,$dir/usr/lib,/usr/lib,g" "$dir/flags"
 for source in examples/*.c; do
 	# shellcheck disable=SC2046
 	${CC:-cc} -std=c11 -D_GNU_SOURCE "$source" -o "$dir/example" $(cat "$dir/flags") || { echo "$source does not build"; exit 1; }
+done
+# A device computes nothing but its own loop's training: no linear algebra comes along, in whatever the flags name, or the program needs.
+grep -Eq 'blas|gfortran|quadmath' "$dir/flags" && { echo "rivulet.pc names BLAS: $(cat "$dir/flags")"; exit 1; }
+for program in "$BUILD/examples/own_loop" "$dir/example"; do
+	ldd "$program" >"$dir/needs"
+	grep libcurl "$dir/needs" >/dev/null || { echo "$program needs no libcurl: is this a device?"; exit 1; }
+	grep -E 'blas|gfortran|quadmath' "$dir/needs" && { echo "$program needs that"; exit 1; }
+	bytes=$(stat -c %s "$program")
+	[ "$bytes" -lt 1600000 ] || { echo "$program has $bytes bytes"; exit 1; }
 done
 echo "installed $(find "$dir/opt" -type f | wc -l) files"

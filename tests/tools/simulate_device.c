@@ -6,6 +6,7 @@
 #include "simulate.h"
 #include "train.h"
 #include "trainer.h"
+#include "training.h"
 #include "variate.h"
 
 /* What client/scaffold.c loads: the coordinator's variate, the device's own, and what to add to gradients. */
@@ -192,7 +193,7 @@ simulate_device_encode(struct simulate_round *r, struct simulate_report *p)
 	p->vectors = (struct vectors){.codec = codec,
 	    .params = {.elements = r->table.elements,
 		.block = codec->block,
-		.seed = train_seed(r->job->seed, r->number, p->device->id),
+		.seed = training_seed(r->job->seed, r->number, p->device->id),
 		.entries = recipe_upload_entries(upload, r->table.elements)},
 	    .second = p->change != NULL};
 	p->payload = malloc(vectors_bytes(&p->vectors));

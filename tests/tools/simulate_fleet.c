@@ -11,7 +11,7 @@
 #include "hex.h"
 #include "shard.h"
 #include "simulate.h"
-#include "train.h"
+#include "training.h"
 
 #define TRIGGER_SIDE 4 /* pixels, at the lower right corner */
 #define TRIGGER_LABEL 0
@@ -168,7 +168,7 @@ load_device(struct simulate_fleet *f, const struct plan *p, const struct job_spe
 		d->train = own;
 		return ERR_OK;
 	}
-	e = data_split(&d->train, &d->validation, &own, share, train_seed(job->seed, 0, d->id));
+	e = data_split(&d->train, &d->validation, &own, share, training_seed(job->seed, 0, d->id));
 	dataset_deinit(&own);
 	return e;
 }

@@ -15,7 +15,7 @@
 #include "merkle.h"
 #include "prng.h"
 #include "sign.h"
-#include "train.h"
+#include "training.h"
 
 /* More than one chunk of f32, and no whole number of them. */
 #define ELEMENTS 300001
@@ -104,7 +104,7 @@ test_manifest(void **state)
 	assert_int_equal(m.flags, MANIFEST_PARTIAL | MANIFEST_REPORT);
 	assert_int_equal(m.payload_bytes, 4 * ELEMENTS);
 	assert_int_equal(m.made_at_ms, 1234567);
-	assert_int_equal(m.codec_seed, train_seed(42, 7, device));
+	assert_int_equal(m.codec_seed, training_seed(42, 7, device));
 	assert_true(m.normaliser == 60.0f && m.loss == 0.5f && m.accuracy == 0.75f);
 	hash_sha256(digest, "{}", 2);
 	assert_memory_equal(m.report_hash, digest, HASH_LEN);

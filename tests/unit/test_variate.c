@@ -11,6 +11,7 @@
 
 #include "fold_tile.h"
 #include "train.h"
+#include "training.h"
 #include "variate.h"
 
 #define DEVICES 2
@@ -70,7 +71,7 @@ train_device(struct bench *b, size_t i)
 	assert_int_equal(train_run(b->net, &data, &config, &result, NULL), ERR_OK);
 	assert_int_equal(result.steps, b->steps[i]);
 	b->delta[i] = net_params(b->net)[0] - b->w;
-	double rates = (double)result.steps * (double)(float)train_rate(&local, 1);
+	double rates = (double)result.steps * (double)(float)training_rate(&local, 1);
 	variate_change(&b->change[i], b->state, &b->delta[i], rates, 1);
 }
 

@@ -1,0 +1,25 @@
+#include "training.h"
+
+#include "prng.h"
+#include "schedule.h"
+
+uint64_t
+training_seed(uint64_t job_seed, uint64_t round, const uint8_t device[32])
+{
+	struct prng r;
+
+	prng_seed2(&r, job_seed, round);
+	for (size_t i = 0; i < 32; i += 8) {
+		uint64_t word = 0;
+		for (size_t k = 0; k < 8; k++)
+			word |= (uint64_t)device[i + k] << (8 * k);
+		prng_seed2(&r, prng_u64(&r), word);
+	}
+	return prng_u64(&r);
+}
+
+double
+training_rate(const struct local_spec *local, uint64_t round)
+{
+	return schedule_rate(&local->schedule, local->optimizer.rate, round);
+}

@@ -1,0 +1,12 @@
+#ifndef TRAINING_H
+#define TRAINING_H
+#include "recipe.h"
+
+/* What everybody who does or repeats a device's work of a round must draw and compute alike. Pure functions. */
+
+/* Seed of one device's work in one round: mixes job seed, round and the device id's bytes. */
+uint64_t training_seed(uint64_t job_seed, uint64_t round, const uint8_t device[32]);
+/* Learning rate of a round (from 1), after warm-up and schedule. */
+double training_rate(const struct local_spec *local, uint64_t round);
+
+#endif
