@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "print.h"
+#include "states.h"
 
 /* A row fits 120 columns. */
 #define NAME_SHOWN 16
@@ -176,19 +177,18 @@ print_row(struct cmd_table *t, const struct json *d)
 static void
 print_totals(const struct json *devices)
 {
-	static const char *const states[] = {"active", "suspended", "revoked", "left"};
 	size_t cloned = 0, n = json_count(devices);
 
 	printf("%zu device%s", n, n == 1 ? "" : "s");
-	for (size_t k = 0; k < sizeof(states) / sizeof(*states); k++) {
+	for (enum device_state k = DEVICE_ACTIVE; k <= DEVICE_LEFT; k++) {
 		size_t count = 0;
 		for (size_t i = 0; i < n; i++) {
 			const char *state = json_string(json_get(json_at(devices, i), "state"));
-			count += state && strcmp(state, states[k]) == 0;
-			cloned += k == 0 && is_cloned(json_at(devices, i));
+			count += states_device_find(state) == k;
+			cloned += k == DEVICE_ACTIVE && is_cloned(json_at(devices, i));
 		}
 		if (count)
-			printf(", %zu %s", count, states[k]);
+			printf(", %zu %s", count, states_device_name(k));
 	}
 	if (cloned)
 		printf("; %zu CLONED: one key on two machines", cloned);

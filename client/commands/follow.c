@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "print.h"
+#include "states.h"
 
 #define POLL_US 200000
 #define PAGE 1000
@@ -16,7 +17,8 @@ struct follow {
 	uint64_t next; /* first round not printed yet */
 	bool terminal, progress; /* progress: an unfinished line stands on the terminal */
 	bool heading;
-	char state[16], reason[160];
+	enum job_state state;
+	char reason[160];
 };
 
 static void
@@ -50,7 +52,7 @@ print_line(struct follow *f, const struct json *round)
 {
 	const struct json *evaluate = json_get(round, "evaluate");
 	const struct json *shown = json_kind(evaluate) == JSON_OBJECT ? evaluate : round;
-	const char *state = json_string(json_get(round, "state"));
+	enum round_outcome outcome = states_round_find(json_string(json_get(round, "state")));
 	const char *reason = json_string(json_get(round, "reason"));
 	char reports[32];
 
@@ -65,7 +67,7 @@ print_line(struct follow *f, const struct json *round)
 	print_figure(number(shown, "loss"));
 	print_figure(number(shown, "accuracy"));
 	printf("%10.2f %8.2f", number(round, "bytes_up") / 1e6, number(round, "seconds"));
-	if (state && strcmp(state, "failed") == 0)
+	if (outcome == OUTCOME_FAILED)
 		printf("  failed: %s", reason ? reason : "");
 	else if (reason && *reason)
 		printf("  %s", reason);
@@ -86,7 +88,7 @@ print_rounds(struct follow *f, struct why *why)
 	for (size_t i = 0; !e && i < json_count(rounds); i++) {
 		const struct json *round = json_at(rounds, i);
 		const char *state = json_string(json_get(round, "state"));
-		if (!state || strcmp(state, "open") == 0)
+		if (!state || states_round_find(state) == OUTCOME_OPEN)
 			break;
 		if (f->a->json)
 			cmd_print_json(round);
@@ -121,12 +123,12 @@ look(struct follow *f, struct json **doc, struct why *why)
 	enum err e = cmd_admin_call(f->a, "GET", path, NULL, doc, why);
 	if (e)
 		return e;
-	const char *state = json_string(json_get(*doc, "state"));
+	enum job_state state = states_job_find(json_string(json_get(*doc, "state")));
 	const char *reason = json_string(json_get(*doc, "reason"));
-	bool changed = state && strcmp(state, f->state) != 0;
-	snprintf(f->state, sizeof(f->state), "%s", state ? state : "");
+	bool changed = state != f->state;
+	f->state = state;
 	snprintf(f->reason, sizeof(f->reason), "%s", reason ? reason : "");
-	if (changed && strcmp(f->state, "paused") == 0) {
+	if (changed && state == JOB_PAUSED) {
 		clear_progress(f);
 		fprintf(stderr, "rivulet: the job is paused: %s\n", f->reason);
 	}
@@ -136,7 +138,7 @@ look(struct follow *f, struct json **doc, struct why *why)
 static bool
 is_over(const struct follow *f)
 {
-	return strcmp(f->state, "done") == 0 || strcmp(f->state, "stopped") == 0;
+	return f->state == JOB_DONE || f->state == JOB_STOPPED;
 }
 
 enum err
@@ -158,7 +160,7 @@ cmd_follow(struct cmd_admin *a, const char *id, struct why *why)
 		if (e)
 			return e;
 		fflush(stdout);
-		if (strcmp(f.state, "stopped") == 0)
+		if (f.state == JOB_STOPPED)
 			return err_set(why, ERR_STATE, "the job was stopped: %s", f.reason);
 		if (is_over(&f))
 			return ERR_OK;

@@ -11,6 +11,7 @@
 #include "jobs.h"
 #include "num.h"
 #include "print.h"
+#include "states.h"
 
 #define ROUNDS_SHOWN 20
 
@@ -108,8 +109,8 @@ show_once(struct cmd_admin *a, struct show *s, struct why *why)
 	snprintf(path, sizeof(path), "/v1/jobs/%s", id);
 	e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
 	if (!e) {
-		const char *state = json_string(json_get(doc, "state"));
-		s->ended = state && (strcmp(state, "done") == 0 || strcmp(state, "stopped") == 0);
+		enum job_state state = states_job_find(json_string(json_get(doc, "state")));
+		s->ended = state == JOB_DONE || state == JOB_STOPPED;
 		if (s->watch && isatty(1))
 			printf("\033[H\033[2J");
 		if (a->json) {

@@ -361,11 +361,11 @@ answer_late(struct exchange *x, struct delta *d)
 static void
 answer_denied(struct exchange *x)
 {
-	struct registry_view view = {.row.state = "revoked"};
+	struct registry_view view = {.row.state = DEVICE_REVOKED};
 
 	(void)!registry_get(x->services->registry, x->who.device, &view);
-	exchange_problem(
-	    x, registry_state_word(view.row.state), "the device is %s by now", view.row.state);
+	exchange_problem(x, registry_state_word(view.row.state), "the device is %s by now",
+	    states_device_name(view.row.state));
 }
 
 static void

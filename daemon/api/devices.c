@@ -75,7 +75,7 @@ device_json(const struct registry_view *d)
 	json_add_string(v, "device", hex);
 	json_add_string(v, "name", d->row.name);
 	json_add_string(v, "role", d->row.role);
-	json_add_string(v, "state", d->row.state);
+	json_add_string(v, "state", states_device_name(d->row.state));
 	json_add(v, "labels", api_labels_json(d->row.labels));
 	json_add_double(v, "joined_at", d->row.joined_at);
 	json_add_u64(v, "reports", d->reports);
@@ -135,18 +135,16 @@ struct command {
 	const struct services *services;
 	char actor[EXCHANGE_ACTOR_MAX];
 	uint8_t id[32];
-	const char *to; /* state */
+	enum device_state to;
 	struct store_device row;
 	bool changed;
 };
 
 /* revoked is final, and a device that left is gone until it joins again. */
 static bool
-may_become(const char *from, const char *to)
+may_become(enum device_state from, enum device_state to)
 {
-	if (strcmp(from, "revoked") == 0)
-		return false;
-	return strcmp(from, "left") != 0 || strcmp(to, "revoked") == 0;
+	return from != DEVICE_REVOKED && (from != DEVICE_LEFT || to == DEVICE_REVOKED);
 }
 
 static enum err
@@ -156,9 +154,9 @@ audit_state(struct store_db *db, const struct command *c, struct why *why)
 
 	json_add_string(detail, "by", c->actor);
 	return audit_append(db, c->services,
-	    &(struct audit_event){.event = strcmp(c->to, "suspended") == 0 ? "device.suspended"
-		    : strcmp(c->to, "revoked") == 0			   ? "device.revoked"
-									   : "device.resumed",
+	    &(struct audit_event){.event = c->to == DEVICE_SUSPENDED ? "device.suspended"
+		    : c->to == DEVICE_REVOKED			     ? "device.revoked"
+								     : "device.resumed",
 		.device = c->id,
 		.detail = detail},
 	    why);
@@ -172,11 +170,12 @@ write_state(struct store_db *db, void *arg, struct why *why)
 
 	if (e)
 		return e;
-	if (strcmp(c->row.state, c->to) == 0)
+	if (c->row.state == c->to)
 		return ERR_OK;
 	if (!may_become(c->row.state, c->to))
-		return err_set(why, ERR_STATE, "the device is %s", c->row.state);
-	snprintf(c->row.state, sizeof(c->row.state), "%s", c->to);
+		return err_set(
+		    why, ERR_STATE, "the device is %s", states_device_name(c->row.state));
+	c->row.state = c->to;
 	c->changed = true;
 	e = store_device_put(db, &c->row);
 	return e ? e : audit_state(db, c, why);
@@ -195,7 +194,7 @@ take_effect(struct exchange *x, const struct command *c)
 		return e;
 	hex_encode(hex, c->id, 32);
 	log_event(LOG_LEVEL_INFO, "device.state", LOG_S("device", hex), LOG_S("name", c->row.name),
-	    LOG_S("state", c->to), LOG_S("by", c->actor));
+	    LOG_S("state", states_device_name(c->to)), LOG_S("by", c->actor));
 	return ERR_OK;
 }
 
@@ -204,9 +203,9 @@ api_device_command(struct exchange *x)
 {
 	const char *command = strrchr(x->request.path, '/') + 1;
 	struct command c = {.services = x->services,
-	    .to = strcmp(command, "suspend") == 0 ? "suspended"
-		: strcmp(command, "revoke") == 0  ? "revoked"
-						  : "active"};
+	    .to = strcmp(command, "suspend") == 0 ? DEVICE_SUSPENDED
+		: strcmp(command, "revoke") == 0  ? DEVICE_REVOKED
+						  : DEVICE_ACTIVE};
 	struct registry_view view;
 	struct why why = {""};
 

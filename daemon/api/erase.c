@@ -61,8 +61,9 @@ erase(struct store_db *db, void *arg, struct why *why)
 
 	if (e)
 		return e;
-	if (strcmp(n->row.state, "revoked") != 0 && strcmp(n->row.state, "left") != 0)
-		return err_set(why, ERR_STATE, "the device is %s: revoke it first", n->row.state);
+	if (n->row.state != DEVICE_REVOKED && n->row.state != DEVICE_LEFT)
+		return err_set(why, ERR_STATE, "the device is %s: revoke it first",
+		    states_device_name(n->row.state));
 	if (engine_variate_holds(n->services->engine, n->row.id))
 		return err_set(why, ERR_STATE,
 		    "a job with control variates counts the device: wait for its end, or stop it");

@@ -95,7 +95,7 @@ rotate(struct store_db *db, void *arg, struct why *why)
 	enum err e = store_device_get(db, r->device, &r->row);
 	if (e)
 		return e;
-	if (strcmp(r->row.state, "active") != 0)
+	if (r->row.state != DEVICE_ACTIVE)
 		return refuse(
 		    r, registry_state_word(r->row.state), why, "the device is not active");
 	/* Done already: the answer was lost, or the new key asks for itself. */
@@ -178,9 +178,9 @@ leave(struct store_db *db, void *arg, struct why *why)
 	if (e)
 		return e;
 	/* Suspended or revoked meanwhile: leaving would take that away. */
-	if (strcmp(l->row.state, "active") != 0)
+	if (l->row.state != DEVICE_ACTIVE)
 		return ERR_OK;
-	snprintf(l->row.state, sizeof(l->row.state), "left");
+	l->row.state = DEVICE_LEFT;
 	e = store_device_put(db, &l->row);
 	if (e)
 		return e;

@@ -163,7 +163,7 @@ add_round(void *ctx, const struct store_round *r)
 	struct rounds_query *q = ctx;
 	struct store_round row = *r;
 
-	if (strcmp(row.state, "open") == 0)
+	if (row.state == OUTCOME_OPEN)
 		engine_fill_open(q->x->services->engine, &row);
 	json_push(q->list, engine_round_json(&row));
 	return ERR_OK;
@@ -286,7 +286,7 @@ api_round_show(struct exchange *x)
 		exchange_failed(x, e, &why);
 		return;
 	}
-	if (strcmp(q.row.state, "open") == 0)
+	if (q.row.state == OUTCOME_OPEN)
 		engine_fill_open(x->services->engine, &q.row);
 	struct json *v = engine_round_json(&q.row);
 	if (q.devices)

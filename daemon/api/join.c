@@ -70,9 +70,9 @@ admit(struct store_db *db, struct enrolment *j, const struct store_token *t,
 
 	if (known) {
 		j->device = *known;
-		if (strcmp(known->state, "left") != 0)
+		if (known->state != DEVICE_LEFT)
 			return ERR_OK;
-		snprintf(j->device.state, sizeof(j->device.state), "active");
+		j->device.state = DEVICE_ACTIVE;
 		if (fresh.name[0])
 			memcpy(j->device.name, fresh.name, sizeof(fresh.name));
 	}
@@ -136,7 +136,7 @@ enrol(struct store_db *db, void *arg, struct why *why)
 		    known.name);
 	}
 	/* A repeat by the same key is answered even when the token is spent or expired since. */
-	if (is_known && strcmp(known.state, "left") != 0 &&
+	if (is_known && known.state != DEVICE_LEFT &&
 	    store_join_get(db, j->token.id, j->device.spki, device) == ERR_OK) {
 		j->repeated = true;
 		j->device = known;
@@ -176,7 +176,7 @@ read_request(struct exchange *x, struct enrolment *j)
 	if (ok) {
 		key_id(j->device.id, j->device.spki);
 		snprintf(j->device.name, sizeof(j->device.name), "%s", q->name);
-		snprintf(j->device.state, sizeof(j->device.state), "active");
+		j->device.state = DEVICE_ACTIVE;
 		j->device.joined_at = j->now;
 		j->device.ca_generation = atomic_load(&j->services->ca)->generation;
 	}
@@ -210,9 +210,9 @@ api_join(struct exchange *x)
 		exchange_problem(x, j->problem, "%s", why.text);
 	else if (e)
 		exchange_failed(x, e, &why);
-	else if (strcmp(j->device.state, "active") != 0)
+	else if (j->device.state != DEVICE_ACTIVE)
 		exchange_problem(x,
-		    strcmp(j->device.state, "revoked") == 0 ? "device-revoked" : "device-suspended",
+		    j->device.state == DEVICE_REVOKED ? "device-revoked" : "device-suspended",
 		    "device %s may not join again", hex);
 	else
 		issue_answer(x, &j->device, true, j->repeated ? 200 : 201);

@@ -191,7 +191,7 @@ audit_job_state(struct store_db *db, const struct services *s,
 {
 	struct json *facts = json_object(), *detail = change->by ? json_object() : NULL;
 
-	json_add_string(facts, "state", change->state);
+	json_add_string(facts, "state", states_job_name(change->state));
 	if (change->reason && change->reason[0])
 		json_add_string(facts, "reason", change->reason);
 	if (detail)

@@ -34,7 +34,8 @@ ERR_MUST_USE enum err audit_append(struct store_db *db, const struct services *s
 /* "job.state": a job became running, paused, done or stopped. */
 struct audit_job_change {
 	const uint8_t *job;
-	const char *state, *reason;
+	enum job_state state;
+	const char *reason;
 	const char *by; /* who wanted it; NULL: the coordinator itself */
 };
 ERR_MUST_USE enum err audit_job_state(struct store_db *db, const struct services *s,

@@ -88,10 +88,10 @@ add_job(void *ctx, const struct store_job *j)
 	struct work *w = ctx;
 	struct store_round r;
 
-	if (strcmp(j->state, "running") != 0 && strcmp(j->state, "paused") != 0)
+	if (!states_job_lives(j->state))
 		return ERR_OK;
 	enum err e = store_round_last(w->db, j->id, &r);
-	if (e || strcmp(r.state, "open") != 0)
+	if (e || r.state != OUTCOME_OPEN)
 		return e == ERR_NOTFOUND ? ERR_OK : e;
 	if (memcmp(r.optimizer_state, none, 32) != 0)
 		e = add_name(&w->names, "models", r.optimizer_state, 32, ".state");

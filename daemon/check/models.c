@@ -148,7 +148,7 @@ has_moved_on(struct check *c, const struct check_job *j)
 	if (store_job_get(c->db, j->id, &job))
 		return false;
 	free(job.document);
-	return strcmp(job.state, "running") != 0 && strcmp(job.state, "paused") != 0;
+	return !states_job_lives(job.state);
 }
 
 static void

@@ -83,7 +83,7 @@ see_delta(void *ctx, const struct store_accept *a)
 		check_found(w->c, CHECK_ROW_DAMAGED, where, false, "%s", fault);
 		return ERR_OK;
 	}
-	if (!w->job->live || strcmp(w->round->state, "open") != 0)
+	if (!w->job->live || w->round->state != OUTCOME_OPEN)
 		return ERR_OK;
 	if (!grow((void **)&rows->deltas, rows->delta_count, &rows->delta_room,
 		sizeof(*rows->deltas)))
@@ -98,7 +98,7 @@ static enum err
 see_round(void *ctx, const struct store_round *r)
 {
 	struct walk *w = ctx;
-	bool open = strcmp(r->state, "open") == 0;
+	bool open = r->state == OUTCOME_OPEN;
 
 	snprintf(w->where, sizeof(w->where), "job %s round %llu", w->job->hex,
 	    (unsigned long long)r->round);
@@ -109,9 +109,6 @@ see_round(void *ctx, const struct store_round *r)
 	if (w->job->open)
 		check_found(w->c, CHECK_ROUND_DAMAGED, w->where, false,
 		    "it follows a round that is still open");
-	if (!open && strcmp(r->state, "committed") != 0 && strcmp(r->state, "failed") != 0)
-		check_found(
-		    w->c, CHECK_ROUND_DAMAGED, w->where, false, "its state is \"%s\"", r->state);
 	w->expected = r->round + 1;
 	w->job->last = *r;
 	w->job->open = open;
@@ -149,8 +146,7 @@ see_job(void *ctx, const struct store_job *j)
 	if (!grow((void **)&rows->jobs, rows->job_count, &rows->job_room, sizeof(*rows->jobs)))
 		return ERR_NOMEM;
 	struct check_job *job = &rows->jobs[rows->job_count++];
-	*job = (struct check_job){
-	    .live = strcmp(j->state, "running") == 0 || strcmp(j->state, "paused") == 0};
+	*job = (struct check_job){.live = states_job_lives(j->state)};
 	memcpy(job->id, j->id, 16);
 	hex_encode(job->hex, j->id, 16);
 	snprintf(where, sizeof(where), "job %s", job->hex);
@@ -158,8 +154,6 @@ see_job(void *ctx, const struct store_job *j)
 	/* One that cannot be read holds nothing, and was reported. */
 	if (schedule_rows_of(c->db, j, &job->schedule))
 		job->schedule = schedule_state_start();
-	if (!job->live && strcmp(j->state, "done") != 0 && strcmp(j->state, "stopped") != 0)
-		check_found(c, CHECK_JOB_DAMAGED, where, false, "its state is \"%s\"", j->state);
 	return ERR_OK;
 }
 

@@ -19,7 +19,7 @@ still_open(struct check *c, const struct check_delta *d)
 
 	return !c->running ||
 	    (store_round_get(c->db, d->job->id, d->row.round, &r) == ERR_OK &&
-		strcmp(r.state, "open") == 0);
+		r.state == OUTCOME_OPEN);
 }
 
 /* The file against its row: head, manifest, and every chunk against the signed root. */

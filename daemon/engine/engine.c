@@ -116,7 +116,8 @@ forget_invites(struct engine_job *j)
 struct state_change {
 	const struct services *services;
 	uint8_t id[16];
-	char state[12], reason[128];
+	enum job_state state;
+	char reason[128];
 };
 
 static enum err
@@ -130,7 +131,7 @@ write_state(struct store_db *db, void *arg, struct why *why)
 		return e;
 	free(row.document);
 	/* A job that was ended meanwhile stays so. */
-	if (strcmp(row.state, "stopped") == 0 || strcmp(row.state, "done") == 0)
+	if (!states_job_lives(row.state))
 		return ERR_OK;
 	e = store_job_set_state(db, c->id, c->state, c->reason);
 	return e ? e
@@ -147,16 +148,16 @@ state_written(void *arg, enum err e, const struct why *why)
 }
 
 void
-engine_note_state(struct engine_job *j, const char *state, const char *reason)
+engine_note_state(struct engine_job *j, enum job_state state, const char *reason)
 {
-	snprintf(j->state, sizeof(j->state), "%s", state);
+	j->state = state;
 	snprintf(j->reason, sizeof(j->reason), "%s", reason);
 	log_event(LOG_LEVEL_INFO, "job.state", LOG_S("job", j->hex), LOG_S("name", j->spec.name),
-	    LOG_S("state", state), LOG_S("reason", reason));
+	    LOG_S("state", states_job_name(state)), LOG_S("reason", reason));
 }
 
 void
-engine_set_state(struct engine *g, struct engine_job *j, const char *state, const char *reason)
+engine_set_state(struct engine *g, struct engine_job *j, enum job_state state, const char *reason)
 {
 	struct state_change *c = calloc(1, sizeof(*c));
 
@@ -165,7 +166,7 @@ engine_set_state(struct engine *g, struct engine_job *j, const char *state, cons
 		return;
 	c->services = g->services;
 	memcpy(c->id, j->id, 16);
-	memcpy(c->state, j->state, sizeof(c->state));
+	c->state = state;
 	memcpy(c->reason, j->reason, sizeof(c->reason));
 	if (store_submit(g->services->store, write_state, state_written, c))
 		free(c);
@@ -273,8 +274,8 @@ static const char *
 ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const struct offer *offer,
     struct task *out)
 {
-	if (strcmp(j->state, "running") != 0)
-		return strcmp(j->state, "paused") == 0 ? "paused" : "no-job";
+	if (j->state != JOB_RUNNING)
+		return j->state == JOB_PAUSED ? "paused" : "no-job";
 	const char *why = engine_ineligible(g, j, device);
 	if (!why)
 		why = engine_offer_lacks(j, offer);
@@ -320,8 +321,7 @@ wants_deltas(const struct engine_job *j)
 	const struct round *r = &j->round;
 	bool open = r->state == ROUND_GATHER || r->state == ROUND_OPEN || r->state == ROUND_GRACE;
 
-	return strcmp(j->state, "running") == 0 && open &&
-	    r->accepted + r->committing < r->policy.goal;
+	return j->state == JOB_RUNNING && open && r->accepted + r->committing < r->policy.goal;
 }
 
 bool
@@ -425,15 +425,14 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 	char hex[33];
 
 	/* Set aside: its deltas will be wanted again once a person has mended it. */
-	if (j->round.state == ROUND_ENDED &&
-	    (strcmp(j->state, "running") == 0 || strcmp(j->state, "paused") == 0)) {
+	if (j->round.state == ROUND_ENDED && states_job_lives(j->state)) {
 		err_set(why, ERR_STATE, "the job waits for an administrator: %s", j->reason);
 		return "unavailable";
 	}
-	if (m->round != j->row.round || strcmp(j->state, "done") == 0 ||
-	    strcmp(j->state, "stopped") == 0) {
+	if (m->round != j->row.round || !states_job_lives(j->state)) {
 		err_set(why, ERR_STATE, "round %llu; the open round is %llu, the job is %s",
-		    (unsigned long long)m->round, (unsigned long long)j->row.round, j->state);
+		    (unsigned long long)m->round, (unsigned long long)j->row.round,
+		    states_job_name(j->state));
 		return "stale-round";
 	}
 	task_id(g, j, m->round, m->device, id);

@@ -127,7 +127,8 @@ struct engine_outcome {
 	uint64_t difference_bytes; /* of the file that leads from base to model; 0: there is none */
 	bool begin_next; /* set by engine_plan: the next open round's row stands in next */
 	struct store_round next;
-	char job_state[12], job_reason[128]; /* set by engine_plan: "" if unchanged */
+	enum job_state job_state; /* set by engine_plan: JOB_UNKNOWN if unchanged; */
+	char job_reason[128]; /* and why */
 	struct schedule_state schedule; /* set by engine_plan: after this round, */
 	struct schedule_turn turn; /* and how it goes on */
 	uint64_t next_bytes; /* set by engine_plan: of the next round's base */

@@ -39,7 +39,8 @@ struct engine_job {
 	struct tensor_table table; /* immutable; roles assigned */
 	double created_at;
 	uint8_t owner[32]; /* immutable */
-	char state[12], reason[128];
+	enum job_state state;
+	char reason[128];
 	bool aside; /* what it needs could not be read: nothing of it is removed */
 	struct round round;
 	struct store_round row; /* of the open round */
@@ -108,10 +109,10 @@ const char *engine_ineligible(
 /* Is the round to be folded again now? Then it no longer waits. Lock held. */
 bool engine_retry_due(struct engine_job *j, uint64_t now_ms);
 /* Changes the job's state in memory and logs it. Lock held. */
-void engine_note_state(struct engine_job *j, const char *state, const char *reason);
+void engine_note_state(struct engine_job *j, enum job_state state, const char *reason);
 /* Changes the job's state in memory and (queued) in the store. Lock held. */
 void engine_set_state(
-    struct engine *g, struct engine_job *j, const char *state, const char *reason);
+    struct engine *g, struct engine_job *j, enum job_state state, const char *reason);
 
 /* schedule_state.c: guard and rate of a job over its rounds. */
 /* A device gives up its task for this reason: does that tell the guard that the base gives no numbers? Lock held. */

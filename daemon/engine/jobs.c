@@ -24,18 +24,12 @@
 
 /* --- submitting */
 
-/* Neither done nor stopped. */
-static bool
-is_live(const char *state)
-{
-	return strcmp(state, "running") == 0 || strcmp(state, "paused") == 0;
-}
-
 static void
 open_row(struct store_round *r, const uint8_t job[16], uint64_t round, const uint8_t base[32],
     uint32_t goal)
 {
 	*r = (struct store_round){.round = round,
+	    .state = OUTCOME_OPEN,
 	    .goal = goal,
 	    .loss = NAN,
 	    .accuracy = NAN,
@@ -43,7 +37,6 @@ open_row(struct store_round *r, const uint8_t job[16], uint64_t round, const uin
 	    .opened_at = clock_wall()};
 	memcpy(r->job, job, 16);
 	memcpy(r->base, base, 32);
-	snprintf(r->state, sizeof(r->state), "open");
 }
 
 struct submission {
@@ -105,7 +98,7 @@ begin_submitted(void *arg)
 	j->row = s->first;
 	j->created_at = s->job.created_at;
 	memcpy(j->model, s->model.id, sizeof(j->model));
-	snprintf(j->state, sizeof(j->state), "%s", s->job.state);
+	j->state = s->job.state;
 	FAULT("job.committed");
 	pthread_mutex_lock(&g->lock);
 	engine_job_link(g, j);
@@ -214,6 +207,7 @@ prepare(
 	    .by = document->by,
 	    .job = {.document = (char *)(uintptr_t)document->text,
 		.document_len = document->len,
+		.state = JOB_RUNNING,
 		.created_at = clock_wall()}};
 	uint8_t model[32];
 
@@ -241,7 +235,6 @@ prepare(
 		return e;
 	memcpy(s.job.id, j->id, 16);
 	memcpy(s.job.owner, j->owner, sizeof(s.job.owner));
-	snprintf(s.job.state, sizeof(s.job.state), "running");
 	open_row(&s.first, j->id, 1, model, j->spec.round.goal);
 	s.model = (struct store_model){.bytes = j->model_bytes, .created_at = s.job.created_at};
 	memcpy(s.model.id, model, 32);
@@ -309,7 +302,8 @@ engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t owner[32
 struct command {
 	struct engine *g;
 	uint8_t id[16];
-	const char *state, *reason, *by;
+	enum job_state state;
+	const char *reason, *by;
 	uint64_t round; /* the one that was open */
 	bool found;
 };
@@ -324,8 +318,8 @@ write_command(struct store_db *db, void *arg, struct why *why)
 	if (e)
 		return e;
 	free(row.document);
-	if (!is_live(row.state))
-		return err_set(why, ERR_STATE, "the job is %s", row.state);
+	if (!states_job_lives(row.state))
+		return err_set(why, ERR_STATE, "the job is %s", states_job_name(row.state));
 	e = store_job_set_state(db, c->id, c->state, c->reason);
 	return e ? e
 		 : audit_job_state(db, c->g->services,
@@ -356,17 +350,17 @@ remove_deltas(struct store_db *db, void *arg, struct why *why)
 static void
 carry_out_on(struct engine *g, struct engine_job *j, struct command *c)
 {
-	bool paused = strcmp(j->state, "paused") == 0;
+	bool paused = j->state == JOB_PAUSED;
 
 	c->round = j->row.round;
 	c->found = true;
 	/* A stop wins over a fold that ended the job meanwhile, in memory as in the store. */
-	if (!is_live(j->state) && strcmp(c->state, "stopped") != 0)
+	if (!states_job_lives(j->state) && c->state != JOB_STOPPED)
 		return;
 	engine_note_state(j, c->state, c->reason);
-	if (strcmp(c->state, "stopped") == 0)
+	if (c->state == JOB_STOPPED)
 		round_step(&j->round, ROUND_STOP, 0, clock_ms());
-	else if (strcmp(c->state, "paused") == 0)
+	else if (c->state == JOB_PAUSED)
 		round_step(&j->round, ROUND_PAUSE, 0, clock_ms());
 	else if (paused)
 		engine_act(g, j, round_step(&j->round, ROUND_RESUME, 0, clock_ms()));
@@ -392,7 +386,7 @@ is_set_aside(struct engine *g, const uint8_t id[16], struct why *why)
 {
 	pthread_mutex_lock(&g->lock);
 	const struct engine_job *j = engine_find(g, id);
-	bool aside = j && is_live(j->state) && j->round.state == ROUND_ENDED;
+	bool aside = j && states_job_lives(j->state) && j->round.state == ROUND_ENDED;
 	if (aside)
 		err_set(why, ERR_STATE, "%s; mend it and restart", j->reason);
 	pthread_mutex_unlock(&g->lock);
@@ -406,9 +400,9 @@ engine_command(
 	bool stop = strcmp(command, "stop") == 0, pause = strcmp(command, "pause") == 0;
 	struct command c = {.g = g,
 	    .by = by,
-	    .state = stop ? "stopped"
-		: pause	  ? "paused"
-			  : "running",
+	    .state = stop ? JOB_STOPPED
+		: pause	  ? JOB_PAUSED
+			  : JOB_RUNNING,
 	    .reason = stop ? "stopped by an administrator"
 		: pause	   ? "paused by an administrator"
 			   : ""};
@@ -452,12 +446,13 @@ engine_plan(
 	pthread_mutex_lock(&g->lock);
 	struct round r = f->job->round;
 	pthread_mutex_unlock(&g->lock);
-	bool finite = strcmp(o->row.state, "committed") == 0;
+	bool finite = o->row.state == OUTCOME_COMMITTED;
 	unsigned act = round_step(&r, finite ? ROUND_FOLDED : ROUND_NOT_FINITE, 0, clock_ms());
 	o->begin_next = act & ROUND_DO_BEGIN;
-	o->job_state[0] = o->job_reason[0] = '\0';
+	o->job_state = JOB_UNKNOWN;
+	o->job_reason[0] = '\0';
 	if (act & ROUND_DO_PAUSE) {
-		snprintf(o->job_state, sizeof(o->job_state), "paused");
+		o->job_state = JOB_PAUSED;
 		snprintf(o->job_reason, sizeof(o->job_reason), "%d rounds in a row were not finite",
 		    ENGINE_FAILURES);
 	}
@@ -470,7 +465,7 @@ engine_plan(
 		o->begin_next = false;
 	else if (target || (stop->rounds > 0 && o->row.round >= stop->rounds)) {
 		o->begin_next = false;
-		snprintf(o->job_state, sizeof(o->job_state), "done");
+		o->job_state = JOB_DONE;
 		snprintf(o->job_reason, sizeof(o->job_reason), "%s",
 		    target	       ? "target reached"
 			: o->turn.back ? "all rounds done; the last were bad"
@@ -515,7 +510,7 @@ engine_uses_state(struct engine *g, const uint8_t hash[32])
 
 	pthread_mutex_lock(&g->lock);
 	for (const struct engine_job *j = g->jobs; j && !used; j = j->next)
-		used = is_live(j->state) &&
+		used = states_job_lives(j->state) &&
 		    (memcmp(j->row.optimizer_state, hash, 32) == 0 ||
 			engine_schedule_holds_state(j, hash));
 	pthread_mutex_unlock(&g->lock);
@@ -526,7 +521,7 @@ static void
 log_round(const struct engine_fold *f, const struct engine_outcome *o)
 {
 	log_event(LOG_LEVEL_INFO, "round.committed", LOG_S("job", f->job_hex),
-	    LOG_U("round", o->row.round), LOG_S("state", o->row.state),
+	    LOG_U("round", o->row.round), LOG_S("state", states_round_name(o->row.state)),
 	    LOG_U("reports", o->row.reports), LOG_D("loss", o->row.loss),
 	    LOG_D("accuracy", o->row.evaluate.known ? o->row.evaluate.accuracy : o->row.accuracy),
 	    LOG_U("bytes_up", o->row.bytes_up),
@@ -553,20 +548,20 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 	}
 	engine_schedule_apply(j, f, o);
 	j->bytes_up = j->bytes_down = 0;
-	if (j->fold_failures > 0 && strcmp(j->state, "running") == 0)
+	if (j->fold_failures > 0 && j->state == JOB_RUNNING)
 		j->reason[0] = '\0';
 	j->fold_failures = 0;
-	if (strcmp(o->row.state, "committed") == 0)
+	if (o->row.state == OUTCOME_COMMITTED)
 		engine_variate_count(j, o->row.round);
 	j->invite_count = j->candidate_count = 0;
 	FAULT("fold.told");
-	bool finite = strcmp(o->row.state, "committed") == 0;
+	bool finite = o->row.state == OUTCOME_COMMITTED;
 	unsigned act = round_step(&j->round, finite ? ROUND_FOLDED : ROUND_NOT_FINITE, 0, now);
-	bool over = strcmp(j->state, "stopped") == 0;
+	bool over = j->state == JOB_STOPPED;
 	if (o->begin_next)
 		j->row = o->next;
 	/* The commit has written it already. */
-	if (o->job_state[0] && !over)
+	if (o->job_state && !over)
 		engine_note_state(j, o->job_state, o->job_reason);
 	if (o->turn.verdict == GUARD_PAUSE || o->turn.verdict == GUARD_ROLLBACK_PAUSE)
 		round_step(&j->round, ROUND_PAUSE, 0, now);

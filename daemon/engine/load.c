@@ -199,12 +199,6 @@ load_metric(void *ctx, const struct store_round *r)
 	return ERR_OK;
 }
 
-static bool
-is_over(const struct engine_job *j)
-{
-	return strcmp(j->state, "done") == 0 || strcmp(j->state, "stopped") == 0;
-}
-
 /* Was this round committed as failed? Counted from the newest backwards: the third in a row paused the job, and the count began
  * anew. */
 static bool
@@ -212,8 +206,7 @@ failed(struct loader *l, uint64_t round)
 {
 	struct store_round r;
 
-	return store_round_get(l->db, l->job->id, round, &r) == ERR_OK &&
-	    strcmp(r.state, "failed") == 0;
+	return store_round_get(l->db, l->job->id, round, &r) == ERR_OK && r.state == OUTCOME_FAILED;
 }
 
 /* State of a job from its newest round: the open one, or the last one of a job that is over. */
@@ -226,7 +219,7 @@ load_rounds(struct loader *l)
 	enum err e = store_round_last(l->db, j->id, r);
 	if (e)
 		return e;
-	bool open = strcmp(r->state, "open") == 0;
+	bool open = r->state == OUTCOME_OPEN, live = states_job_lives(j->state);
 	memcpy(j->model, open ? r->base : r->model, 32);
 	j->rounds_committed = open ? r->round - 1 : r->round;
 	uint64_t from = r->round > 2 ? r->round - 2 : 1;
@@ -238,9 +231,9 @@ load_rounds(struct loader *l)
 		e = engine_variate_load(l->db, j);
 	if (!e)
 		e = engine_take_table(l->g->services, j, j->model, l->why);
-	if (!e && open && !is_over(j))
+	if (!e && open && live)
 		e = models_state_check(l->g->services->models, r->optimizer_state, l->why);
-	if (e || !open || is_over(j)) {
+	if (e || !open || !live) {
 		j->round.state = ROUND_ENDED;
 		return e;
 	}
@@ -265,8 +258,8 @@ set_aside(struct loader *l)
 
 	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->hex), LOG_S("name", j->spec.name),
 	    LOG_S("why", l->why->text));
-	if (!is_over(j))
-		engine_note_state(j, "paused", l->why->text);
+	if (states_job_lives(j->state))
+		engine_note_state(j, JOB_PAUSED, l->why->text);
 	j->round.state = ROUND_ENDED;
 	j->aside = true;
 }
@@ -299,7 +292,7 @@ load_job(void *ctx, const struct store_job *row)
 		    &j, l->g->services, row->id, row->document, row->document_len, l->why);
 	if (e)
 		return e;
-	snprintf(j->state, sizeof(j->state), "%s", row->state);
+	j->state = row->state;
 	snprintf(j->reason, sizeof(j->reason), "%s", row->reason);
 	j->created_at = row->created_at;
 	memcpy(j->owner, row->owner, sizeof(j->owner));
@@ -366,7 +359,7 @@ engine_free(struct engine *g)
 void
 engine_begin_open(struct engine *g, struct engine_job *j, uint32_t accepted)
 {
-	if (strcmp(j->state, "paused") == 0)
+	if (j->state == JOB_PAUSED)
 		round_step(&j->round, ROUND_PAUSE, 0, clock_ms());
 	engine_act(g, j, round_step(&j->round, ROUND_BEGIN, accepted, clock_ms()));
 }

@@ -37,7 +37,7 @@ set_aside(struct engine *g, struct engine_job *j, const struct why *why)
 	    LOG_U("round", j->row.round), LOG_S("why", why->text));
 	round_step(&j->round, ROUND_PAUSE, 0, clock_ms());
 	round_step(&j->round, ROUND_BEGIN, accepted, clock_ms());
-	engine_set_state(g, j, "paused", why->text);
+	engine_set_state(g, j, JOB_PAUSED, why->text);
 }
 
 void

@@ -56,8 +56,7 @@ engine_schedule_plan(const struct services *s, const struct engine_fold *f,
 		snprintf(o->row.reason, sizeof(o->row.reason), "%s", t->reason);
 	if (t->verdict == GUARD_STOP || t->verdict == GUARD_PAUSE ||
 	    t->verdict == GUARD_ROLLBACK_PAUSE) {
-		snprintf(o->job_state, sizeof(o->job_state), "%s",
-		    t->verdict == GUARD_STOP ? "stopped" : "paused");
+		o->job_state = t->verdict == GUARD_STOP ? JOB_STOPPED : JOB_PAUSED;
 		snprintf(o->job_reason, sizeof(o->job_reason), "%s", t->reason);
 	}
 	return find_base(s, o, why);
@@ -82,26 +81,20 @@ engine_schedule_load(struct store_db *db, struct engine_job *j)
 	if (!e && j->spec.guard.on && j->metric.known)
 		j->metric_round = j->schedule.metric_round;
 	/* Over: its model is the one that a next round would have begun with. */
-	if (!e && j->spec.guard.on && strcmp(j->row.state, "open") != 0)
+	if (!e && j->spec.guard.on && j->row.state != OUTCOME_OPEN)
 		memcpy(j->model, j->schedule.base, 32);
 	return e;
 }
 
 /* --- what is held */
 
-static bool
-is_live(const struct engine_job *j)
-{
-	return strcmp(j->state, "running") == 0 || strcmp(j->state, "paused") == 0;
-}
-
 bool
 engine_schedule_holds_model(const struct engine_job *j, const uint8_t model[32])
 {
 	const struct guard_point *best = guard_best(&j->schedule.guard);
 
-	return is_live(j) ? guard_holds_model(&j->schedule.guard, model)
-			  : best && memcmp(best->model, model, 32) == 0;
+	return states_job_lives(j->state) ? guard_holds_model(&j->schedule.guard, model)
+					  : best && memcmp(best->model, model, 32) == 0;
 }
 
 bool
@@ -130,7 +123,7 @@ engine_forgotten_state(struct engine *g, uint8_t hash[32])
 
 	pthread_mutex_lock(&g->lock);
 	for (struct engine_job *j = g->jobs; j && !found; j = j->next) {
-		if (is_live(j))
+		if (states_job_lives(j->state))
 			continue;
 		found = take_state(j->row.optimizer_state, hash);
 		for (uint32_t i = 0; i < j->schedule.guard.count && !found; i++)

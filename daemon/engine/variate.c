@@ -162,7 +162,7 @@ engine_variate_may_read(struct engine *g, const uint8_t device[32], const uint8_
 static bool
 counts(const struct engine_job *j, const uint8_t device[32])
 {
-	if (!j->members || (strcmp(j->state, "running") != 0 && strcmp(j->state, "paused") != 0))
+	if (!j->members || !states_job_lives(j->state))
 		return false;
 	/* Of a round that is being written as well. */
 	for (size_t i = 0; i < j->invite_count; i++)

@@ -61,7 +61,7 @@ job_json(const struct engine_job *j)
 
 	json_add_string(v, "job", j->hex);
 	json_add_string(v, "name", j->spec.name);
-	json_add_string(v, "state", j->state);
+	json_add_string(v, "state", states_job_name(j->state));
 	json_add_string(v, "reason", j->reason);
 	json_add_double(v, "priority", (double)j->spec.priority);
 	json_add_u64(v, "round", j->row.round);
@@ -124,10 +124,10 @@ struct json *
 engine_round_json(const struct store_round *r)
 {
 	struct json *v = json_object();
-	bool open = strcmp(r->state, "open") == 0;
+	bool open = r->state == OUTCOME_OPEN;
 
 	json_add_u64(v, "round", r->round);
-	json_add_string(v, "state", r->state);
+	json_add_string(v, "state", states_round_name(r->state));
 	add_hex(v, "base", r->base, 32);
 	if (open)
 		json_add_null(v, "model");

@@ -149,7 +149,7 @@ end_job(struct store_db *db, const struct fold *w, struct why *why)
 	if (e)
 		return e;
 	free(row.document);
-	if (strcmp(row.state, "stopped") == 0)
+	if (!states_job_lives(row.state))
 		return ERR_OK;
 	e = store_job_set_state(db, w->f->job_id, w->out.job_state, w->out.job_reason);
 	return e ? e
@@ -181,13 +181,13 @@ commit_work(struct store_db *db, void *arg, struct why *why)
 	FAULT("commit.begin");
 	enum err e = store_round_put(db, &o->row);
 	FAULT("commit.round");
-	if (!e && strcmp(o->row.state, "committed") == 0)
+	if (!e && o->row.state == OUTCOME_COMMITTED)
 		e = put_model(db, w, &m, why);
 	if (!e && o->begin_next)
 		e = store_round_put(db, &o->next);
 	if (!e)
 		e = round_record_append(db, w, why);
-	if (!e && o->job_state[0])
+	if (!e && o->job_state)
 		e = end_job(db, w, why);
 	FAULT("commit.rows");
 	return e;
@@ -292,7 +292,7 @@ round_failed(struct fold *w)
 {
 	struct engine_outcome *o = &w->out;
 
-	snprintf(o->row.state, sizeof(o->row.state), "failed");
+	o->row.state = OUTCOME_FAILED;
 	memcpy(o->row.model, w->f->row.base, 32);
 	memcpy(o->row.optimizer_state, w->f->row.optimizer_state, 32);
 	o->row.norm = NAN;
@@ -342,7 +342,7 @@ fold_model(struct folder *d, struct fold *w, struct why *why)
 	}
 	if (e)
 		return e;
-	snprintf(w->out.row.state, sizeof(w->out.row.state), "committed");
+	w->out.row.state = OUTCOME_COMMITTED;
 	e = write_model(w, why);
 	if (e)
 		return e;

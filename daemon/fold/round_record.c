@@ -104,7 +104,7 @@ round_record_append(struct store_db *db, const struct fold *w, struct why *why)
 {
 	struct accepted all = {.room = w->count};
 	struct audit_item *items = calloc(w->count + 1, sizeof(*items));
-	bool good = strcmp(w->out.row.state, "committed") == 0;
+	bool good = w->out.row.state == OUTCOME_COMMITTED;
 	enum err e = ERR_NOMEM;
 
 	all.rows = calloc(w->count + 1, sizeof(*all.rows));

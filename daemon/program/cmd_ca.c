@@ -54,12 +54,12 @@ count_one(void *ctx, const struct store_device *d)
 {
 	struct behind *b = ctx;
 
-	if (d->ca_generation >= b->generation || strcmp(d->state, "revoked") == 0 ||
-	    strcmp(d->state, "left") == 0)
+	if (d->ca_generation >= b->generation || d->state == DEVICE_REVOKED ||
+	    d->state == DEVICE_LEFT)
 		return ERR_OK;
 	b->count++;
 	if (b->print)
-		printf("not renewed: %s (%s)\n", d->name, d->state);
+		printf("not renewed: %s (%s)\n", d->name, states_device_name(d->state));
 	return ERR_OK;
 }
 

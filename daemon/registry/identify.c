@@ -4,11 +4,11 @@
 #include "registry_inside.h"
 
 const char *
-registry_state_word(const char *state)
+registry_state_word(enum device_state state)
 {
-	if (strcmp(state, "revoked") == 0)
+	if (state == DEVICE_REVOKED)
 		return "device-revoked";
-	return strcmp(state, "left") == 0 ? "device-left" : "device-suspended";
+	return state == DEVICE_LEFT ? "device-left" : "device-suspended";
 }
 
 unsigned
@@ -52,10 +52,10 @@ newest_ca(const struct registry *r)
 static bool
 is_behind(const struct registry *r, const struct device *d)
 {
-	const char *state = d->view.row.state;
+	enum device_state state = d->view.row.state;
 
-	return d->view.row.ca_generation < newest_ca(r) && strcmp(state, "revoked") != 0 &&
-	    strcmp(state, "left") != 0;
+	return d->view.row.ca_generation < newest_ca(r) && state != DEVICE_REVOKED &&
+	    state != DEVICE_LEFT;
 }
 
 bool
@@ -106,7 +106,7 @@ judge(const struct registry *r, struct device *d, const struct x509_info *cert, 
 
 	if (d->doubtful)
 		return "unavailable";
-	if (strcmp(row->state, "active") != 0)
+	if (row->state != DEVICE_ACTIVE)
 		return registry_state_word(row->state);
 	if (!hash_equal(row->spki, cert->spki, KEY_SPKI_LEN)) {
 		if (in_time && hash_equal(row->previous, cert->spki, KEY_SPKI_LEN))

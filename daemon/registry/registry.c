@@ -394,7 +394,7 @@ registry_is_active(struct registry *r, const uint8_t id[32])
 {
 	pthread_mutex_lock(&r->lock);
 	const struct device *d = registry_device(r, id);
-	bool active = d && !d->doubtful && strcmp(d->view.row.state, "active") == 0;
+	bool active = d && !d->doubtful && d->view.row.state == DEVICE_ACTIVE;
 	pthread_mutex_unlock(&r->lock);
 	return active;
 }

@@ -48,7 +48,7 @@ void registry_counts(struct registry *r, double seconds, uint64_t *joined, uint6
 /* --- registry_identify.c */
 
 /* The error word of a state that is not "active". */
-const char *registry_state_word(const char *state);
+const char *registry_state_word(enum device_state state);
 /* Decides what a certificate gives: fills who->device, owner, spki, roles, problem. The key leads to the device. */
 void registry_identify(
     struct registry *r, const struct x509_info *cert, double now, struct identity *who);

@@ -15,7 +15,7 @@ static const uint8_t no_machine[32];
 bool
 registry_is_erased(const struct store_device *row)
 {
-	return strcmp(row->state, "revoked") == 0 && strcmp(row->name, "erased") == 0 &&
+	return row->state == DEVICE_REVOKED && strcmp(row->name, "erased") == 0 &&
 	    strcmp(row->labels, "{}") == 0;
 }
 
@@ -24,7 +24,7 @@ registry_erase(struct store_device *row)
 {
 	snprintf(row->name, sizeof(row->name), "erased");
 	snprintf(row->labels, sizeof(row->labels), "{}");
-	snprintf(row->state, sizeof(row->state), "revoked");
+	row->state = DEVICE_REVOKED;
 }
 
 /* The device, unless there is nothing to be noted of it. With the lock held. */

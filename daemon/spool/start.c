@@ -175,8 +175,8 @@ keep_job(void *ctx, const struct store_job *j)
 	enum err e = store_round_last(k->db, j->id, &r);
 	if (e)
 		return e;
-	bool open = strcmp(r.state, "open") == 0;
-	bool live = strcmp(j->state, "running") == 0 || strcmp(j->state, "paused") == 0;
+	bool open = r.state == OUTCOME_OPEN;
+	bool live = states_job_lives(j->state);
 	if (k->s->config->keep_deltas)
 		e = store_accept_each(k->db, j->id, r.round - open, keep_accept, &k->over);
 	if (e || !open || !live)

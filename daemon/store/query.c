@@ -93,6 +93,14 @@ bind_long_blob(struct store_query *q, const char *row, const struct store_field 
 }
 
 void
+store_query_word(struct store_query *q, const char *word)
+{
+	if (!q->e && !word[0])
+		q->e = err_set(&q->db->last, ERR_INVALID, "a state without a name");
+	store_query_text(q, word, strlen(word), DOCUMENT_MAX);
+}
+
+void
 store_query_row(struct store_query *q, const struct store_table *t, const void *from)
 {
 	for (const struct store_field *f = t->fields; f < t->fields + t->count && !q->e; f++) {
@@ -123,6 +131,15 @@ store_query_row(struct store_query *q, const struct store_table *t, const void *
 			break;
 		case STORE_BOOL:
 			check(q, sqlite3_bind_int(q->st, ++q->bound, *(const bool *)p));
+			break;
+		case STORE_DEVICE_STATE:
+			store_query_word(q, states_device_name(*(const enum device_state *)p));
+			break;
+		case STORE_JOB_STATE:
+			store_query_word(q, states_job_name(*(const enum job_state *)p));
+			break;
+		case STORE_ROUND_OUTCOME:
+			store_query_word(q, states_round_name(*(const enum round_outcome *)p));
 			break;
 		}
 	}
@@ -188,6 +205,12 @@ read_long_blob(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
 	return p && len <= DOCUMENT_MAX;
 }
 
+static const char *
+word(sqlite3_stmt *st, int i)
+{
+	return (const char *)sqlite3_column_text(st, i);
+}
+
 static bool
 read_field(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
 {
@@ -216,6 +239,12 @@ read_field(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
 	case STORE_BOOL:
 		*(bool *)p = n != 0;
 		return !null && (n == 0 || n == 1);
+	case STORE_DEVICE_STATE:
+		return (*(enum device_state *)p = states_device_find(word(st, i)));
+	case STORE_JOB_STATE:
+		return (*(enum job_state *)p = states_job_find(word(st, i)));
+	case STORE_ROUND_OUTCOME:
+		return (*(enum round_outcome *)p = states_round_find(word(st, i)));
 	}
 	return false;
 }

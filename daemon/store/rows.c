@@ -15,7 +15,7 @@ static const struct store_field device_fields[] = {
     {STORE_BLOB, ARRAY(device, spki)},
     {STORE_TEXT, ARRAY(device, name)},
     {STORE_TEXT, ARRAY(device, role)},
-    {STORE_TEXT, ARRAY(device, state)},
+    {STORE_DEVICE_STATE, AT(device, state), 0},
     {STORE_TEXT, ARRAY(device, labels)},
     {STORE_REAL, AT(device, joined_at), 0},
     {STORE_BLOB, ARRAY(device, previous)},
@@ -40,7 +40,7 @@ TABLE(token);
 static const struct store_field job_fields[] = {
     {STORE_BLOB, ARRAY(job, id)},
     {STORE_LONG_TEXT, AT(job, document), AT(job, document_len)},
-    {STORE_TEXT, ARRAY(job, state)},
+    {STORE_JOB_STATE, AT(job, state), 0},
     {STORE_TEXT, ARRAY(job, reason)},
     {STORE_REAL, AT(job, created_at), 0},
     {STORE_BLOB, ARRAY(job, owner)},
@@ -50,7 +50,7 @@ TABLE(job);
 static const struct store_field round_fields[] = {
     {STORE_BLOB, ARRAY(round, job)},
     {STORE_UNSIGNED, AT(round, round), 0},
-    {STORE_TEXT, ARRAY(round, state)},
+    {STORE_ROUND_OUTCOME, AT(round, state), 0},
     {STORE_BLOB, ARRAY(round, base)},
     {STORE_BLOB, ARRAY(round, model)},
     {STORE_BLOB, ARRAY(round, optimizer_state)},
@@ -314,12 +314,12 @@ cut(const char *s, size_t max)
 
 enum err
 store_job_set_state(
-    struct store_db *db, const uint8_t id[16], const char *state, const char *reason)
+    struct store_db *db, const uint8_t id[16], enum job_state state, const char *reason)
 {
 	struct store_query q = begin(db, JOB_SET_STATE);
 
 	reason = reason ? reason : "";
-	store_query_text(&q, state, strlen(state), sizeof(((struct store_job *)0)->state) - 1);
+	store_query_word(&q, states_job_name(state));
 	store_query_text(
 	    &q, reason, cut(reason, sizeof(((struct store_job *)0)->reason) - 1), SIZE_MAX);
 	store_query_blob(&q, id, 16);

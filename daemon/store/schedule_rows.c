@@ -1,14 +1,12 @@
 #include "schedule_rows.h"
 
-#include <string.h>
-
 void
 schedule_rows_step(struct schedule_state *c, const struct job_spec *spec,
     const struct store_round *row, struct schedule_turn *out)
 {
 	const struct schedule_round r = {.round = row->round,
 	    .reports = row->reports,
-	    .failed = strcmp(row->state, "failed") == 0,
+	    .failed = row->state == OUTCOME_FAILED,
 	    .base = row->base,
 	    .model = row->model,
 	    .state = row->optimizer_state,
@@ -30,7 +28,7 @@ replay_round(void *ctx, const struct store_round *row)
 	struct replay *r = ctx;
 	struct schedule_turn turn;
 
-	if (strcmp(row->state, "open") != 0)
+	if (row->state != OUTCOME_OPEN)
 		schedule_rows_step(r->schedule, r->spec, row, &turn);
 	return ERR_OK;
 }

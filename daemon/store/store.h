@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "states.h"
 
 /*
  * Everything durable that is not a file: SQLite in WAL mode with synchronous=FULL. The only users of SQLite are
@@ -44,7 +45,7 @@ void store_counts(struct store *s, uint64_t *commits, uint64_t *works);
 
 /* --- rows; gets return ERR_NOTFOUND; an `each` stops when fn returns an error, and returns that. fn must not start the
  * same `each` again (ERR_STATE). Integers go up to 2^63 - 1 and texts must fit their arrays (ERR_LIMIT); a stored row
- * that does not fit is ERR_CORRUPT. What a row refers to must be there before it (ERR_NOTFOUND): token and device of a
+ * that does not fit, or is in a state of a name not known here, is ERR_CORRUPT. What a row refers to must be there before it (ERR_NOTFOUND): token and device of a
  * join, job of a round, round and device of an accepted delta. Devices, tokens and models come in the order of their
  * first put. */
 
@@ -55,7 +56,7 @@ struct store_device {
 	uint8_t spki[91]; /* current key */
 	char name[64];
 	char role[16]; /* device, reader, submitter, admin */
-	char state[12]; /* active, suspended, revoked, left */
+	enum device_state state;
 	char labels[STORE_LABELS_MAX]; /* a JSON object */
 	double joined_at;
 	uint8_t previous[91]; /* the key before the last rotation; zero if there was none */
@@ -122,7 +123,7 @@ struct store_job {
 	char *
 	    document; /* as submitted; valid during the call, or owned by the caller after a get (free it) */
 	size_t document_len;
-	char state[12]; /* running, paused, done, stopped */
+	enum job_state state;
 	char reason[128];
 	double created_at;
 	uint8_t owner[32]; /* who submitted it: device id, or zero for an admin */
@@ -131,7 +132,7 @@ ERR_MUST_USE enum err store_job_insert(
     struct store_db *db, const struct store_job *j); /* ERR_EXISTS */
 /* reason may be NULL, and is cut to fit. */
 ERR_MUST_USE enum err store_job_set_state(
-    struct store_db *db, const uint8_t id[16], const char *state, const char *reason);
+    struct store_db *db, const uint8_t id[16], enum job_state state, const char *reason);
 ERR_MUST_USE enum err store_job_get(
     struct store_db *db, const uint8_t id[16], struct store_job *out);
 ERR_MUST_USE enum err store_job_each(struct store_db *db,
@@ -145,7 +146,7 @@ struct store_metric {
 struct store_round {
 	uint8_t job[16];
 	uint64_t round;
-	char state[12]; /* open, committed, failed */
+	enum round_outcome state;
 	uint8_t base[32];
 	uint8_t model[32]; /* valid unless open */
 	uint8_t optimizer_state[32]; /* file hash; all zero if none */

@@ -31,7 +31,10 @@ enum store_type {
 	STORE_UNSIGNED, /* uint64_t below 2^63, so that SQLite sorts it right */
 	STORE_ANY64, /* uint64_t without order */
 	STORE_REAL, /* NaN is stored as NULL */
-	STORE_BOOL
+	STORE_BOOL,
+	STORE_DEVICE_STATE, /* these three are stored as their names */
+	STORE_JOB_STATE,
+	STORE_ROUND_OUTCOME
 };
 
 struct store_field {
@@ -58,6 +61,8 @@ struct store_query store_query_begin(struct store_db *db, int slot, const char *
 void store_query_blob(struct store_query *q, const void *data, size_t len);
 void store_query_text(struct store_query *q, const char *s, size_t len, size_t max);
 void store_query_unsigned(struct store_query *q, uint64_t v);
+/* Of a state; one without a name is ERR_INVALID. */
+void store_query_word(struct store_query *q, const char *word);
 void store_query_row(struct store_query *q, const struct store_table *t, const void *from);
 /* The loop of an `each`: true with the next row, false at the end or after an error. */
 bool store_query_next(struct store_query *q, const struct store_table *t, void *row);

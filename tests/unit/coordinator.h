@@ -62,7 +62,7 @@ coordinator_put_devices(struct store_db *db, void *arg, struct why *why)
 	(void)arg;
 	(void)why;
 	for (uint8_t tag = 1; tag <= DEVICES && e == ERR_OK; tag++) {
-		struct store_device d = {.role = "device", .state = "active", .labels = "{}"};
+		struct store_device d = {.role = "device", .state = DEVICE_ACTIVE, .labels = "{}"};
 		memcpy(d.id, device_id(tag), 32);
 		memset(d.spki, tag, sizeof(d.spki));
 		snprintf(d.name, sizeof(d.name), "device-%u", tag);

@@ -62,7 +62,7 @@ static inline struct store_device
 device(uint8_t tag, const char *name)
 {
 	struct store_device d = {
-	    .role = "device", .state = "active", .labels = "{}", .joined_at = 5};
+	    .role = "device", .state = DEVICE_ACTIVE, .labels = "{}", .joined_at = 5};
 
 	memset(d.id, tag, sizeof(d.id));
 	memset(d.spki, tag + 100, sizeof(d.spki));

@@ -113,7 +113,7 @@ static inline struct store_device
 device(uint8_t tag)
 {
 	struct store_device d = {.role = "device",
-	    .state = "active",
+	    .state = DEVICE_ACTIVE,
 	    .labels = "{\"site\":\"north\"}",
 	    .joined_at = 1.5};
 
@@ -129,7 +129,7 @@ job(uint8_t tag, double created_at)
 	static char document[] = "{\"name\":\"j\"}";
 	struct store_job j = {.document = document,
 	    .document_len = strlen(document),
-	    .state = "running",
+	    .state = JOB_RUNNING,
 	    .created_at = created_at};
 
 	memset(j.id, tag, sizeof(j.id));
@@ -140,7 +140,7 @@ static inline struct store_round
 make_round(uint8_t tag, uint64_t number)
 {
 	struct store_round r = {.round = number,
-	    .state = "open",
+	    .state = OUTCOME_OPEN,
 	    .goal = 10,
 	    .loss = NAN,
 	    .accuracy = NAN,

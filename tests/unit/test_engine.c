@@ -540,12 +540,12 @@ large_record(void **state)
 /* --- who may */
 
 static void
-change_state(struct coordinator *c, uint8_t tag, const char *state)
+change_state(struct coordinator *c, uint8_t tag, enum device_state state)
 {
 	struct registry_view v;
 
 	assert_int_equal(registry_get(c->s.registry, device_id(tag), &v), ERR_OK);
-	snprintf(v.row.state, sizeof(v.row.state), "%s", state);
+	v.row.state = state;
 	assert_int_equal(registry_put(c->s.registry, &v.row), ERR_OK);
 }
 
@@ -559,10 +559,10 @@ revoked_meanwhile(void **state)
 
 	submit(c, plain, id);
 	assert_string_equal(ask(c, 1, &t), "");
-	change_state(c, 1, "revoked");
+	change_state(c, 1, DEVICE_REVOKED);
 	assert_string_equal(deliver(c, &t, 1, 1, 100), "round-closed");
 	assert_int_equal(job_number(c, id, "reports"), 0);
-	change_state(c, 1, "active");
+	change_state(c, 1, DEVICE_ACTIVE);
 	assert_null(deliver(c, &t, 1, 1, 100));
 }
 

@@ -125,7 +125,7 @@ a_failed_round(void **state)
 	assert_string_equal(ask(c, 1, &t), "");
 	strcpy(before, t.state);
 	one_round(c, job, 1, 3e38f / 2, 3, 3e38f / 2);
-	assert_string_equal(round_row(c, job, 2).state, "failed");
+	assert_int_equal(round_row(c, job, 2).state, OUTCOME_FAILED);
 	for (int restarted = 0; restarted < 2; restarted++) {
 		assert_string_equal(ask(c, 1, &t), "");
 		assert_string_equal(t.state, before);

@@ -80,7 +80,7 @@ the_weighted_mean(void **state)
 	one_round(c, 1, 1.0f, 2, 5.0f);
 	await_rounds(c, job, 1);
 	struct store_round r = round_row(c, job, 1);
-	assert_string_equal(r.state, "committed");
+	assert_int_equal(r.state, OUTCOME_COMMITTED);
 	assert_int_equal(r.reports, 2);
 	assert_int_equal(r.examples, 400);
 	assert_int_equal(r.invited, 2);
@@ -92,7 +92,7 @@ the_weighted_mean(void **state)
 	for (int i = 0; i < ELEMENTS; i++)
 		assert_true(after[i] == before[i] + 2.0f);
 	struct store_round next = round_row(c, job, 2);
-	assert_string_equal(next.state, "open");
+	assert_int_equal(next.state, OUTCOME_OPEN);
 	assert_memory_equal(next.base, r.model, 32);
 	await_empty_spool(c);
 }
@@ -221,7 +221,7 @@ not_finite_three_times(void **state)
 		one_round(c, 1, 3e38f, 2, 3e38f);
 		await_rounds(c, job, n);
 		struct store_round r = round_row(c, job, n);
-		assert_string_equal(r.state, "failed");
+		assert_int_equal(r.state, OUTCOME_FAILED);
 		assert_memory_equal(r.model, first.base, 32);
 		assert_memory_equal(r.base, first.base, 32);
 		coordinator_stop(c);
@@ -229,12 +229,12 @@ not_finite_three_times(void **state)
 	}
 	await_state(c, job, "paused");
 	assert_string_equal(ask(c, 1, &t), "paused");
-	assert_string_equal(round_row(c, job, 4).state, "open");
+	assert_int_equal(round_row(c, job, 4).state, OUTCOME_OPEN);
 	await_empty_spool(c);
 	assert_int_equal(engine_command(c->s.engine, job, "resume", NULL, &c->why), ERR_OK);
 	one_round(c, 1, 1, 2, 1);
 	await_rounds(c, job, 4);
-	assert_string_equal(round_row(c, job, 4).state, "committed");
+	assert_int_equal(round_row(c, job, 4).state, OUTCOME_COMMITTED);
 	assert_true(job_is(c, job, "running"));
 }
 
@@ -278,14 +278,14 @@ a_damaged_delta(void **state)
 	await_state(c, job, "paused");
 	assert_int_equal(job_number(c, job, "rounds_committed"), 0);
 	assert_int_equal(job_number(c, job, "reports"), 2);
-	assert_string_equal(round_row(c, job, 1).state, "open");
+	assert_int_equal(round_row(c, job, 1).state, OUTCOME_OPEN);
 	/* The byte that was cut off is the upper one of 1.0f. */
 	int fd = open(path, O_WRONLY);
 	assert_int_equal(pwrite(fd, "\x3f", 1, SPOOL_BYTES - 1), 1);
 	close(fd);
 	assert_int_equal(engine_command(c->s.engine, job, "resume", NULL, &c->why), ERR_OK);
 	await_rounds(c, job, 1);
-	assert_string_equal(round_row(c, job, 1).state, "committed");
+	assert_int_equal(round_row(c, job, 1).state, OUTCOME_COMMITTED);
 }
 
 /* Too few by the deadline: the round opens again, and the first opening's late delta is as good as any. */
@@ -411,7 +411,7 @@ the_base_of_failed_rounds_stays(void **state)
 	assert_int_equal(engine_command(c->s.engine, job, "resume", NULL, &c->why), ERR_OK);
 	one_round(c, 1, 1, 2, 1);
 	await_rounds(c, job, 5);
-	assert_string_equal(round_row(c, job, 5).state, "committed");
+	assert_int_equal(round_row(c, job, 5).state, OUTCOME_COMMITTED);
 }
 
 /* A job may start from a model of another one, which goes on and forgets its old models. */
@@ -442,7 +442,7 @@ an_init_model_stays(void **state)
 	assert_int_equal(engine_command(c->s.engine, b, "resume", NULL, &c->why), ERR_OK);
 	one_round(c, 1, 1, 2, 1);
 	await_rounds(c, b, 1);
-	assert_string_equal(round_row(c, b, 1).state, "committed");
+	assert_int_equal(round_row(c, b, 1).state, OUTCOME_COMMITTED);
 }
 
 /* One round of job `on` while job `off` is paused. */
@@ -454,7 +454,7 @@ round_of(struct coordinator *c, const uint8_t on[16], const uint8_t off[16], uin
 	one_round(c, 1, 1, 2, 2);
 	await_rounds(c, on, n);
 	await_empty_spool(c);
-	assert_string_equal(round_row(c, on, n).state, "committed");
+	assert_int_equal(round_row(c, on, n).state, OUTCOME_COMMITTED);
 }
 
 /* Equal optimizer states are one file: the job that goes on first must leave it to the other. */

@@ -83,16 +83,16 @@ suspended_and_revoked(void **state)
 	strcpy(d.role, "admin");
 	put(f, &d);
 	assert_true(registry_is_active(f->r, d.id));
-	strcpy(d.state, "suspended");
+	d.state = DEVICE_SUSPENDED;
 	put(f, &d);
 	no_role(f, &c, NOW, "device-suspended");
 	assert_false(registry_is_active(f->r, d.id));
-	strcpy(d.state, "revoked");
+	d.state = DEVICE_REVOKED;
 	put(f, &d);
 	no_role(f, &c, NOW, "device-revoked");
 	/* The worse news first: an expired certificate of a revoked device. */
 	no_role(f, &c, NOW + 99, "device-revoked");
-	strcpy(d.state, "active");
+	d.state = DEVICE_ACTIVE;
 	put(f, &d);
 	assert_int_equal(identify(f, &c, NOW).roles, ROLE_ANYONE | ROLE_ADMIN);
 	memset(d.id, 9, sizeof(d.id));
@@ -281,7 +281,7 @@ rotated_keys(void **state)
 	assert_int_equal(identify(f, &second, NOW).roles, ROLE_ANYONE | ROLE_ROTATED);
 	no_role(f, &first, NOW, "key-rotated");
 	/* The state comes first. */
-	strcpy(d.state, "left");
+	d.state = DEVICE_LEFT;
 	put(f, &d);
 	no_role(f, &third, NOW, "device-left");
 	no_role(f, &second, NOW, "device-left");

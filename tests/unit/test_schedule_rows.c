@@ -319,7 +319,7 @@ overflow(struct coordinator *c, const char *text)
 		coordinator_stop(c);
 		coordinator_start(c);
 		r[n] = round_row(c, id, n);
-		assert_string_equal(r[n].state, "committed");
+		assert_int_equal(r[n].state, OUTCOME_COMMITTED);
 		assert_true(r[n].evaluate.known);
 		assert_int_equal(r[n].evaluate.examples, 2);
 	}
@@ -393,7 +393,7 @@ measured_as_none(struct coordinator *c, const char *text)
 	for (int again = 0; again < 2; again++) {
 		for (uint64_t n = 1; n <= 3; n++)
 			r[n] = round_row(c, id, n);
-		assert_string_equal(r[2].state, "failed");
+		assert_int_equal(r[2].state, OUTCOME_FAILED);
 		assert_non_null(strstr(r[2].reason, "not finite on 2 devices"));
 		assert_memory_equal(r[2].model, r[1].model, 32);
 		assert_memory_equal(r[3].base, r[1].base, 32);

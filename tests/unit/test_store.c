@@ -15,7 +15,7 @@ test_devices(void **state)
 	struct store_device d = device(8), got = {.id = {0}};
 	memset(d.labels, 'x', sizeof(d.labels) - 1);
 	memset(d.name, 'n', sizeof(d.name) - 1);
-	strcpy(d.state, "suspended");
+	d.state = DEVICE_SUSPENDED;
 	strcpy(d.role, "admin");
 	d.spki[90] = 77;
 	d.joined_at = 1e9 + 0.125;
@@ -26,7 +26,7 @@ test_devices(void **state)
 	assert_memory_equal(got.spki, d.spki, sizeof(d.spki));
 	assert_string_equal(got.name, d.name);
 	assert_string_equal(got.role, d.role);
-	assert_string_equal(got.state, d.state);
+	assert_int_equal(got.state, d.state);
 	assert_string_equal(got.labels, d.labels);
 	assert_true(got.joined_at == d.joined_at);
 	memset(got.id, 1, 32);
@@ -142,22 +142,22 @@ jobs(struct store_db *db, void *arg, struct why *why)
 	memset(reason, 'r', sizeof(reason));
 	reason[sizeof(reason) - 1] = '\0';
 	memcpy(reason + 126, "\xc3\xa9", 2);
-	CHECK(store_job_set_state(db, j.id, "stopped", reason) == ERR_OK);
+	CHECK(store_job_set_state(db, j.id, JOB_STOPPED, reason) == ERR_OK);
 	CHECK(store_job_get(db, j.id, &got) == ERR_OK);
-	CHECK(strcmp(got.state, "stopped") == 0);
+	CHECK(got.state == JOB_STOPPED);
 	CHECK(strlen(got.reason) == 126);
 	CHECK(got.document_len == j.document_len);
 	CHECK(strcmp(got.document, j.document) == 0);
 	free(got.document);
 	memset(reason, 'r', sizeof(reason) - 1);
-	CHECK(store_job_set_state(db, j.id, "done", reason) == ERR_OK);
+	CHECK(store_job_set_state(db, j.id, JOB_DONE, reason) == ERR_OK);
 	CHECK(store_job_get(db, j.id, &got) == ERR_OK);
 	CHECK(strlen(got.reason) == 127);
 	free(got.document);
-	CHECK(store_job_set_state(db, j.id, "running", NULL) == ERR_OK);
-	CHECK(store_job_set_state(db, j.id, "much too long", "") == ERR_LIMIT);
+	CHECK(store_job_set_state(db, j.id, JOB_RUNNING, NULL) == ERR_OK);
+	CHECK(store_job_set_state(db, j.id, JOB_UNKNOWN, "") == ERR_INVALID);
 	memset(j.id, 99, 16);
-	CHECK(store_job_set_state(db, j.id, "done", "") == ERR_NOTFOUND);
+	CHECK(store_job_set_state(db, j.id, JOB_DONE, "") == ERR_NOTFOUND);
 	got.document = reason;
 	CHECK(store_job_get(db, j.id, &got) == ERR_NOTFOUND);
 	CHECK(!got.document);
@@ -196,9 +196,9 @@ rounds(struct store_db *db, void *arg, struct why *why)
 		CHECK(store_round_put(db, &r) == ERR_OK);
 	}
 	CHECK(store_round_get(db, r.job, 1, &got) == ERR_OK);
-	CHECK(strcmp(got.state, "open") == 0);
+	CHECK(got.state == OUTCOME_OPEN);
 	CHECK(isnan(got.loss) && isnan(got.accuracy) && isnan(got.norm) && !got.evaluate.known);
-	strcpy(r.state, "committed");
+	r.state = OUTCOME_COMMITTED;
 	strcpy(r.reason, "goal");
 	memset(r.model, 1, 32);
 	memset(r.optimizer_state, 2, 32);
@@ -211,7 +211,7 @@ rounds(struct store_db *db, void *arg, struct why *why)
 	CHECK(store_round_get(db, r.job, 1, &got) == ERR_OK);
 	CHECK(isnan(got.evaluate.accuracy));
 	got.evaluate.accuracy = r.evaluate.accuracy = 0;
-	CHECK(strcmp(got.state, r.state) == 0);
+	CHECK(got.state == r.state);
 	CHECK(strcmp(got.reason, r.reason) == 0);
 	CHECK(memcmp(got.model, r.model, 32) == 0);
 	CHECK(memcmp(got.optimizer_state, r.optimizer_state, 32) == 0);

@@ -485,6 +485,7 @@ test_rows_that_do_not_fit(void **state)
 	    "UPDATE device SET name = printf('%064d', 1)",
 	    "UPDATE device SET role = 'a' || char(0) || 'b'",
 	    "PRAGMA ignore_check_constraints = 1; UPDATE device SET spki = x'00'",
+	    "UPDATE device SET state = 'asleep'",
 	};
 	struct fixture *f = *state;
 	struct store_device d = device(1);

@@ -1,0 +1,80 @@
+#include "states.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define COUNT(names) (sizeof(names) / sizeof((names)[0]))
+
+static const char *const jobs[] = {
+    [JOB_UNKNOWN] = "",
+    [JOB_RUNNING] = "running",
+    [JOB_PAUSED] = "paused",
+    [JOB_DONE] = "done",
+    [JOB_STOPPED] = "stopped",
+};
+
+static const char *const devices[] = {
+    [DEVICE_UNKNOWN] = "",
+    [DEVICE_ACTIVE] = "active",
+    [DEVICE_SUSPENDED] = "suspended",
+    [DEVICE_REVOKED] = "revoked",
+    [DEVICE_LEFT] = "left",
+};
+
+static const char *const rounds[] = {
+    [OUTCOME_UNKNOWN] = "",
+    [OUTCOME_OPEN] = "open",
+    [OUTCOME_COMMITTED] = "committed",
+    [OUTCOME_FAILED] = "failed",
+};
+
+static size_t
+find(const char *const *names, size_t count, const char *name)
+{
+	for (size_t i = 1; name && i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return 0;
+}
+
+const char *
+states_job_name(enum job_state s)
+{
+	return jobs[s];
+}
+
+enum job_state
+states_job_find(const char *name)
+{
+	return (enum job_state)find(jobs, COUNT(jobs), name);
+}
+
+bool
+states_job_lives(enum job_state s)
+{
+	return s == JOB_RUNNING || s == JOB_PAUSED;
+}
+
+const char *
+states_device_name(enum device_state s)
+{
+	return devices[s];
+}
+
+enum device_state
+states_device_find(const char *name)
+{
+	return (enum device_state)find(devices, COUNT(devices), name);
+}
+
+const char *
+states_round_name(enum round_outcome s)
+{
+	return rounds[s];
+}
+
+enum round_outcome
+states_round_find(const char *name)
+{
+	return (enum round_outcome)find(rounds, COUNT(rounds), name);
+}

@@ -1,0 +1,32 @@
+#ifndef STATES_H
+#define STATES_H
+#include <stdbool.h>
+
+/*
+ * What state a job, a device and a round are in, as they stand in messages, in the coordinator's database and in its log. Each has one
+ * table of names; nothing is decided by a name. `find` gives the zero of its kind for a word that this version does not know (a newer
+ * coordinator's: show it as it came) and for NULL; the name of that zero is "".
+ */
+
+enum job_state { JOB_UNKNOWN, JOB_RUNNING, JOB_PAUSED, JOB_DONE, JOB_STOPPED };
+const char *states_job_name(enum job_state s);
+enum job_state states_job_find(const char *name);
+/* Neither done nor stopped. */
+bool states_job_lives(enum job_state s);
+
+enum device_state {
+	DEVICE_UNKNOWN,
+	DEVICE_ACTIVE,
+	DEVICE_SUSPENDED,
+	DEVICE_REVOKED,
+	DEVICE_LEFT,
+};
+const char *states_device_name(enum device_state s);
+enum device_state states_device_find(const char *name);
+
+/* What became of a round. One that failed has its number and its record, and its model is its base. */
+enum round_outcome { OUTCOME_UNKNOWN, OUTCOME_OPEN, OUTCOME_COMMITTED, OUTCOME_FAILED };
+const char *states_round_name(enum round_outcome s);
+enum round_outcome states_round_find(const char *name);
+
+#endif
