@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,48 +52,80 @@ file_pread(int fd, void *data, size_t len, uint64_t at)
 	return ERR_OK;
 }
 
+/* Without O_NONBLOCK, opening a FIFO by mistake would wait for a writer. */
+static enum err
+open_regular(int *fd, size_t *size, const char *path, uint64_t max, struct why *why)
+{
+	struct stat st;
+	enum err e = ERR_OK;
+
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (*fd < 0)
+		return err_errno(why, "open %s", path);
+	if (fstat(*fd, &st) != 0)
+		e = err_errno(why, "stat %s", path);
+	else if (!S_ISREG(st.st_mode))
+		e = err_set(why, ERR_INVALID, "%s is not a regular file", path);
+	else if ((uint64_t)st.st_size > max || (uint64_t)st.st_size > SIZE_MAX - 1)
+		e = err_set(why, ERR_LIMIT, "%s is larger than %llu bytes", path,
+		    (unsigned long long)(max < SIZE_MAX ? max : SIZE_MAX - 1));
+	else
+		*size = (size_t)st.st_size;
+	if (e)
+		close(*fd);
+	return e;
+}
+
 enum err
 file_read(const char *path, size_t max, char **data, size_t *len, struct why *why)
 {
-	enum err e;
-	struct stat st;
-	char *out = NULL;
-	/* Without O_NONBLOCK, opening a FIFO by mistake would wait for a writer. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	size_t size = 0;
+	int fd;
+	enum err e = open_regular(&fd, &size, path, max, why);
 
-	if (fd < 0)
-		return err_errno(why, "open %s", path);
-	if (fstat(fd, &st) != 0) {
-		e = err_errno(why, "stat %s", path);
-		goto out;
-	}
-	if (!S_ISREG(st.st_mode)) {
-		e = err_set(why, ERR_INVALID, "%s is not a regular file", path);
-		goto out;
-	}
-	if ((uint64_t)st.st_size > max) {
-		e = err_set(why, ERR_LIMIT, "%s is larger than %zu bytes", path, max);
-		goto out;
-	}
-	size_t size = (size_t)st.st_size;
-	out = malloc(size + 1);
-	if (!out) {
-		e = err_set(why, ERR_NOMEM, "no memory for %s", path);
-		goto out;
-	}
-	e = file_pread(fd, out, size, 0);
+	if (e)
+		return e;
+	char *out = malloc(size + 1);
+	e = out ? file_pread(fd, out, size, 0) : ERR_NOMEM;
+	close(fd);
 	if (e) {
-		err_set(why, e, "read %s: %s", path, err_name(e));
-		goto out;
+		free(out);
+		return err_set(why, e, "read %s: %s", path, err_name(e));
 	}
 	out[size] = '\0';
 	*data = out;
 	*len = size;
-	out = NULL;
-out:
-	free(out);
+	return ERR_OK;
+}
+
+enum err
+file_map(struct file_map *out, const char *path, uint64_t max, bool ahead, struct why *why)
+{
+	size_t size = 0;
+	int fd;
+	enum err e = open_regular(&fd, &size, path, max, why);
+
+	if (e)
+		return e;
+	void *data = MAP_FAILED;
+	if (size == 0)
+		e = err_set(why, ERR_INVALID, "%s is empty", path);
+	else
+		data = mmap(NULL, size, PROT_READ, MAP_SHARED | (ahead ? MAP_POPULATE : 0), fd, 0);
+	if (!e && data == MAP_FAILED)
+		e = err_errno(why, "map %s", path);
 	close(fd);
+	if (!e)
+		*out = (struct file_map){data, size};
 	return e;
+}
+
+void
+file_unmap(struct file_map *map)
+{
+	if (map->data)
+		munmap((void *)(uintptr_t)map->data, map->len);
+	*map = (struct file_map){0};
 }
 
 /* The directory part of path ("." if none) in out. */

@@ -1,5 +1,6 @@
 #ifndef FILE_H
 #define FILE_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -15,6 +16,17 @@
  * caller frees *data. ERR_LIMIT if larger, ERR_NOTFOUND if absent. */
 ERR_MUST_USE enum err file_read(
     const char *path, size_t max, char **data, size_t *len, struct why *why);
+/* A regular file's bytes, mapped read-only: at least one. A file that somebody cuts short meanwhile ends the process when the lost
+ * bytes are touched. */
+struct file_map {
+	const uint8_t *data; /* NULL: nothing is mapped */
+	size_t len;
+};
+/* Maps a regular file of 1 to max bytes; file_unmap ends it. ahead: all of it is read now, and not as it is touched. ERR_INVALID if
+ * it is empty or no regular file, ERR_LIMIT if larger, ERR_NOTFOUND if absent. Opening never waits, whatever stands there. */
+ERR_MUST_USE enum err file_map(
+    struct file_map *out, const char *path, uint64_t max, bool ahead, struct why *why);
+void file_unmap(struct file_map *map); /* zeros are legal */
 /* Temporary name, write, fdatasync, rename, sync of the directory. */
 ERR_MUST_USE enum err file_write(
     const char *path, const void *data, size_t len, mode_t mode, struct why *why);

@@ -1,54 +1,11 @@
 #include "data.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "file.h"
 #include "glyphs.h"
 #include "prng.h"
-
-struct map {
-	void *at;
-	size_t len;
-};
-
-static void
-map_close(struct map *m)
-{
-	if (m->at)
-		munmap(m->at, m->len);
-	m->at = NULL;
-}
-
-static enum err
-map_open(struct map *m, const char *path, struct why *why)
-{
-	struct stat st;
-	enum err e = ERR_OK;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return err_errno(why, "open %s", path);
-	if (fstat(fd, &st) != 0)
-		e = err_errno(why, "stat %s", path);
-	else if (!S_ISREG(st.st_mode) || st.st_size == 0)
-		e = err_set(why, ERR_INVALID, "%s is empty or no plain file", path);
-	else if ((uint64_t)st.st_size > DATASET_BYTES_MAX)
-		e = err_set(why, ERR_LIMIT, "%s is too large", path);
-	if (!e) {
-		m->len = (size_t)st.st_size;
-		m->at = mmap(NULL, m->len, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (m->at == MAP_FAILED) {
-			m->at = NULL;
-			e = err_errno(why, "map %s", path);
-		}
-	}
-	close(fd);
-	return e;
-}
 
 static bool
 is_sharded(const struct settings_data *d)
@@ -93,23 +50,23 @@ attach_labels(struct dataset *out, int32_t *labels, size_t count, struct why *wh
 static enum err
 load_idx(struct dataset *out, const struct settings_data *d, struct why *why)
 {
-	struct map labels_file = {0}, images_file = {0};
+	struct file_map labels_file = {0}, images_file = {0};
 	int32_t *labels = NULL;
 	uint32_t *keep = NULL;
 	size_t count = 0, kept = 0;
-	enum err e = map_open(&labels_file, d->labels, why);
+	enum err e = file_map(&labels_file, d->labels, DATASET_BYTES_MAX, false, why);
 
 	if (!e)
 		e = at_path(why,
-		    dataset_idx_labels(&labels, &count, labels_file.at, labels_file.len, why),
+		    dataset_idx_labels(&labels, &count, labels_file.data, labels_file.len, why),
 		    d->labels);
 	if (!e && is_sharded(d))
 		e = shard_pick(&keep, &kept, &d->shard, labels, count, why);
 	if (!e)
-		e = map_open(&images_file, d->images, why);
+		e = file_map(&images_file, d->images, DATASET_BYTES_MAX, false, why);
 	if (!e)
 		e = at_path(why,
-		    dataset_idx_images(out, images_file.at, images_file.len, keep, kept, why),
+		    dataset_idx_images(out, images_file.data, images_file.len, keep, kept, why),
 		    d->images);
 	if (!e) {
 		if (keep)
@@ -120,8 +77,8 @@ load_idx(struct dataset *out, const struct settings_data *d, struct why *why)
 		else
 			dataset_deinit(out);
 	}
-	map_close(&images_file);
-	map_close(&labels_file);
+	file_unmap(&images_file);
+	file_unmap(&labels_file);
 	free(keep);
 	free(labels);
 	return e;
@@ -130,22 +87,22 @@ load_idx(struct dataset *out, const struct settings_data *d, struct why *why)
 static enum err
 load_csv(struct dataset *out, const struct settings_data *d, struct why *why)
 {
-	struct map file = {0};
+	struct file_map file = {0};
 	const struct dataset_csv how = {.label = d->label, .regression = d->regression};
 	int32_t *labels = NULL;
 	uint32_t *keep = NULL;
 	size_t count = 0, kept = 0;
-	enum err e = map_open(&file, d->path, why);
+	enum err e = file_map(&file, d->path, DATASET_BYTES_MAX, false, why);
 
 	if (!e && is_sharded(d)) {
-		e = dataset_csv_labels(&labels, &count, file.at, file.len, &how, why);
+		e = dataset_csv_labels(&labels, &count, file.data, file.len, &how, why);
 		if (!e)
 			e = shard_pick(
 			    &keep, &kept, &d->shard, d->regression ? NULL : labels, count, why);
 	}
 	if (!e)
-		e = dataset_csv(out, file.at, file.len, &how, keep, kept, why);
-	map_close(&file);
+		e = dataset_csv(out, file.data, file.len, &how, keep, kept, why);
+	file_unmap(&file);
 	free(keep);
 	free(labels);
 	return at_path(why, e, d->path);

@@ -1,35 +1,22 @@
 #include "inputs.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "hex.h"
 #include "merkle.h"
 
 /* Maps a file of exactly len bytes. */
 static enum err
-map_file(const char *path, uint64_t len, const uint8_t **out, struct why *why)
+map_payload(struct file_map *out, const char *path, uint64_t len, struct why *why)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat st;
-	enum err e = ERR_OK;
+	enum err e = file_map(out, path, UINT64_MAX, false, why);
 
-	if (fd < 0)
-		return err_errno(why, "open %s", path);
-	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != len)
-		e = err_set(
+	if (e == ERR_INVALID || (!e && out->len != len))
+		return err_set(
 		    why, ERR_CORRUPT, "%s is not %llu bytes long", path, (unsigned long long)len);
-	void *map = e ? MAP_FAILED : mmap(NULL, (size_t)len, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (!e && map == MAP_FAILED)
-		return err_errno(why, "map %s", path);
-	*out = e ? NULL : map;
 	return e;
 }
 
@@ -46,10 +33,10 @@ check_payload(
 	v.params.table = malloc((size_t)codec_table_bytes(v.codec, m->elements) + 1);
 	enum err e = leaves && v.params.table ? ERR_OK : ERR_NOMEM;
 	for (uint64_t i = 0; i < chunks && !e; i++) {
-		size_t at = (size_t)i * MANIFEST_CHUNK, left = in->len - at;
+		size_t at = (size_t)i * MANIFEST_CHUNK, left = in->payload.len - at;
 		size_t len = left < MANIFEST_CHUNK ? left : MANIFEST_CHUNK;
-		merkle_leaf(leaves + i * HASH_LEN, in->payload + at, len);
-		e = vectors_check(&v, at, in->payload + at, len, &squares, carry);
+		merkle_leaf(leaves + i * HASH_LEN, in->payload.data + at, len);
+		e = vectors_check(&v, at, in->payload.data + at, len, &squares, carry);
 	}
 	if (!e)
 		merkle_root(root, leaves, (size_t)chunks);
@@ -85,20 +72,17 @@ open_input(struct cmd_verify_input *in, const char *dir, const struct record_det
 	memcpy(in->device, m.device, sizeof(in->device));
 	in->weight = (double)m.examples;
 	in->normaliser = (double)m.normaliser;
-	e = map_file(path, m.payload_bytes, &in->payload, why);
+	e = map_payload(&in->payload, path, m.payload_bytes, why);
 	if (e == ERR_NOTFOUND)
 		return err_set(why, e, "delta %s is not here", task);
-	if (e)
-		return e;
-	in->len = (size_t)m.payload_bytes;
-	return check_payload(in, &m, path, why);
+	return e ? e : check_payload(in, &m, path, why);
 }
 
 static enum err
 read_vector(
     const struct cmd_verify_input *in, unsigned which, uint64_t first, size_t count, float *out)
 {
-	struct codec_memory memory = {in->payload, in->len};
+	struct codec_memory memory = {in->payload.data, in->payload.len};
 	const struct codec_source source = {codec_memory_read, &memory};
 
 	return vectors_read(&in->vectors, which, &source, first, count, out);
@@ -166,8 +150,7 @@ void
 cmd_verify_inputs_close(struct cmd_verify_inputs *in)
 {
 	for (size_t i = 0; in->items && i < in->count; i++)
-		if (in->items[i].payload)
-			munmap((void *)(uintptr_t)in->items[i].payload, in->items[i].len);
+		file_unmap(&in->items[i].payload);
 	free(in->items);
 	free(in->chosen);
 	free(in->weights);

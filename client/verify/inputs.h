@@ -1,5 +1,6 @@
 #ifndef INPUTS_H
 #define INPUTS_H
+#include "file.h"
 #include "history.h"
 #include "rule.h"
 #include "vectors.h"
@@ -7,8 +8,7 @@
 /* The deltas of one round, mapped from DIR/deltas and checked against their manifests. */
 struct cmd_verify_input {
 	uint8_t device[32];
-	const uint8_t *payload;
-	size_t len;
+	struct file_map payload;
 	struct vectors vectors;
 	double weight; /* examples */
 	double normaliser;

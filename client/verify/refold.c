@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -183,26 +181,20 @@ static enum err
 load_model(struct cmd_verify_fold *f, struct job *j, const uint8_t id[32], struct why *why)
 {
 	char path[PATH_MAX], hex[65];
-	struct stat st;
+	struct file_map map = {0};
 
 	hex_encode(hex, id, 32);
 	int n = snprintf(path, sizeof(path), "%s/models/%s.safetensors", f->dir, hex);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return err_set(why, ERR_LIMIT, "the path %.60s... is too long", f->dir);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return err_set(why, ERR_NOTFOUND, "its base model %.12s is not here", hex);
-	enum err e = fstat(fd, &st) != 0 || st.st_size == 0
-	    ? err_set(why, ERR_CORRUPT, "%s is empty", path)
-	    : ERR_OK;
-	void *map = e ? MAP_FAILED : mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (e)
-		return e;
-	if (map == MAP_FAILED)
-		return err_errno(why, "map %s", path);
-	e = take_model(j, id, map, (size_t)st.st_size, why);
-	munmap(map, (size_t)st.st_size);
+	enum err e = file_map(&map, path, UINT64_MAX, false, why);
+	if (e == ERR_NOTFOUND)
+		return err_set(why, e, "its base model %.12s is not here", hex);
+	if (!e)
+		e = take_model(j, id, map.data, map.len, why);
+	else if (e == ERR_INVALID)
+		e = ERR_CORRUPT;
+	file_unmap(&map);
 	return e;
 }
 

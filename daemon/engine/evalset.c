@@ -1,14 +1,11 @@
 #include "evalset.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "file.h"
 #include "glyphs.h"
 #include "net.h"
 #include "worker.h"
@@ -42,48 +39,22 @@ evalset_free(struct evalset *s)
 	free(s);
 }
 
-/* A file mapped for reading. */
-static enum err
-map_file(const char *path, const void **data, size_t *len, struct why *why)
-{
-	struct stat st;
-	enum err e = ERR_OK;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return err_errno(why, "open %s", path);
-	*len = 0;
-	if (fstat(fd, &st) != 0 || st.st_size <= 0) {
-		e = err_set(why, ERR_INVALID, "%s is empty", path);
-	} else {
-		*len = (size_t)st.st_size;
-		void *p = mmap(NULL, *len, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (p == MAP_FAILED)
-			e = err_errno(why, "map %s", path);
-		*data = p;
-	}
-	close(fd);
-	return e;
-}
-
 static enum err
 load_idx(struct dataset *out, const struct config_data *d, struct why *why)
 {
-	const void *images, *labels;
-	size_t images_len, labels_len, count = 0;
+	struct file_map file = {0};
+	size_t count = 0;
 	int32_t *classes = NULL;
+	enum err e = file_map(&file, d->images, DATASET_BYTES_MAX, false, why);
 
-	enum err e = map_file(d->images, &images, &images_len, why);
-	if (e)
-		return e;
-	e = dataset_idx_images(out, images, images_len, NULL, 0, why);
-	munmap((void *)(uintptr_t)images, images_len);
 	if (!e)
-		e = map_file(d->labels, &labels, &labels_len, why);
-	if (e)
-		return e;
-	e = dataset_idx_labels(&classes, &count, labels, labels_len, why);
-	munmap((void *)(uintptr_t)labels, labels_len);
+		e = dataset_idx_images(out, file.data, file.len, NULL, 0, why);
+	file_unmap(&file);
+	if (!e)
+		e = file_map(&file, d->labels, DATASET_BYTES_MAX, false, why);
+	if (!e)
+		e = dataset_idx_labels(&classes, &count, file.data, file.len, why);
+	file_unmap(&file);
 	if (e)
 		return e;
 	if (count != out->count) {
@@ -103,14 +74,12 @@ load_csv(struct dataset *out, const struct config_data *d, struct why *why)
 {
 	struct dataset_csv how = {
 	    .label = d->label[0] ? d->label : NULL, .regression = d->regression};
-	const void *file;
-	size_t len;
+	struct file_map file = {0};
+	enum err e = file_map(&file, d->path, DATASET_BYTES_MAX, false, why);
 
-	enum err e = map_file(d->path, &file, &len, why);
-	if (e)
-		return e;
-	e = dataset_csv(out, file, len, &how, NULL, 0, why);
-	munmap((void *)(uintptr_t)file, len);
+	if (!e)
+		e = dataset_csv(out, file.data, file.len, &how, NULL, 0, why);
+	file_unmap(&file);
 	return e;
 }
 

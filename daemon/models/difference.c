@@ -60,21 +60,32 @@ models_difference_put(struct models *m, struct difference *d, const void *payloa
 	return e;
 }
 
+/* The first bytes of a file of `bytes` bytes. */
+static enum err
+check_head(const uint8_t head[DIFFERENCE_HEAD], uint64_t bytes, const uint8_t to[32],
+    struct difference *out, struct why *why)
+{
+	uint8_t tag[HASH_LEN];
+
+	if (bytes < DIFFERENCE_HEAD || difference_decode(out, head, DIFFERENCE_HEAD, why))
+		return err_set(why, ERR_CORRUPT, "it is not a difference");
+	hash_sha256(tag, head, DIFFERENCE_TAGGED);
+	if (memcmp(tag, out->tag, sizeof(tag)) != 0 || memcmp(out->to, to, 32) != 0 ||
+	    bytes != DIFFERENCE_HEAD + out->payload_bytes)
+		return err_set(why, ERR_CORRUPT, "its head, length or model does not fit");
+	return ERR_OK;
+}
+
 /* Head and length of an open file. */
 static enum err
 read_head(int fd, const uint8_t to[32], struct difference *out, struct why *why)
 {
-	uint8_t head[DIFFERENCE_HEAD], tag[HASH_LEN];
+	uint8_t head[DIFFERENCE_HEAD];
 	struct stat st;
 
-	if (fstat(fd, &st) != 0 || file_pread(fd, head, sizeof(head), 0) ||
-	    difference_decode(out, head, sizeof(head), why))
+	if (fstat(fd, &st) != 0 || file_pread(fd, head, sizeof(head), 0))
 		return err_set(why, ERR_CORRUPT, "it is not a difference");
-	hash_sha256(tag, head, DIFFERENCE_TAGGED);
-	if (memcmp(tag, out->tag, sizeof(tag)) != 0 || memcmp(out->to, to, 32) != 0 ||
-	    (uint64_t)st.st_size != DIFFERENCE_HEAD + out->payload_bytes)
-		return err_set(why, ERR_CORRUPT, "its head, length or model does not fit");
-	return ERR_OK;
+	return check_head(head, (uint64_t)st.st_size, to, out, why);
 }
 
 static enum err
@@ -210,18 +221,15 @@ read_way(
 static enum err
 map_step(struct models *m, struct models_map *map, struct why *why)
 {
+	char path[PATH_MAX];
 	struct difference d;
-	int fd;
 
-	enum err e = open_step(m, map->id, &fd, &d, why);
+	models_path(m, map->id, MODELS_DIFFERENCE, path);
+	enum err e = models_map_file(map, path, why);
+	if (!e)
+		e = check_head(map->data, map->bytes, map->id, &d, why);
 	if (e)
 		return e;
-	map->bytes = DIFFERENCE_HEAD + d.payload_bytes;
-	void *data = mmap(NULL, map->bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
-	close(fd);
-	if (data == MAP_FAILED)
-		return err_errno(why, "map a difference");
-	map->data = data;
 	return check_payload(m, &d, map->data + DIFFERENCE_HEAD, why);
 }
 

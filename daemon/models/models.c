@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -152,38 +151,39 @@ check_bytes(struct models *m, const struct models_map *map, const uint8_t id[32]
 void
 models_unmap(struct models_map *map)
 {
-	if (map->data)
-		munmap((void *)(uintptr_t)map->data, map->bytes);
+	file_unmap(&(struct file_map){map->data, map->bytes});
 	if (map->joined)
 		atomic_fetch_sub(&map->joined->joined, map->bytes);
 	tensor_table_deinit(&map->table);
 	free(map);
 }
 
+enum err
+models_map_file(struct models_map *map, const char *path, struct why *why)
+{
+	struct file_map file = {0};
+	enum err e = file_map(&file, path, UINT64_MAX, true, why);
+
+	map->data = file.data;
+	map->bytes = file.len;
+	return e == ERR_INVALID ? ERR_CORRUPT : e;
+}
+
 /* Opens and maps the file; the map is not yet shared. */
 static enum err
-map_file(struct models *m, const uint8_t id[32], struct models_map **out, struct why *why)
+map_model(struct models *m, const uint8_t id[32], struct models_map **out, struct why *why)
 {
 	char path[PATH_MAX];
-	struct stat st;
-
-	models_path(m, id, "", path);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return err_errno(why, "model %.16s", path + strlen(m->dir) + 1);
 	struct models_map *map = calloc(1, sizeof(*map));
-	enum err e = map ? ERR_OK : ERR_NOMEM;
-	if (!e && (fstat(fd, &st) != 0 || st.st_size < MODELFILE_PREFIX))
+
+	if (!map)
+		return ERR_NOMEM;
+	models_path(m, id, "", path);
+	enum err e = models_map_file(map, path, why);
+	if (e == ERR_NOTFOUND)
+		err_set(why, e, "model %.16s: %s", path + strlen(m->dir) + 1, strerror(ENOENT));
+	else if (!e && map->bytes < MODELFILE_PREFIX)
 		e = err_set(why, ERR_CORRUPT, "model file %s is too short", path);
-	if (!e) {
-		map->bytes = (uint64_t)st.st_size;
-		void *data = mmap(NULL, map->bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
-		if (data == MAP_FAILED)
-			e = err_errno(why, "map %s", path);
-		else
-			map->data = data;
-	}
-	close(fd);
 	if (!e)
 		e = check_bytes(m, map, id, path, why);
 	if (!e)
@@ -191,8 +191,7 @@ map_file(struct models *m, const uint8_t id[32], struct models_map **out, struct
 	if (!e)
 		e = modelfile_parse(&map->table, NULL, map->data, map->data_at, map->bytes, why);
 	if (e) {
-		if (map)
-			models_unmap(map);
+		models_unmap(map);
 		return e == ERR_INVALID ? ERR_CORRUPT : e;
 	}
 	memcpy(map->id, id, 32);
@@ -250,7 +249,7 @@ models_get(struct models *m, const uint8_t id[32], struct models_map **out, stru
 	if (*out)
 		return ERR_OK;
 	/* Without the lock: reading a large file takes long, and I/O threads release maps. */
-	enum err e = map_file(m, id, &fresh, why);
+	enum err e = map_model(m, id, &fresh, why);
 	if (!e)
 		*out = models_link_map(m, fresh);
 	return e;

@@ -96,6 +96,57 @@ reads_only_regular_files(void **state)
 }
 
 static void
+maps_within_the_limit(void **state)
+{
+	struct file_map map = {0};
+	struct why why = {""};
+	(void)state;
+
+	assert_int_equal(file_write("five", "a\0b\nc", 5, 0644, &why), ERR_OK);
+	for (int ahead = 0; ahead < 2; ahead++) {
+		assert_int_equal(file_map(&map, "five", 5, ahead, &why), ERR_OK);
+		assert_int_equal(map.len, 5);
+		assert_memory_equal(map.data, "a\0b\nc", 5);
+		file_unmap(&map);
+		assert_null(map.data);
+		file_unmap(&map);
+	}
+	assert_int_equal(file_map(&map, "five", 4, false, &why), ERR_LIMIT);
+	assert_string_equal(why.text, "five is larger than 4 bytes");
+	assert_int_equal(file_write("none", "", 0, 0644, &why), ERR_OK);
+	assert_int_equal(file_map(&map, "none", 4, false, &why), ERR_INVALID);
+	assert_string_equal(why.text, "none is empty");
+	assert_null(map.data);
+}
+
+static void
+maps_only_regular_files(void **state)
+{
+	static const struct {
+		const char *path;
+		enum err e;
+		const char *why;
+	} cases[] = {
+	    {"absent", ERR_NOTFOUND, "open absent: No such file or directory"},
+	    {".", ERR_INVALID, ". is not a regular file"},
+	    {"fifo", ERR_INVALID, "fifo is not a regular file"},
+	    {"zeros", ERR_INVALID, "zeros is not a regular file"},
+	};
+	struct file_map map = {0};
+	struct why why;
+	(void)state;
+
+	assert_int_equal(mkfifo("fifo", 0600), 0);
+	assert_int_equal(symlink("/dev/zero", "zeros"), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(file_map(&map, cases[i].path, 1 << 20, false, &why), cases[i].e);
+		assert_string_equal(why.text, cases[i].why);
+		assert_null(map.data);
+	}
+	assert_int_equal(unlink("fifo") || unlink("zeros"), 0);
+}
+
+static void
 writes_mode_and_content(void **state)
 {
 	const mode_t modes[] = {0600, 0644, 0640, 0400};
@@ -279,6 +330,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(reads_within_the_limit),
 	    cmocka_unit_test(reads_only_regular_files),
+	    cmocka_unit_test(maps_within_the_limit),
+	    cmocka_unit_test(maps_only_regular_files),
 	    cmocka_unit_test(writes_mode_and_content),
 	    cmocka_unit_test(replaces_as_a_whole),
 	    cmocka_unit_test(failed_write_leaves_nothing),
