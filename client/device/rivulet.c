@@ -92,7 +92,7 @@ fill_offer(struct rivulet *r, const struct rivulet_options *options, struct why 
 	if (!options->trainer && !options->data)
 		return ERR_OK;
 	if (!options->trainer || !options->data || strlen(options->trainer) >= RECIPE_NAME_MAX ||
-	    strlen(options->data) >= RECIPE_NAME_MAX || strcmp(options->trainer, "builtin") == 0 ||
+	    strlen(options->data) >= RECIPE_NAME_MAX || recipe_names_builtin(options->trainer) ||
 	    options->examples < 1)
 		return err_set(why, ERR_INVALID, "trainer, data and examples belong together");
 	strcpy(o->trainers[0], options->trainer);

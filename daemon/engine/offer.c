@@ -29,7 +29,7 @@ engine_offer_lacks(const struct engine_job *j, const struct offer *o)
 		return "no-codec";
 	if (recipe_feature_missing(r, codec_find_name(codec), o->features, o->feature_count))
 		return "old-agent";
-	if (strcmp(r->trainer, "builtin") != 0)
+	if (!r->builtin)
 		return NULL;
 	for (size_t l = 0; l < r->net.layer_count; l++) {
 		const char *type = recipe_layer_type_name(r->net.layers[l].type);

@@ -78,8 +78,8 @@ simulate_round_init(struct simulate_round *r, const struct job_spec *job, const 
 	hash_sha256(digest, text, len);
 	hex_encode(r->job_hex, digest, 16);
 	r->scale = scale_start();
-	if (job->recipe.init[0] || strcmp(job->recipe.trainer, "builtin") != 0 ||
-	    job->recipe.local.seconds > 0 || job->guard.on)
+	if (job->recipe.init[0] || !job->recipe.builtin || job->recipe.local.seconds > 0 ||
+	    job->guard.on)
 		return err_set(why, ERR_UNSUPPORTED,
 		    "only jobs with layers, the built-in trainer and epochs or steps, without "
 		    "guard");

@@ -149,6 +149,7 @@ test_two_nn(void **state)
 	assert_string_equal(r->init, "");
 	assert_int_equal(r->rule_count, 0);
 	assert_string_equal(r->trainer, "builtin");
+	assert_true(r->builtin);
 	assert_string_equal(r->codec, "f32");
 	assert_string_equal(r->data.name, "mnist");
 	assert_int_equal(r->data.class_count, 10);

@@ -49,14 +49,22 @@ read_tensors(struct recipe *out, struct field *doc)
 	}
 }
 
+bool
+recipe_names_builtin(const char *trainer)
+{
+	return strcmp(trainer, RECIPE_BUILTIN) == 0;
+}
+
 static void
 read_trainer(struct recipe *out, struct field *doc)
 {
 	struct field params = field_object(doc, "params"); /* its content is the trainer's */
 
 	(void)params;
-	field_string(doc, "trainer", FIELD_NAME, out->trainer, sizeof(out->trainer), "builtin");
-	if (out->net.layer_count == 0 && strcmp(out->trainer, "builtin") == 0)
+	field_string(
+	    doc, "trainer", FIELD_NAME, out->trainer, sizeof(out->trainer), RECIPE_BUILTIN);
+	out->builtin = recipe_names_builtin(out->trainer);
+	if (out->net.layer_count == 0 && out->builtin)
 		field_fail(doc, "trainer", "a model without layers needs a trainer of its own");
 }
 
@@ -67,8 +75,7 @@ check_evaluate(const struct recipe *r, const struct field *doc)
 		field_fail(
 		    doc, "evaluate", "the coordinator cannot evaluate a model without layers");
 	/* Another trainer may evaluate on data of its own. */
-	if (r->evaluate_by == EVALUATE_DEVICES && strcmp(r->trainer, "builtin") == 0 &&
-	    r->data.validation == 0)
+	if (r->evaluate_by == EVALUATE_DEVICES && r->builtin && r->data.validation == 0)
 		field_fail(doc, "evaluate", "on devices it needs data.validation above 0");
 }
 

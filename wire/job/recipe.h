@@ -15,6 +15,7 @@
 #define RECIPE_CLASSES_MAX 4096
 #define RECIPE_RULES_MAX 64
 #define RECIPE_CODECS_MAX 8
+#define RECIPE_BUILTIN "builtin" /* the trainer that every device has under this name */
 
 enum layer_type {
 	LAYER_LINEAR, /* {"type":"linear","out":200,"bias":true,"init":"he"} */
@@ -136,7 +137,8 @@ struct recipe {
 	char init[65]; /* hex id of a model, "" if drawn from the seed */
 	struct tensor_rule *rules;
 	size_t rule_count;
-	char trainer[RECIPE_NAME_MAX]; /* "builtin" or a name */
+	char trainer[RECIPE_NAME_MAX]; /* RECIPE_BUILTIN or a name */
+	bool builtin; /* that is the built-in one */
 	struct data_spec data;
 	struct local_spec local;
 	enum evaluate_by evaluate_by;
@@ -151,6 +153,7 @@ struct recipe {
 ERR_MUST_USE enum err recipe_parse(
     struct recipe *out, const struct json *doc, bool strict, struct why *why);
 void recipe_deinit(struct recipe *r);
+bool recipe_names_builtin(const char *trainer);
 bool recipe_upload_takes(const struct upload_spec *u, const char *codec);
 /* The first of the job's codecs that is offered; NULL if none is. */
 const char *recipe_upload_choose(

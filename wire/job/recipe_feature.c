@@ -51,7 +51,7 @@ recipe_feature_missing(const struct recipe *r, const struct codec *codec,
 	bool needs[FEATURES] = {false};
 
 	needs[FEATURE_FEEDBACK] = recipe_upload_feedback(&r->upload, codec);
-	if (strcmp(r->trainer, "builtin") == 0)
+	if (r->builtin)
 		of_builtin(needs, &r->local);
 	for (size_t i = 0; i < count; i++)
 		for (size_t f = 0; f < FEATURES; f++)

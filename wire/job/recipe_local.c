@@ -56,7 +56,7 @@ read_optimizer(struct recipe *out, struct field *local)
 {
 	struct field o = field_object(local, "optimizer");
 	struct optimizer_spec *s = &out->local.optimizer;
-	bool builtin = strcmp(out->trainer, "builtin") == 0, known = false;
+	bool known = false;
 
 	field_string(&o, "name", FIELD_NAME, s->name, sizeof(s->name), "sgd");
 	for (size_t i = 0; i < sizeof(optimizer_names) / sizeof(*optimizer_names); i++)
@@ -64,16 +64,16 @@ read_optimizer(struct recipe *out, struct field *local)
 			s->type = (enum optimizer_type)i;
 			known = true;
 		}
-	if (builtin && !known)
+	if (out->builtin && !known)
 		field_fail(&o, "name", "the built-in trainer has \"sgd\", \"adam\" and \"adamw\"");
-	s->rate = field_double(&o, "rate", 0, RATE_MAX, builtin ? FIELD_MUST_DOUBLE : 0);
+	s->rate = field_double(&o, "rate", 0, RATE_MAX, out->builtin ? FIELD_MUST_DOUBLE : 0);
 	s->momentum = field_double(&o, "momentum", 0, RECIPE_SHARE_MAX, 0);
 	s->nesterov = field_bool(&o, "nesterov", false);
 	s->weight_decay = field_double(&o, "weight_decay", 0, RATE_MAX, 0);
 	s->beta1 = field_double(&o, "beta1", 0, BETA_MAX, 0.9);
 	s->beta2 = field_double(&o, "beta2", 0, BETA_MAX, 0.999);
 	s->epsilon = field_double(&o, "epsilon", 1e-15, 1, 1e-8);
-	check_optimizer(s, &o, builtin);
+	check_optimizer(s, &o, out->builtin);
 	field_end(&o);
 }
 
@@ -142,7 +142,7 @@ recipe_local_check(const struct recipe *r, struct field *doc)
 
 	if (r->local.variates == 0)
 		return;
-	if (strcmp(r->trainer, "builtin") != 0)
+	if (!r->builtin)
 		field_fail(&at, "control_variates", "needs the built-in trainer");
 	if (strcmp(r->local.optimizer.name, "sgd") != 0 || r->local.optimizer.momentum > 0)
 		field_fail(&at, "control_variates", "needs plain sgd, without momentum");
