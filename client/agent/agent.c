@@ -56,7 +56,7 @@ renew_offer(struct agent *a)
 	for (size_t i = 0; i < a->stock.count && o->data_count < MESSAGES_LIST_MAX; i++)
 		if (a->stock.items[i].loaded)
 			put_data(o, &a->stock.items[i]);
-	strcpy(o->trainers[0], "builtin");
+	strcpy(o->trainers[0], RECIPE_BUILTIN);
 	o->trainer_count = 1;
 	for (size_t i = 0; i < s->trainer_count && o->trainer_count < MESSAGES_LIST_MAX; i++)
 		strcpy(o->trainers[o->trainer_count++], s->trainers[i].name);
@@ -105,19 +105,16 @@ consider_trainer(struct agent *a, const struct work *w, struct why *why)
 {
 	const struct recipe *recipe = &w->task.recipe;
 
-	if (strcmp(recipe->trainer, "builtin") == 0) {
-		if (recipe->net.layer_count > 0)
-			return NULL;
-		err_set(why, ERR_INVALID, "the job has no layers, so it needs an external trainer");
-		return "unsupported";
-	}
-	const struct settings_trainer *t = settings_find_trainer(a->r->settings, recipe->trainer);
-	if (!t) {
+	const struct settings_trainer *program =
+	    settings_find_trainer(a->r->settings, recipe->trainer);
+
+	if (!trainer_find(a->r->settings, recipe)) {
 		err_set(why, ERR_NOTFOUND, "no trainer \"%s\" here", recipe->trainer);
 		return "no-trainer";
 	}
-	if (!admitted(a, &t->gate, w->task.job)) {
-		err_set(why, ERR_DENIED, "the owner does not let this job use trainer %s", t->name);
+	if (program && !admitted(a, &program->gate, w->task.job)) {
+		err_set(why, ERR_DENIED, "the owner does not let this job use trainer %s",
+		    program->name);
 		return "refused";
 	}
 	return NULL;
@@ -187,10 +184,7 @@ train(struct agent *a, struct why *why)
 		a->out.abort = "out-of-memory";
 		return err_set(why, e, "the data set cannot be divided");
 	}
-	if (strcmp(recipe->trainer, "builtin") == 0)
-		return trainer_builtin_run(&in, &a->out, why);
-	return trainer_external_run(
-	    &in, settings_find_trainer(r->settings, recipe->trainer), &a->out, why);
+	return trainer_find(r->settings, recipe)->run(&in, &a->out, why);
 }
 
 /* The word for a delta that could not be made. */

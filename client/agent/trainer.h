@@ -6,8 +6,8 @@
 #include "work.h"
 
 /*
- * What turns a task and local data into changed weights: built in (trainer_builtin.c), or a program of the owner's
- * (trainer_external.c, docs in README.md). Both change work->weights in place and fill `out`. Both block.
+ * What turns a task and local data into changed weights: a program of the owner's (trainer_external.c, docs in README.md), or
+ * what is built in (trainer_builtin.c). Each is a row of a table in trainer.c.
  */
 #define TRAINER_LOG_MAX 2048
 
@@ -31,10 +31,24 @@ struct trainer_out {
 	char log[TRAINER_LOG_MAX]; /* tail of what an external trainer said */
 };
 
+struct trainer {
+	const char *name;
+	/* Does it do jobs of that recipe on a device with these settings? */
+	bool (*fits)(const struct settings *settings, const struct recipe *recipe);
+	/* Changes in->work->weights in place and fills *out. Blocks. On failure out->abort is set. */
+	enum err (*run)(const struct trainer_in *in, struct trainer_out *out, struct why *why);
+};
+
+/* The one for the recipe; NULL if there is none here. */
+const struct trainer *trainer_find(const struct settings *settings, const struct recipe *recipe);
+
+bool trainer_builtin_fits(const struct settings *settings, const struct recipe *recipe);
 ERR_MUST_USE enum err trainer_builtin_run(
     const struct trainer_in *in, struct trainer_out *out, struct why *why);
-ERR_MUST_USE enum err trainer_external_run(const struct trainer_in *in,
-    const struct settings_trainer *program, struct trainer_out *out, struct why *why);
+/* A [trainer NAME] of the settings that bears the name in the recipe. */
+bool trainer_external_fits(const struct settings *settings, const struct recipe *recipe);
+ERR_MUST_USE enum err trainer_external_run(
+    const struct trainer_in *in, struct trainer_out *out, struct why *why);
 /* Removes what a killed agent left of its trainers' directories. */
 void trainer_external_clean(const char *home);
 

@@ -210,6 +210,13 @@ make_net(struct training *t, struct why *why)
 	    (uint32_t)batch, true, most, why);
 }
 
+bool
+trainer_builtin_fits(const struct settings *settings, const struct recipe *recipe)
+{
+	(void)settings;
+	return recipe->builtin;
+}
+
 enum err
 trainer_builtin_run(const struct trainer_in *in, struct trainer_out *out, struct why *why)
 {

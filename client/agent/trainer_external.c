@@ -363,16 +363,25 @@ trainer_external_clean(const char *home)
 		closedir(d);
 }
 
-enum err
-trainer_external_run(const struct trainer_in *in, const struct settings_trainer *program,
-    struct trainer_out *out, struct why *why)
+bool
+trainer_external_fits(const struct settings *settings, const struct recipe *recipe)
 {
-	struct external x = {.in = in, .program = program, .out = out};
+	return settings_find_trainer(settings, recipe->trainer) != NULL;
+}
+
+enum err
+trainer_external_run(const struct trainer_in *in, struct trainer_out *out, struct why *why)
+{
+	struct external x = {.in = in,
+	    .program = settings_find_trainer(in->settings, in->work->task.recipe.trainer),
+	    .out = out};
 	struct child_result result;
 
 	memset(out, 0, sizeof(*out));
-	if (!program)
+	if (!x.program) {
+		out->abort = "no-trainer";
 		return err_set(why, ERR_NOTFOUND, "no such trainer");
+	}
 	enum err e = prepare(&x, why);
 	if (!e)
 		e = run(&x, &result, why);

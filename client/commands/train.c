@@ -161,16 +161,13 @@ run_trainer(struct alone *a, struct work *w, struct trainer_out *out, struct why
 	    .seconds = a->settings->seconds_per_round,
 	    .stop = stop};
 
-	if (strcmp(recipe->trainer, "builtin") == 0)
-		return trainer_builtin_run(&in, out, why);
-	const struct settings_trainer *program =
-	    settings_find_trainer(a->settings, recipe->trainer);
-	if (!program)
+	const struct trainer *trainer = trainer_find(a->settings, recipe);
+	if (!trainer)
 		return err_set(
 		    why, ERR_NOTFOUND, "no [trainer %s] in the settings", recipe->trainer);
-	enum err e = trainer_external_run(&in, program, out, why);
+	enum err e = trainer->run(&in, out, why);
 	if (e && *out->log)
-		fprintf(stderr, "--- the end of what trainer %s said:\n%s\n---\n", program->name,
+		fprintf(stderr, "--- the end of what trainer %s said:\n%s\n---\n", recipe->trainer,
 		    out->log);
 	return e;
 }

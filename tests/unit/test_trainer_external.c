@@ -37,7 +37,7 @@ run(struct trial *t, const char *text, const char *more)
 	close(fd);
 	snprintf(config, sizeof(config), CONFIG "%s 'two words'\n%s", script, more);
 	trial_init(t, JOB, config);
-	enum err e = trainer_external_run(&t->in, &t->settings->trainers[0], &t->out, &why);
+	enum err e = trainer_external_run(&t->in, &t->out, &why);
 	unlink(script);
 	return e;
 }
@@ -146,8 +146,7 @@ test_deadline(void **state)
 	snprintf(config, sizeof(config), CONFIG "%s\n", script);
 	trial_init(&t, JOB, config);
 	t.in.seconds = 0.3;
-	assert_int_equal(
-	    trainer_external_run(&t.in, &t.settings->trainers[0], &t.out, &why), ERR_OK);
+	assert_int_equal(trainer_external_run(&t.in, &t.out, &why), ERR_OK);
 	assert_true(t.out.finish.partial);
 	unlink(script);
 	trial_deinit(&t);
@@ -224,10 +223,11 @@ test_no_program(void **state)
 
 	(void)state;
 	trial_init(&t, JOB, "[trainer ext]\nexec=/nonexistent/trainer\n");
-	assert_int_equal(
-	    trainer_external_run(&t.in, &t.settings->trainers[0], &t.out, &why), ERR_NOTFOUND);
+	assert_int_equal(trainer_external_run(&t.in, &t.out, &why), ERR_NOTFOUND);
 	assert_string_equal(t.out.abort, "trainer-failed");
-	assert_int_equal(trainer_external_run(&t.in, NULL, &t.out, &why), ERR_NOTFOUND);
+	t.settings->trainer_count = 0;
+	assert_int_equal(trainer_external_run(&t.in, &t.out, &why), ERR_NOTFOUND);
+	assert_string_equal(t.out.abort, "no-trainer");
 	trial_deinit(&t);
 }
 
