@@ -83,6 +83,24 @@ prng_floats(struct prng *r, float *out, size_t n)
 }
 
 void
+prng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
+{
+	uint32_t a = counter[0], b = counter[1], c = counter[2], d = counter[3];
+
+	for (uint32_t round = 0; round < 10; round++) {
+		uint64_t low = (uint64_t)0xd2511f53u * a, high = (uint64_t)0xcd9e8d57u * c;
+		a = (uint32_t)(high >> 32) ^ b ^ (key[0] + round * 0x9e3779b9u);
+		b = (uint32_t)high;
+		c = (uint32_t)(low >> 32) ^ d ^ (key[1] + round * 0xbb67ae85u);
+		d = (uint32_t)low;
+	}
+	out[0] = a;
+	out[1] = b;
+	out[2] = c;
+	out[3] = d;
+}
+
+void
 prng_shuffle(struct prng *r, uint32_t *items, size_t n)
 {
 	for (size_t i = n; i > 1; i--) {

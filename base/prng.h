@@ -23,6 +23,9 @@ float prng_float(struct prng *r);
 double prng_double(struct prng *r);
 /* The next n of prng_float. */
 void prng_floats(struct prng *r, float *out, size_t n);
+/* Numbers by their place: Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011). Four
+ * words from a counter and a key; any order of counters gives each the same. */
+void prng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 /* Fisher-Yates over n indices. */
 void prng_shuffle(struct prng *r, uint32_t *items, size_t n);
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cpu.h"
-#include "prng.h"
+#include "draw.h"
 
 static enum err
 same_shape(struct layer *l, struct why *why)
@@ -96,19 +96,32 @@ multiply_add(float *y, const float *x, const float *mask, size_t n)
 		y[i] += x[i] * mask[i];
 }
 
+/* Numbers in [0, 1) become what elements are multiplied by. */
+CPU_CLONES static void
+make_mask(float *mask, size_t n, float rate)
+{
+	float scale = 1 / (1 - rate);
+
+	for (size_t i = 0; i < n; i++)
+		mask[i] = mask[i] < rate ? 0 : scale;
+}
+
 /* The mask holds what each element is multiplied by; without dropout all ones, so that backward need not know. */
 static void
 dropout_forward(struct layer *l, const struct layer_pass *p)
 {
 	size_t n = p->n * l->out.size;
-	float *mask = l->kept, scale = 1 / (1 - l->spec.rate);
+	float *mask = l->kept;
 
-	if (mask)
-		for (size_t i = 0; i < n; i++)
-			mask[i] = !p->rng ? 1 : prng_float(p->rng) < l->spec.rate ? 0 : scale;
-	if (mask && p->rng)
+	if (mask && p->draw) {
+		draw_floats(p->draw, l->index, l->out.size, mask, n);
+		make_mask(mask, n, l->spec.rate);
 		multiply(l->y, l->x[0], mask, n);
-	else if (l->y != l->x[0])
+		return;
+	}
+	for (size_t i = 0; mask && i < n; i++)
+		mask[i] = 1;
+	if (l->y != l->x[0])
 		memcpy(l->y, l->x[0], n * sizeof(float));
 }
 

@@ -12,18 +12,19 @@ struct layer_shape {
 };
 
 struct sgd;
-struct prng;
+struct draw;
 
 /* One pass over a batch. */
 struct layer_pass {
 	uint32_t n; /* examples */
-	struct prng *rng; /* for dropout; NULL: none */
+	const struct draw *draw; /* for dropout; NULL: none */
 	float *work; /* as many floats as the hungriest layer asked for */
 	const struct sgd *sgd; /* where gradients go; backward only */
 };
 
 struct layer {
 	struct layer_spec spec;
+	uint32_t index; /* in the whole network */
 	const struct layer_ops *ops;
 	struct layer_shape in[RECIPE_INPUTS_MAX], out;
 

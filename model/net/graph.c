@@ -172,6 +172,7 @@ build(struct graph *g, const struct net_spec *spec, uint32_t max_batch, bool tra
 
 	for (size_t i = 0; !e && i < g->count; i++) {
 		g->layers[i].spec = spec->layers[i];
+		g->layers[i].index = (uint32_t)i;
 		e = add_layer(g, i, why);
 	}
 	if (!e)

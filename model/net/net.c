@@ -24,14 +24,6 @@ struct net {
 	char *block; /* activations, gradients, kept values, workspace */
 };
 
-/* What the input of a pass is checked for and worked on. */
-struct batch {
-	const float *x;
-	const int32_t *labels;
-	const float *targets;
-	uint32_t n;
-};
-
 static void *
 allocate(size_t bytes)
 {
@@ -241,7 +233,7 @@ net_output(const struct net *net)
 }
 
 static enum err
-check_batch(const struct net *net, const struct batch *b)
+check_batch(const struct net *net, const struct net_batch *b)
 {
 	if (b->n == 0 || b->n > net->max_batch)
 		return ERR_INVALID;
@@ -256,7 +248,7 @@ check_batch(const struct net *net, const struct batch *b)
 }
 
 static enum err
-loss(struct net *net, const struct batch *b, float *gradient, struct net_result *result)
+loss(struct net *net, const struct net_batch *b, float *gradient, struct net_result *result)
 {
 	const float *y = last(net)->y;
 
@@ -266,27 +258,24 @@ loss(struct net *net, const struct batch *b, float *gradient, struct net_result 
 }
 
 enum err
-net_eval(struct net *net, const float *x, const int32_t *labels, const float *targets, uint32_t n,
-    struct net_result *result)
+net_eval(struct net *net, const struct net_batch *batch, struct net_result *result)
 {
-	struct batch b = {x, labels, targets, n};
 	struct layer_pass pass = {
-	    .n = n, .work = (float *)(void *)(net->block + net->graph.work_at)};
-	enum err e = check_batch(net, &b);
+	    .n = batch->n, .work = (float *)(void *)(net->block + net->graph.work_at)};
+	enum err e = check_batch(net, batch);
 
 	if (e)
 		return e;
-	forward(net, x, &pass, false);
-	return loss(net, &b, NULL, result);
+	forward(net, batch->x, &pass, false);
+	return loss(net, batch, NULL, result);
 }
 
 static enum err
-learn(struct net *net, const struct batch *b, const struct sgd *sgd, struct prng *rng,
-    struct net_result *result)
+learn(struct net *net, const struct net_batch *b, const struct sgd *sgd, struct net_result *result)
 {
 	struct layer_pass pass = {
 	    .n = b->n,
-	    .rng = rng,
+	    .draw = b->draw,
 	    .work = (float *)(void *)(net->block + net->graph.work_at),
 	    .sgd = sgd,
 	};
@@ -328,29 +317,27 @@ need_vectors(struct net *net, const struct net_update *how)
 }
 
 static enum err
-collect(struct net *net, const struct batch *b, float share, struct prng *rng,
-    struct net_result *result)
+collect(struct net *net, const struct net_batch *b, float share, struct net_result *result)
 {
 	struct update *u = &net->update;
 	const struct sgd sgd = {
 	    .params = net->params, .gradient = u->gradient, .share = share, .add = u->collected};
-	enum err e = learn(net, b, &sgd, rng, result);
+	enum err e = learn(net, b, &sgd, result);
 
 	u->collected = u->collected || !e;
 	return e;
 }
 
 enum err
-net_step(struct net *net, const float *x, const int32_t *labels, const float *targets, uint32_t n,
-    const struct net_update *how, struct prng *rng, struct net_result *result)
+net_step(struct net *net, const struct net_batch *batch, const struct net_update *how,
+    struct net_result *result)
 {
-	struct batch b = {x, labels, targets, n};
 	enum err e = need_vectors(net, how);
 
 	if (e)
 		return e;
 	if (update_collects(how)) {
-		e = collect(net, &b, 1, rng, result);
+		e = collect(net, batch, 1, result);
 		if (!e)
 			net_move(net, how);
 		return e;
@@ -362,16 +349,13 @@ net_step(struct net *net, const float *x, const int32_t *labels, const float *ta
 	    .momentum = how->momentum,
 	    .weight_decay = how->weight_decay,
 	};
-	return learn(net, &b, &sgd, rng, result);
+	return learn(net, batch, &sgd, result);
 }
 
 enum err
-net_add(struct net *net, const float *x, const int32_t *labels, const float *targets, uint32_t n,
-    float share, struct prng *rng, struct net_result *result)
+net_add(struct net *net, const struct net_batch *batch, float share, struct net_result *result)
 {
-	struct batch b = {x, labels, targets, n};
-
-	return net->update.gradient ? collect(net, &b, share, rng, result) : ERR_STATE;
+	return net->update.gradient ? collect(net, batch, share, result) : ERR_STATE;
 }
 
 void
@@ -394,12 +378,10 @@ net_hold(struct net *net, size_t i)
 }
 
 enum err
-net_gradient(struct net *net, const float *x, const int32_t *labels, const float *targets,
-    uint32_t n, struct prng *rng, float *grad)
+net_gradient(struct net *net, const struct net_batch *batch, float *grad)
 {
-	struct batch b = {x, labels, targets, n};
 	struct sgd sgd = {.params = net->params, .gradient = grad, .share = 1};
 	struct net_result result;
 
-	return learn(net, &b, &sgd, rng, &result);
+	return learn(net, batch, &sgd, &result);
 }

@@ -41,14 +41,22 @@ struct net_result {
 	uint64_t right; /* examples whose largest output is the label; 0 for regression */
 };
 
-/* x: n x input floats. labels (cross-entropy) or targets (mse, n x outputs). No dropout. Outputs (logits) stay readable in
- * net_output() until the next pass. ERR_NUMERIC if the loss is not finite, ERR_INVALID for a label out of range, a missing array or
- * more than max_batch examples. */
-ERR_MUST_USE enum err net_eval(struct net *net, const float *x, const int32_t *labels,
-    const float *targets, uint32_t n, struct net_result *result);
-const float *net_output(const struct net *net);
+struct draw;
 
-struct prng;
+/* One batch; all of it stays the caller's. */
+struct net_batch {
+	const float *x; /* n x input floats */
+	const int32_t *labels; /* n, for cross-entropy */
+	const float *targets; /* n x outputs, for mse */
+	uint32_t n;
+	const struct draw *draw; /* what dropout draws from; NULL: no dropout */
+};
+
+/* A pass without dropout, whatever the batch says of it. Outputs (logits) stay readable in net_output() until the next pass.
+ * ERR_NUMERIC if the loss is not finite, ERR_INVALID for a label out of range, a missing array or more than max_batch examples. */
+ERR_MUST_USE enum err net_eval(
+    struct net *net, const struct net_batch *batch, struct net_result *result);
+const float *net_output(const struct net *net);
 
 /*
  * How a step changes the parameters w. g is the gradient of the mean loss over the batch, changed in this order:
@@ -72,21 +80,19 @@ struct net_update {
 /* Makes room for what such steps keep, forgets what earlier ones kept, and takes the parameters as anchor. Steps without it are
  * only for SGD without prox. ERR_LIMIT if that is more than max_bytes, ERR_NOMEM. */
 ERR_MUST_USE enum err net_prepare(struct net *net, const struct net_update *how, struct why *why);
-/* Forward (with dropout drawn from rng), backward and update in one go. result holds the loss before the step. Parameters are
+/* Forward, backward and update in one go. result holds the loss before the step. Parameters are
  * untouched after a failure: as net_eval, ERR_STATE for a net not built to train or not prepared, ERR_LIMIT, ERR_NOMEM. */
-ERR_MUST_USE enum err net_step(struct net *net, const float *x, const int32_t *labels,
-    const float *targets, uint32_t n, const struct net_update *how, struct prng *rng,
-    struct net_result *result);
+ERR_MUST_USE enum err net_step(struct net *net, const struct net_batch *batch,
+    const struct net_update *how, struct net_result *result);
 /* A step of several batches: each adds `share` times its gradient (the shares add up to 1), then net_move makes the step. Only
  * after net_prepare with parts above 1. Errors as net_step. */
-ERR_MUST_USE enum err net_add(struct net *net, const float *x, const int32_t *labels,
-    const float *targets, uint32_t n, float share, struct prng *rng, struct net_result *result);
+ERR_MUST_USE enum err net_add(
+    struct net *net, const struct net_batch *batch, float share, struct net_result *result);
 void net_move(struct net *net, const struct net_update *how);
 /* Parameter tensor i (of net_tensors) stays as it is in every step from now on: its gradient counts as zero. */
 void net_hold(struct net *net, size_t i);
-/* For tests: the gradient of the mean loss over the batch, net_tensors()->elements floats, without dropout unless rng. That of
- * tensors on hold is not written. */
-ERR_MUST_USE enum err net_gradient(struct net *net, const float *x, const int32_t *labels,
-    const float *targets, uint32_t n, struct prng *rng, float *grad);
+/* For tests: the gradient of the mean loss over the batch, net_tensors()->elements floats. That of tensors on hold is not
+ * written. */
+ERR_MUST_USE enum err net_gradient(struct net *net, const struct net_batch *batch, float *grad);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "draw.h"
 #include "num.h"
 #include "prng.h"
 #include "training.h"
@@ -68,6 +69,16 @@ batch_fill(struct batch *b, const struct dataset *data, const struct data_spec *
 	}
 }
 
+static struct net_batch
+batch_of(const struct batch *b, const struct dataset *data, uint32_t n, const struct draw *draw)
+{
+	return (struct net_batch){.x = b->x,
+	    .labels = data->labels ? b->labels : NULL,
+	    .targets = data->targets ? b->targets : NULL,
+	    .n = n,
+	    .draw = draw};
+}
+
 static enum err
 check_data(const struct net *net, const struct dataset *data, struct why *why)
 {
@@ -100,6 +111,7 @@ struct run {
 	size_t step_examples; /* of all batches of a step */
 	uint32_t *order;
 	struct prng shuffle, dropout;
+	struct draw draw;
 	struct net_update update;
 	double weight, velocity; /* what normaliser is made of, see weigh_step */
 	uint64_t planned; /* steps; 0 if only the clock decides */
@@ -111,14 +123,12 @@ struct run {
 static enum err
 pass(struct run *r, size_t first, uint32_t n, double share)
 {
-	const float *x = r->batch.x, *targets = r->data->targets ? r->batch.targets : NULL;
-	const int32_t *labels = r->data->labels ? r->batch.labels : NULL;
+	const struct net_batch batch = batch_of(&r->batch, r->data, n, &r->draw);
 	struct net_result got;
 
 	batch_fill(&r->batch, r->data, r->config->data, r->order, first, n);
-	enum err e = r->update.parts > 1
-	    ? net_add(r->net, x, labels, targets, n, (float)share, &r->dropout, &got)
-	    : net_step(r->net, x, labels, targets, n, &r->update, &r->dropout, &got);
+	enum err e = r->update.parts > 1 ? net_add(r->net, &batch, (float)share, &got)
+					 : net_step(r->net, &batch, &r->update, &got);
 	if (e)
 		return e;
 	r->result->loss += share * got.loss / n;
@@ -175,7 +185,9 @@ step(struct run *r, size_t first)
 	    r->data->count - first < r->step_examples ? r->data->count : first + r->step_examples;
 	double all = (double)(end - first);
 
-	for (size_t at = first; at < end; at += r->batch.size) {
+	r->draw.step = r->result->steps;
+	r->draw.micro_batch = 0;
+	for (size_t at = first; at < end; at += r->batch.size, r->draw.micro_batch++) {
 		uint32_t n = end - at < r->batch.size ? (uint32_t)(end - at) : r->batch.size;
 		enum err e = pass(r, at, n, n / all);
 		if (e)
@@ -291,6 +303,8 @@ start(struct run *r, struct why *why)
 		r->order[i] = i;
 	prng_seed2(&r->shuffle, r->config->seed, STREAM_ORDER);
 	prng_seed2(&r->dropout, r->config->seed, STREAM_DROPOUT);
+	r->draw = (struct draw){
+	    .stream = local->random == RANDOM_STREAM ? &r->dropout : NULL, .seed = r->config->seed};
 	r->step_examples = (size_t)size * (local->accumulate > 1 ? local->accumulate : 1);
 	set_update(r);
 	enum err e = net_prepare(r->net, &r->update, why);
@@ -334,8 +348,8 @@ score_batches(struct net *net, const struct dataset *data, const struct data_spe
 		uint32_t n = left < b->size ? (uint32_t)left : b->size;
 		struct net_result got;
 		batch_fill(b, data, spec, NULL, i, n);
-		enum err e = net_eval(net, b->x, data->labels ? b->labels : NULL,
-		    data->targets ? b->targets : NULL, n, &got);
+		const struct net_batch batch = batch_of(b, data, n, NULL);
+		enum err e = net_eval(net, &batch, &got);
 		if (e)
 			return e;
 		score->loss += got.loss;

@@ -58,6 +58,7 @@ done <<-'END'
 	prox prox {"prox":0.1} {}
 	clip clip {"clip_norm":1} {}
 	accumulate accumulate {"accumulate":2} {}
+	counter random-counter {"random":"counter"} {}
 	adam optimizers {"optimizer":{"name":"adam","rate":0.001}} {}
 	feedback feedback {} {"codec":"f32","feedback":true}
 	variates variates {"control_variates":{"devices":2}} {}

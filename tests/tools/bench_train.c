@@ -62,7 +62,10 @@ measure(struct net *net, uint32_t batch, double seconds, const float *x, const i
 	uint64_t done = 0;
 
 	for (size_t at = 0; used < seconds; at = at + 2 * batch <= EXAMPLES ? at + batch : 0) {
-		if (net_step(net, x + at * FEATURES, labels + at, NULL, batch, &sgd, NULL, &result))
+		if (net_step(net,
+			&(struct net_batch){
+			    .x = x + at * FEATURES, .labels = labels + at, .n = batch},
+			&sgd, &result))
 			return -1;
 		done += batch;
 		used = now() - start;

@@ -218,6 +218,8 @@ what_an_old_agent_lacks(void **state)
 	    {"optimizers", "builtin",
 		"\"optimizer\":{\"rate\":0.1,\"momentum\":0.9,\"nesterov\":true}", "\"f32\""},
 	    {"prox", "builtin", "\"prox\":0.1", "\"f32\""},
+	    {"random-counter", "builtin", "\"random\":\"counter\"", "\"f32\""},
+	    {"", "builtin", "\"random\":\"stream\"", "\"f32\""},
 	    {"schedules", "builtin", "\"schedule\":{\"type\":\"linear\",\"period\":9}", "\"f32\""},
 	    {"variates", "builtin", "\"control_variates\":{\"devices\":9}", "\"f32\""},
 	    {"", "builtin", "\"seconds\":5", "\"f32\""},

@@ -432,6 +432,7 @@ static const struct pair local_pairs[] = {
     {.general = PLAIN ",\"clip_norm\":1e29"},
     {.general = PLAIN ",\"accumulate\":1"},
     {.general = PLAIN ",\"seconds\":1e6"},
+    {.general = PLAIN ",\"random\":\"stream\""},
     {.general = "\"optimizer\":{\"rate\":0.1,\"momentum\":0}"},
     {.general = "\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1,\"momentum\":0,\"nesterov\":false}"},
     {.general = "\"optimizer\":{\"rate\":0.1,\"weight_decay\":0}"},
@@ -494,7 +495,8 @@ static void
 not_neutral_local(void **state)
 {
 	static const char *const moved[] = {PLAIN ",\"prox\":0.01", PLAIN ",\"clip_norm\":0.5",
-	    PLAIN ",\"accumulate\":2", HEAVY "}", HEAVY ",\"nesterov\":true}", LOCAL_ADAM "}",
+	    PLAIN ",\"accumulate\":2", PLAIN ",\"random\":\"counter\"", HEAVY "}",
+	    HEAVY ",\"nesterov\":true}", LOCAL_ADAM "}",
 	    "\"optimizer\":{\"name\":\"adamw\",\"rate\":0.003,\"weight_decay\":0.1}",
 	    "\"optimizer\":{\"rate\":0.1,\"weight_decay\":0.01}", LOCAL_SCHEDULE("\"warmup\":2")};
 	enum { COUNT = sizeof(moved) / sizeof(*moved) };

@@ -161,6 +161,7 @@ test_two_nn(void **state)
 	assert_true(r->local.amount == 1 && r->local.optimizer.rate == 0.1);
 	assert_int_equal(r->local.batch, 10);
 	assert_int_equal(r->local.accumulate, 1);
+	assert_int_equal(r->local.random, RANDOM_STREAM);
 	assert_true(r->local.prox == 0 && r->local.clip_norm == 0 && r->local.seconds == 0);
 	assert_string_equal(r->local.optimizer.name, "sgd");
 	assert_true(r->local.optimizer.momentum == 0 && r->local.optimizer.weight_decay == 0);

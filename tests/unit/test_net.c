@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draw.h"
 #include "net.h"
 #include "nets.h"
 #include "prng.h"
@@ -38,6 +39,13 @@ random_data(const struct net *net, uint64_t seed)
 	return d;
 }
 
+static struct net_batch
+batch_of(const struct data *d)
+{
+	return (struct net_batch){
+	    .x = d->x, .labels = d->labels, .targets = d->targets, .n = BATCH};
+}
+
 static void
 data_deinit(struct data *d)
 {
@@ -48,9 +56,10 @@ data_deinit(struct data *d)
 static double
 mean_loss(struct net *net, const struct data *d)
 {
+	struct net_batch b = batch_of(d);
 	struct net_result result;
 
-	assert_int_equal(net_eval(net, d->x, d->labels, d->targets, BATCH, &result), ERR_OK);
+	assert_int_equal(net_eval(net, &b, &result), ERR_OK);
 	return result.loss / BATCH;
 }
 
@@ -69,8 +78,8 @@ check_gradient(const struct net_spec *spec)
 	size_t n = net_tensors(net)->elements;
 	float *w = net_params(net), *gradient = malloc(n * sizeof(float));
 	struct data d = random_data(net, 6);
-	assert_int_equal(
-	    net_gradient(net, d.x, d.labels, d.targets, BATCH, NULL, gradient), ERR_OK);
+	struct net_batch b = batch_of(&d);
+	assert_int_equal(net_gradient(net, &b, gradient), ERR_OK);
 	for (size_t i = 0; i < n; i++)
 		top = fmax(top, fabs((double)gradient[i]));
 	assert_true(top > 1e-3);
@@ -215,11 +224,14 @@ dropout(void **state)
 	assert_int_equal(net_tensors(net)->elements, 31);
 	net_init(net, 1);
 	struct data d = random_data(net, 2);
+	struct draw draw = {.stream = &r};
+	struct net_batch b = batch_of(&d);
+	b.draw = &draw;
 	prng_seed(&r, 3);
-	assert_int_equal(net_gradient(net, d.x, NULL, d.targets, BATCH, &r, one), ERR_OK);
-	assert_int_equal(net_gradient(net, d.x, NULL, d.targets, BATCH, &r, two), ERR_OK);
+	assert_int_equal(net_gradient(net, &b, one), ERR_OK);
+	assert_int_equal(net_gradient(net, &b, two), ERR_OK);
 	prng_seed(&r, 3);
-	assert_int_equal(net_gradient(net, d.x, NULL, d.targets, BATCH, &r, three), ERR_OK);
+	assert_int_equal(net_gradient(net, &b, three), ERR_OK);
 	assert_memory_equal(one, three, 31 * sizeof(float));
 	assert_memory_not_equal(one, two, 31 * sizeof(float));
 	data_deinit(&d);
@@ -236,6 +248,8 @@ dropout_scale(void **state)
 	struct prng r;
 	struct net_result result;
 	struct net_update still = {.rate = 0};
+	struct draw draw = {.stream = &r};
+	struct net_batch b = {.x = x, .targets = targets, .n = 1, .draw = &draw};
 	size_t zeros = 0;
 	double sum = 0;
 
@@ -246,7 +260,7 @@ dropout_scale(void **state)
 	for (size_t i = 0; i < 2000; i++)
 		x[i] = 1;
 	prng_seed(&r, 1);
-	assert_int_equal(net_step(net, x, NULL, targets, 1, &still, &r, &result), ERR_OK);
+	assert_int_equal(net_step(net, &b, &still, &result), ERR_OK);
 	for (size_t i = 0; i < 2000; i++) {
 		float y = net_output(net)[i];
 		zeros += y == 0;
@@ -255,7 +269,7 @@ dropout_scale(void **state)
 	}
 	assert_in_range(zeros, 400, 600);
 	assert_true(fabs(sum / 2000 - 1) < 0.07);
-	assert_int_equal(net_eval(net, x, NULL, targets, 1, &result), ERR_OK);
+	assert_int_equal(net_eval(net, &b, &result), ERR_OK);
 	assert_memory_equal(net_output(net), x, sizeof(x));
 	net_free(net);
 }
@@ -372,9 +386,10 @@ limits(void **state)
 	struct net_update sgd = {.rate = 0.1f, .momentum = 0.9f};
 	struct net_result result;
 	struct data d = random_data(net, 1);
-	assert_int_equal(net_step(net, d.x, d.labels, NULL, BATCH, &sgd, NULL, &result), ERR_LIMIT);
+	struct net_batch b = batch_of(&d);
+	assert_int_equal(net_step(net, &b, &sgd, &result), ERR_LIMIT);
 	sgd.momentum = 0;
-	assert_int_equal(net_step(net, d.x, d.labels, NULL, BATCH, &sgd, NULL, &result), ERR_OK);
+	assert_int_equal(net_step(net, &b, &sgd, &result), ERR_OK);
 	data_deinit(&d);
 	net_free(net);
 }
@@ -392,18 +407,24 @@ bad_batches(void **state)
 	assert_int_equal(net_new(&net, &n.spec, 10, BATCH, false, 0, NULL), ERR_OK);
 	net_init(net, 1);
 	struct data d = random_data(net, 1);
-	assert_int_equal(net_eval(net, d.x, d.labels, NULL, BATCH, &result), ERR_OK);
-	assert_int_equal(net_eval(net, d.x, d.labels, NULL, BATCH + 1, &result), ERR_INVALID);
-	assert_int_equal(net_eval(net, d.x, d.labels, NULL, 0, &result), ERR_INVALID);
-	assert_int_equal(net_eval(net, d.x, NULL, d.targets, 1, &result), ERR_INVALID);
-	assert_int_equal(net_step(net, d.x, d.labels, NULL, 1, &sgd, NULL, &result), ERR_STATE);
+	struct net_batch b = batch_of(&d);
+	assert_int_equal(net_eval(net, &b, &result), ERR_OK);
+	b.n = BATCH + 1;
+	assert_int_equal(net_eval(net, &b, &result), ERR_INVALID);
+	b.n = 0;
+	assert_int_equal(net_eval(net, &b, &result), ERR_INVALID);
+	b = batch_of(&d);
+	b.labels = NULL;
+	assert_int_equal(net_eval(net, &b, &result), ERR_INVALID);
+	b = batch_of(&d);
+	assert_int_equal(net_step(net, &b, &sgd, &result), ERR_STATE);
 	d.labels[1] = 10;
-	assert_int_equal(net_eval(net, d.x, d.labels, NULL, BATCH, &result), ERR_INVALID);
+	assert_int_equal(net_eval(net, &b, &result), ERR_INVALID);
 	d.labels[1] = -1;
-	assert_int_equal(net_eval(net, d.x, d.labels, NULL, BATCH, &result), ERR_INVALID);
+	assert_int_equal(net_eval(net, &b, &result), ERR_INVALID);
 	d.labels[1] = 1;
 	d.x[5] = NAN;
-	assert_int_equal(net_eval(net, d.x, d.labels, NULL, BATCH, &result), ERR_NUMERIC);
+	assert_int_equal(net_eval(net, &b, &result), ERR_NUMERIC);
 	data_deinit(&d);
 	net_free(net);
 }
@@ -422,12 +443,12 @@ failed_step(void **state)
 	assert_int_equal(net_new(&net, &n.spec, 10, BATCH, true, 0, NULL), ERR_OK);
 	net_init(net, 1);
 	struct data d = random_data(net, 1);
+	struct net_batch b = batch_of(&d);
 	size_t bytes = net_tensors(net)->bytes;
 	float *before = malloc(bytes);
 	memcpy(before, net_params(net), bytes);
 	d.x[0] = INFINITY;
-	assert_int_equal(
-	    net_step(net, d.x, d.labels, NULL, BATCH, &sgd, NULL, &result), ERR_NUMERIC);
+	assert_int_equal(net_step(net, &b, &sgd, &result), ERR_NUMERIC);
 	assert_memory_equal(before, net_params(net), bytes);
 	free(before);
 	data_deinit(&d);
@@ -492,7 +513,8 @@ slabs(void **state)
 	prng_seed(&r, 1);
 	for (size_t i = 0; i < in; i++)
 		x[i] = prng_float(&r) - 0.5f;
-	assert_int_equal(net_eval(net, x, NULL, zero, 1, &result), ERR_OK);
+	struct net_batch b = {.x = x, .targets = zero, .n = 1};
+	assert_int_equal(net_eval(net, &b, &result), ERR_OK);
 	const float *w = net_params(net);
 	for (int o = 0; o < 2; o++)
 		for (int y = 0; y < 56; y += 5)
@@ -510,14 +532,14 @@ slabs(void **state)
 			}
 	/* The gradient of the mean of squares, for one weight of each channel. */
 	float *gradient = malloc(net_tensors(net)->bytes);
-	assert_int_equal(net_gradient(net, x, NULL, zero, 1, NULL, gradient), ERR_OK);
+	assert_int_equal(net_gradient(net, &b, gradient), ERR_OK);
 	for (size_t at = 5; at < 726; at += 121) {
 		float *v = net_params(net) + at, old = *v;
 		*v = old + 0.01f;
-		assert_int_equal(net_eval(net, x, NULL, zero, 1, &result), ERR_OK);
+		assert_int_equal(net_eval(net, &b, &result), ERR_OK);
 		double up = result.loss;
 		*v = old - 0.01f;
-		assert_int_equal(net_eval(net, x, NULL, zero, 1, &result), ERR_OK);
+		assert_int_equal(net_eval(net, &b, &result), ERR_OK);
 		*v = old;
 		assert_true(fabs((up - result.loss) / 0.02 - (double)gradient[at]) < 1e-3);
 	}

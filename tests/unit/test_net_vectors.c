@@ -72,17 +72,17 @@ check(const char *name, const struct net_spec *spec, size_t classes)
 		labels[i] = (int32_t)target[i];
 	memcpy(net_params(net), start, n * sizeof(*start));
 
+	struct net_batch b = {.x = x, .labels = labels, .targets = target, .n = BATCH};
 	struct net_result result;
-	assert_int_equal(net_eval(net, x, labels, target, BATCH, &result), ERR_OK);
+	assert_int_equal(net_eval(net, &b, &result), ERR_OK);
 	compare("output", net_output(net), &v, BATCH * net_outputs(net));
 	float loss = (float)(result.loss / BATCH), *gradient = malloc(params * sizeof(*gradient));
 	compare("loss", &loss, &v, 1);
-	assert_int_equal(net_gradient(net, x, labels, target, BATCH, NULL, gradient), ERR_OK);
+	assert_int_equal(net_gradient(net, &b, gradient), ERR_OK);
 	compare("gradient", gradient, &v, params);
 	struct net_update sgd = {.rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(
-		    net_step(net, x, labels, target, BATCH, &sgd, NULL, &result), ERR_OK);
+		assert_int_equal(net_step(net, &b, &sgd, &result), ERR_OK);
 	compare("parameter", net_params(net), &v, params);
 	assert_int_equal(v.reader.left, 0);
 	net_free(net);

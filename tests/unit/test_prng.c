@@ -187,6 +187,26 @@ floats_in_a_row(void **state)
 	assert_true(prng_u64(&a) == prng_u64(&b));
 }
 
+/* Random123's tests/kat_vectors: counter, key, result. */
+static void
+philox(void **state)
+{
+	static const uint32_t rows[][10] = {
+	    {0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
+	    {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, 0x408f276d,
+		0x41c83b0e, 0xa20bc7c6, 0x6d5451fd},
+	    {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09,
+		0x94fdcceb, 0x5001e420, 0x24126ea1},
+	};
+	uint32_t got[4];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		prng_philox(rows[i], rows[i] + 4, got);
+		assert_memory_equal(got, rows[i] + 6, sizeof(got));
+	}
+}
+
 int
 main(void)
 {
@@ -197,6 +217,7 @@ main(void)
 	    cmocka_unit_test(derived_streams_differ),
 	    cmocka_unit_test(floats),
 	    cmocka_unit_test(floats_in_a_row),
+	    cmocka_unit_test(philox),
 	    cmocka_unit_test(uniform),
 	    cmocka_unit_test(below_has_no_bias),
 	    cmocka_unit_test(shuffle_is_uniform),

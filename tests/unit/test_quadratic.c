@@ -278,8 +278,10 @@ one_step(uint32_t batch)
 	}
 	fold(&r, net_tensors(net), false, next);
 	memcpy(net_params(net), base, elements * sizeof(float));
-	assert_int_equal(
-	    net_gradient(net, all.floats, all.labels, NULL, (uint32_t)all.count, NULL, gradient),
+	assert_int_equal(net_gradient(net,
+			     &(struct net_batch){
+				 .x = all.floats, .labels = all.labels, .n = (uint32_t)all.count},
+			     gradient),
 	    ERR_OK);
 	for (size_t i = 0; i < elements; i++)
 		assert_true(fabsf(next[i] - (base[i] - RATE * gradient[i])) <= 1e-6f);

@@ -133,6 +133,7 @@ static const struct row rows[] = {
     /* --- local training */
     {.local = "\"epochs\":1,\"steps\":1," RATE, .reason = "local.steps: only one of"},
     {.local = "\"batch\":0,\"accumulate\":2," RATE, .reason = "local.accumulate: needs \"batch\""},
+    {.local = "\"random\":\"dice\"," RATE, .reason = "local.random: "},
     {.local = "\"prox\":20," RATE, .reason = "local.prox: times optimizer.rate must be at most 1"},
     {.local = "\"optimizer\":{\"rate\":0.1,\"nesterov\":true}",
 	.reason = "local.optimizer.nesterov: needs \"momentum\""},

@@ -101,6 +101,39 @@ same_bits_everywhere(void **state)
 		fail_msg("fingerprint 0x%016llx", (unsigned long long)prints[0]);
 }
 
+/* Dropout by counter, with and without micro-batches; the masks of a step do not hang on how much was drawn before. */
+static void
+same_bits_by_counter(void **state)
+{
+	static const struct {
+		uint32_t batch, accumulate;
+		uint64_t print;
+	} rows[] = {{16, 1, 0xb1627fa47bdf09d4u}, {8, 2, 0xb775fc809c9c1ce5u}};
+	struct local_spec local = {.amount = 2,
+	    .random = RANDOM_COUNTER,
+	    .optimizer = {.rate = 0.05, .momentum = 0.9, .weight_decay = 1e-3}};
+	struct train_config config = {.local = &local, .data = &plain, .round = 1, .seed = 11};
+	struct dataset d;
+
+	(void)state;
+	assert_int_equal(glyphs_make(&d, 1, 2, 100, 0), ERR_OK);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct net *net = new_net(small_cnn, 16);
+		local.batch = rows[i].batch;
+		local.accumulate = rows[i].accumulate;
+		assert_int_equal(train(net, &d, &config).steps, 14);
+		uint64_t print = fingerprint(net_params(net), net_tensors(net)->bytes);
+		/* Counted from the beginning again in the next local training. */
+		net_init(net, 3);
+		train(net, &d, &config);
+		assert_true(print == fingerprint(net_params(net), net_tensors(net)->bytes));
+		if (print != rows[i].print)
+			fail_msg("row %zu: fingerprint 0x%016llx", i, (unsigned long long)print);
+		net_free(net);
+	}
+	dataset_deinit(&d);
+}
+
 /* Likewise for steps that need the whole gradient. */
 static void
 same_bits_of_optimizers(void **state)
@@ -171,7 +204,9 @@ full_batch_is_gradient_descent(void **state)
 	float *x = malloc(40 * 784 * sizeof(float)), *gradient = malloc(n * sizeof(float));
 	for (uint32_t i = 0; i < 40; i++)
 		dataset_fill(&d, &plain, i, x + i * 784);
-	assert_int_equal(net_gradient(by_hand, x, d.labels, NULL, 40, NULL, gradient), ERR_OK);
+	assert_int_equal(net_gradient(by_hand,
+			     &(struct net_batch){.x = x, .labels = d.labels, .n = 40}, gradient),
+	    ERR_OK);
 	for (size_t i = 0; i < n; i++) {
 		float w = net_params(by_hand)[i];
 		float want = w - 0.5f * (gradient[i] + 0.01f * w);
@@ -533,6 +568,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(same_bits_everywhere),
+	    cmocka_unit_test(same_bits_by_counter),
 	    cmocka_unit_test(same_bits_of_optimizers),
 	    cmocka_unit_test(full_batch_is_gradient_descent),
 	    cmocka_unit_test(amounts),

@@ -124,7 +124,9 @@ begin(struct fixture *f, uint64_t max_bytes)
 	f->gradient = calloc(f->n, sizeof(float));
 	memcpy(f->start, net_params(f->net), f->n * sizeof(float));
 	assert_int_equal(
-	    net_gradient(f->net, f->x, f->labels, NULL, BATCH, NULL, f->gradient), ERR_OK);
+	    net_gradient(f->net, &(struct net_batch){.x = f->x, .labels = f->labels, .n = BATCH},
+		f->gradient),
+	    ERR_OK);
 }
 
 static void
@@ -140,7 +142,8 @@ step(struct fixture *f, const struct net_update *how)
 {
 	struct net_result result;
 
-	return net_step(f->net, f->x, f->labels, NULL, BATCH, how, NULL, &result);
+	return net_step(
+	    f->net, &(struct net_batch){.x = f->x, .labels = f->labels, .n = BATCH}, how, &result);
 }
 
 /* What a control variate does: every gradient is moved by it, and by no more. */
@@ -245,13 +248,19 @@ parts(void **state)
 	(void)state;
 	begin(&f, 0);
 	begin(&g, 0);
-	assert_int_equal(net_add(f.net, f.x, f.labels, NULL, 2, 0.25f, NULL, &result), ERR_STATE);
+	assert_int_equal(net_add(f.net, &(struct net_batch){.x = f.x, .labels = f.labels, .n = 2},
+			     0.25f, &result),
+	    ERR_STATE);
 	assert_int_equal(net_prepare(f.net, &how, NULL), ERR_OK);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(
-		    net_add(f.net, f.x, f.labels, NULL, 2, 0.25f, NULL, &result), ERR_OK);
+		    net_add(f.net, &(struct net_batch){.x = f.x, .labels = f.labels, .n = 2}, 0.25f,
+			&result),
+		    ERR_OK);
 		assert_int_equal(
-		    net_add(f.net, f.x + 12, f.labels + 2, NULL, BATCH - 2, 0.75f, NULL, &result),
+		    net_add(f.net,
+			&(struct net_batch){.x = f.x + 12, .labels = f.labels + 2, .n = BATCH - 2},
+			0.75f, &result),
 		    ERR_OK);
 		net_move(f.net, &how);
 		assert_int_equal(step(&g, &whole), ERR_OK);

@@ -94,6 +94,12 @@ struct optimizer_spec {
 
 enum local_unit { LOCAL_EPOCHS, LOCAL_STEPS, LOCAL_SECONDS };
 
+/* Where the randomness inside a step (dropout) comes from. */
+enum local_random {
+	RANDOM_STREAM, /* one generator for the whole local training */
+	RANDOM_COUNTER, /* seed, step, micro-batch, layer and element: any cut of the work draws the same */
+};
+
 struct local_spec {
 	enum local_unit unit;
 	double amount; /* whole, of epochs or steps; with LOCAL_SECONDS it does not count */
@@ -104,6 +110,7 @@ struct local_spec {
 	double prox; /* FedProx's mu; 0: none */
 	double clip_norm; /* largest norm of a gradient; 0: any */
 	uint32_t accumulate; /* batches per step, at least 1 */
+	enum local_random random;
 	uint32_t variates; /* devices that keep a control variate each (SCAFFOLD); 0: none does */
 };
 

@@ -9,6 +9,7 @@ enum feature {
 	FEATURE_FEEDBACK,
 	FEATURE_OPTIMIZERS,
 	FEATURE_PROX,
+	FEATURE_RANDOM_COUNTER,
 	FEATURE_SCHEDULES,
 	FEATURE_VARIATES,
 	FEATURES
@@ -20,6 +21,7 @@ static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
     [FEATURE_FEEDBACK] = "feedback",
     [FEATURE_OPTIMIZERS] = "optimizers",
     [FEATURE_PROX] = "prox",
+    [FEATURE_RANDOM_COUNTER] = "random-counter",
     [FEATURE_SCHEDULES] = "schedules",
     [FEATURE_VARIATES] = "variates",
     [FEATURES] = NULL};
@@ -39,6 +41,7 @@ of_builtin(bool *needs, const struct local_spec *l)
 	needs[FEATURE_CLIP] = l->clip_norm > 0;
 	needs[FEATURE_OPTIMIZERS] = l->optimizer.type != OPTIMIZER_SGD || l->optimizer.nesterov;
 	needs[FEATURE_PROX] = l->prox > 0;
+	needs[FEATURE_RANDOM_COUNTER] = l->random == RANDOM_COUNTER;
 	needs[FEATURE_SCHEDULES] =
 	    l->schedule.type == SCHEDULE_LINEAR || l->schedule.type == SCHEDULE_WSD;
 	needs[FEATURE_VARIATES] = l->variates > 0;

@@ -18,6 +18,9 @@ static const char *const schedule_names[] = {[SCHEDULE_CONSTANT] = "constant",
 static const char *const optimizer_names[] = {
     [OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADAM] = "adam", [OPTIMIZER_ADAMW] = "adamw"};
 
+static const char *const random_names[] = {
+    [RANDOM_STREAM] = "stream", [RANDOM_COUNTER] = "counter", NULL};
+
 static void
 read_amount(struct local_spec *out, struct field *local)
 {
@@ -85,6 +88,7 @@ read_step(struct local_spec *out, struct field *local)
 	if (out->accumulate > 1 && out->batch == 0)
 		field_fail(local, "accumulate", "needs \"batch\": one of 0 is the whole share");
 	out->clip_norm = field_double(local, "clip_norm", 0, CLIP_MAX, 0);
+	out->random = (enum local_random)field_choice(local, "random", random_names, RANDOM_STREAM);
 	out->prox = field_double(local, "prox", 0, RATE_MAX, 0);
 	/* Beyond it a step of the pull alone goes past the base. */
 	if (out->optimizer.type == OPTIMIZER_SGD && out->prox * out->optimizer.rate > 1)
