@@ -4,6 +4,8 @@
 #include "engine.h"
 #include "health.h"
 #include "registry.h"
+#include "report.h"
+#include "reports.h"
 #include "server.h"
 #include "spool.h"
 #include "tls.h"
@@ -22,9 +24,9 @@ api_health(struct exchange *x)
 }
 
 static void
-not_ready(const struct services *s, struct health_state *out)
+not_ready(const struct services *s, struct health_report *out)
 {
-	health_state(s->health, out);
+	health_report(s->health, out);
 	if (out->reason || !(spool_full(s->spool, 1) || engine_spool_full(s->engine)))
 		return;
 	out->reason = "spool-full";
@@ -36,7 +38,7 @@ void
 api_ready(struct exchange *x)
 {
 	struct json *v = json_object();
-	struct health_state state;
+	struct health_report state;
 
 	not_ready(x->services, &state);
 	json_add_string(v, "status", state.reason ? "not ready" : "ready");
@@ -44,8 +46,8 @@ api_ready(struct exchange *x)
 		json_add_string(v, "reason", state.reason);
 		json_add_string(v, "detail", state.detail);
 	}
-	if (state.since > 0)
-		json_add_double(v, "since", state.since);
+	if (state.since_seconds > 0)
+		json_add_double(v, "since", state.since_seconds);
 	exchange_json(x, state.reason ? 503 : 200, v);
 	if (state.reason)
 		exchange_header(x, "Retry-After", "2");
@@ -73,14 +75,12 @@ api_ca(struct exchange *x)
 }
 
 static struct json *
-devices_json(const struct services *s)
+devices_json(const struct registry_report *r)
 {
 	struct json *v = json_object();
-	uint64_t joined, active;
 
-	registry_counts(s->registry, 300, &joined, &active);
-	json_add_u64(v, "joined", joined);
-	json_add_u64(v, "active", active);
+	json_add_u64(v, "joined", r->joined);
+	json_add_u64(v, "active", r->seen);
 	return v;
 }
 
@@ -88,9 +88,11 @@ static struct json *
 spool_json(const struct services *s)
 {
 	struct json *v = json_object();
+	struct spool_report r;
 
-	json_add_u64(v, "bytes", spool_used(s->spool));
-	json_add_u64(v, "quota", s->config->spool_quota);
+	spool_report(s->spool, &r);
+	json_add_u64(v, "bytes", r.used_bytes);
+	json_add_u64(v, "quota", r.quota_bytes);
 	return v;
 }
 
@@ -98,24 +100,24 @@ static struct json *
 kept_json(const struct services *s)
 {
 	struct json *v = json_object();
-	uint64_t deltas, bytes;
+	struct archive_report r;
 
-	archive_used(s->archive, &deltas, &bytes);
-	json_add_u64(v, "deltas", deltas);
-	json_add_u64(v, "bytes", bytes);
+	archive_report(s->archive, &r);
+	json_add_u64(v, "deltas", r.deltas);
+	json_add_u64(v, "bytes", r.used_bytes);
 	json_add_u64(v, "limit", s->config->keep_deltas_bytes);
 	return v;
 }
 
 static struct json *
-ca_json(const struct services *s)
+ca_json(const struct services *s, uint64_t not_renewed)
 {
 	const struct services_ca *ca = atomic_load(&s->ca);
 	struct json *v = json_object();
 
 	json_add_u64(v, "generation", ca->generation);
 	json_add_bool(v, "rotating", ca->rotating);
-	json_add_u64(v, "not_renewed", registry_not_renewed(s->registry));
+	json_add_u64(v, "not_renewed", not_renewed);
 	return v;
 }
 
@@ -124,8 +126,12 @@ api_status(struct exchange *x)
 {
 	const struct services *s = x->services;
 	struct json *v = json_object();
-	struct health_state state;
+	struct health_report state;
+	struct registry_report devices;
+	struct server_report server;
 
+	registry_report(s->registry, &devices);
+	server_report(s->server, &server);
 	json_add_string(v, "version", RIVULET_VERSION);
 	json_add_string(v, "backend", tls_backend());
 	json_add_u64(v, "incarnation", s->incarnation);
@@ -135,15 +141,17 @@ api_status(struct exchange *x)
 	json_add_bool(v, "ready", !state.reason);
 	json_add_string(v, "reason", state.reason ? state.reason : "");
 	json_add_string(v, "detail", state.detail);
-	json_add(v, "devices", devices_json(s));
+	json_add(v, "devices", devices_json(&devices));
 	json_add(v, "jobs",
 	    engine_jobs_json(s->engine, x->who.roles & ROLE_READERS ? NULL : x->who.device));
 	json_add(v, "spool", spool_json(s));
 	json_add(v, "kept", kept_json(s));
 	json_add_double(v, "certificate_ends", (double)s->certificate_ends);
-	json_add(v, "ca", ca_json(s));
-	if (x->who.roles & ROLE_READERS)
+	json_add(v, "ca", ca_json(s, devices.not_renewed));
+	if (x->who.roles & ROLE_READERS) {
 		usage_json(s, v);
-	json_add_u64(v, "connections", server_connections(s->server));
+		json_add(v, "reports", reports_json(s));
+	}
+	json_add_u64(v, "connections", server.connections);
 	exchange_json(x, 200, v);
 }

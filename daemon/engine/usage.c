@@ -10,6 +10,7 @@
 #include "archive.h"
 #include "engine.h"
 #include "log.h"
+#include "report.h"
 #include "spool.h"
 
 /* Bytes and number of the files of a folder; one that is not there has none. */
@@ -71,7 +72,6 @@ usage_read(const struct services *s, struct usage *out, struct why *why)
 {
 	const char *dir = s->config->state_dir;
 	struct statvfs v;
-	uint64_t deltas;
 
 	*out = (struct usage){.spool = spool_used(s->spool)};
 	if (statvfs(dir, &v) != 0)
@@ -79,7 +79,9 @@ usage_read(const struct services *s, struct usage *out, struct why *why)
 	out->room = (uint64_t)v.f_bavail * v.f_frsize;
 	out->total = (uint64_t)v.f_blocks * v.f_frsize;
 	out->models = folder_bytes(dir, "models", &out->model_files);
-	archive_used(s->archive, &deltas, &out->kept);
+	struct archive_report kept;
+	archive_report(s->archive, &kept);
+	out->kept = kept.used_bytes;
 	out->database = database_bytes(dir);
 	struct engine_room room = room_of(s, out);
 	out->need = engine_forecast(s->engine, &room, NULL);

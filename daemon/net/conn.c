@@ -17,6 +17,12 @@ static bool advance(struct conn *c);
 
 /* --- bytes */
 
+void
+conn_count(atomic_uint_least64_t *at, uint64_t n)
+{
+	atomic_fetch_add_explicit(at, n, memory_order_relaxed);
+}
+
 static enum tls_result
 plain_result(ssize_t n, enum tls_result again, size_t *done)
 {
@@ -32,17 +38,25 @@ plain_result(ssize_t n, enum tls_result again, size_t *done)
 enum tls_result
 conn_read_some(struct conn *c, void *p, size_t len, size_t *done)
 {
-	if (c->tls)
-		return tls_read(c->tls, p, len, done);
-	return plain_result(recv(c->source.fd, p, len, 0), TLS_AGAIN_IN, done);
+	enum tls_result r = c->tls
+	    ? tls_read(c->tls, p, len, done)
+	    : plain_result(recv(c->source.fd, p, len, 0), TLS_AGAIN_IN, done);
+
+	if (r == TLS_OK)
+		conn_count(&c->io->counts.received_bytes, *done);
+	return r;
 }
 
 enum tls_result
 conn_write_some(struct conn *c, const void *p, size_t len, size_t *done)
 {
-	if (c->tls)
-		return tls_write(c->tls, p, len, done);
-	return plain_result(send(c->source.fd, p, len, MSG_NOSIGNAL), TLS_AGAIN_OUT, done);
+	enum tls_result r = c->tls
+	    ? tls_write(c->tls, p, len, done)
+	    : plain_result(send(c->source.fd, p, len, MSG_NOSIGNAL), TLS_AGAIN_OUT, done);
+
+	if (r == TLS_OK)
+		conn_count(&c->io->counts.sent_bytes, *done);
+	return r;
 }
 
 void
@@ -329,6 +343,7 @@ conn_open(struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, c
 	}
 	conn_list(c);
 	atomic_fetch_add(&io->count, 1);
+	conn_count(&io->counts.connections, 1);
 	c->handshaking = kind == CONN_OVER_TLS;
 	conn_join_unauthenticated(c,
 	    tls			     ? &io->handshakes

@@ -6,6 +6,7 @@
 #include "loop.h"
 #include "pace.h"
 #include "peers.h"
+#include "report.h"
 #include "route.h"
 #include "tls.h"
 
@@ -33,6 +34,12 @@ struct io {
 	} line;
 	char *scratch; /* CONN_SCRATCH bytes for body pieces */
 	atomic_uint count;
+	/* For reports. Only this thread adds to them. */
+	struct io_counts {
+		atomic_uint_least64_t connections, handshakes, handshakes_failed;
+		atomic_uint_least64_t responses[SERVER_CLASSES];
+		atomic_uint_least64_t received_bytes, sent_bytes;
+	} counts;
 	/* Of all threads: what addresses cost (peers.h), and what identities cost, by the first bytes of identity.owner. */
 	struct tally *peers, *identities;
 	bool stopping;

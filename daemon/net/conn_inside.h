@@ -75,6 +75,8 @@ void conn_want(struct conn *c, uint32_t events);
 bool conn_await(struct conn *c, enum tls_result r);
 enum tls_result conn_read_some(struct conn *c, void *p, size_t len, size_t *done);
 enum tls_result conn_write_some(struct conn *c, const void *p, size_t len, size_t *done);
+/* Adds to one of io->counts. */
+void conn_count(atomic_uint_least64_t *at, uint64_t n);
 /* Monotonic time `seconds` from now. */
 uint64_t conn_deadline(uint64_t seconds);
 

@@ -112,7 +112,9 @@ conn_advance_handshake(struct conn *c)
 	}
 	if (r == TLS_AGAIN_IN || r == TLS_AGAIN_OUT)
 		return conn_await(c, r);
+	conn_count(&c->io->counts.handshakes, 1);
 	if (r != TLS_OK) {
+		conn_count(&c->io->counts.handshakes_failed, 1);
 		log_limited(LOG_LEVEL_INFO, "tls.failed", LOG_S("peer", c->x.peer),
 		    LOG_S("why", tls_why(c->tls)));
 		conn_failed(c);

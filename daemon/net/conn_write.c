@@ -62,6 +62,15 @@ note_refusal(const struct conn *c)
 	registry_note_refusal(c->io->services->registry, x->who.device, word);
 }
 
+static void
+count_response(const struct conn *c)
+{
+	unsigned hundreds = c->x.response.status / 100;
+
+	if (hundreds >= 2 && hundreds < 2 + SERVER_CLASSES)
+		conn_count(&c->io->counts.responses[hundreds - 2], 1);
+}
+
 /* Being told to wait is no failure: who waits would wait for ever. */
 static void
 count_failure(struct conn *c)
@@ -80,6 +89,7 @@ conn_respond(struct conn *c)
 	struct response *r = &x->response;
 
 	log_response(c);
+	count_response(c);
 	count_failure(c);
 	note_refusal(c);
 	if (c->body_left > 0 || !x->request.keep_alive || c->io->stopping)

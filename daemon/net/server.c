@@ -134,6 +134,16 @@ peer_name(const struct sockaddr_storage *from, int fd, char out[64])
 	snprintf(out, 64, "%s", host);
 }
 
+static uint64_t
+open_connections(const struct server *s)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < s->thread_count; i++)
+		n += atomic_load(&s->threads[i].io.count);
+	return n;
+}
+
 static void
 on_evict(struct loop_post *p)
 {
@@ -169,7 +179,7 @@ has_room(struct thread *self, bool tls, const char *peer)
 	uint64_t files = s->files - s->files / 4;
 	uint64_t most = c->connections < files ? c->connections : files;
 
-	if (server_connections(s) >= most && !make_room(&self->io, false))
+	if (open_connections(s) >= most && !make_room(&self->io, false))
 		return false;
 	return !tls || conn_admit(&self->io, peer);
 }
@@ -506,14 +516,24 @@ server_forget(struct server *s)
 	server_wake(s);
 }
 
-uint64_t
-server_connections(const struct server *s)
+static void
+add_counts(const struct io_counts *from, struct server_report *to)
 {
-	uint64_t n = 0;
+	to->connections_total += atomic_load(&from->connections);
+	to->handshakes_total += atomic_load(&from->handshakes);
+	to->handshakes_failed_total += atomic_load(&from->handshakes_failed);
+	for (unsigned i = 0; i < SERVER_CLASSES; i++)
+		to->responses_total[i] += atomic_load(&from->responses[i]);
+	to->received_bytes_total += atomic_load(&from->received_bytes);
+	to->sent_bytes_total += atomic_load(&from->sent_bytes);
+}
 
+void
+server_report(const struct server *s, struct server_report *out)
+{
+	*out = (struct server_report){.connections = open_connections(s)};
 	for (unsigned i = 0; i < s->thread_count; i++)
-		n += atomic_load(&s->threads[i].io.count);
-	return n;
+		add_counts(&s->threads[i].io.counts, out);
 }
 
 static void
@@ -533,7 +553,7 @@ server_stop(struct server *s, uint64_t wait_ms)
 
 	for (unsigned i = 0; i < s->thread_count; i++)
 		loop_post(s->threads[i].io.loop, &s->threads[i].stop);
-	while (server_connections(s) > 0 && clock_ms() < until)
+	while (open_connections(s) > 0 && clock_ms() < until)
 		usleep(10000);
 	/* The doors first: what they hand on still arrives. */
 	end_threads(s, s->inner_count, s->thread_count);

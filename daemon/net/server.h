@@ -6,6 +6,7 @@
 
 /* The I/O threads, their listeners, and how connections spread over them. */
 struct server;
+struct server_report; /* report.h */
 
 /* Binds the listeners (TLS) and the admin socket. ERR_IO naming the address when one is taken. */
 ERR_MUST_USE enum err server_new(struct server **out, const struct services *services,
@@ -23,8 +24,7 @@ void server_wake(void *server);
 /* An identity changed: parked requests and uploads of those who may no longer do what they do are refused at once, and no TLS
  * session resumes. Any thread. */
 void server_forget(struct server *s);
-/* Connections now open. */
-uint64_t server_connections(const struct server *s);
+void server_report(const struct server *s, struct server_report *out);
 /* Closes listeners, lets running requests finish for at most wait_ms, joins the threads. */
 void server_stop(struct server *s, uint64_t wait_ms);
 void server_free(struct server *s);

@@ -40,22 +40,8 @@ registry_set_ca(struct registry *r, const struct services_ca *ca)
 		x509_key_id(r->ca[r->ca_count].key, info.spki);
 		r->ca[r->ca_count++].generation = ca->generation + i;
 	}
+	registry_counts_ca(r);
 	pthread_mutex_unlock(&r->lock);
-}
-
-static uint64_t
-newest_ca(const struct registry *r)
-{
-	return r->ca_count ? r->ca[r->ca_count - 1].generation : 0;
-}
-
-static bool
-is_behind(const struct registry *r, const struct device *d)
-{
-	enum device_state state = d->view.row.state;
-
-	return d->view.row.ca_generation < newest_ca(r) && state != DEVICE_REVOKED &&
-	    state != DEVICE_LEFT;
 }
 
 bool
@@ -63,32 +49,22 @@ registry_wants_renewal(struct registry *r, const uint8_t id[32])
 {
 	pthread_mutex_lock(&r->lock);
 	const struct device *d = registry_device(r, id);
-	bool wants = d && is_behind(r, d);
+	bool wants = d && registry_counts_behind(r, d);
 	pthread_mutex_unlock(&r->lock);
 	return wants;
 }
 
-uint64_t
-registry_not_renewed(struct registry *r)
-{
-	uint64_t n = 0;
-
-	pthread_mutex_lock(&r->lock);
-	for (size_t i = 0; i < r->count; i++)
-		n += is_behind(r, r->items[i]);
-	pthread_mutex_unlock(&r->lock);
-	return n;
-}
-
 /* Does a CA that counts vouch for it? What it is used for shows that the device holds it. */
 static bool
-check_ca(const struct registry *r, const struct x509_info *cert, struct device *d)
+check_ca(struct registry *r, const struct x509_info *cert, struct device *d)
 {
 	for (size_t i = 0; i < r->ca_count; i++) {
 		if (memcmp(r->ca[i].key, cert->issuer_key, X509_KEY_ID_LEN) != 0)
 			continue;
 		if (d->view.row.ca_generation < r->ca[i].generation) {
+			registry_counts_leave(r, d);
 			d->view.row.ca_generation = r->ca[i].generation;
+			registry_counts_enter(r, d);
 			d->unsaved = true;
 		}
 		return true;
@@ -98,7 +74,7 @@ check_ca(const struct registry *r, const struct x509_info *cert, struct device *
 
 /* What stands against a key and a certificate of this device, NULL if nothing does. */
 static const char *
-judge(const struct registry *r, struct device *d, const struct x509_info *cert, double now,
+judge(struct registry *r, struct device *d, const struct x509_info *cert, double now,
     struct identity *who)
 {
 	const struct store_device *row = &d->view.row;

@@ -129,11 +129,13 @@ insert(struct registry *r, struct device *d)
 
 	if (at < r->count && memcmp(r->items[at]->view.row.id, d->view.row.id, 32) == 0) {
 		struct device *old = r->items[at];
+		registry_counts_leave(r, old);
 		struct store_device row = d->view.row;
 		d->view = old->view;
 		d->view.row = row;
 		d->unsaved = old->unsaved;
 		r->items[at] = d;
+		registry_counts_enter(r, d);
 		device_free(old);
 		return ERR_OK;
 	}
@@ -150,6 +152,7 @@ insert(struct registry *r, struct device *d)
 	memmove(&r->items[at + 1], &r->items[at], (r->count - at) * sizeof(struct device *));
 	r->items[at] = d;
 	r->count++;
+	registry_counts_enter(r, d);
 	return ERR_OK;
 }
 
@@ -280,8 +283,12 @@ load_seen(void *ctx, const struct store_seen *seen)
 {
 	struct device *d = registry_device(ctx, seen->device);
 
-	if (d)
-		d->view.seen = *seen;
+	if (!d)
+		return ERR_OK;
+	d->view.seen = *seen;
+	/* Older ones would take the place of newer ones. */
+	if (seen->last_contact > clock_wall() - REGISTRY_SECONDS)
+		registry_counts_heard(ctx, NAN, seen->last_contact);
 	return ERR_OK;
 }
 
@@ -434,17 +441,4 @@ registry_matches(struct registry *r, const uint8_t id[32], const struct select_s
 		ok = has_label(d, &select->labels[i]);
 	pthread_mutex_unlock(&r->lock);
 	return ok;
-}
-
-void
-registry_counts(struct registry *r, double seconds, uint64_t *joined, uint64_t *active)
-{
-	double since = clock_wall() - seconds;
-
-	*active = 0;
-	pthread_mutex_lock(&r->lock);
-	*joined = r->count;
-	for (size_t i = 0; i < r->count; i++)
-		*active += r->items[i]->view.seen.last_contact >= since;
-	pthread_mutex_unlock(&r->lock);
 }

@@ -12,6 +12,9 @@
  * never while another is taken.
  */
 struct registry;
+struct registry_report; /* report.h */
+
+#define REGISTRY_SEEN_SECONDS 300
 
 /* What is known of a device: its row, what it was heard to say, and how often it reported. */
 struct registry_view {
@@ -42,8 +45,7 @@ ERR_MUST_USE enum err registry_each(
 bool registry_is_active(struct registry *r, const uint8_t id[32]);
 /* Does the device match a job's labels and device list? */
 bool registry_matches(struct registry *r, const uint8_t id[32], const struct select_spec *select);
-/* Devices joined, and those heard of within the last `seconds`. */
-void registry_counts(struct registry *r, double seconds, uint64_t *joined, uint64_t *active);
+void registry_report(struct registry *r, struct registry_report *out);
 
 /* --- registry_identify.c */
 
@@ -57,8 +59,6 @@ void registry_identify(
 void registry_set_ca(struct registry *r, const struct services_ca *ca);
 /* Does the device still use a certificate of a CA that is being replaced? */
 bool registry_wants_renewal(struct registry *r, const uint8_t id[32]);
-/* Devices, neither revoked nor left, whose certificate is of an older CA than the newest. */
-uint64_t registry_not_renewed(struct registry *r);
 
 /* --- registry_access.c: tokens that stand for a certificate */
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "registry.h"
+#include "report.h"
 
 /* Inside of the registry: shared by registry.c (rows, looking up), registry_identify.c (who asks), registry_access.c
  * (access tokens) and registry_seen.c (what devices were heard to say). */
@@ -28,6 +29,15 @@ struct registry_access {
 	bool revoked;
 };
 
+/* How many devices were heard of last in one second. */
+struct registry_second {
+	uint64_t at; /* Unix time */
+	uint64_t devices;
+};
+#define REGISTRY_SECONDS 512
+_Static_assert(
+    REGISTRY_SECONDS > REGISTRY_SEEN_SECONDS + 1, "the ring is longer than is asked for");
+
 /* Sorted arrays: joins are rare, look-ups are binary searches. */
 struct registry {
 	struct store *store;
@@ -47,12 +57,24 @@ struct registry {
 		uint64_t generation;
 	} ca[2];
 	size_t ca_count;
+	struct registry_report counts; /* `seen` apart */
+	struct registry_second seconds[REGISTRY_SECONDS];
 };
 
 /* The bit of a role's name; ROLE_NONE for a name that is none. */
 unsigned registry_role(const char *name);
 /* With the lock held. */
 struct device *registry_device(const struct registry *r, const uint8_t id[32]);
+/* --- counts.c, all with the lock held */
+/* Of a device that is about to be one of r->items, or to change; before it goes or changes it leaves. */
+void registry_counts_enter(struct registry *r, const struct device *d);
+void registry_counts_leave(struct registry *r, const struct device *d);
+/* The CAs have changed. */
+void registry_counts_ca(struct registry *r);
+/* A device was heard of; before: when it was last, or NaN; now: NaN if that is to be forgotten. */
+void registry_counts_heard(struct registry *r, double before, double now);
+/* Neither revoked nor left, and its certificate is of an older CA than the newest? */
+bool registry_counts_behind(const struct registry *r, const struct device *d);
 /* By SHA-256 of any key it ever had. */
 struct device *registry_device_of_key(const struct registry *r, const uint8_t key[32]);
 

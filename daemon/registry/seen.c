@@ -45,6 +45,7 @@ registry_touch(struct registry *r, const uint8_t id[32], const char *agent, cons
 	struct device *d = noted(r, id);
 	if (d) {
 		struct store_seen *s = &d->view.seen;
+		registry_counts_heard(r, s->last_contact, now);
 		s->last_contact = now;
 		if (agent)
 			snprintf(s->agent, sizeof(s->agent), "%s", agent);
@@ -61,6 +62,7 @@ registry_forget(struct registry *r, const uint8_t id[32])
 	pthread_mutex_lock(&r->lock);
 	struct device *d = registry_device(r, id);
 	if (d) {
+		registry_counts_heard(r, d->view.seen.last_contact, NAN);
 		d->view.seen = (struct store_seen){.last_contact = NAN,
 		    .refused_at = NAN,
 		    .aborted_at = NAN,

@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "log.h"
+#include "report.h"
 
 /* What is wrong below, noted where it shows. */
 struct health {
@@ -16,6 +17,7 @@ struct health {
 	uint64_t need; /* bytes there was no room for: of disk or memory */
 	char detail[256];
 	double since;
+	uint64_t failures_total;
 };
 
 bool
@@ -52,8 +54,10 @@ health_set(struct health *h, const char *reason, uint64_t need, const char *deta
 {
 	pthread_mutex_lock(&h->lock);
 	const char *before = atomic_load(&h->reason);
-	if (!before)
+	if (!before) {
 		h->since = clock_wall();
+		h->failures_total++;
+	}
 	if (!before || need > h->need)
 		h->need = need;
 	snprintf(h->detail, sizeof(h->detail), "%s", detail);
@@ -79,14 +83,16 @@ health_reason(struct health *h)
 }
 
 void
-health_state(struct health *h, struct health_state *out)
+health_report(struct health *h, struct health_report *out)
 {
-	*out = (struct health_state){.reason = health_reason(h)};
-	if (!out->reason)
-		return;
+	*out = (struct health_report){.reason = NULL};
 	pthread_mutex_lock(&h->lock);
-	snprintf(out->detail, sizeof(out->detail), "%s", h->detail);
-	out->since = h->since;
+	out->reason = health_reason(h);
+	out->failures_total = h->failures_total;
+	if (out->reason) {
+		snprintf(out->detail, sizeof(out->detail), "%s", h->detail);
+		out->since_seconds = h->since;
+	}
 	pthread_mutex_unlock(&h->lock);
 }
 

@@ -12,12 +12,7 @@
  * The thread also looks at the free space while all is well. Any thread; calls never block.
  */
 struct health;
-
-struct health_state {
-	const char *reason; /* a constant word, listed in docs/api.md; NULL: ready */
-	char detail[256]; /* the system's words */
-	double since; /* Unix seconds */
-};
+struct health_report; /* report.h */
 
 ERR_MUST_USE enum err health_new(struct health **out);
 void health_free(struct health *h);
@@ -29,7 +24,7 @@ bool health_passes(enum err e);
 void health_note(struct health *h, enum err e, uint64_t need, const char *detail);
 /* The word, or NULL while ready. */
 const char *health_reason(struct health *h);
-void health_state(struct health *h, struct health_state *out);
+void health_report(struct health *h, struct health_report *out);
 
 /* For watch.c. */
 const char *health_word(enum err e);

@@ -12,6 +12,7 @@
 #include "fault.h"
 #include "file.h"
 #include "hex.h"
+#include "report.h"
 
 #define SUFFIX ".delta"
 
@@ -252,10 +253,9 @@ archive_remove_device(struct archive *k, const uint8_t device[32], uint64_t *cou
 }
 
 void
-archive_used(struct archive *k, uint64_t *deltas, uint64_t *bytes)
+archive_report(struct archive *k, struct archive_report *out)
 {
 	pthread_mutex_lock(&k->lock);
-	*deltas = k->end - k->first;
-	*bytes = k->bytes;
+	*out = (struct archive_report){.deltas = k->end - k->first, .used_bytes = k->bytes};
 	pthread_mutex_unlock(&k->lock);
 }

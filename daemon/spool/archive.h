@@ -7,6 +7,7 @@
  * the spool, whose key opens them. The oldest go first when a limit is passed. Any thread; calls may wait for the disk.
  */
 struct archive;
+struct archive_report; /* report.h */
 
 /* Removes nothing, also if nothing is to be kept any more. The spool must outlive it. */
 ERR_MUST_USE enum err archive_open(
@@ -25,6 +26,6 @@ ERR_MUST_USE enum err archive_remove(struct archive *k, const uint8_t task[16]);
 /* Removes all deltas of a device, by their heads; *count of them. What cannot be read stays, with the first error. */
 ERR_MUST_USE enum err archive_remove_device(
     struct archive *k, const uint8_t device[32], uint64_t *count, struct why *why);
-void archive_used(struct archive *k, uint64_t *deltas, uint64_t *bytes);
+void archive_report(struct archive *k, struct archive_report *out);
 
 #endif

@@ -15,6 +15,7 @@
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
+#include "report.h"
 #include "verified.h"
 
 static void
@@ -552,6 +553,12 @@ uint64_t
 spool_used(struct spool *s)
 {
 	return atomic_load(&s->used);
+}
+
+void
+spool_report(struct spool *s, struct spool_report *out)
+{
+	*out = (struct spool_report){.used_bytes = spool_used(s), .quota_bytes = s->quota};
 }
 
 bool

@@ -12,6 +12,7 @@
  * its first byte. One transfer per task is live; a newer one ends it. Any thread; calls may wait for the disk.
  */
 struct spool;
+struct spool_report; /* report.h */
 struct spool_slot; /* a part on disk, with or without a live transfer */
 
 struct spool_options {
@@ -98,6 +99,8 @@ typedef bool spool_keep(void *ctx, const uint8_t task[16], const struct manifest
 ERR_MUST_USE enum err spool_recover(struct spool *s, spool_keep *keep, void *ctx, struct why *why);
 
 uint64_t spool_used(struct spool *s);
+/* Without what the archive keeps. */
+void spool_report(struct spool *s, struct spool_report *out);
 /* Is there no room for a delta of so many bytes of payload? */
 bool spool_full(struct spool *s, uint64_t payload_bytes);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fault.h"
+#include "report.h"
 #include "store_inside.h"
 
 #define GROUP_MAX 512
@@ -35,7 +36,7 @@ struct store {
 	bool closing;
 	enum err (*before)(void *ctx, struct why *why);
 	void *before_ctx;
-	uint64_t commits, works;
+	struct store_report report;
 };
 
 enum slot {
@@ -110,6 +111,29 @@ run_work(struct store_db *db, struct work *w, struct why *why)
 }
 
 static enum err
+commit(struct store *s, struct why *why)
+{
+	double from = histogram_now();
+
+	pthread_mutex_lock(&s->lock);
+	enum err (*before)(void *, struct why *) = s->before;
+	void *ctx = s->before_ctx;
+	pthread_mutex_unlock(&s->lock);
+	enum err e = before ? before(ctx, why) : ERR_OK;
+	if (e)
+		return e;
+	FAULT("store.commit");
+	e = control(&s->writer, COMMIT);
+	FAULT("store.committed");
+	if (e)
+		return err_set(why, e, "commit: %s", s->writer.last.text);
+	pthread_mutex_lock(&s->lock);
+	histogram_add(&s->report.commit_seconds, histogram_now() - from);
+	pthread_mutex_unlock(&s->lock);
+	return ERR_OK;
+}
+
+static enum err
 run_group(struct store *s, struct queue *group, struct why *why)
 {
 	struct store_db *db = &s->writer;
@@ -124,17 +148,7 @@ run_group(struct store *s, struct queue *group, struct why *why)
 	}
 	if (e || !any)
 		return e;
-	pthread_mutex_lock(&s->lock);
-	enum err (*before)(void *, struct why *) = s->before;
-	void *ctx = s->before_ctx;
-	pthread_mutex_unlock(&s->lock);
-	e = before ? before(ctx, why) : ERR_OK;
-	if (e)
-		return e;
-	FAULT("store.commit");
-	e = control(db, COMMIT);
-	FAULT("store.committed");
-	return e ? err_set(why, e, "commit: %s", db->last.text) : ERR_OK;
+	return commit(s, why);
 }
 
 static void
@@ -152,8 +166,8 @@ finish_group(struct store *s, struct queue *group, enum err e, const struct why 
 		works++;
 	}
 	pthread_mutex_lock(&s->lock);
-	s->commits += committed;
-	s->works += works;
+	s->report.commits_total += committed;
+	s->report.works_total += works;
 	pthread_mutex_unlock(&s->lock);
 	while (group->head) {
 		struct work *w = group->head;
@@ -392,10 +406,9 @@ store_read(struct store *s, store_work work, void *arg, struct why *why)
 }
 
 void
-store_counts(struct store *s, uint64_t *commits, uint64_t *works)
+store_report(struct store *s, struct store_report *out)
 {
 	pthread_mutex_lock(&s->lock);
-	*commits = s->commits;
-	*works = s->works;
+	*out = s->report;
 	pthread_mutex_unlock(&s->lock);
 }

@@ -15,6 +15,7 @@
  * undoes its own writes only (savepoint), never those of others in the group.
  */
 struct store;
+struct store_report; /* report.h */
 struct store_db; /* a connection inside a transaction */
 
 typedef enum err (*store_work)(struct store_db *db, void *arg, struct why *why);
@@ -40,8 +41,7 @@ ERR_MUST_USE enum err store_write_then(
     struct store *s, store_work work, void (*then)(void *arg), void *arg, struct why *why);
 /* Runs work on the calling thread with a reading connection (serialised by a lock). */
 ERR_MUST_USE enum err store_read(struct store *s, store_work work, void *arg, struct why *why);
-/* Commits and rows of work done since opening, for status and benchmarks. */
-void store_counts(struct store *s, uint64_t *commits, uint64_t *works);
+void store_report(struct store *s, struct store_report *out);
 
 /* --- rows; gets return ERR_NOTFOUND; an `each` stops when fn returns an error, and returns that. fn must not start the
  * same `each` again (ERR_STATE). Integers go up to 2^63 - 1 and texts must fit their arrays (ERR_LIMIT); a stored row

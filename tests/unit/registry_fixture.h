@@ -20,6 +20,7 @@
 #include "fleet.h"
 #include "hex.h"
 #include "registry.h"
+#include "report.h"
 
 #define NOW 1000000.0
 

@@ -14,6 +14,7 @@
 
 #include "archive.c"
 #include "coordinator.h"
+#include "report.h"
 
 #define BYTES 1000
 
@@ -48,11 +49,11 @@ is_kept(struct coordinator *c, uint8_t tag)
 static void
 check_used(struct coordinator *c, uint64_t want)
 {
-	uint64_t deltas, bytes;
+	struct archive_report kept;
 
-	archive_used(c->s.archive, &deltas, &bytes);
-	assert_int_equal(deltas, want);
-	assert_int_equal(bytes, want * BYTES);
+	archive_report(c->s.archive, &kept);
+	assert_int_equal(kept.deltas, want);
+	assert_int_equal(kept.used_bytes, want * BYTES);
 }
 
 static void
@@ -230,7 +231,7 @@ static void
 erased_meanwhile(void **state)
 {
 	struct coordinator *c = *state;
-	uint64_t deltas = 0, bytes;
+	struct archive_report kept = {.deltas = 0};
 	struct task t[3];
 	uint8_t id[16], task[16];
 
@@ -243,11 +244,11 @@ erased_meanwhile(void **state)
 	assert_int_equal(registry_follow(c->s.registry, device_id(2)), ERR_OK);
 	assert_null(deliver(c, &t[1], 1, 1, 100));
 	await_state(c, id, "done");
-	for (int i = 0; i < 5000 && (spool_used(c->s.spool) > 0 || deltas != 1); i++) {
-		archive_used(c->s.archive, &deltas, &bytes);
+	for (int i = 0; i < 5000 && (spool_used(c->s.spool) > 0 || kept.deltas != 1); i++) {
+		archive_report(c->s.archive, &kept);
 		usleep(2000);
 	}
-	assert_int_equal(deltas, 1);
+	assert_int_equal(kept.deltas, 1);
 	assert_true(hex_decode(task, sizeof(task), t[2].task, 32));
 	assert_int_equal(archive_remove(c->s.archive, task), ERR_NOTFOUND);
 }

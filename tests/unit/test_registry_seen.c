@@ -1,5 +1,6 @@
 #include "audit_rows.h"
 #include "registry_fixture.h"
+#include "registry_inside.h"
 
 /* --- what is noted since the start */
 
@@ -9,15 +10,15 @@ contacts(void **state)
 	struct fixture *f = *state;
 	struct store_device a = device(1, "gate"), b = device(2, "press");
 	struct registry_view v;
-	uint64_t joined = 9, active = 9;
+	struct registry_report report;
 
-	registry_counts(f->r, 60, &joined, &active);
-	assert_int_equal(joined + active, 0);
+	registry_report(f->r, &report);
+	assert_int_equal(report.joined + report.seen, 0);
 	put(f, &a);
 	put(f, &b);
-	registry_counts(f->r, 60, &joined, &active);
-	assert_int_equal(joined, 2);
-	assert_int_equal(active, 0);
+	registry_report(f->r, &report);
+	assert_int_equal(report.joined, 2);
+	assert_int_equal(report.seen, 0);
 	registry_touch(f->r, a.id, "1.0", "no-data");
 	registry_touch(f->r, a.id, NULL, NULL);
 	registry_count_report(f->r, a.id);
@@ -27,8 +28,8 @@ contacts(void **state)
 	assert_string_equal(v.seen.reason, "no-data");
 	assert_int_equal(v.reports, 2);
 	assert_true(v.seen.last_contact > clock_wall() - 60);
-	registry_counts(f->r, 60, &joined, &active);
-	assert_int_equal(active, 1);
+	registry_report(f->r, &report);
+	assert_int_equal(report.seen, 1);
 	/* A changed row keeps them; a reason may be cleared; strangers are ignored. */
 	strcpy(a.name, "gate-2");
 	put(f, &a);
@@ -41,6 +42,50 @@ contacts(void **state)
 	memset(a.id, 9, 32);
 	registry_touch(f->r, a.id, "2.0", "x");
 	registry_count_report(f->r, a.id);
+}
+
+static void
+counts(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device a = device(1, "gate"), b = device(2, "press");
+	struct registry_report report;
+
+	put(f, &a);
+	put(f, &b);
+	b.state = DEVICE_REVOKED;
+	put(f, &b);
+	registry_touch(f->r, a.id, NULL, NULL);
+	registry_report(f->r, &report);
+	assert_int_equal(report.joined, 2);
+	assert_int_equal(report.by_state[DEVICE_ACTIVE], 1);
+	assert_int_equal(report.by_state[DEVICE_REVOKED], 1);
+	assert_int_equal(report.by_state[DEVICE_SUSPENDED] + report.by_state[DEVICE_LEFT], 0);
+	assert_int_equal(report.seen, 1);
+	registry_forget(f->r, a.id);
+	registry_report(f->r, &report);
+	assert_int_equal(report.seen, 0);
+	assert_int_equal(report.by_state[DEVICE_ACTIVE], 1);
+}
+
+/* Contacts are counted by the second: one that moves is counted once, one that is too old not at all. */
+static void
+seconds(void **state)
+{
+	struct fixture *f = *state;
+	struct registry_report report;
+	double now = clock_wall(), long_ago = now - REGISTRY_SEEN_SECONDS - 5;
+
+	registry_counts_heard(f->r, NAN, long_ago);
+	registry_counts_heard(f->r, NAN, now - 100 - REGISTRY_SECONDS);
+	registry_counts_heard(f->r, NAN, now - 100);
+	registry_counts_heard(f->r, NAN, now - 100);
+	registry_report(f->r, &report);
+	assert_int_equal(report.seen, 2);
+	registry_counts_heard(f->r, now - 100, now);
+	registry_counts_heard(f->r, long_ago, now);
+	registry_report(f->r, &report);
+	assert_int_equal(report.seen, 3);
 }
 
 /* --- from the store */
@@ -318,6 +363,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    WITH_REGISTRY(contacts),
+	    WITH_REGISTRY(counts),
+	    WITH_REGISTRY(seconds),
 	    WITH_REGISTRY(loaded),
 	    WITH_REGISTRY(machines),
 	    WITH_REGISTRY(kept_over_a_restart),

@@ -15,6 +15,7 @@ static int clock_ahead(clockid_t which, struct timespec *out);
 #include "watch.c"
 #undef clock_gettime
 #include "json.h"
+#include "report.h"
 
 #define UNIT(test) cmocka_unit_test_setup_teardown(test, start, coordinator_teardown)
 
@@ -68,15 +69,15 @@ words(void **state)
 	    {ERR_IO, "disk-error"}, {ERR_FILES, "no-descriptors"}, {ERR_NOMEM, "no-memory"},
 	    {ERR_TIMEOUT, "store-failed"}};
 	struct coordinator *c = *state;
-	struct health_state s;
+	struct health_report s;
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
 		health_note(c->s.health, all[i].e, 0, "the system's words");
 		assert_string_equal(health_reason(c->s.health), all[i].word);
-		health_state(c->s.health, &s);
+		health_report(c->s.health, &s);
 		assert_string_equal(s.reason, all[i].word);
 		assert_string_equal(s.detail, "the system's words");
-		assert_true(s.since > 0);
+		assert_true(s.since_seconds > 0);
 	}
 	end(c);
 }
