@@ -28,14 +28,16 @@ Q := $(if $(V),,@)
 #     of its house's folders; nothing else is on its include path, so the compiler refuses an arrow that stands in no line. A room may
 #     only name rooms that stand before it in ROOMS, and archives are linked from the last to the first, so such an arrow does not link
 #     either. tests/lint rooms reads these tables.
-FLOORS          := base crypto wire model aggregator
+FLOORS          := base crypto wire model aggregator round
 USES_base       :=
 USES_crypto     := base
 USES_wire       := base
 USES_model      := base wire
 USES_aggregator := base wire
-USES_client     := base crypto wire model aggregator
-USES_daemon     := base crypto wire model aggregator
+# The draw is a hash of what it draws from.
+USES_round      := base crypto/primitives wire
+USES_client     := base crypto wire model aggregator round
+USES_daemon     := base crypto wire model aggregator round
 USES_examples   := client/device base
 USES_tests      := $(FLOORS) client daemon
 
@@ -130,9 +132,9 @@ $(BUILD)/model/%.o $(BUILD)/aggregator/%.o $(BUILD)/wire/codec/%.o $(BUILD)/test
 # Archives in link order: users before the used.
 stack = $(foreach d,$(1),$(foreach r,$(call reverse,$(call rooms,$d)),$(call archive,$r)))
 link  = $(if $(V),,@echo "LINK  $@";) $(CC) $(SANF) $(LINK) $(LDFLAGS) $(1) -o $@
-$(BUILD)/rivuletd: $(BUILD)/daemon/program/main.o $(call stack,daemon aggregator model wire crypto base)
+$(BUILD)/rivuletd: $(BUILD)/daemon/program/main.o $(call stack,daemon round aggregator model wire crypto base)
 	$(call link,$^ $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
-$(BUILD)/rivulet: $(BUILD)/client/commands/main.o $(call stack,client aggregator model wire crypto base)
+$(BUILD)/rivulet: $(BUILD)/client/commands/main.o $(call stack,client round aggregator model wire crypto base)
 	$(call link,$^ $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
 
 # librivulet and what lies below. "q": two rooms may have files of one name.
@@ -146,7 +148,7 @@ $(EXAMPLES): %: %.o $(BUILD)/librivulet.a
 .PHONY: examples
 
 # --- Tests: each tests/unit/test_x.c is one program; exit 0 = pass, 77 = skip.  tests/tools are helpers.
-everything = $(call stack,$(or $(STACK),daemon client aggregator model wire crypto base))
+everything = $(call stack,$(or $(STACK),daemon client round aggregator model wire crypto base))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(filter-out tests/tools/simulate_%,$(wildcard tests/tools/*.c)))
 FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))

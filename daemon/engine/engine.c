@@ -6,6 +6,7 @@
 
 #include "audit.h"
 #include "bytes.h"
+#include "choice.h"
 #include "clock.h"
 #include "engine_inside.h"
 #include "fault.h"
@@ -15,8 +16,6 @@
 #include "registry.h"
 #include "spool.h"
 #include "vectors.h"
-
-#define RETRY_MS 1000
 
 struct engine_job *
 engine_find(const struct engine *g, const uint8_t id[16])
@@ -98,20 +97,7 @@ engine_invite(struct engine_job *j, const uint8_t device[32], enum invite_state 
 	return ERR_OK;
 }
 
-/* Forgets everyone who has not reported: an abandoned round invites anew. */
-static void
-forget_invites(struct engine_job *j)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < j->invite_count; i++)
-		if (j->invites[i].state == INVITE_ACCEPTED)
-			j->invites[kept++] = j->invites[i];
-	j->invite_count = kept;
-	j->candidate_count = 0;
-}
-
-/* --- actions */
+/* --- states of jobs */
 
 struct state_change {
 	const struct services *services;
@@ -172,77 +158,12 @@ engine_set_state(struct engine *g, struct engine_job *j, enum job_state state, c
 		free(c);
 }
 
-static void
-start_fold(struct engine *g, struct engine_job *j)
-{
-	struct engine_fold f = {.job = j, .spec = &j->spec, .table = &j->table, .row = j->row};
-
-	memcpy(f.job_id, j->id, 16);
-	memcpy(f.job_hex, j->hex, sizeof(f.job_hex));
-	f.row.invited = j->round.invited;
-	f.row.aborted = j->round.aborted;
-	f.row.reopened = j->round.reopened;
-	f.bytes_down = j->bytes_down;
-	f.no_numbers = j->round.accepted < j->round.policy.quorum ? j->round.no_numbers : 0;
-	f.schedule = j->schedule;
-	if (g->fold(g->folder, &f))
-		j->fold_retry_ms = clock_ms() + RETRY_MS; /* no memory */
-}
-
-void
-engine_act(struct engine *g, struct engine_job *j, unsigned actions)
-{
-	/* While stopping, the folder may be gone: the round is folded after the restart. */
-	if ((actions & ROUND_DO_FOLD) && !g->stopping)
-		start_fold(g, j);
-	if (actions & ROUND_DO_REOPEN) {
-		log_event(LOG_LEVEL_WARN, "round.reopened", LOG_S("job", j->hex),
-		    LOG_U("round", j->row.round), LOG_U("reports", j->round.accepted),
-		    LOG_U("quorum", j->round.policy.quorum),
-		    LOG_S("why", "too few reports before the deadline"));
-		forget_invites(j);
-		wake_ring(&g->services->wake);
-	}
-	if (actions & ROUND_DO_DRAW)
-		engine_draw(g, j);
-}
-
-void
-engine_tick(struct engine *g)
-{
-	uint64_t now = clock_ms();
-
-	pthread_mutex_lock(&g->lock);
-	for (struct engine_job *j = g->jobs; j && g->started && !g->stopping; j = j->next) {
-		if (round_next_ms(&j->round) <= now)
-			engine_act(g, j, round_step(&j->round, ROUND_TICK, 0, now));
-		if (engine_retry_due(j, now))
-			start_fold(g, j);
-	}
-	pthread_mutex_unlock(&g->lock);
-}
-
 /* --- asking for work */
-
-/* The device's place on the line from 0 to 100, fixed per job. */
-static double
-percent_of(const struct engine_job *j, const uint8_t device[32])
-{
-	uint8_t text[48], digest[HASH_LEN];
-	uint64_t head = 0;
-
-	memcpy(text, j->id, 16);
-	memcpy(text + 16, device, 32);
-	hash_sha256(digest, text, sizeof(text));
-	for (int i = 0; i < 8; i++)
-		head = head << 8 | digest[i];
-	return (double)(head >> 11) * 0x1p-53 * 100;
-}
 
 const char *
 engine_ineligible(struct engine *g, const struct engine_job *j, const uint8_t device[32])
 {
-	double place = percent_of(j, device);
+	double place = choice_percent(j->id, device);
 
 	if (place < j->spec.select.percent[0] || place >= j->spec.select.percent[1])
 		return "ineligible";
@@ -287,12 +208,12 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 	if (have && have->state != INVITE_OUT)
 		return have->state == INVITE_ACCEPTED ? "reported" : "aborted";
 	/* Its delta would come too late. */
-	if (j->round.state == ROUND_CLOSING || j->round.state == ROUND_FOLDING)
+	if (round_has_closed(&j->round))
 		return "not-selected";
 	if (!have) {
 		if (spool_full(g->services->spool, engine_variate_payload(j)))
 			return "spool-full";
-		unsigned act = round_step(&j->round, ROUND_ASK, 0, clock_ms());
+		unsigned act = engine_step(g, j, ROUND_ASK, 0);
 		if (j->round.state == ROUND_GATHER)
 			engine_draw_note(j, device);
 		if (!(act & ROUND_DO_INVITE))
@@ -318,10 +239,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 static bool
 wants_deltas(const struct engine_job *j)
 {
-	const struct round *r = &j->round;
-	bool open = r->state == ROUND_GATHER || r->state == ROUND_OPEN || r->state == ROUND_GRACE;
-
-	return j->state == JOB_RUNNING && open && r->accepted + r->committing < r->policy.goal;
+	return j->state == JOB_RUNNING && round_wants(&j->round);
 }
 
 bool
@@ -450,7 +368,7 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 		err_set(why, ERR_EXISTS, "a delta of this device was accepted in this round");
 		return "used-task";
 	}
-	if (j->round.state == ROUND_CLOSING || j->round.state == ROUND_FOLDING) {
+	if (round_has_closed(&j->round)) {
 		err_set(why, ERR_STATE, "round %llu has closed", (unsigned long long)m->round);
 		return "round-closed";
 	}
@@ -507,7 +425,7 @@ engine_take(struct engine *g, const struct engine_claim *claim)
 			e = engine_invite(j, claim->device, INVITE_OUT);
 		else
 			e = have->state == INVITE_OUT ? ERR_OK : ERR_STATE;
-		if (!e && !(round_step(&j->round, ROUND_TAKE, fresh, clock_ms()) & ROUND_DO_TAKE))
+		if (!e && !(engine_step(g, j, ROUND_TAKE, fresh) & ROUND_DO_TAKE))
 			e = ERR_STATE;
 	}
 	pthread_mutex_unlock(&g->lock);
@@ -526,8 +444,7 @@ engine_settle(struct engine *g, const struct engine_claim *claim, bool durable, 
 			have->state = INVITE_ACCEPTED;
 		j->bytes_up += body_bytes;
 	}
-	engine_act(
-	    g, j, round_step(&j->round, durable ? ROUND_ACCEPTED : ROUND_LOST, 0, clock_ms()));
+	engine_step(g, j, durable ? ROUND_ACCEPTED : ROUND_LOST, 0);
 	pthread_mutex_unlock(&g->lock);
 	if (durable)
 		registry_count_report(g->services->registry, claim->device);
@@ -549,9 +466,7 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, const
 		    !hash_equal(hex, task, 32))
 			continue;
 		have->state = INVITE_ABORTED;
-		engine_act(g, j,
-		    round_step(
-			&j->round, ROUND_GAVE_UP, engine_schedule_blames(j, reason), clock_ms()));
+		engine_step(g, j, ROUND_GAVE_UP, engine_schedule_blames(j, reason));
 		char id_hex[17];
 		hex_encode(id_hex, device, 8);
 		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex),

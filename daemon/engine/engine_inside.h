@@ -42,7 +42,8 @@ struct engine_job {
 	enum job_state state;
 	char reason[128];
 	bool aside; /* what it needs could not be read: nothing of it is removed */
-	struct round round;
+	struct round round; /* engine_step alone changes it */
+	uint32_t loaded; /* deltas that the open round had when the coordinator started */
 	struct store_round row; /* of the open round */
 	uint64_t model_bytes;
 	uint8_t model[32]; /* the newest committed model */
@@ -73,13 +74,18 @@ struct engine {
 	    *buckets[256]; /* the same by the first byte of their ids, which are hashes */
 	size_t job_count;
 	bool started, stopping;
+	uint64_t look_ms; /* before that no round and no fold waits for the time */
 	enum err (*fold)(void *folder, const struct engine_fold *f); /* who folds */
 	void *folder;
 };
 
 struct engine_job *engine_find(const struct engine *g, const uint8_t id[16]);
-/* Carries out what round_step returned. Lock held. */
-void engine_act(struct engine *g, struct engine_job *j, unsigned actions);
+/* Tells the job's round what happened and does what it answers; the actions, for a caller that asked for one. Lock held. */
+unsigned engine_step(struct engine *g, struct engine_job *j, enum round_event event, uint32_t arg);
+/* What the round would answer, as it stands. No lock. */
+unsigned engine_foresee(struct engine *g, const struct engine_job *j, enum round_event event);
+/* The round is folded again then, if it still waits for it. Lock held. */
+void engine_fold_at(struct engine *g, struct engine_job *j, uint64_t ms);
 /* Adds the device to the invited, or changes its state. ERR_NOMEM. Lock held. */
 ERR_MUST_USE enum err engine_invite(
     struct engine_job *j, const uint8_t device[32], enum invite_state state);
@@ -93,8 +99,8 @@ ERR_MUST_USE enum err engine_first_model(
 /* Reads a model's table into the job, assigns the job's roles, checks it against the layers. No lock. */
 ERR_MUST_USE enum err engine_take_table(
     const struct services *s, struct engine_job *j, const uint8_t model[32], struct why *why);
-/* Starts the machine on the open round that stands in j->row. Lock held. */
-void engine_begin_open(struct engine *g, struct engine_job *j, uint32_t accepted);
+/* The open round that stands in j->row begins. Lock held. */
+void engine_begin_open(struct engine *g, struct engine_job *j);
 /* Links a complete job into the list. Lock held. */
 void engine_job_link(struct engine *g, struct engine_job *j);
 /* Does the device hold, or has it answered, a task of the open round? Lock held. */

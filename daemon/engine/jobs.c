@@ -102,7 +102,7 @@ begin_submitted(void *arg)
 	FAULT("job.committed");
 	pthread_mutex_lock(&g->lock);
 	engine_job_link(g, j);
-	engine_begin_open(g, j, 0);
+	engine_begin_open(g, j);
 	pthread_mutex_unlock(&g->lock);
 	FAULT("job.begun");
 }
@@ -359,11 +359,11 @@ carry_out_on(struct engine *g, struct engine_job *j, struct command *c)
 		return;
 	engine_note_state(j, c->state, c->reason);
 	if (c->state == JOB_STOPPED)
-		round_step(&j->round, ROUND_STOP, 0, clock_ms());
+		engine_step(g, j, ROUND_STOP, 0);
 	else if (c->state == JOB_PAUSED)
-		round_step(&j->round, ROUND_PAUSE, 0, clock_ms());
+		engine_step(g, j, ROUND_PAUSE, 0);
 	else if (paused)
-		engine_act(g, j, round_step(&j->round, ROUND_RESUME, 0, clock_ms()));
+		engine_step(g, j, ROUND_RESUME, 0);
 }
 
 /* On the store thread, after the commit: in memory as in the store, in the same order as the ends of rounds. */
@@ -443,11 +443,8 @@ engine_plan(
 {
 	const struct stop_spec *stop = &f->spec->stop;
 
-	pthread_mutex_lock(&g->lock);
-	struct round r = f->job->round;
-	pthread_mutex_unlock(&g->lock);
 	bool finite = o->row.state == OUTCOME_COMMITTED;
-	unsigned act = round_step(&r, finite ? ROUND_FOLDED : ROUND_NOT_FINITE, 0, clock_ms());
+	unsigned act = engine_foresee(g, f->job, finite ? ROUND_FOLDED : ROUND_NOT_FINITE);
 	o->begin_next = act & ROUND_DO_BEGIN;
 	o->job_state = JOB_UNKNOWN;
 	o->job_reason[0] = '\0';
@@ -532,7 +529,6 @@ void
 engine_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o)
 {
 	struct engine_job *j = f->job;
-	uint64_t now = clock_ms();
 
 	log_round(f, o);
 	pthread_mutex_lock(&g->lock);
@@ -556,7 +552,7 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 	j->invite_count = j->candidate_count = 0;
 	FAULT("fold.told");
 	bool finite = o->row.state == OUTCOME_COMMITTED;
-	unsigned act = round_step(&j->round, finite ? ROUND_FOLDED : ROUND_NOT_FINITE, 0, now);
+	unsigned act = engine_step(g, j, finite ? ROUND_FOLDED : ROUND_NOT_FINITE, 0);
 	bool over = j->state == JOB_STOPPED;
 	if (o->begin_next)
 		j->row = o->next;
@@ -564,11 +560,11 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 	if (o->job_state && !over)
 		engine_note_state(j, o->job_state, o->job_reason);
 	if (o->turn.verdict == GUARD_PAUSE || o->turn.verdict == GUARD_ROLLBACK_PAUSE)
-		round_step(&j->round, ROUND_PAUSE, 0, now);
+		engine_step(g, j, ROUND_PAUSE, 0);
 	if (!o->begin_next)
-		round_step(&j->round, ROUND_STOP, 0, now);
+		engine_step(g, j, ROUND_STOP, 0);
 	else if (act & ROUND_DO_BEGIN)
-		engine_act(g, j, round_step(&j->round, ROUND_BEGIN, 0, now));
+		engine_step(g, j, ROUND_BEGIN, 0);
 	pthread_mutex_unlock(&g->lock);
 	FAULT("round.next");
 	wake_ring(&g->services->wake);

@@ -139,7 +139,7 @@ engine_job_new(struct engine_job **out, const struct services *services, const u
 	    .sample = r->sample,
 	    .failures = ENGINE_FAILURES,
 	};
-	round_init(&j->round, &policy);
+	round_init(&j->round, &policy, 0);
 	*out = j;
 	return ERR_OK;
 }
@@ -234,7 +234,7 @@ load_rounds(struct loader *l)
 	if (!e && open && live)
 		e = models_state_check(l->g->services->models, r->optimizer_state, l->why);
 	if (e || !open || !live) {
-		j->round.state = ROUND_ENDED;
+		engine_step(l->g, j, ROUND_STOP, 0);
 		return e;
 	}
 	l->accepted = l->failed = 0;
@@ -243,10 +243,9 @@ load_rounds(struct loader *l)
 	e = store_accept_each(l->db, j->id, r->round, load_accept, l);
 	if (e)
 		return e;
-	j->round.failed_in_row = l->failed % ENGINE_FAILURES;
+	round_init(&j->round, &j->round.policy, l->failed);
 	engine_steps_load(l->g->services, j);
-	/* Kept until engine_start gives ROUND_BEGIN its count. */
-	j->round.accepted = l->accepted;
+	j->loaded = l->accepted;
 	return ERR_OK;
 }
 
@@ -260,7 +259,7 @@ set_aside(struct loader *l)
 	    LOG_S("why", l->why->text));
 	if (states_job_lives(j->state))
 		engine_note_state(j, JOB_PAUSED, l->why->text);
-	j->round.state = ROUND_ENDED;
+	engine_step(l->g, j, ROUND_STOP, 0);
 	j->aside = true;
 }
 
@@ -357,11 +356,11 @@ engine_free(struct engine *g)
 }
 
 void
-engine_begin_open(struct engine *g, struct engine_job *j, uint32_t accepted)
+engine_begin_open(struct engine *g, struct engine_job *j)
 {
 	if (j->state == JOB_PAUSED)
-		round_step(&j->round, ROUND_PAUSE, 0, clock_ms());
-	engine_act(g, j, round_step(&j->round, ROUND_BEGIN, accepted, clock_ms()));
+		engine_step(g, j, ROUND_PAUSE, 0);
+	engine_step(g, j, ROUND_BEGIN, j->loaded);
 }
 
 void
@@ -374,7 +373,7 @@ engine_start(
 	g->started = true;
 	for (struct engine_job *j = g->jobs; j; j = j->next)
 		if (j->round.state == ROUND_IDLE)
-			engine_begin_open(g, j, j->round.accepted);
+			engine_begin_open(g, j);
 	pthread_mutex_unlock(&g->lock);
 }
 

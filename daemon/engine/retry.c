@@ -11,7 +11,7 @@
 
 /* Lock held. */
 static void
-fold_later(struct engine_job *j, const struct why *why)
+fold_later(struct engine *g, struct engine_job *j, const struct why *why)
 {
 	uint64_t pause = FIRST_MS;
 
@@ -20,7 +20,7 @@ fold_later(struct engine_job *j, const struct why *why)
 	if (pause > LONGEST_MS)
 		pause = LONGEST_MS;
 	j->fold_failures++;
-	j->fold_retry_ms = clock_ms() + pause;
+	engine_fold_at(g, j, clock_ms() + pause);
 	snprintf(j->reason, sizeof(j->reason), "the round waits to be folded: %.90s", why->text);
 	log_event(LOG_LEVEL_ERROR, "round.delayed", LOG_S("job", j->hex),
 	    LOG_U("round", j->row.round), LOG_D("seconds", (double)pause / 1000),
@@ -35,8 +35,8 @@ set_aside(struct engine *g, struct engine_job *j, const struct why *why)
 
 	log_event(LOG_LEVEL_ERROR, "round.failed", LOG_S("job", j->hex),
 	    LOG_U("round", j->row.round), LOG_S("why", why->text));
-	round_step(&j->round, ROUND_PAUSE, 0, clock_ms());
-	round_step(&j->round, ROUND_BEGIN, accepted, clock_ms());
+	engine_step(g, j, ROUND_PAUSE, 0);
+	engine_step(g, j, ROUND_BEGIN, accepted);
 	engine_set_state(g, j, JOB_PAUSED, why->text);
 }
 
@@ -50,7 +50,7 @@ engine_fold_failed(struct engine *g, const struct engine_fold *f, enum err e, co
 		health_note(g->services->health, e, j->model_bytes, why->text);
 	pthread_mutex_lock(&g->lock);
 	if (j->round.state == ROUND_FOLDING && passes)
-		fold_later(j, why);
+		fold_later(g, j, why);
 	else if (j->round.state == ROUND_FOLDING)
 		set_aside(g, j, why);
 	pthread_mutex_unlock(&g->lock);
@@ -62,7 +62,7 @@ engine_retry(struct engine *g)
 	pthread_mutex_lock(&g->lock);
 	for (struct engine_job *j = g->jobs; j; j = j->next)
 		if (j->fold_retry_ms > 0)
-			j->fold_retry_ms = 1;
+			engine_fold_at(g, j, 1);
 	pthread_mutex_unlock(&g->lock);
 }
 

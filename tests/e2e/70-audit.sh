@@ -214,7 +214,7 @@ found=
 for other in ${OTHER_BUILDS:-build/mbedtls build/openssl build/mbedtls-clang build/openssl-clang}; do
 	[ -x "$other/rivulet" ] || continue
 	[ "$(realpath "$other")" != "$(realpath "$BUILD")" ] || continue
-	if find aggregator base client crypto wire -name '*.[ch]' -newer "$other/rivulet" | grep -q .; then
+	if find aggregator base client crypto round wire -name '*.[ch]' -newer "$other/rivulet" | grep -q .; then
 		echo "skipped: $other is older than the sources"
 		continue
 	fi

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backoff.h"
-#include "bytes.h"
+#include "choice.h"
 #include "evalset.h"
 #include "file.h"
 #include "fold_tile.h"
@@ -132,54 +132,36 @@ simulate_round_save(const struct simulate_round *r, const char *path, struct why
 
 /* --- choosing devices */
 
-struct ticket {
-	uint8_t draw[HASH_LEN];
-	size_t device;
-};
-
 static int
-compare_draws(const void *a, const void *b)
+compare_ids(const void *a, const void *b)
 {
-	return memcmp(a, b, HASH_LEN);
+	return memcmp(a, b, 32);
 }
 
-static int
-compare_places(const void *a, const void *b)
-{
-	size_t x = ((const struct ticket *)a)->device, y = ((const struct ticket *)b)->device;
-
-	return (x > y) - (x < y);
-}
-
-/* The goal's number of devices by the draw of FORMAT.md (Ids), in the order of their ids. */
+/* The goal's number of devices by the draw of a round, in the order of their ids. */
 static enum err
 choose(const struct simulate_round *r, struct simulate_report *reports)
 {
 	const struct simulate_fleet *f = r->fleet;
-	struct ticket *tickets = calloc(f->count, sizeof(*tickets));
-	uint8_t text[48];
+	uint8_t(*ids)[32] = calloc(f->count, sizeof(*ids));
 
-	if (!tickets)
+	if (!ids)
 		return ERR_NOMEM;
-	for (size_t i = 0; i < f->count; i++) {
-		struct bytes_writer w = bytes_writer(text, sizeof(text));
-		bytes_put_u64(&w, r->job->seed);
-		bytes_put_u64(&w, r->number);
-		bytes_put(&w, f->devices[i].id, 32);
-		hash_sha256(tickets[i].draw, text, sizeof(text));
-		tickets[i].device = i;
-	}
-	qsort(tickets, f->count, sizeof(*tickets), compare_draws);
-	qsort(tickets, r->job->round.goal, sizeof(*tickets), compare_places);
-	for (size_t i = 0; i < r->job->round.goal; i++)
-		reports[i].device = &f->devices[tickets[i].device];
-	free(tickets);
-	return ERR_OK;
+	for (size_t i = 0; i < f->count; i++)
+		memcpy(ids[i], f->devices[i].id, 32);
+	enum err e = choice_draw(ids, f->count, r->job->seed, r->number);
+	if (!e)
+		qsort(ids, r->job->round.goal, sizeof(*ids), compare_ids);
+	for (size_t i = 0; !e && i < r->job->round.goal; i++)
+		reports[i].device =
+		    bsearch(ids[i], f->devices, f->count, sizeof(*f->devices), compare_ids);
+	free(ids);
+	return e;
 }
 
 /* --- a round */
 
-struct schedule_state {
+struct training {
 	struct simulate_round *r;
 	struct simulate_report *reports;
 	size_t count;
@@ -188,7 +170,7 @@ struct schedule_state {
 static void
 train_one(void *arg, unsigned i)
 {
-	struct schedule_state *c = arg;
+	struct training *c = arg;
 
 	simulate_device_train(c->r, &c->reports[i]);
 }
@@ -196,13 +178,13 @@ train_one(void *arg, unsigned i)
 static void
 encode_one(void *arg, unsigned i)
 {
-	struct schedule_state *c = arg;
+	struct training *c = arg;
 
 	simulate_device_encode(c->r, &c->reports[i]);
 }
 
 static enum err
-first_error(const struct schedule_state *c, struct why *why)
+first_error(const struct training *c, struct why *why)
 {
 	for (size_t i = 0; i < c->count; i++)
 		if (c->reports[i].e) {
@@ -335,7 +317,7 @@ prepare(struct simulate_round *r, struct folding *f, struct why *why)
 
 /* A device that holds an older model follows by the differences in between, unless the whole model is shorter. */
 static void
-count_downloads(struct simulate_round *r, const struct schedule_state *c)
+count_downloads(struct simulate_round *r, const struct training *c)
 {
 	const struct codec *codec = codec_find_name(r->job->download.codec);
 	uint64_t step = codec ? DIFFERENCE_HEAD + difference_payload_bytes(codec, r->table.elements)
@@ -356,7 +338,7 @@ count_downloads(struct simulate_round *r, const struct schedule_state *c)
 
 /* Figures of the round, and which reports count. */
 static enum err
-collect(struct simulate_round *r, struct folding *f, struct schedule_state *c)
+collect(struct simulate_round *r, struct folding *f, struct training *c)
 {
 	double loss = 0, examples = 0;
 
@@ -385,7 +367,7 @@ collect(struct simulate_round *r, struct folding *f, struct schedule_state *c)
 }
 
 static enum err
-aggregate(struct simulate_round *r, struct schedule_state *c, struct why *why)
+aggregate(struct simulate_round *r, struct training *c, struct why *why)
 {
 	struct folding f = {.count = 0};
 	uint8_t base[32];
@@ -452,7 +434,7 @@ enum err
 simulate_round_run(struct simulate_round *r, struct why *why)
 {
 	size_t n = r->job->round.goal;
-	struct schedule_state c = {r, calloc(n, sizeof(*c.reports)), n};
+	struct training c = {r, calloc(n, sizeof(*c.reports)), n};
 	double began = backoff_now();
 
 	r->number++;

@@ -73,7 +73,7 @@ static const struct row rows[] = {
     {"resume", "idle paused", ROUND_RESUME, 0, T0, "idle", 0},
     {"stop", "idle", ROUND_STOP, 0, T0, "ended", 0},
 
-    /* gather (the draw itself needs a course of steps: test_schedule_state.c) */
+    /* gather (the draw itself needs a course of steps: test_round_turns.c) */
     {"the draw opens", "gather", ROUND_DRAWN, 4, MID, "open 4", 0},
     {"a draw on top of reports", "gather 1 1", ROUND_DRAWN, 3, MID, "open 4 1", 0},
     {"a draw of nobody", "gather", ROUND_DRAWN, 0, MID, "open", 0},
@@ -191,7 +191,7 @@ machine(const struct round_policy *p, const struct counts *c)
 {
 	struct round r;
 
-	round_init(&r, p);
+	round_init(&r, p, 0);
 	assert_int_equal(r.state, ROUND_IDLE);
 	r.state = c->state;
 	r.paused = c->paused;
@@ -289,6 +289,98 @@ names_of_states(void **state)
 	}
 }
 
+/* --- what others ask of it */
+
+/* Whoever ticks at the next time and never before misses nothing, and does not tick in vain. */
+static void
+nothing_is_due_before_the_next_time(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct counts c = counts_of(rows[i].before);
+		struct round r = machine(&policy, &c);
+		r.policy.sample = c.state == ROUND_GATHER;
+		round_step(&r, ROUND_ASK, 0, T0);
+		round_step(&r, ROUND_TICK, 0, T0);
+		uint64_t next = round_next_ms(&r);
+		struct round before = r;
+		if (round_step(&r, ROUND_TICK, 0, next - 1) != 0 ||
+		    memcmp(&r, &before, sizeof(r)) != 0)
+			fail_msg("%s: ticks before its time", rows[i].before);
+		bool moves =
+		    round_step(&r, ROUND_TICK, 0, next) != 0 || memcmp(&r, &before, sizeof(r)) != 0;
+		if (next != UINT64_MAX && r.committing == 0 && !moves)
+			fail_msg("%s: ticks in vain", rows[i].before);
+	}
+}
+
+static void
+what_a_closed_round_comes_to(void **state)
+{
+	const struct counts full = counts_of("folding 4 2 0 1"), few = counts_of("folding 2 1 0 3");
+	struct round r = machine(&policy, &full);
+
+	(void)state;
+	r.reopened = 5;
+	r.no_numbers = 1;
+	struct round_close close = round_close(&r);
+	assert_int_equal(close.invited, 4);
+	assert_int_equal(close.aborted, 1);
+	assert_int_equal(close.reopened, 5);
+	/* Enough others could work with the base. */
+	assert_int_equal(close.no_numbers, 0);
+	r = machine(&policy, &few);
+	r.no_numbers = 2;
+	assert_int_equal(round_close(&r).no_numbers, 2);
+}
+
+/* In which states are there places, is a delta wanted, is it too late for one? */
+static void
+tasks_and_deltas(void **state)
+{
+	static const struct {
+		const char *machine;
+		uint32_t places;
+		bool wants, closed;
+	} cases[] = {
+	    {"idle", 4, false, false},
+	    {"gather 1 1", 3, true, false},
+	    {"open 4", 0, true, false},
+	    {"open 6 2", 0, true, false},
+	    {"open 4 1 1", 0, true, false},
+	    {"open 4 1 2", 0, false, false},
+	    {"grace 3 2", 1, true, false},
+	    {"closing 4 3 1", 0, false, true},
+	    {"folding 4 3", 0, false, true},
+	    {"ended 4 3", 0, false, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct counts c = counts_of(cases[i].machine);
+		struct round r = machine(&policy, &c);
+		if (round_places(&r) != cases[i].places || round_wants(&r) != cases[i].wants ||
+		    round_has_closed(&r) != cases[i].closed)
+			fail_msg("%s: places %u, wants %d, closed %d", cases[i].machine,
+			    round_places(&r), round_wants(&r), round_has_closed(&r));
+	}
+}
+
+static void
+failures_before_a_restart(void **state)
+{
+	struct round r;
+
+	(void)state;
+	round_init(&r, &policy, 2);
+	round_step(&r, ROUND_BEGIN, 3, T0);
+	assert_int_equal(round_step(&r, ROUND_NOT_FINITE, 0, T0), ROUND_DO_BEGIN | ROUND_DO_PAUSE);
+	/* The third paused the job: the count began anew. */
+	round_init(&r, &policy, 3);
+	round_step(&r, ROUND_BEGIN, 3, T0);
+	assert_int_equal(round_step(&r, ROUND_NOT_FINITE, 0, T0), ROUND_DO_BEGIN);
+}
+
 int
 main(void)
 {
@@ -297,6 +389,10 @@ main(void)
 	    cmocka_unit_test(ignored_events_change_nothing),
 	    cmocka_unit_test(the_tables_are_complete),
 	    cmocka_unit_test(names_of_states),
+	    cmocka_unit_test(nothing_is_due_before_the_next_time),
+	    cmocka_unit_test(what_a_closed_round_comes_to),
+	    cmocka_unit_test(tasks_and_deltas),
+	    cmocka_unit_test(failures_before_a_restart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

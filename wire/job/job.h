@@ -48,7 +48,7 @@ struct rule_spec {
 	bool bound_median; /* to the median of the round's norms */
 };
 
-/* A rate that follows the number of reports; aggregator/scale.h says how. */
+/* A rate that follows the number of reports; round/scale.h says how. */
 enum scale_by { SCALE_NONE, SCALE_LINEAR, SCALE_SQRT };
 
 struct scale_spec {
@@ -83,7 +83,7 @@ struct stop_spec {
 	double accuracy, loss; /* reached when metric >= accuracy, or <= loss */
 };
 
-/* What is done when a metric collapses; aggregator/guard.h says when. */
+/* What is done when a metric collapses; round/guard.h says when. */
 enum guard_metric { GUARD_ACCURACY, GUARD_LOSS };
 enum guard_action { GUARD_DO_STOP, GUARD_DO_PAUSE, GUARD_DO_ROLLBACK };
 

@@ -4,9 +4,10 @@
 #include <stddef.h>
 
 void
-round_init(struct round *r, const struct round_policy *policy)
+round_init(struct round *r, const struct round_policy *policy, uint32_t failed)
 {
 	*r = (struct round){.policy = *policy, .state = ROUND_IDLE};
+	r->failed_in_row = policy->failures ? failed % policy->failures : failed;
 }
 
 static bool
@@ -126,7 +127,7 @@ ask(struct round *r, uint64_t now_ms)
 			r->gather_until_ms = now_ms + r->policy.sample_ms;
 		return 0;
 	}
-	if (r->invited >= r->policy.invite_max)
+	if (round_places(r) == 0)
 		return 0;
 	r->invited++;
 	return ROUND_DO_INVITE;
@@ -251,6 +252,33 @@ round_next_ms(const struct round *r)
 	if (r->state == ROUND_GRACE && r->grace_until_ms < r->deadline_ms)
 		return r->grace_until_ms;
 	return r->deadline_ms;
+}
+
+struct round_close
+round_close(const struct round *r)
+{
+	return (struct round_close){.invited = r->invited,
+	    .aborted = r->aborted,
+	    .reopened = r->reopened,
+	    .no_numbers = r->accepted < r->policy.quorum ? r->no_numbers : 0};
+}
+
+bool
+round_has_closed(const struct round *r)
+{
+	return r->state == ROUND_CLOSING || r->state == ROUND_FOLDING;
+}
+
+bool
+round_wants(const struct round *r)
+{
+	return is_open(r) && r->accepted + r->committing < r->policy.goal;
+}
+
+uint32_t
+round_places(const struct round *r)
+{
+	return r->policy.invite_max > r->invited ? r->policy.invite_max - r->invited : 0;
 }
 
 const char *

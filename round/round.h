@@ -4,9 +4,9 @@
 #include <stdint.h>
 
 /*
- * One job's round as a machine without I/O, clock or memory of devices: it counts. The engine tells it what happened
- * (round_step) and does what the returned actions say. The table of states and events stands in README.md; tests go
- * through it row by row. Times are milliseconds of one monotonic clock.
+ * One job's round as a machine without I/O, clock or memory of devices: it counts. Who drives it tells it what happened (round_step),
+ * does what the returned actions say, steps it again at round_next_ms, and folds what round_close says of a round that is full.
+ * The table of states and events stands in README.md; tests go through it row by row. Times are milliseconds of one monotonic clock.
  */
 struct round_policy {
 	uint32_t goal; /* reports wanted, >= 1 */
@@ -49,15 +49,15 @@ enum round_action {
 	ROUND_DO_INVITE = 1u << 0, /* the asker gets a task */
 	ROUND_DO_TAKE = 1u << 1, /* the delta may be committed */
 	ROUND_DO_DRAW = 1u << 2, /* draw invite_max of the gathered askers, then send ROUND_DRAWN */
-	ROUND_DO_FOLD = 1u
-	    << 3, /* aggregate what was accepted; if that is below the quorum, the round has failed:
-				  no_numbers devices say so of its base */
+	ROUND_DO_FOLD =
+	    1u << 3, /* the round is closed: round_close says what is to be made of it */
 	ROUND_DO_REOPEN =
 	    1u << 4, /* abandoned for lack of reports: forget who was invited, wake askers */
 	ROUND_DO_BEGIN = 1u << 5, /* open the next round, then send ROUND_BEGIN */
 	ROUND_DO_PAUSE = 1u << 6, /* too many failures in a row: the job is paused now */
 };
 
+/* Others read it; round_step alone changes it. */
 struct round {
 	struct round_policy policy;
 	enum round_state state;
@@ -76,11 +76,27 @@ struct round {
 	uint64_t gather_until_ms; /* 0 until the first asker of a gathering */
 };
 
-void round_init(struct round *r, const struct round_policy *policy);
+/* What a closed round comes to. */
+struct round_close {
+	uint32_t invited, aborted, reopened;
+	uint32_t
+	    no_numbers; /* 0: the accepted are folded. Else they are fewer than the quorum, because so many devices found the
+			      * base to give no numbers, and the round has failed */
+};
+
+/* failed: rounds that came last and failed, in a row; more than the policy allows paused the job, and the count began anew. */
+void round_init(struct round *r, const struct round_policy *policy, uint32_t failed);
 /* Returns a set of round_action. */
 unsigned round_step(struct round *r, enum round_event event, uint32_t arg, uint64_t now_ms);
-/* When ROUND_TICK is next needed; UINT64_MAX if never. */
+/* When ROUND_TICK is next needed, if nothing else happens before; UINT64_MAX if never. */
 uint64_t round_next_ms(const struct round *r);
+struct round_close round_close(const struct round *r);
+/* Is it too late for deltas of this round, and the next one not yet open? */
+bool round_has_closed(const struct round *r);
+/* Is it open, and short of its goal even if all on their way to the disk get there? */
+bool round_wants(const struct round *r);
+/* How many more tasks may go out. */
+uint32_t round_places(const struct round *r);
 const char *round_state_name(const struct round *r);
 
 #endif

@@ -50,7 +50,7 @@ begun(const struct round_policy *p)
 {
 	struct round r;
 
-	round_init(&r, p);
+	round_init(&r, p, 0);
 	assert_int_equal(round_next_ms(&r), UINT64_MAX);
 	assert_int_equal(step(&r, ROUND_BEGIN, T0), 0);
 	return r;
@@ -496,7 +496,7 @@ restart_in_the_middle(void **state)
 	struct round r;
 
 	(void)state;
-	round_init(&r, &policy);
+	round_init(&r, &policy, 0);
 	assert_int_equal(round_step(&r, ROUND_BEGIN, 1, T0), 0);
 	assert_int_equal(r.invited, 1);
 	invite(&r, 2, T0 + 1);

@@ -1,0 +1,111 @@
+/* The machines of rounds, driven: what happens is told to them here alone, and what they answer is done here. */
+#include "clock.h"
+#include "engine_inside.h"
+#include "log.h"
+
+#include <string.h>
+
+#define RETRY_MS 1000
+
+/* Lock held. */
+static void
+start_fold(struct engine *g, struct engine_job *j)
+{
+	const struct round_close close = round_close(&j->round);
+	struct engine_fold f = {.job = j, .spec = &j->spec, .table = &j->table, .row = j->row};
+
+	memcpy(f.job_id, j->id, 16);
+	memcpy(f.job_hex, j->hex, sizeof(f.job_hex));
+	f.row.invited = close.invited;
+	f.row.aborted = close.aborted;
+	f.row.reopened = close.reopened;
+	f.bytes_down = j->bytes_down;
+	f.no_numbers = close.no_numbers;
+	f.schedule = j->schedule;
+	if (g->fold(g->folder, &f))
+		engine_fold_at(g, j, clock_ms() + RETRY_MS); /* no memory */
+}
+
+/* Forgets everyone who has not reported: an abandoned round invites anew. */
+static void
+reopen(struct engine *g, struct engine_job *j)
+{
+	size_t kept = 0;
+
+	log_event(LOG_LEVEL_WARN, "round.reopened", LOG_S("job", j->hex),
+	    LOG_U("round", j->row.round), LOG_U("reports", j->round.accepted),
+	    LOG_U("quorum", j->round.policy.quorum),
+	    LOG_S("why", "too few reports before the deadline"));
+	for (size_t i = 0; i < j->invite_count; i++)
+		if (j->invites[i].state == INVITE_ACCEPTED)
+			j->invites[kept++] = j->invites[i];
+	j->invite_count = kept;
+	j->candidate_count = 0;
+	wake_ring(&g->services->wake);
+}
+
+static void
+look_at(struct engine *g, uint64_t ms)
+{
+	if (ms < g->look_ms)
+		g->look_ms = ms;
+}
+
+unsigned
+engine_step(struct engine *g, struct engine_job *j, enum round_event event, uint32_t arg)
+{
+	unsigned actions = round_step(&j->round, event, arg, clock_ms());
+
+	look_at(g, round_next_ms(&j->round));
+	/* While stopping, the folder may be gone: the round is folded after the restart. */
+	if ((actions & ROUND_DO_FOLD) && !g->stopping)
+		start_fold(g, j);
+	if (actions & ROUND_DO_REOPEN)
+		reopen(g, j);
+	if (actions & ROUND_DO_DRAW)
+		engine_draw(g, j);
+	return actions;
+}
+
+unsigned
+engine_foresee(struct engine *g, const struct engine_job *j, enum round_event event)
+{
+	pthread_mutex_lock(&g->lock);
+	struct round copy = j->round;
+	pthread_mutex_unlock(&g->lock);
+	return round_step(&copy, event, 0, clock_ms());
+}
+
+void
+engine_fold_at(struct engine *g, struct engine_job *j, uint64_t ms)
+{
+	j->fold_retry_ms = ms;
+	look_at(g, ms);
+}
+
+/* Lock held. */
+static void
+look(struct engine *g, uint64_t now)
+{
+	g->look_ms = UINT64_MAX;
+	for (struct engine_job *j = g->jobs; j; j = j->next) {
+		if (round_next_ms(&j->round) <= now)
+			engine_step(g, j, ROUND_TICK, 0);
+		if (engine_retry_due(j, now))
+			start_fold(g, j);
+		look_at(g, round_next_ms(&j->round));
+		if (j->fold_retry_ms > 0)
+			look_at(g, j->fold_retry_ms);
+	}
+}
+
+void
+engine_tick(struct engine *g)
+{
+	uint64_t now = clock_ms();
+
+	pthread_mutex_lock(&g->lock);
+	if (g->started && !g->stopping && g->look_ms <= now)
+		look(g, now);
+	pthread_mutex_unlock(&g->lock);
+}
