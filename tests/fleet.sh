@@ -1,6 +1,7 @@
 # fleet.sh: a coordinator and devices in a temporary directory, for the demo, the end-to-end tests and the benchmark.
 # Source it; it needs BUILD. Everything it starts is ended, and its directory removed, when the shell exits.
 #
+#   fleet_dir                       makes the directory FLEET, for what must be there before the coordinator starts
 #   fleet_start [EXTRA_CONFIG]      init + start rivuletd on a free port; sets FLEET PORT URL DAEMON_PID
 #   fleet_restart                   start rivuletd again on the same state and port
 #   fleet_join NAME [SETTINGS]      enrol a device with home $FLEET/NAME and those settings
@@ -69,12 +70,16 @@ fleet_daemon() {
 	URL=https://localhost:$PORT
 }
 
-fleet_start() {
+fleet_dir() {
 	FLEET=$(mktemp -d "${TMPDIR:-/tmp}/rivulet.XXXXXX") || exit 1
 	trap fleet_cleanup EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
 	trap 'exit 141' PIPE
+}
+
+fleet_start() {
+	[ -n "$FLEET" ] || fleet_dir
 	cat >"$FLEET/rivuletd.conf" <<-END
 		[server]
 		listen = ${FLEET_LISTEN:-127.0.0.1:0}

@@ -33,17 +33,7 @@ compare() {
 	sed -i "s/\"epochs\": 1/${3:-\"epochs\": 1}/;s/\"stop\"/$2, \"evaluate\": {\"by\": \"coordinator\", \"data\": \"digits\"}, \"stop\"/" "$FLEET/job.json"
 	job_submit "$FLEET/job.json"
 	job_done 120
-	curl_admin "/v1/jobs/$JOB/rounds" |
-		pick "'\n'.join('%d %s %r %r' % (r['round'], r['model'], r['evaluate']['accuracy'], r['evaluate']['loss']) for r in d['rounds'])" >"$FLEET/real"
-	"$simulate" "$FLEET/job.json" "$FLEET/fleet.json" --models --threads 2 --out "$FLEET/last" >"$FLEET/lines" ||
-		fleet_fail "$1: simulate ended with status $?"
-	python3 -c 'import json, sys
-for line in sys.stdin:
-    r = json.loads(line)
-    print(r["round"], r["model"], repr(r["accuracy"]), repr(r["loss"]))' <"$FLEET/lines" >"$FLEET/simulated"
-	[ "$(wc -l <"$FLEET/real")" -eq 4 ] || fleet_fail "$1: not 4 rounds: $(cat "$FLEET/real")"
-	cmp -s "$FLEET/real" "$FLEET/simulated" || fleet_fail "$1: differs: $(diff "$FLEET/real" "$FLEET/simulated")"
-	[ "$(sha256sum <"$FLEET/last" | cut -d ' ' -f 1)" = "$MODEL" ] || fleet_fail "$1: the file written is not the model"
+	as_simulated "$FLEET/fleet.json" 4 "$1"
 	echo "ok: $1: $MODEL"
 }
 

@@ -14,6 +14,9 @@
 #   fleet_end                          ends them all so; a test's last words, where leaks and races show
 #   fleet_keep DEVICE...               ends the coordinator and keeps its state and those devices' homes; nobody else may run
 #   fleet_again DEVICE...              puts back what fleet_keep kept and starts the coordinator on the same port
+#   as_simulated FLEET ROUNDS NAME     JOB (of $FLEET/job.json) has the models and figures of tests/tools/simulate, round by round
+#   mnist_test N                       the first N examples of MNIST's test set: $FLEET/test-images, $FLEET/test-labels
+#   mnist_as_simulated                 as_simulated for devices device1, device2, ... that have equal shares of MNIST, with that test set
 #   history                            every committed round of JOB as one line: what must be equal in two runs
 # shellcheck shell=sh
 
@@ -144,6 +147,41 @@ fleet_again() {
 		: >"$FLEET/$fleet_item.log"
 	done
 	fleet_restart
+}
+
+as_simulated() {
+	curl_admin "/v1/jobs/$JOB/rounds" |
+		pick "'\n'.join('%d %s %r %r' % (r['round'], r['model'], r['evaluate']['accuracy'], r['evaluate']['loss']) for r in d['rounds'])" >"$FLEET/real"
+	"$BUILD/tests/tools/simulate" "$FLEET/job.json" "$1" --models --threads 2 --out "$FLEET/last" >"$FLEET/lines" ||
+		fleet_fail "$3: simulate ended with status $?"
+	python3 -c 'import json, sys
+for line in sys.stdin:
+    r = json.loads(line)
+    print(r["round"], r["model"], repr(r["accuracy"]), repr(r["loss"]))' <"$FLEET/lines" >"$FLEET/simulated"
+	[ "$(wc -l <"$FLEET/real")" -eq "$2" ] || fleet_fail "$3: not $2 rounds: $(cat "$FLEET/real")"
+	cmp -s "$FLEET/real" "$FLEET/simulated" || fleet_fail "$3: differs: $(diff "$FLEET/real" "$FLEET/simulated")"
+	[ "$(sha256sum <"$FLEET/last" | cut -d ' ' -f 1)" = "$MODEL" ] || fleet_fail "$3: the file written is not the model"
+}
+
+mnist_test() {
+	python3 -c 'import gzip, sys
+mnist, out, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+for name, head in ("images", 16), ("labels", 8):
+    with gzip.open("%s/t10k-%s-idx%d-ubyte.gz" % (mnist, name, 3 if name == "images" else 1)) as f:
+        bytes = f.read()
+    size = (len(bytes) - head) // int.from_bytes(bytes[4:8], "big")
+    with open("%s/test-%s" % (out, name), "wb") as f:
+        f.write(bytes[:4] + count.to_bytes(4, "big") + bytes[8:head + count * size])' "$MNIST" "$FLEET" "$1" || fleet_fail "no test set"
+}
+
+mnist_as_simulated() {
+	curl_admin /v1/devices | python3 -c 'import json, os, sys
+devices = sorted(json.load(sys.stdin)["devices"], key=lambda d: int(d["name"][6:]))
+mnist, fleet = map(os.path.abspath, sys.argv[1:3])
+data = {"format": "idx", "seed": int(sys.argv[3]), "images": mnist + "/train-images-idx3-ubyte.gz", "labels": mnist + "/train-labels-idx1-ubyte.gz",
+        "test_images": fleet + "/test-images", "test_labels": fleet + "/test-labels"}
+json.dump({"ids": [d["device"] for d in devices], "data": data}, sys.stdout)' "$MNIST" "$FLEET" "${SEED:-1}" >"$FLEET/fleet.json"
+	as_simulated "$FLEET/fleet.json" "$rounds" "$FLEET_NAME"
 }
 
 history() {
