@@ -44,7 +44,7 @@ submit_all() {
 	while read -r name rest; do
 		cat >"$FLEET/job.json" <<-END
 			{"name": "$name", "seed": 3, "trainer": "toy",
-			 "model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc", "out": 21}], "loss": "cross_entropy"},
+			 "model": {"layers": [{"type": "maxpool2d", "kernel": 2}, {"type": "flatten"}, {"type": "linear", "name": "fc", "out": 21}], "loss": "cross_entropy"},
 			 "data": {"name": "digits", "shape": [1, 28, 28], "classes": 21},
 			 "round": {"goal": 7, "deadline_s": 3600}, "aggregate": ${rest% *}, "upload": {"codec": "${rest##* }"},
 			 "stop": {"rounds": $rounds}}
@@ -72,7 +72,7 @@ fleet_again $devices
 submit_all
 run_all
 within 240 all_done || fleet_fail "not done: $(curl_admin /v1/jobs)"
-histories "$FLEET/histories1"
+histories "$FLEET/histories.all"
 
 # --- where the models are
 
@@ -96,8 +96,10 @@ pick "d['rounds']['folded'] == $((rounds * $(wc -l <"$FLEET/jobs"))) and d['roun
 	fleet_fail "folded again: $(cat "$FLEET/verified")"
 echo "ok: $((rounds * $(wc -l <"$FLEET/jobs"))) rounds fold to the same bits"
 
-# --- killed in between
+# --- killed in between: jobs whose optimizer has a state
 
+cp "$FLEET/jobs" "$FLEET/jobs.all"
+grep server_optimizer "$FLEET/jobs.all" >"$FLEET/jobs"
 # shellcheck disable=SC2086
 fleet_again $devices
 submit_all
@@ -113,6 +115,8 @@ done
 [ $kills -ge 2 ] || fleet_fail "it was over after $kills kills, which shows little"
 within 240 all_done || fleet_fail "not done: $(curl_admin /v1/jobs)"
 histories "$FLEET/histories2"
+grep -o '^[^ ]*' "$FLEET/jobs" | while read -r name; do grep -x -A $rounds -e "$name" "$FLEET/histories.all"; done >"$FLEET/histories1"
+[ "$(wc -l <"$FLEET/histories1")" -eq $(((rounds + 1) * $(wc -l <"$FLEET/jobs"))) ] || fleet_fail "no histories to compare with"
 cmp -s "$FLEET/histories1" "$FLEET/histories2" || fleet_fail "differs: $(diff "$FLEET/histories1" "$FLEET/histories2")"
 fleet_end
 echo "ok: the same after $kills kills"
