@@ -28,16 +28,17 @@ Q := $(if $(V),,@)
 #     of its house's folders; nothing else is on its include path, so the compiler refuses an arrow that stands in no line. A room may
 #     only name rooms that stand before it in ROOMS, and archives are linked from the last to the first, so such an arrow does not link
 #     either. tests/lint rooms reads these tables.
-FLOORS          := base crypto wire model aggregator round
+FLOORS          := base crypto wire data model aggregator round
 USES_base       :=
 USES_crypto     := base
 USES_wire       := base
+USES_data       := base wire
 USES_model      := base wire
 USES_aggregator := base wire
 # The draw is a hash of what it draws from.
 USES_round      := base crypto/primitives wire
-USES_client     := base crypto wire model aggregator round
-USES_daemon     := base crypto wire model aggregator round
+USES_client     := base crypto wire data model aggregator round
+USES_daemon     := base crypto wire data model aggregator round
 USES_examples   := client/device base
 USES_tests      := $(FLOORS) client daemon
 
@@ -98,12 +99,13 @@ inc  = $(addprefix -iquote ,$(call sees,$(1)))
 pc = $(shell pkg-config --libs $(1) 2>/dev/null || echo $(2))
 LIBS_CRYPTO = $(eval LIBS_CRYPTO := $(call pc,mbedtls mbedx509 mbedcrypto,-lmbedtls -lmbedx509 -lmbedcrypto) \
 	$(if $(filter openssl,$(CRYPTO)),$(call pc,openssl,-lssl -lcrypto)))$(LIBS_CRYPTO)
-LIBS_WIRE   = $(eval LIBS_WIRE := $(call pc,libcjson zlib,-lcjson -lz))$(LIBS_WIRE)
+LIBS_WIRE   = $(eval LIBS_WIRE := $(call pc,libcjson,-lcjson))$(LIBS_WIRE)
+LIBS_DATA   = $(eval LIBS_DATA := $(call pc,zlib,-lz))$(LIBS_DATA)
 LIBS_BLAS   = $(eval LIBS_BLAS := $(call pc,openblas,-lopenblas))$(LIBS_BLAS)
 LIBS_CURL   = $(eval LIBS_CURL := $(call pc,libcurl,-lcurl))$(LIBS_CURL)
 LIBS_INI    = $(eval LIBS_INI := $(call pc,inih,-linih))$(LIBS_INI)
 LIBS_DAEMON = $(eval LIBS_DAEMON := $(call pc,sqlite3,-lsqlite3) -lhttp_parser)$(LIBS_DAEMON)
-LIBS_ALL    = $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread
+LIBS_ALL    = $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread
 
 DEPS     := gcc libc6-dev pkg-config libmbedtls-dev libssl-dev libcurl4-openssl-dev libcjson-dev libopenblas-dev \
             libsqlite3-dev zlib1g-dev libhttp-parser-dev libinih-dev libcmocka-dev curl openssl python3 python3-numpy \
@@ -132,10 +134,10 @@ $(BUILD)/model/%.o $(BUILD)/aggregator/%.o $(BUILD)/wire/codec/%.o $(BUILD)/test
 # Archives in link order: users before the used.
 stack = $(foreach d,$(1),$(foreach r,$(call reverse,$(call rooms,$d)),$(call archive,$r)))
 link  = $(if $(V),,@echo "LINK  $@";) $(CC) $(SANF) $(LINK) $(LDFLAGS) $(1) -o $@
-$(BUILD)/rivuletd: $(BUILD)/daemon/program/main.o $(call stack,daemon round aggregator model wire crypto base)
-	$(call link,$^ $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
-$(BUILD)/rivulet: $(BUILD)/client/commands/main.o $(call stack,client round aggregator model wire crypto base)
-	$(call link,$^ $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
+$(BUILD)/rivuletd: $(BUILD)/daemon/program/main.o $(call stack,daemon round aggregator model data wire crypto base)
+	$(call link,$^ $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_BLAS) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
+$(BUILD)/rivulet: $(BUILD)/client/commands/main.o $(call stack,client round aggregator model data wire crypto base)
+	$(call link,$^ $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
 
 # librivulet and what lies below. "q": two rooms may have files of one name.
 LIBS_DEVICE = $(LIBS_INI) $(LIBS_CURL) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread
@@ -148,7 +150,7 @@ $(EXAMPLES): %: %.o $(BUILD)/librivulet.a
 .PHONY: examples
 
 # --- Tests: each tests/unit/test_x.c is one program; exit 0 = pass, 77 = skip.  tests/tools are helpers.
-everything = $(call stack,$(or $(STACK),daemon client round aggregator model wire crypto base))
+everything = $(call stack,$(or $(STACK),daemon client round aggregator model data wire crypto base))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(filter-out tests/tools/simulate_%,$(wildcard tests/tools/*.c)))
 FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))

@@ -3,109 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
 #include "glyphs.h"
 #include "prng.h"
-
-static bool
-is_sharded(const struct settings_data *d)
-{
-	return d->shard.count > 1;
-}
-
-/* Prefixes the reason with the path. */
-static enum err
-at_path(struct why *why, enum err e, const char *path)
-{
-	struct why inner;
-
-	if (!e || !why)
-		return e;
-	inner = *why;
-	return err_set(why, e, "%.120s: %.120s", path, inner.text);
-}
-
-/* labels := labels of the kept examples only. */
-static void
-keep_labels(int32_t *labels, const uint32_t *keep, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		labels[i] = labels[keep[i]];
-}
+#include "source.h"
 
 static enum err
-attach_labels(struct dataset *out, int32_t *labels, size_t count, struct why *why)
+load_files(struct dataset *out, const struct settings_data *d, struct why *why)
 {
-	int32_t most = -1;
+	const struct source from = {
+	    .images = d->format == SETTINGS_IDX ? d->images : NULL,
+	    .labels = d->labels,
+	    .path = d->path,
+	    .csv = {.label = d->label[0] ? d->label : NULL, .regression = d->regression},
+	    .shard = &d->shard,
+	};
 
-	if (out->count != count)
-		return err_set(why, ERR_INVALID, "%zu images but %zu labels", out->count, count);
-	for (size_t i = 0; i < count; i++)
-		most = labels[i] > most ? labels[i] : most;
-	out->labels = labels;
-	out->classes = most < 0 ? 0 : (size_t)most + 1;
-	return ERR_OK;
-}
-
-static enum err
-load_idx(struct dataset *out, const struct settings_data *d, struct why *why)
-{
-	struct file_map labels_file = {0}, images_file = {0};
-	int32_t *labels = NULL;
-	uint32_t *keep = NULL;
-	size_t count = 0, kept = 0;
-	enum err e = file_map(&labels_file, d->labels, DATASET_BYTES_MAX, false, why);
-
-	if (!e)
-		e = at_path(why,
-		    dataset_idx_labels(&labels, &count, labels_file.data, labels_file.len, why),
-		    d->labels);
-	if (!e && is_sharded(d))
-		e = shard_pick(&keep, &kept, &d->shard, labels, count, why);
-	if (!e)
-		e = file_map(&images_file, d->images, DATASET_BYTES_MAX, false, why);
-	if (!e)
-		e = at_path(why,
-		    dataset_idx_images(out, images_file.data, images_file.len, keep, kept, why),
-		    d->images);
-	if (!e) {
-		if (keep)
-			keep_labels(labels, keep, kept);
-		e = attach_labels(out, labels, keep ? kept : count, why);
-		if (!e)
-			labels = NULL;
-		else
-			dataset_deinit(out);
-	}
-	file_unmap(&images_file);
-	file_unmap(&labels_file);
-	free(keep);
-	free(labels);
-	return e;
-}
-
-static enum err
-load_csv(struct dataset *out, const struct settings_data *d, struct why *why)
-{
-	struct file_map file = {0};
-	const struct dataset_csv how = {.label = d->label, .regression = d->regression};
-	int32_t *labels = NULL;
-	uint32_t *keep = NULL;
-	size_t count = 0, kept = 0;
-	enum err e = file_map(&file, d->path, DATASET_BYTES_MAX, false, why);
-
-	if (!e && is_sharded(d)) {
-		e = dataset_csv_labels(&labels, &count, file.data, file.len, &how, why);
-		if (!e)
-			e = shard_pick(
-			    &keep, &kept, &d->shard, d->regression ? NULL : labels, count, why);
-	}
-	if (!e)
-		e = dataset_csv(out, file.data, file.len, &how, keep, kept, why);
-	file_unmap(&file);
-	free(keep);
-	free(labels);
-	return at_path(why, e, d->path);
+	return source_load(out, &from, why);
 }
 
 static enum err
@@ -118,7 +31,7 @@ load_glyphs(struct dataset *out, const struct settings_data *d, struct why *why)
 
 	if (e)
 		return err_set(why, e, "glyphs: %s", err_name(e));
-	if (!is_sharded(d)) {
+	if (d->shard.count <= 1) {
 		*out = all;
 		return ERR_OK;
 	}
@@ -133,15 +46,9 @@ load_glyphs(struct dataset *out, const struct settings_data *d, struct why *why)
 enum err
 data_load(struct dataset *out, const struct settings_data *from, struct why *why)
 {
-	enum err e = ERR_INVALID;
+	enum err e = from->format == SETTINGS_GLYPHS ? load_glyphs(out, from, why)
+						     : load_files(out, from, why);
 
-	memset(out, 0, sizeof(*out));
-	if (from->format == SETTINGS_GLYPHS)
-		e = load_glyphs(out, from, why);
-	else if (from->format == SETTINGS_IDX)
-		e = load_idx(out, from, why);
-	else if (from->format == SETTINGS_CSV)
-		e = load_csv(out, from, why);
 	if (e)
 		return e;
 	size_t named = data_class_names(from->classes, 0, NULL);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
 #include "glyphs.h"
 #include "net.h"
+#include "source.h"
 #include "worker.h"
 
 struct evalset {
@@ -40,47 +40,16 @@ evalset_free(struct evalset *s)
 }
 
 static enum err
-load_idx(struct dataset *out, const struct config_data *d, struct why *why)
+load_files(struct dataset *out, const struct config_data *d, struct why *why)
 {
-	struct file_map file = {0};
-	size_t count = 0;
-	int32_t *classes = NULL;
-	enum err e = file_map(&file, d->images, DATASET_BYTES_MAX, false, why);
+	const struct source from = {
+	    .images = d->format == CONFIG_IDX ? d->images : NULL,
+	    .labels = d->labels,
+	    .path = d->path,
+	    .csv = {.label = d->label[0] ? d->label : NULL, .regression = d->regression},
+	};
 
-	if (!e)
-		e = dataset_idx_images(out, file.data, file.len, NULL, 0, why);
-	file_unmap(&file);
-	if (!e)
-		e = file_map(&file, d->labels, DATASET_BYTES_MAX, false, why);
-	if (!e)
-		e = dataset_idx_labels(&classes, &count, file.data, file.len, why);
-	file_unmap(&file);
-	if (e)
-		return e;
-	if (count != out->count) {
-		free(classes);
-		return err_set(why, ERR_INVALID, "%s has %zu labels for %zu images", d->labels,
-		    count, out->count);
-	}
-	out->labels = classes;
-	for (size_t i = 0; i < count; i++)
-		if ((size_t)classes[i] >= out->classes)
-			out->classes = (size_t)classes[i] + 1;
-	return ERR_OK;
-}
-
-static enum err
-load_csv(struct dataset *out, const struct config_data *d, struct why *why)
-{
-	struct dataset_csv how = {
-	    .label = d->label[0] ? d->label : NULL, .regression = d->regression};
-	struct file_map file = {0};
-	enum err e = file_map(&file, d->path, DATASET_BYTES_MAX, false, why);
-
-	if (!e)
-		e = dataset_csv(out, file.data, file.len, &how, NULL, 0, why);
-	file_unmap(&file);
-	return e;
+	return source_load(out, &from, why);
 }
 
 static enum err
@@ -101,10 +70,8 @@ load(struct evalset *s, const char *name, struct dataset **out, struct why *why)
 	memset(&s->sets[i], 0, sizeof(s->sets[i]));
 	if (d->format == CONFIG_GLYPHS)
 		e = glyphs_mixed(&s->sets[i], d->seed, d->first_hand, d->hands, d->count);
-	else if (d->format == CONFIG_IDX)
-		e = load_idx(&s->sets[i], d, why);
 	else
-		e = load_csv(&s->sets[i], d, why);
+		e = load_files(&s->sets[i], d, why);
 	if (e) {
 		dataset_deinit(&s->sets[i]);
 		return e;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataset.h"
+#include "csv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -24,7 +24,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static const char *const columns[] = {NULL, "last", "0", "label"};
-	struct dataset_csv how = {.max_rows = 10000};
+	struct csv_form how = {.max_rows = 10000};
 	static const uint32_t first;
 	struct dataset d;
 	struct why why;
@@ -37,14 +37,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	how.regression = data[0] & 4;
 	data++;
 	len--;
-	enum err e = dataset_csv_labels(&labels, &n, data, len, &how, &why);
-	if (dataset_csv(&d, data, len, &how, NULL, 0, &why) == ERR_OK) {
+	enum err e = csv_labels(&labels, &n, data, len, &how, &why);
+	if (csv_read(&d, data, len, &how, NULL, 0, &why) == ERR_OK) {
 		if (e)
 			abort();
 		check(&d, labels, n);
 		dataset_deinit(&d);
 	}
-	if (dataset_csv(&d, data, len, &how, &first, 1, &why) == ERR_OK)
+	if (csv_read(&d, data, len, &how, &first, 1, &why) == ERR_OK)
 		dataset_deinit(&d);
 	free(labels);
 	return 0;

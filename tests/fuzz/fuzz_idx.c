@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataset.h"
+#include "idx.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -15,7 +15,7 @@ check_share(const struct dataset *whole, const uint8_t *data, size_t len)
 	struct dataset share;
 	struct why why;
 
-	if (dataset_idx_images(&share, data, len, keep, n, &why))
+	if (idx_images(&share, data, len, keep, n, &why))
 		abort();
 	for (size_t i = 0; i < n; i++)
 		if (memcmp(share.bytes + i * share.features,
@@ -32,13 +32,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	int32_t *labels;
 	size_t n;
 
-	if (dataset_idx_labels(&labels, &n, data, len, &why) == ERR_OK) {
+	if (idx_labels(&labels, &n, data, len, &why) == ERR_OK) {
 		for (size_t i = 0; i < n; i++)
 			if (labels[i] < 0 || labels[i] > 255)
 				abort();
 		free(labels);
 	}
-	if (dataset_idx_images(&d, data, len, NULL, 0, &why) == ERR_OK) {
+	if (idx_images(&d, data, len, NULL, 0, &why) == ERR_OK) {
 		check_share(&d, data, len);
 		dataset_deinit(&d);
 	}

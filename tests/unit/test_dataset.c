@@ -11,8 +11,9 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "dataset.h"
+#include "csv.h"
 #include "flush.h"
+#include "idx.h"
 
 /* Two labels and two pictures of 2 x 3. */
 static const uint8_t labels_idx[] = {0, 0, 8, 1, 0, 0, 0, 3, 7, 0, 255};
@@ -23,7 +24,7 @@ static enum err
 images(struct dataset *d, const void *file, size_t len, const uint32_t *keep, size_t n)
 {
 	struct flush f = flush_new(file, len);
-	enum err e = dataset_idx_images(d, f.data, len, keep, n, NULL);
+	enum err e = idx_images(d, f.data, len, keep, n, NULL);
 
 	flush_free(&f);
 	return e;
@@ -33,7 +34,7 @@ static enum err
 labels(int32_t **out, size_t *n, const void *file, size_t len)
 {
 	struct flush f = flush_new(file, len);
-	enum err e = dataset_idx_labels(out, n, f.data, len, NULL);
+	enum err e = idx_labels(out, n, f.data, len, NULL);
 
 	flush_free(&f);
 	return e;
@@ -257,20 +258,20 @@ gzip_bomb(void **state)
 	assert_true(packed < size / 900);
 	assert_int_equal(images(&d, gz, packed, NULL, 0), ERR_INVALID);
 	/* One line that never ends. */
-	struct dataset_csv how = {0};
+	struct csv_form how = {0};
 	memset(data, '1', size);
 	free(gz);
 	gz = pack(data, size, &packed);
-	assert_int_equal(dataset_csv(&d, gz, packed, &how, NULL, 0, NULL), ERR_LIMIT);
+	assert_int_equal(csv_read(&d, gz, packed, &how, NULL, 0, NULL), ERR_LIMIT);
 	free(gz);
 	free(data);
 }
 
 static enum err
-csv(struct dataset *d, const char *text, const struct dataset_csv *how, struct why *why)
+csv(struct dataset *d, const char *text, const struct csv_form *how, struct why *why)
 {
 	struct flush f = flush_new(text, strlen(text));
-	enum err e = dataset_csv(d, f.data, strlen(text), how, NULL, 0, why);
+	enum err e = csv_read(d, f.data, strlen(text), how, NULL, 0, why);
 
 	flush_free(&f);
 	return e;
@@ -287,7 +288,7 @@ csv_plain(void **state)
 	    "\"x \"\"1\"\"\", \"y,z\" ,c\n1,2,0\n-3.5,0.1e+3,1\n2.5e-1,5e-1,2\n",
 	};
 	static const float expected[] = {1, 2, -3.5f, 100, 0.25f, 0.5f};
-	struct dataset_csv how = {0};
+	struct csv_form how = {0};
 
 	for (size_t i = 0; i < 4; i++) {
 		struct dataset d;
@@ -318,14 +319,14 @@ csv_label_column(void **state)
 	struct why why;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct dataset_csv how = {.label = cases[i].label};
+		struct csv_form how = {.label = cases[i].label};
 		struct dataset d;
 		int32_t *l;
 		size_t n;
 		static const char text[] = "a,kind,\"b c\"\n1,2,3\n4,5,6\n";
 		enum err e = csv(&d, text, &how, &why);
 		assert_int_equal(e, cases[i].first < 0 ? ERR_INVALID : ERR_OK);
-		assert_int_equal(dataset_csv_labels(&l, &n, text, strlen(text), &how, NULL), e);
+		assert_int_equal(csv_labels(&l, &n, text, strlen(text), &how, NULL), e);
 		if (e)
 			continue;
 		assert_int_equal(d.labels[0], cases[i].first);
@@ -343,7 +344,7 @@ static void
 csv_header_wins(void **state)
 {
 	(void)state;
-	struct dataset_csv how = {.label = "0"};
+	struct csv_form how = {.label = "0"};
 	struct dataset d;
 
 	assert_int_equal(csv(&d, "x,0,last\n1,2,3\n", &how, NULL), ERR_OK);
@@ -359,7 +360,7 @@ static void
 csv_regression(void **state)
 {
 	(void)state;
-	struct dataset_csv how = {.label = "0", .regression = true};
+	struct csv_form how = {.label = "0", .regression = true};
 	static const char text[] = "-1.5,2\n1e3,4\n";
 	struct dataset d;
 	int32_t *l;
@@ -372,7 +373,7 @@ csv_regression(void **state)
 	assert_null(d.labels);
 	assert_int_equal(d.classes, 0);
 	dataset_deinit(&d);
-	assert_int_equal(dataset_csv_labels(&l, &n, text, strlen(text), &how, NULL), ERR_OK);
+	assert_int_equal(csv_labels(&l, &n, text, strlen(text), &how, NULL), ERR_OK);
 	assert_int_equal(n, 2);
 	assert_int_equal(l[0], 0);
 	free(l);
@@ -414,7 +415,7 @@ csv_faults(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct dataset_csv how = {0};
+		struct csv_form how = {0};
 		struct why why = {""};
 		struct dataset d;
 		assert_int_equal(csv(&d, cases[i].text, &how, &why), ERR_INVALID);
@@ -428,11 +429,11 @@ static void
 csv_zero_byte(void **state)
 {
 	(void)state;
-	struct dataset_csv how = {0};
+	struct csv_form how = {0};
 	struct dataset d;
 	struct why why;
 
-	assert_int_equal(dataset_csv(&d, "1,2\n3\0,4\n", 10, &how, NULL, 0, &why), ERR_INVALID);
+	assert_int_equal(csv_read(&d, "1,2\n3\0,4\n", 10, &how, NULL, 0, &why), ERR_INVALID);
 	assert_string_equal(why.text, "line 2 holds a zero byte");
 }
 
@@ -442,35 +443,35 @@ csv_keep(void **state)
 	(void)state;
 	static const char text[] = "x,c\n10,0\n\n11,1\nbad,row,here\n13,3\n";
 	static const uint32_t keep[] = {1, 3}, past[] = {0, 4}, back[] = {3, 1};
-	struct dataset_csv how = {0};
+	struct csv_form how = {0};
 	struct dataset d;
 	int32_t *l;
 	size_t n;
 
-	assert_int_equal(dataset_csv(&d, text, strlen(text), &how, keep, 2, NULL), ERR_OK);
+	assert_int_equal(csv_read(&d, text, strlen(text), &how, keep, 2, NULL), ERR_OK);
 	assert_int_equal(d.count, 2);
 	assert_true(d.floats[0] == 11 && d.floats[1] == 13);
 	assert_int_equal(d.labels[1], 3);
 	dataset_deinit(&d);
-	assert_int_equal(dataset_csv(&d, text, strlen(text), &how, keep, 0, NULL), ERR_OK);
+	assert_int_equal(csv_read(&d, text, strlen(text), &how, keep, 0, NULL), ERR_OK);
 	assert_int_equal(d.count, 0);
 	dataset_deinit(&d);
-	assert_int_equal(dataset_csv(&d, text, strlen(text), &how, past, 2, NULL), ERR_INVALID);
-	assert_int_equal(dataset_csv(&d, text, strlen(text), &how, back, 2, NULL), ERR_INVALID);
-	assert_int_equal(dataset_csv_labels(&l, &n, text, strlen(text), &how, NULL), ERR_INVALID);
+	assert_int_equal(csv_read(&d, text, strlen(text), &how, past, 2, NULL), ERR_INVALID);
+	assert_int_equal(csv_read(&d, text, strlen(text), &how, back, 2, NULL), ERR_INVALID);
+	assert_int_equal(csv_labels(&l, &n, text, strlen(text), &how, NULL), ERR_INVALID);
 }
 
 static void
 csv_row_limit(void **state)
 {
 	(void)state;
-	struct dataset_csv how = {.max_rows = 2};
+	struct csv_form how = {.max_rows = 2};
 	struct dataset d;
 	int32_t *l;
 	size_t n;
 
 	assert_int_equal(csv(&d, "1,2\n3,4\n5,6\n", &how, NULL), ERR_LIMIT);
-	assert_int_equal(dataset_csv_labels(&l, &n, "1,2\n3,4\n5,6\n", 12, &how, NULL), ERR_LIMIT);
+	assert_int_equal(csv_labels(&l, &n, "1,2\n3,4\n5,6\n", 12, &how, NULL), ERR_LIMIT);
 	assert_int_equal(csv(&d, "1,2\n3,4\n\n", &how, NULL), ERR_OK);
 	dataset_deinit(&d);
 }
@@ -481,7 +482,7 @@ static void
 csv_numbers(void **state)
 {
 	(void)state;
-	struct dataset_csv how = {.regression = true};
+	struct csv_form how = {.regression = true};
 	char text[128], number[64];
 
 	srandom(1);

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dataset.h"
 #include "file.h"
+#include "idx.h"
 
 #define DIR "../shared/data/mnist/"
 
@@ -40,7 +40,7 @@ train_labels(void **state)
 	char *file = slurp("train-labels-idx1-ubyte.gz", &len);
 	int32_t *labels;
 
-	assert_int_equal(dataset_idx_labels(&labels, &n, file, len, NULL), ERR_OK);
+	assert_int_equal(idx_labels(&labels, &n, file, len, NULL), ERR_OK);
 	assert_int_equal(n, 60000);
 	assert_memory_equal(labels, ((int32_t[]){5, 0, 4, 1, 9}), 20);
 	for (size_t i = 0; i < n; i++) {
@@ -63,7 +63,7 @@ train_images(void **state)
 	struct dataset d;
 	float x[784];
 
-	assert_int_equal(dataset_idx_images(&d, file, len, NULL, 0, NULL), ERR_OK);
+	assert_int_equal(idx_images(&d, file, len, NULL, 0, NULL), ERR_OK);
 	assert_int_equal(d.count, 60000);
 	assert_int_equal(d.features, 784);
 	assert_memory_equal(d.shape, ((uint32_t[]){1, 28, 28}), 12);
@@ -93,9 +93,9 @@ test_share(void **state)
 
 	for (uint32_t i = 0; i < 600; i++)
 		keep[i] = i * 16 + i % 7;
-	assert_int_equal(dataset_idx_images(&whole, file, len, NULL, 0, NULL), ERR_OK);
+	assert_int_equal(idx_images(&whole, file, len, NULL, 0, NULL), ERR_OK);
 	assert_int_equal(whole.count, 10000);
-	assert_int_equal(dataset_idx_images(&share, file, len, keep, 600, NULL), ERR_OK);
+	assert_int_equal(idx_images(&share, file, len, keep, 600, NULL), ERR_OK);
 	assert_int_equal(share.count, 600);
 	for (size_t i = 0; i < 600; i++)
 		assert_memory_equal(share.bytes + i * 784, whole.bytes + keep[i] * 784, 784);

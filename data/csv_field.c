@@ -1,4 +1,4 @@
-#include "dataset_field.h"
+#include "csv_field.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,7 +24,7 @@ unquote(char *at, char **text)
 }
 
 bool
-dataset_field_cut(char **at, char separator, char **text)
+csv_field_cut(char **at, char separator, char **text)
 {
 	char *p = *at + strspn(*at, " \t");
 	char *stop;
@@ -84,13 +84,13 @@ short_number(char **at, char separator, double *out)
 }
 
 const char *
-dataset_field_number(char **at, char separator, double *out)
+csv_field_number(char **at, char separator, double *out)
 {
 	char *text;
 
 	if (short_number(at, separator, out))
 		return NULL;
-	if (!dataset_field_cut(at, separator, &text))
+	if (!csv_field_cut(at, separator, &text))
 		return "the quotes are wrong";
 	if (!*text)
 		return "the field is empty";

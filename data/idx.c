@@ -1,9 +1,10 @@
+#include "idx.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataset.h"
-#include "dataset_io.h"
 #include "num.h"
+#include "unpack.h"
 
 #define TYPE_U8 8
 #define DIMS_MAX 4
@@ -16,11 +17,11 @@ struct header {
 };
 
 static enum err
-read_sizes(struct dataset_io *io, struct header *h, struct why *why)
+read_sizes(struct unpack *io, struct header *h, struct why *why)
 {
 	for (unsigned i = 0; i < h->dims; i++) {
 		uint8_t b[4];
-		enum err e = dataset_io_take(io, b, sizeof(b), why);
+		enum err e = unpack_take(io, b, sizeof(b), why);
 		if (e)
 			return e;
 		h->size[i] =
@@ -31,7 +32,7 @@ read_sizes(struct dataset_io *io, struct header *h, struct why *why)
 
 /* The sizes are believed only as far as the file can hold that much, before anything is allocated. */
 static enum err
-check_sizes(struct dataset_io *io, struct header *h, struct why *why)
+check_sizes(struct unpack *io, struct header *h, struct why *why)
 {
 	uint64_t bytes = h->size[0];
 
@@ -46,7 +47,7 @@ check_sizes(struct dataset_io *io, struct header *h, struct why *why)
 			return err_set(why, ERR_LIMIT, "the IDX file claims too many values");
 		bytes *= h->size[i];
 	}
-	if (bytes > dataset_io_most(io))
+	if (bytes > unpack_most(io))
 		return err_set(
 		    why, ERR_INVALID, "the IDX file claims more values than it can hold");
 	/* Where size_t has 32 bits it is the smaller limit. */
@@ -58,10 +59,10 @@ check_sizes(struct dataset_io *io, struct header *h, struct why *why)
 }
 
 static enum err
-read_header(struct dataset_io *io, struct header *h, struct why *why)
+read_header(struct unpack *io, struct header *h, struct why *why)
 {
 	uint8_t magic[4];
-	enum err e = dataset_io_take(io, magic, sizeof(magic), why);
+	enum err e = unpack_take(io, magic, sizeof(magic), why);
 
 	if (e)
 		return e;
@@ -78,7 +79,7 @@ read_header(struct dataset_io *io, struct header *h, struct why *why)
 }
 
 static enum err
-read_labels(struct dataset_io *io, int32_t **labels, size_t *count, struct why *why)
+read_labels(struct unpack *io, int32_t **labels, size_t *count, struct why *why)
 {
 	struct header h = {0};
 	enum err e = read_header(io, &h, why);
@@ -92,9 +93,9 @@ read_labels(struct dataset_io *io, int32_t **labels, size_t *count, struct why *
 	if (!out)
 		return err_set(why, ERR_NOMEM, "no memory for %zu labels", h.count);
 	/* The bytes are read into the front of the room and widened from the back. */
-	e = dataset_io_take(io, out, h.count, why);
+	e = unpack_take(io, out, h.count, why);
 	if (!e)
-		e = dataset_io_end(io, why);
+		e = unpack_end(io, why);
 	if (e) {
 		free(out);
 		return e;
@@ -107,15 +108,15 @@ read_labels(struct dataset_io *io, int32_t **labels, size_t *count, struct why *
 }
 
 enum err
-dataset_idx_labels(int32_t **labels, size_t *count, const void *file, size_t len, struct why *why)
+idx_labels(int32_t **labels, size_t *count, const void *file, size_t len, struct why *why)
 {
-	struct dataset_io *io;
-	enum err e = dataset_io_open(&io, file, len, why);
+	struct unpack *io;
+	enum err e = unpack_open(&io, file, len, why);
 
 	if (e)
 		return e;
 	e = read_labels(io, labels, count, why);
-	dataset_io_close(io);
+	unpack_close(io);
 	return e;
 }
 
@@ -131,25 +132,25 @@ set_shape(struct dataset *d, const struct header *h)
 
 /* Reads the examples of `keep`, the last of which is below the count, and skips over the others. */
 static enum err
-read_kept(struct dataset_io *io, uint8_t *out, const struct header *h, const uint32_t *keep,
+read_kept(struct unpack *io, uint8_t *out, const struct header *h, const uint32_t *keep,
     size_t keep_count, struct why *why)
 {
 	uint64_t next = 0;
 
 	for (size_t i = 0; i < keep_count; i++) {
-		enum err e = dataset_io_take(io, NULL, (keep[i] - next) * h->features, why);
+		enum err e = unpack_take(io, NULL, (keep[i] - next) * h->features, why);
 		if (!e)
-			e = dataset_io_take(io, out + i * h->features, h->features, why);
+			e = unpack_take(io, out + i * h->features, h->features, why);
 		if (e)
 			return e;
 		next = (uint64_t)keep[i] + 1;
 	}
-	return dataset_io_take(io, NULL, (h->count - next) * h->features, why);
+	return unpack_take(io, NULL, (h->count - next) * h->features, why);
 }
 
 static enum err
-read_images(struct dataset_io *io, struct dataset *d, const uint32_t *keep, size_t keep_count,
-    struct why *why)
+read_images(
+    struct unpack *io, struct dataset *d, const uint32_t *keep, size_t keep_count, struct why *why)
 {
 	struct header h = {0};
 	size_t size;
@@ -171,25 +172,25 @@ read_images(struct dataset_io *io, struct dataset *d, const uint32_t *keep, size
 	if (keep)
 		e = read_kept(io, d->bytes, &h, keep, keep_count, why);
 	else
-		e = dataset_io_take(io, d->bytes, (uint64_t)h.count * h.features, why);
-	return e ? e : dataset_io_end(io, why);
+		e = unpack_take(io, d->bytes, (uint64_t)h.count * h.features, why);
+	return e ? e : unpack_end(io, why);
 }
 
 enum err
-dataset_idx_images(struct dataset *out, const void *file, size_t len, const uint32_t *keep,
+idx_images(struct dataset *out, const void *file, size_t len, const uint32_t *keep,
     size_t keep_count, struct why *why)
 {
 	struct dataset d = {0};
-	struct dataset_io *io;
-	enum err e = dataset_io_check_keep(keep, keep_count, why);
+	struct unpack *io;
+	enum err e = unpack_check_keep(keep, keep_count, why);
 
 	if (e)
 		return e;
-	e = dataset_io_open(&io, file, len, why);
+	e = unpack_open(&io, file, len, why);
 	if (e)
 		return e;
 	e = read_images(io, &d, keep, keep_count, why);
-	dataset_io_close(io);
+	unpack_close(io);
 	if (e)
 		dataset_deinit(&d);
 	else

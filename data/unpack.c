@@ -1,4 +1,4 @@
-#include "dataset_io.h"
+#include "unpack.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 /* Deflate makes at most 258 bytes of two bits: no stream grows more than this. */
 #define DEFLATE_RATIO 1032
 
-struct dataset_io {
+struct unpack {
 	const uint8_t *piece; /* unpacked and not yet taken */
 	size_t piece_len;
 	const uint8_t *file; /* not yet handed to zlib */
@@ -27,14 +27,14 @@ struct dataset_io {
 };
 
 enum err
-dataset_io_open(struct dataset_io **out, const void *file, size_t len, struct why *why)
+unpack_open(struct unpack **out, const void *file, size_t len, struct why *why)
 {
 	static const uint8_t magic[] = {0x1f, 0x8b};
-	struct dataset_io *io = malloc(sizeof(*io));
+	struct unpack *io = malloc(sizeof(*io));
 
 	if (!io)
 		return err_set(why, ERR_NOMEM, "no memory to read the file");
-	memset(io, 0, offsetof(struct dataset_io, out));
+	memset(io, 0, offsetof(struct unpack, out));
 	io->gzip = len >= sizeof(magic) && memcmp(file, magic, sizeof(magic)) == 0;
 	if (!io->gzip) {
 		io->piece = file;
@@ -55,7 +55,7 @@ dataset_io_open(struct dataset_io **out, const void *file, size_t len, struct wh
 }
 
 void
-dataset_io_close(struct dataset_io *io)
+unpack_close(struct unpack *io)
 {
 	if (io && io->gzip)
 		inflateEnd(&io->z);
@@ -63,13 +63,13 @@ dataset_io_close(struct dataset_io *io)
 }
 
 uint64_t
-dataset_io_most(const struct dataset_io *io)
+unpack_most(const struct unpack *io)
 {
 	return io->most;
 }
 
 static void
-feed(struct dataset_io *io)
+feed(struct unpack *io)
 {
 	size_t n = io->file_len < FEED_MAX ? io->file_len : FEED_MAX;
 
@@ -83,7 +83,7 @@ feed(struct dataset_io *io)
 
 /* Unpacks some bytes to io->out. */
 static enum err
-unpack(struct dataset_io *io, size_t *n, struct why *why)
+unpack(struct unpack *io, size_t *n, struct why *why)
 {
 	feed(io);
 	io->z.next_out = io->out;
@@ -109,7 +109,7 @@ unpack(struct dataset_io *io, size_t *n, struct why *why)
 
 /* Makes sure that a piece is at hand, or that the data is at its end (piece_len 0). */
 static enum err
-refill(struct dataset_io *io, struct why *why)
+refill(struct unpack *io, struct why *why)
 {
 	while (io->gzip && io->piece_len == 0 &&
 	    (io->inside || io->z.avail_in > 0 || io->file_len > 0)) {
@@ -124,7 +124,7 @@ refill(struct dataset_io *io, struct why *why)
 }
 
 enum err
-dataset_io_take(struct dataset_io *io, void *out, uint64_t n, struct why *why)
+unpack_take(struct unpack *io, void *out, uint64_t n, struct why *why)
 {
 	uint8_t *to = out;
 
@@ -147,7 +147,7 @@ dataset_io_take(struct dataset_io *io, void *out, uint64_t n, struct why *why)
 }
 
 enum err
-dataset_io_line(struct dataset_io *io, struct buf *line, bool *end, struct why *why)
+unpack_line(struct unpack *io, struct buf *line, bool *end, struct why *why)
 {
 	const uint8_t *stop = NULL;
 
@@ -174,7 +174,7 @@ dataset_io_line(struct dataset_io *io, struct buf *line, bool *end, struct why *
 }
 
 enum err
-dataset_io_end(struct dataset_io *io, struct why *why)
+unpack_end(struct unpack *io, struct why *why)
 {
 	enum err e = refill(io, why);
 
@@ -184,7 +184,7 @@ dataset_io_end(struct dataset_io *io, struct why *why)
 }
 
 enum err
-dataset_io_check_keep(const uint32_t *keep, size_t keep_count, struct why *why)
+unpack_check_keep(const uint32_t *keep, size_t keep_count, struct why *why)
 {
 	for (size_t i = 1; keep && i < keep_count; i++)
 		if (keep[i] <= keep[i - 1])

@@ -1,17 +1,18 @@
+#include "csv.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataset.h"
-#include "dataset_field.h"
-#include "dataset_io.h"
+#include "csv_field.h"
 #include "num.h"
+#include "unpack.h"
 
 #define COLUMNS_MAX (1u << 20)
 
 /* A file being read, row by row. */
 struct csv {
-	struct dataset_io *io;
+	struct unpack *io;
 	struct buf line; /* the current row; cut into fields in place */
 	uint64_t line_number; /* from 1 */
 	uint64_t row; /* rows read */
@@ -45,7 +46,7 @@ static enum err
 next_line(struct csv *c, bool *end)
 {
 	do {
-		enum err e = dataset_io_line(c->io, &c->line, end, c->why);
+		enum err e = unpack_line(c->io, &c->line, end, c->why);
 		if (e || *end)
 			return e;
 		c->line_number++;
@@ -68,7 +69,7 @@ bad_field(const struct csv *c, size_t column, const char *what)
 static enum err
 read_number(const struct csv *c, char **at, size_t column, double *out)
 {
-	const char *fault = dataset_field_number(at, c->separator, out);
+	const char *fault = csv_field_number(at, c->separator, out);
 
 	return fault ? bad_field(c, column, fault) : ERR_OK;
 }
@@ -178,7 +179,7 @@ row_class(struct csv *c, int32_t *out)
 
 	*out = 0;
 	for (size_t i = 0; i < c->label; i++) {
-		if (!dataset_field_cut(&at, c->separator, &text))
+		if (!csv_field_cut(&at, c->separator, &text))
 			return bad_field(c, i, "the quotes are wrong");
 		if (!at)
 			return wrong_columns(c, "fewer fields");
@@ -200,7 +201,7 @@ survey(struct csv *c, char *at, const char *label)
 	for (c->columns = 0; at; c->columns++) {
 		if (c->columns == COLUMNS_MAX)
 			return err_set(c->why, ERR_LIMIT, "more than %u columns", COLUMNS_MAX);
-		if (!dataset_field_cut(&at, c->separator, &text))
+		if (!csv_field_cut(&at, c->separator, &text))
 			return bad_field(c, c->columns, "the quotes are wrong");
 		if (*text && !num_double(text, &v))
 			c->header = true;
@@ -249,22 +250,21 @@ begin(struct csv *c, const char *label)
 }
 
 static enum err
-csv_open(
-    struct csv *c, const void *file, size_t len, const struct dataset_csv *how, struct why *why)
+csv_open(struct csv *c, const void *file, size_t len, const struct csv_form *how, struct why *why)
 {
 	*c = (struct csv){.why = why, .regression = how->regression};
 	c->max_rows = how->max_rows > 0 ? how->max_rows : DATASET_EXAMPLES_MAX;
 	if (c->max_rows > DATASET_EXAMPLES_MAX)
 		c->max_rows = DATASET_EXAMPLES_MAX;
-	buf_init(&c->line, DATASET_LINE_MAX);
-	enum err e = dataset_io_open(&c->io, file, len, why);
+	buf_init(&c->line, CSV_LINE_MAX);
+	enum err e = unpack_open(&c->io, file, len, why);
 	return e ? e : begin(c, how->label);
 }
 
 static void
 csv_close(struct csv *c)
 {
-	dataset_io_close(c->io);
+	unpack_close(c->io);
 	buf_deinit(&c->line);
 }
 
@@ -329,12 +329,12 @@ give(struct dataset *out, const struct rows *r, bool regression)
 }
 
 enum err
-dataset_csv(struct dataset *out, const void *file, size_t len, const struct dataset_csv *how,
+csv_read(struct dataset *out, const void *file, size_t len, const struct csv_form *how,
     const uint32_t *keep, size_t keep_count, struct why *why)
 {
 	struct rows r = {0};
 	struct csv c;
-	enum err e = dataset_io_check_keep(keep, keep_count, why);
+	enum err e = unpack_check_keep(keep, keep_count, why);
 
 	if (e)
 		return e;
@@ -381,8 +381,8 @@ read_classes(struct csv *c, int32_t **labels, size_t *count)
 }
 
 enum err
-dataset_csv_labels(int32_t **labels, size_t *count, const void *file, size_t len,
-    const struct dataset_csv *how, struct why *why)
+csv_labels(int32_t **labels, size_t *count, const void *file, size_t len,
+    const struct csv_form *how, struct why *why)
 {
 	int32_t *out = NULL;
 	size_t n = 0;

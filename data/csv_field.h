@@ -1,5 +1,5 @@
-#ifndef DATASET_FIELD_H
-#define DATASET_FIELD_H
+#ifndef CSV_FIELD_H
+#define CSV_FIELD_H
 #include <stdbool.h>
 
 /*
@@ -8,8 +8,8 @@
  */
 
 /* *text becomes the field's content without blanks and quotes around it. False if its quotes are wrong. */
-bool dataset_field_cut(char **at, char separator, char **text);
+bool csv_field_cut(char **at, char separator, char **text);
 /* Reads the field as the double nearest to its decimal text. NULL, or a constant text saying what is wrong. */
-const char *dataset_field_number(char **at, char separator, double *out);
+const char *csv_field_number(char **at, char separator, double *out);
 
 #endif

@@ -1,0 +1,32 @@
+#ifndef UNPACK_H
+#define UNPACK_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buf.h"
+#include "err.h"
+
+/*
+ * The bytes of a data set file in order, unpacked on the way if they are gzip (one member or several). The
+ * file's bytes stay the caller's and must outlive the reader.
+ */
+struct unpack;
+
+ERR_MUST_USE enum err unpack_open(
+    struct unpack **out, const void *file, size_t len, struct why *why);
+void unpack_close(struct unpack *io);
+/* No more bytes than this can come out, judging by the file's size. */
+uint64_t unpack_most(const struct unpack *io);
+/* Reads exactly n bytes to out, or skips them if out is NULL. ERR_INVALID if the file ends before. */
+ERR_MUST_USE enum err unpack_take(struct unpack *io, void *out, uint64_t n, struct why *why);
+/* Reads a line without its line end into `line` (reset before). *end is set instead when no bytes are left.
+ * ERR_LIMIT if it does not fit. */
+ERR_MUST_USE enum err unpack_line(struct unpack *io, struct buf *line, bool *end, struct why *why);
+/* ERR_INVALID if bytes are left. */
+ERR_MUST_USE enum err unpack_end(struct unpack *io, struct why *why);
+
+/* ERR_INVALID unless keep is NULL or ascending without repeats. */
+ERR_MUST_USE enum err unpack_check_keep(const uint32_t *keep, size_t keep_count, struct why *why);
+
+#endif
