@@ -72,18 +72,19 @@ USES_daemon/backup   := models audit store config runtime
 USES_daemon/check    := backup spool models registry audit store config runtime
 USES_daemon/program  := check backup api fold engine net http spool models registry audit store config runtime report
 
-ROOMS_client    := host home session settings models outbox device agent cli verify doctor commands
+ROOMS_client    := host home session settings models outbox work device agent cli verify doctor commands
 USES_client/session  := home host
 USES_client/settings := home
-USES_client/device   := outbox models settings session home host
-USES_client/agent    := device outbox models settings session home host
+USES_client/work     := models host
+USES_client/device   := work outbox models settings session home host
+USES_client/agent    := device work outbox models settings session home host
 USES_client/cli      := session home host
 USES_client/verify   := cli session home host
 USES_client/doctor   := cli agent outbox settings session home host
-USES_client/commands := doctor verify cli agent device outbox models settings session home host
+USES_client/commands := doctor verify cli agent device work outbox models settings session home host
 
 # librivulet: the rooms of a device. A room with a FLOORS_ line sees these floors, and not all that its house uses.
-DEVICE := $(addprefix client/,host home session settings models outbox device)
+DEVICE := $(addprefix client/,host home session settings models outbox work device)
 $(foreach r,$(DEVICE),$(eval FLOORS_$r := base crypto wire))
 
 # $(1) = a folder, as a list of its rooms; a folder without rooms is its own.

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backoff.h"
+#include "device.h"
 #include "fault.h"
 #include "gate.h"
-#include "handle.h"
 #include "stock.h"
 #include "trainer.h"
 #include "training.h"
@@ -47,8 +48,8 @@ put_data(struct offer *o, const struct stock_item *item)
 static void
 renew_offer(struct agent *a)
 {
-	struct offer *o = a->r->offer;
-	const struct settings *s = a->r->settings;
+	struct offer *o = device_offer(a->r);
+	const struct settings *s = device_settings(a->r);
 
 	for (size_t i = 0; i < o->data_count; i++)
 		free(o->data[i].classes);
@@ -76,7 +77,7 @@ job_name(struct agent *a, const char *job)
 	snprintf(path, sizeof(path), "/v1/jobs/%.32s", job);
 	const struct session_call call = {
 	    .path = path, .attempts = 2, .request = {.method = "GET"}};
-	enum err e = session_do(a->r->session, &call, &answer, NULL);
+	enum err e = session_do(device_session(a->r), &call, &answer, NULL);
 	if (!e)
 		e = session_problem(&answer, NULL, NULL);
 	if (!e)
@@ -106,9 +107,9 @@ consider_trainer(struct agent *a, const struct work *w, struct why *why)
 	const struct recipe *recipe = &w->task.recipe;
 
 	const struct settings_trainer *program =
-	    settings_find_trainer(a->r->settings, recipe->trainer);
+	    settings_find_trainer(device_settings(a->r), recipe->trainer);
 
-	if (!trainer_find(a->r->settings, recipe)) {
+	if (!trainer_find(device_settings(a->r), recipe)) {
 		err_set(why, ERR_NOTFOUND, "no trainer \"%s\" here", recipe->trainer);
 		return "no-trainer";
 	}
@@ -143,16 +144,10 @@ consider(void *agent, const struct work *w, struct why *why)
 	return consider_trainer(a, w, why);
 }
 
-static bool
-stop(void *context)
-{
-	return handle_cancelled(context);
-}
-
 static double
-time_budget(const struct rivulet *r)
+time_budget(const struct work *w, const struct settings *settings)
 {
-	double left = work_left(&r->work) * DEADLINE_SHARE, own = r->settings->seconds_per_round;
+	double left = work_left(w) * DEADLINE_SHARE, own = settings->seconds_per_round;
 
 	if (left <= 0)
 		left = 0.001;
@@ -162,16 +157,17 @@ time_budget(const struct rivulet *r)
 static enum err
 train(struct agent *a, struct why *why)
 {
-	struct rivulet *r = a->r;
-	const struct recipe *recipe = &r->work.task.recipe;
+	struct work *w = device_task(a->r);
+	const struct settings *settings = device_settings(a->r);
+	const struct recipe *recipe = &w->task.recipe;
 	struct stock_item *item = stock_find(&a->stock, recipe->data.name);
-	struct trainer_in in = {.work = &r->work,
-	    .settings = r->settings,
-	    .home = r->home,
-	    .device = session_device(r->session),
-	    .seconds = time_budget(r),
-	    .stop = stop,
-	    .context = r};
+	struct trainer_in in = {.work = w,
+	    .settings = settings,
+	    .home = device_home(a->r),
+	    .device = session_device(device_session(a->r)),
+	    .seconds = time_budget(w, settings),
+	    .stop = device_cancelled,
+	    .context = a->r};
 
 	a->out.abort = "no-data";
 	if (!item)
@@ -179,12 +175,12 @@ train(struct agent *a, struct why *why)
 	in.data = item->settings;
 	/* Round 0 stands for "in every round": the validation share of a job never changes. */
 	enum err e = stock_split(item, recipe->data.validation,
-	    training_seed(r->work.task.seed, 0, in.device), &in.train, &in.validation);
+	    training_seed(w->task.seed, 0, in.device), &in.train, &in.validation);
 	if (e) {
 		a->out.abort = "out-of-memory";
 		return err_set(why, e, "the data set cannot be divided");
 	}
-	return trainer_find(r->settings, recipe)->run(&in, &a->out, why);
+	return trainer_find(settings, recipe)->run(&in, &a->out, why);
 }
 
 /* The word for a delta that could not be made. */
@@ -202,6 +198,7 @@ static int
 work_on(struct agent *a)
 {
 	struct rivulet *r = a->r;
+	const struct task *task = &device_task(r)->task;
 	struct why why = {""};
 	double began = backoff_now();
 	enum err e = train(a, &why);
@@ -212,8 +209,8 @@ work_on(struct agent *a)
 		int rc = rivulet_abort(r, a->out.abort ? a->out.abort : "trainer-failed", log);
 		return rc == RIVULET_STOPPED ? rc : RIVULET_INVALID;
 	}
-	events_emit(&r->events, EVENTS_INFO, "trained",
-	    EVENTS_PAIRS(EVENTS_S("job", r->work.task.job), EVENTS_U("round", r->work.task.round),
+	events_emit(device_events(r), EVENTS_INFO, "trained",
+	    EVENTS_PAIRS(EVENTS_S("job", task->job), EVENTS_U("round", task->round),
 		EVENTS_U("examples", a->out.finish.examples),
 		EVENTS_U("steps", a->out.finish.steps), EVENTS_D("loss", a->out.finish.loss),
 		EVENTS_D("accuracy", a->out.finish.accuracy),
@@ -221,8 +218,8 @@ work_on(struct agent *a)
 	FAULT("client.trained");
 	a->out.finish.report = a->out.has_report ? &a->out.report : NULL;
 	int rc = finish_submit(r, &a->out.finish);
-	if (r->has_work) {
-		snprintf(why.text, sizeof(why.text), "%s", r->why.text);
+	if (device_task(r)) {
+		snprintf(why.text, sizeof(why.text), "%s", rivulet_why(r));
 		(void)rivulet_abort(r, submit_word(rc), why.text);
 	}
 	return rc;
@@ -245,14 +242,14 @@ one_task(struct agent *a)
 
 	tell_status(a, "waiting for work");
 	while (rc == RIVULET_TIMEOUT) {
-		if (stock_refresh(&a->stock, &a->r->events))
+		if (stock_refresh(&a->stock, device_events(a->r)))
 			renew_offer(a);
-		bool all = a->r->offer->data_count == a->stock.count;
+		bool all = device_offer(a->r)->data_count == a->stock.count;
 		rc = rivulet_next(a->r, all ? -1 : 60, &task);
 	}
 	if (rc != RIVULET_OK) {
 		if (rc != RIVULET_STOPPED)
-			events_emit(&a->r->events, EVENTS_ERROR, "task.failed",
+			events_emit(device_events(a->r), EVENTS_ERROR, "task.failed",
 			    EVENTS_PAIRS(EVENTS_S("reason", rivulet_why(a->r))));
 		return rc;
 	}
@@ -280,7 +277,7 @@ loop(struct agent *a)
 		/* A delta refused once is likely to be refused again: that waits like any failure. */
 		if (rc == RIVULET_OK)
 			continue;
-		if (!backoff_sleep(backoff_next(&a->r->idle), handle_cancelled, a->r))
+		if (!device_rest(a->r))
 			return RIVULET_OK;
 	}
 }
@@ -298,24 +295,23 @@ agent_run(const struct agent_options *options, char *why, size_t why_size)
 		free(a);
 		return rc;
 	}
-	a->r->consider = consider;
-	a->r->agent = a;
-	trainer_external_clean(a->r->home);
-	stock_init(&a->stock, a->r->settings);
-	stock_refresh(&a->stock, &a->r->events);
+	device_consider(a->r, consider, a);
+	trainer_external_clean(device_home(a->r));
+	stock_init(&a->stock, device_settings(a->r));
+	stock_refresh(&a->stock, device_events(a->r));
 	renew_offer(a);
-	events_emit(&a->r->events, EVENTS_INFO, "started",
+	events_emit(device_events(a->r), EVENTS_INFO, "started",
 	    EVENTS_PAIRS(EVENTS_S("device", rivulet_device(a->r)),
 		EVENTS_S("name", rivulet_name(a->r)),
-		EVENTS_S("coordinator", session_url(a->r->session)),
-		EVENTS_U("data", a->r->offer->data_count)));
+		EVENTS_S("coordinator", session_url(device_session(a->r))),
+		EVENTS_U("data", device_offer(a->r)->data_count)));
 	if (options->ready)
 		options->ready(options->rivulet.context);
 	rc = loop(a);
 	if (rc != RIVULET_OK && why && why_size)
 		snprintf(why, why_size, "%s", rivulet_why(a->r));
-	events_emit(
-	    &a->r->events, EVENTS_INFO, "stopped", EVENTS_PAIRS(EVENTS_U("code", (unsigned)rc)));
+	events_emit(device_events(a->r), EVENTS_INFO, "stopped",
+	    EVENTS_PAIRS(EVENTS_U("code", (unsigned)rc)));
 	stock_deinit(&a->stock);
 	rivulet_close(a->r);
 	free(a);

@@ -59,14 +59,14 @@ load_shift(struct training *t, struct why *why)
 	const struct tensor *theirs;
 	enum err e = ERR_OK;
 
-	if (!w->scaffold.shift)
+	if (!w->shift)
 		return ERR_OK;
 	uint8_t *section = calloc(1, (size_t)w->table.bytes);
 	t->shift = calloc((size_t)own->elements, sizeof(float));
 	if (!section || !t->shift)
 		e = err_set(why, ERR_NOMEM, "no memory for a variate");
 	if (!e)
-		modelfile_scatter(section, &w->table, w->scaffold.shift);
+		modelfile_scatter(section, &w->table, w->shift);
 	for (size_t i = 0; i < own->count && !e; i++) {
 		e = match(t, i, &theirs, why);
 		if (!e)

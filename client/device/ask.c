@@ -1,8 +1,11 @@
 #include "ask.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "codec.h"
 #include "home.h"
 #include "json.h"
 #include "machine.h"
@@ -13,6 +16,61 @@
 #define IDLE_MARGIN_S 30.0
 #define PAUSE_AFTER_ABORT_S 1.0
 #define PAUSE_MAX_S 3600.0
+
+static size_t
+put_names(message_name out[MESSAGES_LIST_MAX], const char *const *names)
+{
+	size_t n = 0;
+
+	for (; names[n] && n < MESSAGES_LIST_MAX; n++)
+		snprintf(out[n], sizeof(out[n]), "%s", names[n]);
+	return n;
+}
+
+static uint64_t
+memory_here(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+}
+
+static enum err
+put_loop(struct offer *o, const struct rivulet_options *options, struct why *why)
+{
+	const char *trainer = options->trainer, *data = options->data;
+
+	if (!trainer && !data)
+		return ERR_OK;
+	if (!trainer || !data || strlen(trainer) >= RECIPE_NAME_MAX ||
+	    strlen(data) >= RECIPE_NAME_MAX || recipe_names_builtin(trainer) ||
+	    options->examples < 1)
+		return err_set(why, ERR_INVALID, "trainer, data and examples belong together");
+	strcpy(o->trainers[0], trainer);
+	strcpy(o->data[0].name, data);
+	o->data[0].examples = options->examples;
+	o->trainer_count = o->data_count = 1;
+	return ERR_OK;
+}
+
+enum err
+ask_offer(struct rivulet *r, const struct rivulet_options *options, struct why *why)
+{
+	struct offer *o = r->offer = calloc(1, sizeof(*o));
+
+	if (!o)
+		return err_set(why, ERR_NOMEM, "no memory for an offer");
+	snprintf(o->agent, sizeof(o->agent), "%s", RIVULET_VERSION);
+	o->protocol = MESSAGES_PROTOCOL;
+	machine_id(o->machine);
+	o->memory_bytes = r->settings->memory_bytes;
+	if (o->memory_bytes == 0)
+		o->memory_bytes = memory_here();
+	o->codec_count = put_names(o->codecs, codec_names());
+	o->layer_count = put_names(o->layers, recipe_layer_names());
+	o->feature_count = put_names(o->features, recipe_feature_names());
+	return put_loop(o, options, why);
+}
 
 static enum err
 encode_offer(struct rivulet *r, unsigned wait_s, struct buf *out, struct why *why)

@@ -1,6 +1,6 @@
 #ifndef DOWNLOAD_H
 #define DOWNLOAD_H
-#include "handle.h"
+#include "handle_inside.h"
 #include "transport.h"
 
 /*

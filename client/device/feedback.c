@@ -5,14 +5,6 @@
 
 #include "vectors.h"
 
-bool
-feedback_wanted(const struct task *task)
-{
-	const struct codec *codec = codec_find_name(task->recipe.codec);
-
-	return codec && recipe_upload_feedback(&task->recipe.upload, codec);
-}
-
 /* What the coordinator will make of the payload. */
 static enum err
 decode(const struct delta *d, float *out, struct why *why)

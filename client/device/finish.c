@@ -6,8 +6,10 @@
 #include "delta.h"
 #include "fault.h"
 #include "feedback.h"
+#include "handle_inside.h"
 #include "local.h"
 #include "machine.h"
+#include "scaffold.h"
 #include "send.h"
 
 #define GRACE_S 10.0 /* for sending after the program was told to stop */
@@ -31,7 +33,7 @@ keep_variate(struct rivulet *r, const struct delta *delta, float *change)
 
 	if (e)
 		return err_set(&r->why, e, "the variate cannot be decoded");
-	return scaffold_keep(r, change, &r->why);
+	return scaffold_keep(&r->work, r->home, change, &r->why);
 }
 
 static enum err
@@ -53,9 +55,9 @@ make(struct rivulet *r, const struct finish *f, const struct buf *report, struct
 	    .made_at_ms = machine_time_ms()};
 	enum err e = work_delta(w, &values, &r->why);
 
-	if (!e && w->scaffold.on && !(change = scaffold_change(w, values, f->steps)))
+	if (!e && work_variates(w) && !(change = scaffold_change(w, values, f->steps)))
 		e = err_set(&r->why, ERR_NOMEM, "no memory for a variate");
-	if (!e && feedback_wanted(&w->task))
+	if (!e && work_feedback(w))
 		e = feedback_make(out, r, &facts, values, &r->why);
 	else if (!e)
 		e = delta_make(out, &facts, values, change, w->table.elements,
@@ -117,7 +119,7 @@ finish_submit(struct rivulet *r, const struct finish *f)
 	if (!r->has_work)
 		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
 	enum err e = check_figures(f, &r->why);
-	if (!e && r->work.scaffold.on && f->optimizer != MANIFEST_SGD)
+	if (!e && work_variates(&r->work) && f->optimizer != MANIFEST_SGD)
 		e = err_set(
 		    &r->why, ERR_INVALID, "a job with control variates needs the built-in trainer");
 	if (!e)
@@ -128,8 +130,7 @@ finish_submit(struct rivulet *r, const struct finish *f)
 	save_local(r);
 	for (size_t i = 0; i < sizeof(task); i++)
 		task[i] = r->work.task.task[i];
-	work_deinit(&r->work);
-	r->has_work = false;
+	handle_drop(r);
 	if (handle_cancelled(r))
 		r->grace_until = backoff_now() + GRACE_S;
 	e = send_delta(r, task, &r->why);

@@ -1,13 +1,16 @@
 #ifndef FINISH_H
 #define FINISH_H
-#include "handle.h"
+#include "manifest.h"
+#include "work.h"
+
+struct rivulet;
 
 /* The end of a task: from changed weights to an accepted delta. */
 struct finish {
 	uint64_t examples, steps;
 	double loss, accuracy; /* accuracy NaN if none */
 	double normaliser;
-	uint16_t optimizer;
+	uint16_t optimizer; /* MANIFEST_SGD, ... */
 	bool partial;
 	const struct report *report; /* NULL without one */
 };

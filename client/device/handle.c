@@ -1,4 +1,6 @@
-#include "handle.h"
+#include "handle_inside.h"
+
+#include <stdlib.h>
 
 #include "home.h"
 
@@ -53,4 +55,13 @@ handle_cancelled(void *handle)
 	if (!r->cancel || r->cancel(r->context) == 0)
 		return false;
 	return r->grace_until <= 0 || backoff_now() >= r->grace_until;
+}
+
+void
+handle_drop(struct rivulet *r)
+{
+	work_deinit(&r->work);
+	free(r->tensors);
+	r->tensors = NULL;
+	r->has_work = false;
 }

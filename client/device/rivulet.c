@@ -1,29 +1,17 @@
 #include "rivulet.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "ask.h"
-#include "codec.h"
-#include "delta.h"
-#include "fetch.h"
-#include "file.h"
 #include "finish.h"
-#include "handle.h"
+#include "handle_inside.h"
 #include "home.h"
 #include "identity_set.h"
 #include "local.h"
-#include "machine.h"
-#include "rekey.h"
+#include "next.h"
+#include "scaffold.h"
 #include "send.h"
-#include "training.h"
-
-#define WAIT_MAX_S 50.0
-#define REST_S 0.1
 
 static void
 deliver_event(void *context, int level, const char *line)
@@ -64,44 +52,6 @@ open_session(struct rivulet *r, struct why *why)
 	return e;
 }
 
-/* A program's own loop offers one data set and one trainer; the agent replaces this by what its settings name. */
-static enum err
-fill_offer(struct rivulet *r, const struct rivulet_options *options, struct why *why)
-{
-	struct offer *o = r->offer = calloc(1, sizeof(*o));
-	const char *const *codecs = codec_names();
-
-	if (!o)
-		return err_set(why, ERR_NOMEM, "no memory for an offer");
-	snprintf(o->agent, sizeof(o->agent), "%s", RIVULET_VERSION);
-	o->protocol = MESSAGES_PROTOCOL;
-	machine_id(o->machine);
-	o->memory_bytes = r->settings->memory_bytes;
-	if (o->memory_bytes == 0) {
-		long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-		o->memory_bytes = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
-	}
-	for (; codecs[o->codec_count] && o->codec_count < MESSAGES_LIST_MAX; o->codec_count++)
-		snprintf(o->codecs[o->codec_count], RECIPE_NAME_MAX, "%s", codecs[o->codec_count]);
-	const char *const *layers = recipe_layer_names();
-	for (; layers[o->layer_count] && o->layer_count < MESSAGES_LIST_MAX; o->layer_count++)
-		snprintf(o->layers[o->layer_count], RECIPE_NAME_MAX, "%s", layers[o->layer_count]);
-	const char *const *features = recipe_feature_names();
-	for (size_t *n = &o->feature_count; features[*n] && *n < MESSAGES_LIST_MAX; ++*n)
-		snprintf(o->features[*n], RECIPE_NAME_MAX, "%s", features[*n]);
-	if (!options->trainer && !options->data)
-		return ERR_OK;
-	if (!options->trainer || !options->data || strlen(options->trainer) >= RECIPE_NAME_MAX ||
-	    strlen(options->data) >= RECIPE_NAME_MAX || recipe_names_builtin(options->trainer) ||
-	    options->examples < 1)
-		return err_set(why, ERR_INVALID, "trainer, data and examples belong together");
-	strcpy(o->trainers[0], options->trainer);
-	strcpy(o->data[0].name, options->data);
-	o->data[0].examples = options->examples;
-	o->trainer_count = o->data_count = 1;
-	return ERR_OK;
-}
-
 static enum err
 open_all(struct rivulet *r, const struct rivulet_options *options, struct why *why)
 {
@@ -125,7 +75,7 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 	if (!e)
 		e = local_init(r->home, why);
 	if (!e)
-		e = fill_offer(r, options, why);
+		e = ask_offer(r, options, why);
 	if (e)
 		return e;
 	home_note(r->home, "started", "and asking for work");
@@ -162,19 +112,12 @@ rivulet_open(
 	return RIVULET_OK;
 }
 
-static void
-drop_work(struct rivulet *r)
-{
-	work_deinit(&r->work);
-	r->has_work = false;
-}
-
 void
 rivulet_close(struct rivulet *r)
 {
 	if (!r)
 		return;
-	drop_work(r);
+	handle_drop(r);
 	if (r->offer)
 		messages_offer_deinit(r->offer);
 	free(r->offer);
@@ -185,202 +128,13 @@ rivulet_close(struct rivulet *r)
 	free(r);
 }
 
-static void
-show_task(struct rivulet *r)
-{
-	struct work *w = &r->work;
-
-	r->task = (struct rivulet_task){.id = w->task.task,
-	    .job = w->task.job,
-	    .model = w->task.model,
-	    .round = w->task.round,
-	    .seed = training_seed(w->task.seed, w->task.round, session_device(r->session)),
-	    .deadline_s = w->task.deadline_s,
-	    .params = w->params,
-	    .recipe = w->recipe,
-	    .tensors = w->tensors,
-	    .tensor_count = w->table.count};
-}
-
-/* The abort reason that goes with a failure to prepare a task; NULL if the fault lies elsewhere. */
-static const char *
-abort_word(enum err e)
-{
-	switch (e) {
-	case ERR_NOMEM:
-		return "out-of-memory";
-	case ERR_LIMIT:
-		return "too-large";
-	case ERR_NOSPACE:
-		return "disk-full";
-	case ERR_STATE:
-		return "variate-lost";
-	case ERR_INVALID:
-	case ERR_CORRUPT:
-	case ERR_UNSUPPORTED:
-	case ERR_NOTFOUND:
-		return "bad-model";
-	default:
-		return NULL;
-	}
-}
-
-/* Fetches and loads; a task that cannot be done is given back and ERR_TIMEOUT returned. */
-static enum err
-prepare(struct rivulet *r)
-{
-	struct work *w = &r->work;
-	const char *word = r->consider ? r->consider(r->agent, w, &r->why) : NULL;
-	enum err e = ERR_OK;
-
-	if (!word && w->task.model_bytes > r->settings->model_bytes) {
-		err_set(&r->why, ERR_LIMIT, "the model has %llu bytes, model_bytes allows %llu",
-		    (unsigned long long)w->task.model_bytes,
-		    (unsigned long long)r->settings->model_bytes);
-		word = "too-large";
-	}
-	if (!word) {
-		e = fetch_model(r, &r->why);
-		if (!e)
-			e = work_load(w, w->path, r->settings->memory_bytes, &r->why);
-		if (!e) {
-			local_load(w, r->home);
-			e = scaffold_load(r, &r->why);
-		}
-		if (!e)
-			return ERR_OK;
-		word = abort_word(e);
-	}
-	if (word) {
-		struct why ignored;
-		e = send_abort(r, w->task.task, word, r->why.text, &ignored);
-		e = e == ERR_AGAIN ? e : ERR_TIMEOUT;
-	}
-	drop_work(r);
-	return e;
-}
-
-/* A new key was asked for by `rivulet rotate`. What can pass is tried again; of what cannot, the command is told. */
-static void
-serve_rotation(struct rivulet *r)
-{
-	struct why why = {""}, ignored;
-	enum err e = rekey_run(r->session, &why);
-
-	if (e == ERR_CLOSED || e == ERR_TIMEOUT || e == ERR_AGAIN) {
-		r->rotate_at = backoff_now() + backoff_next(&r->rotate);
-		return;
-	}
-	backoff_reset(&r->rotate);
-	if (e)
-		(void)!home_put(r->home, HOME_ROTATE_FAILED, why.text, &ignored);
-	(void)!home_drop(r->home, HOME_ROTATE, &ignored);
-}
-
-/* One pass: what waits in the outbox, then a request for work. */
-static enum err
-one_pass(struct rivulet *r, double left, double *pause_s)
-{
-	double wait = left < 0 || left > WAIT_MAX_S ? WAIT_MAX_S : left;
-	if (handle_requested(r))
-		serve_rotation(r);
-	enum err e = send_all(r, &r->why);
-	double due = r->resend_at - backoff_now();
-
-	/* A held request must not keep a delta from its next try. */
-	if (due > 0 && due < wait)
-		wait = due;
-	due = r->held_at - backoff_now();
-	if (due > 0 && due < wait)
-		wait = due;
-	/* Nor the certificate from its renewal. */
-	session_renew(r->session);
-	due = session_renew_in(r->session);
-	if (due > 0 && due < wait)
-		wait = due;
-	*pause_s = 0;
-	if (!e)
-		e = ask_once(r, (unsigned)wait, pause_s, &r->why);
-	if (e)
-		return e;
-	if (outbox_has(&r->outbox, r->work.task.task)) {
-		/* Done already, but the coordinator has not taken the delta, or has lost it with its memory. */
-		drop_work(r);
-		r->held_at = 0;
-		*pause_s = backoff_next(&r->idle);
-		return ERR_TIMEOUT;
-	}
-	e = prepare(r);
-	if (e == ERR_TIMEOUT)
-		*pause_s = backoff_next(&r->idle);
-	return e;
-}
-
-/* For `rivulet doctor`; the next answer is noted again, whatever it says. */
-static void
-note_failure(struct rivulet *r, enum err e)
-{
-	home_note(r->home, e == ERR_CLOSED ? "unreachable" : "failed", r->why.text);
-	r->waiting[0] = '\0';
-}
-
-/* Waits, and renews the certificate when that becomes due meanwhile; false: cancelled, or something is asked of us. */
-static bool
-rest(struct rivulet *r, double seconds)
-{
-	double until = backoff_now() + seconds;
-	bool whole;
-
-	for (;;) {
-		double left = until - backoff_now(), due = session_renew_in(r->session);
-		bool last = !(due < left);
-		r->asking = true;
-		whole = backoff_sleep(last ? left : due + REST_S, handle_cancelled, r);
-		r->asking = false;
-		if (last || !whole)
-			return whole;
-		session_renew(r->session);
-	}
-}
-
 int
 rivulet_next(struct rivulet *r, double timeout_s, const struct rivulet_task **task)
 {
-	double until = backoff_now() + timeout_s, pause;
+	int rc = next_task(r, timeout_s);
 
-	*task = NULL;
-	drop_work(r);
-	for (;;) {
-		double left = timeout_s < 0 ? -1 : until - backoff_now();
-		enum err e = one_pass(r, left < 0 && timeout_s >= 0 ? 0 : left, &pause);
-		if (!e) {
-			show_task(r);
-			*task = &r->task;
-			return RIVULET_OK;
-		}
-		if (e == ERR_AGAIN && !handle_cancelled(r))
-			continue; /* broken off for a request */
-		if (e != ERR_TIMEOUT)
-			note_failure(r, e);
-		if (e != ERR_TIMEOUT && e != ERR_CLOSED)
-			return handle_error(e);
-		if (e == ERR_CLOSED) {
-			if (pause <= 0)
-				pause = backoff_next(session_backoff(r->session));
-			events_emit(&r->events, EVENTS_WARN, "unreachable",
-			    EVENTS_PAIRS(
-				EVENTS_S("reason", r->why.text), EVENTS_D("seconds", pause)));
-		}
-		left = until - backoff_now();
-		bool last = timeout_s >= 0 && pause >= left;
-		if (!rest(r, last ? left : pause)) {
-			if (handle_cancelled(r))
-				return RIVULET_STOPPED;
-			continue;
-		}
-		if (last)
-			return RIVULET_TIMEOUT;
-	}
+	*task = rc == RIVULET_OK ? &r->task : NULL;
+	return rc;
 }
 
 int
@@ -403,7 +157,7 @@ rivulet_abort(struct rivulet *r, const char *reason, const char *log)
 	if (!r->has_work)
 		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
 	enum err e = send_abort(r, r->work.task.task, reason, log, &r->why);
-	drop_work(r);
+	handle_drop(r);
 	return handle_error(e);
 }
 

@@ -1,6 +1,6 @@
 #ifndef SEND_H
 #define SEND_H
-#include "handle.h"
+#include "handle_inside.h"
 
 /* Sends one delta of the outbox and checks the receipt; removes it when it was taken or refused for good. ERR_OK taken;
  * ERR_STATE refused for good (why holds the reason); ERR_CLOSED, ERR_TIMEOUT, ERR_DENIED, ERR_AGAIN: it stays. */

@@ -1,6 +1,6 @@
 #ifndef UPLOAD_H
 #define UPLOAD_H
-#include "handle.h"
+#include "handle_inside.h"
 
 /* A delta of the outbox on its way: PUT, and when that broke, HEAD and PATCH with what is not there yet. A delta of one chunk is
  * sent whole each time. */

@@ -3,38 +3,30 @@
 #include <string.h>
 
 #include "modelfile.h"
+#include "scaffold.h"
 #include "simulate.h"
 #include "train.h"
 #include "trainer.h"
 #include "training.h"
 #include "variate.h"
 
-/* What client/scaffold.c loads: the coordinator's variate, the device's own, and what to add to gradients. */
+/* As a device finds them at the start of a round: the coordinator's variate, and its own. */
 static enum err
-load_variates(const struct simulate_round *r, struct simulate_memory *m, struct scaffold *s)
+load_variates(const struct simulate_round *r, struct simulate_memory *m, struct work *w)
 {
-	size_t n = r->table.elements, i = 0;
+	size_t n = r->table.elements;
 
-	s->on = r->job->recipe.local.variates > 0;
-	if (!s->on)
+	if (!work_variates(w))
 		return ERR_OK;
 	if (!m->own)
 		m->own = calloc(n, sizeof(float));
-	s->own = m->own;
-	s->server = calloc(n, sizeof(float));
-	s->shift = malloc(n * sizeof(float));
-	if (!s->own || !s->server || !s->shift)
+	w->own_variate = m->own;
+	w->server_variate = calloc(n, sizeof(float));
+	if (!w->own_variate || !w->server_variate)
 		return ERR_NOMEM;
 	if (r->state)
-		memcpy(s->server, r->state + r->state_floats - n, n * sizeof(float));
-	variate_correction(s->shift, s->server, s->own, n);
-	while (i < n && !(s->shift[i] > 0) && !(s->shift[i] < 0))
-		i++;
-	if (i == n) {
-		free(s->shift);
-		s->shift = NULL;
-	}
-	return ERR_OK;
+		memcpy(w->server_variate, r->state + r->state_floats - n, n * sizeof(float));
+	return scaffold_correct(w, NULL);
 }
 
 static enum err
@@ -75,9 +67,9 @@ take_delta(const struct simulate_round *r, struct simulate_report *p, const stru
 	free(before);
 	if (!before || !p->delta)
 		return ERR_NOMEM;
-	if (work->scaffold.on)
+	if (work_variates(work))
 		p->change = scaffold_change(work, p->delta, p->steps);
-	return work->scaffold.on && !p->change ? ERR_NOMEM : ERR_OK;
+	return work_variates(work) && !p->change ? ERR_NOMEM : ERR_OK;
 }
 
 void
@@ -89,15 +81,15 @@ simulate_device_train(struct simulate_round *r, struct simulate_report *p)
 	work.task.recipe = r->job->recipe;
 	work.task.seed = r->job->seed;
 	work.task.round = r->number;
-	p->e = work.weights ? load_variates(r, m, &work.scaffold) : ERR_NOMEM;
+	p->e = work.weights ? load_variates(r, m, &work) : ERR_NOMEM;
 	if (!p->e) {
 		memcpy(work.weights, r->data, r->table.bytes);
 		p->e = train(p, &work);
 	}
 	if (!p->e)
 		p->e = take_delta(r, p, &work);
-	free(work.scaffold.server);
-	free(work.scaffold.shift);
+	free(work.server_variate);
+	free(work.shift);
 	free(work.weights);
 }
 
@@ -133,7 +125,7 @@ admit(const struct simulate_round *r, struct simulate_report *p)
 	v->params.table = NULL;
 }
 
-/* What the device keeps of an accepted delta: error feedback as client/feedback.c does it, that is what was wanted minus what
+/* What the device keeps of an accepted delta: error feedback as client/device/feedback.c does it, that is what was wanted minus what
  * arrives; and its own variate, as the coordinator counts it. */
 static enum err
 keep(const struct simulate_report *p, struct simulate_memory *m)

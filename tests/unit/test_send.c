@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "file.h"
-#include "handle.h"
+#include "handle_inside.h"
 
 #include "send.c"
 

@@ -4,8 +4,6 @@
 
 #include "messages.h"
 #include "modelfile.h"
-#include "rivulet.h"
-#include "scaffold.h"
 
 /*
  * One task in hand: its message, the base model's file and the weights as training changes them. `weights` is a copy of
@@ -20,8 +18,9 @@ struct work {
 	struct tensor_table table; /* with the job's roles */
 	uint8_t *weights; /* table.bytes */
 	char *params, *recipe; /* JSON text */
-	struct rivulet_tensor *tensors;
-	struct scaffold scaffold; /* of a job with control variates */
+	/* Of a job with control variates (scaffold.h), table.elements each; else NULL. */
+	float *server_variate, *own_variate;
+	float *shift; /* is added to every gradient; NULL for zeros */
 };
 
 /* Loads the base model of work->task from `path`. Reasons: ERR_CORRUPT, ERR_LIMIT past memory_bytes (0: no limit), ... */
@@ -32,5 +31,9 @@ void work_deinit(struct work *w);
 double work_left(const struct work *w);
 /* The delta vector, table.elements floats: weights minus the base model in the file. The caller frees it. */
 ERR_MUST_USE enum err work_delta(const struct work *w, float **out, struct why *why);
+/* Does the job want error feedback? */
+bool work_feedback(const struct work *w);
+/* And control variates? */
+bool work_variates(const struct work *w);
 
 #endif

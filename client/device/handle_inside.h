@@ -1,13 +1,14 @@
-#ifndef HANDLE_H
-#define HANDLE_H
+#ifndef HANDLE_INSIDE_H
+#define HANDLE_INSIDE_H
 #include "cache.h"
 #include "outbox.h"
 #include "residual.h"
+#include "rivulet.h"
 #include "session.h"
 #include "settings.h"
 #include "work.h"
 
-/* The inside of struct rivulet, for the parts of the client; programs see rivulet.h alone. */
+/* The inside of struct rivulet. Programs see rivulet.h, the agent device.h. */
 struct rivulet {
 	char home[PATH_MAX];
 	int lock; /* descriptor of HOME/lock, -1 */
@@ -37,10 +38,11 @@ struct rivulet {
 	struct work work;
 	bool has_work;
 	struct rivulet_task task; /* what the caller sees of it */
+	struct rivulet_tensor *tensors; /* of task */
 	char waiting[32]; /* last reason for waiting, so that it is logged once */
-	/* The agent's say before a model is fetched: NULL, or an abort reason, with the sentence in why. */
-	const char *(*consider)(void *agent, const struct work *work, struct why *why);
-	void *agent;
+	const char *(*consider)(
+	    void *context, const struct work *work, struct why *why); /* device.h; NULL without */
+	void *consider_context;
 };
 
 /* Public code of an internal error. */
@@ -49,5 +51,7 @@ int handle_error(enum err e);
 bool handle_requested(const struct rivulet *r);
 /* struct options' cancel in the shape the parts want; context is the handle. */
 bool handle_cancelled(void *handle);
+/* Forgets the task in hand, if there is one. */
+void handle_drop(struct rivulet *r);
 
 #endif

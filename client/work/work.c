@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "backoff.h"
-#include "feedback.h"
+#include "codec.h"
 #include "file.h"
 #include "model_head.h"
 
@@ -64,35 +64,15 @@ read_weights(const struct work *w, int fd, uint8_t **out, struct why *why)
 	return ERR_OK;
 }
 
-static enum err
-list_tensors(struct work *w)
-{
-	w->tensors = calloc(w->table.count, sizeof(*w->tensors));
-	if (!w->tensors)
-		return ERR_NOMEM;
-	for (size_t i = 0; i < w->table.count; i++) {
-		const struct tensor *t = &w->table.items[i];
-		/* A foreign file's data need not be aligned; such a tensor cannot be given as floats. */
-		bool floats = t->dtype == TENSOR_F32 && t->begin % sizeof(float) == 0;
-		w->tensors[i] = (struct rivulet_tensor){.name = t->name,
-		    .shape = t->shape,
-		    .dims = t->dims,
-		    .count = t->elements,
-		    .data = floats ? (float *)(void *)(w->weights + t->begin) : NULL,
-		    .trained = t->in_delta};
-	}
-	return ERR_OK;
-}
-
 /* Vectors as large as the model. */
 static uint64_t
-copies_of(const struct task *task)
+copies_of(const struct work *w)
 {
 	uint64_t copies = MEMORY_COPIES;
 
-	if (task->recipe.local.variates)
+	if (work_variates(w))
 		copies += MEMORY_VARIATES;
-	if (feedback_wanted(task))
+	if (work_feedback(w))
 		copies += MEMORY_FEEDBACK;
 	return copies;
 }
@@ -106,7 +86,7 @@ work_load(struct work *w, const char *path, uint64_t memory_bytes, struct why *w
 	if (fd < 0)
 		return err_errno(why, "open %s", path);
 	enum err e = read_head(w, fd, why);
-	if (!e && memory_bytes && w->table.bytes > memory_bytes / copies_of(&w->task))
+	if (!e && memory_bytes && w->table.bytes > memory_bytes / copies_of(w))
 		e = err_set(why, ERR_LIMIT, "a model of %llu bytes needs more than memory_bytes",
 		    (unsigned long long)w->table.bytes);
 	if (!e)
@@ -116,8 +96,6 @@ work_load(struct work *w, const char *path, uint64_t memory_bytes, struct why *w
 		e = print_member(&w->params, w->task.recipe.document, "params");
 	if (!e)
 		e = print_member(&w->recipe, w->task.recipe.document, NULL);
-	if (!e)
-		e = list_tensors(w);
 	return e;
 }
 
@@ -130,8 +108,9 @@ work_deinit(struct work *w)
 	free(w->weights);
 	free(w->params);
 	free(w->recipe);
-	free(w->tensors);
-	scaffold_deinit(&w->scaffold);
+	free(w->server_variate);
+	free(w->own_variate);
+	free(w->shift);
 	memset(w, 0, sizeof(*w));
 }
 
@@ -170,4 +149,18 @@ work_delta(const struct work *w, float **out, struct why *why)
 	free(before);
 	free(after);
 	return e;
+}
+
+bool
+work_feedback(const struct work *w)
+{
+	const struct codec *codec = codec_find_name(w->task.recipe.codec);
+
+	return codec && recipe_upload_feedback(&w->task.recipe.upload, codec);
+}
+
+bool
+work_variates(const struct work *w)
+{
+	return w->task.recipe.local.variates > 0;
 }

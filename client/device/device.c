@@ -1,0 +1,59 @@
+#include "device.h"
+
+#include "handle_inside.h"
+
+struct offer *
+device_offer(struct rivulet *r)
+{
+	return r->offer;
+}
+
+void
+device_consider(struct rivulet *r,
+    const char *(*consider)(void *context, const struct work *work, struct why *why), void *context)
+{
+	r->consider = consider;
+	r->consider_context = context;
+}
+
+struct work *
+device_task(struct rivulet *r)
+{
+	return r->has_work ? &r->work : NULL;
+}
+
+bool
+device_cancelled(void *context)
+{
+	return handle_cancelled(context);
+}
+
+bool
+device_rest(struct rivulet *r)
+{
+	return backoff_sleep(backoff_next(&r->idle), handle_cancelled, r);
+}
+
+const char *
+device_home(const struct rivulet *r)
+{
+	return r->home;
+}
+
+const struct settings *
+device_settings(const struct rivulet *r)
+{
+	return r->settings;
+}
+
+const struct events *
+device_events(const struct rivulet *r)
+{
+	return &r->events;
+}
+
+struct session *
+device_session(struct rivulet *r)
+{
+	return r->session;
+}

@@ -1,0 +1,31 @@
+#ifndef DEVICE_H
+#define DEVICE_H
+#include "finish.h"
+#include "session.h"
+#include "settings.h"
+
+/*
+ * How an agent works a device, beyond rivulet.h: it says what it offers, judges a task before its model is fetched, changes the work in
+ * place and hands it in with finish_submit. What is returned belongs to the device and lives until rivulet_close.
+ */
+struct rivulet;
+
+/* The agent fills in trainers and data, and may do so again between tasks; the rest is the device's. */
+struct offer *device_offer(struct rivulet *r);
+/* consider is asked about each task before its model is fetched: NULL, or the reason it is given back for, with the sentence in why. */
+void device_consider(struct rivulet *r,
+    const char *(*consider)(void *context, const struct work *work, struct why *why),
+    void *context);
+/* The task in hand until it is submitted, aborted or dropped for the next one; NULL without. */
+struct work *device_task(struct rivulet *r);
+/* Is this device told to stop? context: the handle. */
+bool device_cancelled(void *context);
+/* Blocks after a task that came to nothing, longer each time, until a delta is taken. False: cancelled. */
+bool device_rest(struct rivulet *r);
+
+const char *device_home(const struct rivulet *r);
+const struct settings *device_settings(const struct rivulet *r);
+const struct events *device_events(const struct rivulet *r);
+struct session *device_session(struct rivulet *r);
+
+#endif

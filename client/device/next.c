@@ -1,0 +1,262 @@
+#include "next.h"
+
+#include <stdlib.h>
+
+#include "ask.h"
+#include "fetch.h"
+#include "home.h"
+#include "local.h"
+#include "rekey.h"
+#include "scaffold.h"
+#include "send.h"
+#include "training.h"
+
+#define WAIT_MAX_S 50.0
+#define REST_S 0.1
+
+static enum err
+list_tensors(struct rivulet *r)
+{
+	const struct work *w = &r->work;
+
+	r->tensors = calloc(w->table.count, sizeof(*r->tensors));
+	if (!r->tensors)
+		return err_set(&r->why, ERR_NOMEM, "no memory for a list of tensors");
+	for (size_t i = 0; i < w->table.count; i++) {
+		const struct tensor *t = &w->table.items[i];
+		/* A foreign file's data need not be aligned; such a tensor cannot be given as floats. */
+		bool floats = t->dtype == TENSOR_F32 && t->begin % sizeof(float) == 0;
+		r->tensors[i] = (struct rivulet_tensor){.name = t->name,
+		    .shape = t->shape,
+		    .dims = t->dims,
+		    .count = t->elements,
+		    .data = floats ? (float *)(void *)(w->weights + t->begin) : NULL,
+		    .trained = t->in_delta};
+	}
+	return ERR_OK;
+}
+
+static enum err
+show_task(struct rivulet *r)
+{
+	const struct work *w = &r->work;
+
+	r->task = (struct rivulet_task){.id = w->task.task,
+	    .job = w->task.job,
+	    .model = w->task.model,
+	    .round = w->task.round,
+	    .seed = training_seed(w->task.seed, w->task.round, session_device(r->session)),
+	    .deadline_s = w->task.deadline_s,
+	    .params = w->params,
+	    .recipe = w->recipe,
+	    .tensor_count = w->table.count};
+	enum err e = list_tensors(r);
+	r->task.tensors = r->tensors;
+	return e;
+}
+
+/* The abort reason that goes with a failure to prepare a task; NULL if the fault lies elsewhere. */
+static const char *
+abort_word(enum err e)
+{
+	switch (e) {
+	case ERR_NOMEM:
+		return "out-of-memory";
+	case ERR_LIMIT:
+		return "too-large";
+	case ERR_NOSPACE:
+		return "disk-full";
+	case ERR_STATE:
+		return "variate-lost";
+	case ERR_INVALID:
+	case ERR_CORRUPT:
+	case ERR_UNSUPPORTED:
+	case ERR_NOTFOUND:
+		return "bad-model";
+	default:
+		return NULL;
+	}
+}
+
+static const char *
+consider(struct rivulet *r)
+{
+	const struct work *w = &r->work;
+	const char *word = r->consider ? r->consider(r->consider_context, w, &r->why) : NULL;
+
+	if (word || w->task.model_bytes <= r->settings->model_bytes)
+		return word;
+	err_set(&r->why, ERR_LIMIT, "the model has %llu bytes, model_bytes allows %llu",
+	    (unsigned long long)w->task.model_bytes, (unsigned long long)r->settings->model_bytes);
+	return "too-large";
+}
+
+static enum err
+load_variates(struct rivulet *r)
+{
+	enum err e = scaffold_load(&r->work, r->home, &r->why);
+
+	if (!e)
+		e = fetch_state(r, &r->why);
+	return e ? e : scaffold_correct(&r->work, &r->why);
+}
+
+static enum err
+load(struct rivulet *r)
+{
+	struct work *w = &r->work;
+	enum err e = fetch_model(r, &r->why);
+
+	if (!e)
+		e = work_load(w, w->path, r->settings->memory_bytes, &r->why);
+	if (e)
+		return e;
+	local_load(w, r->home);
+	if (work_variates(w))
+		e = load_variates(r);
+	return e ? e : show_task(r);
+}
+
+/* Fetches and loads; a task that cannot be done is given back and ERR_TIMEOUT returned. */
+static enum err
+prepare(struct rivulet *r)
+{
+	const char *word = consider(r);
+	enum err e = word ? ERR_DENIED : load(r);
+	struct why ignored;
+
+	if (!e)
+		return ERR_OK;
+	if (!word)
+		word = abort_word(e);
+	if (word) {
+		e = send_abort(r, r->work.task.task, word, r->why.text, &ignored);
+		e = e == ERR_AGAIN ? e : ERR_TIMEOUT;
+	}
+	handle_drop(r);
+	return e;
+}
+
+/* A new key was asked for by `rivulet rotate`. What can pass is tried again; of what cannot, the command is told. */
+static void
+serve_rotation(struct rivulet *r)
+{
+	struct why why = {""}, ignored;
+	enum err e = rekey_run(r->session, &why);
+
+	if (e == ERR_CLOSED || e == ERR_TIMEOUT || e == ERR_AGAIN) {
+		r->rotate_at = backoff_now() + backoff_next(&r->rotate);
+		return;
+	}
+	backoff_reset(&r->rotate);
+	if (e)
+		(void)!home_put(r->home, HOME_ROTATE_FAILED, why.text, &ignored);
+	(void)!home_drop(r->home, HOME_ROTATE, &ignored);
+}
+
+/* Neither a delta's next try nor the certificate's renewal may be kept waiting by a held request. */
+static unsigned
+longest_wait(struct rivulet *r, double left)
+{
+	const double dues[] = {
+	    r->resend_at - backoff_now(), r->held_at - backoff_now(), session_renew_in(r->session)};
+	double wait = left < 0 || left > WAIT_MAX_S ? WAIT_MAX_S : left;
+
+	for (size_t i = 0; i < sizeof(dues) / sizeof(*dues); i++)
+		if (dues[i] > 0 && dues[i] < wait)
+			wait = dues[i];
+	return (unsigned)wait;
+}
+
+/* One pass: what waits in the outbox, then a request for work. */
+static enum err
+one_pass(struct rivulet *r, double left, double *pause_s)
+{
+	*pause_s = 0;
+	if (handle_requested(r))
+		serve_rotation(r);
+	enum err e = send_all(r, &r->why);
+	session_renew(r->session);
+	if (!e)
+		e = ask_once(r, longest_wait(r, left), pause_s, &r->why);
+	if (e)
+		return e;
+	if (outbox_has(&r->outbox, r->work.task.task)) {
+		/* Done already, but the coordinator has not taken the delta, or has lost it with its memory. */
+		handle_drop(r);
+		r->held_at = 0;
+		*pause_s = backoff_next(&r->idle);
+		return ERR_TIMEOUT;
+	}
+	e = prepare(r);
+	if (e == ERR_TIMEOUT)
+		*pause_s = backoff_next(&r->idle);
+	return e;
+}
+
+/* For `rivulet doctor`; the next answer is noted again, whatever it says. */
+static void
+note_failure(struct rivulet *r, enum err e)
+{
+	home_note(r->home, e == ERR_CLOSED ? "unreachable" : "failed", r->why.text);
+	r->waiting[0] = '\0';
+}
+
+/* Waits, and renews the certificate when that becomes due meanwhile; false: cancelled, or something is asked of us. */
+static bool
+rest(struct rivulet *r, double seconds)
+{
+	double until = backoff_now() + seconds;
+	bool whole;
+
+	for (;;) {
+		double left = until - backoff_now(), due = session_renew_in(r->session);
+		bool last = !(due < left);
+		r->asking = true;
+		whole = backoff_sleep(last ? left : due + REST_S, handle_cancelled, r);
+		r->asking = false;
+		if (last || !whole)
+			return whole;
+		session_renew(r->session);
+	}
+}
+
+static void
+tell_unreachable(struct rivulet *r, double *pause_s)
+{
+	if (*pause_s <= 0)
+		*pause_s = backoff_next(session_backoff(r->session));
+	events_emit(&r->events, EVENTS_WARN, "unreachable",
+	    EVENTS_PAIRS(EVENTS_S("reason", r->why.text), EVENTS_D("seconds", *pause_s)));
+}
+
+int
+next_task(struct rivulet *r, double timeout_s)
+{
+	double until = backoff_now() + timeout_s, pause;
+
+	handle_drop(r);
+	for (;;) {
+		double left = timeout_s < 0 ? -1 : until - backoff_now();
+		enum err e = one_pass(r, left < 0 && timeout_s >= 0 ? 0 : left, &pause);
+		if (!e)
+			return RIVULET_OK;
+		if (e == ERR_AGAIN && !handle_cancelled(r))
+			continue; /* broken off for a request */
+		if (e != ERR_TIMEOUT)
+			note_failure(r, e);
+		if (e != ERR_TIMEOUT && e != ERR_CLOSED)
+			return handle_error(e);
+		if (e == ERR_CLOSED)
+			tell_unreachable(r, &pause);
+		left = until - backoff_now();
+		bool last = timeout_s >= 0 && pause >= left;
+		if (!rest(r, last ? left : pause)) {
+			if (handle_cancelled(r))
+				return RIVULET_STOPPED;
+			continue;
+		}
+		if (last)
+			return RIVULET_TIMEOUT;
+	}
+}

@@ -1,0 +1,235 @@
+#include "scaffold.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bytes.h"
+#include "fault.h"
+#include "file.h"
+#include "hash.h"
+#include "training.h"
+#include "variate.h"
+
+#define HEAD 24
+#define JOB_HEX 32
+#define DAYS_KEPT 90
+#define DAY 86400
+
+/* --- the directory */
+
+/* Was neither of the job's files written or put in its place since? What counts may lie in either. */
+static bool
+is_old(int dir, const char *name, time_t before)
+{
+	static const char *const suffixes[] = {".own", ".next"};
+	char path[JOB_HEX + 8];
+	struct stat st;
+
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%.32s%s", name, suffixes[i]);
+		if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_mtime >= before)
+			return false;
+	}
+	return true;
+}
+
+static bool
+is_variate(const char *name)
+{
+	return strspn(name, "0123456789abcdef") == JOB_HEX &&
+	    (strcmp(name + JOB_HEX, ".own") == 0 || strcmp(name + JOB_HEX, ".next") == 0);
+}
+
+enum err
+scaffold_init(const char *home, struct why *why)
+{
+	time_t before = time(NULL) - (time_t)DAYS_KEPT * DAY;
+	char path[PATH_MAX];
+	struct dirent **list = NULL;
+	struct stat st;
+	int len = snprintf(path, sizeof(path), "%s/variates", home);
+
+	if (len < 0 || (size_t)len >= sizeof(path))
+		return err_set(why, ERR_LIMIT, "path too long: %.80s", home);
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int n = dir < 0 ? 0 : scandir(path, &list, NULL, NULL);
+	for (int i = 0; i < n; i++) {
+		const char *name = list[i]->d_name;
+		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+		    (!is_variate(name) || is_old(dir, name, before)))
+			unlinkat(dir, name, 0);
+		free(list[i]);
+	}
+	free(list);
+	if (dir >= 0)
+		close(dir);
+	return ERR_OK;
+}
+
+enum err
+scaffold_path(
+    char out[PATH_MAX], const struct work *w, const char *home, const char *suffix, struct why *why)
+{
+	int n = snprintf(out, PATH_MAX, "%s/variates/%.32s%s", home, w->task.job, suffix);
+
+	return n > 0 && n < PATH_MAX ? ERR_OK : err_set(why, ERR_LIMIT, "path too long");
+}
+
+/* --- the own variate's files */
+
+/* The elements of a file that is of this round, or NULL. */
+static float *
+read_file(const struct work *w, const char *home, const char *suffix, uint64_t round)
+{
+	size_t bytes = (size_t)w->table.elements * sizeof(float), len;
+	char path[PATH_MAX], magic[4];
+	uint8_t hash[HASH_LEN];
+	float *out = NULL;
+	char *data = NULL;
+
+	if (scaffold_path(path, w, home, suffix, NULL) ||
+	    file_read(path, HEAD + bytes + HASH_LEN, &data, &len, NULL))
+		return NULL;
+	struct bytes_reader b = bytes_reader(data, len);
+	bytes_get(&b, magic, sizeof(magic));
+	bool right = bytes_get_u32(&b) == 0 && bytes_get_u64(&b) == round &&
+	    bytes_get_u64(&b) == w->table.elements && !b.bad && b.left == bytes + HASH_LEN &&
+	    memcmp(magic, "RVV1", 4) == 0;
+	if (right) {
+		hash_sha256(hash, data, HEAD + bytes);
+		right = memcmp(hash, data + HEAD + bytes, HASH_LEN) == 0;
+	}
+	if (right && (out = malloc(bytes)))
+		memcpy(out, data + HEAD, bytes);
+	free(data);
+	return out;
+}
+
+/* The new file has its place for good before it is used. */
+static enum err
+promote(const struct work *w, const char *home, struct why *why)
+{
+	char next[PATH_MAX], own[PATH_MAX];
+	enum err e = scaffold_path(next, w, home, ".next", why);
+
+	if (!e)
+		e = scaffold_path(own, w, home, ".own", why);
+	if (e)
+		return e;
+	int fd = open(next, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(why, "open %s", next);
+	e = file_commit(fd, next, own, why);
+	close(fd);
+	FAULT("client.promoted");
+	return e;
+}
+
+static enum err
+find_own(struct work *w, const char *home, struct why *why)
+{
+	uint64_t counted = w->task.counted;
+
+	if (counted == 0) {
+		w->own_variate = calloc((size_t)w->table.elements, sizeof(float));
+		return w->own_variate ? ERR_OK : err_set(why, ERR_NOMEM, "no memory for a variate");
+	}
+	w->own_variate = read_file(w, home, ".next", counted);
+	if (w->own_variate)
+		return promote(w, home, why);
+	w->own_variate = read_file(w, home, ".own", counted);
+	return w->own_variate
+	    ? ERR_OK
+	    : err_set(why, ERR_STATE,
+		  "the control variate that counts since round %llu is not in this home",
+		  (unsigned long long)counted);
+}
+
+static bool
+is_zero(const float *x, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && !(x[i] > 0) && !(x[i] < 0))
+		i++;
+	return i == n;
+}
+
+enum err
+scaffold_load(struct work *w, const char *home, struct why *why)
+{
+	char dir[PATH_MAX];
+
+	int len = snprintf(dir, sizeof(dir), "%s/variates", home);
+	if (len < 0 || (size_t)len >= sizeof(dir))
+		return err_set(why, ERR_LIMIT, "path too long");
+	enum err e = file_mkdirs(dir, 0700, why);
+	return e ? e : find_own(w, home, why);
+}
+
+enum err
+scaffold_correct(struct work *w, struct why *why)
+{
+	size_t n = (size_t)w->table.elements;
+
+	w->shift = malloc(n * sizeof(float));
+	if (!w->shift)
+		return err_set(why, ERR_NOMEM, "no memory for a variate");
+	variate_correction(w->shift, w->server_variate, w->own_variate, n);
+	/* A step without one is made another way, and the first round is to be that of plain averaging. */
+	if (is_zero(w->shift, n)) {
+		free(w->shift);
+		w->shift = NULL;
+	}
+	return ERR_OK;
+}
+
+/* --- after the training */
+
+float *
+scaffold_change(const struct work *w, const float *delta, unsigned long long steps)
+{
+	const struct task *t = &w->task;
+	double rates = (double)steps * (double)(float)training_rate(&t->recipe.local, t->round);
+	size_t n = (size_t)w->table.elements;
+	float *change = calloc(n, sizeof(*change));
+
+	/* With a rate of 0 nothing was learned. */
+	if (change && rates > 0)
+		variate_change(change, w->server_variate, delta, rates, n);
+	return change;
+}
+
+enum err
+scaffold_keep(const struct work *w, const char *home, const float *change, struct why *why)
+{
+	size_t n = (size_t)w->table.elements, bytes = n * sizeof(float);
+	char path[PATH_MAX];
+	uint8_t *data;
+
+	enum err e = scaffold_path(path, w, home, ".next", why);
+	if (e)
+		return e;
+	data = malloc(HEAD + bytes + HASH_LEN);
+	if (!data)
+		return err_set(why, ERR_NOMEM, "no memory for a variate");
+	struct bytes_writer b = bytes_writer(data, HEAD);
+	bytes_put(&b, "RVV1", 4);
+	bytes_put_u32(&b, 0);
+	bytes_put_u64(&b, w->task.round);
+	bytes_put_u64(&b, w->table.elements);
+	float *next = (float *)(void *)(data + HEAD);
+	memcpy(next, w->own_variate, bytes);
+	variate_advance(next, change, n);
+	hash_sha256(data + HEAD + bytes, data, HEAD + bytes);
+	e = file_write(path, data, HEAD + bytes + HASH_LEN, 0600, why);
+	free(data);
+	FAULT("client.variate");
+	return e;
+}
