@@ -29,17 +29,17 @@ tell(const struct leaving *l, struct why *why)
 	    .path = "/v1/leave", .attempts = ATTEMPTS, .request = {.method = "POST"}};
 	struct transport_answer answer;
 	struct session *s;
-	char word[64] = "";
+	enum problem_type type = PROBLEM_NONE;
 	enum err e = session_open(&s, &options, why);
 
 	if (e)
 		return e;
 	e = session_do(s, &call, &answer, why);
 	if (!e)
-		e = session_problem(&answer, word, why);
+		e = session_problem(&answer, &type, why);
 	transport_answer_deinit(&answer);
 	session_free(s);
-	return strcmp(word, "device-left") == 0 ? ERR_OK : e;
+	return type == PROBLEM_DEVICE_LEFT ? ERR_OK : e;
 }
 
 static enum err

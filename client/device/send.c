@@ -47,28 +47,22 @@ check_receipt(const struct outbox_entry *entry, const struct transport_answer *a
 	return ERR_OK;
 }
 
-/* Refusals that concern the device or its certificate: mended by somebody, the delta is as good as before. */
+/* Refusals that concern the device or its certificate: mended by somebody, and the delta is as good as before. */
 static bool
-passing(const char *word)
+is_passing(enum problem_type t)
 {
-	static const char *const words[] = {"no-certificate", "bad-token", "unknown-device",
-	    "expired-certificate", "device-suspended", "forbidden"};
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-		if (strcmp(word, words[i]) == 0)
-			return true;
-	return false;
+	return t == PROBLEM_NO_CERTIFICATE || t == PROBLEM_BAD_TOKEN ||
+	    t == PROBLEM_UNKNOWN_DEVICE || t == PROBLEM_EXPIRED_CERTIFICATE ||
+	    t == PROBLEM_DEVICE_SUSPENDED || t == PROBLEM_FORBIDDEN;
 }
 
 bool
-send_final(long status, const char *word)
+send_final(long status, enum problem_type t)
 {
-	if (status < 400 || status == 401 || session_retryable(status) || passing(word))
+	if (status < 400 || status == 401 || session_retryable(status) || is_passing(t))
 		return false;
-	if (status != 403)
-		return true;
-	return strcmp(word, "device-revoked") == 0 || strncmp(word, "bad-", 4) == 0 ||
-	    strncmp(word, "wrong-", 6) == 0;
+	return status != 403 || t == PROBLEM_DEVICE_REVOKED || t == PROBLEM_WRONG_DEVICE ||
+	    t == PROBLEM_WRONG_TASK || t == PROBLEM_BAD_SIGNATURE;
 }
 
 /* A delta with its job's residual in it is too long: so would be the next ones, for what is refused leaves the residual as it is. */
@@ -90,8 +84,8 @@ static enum err
 judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
     const struct transport_answer *answer, struct why *why)
 {
-	char word[64];
-	enum err e = session_problem(answer, word, why);
+	enum problem_type type;
+	enum err e = session_problem(answer, &type, why);
 	bool taken = !e;
 
 	if (taken && check_receipt(entry, answer, session_signer(r->session), why)) {
@@ -99,7 +93,7 @@ judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
 		s->busy = true;
 		return ERR_CLOSED;
 	}
-	if (!taken && !send_final(answer->status, word)) {
+	if (!taken && !send_final(answer->status, type)) {
 		s->busy = session_retryable(answer->status);
 		s->retry_after_s = answer->retry_after_s;
 		return e == ERR_STATE ? ERR_DENIED : e;
@@ -112,8 +106,7 @@ judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
 		return ERR_CLOSED;
 	}
 	struct why unforgotten;
-	if (!taken && strcmp(word, "norm-too-large") == 0 &&
-	    forget_residual(r, entry, &unforgotten)) {
+	if (!taken && type == PROBLEM_NORM_TOO_LARGE && forget_residual(r, entry, &unforgotten)) {
 		/* Refused again, once the disk lets go of it. */
 		*why = unforgotten;
 		s->busy = true;

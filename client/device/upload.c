@@ -118,11 +118,11 @@ call_of(struct schedule_state *c)
 static bool
 disagrees(const struct transport_answer *answer)
 {
+	enum problem_type type;
 	struct why why;
-	char word[64];
 
-	return answer->status == 409 && session_problem(answer, word, &why) != ERR_OK &&
-	    strcmp(word, "wrong-offset") == 0;
+	return answer->status == 409 && session_problem(answer, &type, &why) != ERR_OK &&
+	    type == PROBLEM_WRONG_OFFSET;
 }
 
 enum err

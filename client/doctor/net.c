@@ -204,32 +204,33 @@ explain_silence(struct place *p, const struct why *failure)
 
 /* What a refusal means for whoever looks after this device. */
 static void
-explain_refusal(struct place *p, long status, const char *word, const char *text)
+explain_refusal(struct place *p, long status, enum problem_type type, const char *text)
 {
 	static const struct {
-		const char *word, *text, *advice;
+		enum problem_type type;
+		const char *text, *advice;
 	} table[] = {
-	    {"device-suspended", "the coordinator has suspended this device",
+	    {PROBLEM_DEVICE_SUSPENDED, "the coordinator has suspended this device",
 		"ask its operator; rivulet device resume lets it go on"},
-	    {"device-revoked", "the coordinator has revoked this device for good",
+	    {PROBLEM_DEVICE_REVOKED, "the coordinator has revoked this device for good",
 		"if that was a mistake: rivulet leave --force, then join with a new token"},
-	    {"device-left", "the coordinator says that this device has left",
+	    {PROBLEM_DEVICE_LEFT, "the coordinator says that this device has left",
 		"rivulet leave, then join again with a token"},
-	    {"key-rotated", "the coordinator knows this device by a newer key",
+	    {PROBLEM_KEY_ROTATED, "the coordinator knows this device by a newer key",
 		"rivulet rotate finishes an interrupted change of key; an old copy of the home "
 		"cannot "
 		"be used"},
-	    {"unknown-device", "the coordinator does not know this device",
+	    {PROBLEM_UNKNOWN_DEVICE, "the coordinator does not know this device",
 		"was it restored from an older backup? rivulet leave --force, then join again"},
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
-		if (strcmp(word, table[i].word) == 0) {
+		if (type == table[i].type) {
 			cmd_doctor_add(p->d, "standing", CMD_DOCTOR_FAULT, CMD_DENIED,
 			    table[i].advice, "%s: %s", p->url, table[i].text);
 			return;
 		}
-	if (strcmp(word, "expired-certificate") == 0)
+	if (type == PROBLEM_EXPIRED_CERTIFICATE)
 		cmd_doctor_add(p->d, "standing", CMD_DOCTOR_WARNING, CMD_DENIED,
 		    "the agent renews it by itself",
 		    "%s: reached; it refuses the certificate as expired", p->url);
@@ -237,7 +238,7 @@ explain_refusal(struct place *p, long status, const char *word, const char *text
 		cmd_doctor_add(p->d, "standing", CMD_DOCTOR_WARNING, CMD_UNREACHABLE,
 		    "it should pass; the coordinator's /readyz and log say more",
 		    "%s: reached, but it cannot serve now: %s", p->url, text);
-	else if (*word && strcmp(word, "blank") != 0)
+	else if (type)
 		cmd_doctor_add(p->d, "standing", CMD_DOCTOR_FAULT, CMD_DENIED,
 		    "see the coordinator's log", "%s: it refuses this device: %s", p->url, text);
 	else
@@ -250,7 +251,8 @@ static void
 check_tls(struct place *p)
 {
 	struct credentials *held = &p->d->held;
-	char key[KEY_PEM_MAX] = "", word[64] = "";
+	enum problem_type type;
+	char key[KEY_PEM_MAX] = "";
 	struct transport_answer answer;
 	struct why why = {""};
 
@@ -266,8 +268,8 @@ check_tls(struct place *p)
 		explain_distrust(p, answer.distrust);
 	else if (status == 0)
 		explain_silence(p, &why);
-	else if (session_problem(&answer, word, &why))
-		explain_refusal(p, status, word, why.text);
+	else if (session_problem(&answer, &type, &why))
+		explain_refusal(p, status, type, why.text);
 	else
 		cmd_doctor_add(p->d, "coordinator", CMD_DOCTOR_FINE, 0, NULL,
 		    "%s answers, and knows this device", p->url);

@@ -64,7 +64,7 @@ ask(struct session *s, const struct buf *body, struct join_answer *out, struct w
 {
 	static const char *const headers[] = {"Content-Type: application/json", NULL};
 	struct transport_answer answer;
-	char word[64] = "";
+	enum problem_type type = PROBLEM_NONE;
 	struct why ignored;
 	const struct session_call call = {.path = "/v1/rotate",
 	    .attempts = ATTEMPTS,
@@ -77,12 +77,12 @@ ask(struct session *s, const struct buf *body, struct join_answer *out, struct w
 
 	FAULT("rotate.answer");
 	if (!e)
-		e = session_problem(&answer, word, why);
+		e = session_problem(&answer, &type, why);
 	if (!e)
 		e = messages_joined_decode(out, buf_str(&answer.body), answer.body.len, why);
 	transport_answer_deinit(&answer);
 	/* This key will never be taken; the next rotation makes another. */
-	if (strcmp(word, "key-in-use") == 0)
+	if (type == PROBLEM_KEY_IN_USE)
 		(void)!home_drop(s->home, IDENTITY_SET_KEY, &ignored);
 	return e;
 }

@@ -358,16 +358,16 @@ with_retries(struct session *s, const struct session_call *call, struct transpor
 static bool
 mended(struct session *s, const struct transport_answer *answer)
 {
-	char word[64];
+	enum problem_type type;
 	struct why why;
 
 	if (!*s->home || s->changing || answer->status != 403 ||
-	    session_problem(answer, word, &why) == ERR_OK)
+	    session_problem(answer, &type, &why) == ERR_OK)
 		return false;
-	if (strcmp(word, "expired-certificate") == 0)
+	if (type == PROBLEM_EXPIRED_CERTIFICATE)
 		return backoff_now() >= s->renew_at && renew_now(s, "refused", &why) == ERR_OK;
 	/* An earlier rotation's answer was lost. */
-	return strcmp(word, "key-rotated") == 0 && s->locked && rekey_begun(s->home) &&
+	return type == PROBLEM_KEY_ROTATED && s->locked && rekey_begun(s->home) &&
 	    rekey_run(s, &why) == ERR_OK;
 }
 
@@ -432,12 +432,12 @@ status_error(long status)
 }
 
 enum err
-session_problem(const struct transport_answer *answer, char *word, struct why *why)
+session_problem(const struct transport_answer *answer, enum problem_type *type, struct why *why)
 {
 	struct problem p;
 
-	if (word)
-		*word = '\0';
+	if (type)
+		*type = PROBLEM_NONE;
 	if (answer->status >= 200 && answer->status < 300)
 		return ERR_OK;
 	enum err e = status_error(answer->status);
@@ -445,7 +445,7 @@ session_problem(const struct transport_answer *answer, char *word, struct why *w
 		return err_set(why, e, "the coordinator answered with status %ld", answer->status);
 	const char *colon = strrchr(p.type, ':');
 	const char *kind = colon ? colon + 1 : p.type;
-	if (word)
-		snprintf(word, 64, "%.63s", kind);
+	if (type)
+		*type = problem_find(p.type);
 	return err_set(why, e, "%s (%s)", *p.detail ? p.detail : p.title, kind);
 }

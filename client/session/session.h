@@ -3,6 +3,7 @@
 #include "backoff.h"
 #include "events.h"
 #include "identity.h"
+#include "problem.h"
 #include "transport.h"
 
 /*
@@ -74,10 +75,10 @@ void session_renew_wanted(struct session *s);
 /* The coordinator's clock minus ours, in seconds; false if no answer told it yet. */
 bool session_clock(const struct session *s, int64_t *offset);
 /* Turns an answer that is no success into an error with the problem's text: 401, 403 ERR_DENIED; 404 ERR_NOTFOUND;
- * 409, 410 ERR_STATE; 413 ERR_LIMIT; 429 and 5xx ERR_CLOSED; other 4xx ERR_INVALID. ERR_OK for 2xx. `word` (64 bytes,
- * may be NULL) gets the last word of the problem's type. */
+ * 409, 410 ERR_STATE; 413 ERR_LIMIT; 429 and 5xx ERR_CLOSED; other 4xx ERR_INVALID. ERR_OK for 2xx. `type`
+ * (may be NULL) gets the type of the problem, whose word stands in `why`. */
 ERR_MUST_USE enum err session_problem(
-    const struct transport_answer *answer, char *word, struct why *why);
+    const struct transport_answer *answer, enum problem_type *type, struct why *why);
 /* Is asking again later worth while? (429 or 5xx or 408) */
 bool session_retryable(long status);
 

@@ -103,8 +103,8 @@ read_number(struct exchange *x, const char *name, uint64_t max, uint64_t *out)
 
 	if (!http_query(&x->request, name, text, sizeof(text)) || num_u64(text, max, out))
 		return true;
-	exchange_problem(
-	    x, "bad-request", "%s must be a number up to %llu", name, (unsigned long long)max);
+	exchange_problem(x, PROBLEM_BAD_REQUEST, "%s must be a number up to %llu", name,
+	    (unsigned long long)max);
 	return false;
 }
 
@@ -167,14 +167,14 @@ api_round_record(struct exchange *x)
 
 	if (!hex_decode(q.job, sizeof(q.job), x->param[0], strlen(x->param[0])) ||
 	    (!reader && !engine_may_work(x->services->engine, x->who.device, q.job))) {
-		exchange_problem(x, "unknown-job", "no such job, or not for this device");
+		exchange_problem(x, PROBLEM_UNKNOWN_JOB, "no such job, or not for this device");
 		return;
 	}
 	enum err e = num_u64(x->param[1], INT64_MAX, &q.round) && q.round > 0
 	    ? store_read(x->services->store, read_record, &q, &why)
 	    : ERR_NOTFOUND;
 	if (e == ERR_NOTFOUND)
-		exchange_problem(x, "not-found", "no record of such a round: it is not over");
+		exchange_problem(x, PROBLEM_NOT_FOUND, "no record of such a round: it is not over");
 	else if (e)
 		exchange_failed(x, e, &why);
 	else

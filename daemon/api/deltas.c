@@ -45,28 +45,47 @@ own_fault(struct exchange *x, enum err e, const struct why *why)
 
 	/* The quota is the operator's and no fault of the disk. */
 	if (e == ERR_NOSPACE && spool_full(x->services->spool, x->request.length))
-		exchange_problem(x, "no-space", "%s", detail);
+		exchange_problem(x, PROBLEM_NO_SPACE, "%s", detail);
 	else if (health_passes(e) && e != ERR_DENIED)
 		exchange_failed(x, e, why);
 	else
-		exchange_problem(x, "unavailable", "%s", detail);
+		exchange_problem(x, PROBLEM_UNAVAILABLE, "%s", detail);
 }
 
-/* A delta that cannot be accepted however often it is sent: the device's place goes to another one, and it is not given the same
- * task again in this opening. */
-static void
-give_up(struct exchange *x, const char *word)
+/* Of a delta that cannot be accepted however often it is sent. */
+static bool
+is_lasting(enum problem_type p)
 {
-	static const char *const lasting[] = {"bad-manifest", "bad-report", "wrong-length",
-	    "wrong-root", "wrong-chunk", "not-finite", "no-examples", "no-normaliser",
-	    "too-many-examples", "norm-too-large", "unknown-codec", "unsupported", "bad-signature",
-	    "bad-request"};
+	switch (p) {
+	case PROBLEM_BAD_REQUEST:
+	case PROBLEM_BAD_MANIFEST:
+	case PROBLEM_BAD_REPORT:
+	case PROBLEM_BAD_SIGNATURE:
+	case PROBLEM_WRONG_LENGTH:
+	case PROBLEM_WRONG_ROOT:
+	case PROBLEM_WRONG_CHUNK:
+	case PROBLEM_NOT_FINITE:
+	case PROBLEM_NO_EXAMPLES:
+	case PROBLEM_NO_NORMALISER:
+	case PROBLEM_TOO_MANY_EXAMPLES:
+	case PROBLEM_NORM_TOO_LARGE:
+	case PROBLEM_UNKNOWN_CODEC:
+	case PROBLEM_UNSUPPORTED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The device's place goes to another one, and it is not given the same task again in this opening. */
+static void
+give_up(struct exchange *x, enum problem_type p)
+{
+	const char *word = problem_word(p);
 
 	registry_touch(x->services->registry, x->who.device, NULL, word);
-	for (size_t i = 0; i < sizeof(lasting) / sizeof(*lasting); i++)
-		if (strcmp(word, lasting[i]) == 0 &&
-		    engine_abort(x->services->engine, x->who.device, x->param[0], word) == ERR_OK)
-			return;
+	if (is_lasting(p))
+		(void)!engine_abort(x->services->engine, x->who.device, x->param[0], word);
 }
 
 /* --- the head */
@@ -81,24 +100,25 @@ decode_field(const char *text, void *out, size_t *len)
 	    base64_decode(out, len, text + 1, n - 2) == ERR_OK;
 }
 
-static const char *
+static enum problem_type
 read_manifest(struct exchange *x, struct delta *d, struct why *why)
 {
 	size_t len = sizeof(d->raw);
 
 	if (!x->request.manifest) {
 		err_set(why, ERR_INVALID, "the Rivulet-Manifest header is missing");
-		return "bad-manifest";
+		return PROBLEM_BAD_MANIFEST;
 	}
 	if (!decode_field(x->request.manifest, d->raw, &len)) {
 		err_set(
 		    why, ERR_INVALID, "Rivulet-Manifest is not :base64: of %u bytes", MANIFEST_LEN);
-		return "bad-manifest";
+		return PROBLEM_BAD_MANIFEST;
 	}
-	return manifest_decode(&d->m, d->raw, len, why) == ERR_OK ? NULL : "bad-manifest";
+	return manifest_decode(&d->m, d->raw, len, why) == ERR_OK ? PROBLEM_NONE
+								  : PROBLEM_BAD_MANIFEST;
 }
 
-static const char *
+static enum problem_type
 read_report(struct exchange *x, struct delta *d, struct why *why)
 {
 	bool told = d->m.flags & MANIFEST_REPORT;
@@ -107,31 +127,31 @@ read_report(struct exchange *x, struct delta *d, struct why *why)
 	struct report r;
 
 	if (!told && !x->request.report)
-		return NULL;
+		return PROBLEM_NONE;
 	d->report = malloc(REPORT_MAX + 1);
 	if (!d->report)
-		return "unavailable";
+		return PROBLEM_UNAVAILABLE;
 	if (!told || !decode_field(x->request.report, d->report, &len)) {
 		err_set(why, ERR_INVALID, "Rivulet-Report is missing, malformed or not announced");
-		return "bad-report";
+		return PROBLEM_BAD_REPORT;
 	}
 	d->report[len] = '\0';
 	hash_sha256(digest, d->report, len);
 	if (!hash_equal(digest, d->m.report_hash, HASH_LEN)) {
 		err_set(why, ERR_INVALID, "the report is not the one the manifest signs");
-		return "bad-report";
+		return PROBLEM_BAD_REPORT;
 	}
 	if (messages_report_decode(&r, d->report, len, why))
-		return "bad-report";
+		return PROBLEM_BAD_REPORT;
 	/* The share of an evaluation is weighed by its examples: no device may claim more than for training. */
 	if (r.has_evaluate && r.eval_examples > d->claim.max_examples) {
 		err_set(why, ERR_LIMIT, "evaluate.examples is above aggregate.max_examples");
-		return "bad-report";
+		return PROBLEM_BAD_REPORT;
 	}
-	return NULL;
+	return PROBLEM_NONE;
 }
 
-static const char *
+static enum problem_type
 check_signature(const struct exchange *x, const struct delta *d, struct why *why)
 {
 	struct registry_view view;
@@ -139,13 +159,13 @@ check_signature(const struct exchange *x, const struct delta *d, struct why *why
 
 	hash_sha256(digest, d->raw, MANIFEST_SIGNED);
 	if (sign_verify(x->who.spki, digest, d->m.signature) == ERR_OK)
-		return NULL;
+		return PROBLEM_NONE;
 	/* The connection is by the present key; the delta may be from before the rotation. */
 	if (registry_get(x->services->registry, x->who.device, &view) == ERR_OK &&
 	    sign_verify(view.row.previous, digest, d->m.signature) == ERR_OK)
-		return NULL;
+		return PROBLEM_NONE;
 	err_set(why, ERR_DENIED, "the manifest is not signed by this device's key");
-	return "bad-signature";
+	return PROBLEM_BAD_SIGNATURE;
 }
 
 static enum err
@@ -184,33 +204,33 @@ answer_repeat(struct exchange *x, struct delta *d, bool open, bool *other)
 }
 
 /* The whole body, or what follows the offset. */
-static const char *
+static enum problem_type
 check_length(const struct http_request *q, const struct manifest *m, struct why *why)
 {
 	uint64_t whole = manifest_body_bytes(m->payload_bytes);
 	uint64_t from = q->method == VERB_PATCH ? q->offset : 0;
 
 	if (from <= whole && q->length == whole - from)
-		return NULL;
+		return PROBLEM_NONE;
 	err_set(why, ERR_INVALID,
 	    "Content-Length is %llu from byte %llu; leaves and payload have %llu bytes",
 	    (unsigned long long)q->length, (unsigned long long)from, (unsigned long long)whole);
-	return "wrong-length";
+	return PROBLEM_WRONG_LENGTH;
 }
 
-static const char *
+static enum problem_type
 check_head(struct exchange *x, struct delta *d, struct why *why)
 {
-	const char *word = read_manifest(x, d, why);
+	enum problem_type p = read_manifest(x, d, why);
 
-	if (!word)
-		word = engine_claim(
+	if (!p)
+		p = engine_claim(
 		    x->services->engine, &d->m, x->who.device, x->param[0], &d->claim, why);
-	if (!word)
-		word = read_report(x, d, why);
-	if (!word)
-		word = check_length(&x->request, &d->m, why);
-	return word ? word : check_signature(x, d, why);
+	if (!p)
+		p = read_report(x, d, why);
+	if (!p)
+		p = check_length(&x->request, &d->m, why);
+	return p ? p : check_signature(x, d, why);
 }
 
 static enum err
@@ -228,7 +248,7 @@ static void
 wrong_offset(struct exchange *x, struct delta *d, uint64_t offset, const char *detail)
 {
 	d->stays = true;
-	exchange_problem(x, "wrong-offset", "%s", detail);
+	exchange_problem(x, PROBLEM_WRONG_OFFSET, "%s", detail);
 	exchange_header(x, "Upload-Offset", "%llu", (unsigned long long)offset);
 }
 
@@ -267,18 +287,17 @@ delta_begin(struct exchange *x)
 	d->x = x;
 	registry_touch(x->services->registry, x->who.device, NULL, NULL);
 	if (patch && !x->request.has_offset) {
-		exchange_problem(x, "bad-request", "the Upload-Offset header is missing");
+		exchange_problem(x, PROBLEM_BAD_REQUEST, "the Upload-Offset header is missing");
 		return;
 	}
-	const char *word = check_head(x, d, &why);
-	bool maybe_repeat = word &&
-	    (strcmp(word, "used-task") == 0 || strcmp(word, "stale-round") == 0 ||
-		strcmp(word, "round-closed") == 0);
-	if (maybe_repeat && answer_repeat(x, d, strcmp(word, "stale-round") != 0, &other))
+	enum problem_type problem = check_head(x, d, &why);
+	bool maybe_repeat = problem == PROBLEM_USED_TASK || problem == PROBLEM_STALE_ROUND ||
+	    problem == PROBLEM_ROUND_CLOSED;
+	if (maybe_repeat && answer_repeat(x, d, problem != PROBLEM_STALE_ROUND, &other))
 		return;
-	if (word) {
-		give_up(x, word);
-		exchange_problem(x, word, "%s", why.text);
+	if (problem) {
+		give_up(x, problem);
+		exchange_problem(x, problem, "%s", why.text);
 		return;
 	}
 	enum err e = patch ? prepare_rest(x, d, &why) : prepare_body(x, d, &why);
@@ -292,10 +311,10 @@ delta_begin(struct exchange *x)
 /* --- the body: leaves, then payload */
 
 static enum err
-refuse(struct exchange *x, const char *word, const char *detail)
+refuse(struct exchange *x, enum problem_type problem, const char *detail)
 {
-	give_up(x, word);
-	exchange_problem(x, word, "%s", detail);
+	give_up(x, problem);
+	exchange_problem(x, problem, "%s", detail);
 	return ERR_INVALID;
 }
 
@@ -304,14 +323,14 @@ delta_data(struct exchange *x, const void *data, size_t len)
 {
 	struct delta *d = x->state;
 	uint64_t at = d->body.now.at;
-	const char *word = delta_body_take(&d->body, data, len);
+	enum problem_type problem = delta_body_take(&d->body, data, len);
 
-	if (word)
-		return refuse(x, word, d->body.detail);
+	if (problem)
+		return refuse(x, problem, d->body.detail);
 	enum err e = spool_write(x->services->spool, &d->part, data, len, at);
 	FAULT("delta.body");
 	if (e == ERR_AGAIN)
-		exchange_problem(x, "unavailable", "a newer transfer of this task has begun");
+		exchange_problem(x, PROBLEM_UNAVAILABLE, "a newer transfer of this task has begun");
 	else if (e)
 		own_fault(x, e, NULL);
 	return e;
@@ -348,13 +367,13 @@ answer_late(struct exchange *x, struct delta *d)
 		return;
 	if (other)
 		exchange_problem(
-		    x, "used-task", "another delta was accepted for this task meanwhile");
+		    x, PROBLEM_USED_TASK, "another delta was accepted for this task meanwhile");
 	else if (d->verdict == ERR_STATE)
 		exchange_problem(
-		    x, "round-closed", "the round closed before the delta was durable");
+		    x, PROBLEM_ROUND_CLOSED, "the round closed before the delta was durable");
 	else
 		exchange_problem(
-		    x, "unavailable", "the other copy of this delta was not made durable");
+		    x, PROBLEM_UNAVAILABLE, "the other copy of this delta was not made durable");
 }
 
 /* The identity changed between head and end. */
@@ -364,7 +383,7 @@ answer_denied(struct exchange *x)
 	struct registry_view view = {.row.state = DEVICE_REVOKED};
 
 	(void)!registry_get(x->services->registry, x->who.device, &view);
-	exchange_problem(x, registry_state_word(view.row.state), "the device is %s by now",
+	exchange_problem(x, registry_state_problem(view.row.state), "the device is %s by now",
 	    states_device_name(view.row.state));
 }
 
@@ -430,7 +449,7 @@ delta_finish(struct exchange *x)
 	struct why why = {""};
 
 	if (d->claim.max_norm > 0 && sqrt(d->body.now.sum_squares) > d->claim.max_norm) {
-		refuse(x, "norm-too-large", "the delta's norm is above aggregate.max_norm");
+		refuse(x, PROBLEM_NORM_TOO_LARGE, "the delta's norm is above aggregate.max_norm");
 		exchange_done(x);
 		return;
 	}

@@ -114,9 +114,10 @@ find_device(struct exchange *x, struct registry_view *out)
 	enum err e = registry_find(x->services->registry, x->param[0], out);
 
 	if (e == ERR_EXISTS)
-		exchange_problem(x, "not-found", "several devices have this name; use the id");
+		exchange_problem(
+		    x, PROBLEM_NOT_FOUND, "several devices have this name; use the id");
 	else if (e)
-		exchange_problem(x, "not-found", "no such device");
+		exchange_problem(x, PROBLEM_NOT_FOUND, "no such device");
 	return !e;
 }
 
@@ -219,7 +220,7 @@ api_device_command(struct exchange *x)
 	if (!e)
 		e = registry_get(x->services->registry, c.id, &view);
 	if (e == ERR_STATE)
-		exchange_problem(x, "wrong-state", "%s", why.text);
+		exchange_problem(x, PROBLEM_WRONG_STATE, "%s", why.text);
 	else if (e)
 		exchange_failed(x, e, &why);
 	else

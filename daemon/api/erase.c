@@ -128,7 +128,7 @@ api_device_erase(struct exchange *x)
 
 	enum err e = registry_find(x->services->registry, x->param[0], &view);
 	if (e) {
-		exchange_problem(x, "not-found",
+		exchange_problem(x, PROBLEM_NOT_FOUND,
 		    e == ERR_EXISTS ? "several devices have this name; use the id"
 				    : "no such device");
 		return;
@@ -139,7 +139,7 @@ api_device_erase(struct exchange *x)
 	if (!e)
 		e = take_effect(&n, &why);
 	if (e == ERR_STATE)
-		exchange_problem(x, "wrong-state", "%s", why.text);
+		exchange_problem(x, PROBLEM_WRONG_STATE, "%s", why.text);
 	else if (e)
 		exchange_failed(x, e, &why);
 	else

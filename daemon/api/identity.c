@@ -20,7 +20,8 @@ is_certified(struct exchange *x)
 {
 	if (x->who.has_cert)
 		return true;
-	exchange_problem(x, "no-certificate", "an identity is renewed by its own certificate");
+	exchange_problem(
+	    x, PROBLEM_NO_CERTIFICATE, "an identity is renewed by its own certificate");
 	return false;
 }
 
@@ -44,7 +45,7 @@ api_renew(struct exchange *x)
 	if (!is_certified(x))
 		return;
 	if (registry_get(x->services->registry, x->who.device, &view)) {
-		exchange_problem(x, "unknown-device", "no such device");
+		exchange_problem(x, PROBLEM_UNKNOWN_DEVICE, "no such device");
 		return;
 	}
 	issue_answer(x, &view.row, false, 200);
@@ -59,14 +60,14 @@ struct rotation {
 	const uint8_t *device, *old; /* who asks, by which key */
 	uint8_t spki[KEY_SPKI_LEN]; /* the new key */
 	struct store_device row;
-	const char *problem; /* error word */
+	enum problem_type problem;
 	bool changed;
 };
 
 static enum err
-refuse(struct rotation *r, const char *word, struct why *why, const char *text)
+refuse(struct rotation *r, enum problem_type problem, struct why *why, const char *text)
 {
-	r->problem = word;
+	r->problem = problem;
 	return err_set(why, ERR_DENIED, "%s", text);
 }
 
@@ -97,16 +98,16 @@ rotate(struct store_db *db, void *arg, struct why *why)
 		return e;
 	if (r->row.state != DEVICE_ACTIVE)
 		return refuse(
-		    r, registry_state_word(r->row.state), why, "the device is not active");
+		    r, registry_state_problem(r->row.state), why, "the device is not active");
 	/* Done already: the answer was lost, or the new key asks for itself. */
 	if (hash_equal(r->row.spki, r->spki, KEY_SPKI_LEN))
 		return ERR_OK;
 	if (!hash_equal(r->row.spki, r->old, KEY_SPKI_LEN))
-		return refuse(r, "key-rotated", why, "the key was replaced by another one");
+		return refuse(r, PROBLEM_KEY_ROTATED, why, "the key was replaced by another one");
 	key_id(key, r->spki);
 	if (store_device_get(db, key, &other) != ERR_NOTFOUND ||
 	    store_key_get(db, key, owner) != ERR_NOTFOUND)
-		return refuse(r, "key-in-use", why, "rotate to a key that was never used");
+		return refuse(r, PROBLEM_KEY_IN_USE, why, "rotate to a key that was never used");
 	memcpy(r->row.previous, r->row.spki, KEY_SPKI_LEN);
 	memcpy(r->row.spki, r->spki, KEY_SPKI_LEN);
 	r->changed = true;
@@ -126,9 +127,9 @@ read_new_key(struct exchange *x, struct rotation *r)
 	if (!q)
 		exchange_failed(x, ERR_NOMEM, NULL);
 	else if (messages_join_decode(q, buf_str(&x->body), x->body.len, &why))
-		exchange_problem(x, "bad-message", "%s", why.text);
+		exchange_problem(x, PROBLEM_BAD_MESSAGE, "%s", why.text);
 	else if (x509_csr_check(q->csr, q->csr_len, r->spki, &why))
-		exchange_problem(x, "bad-csr", "%s", why.text);
+		exchange_problem(x, PROBLEM_BAD_CSR, "%s", why.text);
 	else
 		ok = true;
 	free(q);

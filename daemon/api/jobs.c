@@ -24,7 +24,7 @@ read_id(struct exchange *x, uint8_t id[16])
 {
 	if (hex_decode(id, 16, x->param[0], strlen(x->param[0])))
 		return true;
-	exchange_problem(x, "unknown-job", "a job id is 32 lower-case hex digits");
+	exchange_problem(x, PROBLEM_UNKNOWN_JOB, "a job id is 32 lower-case hex digits");
 	return false;
 }
 
@@ -36,7 +36,7 @@ find_job(struct exchange *x, uint8_t id[16])
 		return NULL;
 	struct json *v = engine_job_json(x->services->engine, id, seen_by(x));
 	if (!v)
-		exchange_problem(x, "unknown-job", "no such job, or not for this device");
+		exchange_problem(x, PROBLEM_UNKNOWN_JOB, "no such job, or not for this device");
 	return v;
 }
 
@@ -58,7 +58,7 @@ show_job(struct exchange *x, unsigned status, const uint8_t id[16])
 	if (v)
 		exchange_json(x, status, v);
 	else
-		exchange_problem(x, "unavailable", "the job is being made; ask again");
+		exchange_problem(x, PROBLEM_UNAVAILABLE, "the job is being made; ask again");
 }
 
 void
@@ -74,7 +74,7 @@ api_jobs_submit(struct exchange *x)
 	memcpy(document.owner, x->who.owner, sizeof(document.owner));
 	enum err e = engine_submit(x->services->engine, &document, id, &created, &why);
 	if (e == ERR_INVALID || e == ERR_UNSUPPORTED || e == ERR_LIMIT)
-		exchange_problem(x, "bad-job", "%s", why.text);
+		exchange_problem(x, PROBLEM_BAD_JOB, "%s", why.text);
 	else if (e)
 		exchange_failed(x, e, &why);
 	else
@@ -133,15 +133,15 @@ api_job_command(struct exchange *x)
 		return;
 	if (!(x->who.roles & ROLE_ADMIN) &&
 	    engine_is_foreign(x->services->engine, id, x->who.owner)) {
-		exchange_problem(x, "forbidden", "the job was submitted by somebody else");
+		exchange_problem(x, PROBLEM_FORBIDDEN, "the job was submitted by somebody else");
 		return;
 	}
 	exchange_actor(x, by);
 	enum err e = engine_command(x->services->engine, id, command, by, &why);
 	if (e == ERR_NOTFOUND)
-		exchange_problem(x, "unknown-job", "no such job");
+		exchange_problem(x, PROBLEM_UNKNOWN_JOB, "no such job");
 	else if (e == ERR_STATE)
-		exchange_problem(x, "wrong-state", "%s", why.text);
+		exchange_problem(x, PROBLEM_WRONG_STATE, "%s", why.text);
 	else if (e)
 		exchange_failed(x, e, &why);
 	else
@@ -187,8 +187,8 @@ read_number(struct exchange *x, const char *name, uint64_t max, uint64_t *out)
 		return true;
 	if (num_u64(text, max, out))
 		return true;
-	exchange_problem(
-	    x, "bad-request", "%s must be a number up to %llu", name, (unsigned long long)max);
+	exchange_problem(x, PROBLEM_BAD_REQUEST, "%s must be a number up to %llu", name,
+	    (unsigned long long)max);
 	return false;
 }
 
@@ -275,7 +275,7 @@ api_round_show(struct exchange *x)
 		return;
 	json_free(job);
 	if (!num_u64(x->param[1], INT64_MAX, &q.round)) {
-		exchange_problem(x, "not-found", "a round is a number");
+		exchange_problem(x, PROBLEM_NOT_FOUND, "a round is a number");
 		return;
 	}
 	if (x->who.roles & ROLE_READERS)

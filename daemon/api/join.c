@@ -20,19 +20,19 @@ struct enrolment {
 	struct store_device device;
 	double now;
 	const char *peer; /* address */
-	const char *problem; /* error word */
+	enum problem_type problem;
 	bool repeated;
 };
 
-static const char *
+static enum problem_type
 check_token(struct store_db *db, struct enrolment *j, struct store_token *t)
 {
 	uint8_t digest[HASH_LEN];
 
 	hash_sha256(digest, j->token.secret, sizeof(j->token.secret));
 	if (store_token_get(db, j->token.id, t) || !hash_equal(digest, t->secret_hash, HASH_LEN))
-		return "bad-token";
-	return NULL;
+		return PROBLEM_BAD_TOKEN;
+	return PROBLEM_NONE;
 }
 
 /* Why a token that exists admits nobody now; NULL if it does. */
@@ -129,7 +129,7 @@ enrol(struct store_db *db, void *arg, struct why *why)
 	if (e && e != ERR_NOTFOUND)
 		return e;
 	if (is_known && !hash_equal(known.spki, j->device.spki, sizeof(known.spki))) {
-		j->problem = "key-rotated";
+		j->problem = PROBLEM_KEY_ROTATED;
 		return err_set(why, ERR_DENIED,
 		    "this key was replaced by a newer one of device %.63s; join with that or with "
 		    "a new key",
@@ -144,7 +144,7 @@ enrol(struct store_db *db, void *arg, struct why *why)
 	}
 	const char *text = spent(&t, j->now);
 	if (text) {
-		j->problem = "bad-token";
+		j->problem = PROBLEM_BAD_TOKEN;
 		return err_set(why, ERR_DENIED, "the token %s", text);
 	}
 	e = admit(db, j, &t, is_known ? &known : NULL);
@@ -166,11 +166,11 @@ read_request(struct exchange *x, struct enrolment *j)
 	}
 	if (!exchange_bearer(x, &j->token))
 		exchange_problem(
-		    x, "bad-token", "Authorization: Bearer TOKEN is missing or malformed");
+		    x, PROBLEM_BAD_TOKEN, "Authorization: Bearer TOKEN is missing or malformed");
 	else if (messages_join_decode(q, buf_str(&x->body), x->body.len, &why))
-		exchange_problem(x, "bad-message", "%s", why.text);
+		exchange_problem(x, PROBLEM_BAD_MESSAGE, "%s", why.text);
 	else if (x509_csr_check(q->csr, q->csr_len, j->device.spki, &why))
-		exchange_problem(x, "bad-csr", "%s", why.text);
+		exchange_problem(x, PROBLEM_BAD_CSR, "%s", why.text);
 	else
 		ok = true;
 	if (ok) {
@@ -212,7 +212,8 @@ api_join(struct exchange *x)
 		exchange_failed(x, e, &why);
 	else if (j->device.state != DEVICE_ACTIVE)
 		exchange_problem(x,
-		    j->device.state == DEVICE_REVOKED ? "device-revoked" : "device-suspended",
+		    j->device.state == DEVICE_REVOKED ? PROBLEM_DEVICE_REVOKED
+						      : PROBLEM_DEVICE_SUSPENDED,
 		    "device %s may not join again", hex);
 	else
 		issue_answer(x, &j->device, true, j->repeated ? 200 : 201);

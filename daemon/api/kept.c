@@ -16,7 +16,7 @@ read_at(struct exchange *x, uint64_t *at)
 	*at = 0;
 	if (!http_query(&x->request, "at", text, sizeof(text)) || num_u64(text, INT64_MAX, at))
 		return true;
-	exchange_problem(x, "bad-request", "at must be a number");
+	exchange_problem(x, PROBLEM_BAD_REQUEST, "at must be a number");
 	return false;
 }
 
@@ -51,11 +51,11 @@ api_delta_get(struct exchange *x)
 	    ? archive_read(x->services->archive, task, &f, &why)
 	    : ERR_NOTFOUND;
 	if (e == ERR_NOTFOUND) {
-		exchange_problem(x, "not-found", "no such delta is kept");
+		exchange_problem(x, PROBLEM_NOT_FOUND, "no such delta is kept");
 		return;
 	}
 	if (!e && at > f.body_bytes - f.leaf_bytes)
-		exchange_problem(x, "bad-range", "the payload is shorter");
+		exchange_problem(x, PROBLEM_BAD_RANGE, "the payload is shorter");
 	else if (!e)
 		e = send_piece(x, &f, at);
 	if (e)

@@ -65,8 +65,8 @@ send_map(struct exchange *x, struct models_map *map, const char *name)
 		return;
 	}
 	if (x->request.range[0] && !apply_range(x->request.range, map->bytes, &from, &len)) {
-		exchange_problem(
-		    x, "bad-range", "the file has %llu bytes", (unsigned long long)map->bytes);
+		exchange_problem(x, PROBLEM_BAD_RANGE, "the file has %llu bytes",
+		    (unsigned long long)map->bytes);
 		exchange_header(x, "Content-Range", "bytes */%llu", (unsigned long long)map->bytes);
 		models_map_release(map);
 		return;
@@ -92,7 +92,8 @@ send_map(struct exchange *x, struct models_map *map, const char *name)
 
 /* What is said of a file that is not there. */
 struct missing {
-	const char *type, *detail;
+	enum problem_type problem;
+	const char *detail;
 };
 
 static void
@@ -100,7 +101,7 @@ answer(struct exchange *x, enum err e, struct models_map *map, const char *name,
     const struct missing *missing, const struct why *why)
 {
 	if (e == ERR_NOTFOUND)
-		exchange_problem(x, missing->type, "%s", missing->detail);
+		exchange_problem(x, missing->problem, "%s", missing->detail);
 	else if (e)
 		exchange_failed(x, e, why);
 	else
@@ -135,7 +136,7 @@ api_model_get(struct exchange *x)
 	if (e == ERR_NOTFOUND && known && !reader)
 		e = ERR_CORRUPT;
 	answer(x, e, map, x->param[0],
-	    &(struct missing){"not-found", "no such model, or not for this device"}, &why);
+	    &(struct missing){PROBLEM_NOT_FOUND, "no such model, or not for this device"}, &why);
 }
 
 /* A difference that is gone or damaged costs the device nothing but the whole model. */
@@ -157,7 +158,7 @@ api_model_difference(struct exchange *x)
 		    LOG_S("why", why.text));
 	snprintf(name, sizeof(name), "%s-%s", x->param[0], x->param[1]);
 	answer(x, e == ERR_CORRUPT ? ERR_NOTFOUND : e, map, name,
-	    &(struct missing){"no-difference",
+	    &(struct missing){PROBLEM_NO_DIFFERENCE,
 		"nothing shorter than the model leads from one to the other: fetch it whole"},
 	    &why);
 }
@@ -175,7 +176,7 @@ api_state_get(struct exchange *x)
 		engine_variate_may_read(x->services->engine, x->who.device, id));
 	enum err e = known ? models_state_map(x->services->models, id, &map, &why) : ERR_NOTFOUND;
 	answer(x, e, map, x->param[0],
-	    &(struct missing){"not-found", "no such state, or not for this device"}, &why);
+	    &(struct missing){PROBLEM_NOT_FOUND, "no such state, or not for this device"}, &why);
 }
 
 /* --- PUT: an administrator uploads a model for jobs that start from it */
@@ -221,11 +222,11 @@ model_begin(struct exchange *x)
 		return;
 	}
 	if (!hex_decode(u->id, sizeof(u->id), x->param[0], strlen(x->param[0]))) {
-		exchange_problem(x, "bad-request", "a model id is 64 lower-case hex digits");
+		exchange_problem(x, PROBLEM_BAD_REQUEST, "a model id is 64 lower-case hex digits");
 		return;
 	}
 	if (x->request.length > x->services->config->model_bytes) {
-		exchange_problem(x, "too-large", "models have at most %llu bytes here",
+		exchange_problem(x, PROBLEM_TOO_LARGE, "models have at most %llu bytes here",
 		    (unsigned long long)x->services->config->model_bytes);
 		return;
 	}
@@ -298,9 +299,10 @@ model_finish(struct exchange *x)
 	hash_finish(u->hash, digest);
 	enum err e = check_file(u, &why);
 	if (!hash_equal(digest, u->id, HASH_LEN)) {
-		exchange_problem(x, "wrong-hash", "the body's SHA-256 is not the id in the path");
+		exchange_problem(
+		    x, PROBLEM_WRONG_HASH, "the body's SHA-256 is not the id in the path");
 	} else if (e == ERR_INVALID || e == ERR_LIMIT || e == ERR_UNSUPPORTED || e == ERR_EXISTS) {
-		exchange_problem(x, "bad-model", "%s", why.text);
+		exchange_problem(x, PROBLEM_BAD_MODEL, "%s", why.text);
 	} else {
 		if (!e)
 			e = models_adopt(x->services->models, u->fd, u->path, u->id, &why);

@@ -65,7 +65,7 @@ api_delta_head(struct exchange *x)
 
 	registry_touch(x->services->registry, x->who.device, NULL, NULL);
 	if (!hex_decode(task, sizeof(task), x->param[0], strlen(x->param[0]))) {
-		exchange_problem(x, "not-found", "that is no task");
+		exchange_problem(x, PROBLEM_NOT_FOUND, "that is no task");
 		return;
 	}
 	enum err e = delta_resume(spool, task, x->who.device, &part, &m, &body, &why);
@@ -73,11 +73,12 @@ api_delta_head(struct exchange *x)
 		answer(x, body.now.at, false);
 		spool_leave(spool, &part);
 	} else if (e != ERR_NOTFOUND) {
-		exchange_problem(x, "unavailable", "%s", why.text[0] ? why.text : err_name(e));
+		exchange_problem(
+		    x, PROBLEM_UNAVAILABLE, "%s", why.text[0] ? why.text : err_name(e));
 	} else if (was_accepted(x, task, &bytes)) {
 		answer(x, bytes, true);
 	} else {
-		exchange_problem(x, "not-found", "nothing of this task is here");
+		exchange_problem(x, PROBLEM_NOT_FOUND, "nothing of this task is here");
 	}
 	delta_body_deinit(&body);
 }

@@ -26,7 +26,7 @@ offer_of(struct exchange *x)
 		return NULL;
 	}
 	if (messages_offer_decode(offer, buf_str(&x->body), x->body.len, &why)) {
-		exchange_problem(x, "bad-message", "%s", why.text);
+		exchange_problem(x, PROBLEM_BAD_MESSAGE, "%s", why.text);
 		free(offer);
 		return NULL;
 	}
@@ -125,7 +125,7 @@ api_task_abort(struct exchange *x)
 	struct why why = {""};
 
 	if (messages_abort_decode(&a, buf_str(&x->body), x->body.len, &why)) {
-		exchange_problem(x, "bad-message", "%s", why.text);
+		exchange_problem(x, PROBLEM_BAD_MESSAGE, "%s", why.text);
 		return;
 	}
 	registry_touch(x->services->registry, x->who.device, NULL, a.reason);
@@ -133,7 +133,7 @@ api_task_abort(struct exchange *x)
 	log_tail(x, &a);
 	enum err e = engine_abort(x->services->engine, x->who.device, x->param[0], a.reason);
 	if (e)
-		exchange_problem(x, "not-found", "this device holds no such task");
+		exchange_problem(x, PROBLEM_NOT_FOUND, "this device holds no such task");
 	else
 		exchange_status(x, 204);
 }

@@ -150,7 +150,7 @@ api_tokens_create(struct exchange *x)
 	char text[TOKEN_TEXT_MAX];
 
 	if (messages_token_decode(&q, buf_str(&x->body), x->body.len, &why)) {
-		exchange_problem(x, "bad-message", "%s", why.text);
+		exchange_problem(x, PROBLEM_BAD_MESSAGE, "%s", why.text);
 		return;
 	}
 	exchange_actor(x, c.actor);

@@ -12,8 +12,6 @@
 #include "rng.h"
 #include "sign.h"
 
-#define WORDS_MAX 96 /* more than the table in exchange.c has */
-
 /* --- one entry */
 
 /* An entry being made: its row, and its details, which refer to it. */
@@ -226,9 +224,8 @@ audit_token(struct store_db *db, const struct services *s, const char *event,
 struct audit {
 	const struct services *services;
 	pthread_mutex_t lock; /* of all below */
-	const char *words[WORDS_MAX];
-	uint64_t counts[WORDS_MAX];
-	size_t count;
+	uint64_t counts[PROBLEM_UNKNOWN]; /* by problem */
+	bool counted; /* any of them is above 0 */
 	double since;
 	uint64_t next_ms;
 };
@@ -236,9 +233,7 @@ struct audit {
 /* What is being appended: freed, or counted again, when that is known. */
 struct refusals {
 	struct audit *audit;
-	const char *words[WORDS_MAX];
-	uint64_t counts[WORDS_MAX];
-	size_t count;
+	uint64_t counts[PROBLEM_UNKNOWN];
 	double since;
 };
 
@@ -257,27 +252,14 @@ audit_new(struct audit **out, const struct services *s)
 	return ERR_OK;
 }
 
-/* Lock held. */
-static void
-add(struct audit *a, const char *word, uint64_t n)
-{
-	size_t i = 0;
-
-	while (i < a->count && strcmp(a->words[i], word) != 0)
-		i++;
-	if (i == a->count && i < WORDS_MAX)
-		a->words[a->count++] = word;
-	if (i < WORDS_MAX)
-		a->counts[i] += n;
-}
-
 void
-audit_refused(struct audit *a, const char *word)
+audit_refused(struct audit *a, enum problem_type problem)
 {
 	if (!a)
 		return;
 	pthread_mutex_lock(&a->lock);
-	add(a, word, 1);
+	a->counts[problem]++;
+	a->counted = true;
 	pthread_mutex_unlock(&a->lock);
 }
 
@@ -287,8 +269,9 @@ append_refusals(struct store_db *db, void *arg, struct why *why)
 	const struct refusals *r = arg;
 	struct json *facts = json_object(), *counts = json_object();
 
-	for (size_t i = 0; i < r->count; i++)
-		json_add_u64(counts, r->words[i], r->counts[i]);
+	for (enum problem_type p = PROBLEM_NONE + 1; p < PROBLEM_UNKNOWN; p++)
+		if (r->counts[p] > 0)
+			json_add_u64(counts, problem_word(p), r->counts[p]);
 	json_add_double(facts, "since", r->since);
 	json_add(facts, "refusals", counts);
 	return audit_append(
@@ -304,8 +287,9 @@ appended_refusals(void *arg, enum err e, const struct why *why)
 	if (e) {
 		log_event(LOG_LEVEL_ERROR, "audit.failed", LOG_S("why", why->text));
 		pthread_mutex_lock(&a->lock);
-		for (size_t i = 0; i < r->count; i++)
-			add(a, r->words[i], r->counts[i]);
+		for (size_t p = 0; p < PROBLEM_UNKNOWN; p++)
+			a->counts[p] += r->counts[p];
+		a->counted = true;
 		a->since = r->since;
 		pthread_mutex_unlock(&a->lock);
 	}
@@ -316,15 +300,14 @@ appended_refusals(void *arg, enum err e, const struct why *why)
 static struct refusals *
 take(struct audit *a)
 {
-	struct refusals *r = a->count > 0 ? malloc(sizeof(*r)) : NULL;
+	struct refusals *r = a->counted ? malloc(sizeof(*r)) : NULL;
 
 	if (!r)
 		return NULL;
-	*r = (struct refusals){.audit = a, .count = a->count, .since = a->since};
-	memcpy(r->words, a->words, sizeof(r->words));
+	*r = (struct refusals){.audit = a, .since = a->since};
 	memcpy(r->counts, a->counts, sizeof(r->counts));
 	memset(a->counts, 0, sizeof(a->counts));
-	a->count = 0;
+	a->counted = false;
 	return r;
 }
 

@@ -1,6 +1,7 @@
 #ifndef AUDIT_H
 #define AUDIT_H
 #include "json.h"
+#include "problem.h"
 #include "services.h"
 #include "store.h"
 
@@ -54,8 +55,8 @@ ERR_MUST_USE enum err audit_new(struct audit **out, const struct services *s);
 /* Before the store closes, and when nobody gives it work any more: waits for what is queued, which may refuse, then appends what was
  * counted. NULL is legal. */
 void audit_free(struct audit *a);
-/* word: a constant of the table in exchange.c. Without an object (a test's services) nothing is counted. */
-void audit_refused(struct audit *a, const char *word);
+/* Without an object (a test's services) nothing is counted. */
+void audit_refused(struct audit *a, enum problem_type problem);
 /* Appends the counts if it is time; does not wait for the store. */
 void audit_tick(struct audit *a);
 

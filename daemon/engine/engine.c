@@ -284,7 +284,7 @@ engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer
 
 /* --- deltas */
 
-static const char *
+static enum problem_type
 claim_format(const struct engine_job *j, const struct manifest *m, struct why *why)
 {
 	const struct vectors v = vectors_of(m);
@@ -293,49 +293,49 @@ claim_format(const struct engine_job *j, const struct manifest *m, struct why *w
 	if ((m->flags & (MANIFEST_MASKED | MANIFEST_KIND_MASK)) || m->slice != 0 ||
 	    v.second != (j->spec.aggregate.variates > 0)) {
 		err_set(why, ERR_UNSUPPORTED, "flags 0x%x, slice %u", m->flags, m->slice);
-		return "unsupported";
+		return PROBLEM_UNSUPPORTED;
 	}
 	if (!codec || !recipe_upload_takes(&j->spec.recipe.upload, codec->name)) {
 		err_set(why, ERR_UNSUPPORTED, "codec %u; the job takes %s%s", m->codec,
 		    j->spec.recipe.codec,
 		    j->spec.recipe.upload.codec_count > 1 ? " and others" : "");
-		return "unknown-codec";
+		return PROBLEM_UNKNOWN_CODEC;
 	}
 	if (m->elements != j->table.elements || m->block != codec->block) {
 		err_set(why, ERR_INVALID, "%llu elements in blocks of %u; the model has %llu",
 		    (unsigned long long)m->elements, m->block,
 		    (unsigned long long)j->table.elements);
-		return "bad-manifest";
+		return PROBLEM_BAD_MANIFEST;
 	}
 	uint64_t need = vectors_times(
 	    recipe_upload_bytes(&j->spec.recipe.upload, codec, m->elements), v.second);
 	if (codec->fixed_size ? m->payload_bytes != need : m->payload_bytes > need) {
 		err_set(why, ERR_INVALID, "payload of %llu bytes; the codec needs %llu",
 		    (unsigned long long)m->payload_bytes, (unsigned long long)need);
-		return "wrong-length";
+		return PROBLEM_WRONG_LENGTH;
 	}
 	if (m->examples == 0) {
 		err_set(why, ERR_INVALID, "examples is 0");
-		return "no-examples";
+		return PROBLEM_NO_EXAMPLES;
 	}
 	if (j->spec.aggregate.normalise &&
 	    (!(m->normaliser > 0) || m->optimizer == MANIFEST_ADAM ||
 		m->optimizer == MANIFEST_ADAMW)) {
 		err_set(why, ERR_INVALID, "normaliser %g of optimizer %u; the job normalises",
 		    (double)m->normaliser, m->optimizer);
-		return "no-normaliser";
+		return PROBLEM_NO_NORMALISER;
 	}
 	if (m->examples > j->spec.aggregate.max_examples) {
 		err_set(why, ERR_LIMIT, "%llu examples; the job allows %llu",
 		    (unsigned long long)m->examples,
 		    (unsigned long long)j->spec.aggregate.max_examples);
-		return "too-many-examples";
+		return PROBLEM_TOO_MANY_EXAMPLES;
 	}
-	return NULL;
+	return PROBLEM_NONE;
 }
 
 /* The round, task and base of a manifest against the open round. Lock held. */
-static const char *
+static enum problem_type
 claim_round(struct engine *g, const struct engine_job *j, const struct manifest *m,
     const char *path_task, struct why *why)
 {
@@ -345,56 +345,56 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 	/* Set aside: its deltas will be wanted again once a person has mended it. */
 	if (j->round.state == ROUND_ENDED && states_job_lives(j->state)) {
 		err_set(why, ERR_STATE, "the job waits for an administrator: %s", j->reason);
-		return "unavailable";
+		return PROBLEM_UNAVAILABLE;
 	}
 	if (m->round != j->row.round || !states_job_lives(j->state)) {
 		err_set(why, ERR_STATE, "round %llu; the open round is %llu, the job is %s",
 		    (unsigned long long)m->round, (unsigned long long)j->row.round,
 		    states_job_name(j->state));
-		return "stale-round";
+		return PROBLEM_STALE_ROUND;
 	}
 	task_id(g, j, m->round, m->device, id);
 	hex_encode(hex, id, 16);
 	if (!hash_equal(id, m->task, 16) || strcmp(path_task, hex) != 0) {
 		err_set(why, ERR_DENIED, "the task is not this device's in this round");
-		return "wrong-task";
+		return PROBLEM_WRONG_TASK;
 	}
 	if (memcmp(m->base, j->row.base, 32) != 0) {
 		err_set(why, ERR_STATE, "the open round starts from another model");
-		return "wrong-base";
+		return PROBLEM_WRONG_BASE;
 	}
 	const struct invite *have = find_invite(j, m->device);
 	if (have && have->state == INVITE_ACCEPTED) {
 		err_set(why, ERR_EXISTS, "a delta of this device was accepted in this round");
-		return "used-task";
+		return PROBLEM_USED_TASK;
 	}
 	if (round_has_closed(&j->round)) {
 		err_set(why, ERR_STATE, "round %llu has closed", (unsigned long long)m->round);
-		return "round-closed";
+		return PROBLEM_ROUND_CLOSED;
 	}
 	return engine_variate_claim(j, m->device, why);
 }
 
-const char *
+enum problem_type
 engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32],
     const char *path_task, struct engine_claim *out, struct why *why)
 {
 	if (memcmp(m->device, device, 32) != 0) {
 		err_set(why, ERR_DENIED, "the manifest names another device than the certificate");
-		return "wrong-device";
+		return PROBLEM_WRONG_DEVICE;
 	}
 	pthread_mutex_lock(&g->lock);
 	struct engine_job *j = engine_find(g, m->job);
-	const char *word = "unknown-job";
+	enum problem_type problem = PROBLEM_UNKNOWN_JOB;
 	if (j)
-		word = claim_round(g, j, m, path_task, why);
+		problem = claim_round(g, j, m, path_task, why);
 	else
 		err_set(why, ERR_NOTFOUND, "no such job");
 	pthread_mutex_unlock(&g->lock);
-	if (!word)
-		word = claim_format(j, m, why);
-	if (word)
-		return word;
+	if (!problem)
+		problem = claim_format(j, m, why);
+	if (problem)
+		return problem;
 	*out = (struct engine_claim){.job = j,
 	    .round = m->round,
 	    .elements = m->elements,
@@ -405,7 +405,7 @@ engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32
 	memcpy(out->job_id, j->id, 16);
 	memcpy(out->task, m->task, 16);
 	memcpy(out->device, device, 32);
-	return NULL;
+	return PROBLEM_NONE;
 }
 
 enum err

@@ -4,6 +4,7 @@
 #include "json.h"
 #include "manifest.h"
 #include "messages.h"
+#include "problem.h"
 #include "schedule_state.h"
 #include "services.h"
 #include "store.h"
@@ -47,8 +48,9 @@ struct engine_claim {
 	uint64_t max_examples;
 };
 /* Checks everything about a manifest but its signature: device, job, task, round, base, codec, size, examples. path_task is
- * the task in the URL. NULL if it may come, else the error word, with why. A delta accepted before is "used-task". */
-const char *engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32],
+ * the task in the URL. Why it may not come, with why. A delta
+ * accepted before is PROBLEM_USED_TASK. */
+enum problem_type engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32],
     const char *path_task, struct engine_claim *out, struct why *why);
 /* Inside the accepting transaction. ERR_OK: the delta may be accepted, and engine_settle must follow. ERR_STATE: the round has
  * closed or has a delta of the device; ERR_DENIED: the device is no longer active; ERR_NOMEM. */

@@ -161,8 +161,8 @@ ERR_MUST_USE enum err engine_variate_init(struct engine_job *j);
 ERR_MUST_USE enum err engine_variate_load(struct store_db *db, struct engine_job *j);
 /* Is this device none of the job's, and are there as many as the job may have? Lock held. */
 bool engine_variate_full(const struct engine_job *j, const uint8_t device[32]);
-/* Then the word that refuses its delta, with why; else NULL. Lock held. */
-const char *engine_variate_claim(
+/* Then what refuses its delta, with why. Lock held. */
+enum problem_type engine_variate_claim(
     const struct engine_job *j, const uint8_t device[32], struct why *why);
 /* What the device's task says of it. Lock held. */
 void engine_variate_fill(const struct engine_job *j, const uint8_t device[32], struct task *out);

@@ -122,13 +122,13 @@ engine_variate_full(const struct engine_job *j, const uint8_t device[32])
 	return used >= j->spec.aggregate.variates;
 }
 
-const char *
+enum problem_type
 engine_variate_claim(const struct engine_job *j, const uint8_t device[32], struct why *why)
 {
 	if (!engine_variate_full(j, device))
-		return NULL;
+		return PROBLEM_NONE;
 	err_set(why, ERR_STATE, "the job has all its devices");
-	return "wrong-state";
+	return PROBLEM_WRONG_STATE;
 }
 
 void

@@ -10,6 +10,7 @@
 #include "loop.h"
 #include "messages.h"
 #include "models.h"
+#include "problem.h"
 #include "role.h"
 #include "services.h"
 
@@ -26,6 +27,7 @@ struct response {
 	    file; /* sent after the head when not NULL, [file_at, file_at + file_len); a reference of its own */
 	uint64_t file_at, file_len;
 	bool close;
+	enum problem_type problem;
 	char why[352]; /* of a problem, for the log */
 };
 
@@ -72,8 +74,8 @@ void exchange_bytes(
 /* Adds a header line. */
 void exchange_header(struct exchange *x, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* Sets a problem+json response. word is the stable end of urn:rivulet:error:...; its status and title come from one table. */
-void exchange_problem(struct exchange *x, const char *word, const char *fmt, ...)
+/* Sets a problem+json response. */
+void exchange_problem(struct exchange *x, enum problem_type type, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Maps an internal error: what passes to 503/507 with Retry-After, ERR_NOTFOUND to not-found, else internal. Notes it as the
  * coordinator's health. */

@@ -125,7 +125,7 @@ bool conn_yield(struct conn *c);
 /* --- conn_write.c */
 /* Starts sending the exchange's response. */
 void conn_respond(struct conn *c);
-void conn_refuse(struct conn *c, const char *word, const char *detail);
+void conn_refuse(struct conn *c, enum problem_type type, const char *detail);
 /* Writes pending output: TLS_OK when all of it is out. */
 enum tls_result conn_flush(struct conn *c);
 bool conn_advance_write(struct conn *c);

@@ -25,7 +25,8 @@ conn_advance_head(struct conn *c)
 	if (room == 0) {
 		conn_identify(c);
 		c->x.request.keep_alive = false;
-		conn_refuse(c, "header-too-large", "the header block is larger than the limit");
+		conn_refuse(
+		    c, PROBLEM_HEADER_TOO_LARGE, "the header block is larger than the limit");
 		return true;
 	}
 	bool first = c->in.len == 0;
@@ -58,7 +59,7 @@ take_body(struct conn *c, const char *p, size_t len)
 	} else if (buf_append(&c->x.body, p, len) == ERR_OK) {
 		return true;
 	} else {
-		exchange_problem(&c->x, "unavailable", "no memory for the body");
+		exchange_problem(&c->x, PROBLEM_UNAVAILABLE, "no memory for the body");
 	}
 	c->x.response.close = true;
 	conn_respond(c);

@@ -62,7 +62,7 @@ give_to_worker(struct conn *c, enum conn_state state, void (*fn)(void *arg))
 	if (worker_submit(c->io->services->pool, fn, &c->x) == ERR_OK)
 		return;
 	conn_change_state(c, CONN_WRITE);
-	conn_refuse(c, "unavailable", "no memory");
+	conn_refuse(c, PROBLEM_UNAVAILABLE, "no memory");
 }
 
 void
@@ -99,8 +99,8 @@ dispatch(struct conn *c)
 	}
 }
 
-/* Checks the declared body against what the route takes; NULL if it may come. */
-static const char *
+/* Checks the declared body against what the route takes. */
+static enum problem_type
 check_body(const struct conn *c, const char **detail)
 {
 	const struct route *route = c->x.route;
@@ -112,36 +112,37 @@ check_body(const struct conn *c, const char **detail)
 
 	*detail = "this request takes no body";
 	if (!route->body && route->kind != ROUTE_STREAM)
-		return q->length > 0 ? "too-large" : NULL;
+		return q->length > 0 ? PROBLEM_TOO_LARGE : PROBLEM_NONE;
 	*detail = "Content-Length is missing";
 	if (!q->has_length && !route->bare)
-		return "length-required";
+		return PROBLEM_LENGTH_REQUIRED;
 	*detail = "the body is larger than this request may have";
-	return route->kind != ROUTE_STREAM && q->length > max ? "too-large" : NULL;
+	return route->kind != ROUTE_STREAM && q->length > max ? PROBLEM_TOO_LARGE : PROBLEM_NONE;
 }
 
-static const char *
+static enum problem_type
 check_role(struct conn *c)
 {
 	struct identity *who = &c->x.who;
 
 	if (c->x.route->roles & who->roles)
-		return NULL;
+		return PROBLEM_NONE;
 	if (who->problem)
 		return who->problem;
-	return who->roles == ROLE_ANYONE && !who->has_cert ? "no-certificate" : "forbidden";
+	return who->roles == ROLE_ANYONE && !who->has_cert ? PROBLEM_NO_CERTIFICATE
+							   : PROBLEM_FORBIDDEN;
 }
 
 bool
 conn_still_may(struct conn *c)
 {
 	conn_identify(c);
-	const char *word = check_role(c);
+	enum problem_type problem = check_role(c);
 
-	if (!word)
+	if (!problem)
 		return true;
 	c->x.response.close = true;
-	conn_refuse(c, word, "this identity may do that no more");
+	conn_refuse(c, problem, "this identity may do that no more");
 	return false;
 }
 
@@ -180,12 +181,12 @@ conn_identify(struct conn *c)
 	else if (exchange_bearer(&c->x, &token))
 		registry_identify_token(c->io->services->registry, &token, clock_wall(), who);
 	else if (c->x.request.authorization[0])
-		who->problem = "bad-token";
+		who->problem = PROBLEM_BAD_TOKEN;
 	hash_wipe(&token, sizeof(token));
 }
 
-/* Finds the route. Returns the word of the problem if the request goes no further. */
-static const char *
+/* Finds the route. A problem: the request goes no further. */
+static enum problem_type
 find_route(struct conn *c, const char **detail)
 {
 	struct exchange *x = &c->x;
@@ -197,19 +198,19 @@ find_route(struct conn *c, const char **detail)
 	if (x->retry_after_s > 0) {
 		*detail = c->counted ? "this identity has asked too often"
 				     : "this identity has too many connections";
-		return "too-many-requests";
+		return PROBLEM_TOO_MANY_REQUESTS;
 	}
 	if (is_unwelcome(c)) {
 		*detail = "requests without an identity wait a minute";
-		return "too-many-failures";
+		return PROBLEM_TOO_MANY_FAILURES;
 	}
 	if (!x->route) {
 		*detail = path_known ? "another method may work here" : "no such path";
-		return path_known ? "method-not-allowed" : "not-found";
+		return path_known ? PROBLEM_METHOD_NOT_ALLOWED : PROBLEM_NOT_FOUND;
 	}
 	*detail = "this identity may not do that";
-	const char *word = check_role(c);
-	return word ? word : check_body(c, detail);
+	enum problem_type problem = check_role(c);
+	return problem ? problem : check_body(c, detail);
 }
 
 bool
@@ -231,24 +232,24 @@ conn_start_request(struct conn *c, size_t head_len)
 	if (e) {
 		x->request.keep_alive = false;
 		conn_refuse(c,
-		    status == 411	? "length-required"
-			: status == 417 ? "expectation-failed"
-			: status == 414 ? "path-too-long"
-			: status == 431 ? "header-too-large"
-			: status == 503 ? "unavailable"
-			: status == 505 ? "version"
-					: "bad-request",
+		    status == 411	? PROBLEM_LENGTH_REQUIRED
+			: status == 417 ? PROBLEM_EXPECTATION_FAILED
+			: status == 414 ? PROBLEM_PATH_TOO_LONG
+			: status == 431 ? PROBLEM_HEADER_TOO_LARGE
+			: status == 503 ? PROBLEM_UNAVAILABLE
+			: status == 505 ? PROBLEM_VERSION
+					: PROBLEM_BAD_REQUEST,
 		    why.text);
 		return true;
 	}
-	const char *word = find_route(c, &detail);
-	if (word)
+	enum problem_type problem = find_route(c, &detail);
+	if (problem)
 		x->route = NULL;
 	/* Who sends a body without a length may mean the next bytes by it. */
-	if (word && strcmp(word, "length-required") == 0)
+	if (problem == PROBLEM_LENGTH_REQUIRED)
 		x->request.keep_alive = false;
-	if (word) {
-		conn_refuse(c, word, detail);
+	if (problem) {
+		conn_refuse(c, problem, detail);
 		return true;
 	}
 	if (x->route->kind == ROUTE_STREAM) {

@@ -49,17 +49,15 @@ log_response(const struct conn *c)
 	    LOG_S("why", x->response.why));
 }
 
-/* For `device show`: the word stands before the colon. */
+/* For `device show`. */
 static void
 note_refusal(const struct conn *c)
 {
 	const struct exchange *x = &c->x;
-	char word[32];
 
-	if (x->response.status < 400 || !x->who.has_cert)
-		return;
-	snprintf(word, sizeof(word), "%.*s", (int)strcspn(x->response.why, ":"), x->response.why);
-	registry_note_refusal(c->io->services->registry, x->who.device, word);
+	if (x->response.status >= 400 && x->who.has_cert)
+		registry_note_refusal(
+		    c->io->services->registry, x->who.device, x->response.problem);
 }
 
 static void
@@ -111,9 +109,9 @@ conn_respond(struct conn *c)
 }
 
 void
-conn_refuse(struct conn *c, const char *word, const char *detail)
+conn_refuse(struct conn *c, enum problem_type type, const char *detail)
 {
-	exchange_problem(&c->x, word, "%s", detail);
+	exchange_problem(&c->x, type, "%s", detail);
 	conn_respond(c);
 }
 

@@ -92,7 +92,7 @@ registry_identify_token(struct registry *r, const struct token *t, double now, s
 {
 	uint8_t digest[HASH_LEN];
 
-	who->problem = "bad-token";
+	who->problem = PROBLEM_BAD_TOKEN;
 	hash_sha256(digest, t->secret, sizeof(t->secret));
 	pthread_mutex_lock(&r->lock);
 	size_t at = access_at(r, t->id);
@@ -100,7 +100,7 @@ registry_identify_token(struct registry *r, const struct token *t, double now, s
 		const struct registry_access *a = &r->access[at];
 		if (hash_equal(digest, a->secret_hash, HASH_LEN) && !a->revoked &&
 		    now <= a->expires_at) {
-			who->problem = NULL;
+			who->problem = PROBLEM_NONE;
 			who->roles |= a->role;
 			who->by_token = true;
 			memcpy(who->token, a->id, sizeof(who->token));

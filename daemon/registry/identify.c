@@ -3,12 +3,12 @@
 #include "hex.h"
 #include "registry_inside.h"
 
-const char *
-registry_state_word(enum device_state state)
+enum problem_type
+registry_state_problem(enum device_state state)
 {
 	if (state == DEVICE_REVOKED)
-		return "device-revoked";
-	return state == DEVICE_LEFT ? "device-left" : "device-suspended";
+		return PROBLEM_DEVICE_REVOKED;
+	return state == DEVICE_LEFT ? PROBLEM_DEVICE_LEFT : PROBLEM_DEVICE_SUSPENDED;
 }
 
 unsigned
@@ -72,8 +72,8 @@ check_ca(struct registry *r, const struct x509_info *cert, struct device *d)
 	return r->ca_count == 0;
 }
 
-/* What stands against a key and a certificate of this device, NULL if nothing does. */
-static const char *
+/* What stands against a key and a certificate of this device. */
+static enum problem_type
 judge(struct registry *r, struct device *d, const struct x509_info *cert, double now,
     struct identity *who)
 {
@@ -81,22 +81,22 @@ judge(struct registry *r, struct device *d, const struct x509_info *cert, double
 	bool in_time = now >= (double)cert->not_before && now <= (double)cert->not_after;
 
 	if (d->doubtful)
-		return "unavailable";
+		return PROBLEM_UNAVAILABLE;
 	if (row->state != DEVICE_ACTIVE)
-		return registry_state_word(row->state);
+		return registry_state_problem(row->state);
 	if (!hash_equal(row->spki, cert->spki, KEY_SPKI_LEN)) {
 		if (in_time && hash_equal(row->previous, cert->spki, KEY_SPKI_LEN))
 			who->roles |= ROLE_ROTATED;
-		return "key-rotated";
+		return PROBLEM_KEY_ROTATED;
 	}
 	if (!check_ca(r, cert, d))
-		return "retired-ca";
+		return PROBLEM_RETIRED_CA;
 	if (!in_time) {
 		who->roles |= ROLE_EXPIRED;
-		return "expired-certificate";
+		return PROBLEM_EXPIRED_CERTIFICATE;
 	}
 	who->roles |= registry_role(row->role);
-	return NULL;
+	return PROBLEM_NONE;
 }
 
 void
@@ -106,7 +106,7 @@ registry_identify(
 	char name[KEY_ID_HEX];
 	uint8_t key[HASH_LEN];
 
-	who->problem = "unknown-device";
+	who->problem = PROBLEM_UNKNOWN_DEVICE;
 	memcpy(who->spki, cert->spki, sizeof(who->spki));
 	key_id(key, cert->spki);
 	pthread_mutex_lock(&r->lock);

@@ -49,8 +49,8 @@ void registry_report(struct registry *r, struct registry_report *out);
 
 /* --- registry_identify.c */
 
-/* The error word of a state that is not "active". */
-const char *registry_state_word(enum device_state state);
+/* What stands against a device that is not active. */
+enum problem_type registry_state_problem(enum device_state state);
 /* Decides what a certificate gives: fills who->device, owner, spki, roles, problem. The key leads to the device. */
 void registry_identify(
     struct registry *r, const struct x509_info *cert, double now, struct identity *who);
@@ -82,8 +82,8 @@ void registry_forget(struct registry *r, const uint8_t id[32]);
 void registry_count_report(struct registry *r, const uint8_t id[32]);
 /* Notes what an offer that came just now tells. True: the device's key is now seen on a second machine for the first time. */
 bool registry_note_offer(struct registry *r, const uint8_t id[32], const struct offer *offer);
-/* The last error word it was answered; the last reason it gave up a task. */
-void registry_note_refusal(struct registry *r, const uint8_t id[32], const char *word);
+/* The last problem it was answered; the last reason it gave up a task. */
+void registry_note_refusal(struct registry *r, const uint8_t id[32], enum problem_type problem);
 void registry_note_abort(struct registry *r, const uint8_t id[32], const char *reason);
 /* A new key: no machine has been seen with it. */
 void registry_forget_machines(struct registry *r, const uint8_t id[32]);

@@ -5,6 +5,7 @@
 
 #include "hash.h"
 #include "key.h"
+#include "problem.h"
 
 enum role {
 	ROLE_NONE = 0,
@@ -32,7 +33,7 @@ struct identity {
 	    [HASH_LEN]; /* whose jobs and models are its own: the device, SHA-256("token" || token id), or zero
 				    on the admin socket */
 	uint8_t spki[KEY_SPKI_LEN];
-	const char *problem; /* why a certificate gives no role: error word, or NULL */
+	enum problem_type problem; /* why a certificate gives no role */
 };
 
 #endif

@@ -120,14 +120,15 @@ registry_note_offer(struct registry *r, const uint8_t id[32], const struct offer
 }
 
 void
-registry_note_refusal(struct registry *r, const uint8_t id[32], const char *word)
+registry_note_refusal(struct registry *r, const uint8_t id[32], enum problem_type problem)
 {
 	double now = clock_wall();
 
 	pthread_mutex_lock(&r->lock);
 	struct device *d = noted(r, id);
 	if (d) {
-		snprintf(d->view.seen.refused, sizeof(d->view.seen.refused), "%s", word);
+		snprintf(d->view.seen.refused, sizeof(d->view.seen.refused), "%s",
+		    problem_word(problem));
 		d->view.seen.refused_at = now;
 		d->unsaved = true;
 	}

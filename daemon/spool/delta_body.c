@@ -30,14 +30,14 @@ delta_body_deinit(struct delta_body *b)
 	b->leaves = b->vectors.params.table = NULL;
 }
 
-static const char *
-refuse(struct delta_body *b, const char *word, const char *detail)
+static enum problem_type
+refuse(struct delta_body *b, enum problem_type problem, const char *detail)
 {
 	snprintf(b->detail, sizeof(b->detail), "%s", detail);
-	return word;
+	return problem;
 }
 
-static const char *
+static enum problem_type
 take_leaves(struct delta_body *b, const uint8_t *p, size_t len)
 {
 	uint8_t root[HASH_LEN];
@@ -45,17 +45,17 @@ take_leaves(struct delta_body *b, const uint8_t *p, size_t len)
 	memcpy(b->leaves + b->now.at, p, len);
 	b->now.at += len;
 	if (b->now.at < b->leaf_bytes)
-		return NULL;
+		return PROBLEM_NONE;
 	merkle_root(root, b->leaves, b->leaf_bytes / HASH_LEN);
 	if (!hash_equal(root, b->m->root, HASH_LEN))
-		return refuse(b, "wrong-root", "the leaf hashes do not make the signed root");
+		return refuse(b, PROBLEM_WRONG_ROOT, "the leaf hashes do not make the signed root");
 	b->good = b->now;
 	merkle_leaf_start(b->hash);
-	return NULL;
+	return PROBLEM_NONE;
 }
 
 /* The chunk that ends at now.at is complete: it must be the one its leaf promises. */
-static const char *
+static enum problem_type
 end_chunk(struct delta_body *b)
 {
 	uint64_t chunk = (b->now.at - b->leaf_bytes - 1) / MANIFEST_CHUNK;
@@ -64,39 +64,39 @@ end_chunk(struct delta_body *b)
 	merkle_leaf_finish(b->hash, leaf);
 	if (!hash_equal(leaf, b->leaves + chunk * HASH_LEN, HASH_LEN)) {
 		snprintf(b->detail, sizeof(b->detail), "chunk %llu", (unsigned long long)chunk);
-		return "wrong-chunk";
+		return PROBLEM_WRONG_CHUNK;
 	}
 	/* The last chunk is no mark: what is taken up again always has a byte left to come. */
 	if (b->now.at < b->bytes)
 		b->good = b->now;
 	merkle_leaf_start(b->hash);
-	return NULL;
+	return PROBLEM_NONE;
 }
 
 /* Bytes of the payload that all lie in one chunk. */
-static const char *
+static enum problem_type
 take_piece(struct delta_body *b, const uint8_t *p, size_t len)
 {
 	uint64_t at = b->now.at - b->leaf_bytes;
 	enum err e = vectors_check(&b->vectors, at, p, len, &b->now.sum_squares, b->now.carry);
 
 	if (e == ERR_NUMERIC)
-		return refuse(b, "not-finite", "the payload holds NaN or infinity");
+		return refuse(b, PROBLEM_NOT_FINITE, "the payload holds NaN or infinity");
 	if (e)
-		return refuse(b, "bad-request", "the payload is not in its codec's form");
+		return refuse(b, PROBLEM_BAD_REQUEST, "the payload is not in its codec's form");
 	hash_update(b->hash, p, len);
 	b->now.at += len;
 	at += len;
-	return at % MANIFEST_CHUNK == 0 || b->now.at == b->bytes ? end_chunk(b) : NULL;
+	return at % MANIFEST_CHUNK == 0 || b->now.at == b->bytes ? end_chunk(b) : PROBLEM_NONE;
 }
 
-const char *
+enum problem_type
 delta_body_take(struct delta_body *b, const void *data, size_t len)
 {
 	const uint8_t *p = data;
-	const char *word = NULL;
+	enum problem_type problem = PROBLEM_NONE;
 
-	while (len > 0 && !word) {
+	while (len > 0 && !problem) {
 		bool leaf = b->now.at < b->leaf_bytes;
 		uint64_t room = leaf
 		    ? b->leaf_bytes - b->now.at
@@ -104,12 +104,12 @@ delta_body_take(struct delta_body *b, const void *data, size_t len)
 		size_t n = len < room ? len : (size_t)room;
 		if (n > b->bytes - b->now.at)
 			return refuse(
-			    b, "wrong-length", "the body is longer than its manifest says");
-		word = leaf ? take_leaves(b, p, n) : take_piece(b, p, n);
+			    b, PROBLEM_WRONG_LENGTH, "the body is longer than its manifest says");
+		problem = leaf ? take_leaves(b, p, n) : take_piece(b, p, n);
 		p += n;
 		len -= n;
 	}
-	return word;
+	return problem;
 }
 
 bool

@@ -258,10 +258,10 @@ deliver(struct coordinator *c, const struct task *t, uint8_t tag, float value, u
 	for (int i = 0; i < 2 * ELEMENTS; i++)
 		values[i] = i < ELEMENTS ? value : 2 * value;
 	merkle_leaf(m.root, values, bytes);
-	const char *word =
+	enum problem_type problem =
 	    engine_claim(c->s.engine, &m, device_id(tag), t->task, &d.claim, &c->why);
-	if (word)
-		return word;
+	if (problem)
+		return problem_word(problem);
 	memcpy(d.row.job, m.job, 16);
 	d.row.round = m.round;
 	memcpy(d.row.device, m.device, 32);

@@ -357,8 +357,8 @@ refusals_are_counted(void **state)
 	c->config.audit_refusals_s = 1000;
 	assert_int_equal(audit_new(&a, &c->s), ERR_OK);
 	for (int i = 0; i < 5; i++)
-		audit_refused(a, "stale-round");
-	audit_refused(a, "bad-token");
+		audit_refused(a, PROBLEM_STALE_ROUND);
+	audit_refused(a, PROBLEM_BAD_TOKEN);
 	audit_tick(a); /* not yet time */
 	audit_free(a);
 	struct chain k = read_chain(c);
@@ -381,7 +381,7 @@ static void
 late_done(void *arg, enum err e, const struct why *why)
 {
 	(void)e, (void)why;
-	audit_refused(arg, "round-closed");
+	audit_refused(arg, PROBLEM_ROUND_CLOSED);
 }
 
 /* A delta that still waits for the store when the coordinator stops may be refused by it. */
@@ -419,7 +419,7 @@ refusals_by_the_clock(void **state)
 	assert_int_equal(audit_new(&a, &c->s), ERR_OK);
 	audit_tick(a); /* nothing to say */
 	assert_int_equal(chain_length(c), 0);
-	audit_refused(a, "stale-round");
+	audit_refused(a, PROBLEM_STALE_ROUND);
 	audit_tick(a);
 	for (uint64_t until = clock_ms() + 120000; chain_length(c) == 0; usleep(2000))
 		assert_true(clock_ms() < until);

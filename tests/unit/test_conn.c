@@ -37,7 +37,7 @@ answer_now(struct exchange *x)
 static void
 answer_wait(struct exchange *x)
 {
-	exchange_problem(x, "too-many-requests", "wait");
+	exchange_problem(x, PROBLEM_TOO_MANY_REQUESTS, "wait");
 }
 
 /* Waits like a request for a task. */

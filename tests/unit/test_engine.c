@@ -161,14 +161,17 @@ a_task(void **state)
 }
 
 static void
-as_wrong(struct coordinator *c, const struct task *t, const struct manifest *m, const char *word)
+as_wrong(struct coordinator *c, const struct task *t, const struct manifest *m,
+    enum problem_type problem)
 {
 	struct engine_claim claim;
 
 	c->why.text[0] = '\0';
-	const char *got = engine_claim(c->s.engine, m, device_id(1), t->task, &claim, &c->why);
-	if (!got || strcmp(got, word) != 0 || !c->why.text[0])
-		fail_msg("%s instead of %s: %s", got ? got : "taken", word, c->why.text);
+	enum problem_type got =
+	    engine_claim(c->s.engine, m, device_id(1), t->task, &claim, &c->why);
+	if (got != problem || !c->why.text[0])
+		fail_msg(
+		    "%s instead of %s: %s", problem_word(got), problem_word(problem), c->why.text);
 }
 
 static void
@@ -282,20 +285,22 @@ a_choice_of_codecs(void **state)
 	assert_string_equal(t.codec, "sparse");
 	c->offer = whole;
 	struct manifest m = manifest_for(&t, 1);
-	as_wrong(c, &t, &m, "unknown-codec");
+	as_wrong(c, &t, &m, PROBLEM_UNKNOWN_CODEC);
 	m.codec = CODEC_INT8;
 	m.block = 64;
 	m.payload_bytes = codec_find(CODEC_INT8)->payload_bytes(ELEMENTS);
-	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why));
+	assert_int_equal(
+	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 	m.codec = CODEC_SPARSE;
-	as_wrong(c, &t, &m, "bad-manifest");
+	as_wrong(c, &t, &m, PROBLEM_BAD_MANIFEST);
 	m.block = codec_find(CODEC_SPARSE)->block;
 	uint64_t entries = (ELEMENTS + 4) / 5;
 	m.payload_bytes = 4 + 3 * entries;
-	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why));
+	assert_int_equal(
+	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 	assert_int_equal(claim.entries, entries);
 	m.payload_bytes++;
-	as_wrong(c, &t, &m, "wrong-length");
+	as_wrong(c, &t, &m, PROBLEM_WRONG_LENGTH);
 }
 
 /* A job that scales deltas by their work must know it. */
@@ -311,16 +316,18 @@ no_normaliser(void **state)
 	assert_string_equal(ask(c, 1, &t), "");
 	struct manifest m = manifest_for(&t, 1);
 	m.normaliser = 0;
-	as_wrong(c, &t, &m, "no-normaliser");
+	as_wrong(c, &t, &m, PROBLEM_NO_NORMALISER);
 	m.normaliser = 7;
 	m.optimizer = MANIFEST_ADAM;
-	as_wrong(c, &t, &m, "no-normaliser");
+	as_wrong(c, &t, &m, PROBLEM_NO_NORMALISER);
 	m.optimizer = MANIFEST_ADAMW;
-	as_wrong(c, &t, &m, "no-normaliser");
+	as_wrong(c, &t, &m, PROBLEM_NO_NORMALISER);
 	m.optimizer = MANIFEST_EXTERNAL;
-	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why));
+	assert_int_equal(
+	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 	m.optimizer = MANIFEST_SGD;
-	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why));
+	assert_int_equal(
+	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 }
 
 /* Its delta of the first job waits on the device: there is other work meanwhile, also of a job that comes later. */
@@ -668,37 +675,39 @@ wrong_manifests(void **state)
 	const struct manifest good = manifest_for(&t, 1);
 	struct manifest m;
 #define WRONG(change, word) (m = good, change, as_wrong(c, &t, &m, word))
-	WRONG(memcpy(m.device, device_id(2), 32), "wrong-device");
-	WRONG(m.job[0] ^= 1, "unknown-job");
-	WRONG(m.round = 0, "stale-round");
-	WRONG(m.round = 2, "stale-round");
-	WRONG(m.task[15] ^= 1, "wrong-task");
-	WRONG(hex_decode(m.task, 16, t2.task, 32), "wrong-task");
-	WRONG(m.base[0] ^= 1, "wrong-base");
-	WRONG(m.flags = MANIFEST_MASKED, "unsupported");
-	WRONG(m.flags = MANIFEST_SECOND, "unsupported");
-	WRONG(m.flags = 1u << MANIFEST_KIND_SHIFT, "unsupported");
-	WRONG(m.slice = 1, "unsupported");
-	WRONG(m.codec = 1, "unknown-codec");
-	WRONG(m.codec = 999, "unknown-codec");
-	WRONG(m.elements++, "bad-manifest");
-	WRONG(m.elements = UINT64_MAX, "bad-manifest");
-	WRONG(m.block = 64, "bad-manifest");
-	WRONG(m.payload_bytes--, "wrong-length");
-	WRONG(m.payload_bytes++, "wrong-length");
-	WRONG(m.payload_bytes = UINT64_MAX, "wrong-length");
-	WRONG(m.examples = 0, "no-examples");
-	WRONG(m.examples = 501, "too-many-examples");
+	WRONG(memcpy(m.device, device_id(2), 32), PROBLEM_WRONG_DEVICE);
+	WRONG(m.job[0] ^= 1, PROBLEM_UNKNOWN_JOB);
+	WRONG(m.round = 0, PROBLEM_STALE_ROUND);
+	WRONG(m.round = 2, PROBLEM_STALE_ROUND);
+	WRONG(m.task[15] ^= 1, PROBLEM_WRONG_TASK);
+	WRONG(hex_decode(m.task, 16, t2.task, 32), PROBLEM_WRONG_TASK);
+	WRONG(m.base[0] ^= 1, PROBLEM_WRONG_BASE);
+	WRONG(m.flags = MANIFEST_MASKED, PROBLEM_UNSUPPORTED);
+	WRONG(m.flags = MANIFEST_SECOND, PROBLEM_UNSUPPORTED);
+	WRONG(m.flags = 1u << MANIFEST_KIND_SHIFT, PROBLEM_UNSUPPORTED);
+	WRONG(m.slice = 1, PROBLEM_UNSUPPORTED);
+	WRONG(m.codec = 1, PROBLEM_UNKNOWN_CODEC);
+	WRONG(m.codec = 999, PROBLEM_UNKNOWN_CODEC);
+	WRONG(m.elements++, PROBLEM_BAD_MANIFEST);
+	WRONG(m.elements = UINT64_MAX, PROBLEM_BAD_MANIFEST);
+	WRONG(m.block = 64, PROBLEM_BAD_MANIFEST);
+	WRONG(m.payload_bytes--, PROBLEM_WRONG_LENGTH);
+	WRONG(m.payload_bytes++, PROBLEM_WRONG_LENGTH);
+	WRONG(m.payload_bytes = UINT64_MAX, PROBLEM_WRONG_LENGTH);
+	WRONG(m.examples = 0, PROBLEM_NO_EXAMPLES);
+	WRONG(m.examples = 501, PROBLEM_TOO_MANY_EXAMPLES);
 	/* The right manifest at another task's address. */
-	as_wrong(c, &t2, &good, "wrong-task");
+	as_wrong(c, &t2, &good, PROBLEM_WRONG_TASK);
 	assert_int_equal(job_number(c, id, "reports"), 0);
-	assert_null(engine_claim(c->s.engine, &good, device_id(1), t.task, &claim, &c->why));
+	assert_int_equal(
+	    engine_claim(c->s.engine, &good, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 	assert_memory_equal(claim.device, device_id(1), 32);
 	assert_int_equal(claim.payload_bytes, ELEMENTS * sizeof(float));
 	assert_true(claim.max_norm == 3.5);
 	m = good;
 	m.examples = 500;
-	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why));
+	assert_int_equal(
+	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 }
 
 static void
@@ -713,7 +722,7 @@ used_and_too_late(void **state)
 		assert_string_equal(ask(c, i, &t[i]), "");
 	assert_null(deliver(c, &t[1], 1, 1, 100));
 	struct manifest m = manifest_for(&t[1], 1);
-	as_wrong(c, &t[1], &m, "used-task");
+	as_wrong(c, &t[1], &m, PROBLEM_USED_TASK);
 	/* The round stays closed while nothing is folded any more. */
 	engine_stop(c->s.engine);
 	assert_null(deliver(c, &t[2], 2, 1, 100));
@@ -734,8 +743,10 @@ twice_at_once(void **state)
 	submit(c, plain, id);
 	assert_string_equal(ask(c, 1, &t), "");
 	struct manifest m = manifest_for(&t, 1);
-	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &a, &c->why));
-	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &b, &c->why));
+	assert_int_equal(
+	    engine_claim(c->s.engine, &m, device_id(1), t.task, &a, &c->why), PROBLEM_NONE);
+	assert_int_equal(
+	    engine_claim(c->s.engine, &m, device_id(1), t.task, &b, &c->why), PROBLEM_NONE);
 	assert_int_equal(engine_take(c->s.engine, &a), ERR_OK);
 	assert_int_equal(engine_take(c->s.engine, &b), ERR_OK);
 	engine_settle(c->s.engine, &a, true, 72);

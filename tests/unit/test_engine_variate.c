@@ -218,13 +218,14 @@ manifests(void **state)
 	submit(c, plain, job);
 	assert_string_equal(ask(c, 1, &t), "");
 	struct manifest m = manifest_for(&t, 1);
-	assert_string_equal(
-	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), "unsupported");
+	assert_int_equal(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
+	    PROBLEM_UNSUPPORTED);
 	m.flags = MANIFEST_SECOND;
-	assert_string_equal(
-	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), "wrong-length");
+	assert_int_equal(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
+	    PROBLEM_WRONG_LENGTH);
 	m.payload_bytes *= 2;
-	assert_null(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why));
+	assert_int_equal(
+	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 	assert_int_equal(claim.payload_bytes, 2 * ELEMENTS * sizeof(float));
 }
 

@@ -12,7 +12,7 @@ a_device(void **state)
 	put(f, &d);
 	put(f, &other);
 	struct identity who = identify(f, &c, NOW);
-	assert_null(who.problem);
+	assert_int_equal(who.problem, PROBLEM_NONE);
 	assert_int_equal(who.roles, ROLE_ANYONE | ROLE_DEVICE);
 	assert_memory_equal(who.device, d.id, 32);
 	assert_memory_equal(who.spki, d.spki, sizeof(d.spki));
@@ -31,13 +31,13 @@ an_admin(void **state)
 }
 
 static void
-no_role(struct fixture *f, const struct x509_info *c, double now, const char *problem)
+no_role(struct fixture *f, const struct x509_info *c, double now, enum problem_type problem)
 {
 	struct identity who = identify(f, c, now);
 
-	assert_int_equal(who.roles,
-	    ROLE_ANYONE | (strcmp(problem, "expired-certificate") == 0 ? ROLE_EXPIRED : 0));
-	assert_string_equal(who.problem, problem);
+	assert_int_equal(
+	    who.roles, ROLE_ANYONE | (problem == PROBLEM_EXPIRED_CERTIFICATE ? ROLE_EXPIRED : 0));
+	assert_int_equal(who.problem, problem);
 }
 
 static void
@@ -52,11 +52,11 @@ unknown(void **state)
 	struct x509_info c = certificate(&stranger);
 
 	put(f, &d);
-	no_role(f, &c, NOW, "unknown-device");
+	no_role(f, &c, NOW, PROBLEM_UNKNOWN_DEVICE);
 	c = certificate(&d);
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		strcpy(c.common_name, names[i]);
-		no_role(f, &c, NOW, "unknown-device");
+		no_role(f, &c, NOW, PROBLEM_UNKNOWN_DEVICE);
 	}
 }
 
@@ -70,7 +70,7 @@ another_key(void **state)
 
 	put(f, &d);
 	c.spki[90] ^= 1;
-	no_role(f, &c, NOW, "unknown-device");
+	no_role(f, &c, NOW, PROBLEM_UNKNOWN_DEVICE);
 }
 
 static void
@@ -85,13 +85,13 @@ suspended_and_revoked(void **state)
 	assert_true(registry_is_active(f->r, d.id));
 	d.state = DEVICE_SUSPENDED;
 	put(f, &d);
-	no_role(f, &c, NOW, "device-suspended");
+	no_role(f, &c, NOW, PROBLEM_DEVICE_SUSPENDED);
 	assert_false(registry_is_active(f->r, d.id));
 	d.state = DEVICE_REVOKED;
 	put(f, &d);
-	no_role(f, &c, NOW, "device-revoked");
+	no_role(f, &c, NOW, PROBLEM_DEVICE_REVOKED);
 	/* The worse news first: an expired certificate of a revoked device. */
-	no_role(f, &c, NOW + 99, "device-revoked");
+	no_role(f, &c, NOW + 99, PROBLEM_DEVICE_REVOKED);
 	d.state = DEVICE_ACTIVE;
 	put(f, &d);
 	assert_int_equal(identify(f, &c, NOW).roles, ROLE_ANYONE | ROLE_ADMIN);
@@ -107,10 +107,10 @@ dates(void **state)
 	struct x509_info c = certificate(&d);
 
 	put(f, &d);
-	no_role(f, &c, NOW - 10.5, "expired-certificate");
-	assert_null(identify(f, &c, NOW - 10).problem);
-	assert_null(identify(f, &c, NOW + 10).problem);
-	no_role(f, &c, NOW + 10.5, "expired-certificate");
+	no_role(f, &c, NOW - 10.5, PROBLEM_EXPIRED_CERTIFICATE);
+	assert_int_equal(identify(f, &c, NOW - 10).problem, PROBLEM_NONE);
+	assert_int_equal(identify(f, &c, NOW + 10).problem, PROBLEM_NONE);
+	no_role(f, &c, NOW + 10.5, PROBLEM_EXPIRED_CERTIFICATE);
 }
 
 /* --- finding */
@@ -266,10 +266,10 @@ rotated_keys(void **state)
 	second = certificate(&d);
 	put(f, &d);
 	struct identity who = identify(f, &second, NOW);
-	assert_null(who.problem);
+	assert_int_equal(who.problem, PROBLEM_NONE);
 	assert_memory_equal(who.device, d.id, 32);
 	who = identify(f, &first, NOW);
-	assert_string_equal(who.problem, "key-rotated");
+	assert_int_equal(who.problem, PROBLEM_KEY_ROTATED);
 	assert_int_equal(who.roles, ROLE_ANYONE | ROLE_ROTATED);
 	assert_memory_equal(who.device, d.id, 32);
 	/* Out of date it is not even good for asking again. */
@@ -277,14 +277,14 @@ rotated_keys(void **state)
 	rotate(&d, 202);
 	third = certificate(&d);
 	put(f, &d);
-	assert_null(identify(f, &third, NOW).problem);
+	assert_int_equal(identify(f, &third, NOW).problem, PROBLEM_NONE);
 	assert_int_equal(identify(f, &second, NOW).roles, ROLE_ANYONE | ROLE_ROTATED);
-	no_role(f, &first, NOW, "key-rotated");
+	no_role(f, &first, NOW, PROBLEM_KEY_ROTATED);
 	/* The state comes first. */
 	d.state = DEVICE_LEFT;
 	put(f, &d);
-	no_role(f, &third, NOW, "device-left");
-	no_role(f, &second, NOW, "device-left");
+	no_role(f, &third, NOW, PROBLEM_DEVICE_LEFT);
+	no_role(f, &second, NOW, PROBLEM_DEVICE_LEFT);
 }
 
 static void
@@ -335,29 +335,29 @@ generations(void **state)
 	put(f, &d);
 	*ca = (struct services_ca){.current = one.cert, .generation = 1};
 	registry_set_ca(f->r, ca);
-	assert_null(identify(f, &old, NOW).problem);
-	no_role(f, &new, NOW, "retired-ca");
-	no_role(f, &none, NOW, "retired-ca");
+	assert_int_equal(identify(f, &old, NOW).problem, PROBLEM_NONE);
+	no_role(f, &new, NOW, PROBLEM_RETIRED_CA);
+	no_role(f, &none, NOW, PROBLEM_RETIRED_CA);
 	assert_false(registry_wants_renewal(f->r, d.id));
 	ca->rotating = true;
 	ca->next = two.cert;
 	registry_set_ca(f->r, ca);
-	assert_null(identify(f, &old, NOW).problem);
+	assert_int_equal(identify(f, &old, NOW).problem, PROBLEM_NONE);
 	assert_true(registry_wants_renewal(f->r, d.id));
 	assert_int_equal(not_renewed(f), 1);
 	/* Having used it proves that it has it. */
-	assert_null(identify(f, &new, NOW).problem);
+	assert_int_equal(identify(f, &new, NOW).problem, PROBLEM_NONE);
 	assert_false(registry_wants_renewal(f->r, d.id));
 	assert_int_equal(not_renewed(f), 0);
-	assert_null(identify(f, &old, NOW).problem);
+	assert_int_equal(identify(f, &old, NOW).problem, PROBLEM_NONE);
 	assert_int_equal(registry_get(f->r, d.id, &v), ERR_OK);
 	assert_int_equal(v.row.ca_generation, 2);
 	*ca = (struct services_ca){.current = two.cert, .generation = 2};
 	registry_set_ca(f->r, ca);
-	no_role(f, &old, NOW, "retired-ca");
+	no_role(f, &old, NOW, PROBLEM_RETIRED_CA);
 	/* Not even for renewing. */
-	no_role(f, &old, NOW + 99, "retired-ca");
-	assert_null(identify(f, &new, NOW).problem);
+	no_role(f, &old, NOW + 99, PROBLEM_RETIRED_CA);
+	assert_int_equal(identify(f, &new, NOW).problem, PROBLEM_NONE);
 	fleet_free(&one);
 	fleet_free(&two);
 	free(ca);
@@ -392,7 +392,7 @@ no_token(struct fixture *f, const struct token *t, double now)
 	struct identity who = by_token(f, t, now);
 
 	assert_int_equal(who.roles, ROLE_ANYONE);
-	assert_string_equal(who.problem, "bad-token");
+	assert_int_equal(who.problem, PROBLEM_BAD_TOKEN);
 	assert_false(who.by_token);
 }
 
@@ -433,7 +433,7 @@ access_tokens(void **state)
 	r.revoked = false;
 	assert_int_equal(registry_put_token(f->r, &r), ERR_OK);
 	no_token(f, &reader, NOW);
-	assert_null(by_token(f, &submitter, NOW).problem);
+	assert_int_equal(by_token(f, &submitter, NOW).problem, PROBLEM_NONE);
 }
 
 /* --- many at once */

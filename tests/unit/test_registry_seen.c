@@ -104,7 +104,7 @@ loaded(void **state)
 	f->r = NULL;
 	assert_int_equal(registry_new(&f->r, f->store, &f->why), ERR_OK);
 	struct x509_info c = certificate(&d);
-	assert_null(identify(f, &c, NOW).problem);
+	assert_int_equal(identify(f, &c, NOW).problem, PROBLEM_NONE);
 	assert_true(registry_matches(f->r, d.id, &s));
 	/* A damaged row stops the start: nobody is left out silently. */
 	strcpy(bad.labels, "{");
@@ -178,7 +178,7 @@ kept_over_a_restart(void **state)
 	put(f, &stranger);
 	registry_touch(f->r, d.id, "1.0", "no-data");
 	registry_touch(f->r, stranger.id, "1.0", "no-data");
-	registry_note_refusal(f->r, d.id, "forbidden");
+	registry_note_refusal(f->r, d.id, PROBLEM_FORBIDDEN);
 	registry_note_abort(f->r, d.id, "deadline");
 	assert_int_equal(registry_get(f->r, d.id, &before), ERR_OK);
 	/* One without a row does not keep the others from being written. */
@@ -244,12 +244,12 @@ follower_who_cannot_read(void **state)
 
 	assert_int_equal(store_write(f->store, write_device, &d, &f->why), ERR_OK);
 	assert_int_equal(registry_follow(f->r, d.id), ERR_OK);
-	assert_null(identify(f, &c, NOW).problem);
+	assert_int_equal(identify(f, &c, NOW).problem, PROBLEM_NONE);
 	/* Revoked, and nobody can tell: it may do nothing meanwhile. */
 	revoked.state = DEVICE_REVOKED;
 	assert_int_equal(store_write(f->store, write_device, &revoked, &f->why), ERR_OK);
 	assert_int_equal(store_read(f->store, follow_without_reading, f, &f->why), ERR_OK);
-	assert_string_equal(identify(f, &c, NOW).problem, "unavailable");
+	assert_int_equal(identify(f, &c, NOW).problem, PROBLEM_UNAVAILABLE);
 	assert_int_equal(identify(f, &c, NOW).roles, ROLE_ANYONE);
 	assert_false(registry_is_active(f->r, d.id));
 	memset(c.spki, 2 + 100, sizeof(c.spki));
@@ -257,12 +257,12 @@ follower_who_cannot_read(void **state)
 	/* The database is back. */
 	registry_settle(f->r);
 	c = certificate(&d);
-	assert_string_equal(identify(f, &c, NOW).problem, "device-revoked");
+	assert_int_equal(identify(f, &c, NOW).problem, PROBLEM_DEVICE_REVOKED);
 	assert_int_equal(store_write(f->store, write_device, &d, &f->why), ERR_OK);
 	assert_int_equal(store_read(f->store, follow_without_reading, f, &f->why), ERR_OK);
-	assert_string_equal(identify(f, &c, NOW).problem, "unavailable");
+	assert_int_equal(identify(f, &c, NOW).problem, PROBLEM_UNAVAILABLE);
 	assert_int_equal(registry_follow(f->r, d.id), ERR_OK);
-	assert_null(identify(f, &c, NOW).problem);
+	assert_int_equal(identify(f, &c, NOW).problem, PROBLEM_NONE);
 	assert_true(registry_is_active(f->r, d.id));
 }
 
@@ -324,7 +324,7 @@ knock(struct fixture *f, const struct store_device *d)
 	memset(offer->machine, '1', 64);
 	offer->time_ms = 1;
 	registry_touch(f->r, d->id, "1.0", "no-data");
-	registry_note_refusal(f->r, d->id, "device-revoked");
+	registry_note_refusal(f->r, d->id, PROBLEM_DEVICE_REVOKED);
 	registry_note_abort(f->r, d->id, "deadline");
 	registry_note_offer(f->r, d->id, offer);
 	free(offer);

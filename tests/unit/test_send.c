@@ -22,41 +22,46 @@
 
 struct refusal {
 	long status;
-	const char *word;
+	enum problem_type problem;
 };
 
 /* The delta is as good as before: somebody mends the device, its certificate or the coordinator. */
 static void
 test_passing(void **state)
 {
-	static const struct refusal all[] = {{401, "no-certificate"}, {401, "bad-token"}, {401, ""},
-	    {401, "wrong-task"}, {403, "expired-certificate"}, {403, "device-suspended"},
-	    {403, "unknown-device"}, {403, "forbidden"}, {403, ""}, {403, "a-later-word"},
-	    {409, "device-suspended"}, {408, ""}, {429, "a-later-word"}, {500, "internal"},
-	    {502, ""}, {503, "unavailable"}, {507, "no-space"}, {302, ""}};
+	static const struct refusal all[] = {{401, PROBLEM_NO_CERTIFICATE},
+	    {401, PROBLEM_BAD_TOKEN}, {401, PROBLEM_NONE}, {401, PROBLEM_WRONG_TASK},
+	    {403, PROBLEM_EXPIRED_CERTIFICATE}, {403, PROBLEM_DEVICE_SUSPENDED},
+	    {403, PROBLEM_UNKNOWN_DEVICE}, {403, PROBLEM_FORBIDDEN}, {403, PROBLEM_NONE},
+	    {403, PROBLEM_UNKNOWN}, {409, PROBLEM_DEVICE_SUSPENDED}, {408, PROBLEM_NONE},
+	    {429, PROBLEM_UNKNOWN}, {500, PROBLEM_INTERNAL}, {502, PROBLEM_NONE},
+	    {503, PROBLEM_UNAVAILABLE}, {507, PROBLEM_NO_SPACE}, {302, PROBLEM_NONE}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-		if (send_final(all[i].status, all[i].word))
-			fail_msg("%ld %s ends the delta", all[i].status, all[i].word);
+		if (send_final(all[i].status, all[i].problem))
+			fail_msg(
+			    "%ld %s ends the delta", all[i].status, problem_word(all[i].problem));
 }
 
 static void
 test_final(void **state)
 {
-	static const struct refusal all[] = {{400, "bad-manifest"}, {400, "bad-report"},
-	    {400, "wrong-length"}, {400, "wrong-chunk"}, {400, "not-finite"}, {400, "no-examples"},
-	    {400, "too-many-examples"}, {400, "norm-too-large"}, {400, "unknown-codec"},
-	    {400, "unsupported"}, {403, "device-revoked"}, {403, "wrong-device"},
-	    {403, "wrong-task"}, {403, "bad-signature"}, {404, "not-found"}, {404, "unknown-job"},
-	    {409, "stale-round"}, {409, "wrong-base"}, {409, "used-task"}, {409, "round-closed"},
-	    {413, "too-large"}, {400, "a-later-word"}, {409, "a-later-word"}, {410, ""},
-	    {431, "header-too-large"}};
+	static const struct refusal all[] = {{400, PROBLEM_BAD_MANIFEST}, {400, PROBLEM_BAD_REPORT},
+	    {400, PROBLEM_WRONG_LENGTH}, {400, PROBLEM_WRONG_CHUNK}, {400, PROBLEM_NOT_FINITE},
+	    {400, PROBLEM_NO_EXAMPLES}, {400, PROBLEM_TOO_MANY_EXAMPLES},
+	    {400, PROBLEM_NORM_TOO_LARGE}, {400, PROBLEM_UNKNOWN_CODEC}, {400, PROBLEM_UNSUPPORTED},
+	    {403, PROBLEM_DEVICE_REVOKED}, {403, PROBLEM_WRONG_DEVICE}, {403, PROBLEM_WRONG_TASK},
+	    {403, PROBLEM_BAD_SIGNATURE}, {404, PROBLEM_NOT_FOUND}, {404, PROBLEM_UNKNOWN_JOB},
+	    {409, PROBLEM_STALE_ROUND}, {409, PROBLEM_WRONG_BASE}, {409, PROBLEM_USED_TASK},
+	    {409, PROBLEM_ROUND_CLOSED}, {413, PROBLEM_TOO_LARGE}, {400, PROBLEM_UNKNOWN},
+	    {409, PROBLEM_UNKNOWN}, {410, PROBLEM_NONE}, {431, PROBLEM_HEADER_TOO_LARGE}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-		if (!send_final(all[i].status, all[i].word))
-			fail_msg("%ld %s keeps the delta", all[i].status, all[i].word);
+		if (!send_final(all[i].status, all[i].problem))
+			fail_msg(
+			    "%ld %s keeps the delta", all[i].status, problem_word(all[i].problem));
 }
 
 /* --- what a refusal does to the residual */

@@ -329,7 +329,7 @@ test_session_retries(void **state)
 	struct session *s;
 	struct transport_answer a;
 	struct why why;
-	char word[64];
+	enum problem_type type;
 	struct session_call call = {
 	    .path = "/v1/jobs", .attempts = 3, .request = {.method = "GET"}};
 
@@ -348,8 +348,8 @@ test_session_retries(void **state)
 	transport_answer_deinit(&a);
 	assert_int_equal(session_do(s, &call, &a, &why), ERR_OK);
 	assert_int_equal(a.status, 409);
-	assert_int_equal(session_problem(&a, word, &why), ERR_STATE);
-	assert_string_equal(word, "round-closed");
+	assert_int_equal(session_problem(&a, &type, &why), ERR_STATE);
+	assert_int_equal(type, PROBLEM_ROUND_CLOSED);
 	assert_string_equal(why.text, "it is over (round-closed)");
 	transport_answer_deinit(&a);
 	call.attempts = 1;
@@ -358,8 +358,8 @@ test_session_retries(void **state)
 	assert_int_equal(session_problem(&a, NULL, NULL), ERR_CLOSED);
 	transport_answer_deinit(&a);
 	assert_int_equal(session_do(s, &call, &a, &why), ERR_OK);
-	assert_int_equal(session_problem(&a, word, &why), ERR_NOTFOUND);
-	assert_string_equal(word, "");
+	assert_int_equal(session_problem(&a, &type, &why), ERR_NOTFOUND);
+	assert_int_equal(type, PROBLEM_NONE);
 	transport_answer_deinit(&a);
 	session_free(s);
 	finish();

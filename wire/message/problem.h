@@ -1,0 +1,75 @@
+#ifndef PROBLEM_H
+#define PROBLEM_H
+
+/*
+ * What the coordinator refuses a request for: the word at the end of "urn:rivulet:error:WORD", the type of a problem (RFC 9457), with its
+ * HTTP status and title. The words stay; what they mean stands in wire/FORMAT.md, "Problem types".
+ */
+enum problem_type {
+	PROBLEM_NONE, /* nothing is wrong; or the peer says nothing of the kind */
+	PROBLEM_BAD_REQUEST,
+	PROBLEM_BAD_MANIFEST,
+	PROBLEM_BAD_REPORT,
+	PROBLEM_BAD_MESSAGE,
+	PROBLEM_BAD_CSR,
+	PROBLEM_WRONG_LENGTH,
+	PROBLEM_WRONG_ROOT,
+	PROBLEM_WRONG_CHUNK,
+	PROBLEM_WRONG_HASH,
+	PROBLEM_NOT_FINITE,
+	PROBLEM_NO_EXAMPLES,
+	PROBLEM_NO_NORMALISER,
+	PROBLEM_TOO_MANY_EXAMPLES,
+	PROBLEM_NORM_TOO_LARGE,
+	PROBLEM_UNKNOWN_CODEC,
+	PROBLEM_UNSUPPORTED,
+	PROBLEM_BAD_MODEL,
+	PROBLEM_NO_CERTIFICATE,
+	PROBLEM_BAD_TOKEN,
+	PROBLEM_UNKNOWN_DEVICE,
+	PROBLEM_EXPIRED_CERTIFICATE,
+	PROBLEM_DEVICE_SUSPENDED,
+	PROBLEM_DEVICE_REVOKED,
+	PROBLEM_DEVICE_LEFT,
+	PROBLEM_RETIRED_CA,
+	PROBLEM_KEY_ROTATED,
+	PROBLEM_FORBIDDEN,
+	PROBLEM_WRONG_DEVICE,
+	PROBLEM_WRONG_TASK,
+	PROBLEM_BAD_SIGNATURE,
+	PROBLEM_NOT_FOUND,
+	PROBLEM_NO_DIFFERENCE,
+	PROBLEM_UNKNOWN_JOB,
+	PROBLEM_METHOD_NOT_ALLOWED,
+	PROBLEM_STALE_ROUND,
+	PROBLEM_WRONG_BASE,
+	PROBLEM_WRONG_OFFSET,
+	PROBLEM_USED_TASK,
+	PROBLEM_ROUND_CLOSED,
+	PROBLEM_WRONG_STATE,
+	PROBLEM_KEY_IN_USE,
+	PROBLEM_LENGTH_REQUIRED,
+	PROBLEM_TOO_LARGE,
+	PROBLEM_PATH_TOO_LONG,
+	PROBLEM_BAD_RANGE,
+	PROBLEM_EXPECTATION_FAILED,
+	PROBLEM_BAD_JOB,
+	PROBLEM_TOO_MANY_REQUESTS,
+	PROBLEM_TOO_MANY_FAILURES,
+	PROBLEM_HEADER_TOO_LARGE,
+	PROBLEM_INTERNAL,
+	PROBLEM_UNAVAILABLE,
+	PROBLEM_VERSION,
+	PROBLEM_NO_SPACE,
+	PROBLEM_UNKNOWN, /* a word that this version does not know: a newer coordinator's, to be shown as it came */
+};
+
+/* "" of the first and the last. */
+const char *problem_word(enum problem_type t);
+/* 500 of the first and the last. */
+unsigned problem_status(enum problem_type t);
+const char *problem_title(enum problem_type t);
+/* Of a problem's whole type; PROBLEM_NONE for "" and "about:blank". */
+enum problem_type problem_find(const char *type);
+
+#endif
