@@ -3,10 +3,8 @@
 #include "vec.h"
 
 enum err
-control_fold(
-    const struct rule_input *changes, uint32_t devices, uint64_t first, size_t count, float *c)
+control_sum(const struct rule_input *changes, uint64_t first, size_t count, double *sum)
 {
-	double sum[RULE_TILE];
 	float change[RULE_TILE];
 
 	if (count > RULE_TILE)
@@ -20,6 +18,12 @@ control_fold(
 		for (size_t i = 0; i < count; i++)
 			sum[i] += (double)change[i];
 	}
+	return ERR_OK;
+}
+
+enum err
+control_step(float *c, const double *sum, size_t count, uint32_t devices)
+{
 	for (size_t i = 0; i < count; i++)
 		c[i] = (float)((double)c[i] + sum[i] / devices);
 	return vec_all_finite(c, count) ? ERR_OK : ERR_NUMERIC;

@@ -10,6 +10,7 @@ struct normalise {
 	const struct tensor_table *table;
 	bool averages; /* the table has averaged tensors */
 	bool equal;
+	double mean;
 	float *factors;
 };
 
@@ -24,16 +25,11 @@ scale_tile(float *x, size_t n, float factor)
 static void
 scale_trained(const struct normalise *n, uint64_t first, size_t count, float *out, float factor)
 {
-	for (size_t i = 0; i < n->table->count; i++) {
-		const struct tensor *t = &n->table->items[i];
-		uint64_t from = t->first > first ? t->first : first, end = t->first + t->elements;
-		if (!t->in_delta || t->role != TENSOR_TRAIN)
-			continue;
-		if (end > first + count)
-			end = first + count;
-		if (from < end)
-			scale_tile(out + (from - first), (size_t)(end - from), factor);
-	}
+	struct tensor_piece p;
+
+	for (size_t i = 0; tensor_table_piece(n->table, &i, first, count, &p);)
+		if (p.tensor->role == TENSOR_TRAIN)
+			scale_tile(out + (p.first - first), p.count, factor);
 }
 
 static enum err
@@ -64,8 +60,9 @@ make_factors(struct normalise *n, const double *normalisers)
 		sum += n->in.weights[i] * normalisers[i];
 		total += n->in.weights[i];
 	}
+	n->mean = sum / total;
 	for (size_t i = 0; i < n->in.deltas; i++)
-		n->factors[i] = (float)(sum / total / normalisers[i]);
+		n->factors[i] = (float)(n->mean / normalisers[i]);
 	return ERR_OK;
 }
 
@@ -99,6 +96,12 @@ normalise_free(struct normalise *n)
 		return;
 	free(n->factors);
 	free(n);
+}
+
+double
+normalise_mean(const struct normalise *n)
+{
+	return n->mean;
 }
 
 struct rule_input

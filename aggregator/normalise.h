@@ -17,6 +17,8 @@ struct normalise;
 ERR_MUST_USE enum err normalise_new(struct normalise **out, const struct rule_input *in,
     const double *normalisers, const struct tensor_table *table, struct why *why);
 void normalise_free(struct normalise *n);
+/* t: the normaliser that the mean of the deltas has. */
+double normalise_mean(const struct normalise *n);
 /* The same deltas, scaled as they are read. Lives as long as n. */
 struct rule_input normalise_input(struct normalise *n);
 

@@ -205,22 +205,23 @@ prepare(struct job *j, const struct cmd_verify_round *r, struct fold_tile *t, st
 {
 	const struct aggregate_spec *a = &j->spec.aggregate;
 
-	*t = (struct fold_tile){.table = &j->table};
+	*t = (struct fold_tile){.step.table = &j->table};
 	if (strcmp(r->rule, a->rule.name) != 0 || strcmp(r->optimizer, a->optimizer) != 0)
 		return err_set(why, ERR_CORRUPT,
 		    "its record says %s and %s, the job's document %s and %s", r->rule,
 		    r->optimizer, a->rule.name, a->optimizer);
 	enum err e = fold_tile_choose(t, a, r->round, why);
 	if (!e)
-		fold_tile_scale(t, r->factor);
-	return e ? e : fold_tile_download(t, &j->spec.download, j->spec.seed, r->round, why);
+		server_step_scale(&t->step, r->factor);
+	return e ? e
+		 : server_step_download(&t->step, &j->spec.download, j->spec.seed, r->round, why);
 }
 
 /* The state that belongs to the base: zeros at first, else the carried one. */
 static enum err
-need_state(struct carry *c, const struct fold_tile *t, const uint8_t want[32], struct why *why)
+need_state(struct carry *c, const struct server_step *s, const uint8_t want[32], struct why *why)
 {
-	uint64_t floats = fold_tile_state_floats(t);
+	uint64_t floats = server_step_floats(s);
 
 	if (floats == 0)
 		return ERR_OK;
@@ -233,7 +234,7 @@ need_state(struct carry *c, const struct fold_tile *t, const uint8_t want[32], s
 	c->floats = floats;
 	if (!c->state)
 		return ERR_NOMEM;
-	fold_tile_state_start(t, c->state);
+	server_step_start(s, c->state);
 	return ERR_OK;
 }
 
@@ -271,18 +272,18 @@ move(struct job *j, const struct cmd_verify_round *r, const struct fold_tile *pl
 	struct fold_tile t = *plan;
 	double squares;
 
-	t.deltas = in->rule;
-	t.normalisers = in->normalisers;
-	t.changes = in->changes;
-	t.deltas.seed = fold_tile_seed(j->spec.seed, r->round);
-	t.data = c->data;
-	t.state = c->state;
+	t.sum.deltas = in->rule;
+	t.sum.normalisers = in->normalisers;
+	t.sum.changes = in->changes;
+	t.sum.deltas.seed = fold_sum_seed(j->spec.seed, r->round);
+	t.step.data = c->data;
+	t.step.state = c->state;
 	enum err e = fold_tile_begin(&t, why);
-	for (unsigned strips; !e && (strips = fold_tile_measures(&t)) > 0;) {
+	for (unsigned strips; !e && (strips = fold_sum_measures(&t.sum)) > 0;) {
 		for (unsigned i = 0; i < strips && !e; i++)
-			e = fold_tile_measure(&t, i);
+			e = fold_sum_measure(&t.sum, i);
 		if (!e)
-			e = fold_tile_plan(&t);
+			e = fold_sum_plan(&t.sum);
 	}
 	for (uint64_t i = 0; i < fold_tile_count(&t) && !e; i++)
 		e = fold_tile_run(&t, i, &squares);
@@ -290,7 +291,7 @@ move(struct job *j, const struct cmd_verify_round *r, const struct fold_tile *pl
 		err_set(why, e, "folding: %s", err_name(e));
 	else
 		e = name_result(j, r->round, c, head, why);
-	fold_tile_end(&t);
+	fold_sum_end(&t.sum);
 	c->valid = !e;
 	return e;
 }
@@ -474,7 +475,7 @@ gather(struct cmd_verify_fold *f, const struct cmd_verify_round *r, struct job *
 	enum err e = prepare(j, r, plan, why);
 
 	if (!e)
-		e = need_state(&j->now, plan, r->base_state, why);
+		e = need_state(&j->now, &plan->step, r->base_state, why);
 	if (!e)
 		e = save_base(f, j);
 	return e ? e

@@ -1,7 +1,7 @@
 #include <string.h>
 
+#include "difference.h"
 #include "engine_inside.h"
-#include "fold_tile.h"
 
 /* What running and paused jobs will still need of the disk, from what they are: docs/configuration.md has the sums. */
 

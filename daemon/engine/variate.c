@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "engine_inside.h"
-#include "fold_tile.h"
 #include "hex.h"
+#include "server_step.h"
 #include "vectors.h"
 
 uint64_t
@@ -16,12 +16,12 @@ engine_variate_payload(const struct engine_job *j)
 uint64_t
 engine_variate_state_bytes(const struct engine_job *j)
 {
-	struct fold_tile f = {.table = &j->table};
+	struct server_step s = {.table = &j->table};
 
-	if (fold_tile_choose(&f, &j->spec.aggregate, 1, NULL) ||
-	    fold_tile_download(&f, &j->spec.download, 1, 1, NULL))
+	if (server_step_choose(&s, &j->spec.aggregate, 1) ||
+	    server_step_download(&s, &j->spec.download, 1, 1, NULL))
 		return 0;
-	return fold_tile_state_floats(&f) * sizeof(float);
+	return server_step_floats(&s) * sizeof(float);
 }
 
 enum err

@@ -190,7 +190,7 @@ run_strip(void *arg, unsigned i)
 
 	if (atomic_load(&w->failed))
 		return;
-	enum err e = fold_tile_measure(&w->tile, i);
+	enum err e = fold_sum_measure(&w->tile.sum, i);
 	if (e)
 		atomic_store(&w->failed, (int)e);
 }
@@ -201,11 +201,11 @@ make_rule(struct fold *w, struct why *why)
 {
 	enum err e = fold_tile_begin(&w->tile, why);
 
-	while (!e && fold_tile_measures(&w->tile) > 0) {
-		worker_parallel(w->threads, fold_tile_measures(&w->tile), run_strip, w);
+	while (!e && fold_sum_measures(&w->tile.sum) > 0) {
+		worker_parallel(w->threads, fold_sum_measures(&w->tile.sum), run_strip, w);
 		e = (enum err)atomic_load(&w->failed);
 		if (!e)
-			e = fold_tile_plan(&w->tile);
+			e = fold_sum_plan(&w->tile.sum);
 		if (e)
 			err_set(why, e, "comparing the deltas: %s", err_name(e));
 	}
@@ -217,68 +217,85 @@ prepare_optimizer(struct fold *w, struct why *why)
 {
 	static const uint8_t none[32];
 	const struct aggregate_spec *a = &w->f->spec->aggregate;
+	struct server_step *s = &w->tile.step;
 
 	enum err e = fold_tile_choose(&w->tile, a, w->f->row.round, why);
 	if (!e)
-		e = fold_tile_download(
-		    &w->tile, &w->f->spec->download, w->f->spec->seed, w->f->row.round, why);
+		e = server_step_download(
+		    s, &w->f->spec->download, w->f->spec->seed, w->f->row.round, why);
 	if (e)
 		return e;
 	w->scale = w->f->schedule.scale;
-	fold_tile_scale(&w->tile, scale_next(&w->scale, &a->scale, w->count));
-	size_t floats = fold_tile_state_floats(&w->tile);
+	server_step_scale(s, scale_next(&w->scale, &a->scale, w->count));
+	size_t floats = server_step_floats(s);
 	if (floats == 0)
 		return ERR_OK;
-	w->tile.state = calloc(floats, sizeof(float));
-	if (!w->tile.state)
+	s->state = calloc(floats, sizeof(float));
+	if (!s->state)
 		return err_set(why, ERR_NOMEM, "no memory for the optimizer's state");
 	if (memcmp(w->f->row.optimizer_state, none, 32) == 0) {
-		fold_tile_state_start(&w->tile, w->tile.state);
+		server_step_start(s, s->state);
 		return ERR_OK;
 	}
 	return models_state_get(
-	    w->services->models, w->f->row.optimizer_state, w->tile.state, floats, why);
+	    w->services->models, w->f->row.optimizer_state, s->state, floats, why);
+}
+
+static void
+point_at_deltas(struct fold *w)
+{
+	struct fold_sum *s = &w->tile.sum;
+
+	s->normalisers = w->normalisers;
+	s->deltas = (struct rule_input){.read_tile = read_tile,
+	    .context = w,
+	    .deltas = w->count,
+	    .weights = w->weights,
+	    .seed = fold_sum_seed(w->f->spec->seed, w->f->row.round)};
+	s->changes = s->deltas;
+	s->changes.read_tile = read_change;
+}
+
+/* The new model begins as its base. */
+static enum err
+make_room(struct fold *w, struct why *why)
+{
+	struct server_step *s = &w->tile.step;
+	struct download_step *d = &s->download;
+	uint64_t tiles = fold_tile_count(&w->tile);
+
+	if (d->difference.codec) {
+		d->payload = malloc(d->difference.payload_bytes);
+		if (!d->payload)
+			return err_set(why, ERR_NOMEM, "no memory for the difference");
+	}
+	s->data = malloc(s->table->bytes);
+	w->squares = calloc(tiles, sizeof(double));
+	if (!s->data || !w->squares || tiles > UINT32_MAX)
+		return err_set(why, ERR_NOMEM, "no memory for the new model");
+	memcpy(s->data, w->base->data + w->base->data_at, s->table->bytes);
+	return ERR_OK;
 }
 
 enum err
 fold_run(struct fold *w, struct why *why)
 {
-	struct fold_tile *t = &w->tile;
-
 	enum err e = models_get(w->services->models, w->f->row.base, &w->base, why);
-	t->table = w->f->table;
-	t->normalisers = w->normalisers;
-	t->deltas = (struct rule_input){.read_tile = read_tile,
-	    .context = w,
-	    .deltas = w->count,
-	    .weights = w->weights,
-	    .seed = fold_tile_seed(w->f->spec->seed, w->f->row.round)};
-	t->changes = t->deltas;
-	t->changes.read_tile = read_change;
+	w->tile.step.table = w->f->table;
+	point_at_deltas(w);
 	if (!e)
 		e = prepare_optimizer(w, why);
 	if (!e)
 		e = make_rule(w, why);
+	if (!e)
+		e = make_room(w, why);
 	if (e)
 		return e;
-	uint64_t tiles = fold_tile_count(t);
-	if (t->step.codec) {
-		t->step.payload_bytes = difference_payload_bytes(t->step.codec, t->table->elements);
-		t->payload = malloc(t->step.payload_bytes);
-		if (!t->payload)
-			return err_set(why, ERR_NOMEM, "no memory for the difference");
-	}
-	t->data = malloc(t->table->bytes);
-	w->squares = calloc(tiles, sizeof(double));
-	if (!t->data || !w->squares || tiles > UINT32_MAX)
-		return err_set(why, ERR_NOMEM, "no memory for the new model");
-	memcpy(t->data, w->base->data + w->base->data_at, t->table->bytes);
+	uint64_t tiles = fold_tile_count(&w->tile);
 	worker_parallel(w->threads, (unsigned)tiles, run_tile, w);
 	e = (enum err)atomic_load(&w->failed);
 	w->out.row.norm = fold_tile_norm(w->squares, tiles);
-	if (e)
-		err_set(why, e, "folding: %s", err_name(e));
-	return e;
+	return e ? err_set(why, e, "folding: %s", err_name(e)) : ERR_OK;
 }
 
 void
@@ -287,12 +304,12 @@ fold_deinit(struct fold *w)
 	for (size_t i = 0; i < w->count; i++)
 		delta_file_close(&w->inputs[i].file);
 	models_map_release(w->base);
-	fold_tile_end(&w->tile);
+	fold_sum_end(&w->tile.sum);
 	free(w->inputs);
 	free(w->weights);
 	free(w->normalisers);
-	free(w->tile.data);
-	free(w->tile.state);
-	free(w->tile.payload);
+	free(w->tile.step.data);
+	free(w->tile.step.state);
+	free(w->tile.step.download.payload);
 	free(w->squares);
 }

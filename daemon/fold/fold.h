@@ -32,7 +32,7 @@ struct fold {
 	double *weights, *normalisers; /* one per input */
 	size_t count, room;
 	struct models_map *base;
-	struct fold_tile tile; /* owns data, state and payload */
+	struct fold_tile tile; /* owns its step's data, state and payload */
 	struct scale scale; /* of the rate, after this round */
 	double *squares; /* sum of squares of the update, per tile */
 	atomic_int failed; /* first enum err of any thread */
@@ -47,7 +47,7 @@ ERR_MUST_USE enum err fold_read(struct fold *w, struct why *why);
 /* And opens their files and hashes each against its manifest's root. ERR_CORRUPT if
  * there is none, or one is damaged: *why and the log say which, and where. */
 ERR_MUST_USE enum err fold_open(struct fold *w, struct why *why);
-/* Makes tile.data, tile.state and out.row.norm. ERR_NUMERIC if the new model is not finite: data is then of no use. */
+/* Makes tile.step.data, tile.step.state and out.row.norm. ERR_NUMERIC if the new model is not finite: data is then of no use. */
 ERR_MUST_USE enum err fold_run(struct fold *w, struct why *why);
 void fold_deinit(struct fold *w);
 

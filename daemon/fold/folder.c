@@ -45,7 +45,7 @@ struct folder {
 static enum err
 write_difference(struct fold *w, struct why *why)
 {
-	struct difference d = w->tile.step;
+	struct difference d = w->tile.step.download.difference;
 
 	if (!d.codec)
 		return ERR_OK;
@@ -54,7 +54,7 @@ write_difference(struct fold *w, struct why *why)
 	memcpy(d.from, w->f->row.base, 32);
 	memcpy(d.to, w->out.row.model, 32);
 	w->out.difference_bytes = DIFFERENCE_HEAD + d.payload_bytes;
-	return models_difference_put(w->services->models, &d, w->tile.payload, why);
+	return models_difference_put(w->services->models, &d, w->tile.step.download.payload, why);
 }
 
 static enum err
@@ -69,15 +69,15 @@ write_model(struct fold *w, struct why *why)
 	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
 	enum err e = modelfile_header(&head, w->f->table, &meta);
 	if (!e)
-		e = models_put(w->services->models, head.data, head.len, w->tile.data,
+		e = models_put(w->services->models, head.data, head.len, w->tile.step.data,
 		    w->f->table->bytes, o->row.model, why);
 	o->model_bytes = head.len + w->f->table->bytes;
 	buf_deinit(&head);
 	if (!e)
 		e = write_difference(w, why);
-	if (!e && w->tile.state)
-		e = models_state_put(w->services->models, w->tile.state,
-		    fold_tile_state_floats(&w->tile), o->row.optimizer_state, why);
+	if (!e && w->tile.step.state)
+		e = models_state_put(w->services->models, w->tile.step.state,
+		    server_step_floats(&w->tile.step), o->row.optimizer_state, why);
 	return e;
 }
 
@@ -106,7 +106,7 @@ evaluate(struct folder *d, struct fold *w)
 		return;
 	enum err e = need_evalset(d);
 	if (!e)
-		e = evalset_run(d->evalset, &w->f->spec->recipe, (const float *)w->tile.data,
+		e = evalset_run(d->evalset, &w->f->spec->recipe, (const float *)w->tile.step.data,
 		    w->threads, &score, &why);
 	if (e) {
 		log_event(LOG_LEVEL_ERROR, "evaluate.failed", LOG_S("job", w->f->job_hex),

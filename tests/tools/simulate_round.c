@@ -232,7 +232,7 @@ run_strip(void *arg, unsigned i)
 {
 	struct folding *f = arg;
 
-	f->results[i] = fold_tile_measure(&f->tile, i);
+	f->results[i] = fold_sum_measure(&f->tile.sum, i);
 }
 
 static void
@@ -264,10 +264,10 @@ fold(struct simulate_round *r, struct folding *f, struct why *why)
 	unsigned tiles = (unsigned)fold_tile_count(t);
 
 	enum err e = fold_tile_begin(t, why);
-	while (!e && fold_tile_measures(t) > 0) {
-		e = in_parallel(f, r->threads, fold_tile_measures(t), run_strip);
+	while (!e && fold_sum_measures(&t->sum) > 0) {
+		e = in_parallel(f, r->threads, fold_sum_measures(&t->sum), run_strip);
 		if (!e)
-			e = fold_tile_plan(t);
+			e = fold_sum_plan(&t->sum);
 	}
 	f->squares = calloc(tiles, sizeof(double));
 	if (!e && !f->squares)
@@ -276,7 +276,7 @@ fold(struct simulate_round *r, struct folding *f, struct why *why)
 		e = in_parallel(f, r->threads, tiles, run_tile);
 	if (!e)
 		r->norm = fold_tile_norm(f->squares, tiles);
-	fold_tile_end(t);
+	fold_sum_end(&t->sum);
 	return e;
 }
 
@@ -285,32 +285,33 @@ static enum err
 prepare(struct simulate_round *r, struct folding *f, struct why *why)
 {
 	struct fold_tile *t = &f->tile;
+	struct server_step *s = &t->step;
 
-	t->table = &r->table;
-	t->normalisers = f->normalisers;
+	s->table = &r->table;
+	t->sum.normalisers = f->normalisers;
 	enum err e = fold_tile_choose(t, &r->job->aggregate, r->number, why);
 	if (!e)
-		e = fold_tile_download(t, &r->job->download, r->job->seed, r->number, why);
+		e = server_step_download(s, &r->job->download, r->job->seed, r->number, why);
 	if (e)
 		return e;
-	fold_tile_scale(t, scale_next(&r->scale, &r->job->aggregate.scale, f->count));
-	size_t floats = fold_tile_state_floats(t);
-	t->data = malloc(r->table.bytes);
-	t->state = floats ? malloc(floats * sizeof(float)) : NULL;
-	if (!t->data || (floats && !t->state))
+	server_step_scale(s, scale_next(&r->scale, &r->job->aggregate.scale, f->count));
+	size_t floats = server_step_floats(s);
+	s->data = malloc(r->table.bytes);
+	s->state = floats ? malloc(floats * sizeof(float)) : NULL;
+	if (!s->data || (floats && !s->state))
 		return ERR_NOMEM;
-	memcpy(t->data, r->data, r->table.bytes);
+	memcpy(s->data, r->data, r->table.bytes);
 	if (floats && r->state)
-		memcpy(t->state, r->state, floats * sizeof(float));
+		memcpy(s->state, r->state, floats * sizeof(float));
 	else if (floats)
-		fold_tile_state_start(t, t->state);
-	t->deltas = (struct rule_input){.read_tile = read_tile,
+		server_step_start(s, s->state);
+	t->sum.deltas = (struct rule_input){.read_tile = read_tile,
 	    .context = f,
 	    .deltas = f->count,
 	    .weights = f->weights,
-	    .seed = fold_tile_seed(r->job->seed, r->number)};
-	t->changes = t->deltas;
-	t->changes.read_tile = read_change;
+	    .seed = fold_sum_seed(r->job->seed, r->number)};
+	t->sum.changes = t->sum.deltas;
+	t->sum.changes.read_tile = read_change;
 	r->state_floats = floats;
 	return ERR_OK;
 }
@@ -381,12 +382,12 @@ aggregate(struct simulate_round *r, struct training *c, struct why *why)
 	if (!e) {
 		free(r->data);
 		free(r->state);
-		r->data = f.tile.data;
-		r->state = f.tile.state;
+		r->data = f.tile.step.data;
+		r->state = f.tile.step.state;
 		e = name_model(r, base);
 	} else {
-		free(f.tile.data);
-		free(f.tile.state);
+		free(f.tile.step.data);
+		free(f.tile.step.state);
 	}
 	free(f.accepted);
 	free(f.weights);

@@ -31,15 +31,14 @@ static struct fold_tile
 plan(struct deltas *d, const struct tensor_table *table, void *data, double rate, double momentum)
 {
 	static struct aggregate_spec spec;
-	struct fold_tile f = {.table = table,
-	    .deltas = {.read_tile = read_tile, .context = d, .deltas = 2, .weights = weights},
-	    .data = data};
+	struct fold_tile f = {.step = {.table = table, .data = data},
+	    .sum.deltas = {.read_tile = read_tile, .context = d, .deltas = 2, .weights = weights}};
 
 	spec = (struct aggregate_spec){
 	    .rule.name = "mean", .optimizer = "sgd", .rate = rate, .momentum = momentum};
 	assert_int_equal(fold_tile_choose(&f, &spec, 1, NULL), ERR_OK);
 	assert_int_equal(fold_tile_begin(&f, NULL), ERR_OK);
-	assert_int_equal(fold_tile_measures(&f), 0);
+	assert_int_equal(fold_sum_measures(&f.sum), 0);
 	return f;
 }
 
@@ -65,13 +64,13 @@ roles(void **state)
 	assert_int_equal(tensor_table_add(&table, "v", one, 1, NULL), ERR_OK);
 	assert_int_equal(tensor_table_assign(&table, rules, 2, NULL), ERR_OK);
 	struct fold_tile f = plan(&d, &table, data, 0.5, 0);
-	assert_int_equal(fold_tile_state_floats(&f), 0);
+	assert_int_equal(server_step_floats(&f.step), 0);
 	assert_int_equal(fold_tile_count(&f), 1);
 	assert_int_equal(fold_tile_run(&f, 0, &squares), ERR_OK);
 	assert_memory_equal(data, want, sizeof(data));
 	assert_true(squares == 9 + 16 + 4 + 4);
 	assert_true(fold_tile_norm(&squares, 1) == sqrt(33));
-	fold_tile_end(&f);
+	fold_sum_end(&f.sum);
 	tensor_table_deinit(&table);
 }
 
@@ -90,13 +89,13 @@ momentum(void **state)
 	assert_int_equal(tensor_table_add(&table, "w", one, 1, NULL), ERR_OK);
 	assert_int_equal(tensor_table_assign(&table, NULL, 0, NULL), ERR_OK);
 	struct fold_tile f = plan(&d, &table, data, 1, 0.5);
-	assert_int_equal(fold_tile_state_floats(&f), 1);
-	f.state = moved;
+	assert_int_equal(server_step_floats(&f.step), 1);
+	f.step.state = moved;
 	assert_int_equal(fold_tile_run(&f, 0, &squares), ERR_OK);
 	assert_true(data[0] == 4 && moved[0] == 4);
 	assert_int_equal(fold_tile_run(&f, 0, &squares), ERR_OK);
 	assert_true(data[0] == 10 && moved[0] == 6);
-	fold_tile_end(&f);
+	fold_sum_end(&f.sum);
 	tensor_table_deinit(&table);
 }
 
@@ -128,8 +127,8 @@ order_of_tiles(void **state)
 	}
 	assert_memory_equal(a, b, ELEMENTS * sizeof(float));
 	assert_memory_equal(a, values, ELEMENTS * sizeof(float));
-	fold_tile_end(&f);
-	fold_tile_end(&g);
+	fold_sum_end(&f.sum);
+	fold_sum_end(&g.sum);
 	tensor_table_deinit(&table);
 	free(values);
 	free(a);
@@ -179,7 +178,7 @@ round_run(struct round *r, const char *codec, bool feedback, uint64_t number)
 	double squares;
 
 	strcpy(spec.codec, codec);
-	assert_int_equal(fold_tile_download(&r->f, &spec, 9, number, NULL), ERR_OK);
+	assert_int_equal(server_step_download(&r->f.step, &spec, 9, number, NULL), ERR_OK);
 	for (uint64_t i = 0; i < fold_tile_count(&r->f); i++)
 		assert_int_equal(fold_tile_run(&r->f, i, &squares), ERR_OK);
 }
@@ -187,7 +186,7 @@ round_run(struct round *r, const char *codec, bool feedback, uint64_t number)
 static void
 round_teardown(struct round *r)
 {
-	fold_tile_end(&r->f);
+	fold_sum_end(&r->f.sum);
 	tensor_table_deinit(&r->table);
 	free(r->old);
 	free(r->data);
@@ -201,9 +200,10 @@ apply(const struct round *r, const uint8_t *payload, float *model)
 	float sent[RULE_TILE];
 
 	for (uint64_t n = 0; n * RULE_TILE < SPREAD; n++) {
-		struct difference_tile t = difference_tile(&r->f.step, n);
-		assert_int_equal(
-		    difference_tile_decode(&r->f.step, &t, payload + t.at, sent), ERR_OK);
+		struct difference_tile t = difference_tile(&r->f.step.download.difference, n);
+		assert_int_equal(difference_tile_decode(
+				     &r->f.step.download.difference, &t, payload + t.at, sent),
+		    ERR_OK);
 		/* The frozen tensor lies between the elements. */
 		for (size_t i = 0; i < t.count; i++) {
 			uint64_t at = t.first + i;
@@ -223,7 +223,7 @@ the_difference_is_the_model(void **state)
 		round_setup(&r);
 		uint8_t *payload = malloc(SPREAD * sizeof(float));
 		assert_non_null(payload);
-		r.f.payload = payload;
+		r.f.step.download.payload = payload;
 		round_run(&r, codecs[c], false, 1);
 		assert_memory_not_equal(r.data, r.old, SPREAD * sizeof(float));
 		apply(&r, payload, r.old);
@@ -243,7 +243,7 @@ without_a_payload(void **state)
 	round_setup(&kept);
 	uint8_t *payload = malloc(SPREAD * sizeof(float));
 	assert_non_null(payload);
-	kept.f.payload = payload;
+	kept.f.step.download.payload = payload;
 	round_run(&kept, "int8", false, 4);
 	round_setup(&plain);
 	round_run(&plain, "int8", false, 4);
@@ -274,10 +274,10 @@ wrong_after(const char *codec, bool feedback)
 	round_setup(&r);
 	float *lost = calloc(SPREAD, sizeof(float));
 	assert_non_null(lost);
-	r.f.state = lost;
+	r.f.step.state = lost;
 	for (uint64_t n = 1; n <= 20; n++)
 		round_run(&r, codec, feedback, n);
-	assert_int_equal(fold_tile_state_floats(&r.f), feedback ? SPREAD : 0);
+	assert_int_equal(server_step_floats(&r.f.step), feedback ? SPREAD : 0);
 	for (int i = 0; i < SPREAD; i++) {
 		int at = i < RULE_TILE + 5 ? i : i + 3;
 		wrong += pow((double)(r.data[at] - r.old[at] - 20 * r.values[i]), 2);
@@ -303,11 +303,11 @@ static void
 unknown_downloads(void **state)
 {
 	struct tensor_table table = {.items = NULL};
-	struct fold_tile f = {.table = &table};
+	struct fold_tile f = {.step.table = &table};
 	struct download_spec spec = {.codec = "guess"};
 
 	(void)state;
-	assert_int_equal(fold_tile_download(&f, &spec, 1, 1, NULL), ERR_UNSUPPORTED);
+	assert_int_equal(server_step_download(&f.step, &spec, 1, 1, NULL), ERR_UNSUPPORTED);
 }
 
 /* A difference that overflows the codec fails the round like any number that is not finite. */
@@ -321,7 +321,7 @@ too_large(void **state)
 	(void)state;
 	round_setup(&r);
 	r.values[3] = 1e6f;
-	assert_int_equal(fold_tile_download(&r.f, &spec, 9, 1, NULL), ERR_OK);
+	assert_int_equal(server_step_download(&r.f.step, &spec, 9, 1, NULL), ERR_OK);
 	assert_int_equal(fold_tile_run(&r.f, 0, &squares), ERR_NUMERIC);
 	round_teardown(&r);
 }
@@ -331,7 +331,7 @@ unknown_names(void **state)
 {
 	struct aggregate_spec a = {.rule.name = "guess", .optimizer = "sgd", .rate = 1};
 	struct aggregate_spec b = {.rule.name = "mean", .optimizer = "guess", .rate = 1};
-	struct fold_tile f = {.table = NULL};
+	struct fold_tile f = {.step.table = NULL};
 
 	(void)state;
 	assert_int_equal(fold_tile_choose(&f, &a, 1, NULL), ERR_UNSUPPORTED);

@@ -85,37 +85,36 @@ fold_rounds(const struct job_spec *job, const struct tensor_table *table, struct
 	double squares;
 
 	for (uint64_t round = 1; round <= ROUNDS; round++) {
-		struct fold_tile f = {.table = table,
-		    .deltas = {.read_tile = read_tile,
-			.context = &round,
-			.deltas = N,
-			.weights = examples,
-			.seed = fold_tile_seed(job->seed, round)},
-		    .normalisers = normalisers,
-		    .data = (uint8_t *)out->weights};
+		struct fold_tile f = {.step = {.table = table, .data = (uint8_t *)out->weights},
+		    .sum = {.deltas = {.read_tile = read_tile,
+				.context = &round,
+				.deltas = N,
+				.weights = examples,
+				.seed = fold_sum_seed(job->seed, round)},
+			.normalisers = normalisers}};
 		const struct schedule_round ended = {
 		    .round = round, .reports = N, .base = id, .model = id, .state = id};
 		assert_int_equal(fold_tile_choose(&f, &job->aggregate, round, NULL), ERR_OK);
 		assert_int_equal(
-		    fold_tile_download(&f, &job->download, job->seed, round, NULL), ERR_OK);
+		    server_step_download(&f.step, &job->download, job->seed, round, NULL), ERR_OK);
 		schedule_state_step(&schedule, job, &ended, &turn);
-		fold_tile_scale(&f, turn.factor);
+		server_step_scale(&f.step, turn.factor);
 		if (round == 1) {
-			out->floats = fold_tile_state_floats(&f);
+			out->floats = server_step_floats(&f.step);
 			out->state = calloc(out->floats + 1, sizeof(float));
 			assert_non_null(out->state);
-			fold_tile_state_start(&f, out->state);
+			server_step_start(&f.step, out->state);
 		}
-		f.state = out->state;
+		f.step.state = out->state;
 		assert_int_equal(fold_tile_begin(&f, NULL), ERR_OK);
-		for (unsigned strips; (strips = fold_tile_measures(&f)) > 0;) {
+		for (unsigned strips; (strips = fold_sum_measures(&f.sum)) > 0;) {
 			for (unsigned i = 0; i < strips; i++)
-				assert_int_equal(fold_tile_measure(&f, i), ERR_OK);
-			assert_int_equal(fold_tile_plan(&f), ERR_OK);
+				assert_int_equal(fold_sum_measure(&f.sum, i), ERR_OK);
+			assert_int_equal(fold_sum_plan(&f.sum), ERR_OK);
 		}
 		for (uint64_t i = 0; i < fold_tile_count(&f); i++)
 			assert_int_equal(fold_tile_run(&f, i, &squares), ERR_OK);
-		fold_tile_end(&f);
+		fold_sum_end(&f.sum);
 	}
 }
 

@@ -58,20 +58,19 @@ fold(struct reports *r, const struct tensor_table *table, bool normalise, float 
 {
 	const struct aggregate_spec spec = {
 	    .rule.name = "mean", .optimizer = "sgd", .rate = 1, .normalise = normalise};
-	struct fold_tile f = {.table = table,
-	    .deltas = {.read_tile = read_tile,
-		.context = r,
-		.deltas = r->count,
-		.weights = r->examples},
-	    .normalisers = r->normalisers,
-	    .data = (uint8_t *)base};
+	struct fold_tile f = {.step = {.table = table, .data = (uint8_t *)base},
+	    .sum = {.deltas = {.read_tile = read_tile,
+			.context = r,
+			.deltas = r->count,
+			.weights = r->examples},
+		.normalisers = r->normalisers}};
 	double squares;
 
 	assert_int_equal(fold_tile_choose(&f, &spec, 1, NULL), ERR_OK);
 	assert_int_equal(fold_tile_begin(&f, NULL), ERR_OK);
 	for (uint64_t i = 0; i < fold_tile_count(&f); i++)
 		assert_int_equal(fold_tile_run(&f, i, &squares), ERR_OK);
-	fold_tile_end(&f);
+	fold_sum_end(&f.sum);
 	for (size_t i = 0; i < r->count; i++)
 		free(r->deltas[i]);
 	*r = (struct reports){.count = 0};

@@ -83,7 +83,8 @@ one_round(struct bench *b, const bool *reports)
 	    .optimizer = "sgd",
 	    .rate = 1,
 	    .variates = b->corrected ? DEVICES : 0};
-	struct fold_tile f = {.table = &b->table, .data = (uint8_t *)&b->w, .state = b->state};
+	struct fold_tile f = {
+	    .step = {.table = &b->table, .data = (uint8_t *)&b->w, .state = b->state}};
 	float change[DEVICES];
 	size_t n = 0;
 	double squares;
@@ -96,15 +97,15 @@ one_round(struct bench *b, const bool *reports)
 		b->delta[n] = b->delta[i];
 		b->change[n++] = b->change[i];
 	}
-	f.deltas = (struct rule_input){
+	f.sum.deltas = (struct rule_input){
 	    .read_tile = read_tile, .context = b, .deltas = n, .weights = weights};
-	f.changes = f.deltas;
-	f.changes.read_tile = read_change;
+	f.sum.changes = f.sum.deltas;
+	f.sum.changes.read_tile = read_change;
 	assert_int_equal(fold_tile_choose(&f, &spec, 1, NULL), ERR_OK);
-	assert_int_equal(fold_tile_state_floats(&f), b->corrected);
+	assert_int_equal(server_step_floats(&f.step), b->corrected);
 	assert_int_equal(fold_tile_begin(&f, NULL), ERR_OK);
 	assert_int_equal(fold_tile_run(&f, 0, &squares), ERR_OK);
-	fold_tile_end(&f);
+	fold_sum_end(&f.sum);
 	for (size_t i = 0; i < DEVICES && b->corrected; i++)
 		if (reports[i])
 			variate_advance(&b->own[i], &change[i], 1);

@@ -1,0 +1,56 @@
+#ifndef FOLD_SUM_H
+#define FOLD_SUM_H
+#include "normalise.h"
+#include "rule.h"
+#include "tensor.h"
+
+/*
+ * The first half of a fold: what a rule makes of the deltas of a round, and with which weight it stands for them. It knows neither
+ * the model nor an optimizer's state, so that whoever only passes a sum on needs nothing else.
+ *
+ * Sums of parts can be summed again: a part's update is one more delta with the part's examples and normaliser, and for the rule
+ * `mean` the result is that of all deltas at once but for rounding (an update is rounded to f32). Other rules look at each
+ * delta, and give something else.
+ *
+ *     set spec, table, deltas -> fold_sum_begin -> [ fold_sum_measure of every strip -> fold_sum_plan ] -> fold_sum_run of every
+ *     range -> fold_sum_end
+ *
+ * As in rule.h the ranges of one sum may be run by several threads, and the bits depend on the deltas in their order alone.
+ */
+struct fold_sum {
+	const struct aggregate_spec *spec;
+	const struct tensor_table *table;
+	struct rule_input
+	    deltas; /* in device-id order; elements are set here, the centre is the caller's */
+	struct rule_input changes; /* spec->variates: of the same devices' control variates */
+	const double *normalisers; /* spec->normalise: one per delta */
+	struct rule *rule; /* between fold_sum_begin and fold_sum_end */
+	struct normalise *scaled; /* likewise; NULL: deltas count as they are */
+};
+
+/* What an update stands for, in a sum of sums. */
+struct fold_sum_weight {
+	double examples; /* of all deltas */
+	double normaliser; /* spec->normalise: their mean, weighted by examples; else 0 */
+};
+
+/* What a rule's random choices begin with: deltas.seed. */
+uint64_t fold_sum_seed(uint64_t job_seed, uint64_t round);
+/* Makes the rule. Errors of rule_new and normalise_new. */
+ERR_MUST_USE enum err fold_sum_begin(struct fold_sum *s, struct why *why);
+/* Some rules look at all deltas first: as long as this is not 0, that many strips are to be measured, in any order and by any
+ * threads, and then planned. */
+unsigned fold_sum_measures(const struct fold_sum *s);
+ERR_MUST_USE enum err fold_sum_measure(const struct fold_sum *s, unsigned strip);
+ERR_MUST_USE enum err fold_sum_plan(const struct fold_sum *s);
+/* The update for elements [first, first + count), count <= RULE_TILE. Errors of rule_fold. */
+ERR_MUST_USE enum err fold_sum_run(
+    const struct fold_sum *s, uint64_t first, size_t count, float *update);
+/* spec->variates: the sum of the changes there. Errors of control_sum. */
+ERR_MUST_USE enum err fold_sum_changes(
+    const struct fold_sum *s, uint64_t first, size_t count, double *sum);
+/* After fold_sum_begin. */
+struct fold_sum_weight fold_sum_weight(const struct fold_sum *s);
+void fold_sum_end(struct fold_sum *s);
+
+#endif

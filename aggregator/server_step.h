@@ -1,0 +1,51 @@
+#ifndef SERVER_STEP_H
+#define SERVER_STEP_H
+#include "download_step.h"
+#include "server_opt.h"
+#include "tensor.h"
+
+/*
+ * The second half of a fold: an update moves the weights. The server optimizer moves those of train tensors; those of average tensors
+ * get the update as it is. A job may send new models as differences (download_step.h): then the weights are what arrives of them.
+ *
+ * What a job keeps between rounds is one vector of floats: the optimizer's vectors, then the rule's last update, then what the
+ * download's codec has lost so far, last the control variate.
+ *
+ *     table -> server_step_choose -> [ server_step_download ] -> [ server_step_scale ] -> data, state -> server_step_run of every tile
+ *
+ * Tiles are independent: any number of threads may run different ones of the same round at a time.
+ */
+struct server_step {
+	const struct tensor_table *table;
+	const struct aggregate_spec *spec;
+	const struct server_opt *opt;
+	struct server_opt_params params;
+	double rate; /* of this round by its schedule; params has it too */
+	uint8_t *data; /* the base model's data section, table->bytes long; becomes the new one's */
+	float *state; /* server_step_floats, before and after; NULL if none */
+	struct download_step download;
+};
+
+/* Sets spec, opt and params: those of this round. ERR_UNSUPPORTED if the optimizer is not in this build. */
+ERR_MUST_USE enum err server_step_choose(
+    struct server_step *s, const struct aggregate_spec *spec, uint64_t round);
+/* Sets download, before the state is sized; by default there is none. Errors of download_step_choose. */
+ERR_MUST_USE enum err server_step_download(struct server_step *s, const struct download_spec *spec,
+    uint64_t job_seed, uint64_t round, struct why *why);
+/* Multiplies the rate of the schedule by the round's factor (round/scale.h). */
+void server_step_scale(struct server_step *s, double factor);
+/* Floats of state; 0 if there is none. */
+uint64_t server_step_floats(const struct server_step *s);
+/* Fills the state of a job's first round. */
+void server_step_start(const struct server_step *s, float *state);
+/* rule_input.centre: the rule's last update. NULL if the rule keeps none. */
+const float *server_step_centre(const struct server_step *s);
+/* Moves the weights of the tile that begins with element `first` by its update. ERR_NUMERIC if a weight is not finite; data and state
+ * are then of no use. */
+ERR_MUST_USE enum err server_step_run(
+    const struct server_step *s, uint64_t first, size_t count, const float *update);
+/* spec->variates: moves the control variate there by the sum of the changes. Errors of control_step. */
+ERR_MUST_USE enum err server_step_control(
+    const struct server_step *s, uint64_t first, size_t count, const double *sum);
+
+#endif
