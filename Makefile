@@ -56,6 +56,9 @@ USES_model/layers := kernels
 USES_model/net    := layers kernels
 USES_model/train  := net layers kernels
 
+ROOMS_aggregator := rules fold
+USES_aggregator/fold := rules
+
 ROOMS_daemon    := report runtime config store models audit registry spool http net engine fold api backup check program
 USES_daemon/runtime  := report
 USES_daemon/config   := runtime

@@ -34,7 +34,7 @@ struct select_spec {
 	    [2]; /* device's place, 0 <= from < to <= 100: first 8 bytes of SHA-256(job id || device id) as a share */
 };
 
-/* How deltas become one update; aggregator/rule.h says what the rules do. */
+/* How deltas become one update; aggregator/rules/rule.h says what the rules do. */
 struct rule_spec {
 	char name[RECIPE_NAME_MAX]; /* "mean" */
 	uint32_t hostile; /* deltas that may be hostile; default 0 */
