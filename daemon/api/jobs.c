@@ -9,6 +9,7 @@
 #include "num.h"
 #include "registry.h"
 #include "store.h"
+#include "views.h"
 
 #define ROUNDS_PAGE 1000
 
@@ -28,16 +29,16 @@ read_id(struct exchange *x, uint8_t id[16])
 	return false;
 }
 
-/* The job as JSON, or a problem response and NULL. */
-static struct json *
-find_job(struct exchange *x, uint8_t id[16])
+/* The job, or a problem response and false. */
+static bool
+find_job(struct exchange *x, uint8_t id[16], struct job_view *out)
 {
 	if (!read_id(x, id))
-		return NULL;
-	struct json *v = engine_job_json(x->services->engine, id, seen_by(x));
-	if (!v)
+		return false;
+	bool found = engine_job(x->services->engine, id, seen_by(x), out);
+	if (!found)
 		exchange_problem(x, PROBLEM_UNKNOWN_JOB, "no such job, or not for this device");
-	return v;
+	return found;
 }
 
 void
@@ -45,18 +46,18 @@ api_jobs_list(struct exchange *x)
 {
 	struct json *v = json_object();
 
-	json_add(v, "jobs", engine_jobs_json(x->services->engine, seen_by(x)));
+	json_add(v, "jobs", views_jobs(x->services->engine, seen_by(x)));
 	exchange_json(x, 200, v);
 }
 
 static void
 show_job(struct exchange *x, unsigned status, const uint8_t id[16])
 {
-	struct json *v = engine_job_json(x->services->engine, id, NULL);
+	struct job_view job;
 
 	/* Another submission of the same document is at this moment between its row and its place in the list. */
-	if (v)
-		exchange_json(x, status, v);
+	if (engine_job(x->services->engine, id, NULL, &job))
+		exchange_json(x, status, views_job(&job));
 	else
 		exchange_problem(x, PROBLEM_UNAVAILABLE, "the job is being made; ask again");
 }
@@ -107,16 +108,16 @@ api_job_show(struct exchange *x)
 {
 	struct job_query q = {.document = NULL};
 	struct why why = {""};
+	struct job_view job;
 
-	struct json *v = find_job(x, q.id);
-	if (!v)
+	if (!find_job(x, q.id, &job))
 		return;
 	enum err e = store_read(x->services->store, read_document, &q, &why);
 	if (e) {
-		json_free(v);
 		exchange_failed(x, e, &why);
 		return;
 	}
+	struct json *v = views_job(&job);
 	json_add(v, "document", q.document);
 	exchange_json(x, 200, v);
 }
@@ -145,7 +146,7 @@ api_job_command(struct exchange *x)
 	else if (e)
 		exchange_failed(x, e, &why);
 	else
-		exchange_json(x, 200, engine_job_json(x->services->engine, id, NULL));
+		show_job(x, 200, id);
 }
 
 /* --- rounds */
@@ -165,7 +166,7 @@ add_round(void *ctx, const struct store_round *r)
 
 	if (row.state == OUTCOME_OPEN)
 		engine_fill_open(q->x->services->engine, &row);
-	json_push(q->list, engine_round_json(&row));
+	json_push(q->list, views_round(&row));
 	return ERR_OK;
 }
 
@@ -197,11 +198,10 @@ api_rounds_list(struct exchange *x)
 {
 	struct rounds_query q = {.x = x, .from = 1, .limit = ROUNDS_PAGE};
 	struct why why = {""};
+	struct job_view job;
 
-	struct json *job = find_job(x, q.job);
-	if (!job)
+	if (!find_job(x, q.job, &job))
 		return;
-	json_free(job);
 	if (!read_number(x, "from", INT64_MAX, &q.from) ||
 	    !read_number(x, "limit", ROUNDS_PAGE, &q.limit))
 		return;
@@ -269,11 +269,10 @@ api_round_show(struct exchange *x)
 {
 	struct round_query q = {.x = x};
 	struct why why = {""};
+	struct job_view job;
 
-	struct json *job = find_job(x, q.job);
-	if (!job)
+	if (!find_job(x, q.job, &job))
 		return;
-	json_free(job);
 	if (!num_u64(x->param[1], INT64_MAX, &q.round)) {
 		exchange_problem(x, PROBLEM_NOT_FOUND, "a round is a number");
 		return;
@@ -288,7 +287,7 @@ api_round_show(struct exchange *x)
 	}
 	if (q.row.state == OUTCOME_OPEN)
 		engine_fill_open(x->services->engine, &q.row);
-	struct json *v = engine_round_json(&q.row);
+	struct json *v = views_round(&q.row);
 	if (q.devices)
 		json_add(v, "devices", q.devices);
 	exchange_json(x, 200, v);

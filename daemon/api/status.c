@@ -9,7 +9,7 @@
 #include "server.h"
 #include "spool.h"
 #include "tls.h"
-#include "usage.h"
+#include "views.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -142,14 +142,14 @@ api_status(struct exchange *x)
 	json_add_string(v, "reason", state.reason ? state.reason : "");
 	json_add_string(v, "detail", state.detail);
 	json_add(v, "devices", devices_json(&devices));
-	json_add(v, "jobs",
-	    engine_jobs_json(s->engine, x->who.roles & ROLE_READERS ? NULL : x->who.device));
+	json_add(
+	    v, "jobs", views_jobs(s->engine, x->who.roles & ROLE_READERS ? NULL : x->who.device));
 	json_add(v, "spool", spool_json(s));
 	json_add(v, "kept", kept_json(s));
 	json_add_double(v, "certificate_ends", (double)s->certificate_ends);
 	json_add(v, "ca", ca_json(s, devices.not_renewed));
 	if (x->who.roles & ROLE_READERS) {
-		usage_json(s, v);
+		views_disk(v, s);
 		json_add(v, "reports", reports_json(s));
 	}
 	json_add_u64(v, "connections", server.connections);

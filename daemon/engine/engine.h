@@ -1,13 +1,13 @@
 #ifndef ENGINE_H
 #define ENGINE_H
 #include "job.h"
-#include "json.h"
 #include "manifest.h"
 #include "messages.h"
 #include "problem.h"
 #include "schedule_state.h"
 #include "services.h"
 #include "store.h"
+#include "view.h"
 
 /*
  * The jobs and their rounds. One lock, held for microseconds, never across I/O, crypto or disk: what must block is handed
@@ -90,22 +90,23 @@ bool engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t own
 ERR_MUST_USE enum err engine_command(
     struct engine *g, const uint8_t id[16], const char *command, const char *by, struct why *why);
 
-/* --- views; device NULL: everything, else what this device may see. The caller frees. */
-struct json *engine_jobs_json(struct engine *g, const uint8_t *device);
-/* NULL if there is no such job or the device may not see it. */
-struct json *engine_job_json(struct engine *g, const uint8_t id[16], const uint8_t *device);
-struct json *engine_round_json(const struct store_round *r);
+/* --- views; device NULL: of everything, else of what this device may see */
+
+#define ENGINE_SLICE 32
+/* Zero at first, but for the device. */
+struct engine_slice {
+	const uint8_t *device;
+	struct engine_job *last; /* looked at */
+	size_t count;
+	struct job_view jobs[ENGINE_SLICE];
+};
+/* The next jobs of the list, none of them perhaps; false: that was all. A job that is submitted meanwhile may be missing. */
+ERR_MUST_USE bool engine_jobs(struct engine *g, struct engine_slice *s);
+/* False if there is no such job or the device may not see it. */
+ERR_MUST_USE bool engine_job(
+    struct engine *g, const uint8_t id[16], const uint8_t *device, struct job_view *out);
 /* Live counts of a job's open round into a row read from the store. */
 void engine_fill_open(struct engine *g, struct store_round *r);
-
-/* What running and paused jobs will still take of the disk, in bytes. Pushes one object per job onto `jobs` (may be NULL). */
-struct engine_room {
-	uint64_t free; /* to say of each job whether it fits */
-	uint64_t
-	    keep; /* what deltas of rounds that are over may still take; 0: they are not kept */
-	bool spool_on_disk;
-};
-uint64_t engine_forecast(struct engine *g, const struct engine_room *room, struct json *jobs);
 
 /* --- for the folder */
 

@@ -134,8 +134,9 @@ ERR_MUST_USE enum err engine_schedule_load(struct store_db *db, struct engine_jo
 /* May the guard go back to it? Of a job that is over, only its best model is held. Lock held. */
 bool engine_schedule_holds_model(const struct engine_job *j, const uint8_t model[32]);
 bool engine_schedule_holds_state(const struct engine_job *j, const uint8_t state[32]);
-/* NULL: the job has no guard. Lock held. */
-struct json *engine_schedule_json(const struct engine_job *j);
+
+/* forecast.c. Lock held. */
+struct job_forecast engine_forecast(const struct config *c, const struct engine_job *j);
 
 /* engine_offer.c: what a device says against what a job needs. */
 /* Does a list of the offer hold this name? */

@@ -132,30 +132,3 @@ engine_forgotten_state(struct engine *g, uint8_t hash[32])
 	pthread_mutex_unlock(&g->lock);
 	return found;
 }
-
-/* --- views */
-
-struct json *
-engine_schedule_json(const struct engine_job *j)
-{
-	const struct guard *g = &j->schedule.guard;
-	const struct guard_point *best = guard_best(g);
-	char hex[65];
-
-	if (!j->spec.guard.on)
-		return NULL;
-	struct json *v = json_object(), *b = best ? json_object() : NULL;
-	json_add_u64(v, "bad", g->bad);
-	json_add_u64(v, "rollbacks", g->rollbacks);
-	json_add_u64(v, "base_round", j->schedule.base_round);
-	if (!best) {
-		json_add_null(v, "best");
-		return v;
-	}
-	hex_encode(hex, best->model, 32);
-	json_add_u64(b, "round", best->round);
-	json_add_string(b, "model", hex);
-	json_add_double(b, "value", best->value);
-	json_add(v, "best", b);
-	return v;
-}

@@ -53,69 +53,76 @@ database_bytes(const char *dir)
 	return bytes;
 }
 
-static struct engine_room
-room_of(const struct services *s, const struct usage *u)
+static uint64_t
+may_keep(const struct config *c, uint64_t kept)
 {
-	const struct config *c = s->config;
-	uint64_t keep = 0;
+	if (!c->keep_deltas)
+		return 0;
+	if (c->keep_deltas_bytes == 0)
+		return UINT64_MAX;
+	return c->keep_deltas_bytes > kept ? c->keep_deltas_bytes - kept : 0;
+}
 
-	if (c->keep_deltas && c->keep_deltas_bytes == 0)
-		keep = UINT64_MAX;
-	else if (c->keep_deltas && c->keep_deltas_bytes > u->kept)
-		keep = c->keep_deltas_bytes - u->kept;
-	return (struct engine_room){
-	    u->total ? u->room : UINT64_MAX, keep, !spool_in_memory(s->spool)};
+struct job_forecast
+usage_forecast(const struct usage *u, const struct job_view *job)
+{
+	struct job_forecast f = job->forecast;
+
+	if (!u->spool_on_disk)
+		f.spool_bytes = 0;
+	if (f.deltas_bytes > u->keep_bytes)
+		f.deltas_bytes = u->keep_bytes;
+	return f;
+}
+
+uint64_t
+usage_bytes(const struct job_forecast *f)
+{
+	return f->models_bytes + f->spool_bytes + f->deltas_bytes + f->database_bytes;
+}
+
+/* Of all jobs. Their limit of kept deltas is one. */
+static uint64_t
+needed(const struct services *s, const struct usage *u)
+{
+	struct engine_slice slice = {.device = NULL};
+	uint64_t sum = 0, deltas = 0;
+
+	while (engine_jobs(s->engine, &slice))
+		for (size_t i = 0; i < slice.count; i++) {
+			struct job_forecast f = usage_forecast(u, &slice.jobs[i]);
+			deltas += f.deltas_bytes;
+			sum += usage_bytes(&f) - f.deltas_bytes;
+		}
+	return sum + (deltas < u->keep_bytes ? deltas : u->keep_bytes);
 }
 
 enum err
 usage_read(const struct services *s, struct usage *out, struct why *why)
 {
 	const char *dir = s->config->state_dir;
+	struct archive_report kept;
 	struct statvfs v;
 
-	*out = (struct usage){.spool = spool_used(s->spool)};
+	*out = (struct usage){.spool_bytes = spool_used(s->spool)};
 	if (statvfs(dir, &v) != 0)
 		return err_errno(why, "%s", dir);
-	out->room = (uint64_t)v.f_bavail * v.f_frsize;
-	out->total = (uint64_t)v.f_blocks * v.f_frsize;
-	out->models = folder_bytes(dir, "models", &out->model_files);
-	struct archive_report kept;
+	out->total_bytes = (uint64_t)v.f_blocks * v.f_frsize;
+	out->free_bytes = (uint64_t)v.f_bavail * v.f_frsize;
+	out->models_bytes = folder_bytes(dir, "models", &out->model_files);
 	archive_report(s->archive, &kept);
-	out->kept = kept.used_bytes;
-	out->database = database_bytes(dir);
-	struct engine_room room = room_of(s, out);
-	out->need = engine_forecast(s->engine, &room, NULL);
+	out->kept_bytes = kept.used_bytes;
+	out->database_bytes = database_bytes(dir);
+	out->keep_bytes = may_keep(s->config, kept.used_bytes);
+	out->spool_on_disk = !spool_in_memory(s->spool);
+	out->need_bytes = needed(s, out);
 	return ERR_OK;
 }
 
-static bool
-fits(const struct usage *u)
+bool
+usage_fits(const struct usage *u, uint64_t bytes)
 {
-	return u->total == 0 || u->need <= u->room;
-}
-
-void
-usage_json(const struct services *s, struct json *status)
-{
-	struct json *disk = json_object(), *forecast = json_object(), *jobs = json_array();
-	struct usage u;
-
-	if (usage_read(s, &u, NULL) == ERR_OK) {
-		json_add_u64(disk, "free", u.room);
-		json_add_u64(disk, "total", u.total);
-		json_add_u64(disk, "models", u.models);
-		json_add_u64(disk, "model_files", u.model_files);
-		json_add_u64(disk, "spool", u.spool);
-		json_add_u64(disk, "kept", u.kept);
-		json_add_u64(disk, "database", u.database);
-		json_add_u64(forecast, "bytes", u.need);
-		json_add_bool(forecast, "fits", fits(&u));
-		struct engine_room room = room_of(s, &u);
-		(void)engine_forecast(s->engine, &room, jobs);
-	}
-	json_add(forecast, "jobs", jobs);
-	json_add(status, "disk", disk);
-	json_add(status, "forecast", forecast);
+	return u->total_bytes == 0 || bytes <= u->free_bytes;
 }
 
 void
@@ -123,11 +130,11 @@ usage_watch(const struct services *s, bool *tight)
 {
 	struct usage u;
 
-	if (usage_read(s, &u, NULL) || fits(&u) != *tight)
+	if (usage_read(s, &u, NULL) || usage_fits(&u, u.need_bytes) != *tight)
 		return;
 	*tight = !*tight;
 	log_event(*tight ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, *tight ? "disk.forecast" : "disk.fits",
-	    LOG_U("need", u.need), LOG_U("free", u.room),
+	    LOG_U("need", u.need_bytes), LOG_U("free", u.free_bytes),
 	    LOG_S(
 		"why", *tight ? "the jobs need more than is free; rivulet status says which" : ""));
 }

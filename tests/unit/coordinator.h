@@ -20,6 +20,7 @@
 #include "registry.h"
 #include "spool.h"
 #include "store.h"
+#include "views.h"
 
 #define DEVICES 9
 #define ELEMENTS 10 /* of the job below: linear, 4 inputs, 2 outputs */
@@ -290,11 +291,20 @@ deliver(struct coordinator *c, const struct task *t, uint8_t tag, float value, u
 
 /* --- what can be seen */
 
+/* As the API shows it; NULL: there is none. */
+static inline struct json *
+job_json(struct coordinator *c, const uint8_t job[16])
+{
+	struct job_view v;
+
+	return engine_job(c->s.engine, job, NULL, &v) ? views_job(&v) : NULL;
+}
+
 /* A number of the job's view, "state" as a string. */
 static inline uint64_t
 job_number(struct coordinator *c, const uint8_t job[16], const char *key)
 {
-	struct json *v = engine_job_json(c->s.engine, job, NULL);
+	struct json *v = job_json(c, job);
 	const struct json *at = json_get(v, key);
 	uint64_t n = 0;
 
@@ -307,7 +317,7 @@ job_number(struct coordinator *c, const uint8_t job[16], const char *key)
 static inline bool
 job_is(struct coordinator *c, const uint8_t job[16], const char *want)
 {
-	struct json *v = engine_job_json(c->s.engine, job, NULL);
+	struct json *v = job_json(c, job);
 	const char *state = json_string(json_get(v, "state"));
 	bool is = state && strcmp(state, want) == 0;
 

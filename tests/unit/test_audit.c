@@ -234,7 +234,7 @@ no_entry_no_change(void **state)
 	    &(struct engine_document){.text = text, .len = strlen(text)}, id, &created, &c->why);
 	assert_int_equal(e, ERR_CORRUPT);
 	assert_false(created);
-	assert_null(engine_job_json(c->s.engine, id, NULL));
+	assert_null(job_json(c, id));
 }
 
 /* --- what the coordinator does */

@@ -217,7 +217,7 @@ missing_file(void **state)
 	char name[96], hex[65];
 
 	play(c, job);
-	struct json *v = engine_job_json(c->s.engine, job, NULL);
+	struct json *v = job_json(c, job);
 	snprintf(hex, sizeof(hex), "%s", json_string(json_get(v, "model")));
 	json_free(v);
 	snprintf(name, sizeof(name), "models/%s", hex);
@@ -237,7 +237,7 @@ flipped_file(void **state)
 	char name[96];
 
 	play(c, job);
-	struct json *v = engine_job_json(c->s.engine, job, NULL);
+	struct json *v = job_json(c, job);
 	snprintf(name, sizeof(name), "models/%s", json_string(json_get(v, "model")));
 	json_free(v);
 	int fd = open(coordinator_path(c, name), O_WRONLY);

@@ -589,17 +589,15 @@ selected_devices(void **state)
 	assert_true(engine_may_read(c->s.engine, device_id(2), round_row(c, id, 1).base));
 	assert_false(engine_may_read(c->s.engine, device_id(1), round_row(c, id, 1).base));
 	assert_false(engine_may_read(c->s.engine, device_id(2), device_id(2)));
-	struct json *v = engine_job_json(c->s.engine, id, device_id(1));
-	assert_null(v);
-	v = engine_job_json(c->s.engine, id, device_id(2));
-	assert_non_null(v);
-	json_free(v);
-	v = engine_jobs_json(c->s.engine, device_id(1));
-	assert_int_equal(json_count(v), 0);
-	json_free(v);
-	v = engine_jobs_json(c->s.engine, NULL);
-	assert_int_equal(json_count(v), 1);
-	json_free(v);
+	struct job_view v;
+	assert_false(engine_job(c->s.engine, id, device_id(1), &v));
+	assert_true(engine_job(c->s.engine, id, device_id(2), &v));
+	struct json *list = views_jobs(c->s.engine, device_id(1));
+	assert_int_equal(json_count(list), 0);
+	json_free(list);
+	list = views_jobs(c->s.engine, NULL);
+	assert_int_equal(json_count(list), 1);
+	json_free(list);
 }
 
 /* A device's place is the first 8 bytes of SHA-256(job || device) as a share of all. */
@@ -781,12 +779,11 @@ static void
 look_in_list(void *arg, enum err e, const struct why *why)
 {
 	struct look *l = arg;
-	struct json *v = engine_job_json(l->c->s.engine, l->id, NULL);
+	struct job_view v;
 
 	(void)e, (void)why;
-	l->missing = l->has_row && !v;
+	l->missing = l->has_row && !engine_job(l->c->s.engine, l->id, NULL, &v);
 	l->done = true;
-	json_free(v);
 }
 
 static enum err

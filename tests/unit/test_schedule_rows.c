@@ -268,7 +268,7 @@ a_file_is_gone(void **state)
 	assert_string_equal(ask(c, 1, &t), "");
 	assert_null(deliver(c, &t, 1, 3, 100));
 	await_state(c, id, "paused");
-	struct json *v = engine_job_json(c->s.engine, id, NULL);
+	struct json *v = job_json(c, id);
 	assert_non_null(strstr(json_string(json_get(v, "reason")), "what the guard goes back to"));
 	json_free(v);
 	assert_int_equal(job_number(c, id, "rounds_committed"), 2);

@@ -1,0 +1,233 @@
+#include "views.h"
+
+#include <string.h>
+
+#include "clock.h"
+#include "hex.h"
+
+static void
+add_hex(struct json *v, const char *key, const uint8_t *bytes, size_t len)
+{
+	char hex[65];
+
+	hex_encode(hex, bytes, len);
+	json_add_string(v, key, hex);
+}
+
+/* --- jobs */
+
+static struct json *
+metric_json(const struct store_metric *m)
+{
+	struct json *v = json_object();
+
+	json_add_u64(v, "examples", m->examples);
+	json_add_double(v, "loss", m->loss);
+	json_add_double(v, "accuracy", m->accuracy);
+	return v;
+}
+
+static struct json *
+guard_json(const struct guard_view *g)
+{
+	struct json *v = json_object();
+
+	json_add_u64(v, "bad", g->bad);
+	json_add_u64(v, "rollbacks", g->rollbacks);
+	json_add_u64(v, "base_round", g->base_round);
+	if (!g->has_best) {
+		json_add_null(v, "best");
+		return v;
+	}
+	struct json *best = json_object();
+	json_add_u64(best, "round", g->best_round);
+	add_hex(best, "model", g->best_model, 32);
+	json_add_double(best, "value", g->best_value);
+	json_add(v, "best", best);
+	return v;
+}
+
+static struct json *
+open_json(const struct job_view *job)
+{
+	const struct open_view *o = &job->open;
+	struct json *v = json_object();
+
+	json_add_u64(v, "round", job->round);
+	json_add_string(v, "state", o->state);
+	json_add_u64(v, "reports", o->reports);
+	json_add_u64(v, "invited", o->invited);
+	json_add_u64(v, "goal", o->goal);
+	json_add_u64(v, "quorum", o->quorum);
+	json_add_u64(v, "reopened", o->reopened);
+	json_add_u64(v, "bytes_up", o->up_bytes);
+	json_add_double(v, "opened_at", o->opened_at_seconds);
+	json_add_double(v, "deadline_at", clock_wall() + o->deadline_seconds);
+	return v;
+}
+
+static void
+add_parts(struct json *v, const struct job_view *job)
+{
+	static const uint8_t nobody[32];
+
+	if (job->metric.known) {
+		struct json *m = metric_json(&job->metric);
+		json_add_u64(m, "round", job->metric_round);
+		json_add(v, "metric", m);
+	} else {
+		json_add_null(v, "metric");
+	}
+	if (job->is_guarded)
+		json_add(v, "guard", guard_json(&job->guard));
+	else
+		json_add_null(v, "guard");
+	json_add_double(v, "created_at", job->created_at_seconds);
+	if (memcmp(job->owner, nobody, sizeof(nobody)) == 0)
+		json_add_null(v, "owner");
+	else
+		add_hex(v, "owner", job->owner, 32);
+	if (job->is_open)
+		json_add(v, "open", open_json(job));
+	else
+		json_add_null(v, "open");
+}
+
+struct json *
+views_job(const struct job_view *job)
+{
+	struct json *v = json_object();
+
+	add_hex(v, "job", job->id, 16);
+	json_add_string(v, "name", job->name);
+	json_add_string(v, "state", states_job_name(job->state));
+	json_add_string(v, "reason", job->reason);
+	json_add_double(v, "priority", (double)job->priority);
+	json_add_u64(v, "round", job->round);
+	json_add_u64(v, "rounds_committed", job->rounds_committed);
+	add_hex(v, "model", job->model, 32);
+	json_add_u64(v, "model_bytes", job->model_bytes);
+	json_add_u64(v, "parameters", job->parameters);
+	add_parts(v, job);
+	return v;
+}
+
+struct json *
+views_jobs(struct engine *g, const uint8_t *device)
+{
+	struct engine_slice slice = {.device = device};
+	struct json *list = json_array();
+
+	while (engine_jobs(g, &slice))
+		for (size_t i = 0; i < slice.count; i++)
+			json_push(list, views_job(&slice.jobs[i]));
+	return list;
+}
+
+/* --- rounds */
+
+static void
+add_ends(struct json *v, const struct store_round *r)
+{
+	json_add_double(v, "opened_at", r->opened_at);
+	if (r->state == OUTCOME_OPEN) {
+		json_add_null(v, "closed_at");
+		json_add_double(v, "seconds", clock_wall() - r->opened_at);
+	} else {
+		json_add_double(v, "closed_at", r->closed_at);
+		json_add_double(v, "seconds", r->closed_at - r->opened_at);
+	}
+}
+
+struct json *
+views_round(const struct store_round *r)
+{
+	struct json *v = json_object();
+
+	json_add_u64(v, "round", r->round);
+	json_add_string(v, "state", states_round_name(r->state));
+	add_hex(v, "base", r->base, 32);
+	if (r->state == OUTCOME_OPEN)
+		json_add_null(v, "model");
+	else
+		add_hex(v, "model", r->model, 32);
+	json_add_u64(v, "reports", r->reports);
+	json_add_u64(v, "invited", r->invited);
+	json_add_u64(v, "aborted", r->aborted);
+	json_add_u64(v, "reopened", r->reopened);
+	json_add_u64(v, "goal", r->goal);
+	json_add_u64(v, "examples", r->examples);
+	json_add_double(v, "loss", r->loss);
+	json_add_double(v, "accuracy", r->accuracy);
+	json_add_u64(v, "bytes_up", r->bytes_up);
+	json_add_u64(v, "bytes_down", r->bytes_down);
+	json_add_double(v, "norm", r->norm);
+	add_ends(v, r);
+	if (r->evaluate.known)
+		json_add(v, "evaluate", metric_json(&r->evaluate));
+	else
+		json_add_null(v, "evaluate");
+	json_add_string(v, "reason", r->reason);
+	return v;
+}
+
+/* --- the disk */
+
+static struct json *
+forecast_json(const struct usage *u, const struct job_view *job)
+{
+	struct job_forecast f = usage_forecast(u, job);
+	uint64_t bytes = usage_bytes(&f);
+	struct json *v = json_object();
+
+	add_hex(v, "job", job->id, 16);
+	json_add_string(v, "name", job->name);
+	if (f.rounds_left > 0)
+		json_add_u64(v, "rounds_left", f.rounds_left);
+	else
+		json_add_null(v, "rounds_left");
+	json_add_u64(v, "models", f.models_bytes);
+	json_add_u64(v, "spool", f.spool_bytes);
+	json_add_u64(v, "deltas", f.deltas_bytes);
+	json_add_u64(v, "database", f.database_bytes);
+	json_add_u64(v, "bytes", bytes);
+	json_add_bool(v, "fits", usage_fits(u, bytes));
+	return v;
+}
+
+static struct json *
+forecasts_json(const struct services *s, const struct usage *u)
+{
+	struct engine_slice slice = {.device = NULL};
+	struct json *list = json_array();
+
+	while (engine_jobs(s->engine, &slice))
+		for (size_t i = 0; i < slice.count; i++)
+			if (slice.jobs[i].is_open)
+				json_push(list, forecast_json(u, &slice.jobs[i]));
+	return list;
+}
+
+void
+views_disk(struct json *status, const struct services *s)
+{
+	struct json *disk = json_object(), *forecast = json_object();
+	struct usage u;
+
+	json_add(status, "disk", disk);
+	json_add(status, "forecast", forecast);
+	if (usage_read(s, &u, NULL)) {
+		json_add(forecast, "jobs", json_array());
+		return;
+	}
+	json_add_u64(disk, "free", u.free_bytes);
+	json_add_u64(disk, "total", u.total_bytes);
+	json_add_u64(disk, "models", u.models_bytes);
+	json_add_u64(disk, "model_files", u.model_files);
+	json_add_u64(disk, "spool", u.spool_bytes);
+	json_add_u64(disk, "kept", u.kept_bytes);
+	json_add_u64(disk, "database", u.database_bytes);
+	json_add_u64(forecast, "bytes", u.need_bytes);
+	json_add_bool(forecast, "fits", usage_fits(&u, u.need_bytes));
+	json_add(forecast, "jobs", forecasts_json(s, &u));
+}

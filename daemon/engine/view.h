@@ -1,0 +1,55 @@
+#ifndef VIEW_H
+#define VIEW_H
+#include "recipe.h"
+#include "store.h"
+
+/*
+ * What is shown of jobs: copies of plain values, made under the engine's lock a few jobs at a time, so that a list of thousands
+ * keeps no round waiting. Who reads one holds no lock.
+ */
+
+/* What a job will still need of the disk. All zero for one without an open round. */
+struct job_forecast {
+	uint64_t rounds_left; /* 0: the job sets no end; the figures are then those of one round */
+	uint64_t models_bytes;
+	uint64_t spool_bytes; /* of the open round */
+	uint64_t deltas_bytes; /* if deltas of rounds that are over are kept */
+	uint64_t database_bytes;
+};
+
+/* The job's open round. */
+struct open_view {
+	const char *state; /* a constant word */
+	uint32_t reports, invited, goal, quorum, reopened;
+	uint64_t up_bytes;
+	double opened_at_seconds; /* Unix time */
+	double deadline_seconds; /* from now */
+};
+
+struct guard_view {
+	uint32_t bad, rollbacks;
+	uint64_t base_round;
+	bool has_best; /* then: */
+	uint64_t best_round;
+	uint8_t best_model[32];
+	double best_value;
+};
+
+struct job_view {
+	uint8_t id[16], owner[32], model[32];
+	char name[RECIPE_NAME_MAX];
+	enum job_state state;
+	char reason[128];
+	int64_t priority;
+	uint64_t round, rounds_committed;
+	uint64_t model_bytes, parameters;
+	struct store_metric metric;
+	uint64_t metric_round;
+	double created_at_seconds; /* Unix time */
+	bool is_open, is_guarded; /* the two below say something */
+	struct open_view open;
+	struct guard_view guard;
+	struct job_forecast forecast;
+};
+
+#endif
