@@ -1,6 +1,7 @@
 #include "reports.h"
 
 #include "archive.h"
+#include "engine.h"
 #include "health.h"
 #include "registry.h"
 #include "report.h"
@@ -25,6 +26,30 @@ histogram_json(const struct histogram *h)
 		json_push(list, bucket);
 	}
 	json_add(v, "buckets", list);
+	return v;
+}
+
+static struct json *
+engine_json(const struct services *s)
+{
+	struct json *v = json_object(), *jobs = json_object();
+	struct engine_report r;
+
+	engine_report(s->engine, &r);
+	for (enum job_state i = JOB_RUNNING; i <= JOB_STOPPED; i++)
+		json_add_u64(jobs, states_job_name(i), r.jobs[i]);
+	json_add(v, "jobs", jobs);
+	json_add_u64(v, "tasks_total", r.tasks_total);
+	json_add_u64(v, "tasks_aborted_total", r.tasks_aborted_total);
+	json_add_u64(v, "deltas_total", r.deltas_total);
+	json_add_u64(v, "delta_bytes_total", r.delta_bytes_total);
+	json_add_u64(v, "rounds_committed_total", r.rounds_committed_total);
+	json_add_u64(v, "rounds_failed_total", r.rounds_failed_total);
+	json_add_u64(v, "rounds_reopened_total", r.rounds_reopened_total);
+	json_add(v, "round_seconds", histogram_json(&r.round_seconds));
+	json_add(v, "fold_seconds", histogram_json(&r.fold_seconds));
+	json_add(v, "lock_held_seconds", histogram_json(&r.lock.held_seconds));
+	json_add_double(v, "lock_held_cpu_seconds_max", r.lock.held_cpu_seconds_max);
 	return v;
 }
 
@@ -107,6 +132,7 @@ reports_json(const struct services *s)
 {
 	struct json *v = json_object();
 
+	json_add(v, "engine", engine_json(s));
 	json_add(v, "store", store_json(s));
 	json_add(v, "registry", registry_json(s));
 	json_add(v, "spool", spool_json(s));

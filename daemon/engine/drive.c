@@ -41,6 +41,7 @@ reopen(struct engine *g, struct engine_job *j)
 			j->invites[kept++] = j->invites[i];
 	j->invite_count = kept;
 	j->candidate_count = 0;
+	g->report.rounds_reopened_total++;
 	wake_ring(&g->services->wake);
 }
 
@@ -70,9 +71,9 @@ engine_step(struct engine *g, struct engine_job *j, enum round_event event, uint
 unsigned
 engine_foresee(struct engine *g, const struct engine_job *j, enum round_event event)
 {
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	struct round copy = j->round;
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return round_step(&copy, event, 0, clock_ms());
 }
 
@@ -87,8 +88,10 @@ engine_fold_at(struct engine *g, struct engine_job *j, uint64_t ms)
 static void
 look(struct engine *g, uint64_t now)
 {
+	unsigned seen = 0;
+
 	g->look_ms = UINT64_MAX;
-	for (struct engine_job *j = g->jobs; j; j = j->next) {
+	for (struct engine_job *j = g->jobs; j && !g->stopping; j = engine_next(g, j, &seen)) {
 		if (round_next_ms(&j->round) <= now)
 			engine_step(g, j, ROUND_TICK, 0);
 		if (engine_retry_due(j, now))
@@ -104,8 +107,8 @@ engine_tick(struct engine *g)
 {
 	uint64_t now = clock_ms();
 
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	if (g->started && !g->stopping && g->look_ms <= now)
 		look(g, now);
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 }

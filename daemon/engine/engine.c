@@ -26,6 +26,16 @@ engine_find(const struct engine *g, const uint8_t id[16])
 	return NULL;
 }
 
+struct engine_job *
+engine_next(struct engine *g, const struct engine_job *j, unsigned *seen)
+{
+	if (++*seen % ENGINE_SLICE == 0) {
+		lock_release(&g->lock);
+		lock_take(&g->lock);
+	}
+	return j->next;
+}
+
 /* --- tasks and invitations */
 
 static void
@@ -91,10 +101,23 @@ engine_invite(struct engine_job *j, const uint8_t device[32], enum invite_state 
 		j->invite_room = room;
 	}
 	memmove(&j->invites[at + 1], &j->invites[at], (j->invite_count - at) * sizeof(*j->invites));
+	j->invites[at] = (struct invite){.state = state};
 	memcpy(j->invites[at].device, device, 32);
-	j->invites[at].state = state;
 	j->invite_count++;
 	return ERR_OK;
+}
+
+/* The id of an invitation's task, from now on known. */
+static const uint8_t *
+name_task(struct engine *g, const struct engine_job *j, struct invite *v)
+{
+	static const uint8_t none[sizeof(v->task)];
+
+	if (memcmp(v->task, none, sizeof(none)) != 0)
+		return v->task;
+	task_id(g, j, j->row.round, v->device, v->task);
+	g->report.tasks_total++;
+	return v->task;
 }
 
 /* --- states of jobs */
@@ -134,8 +157,10 @@ state_written(void *arg, enum err e, const struct why *why)
 }
 
 void
-engine_note_state(struct engine_job *j, enum job_state state, const char *reason)
+engine_note_state(struct engine *g, struct engine_job *j, enum job_state state, const char *reason)
 {
+	g->report.jobs[j->state]--;
+	g->report.jobs[state]++;
 	j->state = state;
 	snprintf(j->reason, sizeof(j->reason), "%s", reason);
 	log_event(LOG_LEVEL_INFO, "job.state", LOG_S("job", j->hex), LOG_S("name", j->spec.name),
@@ -147,7 +172,7 @@ engine_set_state(struct engine *g, struct engine_job *j, enum job_state state, c
 {
 	struct state_change *c = calloc(1, sizeof(*c));
 
-	engine_note_state(j, state, reason);
+	engine_note_state(g, j, state, reason);
 	if (!c)
 		return;
 	c->services = g->services;
@@ -172,22 +197,20 @@ engine_ineligible(struct engine *g, const struct engine_job *j, const uint8_t de
 }
 
 static void
-fill_task(struct engine *g, struct engine_job *j, const uint8_t device[32], struct task *out)
+fill_task(struct engine *g, struct engine_job *j, struct invite *invite, struct task *out)
 {
-	uint8_t id[16];
 	uint64_t now = clock_ms();
 
-	task_id(g, j, j->row.round, device, id);
 	*out = (struct task){
 	    .round = j->row.round, .model_bytes = j->model_bytes, .seed = j->spec.seed};
 	snprintf(out->kind, sizeof(out->kind), "train");
-	hex_encode(out->task, id, 16);
+	hex_encode(out->task, name_task(g, j, invite), 16);
 	hex_encode(out->job, j->id, 16);
 	hex_encode(out->model, j->row.base, 32);
 	out->deadline_s =
 	    j->round.deadline_ms > now ? (double)(j->round.deadline_ms - now) / 1000 : 0;
 	out->recipe.document = j->spec.recipe.document;
-	engine_variate_fill(j, device, out);
+	engine_variate_fill(j, invite->device, out);
 }
 
 /* NULL if out holds a task of this job, else why not. */
@@ -221,7 +244,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 		if (engine_invite(j, device, INVITE_OUT))
 			return "busy";
 	}
-	fill_task(g, j, device, out);
+	fill_task(g, j, find_invite(j, device), out);
 	engine_steps_offer(j, offer, out);
 	if (j->spec.recipe.upload.codec_count > 1)
 		snprintf(out->codec, sizeof(out->codec), "%s",
@@ -246,11 +269,12 @@ bool
 engine_spool_full(struct engine *g)
 {
 	bool full = false;
+	unsigned seen = 0;
 
-	pthread_mutex_lock(&g->lock);
-	for (const struct engine_job *j = g->jobs; j && !full; j = j->next)
+	lock_take(&g->lock);
+	for (const struct engine_job *j = g->jobs; j && !full; j = engine_next(g, j, &seen))
 		full = wants_deltas(j) && spool_full(g->services->spool, engine_variate_payload(j));
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return full;
 }
 
@@ -258,6 +282,7 @@ void
 engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out)
 {
 	const char *reason = "no-job";
+	unsigned seen = 0;
 
 	*out = (struct task){.wait = true};
 	if (offer->protocol < MESSAGES_PROTOCOL) {
@@ -265,8 +290,9 @@ engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer
 	} else if (health_reason(g->services->health)) {
 		reason = health_reason(g->services->health);
 	} else {
-		pthread_mutex_lock(&g->lock);
-		for (struct engine_job *j = g->jobs; j && reason && !g->stopping; j = j->next) {
+		lock_take(&g->lock);
+		for (struct engine_job *j = g->jobs; j && reason && !g->stopping;
+		     j = engine_next(g, j, &seen)) {
 			const char *why = ask_job(g, j, device, offer, out);
 			/* The first job's reason is the telling one, unless it only says the job is over. */
 			if (!why || strcmp(reason, "no-job") == 0)
@@ -274,7 +300,7 @@ engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer
 		}
 		if (g->stopping)
 			reason = "restarting";
-		pthread_mutex_unlock(&g->lock);
+		lock_release(&g->lock);
 	}
 	if (reason) {
 		*out = (struct task){.wait = true, .wait_s = g->services->config->retry_after_s};
@@ -383,14 +409,14 @@ engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32
 		err_set(why, ERR_DENIED, "the manifest names another device than the certificate");
 		return PROBLEM_WRONG_DEVICE;
 	}
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	struct engine_job *j = engine_find(g, m->job);
 	enum problem_type problem = PROBLEM_UNKNOWN_JOB;
 	if (j)
 		problem = claim_round(g, j, m, path_task, why);
 	else
 		err_set(why, ERR_NOTFOUND, "no such job");
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	if (!problem)
 		problem = claim_format(j, m, why);
 	if (problem)
@@ -416,7 +442,7 @@ engine_take(struct engine *g, const struct engine_claim *claim)
 
 	if (!registry_is_active(g->services->registry, claim->device))
 		return ERR_DENIED;
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	/* The invitation is made (or kept) now, so that settling cannot run out of memory. */
 	if (j->row.round == claim->round && !engine_variate_full(j, claim->device)) {
 		const struct invite *have = find_invite(j, claim->device);
@@ -428,7 +454,7 @@ engine_take(struct engine *g, const struct engine_claim *claim)
 		if (!e && !(engine_step(g, j, ROUND_TAKE, fresh) & ROUND_DO_TAKE))
 			e = ERR_STATE;
 	}
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return e;
 }
 
@@ -437,43 +463,54 @@ engine_settle(struct engine *g, const struct engine_claim *claim, bool durable, 
 {
 	struct engine_job *j = claim->job;
 
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	if (durable) {
 		struct invite *have = find_invite(j, claim->device);
 		if (have)
 			have->state = INVITE_ACCEPTED;
 		j->bytes_up += body_bytes;
+		g->report.deltas_total++;
+		g->report.delta_bytes_total += body_bytes;
 	}
 	engine_step(g, j, durable ? ROUND_ACCEPTED : ROUND_LOST, 0);
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	if (durable)
 		registry_count_report(g->services->registry, claim->device);
+}
+
+/* Lock held. */
+static void
+give_up(struct engine *g, struct engine_job *j, struct invite *v, const char *reason)
+{
+	char hex[17];
+
+	v->state = INVITE_ABORTED;
+	g->report.tasks_aborted_total++;
+	hex_encode(hex, v->device, 8);
+	engine_step(g, j, ROUND_GAVE_UP, engine_schedule_blames(j, reason));
+	log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex),
+	    LOG_U("round", j->row.round), LOG_S("device", hex), LOG_S("reason", reason));
 }
 
 enum err
 engine_abort(struct engine *g, const uint8_t device[32], const char *task, const char *reason)
 {
 	enum err e = ERR_NOTFOUND;
+	unsigned seen = 0;
 	uint8_t id[16];
-	char hex[33];
 
-	pthread_mutex_lock(&g->lock);
-	for (struct engine_job *j = g->jobs; j && e; j = j->next) {
+	if (!hex_decode(id, sizeof(id), task, strlen(task)))
+		return ERR_NOTFOUND;
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j && e; j = engine_next(g, j, &seen)) {
 		struct invite *have = find_invite(j, device);
-		task_id(g, j, j->row.round, device, id);
-		hex_encode(hex, id, 16);
-		if (!have || have->state != INVITE_OUT || strlen(task) != 32 ||
-		    !hash_equal(hex, task, 32))
+		if (!have || have->state != INVITE_OUT ||
+		    !hash_equal(name_task(g, j, have), id, sizeof(id)))
 			continue;
-		have->state = INVITE_ABORTED;
-		engine_step(g, j, ROUND_GAVE_UP, engine_schedule_blames(j, reason));
-		char id_hex[17];
-		hex_encode(id_hex, device, 8);
-		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex),
-		    LOG_U("round", j->row.round), LOG_S("device", id_hex), LOG_S("reason", reason));
+		give_up(g, j, have, reason);
 		e = ERR_OK;
 	}
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	if (!e)
 		wake_ring(&g->services->wake);
 	return e;
@@ -482,10 +519,21 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, const
 void
 engine_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes)
 {
-	pthread_mutex_lock(&g->lock);
-	for (struct engine_job *j = g->jobs; j; j = j->next)
+	unsigned seen = 0;
+
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
 		if (memcmp(j->row.base, model, 32) == 0 ||
 		    memcmp(j->row.optimizer_state, model, 32) == 0)
 			j->bytes_down += bytes;
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
+}
+
+void
+engine_report(struct engine *g, struct engine_report *out)
+{
+	lock_take(&g->lock);
+	*out = g->report;
+	lock_report(&g->lock, &out->lock);
+	lock_release(&g->lock);
 }

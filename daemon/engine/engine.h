@@ -14,6 +14,7 @@
  * to the store, the folder or done by the caller on a worker. Any thread.
  */
 struct engine;
+struct engine_report; /* report.h */
 struct engine_fold;
 struct engine_job; /* lives as long as the engine */
 
@@ -90,6 +91,8 @@ bool engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t own
 ERR_MUST_USE enum err engine_command(
     struct engine *g, const uint8_t id[16], const char *command, const char *by, struct why *why);
 
+void engine_report(struct engine *g, struct engine_report *out);
+
 /* --- views; device NULL: of everything, else of what this device may see */
 
 #define ENGINE_SLICE 32
@@ -126,6 +129,7 @@ struct engine_fold {
 /* What comes of it. */
 struct engine_outcome {
 	struct store_round row; /* committed or failed */
+	double fold_seconds; /* from the first delta to the model's metric */
 	uint64_t model_bytes;
 	uint64_t difference_bytes; /* of the file that leads from base to model; 0: there is none */
 	bool begin_next; /* set by engine_plan: the next open round's row stands in next */

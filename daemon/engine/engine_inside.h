@@ -1,8 +1,8 @@
 #ifndef ENGINE_INSIDE_H
 #define ENGINE_INSIDE_H
-#include <pthread.h>
-
 #include "engine.h"
+#include "lock.h"
+#include "report.h"
 #include "round.h"
 
 /* Inside of the engine: shared by engine*.c only. All fields are under the engine's lock
@@ -15,6 +15,7 @@ enum invite_state { INVITE_OUT, INVITE_ACCEPTED, INVITE_ABORTED };
 
 struct invite {
 	uint8_t device[32];
+	uint8_t task[16]; /* zero until it is handed out */
 	enum invite_state state;
 };
 
@@ -68,17 +69,22 @@ struct engine_job {
 struct engine {
 	const struct services *services;
 	uint8_t task_key[32];
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct engine_job *jobs;
 	struct engine_job
 	    *buckets[256]; /* the same by the first byte of their ids, which are hashes */
+	struct engine_job *last; /* of them */
 	size_t job_count;
+	struct engine_report report; /* that of the lock apart */
 	bool started, stopping;
 	uint64_t look_ms; /* before that no round and no fold waits for the time */
 	enum err (*fold)(void *folder, const struct engine_fold *f); /* who folds */
 	void *folder;
 };
 
+/* The next one of a walk over all jobs, which lets others have the lock now and then: what is to be decided about all of them at one
+ * moment needs a loop of its own. seen: the walk's, 0 at first. Lock held. */
+struct engine_job *engine_next(struct engine *g, const struct engine_job *j, unsigned *seen);
 struct engine_job *engine_find(const struct engine *g, const uint8_t id[16]);
 /* Tells the job's round what happened and does what it answers; the actions, for a caller that asked for one. Lock held. */
 unsigned engine_step(struct engine *g, struct engine_job *j, enum round_event event, uint32_t arg);
@@ -115,7 +121,8 @@ const char *engine_ineligible(
 /* Is the round to be folded again now? Then it no longer waits. Lock held. */
 bool engine_retry_due(struct engine_job *j, uint64_t now_ms);
 /* Changes the job's state in memory and logs it. Lock held. */
-void engine_note_state(struct engine_job *j, enum job_state state, const char *reason);
+void engine_note_state(
+    struct engine *g, struct engine_job *j, enum job_state state, const char *reason);
 /* Changes the job's state in memory and (queued) in the store. Lock held. */
 void engine_set_state(
     struct engine *g, struct engine_job *j, enum job_state state, const char *reason);

@@ -100,10 +100,11 @@ begin_submitted(void *arg)
 	memcpy(j->model, s->model.id, sizeof(j->model));
 	j->state = s->job.state;
 	FAULT("job.committed");
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
+	g->report.jobs[j->state]++;
 	engine_job_link(g, j);
 	engine_begin_open(g, j);
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	FAULT("job.begun");
 }
 
@@ -246,10 +247,10 @@ prepare(
 static bool
 exists(struct engine *g, const uint8_t id[16], size_t *count)
 {
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	bool found = engine_find(g, id) != NULL;
 	*count = g->job_count;
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return found;
 }
 
@@ -290,10 +291,10 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 bool
 engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t owner[32])
 {
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, id);
 	bool foreign = j && memcmp(j->owner, owner, sizeof(j->owner)) != 0;
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return foreign;
 }
 
@@ -357,7 +358,7 @@ carry_out_on(struct engine *g, struct engine_job *j, struct command *c)
 	/* A stop wins over a fold that ended the job meanwhile, in memory as in the store. */
 	if (!states_job_lives(j->state) && c->state != JOB_STOPPED)
 		return;
-	engine_note_state(j, c->state, c->reason);
+	engine_note_state(g, j, c->state, c->reason);
 	if (c->state == JOB_STOPPED)
 		engine_step(g, j, ROUND_STOP, 0);
 	else if (c->state == JOB_PAUSED)
@@ -372,11 +373,11 @@ carry_out(void *arg)
 {
 	struct command *c = arg;
 
-	pthread_mutex_lock(&c->g->lock);
+	lock_take(&c->g->lock);
 	struct engine_job *j = engine_find(c->g, c->id);
 	if (j)
 		carry_out_on(c->g, j, c);
-	pthread_mutex_unlock(&c->g->lock);
+	lock_release(&c->g->lock);
 	wake_ring(&c->g->services->wake);
 }
 
@@ -384,12 +385,12 @@ carry_out(void *arg)
 static bool
 is_set_aside(struct engine *g, const uint8_t id[16], struct why *why)
 {
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, id);
 	bool aside = j && states_job_lives(j->state) && j->round.state == ROUND_ENDED;
 	if (aside)
 		err_set(why, ERR_STATE, "%s; mend it and restart", j->reason);
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return aside;
 }
 
@@ -477,9 +478,11 @@ engine_plan(
 
 /* Lock held. */
 static bool
-uses_model(const struct engine *g, const uint8_t model[32])
+uses_model(struct engine *g, const uint8_t model[32])
 {
-	for (const struct engine_job *j = g->jobs; j; j = j->next)
+	unsigned seen = 0;
+
+	for (const struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
 		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
 		    engine_schedule_holds_model(j, model))
 			return true;
@@ -491,12 +494,12 @@ engine_lets_go(struct engine *g, const struct store_model *m)
 {
 	const struct config *c = g->services->config;
 
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, m->job);
 	bool goes = j && !j->aside && m->round > 0 &&
 	    m->round + c->keep_last <= j->rounds_committed &&
 	    !(c->keep_every > 0 && m->round % c->keep_every == 0) && !uses_model(g, m->id);
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return goes;
 }
 
@@ -504,13 +507,14 @@ bool
 engine_uses_state(struct engine *g, const uint8_t hash[32])
 {
 	bool used = false;
+	unsigned seen = 0;
 
-	pthread_mutex_lock(&g->lock);
-	for (const struct engine_job *j = g->jobs; j && !used; j = j->next)
+	lock_take(&g->lock);
+	for (const struct engine_job *j = g->jobs; j && !used; j = engine_next(g, j, &seen))
 		used = states_job_lives(j->state) &&
 		    (memcmp(j->row.optimizer_state, hash, 32) == 0 ||
 			engine_schedule_holds_state(j, hash));
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return used;
 }
 
@@ -525,13 +529,24 @@ log_round(const struct engine_fold *f, const struct engine_outcome *o)
 	    LOG_D("seconds", o->row.closed_at - o->row.opened_at));
 }
 
+/* Lock held. */
+static void
+count_round(struct engine_report *r, const struct engine_outcome *o)
+{
+	r->rounds_committed_total += o->row.state == OUTCOME_COMMITTED;
+	r->rounds_failed_total += o->row.state == OUTCOME_FAILED;
+	histogram_add(&r->round_seconds, o->row.closed_at - o->row.opened_at);
+	histogram_add(&r->fold_seconds, o->fold_seconds);
+}
+
 void
 engine_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o)
 {
 	struct engine_job *j = f->job;
 
 	log_round(f, o);
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
+	count_round(&g->report, o);
 	memcpy(j->model, o->turn.base, 32);
 	j->model_bytes = o->next_bytes;
 	if (o->difference_bytes > 0)
@@ -558,14 +573,14 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 		j->row = o->next;
 	/* The commit has written it already. */
 	if (o->job_state && !over)
-		engine_note_state(j, o->job_state, o->job_reason);
+		engine_note_state(g, j, o->job_state, o->job_reason);
 	if (o->turn.verdict == GUARD_PAUSE || o->turn.verdict == GUARD_ROLLBACK_PAUSE)
 		engine_step(g, j, ROUND_PAUSE, 0);
 	if (!o->begin_next)
 		engine_step(g, j, ROUND_STOP, 0);
 	else if (act & ROUND_DO_BEGIN)
 		engine_step(g, j, ROUND_BEGIN, 0);
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	FAULT("round.next");
 	wake_ring(&g->services->wake);
 }

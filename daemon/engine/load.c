@@ -149,10 +149,15 @@ engine_job_link(struct engine *g, struct engine_job *j)
 {
 	struct engine_job **at = &g->jobs;
 
+	/* Mostly the last: its priority is that of the others. */
+	if (g->last && g->last->spec.priority >= j->spec.priority)
+		at = &g->last->next;
 	while (*at && (*at)->spec.priority >= j->spec.priority)
 		at = &(*at)->next;
 	j->next = *at;
 	*at = j;
+	if (!j->next)
+		g->last = j;
 	j->chain = g->buckets[j->id[0]];
 	g->buckets[j->id[0]] = j;
 	g->job_count++;
@@ -258,7 +263,7 @@ set_aside(struct loader *l)
 	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->hex), LOG_S("name", j->spec.name),
 	    LOG_S("why", l->why->text));
 	if (states_job_lives(j->state))
-		engine_note_state(j, JOB_PAUSED, l->why->text);
+		engine_note_state(l->g, j, JOB_PAUSED, l->why->text);
 	engine_step(l->g, j, ROUND_STOP, 0);
 	j->aside = true;
 }
@@ -292,6 +297,7 @@ load_job(void *ctx, const struct store_job *row)
 	if (e)
 		return e;
 	j->state = row->state;
+	l->g->report.jobs[j->state]++;
 	snprintf(j->reason, sizeof(j->reason), "%s", row->reason);
 	j->created_at = row->created_at;
 	memcpy(j->owner, row->owner, sizeof(j->owner));
@@ -330,7 +336,7 @@ engine_new(struct engine **out, const struct services *services, const uint8_t t
 		return err_set(why, ERR_NOMEM, "no memory");
 	g->services = services;
 	memcpy(g->task_key, task_key, sizeof(g->task_key));
-	pthread_mutex_init(&g->lock, NULL);
+	lock_init(&g->lock);
 	enum err e = store_read(services->store, load_all, &l, why);
 	if (e) {
 		engine_free(g);
@@ -350,7 +356,7 @@ engine_free(struct engine *g)
 		g->jobs = j->next;
 		engine_job_free(j);
 	}
-	pthread_mutex_destroy(&g->lock);
+	lock_deinit(&g->lock);
 	hash_wipe(g->task_key, sizeof(g->task_key));
 	free(g);
 }
@@ -367,20 +373,22 @@ void
 engine_start(
     struct engine *g, enum err (*fold)(void *folder, const struct engine_fold *f), void *folder)
 {
-	pthread_mutex_lock(&g->lock);
+	unsigned seen = 0;
+
+	lock_take(&g->lock);
 	g->fold = fold;
 	g->folder = folder;
 	g->started = true;
-	for (struct engine_job *j = g->jobs; j; j = j->next)
+	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
 		if (j->round.state == ROUND_IDLE)
 			engine_begin_open(g, j);
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 }
 
 void
 engine_stop(struct engine *g)
 {
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	g->stopping = true;
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 }

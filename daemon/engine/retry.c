@@ -48,22 +48,24 @@ engine_fold_failed(struct engine *g, const struct engine_fold *f, enum err e, co
 
 	if (passes)
 		health_note(g->services->health, e, j->model_bytes, why->text);
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	if (j->round.state == ROUND_FOLDING && passes)
 		fold_later(g, j, why);
 	else if (j->round.state == ROUND_FOLDING)
 		set_aside(g, j, why);
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 }
 
 void
 engine_retry(struct engine *g)
 {
-	pthread_mutex_lock(&g->lock);
-	for (struct engine_job *j = g->jobs; j; j = j->next)
+	unsigned seen = 0;
+
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
 		if (j->fold_retry_ms > 0)
 			engine_fold_at(g, j, 1);
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 }
 
 bool

@@ -120,15 +120,16 @@ bool
 engine_forgotten_state(struct engine *g, uint8_t hash[32])
 {
 	bool found = false;
+	unsigned seen = 0;
 
-	pthread_mutex_lock(&g->lock);
-	for (struct engine_job *j = g->jobs; j && !found; j = j->next) {
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j && !found; j = engine_next(g, j, &seen)) {
 		if (states_job_lives(j->state))
 			continue;
 		found = take_state(j->row.optimizer_state, hash);
 		for (uint32_t i = 0; i < j->schedule.guard.count && !found; i++)
 			found = take_state(j->schedule.guard.points[i].state, hash);
 	}
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return found;
 }

@@ -74,10 +74,10 @@ engine_steps_offer(const struct engine_job *j, const struct offer *o, struct tas
 void
 engine_steps_gone(struct engine *g, const uint8_t job[16], const uint8_t model[32])
 {
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	struct engine_job *j = engine_find(g, job);
 	for (size_t i = 0; j && i < j->step_count; i++)
 		if (memcmp(j->steps[i].to, model, 32) == 0)
 			j->step_count = i;
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 }

@@ -150,12 +150,13 @@ bool
 engine_variate_may_read(struct engine *g, const uint8_t device[32], const uint8_t hash[32])
 {
 	bool may = false;
+	unsigned seen = 0;
 
-	pthread_mutex_lock(&g->lock);
-	for (struct engine_job *j = g->jobs; j && !may; j = j->next)
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j && !may; j = engine_next(g, j, &seen))
 		may = j->members && memcmp(j->row.optimizer_state, hash, 32) == 0 &&
 		    engine_ineligible(g, j, device) == NULL;
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return may;
 }
 
@@ -176,10 +177,11 @@ bool
 engine_variate_holds(struct engine *g, const uint8_t device[32])
 {
 	bool holds = false;
+	unsigned seen = 0;
 
-	pthread_mutex_lock(&g->lock);
-	for (const struct engine_job *j = g->jobs; j && !holds; j = j->next)
+	lock_take(&g->lock);
+	for (const struct engine_job *j = g->jobs; j && !holds; j = engine_next(g, j, &seen))
 		holds = counts(j, device);
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return holds;
 }

@@ -83,7 +83,7 @@ engine_jobs(struct engine *g, struct engine_slice *s)
 	size_t looked = 0;
 
 	s->count = 0;
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	struct engine_job *j = s->last ? s->last->next : g->jobs;
 	for (; j && looked < ENGINE_SLICE; j = j->next) {
 		if (may_see(g, j, s->device))
@@ -91,26 +91,26 @@ engine_jobs(struct engine *g, struct engine_slice *s)
 		s->last = j;
 		looked++;
 	}
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return looked > 0;
 }
 
 bool
 engine_job(struct engine *g, const uint8_t id[16], const uint8_t *device, struct job_view *out)
 {
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, id);
 	bool seen = j && may_see(g, j, device);
 	if (seen)
 		view_job(g, j, out);
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return seen;
 }
 
 void
 engine_fill_open(struct engine *g, struct store_round *r)
 {
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, r->job);
 	if (j && j->row.round == r->round && j->round.state != ROUND_ENDED) {
 		r->reports = j->round.accepted;
@@ -120,28 +120,29 @@ engine_fill_open(struct engine *g, struct store_round *r)
 		r->bytes_up = j->bytes_up;
 		r->bytes_down = j->bytes_down;
 	}
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 }
 
 bool
 engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[32])
 {
 	bool may = false;
+	unsigned seen = 0;
 
-	pthread_mutex_lock(&g->lock);
-	for (struct engine_job *j = g->jobs; j && !may; j = j->next)
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j && !may; j = engine_next(g, j, &seen))
 		may = (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0) &&
 		    engine_ineligible(g, j, device) == NULL;
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return may;
 }
 
 bool
 engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16])
 {
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, job);
 	bool may = j && engine_ineligible(g, j, device) == NULL;
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return may;
 }

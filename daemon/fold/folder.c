@@ -14,6 +14,7 @@
 #include "fault.h"
 #include "fold.h"
 #include "hex.h"
+#include "histogram.h"
 #include "log.h"
 #include "modelfile.h"
 #include "models.h"
@@ -354,11 +355,14 @@ fold_model(struct folder *d, struct fold *w, struct why *why)
 static enum err
 fold_round(struct folder *d, struct fold *w, struct why *why)
 {
+	double from = histogram_now();
+
 	FAULT("fold.begin");
 	enum err e = w->f->no_numbers > 0 ? no_numbers(w, why) : fold_model(d, w, why);
 	if (e)
 		return e;
 	fill_row(w);
+	w->out.fold_seconds = histogram_now() - from;
 	e = engine_plan(w->services->engine, w->f, &w->out, why);
 	FAULT("fold.evaluated");
 	return e ? e : store_write_then(w->services->store, commit_work, committed, w, why);

@@ -39,6 +39,17 @@ struct archive_report {
 	uint64_t used_bytes;
 };
 
+struct engine_report {
+	uint64_t jobs[JOB_STOPPED + 1]; /* by enum job_state */
+	uint64_t tasks_total,
+	    tasks_aborted_total; /* a device's of a round is one, however often it asks */
+	uint64_t deltas_total, delta_bytes_total; /* accepted */
+	uint64_t rounds_committed_total, rounds_failed_total, rounds_reopened_total;
+	struct histogram round_seconds; /* from its opening to its model */
+	struct histogram fold_seconds; /* from the first delta to the model's metric */
+	struct lock_report lock;
+};
+
 /* By the hundreds of the status: 2xx to 5xx. */
 #define SERVER_CLASSES 4
 struct server_report {
