@@ -51,10 +51,10 @@ USES_wire/model   := text
 USES_wire/job     := codec model text
 USES_wire/message := job codec model text
 
-ROOMS_model     := kernels layers net train glyphs
-USES_model/layers := kernels
-USES_model/net    := layers kernels
-USES_model/train  := net layers kernels
+ROOMS_model     := kernels layers backend net train glyphs
+USES_model/backend := layers kernels
+USES_model/net     := backend layers
+USES_model/train   := net layers
 
 ROOMS_aggregator := rules fold
 USES_aggregator/fold := rules

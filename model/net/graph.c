@@ -4,38 +4,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conv.h"
-#include "elementwise.h"
-#include "linear.h"
-#include "num.h"
-#include "pool.h"
-
-static const struct layer_ops *const types[] = {
-    [LAYER_LINEAR] = &linear_ops,
-    [LAYER_CONV2D] = &conv_ops,
-    [LAYER_MAXPOOL2D] = &pool_max_ops,
-    [LAYER_AVGPOOL2D] = &pool_average_ops,
-    [LAYER_RELU] = &elementwise_relu_ops,
-    [LAYER_FLATTEN] = &elementwise_flatten_ops,
-    [LAYER_DROPOUT] = &elementwise_dropout_ops,
-    [LAYER_ADD] = &elementwise_add_ops,
-};
-
 /* Inputs exist, come earlier, and are as many as the type takes. */
 static enum err
-check_inputs(const struct layer *l, size_t index, struct why *why)
+check_inputs(const struct layer *l, struct why *why)
 {
 	const struct layer_spec *s = &l->spec;
 
 	if (s->input_count == 0 || s->input_count > RECIPE_INPUTS_MAX)
 		return err_set(why, ERR_INVALID, "layer \"%s\": it needs 1 to %d inputs", s->name,
 		    RECIPE_INPUTS_MAX);
-	if (s->input_count > 1 && !l->ops->many_inputs)
+	if (s->input_count > 1 && !layer_traits(s->type)->many_inputs)
 		return err_set(why, ERR_INVALID, "layer \"%s\": it takes one input", s->name);
 	for (size_t i = 0; i < s->input_count; i++)
-		if (s->inputs[i] < LAYER_INPUT || s->inputs[i] >= (int)index)
+		if (s->inputs[i] < LAYER_INPUT || s->inputs[i] >= (int)l->index)
 			return err_set(why, ERR_INVALID,
 			    "layer \"%s\": its input is no earlier layer", s->name);
+	return ERR_OK;
+}
+
+/* Only the output of the layer before `cut` may be read behind it. */
+static enum err
+check_cut(const struct net_spec *spec, size_t cut, struct why *why)
+{
+	for (size_t i = cut; i < spec->layer_count; i++)
+		for (size_t k = 0; k < spec->layers[i].input_count && k < RECIPE_INPUTS_MAX; k++) {
+			int from = spec->layers[i].inputs[k];
+			if (from >= LAYER_INPUT && from < (int)cut - 1)
+				return err_set(why, ERR_UNSUPPORTED,
+				    "layer \"%s\" reads \"%s\" across the cut before \"%s\"",
+				    spec->layers[i].name,
+				    from == LAYER_INPUT ? "input" : spec->layers[from].name,
+				    spec->layers[cut].name);
+		}
 	return ERR_OK;
 }
 
@@ -59,143 +59,98 @@ add_tensors(struct graph *g, struct layer *l, struct why *why)
 }
 
 static enum err
-add_layer(struct graph *g, size_t index, struct why *why)
+ask(const struct backend *backend, struct layer *l, struct why *why)
 {
-	struct layer *l = &g->layers[index];
+	const struct backend_layer *passes = backend->layers[l->spec.type];
 
-	if (l->spec.type < 0 || (size_t)l->spec.type >= sizeof(types) / sizeof(types[0]))
-		return err_set(why, ERR_UNSUPPORTED, "layer \"%s\": unknown type", l->spec.name);
-	l->ops = types[l->spec.type];
-	enum err e = check_inputs(l, index, why);
+	if (!passes)
+		return err_set(why, ERR_UNSUPPORTED, "layer \"%s\": not on the back end %s",
+		    l->spec.name, backend->name);
+	return passes->need ? passes->need(l, why) : ERR_OK;
+}
+
+static enum err
+add_layer(struct graph *g, struct layer *l, size_t first, struct why *why)
+{
+	enum err e = layer_check_type(l, why);
+
+	if (!e)
+		e = check_inputs(l, why);
 	if (e)
 		return e;
 	for (size_t i = 0; i < l->spec.input_count; i++) {
 		int from = l->spec.inputs[i];
 		l->in[i] = from == LAYER_INPUT ? g->input : g->layers[from].out;
 		l->trains |= from != LAYER_INPUT && g->layers[from].trains;
+		l->trains |= first > 0 && from == (int)first - 1;
 	}
-	e = l->ops->shape(l, why);
+	e = layer_check(l, why);
 	l->trains |= l->weights > 0;
-	return e ? e : add_tensors(g, l, why);
+	return e;
 }
 
-/* A layer may write over its input when nobody else reads those bytes. */
-static enum err
-share_buffers(struct graph *g, struct why *why)
+/* Drops what lies before the part. */
+static void
+trim(struct graph *g, size_t first)
 {
-	unsigned users[RECIPE_LAYERS_MAX] = {0};
-	bool sole[RECIPE_LAYERS_MAX];
-
+	if (first == 0)
+		return;
+	g->input = g->layers[first - 1].out;
+	g->count -= first;
+	memmove(g->layers, g->layers + first, g->count * sizeof(*g->layers));
 	for (size_t i = 0; i < g->count; i++)
 		for (size_t k = 0; k < g->layers[i].spec.input_count; k++)
-			if (g->layers[i].spec.inputs[k] != LAYER_INPUT)
-				users[g->layers[i].spec.inputs[k]]++;
-	for (size_t i = 0; i < g->count; i++) {
-		struct layer *l = &g->layers[i];
-		int from = l->spec.inputs[0];
-		bool free_input = from != LAYER_INPUT && users[from] == 1 && sole[from];
-		l->in_place = free_input && (l->ops->may_alias || l->ops->same_bytes);
-		sole[i] = l->ops->same_bytes ? free_input : true;
-		if (users[i] == 0 && i + 1 < g->count)
-			return err_set(why, ERR_INVALID,
-			    "layer \"%s\": no other layer uses its output", l->spec.name);
-	}
-	return ERR_OK;
-}
-
-/* Backward runs from the last layer to the first: who comes first stores a gradient, the others add. */
-static void
-order_gradients(struct graph *g)
-{
-	bool stored[RECIPE_LAYERS_MAX] = {0};
-
-	for (size_t i = g->count; i-- > 0;)
-		for (size_t k = 0; k < g->layers[i].spec.input_count; k++) {
-			int from = g->layers[i].spec.inputs[k];
-			if (from == LAYER_INPUT)
-				continue;
-			g->layers[i].add[k] = stored[from];
-			stored[from] = true;
-		}
-}
-
-/* Takes n * size bytes off the block, on a cache line. */
-static bool
-reserve(struct graph *g, size_t *at, size_t n, size_t size)
-{
-	size_t bytes;
-
-	*at = g->bytes;
-	return num_mul(n, size, &bytes) && num_add(bytes, 63, &bytes) &&
-	    num_add(g->bytes, bytes & ~(size_t)63, &g->bytes);
-}
-
-static bool
-place_layer(struct graph *g, struct layer *l, size_t batch, bool train)
-{
-	size_t floats;
-
-	if (!num_mul(l->out.size, batch, &floats))
-		return false;
-	if (l->in_place) {
-		l->y_at = g->layers[l->spec.inputs[0]].y_at;
-		l->dy_at = g->layers[l->spec.inputs[0]].dy_at;
-	} else if (!l->ops->same_bytes && !reserve(g, &l->y_at, floats, sizeof(float))) {
-		return false;
-	} else if (train && !reserve(g, &l->dy_at, floats, sizeof(float))) {
-		return false;
-	}
-	return !train || reserve(g, &l->saved_at, batch, l->saved);
+			g->layers[i].spec.inputs[k] -= (int)first;
 }
 
 static enum err
-place(struct graph *g, size_t batch, bool train, struct why *why)
-{
-	size_t work = 0;
-
-	for (size_t i = 0; i < g->count; i++) {
-		struct layer *l = &g->layers[i];
-		work = l->work > work ? l->work : work;
-		if (!place_layer(g, l, batch, train))
-			return err_set(why, ERR_LIMIT, "layer \"%s\": too large", l->spec.name);
-	}
-	if (!reserve(g, &g->work_at, work, sizeof(float)))
-		return err_set(why, ERR_LIMIT, "the network is too large");
-	return ERR_OK;
-}
-
-static enum err
-build(struct graph *g, const struct net_spec *spec, uint32_t max_batch, bool train, struct why *why)
+build(struct graph *g, const struct net_spec *spec, size_t first, const struct backend *backend,
+    struct why *why)
 {
 	enum err e = layer_shape_set(
 	    &g->input, spec->input[0], spec->input[1], spec->input[2], "input", why);
 
 	for (size_t i = 0; !e && i < g->count; i++) {
-		g->layers[i].spec = spec->layers[i];
-		g->layers[i].index = (uint32_t)i;
-		e = add_layer(g, i, why);
+		struct layer *l = &g->layers[i];
+		*l = (struct layer){.spec = spec->layers[i], .index = (uint32_t)i};
+		e = add_layer(g, l, first, why);
+		if (!e && i >= first)
+			e = ask(backend, l, why);
+		if (!e && i >= first)
+			e = add_tensors(g, l, why);
 	}
 	if (!e)
-		e = share_buffers(g, why);
-	if (e)
-		return e;
-	order_gradients(g);
-	return place(g, max_batch, train, why);
+		trim(g, first);
+	return e;
 }
 
-enum err
-graph_build(
-    struct graph *g, const struct net_spec *spec, uint32_t max_batch, bool train, struct why *why)
+static enum err
+check_part(const struct net_spec *spec, size_t first, size_t last, struct why *why)
 {
-	*g = (struct graph){.count = spec->layer_count};
 	if (spec->layer_count == 0)
 		return err_set(why, ERR_INVALID, "the network has no layers");
 	if (spec->layer_count > RECIPE_LAYERS_MAX)
 		return err_set(why, ERR_LIMIT, "more than %d layers", RECIPE_LAYERS_MAX);
+	if (first >= last || last > spec->layer_count)
+		return err_set(
+		    why, ERR_INVALID, "the network has no layers [%zu, %zu)", first, last);
+	enum err e = check_cut(spec, first, why);
+	return e ? e : check_cut(spec, last, why);
+}
+
+enum err
+graph_build(struct graph *g, const struct net_spec *spec, size_t first, size_t last,
+    const struct backend *backend, struct why *why)
+{
+	enum err e = check_part(spec, first, last, why);
+
+	*g = (struct graph){.count = last};
+	if (e)
+		return e;
 	g->layers = calloc(g->count, sizeof(*g->layers));
 	if (!g->layers)
 		return err_set(why, ERR_NOMEM, "no memory for %zu layers", g->count);
-	enum err e = build(g, spec, max_batch, train, why);
+	e = build(g, spec, first, backend, why);
 	if (e)
 		graph_deinit(g);
 	return e;

@@ -21,11 +21,27 @@ struct net;
  * ERR_INVALID with the layer's name in why, ERR_LIMIT if it needs more than max_bytes (0: no limit). */
 ERR_MUST_USE enum err net_new(struct net **out, const struct net_spec *spec, size_t classes,
     uint32_t max_batch, bool train, uint64_t max_bytes, struct why *why);
+
+/*
+ * A part of a network: layers [first, last), with their parameters only. Several parts, each with one tensor between it and the next, do
+ * together what the whole does, bit for bit, if randomness is drawn by place (draw.h). ERR_UNSUPPORTED if a layer reads more across a cut
+ * than the output of the layer before it; otherwise as net_new.
+ */
+struct net_part {
+	const struct net_spec *spec; /* the whole; not looked at later */
+	size_t classes; /* of the whole */
+	size_t first, last;
+	uint32_t max_batch;
+	uint32_t contexts; /* batches that may be on their way at once, at least 1 */
+	bool train;
+	uint64_t max_bytes; /* 0: no limit */
+};
+ERR_MUST_USE enum err net_new_part(struct net **out, const struct net_part *part, struct why *why);
 void net_free(struct net *net);
 
 /* Names, shapes and order of the parameters; all roles TRAIN. Lives as long as the net. */
 const struct tensor_table *net_tensors(const struct net *net);
-/* The parameters: net_tensors()->elements floats. */
+/* The parameters: net_tensors()->elements floats, which net_prepare may move. */
 float *net_params(struct net *net);
 /* Draws initial parameters from the seed: the same bits on every machine. */
 void net_init(struct net *net, uint64_t seed);
@@ -77,8 +93,8 @@ struct net_update {
 	const float *shift; /* NULL: none */
 	uint32_t parts; /* above 1: steps are made with net_add and net_move */
 };
-/* Makes room for what such steps keep, forgets what earlier ones kept, and takes the parameters as anchor. Steps without it are
- * only for SGD without prox. ERR_LIMIT if that is more than max_bytes, ERR_NOMEM. */
+/* Makes room for what such steps keep, forgets what earlier ones kept, and takes the parameters as anchor. Without it there are only
+ * steps of SGD that keep nothing. ERR_LIMIT if that is more than max_bytes, ERR_NOMEM, ERR_UNSUPPORTED for clip in a part. */
 ERR_MUST_USE enum err net_prepare(struct net *net, const struct net_update *how, struct why *why);
 /* Forward, backward and update in one go. result holds the loss before the step. Parameters are
  * untouched after a failure: as net_eval, ERR_STATE for a net not built to train or not prepared, ERR_LIMIT, ERR_NOMEM. */
@@ -89,6 +105,25 @@ ERR_MUST_USE enum err net_step(struct net *net, const struct net_batch *batch,
 ERR_MUST_USE enum err net_add(
     struct net *net, const struct net_batch *batch, float share, struct net_result *result);
 void net_move(struct net *net, const struct net_update *how);
+
+/*
+ * The two halves of net_add, for parts: forward passes of several batches may lie between a batch's own two, each in a context of its own.
+ * What the batch points to must stay until the second. net_forward checks as net_eval does and ends with net_context_output(), n x outputs,
+ * to be read until the context's next pass.
+ */
+ERR_MUST_USE enum err net_forward(struct net *net, uint32_t context, const struct net_batch *batch);
+const float *net_context_output(const struct net *net, uint32_t context);
+struct net_gradients {
+	const float *
+	    output; /* n x outputs: of the mean loss, from the next part; NULL in the last: of the batch's own loss */
+	float
+	    *input; /* n x inputs, written for the part before; NULL: not wanted, as in the first */
+	float share; /* of the parameters' gradient, as in net_add */
+};
+/* result: as net_add in the last part, untouched without a loss. Empties the context, also if it fails. ERR_STATE if it holds no batch
+ * or the net is not prepared with parts above 1; ERR_INVALID for a gradient missing or too many. */
+ERR_MUST_USE enum err net_backward(struct net *net, uint32_t context,
+    const struct net_gradients *gradients, struct net_result *result);
 /* Parameter tensor i (of net_tensors) stays as it is in every step from now on: its gradient counts as zero. */
 void net_hold(struct net *net, size_t i);
 /* For tests: the gradient of the mean loss over the batch, net_tensors()->elements floats. That of tensors on hold is not

@@ -1,7 +1,6 @@
 #include "update.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cpu.h"
@@ -35,45 +34,34 @@ update_vectors(const struct net_update *how)
 	return how->prox != 0 ? n + 1 : n;
 }
 
-static enum err
-zeros(float **vector, bool needed, size_t count)
-{
-	if (needed && !*vector) {
-		*vector = calloc(count + 1, sizeof(float));
-		return *vector ? ERR_OK : ERR_NOMEM;
-	}
-	if (*vector)
-		memset(*vector, 0, count * sizeof(float));
-	return ERR_OK;
-}
-
-enum err
-update_begin(struct update *u, const struct net_update *how, const float *params, size_t count)
-{
-	enum err e = zeros(&u->gradient, update_collects(how) || how->parts > 1, count);
-
-	if (!e)
-		e = zeros(&u->first, adaptive(how) || how->momentum != 0, count);
-	if (!e)
-		e = zeros(&u->second, adaptive(how), count);
-	if (!e)
-		e = zeros(&u->anchor, how->prox != 0, count);
-	if (!e && how->prox != 0)
-		memcpy(u->anchor, params, count * sizeof(float));
-	u->collected = false;
-	u->steps = 0;
-	u->power1 = u->power2 = 1;
-	return e;
-}
-
 void
-update_deinit(struct update *u)
+update_begin(
+    struct update *u, const struct net_update *how, float *state, size_t stride, size_t count)
 {
-	free(u->gradient);
-	free(u->first);
-	free(u->second);
-	free(u->anchor);
-	*u = (struct update){.gradient = NULL};
+	bool momentum = adaptive(how) || how->momentum != 0;
+	const struct {
+		float **vector;
+		bool needed;
+	} all[] = {{&u->gradient, update_collects(how) || how->parts > 1}, {&u->first, momentum},
+	    {&u->second, adaptive(how)}, {&u->anchor, how->prox != 0}};
+	float *next = state;
+
+	*u = (struct update){.power1 = 1, .power2 = 1};
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i].needed) {
+			next += stride;
+			*all[i].vector = next;
+			memset(next, 0, count * sizeof(*next));
+		}
+	if (u->anchor)
+		memcpy(u->anchor, state, count * sizeof(*state));
+}
+
+bool
+update_ready(const struct update *u, const struct net_update *how)
+{
+	return (u->gradient || !update_collects(how)) && (u->first || how->momentum == 0) &&
+	    (u->second || !adaptive(how)) && (u->anchor || how->prox == 0);
 }
 
 CPU_CLONES static void

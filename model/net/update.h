@@ -7,7 +7,8 @@
  * their own; update_move then moves the weights as net_update says. Plain SGD does without (sgd.h).
  */
 struct update {
-	float *gradient, *first, *second, *anchor; /* NULL: not needed so far */
+	float *gradient, *first, *second,
+	    *anchor; /* vectors of the net's state; NULL: not needed */
 	bool collected; /* the gradient holds something */
 	uint64_t steps; /* of Adam, and the betas to that power */
 	double power1, power2;
@@ -17,10 +18,12 @@ struct update {
 bool update_collects(const struct net_update *how);
 /* Vectors that it needs beside the weights, velocity included. */
 size_t update_vectors(const struct net_update *how);
-/* Allocates those of them that are not there, zeros all, and keeps params as the anchor. ERR_NOMEM. */
-ERR_MUST_USE enum err update_begin(
-    struct update *u, const struct net_update *how, const float *params, size_t count);
-void update_deinit(struct update *u);
+/* Begins anew with the vectors behind the weights, `stride` floats from one to the next: zeros all, and keeps the weights as the
+ * anchor. */
+void update_begin(
+    struct update *u, const struct net_update *how, float *state, size_t stride, size_t count);
+/* Has update_begin made room for such a step? */
+bool update_ready(const struct update *u, const struct net_update *how);
 /* Moves params by what was collected and begins to collect anew; one range per tensor that may move. */
 struct update_range {
 	size_t first, count;

@@ -387,7 +387,8 @@ limits(void **state)
 	struct net_result result;
 	struct data d = random_data(net, 1);
 	struct net_batch b = batch_of(&d);
-	assert_int_equal(net_step(net, &b, &sgd, &result), ERR_LIMIT);
+	assert_int_equal(net_prepare(net, &sgd, &why), ERR_LIMIT);
+	assert_int_equal(net_step(net, &b, &sgd, &result), ERR_STATE);
 	sgd.momentum = 0;
 	assert_int_equal(net_step(net, &b, &sgd, &result), ERR_OK);
 	data_deinit(&d);
@@ -447,6 +448,8 @@ failed_step(void **state)
 	size_t bytes = net_tensors(net)->bytes;
 	float *before = malloc(bytes);
 	memcpy(before, net_params(net), bytes);
+	assert_int_equal(net_step(net, &b, &sgd, &result), ERR_STATE);
+	assert_int_equal(net_prepare(net, &sgd, NULL), ERR_OK);
 	d.x[0] = INFINITY;
 	assert_int_equal(net_step(net, &b, &sgd, &result), ERR_NUMERIC);
 	assert_memory_equal(before, net_params(net), bytes);

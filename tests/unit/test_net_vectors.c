@@ -81,6 +81,7 @@ check(const char *name, const struct net_spec *spec, size_t classes)
 	assert_int_equal(net_gradient(net, &b, gradient), ERR_OK);
 	compare("gradient", gradient, &v, params);
 	struct net_update sgd = {.rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.01f};
+	assert_int_equal(net_prepare(net, &sgd, &why), ERR_OK);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(net_step(net, &b, &sgd, &result), ERR_OK);
 	compare("parameter", net_params(net), &v, params);

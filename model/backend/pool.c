@@ -1,24 +1,9 @@
-#include "pool.h"
+#include "cpu_inside.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "cpu.h"
-
-static enum err
-shape(struct layer *l, struct why *why)
-{
-	const struct layer_spec *s = &l->spec;
-	uint64_t h, w;
-	enum err e = layer_window(l, &h, &w, why);
-
-	if (e)
-		return e;
-	if (s->padding[0] > s->kernel[0] / 2 || s->padding[1] > s->kernel[1] / 2)
-		return err_set(why, ERR_INVALID,
-		    "layer \"%s\": the padding is more than half the kernel", s->name);
-	return layer_shape_set(&l->out, l->in[0].c, h, w, s->name, why);
-}
 
 static bool
 is_plain2(const struct layer_spec *s)
@@ -28,12 +13,8 @@ is_plain2(const struct layer_spec *s)
 }
 
 static enum err
-max_shape(struct layer *l, struct why *why)
+max_need(struct layer *l, struct why *why)
 {
-	enum err e = shape(l, why);
-
-	if (e)
-		return e;
 	if ((uint64_t)l->in[0].h * l->in[0].w > UINT32_MAX)
 		return err_set(
 		    why, ERR_LIMIT, "layer \"%s\": its input is too large", l->spec.name);
@@ -180,39 +161,41 @@ max_plane2(const struct layer *l, const float *x, float *y, uint32_t *to, float 
 }
 
 static void
-max_forward(struct layer *l, const struct layer_pass *p)
+max_forward(const struct layer *l, const struct backend_pass *p)
 {
+	const struct view v = view_of(l, p);
 	size_t in = (size_t)l->in[0].h * l->in[0].w, out = (size_t)l->out.h * l->out.w;
-	uint32_t *index = l->kept;
+	uint32_t *index = v.kept;
 	bool plain = index && is_plain2(&l->spec);
 
 	for (size_t i = 0; i < (size_t)p->n * l->out.c; i++) {
-		const float *x = l->x[0] + i * in;
+		const float *x = v.x[0] + i * in;
 		uint32_t *to = index ? index + i * out : NULL;
 		if (plain)
-			max_plane2(l, x, l->y + i * out, to, p->work);
+			max_plane2(l, x, v.y + i * out, to, v.work);
 		else
-			max_plane(l, x, l->y + i * out, to);
+			max_plane(l, x, v.y + i * out, to);
 	}
 }
 
 static void
-max_backward(struct layer *l, const struct layer_pass *p)
+max_backward(const struct layer *l, const struct backend_pass *p)
 {
+	const struct view v = view_of(l, p);
 	size_t in = (size_t)l->in[0].h * l->in[0].w, out = (size_t)l->out.h * l->out.w;
-	const uint32_t *index = l->kept;
+	const uint32_t *index = v.kept;
 
-	if (!l->dx[0])
+	if (!v.dx[0])
 		return;
 	if (!l->add[0])
-		memset(l->dx[0], 0, p->n * l->in[0].size * sizeof(float));
+		memset(v.dx[0], 0, p->n * l->in[0].size * sizeof(float));
 	for (size_t i = 0; i < (size_t)p->n * l->out.c; i++)
 		for (size_t j = 0; j < out; j++)
-			l->dx[0][i * in + index[i * out + j]] += l->dy[i * out + j];
+			v.dx[0][i * in + index[i * out + j]] += v.dy[i * out + j];
 }
 
-const struct layer_ops pool_max_ops = {
-    .shape = max_shape,
+const struct backend_layer pool_max_passes = {
+    .need = max_need,
     .forward = max_forward,
     .backward = max_backward,
 };
@@ -224,10 +207,11 @@ area(const struct layer *l)
 }
 
 static void
-average_forward(struct layer *l, const struct layer_pass *p)
+average_forward(const struct layer *l, const struct backend_pass *p)
 {
+	const struct view v = view_of(l, p);
 	size_t in = (size_t)l->in[0].h * l->in[0].w;
-	float *y = l->y, scale = 1 / area(l);
+	float *y = v.y, scale = 1 / area(l);
 
 	for (size_t i = 0; i < (size_t)p->n * l->out.c; i++)
 		for (uint32_t r = 0; r < l->out.h; r++)
@@ -236,22 +220,23 @@ average_forward(struct layer *l, const struct layer_pass *p)
 				float sum = 0;
 				for (uint32_t a = ys.from; a < ys.to; a++)
 					for (uint32_t b = xs.from; b < xs.to; b++)
-						sum += l->x[0][i * in + (size_t)a * l->in[0].w + b];
+						sum += v.x[0][i * in + (size_t)a * l->in[0].w + b];
 				*y++ = sum * scale;
 			}
 }
 
 static void
-average_backward(struct layer *l, const struct layer_pass *p)
+average_backward(const struct layer *l, const struct backend_pass *p)
 {
+	const struct view v = view_of(l, p);
 	size_t in = (size_t)l->in[0].h * l->in[0].w;
-	const float *dy = l->dy;
+	const float *dy = v.dy;
 	float scale = 1 / area(l);
 
-	if (!l->dx[0])
+	if (!v.dx[0])
 		return;
 	if (!l->add[0])
-		memset(l->dx[0], 0, p->n * l->in[0].size * sizeof(float));
+		memset(v.dx[0], 0, p->n * l->in[0].size * sizeof(float));
 	for (size_t i = 0; i < (size_t)p->n * l->out.c; i++)
 		for (uint32_t r = 0; r < l->out.h; r++)
 			for (uint32_t c = 0; c < l->out.w; c++) {
@@ -259,12 +244,9 @@ average_backward(struct layer *l, const struct layer_pass *p)
 				float g = *dy++ * scale;
 				for (uint32_t a = ys.from; a < ys.to; a++)
 					for (uint32_t b = xs.from; b < xs.to; b++)
-						l->dx[0][i * in + (size_t)a * l->in[0].w + b] += g;
+						v.dx[0][i * in + (size_t)a * l->in[0].w + b] += g;
 			}
 }
 
-const struct layer_ops pool_average_ops = {
-    .shape = shape,
-    .forward = average_forward,
-    .backward = average_backward,
-};
+const struct backend_layer pool_average_passes = {
+    .forward = average_forward, .backward = average_backward};

@@ -1,57 +1,41 @@
-#include "linear.h"
+#include "cpu_inside.h"
 
 #include <string.h>
 
 #include "cpu.h"
 #include "gemm.h"
-#include "num.h"
 #include "sgd.h"
 
 static enum err
-shape(struct layer *l, struct why *why)
+need(struct layer *l, struct why *why)
 {
-	const struct layer_shape *in = &l->in[0];
-	enum err e = layer_shape_set(&l->out, l->spec.out, 1, 1, l->spec.name, why);
-
-	if (e)
-		return e;
-	if (in->h != 1 || in->w != 1)
-		return err_set(why, ERR_INVALID,
-		    "layer \"%s\": linear needs a flat input; put a flatten layer before it",
-		    l->spec.name);
-	if (!num_mul(in->c, l->out.c, &l->weights))
-		return err_set(why, ERR_LIMIT, "layer \"%s\": too many weights", l->spec.name);
-	l->biases = l->spec.bias ? l->out.c : 0;
-	l->weight_dims = 2;
-	l->weight_shape[0] = l->out.c;
-	l->weight_shape[1] = in->c;
-	l->fan_in = in->c;
-	l->fan_out = l->out.c;
+	(void)why;
 	l->work = l->biases;
 	return ERR_OK;
 }
 
 static void
-forward(struct layer *l, const struct layer_pass *p)
+forward(const struct layer *l, const struct backend_pass *p)
 {
+	const struct view v = view_of(l, p);
 	size_t in = l->in[0].size, out = l->out.size;
 
-	if (l->bias)
+	if (v.bias)
 		for (size_t i = 0; i < p->n; i++)
-			memcpy(l->y + i * out, l->bias, out * sizeof(float));
+			memcpy(v.y + i * out, v.bias, out * sizeof(float));
 	gemm_dot(&(struct gemm){
 	    .m = p->n,
 	    .n = out,
 	    .k = in,
-	    .a = l->x[0],
+	    .a = v.x[0],
 	    .a_row = in,
 	    .a_col = 1,
-	    .b = l->weight,
+	    .b = v.weight,
 	    .b_row = in,
-	    .c = l->y,
+	    .c = v.y,
 	    .c_row = out,
 	    .alpha = 1,
-	    .beta = l->bias ? 1 : 0,
+	    .beta = v.bias ? 1 : 0,
 	});
 }
 
@@ -65,7 +49,7 @@ add_rows(float *sum, const float *rows, size_t n, size_t width)
 }
 
 static void
-backward_input(struct layer *l, size_t n)
+backward_input(const struct layer *l, const struct view *v, size_t n)
 {
 	size_t in = l->in[0].size, out = l->out.size;
 
@@ -73,12 +57,12 @@ backward_input(struct layer *l, size_t n)
 	    .m = n,
 	    .n = in,
 	    .k = out,
-	    .a = l->dy,
+	    .a = v->dy,
 	    .a_row = out,
 	    .a_col = 1,
-	    .b = l->weight,
+	    .b = v->weight,
 	    .b_row = in,
-	    .c = l->dx[0],
+	    .c = v->dx[0],
 	    .c_row = in,
 	    .alpha = 1,
 	    .beta = l->add[0] ? 1 : 0,
@@ -87,7 +71,7 @@ backward_input(struct layer *l, size_t n)
 
 /* The update is part of the product, so the weights are walked through once and no gradient is stored. */
 static void
-backward_weight(struct layer *l, const struct layer_pass *p)
+backward_weight(const struct layer *l, const struct view *v, const struct backend_pass *p)
 {
 	size_t in = l->in[0].size, out = l->out.size;
 	struct sgd_target t = sgd_begin(p->sgd, l->weight_at);
@@ -96,10 +80,10 @@ backward_weight(struct layer *l, const struct layer_pass *p)
 	    .m = out,
 	    .n = in,
 	    .k = p->n,
-	    .a = l->dy,
+	    .a = v->dy,
 	    .a_row = 1,
 	    .a_col = out,
-	    .b = l->x[0],
+	    .b = v->x[0],
 	    .b_row = in,
 	    .c = t.to,
 	    .c_row = in,
@@ -110,18 +94,19 @@ backward_weight(struct layer *l, const struct layer_pass *p)
 }
 
 static void
-backward(struct layer *l, const struct layer_pass *p)
+backward(const struct layer *l, const struct backend_pass *p)
 {
+	const struct view v = view_of(l, p);
 	size_t out = l->out.size;
 
-	if (l->dx[0])
-		backward_input(l, p->n);
+	if (v.dx[0])
+		backward_input(l, &v, p->n);
 	if (!l->hold_weight)
-		backward_weight(l, p);
-	if (l->bias && !l->hold_bias) {
-		add_rows(p->work, l->dy, p->n, out);
+		backward_weight(l, &v, p);
+	if (v.bias && !l->hold_bias) {
+		add_rows(p->work, v.dy, p->n, out);
 		sgd_apply(p->sgd, l->bias_at, p->work, out);
 	}
 }
 
-const struct layer_ops linear_ops = {.shape = shape, .forward = forward, .backward = backward};
+const struct backend_layer linear_passes = {.need = need, .forward = forward, .backward = backward};

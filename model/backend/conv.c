@@ -1,4 +1,4 @@
-#include "conv.h"
+#include "cpu_inside.h"
 
 #include <string.h>
 
@@ -104,28 +104,12 @@ plan(struct plan *p, const struct layer *l)
 }
 
 static enum err
-shape(struct layer *l, struct why *why)
+need(struct layer *l, struct why *why)
 {
-	const struct layer_spec *s = &l->spec;
 	struct plan p;
-	uint64_t h, w;
-	enum err e = layer_window(l, &h, &w, why);
 
-	if (e)
-		return e;
-	e = layer_shape_set(&l->out, s->out, h, w, s->name, why);
-	if (e)
-		return e;
-	if (!plan(&p, l) || !num_mul(p.kernel_area, l->in[0].c, &l->fan_in) ||
-	    !num_mul(p.kernel_area, s->out, &l->fan_out) ||
-	    !num_mul(l->fan_in, s->out, &l->weights))
-		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", s->name);
-	l->biases = s->bias ? s->out : 0;
-	l->weight_dims = 4;
-	l->weight_shape[0] = s->out;
-	l->weight_shape[1] = l->in[0].c;
-	l->weight_shape[2] = s->kernel[0];
-	l->weight_shape[3] = s->kernel[1];
+	if (!plan(&p, l))
+		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
 	l->work = p.end;
 	return ERR_OK;
 }
@@ -193,21 +177,22 @@ next(const struct layer *l, const struct plan *p, struct slab *s)
 }
 
 static void
-forward_example(const struct layer *l, const struct plan *p, float *work, const float *x, float *y)
+forward_example(const struct layer *l, const struct plan *p, const struct view *v, size_t index)
 {
 	size_t out = (size_t)l->out.h * l->out.w;
+	float *work = v->work, *y = v->y + index * l->out.size;
 
-	pad(l, p, x, work + p->planes);
+	pad(l, p, v->x[0] + index * l->in[0].size, work + p->planes);
 	for (uint32_t o = 0; o < l->out.c; o++)
-		for (size_t i = 0; l->bias && i < out; i++)
-			y[o * out + i] = l->bias[o];
+		for (size_t i = 0; v->bias && i < out; i++)
+			y[o * out + i] = v->bias[o];
 	for (struct slab s = {0}; next(l, p, &s);) {
 		unfold(l, p, s, work + p->planes, work + p->slab);
 		gemm_outer(&(struct gemm){
 		    .m = l->out.c,
 		    .n = (size_t)s.rows * l->out.w,
 		    .k = s.channels * p->kernel_area,
-		    .a = l->weight + s.channel * p->kernel_area,
+		    .a = v->weight + s.channel * p->kernel_area,
 		    .a_row = l->fan_in,
 		    .a_col = 1,
 		    .b = work + p->slab,
@@ -215,21 +200,21 @@ forward_example(const struct layer *l, const struct plan *p, float *work, const 
 		    .c = y + (size_t)s.row * l->out.w,
 		    .c_row = out,
 		    .alpha = 1,
-		    .beta = l->bias || s.channel > 0 ? 1 : 0,
+		    .beta = v->bias || s.channel > 0 ? 1 : 0,
 		});
 	}
 }
 
 static void
-forward(struct layer *l, const struct layer_pass *pass)
+forward(const struct layer *l, const struct backend_pass *pass)
 {
+	const struct view v = view_of(l, pass);
 	struct plan p;
 
 	if (!plan(&p, l))
 		return;
 	for (size_t i = 0; i < pass->n; i++)
-		forward_example(
-		    l, &p, pass->work, l->x[0] + i * l->in[0].size, l->y + i * l->out.size);
+		forward_example(l, &p, &v, i);
 }
 
 /* x, one example, into the middle of a picture of zeros, channels innermost. */
@@ -295,10 +280,9 @@ scale(uint32_t *at, const uint32_t *spots, size_t n, uint32_t factor)
 
 /* weight[out][c][kh][kw] to [out][kh][kw][deep], zeros behind the channels. */
 static void
-spread_weights(const struct layer *l, const struct plan *p, float *to)
+spread_weights(const struct layer *l, const struct plan *p, const float *w, float *to)
 {
 	const uint32_t *k = l->spec.kernel;
-	const float *w = l->weight;
 
 	memset(to, 0, l->out.c * k[0] * p->deep_run * sizeof(float));
 	for (uint32_t o = 0; o < l->out.c; o++)
@@ -326,22 +310,23 @@ gather_gradient(const struct layer *l, const struct plan *p, const float *from, 
 /* One channel of one example's dy. */
 static void
 backward_channel(
-    const struct layer *l, const struct plan *p, float *work, uint32_t o, const float *dy)
+    const struct layer *l, const struct plan *p, const struct view *v, uint32_t o, const float *dy)
 {
 	uint32_t kh = l->spec.kernel[0], depth = l->in[0].c;
+	float *work = v->work;
 	uint32_t *spots = (uint32_t *)(void *)(work + p->spots),
 		 *at = (uint32_t *)(void *)(work + p->at);
 	float *value = work + p->value;
 	size_t n = find_spots(l, p, dy, spots, value);
 	struct gemm_spots s = {n, at, value};
 
-	for (size_t i = 0; l->bias && i < n; i++)
+	for (size_t i = 0; v->bias && i < n; i++)
 		work[p->bias + o] += value[i];
 	scale(at, spots, n, depth);
 	for (uint32_t k = 0; k < kh; k++)
 		gemm_gather(work + p->gradient + ((size_t)o * kh + k) * p->run,
 		    work + p->pixels + k * p->width * depth, &s, p->run);
-	if (!l->dx[0])
+	if (!v->dx[0])
 		return;
 	scale(at, spots, n, (uint32_t)p->deep);
 	for (uint32_t k = 0; k < kh; k++)
@@ -350,40 +335,42 @@ backward_channel(
 }
 
 static void
-backward_example(const struct layer *l, const struct plan *p, float *work, size_t index)
+backward_example(const struct layer *l, const struct plan *p, const struct view *v, size_t index)
 {
+	float *work = v->work;
 	size_t out = (size_t)l->out.h * l->out.w;
-	const float *dy = l->dy + index * l->out.size;
+	const float *dy = v->dy + index * l->out.size;
 
-	to_pixels(l, p, l->x[0] + index * l->in[0].size, work + p->pixels);
-	if (l->dx[0])
+	to_pixels(l, p, v->x[0] + index * l->in[0].size, work + p->pixels);
+	if (v->dx[0])
 		memset(work + p->deep_pixels, 0, p->height * p->width * p->deep * sizeof(float));
 	for (uint32_t o = 0; o < l->out.c; o++)
-		backward_channel(l, p, work, o, dy + o * out);
-	if (l->dx[0])
+		backward_channel(l, p, v, o, dy + o * out);
+	if (v->dx[0])
 		from_pixels(
-		    l, p, work + p->deep_pixels, l->dx[0] + index * l->in[0].size, l->add[0]);
+		    l, p, work + p->deep_pixels, v->dx[0] + index * l->in[0].size, l->add[0]);
 }
 
 static void
-backward(struct layer *l, const struct layer_pass *pass)
+backward(const struct layer *l, const struct backend_pass *pass)
 {
+	const struct view v = view_of(l, pass);
 	struct plan p;
-	float *work = pass->work;
+	float *work = v.work;
 
 	if (!plan(&p, l))
 		return;
 	memset(work + p.gradient, 0, l->out.c * l->spec.kernel[0] * p.run * sizeof(float));
 	memset(work + p.bias, 0, l->out.c * sizeof(float));
-	if (l->dx[0])
-		spread_weights(l, &p, work + p.weights);
+	if (v.dx[0])
+		spread_weights(l, &p, v.weight, work + p.weights);
 	for (size_t i = 0; i < pass->n; i++)
-		backward_example(l, &p, work, i);
+		backward_example(l, &p, &v, i);
 	gather_gradient(l, &p, work + p.gradient, work + p.weights);
 	if (!l->hold_weight)
 		sgd_apply(pass->sgd, l->weight_at, work + p.weights, l->weights);
-	if (l->bias && !l->hold_bias)
+	if (v.bias && !l->hold_bias)
 		sgd_apply(pass->sgd, l->bias_at, work + p.bias, l->biases);
 }
 
-const struct layer_ops conv_ops = {.shape = shape, .forward = forward, .backward = backward};
+const struct backend_layer conv_passes = {.need = need, .forward = forward, .backward = backward};

@@ -1,0 +1,31 @@
+#ifndef NET_INSIDE_H
+#define NET_INSIDE_H
+#include "graph.h"
+#include "net.h"
+#include "plan.h"
+#include "update.h"
+
+/* A net: net.c makes it, run.c runs it. */
+struct net {
+	const struct backend *backend;
+	struct graph graph;
+	struct plan plan;
+	struct net_part part; /* its spec is not looked at after net_new_part */
+	bool ends; /* with the loss */
+	enum loss_type loss;
+	float *state; /* the two blocks of backend.h */
+	char *passes;
+	size_t stride, vectors; /* of the state: floats from one vector to the next; how many */
+	struct update update;
+	struct update_range *moving; /* what steps may move, one range per tensor */
+	size_t moving_count;
+	struct net_batch *contexts; /* what each holds; n 0: nothing */
+};
+
+static inline const struct layer *
+net_last(const struct net *net)
+{
+	return &net->graph.layers[net->graph.count - 1];
+}
+
+#endif

@@ -1,0 +1,32 @@
+#ifndef PLAN_H
+#define PLAN_H
+#include "layer.h"
+
+/*
+ * Where everything of a net lies: two blocks (backend.h), and offsets into them. Pure: from shapes and needs to numbers.
+ *
+ * Every part begins on a cache line, and its bytes are rounded up to whole ones, r():
+ *   state     r(4 x parameters) per vector
+ *   shared    r(4 x batch x outputs) for the gradient of each layer that needs one of its own, r(4 x floats) of workspace
+ *   context   r(4 x batch x outputs) for each layer that does not write over its input, r(batch x saved) where there is a way back
+ */
+struct plan_want {
+	uint32_t max_batch, contexts; /* each at least 1 */
+	bool train; /* false leaves out what only the backward pass needs */
+	bool
+	    input_gradient; /* the backward pass ends at the net's input, not at the first parameter */
+};
+
+struct plan {
+	size_t work_at; /* bytes into the shared part, which begins with the gradients */
+	size_t shared, context; /* bytes */
+	size_t passes; /* of the second block: shared, then every context */
+};
+
+/* Sets what a layer says is set by plan.c. ERR_INVALID for a layer whose output nobody uses, ERR_LIMIT; with the layer's name in why. */
+ERR_MUST_USE enum err plan_passes(struct plan *p, struct layer *layers, size_t count,
+    const struct plan_want *want, struct why *why);
+/* Bytes of the first block with so many vectors; false if they are too many to count. */
+bool plan_state(uint64_t elements, size_t vectors, size_t *bytes);
+
+#endif

@@ -1,0 +1,230 @@
+#include <string.h>
+
+#include "loss.h"
+#include "net_inside.h"
+#include "sgd.h"
+
+static char *
+context_at(const struct net *net, uint32_t context)
+{
+	return net->passes + net->plan.shared + context * net->plan.context;
+}
+
+const float *
+net_context_output(const struct net *net, uint32_t context)
+{
+	size_t at = net_last(net)->y_at;
+
+	return at == LAYER_OUTSIDE ? net->contexts[context].x
+				   : (const float *)(const void *)(context_at(net, context) + at);
+}
+
+const float *
+net_output(const struct net *net)
+{
+	return net_context_output(net, 0);
+}
+
+static enum err
+check_batch(const struct net *net, const struct net_batch *b)
+{
+	if (b->n == 0 || b->n > net->part.max_batch || !b->x)
+		return ERR_INVALID;
+	if (!net->ends)
+		return ERR_OK;
+	if (net->loss == LOSS_MSE)
+		return b->targets ? ERR_OK : ERR_INVALID;
+	if (!b->labels)
+		return ERR_INVALID;
+	for (uint32_t i = 0; i < b->n; i++)
+		if (b->labels[i] < 0 || (size_t)b->labels[i] >= net_outputs(net))
+			return ERR_INVALID;
+	return ERR_OK;
+}
+
+static struct backend_pass
+pass_of(struct net *net, uint32_t context)
+{
+	const struct net_batch *b = &net->contexts[context];
+
+	return (struct backend_pass){.n = b->n,
+	    .draw = b->draw,
+	    .weights = net->state,
+	    .context = context_at(net, context),
+	    .gradients = net->passes,
+	    .work = (float *)(void *)(net->passes + net->plan.work_at),
+	    .input = b->x};
+}
+
+static const struct backend_layer *
+passes_of(const struct net *net, const struct layer *l)
+{
+	return net->backend->layers[l->spec.type];
+}
+
+static enum err
+forward(struct net *net, uint32_t context, const struct net_batch *batch)
+{
+	enum err e = check_batch(net, batch);
+
+	if (e)
+		return e;
+	net->contexts[context] = *batch;
+	const struct backend_pass pass = pass_of(net, context);
+	for (size_t i = 0; i < net->graph.count; i++)
+		passes_of(net, &net->graph.layers[i])->forward(&net->graph.layers[i], &pass);
+	return ERR_OK;
+}
+
+static float *
+output_gradient(struct net *net)
+{
+	return (float *)(void *)(net->passes + net_last(net)->dy_at);
+}
+
+static enum err
+loss(struct net *net, uint32_t context, float *gradient, struct net_result *result)
+{
+	const struct net_batch *b = &net->contexts[context];
+	const float *y = net_context_output(net, context);
+
+	if (net->loss == LOSS_MSE)
+		return loss_mse(y, b->targets, b->n, net_outputs(net), gradient, result);
+	return loss_cross_entropy(y, b->labels, b->n, net_outputs(net), gradient, result);
+}
+
+/* The gradient of the output is there. The context is free afterwards. */
+static void
+backward(struct net *net, uint32_t context, const struct sgd *sgd, float *input_gradient)
+{
+	struct backend_pass pass = pass_of(net, context);
+
+	pass.sgd = sgd;
+	pass.input_gradient = input_gradient;
+	for (size_t i = net->graph.count; i-- > 0;)
+		if (net->graph.layers[i].trains)
+			passes_of(net, &net->graph.layers[i])
+			    ->backward(&net->graph.layers[i], &pass);
+}
+
+enum err
+net_eval(struct net *net, const struct net_batch *batch, struct net_result *result)
+{
+	struct net_batch still = *batch;
+
+	still.draw = NULL;
+	enum err e = net->ends ? forward(net, 0, &still) : ERR_STATE;
+	return e ? e : loss(net, 0, NULL, result);
+}
+
+static enum err
+learn(struct net *net, const struct net_batch *b, const struct sgd *sgd, struct net_result *result)
+{
+	enum err e = net->part.train && net->ends ? forward(net, 0, b) : ERR_STATE;
+
+	if (!e)
+		e = loss(net, 0, output_gradient(net), result);
+	if (!e)
+		backward(net, 0, sgd, NULL);
+	return e;
+}
+
+/* What is collected takes `share` of a gradient. */
+static struct sgd
+collector(const struct net *net, float share)
+{
+	const struct update *u = &net->update;
+
+	return (struct sgd){
+	    .params = net->state, .gradient = u->gradient, .share = share, .add = u->collected};
+}
+
+static enum err
+collect(struct net *net, const struct net_batch *b, float share, struct net_result *result)
+{
+	const struct sgd sgd = collector(net, share);
+	enum err e = learn(net, b, &sgd, result);
+
+	net->update.collected |= !e;
+	return e;
+}
+
+enum err
+net_step(struct net *net, const struct net_batch *batch, const struct net_update *how,
+    struct net_result *result)
+{
+	if (!update_ready(&net->update, how))
+		return ERR_STATE;
+	if (update_collects(how)) {
+		enum err e = collect(net, batch, 1, result);
+		if (!e)
+			net_move(net, how);
+		return e;
+	}
+	const struct sgd sgd = {
+	    .params = net->state,
+	    .velocity = how->momentum != 0 ? net->update.first : NULL,
+	    .rate = how->rate,
+	    .momentum = how->momentum,
+	    .weight_decay = how->weight_decay,
+	};
+	return learn(net, batch, &sgd, result);
+}
+
+enum err
+net_add(struct net *net, const struct net_batch *batch, float share, struct net_result *result)
+{
+	return net->update.gradient ? collect(net, batch, share, result) : ERR_STATE;
+}
+
+enum err
+net_forward(struct net *net, uint32_t context, const struct net_batch *batch)
+{
+	return context < net->part.contexts ? forward(net, context, batch) : ERR_INVALID;
+}
+
+static enum err
+check_backward(const struct net *net, uint32_t context, const struct net_gradients *g)
+{
+	if (context >= net->part.contexts || (!net->ends && !g->output) ||
+	    (net->part.first == 0 && g->input))
+		return ERR_INVALID;
+	return net->update.gradient && net->contexts[context].n > 0 ? ERR_OK : ERR_STATE;
+}
+
+enum err
+net_backward(
+    struct net *net, uint32_t context, const struct net_gradients *g, struct net_result *result)
+{
+	const struct sgd sgd = collector(net, g->share);
+	enum err e = check_backward(net, context, g);
+
+	if (e)
+		return e;
+	if (g->output)
+		memcpy(output_gradient(net), g->output,
+		    net->contexts[context].n * net_outputs(net) * sizeof(float));
+	else
+		e = loss(net, context, output_gradient(net), result);
+	if (!e) {
+		backward(net, context, &sgd, g->input);
+		net->update.collected = true;
+	}
+	net->contexts[context].n = 0;
+	return e;
+}
+
+void
+net_move(struct net *net, const struct net_update *how)
+{
+	update_move(&net->update, how, net->state, net->moving, net->moving_count);
+}
+
+enum err
+net_gradient(struct net *net, const struct net_batch *batch, float *grad)
+{
+	struct sgd sgd = {.params = net->state, .gradient = grad, .share = 1};
+	struct net_result result;
+
+	return learn(net, batch, &sgd, &result);
+}

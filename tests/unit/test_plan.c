@@ -1,0 +1,210 @@
+/* Where a net's memory lies: the sums of plan.h, written out by hand, and that no two things that live at once overlap. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "graph.h"
+#include "nets.h"
+#include "plan.h"
+
+static size_t
+lines(size_t bytes)
+{
+	return (bytes + 63) / 64 * 64;
+}
+
+struct planned {
+	struct graph graph;
+	struct plan plan;
+	struct plan_want want;
+};
+
+static struct planned
+plan_of(const struct nets *n, struct plan_want want)
+{
+	struct planned p = {.want = want};
+	struct why why = {""};
+
+	if (graph_build(&p.graph, &n->spec, 0, n->spec.layer_count, &backend_cpu, &why) ||
+	    plan_passes(&p.plan, p.graph.layers, p.graph.count, &want, &why))
+		fail_msg("%s", why.text);
+	return p;
+}
+
+/* 2NN: the flatten layer is the input; each ReLU writes over its input. */
+static void
+two_layers(void **state)
+{
+	struct nets n;
+	const size_t outputs = 2 * lines(4 * 10 * 200) + lines(4 * 10 * 10);
+
+	(void)state;
+	nets_2nn(&n);
+	struct planned p = plan_of(&n, (struct plan_want){10, 3, true, false});
+	assert_int_equal(p.plan.work_at, outputs);
+	assert_int_equal(p.plan.shared, outputs + lines(4 * 200));
+	assert_int_equal(p.plan.context, outputs);
+	assert_int_equal(p.plan.passes, p.plan.shared + 3 * outputs);
+	graph_deinit(&p.graph);
+	p = plan_of(&n, (struct plan_want){10, 1, false, false});
+	assert_int_equal(p.plan.shared, lines(4 * 200));
+	assert_int_equal(p.plan.passes, outputs + lines(4 * 200));
+	graph_deinit(&p.graph);
+	/* As a later part the flatten layer hands a gradient on. */
+	p = plan_of(&n, (struct plan_want){10, 1, true, true});
+	assert_int_equal(p.graph.layers[0].dx_at[0], LAYER_OUTSIDE);
+	graph_deinit(&p.graph);
+}
+
+/* Convolution, pool with what it keeps for the way back, dropout over its input. */
+static void
+kept(void **state)
+{
+	struct nets n;
+	const size_t batch = 5, conv = lines(4 * batch * 3 * 8 * 8), pool = lines(4 * batch * 48);
+
+	(void)state;
+	nets_start(&n, 2, 8, 8, LOSS_CROSS_ENTROPY);
+	nets_conv(&n, "conv", 3, 3, 1);
+	nets_window(&n, LAYER_MAXPOOL2D, "pool", 2, 2, 0);
+	nets_add(&n, LAYER_DROPOUT, "drop")->rate = 0.5f;
+	nets_add(&n, LAYER_FLATTEN, "flat");
+	nets_linear(&n, "fc", 4);
+	struct planned p = plan_of(&n, (struct plan_want){5, 2, true, false});
+	assert_int_equal(p.plan.work_at, conv + pool + lines(4 * batch * 4));
+	assert_int_equal(p.plan.context, conv + 3 * pool + lines(4 * batch * 4));
+	assert_int_equal(p.plan.shared, p.plan.work_at + lines(4 * (size_t)p.graph.layers[0].work));
+	graph_deinit(&p.graph);
+}
+
+/* The gradient of the loss has a place even where nothing trains. */
+static void
+nothing_trains(void **state)
+{
+	struct nets n;
+
+	(void)state;
+	nets_start(&n, 100, 1, 1, LOSS_MSE);
+	nets_add(&n, LAYER_DROPOUT, "a");
+	nets_add(&n, LAYER_RELU, "b");
+	struct planned p = plan_of(&n, (struct plan_want){2, 1, true, false});
+	assert_int_equal(p.graph.layers[0].dy_at, LAYER_NOWHERE);
+	assert_int_equal(p.graph.layers[1].dy_at, 0);
+	assert_int_equal(p.plan.shared, lines(800));
+	assert_int_equal(p.plan.context, 2 * lines(800));
+	graph_deinit(&p.graph);
+}
+
+static void
+state_block(void **state)
+{
+	size_t bytes;
+
+	(void)state;
+	assert_true(plan_state(35, 4, &bytes) && bytes == 4 * lines(140));
+	assert_true(plan_state(16, 1, &bytes) && bytes == 64);
+	assert_true(plan_state(0, 3, &bytes) && bytes == 0);
+	assert_false(plan_state(UINT64_MAX, 1, &bytes));
+	assert_false(plan_state(SIZE_MAX / 8, 4, &bytes));
+}
+
+struct stretch {
+	size_t at, bytes;
+};
+
+static void
+apart(const struct stretch *s, size_t count, size_t end)
+{
+	for (size_t i = 0; i < count; i++) {
+		assert_true(s[i].at % 64 == 0 && s[i].at + s[i].bytes <= end);
+		for (size_t k = 0; k < i; k++)
+			assert_true(s[i].at + s[i].bytes <= s[k].at ||
+			    s[k].at + s[k].bytes <= s[i].at || s[i].bytes == 0 || s[k].bytes == 0);
+	}
+}
+
+/* In three networks, outputs and what is kept have places of their own, and so have gradients: but what is said to be shared. */
+static void
+nothing_overlaps(void **state)
+{
+	void (*const makes[])(struct nets *) = {nets_2nn, nets_lenet, nets_cnn};
+
+	(void)state;
+	for (size_t m = 0; m < 3; m++) {
+		struct nets n;
+		struct stretch forward[64], backward[32];
+		size_t f = 0, b = 0;
+		makes[m](&n);
+		struct planned p = plan_of(&n, (struct plan_want){7, 2, true, true});
+		for (size_t i = 0; i < p.graph.count; i++) {
+			const struct layer *l = &p.graph.layers[i];
+			forward[f++] = (struct stretch){l->kept_at, 7 * l->saved};
+			if (!l->in_place && l->y_at != LAYER_OUTSIDE)
+				forward[f++] = (struct stretch){l->y_at, 28 * l->out.size};
+			if (!l->in_place && l->trains)
+				backward[b++] = (struct stretch){l->dy_at, 28 * l->out.size};
+			if (i > 0 && l->spec.inputs[0] >= 0)
+				assert_int_equal(
+				    l->x_at[0], p.graph.layers[l->spec.inputs[0]].y_at);
+		}
+		apart(forward, f, p.plan.context);
+		apart(backward, b, p.plan.work_at);
+		graph_deinit(&p.graph);
+	}
+}
+
+static void
+too_large(void **state)
+{
+	struct nets n;
+	struct graph g;
+	struct plan p;
+	struct why why = {""};
+	struct plan_want want = {UINT32_MAX, UINT32_MAX, true, false};
+
+	(void)state;
+	nets_start(&n, 1 << 20, 1, 1, LOSS_MSE);
+	nets_linear(&n, "wide", 1 << 20);
+	assert_int_equal(graph_build(&g, &n.spec, 0, 1, &backend_cpu, &why), ERR_OK);
+	assert_int_equal(plan_passes(&p, g.layers, g.count, &want, &why), ERR_LIMIT);
+	assert_true(*why.text);
+	graph_deinit(&g);
+}
+
+/* A table without a layer refuses the whole net, by the layer's name. */
+static void
+missing_layer(void **state)
+{
+	struct backend some = backend_cpu;
+	struct nets n;
+	struct graph g;
+	struct why why = {""};
+
+	(void)state;
+	some.name = "some";
+	some.layers[LAYER_RELU] = NULL;
+	nets_2nn(&n);
+	assert_int_equal(graph_build(&g, &n.spec, 0, 6, &some, &why), ERR_UNSUPPORTED);
+	assert_string_equal(why.text, "layer \"relu1\": not on the back end some");
+	assert_int_equal(graph_build(&g, &n.spec, 0, 2, &some, &why), ERR_OK);
+	graph_deinit(&g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(two_layers),
+	    cmocka_unit_test(kept),
+	    cmocka_unit_test(nothing_trains),
+	    cmocka_unit_test(state_block),
+	    cmocka_unit_test(nothing_overlaps),
+	    cmocka_unit_test(too_large),
+	    cmocka_unit_test(missing_layer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
