@@ -27,7 +27,9 @@ void api_state_get(struct exchange *x);
 void api_jobs_list(struct exchange *x);
 void api_jobs_submit(struct exchange *x);
 void api_job_show(struct exchange *x);
-void api_job_command(struct exchange *x);
+void api_job_pause(struct exchange *x);
+void api_job_resume(struct exchange *x);
+void api_job_stop(struct exchange *x);
 void api_rounds_list(struct exchange *x);
 void api_round_show(struct exchange *x);
 
@@ -37,7 +39,9 @@ void api_audit_list(struct exchange *x);
 
 void api_devices_list(struct exchange *x);
 void api_device_show(struct exchange *x);
-void api_device_command(struct exchange *x);
+void api_device_suspend(struct exchange *x);
+void api_device_resume(struct exchange *x);
+void api_device_revoke(struct exchange *x);
 void api_device_erase(struct exchange *x);
 void api_tokens_list(struct exchange *x);
 void api_tokens_create(struct exchange *x);

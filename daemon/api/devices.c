@@ -199,14 +199,10 @@ take_effect(struct exchange *x, const struct command *c)
 	return ERR_OK;
 }
 
-void
-api_device_command(struct exchange *x)
+static void
+command(struct exchange *x, enum device_state to)
 {
-	const char *command = strrchr(x->request.path, '/') + 1;
-	struct command c = {.services = x->services,
-	    .to = strcmp(command, "suspend") == 0 ? DEVICE_SUSPENDED
-		: strcmp(command, "revoke") == 0  ? DEVICE_REVOKED
-						  : DEVICE_ACTIVE};
+	struct command c = {.services = x->services, .to = to};
 	struct registry_view view;
 	struct why why = {""};
 
@@ -225,4 +221,22 @@ api_device_command(struct exchange *x)
 		exchange_failed(x, e, &why);
 	else
 		exchange_json(x, 200, device_json(&view));
+}
+
+void
+api_device_suspend(struct exchange *x)
+{
+	command(x, DEVICE_SUSPENDED);
+}
+
+void
+api_device_resume(struct exchange *x)
+{
+	command(x, DEVICE_ACTIVE);
+}
+
+void
+api_device_revoke(struct exchange *x)
+{
+	command(x, DEVICE_REVOKED);
 }

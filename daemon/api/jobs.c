@@ -122,10 +122,9 @@ api_job_show(struct exchange *x)
 	exchange_json(x, 200, v);
 }
 
-void
-api_job_command(struct exchange *x)
+static void
+command(struct exchange *x, enum job_state to)
 {
-	const char *command = strrchr(x->request.path, '/') + 1;
 	char by[EXCHANGE_ACTOR_MAX];
 	struct why why = {""};
 	uint8_t id[16];
@@ -138,7 +137,7 @@ api_job_command(struct exchange *x)
 		return;
 	}
 	exchange_actor(x, by);
-	enum err e = engine_command(x->services->engine, id, command, by, &why);
+	enum err e = engine_command(x->services->engine, id, to, by, &why);
 	if (e == ERR_NOTFOUND)
 		exchange_problem(x, PROBLEM_UNKNOWN_JOB, "no such job");
 	else if (e == ERR_STATE)
@@ -147,6 +146,24 @@ api_job_command(struct exchange *x)
 		exchange_failed(x, e, &why);
 	else
 		show_job(x, 200, id);
+}
+
+void
+api_job_resume(struct exchange *x)
+{
+	command(x, JOB_RUNNING);
+}
+
+void
+api_job_pause(struct exchange *x)
+{
+	command(x, JOB_PAUSED);
+}
+
+void
+api_job_stop(struct exchange *x)
+{
+	command(x, JOB_STOPPED);
 }
 
 /* --- rounds */

@@ -184,23 +184,6 @@ audit_append(
 }
 
 enum err
-audit_job_state(struct store_db *db, const struct services *s,
-    const struct audit_job_change *change, struct why *why)
-{
-	struct json *facts = json_object(), *detail = change->by ? json_object() : NULL;
-
-	json_add_string(facts, "state", states_job_name(change->state));
-	if (change->reason && change->reason[0])
-		json_add_string(facts, "reason", change->reason);
-	if (detail)
-		json_add_string(detail, "by", change->by);
-	return audit_append(db, s,
-	    &(struct audit_event){
-		.event = "job.state", .job = change->job, .facts = facts, .detail = detail},
-	    why);
-}
-
-enum err
 audit_token(struct store_db *db, const struct services *s, const char *event,
     const struct store_token *t, const char *by, struct why *why)
 {

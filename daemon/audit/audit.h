@@ -32,16 +32,6 @@ struct audit_event {
 ERR_MUST_USE enum err audit_append(struct store_db *db, const struct services *s,
     const struct audit_event *event, struct why *why);
 
-/* "job.state": a job became running, paused, done or stopped. */
-struct audit_job_change {
-	const uint8_t *job;
-	enum job_state state;
-	const char *reason;
-	const char *by; /* who wanted it; NULL: the coordinator itself */
-};
-ERR_MUST_USE enum err audit_job_state(struct store_db *db, const struct services *s,
-    const struct audit_job_change *change, struct why *why);
-
 /* token.created or token.revoked. Its labels, and who did it (NULL: nobody known), are details. */
 ERR_MUST_USE enum err audit_token(struct store_db *db, const struct services *s, const char *event,
     const struct store_token *t, const char *by, struct why *why);

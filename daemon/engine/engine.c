@@ -120,69 +120,6 @@ name_task(struct engine *g, const struct engine_job *j, struct invite *v)
 	return v->task;
 }
 
-/* --- states of jobs */
-
-struct state_change {
-	const struct services *services;
-	uint8_t id[16];
-	enum job_state state;
-	char reason[128];
-};
-
-static enum err
-write_state(struct store_db *db, void *arg, struct why *why)
-{
-	struct state_change *c = arg;
-	struct store_job row;
-
-	enum err e = store_job_get(db, c->id, &row);
-	if (e)
-		return e;
-	free(row.document);
-	/* A job that was ended meanwhile stays so. */
-	if (!states_job_lives(row.state))
-		return ERR_OK;
-	e = store_job_set_state(db, c->id, c->state, c->reason);
-	return e ? e
-		 : audit_job_state(db, c->services,
-		       &(struct audit_job_change){c->id, c->state, c->reason, NULL}, why);
-}
-
-static void
-state_written(void *arg, enum err e, const struct why *why)
-{
-	if (e)
-		log_event(LOG_LEVEL_ERROR, "store.failed", LOG_S("why", why->text));
-	free(arg);
-}
-
-void
-engine_note_state(struct engine *g, struct engine_job *j, enum job_state state, const char *reason)
-{
-	g->report.jobs[j->state]--;
-	g->report.jobs[state]++;
-	j->state = state;
-	snprintf(j->reason, sizeof(j->reason), "%s", reason);
-	log_event(LOG_LEVEL_INFO, "job.state", LOG_S("job", j->hex), LOG_S("name", j->spec.name),
-	    LOG_S("state", states_job_name(state)), LOG_S("reason", reason));
-}
-
-void
-engine_set_state(struct engine *g, struct engine_job *j, enum job_state state, const char *reason)
-{
-	struct state_change *c = calloc(1, sizeof(*c));
-
-	engine_note_state(g, j, state, reason);
-	if (!c)
-		return;
-	c->services = g->services;
-	memcpy(c->id, j->id, 16);
-	c->state = state;
-	memcpy(c->reason, j->reason, sizeof(c->reason));
-	if (store_submit(g->services->store, write_state, state_written, c))
-		free(c);
-}
-
 /* --- asking for work */
 
 const char *

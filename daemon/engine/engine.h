@@ -87,9 +87,9 @@ ERR_MUST_USE enum err engine_submit(struct engine *g, const struct engine_docume
     uint8_t id[16], bool *created, struct why *why);
 /* Is there such a job, of another owner? */
 bool engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t owner[32]);
-/* command: pause, resume, stop; by: who gives it, for the audit log, or NULL. ERR_NOTFOUND, ERR_STATE. */
+/* Resumes (JOB_RUNNING), pauses or stops a job. by: who gives it, for the audit log, or NULL. ERR_NOTFOUND, ERR_STATE. */
 ERR_MUST_USE enum err engine_command(
-    struct engine *g, const uint8_t id[16], const char *command, const char *by, struct why *why);
+    struct engine *g, const uint8_t id[16], enum job_state to, const char *by, struct why *why);
 
 void engine_report(struct engine *g, struct engine_report *out);
 
@@ -152,6 +152,15 @@ bool engine_uses_state(struct engine *g, const uint8_t hash[32]);
 /* A state that a job which is over named, and forgets with this; another may use it. False: there is none. For the thread that
  * folds: between two rounds no state is on its way to a row. */
 bool engine_forgotten_state(struct engine *g, uint8_t hash[32]);
+/* Inside a transaction: a job's new state, and its entry in the audit log. A job that is over stays as it is. *was: what it was. */
+struct engine_change {
+	const uint8_t *job;
+	enum job_state state;
+	const char *reason;
+	const char *by; /* who wanted it; NULL: the coordinator itself */
+};
+ERR_MUST_USE enum err engine_change_state(struct store_db *db, const struct services *s,
+    const struct engine_change *c, enum job_state *was, struct why *why);
 /* After the commit. */
 void engine_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o);
 /* The difference that leads to this model goes: no more tasks name it. */

@@ -140,24 +140,14 @@ fill_row(struct fold *w)
 	r->closed_at = clock_wall();
 }
 
-/* A job that was stopped meanwhile stays so. */
 static enum err
 end_job(struct store_db *db, const struct fold *w, struct why *why)
 {
-	struct store_job row;
+	const struct engine_change change = {
+	    w->f->job_id, w->out.job_state, w->out.job_reason, NULL};
+	enum job_state was;
 
-	enum err e = store_job_get(db, w->f->job_id, &row);
-	if (e)
-		return e;
-	free(row.document);
-	if (!states_job_lives(row.state))
-		return ERR_OK;
-	e = store_job_set_state(db, w->f->job_id, w->out.job_state, w->out.job_reason);
-	return e ? e
-		 : audit_job_state(db, w->services,
-		       &(struct audit_job_change){
-			   w->f->job_id, w->out.job_state, w->out.job_reason, NULL},
-		       why);
+	return engine_change_state(db, w->services, &change, &was, why);
 }
 
 /* If another job's old model of the same bytes was removed at this moment, the round is folded again. */

@@ -323,18 +323,58 @@ manifests_in_device_order(void **state)
 static void
 commands_are_recorded(void **state)
 {
-	static const char *const words[] = {"pause", "resume", "stop"};
-	static const char *const states[] = {"paused", "running", "stopped"};
+	static const enum job_state states[] = {JOB_PAUSED, JOB_RUNNING, JOB_STOPPED};
 	struct coordinator *c = *state;
 	uint8_t id[16];
 
 	submit(c, JOB("audited", "\"goal\":2", ""), id);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(engine_command(c->s.engine, id, words[i], NULL, &c->why), ERR_OK);
+		assert_int_equal(engine_command(c->s.engine, id, states[i], NULL, &c->why), ERR_OK);
 	struct chain k = read_chain(c);
 	assert_int_equal(k.count, 4);
 	for (int i = 0; i < 3; i++)
-		assert_string_equal(text_of(&k, (size_t)i + 1, "state"), states[i]);
+		assert_string_equal(
+		    text_of(&k, (size_t)i + 1, "state"), states_job_name(states[i]));
+	forget(&k);
+}
+
+struct ending {
+	struct coordinator *c;
+	uint8_t id[16];
+};
+
+static enum err
+end_again(struct store_db *db, void *arg, struct why *why)
+{
+	struct ending *n = arg;
+	uint8_t none[16] = {1};
+	struct engine_change change = {n->id, JOB_DONE, "all rounds done", NULL};
+	enum job_state was = JOB_UNKNOWN;
+	struct store_job row;
+
+	assert_int_equal(engine_change_state(db, &n->c->s, &change, &was, why), ERR_OK);
+	assert_int_equal(was, JOB_STOPPED);
+	assert_int_equal(store_job_get(db, n->id, &row), ERR_OK);
+	assert_int_equal(row.state, JOB_STOPPED);
+	free(row.document);
+	change.job = none;
+	return engine_change_state(db, &n->c->s, &change, &was, why);
+}
+
+/* Whoever comes second, a fold or a person: neither row nor log changes. */
+static void
+a_job_ends_once(void **state)
+{
+	struct coordinator *c = *state;
+	struct ending n = {.c = c};
+
+	submit(c, JOB("audited", "\"goal\":2", ""), n.id);
+	assert_int_equal(engine_command(c->s.engine, n.id, JOB_STOPPED, NULL, &c->why), ERR_OK);
+	assert_int_equal(store_write(c->s.store, end_again, &n, &c->why), ERR_NOTFOUND);
+	assert_int_equal(engine_command(c->s.engine, n.id, JOB_STOPPED, NULL, &c->why), ERR_STATE);
+	assert_string_equal(c->why.text, "the job is stopped");
+	struct chain k = read_chain(c);
+	assert_int_equal(k.count, 2);
 	forget(&k);
 }
 
@@ -508,6 +548,7 @@ main(void)
 	    WITH_COORDINATOR(a_round_is_recorded),
 	    WITH_COORDINATOR(manifests_in_device_order),
 	    WITH_COORDINATOR(commands_are_recorded),
+	    WITH_COORDINATOR(a_job_ends_once),
 	    WITH_COORDINATOR(refusals_are_counted),
 	    WITH_COORDINATOR(refusals_at_the_end),
 	    WITH_COORDINATOR(refusals_by_the_clock),

@@ -258,7 +258,8 @@ what_an_old_agent_lacks(void **state)
 			strcpy(c->offer.features[c->offer.feature_count++], rows[i].feature);
 		}
 		assert_string_equal(ask(c, 1, &t), "");
-		assert_int_equal(engine_command(c->s.engine, id, "stop", NULL, &c->why), ERR_OK);
+		assert_int_equal(
+		    engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	}
 }
 
@@ -398,9 +399,10 @@ commands(void **state)
 
 	submit(c, plain, id);
 	assert_string_equal(ask(c, 1, &t), "");
-	assert_int_equal(engine_command(c->s.engine, none, "pause", NULL, &c->why), ERR_NOTFOUND);
-	assert_int_equal(engine_command(c->s.engine, id, "pause", NULL, &c->why), ERR_OK);
-	assert_int_equal(engine_command(c->s.engine, id, "pause", NULL, &c->why), ERR_OK);
+	assert_int_equal(
+	    engine_command(c->s.engine, none, JOB_PAUSED, NULL, &c->why), ERR_NOTFOUND);
+	assert_int_equal(engine_command(c->s.engine, id, JOB_PAUSED, NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, id, JOB_PAUSED, NULL, &c->why), ERR_OK);
 	expect(c, 1, "paused");
 	assert_null(deliver(c, &t, 1, 1, 100));
 	/* Durable: a restart finds it paused, with the delta. */
@@ -409,14 +411,14 @@ commands(void **state)
 	assert_true(job_is(c, id, "paused"));
 	assert_int_equal(job_number(c, id, "reports"), 1);
 	expect(c, 2, "paused");
-	assert_int_equal(engine_command(c->s.engine, id, "resume", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, id, JOB_RUNNING, NULL, &c->why), ERR_OK);
 	assert_string_equal(ask(c, 2, &t), "");
 	assert_int_equal(spool_used(c->s.spool), SPOOL_BYTES);
-	assert_int_equal(engine_command(c->s.engine, id, "stop", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	assert_int_equal(spool_used(c->s.spool), 0);
 	expect(c, 2, "no-job");
 	assert_string_equal(deliver(c, &t, 2, 1, 100), "stale-round");
-	assert_int_equal(engine_command(c->s.engine, id, "resume", NULL, &c->why), ERR_STATE);
+	assert_int_equal(engine_command(c->s.engine, id, JOB_RUNNING, NULL, &c->why), ERR_STATE);
 	coordinator_stop(c);
 	coordinator_start(c);
 	assert_true(job_is(c, id, "stopped"));

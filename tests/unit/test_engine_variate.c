@@ -200,9 +200,9 @@ held_devices(void **state)
 	await_rounds(c, job, 1);
 	assert_true(engine_variate_holds(c->s.engine, device_id(1)));
 	assert_false(engine_variate_holds(c->s.engine, device_id(2)));
-	assert_int_equal(engine_command(c->s.engine, job, "pause", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, job, JOB_PAUSED, NULL, &c->why), ERR_OK);
 	assert_true(engine_variate_holds(c->s.engine, device_id(3)));
-	assert_int_equal(engine_command(c->s.engine, job, "stop", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, job, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	assert_false(engine_variate_holds(c->s.engine, device_id(3)));
 	assert_false(engine_variate_holds(c->s.engine, device_id(1)));
 }

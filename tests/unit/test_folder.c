@@ -231,7 +231,7 @@ not_finite_three_times(void **state)
 	assert_string_equal(ask(c, 1, &t), "paused");
 	assert_int_equal(round_row(c, job, 4).state, OUTCOME_OPEN);
 	await_empty_spool(c);
-	assert_int_equal(engine_command(c->s.engine, job, "resume", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, job, JOB_RUNNING, NULL, &c->why), ERR_OK);
 	one_round(c, 1, 1, 2, 1);
 	await_rounds(c, job, 4);
 	assert_int_equal(round_row(c, job, 4).state, OUTCOME_COMMITTED);
@@ -283,7 +283,7 @@ a_damaged_delta(void **state)
 	int fd = open(path, O_WRONLY);
 	assert_int_equal(pwrite(fd, "\x3f", 1, SPOOL_BYTES - 1), 1);
 	close(fd);
-	assert_int_equal(engine_command(c->s.engine, job, "resume", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, job, JOB_RUNNING, NULL, &c->why), ERR_OK);
 	await_rounds(c, job, 1);
 	assert_int_equal(round_row(c, job, 1).state, OUTCOME_COMMITTED);
 }
@@ -408,7 +408,7 @@ the_base_of_failed_rounds_stays(void **state)
 	coordinator_stop(c);
 	coordinator_start(c);
 	read_weights(c, round_row(c, job, 5).base, w);
-	assert_int_equal(engine_command(c->s.engine, job, "resume", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, job, JOB_RUNNING, NULL, &c->why), ERR_OK);
 	one_round(c, 1, 1, 2, 1);
 	await_rounds(c, job, 5);
 	assert_int_equal(round_row(c, job, 5).state, OUTCOME_COMMITTED);
@@ -430,16 +430,16 @@ an_init_model_stays(void **state)
 	int before = (int)(loss - plain);
 	snprintf(text, sizeof(text), "%.*s\"init\":\"%s\",%s", before, plain, hex, loss);
 	submit(c, text, b);
-	assert_int_equal(engine_command(c->s.engine, b, "pause", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, b, JOB_PAUSED, NULL, &c->why), ERR_OK);
 	for (uint64_t n = 2; n <= 6; n++) {
 		one_round(c, 1, 1, 2, 1);
 		await_rounds(c, a, n);
 		await_empty_spool(c);
 	}
-	assert_int_equal(engine_command(c->s.engine, a, "stop", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, a, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	coordinator_stop(c);
 	coordinator_start(c);
-	assert_int_equal(engine_command(c->s.engine, b, "resume", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, b, JOB_RUNNING, NULL, &c->why), ERR_OK);
 	one_round(c, 1, 1, 2, 1);
 	await_rounds(c, b, 1);
 	assert_int_equal(round_row(c, b, 1).state, OUTCOME_COMMITTED);
@@ -449,8 +449,8 @@ an_init_model_stays(void **state)
 static void
 round_of(struct coordinator *c, const uint8_t on[16], const uint8_t off[16], uint64_t n)
 {
-	assert_int_equal(engine_command(c->s.engine, off, "pause", NULL, &c->why), ERR_OK);
-	assert_int_equal(engine_command(c->s.engine, on, "resume", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, off, JOB_PAUSED, NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, on, JOB_RUNNING, NULL, &c->why), ERR_OK);
 	one_round(c, 1, 1, 2, 2);
 	await_rounds(c, on, n);
 	await_empty_spool(c);
@@ -493,16 +493,16 @@ a_stopped_jobs_state_goes(void **state)
 	submit(c, momentum, a);
 	submit(c, twin, b);
 	submit(c, plain, d);
-	assert_int_equal(engine_command(c->s.engine, d, "pause", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, d, JOB_PAUSED, NULL, &c->why), ERR_OK);
 	round_of(c, a, b, 1);
 	round_of(c, b, a, 1);
 	assert_int_equal(files(c, "models", ".state"), 1);
-	assert_int_equal(engine_command(c->s.engine, b, "stop", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, b, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	round_of(c, d, a, 1);
-	assert_int_equal(engine_command(c->s.engine, d, "pause", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, d, JOB_PAUSED, NULL, &c->why), ERR_OK);
 	assert_int_equal(files(c, "models", ".state"), 1);
-	assert_int_equal(engine_command(c->s.engine, a, "stop", NULL, &c->why), ERR_OK);
-	assert_int_equal(engine_command(c->s.engine, d, "resume", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, a, JOB_STOPPED, NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, d, JOB_RUNNING, NULL, &c->why), ERR_OK);
 	one_round(c, 1, 1, 2, 2);
 	await_rounds(c, d, 2);
 	for (int i = 0; i < 5000 && files(c, "models", ".state") > 0; i++)
@@ -523,10 +523,10 @@ a_lost_model_stops_one_job(void **state)
 	coordinator_stop(c);
 	coordinator_start(c);
 	assert_true(job_is(c, a, "paused"));
-	assert_int_equal(engine_command(c->s.engine, a, "resume", NULL, &c->why), ERR_STATE);
+	assert_int_equal(engine_command(c->s.engine, a, JOB_RUNNING, NULL, &c->why), ERR_STATE);
 	one_round(c, 1, 1, 2, 1);
 	await_rounds(c, b, 1);
-	assert_int_equal(engine_command(c->s.engine, a, "stop", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, a, JOB_STOPPED, NULL, &c->why), ERR_OK);
 }
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)

@@ -199,7 +199,7 @@ parameters(void **state)
 	}
 	r = routes_find(VERB_POST, "/v1/jobs/x/stop", param, &known);
 	assert_non_null(r);
-	assert_ptr_equal(r->handle, api_job_command);
+	assert_ptr_equal(r->handle, api_job_stop);
 }
 
 static void

@@ -99,7 +99,7 @@ run(struct coordinator *c, const uint8_t job[16], bool restarts, struct store_ro
 	for (uint64_t n = 1; n <= 8; n++) {
 		if (n == 8)
 			assert_int_equal(
-			    engine_command(c->s.engine, job, "resume", NULL, &c->why), ERR_OK);
+			    engine_command(c->s.engine, job, JOB_RUNNING, NULL, &c->why), ERR_OK);
 		one_round(c, job, n, measured[n - 1]);
 		if (restarts) {
 			coordinator_stop(c);
@@ -200,7 +200,7 @@ what_is_held(void **state)
 	assert_int_equal(schedule_state_of(c, id).guard.count, 2);
 	/* Over: the best model and the last stay, and no state. */
 	assert_true(has_file(c, r[3].model, ""));
-	assert_int_equal(engine_command(c->s.engine, id, "stop", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	for (int again = 0; again < 2; again++) {
 		assert_true(has_file(c, r[1].base, "") && has_file(c, r[4].model, ""));
 		assert_false(has_file(c, r[3].model, ""));
@@ -228,7 +228,7 @@ what_is_left(void **state)
 		one_round(c, id, n, .75 - (double)n / 64);
 	for (uint64_t n = 1; n <= 4; n++)
 		r[n] = round_row(c, id, n);
-	assert_int_equal(engine_command(c->s.engine, id, "stop", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	hex_encode(hex, r[2].model, 32);
 	snprintf(text, sizeof(text), "%.*s,\"model\":{\"init\":\"%s\",%s",
 	    (int)(strstr(other, ",\"model\":{") - other), other, hex,
@@ -273,7 +273,7 @@ a_file_is_gone(void **state)
 	json_free(v);
 	assert_int_equal(job_number(c, id, "rounds_committed"), 2);
 	assert_int_equal(rename(away, path), 0);
-	assert_int_equal(engine_command(c->s.engine, id, "resume", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, id, JOB_RUNNING, NULL, &c->why), ERR_OK);
 	await_rounds(c, id, 3);
 	assert_memory_equal(round_row(c, id, 4).base, r.model, 32);
 	c->report = NULL;

@@ -1,0 +1,221 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit.h"
+#include "engine_inside.h"
+#include "log.h"
+#include "retention.h"
+#include "spool.h"
+
+/* What changes the state of a job: its rounds, the coordinator, a person. */
+
+static enum err
+audit_change(
+    struct store_db *db, const struct services *s, const struct engine_change *c, struct why *why)
+{
+	struct json *facts = json_object(), *detail = c->by ? json_object() : NULL;
+
+	json_add_string(facts, "state", states_job_name(c->state));
+	if (c->reason[0])
+		json_add_string(facts, "reason", c->reason);
+	if (detail)
+		json_add_string(detail, "by", c->by);
+	return audit_append(db, s,
+	    &(struct audit_event){
+		.event = "job.state", .job = c->job, .facts = facts, .detail = detail},
+	    why);
+}
+
+enum err
+engine_change_state(struct store_db *db, const struct services *s, const struct engine_change *c,
+    enum job_state *was, struct why *why)
+{
+	struct store_job row;
+
+	enum err e = store_job_get(db, c->job, &row);
+	if (e)
+		return e;
+	free(row.document);
+	*was = row.state;
+	if (!states_job_lives(row.state))
+		return ERR_OK;
+	e = store_job_set_state(db, c->job, c->state, c->reason);
+	return e ? e : audit_change(db, s, c, why);
+}
+
+/* --- by the coordinator itself */
+
+struct state_change {
+	const struct services *services;
+	uint8_t id[16];
+	enum job_state state;
+	char reason[128];
+};
+
+static enum err
+write_state(struct store_db *db, void *arg, struct why *why)
+{
+	const struct state_change *c = arg;
+	const struct engine_change change = {c->id, c->state, c->reason, NULL};
+	enum job_state was;
+
+	return engine_change_state(db, c->services, &change, &was, why);
+}
+
+static void
+state_written(void *arg, enum err e, const struct why *why)
+{
+	if (e)
+		log_event(LOG_LEVEL_ERROR, "store.failed", LOG_S("why", why->text));
+	free(arg);
+}
+
+void
+engine_note_state(struct engine *g, struct engine_job *j, enum job_state state, const char *reason)
+{
+	g->report.jobs[j->state]--;
+	g->report.jobs[state]++;
+	j->state = state;
+	snprintf(j->reason, sizeof(j->reason), "%s", reason);
+	log_event(LOG_LEVEL_INFO, "job.state", LOG_S("job", j->hex), LOG_S("name", j->spec.name),
+	    LOG_S("state", states_job_name(state)), LOG_S("reason", reason));
+}
+
+void
+engine_set_state(struct engine *g, struct engine_job *j, enum job_state state, const char *reason)
+{
+	struct state_change *c = calloc(1, sizeof(*c));
+
+	engine_note_state(g, j, state, reason);
+	if (!c)
+		return;
+	c->services = g->services;
+	memcpy(c->id, j->id, 16);
+	c->state = state;
+	memcpy(c->reason, j->reason, sizeof(c->reason));
+	if (store_submit(g->services->store, write_state, state_written, c))
+		free(c);
+}
+
+/* --- by a person */
+
+struct command {
+	struct engine *g;
+	uint8_t id[16];
+	enum job_state state;
+	const char *reason, *by;
+	uint64_t round; /* the one that was open */
+	bool found;
+};
+
+static enum err
+write_command(struct store_db *db, void *arg, struct why *why)
+{
+	const struct command *c = arg;
+	const struct engine_change change = {c->id, c->state, c->reason, c->by};
+	enum job_state was;
+
+	enum err e = engine_change_state(db, c->g->services, &change, &was, why);
+	return e || states_job_lives(was)
+	    ? e
+	    : err_set(why, ERR_STATE, "the job is %s", states_job_name(was));
+}
+
+static enum err
+remove_delta(void *ctx, const struct store_accept *a)
+{
+	const struct command *c = ctx;
+
+	spool_remove(c->g->services->spool, a->task);
+	return ERR_OK;
+}
+
+/* The deltas of a stopped job's open round are of no more use. Queued behind those on their way. */
+static enum err
+remove_deltas(struct store_db *db, void *arg, struct why *why)
+{
+	const struct command *c = arg;
+
+	(void)why;
+	spool_forget(c->g->services->spool, c->id, c->round);
+	return store_accept_each(db, c->id, c->round, remove_delta, arg);
+}
+
+/* Lock held. */
+static void
+carry_out_on(struct engine *g, struct engine_job *j, struct command *c)
+{
+	bool paused = j->state == JOB_PAUSED;
+
+	c->round = j->row.round;
+	c->found = true;
+	/* A stop wins over a fold that ended the job meanwhile, in memory as in the store. */
+	if (!states_job_lives(j->state) && c->state != JOB_STOPPED)
+		return;
+	engine_note_state(g, j, c->state, c->reason);
+	if (c->state == JOB_STOPPED)
+		engine_step(g, j, ROUND_STOP, 0);
+	else if (c->state == JOB_PAUSED)
+		engine_step(g, j, ROUND_PAUSE, 0);
+	else if (paused)
+		engine_step(g, j, ROUND_RESUME, 0);
+}
+
+/* On the store thread, after the commit: in memory as in the store, in the same order as the ends of rounds. */
+static void
+carry_out(void *arg)
+{
+	struct command *c = arg;
+
+	lock_take(&c->g->lock);
+	struct engine_job *j = engine_find(c->g, c->id);
+	if (j)
+		carry_out_on(c->g, j, c);
+	lock_release(&c->g->lock);
+	wake_ring(&c->g->services->wake);
+}
+
+/* A job whose files are missing or damaged can only be stopped, until it is mended and loaded again. */
+static bool
+is_set_aside(struct engine *g, const uint8_t id[16], struct why *why)
+{
+	lock_take(&g->lock);
+	const struct engine_job *j = engine_find(g, id);
+	bool aside = j && states_job_lives(j->state) && j->round.state == ROUND_ENDED;
+	if (aside)
+		err_set(why, ERR_STATE, "%s; mend it and restart", j->reason);
+	lock_release(&g->lock);
+	return aside;
+}
+
+enum err
+engine_command(
+    struct engine *g, const uint8_t id[16], enum job_state to, const char *by, struct why *why)
+{
+	bool stop = to == JOB_STOPPED;
+	struct command c = {.g = g,
+	    .by = by,
+	    .state = to,
+	    .reason = stop	   ? "stopped by an administrator"
+		: to == JOB_PAUSED ? "paused by an administrator"
+				   : ""};
+
+	memcpy(c.id, id, 16);
+	if (!stop && is_set_aside(g, id, why))
+		return ERR_STATE;
+	/* Durable first: what was answered survives a restart. */
+	enum err e = store_write_then(g->services->store, write_command, carry_out, &c, why);
+	if (e)
+		return e;
+	if (!c.found)
+		return ERR_NOTFOUND;
+	if (!stop)
+		return ERR_OK;
+	e = store_write(g->services->store, remove_deltas, &c, why);
+	/* What its guard held is free now. The stop counts whatever becomes of that: the next pass comes with the next round. */
+	enum err left = retention_pass(g->services);
+	if (left)
+		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(left)));
+	return e;
+}
