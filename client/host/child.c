@@ -13,11 +13,13 @@
 
 #define SLICE_MS 100
 #define START_FAILED 127
+#define READS_MAX \
+	64 /* more than a pipe holds; who never stops writing must not keep us from the clock */
 
 struct run {
 	const struct child_options *options;
 	pid_t pid;
-	int output; /* read end, -1 when closed */
+	int output, answer; /* read ends, -1 when closed */
 	char *log;
 	size_t room, len;
 	double until; /* when the next signal is due; 0: never */
@@ -50,7 +52,7 @@ child_split(char *text, const char **argv, size_t max)
 
 /* In the child, between fork and exec: only async-signal-safe calls. */
 static void
-become(const struct child_options *o, int output)
+become(const struct child_options *o, int output, int answer)
 {
 	sigset_t none;
 	int input = open("/dev/null", O_RDONLY);
@@ -59,7 +61,7 @@ become(const struct child_options *o, int output)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
-	if (input < 0 || dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0 ||
+	if (input < 0 || dup2(input, 0) < 0 || dup2(answer, 1) < 0 || dup2(output, 2) < 0 ||
 	    chdir(o->directory) != 0)
 		_exit(START_FAILED);
 	close_range(3, ~0U, 0);
@@ -95,34 +97,64 @@ make_environment(const char *const *more)
 	return out;
 }
 
+/* Gives the end to write to; the other one does not block. */
 static enum err
-start(struct run *r, struct why *why)
+make_pipe(int *from, int *to, struct why *why)
 {
 	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return err_errno(why, "pipe");
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	*from = ends[0];
+	*to = ends[1];
+	return ERR_OK;
+}
+
+static void
+close_end(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static enum err
+spawn(struct run *r, int output, int answer, struct why *why)
+{
 	char **environment = make_environment(r->options->environment);
 
 	if (!environment)
 		return err_set(why, ERR_NOMEM, "no memory for an environment");
-	if (pipe2(ends, O_CLOEXEC) != 0) {
-		free(environment);
-		return err_errno(why, "pipe");
-	}
 	r->pid = fork();
 	if (r->pid == 0) {
 		environ = environment;
-		become(r->options, ends[1]);
+		become(r->options, output, answer);
 	}
 	enum err e = r->pid < 0 ? err_errno(why, "fork") : ERR_OK;
 	free(environment);
-	close(ends[1]);
+	if (!e)
+		setpgid(r->pid, r->pid);
+	return e;
+}
+
+static enum err
+start(struct run *r, struct why *why)
+{
+	int output = -1, answer = -1;
+	enum err e = make_pipe(&r->output, &output, why);
+
+	if (!e && r->options->answer)
+		e = make_pipe(&r->answer, &answer, why);
+	if (!e)
+		e = spawn(r, output, answer < 0 ? output : answer, why);
+	close_end(&output);
+	close_end(&answer);
 	if (e) {
-		close(ends[0]);
-		return e;
+		close_end(&r->output);
+		close_end(&r->answer);
 	}
-	setpgid(r->pid, r->pid);
-	fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	r->output = ends[0];
-	return ERR_OK;
+	return e;
 }
 
 /* Keeps the last room - 1 bytes. */
@@ -145,27 +177,39 @@ keep_tail(struct run *r, const char *data, size_t n)
 }
 
 static void
-drain(struct run *r)
+keep_answer(struct run *r, const char *data, size_t n)
+{
+	if (!r->out->overflow && buf_append(r->options->answer, data, n))
+		r->out->overflow = true;
+}
+
+static void
+drain_end(struct run *r, int *fd, void (*keep)(struct run *r, const char *data, size_t n))
 {
 	char data[4096];
 
-	while (r->output >= 0) {
-		ssize_t n = read(r->output, data, sizeof(data));
+	for (unsigned reads = 0; *fd >= 0 && reads < READS_MAX; reads++) {
+		ssize_t n = read(*fd, data, sizeof(data));
 		if (n > 0) {
-			keep_tail(r, data, (size_t)n);
+			keep(r, data, (size_t)n);
 			continue;
 		}
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n == 0 || errno != EAGAIN) {
-			close(r->output);
-			r->output = -1;
-		}
+		if (n == 0 || errno != EAGAIN)
+			close_end(fd);
 		return;
 	}
 }
 
-/* Deadlines and stop: first SIGTERM, then SIGKILL. */
+static void
+drain(struct run *r)
+{
+	drain_end(r, &r->output, keep_tail);
+	drain_end(r, &r->answer, keep_answer);
+}
+
+/* Deadlines, stop and an endless answer: first SIGTERM, then SIGKILL. */
 static void
 urge(struct run *r)
 {
@@ -173,7 +217,9 @@ urge(struct run *r)
 	double now = backoff_now();
 	bool due = r->until > 0 && now >= r->until;
 
-	if (!r->out->asked && (due || (o->stop && o->stop(o->context)))) {
+	bool enough = due || r->out->overflow || (o->stop && o->stop(o->context));
+
+	if (!r->out->asked && enough) {
 		r->out->asked = true;
 		kill(-r->pid, SIGTERM);
 		r->until = now + o->grace_s;
@@ -190,8 +236,9 @@ wait_for_end(struct run *r)
 	int status = 0;
 
 	for (;;) {
-		struct pollfd p = {.fd = r->output, .events = POLLIN};
-		poll(&p, 1, SLICE_MS);
+		struct pollfd p[] = {
+		    {.fd = r->output, .events = POLLIN}, {.fd = r->answer, .events = POLLIN}};
+		poll(p, sizeof(p) / sizeof(*p), SLICE_MS);
 		drain(r);
 		pid_t got = waitpid(r->pid, &status, WNOHANG);
 		if (got == r->pid || (got < 0 && errno != EINTR))
@@ -204,7 +251,8 @@ enum err
 child_run(struct child_result *out, const struct child_options *options, char *log, size_t room,
     struct why *why)
 {
-	struct run r = {.options = options, .output = -1, .log = log, .room = room, .out = out};
+	struct run r = {
+	    .options = options, .output = -1, .answer = -1, .log = log, .room = room, .out = out};
 
 	memset(out, 0, sizeof(*out));
 	log[0] = '\0';
@@ -217,8 +265,8 @@ child_run(struct child_result *out, const struct child_options *options, char *l
 	/* What it started in its group must not outlive it. */
 	kill(-r.pid, SIGKILL);
 	drain(&r);
-	if (r.output >= 0)
-		close(r.output);
+	close_end(&r.output);
+	close_end(&r.answer);
 	log[r.len] = '\0';
 	out->exited = WIFEXITED(status);
 	out->code = out->exited ? WEXITSTATUS(status) : WTERMSIG(status);

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "err.h"
+#include "buf.h"
 
 /*
  * Another program, run to its end: its own process group, standard input empty, both outputs read here and their tail kept.
@@ -13,6 +13,7 @@ struct child_options {
 	const char *const *argv; /* argv[0] is the program, looked up in PATH; NULL-terminated */
 	const char *const *environment; /* "NAME=value" added to ours; NULL-terminated, or NULL */
 	const char *directory; /* where it runs */
+	struct buf *answer; /* takes standard output, whole; NULL: it goes where the other goes */
 	double seconds; /* then SIGTERM; <= 0: no limit */
 	double grace_s; /* between SIGTERM and SIGKILL */
 	bool (*stop)(void *context); /* true: SIGTERM now; may be NULL */
@@ -24,6 +25,7 @@ struct child_result {
 	int code;
 	bool asked; /* SIGTERM was sent by us */
 	bool killed; /* it had to be killed */
+	bool overflow; /* its answer is longer than the buffer may be: it was asked to finish */
 };
 
 /* Splits "program word 'quoted words'" into argv pointing into `text`, which is changed. ERR_INVALID for an open quote or no

@@ -44,6 +44,29 @@ test_exit_and_log(void **state)
 }
 
 static void
+test_answer(void **state)
+{
+	struct buf answer;
+	struct child_options o = {.grace_s = 1, .answer = &answer};
+
+	(void)state;
+	buf_init(&answer, 8);
+	struct child_result r = run("echo out; echo err >&2", &o);
+	assert_true(r.exited && r.code == 0 && !r.asked && !r.overflow);
+	assert_string_equal(buf_str(&answer), "out\n");
+	assert_string_equal(log_text, "err\n");
+	buf_reset(&answer);
+	r = run("printf 12345678", &o);
+	assert_true(r.exited && !r.overflow && answer.len == 8);
+	buf_reset(&answer);
+	double began = backoff_now();
+	r = run("trap '' PIPE; yes; sleep 60", &o);
+	assert_true(r.asked && r.overflow && answer.len <= 8);
+	assert_true(backoff_now() - began < 20);
+	buf_deinit(&answer);
+}
+
+static void
 test_keeps_the_tail(void **state)
 {
 	struct child_options o = {.grace_s = 1};
@@ -52,6 +75,17 @@ test_keeps_the_tail(void **state)
 	run("i=0; while [ $i -lt 5000 ]; do echo line $i; i=$((i+1)); done", &o);
 	assert_int_equal(strlen(log_text), sizeof(log_text) - 1);
 	assert_string_equal(log_text + strlen(log_text) - 10, "line 4999\n");
+}
+
+/* A flood of words does not stop the clock. */
+static void
+test_flood(void **state)
+{
+	struct child_options o = {.grace_s = 0.1, .seconds = 0.3};
+
+	(void)state;
+	struct child_result r = run("yes", &o);
+	assert_true(r.asked && !r.exited);
 }
 
 static void
@@ -162,7 +196,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_exit_and_log),
+	    cmocka_unit_test(test_answer),
 	    cmocka_unit_test(test_keeps_the_tail),
+	    cmocka_unit_test(test_flood),
 	    cmocka_unit_test(test_deadline_asks_first),
 	    cmocka_unit_test(test_kills_what_does_not_end),
 	    cmocka_unit_test(test_stop),
