@@ -85,16 +85,16 @@ messages_offer_encode(struct buf *out, const struct offer *in)
 	return messages_finish(out, o);
 }
 
-static size_t
-read_names(message_name *names, struct field *o, const char *key, enum field_text kind)
+size_t
+messages_names(message_name *names, struct field *o, const char *key, size_t least)
 {
 	struct field_list list;
 	struct field item;
 	size_t n = 0;
 
-	field_array(&list, o, key, 0, MESSAGES_LIST_MAX);
+	field_array(&list, o, key, least, MESSAGES_LIST_MAX);
 	while (field_each(&list, &item))
-		field_string(&item, NULL, kind, names[n++], sizeof(*names), NULL);
+		field_string(&item, NULL, FIELD_NAME, names[n++], sizeof(*names), NULL);
 	return n;
 }
 
@@ -132,10 +132,10 @@ read_offer(struct offer *out, struct field *o)
 	field_array(&list, o, "data", 0, MESSAGES_LIST_MAX);
 	while (field_each(&list, &item))
 		read_offer_data(&out->data[out->data_count++], &item);
-	out->trainer_count = read_names(out->trainers, o, "trainers", FIELD_NAME);
-	out->codec_count = read_names(out->codecs, o, "codecs", FIELD_NAME);
-	out->layer_count = read_names(out->layers, o, "layers", FIELD_NAME);
-	out->feature_count = read_names(out->features, o, "features", FIELD_NAME);
+	out->trainer_count = messages_names(out->trainers, o, "trainers", 0);
+	out->codec_count = messages_names(out->codecs, o, "codecs", 0);
+	out->layer_count = messages_names(out->layers, o, "layers", 0);
+	out->feature_count = messages_names(out->features, o, "features", 0);
 	out->memory_bytes = field_u64(o, "memory_bytes", 0, JSON_INT_MAX, 0);
 	field_array(&list, o, "held_models", 0, MESSAGES_LIST_MAX);
 	while (field_each(&list, &item))

@@ -13,5 +13,7 @@ ERR_MUST_USE enum err messages_finish(struct buf *out, struct json *tree);
 /* Parses the text and opens its root; errors stick in the reader. The caller frees *tree. */
 struct field messages_open(
     struct json **tree, struct field_reader *reader, const char *text, size_t len);
+/* An array of at least so many names, at most MESSAGES_LIST_MAX; their number. */
+size_t messages_names(message_name *names, struct field *o, const char *key, size_t least);
 
 #endif

@@ -1,0 +1,44 @@
+#include "capabilities.h"
+#include "messages_inside.h"
+
+#include <string.h>
+
+#define KIND_TRAIN "train"
+
+/* Kinds that this build does not know may be there for later ones. */
+static bool
+read_kinds(struct field *o)
+{
+	struct field_list list;
+	struct field item;
+	message_name kind;
+	bool trains = false;
+
+	field_array(&list, o, "kinds", 1, MESSAGES_LIST_MAX);
+	while (field_each(&list, &item)) {
+		field_string(&item, NULL, FIELD_NAME, kind, sizeof(kind), NULL);
+		trains |= strcmp(kind, KIND_TRAIN) == 0;
+	}
+	return trains;
+}
+
+enum err
+capabilities_decode(struct capabilities *out, const char *text, size_t len, struct why *why)
+{
+	struct field_reader reader = {.why = why};
+	struct json *tree = NULL;
+
+	memset(out, 0, sizeof(*out));
+	if (len > CAPABILITIES_MAX)
+		return err_set(why, ERR_LIMIT, "longer than %u bytes", CAPABILITIES_MAX);
+	struct field o = messages_open(&tree, &reader, text, len);
+	out->trains = read_kinds(&o);
+	out->layer_count = messages_names(out->layers, &o, "layers", 1);
+	out->feature_count = messages_names(out->features, &o, "features", 0);
+	out->memory_bytes = field_u64(&o, "memory_bytes", 0, JSON_INT_MAX, 0);
+	out->threads = field_u64(&o, "threads", 0, CAPABILITIES_THREADS_MAX, 0);
+	json_free(tree);
+	if (reader.err)
+		memset(out, 0, sizeof(*out));
+	return reader.err;
+}
