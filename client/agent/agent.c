@@ -10,6 +10,7 @@
 #include "gate.h"
 #include "stock.h"
 #include "trainer.h"
+#include "trainer_offer.h"
 #include "training.h"
 
 #define DEADLINE_SHARE 0.9 /* of the time left; the rest is for encoding and sending */
@@ -44,12 +45,11 @@ put_data(struct offer *o, const struct stock_item *item)
 		data_class_names(item->settings->classes, i, d->classes[i]);
 }
 
-/* What this device can do, from its settings and what could be loaded. */
+/* The data sets that could be loaded. */
 static void
 renew_offer(struct agent *a)
 {
 	struct offer *o = device_offer(a->r);
-	const struct settings *s = device_settings(a->r);
 
 	for (size_t i = 0; i < o->data_count; i++)
 		free(o->data[i].classes);
@@ -57,10 +57,6 @@ renew_offer(struct agent *a)
 	for (size_t i = 0; i < a->stock.count && o->data_count < MESSAGES_LIST_MAX; i++)
 		if (a->stock.items[i].loaded)
 			put_data(o, &a->stock.items[i]);
-	strcpy(o->trainers[0], RECIPE_BUILTIN);
-	o->trainer_count = 1;
-	for (size_t i = 0; i < s->trainer_count && o->trainer_count < MESSAGES_LIST_MAX; i++)
-		strcpy(o->trainers[o->trainer_count++], s->trainers[i].name);
 }
 
 /* The job's name, asked for once per job; "" if the coordinator does not say. */
@@ -155,6 +151,16 @@ time_budget(const struct work *w, const struct settings *settings)
 }
 
 static enum err
+run_trainer(struct agent *a, const struct trainer_in *in, struct why *why)
+{
+	const struct trainer *trainer = trainer_find(in->settings, &in->work->task.recipe);
+
+	events_emit(device_events(a->r), EVENTS_DEBUG, "training",
+	    EVENTS_PAIRS(EVENTS_S("trainer", trainer->name)));
+	return trainer->run(in, &a->out, why);
+}
+
+static enum err
 train(struct agent *a, struct why *why)
 {
 	struct work *w = device_task(a->r);
@@ -180,7 +186,7 @@ train(struct agent *a, struct why *why)
 		a->out.abort = "out-of-memory";
 		return err_set(why, e, "the data set cannot be divided");
 	}
-	return trainer_find(settings, recipe)->run(&in, &a->out, why);
+	return run_trainer(a, &in, why);
 }
 
 /* The word for a delta that could not be made. */
@@ -300,6 +306,11 @@ agent_run(const struct agent_options *options, char *why, size_t why_size)
 	stock_init(&a->stock, device_settings(a->r));
 	stock_refresh(&a->stock, device_events(a->r));
 	renew_offer(a);
+	trainer_offer_put(device_offer(a->r),
+	    &(struct trainer_offer){.settings = device_settings(a->r),
+		.events = device_events(a->r),
+		.stop = device_cancelled,
+		.context = a->r});
 	events_emit(device_events(a->r), EVENTS_INFO, "started",
 	    EVENTS_PAIRS(EVENTS_S("device", rivulet_device(a->r)),
 		EVENTS_S("name", rivulet_name(a->r)),

@@ -7,14 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "child.h"
 #include "examples_file.h"
 #include "file.h"
 #include "identity.h"
+#include "program.h"
 #include "trainer.h"
 #include "training.h"
 
-#define WORDS_MAX 32
 #define REPORT_FILE_MAX (64u << 10)
 #define TASK_FILE_MAX (2u << 20)
 #define COPY_BLOCK (256u << 10)
@@ -183,32 +182,18 @@ prepare(struct external *x, struct why *why)
 static enum err
 run(struct external *x, struct child_result *result, struct why *why)
 {
-	const char *argv[WORDS_MAX + 1];
-	char words[SETTINGS_TEXT_MAX], threads[40];
-	const char *environment[2] = {NULL, NULL};
+	const struct program program = {.settings = x->in->settings,
+	    .trainer = x->program,
+	    .word = x->dir,
+	    .child = {.directory = x->dir,
+		.seconds = x->in->seconds,
+		.grace_s = x->program->grace_s,
+		.stop = x->in->stop,
+		.context = x->in->context},
+	    .log = x->out->log,
+	    .room = sizeof(x->out->log)};
 
-	snprintf(words, sizeof(words), "%s", x->program->exec);
-	if (child_split(words, argv, WORDS_MAX))
-		return err_set(why, ERR_INVALID, "trainer %s: exec cannot be split into words",
-		    x->program->name);
-	size_t n = 0;
-	while (argv[n])
-		n++;
-	argv[n] = x->dir;
-	argv[n + 1] = NULL;
-	if (x->in->settings->threads) {
-		snprintf(threads, sizeof(threads), "OMP_NUM_THREADS=%llu",
-		    (unsigned long long)x->in->settings->threads);
-		environment[0] = threads;
-	}
-	const struct child_options options = {.argv = argv,
-	    .environment = environment,
-	    .directory = x->dir,
-	    .seconds = x->in->seconds,
-	    .grace_s = x->program->grace_s,
-	    .stop = x->in->stop,
-	    .context = x->in->context};
-	return child_run(result, &options, x->out->log, sizeof(x->out->log), why);
+	return program_run(result, &program, why);
 }
 
 /* Tensors are matched by name: a framework may have written them in another order. */

@@ -10,7 +10,7 @@
  */
 struct rivulet;
 
-/* The agent fills in trainers and data, and may do so again between tasks; the rest is the device's. */
+/* The agent fills in data, trainers and what these can do, and may do so again between tasks; the rest is the device's. */
 struct offer *device_offer(struct rivulet *r);
 /* consider is asked about each task before its model is fetched: NULL, or the reason it is given back for, with the sentence in why. */
 void device_consider(struct rivulet *r,

@@ -15,6 +15,7 @@
 #include "home.h"
 #include "machine.h"
 #include "outbox.h"
+#include "trainer_offer.h"
 
 #define WORDS_MAX 64
 #define OLD_S 86400
@@ -62,6 +63,23 @@ can_run(const char *program)
 	return false;
 }
 
+/* As the agent asks it at its start. */
+static void
+check_offer(struct cmd_doctor *d)
+{
+	struct capabilities c;
+	struct why why = {""};
+
+	if (trainer_offer_ask(&c, &(struct trainer_offer){.settings = d->settings}, &why))
+		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FAULT, CMD_SETTINGS,
+		    "built-in jobs are not done here; mend it, or take it out of rivulet.conf",
+		    "[trainer " RECIPE_BUILTIN "] offers nothing: %s", why.text);
+	else
+		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FINE, 0, NULL,
+		    "[trainer " RECIPE_BUILTIN "] offers %zu layers and %zu features",
+		    c.layer_count, c.feature_count);
+}
+
 static void
 check_trainer(struct cmd_doctor *d, const struct settings_trainer *t)
 {
@@ -77,9 +95,12 @@ check_trainer(struct cmd_doctor *d, const struct settings_trainer *t)
 		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FAULT, CMD_NOT_FOUND,
 		    "install it, chmod +x it, or mend exec in rivulet.conf",
 		    "[trainer %s]: %.150s is not there or not executable", t->name, argv[0]);
-	else
+	else {
 		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FINE, 0, NULL, "[trainer %s]: %.150s",
 		    t->name, argv[0]);
+		if (t == settings_find_trainer(d->settings, RECIPE_BUILTIN))
+			check_offer(d);
+	}
 }
 
 static void
@@ -239,7 +260,8 @@ meaning(const char *reason)
 	    {"round-full", "the round has enough devices"},
 	    {"no-data",
 		"the job needs a data set that rivulet.conf does not name, or more examples"},
-	    {"no-trainer", "the job needs a trainer that rivulet.conf does not name"},
+	    {"no-trainer",
+		"the job needs a trainer that rivulet.conf does not name or that offers nothing"},
 	    {"no-codec", "the job needs a newer version of rivulet"},
 	    {"old-agent", "this rivulet is too old for the coordinator"},
 	    {"spool-full", "the coordinator's disk has no room for deltas"},

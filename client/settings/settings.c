@@ -315,8 +315,7 @@ find_section(
 		if (!t)
 			return fail(p, section, NULL, "too many trainers");
 		*seen = &t->seen;
-		return strcmp(name, "builtin") == 0 ? fail(p, section, NULL, "this name is taken")
-						    : ERR_OK;
+		return ERR_OK;
 	}
 	return fail(p, *section ? section : "(no section)", NULL, "unknown section");
 }

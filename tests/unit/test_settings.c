@@ -136,7 +136,6 @@ static const struct {
     {"[data a]\nformat = csv\npath = /x\nkind = regression\nsplit = label\n",
 	"device.conf:1: data a.split", "regression"},
     {"[trainer t]\ngrace_s = 3\n", "device.conf:1: trainer t.exec", "missing"},
-    {"[trainer builtin]\nexec = /x\n", "device.conf:1: trainer builtin", "taken"},
     {"[limits]\nepochs\n", "device.conf:2:", "key = value"},
 };
 

@@ -178,6 +178,9 @@ bool recipe_upload_feedback(const struct upload_spec *u, const struct codec *cod
 struct json *recipe_upload_named(const struct json *document, const char *codec);
 /* What a device may know beyond the first version, as its offer names it; NULL-terminated. */
 const char *const *recipe_feature_names(void);
+/* Who acts on a feature; the trainer, if this build does not know it. */
+enum feature_actor { FEATURE_BY_TRAINER, FEATURE_BY_DEVICE, FEATURE_BY_BOTH };
+enum feature_actor recipe_feature_actor(const char *name);
 /* A feature that a device needs for the recipe, sending in `codec`, and does not offer: it would pass over the key in silence. NULL
  * if there is none. */
 const char *recipe_feature_missing(const struct recipe *r, const struct codec *codec,

@@ -32,6 +32,18 @@ recipe_feature_names(void)
 	return names;
 }
 
+enum feature_actor
+recipe_feature_actor(const char *name)
+{
+	static const enum feature_actor actors[FEATURES] = {
+	    [FEATURE_FEEDBACK] = FEATURE_BY_DEVICE, [FEATURE_VARIATES] = FEATURE_BY_BOTH};
+
+	for (size_t f = 0; f < FEATURES; f++)
+		if (strcmp(name, names[f]) == 0)
+			return actors[f];
+	return FEATURE_BY_TRAINER;
+}
+
 /* What the built-in trainer alone acts on; others get the recipe and judge for themselves. */
 static void
 of_builtin(bool *needs, const struct local_spec *l)

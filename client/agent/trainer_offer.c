@@ -1,0 +1,138 @@
+#include "trainer_offer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "program.h"
+
+#define GRACE_S 1
+#define LOG_MAX 2048
+
+static const char *
+last_line(char *log)
+{
+	size_t len = strlen(log);
+
+	while (len > 0 && (log[len - 1] == '\n' || log[len - 1] == '\r'))
+		log[--len] = '\0';
+	const char *end = strrchr(log, '\n');
+	return end ? end + 1 : log;
+}
+
+static enum err
+judge_end(const struct child_result *r, char *log, struct why *why)
+{
+	if (r->overflow)
+		return err_set(
+		    why, ERR_LIMIT, "its answer is longer than %u bytes", CAPABILITIES_MAX);
+	if (r->asked)
+		return err_set(why, ERR_TIMEOUT, "no answer within %d s", TRAINER_OFFER_S);
+	if (!r->exited)
+		return err_set(why, ERR_INVALID, "ended by signal %d", r->code);
+	if (r->code != 0)
+		return err_set(why, ERR_INVALID, "exited with %d: %.160s", r->code, last_line(log));
+	return ERR_OK;
+}
+
+static enum err
+read_answer(struct capabilities *out, const struct buf *answer, struct why *why)
+{
+	struct why inner = {""};
+	enum err e = capabilities_decode(out, buf_str(answer), answer->len, &inner);
+
+	if (e)
+		return err_set(why, e, "its answer: %.200s", inner.text);
+	if (!out->trains)
+		return err_set(why, ERR_UNSUPPORTED, "its answer: kinds: without \"train\"");
+	return ERR_OK;
+}
+
+enum err
+trainer_offer_ask(struct capabilities *out, const struct trainer_offer *t, struct why *why)
+{
+	struct child_result result;
+	struct buf answer;
+	char log[LOG_MAX];
+	const struct program program = {.settings = t->settings,
+	    .trainer = settings_find_trainer(t->settings, RECIPE_BUILTIN),
+	    .word = "--offer",
+	    .child = {.directory = "/",
+		.answer = &answer,
+		.seconds = TRAINER_OFFER_S,
+		.grace_s = GRACE_S,
+		.stop = t->stop,
+		.context = t->context},
+	    .log = log,
+	    .room = sizeof(log)};
+
+	if (!program.trainer)
+		return err_set(why, ERR_NOTFOUND, "no [trainer " RECIPE_BUILTIN "]");
+	buf_init(&answer, CAPABILITIES_MAX);
+	enum err e = program_run(&result, &program, why);
+	if (!e)
+		e = judge_end(&result, log, why);
+	if (!e)
+		e = read_answer(out, &answer, why);
+	buf_deinit(&answer);
+	return e;
+}
+
+static void
+add_feature(struct offer *o, const char *name, enum feature_actor actor)
+{
+	if (recipe_feature_actor(name) == actor && o->feature_count < MESSAGES_LIST_MAX)
+		strcpy(o->features[o->feature_count++], name);
+}
+
+/* What the device does around any trainer stays; all else is the program's. */
+static void
+put_capabilities(struct offer *o, const struct settings *s, const struct capabilities *c)
+{
+	memcpy(o->layers, c->layers, sizeof(o->layers));
+	o->layer_count = c->layer_count;
+	o->feature_count = 0;
+	for (const char *const *name = recipe_feature_names(); *name; name++)
+		add_feature(o, *name, FEATURE_BY_DEVICE);
+	for (size_t i = 0; i < c->feature_count; i++)
+		add_feature(o, c->features[i], FEATURE_BY_TRAINER);
+	if (c->memory_bytes)
+		o->memory_bytes = s->memory_bytes && s->memory_bytes < c->memory_bytes
+		    ? s->memory_bytes
+		    : c->memory_bytes;
+}
+
+static bool
+put_program(struct offer *o, const struct trainer_offer *t)
+{
+	struct capabilities c = {.layer_count = 0};
+	struct why why = {""};
+	enum err e = trainer_offer_ask(&c, t, &why);
+
+	if (e)
+		memset(&c, 0, sizeof(c));
+	put_capabilities(o, t->settings, &c);
+	if (!e)
+		events_emit(t->events, EVENTS_INFO, "trainer.offer",
+		    EVENTS_PAIRS(EVENTS_S("trainer", RECIPE_BUILTIN),
+			EVENTS_U("layers", c.layer_count), EVENTS_U("features", c.feature_count),
+			EVENTS_U("memory_bytes", c.memory_bytes), EVENTS_U("threads", c.threads)));
+	else if (!t->stop || !t->stop(t->context))
+		events_emit(t->events, EVENTS_WARN, "trainer.offers-nothing",
+		    EVENTS_PAIRS(
+			EVENTS_S("trainer", RECIPE_BUILTIN), EVENTS_S("reason", why.text)));
+	return !e;
+}
+
+void
+trainer_offer_put(struct offer *out, const struct trainer_offer *t)
+{
+	const struct settings *s = t->settings;
+	const struct settings_trainer *program = settings_find_trainer(s, RECIPE_BUILTIN);
+
+	out->trainer_count = 0;
+	if (!program || put_program(out, t))
+		strcpy(out->trainers[out->trainer_count++], RECIPE_BUILTIN);
+	for (size_t i = 0; i < s->trainer_count && out->trainer_count < MESSAGES_LIST_MAX; i++)
+		if (&s->trainers[i] != program)
+			strcpy(out->trainers[out->trainer_count++], s->trainers[i].name);
+}
