@@ -2,9 +2,9 @@
 """An external trainer with numpy alone: softmax regression or a multi-layer perceptron.
 
 rivulet runs it as `trainer_numpy.py DIRECTORY`. It reads base.safetensors, task.json and the device's examples there, and
-leaves after.safetensors and report.json. It trains every network whose weights come in pairs NAME.weight [out, in] and
-NAME.bias [out], with ReLU between the layers and softmax cross-entropy at the end, which is what the coordinator draws for
-layers flatten, linear, relu, linear, ... SIGTERM asks it to finish: it saves what it has and calls that partial work.
+leaves after.safetensors and report.json. It trains rows of flatten, linear and relu layers with softmax cross-entropy at the
+end, by plain SGD. SIGTERM asks it to finish: it saves what it has and calls that partial work. `trainer_numpy.py --offer` says what
+it can do, so that it may stand in for the built-in trainer as well ([trainer builtin]).
 """
 import json
 import os
@@ -15,6 +15,7 @@ import sys
 import numpy as np
 
 DTYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U8": "u1"}
+LAYERS = ["flatten", "linear", "relu"]
 stopping = False
 
 
@@ -65,14 +66,30 @@ def load_examples(task, prefix=""):
     return x.reshape(len(x), -1).astype(np.float32), tensors[prefix + "y"]
 
 
+def chain(recipe, tensors):
+    """The recipe's layers in a row: (weight, bias or None) of a linear one, None for a ReLU."""
+    out, before = [], "input"
+    for i, layer in enumerate(recipe["model"]["layers"], 1):
+        if layer["type"] not in LAYERS or layer.get("inputs", [before]) != [before]:
+            sys.exit("this trainer knows rows of %s only" % ", ".join(LAYERS))
+        before = layer.get("name", "%s%d" % (layer["type"], i))
+        if layer["type"] == "linear":
+            out.append((tensors[before + ".weight"], tensors.get(before + ".bias")))
+        elif layer["type"] == "relu":
+            out.append(None)
+    return out
+
+
 def forward(layers, x):
     """The input of every layer, and the scores."""
     inputs = []
-    for i, (weight, bias) in enumerate(layers):
+    for layer in layers:
         inputs.append(x)
-        x = x @ weight.T + bias
-        if i + 1 < len(layers):
+        if layer is None:
             x = np.maximum(x, 0)
+        else:
+            weight, bias = layer
+            x = x @ weight.T if bias is None else x @ weight.T + bias
     return inputs, x
 
 
@@ -95,22 +112,36 @@ def step(layers, x, y, rate):
     accuracy = (p.argmax(axis=1) == y).mean()
     p[np.arange(len(y)), y] -= 1
     grad = p / len(y)
-    for i in range(len(layers) - 1, -1, -1):
-        weight, bias = layers[i]
-        before = (grad @ weight) * (inputs[i] > 0) if i > 0 else None
-        weight -= rate * (grad.T @ inputs[i])
-        bias -= rate * grad.sum(axis=0)
+    for layer, x in zip(reversed(layers), reversed(inputs)):
+        if layer is None:
+            grad = grad * (x > 0)
+            continue
+        weight, bias = layer
+        before = grad @ weight
+        weight -= rate * (grad.T @ x)
+        if bias is not None:
+            bias -= rate * grad.sum(axis=0)
         grad = before
     return float(loss), float(accuracy)
 
 
-def train(task, layers, x, y):
-    local = task["recipe"]["local"]
-    for key in ("prox", "clip_norm", "seconds"):
+def check(recipe):
+    """What it would not do as the job says, it does not do at all."""
+    local = recipe["local"]
+    for key in ("prox", "clip_norm", "seconds", "schedule"):
         if local.get(key):
             sys.exit("this trainer knows no local." + key)
+    for key in ("momentum", "weight_decay"):
+        if local["optimizer"].get(key):
+            sys.exit("this trainer knows no local.optimizer." + key)
     if local.get("accumulate", 1) > 1 or local["optimizer"].get("name", "sgd") != "sgd":
         sys.exit("this trainer knows plain SGD only")
+    if recipe["model"]["loss"] != "cross_entropy" or recipe.get("tensors"):
+        sys.exit("this trainer knows cross-entropy only, and trains every tensor")
+
+
+def train(task, layers, x, y):
+    local = task["recipe"]["local"]
     batch = local.get("batch") or len(y)
     rate = local["optimizer"]["rate"]
     rng = np.random.default_rng(task["local_seed"])
@@ -136,13 +167,16 @@ def train(task, layers, x, y):
 
 
 def main():
+    if sys.argv[1] == "--offer":
+        json.dump({"kinds": ["train"], "layers": LAYERS, "threads": len(os.sched_getaffinity(0))}, sys.stdout)
+        return
     signal.signal(signal.SIGTERM, on_term)
     os.chdir(sys.argv[1])
     with open("task.json") as f:
         task = json.load(f)
     tensors = {name: np.array(t) for name, t in read_safetensors("base.safetensors").items()}
-    names = [name[: -len(".weight")] for name in tensors if name.endswith(".weight")]
-    layers = [(tensors[name + ".weight"], tensors[name + ".bias"]) for name in names]
+    check(task["recipe"])
+    layers = chain(task["recipe"], tensors)
     x, y = load_examples(task)
     report = {}
     held = load_examples(task, "validation_")
