@@ -125,10 +125,11 @@ api_audit_list(struct exchange *x)
 		return;
 	}
 	struct json *v = json_object();
-	const struct services_ca *ca = atomic_load(&x->services->ca);
+	const struct services_ca *ca = shared_take(x->services->ca);
 	json_add_u64(v, "last", p.last);
 	add_pem(v, "ca", &ca->current);
 	add_pem(v, "signer", &ca->signer);
+	shared_give(x->services->ca, ca);
 	json_add(v, "entries", p.entries);
 	exchange_json(x, 200, v);
 }

@@ -8,33 +8,37 @@
 
 #define BACKDATE (2 * 86400) /* for devices whose clock is behind */
 
+struct issue {
+	const struct services_ca *ca;
+	const struct store_device *device;
+	bool joining;
+	int64_t now, validity; /* seconds */
+};
+
 /* While the CA is replaced, a device that renews proves by its next request that it holds the next one; a device that joins
  * believes the CA of its token alone. */
 static enum err
-make_certificate(const struct services *s, const struct store_device *d, int64_t now, bool joining,
-    char out[4096], struct why *why)
+make_certificate(const struct issue *i, char out[4096], struct why *why)
 {
-	const struct services_ca *ca = atomic_load(&s->ca);
-	bool by_next = ca->rotating && !joining;
+	bool by_next = i->ca->rotating && !i->joining;
 	char name[KEY_ID_HEX];
 	struct x509_cert cert;
 	size_t room = 4096;
 	struct x509_request r = {.use = X509_CLIENT,
 	    .common_name = name,
-	    .spki = d->spki,
-	    .not_before = now - BACKDATE,
-	    .not_after = now + (int64_t)s->config->device_validity_s};
+	    .spki = i->device->spki,
+	    .not_before = i->now - BACKDATE,
+	    .not_after = i->now + i->validity};
 
-	hex_encode(name, d->id, sizeof(d->id));
-	enum err e = x509_issue(
-	    &cert, &r, by_next ? &ca->next : &ca->current, by_next ? ca->next_key : ca->key, why);
+	hex_encode(name, i->device->id, sizeof(i->device->id));
+	enum err e = x509_issue(&cert, &r, by_next ? &i->ca->next : &i->ca->current,
+	    by_next ? i->ca->next_key : i->ca->key, why);
 	return e ? e : x509_to_pem(out, &room, &cert);
 }
 
 static enum err
-tell_authorities(const struct services *s, struct join_answer *a)
+tell_authorities(const struct services_ca *ca, struct join_answer *a)
 {
-	const struct services_ca *ca = atomic_load(&s->ca);
 	size_t room = sizeof(a->ca), signer_room = sizeof(a->signer);
 
 	enum err e = x509_to_pem(a->ca, &room, &ca->current);
@@ -45,12 +49,22 @@ tell_authorities(const struct services *s, struct join_answer *a)
 	return e ? e : x509_to_pem(a->signer, &signer_room, &ca->signer);
 }
 
+static int64_t
+validity(const struct services *s)
+{
+	const struct config *c = shared_take(s->config);
+	int64_t seconds = (int64_t)c->device_validity_s;
+
+	shared_give(s->config, c);
+	return seconds;
+}
+
 void
 issue_answer(struct exchange *x, const struct store_device *device, bool joining, unsigned status)
 {
 	const struct services *s = x->services;
-	int64_t now = (int64_t)clock_wall();
-	struct join_answer a = {.renew_after = now + (int64_t)s->config->device_validity_s * 2 / 3};
+	struct issue i = {shared_take(s->ca), device, joining, (int64_t)clock_wall(), validity(s)};
+	struct join_answer a = {.renew_after = i.now + i.validity * 2 / 3};
 	struct why why = {""};
 	struct buf out;
 
@@ -58,9 +72,10 @@ issue_answer(struct exchange *x, const struct store_device *device, bool joining
 	snprintf(a.name, sizeof(a.name), "%s", device->name);
 	snprintf(a.role, sizeof(a.role), "%s", device->role);
 	buf_init(&out, 65536);
-	enum err e = make_certificate(s, device, now, joining, a.certificate, &why);
+	enum err e = make_certificate(&i, a.certificate, &why);
 	if (!e)
-		e = tell_authorities(s, &a);
+		e = tell_authorities(i.ca, &a);
+	shared_give(s->ca, i.ca);
 	if (!e)
 		e = messages_joined_encode(&out, &a);
 	if (e)

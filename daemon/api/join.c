@@ -178,7 +178,9 @@ read_request(struct exchange *x, struct enrolment *j)
 		snprintf(j->device.name, sizeof(j->device.name), "%s", q->name);
 		j->device.state = DEVICE_ACTIVE;
 		j->device.joined_at = j->now;
-		j->device.ca_generation = atomic_load(&j->services->ca)->generation;
+		const struct services_ca *ca = shared_take(j->services->ca);
+		j->device.ca_generation = ca->generation;
+		shared_give(j->services->ca, ca);
 	}
 	free(q);
 	return ok;

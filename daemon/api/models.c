@@ -205,6 +205,19 @@ model_row(struct store_db *db, void *arg, struct why *why)
 	return e ? e : store_model_pin(db, u->id);
 }
 
+static bool
+has_room(struct exchange *x)
+{
+	const struct config *c = shared_take(x->services->config);
+	uint64_t most = c->model_bytes;
+
+	shared_give(x->services->config, c);
+	if (x->request.length > most)
+		exchange_problem(x, PROBLEM_TOO_LARGE, "models have at most %llu bytes here",
+		    (unsigned long long)most);
+	return x->request.length <= most;
+}
+
 static void
 model_begin(struct exchange *x)
 {
@@ -225,11 +238,8 @@ model_begin(struct exchange *x)
 		exchange_problem(x, PROBLEM_BAD_REQUEST, "a model id is 64 lower-case hex digits");
 		return;
 	}
-	if (x->request.length > x->services->config->model_bytes) {
-		exchange_problem(x, PROBLEM_TOO_LARGE, "models have at most %llu bytes here",
-		    (unsigned long long)x->services->config->model_bytes);
+	if (!has_room(x))
 		return;
-	}
 	if (models_get(x->services->models, u->id, &map, NULL) == ERR_OK) {
 		u->at = map->bytes;
 		models_map_release(map);

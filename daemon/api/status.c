@@ -57,7 +57,7 @@ api_ready(struct exchange *x)
 void
 api_ca(struct exchange *x)
 {
-	const struct services_ca *ca = atomic_load(&x->services->ca);
+	const struct services_ca *ca = shared_take(x->services->ca);
 	const struct x509_cert *certs[3] = {&ca->current, &ca->cross, &ca->old};
 	size_t count = ca->has_old ? 3 : 1, used = 0;
 	char pem[3 * 4096];
@@ -68,6 +68,7 @@ api_ca(struct exchange *x)
 		e = x509_to_pem(pem + used, &len, certs[i]);
 		used += len;
 	}
+	shared_give(x->services->ca, ca);
 	if (e)
 		exchange_failed(x, e, NULL);
 	else
@@ -105,18 +106,21 @@ kept_json(const struct services *s)
 	archive_report(s->archive, &r);
 	json_add_u64(v, "deltas", r.deltas);
 	json_add_u64(v, "bytes", r.used_bytes);
-	json_add_u64(v, "limit", s->config->keep_deltas_bytes);
+	const struct config *c = shared_take(s->config);
+	json_add_u64(v, "limit", c->keep_deltas_bytes);
+	shared_give(s->config, c);
 	return v;
 }
 
 static struct json *
 ca_json(const struct services *s, uint64_t not_renewed)
 {
-	const struct services_ca *ca = atomic_load(&s->ca);
+	const struct services_ca *ca = shared_take(s->ca);
 	struct json *v = json_object();
 
 	json_add_u64(v, "generation", ca->generation);
 	json_add_bool(v, "rotating", ca->rotating);
+	shared_give(s->ca, ca);
 	json_add_u64(v, "not_renewed", not_renewed);
 	return v;
 }

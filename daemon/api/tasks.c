@@ -90,7 +90,9 @@ api_task_ask(struct exchange *x)
 	registry_touch(
 	    x->services->registry, x->who.device, offer->agent, task.wait ? task.reason : "");
 	if (x->until_ms == 0) {
-		uint64_t max = x->services->config->long_poll_s;
+		const struct config *c = shared_take(x->services->config);
+		uint64_t max = c->long_poll_s;
+		shared_give(x->services->config, c);
 		uint64_t wait = offer->wait_s < max ? offer->wait_s : max;
 		x->until_ms = clock_ms() + wait * 1000;
 		x->expired = x->expired || wait == 0;

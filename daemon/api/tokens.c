@@ -118,7 +118,9 @@ make_token(const struct services *s, const struct token_request *q, struct token
 		e = rng_bytes(t->secret, sizeof(t->secret));
 	if (e)
 		return e;
-	memcpy(t->ca_hash, atomic_load(&s->ca)->hash, sizeof(t->ca_hash));
+	const struct services_ca *ca = shared_take(s->ca);
+	memcpy(t->ca_hash, ca->hash, sizeof(t->ca_hash));
+	shared_give(s->ca, ca);
 	memcpy(row->id, t->id, sizeof(row->id));
 	hash_sha256(row->secret_hash, t->secret, sizeof(t->secret));
 	snprintf(row->role, sizeof(row->role), "%s", q->role);

@@ -229,7 +229,7 @@ audit_new(struct audit **out, const struct services *s)
 		return ERR_NOMEM;
 	a->services = s;
 	a->since = clock_wall();
-	a->next_ms = clock_ms() + (uint64_t)s->config->audit_refusals_s * 1000;
+	a->next_ms = clock_ms() + (uint64_t)s->fixed->audit_refusals_s * 1000;
 	pthread_mutex_init(&a->lock, NULL);
 	*out = a;
 	return ERR_OK;
@@ -299,14 +299,16 @@ audit_tick(struct audit *a)
 {
 	struct refusals *r = NULL;
 	uint64_t now = clock_ms();
+	const struct config *c = shared_take(a->services->config);
 
 	pthread_mutex_lock(&a->lock);
 	if (now >= a->next_ms) {
 		r = take(a);
 		a->since = clock_wall();
-		a->next_ms = now + (uint64_t)a->services->config->audit_refusals_s * 1000;
+		a->next_ms = now + (uint64_t)c->audit_refusals_s * 1000;
 	}
 	pthread_mutex_unlock(&a->lock);
+	shared_give(a->services->config, c);
 	if (r && store_submit(a->services->store, append_refusals, appended_refusals, r))
 		appended_refusals(r, ERR_CLOSED, &(struct why){"the store is closing"});
 }

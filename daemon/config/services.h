@@ -6,10 +6,12 @@
 #include "config.h"
 #include "hash.h"
 #include "key.h"
+#include "shared.h"
+#include "tls.h"
 #include "wake.h"
 #include "x509.h"
 
-/* The CA as it stands: replaced whole on reload, like the configuration. */
+/* The CA as it stands. */
 struct services_ca {
 	struct x509_cert current;
 	struct key *key;
@@ -26,11 +28,21 @@ struct services_ca {
 	struct x509_cert signer; /* of the key that signs receipts and records */
 };
 
+/* The server's certificate, and the context that shows it. */
+struct services_tls {
+	struct tls_context *context;
+	struct key *key;
+	struct x509_cert cert;
+};
+
 /* What request handlers work with: made by main, alive as long as any thread, read-only but for what the pointed-to
  * objects lock themselves. */
 struct services {
-	_Atomic(const struct config *)
-	    config; /* replaced whole on reload; old ones live until the end */
+	/* Replaced whole on reload, of struct config, services_ca and services_tls; connections hold the services_tls they were made
+	 * with. */
+	struct shared *config, *ca, *tls;
+	const struct config
+	    *fixed; /* the first configuration: what a reload cannot change is read here */
 	struct store *store;
 	struct engine *engine;
 	struct registry *registry;
@@ -43,7 +55,6 @@ struct services {
 	struct worker_pool *pool;
 	struct server *server;
 	struct wake wake;
-	_Atomic(const struct services_ca *) ca; /* old ones live until the end */
 	_Atomic int64_t certificate_ends; /* of the server's certificate in use, Unix seconds */
 	struct key *sign_key; /* receipts and records; never TLS or CA */
 	uint64_t incarnation;

@@ -240,7 +240,9 @@ engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer
 		lock_release(&g->lock);
 	}
 	if (reason) {
-		*out = (struct task){.wait = true, .wait_s = g->services->config->retry_after_s};
+		const struct config *c = shared_take(g->services->config);
+		*out = (struct task){.wait = true, .wait_s = c->retry_after_s};
+		shared_give(g->services->config, c);
 		snprintf(out->reason, sizeof(out->reason), "%s", reason);
 	}
 }

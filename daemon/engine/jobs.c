@@ -114,10 +114,12 @@ check_evaluation(const struct services *s, const struct engine_job *j, struct wh
 	if (j->spec.recipe.evaluate_by != EVALUATE_COORDINATOR)
 		return ERR_OK;
 	struct evalset *set = NULL;
-	enum err e = evalset_new(&set, s->config);
+	const struct config *c = shared_take(s->config);
+	enum err e = evalset_new(&set, c);
 	if (!e)
 		e = evalset_check(set, &j->spec.recipe, why);
 	evalset_free(set);
+	shared_give(s->config, c);
 	return e == ERR_NOTFOUND ? ERR_INVALID : e;
 }
 
@@ -156,7 +158,7 @@ check_record(const struct round_spec *r, struct why *why)
 static enum err
 check_quota(const struct services *s, const struct engine_job *j, struct why *why)
 {
-	uint64_t quota = s->config->spool_quota;
+	uint64_t quota = s->fixed->spool_quota;
 	uint64_t one = engine_variate_payload(j);
 
 	one = one > MANIFEST_PAYLOAD_MAX ? UINT64_MAX : spoolfile_bytes(one);
@@ -363,7 +365,7 @@ uses_model(struct engine *g, const uint8_t model[32])
 bool
 engine_lets_go(struct engine *g, const struct store_model *m)
 {
-	const struct config *c = g->services->config;
+	const struct config *c = shared_take(g->services->config);
 
 	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, m->job);
@@ -371,6 +373,7 @@ engine_lets_go(struct engine *g, const struct store_model *m)
 	    m->round + c->keep_last <= j->rounds_committed &&
 	    !(c->keep_every > 0 && m->round % c->keep_every == 0) && !uses_model(g, m->id);
 	lock_release(&g->lock);
+	shared_give(g->services->config, c);
 	return goes;
 }
 

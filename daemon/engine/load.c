@@ -30,6 +30,17 @@ engine_job_free(struct engine_job *j)
 	free(j);
 }
 
+/* Within the configuration's limit for models. */
+static enum err
+make_net(const struct services *s, const struct recipe *r, struct net **out, struct why *why)
+{
+	const struct config *c = shared_take(s->config);
+	uint64_t most = c->model_bytes;
+
+	shared_give(s->config, c);
+	return net_new(out, &r->net, r->data.class_count, 1, false, most, why);
+}
+
 /* The model of round 0, drawn from the seed, written to the model folder. */
 static enum err
 draw_model(const struct services *s, struct engine_job *j, uint8_t id[32], struct why *why)
@@ -39,8 +50,7 @@ draw_model(const struct services *s, struct engine_job *j, uint8_t id[32], struc
 	struct net *net = NULL;
 	struct buf head;
 
-	size_t classes = r->data.class_count;
-	enum err e = net_new(&net, &r->net, classes, 1, false, s->config->model_bytes, why);
+	enum err e = make_net(s, r, &net, why);
 	if (e)
 		return e;
 	net_init(net, j->spec.seed);
@@ -63,8 +73,7 @@ check_layers(const struct services *s, const struct recipe *r, const struct tens
 {
 	struct net *net = NULL;
 
-	enum err e =
-	    net_new(&net, &r->net, r->data.class_count, 1, false, s->config->model_bytes, why);
+	enum err e = make_net(s, r, &net, why);
 	if (!e && !tensor_table_same(net_tensors(net), table))
 		e = err_set(
 		    why, ERR_INVALID, "model.init does not have the tensors of model.layers");

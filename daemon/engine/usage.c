@@ -54,13 +54,16 @@ database_bytes(const char *dir)
 }
 
 static uint64_t
-may_keep(const struct config *c, uint64_t kept)
+may_keep(const struct services *s, uint64_t kept)
 {
-	if (!c->keep_deltas)
+	const struct config *c = shared_take(s->config);
+	uint64_t most = c->keep_deltas_bytes ? c->keep_deltas_bytes : UINT64_MAX;
+	bool keeps = c->keep_deltas;
+
+	shared_give(s->config, c);
+	if (!keeps || most <= kept)
 		return 0;
-	if (c->keep_deltas_bytes == 0)
-		return UINT64_MAX;
-	return c->keep_deltas_bytes > kept ? c->keep_deltas_bytes - kept : 0;
+	return most == UINT64_MAX ? most : most - kept;
 }
 
 struct job_forecast
@@ -100,7 +103,7 @@ needed(const struct services *s, const struct usage *u)
 enum err
 usage_read(const struct services *s, struct usage *out, struct why *why)
 {
-	const char *dir = s->config->state_dir;
+	const char *dir = s->fixed->state_dir;
 	struct archive_report kept;
 	struct statvfs v;
 
@@ -113,7 +116,7 @@ usage_read(const struct services *s, struct usage *out, struct why *why)
 	archive_report(s->archive, &kept);
 	out->kept_bytes = kept.used_bytes;
 	out->database_bytes = database_bytes(dir);
-	out->keep_bytes = may_keep(s->config, kept.used_bytes);
+	out->keep_bytes = may_keep(s, kept.used_bytes);
 	out->spool_on_disk = !spool_in_memory(s->spool);
 	out->need_bytes = needed(s, out);
 	return ERR_OK;

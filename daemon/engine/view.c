@@ -65,7 +65,9 @@ view_job(struct engine *g, const struct engine_job *j, struct job_view *v)
 	memcpy(v->reason, j->reason, sizeof(v->reason));
 	if (v->is_open) {
 		v->open = view_open(j, clock_ms());
-		v->forecast = engine_forecast(g->services->config, j);
+		const struct config *c = shared_take(g->services->config);
+		v->forecast = engine_forecast(c, j);
+		shared_give(g->services->config, c);
 	}
 	if (v->is_guarded)
 		v->guard = view_guard(j);

@@ -31,7 +31,8 @@ struct queued {
 struct folder {
 	const struct services *services;
 	struct evalset *evalset;
-	const struct config *evalset_config; /* what it was made from; a reload changes it */
+	const struct config
+	    *evalset_config; /* what it was made from, held as long; a reload changes it */
 	unsigned threads;
 	pthread_t id;
 	pthread_mutex_t lock;
@@ -82,16 +83,26 @@ write_model(struct fold *w, struct why *why)
 	return e;
 }
 
+static void
+drop_evalset(struct folder *d)
+{
+	evalset_free(d->evalset);
+	d->evalset = NULL;
+	shared_give(d->services->config, d->evalset_config);
+	d->evalset_config = NULL;
+}
+
 /* The data sets of the configuration in force. */
 static enum err
 need_evalset(struct folder *d)
 {
-	const struct config *config = d->services->config;
+	const struct config *config = shared_take(d->services->config);
 
-	if (d->evalset && d->evalset_config == config)
+	if (d->evalset && d->evalset_config == config) {
+		shared_give(d->services->config, config);
 		return ERR_OK;
-	evalset_free(d->evalset);
-	d->evalset = NULL;
+	}
+	drop_evalset(d);
 	d->evalset_config = config;
 	return evalset_new(&d->evalset, config);
 }
@@ -202,7 +213,7 @@ forget_erased(const struct services *s, const struct fold *w)
 static void
 leave_spool(const struct services *s, const struct fold *w)
 {
-	const struct config *c = s->config;
+	const struct config *c = shared_take(s->config);
 	struct why why = {""};
 	enum err e = ERR_OK;
 
@@ -215,6 +226,7 @@ leave_spool(const struct services *s, const struct fold *w)
 		forget_erased(s, w);
 	if (c->keep_deltas && !e)
 		e = archive_sync(s->archive, &why);
+	shared_give(s->config, c);
 	if (e)
 		log_event(LOG_LEVEL_ERROR, "delta.not-kept", LOG_S("job", w->f->job_hex),
 		    LOG_U("round", w->f->row.round), LOG_S("why", why.text));
@@ -465,7 +477,7 @@ folder_free(struct folder *d)
 		d->head = q->next;
 		free(q);
 	}
-	evalset_free(d->evalset);
+	drop_evalset(d);
 	pthread_cond_destroy(&d->wake);
 	pthread_mutex_destroy(&d->lock);
 	free(d);

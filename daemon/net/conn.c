@@ -109,7 +109,7 @@ conn_deadline(uint64_t seconds)
 void
 conn_change_state(struct conn *c, enum conn_state to)
 {
-	const struct config *cf = c->io->services->config;
+	const struct config *cf = conn_config(c->io);
 
 	c->state = to;
 	switch (to) {
@@ -176,6 +176,32 @@ conn_failed(const struct conn *c)
 		peers_failed(c->io->peers, c->x.peer, clock_ms());
 }
 
+const struct config *
+conn_config(struct io *io)
+{
+	if (!io->config)
+		io->config = shared_take(io->services->config);
+	return io->config;
+}
+
+/* With the certificate that is shown now, which stays as long as the session. */
+static enum err
+begin_tls(struct io *io, struct conn *c, int fd)
+{
+	c->shown = shared_take(io->services->tls);
+	return tls_session_new(&c->tls, c->shown->context, fd);
+}
+
+/* Idempotent. */
+static void
+end_tls(struct io *io, struct conn *c)
+{
+	tls_session_free(c->tls);
+	shared_give(io->services->tls, c->shown);
+	c->tls = NULL;
+	c->shown = NULL;
+}
+
 /* Closes the socket; memory goes in conn_sweep, or after the exchange comes back. Idempotent. */
 void
 conn_close(struct conn *c)
@@ -192,8 +218,7 @@ conn_close(struct conn *c)
 		conn_end_handshake(c);
 		conn_join_unauthenticated(c, NULL);
 		conn_leave_tally(c);
-		tls_session_free(c->tls);
-		c->tls = NULL;
+		end_tls(io, c);
 		close(c->source.fd);
 		atomic_fetch_sub(&io->count, 1);
 	}
@@ -215,6 +240,9 @@ conn_sweep(struct io *io)
 
 	io->handshake_steps = 0;
 	io->asked_ns = 0;
+	if (io->config)
+		shared_give(io->services->config, io->config);
+	io->config = NULL;
 	while (io->freed) {
 		struct conn *c = io->freed;
 		io->freed = c->next;
@@ -311,17 +339,18 @@ give_up(struct io *io, struct conn *c, int fd, enum conn_kind kind, const char *
 	if (kind == CONN_OVER_TLS)
 		peers_leave(io->peers, peer);
 	if (c)
-		tls_session_free(c->tls);
+		end_tls(io, c);
 	free(c);
 	close(fd);
 }
 
 void
-conn_open(struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, const char *peer)
+conn_open(struct io *io, int fd, enum conn_kind kind, const char *peer)
 {
+	bool tls = kind == CONN_OVER_TLS || kind == CONN_PROXIED;
 	struct conn *c = calloc(1, sizeof(*c));
 
-	if (!c || (tls && tls_session_new(&c->tls, tls, fd))) {
+	if (!c || (tls && begin_tls(io, c, fd))) {
 		give_up(io, c, fd, kind, peer);
 		return;
 	}
@@ -329,7 +358,7 @@ conn_open(struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, c
 	c->io = io;
 	c->kind = kind;
 	c->interest = EPOLLIN;
-	buf_init(&c->in, io->services->config->header_bytes);
+	buf_init(&c->in, conn_config(io)->header_bytes);
 	buf_init(&c->out, (size_t)80 << 20);
 	c->door = io->pace ? &io->pace->handshakes : NULL;
 	c->x.loop = io->loop;
@@ -357,7 +386,7 @@ conn_open(struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, c
 static bool
 too_slow(struct conn *c, uint64_t now_ms)
 {
-	const struct config *cf = c->io->services->config;
+	const struct config *cf = conn_config(c->io);
 	uint64_t window = (uint64_t)cf->slow_upload_s * 1000;
 
 	if ((c->state != CONN_BODY && c->state != CONN_STREAM) ||

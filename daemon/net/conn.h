@@ -23,6 +23,7 @@ struct io {
 	struct conn_unauthenticated {
 		struct conn *oldest, *newest;
 	} handshakes, strangers;
+	const struct config *config; /* held until the batch of events ends: conn_config */
 	unsigned handshake_steps; /* in this batch of events, */
 	uint64_t asked_ns; /* and processor time for what strangers ask at a door; */
 	uint64_t shaken_ns; /* that of all its handshakes */
@@ -58,9 +59,8 @@ enum conn_kind {
 	CONN_LOCAL, /* a Unix socket, whose peers are administrators */
 	CONN_PROBE, /* plain HTTP: anyone on this host, for the routes marked so */
 };
-/* Takes over fd (non-blocking). tls: for CONN_OVER_TLS and CONN_PROXIED, else NULL. Closes fd on failure. */
-void conn_open(
-    struct io *io, int fd, enum conn_kind kind, struct tls_context *tls, const char *peer);
+/* Takes over fd (non-blocking). Closes it on failure. */
+void conn_open(struct io *io, int fd, enum conn_kind kind, const char *peer);
 /* The budget that applies before TLS costs anything. True: a handshake of this peer is counted, and the connection calls
  * peers_leave. When all of it is taken, who came first and is still not through makes room: otherwise a few silent peers could keep
  * everybody out. */
@@ -78,7 +78,9 @@ void conn_stop(struct io *io);
 void conn_serve_line(struct io *io);
 /* Closes everything that is left, once no thread runs the loop and no worker holds an exchange. */
 void conn_close_all(struct io *io);
-/* Releases connections closed during the last batch of events. */
+/* The configuration as this batch of events sees it, until conn_sweep. */
+const struct config *conn_config(struct io *io);
+/* Releases the configuration and the connections closed during the last batch of events. */
 void conn_sweep(struct io *io);
 
 #endif

@@ -26,6 +26,7 @@ struct conn {
 	struct io *io;
 	struct conn *prev, *next;
 	struct tls_session *tls;
+	const struct services_tls *shown; /* held as long as tls */
 	enum conn_kind kind;
 	bool handshaking;
 	enum conn_state state;

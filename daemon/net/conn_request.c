@@ -105,7 +105,7 @@ check_body(const struct conn *c, const char **detail)
 {
 	const struct route *route = c->x.route;
 	const struct http_request *q = &c->x.request;
-	size_t max = c->io->services->config->json_bytes;
+	size_t max = conn_config(c->io)->json_bytes;
 
 	if (route->body_max && route->body_max < max)
 		max = route->body_max;
@@ -156,7 +156,7 @@ conn_is_known(const struct conn *c)
 static bool
 is_unwelcome(const struct conn *c)
 {
-	uint32_t most = c->io->services->config->failures_per_minute;
+	uint32_t most = conn_config(c->io)->failures_per_minute;
 	const struct route *route = c->x.route;
 
 	if (most == 0 || conn_is_known(c) ||

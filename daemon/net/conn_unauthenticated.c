@@ -61,7 +61,7 @@ conn_evict(struct io *io, bool handshake)
 bool
 conn_admit(struct io *io, const char *peer)
 {
-	const struct config *c = io->services->config;
+	const struct config *c = conn_config(io);
 	const struct tally_limits limits = {
 	    c->handshakes, c->handshakes_per_address, c->failures_per_minute};
 
@@ -85,7 +85,7 @@ conn_leave_tally(struct conn *c)
 static bool
 enter_tally(struct conn *c)
 {
-	const struct config *cf = c->io->services->config;
+	const struct config *cf = conn_config(c->io);
 	const struct tally_limits limits = {
 	    .most = UINT32_MAX, .most_each = cf->connections_per_device};
 
@@ -101,7 +101,7 @@ enter_tally(struct conn *c)
 uint32_t
 conn_charge(struct conn *c)
 {
-	uint32_t most = c->io->services->config->requests_per_minute;
+	uint32_t most = conn_config(c->io)->requests_per_minute;
 
 	if (!c->tls)
 		return 0;

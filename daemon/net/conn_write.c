@@ -150,7 +150,7 @@ flush_file(struct conn *c)
 			return t;
 		c->file_at += done;
 		budget -= done;
-		c->deadline_ms = conn_deadline(c->io->services->config->idle_timeout_s);
+		c->deadline_ms = conn_deadline(conn_config(c->io)->idle_timeout_s);
 	}
 	return TLS_OK;
 }

@@ -23,7 +23,6 @@
 #include "peers.h"
 
 #define SERVER_THREADS_MAX 64
-#define SERVER_CONTEXTS_MAX 64
 #define TICK_MS 50
 #define DOOR_NICE 10
 
@@ -52,9 +51,6 @@ struct thread {
 struct server {
 	const struct services *services;
 	route_finder find;
-	_Atomic(struct tls_context *) tls;
-	struct tls_context *contexts[SERVER_CONTEXTS_MAX];
-	_Atomic unsigned context_count;
 	struct listener *listeners;
 	size_t listener_count;
 	struct thread threads[2 * SERVER_THREADS_MAX];
@@ -86,20 +82,11 @@ struct incoming {
 };
 
 static void
-open_conn(struct thread *t, int fd, enum conn_kind kind, const char *peer)
-{
-	bool secure = kind == CONN_OVER_TLS || kind == CONN_PROXIED;
-	struct tls_context *tls = secure ? atomic_load(&t->server->tls) : NULL;
-
-	conn_open(&t->io, fd, kind, tls, peer);
-}
-
-static void
 on_incoming(struct loop_post *p)
 {
 	struct incoming *in = (struct incoming *)p;
 
-	open_conn(in->to, in->fd, in->kind, in->peer);
+	conn_open(&in->to->io, in->fd, in->kind, in->peer);
 	free(in);
 }
 
@@ -174,7 +161,7 @@ static bool
 has_room(struct thread *self, bool tls, const char *peer)
 {
 	struct server *s = self->server;
-	const struct config *c = s->services->config;
+	const struct config *c = conn_config(&self->io);
 	/* Some descriptors are for the disk: without them the deltas of those who are connected could not be taken. */
 	uint64_t files = s->files - s->files / 4;
 	uint64_t most = c->connections < files ? c->connections : files;
@@ -203,7 +190,7 @@ hand_over(struct listener *l, int fd, enum conn_kind kind, const char *peer)
 	if (l->kind != CONN_LOCAL)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (to == l->thread) {
-		open_conn(to, fd, kind, peer);
+		conn_open(&to->io, fd, kind, peer);
 		return;
 	}
 	struct incoming *in = calloc(1, sizeof(*in));
@@ -248,7 +235,7 @@ on_accept(struct loop_source *source, uint32_t events)
 		}
 		peer_name(&from, fd, peer);
 		enum conn_kind kind = l->kind;
-		if (kind == CONN_OVER_TLS && is_proxy(l->server->services->config, peer))
+		if (kind == CONN_OVER_TLS && is_proxy(conn_config(&l->thread->io), peer))
 			kind = CONN_PROXIED;
 		if (!has_room(l->thread, kind == CONN_OVER_TLS, peer)) {
 			log_limited(LOG_LEVEL_INFO, "accept.refused", LOG_S("peer", peer));
@@ -300,7 +287,7 @@ add_listener(struct server *s, int fd, enum conn_kind kind, struct thread *t)
 static enum err
 open_listeners(struct server *s, struct why *why)
 {
-	const struct config *c = s->services->config;
+	const struct config *c = s->services->fixed;
 	enum err e = ERR_OK;
 	int fd = -1;
 
@@ -358,11 +345,13 @@ on_batch(void *ctx)
 {
 	struct thread *t = ctx;
 
+	unsigned share = conn_config(&t->io)->strangers_cpu;
+
 	if (t->door)
 		conn_serve_line(&t->io);
 	conn_sweep(&t->io);
 	if (t->door)
-		pace_wait(&t->pace, t->server->services->config->strangers_cpu);
+		pace_wait(&t->pace, share);
 }
 
 static void
@@ -430,8 +419,7 @@ init_thread(struct server *s, struct thread *t)
 }
 
 enum err
-server_new(struct server **out, const struct services *services, route_finder find,
-    struct tls_context *tls, struct why *why)
+server_new(struct server **out, const struct services *services, route_finder find, struct why *why)
 {
 	struct server *s = calloc(1, sizeof(*s));
 	struct rlimit files = {.rlim_cur = RLIM_INFINITY};
@@ -443,11 +431,10 @@ server_new(struct server **out, const struct services *services, route_finder fi
 	s->find = find;
 	getrlimit(RLIMIT_NOFILE, &files);
 	s->files = files.rlim_cur;
-	server_set_tls(s, tls);
 	e = tally_new(&s->peers);
 	if (!e)
 		e = tally_new(&s->identities);
-	unsigned n = services->config->io_threads ? services->config->io_threads : cpu_count();
+	unsigned n = services->fixed->io_threads ? services->fixed->io_threads : cpu_count();
 	if (n > SERVER_THREADS_MAX)
 		n = SERVER_THREADS_MAX;
 	s->inner_count = n;
@@ -487,18 +474,6 @@ server_probe_port(const struct server *s)
 }
 
 void
-server_set_tls(struct server *s, struct tls_context *tls)
-{
-	unsigned n = atomic_load(&s->context_count);
-
-	if (n < SERVER_CONTEXTS_MAX) {
-		s->contexts[n] = tls;
-		atomic_store(&s->context_count, n + 1);
-	}
-	atomic_store(&s->tls, tls);
-}
-
-void
 server_wake(void *server)
 {
 	struct server *s = server;
@@ -511,8 +486,10 @@ server_wake(void *server)
 void
 server_forget(struct server *s)
 {
-	for (unsigned i = 0; i < atomic_load(&s->context_count); i++)
-		tls_context_forget(s->contexts[i]);
+	const struct services_tls *shown = shared_take(s->services->tls);
+
+	tls_context_forget(shown->context);
+	shared_give(s->services->tls, shown);
 	server_wake(s);
 }
 
@@ -574,8 +551,6 @@ server_free(struct server *s)
 		loop_free(s->threads[i].io.loop);
 		free(s->threads[i].io.scratch);
 	}
-	for (unsigned i = 0; i < s->context_count; i++)
-		tls_context_free(s->contexts[i]);
 	tally_free(s->peers);
 	tally_free(s->identities);
 	free(s->listeners);

@@ -2,23 +2,20 @@
 #define SERVER_H
 #include "route.h"
 #include "services.h"
-#include "tls.h"
 
 /* The I/O threads, their listeners, and how connections spread over them. */
 struct server;
 struct server_report; /* report.h */
 
 /* Binds the listeners (TLS) and the admin socket. ERR_IO naming the address when one is taken. */
-ERR_MUST_USE enum err server_new(struct server **out, const struct services *services,
-    route_finder find, struct tls_context *tls, struct why *why);
+ERR_MUST_USE enum err server_new(
+    struct server **out, const struct services *services, route_finder find, struct why *why);
 /* Starts the threads. */
 ERR_MUST_USE enum err server_start(struct server *s, struct why *why);
 /* Port of the first TLS listener (for port 0). */
 uint16_t server_port(const struct server *s);
 /* Port of the listener for probes; 0 without one. */
 uint16_t server_probe_port(const struct server *s);
-/* New connections use this context from now on; the old one lives until server_free. */
-void server_set_tls(struct server *s, struct tls_context *tls);
 /* Parked requests are asked again soon, on their own threads. Any thread. */
 void server_wake(void *server);
 /* An identity changed: parked requests and uploads of those who may no longer do what they do are refused at once, and no TLS

@@ -53,6 +53,7 @@ read_options(int argc, char **argv, struct options *o)
 struct first {
 	struct services s;
 	struct store_token token;
+	uint8_t ca_hash[HASH_LEN];
 };
 
 static enum err
@@ -62,7 +63,7 @@ put_first(struct store_db *db, void *arg, struct why *why)
 	const struct first *f = arg;
 	char hex[KEY_ID_HEX];
 
-	hex_encode(hex, atomic_load(&f->s.ca)->hash, HASH_LEN);
+	hex_encode(hex, f->ca_hash, HASH_LEN);
 	json_add_string(facts, "version", RIVULET_VERSION);
 	json_add_string(facts, "ca", hex);
 	enum err e = audit_append(db, &f->s,
@@ -76,7 +77,7 @@ put_first(struct store_db *db, void *arg, struct why *why)
 static enum err
 first_token(const struct config *config, char text[TOKEN_TEXT_MAX], struct why *why)
 {
-	struct first f = {.s = {.config = config, .incarnation = 1},
+	struct first f = {.s = {.fixed = config, .incarnation = 1},
 	    .token = {.role = "device",
 		.labels = "{}",
 		.uses = FIRST_TOKEN_USES,
@@ -93,7 +94,10 @@ first_token(const struct config *config, char text[TOKEN_TEXT_MAX], struct why *
 		e = rng_bytes(&t, sizeof(t));
 	if (e)
 		return e;
-	memcpy(t.ca_hash, atomic_load(&f.s.ca)->hash, sizeof(t.ca_hash));
+	const struct services_ca *ca = shared_take(f.s.ca);
+	memcpy(f.ca_hash, ca->hash, sizeof(f.ca_hash));
+	shared_give(f.s.ca, ca);
+	memcpy(t.ca_hash, f.ca_hash, sizeof(t.ca_hash));
 	memcpy(row->id, t.id, sizeof(row->id));
 	hash_sha256(row->secret_hash, t.secret, sizeof(t.secret));
 	snprintf(path, sizeof(path), "%s/rivulet.db", config->state_dir);

@@ -68,7 +68,9 @@ serve(struct setup *setup, const sigset_t *signals, const char *path)
 			reload(setup, path);
 		engine_tick(s->engine);
 		audit_tick(s->audit);
-		spool_expire(s->spool, s->config->spool_part_s * 1000);
+		const struct config *c = shared_take(s->config);
+		spool_expire(s->spool, c->spool_part_s * 1000);
+		shared_give(s->config, c);
 		if (clock_ms() >= settle) {
 			registry_settle(s->registry);
 			settle = clock_ms() + SETTLE_MS;

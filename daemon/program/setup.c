@@ -10,6 +10,7 @@
 
 #include "archive.h"
 #include "audit.h"
+#include "certificates.h"
 #include "clock.h"
 #include "cpu.h"
 #include "engine.h"
@@ -27,25 +28,15 @@
 #include "spool.h"
 #include "start.h"
 #include "store.h"
-#include "tls.h"
 #include "watch.h"
 #include "worker.h"
 
 #define STOP_MS 5000
-#define SESSIONS 20000
-#define CONFIGS_MAX 4096 /* reloads in one life: threads may still read any of them */
-#define SERVERS_MAX 64
 #define CERTIFICATE_DAYS 30 /* from then on it is warned of */
 
 struct setup {
 	struct services s;
 	struct watch *watch;
-	struct config *configs[CONFIGS_MAX];
-	unsigned config_count;
-	struct keys_server servers[SERVERS_MAX];
-	unsigned server_count;
-	struct services_ca *old_cas[SERVERS_MAX];
-	unsigned old_ca_count;
 	int lock_fd;
 	bool started;
 };
@@ -53,19 +44,27 @@ struct setup {
 static void
 state_path(const struct setup *u, const char *name, char *out, size_t room)
 {
-	snprintf(out, room, "%s/%s", u->configs[0]->state_dir, name);
+	snprintf(out, room, "%s/%s", u->s.fixed->state_dir, name);
+}
+
+static struct config *
+copy_config(const struct config *config)
+{
+	struct config *copy = malloc(sizeof(*copy));
+
+	if (copy)
+		*copy = *config;
+	return copy;
 }
 
 static enum err
-add_config(struct setup *u, const struct config *config, struct why *why)
+use_first_config(struct setup *u, const struct config *config, struct why *why)
 {
-	struct config *copy = u->config_count < CONFIGS_MAX ? malloc(sizeof(*copy)) : NULL;
+	struct config *copy = copy_config(config);
 
-	if (!copy)
-		return err_set(why, ERR_NOMEM, "no memory, or too many reloads");
-	*copy = *config;
-	u->configs[u->config_count++] = copy;
-	u->s.config = copy;
+	if (!copy || shared_new(&u->s.config, copy, free))
+		return err_set(why, ERR_NOMEM, "no memory");
+	u->s.fixed = shared_take(u->s.config);
 	return ERR_OK;
 }
 
@@ -75,7 +74,7 @@ take_lock(struct setup *u, struct why *why)
 {
 	char path[CONFIG_PATH_MAX + 16];
 
-	enum err e = file_mkdirs(u->configs[0]->state_dir, 0700, why);
+	enum err e = file_mkdirs(u->s.fixed->state_dir, 0700, why);
 	if (e)
 		return e;
 	state_path(u, "lock", path, sizeof(path));
@@ -84,7 +83,7 @@ take_lock(struct setup *u, struct why *why)
 		return err_errno(why, "open %s", path);
 	if (flock(u->lock_fd, LOCK_EX | LOCK_NB) != 0)
 		return err_set(
-		    why, ERR_EXISTS, "another coordinator uses %s", u->configs[0]->state_dir);
+		    why, ERR_EXISTS, "another coordinator uses %s", u->s.fixed->state_dir);
 	return ERR_OK;
 }
 
@@ -106,7 +105,7 @@ is_known(void *ctx, const uint8_t id[32], bool state)
 static struct json *
 ca_facts(const struct services *s)
 {
-	const struct services_ca *ca = atomic_load(&s->ca);
+	const struct services_ca *ca = shared_take(s->ca);
 	struct json *facts = json_object();
 	char hex[KEY_ID_HEX];
 
@@ -114,6 +113,7 @@ ca_facts(const struct services *s)
 	json_add_string(facts, "ca", hex);
 	json_add_u64(facts, "generation", ca->generation);
 	json_add_bool(facts, "rotating", ca->rotating);
+	shared_give(s->ca, ca);
 	return facts;
 }
 
@@ -152,7 +152,7 @@ open_storage(struct setup *u, struct why *why)
 	state_path(u, "rivulet.db", path, sizeof(path));
 	enum err e = store_open(&u->s.store, path, why);
 	if (!e)
-		e = incarnation_begin(&u->s, u->configs[0]->state_dir, why);
+		e = incarnation_begin(&u->s, u->s.fixed->state_dir, why);
 	FAULT("start.store");
 	state_path(u, "models", path, sizeof(path));
 	if (!e)
@@ -162,89 +162,6 @@ open_storage(struct setup *u, struct why *why)
 	FAULT("start.spool");
 	if (!e)
 		store_before_commit(u->s.store, spool_sync_names, u->s.spool);
-	return e;
-}
-
-static bool
-same_cert(const struct x509_cert *a, const struct x509_cert *b)
-{
-	return a->len == b->len && memcmp(a->der, b->der, a->len) == 0;
-}
-
-/* The CA as its files stand; *out stays NULL if that is the one in use. */
-static enum err
-load_ca(struct setup *u, struct services_ca **out, struct why *why)
-{
-	const struct services_ca *now = atomic_load(&u->s.ca);
-	struct services_ca *fresh = NULL;
-
-	enum err e = keys_load_ca(u->configs[0]->state_dir, &fresh, why);
-	if (e)
-		return e;
-	bool same = same_cert(&now->current, &fresh->current) && now->rotating == fresh->rotating &&
-	    same_cert(&now->next, &fresh->next) && now->has_old == fresh->has_old &&
-	    same_cert(&now->signer, &fresh->signer);
-	if (same || u->old_ca_count == SERVERS_MAX) {
-		keys_free_ca(fresh);
-		return same
-		    ? ERR_OK
-		    : err_set(why, ERR_LIMIT, "the CA changed %d times; restart", SERVERS_MAX);
-	}
-	*out = fresh;
-	return ERR_OK;
-}
-
-/* From now on; live connections and sessions of a CA that went are refused at their next request. */
-static void
-use_ca(struct setup *u, struct services_ca *ca)
-{
-	u->old_cas[u->old_ca_count++] = (struct services_ca *)(uintptr_t)atomic_load(&u->s.ca);
-	atomic_store(&u->s.ca, ca);
-	registry_set_ca(u->s.registry, ca);
-	log_event(LOG_LEVEL_INFO, "ca.changed", LOG_U("generation", ca->generation),
-	    LOG_S("rotating", ca->rotating ? "yes" : "no"));
-	if (store_submit(u->s.store, append_ca, appended, &u->s))
-		log_event(LOG_LEVEL_ERROR, "audit.failed", LOG_S("why", "no memory"));
-}
-
-/* A context for the server certificate as it stands in its file; *out stays NULL if that and the CA are those in use. */
-static enum err
-make_tls(
-    struct setup *u, const struct services_ca *fresh_ca, struct tls_context **out, struct why *why)
-{
-	const struct services_ca *ca = fresh_ca ? fresh_ca : atomic_load(&u->s.ca);
-	struct keys_server fresh;
-	struct x509_info info;
-
-	enum err e = keys_load_server(u->configs[0]->state_dir, &fresh, why);
-	if (e)
-		return e;
-	const struct keys_server *last =
-	    u->server_count > 0 ? &u->servers[u->server_count - 1] : NULL;
-	bool same = last && !fresh_ca && same_cert(&last->cert, &fresh.cert);
-	if (same || u->server_count == SERVERS_MAX) {
-		key_free(fresh.key);
-		return same ? ERR_OK
-			    : err_set(why, ERR_LIMIT, "the certificate changed %d times; restart",
-				  SERVERS_MAX);
-	}
-	struct keys_server *k = &u->servers[u->server_count++];
-	*k = fresh;
-	struct tls_config config = {.server = true,
-	    .ca = &ca->current,
-	    .other_ca = ca->rotating ? &ca->next : NULL,
-	    .cert = &k->cert,
-	    .chain = ca->has_old ? &ca->cross : NULL,
-	    .key = k->key,
-	    .cache_entries = SESSIONS};
-	e = tls_context_new(out, &config, why);
-	/* Not installed: the next reload must not take it for the one in use. */
-	if (e) {
-		key_free(k->key);
-		u->server_count--;
-	} else if (x509_parse(&info, &k->cert, NULL) == ERR_OK) {
-		u->s.certificate_ends = info.not_after;
-	}
 	return e;
 }
 
@@ -262,8 +179,7 @@ raise_file_limit(void)
 static enum err
 build(struct setup *u, struct why *why)
 {
-	const struct config *c = u->configs[0];
-	struct tls_context *tls = NULL;
+	const struct config *c = u->s.fixed;
 	uint8_t task_key[32];
 	unsigned workers = c->worker_threads ? c->worker_threads : cpu_count();
 
@@ -282,7 +198,7 @@ build(struct setup *u, struct why *why)
 	if (!e)
 		e = registry_new(&u->s.registry, u->s.store, why);
 	if (!e)
-		registry_set_ca(u->s.registry, atomic_load(&u->s.ca));
+		e = certificates_begin(&u->s, why);
 	if (!e)
 		e = engine_new(&u->s.engine, &u->s, task_key, why);
 	FAULT("start.engine");
@@ -293,9 +209,7 @@ build(struct setup *u, struct why *why)
 	if (!e)
 		e = folder_new(&u->s.folder, &u->s, why);
 	if (!e)
-		e = make_tls(u, NULL, &tls, why);
-	if (!e)
-		e = server_new(&u->s.server, &u->s, routes_find, tls, why);
+		e = server_new(&u->s.server, &u->s, routes_find, why);
 	if (!e)
 		wake_join(&u->s.wake, server_wake, u->s.server);
 	if (!e)
@@ -312,7 +226,7 @@ setup_new(struct setup **out, const struct config *config, struct why *why)
 		return err_set(why, ERR_NOMEM, "no memory");
 	u->lock_fd = -1;
 	u->s.started_at = clock_wall();
-	enum err e = add_config(u, config, why);
+	enum err e = use_first_config(u, config, why);
 	if (!e)
 		e = build(u, why);
 	if (e) {
@@ -394,34 +308,40 @@ fixed_difference(const struct config *a, const struct config *b)
 	return a->spool_quota != b->spool_quota ? "[spool] quota" : NULL;
 }
 
+static void
+say_ca_changed(struct setup *u)
+{
+	const struct services_ca *ca = shared_take(u->s.ca);
+
+	log_event(LOG_LEVEL_INFO, "ca.changed", LOG_U("generation", ca->generation),
+	    LOG_S("rotating", ca->rotating ? "yes" : "no"));
+	shared_give(u->s.ca, ca);
+	if (store_submit(u->s.store, append_ca, appended, &u->s))
+		log_event(LOG_LEVEL_ERROR, "audit.failed", LOG_S("why", "no memory"));
+}
+
 enum err
 setup_reload(struct setup *u, const struct config *config, struct why *why)
 {
-	const char *fixed = fixed_difference(u->configs[0], config);
-	struct tls_context *tls = NULL;
-	struct services_ca *ca = NULL;
+	const char *fixed = fixed_difference(u->s.fixed, config);
+	struct certificates fresh;
 
 	/* What can fail comes first: a faulty file changes nothing. */
-	enum err e = load_ca(u, &ca, why);
-	if (!e)
-		e = make_tls(u, ca, &tls, why);
-	if (!e)
-		e = add_config(u, config, why);
-	if (e && tls) {
-		tls_context_free(tls);
-		key_free(u->servers[--u->server_count].key);
-	}
-	if (e) {
-		keys_free_ca(ca);
+	enum err e = certificates_load(&u->s, &fresh, why);
+	if (e)
 		return e;
+	struct config *copy = copy_config(config);
+	if (!copy || shared_reserve(u->s.config)) {
+		free(copy);
+		certificates_drop(&fresh);
+		return err_set(why, ERR_NOMEM, "no memory");
 	}
-	if (ca)
-		use_ca(u, ca);
+	shared_replace(u->s.config, copy);
+	if (certificates_use(&u->s, &fresh))
+		say_ca_changed(u);
 	if (fixed)
 		log_event(LOG_LEVEL_WARN, "reload.ignored", LOG_S("key", fixed),
 		    LOG_S("why", "this takes effect after a restart"));
-	if (tls)
-		server_set_tls(u->s.server, tls);
 	return ERR_OK;
 }
 
@@ -449,13 +369,11 @@ setup_free(struct setup *u)
 	models_close(u->s.models);
 	watch_free(u->watch);
 	health_free(u->s.health);
+	shared_free(u->s.tls);
 	keys_free(&u->s);
-	for (unsigned i = 0; i < u->old_ca_count; i++)
-		keys_free_ca(u->old_cas[i]);
-	for (unsigned i = 0; i < u->server_count; i++)
-		key_free(u->servers[i].key);
-	for (unsigned i = 0; i < u->config_count; i++)
-		free(u->configs[i]);
+	if (u->s.config)
+		shared_give(u->s.config, u->s.fixed);
+	shared_free(u->s.config);
 	if (u->lock_fd >= 0)
 		close(u->lock_fd);
 	free(u);

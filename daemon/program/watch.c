@@ -42,7 +42,7 @@ struct watch {
 static void
 folder_path(const struct watch *h, const char *name, char *out, size_t room)
 {
-	snprintf(out, room, "%s%s", h->services->config->state_dir, name);
+	snprintf(out, room, "%s%s", h->services->fixed->state_dir, name);
 }
 
 /* What the file system itself says: costs nothing, so it is asked all the time. */

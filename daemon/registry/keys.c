@@ -241,13 +241,21 @@ keys_check_pair(const char *state_dir, const char *stem, const struct key *key,
 	    stem, stem);
 }
 
+static void
+end_ca(void *ca)
+{
+	keys_free_ca(ca);
+}
+
 enum err
 keys_load(const char *state_dir, struct services *s, uint8_t task_key[32], struct why *why)
 {
 	struct services_ca *ca = NULL;
 	enum err e = keys_load_ca(state_dir, &ca, why);
 
-	s->ca = ca;
+	s->ca = NULL;
+	if (!e)
+		e = shared_new(&s->ca, ca, end_ca);
 	if (!e)
 		e = keys_load_key(state_dir, "sign.key", &s->sign_key, why);
 	if (!e)
@@ -262,14 +270,14 @@ keys_load(const char *state_dir, struct services *s, uint8_t task_key[32], struc
 void
 keys_free(struct services *s)
 {
-	keys_free_ca((struct services_ca *)(uintptr_t)atomic_load(&s->ca));
+	shared_free(s->ca);
 	key_free(s->sign_key);
 	s->ca = NULL;
 	s->sign_key = NULL;
 }
 
 enum err
-keys_load_server(const char *state_dir, struct keys_server *out, struct why *why)
+keys_load_server(const char *state_dir, struct services_tls *out, struct why *why)
 {
 	out->key = NULL;
 	enum err e = keys_load_key(state_dir, "server.key", &out->key, why);

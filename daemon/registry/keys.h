@@ -6,11 +6,6 @@
  * The folder keys/ of a state directory: ca.key ca.crt server.key server.crt sign.key sign.crt task.key, and once the CA was
  * replaced ca-N.* (keys_ca.c). Blocking; only used at start, by subcommands and on reload.
  */
-struct keys_server {
-	struct key *key;
-	struct x509_cert cert;
-};
-
 /* Makes what is missing. names: DNS names and addresses for the server certificate; with any, the certificate is issued
  * anew even if there is one. *fresh says whether a CA was made. ERR_STATE if the CA is gone and the database is
  * not. */
@@ -21,8 +16,9 @@ ERR_MUST_USE enum err keys_init(
 ERR_MUST_USE enum err keys_load(
     const char *state_dir, struct services *s, uint8_t task_key[32], struct why *why);
 void keys_free(struct services *s);
+/* Key and certificate; the context stays as it is. */
 ERR_MUST_USE enum err keys_load_server(
-    const char *state_dir, struct keys_server *out, struct why *why);
+    const char *state_dir, struct services_tls *out, struct why *why);
 
 /* --- keys_ca.c: the CA and its replacement. The running coordinator follows at its next reload or start. */
 

@@ -217,7 +217,7 @@ reissue(const char *state_dir, const struct services_ca *ca, struct why *why)
 	char names[X509_NAMES_MAX][X509_NAME_MAX];
 	const char *list[X509_NAMES_MAX];
 	size_t count = X509_NAMES_MAX;
-	struct keys_server server;
+	struct services_tls server;
 	struct x509_info info;
 
 	enum err e = keys_load_server(state_dir, &server, why);

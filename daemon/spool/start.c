@@ -85,17 +85,16 @@ open_spool(struct services *s, struct why *why)
 	uint8_t secret[32];
 	bool found;
 
-	enum err e = spool_start_secret(s->config, secret, &found, why);
+	enum err e = spool_start_secret(s->fixed, secret, &found, why);
 	if (e)
 		return e;
-	snprintf(dir, sizeof(dir), "%s/spool", s->config->state_dir);
-	e = place_link(dir, s->config->spool_path, why);
+	snprintf(dir, sizeof(dir), "%s/spool", s->fixed->state_dir);
+	e = place_link(dir, s->fixed->spool_path, why);
 	if (e)
 		return e;
-	const struct spool_options o = {
-	    .dir = s->config->spool_path[0] ? s->config->spool_path : dir,
-	    .quota = s->config->spool_quota,
-	    .memory = s->config->spool_memory,
+	const struct spool_options o = {.dir = s->fixed->spool_path[0] ? s->fixed->spool_path : dir,
+	    .quota = s->fixed->spool_quota,
+	    .memory = s->fixed->spool_memory,
 	    .secret = found ? secret : NULL};
 	e = spool_open(&s->spool, &o, why);
 	hash_wipe(secret, sizeof(secret));
@@ -177,7 +176,7 @@ keep_job(void *ctx, const struct store_job *j)
 		return e;
 	bool open = r.state == OUTCOME_OPEN;
 	bool live = states_job_lives(j->state);
-	if (k->s->config->keep_deltas)
+	if (k->s->fixed->keep_deltas)
 		e = store_accept_each(k->db, j->id, r.round - open, keep_accept, &k->over);
 	if (e || !open || !live)
 		return e;
@@ -353,7 +352,7 @@ keep_over(struct kept *k, struct why *why)
 
 	for (size_t i = 0; i < k->over.count && !e; i++) {
 		e = archive_add(
-		    k->s->archive, k->over.deltas[i].task, k->s->config->keep_deltas_bytes, why);
+		    k->s->archive, k->over.deltas[i].task, k->s->fixed->keep_deltas_bytes, why);
 		e = e == ERR_NOTFOUND ? ERR_OK : e;
 	}
 	return e;
@@ -364,13 +363,13 @@ open_both(struct services *s, struct why *why)
 {
 	char path[CONFIG_PATH_MAX + 16];
 
-	if (s->config->keep_deltas && s->config->spool_memory)
+	if (s->fixed->keep_deltas && s->fixed->spool_memory)
 		return err_set(why, ERR_INVALID,
 		    "[retention] keep_deltas = yes needs [spool] mode = durable: the other is "
 		    "there "
 		    "so that no delta rests on disk");
 	enum err e = open_spool(s, why);
-	snprintf(path, sizeof(path), "%s/kept", s->config->state_dir);
+	snprintf(path, sizeof(path), "%s/kept", s->fixed->state_dir);
 	return e ? e : archive_open(&s->archive, path, s->spool, why);
 }
 

@@ -130,7 +130,7 @@ coordinator_stop(struct coordinator *c)
 	spool_close(s->spool);
 	models_close(s->models);
 	key_free(s->sign_key);
-	*s = (struct services){.config = &c->config};
+	*s = (struct services){.config = s->config, .fixed = &c->config};
 }
 
 static inline int
@@ -142,7 +142,8 @@ coordinator_setup(void **state)
 	strcpy(c->dir, "/tmp/test_coordinator.XXXXXX");
 	assert_non_null(mkdtemp(c->dir));
 	config_defaults(&c->config);
-	c->s.config = &c->config;
+	c->s.fixed = &c->config;
+	assert_int_equal(shared_new(&c->s.config, &c->config, NULL), ERR_OK);
 	c->offer = (struct offer){.agent = "1.0",
 	    .protocol = MESSAGES_PROTOCOL,
 	    .data = {{.name = "d", .examples = 100}},
@@ -168,6 +169,7 @@ coordinator_teardown(void **state)
 	struct coordinator *c = *state;
 
 	coordinator_stop(c);
+	shared_free(c->s.config);
 	for (int i = 0; i < 4; i++) {
 		coordinator_path(c, dirs[i]);
 		assert_int_equal(file_empty_dir(c->path, &c->why), ERR_OK);

@@ -365,7 +365,7 @@ raised_once(void **state)
 {
 	struct coordinator *c = *state;
 	struct backup b = backup_of(c);
-	struct services s = {.config = &c->config, .sign_key = c->s.sign_key};
+	struct services s = {.config = c->s.config, .fixed = &c->config, .sign_key = c->s.sign_key};
 	char path[160];
 	int entries = 0;
 

@@ -88,7 +88,8 @@ setup(void **state)
 	assert_non_null(b);
 	log_set_level(LOG_LEVEL_ERROR);
 	config_defaults(&b->config);
-	b->services.config = &b->config;
+	b->services.fixed = &b->config;
+	assert_int_equal(shared_new(&b->services.config, &b->config, NULL), ERR_OK);
 	b->io.services = &b->services;
 	b->io.find = find;
 	b->io.scratch = malloc(SCRATCH);
@@ -107,6 +108,7 @@ teardown(void **state)
 	struct bench *b = *state;
 
 	conn_close_all(&b->io);
+	shared_free(b->services.config);
 	loop_free(b->io.loop);
 	free(b->io.scratch);
 	if (b->peer >= 0)
@@ -123,7 +125,7 @@ open_pair(struct bench *b)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
 	setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &large, sizeof(large));
 	b->peer = fd[0];
-	conn_open(&b->io, fd[1], CONN_LOCAL, NULL, "test");
+	conn_open(&b->io, fd[1], CONN_LOCAL, "test");
 	assert_non_null(b->io.conns);
 }
 

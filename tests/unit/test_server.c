@@ -37,7 +37,8 @@ setup(void **state)
 	b->config.listen[0] = (struct config_listen){"127.0.0.1", 0};
 	b->config.io_threads = 2;
 	snprintf(b->config.admin_socket, sizeof(b->config.admin_socket), "%s/admin.sock", b->dir);
-	b->services.config = &b->config;
+	b->services.fixed = &b->config;
+	assert_int_equal(shared_new(&b->services.config, &b->config, NULL), ERR_OK);
 	*state = b;
 	return 0;
 }
@@ -47,6 +48,7 @@ teardown(void **state)
 {
 	struct bench *b = *state;
 
+	shared_free(b->services.config);
 	assert_int_equal(file_empty_dir(b->dir, &b->why), ERR_OK);
 	assert_int_equal(rmdir(b->dir), 0);
 	free(b);
@@ -57,7 +59,7 @@ static struct server *
 start(struct bench *b)
 {
 	struct server *s = NULL;
-	enum err e = server_new(&s, &b->services, routes_find, NULL, &b->why);
+	enum err e = server_new(&s, &b->services, routes_find, &b->why);
 
 	if (e)
 		fail_msg("%s: %s", err_name(e), b->why.text);
@@ -111,7 +113,7 @@ a_second_coordinator_leaves_the_first_alone(void **state)
 	struct bench *b = *state;
 	struct server *s = start(b), *other = NULL;
 
-	assert_int_equal(server_new(&other, &b->services, routes_find, NULL, &b->why), ERR_EXISTS);
+	assert_int_equal(server_new(&other, &b->services, routes_find, &b->why), ERR_EXISTS);
 	assert_non_null(strstr(b->why.text, "another coordinator answers on"));
 	assert_true(answers(b->config.admin_socket));
 	server_free(s);
@@ -129,7 +131,8 @@ the_socket_that_was_bound_is_removed(void **state)
 	FILE *f = fopen(b->reloaded.admin_socket, "w");
 	assert_non_null(f);
 	fclose(f);
-	b->services.config = &b->reloaded;
+	assert_int_equal(shared_reserve(b->services.config), ERR_OK);
+	shared_replace(b->services.config, &b->reloaded);
 	server_free(s);
 	assert_int_equal(access(b->config.admin_socket, F_OK), -1);
 	assert_int_equal(access(b->reloaded.admin_socket, F_OK), 0);
