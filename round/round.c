@@ -1,7 +1,23 @@
 #include "round.h"
 #include "fault.h"
 
+#include <math.h>
 #include <stddef.h>
+
+struct round_policy
+round_policy(const struct round_spec *spec)
+{
+	double invites = ceil((double)spec->goal * spec->over_select);
+
+	return (struct round_policy){.goal = spec->goal,
+	    .quorum = spec->quorum,
+	    .invite_max = invites < UINT32_MAX ? (uint32_t)invites : UINT32_MAX,
+	    .deadline_ms = (uint64_t)(spec->deadline_s * 1000),
+	    .grace_ms = (uint64_t)(spec->grace_s * 1000),
+	    .sample_ms = (uint64_t)(spec->sample_s * 1000),
+	    .sample = spec->sample,
+	    .failures = ROUND_FAILURES};
+}
 
 void
 round_init(struct round *r, const struct round_policy *policy, uint32_t failed)

@@ -3,11 +3,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "job.h"
+
 /*
  * One job's round as a machine without I/O, clock or memory of devices: it counts. Who drives it tells it what happened (round_step),
  * does what the returned actions say, steps it again at round_next_ms, and folds what round_close says of a round that is full.
  * The table of states and events stands in README.md; tests go through it row by row. Times are milliseconds of one monotonic clock.
  */
+#define ROUND_FAILURES 3 /* what round_policy gives every job */
+
 struct round_policy {
 	uint32_t goal; /* reports wanted, >= 1 */
 	uint32_t quorum; /* reports needed, 1..goal */
@@ -84,6 +88,8 @@ struct round_close {
 			      * base to give no numbers, and the round has failed */
 };
 
+/* What a job's document says of its rounds. */
+struct round_policy round_policy(const struct round_spec *spec);
 /* failed: rounds that came last and failed, in a row; more than the policy allows paused the job, and the count began anew. */
 void round_init(struct round *r, const struct round_policy *policy, uint32_t failed);
 /* Returns a set of round_action. */

@@ -1,5 +1,6 @@
 #ifndef ENGINE_H
 #define ENGINE_H
+#include "after.h"
 #include "job.h"
 #include "manifest.h"
 #include "messages.h"
@@ -132,10 +133,8 @@ struct engine_outcome {
 	double fold_seconds; /* from the first delta to the model's metric */
 	uint64_t model_bytes;
 	uint64_t difference_bytes; /* of the file that leads from base to model; 0: there is none */
-	bool begin_next; /* set by engine_plan: the next open round's row stands in next */
-	struct store_round next;
-	enum job_state job_state; /* set by engine_plan: JOB_UNKNOWN if unchanged; */
-	char job_reason[128]; /* and why */
+	struct after after; /* set by engine_plan: if the next round begins, */
+	struct store_round next; /* this is its row */
 	struct schedule_state schedule; /* set by engine_plan: after this round, */
 	struct schedule_turn turn; /* and how it goes on */
 	uint64_t next_bytes; /* set by engine_plan: of the next round's base */

@@ -9,7 +9,6 @@
  * unless said otherwise. */
 
 #define ENGINE_JOBS_MAX 4096
-#define ENGINE_FAILURES 3 /* failed rounds in a row that pause a job */
 
 enum invite_state { INVITE_OUT, INVITE_ACCEPTED, INVITE_ABORTED };
 

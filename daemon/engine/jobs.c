@@ -302,47 +302,23 @@ engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t owner[32
 
 /* --- after a fold */
 
-static bool
-reached_target(const struct stop_spec *stop, const struct store_metric *m)
-{
-	if (!m->known)
-		return false;
-	return (stop->has_accuracy && m->accuracy >= stop->accuracy) ||
-	    (stop->has_loss && m->loss <= stop->loss);
-}
-
 enum err
 engine_plan(
     struct engine *g, const struct engine_fold *f, struct engine_outcome *o, struct why *why)
 {
-	const struct stop_spec *stop = &f->spec->stop;
-
 	bool finite = o->row.state == OUTCOME_COMMITTED;
-	unsigned act = engine_foresee(g, f->job, finite ? ROUND_FOLDED : ROUND_NOT_FINITE);
-	o->begin_next = act & ROUND_DO_BEGIN;
-	o->job_state = JOB_UNKNOWN;
-	o->job_reason[0] = '\0';
-	if (act & ROUND_DO_PAUSE) {
-		o->job_state = JOB_PAUSED;
-		snprintf(o->job_reason, sizeof(o->job_reason), "%d rounds in a row were not finite",
-		    ENGINE_FAILURES);
-	}
+	const struct after_round ended = {.round = o->row.round,
+	    .actions = engine_foresee(g, f->job, finite ? ROUND_FOLDED : ROUND_NOT_FINITE),
+	    .evaluated = o->row.evaluate.known,
+	    .loss = o->row.evaluate.loss,
+	    .accuracy = o->row.evaluate.accuracy,
+	    .turn = &o->turn};
+
 	enum err e = engine_schedule_plan(g->services, f, o, why);
 	if (e)
 		return e;
-	bool target = reached_target(stop, &o->row.evaluate);
-	bool stopped = o->turn.verdict == GUARD_STOP && !target;
-	if (stopped)
-		o->begin_next = false;
-	else if (target || (stop->rounds > 0 && o->row.round >= stop->rounds)) {
-		o->begin_next = false;
-		o->job_state = JOB_DONE;
-		snprintf(o->job_reason, sizeof(o->job_reason), "%s",
-		    target	       ? "target reached"
-			: o->turn.back ? "all rounds done; the last were bad"
-				       : "all rounds done");
-	}
-	if (o->begin_next) {
+	after_decide(&o->after, f->spec, &ended);
+	if (o->after.begin_next) {
 		open_row(&o->next, f->job_id, o->row.round + 1, o->turn.base, f->spec->round.goal);
 		memcpy(o->next.optimizer_state, o->turn.state, 32);
 	}
@@ -413,14 +389,10 @@ count_round(struct engine_report *r, const struct engine_outcome *o)
 	histogram_add(&r->fold_seconds, o->fold_seconds);
 }
 
-void
-engine_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o)
+/* What the round has made. Lock held. */
+static void
+take_result(struct engine_job *j, const struct engine_fold *f, const struct engine_outcome *o)
 {
-	struct engine_job *j = f->job;
-
-	log_round(f, o);
-	lock_take(&g->lock);
-	count_round(&g->report, o);
 	memcpy(j->model, o->turn.base, 32);
 	j->model_bytes = o->next_bytes;
 	if (o->difference_bytes > 0)
@@ -439,21 +411,38 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 	if (o->row.state == OUTCOME_COMMITTED)
 		engine_variate_count(j, o->row.round);
 	j->invite_count = j->candidate_count = 0;
-	FAULT("fold.told");
+}
+
+/* The next round, or the end. Lock held. */
+static void
+go_on(struct engine *g, struct engine_job *j, const struct engine_outcome *o)
+{
 	bool finite = o->row.state == OUTCOME_COMMITTED;
 	unsigned act = engine_step(g, j, finite ? ROUND_FOLDED : ROUND_NOT_FINITE, 0);
 	bool over = j->state == JOB_STOPPED;
-	if (o->begin_next)
+
+	if (o->after.begin_next)
 		j->row = o->next;
 	/* The commit has written it already. */
-	if (o->job_state && !over)
-		engine_note_state(g, j, o->job_state, o->job_reason);
+	if (o->after.job_state && !over)
+		engine_note_state(g, j, o->after.job_state, o->after.job_reason);
 	if (o->turn.verdict == GUARD_PAUSE || o->turn.verdict == GUARD_ROLLBACK_PAUSE)
 		engine_step(g, j, ROUND_PAUSE, 0);
-	if (!o->begin_next)
+	if (!o->after.begin_next)
 		engine_step(g, j, ROUND_STOP, 0);
 	else if (act & ROUND_DO_BEGIN)
 		engine_step(g, j, ROUND_BEGIN, 0);
+}
+
+void
+engine_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o)
+{
+	log_round(f, o);
+	lock_take(&g->lock);
+	count_round(&g->report, o);
+	take_result(f->job, f, o);
+	FAULT("fold.told");
+	go_on(g, f->job, o);
 	lock_release(&g->lock);
 	FAULT("round.next");
 	wake_ring(&g->services->wake);

@@ -1,4 +1,3 @@
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,18 +135,7 @@ engine_job_new(struct engine_job **out, const struct services *services, const u
 		engine_job_free(j);
 		return e;
 	}
-	const struct round_spec *r = &j->spec.round;
-	double invites = ceil((double)r->goal * r->over_select);
-	struct round_policy policy = {
-	    .goal = r->goal,
-	    .quorum = r->quorum,
-	    .invite_max = invites < UINT32_MAX ? (uint32_t)invites : UINT32_MAX,
-	    .deadline_ms = (uint64_t)(r->deadline_s * 1000),
-	    .grace_ms = (uint64_t)(r->grace_s * 1000),
-	    .sample_ms = (uint64_t)(r->sample_s * 1000),
-	    .sample = r->sample,
-	    .failures = ENGINE_FAILURES,
-	};
+	const struct round_policy policy = round_policy(&j->spec.round);
 	round_init(&j->round, &policy, 0);
 	*out = j;
 	return ERR_OK;

@@ -54,11 +54,6 @@ engine_schedule_plan(const struct services *s, const struct engine_fold *f,
 	schedule_rows_step(&o->schedule, f->spec, &o->row, &o->turn);
 	if (t->reason[0] && !o->row.reason[0])
 		snprintf(o->row.reason, sizeof(o->row.reason), "%s", t->reason);
-	if (t->verdict == GUARD_STOP || t->verdict == GUARD_PAUSE ||
-	    t->verdict == GUARD_ROLLBACK_PAUSE) {
-		o->job_state = t->verdict == GUARD_STOP ? JOB_STOPPED : JOB_PAUSED;
-		snprintf(o->job_reason, sizeof(o->job_reason), "%s", t->reason);
-	}
 	return find_base(s, o, why);
 }
 

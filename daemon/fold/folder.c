@@ -155,7 +155,7 @@ static enum err
 end_job(struct store_db *db, const struct fold *w, struct why *why)
 {
 	const struct engine_change change = {
-	    w->f->job_id, w->out.job_state, w->out.job_reason, NULL};
+	    w->f->job_id, w->out.after.job_state, w->out.after.job_reason, NULL};
 	enum job_state was;
 
 	return engine_change_state(db, w->services, &change, &was, why);
@@ -185,11 +185,11 @@ commit_work(struct store_db *db, void *arg, struct why *why)
 	FAULT("commit.round");
 	if (!e && o->row.state == OUTCOME_COMMITTED)
 		e = put_model(db, w, &m, why);
-	if (!e && o->begin_next)
+	if (!e && o->after.begin_next)
 		e = store_round_put(db, &o->next);
 	if (!e)
 		e = round_record_append(db, w, why);
-	if (!e && o->job_state)
+	if (!e && o->after.job_state)
 		e = end_job(db, w, why);
 	FAULT("commit.rows");
 	return e;

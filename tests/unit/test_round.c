@@ -367,6 +367,32 @@ tasks_and_deltas(void **state)
 }
 
 static void
+policy_of_a_document(void **state)
+{
+	struct round_spec spec = {.goal = 10,
+	    .quorum = 7,
+	    .over_select = 1.25,
+	    .deadline_s = 60,
+	    .grace_s = 0.5,
+	    .sample_s = 2,
+	    .sample = true};
+	struct round_policy p = round_policy(&spec);
+
+	(void)state;
+	assert_int_equal(p.goal, 10);
+	assert_int_equal(p.quorum, 7);
+	/* 12.5 devices are 13. */
+	assert_int_equal(p.invite_max, 13);
+	assert_int_equal(p.deadline_ms, 60000);
+	assert_int_equal(p.grace_ms, 500);
+	assert_int_equal(p.sample_ms, 2000);
+	assert_true(p.sample);
+	assert_int_equal(p.failures, 3);
+	spec.over_select = 1e12;
+	assert_int_equal(round_policy(&spec).invite_max, UINT32_MAX);
+}
+
+static void
 failures_before_a_restart(void **state)
 {
 	struct round r;
@@ -392,6 +418,7 @@ main(void)
 	    cmocka_unit_test(nothing_is_due_before_the_next_time),
 	    cmocka_unit_test(what_a_closed_round_comes_to),
 	    cmocka_unit_test(tasks_and_deltas),
+	    cmocka_unit_test(policy_of_a_document),
 	    cmocka_unit_test(failures_before_a_restart),
 	};
 
