@@ -163,7 +163,7 @@ judge_name(struct check *c, const char *folder, const char *base)
 	uint8_t task[16];
 
 	snprintf(name, sizeof(name), "%s/%s", folder, base);
-	bool part = len > 37 - 1 && strcmp(base + len - 5, ".part") == 0;
+	bool part = len == 37 && strcmp(base + 32, ".part") == 0;
 	bool delta = len == 38 && strcmp(base + 32, ".delta") == 0;
 	bool copy = len > 33 + 4 && base[32] == '.' && strcmp(base + len - 4, ".new") == 0;
 	if ((!part && !delta && !copy) || !hex_decode(task, sizeof(task), base, 32))

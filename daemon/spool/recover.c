@@ -41,9 +41,7 @@ our_name(const char *name, uint8_t task[16], bool *part)
 {
 	size_t len = strlen(name), suffix = sizeof(SUFFIX_PART) - 1;
 
-	/* An older version numbered its parts. */
-	*part =
-	    len >= 32 + suffix && name[32] == '.' && strcmp(name + len - suffix, SUFFIX_PART) == 0;
+	*part = len == 32 + suffix && strcmp(name + 32, SUFFIX_PART) == 0;
 	bool delta = len == 32 + sizeof(SUFFIX_DELTA) - 1 && strcmp(name + 32, SUFFIX_DELTA) == 0;
 	return (*part || delta) && hex_decode(task, 16, name, 32);
 }

@@ -88,10 +88,6 @@ ERR_MUST_USE enum err spool_move(
 /* What its files are encrypted with, or NULL. */
 const struct delta_key *spool_key(const struct spool *s);
 
-/* At start, before spool_recover: an accepted delta as version 1.0 wrote it (the bare payload) gets its head and leaves. One that is not
- * what the manifest says, or is there as it should be, is left alone. */
-ERR_MUST_USE enum err spool_upgrade(
-    struct spool *s, const uint8_t task[16], const uint8_t manifest[MANIFEST_LEN], struct why *why);
 /* May a file found at start stay? m: of a part; NULL: an accepted delta. */
 typedef bool spool_keep(void *ctx, const uint8_t task[16], const struct manifest *m);
 /* At start, before any other thread: counts accepted files and parts that keep() wants, removes the others (of our names only).

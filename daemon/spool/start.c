@@ -383,8 +383,6 @@ spool_start(struct services *s, struct why *why)
 		e = store_read(s->store, collect, &k, why);
 	sort(&k.open);
 	sort(&k.over);
-	for (size_t i = 0; i < k.open.count && !e; i++)
-		e = spool_upgrade(s->spool, k.open.deltas[i].task, k.open.deltas[i].manifest, why);
 	if (!e)
 		e = spool_recover(s->spool, is_kept, &k, why);
 	if (!e)

@@ -105,7 +105,6 @@ recover(void **state)
 	assert_int_equal(file_write(path, "x", 1, 0600, &f->why), ERR_OK);
 	/* Ours, and nothing in them. */
 	assert_int_equal(file_write(path_of(f, 4, ".part"), "x", 1, 0600, &f->why), ERR_OK);
-	assert_int_equal(file_write(path_of(f, 4, ".7.part"), "x", 1, 0600, &f->why), ERR_OK);
 	assert_int_equal(file_write(path_of(f, 2, ".7.new"), "x", 1, 0600, &f->why), ERR_OK);
 	assert_int_equal(rename(path_of(f, 3, ".part"), path), 0);
 	assert_int_equal(file_write(path_of(f, 3, ".part"), "", 0, 0600, &f->why), ERR_OK);
@@ -121,46 +120,6 @@ recover(void **state)
 	assert_int_equal(spool_resume(f->s, task(2), device(2), &part, &f->why), ERR_OK);
 	spool_drop(f->s, &part);
 	assert_int_equal(spool_used(f->s), 0);
-}
-
-/* Version 1.0 kept the bare payload. */
-static void
-upgraded(void **state)
-{
-	struct fixture *f = *state;
-	const uint64_t len = MANIFEST_CHUNK + 77;
-	struct sample s = sample(1, len, 9);
-	const char *path = path_of(f, 1, ".delta");
-	struct stat before, after;
-
-	for (int sealed = 0; sealed < 2; sealed++) {
-		open_spool(f, 0, sealed ? secret : NULL);
-		assert_int_equal(
-		    file_write(path, s.body + s.leaf_bytes, len, 0600, &f->why), ERR_OK);
-		assert_int_equal(verify(f, 1), ERR_CORRUPT);
-		assert_int_equal(spool_upgrade(f->s, task(1), s.manifest, &f->why), ERR_OK);
-		assert_int_equal(verify(f, 1), ERR_OK);
-		assert_int_equal(files_in(f->spool_dir), 1);
-		assert_int_equal(holds(path, s.body, s.leaf_bytes), !sealed);
-		/* What is as it should be stays. */
-		assert_int_equal(stat(path, &before), 0);
-		assert_int_equal(spool_upgrade(f->s, task(1), s.manifest, &f->why), ERR_OK);
-		assert_int_equal(stat(path, &after), 0);
-		assert_int_equal(before.st_ino, after.st_ino);
-	}
-	/* So does what is damaged, has another length, or is not there. */
-	s.body[s.leaf_bytes + 5] ^= 1;
-	assert_int_equal(file_write(path, s.body + s.leaf_bytes, len, 0600, &f->why), ERR_OK);
-	assert_int_equal(spool_upgrade(f->s, task(1), s.manifest, &f->why), ERR_OK);
-	assert_int_equal(verify(f, 1), ERR_CORRUPT);
-	assert_int_equal(truncate(path, (off_t)len - 1), 0);
-	assert_int_equal(spool_upgrade(f->s, task(1), s.manifest, &f->why), ERR_OK);
-	assert_int_equal(stat(path, &after), 0);
-	assert_int_equal(after.st_size, len - 1);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(spool_upgrade(f->s, task(1), s.manifest, &f->why), ERR_OK);
-	assert_int_equal(files_in(f->spool_dir), 0);
-	free(s.body);
 }
 
 /* A quota that was lowered below what is there lets nothing in until rounds end. */
@@ -344,7 +303,6 @@ main(void)
 	    WITH_SPOOL(encrypted),
 	    WITH_SPOOL(wrong_key),
 	    WITH_SPOOL(recover),
-	    WITH_SPOOL(upgraded),
 	    WITH_SPOOL(recover_above_the_quota),
 	    WITH_SPOOL(recover_without_a_folder),
 	    WITH_SPOOL(paths_too_long),
