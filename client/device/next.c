@@ -101,6 +101,17 @@ load_variates(struct rivulet *r)
 	return e ? e : scaffold_correct(&r->work, &r->why);
 }
 
+/* Without its local tensors the device begins with the model's. */
+static void
+load_local(struct rivulet *r)
+{
+	struct why why = {""};
+
+	if (local_load(&r->work, r->home, &why))
+		events_emit(&r->events, EVENTS_ERROR, "local.lost",
+		    EVENTS_PAIRS(EVENTS_S("job", r->work.task.job), EVENTS_S("reason", why.text)));
+}
+
 static enum err
 load(struct rivulet *r)
 {
@@ -111,7 +122,7 @@ load(struct rivulet *r)
 		e = work_load(w, w->path, r->settings->memory_bytes, &r->why);
 	if (e)
 		return e;
-	local_load(w, r->home);
+	load_local(r);
 	if (work_variates(w))
 		e = load_variates(r);
 	return e ? e : show_task(r);

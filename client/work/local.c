@@ -9,10 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bytes.h"
 #include "file.h"
+#include "kept.h"
 
-#define HEAD 16
 #define JOB_HEX 32
 #define DAYS_KEPT 365
 #define DAY 86400
@@ -77,33 +76,39 @@ copy(const struct work *w, uint8_t *packed, bool out)
 	}
 }
 
-void
-local_load(struct work *w, const char *home)
+enum err
+local_load(struct work *w, const char *home, struct why *why)
 {
-	char path[PATH_MAX], magic[4];
-	char *data = NULL;
-	size_t len = 0;
+	char path[PATH_MAX];
 	uint64_t bytes = bytes_of(w);
+	struct kept k;
 
-	if (bytes == 0 || !path_of(path, w, home) ||
-	    file_read(path, (size_t)bytes + HEAD, &data, &len, NULL))
-		return;
-	struct bytes_reader r = bytes_reader(data, len);
-	bytes_get(&r, magic, sizeof(magic));
-	bytes_get_u32(&r);
-	uint64_t told = bytes_get_u64(&r);
-	if (!r.bad && memcmp(magic, "RVL1", 4) == 0 && told == bytes && r.left == bytes)
-		copy(w, (uint8_t *)data + HEAD, false);
-	free(data);
+	if (bytes == 0)
+		return ERR_OK;
+	if (!path_of(path, w, home))
+		return err_set(why, ERR_LIMIT, "path too long");
+	enum err e = kept_read(&k, DEVICEFILE_LOCAL, path, why);
+	if (e)
+		return e == ERR_NOTFOUND ? ERR_OK : e;
+	if (k.file.count == bytes)
+		copy(w, kept_body(&k), false);
+	else
+		e = err_set(why, ERR_CORRUPT, "%s is of another model", path);
+	/* Should that fail, the next save does it. */
+	if (!e && k.file.unhashed)
+		(void)!local_save(w, home, NULL);
+	kept_deinit(&k);
+	return e;
 }
 
 enum err
 local_save(const struct work *w, const char *home, struct why *why)
 {
+	const struct devicefile file = {.kind = DEVICEFILE_LOCAL, .count = bytes_of(w)};
 	char path[PATH_MAX], dir[PATH_MAX];
-	uint64_t bytes = bytes_of(w);
+	struct kept k;
 
-	if (bytes == 0)
+	if (file.count == 0)
 		return ERR_OK;
 	int n = snprintf(dir, sizeof(dir), "%s/local", home);
 	if (n < 0 || (size_t)n >= sizeof(dir) || !path_of(path, w, home))
@@ -111,15 +116,11 @@ local_save(const struct work *w, const char *home, struct why *why)
 	enum err e = file_mkdirs(dir, 0700, why);
 	if (e)
 		return e;
-	uint8_t *data = malloc((size_t)bytes + HEAD);
-	if (!data)
-		return err_set(why, ERR_NOMEM, "no memory for the local tensors");
-	struct bytes_writer b = bytes_writer(data, HEAD);
-	bytes_put(&b, "RVL1", 4);
-	bytes_put_u32(&b, 0);
-	bytes_put_u64(&b, bytes);
-	copy(w, data + HEAD, true);
-	e = file_write(path, data, (size_t)bytes + HEAD, 0600, why);
-	free(data);
+	e = kept_init(&k, &file);
+	if (e)
+		return err_set(why, e, "no memory for the local tensors");
+	copy(w, kept_body(&k), true);
+	e = kept_write(&k, path, why);
+	kept_deinit(&k);
 	return e;
 }

@@ -9,14 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bytes.h"
 #include "fault.h"
 #include "file.h"
-#include "hash.h"
+#include "kept.h"
 #include "training.h"
 #include "variate.h"
 
-#define HEAD 24
 #define JOB_HEX 32
 #define DAYS_KEPT 90
 #define DAY 86400
@@ -87,27 +85,17 @@ scaffold_path(
 static float *
 read_file(const struct work *w, const char *home, const char *suffix, uint64_t round)
 {
-	size_t bytes = (size_t)w->table.elements * sizeof(float), len;
-	char path[PATH_MAX], magic[4];
-	uint8_t hash[HASH_LEN];
+	char path[PATH_MAX];
 	float *out = NULL;
-	char *data = NULL;
+	struct kept k;
 
 	if (scaffold_path(path, w, home, suffix, NULL) ||
-	    file_read(path, HEAD + bytes + HASH_LEN, &data, &len, NULL))
+	    kept_read(&k, DEVICEFILE_VARIATE, path, NULL))
 		return NULL;
-	struct bytes_reader b = bytes_reader(data, len);
-	bytes_get(&b, magic, sizeof(magic));
-	bool right = bytes_get_u32(&b) == 0 && bytes_get_u64(&b) == round &&
-	    bytes_get_u64(&b) == w->table.elements && !b.bad && b.left == bytes + HASH_LEN &&
-	    memcmp(magic, "RVV1", 4) == 0;
-	if (right) {
-		hash_sha256(hash, data, HEAD + bytes);
-		right = memcmp(hash, data + HEAD + bytes, HASH_LEN) == 0;
-	}
-	if (right && (out = malloc(bytes)))
-		memcpy(out, data + HEAD, bytes);
-	free(data);
+	size_t bytes = (size_t)k.file.count * sizeof(float);
+	if (k.file.round == round && k.file.count == w->table.elements && (out = malloc(bytes)))
+		memcpy(out, kept_body(&k), bytes);
+	kept_deinit(&k);
 	return out;
 }
 
@@ -209,27 +197,22 @@ scaffold_change(const struct work *w, const float *delta, unsigned long long ste
 enum err
 scaffold_keep(const struct work *w, const char *home, const float *change, struct why *why)
 {
-	size_t n = (size_t)w->table.elements, bytes = n * sizeof(float);
+	const struct devicefile file = {
+	    .kind = DEVICEFILE_VARIATE, .count = w->table.elements, .round = w->task.round};
+	size_t n = (size_t)w->table.elements;
 	char path[PATH_MAX];
-	uint8_t *data;
+	struct kept k;
 
 	enum err e = scaffold_path(path, w, home, ".next", why);
 	if (e)
 		return e;
-	data = malloc(HEAD + bytes + HASH_LEN);
-	if (!data)
-		return err_set(why, ERR_NOMEM, "no memory for a variate");
-	struct bytes_writer b = bytes_writer(data, HEAD);
-	bytes_put(&b, "RVV1", 4);
-	bytes_put_u32(&b, 0);
-	bytes_put_u64(&b, w->task.round);
-	bytes_put_u64(&b, w->table.elements);
-	float *next = (float *)(void *)(data + HEAD);
-	memcpy(next, w->own_variate, bytes);
-	variate_advance(next, change, n);
-	hash_sha256(data + HEAD + bytes, data, HEAD + bytes);
-	e = file_write(path, data, HEAD + bytes + HASH_LEN, 0600, why);
-	free(data);
+	e = kept_init(&k, &file);
+	if (e)
+		return err_set(why, e, "no memory for a variate");
+	memcpy(kept_body(&k), w->own_variate, n * sizeof(float));
+	variate_advance(kept_body(&k), change, n);
+	e = kept_write(&k, path, why);
+	kept_deinit(&k);
 	FAULT("client.variate");
 	return e;
 }

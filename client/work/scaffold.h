@@ -8,7 +8,7 @@
  *     JOB.own    the variate as the coordinator counts it
  *     JOB.next   what it becomes once the delta of its round is part of a committed round
  *
- * The next task says which round counts; JOB.next of that round then takes the place of JOB.own, and otherwise never happened. So
+ * Both are RVV1 of FORMAT.md. The next task says which round counts; JOB.next of that round then takes the place of JOB.own, and otherwise never happened. So
  * neither a killed device nor a lost answer, nor a round that failed after its deltas were accepted, lets the two sides count
  * differently.
  */

@@ -47,7 +47,7 @@ test_kept_between_rounds(void **state)
 	trial_init(&t, JOB("\"fc.bias\":\"local\""), "");
 	assert_int_equal(t.work.table.elements, 4);
 	memcpy(base, t.work.weights, 24);
-	local_load(&t.work, t.home);
+	assert_int_equal(local_load(&t.work, t.home, &why), ERR_OK);
 	assert_memory_equal(base, t.work.weights, 24);
 	assert_int_equal(trainer_builtin_run(&t.in, &t.out, &why), ERR_OK);
 	assert_int_equal(local_save(&t.work, t.home, &why), ERR_OK);
@@ -55,11 +55,25 @@ test_kept_between_rounds(void **state)
 	assert_memory_not_equal(trained + 16, base + 16, 8);
 	/* The next round's base model knows nothing of it. */
 	memcpy(t.work.weights, base, 24);
-	local_load(&t.work, t.home);
+	assert_int_equal(local_load(&t.work, t.home, &why), ERR_OK);
 	assert_memory_equal(t.work.weights, base, 16);
 	assert_memory_equal(t.work.weights + 16, trained + 16, 8);
 	remove_file(&t);
 	trial_deinit(&t);
+}
+
+/* Those bytes as the file change nothing, and the file is named. */
+static void
+refused(struct trial *t, const uint8_t base[24], const char *data, size_t len)
+{
+	struct why why = {""};
+	char path[256];
+
+	path_of(t, path);
+	assert_int_equal(file_write(path, data, len, 0600, NULL), ERR_OK);
+	assert_int_equal(local_load(&t->work, t->home, &why), ERR_CORRUPT);
+	assert_non_null(strstr(why.text, path));
+	assert_memory_equal(t->work.weights, base, 24);
 }
 
 static void
@@ -67,7 +81,8 @@ test_unfitting_file(void **state)
 {
 	struct trial t;
 	uint8_t base[24];
-	char path[256];
+	char path[256], *data;
+	size_t len;
 
 	(void)state;
 	trial_init(&t, JOB("\"fc.bias\":\"local\""), "");
@@ -76,10 +91,44 @@ test_unfitting_file(void **state)
 	assert_int_equal(local_save(&t.work, t.home, NULL), ERR_OK);
 	memcpy(t.work.weights, base, 24);
 	path_of(&t, path);
-	for (off_t size = 23; size >= 0; size--) {
-		assert_int_equal(truncate(path, size), 0);
-		local_load(&t.work, t.home);
-		assert_memory_equal(t.work.weights, base, 24);
+	assert_int_equal(file_read(path, 1000, &data, &len, NULL), ERR_OK);
+	assert_int_equal(len, 16 + 8 + 32);
+	for (size_t i = 0; i < len; i++) {
+		data[i] ^= 1;
+		refused(&t, base, data, len);
+		data[i] ^= 1;
+		refused(&t, base, data, i);
+	}
+	free(data);
+	remove_file(&t);
+	trial_deinit(&t);
+}
+
+/* A file that the program of commit 402de29 left has no hash: it is read, and has one from then on. */
+static void
+test_earlier_program(void **state)
+{
+	static const float want[2] = {-0x1.0378a8p-4f, 0x1.0378a8p-4f};
+	struct trial t;
+	char path[256], *data;
+	size_t len;
+
+	(void)state;
+	trial_init(&t, JOB("\"fc.bias\":\"local\""), "");
+	assert_int_equal(local_save(&t.work, t.home, NULL), ERR_OK);
+	path_of(&t, path);
+	assert_int_equal(
+	    file_read("tests/vectors/device/local.weights", 1000, &data, &len, NULL), ERR_OK);
+	assert_int_equal(len, 16 + 8);
+	assert_int_equal(file_write(path, data, len, 0600, NULL), ERR_OK);
+	free(data);
+	for (int again = 0; again < 2; again++) {
+		memset(t.work.weights + 16, 0, 8);
+		assert_int_equal(local_load(&t.work, t.home, NULL), ERR_OK);
+		assert_memory_equal(t.work.weights + 16, want, 8);
+		assert_int_equal(file_read(path, 1000, &data, &len, NULL), ERR_OK);
+		assert_int_equal(len, 16 + 8 + 32);
+		free(data);
 	}
 	remove_file(&t);
 	trial_deinit(&t);
@@ -118,7 +167,7 @@ test_cleaned(void **state)
 	assert_false(stays(&t, "2222222222222222222222222222222.weights", 0));
 	t.work.weights[20] ^= 1;
 	uint8_t changed = t.work.weights[20];
-	local_load(&t.work, t.home);
+	assert_int_equal(local_load(&t.work, t.home, NULL), ERR_OK);
 	assert_int_equal(t.work.weights[20], changed ^ 1);
 	remove_file(&t);
 	trial_deinit(&t);
@@ -144,6 +193,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_kept_between_rounds),
 	    cmocka_unit_test(test_unfitting_file),
+	    cmocka_unit_test(test_earlier_program),
 	    cmocka_unit_test(test_cleaned),
 	    cmocka_unit_test(test_nothing_local),
 	};

@@ -231,17 +231,18 @@ live(struct coordinator *c)
 static void
 add_unknown(const struct coordinator *c, const struct residual *r, float rest[ELEMENTS])
 {
-	struct vector change;
+	struct kept change;
 	char task[33], path[PATH_MAX];
 
 	for (unsigned n = 0; n < TASKS; n++) {
 		task_name(task, n);
 		path_of(r, task, CHANGE, path);
-		if (c->verdicts[n] != 1 || load(&change, path, NULL) != ERR_OK)
+		if (c->verdicts[n] != 1 ||
+		    kept_read(&change, DEVICEFILE_RESIDUAL, path, NULL) != ERR_OK)
 			continue;
 		for (size_t i = 0; i < ELEMENTS; i++)
-			rest[i] += floats(&change)[i];
-		free(change.data);
+			rest[i] += ((float *)kept_body(&change))[i];
+		kept_deinit(&change);
 	}
 }
 
@@ -454,6 +455,28 @@ full(void **state)
 	assert_false(exists(JOB, SUM));
 }
 
+/* What the program of commit 402de29 left is added to the next delta. */
+static void
+earlier_program(void **state)
+{
+	(void)state;
+	static const float want[4] = {
+	    -0x1.8e3cf0p-2f, -0x1.32ce80p-3f, 0x1.1e7600p-9f, 0x1.32ce80p-3f};
+	struct residual r = residual_there(ROOM);
+	float v[4] = {0};
+	char path[PATH_MAX], *data;
+	size_t len;
+
+	assert_int_equal(
+	    file_read("tests/vectors/device/residual.sum", ROOM, &data, &len, NULL), ERR_OK);
+	assert_int_equal(file_mkdirs(r.dir, 0700, NULL), ERR_OK);
+	path_of(&r, JOB, SUM, path);
+	assert_int_equal(file_write(path, data, len, 0600, NULL), ERR_OK);
+	assert_int_equal(residual_add(&r, JOB, v, 4, NULL), ERR_OK);
+	assert_memory_equal(v, want, sizeof(want));
+	free(data);
+}
+
 /* One of two elements is sent: +1 and -1 in turn, and 0.1 always. Without feedback the second never travels. */
 static void
 small_and_steady(void **state)
@@ -492,7 +515,8 @@ main(void)
 {
 #define WITH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {WITH(killed_anywhere), WITH(course), WITH(not_removed),
-	    WITH(cleaned), WITH(damaged), WITH(full), cmocka_unit_test(small_and_steady)};
+	    WITH(cleaned), WITH(damaged), WITH(full), WITH(earlier_program),
+	    cmocka_unit_test(small_and_steady)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,6 +149,30 @@ damaged(void **state)
 	remove_files(&t);
 }
 
+/* What the program of commit 402de29 counted in round 2. */
+static void
+earlier_program(void **state)
+{
+	static const float want[ELEMENTS] = {0x1.e07b90p-3f, 0x1.3e54d0p-5f, -0x1.e07b90p-3f,
+	    -0x1.3e54d0p-5f, 0x1.595244p-6f, -0x1.59524cp-6f};
+	struct trial t;
+	struct why why = {""};
+	char path[256], *data;
+	size_t len;
+
+	(void)state;
+	trial_init(&t, JOB(""), "");
+	expect_own(&t, 1, 0, 0);
+	path_of(&t, ".own", path);
+	assert_int_equal(
+	    file_read("tests/vectors/device/variate.own", 1000, &data, &len, NULL), ERR_OK);
+	assert_int_equal(file_write(path, data, len, 0600, NULL), ERR_OK);
+	assert_int_equal(load(&t, 3, 2, &why), ERR_OK);
+	assert_memory_equal(t.work.own_variate, want, sizeof(want));
+	free(data);
+	remove_files(&t);
+}
+
 static void
 touch(const struct trial *t, const char *suffix, int days)
 {
@@ -250,8 +274,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(what_counts), cmocka_unit_test(damaged),
-	    cmocka_unit_test(cleaned), cmocka_unit_test(the_correction),
-	    cmocka_unit_test(the_change)};
+	    cmocka_unit_test(earlier_program), cmocka_unit_test(cleaned),
+	    cmocka_unit_test(the_correction), cmocka_unit_test(the_change)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,11 +9,10 @@
  *     JOB.sum       the residual, and the task whose delta changed it last
  *     TASK.change   what it will change by if that task's delta is accepted: the delta minus what the payload decodes to
  *
- * Each: "RVE1", u32 zero, u64 elements, job (16), task (16), zeros to 64, the elements as f32, SHA-256 of all that. The change is
- * durable before the delta, and added when the receipt is here, before the delta leaves the outbox; a delta that is refused
- * takes its change with it. So the sum over accepted deltas of what was sent, plus the residual, is the sum of these deltas,
- * whatever order they are answered in and wherever the process is killed. A delta that was not accepted is not made up
- * for: the next training starts from a model without it and finds it again.
+ * Both are RVE1 of FORMAT.md. The change is durable before the delta, and added when the receipt is here, before the delta leaves
+ * the outbox; a delta that is refused takes its change with it. So the sum over accepted deltas of what was sent, plus the residual,
+ * is the sum of these deltas, whatever order they are answered in and wherever the process is killed. A delta that was not accepted
+ * is not made up for: the next training starts from a model without it and finds it again.
  */
 struct residual {
 	char dir[PATH_MAX - 128];

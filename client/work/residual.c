@@ -9,97 +9,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bytes.h"
 #include "fault.h"
 #include "file.h"
-#include "hash.h"
 #include "hex.h"
+#include "kept.h"
 
-#define HEAD 64
 #define ID 16
 #define HEX (2 * ID)
 #define SUM ".sum"
 #define CHANGE ".change"
 #define DAY 86400.0
 #define DAYS_KEPT 30
-#define FILE_MAX ((size_t)(SIZE_MAX / 2 < UINT64_C(1) << 36 ? SIZE_MAX / 2 : UINT64_C(1) << 36))
-
-/* One file, whole in memory. */
-struct vector {
-	uint8_t *data;
-	size_t len;
-	uint64_t elements;
-	uint8_t job[ID], task[ID];
-};
 
 static void
 path_of(const struct residual *r, const char *id, const char *suffix, char path[PATH_MAX])
 {
 	snprintf(path, PATH_MAX, "%s/%.32s%s", r->dir, id, suffix);
-}
-
-static float *
-floats(const struct vector *v)
-{
-	return (float *)(void *)(v->data + HEAD);
-}
-
-/* --- a file */
-
-static enum err
-load(struct vector *v, const char *path, struct why *why)
-{
-	char magic[4], *data = NULL;
-	uint8_t hash[HASH_LEN];
-
-	*v = (struct vector){.data = NULL};
-	enum err e = file_read(path, FILE_MAX, &data, &v->len, why);
-	if (e)
-		return e;
-	v->data = (uint8_t *)data;
-	struct bytes_reader b = bytes_reader(v->data, v->len);
-	bytes_get(&b, magic, sizeof(magic));
-	bool right = bytes_get_u32(&b) == 0 && memcmp(magic, "RVE1", sizeof(magic)) == 0;
-	v->elements = bytes_get_u64(&b);
-	bytes_get(&b, v->job, ID);
-	bytes_get(&b, v->task, ID);
-	right = right && !b.bad && v->elements <= v->len / sizeof(float) &&
-	    v->len == HEAD + v->elements * sizeof(float) + HASH_LEN;
-	if (right) {
-		hash_sha256(hash, v->data, v->len - HASH_LEN);
-		right = memcmp(hash, v->data + v->len - HASH_LEN, HASH_LEN) == 0;
-	}
-	if (right)
-		return ERR_OK;
-	free(v->data);
-	v->data = NULL;
-	return err_set(why, ERR_CORRUPT, "%s is damaged", path);
-}
-
-static enum err
-make(struct vector *v, uint64_t elements)
-{
-	*v = (struct vector){.elements = elements};
-	if (elements > (SIZE_MAX - HEAD - HASH_LEN) / sizeof(float))
-		return ERR_LIMIT;
-	v->len = HEAD + (size_t)elements * sizeof(float) + HASH_LEN;
-	v->data = calloc(1, v->len);
-	return v->data ? ERR_OK : ERR_NOMEM;
-}
-
-static enum err
-save(struct vector *v, const char *path, struct why *why)
-{
-	struct bytes_writer b = bytes_writer(v->data, HEAD);
-
-	bytes_put(&b, "RVE1", 4);
-	bytes_put_u32(&b, 0);
-	bytes_put_u64(&b, v->elements);
-	bytes_put(&b, v->job, ID);
-	bytes_put(&b, v->task, ID);
-	bytes_put_zeros(&b, b.left);
-	hash_sha256(v->data + v->len - HASH_LEN, v->data, v->len - HASH_LEN);
-	return file_write(path, v->data, v->len, 0600, why);
 }
 
 /* --- the directory */
@@ -161,17 +86,18 @@ make_room(
 static bool
 is_added(const struct residual *r, const char *task)
 {
-	struct vector change, sum = {.data = NULL};
+	struct kept change, sum;
 	char path[PATH_MAX], job[HEX + 1];
 
 	path_of(r, task, CHANGE, path);
-	if (load(&change, path, NULL))
+	if (kept_read(&change, DEVICEFILE_RESIDUAL, path, NULL))
 		return true; /* of no use either way */
-	hex_encode(job, change.job, ID);
+	hex_encode(job, change.file.job, ID);
 	path_of(r, job, SUM, path);
-	bool added = load(&sum, path, NULL) == ERR_OK && memcmp(sum.task, change.task, ID) == 0;
-	free(sum.data);
-	free(change.data);
+	bool added = kept_read(&sum, DEVICEFILE_RESIDUAL, path, NULL) == ERR_OK &&
+	    memcmp(sum.file.task, change.file.task, ID) == 0;
+	kept_deinit(&sum);
+	kept_deinit(&change);
 	return added;
 }
 
@@ -204,24 +130,31 @@ residual_init(struct residual *r, const char *home, uint64_t max_bytes, const st
 
 /* --- a delta's course */
 
+static void
+add(float *values, const float *more, uint64_t elements)
+{
+	for (uint64_t i = 0; i < elements; i++)
+		values[i] += more[i];
+}
+
 enum err
 residual_add(
     const struct residual *r, const char *job, float *values, uint64_t elements, struct why *why)
 {
 	char path[PATH_MAX];
-	struct vector sum;
+	struct kept sum;
 
 	path_of(r, job, SUM, path);
-	enum err e = load(&sum, path, why);
+	enum err e = kept_read(&sum, DEVICEFILE_RESIDUAL, path, why);
 	if (e == ERR_NOTFOUND)
 		return ERR_OK;
-	if (!e && sum.elements != elements)
+	if (!e && sum.file.count != elements)
 		e = err_set(why, ERR_CORRUPT, "%s is of another model", path);
-	for (uint64_t i = 0; !e && i < elements; i++)
-		values[i] += floats(&sum)[i];
+	if (!e)
+		add(values, kept_body(&sum), elements);
 	if (e == ERR_CORRUPT)
 		unlink(path);
-	free(sum.data);
+	kept_deinit(&sum);
 	return e;
 }
 
@@ -229,37 +162,36 @@ enum err
 residual_keep(const struct residual *r, const char *job, const char *task, const float *change,
     uint64_t elements, struct why *why)
 {
+	struct devicefile file = {.kind = DEVICEFILE_RESIDUAL, .count = elements};
 	char path[PATH_MAX], name[HEX + sizeof(CHANGE)];
-	struct vector v;
+	struct kept k;
 
+	if (!hex_decode(file.job, ID, job, HEX) || !hex_decode(file.task, ID, task, HEX))
+		return err_set(why, ERR_INVALID, "ids are not hex");
 	enum err e = file_mkdirs(r->dir, 0700, why);
 	if (e)
 		return e;
-	e = make(&v, elements);
+	e = kept_init(&k, &file);
 	if (e)
 		return err_set(why, e, "no memory for the residual");
+	memcpy(kept_body(&k), change, (size_t)elements * sizeof(float));
 	snprintf(name, sizeof(name), "%.32s%s", task, CHANGE);
 	path_of(r, task, CHANGE, path);
-	if (!hex_decode(v.job, ID, job, HEX) || !hex_decode(v.task, ID, task, HEX))
-		e = err_set(why, ERR_INVALID, "ids are not hex");
+	e = make_room(r, job, name, k.len, why);
 	if (!e)
-		e = make_room(r, job, name, v.len, why);
-	if (!e) {
-		memcpy(floats(&v), change, (size_t)elements * sizeof(float));
-		e = save(&v, path, why);
-	}
-	free(v.data);
+		e = kept_write(&k, path, why);
+	kept_deinit(&k);
 	FAULT("residual.kept");
 	return e;
 }
 
 /* What the sum counts last may still lie there as a change: from the next one on nobody could tell that it was added. */
 static enum err
-settle(const struct residual *r, const struct vector *sum, struct why *why)
+settle(const struct residual *r, const struct kept *sum, struct why *why)
 {
 	char last[HEX + 1], path[PATH_MAX];
 
-	hex_encode(last, sum->task, ID);
+	hex_encode(last, sum->file.task, ID);
 	path_of(r, last, CHANGE, path);
 	if (access(path, F_OK) != 0)
 		return ERR_OK;
@@ -267,32 +199,31 @@ settle(const struct residual *r, const struct vector *sum, struct why *why)
 }
 
 static enum err
-add_change(const struct residual *r, const struct vector *change, struct why *why)
+add_change(const struct residual *r, const struct kept *change, struct why *why)
 {
 	char job[HEX + 1], path[PATH_MAX];
-	struct vector sum;
+	struct kept sum;
 
-	hex_encode(job, change->job, ID);
+	hex_encode(job, change->file.job, ID);
 	path_of(r, job, SUM, path);
-	enum err e = load(&sum, path, why);
-	if (!e && memcmp(sum.task, change->task, ID) == 0) {
-		free(sum.data);
+	enum err e = kept_read(&sum, DEVICEFILE_RESIDUAL, path, why);
+	if (!e && memcmp(sum.file.task, change->file.task, ID) == 0) {
+		kept_deinit(&sum);
 		return ERR_OK;
 	}
 	if (!e)
 		e = settle(r, &sum, why);
 	/* Without one, or with one that is of no use, the residual begins with this change. */
-	if (e == ERR_NOTFOUND || e == ERR_CORRUPT || (!e && sum.elements != change->elements)) {
-		free(sum.data);
-		e = make(&sum, change->elements);
-		memcpy(sum.job, change->job, ID);
+	if (e == ERR_NOTFOUND || e == ERR_CORRUPT || (!e && sum.file.count != change->file.count)) {
+		kept_deinit(&sum);
+		e = kept_init(&sum, &change->file);
 	}
-	for (uint64_t i = 0; !e && i < sum.elements; i++)
-		floats(&sum)[i] += floats(change)[i];
-	memcpy(sum.task, change->task, ID);
-	if (!e)
-		e = save(&sum, path, why);
-	free(sum.data);
+	if (!e) {
+		add(kept_body(&sum), kept_body(change), sum.file.count);
+		memcpy(sum.file.task, change->file.task, ID);
+		e = kept_write(&sum, path, why);
+	}
+	kept_deinit(&sum);
 	return e;
 }
 
@@ -300,15 +231,15 @@ enum err
 residual_accept(const struct residual *r, const char *task, struct why *why)
 {
 	char path[PATH_MAX];
-	struct vector change;
+	struct kept change;
 
 	path_of(r, task, CHANGE, path);
-	enum err e = load(&change, path, why);
+	enum err e = kept_read(&change, DEVICEFILE_RESIDUAL, path, why);
 	if (e == ERR_NOTFOUND)
 		return ERR_OK;
 	if (!e)
 		e = add_change(r, &change, why);
-	free(change.data);
+	kept_deinit(&change);
 	FAULT("residual.added");
 	/* A damaged one can't be added ever. */
 	if (!e || e == ERR_CORRUPT)
