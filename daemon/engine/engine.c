@@ -249,6 +249,30 @@ engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer
 
 /* --- deltas */
 
+/* What a manifest says of the work that is in the delta. */
+static enum problem_type
+claim_work(const struct engine_job *j, const struct manifest *m, struct why *why)
+{
+	if (m->examples == 0) {
+		err_set(why, ERR_INVALID, "examples is 0");
+		return PROBLEM_NO_EXAMPLES;
+	}
+	if (j->spec.aggregate.normalise &&
+	    (!(m->normaliser > 0) || m->optimizer == MANIFEST_ADAM ||
+		m->optimizer == MANIFEST_ADAMW)) {
+		err_set(why, ERR_INVALID, "normaliser %g of optimizer %u; the job normalises",
+		    (double)m->normaliser, m->optimizer);
+		return PROBLEM_NO_NORMALISER;
+	}
+	if (m->examples > j->spec.aggregate.max_examples) {
+		err_set(why, ERR_LIMIT, "%llu examples; the job allows %llu",
+		    (unsigned long long)m->examples,
+		    (unsigned long long)j->spec.aggregate.max_examples);
+		return PROBLEM_TOO_MANY_EXAMPLES;
+	}
+	return PROBLEM_NONE;
+}
+
 static enum problem_type
 claim_format(const struct engine_job *j, const struct manifest *m, struct why *why)
 {
@@ -279,24 +303,7 @@ claim_format(const struct engine_job *j, const struct manifest *m, struct why *w
 		    (unsigned long long)m->payload_bytes, (unsigned long long)need);
 		return PROBLEM_WRONG_LENGTH;
 	}
-	if (m->examples == 0) {
-		err_set(why, ERR_INVALID, "examples is 0");
-		return PROBLEM_NO_EXAMPLES;
-	}
-	if (j->spec.aggregate.normalise &&
-	    (!(m->normaliser > 0) || m->optimizer == MANIFEST_ADAM ||
-		m->optimizer == MANIFEST_ADAMW)) {
-		err_set(why, ERR_INVALID, "normaliser %g of optimizer %u; the job normalises",
-		    (double)m->normaliser, m->optimizer);
-		return PROBLEM_NO_NORMALISER;
-	}
-	if (m->examples > j->spec.aggregate.max_examples) {
-		err_set(why, ERR_LIMIT, "%llu examples; the job allows %llu",
-		    (unsigned long long)m->examples,
-		    (unsigned long long)j->spec.aggregate.max_examples);
-		return PROBLEM_TOO_MANY_EXAMPLES;
-	}
-	return PROBLEM_NONE;
+	return claim_work(j, m, why);
 }
 
 /* The round, task and base of a manifest against the open round. Lock held. */
