@@ -230,6 +230,10 @@ says "data and trainer" 3 "FAULT *data .*\[data mnist\] does not load: .*/no/" "
 chmod +x "$FLEET/trainer.sh"
 doctor "$FLEET/bad" --offline
 says "a trainer that is executable" 3 "ok *trainer .*trainer.sh"
+copy bad
+printf '[trainer builtin]\nexec = /bin/sh -c "echo no gadget >&2; exit 3"\n' >>"$FLEET/bad/rivulet.conf"
+doctor "$FLEET/bad" --offline
+says "a program that offers nothing" 6 "FAULT *trainer .*\[trainer builtin\] offers nothing: exited with 3: no gadget"
 glyph_job "$FLEET/job.json" doctor 1 1
 job_submit "$FLEET/job.json"
 copy full

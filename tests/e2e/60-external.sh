@@ -1,6 +1,6 @@
 #!/bin/sh
 # Training loops of others: the example programs in Python as external trainers, the example in C on librivulet, and a
-# trainer that fails.
+# trainer that fails; a program in place of the built-in trainer.
 set -u
 FLEET_NAME=60-external
 . tests/e2e/common.sh
@@ -21,9 +21,10 @@ trainer_device() { # trainer_device NAME HAND TRAINER EXEC
 	printf '[trainer %s]\nexec = %s\n' "$3" "$4" >>"$FLEET/$1/rivulet.conf"
 	fleet_run "$1"
 }
-job_by() { # job_by TRAINER LAYERS: two devices, three rounds, evaluated on their validation shares
+job_by() { # job_by TRAINER LAYERS [DEVICES]: two devices, three rounds, evaluated on their validation shares
+	[ $# -lt 3 ] && select= || select="\"select\": {\"devices\": [$3]},"
 	cat >"$FLEET/$1.json" <<-END
-		{"name": "$1", "seed": 5, "trainer": "$1",
+		{"name": "$1", "seed": 5, "trainer": "$1", $select
 		 "model": {"layers": [$2, {"type": "flatten"}, {"type": "linear", "name": "fc1", "out": 40}, {"type": "relu"},
 		                      {"type": "linear", "name": "fc2", "out": 10}], "loss": "cross_entropy"},
 		 "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10, "validation": 0.2},
@@ -45,6 +46,9 @@ check_job() {
 }
 
 fleet_start
+# Its program does not say what it can do.
+trainer_device mute 7 builtin "/bin/sh -c 'exec sleep 1000' --"
+mute=$AGENT_PID
 if python=$(python_with numpy); then
 	trainer_device numpy1 1 numpy "$python $examples/trainer_numpy.py"
 	trainer_device numpy2 2 numpy "$python $examples/trainer_numpy.py"
@@ -76,8 +80,45 @@ if [ -x "$BUILD/examples/own_loop" ]; then
 	echo "ok: own_loop: accuracy $(pick "'%.3f' % d['rounds'][4]['accuracy']" <"$FLEET/answer")"
 fi
 
-# A trainer that fails gives its task back and says why; another device finishes the round.
 [ -f "$FLEET/numpy.json" ] || skip "own_loop is fine; the rest needs numpy"
+
+# A program in place of the built-in trainer, beside a device that has the built-in one. No other may help: they could.
+program="$(python_with numpy) $examples/trainer_numpy.py"
+glyph_device plain 8 300
+fleet_run plain -v
+glyph_device program 9 300
+printf '[trainer builtin]\nexec = %s\n' "$program" >>"$FLEET/program/rivulet.conf"
+fleet_run program -v
+job_by builtin '{"type": "relu", "name": "clip"}' '"plain", "program"'
+check_job "trainer_numpy.py beside the built-in trainer"
+says "/v1/jobs/$JOB/rounds/3" "sorted(r['name'] for r in d['devices']) == ['plain', 'program'] and d['aborted'] == 0"
+[ "$(log_lines 3 "$FLEET/program.log" 'training trainer=external')" = 3 ] || fleet_fail "the program did not train"
+[ "$(log_lines 3 "$FLEET/plain.log" 'training trainer=builtin')" = 3 ] || fleet_fail "the built-in trainer did not train"
+grep -q 'trainer.offer trainer=builtin layers=3 features=0' "$FLEET/program.log" || fleet_fail "the agent does not say what its program offers"
+! grep -q 'trainer\.offer' "$FLEET/plain.log" || fleet_fail "the built-in trainer was asked"
+
+# Layers that the program does not name are none of this device; without an answer there is no built-in job for it at all.
+told() { curl_admin /v1/devices | pick "[r['reason'] for r in d['devices'] if r['name'] == '$1'] == ['$2']" | grep -qx True; }
+waits_for() { within 30 told "$1" "$2" || fleet_fail "$1 does not wait for $2: $(curl_admin /v1/devices)"; }
+sed 's/"name": "builtin"/"name": "pooled"/;s/"plain", "program"/"program"/;s/"goal": 2/"goal": 1/;s/{"type": "relu", "name": "clip"}/{"type": "avgpool2d", "kernel": 2}/' \
+	"$FLEET/builtin.json" >"$FLEET/pooled.json"
+job_submit "$FLEET/pooled.json"
+waits_for program old-agent
+curl_admin "/v1/jobs/$JOB/stop" -X POST >"$FLEET/answer" || fleet_fail "stop: $(cat "$FLEET/answer")"
+sed 's/"name": "builtin"/"name": "mute"/;s/"plain", "program"/"mute"/;s/"goal": 2/"goal": 1/;s/"rounds": 3/"rounds": 1/' \
+	"$FLEET/builtin.json" >"$FLEET/mute.json"
+job_submit "$FLEET/mute.json"
+waits_for mute no-trainer
+[ "$(log_lines 1 "$FLEET/mute.log" 'warn trainer.offers-nothing trainer=builtin reason="no answer within 10 s"')" = 1 ] ||
+	fleet_fail "a program that hangs is told of other than once"
+says "/v1/jobs/$JOB" "d['state'] == 'running' and d['open']['invited'] == 0"
+fleet_kill TERM "$mute"
+sed -i "s|^exec = .*|exec = $program|" "$FLEET/mute/rivulet.conf"
+fleet_run mute
+job_done 60
+echo "ok: a program in place of the built-in trainer"
+
+# A trainer that fails gives its task back and says why; another device finishes the round.
 trainer_device broken 5 broken "/bin/sh -c 'echo no such gadget; exit 3' --"
 sed 's/"name": "numpy"/"name": "broken"/;s/"trainer": "numpy"/"trainer": "broken"/;s/"goal": 2/"goal": 1/;s/"rounds": 3/"rounds": 1/' \
 	"$FLEET/numpy.json" >"$FLEET/broken.json"
@@ -89,7 +130,7 @@ says "/v1/jobs/$JOB" "d['state'] == 'running' and d['open']['round'] == 1 and d[
 trainer_device whole 6 broken "$(python_with numpy) $examples/trainer_numpy.py"
 job_done 60
 says "/v1/jobs/$JOB/rounds/1" "[r['name'] for r in d['devices']] == ['whole'] and d['aborted'] == 1"
-for name in numpy1 numpy2 torch1 torch2 broken whole; do
+for name in numpy1 numpy2 torch1 torch2 program mute broken whole; do
 	[ -z "$(ls -A "$FLEET/$name/work" 2>/dev/null)" ] || fleet_fail "left in work/ of $name: $(ls "$FLEET/$name/work")"
 done
 fleet_end
