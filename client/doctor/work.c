@@ -16,6 +16,7 @@
 #include "machine.h"
 #include "outbox.h"
 #include "trainer_offer.h"
+#include "wait_reason.h"
 
 #define WORDS_MAX 64
 #define OLD_S 86400
@@ -249,30 +250,27 @@ check_outbox(struct cmd_doctor *d)
 static const char *
 meaning(const char *reason)
 {
-	static const char *const table[][2] = {
-	    {"no-job", "there is no job to work on"},
-	    {"paused", "its operator paused the job"},
-	    {"ineligible", "the job selects other devices (select: labels, devices or percent)"},
-	    {"not-selected", "other devices were picked for this round"},
-	    {"reported", "this device has done its part of the round"},
-	    {"aborted", "this device gave its task of the round back"},
-	    {"unsent", "a delta of this round waits here to be sent"},
-	    {"round-full", "the round has enough devices"},
-	    {"no-data",
-		"the job needs a data set that rivulet.conf does not name, or more examples"},
-	    {"no-trainer",
-		"the job needs a trainer that rivulet.conf does not name or that offers nothing"},
-	    {"no-codec", "the job needs a newer version of rivulet"},
-	    {"old-agent", "this rivulet is too old for the coordinator"},
-	    {"spool-full", "the coordinator's disk has no room for deltas"},
-	    {"busy", "the coordinator is busy"},
-	    {"restarting", "the coordinator is restarting"},
+	static const char *const means[] = {
+	    [WAIT_NO_JOB] = "there is no job to work on",
+	    [WAIT_PAUSED] = "its operator paused the job",
+	    [WAIT_INELIGIBLE] =
+		"the job selects other devices (select: labels, devices or percent)",
+	    [WAIT_NOT_SELECTED] = "other devices were picked for this round",
+	    [WAIT_REPORTED] = "this device has done its part of the round",
+	    [WAIT_ABORTED] = "this device gave its task of the round back",
+	    [WAIT_UNSENT] = "a delta of this round waits here to be sent",
+	    [WAIT_NO_DATA] =
+		"the job needs a data set that rivulet.conf does not name, or more examples",
+	    [WAIT_NO_TRAINER] =
+		"the job needs a trainer that rivulet.conf does not name or that offers nothing",
+	    [WAIT_NO_CODEC] = "the job needs a newer version of rivulet",
+	    [WAIT_OLD_AGENT] = "this rivulet is too old for the coordinator",
+	    [WAIT_SPOOL_FULL] = "the coordinator's disk has no room for deltas",
+	    [WAIT_BUSY] = "the coordinator is busy",
+	    [WAIT_RESTARTING] = "the coordinator is restarting",
 	};
-
-	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
-		if (strcmp(reason, table[i][0]) == 0)
-			return table[i][1];
-	return "";
+	enum wait_reason r = wait_reason_find(reason);
+	return r < sizeof(means) / sizeof(*means) && means[r] ? means[r] : "";
 }
 
 static void

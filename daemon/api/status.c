@@ -29,7 +29,7 @@ not_ready(const struct services *s, struct health_report *out)
 	health_report(s->health, out);
 	if (out->reason || !(spool_full(s->spool, 1) || engine_spool_full(s->engine)))
 		return;
-	out->reason = "spool-full";
+	out->reason = WAIT_SPOOL_FULL;
 	snprintf(
 	    out->detail, sizeof(out->detail), "the spool's quota has no room for another delta");
 }
@@ -43,7 +43,7 @@ api_ready(struct exchange *x)
 	not_ready(x->services, &state);
 	json_add_string(v, "status", state.reason ? "not ready" : "ready");
 	if (state.reason) {
-		json_add_string(v, "reason", state.reason);
+		json_add_string(v, "reason", wait_reason_name(state.reason));
 		json_add_string(v, "detail", state.detail);
 	}
 	if (state.since_seconds > 0)
@@ -143,7 +143,7 @@ api_status(struct exchange *x)
 	json_add_double(v, "uptime_s", clock_wall() - s->started_at);
 	not_ready(s, &state);
 	json_add_bool(v, "ready", !state.reason);
-	json_add_string(v, "reason", state.reason ? state.reason : "");
+	json_add_string(v, "reason", wait_reason_name(state.reason));
 	json_add_string(v, "detail", state.detail);
 	json_add(v, "devices", devices_json(&devices));
 	json_add(

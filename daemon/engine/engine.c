@@ -122,15 +122,15 @@ name_task(struct engine *g, const struct engine_job *j, struct invite *v)
 
 /* --- asking for work */
 
-const char *
+enum wait_reason
 engine_ineligible(struct engine *g, const struct engine_job *j, const uint8_t device[32])
 {
 	double place = choice_percent(j->id, device);
 
 	if (place < j->spec.select.percent[0] || place >= j->spec.select.percent[1])
-		return "ineligible";
-	return registry_matches(g->services->registry, device, &j->spec.select) ? NULL
-										: "ineligible";
+		return WAIT_INELIGIBLE;
+	return registry_matches(g->services->registry, device, &j->spec.select) ? WAIT_NONE
+										: WAIT_INELIGIBLE;
 }
 
 static void
@@ -150,36 +150,36 @@ fill_task(struct engine *g, struct engine_job *j, struct invite *invite, struct 
 	engine_variate_fill(j, invite->device, out);
 }
 
-/* NULL if out holds a task of this job, else why not. */
-static const char *
+/* WAIT_NONE: out holds a task of this job. */
+static enum wait_reason
 ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const struct offer *offer,
     struct task *out)
 {
 	if (j->state != JOB_RUNNING)
-		return j->state == JOB_PAUSED ? "paused" : "no-job";
-	const char *why = engine_ineligible(g, j, device);
+		return j->state == JOB_PAUSED ? WAIT_PAUSED : WAIT_NO_JOB;
+	enum wait_reason why = engine_ineligible(g, j, device);
 	if (!why)
 		why = engine_offer_lacks(j, offer);
 	if (why)
 		return why;
 	if (engine_variate_full(j, device))
-		return "job-full";
+		return WAIT_JOB_FULL;
 	const struct invite *have = find_invite(j, device);
 	if (have && have->state != INVITE_OUT)
-		return have->state == INVITE_ACCEPTED ? "reported" : "aborted";
+		return have->state == INVITE_ACCEPTED ? WAIT_REPORTED : WAIT_ABORTED;
 	/* Its delta would come too late. */
 	if (round_has_closed(&j->round))
-		return "not-selected";
+		return WAIT_NOT_SELECTED;
 	if (!have) {
 		if (spool_full(g->services->spool, engine_variate_payload(j)))
-			return "spool-full";
+			return WAIT_SPOOL_FULL;
 		unsigned act = engine_step(g, j, ROUND_ASK, 0);
 		if (j->round.state == ROUND_GATHER)
 			engine_draw_note(j, device);
 		if (!(act & ROUND_DO_INVITE))
-			return "not-selected";
+			return WAIT_NOT_SELECTED;
 		if (engine_invite(j, device, INVITE_OUT))
-			return "busy";
+			return WAIT_BUSY;
 	}
 	fill_task(g, j, find_invite(j, device), out);
 	engine_steps_offer(j, offer, out);
@@ -190,10 +190,10 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 	/* The device would only wait with it; other jobs may have work for it meanwhile. */
 	if (engine_offer_unsent(offer, out->task)) {
 		*out = (struct task){.wait = true};
-		return "unsent";
+		return WAIT_UNSENT;
 	}
 	FAULT("task.given");
-	return NULL;
+	return WAIT_NONE;
 }
 
 static bool
@@ -218,32 +218,31 @@ engine_spool_full(struct engine *g)
 void
 engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out)
 {
-	const char *reason = "no-job";
+	enum wait_reason reason = health_reason(g->services->health);
 	unsigned seen = 0;
 
 	*out = (struct task){.wait = true};
 	if (offer->protocol < MESSAGES_PROTOCOL) {
-		reason = "old-agent";
-	} else if (health_reason(g->services->health)) {
-		reason = health_reason(g->services->health);
-	} else {
+		reason = WAIT_OLD_AGENT;
+	} else if (!reason) {
+		reason = WAIT_NO_JOB;
 		lock_take(&g->lock);
 		for (struct engine_job *j = g->jobs; j && reason && !g->stopping;
 		     j = engine_next(g, j, &seen)) {
-			const char *why = ask_job(g, j, device, offer, out);
+			enum wait_reason why = ask_job(g, j, device, offer, out);
 			/* The first job's reason is the telling one, unless it only says the job is over. */
-			if (!why || strcmp(reason, "no-job") == 0)
+			if (!why || reason == WAIT_NO_JOB)
 				reason = why;
 		}
 		if (g->stopping)
-			reason = "restarting";
+			reason = WAIT_RESTARTING;
 		lock_release(&g->lock);
 	}
 	if (reason) {
 		const struct config *c = shared_take(g->services->config);
 		*out = (struct task){.wait = true, .wait_s = c->retry_after_s};
 		shared_give(g->services->config, c);
-		snprintf(out->reason, sizeof(out->reason), "%s", reason);
+		snprintf(out->reason, sizeof(out->reason), "%s", wait_reason_name(reason));
 	}
 }
 

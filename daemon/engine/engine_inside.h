@@ -114,8 +114,8 @@ bool engine_has_invite(const struct engine_job *j, const uint8_t device[32]);
 void engine_draw_note(struct engine_job *j, const uint8_t device[32]);
 /* Invites the devices with the smallest SHA-256(seed || round || device id) among those noted. Lock held. */
 void engine_draw(struct engine *g, struct engine_job *j);
-/* Why this device may not work on the job at all; NULL if it may. Lock held. */
-const char *engine_ineligible(
+/* Why this device may not work on the job at all. Lock held. */
+enum wait_reason engine_ineligible(
     struct engine *g, const struct engine_job *j, const uint8_t device[32]);
 /* Is the round to be folded again now? Then it no longer waits. Lock held. */
 bool engine_retry_due(struct engine_job *j, uint64_t now_ms);
@@ -147,8 +147,8 @@ struct job_forecast engine_forecast(const struct config *c, const struct engine_
 /* engine_offer.c: what a device says against what a job needs. */
 /* Does a list of the offer hold this name? */
 bool engine_offer_names(const message_name *list, size_t count, const char *name);
-/* Why the device cannot do this job, or NULL. */
-const char *engine_offer_lacks(const struct engine_job *j, const struct offer *o);
+/* Why the device cannot do this job. */
+enum wait_reason engine_offer_lacks(const struct engine_job *j, const struct offer *o);
 /* Has the device done this task already, and waits to send the delta? */
 bool engine_offer_unsent(const struct offer *o, const char *task);
 

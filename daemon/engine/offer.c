@@ -11,7 +11,7 @@ engine_offer_names(const message_name *list, size_t count, const char *name)
 	return false;
 }
 
-const char *
+enum wait_reason
 engine_offer_lacks(const struct engine_job *j, const struct offer *o)
 {
 	const struct recipe *r = &j->spec.recipe;
@@ -21,22 +21,22 @@ engine_offer_lacks(const struct engine_job *j, const struct offer *o)
 		found |= strcmp(o->data[i].name, r->data.name) == 0 &&
 		    o->data[i].examples >= r->data.min_examples;
 	if (!found && r->data.name[0])
-		return "no-data";
+		return WAIT_NO_DATA;
 	if (!engine_offer_names(o->trainers, o->trainer_count, r->trainer))
-		return "no-trainer";
+		return WAIT_NO_TRAINER;
 	const char *codec = recipe_upload_choose(&r->upload, o->codecs, o->codec_count);
 	if (!codec)
-		return "no-codec";
+		return WAIT_NO_CODEC;
 	if (recipe_feature_missing(r, codec_find_name(codec), o->features, o->feature_count))
-		return "old-agent";
+		return WAIT_OLD_AGENT;
 	if (!r->builtin)
-		return NULL;
+		return WAIT_NONE;
 	for (size_t l = 0; l < r->net.layer_count; l++) {
 		const char *type = recipe_layer_type_name(r->net.layers[l].type);
 		if (!engine_offer_names(o->layers, o->layer_count, type))
-			return "old-agent";
+			return WAIT_OLD_AGENT;
 	}
-	return NULL;
+	return WAIT_NONE;
 }
 
 bool

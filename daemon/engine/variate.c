@@ -155,7 +155,7 @@ engine_variate_may_read(struct engine *g, const uint8_t device[32], const uint8_
 	lock_take(&g->lock);
 	for (struct engine_job *j = g->jobs; j && !may; j = engine_next(g, j, &seen))
 		may = j->members && memcmp(j->row.optimizer_state, hash, 32) == 0 &&
-		    engine_ineligible(g, j, device) == NULL;
+		    !engine_ineligible(g, j, device);
 	lock_release(&g->lock);
 	return may;
 }

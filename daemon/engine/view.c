@@ -134,7 +134,7 @@ engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[
 	lock_take(&g->lock);
 	for (struct engine_job *j = g->jobs; j && !may; j = engine_next(g, j, &seen))
 		may = (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0) &&
-		    engine_ineligible(g, j, device) == NULL;
+		    !engine_ineligible(g, j, device);
 	lock_release(&g->lock);
 	return may;
 }
@@ -144,7 +144,7 @@ engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16
 {
 	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, job);
-	bool may = j && engine_ineligible(g, j, device) == NULL;
+	bool may = j && !engine_ineligible(g, j, device);
 	lock_release(&g->lock);
 	return may;
 }

@@ -150,11 +150,11 @@ try_all(struct watch *h, uint64_t memory, uint64_t disk, struct why *why)
 static void
 recovered(struct watch *h)
 {
-	const char *reason;
+	enum wait_reason reason;
 	double seconds = health_clear(h->services->health, &reason);
 
-	log_event(
-	    LOG_LEVEL_INFO, "health.recovered", LOG_S("reason", reason), LOG_D("seconds", seconds));
+	log_event(LOG_LEVEL_INFO, "health.recovered", LOG_S("reason", wait_reason_name(reason)),
+	    LOG_D("seconds", seconds));
 	spool_orphan_release(h->services);
 	engine_retry(h->services->engine);
 	wake_ring(&h->services->wake);
@@ -167,7 +167,7 @@ look(struct watch *h)
 	struct why why = {""};
 
 	folder_path(h, "", path, sizeof(path));
-	const char *reason = health_reason(h->services->health);
+	enum wait_reason reason = health_reason(h->services->health);
 	if (!reason) {
 		health_note(h->services->health, look_at(path, FREE_MIN, &why), 0, why.text);
 		if (h->looks++ % FORECAST_EVERY == 0)
@@ -175,12 +175,12 @@ look(struct watch *h)
 		return;
 	}
 	uint64_t need = health_need(h->services->health);
-	bool memory = strcmp(reason, health_word(ERR_NOMEM)) == 0;
+	bool memory = reason == WAIT_NO_MEMORY;
 	enum err e = try_all(h, memory ? need : 0, memory ? 0 : need, &why);
 	if (!e)
 		recovered(h);
 	else if (e != ERR_CLOSED)
-		health_set(h->services->health, health_word(e), 0, why.text);
+		health_set(h->services->health, health_reason_of(e), 0, why.text);
 }
 
 /* False when it is time to end. */

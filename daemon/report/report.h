@@ -4,6 +4,7 @@
 
 #include "histogram.h"
 #include "states.h"
+#include "wait_reason.h"
 
 /*
  * What the coordinator counts, as plain structs: each part fills its own under its own lock, and whoever shows them (JSON, tables)
@@ -61,7 +62,7 @@ struct server_report {
 };
 
 struct health_report {
-	const char *reason; /* a constant word, listed in docs/api.md; NULL: ready */
+	enum wait_reason reason; /* WAIT_NONE: ready */
 	char detail[256]; /* the system's words */
 	double since_seconds; /* Unix time; 0 while ready */
 	uint64_t failures_total; /* how often it ceased to be ready */

@@ -12,7 +12,7 @@
 
 /* What is wrong below, noted where it shows. */
 struct health {
-	_Atomic(const char *) reason;
+	_Atomic(enum wait_reason) reason;
 	pthread_mutex_t lock; /* of all below */
 	uint64_t need; /* bytes there was no room for: of disk or memory */
 	char detail[256];
@@ -27,33 +27,33 @@ health_passes(enum err e)
 	    e == ERR_NOMEM || e == ERR_DENIED || e == ERR_TIMEOUT;
 }
 
-const char *
-health_word(enum err e)
+enum wait_reason
+health_reason_of(enum err e)
 {
 	switch (e) {
 	case ERR_NOSPACE:
-		return "disk-full";
+		return WAIT_DISK_FULL;
 	case ERR_READONLY:
 	case ERR_DENIED:
-		return "disk-read-only";
+		return WAIT_DISK_READ_ONLY;
 	case ERR_FILES:
-		return "no-descriptors";
+		return WAIT_NO_DESCRIPTORS;
 	case ERR_NOMEM:
-		return "no-memory";
+		return WAIT_NO_MEMORY;
 	case ERR_TIMEOUT:
 	case ERR_CORRUPT:
 	case ERR_STATE:
-		return "store-failed";
+		return WAIT_STORE_FAILED;
 	default:
-		return "disk-error";
+		return WAIT_DISK_ERROR;
 	}
 }
 
 void
-health_set(struct health *h, const char *reason, uint64_t need, const char *detail)
+health_set(struct health *h, enum wait_reason reason, uint64_t need, const char *detail)
 {
 	pthread_mutex_lock(&h->lock);
-	const char *before = atomic_load(&h->reason);
+	enum wait_reason before = atomic_load(&h->reason);
 	if (!before) {
 		h->since = clock_wall();
 		h->failures_total++;
@@ -63,9 +63,9 @@ health_set(struct health *h, const char *reason, uint64_t need, const char *deta
 	snprintf(h->detail, sizeof(h->detail), "%s", detail);
 	atomic_store(&h->reason, reason);
 	pthread_mutex_unlock(&h->lock);
-	if (!before || strcmp(before, reason) != 0)
-		log_event(LOG_LEVEL_ERROR, "health.failed", LOG_S("reason", reason),
-		    LOG_S("why", detail));
+	if (before != reason)
+		log_event(LOG_LEVEL_ERROR, "health.failed",
+		    LOG_S("reason", wait_reason_name(reason)), LOG_S("why", detail));
 }
 
 void
@@ -73,19 +73,20 @@ health_note(struct health *h, enum err e, uint64_t need, const char *detail)
 {
 	/* A refusal by permissions may have causes of another kind. */
 	if (h && health_passes(e) && e != ERR_DENIED)
-		health_set(h, health_word(e), need, detail && detail[0] ? detail : err_name(e));
+		health_set(
+		    h, health_reason_of(e), need, detail && detail[0] ? detail : err_name(e));
 }
 
-const char *
+enum wait_reason
 health_reason(struct health *h)
 {
-	return h ? atomic_load(&h->reason) : NULL;
+	return h ? atomic_load(&h->reason) : WAIT_NONE;
 }
 
 void
 health_report(struct health *h, struct health_report *out)
 {
-	*out = (struct health_report){.reason = NULL};
+	*out = (struct health_report){.reason = WAIT_NONE};
 	pthread_mutex_lock(&h->lock);
 	out->reason = health_reason(h);
 	out->failures_total = h->failures_total;
@@ -106,10 +107,10 @@ health_need(struct health *h)
 }
 
 double
-health_clear(struct health *h, const char **reason)
+health_clear(struct health *h, enum wait_reason *reason)
 {
 	pthread_mutex_lock(&h->lock);
-	*reason = atomic_exchange(&h->reason, NULL);
+	*reason = atomic_exchange(&h->reason, WAIT_NONE);
 	double seconds = clock_wall() - h->since;
 	h->need = 0;
 	pthread_mutex_unlock(&h->lock);

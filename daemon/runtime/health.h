@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "wait_reason.h"
 
 /*
  * Can the coordinator do its work? What fails below it (a full, read-only or broken disk, the database, descriptors, memory) is noted
@@ -22,14 +23,14 @@ bool health_passes(enum err e);
 /* Notes a failure, unless it is none of the machine's. need: the bytes there was no room for, or 0. NULL (a test's services) is
  * legal here and below. */
 void health_note(struct health *h, enum err e, uint64_t need, const char *detail);
-/* The word, or NULL while ready. */
-const char *health_reason(struct health *h);
+/* WAIT_NONE while ready. */
+enum wait_reason health_reason(struct health *h);
 void health_report(struct health *h, struct health_report *out);
 
 /* For watch.c. */
-const char *health_word(enum err e);
-void health_set(struct health *h, const char *reason, uint64_t need, const char *detail);
+enum wait_reason health_reason_of(enum err e);
+void health_set(struct health *h, enum wait_reason reason, uint64_t need, const char *detail);
 uint64_t health_need(struct health *h);
-double health_clear(struct health *h, const char **reason);
+double health_clear(struct health *h, enum wait_reason *reason);
 
 #endif

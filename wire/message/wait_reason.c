@@ -1,0 +1,44 @@
+#include "wait_reason.h"
+
+#include <string.h>
+
+static const char *const names[] = {
+    [WAIT_NONE] = "",
+    [WAIT_NO_JOB] = "no-job",
+    [WAIT_PAUSED] = "paused",
+    [WAIT_NO_DATA] = "no-data",
+    [WAIT_NO_TRAINER] = "no-trainer",
+    [WAIT_UNSENT] = "unsent",
+    [WAIT_NO_CODEC] = "no-codec",
+    [WAIT_INELIGIBLE] = "ineligible",
+    [WAIT_NOT_SELECTED] = "not-selected",
+    [WAIT_REPORTED] = "reported",
+    [WAIT_ABORTED] = "aborted",
+    [WAIT_JOB_FULL] = "job-full",
+    [WAIT_OLD_AGENT] = "old-agent",
+    [WAIT_BUSY] = "busy",
+    [WAIT_RESTARTING] = "restarting",
+    [WAIT_SPOOL_FULL] = "spool-full",
+    [WAIT_DISK_FULL] = "disk-full",
+    [WAIT_DISK_READ_ONLY] = "disk-read-only",
+    [WAIT_DISK_ERROR] = "disk-error",
+    [WAIT_STORE_FAILED] = "store-failed",
+    [WAIT_NO_DESCRIPTORS] = "no-descriptors",
+    [WAIT_NO_MEMORY] = "no-memory",
+    [WAIT_UNKNOWN] = "",
+};
+
+const char *
+wait_reason_name(enum wait_reason r)
+{
+	return names[r];
+}
+
+enum wait_reason
+wait_reason_find(const char *name)
+{
+	for (enum wait_reason r = WAIT_NONE; r < WAIT_UNKNOWN; r++)
+		if (strcmp(names[r], name) == 0)
+			return r;
+	return WAIT_UNKNOWN;
+}

@@ -1,0 +1,39 @@
+#ifndef WAIT_REASON_H
+#define WAIT_REASON_H
+
+/*
+ * Why a device gets no task. What is wrong with the coordinator itself stands at the end of the list, and is also why it is not ready
+ * (docs/api.md). A person reads what to do in docs/operators.md.
+ */
+enum wait_reason {
+	WAIT_NONE, /* there is a task; the coordinator is ready */
+	WAIT_NO_JOB,
+	WAIT_PAUSED,
+	WAIT_NO_DATA,
+	WAIT_NO_TRAINER,
+	WAIT_UNSENT,
+	WAIT_NO_CODEC,
+	WAIT_INELIGIBLE,
+	WAIT_NOT_SELECTED,
+	WAIT_REPORTED,
+	WAIT_ABORTED,
+	WAIT_JOB_FULL,
+	WAIT_OLD_AGENT,
+	WAIT_BUSY,
+	WAIT_RESTARTING,
+	WAIT_SPOOL_FULL,
+	WAIT_DISK_FULL,
+	WAIT_DISK_READ_ONLY,
+	WAIT_DISK_ERROR,
+	WAIT_STORE_FAILED,
+	WAIT_NO_DESCRIPTORS,
+	WAIT_NO_MEMORY,
+	WAIT_UNKNOWN, /* a word that this version does not know: a newer coordinator's, to be shown as it came */
+};
+
+/* "" of the first and the last. */
+const char *wait_reason_name(enum wait_reason r);
+/* WAIT_NONE for "". */
+enum wait_reason wait_reason_find(const char *name);
+
+#endif
