@@ -72,7 +72,8 @@ add_text(struct json *o, const char *key, const char *text)
 static struct json *
 describe_data(const struct external *x)
 {
-	static const char *const formats[] = {"", "glyphs", "idx", "csv"};
+	static const char *const formats[] = {
+	    [SETTINGS_GLYPHS] = "glyphs", [SETTINGS_IDX] = "idx", [SETTINGS_CSV] = "csv"};
 	const struct settings_data *d = x->in->data;
 	struct json *o = json_object();
 

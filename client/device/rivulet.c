@@ -52,6 +52,16 @@ open_session(struct rivulet *r, struct why *why)
 	return e;
 }
 
+static void
+tell_warnings(const struct rivulet *r)
+{
+	const struct ini_warnings *w = &r->settings->warnings;
+
+	for (size_t i = 0; i < w->count; i++)
+		events_emit(&r->events, EVENTS_WARN, "settings.warning",
+		    EVENTS_PAIRS(EVENTS_S("why", w->text[i].text)));
+}
+
 static enum err
 open_all(struct rivulet *r, const struct rivulet_options *options, struct why *why)
 {
@@ -78,6 +88,7 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 		e = ask_offer(r, options, why);
 	if (e)
 		return e;
+	tell_warnings(r);
 	home_note(r->home, "started", "and asking for work");
 	backoff_init(&r->idle, prng_u64(&session_backoff(r->session)->rng));
 	backoff_init(&r->rotate, prng_u64(&session_backoff(r->session)->rng));

@@ -121,6 +121,9 @@ check_settings(struct cmd_doctor *d)
 	    (d->settings->data_count == 0 && d->settings->trainer_count == 0))
 		cmd_doctor_add(d, "settings", CMD_DOCTOR_NOTE, 0, NULL,
 		    "no data set is named in rivulet.conf, so the agent gets no work");
+	for (size_t i = 0; i < d->settings->warnings.count; i++)
+		cmd_doctor_add(d, "settings", CMD_DOCTOR_WARNING, CMD_SETTINGS, "take the line out",
+		    "%s", d->settings->warnings.text[i].text);
 	for (size_t i = 0; i < d->settings->data_count; i++)
 		check_data(d, &d->settings->data[i]);
 	for (size_t i = 0; i < d->settings->trainer_count; i++)

@@ -5,26 +5,24 @@
 
 #include "address.h"
 #include "gate.h"
+#include "ini.h"
 #include "recipe.h"
 #include "shard.h"
 
 /*
- * The device's INI file: the only user of libinih here. Every key is known, typed and range-checked; an unknown section or
- * key, a key given twice (except url) or a bad value is an error that names file, line and key. README.md lists every
- * key. A line is at most 198 bytes, which is libinih's limit.
+ * The owner's settings: a table for ini.h, which says how files are read. Every key is known, typed and range-checked; client/README.md
+ * lists every key.
  */
 #define SETTINGS_DATA_MAX 32
 #define SETTINGS_TRAINERS_MAX 16
 #define SETTINGS_URLS_MAX 8
 #define SETTINGS_TEXT_MAX GATE_TEXT_MAX
 
-enum settings_format { SETTINGS_NO_FORMAT, SETTINGS_GLYPHS, SETTINGS_IDX, SETTINGS_CSV };
+enum settings_format { SETTINGS_GLYPHS, SETTINGS_IDX, SETTINGS_CSV };
 
 /* [data NAME] */
 struct settings_data {
 	char name[RECIPE_NAME_MAX];
-	unsigned line; /* of the section's head */
-	uint64_t seen; /* keys given, a bit each */
 	enum settings_format format;
 	char images[SETTINGS_TEXT_MAX], labels[SETTINGS_TEXT_MAX]; /* idx */
 	char path[SETTINGS_TEXT_MAX], label[SETTINGS_TEXT_MAX]; /* csv */
@@ -39,8 +37,6 @@ struct settings_data {
 /* [trainer NAME] */
 struct settings_trainer {
 	char name[RECIPE_NAME_MAX];
-	unsigned line;
-	uint64_t seen;
 	char exec[SETTINGS_TEXT_MAX];
 	double grace_s; /* between asking it to finish and killing it */
 	struct gate gate;
@@ -60,9 +56,10 @@ struct settings {
 	size_t data_count;
 	struct settings_trainer trainers[SETTINGS_TRAINERS_MAX];
 	size_t trainer_count;
+	struct ini_warnings warnings; /* for the program to say */
 };
 
-/* Reads `config`, or home/rivulet.conf, which may be absent (then all is default). The caller frees *out. */
+/* Reads `config`, or home/rivulet.conf, which may be absent, and the .conf files in that name's .d. The caller frees *out. */
 ERR_MUST_USE enum err settings_load(
     struct settings **out, const char *home, const char *config, struct why *why);
 /* The same from memory; `name` stands in errors. */

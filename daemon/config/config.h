@@ -5,13 +5,13 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "ini.h"
 #include "log.h"
 #include "subnet.h"
 
 /*
- * The coordinator's INI file: the only user of libinih here. Every key is known, typed and range-checked; an unknown section
- * or key, a key given twice (except listen and proxy_from) or a bad value is an error that names file, line and key. Defaults are those of
- * DESIGN section 11. docs/configuration.md lists every key.
+ * The coordinator's settings: a table for ini.h, which says how files are read. Every key is known, typed and range-checked;
+ * docs/configuration.md lists every key.
  */
 #define CONFIG_PATH_MAX 1024
 #define CONFIG_LISTEN_MAX 8
@@ -86,11 +86,11 @@ struct config {
 	/* [data NAME] */
 	struct config_data data[CONFIG_DATA_MAX];
 	size_t data_count;
+	struct ini_warnings warnings; /* for the log */
 };
 
 void config_defaults(struct config *c);
-/* Sets the defaults, then reads path over them; *c is undefined after an error. ERR_INVALID with
- * "FILE:LINE: [section] key: what is wrong" in why. */
+/* Sets the defaults, then reads path and path.d over them; *c is undefined after an error. */
 ERR_MUST_USE enum err config_load(struct config *c, const char *path, struct why *why);
 /* The same from memory; file is the name for messages. */
 ERR_MUST_USE enum err config_parse(

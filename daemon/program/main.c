@@ -26,6 +26,14 @@
 /* --- running */
 
 static void
+log_warnings(const struct config *config)
+{
+	for (size_t i = 0; i < config->warnings.count; i++)
+		log_event(
+		    LOG_LEVEL_WARN, "config.warning", LOG_S("why", config->warnings.text[i].text));
+}
+
+static void
 reload(struct setup *setup, const char *path)
 {
 	struct config *config = malloc(sizeof(*config));
@@ -43,6 +51,7 @@ reload(struct setup *setup, const char *path)
 	} else {
 		log_set_level(config->log_level);
 		log_event(LOG_LEVEL_INFO, "reload.done", LOG_S("config", path));
+		log_warnings(config);
 		setup_warn(setup);
 		/* Whoever reloads may be about to look at the database, for "rivuletd ca status". */
 		registry_flush(setup_services(setup)->registry, setup_services(setup)->store);
@@ -107,6 +116,7 @@ run(const char *path, const struct config *config)
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	log_set_level(config->log_level);
+	log_warnings(config);
 	enum err e = setup_new(&setup, config, &why);
 	if (!e)
 		e = setup_start(setup, &why);
@@ -181,6 +191,8 @@ run_config(const char *path, bool check)
 	struct config *config = command_config(path);
 	int rc = COMMAND_FAILED;
 
+	for (size_t i = 0; config && check && i < config->warnings.count; i++)
+		fprintf(stderr, "rivuletd: warning: %s\n", config->warnings.text[i].text);
 	if (config && check)
 		rc = printf("%s: the configuration is valid\n", path) < 0;
 	else if (config)

@@ -42,18 +42,6 @@ log_set_level(enum log_level level)
 }
 
 bool
-log_level_find(const char *name, enum log_level *out)
-{
-	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-		if (strcmp(levels[i].name, name) == 0) {
-			*out = (enum log_level)i;
-			return true;
-		}
-	}
-	return false;
-}
-
-bool
 log_has_room(enum log_level level)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

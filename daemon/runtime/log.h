@@ -12,7 +12,6 @@
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 void log_set_level(enum log_level level);
-bool log_level_find(const char *name, enum log_level *out); /* error, warn, info, debug */
 
 /* A line is built from pairs: log_event(LOG_LEVEL_INFO, "round.committed", LOG_S("job", hex), LOG_U("round", 3)) */
 struct log_pair {

@@ -17,7 +17,7 @@ static void
 check_data(const struct settings *s, const struct settings_data *d)
 {
 	require(settings_find_data(s, d->name) == d);
-	require(d->format != SETTINGS_NO_FORMAT);
+	require(d->format <= SETTINGS_CSV);
 	require(d->format != SETTINGS_IDX || (d->images[0] && d->labels[0]));
 	require(d->format != SETTINGS_CSV || d->path[0]);
 	require(d->shard.count >= 1 && d->shard.index >= 1 && d->shard.index <= d->shard.count);

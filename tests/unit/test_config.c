@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "file.h"
+
 /* The table of keys is needed to hold it against the document. */
 #include "config.c"
 
@@ -377,6 +379,45 @@ test_load(void **state)
 	assert_true(strncmp(why.text, "c.conf:3: ", 10) == 0);
 }
 
+static void
+put(const char *dir, const char *name, const char *text)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(file_write(path, text, strlen(text), 0644, NULL), ERR_OK);
+}
+
+/* FILE, then FILE.d in the order of names: values replace each other, listeners add up. */
+static void
+test_load_directory(void **state)
+{
+	char dir[] = "/tmp/test_config.XXXXXX", path[64], parts[64], expected[160];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/c", dir);
+	snprintf(parts, sizeof(parts), "%s/c.d", dir);
+	assert_int_equal(file_mkdirs(parts, 0755, NULL), ERR_OK);
+	put(dir, "c", "[server]\nlisten = 1\n[limits]\nlong_poll = 1\n[data d]\nformat = csv\n");
+	put(parts, "b.conf", "[limits]\nlong_poll = 3\n");
+	put(parts, "a.conf",
+	    "[limits]\nlong_poll = 2\nidle_timeout = 9\n[server]\nlisten = 2\n"
+	    "[data d]\npath = /p\nlabel = y\n");
+	assert_int_equal(config_load(&c, path, &why), ERR_OK);
+	assert_int_equal(c.long_poll_s, 3);
+	assert_int_equal(c.idle_timeout_s, 9);
+	assert_true(c.listen_count == 2 && c.listen[0].port == 1 && c.listen[1].port == 2);
+	assert_string_equal(config_data_find(&c, "d")->path, "/p");
+	put(parts, "c.conf", "[limits]\nlong_pol = 3\n");
+	assert_int_equal(config_load(&c, path, &why), ERR_INVALID);
+	snprintf(expected, sizeof(expected),
+	    "%s/c.conf:2: [limits] long_pol: unknown key (did you mean long_poll?)", parts);
+	assert_string_equal(why.text, expected);
+	assert_int_equal(file_empty_dir(parts, NULL) || rmdir(parts), 0);
+	assert_int_equal(file_empty_dir(dir, NULL) || rmdir(dir), 0);
+}
+
 /* Each default is within its own range. */
 static void
 test_defaults_fit(void **state)
@@ -384,42 +425,55 @@ test_defaults_fit(void **state)
 	static struct config_data d;
 
 	(void)state;
-	for (const struct key *k = keys; k < keys + KEYS; k++) {
-		char *base = k->section == DATA ? (char *)&d : (char *)&c;
-		c.listen_count = 0;
-		if (k->fallback)
-			assert_int_equal(k->set(k, base + k->offset, k->fallback, &why), ERR_OK);
-		assert_true(!(k->required & ~k->formats));
+	for (const struct ini_section *s = sections; s->name; s++) {
+		for (const struct ini_key *k = s->keys; k->name; k++) {
+			char *base = s->open ? (char *)&d : (char *)&c;
+			c.listen_count = 0;
+			if (k->fallback)
+				assert_int_equal(
+				    k->set(k, base + k->offset, k->fallback, &why), ERR_OK);
+			assert_true(!k->forms || !(k->needs & ~k->forms));
+		}
 	}
+}
+
+/* The row of a key in the text that follows its section's title. */
+static void
+check_row(const char *section, const struct ini_section *s, const struct ini_key *k)
+{
+	char row[128];
+
+	snprintf(row, sizeof(row), "\n| `%s` |", k->name);
+	const char *line = strstr(section, row);
+	const char *next = strstr(section + 1, "\n## ");
+	if (!line || (next && next < line))
+		fail_msg("[%s] has no row for %s", s->name, k->name);
+	snprintf(row, sizeof(row), " | %s%s%s |", k->fallback ? "`" : "",
+	    k->fallback ? k->fallback : "none", k->fallback ? "`" : "");
+	const char *found = strstr(line + 1, row);
+	if (!found || found > strchr(line + 1, '\n'))
+		fail_msg("the row of %s does not say%s", k->name, row);
 }
 
 /* docs/configuration.md has a row "| `key` | ... | default | ..." under each section. Run from the repository. */
 static void
 test_document(void **state)
 {
-	char *text, row[128];
+	char *text, title[64];
 	size_t len;
 
 	(void)state;
 	if (access("docs/configuration.md", R_OK) != 0)
 		skip();
 	assert_int_equal(file_read("docs/configuration.md", 1 << 20, &text, &len, &why), ERR_OK);
-	for (const struct key *k = keys; k < keys + KEYS; k++) {
-		snprintf(row, sizeof(row), "\n## [%s%s]", section_names[k->section],
-		    k->section == DATA ? " NAME" : "");
-		const char *section = strstr(text, row);
+	for (const struct ini_section *s = sections; s->name; s++) {
+		snprintf(title, sizeof(title), "\n## [%s%s]", s->name, s->open ? " NAME" : "");
+		const char *section = strstr(text, title);
 		if (!section)
-			fail_msg("no%s", row);
-		snprintf(row, sizeof(row), "\n| `%s` |", k->name);
-		const char *line = strstr(section, row);
-		const char *next = strstr(section + 1, "\n## ");
-		if (!line || (next && next < line))
-			fail_msg("[%s] has no row for %s", section_names[k->section], k->name);
-		snprintf(row, sizeof(row), " | %s%s%s |", k->fallback ? "`" : "",
-		    k->fallback ? k->fallback : "none", k->fallback ? "`" : "");
-		const char *found = strstr(line + 1, row);
-		if (!found || found > strchr(line + 1, '\n'))
-			fail_msg("the row of %s does not say%s", k->name, row);
+			fail_msg("no%s", title);
+		for (const struct ini_key *k = s->keys; k->name; k++)
+			if (k->set)
+				check_row(section, s, k);
 	}
 	free(text);
 }
@@ -437,6 +491,7 @@ main(void)
 	    cmocka_unit_test(test_many_data),
 	    cmocka_unit_test(test_odd_bytes),
 	    cmocka_unit_test(test_load),
+	    cmocka_unit_test(test_load_directory),
 	    cmocka_unit_test(test_defaults_fit),
 	    cmocka_unit_test(test_document),
 	};

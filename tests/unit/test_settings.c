@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "settings.h"
 
 static const char good[] =
@@ -118,7 +119,7 @@ static const struct {
     {"[device]\nthreads = 2000\n", "device.conf:2: device.threads", "range"},
     {"[colour]\n", "device.conf:1: colour", "unknown section"},
     {"[colour]\nred = 1\n", "device.conf:1: colour", "unknown section"},
-    {"epochs = 1\n", "device.conf:1: (no section)", "unknown section"},
+    {"epochs = 1\n", "device.conf:1: epochs", "stands before any [section]"},
     {"[data]\nformat = idx\n", "device.conf:1: data", "unknown section"},
     {"[data a b]\nformat = idx\n", "device.conf:1: data a b", "unknown section"},
     {"[data a]\nformat = png\n", "device.conf:2: data a.format", "glyphs, idx or csv"},
@@ -132,7 +133,8 @@ static const struct {
     {"[data a]\nformat = glyphs\nshard = 5/4\n", "device.conf:3: data a.shard", "from 1 to n"},
     {"[data a]\nformat = glyphs\nshard = 5\n", "device.conf:3: data a.shard", "i/n"},
     {"[data a]\nformat = glyphs\nshard = 1/x\n", "device.conf:3: data a.shard", "i/n"},
-    {"[data a]\nformat = glyphs\nsplit = odd\n", "device.conf:3: data a.split", "not one of"},
+    {"[data a]\nformat = glyphs\nsplit = odd\n", "device.conf:3: data a.split",
+	"is not iid or label"},
     {"[data a]\nformat = csv\npath = /x\nkind = regression\nsplit = label\n",
 	"device.conf:1: data a.split", "regression"},
     {"[trainer t]\ngrace_s = 3\n", "device.conf:1: trainer t.exec", "missing"},
@@ -162,9 +164,9 @@ test_long_and_zero(void **state)
 	(void)state;
 	memset(text + strlen(text), '1', 300);
 	assert_int_equal(settings_parse(&s, "device.conf", text, strlen(text), &why), ERR_INVALID);
-	assert_non_null(strstr(why.text, "device.conf:2: line: too long"));
+	assert_non_null(strstr(why.text, "device.conf:2: the line is longer than"));
 	assert_int_equal(settings_parse(&s, "device.conf", "[device]\0\n", 10, &why), ERR_INVALID);
-	assert_non_null(strstr(why.text, "device.conf:1: line: holds a zero byte"));
+	assert_non_null(strstr(why.text, "device.conf:1: the line holds a control character"));
 }
 
 static void
@@ -207,6 +209,54 @@ test_load(void **state)
 	rmdir(home);
 }
 
+static void
+put(const char *home, const char *name, const char *text)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/%s", home, name);
+	assert_int_equal(file_write(path, text, strlen(text), 0644, NULL), ERR_OK);
+}
+
+/* The home's own file, then rivulet.conf.d in the order of names: values replace each other, addresses add up. */
+static void
+test_load_directory(void **state)
+{
+	char home[] = "/tmp/test_settings.XXXXXX", parts[64], path[96];
+	struct settings *s;
+	struct why why = {""};
+
+	(void)state;
+	assert_non_null(mkdtemp(home));
+	snprintf(parts, sizeof(parts), "%s/rivulet.conf.d", home);
+	assert_int_equal(file_mkdirs(parts, 0755, NULL), ERR_OK);
+	put(parts, "b.conf", "[limits]\nepochs = 3\n");
+	put(parts, "a.conf",
+	    "[coordinator]\nurl = two\n[limits]\nepochs = 2\ncache_bytes = 1M\n"
+	    "[data d]\nshard = 2/4\nseed = 5\n");
+	/* What a package drops there is read without a file of the owner's. */
+	put(parts, "c.conf", "[data d]\nformat = glyphs\n");
+	assert_int_equal(settings_load(&s, home, NULL, &why), ERR_OK);
+	assert_string_equal(s->file, "");
+	assert_int_equal(s->epochs, 3);
+	settings_free(s);
+	put(home, "rivulet.conf", "[coordinator]\nurl = one\n[limits]\nepochs = 1\n");
+	assert_int_equal(settings_load(&s, home, NULL, &why), ERR_OK);
+	assert_true(s->epochs == 3 && s->model_bytes == 1 << 20);
+	assert_int_equal(s->url_count, 2);
+	assert_string_equal(s->urls[0], "https://one:7443");
+	assert_string_equal(s->urls[1], "https://two:7443");
+	assert_true(s->data[0].shard.index == 2 && s->data[0].shard.seed == 5);
+	settings_free(s);
+	put(parts, "d.conf", "[limits]\nepoch = 3\n");
+	assert_int_equal(settings_load(&s, home, NULL, &why), ERR_INVALID);
+	assert_non_null(
+	    strstr(why.text, "/d.conf:2: limits.epoch: unknown key (did you mean epochs?)"));
+	assert_int_equal(file_empty_dir(parts, NULL) || rmdir(parts), 0);
+	snprintf(path, sizeof(path), "%s/rivulet.conf", home);
+	assert_int_equal(unlink(path) || rmdir(home), 0);
+}
+
 int
 main(void)
 {
@@ -217,6 +267,7 @@ main(void)
 	    cmocka_unit_test(test_long_and_zero),
 	    cmocka_unit_test(test_too_many),
 	    cmocka_unit_test(test_load),
+	    cmocka_unit_test(test_load_directory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,492 @@
+#include "ini.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <ini.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "file.h"
+#include "guess.h"
+
+#define FILE_BYTES_MAX (1u << 20)
+#define HEAD_MAX 128 /* bytes between the brackets, and a zero */
+
+/* A section that occurred. */
+struct entry {
+	const struct ini_section *section;
+	char head[HEAD_MAX]; /* "limits", "data mnist" */
+	void *fields;
+	const char *file; /* where its head stood first */
+	int line;
+	const char *last; /* and the last file in which it stood */
+	uint64_t given, here; /* keys, a bit each: in all files, in the present one */
+};
+
+struct reader {
+	const struct ini *ini;
+	struct entry *entries;
+	size_t count;
+	struct entry *now; /* NULL before the first head of a file */
+	const char *file;
+	int line;
+	const char *text; /* the line libinih gets next */
+	size_t len;
+	enum err e; /* the first error stays */
+	struct why *why;
+};
+
+/* --- messages */
+
+/* A long path must not push the reason out of the message. */
+static const char *
+short_name(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+
+	return strlen(file) > 100 && slash ? slash + 1 : file;
+}
+
+static void
+place(const struct reader *r, const char *head, const char *key, char out[192])
+{
+	const char *name = key ? key : "";
+
+	if (!head)
+		snprintf(out, 192, "%.40s%s", name, key ? ": " : "");
+	else if (!r->ini->dotted)
+		snprintf(out, 192, "[%.70s]%s%.40s: ", head, key ? " " : "", name);
+	else
+		snprintf(out, 192, "%.70s%s%.40s: ", head, key ? "." : "", name);
+}
+
+static void __attribute__((format(printf, 4, 5)))
+complain(struct reader *r, const char *head, const char *key, const char *fmt, ...)
+{
+	char where[192], text[192];
+	va_list ap;
+
+	if (r->e)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	place(r, head, key, where);
+	r->e =
+	    err_set(r->why, ERR_INVALID, "%s:%d: %s%s", short_name(r->file), r->line, where, text);
+}
+
+static void
+warn(struct reader *r, const char *key)
+{
+	struct ini_warnings *w = r->ini->warnings;
+	char where[192];
+
+	if (w->count == INI_WARNINGS_MAX)
+		return;
+	place(r, r->now->head, key, where);
+	err_set(&w->text[w->count++], ERR_OK, "%s:%d: %sis no longer known and has no effect",
+	    short_name(r->file), r->line, where);
+}
+
+static void
+unknown_key(struct reader *r, const char *name)
+{
+	const char *guess = NULL;
+	size_t best = GUESS_NONE;
+
+	for (const struct ini_key *k = r->now->section->keys; k->name; k++)
+		if (k->set && guess_is_nearer(name, k->name, &best))
+			guess = k->name;
+	if (guess)
+		complain(r, r->now->head, name, "unknown key (did you mean %s?)", guess);
+	else
+		complain(r, r->now->head, name, "unknown key");
+}
+
+static void
+unknown_section(struct reader *r, const char *head)
+{
+	const struct ini_section *guess = NULL;
+	size_t best = GUESS_NONE;
+	char word[HEAD_MAX];
+
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(head, " "), head);
+	for (const struct ini_section *s = r->ini->sections; s->name; s++)
+		if (guess_is_nearer(word, s->name, &best))
+			guess = s;
+	if (guess)
+		complain(r, head, NULL, "unknown section (did you mean [%s%s]?)", guess->name,
+		    guess->open ? " NAME" : "");
+	else
+		complain(r, head, NULL, "unknown section");
+}
+
+/* --- sections and keys */
+
+void
+ini_defaults(const struct ini_key *keys, void *fields)
+{
+	for (const struct ini_key *k = keys; k->name; k++) {
+		if (!k->fallback)
+			continue;
+		enum err e = k->set(k, (char *)fields + k->offset, k->fallback, NULL);
+		(void)e; /* The tests hold every default against its own range. */
+	}
+}
+
+enum err
+ini_choice(const struct ini_key *k, void *field, const char *value, struct why *why)
+{
+	char list[80] = "";
+
+	for (int i = 0; k->words[i]; i++) {
+		size_t len = strlen(list);
+		if (strcmp(value, k->words[i]) == 0) {
+			bool is = i > 0;
+			memcpy(field, k->size == sizeof(bool) ? (void *)&is : (void *)&i, k->size);
+			return ERR_OK;
+		}
+		snprintf(list + len, sizeof(list) - len, "%s%s",
+		    i == 0		  ? ""
+			: k->words[i + 1] ? ", "
+					  : " or ",
+		    k->words[i]);
+	}
+	return err_set(why, ERR_INVALID, "\"%.40s\" is not %s", value, list);
+}
+
+static void
+add_entry(struct reader *r, const struct ini_section *s, const char *head, const char *name)
+{
+	struct why why = {""};
+	void *fields = s->open ? s->open(r->ini->out, name, &why) : r->ini->out;
+
+	if (!fields) {
+		complain(r, head, NULL, "%s", why.text);
+		return;
+	}
+	struct entry *more = realloc(r->entries, (r->count + 1) * sizeof(*more));
+	if (!more) {
+		r->e = err_set(r->why, ERR_NOMEM, "no memory to read %s", r->file);
+		return;
+	}
+	r->entries = more;
+	r->now = &more[r->count++];
+	*r->now = (struct entry){
+	    .section = s, .fields = fields, .file = r->file, .line = r->line, .last = r->file};
+	snprintf(r->now->head, sizeof(r->now->head), "%s%s%s", s->name, *name ? " " : "", name);
+	if (s->open)
+		ini_defaults(s->keys, fields);
+}
+
+/* name is what follows the section's own name, or "". */
+static void
+enter(struct reader *r, const struct ini_section *s, const char *head, const char *name)
+{
+	size_t n = strlen(s->name);
+
+	for (size_t i = 0; i < r->count; i++) {
+		struct entry *e = &r->entries[i];
+		if (e->section != s || strcmp(e->head + n + (s->open != NULL), name) != 0)
+			continue;
+		if (s->once && e->last == r->file)
+			complain(r, head, NULL, "given twice");
+		e->last = r->file;
+		r->now = e;
+		return;
+	}
+	add_entry(r, s, head, name);
+}
+
+static void
+find_section(struct reader *r, const char *head)
+{
+	for (const struct ini_section *s = r->ini->sections; s->name; s++) {
+		size_t n = strlen(s->name);
+		if (!s->open && strcmp(head, s->name) == 0) {
+			enter(r, s, head, "");
+			return;
+		}
+		if (s->open && strncmp(head, s->name, n) == 0 && head[n] == ' ') {
+			enter(r, s, head, head + n + strspn(head + n, " "));
+			return;
+		}
+	}
+	unknown_section(r, head);
+}
+
+/*
+ * libinih cuts section names at 49 bytes, ignores what follows the bracket and is silent about sections without keys, so the heads
+ * are read here. line starts with a bracket.
+ */
+static void
+read_head(struct reader *r, const char *line, size_t len)
+{
+	char head[HEAD_MAX];
+	const char *close = memchr(line, ']', len);
+	size_t head_len = close ? (size_t)(close - line) - 1 : 0;
+
+	r->now = NULL;
+	if (!close || head_len >= sizeof(head)) {
+		complain(r, NULL, NULL, "not a [section]");
+		return;
+	}
+	for (const char *s = close + 1; s < line + len && *s != ';' && *s != '#'; s++) {
+		if (*s != ' ' && *s != '\t') {
+			complain(r, NULL, NULL, "something follows the section's bracket");
+			return;
+		}
+	}
+	memcpy(head, line + 1, head_len);
+	head[head_len] = '\0';
+	find_section(r, head);
+}
+
+static void
+set_key(struct reader *r, const struct ini_key *k, const char *value)
+{
+	struct entry *e = r->now;
+	uint64_t bit = (uint64_t)1 << (k - e->section->keys);
+	void *field = (char *)e->fields + k->offset;
+	struct why why = {""};
+
+	if (!k->set) {
+		warn(r, k->name);
+		return;
+	}
+	if ((e->here & bit) && !k->many) {
+		complain(r, e->head, k->name, "given twice");
+		return;
+	}
+	if (k->many && !(e->given & bit))
+		memset(field, 0, k->size);
+	e->given |= bit;
+	e->here |= bit;
+	if (k->set(k, field, value, &why))
+		complain(r, e->head, k->name, "%s", why.text);
+}
+
+static int
+on_key(void *context, const char *section, const char *name, const char *value)
+{
+	struct reader *r = context;
+
+	(void)section;
+	if (!r->now) {
+		complain(r, NULL, name, "stands before any [section]");
+		return 0;
+	}
+	for (const struct ini_key *k = r->now->section->keys; k->name; k++) {
+		if (strcmp(k->name, name) == 0) {
+			set_key(r, k, value);
+			return 1;
+		}
+	}
+	unknown_key(r, name);
+	return 0;
+}
+
+/* --- lines and files */
+
+static bool
+has_control(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (((unsigned char)s[i] < ' ' && s[i] != '\t') || s[i] == 0x7f)
+			return true;
+	return false;
+}
+
+/* Gives libinih the one line; a line that does not fit fails, because libinih would cut it or split it in two. */
+static char *
+give_line(char *out, int room, void *context)
+{
+	struct reader *r = context;
+	const char *text = r->text;
+
+	r->text = NULL;
+	if (!text)
+		return NULL;
+	if (room < 2 || r->len > (size_t)room - 2) {
+		complain(r, NULL, NULL, "the line is longer than %d bytes", room - 2);
+		return NULL;
+	}
+	memcpy(out, text, r->len);
+	memcpy(out + r->len, "\n", 2);
+	return out;
+}
+
+/* Leading blanks go: libinih would take an indented line for more of the value before. */
+static void
+read_line(struct reader *r, const char *s, const char *end)
+{
+	while (end > s && (end[-1] == '\r' || end[-1] == ' ' || end[-1] == '\t'))
+		end--;
+	while (s < end && (*s == ' ' || *s == '\t'))
+		s++;
+	r->text = s;
+	r->len = (size_t)(end - s);
+	if (has_control(s, r->len)) {
+		complain(r, NULL, NULL, "the line holds a control character");
+	} else if (s < end && *s == '[') {
+		read_head(r, s, r->len);
+	} else {
+		int rc = ini_parse_stream(give_line, r, on_key, r);
+		if (rc < 0 && !r->e)
+			r->e = err_set(r->why, ERR_NOMEM, "no memory to read %s", r->file);
+		else if (rc > 0)
+			complain(
+			    r, NULL, NULL, "neither a [section] nor \"key = value\" nor a comment");
+	}
+}
+
+static void
+read_text(struct reader *r, const char *file, const char *text, size_t len)
+{
+	const char *end = text + len;
+
+	r->file = file;
+	r->line = 0;
+	r->now = NULL;
+	for (size_t i = 0; i < r->count; i++)
+		r->entries[i].here = 0;
+	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+		text += 3;
+	while (text < end && !r->e) {
+		const char *newline = memchr(text, '\n', (size_t)(end - text));
+		r->line++;
+		read_line(r, text, newline ? newline : end);
+		text = newline ? newline + 1 : end;
+	}
+}
+
+static void
+check_entry(struct reader *r, const struct entry *e)
+{
+	const struct ini_section *s = e->section;
+	unsigned form = s->form ? s->form(e->fields) : 1;
+	const char *key = NULL;
+
+	for (const struct ini_key *k = s->keys; k->name; k++) {
+		bool given = e->given >> (k - s->keys) & 1;
+		if (!given && (k->needs & form))
+			complain(r, e->head, k->name, "is missing");
+		if (given && k->forms && !(k->forms & form))
+			complain(r, e->head, k->name, "does not belong to this format");
+	}
+	const char *wrong = s->check && !r->e ? s->check(e->fields, &key) : NULL;
+	if (wrong)
+		complain(r, e->head, key, "%s", wrong);
+}
+
+static void
+start(struct reader *r, const struct ini *ini, struct why *why)
+{
+	*r = (struct reader){.ini = ini, .why = why};
+	ini->warnings->count = 0;
+	for (const struct ini_section *s = ini->sections; s->name; s++)
+		if (!s->open)
+			ini_defaults(s->keys, ini->out);
+}
+
+static enum err
+finish(struct reader *r)
+{
+	for (size_t i = 0; i < r->count && !r->e; i++) {
+		r->file = r->entries[i].file;
+		r->line = r->entries[i].line;
+		check_entry(r, &r->entries[i]);
+	}
+	free(r->entries);
+	return r->e;
+}
+
+enum err
+ini_read(const struct ini *ini, const char *file, const char *text, size_t len, struct why *why)
+{
+	struct reader r;
+
+	start(&r, ini, why);
+	read_text(&r, file, text, len);
+	return finish(&r);
+}
+
+static void
+read_file(struct reader *r, const char *path, bool optional)
+{
+	char *text = NULL;
+	size_t len = 0;
+	struct why why = {""};
+	enum err e = file_read(path, FILE_BYTES_MAX, &text, &len, &why);
+
+	if (!e)
+		read_text(r, path, text, len);
+	else if (e != ERR_NOTFOUND || !optional)
+		r->e = err_set(r->why, e, "%s", why.text);
+	free(text);
+}
+
+static int
+is_wanted(const struct dirent *d)
+{
+	size_t n = strlen(d->d_name);
+
+	return d->d_name[0] != '.' && n > 5 && strcmp(d->d_name + n - 5, ".conf") == 0;
+}
+
+static int
+by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* The paths of file and of FILE.d in reading order; the caller frees each and *out. */
+static enum err
+list_files(char ***out, size_t *count, const char *file, struct why *why)
+{
+	struct dirent **found = NULL;
+	char dir[PATH_MAX];
+	int n = snprintf(dir, sizeof(dir), "%s.d", file);
+
+	if (n < 0 || (size_t)n >= sizeof(dir))
+		return err_set(why, ERR_LIMIT, "path too long: %.100s...", file);
+	n = scandir(dir, &found, is_wanted, by_name);
+	if (n < 0 && errno != ENOENT)
+		return err_errno(why, "open directory %s", dir);
+	n = n < 0 ? 0 : n;
+	char **paths = calloc((size_t)n + 1, sizeof(*paths));
+	bool ok = paths && (paths[0] = strdup(file));
+	for (int i = 0; i < n; i++) {
+		if (ok && asprintf(&paths[i + 1], "%s/%s", dir, found[i]->d_name) < 0) {
+			paths[i + 1] = NULL;
+			ok = false;
+		}
+		free(found[i]);
+	}
+	free(found);
+	*out = paths;
+	*count = paths ? (size_t)n + 1 : 0;
+	return ok ? ERR_OK : err_set(why, ERR_NOMEM, "no memory to read %s", dir);
+}
+
+enum err
+ini_load(const struct ini *ini, const char *file, struct why *why)
+{
+	struct reader r;
+	char **paths = NULL;
+	size_t count = 0;
+
+	start(&r, ini, why);
+	r.e = list_files(&paths, &count, file, why);
+	for (size_t i = 0; i < count && !r.e; i++)
+		read_file(&r, paths[i], ini->optional && i == 0);
+	enum err e = finish(&r);
+	for (size_t i = 0; i < count; i++)
+		free(paths[i]);
+	free(paths);
+	return e;
+}

@@ -1,0 +1,70 @@
+#ifndef RIVULET_INI_H
+#define RIVULET_INI_H /* INI_H is that of libinih */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+
+/*
+ * Settings from INI files by a table of sections and keys; the only user of libinih. FILE is read first, then FILE.d/[!.]*.conf in
+ * the order of their names; a later file's value replaces an earlier one's, and a key that may be given many times adds up. A file
+ * has at most 1 MiB and a line 198 bytes, which is libinih's limit.
+ *
+ * An unknown section or key (the nearest known one is guessed), a key given twice in one file or a value that its setter refuses is
+ * ERR_INVALID with "FILE:LINE: [section] key: what is wrong" in `why`; the first mistake is the one named. A key that was removed is
+ * a warning instead. Calls block on the disk.
+ */
+#define INI_WARNINGS_MAX 8
+
+struct ini_key {
+	const char *name; /* NULL ends a table of at most 64 */
+	/* Puts a value into the field; `why` without a place. NULL: the key was removed, its value is not looked at. */
+	enum err (*set)(const struct ini_key *key, void *field, const char *value, struct why *why);
+	size_t offset, size; /* of the field, in what the section fills */
+	uint64_t min, max; /* for set */
+	const char
+	    *fallback; /* the default, written like a value; NULL: the field stays as it is */
+	const char *const *words; /* for set, ended by NULL */
+	bool many; /* may be given several times: the first clears the field, each is set */
+	unsigned forms; /* the forms (see ini_section) that know the key; 0: all */
+	unsigned needs; /* the forms that cannot do without */
+};
+
+struct ini_section {
+	const char *name; /* NULL ends a table */
+	const struct ini_key *keys;
+	/* [name NAME]: what this NAME fills, cleared; asked once for each. NULL and a reason: there can be no such section. Without
+	 * this function there is one [name], which fills ini.out. */
+	void *(*open)(void *out, const char *name, struct why *why);
+	bool once; /* a [name NAME] stands once in a file */
+	unsigned (*form)(const void *fields); /* one bit; without this function it is 1 */
+	/* Looks at a section that is complete. NULL, or what is wrong with which key. May be NULL. */
+	const char *(*check)(void *fields, const char **key);
+};
+
+struct ini_warnings {
+	struct why text[INI_WARNINGS_MAX]; /* more are dropped */
+	size_t count;
+};
+
+struct ini {
+	const struct ini_section *sections;
+	void *out;
+	bool optional; /* FILE may be absent; FILE.d always may */
+	bool dotted; /* places are written section.key, not [section] key */
+	struct ini_warnings *warnings; /* started anew */
+};
+
+/* Sets the defaults, then reads FILE and FILE.d over them; what they fill is undefined after an error. */
+ERR_MUST_USE enum err ini_load(const struct ini *ini, const char *file, struct why *why);
+/* The same from memory, and nothing else; file is the name for messages. */
+ERR_MUST_USE enum err ini_read(
+    const struct ini *ini, const char *file, const char *text, size_t len, struct why *why);
+/* A setter: one of key->words becomes its number, in a bool or an enum of that size. */
+ERR_MUST_USE enum err ini_choice(
+    const struct ini_key *key, void *field, const char *value, struct why *why);
+/* Sets the defaults of one section. */
+void ini_defaults(const struct ini_key *keys, void *fields);
+
+#endif
