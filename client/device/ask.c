@@ -133,6 +133,26 @@ give_back(
 }
 
 static enum err
+hold_task(struct rivulet *r, const char *text, struct why *why)
+{
+	struct work *w = &r->work;
+
+	w->came_at = backoff_now();
+	w->text = strdup(text);
+	if (!w->text) {
+		work_deinit(w);
+		return err_set(why, ERR_NOMEM, "no memory for a task");
+	}
+	r->waiting[0] = '\0';
+	r->has_work = true;
+	home_note(r->home, "working", w->task.job);
+	events_emit(&r->events, EVENTS_INFO, "task.received",
+	    EVENTS_PAIRS(EVENTS_S("job", w->task.job), EVENTS_U("round", w->task.round),
+		EVENTS_S("model", w->task.model), EVENTS_D("deadline_s", w->task.deadline_s)));
+	return ERR_OK;
+}
+
+static enum err
 take_task(
     struct rivulet *r, const struct transport_answer *answer, double *pause_s, struct why *why)
 {
@@ -158,19 +178,7 @@ take_task(
 		work_deinit(w);
 		return ERR_TIMEOUT;
 	}
-	w->came_at = backoff_now();
-	w->text = strdup(text);
-	if (!w->text) {
-		work_deinit(w);
-		return err_set(why, ERR_NOMEM, "no memory for a task");
-	}
-	r->waiting[0] = '\0';
-	r->has_work = true;
-	home_note(r->home, "working", w->task.job);
-	events_emit(&r->events, EVENTS_INFO, "task.received",
-	    EVENTS_PAIRS(EVENTS_S("job", w->task.job), EVENTS_U("round", w->task.round),
-		EVENTS_S("model", w->task.model), EVENTS_D("deadline_s", w->task.deadline_s)));
-	return ERR_OK;
+	return hold_task(r, text, why);
 }
 
 enum err
