@@ -1,7 +1,7 @@
 #include "delta_resume.h"
 #include "fault.h"
 #include "reseal.h"
-#include "watermark.h"
+#include "verified.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@ static enum err
 hash_again(
     struct spool *s, struct spool_part *part, struct delta_body *body, bool *cut, struct why *why)
 {
-	const struct delta_watermark known = spool_watermark_get(s, part);
+	const struct delta_watermark known = spool_verified_mark(s, part);
 	uint8_t *piece = malloc(MANIFEST_CHUNK);
 	enum err e = ERR_OK;
 	struct stat st = {.st_size = 0};
@@ -35,7 +35,7 @@ hash_again(
 			delta_body_skip(body, &known);
 		/* On the way to the mark it stays where it is: a newer transfer would begin at less. */
 		bool behind = skips && body->good.at < known.at;
-		if (!behind && !spool_watermark_note(s, part, &body->good))
+		if (!behind && !spool_verified_until(s, part, &body->good))
 			e = err_set(why, ERR_AGAIN, "a newer transfer of this task has begun");
 	}
 	free(piece);
@@ -65,7 +65,7 @@ delta_resume(struct spool *s, const uint8_t task[16], const uint8_t device[32],
 		e = part->file.key ? spool_reseal(s, part, body->now.at, why)
 				   : spool_cut(s, part, body->now.at);
 		if (!e)
-			(void)spool_watermark_note(s, part, &body->good);
+			(void)spool_verified_until(s, part, &body->good);
 	}
 	FAULT("delta.resumed");
 	if (e)

@@ -28,13 +28,6 @@ spool_slot_add(struct spool *s, const struct manifest *m, uint64_t bytes)
 	return slot;
 }
 
-void
-spool_slot_sign(struct spool_slot *slot, int fd)
-{
-	if (slot->good.at > 0 && fstat(fd, &slot->st) != 0)
-		slot->good.at = 0;
-}
-
 /* Is this a name of ours? Another program's files are left alone: the folder may be shared. */
 static bool
 our_name(const char *name, uint8_t task[16], bool *part)

@@ -152,7 +152,7 @@ end_live(struct spool_slot *slot)
 	pthread_mutex_lock(&live->lock);
 	live->superseded = true;
 	live->slot = NULL;
-	spool_slot_sign(slot, live->file.fd);
+	spool_verified_sign(slot, live->file.fd);
 	pthread_mutex_unlock(&live->lock);
 	slot->live = NULL;
 	return true;
@@ -360,7 +360,7 @@ end_part(struct spool *s, struct spool_part *part, bool stays)
 		return;
 	pthread_mutex_lock(&s->lock);
 	if (part->slot && stays) {
-		spool_slot_sign(part->slot, part->file.fd);
+		spool_verified_sign(part->slot, part->file.fd);
 		part->slot->live = NULL;
 		part->slot->idle_since_ms = clock_ms();
 	} else if (part->slot) {

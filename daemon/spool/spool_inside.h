@@ -14,6 +14,12 @@
 #define SUFFIX_COPY ".new" /* behind a number: of spool_reseal.h */
 #define PATH_ROOM 1100
 
+/* When bytes of a file were first hashed, and the file as it was when only this process had written to it. */
+struct spool_proof {
+	uint64_t since_ms;
+	struct stat st;
+};
+
 struct spool_slot {
 	struct spool_slot *next;
 	uint8_t task[16], device[32], job[16];
@@ -21,9 +27,8 @@ struct spool_slot {
 	uint64_t bytes; /* counted against the quota */
 	uint64_t idle_since_ms;
 	struct spool_part *live; /* NULL between two transfers */
-	struct delta_watermark good; /* spool_watermark.h; at 0: none */
-	uint64_t good_ms; /* when the first bytes before it were hashed */
-	struct stat st; /* of the file when it was last ours */
+	struct delta_watermark good; /* verified.h; at 0: none */
+	struct spool_proof proof; /* of the bytes before it */
 };
 
 /* An accepted delta that must not be used. */
@@ -58,7 +63,5 @@ struct spool {
 
 /* Notes a part. NULL without memory. Lock held, or no other thread. */
 struct spool_slot *spool_slot_add(struct spool *s, const struct manifest *m, uint64_t bytes);
-/* What was written to the file up to now was written by us. Lock held. */
-void spool_slot_sign(struct spool_slot *slot, int fd);
 
 #endif

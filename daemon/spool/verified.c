@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "clock.h"
+#include "spool_inside.h"
 
 #define BUCKETS 256 /* task ids are MACs: their first byte spreads them evenly */
 #define LASTS_MS 3600000
@@ -13,14 +14,31 @@
 struct known {
 	struct known *next;
 	uint8_t task[16];
-	uint64_t checked_ms;
-	struct stat st;
+	struct spool_proof proof;
 };
 
 struct spool_verified {
 	pthread_mutex_t lock;
 	struct known *buckets[BUCKETS];
 };
+
+static bool
+same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static bool
+holds(const struct spool_proof *p, int fd)
+{
+	struct stat st;
+
+	return clock_ms() - p->since_ms < LASTS_MS && fstat(fd, &st) == 0 &&
+	    st.st_dev == p->st.st_dev && st.st_ino == p->st.st_ino && st.st_size == p->st.st_size &&
+	    same_time(&st.st_mtim, &p->st.st_mtim) && same_time(&st.st_ctim, &p->st.st_ctim);
+}
+
+/* --- accepted files */
 
 enum err
 spool_verified_new(struct spool_verified **out)
@@ -63,13 +81,13 @@ spool_verified_note(struct spool_verified *t, const uint8_t task[16], int fd)
 {
 	struct known *k = calloc(1, sizeof(*k));
 
-	if (!k || fstat(fd, &k->st) != 0) {
+	if (!k || fstat(fd, &k->proof.st) != 0) {
 		free(k);
 		spool_verified_forget(t, task);
 		return;
 	}
 	memcpy(k->task, task, sizeof(k->task));
-	k->checked_ms = clock_ms();
+	k->proof.since_ms = clock_ms();
 	pthread_mutex_lock(&t->lock);
 	struct known **at = find(t, task), *old = *at;
 	k->next = old ? old->next : NULL;
@@ -78,26 +96,14 @@ spool_verified_note(struct spool_verified *t, const uint8_t task[16], int fd)
 	free(old);
 }
 
-static bool
-same_time(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
 bool
 spool_verified_holds(struct spool_verified *t, const uint8_t task[16], int fd)
 {
-	struct stat st;
-
-	if (fstat(fd, &st) != 0)
-		return false;
 	pthread_mutex_lock(&t->lock);
 	const struct known *k = *find(t, task);
-	bool holds = k && clock_ms() - k->checked_ms < LASTS_MS && k->st.st_dev == st.st_dev &&
-	    k->st.st_ino == st.st_ino && k->st.st_size == st.st_size &&
-	    same_time(&k->st.st_mtim, &st.st_mtim) && same_time(&k->st.st_ctim, &st.st_ctim);
+	bool ok = k && holds(&k->proof, fd);
 	pthread_mutex_unlock(&t->lock);
-	return holds;
+	return ok;
 }
 
 void
@@ -109,4 +115,44 @@ spool_verified_forget(struct spool_verified *t, const uint8_t task[16])
 		*at = old->next;
 	pthread_mutex_unlock(&t->lock);
 	free(old);
+}
+
+/* --- parts */
+
+void
+spool_verified_sign(struct spool_slot *slot, int fd)
+{
+	if (slot->good.at > 0 && fstat(fd, &slot->proof.st) != 0)
+		slot->good.at = 0;
+}
+
+bool
+spool_verified_until(struct spool *s, struct spool_part *part, const struct delta_watermark *mark)
+{
+	pthread_mutex_lock(&s->lock);
+	struct spool_slot *slot = part->slot;
+	if (slot) {
+		if (slot->good.at == 0)
+			slot->proof.since_ms = clock_ms();
+		slot->good = *mark;
+		spool_verified_sign(slot, part->file.fd);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return slot != NULL;
+}
+
+struct delta_watermark
+spool_verified_mark(struct spool *s, struct spool_part *part)
+{
+	struct delta_watermark mark = {.at = 0};
+
+	pthread_mutex_lock(&s->lock);
+	struct spool_slot *slot = part->slot;
+	part->by_mark = slot && slot->good.at > 0 && holds(&slot->proof, part->file.fd);
+	if (part->by_mark)
+		mark = slot->good;
+	else if (slot)
+		slot->good = mark;
+	pthread_mutex_unlock(&s->lock);
+	return mark;
 }

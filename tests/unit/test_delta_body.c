@@ -21,7 +21,7 @@
 #include "hex.h"
 #include "merkle.h"
 #include "prng.h"
-#include "watermark.h"
+#include "verified.h"
 
 /* Two whole chunks and a piece: three leaves. */
 #define ELEMENTS ((2 * MANIFEST_CHUNK + 4000) / 4)
@@ -331,7 +331,7 @@ resumed_again(void **state)
 	assert_int_equal(spool_write(f.spool, &part, &bad, 1, LEAVES + 5), ERR_OK);
 	/* This one is ended by a newer one. */
 	assert_int_equal(go_on(&f, s, true, &again), CHUNK(2));
-	assert_false(spool_watermark_note(f.spool, &part, &(struct delta_watermark){.at = BODY}));
+	assert_false(spool_verified_until(f.spool, &part, &(struct delta_watermark){.at = BODY}));
 	spool_leave(f.spool, &part);
 	assert_memory_equal(&again, &first, sizeof(first));
 	int fd = open(f.part, O_WRONLY);
