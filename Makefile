@@ -191,7 +191,7 @@ demo: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
 	$(Q)BUILD=$(BUILD) tests/demo
 
-# BENCH=train|fold|round for a part of it. Both back ends are built: the load always comes from the OpenSSL build.
+# BENCH=train|fold|round|lock for a part of it. Both back ends are built: the load always comes from the OpenSSL build.
 bench: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) CRYPTO=mbedtls BUILD=build/mbedtls all tools
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) CRYPTO=openssl BUILD=build/openssl all tools

@@ -29,10 +29,8 @@ engine_find(const struct engine *g, const uint8_t id[16])
 struct engine_job *
 engine_next(struct engine *g, const struct engine_job *j, unsigned *seen)
 {
-	if (++*seen % ENGINE_SLICE == 0) {
-		lock_release(&g->lock);
-		lock_take(&g->lock);
-	}
+	if (++*seen % 8 == 0)
+		lock_give_way(&g->lock);
 	return j->next;
 }
 
@@ -122,12 +120,22 @@ name_task(struct engine *g, const struct engine_job *j, struct invite *v)
 
 /* --- asking for work */
 
+static bool
+is_in_share(const struct engine_job *j, const uint8_t device[32])
+{
+	const double *percent = j->spec.select.percent;
+
+	/* Mostly all are meant, and this is asked of every job at every turn: no hash then. */
+	if (percent[0] <= 0 && percent[1] >= 100)
+		return true;
+	double place = choice_percent(j->id, device);
+	return place >= percent[0] && place < percent[1];
+}
+
 enum wait_reason
 engine_ineligible(struct engine *g, const struct engine_job *j, const uint8_t device[32])
 {
-	double place = choice_percent(j->id, device);
-
-	if (place < j->spec.select.percent[0] || place >= j->spec.select.percent[1])
+	if (!is_in_share(j, device))
 		return WAIT_INELIGIBLE;
 	return registry_matches(g->services->registry, device, &j->spec.select) ? WAIT_NONE
 										: WAIT_INELIGIBLE;

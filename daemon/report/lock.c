@@ -26,14 +26,39 @@ lock_deinit(struct lock *l)
 	pthread_mutex_destroy(&l->turn);
 }
 
-void
-lock_take(struct lock *l)
+static void
+start(struct lock *l)
+{
+	l->taken_seconds = histogram_now();
+	l->taken_cpu_seconds = cpu_seconds();
+}
+
+static void
+take_in_turn(struct lock *l)
 {
 	pthread_mutex_lock(&l->turn);
 	pthread_mutex_lock(&l->mutex);
 	pthread_mutex_unlock(&l->turn);
-	l->taken_seconds = histogram_now();
-	l->taken_cpu_seconds = cpu_seconds();
+	start(l);
+}
+
+void
+lock_take(struct lock *l)
+{
+	/* Who comes while it is free need not wait until the one whose turn it is has woken up. */
+	if (pthread_mutex_trylock(&l->mutex) == 0)
+		start(l);
+	else
+		take_in_turn(l);
+}
+
+void
+lock_give_way(struct lock *l)
+{
+	if (histogram_now() - l->taken_seconds < LOCK_TURN_SECONDS)
+		return;
+	lock_release(l);
+	take_in_turn(l);
 }
 
 void
