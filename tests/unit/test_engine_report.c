@@ -58,7 +58,7 @@ counted(void **state)
 
 	submit(c, JOB("one", "\"goal\":1", ",\"stop\":{\"rounds\":1}"), one);
 	submit(c, JOB("two", "\"goal\":2", ""), two);
-	assert_int_equal(engine_command(c->s.engine, two, "pause", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, two, JOB_PAUSED, NULL, &c->why), ERR_OK);
 	assert_string_equal(ask(c, 1, &t), "");
 	assert_string_equal(ask(c, 1, &t), "");
 	engine_report(c->s.engine, &r);
@@ -67,7 +67,7 @@ counted(void **state)
 	assert_int_equal(r.tasks_total, 1);
 	assert_null(deliver(c, &t, 1, 1, 100));
 	await_state(c, one, "done");
-	assert_int_equal(engine_command(c->s.engine, two, "stop", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, two, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	engine_report(c->s.engine, &r);
 	assert_int_equal(r.jobs[JOB_RUNNING] + r.jobs[JOB_PAUSED], 0);
 	assert_int_equal(r.jobs[JOB_DONE], 1);
@@ -93,7 +93,7 @@ counted_anew(void **state)
 
 	submit(c, JOB("one", "\"goal\":1", ""), one);
 	submit(c, JOB("two", "\"goal\":2", ""), two);
-	assert_int_equal(engine_command(c->s.engine, two, "pause", NULL, &c->why), ERR_OK);
+	assert_int_equal(engine_command(c->s.engine, two, JOB_PAUSED, NULL, &c->why), ERR_OK);
 	coordinator_stop(c);
 	coordinator_start(c);
 	engine_report(c->s.engine, &r);
