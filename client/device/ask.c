@@ -22,7 +22,7 @@ put_names(message_name out[MESSAGES_LIST_MAX], const char *const *names)
 {
 	size_t n = 0;
 
-	for (; names[n] && n < MESSAGES_LIST_MAX; n++)
+	for (; n < MESSAGES_LIST_MAX && names[n]; n++)
 		snprintf(out[n], sizeof(out[n]), "%s", names[n]);
 	return n;
 }
