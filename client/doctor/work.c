@@ -114,7 +114,7 @@ check_settings(struct cmd_doctor *d)
 		d->settings = NULL;
 		cmd_doctor_add(d, "settings", CMD_DOCTOR_FAULT,
 		    e == ERR_NOTFOUND ? CMD_NOT_FOUND : CMD_SETTINGS,
-		    "mend it; client/README.md lists every key", "%s", why.text);
+		    "mend it; docs/devices.md lists every key", "%s", why.text);
 		return;
 	}
 	if (!*d->settings->file ||

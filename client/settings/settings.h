@@ -10,7 +10,7 @@
 #include "shard.h"
 
 /*
- * The owner's settings: a table for ini.h, which says how files are read. Every key is known, typed and range-checked; client/README.md
+ * The owner's settings: a table for ini.h, which says how files are read. Every key is known, typed and range-checked; docs/devices.md
  * lists every key.
  */
 #define SETTINGS_DATA_MAX 32
