@@ -309,6 +309,14 @@ kill -HUP "$DAEMON_PID"
 logged 1 ' error reload.failed ' || fleet_fail "a bad file was not logged"
 say "a bad file: file, line and key" "*rivuletd.conf:3: \[server\] log_levle: unknown key*" \
 	"$(grep ' reload.failed ' "$FLEET/rivuletd.log")"
+cp "$FLEET/kept.conf" "$FLEET/rivuletd.conf"
+mkdir -p "$FLEET/rivuletd.conf.d"
+echo '[limits]' >"$FLEET/rivuletd.conf.d/10-fine.conf"
+say "a file beside it is fine" "*the configuration is valid" "$("$BUILD/rivuletd" --config "$FLEET/rivuletd.conf" --check-config 2>&1)"
+printf '[limits]\nlong_pol = 3\n' >"$FLEET/rivuletd.conf.d/20-bad.conf"
+say "a mistake in a file beside it" "*rivuletd.conf.d/20-bad.conf:2: \[limits\] long_pol: unknown key (did you mean long_poll?)" \
+	"$("$BUILD/rivuletd" --config "$FLEET/rivuletd.conf" --check-config 2>&1)"
+rm -r "$FLEET/rivuletd.conf.d"
 lines=$(grep -c ' debug .*path=/healthz' "$FLEET/rivuletd.log")
 call GET /healthz >/dev/null
 say "a bad file changes nothing" 0 "$(logged $((lines + 1)) ' debug .*path=/healthz'; echo $?)"

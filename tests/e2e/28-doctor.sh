@@ -223,6 +223,11 @@ echo "colour = blue" >>"$FLEET/bad/rivulet.conf"
 doctor "$FLEET/bad" --offline
 says "an unknown key" 6 "FAULT *settings .*colour"
 copy bad
+mkdir "$FLEET/bad/rivulet.conf.d"
+printf '[limits]\nepoch = 1\n' >"$FLEET/bad/rivulet.conf.d/10-x.conf"
+doctor "$FLEET/bad" --offline
+says "an unknown key in a file beside it" 6 "FAULT *settings .*rivulet.conf.d/10-x.conf:2: limits.epoch: unknown key (did you mean epochs?)"
+copy bad
 printf '[data mnist]\nformat = idx\nimages = /no/images\nlabels = /no/labels\n[trainer torch]\nexec = %s/trainer.sh --fast\n' "$FLEET" >>"$FLEET/bad/rivulet.conf"
 echo >"$FLEET/trainer.sh"
 doctor "$FLEET/bad" --offline
