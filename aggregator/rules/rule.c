@@ -240,21 +240,3 @@ rule_fold(const struct rule *r, uint64_t first, size_t count, float *update)
 	return r->form == RULE_SUM ? fold_sum(r, first, count, update)
 				   : rule_sort(r, first, count, update);
 }
-
-double
-rule_share(const struct rule *r, size_t delta)
-{
-	double total = 0, mine = 0;
-
-	if (r->form != RULE_SUM)
-		return NAN;
-	for (size_t i = 0; i < r->member_count; i++) {
-		total += r->weights[i];
-		mine += r->members[i] == delta ? r->weights[i] : 0;
-	}
-	for (size_t i = 0; !r->members && i < r->in.deltas; i++) {
-		total += r->in.weights[i];
-		mine += i == delta ? r->in.weights[i] : 0;
-	}
-	return mine / total;
-}

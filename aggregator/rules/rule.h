@@ -73,7 +73,5 @@ ERR_MUST_USE enum err rule_plan(struct rule *r);
 /* Writes the update for [first, first+count) to update[0..count). ERR_NUMERIC if a value is not finite, ERR_NOMEM, or what
  * read_tile returned; update is then undefined. */
 ERR_MUST_USE enum err rule_fold(const struct rule *r, uint64_t first, size_t count, float *update);
-/* After rule_plan: the share of delta i in a rule that sums deltas up, for reports; NaN in rules that look at each coordinate. */
-double rule_share(const struct rule *r, size_t delta);
 
 #endif

@@ -246,18 +246,6 @@ cache_commit(const struct cache *c, const char *id, int fd, char path[PATH_MAX],
 	return file_commit(fd, part, path, why);
 }
 
-void
-cache_drop(const struct cache *c, const char *id)
-{
-	char path[PATH_MAX];
-
-	path_of(c, id, PART, path);
-	unlink(path);
-	path_of(c, id, SUFFIX, path);
-	unlink(path);
-	cache_drop_difference(c, id);
-}
-
 size_t
 cache_list(const struct cache *c, char (*ids)[CACHE_ID_HEX], size_t max)
 {

@@ -46,7 +46,6 @@ ERR_MUST_USE enum err cache_make_room(
 /* The part, complete and checked by the caller, becomes the model. */
 ERR_MUST_USE enum err cache_commit(
     const struct cache *c, const char *id, int fd, char path[PATH_MAX], struct why *why);
-void cache_drop(const struct cache *c, const char *id);
 /* Ids of the models held, latest used first; returns how many were written, at most max. */
 size_t cache_list(const struct cache *c, char (*ids)[CACHE_ID_HEX], size_t max);
 

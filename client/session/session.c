@@ -410,13 +410,6 @@ session_renew_wanted(struct session *s)
 		s->renew_at = backoff_now() + pause;
 }
 
-bool
-session_clock(const struct session *s, int64_t *offset)
-{
-	*offset = s->clock_offset;
-	return s->clock_known;
-}
-
 static enum err
 status_error(long status)
 {

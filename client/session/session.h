@@ -72,8 +72,6 @@ double session_renew_in(const struct session *s);
 void session_renew(struct session *s);
 /* The coordinator asks for a renewal, whatever the date: soon, but not all devices at once. */
 void session_renew_wanted(struct session *s);
-/* The coordinator's clock minus ours, in seconds; false if no answer told it yet. */
-bool session_clock(const struct session *s, int64_t *offset);
 /* Turns an answer that is no success into an error with the problem's text: 401, 403 ERR_DENIED; 404 ERR_NOTFOUND;
  * 409, 410 ERR_STATE; 413 ERR_LIMIT; 429 and 5xx ERR_CLOSED; other 4xx ERR_INVALID. ERR_OK for 2xx. `type`
  * (may be NULL) gets the type of the problem, whose word stands in `why`. */

@@ -20,7 +20,6 @@ names_and_sizes(void **state)
 	} known[] = {{"F32", 4}, {"F64", 8}, {"F16", 2}, {"BF16", 2}, {"I8", 1}, {"U8", 1},
 	    {"I16", 2}, {"U16", 2}, {"I32", 4}, {"U32", 4}, {"I64", 8}, {"U64", 8}, {"BOOL", 1}};
 	enum tensor_dtype d;
-	enum tensor_role r;
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		assert_true(tensor_dtype_find(known[i].name, &d));
@@ -29,11 +28,6 @@ names_and_sizes(void **state)
 	}
 	assert_false(tensor_dtype_find("F8_E4M3", &d));
 	assert_false(tensor_dtype_find("f32", &d));
-	for (int i = TENSOR_TRAIN; i <= TENSOR_LOCAL; i++) {
-		assert_true(tensor_role_find(tensor_role_name((enum tensor_role)i), &r));
-		assert_int_equal(r, i);
-	}
-	assert_false(tensor_role_find("Train", &r));
 }
 
 static void

@@ -61,18 +61,6 @@ tensor_role_name(enum tensor_role role)
 	return roles[role];
 }
 
-bool
-tensor_role_find(const char *name, enum tensor_role *out)
-{
-	for (size_t i = 0; i < ROLES; i++) {
-		if (strcmp(roles[i], name) == 0) {
-			*out = (enum tensor_role)i;
-			return true;
-		}
-	}
-	return false;
-}
-
 static enum tensor_role
 default_role(enum tensor_dtype dtype)
 {

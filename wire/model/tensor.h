@@ -74,7 +74,6 @@ size_t tensor_dtype_size(enum tensor_dtype dtype);
 const char *tensor_dtype_name(enum tensor_dtype dtype); /* safetensors spelling: "F32", ... */
 bool tensor_dtype_find(const char *name, enum tensor_dtype *out);
 const char *tensor_role_name(enum tensor_role role);
-bool tensor_role_find(const char *name, enum tensor_role *out);
 
 /* Fills name, type, shape and elements; offsets are zero, the role is the default for the type. ERR_INVALID for a name
  * that is empty, holds control characters or is "__metadata__"; ERR_LIMIT for a name, dims or a size past the limits. */
