@@ -3,7 +3,7 @@
 #include "identity.h"
 
 /*
- * Becoming a device of a coordinator (DESIGN section 7): the CA is fetched over an unverified connection on which nothing
+ * Becoming a device of a coordinator: the CA is fetched over an unverified connection on which nothing
  * secret is sent, compared with the fingerprint in the token, and only over a verified connection do token and CSR
  * follow. Repeating it is harmless: the key is made once and kept.
  */

@@ -10,7 +10,7 @@
 
 /*
  * TLS sessions over a non-blocking socket, behind five results. TLS 1.2 and up, AEAD only, X25519 and P-256.
- * No certificate dates are checked by a server session: identity is the registry's business (DESIGN 6).
+ * No certificate dates are checked by a server session: identity is the registry's business.
  *
  * A context is shared by all threads; a session has one owner at a time. Server contexts ask for a client
  * certificate but do not require one; a certificate that does not chain to the CA fails the handshake. A peer that sends records without data (alerts,

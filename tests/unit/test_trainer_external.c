@@ -82,7 +82,7 @@ static const char reader[] =
     "    open('report.json', 'w'))\n"
     "E\n";
 
-/* The program gets its words, the directory last and as working directory, and everything DESIGN promises in it. */
+/* The program gets its words, the directory last and as working directory, and everything docs/devices.md promises in it. */
 static void
 test_good(void **state)
 {
