@@ -23,8 +23,8 @@ struct ini_key {
 	enum err (*set)(const struct ini_key *key, void *field, const char *value, struct why *why);
 	size_t offset, size; /* of the field, in what the section fills */
 	uint64_t min, max; /* for set */
-	const char
-	    *fallback; /* the default, written like a value; NULL: the field stays as it is */
+	/* The default, written like a value; NULL: the field stays as it is. */
+	const char *fallback;
 	const char *const *words; /* for set, ended by NULL */
 	bool many; /* may be given several times: the first clears the field, each is set */
 	unsigned forms; /* the forms (see ini_section) that know the key; 0: all */

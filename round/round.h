@@ -83,9 +83,9 @@ struct round {
 /* What a closed round comes to. */
 struct round_close {
 	uint32_t invited, aborted, reopened;
-	uint32_t
-	    no_numbers; /* 0: the accepted are folded. Else they are fewer than the quorum, because so many devices found the
-			      * base to give no numbers, and the round has failed */
+	/* 0: the accepted are folded. Else they are fewer than the quorum, because so many devices found the base to give no
+	 * numbers, and the round has failed. */
+	uint32_t no_numbers;
 };
 
 /* What a job's document says of its rounds. */

@@ -11,11 +11,11 @@
  * Tiles of DIFFERENCE_TILE elements are independent of each other.
  */
 struct download_step {
-	struct difference
-	    difference; /* codec NULL: new weights are taken as they are; else codec, seed and sizes */
+	/* Codec NULL: new weights are taken as they are; else codec, seed and sizes. */
+	struct difference difference;
 	bool feedback;
-	uint8_t
-	    *payload; /* difference.payload_bytes, filled tile by tile; NULL if nobody wants it */
+	/* difference.payload_bytes, filled tile by tile; NULL if nobody wants it. */
+	uint8_t *payload;
 };
 
 /* What the rounding of a round's difference begins with. */

@@ -20,8 +20,8 @@
 struct fold_sum {
 	const struct aggregate_spec *spec;
 	const struct tensor_table *table;
-	struct rule_input
-	    deltas; /* in device-id order; elements are set here, the centre is the caller's */
+	/* In device-id order; elements are set here, the centre is the caller's. */
+	struct rule_input deltas;
 	struct rule_input changes; /* spec->variates: of the same devices' control variates */
 	const double *normalisers; /* spec->normalise: one per delta */
 	struct rule *rule; /* between fold_sum_begin and fold_sum_end */

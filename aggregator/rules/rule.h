@@ -45,8 +45,8 @@ struct rule_input {
 	void *context;
 	uint64_t elements; /* of each delta */
 	size_t deltas; /* number of deltas, at least 1 */
-	const double
-	    *weights; /* one per delta, >= 0, sum > 0; examples already capped by the caller */
+	/* One per delta, >= 0, sum > 0; examples already capped by the caller. */
+	const double *weights;
 	const float *centre; /* rule_keeps: the last update, `elements` floats; zero at first */
 	uint64_t seed; /* of bucketing: another one each round */
 };

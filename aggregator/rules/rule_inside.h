@@ -27,8 +27,8 @@ struct rule {
 	double *weights; /* of the members */
 	size_t member_count;
 	size_t rows; /* else: what is sorted */
-	uint8_t
-	    *mix; /* rows x points, 1: the row is the mean of these; NULL: rows are the members */
+	/* Rows x points, 1: the row is the mean of these; NULL: rows are the members. */
+	uint8_t *mix;
 	struct order *order;
 	size_t keep; /* RULE_AROUND */
 };

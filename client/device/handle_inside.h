@@ -27,8 +27,8 @@ struct rivulet {
 	int (*cancel)(void *context);
 	void (*event)(void *context, int level, const char *line);
 	void *context;
-	double
-	    grace_until; /* cancel is not heard before: a finished delta gets its chance to be sent */
+	/* Cancel is not heard before: a finished delta gets its chance to be sent. */
+	double grace_until;
 	bool asking; /* waiting for work: that may be broken off for a request of this machine */
 	struct backoff rotate;
 	double rotate_at; /* backoff_now(): a requested rotation is not tried before */

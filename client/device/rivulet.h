@@ -40,11 +40,11 @@ struct rivulet;
 
 /* Strings are copied; zero the struct, then set what matters. */
 struct rivulet_options {
-	const char
-	    *home; /* NULL: $RIVULET_HOME, /var/lib/rivulet-device for root, else ~/.rivulet */
+	/* NULL: $RIVULET_HOME, /var/lib/rivulet-device for root, else ~/.rivulet. */
+	const char *home;
 	const char *config; /* NULL: HOME/rivulet.conf, which may be absent */
-	const char *
-	    trainer; /* the "trainer" of the jobs this program works on; "builtin" is not allowed */
+	/* The "trainer" of the jobs this program works on; "builtin" is not allowed. */
+	const char *trainer;
 	const char *data; /* the "data"."name" of those jobs */
 	uint64_t examples; /* how many examples of it there are here, at least 1 */
 	int (*cancel)(void *

@@ -7,8 +7,8 @@
 struct upload {
 	const struct outbox_entry *entry;
 	const char *task;
-	unsigned
-	    attempts; /* as session_call; more while the coordinator has more of it each time */
+	/* As session_call; more while the coordinator has more of it each time. */
+	unsigned attempts;
 	bool resumes; /* something of it may be there: asks before the first byte */
 };
 

@@ -24,8 +24,8 @@ struct renew_facts {
 	int64_t not_before, not_after; /* of the certificate */
 	int64_t renew_after; /* what the coordinator said; 0: nothing */
 	bool has_signer;
-	double
-	    spread; /* 0..1: within the first quarter of the time left, so that a fleet does not come at once */
+	/* 0..1: within the first quarter of the time left, so that a fleet does not come at once. */
+	double spread;
 };
 /* *at: when it becomes due by its dates, Unix seconds. */
 enum renew_need renew_needed(const struct renew_facts *facts, int64_t *at);

@@ -22,8 +22,8 @@ struct cmd_verify_outcome {
 	struct why why; /* of a skipped one */
 	bool touched; /* the device left out is among the accepted */
 	bool erased; /* manifests are gone: it may have been */
-	bool
-	    changed; /* a model without it came out, or that of before stayed because it was alone */
+	/* A model without it came out, or that of before stayed because it was alone. */
+	bool changed;
 	uint8_t model[32]; /* that one */
 	struct why changed_why; /* why not, if not */
 };

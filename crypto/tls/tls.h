@@ -33,13 +33,13 @@ struct tls_config {
 	const struct x509_cert *ca; /* trust anchor for the peer */
 	const struct x509_cert *other_ca; /* another one, or NULL */
 	const struct x509_cert *cert; /* own certificate; NULL for a client without one */
-	const struct x509_cert
-	    *chain; /* sent behind it: its CA as an older CA certified it; or NULL */
+	/* Sent behind it: its CA as an older CA certified it; or NULL. */
+	const struct x509_cert *chain;
 	const struct key *key; /* its key; copied as needed, must outlive the context */
-	const char *
-	    peer_name; /* client: the DNS name or IP address that must be in the server's certificate */
-	unsigned
-	    cache_entries; /* server: session cache size; client: not 0 to offer its latest session; 0: no resumption */
+	/* Client: the DNS name or IP address that must be in the server's certificate. */
+	const char *peer_name;
+	/* Server: session cache size; client: not 0 to offer its latest session; 0: no resumption. */
+	unsigned cache_entries;
 };
 
 /* Name and version of the back end in use, e.g. "mbedTLS 2.28.3". */

@@ -32,8 +32,8 @@ struct tls_context {
 	char peer_name[PEER_NAME_MAX + 1]; /* client: a DNS name, or "" if the peer is an address */
 	uint8_t address[16];
 	size_t address_len; /* client: 4 or 16 if the peer is an address */
-	struct sessions
-	    *sessions; /* NULL: no resumption. A client keeps its one session under latest_id */
+	/* NULL: no resumption. A client keeps its one session under latest_id. */
+	struct sessions *sessions;
 };
 
 struct tls_session {

@@ -12,8 +12,8 @@
  * itself, on the store thread: either both are durable or none is.
  */
 struct audit_item {
-	const uint8_t
-	    *device; /* 32 bytes: whom it is about, and with whom it is erased; NULL if nobody */
+	/* 32 bytes: whom it is about, and with whom it is erased; NULL if nobody. */
+	const uint8_t *device;
 	const void *data;
 	size_t len;
 };
@@ -21,11 +21,11 @@ struct audit_event {
 	const char *event; /* "device.joined", "device.revoked", "job.submitted", ... */
 	const uint8_t *job; /* 16 bytes, or NULL */
 	uint64_t round; /* with a job; else 0 */
-	struct json *
-	    facts; /* an object whose members go into the body, for all to see, or NULL; taken over */
+	/* An object whose members go into the body, for all to see, or NULL; taken over. */
+	struct json *facts;
 	const uint8_t *device; /* 32 bytes: whom the detail is about; NULL if about nobody */
-	struct json *
-	    detail; /* an object, or NULL; taken over. With a device, its id is added as "device" */
+	/* An object, or NULL; taken over. With a device, its id is added as "device". */
+	struct json *detail;
 	const struct audit_item *items; /* further details, behind that one */
 	size_t item_count;
 };

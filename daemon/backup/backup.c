@@ -30,8 +30,8 @@ struct names {
 
 struct work {
 	struct backup *b;
-	struct store_db
-	    *db; /* inside one transaction while the files are listed and the database copied */
+	/* Inside one transaction while the files are listed and the database copied. */
+	struct store_db *db;
 	struct names names;
 	char links[PATH_MAX]; /* the folder of links */
 	int links_fd; /* locked */

@@ -94,8 +94,8 @@ struct delta_key;
 struct check {
 	char dir[CONFIG_PATH_MAX];
 	bool repair;
-	bool
-	    drop_deltas; /* with repair: also take back accepted deltas whose file is gone or damaged */
+	/* With repair: also take back accepted deltas whose file is gone or damaged. */
+	bool drop_deltas;
 	const struct delta_key *key; /* the operator's key of encrypted deltas, or NULL */
 	bool memory; /* the spool need not outlive the machine */
 	bool quiet; /* print nothing per finding */

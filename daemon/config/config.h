@@ -38,16 +38,16 @@ struct config_data {
 
 struct config {
 	/* [server] */
-	struct config_listen
-	    listen[CONFIG_LISTEN_MAX]; /* listen = HOST:PORT, [V6]:PORT or PORT; default 7443 */
+	/* listen = HOST:PORT, [V6]:PORT or PORT; default 7443. */
+	struct config_listen listen[CONFIG_LISTEN_MAX];
 	size_t listen_count;
 	struct subnet proxies[CONFIG_PROXIES_MAX]; /* proxy_from = ADDRESS[/BITS]; default none */
 	size_t proxy_count;
 	char state_dir[CONFIG_PATH_MAX]; /* state_dir, default /var/lib/rivulet */
-	char admin_socket
-	    [CONFIG_PATH_MAX]; /* admin_socket, default /run/rivulet/admin.sock; "off" turns it off (then "") */
-	struct config_listen
-	    probe; /* probe_listen = off (then host is ""): plain HTTP, loopback only */
+	/* admin_socket, default /run/rivulet/admin.sock; "off" turns it off (then ""). */
+	char admin_socket[CONFIG_PATH_MAX];
+	/* probe_listen = off (then host is ""): plain HTTP, loopback only. */
+	struct config_listen probe;
 	unsigned io_threads; /* io_threads, default 0 = one per core */
 	unsigned worker_threads; /* worker_threads, default 0 = one per core, at least 2 */
 	enum log_level log_level; /* log_level */

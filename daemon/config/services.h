@@ -41,8 +41,8 @@ struct services {
 	/* Replaced whole on reload, of struct config, services_ca and services_tls; connections hold the services_tls they were made
 	 * with. */
 	struct shared *config, *ca, *tls;
-	const struct config
-	    *fixed; /* the first configuration: what a reload cannot change is read here */
+	/* The first configuration: what a reload cannot change is read here. */
+	const struct config *fixed;
 	struct store *store;
 	struct engine *engine;
 	struct registry *registry;

@@ -123,8 +123,8 @@ struct engine_fold {
 	const struct tensor_table *table;
 	struct store_round row; /* base, optimizer_state of the base, opened_at, counts */
 	uint64_t bytes_down;
-	uint32_t
-	    no_numbers; /* above 0: so many devices found the base to give none, and the round has failed */
+	/* Above 0: so many devices found the base to give none, and the round has failed. */
+	uint32_t no_numbers;
 	struct schedule_state schedule; /* before this round */
 };
 /* What comes of it. */

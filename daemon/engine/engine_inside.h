@@ -56,8 +56,8 @@ struct engine_job {
 	size_t invite_count, invite_room;
 	uint8_t (*candidates)[32]; /* gathered askers, sorted */
 	size_t candidate_count, candidate_room;
-	struct engine_step
-	    steps[ENGINE_STEPS]; /* the newest first; each from is the next one's to */
+	/* The newest first; each from is the next one's to. */
+	struct engine_step steps[ENGINE_STEPS];
 	size_t step_count;
 	struct engine_member *members; /* of a job with control variates: those it has, by device */
 	size_t member_count; /* at most spec.aggregate.variates, for which there is room */
@@ -70,8 +70,8 @@ struct engine {
 	uint8_t task_key[32];
 	struct lock lock;
 	struct engine_job *jobs;
-	struct engine_job
-	    *buckets[256]; /* the same by the first byte of their ids, which are hashes */
+	/* The same by the first byte of their ids, which are hashes. */
+	struct engine_job *buckets[256];
 	struct engine_job *last; /* of them */
 	size_t job_count;
 	struct engine_report report; /* that of the lock apart */

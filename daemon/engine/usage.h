@@ -9,8 +9,8 @@ struct usage {
 	uint64_t spool_bytes, kept_bytes, database_bytes; /* kept: deltas of rounds that are over */
 	uint64_t free_bytes,
 	    total_bytes; /* of the state directory's file system; total 0: it does not tell */
-	uint64_t
-	    keep_bytes; /* what deltas of rounds that are over may still take; 0: they are not kept */
+	/* What deltas of rounds that are over may still take; 0: they are not kept. */
+	uint64_t keep_bytes;
 	bool spool_on_disk;
 	uint64_t need_bytes; /* what running and paused jobs will still take */
 };

@@ -31,8 +31,8 @@ struct queued {
 struct folder {
 	const struct services *services;
 	struct evalset *evalset;
-	const struct config
-	    *evalset_config; /* what it was made from, held as long; a reload changes it */
+	/* What it was made from, held as long; a reload changes it. */
+	const struct config *evalset_config;
 	unsigned threads;
 	pthread_t id;
 	pthread_mutex_t lock;

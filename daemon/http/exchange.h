@@ -23,8 +23,8 @@ struct response {
 	const char *type; /* content type, static */
 	struct buf body;
 	char extra[512]; /* header lines */
-	struct models_map *
-	    file; /* sent after the head when not NULL, [file_at, file_at + file_len); a reference of its own */
+	/* Sent after the head when not NULL, [file_at, file_at + file_len); a reference of its own. */
+	struct models_map *file;
 	uint64_t file_at, file_len;
 	bool close;
 	enum problem_type problem;
@@ -47,8 +47,8 @@ struct exchange {
 	struct buf body; /* whole body of a non-streaming route */
 	bool wanted; /* streaming: begin() set it, the body may come */
 	bool parked; /* polling: set by the handler to be called again */
-	uint64_t
-	    until_ms; /* polling: when the connection stops waiting and calls with expired = true */
+	/* Polling: when the connection stops waiting and calls with expired = true. */
+	uint64_t until_ms;
 	bool expired;
 	void *state; /* the handler's own */
 	struct response response;

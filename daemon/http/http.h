@@ -19,8 +19,8 @@ enum http_verb { VERB_GET, VERB_HEAD, VERB_PUT, VERB_POST, VERB_DELETE, VERB_PAT
 
 struct http_request {
 	enum http_verb method;
-	char
-	    path[HTTP_PATH_MAX]; /* without the query; no %-escapes are decoded: none are allowed */
+	/* Without the query; no %-escapes are decoded: none are allowed. */
+	char path[HTTP_PATH_MAX];
 	char query[HTTP_PATH_MAX]; /* without '?', "" if none */
 	bool has_length;
 	uint64_t length;

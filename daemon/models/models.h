@@ -16,8 +16,8 @@ struct models;
 
 struct models_map {
 	uint8_t id[32];
-	uint8_t from
-	    [32]; /* zeros, or: data are differences, and lead from this model to id; itself: data are a state */
+	/* Zeros, or: data are differences, and lead from this model to id; itself: data are a state. */
+	uint8_t from[32];
 	const uint8_t *data;
 	uint64_t bytes;
 	uint64_t data_at; /* where the tensors' data section begins; of a model */

@@ -24,8 +24,8 @@ void tally_free(struct tally *t);
 struct tally_limits {
 	uint32_t most; /* in hand, over all keys */
 	uint32_t most_each; /* in hand, of this key */
-	uint32_t
-	    calm; /* events in the last minute from which on the key is slowed down; 0: never */
+	/* Events in the last minute from which on the key is slowed down; 0: never. */
+	uint32_t calm;
 };
 enum tally_room { TALLY_ROOM, TALLY_FULL, TALLY_KEY_FULL };
 /* Counts one more in hand; who got TALLY_ROOM calls tally_leave once. A key that is slowed down gets one every

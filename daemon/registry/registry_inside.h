@@ -12,8 +12,8 @@ struct device {
 	struct job_label *labels;
 	size_t label_count;
 	bool unsaved; /* view.seen, or view.row.ca_generation, is newer than its row */
-	bool
-	    doubtful; /* its row was changed and could not be read since: nobody knows what it may */
+	/* Its row was changed and could not be read since: nobody knows what it may. */
+	bool doubtful;
 };
 
 /* A key that is not the first of its device. */
@@ -41,8 +41,8 @@ _Static_assert(
 /* Sorted arrays: joins are rare, look-ups are binary searches. */
 struct registry {
 	struct store *store;
-	pthread_mutex_t
-	    following; /* reading a row and taking it over; before the lock, and before the store's reader */
+	/* Reading a row and taking it over; before the lock, and before the store's reader. */
+	pthread_mutex_t following;
 	pthread_mutex_t lock;
 	struct device **items;
 	size_t count, room;

@@ -29,9 +29,8 @@ struct identity {
 	bool by_token; /* an access token; then device is not set */
 	uint8_t token[8]; /* its id */
 	uint8_t device[HASH_LEN];
-	uint8_t owner
-	    [HASH_LEN]; /* whose jobs and models are its own: the device, SHA-256("token" || token id), or zero
-				    on the admin socket */
+	/* Whose jobs and models are its own: the device, SHA-256("token" || token id), or zero on the admin socket. */
+	uint8_t owner[HASH_LEN];
 	uint8_t spki[KEY_SPKI_LEN];
 	enum problem_type problem; /* why a certificate gives no role */
 };

@@ -26,8 +26,8 @@ struct registry_report {
 	uint64_t joined; /* all that ever did, */
 	uint64_t by_state[DEVICE_LEFT + 1]; /* and by enum device_state */
 	uint64_t seen; /* within the last REGISTRY_SEEN_SECONDS */
-	uint64_t
-	    not_renewed; /* active or suspended, and the certificate is of an older CA than the newest */
+	/* Active or suspended, and the certificate is of an older CA than the newest. */
+	uint64_t not_renewed;
 };
 
 struct spool_report {

@@ -53,8 +53,8 @@ struct spool {
 	atomic_uint_least64_t used;
 	atomic_uint copies; /* numbers their names */
 	atomic_bool dirty; /* names changed since the last directory sync */
-	pthread_mutex_t
-	    lock; /* guards slots, the names of parts, and which part is live; then a part's own lock */
+	/* Guards slots, the names of parts, and which part is live; then a part's own lock. */
+	pthread_mutex_t lock;
 	struct spool_slot *slots;
 	struct condemned *condemned;
 	struct orphan *orphans;

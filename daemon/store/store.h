@@ -120,8 +120,8 @@ ERR_MUST_USE enum err store_join_put(
 
 struct store_job {
 	uint8_t id[16];
-	char *
-	    document; /* as submitted; valid during the call, or owned by the caller after a get (free it) */
+	/* As submitted; valid during the call, or owned by the caller after a get (free it). */
+	char *document;
 	size_t document_len;
 	enum job_state state;
 	char reason[128];

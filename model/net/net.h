@@ -114,10 +114,10 @@ void net_move(struct net *net, const struct net_update *how);
 ERR_MUST_USE enum err net_forward(struct net *net, uint32_t context, const struct net_batch *batch);
 const float *net_context_output(const struct net *net, uint32_t context);
 struct net_gradients {
-	const float *
-	    output; /* n x outputs: of the mean loss, from the next part; NULL in the last: of the batch's own loss */
-	float
-	    *input; /* n x inputs, written for the part before; NULL: not wanted, as in the first */
+	/* n x outputs: of the mean loss, from the next part; NULL in the last: of the batch's own loss. */
+	const float *output;
+	/* n x inputs, written for the part before; NULL: not wanted, as in the first. */
+	float *input;
 	float share; /* of the parameters' gradient, as in net_add */
 };
 /* result: as net_add in the last part, untouched without a loss. Empties the context, also if it fails. ERR_STATE if it holds no batch

@@ -13,8 +13,8 @@
 struct plan_want {
 	uint32_t max_batch, contexts; /* each at least 1 */
 	bool train; /* false leaves out what only the backward pass needs */
-	bool
-	    input_gradient; /* the backward pass ends at the net's input, not at the first parameter */
+	/* The backward pass ends at the net's input, not at the first parameter. */
+	bool input_gradient;
 };
 
 struct plan {

@@ -14,15 +14,16 @@ struct train_config {
 	uint64_t round; /* for the schedule, from 1 */
 	uint64_t seed; /* of this device's work in this round */
 	const float *shift; /* added to every gradient (net_update.shift); NULL: none */
-	/* Called after every step but the last, where there is nothing left to end; returning true ends training there (partial work). NULL: never. */
+	/* Called after every step but the last, where there is nothing left to end; returning true ends training there (partial
+	 * work). NULL: never. */
 	bool (*stop)(void *context, uint64_t steps_done, uint64_t steps_planned);
 	void *context;
 };
 
 struct train_result {
-	uint64_t
-	    examples; /* different ones that the steps took; of partial work with a number of steps planned: those that all of it
-			      would have taken x steps done / steps planned, rounded down, at least 1 */
+	/* Different ones that the steps took; of partial work with a number of steps planned: those that all of it would have
+	 * taken x steps done / steps planned, rounded down, at least 1. */
+	uint64_t examples;
 	uint64_t steps;
 	double loss; /* mean over the local training of each batch's loss before its step */
 	double accuracy; /* likewise; NaN for regression */

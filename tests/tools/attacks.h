@@ -25,8 +25,8 @@ struct attack {
 	const char *name;
 	enum layer layer;
 	unsigned slots; /* connections at a time */
-	const char *const
-	    *texts; /* said in turn; NULL: nothing. Escapes as attacks_text knows them */
+	/* Said in turn; NULL: nothing. Escapes as attacks_text knows them. */
+	const char *const *texts;
 	enum after after;
 	unsigned trickle_ms; /* one byte so often; 0: all at once */
 	bool deaf; /* never reads */

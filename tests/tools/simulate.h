@@ -43,8 +43,8 @@ struct simulate_fleet {
 	enum simulate_attack attack;
 	double strength;
 	struct config *config; /* the coordinator's: data for evaluation */
-	struct dataset
-	    triggered; /* backdoor: test examples with the trigger; count 0 without one */
+	/* Backdoor: test examples with the trigger; count 0 without one. */
+	struct dataset triggered;
 	uint64_t evaluate_every;
 };
 

@@ -202,7 +202,8 @@ what_is_held(void **state)
 	assert_true(has_file(c, r[3].model, ""));
 	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	/* The folder's own pass may have taken the row, and is about to take the file. */
-	for (uint64_t until = clock_ms() + 60000; has_file(c, r[3].model, "") && clock_ms() < until;)
+	for (uint64_t until = clock_ms() + 60000;
+	     has_file(c, r[3].model, "") && clock_ms() < until;)
 		usleep(2000);
 	for (int again = 0; again < 2; again++) {
 		assert_true(has_file(c, r[1].base, "") && has_file(c, r[4].model, ""));

@@ -215,8 +215,8 @@ encode(const struct format *f, uint8_t *out, uint64_t *len, const float *values,
 struct state {
 	double sum;
 	uint8_t scale[SCALE];
-	uint16_t counts
-	    [LEVELS]; /* codes of each level so far: sums of whole numbers do not depend on the cuts */
+	/* Codes of each level so far: sums of whole numbers do not depend on the cuts. */
+	uint16_t counts[LEVELS];
 	uint8_t spare[36];
 };
 _Static_assert(sizeof(struct state) == 64, "the state must fit the carry exactly");

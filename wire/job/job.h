@@ -30,8 +30,8 @@ struct select_spec {
 	size_t label_count;
 	char (*devices)[RECIPE_NAME_MAX + 1]; /* ids in hex or names; empty: any device */
 	size_t device_count;
-	double percent
-	    [2]; /* device's place, 0 <= from < to <= 100: first 8 bytes of SHA-256(job id || device id) as a share */
+	/* Device's place, 0 <= from < to <= 100: first 8 bytes of SHA-256(job id || device id) as a share. */
+	double percent[2];
 };
 
 /* How deltas become one update; aggregator/rules/rule.h says what the rules do. */

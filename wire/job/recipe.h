@@ -39,8 +39,8 @@ enum layer_init {
 struct layer_spec {
 	enum layer_type type;
 	char name[RECIPE_NAME_MAX]; /* given, or type and 1-based position: "linear3" */
-	int inputs
-	    [RECIPE_INPUTS_MAX]; /* indices of earlier layers or LAYER_INPUT; default: the layer before */
+	/* Indices of earlier layers or LAYER_INPUT; default: the layer before. */
+	int inputs[RECIPE_INPUTS_MAX];
 	size_t input_count;
 	uint32_t out; /* features or channels */
 	uint32_t kernel[2], stride[2], padding[2]; /* height, width */
@@ -77,8 +77,8 @@ struct schedule_spec {
 	uint32_t every; /* step: multiply by gamma each `every` rounds after warm-up */
 	double gamma;
 	uint32_t stable; /* wsd: rounds at the full rate between warm-up and decay */
-	uint32_t
-	    period; /* cosine, linear, wsd: rounds from rate to floor, after warm-up and stable */
+	/* Cosine, linear, wsd: rounds from rate to floor, after warm-up and stable. */
+	uint32_t period;
 	double floor; /* of those: final rate as a share of rate */
 };
 
@@ -138,8 +138,8 @@ struct upload_spec {
 enum evaluate_by { EVALUATE_NONE, EVALUATE_COORDINATOR, EVALUATE_DEVICES };
 
 struct recipe {
-	struct json *
-	    document; /* owned: {"model":..., "tensors":..., "trainer":..., "params":..., "data":..., "local":..., "evaluate":..., "upload":...} */
+	/* Owned: {"model":..., "tensors":..., "trainer":..., "params":..., "data":..., "local":..., "evaluate":..., "upload":...}. */
+	struct json *document;
 	struct net_spec net;
 	char init[65]; /* hex id of a model, "" if drawn from the seed */
 	struct tensor_rule *rules;

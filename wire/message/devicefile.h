@@ -23,8 +23,8 @@ struct devicefile {
 	uint64_t count;
 	uint64_t round; /* variate */
 	uint8_t job[16], task[16]; /* residual */
-	bool
-	    unhashed; /* local: from before it ended with a hash. devicefile_encode pays no heed to it */
+	/* Local: from before it ended with a hash. devicefile_encode pays no heed to it. */
+	bool unhashed;
 };
 
 /* Bytes of a head, behind which the body lies. A multiple of 8. */

@@ -54,8 +54,8 @@ void messages_offer_deinit(struct offer *o);
 struct task {
 	bool wait;
 	uint64_t wait_s; /* wait */
-	char reason
-	    [32]; /* wait: not-selected, no-data, ineligible, paused, old-agent, no-job, round-full, ... */
+	/* Wait: not-selected, no-data, ineligible, paused, old-agent, no-job, round-full, ... */
+	char reason[32];
 	char kind[16]; /* "train" */
 	char task[33];
 	char job[33];
@@ -64,14 +64,14 @@ struct task {
 	uint64_t model_bytes;
 	char from[65]; /* "", or: of this model the device needs only the difference, */
 	uint64_t from_bytes; /* so many bytes */
-	char state
-	    [65]; /* the coordinator's state that ends with its control variate; "": all zero */
+	/* The coordinator's state that ends with its control variate; "": all zero. */
+	char state[65];
 	uint64_t state_bytes;
 	uint64_t counted; /* the last round that this device's variate counts in; 0: none */
 	uint64_t seed;
 	double deadline_s; /* seconds left for the report */
-	char codec
-	    [RECIPE_NAME_MAX]; /* on encoding: the one of upload.codec to use, "" if it names only one */
+	/* On encoding: the one of upload.codec to use, "" if it names only one. */
+	char codec[RECIPE_NAME_MAX];
 	bool renew; /* either: the certificate should be renewed soon, whatever its date */
 	struct recipe recipe;
 };
@@ -114,8 +114,8 @@ struct join_answer {
 	char role[16];
 	char certificate[4096]; /* PEM */
 	char ca[4096]; /* PEM */
-	char signer
-	    [4096]; /* PEM, of the key that signs receipts; "" from a coordinator that does not tell */
+	/* PEM, of the key that signs receipts; "" from a coordinator that does not tell. */
+	char signer[4096];
 	int64_t renew_after; /* Unix seconds */
 };
 ERR_MUST_USE enum err messages_join_encode(struct buf *out, const struct join_request *in);
@@ -127,10 +127,10 @@ ERR_MUST_USE enum err messages_joined_decode(
 
 /* POST /v1/tasks/{task}/abort. */
 struct abort_request {
-	char reason
-	    [32]; /* unknown-kind, no-data, trainer-failed, out-of-memory, deadline, not-finite, ... */
-	char
-	    log[2048]; /* tail of what the trainer said; encoding makes what is not printable '?' */
+	/* Unknown-kind, no-data, trainer-failed, out-of-memory, deadline, not-finite, ... */
+	char reason[32];
+	/* Tail of what the trainer said; encoding makes what is not printable '?'. */
+	char log[2048];
 };
 ERR_MUST_USE enum err messages_abort_encode(struct buf *out, const struct abort_request *in);
 ERR_MUST_USE enum err messages_abort_decode(
@@ -154,8 +154,8 @@ struct token_request {
 	bool access;
 	uint64_t uses; /* 1..1,000,000 */
 	uint64_t expires_s; /* from now; 1 second to 10 years */
-	char role
-	    [16]; /* "device", "reader", "submitter", "admin"; an access token: "reader", "submitter" */
+	/* "device", "reader", "submitter", "admin"; an access token: "reader", "submitter". */
+	char role[16];
 	struct {
 		char key[RECIPE_NAME_MAX], value[RECIPE_NAME_MAX];
 	} labels[32];

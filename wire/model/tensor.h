@@ -51,8 +51,8 @@ struct tensor {
 	uint64_t shape[TENSOR_DIMS_MAX];
 	uint64_t elements; /* product of shape; 1 for a scalar */
 	uint64_t begin, end; /* bytes within the data section */
-	uint64_t
-	    first; /* index of its first element in the delta vector; meaningless unless in_delta */
+	/* Index of its first element in the delta vector; meaningless unless in_delta. */
+	uint64_t first;
 	bool in_delta;
 };
 
