@@ -46,10 +46,10 @@ ROOMS_crypto    := primitives x509 tls
 USES_crypto/x509 := primitives
 USES_crypto/tls  := x509 primitives
 
-ROOMS_wire      := text model codec job message
+ROOMS_wire      := text words model codec job message
 USES_wire/model   := text
 USES_wire/job     := codec model text
-USES_wire/message := job codec model text
+USES_wire/message := job codec model words text
 
 ROOMS_model     := kernels layers backend net train glyphs
 USES_model/backend := layers kernels

@@ -97,7 +97,7 @@ admitted(struct agent *a, const struct gate *gate, const char *job)
 	return !gate_used(gate) || gate_admits(gate, job, job_name(a, job));
 }
 
-static const char *
+static enum abort_reason
 consider_trainer(struct agent *a, const struct work *w, struct why *why)
 {
 	const struct recipe *recipe = &w->task.recipe;
@@ -107,18 +107,18 @@ consider_trainer(struct agent *a, const struct work *w, struct why *why)
 
 	if (!trainer_find(device_settings(a->r), recipe)) {
 		err_set(why, ERR_NOTFOUND, "no trainer \"%s\" here", recipe->trainer);
-		return "no-trainer";
+		return ABORT_NO_TRAINER;
 	}
 	if (program && !admitted(a, &program->gate, w->task.job)) {
 		err_set(why, ERR_DENIED, "the owner does not let this job use trainer %s",
 		    program->name);
-		return "refused";
+		return ABORT_REFUSED;
 	}
-	return NULL;
+	return ABORT_NONE;
 }
 
 /* Before anything is downloaded: may and can this device do the task? */
-static const char *
+static enum abort_reason
 consider(void *agent, const struct work *w, struct why *why)
 {
 	struct agent *a = agent;
@@ -128,15 +128,15 @@ consider(void *agent, const struct work *w, struct why *why)
 	if (!item || item->all.count < recipe->data.min_examples) {
 		err_set(why, ERR_NOTFOUND, "no data set \"%s\" here, or too few examples of it",
 		    recipe->data.name);
-		return "no-data";
+		return ABORT_NO_DATA;
 	}
 	if (!admitted(a, &item->settings->gate, w->task.job)) {
 		err_set(why, ERR_DENIED, "the owner does not let this job use data %s",
 		    item->settings->name);
-		return "refused";
+		return ABORT_REFUSED;
 	}
 	if (data_fits(&item->all, item->settings, recipe, why))
-		return "data-mismatch";
+		return ABORT_DATA_MISMATCH;
 	return consider_trainer(a, w, why);
 }
 
@@ -175,7 +175,7 @@ train(struct agent *a, struct why *why)
 	    .stop = device_cancelled,
 	    .context = a->r};
 
-	a->out.abort = "no-data";
+	a->out.abort = ABORT_NO_DATA;
 	if (!item)
 		return err_set(why, ERR_NOTFOUND, "the data set is gone");
 	in.data = item->settings;
@@ -183,21 +183,21 @@ train(struct agent *a, struct why *why)
 	enum err e = stock_split(item, recipe->data.validation,
 	    training_seed(w->task.seed, 0, in.device), &in.train, &in.validation);
 	if (e) {
-		a->out.abort = "out-of-memory";
+		a->out.abort = ABORT_OUT_OF_MEMORY;
 		return err_set(why, e, "the data set cannot be divided");
 	}
 	return run_trainer(a, &in, why);
 }
 
-/* The word for a delta that could not be made. */
-static const char *
-submit_word(int rc)
+/* Why a delta could not be made. */
+static enum abort_reason
+submit_reason(int rc)
 {
 	if (rc == RIVULET_NUMERIC)
-		return "not-finite";
+		return ABORT_NOT_FINITE;
 	if (rc == RIVULET_NOMEM)
-		return "out-of-memory";
-	return rc == RIVULET_IO ? "disk-full" : "trainer-failed";
+		return ABORT_OUT_OF_MEMORY;
+	return rc == RIVULET_IO ? ABORT_DISK_FULL : ABORT_TRAINER_FAILED;
 }
 
 static int
@@ -212,7 +212,8 @@ work_on(struct agent *a)
 	if (e) {
 		char log[TRAINER_LOG_MAX + 300];
 		snprintf(log, sizeof(log), "%s%s%s", why.text, *a->out.log ? "\n" : "", a->out.log);
-		int rc = rivulet_abort(r, a->out.abort ? a->out.abort : "trainer-failed", log);
+		int rc = device_abort(
+		    r, abort_reason_cause(a->out.abort ? a->out.abort : ABORT_TRAINER_FAILED), log);
 		return rc == RIVULET_STOPPED ? rc : RIVULET_INVALID;
 	}
 	events_emit(device_events(r), EVENTS_INFO, "trained",
@@ -226,7 +227,7 @@ work_on(struct agent *a)
 	int rc = finish_submit(r, &a->out.finish);
 	if (device_task(r)) {
 		snprintf(why.text, sizeof(why.text), "%s", rivulet_why(r));
-		(void)rivulet_abort(r, submit_word(rc), why.text);
+		(void)device_abort(r, abort_reason_cause(submit_reason(rc)), why.text);
 	}
 	return rc;
 }

@@ -1,5 +1,6 @@
 #ifndef TRAINER_H
 #define TRAINER_H
+#include "abort_reason.h"
 #include "dataset.h"
 #include "finish.h"
 #include "settings.h"
@@ -27,7 +28,7 @@ struct trainer_out {
 	struct finish finish; /* finish.report is not set here */
 	struct report report;
 	bool has_report;
-	const char *abort; /* on failure: the reason word */
+	enum abort_reason abort; /* on failure: why */
 	char log[TRAINER_LOG_MAX]; /* tail of what an external trainer said */
 };
 

@@ -178,14 +178,14 @@ train(struct training *t, struct trainer_out *out, struct why *why)
 	return ERR_OK;
 }
 
-static const char *
-abort_word(enum err e)
+static enum abort_reason
+abort_reason(enum err e)
 {
 	if (e == ERR_NUMERIC)
-		return "not-finite";
+		return ABORT_NOT_FINITE;
 	if (e == ERR_NOMEM || e == ERR_LIMIT)
-		return "out-of-memory";
-	return "trainer-failed";
+		return ABORT_OUT_OF_MEMORY;
+	return ABORT_TRAINER_FAILED;
 }
 
 static enum err
@@ -224,7 +224,7 @@ trainer_builtin_run(const struct trainer_in *in, struct trainer_out *out, struct
 
 	memset(out, 0, sizeof(*out));
 	if (in->train->count == 0) {
-		out->abort = "no-data";
+		out->abort = ABORT_NO_DATA;
 		return err_set(why, ERR_NOTFOUND, "no examples to train on");
 	}
 	enum err e = make_net(&t, why);
@@ -241,7 +241,7 @@ trainer_builtin_run(const struct trainer_in *in, struct trainer_out *out, struct
 	if (!e)
 		e = store_params(&t, why);
 	if (e && !out->abort)
-		out->abort = abort_word(e);
+		out->abort = abort_reason(e);
 	free(t.shift);
 	net_free(t.net);
 	return e;

@@ -316,7 +316,7 @@ judge_end(struct external *x, const struct child_result *result, struct why *why
 {
 	if (result->exited && result->code == 0)
 		return ERR_OK;
-	x->out->abort = result->asked ? "deadline" : "trainer-failed";
+	x->out->abort = result->asked ? ABORT_DEADLINE : ABORT_TRAINER_FAILED;
 	if (result->exited)
 		return err_set(
 		    why, ERR_INVALID, "trainer %s exited with %d", x->program->name, result->code);
@@ -365,7 +365,7 @@ trainer_external_run(const struct trainer_in *in, struct trainer_out *out, struc
 
 	memset(out, 0, sizeof(*out));
 	if (!x.program) {
-		out->abort = "no-trainer";
+		out->abort = ABORT_NO_TRAINER;
 		return err_set(why, ERR_NOTFOUND, "no such trainer");
 	}
 	enum err e = prepare(&x, why);
@@ -380,9 +380,9 @@ trainer_external_run(const struct trainer_in *in, struct trainer_out *out, struc
 	if (!e && result.asked)
 		out->finish.partial = true;
 	if (e && !out->abort)
-		out->abort = e == ERR_NOSPACE ? "disk-full"
-		    : e == ERR_NOMEM	      ? "out-of-memory"
-					      : "trainer-failed";
+		out->abort = e == ERR_NOSPACE ? ABORT_DISK_FULL
+		    : e == ERR_NOMEM	      ? ABORT_OUT_OF_MEMORY
+					      : ABORT_TRAINER_FAILED;
 	clean_up(&x);
 	return e;
 }

@@ -122,13 +122,13 @@ peek(const char *text, size_t len, char id[33], bool *known)
 }
 
 static enum err
-give_back(
-    struct rivulet *r, const char *id, const char *reason, const struct why *what, double *pause_s)
+give_back(struct rivulet *r, const char *id, enum abort_reason reason, const struct why *what,
+    double *pause_s)
 {
 	struct why ignored;
 
 	*pause_s = PAUSE_AFTER_ABORT_S;
-	enum err e = send_abort(r, id, reason, what->text, &ignored);
+	enum err e = send_abort(r, id, abort_reason_cause(reason), what->text, &ignored);
 	return e == ERR_AGAIN ? e : ERR_TIMEOUT;
 }
 
@@ -164,12 +164,12 @@ take_task(
 
 	if (found && !known) {
 		err_set(why, ERR_UNSUPPORTED, "this agent does not know the kind of task");
-		return give_back(r, id, "unknown-kind", why, pause_s);
+		return give_back(r, id, ABORT_UNKNOWN_KIND, why, pause_s);
 	}
 	enum err e = messages_task_decode(&w->task, text, answer->body.len, why);
 	if (e) {
 		work_deinit(w);
-		return found ? give_back(r, id, "unsupported", why, pause_s) : e;
+		return found ? give_back(r, id, ABORT_UNSUPPORTED, why, pause_s) : e;
 	}
 	if (w->task.renew)
 		session_renew_wanted(r->session);

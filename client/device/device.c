@@ -1,6 +1,7 @@
 #include "device.h"
 
 #include "handle_inside.h"
+#include "send.h"
 
 struct offer *
 device_offer(struct rivulet *r)
@@ -10,7 +11,8 @@ device_offer(struct rivulet *r)
 
 void
 device_consider(struct rivulet *r,
-    const char *(*consider)(void *context, const struct work *work, struct why *why), void *context)
+    enum abort_reason (*consider)(void *context, const struct work *work, struct why *why),
+    void *context)
 {
 	r->consider = consider;
 	r->consider_context = context;
@@ -20,6 +22,16 @@ struct work *
 device_task(struct rivulet *r)
 {
 	return r->has_work ? &r->work : NULL;
+}
+
+int
+device_abort(struct rivulet *r, struct abort_cause cause, const char *log)
+{
+	if (!r->has_work)
+		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
+	enum err e = send_abort(r, r->work.task.task, cause, log, &r->why);
+	handle_drop(r);
+	return handle_error(e);
 }
 
 bool

@@ -1,5 +1,6 @@
 #ifndef DEVICE_H
 #define DEVICE_H
+#include "abort_reason.h"
 #include "finish.h"
 #include "session.h"
 #include "settings.h"
@@ -12,12 +13,14 @@ struct rivulet;
 
 /* The agent fills in data, trainers and what these can do, and may do so again between tasks; the rest is the device's. */
 struct offer *device_offer(struct rivulet *r);
-/* consider is asked about each task before its model is fetched: NULL, or the reason it is given back for, with the sentence in why. */
+/* consider is asked about each task before its model is fetched: ABORT_NONE, or the reason it is given back for, with the sentence in why. */
 void device_consider(struct rivulet *r,
-    const char *(*consider)(void *context, const struct work *work, struct why *why),
+    enum abort_reason (*consider)(void *context, const struct work *work, struct why *why),
     void *context);
 /* The task in hand until it is submitted, aborted or dropped for the next one; NULL without. */
 struct work *device_task(struct rivulet *r);
+/* What rivulet_abort does, and returns. */
+int device_abort(struct rivulet *r, struct abort_cause cause, const char *log);
 /* Is this device told to stop? context: the handle. */
 bool device_cancelled(void *context);
 /* Blocks after a task that came to nothing, longer each time, until a delta is taken. False: cancelled. */

@@ -40,7 +40,7 @@ struct rivulet {
 	struct rivulet_task task; /* what the caller sees of it */
 	struct rivulet_tensor *tensors; /* of task */
 	char waiting[32]; /* last reason for waiting, so that it is logged once */
-	const char *(*consider)(
+	enum abort_reason (*consider)(
 	    void *context, const struct work *work, struct why *why); /* device.h; NULL without */
 	void *consider_context;
 };

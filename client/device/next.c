@@ -55,40 +55,41 @@ show_task(struct rivulet *r)
 	return e;
 }
 
-/* The abort reason that goes with a failure to prepare a task; NULL if the fault lies elsewhere. */
-static const char *
-abort_word(enum err e)
+/* Why a task is given back that could not be prepared; ABORT_NONE if the fault lies elsewhere. */
+static enum abort_reason
+abort_reason(enum err e)
 {
 	switch (e) {
 	case ERR_NOMEM:
-		return "out-of-memory";
+		return ABORT_OUT_OF_MEMORY;
 	case ERR_LIMIT:
-		return "too-large";
+		return ABORT_TOO_LARGE;
 	case ERR_NOSPACE:
-		return "disk-full";
+		return ABORT_DISK_FULL;
 	case ERR_STATE:
-		return "variate-lost";
+		return ABORT_VARIATE_LOST;
 	case ERR_INVALID:
 	case ERR_CORRUPT:
 	case ERR_UNSUPPORTED:
 	case ERR_NOTFOUND:
-		return "bad-model";
+		return ABORT_BAD_MODEL;
 	default:
-		return NULL;
+		return ABORT_NONE;
 	}
 }
 
-static const char *
+static enum abort_reason
 consider(struct rivulet *r)
 {
 	const struct work *w = &r->work;
-	const char *word = r->consider ? r->consider(r->consider_context, w, &r->why) : NULL;
+	enum abort_reason reason =
+	    r->consider ? r->consider(r->consider_context, w, &r->why) : ABORT_NONE;
 
-	if (word || w->task.model_bytes <= r->settings->model_bytes)
-		return word;
+	if (reason || w->task.model_bytes <= r->settings->model_bytes)
+		return reason;
 	err_set(&r->why, ERR_LIMIT, "the model has %llu bytes, model_bytes allows %llu",
 	    (unsigned long long)w->task.model_bytes, (unsigned long long)r->settings->model_bytes);
-	return "too-large";
+	return ABORT_TOO_LARGE;
 }
 
 static enum err
@@ -132,16 +133,17 @@ load(struct rivulet *r)
 static enum err
 prepare(struct rivulet *r)
 {
-	const char *word = consider(r);
-	enum err e = word ? ERR_DENIED : load(r);
+	enum abort_reason reason = consider(r);
+	enum err e = reason ? ERR_DENIED : load(r);
 	struct why ignored;
 
 	if (!e)
 		return ERR_OK;
-	if (!word)
-		word = abort_word(e);
-	if (word) {
-		e = send_abort(r, r->work.task.task, word, r->why.text, &ignored);
+	if (!reason)
+		reason = abort_reason(e);
+	if (reason) {
+		e = send_abort(
+		    r, r->work.task.task, abort_reason_cause(reason), r->why.text, &ignored);
 		e = e == ERR_AGAIN ? e : ERR_TIMEOUT;
 	}
 	handle_drop(r);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "ask.h"
+#include "device.h"
 #include "finish.h"
 #include "handle_inside.h"
 #include "home.h"
@@ -11,7 +12,6 @@
 #include "local.h"
 #include "next.h"
 #include "scaffold.h"
-#include "send.h"
 
 static void
 deliver_event(void *context, int level, const char *line)
@@ -165,11 +165,7 @@ rivulet_submit(struct rivulet *r, const struct rivulet_result *result)
 int
 rivulet_abort(struct rivulet *r, const char *reason, const char *log)
 {
-	if (!r->has_work)
-		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
-	enum err e = send_abort(r, r->work.task.task, reason, log, &r->why);
-	handle_drop(r);
-	return handle_error(e);
+	return device_abort(r, abort_reason_parse(reason), log);
 }
 
 const char *

@@ -275,15 +275,14 @@ copy_printable(char *out, size_t room, const char *text)
 
 enum err
 send_abort(
-    struct rivulet *r, const char *task, const char *reason, const char *log, struct why *why)
+    struct rivulet *r, const char *task, struct abort_cause cause, const char *log, struct why *why)
 {
 	static const char *const headers[] = {"Content-Type: application/json", NULL};
-	struct abort_request message;
+	struct abort_request message = {.cause = cause};
 	struct transport_answer answer;
 	struct buf text;
 	char path[64];
 
-	snprintf(message.reason, sizeof(message.reason), "%.31s", reason);
 	copy_printable(message.log, sizeof(message.log), log ? log : "");
 	buf_init(&text, 32u << 10);
 	enum err e = messages_abort_encode(&text, &message);
@@ -300,7 +299,7 @@ send_abort(
 	if (!e)
 		e = session_problem(&answer, NULL, why);
 	events_emit(&r->events, EVENTS_WARN, "task.aborted",
-	    EVENTS_PAIRS(EVENTS_S("task", task), EVENTS_S("reason", message.reason),
+	    EVENTS_PAIRS(EVENTS_S("task", task), EVENTS_S("reason", cause.word),
 		EVENTS_S("log", message.log)));
 	transport_answer_deinit(&answer);
 	buf_deinit(&text);

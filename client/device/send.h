@@ -1,5 +1,6 @@
 #ifndef SEND_H
 #define SEND_H
+#include "abort_reason.h"
 #include "handle_inside.h"
 
 /* Sends one delta of the outbox and checks the receipt; removes it when it was taken or refused for good. ERR_OK taken;
@@ -14,7 +15,7 @@ bool send_final(long status, enum problem_type t);
  * tried again by later calls, with back-off, and must not keep the device from other work. Else why the first one stays. */
 ERR_MUST_USE enum err send_all(struct rivulet *r, struct why *why);
 /* Tells the coordinator that a task will not be done. */
-ERR_MUST_USE enum err send_abort(
-    struct rivulet *r, const char *task, const char *reason, const char *log, struct why *why);
+ERR_MUST_USE enum err send_abort(struct rivulet *r, const char *task, struct abort_cause cause,
+    const char *log, struct why *why);
 
 #endif

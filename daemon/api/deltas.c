@@ -81,11 +81,13 @@ is_lasting(enum problem_type p)
 static void
 give_up(struct exchange *x, enum problem_type p)
 {
-	const char *word = problem_word(p);
+	struct abort_cause cause = {
+	    .reason = p == PROBLEM_NOT_FINITE ? ABORT_NOT_FINITE : ABORT_UNKNOWN};
 
-	registry_touch(x->services->registry, x->who.device, NULL, word);
+	snprintf(cause.word, sizeof(cause.word), "%s", problem_word(p));
+	registry_touch(x->services->registry, x->who.device, NULL, cause.word);
 	if (is_lasting(p))
-		(void)!engine_abort(x->services->engine, x->who.device, x->param[0], word);
+		(void)!engine_abort(x->services->engine, x->who.device, x->param[0], cause);
 }
 
 /* --- the head */

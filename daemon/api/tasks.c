@@ -117,7 +117,7 @@ log_tail(const struct exchange *x, const struct abort_request *a)
 		if (*p < ' ' || *p > '~')
 			*p = *p == '\n' ? '|' : '?';
 	log_event(LOG_LEVEL_INFO, "task.log", LOG_S("device", hex), LOG_S("task", x->param[0]),
-	    LOG_S("reason", a->reason), LOG_S("tail", tail));
+	    LOG_S("reason", a->cause.word), LOG_S("tail", tail));
 }
 
 void
@@ -130,10 +130,10 @@ api_task_abort(struct exchange *x)
 		exchange_problem(x, PROBLEM_BAD_MESSAGE, "%s", why.text);
 		return;
 	}
-	registry_touch(x->services->registry, x->who.device, NULL, a.reason);
-	registry_note_abort(x->services->registry, x->who.device, a.reason);
+	registry_touch(x->services->registry, x->who.device, NULL, a.cause.word);
+	registry_note_abort(x->services->registry, x->who.device, a.cause.word);
 	log_tail(x, &a);
-	enum err e = engine_abort(x->services->engine, x->who.device, x->param[0], a.reason);
+	enum err e = engine_abort(x->services->engine, x->who.device, x->param[0], a.cause);
 	if (e)
 		exchange_problem(x, PROBLEM_NOT_FOUND, "this device holds no such task");
 	else

@@ -433,20 +433,20 @@ engine_settle(struct engine *g, const struct engine_claim *claim, bool durable, 
 
 /* Lock held. */
 static void
-give_up(struct engine *g, struct engine_job *j, struct invite *v, const char *reason)
+give_up(struct engine *g, struct engine_job *j, struct invite *v, struct abort_cause cause)
 {
 	char hex[17];
 
 	v->state = INVITE_ABORTED;
 	g->report.tasks_aborted_total++;
 	hex_encode(hex, v->device, 8);
-	engine_step(g, j, ROUND_GAVE_UP, engine_schedule_blames(j, reason));
+	engine_step(g, j, ROUND_GAVE_UP, engine_schedule_blames(j, cause.reason));
 	log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex),
-	    LOG_U("round", j->row.round), LOG_S("device", hex), LOG_S("reason", reason));
+	    LOG_U("round", j->row.round), LOG_S("device", hex), LOG_S("reason", cause.word));
 }
 
 enum err
-engine_abort(struct engine *g, const uint8_t device[32], const char *task, const char *reason)
+engine_abort(struct engine *g, const uint8_t device[32], const char *task, struct abort_cause cause)
 {
 	enum err e = ERR_NOTFOUND;
 	unsigned seen = 0;
@@ -460,7 +460,7 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, const
 		if (!have || have->state != INVITE_OUT ||
 		    !hash_equal(name_task(g, j, have), id, sizeof(id)))
 			continue;
-		give_up(g, j, have, reason);
+		give_up(g, j, have, cause);
 		e = ERR_OK;
 	}
 	lock_release(&g->lock);

@@ -1,5 +1,6 @@
 #ifndef ENGINE_H
 #define ENGINE_H
+#include "abort_reason.h"
 #include "after.h"
 #include "job.h"
 #include "manifest.h"
@@ -61,7 +62,7 @@ void engine_settle(
     struct engine *g, const struct engine_claim *claim, bool durable, uint64_t body_bytes);
 /* ERR_NOTFOUND if the device holds no such task. */
 ERR_MUST_USE enum err engine_abort(
-    struct engine *g, const uint8_t device[32], const char *task, const char *reason);
+    struct engine *g, const uint8_t device[32], const char *task, struct abort_cause cause);
 /* Counts bytes of a base model or its state sent to devices. */
 void engine_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes);
 /* May this device fetch this model: is it the base of a job it may work on? */

@@ -128,7 +128,7 @@ void engine_set_state(
 
 /* schedule_state.c: guard and rate of a job over its rounds. */
 /* A device gives up its task for this reason: does that tell the guard that the base gives no numbers? Lock held. */
-bool engine_schedule_blames(const struct engine_job *j, const char *reason);
+bool engine_schedule_blames(const struct engine_job *j, enum abort_reason reason);
 /* What the guard makes of a folded round: into the outcome's rows, job state and schedule. f->schedule is the one before. */
 ERR_MUST_USE enum err engine_schedule_plan(const struct services *s, const struct engine_fold *f,
     struct engine_outcome *o, struct why *why);

@@ -8,10 +8,10 @@
 #include "schedule_rows.h"
 
 bool
-engine_schedule_blames(const struct engine_job *j, const char *reason)
+engine_schedule_blames(const struct engine_job *j, enum abort_reason reason)
 {
 	return j->spec.guard.on && j->spec.recipe.evaluate_by == EVALUATE_DEVICES &&
-	    strcmp(reason, "not-finite") == 0;
+	    reason == ABORT_NOT_FINITE;
 }
 
 /* --- when a round ends */

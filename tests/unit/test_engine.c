@@ -370,18 +370,28 @@ places_and_aborts(void **state)
 		assert_string_equal(ask(c, i, &t[i]), "");
 	expect(c, 4, "not-selected");
 	/* Only one's own task, and once. */
-	assert_int_equal(engine_abort(c->s.engine, device_id(1), t[2].task, "x"), ERR_NOTFOUND);
-	assert_int_equal(engine_abort(c->s.engine, device_id(4), t[1].task, "x"), ERR_NOTFOUND);
-	assert_int_equal(engine_abort(c->s.engine, device_id(1), "zz", "x"), ERR_NOTFOUND);
-	assert_int_equal(engine_abort(c->s.engine, device_id(1), t[1].task, "no-data"), ERR_OK);
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(1), t[1].task, "no-data"), ERR_NOTFOUND);
+	    engine_abort(c->s.engine, device_id(1), t[2].task, abort_reason_parse("x")),
+	    ERR_NOTFOUND);
+	assert_int_equal(
+	    engine_abort(c->s.engine, device_id(4), t[1].task, abort_reason_parse("x")),
+	    ERR_NOTFOUND);
+	assert_int_equal(
+	    engine_abort(c->s.engine, device_id(1), "zz", abort_reason_parse("x")), ERR_NOTFOUND);
+	assert_int_equal(
+	    engine_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("no-data")),
+	    ERR_OK);
+	assert_int_equal(
+	    engine_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("no-data")),
+	    ERR_NOTFOUND);
 	expect(c, 1, "aborted");
 	expect(c, 4, "");
 	expect(c, 5, "not-selected");
 	assert_null(deliver(c, &t[2], 2, 1, 100));
 	expect(c, 2, "reported");
-	assert_int_equal(engine_abort(c->s.engine, device_id(2), t[2].task, "x"), ERR_NOTFOUND);
+	assert_int_equal(
+	    engine_abort(c->s.engine, device_id(2), t[2].task, abort_reason_parse("x")),
+	    ERR_NOTFOUND);
 	/* Given up and delivered after all: the fourth place. */
 	assert_int_equal(job_number(c, id, "invited"), 3);
 	assert_null(deliver(c, &t[1], 1, 1, 100));

@@ -173,7 +173,9 @@ a_place_given_away(void **state)
 	submit(c, text, job);
 	assert_string_equal(ask(c, 1, &one), "");
 	assert_string_equal(ask(c, 2, &two), "job-full");
-	assert_int_equal(engine_abort(c->s.engine, device_id(1), one.task, "stopped"), ERR_OK);
+	assert_int_equal(
+	    engine_abort(c->s.engine, device_id(1), one.task, abort_reason_cause(ABORT_STOPPED)),
+	    ERR_OK);
 	assert_string_equal(ask(c, 2, &two), "");
 	assert_string_equal(deliver(c, &one, 1, 1, 100), "wrong-state");
 	assert_null(deliver(c, &two, 2, 1, 100));

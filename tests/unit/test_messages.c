@@ -720,7 +720,7 @@ static void
 test_abort(void **state)
 {
 	(void)state;
-	static struct abort_request in = {"trainer-failed",
+	static struct abort_request in = {{ABORT_TRAINER_FAILED, "trainer-failed"},
 					"line 1\n\x1b[31mred\xff\r\n\tend \xc3\xa9"},
 				    out;
 	struct buf b;
@@ -728,13 +728,21 @@ test_abort(void **state)
 	buf_init(&b, 20000);
 	assert_int_equal(messages_abort_encode(&b, &in), ERR_OK);
 	assert_int_equal(messages_abort_decode(&out, b.data, b.len, NULL), ERR_OK);
-	assert_string_equal(out.reason, "trainer-failed");
+	assert_string_equal(out.cause.word, "trainer-failed");
+	assert_int_equal(out.cause.reason, ABORT_TRAINER_FAILED);
 	assert_string_equal(out.log, "line 1\n?[31mred??\n\tend \xc3\xa9");
 	memset(in.log, 0x80, sizeof(in.log) - 1);
 	buf_reset(&b);
 	assert_int_equal(messages_abort_encode(&b, &in), ERR_OK);
 	assert_int_equal(messages_abort_decode(&out, b.data, b.len, NULL), ERR_OK);
 	assert_int_equal(strlen(out.log), sizeof(out.log) - 1);
+	/* A newer device's word goes on as it came. */
+	in.cause = abort_reason_parse("battery-low");
+	buf_reset(&b);
+	assert_int_equal(messages_abort_encode(&b, &in), ERR_OK);
+	assert_int_equal(messages_abort_decode(&out, b.data, b.len, NULL), ERR_OK);
+	assert_string_equal(out.cause.word, "battery-low");
+	assert_int_equal(out.cause.reason, ABORT_UNKNOWN);
 	buf_deinit(&b);
 }
 

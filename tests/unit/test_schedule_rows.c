@@ -353,12 +353,13 @@ nor_is_its_accuracy_one(void **state)
 /* --- the same where devices measure: they give up, and cannot say it otherwise */
 
 static void
-give_up(struct coordinator *c, uint8_t tag, const char *word)
+give_up(struct coordinator *c, uint8_t tag, enum abort_reason reason)
 {
 	struct task t;
 
 	assert_string_equal(ask(c, tag, &t), "");
-	assert_int_equal(engine_abort(c->s.engine, device_id(tag), t.task, word), ERR_OK);
+	assert_int_equal(
+	    engine_abort(c->s.engine, device_id(tag), t.task, abort_reason_cause(reason)), ERR_OK);
 }
 
 static void
@@ -385,14 +386,14 @@ measured_as_none(struct coordinator *c, const char *text)
 	submit(c, text, id);
 	two_report(c, id, 1);
 	/* For other reasons as many may give up as want to. */
-	give_up(c, 1, "no-data");
-	give_up(c, 2, "not-finite");
+	give_up(c, 1, ABORT_NO_DATA);
+	give_up(c, 2, ABORT_NOT_FINITE);
 	assert_int_equal(job_number(c, id, "rounds_committed"), 1);
 	coordinator_stop(c);
 	coordinator_start(c);
 	/* Who said so before the restart is asked again. */
-	give_up(c, 2, "not-finite");
-	give_up(c, 3, "not-finite");
+	give_up(c, 2, ABORT_NOT_FINITE);
+	give_up(c, 3, ABORT_NOT_FINITE);
 	await_rounds(c, id, 2);
 	for (int again = 0; again < 2; again++) {
 		for (uint64_t n = 1; n <= 3; n++)
@@ -457,7 +458,7 @@ nobody_watches(void **state)
 
 	submit(c, JOB("alone", "\"goal\":1", ""), id);
 	for (uint8_t i = 1; i <= 3; i++)
-		give_up(c, i, "not-finite");
+		give_up(c, i, ABORT_NOT_FINITE);
 	usleep(50000);
 	assert_int_equal(job_number(c, id, "rounds_committed"), 0);
 }

@@ -159,24 +159,26 @@ static void
 test_bad(void **state)
 {
 	static const struct {
-		const char *script, *abort, *why;
+		const char *script;
+		enum abort_reason abort;
+		const char *why;
 	} cases[] = {
-	    {"echo boom >&2; exit 7", "trainer-failed", "exited with 7"},
-	    {"kill -9 $$", "trainer-failed", "signal 9"},
-	    {"cp base.safetensors after.safetensors", "trainer-failed", "report.json"},
-	    {"echo '" REPORT "' > report.json", "trainer-failed", "no after.safetensors"},
-	    {"cp base.safetensors after.safetensors; echo '{}' > report.json", "trainer-failed",
+	    {"echo boom >&2; exit 7", ABORT_TRAINER_FAILED, "exited with 7"},
+	    {"kill -9 $$", ABORT_TRAINER_FAILED, "signal 9"},
+	    {"cp base.safetensors after.safetensors", ABORT_TRAINER_FAILED, "report.json"},
+	    {"echo '" REPORT "' > report.json", ABORT_TRAINER_FAILED, "no after.safetensors"},
+	    {"cp base.safetensors after.safetensors; echo '{}' > report.json", ABORT_TRAINER_FAILED,
 		"examples and steps"},
 	    {"cp base.safetensors after.safetensors; echo "
 	     "'{\"examples\":1,\"steps\":0,\"loss\":1}' > report.json",
-		"trainer-failed", "examples and steps"},
-	    {"cp base.safetensors after.safetensors; echo nonsense > report.json", "trainer-failed",
-		""},
+		ABORT_TRAINER_FAILED, "examples and steps"},
+	    {"cp base.safetensors after.safetensors; echo nonsense > report.json",
+		ABORT_TRAINER_FAILED, ""},
 	    {"cp base.safetensors after.safetensors; head -c 100000 /dev/zero > report.json",
-		"trainer-failed", "larger"},
-	    {SAFE("short"), "trainer-failed", "too short"},
-	    {SAFE("\\0377\\0377\\0377\\0377\\0377\\0377\\0377\\0377"), "trainer-failed", ""},
-	    {SAFE("\\0002\\0000\\0000\\0000\\0000\\0000\\0000\\0000{}"), "trainer-failed",
+		ABORT_TRAINER_FAILED, "larger"},
+	    {SAFE("short"), ABORT_TRAINER_FAILED, "too short"},
+	    {SAFE("\\0377\\0377\\0377\\0377\\0377\\0377\\0377\\0377"), ABORT_TRAINER_FAILED, ""},
+	    {SAFE("\\0002\\0000\\0000\\0000\\0000\\0000\\0000\\0000{}"), ABORT_TRAINER_FAILED,
 		"fc.weight"},
 	};
 
@@ -185,10 +187,9 @@ test_bad(void **state)
 		struct trial t;
 		why.text[0] = '\0';
 		enum err e = run(&t, cases[i].script, "");
-		if (!e || !t.out.abort || strcmp(t.out.abort, cases[i].abort) != 0 ||
-		    !strstr(why.text, cases[i].why))
+		if (!e || t.out.abort != cases[i].abort || !strstr(why.text, cases[i].why))
 			fail_msg("case %zu: %s, %s, \"%s\"", i, err_name(e),
-			    t.out.abort ? t.out.abort : "-", why.text);
+			    abort_reason_name(t.out.abort), why.text);
 		if (i == 0)
 			assert_string_equal(t.out.log, "boom\n");
 		trial_deinit(&t);
@@ -224,10 +225,10 @@ test_no_program(void **state)
 	(void)state;
 	trial_init(&t, JOB, "[trainer ext]\nexec=/nonexistent/trainer\n");
 	assert_int_equal(trainer_external_run(&t.in, &t.out, &why), ERR_NOTFOUND);
-	assert_string_equal(t.out.abort, "trainer-failed");
+	assert_int_equal(t.out.abort, ABORT_TRAINER_FAILED);
 	t.settings->trainer_count = 0;
 	assert_int_equal(trainer_external_run(&t.in, &t.out, &why), ERR_NOTFOUND);
-	assert_string_equal(t.out.abort, "no-trainer");
+	assert_int_equal(t.out.abort, ABORT_NO_TRAINER);
 	trial_deinit(&t);
 }
 

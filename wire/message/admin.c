@@ -91,7 +91,7 @@ messages_abort_encode(struct buf *out, const struct abort_request *in)
 
 	/* A trainer writes what it likes, colours and broken text included. */
 	field_show(log, sizeof(log), in->log, FIELD_SHOWN_TEXT);
-	json_add_string(o, "reason", in->reason);
+	json_add_string(o, "reason", in->cause.word);
 	json_add_string(o, "log", log);
 	return messages_finish(out, o);
 }
@@ -103,8 +103,11 @@ messages_abort_decode(struct abort_request *out, const char *text, size_t len, s
 	struct json *tree = NULL;
 	struct field o = messages_open(&tree, &reader, text, len);
 
+	char word[ABORT_WORD_MAX] = "";
+
 	memset(out, 0, sizeof(*out));
-	field_string(&o, "reason", FIELD_NAME, out->reason, sizeof(out->reason), NULL);
+	field_string(&o, "reason", FIELD_NAME, word, sizeof(word), NULL);
+	out->cause = abort_reason_parse(word);
 	field_string(&o, "log", FIELD_TEXT, out->log, sizeof(out->log), "");
 	json_free(tree);
 	if (reader.err)

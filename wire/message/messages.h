@@ -1,5 +1,6 @@
 #ifndef MESSAGES_H
 #define MESSAGES_H
+#include "abort_reason.h"
 #include "buf.h"
 #include "recipe.h"
 
@@ -127,8 +128,7 @@ ERR_MUST_USE enum err messages_joined_decode(
 
 /* POST /v1/tasks/{task}/abort. */
 struct abort_request {
-	/* Unknown-kind, no-data, trainer-failed, out-of-memory, deadline, not-finite, ... */
-	char reason[32];
+	struct abort_cause cause;
 	/* Tail of what the trainer said; encoding makes what is not printable '?'. */
 	char log[2048];
 };

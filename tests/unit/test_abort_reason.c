@@ -1,0 +1,82 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abort_reason.h"
+#include "file.h"
+
+static void
+every_name_leads_back(void **state)
+{
+	(void)state;
+	for (enum abort_reason r = ABORT_NONE; r < ABORT_UNKNOWN; r++) {
+		const char *name = abort_reason_name(r);
+		assert_int_equal(abort_reason_find(name), r);
+		struct abort_cause made = abort_reason_cause(r), read = abort_reason_parse(name);
+		assert_memory_equal(&made, &read, sizeof(made));
+		assert_string_equal(made.word, name);
+	}
+}
+
+static void
+unknown_words_are_kept(void **state)
+{
+	(void)state;
+	struct abort_cause c = abort_reason_parse("battery-low");
+	assert_int_equal(c.reason, ABORT_UNKNOWN);
+	assert_string_equal(c.word, "battery-low");
+	assert_int_equal(abort_reason_find("Deadline"), ABORT_UNKNOWN);
+	assert_int_equal(abort_reason_find("deadlines"), ABORT_UNKNOWN);
+	assert_string_equal(abort_reason_name(ABORT_UNKNOWN), "");
+	c = abort_reason_parse("a-word-of-thirty-two-characters-");
+	assert_int_equal(c.reason, ABORT_UNKNOWN);
+	assert_string_equal(c.word, "a-word-of-thirty-two-characters");
+}
+
+/* The paragraph behind these words has every reason. */
+static void
+expect_words(const char *file, const char *before)
+{
+	char *text = NULL, quoted[64];
+	size_t len;
+
+	assert_int_equal(file_read(file, 1u << 20, &text, &len, NULL), ERR_OK);
+	char *list = strstr(text, before);
+	assert_non_null(list);
+	char *end = strstr(list, "\n\n");
+	if (end)
+		*end = '\0';
+	for (enum abort_reason r = ABORT_NONE + 1; r < ABORT_UNKNOWN; r++) {
+		snprintf(quoted, sizeof(quoted), "`%s`", abort_reason_name(r));
+		if (!strstr(list, quoted))
+			fail_msg("%s does not list %s", file, quoted);
+	}
+	free(text);
+}
+
+static void
+documented(void **state)
+{
+	(void)state;
+	expect_words("wire/FORMAT.md", "**Abort** (");
+	expect_words("docs/operators.md", "Reasons with which a device gives a task back");
+	expect_words("docs/devices.md", "Reasons it gives tasks back with:");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(every_name_leads_back),
+	    cmocka_unit_test(unknown_words_are_kept),
+	    cmocka_unit_test(documented),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+#include "abort_reason.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const names[] = {
+    [ABORT_NONE] = "",
+    [ABORT_UNKNOWN_KIND] = "unknown-kind",
+    [ABORT_UNSUPPORTED] = "unsupported",
+    [ABORT_NO_DATA] = "no-data",
+    [ABORT_DATA_MISMATCH] = "data-mismatch",
+    [ABORT_NO_TRAINER] = "no-trainer",
+    [ABORT_REFUSED] = "refused",
+    [ABORT_TOO_LARGE] = "too-large",
+    [ABORT_OUT_OF_MEMORY] = "out-of-memory",
+    [ABORT_DISK_FULL] = "disk-full",
+    [ABORT_BAD_MODEL] = "bad-model",
+    [ABORT_VARIATE_LOST] = "variate-lost",
+    [ABORT_NOT_FINITE] = "not-finite",
+    [ABORT_TRAINER_FAILED] = "trainer-failed",
+    [ABORT_DEADLINE] = "deadline",
+    [ABORT_STOPPED] = "stopped",
+    [ABORT_UNKNOWN] = "",
+};
+
+const char *
+abort_reason_name(enum abort_reason r)
+{
+	return names[r];
+}
+
+enum abort_reason
+abort_reason_find(const char *name)
+{
+	for (enum abort_reason r = ABORT_NONE; r < ABORT_UNKNOWN; r++)
+		if (strcmp(names[r], name) == 0)
+			return r;
+	return ABORT_UNKNOWN;
+}
+
+struct abort_cause
+abort_reason_cause(enum abort_reason r)
+{
+	struct abort_cause cause = {.reason = r};
+
+	snprintf(cause.word, sizeof(cause.word), "%s", names[r]);
+	return cause;
+}
+
+struct abort_cause
+abort_reason_parse(const char *word)
+{
+	struct abort_cause cause = {.reason = abort_reason_find(word)};
+
+	snprintf(cause.word, sizeof(cause.word), "%s", word);
+	return cause;
+}

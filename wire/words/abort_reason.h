@@ -1,0 +1,43 @@
+#ifndef ABORT_REASON_H
+#define ABORT_REASON_H
+
+/*
+ * Why a device gives a task back (FORMAT.md, "Abort"). A person reads what to do in docs/operators.md. The words stay: they travel, stand
+ * in logs and in the coordinator's database.
+ */
+enum abort_reason {
+	ABORT_NONE, /* there is no reason: the task is done */
+	ABORT_UNKNOWN_KIND,
+	ABORT_UNSUPPORTED,
+	ABORT_NO_DATA,
+	ABORT_DATA_MISMATCH,
+	ABORT_NO_TRAINER,
+	ABORT_REFUSED, /* by the device's owner */
+	ABORT_TOO_LARGE,
+	ABORT_OUT_OF_MEMORY,
+	ABORT_DISK_FULL,
+	ABORT_BAD_MODEL,
+	ABORT_VARIATE_LOST,
+	ABORT_NOT_FINITE,
+	ABORT_TRAINER_FAILED,
+	ABORT_DEADLINE,
+	ABORT_STOPPED,
+	ABORT_UNKNOWN, /* a word that this version does not know: a newer device's, or a loop's own */
+};
+
+/* "" of the first and the last. */
+const char *abort_reason_name(enum abort_reason r);
+/* ABORT_NONE for "". */
+enum abort_reason abort_reason_find(const char *name);
+
+/* A reason with its word, which of ABORT_UNKNOWN is the one that came. */
+#define ABORT_WORD_MAX 32
+struct abort_cause {
+	enum abort_reason reason;
+	char word[ABORT_WORD_MAX];
+};
+struct abort_cause abort_reason_cause(enum abort_reason r);
+/* A word from outside; it is cut to fit. */
+struct abort_cause abort_reason_parse(const char *word);
+
+#endif
