@@ -255,15 +255,6 @@ models_get(struct models *m, const uint8_t id[32], struct models_map **out, stru
 	return e;
 }
 
-struct models_map *
-models_map_share(struct models_map *map)
-{
-	pthread_mutex_lock(&map->owner->lock);
-	map->refs++;
-	pthread_mutex_unlock(&map->owner->lock);
-	return map;
-}
-
 void
 models_map_release(struct models_map *map)
 {

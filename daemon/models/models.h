@@ -37,7 +37,6 @@ void models_close(struct models *m);
  * if they do not match its name or its header does not parse. */
 ERR_MUST_USE enum err models_get(
     struct models *m, const uint8_t id[32], struct models_map **out, struct why *why);
-struct models_map *models_map_share(struct models_map *map);
 void models_map_release(struct models_map *map); /* NULL is legal */
 
 /* Writes a model from header and data durably; id receives its hash. */
