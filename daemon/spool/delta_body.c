@@ -112,12 +112,6 @@ delta_body_take(struct delta_body *b, const void *data, size_t len)
 	return problem;
 }
 
-bool
-delta_body_complete(const struct delta_body *b)
-{
-	return b->now.at == b->bytes;
-}
-
 void
 delta_body_rewind(struct delta_body *b)
 {

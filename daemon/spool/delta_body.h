@@ -35,7 +35,6 @@ ERR_MUST_USE enum err delta_body_init(struct delta_body *b, const struct manifes
 void delta_body_deinit(struct delta_body *b);
 /* The next len bytes. Or a problem, with b->detail; then only delta_body_rewind may follow. */
 enum problem_type delta_body_take(struct delta_body *b, const void *data, size_t len);
-bool delta_body_complete(const struct delta_body *b);
 /* So far a body is taken in any case: the leaves, and the chunks in which its codec's table lies. */
 uint64_t delta_body_seen(const struct delta_body *b);
 /* With all of that taken and nothing else: what comes before the mark, which lies behind it, is known to be good. */
