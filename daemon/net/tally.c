@@ -288,12 +288,3 @@ tally_recent(struct tally *t, const uint8_t key[TALLY_KEY], uint64_t now_ms)
 	pthread_mutex_unlock(&t->lock);
 	return n;
 }
-
-uint32_t
-tally_count(struct tally *t)
-{
-	pthread_mutex_lock(&t->lock);
-	uint32_t n = t->count;
-	pthread_mutex_unlock(&t->lock);
-	return n;
-}

@@ -44,7 +44,5 @@ uint32_t tally_recent(struct tally *t, const uint8_t key[TALLY_KEY], uint64_t no
  * one will be. */
 #define TALLY_SMOOTH 600
 uint32_t tally_take(struct tally *t, const uint8_t key[TALLY_KEY], uint32_t most, uint64_t now_ms);
-/* Keys held. */
-uint32_t tally_count(struct tally *t);
 
 #endif

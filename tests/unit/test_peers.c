@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "peers.h"
+#include "tally.c"
 
 #define NOW 1000000u
 #define MINUTE TALLY_WINDOW_MS
@@ -78,18 +79,18 @@ nothing_is_left_behind(void **state)
 {
 	(void)state;
 	assert_true(enter("10.0.0.1"));
-	assert_int_equal(tally_count(p), 1);
+	assert_int_equal(p->count, 1);
 	peers_leave(p, "10.0.0.1");
-	assert_int_equal(tally_count(p), 0);
+	assert_int_equal(p->count, 0);
 	peers_leave(p, "10.0.0.1");
 	assert_int_equal(peers_failures(p, "10.0.0.1", NOW), 0);
-	assert_int_equal(tally_count(p), 0);
+	assert_int_equal(p->count, 0);
 	peers_failed(p, "10.0.0.1", NOW);
 	assert_true(enter("10.0.0.1"));
 	peers_leave(p, "10.0.0.1");
 	assert_int_equal(peers_failures(p, "10.0.0.1", NOW), 1);
 	peers_failed(p, "10.0.0.2", NOW + 2 * MINUTE);
-	assert_int_equal(tally_count(p), 1);
+	assert_int_equal(p->count, 1);
 }
 
 static void
@@ -135,7 +136,7 @@ the_window_slides(void **state)
 		before = n;
 	}
 	assert_int_equal(before, 0);
-	assert_int_equal(tally_count(p), 0);
+	assert_int_equal(p->count, 0);
 }
 
 static void
@@ -167,17 +168,17 @@ a_full_table(void **state)
 	peers_failed(p, nth(0), NOW);
 	for (uint32_t i = 1; i < TALLY_MAX; i++)
 		peers_failed(p, nth(i), NOW);
-	assert_int_equal(tally_count(p), TALLY_MAX);
+	assert_int_equal(p->count, TALLY_MAX);
 	peers_failed(p, nth(1), NOW);
 	peers_failed(p, nth(TALLY_MAX), NOW);
-	assert_int_equal(tally_count(p), TALLY_MAX);
+	assert_int_equal(p->count, TALLY_MAX);
 	assert_int_equal(peers_failures(p, nth(0), NOW), 1);
 	assert_int_equal(peers_failures(p, nth(1), NOW), 2);
 	assert_int_equal(peers_failures(p, nth(2), NOW), 0);
 	assert_int_equal(peers_failures(p, nth(TALLY_MAX), NOW), 1);
 	/* All but the one at hand are over. */
 	peers_failed(p, nth(1), NOW + 2 * MINUTE);
-	assert_int_equal(tally_count(p), 2);
+	assert_int_equal(p->count, 2);
 	assert_false(enter_of(nth(0), 5, 1));
 }
 
@@ -189,7 +190,7 @@ a_table_full_of_handshakes(void **state)
 		assert_true(enter_of(nth(i), 2 * TALLY_MAX, 1));
 	assert_false(enter_of(nth(TALLY_MAX), 2 * TALLY_MAX, 1));
 	peers_failed(p, nth(TALLY_MAX), NOW);
-	assert_int_equal(tally_count(p), TALLY_MAX);
+	assert_int_equal(p->count, TALLY_MAX);
 	peers_leave(p, nth(7));
 	assert_true(enter_of(nth(TALLY_MAX), 2 * TALLY_MAX, 1));
 }
@@ -318,7 +319,7 @@ many_threads(void **state)
 		assert_true(entered[i] > 0);
 	}
 	assert_int_equal(peers_failures(p, "10.0.0.3", NOW + 20000), 80000);
-	assert_int_equal(tally_count(p), 1);
+	assert_int_equal(p->count, 1);
 	for (int i = 0; i < 3; i++)
 		assert_true(enter_of("10.0.0.1", 3, 3));
 }
