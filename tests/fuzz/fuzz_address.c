@@ -1,11 +1,7 @@
 /* Addresses of coordinators and mirrors as people write them. What is accepted is one form: normalised again, it stays. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "address.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+#include "fuzz.h"
 
 static void
 check_form(const char *text)
@@ -23,13 +19,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	char out[ADDRESS_MAX], again[ADDRESS_MAX];
 	struct why why;
-	char *text = malloc(len + 1);
+	char *text = fuzz_string(data, len);
 
-	if (!text)
-		return 0;
-	if (len > 0)
-		memcpy(text, data, len);
-	text[len] = '\0';
 	if (address_normalise(out, text, &why) == ERR_OK) {
 		check_form(out);
 		if (strncmp(out, "https://", 8) != 0 || strchr(out + 8, '/') ||

@@ -1,10 +1,7 @@
 /* What PROGRAM --offer prints: a whole answer within its limits, or an error with a reason and nothing of it. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "capabilities.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+#include "fuzz.h"
 
 static void
 check_names(const message_name *names, size_t count)

@@ -1,12 +1,11 @@
 #ifndef FUZZ_CODEC_H
 #define FUZZ_CODEC_H
 /* A codec's payload: the first two bytes say where it is cut, the rest is the payload. Cuts must change neither the verdict
- * nor the sum, and what was accepted decodes to finite values. A target defines CODEC, an id, and includes this. */
+ * nor the sum, and what was accepted decodes to finite values. A target defines CODEC, an id, and is this. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "codec.h"
+#include "fuzz.h"
 
 static enum err
 check_cut(const struct codec_params *p, const uint8_t *data, size_t len, size_t step, double *sum)
@@ -54,8 +53,8 @@ elements_of(size_t len, uint64_t *out)
 	return false;
 }
 
-static int
-fuzz_codec(const uint8_t *data, size_t len)
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct codec_params p = {.block = codec_find(CODEC)->block};
 	double whole, cut;

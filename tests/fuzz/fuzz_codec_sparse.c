@@ -2,15 +2,12 @@
  * payload. Cuts must change neither the verdict nor the sum; what was accepted decodes in any pieces to the same finite values,
  * and these encode to the same bytes. What was refused may be read, too, without harm. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "fuzz.h"
 #include "sparse.h"
 
 #define HEAD 6
 #define ELEMENTS 65535
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static const struct codec *const c = &codec_sparse;
 

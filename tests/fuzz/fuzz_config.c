@@ -1,17 +1,7 @@
 /* The coordinator's INI file. What is accepted must be within the limits that the rest of the daemon relies on. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "config.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
-static void
-require(int ok)
-{
-	if (!ok)
-		abort();
-}
+#include "fuzz.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

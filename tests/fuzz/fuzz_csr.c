@@ -1,11 +1,7 @@
 /* Certificate requests, as POST /v1/join and /v1/rotate receive them. */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 
+#include "fuzz.h"
 #include "x509.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

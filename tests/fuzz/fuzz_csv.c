@@ -1,11 +1,8 @@
 /* CSV files, plain or gzip. The first byte chooses how to read, the rest is the file. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "csv.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+#include "fuzz.h"
 
 static void
 check(const struct dataset *d, const int32_t *labels, size_t n)

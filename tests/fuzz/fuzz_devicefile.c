@@ -1,10 +1,7 @@
 /* What a device keeps of a job on its disk. What decodes must encode to the same bytes again. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "devicefile.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+#include "fuzz.h"
 
 /* One that a fuzzer can hit. */
 static void

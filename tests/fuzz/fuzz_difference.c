@@ -1,12 +1,9 @@
 /* A difference as a device gets it. A head that decodes must encode to the same bytes again; what its payload decodes to is
  * finite. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "difference.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+#include "fuzz.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

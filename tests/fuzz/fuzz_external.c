@@ -1,19 +1,10 @@
 /* What an external trainer leaves: report.json (its length in two bytes first) and after.safetensors (the rest). What is taken
  * is what the job's base model has, and no more. */
 #include <math.h>
-#include <stdint.h>
 
+#include "fuzz.h"
 #include "scratch.h"
 #include "trainer_external.c"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
-static void
-require(int ok)
-{
-	if (!ok)
-		abort();
-}
 
 /* A base of two tensors: [2,3] and [2]. */
 static void

@@ -1,19 +1,9 @@
 /* A connection's bytes up to the end of its first head, as conn_read.c hands them over; then any bytes as a head. What is
  * taken must be as narrow as the handlers rely on. */
-#include <stdlib.h>
-#include <string.h>
 
+#include "fuzz.h"
 #include "http.h"
 #include "routes.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
-static void
-require(int ok)
-{
-	if (!ok)
-		abort();
-}
 
 static void
 check_target(const struct http_request *r)

@@ -1,10 +1,7 @@
 /* IDX files, plain or gzip: the whole, and a share of them. */
-#include <stdlib.h>
-#include <string.h>
 
+#include "fuzz.h"
 #include "idx.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 /* Examples 0 and `last` alone must equal those of the whole. */
 static void

@@ -1,11 +1,8 @@
 /* A job that is accepted makes a task that a device can read. */
-#include <stdlib.h>
-#include <string.h>
 
+#include "fuzz.h"
 #include "job.h"
 #include "messages.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

@@ -1,10 +1,7 @@
 /* What was parsed prints as a text that parses to the same print. */
-#include <stdlib.h>
-#include <string.h>
 
+#include "fuzz.h"
 #include "json.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void
 print(struct buf *out, const struct json *v, bool pretty)

@@ -1,12 +1,9 @@
 /* Lists of devices, tokens and jobs as `rivulet` prints them: a coordinator's answer must not reach the terminal with control
  * characters in it, whatever stands in its members. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "fuzz.h"
 #include "print.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static const char *const keys[] = {"device", "name", "state", "uses", "last_contact", "bytes"};
 

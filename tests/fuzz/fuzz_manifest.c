@@ -1,10 +1,7 @@
 /* Manifest and receipt. What decodes must encode to the same bytes again. */
-#include <stdlib.h>
-#include <string.h>
 
+#include "fuzz.h"
 #include "manifest.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

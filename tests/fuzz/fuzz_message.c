@@ -2,12 +2,9 @@
  * The first byte picks a decoder, the rest is its text. What decodes must encode, and its encoding must decode to the
  * same encoding.
  */
-#include <stdlib.h>
-#include <string.h>
 
+#include "fuzz.h"
 #include "messages.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 union message {
 	struct offer offer;

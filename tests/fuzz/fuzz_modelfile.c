@@ -1,9 +1,7 @@
 /* A model file. What parses must print a header that parses to the same table. */
-#include <stdlib.h>
 
+#include "fuzz.h"
 #include "modelfile.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void
 check(const struct tensor_table *t, const struct modelfile_meta *meta)

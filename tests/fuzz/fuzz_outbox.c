@@ -1,10 +1,9 @@
 /* A file of the outbox: the bytes that a killed agent left. Input: the public key (91 bytes), then the file. The name of the
  * task is taken from the manifest, so that everything behind it is reached. */
+#include "fuzz.h"
 #include "hex.h"
 #include "outbox.h"
 #include "scratch.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 #define TASK_AT (KEY_SPKI_LEN + 64 + 96) /* RVO1's head, then the manifest's field */
 

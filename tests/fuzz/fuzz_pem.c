@@ -1,13 +1,10 @@
 /* PEM text: certificates as a coordinator's answer brings them, and the private key of a file. */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
+#include "fuzz.h"
 #include "scratch.h"
 #include "trust.h"
 #include "x509.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void
 certificate(const char *text)
@@ -68,13 +65,8 @@ key(const uint8_t *data, size_t len)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	char *text = malloc(len + 1);
+	char *text = fuzz_string(data, len);
 
-	if (!text)
-		return 0;
-	if (len > 0)
-		memcpy(text, data, len);
-	text[len] = '\0';
 	certificate(text);
 	list(text);
 	free(text);

@@ -1,11 +1,8 @@
 /* The head of a balancer. A whole head is the same whatever follows it, its beginnings are beginnings, and the peer is an address. */
 #include <arpa/inet.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "fuzz.h"
 #include "proxy.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

@@ -1,10 +1,7 @@
 /* An entry of the audit chain, and a detail in JSON. What decodes must encode to the same again. */
-#include <stdlib.h>
-#include <string.h>
 
+#include "fuzz.h"
 #include "record_json.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void
 detail(const struct json *v)

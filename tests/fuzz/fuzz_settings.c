@@ -1,17 +1,7 @@
 /* The device's INI file. What is accepted must be within the limits that the rest of the agent relies on. */
-#include <stdlib.h>
-#include <string.h>
 
+#include "fuzz.h"
 #include "settings.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
-static void
-require(int ok)
-{
-	if (!ok)
-		abort();
-}
 
 static void
 check_data(const struct settings *s, const struct settings_data *d)

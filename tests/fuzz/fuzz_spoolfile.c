@@ -1,10 +1,7 @@
 /* The head of a spool file. What decodes must encode to the same bytes again. */
-#include <stdlib.h>
-#include <string.h>
 
+#include "fuzz.h"
 #include "spoolfile.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

@@ -1,21 +1,11 @@
 /* The readers of small things in text: numbers, sizes, hexadecimal, base64. What is read prints to the same text where a value
  * has one spelling. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base64.h"
+#include "fuzz.h"
 #include "hex.h"
 #include "num.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
-static void
-require(int ok)
-{
-	if (!ok)
-		abort();
-}
 
 static void
 numbers(const char *text)
@@ -72,12 +62,8 @@ base64(const char *text, size_t len)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	char *text = malloc(len + 1);
+	char *text = fuzz_string(data, len);
 
-	require(text != NULL);
-	if (len > 0)
-		memcpy(text, data, len);
-	text[len] = '\0';
 	numbers(text);
 	hex(text, len);
 	base64(text, len);

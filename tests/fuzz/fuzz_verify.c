@@ -1,11 +1,8 @@
 /* What rivulet verify understands of an entry: the body, up to the first NUL, and the details behind it, each up to the next.
  * Bodies reach it with a good signature, but the directory they lie in is anybody's. */
-#include <stdlib.h>
-#include <string.h>
 
+#include "fuzz.h"
 #include "history.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 #define DETAILS_MAX 8
 

@@ -4,27 +4,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "../unit/flush.h"
 #include "file.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+#include "fuzz.h"
 
 /* Runs one input that ends flush against an unreadable page, so that reading past it crashes. */
 static void
 run_flush(const char *data, size_t len)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t room = (len + page - 1) / page * page;
-	char *map =
-	    mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct flush f = flush_new(data, len);
 
-	if (map == MAP_FAILED || mprotect(map + room, page, PROT_NONE) != 0)
-		abort();
-	memcpy(map + room - len, data, len);
-	LLVMFuzzerTestOneInput((const uint8_t *)map + room - len, len);
-	munmap(map, room + page);
+	LLVMFuzzerTestOneInput((const uint8_t *)f.data, len);
+	flush_free(&f);
 }
 
 int
