@@ -169,7 +169,7 @@ found=
 for other in $OTHER_BUILDS; do
 	[ -x "$other/rivuletd" ] && [ "$(realpath "$other")" != "$(realpath "$BUILD")" ] || continue
 	# What was built from other sources may well give other bits.
-	if find aggregator base client crypto daemon model round wire -name '*.[ch]' -newer "$other/rivulet" | grep -q .; then
+	if find aggregator base client crypto daemon data model round wire -name '*.[ch]' -newer "$other/rivulet" | grep -q .; then
 		echo "skipped: $other is older than the sources"
 		continue
 	fi

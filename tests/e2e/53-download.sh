@@ -117,7 +117,7 @@ same_bytes device1 device2
 # --- who has the differences of another back end or compiler has the same models
 for other in $OTHER_BUILDS; do
 	[ -x "$other/rivulet" ] && [ "$(realpath "$other")" != "$(realpath "$BUILD")" ] || continue
-	if find aggregator base client crypto daemon model round wire -name '*.[ch]' -newer "$other/rivulet" | grep -q .; then
+	if find aggregator base client crypto daemon data model round wire -name '*.[ch]' -newer "$other/rivulet" | grep -q .; then
 		echo "skipped: $other is older than the sources"
 		continue
 	fi
