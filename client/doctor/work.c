@@ -117,8 +117,7 @@ check_settings(struct cmd_doctor *d)
 		    "mend it; docs/devices.md lists every key", "%s", why.text);
 		return;
 	}
-	if (!*d->settings->file ||
-	    (d->settings->data_count == 0 && d->settings->trainer_count == 0))
+	if (d->settings->data_count == 0 && d->settings->trainer_count == 0)
 		cmd_doctor_add(d, "settings", CMD_DOCTOR_NOTE, 0, NULL,
 		    "no data set is named in rivulet.conf, so the agent gets no work");
 	for (size_t i = 0; i < d->settings->warnings.count; i++)
@@ -261,6 +260,7 @@ meaning(const char *reason)
 	    [WAIT_NOT_SELECTED] = "other devices were picked for this round",
 	    [WAIT_REPORTED] = "this device has done its part of the round",
 	    [WAIT_ABORTED] = "this device gave its task of the round back",
+	    [WAIT_JOB_FULL] = "the job has all the devices that it may have",
 	    [WAIT_UNSENT] = "a delta of this round waits here to be sent",
 	    [WAIT_NO_DATA] =
 		"the job needs a data set that rivulet.conf does not name, or more examples",

@@ -227,6 +227,11 @@ mkdir "$FLEET/bad/rivulet.conf.d"
 printf '[limits]\nepoch = 1\n' >"$FLEET/bad/rivulet.conf.d/10-x.conf"
 doctor "$FLEET/bad" --offline
 says "an unknown key in a file beside it" 6 "FAULT *settings .*rivulet.conf.d/10-x.conf:2: limits.epoch: unknown key (did you mean epochs?)"
+cp "$FLEET/sound/rivulet.conf" "$FLEET/bad/rivulet.conf.d/10-x.conf"
+rm "$FLEET/bad/rivulet.conf"
+doctor "$FLEET/bad" --offline
+says "all settings in files beside it" 0 "ok *data "
+case $SAID in *"no data set is named"*) fleet_fail "data sets of a file beside it are not seen: $SAID" ;; esac
 copy bad
 printf '[data mnist]\nformat = idx\nimages = /no/images\nlabels = /no/labels\n[trainer torch]\nexec = %s/trainer.sh --fast\n' "$FLEET" >>"$FLEET/bad/rivulet.conf"
 echo >"$FLEET/trainer.sh"
