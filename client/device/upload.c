@@ -10,7 +10,7 @@
 #define HEADER_MAX (BASE64_LEN(REPORT_MAX) + 32)
 #define DISAGREEMENTS_MAX 3 /* about the offset; after that the delta is sent whole */
 
-struct schedule_state {
+struct transfer {
 	struct rivulet *r;
 	const struct upload *u;
 	char path[64], manifest[BASE64_LEN(MANIFEST_LEN) + 64], report[HEADER_MAX], offset[48];
@@ -45,7 +45,7 @@ sane(const struct outbox_entry *entry, uint64_t offset)
 
 /* Asks how much is there. Without an answer nothing may be sent: a PUT would throw away what is there. */
 static enum err
-ask_offset(struct schedule_state *c, struct session *s, struct why *why)
+ask_offset(struct transfer *c, struct session *s, struct why *why)
 {
 	static const struct transport_request head = {.method = "HEAD"};
 	struct transport_answer answer;
@@ -64,7 +64,7 @@ ask_offset(struct schedule_state *c, struct session *s, struct why *why)
 static enum err
 ready(void *context, struct session *s, struct transport_request *request, struct why *why)
 {
-	struct schedule_state *c = context;
+	struct transfer *c = context;
 	bool asks = c->ask && !c->whole;
 
 	c->ask = c->u->entry->manifest.payload_bytes > MANIFEST_CHUNK;
@@ -90,7 +90,7 @@ ready(void *context, struct session *s, struct transport_request *request, struc
 
 /* The request for the whole; `ready` makes less of it. */
 static struct session_call
-call_of(struct schedule_state *c)
+call_of(struct transfer *c)
 {
 	const struct outbox_entry *entry = c->u->entry;
 
@@ -129,7 +129,7 @@ enum err
 upload_send(
     struct rivulet *r, const struct upload *u, struct transport_answer *answer, struct why *why)
 {
-	struct schedule_state c = {.r = r, .u = u, .headers = {NULL}};
+	struct transfer c = {.r = r, .u = u, .headers = {NULL}};
 	const struct session_call call = call_of(&c);
 	unsigned disagreements = 0;
 
