@@ -6,7 +6,7 @@
 /*
  * Reproducible randomness for training, drawing and codecs: xoshiro256++ (Blackman and Vigna, 2019) seeded
  * through splitmix64. The same seed gives the same numbers on every machine. Never for secrets: see
- * crypto/rng.h.
+ * crypto/primitives/rng.h.
  */
 struct prng {
 	uint64_t s[4];

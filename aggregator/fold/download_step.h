@@ -4,7 +4,7 @@
 #include "job.h"
 
 /*
- * What arrives of a step, in a job that sends new models as differences (wire/difference.h): the new weights are the old ones plus what
+ * What arrives of a step, in a job that sends new models as differences (wire/codec/difference.h): the new weights are the old ones plus what
  * decoding the encoded difference gives, so that those who add it and those who fold agree to the bit. With feedback, what the
  * codec loses is kept and goes into the next difference.
  *

@@ -8,7 +8,7 @@
 
 /*
  * P-256 keys. A private key is an opaque object that any number of threads may sign with at once
- * (crypto/sign.h). A public key travels as its 91-byte uncompressed SubjectPublicKeyInfo DER (SPKI).
+ * (crypto/primitives/sign.h). A public key travels as its 91-byte uncompressed SubjectPublicKeyInfo DER (SPKI).
  */
 #define KEY_SPKI_LEN 91
 #define KEY_ID_HEX (2 * HASH_LEN + 1) /* room for a device id in hex and its zero byte */

@@ -6,7 +6,7 @@
 #include "store.h"
 
 /*
- * The audit log: a chain of entries, each signed and naming the hash of the one before (wire/record.h). An entry commits to
+ * The audit log: a chain of entries, each signed and naming the hash of the one before (wire/message/record.h). An entry commits to
  * a body, which says what happened, and the body to salted hashes of details. Details hold what names a device; they lie
  * beside the chain and may be erased, and the chain still verifies. Appending is part of the transaction of the change
  * itself, on the store thread: either both are durable or none is.

@@ -4,7 +4,7 @@
 #include "spoolfile.h"
 
 /*
- * One file that holds a delta: the head of wire/spoolfile.h, then the body (leaves, payload), encrypted if there is a key. Offsets
+ * One file that holds a delta: the head of wire/message/spoolfile.h, then the body (leaves, payload), encrypted if there is a key. Offsets
  * are of the body. Reading and writing at different places is for any thread; the file belongs to its opener.
  */
 

@@ -77,7 +77,7 @@ ERR_MUST_USE enum err store_query_one_owned(
 
 /* The error for SQLite's extended result code; SQLite's words go into db->last. */
 enum err store_schema_error(struct store_db *db, int rc);
-/* daemon/store_schema.c: opens path, checks the file and brings it to the present version. */
+/* schema.c: opens path, checks the file and brings it to the present version. */
 ERR_MUST_USE enum err store_schema_open(struct store_db *db, const char *path, struct why *why);
 /* A second connection, which cannot write, to a file opened before. */
 ERR_MUST_USE enum err store_schema_open_reader(

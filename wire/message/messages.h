@@ -55,7 +55,7 @@ void messages_offer_deinit(struct offer *o);
 struct task {
 	bool wait;
 	uint64_t wait_s; /* wait */
-	/* Wait: not-selected, no-data, ineligible, paused, old-agent, no-job, round-full, ... */
+	/* Wait: not-selected, no-data, ineligible, paused, old-agent, no-job, job-full, ... */
 	char reason[32];
 	char kind[16]; /* "train" */
 	char task[33];
