@@ -292,6 +292,13 @@ on_key(void *context, const char *section, const char *name, const char *value)
 
 /* --- lines and files */
 
+/* Of UTF-8. */
+static bool
+has_mark(const char *s, size_t len)
+{
+	return len >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0;
+}
+
 static bool
 has_control(const char *s, size_t len)
 {
@@ -332,6 +339,9 @@ read_line(struct reader *r, const char *s, const char *end)
 	r->len = (size_t)(end - s);
 	if (has_control(s, r->len)) {
 		complain(r, NULL, NULL, "the line holds a control character");
+	} else if (has_mark(s, r->len)) {
+		/* As its input begins with each line, libinih would pass over the mark and over a section's head behind it. */
+		complain(r, NULL, NULL, "a byte order mark stands inside the file");
 	} else if (s < end && *s == '[') {
 		read_head(r, s, r->len);
 	} else {
@@ -354,8 +364,7 @@ read_text(struct reader *r, const char *file, const char *text, size_t len)
 	r->now = NULL;
 	for (size_t i = 0; i < r->count; i++)
 		r->entries[i].here = 0;
-	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-		text += 3;
+	text += has_mark(text, len) ? 3 : 0;
 	while (text < end && !r->e) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		r->line++;

@@ -167,6 +167,9 @@ static const struct {
     {"[stall a]\nkind = flowers\n[stall a]\n", "f:3: [stall a]: given twice", NULL},
     {"[stall a]\n[stall b]\n[stall c]\n", "f:3: [stall c]: no more stalls", NULL},
     {"name = x\n", "f:1: name: stands before any [section]", NULL},
+    /* One file behind another: libinih would pass over the mark, and over the section behind it. */
+    {"[shop]\n\xef\xbb\xbf[stall a]\n", "f:2: a byte order mark stands inside the file", NULL},
+    {"\xef\xbb\xbf\xef\xbb\xbf[shop]\n", "f:1: a byte order mark stands inside the file", NULL},
 };
 
 static void
