@@ -184,10 +184,11 @@ check_body(struct reading *r, struct cmd_verify_entry *out, struct json **tree, 
 		return e == ERR_NOMEM ? e : err_set(why, ERR_CORRUPT, "its body is not JSON");
 	const struct json *list = json_get(*tree, "details");
 	out->body = *tree;
-	out->event = json_string(json_get(*tree, "event"));
+	const char *event = json_string(json_get(*tree, "event"));
 	out->places = json_count(list);
-	if (!out->event || (list && json_kind(list) != JSON_ARRAY))
+	if (!event || (list && json_kind(list) != JSON_ARRAY))
 		return err_set(why, ERR_CORRUPT, "its body names no event");
+	out->event = record_event_find(event);
 	return ERR_OK;
 }
 
@@ -302,7 +303,7 @@ read_entry(struct reading *r,
     enum err (*fn)(void *ctx, const struct cmd_verify_entry *e, struct why *why), void *ctx,
     struct why *why)
 {
-	struct cmd_verify_entry n = {.event = NULL};
+	struct cmd_verify_entry n = {.event = RECORD_UNKNOWN};
 	uint8_t link[RECORD_LEN];
 	struct json *tree = NULL;
 

@@ -2,6 +2,7 @@
 #define CHAIN_H
 #include <stdio.h>
 
+#include "record_event.h"
 #include "record_json.h"
 #include "x509.h"
 
@@ -12,7 +13,7 @@ struct cmd_verify_entry {
 	struct record link;
 	uint8_t hash[32]; /* of its signed bytes: what the next entry names */
 	const struct json *body;
-	const char *event;
+	enum record_event event;
 	size_t places; /* details that its body names */
 	const struct record_detail *details; /* those that are there, by place */
 	size_t count;

@@ -83,10 +83,10 @@ enum err
 cmd_verify_history_round(
     struct cmd_verify_round *out, const struct cmd_verify_entry *e, struct why *why)
 {
-	bool committed = strcmp(e->event, "round.committed") == 0;
+	bool committed = e->event == RECORD_ROUND_COMMITTED;
 
 	memset(out, 0, sizeof(*out));
-	if (!committed && strcmp(e->event, "round.failed") != 0)
+	if (!committed && e->event != RECORD_ROUND_FAILED)
 		return ERR_NOTFOUND;
 	if (!read_round(out, e->body))
 		return err_set(why, ERR_CORRUPT, "its body lacks what a round's record needs");
@@ -377,9 +377,9 @@ cmd_verify_history_add(void *ctx, const struct cmd_verify_entry *e, struct why *
 	struct cmd_verify_history *h = ctx;
 	struct cmd_verify_round r;
 
-	if (strcmp(e->event, "job.submitted") == 0)
+	if (e->event == RECORD_JOB_SUBMITTED)
 		return add_submission(h, e, why);
-	if (strcmp(e->event, "device.joined") == 0 || strcmp(e->event, "device.rotated") == 0)
+	if (e->event == RECORD_DEVICE_JOINED || e->event == RECORD_DEVICE_ROTATED)
 		return add_device(h, e);
 	enum err result = cmd_verify_history_round(&r, e, why);
 	if (result == ERR_NOTFOUND)

@@ -155,9 +155,9 @@ audit_state(struct store_db *db, const struct command *c, struct why *why)
 
 	json_add_string(detail, "by", c->actor);
 	return audit_append(db, c->services,
-	    &(struct audit_event){.event = c->to == DEVICE_SUSPENDED ? "device.suspended"
-		    : c->to == DEVICE_REVOKED			     ? "device.revoked"
-								     : "device.resumed",
+	    &(struct audit_event){.event = c->to == DEVICE_SUSPENDED ? RECORD_DEVICE_SUSPENDED
+		    : c->to == DEVICE_REVOKED			     ? RECORD_DEVICE_REVOKED
+								     : RECORD_DEVICE_RESUMED,
 		.device = c->id,
 		.detail = detail},
 	    why);

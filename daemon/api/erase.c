@@ -49,7 +49,8 @@ audit_erasure(struct store_db *db, const struct erasure *n, struct why *why)
 	json_add_u64(facts, "reports", n->counts.reports);
 	json_add_string(detail, "by", n->actor);
 	return audit_append(db, n->services,
-	    &(struct audit_event){.event = "device.erased", .facts = facts, .detail = detail}, why);
+	    &(struct audit_event){.event = RECORD_DEVICE_ERASED, .facts = facts, .detail = detail},
+	    why);
 }
 
 /* Id and keys stay, or it could come back; nothing says any more whose they were. */

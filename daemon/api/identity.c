@@ -81,7 +81,8 @@ audit_rotation(struct store_db *db, const struct rotation *r, struct why *why)
 	json_add_string(detail, "key", key);
 	json_add_string(detail, "peer", r->peer);
 	return audit_append(db, r->services,
-	    &(struct audit_event){.event = "device.rotated", .device = r->row.id, .detail = detail},
+	    &(struct audit_event){
+		.event = RECORD_DEVICE_ROTATED, .device = r->row.id, .detail = detail},
 	    why);
 }
 
@@ -188,7 +189,8 @@ leave(struct store_db *db, void *arg, struct why *why)
 	struct json *detail = json_object();
 	json_add_string(detail, "peer", l->peer);
 	return audit_append(db, l->services,
-	    &(struct audit_event){.event = "device.left", .device = l->row.id, .detail = detail},
+	    &(struct audit_event){
+		.event = RECORD_DEVICE_LEFT, .device = l->row.id, .detail = detail},
 	    why);
 }
 

@@ -108,8 +108,10 @@ audit_join(struct store_db *db, const struct enrolment *j, struct why *why)
 	json_add_string(detail, "key", key);
 	json_add_string(detail, "peer", j->peer);
 	return audit_append(db, j->services,
-	    &(struct audit_event){
-		.event = "device.joined", .facts = facts, .device = j->device.id, .detail = detail},
+	    &(struct audit_event){.event = RECORD_DEVICE_JOINED,
+		.facts = facts,
+		.device = j->device.id,
+		.detail = detail},
 	    why);
 }
 

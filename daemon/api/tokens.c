@@ -85,7 +85,7 @@ write_token(struct store_db *db, void *arg, struct why *why)
 	const struct token_change *c = arg;
 
 	enum err e = store_token_put(db, &c->row);
-	return e ? e : audit_token(db, c->services, "token.created", &c->row, c->actor, why);
+	return e ? e : audit_token(db, c->services, RECORD_TOKEN_CREATED, &c->row, c->actor, why);
 }
 
 static enum err
@@ -184,7 +184,7 @@ revoke_token(struct store_db *db, void *arg, struct why *why)
 		return e;
 	c->row.revoked = true;
 	e = store_token_put(db, &c->row);
-	return e ? e : audit_token(db, c->services, "token.revoked", &c->row, c->actor, why);
+	return e ? e : audit_token(db, c->services, RECORD_TOKEN_REVOKED, &c->row, c->actor, why);
 }
 
 void

@@ -107,7 +107,7 @@ start_body(struct entry *n, const struct audit_event *v)
 
 	n->body = json_object();
 	n->hashes = json_array();
-	json_add_string(n->body, "event", v->event);
+	json_add_string(n->body, "event", record_event_name(v->event));
 	if (v->job) {
 		hex_encode(hex, v->job, 16);
 		json_add_string(n->body, "job", hex);
@@ -184,7 +184,7 @@ audit_append(
 }
 
 enum err
-audit_token(struct store_db *db, const struct services *s, const char *event,
+audit_token(struct store_db *db, const struct services *s, enum record_event event,
     const struct store_token *t, const char *by, struct why *why)
 {
 	struct json *facts = json_object(), *detail = json_object();
@@ -257,8 +257,8 @@ append_refusals(struct store_db *db, void *arg, struct why *why)
 			json_add_u64(counts, problem_word(p), r->counts[p]);
 	json_add_double(facts, "since", r->since);
 	json_add(facts, "refusals", counts);
-	return audit_append(
-	    db, r->audit->services, &(struct audit_event){.event = "refused", .facts = facts}, why);
+	return audit_append(db, r->audit->services,
+	    &(struct audit_event){.event = RECORD_REFUSED, .facts = facts}, why);
 }
 
 static void

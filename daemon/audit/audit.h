@@ -2,6 +2,7 @@
 #define AUDIT_H
 #include "json.h"
 #include "problem.h"
+#include "record_event.h"
 #include "services.h"
 #include "store.h"
 
@@ -18,7 +19,7 @@ struct audit_item {
 	size_t len;
 };
 struct audit_event {
-	const char *event; /* "device.joined", "device.revoked", "job.submitted", ... */
+	enum record_event event;
 	const uint8_t *job; /* 16 bytes, or NULL */
 	uint64_t round; /* with a job; else 0 */
 	/* An object whose members go into the body, for all to see, or NULL; taken over. */
@@ -33,8 +34,8 @@ ERR_MUST_USE enum err audit_append(struct store_db *db, const struct services *s
     const struct audit_event *event, struct why *why);
 
 /* token.created or token.revoked. Its labels, and who did it (NULL: nobody known), are details. */
-ERR_MUST_USE enum err audit_token(struct store_db *db, const struct services *s, const char *event,
-    const struct store_token *t, const char *by, struct why *why);
+ERR_MUST_USE enum err audit_token(struct store_db *db, const struct services *s,
+    enum record_event event, const struct store_token *t, const char *by, struct why *why);
 
 /*
  * Refusals are counted by error word and appended as one entry "refused" every [audit] refusals_s seconds in which there were

@@ -26,7 +26,7 @@ raise_it(struct store_db *db, struct begin *b, struct why *why)
 	struct json *facts = json_object();
 	json_add_u64(facts, "incarnation", b->s->incarnation);
 	json_add_u64(facts, "copied_at", b->copied_at);
-	struct audit_event event = {.event = "coordinator.restored", .facts = facts};
+	struct audit_event event = {.event = RECORD_COORDINATOR_RESTORED, .facts = facts};
 	return audit_append(db, b->s, &event, why);
 }
 

@@ -46,7 +46,7 @@ static enum err
 take_back(struct check *c, const struct check_delta *d, struct services *s, struct why *why)
 {
 	struct json *facts = json_object();
-	const struct audit_event event = {.event = "delta.lost",
+	const struct audit_event event = {.event = RECORD_DELTA_LOST,
 	    .job = d->row.job,
 	    .round = d->row.round,
 	    .facts = facts,

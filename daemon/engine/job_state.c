@@ -23,7 +23,7 @@ audit_change(
 		json_add_string(detail, "by", c->by);
 	return audit_append(db, s,
 	    &(struct audit_event){
-		.event = "job.state", .job = c->job, .facts = facts, .detail = detail},
+		.event = RECORD_JOB_STATE, .job = c->job, .facts = facts, .detail = detail},
 	    why);
 }
 

@@ -62,7 +62,7 @@ audit_submission(struct store_db *db, const struct submission *s, struct why *wh
 	if (detail)
 		json_add_string(detail, "by", s->by);
 	return audit_append(db, s->services,
-	    &(struct audit_event){.event = "job.submitted",
+	    &(struct audit_event){.event = RECORD_JOB_SUBMITTED,
 		.job = s->job.id,
 		.facts = facts,
 		.detail = detail,

@@ -117,7 +117,8 @@ round_record_append(struct store_db *db, const struct fold *w, struct why *why)
 		    all.rows[i].device, all.rows[i].manifest, sizeof(all.rows[i].manifest)};
 	if (!e)
 		e = audit_append(db, w->services,
-		    &(struct audit_event){.event = good ? "round.committed" : "round.failed",
+		    &(struct audit_event){
+			.event = good ? RECORD_ROUND_COMMITTED : RECORD_ROUND_FAILED,
 			.job = w->f->job_id,
 			.round = w->f->row.round,
 			.facts = round_facts(w),

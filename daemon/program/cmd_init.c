@@ -67,10 +67,11 @@ put_first(struct store_db *db, void *arg, struct why *why)
 	json_add_string(facts, "version", RIVULET_VERSION);
 	json_add_string(facts, "ca", hex);
 	enum err e = audit_append(db, &f->s,
-	    &(struct audit_event){.event = "coordinator.initialised", .facts = facts}, why);
+	    &(struct audit_event){.event = RECORD_COORDINATOR_INITIALISED, .facts = facts}, why);
 	if (!e)
 		e = store_token_put(db, &f->token);
-	return e ? e : audit_token(db, &f->s, "token.created", &f->token, "rivuletd init", why);
+	return e ? e
+		 : audit_token(db, &f->s, RECORD_TOKEN_CREATED, &f->token, "rivuletd init", why);
 }
 
 /* The first join token: for devices, good for a week. */

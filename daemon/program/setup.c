@@ -123,15 +123,15 @@ append_start(struct store_db *db, void *arg, struct why *why)
 	struct json *facts = ca_facts(arg);
 
 	json_add_string(facts, "version", RIVULET_VERSION);
-	return audit_append(
-	    db, arg, &(struct audit_event){.event = "coordinator.started", .facts = facts}, why);
+	return audit_append(db, arg,
+	    &(struct audit_event){.event = RECORD_COORDINATOR_STARTED, .facts = facts}, why);
 }
 
 static enum err
 append_ca(struct store_db *db, void *arg, struct why *why)
 {
-	return audit_append(
-	    db, arg, &(struct audit_event){.event = "ca.changed", .facts = ca_facts(arg)}, why);
+	return audit_append(db, arg,
+	    &(struct audit_event){.event = RECORD_CA_CHANGED, .facts = ca_facts(arg)}, why);
 }
 
 /* What is done already, by a start or in files, and not undone when it cannot be recorded: a full disk must not keep a coordinator

@@ -271,7 +271,7 @@ static enum err
 drop_row(struct kept *k, struct store_db *db, const struct accepted *d, struct why *why)
 {
 	enum err e = store_accept_drop(db, d->job, d->round, d->device);
-	const struct audit_event event = {.event = "delta.lost",
+	const struct audit_event event = {.event = RECORD_DELTA_LOST,
 	    .job = d->job,
 	    .round = d->round,
 	    .device = d->device,

@@ -106,7 +106,7 @@ text_of(const struct chain *k, size_t i, const char *key)
 
 struct note {
 	const struct services *s;
-	const char *event;
+	enum record_event event;
 	const uint8_t *device;
 	enum err then; /* what the work ends with */
 };
@@ -124,7 +124,7 @@ append_note(struct store_db *db, void *arg, struct why *why)
 }
 
 static enum err
-note(struct coordinator *c, const char *event, const uint8_t *device, enum err then)
+note(struct coordinator *c, enum record_event event, const uint8_t *device, enum err then)
 {
 	struct note n = {&c->s, event, device, then};
 
@@ -138,8 +138,8 @@ names_stay_out_of_bodies(void **state)
 	struct buf text;
 
 	c->s.incarnation = 7;
-	assert_int_equal(note(c, "device.joined", device_id(3), ERR_OK), ERR_OK);
-	assert_int_equal(note(c, "device.revoked", device_id(3), ERR_OK), ERR_OK);
+	assert_int_equal(note(c, RECORD_DEVICE_JOINED, device_id(3), ERR_OK), ERR_OK);
+	assert_int_equal(note(c, RECORD_DEVICE_REVOKED, device_id(3), ERR_OK), ERR_OK);
 	struct chain k = read_chain(c);
 	assert_int_equal(k.count, 2);
 	assert_int_equal(k.details, 2);
@@ -162,12 +162,12 @@ undone_work_leaves_no_gap(void **state)
 {
 	struct coordinator *c = *state;
 
-	assert_int_equal(note(c, "one", NULL, ERR_OK), ERR_OK);
-	assert_int_equal(note(c, "undone", NULL, ERR_STATE), ERR_STATE);
-	assert_int_equal(note(c, "two", NULL, ERR_OK), ERR_OK);
+	assert_int_equal(note(c, RECORD_DEVICE_JOINED, NULL, ERR_OK), ERR_OK);
+	assert_int_equal(note(c, RECORD_DEVICE_LEFT, NULL, ERR_STATE), ERR_STATE);
+	assert_int_equal(note(c, RECORD_DEVICE_REVOKED, NULL, ERR_OK), ERR_OK);
 	struct chain k = read_chain(c);
 	assert_int_equal(k.count, 2);
-	assert_string_equal(text_of(&k, 1, "event"), "two");
+	assert_string_equal(text_of(&k, 1, "event"), "device.revoked");
 	forget(&k);
 }
 
@@ -184,7 +184,7 @@ append_lost(struct store_db *db, void *arg, struct why *why)
 
 	return audit_append(db, l->s,
 	    &(struct audit_event){
-		.event = "delta.lost", .job = l->job, .round = 1, .device = device_id(3)},
+		.event = RECORD_DELTA_LOST, .job = l->job, .round = 1, .device = device_id(3)},
 	    why);
 }
 
@@ -228,7 +228,7 @@ no_entry_no_change(void **state)
 	uint8_t id[16];
 	bool created = false;
 
-	assert_int_equal(note(c, "one", NULL, ERR_OK), ERR_OK);
+	assert_int_equal(note(c, RECORD_DEVICE_JOINED, NULL, ERR_OK), ERR_OK);
 	assert_int_equal(store_write(c->s.store, spoil_last, NULL, &c->why), ERR_OK);
 	enum err e = engine_submit(c->s.engine,
 	    &(struct engine_document){.text = text, .len = strlen(text)}, id, &created, &c->why);
@@ -497,9 +497,9 @@ erased_details_leave_the_chain(void **state)
 	struct coordinator *c = *state;
 	struct erasure n = {.tasks = 0};
 
-	assert_int_equal(note(c, "device.joined", device_id(3), ERR_OK), ERR_OK);
-	assert_int_equal(note(c, "device.joined", device_id(4), ERR_OK), ERR_OK);
-	assert_int_equal(note(c, "device.revoked", device_id(3), ERR_OK), ERR_OK);
+	assert_int_equal(note(c, RECORD_DEVICE_JOINED, device_id(3), ERR_OK), ERR_OK);
+	assert_int_equal(note(c, RECORD_DEVICE_JOINED, device_id(4), ERR_OK), ERR_OK);
+	assert_int_equal(note(c, RECORD_DEVICE_REVOKED, device_id(3), ERR_OK), ERR_OK);
 	assert_int_equal(store_write(c->s.store, erase_device_3, &n, &c->why), ERR_OK);
 	assert_int_equal(n.counts.details, 2);
 	assert_int_equal(n.counts.reports, 0);

@@ -1,0 +1,41 @@
+#include "record_event.h"
+
+#include <string.h>
+
+static const char *const names[RECORD_EVENTS] = {
+    [RECORD_UNKNOWN] = "",
+    [RECORD_COORDINATOR_INITIALISED] = "coordinator.initialised",
+    [RECORD_COORDINATOR_STARTED] = "coordinator.started",
+    [RECORD_COORDINATOR_RESTORED] = "coordinator.restored",
+    [RECORD_CA_CHANGED] = "ca.changed",
+    [RECORD_TOKEN_CREATED] = "token.created",
+    [RECORD_TOKEN_REVOKED] = "token.revoked",
+    [RECORD_DEVICE_JOINED] = "device.joined",
+    [RECORD_DEVICE_ROTATED] = "device.rotated",
+    [RECORD_DEVICE_SUSPENDED] = "device.suspended",
+    [RECORD_DEVICE_RESUMED] = "device.resumed",
+    [RECORD_DEVICE_REVOKED] = "device.revoked",
+    [RECORD_DEVICE_LEFT] = "device.left",
+    [RECORD_DEVICE_ERASED] = "device.erased",
+    [RECORD_JOB_SUBMITTED] = "job.submitted",
+    [RECORD_JOB_STATE] = "job.state",
+    [RECORD_ROUND_COMMITTED] = "round.committed",
+    [RECORD_ROUND_FAILED] = "round.failed",
+    [RECORD_DELTA_LOST] = "delta.lost",
+    [RECORD_REFUSED] = "refused",
+};
+
+const char *
+record_event_name(enum record_event v)
+{
+	return names[v];
+}
+
+enum record_event
+record_event_find(const char *name)
+{
+	for (enum record_event v = RECORD_UNKNOWN + 1; v < RECORD_EVENTS; v++)
+		if (strcmp(names[v], name) == 0)
+			return v;
+	return RECORD_UNKNOWN;
+}
