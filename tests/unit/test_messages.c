@@ -43,53 +43,19 @@ task(const char *text, struct why *why)
 	return e;
 }
 
-static enum err
-report(const char *text, struct why *why)
-{
-	struct report r;
-
-	return messages_report_decode(&r, text, strlen(text), why);
-}
-
-static enum err
-join(const char *text, struct why *why)
-{
-	struct join_request j;
-
-	return messages_join_decode(&j, text, strlen(text), why);
-}
-
-static enum err
-joined(const char *text, struct why *why)
-{
-	struct join_answer j;
-
-	return messages_joined_decode(&j, text, strlen(text), why);
-}
-
-static enum err
-aborted(const char *text, struct why *why)
-{
-	struct abort_request a;
-
-	return messages_abort_decode(&a, text, strlen(text), why);
-}
-
-static enum err
-problem(const char *text, struct why *why)
-{
-	struct problem p;
-
-	return messages_problem_decode(&p, text, strlen(text), why);
-}
-
-static enum err
-token(const char *text, struct why *why)
-{
-	struct token_request t;
-
-	return messages_token_decode(&t, text, strlen(text), why);
-}
+#define DECODER(name, type, decode) \
+	static enum err name(const char *text, struct why *why) \
+	{ \
+		struct type out; \
+\
+		return decode(&out, text, strlen(text), why); \
+	}
+DECODER(report, report, messages_report_decode)
+DECODER(join, join_request, messages_join_decode)
+DECODER(joined, join_answer, messages_joined_decode)
+DECODER(aborted, abort_request, messages_abort_decode)
+DECODER(problem, problem, messages_problem_decode)
+DECODER(token, token_request, messages_token_decode)
 
 struct bad_row {
 	enum err (*decode)(const char *text, struct why *why);
