@@ -5,38 +5,13 @@
 
 #include <cmocka.h>
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "flush.h"
-#include "hex.h"
 #include "manifest.h"
-
-/* Reads hex digits up to '#' on each line of a vector file. */
-static void
-read_vector(const char *path, uint8_t *out, size_t len)
-{
-	char line[256], digits[1024];
-	size_t n = 0;
-	FILE *f = fopen(path, "r");
-
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f))
-		for (char *p = line; *p && *p != '#'; p++)
-			if (isxdigit((unsigned char)*p) && n < sizeof(digits))
-				digits[n++] = *p;
-	fclose(f);
-	assert_true(hex_decode(out, len, digits, n));
-}
-
-static void
-assert_run(const uint8_t *p, size_t len, uint8_t first)
-{
-	for (size_t i = 0; i < len; i++)
-		assert_int_equal(p[i], first + i);
-}
+#include "vector_file.h"
 
 /* Decodes from a place whose end is unreadable. */
 static enum err
@@ -56,7 +31,7 @@ vector_fields(void **state)
 	uint8_t data[MANIFEST_LEN], again[MANIFEST_LEN];
 	struct manifest m;
 
-	read_vector("tests/vectors/manifest.hex", data, sizeof(data));
+	vector_file("tests/vectors/manifest.hex", data, sizeof(data));
 	assert_int_equal(decode(&m, data, sizeof(data), NULL), ERR_OK);
 	assert_run(m.job, 16, 0x10);
 	assert_true(m.round == 0x0102030405060708);
@@ -94,7 +69,7 @@ wrong_length(void **state)
 	struct manifest m;
 	struct why why;
 
-	read_vector("tests/vectors/manifest.hex", data, MANIFEST_LEN);
+	vector_file("tests/vectors/manifest.hex", data, MANIFEST_LEN);
 	for (size_t len = 0; len < MANIFEST_LEN; len++)
 		assert_int_equal(decode(&m, data, len, &why), ERR_INVALID);
 	assert_int_equal(decode(&m, data, MANIFEST_LEN + 1, &why), ERR_INVALID);
@@ -108,7 +83,7 @@ head_bits(void **state)
 	uint8_t data[MANIFEST_LEN];
 	struct manifest m;
 
-	read_vector("tests/vectors/manifest.hex", data, sizeof(data));
+	vector_file("tests/vectors/manifest.hex", data, sizeof(data));
 	for (unsigned bit = 0; bit < 64; bit++) {
 		data[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		assert_int_equal(decode(&m, data, sizeof(data), NULL), ERR_INVALID);
@@ -124,7 +99,7 @@ reserved_flags(void **state)
 	uint8_t data[MANIFEST_LEN];
 	struct manifest m;
 
-	read_vector("tests/vectors/manifest.hex", data, sizeof(data));
+	vector_file("tests/vectors/manifest.hex", data, sizeof(data));
 	for (unsigned bit = 0; bit < 32; bit++) {
 		bool reserved = (bit >= 5 && bit < 8) || bit >= 12;
 		data[180 + bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -222,7 +197,7 @@ receipt_vector(void **state)
 	uint8_t data[RECEIPT_LEN], again[RECEIPT_LEN];
 	struct receipt r;
 
-	read_vector("tests/vectors/receipt.hex", data, sizeof(data));
+	vector_file("tests/vectors/receipt.hex", data, sizeof(data));
 	assert_int_equal(manifest_receipt_decode(&r, data, sizeof(data), NULL), ERR_OK);
 	assert_run(r.job, 16, 0x10);
 	assert_true(r.round == 0x0102030405060708);
@@ -241,7 +216,7 @@ receipt_refused(void **state)
 	uint8_t data[RECEIPT_LEN];
 	struct receipt r;
 
-	read_vector("tests/vectors/receipt.hex", data, sizeof(data));
+	vector_file("tests/vectors/receipt.hex", data, sizeof(data));
 	for (size_t len = 0; len < RECEIPT_LEN; len++) {
 		struct flush f = flush_new(data, len);
 		assert_int_equal(manifest_receipt_decode(&r, f.data, len, NULL), ERR_INVALID);

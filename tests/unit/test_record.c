@@ -5,38 +5,13 @@
 
 #include <cmocka.h>
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "flush.h"
-#include "hex.h"
 #include "record_json.h"
-
-/* Reads hex digits up to '#' on each line of a vector file. */
-static void
-read_vector(uint8_t out[RECORD_LEN])
-{
-	char line[256], digits[1024];
-	size_t n = 0;
-	FILE *f = fopen("tests/vectors/record.hex", "r");
-
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f))
-		for (char *p = line; *p && *p != '#'; p++)
-			if (isxdigit((unsigned char)*p) && n < sizeof(digits))
-				digits[n++] = *p;
-	fclose(f);
-	assert_true(hex_decode(out, RECORD_LEN, digits, n));
-}
-
-static void
-assert_run(const uint8_t *p, size_t len, uint8_t first)
-{
-	for (size_t i = 0; i < len; i++)
-		assert_int_equal(p[i], first + i);
-}
+#include "vector_file.h"
 
 static void
 vector_fields(void **state)
@@ -45,7 +20,7 @@ vector_fields(void **state)
 	uint8_t data[RECORD_LEN], again[RECORD_LEN];
 	struct record r;
 
-	read_vector(data);
+	vector_file("tests/vectors/record.hex", data, RECORD_LEN);
 	assert_int_equal(record_decode(&r, data, sizeof(data), NULL), ERR_OK);
 	assert_true(r.seq == 0x0102030405060708);
 	assert_true(r.at_ms == 1700000000000);
@@ -66,7 +41,7 @@ wrong_length(void **state)
 	uint8_t data[RECORD_LEN + 1] = {0};
 	struct record r;
 
-	read_vector(data);
+	vector_file("tests/vectors/record.hex", data, RECORD_LEN);
 	for (size_t len = 0; len < RECORD_LEN; len++) {
 		struct flush f = flush_new(data, len);
 		assert_int_equal(record_decode(&r, f.data, len, NULL), ERR_INVALID);
@@ -83,7 +58,7 @@ every_byte(void **state)
 	uint8_t data[RECORD_LEN], again[RECORD_LEN];
 	struct record r;
 
-	read_vector(data);
+	vector_file("tests/vectors/record.hex", data, RECORD_LEN);
 	for (size_t i = 0; i < RECORD_LEN; i++) {
 		bool fixed = i < 8 || (i >= 120 && i < 192);
 		data[i] ^= 0x10;
@@ -105,7 +80,7 @@ numbered_from_one(void **state)
 	struct why why;
 	struct record r;
 
-	read_vector(data);
+	vector_file("tests/vectors/record.hex", data, RECORD_LEN);
 	memset(data + 8, 0, 8);
 	assert_int_equal(record_decode(&r, data, sizeof(data), &why), ERR_INVALID);
 	assert_string_equal(why.text, "entries are numbered from 1");
@@ -197,7 +172,7 @@ entry_there_and_back(void **state)
 	const char *body;
 
 	(void)state;
-	read_vector(data);
+	vector_file("tests/vectors/record.hex", data, RECORD_LEN);
 	struct json *v = record_json_entry(data, text, NULL);
 	assert_int_equal(record_json_entry_read(v, link, &body, &details, NULL), ERR_OK);
 	assert_memory_equal(link, data, RECORD_LEN);
