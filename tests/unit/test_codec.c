@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "codec.h"
+#include "codec_cut.h"
 #include "flush.h"
 #include "prng.h"
 
@@ -83,29 +84,6 @@ f32_bytes(void **state)
 	assert_int_equal(c->decode(&p, UINT64_MAX, 2, payload, 8, back), ERR_INVALID);
 }
 
-/* Checks the payload in pieces of at most `most` bytes, each from a place of its own with odd alignment. */
-static enum err
-check_cut(const struct codec_params *p, const uint8_t *payload, size_t len, size_t most,
-    struct prng *r, double *sum)
-{
-	const struct codec *c = codec_find(CODEC_F32);
-	uint8_t carry[64] = {0};
-
-	*sum = 0;
-	for (size_t at = 0; at < len;) {
-		size_t n = 1 + prng_below(r, most);
-		if (n > len - at)
-			n = len - at;
-		struct flush f = flush_new(payload + at, n);
-		enum err e = c->check(p, at, f.data, n, sum, carry);
-		flush_free(&f);
-		if (e)
-			return e;
-		at += n;
-	}
-	return c->check(p, len, payload, 0, sum, carry);
-}
-
 static void
 f32_cuts(void **state)
 {
@@ -130,7 +108,8 @@ f32_cuts(void **state)
 	assert_true(fabs(whole - exact) < 1e-9);
 	for (size_t most = 1; most <= 200; most++) {
 		double sum;
-		assert_int_equal(check_cut(&p, payload, len, most, &r, &sum), ERR_OK);
+		assert_int_equal(
+		    codec_cut(codec_find(CODEC_F32), &p, payload, len, most, &r, &sum), ERR_OK);
 		assert_true(sum == whole);
 	}
 }
@@ -157,13 +136,16 @@ f32_not_finite(void **state)
 		    codec_find(CODEC_F32)->encode(payload, &len, values, &p), ERR_NUMERIC);
 		memcpy(payload, values, sizeof(values));
 		assert_int_equal(
-		    check_cut(&p, payload, sizeof(payload), 50, &r, &sum), ERR_NUMERIC);
+		    codec_cut(codec_find(CODEC_F32), &p, payload, sizeof(payload), 50, &r, &sum),
+		    ERR_NUMERIC);
 		assert_int_equal(
-		    check_cut(&p, payload, sizeof(payload), 5000, &r, &sum), ERR_NUMERIC);
+		    codec_cut(codec_find(CODEC_F32), &p, payload, sizeof(payload), 5000, &r, &sum),
+		    ERR_NUMERIC);
 		values[i] = kept;
 	}
 	assert_int_equal(codec_find(CODEC_F32)->encode(payload, &len, values, &p), ERR_OK);
-	assert_int_equal(check_cut(&p, payload, sizeof(payload), 50, &r, &sum), ERR_OK);
+	assert_int_equal(
+	    codec_cut(codec_find(CODEC_F32), &p, payload, sizeof(payload), 50, &r, &sum), ERR_OK);
 }
 
 static void

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "codec.h"
+#include "codec_cut.h"
+#include "fingerprint.h"
 #include "flush.h"
 #include "normal.h"
 #include "prng.h"
@@ -29,27 +31,6 @@ params(const struct codec *c, uint64_t elements)
 }
 
 /* --- all of them */
-
-static enum err
-check_cut(const struct codec *c, const struct codec_params *p, const uint8_t *payload, size_t len,
-    size_t most, struct prng *r, double *sum)
-{
-	uint8_t carry[64] = {0};
-
-	*sum = 0;
-	for (size_t at = 0; at < len;) {
-		size_t n = 1 + (size_t)prng_below(r, most);
-		if (n > len - at)
-			n = len - at;
-		struct flush f = flush_new(payload + at, n);
-		enum err e = c->check(p, at, f.data, n, sum, carry);
-		flush_free(&f);
-		if (e)
-			return e;
-		at += n;
-	}
-	return c->check(p, len, payload, 0, sum, carry);
-}
 
 static void
 cuts_for(const struct codec *c, size_t elements)
@@ -75,7 +56,7 @@ cuts_for(const struct codec *c, size_t elements)
 	if (c->block <= 64 || elements % c->block == 0)
 		assert_true(whole <= exact * (1 + 1e-6));
 	for (size_t most = 1; most <= 150; most += 1 + elements / 500) {
-		assert_int_equal(check_cut(c, &p, payload, len, most, &r, &sum), ERR_OK);
+		assert_int_equal(codec_cut(c, &p, payload, len, most, &r, &sum), ERR_OK);
 		assert_true(sum == whole);
 	}
 	assert_int_equal(c->check(&p, 0, payload, len + 1, &sum, carry), ERR_INVALID);
@@ -299,7 +280,7 @@ int8_refusals(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		for (size_t most = 1; most <= 6; most++)
 			assert_int_equal(
-			    check_cut(c, &p, cases[i].bytes, 6, most, &r, &sum), cases[i].e);
+			    codec_cut(c, &p, cases[i].bytes, 6, most, &r, &sum), cases[i].e);
 }
 
 /* The mean over many seeds is the value itself, within five standard errors. */
@@ -504,20 +485,9 @@ rotated_refusals(void **state)
 		struct codec_params p = params(c, 8);
 		for (size_t most = 1; most <= cases[i].len; most++)
 			assert_int_equal(
-			    check_cut(c, &p, cases[i].bytes, cases[i].len, most, &r, &sum),
+			    codec_cut(c, &p, cases[i].bytes, cases[i].len, most, &r, &sum),
 			    cases[i].e);
 	}
-}
-
-static uint64_t
-fnv(const void *data, size_t len)
-{
-	const uint8_t *p = data;
-	uint64_t h = 0xcbf29ce484222325u;
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ p[i]) * 0x100000001b3u;
-	return h;
 }
 
 /* Devices of every version must send, and coordinators decode, the same bits: what these were when the codecs came. The values
@@ -548,8 +518,8 @@ frozen(void **state)
 		assert_int_equal(c->encode(payload, &len, values, &p), ERR_OK);
 		c->range(&p, 0, N, &at, &bytes);
 		assert_int_equal(c->decode(&p, 0, N, payload, bytes, out), ERR_OK);
-		assert_int_equal(fnv(payload, (size_t)len), known[k].payload);
-		assert_int_equal(fnv(out, sizeof(out)), known[k].decoded);
+		assert_int_equal(fingerprint(payload, (size_t)len), known[k].payload);
+		assert_int_equal(fingerprint(out, sizeof(out)), known[k].decoded);
 	}
 }
 

@@ -9,20 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fingerprint.h"
 #include "glyphs.h"
 #include "shapes.h"
 
 #define PIXELS (GLYPHS_SIDE * GLYPHS_SIDE)
-
-static uint64_t
-fingerprint(const void *data, size_t len)
-{
-	uint64_t h = 0xcbf29ce484222325u;
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ ((const uint8_t *)data)[i]) * 0x100000001b3u;
-	return h;
-}
 
 /* The number was computed once: see glyphs.h for the promise. */
 static void

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "codec.h"
+#include "fingerprint.h"
 #include "prng.h"
 #include "rule.h"
 #include "server_opt.h"
@@ -80,22 +81,13 @@ draw_all(enum kind kind)
 		centre[i] = draw(&r, kind);
 }
 
-#define PRINT_START 0xcbf29ce484222325u
-
-static void
-print_add(uint64_t *print, const void *data, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		*print = (*print ^ ((const uint8_t *)data)[i]) * 0x100000001b3u;
-}
-
 /* A failure is a result like any other. */
 static bool
 print_failed(uint64_t *print, enum err e)
 {
 	uint8_t code = (uint8_t)(e == ERR_OK ? 0 : e == ERR_NUMERIC ? 1 : 2);
 
-	print_add(print, &code, 1);
+	*print = fingerprint_add(*print, &code, 1);
 	assert_true(code < 2);
 	return code != 0;
 }
@@ -126,9 +118,9 @@ add_codec(uint64_t *print, const struct codec *c)
 		assert_int_equal(
 		    c->check(&p, 0, payload, (size_t)p.payload, &squares, carry), ERR_OK);
 		assert_int_equal(codec_read(c, &p, &source, 0, ELEMENTS, out), ERR_OK);
-		print_add(print, payload, (size_t)p.payload);
-		print_add(print, &squares, sizeof(squares));
-		print_add(print, out, sizeof(out));
+		*print = fingerprint_add(*print, payload, (size_t)p.payload);
+		*print = fingerprint_add(*print, &squares, sizeof(squares));
+		*print = fingerprint_add(*print, out, sizeof(out));
 		free(p.table);
 	}
 	free(payload);
@@ -153,7 +145,7 @@ codecs(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		uint64_t print = PRINT_START;
+		uint64_t print = FINGERPRINT_START;
 		for (enum kind kind = 0; kind < KINDS; kind++) {
 			draw_all(kind);
 			add_codec(&print, codec_find_name(rows[i].name));
@@ -209,7 +201,7 @@ add_rule(uint64_t *print, struct rule_spec spec, size_t deltas)
 	if (rule_new(&r, &spec, &in, &why) != ERR_OK)
 		fail_msg("%s: %s", spec.name, why.text);
 	if (!print_failed(print, fold(r, out)))
-		print_add(print, out, sizeof(out));
+		*print = fingerprint_add(*print, out, sizeof(out));
 	rule_free(r);
 }
 
@@ -247,7 +239,7 @@ rules(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		uint64_t print = PRINT_START;
+		uint64_t print = FINGERPRINT_START;
 		for (enum kind kind = 0; kind < KINDS; kind++) {
 			draw_all(kind);
 			add_rule(&print, rows[i].spec, DELTAS);
@@ -279,8 +271,8 @@ add_optimizer(uint64_t *print, const struct server_opt *o, const struct server_o
 		e = o->step(p, w, inputs[round], vectors, ELEMENTS);
 	if (print_failed(print, e))
 		return;
-	print_add(print, w, sizeof(w));
-	print_add(print, kept, count * sizeof(kept[0]));
+	*print = fingerprint_add(*print, w, sizeof(w));
+	*print = fingerprint_add(*print, kept, count * sizeof(kept[0]));
 }
 
 static void
@@ -305,7 +297,7 @@ optimizers(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		uint64_t print = PRINT_START;
+		uint64_t print = FINGERPRINT_START;
 		for (enum kind kind = 0; kind < KINDS; kind++) {
 			draw_all(kind);
 			add_optimizer(&print, server_opt_find(rows[i].name), &rows[i].params);

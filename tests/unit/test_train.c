@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "fingerprint.h"
 #include "glyphs.h"
 #include "near.h"
 #include "nets.h"
@@ -41,16 +42,6 @@ train(struct net *net, const struct dataset *d, const struct train_config *confi
 	if (train_run(net, d, config, &result, &why))
 		fail_msg("%s", why.text);
 	return result;
-}
-
-static uint64_t
-fingerprint(const void *data, size_t len)
-{
-	uint64_t h = 0xcbf29ce484222325u;
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ ((const uint8_t *)data)[i]) * 0x100000001b3u;
-	return h;
 }
 
 /* Every kind of layer that has a kernel of its own. */
