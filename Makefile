@@ -11,7 +11,7 @@ BUILD   ?= build/$(CRYPTO)$(if $(filter clang%,$(CC)),-clang)$(if $(SAN),-$(subs
 # getconf: files of more than 2 GiB, and inodes beyond 32 bits, where a long has 32.
 STD  := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DRIVULET_VERSION='"$(VERSION)"' -ffp-contract=off -fno-math-errno -pthread \
         $(if $(FAULTS),-DRIVULET_FAULTS)
-HARD := -fstack-protector-strong $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fPIC
+HARD := -fstack-protector-strong $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fPIC -fno-semantic-interposition
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wvla -Wpointer-arith -Wwrite-strings -Wstrict-prototypes \
         -Wmissing-prototypes -Wformat=2 -Wundef -Werror=implicit-function-declaration $(if $(WERROR),-Werror)
 SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -177,6 +177,11 @@ see_rounds(struct check *c, struct check_job *job)
 
 	enum err e = store_round_each(c->db, job->id, 1, INT64_MAX, see_round, &w);
 	snprintf(where, sizeof(where), "job %s", job->hex);
+	if (e == ERR_CORRUPT) {
+		check_found(c, CHECK_ROUND_DAMAGED, where, false, "a round cannot be read: %s",
+		    *store_inspect_why(c->db) ? store_inspect_why(c->db) : err_name(e));
+		return ERR_OK;
+	}
 	if (!e && w.expected == 1)
 		check_found(c, CHECK_ROUND_DAMAGED, where, false, "it has no round");
 	else if (!e && job->live && !job->open)

@@ -76,7 +76,7 @@ place_output(struct plan *p, struct layer *l, const struct layer *before, size_t
 static bool
 place_gradient(struct plan *p, struct layer *l, const struct layer *before, size_t floats)
 {
-	if (!l->in_place || before->dy_at == LAYER_NOWHERE)
+	if (!l->in_place || !before || before->dy_at == LAYER_NOWHERE)
 		return reserve(&p->shared, &l->dy_at, floats, sizeof(float));
 	l->dy_at = before->dy_at;
 	return true;
