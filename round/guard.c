@@ -84,17 +84,27 @@ guard_step(struct guard *g, const struct guard_spec *spec, const struct guard_po
 	return ++g->bad < spec->rounds ? GUARD_BAD : collapse(g, spec);
 }
 
+static const char *const words[] = {[GUARD_CALM] = "",
+    [GUARD_BAD] = "",
+    [GUARD_STOP] = "stop",
+    [GUARD_PAUSE] = "pause",
+    [GUARD_ROLLBACK] = "rollback",
+    [GUARD_ROLLBACK_PAUSE] = "rollback-pause",
+    [GUARD_UNKNOWN] = ""};
+
 const char *
 guard_word(enum guard_verdict verdict)
 {
-	static const char *const words[] = {[GUARD_CALM] = "",
-	    [GUARD_BAD] = "",
-	    [GUARD_STOP] = "stop",
-	    [GUARD_PAUSE] = "pause",
-	    [GUARD_ROLLBACK] = "rollback",
-	    [GUARD_ROLLBACK_PAUSE] = "rollback-pause"};
-
 	return words[verdict];
+}
+
+enum guard_verdict
+guard_find(const char *word)
+{
+	for (enum guard_verdict v = GUARD_CALM; v < GUARD_UNKNOWN; v++)
+		if (strcmp(words[v], word) == 0)
+			return v;
+	return GUARD_UNKNOWN;
 }
 
 const struct guard_point *

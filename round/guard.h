@@ -37,9 +37,12 @@ enum guard_verdict {
 	GUARD_PAUSE,
 	GUARD_ROLLBACK, /* go on from the best */
 	GUARD_ROLLBACK_PAUSE, /* likewise, but a person must look first: it was done `times` times */
+	GUARD_UNKNOWN, /* in no record of this version's */
 };
 /* As a round's record says it; "" for what the guard did nothing about. */
 const char *guard_word(enum guard_verdict verdict);
+/* GUARD_CALM for ""; GUARD_UNKNOWN for a word that this version does not know. */
+enum guard_verdict guard_find(const char *word);
 
 /* *g is zero at first. p->value is NaN where the metric is unknown (accuracy) or not a number (loss), -INFINITY for the accuracy of
  * a model that gives no numbers; known: false if the round was not evaluated. */
