@@ -1,5 +1,6 @@
 #include "engine.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,7 @@ name_task(struct engine *g, const struct engine_job *j, struct invite *v)
 {
 	static const uint8_t none[sizeof(v->task)];
 
+	assert(v);
 	if (memcmp(v->task, none, sizeof(none)) != 0)
 		return v->task;
 	task_id(g, j, j->row.round, v->device, v->task);
