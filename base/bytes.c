@@ -156,3 +156,18 @@ bytes_put_zeros(struct bytes_writer *w, size_t len)
 	if (at)
 		memset(at, 0, len);
 }
+
+size_t
+bytes_place(const void *items, size_t count, size_t size, const void *key, size_t len)
+{
+	size_t from = 0, to = count;
+
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+		if (memcmp((const uint8_t *)items + mid * size, key, len) < 0)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}

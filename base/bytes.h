@@ -39,4 +39,8 @@ void bytes_put_f32(struct bytes_writer *w, float v);
 void bytes_put(struct bytes_writer *w, const void *data, size_t len);
 void bytes_put_zeros(struct bytes_writer *w, size_t len);
 
+/* Where the item that begins with the `len` bytes of key is, or would be, among `count` items of `size` bytes each, in ascending order of
+ * their first `len` bytes. */
+size_t bytes_place(const void *items, size_t count, size_t size, const void *key, size_t len);
+
 #endif

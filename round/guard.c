@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "words.h"
+
 static bool
 better_or_equal(const struct guard_spec *spec, double a, double b)
 {
@@ -101,10 +103,7 @@ guard_word(enum guard_verdict verdict)
 enum guard_verdict
 guard_find(const char *word)
 {
-	for (enum guard_verdict v = GUARD_CALM; v < GUARD_UNKNOWN; v++)
-		if (strcmp(words[v], word) == 0)
-			return v;
-	return GUARD_UNKNOWN;
+	return (enum guard_verdict)words_find(words, GUARD_UNKNOWN, word);
 }
 
 const struct guard_point *

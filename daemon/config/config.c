@@ -14,6 +14,15 @@
 enum { IN_GLYPHS = 1 << CONFIG_GLYPHS, IN_IDX = 1 << CONFIG_IDX, IN_CSV = 1 << CONFIG_CSV };
 #define IN_ALL (IN_GLYPHS | IN_IDX | IN_CSV)
 
+static void
+put_unsigned(const struct ini_key *k, void *field, uint64_t v)
+{
+	if (k->size == sizeof(uint64_t))
+		memcpy(field, &v, sizeof(v));
+	else
+		memcpy(field, &(uint32_t){(uint32_t)v}, sizeof(uint32_t));
+}
+
 static enum err
 set_number(const struct ini_key *k, void *field, const char *value, struct why *why)
 {
@@ -23,10 +32,7 @@ set_number(const struct ini_key *k, void *field, const char *value, struct why *
 		return err_set(why, ERR_INVALID,
 		    "\"%.40s\" is not a whole number from %" PRIu64 " to %" PRIu64, value, k->min,
 		    k->max);
-	if (k->size == sizeof(uint64_t))
-		memcpy(field, &v, sizeof(v));
-	else
-		memcpy(field, &(uint32_t){(uint32_t)v}, sizeof(uint32_t));
+	put_unsigned(k, field, v);
 	return ERR_OK;
 }
 
@@ -40,10 +46,7 @@ set_bytes(const struct ini_key *k, void *field, const char *value, struct why *w
 		    "\"%.40s\" is not a size from %" PRIu64 " to %" PRIu64
 		    " bytes (K, M or G may follow the number)",
 		    value, k->min, k->max);
-	if (k->size == sizeof(uint64_t))
-		memcpy(field, &v, sizeof(v));
-	else
-		memcpy(field, &(uint32_t){(uint32_t)v}, sizeof(uint32_t));
+	put_unsigned(k, field, v);
 	return ERR_OK;
 }
 

@@ -54,16 +54,7 @@ task_id(const struct engine *g, const struct engine_job *j, uint64_t round,
 static size_t
 invite_at(const struct engine_job *j, const uint8_t device[32])
 {
-	size_t from = 0, to = j->invite_count;
-
-	while (from < to) {
-		size_t mid = from + (to - from) / 2;
-		if (memcmp(j->invites[mid].device, device, 32) < 0)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return from;
+	return bytes_place(j->invites, j->invite_count, sizeof(*j->invites), device, 32);
 }
 
 static struct invite *

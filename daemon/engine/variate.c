@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "engine_inside.h"
 #include "hex.h"
 #include "server_step.h"
@@ -37,16 +38,7 @@ engine_variate_init(struct engine_job *j)
 static size_t
 member_at(const struct engine_job *j, const uint8_t device[32])
 {
-	size_t from = 0, to = j->member_count;
-
-	while (from < to) {
-		size_t mid = from + (to - from) / 2;
-		if (memcmp(j->members[mid].device, device, 32) < 0)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return from;
+	return bytes_place(j->members, j->member_count, sizeof(*j->members), device, 32);
 }
 
 static struct engine_member *

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "hex.h"
 #include "registry_inside.h"
 
@@ -10,16 +11,7 @@
 static size_t
 access_at(const struct registry *r, const uint8_t id[8])
 {
-	size_t from = 0, to = r->access_count;
-
-	while (from < to) {
-		size_t mid = from + (to - from) / 2;
-		if (memcmp(r->access[mid].id, id, 8) < 0)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return from;
+	return bytes_place(r->access, r->access_count, sizeof(*r->access), id, 8);
 }
 
 static bool

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "clock.h"
 #include "hex.h"
 #include "registry_inside.h"
@@ -39,16 +40,7 @@ registry_device(const struct registry *r, const uint8_t id[32])
 static size_t
 key_at(const struct registry *r, const uint8_t key[32])
 {
-	size_t from = 0, to = r->key_count;
-
-	while (from < to) {
-		size_t mid = from + (to - from) / 2;
-		if (memcmp(r->keys[mid].key, key, 32) < 0)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return from;
+	return bytes_place(r->keys, r->key_count, sizeof(*r->keys), key, 32);
 }
 
 struct device *

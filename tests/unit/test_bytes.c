@@ -144,10 +144,27 @@ full_output_is_sticky(void **state)
 	assert_int_equal(w.left, 3);
 }
 
+static void
+places(void **state)
+{
+	static const struct {
+		uint8_t key[2], more;
+	} items[] = {{{1, 0}, 9}, {{1, 2}, 0}, {{7, 7}, 3}};
+
+	(void)state;
+	assert_int_equal(bytes_place(NULL, 0, 3, "\x01", 2), 0);
+	assert_int_equal(bytes_place(items, 3, sizeof(*items), "\x00\xff", 2), 0);
+	assert_int_equal(bytes_place(items, 3, sizeof(*items), "\x01\x00", 2), 0);
+	assert_int_equal(bytes_place(items, 3, sizeof(*items), "\x01\x01", 2), 1);
+	assert_int_equal(bytes_place(items, 3, sizeof(*items), "\x07\x07", 2), 2);
+	assert_int_equal(bytes_place(items, 3, sizeof(*items), "\x07\x08", 2), 3);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(places),
 	    cmocka_unit_test(reads_little_endian),
 	    cmocka_unit_test(short_input_is_sticky),
 	    cmocka_unit_test(huge_lengths),

@@ -1,7 +1,8 @@
 #include "abort_reason.h"
 
 #include <stdio.h>
-#include <string.h>
+
+#include "words.h"
 
 static const char *const names[] = {
     [ABORT_NONE] = "",
@@ -32,10 +33,7 @@ abort_reason_name(enum abort_reason r)
 enum abort_reason
 abort_reason_find(const char *name)
 {
-	for (enum abort_reason r = ABORT_NONE; r < ABORT_UNKNOWN; r++)
-		if (strcmp(names[r], name) == 0)
-			return r;
-	return ABORT_UNKNOWN;
+	return (enum abort_reason)words_find(names, ABORT_UNKNOWN, name);
 }
 
 struct abort_cause

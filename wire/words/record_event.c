@@ -1,6 +1,6 @@
 #include "record_event.h"
 
-#include <string.h>
+#include "words.h"
 
 static const char *const names[RECORD_EVENTS] = {
     [RECORD_UNKNOWN] = "",
@@ -34,8 +34,7 @@ record_event_name(enum record_event v)
 enum record_event
 record_event_find(const char *name)
 {
-	for (enum record_event v = RECORD_UNKNOWN + 1; v < RECORD_EVENTS; v++)
-		if (strcmp(names[v], name) == 0)
-			return v;
-	return RECORD_UNKNOWN;
+	size_t at = words_find(names, RECORD_EVENTS, name);
+
+	return at < RECORD_EVENTS ? (enum record_event)at : RECORD_UNKNOWN;
 }

@@ -1,7 +1,6 @@
 #include "states.h"
 
-#include <stddef.h>
-#include <string.h>
+#include "words.h"
 
 #define COUNT(names) (sizeof(names) / sizeof((names)[0]))
 
@@ -31,10 +30,9 @@ static const char *const rounds[] = {
 static size_t
 find(const char *const *names, size_t count, const char *name)
 {
-	for (size_t i = 1; name && i < count; i++)
-		if (strcmp(names[i], name) == 0)
-			return i;
-	return 0;
+	size_t at = words_find(names, count, name);
+
+	return at < count ? at : 0;
 }
 
 const char *

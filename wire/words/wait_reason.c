@@ -1,6 +1,6 @@
 #include "wait_reason.h"
 
-#include <string.h>
+#include "words.h"
 
 static const char *const names[] = {
     [WAIT_NONE] = "",
@@ -37,8 +37,5 @@ wait_reason_name(enum wait_reason r)
 enum wait_reason
 wait_reason_find(const char *name)
 {
-	for (enum wait_reason r = WAIT_NONE; r < WAIT_UNKNOWN; r++)
-		if (strcmp(names[r], name) == 0)
-			return r;
-	return WAIT_UNKNOWN;
+	return (enum wait_reason)words_find(names, WAIT_UNKNOWN, name);
 }
