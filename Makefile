@@ -1,5 +1,5 @@
 # Rivulet: plain GNU make, no configure step.
-#   make demo | check | lint | bench | fuzz | hostile | torture | cross | repro-fedavg | repro-attacks | repro-codecs | install | clean      V=1 shows the commands
+#   make demo | check | lint | bench | fuzz | hostile | start-cost | torture | cross | repro-fedavg | repro-attacks | repro-codecs | install | clean      V=1 shows the commands
 #   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  FAULTS=1  PREFIX=/usr/local  DESTDIR=
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
@@ -11,7 +11,10 @@ BUILD   ?= build/$(CRYPTO)$(if $(filter clang%,$(CC)),-clang)$(if $(SAN),-$(subs
 # getconf: files of more than 2 GiB, and inodes beyond 32 bits, where a long has 32.
 STD  := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DRIVULET_VERSION='"$(VERSION)"' -ffp-contract=off -fno-math-errno -pthread \
         $(if $(FAULTS),-DRIVULET_FAULTS)
-HARD := -fstack-protector-strong $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fPIC -fno-semantic-interposition
+HARD := -fPIC -fno-semantic-interposition
+# Those of these that the compiler takes without a word are used, the last of a kind; a comma joins words that go together.
+PROBED := -fstack-protector-strong -fstack-clash-protection -fcf-protection -mbranch-protection=standard \
+        $(if $(SAN),,$(foreach n,2 3,-U_FORTIFY_SOURCE$(comma)-D_FORTIFY_SOURCE=$n))
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wvla -Wpointer-arith -Wwrite-strings -Wstrict-prototypes \
         -Wmissing-prototypes -Wformat=2 -Wundef -Werror=implicit-function-declaration $(if $(WERROR),-Werror)
 SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -71,7 +74,7 @@ USES_daemon/net      := http models registry store config runtime report
 USES_daemon/engine   := spool models registry audit store config runtime report
 USES_daemon/fold     := engine spool models registry audit store config runtime report
 USES_daemon/api      := net http engine spool models registry audit store config runtime report
-USES_daemon/backup   := models audit store config runtime
+USES_daemon/backup   := models audit registry store config runtime
 USES_daemon/check    := backup spool models registry audit store config runtime
 USES_daemon/program  := check backup api fold engine net http spool models registry audit store config runtime report
 
@@ -114,7 +117,7 @@ LIBS_ALL    = $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_DATA) 
 DEPS     := gcc libc6-dev pkg-config libmbedtls-dev libssl-dev libcurl4-openssl-dev libcjson-dev libopenblas-dev \
             libsqlite3-dev zlib1g-dev libhttp-parser-dev libinih-dev libcmocka-dev curl openssl python3 python3-numpy \
             iproute2 procps sslscan
-DEPS_DEV := clang clang-format clang-tidy cppcheck libclang-rt-dev llvm systemd valgrind git nginx-light faketime
+DEPS_DEV := clang clang-format clang-tidy cppcheck libclang-rt-dev llvm systemd valgrind git nginx-light faketime openmpi-bin python3-mpi4py
 
 .PHONY: all check unit e2e replay demo lint bench fuzz torture install clean deps deps-dev
 all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a examples
@@ -127,10 +130,24 @@ $(foreach d,$(FLOORS) client daemon,$(foreach r,$(call rooms,$d),$(eval $(call a
 $(BUILD)/librv_%.a:
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(BUILD)/%.o: %.c Makefile
+# Once per build: without the packages the first of a hundred compiler errors would be all there is to go by.
+HEADERS := mbedtls/ssl.h curl/curl.h cjson/cJSON.h cblas.h sqlite3.h zlib.h http_parser.h ini.h $(if $(filter openssl,$(CRYPTO)),openssl/ssl.h)
+$(BUILD)/headers:
+	@mkdir -p $(@D)
+	$(Q)printf '#include <%s>\n' stdio.h $(HEADERS) | $(CC) $(CFLAGS) -E -x c - >/dev/null 2>$@.why || { grep error: $@.why >&2; \
+	    echo "make: packages are missing; as root, \"make deps\" installs them" >&2; exit 1; }
+	@mv $@.why $@
+
+# Once per build, too: each flag compiles a header, and what passed is given to the compiler as a file of arguments.
+$(BUILD)/hardening: Makefile
+	@mkdir -p $(@D)
+	$(Q)for f in $(PROBED); do f=$$(echo "$$f" | tr , ' '); echo '#include <stdio.h>' | \
+	    $(CC) $(CFLAGS) -Werror $$f -x c -c - -o $@.o 2>/dev/null && echo "$$f"; done >$@.new; rm -f $@.o; mv $@.new $@
+
+$(BUILD)/%.o: %.c Makefile | $(BUILD)/headers $(BUILD)/hardening
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "CC    $<")
-	$(Q)$(CC) $(STD) $(HARD) $(WARN) $(SANF) $(CFLAGS) $(EXTRA) $(call inc,$(patsubst %/,%,$(dir $<))) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(STD) $(HARD) @$(BUILD)/hardening $(WARN) $(SANF) $(CFLAGS) $(EXTRA) $(call inc,$(patsubst %/,%,$(dir $<))) -MMD -MP -c $< -o $@
 
 # Numeric kernels are the one place where -O3 pays: gcc's -O2 leaves most loops over arrays alone.
 $(BUILD)/model/%.o $(BUILD)/aggregator/%.o $(BUILD)/wire/codec/%.o $(BUILD)/tests/tools/bench_fold.o: EXTRA := -O3
@@ -212,6 +229,12 @@ cross: deps
 	$(Q)BUILD=$(BUILD) tests/cross $(ARCH)
 .PHONY: cross
 
+# Thousands of jobs that are meant to cost much, and a start with them; make check does it with few.
+JOBS ?= 4000
+start-cost: deps $(BUILD)/tests/unit/test_start_cost
+	$(Q)JOBS=$(JOBS) $(BUILD)/tests/unit/test_start_cost
+.PHONY: start-cost
+
 # Attacks on a coordinator whose honest devices do rounds. The load comes from the OpenSSL build. PRIORITIES=no, see tests/hostile.
 hostile: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all tools
@@ -256,10 +279,14 @@ deps:
 deps-dev: deps
 	$(Q)tests/deps $(DEPS_DEV)
 
+# In the places they have here, so that the links among them lead somewhere.
+DOCUMENTS := README.md $(wildcard docs/*.md docs/*.svg examples/*) wire/FORMAT.md systemd/README.md client/README.md daemon/README.md \
+             client/device/rivulet.h
+DOCDIR     = $(DESTDIR)$(PREFIX)/share/doc/rivulet
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include \
 	    $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(PREFIX)/lib/tmpfiles.d \
-	    $(DESTDIR)$(PREFIX)/share/doc/rivulet
+	    $(addprefix $(DOCDIR)/,$(sort $(dir $(DOCUMENTS))))
 	install -m 755 $(BUILD)/rivuletd $(BUILD)/rivulet $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(BUILD)/librivulet.a $(DESTDIR)$(PREFIX)/lib
 	install -m 644 client/device/rivulet.h $(DESTDIR)$(PREFIX)/include
@@ -269,7 +296,7 @@ install: all
 	install -m 644 systemd/rivulet.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/rivulet.conf
 	sed 's,@PREFIX@,$(PREFIX),;s,@VERSION@,$(VERSION),;s#@LIBS@#$(LIBS_DEVICE)#' \
 	    client/device/rivulet.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/rivulet.pc
-	install -m 644 README.md docs/*.md wire/FORMAT.md $(DESTDIR)$(PREFIX)/share/doc/rivulet
+	for f in $(DOCUMENTS); do install -m 644 $$f $(DOCDIR)/$$f || exit 1; done
 
 clean:
 	rm -rf build

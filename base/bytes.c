@@ -1,5 +1,6 @@
 #include "bytes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct bytes_reader
@@ -170,4 +171,16 @@ bytes_place(const void *items, size_t count, size_t size, const void *key, size_
 			to = mid;
 	}
 	return from;
+}
+
+void *
+bytes_grow(void *items, size_t count, size_t *room, size_t size)
+{
+	if (count < *room)
+		return items;
+	size_t more = *room > 0 ? *room * 2 : 16;
+	void *grown = realloc(items, more * size);
+	if (grown)
+		*room = more;
+	return grown;
 }

@@ -42,5 +42,8 @@ void bytes_put_zeros(struct bytes_writer *w, size_t len);
 /* Where the item that begins with the `len` bytes of key is, or would be, among `count` items of `size` bytes each, in ascending order of
  * their first `len` bytes. */
 size_t bytes_place(const void *items, size_t count, size_t size, const void *key, size_t len);
+/* The allocated `items`, or NULL, with room for one more than `count` of `size` bytes each; *room is how many there is room for. NULL without
+ * memory: the items are then where they were. */
+void *bytes_grow(void *items, size_t count, size_t *room, size_t size);
 
 #endif

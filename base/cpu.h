@@ -1,5 +1,7 @@
 #ifndef CPU_H
 #define CPU_H
+#include <sched.h>
+#include <unistd.h>
 
 /* What is rounded later than it is written (x87), or summed in another order, comes out different from all other machines. */
 #if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
@@ -31,6 +33,18 @@
 #endif
 
 /* Processors this process may run on, at least 1. */
-unsigned cpu_count(void);
+static inline unsigned
+cpu_count(void)
+{
+	cpu_set_t set;
+	long n;
+
+	/* The mask of a machine with more than 1024 processors does not fit into the set. */
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		n = CPU_COUNT(&set);
+	else
+		n = sysconf(_SC_NPROCESSORS_ONLN);
+	return n > 0 ? (unsigned)n : 1;
+}
 
 #endif

@@ -4,10 +4,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -234,4 +236,73 @@ file_empty_dir(const char *path, struct why *why)
 	}
 	closedir(d);
 	return e;
+}
+
+enum err
+file_set_aside(const char *path, const char *dir, struct why *why)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char to[PATH_MAX];
+	struct stat st;
+
+	enum err e = file_mkdirs(dir, 0700, why);
+	if (e)
+		return e;
+	for (unsigned i = 0;; i++) {
+		if (snprintf(to, sizeof(to), "%s/%s.%u", dir, name, i) >= (int)sizeof(to))
+			return err_set(why, ERR_LIMIT, "path too long: %s", dir);
+		if (lstat(to, &st) != 0)
+			break;
+	}
+	if (rename(path, to) != 0)
+		return err_errno(why, "move %s to %s", path, dir);
+	/* The date is for people who tidy up; without it the file is as safe. */
+	(void)!utimensat(AT_FDCWD, to, NULL, AT_SYMLINK_NOFOLLOW);
+	return file_sync_dir(dir, why);
+}
+
+enum err
+file_lock(const char *path, int *fd, struct why *why)
+{
+	enum err e = ERR_OK;
+
+	*fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (*fd < 0)
+		return err_errno(why, "open %s", path);
+	if (flock(*fd, LOCK_EX | LOCK_NB) != 0)
+		e = err_set(why, ERR_EXISTS, "another process has locked %s", path);
+	if (e) {
+		close(*fd);
+		*fd = -1;
+	}
+	return e;
+}
+
+enum err
+file_give(const char *path, const char *dir, struct why *why)
+{
+	struct stat st;
+
+	if (geteuid() != 0)
+		return ERR_OK;
+	return stat(dir, &st) == 0 && lchown(path, st.st_uid, st.st_gid) == 0
+	    ? ERR_OK
+	    : err_errno(why, "chown %s", path);
+}
+
+static int
+remove_entry(const char *path, const struct stat *st, int type, struct FTW *place)
+{
+	(void)st;
+	(void)type;
+	(void)place;
+	return remove(path);
+}
+
+enum err
+file_remove_dir(const char *path, struct why *why)
+{
+	if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0 || errno == ENOENT)
+		return ERR_OK;
+	return err_errno(why, "remove %s", path);
 }

@@ -39,7 +39,17 @@ ERR_MUST_USE enum err file_mkdirs(const char *path, mode_t mode, struct why *why
 /* Writes or reads exactly len bytes at offset, repeating short transfers. Reading past the end is ERR_CORRUPT. */
 ERR_MUST_USE enum err file_pwrite(int fd, const void *data, size_t len, uint64_t at);
 ERR_MUST_USE enum err file_pread(int fd, void *data, size_t len, uint64_t at);
+/* Moves a file into a directory of the same file system, which is made if need be, as NAME.N with the first N that is free, and dates
+ * it now. */
+ERR_MUST_USE enum err file_set_aside(const char *path, const char *dir, struct why *why);
+/* A lock that goes with the process or with *fd, on a file made if need be. ERR_EXISTS if another process has it; *fd is -1 after a
+ * failure. */
+ERR_MUST_USE enum err file_lock(const char *path, int *fd, struct why *why);
 /* Removes every entry of a directory that is a plain file; a missing directory is fine. */
 ERR_MUST_USE enum err file_empty_dir(const char *path, struct why *why);
+/* What root has made in a directory becomes its owner's, who is to use it; done by anybody else it is theirs already. */
+ERR_MUST_USE enum err file_give(const char *path, const char *dir, struct why *why);
+/* rm -r, following no link; a missing directory is fine. */
+ERR_MUST_USE enum err file_remove_dir(const char *path, struct why *why);
 
 #endif

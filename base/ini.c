@@ -30,7 +30,8 @@ struct reader {
 	const struct ini *ini;
 	struct entry *entries;
 	size_t count;
-	struct entry *now; /* NULL before the first head of a file */
+	struct entry *now; /* NULL before the first head of a file, and after a wrong one */
+	bool lost; /* behind a wrong head: its keys belong to nothing */
 	const char *file;
 	int line;
 	const char *text; /* the line libinih gets next */
@@ -51,45 +52,99 @@ short_name(const char *file)
 }
 
 static void
-place(const struct reader *r, const char *head, const char *key, char out[192])
+place(const struct reader *r, const char *head, const char *key, char out[INI_PLACE_MAX])
 {
 	const char *name = key ? key : "";
+	int n = snprintf(out, INI_PLACE_MAX, "%.120s:%d: ", short_name(r->file), r->line);
+	size_t room = INI_PLACE_MAX - (size_t)n;
 
 	if (!head)
-		snprintf(out, 192, "%.40s%s", name, key ? ": " : "");
+		snprintf(out + n, room, "%.40s%s", name, key ? ": " : "");
 	else if (!r->ini->dotted)
-		snprintf(out, 192, "[%.70s]%s%.40s: ", head, key ? " " : "", name);
+		snprintf(out + n, room, "[%.70s]%s%.40s: ", head, key ? " " : "", name);
 	else
-		snprintf(out, 192, "%.70s%s%.40s: ", head, key ? "." : "", name);
+		snprintf(out + n, room, "%.70s%s%.40s: ", head, key ? "." : "", name);
+}
+
+/* Does reading end here? */
+static bool
+stops(const struct reader *r)
+{
+	const struct ini_notes *notes = r->ini->notes;
+
+	return r->e && !(r->e == ERR_INVALID && notes && notes->mistake);
 }
 
 static void __attribute__((format(printf, 4, 5)))
 complain(struct reader *r, const char *head, const char *key, const char *fmt, ...)
 {
-	char where[192], text[192];
+	const struct ini_notes *notes = r->ini->notes;
+	char where[INI_PLACE_MAX], text[192];
+	struct why said;
 	va_list ap;
 
-	if (r->e)
+	if (stops(r))
 		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	place(r, head, key, where);
-	r->e =
-	    err_set(r->why, ERR_INVALID, "%s:%d: %s%s", short_name(r->file), r->line, where, text);
+	err_set(&said, ERR_INVALID, "%s%s", where, text);
+	if (!r->e)
+		r->e = err_set(r->why, ERR_INVALID, "%s", said.text);
+	if (notes && notes->mistake)
+		notes->mistake(notes->context, said.text);
+}
+
+static void
+note_place(struct reader *r, const void *field, const char *key)
+{
+	struct ini_notes *n = r->ini->notes;
+
+	if (!n)
+		return;
+	struct ini_place *more = realloc(n->places, (n->count + 1) * sizeof(*more));
+	if (!more) {
+		r->e = err_set(r->why, ERR_NOMEM, "no memory to read %s", r->file);
+		return;
+	}
+	n->places = more;
+	more[n->count].field = field;
+	place(r, r->now->head, key, more[n->count++].text);
+}
+
+const char *
+ini_notes_place(const struct ini_notes *notes, const void *field, size_t which)
+{
+	const char *found = "";
+	size_t seen = 0;
+
+	for (size_t i = 0; i < notes->count && seen <= which; i++)
+		if (notes->places[i].field == field) {
+			found = notes->places[i].text;
+			seen++;
+		}
+	return found;
+}
+
+void
+ini_notes_deinit(struct ini_notes *notes)
+{
+	free(notes->places);
+	notes->places = NULL;
+	notes->count = 0;
 }
 
 static void
 warn(struct reader *r, const char *key)
 {
 	struct ini_warnings *w = r->ini->warnings;
-	char where[192];
+	char where[INI_PLACE_MAX];
 
 	if (w->count == INI_WARNINGS_MAX)
 		return;
 	place(r, r->now->head, key, where);
-	err_set(&w->text[w->count++], ERR_OK, "%s:%d: %sis no longer known and has no effect",
-	    short_name(r->file), r->line, where);
+	err_set(&w->text[w->count++], ERR_OK, "%sis no longer known and has no effect", where);
 }
 
 static void
@@ -231,6 +286,7 @@ read_head(struct reader *r, const char *line, size_t len)
 	size_t head_len = close ? (size_t)(close - line) - 1 : 0;
 
 	r->now = NULL;
+	r->lost = true;
 	if (!close || head_len >= sizeof(head)) {
 		complain(r, NULL, NULL, "not a [section]");
 		return;
@@ -244,6 +300,15 @@ read_head(struct reader *r, const char *line, size_t len)
 	memcpy(head, line + 1, head_len);
 	head[head_len] = '\0';
 	find_section(r, head);
+}
+
+/* The quotes would be a part of it. */
+static bool
+is_quoted(const char *value)
+{
+	size_t len = strlen(value);
+
+	return len >= 2 && (*value == '"' || *value == '\'') && value[len - 1] == *value;
 }
 
 static void
@@ -266,8 +331,12 @@ set_key(struct reader *r, const struct ini_key *k, const char *value)
 		memset(field, 0, k->size);
 	e->given |= bit;
 	e->here |= bit;
-	if (k->set(k, field, value, &why))
+	if (!k->quotes && is_quoted(value))
+		complain(r, e->head, k->name, "%.60s stands in quotes: leave them out", value);
+	else if (k->set(k, field, value, &why))
 		complain(r, e->head, k->name, "%s", why.text);
+	else
+		note_place(r, field, k->name);
 }
 
 static int
@@ -277,8 +346,9 @@ on_key(void *context, const char *section, const char *name, const char *value)
 
 	(void)section;
 	if (!r->now) {
-		complain(r, NULL, name, "stands before any [section]");
-		return 0;
+		if (!r->lost)
+			complain(r, NULL, name, "stands before any [section]");
+		return 1;
 	}
 	for (const struct ini_key *k = r->now->section->keys; k->name; k++) {
 		if (strcmp(k->name, name) == 0) {
@@ -287,7 +357,7 @@ on_key(void *context, const char *section, const char *name, const char *value)
 		}
 	}
 	unknown_key(r, name);
-	return 0;
+	return 1;
 }
 
 /* --- lines and files */
@@ -362,10 +432,11 @@ read_text(struct reader *r, const char *file, const char *text, size_t len)
 	r->file = file;
 	r->line = 0;
 	r->now = NULL;
+	r->lost = false;
 	for (size_t i = 0; i < r->count; i++)
 		r->entries[i].here = 0;
 	text += has_mark(text, len) ? 3 : 0;
-	while (text < end && !r->e) {
+	while (text < end && !stops(r)) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		r->line++;
 		read_line(r, text, newline ? newline : end);
@@ -405,7 +476,7 @@ start(struct reader *r, const struct ini *ini, struct why *why)
 static enum err
 finish(struct reader *r)
 {
-	for (size_t i = 0; i < r->count && !r->e; i++) {
+	for (size_t i = 0; i < r->count && !stops(r); i++) {
 		r->file = r->entries[i].file;
 		r->line = r->entries[i].line;
 		check_entry(r, &r->entries[i]);
@@ -491,7 +562,7 @@ ini_load(const struct ini *ini, const char *file, struct why *why)
 
 	start(&r, ini, why);
 	r.e = list_files(&paths, &count, file, why);
-	for (size_t i = 0; i < count && !r.e; i++)
+	for (size_t i = 0; i < count && !stops(&r); i++)
 		read_file(&r, paths[i], ini->optional && i == 0);
 	enum err e = finish(&r);
 	for (size_t i = 0; i < count; i++)

@@ -16,6 +16,7 @@
  * a warning instead. Calls block on the disk.
  */
 #define INI_WARNINGS_MAX 8
+#define INI_PLACE_MAX 320
 
 struct ini_key {
 	const char *name; /* NULL ends a table of at most 64 */
@@ -26,6 +27,7 @@ struct ini_key {
 	/* The default, written like a value; NULL: the field stays as it is. */
 	const char *fallback;
 	const char *const *words; /* for set, ended by NULL */
+	bool quotes; /* the value may stand in quotes: of words with blanks, say */
 	bool many; /* may be given several times: the first clears the field, each is set */
 	unsigned forms; /* the forms (see ini_section) that know the key; 0: all */
 	unsigned needs; /* the forms that cannot do without */
@@ -48,9 +50,25 @@ struct ini_warnings {
 	size_t count;
 };
 
+/* Where a value stands: "FILE:LINE: [section] key: ". */
+struct ini_place {
+	const void *field;
+	char text[INI_PLACE_MAX];
+};
+
+/* For who wants to know more than the first mistake. Begins zeroed, but for `mistake`. */
+struct ini_notes {
+	struct ini_place *places; /* of each value that was taken, as they were read */
+	size_t count;
+	/* Is told of each mistake; the result is still the first. NULL: reading ends with it. */
+	void (*mistake)(void *context, const char *text);
+	void *context;
+};
+
 struct ini {
 	const struct ini_section *sections;
 	void *out;
+	struct ini_notes *notes; /* may be NULL */
 	bool optional; /* FILE may be absent; FILE.d always may */
 	bool dotted; /* places are written section.key, not [section] key */
 	struct ini_warnings *warnings; /* started anew */
@@ -64,6 +82,10 @@ ERR_MUST_USE enum err ini_read(
 /* A setter: one of key->words becomes its number, in a bool or an enum of that size. */
 ERR_MUST_USE enum err ini_choice(
     const struct ini_key *key, void *field, const char *value, struct why *why);
+/* The place of the value in `field`, or of one of several that a key was given; "" if it is the default. */
+#define INI_LAST SIZE_MAX
+const char *ini_notes_place(const struct ini_notes *notes, const void *field, size_t which);
+void ini_notes_deinit(struct ini_notes *notes);
 /* Sets the defaults of one section. */
 void ini_defaults(const struct ini_key *keys, void *fields);
 

@@ -1,6 +1,8 @@
 #include "source.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "file.h"
 #include "idx.h"
@@ -91,6 +93,27 @@ load_idx(struct dataset *out, struct choice *c, const struct source *from, struc
 	return at(from->images, e ? e : attach(out, c, why), why);
 }
 
+/* One number or three, whose product is that of the features. */
+static enum err
+take_shape(struct dataset *d, const char *text, struct why *why)
+{
+	uint32_t shape[3] = {1, 1, 1};
+	size_t left = d->features;
+	char end;
+
+	int n = sscanf(text, "%u ,%u ,%u %c", &shape[0], &shape[1], &shape[2], &end);
+	if (n != 1 && n != 3)
+		return err_set(why, ERR_INVALID, "shape is one number, or channels, height, width");
+	for (int i = 0; i < 3; i++)
+		left = shape[i] && left % shape[i] == 0 ? left / shape[i] : 0;
+	if (left != 1)
+		return err_set(why, ERR_INVALID,
+		    "shape %.40s is not that of the %zu features of a line", text, d->features);
+	memcpy(d->shape, shape, sizeof(shape));
+	d->dims = (unsigned)n;
+	return ERR_OK;
+}
+
 static enum err
 load_csv(struct dataset *out, struct choice *c, const struct source *from, struct why *why)
 {
@@ -106,6 +129,8 @@ load_csv(struct dataset *out, struct choice *c, const struct source *from, struc
 	}
 	if (!e)
 		e = csv_read(out, file.data, file.len, &from->csv, c->keep, c->kept, why);
+	if (!e && from->shape && *from->shape)
+		e = take_shape(out, from->shape, why);
 	file_unmap(&file);
 	return at(from->path, e, why);
 }

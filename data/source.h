@@ -11,6 +11,7 @@ struct source {
 	const char *images, *labels; /* IDX; images NULL: CSV */
 	const char *path; /* CSV */
 	struct csv_form csv;
+	const char *shape; /* of a line's features, "3, 32, 32"; NULL or "": a line is flat */
 	const struct shard *shard; /* which of the examples; NULL: all */
 };
 

@@ -45,7 +45,7 @@ main(int argc, char **argv)
 		return fprintf(stderr, "own_loop: %s\n", why), 1;
 	while (rivulet_next(device, 30, &task) == RIVULET_OK) {
 		struct rivulet_result result = {.examples = POINTS, .steps = POINTS};
-		train(task->tensors[0].data, task->tensors[1].data, 0.1f, &result);
+		train(task->tensors[0].data, task->tensors[1].data, (float)task->rate, &result);
 		printf("round %d: accuracy %.3f\n", (int)task->round, result.accuracy);
 		if (rivulet_submit(device, &result))
 			fprintf(stderr, "own_loop: %s\n", rivulet_why(device));

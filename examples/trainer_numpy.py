@@ -128,7 +128,7 @@ def step(layers, x, y, rate):
 def check(recipe):
     """What it would not do as the job says, it does not do at all."""
     local = recipe["local"]
-    for key in ("prox", "clip_norm", "seconds", "schedule"):
+    for key in ("prox", "clip_norm", "seconds"):
         if local.get(key):
             sys.exit("this trainer knows no local." + key)
     for key in ("momentum", "weight_decay"):
@@ -143,7 +143,7 @@ def check(recipe):
 def train(task, layers, x, y):
     local = task["recipe"]["local"]
     batch = local.get("batch") or len(y)
-    rate = local["optimizer"]["rate"]
+    rate = task["rate"]  # of this round: schedule and warm-up are in it
     rng = np.random.default_rng(task["local_seed"])
     per_epoch = -(-len(y) // batch)
     planned = int(local["steps"]) if "steps" in local else int(local.get("epochs", 1)) * per_epoch

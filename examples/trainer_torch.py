@@ -104,9 +104,12 @@ def make_layer(layer, weights, name):
 
 def make_network(task, weights):
     """A chain of the recipe's layers; an unnamed layer is called by its type and place, as the coordinator does."""
-    parts = OrderedDict()
+    parts, before = OrderedDict(), "input"
     for i, layer in enumerate(task["recipe"]["model"]["layers"], 1):
         name = layer.get("name", "%s%d" % (layer["type"], i))
+        if layer["type"] == "add" or layer.get("inputs", [before]) != [before]:
+            sys.exit("this trainer knows layers in a row only")
+        before = name
         parts[name] = make_layer(layer, weights, name)
     return nn.Sequential(parts)
 
@@ -120,16 +123,29 @@ def evaluate(net, x, y):
     return {"examples": len(y), "loss": loss, "accuracy": accuracy}
 
 
-def train(task, net, x, y):
-    local = task["recipe"]["local"]
+def check(recipe):
+    """What it would not do as the job says, it does not do at all."""
+    local = recipe["local"]
     for key in ("prox", "clip_norm", "seconds"):
         if local.get(key):
             sys.exit("this trainer knows no local." + key)
     if local.get("accumulate", 1) > 1 or local["optimizer"].get("name", "sgd") != "sgd":
-        sys.exit("this trainer knows plain SGD only")
+        sys.exit("this trainer knows SGD only, a step per batch")
+    if local.get("random", "stream") != "stream":
+        sys.exit("this trainer draws as PyTorch does, not by local.random")
+    if recipe["model"]["loss"] != "cross_entropy" or recipe.get("tensors"):
+        sys.exit("this trainer knows cross-entropy only, and trains every tensor")
+
+
+def train(task, net, x, y):
+    local = task["recipe"]["local"]
     rule = local["optimizer"]
     optimizer = torch.optim.SGD(
-        net.parameters(), lr=rule["rate"], momentum=rule.get("momentum", 0), weight_decay=rule.get("weight_decay", 0)
+        net.parameters(),
+        lr=task["rate"],  # of this round: schedule and warm-up are in it
+        momentum=rule.get("momentum", 0),
+        nesterov=rule.get("nesterov", False),
+        weight_decay=rule.get("weight_decay", 0),
     )
     batch = local.get("batch") or len(y)
     per_epoch = -(-len(y) // batch)
@@ -163,6 +179,7 @@ def main():
     os.chdir(sys.argv[1])
     with open("task.json") as f:
         task = json.load(f)
+    check(task["recipe"])
     torch.manual_seed(task["local_seed"])
     if task.get("threads"):
         torch.set_num_threads(task["threads"])

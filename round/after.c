@@ -1,5 +1,6 @@
 #include "after.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -9,8 +10,8 @@ static bool
 reached_target(const struct stop_spec *stop, const struct after_round *r)
 {
 	return r->evaluated &&
-	    ((stop->has_accuracy && r->accuracy >= stop->accuracy) ||
-		(stop->has_loss && r->loss <= stop->loss));
+	    ((stop->has_accuracy && isfinite(r->accuracy) && r->accuracy >= stop->accuracy) ||
+		(stop->has_loss && isfinite(r->loss) && r->loss <= stop->loss));
 }
 
 __attribute__((format(printf, 3, 4))) static void

@@ -5,12 +5,14 @@
 #include <stddef.h>
 
 struct round_policy
-round_policy(const struct round_spec *spec)
+round_policy(const struct job_spec *job)
 {
+	const struct round_spec *spec = &job->round;
 	double invites = ceil((double)spec->goal * spec->over_select);
 
 	return (struct round_policy){.goal = spec->goal,
 	    .quorum = spec->quorum,
+	    .hostile = job->aggregate.rule.hostile,
 	    .invite_max = invites < UINT32_MAX ? (uint32_t)invites : UINT32_MAX,
 	    .deadline_ms = (uint64_t)(spec->deadline_s * 1000),
 	    .grace_ms = (uint64_t)(spec->grace_s * 1000),
@@ -109,7 +111,7 @@ consider(struct round *r, uint64_t now_ms)
 		return now_ms >= r->gather_until_ms ? ROUND_DO_DRAW : 0;
 	if (r->state == ROUND_GRACE || now_ms < r->deadline_ms || r->committing > 0)
 		return 0;
-	if (r->no_numbers > 0 && r->accepted + r->no_numbers >= r->policy.quorum)
+	if (r->no_numbers > r->policy.hostile && r->accepted + r->no_numbers >= r->policy.quorum)
 		return close_round(r, now_ms);
 	/* Nobody came: there is nothing to abandon, only a deadline to move. */
 	bool lonely = r->invited <= r->accepted && r->aborted == r->aborted_before;

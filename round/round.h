@@ -15,6 +15,7 @@
 struct round_policy {
 	uint32_t goal; /* reports wanted, >= 1 */
 	uint32_t quorum; /* reports needed, 1..goal */
+	uint32_t hostile; /* devices whose word alone ends no round */
 	uint32_t invite_max; /* tasks handed out at once: ceil(goal * over_select) */
 	uint64_t deadline_ms, grace_ms, sample_ms;
 	bool sample; /* gather askers and draw instead of first come, first served */
@@ -89,7 +90,7 @@ struct round_close {
 };
 
 /* What a job's document says of its rounds. */
-struct round_policy round_policy(const struct round_spec *spec);
+struct round_policy round_policy(const struct job_spec *job);
 /* failed: rounds that came last and failed, in a row; more than the policy allows paused the job, and the count began anew. */
 void round_init(struct round *r, const struct round_policy *policy, uint32_t failed);
 /* Returns a set of round_action. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "cpu.h"
 
 #define LINE 16 /* floats that come together from memory */
@@ -22,14 +23,10 @@ struct order {
 static enum err
 add(struct order *o, size_t low, size_t high)
 {
-	if (o->count == o->room) {
-		size_t room = o->room ? o->room * 2 : 256;
-		struct pair *pairs = realloc(o->pairs, room * sizeof(*pairs));
-		if (!pairs)
-			return ERR_NOMEM;
-		o->pairs = pairs;
-		o->room = room;
-	}
+	struct pair *pairs = bytes_grow(o->pairs, o->count, &o->room, sizeof(*pairs));
+	if (!pairs)
+		return ERR_NOMEM;
+	o->pairs = pairs;
 	o->pairs[o->count++] = (struct pair){(uint16_t)low, (uint16_t)high};
 	return ERR_OK;
 }

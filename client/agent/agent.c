@@ -3,31 +3,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "backoff.h"
+#include "confine.h"
 #include "device.h"
+#include "document.h"
 #include "fault.h"
 #include "gate.h"
+#include "program.h"
 #include "stock.h"
 #include "trainer.h"
 #include "trainer_offer.h"
 #include "training.h"
 
 #define DEADLINE_SHARE 0.9 /* of the time left; the rest is for encoding and sending */
-#define JOBS_KNOWN 32
-
-struct known_job {
-	char id[33];
-	char name[RECIPE_NAME_MAX];
-};
+#define JOBS_KNOWN 16
 
 struct agent {
 	const struct agent_options *options;
 	struct rivulet *r;
 	struct stock stock;
-	struct known_job jobs[JOBS_KNOWN]; /* a ring */
+	struct document jobs[JOBS_KNOWN]; /* a ring: of jobs that a gate was asked about */
 	size_t next_job;
+	struct spawner spawner;
 	struct trainer_out out; /* of the task in hand */
+	uint64_t done; /* deltas that were taken */
 };
 
 static void
@@ -59,42 +60,66 @@ renew_offer(struct agent *a)
 			put_data(o, &a->stock.items[i]);
 }
 
-/* The job's name, asked for once per job; "" if the coordinator does not say. */
-static const char *
-job_name(struct agent *a, const char *job)
+/* The job's, fetched once. */
+static enum err
+find_document(struct agent *a, const char *job, const struct document **out, struct why *why)
 {
-	struct transport_answer answer;
-	struct json *doc = NULL;
-	char path[64];
+	struct document d;
 
 	for (size_t i = 0; i < JOBS_KNOWN; i++)
-		if (strcmp(a->jobs[i].id, job) == 0)
-			return a->jobs[i].name;
-	snprintf(path, sizeof(path), "/v1/jobs/%.32s", job);
-	const struct session_call call = {
-	    .path = path, .attempts = 2, .request = {.method = "GET"}};
-	enum err e = session_do(device_session(a->r), &call, &answer, NULL);
-	if (!e)
-		e = session_problem(&answer, NULL, NULL);
-	if (!e)
-		e = json_parse(&doc, buf_str(&answer.body), answer.body.len, NULL);
-	const char *name = e ? NULL : json_string(json_get(doc, "name"));
-	struct known_job *known = &a->jobs[a->next_job];
-	snprintf(known->name, sizeof(known->name), "%s", name ? name : "");
-	memcpy(known->id, job, sizeof(known->id));
-	if (name)
-		a->next_job = (a->next_job + 1) % JOBS_KNOWN;
-	else
-		known->id[0] = '\0';
-	json_free(doc);
-	transport_answer_deinit(&answer);
-	return known->name;
+		if (strcmp(a->jobs[i].job, job) == 0) {
+			*out = &a->jobs[i];
+			return ERR_OK;
+		}
+	enum err e = document_fetch(&d, device_session(a->r), job, why);
+	if (e)
+		return e;
+	*out = &a->jobs[a->next_job];
+	document_deinit(&a->jobs[a->next_job]);
+	a->jobs[a->next_job] = d;
+	a->next_job = (a->next_job + 1) % JOBS_KNOWN;
+	return ERR_OK;
 }
 
+/* Does the owner let some jobs alone use what the recipe names? */
+static bool
+is_gated(struct agent *a, const struct recipe *recipe)
+{
+	const struct stock_item *item = stock_find(&a->stock, recipe->data.name);
+	const struct settings_trainer *program =
+	    settings_find_trainer(device_settings(a->r), recipe->trainer);
+
+	return (item && gate_used(&item->settings->gate)) || (program && gate_used(&program->gate));
+}
+
+/* From here on the task's recipe is the one that the job's id stands for. */
+static enum abort_reason
+check_document(struct agent *a, struct work *w, struct why *why)
+{
+	const struct document *document = NULL;
+	struct why said = {""};
+
+	if (!is_gated(a, &w->task.recipe))
+		return ABORT_NONE;
+	enum err e = find_document(a, w->task.job, &document, &said);
+	if (!e)
+		e = document_apply(document, w, &said);
+	if (!e)
+		return ABORT_NONE;
+	err_set(why, e, "allow_jobs and deny_jobs need the job's document: %.180s",
+	    said.text[0] ? said.text : err_name(e));
+	return e == ERR_NOMEM ? ABORT_OUT_OF_MEMORY : ABORT_REFUSED;
+}
+
+/* A gate that is used was seen by check_document. */
 static bool
 admitted(struct agent *a, const struct gate *gate, const char *job)
 {
-	return !gate_used(gate) || gate_admits(gate, job, job_name(a, job));
+	const struct document *document = NULL;
+
+	return !gate_used(gate) ||
+	    (find_document(a, job, &document, NULL) == ERR_OK &&
+		gate_admits(gate, job, document->name));
 }
 
 static enum abort_reason
@@ -119,12 +144,15 @@ consider_trainer(struct agent *a, const struct work *w, struct why *why)
 
 /* Before anything is downloaded: may and can this device do the task? */
 static enum abort_reason
-consider(void *agent, const struct work *w, struct why *why)
+consider(void *agent, struct work *w, struct why *why)
 {
 	struct agent *a = agent;
+	enum abort_reason reason = check_document(a, w, why);
+
+	if (reason)
+		return reason;
 	const struct recipe *recipe = &w->task.recipe;
 	struct stock_item *item = stock_find(&a->stock, recipe->data.name);
-
 	if (!item || item->all.count < recipe->data.min_examples) {
 		err_set(why, ERR_NOTFOUND, "no data set \"%s\" here, or too few examples of it",
 		    recipe->data.name);
@@ -171,6 +199,7 @@ train(struct agent *a, struct why *why)
 	    .settings = settings,
 	    .home = device_home(a->r),
 	    .device = session_device(device_session(a->r)),
+	    .spawner = &a->spawner,
 	    .seconds = time_budget(w, settings),
 	    .stop = device_cancelled,
 	    .context = a->r};
@@ -239,7 +268,15 @@ tell_status(struct agent *a, const char *what)
 		a->options->status(a->options->rivulet.context, what);
 }
 
-/* One task; RIVULET_TIMEOUT never, for it waits as long as it takes. */
+static bool
+reload_wanted(void *agent)
+{
+	const struct agent *a = agent;
+
+	return a->options->reload && *a->options->reload;
+}
+
+/* One task. It waits as long as it takes: RIVULET_TIMEOUT only where the settings are to be read again before it. */
 static int
 one_task(struct agent *a)
 {
@@ -249,6 +286,8 @@ one_task(struct agent *a)
 
 	tell_status(a, "waiting for work");
 	while (rc == RIVULET_TIMEOUT) {
+		if (reload_wanted(a))
+			return rc;
 		if (stock_refresh(&a->stock, device_events(a->r)))
 			renew_offer(a);
 		bool all = device_offer(a->r)->data_count == a->stock.count;
@@ -269,17 +308,17 @@ one_task(struct agent *a)
 static int
 loop(struct agent *a)
 {
-	uint64_t done = 0;
-
 	for (;;) {
 		int rc = one_task(a);
+		if (rc == RIVULET_TIMEOUT && reload_wanted(a))
+			return rc;
 		bool stopped = a->options->rivulet.cancel &&
 		    a->options->rivulet.cancel(a->options->rivulet.context);
 		if (rc == RIVULET_STOPPED || stopped)
 			return RIVULET_OK;
 		if (a->options->once)
 			return rc;
-		if (rc == RIVULET_OK && ++done == a->options->rounds)
+		if (rc == RIVULET_OK && ++a->done == a->options->rounds)
 			return RIVULET_OK;
 		/* A delta refused once is likely to be refused again: that waits like any failure. */
 		if (rc == RIVULET_OK)
@@ -289,43 +328,142 @@ loop(struct agent *a)
 	}
 }
 
-int
-agent_run(const struct agent_options *options, char *why, size_t why_size)
+/* An owner should know when a program could look around. */
+static void
+say_unconfined(struct agent *a)
 {
-	struct agent *a = calloc(1, sizeof(*a));
+	if (device_settings(a->r)->trainer_count > 0 && confine_version() == 0)
+		events_emit(device_events(a->r), EVENTS_WARN, "trainers.unconfined",
+		    EVENTS_PAIRS(EVENTS_S("reason", "this kernel has no Landlock")));
+}
 
-	if (!a)
-		return RIVULET_NOMEM;
-	a->options = options;
-	int rc = rivulet_open(&a->r, &options->rivulet, why, why_size);
-	if (rc != RIVULET_OK) {
-		free(a);
+/* Better now than with the first task. What is wrong keeps neither the others nor the agent from their work. */
+static void
+try_trainers(struct agent *a)
+{
+	const struct settings *s = device_settings(a->r);
+	struct why why = {""};
+
+	for (size_t i = 0; i < s->trainer_count; i++)
+		if (program_try(s, &s->trainers[i], device_home(a->r), &why))
+			events_emit(device_events(a->r), EVENTS_ERROR, "trainer.failed",
+			    EVENTS_PAIRS(EVENTS_S("name", s->trainers[i].name),
+				EVENTS_S("reason", why.text)));
+}
+
+/* The device, its data sets and what it offers, by the settings as they are now. */
+static int
+open_device(struct agent *a, char *why, size_t why_size)
+{
+	int rc = rivulet_open(&a->r, &a->options->rivulet, why, why_size);
+
+	if (rc != RIVULET_OK)
 		return rc;
-	}
 	device_consider(a->r, consider, a);
+	device_interrupt(a->r, reload_wanted, a);
 	trainer_external_clean(device_home(a->r));
 	stock_init(&a->stock, device_settings(a->r));
 	stock_refresh(&a->stock, device_events(a->r));
 	renew_offer(a);
+	say_unconfined(a);
+	try_trainers(a);
 	trainer_offer_put(device_offer(a->r),
 	    &(struct trainer_offer){.settings = device_settings(a->r),
 		.events = device_events(a->r),
+		.home = device_home(a->r),
+		.spawner = &a->spawner,
 		.stop = device_cancelled,
 		.context = a->r});
+	return RIVULET_OK;
+}
+
+static void
+close_device(struct agent *a)
+{
+	stock_deinit(&a->stock);
+	rivulet_close(a->r);
+	a->r = NULL;
+}
+
+/* Nothing of the old settings is left over, as after a restart; but no task was in hand, and the process stays. */
+static int
+reload(struct agent *a, char *why, size_t why_size)
+{
+	struct settings *fresh = NULL;
+	struct why reason = {""};
+
+	*a->options->reload = 0;
+	enum err e = settings_load(&fresh, device_home(a->r), a->options->rivulet.config, &reason);
+	settings_free(fresh);
+	if (e) {
+		events_emit(device_events(a->r), EVENTS_ERROR, "reload.failed",
+		    EVENTS_PAIRS(EVENTS_S("reason", reason.text)));
+		return RIVULET_OK;
+	}
+	close_device(a);
+	int rc = open_device(a, why, why_size);
+	if (rc == RIVULET_OK)
+		events_emit(device_events(a->r), EVENTS_INFO, "reload.done",
+		    EVENTS_PAIRS(EVENTS_U("data", device_offer(a->r)->data_count),
+			EVENTS_U("trainers", device_offer(a->r)->trainer_count)));
+	return rc;
+}
+
+/* Until it is told to stop, or cannot go on. */
+static int
+work(struct agent *a, char *why, size_t why_size)
+{
+	int rc;
+
+	while ((rc = loop(a)) == RIVULET_TIMEOUT) {
+		rc = reload(a, why, why_size);
+		if (rc != RIVULET_OK)
+			return rc;
+	}
+	if (rc != RIVULET_OK && why && why_size)
+		snprintf(why, why_size, "%s", rivulet_why(a->r));
+	events_emit(device_events(a->r), EVENTS_INFO, "stopped",
+	    EVENTS_PAIRS(EVENTS_U("code", (unsigned)rc)));
+	close_device(a);
+	return rc;
+}
+
+static int
+serve(struct agent *a, char *why, size_t why_size)
+{
+	int rc = open_device(a, why, why_size);
+
+	if (rc != RIVULET_OK)
+		return rc;
 	events_emit(device_events(a->r), EVENTS_INFO, "started",
 	    EVENTS_PAIRS(EVENTS_S("device", rivulet_device(a->r)),
 		EVENTS_S("name", rivulet_name(a->r)),
 		EVENTS_S("coordinator", session_url(device_session(a->r))),
 		EVENTS_U("data", device_offer(a->r)->data_count)));
-	if (options->ready)
-		options->ready(options->rivulet.context);
-	rc = loop(a);
-	if (rc != RIVULET_OK && why && why_size)
-		snprintf(why, why_size, "%s", rivulet_why(a->r));
-	events_emit(device_events(a->r), EVENTS_INFO, "stopped",
-	    EVENTS_PAIRS(EVENTS_U("code", (unsigned)rc)));
-	stock_deinit(&a->stock);
-	rivulet_close(a->r);
+	if (a->options->ready)
+		a->options->ready(a->options->rivulet.context);
+	return work(a, why, why_size);
+}
+
+int
+agent_run(const struct agent_options *options, char *why, size_t why_size)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+	struct why inner = {""};
+
+	if (!a)
+		return RIVULET_NOMEM;
+	a->options = options;
+	/* The spawner comes first: it shall hold no key. Then nobody of the same user may look into this process. */
+	if (spawner_init(&a->spawner, &inner) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) {
+		snprintf(why, why_size, "%s", inner.text);
+		free(a);
+		return RIVULET_IO;
+	}
+	int rc = serve(a, why, why_size);
+	for (size_t i = 0; i < JOBS_KNOWN; i++)
+		document_deinit(&a->jobs[i]);
+	spawner_deinit(&a->spawner);
 	free(a);
 	return rc;
 }

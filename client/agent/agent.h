@@ -1,5 +1,7 @@
 #ifndef AGENT_H
 #define AGENT_H
+#include <signal.h>
+
 #include "rivulet.h"
 
 /*
@@ -10,6 +12,9 @@ struct agent_options {
 	struct rivulet_options rivulet; /* trainer, data and examples are left empty */
 	uint64_t rounds; /* end after so many deltas were taken; 0: never */
 	int once; /* end after one task, whatever became of it */
+	/* Set, by a signal handler for instance, to have the settings read again once no task is in hand; set back then. NULL: never.
+	 * Settings with a mistake change nothing, and the log says so. */
+	volatile sig_atomic_t *reload;
 	void (*ready)(void *context); /* once, when everything is open; may be NULL */
 	void (*status)(void *context,
 	    const char *line); /* what it is doing, for a service manager; may be NULL */

@@ -15,6 +15,7 @@ load_files(struct dataset *out, const struct settings_data *d, struct why *why)
 	    .labels = d->labels,
 	    .path = d->path,
 	    .csv = {.label = d->label[0] ? d->label : NULL, .regression = d->regression},
+	    .shape = d->shape,
 	    .shard = &d->shard,
 	};
 
@@ -147,14 +148,13 @@ data_fits(const struct dataset *set, const struct settings_data *from, const str
     struct why *why)
 {
 	const struct data_spec *spec = &recipe->data;
-	size_t features = 1;
+	char here[DATASET_SHAPE_TEXT], there[DATASET_SHAPE_TEXT];
 
-	for (unsigned i = 0; i < spec->dims; i++)
-		features *= spec->shape[i];
-	if (spec->dims > 0 && features != set->features)
+	if (!dataset_shape_fits(set, spec))
 		return err_set(why, ERR_INVALID,
-		    "data %s has %zu features per example, the job wants %zu", from->name,
-		    set->features, features);
+		    "data %s has examples of shape %s, the job wants %s", from->name,
+		    dataset_shape_text(here, set->shape, set->dims),
+		    dataset_shape_text(there, spec->shape, spec->dims));
 	if (spec->class_count > 0 && !set->labels)
 		return err_set(why, ERR_INVALID, "data %s has no class labels", from->name);
 	if (spec->class_count > 0 && set->classes > spec->class_count)

@@ -10,6 +10,7 @@ void
 stock_init(struct stock *s, const struct settings *settings)
 {
 	memset(s, 0, sizeof(*s));
+	s->settings = settings;
 	s->count = settings->data_count;
 	for (size_t i = 0; i < s->count; i++)
 		s->items[i].settings = &settings->data[i];
@@ -37,15 +38,17 @@ stock_deinit(struct stock *s)
 }
 
 static bool
-load(struct stock_item *item, const struct events *events)
+load(const struct settings *settings, struct stock_item *item, const struct events *events)
 {
-	struct why why;
+	struct why why, said;
 
 	item->tried_at = backoff_now();
 	if (data_load(&item->all, item->settings, &why)) {
+		err_set(
+		    &said, ERR_OK, "%s%s", settings_data_place(settings, item->settings), why.text);
 		events_emit(events, EVENTS_ERROR, "data.failed",
 		    EVENTS_PAIRS(
-			EVENTS_S("name", item->settings->name), EVENTS_S("reason", why.text)));
+			EVENTS_S("name", item->settings->name), EVENTS_S("reason", said.text)));
 		return false;
 	}
 	item->loaded = true;
@@ -64,7 +67,7 @@ stock_refresh(struct stock *s, const struct events *events)
 		struct stock_item *item = &s->items[i];
 		if (!item->loaded &&
 		    (item->tried_at <= 0 || backoff_now() - item->tried_at > TRY_AGAIN_S))
-			changed |= load(item, events);
+			changed |= load(s->settings, item, events);
 	}
 	return changed;
 }

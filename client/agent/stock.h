@@ -20,6 +20,7 @@ struct stock_item {
 };
 
 struct stock {
+	const struct settings *settings;
 	struct stock_item items[SETTINGS_DATA_MAX];
 	size_t count;
 };

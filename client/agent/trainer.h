@@ -4,6 +4,7 @@
 #include "dataset.h"
 #include "finish.h"
 #include "settings.h"
+#include "spawner.h"
 #include "work.h"
 
 /*
@@ -19,6 +20,7 @@ struct trainer_in {
 	const struct settings_data *data; /* what the owner says of the data set; NULL in tests */
 	const char *home; /* scratch directories go below it */
 	const uint8_t *device; /* 32 bytes */
+	struct spawner *spawner; /* starts programs; NULL: each is started by one of its own */
 	double seconds; /* time budget; <= 0: none */
 	bool (*stop)(void *context); /* finish early with what there is; may be NULL */
 	void *context;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cage.h"
 #include "examples_file.h"
 #include "file.h"
 #include "identity.h"
@@ -127,6 +128,7 @@ write_task(const struct external *x, struct why *why)
 	}
 	json_add_string(doc, "examples", x->examples);
 	json_add_u64(doc, "local_seed", seed % JSON_INT_MAX);
+	json_add_double(doc, "rate", work_rate(w));
 	json_add_u64(doc, "threads", x->in->settings->threads);
 	e = json_print(&text, doc, true);
 	json_free(doc);
@@ -164,11 +166,13 @@ prepare(struct external *x, struct why *why)
 
 	if (n < 0 || (size_t)n >= sizeof(x->dir))
 		return err_set(why, ERR_LIMIT, "path too long");
-	enum err e = file_mkdirs(x->dir, 0700, why);
+	enum err e = file_remove_dir(x->dir, why);
+	if (!e)
+		e = cage_prepare(x->in->home, x->program->name, why);
+	if (!e)
+		e = file_mkdirs(x->dir, 0700, why);
 	if (!e)
 		e = make_absolute(x->dir, why);
-	if (!e)
-		e = file_empty_dir(x->dir, why);
 	if (!e)
 		e = in_dir(x, "examples.safetensors", x->examples, why);
 	if (!e)
@@ -185,8 +189,10 @@ run(struct external *x, struct child_result *result, struct why *why)
 {
 	const struct program program = {.settings = x->in->settings,
 	    .trainer = x->program,
-	    .word = x->dir,
-	    .child = {.directory = x->dir,
+	    .home = x->in->home,
+	    .directory = x->dir,
+	    .data = x->in->data,
+	    .child = {.spawner = x->in->spawner,
 		.seconds = x->in->seconds,
 		.grace_s = x->program->grace_s,
 		.stop = x->in->stop,
@@ -284,6 +290,37 @@ take_figures(struct finish *f, const struct json *doc)
 	return f->examples >= 1 && f->steps >= 1 && optimizer <= MANIFEST_EXTERNAL;
 }
 
+/* Python writes figures that are not finite as NaN and Infinity, which JSON does not have. The key before the first of them. */
+static const char *
+not_finite(char key[64], const char *text)
+{
+	const char *word = NULL;
+
+	for (const char *p = text; *p; p++) {
+		if (*p == '"') {
+			size_t len = strcspn(p + 1, "\"");
+			snprintf(key, 64, "%.*s", len < 63 ? (int)len : 63, p + 1);
+			p += p[len + 1] ? len + 1 : len;
+		} else if (strncmp(p, "NaN", 3) == 0 || strncmp(p, "Infinity", 8) == 0) {
+			word = key;
+			break;
+		}
+	}
+	return word;
+}
+
+static enum err
+parse_report(struct external *x, struct json **doc, const char *text, size_t len, struct why *why)
+{
+	char key[64] = "";
+	enum err e = json_parse(doc, text, len, why);
+
+	if (!e || !not_finite(key, text))
+		return e;
+	x->out->abort = ABORT_NOT_FINITE;
+	return err_set(why, ERR_NUMERIC, "report.json: \"%s\" is not finite", key);
+}
+
 /* "evaluate" and "metrics" travel on in the signed report. */
 static enum err
 take_report(struct external *x, struct why *why)
@@ -298,7 +335,7 @@ take_report(struct external *x, struct why *why)
 	if (!e)
 		e = file_read(path, REPORT_FILE_MAX, &text, &len, why);
 	if (!e)
-		e = json_parse(&doc, text, len, why);
+		e = parse_report(x, &doc, text, len, why);
 	if (!e && !take_figures(&out->finish, doc))
 		e = err_set(why, ERR_INVALID,
 		    "report.json wants examples and steps (at least 1) and a finite loss");
@@ -316,6 +353,13 @@ judge_end(struct external *x, const struct child_result *result, struct why *why
 {
 	if (result->exited && result->code == 0)
 		return ERR_OK;
+	if (result->memory > 0) {
+		x->out->abort = ABORT_OUT_OF_MEMORY;
+		return err_set(why, ERR_NOMEM,
+		    "trainer %s was killed with %llu MiB of memory: its memory_bytes is %llu MiB",
+		    x->program->name, (unsigned long long)(result->memory >> 20),
+		    (unsigned long long)(x->program->memory_bytes >> 20));
+	}
 	x->out->abort = result->asked ? ABORT_DEADLINE : ABORT_TRAINER_FAILED;
 	if (result->exited)
 		return err_set(
@@ -327,8 +371,7 @@ judge_end(struct external *x, const struct child_result *result, struct why *why
 static void
 clean_up(struct external *x)
 {
-	(void)!file_empty_dir(x->dir, NULL);
-	rmdir(x->dir);
+	(void)!file_remove_dir(x->dir, NULL);
 }
 
 void

@@ -3,21 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cage.h"
 #include "program.h"
 
 #define GRACE_S 1
 #define LOG_MAX 2048
-
-static const char *
-last_line(char *log)
-{
-	size_t len = strlen(log);
-
-	while (len > 0 && (log[len - 1] == '\n' || log[len - 1] == '\r'))
-		log[--len] = '\0';
-	const char *end = strrchr(log, '\n');
-	return end ? end + 1 : log;
-}
 
 static enum err
 judge_end(const struct child_result *r, char *log, struct why *why)
@@ -30,7 +20,8 @@ judge_end(const struct child_result *r, char *log, struct why *why)
 	if (!r->exited)
 		return err_set(why, ERR_INVALID, "ended by signal %d", r->code);
 	if (r->code != 0)
-		return err_set(why, ERR_INVALID, "exited with %d: %.160s", r->code, last_line(log));
+		return err_set(
+		    why, ERR_INVALID, "exited with %d: %.160s", r->code, child_last_line(log));
 	return ERR_OK;
 }
 
@@ -55,8 +46,9 @@ trainer_offer_ask(struct capabilities *out, const struct trainer_offer *t, struc
 	char log[LOG_MAX];
 	const struct program program = {.settings = t->settings,
 	    .trainer = settings_find_trainer(t->settings, RECIPE_BUILTIN),
+	    .home = t->home,
 	    .word = "--offer",
-	    .child = {.directory = "/",
+	    .child = {.spawner = t->spawner,
 		.answer = &answer,
 		.seconds = TRAINER_OFFER_S,
 		.grace_s = GRACE_S,
@@ -106,8 +98,10 @@ put_program(struct offer *o, const struct trainer_offer *t)
 {
 	struct capabilities c = {.layer_count = 0};
 	struct why why = {""};
-	enum err e = trainer_offer_ask(&c, t, &why);
+	enum err e = t->home ? cage_prepare(t->home, RECIPE_BUILTIN, &why) : ERR_OK;
 
+	if (!e)
+		e = trainer_offer_ask(&c, t, &why);
 	if (e)
 		memset(&c, 0, sizeof(c));
 	put_capabilities(o, t->settings, &c);

@@ -3,6 +3,7 @@
 #include "capabilities.h"
 #include "events.h"
 #include "settings.h"
+#include "spawner.h"
 
 /*
  * What this device's trainers can do. A program that stands in for the built-in one ([trainer builtin]) is asked: it is started
@@ -13,6 +14,8 @@
 struct trainer_offer {
 	const struct settings *settings;
 	const struct events *events;
+	const char *home; /* the agent's; may be NULL */
+	struct spawner *spawner; /* NULL: one for this question */
 	bool (*stop)(void *context); /* give up; may be NULL */
 	void *context;
 };

@@ -129,36 +129,6 @@ cmd_admin_call(struct cmd_admin *a, const char *method, const char *path, const 
 	return e;
 }
 
-enum err
-cmd_admin_find_job(struct cmd_admin *a, const char *word, char id[33], struct why *why)
-{
-	struct json *doc = NULL;
-	size_t len = strlen(word), fits = 0;
-	enum err e = cmd_admin_call(a, "GET", "/v1/jobs", NULL, &doc, why);
-	const struct json *jobs = json_get(doc, "jobs");
-
-	for (size_t i = 0; !e && i < json_count(jobs); i++) {
-		const char *job = json_string(json_get(json_at(jobs, i), "job"));
-		const char *name = json_string(json_get(json_at(jobs, i), "name"));
-		if (!job || strlen(job) != 32)
-			continue;
-		if ((len <= 32 && strncmp(job, word, len) == 0) ||
-		    (name && strcmp(name, word) == 0)) {
-			memcpy(id, job, 33);
-			fits++;
-		}
-	}
-	json_free(doc);
-	if (e)
-		return e;
-	if (fits == 0)
-		return err_set(why, ERR_NOTFOUND, "no job \"%.60s\"", word);
-	if (fits > 1)
-		return err_set(why, ERR_INVALID,
-		    "%zu jobs fit \"%.60s\"; give the id (rivulet job list)", fits, word);
-	return ERR_OK;
-}
-
 bool
 cmd_admin_duration(const char *text, uint64_t *seconds)
 {

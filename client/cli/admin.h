@@ -35,9 +35,6 @@ void cmd_admin_close(struct cmd_admin *a);
  * or NULL. */
 ERR_MUST_USE enum err cmd_admin_call(struct cmd_admin *a, const char *method, const char *path,
     const struct buf *body, struct json **out, struct why *why);
-/* Finds a job by id, unique beginning of an id, or unique name; id gets 33 bytes. ERR_NOTFOUND, ERR_INVALID if several fit. */
-ERR_MUST_USE enum err cmd_admin_find_job(
-    struct cmd_admin *a, const char *word, char id[33], struct why *why);
 /* "90", "90s", "15m", "24h", "7d" to seconds. */
 bool cmd_admin_duration(const char *text, uint64_t *seconds);
 

@@ -1,5 +1,7 @@
 #ifndef CMD_H
 #define CMD_H
+#include <sysexits.h>
+
 #include "err.h"
 
 /* The subcommands of `rivulet`: what main.c's table holds, and the exit codes they share (README.md). */
@@ -12,6 +14,8 @@ enum cmd_exit {
 	CMD_UNREACHABLE = 5,
 	CMD_SETTINGS = 6, /* a settings or input file is wrong */
 	CMD_CORRUPT = 7, /* a hash, signature or fingerprint does not check */
+	CMD_PERSON =
+	    EX_CONFIG, /* the agent cannot start until a person mends its home or settings */
 };
 
 /* argv[0] is the subcommand's name. */
@@ -27,5 +31,6 @@ int cmd_token_main(int argc, char **argv);
 int cmd_device_main(int argc, char **argv);
 int cmd_model_main(int argc, char **argv);
 int cmd_verify_main(int argc, char **argv);
+int cmd_audit_main(int argc, char **argv);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "print.h"
 
 /* The entry that argument `text` (with its dashes) names; *value points behind an '=' or is NULL. */
 static const struct cmd_option *
@@ -129,6 +130,6 @@ exit_code(enum err e)
 int
 cmd_options_fail(enum err e, const struct why *why)
 {
-	fprintf(stderr, "rivulet: %s\n", why && *why->text ? why->text : err_name(e));
+	cmd_print_error("%s", why && *why->text ? why->text : err_name(e));
 	return exit_code(e);
 }

@@ -18,7 +18,7 @@ struct cmd_option {
 	bool *flag; /* a flag */
 };
 
-#define CMD_OPTIONS_WORDS_MAX 16
+#define CMD_OPTIONS_WORDS_MAX 256
 
 struct cmd_words {
 	const char *words[CMD_OPTIONS_WORDS_MAX];

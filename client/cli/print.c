@@ -1,6 +1,6 @@
 #include "print.h"
 
-#include <ctype.h>
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,25 +8,118 @@
 #include <string.h>
 #include <time.h>
 
+#include "shown.h"
+
 #define JSON_TEXT_MAX (64u << 20)
 #define CELLS_MAX (1u << 21) /* more than the largest answer has */
 
-void
-cmd_print_json(const struct json *v)
+/* Outside of strings JSON has no character that is not shown but white space. */
+static void
+put_json(const char *text, size_t left)
+{
+	unsigned code;
+
+	while (left > 0) {
+		size_t n = shown_decode(text, left, &code);
+		if (shown_char(text, left) > 0 || *text == '\n' || *text == '\t')
+			fwrite(text, 1, n, stdout);
+		else
+			printf("\\u%04x", code);
+		text += n;
+		left -= n;
+	}
+	putchar('\n');
+}
+
+static void
+print_json(const struct json *v, bool pretty)
 {
 	struct buf text;
 
 	buf_init(&text, JSON_TEXT_MAX);
-	if (json_print(&text, v, true))
+	if (json_print(&text, v, pretty))
 		fprintf(stderr, "rivulet: the answer is too large to print\n");
 	else
-		printf("%s\n", buf_str(&text));
+		put_json(buf_str(&text), text.len);
 	buf_deinit(&text);
+}
+
+void
+cmd_print_json(const struct json *v)
+{
+	print_json(v, true);
+}
+
+void
+cmd_print_json_line(const struct json *v)
+{
+	print_json(v, false);
+}
+
+static void __attribute__((format(printf, 3, 0)))
+put(FILE *to, const char *end, const char *fmt, va_list ap)
+{
+	char *text = NULL;
+
+	if (vasprintf(&text, fmt, ap) < 0)
+		return;
+	shown_clean(text);
+	fprintf(to, "%s%s", text, end);
+	free(text);
+}
+
+void
+cmd_print_line(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	put(stdout, "\n", fmt, ap);
+	va_end(ap);
+}
+
+void
+cmd_print_part(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	put(stdout, "", fmt, ap);
+	va_end(ap);
+}
+
+void
+cmd_print_said(const char *text)
+{
+	while (*text) {
+		size_t n = strcspn(text, "\n\t");
+		char *part = strndup(text, n);
+		if (part) {
+			shown_clean(part);
+			fputs(part, stderr);
+		}
+		free(part);
+		text += n;
+		if (*text)
+			fputc(*text++, stderr);
+	}
+}
+
+void
+cmd_print_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("rivulet: ", stderr);
+	va_start(ap, fmt);
+	put(stderr, "\n", fmt, ap);
+	va_end(ap);
 }
 
 void
 cmd_print_start(struct cmd_table *t, const char *const *heads, size_t columns)
 {
+	assert(columns <= CMD_PRINT_COLUMNS_MAX);
 	*t = (struct cmd_table){.columns = columns};
 	for (size_t i = 0; i < columns; i++)
 		cmd_print_cell(t, "%s", heads[i]);
@@ -50,10 +143,7 @@ cmd_print_cell(struct cmd_table *t, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(cell, CMD_PRINT_CELL_MAX, fmt, ap);
 	va_end(ap);
-	/* What others named must not steer the terminal. */
-	for (; *cell; cell++)
-		if (iscntrl((unsigned char)*cell))
-			*cell = '?';
+	shown_clean(cell);
 }
 
 static bool
@@ -106,7 +196,7 @@ cmd_print_short_id(struct cmd_table *t, const struct json *object, const char *k
 {
 	const char *text = json_string(json_get(object, key));
 
-	cmd_print_cell(t, "%.12s", text && *text ? text : "-");
+	cmd_print_cell(t, "%.*s", CMD_PRINT_ID_SHOWN, text && *text ? text : "-");
 }
 
 void
@@ -150,6 +240,16 @@ cmd_print_bytes(struct cmd_table *t, const struct json *object, const char *key)
 		cmd_print_cell(t, "%.0f", v);
 	else
 		cmd_print_cell(t, "%.1f%c", v, units[unit]);
+}
+
+void
+cmd_print_time(char out[CMD_PRINT_TIME_MAX], double seconds)
+{
+	time_t t = (time_t)seconds;
+	struct tm tm;
+
+	if (!gmtime_r(&t, &tm) || !strftime(out, CMD_PRINT_TIME_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm))
+		strcpy(out, "?");
 }
 
 void

@@ -4,13 +4,26 @@
 
 #include "json.h"
 
-/* What people and programs read on standard output. */
+/*
+ * What people and programs read on standard output. Much of it was written by others: nothing of that steers a terminal (shown.h). In
+ * tables and lines '?' stands for what would, in JSON an escape, which means the same text.
+ */
 
-#define CMD_PRINT_COLUMNS_MAX 12
+#define CMD_PRINT_COLUMNS_MAX 16
 #define CMD_PRINT_CELL_MAX 80
+#define CMD_PRINT_ID_SHOWN 12 /* digits of an id in a table */
 
-/* A JSON value, indented, with a newline. */
+/* A JSON value, indented, with a newline; the same on one line. */
 void cmd_print_json(const struct json *v);
+void cmd_print_json_line(const struct json *v);
+
+/* A line, without control characters of its own but for the newline at its end; the same without a newline. */
+void cmd_print_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void cmd_print_part(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* On standard error, lines and tabs as they stand. */
+void cmd_print_said(const char *text);
+/* On standard error: "rivulet: " and the line. */
+void cmd_print_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* A table that aligns its columns: cells are collected, then printed. Text is left, numbers (a digit or dash first) right. */
 struct cmd_table {
@@ -32,6 +45,9 @@ void cmd_print_figure(struct cmd_table *t, const struct json *object, const char
 void cmd_print_bytes(struct cmd_table *t, const struct json *object, const char *key);
 /* "a=b,c=d". */
 void cmd_print_labels(struct cmd_table *t, const struct json *object, const char *key);
+/* "2026-11-22T22:38:05Z", so that nobody has to know the zone of who printed it; "?" for what is no time. */
+#define CMD_PRINT_TIME_MAX 32
+void cmd_print_time(char out[CMD_PRINT_TIME_MAX], double seconds);
 /* How long ago (or, for times to come, how long until): "5s", "3m", "2h", "4d". */
 void cmd_print_age(struct cmd_table *t, const struct json *object, const char *key);
 

@@ -3,7 +3,9 @@
 
 #include "admin.h"
 #include "cmd.h"
+#include "device_change.h"
 #include "devices.h"
+#include "find.h"
 #include "print.h"
 
 static enum err
@@ -36,13 +38,14 @@ device_list(int argc, char **argv)
 	const struct cmd_option table[] = {
 	    {"state", 0, "STATE", "only active, suspended, revoked or left ones", &filter.state,
 		NULL},
-	    {"label", 0, "K=V", "only with this label, several with commas", &filter.labels, NULL},
+	    {"where", 0, "K=V", "only with this label, several with commas", &filter.where, NULL},
+	    {"label", 0, "K=V", "the same", &filter.where, NULL},
 	    {"cloned", 0, NULL, "only keys that were seen on two machines", NULL, &filter.cloned},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
 	const struct cmd_usage usage = {
-	    "device list [--state STATE] [--label k=v] [--cloned] " CMD_ADMIN_USAGE,
+	    "device list [--state STATE] [--where k=v] [--cloned] " CMD_ADMIN_USAGE,
 	    "Lists the devices that joined.", 0, 0};
 	struct cmd_words words;
 	struct why why = {""};
@@ -58,75 +61,41 @@ device_list(int argc, char **argv)
 	return cmd_admin_end(&a, e, &why);
 }
 
-/* A device by id, unique beginning of an id, or unique name. */
-static enum err
-find(struct cmd_admin *a, const char *word, char id[65], struct why *why)
-{
-	struct json *doc = NULL;
-	size_t fits = 0;
-	enum err e = cmd_admin_call(a, "GET", "/v1/devices", NULL, &doc, why);
-	const struct json *devices = json_get(doc, "devices");
-
-	for (size_t i = 0; !e && i < json_count(devices); i++) {
-		const char *device = json_string(json_get(json_at(devices, i), "device"));
-		const char *name = json_string(json_get(json_at(devices, i), "name"));
-		if (!device || strlen(device) != 64)
-			continue;
-		if (strncmp(device, word, strlen(word)) != 0 && (!name || strcmp(name, word) != 0))
-			continue;
-		memcpy(id, device, 65);
-		fits++;
-	}
-	json_free(doc);
-	if (!e && fits == 0)
-		e = err_set(why, ERR_NOTFOUND, "no device \"%.60s\"", word);
-	if (!e && fits > 1)
-		e = err_set(why, ERR_INVALID,
-		    "%zu devices fit \"%.60s\"; give the id (rivulet device list)", fits, word);
-	return e;
-}
-
-/* show, suspend, resume, revoke, erase: argv[0] is the verb. */
+/* show, erase: argv[0] is the verb. */
 static int
 device_one(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
 	const struct cmd_option table[] = {
 	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {
-	    "device show|suspend|resume|revoke|erase DEVICE " CMD_ADMIN_USAGE,
-	    "Shows a device, or changes its standing; it is met at its next request. revoke is "
-	    "final.\n"
+	const struct cmd_usage usage = {"device show|erase DEVICE " CMD_ADMIN_USAGE,
+	    "Shows a device.\n"
 	    "erase, of one that was revoked or left, deletes all that tells about it.\n"
-	    "DEVICE: id, unique beginning of an id, or unique name.",
+	    "DEVICE: id, unique beginning of an id, or name.",
 	    1, 1};
 	bool show = strcmp(argv[0], "show") == 0;
 	struct cmd_words words;
 	struct why why = {""};
 	struct json *doc = NULL;
-	char id[65], path[128];
+	char id[CMD_FIND_ID], path[128];
 	int rc;
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
 	enum err e = cmd_admin_open(&a, &why);
 	if (!e)
-		e = find(&a, words.words[0], id, &why);
+		e = cmd_find(&a, CMD_FIND_DEVICE, words.words[0], id, &why);
 	if (!e) {
 		snprintf(path, sizeof(path), "/v1/devices/%s%s%s", id, show ? "" : "/",
 		    show ? "" : argv[0]);
 		e = cmd_admin_call(&a, show ? "GET" : "POST", path, NULL, &doc, &why);
 	}
-	const char *state = json_string(json_get(doc, "state"));
 	if (!e && a.json)
 		cmd_print_json(doc);
 	else if (!e && show)
 		cmd_devices_one(doc);
 	else if (!e)
-		printf("%s %s\n", id,
-		    strcmp(argv[0], "erase") == 0 ? "erased"
-			: state			  ? state
-						  : "?");
+		printf("%s erased\n", id);
 	json_free(doc);
 	return cmd_admin_end(&a, e, &why);
 }
@@ -137,9 +106,10 @@ cmd_device_main(int argc, char **argv)
 	static const struct cmd_verb verbs[] = {
 	    {"list", device_list, "all devices, or those with a state or label"},
 	    {"show", device_one, "one device"},
-	    {"suspend", device_one, "refuse it until it is resumed"},
-	    {"resume", device_one, "let it go on"},
-	    {"revoke", device_one, "refuse it for good"},
+	    {"set", cmd_device_change_main, "change name or labels"},
+	    {"suspend", cmd_device_change_main, "refuse it until it is resumed"},
+	    {"resume", cmd_device_change_main, "let it go on"},
+	    {"revoke", cmd_device_change_main, "refuse it for good"},
 	    {"erase", device_one, "delete all that tells about a revoked one"},
 	    {NULL, NULL, NULL},
 	};

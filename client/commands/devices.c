@@ -33,19 +33,24 @@ label_fits(const struct json *labels, const char *p, const char **rest)
 }
 
 static const char *
-wanted_labels(const struct cmd_devices_filter *filter)
+wanted(const struct cmd_devices_filter *filter)
 {
-	return filter->labels ? filter->labels : "";
+	return filter->where ? filter->where : "";
 }
 
 enum err
 cmd_devices_check(const struct cmd_devices_filter *filter, struct why *why)
 {
-	for (const char *p = wanted_labels(filter); *p;) {
+	if (filter->state && !states_device_find(filter->state))
+		return err_set(why, ERR_INVALID,
+		    "--state is active, suspended, revoked or left, not \"%.40s\"", filter->state);
+	if (filter->where && !*filter->where)
+		return err_set(why, ERR_INVALID, "--where wants key=value, and nothing is given");
+	for (const char *p = wanted(filter); *p;) {
 		size_t len = strcspn(p, ","), key = strcspn(p, "=");
 		if (key == 0 || key >= len)
 			return err_set(
-			    why, ERR_INVALID, "--label wants key=value, several with commas");
+			    why, ERR_INVALID, "--where wants key=value, several with commas");
 		p += len + (p[len] == ',');
 	}
 	return ERR_OK;
@@ -69,7 +74,7 @@ passes(const struct json *device, const struct cmd_devices_filter *filter)
 		return false;
 	if (filter->cloned && !is_cloned(device))
 		return false;
-	for (const char *p = wanted_labels(filter); *p;)
+	for (const char *p = wanted(filter); *p;)
 		if (!label_fits(json_get(device, "labels"), p, &p))
 			return false;
 	return true;
@@ -224,13 +229,10 @@ is_time(const char *key)
 static void
 print_time(double at)
 {
-	char text[40] = "?";
-	time_t t = (time_t)at;
-	struct tm tm;
+	char text[CMD_PRINT_TIME_MAX];
 
-	if (localtime_r(&t, &tm))
-		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
-	printf("%s (%.0f s ago)\n", text, difftime(time(NULL), t));
+	cmd_print_time(text, at);
+	printf("%s (%.0f s ago)\n", text, difftime(time(NULL), (time_t)at));
 }
 
 static void
@@ -238,7 +240,8 @@ print_labels(const struct json *labels)
 {
 	for (size_t i = 0; i < json_count(labels); i++) {
 		const char *value = json_string(json_at(labels, i));
-		printf("%s%s=%s", i ? " " : "", json_key(json_at(labels, i)), value ? value : "?");
+		cmd_print_part(
+		    "%s%s=%s", i ? " " : "", json_key(json_at(labels, i)), value ? value : "?");
 	}
 	printf("%s\n", json_count(labels) ? "" : "-");
 }
@@ -252,11 +255,11 @@ print_value(const char *key, const struct json *v)
 	double number;
 
 	if (text) {
-		printf("%s\n", *text ? text : "-");
+		cmd_print_line("%s", *text ? text : "-");
 	} else if (json_kind(v) == JSON_NULL) {
 		printf("-\n");
 	} else if (reason) {
-		printf("%s, ", reason);
+		cmd_print_part("%s, ", reason);
 		print_time(event_time(v));
 	} else if (strcmp(key, "labels") == 0) {
 		print_labels(v);
@@ -265,7 +268,7 @@ print_value(const char *key, const struct json *v)
 	} else {
 		buf_init(&out, 64u << 10);
 		if (json_print(&out, v, false) == ERR_OK)
-			printf("%s\n", buf_str(&out));
+			cmd_print_line("%s", buf_str(&out));
 		buf_deinit(&out);
 	}
 }

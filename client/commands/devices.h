@@ -8,7 +8,7 @@
 /* Devices as a coordinator lists them: picked and shown. */
 struct cmd_devices_filter {
 	const char *state; /* NULL: any */
-	const char *labels; /* "k=v,k=v": all of them; NULL: any */
+	const char *where; /* "k=v,k=v": all of these labels; NULL: any */
 	bool cloned; /* only those seen on two machines */
 };
 

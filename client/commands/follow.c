@@ -9,6 +9,7 @@
 #include "states.h"
 
 #define POLL_US 200000
+#define AWAY_US 1000000
 #define PAGE 1000
 
 struct follow {
@@ -17,6 +18,8 @@ struct follow {
 	uint64_t next; /* first round not printed yet */
 	bool terminal, progress; /* progress: an unfinished line stands on the terminal */
 	bool heading;
+	bool met, away; /* the coordinator answered; and does not now */
+	bool over; /* the job is, and all its rounds are printed */
 	enum job_state state;
 	char reason[160];
 };
@@ -68,9 +71,9 @@ print_line(struct follow *f, const struct json *round)
 	print_figure(number(shown, "accuracy"));
 	printf("%10.2f %8.2f", number(round, "bytes_up") / 1e6, number(round, "seconds"));
 	if (outcome == OUTCOME_FAILED)
-		printf("  failed: %s", reason ? reason : "");
+		cmd_print_part("  failed: %s", reason ? reason : "");
 	else if (reason && *reason)
-		printf("  %s", reason);
+		cmd_print_part("  %s", reason);
 	printf("\n");
 }
 
@@ -91,7 +94,7 @@ print_rounds(struct follow *f, struct why *why)
 		if (!state || states_round_find(state) == OUTCOME_OPEN)
 			break;
 		if (f->a->json)
-			cmd_print_json(round);
+			cmd_print_json_line(round);
 		else
 			print_line(f, round);
 		f->next++;
@@ -130,15 +133,43 @@ look(struct follow *f, struct json **doc, struct why *why)
 	snprintf(f->reason, sizeof(f->reason), "%s", reason ? reason : "");
 	if (changed && state == JOB_PAUSED) {
 		clear_progress(f);
-		fprintf(stderr, "rivulet: the job is paused: %s\n", f->reason);
+		cmd_print_error("the job is paused: %s", f->reason);
 	}
 	return ERR_OK;
 }
 
-static bool
-is_over(const struct follow *f)
+/* The state before the rounds: a job seen as over has all its rounds committed. */
+static enum err
+step(struct follow *f, struct why *why)
 {
-	return f->state == JOB_DONE || f->state == JOB_STOPPED;
+	struct json *doc = NULL;
+	enum err e = look(f, &doc, why);
+
+	if (!e)
+		e = print_rounds(f, why);
+	f->over = !e && states_job_over(f->state);
+	if (!e && !f->over)
+		show_progress(f, doc);
+	else
+		clear_progress(f);
+	json_free(doc);
+	fflush(stdout);
+	return e;
+}
+
+/* A coordinator that starts anew is away for a while: said when it goes and when it is back. */
+static enum err
+note_contact(struct follow *f, enum err e, const struct why *why)
+{
+	bool away = e == ERR_CLOSED && f->met;
+
+	if (away && !f->away)
+		cmd_print_error("%s; trying again until it answers", why->text);
+	if (!e && f->away)
+		cmd_print_error("the coordinator answers again");
+	f->met = f->met || !e;
+	f->away = away;
+	return away ? ERR_OK : e;
 }
 
 enum err
@@ -147,23 +178,14 @@ cmd_follow(struct cmd_admin *a, const char *id, struct why *why)
 	struct follow f = {.a = a, .id = id, .next = 1, .terminal = isatty(1)};
 
 	for (;;) {
-		struct json *doc = NULL;
-		/* The state before the rounds: a job seen as over has all its rounds committed. */
-		enum err e = look(&f, &doc, why);
-		if (!e)
-			e = print_rounds(&f, why);
-		if (!e && !is_over(&f))
-			show_progress(&f, doc);
-		json_free(doc);
-		if (e || is_over(&f))
-			clear_progress(&f);
+		enum err e = step(&f, why);
+		e = note_contact(&f, e, why);
 		if (e)
 			return e;
-		fflush(stdout);
-		if (f.state == JOB_STOPPED)
+		if (f.over && f.state == JOB_STOPPED)
 			return err_set(why, ERR_STATE, "the job was stopped: %s", f.reason);
-		if (is_over(&f))
+		if (f.over)
 			return ERR_OK;
-		usleep(POLL_US);
+		usleep(f.away ? AWAY_US : POLL_US);
 	}
 }

@@ -5,7 +5,9 @@
 
 #include "admin.h"
 #include "cmd.h"
+#include "deletion.h"
 #include "file.h"
+#include "find.h"
 #include "follow.h"
 #include "job.h"
 #include "jobs.h"
@@ -14,6 +16,60 @@
 #include "states.h"
 
 #define ROUNDS_SHOWN 20
+#define JOB_HELP \
+	"JOB: id, unique beginning of an id, or name: of the job that is not over, else of the " \
+	"newest."
+
+/* Devices may read the document of a job that selects them. */
+static void
+warn_of_names(const struct json *document)
+{
+	if (json_count(json_get(json_get(document, "select"), "devices")) > 0)
+		fprintf(stderr,
+		    "rivulet: the devices that this job selects can read its select.devices; "
+		    "select by label to name none\n");
+}
+
+/* Under the mean one delta of any length moves the model as far as it likes. */
+static void
+warn_of_norms(const struct json *document)
+{
+	const struct json *aggregate = json_get(document, "aggregate");
+	const struct json *rule = json_get(aggregate, "rule");
+	const char *name = json_string(json_get(rule, "name"));
+	double bound = 0;
+
+	(void)json_double(json_get(aggregate, "max_norm"), &bound);
+	if ((!name || strcmp(name, "mean") == 0) && bound <= 0 &&
+	    !json_get(aggregate, "norm_bound"))
+		fprintf(stderr,
+		    "rivulet: one device can spoil this job: the mean takes deltas of any length; "
+		    "set aggregate.max_norm, or a rule that bears hostile devices\n");
+}
+
+static void
+warn(const char *text, size_t len)
+{
+	struct json *document = NULL;
+
+	if (json_parse(&document, text, len, NULL) == ERR_OK) {
+		warn_of_names(document);
+		warn_of_norms(document);
+	}
+	json_free(document);
+}
+
+/* What the coordinator says of it. */
+static void
+show_warnings(const struct json *job)
+{
+	const struct json *warnings = json_get(job, "warnings");
+
+	for (size_t i = 0; i < json_count(warnings); i++) {
+		const char *text = json_string(json_at(warnings, i));
+		cmd_print_error("%s", text ? text : "");
+	}
+}
 
 static enum err
 submit(struct cmd_admin *a, const char *path, struct json **out, struct why *why)
@@ -27,6 +83,10 @@ submit(struct cmd_admin *a, const char *path, struct json **out, struct why *why
 	/* The job's id is the hash of the document: it goes as it stands in the file. */
 	const struct buf body = {.data = text, .len = len};
 	e = cmd_admin_call(a, "POST", "/v1/jobs", &body, out, why);
+	if (!e) {
+		warn(text, len);
+		show_warnings(*out);
+	}
 	free(text);
 	return e;
 }
@@ -60,35 +120,66 @@ job_submit(int argc, char **argv)
 	return cmd_admin_end(&a, e, &why);
 }
 
+static enum err
+list(struct cmd_admin *a, bool all, struct why *why)
+{
+	struct json *doc = NULL, *shown;
+	enum err e = cmd_admin_call(a, "GET", "/v1/jobs", NULL, &doc, why);
+
+	if (e)
+		return e;
+	if (a->json && !all) {
+		shown = json_object();
+		json_add(shown, "jobs", cmd_jobs_living(json_get(doc, "jobs")));
+		json_free(doc);
+		doc = shown;
+	}
+	if (a->json)
+		cmd_print_json(doc);
+	else
+		cmd_jobs_print(json_get(doc, "jobs"), all);
+	json_free(doc);
+	return ERR_OK;
+}
+
 static int
 job_list(int argc, char **argv)
 {
-	static const struct cmd_list list = {{"job list " CMD_ADMIN_USAGE, "Lists the jobs.", 0, 0},
-	    "/v1/jobs", "jobs", cmd_jobs_print};
+	struct cmd_admin a = {.socket = NULL};
+	bool all = false;
+	const struct cmd_option table[] = {
+	    {"all", 'a', NULL, "also those that are done or stopped", NULL, &all},
+	    CMD_ADMIN_OPTIONS(&a),
+	    {NULL, 0, NULL, NULL, NULL, NULL},
+	};
+	const struct cmd_usage usage = {
+	    "job list [--all] " CMD_ADMIN_USAGE, "Lists the jobs that are not over.", 0, 0};
+	struct cmd_words words;
+	struct why why = {""};
+	int rc;
 
-	return cmd_admin_list(&list, argc, argv);
+	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	enum err e = cmd_admin_open(&a, &why);
+	if (!e)
+		e = list(&a, all, &why);
+	return cmd_admin_end(&a, e, &why);
 }
 
+/* The latest of the job's rounds, at most `count`; the caller frees the answer. */
 static enum err
-show_rounds(
-    struct cmd_admin *a, const char *id, const struct json *job, uint64_t count, struct why *why)
+get_rounds(
+    struct cmd_admin *a, const struct json *job, uint64_t count, struct json **out, struct why *why)
 {
+	const char *id = json_string(json_get(job, "job"));
 	char path[128];
-	struct json *doc = NULL;
 	uint64_t last = 0;
 
 	(void)json_u64(json_get(job, "round"), &last);
 	uint64_t from = last >= count ? last - count + 1 : 1;
-	snprintf(path, sizeof(path), "/v1/jobs/%s/rounds?from=%llu&limit=%llu", id,
+	snprintf(path, sizeof(path), "/v1/jobs/%.32s/rounds?from=%llu&limit=%llu", id ? id : "",
 	    (unsigned long long)from, (unsigned long long)count);
-	enum err e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
-	const struct json *rounds = json_get(doc, "rounds");
-	if (!e && json_count(rounds) > 0) {
-		printf("\n");
-		cmd_jobs_rounds(rounds);
-	}
-	json_free(doc);
-	return e;
+	return cmd_admin_call(a, "GET", path, NULL, out, why);
 }
 
 struct show {
@@ -97,30 +188,46 @@ struct show {
 	bool watch, follow, ended;
 };
 
+static void
+print_shown(bool as_json, struct json *job, const struct json *rounds)
+{
+	if (as_json) {
+		json_add(job, "rounds", json_copy(rounds));
+		cmd_print_json(job);
+		return;
+	}
+	cmd_jobs_one(job);
+	if (json_count(rounds) > 0) {
+		printf("\n");
+		cmd_jobs_rounds(rounds);
+	}
+	if (json_count(json_get(job, "failures")) > 0) {
+		printf("\n");
+		cmd_jobs_failures(json_get(job, "failures"));
+	}
+}
+
 static enum err
 show_once(struct cmd_admin *a, struct show *s, struct why *why)
 {
-	char id[33], path[64];
-	struct json *doc = NULL;
-	enum err e = cmd_admin_find_job(a, s->word, id, why);
+	char id[CMD_FIND_ID], path[96];
+	struct json *doc = NULL, *rounds = NULL;
+	enum err e = cmd_find(a, CMD_FIND_JOB, s->word, id, why);
 
 	if (e)
 		return e;
 	snprintf(path, sizeof(path), "/v1/jobs/%s", id);
 	e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
+	if (!e)
+		e = get_rounds(a, doc, s->rounds, &rounds, why);
 	if (!e) {
-		enum job_state state = states_job_find(json_string(json_get(doc, "state")));
-		s->ended = state == JOB_DONE || state == JOB_STOPPED;
+		s->ended = states_job_over(states_job_find(json_string(json_get(doc, "state"))));
 		if (s->watch && isatty(1))
 			printf("\033[H\033[2J");
-		if (a->json) {
-			cmd_print_json(doc);
-		} else {
-			cmd_jobs_one(doc);
-			e = show_rounds(a, id, doc, s->rounds, why);
-		}
+		print_shown(a->json, doc, json_get(rounds, "rounds"));
 		fflush(stdout);
 	}
+	json_free(rounds);
 	json_free(doc);
 	return e;
 }
@@ -128,11 +235,11 @@ show_once(struct cmd_admin *a, struct show *s, struct why *why)
 static enum err
 show(struct cmd_admin *a, struct show *s, struct why *why)
 {
-	char id[33];
+	char id[CMD_FIND_ID];
 	enum err e;
 
 	if (s->follow) {
-		e = cmd_admin_find_job(a, s->word, id, why);
+		e = cmd_find(a, CMD_FIND_JOB, s->word, id, why);
 		return e ? e : cmd_follow(a, id, why);
 	}
 	e = show_once(a, s, why);
@@ -159,8 +266,9 @@ job_show(int argc, char **argv)
 	};
 	const struct cmd_usage usage = {
 	    "job show JOB [--watch | --follow] [--rounds N] " CMD_ADMIN_USAGE,
-	    "Shows a job and its latest rounds. JOB: id, unique beginning of an id, or unique "
-	    "name.",
+	    "Shows a job and its latest rounds.\n" JOB_HELP
+	    "\n--follow goes on when the coordinator was away; with --json it prints a JSON "
+	    "object per line.",
 	    1, 1};
 	struct cmd_words words;
 	struct why why = {""};
@@ -187,19 +295,18 @@ job_change(int argc, char **argv)
 	const struct cmd_option table[] = {
 	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
 	const struct cmd_usage usage = {"job pause|resume|stop JOB " CMD_ADMIN_USAGE,
-	    "Pauses, resumes or ends a job. JOB: id, unique beginning of an id, or unique name.", 1,
-	    1};
+	    "Pauses, resumes or ends a job.\n" JOB_HELP, 1, 1};
 	struct cmd_words words;
 	struct why why = {""};
 	struct json *doc = NULL;
-	char id[33], path[64];
+	char id[CMD_FIND_ID], path[96];
 	int rc;
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
 	enum err e = cmd_admin_open(&a, &why);
 	if (!e)
-		e = cmd_admin_find_job(&a, words.words[0], id, &why);
+		e = cmd_find(&a, CMD_FIND_JOB, words.words[0], id, &why);
 	if (!e) {
 		snprintf(path, sizeof(path), "/v1/jobs/%s/%.8s", id, argv[0]);
 		e = cmd_admin_call(&a, "POST", path, NULL, &doc, &why);
@@ -218,11 +325,12 @@ cmd_job_main(int argc, char **argv)
 {
 	static const struct cmd_verb verbs[] = {
 	    {"submit", job_submit, "start a job from a document"},
-	    {"list", job_list, "all jobs"},
+	    {"list", job_list, "jobs that are not over, or all"},
 	    {"show", job_show, "one job and its rounds"},
 	    {"pause", job_change, "hand out no more tasks"},
 	    {"resume", job_change, "go on"},
 	    {"stop", job_change, "end it for good"},
+	    {"delete", cmd_deletion_jobs, "jobs that are over, with all that is theirs"},
 	    {NULL, NULL, NULL},
 	};
 

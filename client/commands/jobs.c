@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "print.h"
+#include "states.h"
 
 static void
 cell_ratio(struct cmd_table *t, const struct json *o, const char *part, const char *whole)
@@ -17,33 +18,73 @@ cell_ratio(struct cmd_table *t, const struct json *o, const char *part, const ch
 		cmd_print_cell(t, "-");
 }
 
-void
-cmd_jobs_print(const struct json *jobs)
+/* By name, where it has one that is no id. */
+static void
+cell_owner(struct cmd_table *t, const struct json *job)
+{
+	const char *name = json_string(json_get(job, "owner_name"));
+
+	if (name && *name && strncmp(name, "token:", 6) != 0)
+		cmd_print_cell(t, "%s", name);
+	else
+		cmd_print_short_id(t, job, "owner");
+}
+
+struct json *
+cmd_jobs_living(const struct json *jobs)
+{
+	struct json *out = json_array();
+
+	for (const struct json *job = json_first(jobs); job; job = json_next(job))
+		if (!states_job_over(states_job_find(json_string(json_get(job, "state")))))
+			json_push(out, json_copy(job));
+	return out;
+}
+
+static void
+print_row(struct cmd_table *t, const struct json *job)
+{
+	const struct json *metric = json_get(job, "metric");
+
+	cmd_print_short_id(t, job, "job");
+	cmd_print_text(t, job, "name");
+	cmd_print_text(t, job, "state");
+	cmd_print_count(t, job, "round");
+	cell_ratio(t, json_get(job, "open"), "reports", "goal");
+	cmd_print_figure(t, metric, "accuracy");
+	cmd_print_figure(t, metric, "loss");
+	cmd_print_short_id(t, job, "model");
+	cmd_print_age(t, job, "created_at");
+	cell_owner(t, job);
+}
+
+static void
+print_table(const struct json *jobs)
 {
 	static const char *const heads[] = {"JOB", "NAME", "STATE", "ROUND", "REPORTS", "ACCURACY",
 	    "LOSS", "MODEL", "AGE", "OWNER"};
 	struct cmd_table t;
 
-	if (json_count(jobs) == 0) {
-		printf("no jobs\n");
-		return;
-	}
 	cmd_print_start(&t, heads, 10);
-	for (size_t i = 0; i < json_count(jobs); i++) {
-		const struct json *job = json_at(jobs, i);
-		const struct json *metric = json_get(job, "metric");
-		cmd_print_short_id(&t, job, "job");
-		cmd_print_text(&t, job, "name");
-		cmd_print_text(&t, job, "state");
-		cmd_print_count(&t, job, "round");
-		cell_ratio(&t, json_get(job, "open"), "reports", "goal");
-		cmd_print_figure(&t, metric, "accuracy");
-		cmd_print_figure(&t, metric, "loss");
-		cmd_print_short_id(&t, job, "model");
-		cmd_print_age(&t, job, "created_at");
-		cmd_print_short_id(&t, job, "owner");
-	}
+	for (const struct json *job = json_first(jobs); job; job = json_next(job))
+		print_row(&t, job);
 	cmd_print_end(&t);
+}
+
+void
+cmd_jobs_print(const struct json *jobs, bool all)
+{
+	struct json *living = all ? json_copy(jobs) : cmd_jobs_living(jobs);
+	size_t shown = json_count(living), hidden = json_count(jobs) - shown;
+
+	if (shown > 0)
+		print_table(living);
+	else if (hidden == 0)
+		printf("no jobs\n");
+	if (hidden > 0)
+		printf("%zu job%s over: rivulet job list --all\n", hidden,
+		    hidden == 1 ? " is" : "s are");
+	json_free(living);
 }
 
 /* Why a round failed, or what the guard did at its end. */
@@ -54,7 +95,33 @@ print_reason(const struct json *round)
 	uint64_t n = 0;
 
 	if (reason && *reason && json_u64(json_get(round, "round"), &n))
-		printf("round %" PRIu64 ": %s\n", n, reason);
+		cmd_print_line("round %" PRIu64 ": %s", n, reason);
+}
+
+/* What trainers report by names of their own, of the newest round that has some. */
+static void
+print_metrics(const struct json *rounds)
+{
+	static const char *const heads[] = {"ROUND", "METRIC", "MEAN", "REPORTS"};
+	const struct json *round = NULL;
+	struct cmd_table t;
+
+	for (size_t i = 0; i < json_count(rounds); i++)
+		if (json_count(json_get(json_at(rounds, i), "metrics")) > 0)
+			round = json_at(rounds, i);
+	if (!round)
+		return;
+	const struct json *metrics = json_get(round, "metrics");
+	printf("\n");
+	cmd_print_start(&t, heads, 4);
+	for (size_t i = 0; i < json_count(metrics); i++) {
+		const struct json *metric = json_at(metrics, i);
+		cmd_print_count(&t, round, "round");
+		cmd_print_cell(&t, "%s", json_key(metric));
+		cmd_print_figure(&t, metric, "mean");
+		cmd_print_count(&t, metric, "reports");
+	}
+	cmd_print_end(&t);
 }
 
 void
@@ -88,6 +155,7 @@ cmd_jobs_rounds(const struct json *rounds)
 	cmd_print_end(&t);
 	for (size_t i = 0; i < json_count(rounds); i++)
 		print_reason(json_at(rounds, i));
+	print_metrics(rounds);
 }
 
 static void
@@ -98,9 +166,40 @@ fact(const char *name, const struct json *o, const char *key)
 	double d;
 
 	if (text && *text)
-		printf("%-10s %s\n", name, text);
+		cmd_print_line("%-10s %s", name, text);
 	else if (json_double(v, &d))
 		printf("%-10s %.10g\n", name, d);
+}
+
+/* "12 wait (no-data 10, old-agent 2)" */
+static void
+print_reasons(const struct json *counts, const char *what)
+{
+	uint64_t n, sum = 0;
+
+	for (size_t i = 0; i < json_count(counts); i++)
+		sum += json_u64(json_at(counts, i), &n) ? n : 0;
+	if (sum == 0)
+		return;
+	cmd_print_part(", %" PRIu64 " %s (", sum, what);
+	for (size_t i = 0; i < json_count(counts); i++)
+		if (json_u64(json_at(counts, i), &n))
+			cmd_print_part(
+			    "%s%s %" PRIu64, i > 0 ? ", " : "", json_key(json_at(counts, i)), n);
+	cmd_print_part(")");
+}
+
+static void
+print_devices(const struct json *devices)
+{
+	uint64_t ready;
+
+	if (!json_u64(json_get(devices, "ready"), &ready))
+		return;
+	cmd_print_part("%-10s %" PRIu64 " ready", "devices", ready);
+	print_reasons(json_get(devices, "waiting"), "wait");
+	print_reasons(json_get(devices, "gave_up"), "gave up");
+	cmd_print_line("%s", "");
 }
 
 void
@@ -114,6 +213,7 @@ cmd_jobs_one(const struct json *job)
 	fact("state", job, "state");
 	fact("reason", job, "reason");
 	fact("owner", job, "owner");
+	fact("owner name", job, "owner_name");
 	fact("priority", job, "priority");
 	fact("committed", job, "rounds_committed");
 	fact("model", job, "model");
@@ -128,10 +228,42 @@ cmd_jobs_one(const struct json *job)
 		fact("best model", best, "model");
 		fact("rollbacks", json_get(job, "guard"), "rollbacks");
 	}
+	print_devices(json_get(job, "devices"));
 	if (json_kind(open) == JSON_OBJECT) {
 		fact("open round", open, "round");
 		fact("reports", open, "reports");
 		fact("invited", open, "invited");
 		fact("goal", open, "goal");
+	}
+}
+
+/* A log has lines of its own, and may be none of ours. */
+static void
+print_log(const char *log)
+{
+	for (const char *p = log; *p; p += strspn(p, "\n")) {
+		size_t len = strcspn(p, "\n");
+		cmd_print_line("    %.*s", (int)len, p);
+		p += len;
+	}
+}
+
+void
+cmd_jobs_failures(const struct json *failures)
+{
+	for (size_t i = 0; i < json_count(failures); i++) {
+		const struct json *f = json_at(failures, i);
+		const char *name = json_string(json_get(f, "name"));
+		const char *id = json_string(json_get(f, "device"));
+		const char *reason = json_string(json_get(f, "reason"));
+		const char *log = json_string(json_get(f, "log"));
+		uint64_t round = 0;
+		(void)json_u64(json_get(f, "round"), &round);
+		cmd_print_line("%s gave up round %" PRIu64 ": %s",
+		    name && *name ? name
+			: id	  ? id
+				  : "?",
+		    round, reason ? reason : "?");
+		print_log(log ? log : "");
 	}
 }

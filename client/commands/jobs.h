@@ -1,13 +1,19 @@
 #ifndef JOBS_H
 #define JOBS_H
+#include <stdbool.h>
+
 #include "json.h"
 
 /* Jobs and rounds as people read them. */
 
-/* A table of an array of JOB. */
-void cmd_jobs_print(const struct json *jobs);
+/* A new array of those that are not over; the caller frees it. */
+struct json *cmd_jobs_living(const struct json *jobs);
+/* A table of an array of JOB; without `all` it only counts those that are over. */
+void cmd_jobs_print(const struct json *jobs, bool all);
 /* A table of an array of ROUND. */
 void cmd_jobs_rounds(const struct json *rounds);
+/* The tasks that devices gave back, and what they said of it. */
+void cmd_jobs_failures(const struct json *failures);
 /* One JOB, a line per fact. */
 void cmd_jobs_one(const struct json *job);
 

@@ -34,10 +34,13 @@ read_token(char out[TOKEN_FILE_MAX], const char *path, struct why *why)
 static void
 report(const struct identity *id, enum join_state state, const char *home, bool json)
 {
+	static const char *const words[] = {[JOIN_NEW] = "joined",
+	    [JOIN_ALREADY] = "already joined",
+	    [JOIN_AGAIN] = "joined again"};
+
 	if (!json) {
-		printf("%s %s as %s (role %s, device %.16s) in %s\n",
-		    state == JOIN_NEW ? "joined" : "already joined", id->urls[0], id->name,
-		    id->role, id->device, home);
+		cmd_print_line("%s %s as %s (role %s, device %.16s) in %s", words[state],
+		    id->urls[0], id->name, id->role, id->device, home);
 		return;
 	}
 	struct json *doc = json_object(), *urls = json_array();
@@ -45,7 +48,7 @@ report(const struct identity *id, enum join_state state, const char *home, bool 
 	json_add_string(doc, "name", id->name);
 	json_add_string(doc, "role", id->role);
 	json_add_string(doc, "home", home);
-	json_add_bool(doc, "new", state == JOIN_NEW);
+	json_add_bool(doc, "new", state != JOIN_ALREADY);
 	for (size_t i = 0; i < id->url_count; i++)
 		json_push(urls, json_new_string(id->urls[i]));
 	json_add(doc, "coordinators", urls);
@@ -54,7 +57,7 @@ report(const struct identity *id, enum join_state state, const char *home, bool 
 }
 
 static enum err
-join(const struct join_options *options, const char *token_file, bool json, struct why *why)
+join(struct join_options *options, const char *token_file, bool json, struct why *why)
 {
 	struct identity id;
 	enum join_state state = JOIN_ALREADY;
@@ -62,12 +65,16 @@ join(const struct join_options *options, const char *token_file, bool json, stru
 	/* A repeat must succeed even where the token's file is gone. */
 	enum err e = join_check(options, why);
 
-	if (!e) {
+	options->again = !e && join_lost(options);
+	if (!e && !options->again) {
 		e = identity_load(&id, options->home, why);
-	} else if (e == ERR_NOTFOUND || e == ERR_EXISTS) {
+	} else if (!e || e == ERR_NOTFOUND || e == ERR_EXISTS) {
 		if (!token_file)
 			return err_set(why, ERR_INVALID,
-			    "a token is needed: --token-file FILE, or - for standard input");
+			    "a token is needed%s: --token-file FILE, or - for standard input",
+			    options->again ? " to join again, for the coordinator refuses this "
+					     "device's certificate"
+					   : "");
 		e = read_token(token, token_file, why);
 		if (!e)
 			e = join_run(&id, &state, options, token, why);
@@ -93,7 +100,10 @@ cmd_join_main(int argc, char **argv)
 	};
 	const struct cmd_usage usage = {
 	    "join URL --token-file FILE|- [--name NAME] [--home DIR] [--json]",
-	    "Makes this machine a device of a coordinator. A second time it does nothing.", 1, 1};
+	    "Makes this machine a device of a coordinator. A second time it does nothing, unless "
+	    "the "
+	    "coordinator\ndoes not know the device any more: then it joins again with its key.",
+	    1, 1};
 	struct cmd_words words;
 	char dir[PATH_MAX];
 	struct why why = {""};
@@ -102,7 +112,7 @@ cmd_join_main(int argc, char **argv)
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
 	enum err e = identity_home(dir, home, &why);
-	const struct join_options options = {.url = words.words[0], .home = dir, .name = name};
+	struct join_options options = {.url = words.words[0], .home = dir, .name = name};
 	if (!e)
 		e = join(&options, token_file, json, &why);
 	return e ? cmd_options_fail(e, &why) : CMD_OK;

@@ -111,7 +111,7 @@ report(const struct leaving *l)
 	struct json *doc;
 
 	if (!l->json) {
-		printf("%s %s%s; its key and certificate are gone from %s\n",
+		cmd_print_line("%s %s%s; its key and certificate are gone from %s",
 		    *l->id.name ? l->id.name : "this device",
 		    l->force ? "forgot its coordinator" : "left",
 		    l->force ? ", which was not told: revoke the device there" : "", l->home);

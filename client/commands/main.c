@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "messages.h"
 
 struct command {
 	const char *name;
@@ -21,6 +22,7 @@ static const struct command commands[] = {
     {"token", cmd_token_main, "create, list, revoke tokens"},
     {"device", cmd_device_main, "list, show, suspend, resume, revoke, erase devices"},
     {"model", cmd_model_main, "get, put, inspect models"},
+    {"audit", cmd_audit_main, "what the audit log says, of whom and since when"},
     {"verify", cmd_verify_main, "check the audit log, offline; fold rounds again"},
 };
 
@@ -52,7 +54,7 @@ main(int argc, char **argv)
 		return CMD_OK;
 	}
 	if (strcmp(name, "--version") == 0) {
-		printf("rivulet %s\n", RIVULET_VERSION);
+		printf("rivulet %s (protocol %d)\n", RIVULET_VERSION, MESSAGES_PROTOCOL);
 		return CMD_OK;
 	}
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)

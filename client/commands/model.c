@@ -7,26 +7,31 @@
 
 #include "admin.h"
 #include "cmd.h"
+#include "deletion.h"
 #include "file.h"
+#include "find.h"
 #include "hash.h"
 #include "hex.h"
 #include "modelfile.h"
 #include "print.h"
+#include "widen.h"
 
 #define MODEL_MAX ((uint64_t)1 << 40)
 
-/* A model id stands for itself; else the word names a job, whose present model is meant. */
+/* A model id stands for itself; else the word names a job, whose present model is meant, or begins such a model's id. */
 static enum err
 find_model(struct cmd_admin *a, const char *word, char id[65], struct why *why)
 {
-	char job[33], path[64];
+	char job[CMD_FIND_ID], path[96];
 	struct json *doc = NULL;
 
 	if (strlen(word) == 64 && strspn(word, "0123456789abcdef") == 64) {
 		memcpy(id, word, 65);
 		return ERR_OK;
 	}
-	enum err e = cmd_admin_find_job(a, word, job, why);
+	enum err e = cmd_find(a, CMD_FIND_JOB, word, job, why);
+	if (e == ERR_NOTFOUND)
+		return cmd_find(a, CMD_FIND_MODEL, word, id, why);
 	if (e)
 		return e;
 	snprintf(path, sizeof(path), "/v1/jobs/%s", job);
@@ -131,22 +136,17 @@ model_get(int argc, char **argv)
 }
 
 static enum err
-put(struct cmd_admin *a, const char *file, char id[65], struct why *why)
+put_file(struct cmd_admin *a, int fd, char id[65], struct why *why)
 {
 	static const char *const headers[] = {"Content-Type: application/octet-stream", NULL};
 	char path[96];
 	uint8_t digest[HASH_LEN];
 	struct transport_answer answer;
 	struct stat st;
-	int fd = open(file, O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0)
-		return err_errno(why, "open %s", file);
 	enum err e = hash_file(fd, digest);
-	if (e || fstat(fd, &st) != 0 || st.st_size == 0) {
-		close(fd);
-		return err_set(why, ERR_INVALID, "%s cannot be read or is empty", file);
-	}
+	if (e || fstat(fd, &st) != 0 || st.st_size == 0)
+		return err_set(why, ERR_INVALID, "the model cannot be read or is empty");
 	hex_encode(id, digest, sizeof(digest));
 	snprintf(path, sizeof(path), "/v1/models/%s", id);
 	const struct session_call call = {.path = path,
@@ -159,19 +159,65 @@ put(struct cmd_admin *a, const char *file, char id[65], struct why *why)
 	if (!e)
 		e = session_problem(&answer, NULL, why);
 	transport_answer_deinit(&answer);
+	return e;
+}
+
+/* What a person should know before training goes on with it. */
+static void
+say(const char *file, const struct widen_note *n)
+{
+	if (n->widened > 0)
+		fprintf(stderr,
+		    "%s: %zu tensors become F32, as training wants them; the first is \"%s\", %s "
+		    "(--as-is leaves them)\n",
+		    file, n->widened, n->first, tensor_dtype_name(n->was));
+	if (n->wrapper)
+		fprintf(stderr,
+		    "%s: all names begin with \"%s\", which no layer's do: save the state_dict of "
+		    "model.%.*s instead\n",
+		    file, n->wrapper, (int)strlen(n->wrapper) - 1, n->wrapper);
+}
+
+static enum err
+put(struct cmd_admin *a, const char *file, bool as_is, struct widen_note *note, char id[65],
+    struct why *why)
+{
+	int fd = -1;
+	enum err e = as_is ? ERR_OK : widen_open(&fd, note, file, why);
+
+	if (as_is && (fd = open(file, O_RDONLY | O_CLOEXEC)) < 0)
+		e = err_errno(why, "open %s", file);
+	if (e)
+		return e;
+	say(file, note);
+	e = put_file(a, fd, id, why);
 	close(fd);
 	return e;
+}
+
+static void
+print_put(const char *id, const struct widen_note *note)
+{
+	struct json *doc = json_object();
+
+	json_add_string(doc, "model", id);
+	json_add_u64(doc, "widened", note->widened);
+	cmd_print_json(doc);
+	json_free(doc);
 }
 
 static int
 model_put(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
+	struct widen_note note = {0};
+	bool as_is = false;
 	const struct cmd_option table[] = {
+	    {"as-is", 0, NULL, "leave F16, BF16 and F64 as they are", NULL, &as_is},
 	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"model put FILE " CMD_ADMIN_USAGE,
+	const struct cmd_usage usage = {"model put FILE [--as-is] " CMD_ADMIN_USAGE,
 	    "Gives the coordinator a safetensors file, to start jobs from (\"init\"), and prints "
-	    "its id.",
+	    "its id. F16, BF16 and F64 become F32.",
 	    1, 1};
 	struct cmd_words words;
 	struct why why = {""};
@@ -182,9 +228,9 @@ model_put(int argc, char **argv)
 		return rc;
 	enum err e = cmd_admin_open(&a, &why);
 	if (!e)
-		e = put(&a, words.words[0], id, &why);
+		e = put(&a, words.words[0], as_is, &note, id, &why);
 	if (!e && a.json)
-		printf("{\"model\": \"%s\"}\n", id);
+		print_put(id, &note);
 	else if (!e)
 		printf("%s\n", id);
 	return cmd_admin_end(&a, e, &why);
@@ -243,9 +289,11 @@ inspect_table(const struct tensor_table *table, const struct modelfile_meta *met
 
 	printf("model    %s\n", id);
 	if (*meta->job)
-		printf("job      %s\nround    %llu\n", meta->job, (unsigned long long)meta->round);
+		cmd_print_line("job      %s", meta->job);
+	if (*meta->job)
+		printf("round    %llu\n", (unsigned long long)meta->round);
 	if (*meta->base)
-		printf("base     %s\n", meta->base);
+		cmd_print_line("base     %s", meta->base);
 	printf("\n");
 	cmd_print_start(&t, heads, 4);
 	for (size_t i = 0; i < table->count; i++) {
@@ -319,6 +367,7 @@ cmd_model_main(int argc, char **argv)
 	    {"get", model_get, "fetch one"},
 	    {"put", model_put, "give one to the coordinator"},
 	    {"inspect", model_inspect, "what a file holds"},
+	    {"delete", cmd_deletion_models, "an uploaded one that no job needs"},
 	    {NULL, NULL, NULL},
 	};
 

@@ -134,7 +134,7 @@ cmd_rotate_main(int argc, char **argv)
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
 	if (!num_u64(wait, 86400, &wait_s)) {
-		fprintf(stderr, "rivulet: --wait wants a number of seconds\n");
+		fprintf(stderr, "rivulet: --wait wants seconds, from 0 to 86400\n");
 		return CMD_USAGE;
 	}
 	enum err e = identity_home(dir, home, &why);

@@ -12,15 +12,24 @@
 #include "events.h"
 #include "num.h"
 #include "options.h"
+#include "print.h"
 
-static volatile sig_atomic_t stopping;
+static volatile sig_atomic_t stopping, reloading;
 
 static void
 on_signal(int sig)
 {
-	(void)sig;
-	stopping = 1;
+	if (sig == SIGHUP)
+		reloading = 1;
+	else
+		stopping = 1;
 }
+
+/* What this program's callbacks share. */
+struct run {
+	int level; /* most that is logged */
+	bool ready;
+};
 
 static int
 cancelled(void *context)
@@ -34,19 +43,16 @@ static void
 print_event(void *context, int level, const char *line)
 {
 	static const char prefix[] = {'3', '4', '6', '7'};
-	const int *most = context;
-	char stamp[32];
-	time_t now = time(NULL);
-	struct tm tm;
+	const struct run *run = context;
+	char stamp[CMD_PRINT_TIME_MAX];
 
-	if (level < 0 || level > *most)
+	if (level < 0 || level > run->level)
 		return;
 	if (getenv("JOURNAL_STREAM")) {
 		fprintf(stderr, "<%c>%s %s\n", prefix[level], events_level_name(level), line);
 		return;
 	}
-	localtime_r(&now, &tm);
-	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
+	cmd_print_time(stamp, (double)time(NULL));
 	fprintf(stderr, "%s %s %s\n", stamp, events_level_name(level), line);
 }
 
@@ -73,7 +79,9 @@ notify(const char *state)
 static void
 on_ready(void *context)
 {
-	(void)context;
+	struct run *run = context;
+
+	run->ready = true;
 	notify("READY=1");
 }
 
@@ -95,6 +103,7 @@ catch_signals(void)
 	sigemptyset(&sa.sa_mask);
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGHUP, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -121,6 +130,14 @@ exit_code(int rc)
 	}
 }
 
+/* Of what can be wrong when the home is opened. */
+static bool
+needs_person(int rc)
+{
+	return rc == RIVULET_INVALID || rc == RIVULET_LIMIT || rc == RIVULET_NOTFOUND ||
+	    rc == RIVULET_DENIED || rc == RIVULET_CORRUPT;
+}
+
 int
 cmd_run_main(int argc, char **argv)
 {
@@ -137,13 +154,15 @@ cmd_run_main(int argc, char **argv)
 	const struct cmd_usage usage = {"run [--home DIR] [--config FILE] [--once] [--rounds N]",
 	    "The device agent: asks for work, trains, sends, until SIGTERM or SIGINT.", 0, 0};
 	struct cmd_words words;
+	struct run run = {.ready = false};
 	char why[256] = "";
-	int rc, level;
+	int rc;
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
-	level = verbose ? EVENTS_DEBUG : EVENTS_INFO;
-	struct agent_options options = {.once = once, .ready = on_ready, .status = on_status};
+	run.level = verbose ? EVENTS_DEBUG : EVENTS_INFO;
+	struct agent_options options = {
+	    .once = once, .reload = &reloading, .ready = on_ready, .status = on_status};
 	if (rounds && (!num_u64(rounds, UINT64_MAX / 2, &options.rounds) || options.rounds == 0)) {
 		fprintf(stderr, "rivulet: --rounds wants a number of at least 1\n");
 		return CMD_USAGE;
@@ -152,11 +171,11 @@ cmd_run_main(int argc, char **argv)
 	    .config = config,
 	    .cancel = cancelled,
 	    .event = print_event,
-	    .context = &level};
+	    .context = &run};
 	catch_signals();
 	rc = agent_run(&options, why, sizeof(why));
 	notify("STOPPING=1");
 	if (rc != RIVULET_OK)
-		fprintf(stderr, "rivulet: %s\n", *why ? why : rivulet_error_name(rc));
-	return exit_code(rc);
+		cmd_print_error("%s", *why ? why : rivulet_error_name(rc));
+	return needs_person(rc) && !run.ready ? CMD_PERSON : exit_code(rc);
 }

@@ -21,8 +21,9 @@ static void
 print_disk(const struct json *doc)
 {
 	static const char *const heads[] = {
-	    "FREE", "TOTAL", "MODELS", "SPOOL", "KEPT", "DATABASE", "JOBS NEED"};
-	static const char *const keys[] = {"free", "total", "models", "spool", "kept", "database"};
+	    "FREE", "TOTAL", "MODELS", "SPOOL", "KEPT", "DATABASE", "RESERVE", "JOBS NEED"};
+	static const char *const keys[] = {
+	    "free", "total", "models", "spool", "kept", "database", "reserve"};
 	const struct json *disk = json_get(doc, "disk"), *forecast = json_get(doc, "forecast");
 	const struct json *jobs = json_get(forecast, "jobs");
 	struct cmd_table t;
@@ -41,7 +42,7 @@ print_disk(const struct json *doc)
 		const struct json *job = json_at(jobs, i);
 		const char *name = json_string(json_get(job, "name"));
 		if (json_bool(json_get(job, "fits"), &fits) && !fits)
-			printf("warning: job %s alone needs %llu bytes\n", name ? name : "?",
+			cmd_print_line("warning: job %s alone needs %llu bytes", name ? name : "?",
 			    (unsigned long long)number(job, "bytes"));
 	}
 	printf("\n");
@@ -60,21 +61,28 @@ print_status(const struct json *doc)
 
 	(void)json_bool(json_get(doc, "ready"), &ready);
 	(void)json_double(json_get(doc, "uptime_s"), &uptime);
-	printf("coordinator %s (%s), up %.0f s, %s%s%s\n", version ? version : "?",
+	cmd_print_line("coordinator %s (%s), up %.0f s, %s%s%s", version ? version : "?",
 	    backend ? backend : "?", uptime, ready ? "ready" : "not ready",
 	    !ready && reason ? ": " : "", !ready && reason ? reason : "");
 	if (!ready && detail && *detail)
-		printf("%s\n", detail);
+		cmd_print_line("%s", detail);
 	printf("devices: %llu joined, %llu active; connections: %llu\n\n",
 	    (unsigned long long)number(devices, "joined"),
 	    (unsigned long long)number(devices, "active"),
 	    (unsigned long long)number(doc, "connections"));
+	const struct json *lost = json_get(doc, "lost");
+	if (number(lost, "files") > 0)
+		printf(
+		    "warning: %llu models or deltas, %llu bytes, lie in lost/, for no row explains "
+		    "them: \"rivuletd check\" lists them\n\n",
+		    (unsigned long long)number(lost, "files"),
+		    (unsigned long long)number(lost, "bytes"));
 	print_disk(doc);
-	cmd_jobs_print(json_get(doc, "jobs"));
+	cmd_jobs_print(json_get(doc, "jobs"), false);
 }
 
 static enum err
-show(struct cmd_admin *a, bool clear, struct why *why)
+show(struct cmd_admin *a, bool clear, bool *ready, struct why *why)
 {
 	struct json *doc = NULL;
 	enum err e = cmd_admin_call(a, "GET", "/v1/status", NULL, &doc, why);
@@ -88,6 +96,8 @@ show(struct cmd_admin *a, bool clear, struct why *why)
 	else
 		print_status(doc);
 	fflush(stdout);
+	*ready = false;
+	(void)json_bool(json_get(doc, "ready"), ready);
 	json_free(doc);
 	return ERR_OK;
 }
@@ -96,14 +106,14 @@ int
 cmd_status_main(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	bool watch = false;
+	bool watch = false, ready = true;
 	const struct cmd_option table[] = {
 	    {"watch", 'w', NULL, "again every two seconds, until Ctrl-C", NULL, &watch},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
-	    "status [--watch] " CMD_ADMIN_USAGE, "What the coordinator is doing.", 0, 0};
+	const struct cmd_usage usage = {"status [--watch] " CMD_ADMIN_USAGE,
+	    "What the coordinator is doing. The exit code is 1 when it is not ready.", 0, 0};
 	struct cmd_words words;
 	struct why why = {""};
 	int rc;
@@ -112,10 +122,11 @@ cmd_status_main(int argc, char **argv)
 		return rc;
 	enum err e = cmd_admin_open(&a, &why);
 	if (!e)
-		e = show(&a, watch && isatty(1), &why);
+		e = show(&a, watch && isatty(1), &ready, &why);
 	while (!e && watch) {
 		sleep(2);
-		e = show(&a, isatty(1), &why);
+		e = show(&a, isatty(1), &ready, &why);
 	}
-	return cmd_admin_end(&a, e, &why);
+	rc = cmd_admin_end(&a, e, &why);
+	return rc == CMD_OK && !ready ? CMD_FAILED : rc;
 }

@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -5,6 +6,7 @@
 #include "admin.h"
 #include "cmd.h"
 #include "file.h"
+#include "find.h"
 #include "messages.h"
 #include "num.h"
 #include "print.h"
@@ -29,6 +31,45 @@ take_labels(struct token_request *r, const char *text, struct why *why)
 		p += len + (p[len] == ',');
 	}
 	return ERR_OK;
+}
+
+/* The coordinator says what of it does not go together. */
+static enum err
+take_names(struct token_request *r, const char *name, const char *prefix, struct why *why)
+{
+	if ((name && strlen(name) >= sizeof(r->name)) ||
+	    (prefix && strlen(prefix) >= sizeof(r->name_prefix)))
+		return err_set(
+		    why, ERR_INVALID, "a name has at most %zu bytes", sizeof(r->name) - 1);
+	snprintf(r->name, sizeof(r->name), "%s", name ? name : "");
+	snprintf(r->name_prefix, sizeof(r->name_prefix), "%s", prefix ? prefix : "");
+	return ERR_OK;
+}
+
+/* The words of the command's options; NULL: not given. */
+struct asked {
+	const char *uses, *expires, *role, *owner, *labels, *name, *prefix, *file;
+};
+
+static enum err
+take_options(struct token_request *r, const struct asked *o, struct why *why)
+{
+	const char *role = o->role ? o->role : r->access ? "reader" : "device";
+
+	if (r->access && (o->uses || o->labels))
+		return err_set(
+		    why, ERR_INVALID, "--uses and --label are for joining, not for --access");
+	if (o->uses && (!num_u64(o->uses, 1000000, &r->uses) || r->uses == 0))
+		return err_set(why, ERR_INVALID, "--uses wants a number from 1 to 1000000");
+	if (!cmd_admin_duration(o->expires, &r->expires_s))
+		return err_set(why, ERR_INVALID, "--expires wants a time like 30m, 24h or 7d");
+	if (strlen(role) >= sizeof(r->role) ||
+	    (o->owner && (!r->access || strlen(o->owner) >= sizeof(r->owner))))
+		return err_set(why, ERR_INVALID, "bad --role or --owner (which is for --access)");
+	strcpy(r->role, role);
+	strcpy(r->owner, o->owner ? o->owner : "");
+	enum err e = take_labels(r, o->labels, why);
+	return e ? e : take_names(r, o->name, o->prefix, why);
 }
 
 static enum err
@@ -65,24 +106,33 @@ token_create(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
 	struct token_request request = {.uses = 1};
-	const char *uses = NULL, *expires = "24h", *role = NULL, *labels = NULL, *file = NULL;
+	struct asked asked = {.expires = "24h"};
 	const struct cmd_option table[] = {
 	    {"access", 0, NULL, "an access token: for --token-file, joins nobody", NULL,
 		&request.access},
-	    {"uses", 0, "N", "how many devices may join with it (default 1)", &uses, NULL},
-	    {"expires", 0, "TIME", "as 30m, 24h (default), 7d", &expires, NULL},
+	    {"uses", 0, "N", "how many devices may join with it (default 1)", &asked.uses, NULL},
+	    {"expires", 0, "TIME", "as 30m, 24h (default), 7d", &asked.expires, NULL},
 	    {"role", 0, "ROLE",
 		"device (default), reader, submitter or admin; with --access reader (default) or "
 		"submitter",
-		&role, NULL},
-	    {"label", 0, "K=V", "labels of those devices, several with commas", &labels, NULL},
-	    {"output", 'o', "FILE", "write it there with mode 0600 instead of printing it", &file,
+		&asked.role, NULL},
+	    {"owner", 0, "NAME",
+		"with --access: whose the jobs and models are (default: the token's)", &asked.owner,
 		NULL},
+	    {"label", 0, "K=V", "labels of those devices, several with commas", &asked.labels,
+		NULL},
+	    {"name", 0, "NAME", "the name of the one device that joins with it", &asked.name, NULL},
+	    {"name-prefix", 0, "TEXT", "what names of those devices begin with", &asked.prefix,
+		NULL},
+	    {"output", 'o', "FILE", "write it there with mode 0600 instead of printing it",
+		&asked.file, NULL},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"token create [--access] [--uses N] [--expires 24h] "
-					"[--role ROLE] [--label k=v] [-o FILE]",
+	const struct cmd_usage usage = {
+	    "token create [--access] [--uses N] [--expires 24h] "
+	    "[--role ROLE] [--owner NAME] [--label k=v] [--name NAME | --name-prefix TEXT] "
+	    "[-o FILE]",
 	    "Makes a token: for joining, or with --access for reading or submitting from "
 	    "elsewhere\n"
 	    "without a certificate. It is shown once; the coordinator keeps only its hash.",
@@ -93,36 +143,38 @@ token_create(int argc, char **argv)
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
-	if (!role)
-		role = request.access ? "reader" : "device";
-	if (request.access && (uses || labels))
-		err_set(&why, ERR_INVALID, "--uses and --label are for joining, not for --access");
-	else if ((uses && (!num_u64(uses, 1000000, &request.uses) || request.uses == 0)) ||
-	    !cmd_admin_duration(expires, &request.expires_s) ||
-	    strlen(role) >= sizeof(request.role))
-		err_set(&why, ERR_INVALID, "bad --uses, --expires or --role");
-	else
-		(void)!take_labels(&request, labels, &why);
-	if (*why.text) {
+	if (take_options(&request, &asked, &why)) {
 		fprintf(stderr, "rivulet: %s\nusage: rivulet %s\n", why.text, usage.usage);
 		return CMD_USAGE;
 	}
-	strcpy(request.role, role);
 	enum err e = cmd_admin_open(&a, &why);
 	if (!e)
-		e = create(&a, &request, file, &why);
+		e = create(&a, &request, asked.file, &why);
 	return cmd_admin_end(&a, e, &why);
+}
+
+/* What it gives those who join: "gw-7", or "north-*". */
+static void
+print_name(struct cmd_table *t, const struct json *token)
+{
+	const char *name = json_string(json_get(token, "name"));
+	const char *prefix = json_string(json_get(token, "name_prefix"));
+
+	if (prefix && *prefix)
+		cmd_print_cell(t, "%s*", prefix);
+	else
+		cmd_print_cell(t, "%s", name && *name ? name : "-");
 }
 
 static void
 print_tokens(const struct json *tokens)
 {
-	static const char *const heads[] = {
-	    "TOKEN", "KIND", "ROLE", "USES", "LEFT", "CREATED", "EXPIRES", "STATE", "LABELS"};
+	static const char *const heads[] = {"TOKEN", "KIND", "ROLE", "OWNER", "USES", "LEFT",
+	    "CREATED", "EXPIRES", "STATE", "NAME", "USED", "FROM", "LABELS"};
 	struct cmd_table t;
 	double now = (double)time(NULL), expires;
 
-	cmd_print_start(&t, heads, 9);
+	cmd_print_start(&t, heads, sizeof(heads) / sizeof(*heads));
 	for (size_t i = 0; i < json_count(tokens); i++) {
 		const struct json *token = json_at(tokens, i);
 		bool revoked = false, access = false;
@@ -131,12 +183,16 @@ print_tokens(const struct json *tokens)
 		cmd_print_text(&t, token, "id");
 		cmd_print_cell(&t, "%s", access ? "access" : "join");
 		cmd_print_text(&t, token, "role");
+		cmd_print_text(&t, token, "owner");
 		cmd_print_count(&t, access ? NULL : token, "uses");
 		cmd_print_count(&t, access ? NULL : token, "uses_left");
 		cmd_print_age(&t, token, "created_at");
 		cmd_print_age(&t, token, "expires_at");
 		bool late = json_double(json_get(token, "expires_at"), &expires) && expires < now;
 		cmd_print_cell(&t, "%s", revoked ? "revoked" : late ? "expired" : "valid");
+		print_name(&t, token);
+		cmd_print_age(&t, token, "last_used");
+		cmd_print_text(&t, token, "last_address");
 		cmd_print_labels(&t, token, "labels");
 	}
 	cmd_print_end(&t);
@@ -157,28 +213,35 @@ static int
 token_revoke(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
+	bool stop = false;
 	const struct cmd_option table[] = {
+	    {"stop-jobs", 0, NULL, "and stop all jobs of its owner", NULL, &stop},
 	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"token revoke ID " CMD_ADMIN_USAGE,
-	    "Makes a token useless. Devices that joined with it stay.", 1, 1};
+	const struct cmd_usage usage = {"token revoke ID [--stop-jobs] " CMD_ADMIN_USAGE,
+	    "Makes a token useless. Devices that joined with it stay. ID may be its beginning.", 1,
+	    1};
+	struct json *answer = NULL;
+	uint64_t stopped = 0;
 	struct cmd_words words;
 	struct why why = {""};
-	char path[64];
+	char id[CMD_FIND_ID], path[96];
 	int rc;
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
-	const char *id = words.words[0];
-	if (strlen(id) != 16 || id[strspn(id, "0123456789abcdef")]) {
-		fprintf(stderr, "rivulet: a token id has 16 hex digits\n");
-		return CMD_USAGE;
-	}
-	snprintf(path, sizeof(path), "/v1/tokens/%s", id);
 	enum err e = cmd_admin_open(&a, &why);
 	if (!e)
-		e = cmd_admin_call(&a, "DELETE", path, NULL, NULL, &why);
+		e = cmd_find(&a, CMD_FIND_TOKEN, words.words[0], id, &why);
+	if (!e) {
+		snprintf(path, sizeof(path), "/v1/tokens/%s%s", id, stop ? "?stop-jobs=1" : "");
+		e = cmd_admin_call(&a, "DELETE", path, NULL, &answer, &why);
+	}
+	if (!e && json_u64(json_get(answer, "stopped"), &stopped) && !a.json)
+		printf("%" PRIu64 " jobs stopped\n", stopped);
 	if (!e && a.json)
-		printf("{\"id\": \"%s\", \"revoked\": true}\n", id);
+		printf(
+		    "{\"id\": \"%s\", \"revoked\": true, \"stopped\": %" PRIu64 "}\n", id, stopped);
+	json_free(answer);
 	return cmd_admin_end(&a, e, &why);
 }
 

@@ -19,6 +19,8 @@
 #include "training.h"
 #include "trial_run.h"
 
+#define SCORES 2
+
 /* What the command was asked for, and everything that lives as long as it. */
 struct alone {
 	const char *job_file, *home_option, *config, *data_name, *test_name, *epochs_text,
@@ -29,7 +31,7 @@ struct alone {
 	struct settings *settings;
 	struct job_spec job;
 	bool has_job;
-	uint64_t rounds;
+	uint64_t rounds, max_examples;
 	struct dataset all, train, validation, test;
 	const struct settings_data *data;
 	struct json *epochs; /* for --json */
@@ -63,13 +65,17 @@ load_job(struct alone *a, struct why *why)
 		return e;
 	e = job_parse(&a->job, text, len, &inner);
 	free(text);
+	a->has_job = !e;
+	if (!e)
+		e = job_check(&a->job, &inner);
 	if (e)
 		return err_set(why, ERR_INVALID, "%.80s: %.160s", a->job_file, inner.text);
-	a->has_job = true;
 	a->rounds = 1;
+	a->max_examples = a->job.aggregate.max_examples;
 	if (a->epochs_text) {
 		if (!num_u64(a->epochs_text, 1000000, &a->rounds) || a->rounds == 0)
-			return err_set(why, ERR_INVALID, "--epochs wants a number of at least 1");
+			return err_set(
+			    why, ERR_INVALID, "--epochs wants a number from 1 to 1000000");
 		/* A pass over the data at a time, so that each gets its line. */
 		a->job.recipe.local.unit = LOCAL_EPOCHS;
 		a->job.recipe.local.amount = 1;
@@ -137,14 +143,28 @@ make_scratch(struct alone *a, struct why *why)
 static void
 remove_scratch(const struct alone *a)
 {
-	char work[PATH_MAX];
+	if (*a->scratch)
+		(void)!file_remove_dir(a->scratch, NULL);
+}
 
-	if (!*a->scratch)
-		return;
-	(void)!file_empty_dir(a->scratch, NULL);
-	if (identity_path(work, a->scratch, "work", NULL) == ERR_OK)
-		rmdir(work);
-	rmdir(a->scratch);
+/* What a coordinator would not take. */
+static enum err
+check_result(const struct alone *a, const struct work *w, const struct finish *f, struct why *why)
+{
+	float *delta = NULL;
+	enum err e = finish_check(f, why);
+
+	if (!e && f->examples > a->max_examples)
+		return err_set(why, ERR_INVALID,
+		    "%llu examples are more than aggregate.max_examples",
+		    (unsigned long long)f->examples);
+	if (!e)
+		e = work_delta(w, &delta, why);
+	for (uint64_t i = 0; !e && i < w->table.elements; i++)
+		if (!isfinite(delta[i]))
+			e = err_set(why, ERR_NUMERIC, "trained weights are not finite");
+	free(delta);
+	return e;
 }
 
 static enum err
@@ -166,9 +186,13 @@ run_trainer(struct alone *a, struct work *w, struct trainer_out *out, struct why
 		return err_set(
 		    why, ERR_NOTFOUND, "no [trainer %s] in the settings", recipe->trainer);
 	enum err e = trainer->run(&in, out, why);
-	if (e && *out->log)
-		fprintf(stderr, "--- the end of what trainer %s said:\n%s\n---\n", recipe->trainer,
-		    out->log);
+	if (!e)
+		e = check_result(a, w, &out->finish, why);
+	if (e && *out->log) {
+		fprintf(stderr, "--- the end of what trainer %s said:\n", recipe->trainer);
+		cmd_print_said(out->log);
+		fprintf(stderr, "\n---\n");
+	}
 	return e;
 }
 
@@ -179,9 +203,34 @@ add_figure(struct json *o, const char *key, double v)
 		json_add_double(o, key, v);
 }
 
+/* A model's figures on a set that it was not trained on. */
+struct score {
+	const char *set; /* "validation", "test"; NULL: there is no such set */
+	struct train_score score;
+};
+
+static void
+add_score(struct json *o, const struct score *s)
+{
+	char key[32];
+
+	snprintf(key, sizeof(key), "%s_loss", s->set);
+	add_figure(o, key, s->score.loss);
+	snprintf(key, sizeof(key), "%s_accuracy", s->set);
+	add_figure(o, key, s->score.accuracy);
+}
+
+static void
+print_score(const struct score *s)
+{
+	printf("  %s loss %.4f", s->set, s->score.loss);
+	if (isfinite(s->score.accuracy))
+		printf("  %s accuracy %.4f", s->set, s->score.accuracy);
+}
+
 static void
 report(struct alone *a, uint64_t round, const struct trainer_out *out,
-    const struct train_score *test, double seconds)
+    const struct score scores[SCORES], double seconds)
 {
 	const struct finish *f = &out->finish;
 
@@ -192,10 +241,8 @@ report(struct alone *a, uint64_t round, const struct trainer_out *out,
 		json_add_u64(o, "steps", f->steps);
 		add_figure(o, "loss", f->loss);
 		add_figure(o, "accuracy", f->accuracy);
-		if (test) {
-			add_figure(o, "test_loss", test->loss);
-			add_figure(o, "test_accuracy", test->accuracy);
-		}
+		for (size_t i = 0; i < SCORES && scores[i].set; i++)
+			add_score(o, &scores[i]);
 		add_figure(o, "seconds", seconds);
 		json_push(a->epochs, o);
 		return;
@@ -205,20 +252,41 @@ report(struct alone *a, uint64_t round, const struct trainer_out *out,
 	    (unsigned long long)f->steps, f->loss);
 	if (isfinite(f->accuracy))
 		printf("  accuracy %.4f", f->accuracy);
-	if (test) {
-		printf("  test loss %.4f", test->loss);
-		if (isfinite(test->accuracy))
-			printf("  test accuracy %.4f", test->accuracy);
-	}
+	for (size_t i = 0; i < SCORES && scores[i].set; i++)
+		print_score(&scores[i]);
 	printf("  %.1f s%s\n", seconds, f->partial ? "  (partial)" : "");
 	fflush(stdout);
+}
+
+/* The trained model's on the validation share and on the set of --test. Without layers only its trainer can tell: of the base model. */
+static enum err
+rate(struct alone *a, struct cmd_trial *trial, const struct report *r, struct score scores[SCORES],
+    struct why *why)
+{
+	bool layers = trial->work.task.recipe.net.layer_count > 0;
+	enum err e = ERR_OK;
+
+	if (layers && a->validation.count > 0) {
+		scores->set = "validation";
+		e = cmd_trial_evaluate(trial, &a->validation, &scores++->score, why);
+	} else if (r && r->has_evaluate) {
+		scores->score = (struct train_score){.examples = r->eval_examples,
+		    .loss = r->eval_loss,
+		    .accuracy = r->eval_accuracy};
+		scores++->set = "base";
+	}
+	if (!e && a->test_name) {
+		scores->set = "test";
+		e = cmd_trial_evaluate(trial, &a->test, &scores->score, why);
+	}
+	return e;
 }
 
 static enum err
 one_round(struct alone *a, struct cmd_trial *trial, uint64_t round, struct why *why)
 {
 	struct trainer_out *out = calloc(1, sizeof(*out));
-	struct train_score score;
+	struct score scores[SCORES] = {{.set = NULL}};
 	double began = backoff_now();
 
 	if (!out)
@@ -227,10 +295,10 @@ one_round(struct alone *a, struct cmd_trial *trial, uint64_t round, struct why *
 	enum err e = cmd_trial_base(trial, why);
 	if (!e)
 		e = run_trainer(a, &trial->work, out, why);
-	if (!e && a->test_name)
-		e = cmd_trial_evaluate(trial, &a->test, &score, why);
 	if (!e)
-		report(a, round, out, a->test_name ? &score : NULL, backoff_now() - began);
+		e = rate(a, trial, out->has_report ? &out->report : NULL, scores, why);
+	if (!e)
+		report(a, round, out, scores, backoff_now() - began);
 	free(out);
 	return e;
 }

@@ -1,11 +1,14 @@
 #include "trial_run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "file.h"
 #include "identity.h"
 #include "net.h"
+#include "widen.h"
 
 #define EVALUATION_BATCH 256
 
@@ -33,6 +36,14 @@ write_model(const char *path, const struct tensor_table *table, const void *weig
 }
 
 static enum err
+make_net(struct net **out, const struct recipe *r, uint32_t batch, struct why *why)
+{
+	size_t classes = r->net.loss == LOSS_MSE ? 0 : r->data.class_count;
+
+	return net_new(out, &r->net, classes, batch, false, 0, why);
+}
+
+static enum err
 draw_model(struct cmd_trial *t, struct why *why)
 {
 	struct net *net;
@@ -41,8 +52,7 @@ draw_model(struct cmd_trial *t, struct why *why)
 	if (r->net.layer_count == 0)
 		return err_set(
 		    why, ERR_INVALID, "the job has no layers: give its weights with --init");
-	enum err e = net_new(
-	    &net, &r->net, r->net.loss == LOSS_MSE ? 0 : r->data.class_count, 1, false, 0, why);
+	enum err e = make_net(&net, r, 1, why);
 	if (e)
 		return e;
 	net_init(net, t->work.task.seed);
@@ -51,16 +61,51 @@ draw_model(struct cmd_trial *t, struct why *why)
 	return e;
 }
 
+/* The layers' tensors in the layers' order, as a coordinator makes a job's first model of an uploaded one. */
 static enum err
-copy_model(struct cmd_trial *t, const char *init, struct why *why)
+arrange_model(struct cmd_trial *t, const struct file_map *file, struct why *why)
 {
-	char *data = NULL;
-	size_t len;
-	enum err e = file_read(init, SIZE_MAX / 4, &data, &len, why);
+	const struct recipe *r = &t->work.task.recipe;
+	struct tensor_table table = {0};
+	struct net *net = NULL;
+	uint64_t at = 0;
 
+	enum err e = modelfile_data_at(file->data, file->len, &at, why);
 	if (!e)
-		e = file_write(t->path, data, len, 0644, why);
-	free(data);
+		e = modelfile_parse(&table, NULL, file->data, (size_t)at, file->len, why);
+	if (!e)
+		e = make_net(&net, r, 1, why);
+	if (!e)
+		e = tensor_table_fits(net_tensors(net), &table, why);
+	if (!e) {
+		modelfile_arrange(net_params(net), net_tensors(net), file->data + at, &table);
+		e = write_model(t->path, net_tensors(net), net_params(net), 0, why);
+	}
+	net_free(net);
+	tensor_table_deinit(&table);
+	return e;
+}
+
+static enum err
+take_model(struct cmd_trial *t, const char *init, struct why *why)
+{
+	struct widen_note note;
+	struct file_map file = {0};
+	char path[32];
+	int fd;
+
+	enum err e = widen_open(&fd, &note, init, why);
+	if (e)
+		return e;
+	/* A copy has no other name. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	e = file_map(&file, path, SIZE_MAX / 4, false, why);
+	if (!e && t->work.task.recipe.net.layer_count > 0)
+		e = arrange_model(t, &file, why);
+	else if (!e)
+		e = file_write(t->path, file.data, file.len, 0644, why);
+	file_unmap(&file);
+	close(fd);
 	return e;
 }
 
@@ -101,7 +146,7 @@ cmd_trial_init(struct cmd_trial *t, struct job_spec *job, const char *scratch, c
 	enum err e = identity_path(t->path, scratch, "model.safetensors", why);
 	if (e)
 		return e;
-	return init ? copy_model(t, init, why) : draw_model(t, why);
+	return init ? take_model(t, init, why) : draw_model(t, why);
 }
 
 static void
@@ -126,6 +171,17 @@ cmd_trial_deinit(struct cmd_trial *t)
 	memset(t, 0, sizeof(*t));
 }
 
+static enum err
+check_patterns(const struct work *w, struct why *why)
+{
+	const struct recipe *r = &w->task.recipe;
+	const struct tensor_rule *unused = tensor_table_unused(&w->table, r->rules, r->rule_count);
+
+	return unused ? err_set(why, ERR_INVALID, "tensors: \"%.80s\" fits no tensor of the model",
+			    unused->pattern)
+		      : ERR_OK;
+}
+
 enum err
 cmd_trial_base(struct cmd_trial *t, struct why *why)
 {
@@ -140,7 +196,7 @@ cmd_trial_base(struct cmd_trial *t, struct why *why)
 	if (!e)
 		e = work_load(&t->work, t->path, 0, why);
 	t->loaded = !e;
-	return e;
+	return e ? e : check_patterns(&t->work, why);
 }
 
 /* Copies the model's tensors into a network by name. */
@@ -170,8 +226,7 @@ cmd_trial_evaluate(
 
 	if (r->net.layer_count == 0)
 		return err_set(why, ERR_INVALID, "--test needs a job with layers");
-	enum err e = net_new(&net, &r->net, r->net.loss == LOSS_MSE ? 0 : r->data.class_count,
-	    EVALUATION_BATCH, false, 0, why);
+	enum err e = make_net(&net, r, EVALUATION_BATCH, why);
 	if (e)
 		return e;
 	e = fill_net(net, &t->work, why);

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "admin.h"
 #include "cmd.h"
@@ -165,12 +164,10 @@ check(struct verify *v, struct why *why)
 static void
 print_chain(const struct verify *v)
 {
-	char first[32], last[32], hex[65];
-	time_t a = (time_t)(v->chain.first_ms / 1000), b = (time_t)(v->chain.last_ms / 1000);
-	struct tm tm;
+	char first[CMD_PRINT_TIME_MAX], last[CMD_PRINT_TIME_MAX], hex[65];
 
-	strftime(first, sizeof(first), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&a, &tm));
-	strftime(last, sizeof(last), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&b, &tm));
+	cmd_print_time(first, (double)v->chain.first_ms / 1000);
+	cmd_print_time(last, (double)v->chain.last_ms / 1000);
 	printf("chain: %" PRIu64 " entries from %s to %s: order, signatures and hashes are good\n",
 	    v->chain.entries, first, last);
 	hex_encode(hex, v->chain.head, 32);
@@ -203,8 +200,8 @@ print_without(const struct verify *v)
 		uint64_t round = 0;
 		const char *without = json_string(json_get(r, "without"));
 		(void)json_u64(json_get(r, "round"), &round);
-		printf("job %s round %" PRIu64 ": model %s%s%s\n", json_string(json_get(r, "job")),
-		    round, json_string(json_get(r, "model")),
+		cmd_print_line("job %s round %" PRIu64 ": model %s%s%s",
+		    json_string(json_get(r, "job")), round, json_string(json_get(r, "model")),
 		    without ? ", without it " : "; cannot be folded without it: ",
 		    without ? without : json_string(json_get(r, "why")));
 	}

@@ -181,6 +181,17 @@ take_task(
 	return hold_task(r, text, why);
 }
 
+/* Said once, as `unreachable` is the last word otherwise. */
+static void
+tell_reachable(struct rivulet *r)
+{
+	if (r->away_since > 0)
+		events_emit(&r->events, EVENTS_INFO, "reachable",
+		    EVENTS_PAIRS(EVENTS_S("url", session_url(r->session)),
+			EVENTS_D("away_s", backoff_now() - r->away_since)));
+	r->away_since = 0;
+}
+
 enum err
 ask_once(struct rivulet *r, unsigned wait_s, double *pause_s, struct why *why)
 {
@@ -208,6 +219,8 @@ ask_once(struct rivulet *r, unsigned wait_s, double *pause_s, struct why *why)
 	r->asking = false;
 	if (!e)
 		e = session_problem(&answer, NULL, why);
+	if (!e)
+		tell_reachable(r);
 	if (!e)
 		e = take_task(r, &answer, pause_s, why);
 	else if (answer.retry_after_s > 0)

@@ -11,11 +11,17 @@ device_offer(struct rivulet *r)
 
 void
 device_consider(struct rivulet *r,
-    enum abort_reason (*consider)(void *context, const struct work *work, struct why *why),
-    void *context)
+    enum abort_reason (*consider)(void *context, struct work *work, struct why *why), void *context)
 {
 	r->consider = consider;
 	r->consider_context = context;
+}
+
+void
+device_interrupt(struct rivulet *r, bool (*wanted)(void *context), void *context)
+{
+	r->interrupted = wanted;
+	r->interrupt_context = context;
 }
 
 struct work *

@@ -13,10 +13,12 @@ struct rivulet;
 
 /* The agent fills in data, trainers and what these can do, and may do so again between tasks; the rest is the device's. */
 struct offer *device_offer(struct rivulet *r);
-/* consider is asked about each task before its model is fetched: ABORT_NONE, or the reason it is given back for, with the sentence in why. */
+/* consider is asked about each task before its model is fetched, and may change task and text: ABORT_NONE, or the reason it is given back for, with the sentence in why. */
 void device_consider(struct rivulet *r,
-    enum abort_reason (*consider)(void *context, const struct work *work, struct why *why),
+    enum abort_reason (*consider)(void *context, struct work *work, struct why *why),
     void *context);
+/* While `wanted` says so, rivulet_next does not wait: it returns RIVULET_TIMEOUT, unless a task has come. */
+void device_interrupt(struct rivulet *r, bool (*wanted)(void *context), void *context);
 /* The task in hand until it is submitted, aborted or dropped for the next one; NULL without. */
 struct work *device_task(struct rivulet *r);
 /* What rivulet_abort does, and returns. */

@@ -14,14 +14,17 @@
 
 #define GRACE_S 10.0 /* for sending after the program was told to stop */
 
-static enum err
-check_figures(const struct finish *f, struct why *why)
+enum err
+finish_check(const struct finish *f, struct why *why)
 {
 	if (f->examples < 1 || f->steps < 1)
 		return err_set(
 		    why, ERR_INVALID, "nothing was trained: examples and steps must be at least 1");
 	if (!isfinite(f->loss) || !isfinite(f->normaliser) || isinf(f->accuracy))
 		return err_set(why, ERR_NUMERIC, "loss, accuracy or normaliser is not finite");
+	if (f->accuracy < 0 || f->accuracy > 1)
+		return err_set(
+		    why, ERR_INVALID, "accuracy is %g, and must be from 0 to 1", f->accuracy);
 	return ERR_OK;
 }
 
@@ -118,7 +121,7 @@ finish_submit(struct rivulet *r, const struct finish *f)
 
 	if (!r->has_work)
 		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
-	enum err e = check_figures(f, &r->why);
+	enum err e = finish_check(f, &r->why);
 	if (!e && work_variates(&r->work) && f->optimizer != MANIFEST_SGD)
 		e = err_set(
 		    &r->why, ERR_INVALID, "a job with control variates needs the built-in trainer");

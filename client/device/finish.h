@@ -15,6 +15,8 @@ struct finish {
 	const struct report *report; /* NULL without one */
 };
 
+/* What no coordinator takes: nothing was trained (ERR_INVALID), a figure that is not finite (ERR_NUMERIC), or an accuracy that is none. */
+ERR_MUST_USE enum err finish_check(const struct finish *f, struct why *why);
 /* As rivulet_submit, with everything a manifest can say. */
 int finish_submit(struct rivulet *r, const struct finish *f);
 

@@ -46,11 +46,17 @@ handle_requested(const struct rivulet *r)
 }
 
 bool
+handle_interrupted(const struct rivulet *r)
+{
+	return r->interrupted && r->interrupted(r->interrupt_context);
+}
+
+bool
 handle_cancelled(void *handle)
 {
 	struct rivulet *r = handle;
 
-	if (r->asking && handle_requested(r))
+	if (r->asking && (handle_requested(r) || handle_interrupted(r)))
 		return true;
 	if (!r->cancel || r->cancel(r->context) == 0)
 		return false;

@@ -29,7 +29,10 @@ struct rivulet {
 	void *context;
 	/* Cancel is not heard before: a finished delta gets its chance to be sent. */
 	double grace_until;
+	double away_since; /* backoff_now(): no coordinator was reached since; 0: it is reached */
 	bool asking; /* waiting for work: that may be broken off for a request of this machine */
+	bool (*interrupted)(void *context); /* device.h; NULL without */
+	void *interrupt_context;
 	struct backoff rotate;
 	double rotate_at; /* backoff_now(): a requested rotation is not tried before */
 	struct backoff idle; /* between tasks that came to nothing */
@@ -41,7 +44,7 @@ struct rivulet {
 	struct rivulet_tensor *tensors; /* of task */
 	char waiting[32]; /* last reason for waiting, so that it is logged once */
 	enum abort_reason (*consider)(
-	    void *context, const struct work *work, struct why *why); /* device.h; NULL without */
+	    void *context, struct work *work, struct why *why); /* device.h; NULL without */
 	void *consider_context;
 };
 
@@ -49,6 +52,8 @@ struct rivulet {
 int handle_error(enum err e);
 /* Is something asked of this process that only it can do, such as a new key, and is it time to try? */
 bool handle_requested(const struct rivulet *r);
+/* Does the agent want to have it back from waiting? */
+bool handle_interrupted(const struct rivulet *r);
 /* struct options' cancel in the shape the parts want; context is the handle. */
 bool handle_cancelled(void *handle);
 /* Forgets the task in hand, if there is one. */

@@ -49,7 +49,8 @@ show_task(struct rivulet *r)
 	    .deadline_s = w->task.deadline_s,
 	    .params = w->params,
 	    .recipe = w->recipe,
-	    .tensor_count = w->table.count};
+	    .tensor_count = w->table.count,
+	    .rate = work_rate(w)};
 	enum err e = list_tensors(r);
 	r->task.tensors = r->tensors;
 	return e;
@@ -81,7 +82,7 @@ abort_reason(enum err e)
 static enum abort_reason
 consider(struct rivulet *r)
 {
-	const struct work *w = &r->work;
+	struct work *w = &r->work;
 	enum abort_reason reason =
 	    r->consider ? r->consider(r->consider_context, w, &r->why) : ABORT_NONE;
 
@@ -239,6 +240,8 @@ tell_unreachable(struct rivulet *r, double *pause_s)
 {
 	if (*pause_s <= 0)
 		*pause_s = backoff_next(session_backoff(r->session));
+	if (r->away_since <= 0)
+		r->away_since = backoff_now();
 	events_emit(&r->events, EVENTS_WARN, "unreachable",
 	    EVENTS_PAIRS(EVENTS_S("reason", r->why.text), EVENTS_D("seconds", *pause_s)));
 }
@@ -250,6 +253,8 @@ next_task(struct rivulet *r, double timeout_s)
 
 	handle_drop(r);
 	for (;;) {
+		if (handle_interrupted(r))
+			return RIVULET_TIMEOUT;
 		double left = timeout_s < 0 ? -1 : until - backoff_now();
 		enum err e = one_pass(r, left < 0 && timeout_s >= 0 ? 0 : left, &pause);
 		if (!e)

@@ -72,6 +72,8 @@ struct rivulet_task {
 	const char *recipe; /* the whole recipe as JSON text */
 	struct rivulet_tensor *tensors;
 	size_t tensor_count;
+	double
+	    rate; /* learning rate of this round: the job's, after its schedule; 0 if it gives none */
 };
 
 struct rivulet_result {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "excerpt.h"
 #include "fault.h"
 #include "hash.h"
 #include "hex.h"
@@ -283,7 +284,9 @@ send_abort(
 	struct buf text;
 	char path[64];
 
-	copy_printable(message.log, sizeof(message.log), log ? log : "");
+	char said[sizeof(message.log)];
+	copy_printable(said, sizeof(said), log ? log : "");
+	excerpt_make(message.log, sizeof(message.log), r->settings->send_log, said);
 	buf_init(&text, 32u << 10);
 	enum err e = messages_abort_encode(&text, &message);
 	if (e) {
@@ -299,8 +302,8 @@ send_abort(
 	if (!e)
 		e = session_problem(&answer, NULL, why);
 	events_emit(&r->events, EVENTS_WARN, "task.aborted",
-	    EVENTS_PAIRS(EVENTS_S("task", task), EVENTS_S("reason", cause.word),
-		EVENTS_S("log", message.log)));
+	    EVENTS_PAIRS(
+		EVENTS_S("task", task), EVENTS_S("reason", cause.word), EVENTS_S("log", said)));
 	transport_answer_deinit(&answer);
 	buf_deinit(&text);
 	return e;

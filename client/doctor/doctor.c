@@ -62,9 +62,9 @@ print_text(const struct cmd_doctor *d)
 
 	for (size_t i = 0; i < d->count; i++) {
 		const struct cmd_doctor_finding *f = &d->findings[i];
-		printf("%-8s %-12s %s\n", levels[f->level], f->check, f->text);
+		cmd_print_line("%-8s %-12s %s", levels[f->level], f->check, f->text);
 		if (*f->advice)
-			printf("%-8s %-12s -> %s\n", "", "", f->advice);
+			cmd_print_line("%-8s %-12s -> %s", "", "", f->advice);
 		faults += f->level == CMD_DOCTOR_FAULT;
 		warnings += f->level == CMD_DOCTOR_WARNING;
 	}

@@ -10,6 +10,7 @@
 #include "hex.h"
 #include "home.h"
 #include "identity_set.h"
+#include "print.h"
 #include "rekey.h"
 
 #define SOON_S (14 * 86400) /* of a CA */
@@ -122,25 +123,15 @@ check_credentials(struct cmd_doctor *d)
 }
 
 static void
-date_of(char out[32], int64_t when)
-{
-	time_t t = (time_t)when;
-	struct tm tm;
-
-	if (!gmtime_r(&t, &tm) || strftime(out, 32, "%Y-%m-%d %H:%M UTC", &tm) == 0)
-		snprintf(out, 32, "%lld", (long long)when);
-}
-
-static void
 check_certificate(struct cmd_doctor *d)
 {
 	const struct x509_info *c = &d->held.cert;
 	int64_t now = time(NULL), left = c->not_after - now;
 	int64_t life = c->not_after - c->not_before;
-	char span[32], date[32];
+	char span[32], date[CMD_PRINT_TIME_MAX];
 
 	cmd_doctor_span(span, (double)left);
-	date_of(date, c->not_after);
+	cmd_print_time(date, (double)c->not_after);
 	if (now < c->not_before)
 		cmd_doctor_add(d, "certificate", CMD_DOCTOR_FAULT, CMD_DENIED,
 		    "set this machine's clock (is there a network time service?)",

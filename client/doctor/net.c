@@ -11,12 +11,14 @@
 
 #include "cmd.h"
 #include "doctor.h"
+#include "hex.h"
 #include "session.h"
 
 #define CONNECT_MS 10000
 #define IDLE_S 20.0
 #define CLOCK_OFF_S 60
 #define HOST_MAX 260
+#define CA_NAME_ROOM 17 /* 16 digits of a fingerprint, as in other messages */
 
 /* One address under examination. */
 struct place {
@@ -131,6 +133,55 @@ note_clock(struct cmd_doctor *d, const struct transport_answer *answer)
 }
 
 static void
+name_ca(char out[CA_NAME_ROOM], const struct x509_cert *cert)
+{
+	uint8_t hash[HASH_LEN];
+
+	hash_sha256(hash, cert->der, cert->len);
+	hex_encode(out, hash, CA_NAME_ROOM / 2);
+}
+
+static bool
+is_among(const struct trust *t, const struct x509_cert *cert)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (t->ca[i].len == cert->len && memcmp(t->ca[i].der, cert->der, cert->len) == 0)
+			return true;
+	return false;
+}
+
+/* A coordinator says of itself which CA it has. Who is in between passes on what the true one says: then it is this device's own. */
+static bool
+add_other_ca(struct place *p)
+{
+	const struct transport_options any = {.insecure = true};
+	const struct trust *ours = &p->d->held.trust;
+	char there[CA_NAME_ROOM], here[CA_NAME_ROOM];
+	struct trust *offered = malloc(sizeof(*offered));
+	struct transport_answer answer;
+	struct why why = {""};
+
+	bool found = look(&any, p->url, "/v1/ca", &answer, &why) == 200 && offered &&
+	    trust_parse(offered, buf_str(&answer.body), &why) == ERR_OK;
+	for (size_t i = 0; found && i < offered->count; i++)
+		found = !is_among(ours, &offered->ca[i]);
+	if (found) {
+		name_ca(there, &offered->ca[0]);
+		name_ca(here, &ours->ca[ours->count - 1]);
+		cmd_doctor_add(p->d, "ca", CMD_DOCTOR_FAULT, CMD_DENIED,
+		    "no firewall: compare with \"rivuletd ca status\" there. Its keys/ may be of "
+		    "before a change, or another coordinator's. If the CA is new for good: stop "
+		    "the "
+		    "agent and join again with a token; the device keeps its key",
+		    "%s: a coordinator of another CA (%s...) than this device's (%s...)", p->url,
+		    there, here);
+	}
+	transport_answer_deinit(&answer);
+	free(offered);
+	return found;
+}
+
+static void
 add_distrust(struct place *p, enum transport_distrust distrust, const struct transport_answer *seen)
 {
 	static const char clock_or_cert[] = "set this machine's clock; if it is right, the "
@@ -157,9 +208,11 @@ add_distrust(struct place *p, enum transport_distrust distrust, const struct tra
 		    "%s: the coordinator's certificate is not for the name %s", p->url, p->host);
 		break;
 	default:
+		if (add_other_ca(p))
+			break;
 		cmd_doctor_add(p->d, "tls", CMD_DOCTOR_FAULT, CMD_DENIED,
-		    "a captive portal, a proxy that opens TLS, or another coordinator: let the "
-		    "connection through untouched",
+		    "a captive portal or a proxy that opens TLS: let the connection through "
+		    "untouched",
 		    "%s: the certificate there is not of this device's CA; its issuer is \"%s\"",
 		    p->url, seen->issuer);
 	}
@@ -180,6 +233,27 @@ explain_distrust(struct place *p, enum transport_distrust distrust)
 	transport_answer_deinit(&seen);
 }
 
+/* Without this device's certificate all is well: then it is that one which the coordinator does not take. */
+static bool
+add_refused_certificate(struct place *p, const struct why *failure)
+{
+	const struct transport_options anonymous = {.ca_pem = p->d->held.ca_pem};
+	struct transport_answer answer;
+	struct why why = {""};
+
+	bool found = look(&anonymous, p->url, "/healthz", &answer, &why) == 200;
+	if (found)
+		cmd_doctor_add(p->d, "ca", CMD_DOCTOR_FAULT, CMD_DENIED,
+		    "no firewall: its CA was replaced while this device was away, or its keys/ are "
+		    "of before a change (\"rivuletd ca status\" there). If the CA is new for good: "
+		    "stop the agent and join again with a token; the device keeps its key",
+		    "%s: the coordinator answers, but not to this device's certificate, whose CA "
+		    "it does not know (%.100s)",
+		    p->url, failure->text);
+	transport_answer_deinit(&answer);
+	return found;
+}
+
 /* It takes connections, but there was no TLS. */
 static void
 explain_silence(struct place *p, const struct why *failure)
@@ -191,15 +265,16 @@ explain_silence(struct place *p, const struct why *failure)
 
 	snprintf(base, sizeof(base), strchr(p->host, ':') ? "http://[%s]:%s" : "http://%s:%s",
 	    p->host, p->port);
-	if (look(&plain, base, "/", &seen, &why))
+	bool http = look(&plain, base, "/", &seen, &why);
+	transport_answer_deinit(&seen);
+	if (http)
 		cmd_doctor_add(p->d, "tls", CMD_DOCTOR_FAULT, CMD_UNREACHABLE,
 		    "is it the right port? A captive portal answers like this, too",
 		    "%s: what answers there speaks plain HTTP, not TLS", p->url);
-	else
+	else if (!add_refused_certificate(p, failure))
 		cmd_doctor_add(p->d, "tls", CMD_DOCTOR_FAULT, CMD_UNREACHABLE,
 		    "a proxy or firewall may cut the connection; rivuletd's log says what it saw",
 		    "%s: the connection came about, but no answer: %.200s", p->url, failure->text);
-	transport_answer_deinit(&seen);
 }
 
 /* What a refusal means for whoever looks after this device. */
@@ -221,7 +296,10 @@ explain_refusal(struct place *p, long status, enum problem_type type, const char
 		"cannot "
 		"be used"},
 	    {PROBLEM_UNKNOWN_DEVICE, "the coordinator does not know this device",
-		"was it restored from an older backup? rivulet leave --force, then join again"},
+		"was it restored from an older backup? stop the agent and join again with a token: "
+		"the device keeps its key"},
+	    {PROBLEM_RETIRED_CA, "this device's certificate is of a CA that was replaced",
+		"stop the agent and join again with a token: the device keeps its key"},
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)

@@ -7,18 +7,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "child.h"
 #include "cmd.h"
+#include "confine.h"
 #include "data.h"
 #include "doctor.h"
 #include "file.h"
 #include "home.h"
 #include "machine.h"
 #include "outbox.h"
+#include "program.h"
 #include "trainer_offer.h"
 #include "wait_reason.h"
 
-#define WORDS_MAX 64
 #define OLD_S 86400
 #define LEAST_FREE (64u << 20)
 #define MIB 1048576.0
@@ -34,7 +34,8 @@ check_data(struct cmd_doctor *d, const struct settings_data *s)
 		cmd_doctor_add(d, "data", CMD_DOCTOR_FAULT,
 		    e == ERR_NOTFOUND ? CMD_NOT_FOUND : CMD_SETTINGS,
 		    "jobs on this data are not done here; mend the file or [data] in rivulet.conf",
-		    "[data %s] does not load: %s", s->name, why.text);
+		    "%s[data %s] does not load: %s", settings_data_place(d->settings, s), s->name,
+		    why.text);
 	else if (set.count == 0)
 		cmd_doctor_add(d, "data", CMD_DOCTOR_WARNING, CMD_SETTINGS,
 		    "is its shard too small?", "[data %s] has no examples", s->name);
@@ -45,25 +46,6 @@ check_data(struct cmd_doctor *d, const struct settings_data *s)
 		dataset_deinit(&set);
 }
 
-/* As execvp looks for it. */
-static bool
-can_run(const char *program)
-{
-	const char *path = getenv("PATH");
-	char full[PATH_MAX];
-
-	if (strchr(program, '/'))
-		return access(program, X_OK) == 0;
-	for (const char *p = path ? path : "/usr/bin:/bin"; *p;) {
-		size_t len = strcspn(p, ":");
-		int n = snprintf(full, sizeof(full), "%.*s/%s", (int)len, p, program);
-		if (n > 0 && (size_t)n < sizeof(full) && access(full, X_OK) == 0)
-			return true;
-		p += len + (p[len] == ':');
-	}
-	return false;
-}
-
 /* As the agent asks it at its start. */
 static void
 check_offer(struct cmd_doctor *d)
@@ -71,7 +53,8 @@ check_offer(struct cmd_doctor *d)
 	struct capabilities c;
 	struct why why = {""};
 
-	if (trainer_offer_ask(&c, &(struct trainer_offer){.settings = d->settings}, &why))
+	if (trainer_offer_ask(
+		&c, &(struct trainer_offer){.settings = d->settings, .home = d->home}, &why))
 		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FAULT, CMD_SETTINGS,
 		    "built-in jobs are not done here; mend it, or take it out of rivulet.conf",
 		    "[trainer " RECIPE_BUILTIN "] offers nothing: %s", why.text);
@@ -84,34 +67,68 @@ check_offer(struct cmd_doctor *d)
 static void
 check_trainer(struct cmd_doctor *d, const struct settings_trainer *t)
 {
-	char text[SETTINGS_TEXT_MAX];
-	const char *argv[WORDS_MAX];
+	struct why why = {""};
+	enum err e = program_try(d->settings, t, d->home, &why);
 
-	snprintf(text, sizeof(text), "%s", t->exec);
-	if (child_split(text, argv, WORDS_MAX))
-		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FAULT, CMD_SETTINGS,
-		    "close the quotes in exec",
-		    "[trainer %s]: exec cannot be split into words: %.150s", t->name, t->exec);
-	else if (!can_run(argv[0]))
-		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FAULT, CMD_NOT_FOUND,
-		    "install it, chmod +x it, or mend exec in rivulet.conf",
-		    "[trainer %s]: %.150s is not there or not executable", t->name, argv[0]);
-	else {
-		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FINE, 0, NULL, "[trainer %s]: %.150s",
-		    t->name, argv[0]);
-		if (t == settings_find_trainer(d->settings, RECIPE_BUILTIN))
-			check_offer(d);
+	if (e) {
+		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FAULT,
+		    e == ERR_NOTFOUND ? CMD_NOT_FOUND : CMD_SETTINGS,
+		    e == ERR_NOTFOUND ? "install it, chmod +x it, or mend exec in rivulet.conf"
+				      : "mend it in rivulet.conf: close quotes, name whole paths",
+		    "%s", why.text);
+		return;
 	}
+	cmd_doctor_add(
+	    d, "trainer", CMD_DOCTOR_FINE, 0, NULL, "[trainer %s]: %.150s", t->name, t->exec);
+	if (t == settings_find_trainer(d->settings, RECIPE_BUILTIN))
+		check_offer(d);
+}
+
+/* How far what the agent does for programs of the owner holds on this machine. */
+static void
+check_confinement(struct cmd_doctor *d)
+{
+	int version = confine_version();
+
+	if (version == 0) {
+		cmd_doctor_add(d, "confinement", CMD_DOCTOR_WARNING, CMD_SETTINGS,
+		    "Linux 5.13 and later has it; add landlock to lsm= on the kernel's command "
+		    "line",
+		    "this kernel has no Landlock: trainers may read and write what the agent's "
+		    "user may");
+		return;
+	}
+	for (size_t i = 0; i < d->settings->trainer_count; i++)
+		if (d->settings->trainers[i].free)
+			cmd_doctor_add(d, "confinement", CMD_DOCTOR_NOTE, 0, NULL,
+			    "[trainer %s] is not confined: confine = no",
+			    d->settings->trainers[i].name);
+	cmd_doctor_add(d, "confinement", CMD_DOCTOR_FINE, 0, NULL,
+	    "trainers are confined by Landlock %d%s", version,
+	    version >= 6       ? ""
+		: version >= 5 ? ", but may send signals to other processes of the user"
+			       : ", but may send signals, and commands to devices");
+}
+
+static void
+add_mistake(void *doctor, const char *text)
+{
+	cmd_doctor_add(doctor, "settings", CMD_DOCTOR_FAULT, CMD_SETTINGS,
+	    "mend it; docs/devices.md lists every key", "%s", text);
 }
 
 static void
 check_settings(struct cmd_doctor *d)
 {
+	const struct ini_notes tell = {.mistake = add_mistake, .context = d};
 	struct why why = {""};
-	enum err e = settings_load(&d->settings, d->home, d->config, &why);
+	enum err e = settings_examine(&d->settings, d->home, d->config, &tell, &why);
 
-	if (e) {
+	if (e)
 		d->settings = NULL;
+	if (e == ERR_INVALID)
+		return; /* each is told */
+	if (e) {
 		cmd_doctor_add(d, "settings", CMD_DOCTOR_FAULT,
 		    e == ERR_NOTFOUND ? CMD_NOT_FOUND : CMD_SETTINGS,
 		    "mend it; docs/devices.md lists every key", "%s", why.text);
@@ -127,6 +144,8 @@ check_settings(struct cmd_doctor *d)
 		check_data(d, &d->settings->data[i]);
 	for (size_t i = 0; i < d->settings->trainer_count; i++)
 		check_trainer(d, &d->settings->trainers[i]);
+	if (d->settings->trainer_count > 0)
+		check_confinement(d);
 }
 
 /* What the directory's files hold. */

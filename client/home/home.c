@@ -37,7 +37,8 @@ home_lock(int *fd, const char *home, struct why *why)
 		return err_errno(why, "open %s", path);
 	if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
 		e = errno == EWOULDBLOCK
-		    ? err_set(why, ERR_STATE, "another process (%ld) works in %s",
+		    ? err_set(why, ERR_STATE,
+			  "another process (%ld) works in %s: stop the agent first",
 			  read_holder(lock), home)
 		    : err_errno(why, "lock %s", path);
 		close(lock);

@@ -12,13 +12,12 @@
 #include "backoff.h"
 
 #define SLICE_MS 100
-#define START_FAILED 127
 #define READS_MAX \
 	64 /* more than a pipe holds; who never stops writing must not keep us from the clock */
 
 struct run {
 	const struct child_options *options;
-	pid_t pid;
+	struct spawner *spawner;
 	int output, answer; /* read ends, -1 when closed */
 	char *log;
 	size_t room, len;
@@ -50,51 +49,15 @@ child_split(char *text, const char **argv, size_t max)
 	return n ? ERR_OK : ERR_INVALID;
 }
 
-/* In the child, between fork and exec: only async-signal-safe calls. */
-static void
-become(const struct child_options *o, int output, int answer)
+const char *
+child_last_line(char *log)
 {
-	sigset_t none;
-	int input = open("/dev/null", O_RDONLY);
+	size_t len = strlen(log);
 
-	setpgid(0, 0);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	if (input < 0 || dup2(input, 0) < 0 || dup2(answer, 1) < 0 || dup2(output, 2) < 0 ||
-	    chdir(o->directory) != 0)
-		_exit(START_FAILED);
-	close_range(3, ~0U, 0);
-	execvp(o->argv[0], (char *const *)o->argv);
-	static const char text[] = "the program cannot be started\n";
-	(void)!write(2, text, sizeof(text) - 1);
-	_exit(START_FAILED);
-}
-
-/* Our environment and the additions, which win; the caller frees it, not the strings. */
-static char **
-make_environment(const char *const *more)
-{
-	size_t n = 0, k = 0, added = 0;
-
-	while (environ[n])
-		n++;
-	while (more && more[k])
-		k++;
-	char **out = calloc(n + k + 1, sizeof(*out));
-	if (!out)
-		return NULL;
-	for (; added < k; added++)
-		out[added] = (char *)(size_t)more[added];
-	for (size_t i = 0; i < n; i++) {
-		bool replaced = false;
-		size_t len = strcspn(environ[i], "=") + 1;
-		for (size_t j = 0; j < k; j++)
-			replaced |= strncmp(environ[i], more[j], len) == 0;
-		if (!replaced)
-			out[added++] = environ[i];
-	}
-	return out;
+	while (len > 0 && (log[len - 1] == '\n' || log[len - 1] == '\r'))
+		log[--len] = '\0';
+	const char *end = strrchr(log, '\n');
+	return end ? end + 1 : log;
 }
 
 /* Gives the end to write to; the other one does not block. */
@@ -120,22 +83,15 @@ close_end(int *fd)
 }
 
 static enum err
-spawn(struct run *r, int output, int answer, struct why *why)
+give_order(struct run *r, int output, int answer, struct why *why)
 {
-	char **environment = make_environment(r->options->environment);
+	struct spawner_order order = r->options->order;
 
-	if (!environment)
-		return err_set(why, ERR_NOMEM, "no memory for an environment");
-	r->pid = fork();
-	if (r->pid == 0) {
-		environ = environment;
-		become(r->options, output, answer);
-	}
-	enum err e = r->pid < 0 ? err_errno(why, "fork") : ERR_OK;
-	free(environment);
-	if (!e)
-		setpgid(r->pid, r->pid);
-	return e;
+	order.output = output;
+	order.answer = answer;
+	if (!order.environment)
+		order.environment = (const char *const *)(size_t)environ;
+	return spawner_start(r->spawner, &order, why);
 }
 
 static enum err
@@ -147,7 +103,7 @@ start(struct run *r, struct why *why)
 	if (!e && r->options->answer)
 		e = make_pipe(&r->answer, &answer, why);
 	if (!e)
-		e = spawn(r, output, answer < 0 ? output : answer, why);
+		e = give_order(r, output, answer < 0 ? output : answer, why);
 	close_end(&output);
 	close_end(&answer);
 	if (e) {
@@ -221,56 +177,83 @@ urge(struct run *r)
 
 	if (!r->out->asked && enough) {
 		r->out->asked = true;
-		kill(-r->pid, SIGTERM);
+		spawner_signal(r->spawner, SIGTERM);
 		r->until = now + o->grace_s;
 	} else if (r->out->asked && !r->out->killed && due) {
 		r->out->killed = true;
-		kill(-r->pid, SIGKILL);
+		spawner_signal(r->spawner, SIGKILL);
 		r->until = 0;
 	}
 }
 
-static int
-wait_for_end(struct run *r)
+static enum err
+wait_for_end(struct run *r, struct spawner_end *end)
 {
-	int status = 0;
-
 	for (;;) {
-		struct pollfd p[] = {
-		    {.fd = r->output, .events = POLLIN}, {.fd = r->answer, .events = POLLIN}};
+		struct pollfd p[] = {{.fd = r->output, .events = POLLIN},
+		    {.fd = r->answer, .events = POLLIN}, {.fd = r->spawner->fd, .events = POLLIN}};
 		poll(p, sizeof(p) / sizeof(*p), SLICE_MS);
 		drain(r);
-		pid_t got = waitpid(r->pid, &status, WNOHANG);
-		if (got == r->pid || (got < 0 && errno != EINTR))
-			return status;
+		enum err e = spawner_ended(r->spawner, end);
+		if (e != ERR_AGAIN)
+			return e;
 		urge(r);
 	}
+}
+
+static enum err
+judge(struct run *r, const struct spawner_end *end, struct why *why)
+{
+	struct child_result *out = r->out;
+
+	out->exited = WIFEXITED(end->status);
+	out->code = out->exited ? WEXITSTATUS(end->status) : WTERMSIG(end->status);
+	out->memory = end->memory;
+	if (!out->exited || out->code != SPAWNER_FAILED)
+		return ERR_OK;
+	return err_set(why, ERR_NOTFOUND, "%.100s cannot be started: %.120s",
+	    r->options->order.argv[0], child_last_line(r->log));
+}
+
+static enum err
+run(struct run *r, struct why *why)
+{
+	struct spawner_end end;
+	enum err e = start(r, why);
+
+	if (e)
+		return e;
+	if (r->options->seconds > 0)
+		r->until = backoff_now() + r->options->seconds;
+	e = wait_for_end(r, &end);
+	drain(r);
+	close_end(&r->output);
+	close_end(&r->answer);
+	r->log[r->len] = '\0';
+	return e ? err_set(why, e, "the process that starts programs is gone: start rivulet again")
+		 : judge(r, &end, why);
 }
 
 enum err
 child_run(struct child_result *out, const struct child_options *options, char *log, size_t room,
     struct why *why)
 {
-	struct run r = {
-	    .options = options, .output = -1, .answer = -1, .log = log, .room = room, .out = out};
+	struct spawner own;
+	struct run r = {.options = options,
+	    .spawner = options->spawner ? options->spawner : &own,
+	    .output = -1,
+	    .answer = -1,
+	    .log = log,
+	    .room = room,
+	    .out = out};
 
 	memset(out, 0, sizeof(*out));
 	log[0] = '\0';
-	if (options->seconds > 0)
-		r.until = backoff_now() + options->seconds;
-	enum err e = start(&r, why);
+	enum err e = options->spawner ? ERR_OK : spawner_init(&own, why);
 	if (e)
 		return e;
-	int status = wait_for_end(&r);
-	/* What it started in its group must not outlive it. */
-	kill(-r.pid, SIGKILL);
-	drain(&r);
-	close_end(&r.output);
-	close_end(&r.answer);
-	log[r.len] = '\0';
-	out->exited = WIFEXITED(status);
-	out->code = out->exited ? WEXITSTATUS(status) : WTERMSIG(status);
-	if (out->exited && out->code == START_FAILED)
-		return err_set(why, ERR_NOTFOUND, "%.100s cannot be started", options->argv[0]);
-	return ERR_OK;
+	e = run(&r, why);
+	if (!options->spawner)
+		spawner_deinit(&own);
+	return e;
 }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shown.h"
+
 struct line {
 	char *p;
 	size_t left; /* the final zero included */
@@ -73,6 +75,7 @@ events_format(char *out, size_t room, const char *event, const struct events_pai
 		put_text(&l, number);
 	}
 	*l.p = '\0';
+	shown_clean(out);
 }
 
 void

@@ -12,7 +12,9 @@
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
+#include "home.h"
 #include "identity_set.h"
+#include "membership.h"
 #include "messages.h"
 #include "session.h"
 #include "transport.h"
@@ -23,6 +25,7 @@
 
 struct joining {
 	const struct join_options *options;
+	const char *name; /* NULL: the host's */
 	char url[ADDRESS_MAX];
 	char token_text[TOKEN_TEXT_MAX];
 	struct token token;
@@ -43,6 +46,14 @@ join_check(const struct join_options *options, struct why *why)
 	if (!e && !identity_has_url(&id, url))
 		e = err_set(why, ERR_EXISTS, "%s has joined %s", options->home, id.urls[0]);
 	return e;
+}
+
+bool
+join_lost(const struct join_options *options)
+{
+	char url[ADDRESS_MAX];
+
+	return !address_normalise(url, options->url, NULL) && membership_lost(options->home, url);
 }
 
 static enum err
@@ -136,7 +147,7 @@ make_request(struct joining *j, struct buf *out, struct why *why)
 	struct join_request request = {.csr_len = sizeof(request.csr)};
 	uint8_t id[HASH_LEN];
 	char id_hex[KEY_ID_HEX], host[256] = "device";
-	const char *name = j->options->name;
+	const char *name = j->name;
 
 	key_id(id, key_spki(j->key));
 	hex_encode(id_hex, id, sizeof(id));
@@ -217,7 +228,8 @@ save(
 	char path[PATH_MAX];
 	enum err e = identity_path(path, j->options->home, "ca.pem", why);
 
-	memset(id, 0, sizeof(*id));
+	if (!j->options->again)
+		memset(id, 0, sizeof(*id));
 	snprintf(id->device, sizeof(id->device), "%s", answer->device);
 	snprintf(id->name, sizeof(id->name), "%s", answer->name);
 	snprintf(id->role, sizeof(id->role), "%s", answer->role);
@@ -225,11 +237,11 @@ save(
 	if (!e)
 		e = file_write(path, j->ca_pem, strlen(j->ca_pem), 0644, why);
 	if (!e)
+		e = save_signer(j, answer, why);
+	if (!e)
 		e = identity_path(path, j->options->home, "cert.pem", why);
 	if (!e)
 		e = file_write(path, answer->certificate, strlen(answer->certificate), 0644, why);
-	if (!e)
-		e = save_signer(j, answer, why);
 	if (!e)
 		e = identity_add_url(id, j->url, why);
 	FAULT("client.joined");
@@ -262,11 +274,24 @@ enrol(struct joining *j, struct identity *out, struct why *why)
 	return e;
 }
 
+/* The agent must not read half of what is changed here. */
+static enum err
+enrol_again(struct joining *j, struct identity *out, struct why *why)
+{
+	int lock = -1;
+	enum err e = home_lock(&lock, j->options->home, why);
+
+	if (!e)
+		e = enrol(j, out, why);
+	home_unlock(lock);
+	return e;
+}
+
 enum err
 join_run(struct identity *out, enum join_state *state, const struct join_options *options,
     const char *token, struct why *why)
 {
-	struct joining j = {.options = options};
+	struct joining j = {.options = options, .name = options->name};
 	enum err e = address_normalise(j.url, options->url, why);
 
 	if (!e)
@@ -277,7 +302,11 @@ join_run(struct identity *out, enum join_state *state, const struct join_options
 	if (identity_set_wiping(options->home) && (e = identity_set_wipe(options->home, why)))
 		return e;
 	e = identity_load(out, options->home, why);
-	if (!e) {
+	if (!e && options->again) {
+		*state = JOIN_AGAIN;
+		j.name = options->name ? options->name : out->name;
+		e = enrol_again(&j, out, why);
+	} else if (!e) {
 		e = rejoin(&j, out, why);
 	} else if (e == ERR_NOTFOUND) {
 		*state = JOIN_NEW;

@@ -13,6 +13,7 @@
 #include "x509.h"
 
 #define ATTEMPTS 5
+#define PATIENCE_S 60
 #define BODY_MAX (16u << 10)
 #define ANSWER_MAX (64u << 10)
 
@@ -68,6 +69,7 @@ ask(struct session *s, const struct buf *body, struct join_answer *out, struct w
 	struct why ignored;
 	const struct session_call call = {.path = "/v1/rotate",
 	    .attempts = ATTEMPTS,
+	    .patience_s = PATIENCE_S,
 	    .request = {.method = "POST",
 		.headers = headers,
 		.body = body->data,
@@ -80,6 +82,9 @@ ask(struct session *s, const struct buf *body, struct join_answer *out, struct w
 		e = session_problem(&answer, &type, why);
 	if (!e)
 		e = messages_joined_decode(out, buf_str(&answer.body), answer.body.len, why);
+	/* Nobody waits for that here; the new key is kept for the next time. */
+	if (type == PROBLEM_TOO_MANY_REQUESTS && answer.retry_after_s > PATIENCE_S)
+		e = ERR_STATE;
 	transport_answer_deinit(&answer);
 	/* This key will never be taken; the next rotation makes another. */
 	if (type == PROBLEM_KEY_IN_USE)

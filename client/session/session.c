@@ -341,7 +341,8 @@ with_retries(struct session *s, const struct session_call *call, struct transpor
 				backoff_reset(&s->backoff);
 			return e;
 		}
-		if (left <= 1)
+		bool too_long = call->patience_s > 0 && out->retry_after_s > call->patience_s;
+		if (left <= 1 || too_long)
 			return e;
 		double pause = pause_of(s, out);
 		events_emit(s->events, EVENTS_INFO, "retry",

@@ -45,6 +45,7 @@ struct session_call {
 	struct transport_request request; /* url is set here: leave it NULL */
 	const char *path; /* "/v1/..." */
 	unsigned attempts; /* at least 1; each tries every address once */
+	double patience_s; /* a longer Retry-After is an answer; 0: none is too long */
 	/* May be NULL. Before each exchange, which goes to the address in use: may change a copy of the request, and use
 	 * session_once. What it returns other than ERR_OK stands for the exchange. */
 	enum err (*ready)(

@@ -1,5 +1,6 @@
 #include "settings.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "identity.h"
 #include "num.h"
 
+#define SHARDS_MAX 1000000
 #define NAME_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 
 /* --- what a value may be */
@@ -18,7 +20,8 @@ set_text(const struct ini_key *k, void *field, const char *value, struct why *wh
 	size_t len = strlen(value);
 
 	if (len == 0 || len >= k->size)
-		return err_set(why, ERR_INVALID, len ? "too long" : "has no value");
+		return err_set(why, ERR_INVALID, len ? "is longer than %zu bytes" : "has no value",
+		    k->size - 1);
 	memcpy(field, value, len + 1);
 	return ERR_OK;
 }
@@ -28,10 +31,10 @@ set_number(const struct ini_key *k, void *field, const char *value, struct why *
 {
 	uint64_t v;
 
-	if (!num_u64(value, UINT64_MAX / 2, &v))
-		return err_set(why, ERR_INVALID, *value ? "not a whole number" : "has no value");
-	if (v < k->min || v > k->max)
-		return err_set(why, ERR_INVALID, "out of range");
+	if (!num_u64(value, k->max, &v) || v < k->min)
+		return err_set(why, ERR_INVALID,
+		    "\"%.40s\" is not a whole number from %" PRIu64 " to %" PRIu64, value, k->min,
+		    k->max);
 	memcpy(field, &v, sizeof(v));
 	return ERR_OK;
 }
@@ -41,11 +44,11 @@ set_bytes(const struct ini_key *k, void *field, const char *value, struct why *w
 {
 	uint64_t v;
 
-	if (!num_bytes(value, &v))
+	if (!num_bytes(value, &v) || v < k->min || v > k->max)
 		return err_set(why, ERR_INVALID,
-		    *value ? "not a size (a number, K, M or G behind it)" : "has no value");
-	if (v < k->min || v > k->max)
-		return err_set(why, ERR_INVALID, "out of range");
+		    "\"%.40s\" is not a size from %" PRIu64 " to %" PRIu64
+		    " bytes (K, M or G may follow the number)",
+		    value, k->min, k->max);
 	memcpy(field, &v, sizeof(v));
 	return ERR_OK;
 }
@@ -54,12 +57,11 @@ set_bytes(const struct ini_key *k, void *field, const char *value, struct why *w
 static enum err
 set_real(const struct ini_key *k, void *field, const char *value, struct why *why)
 {
-	double v;
+	double v, min = (double)k->min / 1000, max = (double)k->max / 1000;
 
-	if (!num_double(value, &v))
-		return err_set(why, ERR_INVALID, *value ? "not a number" : "has no value");
-	if (v < (double)k->min / 1000 || v > (double)k->max / 1000)
-		return err_set(why, ERR_INVALID, "out of range");
+	if (!num_double(value, &v) || v < min || v > max)
+		return err_set(why, ERR_INVALID, "\"%.40s\" is not a number from %.10g to %.10g",
+		    value, min, max);
 	memcpy(field, &v, sizeof(v));
 	return ERR_OK;
 }
@@ -74,13 +76,13 @@ set_shard(const struct ini_key *k, void *field, const char *value, struct why *w
 
 	(void)k;
 	if (!slash || (size_t)(slash - value) >= sizeof(first))
-		return err_set(why, ERR_INVALID, "not of the form i/n");
+		return err_set(why, ERR_INVALID, "\"%.40s\" is not of the form 1/10", value);
 	memcpy(first, value, (size_t)(slash - value));
 	first[slash - value] = '\0';
-	if (!num_u64(first, UINT32_MAX, &i) || !num_u64(slash + 1, 1000000, &n))
-		return err_set(why, ERR_INVALID, "not of the form i/n");
-	if (i < 1 || i > n)
-		return err_set(why, ERR_INVALID, "i must be from 1 to n");
+	if (!num_u64(slash + 1, SHARDS_MAX, &n) || !num_u64(first, n, &i) || i < 1)
+		return err_set(why, ERR_INVALID,
+		    "\"%.40s\" is not of the form i/n, with n up to %d and i from 1 to n", value,
+		    SHARDS_MAX);
 	at->index = (uint32_t)i;
 	at->count = (uint32_t)n;
 	return ERR_OK;
@@ -98,7 +100,7 @@ set_urls(const struct ini_key *k, void *field, const char *value, struct why *wh
 	for (const char *p = value + strspn(value, ", \t"); *p; p += strspn(p, ", \t")) {
 		size_t len = strcspn(p, ", \t");
 		if (s->url_count == SETTINGS_URLS_MAX)
-			return err_set(why, ERR_LIMIT, "too many addresses");
+			return err_set(why, ERR_LIMIT, "more than %d addresses", SETTINGS_URLS_MAX);
 		snprintf(word, sizeof(word), "%.*s", (int)len, p);
 		enum err e = address_normalise(s->urls[s->url_count], word, why);
 		if (e)
@@ -131,6 +133,9 @@ static const char *const formats[] = {
     [SETTINGS_GLYPHS] = "glyphs", [SETTINGS_IDX] = "idx", [SETTINGS_CSV] = "csv", NULL};
 static const char *const kinds[] = {"class", "regression", NULL};
 static const char *const splits[] = {"iid", "label", NULL};
+static const char *const logs[] = {
+    [SETTINGS_LOG_REASON] = "reason", [SETTINGS_LOG_TAIL] = "tail", [SETTINGS_LOG_NO] = "no", NULL};
+static const char *const confines[] = {"yes", "no", NULL};
 
 static const struct ini_key coordinator_keys[] = {
     {"url", set_urls, IN(settings, url_count), .many = true},
@@ -140,6 +145,7 @@ static const struct ini_key coordinator_keys[] = {
 };
 static const struct ini_key device_keys[] = {
     {"threads", set_number, IN(settings, threads), 0, 1024, .fallback = NULL},
+    {"send_log", ini_choice, IN(settings, send_log), .words = logs},
     {.name = NULL},
 };
 static const struct ini_key limits_keys[] = {
@@ -159,6 +165,7 @@ static const struct ini_key data_keys[] = {
     {"path", set_text, IN(settings_data, path), .forms = IN_CSV, .needs = IN_CSV},
     {"label", set_text, IN(settings_data, label), .fallback = "last", .forms = IN_CSV},
     {"kind", ini_choice, IN(settings_data, regression), .words = kinds, .forms = IN_CSV},
+    {"shape", set_text, IN(settings_data, shape), .fallback = NULL, .forms = IN_CSV},
     {"classes", set_text, IN(settings_data, classes), .fallback = NULL},
     {"hand", set_number, IN(settings_data, hand), 0, LARGEST * 9, .forms = IN_GLYPHS},
     {"count", set_number, IN(settings_data, glyph_count), 1, 10000000, .fallback = "600", .forms = IN_GLYPHS},
@@ -171,8 +178,13 @@ static const struct ini_key data_keys[] = {
     {.name = NULL},
 };
 static const struct ini_key trainer_keys[] = {
-    {"exec", set_text, IN(settings_trainer, exec), .needs = 1},
+    {"exec", set_text, IN(settings_trainer, exec), .needs = 1, .quotes = true},
     {"grace_s", set_real, IN(settings_trainer, grace_s), 100, 86400000, .fallback = "30"},
+    {"memory_bytes", set_bytes, IN(settings_trainer, memory_bytes), 1 << 20, LARGEST, .fallback = NULL},
+    {"confine", ini_choice, IN(settings_trainer, free), .words = confines},
+    {"env", set_text, IN(settings_trainer, environment), .fallback = NULL, .quotes = true},
+    {"read", set_text, IN(settings_trainer, read), .fallback = NULL, .quotes = true},
+    {"write", set_text, IN(settings_trainer, write), .fallback = NULL, .quotes = true},
     {"allow_jobs", set_text, IN(settings_trainer, gate.allow), .fallback = NULL},
     {"deny_jobs", set_text, IN(settings_trainer, gate.deny), .fallback = NULL},
     {.name = NULL},
@@ -199,7 +211,7 @@ open_data(void *out, const char *name, struct why *why)
 	if (!is_name(name, why))
 		return NULL;
 	if (s->data_count == SETTINGS_DATA_MAX) {
-		err_set(why, ERR_LIMIT, "too many data sets");
+		err_set(why, ERR_LIMIT, "more than %d data sets", SETTINGS_DATA_MAX);
 		return NULL;
 	}
 	struct settings_data *d = &s->data[s->data_count++];
@@ -215,7 +227,7 @@ open_trainer(void *out, const char *name, struct why *why)
 	if (!is_name(name, why))
 		return NULL;
 	if (s->trainer_count == SETTINGS_TRAINERS_MAX) {
-		err_set(why, ERR_LIMIT, "too many trainers");
+		err_set(why, ERR_LIMIT, "more than %d trainers", SETTINGS_TRAINERS_MAX);
 		return NULL;
 	}
 	struct settings_trainer *t = &s->trainers[s->trainer_count++];
@@ -259,8 +271,11 @@ new_settings(struct ini *ini, struct why *why)
 	if (!s)
 		err_set(why, ERR_NOMEM, "no memory for settings");
 	else
-		*ini = (struct ini){
-		    .sections = sections, .out = s, .dotted = true, .warnings = &s->warnings};
+		*ini = (struct ini){.sections = sections,
+		    .out = s,
+		    .dotted = true,
+		    .warnings = &s->warnings,
+		    .notes = &s->notes};
 	return s;
 }
 
@@ -293,9 +308,19 @@ settings_parse(
 enum err
 settings_load(struct settings **out, const char *home, const char *config, struct why *why)
 {
+	return settings_examine(out, home, config, &(struct ini_notes){.mistake = NULL}, why);
+}
+
+enum err
+settings_examine(struct settings **out, const char *home, const char *config,
+    const struct ini_notes *tell, struct why *why)
+{
 	struct ini ini;
 	struct settings *s = new_settings(&ini, why);
 	enum err e = s ? ERR_OK : ERR_NOMEM;
+
+	if (!e)
+		s->notes = *tell;
 
 	if (!e && config && strlen(config) >= sizeof(s->file))
 		e = err_set(why, ERR_LIMIT, "path too long: %.100s...", config);
@@ -316,6 +341,8 @@ settings_load(struct settings **out, const char *home, const char *config, struc
 void
 settings_free(struct settings *s)
 {
+	if (s)
+		ini_notes_deinit(&s->notes);
 	free(s);
 }
 
@@ -335,4 +362,16 @@ settings_find_trainer(const struct settings *s, const char *name)
 		if (strcmp(s->trainers[i].name, name) == 0)
 			return &s->trainers[i];
 	return NULL;
+}
+
+const char *
+settings_data_place(const struct settings *s, const struct settings_data *d)
+{
+	const void *field = &d->format;
+
+	if (d->format == SETTINGS_IDX)
+		field = d->images;
+	else if (d->format == SETTINGS_CSV)
+		field = d->path;
+	return ini_notes_place(&s->notes, field, INI_LAST);
 }

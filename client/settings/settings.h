@@ -17,6 +17,10 @@
 #define SETTINGS_TRAINERS_MAX 16
 #define SETTINGS_URLS_MAX 8
 #define SETTINGS_TEXT_MAX GATE_TEXT_MAX
+#define SETTINGS_WORDS_MAX 1000
+
+/* What of a failed task's log goes to the coordinator. */
+enum settings_log { SETTINGS_LOG_REASON, SETTINGS_LOG_TAIL, SETTINGS_LOG_NO };
 
 enum settings_format { SETTINGS_GLYPHS, SETTINGS_IDX, SETTINGS_CSV };
 
@@ -27,6 +31,7 @@ struct settings_data {
 	char images[SETTINGS_TEXT_MAX], labels[SETTINGS_TEXT_MAX]; /* idx */
 	char path[SETTINGS_TEXT_MAX], label[SETTINGS_TEXT_MAX]; /* csv */
 	bool regression; /* csv */
+	char shape[SETTINGS_TEXT_MAX]; /* csv: of a line's features; "": flat */
 	char classes[SETTINGS_TEXT_MAX]; /* names, comma separated */
 	uint64_t hand, glyph_count, seed;
 	double skew; /* glyphs */
@@ -39,6 +44,10 @@ struct settings_trainer {
 	char name[RECIPE_NAME_MAX];
 	char exec[SETTINGS_TEXT_MAX];
 	double grace_s; /* between asking it to finish and killing it */
+	uint64_t memory_bytes; /* killed with more; 0: no cap */
+	bool free; /* not confined: it may do what the agent's user may */
+	char environment[SETTINGS_WORDS_MAX]; /* words: NAME, as it is here, or NAME=VALUE */
+	char read[SETTINGS_WORDS_MAX], write[SETTINGS_WORDS_MAX]; /* paths */
 	struct gate gate;
 };
 
@@ -49,6 +58,7 @@ struct settings {
 	char mirror[ADDRESS_MAX];
 	double mirror_timeout; /* seconds */
 	uint64_t threads; /* for external trainers: OMP_NUM_THREADS; 0: theirs to choose */
+	enum settings_log send_log;
 	uint64_t model_bytes, memory_bytes, cache_bytes, outbox_bytes, residual_bytes;
 	uint64_t epochs; /* 0: no limit */
 	double seconds_per_round; /* 0: no limit */
@@ -57,16 +67,23 @@ struct settings {
 	struct settings_trainer trainers[SETTINGS_TRAINERS_MAX];
 	size_t trainer_count;
 	struct ini_warnings warnings; /* for the program to say */
+	struct ini_notes notes; /* where the values stand */
 };
 
 /* Reads `config`, or home/rivulet.conf, which may be absent, and the .conf files in that name's .d. The caller frees *out. */
 ERR_MUST_USE enum err settings_load(
     struct settings **out, const char *home, const char *config, struct why *why);
+/* The same; `tell` is told of every mistake, and not of the first alone. */
+ERR_MUST_USE enum err settings_examine(struct settings **out, const char *home, const char *config,
+    const struct ini_notes *tell, struct why *why);
 /* The same from memory; `name` stands in errors. */
 ERR_MUST_USE enum err settings_parse(
     struct settings **out, const char *name, const char *text, size_t len, struct why *why);
 void settings_free(struct settings *s);
 
+/* "FILE:LINE: data NAME.path: ", or of what else leads to the files of this one of the settings' data sets; "" if they came from no
+ * file. */
+const char *settings_data_place(const struct settings *s, const struct settings_data *d);
 const struct settings_data *settings_find_data(const struct settings *s, const char *name);
 const struct settings_trainer *settings_find_trainer(const struct settings *s, const char *name);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
@@ -222,14 +223,10 @@ next_detail(struct reading *r)
 static enum err
 keep_detail(struct reading *r)
 {
-	if (r->count == r->room) {
-		size_t room = r->room ? r->room * 2 : 64;
-		struct record_detail *grown = realloc(r->details, room * sizeof(*grown));
-		if (!grown)
-			return ERR_NOMEM;
-		r->details = grown;
-		r->room = room;
-	}
+	struct record_detail *grown = bytes_grow(r->details, r->count, &r->room, sizeof(*grown));
+	if (!grown)
+		return ERR_NOMEM;
+	r->details = grown;
 	r->details[r->count++] = r->next;
 	r->next = (struct record_detail){.data = NULL};
 	return ERR_OK;

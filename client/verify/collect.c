@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bytes.h"
 #include "file.h"
 #include "hex.h"
 #include "history.h"
@@ -287,14 +288,10 @@ is_made(const struct wanted *w, const uint8_t id[32])
 static enum err
 add_made(struct wanted *w, const uint8_t id[32])
 {
-	if (w->count == w->room) {
-		size_t room = w->room ? w->room * 2 : 64;
-		uint8_t(*grown)[32] = realloc(w->made, room * sizeof(*grown));
-		if (!grown)
-			return ERR_NOMEM;
-		w->made = grown;
-		w->room = room;
-	}
+	uint8_t(*grown)[32] = bytes_grow(w->made, w->count, &w->room, sizeof(*grown));
+	if (!grown)
+		return ERR_NOMEM;
+	w->made = grown;
 	memcpy(w->made[w->count++], id, 32);
 	return ERR_OK;
 }

@@ -11,30 +11,13 @@
 #include "codec.h"
 #include "file.h"
 #include "model_head.h"
+#include "schedule.h"
 
 /* Weights, two vectors while the delta is made, and its payload; with control variates four vectors and a payload more; with error
  * feedback the residual. */
 #define MEMORY_COPIES 4
 #define MEMORY_VARIATES 5
 #define MEMORY_FEEDBACK 1
-#define TEXT_MAX (1u << 20)
-
-static enum err
-print_member(char **out, const struct json *document, const char *key)
-{
-	struct buf text;
-	enum err e = ERR_OK;
-	const struct json *v = key ? json_get(document, key) : document;
-
-	buf_init(&text, TEXT_MAX);
-	if (v)
-		e = json_print(&text, v, false);
-	else
-		e = buf_append(&text, "{}", 2);
-	*out = e ? NULL : strdup(buf_str(&text));
-	buf_deinit(&text);
-	return e ? e : *out ? ERR_OK : ERR_NOMEM;
-}
 
 static enum err
 read_head(struct work *w, int fd, struct why *why)
@@ -92,11 +75,11 @@ work_load(struct work *w, const char *path, uint64_t memory_bytes, struct why *w
 	if (!e)
 		e = read_weights(w, fd, &w->weights, why);
 	close(fd);
-	if (!e)
-		e = print_member(&w->params, w->task.recipe.document, "params");
-	if (!e)
-		e = print_member(&w->recipe, w->task.recipe.document, NULL);
-	return e;
+	if (e)
+		return e;
+	w->params = recipe_text_params(w->task.recipe.text);
+	w->recipe = strdup(recipe_text_all(w->task.recipe.text));
+	return w->params && w->recipe ? ERR_OK : ERR_NOMEM;
 }
 
 void
@@ -149,6 +132,14 @@ work_delta(const struct work *w, float **out, struct why *why)
 	free(before);
 	free(after);
 	return e;
+}
+
+double
+work_rate(const struct work *w)
+{
+	const struct local_spec *l = &w->task.recipe.local;
+
+	return schedule_rate(&l->schedule, l->optimizer.rate, w->task.round);
 }
 
 bool

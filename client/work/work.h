@@ -31,6 +31,8 @@ void work_deinit(struct work *w);
 double work_left(const struct work *w);
 /* The delta vector, table.elements floats: weights minus the base model in the file. The caller frees it. */
 ERR_MUST_USE enum err work_delta(const struct work *w, float **out, struct why *why);
+/* The learning rate of the task's round: the job's, after its schedule; 0 if it gives none. */
+double work_rate(const struct work *w);
 /* Does the job want error feedback? */
 bool work_feedback(const struct work *w);
 /* And control variates? */

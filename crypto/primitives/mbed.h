@@ -46,6 +46,11 @@ void sign_detach(struct key *key);
 /* Appends a common name of 1 to 64 bytes to a name being written. */
 bool x509_issue_set_name(mbedtls_asn1_named_data **list, const char *common_name);
 
+struct x509_cert;
+/* Leaves the NULL out that mbedTLS before 3.5 writes behind the signature's algorithm and RFC 5758 forbids, and signs anew with `key`,
+ * which signed it. ERR_INVALID for what is no certificate, ERR_LIMIT if it cannot be written. */
+ERR_MUST_USE enum err x509_strict_algorithm(struct x509_cert *cert, const struct key *key);
+
 /* Tags among GeneralNames. */
 #define X509_EXT_DNS (MBEDTLS_ASN1_CONTEXT_SPECIFIC | 2)
 #define X509_EXT_ADDRESS (MBEDTLS_ASN1_CONTEXT_SPECIFIC | 7)

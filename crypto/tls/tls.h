@@ -70,6 +70,8 @@ void tls_shutdown(struct tls_session *s);
 /* The peer's certificate after the handshake: ERR_NOTFOUND if it gave none. */
 ERR_MUST_USE enum err tls_peer_cert(const struct tls_session *s, struct x509_cert *out);
 bool tls_resumed(const struct tls_session *s);
+/* Did the peer send anything? Who connects and closes only looks whether somebody listens. */
+bool tls_heard(const struct tls_session *s);
 /* Why the session failed, one line, never NULL. */
 const char *tls_why(const struct tls_session *s);
 

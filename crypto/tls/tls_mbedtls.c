@@ -17,7 +17,6 @@
 
 #define PEER_NAME_MAX 255
 #define DATE_FLAGS ((uint32_t)(MBEDTLS_X509_BADCERT_EXPIRED | MBEDTLS_X509_BADCERT_FUTURE))
-
 #define AHEAD_BYTES ((size_t)64 << 10)
 /* Bytes without any data in them: a handshake, or alerts, renegotiations and empty records, which mbedTLS would read for as
  * long as they come. Must be more than one record. */
@@ -25,8 +24,7 @@
 
 struct tls_context {
 	mbedtls_ssl_config conf;
-	mbedtls_x509_crt ca;
-	mbedtls_x509_crt own;
+	mbedtls_x509_crt ca, own;
 	struct key *key; /* a copy: conf points into it */
 	bool server;
 	char peer_name[PEER_NAME_MAX + 1]; /* client: a DNS name, or "" if the peer is an address */
@@ -464,8 +462,7 @@ static enum tls_result
 fail(struct tls_session *s, const char *why)
 {
 	snprintf(s->why, sizeof(s->why), "%s", why);
-	s->ended = TLS_FAILED;
-	return TLS_FAILED;
+	return s->ended = TLS_FAILED;
 }
 
 /* Turns what mbedTLS returned into one of the five results; an end is remembered. */
@@ -476,17 +473,14 @@ settle(struct tls_session *s, int result)
 		return TLS_AGAIN_IN;
 	if (result == MBEDTLS_ERR_SSL_WANT_WRITE)
 		return TLS_AGAIN_OUT;
-	if (result == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY && s->over) {
-		s->ended = TLS_CLOSED;
-		return TLS_CLOSED;
-	}
+	if (result == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY && s->over)
+		return s->ended = TLS_CLOSED;
 	if (s->barren > BARREN_BYTES)
 		return fail(s, "too many records without data");
 	if (result == 0)
 		return fail(s, "the connection ended without a close_notify");
 	explain(s, result);
-	s->ended = TLS_FAILED;
-	return TLS_FAILED;
+	return s->ended = TLS_FAILED;
 }
 
 enum tls_result
@@ -591,6 +585,12 @@ bool
 tls_resumed(const struct tls_session *s)
 {
 	return s->over && !s->full;
+}
+
+bool
+tls_heard(const struct tls_session *s)
+{
+	return s->over || s->barren > 0;
 }
 
 const char *

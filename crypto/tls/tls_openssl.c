@@ -561,6 +561,12 @@ tls_resumed(const struct tls_session *s)
 	return s->over && SSL_session_reused(s->ssl);
 }
 
+bool
+tls_heard(const struct tls_session *s)
+{
+	return BIO_number_read(SSL_get_rbio(s->ssl)) > 0;
+}
+
 const char *
 tls_why(const struct tls_session *s)
 {

@@ -324,7 +324,8 @@ fill(mbedtls_x509write_cert *w, const struct x509_request *r, const mbedtls_x509
 /* Signs, and checks that the result names its issuer as the CA names itself: a CA name that mbedTLS cannot
  * write again would make certificates that chain to nothing. */
 static enum err
-seal(struct x509_cert *out, mbedtls_x509write_cert *w, const struct x509_cert *ca, struct why *why)
+seal(struct x509_cert *out, mbedtls_x509write_cert *w, const struct x509_cert *ca,
+    const struct key *ca_key, struct why *why)
 {
 	int n = mbedtls_x509write_crt_der(w, out->der, sizeof(out->der), rng_mbedtls, NULL);
 
@@ -333,7 +334,7 @@ seal(struct x509_cert *out, mbedtls_x509write_cert *w, const struct x509_cert *c
 		    why, ERR_LIMIT, "cannot write a certificate of at most %d bytes", X509_DER_MAX);
 	out->len = (size_t)n;
 	memmove(out->der, out->der + sizeof(out->der) - out->len, out->len);
-	if (x509_verify(out, ca ? ca : out))
+	if (x509_strict_algorithm(out, ca_key) || x509_verify(out, ca ? ca : out))
 		return err_set(
 		    why, ERR_UNSUPPORTED, "the key or name of the CA cannot issue certificates");
 	return ERR_OK;
@@ -369,7 +370,7 @@ x509_issue(struct x509_cert *out, const struct x509_request *request, const stru
 		mbedtls_x509write_crt_set_subject_key(&w, &subject);
 		mbedtls_x509write_crt_set_issuer_key(
 		    &w, (mbedtls_pk_context *)(uintptr_t)&ca_key->pk);
-		e = seal(out, &w, ca, why);
+		e = seal(out, &w, ca, ca_key, why);
 	}
 	mbedtls_x509_crt_free(&root);
 	mbedtls_pk_free(&subject);

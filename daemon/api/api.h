@@ -21,15 +21,18 @@ extern const struct stream_ops api_delta_put, api_delta_patch;
 void api_delta_head(struct exchange *x);
 extern const struct stream_ops api_model_put;
 void api_model_get(struct exchange *x);
+void api_model_delete(struct exchange *x);
 void api_model_difference(struct exchange *x);
 void api_state_get(struct exchange *x);
 
 void api_jobs_list(struct exchange *x);
 void api_jobs_submit(struct exchange *x);
 void api_job_show(struct exchange *x);
+void api_job_document(struct exchange *x);
 void api_job_pause(struct exchange *x);
 void api_job_resume(struct exchange *x);
 void api_job_stop(struct exchange *x);
+void api_job_delete(struct exchange *x);
 void api_rounds_list(struct exchange *x);
 void api_round_show(struct exchange *x);
 
@@ -42,6 +45,8 @@ void api_device_show(struct exchange *x);
 void api_device_suspend(struct exchange *x);
 void api_device_resume(struct exchange *x);
 void api_device_revoke(struct exchange *x);
+void api_device_set(struct exchange *x);
+void api_devices_set(struct exchange *x);
 void api_device_erase(struct exchange *x);
 void api_tokens_list(struct exchange *x);
 void api_tokens_create(struct exchange *x);

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,73 +8,201 @@
 #include "hex.h"
 #include "num.h"
 #include "record_json.h"
+#include "registry.h"
 
 #define ENTRIES_PAGE 1000
+#define LOOK 5000 /* entries in one look of who picks: others have their turn in between */
+#define SAID_MAX 8192 /* what a detail that says who did it has at most */
 #define PAGE_BYTES (8u << 20) /* a page ends once it is this large, with one entry at least */
 
-/* --- entries with their details */
-
-struct page {
-	struct store_db *db;
-	bool with_details;
-	struct json *entries, *details;
-	uint64_t from, limit, count;
-	size_t bytes;
-	uint64_t last; /* seq of the chain's last entry */
+/* Whose entries: those that say the word in "by", and those that are about the device. */
+struct culprit {
+	char word[8 + 2 * HASH_LEN]; /* as of exchange_actor; "": everybody's */
+	bool is_device;
+	uint8_t device[32];
 };
+
+/* --- entries with their details */
 
 static enum err
 add_detail(void *ctx, const struct store_detail *d)
 {
-	struct page *p = ctx;
 	struct record_detail detail = {d->seq, d->place, {0}, d->data, d->len};
 
 	memcpy(detail.salt, d->salt, sizeof(detail.salt));
-	json_push(p->details, record_json_detail(&detail));
-	p->bytes += d->len * 4 / 3 + 128;
+	json_push(ctx, record_json_detail(&detail));
 	return ERR_OK;
 }
 
 static enum err
-entry_json(struct page *p, const struct store_audit *a, struct json **out)
+entry_json(struct store_db *db, const struct store_audit *a, bool with_details, struct json **out)
 {
-	p->details = p->with_details ? json_array() : NULL;
+	struct json *details = with_details ? json_array() : NULL;
 	enum err e =
-	    p->with_details ? store_audit_detail_each(p->db, a->seq, add_detail, p) : ERR_OK;
+	    with_details ? store_audit_detail_each(db, a->seq, add_detail, details) : ERR_OK;
+
 	if (e)
-		json_free(p->details);
+		json_free(details);
 	else
-		*out = record_json_entry(a->link, a->body, p->details);
-	p->details = NULL;
+		*out = record_json_entry(a->link, a->body, details);
 	return e;
 }
 
-/* ERR_CLOSED: the page is full. */
+/* --- whose */
+
+static bool
+has_word(const char *text, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (; text; text = strchr(text, ' ')) {
+		text += *text == ' ';
+		if (strncmp(text, word, len) == 0 && (text[len] == ' ' || text[len] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+static bool
+says(const struct store_detail *d, const char *word)
+{
+	struct json *v = NULL;
+
+	if (d->len > SAID_MAX || json_parse(&v, (const char *)d->data, d->len, NULL))
+		return false;
+	bool found = has_word(json_string(json_get(v, "by")), word);
+	json_free(v);
+	return found;
+}
+
+struct sight {
+	const struct culprit *by;
+	bool found;
+};
+
+static enum err
+look_at(void *ctx, const struct store_detail *d)
+{
+	struct sight *s = ctx;
+
+	s->found = s->found ||
+	    (s->by->is_device && memcmp(d->device, s->by->device, sizeof(d->device)) == 0) ||
+	    says(d, s->by->word);
+	return ERR_OK;
+}
+
+/* Which entries are to be listed still. */
+struct audit_cursor {
+	struct exchange *x;
+	struct store_db *db; /* while one is read */
+	uint64_t from, left, last; /* the last there was when the page was begun */
+	struct culprit by;
+	uint64_t looks; /* left of this look */
+	size_t bytes;
+	bool more; /* there are, for the next piece */
+};
+
+static enum err
+is_picked(const struct audit_cursor *at, const struct store_audit *a, bool *picked)
+{
+	struct sight s = {.by = &at->by, .found = at->by.word[0] == '\0'};
+	enum err e = s.found ? ERR_OK : store_audit_detail_each(at->db, a->seq, look_at, &s);
+
+	*picked = s.found;
+	return e;
+}
+
+/* ERR_CLOSED: it is for the next piece, or the page is full. */
 static enum err
 add_entry(void *ctx, const struct store_audit *a)
 {
-	struct page *p = ctx;
+	struct audit_cursor *at = ctx;
+	size_t before = at->x->response.body.len;
 	struct json *v = NULL;
+	bool picked = false;
 
-	if (p->count > 0 && p->bytes > PAGE_BYTES)
+	if (a->seq > at->last || at->left == 0 || at->bytes > PAGE_BYTES)
 		return ERR_CLOSED;
-	enum err e = entry_json(p, a, &v);
-	if (e)
+	at->more = at->looks == 0 || exchange_list_full(at->x);
+	if (at->more)
+		return ERR_CLOSED;
+	at->looks--;
+	at->from = a->seq + 1;
+	enum err e = is_picked(at, a, &picked);
+	if (!e && picked)
+		e = entry_json(at->db, a, true, &v);
+	if (e || !picked)
 		return e;
-	json_push(p->entries, v);
-	p->bytes += a->body_len + 512;
-	p->count++;
+	exchange_list_add(at->x, v);
+	at->bytes += at->x->response.body.len - before;
+	at->left--;
 	return ERR_OK;
 }
 
 static enum err
-read_page(struct store_db *db, void *arg, struct why *why)
+read_entries(struct store_db *db, void *arg, struct why *why)
+{
+	struct audit_cursor *at = arg;
+
+	(void)why;
+	at->db = db;
+	at->more = false;
+	at->looks = LOOK;
+	enum err e = store_audit_each(db, at->from, UINT64_MAX, add_entry, at);
+	return e == ERR_CLOSED ? ERR_OK : e;
+}
+
+static enum err
+fill_entries(struct exchange *x, void *cursor, struct why *why)
+{
+	struct audit_cursor *at = cursor;
+	/* A piece may be empty: whoever picks few of many leaves the worker to others in between. */
+	enum err e = store_read(x->services->store, read_entries, at, why);
+
+	return !e && at->more ? ERR_AGAIN : e;
+}
+
+static enum err
+take_time(void *ctx, const struct store_audit *a)
+{
+	struct record r;
+	enum err e = record_decode(&r, a->link, RECORD_LEN, NULL);
+
+	if (!e)
+		*(uint64_t *)ctx = r.at_ms / 1000;
+	return e;
+}
+
+struct audit_range {
+	uint64_t from, last; /* seq; last 0: the chain is empty */
+	uint64_t since_s; /* Unix time */
+};
+
+/* The first entry that is no older: their times follow their numbers. */
+static enum err
+find_since(struct store_db *db, struct audit_range *r)
+{
+	uint64_t end = r->last + 1;
+	enum err e = ERR_OK;
+
+	while (r->from < end && !e) {
+		uint64_t middle = r->from + (end - r->from) / 2, at = 0;
+		e = store_audit_each(db, middle, 1, take_time, &at);
+		if (at < r->since_s)
+			r->from = middle + 1;
+		else
+			end = middle;
+	}
+	return e;
+}
+
+static enum err
+read_range(struct store_db *db, void *arg, struct why *why)
 {
 	uint8_t link[RECORD_LEN];
-	struct page *p = arg;
+	struct audit_range *range = arg;
 	struct record r;
 
-	p->db = db;
 	enum err e = store_audit_last(db, link);
 	if (e == ERR_NOTFOUND)
 		return ERR_OK;
@@ -81,9 +210,8 @@ read_page(struct store_db *db, void *arg, struct why *why)
 		e = record_decode(&r, link, sizeof(link), why);
 	if (e)
 		return e;
-	p->last = r.seq;
-	e = store_audit_each(db, p->from, p->limit, add_entry, p);
-	return e == ERR_CLOSED ? ERR_OK : e;
+	range->last = r.seq;
+	return range->since_s > 0 ? find_since(db, range) : ERR_OK;
 }
 
 static void
@@ -96,50 +224,86 @@ add_pem(struct json *v, const char *key, const struct x509_cert *cert)
 		json_add_string(v, key, pem);
 }
 
-static bool
-read_number(struct exchange *x, const char *name, uint64_t max, uint64_t *out)
+static struct json *
+page_head(struct exchange *x, uint64_t last)
 {
-	char text[24];
+	const struct services_ca *ca = shared_take(x->services->ca);
+	struct json *v = json_object();
 
-	if (!http_query(&x->request, name, text, sizeof(text)) || num_u64(text, max, out))
+	json_add_u64(v, "last", last);
+	add_pem(v, "ca", &ca->current);
+	add_pem(v, "signer", &ca->signer);
+	shared_give(x->services->ca, ca);
+	return v;
+}
+
+/* A name becomes the device's id. */
+static bool
+find_device(struct exchange *x, const char *name, struct culprit *by)
+{
+	struct registry_view view;
+	char hex[2 * HASH_LEN + 1];
+
+	if (registry_find(x->services->registry, name, &view))
+		return false;
+	by->is_device = true;
+	memcpy(by->device, view.row.id, sizeof(by->device));
+	hex_encode(hex, view.row.id, sizeof(view.row.id));
+	snprintf(by->word, sizeof(by->word), "device:%s", hex);
+	return true;
+}
+
+static bool
+read_by(struct exchange *x, struct culprit *by)
+{
+	char text[sizeof(by->word)];
+
+	if (!http_query(&x->request, "by", text, sizeof(text)))
 		return true;
-	exchange_problem(x, PROBLEM_BAD_REQUEST, "%s must be a number up to %llu", name,
-	    (unsigned long long)max);
+	if (strncmp(text, "device:", 7) == 0) {
+		if (find_device(x, text + 7, by))
+			return true;
+		exchange_problem(x, PROBLEM_NOT_FOUND, "by: no such device, or several");
+		return false;
+	}
+	memcpy(by->word, text, sizeof(text));
+	if ((strncmp(text, "token:", 6) == 0 || strncmp(text, "owner:", 6) == 0) && text[6])
+		return true;
+	exchange_problem(x, PROBLEM_BAD_REQUEST, "by must be token:ID, owner:NAME or device:NAME");
 	return false;
 }
 
 void
 api_audit_list(struct exchange *x)
 {
-	struct page p = {.with_details = true, .from = 1, .limit = ENTRIES_PAGE};
+	struct audit_cursor first = {.x = x, .left = ENTRIES_PAGE};
+	struct audit_range range = {.from = 1};
 	struct why why = {""};
 
-	if (!read_number(x, "from", INT64_MAX, &p.from) ||
-	    !read_number(x, "limit", ENTRIES_PAGE, &p.limit))
+	if (!exchange_number(x, "from", INT64_MAX, &range.from) ||
+	    !exchange_number(x, "limit", ENTRIES_PAGE, &first.left) ||
+	    !exchange_number(x, "since", INT64_MAX / 1000, &range.since_s) ||
+	    !read_by(x, &first.by))
 		return;
-	p.entries = json_array();
-	enum err e = store_read(x->services->store, read_page, &p, &why);
+	enum err e = store_read(x->services->store, read_range, &range, &why);
 	if (e) {
-		json_free(p.entries);
 		exchange_failed(x, e, &why);
 		return;
 	}
-	struct json *v = json_object();
-	const struct services_ca *ca = shared_take(x->services->ca);
-	json_add_u64(v, "last", p.last);
-	add_pem(v, "ca", &ca->current);
-	add_pem(v, "signer", &ca->signer);
-	shared_give(x->services->ca, ca);
-	json_add(v, "entries", p.entries);
-	exchange_json(x, 200, v);
+	first.from = range.from;
+	first.last = range.last;
+	struct audit_cursor *cursor = malloc(sizeof(*cursor));
+	if (cursor)
+		*cursor = first;
+	exchange_list(x, page_head(x, first.last), "entries", fill_entries, cursor);
 }
 
 /* --- the record of one round */
 
 struct record_query {
-	struct page page;
 	uint8_t job[16];
 	uint64_t round;
+	bool with_details;
 	struct json *entry;
 };
 
@@ -150,11 +314,10 @@ read_record(struct store_db *db, void *arg, struct why *why)
 	struct store_audit a;
 
 	(void)why;
-	q->page.db = db;
 	enum err e = store_audit_round(db, q->job, q->round, &a);
 	if (e)
 		return e;
-	e = entry_json(&q->page, &a, &q->entry);
+	e = entry_json(db, &a, q->with_details, &q->entry);
 	free(a.body);
 	return e;
 }
@@ -163,7 +326,7 @@ void
 api_round_record(struct exchange *x)
 {
 	bool reader = x->who.roles & ROLE_READERS;
-	struct record_query q = {.page = {.with_details = reader}};
+	struct record_query q = {.with_details = reader};
 	struct why why = {""};
 
 	if (!hex_decode(q.job, sizeof(q.job), x->param[0], strlen(x->param[0])) ||

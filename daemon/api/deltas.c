@@ -87,7 +87,7 @@ give_up(struct exchange *x, enum problem_type p)
 	snprintf(cause.word, sizeof(cause.word), "%s", problem_word(p));
 	registry_touch(x->services->registry, x->who.device, NULL, cause.word);
 	if (is_lasting(p))
-		(void)!engine_abort(x->services->engine, x->who.device, x->param[0], cause);
+		(void)!engine_abort(x->services->engine, x->who.device, x->param[0], cause, NULL);
 }
 
 /* --- the head */
@@ -145,12 +145,7 @@ read_report(struct exchange *x, struct delta *d, struct why *why)
 	}
 	if (messages_report_decode(&r, d->report, len, why))
 		return PROBLEM_BAD_REPORT;
-	/* The share of an evaluation is weighed by its examples: no device may claim more than for training. */
-	if (r.has_evaluate && r.eval_examples > d->claim.max_examples) {
-		err_set(why, ERR_LIMIT, "evaluate.examples is above aggregate.max_examples");
-		return PROBLEM_BAD_REPORT;
-	}
-	return PROBLEM_NONE;
+	return engine_claim_report(&d->claim, &r, why);
 }
 
 static enum problem_type

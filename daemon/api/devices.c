@@ -1,11 +1,15 @@
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api.h"
 #include "audit.h"
+#include "engine.h"
 #include "hex.h"
 #include "log.h"
+#include "messages.h"
+#include "names.h"
 #include "registry.h"
 #include "server.h"
 #include "store.h"
@@ -84,27 +88,43 @@ device_json(const struct registry_view *d)
 	return v;
 }
 
+/* Which devices are to be listed still. */
+struct devices_cursor {
+	struct exchange *x;
+	uint8_t from[32];
+};
+
+/* ERR_AGAIN: it is for the next piece. */
 static enum err
 add_device(void *ctx, const struct registry_view *d)
 {
-	json_push(ctx, device_json(d));
+	struct devices_cursor *at = ctx;
+
+	if (exchange_list_full(at->x)) {
+		memcpy(at->from, d->row.id, sizeof(at->from));
+		return ERR_AGAIN;
+	}
+	exchange_list_add(at->x, device_json(d));
 	return ERR_OK;
+}
+
+static enum err
+fill_devices(struct exchange *x, void *cursor, struct why *why)
+{
+	struct devices_cursor *at = cursor;
+
+	(void)why;
+	return registry_each(x->services->registry, at->from, add_device, at);
 }
 
 void
 api_devices_list(struct exchange *x)
 {
-	struct json *list = json_array();
-	struct json *v = json_object();
+	struct devices_cursor *cursor = calloc(1, sizeof(*cursor));
 
-	enum err e = registry_each(x->services->registry, add_device, list);
-	json_add(v, "devices", list);
-	if (!e) {
-		exchange_json(x, 200, v);
-	} else {
-		json_free(v);
-		exchange_failed(x, e, NULL);
-	}
+	if (cursor)
+		cursor->x = x;
+	exchange_list(x, NULL, "devices", fill_devices, cursor);
 }
 
 /* The device of the path, by id or name; false: the problem is answered. */
@@ -128,6 +148,15 @@ api_device_show(struct exchange *x)
 
 	if (find_device(x, &d))
 		exchange_json(x, 200, device_json(&d));
+}
+
+static void
+answer_changed(struct exchange *x, const struct registry_view *d, bool changed)
+{
+	struct json *v = device_json(d);
+
+	json_add_bool(v, "changed", changed);
+	exchange_json(x, 200, v);
 }
 
 /* --- suspend, resume, revoke */
@@ -193,6 +222,8 @@ take_effect(struct exchange *x, const struct command *c)
 		server_forget(x->services->server);
 	if (e || !c->changed)
 		return e;
+	if (c->to == DEVICE_REVOKED)
+		engine_device_gone(x->services->engine, c->id, states_device_name(c->to));
 	hex_encode(hex, c->id, 32);
 	log_event(LOG_LEVEL_INFO, "device.state", LOG_S("device", hex), LOG_S("name", c->row.name),
 	    LOG_S("state", states_device_name(c->to)), LOG_S("by", c->actor));
@@ -210,7 +241,7 @@ command(struct exchange *x, enum device_state to)
 		return;
 	memcpy(c.id, view.row.id, 32);
 	exchange_actor(x, c.actor);
-	enum err e = store_write(x->services->store, write_state, &c, &why);
+	enum err e = store_write_reserved(x->services->store, write_state, NULL, &c, &why);
 	if (!e)
 		e = take_effect(x, &c);
 	if (!e)
@@ -220,7 +251,7 @@ command(struct exchange *x, enum device_state to)
 	else if (e)
 		exchange_failed(x, e, &why);
 	else
-		exchange_json(x, 200, device_json(&view));
+		answer_changed(x, &view, c.changed);
 }
 
 void
@@ -239,4 +270,255 @@ void
 api_device_revoke(struct exchange *x)
 {
 	command(x, DEVICE_REVOKED);
+}
+
+/* --- name and labels */
+
+struct relabelled {
+	struct store_device row;
+	bool changed;
+};
+
+struct relabelling {
+	const struct services *services;
+	char actor[EXCHANGE_ACTOR_MAX];
+	struct device_change wanted;
+	struct relabelled *items; /* of each device, in the order asked for */
+	size_t count;
+};
+
+/* What the change wants for this label; NULL: it does not name it. */
+static const char *
+wanted_value(const struct device_change *c, const char *key, bool *gone)
+{
+	for (size_t i = 0; i < c->label_count; i++)
+		if (strcmp(c->labels[i].key, key) == 0) {
+			*gone = c->labels[i].gone;
+			return c->labels[i].value;
+		}
+	*gone = false;
+	return NULL;
+}
+
+/* The labels of before, with what is wanted in its place or behind. */
+static struct json *
+merged_labels(const struct json *before, const struct device_change *c)
+{
+	struct json *v = json_object();
+	bool gone;
+
+	for (const struct json *m = json_first(before); m; m = json_next(m)) {
+		const char *value = wanted_value(c, json_key(m), &gone);
+		if (!gone)
+			json_add_string(v, json_key(m), value ? value : json_string(m));
+	}
+	for (size_t i = 0; i < c->label_count; i++)
+		if (!c->labels[i].gone && !json_get(before, c->labels[i].key))
+			json_add_string(v, c->labels[i].key, c->labels[i].value);
+	return v;
+}
+
+static enum err
+print_labels(const struct json *v, char out[STORE_LABELS_MAX], struct why *why)
+{
+	struct buf text;
+
+	buf_init(&text, STORE_LABELS_MAX - 1);
+	enum err e = json_print(&text, v, false);
+	if (!e)
+		snprintf(out, STORE_LABELS_MAX, "%s", buf_str(&text));
+	buf_deinit(&text);
+	return e == ERR_LIMIT
+	    ? err_set(why, e, "the labels are longer than %d bytes", STORE_LABELS_MAX)
+	    : e;
+}
+
+/* Compares values, not how an older version wrote them. */
+static enum err
+apply_change(struct relabelled *c, const struct device_change *wanted, struct why *why)
+{
+	struct json *before = api_labels_json(c->row.labels);
+	struct json *after = merged_labels(before, wanted);
+	char old[STORE_LABELS_MAX], new[STORE_LABELS_MAX];
+	enum err e = print_labels(before, old, why);
+
+	if (!e)
+		e = print_labels(after, new, why);
+	if (!e && strcmp(old, new) != 0) {
+		memcpy(c->row.labels, new, sizeof(new));
+		c->changed = true;
+	}
+	if (!e && wanted->name[0] && strcmp(c->row.name, wanted->name) != 0) {
+		memcpy(c->row.name, wanted->name, sizeof(c->row.name));
+		c->changed = true;
+	}
+	json_free(before);
+	json_free(after);
+	return e;
+}
+
+static enum err
+write_change(
+    struct store_db *db, const struct relabelling *all, struct relabelled *c, struct why *why)
+{
+	char hex[65];
+	uint8_t id[32];
+
+	memcpy(id, c->row.id, sizeof(id));
+	hex_encode(hex, id, sizeof(id));
+	c->changed = false;
+	enum err e = store_device_get(db, id, &c->row);
+	if (e == ERR_NOTFOUND)
+		return err_set(why, e, "no device %.12s", hex);
+	if (!e && c->row.state != DEVICE_ACTIVE && c->row.state != DEVICE_SUSPENDED)
+		return err_set(
+		    why, ERR_STATE, "device %.12s is %s", hex, states_device_name(c->row.state));
+	if (!e)
+		e = apply_change(c, &all->wanted, why);
+	if (!e && c->changed)
+		e = names_check(db, &c->row, why);
+	if (e || !c->changed || all->wanted.dry_run)
+		return e;
+	e = store_device_put(db, &c->row);
+	return e ? e : audit_device(db, all->services, &c->row, all->actor, why);
+}
+
+/* All or none. */
+static enum err
+write_changes(struct store_db *db, void *arg, struct why *why)
+{
+	struct relabelling *c = arg;
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; i < c->count && !e; i++)
+		e = write_change(db, c, &c->items[i], why);
+	return e;
+}
+
+static enum err
+follow_change(struct exchange *x, const struct relabelling *all, const struct relabelled *c)
+{
+	char hex[65];
+
+	if (!c->changed || all->wanted.dry_run)
+		return ERR_OK;
+	enum err e = registry_follow(x->services->registry, c->row.id);
+	hex_encode(hex, c->row.id, 32);
+	log_event(LOG_LEVEL_INFO, "device.changed", LOG_S("device", hex),
+	    LOG_S("name", c->row.name), LOG_S("labels", c->row.labels), LOG_S("by", all->actor));
+	return e;
+}
+
+/* Every one of them is followed; whoever waits for work is looked at again. */
+static enum err
+follow_changes(struct exchange *x, const struct relabelling *c)
+{
+	enum err result = ERR_OK;
+
+	for (size_t i = 0; i < c->count; i++) {
+		enum err e = follow_change(x, c, &c->items[i]);
+		result = result ? result : e;
+	}
+	if (!c->wanted.dry_run)
+		wake_ring(&x->services->wake);
+	return result;
+}
+
+/* As they are then, or would be. */
+static struct json *
+changed_json(struct exchange *x, const struct relabelled *c)
+{
+	struct registry_view view = {.seen = {.last_contact = NAN}};
+
+	/* It was there a moment ago; what it said is no part of the change. */
+	(void)!registry_get(x->services->registry, c->row.id, &view);
+	view.row = c->row;
+	struct json *v = device_json(&view);
+	json_add_bool(v, "changed", c->changed);
+	return v;
+}
+
+static void
+answer_changes(struct exchange *x, const struct relabelling *c)
+{
+	struct json *v = json_object(), *list = json_array();
+	size_t changed = 0;
+
+	for (size_t i = 0; i < c->count; i++) {
+		changed += c->items[i].changed;
+		json_push(list, changed_json(x, &c->items[i]));
+	}
+	json_add_u64(v, "changed", changed);
+	json_add_bool(v, "dry_run", c->wanted.dry_run);
+	json_add(v, "devices", list);
+	exchange_json(x, 200, v);
+}
+
+/* True: it is done, and to be answered. */
+static bool
+relabel(struct exchange *x, struct relabelling *c)
+{
+	struct why why = {""};
+
+	c->services = x->services;
+	exchange_actor(x, c->actor);
+	enum err e = store_write(x->services->store, write_changes, c, &why);
+	if (!e)
+		e = follow_changes(x, c);
+	if (e == ERR_STATE)
+		exchange_problem(x, PROBLEM_WRONG_STATE, "%s", why.text);
+	else if (e == ERR_EXISTS)
+		exchange_problem(x, PROBLEM_NAME_IN_USE, "%s", why.text);
+	else if (e == ERR_LIMIT)
+		exchange_problem(x, PROBLEM_BAD_MESSAGE, "%s", why.text);
+	else if (e == ERR_NOTFOUND)
+		exchange_problem(x, PROBLEM_NOT_FOUND, "%s", why.text);
+	else if (e)
+		exchange_failed(x, e, &why);
+	return !e;
+}
+
+static bool
+read_change(struct exchange *x, struct device_change *out)
+{
+	struct why why = {""};
+
+	if (!messages_change_decode(out, buf_str(&x->body), x->body.len, &why))
+		return true;
+	exchange_problem(x, PROBLEM_BAD_MESSAGE, "%s", why.text);
+	return false;
+}
+
+void
+api_device_set(struct exchange *x)
+{
+	struct relabelled item = {.changed = false};
+	struct relabelling c = {.items = &item, .count = 1};
+	struct registry_view view;
+
+	if (!read_change(x, &c.wanted) || !find_device(x, &view))
+		return;
+	memcpy(item.row.id, view.row.id, 32);
+	if (relabel(x, &c))
+		exchange_json(x, 200, changed_json(x, &item));
+}
+
+void
+api_devices_set(struct exchange *x)
+{
+	struct relabelling c = {.items = NULL};
+
+	if (!read_change(x, &c.wanted))
+		return;
+	c.count = c.wanted.device_count;
+	c.items = calloc(c.count ? c.count : 1, sizeof(*c.items));
+	if (!c.items) {
+		exchange_failed(x, ERR_NOMEM, NULL);
+		return;
+	}
+	for (size_t i = 0; i < c.count; i++)
+		(void)!hex_decode(c.items[i].row.id, 32, c.wanted.devices[i], 64);
+	if (relabel(x, &c))
+		answer_changes(x, &c);
+	free(c.items);
 }

@@ -6,9 +6,11 @@
 #include "archive.h"
 #include "audit.h"
 #include "audit_rows.h"
+#include "bytes.h"
 #include "engine.h"
 #include "hex.h"
 #include "log.h"
+#include "lost.h"
 #include "registry.h"
 #include "server.h"
 
@@ -28,14 +30,10 @@ add_task(void *ctx, const uint8_t task[16])
 {
 	struct erasure *n = ctx;
 
-	if (n->count == n->room) {
-		size_t room = n->room ? n->room * 2 : 64;
-		uint8_t(*grown)[16] = realloc(n->tasks, room * sizeof(*grown));
-		if (!grown)
-			return ERR_NOMEM;
-		n->tasks = grown;
-		n->room = room;
-	}
+	uint8_t(*grown)[16] = bytes_grow(n->tasks, n->count, &n->room, sizeof(*grown));
+	if (!grown)
+		return ERR_NOMEM;
+	n->tasks = grown;
 	memcpy(n->tasks[n->count++], task, 16);
 	return ERR_OK;
 }
@@ -90,6 +88,7 @@ take_effect(struct erasure *n, struct why *why)
 	enum err e = registry_follow(s->registry, n->row.id);
 
 	registry_forget(s->registry, n->row.id);
+	engine_forget_tails(s->engine, n->row.id);
 	server_forget(s->server);
 	for (size_t i = 0; i < n->count && !e; i++) {
 		e = archive_remove(s->archive, n->tasks[i]);
@@ -99,6 +98,8 @@ take_effect(struct erasure *n, struct why *why)
 	if (!e)
 		e = archive_remove_device(s->archive, n->row.id, &left, why);
 	n->deltas += left;
+	if (!e)
+		e = spool_lost_remove_device(s->spool, n->row.id, &n->deltas, why);
 	if (!e)
 		e = archive_sync(s->archive, why);
 	log_event(LOG_LEVEL_INFO, "device.erased", LOG_U("details", n->counts.details),

@@ -1,9 +1,12 @@
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api.h"
 #include "audit.h"
+#include "clock.h"
+#include "engine.h"
 #include "fault.h"
 #include "hex.h"
 #include "issue.h"
@@ -12,6 +15,9 @@
 #include "registry.h"
 #include "server.h"
 #include "store.h"
+
+#define ROTATIONS 3 /* at will */
+#define RENEWALS_LOGGED 3600 /* seconds */
 
 /* What a device does with its own identity: renew, rotate, leave. All of it by certificate alone. */
 
@@ -35,7 +41,18 @@ log_identity(const struct exchange *x, const char *event, const struct store_dev
 	    LOG_S("peer", x->peer));
 }
 
-/* --- renew: the same key, and nothing in the registry changes */
+/* --- renew: the same key, and nothing in the registry changes. A device that renews on and on is logged once. */
+
+/* A renewal is due after two thirds of a certificate's life. */
+static uint64_t
+repeat_seconds(const struct services *s)
+{
+	const struct config *c = shared_take(s->config);
+	uint64_t third = c->device_validity_s / 3;
+
+	shared_give(s->config, c);
+	return third < RENEWALS_LOGGED ? third : RENEWALS_LOGGED;
+}
 
 void
 api_renew(struct exchange *x)
@@ -49,7 +66,9 @@ api_renew(struct exchange *x)
 		return;
 	}
 	issue_answer(x, &view.row, false, 200);
-	log_identity(x, "device.renewed", &view.row);
+	if (registry_note_renewal(
+		x->services->registry, x->who.device, repeat_seconds(x->services)))
+		log_identity(x, "device.renewed", &view.row);
 }
 
 /* --- rotate */
@@ -61,7 +80,9 @@ struct rotation {
 	uint8_t spki[KEY_SPKI_LEN]; /* the new key */
 	struct store_device row;
 	enum problem_type problem;
+	uint32_t wait_s; /* of too-many-requests */
 	bool changed;
+	struct store_pruning pruned;
 };
 
 static enum err
@@ -84,6 +105,47 @@ audit_rotation(struct store_db *db, const struct rotation *r, struct why *why)
 	    &(struct audit_event){
 		.event = RECORD_DEVICE_ROTATED, .device = r->row.id, .detail = detail},
 	    why);
+}
+
+/* Each rotation leaves an entry of the audit log behind for good, and a key for long: a few at will, then one in a while. */
+static enum err
+charge(struct rotation *r, struct why *why)
+{
+	const struct config *c = shared_take(r->services->config);
+	double now = clock_wall(), every = (double)c->rotate_every_s;
+
+	shared_give(r->services->config, c);
+	/* It is no later than that, unless a clock was wrong. */
+	double at = fmin(fmax(r->row.rotations_at, now), now + ROTATIONS * every);
+	double wait = at - now - (ROTATIONS - 1) * every;
+	if (wait > 0) {
+		r->wait_s = (uint32_t)ceil(wait);
+		r->problem = PROBLEM_TOO_MANY_REQUESTS;
+		return err_set(why, ERR_DENIED,
+		    "%d new keys are taken at will, then one in %.0f s: ask again in %u s",
+		    ROTATIONS, every, r->wait_s);
+	}
+	r->row.rotations_at = at + every;
+	return ERR_OK;
+}
+
+/* The key before the last may do nothing from now on, and goes with the last manifest that it signed. */
+static enum err
+replace_key(struct store_db *db, struct rotation *r, const uint8_t key[HASH_LEN])
+{
+	struct store_pruning *p = &r->pruned;
+	uint8_t retired[HASH_LEN];
+
+	key_id(retired, r->row.previous);
+	memcpy(r->row.previous, r->row.spki, KEY_SPKI_LEN);
+	memcpy(r->row.spki, r->spki, KEY_SPKI_LEN);
+	memcpy(p->device, r->row.id, sizeof(p->device));
+	memcpy(p->present, key, sizeof(p->present));
+	key_id(p->previous, r->row.previous);
+	enum err e = store_key_put(db, key, r->row.id);
+	if (!e)
+		e = store_key_retire(db, retired, clock_wall());
+	return e ? e : store_key_prune(db, p);
 }
 
 /* Registry and certificate were looked at before; here the rows decide, for another request may have come between. */
@@ -109,10 +171,11 @@ rotate(struct store_db *db, void *arg, struct why *why)
 	if (store_device_get(db, key, &other) != ERR_NOTFOUND ||
 	    store_key_get(db, key, owner) != ERR_NOTFOUND)
 		return refuse(r, PROBLEM_KEY_IN_USE, why, "rotate to a key that was never used");
-	memcpy(r->row.previous, r->row.spki, KEY_SPKI_LEN);
-	memcpy(r->row.spki, r->spki, KEY_SPKI_LEN);
+	e = charge(r, why);
+	if (e)
+		return e;
 	r->changed = true;
-	e = store_key_put(db, key, r->row.id);
+	e = replace_key(db, r, key);
 	if (!e)
 		e = store_device_put(db, &r->row);
 	return e ? e : audit_rotation(db, r, why);
@@ -150,14 +213,18 @@ api_rotate(struct exchange *x)
 	FAULT("member.rotated");
 	if (!e)
 		e = registry_follow(x->services->registry, r.row.id);
+	for (size_t i = 0; !e && i < r.pruned.count; i++)
+		registry_drop_key(x->services->registry, r.pruned.gone[i]);
 	if (r.problem) {
+		x->retry_after_s = r.wait_s;
 		exchange_problem(x, r.problem, "%s", why.text);
 	} else if (e) {
 		exchange_failed(x, e, &why);
 	} else {
-		if (r.changed)
-			registry_forget_machines(x->services->registry, r.row.id);
 		issue_answer(x, &r.row, false, r.changed ? 201 : 200);
+		if (!r.changed)
+			return;
+		registry_forget_machines(x->services->registry, r.row.id);
 		log_identity(x, "device.rotated", &r.row);
 	}
 }
@@ -211,6 +278,8 @@ api_leave(struct exchange *x)
 		return;
 	}
 	server_forget(x->services->server);
+	if (l.row.state == DEVICE_LEFT)
+		engine_device_gone(x->services->engine, l.row.id, states_device_name(l.row.state));
 	log_identity(x, "device.left", &l.row);
 	exchange_status(x, 204);
 }

@@ -59,25 +59,31 @@ validity(const struct services *s)
 	return seconds;
 }
 
-void
-issue_answer(struct exchange *x, const struct store_device *device, bool joining, unsigned status)
+enum err
+issue_make(const struct services *s, const struct store_device *device, bool joining,
+    struct buf *out, struct why *why)
 {
-	const struct services *s = x->services;
 	struct issue i = {shared_take(s->ca), device, joining, (int64_t)clock_wall(), validity(s)};
 	struct join_answer a = {.renew_after = i.now + i.validity * 2 / 3};
-	struct why why = {""};
-	struct buf out;
 
 	hex_encode(a.device, device->id, 32);
 	snprintf(a.name, sizeof(a.name), "%s", device->name);
 	snprintf(a.role, sizeof(a.role), "%s", device->role);
-	buf_init(&out, 65536);
-	enum err e = make_certificate(&i, a.certificate, &why);
+	enum err e = make_certificate(&i, a.certificate, why);
 	if (!e)
 		e = tell_authorities(i.ca, &a);
 	shared_give(s->ca, i.ca);
-	if (!e)
-		e = messages_joined_encode(&out, &a);
+	return e ? e : messages_joined_encode(out, &a);
+}
+
+void
+issue_answer(struct exchange *x, const struct store_device *device, bool joining, unsigned status)
+{
+	struct why why = {""};
+	struct buf out;
+
+	buf_init(&out, ISSUE_ANSWER_MAX);
+	enum err e = issue_make(x->services, device, joining, &out, &why);
 	if (e)
 		exchange_failed(x, e, &why);
 	else

@@ -8,5 +8,9 @@
 /* Sets the response: a certificate for the device's present key, or why there is none. */
 void issue_answer(
     struct exchange *x, const struct store_device *device, bool joining, unsigned status);
+/* The answer of issue_answer alone, appended to out. Any thread; takes as long as one signature. */
+ERR_MUST_USE enum err issue_make(const struct services *s, const struct store_device *device,
+    bool joining, struct buf *out, struct why *why);
+#define ISSUE_ANSWER_MAX 65536
 
 #endif

@@ -6,19 +6,13 @@
 #include "engine.h"
 #include "hex.h"
 #include "manifest.h"
+#include "metric_rows.h"
 #include "num.h"
 #include "registry.h"
 #include "store.h"
 #include "views.h"
 
 #define ROUNDS_PAGE 1000
-
-/* NULL for those who may see everything. */
-static const uint8_t *
-seen_by(const struct exchange *x)
-{
-	return x->who.roles & ROLE_READERS ? NULL : x->who.device;
-}
 
 static bool
 read_id(struct exchange *x, uint8_t id[16])
@@ -35,7 +29,7 @@ find_job(struct exchange *x, uint8_t id[16], struct job_view *out)
 {
 	if (!read_id(x, id))
 		return false;
-	bool found = engine_job(x->services->engine, id, seen_by(x), out);
+	bool found = engine_job(x->services->engine, id, views_seen_by(x), out);
 	if (!found)
 		exchange_problem(x, PROBLEM_UNKNOWN_JOB, "no such job, or not for this device");
 	return found;
@@ -44,10 +38,7 @@ find_job(struct exchange *x, uint8_t id[16], struct job_view *out)
 void
 api_jobs_list(struct exchange *x)
 {
-	struct json *v = json_object();
-
-	json_add(v, "jobs", views_jobs(x->services->engine, seen_by(x)));
-	exchange_json(x, 200, v);
+	views_jobs(x, NULL);
 }
 
 static void
@@ -62,6 +53,37 @@ show_job(struct exchange *x, unsigned status, const uint8_t id[16])
 		exchange_problem(x, PROBLEM_UNAVAILABLE, "the job is being made; ask again");
 }
 
+static void
+show_submitted(struct exchange *x, unsigned status, const uint8_t id[16])
+{
+	struct engine_reach reach;
+	struct job_view job;
+
+	if (!engine_reach(x->services->engine, id, &reach) ||
+	    !engine_job(x->services->engine, id, NULL, &job)) {
+		show_job(x, status, id);
+		return;
+	}
+	struct json *v = views_job(&job);
+	json_add(v, "warnings", views_warnings(&reach));
+	exchange_json(x, status, v);
+}
+
+/* Submissions and deletions of an owner in an hour; false: answered. */
+static bool
+spend(struct exchange *x)
+{
+	if (x->who.roles & ROLE_ADMIN)
+		return true;
+	x->retry_after_s = engine_owner_spend(x->services->engine, x->who.owner);
+	if (x->retry_after_s > 0)
+		exchange_problem(x, PROBLEM_TOO_MANY_REQUESTS,
+		    "as many submissions and deletions as the coordinator's [limits] "
+		    "owner_changes_per_hour allows: try again in %u s, or ask its administrator",
+		    x->retry_after_s);
+	return x->retry_after_s == 0;
+}
+
 void
 api_jobs_submit(struct exchange *x)
 {
@@ -71,55 +93,117 @@ api_jobs_submit(struct exchange *x)
 
 	char by[EXCHANGE_ACTOR_MAX];
 	struct engine_document document = {.text = buf_str(&x->body), .len = x->body.len, .by = by};
+	if (!spend(x))
+		return;
+	document.bounded = !(x->who.roles & ROLE_ADMIN);
 	exchange_actor(x, by);
 	memcpy(document.owner, x->who.owner, sizeof(document.owner));
 	enum err e = engine_submit(x->services->engine, &document, id, &created, &why);
 	if (e == ERR_INVALID || e == ERR_UNSUPPORTED || e == ERR_LIMIT)
 		exchange_problem(x, PROBLEM_BAD_JOB, "%s", why.text);
+	else if (e == ERR_STATE)
+		exchange_problem(x, PROBLEM_DELETED_JOB, "%s", why.text);
+	else if (e == ERR_DENIED && document.bounded)
+		exchange_problem(x, PROBLEM_OWNER_LIMIT, "%s", why.text);
 	else if (e)
 		exchange_failed(x, e, &why);
 	else
-		show_job(x, created ? 201 : 200, id);
+		show_submitted(x, created ? 201 : 200, id);
 }
 
 /* --- one job, with its document */
 
-struct job_query {
-	uint8_t id[16];
-	struct json *document;
-};
-
 static enum err
-read_document(struct store_db *db, void *arg, struct why *why)
+read_row(struct store_db *db, void *arg, struct why *why)
 {
-	struct job_query *q = arg;
-	struct store_job row;
+	struct store_job *row = arg;
 
-	enum err e = store_job_get(db, q->id, &row);
+	(void)why;
+	return store_job_get(db, row->id, row);
+}
+
+/* The caller frees its document. False: answered. */
+static bool
+find_row(struct exchange *x, struct job_view *job, struct store_job *row)
+{
+	struct why why = {""};
+
+	if (!find_job(x, row->id, job))
+		return false;
+	enum err e = store_read(x->services->store, read_row, row, &why);
 	if (e)
-		return e;
-	e = json_parse(&q->document, row.document, row.document_len, why);
-	free(row.document);
-	return e;
+		exchange_failed(x, e, &why);
+	return !e;
+}
+
+/* What a trainer says may hold anything, of its data too: no other reader or submitter gets it. */
+static bool
+may_read_logs(const struct exchange *x, const struct job_view *job)
+{
+	return (x->who.roles & ROLE_ADMIN) ||
+	    ((x->who.roles & ROLE_SUBMITTER) &&
+		memcmp(x->who.owner, job->owner, sizeof(job->owner)) == 0);
 }
 
 void
 api_job_show(struct exchange *x)
 {
-	struct job_query q = {.document = NULL};
+	struct store_job row = {.document = NULL};
+	struct json *document = NULL;
 	struct why why = {""};
 	struct job_view job;
 
-	if (!find_job(x, q.id, &job))
+	if (!find_row(x, &job, &row))
 		return;
-	enum err e = store_read(x->services->store, read_document, &q, &why);
+	enum err e = json_parse(&document, row.document, row.document_len, &why);
+	free(row.document);
 	if (e) {
 		exchange_failed(x, e, &why);
 		return;
 	}
 	struct json *v = views_job(&job);
-	json_add(v, "document", q.document);
+	json_add(v, "document", document);
+	if (may_read_logs(x, &job))
+		json_add(v, "failures",
+		    views_failures(x->services->engine, x->services->registry, job.id));
 	exchange_json(x, 200, v);
+}
+
+/* To the byte, as its id is their hash. */
+void
+api_job_document(struct exchange *x)
+{
+	struct store_job row = {.document = NULL};
+	struct job_view job;
+
+	if (!find_row(x, &job, &row))
+		return;
+	exchange_bytes(x, 200, "application/json", row.document, row.document_len);
+	free(row.document);
+}
+
+/* A job that this caller may change, or a problem response and false. */
+static bool
+read_own(struct exchange *x, uint8_t id[16])
+{
+	if (!read_id(x, id))
+		return false;
+	bool foreign = !(x->who.roles & ROLE_ADMIN) &&
+	    engine_is_foreign(x->services->engine, id, x->who.owner);
+	if (foreign)
+		exchange_problem(x, PROBLEM_FORBIDDEN, "the job was submitted by somebody else");
+	return !foreign;
+}
+
+static void
+not_changed(struct exchange *x, enum err e, const struct why *why)
+{
+	if (e == ERR_NOTFOUND)
+		exchange_problem(x, PROBLEM_UNKNOWN_JOB, "no such job");
+	else if (e == ERR_STATE)
+		exchange_problem(x, PROBLEM_WRONG_STATE, "%s", why->text);
+	else
+		exchange_failed(x, e, why);
 }
 
 static void
@@ -129,21 +213,12 @@ command(struct exchange *x, enum job_state to)
 	struct why why = {""};
 	uint8_t id[16];
 
-	if (!read_id(x, id))
+	if (!read_own(x, id))
 		return;
-	if (!(x->who.roles & ROLE_ADMIN) &&
-	    engine_is_foreign(x->services->engine, id, x->who.owner)) {
-		exchange_problem(x, PROBLEM_FORBIDDEN, "the job was submitted by somebody else");
-		return;
-	}
 	exchange_actor(x, by);
 	enum err e = engine_command(x->services->engine, id, to, by, &why);
-	if (e == ERR_NOTFOUND)
-		exchange_problem(x, PROBLEM_UNKNOWN_JOB, "no such job");
-	else if (e == ERR_STATE)
-		exchange_problem(x, PROBLEM_WRONG_STATE, "%s", why.text);
-	else if (e)
-		exchange_failed(x, e, &why);
+	if (e)
+		not_changed(x, e, &why);
 	else
 		show_job(x, 200, id);
 }
@@ -166,86 +241,126 @@ api_job_stop(struct exchange *x)
 	command(x, JOB_STOPPED);
 }
 
+void
+api_job_delete(struct exchange *x)
+{
+	char by[EXCHANGE_ACTOR_MAX];
+	struct engine_deletion gone;
+	struct why why = {""};
+	uint8_t id[16];
+	bool dry;
+
+	if (!read_own(x, id) || !exchange_flag(x, "dry", &dry) || (!dry && !spend(x)))
+		return;
+	exchange_actor(x, by);
+	enum err e = engine_delete(x->services->engine, id, by, dry, &gone, &why);
+	if (e) {
+		not_changed(x, e, &why);
+		return;
+	}
+	struct json *v = json_object();
+	json_add_string(v, "job", x->param[0]);
+	json_add_u64(v, "models", gone.models);
+	json_add_u64(v, "deltas", gone.deltas);
+	json_add_u64(v, "bytes", gone.bytes);
+	exchange_json(x, 200, v);
+}
+
 /* --- rounds */
 
-struct rounds_query {
+static enum err
+add_metric(void *ctx, const struct metric_row *m)
+{
+	struct json *v = json_object();
+
+	json_add_double(v, "mean", m->mean);
+	json_add_u64(v, "reports", m->reports);
+	json_add(ctx, m->name, v);
+	return ERR_OK;
+}
+
+/* A round with what its trainers report by names of their own. */
+static enum err
+show_round(struct store_db *db, const struct store_round *r, struct json **out)
+{
+	struct json *metrics = json_object();
+
+	*out = views_round(r);
+	enum err e = metric_rows_each(db, r->job, r->round, add_metric, metrics);
+	json_add(*out, "metrics", metrics);
+	return e;
+}
+
+/* Which rounds are to be listed still. */
+struct rounds_cursor {
 	struct exchange *x;
+	struct store_db *db;
 	uint8_t job[16];
-	uint64_t from, limit;
-	struct json *list;
+	uint64_t from, left;
+	bool more;
 };
 
+/* ERR_CLOSED: it is for the next piece. */
 static enum err
 add_round(void *ctx, const struct store_round *r)
 {
-	struct rounds_query *q = ctx;
+	struct rounds_cursor *at = ctx;
 	struct store_round row = *r;
+	struct json *v;
 
+	at->more = exchange_list_full(at->x);
+	if (at->more)
+		return ERR_CLOSED;
 	if (row.state == OUTCOME_OPEN)
-		engine_fill_open(q->x->services->engine, &row);
-	json_push(q->list, views_round(&row));
-	return ERR_OK;
+		engine_fill_open(at->x->services->engine, &row);
+	enum err e = show_round(at->db, &row, &v);
+	exchange_list_add(at->x, v);
+	at->from = row.round + 1;
+	at->left--;
+	return e;
 }
 
 static enum err
 read_rounds(struct store_db *db, void *arg, struct why *why)
 {
-	struct rounds_query *q = arg;
+	struct rounds_cursor *at = arg;
 
 	(void)why;
-	return store_round_each(db, q->job, q->from, q->limit, add_round, q);
+	at->db = db;
+	at->more = false;
+	enum err e = store_round_each(db, at->job, at->from, at->left, add_round, at);
+	return at->more ? ERR_OK : e;
 }
 
-static bool
-read_number(struct exchange *x, const char *name, uint64_t max, uint64_t *out)
+static enum err
+fill_rounds(struct exchange *x, void *cursor, struct why *why)
 {
-	char text[24];
+	struct rounds_cursor *at = cursor;
+	enum err e = store_read(x->services->store, read_rounds, at, why);
 
-	if (!http_query(&x->request, name, text, sizeof(text)))
-		return true;
-	if (num_u64(text, max, out))
-		return true;
-	exchange_problem(x, PROBLEM_BAD_REQUEST, "%s must be a number up to %llu", name,
-	    (unsigned long long)max);
-	return false;
+	return !e && at->more ? ERR_AGAIN : e;
 }
 
 void
 api_rounds_list(struct exchange *x)
 {
-	struct rounds_query q = {.x = x, .from = 1, .limit = ROUNDS_PAGE};
-	struct why why = {""};
+	struct rounds_cursor first = {.x = x, .from = 1, .left = ROUNDS_PAGE};
 	struct job_view job;
 
-	if (!find_job(x, q.job, &job))
+	if (!find_job(x, first.job, &job))
 		return;
-	if (!read_number(x, "from", INT64_MAX, &q.from) ||
-	    !read_number(x, "limit", ROUNDS_PAGE, &q.limit))
+	if (!exchange_number(x, "from", INT64_MAX, &first.from) ||
+	    !exchange_number(x, "limit", ROUNDS_PAGE, &first.left))
 		return;
-	q.list = json_array();
-	enum err e = store_read(x->services->store, read_rounds, &q, &why);
-	if (e) {
-		json_free(q.list);
-		exchange_failed(x, e, &why);
-		return;
-	}
-	struct json *v = json_object();
-	json_add(v, "rounds", q.list);
-	exchange_json(x, 200, v);
+	struct rounds_cursor *cursor = malloc(sizeof(*cursor));
+	if (cursor)
+		*cursor = first;
+	exchange_list(x, NULL, "rounds", fill_rounds, cursor);
 }
 
-struct round_query {
-	struct exchange *x;
-	uint8_t job[16];
-	uint64_t round;
-	struct store_round row;
-	struct json *devices; /* NULL: not asked for */
-};
-
-static enum err
-add_report(void *ctx, const struct store_accept *a)
+static struct json *
+report_json(struct registry *r, const struct store_accept *a)
 {
-	struct round_query *q = ctx;
 	struct registry_view view;
 	struct json *v = json_object();
 	struct manifest m;
@@ -253,7 +368,7 @@ add_report(void *ctx, const struct store_accept *a)
 
 	hex_encode(hex, a->device, 32);
 	json_add_string(v, "device", hex);
-	if (registry_get(q->x->services->registry, a->device, &view) == ERR_OK)
+	if (registry_get(r, a->device, &view) == ERR_OK)
 		json_add_string(v, "name", view.row.name);
 	if (manifest_decode(&m, a->manifest, sizeof(a->manifest), NULL) == ERR_OK) {
 		json_add_u64(v, "examples", m.examples);
@@ -265,20 +380,84 @@ add_report(void *ctx, const struct store_accept *a)
 	}
 	json_add_u64(v, "bytes", a->body_bytes);
 	json_add_double(v, "accepted_at", a->accepted_at);
-	json_push(q->devices, v);
+	return v;
+}
+
+/* Which of a round's reports are to be listed still. */
+struct reports_cursor {
+	struct exchange *x;
+	struct store_accept last; /* what it is in, and after whom */
+	bool more;
+};
+
+/* ERR_CLOSED: it is for the next piece. */
+static enum err
+add_report(void *ctx, const struct store_accept *a)
+{
+	struct reports_cursor *at = ctx;
+
+	at->more = exchange_list_full(at->x);
+	if (at->more)
+		return ERR_CLOSED;
+	exchange_list_add(at->x, report_json(at->x->services->registry, a));
+	memcpy(at->last.device, a->device, sizeof(at->last.device));
 	return ERR_OK;
+}
+
+static enum err
+read_reports(struct store_db *db, void *arg, struct why *why)
+{
+	struct reports_cursor *at = arg;
+
+	(void)why;
+	at->more = false;
+	enum err e = store_accept_after(db, &at->last, add_report, at);
+	return at->more ? ERR_OK : e;
+}
+
+static enum err
+fill_reports(struct exchange *x, void *cursor, struct why *why)
+{
+	struct reports_cursor *at = cursor;
+	enum err e = store_read(x->services->store, read_reports, at, why);
+
+	return !e && at->more ? ERR_AGAIN : e;
+}
+
+struct round_query {
+	struct exchange *x;
+	uint8_t job[16];
+	uint64_t round;
+	struct json *shown; /* made by the reading, the caller's */
+};
+
+static void
+list_reports(const struct round_query *q)
+{
+	struct reports_cursor *cursor = calloc(1, sizeof(*cursor));
+
+	if (cursor) {
+		cursor->x = q->x;
+		memcpy(cursor->last.job, q->job, sizeof(q->job));
+		cursor->last.round = q->round;
+	}
+	exchange_list(q->x, q->shown, "devices", fill_reports, cursor);
 }
 
 static enum err
 read_round(struct store_db *db, void *arg, struct why *why)
 {
 	struct round_query *q = arg;
+	struct store_round row;
 
-	(void)why;
-	enum err e = store_round_get(db, q->job, q->round, &q->row);
-	if (!e && q->devices)
-		e = store_accept_each(db, q->job, q->round, add_report, q);
-	return e;
+	enum err e = store_round_get(db, q->job, q->round, &row);
+	if (e == ERR_NOTFOUND)
+		return err_set(why, e, "no such round");
+	if (e)
+		return e;
+	if (row.state == OUTCOME_OPEN)
+		engine_fill_open(q->x->services->engine, &row);
+	return show_round(db, &row, &q->shown);
 }
 
 void
@@ -294,18 +473,14 @@ api_round_show(struct exchange *x)
 		exchange_problem(x, PROBLEM_NOT_FOUND, "a round is a number");
 		return;
 	}
-	if (x->who.roles & ROLE_READERS)
-		q.devices = json_array();
 	enum err e = store_read(x->services->store, read_round, &q, &why);
 	if (e) {
-		json_free(q.devices);
+		json_free(q.shown);
 		exchange_failed(x, e, &why);
 		return;
 	}
-	if (q.row.state == OUTCOME_OPEN)
-		engine_fill_open(x->services->engine, &q.row);
-	struct json *v = views_round(&q.row);
-	if (q.devices)
-		json_add(v, "devices", q.devices);
-	exchange_json(x, 200, v);
+	if (x->who.roles & ROLE_READERS)
+		list_reports(&q);
+	else
+		exchange_json(x, 200, q.shown);
 }

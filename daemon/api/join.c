@@ -10,6 +10,8 @@
 #include "issue.h"
 #include "log.h"
 #include "messages.h"
+#include "names.h"
+#include "ready.h"
 #include "registry.h"
 #include "store.h"
 
@@ -22,6 +24,8 @@ struct enrolment {
 	const char *peer; /* address */
 	enum problem_type problem;
 	bool repeated;
+	struct buf
+	    answer; /* made inside the transaction: who gets no certificate spends no token */
 };
 
 static enum problem_type
@@ -61,16 +65,38 @@ find_known(struct store_db *db, const uint8_t spki[KEY_SPKI_LEN], struct store_d
 	return store_device_get(db, !e ? device : key, out);
 }
 
+/* The token's name, or its prefix and what the device calls itself. */
+static enum err
+choose_name(struct enrolment *j, const struct store_token *t, struct why *why)
+{
+	char own[sizeof(j->device.name)];
+	size_t prefix = strlen(t->name_prefix);
+
+	if (t->name[0])
+		memcpy(j->device.name, t->name, sizeof(t->name));
+	if (t->name[0] || strncmp(j->device.name, t->name_prefix, prefix) == 0)
+		return ERR_OK;
+	memcpy(own, j->device.name, sizeof(own));
+	if (prefix + strlen(own) >= sizeof(own)) {
+		j->problem = PROBLEM_BAD_MESSAGE;
+		return err_set(why, ERR_DENIED, "behind \"%s\", the token's, the name is too long",
+		    t->name_prefix);
+	}
+	memcpy(j->device.name, t->name_prefix, prefix);
+	memcpy(j->device.name + prefix, own, strlen(own) + 1);
+	return ERR_OK;
+}
+
 /* Who left comes back under the same id, with what this token gives. Everyone else keeps name, role and state. */
 static enum err
 admit(struct store_db *db, struct enrolment *j, const struct store_token *t,
-    const struct store_device *known)
+    const struct store_device *known, struct why *why)
 {
 	struct store_device fresh = j->device;
 
 	if (known) {
 		j->device = *known;
-		if (known->state != DEVICE_LEFT)
+		if (known->state == DEVICE_ACTIVE)
 			return ERR_OK;
 		j->device.state = DEVICE_ACTIVE;
 		if (fresh.name[0])
@@ -78,7 +104,12 @@ admit(struct store_db *db, struct enrolment *j, const struct store_token *t,
 	}
 	snprintf(j->device.role, sizeof(j->device.role), "%s", t->role);
 	snprintf(j->device.labels, sizeof(j->device.labels), "%s", t->labels);
-	return store_device_put(db, &j->device);
+	enum err e = choose_name(j, t, why);
+	if (!e)
+		e = names_check(db, &j->device, why);
+	if (e == ERR_EXISTS)
+		j->problem = PROBLEM_NAME_IN_USE;
+	return e ? e : store_device_put(db, &j->device);
 }
 
 static enum err
@@ -115,6 +146,24 @@ audit_join(struct store_db *db, const struct enrolment *j, struct why *why)
 	    why);
 }
 
+/* Whose key is known may come with it unless it was replaced, or its device sent away. */
+static enum err
+check_known(struct enrolment *j, const struct store_device *known, struct why *why)
+{
+	if (!hash_equal(known->spki, j->device.spki, sizeof(known->spki))) {
+		j->problem = PROBLEM_KEY_ROTATED;
+		return err_set(why, ERR_DENIED,
+		    "this key was replaced by a newer one of device %.63s; join with that or with "
+		    "a new key",
+		    known->name);
+	}
+	if (known->state == DEVICE_ACTIVE || known->state == DEVICE_LEFT)
+		return ERR_OK;
+	j->problem = registry_state_problem(known->state);
+	return err_set(why, ERR_DENIED, "device %.63s is %s and may not join again", known->name,
+	    states_device_name(known->state));
+}
+
 static enum err
 enrol(struct store_db *db, void *arg, struct why *why)
 {
@@ -130,35 +179,34 @@ enrol(struct store_db *db, void *arg, struct why *why)
 	bool is_known = !e;
 	if (e && e != ERR_NOTFOUND)
 		return e;
-	if (is_known && !hash_equal(known.spki, j->device.spki, sizeof(known.spki))) {
-		j->problem = PROBLEM_KEY_ROTATED;
-		return err_set(why, ERR_DENIED,
-		    "this key was replaced by a newer one of device %.63s; join with that or with "
-		    "a new key",
-		    known.name);
-	}
+	e = is_known ? check_known(j, &known, why) : ERR_OK;
+	if (e)
+		return e;
 	/* A repeat by the same key is answered even when the token is spent or expired since. */
 	if (is_known && known.state != DEVICE_LEFT &&
 	    store_join_get(db, j->token.id, j->device.spki, device) == ERR_OK) {
 		j->repeated = true;
 		j->device = known;
-		return ERR_OK;
+		return issue_make(j->services, &j->device, true, &j->answer, why);
 	}
 	const char *text = spent(&t, j->now);
 	if (text) {
 		j->problem = PROBLEM_BAD_TOKEN;
 		return err_set(why, ERR_DENIED, "the token %s", text);
 	}
-	e = admit(db, j, &t, is_known ? &known : NULL);
+	e = admit(db, j, &t, is_known ? &known : NULL, why);
 	if (!e)
 		e = use_token(db, j, &t);
-	return e ? e : audit_join(db, j, why);
+	if (!e)
+		e = audit_join(db, j, why);
+	return e ? e : issue_make(j->services, &j->device, true, &j->answer, why);
 }
 
 static bool
 read_request(struct exchange *x, struct enrolment *j)
 {
 	struct join_request *q = malloc(sizeof(*q));
+	struct health_report state = {.reason = WAIT_NONE};
 	struct why why = {""};
 	bool ok = false;
 
@@ -166,7 +214,9 @@ read_request(struct exchange *x, struct enrolment *j)
 		exchange_failed(x, ERR_NOMEM, NULL);
 		return false;
 	}
-	if (!exchange_bearer(x, &j->token))
+	if (!ready_to_issue(x->services, &state))
+		exchange_problem(x, PROBLEM_UNAVAILABLE, "%s", state.detail);
+	else if (!exchange_bearer(x, &j->token))
 		exchange_problem(
 		    x, PROBLEM_BAD_TOKEN, "Authorization: Bearer TOKEN is missing or malformed");
 	else if (messages_join_decode(q, buf_str(&x->body), x->body.len, &why))
@@ -199,6 +249,7 @@ api_join(struct exchange *x)
 		exchange_failed(x, ERR_NOMEM, NULL);
 		return;
 	}
+	buf_init(&j->answer, ISSUE_ANSWER_MAX);
 	j->now = clock_wall();
 	j->services = x->services;
 	j->peer = x->peer;
@@ -214,18 +265,15 @@ api_join(struct exchange *x)
 		exchange_problem(x, j->problem, "%s", why.text);
 	else if (e)
 		exchange_failed(x, e, &why);
-	else if (j->device.state != DEVICE_ACTIVE)
-		exchange_problem(x,
-		    j->device.state == DEVICE_REVOKED ? PROBLEM_DEVICE_REVOKED
-						      : PROBLEM_DEVICE_SUSPENDED,
-		    "device %s may not join again", hex);
 	else
-		issue_answer(x, &j->device, true, j->repeated ? 200 : 201);
+		exchange_bytes(
+		    x, j->repeated ? 200 : 201, "application/json", j->answer.data, j->answer.len);
 	if (!e)
 		log_event(LOG_LEVEL_INFO, "device.joined", LOG_S("device", hex),
 		    LOG_S("name", j->device.name), LOG_S("role", j->device.role),
 		    LOG_S("peer", x->peer), LOG_S("repeat", j->repeated ? "yes" : "no"));
 out:
+	buf_deinit(&j->answer);
 	hash_wipe(j, sizeof(*j));
 	free(j);
 }

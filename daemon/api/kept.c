@@ -4,21 +4,8 @@
 #include "api.h"
 #include "archive.h"
 #include "hex.h"
-#include "num.h"
 
 #define PIECE_BYTES ((uint64_t)8 << 20)
-
-static bool
-read_at(struct exchange *x, uint64_t *at)
-{
-	char text[24];
-
-	*at = 0;
-	if (!http_query(&x->request, "at", text, sizeof(text)) || num_u64(text, INT64_MAX, at))
-		return true;
-	exchange_problem(x, PROBLEM_BAD_REQUEST, "at must be a number");
-	return false;
-}
 
 /* Decrypted and in pieces, so that memory stays bounded. */
 static enum err
@@ -43,9 +30,9 @@ api_delta_get(struct exchange *x)
 	struct delta_file f = {.fd = -1};
 	struct why why = {""};
 	uint8_t task[16];
-	uint64_t at;
+	uint64_t at = 0;
 
-	if (!read_at(x, &at))
+	if (!exchange_number(x, "at", INT64_MAX, &at))
 		return;
 	enum err e = hex_decode(task, sizeof(task), x->param[0], strlen(x->param[0]))
 	    ? archive_read(x->services->archive, task, &f, &why)

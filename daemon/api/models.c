@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "api.h"
+#include "audit.h"
 #include "clock.h"
 #include "engine.h"
 #include "file.h"
@@ -202,7 +203,23 @@ model_row(struct store_db *db, void *arg, struct why *why)
 	enum err e = models_still(u->models, u->id, why);
 	if (!e)
 		e = store_model_put(db, &m);
-	return e ? e : store_model_pin(db, u->id);
+	return e ? e : store_model_pin(db, u->id, u->owner);
+}
+
+static bool
+may_own(struct exchange *x)
+{
+	struct why why = {""};
+
+	if (x->who.roles & ROLE_ADMIN)
+		return true;
+	enum err e =
+	    engine_owner_models(x->services->engine, x->who.owner, x->request.length, &why);
+	if (e == ERR_DENIED)
+		exchange_problem(x, PROBLEM_OWNER_LIMIT, "%s", why.text);
+	else if (e)
+		exchange_failed(x, e, &why);
+	return !e;
 }
 
 static bool
@@ -215,7 +232,7 @@ has_room(struct exchange *x)
 	if (x->request.length > most)
 		exchange_problem(x, PROBLEM_TOO_LARGE, "models have at most %llu bytes here",
 		    (unsigned long long)most);
-	return x->request.length <= most;
+	return x->request.length <= most && may_own(x);
 }
 
 static void
@@ -320,6 +337,8 @@ model_finish(struct exchange *x)
 			u->path[0] = '\0';
 		if (!e)
 			e = store_write(x->services->store, model_row, u, &why);
+		if (e && !u->path[0])
+			engine_drop_leftover(x->services, u->id);
 		if (e)
 			exchange_failed(x, e, &why);
 		else
@@ -346,3 +365,80 @@ model_drop(struct exchange *x)
 }
 
 const struct stream_ops api_model_put = {model_begin, model_data, model_finish, model_drop};
+
+/* --- DELETE: of an uploaded one; what jobs have made goes with them */
+
+struct removal {
+	const struct exchange *x;
+	uint8_t id[32];
+	char by[EXCHANGE_ACTOR_MAX];
+};
+
+static enum err
+audit_removal(struct store_db *db, const struct removal *r, struct why *why)
+{
+	struct json *facts = json_object(), *detail = json_object();
+
+	json_add_string(facts, "model", r->x->param[0]);
+	json_add_string(detail, "by", r->by);
+	return audit_append(db, r->x->services,
+	    &(struct audit_event){.event = RECORD_MODEL_DELETED, .facts = facts, .detail = detail},
+	    why);
+}
+
+static enum err
+remove_row(struct store_db *db, void *arg, struct why *why)
+{
+	static const uint8_t none[16];
+	const struct removal *r = arg;
+	const struct identity *who = &r->x->who;
+	struct store_model row;
+
+	enum err e = store_model_get(db, r->id, &row);
+	if (e)
+		return e;
+	if (!(who->roles & ROLE_ADMIN) && memcmp(row.owner, who->owner, sizeof(row.owner)) != 0)
+		return err_set(why, ERR_DENIED, "the model was uploaded by somebody else");
+	if (memcmp(row.job, none, sizeof(none)) != 0)
+		return err_set(why, ERR_STATE, "a job has made it: it goes with the job");
+	if (engine_uses_model(r->x->services->engine, r->id))
+		return err_set(why, ERR_STATE, "a job needs it: delete that first");
+	e = store_model_delete(db, r->id);
+	return e ? e : audit_removal(db, r, why);
+}
+
+/* On the store thread: whoever has uploaded it again meanwhile has written its row. */
+static enum err
+remove_file(struct store_db *db, void *arg, struct why *why)
+{
+	const struct removal *r = arg;
+	struct store_model row;
+
+	(void)why;
+	enum err e = store_model_get(db, r->id, &row);
+	return e == ERR_NOTFOUND ? models_delete(r->x->services->models, r->id) : e;
+}
+
+void
+api_model_delete(struct exchange *x)
+{
+	struct removal r = {.x = x};
+	struct why why = {""};
+
+	exchange_actor(x, r.by);
+	enum err e = hex_decode(r.id, sizeof(r.id), x->param[0], strlen(x->param[0]))
+	    ? store_write_reserved(x->services->store, remove_row, NULL, &r, &why)
+	    : ERR_NOTFOUND;
+	if (!e)
+		e = store_write(x->services->store, remove_file, &r, &why);
+	if (e == ERR_NOTFOUND)
+		exchange_problem(x, PROBLEM_NOT_FOUND, "no such model");
+	else if (e == ERR_DENIED)
+		exchange_problem(x, PROBLEM_FORBIDDEN, "%s", why.text);
+	else if (e == ERR_STATE)
+		exchange_problem(x, PROBLEM_WRONG_STATE, "%s", why.text);
+	else if (e)
+		exchange_failed(x, e, &why);
+	else
+		exchange_status(x, 204);
+}

@@ -11,6 +11,7 @@
 #define READ ROLE_READERS
 #define CERT ROLE_CERTIFIED
 #define SMALL_BODY 8192
+#define CHANGE_BODY (64u << 10)
 #define OFFER_BODY (64u << 10) /* read on the I/O thread */
 
 static const struct route table[] = {
@@ -36,13 +37,16 @@ static const struct route table[] = {
     {VERB_GET, "/v1/models/{}", DEV | READ, ROUTE_WORK, .handle = api_model_get},
     {VERB_GET, "/v1/models/{}/from/{}", DEV | READ, ROUTE_WORK, .handle = api_model_difference},
     {VERB_PUT, "/v1/models/{}", SUB, ROUTE_STREAM, true, .stream = &api_model_put},
+    {VERB_DELETE, "/v1/models/{}", SUB, ROUTE_WORK, .handle = api_model_delete},
     {VERB_GET, "/v1/states/{}", DEV | READ, ROUTE_WORK, .handle = api_state_get},
     {VERB_GET, "/v1/jobs", DEV | READ, ROUTE_WORK, .handle = api_jobs_list},
     {VERB_POST, "/v1/jobs", SUB, ROUTE_WORK, true, .handle = api_jobs_submit},
     {VERB_GET, "/v1/jobs/{}", DEV | READ, ROUTE_WORK, .handle = api_job_show},
+    {VERB_GET, "/v1/jobs/{}/document", DEV | READ, ROUTE_WORK, .handle = api_job_document},
     {VERB_POST, "/v1/jobs/{}/pause", SUB, ROUTE_WORK, .handle = api_job_pause},
     {VERB_POST, "/v1/jobs/{}/resume", SUB, ROUTE_WORK, .handle = api_job_resume},
     {VERB_POST, "/v1/jobs/{}/stop", SUB, ROUTE_WORK, .handle = api_job_stop},
+    {VERB_DELETE, "/v1/jobs/{}", SUB, ROUTE_WORK, .handle = api_job_delete},
     {VERB_GET, "/v1/jobs/{}/rounds", DEV | READ, ROUTE_WORK, .handle = api_rounds_list},
     {VERB_GET, "/v1/jobs/{}/rounds/{}", DEV | READ, ROUTE_WORK, .handle = api_round_show},
     {VERB_GET, "/v1/jobs/{}/rounds/{}/record", DEV | READ, ROUTE_WORK, .handle = api_round_record},
@@ -52,6 +56,10 @@ static const struct route table[] = {
     {VERB_POST, "/v1/devices/{}/suspend", ADM, ROUTE_WORK, .handle = api_device_suspend},
     {VERB_POST, "/v1/devices/{}/resume", ADM, ROUTE_WORK, .handle = api_device_resume},
     {VERB_POST, "/v1/devices/{}/revoke", ADM, ROUTE_WORK, .handle = api_device_revoke},
+    {VERB_POST, "/v1/devices/{}/set", ADM, ROUTE_WORK, true, .body_max = SMALL_BODY,
+	.handle = api_device_set},
+    {VERB_POST, "/v1/devices/set", ADM, ROUTE_WORK, true, .body_max = CHANGE_BODY,
+	.handle = api_devices_set},
     {VERB_POST, "/v1/devices/{}/erase", ADM, ROUTE_WORK, .handle = api_device_erase},
     {VERB_GET, "/v1/tokens", ADM, ROUTE_WORK, .handle = api_tokens_list},
     {VERB_POST, "/v1/tokens", ADM, ROUTE_WORK, true, .body_max = SMALL_BODY,

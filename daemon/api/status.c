@@ -2,7 +2,8 @@
 #include "archive.h"
 #include "clock.h"
 #include "engine.h"
-#include "health.h"
+#include "lost.h"
+#include "ready.h"
 #include "registry.h"
 #include "report.h"
 #include "reports.h"
@@ -10,9 +11,6 @@
 #include "spool.h"
 #include "tls.h"
 #include "views.h"
-
-#include <stdio.h>
-#include <string.h>
 
 void
 api_health(struct exchange *x)
@@ -23,24 +21,13 @@ api_health(struct exchange *x)
 	exchange_json(x, 200, v);
 }
 
-static void
-not_ready(const struct services *s, struct health_report *out)
-{
-	health_report(s->health, out);
-	if (out->reason || !(spool_full(s->spool, 1) || engine_spool_full(s->engine)))
-		return;
-	out->reason = WAIT_SPOOL_FULL;
-	snprintf(
-	    out->detail, sizeof(out->detail), "the spool's quota has no room for another delta");
-}
-
 void
 api_ready(struct exchange *x)
 {
 	struct json *v = json_object();
 	struct health_report state;
 
-	not_ready(x->services, &state);
+	ready_report(x->services, &state);
 	json_add_string(v, "status", state.reason ? "not ready" : "ready");
 	if (state.reason) {
 		json_add_string(v, "reason", wait_reason_name(state.reason));
@@ -113,6 +100,18 @@ kept_json(const struct services *s)
 }
 
 static struct json *
+lost_json(const struct services *s)
+{
+	struct json *v = json_object();
+	struct lost_report r;
+
+	spool_lost_report(s, &r);
+	json_add_u64(v, "files", r.files);
+	json_add_u64(v, "bytes", r.bytes);
+	return v;
+}
+
+static struct json *
 ca_json(const struct services *s, uint64_t not_renewed)
 {
 	const struct services_ca *ca = shared_take(s->ca);
@@ -141,15 +140,14 @@ api_status(struct exchange *x)
 	json_add_u64(v, "incarnation", s->incarnation);
 	json_add_double(v, "started_at", s->started_at);
 	json_add_double(v, "uptime_s", clock_wall() - s->started_at);
-	not_ready(s, &state);
+	ready_report(s, &state);
 	json_add_bool(v, "ready", !state.reason);
 	json_add_string(v, "reason", wait_reason_name(state.reason));
 	json_add_string(v, "detail", state.detail);
 	json_add(v, "devices", devices_json(&devices));
-	json_add(
-	    v, "jobs", views_jobs(s->engine, x->who.roles & ROLE_READERS ? NULL : x->who.device));
 	json_add(v, "spool", spool_json(s));
 	json_add(v, "kept", kept_json(s));
+	json_add(v, "lost", lost_json(s));
 	json_add_double(v, "certificate_ends", (double)s->certificate_ends);
 	json_add(v, "ca", ca_json(s, devices.not_renewed));
 	if (x->who.roles & ROLE_READERS) {
@@ -157,5 +155,5 @@ api_status(struct exchange *x)
 		json_add(v, "reports", reports_json(s));
 	}
 	json_add_u64(v, "connections", server.connections);
-	exchange_json(x, 200, v);
+	views_jobs(x, v);
 }

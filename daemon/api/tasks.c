@@ -100,6 +100,7 @@ api_task_ask(struct exchange *x)
 	x->parked = task.wait && !x->expired;
 	if (!x->parked)
 		answer(x, &task);
+	messages_task_deinit(&task);
 }
 
 /* What the trainer said last, as far as a line of the log has room. */
@@ -130,12 +131,13 @@ api_task_abort(struct exchange *x)
 		exchange_problem(x, PROBLEM_BAD_MESSAGE, "%s", why.text);
 		return;
 	}
+	/* Of a task that is not the device's nothing is kept and nothing said. */
+	if (engine_abort(x->services->engine, x->who.device, x->param[0], a.cause, a.log)) {
+		exchange_problem(x, PROBLEM_NOT_FOUND, "this device holds no such task");
+		return;
+	}
 	registry_touch(x->services->registry, x->who.device, NULL, a.cause.word);
 	registry_note_abort(x->services->registry, x->who.device, a.cause.word);
 	log_tail(x, &a);
-	enum err e = engine_abort(x->services->engine, x->who.device, x->param[0], a.cause);
-	if (e)
-		exchange_problem(x, PROBLEM_NOT_FOUND, "this device holds no such task");
-	else
-		exchange_status(x, 204);
+	exchange_status(x, 204);
 }

@@ -1,9 +1,11 @@
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api.h"
 #include "audit.h"
 #include "clock.h"
+#include "engine.h"
 #include "hex.h"
 #include "log.h"
 #include "messages.h"
@@ -22,9 +24,11 @@ api_labels_json(const char *text)
 	return json_object();
 }
 
+/* A token, as it lists and as it was made. */
 static struct json *
-token_json(const struct store_token *t)
+token_json(struct registry *r, const struct store_token *t)
 {
+	struct registry_token_use use;
 	struct json *v = json_object();
 	char hex[17];
 
@@ -32,7 +36,14 @@ token_json(const struct store_token *t)
 	json_add_string(v, "id", hex);
 	json_add_string(v, "role", t->role);
 	json_add(v, "labels", api_labels_json(t->labels));
+	json_add_string(v, "name", t->name);
+	json_add_string(v, "name_prefix", t->name_prefix);
 	json_add_bool(v, "access", t->access);
+	json_add_string(v, "owner", t->owner);
+	if (registry_token_use(r, t->id, &use)) {
+		json_add_double(v, "last_used", use.at);
+		json_add_string(v, "last_address", use.address);
+	}
 	json_add_u64(v, "uses", t->uses);
 	json_add_u64(v, "uses_left", t->uses_left);
 	json_add_double(v, "created_at", t->created_at);
@@ -41,35 +52,58 @@ token_json(const struct store_token *t)
 	return v;
 }
 
+/* How many were listed; none ever goes. */
+struct tokens_cursor {
+	struct exchange *x;
+	uint64_t listed, at;
+	bool more;
+};
+
+/* ERR_CLOSED: it is for the next piece. */
 static enum err
 add_token(void *ctx, const struct store_token *t)
 {
-	json_push(ctx, token_json(t));
+	struct tokens_cursor *c = ctx;
+
+	if (c->at++ < c->listed)
+		return ERR_OK;
+	c->more = exchange_list_full(c->x);
+	if (c->more)
+		return ERR_CLOSED;
+	exchange_list_add(c->x, token_json(c->x->services->registry, t));
+	c->listed++;
 	return ERR_OK;
 }
 
 static enum err
 read_tokens(struct store_db *db, void *arg, struct why *why)
 {
+	struct tokens_cursor *c = arg;
+
 	(void)why;
-	return store_token_each(db, add_token, arg);
+	c->at = 0;
+	c->more = false;
+	enum err e = store_token_each(db, add_token, c);
+	return c->more ? ERR_OK : e;
+}
+
+static enum err
+fill_tokens(struct exchange *x, void *cursor, struct why *why)
+{
+	struct tokens_cursor *c = cursor;
+	enum err e = store_read(x->services->store, read_tokens, c, why);
+
+	return !e && c->more ? ERR_AGAIN : e;
 }
 
 void
 api_tokens_list(struct exchange *x)
 {
-	struct json *list = json_array();
-	struct json *v = json_object();
-	struct why why = {""};
+	struct tokens_cursor *cursor = calloc(1, sizeof(*cursor));
 
-	enum err e = store_read(x->services->store, read_tokens, list, &why);
-	json_add(v, "tokens", list);
-	if (!e) {
-		exchange_json(x, 200, v);
-	} else {
-		json_free(v);
-		exchange_failed(x, e, &why);
-	}
+	if (cursor)
+		cursor->x = x;
+	exchange_list(x, NULL, "tokens", fill_tokens, cursor);
 }
 
 /* A token to be written or revoked, and by whom. */
@@ -124,7 +158,10 @@ make_token(const struct services *s, const struct token_request *q, struct token
 	memcpy(row->id, t->id, sizeof(row->id));
 	hash_sha256(row->secret_hash, t->secret, sizeof(t->secret));
 	snprintf(row->role, sizeof(row->role), "%s", q->role);
+	snprintf(row->name, sizeof(row->name), "%s", q->name);
+	snprintf(row->name_prefix, sizeof(row->name_prefix), "%s", q->name_prefix);
 	row->access = q->access;
+	snprintf(row->owner, sizeof(row->owner), "%s", q->owner);
 	row->uses = row->uses_left = q->access ? 0 : q->uses;
 	row->created_at = clock_wall();
 	row->expires_at = row->created_at + (double)q->expires_s;
@@ -164,7 +201,7 @@ api_tokens_create(struct exchange *x)
 	if (e) {
 		exchange_failed(x, e, &why);
 	} else {
-		struct json *v = token_json(&c.row);
+		struct json *v = token_json(x->services->registry, &c.row);
 		messages_token_text(text, &t);
 		json_add_string(v, "token", text);
 		exchange_json(x, 201, v);
@@ -187,15 +224,38 @@ revoke_token(struct store_db *db, void *arg, struct why *why)
 	return e ? e : audit_token(db, c->services, RECORD_TOKEN_REVOKED, &c->row, c->actor, why);
 }
 
+/* Of its owner, whichever of its tokens submitted them. */
+static void
+stop_jobs(struct exchange *x, const struct token_change *c)
+{
+	uint8_t owner[32];
+	uint64_t stopped = 0;
+	struct why why = {""};
+
+	enum err e = registry_token_owner(x->services->registry, c->row.id, owner)
+	    ? engine_stop_of(x->services->engine, owner, c->actor, &stopped, &why)
+	    : ERR_OK;
+	if (e) {
+		exchange_failed(x, e, &why);
+		return;
+	}
+	struct json *v = json_object();
+	json_add_u64(v, "stopped", stopped);
+	exchange_json(x, 200, v);
+}
+
 void
 api_token_revoke(struct exchange *x)
 {
 	struct token_change c = {.services = x->services};
 	struct why why = {""};
+	bool stop;
 
+	if (!exchange_flag(x, "stop-jobs", &stop))
+		return;
 	exchange_actor(x, c.actor);
 	enum err e = hex_decode(c.row.id, sizeof(c.row.id), x->param[0], strlen(x->param[0]))
-	    ? store_write(x->services->store, revoke_token, &c, &why)
+	    ? store_write_reserved(x->services->store, revoke_token, NULL, &c, &why)
 	    : ERR_NOTFOUND;
 	if (!e)
 		e = registry_put_token(x->services->registry, &c.row);
@@ -206,5 +266,8 @@ api_token_revoke(struct exchange *x)
 	/* An upload or a long poll by this token ends too. */
 	server_wake(x->services->server);
 	log_token("token.revoked", &c);
-	exchange_status(x, 204);
+	if (stop)
+		stop_jobs(x, &c);
+	else
+		exchange_status(x, 204);
 }

@@ -1,9 +1,15 @@
 #include "views.h"
+#include "reserve.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
 #include "hex.h"
+#include "registry.h"
 
 static void
 add_hex(struct json *v, const char *key, const uint8_t *bytes, size_t len)
@@ -67,10 +73,55 @@ open_json(const struct job_view *job)
 }
 
 static void
-add_parts(struct json *v, const struct job_view *job)
+add_owner(struct json *v, const struct job_view *job)
 {
 	static const uint8_t nobody[32];
 
+	if (job->for_device)
+		return;
+	if (memcmp(job->owner, nobody, sizeof(nobody)) == 0)
+		json_add_null(v, "owner");
+	else
+		add_hex(v, "owner", job->owner, 32);
+	json_add_string(v, "owner_name", job->owner_name);
+}
+
+static void
+add_count(struct json *v, const char *word, uint32_t count)
+{
+	if (count > 0)
+		json_add_u64(v, *word ? word : "other", count);
+}
+
+static struct json *
+standing_json(const struct standing *s)
+{
+	struct json *v = json_object(), *waiting = json_object(), *gave_up = json_object();
+
+	for (enum wait_reason r = WAIT_NONE; r < WAIT_UNKNOWN; r++)
+		add_count(waiting, wait_reason_name(r), s->waiting[r]);
+	for (enum abort_reason r = ABORT_NONE; r <= ABORT_UNKNOWN; r++)
+		add_count(gave_up, abort_reason_name(r), s->gave_up[r]);
+	json_add_u64(v, "ready", s->ready);
+	json_add(v, "waiting", waiting);
+	json_add(v, "gave_up", gave_up);
+	return v;
+}
+
+static void
+add_standing(struct json *v, const struct job_view *job)
+{
+	if (job->for_device)
+		return;
+	if (states_job_lives(job->state))
+		json_add(v, "devices", standing_json(&job->standing));
+	else
+		json_add_null(v, "devices");
+}
+
+static void
+add_parts(struct json *v, const struct job_view *job)
+{
 	if (job->metric.known) {
 		struct json *m = metric_json(&job->metric);
 		json_add_u64(m, "round", job->metric_round);
@@ -83,10 +134,9 @@ add_parts(struct json *v, const struct job_view *job)
 	else
 		json_add_null(v, "guard");
 	json_add_double(v, "created_at", job->created_at_seconds);
-	if (memcmp(job->owner, nobody, sizeof(nobody)) == 0)
-		json_add_null(v, "owner");
-	else
-		add_hex(v, "owner", job->owner, 32);
+	json_add_double(v, "ended_at", job->ended_at_seconds);
+	add_owner(v, job);
+	add_standing(v, job);
 	if (job->is_open)
 		json_add(v, "open", open_json(job));
 	else
@@ -107,20 +157,100 @@ views_job(const struct job_view *job)
 	json_add_u64(v, "rounds_committed", job->rounds_committed);
 	add_hex(v, "model", job->model, 32);
 	json_add_u64(v, "model_bytes", job->model_bytes);
-	json_add_u64(v, "parameters", job->parameters);
+	if (job->parameters)
+		json_add_u64(v, "parameters", job->parameters);
+	else
+		json_add_null(v, "parameters");
 	add_parts(v, job);
 	return v;
 }
 
-struct json *
-views_jobs(struct engine *g, const uint8_t *device)
+static void __attribute__((format(printf, 2, 3))) warn(struct json *list, const char *fmt, ...)
 {
-	struct engine_slice slice = {.device = device};
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	json_push(list, json_new_string(text));
+}
+
+struct json *
+views_warnings(const struct engine_reach *r)
+{
 	struct json *list = json_array();
 
-	while (engine_jobs(g, &slice))
-		for (size_t i = 0; i < slice.count; i++)
-			json_push(list, views_job(&slice.jobs[i]));
+	if (r->goal > r->devices)
+		warn(list, "round.goal is %u, and %" PRIu64 " active devices may work on it: %s",
+		    r->goal, r->devices,
+		    r->quorum > r->devices ? "no round can close before more of them join"
+					   : "every round waits for its grace time or deadline");
+	if (r->devices > 0 && r->heard == 0)
+		warn(list,
+		    "none of the %" PRIu64 " devices that may work on it has asked for work lately",
+		    r->devices);
+	else if (r->heard > 0 && r->with_data == 0)
+		warn(list,
+		    "nobody has the data: none of the %" PRIu64
+		    " devices that asked for work lately offers a data set \"%s\" with %" PRIu64
+		    " examples or more",
+		    r->heard, r->data, r->examples);
+	return list;
+}
+
+const uint8_t *
+views_seen_by(const struct exchange *x)
+{
+	return x->who.roles & ROLE_READERS ? NULL : x->who.device;
+}
+
+static enum err
+fill_jobs(struct exchange *x, void *cursor, struct why *why)
+{
+	struct engine_slice *slice = cursor;
+
+	(void)why;
+	while (!exchange_list_full(x)) {
+		if (!engine_jobs(x->services->engine, slice))
+			return ERR_OK;
+		for (size_t i = 0; i < slice->count; i++)
+			exchange_list_add(x, views_job(&slice->jobs[i]));
+	}
+	return ERR_AGAIN;
+}
+
+void
+views_jobs(struct exchange *x, struct json *head)
+{
+	struct engine_slice *slice = calloc(1, sizeof(*slice));
+
+	if (slice)
+		slice->device = views_seen_by(x);
+	exchange_list(x, head, "jobs", fill_jobs, slice);
+}
+
+struct json *
+views_failures(struct engine *g, struct registry *registry, const uint8_t job[16])
+{
+	struct tail tails[TAILS_OF_JOB];
+	size_t count = engine_tails(g, job, tails);
+	struct json *list = json_array();
+	struct registry_view device;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct tail *t = &tails[i];
+		struct json *v = json_object();
+		add_hex(v, "device", t->device, sizeof(t->device));
+		if (registry_get(registry, t->device, &device) == ERR_OK)
+			json_add_string(v, "name", device.row.name);
+		json_add_u64(v, "round", t->round);
+		json_add_string(v, "reason", t->reason);
+		json_add_double(v, "at", t->at_seconds);
+		json_add_string(v, "log", t->text ? t->text : "");
+		json_push(list, v);
+		free(t->text);
+	}
 	return list;
 }
 
@@ -227,6 +357,7 @@ views_disk(struct json *status, const struct services *s)
 	json_add_u64(disk, "spool", u.spool_bytes);
 	json_add_u64(disk, "kept", u.kept_bytes);
 	json_add_u64(disk, "database", u.database_bytes);
+	json_add_u64(disk, "reserve", s->reserve ? reserve_held(s->reserve) : 0);
 	json_add_u64(forecast, "bytes", u.need_bytes);
 	json_add_bool(forecast, "fits", usage_fits(&u, u.need_bytes));
 	json_add(forecast, "jobs", forecasts_json(s, &u));

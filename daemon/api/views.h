@@ -1,13 +1,20 @@
 #ifndef VIEWS_H
 #define VIEWS_H
 #include "engine.h"
+#include "exchange.h"
 #include "json.h"
 #include "usage.h"
 
 /* What the engine shows, as JSON: the shapes of docs/api.md. The caller frees. */
 struct json *views_job(const struct job_view *v);
-/* Of all jobs; device NULL: all, else what this device may see. */
-struct json *views_jobs(struct engine *g, const uint8_t *device);
+/* Answers with the members of `head`, which is freed (NULL: none), and "jobs", those that the caller may see. */
+void views_jobs(struct exchange *x, struct json *head);
+/* NULL for those who may see everything. */
+const uint8_t *views_seen_by(const struct exchange *x);
+/* A list of sentences for the one who submits a job: why its rounds may never end. */
+struct json *views_warnings(const struct engine_reach *r);
+/* The last tasks of a job that devices gave back: for administrators and the job's owner. */
+struct json *views_failures(struct engine *g, struct registry *registry, const uint8_t job[16]);
 struct json *views_round(const struct store_round *r);
 /* "disk" and "forecast" of a status. Asks the file system. */
 void views_disk(struct json *status, const struct services *s);

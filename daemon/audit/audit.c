@@ -196,10 +196,29 @@ audit_token(struct store_db *db, const struct services *s, enum record_event eve
 	json_add_u64(facts, "uses", t->uses);
 	json_add_double(facts, "expires_at", t->expires_at);
 	json_add_string(detail, "labels", t->labels);
+	if (t->name[0])
+		json_add_string(detail, "name", t->name);
+	if (t->name_prefix[0])
+		json_add_string(detail, "name_prefix", t->name_prefix);
 	if (by)
 		json_add_string(detail, "by", by);
 	return audit_append(
 	    db, s, &(struct audit_event){.event = event, .facts = facts, .detail = detail}, why);
+}
+
+enum err
+audit_device(struct store_db *db, const struct services *s, const struct store_device *d,
+    const char *by, struct why *why)
+{
+	struct json *detail = json_object();
+
+	json_add_string(detail, "name", d->name);
+	json_add_string(detail, "labels", d->labels);
+	json_add_string(detail, "by", by);
+	return audit_append(db, s,
+	    &(struct audit_event){
+		.event = RECORD_DEVICE_CHANGED, .device = d->id, .detail = detail},
+	    why);
 }
 
 /* --- refusals */

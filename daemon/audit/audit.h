@@ -37,6 +37,10 @@ ERR_MUST_USE enum err audit_append(struct store_db *db, const struct services *s
 ERR_MUST_USE enum err audit_token(struct store_db *db, const struct services *s,
     enum record_event event, const struct store_token *t, const char *by, struct why *why);
 
+/* device.changed: name and labels as they are now, and who changed them, are its detail. */
+ERR_MUST_USE enum err audit_device(struct store_db *db, const struct services *s,
+    const struct store_device *d, const char *by, struct why *why);
+
 /*
  * Refusals are counted by error word and appended as one entry "refused" every [audit] refusals_s seconds in which there were
  * any, and at the end. Any thread.

@@ -12,11 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bytes.h"
 #include "clock.h"
 #include "copy.h"
 #include "file.h"
 #include "hex.h"
 #include "inspect.h"
+#include "keys_archive.h"
 #include "models.h"
 #include "schedule_rows.h"
 
@@ -46,14 +48,10 @@ add_name(struct names *n, const char *folder, const void *id, size_t len, const 
 {
 	char hex[65];
 
-	if (n->count == n->room) {
-		size_t room = n->room ? n->room * 2 : 64;
-		void *items = realloc(n->items, room * sizeof(*n->items));
-		if (!items)
-			return ERR_NOMEM;
-		n->items = items;
-		n->room = room;
-	}
+	void *items = bytes_grow(n->items, n->count, &n->room, sizeof(*n->items));
+	if (!items)
+		return ERR_NOMEM;
+	n->items = items;
 	hex_encode(hex, id, len);
 	snprintf(n->items[n->count++], NAME_ROOM, "%s/%s%s", folder, hex, suffix);
 	return ERR_OK;
@@ -149,7 +147,8 @@ hold_files(struct work *w, struct why *why)
 			return err_set(
 			    why, ERR_NOTFOUND, "%s is missing: rivuletd check says more", from);
 		/* The spool may lie on a file system of its own. */
-		struct backup_copy copy = {w->b->state_dir, w->b->dir, w->names.items[i], NULL};
+		struct backup_copy copy = {
+		    w->b->state_dir, w->b->dir, w->names.items[i], NULL, NULL};
 		struct backup_list_entry entry = {.bytes = 0};
 		struct backup_pace fast = {.rate = 0};
 		enum err e = backup_copy_file(&copy, &fast, &entry, why);
@@ -250,7 +249,7 @@ copy_held(struct work *w, struct why *why)
 	enum err e = ERR_OK;
 
 	for (size_t i = 0; i < w->names.count && !e; i++) {
-		struct backup_copy copy = {NULL, w->b->dir, w->names.items[i], from};
+		struct backup_copy copy = {NULL, w->b->dir, w->names.items[i], from, NULL};
 		struct backup_list_entry entry = {.bytes = 0};
 		if (!w->names.items[i][0])
 			continue;
@@ -267,29 +266,34 @@ copy_held(struct work *w, struct why *why)
 }
 
 static enum err
+copy_key(void *ctx, const char *base, struct why *why)
+{
+	struct work *w = ctx;
+	char name[NAME_ROOM];
+	struct backup_copy copy = {w->b->state_dir, w->b->dir, name, NULL, NULL};
+	struct backup_list_entry entry = {.bytes = 0};
+
+	snprintf(name, sizeof(name), "keys/%.64s", base);
+	enum err e = backup_copy_file(&copy, &w->pace, &entry, why);
+	if (!e)
+		backup_list_add(w->list, &entry);
+	return e;
+}
+
+/* Keys that a restored coordinator could not start with would be found out too late. */
+static enum err
 copy_keys(struct work *w, struct why *why)
 {
-	char path[PATH_MAX], name[160];
-	struct dirent *ent;
-	enum err e = ERR_OK;
+	struct services_ca *ca = NULL;
 
 	if (!w->b->keys)
 		return ERR_OK;
-	snprintf(path, sizeof(path), "%s/keys", w->b->state_dir);
-	DIR *d = opendir(path);
-	if (!d)
-		return err_errno(why, "open %s", path);
-	while (!e && (ent = readdir(d))) {
-		struct backup_copy copy = {w->b->state_dir, w->b->dir, name, NULL};
-		struct backup_list_entry entry = {.bytes = 0};
-		if (ent->d_name[0] == '.' || strlen(ent->d_name) > 100)
-			continue;
-		snprintf(name, sizeof(name), "keys/%.100s", ent->d_name);
-		e = backup_copy_file(&copy, &w->pace, &entry, why);
-		if (!e)
-			backup_list_add(w->list, &entry);
-	}
-	closedir(d);
+	enum err e = keys_archive_each(w->b->state_dir, copy_key, w, why);
+	if (!e)
+		e = keys_check(w->b->dir, &ca, why);
+	if (!e)
+		e = keys_compare_database(w->db, ca, why);
+	keys_free_ca(ca);
 	return e;
 }
 

@@ -103,7 +103,8 @@ backup_copy_file(const struct backup_copy *what, struct backup_pace *pace,
 
 	snprintf(entry->name, sizeof(entry->name), "%s", what->name);
 	snprintf(from, sizeof(from), "%s/%s", what->from_dir, what->name);
-	if (snprintf(to, sizeof(to), "%s/%s", what->to_dir, what->name) >= PATH_MAX)
+	const char *as = what->as ? what->as : what->name;
+	if (snprintf(to, sizeof(to), "%s/%s", what->to_dir, as) >= PATH_MAX)
 		return err_set(why, ERR_LIMIT, "path too long: %s", what->to_dir);
 	/* A name as of base/file, so that `check` knows what a crash left. */
 	snprintf(temp, sizeof(temp), "%s.backup", to);

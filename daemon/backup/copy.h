@@ -13,11 +13,11 @@ struct backup_pace {
 
 /* Counts bytes and sleeps for as long as they came too early. */
 void backup_copy_wait(void *pace, uint64_t bytes);
-/* Copies from_dir/name (or from, if not NULL) to to_dir/name; entry gets name, length and hash. ERR_NOTFOUND if there is no such
+/* Copies from_dir/name (or from, if not NULL) to to_dir/name (or to_dir/as, if not NULL); entry gets name, length and hash. ERR_NOTFOUND if there is no such
  * file; ERR_EXISTS if there is one at the other end. Does not sync the directory. */
 struct backup_copy {
 	const char *from_dir, *to_dir, *name;
-	const char *from;
+	const char *from, *as;
 };
 ERR_MUST_USE enum err backup_copy_file(const struct backup_copy *what, struct backup_pace *pace,
     struct backup_list_entry *entry, struct why *why);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "audit.h"
+#include "clock.h"
 #include "list.h"
 #include "log.h"
 #include "store.h"
@@ -14,10 +15,15 @@ struct begin {
 	uint64_t copied_at; /* Unix seconds; 0: not a copy */
 };
 
+/* Higher than in any life after the copy was made, of which it knows nothing: one copy may be restored twice. */
 static enum err
 raise_it(struct store_db *db, struct begin *b, struct why *why)
 {
-	enum err e = store_meta_put(db, "incarnation", ++b->s->incarnation);
+	double now = clock_wall();
+	uint64_t next = b->s->incarnation + 1;
+
+	b->s->incarnation = now > (double)next ? (uint64_t)now : next;
+	enum err e = store_meta_put(db, "incarnation", b->s->incarnation);
 
 	if (!e)
 		e = store_meta_put(db, "backup", 0);

@@ -2,25 +2,26 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "copy.h"
 #include "file.h"
+#include "inspect.h"
+#include "keys.h"
+#include "store.h"
 
 #define DATABASE "rivulet.db"
+#define UNFINISHED DATABASE STORE_UNFINISHED
 
 struct restore {
 	struct backup *b;
 	struct backup_pace pace;
-	struct stat owner;
 	bool database; /* in this pass: the database, or all else */
 	int lock_fd;
 };
@@ -59,16 +60,56 @@ give(const struct restore *r, const char *name, struct why *why)
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/%s", r->b->state_dir, name);
-	return geteuid() != 0 || lchown(path, r->owner.st_uid, r->owner.st_gid) == 0
-	    ? ERR_OK
-	    : err_errno(why, "chown %s", path);
+	return file_give(path, r->b->state_dir, why);
+}
+
+/* Keys of another coordinator, or of before its CA was replaced, would shut the devices out. Without keys there is nothing to compare:
+ * they come later. */
+static enum err
+compare_keys(const struct restore *r, const char *database, struct why *why)
+{
+	struct services_ca *ca = NULL;
+	struct store_db *db = NULL;
+	uint64_t version;
+
+	if (backup_restore_missing_key(r->b->state_dir))
+		return ERR_OK;
+	enum err e = keys_check(r->b->state_dir, &ca, why);
+	if (!e)
+		e = store_inspect_open(&db, database, false, &version, why);
+	if (!e)
+		e = keys_compare_database(db, ca, why);
+	store_inspect_close(db);
+	keys_free_ca(ca);
+	return e;
+}
+
+/* Brought forward and renamed: what a crash leaves before that cannot be started. */
+static enum err
+adopt_database(const struct restore *r, struct why *why)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+	struct store *s = NULL;
+
+	snprintf(from, sizeof(from), "%s/" UNFINISHED, r->b->state_dir);
+	snprintf(to, sizeof(to), "%s/" DATABASE, r->b->state_dir);
+	enum err e = store_open(&s, from, why);
+	store_close(s);
+	if (!e)
+		e = compare_keys(r, from, why);
+	if (!e)
+		e = give(r, UNFINISHED, why);
+	if (!e && rename(from, to) != 0)
+		e = err_errno(why, "rename %s", from);
+	return e;
 }
 
 static enum err
 restore_file(void *ctx, const struct backup_list_entry *listed, struct why *why)
 {
 	struct restore *r = ctx;
-	struct backup_copy copy = {r->b->dir, r->b->state_dir, listed->name, NULL};
+	struct backup_copy copy = {
+	    r->b->dir, r->b->state_dir, listed->name, NULL, r->database ? UNFINISHED : NULL};
 	struct backup_list_entry found = {.bytes = 0};
 
 	if ((strcmp(listed->name, DATABASE) == 0) != r->database ||
@@ -81,7 +122,7 @@ restore_file(void *ctx, const struct backup_list_entry *listed, struct why *why)
 	if (found.bytes != listed->bytes || memcmp(found.sha256, listed->sha256, HASH_LEN) != 0)
 		return err_set(why, ERR_CORRUPT,
 		    "%s/%s is not as it was copied: use another backup", r->b->dir, listed->name);
-	return give(r, listed->name, why);
+	return r->database ? adopt_database(r, why) : give(r, listed->name, why);
 }
 
 static enum err
@@ -95,12 +136,12 @@ prepare(struct restore *r, struct why *why)
 	if (e)
 		return e;
 	snprintf(path, sizeof(path), "%s/lock", state);
-	r->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (r->lock_fd < 0 || stat(state, &r->owner) != 0)
-		return err_errno(why, "open %s", path);
-	if (flock(r->lock_fd, LOCK_EX | LOCK_NB) != 0)
-		return err_set(why, ERR_STATE, "a coordinator uses %s", state);
-	if (is_there(state, DATABASE) || !is_empty(state, "models") || !is_empty(state, "spool"))
+	e = file_lock(path, &r->lock_fd, why);
+	if (e)
+		return e == ERR_EXISTS ? err_set(why, ERR_STATE, "a coordinator uses %s", state)
+				       : e;
+	if (is_there(state, DATABASE) || is_there(state, DATABASE "-wal") ||
+	    !is_empty(state, "models") || !is_empty(state, "spool"))
 		return err_set(
 		    why, ERR_EXISTS, "%s holds a coordinator's state: move it away first", state);
 	r->b->kept_keys = !is_empty(state, "keys");
@@ -148,8 +189,11 @@ copy_all(struct restore *r, const struct json *list, struct why *why)
 	r->b->bytes = r->pace.bytes;
 	if (!e)
 		return e;
-	snprintf(path, sizeof(path), "%s/" DATABASE, r->b->state_dir);
-	unlink(path);
+	static const char *const databases[] = {DATABASE, UNFINISHED};
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%s", r->b->state_dir, databases[i]);
+		unlink(path);
+	}
 	static const char *const folders[] = {"models", "spool", "keys"};
 	for (size_t i = 0; i < (r->b->kept_keys ? 2 : 3); i++) {
 		snprintf(path, sizeof(path), "%s/%s", r->b->state_dir, folders[i]);

@@ -37,10 +37,11 @@ static const struct kind kinds[CHECK_KINDS] = {
     [CHECK_ROW_DAMAGED] = {"row-damaged", CHECK_DAMAGE, BACKUP},
     [CHECK_JOB_DAMAGED] = {"job-damaged", CHECK_DAMAGE, BACKUP},
     [CHECK_ROUND_DAMAGED] = {"round-damaged", CHECK_DAMAGE, BACKUP},
-    [CHECK_KEY_MISSING] = {"key-missing", CHECK_DAMAGE, "copy keys/ back from where you keep it"},
+    [CHECK_KEY_MISSING] = {"key-missing", CHECK_DAMAGE, "put keys/ back (rivuletd keys import)"},
     [CHECK_KEY_ELSEWHERE] = {"key-elsewhere", CHECK_NOTE, "bring keys/ when this copy is restored"},
-    [CHECK_KEY_DAMAGED] = {"key-damaged", CHECK_DAMAGE, "copy keys/ back from where you keep it"},
-    [CHECK_KEY_MIXED] = {"key-mixed", CHECK_DAMAGE, "put this coordinator's own keys/ back"},
+    [CHECK_KEY_DAMAGED] = {"key-damaged", CHECK_DAMAGE, "put keys/ back (rivuletd keys import)"},
+    [CHECK_KEY_MIXED] = {"key-mixed", CHECK_DAMAGE,
+	"move keys/ away and put this coordinator's own back (rivuletd keys import)"},
     [CHECK_CERTIFICATE_DATE] = {"certificate-date", CHECK_WARNING,
 	"set the clock, or renew it (docs/operators.md, Identity)"},
     [CHECK_MODEL_MISSING] = {"model-missing", CHECK_DAMAGE, "put the file back from a backup"},
@@ -69,9 +70,12 @@ static const struct kind kinds[CHECK_KINDS] = {
     [CHECK_AUDIT_DAMAGED] = {"audit-damaged", CHECK_DAMAGE,
 	"keep the directory as evidence, and compare with a backup"},
     [CHECK_FILE_UNKNOWN] = {"file-unknown", CHECK_NOTE, "rivuletd did not make it"},
-    [CHECK_FILE_ORPHAN] = {"file-orphan", CHECK_WARNING, "--repair removes it"},
+    [CHECK_FILE_ORPHAN] = {"file-orphan", CHECK_WARNING, "--repair moves it to lost/"},
     [CHECK_FILE_TEMPORARY] = {"file-temporary", CHECK_WARNING,
 	"a crash left it; --repair removes it"},
+    [CHECK_FILE_LOST] = {"file-lost", CHECK_WARNING,
+	"its database is lost, or an older one was put back: restore the right one, or "
+	"--delete-lost"},
     [CHECK_MODE_WIDE] = {"mode-wide", CHECK_WARNING, "chmod it; " REPAIR},
     [CHECK_OWNER_WRONG] = {"owner-wrong", CHECK_WARNING, "chown it; as root, " REPAIR},
     [CHECK_DIRECTORY_MISSING] = {"directory-missing", CHECK_WARNING, REPAIR},
@@ -125,23 +129,25 @@ check_remove(const struct check *c, const char *name)
 bool
 check_set_aside(const struct check *c, const char *name)
 {
-	char from[CHECK_PATH_MAX], to[CHECK_PATH_MAX + 32], dir[CHECK_PATH_MAX];
-	const char *base = strrchr(name, '/');
-	struct stat st;
+	char from[CHECK_PATH_MAX], dir[CHECK_PATH_MAX];
 
-	if (!c->repair)
-		return false;
-	base = base ? base + 1 : name;
 	check_path(c, name, from);
 	check_path(c, "damaged", dir);
-	if (file_mkdirs(dir, 0700, NULL))
-		return false;
-	for (unsigned i = 0; i < 1000; i++) {
-		snprintf(to, sizeof(to), "%.*s/%s.%u", CONFIG_PATH_MAX, dir, base, i);
-		if (lstat(to, &st) != 0)
-			return rename(from, to) == 0 && file_sync_dir(dir, NULL) == ERR_OK;
-	}
-	return false;
+	return c->repair && file_set_aside(from, dir, NULL) == ERR_OK;
+}
+
+bool
+check_lose(const struct check *c, const char *name)
+{
+	char from[CHECK_PATH_MAX], dir[CHECK_PATH_MAX];
+	struct stat st;
+
+	check_path(c, "spool", dir);
+	/* A spool on a file system of its own. */
+	bool apart = strncmp(name, "spool/", 6) == 0 && lstat(dir, &st) == 0 && S_ISLNK(st.st_mode);
+	check_path(c, apart ? "spool/lost" : "lost", dir);
+	check_path(c, name, from);
+	return c->repair && file_set_aside(from, dir, NULL) == ERR_OK;
 }
 
 void
@@ -196,6 +202,7 @@ check_run(struct check *c, const char *dir, struct why *why)
 		return e;
 	check_rows_run(c);
 	check_keys_run(c);
+	check_lost_run(c);
 	check_models_run(c);
 	check_spool_run(c);
 	check_audit_run(c);

@@ -57,6 +57,7 @@ enum check_kind {
 	CHECK_FILE_UNKNOWN,
 	CHECK_FILE_ORPHAN,
 	CHECK_FILE_TEMPORARY,
+	CHECK_FILE_LOST,
 	CHECK_MODE_WIDE,
 	CHECK_OWNER_WRONG,
 	CHECK_DIRECTORY_MISSING,
@@ -96,6 +97,9 @@ struct check {
 	bool repair;
 	/* With repair: also take back accepted deltas whose file is gone or damaged. */
 	bool drop_deltas;
+	/* Remove from lost/ what was set aside so many seconds ago, or longer; also beside a coordinator. */
+	bool delete_lost;
+	uint64_t older_s;
 	const struct delta_key *key; /* the operator's key of encrypted deltas, or NULL */
 	bool memory; /* the spool need not outlive the machine */
 	bool quiet; /* print nothing per finding */
@@ -122,9 +126,10 @@ void check_found(struct check *c, enum check_kind kind, const char *where, bool 
 /* dir/name in out, of CHECK_PATH_MAX bytes. */
 #define CHECK_PATH_MAX (CONFIG_PATH_MAX + 256)
 void check_path(const struct check *c, const char *name, char out[CHECK_PATH_MAX]);
-/* With repair: removes a file, or moves it to damaged/. False if not asked to, or if it fails. */
+/* With repair: removes a file, or moves it to damaged/ or, because no row names it, to lost/. False if not asked to, or if it fails. */
 bool check_remove(const struct check *c, const char *name);
 bool check_set_aside(const struct check *c, const char *name);
+bool check_lose(const struct check *c, const char *name);
 /* Calls fn with the name (relative to c->dir) of each entry of a folder but "." and "..". */
 void check_each_file(struct check *c, const char *folder,
     void (*fn)(struct check *c, const char *folder, const char *name));

@@ -13,6 +13,8 @@ void check_keys_run(struct check *c);
 void check_models_run(struct check *c);
 /* spool/ and kept/: deltas against their manifests, accepted ones of open rounds against their rows, what no row knows. */
 void check_spool_run(struct check *c);
+/* lost/: what was set aside, and is removed if that is asked for. */
+void check_lost_run(struct check *c);
 /* The audit chain: numbers, links, bodies, signatures, and the details that were not erased. */
 void check_audit_run(struct check *c);
 /* The directory itself: folders, permissions, owners, leftovers; a copy against its MANIFEST.json. */

@@ -16,7 +16,6 @@
 #include "sign.h"
 #include "x509.h"
 
-#define PEM_MAX 4096
 #define DAY 86400
 #define WARN_DAYS 30
 
@@ -78,7 +77,7 @@ load_cert(struct check *c, struct pair *p)
 
 	snprintf(name, sizeof(name), "keys/%s.crt", p->stem);
 	check_path(c, name, path);
-	enum err e = file_read(path, PEM_MAX, &pem, &len, &why);
+	enum err e = file_read(path, KEYS_FILE_MAX, &pem, &len, &why);
 	if (!e)
 		e = x509_from_pem(&p->cert, pem, &why);
 	free(pem);
@@ -101,14 +100,6 @@ judge_dates(struct check *c, const char *name, const struct x509_info *info)
 		    (int)((info->not_after - now) / DAY));
 }
 
-/* While the CA is replaced the next one issues, too. */
-static bool
-is_issued_here(const struct x509_cert *cert, const struct services_ca *ca)
-{
-	return x509_verify(cert, &ca->current) == ERR_OK ||
-	    (ca->rotating && x509_verify(cert, &ca->next) == ERR_OK);
-}
-
 static void
 judge_pair(struct check *c, struct pair *p, const struct services_ca *ca)
 {
@@ -129,7 +120,7 @@ judge_pair(struct check *c, struct pair *p, const struct services_ca *ca)
 	judge_dates(c, name, &info);
 	if (p->key && memcmp(info.spki, key_spki(p->key), KEY_SPKI_LEN) != 0)
 		check_found(c, CHECK_KEY_MIXED, name, false, "it is not for %s.key", p->stem);
-	if (ca && !is_issued_here(&p->cert, ca))
+	if (ca && keys_check_issuer(c->dir, p->stem, &p->cert, ca, NULL))
 		check_found(c, CHECK_KEY_MIXED, name, false, "it is not from this CA");
 }
 
@@ -154,6 +145,15 @@ judge_ca(struct check *c)
 }
 
 /* --- against what was made with them */
+
+static void
+judge_registry(struct check *c, const struct services_ca *ca)
+{
+	struct why why = {""};
+
+	if (keys_compare_database(c->db, ca, &why) == ERR_DENIED)
+		check_found(c, CHECK_KEY_MIXED, "keys/ca.crt", false, "%s", why.text);
+}
 
 static void
 judge_receipts(struct check *c, const struct key *sign_key)
@@ -231,6 +231,8 @@ check_keys_run(struct check *c)
 		return;
 	}
 	struct services_ca *ca = judge_ca(c);
+	if (ca && c->has_rows)
+		judge_registry(c, ca);
 	judge_pair(c, &server, ca);
 	judge_pair(c, &sign, ca);
 	judge_task_key(c);

@@ -186,7 +186,7 @@ judge_name(struct check *c, const char *folder, const char *base)
 		check_found(c, CHECK_FILE_UNKNOWN, name, false,
 		    "no model or optimizer state has such a name");
 	else if (state ? !names_state(c, id) : !has_row(c, id))
-		check_found(c, CHECK_FILE_ORPHAN, name, check_remove(c, name),
+		check_found(c, CHECK_FILE_ORPHAN, name, check_lose(c, name),
 		    state ? "no round needs this optimizer state" : "no row names this model");
 }
 

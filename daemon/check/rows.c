@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "bytes.h"
 #include "check_inside.h"
 #include "hash.h"
 #include "hex.h"
@@ -21,21 +22,6 @@ check_rows_deinit(struct check_rows *rows)
 	free(rows->models);
 	free(rows->deltas);
 	*rows = (struct check_rows){.jobs = NULL};
-}
-
-/* Room for one more; false if memory is short. */
-static bool
-grow(void **items, size_t count, size_t *room, size_t size)
-{
-	if (count < *room)
-		return true;
-	size_t more = *room ? *room * 2 : 64;
-	void *p = realloc(*items, more * size);
-	if (!p)
-		return false;
-	*items = p;
-	*room = more;
-	return true;
 }
 
 /* --- one job's rounds */
@@ -85,9 +71,11 @@ see_delta(void *ctx, const struct store_accept *a)
 	}
 	if (!w->job->live || w->round->state != OUTCOME_OPEN)
 		return ERR_OK;
-	if (!grow((void **)&rows->deltas, rows->delta_count, &rows->delta_room,
-		sizeof(*rows->deltas)))
+	struct check_delta *grown =
+	    bytes_grow(rows->deltas, rows->delta_count, &rows->delta_room, sizeof(*grown));
+	if (!grown)
 		return ERR_NOMEM;
+	rows->deltas = grown;
 	struct check_delta *d = &rows->deltas[rows->delta_count++];
 	*d = (struct check_delta){.job = w->job, .row = *a, .manifest = m};
 	d->row.report = NULL;
@@ -143,8 +131,11 @@ see_job(void *ctx, const struct store_job *j)
 	struct check_rows *rows = &c->rows;
 	char where[40];
 
-	if (!grow((void **)&rows->jobs, rows->job_count, &rows->job_room, sizeof(*rows->jobs)))
+	struct check_job *grown =
+	    bytes_grow(rows->jobs, rows->job_count, &rows->job_room, sizeof(*grown));
+	if (!grown)
 		return ERR_NOMEM;
+	rows->jobs = grown;
 	struct check_job *job = &rows->jobs[rows->job_count++];
 	*job = (struct check_job){.live = states_job_lives(j->state)};
 	memcpy(job->id, j->id, 16);
@@ -162,9 +153,11 @@ see_model(void *ctx, const struct store_model *m)
 {
 	struct check_rows *rows = ctx;
 
-	if (!grow((void **)&rows->models, rows->model_count, &rows->model_room,
-		sizeof(*rows->models)))
+	struct store_model *grown =
+	    bytes_grow(rows->models, rows->model_count, &rows->model_room, sizeof(*grown));
+	if (!grown)
 		return ERR_NOMEM;
+	rows->models = grown;
 	rows->models[rows->model_count++] = *m;
 	return ERR_OK;
 }
@@ -237,6 +230,10 @@ open_database(struct check *c)
 	}
 	if (version == store_inspect_known())
 		return true;
+	if (version == 0) {
+		check_found(c, CHECK_DATABASE_MISSING, DATABASE, false, "it is empty");
+		return false;
+	}
 	check_found(c, CHECK_DATABASE_OLDER, DATABASE, false,
 	    "it is of version %llu, this program's is %llu; its rows were not examined",
 	    (unsigned long long)version, (unsigned long long)store_inspect_known());

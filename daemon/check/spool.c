@@ -162,6 +162,8 @@ judge_name(struct check *c, const char *folder, const char *base)
 	size_t len = strlen(base);
 	uint8_t task[16];
 
+	if (strcmp(base, "lost") == 0)
+		return;
 	snprintf(name, sizeof(name), "%s/%s", folder, base);
 	bool part = len == 37 && strcmp(base + 32, ".part") == 0;
 	bool delta = len == 38 && strcmp(base + 32, ".delta") == 0;
@@ -172,7 +174,7 @@ judge_name(struct check *c, const char *folder, const char *base)
 		check_found(c, CHECK_FILE_TEMPORARY, name, check_remove(c, name),
 		    "a part's copy that was never finished");
 	else if (delta && !is_accepted(c, task))
-		check_found(c, CHECK_FILE_ORPHAN, name, check_remove(c, name),
+		check_found(c, CHECK_FILE_ORPHAN, name, check_lose(c, name),
 		    "no open round accepted this delta");
 	else if (part && !is_wanted_part(c, name))
 		check_found(c, CHECK_FILE_TEMPORARY, name, check_remove(c, name),

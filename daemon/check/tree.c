@@ -15,7 +15,7 @@
 
 static const char *const folders[] = {"keys", "models", "spool", "kept"};
 static const char *const files[] = {"rivulet.db", "rivulet.db-wal", "rivulet.db-shm", "lock",
-    "port", "probe_port", BACKUP_LIST_NAME};
+    "port", "probe_port", "reserve", BACKUP_LIST_NAME};
 static const char *const ports[] = {"port", "probe_port"};
 
 static bool
@@ -99,7 +99,11 @@ judge_member(struct check *c, const char *folder, const char *base)
 static bool
 is_temporary(const char *base)
 {
+	static const char unfinished[] = "rivulet.db" STORE_UNFINISHED;
 	size_t len = strlen(base);
+
+	if (strncmp(base, unfinished, sizeof(unfinished) - 1) == 0)
+		return true;
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		size_t n = strlen(files[i]);
@@ -109,20 +113,33 @@ is_temporary(const char *base)
 	return false;
 }
 
-/* The links of a backup: removed, unless one is running. */
-static void
-judge_links(struct check *c, const char *base)
+/* Folders that a command works in, locked meanwhile. */
+static const struct {
+	const char *name, *what;
+} workplaces[] = {
+    {"backup.links", "a backup was not finished"},
+    {"keys.unpacked", "an import or a check of keys was not finished"},
+};
+
+/* One that nobody works in is removed. */
+static bool
+judge_workplace(struct check *c, const char *base)
 {
 	char path[CHECK_PATH_MAX];
+	size_t i = 0;
 
+	while (i < 2 && strcmp(base, workplaces[i].name) != 0)
+		i++;
+	if (i == 2)
+		return false;
 	check_path(c, base, path);
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
-		bool done = c->repair && file_empty_dir(path, NULL) == ERR_OK && rmdir(path) == 0;
-		check_found(c, CHECK_FILE_TEMPORARY, base, done, "a backup was not finished");
-	}
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		check_found(c, CHECK_FILE_TEMPORARY, base,
+		    c->repair && file_remove_dir(path, NULL) == ERR_OK, "%s", workplaces[i].what);
 	if (fd >= 0)
 		close(fd);
+	return true;
 }
 
 static void
@@ -132,13 +149,12 @@ judge_entry(struct check *c, const char *folder, const char *base)
 	judge_access(c, base);
 	if (is_in(base, files, sizeof(files) / sizeof(files[0])) ||
 	    is_in(base, folders, sizeof(folders) / sizeof(folders[0])) ||
-	    strcmp(base, "damaged") == 0)
+	    strcmp(base, "damaged") == 0 || strcmp(base, "lost") == 0 || judge_workplace(c, base))
 		return;
-	if (strcmp(base, "backup.links") == 0)
-		judge_links(c, base);
-	else if (is_temporary(base) && !c->running)
-		check_found(
-		    c, CHECK_FILE_TEMPORARY, base, check_remove(c, base), "it was never finished");
+	if (is_temporary(base) && !c->running)
+		/* Without a database it is the mark that lets init go on. */
+		check_found(c, CHECK_FILE_TEMPORARY, base, c->db && check_remove(c, base),
+		    "it was never finished");
 	else if (!is_temporary(base))
 		check_found(
 		    c, CHECK_FILE_UNKNOWN, base, false, "it is not part of a state directory");
@@ -174,7 +190,7 @@ judge_port(struct check *c, const char *name)
 	if (len > 0 && text[len - 1] == '\n')
 		text[len - 1] = '\0';
 	if (!num_u64(text, 65535, &port) || port == 0)
-		check_found(c, CHECK_FILE_ORPHAN, name, !c->running && check_remove(c, name),
+		check_found(c, CHECK_FILE_TEMPORARY, name, !c->running && check_remove(c, name),
 		    "it does not hold a port");
 	free(text);
 }

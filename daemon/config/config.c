@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "endpoint.h"
+#include "hex.h"
 #include "ini.h"
 #include "num.h"
 
@@ -86,6 +87,16 @@ set_text_or_off(const struct ini_key *k, void *field, const char *value, struct 
 	return ERR_OK;
 }
 
+static enum err
+set_fingerprint(const struct ini_key *k, void *field, const char *value, struct why *why)
+{
+	uint8_t hash[32];
+
+	if (!hex_decode(hash, sizeof(hash), value, strlen(value)))
+		return err_set(why, ERR_INVALID, "is not the 64 hex digits that init prints");
+	return set_text(k, field, value, why);
+}
+
 /* field is the count; the entries are reached from it because the table knows one offset. */
 static enum err
 set_listen(const struct ini_key *k, void *field, const char *value, struct why *why)
@@ -155,6 +166,7 @@ static const struct ini_key server_keys[] = {
     {"io_threads", set_number, IN(config, io_threads), 0, 256, .fallback = "0"},
     {"worker_threads", set_number, IN(config, worker_threads), 0, 256, .fallback = "0"},
     {"log_level", ini_choice, IN(config, log_level), .fallback = "info", .words = levels},
+    {"reserve", set_bytes, IN(config, reserve), 0, 64 * GI, .fallback = "64M"},
     {.name = NULL},
 };
 static const struct ini_key limits_keys[] = {
@@ -162,6 +174,8 @@ static const struct ini_key limits_keys[] = {
     {"header_bytes", set_bytes, IN(config, header_bytes), 2 * KI, 64 * KI, .fallback = "32K"},
     {"json_bytes", set_bytes, IN(config, json_bytes), 8 * KI, 64 * MI, .fallback = "1M"},
     {"model_bytes", set_bytes, IN(config, model_bytes), KI, 1024 * GI, .fallback = "4G"},
+    {"evaluation_bytes", set_bytes, IN(config, evaluation_bytes), 0, 1024 * GI, .fallback = "1G"},
+    {"evaluation_work", set_bytes, IN(config, evaluation_work), 0, 1024 * GI, .fallback = "16G"},
     {"header_timeout", set_number, IN(config, header_timeout_s), 1, 600, .fallback = "10"},
     {"idle_timeout", set_number, IN(config, idle_timeout_s), 1, DAY, .fallback = "75"},
     {"slow_upload_bytes", set_bytes, IN(config, slow_upload_bytes), 1, GI, .fallback = "1K"},
@@ -169,10 +183,17 @@ static const struct ini_key limits_keys[] = {
     {"long_poll", set_number, IN(config, long_poll_s), 1, 50, .fallback = "50"},
     {"handshakes", set_number, IN(config, handshakes), 1, 100000, .fallback = "256"},
     {"handshakes_per_address", set_number, IN(config, handshakes_per_address), 1, 100000, .fallback = "64"},
-    {"failures_per_minute", set_number, IN(config, failures_per_minute), 0, 1000000, .fallback = "300"},
+    {.name = "failures_per_minute"},
     {"requests_per_minute", set_number, IN(config, requests_per_minute), 0, 100000000, .fallback = "12000"},
+    {"output_bytes", set_bytes, IN(config, output_bytes), 64 * KI, 1024 * GI, .fallback = "16M"},
     {"connections_per_device", set_number, IN(config, connections_per_device), 1, 1000000, .fallback = "64"},
-    {"strangers_cpu", set_number, IN(config, strangers_cpu), 1, 100, .fallback = "30"},
+    {.name = "strangers_cpu"},
+    {"owner_jobs", set_number, IN(config, owner_jobs), 0, 4096, .fallback = "1000"},
+    {"owner_model_bytes", set_bytes, IN(config, owner_model_bytes), 0, INT64_MAX, .fallback = "256G"},
+    {"owner_document_bytes", set_bytes, IN(config, owner_document_bytes), 0, 1024 * GI, .fallback = "16M"},
+    {"owner_evaluation", set_bytes, IN(config, owner_evaluation), 0, 1024 * GI, .fallback = "64G"},
+    {"owner_priority", set_number, IN(config, owner_priority), 0, 1000000, .fallback = "0"},
+    {"owner_changes_per_hour", set_number, IN(config, owner_changes_per_hour), 0, 1000000, .fallback = "1000"},
     {"retry_after", set_number, IN(config, retry_after_s), 1, DAY, .fallback = "5"},
     {.name = NULL},
 };
@@ -189,6 +210,7 @@ static const struct ini_key retention_keys[] = {
     {"keep_every", set_number, IN(config, keep_every), 0, 1000000, .fallback = "10"},
     {"keep_deltas", ini_choice, IN(config, keep_deltas), .fallback = "no", .words = no_yes},
     {"keep_deltas_bytes", set_bytes, IN(config, keep_deltas_bytes), 0, INT64_MAX, .fallback = "16G"},
+    {"ended_jobs", set_seconds, IN(config, ended_jobs_s), 0, 36500ull * DAY, .fallback = "0"},
     {.name = NULL},
 };
 static const struct ini_key audit_keys[] = {
@@ -196,7 +218,9 @@ static const struct ini_key audit_keys[] = {
     {.name = NULL},
 };
 static const struct ini_key identity_keys[] = {
+    {"ca", set_fingerprint, IN(config, ca), .fallback = NULL},
     {"device_validity", set_seconds, IN(config, device_validity_s), 1, 36500ull * DAY, .fallback = "365d"},
+    {"rotate_every", set_seconds, IN(config, rotate_every_s), 0, 365 * DAY, .fallback = "1h"},
     {.name = NULL},
 };
 static const struct ini_key data_keys[] = {
@@ -206,6 +230,7 @@ static const struct ini_key data_keys[] = {
     {"path", set_text, IN(config_data, path), .forms = IN_CSV, .needs = IN_CSV},
     {"label", set_text, IN(config_data, label), .forms = IN_CSV, .needs = IN_CSV},
     {"kind", ini_choice, IN(config_data, regression), .fallback = "class", .words = kinds, .forms = IN_CSV},
+    {"shape", set_text, IN(config_data, shape), .fallback = NULL, .forms = IN_CSV},
     {"seed", set_number, IN(config_data, seed), 0, UINT64_MAX, .fallback = "0", .forms = IN_GLYPHS},
     {"first_hand", set_number, IN(config_data, first_hand), 0, 4000000000, .fallback = "1000000", .forms = IN_GLYPHS},
     {"hands", set_number, IN(config_data, hands), 1, 1000000, .fallback = "50", .forms = IN_GLYPHS},
@@ -286,9 +311,16 @@ config_defaults(struct config *c)
 }
 
 enum err
+config_examine(struct config *c, const char *path, struct ini_notes *notes, struct why *why)
+{
+	struct ini ini = table(c);
+
+	ini.notes = notes;
+	return ini_load(&ini, path, why);
+}
+
+enum err
 config_load(struct config *c, const char *path, struct why *why)
 {
-	const struct ini ini = table(c);
-
-	return ini_load(&ini, path, why);
+	return config_examine(c, path, NULL, why);
 }

@@ -32,6 +32,7 @@ struct config_data {
 	char images[CONFIG_PATH_MAX], labels[CONFIG_PATH_MAX]; /* idx */
 	char path[CONFIG_PATH_MAX], label[64]; /* csv */
 	bool regression; /* csv: kind = class | regression */
+	char shape[64]; /* csv: of a line's features; "": flat */
 	uint64_t seed; /* glyphs */
 	uint32_t first_hand, hands, count; /* glyphs: default 1000000, 50, 2000 */
 };
@@ -51,11 +52,16 @@ struct config {
 	unsigned io_threads; /* io_threads, default 0 = one per core */
 	unsigned worker_threads; /* worker_threads, default 0 = one per core, at least 2 */
 	enum log_level log_level; /* log_level */
+	uint64_t
+	    reserve; /* reserve = 64M: of the disk, for administration when it is full; 0 = none */
 	/* [limits] */
 	uint32_t connections; /* connections = 10000 */
 	uint32_t header_bytes; /* header_bytes = 32K */
 	uint32_t json_bytes; /* json_bytes = 1M */
 	uint64_t model_bytes; /* model_bytes = 4G: largest model file taken or made */
+	/* One evaluation by the coordinator: */
+	uint64_t evaluation_bytes; /* evaluation_bytes = 1G: of memory; 0: no limit */
+	uint64_t evaluation_work; /* evaluation_work = 16G: multiply-adds of a batch; 0: no limit */
 	uint32_t header_timeout_s; /* header_timeout = 10 */
 	uint32_t idle_timeout_s; /* idle_timeout = 75 */
 	uint32_t slow_upload_bytes; /* slow_upload_bytes = 1K: least bytes per second ... */
@@ -63,10 +69,16 @@ struct config {
 	uint32_t long_poll_s; /* long_poll = 50 */
 	uint32_t handshakes; /* handshakes = 256: TLS handshakes in flight */
 	uint32_t handshakes_per_address; /* handshakes_per_address = 64 */
-	uint32_t failures_per_minute; /* failures_per_minute = 300, per address; 0 = no limit */
 	uint32_t requests_per_minute; /* requests_per_minute = 12000, per identity; 0 = no limit */
+	uint64_t output_bytes; /* output_bytes = 16M: of answers that an identity has not read */
 	uint32_t connections_per_device; /* connections_per_device = 64, per identity */
-	uint32_t strangers_cpu; /* strangers_cpu = 30: percent of a door's time; 100 = no limit */
+	/* Of one owner; 0: no limit but for the priority. */
+	uint32_t owner_jobs; /* owner_jobs = 1000: that are not over */
+	uint64_t owner_model_bytes; /* owner_model_bytes = 256G: uploaded, and of its jobs */
+	uint64_t owner_document_bytes; /* owner_document_bytes = 16M: memory of jobs not over */
+	uint64_t owner_evaluation; /* owner_evaluation = 64G: sum of evaluation_work of its jobs */
+	uint32_t owner_priority; /* owner_priority = 0: the highest */
+	uint32_t owner_changes_per_hour; /* owner_changes_per_hour = 1000 */
 	uint32_t retry_after_s; /* retry_after = 5: what a device without work is told */
 	/* [spool] */
 	uint64_t spool_quota; /* quota = 0: bytes, 0 = no limit */
@@ -79,10 +91,14 @@ struct config {
 	uint32_t keep_every; /* keep_every = 10; 0 = none */
 	bool keep_deltas; /* keep_deltas = no: deltas of rounds that are over, in kept/ */
 	uint64_t keep_deltas_bytes; /* keep_deltas_bytes = 16G: the oldest go first; 0: no limit */
+	uint64_t
+	    ended_jobs_s; /* ended_jobs = 0: so long after its end a job is deleted; 0: never */
 	/* [audit] */
 	uint32_t audit_refusals_s; /* refusals = 600: seconds between entries that count refusals */
 	/* [identity] */
+	char ca[65]; /* ca: SHA-256 of the CA's certificate in hex, no other is taken; "" = any */
 	uint64_t device_validity_s; /* device_validity = 365d: of device certificates */
+	uint64_t rotate_every_s; /* rotate_every = 1h: new keys after three; 0 = no limit */
 	/* [data NAME] */
 	struct config_data data[CONFIG_DATA_MAX];
 	size_t data_count;
@@ -92,6 +108,9 @@ struct config {
 void config_defaults(struct config *c);
 /* Sets the defaults, then reads path and path.d over them; *c is undefined after an error. */
 ERR_MUST_USE enum err config_load(struct config *c, const char *path, struct why *why);
+/* The same; notes gets the places of the values, which lie in *c, and may be told of every mistake. */
+ERR_MUST_USE enum err config_examine(
+    struct config *c, const char *path, struct ini_notes *notes, struct why *why);
 /* The same from memory; file is the name for messages. */
 ERR_MUST_USE enum err config_parse(
     struct config *c, const char *file, const char *text, size_t len, struct why *why);

@@ -52,10 +52,12 @@ struct services {
 	struct folder *folder;
 	struct audit *audit; /* counts refusals */
 	struct health *health; /* may be NULL: health_note and health_reason know */
+	struct reserve *reserve; /* may be NULL in tests */
 	struct worker_pool *pool;
 	struct server *server;
 	struct wake wake;
-	_Atomic int64_t certificate_ends; /* of the server's certificate in use, Unix seconds */
+	/* Unix seconds: from when on the CA and the server's certificate in use are both valid; when the latter ends. */
+	_Atomic int64_t certificate_begins, certificate_ends;
 	struct key *sign_key; /* receipts and records; never TLS or CA */
 	uint64_t incarnation;
 	double started_at; /* Unix seconds */

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "choice.h"
 #include "engine_inside.h"
 
@@ -13,18 +14,26 @@ engine_draw_note(struct engine_job *j, const uint8_t device[32])
 		at++;
 	if (at < j->candidate_count && memcmp(j->candidates[at], device, 32) == 0)
 		return;
-	if (j->candidate_count == j->candidate_room) {
-		size_t room = j->candidate_room ? j->candidate_room * 2 : 64;
-		uint8_t(*items)[32] = realloc(j->candidates, room * sizeof(*items));
-		if (!items)
-			return;
-		j->candidates = items;
-		j->candidate_room = room;
-	}
+	uint8_t(*items)[32] =
+	    bytes_grow(j->candidates, j->candidate_count, &j->candidate_room, sizeof(*items));
+	if (!items)
+		return;
+	j->candidates = items;
 	memmove(&j->candidates[at + 1], &j->candidates[at],
 	    (j->candidate_count - at) * sizeof(*j->candidates));
 	memcpy(j->candidates[at], device, 32);
 	j->candidate_count++;
+}
+
+void
+engine_draw_forget(struct engine_job *j, const uint8_t device[32])
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < j->candidate_count; i++)
+		if (memcmp(j->candidates[i], device, 32) != 0)
+			memmove(j->candidates[kept++], j->candidates[i], sizeof(*j->candidates));
+	j->candidate_count = kept;
 }
 
 /* A delta of an earlier opening may have come since they asked. */
@@ -45,7 +54,7 @@ engine_draw(struct engine *g, struct engine_job *j)
 	size_t count = drop_invited(j);
 	uint32_t places = round_places(&j->round), drawn = 0;
 
-	if (choice_draw(j->candidates, count, j->spec.seed, j->row.round))
+	if (choice_draw(j->candidates, count, j->work->spec.seed, j->row.round))
 		count = 0;
 	for (size_t i = 0; i < count && drawn < places; i++)
 		drawn += engine_invite(j, j->candidates[i], INVITE_OUT) == ERR_OK;

@@ -12,18 +12,23 @@ static void
 start_fold(struct engine *g, struct engine_job *j)
 {
 	const struct round_close close = round_close(&j->round);
-	struct engine_fold f = {.job = j, .spec = &j->spec, .table = &j->table, .row = j->row};
+	struct engine_fold f = {
+	    .job = j, .spec = &j->work->spec, .table = &j->work->table, .row = j->row};
 
 	memcpy(f.job_id, j->id, 16);
+	memcpy(f.owner, j->owner, sizeof(f.owner));
 	memcpy(f.job_hex, j->hex, sizeof(f.job_hex));
 	f.row.invited = close.invited;
 	f.row.aborted = close.aborted;
 	f.row.reopened = close.reopened;
 	f.bytes_down = j->bytes_down;
 	f.no_numbers = close.no_numbers;
-	f.schedule = j->schedule;
-	if (g->fold(g->folder, &f))
+	f.schedule = j->work->schedule;
+	j->folds++;
+	if (g->fold(g->folder, &f)) {
+		j->folds--;
 		engine_fold_at(g, j, clock_ms() + RETRY_MS); /* no memory */
+	}
 }
 
 /* Forgets everyone who has not reported: an abandoned round invites anew. */
@@ -68,6 +73,15 @@ engine_step(struct engine *g, struct engine_job *j, enum round_event event, uint
 	return actions;
 }
 
+void
+engine_fold_end(struct engine *g, const struct engine_fold *f)
+{
+	lock_take(&g->lock);
+	f->job->folds--;
+	engine_job_shrink(g, f->job);
+	lock_release(&g->lock);
+}
+
 unsigned
 engine_foresee(struct engine *g, const struct engine_job *j, enum round_event event)
 {
@@ -110,5 +124,7 @@ engine_tick(struct engine *g)
 	lock_take(&g->lock);
 	if (g->started && !g->stopping && g->look_ms <= now)
 		look(g, now);
+	if (g->gone_count > 0)
+		engine_drop_gone(g);
 	lock_release(&g->lock);
 }

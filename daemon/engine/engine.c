@@ -22,16 +22,19 @@ struct engine_job *
 engine_find(const struct engine *g, const uint8_t id[16])
 {
 	for (struct engine_job *j = g->buckets[id[0]]; j; j = j->chain)
-		if (memcmp(j->id, id, 16) == 0)
+		if (memcmp(j->id, id, 16) == 0 && !j->gone)
 			return j;
 	return NULL;
 }
 
 struct engine_job *
-engine_next(struct engine *g, const struct engine_job *j, unsigned *seen)
+engine_next(struct engine *g, struct engine_job *j, unsigned *seen)
 {
-	if (++*seen % 8 == 0)
+	if (++*seen % 8 == 0) {
+		j->users++;
 		lock_give_way(&g->lock);
+		j->users--;
+	}
 	return j->next;
 }
 
@@ -82,14 +85,11 @@ engine_invite(struct engine_job *j, const uint8_t device[32], enum invite_state 
 		j->invites[at].state = state;
 		return ERR_OK;
 	}
-	if (j->invite_count == j->invite_room) {
-		size_t room = j->invite_room ? j->invite_room * 2 : 32;
-		struct invite *items = realloc(j->invites, room * sizeof(*items));
-		if (!items)
-			return ERR_NOMEM;
-		j->invites = items;
-		j->invite_room = room;
-	}
+	struct invite *items =
+	    bytes_grow(j->invites, j->invite_count, &j->invite_room, sizeof(*items));
+	if (!items)
+		return ERR_NOMEM;
+	j->invites = items;
 	memmove(&j->invites[at + 1], &j->invites[at], (j->invite_count - at) * sizeof(*j->invites));
 	j->invites[at] = (struct invite){.state = state};
 	memcpy(j->invites[at].device, device, 32);
@@ -114,24 +114,28 @@ name_task(struct engine *g, const struct engine_job *j, struct invite *v)
 /* --- asking for work */
 
 static bool
-is_in_share(const struct engine_job *j, const uint8_t device[32])
+is_in_share(const struct select_spec *s, const uint8_t job[16], const uint8_t device[32])
 {
-	const double *percent = j->spec.select.percent;
-
 	/* Mostly all are meant, and this is asked of every job at every turn: no hash then. */
-	if (percent[0] <= 0 && percent[1] >= 100)
+	if (s->percent[0] <= 0 && s->percent[1] >= 100)
 		return true;
-	double place = choice_percent(j->id, device);
-	return place >= percent[0] && place < percent[1];
+	double place = choice_percent(job, device);
+	return place >= s->percent[0] && place < s->percent[1];
+}
+
+bool
+engine_selects(struct engine *g, const uint8_t job[16], const struct select_spec *select,
+    const uint8_t device[32])
+{
+	return is_in_share(select, job, device) &&
+	    registry_matches(g->services->registry, device, select);
 }
 
 enum wait_reason
 engine_ineligible(struct engine *g, const struct engine_job *j, const uint8_t device[32])
 {
-	if (!is_in_share(j, device))
-		return WAIT_INELIGIBLE;
-	return registry_matches(g->services->registry, device, &j->spec.select) ? WAIT_NONE
-										: WAIT_INELIGIBLE;
+	return j->work && engine_selects(g, j->id, &j->work->spec.select, device) ? WAIT_NONE
+										  : WAIT_INELIGIBLE;
 }
 
 static void
@@ -140,14 +144,14 @@ fill_task(struct engine *g, struct engine_job *j, struct invite *invite, struct 
 	uint64_t now = clock_ms();
 
 	*out = (struct task){
-	    .round = j->row.round, .model_bytes = j->model_bytes, .seed = j->spec.seed};
+	    .round = j->row.round, .model_bytes = j->model_bytes, .seed = j->work->spec.seed};
 	snprintf(out->kind, sizeof(out->kind), "train");
 	hex_encode(out->task, name_task(g, j, invite), 16);
 	hex_encode(out->job, j->id, 16);
 	hex_encode(out->model, j->row.base, 32);
 	out->deadline_s =
 	    j->round.deadline_ms > now ? (double)(j->round.deadline_ms - now) / 1000 : 0;
-	out->recipe.document = j->spec.recipe.document;
+	out->recipe.text = recipe_text_hold(j->work->spec.recipe.text);
 	engine_variate_fill(j, invite->device, out);
 }
 
@@ -184,12 +188,13 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 	}
 	fill_task(g, j, find_invite(j, device), out);
 	engine_steps_offer(j, offer, out);
-	if (j->spec.recipe.upload.codec_count > 1)
+	if (j->work->spec.recipe.upload.codec_count > 1)
 		snprintf(out->codec, sizeof(out->codec), "%s",
 		    recipe_upload_choose(
-			&j->spec.recipe.upload, offer->codecs, offer->codec_count));
+			&j->work->spec.recipe.upload, offer->codecs, offer->codec_count));
 	/* The device would only wait with it; other jobs may have work for it meanwhile. */
 	if (engine_offer_unsent(offer, out->task)) {
+		messages_task_deinit(out);
 		*out = (struct task){.wait = true};
 		return WAIT_UNSENT;
 	}
@@ -210,41 +215,56 @@ engine_spool_full(struct engine *g)
 	unsigned seen = 0;
 
 	lock_take(&g->lock);
-	for (const struct engine_job *j = g->jobs; j && !full; j = engine_next(g, j, &seen))
+	for (struct engine_job *j = g->jobs; j && !full; j = engine_next(g, j, &seen))
 		full = wants_deltas(j) && spool_full(g->services->spool, engine_variate_payload(j));
 	lock_release(&g->lock);
 	return full;
+}
+
+/* WAIT_NONE: out holds a task of one of them. */
+static enum wait_reason
+ask_jobs(struct engine *g, const uint8_t device[32], const struct offer *offer,
+    struct standing_ask *standing, struct task *out)
+{
+	enum wait_reason reason = WAIT_NO_JOB;
+	unsigned seen = 0;
+
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j && reason && !g->stopping;
+	     j = engine_next(g, j, &seen)) {
+		enum wait_reason why = ask_job(g, j, device, offer, out);
+		standing_say(standing, j->place, why);
+		/* The first job's reason is the telling one, unless it only says the job is over. */
+		if (!why || reason == WAIT_NO_JOB)
+			reason = why;
+	}
+	if (g->stopping)
+		reason = WAIT_RESTARTING;
+	lock_release(&g->lock);
+	return reason;
 }
 
 void
 engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out)
 {
 	enum wait_reason reason = health_reason(g->services->health);
-	unsigned seen = 0;
+	struct standing_ask standing;
 
+	standing_begin(g->services->registry, &standing);
 	*out = (struct task){.wait = true};
-	if (offer->protocol < MESSAGES_PROTOCOL) {
+	if (offer->protocol < MESSAGES_PROTOCOL)
 		reason = WAIT_OLD_AGENT;
-	} else if (!reason) {
-		reason = WAIT_NO_JOB;
-		lock_take(&g->lock);
-		for (struct engine_job *j = g->jobs; j && reason && !g->stopping;
-		     j = engine_next(g, j, &seen)) {
-			enum wait_reason why = ask_job(g, j, device, offer, out);
-			/* The first job's reason is the telling one, unless it only says the job is over. */
-			if (!why || reason == WAIT_NO_JOB)
-				reason = why;
-		}
-		if (g->stopping)
-			reason = WAIT_RESTARTING;
-		lock_release(&g->lock);
-	}
+	else if (!reason)
+		reason = ask_jobs(g, device, offer, &standing, out);
 	if (reason) {
 		const struct config *c = shared_take(g->services->config);
+		messages_task_deinit(out);
 		*out = (struct task){.wait = true, .wait_s = c->retry_after_s};
 		shared_give(g->services->config, c);
 		snprintf(out->reason, sizeof(out->reason), "%s", wait_reason_name(reason));
 	}
+	standing_tell(g->services->registry, device, &standing,
+	    reason ? (double)out->wait_s : out->deadline_s);
 }
 
 /* --- deltas */
@@ -257,17 +277,17 @@ claim_work(const struct engine_job *j, const struct manifest *m, struct why *why
 		err_set(why, ERR_INVALID, "examples is 0");
 		return PROBLEM_NO_EXAMPLES;
 	}
-	if (j->spec.aggregate.normalise &&
+	if (j->work->spec.aggregate.normalise &&
 	    (!(m->normaliser > 0) || m->optimizer == MANIFEST_ADAM ||
 		m->optimizer == MANIFEST_ADAMW)) {
 		err_set(why, ERR_INVALID, "normaliser %g of optimizer %u; the job normalises",
 		    (double)m->normaliser, m->optimizer);
 		return PROBLEM_NO_NORMALISER;
 	}
-	if (m->examples > j->spec.aggregate.max_examples) {
+	if (m->examples > j->work->spec.aggregate.max_examples) {
 		err_set(why, ERR_LIMIT, "%llu examples; the job allows %llu",
 		    (unsigned long long)m->examples,
-		    (unsigned long long)j->spec.aggregate.max_examples);
+		    (unsigned long long)j->work->spec.aggregate.max_examples);
 		return PROBLEM_TOO_MANY_EXAMPLES;
 	}
 	return PROBLEM_NONE;
@@ -280,24 +300,24 @@ claim_format(const struct engine_job *j, const struct manifest *m, struct why *w
 	const struct codec *codec = v.codec;
 
 	if ((m->flags & (MANIFEST_MASKED | MANIFEST_KIND_MASK)) || m->slice != 0 ||
-	    v.second != (j->spec.aggregate.variates > 0)) {
+	    v.second != (j->work->spec.aggregate.variates > 0)) {
 		err_set(why, ERR_UNSUPPORTED, "flags 0x%x, slice %u", m->flags, m->slice);
 		return PROBLEM_UNSUPPORTED;
 	}
-	if (!codec || !recipe_upload_takes(&j->spec.recipe.upload, codec->name)) {
+	if (!codec || !recipe_upload_takes(&j->work->spec.recipe.upload, codec->name)) {
 		err_set(why, ERR_UNSUPPORTED, "codec %u; the job takes %s%s", m->codec,
-		    j->spec.recipe.codec,
-		    j->spec.recipe.upload.codec_count > 1 ? " and others" : "");
+		    j->work->spec.recipe.codec,
+		    j->work->spec.recipe.upload.codec_count > 1 ? " and others" : "");
 		return PROBLEM_UNKNOWN_CODEC;
 	}
-	if (m->elements != j->table.elements || m->block != codec->block) {
+	if (m->elements != j->work->table.elements || m->block != codec->block) {
 		err_set(why, ERR_INVALID, "%llu elements in blocks of %u; the model has %llu",
 		    (unsigned long long)m->elements, m->block,
-		    (unsigned long long)j->table.elements);
+		    (unsigned long long)j->work->table.elements);
 		return PROBLEM_BAD_MANIFEST;
 	}
 	uint64_t need = vectors_times(
-	    recipe_upload_bytes(&j->spec.recipe.upload, codec, m->elements), v.second);
+	    recipe_upload_bytes(&j->work->spec.recipe.upload, codec, m->elements), v.second);
 	if (codec->fixed_size ? m->payload_bytes != need : m->payload_bytes > need) {
 		err_set(why, ERR_INVALID, "payload of %llu bytes; the codec needs %llu",
 		    (unsigned long long)m->payload_bytes, (unsigned long long)need);
@@ -344,7 +364,24 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 		err_set(why, ERR_STATE, "round %llu has closed", (unsigned long long)m->round);
 		return PROBLEM_ROUND_CLOSED;
 	}
-	return engine_variate_claim(j, m->device, why);
+	enum problem_type problem = engine_variate_claim(j, m->device, why);
+	return problem ? problem : claim_format(j, m, why);
+}
+
+/* Lock held. */
+static void
+fill_claim(struct engine_claim *out, const struct engine_job *j, const struct manifest *m)
+{
+	*out = (struct engine_claim){.round = m->round,
+	    .elements = m->elements,
+	    .payload_bytes = m->payload_bytes,
+	    .entries = recipe_upload_entries(&j->work->spec.recipe.upload, m->elements),
+	    .max_norm = j->work->spec.aggregate.max_norm,
+	    .max_examples = j->work->spec.aggregate.max_examples,
+	    .has_layers = j->work->spec.recipe.net.layer_count > 0};
+	memcpy(out->job_id, j->id, 16);
+	memcpy(out->task, m->task, 16);
+	memcpy(out->device, m->device, 32);
 }
 
 enum problem_type
@@ -362,35 +399,40 @@ engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32
 		problem = claim_round(g, j, m, path_task, why);
 	else
 		err_set(why, ERR_NOTFOUND, "no such job");
-	lock_release(&g->lock);
 	if (!problem)
-		problem = claim_format(j, m, why);
-	if (problem)
-		return problem;
-	*out = (struct engine_claim){.job = j,
-	    .round = m->round,
-	    .elements = m->elements,
-	    .payload_bytes = m->payload_bytes,
-	    .entries = recipe_upload_entries(&j->spec.recipe.upload, m->elements),
-	    .max_norm = j->spec.aggregate.max_norm,
-	    .max_examples = j->spec.aggregate.max_examples};
-	memcpy(out->job_id, j->id, 16);
-	memcpy(out->task, m->task, 16);
-	memcpy(out->device, device, 32);
-	return PROBLEM_NONE;
+		fill_claim(out, j, m);
+	lock_release(&g->lock);
+	return problem;
+}
+
+enum problem_type
+engine_claim_report(const struct engine_claim *claim, const struct report *r, struct why *why)
+{
+	enum err e = ERR_OK;
+
+	if (!r->has_evaluate)
+		return PROBLEM_NONE;
+	if (r->eval_examples > claim->max_examples)
+		e = err_set(why, ERR_LIMIT, "evaluate.examples is above aggregate.max_examples");
+	/* Neither cross-entropy nor mse ever is; what a model without layers is trained by, nobody here knows. */
+	else if (claim->has_layers && r->eval_loss < 0)
+		e = err_set(
+		    why, ERR_INVALID, "evaluate.loss is negative; a loss of this job is not");
+	return e ? PROBLEM_BAD_REPORT : PROBLEM_NONE;
 }
 
 enum err
 engine_take(struct engine *g, const struct engine_claim *claim)
 {
-	struct engine_job *j = claim->job;
 	enum err e = ERR_STATE;
 
 	if (!registry_is_active(g->services->registry, claim->device))
 		return ERR_DENIED;
 	lock_take(&g->lock);
+	struct engine_job *j = engine_find(g, claim->job_id);
 	/* The invitation is made (or kept) now, so that settling cannot run out of memory. */
-	if (j->row.round == claim->round && !engine_variate_full(j, claim->device)) {
+	if (j && j->work && j->row.round == claim->round &&
+	    !engine_variate_full(j, claim->device)) {
 		const struct invite *have = find_invite(j, claim->device);
 		bool fresh = !have || have->state == INVITE_ABORTED;
 		if (fresh)
@@ -407,18 +449,21 @@ engine_take(struct engine *g, const struct engine_claim *claim)
 void
 engine_settle(struct engine *g, const struct engine_claim *claim, bool durable, uint64_t body_bytes)
 {
-	struct engine_job *j = claim->job;
-
 	lock_take(&g->lock);
+	struct engine_job *j = engine_find(g, claim->job_id);
+	struct invite *have = j ? find_invite(j, claim->device) : NULL;
 	if (durable) {
-		struct invite *have = find_invite(j, claim->device);
 		if (have)
 			have->state = INVITE_ACCEPTED;
-		j->bytes_up += body_bytes;
+		if (j)
+			j->bytes_up += body_bytes;
 		g->report.deltas_total++;
 		g->report.delta_bytes_total += body_bytes;
 	}
-	engine_step(g, j, durable ? ROUND_ACCEPTED : ROUND_LOST, 0);
+	if (j && durable)
+		standing_reported(g->services->registry, claim->device, j->place);
+	if (j)
+		engine_step(g, j, durable ? ROUND_ACCEPTED : ROUND_LOST, 0);
 	lock_release(&g->lock);
 	if (durable)
 		registry_count_report(g->services->registry, claim->device);
@@ -431,6 +476,7 @@ give_up(struct engine *g, struct engine_job *j, struct invite *v, struct abort_c
 	char hex[17];
 
 	v->state = INVITE_ABORTED;
+	standing_gave_up(g->services->registry, v->device, j->place, cause.reason);
 	g->report.tasks_aborted_total++;
 	hex_encode(hex, v->device, 8);
 	engine_step(g, j, ROUND_GAVE_UP, engine_schedule_blames(j, cause.reason));
@@ -439,8 +485,10 @@ give_up(struct engine *g, struct engine_job *j, struct invite *v, struct abort_c
 }
 
 enum err
-engine_abort(struct engine *g, const uint8_t device[32], const char *task, struct abort_cause cause)
+engine_abort(struct engine *g, const uint8_t device[32], const char *task, struct abort_cause cause,
+    const char *log)
 {
+	struct tail tail = {.at_seconds = clock_wall(), .text = (char *)(uintptr_t)log};
 	enum err e = ERR_NOTFOUND;
 	unsigned seen = 0;
 	uint8_t id[16];
@@ -453,13 +501,48 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, struc
 		if (!have || have->state != INVITE_OUT ||
 		    !hash_equal(name_task(g, j, have), id, sizeof(id)))
 			continue;
+		memcpy(tail.job, j->id, sizeof(tail.job));
+		tail.round = j->row.round;
 		give_up(g, j, have, cause);
 		e = ERR_OK;
 	}
 	lock_release(&g->lock);
-	if (!e)
-		wake_ring(&g->services->wake);
-	return e;
+	if (e)
+		return e;
+	memcpy(tail.device, device, sizeof(tail.device));
+	memcpy(tail.reason, cause.word, sizeof(tail.reason));
+	tails_note(&g->tails, &tail);
+	wake_ring(&g->services->wake);
+	return ERR_OK;
+}
+
+size_t
+engine_tails(struct engine *g, const uint8_t job[16], struct tail out[TAILS_OF_JOB])
+{
+	return tails_of(&g->tails, job, out);
+}
+
+void
+engine_forget_tails(struct engine *g, const uint8_t device[32])
+{
+	tails_forget_device(&g->tails, device);
+}
+
+void
+engine_device_gone(struct engine *g, const uint8_t device[32], const char *word)
+{
+	struct abort_cause cause = abort_reason_parse(word);
+	unsigned seen = 0;
+
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen)) {
+		struct invite *have = find_invite(j, device);
+		engine_draw_forget(j, device);
+		if (have && have->state == INVITE_OUT)
+			give_up(g, j, have, cause);
+	}
+	lock_release(&g->lock);
+	wake_ring(&g->services->wake);
 }
 
 void

@@ -9,6 +9,7 @@
 #include "schedule_state.h"
 #include "services.h"
 #include "store.h"
+#include "tails.h"
 #include "view.h"
 
 /*
@@ -18,7 +19,7 @@
 struct engine;
 struct engine_report; /* report.h */
 struct engine_fold;
-struct engine_job; /* lives as long as the engine */
+struct engine_job;
 
 /* Loads jobs and open rounds; deltas accepted before a restart are counted, their files checked. task_key: 32 bytes. */
 ERR_MUST_USE enum err engine_new(struct engine **out, const struct services *services,
@@ -34,7 +35,7 @@ void engine_tick(struct engine *g);
 
 /* --- devices */
 
-/* What a device gets: a task (out->recipe.document belongs to the job), or wait with a reason. */
+/* What a device gets: a task, or wait with a reason. The caller ends it with messages_task_deinit. */
 void engine_ask(
     struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out);
 /* Does a running job's round want a delta that the spool's quota has no room for? Its devices are told spool-full. */
@@ -42,27 +43,36 @@ bool engine_spool_full(struct engine *g);
 
 /* A delta on its way: filled by engine_claim, passed along until settled. */
 struct engine_claim {
-	struct engine_job *job;
 	uint8_t job_id[16], task[16], device[32];
 	uint64_t round;
 	uint64_t elements, payload_bytes;
 	uint64_t entries; /* codec_params.entries */
 	double max_norm;
 	uint64_t max_examples;
+	bool has_layers; /* its loss is one that this coordinator knows */
 };
 /* Checks everything about a manifest but its signature: device, job, task, round, base, codec, size, examples. path_task is
  * the task in the URL. Why it may not come, with why. A delta
  * accepted before is PROBLEM_USED_TASK. */
 enum problem_type engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32],
     const char *path_task, struct engine_claim *out, struct why *why);
+/* The same for the report beside the manifest. */
+enum problem_type engine_claim_report(
+    const struct engine_claim *claim, const struct report *r, struct why *why);
 /* Inside the accepting transaction. ERR_OK: the delta may be accepted, and engine_settle must follow. ERR_STATE: the round has
  * closed or has a delta of the device; ERR_DENIED: the device is no longer active; ERR_NOMEM. */
 ERR_MUST_USE enum err engine_take(struct engine *g, const struct engine_claim *claim);
 void engine_settle(
     struct engine *g, const struct engine_claim *claim, bool durable, uint64_t body_bytes);
-/* ERR_NOTFOUND if the device holds no such task. */
-ERR_MUST_USE enum err engine_abort(
-    struct engine *g, const uint8_t device[32], const char *task, struct abort_cause cause);
+/* ERR_NOTFOUND if the device holds no such task. log: what it says of it, may be NULL. */
+ERR_MUST_USE enum err engine_abort(struct engine *g, const uint8_t device[32], const char *task,
+    struct abort_cause cause, const char *log);
+/* The last tasks of a job that devices gave back, as tails_of. */
+size_t engine_tails(struct engine *g, const uint8_t job[16], struct tail out[TAILS_OF_JOB]);
+/* A device is erased: so is what it said. */
+void engine_forget_tails(struct engine *g, const uint8_t device[32]);
+/* A device is here no more, for the reason that the word says: others may have the places of all its tasks. */
+void engine_device_gone(struct engine *g, const uint8_t device[32], const char *word);
 /* Counts bytes of a base model or its state sent to devices. */
 void engine_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes);
 /* May this device fetch this model: is it the base of a job it may work on? */
@@ -83,15 +93,40 @@ struct engine_document {
 	size_t len;
 	uint8_t owner[32]; /* whose job it becomes (struct identity) */
 	const char *by; /* who submits it, for the audit log; NULL: not known */
+	bool bounded; /* [limits] owner_* hold for the owner */
 };
-/* Takes a job document. *created is false if it is there already. ERR_INVALID: the document is wrong. */
+/* Takes a job document. *created is false if it is there already. ERR_INVALID: the document is wrong; ERR_STATE: its job was deleted;
+ * ERR_DENIED: a bound of its owner, and what to do. */
 ERR_MUST_USE enum err engine_submit(struct engine *g, const struct engine_document *document,
     uint8_t id[16], bool *created, struct why *why);
+/* Counts a submission or a deletion by this owner. Returns 0, or the seconds until it may do one more. */
+uint32_t engine_owner_spend(struct engine *g, const uint8_t owner[32]);
+/* May this owner have a model of so many bytes more? ERR_DENIED names the limit and what to do. */
+ERR_MUST_USE enum err engine_owner_models(
+    struct engine *g, const uint8_t owner[32], uint64_t bytes, struct why *why);
 /* Is there such a job, of another owner? */
 bool engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t owner[32]);
 /* Resumes (JOB_RUNNING), pauses or stops a job. by: who gives it, for the audit log, or NULL. ERR_NOTFOUND, ERR_STATE. */
 ERR_MUST_USE enum err engine_command(
     struct engine *g, const uint8_t id[16], enum job_state to, const char *by, struct why *why);
+
+/* Stops all jobs of an owner that are not over; *count of them, also after a failure. */
+ERR_MUST_USE enum err engine_stop_of(
+    struct engine *g, const uint8_t owner[32], const char *by, uint64_t *count, struct why *why);
+
+/* What goes, or would, with a job that is over. */
+struct engine_deletion {
+	uint64_t models, deltas; /* files */
+	uint64_t bytes; /* of these */
+};
+/* Deletes a job that is over, with all that only it holds; its entries in the audit log stay, and its document may never come again.
+ * dry: only counts. ERR_NOTFOUND; ERR_STATE: it is not over, its last round is still being folded, or somebody deletes it. After
+ * another failure the job is still there, perhaps without some of its reports. */
+ERR_MUST_USE enum err engine_delete(struct engine *g, const uint8_t id[16], const char *by,
+    bool dry, struct engine_deletion *out, struct why *why);
+
+/* Deletes some of the jobs that ended longer ago than [retention] ended_jobs. Call now and then. */
+void engine_delete_old(struct engine *g);
 
 void engine_report(struct engine *g, struct engine_report *out);
 
@@ -101,7 +136,9 @@ void engine_report(struct engine *g, struct engine_report *out);
 /* Zero at first, but for the device. */
 struct engine_slice {
 	const uint8_t *device;
-	struct engine_job *last; /* looked at */
+	bool begun;
+	int64_t priority; /* of the last one looked at, */
+	uint64_t serial; /* and its place among those of this priority */
 	size_t count;
 	struct job_view jobs[ENGINE_SLICE];
 };
@@ -110,15 +147,27 @@ ERR_MUST_USE bool engine_jobs(struct engine *g, struct engine_slice *s);
 /* False if there is no such job or the device may not see it. */
 ERR_MUST_USE bool engine_job(
     struct engine *g, const uint8_t id[16], const uint8_t *device, struct job_view *out);
+/* Whom a job can reach now. */
+struct engine_reach {
+	uint32_t goal, quorum;
+	uint64_t devices; /* active, and selected by the job */
+	uint64_t heard; /* of these: asked for work lately, */
+	uint64_t with_data; /* and offered the job's data set with as many examples as it wants */
+	uint64_t examples; /* so many */
+	char data[RECIPE_NAME_MAX]; /* its name; "": the job needs none */
+};
+/* Looks at every device: for the moment of a submission. False if there is no such job, or it is over. */
+bool engine_reach(struct engine *g, const uint8_t id[16], struct engine_reach *out);
 /* Live counts of a job's open round into a row read from the store. */
 void engine_fill_open(struct engine *g, struct store_round *r);
 
 /* --- for the folder */
 
-/* What a closing round is folded from; a copy, except spec and table, which live as long as the engine. */
+/* What a closing round is folded from; a copy, except spec and table, which stay until engine_fold_end. */
 struct engine_fold {
+	/* NULL: nothing is to be folded, but states of jobs that are over may be forgotten. */
 	struct engine_job *job;
-	uint8_t job_id[16];
+	uint8_t job_id[16], owner[32];
 	char job_hex[33];
 	const struct job_spec *spec;
 	const struct tensor_table *table;
@@ -128,6 +177,8 @@ struct engine_fold {
 	uint32_t no_numbers;
 	struct schedule_state schedule; /* before this round */
 };
+/* Is the job running or paused? What is made for its sake alone need not be, once it is over. */
+bool engine_job_lives(struct engine *g, const struct engine_job *j);
 /* What comes of it. */
 struct engine_outcome {
 	struct store_round row; /* committed or failed */
@@ -147,6 +198,8 @@ ERR_MUST_USE enum err engine_plan(
 /* May retention remove this model? Not if it is one that [retention] keeps of its job, if a job starts its open round from it, ends
  * in it, or has a guard that may go back to it; nor if its job is not known, or could not be read. */
 bool engine_lets_go(struct engine *g, const struct store_model *m);
+/* Does a job need this model: for its open round, its guard, or as what it has come to? */
+bool engine_uses_model(struct engine *g, const uint8_t model[32]);
 /* Does any job's open round continue from this optimizer state? */
 bool engine_uses_state(struct engine *g, const uint8_t hash[32]);
 /* A state that a job which is over named, and forgets with this; another may use it. False: there is none. For the thread that
@@ -163,12 +216,17 @@ ERR_MUST_USE enum err engine_change_state(struct store_db *db, const struct serv
     const struct engine_change *c, enum job_state *was, struct why *why);
 /* After the commit. */
 void engine_folded(struct engine *g, const struct engine_fold *f, const struct engine_outcome *o);
+/* The file of a model that was made for a row that did not come, unless a row says that it is somebody's all the same: uploaded, or of
+ * the same job, submitted twice. Waits for the store. */
+void engine_drop_leftover(const struct services *s, const uint8_t model[32]);
 /* The difference that leads to this model goes: no more tasks name it. */
 void engine_steps_gone(struct engine *g, const uint8_t job[16], const uint8_t model[32]);
 /* The fold itself failed. If that passes (health_passes), the round is folded again after a pause; else (a damaged delta or model)
  * the job is paused with the reason and the round stays open. */
 void engine_fold_failed(
     struct engine *g, const struct engine_fold *f, enum err e, const struct why *why);
+/* Whoever got f from engine_start's fold is done with it, and with what belongs to its round. */
+void engine_fold_end(struct engine *g, const struct engine_fold *f);
 /* What failed may work now: rounds that wait to be folded again wait no longer. */
 void engine_retry(struct engine *g);
 

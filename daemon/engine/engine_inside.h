@@ -2,8 +2,10 @@
 #define ENGINE_INSIDE_H
 #include "engine.h"
 #include "lock.h"
+#include "past_rows.h"
 #include "report.h"
 #include "round.h"
+#include "tails.h"
 
 /* Inside of the engine: shared by engine*.c only. All fields are under the engine's lock
  * unless said otherwise. */
@@ -30,14 +32,36 @@ struct engine_member {
 	uint64_t round; /* the last committed one that its delta is in */
 };
 
+/* What only the rounds of a job need. */
+struct engine_work {
+	struct job_spec spec; /* immutable */
+	struct tensor_table table; /* immutable; roles are assigned */
+	double
+	    evaluation; /* multiply-adds of a batch of the coordinator's evaluation; 0: it makes none */
+	struct schedule_state schedule; /* after the last round that ended */
+	/* The newest first; each from is the next one's to. */
+	struct engine_step steps[ENGINE_STEPS];
+	size_t step_count;
+};
+
 struct engine_job {
-	struct engine_job *next; /* by priority, then age; never changes after insertion */
+	struct engine_job *next; /* by priority, then age */
 	struct engine_job *chain; /* of its bucket */
+	uint64_t serial; /* grows with age */
+	uint32_t place; /* standing.h */
+	unsigned users; /* who has it without the lock */
+	unsigned readers; /* who reads its work without the lock */
+	unsigned folds; /* of its rounds, that the folder has */
+	bool deleting; /* somebody does */
+	/* Nobody finds it any more. It stays in the list while it is used or names a state. */
+	bool gone;
 	uint8_t id[16];
 	char hex[33];
-	struct job_spec spec; /* immutable */
-	struct tensor_table table; /* immutable; roles assigned */
-	double created_at;
+	char name[RECIPE_NAME_MAX];
+	int64_t priority;
+	/* NULL once the job is over, nothing of it is folded any more, and its states are forgotten: engine_job_shrink. */
+	struct engine_work *work;
+	double created_at, ended_at; /* NaN: it is not over */
 	uint8_t owner[32]; /* immutable */
 	enum job_state state;
 	char reason[128];
@@ -45,24 +69,28 @@ struct engine_job {
 	struct round round; /* engine_step alone changes it */
 	uint32_t loaded; /* deltas that the open round had when the coordinator started */
 	struct store_round row; /* of the open round */
-	uint64_t model_bytes;
+	uint64_t model_bytes, parameters;
 	uint8_t model[32]; /* the newest committed model */
 	uint64_t rounds_committed;
 	struct store_metric metric;
 	uint64_t metric_round;
-	struct schedule_state schedule; /* after the last round that ended */
+	bool is_guarded;
+	struct guard_view guard; /* without work: as it was at the end */
 	uint64_t bytes_up, bytes_down;
 	struct invite *invites; /* sorted by device */
 	size_t invite_count, invite_room;
 	uint8_t (*candidates)[32]; /* gathered askers, sorted */
 	size_t candidate_count, candidate_room;
-	/* The newest first; each from is the next one's to. */
-	struct engine_step steps[ENGINE_STEPS];
-	size_t step_count;
 	struct engine_member *members; /* of a job with control variates: those it has, by device */
 	size_t member_count; /* at most spec.aggregate.variates, for which there is room */
 	unsigned fold_failures; /* of the round at hand, in a row */
 	uint64_t fold_retry_ms; /* when it is folded again; 0: it does not wait for that */
+};
+
+/* When what an owner did lately is paid for, by the clock that only goes forward; may be ahead. */
+struct engine_owner {
+	uint8_t id[32];
+	uint64_t busy_ms;
 };
 
 struct engine {
@@ -73,8 +101,12 @@ struct engine {
 	/* The same by the first byte of their ids, which are hashes. */
 	struct engine_job *buckets[256];
 	struct engine_job *last; /* of them */
-	size_t job_count;
+	uint64_t serial; /* of the newest */
+	size_t job_count, gone_count;
 	struct engine_report report; /* that of the lock apart */
+	struct engine_owner *owners; /* sorted */
+	size_t owner_count, owner_room;
+	struct tails tails; /* under a lock of its own */
 	bool started, stopping;
 	uint64_t look_ms; /* before that no round and no fold waits for the time */
 	enum err (*fold)(void *folder, const struct engine_fold *f); /* who folds */
@@ -83,8 +115,13 @@ struct engine {
 
 /* The next one of a walk over all jobs, which lets others have the lock now and then: what is to be decided about all of them at one
  * moment needs a loop of its own. seen: the walk's, 0 at first. Lock held. */
-struct engine_job *engine_next(struct engine *g, const struct engine_job *j, unsigned *seen);
+struct engine_job *engine_next(struct engine *g, struct engine_job *j, unsigned *seen);
+/* Not one that is gone. */
 struct engine_job *engine_find(const struct engine *g, const uint8_t id[16]);
+/* Does a job's open round, newest model or guard need this model? Lock held. */
+bool engine_holds_model(struct engine *g, const uint8_t model[32]);
+/* Frees the jobs that are gone and used by nobody. Lock held. */
+void engine_drop_gone(struct engine *g);
 /* Tells the job's round what happened and does what it answers; the actions, for a caller that asked for one. Lock held. */
 unsigned engine_step(struct engine *g, struct engine_job *j, enum round_event event, uint32_t arg);
 /* What the round would answer, as it stands. No lock. */
@@ -95,15 +132,24 @@ void engine_fold_at(struct engine *g, struct engine_job *j, uint64_t ms);
 ERR_MUST_USE enum err engine_invite(
     struct engine_job *j, const uint8_t device[32], enum invite_state state);
 /* Makes an in-memory job from its document and base model: parses, reads the model's table, assigns roles. No lock. */
-ERR_MUST_USE enum err engine_job_new(struct engine_job **out, const struct services *services,
-    const uint8_t id[16], const char *text, size_t len, struct why *why);
+ERR_MUST_USE enum err engine_job_new(
+    struct engine_job **out, const uint8_t id[16], const char *text, size_t len, struct why *why);
 void engine_job_free(struct engine_job *j);
-/* The model of round 0: drawn from the seed into the model folder, or the uploaded one. No lock. */
+/* Frees what only rounds need, once none of them comes, and notes in the store what is left: a start reads no more of the job. Lock
+ * held. */
+void engine_job_shrink(struct engine *g, struct engine_job *j);
+/* One without work; NULL: no memory. */
+struct engine_job *engine_job_blank(const uint8_t id[16]);
+/* Does the job still name states that are to be forgotten? Lock held. */
+bool engine_names_state(const struct engine_job *j);
+/* The model of round 0: drawn from the seed into the model folder, or the uploaded one, whose tensors a new file has in the order of
+ * the layers if it has them in another. No lock. */
 ERR_MUST_USE enum err engine_first_model(
     const struct services *s, struct engine_job *j, uint8_t id[32], struct why *why);
-/* Reads a model's table into the job, assigns the job's roles, checks it against the layers. No lock. */
-ERR_MUST_USE enum err engine_take_table(
-    const struct services *s, struct engine_job *j, const uint8_t model[32], struct why *why);
+/* Reads a model's table into the job, assigns the job's roles, checks it against the layers. What is submitted keeps to
+ * tensor_table_bound; what was taken once is taken again. No lock. */
+ERR_MUST_USE enum err engine_take_table(const struct services *s, struct engine_job *j,
+    const uint8_t model[32], bool submitted, struct why *why);
 /* The open round that stands in j->row begins. Lock held. */
 void engine_begin_open(struct engine *g, struct engine_job *j);
 /* Links a complete job into the list. Lock held. */
@@ -112,8 +158,13 @@ void engine_job_link(struct engine *g, struct engine_job *j);
 bool engine_has_invite(const struct engine_job *j, const uint8_t device[32]);
 /* pick: sample. Notes an asker; asking twice adds nothing, and failure to note one only leaves it out. Lock held. */
 void engine_draw_note(struct engine_job *j, const uint8_t device[32]);
+/* An asker that is here no more. Lock held. */
+void engine_draw_forget(struct engine_job *j, const uint8_t device[32]);
 /* Invites the devices with the smallest SHA-256(seed || round || device id) among those noted. Lock held. */
 void engine_draw(struct engine *g, struct engine_job *j);
+/* Does a job with such a selection want the device? */
+bool engine_selects(struct engine *g, const uint8_t job[16], const struct select_spec *select,
+    const uint8_t device[32]);
 /* Why this device may not work on the job at all. Lock held. */
 enum wait_reason engine_ineligible(
     struct engine *g, const struct engine_job *j, const uint8_t device[32]);
@@ -139,7 +190,29 @@ void engine_schedule_apply(
 ERR_MUST_USE enum err engine_schedule_load(struct store_db *db, struct engine_job *j);
 /* May the guard go back to it? Of a job that is over, only its best model is held. Lock held. */
 bool engine_schedule_holds_model(const struct engine_job *j, const uint8_t model[32]);
+/* Lets the folder, which alone may, forget the states of jobs that are over. Lock held. */
+void engine_forget_later(struct engine *g);
+/* Of a job that is over: it names none any more. */
+void engine_schedule_drop_states(struct engine_job *j);
 bool engine_schedule_holds_state(const struct engine_job *j, const uint8_t state[32]);
+
+/* view.c. Of a job with work. Lock held. */
+struct guard_view engine_view_guard(const struct engine_job *j);
+
+/* past.c: jobs that are over, which have no work. */
+/* As its row has it. ERR_NOMEM. */
+ERR_MUST_USE enum err engine_past_new(struct engine_job **out, const struct store_past *row);
+/* Writes that row, some time. Lock held. */
+void engine_past_note(struct engine *g, const struct engine_job *j);
+/* Would the job have taken this device? Reads and parses its document: the store is waited for. No lock. */
+bool engine_past_selects(struct engine *g, const uint8_t job[16], const uint8_t device[32]);
+
+/* owner.c */
+/* Memory that a job with work takes while it is not over, as [limits] owner_document_bytes counts it. */
+uint64_t engine_owner_bytes(const struct engine_job *j);
+/* May its owner have this job, which is complete but for its rows, too? ERR_DENIED names the limit and what to do. No lock. */
+ERR_MUST_USE enum err engine_owner_takes(
+    struct engine *g, const struct engine_job *j, struct why *why);
 
 /* forecast.c. Lock held. */
 struct job_forecast engine_forecast(const struct config *c, const struct engine_job *j);

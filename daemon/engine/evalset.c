@@ -1,6 +1,7 @@
 #include "evalset.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,12 @@
 #include "source.h"
 #include "worker.h"
 
+/* The set is cut into a fixed number of shares, whatever the number of threads: the sums keep their order. */
+#define SHARES 16
+
 struct evalset {
 	const struct config *config;
+	pthread_mutex_t lock; /* held while a set is loaded */
 	struct dataset sets[CONFIG_DATA_MAX];
 	bool loaded[CONFIG_DATA_MAX];
 };
@@ -24,6 +29,7 @@ evalset_new(struct evalset **out, const struct config *config)
 	if (!s)
 		return ERR_NOMEM;
 	s->config = config;
+	pthread_mutex_init(&s->lock, NULL);
 	*out = s;
 	return ERR_OK;
 }
@@ -36,6 +42,7 @@ evalset_free(struct evalset *s)
 	for (size_t i = 0; i < CONFIG_DATA_MAX; i++)
 		if (s->loaded[i])
 			dataset_deinit(&s->sets[i]);
+	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
@@ -47,13 +54,15 @@ load_files(struct dataset *out, const struct config_data *d, struct why *why)
 	    .labels = d->labels,
 	    .path = d->path,
 	    .csv = {.label = d->label[0] ? d->label : NULL, .regression = d->regression},
+	    .shape = d->shape,
 	};
 
 	return source_load(out, &from, why);
 }
 
+/* Lock held. */
 static enum err
-load(struct evalset *s, const char *name, struct dataset **out, struct why *why)
+load_locked(struct evalset *s, const char *name, struct dataset **out, struct why *why)
 {
 	const struct config_data *d = config_data_find(s->config, name);
 	enum err e = ERR_OK;
@@ -80,24 +89,61 @@ load(struct evalset *s, const char *name, struct dataset **out, struct why *why)
 	return ERR_OK;
 }
 
+static enum err
+load(struct evalset *s, const char *name, struct dataset **out, struct why *why)
+{
+	pthread_mutex_lock(&s->lock);
+	enum err e = load_locked(s, name, out, why);
+	pthread_mutex_unlock(&s->lock);
+	return e;
+}
+
+static enum err
+make_net(const struct recipe *r, uint64_t most, struct net **out, struct why *why)
+{
+	return net_new(out, &r->net, r->data.class_count, EVALSET_BATCH, false, most, why);
+}
+
+static enum err
+check_cost(const struct config *c, const struct recipe *recipe, struct why *why)
+{
+	struct net *net = NULL;
+	struct why detail = {""};
+
+	enum err e = make_net(recipe, c->evaluation_bytes, &net, &detail);
+	if (e == ERR_LIMIT)
+		return err_set(why, e,
+		    "evaluate: a batch of %d examples needs more memory than the %llu bytes of the "
+		    "coordinator's [limits] evaluation_bytes",
+		    EVALSET_BATCH, (unsigned long long)c->evaluation_bytes);
+	if (e)
+		return err_set(why, e, "%s", detail.text);
+	double work = EVALSET_BATCH * net_work(net);
+	net_free(net);
+	if (c->evaluation_work == 0 || work <= (double)c->evaluation_work)
+		return ERR_OK;
+	return err_set(why, ERR_LIMIT,
+	    "evaluate: a batch of %d examples takes %.3g multiply-adds; the coordinator's [limits] "
+	    "evaluation_work is %.3g",
+	    EVALSET_BATCH, work, (double)c->evaluation_work);
+}
+
 enum err
 evalset_check(struct evalset *s, const struct recipe *recipe, struct why *why)
 {
+	const struct data_spec *spec = &recipe->data;
+	char here[DATASET_SHAPE_TEXT], there[DATASET_SHAPE_TEXT];
 	struct dataset *d = NULL;
-	size_t features = 1;
-
-	for (unsigned i = 0; i < recipe->data.dims; i++)
-		features *= recipe->data.shape[i];
 
 	enum err e = load(s, recipe->evaluate_data, &d, why);
 	if (e)
 		return e;
-	if (d->features != features)
-		return err_set(why, ERR_INVALID,
-		    "data set \"%s\" of the coordinator has %zu values per example, data.shape has "
-		    "%zu",
-		    recipe->evaluate_data, d->features, features);
-	return ERR_OK;
+	if (dataset_shape_fits(d, spec))
+		return check_cost(s->config, recipe, why);
+	return err_set(why, ERR_INVALID,
+	    "data set \"%s\" of the coordinator has examples of shape %s, data.shape is %s",
+	    recipe->evaluate_data, dataset_shape_text(here, d->shape, d->dims),
+	    dataset_shape_text(there, spec->shape, spec->dims));
 }
 
 /* One thread's share of an evaluation. */
@@ -109,8 +155,7 @@ struct share {
 };
 
 struct evaluation {
-	const struct recipe *recipe;
-	const float *params;
+	const struct evalset_work *work;
 	struct share *shares;
 };
 
@@ -121,12 +166,36 @@ evaluate_share(void *arg, unsigned i)
 	struct share *s = &v->shares[i];
 	struct net *net = NULL;
 
-	s->e = net_new(&net, &v->recipe->net, v->recipe->data.class_count, 32, false, 0, &s->why);
+	const struct evalset_work *w = v->work;
+	const struct train_config config = {
+	    .data = &w->recipe->data, .stop = w->stop, .context = w->context};
+
+	s->e = make_net(w->recipe, 0, &net, &s->why);
 	if (s->e)
 		return;
-	memcpy(net_params(net), v->params, net_tensors(net)->bytes);
-	s->e = train_evaluate(net, &s->part, &v->recipe->data, &s->score, &s->why);
+	memcpy(net_params(net), w->params, net_tensors(net)->bytes);
+	s->e = train_evaluate_while(net, &s->part, &config, &s->score, &s->why);
 	net_free(net);
+}
+
+/* So many nets fit into the limit at one time. A job of before there was one has a net all the same. */
+static enum err
+count_threads(
+    const struct config *c, const struct evalset_work *w, unsigned *threads, struct why *why)
+{
+	struct net *net = NULL;
+
+	*threads = w->threads;
+	if (c->evaluation_bytes == 0)
+		return ERR_OK;
+	enum err e = make_net(w->recipe, 0, &net, why);
+	if (e)
+		return e;
+	uint64_t room = c->evaluation_bytes / net_bytes(net);
+	net_free(net);
+	if (room < *threads)
+		*threads = room > 0 ? (unsigned)room : 1;
+	return ERR_OK;
 }
 
 static struct dataset
@@ -172,18 +241,18 @@ join(const struct evaluation *v, unsigned n, struct train_score *score, struct w
 	return ERR_OK;
 }
 
-/* The set is cut into a fixed number of shares, whatever the number of threads: the sums keep their order. */
-#define SHARES 16
-
 enum err
-evalset_run(struct evalset *s, const struct recipe *recipe, const float *params, unsigned threads,
-    struct train_score *score, struct why *why)
+evalset_run(
+    struct evalset *s, const struct evalset_work *work, struct train_score *score, struct why *why)
 {
 	struct share shares[SHARES] = {0};
-	struct evaluation v = {recipe, params, shares};
+	struct evaluation v = {work, shares};
 	struct dataset *d = NULL;
+	unsigned threads = 0;
 
-	enum err e = load(s, recipe->evaluate_data, &d, why);
+	enum err e = load(s, work->recipe->evaluate_data, &d, why);
+	if (!e)
+		e = count_threads(s->config, work, &threads, why);
 	if (e)
 		return e;
 	unsigned n = d->count < SHARES ? 1 : SHARES;

@@ -4,17 +4,27 @@
 #include "dataset.h"
 #include "train.h"
 
-/* The coordinator's own data sets, for evaluation: loaded once, when first used. One user at a time. */
+#define EVALSET_BATCH 32 /* examples; the sums of a figure depend on it */
+
+/* The coordinator's own data sets, for evaluation: loaded once, when first used. Any thread. */
 struct evalset;
+
+struct evalset_work {
+	const struct recipe *recipe;
+	const float *params; /* data section of a model, in the network's order */
+	unsigned threads; /* fewer are used where evaluation_bytes has no room for as many */
+	/* Called on these threads before each batch; returning true ends the evaluation. NULL: never. */
+	bool (*stop)(void *context, uint64_t done, uint64_t planned);
+	void *context;
+};
 
 ERR_MUST_USE enum err evalset_new(struct evalset **out, const struct config *config);
 void evalset_free(struct evalset *s);
-/* Evaluates a network with these parameters (data section of a model, in the network's order) on the named set, on
- * `threads` threads. If the loss is not finite it is NaN and the accuracy 0 (NaN without labels). ERR_NOTFOUND if there is no such
- * set. */
-ERR_MUST_USE enum err evalset_run(struct evalset *s, const struct recipe *recipe,
-    const float *params, unsigned threads, struct train_score *score, struct why *why);
-/* Could this set be loaded and does it fit the recipe? Loads it. */
+/* Evaluates a network with these parameters on the recipe's set. If the loss is not finite it is NaN and the accuracy 0 (NaN
+ * without labels). ERR_NOTFOUND if there is no such set, ERR_CLOSED if it was ended. */
+ERR_MUST_USE enum err evalset_run(
+    struct evalset *s, const struct evalset_work *work, struct train_score *score, struct why *why);
+/* Could this set be loaded, does it fit the recipe, and is a batch within the configuration's limits? Loads it. */
 ERR_MUST_USE enum err evalset_check(
     struct evalset *s, const struct recipe *recipe, struct why *why);
 

@@ -23,9 +23,10 @@ models_kept(const struct config *c, uint64_t rounds)
 static uint64_t
 difference_bytes(const struct engine_job *j)
 {
-	const struct codec *codec = codec_find_name(j->spec.download.codec);
+	const struct codec *codec = codec_find_name(j->work->spec.download.codec);
 
-	return codec ? DIFFERENCE_HEAD + difference_payload_bytes(codec, j->table.elements) : 0;
+	return codec ? DIFFERENCE_HEAD + difference_payload_bytes(codec, j->work->table.elements)
+		     : 0;
 }
 
 struct job_forecast
@@ -34,11 +35,11 @@ engine_forecast(const struct config *c, const struct engine_job *j)
 	uint64_t delta = manifest_body_bytes(engine_variate_payload(j)) + FILE_HEAD;
 	uint64_t model = j->model_bytes + FILE_HEAD + difference_bytes(j);
 	uint64_t state = engine_variate_state_bytes(j);
-	uint64_t done = j->rounds_committed, goal = j->spec.round.goal;
-	uint64_t rounds = j->spec.stop.rounds > done ? j->spec.stop.rounds - done : 0;
+	uint64_t done = j->rounds_committed, goal = j->work->spec.round.goal;
+	uint64_t rounds = j->work->spec.stop.rounds > done ? j->work->spec.stop.rounds - done : 0;
 	uint64_t left = rounds > 0 ? rounds : 1;
 	/* While every round is a little worse than the one before, a guard holds all of its window. */
-	uint64_t window = j->spec.guard.on ? j->spec.guard.window : 0;
+	uint64_t window = j->work->spec.guard.on ? j->work->spec.guard.window : 0;
 	uint64_t held = window < left ? window : left;
 
 	return (struct job_forecast){

@@ -1,8 +1,10 @@
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "audit.h"
+#include "clock.h"
 #include "engine_inside.h"
 #include "log.h"
 #include "retention.h"
@@ -44,6 +46,15 @@ engine_change_state(struct store_db *db, const struct services *s, const struct 
 	return e ? e : audit_change(db, s, c, why);
 }
 
+bool
+engine_job_lives(struct engine *g, const struct engine_job *j)
+{
+	lock_take(&g->lock);
+	bool lives = states_job_lives(j->state);
+	lock_release(&g->lock);
+	return lives;
+}
+
 /* --- by the coordinator itself */
 
 struct state_change {
@@ -77,8 +88,13 @@ engine_note_state(struct engine *g, struct engine_job *j, enum job_state state, 
 	g->report.jobs[j->state]--;
 	g->report.jobs[state]++;
 	j->state = state;
+	j->ended_at = states_job_lives(state) ? NAN : clock_wall();
+	if (!states_job_lives(state)) {
+		standing_close(g->services->registry, j->place);
+		j->place = STANDING_NO_PLACE;
+	}
 	snprintf(j->reason, sizeof(j->reason), "%s", reason);
-	log_event(LOG_LEVEL_INFO, "job.state", LOG_S("job", j->hex), LOG_S("name", j->spec.name),
+	log_event(LOG_LEVEL_INFO, "job.state", LOG_S("job", j->hex), LOG_S("name", j->name),
 	    LOG_S("state", states_job_name(state)), LOG_S("reason", reason));
 }
 
@@ -160,6 +176,12 @@ carry_out_on(struct engine *g, struct engine_job *j, struct command *c)
 		engine_step(g, j, ROUND_PAUSE, 0);
 	else if (paused)
 		engine_step(g, j, ROUND_RESUME, 0);
+	if (!j->work)
+		engine_past_note(g, j);
+	else if (c->state == JOB_STOPPED && engine_names_state(j))
+		engine_forget_later(g);
+	else
+		engine_job_shrink(g, j);
 }
 
 /* On the store thread, after the commit: in memory as in the store, in the same order as the ends of rounds. */
@@ -197,25 +219,54 @@ engine_command(
 	struct command c = {.g = g,
 	    .by = by,
 	    .state = to,
-	    .reason = stop	   ? "stopped by an administrator"
-		: to == JOB_PAUSED ? "paused by an administrator"
+	    .reason = stop	   ? "stopped by hand"
+		: to == JOB_PAUSED ? "paused by hand"
 				   : ""};
 
 	memcpy(c.id, id, 16);
 	if (!stop && is_set_aside(g, id, why))
 		return ERR_STATE;
 	/* Durable first: what was answered survives a restart. */
-	enum err e = store_write_then(g->services->store, write_command, carry_out, &c, why);
+	enum err e = store_write_reserved(g->services->store, write_command, carry_out, &c, why);
 	if (e)
 		return e;
 	if (!c.found)
 		return ERR_NOTFOUND;
 	if (!stop)
 		return ERR_OK;
+	/* What its guard held is free now. The stop counts whatever becomes of all that: the next pass comes with the next round. */
 	e = store_write(g->services->store, remove_deltas, &c, why);
-	/* What its guard held is free now. The stop counts whatever becomes of that: the next pass comes with the next round. */
-	enum err left = retention_pass(g->services);
-	if (left)
-		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(left)));
+	if (!e)
+		e = retention_pass(g->services);
+	if (e)
+		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(e)));
+	return ERR_OK;
+}
+
+static bool
+find_live(struct engine *g, const uint8_t owner[32], uint8_t id[16])
+{
+	unsigned seen = 0;
+	bool found = false;
+
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j && !found; j = engine_next(g, j, &seen)) {
+		found = states_job_lives(j->state) && memcmp(j->owner, owner, 32) == 0;
+		if (found)
+			memcpy(id, j->id, 16);
+	}
+	lock_release(&g->lock);
+	return found;
+}
+
+enum err
+engine_stop_of(
+    struct engine *g, const uint8_t owner[32], const char *by, uint64_t *count, struct why *why)
+{
+	enum err e = ERR_OK;
+	uint8_t id[16];
+
+	for (*count = 0; !e && find_live(g, owner, id); *count += !e)
+		e = engine_command(g, id, JOB_STOPPED, by, why);
 	return e;
 }

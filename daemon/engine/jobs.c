@@ -7,6 +7,7 @@
 #include "audit.h"
 #include "buf.h"
 #include "clock.h"
+#include "delete_rows.h"
 #include "engine.h"
 #include "engine_inside.h"
 #include "evalset.h"
@@ -72,12 +73,50 @@ audit_submission(struct store_db *db, const struct submission *s, struct why *wh
 }
 
 static enum err
+no_init(struct why *why)
+{
+	return err_set(why, ERR_INVALID, "model.init: there is no such model; upload it first");
+}
+
+/* A model that a job names must outlive the job that made it. */
+static enum err
+pin_init(struct store_db *db, const struct recipe *r, const uint8_t owner[32], struct why *why)
+{
+	uint8_t id[32];
+
+	if (!r->init[0])
+		return ERR_OK;
+	if (!hex_decode(id, sizeof(id), r->init, strlen(r->init)))
+		return err_set(why, ERR_INVALID, "model.init is not a model id");
+	enum err e = store_model_pin(db, id, owner);
+	return e == ERR_NOTFOUND ? no_init(why) : e;
+}
+
+static enum err
+refuse_deleted(struct store_db *db, void *id, struct why *why)
+{
+	enum err e = store_delete_known(db, id);
+
+	if (e == ERR_NOTFOUND)
+		return ERR_OK;
+	return e
+	    ? e
+	    : err_set(why, ERR_STATE,
+		  "this job was deleted, and its document may not come again: change its name or "
+		  "seed");
+}
+
+static enum err
 write_submission(struct store_db *db, void *arg, struct why *why)
 {
 	struct submission *s = arg;
 
-	enum err e = store_job_insert(db, &s->job);
+	enum err e = refuse_deleted(db, s->job.id, why);
+	if (!e)
+		e = store_job_insert(db, &s->job);
 	FAULT("job.row");
+	if (!e)
+		e = pin_init(db, &s->made->work->spec.recipe, s->job.owner, why);
 	if (!e)
 		e = models_still(s->services->models, s->model.id, why);
 	if (!e)
@@ -111,16 +150,31 @@ begin_submitted(void *arg)
 static enum err
 check_evaluation(const struct services *s, const struct engine_job *j, struct why *why)
 {
-	if (j->spec.recipe.evaluate_by != EVALUATE_COORDINATOR)
+	if (j->work->spec.recipe.evaluate_by != EVALUATE_COORDINATOR)
 		return ERR_OK;
 	struct evalset *set = NULL;
 	const struct config *c = shared_take(s->config);
 	enum err e = evalset_new(&set, c);
 	if (!e)
-		e = evalset_check(set, &j->spec.recipe, why);
+		e = evalset_check(set, &j->work->spec.recipe, why);
 	evalset_free(set);
 	shared_give(s->config, c);
 	return e == ERR_NOTFOUND ? ERR_INVALID : e;
+}
+
+/* A pattern that fits nothing was meant for something. */
+static enum err
+check_patterns(const struct engine_job *j, struct why *why)
+{
+	const struct recipe *r = &j->work->spec.recipe;
+	const struct tensor_rule *unused =
+	    tensor_table_unused(&j->work->table, r->rules, r->rule_count);
+
+	if (!unused)
+		return ERR_OK;
+	return err_set(why, ERR_INVALID,
+	    "tensors: \"%.80s\" fits no tensor of the model, whose first is \"%.80s\"",
+	    unused->pattern, j->work->table.items[0].name);
 }
 
 static enum err
@@ -141,19 +195,6 @@ check_aggregate(const struct job_spec *spec, struct why *why)
 	return ERR_OK;
 }
 
-/* A round whose record would be too large could never be committed. */
-static enum err
-check_record(const struct round_spec *r, struct why *why)
-{
-	_Static_assert(
-	    RECORD_REPORTS_MAX * 67 < RECORD_BODY_MAX / 5 * 4, "room for more than the goal");
-	if (r->goal <= RECORD_REPORTS_MAX)
-		return ERR_OK;
-	return err_set(why, ERR_INVALID,
-	    "round.goal: the signed record of a round names its reports, %u at most",
-	    RECORD_REPORTS_MAX);
-}
-
 /* A round that can never be in the spool whole would be abandoned again and again. */
 static enum err
 check_quota(const struct services *s, const struct engine_job *j, struct why *why)
@@ -162,41 +203,63 @@ check_quota(const struct services *s, const struct engine_job *j, struct why *wh
 	uint64_t one = engine_variate_payload(j);
 
 	one = one > MANIFEST_PAYLOAD_MAX ? UINT64_MAX : spoolfile_bytes(one);
-	if (quota == 0 || one <= quota / j->spec.round.goal)
+	if (quota == 0 || one <= quota / j->work->spec.round.goal)
 		return ERR_OK;
 	return err_set(why, ERR_INVALID,
 	    "round.goal: %u deltas of %llu bytes do not fit the spool's quota of %llu",
-	    j->spec.round.goal, (unsigned long long)one, (unsigned long long)quota);
+	    j->work->spec.round.goal, (unsigned long long)one, (unsigned long long)quota);
 }
+
+/* A model on its way out. */
+struct leftover {
+	const struct services *services;
+	const uint8_t *model;
+};
 
 static enum err
-pin_model(struct store_db *db, void *arg, struct why *why)
+drop_leftover(struct store_db *db, void *arg, struct why *why)
 {
-	(void)why;
-	return store_model_pin(db, arg);
-}
-
-/* A model that a job names must outlive the job that made it. */
-static enum err
-pin_init(const struct services *s, const struct recipe *r, struct why *why)
-{
-	uint8_t id[32];
-
-	if (!r->init[0])
-		return ERR_OK;
-	if (!hex_decode(id, sizeof(id), r->init, strlen(r->init)))
-		return err_set(why, ERR_INVALID, "model.init is not a model id");
-	return store_write(s->store, pin_model, id, why);
-}
-
-/* Drawn for a job that never comes. A row says that it is somebody's all the same: uploaded, or of the same job, submitted twice. */
-static void
-drop_drawn(const struct services *s, const uint8_t model[32])
-{
+	const struct leftover *l = arg;
 	struct store_model row;
 
-	if (store_model_find(s->store, model, &row) == ERR_NOTFOUND)
-		(void)!models_delete(s->models, model);
+	(void)why;
+	enum err e = store_model_get(db, l->model, &row);
+	return e == ERR_NOTFOUND ? models_delete(l->services->models, l->model) : e;
+}
+
+void
+engine_drop_leftover(const struct services *s, const uint8_t model[32])
+{
+	struct leftover l = {s, model};
+
+	(void)!store_write(s->store, drop_leftover, &l, NULL);
+}
+
+static bool
+is_init(const struct recipe *r, const uint8_t model[32])
+{
+	char hex[65];
+
+	hex_encode(hex, model, 32);
+	return strcmp(r->init, hex) == 0;
+}
+
+/* Once it is in the list, others may stop and delete it: what is said of it then was copied before. */
+static enum err
+write_out(struct submission *s, struct why *why)
+{
+	const struct engine_job *j = s->made;
+	uint64_t parameters = j->parameters;
+	char name[sizeof(j->name)], hex[sizeof(j->hex)];
+
+	memcpy(name, j->name, sizeof(name));
+	memcpy(hex, j->hex, sizeof(hex));
+	enum err e =
+	    store_write_then(s->services->store, write_submission, begin_submitted, s, why);
+	if (!e)
+		log_event(LOG_LEVEL_INFO, "job.submitted", LOG_S("job", hex), LOG_S("name", name),
+		    LOG_U("parameters", parameters));
+	return e;
 }
 
 /* Everything about a new job that can be wrong or slow; on success it is durable, in the list, and its first round is open. */
@@ -211,39 +274,42 @@ prepare(
 	    .job = {.document = (char *)(uintptr_t)document->text,
 		.document_len = document->len,
 		.state = JOB_RUNNING,
-		.created_at = clock_wall()}};
+		.created_at = clock_wall(),
+		.ended_at = NAN}};
 	uint8_t model[32];
 
 	FAULT("job.checked");
-	enum err e = check_record(&j->spec.round, why);
+	enum err e = check_aggregate(&j->work->spec, why);
 	if (!e)
-		e = check_aggregate(&j->spec, why);
+		e = job_check(&j->work->spec, why);
 	if (!e)
 		e = check_evaluation(g->services, j, why);
 	if (!e)
-		e = pin_init(g->services, &j->spec.recipe, why);
-	if (!e)
 		e = engine_first_model(g->services, j, model, why);
+	bool made = !e && !is_init(&j->work->spec.recipe, model);
 	if (!e)
-		e = engine_take_table(g->services, j, model, why);
-	if (!e) {
+		e = engine_take_table(g->services, j, model, true, why);
+	if (!e)
+		e = check_patterns(j, why);
+	if (!e)
 		e = check_quota(g->services, j, why);
-		if (e && !j->spec.recipe.init[0])
-			drop_drawn(g->services, model);
-	}
-	if (e == ERR_NOTFOUND)
-		e = err_set(
-		    why, ERR_INVALID, "model.init: there is no such model; upload it first");
+	if (!e && document->bounded)
+		e = engine_owner_takes(g, j, why);
+	if (e && made)
+		engine_drop_leftover(g->services, model);
 	if (e)
-		return e;
+		return e == ERR_NOTFOUND ? no_init(why) : e;
 	memcpy(s.job.id, j->id, 16);
 	memcpy(s.job.owner, j->owner, sizeof(s.job.owner));
-	open_row(&s.first, j->id, 1, model, j->spec.round.goal);
+	open_row(&s.first, j->id, 1, model, j->work->spec.round.goal);
 	s.model = (struct store_model){.bytes = j->model_bytes, .created_at = s.job.created_at};
 	memcpy(s.model.id, model, 32);
 	memcpy(s.model.job, j->id, 16);
 	FAULT("job.model");
-	return store_write_then(g->services->store, write_submission, begin_submitted, &s, why);
+	e = write_out(&s, why);
+	if (e && made)
+		engine_drop_leftover(g->services, model);
+	return e;
 }
 
 static bool
@@ -251,7 +317,7 @@ exists(struct engine *g, const uint8_t id[16], size_t *count)
 {
 	lock_take(&g->lock);
 	bool found = engine_find(g, id) != NULL;
-	*count = g->job_count;
+	*count = g->report.jobs[JOB_RUNNING] + g->report.jobs[JOB_PAUSED];
 	lock_release(&g->lock);
 	return found;
 }
@@ -272,8 +338,12 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 	if (exists(g, id, &count))
 		return ERR_OK;
 	if (count >= ENGINE_JOBS_MAX)
-		return err_set(why, ERR_INVALID, "there are %zu jobs already", count);
-	enum err e = engine_job_new(&j, g->services, id, text, len, why);
+		return err_set(why, ERR_INVALID, "%zu jobs are not over yet; stop some", count);
+	enum err e = job_bound(text, len, why);
+	if (!e)
+		e = store_read(g->services->store, refuse_deleted, id, why);
+	if (!e)
+		e = engine_job_new(&j, id, text, len, why);
 	if (!e) {
 		memcpy(j->owner, document->owner, sizeof(j->owner));
 		e = prepare(g, j, document, why);
@@ -283,8 +353,6 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 		/* Two submissions of one document at once: the other one won. */
 		return e == ERR_EXISTS ? ERR_OK : e == ERR_LIMIT ? ERR_INVALID : e;
 	}
-	log_event(LOG_LEVEL_INFO, "job.submitted", LOG_S("job", j->hex),
-	    LOG_S("name", j->spec.name), LOG_U("parameters", j->table.elements));
 	wake_ring(&g->services->wake);
 	*created = true;
 	return ERR_OK;
@@ -325,13 +393,12 @@ engine_plan(
 	return ERR_OK;
 }
 
-/* Lock held. */
-static bool
-uses_model(struct engine *g, const uint8_t model[32])
+bool
+engine_holds_model(struct engine *g, const uint8_t model[32])
 {
 	unsigned seen = 0;
 
-	for (const struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
+	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
 		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
 		    engine_schedule_holds_model(j, model))
 			return true;
@@ -347,10 +414,19 @@ engine_lets_go(struct engine *g, const struct store_model *m)
 	const struct engine_job *j = engine_find(g, m->job);
 	bool goes = j && !j->aside && m->round > 0 &&
 	    m->round + c->keep_last <= j->rounds_committed &&
-	    !(c->keep_every > 0 && m->round % c->keep_every == 0) && !uses_model(g, m->id);
+	    !(c->keep_every > 0 && m->round % c->keep_every == 0) && !engine_holds_model(g, m->id);
 	lock_release(&g->lock);
 	shared_give(g->services->config, c);
 	return goes;
+}
+
+bool
+engine_uses_model(struct engine *g, const uint8_t model[32])
+{
+	lock_take(&g->lock);
+	bool used = engine_holds_model(g, model);
+	lock_release(&g->lock);
+	return used;
 }
 
 bool
@@ -360,7 +436,7 @@ engine_uses_state(struct engine *g, const uint8_t hash[32])
 	unsigned seen = 0;
 
 	lock_take(&g->lock);
-	for (const struct engine_job *j = g->jobs; j && !used; j = engine_next(g, j, &seen))
+	for (struct engine_job *j = g->jobs; j && !used; j = engine_next(g, j, &seen))
 		used = states_job_lives(j->state) &&
 		    (memcmp(j->row.optimizer_state, hash, 32) == 0 ||
 			engine_schedule_holds_state(j, hash));
@@ -371,10 +447,14 @@ engine_uses_state(struct engine *g, const uint8_t hash[32])
 static void
 log_round(const struct engine_fold *f, const struct engine_outcome *o)
 {
+	const struct store_metric *evaluate = &o->row.evaluate;
+
 	log_event(LOG_LEVEL_INFO, "round.committed", LOG_S("job", f->job_hex),
 	    LOG_U("round", o->row.round), LOG_S("state", states_round_name(o->row.state)),
 	    LOG_U("reports", o->row.reports), LOG_D("loss", o->row.loss),
-	    LOG_D("accuracy", o->row.evaluate.known ? o->row.evaluate.accuracy : o->row.accuracy),
+	    LOG_D("accuracy", o->row.accuracy),
+	    LOG_D("evaluate_loss", evaluate->known ? evaluate->loss : NAN),
+	    LOG_D("evaluate_accuracy", evaluate->known ? evaluate->accuracy : NAN),
 	    LOG_U("bytes_up", o->row.bytes_up),
 	    LOG_D("seconds", o->row.closed_at - o->row.opened_at));
 }

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,21 +13,53 @@
 #include "modelfile.h"
 #include "models.h"
 #include "net.h"
+#include "past_rows.h"
 #include "spool.h"
 
 /* --- making a job */
+
+static void
+work_free(struct engine_work *w)
+{
+	if (!w)
+		return;
+	job_deinit(&w->spec);
+	tensor_table_deinit(&w->table);
+	free(w);
+}
 
 void
 engine_job_free(struct engine_job *j)
 {
 	if (!j)
 		return;
-	job_deinit(&j->spec);
-	tensor_table_deinit(&j->table);
+	work_free(j->work);
 	free(j->invites);
 	free(j->candidates);
 	free(j->members);
 	free(j);
+}
+
+void
+engine_job_shrink(struct engine *g, struct engine_job *j)
+{
+	if (!j->work || j->folds > 0 || j->readers > 0 || j->aside || states_job_lives(j->state) ||
+	    engine_names_state(j))
+		return;
+	j->guard = engine_view_guard(j);
+	work_free(j->work);
+	j->work = NULL;
+	free(j->invites);
+	free(j->candidates);
+	free(j->members);
+	j->invites = NULL;
+	j->candidates = NULL;
+	j->members = NULL;
+	j->invite_count = j->invite_room = 0;
+	j->candidate_count = j->candidate_room = 0;
+	j->member_count = 0;
+	if (!j->gone)
+		engine_past_note(g, j);
 }
 
 /* Within the configuration's limit for models. */
@@ -40,43 +73,97 @@ make_net(const struct services *s, const struct recipe *r, struct net **out, str
 	return net_new(out, &r->net, r->data.class_count, 1, false, most, why);
 }
 
-/* The model of round 0, drawn from the seed, written to the model folder. */
+/* Into the model folder. */
 static enum err
-draw_model(const struct services *s, struct engine_job *j, uint8_t id[32], struct why *why)
+write_net(const struct services *s, struct net *net, const struct modelfile_meta *meta,
+    uint8_t id[32], struct why *why)
 {
-	const struct recipe *r = &j->spec.recipe;
-	struct modelfile_meta meta = {.round = 0};
-	struct net *net = NULL;
+	const struct tensor_table *table = net_tensors(net);
 	struct buf head;
 
-	enum err e = make_net(s, r, &net, why);
-	if (e)
-		return e;
-	net_init(net, j->spec.seed);
 	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
-	memcpy(meta.job, j->hex, sizeof(meta.job));
-	const struct tensor_table *table = net_tensors(net);
-	e = modelfile_header(&head, table, &meta);
+	enum err e = modelfile_header(&head, table, meta);
 	if (!e)
 		e = models_put(
 		    s->models, head.data, head.len, net_params(net), table->bytes, id, why);
 	buf_deinit(&head);
+	return e;
+}
+
+/* The model of round 0, drawn from the seed. */
+static enum err
+draw_model(const struct services *s, const struct engine_job *j, uint8_t id[32], struct why *why)
+{
+	struct modelfile_meta meta = {.round = 0};
+	struct net *net = NULL;
+
+	enum err e = make_net(s, &j->work->spec.recipe, &net, why);
+	if (e)
+		return e;
+	net_init(net, j->work->spec.seed);
+	memcpy(meta.job, j->hex, sizeof(meta.job));
+	e = write_net(s, net, &meta, id, why);
 	net_free(net);
 	return e;
 }
 
 /* Checks that an init model is the one the layers describe. */
 static enum err
-check_layers(const struct services *s, const struct recipe *r, const struct tensor_table *table,
+check_layers(const struct services *s, struct engine_work *w, const struct tensor_table *table,
     struct why *why)
 {
 	struct net *net = NULL;
 
-	enum err e = make_net(s, r, &net, why);
+	enum err e = make_net(s, &w->spec.recipe, &net, why);
 	if (!e && !tensor_table_same(net_tensors(net), table))
 		e = err_set(
-		    why, ERR_INVALID, "model.init does not have the tensors of model.layers");
+		    why, ERR_INVALID, "the model does not have the tensors of model.layers");
+	if (!e && w->spec.recipe.evaluate_by == EVALUATE_COORDINATOR)
+		w->evaluation = EVALSET_BATCH * net_work(net);
 	net_free(net);
+	return e;
+}
+
+/* The uploaded model as it is, or written anew in the layers' order, which that of a delta's elements follows. */
+static enum err
+arrange_model(const struct services *s, const struct engine_job *j, const struct models_map *from,
+    uint8_t id[32], struct why *why)
+{
+	struct modelfile_meta meta = {.round = 0};
+	struct net *net = NULL;
+	struct why detail = {""};
+
+	enum err e = make_net(s, &j->work->spec.recipe, &net, why);
+	if (e)
+		return e;
+	const struct tensor_table *table = net_tensors(net);
+	e = tensor_table_fits(table, &from->table, &detail);
+	if (e) {
+		err_set(why, e, "model.init: %.240s", detail.text);
+	} else if (!tensor_table_same(table, &from->table)) {
+		modelfile_arrange(net_params(net), table, from->data + from->data_at, &from->table);
+		memcpy(meta.job, j->hex, sizeof(meta.job));
+		memcpy(meta.base, j->work->spec.recipe.init, sizeof(meta.base));
+		e = write_net(s, net, &meta, id, why);
+	}
+	net_free(net);
+	return e;
+}
+
+static enum err
+take_model(const struct services *s, const struct engine_job *j, uint8_t id[32], struct why *why)
+{
+	const struct recipe *r = &j->work->spec.recipe;
+	struct models_map *map = NULL;
+
+	if (!hex_decode(id, 32, r->init, strlen(r->init)))
+		return err_set(why, ERR_INVALID, "model.init is not a model id");
+	if (r->net.layer_count == 0)
+		return ERR_OK;
+	enum err e = models_get(s->models, id, &map, why);
+	if (!e)
+		e = arrange_model(s, j, map, id, why);
+	models_map_release(map);
 	return e;
 }
 
@@ -84,61 +171,84 @@ check_layers(const struct services *s, const struct recipe *r, const struct tens
 enum err
 engine_first_model(const struct services *s, struct engine_job *j, uint8_t id[32], struct why *why)
 {
-	const struct recipe *r = &j->spec.recipe;
-
-	if (!r->init[0])
-		return draw_model(s, j, id, why);
-	return hex_decode(id, 32, r->init, strlen(r->init))
-	    ? ERR_OK
-	    : err_set(why, ERR_INVALID, "model.init is not a model id");
+	return j->work->spec.recipe.init[0] ? take_model(s, j, id, why) : draw_model(s, j, id, why);
 }
 
 /* Reads the base model's table and assigns the job's roles. */
 enum err
-engine_take_table(
-    const struct services *s, struct engine_job *j, const uint8_t model[32], struct why *why)
+engine_take_table(const struct services *s, struct engine_job *j, const uint8_t model[32],
+    bool submitted, struct why *why)
 {
-	const struct recipe *r = &j->spec.recipe;
+	const struct recipe *r = &j->work->spec.recipe;
 	struct models_map *map = NULL;
 
 	enum err e = models_get(s->models, model, &map, why);
 	if (e)
 		return e;
-	e = tensor_table_copy(&j->table, &map->table);
+	e = tensor_table_copy(&j->work->table, &map->table);
+	if (!e && submitted)
+		e = tensor_table_bound(&j->work->table, r->rules, r->rule_count, why);
 	if (!e)
-		e = tensor_table_assign(&j->table, r->rules, r->rule_count, why);
+		e = tensor_table_assign(&j->work->table, r->rules, r->rule_count, why);
 	if (!e && r->net.layer_count > 0)
-		e = check_layers(s, r, &map->table, why);
-	if (!e && j->table.elements == 0)
+		e = check_layers(s, j->work, &map->table, why);
+	if (!e && j->work->table.elements == 0)
 		e = err_set(why, ERR_INVALID, "the model has no tensor to train");
 	j->model_bytes = map->bytes;
+	j->parameters = j->work->table.elements;
 	models_map_release(map);
 	return e;
 }
 
+static enum err
+read_document(struct engine_job *j, const char *text, size_t len, struct why *why)
+{
+	struct engine_work *w = j->work;
+
+	w->schedule = schedule_state_start();
+	enum err e = job_parse(&w->spec, text, len, why);
+	if (e)
+		return e;
+	/* The coordinator never looks at the names of classes. */
+	json_free(w->spec.recipe.data.classes);
+	w->spec.recipe.data.classes = NULL;
+	memcpy(j->name, w->spec.name, sizeof(j->name));
+	j->priority = w->spec.priority;
+	j->is_guarded = w->spec.guard.on;
+	const struct round_policy policy = round_policy(&w->spec);
+	round_init(&j->round, &policy, 0);
+	return engine_variate_init(j);
+}
+
 enum err
-engine_job_new(struct engine_job **out, const struct services *services, const uint8_t id[16],
-    const char *text, size_t len, struct why *why)
+engine_job_new(
+    struct engine_job **out, const uint8_t id[16], const char *text, size_t len, struct why *why)
+{
+	struct engine_job *j = engine_job_blank(id);
+
+	if (j)
+		j->work = calloc(1, sizeof(*j->work));
+	enum err e =
+	    j && j->work ? read_document(j, text, len, why) : err_set(why, ERR_NOMEM, "no memory");
+	if (e)
+		engine_job_free(j);
+	else
+		*out = j;
+	return e;
+}
+
+struct engine_job *
+engine_job_blank(const uint8_t id[16])
 {
 	struct engine_job *j = calloc(1, sizeof(*j));
 
-	(void)services;
 	if (!j)
-		return err_set(why, ERR_NOMEM, "no memory");
+		return NULL;
 	memcpy(j->id, id, 16);
 	hex_encode(j->hex, id, 16);
-	j->schedule = schedule_state_start();
-	enum err e = job_parse(&j->spec, text, len, why);
-	if (!e)
-		e = engine_variate_init(j);
-	if (e) {
-		engine_job_free(j);
-		return e;
-	}
-	const struct round_policy policy = round_policy(&j->spec.round);
-	round_init(&j->round, &policy, 0);
-	*out = j;
-	return ERR_OK;
+	j->ended_at = NAN;
+	j->place = STANDING_NO_PLACE;
+	return j;
 }
 
 void
@@ -147,10 +257,13 @@ engine_job_link(struct engine *g, struct engine_job *j)
 	struct engine_job **at = &g->jobs;
 
 	/* Mostly the last: its priority is that of the others. */
-	if (g->last && g->last->spec.priority >= j->spec.priority)
+	if (g->last && g->last->priority >= j->priority)
 		at = &g->last->next;
-	while (*at && (*at)->spec.priority >= j->spec.priority)
+	while (*at && (*at)->priority >= j->priority)
 		at = &(*at)->next;
+	j->serial = ++g->serial;
+	if (states_job_lives(j->state))
+		j->place = standing_open(g->services->registry);
 	j->next = *at;
 	*at = j;
 	if (!j->next)
@@ -188,16 +301,21 @@ load_accept(void *ctx, const struct store_accept *a)
 	return engine_invite(l->job, a->device, INVITE_ACCEPTED);
 }
 
+/* The last figure there is: not every round has one. */
 static enum err
-load_metric(void *ctx, const struct store_round *r)
+load_metric(struct loader *l)
 {
-	struct loader *l = ctx;
+	struct engine_job *j = l->job;
+	enum evaluate_by by = j->work->spec.recipe.evaluate_by;
+	struct store_round r;
 
-	if (r->evaluate.known) {
-		l->job->metric = r->evaluate;
-		l->job->metric_round =
-		    r->round - (l->job->spec.recipe.evaluate_by == EVALUATE_DEVICES ? 1 : 0);
-	}
+	if (by == EVALUATE_NONE)
+		return ERR_OK;
+	enum err e = store_round_measured(l->db, j->id, &r);
+	if (e)
+		return e == ERR_NOTFOUND ? ERR_OK : e;
+	j->metric = r.evaluate;
+	j->metric_round = r.round - (by == EVALUATE_DEVICES ? 1 : 0);
 	return ERR_OK;
 }
 
@@ -211,31 +329,33 @@ failed(struct loader *l, uint64_t round)
 	return store_round_get(l->db, l->job->id, round, &r) == ERR_OK && r.state == OUTCOME_FAILED;
 }
 
-/* State of a job from its newest round: the open one, or the last one of a job that is over. */
+/* A job that is over is only looked at: nothing is built of its model. */
 static enum err
-load_rounds(struct loader *l)
+load_ended(struct loader *l)
+{
+	struct store_model model = {.bytes = 0};
+
+	enum err e = store_model_get(l->db, l->job->model, &model);
+	l->job->model_bytes = model.bytes;
+	engine_step(l->g, l->job, ROUND_STOP, 0);
+	/* What is left of its states went before the engine was asked, as of no use. */
+	engine_schedule_drop_states(l->job);
+	return e == ERR_NOTFOUND ? ERR_OK : e;
+}
+
+/* What the open round of a live job starts from, and what it has. */
+static enum err
+load_open(struct loader *l)
 {
 	struct engine_job *j = l->job;
-	struct store_round *r = &j->row;
+	const struct store_round *r = &j->row;
 
-	enum err e = store_round_last(l->db, j->id, r);
-	if (e)
-		return e;
-	bool open = r->state == OUTCOME_OPEN, live = states_job_lives(j->state);
-	memcpy(j->model, open ? r->base : r->model, 32);
-	j->rounds_committed = open ? r->round - 1 : r->round;
-	uint64_t from = r->round > 2 ? r->round - 2 : 1;
-	e = store_round_each(l->db, j->id, from, 3, load_metric, l);
-	if (e)
-		return e;
-	e = engine_schedule_load(l->db, j);
+	enum err e = engine_variate_load(l->db, j);
 	if (!e)
-		e = engine_variate_load(l->db, j);
-	if (!e)
-		e = engine_take_table(l->g->services, j, j->model, l->why);
-	if (!e && open && live)
+		e = engine_take_table(l->g->services, j, j->model, false, l->why);
+	if (!e && r->state == OUTCOME_OPEN)
 		e = models_state_check(l->g->services->models, r->optimizer_state, l->why);
-	if (e || !open || !live) {
+	if (e || r->state != OUTCOME_OPEN) {
 		engine_step(l->g, j, ROUND_STOP, 0);
 		return e;
 	}
@@ -251,13 +371,34 @@ load_rounds(struct loader *l)
 	return ERR_OK;
 }
 
+/* State of a job from its newest round: the open one, or the last one of a job that is over. */
+static enum err
+load_rounds(struct loader *l)
+{
+	struct engine_job *j = l->job;
+	struct store_round *r = &j->row;
+
+	enum err e = store_round_last(l->db, j->id, r);
+	if (e)
+		return e;
+	bool open = r->state == OUTCOME_OPEN;
+	memcpy(j->model, open ? r->base : r->model, 32);
+	j->rounds_committed = open ? r->round - 1 : r->round;
+	e = load_metric(l);
+	if (!e)
+		e = engine_schedule_load(l->db, j);
+	if (e)
+		return e;
+	return states_job_lives(j->state) ? load_open(l) : load_ended(l);
+}
+
 /* A job whose files are missing or damaged waits, in memory only, for a person; the others go on. */
 static void
 set_aside(struct loader *l)
 {
 	struct engine_job *j = l->job;
 
-	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->hex), LOG_S("name", j->spec.name),
+	log_event(LOG_LEVEL_ERROR, "job.damaged", LOG_S("job", j->hex), LOG_S("name", j->name),
 	    LOG_S("why", l->why->text));
 	if (states_job_lives(j->state))
 		engine_note_state(l->g, j, JOB_PAUSED, l->why->text);
@@ -282,21 +423,19 @@ check_document(const struct store_job *row, struct why *why)
 
 /* A document or row that cannot be read is an error of the whole start: nothing is lost silently. */
 static enum err
-load_job(void *ctx, const struct store_job *row)
+load_row(struct loader *l, const struct store_job *row)
 {
-	struct loader *l = ctx;
 	struct engine_job *j = NULL;
 
 	enum err e = check_document(row, l->why);
 	if (!e)
-		e = engine_job_new(
-		    &j, l->g->services, row->id, row->document, row->document_len, l->why);
+		e = engine_job_new(&j, row->id, row->document, row->document_len, l->why);
 	if (e)
 		return e;
 	j->state = row->state;
-	l->g->report.jobs[j->state]++;
 	snprintf(j->reason, sizeof(j->reason), "%s", row->reason);
 	j->created_at = row->created_at;
+	j->ended_at = row->ended_at;
 	memcpy(j->owner, row->owner, sizeof(j->owner));
 	l->job = j;
 	e = load_rounds(l);
@@ -304,11 +443,43 @@ load_job(void *ctx, const struct store_job *row)
 		set_aside(l);
 		e = ERR_OK;
 	}
-	if (e) {
+	if (e)
 		engine_job_free(j);
+	return e;
+}
+
+static enum err
+load_document(struct loader *l, const uint8_t id[16])
+{
+	struct store_job row = {.document = NULL};
+
+	enum err e = store_job_get(l->db, id, &row);
+	if (!e)
+		e = load_row(l, &row);
+	free(row.document);
+	return e;
+}
+
+static enum err
+load_past(struct loader *l, const uint8_t id[16])
+{
+	struct store_past row;
+
+	enum err e = store_past_get(l->db, id, &row);
+	return e ? e : engine_past_new(&l->job, &row);
+}
+
+static enum err
+load_job(void *ctx, const struct store_job_brief *brief)
+{
+	struct loader *l = ctx;
+
+	enum err e = brief->past ? load_past(l, brief->id) : load_document(l, brief->id);
+	if (e)
 		return e;
-	}
-	engine_job_link(l->g, j);
+	l->g->report.jobs[l->job->state]++;
+	engine_job_link(l->g, l->job);
+	engine_job_shrink(l->g, l->job);
 	return ERR_OK;
 }
 
@@ -319,7 +490,7 @@ load_all(struct store_db *db, void *arg, struct why *why)
 
 	l->db = db;
 	l->why = why;
-	return store_job_each(db, load_job, l);
+	return store_job_brief_each(db, load_job, l);
 }
 
 enum err
@@ -334,6 +505,7 @@ engine_new(struct engine **out, const struct services *services, const uint8_t t
 	g->services = services;
 	memcpy(g->task_key, task_key, sizeof(g->task_key));
 	lock_init(&g->lock);
+	tails_init(&g->tails);
 	enum err e = store_read(services->store, load_all, &l, why);
 	if (e) {
 		engine_free(g);
@@ -354,7 +526,9 @@ engine_free(struct engine *g)
 		engine_job_free(j);
 	}
 	lock_deinit(&g->lock);
+	tails_deinit(&g->tails);
 	hash_wipe(g->task_key, sizeof(g->task_key));
+	free(g->owners);
 	free(g);
 }
 

@@ -14,7 +14,7 @@ engine_offer_names(const message_name *list, size_t count, const char *name)
 enum wait_reason
 engine_offer_lacks(const struct engine_job *j, const struct offer *o)
 {
-	const struct recipe *r = &j->spec.recipe;
+	const struct recipe *r = &j->work->spec.recipe;
 	bool found = false;
 
 	for (size_t i = 0; i < o->data_count; i++)

@@ -61,7 +61,7 @@ remove_one(struct store_db *db, void *arg, struct why *why)
 static enum err
 remove_batch(const struct services *s, struct old_models *o)
 {
-	enum err e = store_write(s->store, forget_old, o, NULL);
+	enum err e = store_write_reserved(s->store, forget_old, NULL, o, NULL);
 
 	FAULT("clean.rows");
 	for (o->at = 0; o->at < o->count && !e; o->at++) {

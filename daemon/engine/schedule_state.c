@@ -10,7 +10,7 @@
 bool
 engine_schedule_blames(const struct engine_job *j, enum abort_reason reason)
 {
-	return j->spec.guard.on && j->spec.recipe.evaluate_by == EVALUATE_DEVICES &&
+	return j->work->spec.guard.on && j->work->spec.recipe.evaluate_by == EVALUATE_DEVICES &&
 	    reason == ABORT_NOT_FINITE;
 }
 
@@ -61,7 +61,7 @@ void
 engine_schedule_apply(
     struct engine_job *j, const struct engine_fold *f, const struct engine_outcome *o)
 {
-	j->schedule = o->schedule;
+	j->work->schedule = o->schedule;
 	if (f->spec->guard.on && o->row.evaluate.known)
 		j->metric_round = o->schedule.metric_round;
 	if (o->turn.verdict >= GUARD_STOP)
@@ -71,13 +71,13 @@ engine_schedule_apply(
 enum err
 engine_schedule_load(struct store_db *db, struct engine_job *j)
 {
-	enum err e = schedule_rows_load(db, &j->spec, j->id, &j->schedule);
+	enum err e = schedule_rows_load(db, &j->work->spec, j->id, &j->work->schedule);
 
-	if (!e && j->spec.guard.on && j->metric.known)
-		j->metric_round = j->schedule.metric_round;
+	if (!e && j->work->spec.guard.on && j->metric.known)
+		j->metric_round = j->work->schedule.metric_round;
 	/* Over: its model is the one that a next round would have begun with. */
-	if (!e && j->spec.guard.on && j->row.state != OUTCOME_OPEN)
-		memcpy(j->model, j->schedule.base, 32);
+	if (!e && j->work->spec.guard.on && j->row.state != OUTCOME_OPEN)
+		memcpy(j->model, j->work->schedule.base, 32);
 	return e;
 }
 
@@ -86,16 +86,47 @@ engine_schedule_load(struct store_db *db, struct engine_job *j)
 bool
 engine_schedule_holds_model(const struct engine_job *j, const uint8_t model[32])
 {
-	const struct guard_point *best = guard_best(&j->schedule.guard);
-
-	return states_job_lives(j->state) ? guard_holds_model(&j->schedule.guard, model)
+	if (!j->work)
+		return j->guard.has_best && memcmp(j->guard.best_model, model, 32) == 0;
+	const struct guard *guard = &j->work->schedule.guard;
+	const struct guard_point *best = guard_best(guard);
+	return states_job_lives(j->state) ? guard_holds_model(guard, model)
 					  : best && memcmp(best->model, model, 32) == 0;
 }
 
 bool
 engine_schedule_holds_state(const struct engine_job *j, const uint8_t state[32])
 {
-	return guard_holds_state(&j->schedule.guard, state);
+	return guard_holds_state(&j->work->schedule.guard, state);
+}
+
+bool
+engine_names_state(const struct engine_job *j)
+{
+	static const uint8_t none[32];
+	const struct guard *guard = j->work ? &j->work->schedule.guard : NULL;
+	bool names = memcmp(j->row.optimizer_state, none, 32) != 0;
+
+	for (uint32_t i = 0; guard && i < guard->count && !names; i++)
+		names = memcmp(guard->points[i].state, none, 32) != 0;
+	return names;
+}
+
+void
+engine_schedule_drop_states(struct engine_job *j)
+{
+	struct guard *guard = &j->work->schedule.guard;
+
+	memset(j->row.optimizer_state, 0, sizeof(j->row.optimizer_state));
+	for (uint32_t i = 0; i < guard->count; i++)
+		memset(guard->points[i].state, 0, sizeof(guard->points[i].state));
+}
+
+void
+engine_forget_later(struct engine *g)
+{
+	if (g->started && !g->stopping)
+		(void)!g->fold(g->folder, &(struct engine_fold){.job = NULL});
 }
 
 /* Moves one that is not zero to out. */
@@ -111,6 +142,16 @@ take_state(uint8_t state[32], uint8_t out[32])
 	return true;
 }
 
+static bool
+take_any(struct engine_job *j, uint8_t out[32])
+{
+	bool found = take_state(j->row.optimizer_state, out);
+
+	for (uint32_t i = 0; j->work && i < j->work->schedule.guard.count && !found; i++)
+		found = take_state(j->work->schedule.guard.points[i].state, out);
+	return found;
+}
+
 bool
 engine_forgotten_state(struct engine *g, uint8_t hash[32])
 {
@@ -121,9 +162,8 @@ engine_forgotten_state(struct engine *g, uint8_t hash[32])
 	for (struct engine_job *j = g->jobs; j && !found; j = engine_next(g, j, &seen)) {
 		if (states_job_lives(j->state))
 			continue;
-		found = take_state(j->row.optimizer_state, hash);
-		for (uint32_t i = 0; i < j->schedule.guard.count && !found; i++)
-			found = take_state(j->schedule.guard.points[i].state, hash);
+		found = take_any(j, hash);
+		engine_job_shrink(g, j);
 	}
 	lock_release(&g->lock);
 	return found;

@@ -8,15 +8,15 @@ void
 engine_steps_add(struct engine_job *j, const uint8_t from[32], const uint8_t to[32], uint64_t bytes)
 {
 	/* After a round on an older base the way begins anew. */
-	if (j->step_count > 0 && memcmp(j->steps[0].to, from, 32) != 0)
-		j->step_count = 0;
-	if (j->step_count == ENGINE_STEPS)
-		j->step_count--;
-	memmove(j->steps + 1, j->steps, j->step_count * sizeof(*j->steps));
-	memcpy(j->steps[0].to, to, 32);
-	memcpy(j->steps[0].from, from, 32);
-	j->steps[0].bytes = bytes;
-	j->step_count++;
+	if (j->work->step_count > 0 && memcmp(j->work->steps[0].to, from, 32) != 0)
+		j->work->step_count = 0;
+	if (j->work->step_count == ENGINE_STEPS)
+		j->work->step_count--;
+	memmove(j->work->steps + 1, j->work->steps, j->work->step_count * sizeof(*j->work->steps));
+	memcpy(j->work->steps[0].to, to, 32);
+	memcpy(j->work->steps[0].from, from, 32);
+	j->work->steps[0].bytes = bytes;
+	j->work->step_count++;
 }
 
 void
@@ -25,8 +25,8 @@ engine_steps_load(const struct services *s, struct engine_job *j)
 	struct difference d;
 	const uint8_t *to = j->model;
 
-	for (; j->step_count < ENGINE_STEPS; j->step_count++) {
-		struct engine_step *step = &j->steps[j->step_count];
+	for (; j->work->step_count < ENGINE_STEPS; j->work->step_count++) {
+		struct engine_step *step = &j->work->steps[j->work->step_count];
 		if (models_difference_head(s->models, to, &d, NULL) ||
 		    memcmp(d.job, j->id, sizeof(d.job)) != 0)
 			return;
@@ -53,16 +53,16 @@ engine_steps_offer(const struct engine_job *j, const struct offer *o, struct tas
 	char from[65];
 	size_t i = 0;
 
-	if (j->step_count == 0 || holds(o, out->model) ||
-	    !engine_offer_names(o->codecs, o->codec_count, j->spec.download.codec))
+	if (j->work->step_count == 0 || holds(o, out->model) ||
+	    !engine_offer_names(o->codecs, o->codec_count, j->work->spec.download.codec))
 		return;
-	while (i < j->step_count && memcmp(j->steps[i].to, j->row.base, 32) != 0)
+	while (i < j->work->step_count && memcmp(j->work->steps[i].to, j->row.base, 32) != 0)
 		i++;
-	for (; i < j->step_count; i++) {
-		bytes += j->steps[i].bytes;
+	for (; i < j->work->step_count; i++) {
+		bytes += j->work->steps[i].bytes;
 		if (bytes >= j->model_bytes)
 			return;
-		hex_encode(from, j->steps[i].from, 32);
+		hex_encode(from, j->work->steps[i].from, 32);
 		if (!holds(o, from))
 			continue;
 		memcpy(out->from, from, sizeof(from));
@@ -76,8 +76,8 @@ engine_steps_gone(struct engine *g, const uint8_t job[16], const uint8_t model[3
 {
 	lock_take(&g->lock);
 	struct engine_job *j = engine_find(g, job);
-	for (size_t i = 0; j && i < j->step_count; i++)
-		if (memcmp(j->steps[i].to, model, 32) == 0)
-			j->step_count = i;
+	for (size_t i = 0; j && j->work && i < j->work->step_count; i++)
+		if (memcmp(j->work->steps[i].to, model, 32) == 0)
+			j->work->step_count = i;
 	lock_release(&g->lock);
 }

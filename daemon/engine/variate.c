@@ -10,17 +10,18 @@
 uint64_t
 engine_variate_payload(const struct engine_job *j)
 {
-	return vectors_times(recipe_upload_most(&j->spec.recipe.upload, j->table.elements),
-	    j->spec.aggregate.variates > 0);
+	return vectors_times(
+	    recipe_upload_most(&j->work->spec.recipe.upload, j->work->table.elements),
+	    j->work->spec.aggregate.variates > 0);
 }
 
 uint64_t
 engine_variate_state_bytes(const struct engine_job *j)
 {
-	struct server_step s = {.table = &j->table};
+	struct server_step s = {.table = &j->work->table};
 
-	if (server_step_choose(&s, &j->spec.aggregate, 1) ||
-	    server_step_download(&s, &j->spec.download, 1, 1, NULL))
+	if (server_step_choose(&s, &j->work->spec.aggregate, 1) ||
+	    server_step_download(&s, &j->work->spec.download, 1, 1, NULL))
 		return 0;
 	return server_step_floats(&s) * sizeof(float);
 }
@@ -28,9 +29,9 @@ engine_variate_state_bytes(const struct engine_job *j)
 enum err
 engine_variate_init(struct engine_job *j)
 {
-	if (j->spec.aggregate.variates == 0)
+	if (j->work->spec.aggregate.variates == 0)
 		return ERR_OK;
-	j->members = calloc(j->spec.aggregate.variates, sizeof(*j->members));
+	j->members = calloc(j->work->spec.aggregate.variates, sizeof(*j->members));
 	return j->members ? ERR_OK : ERR_NOMEM;
 }
 
@@ -62,7 +63,7 @@ count_member(void *job, const uint8_t device[32], uint64_t round)
 		have->round = round;
 		return ERR_OK;
 	}
-	if (j->member_count == j->spec.aggregate.variates)
+	if (j->member_count == j->work->spec.aggregate.variates)
 		return ERR_CORRUPT;
 	size_t at = member_at(j, device);
 	memmove(&j->members[at + 1], &j->members[at], (j->member_count - at) * sizeof(*j->members));
@@ -96,7 +97,7 @@ engine_variate_full(const struct engine_job *j, const uint8_t device[32])
 	if (!j->members || find_member(j, device))
 		return false;
 	/* With the lock held: what it costs to ask again and again. */
-	if (used >= j->spec.aggregate.variates)
+	if (used >= j->work->spec.aggregate.variates)
 		return true;
 	for (size_t i = 0; i < j->invite_count; i++) {
 		const struct invite *v = &j->invites[i];
@@ -111,7 +112,7 @@ engine_variate_full(const struct engine_job *j, const uint8_t device[32])
 			return false;
 		used += find_member(j, j->candidates[i]) == NULL;
 	}
-	return used >= j->spec.aggregate.variates;
+	return used >= j->work->spec.aggregate.variates;
 }
 
 enum problem_type
@@ -147,7 +148,7 @@ engine_variate_may_read(struct engine *g, const uint8_t device[32], const uint8_
 	lock_take(&g->lock);
 	for (struct engine_job *j = g->jobs; j && !may; j = engine_next(g, j, &seen))
 		may = j->members && memcmp(j->row.optimizer_state, hash, 32) == 0 &&
-		    !engine_ineligible(g, j, device);
+		    (engine_has_invite(j, device) || !engine_ineligible(g, j, device));
 	lock_release(&g->lock);
 	return may;
 }
@@ -172,7 +173,7 @@ engine_variate_holds(struct engine *g, const uint8_t device[32])
 	unsigned seen = 0;
 
 	lock_take(&g->lock);
-	for (const struct engine_job *j = g->jobs; j && !holds; j = engine_next(g, j, &seen))
+	for (struct engine_job *j = g->jobs; j && !holds; j = engine_next(g, j, &seen))
 		holds = counts(j, device);
 	lock_release(&g->lock);
 	return holds;

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "engine.h"
 #include "engine_inside.h"
+#include "registry.h"
 
 /* Copying, under the lock: no allocation, and nothing that grows. */
 
@@ -16,8 +17,8 @@ view_open(const struct engine_job *j, uint64_t now_ms)
 	    .state = round_state_name(&j->round),
 	    .reports = j->round.accepted,
 	    .invited = j->round.invited,
-	    .goal = j->spec.round.goal,
-	    .quorum = j->spec.round.quorum,
+	    .goal = j->work->spec.round.goal,
+	    .quorum = j->work->spec.round.quorum,
 	    .reopened = j->round.reopened,
 	    .up_bytes = j->bytes_up,
 	    .opened_at_seconds = j->row.opened_at,
@@ -25,13 +26,13 @@ view_open(const struct engine_job *j, uint64_t now_ms)
 	};
 }
 
-static struct guard_view
-view_guard(const struct engine_job *j)
+struct guard_view
+engine_view_guard(const struct engine_job *j)
 {
-	const struct guard *g = &j->schedule.guard;
+	const struct guard *g = &j->work->schedule.guard;
 	const struct guard_point *best = guard_best(g);
 	struct guard_view v = {
-	    .bad = g->bad, .rollbacks = g->rollbacks, .base_round = j->schedule.base_round};
+	    .bad = g->bad, .rollbacks = g->rollbacks, .base_round = j->work->schedule.base_round};
 
 	if (!best)
 		return v;
@@ -43,40 +44,59 @@ view_guard(const struct engine_job *j)
 }
 
 static void
-view_job(struct engine *g, const struct engine_job *j, struct job_view *v)
+view_job(struct engine *g, const struct engine_job *j, const uint8_t *device, struct job_view *v)
 {
+	bool is_open = j->work && j->round.state != ROUND_ENDED;
+
 	*v = (struct job_view){
+	    .for_device = device != NULL,
 	    .state = j->state,
-	    .priority = j->spec.priority,
+	    .priority = j->priority,
 	    .round = j->row.round,
 	    .rounds_committed = j->rounds_committed,
 	    .model_bytes = j->model_bytes,
-	    .parameters = j->table.elements,
+	    .parameters = j->parameters,
 	    .metric = j->metric,
 	    .metric_round = j->metric_round,
 	    .created_at_seconds = j->created_at,
-	    .is_open = j->round.state != ROUND_ENDED,
-	    .is_guarded = j->spec.guard.on,
+	    .ended_at_seconds = j->ended_at,
+	    .is_open = is_open,
+	    .is_guarded = j->is_guarded,
 	};
 	memcpy(v->id, j->id, sizeof(v->id));
 	memcpy(v->owner, j->owner, sizeof(v->owner));
 	memcpy(v->model, j->model, sizeof(v->model));
-	memcpy(v->name, j->spec.name, sizeof(v->name));
+	memcpy(v->name, j->name, sizeof(v->name));
+	if (!device) {
+		registry_owner_name(g->services->registry, j->owner, v->owner_name);
+		v->standing = standing_get(g->services->registry, j->place);
+	}
 	memcpy(v->reason, j->reason, sizeof(v->reason));
-	if (v->is_open) {
+	if (is_open) {
 		v->open = view_open(j, clock_ms());
 		const struct config *c = shared_take(g->services->config);
 		v->forecast = engine_forecast(c, j);
 		shared_give(g->services->config, c);
 	}
 	if (v->is_guarded)
-		v->guard = view_guard(j);
+		v->guard = j->work ? engine_view_guard(j) : j->guard;
 }
 
+/* A list for a device has what may still give it work: to say more of the others, each document would have to be read. */
 static bool
-may_see(struct engine *g, const struct engine_job *j, const uint8_t *device)
+is_listed(struct engine *g, const struct engine_job *j, const uint8_t *device)
 {
-	return !device || !engine_ineligible(g, j, device);
+	return !j->gone &&
+	    (!device || (states_job_lives(j->state) && !engine_ineligible(g, j, device)));
+}
+
+/* Was it looked at already? */
+static bool
+is_before(const struct engine_job *j, const struct engine_slice *s)
+{
+	if (!s->begun || j->priority < s->priority)
+		return false;
+	return j->priority > s->priority || j->serial <= s->serial;
 }
 
 bool
@@ -86,11 +106,15 @@ engine_jobs(struct engine *g, struct engine_slice *s)
 
 	s->count = 0;
 	lock_take(&g->lock);
-	struct engine_job *j = s->last ? s->last->next : g->jobs;
+	struct engine_job *j = g->jobs;
+	while (j && is_before(j, s))
+		j = j->next;
 	for (; j && looked < ENGINE_SLICE; j = j->next) {
-		if (may_see(g, j, s->device))
-			view_job(g, j, &s->jobs[s->count++]);
-		s->last = j;
+		if (is_listed(g, j, s->device))
+			view_job(g, j, s->device, &s->jobs[s->count++]);
+		s->begun = true;
+		s->priority = j->priority;
+		s->serial = j->serial;
 		looked++;
 	}
 	lock_release(&g->lock);
@@ -102,11 +126,63 @@ engine_job(struct engine *g, const uint8_t id[16], const uint8_t *device, struct
 {
 	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, id);
-	bool seen = j && may_see(g, j, device);
+	bool is_past = j && device && !j->work;
+	bool seen = j && (is_past || !device || !engine_ineligible(g, j, device));
 	if (seen)
-		view_job(g, j, out);
+		view_job(g, j, device, out);
 	lock_release(&g->lock);
-	return seen;
+	return is_past ? engine_past_selects(g, id, device) : seen;
+}
+
+struct reach {
+	struct engine *g;
+	const struct engine_job *job; /* what is looked at of it does not change */
+	struct engine_reach *out;
+};
+
+static enum err
+reach_device(void *ctx, const struct registry_view *v)
+{
+	const struct reach *r = ctx;
+	const struct standing_data data = {r->out->data, r->out->examples};
+	bool has;
+
+	if (v->row.state != DEVICE_ACTIVE || strcmp(v->row.role, "device") != 0 ||
+	    engine_ineligible(r->g, r->job, v->row.id))
+		return ERR_OK;
+	r->out->devices++;
+	if (!standing_heard(r->g->services->registry, v->row.id, &data, &has))
+		return ERR_OK;
+	r->out->heard++;
+	r->out->with_data += has || !data.name[0];
+	return ERR_OK;
+}
+
+bool
+engine_reach(struct engine *g, const uint8_t id[16], struct engine_reach *out)
+{
+	lock_take(&g->lock);
+	struct engine_job *j = engine_find(g, id);
+	bool lives = j && states_job_lives(j->state);
+	if (lives) {
+		j->users++;
+		j->readers++;
+	}
+	lock_release(&g->lock);
+	if (!lives)
+		return false;
+	struct reach r = {g, j, out};
+	*out = (struct engine_reach){.goal = j->work->spec.round.goal,
+	    .quorum = j->work->spec.round.quorum,
+	    .examples = j->work->spec.recipe.data.min_examples};
+	memcpy(out->data, j->work->spec.recipe.data.name, sizeof(out->data));
+	(void)!registry_each(g->services->registry, NULL, reach_device, &r);
+	lock_take(&g->lock);
+	j->users--;
+	j->readers--;
+	engine_job_shrink(g, j);
+	lock_release(&g->lock);
+	return true;
 }
 
 void
@@ -125,17 +201,39 @@ engine_fill_open(struct engine *g, struct store_round *r)
 	lock_release(&g->lock);
 }
 
+/* Jobs that are over and start from or end in one model. */
+#define PAST_MAX 16
+struct past_jobs {
+	uint8_t ids[PAST_MAX][16];
+	size_t count;
+};
+
+/* Lock held. */
+static bool
+may_read(
+    struct engine *g, const struct engine_job *j, const uint8_t device[32], struct past_jobs *past)
+{
+	if (j->work)
+		return engine_has_invite(j, device) || !engine_ineligible(g, j, device);
+	if (!j->gone && past->count < PAST_MAX)
+		memcpy(past->ids[past->count++], j->id, 16);
+	return false;
+}
+
 bool
 engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[32])
 {
+	struct past_jobs past = {.count = 0};
 	bool may = false;
 	unsigned seen = 0;
 
 	lock_take(&g->lock);
 	for (struct engine_job *j = g->jobs; j && !may; j = engine_next(g, j, &seen))
-		may = (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0) &&
-		    !engine_ineligible(g, j, device);
+		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0)
+			may = may_read(g, j, device, &past);
 	lock_release(&g->lock);
+	for (size_t i = 0; i < past.count && !may; i++)
+		may = engine_past_selects(g, past.ids[i], device);
 	return may;
 }
 
@@ -144,7 +242,8 @@ engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16
 {
 	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, job);
+	bool is_past = j && !j->work;
 	bool may = j && !engine_ineligible(g, j, device);
 	lock_release(&g->lock);
-	return may;
+	return is_past ? engine_past_selects(g, job, device) : may;
 }

@@ -1,6 +1,7 @@
 #ifndef VIEW_H
 #define VIEW_H
 #include "recipe.h"
+#include "standing.h"
 #include "store.h"
 
 /*
@@ -45,7 +46,11 @@ struct job_view {
 	uint64_t model_bytes, parameters;
 	struct store_metric metric;
 	uint64_t metric_round;
+	char owner_name[64]; /* registry_owner_name; "": nobody's, or for a device */
 	double created_at_seconds; /* Unix time */
+	double ended_at_seconds; /* NaN: it is not over */
+	bool for_device; /* a device asks: it learns no owner */
+	struct standing standing; /* for no device; all zero of a job that is over */
 	bool is_open, is_guarded; /* the two below say something */
 	struct open_view open;
 	struct guard_view guard;

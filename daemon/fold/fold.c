@@ -48,20 +48,18 @@ add_report(struct fold *w, const struct store_accept *a, const struct manifest *
 		w->accuracy += n * (double)m->accuracy;
 		w->accuracy_examples += n;
 	}
-	if (!a->report || messages_report_decode(&r, a->report, strlen(a->report), NULL) ||
-	    !r.has_evaluate)
+	if (!a->report || messages_report_decode(&r, a->report, strlen(a->report), NULL))
 		return;
-	n = (double)r.eval_examples;
-	w->eval_examples += n;
-	w->eval_loss += n * r.eval_loss;
-	/* What is not finite is left out: who measured, and names neither, found no number. */
-	if (w->f->spec->guard.on && w->f->spec->guard.metric == GUARD_ACCURACY &&
-	    isnan(r.eval_loss) && isnan(r.eval_accuracy))
-		r.eval_accuracy = 0;
-	if (!isnan(r.eval_accuracy)) {
-		w->eval_accuracy += n * r.eval_accuracy;
-		w->eval_accuracy_examples += n;
-	}
+	own_metrics_add(&w->own, &r, n);
+	if (!r.has_evaluate)
+		return;
+	/* Of as many examples as it trained on, at most. */
+	uint64_t examples = r.eval_examples < m->examples ? r.eval_examples : m->examples;
+	if (examples == 0)
+		return;
+	w->measured[w->measured_count++] =
+	    (struct metric_report){(double)examples, r.eval_loss, r.eval_accuracy};
+	w->measured_examples += examples;
 }
 
 static enum err
@@ -79,7 +77,10 @@ grow_inputs(struct fold *w)
 	double *normalisers = realloc(w->normalisers, room * sizeof(*normalisers));
 	if (normalisers)
 		w->normalisers = normalisers;
-	if (!inputs || !weights || !normalisers)
+	struct metric_report *measured = realloc(w->measured, room * sizeof(*measured));
+	if (measured)
+		w->measured = measured;
+	if (!inputs || !weights || !normalisers || !measured)
 		return ERR_NOMEM;
 	w->room = room;
 	return ERR_OK;
@@ -131,7 +132,7 @@ open_input(void *arg, unsigned i)
 		in->e = spool_verify(w->services->spool, in->task, &in->file, &in->why);
 }
 
-/* The reason names the delta: an operator must find it, and know whose it is. */
+/* The reason names the delta: an operator must find it, and know whose it is. A stop may have removed those of its job meanwhile. */
 static enum err
 open_all(struct fold *w, struct why *why)
 {
@@ -142,6 +143,8 @@ open_all(struct fold *w, struct why *why)
 		const struct fold_input *in = &w->inputs[i];
 		if (!in->e)
 			continue;
+		if (!engine_job_lives(w->services->engine, w->f->job))
+			return err_set(why, in->e, "the job was stopped");
 		hex_encode(task, in->task, sizeof(in->task));
 		hex_encode(device, in->device, sizeof(in->device));
 		log_event(LOG_LEVEL_ERROR, "delta.damaged", LOG_S("job", w->f->job_hex),
@@ -156,7 +159,10 @@ open_all(struct fold *w, struct why *why)
 enum err
 fold_read(struct fold *w, struct why *why)
 {
-	return store_read(w->services->store, read_accepted, w, why);
+	enum err e = store_read(w->services->store, read_accepted, w, why);
+
+	own_metrics_choose(&w->own);
+	return e;
 }
 
 enum err
@@ -167,6 +173,42 @@ fold_open(struct fold *w, struct why *why)
 	if (!e && w->count == 0)
 		return err_set(why, ERR_CORRUPT, "the round has no accepted delta");
 	return e ? e : open_all(w, why);
+}
+
+/* Who gave up because the base gave no numbers has measured it, too, on as much as the others, for all that is known. */
+static enum err
+add_silent(struct fold *w)
+{
+	size_t count = w->measured_count, none = w->f->no_numbers;
+	double weight = count > 0 ? (double)w->measured_examples / (double)count : 1;
+	struct metric_report *all = realloc(w->measured, (count + none) * sizeof(*all));
+
+	if (!all)
+		return ERR_NOMEM;
+	w->measured = all;
+	for (size_t i = 0; i < none; i++)
+		all[w->measured_count++] = (struct metric_report){weight, NAN, NAN};
+	return ERR_OK;
+}
+
+enum err
+fold_measure(struct fold *w, struct why *why)
+{
+	struct metric m = {.known = false};
+	enum err e = ERR_OK;
+
+	if (w->f->spec->recipe.evaluate_by != EVALUATE_DEVICES)
+		return ERR_OK;
+	if (w->f->no_numbers > 0)
+		e = add_silent(w);
+	if (!e)
+		e = metric_of(&m, w->f->spec, w->measured, w->measured_count);
+	if (e)
+		return err_set(why, e, "no memory for the devices' figures");
+	if (m.known)
+		w->out.row.evaluate =
+		    (struct store_metric){true, w->measured_examples, m.loss, m.accuracy};
+	return ERR_OK;
 }
 
 /* --- folding */
@@ -299,15 +341,23 @@ fold_run(struct fold *w, struct why *why)
 }
 
 void
-fold_deinit(struct fold *w)
+fold_close(struct fold *w)
 {
 	for (size_t i = 0; i < w->count; i++)
 		delta_file_close(&w->inputs[i].file);
+}
+
+void
+fold_deinit(struct fold *w)
+{
+	fold_close(w);
 	models_map_release(w->base);
 	fold_sum_end(&w->tile.sum);
 	free(w->inputs);
 	free(w->weights);
 	free(w->normalisers);
+	free(w->measured);
+	own_metrics_deinit(&w->own);
 	free(w->tile.step.data);
 	free(w->tile.step.state);
 	free(w->tile.step.download.payload);

@@ -5,7 +5,9 @@
 #include "delta_file.h"
 #include "engine.h"
 #include "fold_tile.h"
+#include "metric.h"
 #include "models.h"
+#include "own_metrics.h"
 #include "vectors.h"
 
 /*
@@ -27,6 +29,7 @@ struct fold_input {
 struct fold {
 	const struct services *services;
 	unsigned threads;
+	double began; /* histogram_now */
 	const struct engine_fold *f;
 	struct fold_input *inputs; /* in device-id order */
 	double *weights, *normalisers; /* one per input */
@@ -39,7 +42,10 @@ struct fold {
 	struct engine_outcome out;
 	/* sums over the manifests and reports */
 	double loss, accuracy, accuracy_examples;
-	double eval_loss, eval_accuracy, eval_examples, eval_accuracy_examples;
+	struct metric_report *measured; /* by devices, of the base */
+	size_t measured_count;
+	uint64_t measured_examples;
+	struct own_metrics own;
 };
 
 /* Reads the accepted rows, sums what they report into out.row. */
@@ -47,8 +53,12 @@ ERR_MUST_USE enum err fold_read(struct fold *w, struct why *why);
 /* And opens their files and hashes each against its manifest's root. ERR_CORRUPT if
  * there is none, or one is damaged: *why and the log say which, and where. */
 ERR_MUST_USE enum err fold_open(struct fold *w, struct why *why);
+/* The base's metric from what fold_read found, into out.row.evaluate. ERR_NOMEM. */
+ERR_MUST_USE enum err fold_measure(struct fold *w, struct why *why);
 /* Makes tile.step.data, tile.step.state and out.row.norm. ERR_NUMERIC if the new model is not finite: data is then of no use. */
 ERR_MUST_USE enum err fold_run(struct fold *w, struct why *why);
+/* Closes the deltas' files; what was read of them stays. */
+void fold_close(struct fold *w);
 void fold_deinit(struct fold *w);
 
 #endif

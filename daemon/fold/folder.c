@@ -10,7 +10,7 @@
 #include "audit.h"
 #include "clock.h"
 #include "cpu.h"
-#include "evalset.h"
+#include "evaluator.h"
 #include "fault.h"
 #include "fold.h"
 #include "hex.h"
@@ -23,16 +23,17 @@
 #include "round_record.h"
 #include "spool.h"
 
+/* A closed round. One whose model is to be measured is queued twice: to be folded, and folded. */
 struct queued {
 	struct queued *next;
 	struct engine_fold f;
+	struct fold w;
+	bool folded;
 };
 
 struct folder {
 	const struct services *services;
-	struct evalset *evalset;
-	/* What it was made from, held as long; a reload changes it. */
-	const struct config *evalset_config;
+	struct evaluator *evaluator;
 	unsigned threads;
 	pthread_t id;
 	pthread_mutex_t lock;
@@ -84,55 +85,6 @@ write_model(struct fold *w, struct why *why)
 }
 
 static void
-drop_evalset(struct folder *d)
-{
-	evalset_free(d->evalset);
-	d->evalset = NULL;
-	shared_give(d->services->config, d->evalset_config);
-	d->evalset_config = NULL;
-}
-
-/* The data sets of the configuration in force. */
-static enum err
-need_evalset(struct folder *d)
-{
-	const struct config *config = shared_take(d->services->config);
-
-	if (d->evalset && d->evalset_config == config) {
-		shared_give(d->services->config, config);
-		return ERR_OK;
-	}
-	drop_evalset(d);
-	d->evalset_config = config;
-	return evalset_new(&d->evalset, config);
-}
-
-/* The metric of the new model on the coordinator's data. A failure costs the metric, not the round. */
-static void
-evaluate(struct folder *d, struct fold *w)
-{
-	struct train_score score;
-	struct why why = {""};
-
-	if (w->f->spec->recipe.evaluate_by != EVALUATE_COORDINATOR)
-		return;
-	enum err e = need_evalset(d);
-	if (!e)
-		e = evalset_run(d->evalset, &w->f->spec->recipe, (const float *)w->tile.step.data,
-		    w->threads, &score, &why);
-	if (e) {
-		log_event(LOG_LEVEL_ERROR, "evaluate.failed", LOG_S("job", w->f->job_hex),
-		    LOG_S("why", why.text[0] ? why.text : err_name(e)));
-		return;
-	}
-	if (!isfinite(score.loss))
-		log_event(LOG_LEVEL_WARN, "evaluate.failed", LOG_S("job", w->f->job_hex),
-		    LOG_U("round", w->f->row.round), LOG_S("why", "the loss is not finite"));
-	w->out.row.evaluate =
-	    (struct store_metric){true, score.examples, score.loss, score.accuracy};
-}
-
-static void
 fill_row(struct fold *w)
 {
 	struct store_round *r = &w->out.row;
@@ -140,14 +92,6 @@ fill_row(struct fold *w)
 	r->bytes_down = w->f->bytes_down;
 	r->loss = r->examples > 0 ? w->loss / (double)r->examples : NAN;
 	r->accuracy = w->accuracy_examples > 0 ? w->accuracy / w->accuracy_examples : NAN;
-	if (w->f->spec->recipe.evaluate_by == EVALUATE_DEVICES && w->eval_examples > 0)
-		r->evaluate = (struct store_metric){true, (uint64_t)w->eval_examples,
-		    w->eval_loss / w->eval_examples,
-		    w->eval_accuracy_examples > 0 ? w->eval_accuracy / w->eval_accuracy_examples
-						  : NAN};
-	if (w->f->no_numbers > 0)
-		r->evaluate = (struct store_metric){true, (uint64_t)w->eval_examples, NAN,
-		    w->f->spec->guard.metric == GUARD_ACCURACY ? 0 : NAN};
 	r->closed_at = clock_wall();
 }
 
@@ -171,6 +115,16 @@ put_model(struct store_db *db, const struct fold *w, const struct store_model *m
 }
 
 static enum err
+put_metrics(struct store_db *db, const struct fold *w)
+{
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; i < w->own.count && !e; i++)
+		e = metric_rows_put(db, w->f->job_id, w->f->row.round, &w->own.items[i].row);
+	return e;
+}
+
+static enum err
 commit_work(struct store_db *db, void *arg, struct why *why)
 {
 	struct fold *w = arg;
@@ -183,6 +137,8 @@ commit_work(struct store_db *db, void *arg, struct why *why)
 	FAULT("commit.begin");
 	enum err e = store_round_put(db, &o->row);
 	FAULT("commit.round");
+	if (!e)
+		e = put_metrics(db, w);
 	if (!e && o->row.state == OUTCOME_COMMITTED)
 		e = put_model(db, w, &m, why);
 	if (!e && o->after.begin_next)
@@ -328,67 +284,204 @@ committed(void *arg)
 	engine_folded(w->services->engine, w->f, &w->out);
 }
 
-/* The new model, or none if it is not finite. */
+/* The new model in memory, or none if it is not finite. */
 static enum err
-fold_model(struct folder *d, struct fold *w, struct why *why)
+fold_model(struct fold *w, struct why *why)
 {
 	enum err e = fold_open(w, why);
 
 	if (!e)
 		e = fold_run(w, why);
 	FAULT("fold.folded");
+	fold_close(w);
 	if (e == ERR_NUMERIC) {
 		round_failed(w);
 		snprintf(
 		    w->out.row.reason, sizeof(w->out.row.reason), "the new model was not finite");
 		return ERR_OK;
 	}
-	if (e)
-		return e;
-	w->out.row.state = OUTCOME_COMMITTED;
-	e = write_model(w, why);
-	if (e)
-		return e;
-	FAULT("fold.model");
-	evaluate(d, w);
-	return ERR_OK;
+	if (!e)
+		w->out.row.state = OUTCOME_COMMITTED;
+	return e;
 }
 
 static enum err
-fold_round(struct folder *d, struct fold *w, struct why *why)
+commit_round(struct fold *w, struct why *why)
 {
-	double from = histogram_now();
+	enum err e = ERR_OK;
 
-	FAULT("fold.begin");
-	enum err e = w->f->no_numbers > 0 ? no_numbers(w, why) : fold_model(d, w, why);
+	if (w->out.row.state == OUTCOME_COMMITTED)
+		e = write_model(w, why);
 	if (e)
 		return e;
+	FAULT("fold.model");
 	fill_row(w);
-	w->out.fold_seconds = histogram_now() - from;
+	w->out.fold_seconds = histogram_now() - w->began;
 	e = engine_plan(w->services->engine, w->f, &w->out, why);
 	FAULT("fold.evaluated");
 	return e ? e : store_write_then(w->services->store, commit_work, committed, w, why);
 }
 
+/* What a commit that failed leaves: the round may be folded again with other deltas, or never. */
 static void
-run_round(struct folder *d, const struct engine_fold *f)
+drop_files(const struct fold *w)
 {
-	struct fold w = {.services = d->services, .threads = d->threads, .f = f};
-	struct why why = {""};
+	const struct services *s = w->services;
 
-	w.out.row = f->row;
-	w.out.row.reports = w.out.row.examples = w.out.row.bytes_up = 0;
-	enum err e = fold_round(d, &w, &why);
+	if (w->out.row.state != OUTCOME_COMMITTED)
+		return;
+	engine_drop_leftover(s, w->out.row.model);
+	if (!engine_uses_state(s->engine, w->out.row.optimizer_state))
+		(void)!models_state_delete(s->models, w->out.row.optimizer_state);
+}
+
+/* A round that is folded, or could not be. */
+static void
+end_round(struct queued *q, enum err e, struct why *why)
+{
+	if (!e)
+		e = commit_round(&q->w, why);
 	if (e) {
-		if (!why.text[0])
-			err_set(&why, e, "%s", err_name(e));
-		engine_fold_failed(d->services->engine, f, e, &why);
+		drop_files(&q->w);
+		if (!why->text[0])
+			err_set(why, e, "%s", err_name(e));
+		engine_fold_failed(q->w.services->engine, &q->f, e, why);
 	} else {
 		FAULT("clean.begin");
-		clean_up(&w);
+		clean_up(&q->w);
 		FAULT("clean.done");
 	}
-	fold_deinit(&w);
+	fold_deinit(&q->w);
+	engine_fold_end(q->w.services->engine, &q->f);
+	free(q);
+}
+
+/* --- the queue */
+
+static bool
+is_measured(const struct queued *q)
+{
+	return q->f.job && q->f.no_numbers == 0 && job_measures(q->f.spec, q->f.row.round);
+}
+
+/* May it be taken up now? A round whose model is to be measured is not even folded before its owner's turn has come: models that
+ * wait would fill the memory. */
+static bool
+is_due(const struct folder *d, const struct queued *q)
+{
+	return q->folded || !is_measured(q) || evaluator_takes(d->evaluator, q->f.owner);
+}
+
+/* Lock held. */
+static void
+append(struct folder *d, struct queued *q)
+{
+	q->next = NULL;
+	*d->tail = q;
+	d->tail = &q->next;
+}
+
+/* Lock held. */
+static void
+take_out(struct folder *d, struct queued **at)
+{
+	struct queued *q = *at;
+
+	*at = q->next;
+	if (!*at)
+		d->tail = at;
+}
+
+/* Its owner has a turn: what else is to be measured for the same one waits behind all others. Lock held. */
+static void
+end_turn(struct folder *d, const struct queued *last)
+{
+	size_t n = 0;
+
+	for (const struct queued *q = d->head; q; q = q->next)
+		n++;
+	for (struct queued **at = &d->head; n > 0; n--) {
+		struct queued *q = *at;
+		if (q->folded || !is_measured(q) || memcmp(q->f.owner, last->f.owner, 32) != 0) {
+			at = &q->next;
+			continue;
+		}
+		take_out(d, at);
+		append(d, q);
+	}
+}
+
+/* Lock held. */
+static struct queued *
+first_due(struct folder *d)
+{
+	for (struct queued **at = &d->head; *at; at = &(*at)->next) {
+		struct queued *q = *at;
+		if (!is_due(d, q))
+			continue;
+		take_out(d, at);
+		if (!q->folded && is_measured(q))
+			end_turn(d, q);
+		return q;
+	}
+	return NULL;
+}
+
+/* On a thread of the evaluator's. */
+static void
+evaluated(void *folder, void *round)
+{
+	struct folder *d = folder;
+	struct queued *q = round;
+
+	pthread_mutex_lock(&d->lock);
+	q->folded = true;
+	append(d, q);
+	pthread_cond_signal(&d->wake);
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* False: the figure will do without. */
+static bool
+begin_evaluation(struct folder *d, struct queued *q)
+{
+	const struct evaluation v = {.f = &q->f,
+	    .params = (const float *)q->w.tile.step.data,
+	    .out = &q->w.out.row.evaluate,
+	    .done = evaluated,
+	    .context = d,
+	    .round = q};
+
+	return is_measured(q) && q->w.out.row.state == OUTCOME_COMMITTED &&
+	    evaluator_begin(d->evaluator, &v) == ERR_OK;
+}
+
+/* Folds, and either ends the round or has its model measured first. */
+static void
+begin_round(struct folder *d, struct queued *q)
+{
+	struct why why = {""};
+	struct fold *w = &q->w;
+
+	*w = (struct fold){.services = d->services, .threads = d->threads, .f = &q->f};
+	w->began = histogram_now();
+	w->out.row = q->f.row;
+	w->out.row.reports = w->out.row.examples = w->out.row.bytes_up = 0;
+	FAULT("fold.begin");
+	enum err e = q->f.no_numbers > 0 ? no_numbers(w, &why) : fold_model(w, &why);
+	if (!e)
+		e = fold_measure(w, &why);
+	if (e || !begin_evaluation(d, q))
+		end_round(q, e, &why);
+}
+
+/* No round: a job was deleted, and what it named may be free now. */
+static void
+forget(struct folder *d, struct queued *q)
+{
+	if (forget_stopped(d->services))
+		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", "states"));
+	free(q);
 }
 
 /* --- the thread */
@@ -397,14 +490,9 @@ static struct queued *
 next_round(struct folder *d)
 {
 	pthread_mutex_lock(&d->lock);
-	while (!d->head && !d->stopping)
+	struct queued *q = NULL;
+	while (!d->stopping && !(q = first_due(d)))
 		pthread_cond_wait(&d->wake, &d->lock);
-	struct queued *q = d->stopping ? NULL : d->head;
-	if (q) {
-		d->head = q->next;
-		if (!d->head)
-			d->tail = &d->head;
-	}
 	pthread_mutex_unlock(&d->lock);
 	return q;
 }
@@ -416,8 +504,13 @@ run(void *arg)
 	struct queued *q;
 
 	while ((q = next_round(d))) {
-		run_round(d, &q->f);
-		free(q);
+		struct why why = {""};
+		if (!q->f.job)
+			forget(d, q);
+		else if (q->folded)
+			end_round(q, ERR_OK, &why);
+		else
+			begin_round(d, q);
 	}
 	return NULL;
 }
@@ -434,7 +527,8 @@ folder_new(struct folder **out, const struct services *services, struct why *why
 	d->tail = &d->head;
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->wake, NULL);
-	d->running = pthread_create(&d->id, NULL, run, d) == 0;
+	enum err e = evaluator_new(&d->evaluator, services, d->threads);
+	d->running = !e && pthread_create(&d->id, NULL, run, d) == 0;
 	if (!d->running) {
 		folder_free(d);
 		return err_set(why, ERR_NOMEM, "cannot start the folding thread");
@@ -447,15 +541,13 @@ enum err
 folder_submit(void *folder, const struct engine_fold *f)
 {
 	struct folder *d = folder;
-	struct queued *q = malloc(sizeof(*q));
+	struct queued *q = calloc(1, sizeof(*q));
 
 	if (!q)
 		return ERR_NOMEM;
-	q->next = NULL;
 	q->f = *f;
 	pthread_mutex_lock(&d->lock);
-	*d->tail = q;
-	d->tail = &q->next;
+	append(d, q);
 	pthread_cond_signal(&d->wake);
 	pthread_mutex_unlock(&d->lock);
 	return ERR_OK;
@@ -472,12 +564,13 @@ folder_free(struct folder *d)
 	pthread_mutex_unlock(&d->lock);
 	if (d->running)
 		pthread_join(d->id, NULL);
+	evaluator_free(d->evaluator);
 	while (d->head) {
 		struct queued *q = d->head;
 		d->head = q->next;
+		fold_deinit(&q->w);
 		free(q);
 	}
-	drop_evalset(d);
 	pthread_cond_destroy(&d->wake);
 	pthread_mutex_destroy(&d->lock);
 	free(d);

@@ -2,17 +2,30 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "audit.h"
+#include "config.h"
 #include "health.h"
 #include "hex.h"
+#include "num.h"
+#include "shared.h"
 
 #define BODY_MAX (64u << 20)
+#define PIECE (128u << 10) /* of a list; an item may be longer */
+
+static void
+end_list(struct response_list *l)
+{
+	free(l->cursor);
+	*l = (struct response_list){.fill = NULL};
+}
 
 static void
 start(struct exchange *x, unsigned status)
 {
+	end_list(&x->response.list);
 	buf_deinit(&x->response.body);
 	buf_init(&x->response.body, BODY_MAX);
 	x->response.status = status;
@@ -53,6 +66,112 @@ exchange_json(struct exchange *x, unsigned status, struct json *v)
 	json_free(v);
 }
 
+/* --- lists */
+
+/* `{` and the members of `head`, which is freed. */
+static enum err
+print_head(struct buf *body, struct json *head)
+{
+	enum err e = head ? json_print(body, head, false) : buf_append(body, "{}", 2);
+
+	json_free(head);
+	if (e)
+		return e;
+	/* Its end comes after the list. */
+	body->len--;
+	return body->len > 1 ? buf_append(body, ",", 1) : ERR_OK;
+}
+
+static enum err
+fill_list(struct exchange *x, struct why *why)
+{
+	struct response_list *l = &x->response.list;
+
+	l->e = ERR_OK;
+	enum err e = l->fill(x, l->cursor, why);
+	if (l->e)
+		return l->e;
+	if (e == ERR_AGAIN)
+		return ERR_OK;
+	l->fill = NULL;
+	return e ? e : buf_append(&x->response.body, "]}\n", 3);
+}
+
+void
+exchange_list(
+    struct exchange *x, struct json *head, const char *name, exchange_fill *fill, void *cursor)
+{
+	struct why why = {""};
+
+	start(x, 200);
+	x->response.type = "application/json";
+	x->response.list = (struct response_list){.fill = fill, .cursor = cursor};
+	enum err e = print_head(&x->response.body, head);
+	if (!e)
+		e = cursor ? buf_printf(&x->response.body, "\"%s\":[", name) : ERR_NOMEM;
+	if (!e)
+		e = fill_list(x, &why);
+	if (e)
+		exchange_failed(x, e, &why);
+}
+
+bool
+exchange_list_full(const struct exchange *x)
+{
+	return x->response.body.len >= PIECE || x->response.list.e;
+}
+
+void
+exchange_list_add(struct exchange *x, struct json *item)
+{
+	struct response_list *l = &x->response.list;
+
+	if (l->has_items && !l->e)
+		l->e = buf_append(&x->response.body, ",", 1);
+	if (!l->e)
+		l->e = json_print(&x->response.body, item, false);
+	l->has_items = true;
+	json_free(item);
+}
+
+void
+exchange_list_next(struct exchange *x)
+{
+	struct why why = {""};
+
+	buf_reset(&x->response.body);
+	enum err e = fill_list(x, &why);
+	x->response.list.e = e;
+	if (e)
+		health_note(x->services->health, e, 0, why.text);
+}
+
+/* --- what the query says */
+
+bool
+exchange_number(struct exchange *x, const char *name, uint64_t max, uint64_t *out)
+{
+	char text[24];
+
+	if (!http_query(&x->request, name, text, sizeof(text)) || num_u64(text, max, out))
+		return true;
+	exchange_problem(x, PROBLEM_BAD_REQUEST, "%s must be a number up to %llu", name,
+	    (unsigned long long)max);
+	return false;
+}
+
+bool
+exchange_flag(struct exchange *x, const char *name, bool *out)
+{
+	char text[8];
+
+	*out = http_query(&x->request, name, text, sizeof(text));
+	if (!*out || strcmp(text, "1") == 0)
+		return true;
+	exchange_problem(x, PROBLEM_BAD_REQUEST, "%s must be 1, or be left out", name);
+	return false;
+}
+
 void
 exchange_header(struct exchange *x, const char *name, const char *fmt, ...)
 {
@@ -67,6 +186,16 @@ exchange_header(struct exchange *x, const char *name, const char *fmt, ...)
 	if (used + need < sizeof(x->response.extra))
 		snprintf(x->response.extra + used, sizeof(x->response.extra) - used, "%s: %s\r\n",
 		    name, value);
+}
+
+/* Who has something that cannot be taken now waits longer than who is without work. */
+static void
+retry_later(struct exchange *x)
+{
+	const struct config *c = shared_take(x->services->config);
+
+	exchange_header(x, "Retry-After", "%u", 2 * c->retry_after_s);
+	shared_give(x->services->config, c);
 }
 
 void
@@ -86,7 +215,7 @@ exchange_problem(struct exchange *x, enum problem_type type, const char *fmt, ..
 	x->response.problem = type;
 	snprintf(x->response.why, sizeof(x->response.why), "%s: %s", problem_word(type), p.detail);
 	if (p.status == 503 || p.status == 507)
-		exchange_header(x, "Retry-After", "10");
+		retry_later(x);
 	if (p.status == 429)
 		exchange_header(x, "Retry-After", "%u", x->retry_after_s ? x->retry_after_s : 60);
 	if (messages_problem_encode(&x->response.body, &p))
@@ -113,7 +242,8 @@ exchange_failed(struct exchange *x, enum err e, const struct why *why)
 		exchange_problem(x, PROBLEM_UNAVAILABLE, "%s", detail);
 		break;
 	case ERR_NOSPACE:
-		exchange_problem(x, PROBLEM_NO_SPACE, "%s", detail);
+		exchange_problem(
+		    x, PROBLEM_NO_SPACE, "%s; %s", detail, health_remedy(WAIT_DISK_FULL));
 		break;
 	default:
 		exchange_problem(x, PROBLEM_INTERNAL, "%s", detail);
@@ -137,7 +267,8 @@ exchange_actor(const struct exchange *x, char out[EXCHANGE_ACTOR_MAX])
 
 	if (x->who.by_token) {
 		hex_encode(hex, x->who.token, sizeof(x->who.token));
-		snprintf(out, EXCHANGE_ACTOR_MAX, "token:%s", hex);
+		snprintf(out, EXCHANGE_ACTOR_MAX, "token:%s%s%s", hex,
+		    x->who.owner_name[0] ? " owner:" : "", x->who.owner_name);
 	} else if (x->who.has_cert) {
 		hex_encode(hex, x->who.device, sizeof(x->who.device));
 		snprintf(out, EXCHANGE_ACTOR_MAX, "device:%s", hex);
@@ -167,6 +298,7 @@ exchange_reset(struct exchange *x)
 	http_request_deinit(&x->request);
 	buf_deinit(&x->body);
 	buf_deinit(&x->response.body);
+	end_list(&x->response.list);
 	models_map_release(x->response.file);
 	x->request = (struct http_request){.keep_alive = false};
 	x->response = (struct response){.status = 0};

@@ -18,10 +18,24 @@
  * One request and its response. The connection owns it; while a worker or the store holds it, the connection leaves it
  * alone until exchange_done. Handlers fill the response through the exchange_* calls and never touch the connection.
  */
+struct exchange;
+
+/* Adds items of a list from the cursor on, until exchange_list_full: ERR_AGAIN, there are more. ERR_OK: that was all. On a worker. */
+typedef enum err exchange_fill(struct exchange *x, void *cursor, struct why *why);
+
+/* What of a response's list has not been printed yet. */
+struct response_list {
+	exchange_fill *fill; /* NULL: nothing */
+	void *cursor;
+	bool has_items;
+	enum err e; /* of printing */
+};
+
 struct response {
 	unsigned status; /* 0: none yet */
 	const char *type; /* content type, static */
-	struct buf body;
+	struct buf body; /* of a list: the piece to be sent next */
+	struct response_list list;
 	char extra[512]; /* header lines */
 	/* Sent after the head when not NULL, [file_at, file_at + file_len); a reference of its own. */
 	struct models_map *file;
@@ -69,8 +83,25 @@ struct stream_ops {
 /* Sets an empty, JSON or bytes response. exchange_json frees `v`. */
 void exchange_status(struct exchange *x, unsigned status);
 void exchange_json(struct exchange *x, unsigned status, struct json *v);
+/*
+ * A JSON object that ends in a list, printed a piece at a time as the peer takes it: a list of any length holds the memory of a piece,
+ * however long the peer does not read. Takes over `head`, the other members (NULL: none), and `cursor`, one block of malloc
+ * without pointers of its own (NULL: there was no memory). On a worker, as `fill`.
+ */
+void exchange_list(
+    struct exchange *x, struct json *head, const char *name, exchange_fill *fill, void *cursor);
+/* For a fill: is the piece long enough? Then the item goes into the next. */
+bool exchange_list_full(const struct exchange *x);
+/* Frees `item`. */
+void exchange_list_add(struct exchange *x, struct json *item);
+/* The next piece, in place of the one that was sent; an error is in response.list.e. */
+void exchange_list_next(struct exchange *x);
 void exchange_bytes(
     struct exchange *x, unsigned status, const char *type, const void *data, size_t len);
+/* A number of the query, up to max: *out stays if it is not there. False: it is something else, which is answered. */
+bool exchange_number(struct exchange *x, const char *name, uint64_t max, uint64_t *out);
+/* Is "name=1" in the query? False: it has another value, which is answered. */
+bool exchange_flag(struct exchange *x, const char *name, bool *out);
 /* Adds a header line. */
 void exchange_header(struct exchange *x, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -83,7 +114,7 @@ void exchange_failed(struct exchange *x, enum err e, const struct why *why);
 /* The token of "Authorization: Bearer ..."; false if there is none, or a malformed one. */
 bool exchange_bearer(const struct exchange *x, struct token *out);
 /* Who asks, for the log: "device:ID", "token:ID", or the peer of the admin socket. */
-#define EXCHANGE_ACTOR_MAX 80
+#define EXCHANGE_ACTOR_MAX 144
 void exchange_actor(const struct exchange *x, char out[EXCHANGE_ACTOR_MAX]);
 /* Hands the exchange back to its connection. Any thread; the caller does not touch it afterwards. */
 void exchange_done(struct exchange *x);

@@ -64,8 +64,7 @@ check_request_line(const char *line, size_t len, unsigned *status)
 	    memchr(first, '#', (size_t)(last - first)))
 		return "the path must be absolute and without escapes";
 	size_t version = len - (size_t)(last + 1 - line);
-	if (version != 8 || memcmp(last + 1, "HTTP/1.", 7) != 0 ||
-	    (last[8] != '1' && last[8] != '0')) {
+	if (version != 8 || memcmp(last + 1, "HTTP/1.1", 8) != 0) {
 		*status = 505;
 		return "HTTP/1.1 is needed";
 	}
@@ -204,6 +203,8 @@ keep_number(struct collector *c, uint64_t *to, const char *at, size_t len)
 static int
 check_host(struct collector *c, const char *at, size_t len)
 {
+	if (len == 0)
+		return refuse(c, 400, "Host is empty");
 	for (size_t i = 0; i < len; i++)
 		if (!isalnum((unsigned char)at[i]) && !strchr(".-_:[]", at[i]))
 			return refuse(c, 400, "Host is malformed");
@@ -350,7 +351,7 @@ http_query(const struct http_request *r, const char *name, char *out, size_t roo
 		if (len > name_len && p[name_len] == '=' && strncmp(p, name, name_len) == 0) {
 			size_t n = len - name_len - 1;
 			if (n >= room)
-				return false;
+				n = 0;
 			memcpy(out, p + name_len + 1, n);
 			out[n] = '\0';
 			return true;
@@ -381,7 +382,9 @@ http_head_print(struct buf *out, const struct http_head *h)
 
 	if (!e && h->content_type)
 		e = buf_printf(out, "Content-Type: %s\r\n", h->content_type);
-	if (!e && h->status >= 200 && h->status != 204 && h->status != 304)
+	if (!e && h->chunked)
+		e = buf_printf(out, "Transfer-Encoding: chunked\r\n");
+	else if (!e && h->status >= 200 && h->status != 204 && h->status != 304)
 		e = buf_printf(out, "Content-Length: %llu\r\n", (unsigned long long)h->length);
 	if (!e && h->now > 0)
 		e = put_date(out, h->now);

@@ -47,7 +47,7 @@ ERR_MUST_USE enum err http_request_parse(
 void http_request_deinit(struct http_request *r);
 const char *http_verb_name(enum http_verb m);
 const char *http_reason(unsigned status);
-/* Value of `name` in the query "a=1&b=2"; false if absent or longer than room. */
+/* Value of `name` in the query "a=1&b=2"; false if absent. One longer than room gives "", which is no number and no word. */
 bool http_query(const struct http_request *r, const char *name, char *out, size_t room);
 
 /* What a response head needs. Extra is complete header lines ("Retry-After: 5\r\n"), may be empty. */
@@ -58,6 +58,7 @@ struct http_head {
 	bool close;
 	const char *extra;
 	int64_t now; /* Unix seconds for a Date line; 0: none */
+	bool chunked; /* the length is not known yet */
 };
 ERR_MUST_USE enum err http_head_print(struct buf *out, const struct http_head *h);
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bytes.h"
 #include "fault.h"
 #include "file.h"
 #include "hash.h"
@@ -106,15 +107,10 @@ models_is_sound(struct models *m, const uint8_t id[32])
 static bool
 sound_room(struct models *m)
 {
-	if (m->sound_count < m->sound_room)
-		return true;
-	size_t room = m->sound_room ? m->sound_room * 2 : 64;
-	uint8_t(*grown)[32] = realloc(m->sound, room * sizeof(*grown));
-	if (!grown)
-		return false;
-	m->sound = grown;
-	m->sound_room = room;
-	return true;
+	uint8_t(*grown)[32] = bytes_grow(m->sound, m->sound_count, &m->sound_room, sizeof(*grown));
+	if (grown)
+		m->sound = grown;
+	return grown;
 }
 
 /* Without memory it is checked again, which is no harm. */
@@ -439,27 +435,4 @@ models_state_delete(struct models *m, const uint8_t hash[32])
 {
 	models_set_sound(m, hash, false);
 	return remove_file(m, hash, ".state");
-}
-
-enum err
-models_recover(
-    struct models *m, bool (*keep)(void *ctx, const uint8_t id[32], bool state), void *ctx)
-{
-	DIR *d = opendir(m->dir);
-	struct dirent *ent;
-
-	if (!d)
-		return err_errno(NULL, "open");
-	while ((ent = readdir(d))) {
-		uint8_t id[32];
-		size_t len = strlen(ent->d_name);
-		bool state = len == 70 && strcmp(ent->d_name + 64, ".state") == 0;
-		bool step = len == 69 && strcmp(ent->d_name + 64, MODELS_DIFFERENCE) == 0;
-		if ((len != 64 && !state && !step) || !hex_decode(id, sizeof(id), ent->d_name, 64))
-			continue;
-		if (!keep(ctx, id, state))
-			unlinkat(dirfd(d), ent->d_name, 0);
-	}
-	closedir(d);
-	return ERR_OK;
 }

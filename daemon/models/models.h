@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "difference.h"
-#include "tensor.h"
+#include "modelfile.h"
 
 /*
  * The folder models/: immutable files named by the hex SHA-256 of their bytes ("<id>"), and optimizer states
@@ -52,10 +52,21 @@ ERR_MUST_USE enum err models_still(struct models *m, const uint8_t id[32], struc
 /* The difference that leads to it goes with it. */
 ERR_MUST_USE enum err models_delete(struct models *m, const uint8_t id[32]);
 
-/* At start, before any other thread: removes the models, with their differences, and optimizer states that keep() denies: what a crash
- * left. */
-ERR_MUST_USE enum err models_recover(
-    struct models *m, bool (*keep)(void *ctx, const uint8_t id[32], bool state), void *ctx);
+/* What becomes of a file found at start. */
+enum models_fate {
+	MODELS_STAYS,
+	MODELS_GOES,
+	MODELS_LEFTOVER, /* goes, as the leftover of a crash, if no other is lost: else the database is not the one of these files */
+	MODELS_LOST, /* set aside */
+};
+typedef enum models_fate models_judge(void *ctx, const uint8_t id[32], bool state);
+/* At start, before any other thread: judges models and optimizer states and does as it is told. Differences go with their models, and
+ * with lost ones, too. *lost: how many files of this state were found lost before, and then also those set aside here, in `aside`. */
+ERR_MUST_USE enum err models_recover(struct models *m, models_judge *judge, void *ctx,
+    const char *aside, uint64_t *lost, struct why *why);
+/* What the header of a model file says of its origin; zeros without it. ERR_NOTFOUND, ERR_CORRUPT. */
+ERR_MUST_USE enum err models_meta(
+    struct models *m, const uint8_t id[32], struct modelfile_meta *out, struct why *why);
 
 /* Optimizer state: `count` floats, checked against the hash when read. */
 ERR_MUST_USE enum err models_state_put(

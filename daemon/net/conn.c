@@ -156,6 +156,7 @@ conn_end_exchange(struct conn *c)
 	else if (c->x.route && c->x.route->drop && c->x.state)
 		c->x.route->drop(&c->x);
 	exchange_reset(&c->x);
+	c->chunked = false;
 }
 
 /* The connection counts no longer as one in its handshake. Idempotent. */
@@ -167,13 +168,6 @@ conn_end_handshake(struct conn *c)
 	peers_leave(c->io->peers, c->x.peer);
 	c->handshaking = false;
 	conn_join_unauthenticated(c, &c->io->strangers);
-}
-
-void
-conn_failed(const struct conn *c)
-{
-	if (c->tls)
-		peers_failed(c->io->peers, c->x.peer, clock_ms());
 }
 
 const struct config *
@@ -211,9 +205,6 @@ conn_close(struct conn *c)
 	if (c->state == CONN_CLOSED)
 		return;
 	if (!c->gone) {
-		/* A handshake for nothing. */
-		if (c->unauthenticated == &io->strangers && !c->asked)
-			conn_failed(c);
 		loop_remove(io->loop, &c->source);
 		conn_end_handshake(c);
 		conn_join_unauthenticated(c, NULL);
@@ -238,8 +229,6 @@ conn_sweep(struct io *io)
 {
 	struct conn *waiting = NULL;
 
-	io->handshake_steps = 0;
-	io->asked_ns = 0;
 	if (io->config)
 		shared_give(io->services->config, io->config);
 	io->config = NULL;
@@ -258,32 +247,12 @@ conn_sweep(struct io *io)
 	io->freed = waiting;
 }
 
-static void
-step(struct conn *c)
+void
+conn_drive(struct conn *c)
 {
 	c->turns = 0;
 	while (c->state != CONN_CLOSED && !c->gone && advance(c))
 		;
-}
-
-void
-conn_drive(struct conn *c)
-{
-	struct io *io = c->io;
-
-	if (!io->pace || !c->unauthenticated) {
-		step(c);
-		return;
-	}
-	uint64_t shaken = io->shaken_ns, before = pace_cpu_ns();
-	step(c);
-	/* It may be on another thread by now. */
-	shaken = io->shaken_ns - shaken;
-	uint64_t asked = pace_cpu_ns() - before;
-	asked = asked > shaken ? asked - shaken : 0;
-	io->asked_ns += asked;
-	pace_charge(&io->pace->handshakes, shaken);
-	pace_charge(&io->pace->requests, asked);
 }
 
 /* One step; true if another may follow at once. */
@@ -323,9 +292,6 @@ on_ready(struct loop_source *s, uint32_t events)
 	bool waiting = c->state == CONN_BEGIN || c->state == CONN_BUSY || c->state == CONN_PARKED ||
 	    c->state == CONN_HELD;
 
-	/* epoll tells again of what was left. */
-	if ((c->state == CONN_HANDSHAKE || c->state == CONN_PROXY) && !conn_may_shake(c))
-		return;
 	if (waiting && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
 		conn_close(c);
 	else
@@ -360,7 +326,6 @@ conn_open(struct io *io, int fd, enum conn_kind kind, const char *peer)
 	c->interest = EPOLLIN;
 	buf_init(&c->in, conn_config(io)->header_bytes);
 	buf_init(&c->out, (size_t)80 << 20);
-	c->door = io->pace ? &io->pace->handshakes : NULL;
 	c->x.loop = io->loop;
 	c->x.done = conn_on_done;
 	c->x.conn = c;
@@ -414,8 +379,6 @@ conn_tick(struct io *io, uint64_t now_ms)
 			conn_drive(c);
 		} else if (now_ms >= c->deadline_ms || too_slow(c, now_ms)) {
 			log_event(LOG_LEVEL_DEBUG, "conn.timeout", LOG_S("peer", c->x.peer));
-			if (c->handshaking)
-				conn_failed(c);
 			conn_close(c);
 		}
 	}
@@ -450,7 +413,6 @@ conn_stop(struct io *io)
 void
 conn_close_all(struct io *io)
 {
-	io->line = (struct conn_line){.first = NULL};
 	while (io->conns) {
 		if (io->conns->state == CONN_BEGIN || io->conns->state == CONN_BUSY)
 			io->conns->state = CONN_WRITE;

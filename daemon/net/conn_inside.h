@@ -36,6 +36,7 @@ struct conn {
 	size_t head_seen; /* of `in`: holds no end of a head */
 	size_t out_at;
 	uint64_t file_at;
+	bool chunked; /* the answer is a list that goes on */
 	uint64_t body_left;
 	uint64_t deadline_ms;
 	uint64_t slow_since_ms, slow_bytes; /* least-rate window of an upload */
@@ -46,9 +47,7 @@ struct conn {
 	struct conn *older, *newer; /* in it */
 	bool counted; /* in io->identities, as counted_as */
 	uint8_t counted_as[TALLY_KEY];
-	struct pace_account *door; /* of the thread that shook hands, or NULL */
-	uint64_t door_ns; /* processor time of the handshake, until it is refunded */
-	bool asked; /* a request, of whatever kind */
+	uint64_t held_bytes; /* of its answer, by the same */
 	unsigned turns; /* requests begun since the last event */
 	bool again_posted;
 	struct loop_post again;
@@ -63,11 +62,9 @@ void conn_unlist(struct conn *c);
 void conn_change_state(struct conn *c, enum conn_state to);
 /* The connection no longer counts as one in its handshake. Idempotent. */
 void conn_end_handshake(struct conn *c);
-/* Counts a failure against the peer's address. */
-void conn_failed(const struct conn *c);
 /* Closes the socket; memory goes in conn_sweep, or after the exchange comes back. Idempotent. */
 void conn_close(struct conn *c);
-/* Steps until nothing more can be done now, at the cost of the strangers of a door if it is one. */
+/* Steps until nothing more can be done now. */
 void conn_drive(struct conn *c);
 /* Ends the exchange at hand: drops its handler's state, empties request and response. */
 void conn_end_exchange(struct conn *c);
@@ -101,6 +98,8 @@ void conn_body_complete(struct conn *c);
 bool conn_still_may(struct conn *c);
 /* Runs a polling handler; answers or stays parked. */
 void conn_poll_again(struct conn *c);
+/* The pieces of a list are out: has the next made, or closes. Returns false. */
+bool conn_list_on(struct conn *c);
 /* The exchange comes back from a worker or the store. */
 void conn_on_done(struct exchange *x);
 
@@ -110,22 +109,25 @@ void conn_join_unauthenticated(struct conn *c, struct conn_unauthenticated *unau
 /* The request at hand counts against its identity, and the connection too. Returns 0, or after how many seconds it may come
  * again: then it has neither been counted nor is it to be answered. */
 uint32_t conn_charge(struct conn *c);
-/* A request was answered 4xx: counts against the identity, or the address of somebody without one. */
+/* A request was answered 4xx: counts against the identity, if there is one. */
 void conn_count_refusal(struct conn *c);
+/* So many bytes of a list were printed: likewise. */
+void conn_count_list(struct conn *c, size_t bytes);
+/* So many bytes of an answer are in memory until they are out. False, and nothing is counted, if those of the identity's other
+ * connections and these would be more than output_bytes. */
+bool conn_hold(struct conn *c, size_t bytes);
 /* The connection counts no longer. Idempotent. */
 void conn_leave_tally(struct conn *c);
 /* Goes on on another thread, waiting for a head. The caller does not touch it afterwards. */
 void conn_move(struct conn *c, struct io *to);
-/* A step of its handshake, in this batch of events? If not, epoll tells again. */
-bool conn_may_shake(const struct conn *c);
-/* May its next request be read? A stranger's at a door only in its turn. */
-bool conn_may_ask(const struct conn *c);
-/* Goes on after the others that are ready, or, as a stranger at a door, that stand in line; returns false. */
+/* Goes on after the others that are ready; returns false. */
 bool conn_yield(struct conn *c);
 
 /* --- conn_write.c */
 /* Starts sending the exchange's response. */
 void conn_respond(struct conn *c);
+/* The next piece of its list. */
+void conn_respond_on(struct conn *c);
 void conn_refuse(struct conn *c, enum problem_type type, const char *detail);
 /* Writes pending output: TLS_OK when all of it is out. */
 enum tls_result conn_flush(struct conn *c);

@@ -8,9 +8,9 @@
 #include "proxy.h"
 
 static bool
-refuse(struct conn *c, const char *why)
+refuse(struct conn *c, enum log_level level, const char *why)
 {
-	log_limited(LOG_LEVEL_INFO, "proxy.refused", LOG_S("peer", c->x.peer), LOG_S("why", why));
+	log_limited(level, "proxy.refused", LOG_S("peer", c->x.peer), LOG_S("why", why));
 	conn_close(c);
 	return false;
 }
@@ -21,7 +21,7 @@ admit(struct conn *c)
 {
 	conn_join_unauthenticated(c, NULL); /* it makes no room for itself */
 	if (!conn_admit(c->io, c->x.peer))
-		return refuse(c, "its address has too many handshakes");
+		return refuse(c, LOG_LEVEL_INFO, "its address has too many handshakes");
 	c->handshaking = true;
 	conn_join_unauthenticated(c, &c->io->handshakes);
 	conn_change_state(c, CONN_HANDSHAKE);
@@ -42,11 +42,11 @@ conn_advance_proxy(struct conn *c)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return conn_await(c, TLS_AGAIN_IN);
 	if (n <= 0)
-		return refuse(c, "it ended");
+		return refuse(c, had > 0 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, "it ended");
 	enum proxy_result r = proxy_parse(head, had + (size_t)n, &used, peer);
 	if (r == PROXY_BAD || used < had ||
 	    recv(c->source.fd, head + had, used - had, 0) != (ssize_t)(used - had))
-		return refuse(c, "no PROXY head came first");
+		return refuse(c, LOG_LEVEL_INFO, "no PROXY head came first");
 	if (r == PROXY_DONE) {
 		buf_reset(&c->in);
 		if (peer[0])
@@ -54,6 +54,6 @@ conn_advance_proxy(struct conn *c)
 		return admit(c);
 	}
 	if (used == PROXY_HEAD_MAX || buf_append(&c->in, head + had, used - had))
-		return refuse(c, "its PROXY head is too long");
+		return refuse(c, LOG_LEVEL_INFO, "its PROXY head is too long");
 	return conn_await(c, TLS_AGAIN_IN);
 }

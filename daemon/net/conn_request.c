@@ -23,6 +23,8 @@ conn_on_done(struct exchange *x)
 			conn_close(c);
 			return;
 		}
+	} else if (c->chunked) {
+		conn_respond_on(c);
 	} else {
 		conn_respond(c);
 	}
@@ -53,6 +55,15 @@ work_finish(void *arg)
 	struct exchange *x = arg;
 
 	x->route->stream->finish(x);
+}
+
+static void
+work_list(void *arg)
+{
+	struct exchange *x = arg;
+
+	exchange_list_next(x);
+	exchange_done(x);
 }
 
 static void
@@ -134,6 +145,20 @@ check_role(struct conn *c)
 }
 
 bool
+conn_list_on(struct conn *c)
+{
+	conn_identify(c);
+	if (!check_role(c)) {
+		conn_change_state(c, CONN_BUSY);
+		if (worker_submit(c->io->services->pool, work_list, &c->x) == ERR_OK)
+			return false;
+		c->state = CONN_WRITE;
+	}
+	conn_close(c);
+	return false;
+}
+
+bool
 conn_still_may(struct conn *c)
 {
 	conn_identify(c);
@@ -150,19 +175,6 @@ bool
 conn_is_known(const struct conn *c)
 {
 	return (c->x.who.roles & ~(unsigned)ROLE_ANYONE) != 0;
-}
-
-/* Has this address failed too often for a request without an identity? What anybody may ask costs nothing and goes on. */
-static bool
-is_unwelcome(const struct conn *c)
-{
-	uint32_t most = conn_config(c->io)->failures_per_minute;
-	const struct route *route = c->x.route;
-
-	if (most == 0 || conn_is_known(c) ||
-	    (route && route->kind == ROUTE_NOW && (route->roles & ROLE_ANYONE)))
-		return false;
-	return peers_failures(c->io->peers, c->x.peer, clock_ms()) >= most;
 }
 
 void
@@ -182,7 +194,37 @@ conn_identify(struct conn *c)
 		registry_identify_token(c->io->services->registry, &token, clock_wall(), who);
 	else if (c->x.request.authorization[0])
 		who->problem = PROBLEM_BAD_TOKEN;
+	if (who->by_token)
+		registry_token_used(c->io->services->registry, who->token, c->x.peer);
 	hash_wipe(&token, sizeof(token));
+}
+
+/* What those can do who are refused as who they are. */
+static const char *
+advise(enum problem_type problem)
+{
+	static const struct {
+		enum problem_type problem;
+		const char *text;
+	} table[] = {
+	    {PROBLEM_UNKNOWN_DEVICE,
+		"this coordinator does not know the device: \"rivulet join\" it again with a "
+		"token; "
+		"it keeps its key"},
+	    {PROBLEM_RETIRED_CA,
+		"the certificate is of a CA that was replaced: \"rivulet join\" it again with a "
+		"token; it keeps its key"},
+	    {PROBLEM_DEVICE_SUSPENDED,
+		"the device is suspended: \"rivulet device resume\" lets it go on"},
+	    {PROBLEM_DEVICE_REVOKED, "the device was revoked for good"},
+	    {PROBLEM_BAD_TOKEN,
+		"the token is unknown, expired or revoked: \"rivulet token create\" makes another"},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		if (problem == table[i].problem)
+			return table[i].text;
+	return "this identity may not do that";
 }
 
 /* Finds the route. A problem: the request goes no further. */
@@ -200,16 +242,12 @@ find_route(struct conn *c, const char **detail)
 				     : "this identity has too many connections";
 		return PROBLEM_TOO_MANY_REQUESTS;
 	}
-	if (is_unwelcome(c)) {
-		*detail = "requests without an identity wait a minute";
-		return PROBLEM_TOO_MANY_FAILURES;
-	}
 	if (!x->route) {
 		*detail = path_known ? "another method may work here" : "no such path";
 		return path_known ? PROBLEM_METHOD_NOT_ALLOWED : PROBLEM_NOT_FOUND;
 	}
-	*detail = "this identity may not do that";
 	enum problem_type problem = check_role(c);
+	*detail = advise(problem);
 	return problem ? problem : check_body(c, detail);
 }
 
@@ -224,7 +262,6 @@ conn_start_request(struct conn *c, size_t head_len)
 	enum err e = http_request_parse(&x->request, c->in.data, head_len, &status, &why);
 	buf_consume(&c->in, head_len);
 	c->turns++;
-	c->asked = true;
 	c->head_seen = 0;
 	c->body_left = e ? 0 : x->request.length;
 	conn_identify(c);

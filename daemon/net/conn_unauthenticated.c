@@ -3,13 +3,11 @@
 #include "clock.h"
 #include "conn_inside.h"
 
+/* Of a body that was read and parsed for nothing, or of a list that was printed: one request more. */
+#define ONE_MORE_BYTES 8192
 #define REFUSAL_COSTS 10 /* requests: each made us parse, look up and often verify for nothing */
-#define REFUSAL_BYTES 8192 /* of a body that was read and parsed for nothing: one more */
 #define CROWDED_WAIT_S 5
-/* In a batch of events: steps of handshakes, and processor time for requests of strangers at a door. Handshakes cost most of all that
- * an event can: a crowd of them delays nobody else for long. */
-#define HANDSHAKE_STEPS 4
-#define ASKED_NS 2000000
+#define SMALL_ANSWER 4096
 
 /* --- who has not shown an identity */
 
@@ -46,8 +44,6 @@ evict_from(struct conn_unauthenticated *list)
 		c = c->newer;
 	if (!c)
 		return false;
-	if (c->handshaking)
-		conn_failed(c);
 	conn_close(c);
 	return true;
 }
@@ -63,19 +59,31 @@ conn_admit(struct io *io, const char *peer)
 {
 	const struct config *c = conn_config(io);
 	const struct tally_limits limits = {
-	    c->handshakes, c->handshakes_per_address, c->failures_per_minute};
+	    .most = c->handshakes, .most_each = c->handshakes_per_address};
 
-	enum tally_room room = peers_enter(io->peers, peer, &limits, clock_ms());
+	enum tally_room room = peers_enter(io->peers, peer, &limits);
 	if (room == TALLY_FULL && io->make_room(io, true))
-		room = peers_enter(io->peers, peer, &limits, clock_ms());
+		room = peers_enter(io->peers, peer, &limits);
 	return room == TALLY_ROOM;
 }
 
 /* --- what an identity costs */
 
+bool
+conn_hold(struct conn *c, size_t bytes)
+{
+	/* Most answers are small, and each connection has one. */
+	uint64_t held = bytes > SMALL_ANSWER ? bytes : 0;
+
+	return !c->counted || held == c->held_bytes ||
+	    tally_hold(c->io->identities, c->counted_as, &c->held_bytes, held,
+		conn_config(c->io)->output_bytes);
+}
+
 void
 conn_leave_tally(struct conn *c)
 {
+	(void)conn_hold(c, 0);
 	if (c->counted)
 		tally_leave(c->io->identities, c->counted_as);
 	c->counted = false;
@@ -93,8 +101,7 @@ enter_tally(struct conn *c)
 		return true;
 	conn_leave_tally(c);
 	memcpy(c->counted_as, c->x.who.owner, TALLY_KEY);
-	c->counted =
-	    tally_enter(c->io->identities, c->counted_as, &limits, clock_ms()) == TALLY_ROOM;
+	c->counted = tally_enter(c->io->identities, c->counted_as, &limits) == TALLY_ROOM;
 	return c->counted;
 }
 
@@ -117,43 +124,28 @@ conn_charge(struct conn *c)
 		return CROWDED_WAIT_S;
 	}
 	conn_join_unauthenticated(c, NULL);
-	uint32_t wait =
-	    most > 0 ? tally_take(c->io->identities, c->counted_as, most, clock_ms()) : 0;
-	/* The handshake was for somebody, unless that one shakes hands instead of waiting. */
-	if (c->door_ns > 0 && wait == 0)
-		pace_refund(c->door, c->door_ns);
-	c->door_ns = 0;
-	return wait;
+	return most > 0 ? tally_take(c->io->identities, c->counted_as, most, clock_ms()) : 0;
 }
 
 void
 conn_count_refusal(struct conn *c)
 {
-	size_t costs = REFUSAL_COSTS - 1 + c->x.body.len / REFUSAL_BYTES;
+	size_t costs = REFUSAL_COSTS - 1 + c->x.body.len / ONE_MORE_BYTES;
 
-	if (!conn_is_known(c))
-		conn_failed(c);
-	else if (c->counted)
+	if (conn_is_known(c) && c->counted)
 		tally_add(c->io->identities, c->counted_as, (uint32_t)costs, clock_ms());
 }
 
+void
+conn_count_list(struct conn *c, size_t bytes)
+{
+	uint32_t costs = (uint32_t)(bytes / ONE_MORE_BYTES);
+
+	if (costs > 0 && conn_is_known(c) && c->counted)
+		tally_add(c->io->identities, c->counted_as, costs, clock_ms());
+}
+
 /* --- whose turn it is */
-
-bool
-conn_may_shake(const struct conn *c)
-{
-	struct io *io = c->io;
-
-	return io->handshake_steps++ < HANDSHAKE_STEPS &&
-	    !(io->pace && pace_owes(&io->pace->handshakes));
-}
-
-bool
-conn_may_ask(const struct conn *c)
-{
-	/* With a certificate it is about to leave for the rooms behind. */
-	return !c->io->pace || !c->unauthenticated || c->has_cert || c->io->line.in_turn;
-}
 
 static void
 on_again(struct loop_post *p)
@@ -162,52 +154,6 @@ on_again(struct loop_post *p)
 
 	c->again_posted = false;
 	conn_drive(c);
-}
-
-static void
-stand_in_line(struct conn *c)
-{
-	struct conn_line *line = &c->io->line;
-
-	c->again.next = NULL;
-	*(line->last ? &line->last->next : &line->first) = &c->again;
-	line->last = &c->again;
-}
-
-static struct conn *
-leave_line(struct conn_line *line)
-{
-	struct loop_post *p = line->first;
-
-	line->first = p->next;
-	if (!line->first)
-		line->last = NULL;
-	return (struct conn *)((char *)p - offsetof(struct conn, again));
-}
-
-static void
-on_line(struct loop_post *p)
-{
-	((struct conn_line *)((char *)p - offsetof(struct conn_line, post)))->posted = false;
-}
-
-void
-conn_serve_line(struct io *io)
-{
-	struct conn_line *line = &io->line;
-
-	line->in_turn = true;
-	while (line->first && io->asked_ns < ASKED_NS && !pace_owes(&io->pace->requests)) {
-		struct conn *c = leave_line(line);
-		c->again_posted = false;
-		conn_drive(c);
-	}
-	line->in_turn = false;
-	if (line->first && !line->posted) {
-		line->posted = true;
-		line->post.fn = on_line;
-		loop_post(io->loop, &line->post);
-	}
 }
 
 static void
@@ -250,10 +196,6 @@ conn_yield(struct conn *c)
 	if (c->again_posted)
 		return false;
 	c->again_posted = true;
-	if (c->io->pace && c->unauthenticated) {
-		stand_in_line(c);
-		return false;
-	}
 	c->again.fn = on_again;
 	loop_post(c->io->loop, &c->again);
 	return false;

@@ -14,20 +14,29 @@
 #define DRAIN_PIECE (1u << 20)
 #define WRITE_PIECE \
 	(1u << 20) /* of a file in one go, so that one reader does not starve the others */
+#define OUT_KEPT (16u << 10) /* a connection that has sent more gives the memory back */
+#define UNREAD_WAIT_S 5
+
+static bool
+reads(const struct exchange *x)
+{
+	return x->request.method == VERB_GET || x->request.method == VERB_HEAD;
+}
 
 /* Changes by people are worth a line each; what devices do all day is not. */
 static enum log_level
 level_of(const struct exchange *x)
 {
-	bool reads = x->request.method == VERB_GET || x->request.method == VERB_HEAD;
-
+	/* A probe asks again and again; health.failed says once what it is told. */
+	if (x->route && x->route->probe)
+		return LOG_LEVEL_DEBUG;
 	/* 505 is the peer's doing. */
 	if (x->response.status >= 500 && x->response.status != 505)
 		return LOG_LEVEL_WARN;
 	if (x->response.status >= 400)
 		return LOG_LEVEL_INFO;
-	return !reads && (x->who.roles & (ROLE_SUBMITTER | ROLE_ADMIN)) ? LOG_LEVEL_INFO
-									: LOG_LEVEL_DEBUG;
+	return !reads(x) && (x->who.roles & (ROLE_SUBMITTER | ROLE_ADMIN)) ? LOG_LEVEL_INFO
+									   : LOG_LEVEL_DEBUG;
 }
 
 static void
@@ -79,33 +88,84 @@ count_failure(struct conn *c)
 		conn_count_refusal(c);
 }
 
-/* Puts the response's head and body into the output; the file, if any, follows from its map. */
+/* The body goes over into the output; of a list only its first piece, if it is a longer one. */
+static enum err
+put_body(struct conn *c)
+{
+	struct buf *body = &c->x.response.body;
+	enum err e = ERR_OK;
+
+	if (c->x.response.list.cursor)
+		conn_count_list(c, body->len);
+	if (c->chunked && body->len > 0)
+		e = buf_printf(&c->out, "%zx\r\n", body->len);
+	if (!e)
+		e = buf_append(&c->out, body->data, body->len);
+	if (!e && c->chunked && body->len > 0)
+		e = buf_append(&c->out, "\r\n", 2);
+	if (!e && c->chunked && !c->x.response.list.fill)
+		e = buf_append(&c->out, "0\r\n\r\n", 5);
+	buf_deinit(body);
+	return e;
+}
+
+static void
+refuse_to_hold(struct conn *c)
+{
+	c->x.retry_after_s = UNREAD_WAIT_S;
+	exchange_problem(&c->x, PROBLEM_TOO_MANY_REQUESTS,
+	    "this identity has too many answers to read on its other connections");
+}
+
+/* Puts the response's head and body into the output; the file, if any, follows from its map. What has changed something is
+ * answered in any case. */
 void
 conn_respond(struct conn *c)
 {
 	struct exchange *x = &c->x;
 	struct response *r = &x->response;
 
+	if (!conn_hold(c, r->body.len) && reads(x))
+		refuse_to_hold(c);
 	log_response(c);
 	count_response(c);
 	count_failure(c);
 	note_refusal(c);
 	if (c->body_left > 0 || !x->request.keep_alive || c->io->stopping)
 		r->close = true;
+	c->chunked = r->list.fill != NULL;
 	struct http_head head = {r->status, r->type, r->file ? r->file_len : r->body.len, r->close,
-	    r->extra, (int64_t)clock_wall()};
+	    r->extra, (int64_t)clock_wall(), c->chunked};
 	bool bodyless = x->request.method == VERB_HEAD || r->status == 304;
 	enum err e = http_head_print(&c->out, &head);
-	if (!e && !bodyless && !r->file)
-		e = buf_append(&c->out, r->body.data, r->body.len);
-	if (bodyless)
+	if (bodyless) {
 		r->file_len = 0;
+		r->list.fill = NULL;
+	} else if (!e && !r->file) {
+		e = put_body(c);
+	}
+	buf_deinit(&x->body);
 	c->file_at = 0;
 	if (e) {
 		conn_close(c);
 		return;
 	}
 	conn_change_state(c, CONN_WRITE);
+}
+
+/* The answer has begun: what cannot go on is cut off. */
+void
+conn_respond_on(struct conn *c)
+{
+	struct response *r = &c->x.response;
+
+	conn_change_state(c, CONN_WRITE);
+	if (r->list.e || !conn_hold(c, r->body.len) || put_body(c)) {
+		log_event(LOG_LEVEL_INFO, "http.cut", LOG_S("path", c->x.request.path),
+		    LOG_S("peer", c->x.peer),
+		    LOG_S("why", r->list.e ? err_name(r->list.e) : "too much is unread"));
+		conn_close(c);
+	}
 }
 
 void
@@ -127,7 +187,10 @@ conn_flush(struct conn *c)
 			return r;
 		c->out_at += done;
 	}
-	buf_reset(&c->out);
+	if (c->out.room > OUT_KEPT)
+		buf_deinit(&c->out);
+	else
+		buf_reset(&c->out);
 	c->out_at = 0;
 	return TLS_OK;
 }
@@ -160,6 +223,7 @@ after_response(struct conn *c)
 {
 	bool closing = c->x.response.close, hold = c->x.response.status == 429;
 
+	(void)conn_hold(c, 0);
 	conn_end_exchange(c);
 	if (!closing) {
 		conn_change_state(c, hold ? CONN_HELD : CONN_HEAD);
@@ -180,6 +244,8 @@ conn_advance_write(struct conn *c)
 
 	if (r == TLS_OK)
 		r = flush_file(c);
+	if (r == TLS_OK && c->x.response.list.fill)
+		return conn_list_on(c);
 	if (r == TLS_OK)
 		return after_response(c);
 	if (r == TLS_AGAIN_IN || r == TLS_AGAIN_OUT)

@@ -1,6 +1,7 @@
 #include "listen.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,47 +12,89 @@
 
 #define BACKLOG 1024
 
-enum err
-listen_tcp(const struct config_listen *at, uint16_t port, int *out, struct why *why)
+/* All of both families is one IPv6 socket, unless this host has no IPv6. */
+static enum err
+resolve(const struct config_listen *at, uint16_t port, struct addrinfo **ai, int *fd)
 {
+	static const char *const all[] = {"::", "0.0.0.0"};
 	struct addrinfo hints = {.ai_family = AF_UNSPEC,
 	    .ai_socktype = SOCK_STREAM,
 	    .ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV};
-	struct addrinfo *ai = NULL;
 	char service[8];
-	int one = 1, zero = 0, fd = -1;
 
+	*fd = -1;
+	*ai = NULL;
 	snprintf(service, sizeof(service), "%u", port);
-	/* All of both families is one IPv6 socket, unless this host has no IPv6. */
-	const char *host = at->host[0] ? at->host : "::";
-	int rc = getaddrinfo(host, service, &hints, &ai);
-	if (rc == 0)
-		fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0 && !at->host[0] && rc == 0) {
-		freeaddrinfo(ai);
-		ai = NULL;
-		rc = getaddrinfo("0.0.0.0", service, &hints, &ai);
-		if (rc == 0)
-			fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	for (size_t i = 0; i < (at->host[0] ? 1 : 2) && *fd < 0; i++) {
+		if (*ai)
+			freeaddrinfo(*ai);
+		*ai = NULL;
+		if (getaddrinfo(at->host[0] ? at->host : all[i], service, &hints, ai) != 0)
+			return ERR_INVALID;
+		*fd = socket(
+		    (*ai)->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
 	}
-	if (rc != 0)
-		return err_set(why, ERR_INVALID, "listen %s: %s", host, gai_strerror(rc));
-	enum err e = ERR_OK;
-	if (fd < 0)
+	return *fd < 0 ? ERR_IO : ERR_OK;
+}
+
+static void
+set(int fd, int level, int option, int value)
+{
+	setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+/* The first has its port alone when it binds, so that it fails beside any other program; then it lets the others of this process
+ * in. Two coordinators of one user would share a port without a word otherwise. */
+static enum err
+take_port(int fd, const struct addrinfo *ai, enum listen_place place)
+{
+	set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (place == LISTEN_MORE)
+		set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	if (bind(fd, ai->ai_addr, ai->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0)
+		return ERR_IO;
+	if (place == LISTEN_FIRST)
+		set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	return ERR_OK;
+}
+
+static enum err
+say_refused(const char *host, uint16_t port, struct why *why)
+{
+	if (errno == EADDRINUSE)
+		return err_set(why, ERR_IO,
+		    "port %u of %s is in use by another program: stop it, or give another port",
+		    port, host);
+	if (errno == EADDRNOTAVAIL)
+		return err_set(why, ERR_IO,
+		    "this machine has no address %s: is its network not up yet?", host);
+	return err_errno(why, "listen on %s port %u", host, port);
+}
+
+enum err
+listen_tcp(const struct config_listen *at, uint16_t port, enum listen_place place, int *out,
+    struct why *why)
+{
+	const char *host = at->host[0] ? at->host : "all addresses";
+	struct addrinfo *ai = NULL;
+	int fd = -1;
+
+	enum err e = resolve(at, port, &ai, &fd);
+	if (e == ERR_INVALID)
+		return err_set(why, e, "listen: %s is no address", host);
+	if (e) {
 		e = err_errno(why, "socket for %s", host);
-	if (fd >= 0) {
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-		setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
+	} else {
 		if (ai->ai_family == AF_INET6)
-			setsockopt(
-			    fd, IPPROTO_IPV6, IPV6_V6ONLY, at->host[0] ? &one : &zero, sizeof(one));
-		if (bind(fd, ai->ai_addr, ai->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0)
-			e = err_errno(why, "listen on %s port %u", host, port);
+			set(fd, IPPROTO_IPV6, IPV6_V6ONLY, at->host[0] != 0);
+		e = take_port(fd, ai, place);
+		if (e)
+			e = say_refused(host, port, why);
 	}
 	freeaddrinfo(ai);
 	if (e && fd >= 0)
 		close(fd);
-	*out = fd;
+	*out = e ? -1 : fd;
 	return e;
 }
 

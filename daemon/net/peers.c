@@ -21,13 +21,12 @@ key_of(uint8_t key[TALLY_KEY], const char *address)
 }
 
 enum tally_room
-peers_enter(
-    struct tally *p, const char *address, const struct tally_limits *limits, uint64_t now_ms)
+peers_enter(struct tally *p, const char *address, const struct tally_limits *limits)
 {
 	uint8_t key[TALLY_KEY];
 
 	key_of(key, address);
-	return tally_enter(p, key, limits, now_ms);
+	return tally_enter(p, key, limits);
 }
 
 void
@@ -37,22 +36,4 @@ peers_leave(struct tally *p, const char *address)
 
 	key_of(key, address);
 	tally_leave(p, key);
-}
-
-void
-peers_failed(struct tally *p, const char *address, uint64_t now_ms)
-{
-	uint8_t key[TALLY_KEY];
-
-	key_of(key, address);
-	tally_add(p, key, 1, now_ms);
-}
-
-uint32_t
-peers_failures(struct tally *p, const char *address, uint64_t now_ms)
-{
-	uint8_t key[TALLY_KEY];
-
-	key_of(key, address);
-	return tally_recent(p, key, now_ms);
 }

@@ -22,7 +22,7 @@
 #include "log.h"
 #include "peers.h"
 
-#define SERVER_THREADS_MAX 64
+#define SERVER_THREADS_MAX 256 /* as many as io_threads may ask for */
 #define TICK_MS 50
 #define DOOR_NICE 10
 
@@ -40,7 +40,6 @@ struct thread {
 	struct io io;
 	struct server *server;
 	bool door;
-	struct pace pace;
 	pthread_t id;
 	bool running;
 	unsigned ticks;
@@ -283,6 +282,27 @@ add_listener(struct server *s, int fd, enum conn_kind kind, struct thread *t)
 	return loop_add(t->io.loop, &l->source, EPOLLIN);
 }
 
+static enum err
+try_one(const struct config_listen *at, struct why *why)
+{
+	int fd = -1;
+	enum err e = listen_tcp(at, at->port, LISTEN_FIRST, &fd, why);
+
+	if (!e)
+		close(fd);
+	return e;
+}
+
+enum err
+server_try(const struct config *c, struct why *why)
+{
+	enum err e = c->probe.host[0] ? try_one(&c->probe, why) : ERR_OK;
+
+	for (size_t i = 0; i < c->listen_count && !e; i++)
+		e = try_one(&c->listen[i], why);
+	return e;
+}
+
 /* One SO_REUSEPORT socket per door and address. */
 static enum err
 open_listeners(struct server *s, struct why *why)
@@ -297,7 +317,8 @@ open_listeners(struct server *s, struct why *why)
 	for (size_t i = 0; i < c->listen_count; i++) {
 		uint16_t port = c->listen[i].port;
 		for (unsigned t = s->inner_count; t < s->thread_count && !e; t++) {
-			e = listen_tcp(&c->listen[i], port, &fd, why);
+			e = listen_tcp(&c->listen[i], port,
+			    t == s->inner_count ? LISTEN_FIRST : LISTEN_MORE, &fd, why);
 			if (!e) {
 				port = listen_port(fd);
 				if (s->port == 0)
@@ -314,7 +335,7 @@ open_listeners(struct server *s, struct why *why)
 			e = add_listener(s, fd, CONN_LOCAL, &s->threads[0]);
 	}
 	if (!e && c->probe.host[0]) {
-		e = listen_tcp(&c->probe, c->probe.port, &fd, why);
+		e = listen_tcp(&c->probe, c->probe.port, LISTEN_FIRST, &fd, why);
 		if (!e) {
 			s->probe_port = listen_port(fd);
 			e = add_listener(s, fd, CONN_PROBE, &s->threads[0]);
@@ -345,13 +366,7 @@ on_batch(void *ctx)
 {
 	struct thread *t = ctx;
 
-	unsigned share = conn_config(&t->io)->strangers_cpu;
-
-	if (t->door)
-		conn_serve_line(&t->io);
 	conn_sweep(&t->io);
-	if (t->door)
-		pace_wait(&t->pace, share);
 }
 
 static void
@@ -404,7 +419,6 @@ init_thread(struct server *s, struct thread *t)
 	t->door = t >= s->threads + s->inner_count;
 	t->io.make_room = make_room;
 	t->io.inner = t->door ? inner_io : NULL;
-	t->io.pace = t->door ? &t->pace : NULL;
 	t->io.services = s->services;
 	t->io.find = s->find;
 	t->io.peers = s->peers;

@@ -10,6 +10,8 @@ struct server_report; /* report.h */
 /* Binds the listeners (TLS) and the admin socket. ERR_IO naming the address when one is taken. */
 ERR_MUST_USE enum err server_new(
     struct server **out, const struct services *services, route_finder find, struct why *why);
+/* Could server_new bind the TLS listeners and the probes' now? Fails as it would. */
+ERR_MUST_USE enum err server_try(const struct config *c, struct why *why);
 /* Starts the threads. */
 ERR_MUST_USE enum err server_start(struct server *s, struct why *why);
 /* Port of the first TLS listener (for port 0). */

@@ -15,9 +15,9 @@ struct entry {
 	struct entry *older, *newer; /* of the idle ones, while in_hand is 0 */
 	uint8_t key[TALLY_KEY];
 	uint32_t in_hand;
+	uint64_t held; /* bytes */
 	uint32_t events[PARTS]; /* by number of the part modulo PARTS */
 	uint64_t part; /* number of the newest part that was counted into */
-	uint64_t due_ms; /* while slowed down: when the next would come if all came evenly */
 };
 
 struct tally {
@@ -183,31 +183,17 @@ wait_s(const struct entry *e, uint32_t n, uint32_t most, uint64_t now_ms)
 	return (uint32_t)(ms / 1000) + 1;
 }
 
-/* May a key that is slowed down have another one now? */
-static bool
-is_due(struct entry *e, uint64_t now_ms)
-{
-	if (e->due_ms > now_ms + TALLY_SLOW_MS * (TALLY_BURST - 1))
-		return false;
-	e->due_ms = (e->due_ms > now_ms ? e->due_ms : now_ms) + TALLY_SLOW_MS;
-	return true;
-}
-
 /* --- calls */
 
 enum tally_room
-tally_enter(struct tally *t, const uint8_t key[TALLY_KEY], const struct tally_limits *limits,
-    uint64_t now_ms)
+tally_enter(struct tally *t, const uint8_t key[TALLY_KEY], const struct tally_limits *limits)
 {
 	enum tally_room room = TALLY_FULL;
 
 	pthread_mutex_lock(&t->lock);
 	struct entry *e = t->in_hand < limits->most ? find_or_add(t, key) : NULL;
 	if (e)
-		room = e->in_hand >= limits->most_each ||
-			(limits->calm > 0 && sum(e, now_ms) >= limits->calm && !is_due(e, now_ms))
-		    ? TALLY_KEY_FULL
-		    : TALLY_ROOM;
+		room = e->in_hand >= limits->most_each ? TALLY_KEY_FULL : TALLY_ROOM;
 	if (room == TALLY_ROOM) {
 		if (e->in_hand++ == 0)
 			unlist(t, e);
@@ -231,6 +217,22 @@ tally_leave(struct tally *t, const uint8_t key[TALLY_KEY])
 			forget(t, e);
 	}
 	pthread_mutex_unlock(&t->lock);
+}
+
+bool
+tally_hold(
+    struct tally *t, const uint8_t key[TALLY_KEY], uint64_t *held, uint64_t bytes, uint64_t most)
+{
+	pthread_mutex_lock(&t->lock);
+	struct entry *e = find(t, key);
+	uint64_t others = e ? e->held - *held : 0;
+	bool room = bytes <= *held || others == 0 || (others <= most && bytes <= most - others);
+	if (e && room) {
+		e->held = others + bytes;
+		*held = bytes;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return room;
 }
 
 /* Under the lock. */
@@ -275,16 +277,4 @@ tally_take(struct tally *t, const uint8_t key[TALLY_KEY], uint32_t most, uint64_
 		(void)count(t, key, 1, now_ms);
 	pthread_mutex_unlock(&t->lock);
 	return wait;
-}
-
-uint32_t
-tally_recent(struct tally *t, const uint8_t key[TALLY_KEY], uint64_t now_ms)
-{
-	pthread_mutex_lock(&t->lock);
-	struct entry *e = find(t, key);
-	uint32_t n = e ? sum(e, now_ms) : 0;
-	if (e && n == 0 && e->in_hand == 0)
-		forget(t, e);
-	pthread_mutex_unlock(&t->lock);
-	return n;
 }

@@ -6,7 +6,7 @@
 #include "err.h"
 
 /*
- * What keys cost: things in hand now, and events in the last minute. Keys are 16 bytes. Any thread may call.
+ * What keys cost: things in hand now, bytes held for them, and events in the last minute. Keys are 16 bytes. Any thread may call.
  *
  * A tally holds at most TALLY_MAX keys. A new one takes the place of the one that has been idle the longest, which is one
  * without anything in hand; a key whose events are a minute old is forgotten.
@@ -24,21 +24,18 @@ void tally_free(struct tally *t);
 struct tally_limits {
 	uint32_t most; /* in hand, over all keys */
 	uint32_t most_each; /* in hand, of this key */
-	/* Events in the last minute from which on the key is slowed down; 0: never. */
-	uint32_t calm;
 };
 enum tally_room { TALLY_ROOM, TALLY_FULL, TALLY_KEY_FULL };
-/* Counts one more in hand; who got TALLY_ROOM calls tally_leave once. A key that is slowed down gets one every
- * TALLY_SLOW_MS, and TALLY_BURST of them at once after a rest. Times are monotonic. */
-#define TALLY_SLOW_MS 50
-#define TALLY_BURST 20
-enum tally_room tally_enter(struct tally *t, const uint8_t key[TALLY_KEY],
-    const struct tally_limits *limits, uint64_t now_ms);
+/* Counts one more in hand; who got TALLY_ROOM calls tally_leave once. */
+enum tally_room tally_enter(
+    struct tally *t, const uint8_t key[TALLY_KEY], const struct tally_limits *limits);
 void tally_leave(struct tally *t, const uint8_t key[TALLY_KEY]);
-/* Counts n events. */
+/* What the caller holds for a key that it has entered is now `bytes`, and was *held, which it keeps, 0 at first. False, and
+ * nothing changes: the key holds something else, too, and would have more than `most`. Less is never refused. */
+bool tally_hold(
+    struct tally *t, const uint8_t key[TALLY_KEY], uint64_t *held, uint64_t bytes, uint64_t most);
+/* Counts n events. Times are monotonic. */
 void tally_add(struct tally *t, const uint8_t key[TALLY_KEY], uint32_t n, uint64_t now_ms);
-/* Events in the minute before now, to within five seconds. */
-uint32_t tally_recent(struct tally *t, const uint8_t key[TALLY_KEY], uint64_t now_ms);
 /* Counts an event unless `most` happened in the last minute or, where that is TALLY_SMOOTH and more, a sixth of it in the last
  * five seconds. Returns 0 if it was counted, else the seconds, at least 1, until
  * one will be. */

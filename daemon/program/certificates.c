@@ -91,11 +91,11 @@ load_tls(const struct services *s, const struct services_ca *fresh_ca, struct se
 
 	if (!tls)
 		return err_set(why, ERR_NOMEM, "no memory");
-	enum err e = keys_load_server(s->fixed->state_dir, tls, why);
+	const struct services_ca *now = shared_take(s->ca), *ca = fresh_ca ? fresh_ca : now;
+	enum err e = keys_load_server(s->fixed->state_dir, ca, tls, why);
 	bool same = !e && !fresh_ca && is_shown(s, &tls->cert);
-	const struct services_ca *now = shared_take(s->ca);
 	if (!e && !same)
-		e = show(tls, fresh_ca ? fresh_ca : now, why);
+		e = show(tls, ca, why);
 	shared_give(s->ca, now);
 	if (e || same)
 		free_tls(tls);
@@ -105,12 +105,18 @@ load_tls(const struct services *s, const struct services_ca *fresh_ca, struct se
 }
 
 static void
-note_end(struct services *s, const struct services_tls *tls)
+note_dates(struct services *s, const struct services_tls *tls)
 {
-	struct x509_info info;
+	const struct services_ca *ca = shared_take(s->ca);
+	struct x509_info info, issuer = {.not_before = 0};
 
-	if (x509_parse(&info, &tls->cert, NULL) == ERR_OK)
+	if (x509_parse(&issuer, &ca->current, NULL) == ERR_OK &&
+	    x509_parse(&info, &tls->cert, NULL) == ERR_OK) {
+		s->certificate_begins =
+		    info.not_before > issuer.not_before ? info.not_before : issuer.not_before;
 		s->certificate_ends = info.not_after;
+	}
+	shared_give(s->ca, ca);
 }
 
 enum err
@@ -124,7 +130,7 @@ certificates_begin(struct services *s, struct why *why)
 	const struct services_ca *ca = shared_take(s->ca);
 	registry_set_ca(s->registry, ca);
 	shared_give(s->ca, ca);
-	note_end(s, tls);
+	note_dates(s, tls);
 	e = shared_new(&s->tls, tls, free_tls);
 	return e ? err_set(why, e, "no memory") : ERR_OK;
 }
@@ -151,7 +157,7 @@ certificates_use(struct services *s, struct certificates *fresh)
 		shared_replace(s->ca, fresh->ca);
 	}
 	if (fresh->tls) {
-		note_end(s, fresh->tls);
+		note_dates(s, fresh->tls);
 		shared_replace(s->tls, fresh->tls);
 	}
 	return fresh->ca;

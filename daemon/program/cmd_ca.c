@@ -109,6 +109,7 @@ status(const struct config *config)
 	struct behind b = {.generation = ca->generation + 1, .print = true};
 	printf("generation %llu%s\n", (unsigned long long)ca->generation,
 	    ca->rotating ? ", being replaced" : "");
+	command_print_fingerprint(stdout, ca);
 	enum err e = ca->rotating ? count_behind(config, &b, &why) : ERR_OK;
 	if (!e && ca->rotating)
 		printf("%llu devices have not renewed\n", (unsigned long long)b.count);
@@ -140,6 +141,10 @@ finish(const struct config *config, bool force)
 	if (e)
 		return command_fail(&why);
 	printf("the next CA is the CA now; reload rivuletd\n");
+	if (keys_load_ca(config->state_dir, &ca, &why))
+		return command_fail(&why);
+	command_print_fingerprint(stdout, ca);
+	keys_free_ca(ca);
 	return COMMAND_OK;
 }
 

@@ -5,12 +5,17 @@
 #include "check.h"
 #include "command.h"
 #include "delta_file.h"
+#include "num.h"
 #include "start.h"
+
+#define OLDER_S ((uint64_t)30 * 86400)
 
 enum { SOUND = 0, REPAIRED = 3, WARNINGS = 4, DAMAGE = 7 };
 
 static const char usage[] =
-    "usage: rivuletd [--config FILE] check [--repair [--drop-damaged-deltas]] [--json] [DIR]\n"
+    "usage: rivuletd [--config FILE] check [--repair [--drop-damaged-deltas]] [--delete-lost "
+    "[--older "
+    "TIME]] [--json] [DIR]\n"
     "Examines the state directory of the configuration, or DIR (then no configuration is read), "
     "and changes nothing\n"
     "without --repair. While a coordinator runs on it, what may be changing is not judged.\n"
@@ -20,12 +25,16 @@ static const char usage[] =
     "  --drop-damaged-deltas  with --repair: also take back accepted deltas of open rounds whose "
     "file is gone or\n"
     "                         damaged; their devices hold receipts that are then not kept\n"
+    "  --delete-lost          remove what was set aside in lost/, also beside a running "
+    "coordinator\n"
+    "  --older TIME           only what was set aside so long ago (s, m, h or d; 30d)\n"
     "Exit codes: 0 sound, 1 could not be examined, 2 usage, 3 all that was found is repaired, 4 "
     "warnings left,\n"
     "7 damage left.\n";
 
 struct options {
-	bool help, json, repair, drop;
+	bool help, json, repair, drop, delete_lost;
+	uint64_t older_s;
 	const char *dir;
 };
 
@@ -35,24 +44,29 @@ read_options(int argc, char **argv, struct options *o)
 	static const struct option table[] = {
 	    {"repair", no_argument, NULL, 'r'},
 	    {"drop-damaged-deltas", no_argument, NULL, 'd'},
+	    {"delete-lost", no_argument, NULL, 'l'},
+	    {"older", required_argument, NULL, 'o'},
 	    {"json", no_argument, NULL, 'j'},
 	    {"help", no_argument, NULL, 'h'},
 	    {NULL, 0, NULL, 0},
 	};
+	bool older = false;
 	int c;
 
-	*o = (struct options){.help = false};
+	*o = (struct options){.older_s = OLDER_S};
 	optind = 0;
 	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
-		if (c == '?')
+		if (c == '?' || (c == 'o' && !num_seconds(optarg, &o->older_s)))
 			return false;
+		older |= c == 'o';
+		o->delete_lost |= c == 'l';
 		o->help |= c == 'h';
 		o->json |= c == 'j';
 		o->repair |= c == 'r';
 		o->drop |= c == 'd';
 	}
 	o->dir = optind < argc ? argv[optind] : NULL;
-	return argc - optind <= 1 && (o->repair || !o->drop);
+	return argc - optind <= 1 && (o->repair || !o->drop) && (o->delete_lost || !older);
 }
 
 static int
@@ -119,6 +133,8 @@ examine(const struct options *o, const struct config *config)
 	}
 	c->repair = o->repair;
 	c->drop_deltas = o->drop;
+	c->delete_lost = o->delete_lost;
+	c->older_s = o->older_s;
 	c->memory = config->spool_memory;
 	c->quiet = o->json;
 	if (check_run(c, dir, &why))

@@ -8,8 +8,9 @@
 static const char usage[] =
     "usage: rivuletd [--config FILE] restore DIR\n"
     "Copies the backup in DIR into the state directory, which must hold no state (keys may be "
-    "there and then stay),\n"
-    "and checks every file on the way. The coordinator's next start raises its incarnation.\n"
+    "there and then stay,\n"
+    "if the backup's database was used with their CA), and checks every file on the way. The "
+    "coordinator's next start raises its incarnation.\n"
     "Exit codes: 0 done, 1 failed, 2 usage.\n";
 
 static int
@@ -24,7 +25,8 @@ restore(const char *state_dir, const char *dir)
 	    (unsigned long long)b.bytes, state_dir, b.kept_keys ? "; the keys there stay" : "");
 	const char *missing = backup_restore_missing_key(state_dir);
 	if (missing)
-		printf("%s/%s is missing: copy keys/ back from where you keep it, then start\n",
+		printf("%s/%s is missing: put keys/ back (\"rivuletd keys import FILE\"), then "
+		       "start\n",
 		    state_dir, missing);
 	return COMMAND_OK;
 }

@@ -1,7 +1,8 @@
 #include "command.h"
 
-#include <stdio.h>
 #include <stdlib.h>
+
+#include "hex.h"
 
 int
 command_fail(const struct why *why)
@@ -22,4 +23,13 @@ command_config(const char *path)
 		return NULL;
 	}
 	return config;
+}
+
+void
+command_print_fingerprint(FILE *to, const struct services_ca *ca)
+{
+	char hex[KEY_ID_HEX];
+
+	hex_encode(hex, ca->hash, sizeof(ca->hash));
+	fprintf(to, "its fingerprint, for [identity] ca: %s\n", hex);
 }

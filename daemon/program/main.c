@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,16 +7,20 @@
 #include <unistd.h>
 
 #include "audit.h"
+#include "begin.h"
 #include "clock.h"
 #include "command.h"
 #include "engine.h"
+#include "inspect.h"
 #include "log.h"
+#include "messages.h"
 #include "notify.h"
 #include "registry.h"
 #include "server.h"
 #include "setup.h"
 #include "spool.h"
 #include "tls.h"
+#include "trial.h"
 
 #define TICK_NS 50000000
 #define WARN_MS 86400000
@@ -86,6 +91,7 @@ serve(struct setup *setup, const sigset_t *signals, const char *path)
 		}
 		if (clock_ms() >= flush) {
 			registry_flush(s->registry, s->store);
+			standing_sweep(s->registry);
 			flush = clock_ms() + FLUSH_MS;
 		}
 		if (clock_ms() >= warn) {
@@ -117,12 +123,12 @@ run(const char *path, const struct config *config)
 	signal(SIGPIPE, SIG_IGN);
 	log_set_level(config->log_level);
 	log_warnings(config);
-	enum err e = setup_new(&setup, config, &why);
-	if (!e)
-		e = setup_start(setup, &why);
+	enum err e = begin_setup(&setup, config, &signals, &why);
+	if (e == ERR_CLOSED)
+		return COMMAND_OK;
 	if (e) {
-		setup_free(setup);
-		return command_fail(&why);
+		int failed = command_fail(&why);
+		return begin_passes(e) ? failed : COMMAND_PERSON;
 	}
 	log_event(LOG_LEVEL_INFO, "started", LOG_S("version", RIVULET_VERSION),
 	    LOG_S("backend", tls_backend()),
@@ -148,15 +154,15 @@ static const struct command commands[] = {
     {"check", cmd_check_main, "examine a state directory, and repair it"},
     {"backup", cmd_backup_main, "copy the state, also while the coordinator runs"},
     {"restore", cmd_restore_main, "copy a backup into an empty state directory"},
+    {"keys", cmd_keys_main, "take the keys to a safe place, and back"},
 };
 
 static void
 print_help(FILE *to)
 {
 	fputs("usage: rivuletd [--config FILE]                    run the coordinator\n"
-	      "       rivuletd [--config FILE] --check-config     read the configuration, say what "
-	      "is "
-	      "wrong\n"
+	      "       rivuletd [--config FILE] --check-config     read the configuration, try it, "
+	      "say what is wrong\n"
 	      "       rivuletd [--config FILE] COMMAND [...]\n"
 	      "       rivuletd --version | --help\n\n",
 	    to);
@@ -186,19 +192,52 @@ take_config(int *argc, char **argv)
 }
 
 static int
-run_config(const char *path, bool check)
+run_config(const char *path)
 {
 	struct config *config = command_config(path);
-	int rc = COMMAND_FAILED;
+	int rc = config ? run(path, config) : COMMAND_PERSON;
 
-	for (size_t i = 0; config && check && i < config->warnings.count; i++)
-		fprintf(stderr, "rivuletd: warning: %s\n", config->warnings.text[i].text);
-	if (config && check)
-		rc = printf("%s: the configuration is valid\n", path) < 0;
-	else if (config)
-		rc = run(path, config);
 	free(config);
 	return rc;
+}
+
+static void
+print_finding(void *count, const char *text)
+{
+	fprintf(stderr, "rivuletd: %s\n", text);
+	++*(unsigned *)count;
+}
+
+/* Mistakes first: what cannot be read cannot be tried. */
+static unsigned
+examine(struct config *config, const char *path)
+{
+	unsigned count = 0;
+	struct ini_notes notes = {.mistake = print_finding, .context = &count};
+	struct why why = {""};
+	enum err e = config_examine(config, path, &notes, &why);
+
+	if (e && count == 0)
+		print_finding(&count, why.text);
+	for (size_t i = 0; i < config->warnings.count; i++)
+		fprintf(stderr, "rivuletd: warning: %s\n", config->warnings.text[i].text);
+	if (!e)
+		trial_run(&(struct trial){config, &notes, print_finding, &count});
+	ini_notes_deinit(&notes);
+	return count;
+}
+
+static int
+check_config(const char *path)
+{
+	struct config *config = malloc(sizeof(*config));
+	unsigned count = config ? examine(config, path) : 1;
+
+	free(config);
+	if (count == 0)
+		return printf("%s: the configuration is valid\n", path) < 0;
+	printf("%s: %u finding%s\n", path, count, count == 1 ? "" : "s");
+	return COMMAND_PERSON;
 }
 
 int
@@ -207,14 +246,17 @@ main(int argc, char **argv)
 	const char *path = take_config(&argc, argv);
 	const char *name = argc > 1 ? argv[1] : "";
 
-	if (path && (argc == 1 || (argc == 2 && strcmp(name, "--check-config") == 0)))
-		return run_config(path, argc == 2);
+	if (path && argc == 1)
+		return run_config(path);
+	if (path && argc == 2 && strcmp(name, "--check-config") == 0)
+		return check_config(path);
 	if (argc == 2 && (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)) {
 		print_help(stdout);
 		return COMMAND_OK;
 	}
 	if (argc == 2 && strcmp(name, "--version") == 0)
-		return printf("rivuletd " RIVULET_VERSION "\n") < 0;
+		return printf("rivuletd " RIVULET_VERSION " (protocol %d, schema %" PRIu64 ")\n",
+			   MESSAGES_PROTOCOL, store_inspect_known()) < 0;
 	for (size_t i = 0; path && i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (strcmp(commands[i].name, name) == 0)
 			return commands[i].main(path, argc - 1, argv + 1);

@@ -1,10 +1,8 @@
 #include "setup.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -21,8 +19,12 @@
 #include "hex.h"
 #include "incarnation.h"
 #include "keys.h"
+#include "leftovers.h"
 #include "models.h"
+#include "names.h"
 #include "registry.h"
+#include "reserve.h"
+#include "retention.h"
 #include "routes.h"
 #include "server.h"
 #include "spool.h"
@@ -78,25 +80,10 @@ take_lock(struct setup *u, struct why *why)
 	if (e)
 		return e;
 	state_path(u, "lock", path, sizeof(path));
-	u->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (u->lock_fd < 0)
-		return err_errno(why, "open %s", path);
-	if (flock(u->lock_fd, LOCK_EX | LOCK_NB) != 0)
-		return err_set(
-		    why, ERR_EXISTS, "another coordinator uses %s", u->s.fixed->state_dir);
-	return ERR_OK;
-}
-
-/* Is there a row for this model, or an open round that needs this state? */
-static bool
-is_known(void *ctx, const uint8_t id[32], bool state)
-{
-	const struct setup *u = ctx;
-	struct store_model row;
-
-	if (state)
-		return engine_uses_state(u->s.engine, id);
-	return store_model_find(u->s.store, id, &row) != ERR_NOTFOUND;
+	e = file_lock(path, &u->lock_fd, why);
+	return e == ERR_EXISTS
+	    ? err_set(why, e, "another coordinator uses %s", u->s.fixed->state_dir)
+	    : e;
 }
 
 /* --- parts */
@@ -117,21 +104,85 @@ ca_facts(const struct services *s)
 	return facts;
 }
 
+/* fresh: the CA that is to come; NULL: the present one stays. */
+static enum err
+check_pinned(const struct services *s, const struct services_ca *fresh, const struct config *c,
+    struct why *why)
+{
+	const struct services_ca *now = shared_take(s->ca);
+
+	enum err e = keys_compare_pinned(fresh ? fresh : now, c->ca, why);
+	shared_give(s->ca, now);
+	return e;
+}
+
+static enum err
+note_ca(struct store_db *db, void *arg, struct why *why)
+{
+	const struct services *s = arg;
+	const struct services_ca *ca = shared_take(s->ca);
+
+	(void)why;
+	enum err e = keys_compare_note(db, ca);
+	shared_give(s->ca, ca);
+	return e;
+}
+
 static enum err
 append_start(struct store_db *db, void *arg, struct why *why)
 {
 	struct json *facts = ca_facts(arg);
 
 	json_add_string(facts, "version", RIVULET_VERSION);
-	return audit_append(db, arg,
+	enum err e = audit_append(db, arg,
 	    &(struct audit_event){.event = RECORD_COORDINATOR_STARTED, .facts = facts}, why);
+	return e ? e : note_ca(db, arg, why);
 }
 
 static enum err
 append_ca(struct store_db *db, void *arg, struct why *why)
 {
-	return audit_append(db, arg,
+	enum err e = audit_append(db, arg,
 	    &(struct audit_event){.event = RECORD_CA_CHANGED, .facts = ca_facts(arg)}, why);
+
+	return e ? e : note_ca(db, arg, why);
+}
+
+/* Keys of another coordinator, or of before the CA was replaced, would shut the devices out. */
+static enum err
+compare_ca(struct store_db *db, void *arg, struct why *why)
+{
+	const struct services *s = arg;
+	const struct services_ca *ca = shared_take(s->ca);
+
+	enum err e = keys_compare_database(db, ca, why);
+	shared_give(s->ca, ca);
+	return e;
+}
+
+/* Renaming in one transaction. */
+struct renaming {
+	const struct services *s;
+	struct store_db *db;
+};
+
+static enum err
+note_renamed(void *ctx, const struct store_device *d)
+{
+	const struct renaming *r = ctx;
+	char hex[KEY_ID_HEX];
+
+	hex_encode(hex, d->id, sizeof(d->id));
+	log_event(LOG_LEVEL_WARN, "device.renamed", LOG_S("device", hex), LOG_S("name", d->name),
+	    LOG_S("why", "another device had its name"));
+	return audit_device(r->db, r->s, d, "coordinator", NULL);
+}
+
+/* A state of before may have devices of one name. */
+static enum err
+settle_names(struct store_db *db, void *arg, struct why *why)
+{
+	return names_settle(db, note_renamed, &(struct renaming){arg, db}, why);
 }
 
 /* What is done already, by a start or in files, and not undone when it cannot be recorded: a full disk must not keep a coordinator
@@ -144,13 +195,31 @@ appended(void *arg, enum err e, const struct why *why)
 		log_event(LOG_LEVEL_ERROR, "audit.failed", LOG_S("why", why->text));
 }
 
+/* An empty database would know nothing of the models and deltas here: a start never makes one. */
+static enum err
+open_store(struct setup *u, struct why *why)
+{
+	char path[CONFIG_PATH_MAX + 16];
+	struct why said = {""};
+
+	state_path(u, "rivulet.db", path, sizeof(path));
+	enum err e = store_open(&u->s.store, path, &said);
+	if (e == ERR_NOTFOUND)
+		return err_set(why, e,
+		    "%.110s; restore a backup (\"rivuletd restore DIR\"), or, without one, begin "
+		    "anew under the same CA (\"rivuletd init --new-database\")",
+		    said.text);
+	return e ? err_set(why, e, "%s", said.text) : ERR_OK;
+}
+
 static enum err
 open_storage(struct setup *u, struct why *why)
 {
 	char path[CONFIG_PATH_MAX + 16];
 
-	state_path(u, "rivulet.db", path, sizeof(path));
-	enum err e = store_open(&u->s.store, path, why);
+	enum err e = open_store(u, why);
+	if (!e)
+		e = store_read(u->s.store, compare_ca, &u->s, why);
 	if (!e)
 		e = incarnation_begin(&u->s, u->s.fixed->state_dir, why);
 	FAULT("start.store");
@@ -159,6 +228,11 @@ open_storage(struct setup *u, struct why *why)
 		e = models_open(&u->s.models, path, why);
 	if (!e)
 		e = spool_start(&u->s, why);
+	state_path(u, "reserve", path, sizeof(path));
+	if (!e)
+		e = reserve_new(&u->s.reserve, path);
+	if (!e)
+		store_reserve(u->s.store, reserve_give, u->s.reserve);
 	FAULT("start.spool");
 	if (!e)
 		store_before_commit(u->s.store, spool_sync_names, u->s.spool);
@@ -185,16 +259,23 @@ build(struct setup *u, struct why *why)
 
 	raise_file_limit();
 	enum err e = take_lock(u, why);
+	/* Before anything long: who waits for a port does not read the whole spool each time. */
+	if (!e)
+		e = server_try(c, why);
 	if (!e)
 		e = health_new(&u->s.health);
 	if (!e)
 		e = keys_load(c->state_dir, &u->s, task_key, why);
+	if (!e)
+		e = check_pinned(&u->s, NULL, c, why);
 	if (!e)
 		e = open_storage(u, why);
 	if (!e)
 		e = audit_new(&u->s.audit, &u->s);
 	if (!e)
 		e = worker_pool_new(&u->s.pool, workers < 2 ? 2 : workers);
+	if (!e)
+		e = store_write(u->s.store, settle_names, &u->s, why);
 	if (!e)
 		e = registry_new(&u->s.registry, u->s.store, why);
 	if (!e)
@@ -203,7 +284,7 @@ build(struct setup *u, struct why *why)
 		e = engine_new(&u->s.engine, &u->s, task_key, why);
 	FAULT("start.engine");
 	if (!e)
-		e = models_recover(u->s.models, is_known, u);
+		e = leftovers_settle(&u->s, why);
 	FAULT("start.models");
 	hash_wipe(task_key, sizeof(task_key));
 	if (!e)
@@ -330,6 +411,11 @@ setup_reload(struct setup *u, const struct config *config, struct why *why)
 	enum err e = certificates_load(&u->s, &fresh, why);
 	if (e)
 		return e;
+	e = check_pinned(&u->s, fresh.ca, config, why);
+	if (e) {
+		certificates_drop(&fresh);
+		return e;
+	}
 	struct config *copy = copy_config(config);
 	if (!copy || shared_reserve(u->s.config)) {
 		free(copy);
@@ -339,6 +425,10 @@ setup_reload(struct setup *u, const struct config *config, struct why *why)
 	shared_replace(u->s.config, copy);
 	if (certificates_use(&u->s, &fresh))
 		say_ca_changed(u);
+	/* A smaller [retention] frees its models at once: on a full disk that is what it is for. */
+	e = retention_pass(&u->s);
+	if (e)
+		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(e)));
 	if (fixed)
 		log_event(LOG_LEVEL_WARN, "reload.ignored", LOG_S("key", fixed),
 		    LOG_S("why", "this takes effect after a restart"));
@@ -368,6 +458,7 @@ setup_free(struct setup *u)
 	spool_close(u->s.spool);
 	models_close(u->s.models);
 	watch_free(u->watch);
+	reserve_free(u->s.reserve);
 	health_free(u->s.health);
 	shared_free(u->s.tls);
 	keys_free(&u->s);

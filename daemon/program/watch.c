@@ -14,7 +14,9 @@
 #include "file.h"
 #include "health.h"
 #include "log.h"
+#include "lost.h"
 #include "orphan.h"
+#include "reserve.h"
 #include "spool.h"
 #include "store.h"
 #include "usage.h"
@@ -161,6 +163,24 @@ recovered(struct watch *h)
 }
 
 static void
+look_now_and_then(struct watch *h)
+{
+	usage_watch(h->services, &h->tight);
+	engine_delete_old(h->services->engine);
+}
+
+static void
+keep_reserve(const struct services *s)
+{
+	const struct config *c = shared_take(s->config);
+	uint64_t bytes = c->reserve;
+
+	shared_give(s->config, c);
+	if (s->reserve)
+		reserve_keep(s->reserve, bytes);
+}
+
+static void
 look(struct watch *h)
 {
 	char path[CONFIG_PATH_MAX + 16];
@@ -170,8 +190,10 @@ look(struct watch *h)
 	enum wait_reason reason = health_reason(h->services->health);
 	if (!reason) {
 		health_note(h->services->health, look_at(path, FREE_MIN, &why), 0, why.text);
+		spool_lost_count(h->services->spool);
 		if (h->looks++ % FORECAST_EVERY == 0)
-			usage_watch(h->services, &h->tight);
+			look_now_and_then(h);
+		keep_reserve(h->services);
 		return;
 	}
 	uint64_t need = health_need(h->services->health);

@@ -1,11 +1,15 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bytes.h"
+#include "clock.h"
 #include "hex.h"
+#include "log.h"
 #include "registry_inside.h"
 
 #define ACCESS_MAX 1000000
+#define BATCH 64 /* rows in one transaction */
 
 /* Access tokens by id in memory: they are looked at on I/O threads, where nobody waits for the store. */
 static size_t
@@ -20,19 +24,71 @@ is_at(const struct registry *r, size_t at, const uint8_t id[8])
 	return at < r->access_count && memcmp(r->access[at].id, id, 8) == 0;
 }
 
+/* Whose jobs are this token's: all tokens of a named owner have the same. No device id looks like it. */
+static void
+owner_of(const struct store_token *t, uint8_t out[HASH_LEN])
+{
+	uint8_t text[5 + sizeof(t->owner)];
+	struct bytes_writer w = bytes_writer(text, sizeof(text));
+	size_t len = strlen(t->owner);
+
+	bytes_put(&w, len > 0 ? "owner" : "token", 5);
+	if (len > 0)
+		bytes_put(&w, t->owner, len);
+	else
+		bytes_put(&w, t->id, sizeof(t->id));
+	hash_sha256(out, text, (size_t)(w.p - text));
+}
+
+/* Lock held. */
+static enum err
+name_owner(struct registry *r, const uint8_t id[32], const struct store_token *t)
+{
+	size_t at = bytes_place(r->owners, r->owner_count, sizeof(*r->owners), id, 32);
+	char hex[17];
+
+	if (at < r->owner_count && memcmp(r->owners[at].id, id, 32) == 0)
+		return ERR_OK;
+	struct registry_owner *owners =
+	    bytes_grow(r->owners, r->owner_count, &r->owner_room, sizeof(*owners));
+	if (!owners)
+		return ERR_NOMEM;
+	r->owners = owners;
+	struct registry_owner *o = &r->owners[at];
+	memmove(o + 1, o, (r->owner_count++ - at) * sizeof(*o));
+	memcpy(o->id, id, sizeof(o->id));
+	hex_encode(hex, t->id, sizeof(t->id));
+	if (t->owner[0])
+		memcpy(o->name, t->owner, sizeof(o->name));
+	else
+		snprintf(o->name, sizeof(o->name), "token:%s", hex);
+	return ERR_OK;
+}
+
+void
+registry_owner_name(struct registry *r, const uint8_t owner[32], char out[64])
+{
+	out[0] = '\0';
+	pthread_mutex_lock(&r->lock);
+	size_t at = bytes_place(r->owners, r->owner_count, sizeof(*r->owners), owner, 32);
+	const struct device *d = registry_device(r, owner);
+	if (at < r->owner_count && memcmp(r->owners[at].id, owner, 32) == 0)
+		memcpy(out, r->owners[at].name, sizeof(r->owners[at].name));
+	else if (d)
+		snprintf(out, 64, "%s", d->view.row.name);
+	pthread_mutex_unlock(&r->lock);
+}
+
 static enum err
 make_room(struct registry *r)
 {
 	if (r->access_count == ACCESS_MAX)
 		return ERR_LIMIT;
-	if (r->access_count < r->access_room)
-		return ERR_OK;
-	size_t room = r->access_room ? r->access_room * 2 : 16;
-	struct registry_access *access = realloc(r->access, room * sizeof(*access));
+	struct registry_access *access =
+	    bytes_grow(r->access, r->access_count, &r->access_room, sizeof(*access));
 	if (!access)
 		return ERR_NOMEM;
 	r->access = access;
-	r->access_room = room;
 	return ERR_OK;
 }
 
@@ -45,15 +101,22 @@ registry_put_token(struct registry *r, const struct store_token *t)
 		return ERR_OK;
 	pthread_mutex_lock(&r->lock);
 	size_t at = access_at(r, t->id);
+	uint8_t owner[HASH_LEN];
+	owner_of(t, owner);
 	/* Revoking is final, also when it overtakes the creation on its way here. */
 	bool revoked = t->revoked;
 	if (is_at(r, at, t->id)) {
 		revoked |= r->access[at].revoked;
 	} else {
 		e = make_room(r);
+		if (!e)
+			e = name_owner(r, owner, t);
 		if (!e) {
 			memmove(&r->access[at + 1], &r->access[at],
 			    (r->access_count - at) * sizeof(*r->access));
+			r->access[at] = (struct registry_access){.use.at = t->last_used};
+			memcpy(r->access[at].use.address, t->last_address,
+			    sizeof(r->access[at].use.address));
 			r->access_count++;
 		}
 	}
@@ -64,19 +127,11 @@ registry_put_token(struct registry *r, const struct store_token *t)
 		a->role = registry_role(t->role) & (ROLE_READER | ROLE_SUBMITTER);
 		a->expires_at = t->expires_at;
 		a->revoked = revoked;
+		memcpy(a->owner, owner, sizeof(a->owner));
+		memcpy(a->owner_name, t->owner, sizeof(a->owner_name));
 	}
 	pthread_mutex_unlock(&r->lock);
 	return e;
-}
-
-/* Whose jobs are this token's: no device id looks like it. */
-static void
-token_owner(uint8_t out[HASH_LEN], const uint8_t id[8])
-{
-	uint8_t text[5 + 8] = "token";
-
-	memcpy(text + 5, id, 8);
-	hash_sha256(out, text, sizeof(text));
 }
 
 void
@@ -96,8 +151,111 @@ registry_identify_token(struct registry *r, const struct token *t, double now, s
 			who->roles |= a->role;
 			who->by_token = true;
 			memcpy(who->token, a->id, sizeof(who->token));
-			token_owner(who->owner, a->id);
+			memcpy(who->owner, a->owner, sizeof(who->owner));
+			memcpy(who->owner_name, a->owner_name, sizeof(who->owner_name));
 		}
 	}
 	pthread_mutex_unlock(&r->lock);
+}
+
+void
+registry_token_used(struct registry *r, const uint8_t id[8], const char *address)
+{
+	pthread_mutex_lock(&r->lock);
+	size_t at = access_at(r, id);
+	if (is_at(r, at, id)) {
+		struct registry_access *a = &r->access[at];
+		a->use.at = clock_wall();
+		snprintf(a->use.address, sizeof(a->use.address), "%s", address);
+		a->unsaved = true;
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+bool
+registry_token_use(struct registry *r, const uint8_t id[8], struct registry_token_use *out)
+{
+	pthread_mutex_lock(&r->lock);
+	size_t at = access_at(r, id);
+	bool used = is_at(r, at, id) && r->access[at].use.at > 0;
+	if (used)
+		*out = r->access[at].use;
+	pthread_mutex_unlock(&r->lock);
+	return used;
+}
+
+bool
+registry_token_owner(struct registry *r, const uint8_t id[8], uint8_t owner[32])
+{
+	pthread_mutex_lock(&r->lock);
+	size_t at = access_at(r, id);
+	bool found = is_at(r, at, id);
+	if (found)
+		memcpy(owner, r->access[at].owner, 32);
+	pthread_mutex_unlock(&r->lock);
+	return found;
+}
+
+/* --- uses, to the database */
+
+struct uses {
+	size_t count;
+	struct {
+		uint8_t id[8];
+		struct registry_token_use use;
+	} rows[BATCH];
+};
+
+static enum err
+write_uses(struct store_db *db, void *arg, struct why *why)
+{
+	const struct uses *u = arg;
+	enum err e = ERR_OK;
+
+	(void)why;
+	for (size_t i = 0; i < u->count && !e; i++)
+		e = store_token_used(db, u->rows[i].id, u->rows[i].use.at, u->rows[i].use.address);
+	return e;
+}
+
+static void
+uses_written(void *arg, enum err e, const struct why *why)
+{
+	if (e)
+		log_event(LOG_LEVEL_WARN, "seen.failed", LOG_S("why", why->text));
+	free(arg);
+}
+
+/* Takes what is unsaved from place *at on; false: nothing was left. */
+static bool
+collect(struct registry *r, size_t *at, struct uses *u)
+{
+	u->count = 0;
+	pthread_mutex_lock(&r->lock);
+	for (; *at < r->access_count && u->count < BATCH; ++*at) {
+		struct registry_access *a = &r->access[*at];
+		if (!a->unsaved)
+			continue;
+		a->unsaved = false;
+		memcpy(u->rows[u->count].id, a->id, sizeof(a->id));
+		u->rows[u->count++].use = a->use;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return u->count > 0;
+}
+
+void
+registry_flush_tokens(struct registry *r, struct store *store)
+{
+	size_t at = 0;
+
+	for (;;) {
+		struct uses *u = malloc(sizeof(*u));
+		if (!u)
+			return;
+		if (!collect(r, &at, u) || store_submit(store, write_uses, uses_written, u)) {
+			free(u);
+			return;
+		}
+	}
 }

@@ -10,8 +10,6 @@
 #include "file.h"
 #include "rng.h"
 
-#define PEM_ROOM 4096
-
 void
 keys_path(const char *state_dir, const char *name, char out[KEYS_PATH_MAX])
 {
@@ -36,7 +34,8 @@ missing(const char *state_dir, const char *name, struct why *why)
 		return err_set(why, ERR_NOTFOUND,
 		    "%s/keys holds no CA: run \"rivuletd init\" first", state_dir);
 	return err_set(why, ERR_NOTFOUND,
-	    "%s/keys/%s is missing: copy keys/ back from where you keep it", state_dir, name);
+	    "%s/keys/%s is missing: put keys/ back (\"rivuletd keys import FILE\")", state_dir,
+	    name);
 }
 
 enum err
@@ -47,7 +46,7 @@ keys_load_cert(const char *state_dir, const char *name, struct x509_cert *out, s
 	size_t len;
 
 	keys_path(state_dir, name, path);
-	enum err e = file_read(path, PEM_ROOM, &pem, &len, why);
+	enum err e = file_read(path, KEYS_FILE_MAX, &pem, &len, why);
 	if (!e) {
 		struct why detail = {""};
 		e = x509_from_pem(out, pem, &detail);
@@ -62,7 +61,7 @@ enum err
 keys_save_cert(
     const char *state_dir, const char *name, const struct x509_cert *cert, struct why *why)
 {
-	char path[KEYS_PATH_MAX], pem[PEM_ROOM];
+	char path[KEYS_PATH_MAX], pem[KEYS_FILE_MAX];
 	size_t len = sizeof(pem);
 
 	keys_path(state_dir, name, path);
@@ -158,9 +157,8 @@ check_not_lost(const char *state_dir, struct why *why)
 	if (stat(path, &st) == 0 || !has_database(state_dir))
 		return ERR_OK;
 	return err_set(why, ERR_STATE,
-	    "%s has a database, but no CA: copy keys/ back from where you keep it, or, to begin "
-	    "with a new "
-	    "CA and no device, move rivulet.db away",
+	    "%s has a database, but no CA: put keys/ back (\"rivuletd keys import FILE\"), or, to "
+	    "begin with a new CA and no device, move rivulet.db away",
 	    state_dir);
 }
 
@@ -213,7 +211,7 @@ load_task_key(const char *state_dir, uint8_t out[32], struct why *why)
 	if (data)
 		hash_wipe(data, len);
 	free(data);
-	return e;
+	return e == ERR_NOTFOUND ? missing(state_dir, "task.key", why) : e;
 }
 
 enum err
@@ -239,6 +237,18 @@ keys_check_pair(const char *state_dir, const char *stem, const struct key *key,
 	return err_set(why, ERR_CORRUPT,
 	    "%s/keys: %s.crt is not for %s.key: the files of two coordinators are mixed", state_dir,
 	    stem, stem);
+}
+
+enum err
+keys_check_issuer(const char *state_dir, const char *stem, const struct x509_cert *cert,
+    const struct services_ca *ca, struct why *why)
+{
+	if (x509_verify(cert, &ca->current) == ERR_OK ||
+	    (ca->rotating && x509_verify(cert, &ca->next) == ERR_OK))
+		return ERR_OK;
+	return err_set(why, ERR_CORRUPT,
+	    "%s/keys: %s.crt is not of the CA there: the files of two coordinators are mixed",
+	    state_dir, stem);
 }
 
 static void
@@ -277,7 +287,8 @@ keys_free(struct services *s)
 }
 
 enum err
-keys_load_server(const char *state_dir, struct services_tls *out, struct why *why)
+keys_load_server(
+    const char *state_dir, const struct services_ca *ca, struct services_tls *out, struct why *why)
 {
 	out->key = NULL;
 	enum err e = keys_load_key(state_dir, "server.key", &out->key, why);
@@ -285,9 +296,35 @@ keys_load_server(const char *state_dir, struct services_tls *out, struct why *wh
 		e = keys_load_cert(state_dir, "server.crt", &out->cert, why);
 	if (!e)
 		e = keys_check_pair(state_dir, "server", out->key, &out->cert, why);
+	if (!e)
+		e = keys_check_issuer(state_dir, "server", &out->cert, ca, why);
 	if (e) {
 		key_free(out->key);
 		out->key = NULL;
 	}
+	return e;
+}
+
+enum err
+keys_check(const char *state_dir, struct services_ca **out, struct why *why)
+{
+	struct services_tls server = {.key = NULL};
+	struct services s = {.ca = NULL};
+	struct services_ca *ca = NULL;
+	uint8_t task_key[32];
+
+	enum err e = keys_load(state_dir, &s, task_key, why);
+	if (e)
+		return e;
+	hash_wipe(task_key, sizeof(task_key));
+	keys_free(&s);
+	e = keys_load_ca(state_dir, &ca, why);
+	if (!e)
+		e = keys_load_server(state_dir, ca, &server, why);
+	key_free(server.key);
+	if (e)
+		keys_free_ca(ca);
+	else
+		*out = ca;
 	return e;
 }

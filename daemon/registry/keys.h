@@ -1,6 +1,7 @@
 #ifndef KEYS_H
 #define KEYS_H
 #include "services.h"
+#include "store.h"
 
 /*
  * The folder keys/ of a state directory: ca.key ca.crt server.key server.crt sign.key sign.crt task.key, and once the CA was
@@ -12,13 +13,15 @@
 ERR_MUST_USE enum err keys_init(
     const char *state_dir, const char *const *names, size_t count, bool *fresh, struct why *why);
 /* Loads CA and signing key into s and the task key. ERR_NOTFOUND: rivuletd init was not run, or a key is
- * gone; ERR_CORRUPT: a certificate is not for its key. */
+ * gone; ERR_CORRUPT: a certificate is not for its key, or not of the CA. */
 ERR_MUST_USE enum err keys_load(
     const char *state_dir, struct services *s, uint8_t task_key[32], struct why *why);
 void keys_free(struct services *s);
-/* Key and certificate; the context stays as it is. */
+/* Key and certificate, of this CA; the context stays as it is. Fails as keys_load. */
 ERR_MUST_USE enum err keys_load_server(
-    const char *state_dir, struct services_tls *out, struct why *why);
+    const char *state_dir, const struct services_ca *ca, struct services_tls *out, struct why *why);
+/* Is everything there that a start loads, and of one coordinator? *out is its CA. Fails as keys_load. */
+ERR_MUST_USE enum err keys_check(const char *state_dir, struct services_ca **out, struct why *why);
 
 /* --- keys_ca.c: the CA and its replacement. The running coordinator follows at its next reload or start. */
 
@@ -31,9 +34,23 @@ ERR_MUST_USE enum err keys_begin_rotation(const char *state_dir, struct why *why
  * ERR_STATE if there is no next one. */
 ERR_MUST_USE enum err keys_finish_rotation(const char *state_dir, struct why *why);
 
+/* --- keys_compare.c: the CA against what is known of it elsewhere */
+
+/* Is it the CA that [identity] ca names ("": any)? The next one, while it is replaced, and the one before, if it vouches for this one,
+ * are good, too. ERR_DENIED. */
+ERR_MUST_USE enum err keys_compare_pinned(
+    const struct services_ca *ca, const char *pinned, struct why *why);
+/* Is it the CA that the database was last used with, or a later generation? ERR_DENIED. Only reads. */
+ERR_MUST_USE enum err keys_compare_database(
+    struct store_db *db, const struct services_ca *ca, struct why *why);
+/* From now on the database knows this CA. */
+ERR_MUST_USE enum err keys_compare_note(struct store_db *db, const struct services_ca *ca);
+
 /* --- for keys*.c */
 
 #define KEYS_PATH_MAX 1200
+#define KEYS_FILE_MAX 4096
+#define KEYS_GENERATIONS_MAX 10000
 #define KEYS_DAY ((int64_t)86400)
 #define KEYS_CA_LIFE (20 * 365 * KEYS_DAY)
 #define KEYS_SERVER_LIFE (825 * KEYS_DAY)
@@ -56,6 +73,9 @@ ERR_MUST_USE enum err keys_load_key(
 /* A key and its certificate that were mixed up sign what nobody can verify: ERR_CORRUPT. */
 ERR_MUST_USE enum err keys_check_pair(const char *state_dir, const char *stem,
     const struct key *key, const struct x509_cert *cert, struct why *why);
+/* STEM.crt is of this CA, or of the next one while that one is replaced: ERR_CORRUPT. */
+ERR_MUST_USE enum err keys_check_issuer(const char *state_dir, const char *stem,
+    const struct x509_cert *cert, const struct services_ca *ca, struct why *why);
 /* Issues STEM.crt for STEM.key, both made if missing, or, with `again`, anew. Sets r's key and begin. */
 ERR_MUST_USE enum err keys_issue(const char *state_dir, const struct keys_authority *ca,
     const char *stem, struct x509_request *r, bool again, struct why *why);

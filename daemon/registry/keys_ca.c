@@ -12,7 +12,6 @@
  * in ca-N.crt: the one equal to ca.crt is the present one, one more is the next one. ca-N.key is the next one's key until it
  * becomes ca.key; ca-N.cross.crt is generation N certified by the one before, under the name they share.
  */
-#define GENERATIONS_MAX 10000
 
 static const char *
 name_of(char out[48], uint64_t generation, const char *suffix)
@@ -53,7 +52,7 @@ find_generation(const char *state_dir, struct services_ca *ca, struct why *why)
 	ca->generation = 1;
 	if (!is_there(state_dir, 2, "crt"))
 		return ERR_OK;
-	for (uint64_t n = 1; n < GENERATIONS_MAX; n++) {
+	for (uint64_t n = 1; n < KEYS_GENERATIONS_MAX; n++) {
 		if (n > 1 && !is_there(state_dir, n, "crt"))
 			break;
 		enum err e = is_there(state_dir, n, "crt")
@@ -129,6 +128,8 @@ keys_load_ca(const char *state_dir, struct services_ca **out, struct why *why)
 		e = load_old(state_dir, ca, why);
 	if (!e)
 		e = keys_load_cert(state_dir, "sign.crt", &ca->signer, why);
+	if (!e)
+		e = keys_check_issuer(state_dir, "sign", &ca->signer, ca, why);
 	if (e) {
 		keys_free_ca(ca);
 		return e;
@@ -220,7 +221,7 @@ reissue(const char *state_dir, const struct services_ca *ca, struct why *why)
 	struct services_tls server;
 	struct x509_info info;
 
-	enum err e = keys_load_server(state_dir, &server, why);
+	enum err e = keys_load_server(state_dir, ca, &server, why);
 	if (e)
 		return e;
 	key_free(server.key);

@@ -63,14 +63,10 @@ add_key(struct registry *r, const uint8_t key[32], const uint8_t device[32])
 		return ERR_OK;
 	if (r->key_count == REGISTRY_MAX)
 		return ERR_LIMIT;
-	if (r->key_count == r->key_room) {
-		size_t room = r->key_room ? r->key_room * 2 : 64;
-		struct registry_key *keys = realloc(r->keys, room * sizeof(*keys));
-		if (!keys)
-			return ERR_NOMEM;
-		r->keys = keys;
-		r->key_room = room;
-	}
+	struct registry_key *keys = bytes_grow(r->keys, r->key_count, &r->key_room, sizeof(*keys));
+	if (!keys)
+		return ERR_NOMEM;
+	r->keys = keys;
 	memmove(&r->keys[at + 1], &r->keys[at], (r->key_count - at) * sizeof(*r->keys));
 	memcpy(r->keys[at].key, key, 32);
 	memcpy(r->keys[at].device, device, 32);
@@ -78,13 +74,27 @@ add_key(struct registry *r, const uint8_t key[32], const uint8_t device[32])
 	return ERR_OK;
 }
 
+void
+registry_drop_key(struct registry *r, const uint8_t key[32])
+{
+	pthread_mutex_lock(&r->lock);
+	size_t at = key_at(r, key);
+	if (at < r->key_count && memcmp(r->keys[at].key, key, 32) == 0) {
+		r->key_count--;
+		memmove(&r->keys[at], &r->keys[at + 1], (r->key_count - at) * sizeof(*r->keys));
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
 /* --- rows */
 
 static void
 device_free(struct device *d)
 {
-	if (d)
-		free(d->labels);
+	if (!d)
+		return;
+	free(d->labels);
+	standing_free(&d->told);
 	free(d);
 }
 
@@ -126,6 +136,11 @@ insert(struct registry *r, struct device *d)
 		d->view = old->view;
 		d->view.row = row;
 		d->unsaved = old->unsaved;
+		d->renewed_ms = old->renewed_ms;
+		d->told = old->told;
+		old->told = (struct registry_told){.room = 0};
+		if (row.state != DEVICE_ACTIVE)
+			standing_drop(r, d);
 		r->items[at] = d;
 		registry_counts_enter(r, d);
 		device_free(old);
@@ -133,14 +148,10 @@ insert(struct registry *r, struct device *d)
 	}
 	if (r->count == REGISTRY_MAX)
 		return ERR_LIMIT;
-	if (r->count == r->room) {
-		size_t room = r->room ? r->room * 2 : 64;
-		struct device **items = realloc(r->items, room * sizeof(struct device *));
-		if (!items)
-			return ERR_NOMEM;
-		r->items = items;
-		r->room = room;
-	}
+	struct device **items = bytes_grow(r->items, r->count, &r->room, sizeof(struct device *));
+	if (!items)
+		return ERR_NOMEM;
+	r->items = items;
 	memmove(&r->items[at + 1], &r->items[at], (r->count - at) * sizeof(struct device *));
 	r->items[at] = d;
 	r->count++;
@@ -333,6 +344,8 @@ registry_free(struct registry *r)
 	free(r->items);
 	free(r->keys);
 	free(r->access);
+	free(r->owners);
+	free(r->places);
 	pthread_mutex_destroy(&r->lock);
 	pthread_mutex_destroy(&r->following);
 	free(r);
@@ -369,13 +382,16 @@ registry_find(struct registry *r, const char *text, struct registry_view *out)
 }
 
 enum err
-registry_each(
-    struct registry *r, enum err (*fn)(void *ctx, const struct registry_view *v), void *ctx)
+registry_each(struct registry *r, const uint8_t *from,
+    enum err (*fn)(void *ctx, const struct registry_view *v), void *ctx)
 {
 	struct registry_view v;
 	enum err e = ERR_OK;
 
-	for (size_t i = 0; !e; i++) {
+	pthread_mutex_lock(&r->lock);
+	size_t i = from ? lower_bound(r, from) : 0;
+	pthread_mutex_unlock(&r->lock);
+	for (; !e; i++) {
 		pthread_mutex_lock(&r->lock);
 		bool more = i < r->count;
 		if (more)

@@ -33,14 +33,16 @@ ERR_MUST_USE enum err registry_follow(struct registry *r, const uint8_t id[32]);
 void registry_settle(struct registry *r);
 /* Adds or replaces a device by this row. */
 ERR_MUST_USE enum err registry_put(struct registry *r, const struct store_device *row);
+/* Forgets a key that is no longer on record, and is not the first of its device. */
+void registry_drop_key(struct registry *r, const uint8_t key[32]);
 ERR_MUST_USE enum err registry_get(
     struct registry *r, const uint8_t id[32], struct registry_view *out);
 /* By hex id or by name; ERR_NOTFOUND, ERR_EXISTS if the name is not unique. */
 ERR_MUST_USE enum err registry_find(
     struct registry *r, const char *text, struct registry_view *out);
-/* Calls fn for each device in id order, without the lock. */
-ERR_MUST_USE enum err registry_each(
-    struct registry *r, enum err (*fn)(void *ctx, const struct registry_view *v), void *ctx);
+/* Calls fn for each device from this id on (NULL: each), in id order, without the lock. */
+ERR_MUST_USE enum err registry_each(struct registry *r, const uint8_t *from,
+    enum err (*fn)(void *ctx, const struct registry_view *v), void *ctx);
 /* Is the device active? (Looked at again inside the accepting transaction.) */
 bool registry_is_active(struct registry *r, const uint8_t id[32]);
 /* Does the device match a job's labels and device list? */
@@ -64,6 +66,17 @@ bool registry_wants_renewal(struct registry *r, const uint8_t id[32]);
 
 /* Adds or replaces an access token (after its row is durable); a join token is none of ours, and fine. */
 ERR_MUST_USE enum err registry_put_token(struct registry *r, const struct store_token *t);
+/* What people call an owner: its name, or "token:" and the id, or the device's name; "" of the admin socket. */
+void registry_owner_name(struct registry *r, const uint8_t owner[32], char out[64]);
+/* Notes a use, for registry_flush to write; when the last one was: false if there was none. */
+struct registry_token_use {
+	double at; /* Unix seconds */
+	char address[64];
+};
+void registry_token_used(struct registry *r, const uint8_t id[8], const char *address);
+bool registry_token_use(struct registry *r, const uint8_t id[8], struct registry_token_use *out);
+/* Whose jobs are an access token's. False: there is no such access token. */
+bool registry_token_owner(struct registry *r, const uint8_t id[8], uint8_t owner[32]);
 /* Decides what an access token gives: fills who->token, owner, roles, problem. */
 void registry_identify_token(
     struct registry *r, const struct token *t, double now, struct identity *who);
@@ -85,6 +98,8 @@ bool registry_note_offer(struct registry *r, const uint8_t id[32], const struct 
 /* The last problem it was answered; the last reason it gave up a task. */
 void registry_note_refusal(struct registry *r, const uint8_t id[32], enum problem_type problem);
 void registry_note_abort(struct registry *r, const uint8_t id[32], const char *reason);
+/* It has renewed its certificate. False: a repeat, within so many seconds after one that was none. */
+bool registry_note_renewal(struct registry *r, const uint8_t id[32], uint64_t seconds);
 /* A new key: no machine has been seen with it. */
 void registry_forget_machines(struct registry *r, const uint8_t id[32]);
 /* Queues what is not in the database yet; losing it does no harm. Call now and then, and before the store closes. */

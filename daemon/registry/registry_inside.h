@@ -4,16 +4,40 @@
 
 #include "registry.h"
 #include "report.h"
+#include "standing.h"
 
 /* Inside of the registry: shared by registry.c (rows, looking up), registry_identify.c (who asks), registry_access.c
  * (access tokens) and registry_seen.c (what devices were heard to say). */
+
+/* A data set that a device offers. */
+struct registry_data {
+	char name[RECIPE_NAME_MAX];
+	uint64_t examples;
+};
+
+/* What a device offered and was told since the start: standing.c. */
+struct registry_told {
+	uint64_t until_ms; /* by clock_ms, it is forgotten then; 0: it was not heard of lately */
+	uint8_t *by_place; /* how it stands to jobs */
+	uint32_t room;
+	struct registry_data *data;
+	size_t data_count;
+};
+
+struct registry_place {
+	struct standing counts;
+	bool used;
+};
+
 struct device {
 	struct registry_view view;
 	struct job_label *labels;
 	size_t label_count;
+	uint64_t renewed_ms; /* by clock_ms, the last that was no repeat; 0: none */
 	bool unsaved; /* view.seen, or view.row.ca_generation, is newer than its row */
 	/* Its row was changed and could not be read since: nobody knows what it may. */
 	bool doubtful;
+	struct registry_told told;
 };
 
 /* A key that is not the first of its device. */
@@ -27,6 +51,16 @@ struct registry_access {
 	unsigned role;
 	double expires_at;
 	bool revoked;
+	uint8_t owner[32]; /* whose jobs are its */
+	char owner_name[64]; /* "": its own */
+	struct registry_token_use use; /* at 0: never */
+	bool unsaved; /* the use is newer than its row */
+};
+
+/* What people call an owner who has a name, or one that is a token. */
+struct registry_owner {
+	uint8_t id[32];
+	char name[64];
 };
 
 /* How many devices were heard of last in one second. */
@@ -51,6 +85,8 @@ struct registry {
 	size_t key_count, key_room;
 	struct registry_access *access;
 	size_t access_count, access_room;
+	struct registry_owner *owners; /* of access tokens; sorted */
+	size_t owner_count, owner_room;
 	/* The CAs whose certificates count, oldest first; none in tests: then all do. */
 	struct {
 		uint8_t key[X509_KEY_ID_LEN];
@@ -59,6 +95,9 @@ struct registry {
 	size_t ca_count;
 	struct registry_report counts; /* `seen` apart */
 	struct registry_second seconds[REGISTRY_SECONDS];
+	struct registry_place *places; /* of jobs */
+	uint32_t place_room, place_free; /* no place below the latter is free */
+	uint64_t closings; /* of places, ever */
 };
 
 /* The bit of a role's name; ROLE_NONE for a name that is none. */
@@ -75,6 +114,14 @@ void registry_counts_ca(struct registry *r);
 void registry_counts_heard(struct registry *r, double before, double now);
 /* Neither revoked nor left, and its certificate is of an older CA than the newest? */
 bool registry_counts_behind(const struct registry *r, const struct device *d);
+/* --- standing.c, all with the lock held */
+/* Notes which data sets it offers. */
+void standing_note_data(struct device *d, const struct offer *offer);
+/* It counts no longer, until it asks again. */
+void standing_drop(struct registry *r, struct device *d);
+void standing_free(struct registry_told *t);
+/* access.c: queues uses of tokens for registry_flush. Without the lock. */
+void registry_flush_tokens(struct registry *r, struct store *store);
 /* By SHA-256 of any key it ever had. */
 struct device *registry_device_of_key(const struct registry *r, const uint8_t key[32]);
 

@@ -29,8 +29,10 @@ struct identity {
 	bool by_token; /* an access token; then device is not set */
 	uint8_t token[8]; /* its id */
 	uint8_t device[HASH_LEN];
-	/* Whose jobs and models are its own: the device, SHA-256("token" || token id), or zero on the admin socket. */
+	/* Whose jobs and models are its own: the device, SHA-256("token" || token id), or of a token with an owner
+	 * SHA-256("owner" || name); zero on the admin socket. */
 	uint8_t owner[HASH_LEN];
+	char owner_name[64]; /* of such a token */
 	uint8_t spki[KEY_SPKI_LEN];
 	enum problem_type problem; /* why a certificate gives no role */
 };

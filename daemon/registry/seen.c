@@ -70,6 +70,8 @@ registry_forget(struct registry *r, const uint8_t id[32])
 		    .disk_free = NAN};
 		memcpy(d->view.seen.device, id, 32);
 		d->view.reports = 0;
+		standing_drop(r, d);
+		standing_free(&d->told);
 		d->unsaved = false;
 	}
 	pthread_mutex_unlock(&r->lock);
@@ -113,6 +115,7 @@ registry_note_offer(struct registry *r, const uint8_t id[32], const struct offer
 			s->clock_offset = (double)offer->time_ms / 1000 - now;
 		if (offer->has_disk_free)
 			s->disk_free = (double)offer->disk_free_bytes;
+		standing_note_data(d, offer);
 		d->unsaved = true;
 	}
 	pthread_mutex_unlock(&r->lock);
@@ -148,6 +151,20 @@ registry_note_abort(struct registry *r, const uint8_t id[32], const char *reason
 		d->unsaved = true;
 	}
 	pthread_mutex_unlock(&r->lock);
+}
+
+bool
+registry_note_renewal(struct registry *r, const uint8_t id[32], uint64_t seconds)
+{
+	uint64_t now = clock_ms();
+
+	pthread_mutex_lock(&r->lock);
+	struct device *d = noted(r, id);
+	bool first = d && (!d->renewed_ms || now - d->renewed_ms >= seconds * 1000);
+	if (first)
+		d->renewed_ms = now;
+	pthread_mutex_unlock(&r->lock);
+	return first;
 }
 
 void
@@ -234,6 +251,7 @@ registry_flush(struct registry *r, struct store *store)
 {
 	size_t at = 0;
 
+	registry_flush_tokens(r, store);
 	for (;;) {
 		struct batch *b = malloc(sizeof(*b));
 		if (!b)

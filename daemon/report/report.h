@@ -40,6 +40,12 @@ struct archive_report {
 	uint64_t used_bytes;
 };
 
+/* Models and deltas that no row explains. */
+struct lost_report {
+	uint64_t files;
+	uint64_t bytes;
+};
+
 struct engine_report {
 	uint64_t jobs[JOB_STOPPED + 1]; /* by enum job_state */
 	uint64_t tasks_total,

@@ -49,9 +49,28 @@ health_reason_of(enum err e)
 	}
 }
 
+const char *
+health_remedy(enum wait_reason reason)
+{
+	static const char *const remedies[WAIT_UNKNOWN] = {
+	    [WAIT_DISK_FULL] =
+		"make room: remove what others left, stop and delete jobs, lower [retention]",
+	    [WAIT_DISK_READ_ONLY] = "mount it for writing, or mend its permissions",
+	    [WAIT_DISK_ERROR] = "look at the kernel's log and at the disk",
+	    [WAIT_STORE_FAILED] = "end other programs that hold the database",
+	    [WAIT_NO_DESCRIPTORS] = "raise LimitNOFILE",
+	    [WAIT_NO_MEMORY] = "end other programs, or raise MemoryMax",
+	};
+
+	return reason < WAIT_UNKNOWN && remedies[reason] ? remedies[reason] : "see its log";
+}
+
 void
 health_set(struct health *h, enum wait_reason reason, uint64_t need, const char *detail)
 {
+	char text[sizeof(h->detail)];
+
+	snprintf(text, sizeof(text), "%.140s; %s", detail, health_remedy(reason));
 	pthread_mutex_lock(&h->lock);
 	enum wait_reason before = atomic_load(&h->reason);
 	if (!before) {
@@ -60,12 +79,12 @@ health_set(struct health *h, enum wait_reason reason, uint64_t need, const char 
 	}
 	if (!before || need > h->need)
 		h->need = need;
-	snprintf(h->detail, sizeof(h->detail), "%s", detail);
+	memcpy(h->detail, text, sizeof(text));
 	atomic_store(&h->reason, reason);
 	pthread_mutex_unlock(&h->lock);
 	if (before != reason)
 		log_event(LOG_LEVEL_ERROR, "health.failed",
-		    LOG_S("reason", wait_reason_name(reason)), LOG_S("why", detail));
+		    LOG_S("reason", wait_reason_name(reason)), LOG_S("why", text));
 }
 
 void

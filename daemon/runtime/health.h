@@ -26,6 +26,8 @@ void health_note(struct health *h, enum err e, uint64_t need, const char *detail
 /* WAIT_NONE while ready. */
 enum wait_reason health_reason(struct health *h);
 void health_report(struct health *h, struct health_report *out);
+/* What a person can do against it; never NULL. Part of what health_report and the log say. */
+const char *health_remedy(enum wait_reason reason);
 
 /* For watch.c. */
 enum wait_reason health_reason_of(enum err e);

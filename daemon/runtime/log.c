@@ -151,17 +151,16 @@ add_prefix(struct line *l, enum log_level level)
 {
 	struct timespec now;
 	struct tm tm;
-	char date[32], zone[8];
+	char date[32];
 
 	if (stderr_is_journal()) {
 		add(l, "<%d>", levels[level].priority);
 		return;
 	}
 	clock_gettime(CLOCK_REALTIME, &now);
-	localtime_r(&now.tv_sec, &tm);
+	gmtime_r(&now.tv_sec, &tm);
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
-	strftime(zone, sizeof(zone), "%z", &tm);
-	add(l, "%s.%03ld%s ", date, now.tv_nsec / 1000000, zone);
+	add(l, "%s.%03ldZ ", date, now.tv_nsec / 1000000);
 }
 
 void

@@ -5,7 +5,7 @@
 
 /*
  * One line per event to stderr: "level event key=value ...", with the journald priority prefix ("<6>") when stderr is
- * the journal and a local time stamp otherwise. Values are quoted when they hold anything but [A-Za-z0-9_.:/+-];
+ * the journal and a time stamp (UTC) otherwise. Values are quoted when they hold anything but [A-Za-z0-9_.:/+-];
  * control characters never get through. A line is written with one write(2), at most 1 KiB. Any thread.
  * The process-wide level is the only global state. Never log keys, tokens or raw input.
  */

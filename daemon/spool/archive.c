@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bytes.h"
 #include "fault.h"
 #include "file.h"
 #include "hex.h"
@@ -50,14 +51,10 @@ add_item(struct archive *k, const uint8_t task[16], const struct stat *st)
 		k->end -= k->first;
 		k->first = 0;
 	}
-	if (k->end == k->room) {
-		size_t room = k->room ? k->room * 2 : 256;
-		struct item *grown = realloc(k->items, room * sizeof(*grown));
-		if (!grown)
-			return ERR_NOMEM;
-		k->items = grown;
-		k->room = room;
-	}
+	struct item *grown = bytes_grow(k->items, k->end, &k->room, sizeof(*grown));
+	if (!grown)
+		return ERR_NOMEM;
+	k->items = grown;
 	struct item *n = &k->items[k->end++];
 	*n = (struct item){.bytes = (uint64_t)st->st_size, .at = st->st_mtime};
 	memcpy(n->task, task, 16);
@@ -198,14 +195,31 @@ remove_at(struct archive *k, size_t i)
 	return e;
 }
 
+/* k->end if it is not there. Lock held. */
+static size_t
+place_of(const struct archive *k, const uint8_t task[16])
+{
+	size_t i = k->first;
+
+	while (i < k->end && memcmp(k->items[i].task, task, 16) != 0)
+		i++;
+	return i;
+}
+
+enum err
+archive_find(struct archive *k, const uint8_t task[16])
+{
+	pthread_mutex_lock(&k->lock);
+	bool found = place_of(k, task) < k->end;
+	pthread_mutex_unlock(&k->lock);
+	return found ? ERR_OK : ERR_NOTFOUND;
+}
+
 enum err
 archive_remove(struct archive *k, const uint8_t task[16])
 {
-	size_t i;
-
 	pthread_mutex_lock(&k->lock);
-	for (i = k->first; i < k->end && memcmp(k->items[i].task, task, 16) != 0; i++)
-		continue;
+	size_t i = place_of(k, task);
 	enum err e = i == k->end ? ERR_NOTFOUND : remove_at(k, i);
 	pthread_mutex_unlock(&k->lock);
 	return e;

@@ -21,7 +21,8 @@ ERR_MUST_USE enum err archive_sync(struct archive *k, struct why *why);
 /* As spool_read. */
 ERR_MUST_USE enum err archive_read(
     struct archive *k, const uint8_t task[16], struct delta_file *file, struct why *why);
-/* ERR_NOTFOUND if it is not there. */
+/* ERR_NOTFOUND if it is not there; both. */
+ERR_MUST_USE enum err archive_find(struct archive *k, const uint8_t task[16]);
 ERR_MUST_USE enum err archive_remove(struct archive *k, const uint8_t task[16]);
 /* Removes all deltas of a device, by their heads; *count of them. What cannot be read stays, with the first error. */
 ERR_MUST_USE enum err archive_remove_device(

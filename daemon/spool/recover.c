@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "file.h"
 #include "hex.h"
+#include "lost.h"
 #include "spool_inside.h"
 
 struct spool_slot *
@@ -52,43 +54,63 @@ is_copy(const char *name)
 
 struct recovery {
 	struct spool *s;
-	spool_keep *keep;
+	spool_judge *judge;
 	void *ctx;
-	bool remove; /* the second pass */
+	bool act; /* the second pass */
+	uint64_t lost; /* found in the first */
 };
 
-static enum err
-recover_file(
-    const struct recovery *r, const uint8_t task[16], bool part, const char *path, struct why *why)
+/* A part must name the task that its name does: nobody could go on with it. */
+static enum spool_fate
+judge(const struct recovery *r, const uint8_t task[16], bool part, const struct manifest *m)
 {
-	struct delta_file f;
-	struct manifest m;
+	bool whole = m && memcmp(m->task, task, sizeof(m->task)) == 0;
+
+	return part && !whole ? SPOOL_GOES : r->judge(r->ctx, task, part, m);
+}
+
+static enum err
+count(const struct recovery *r, bool part, const char *path, const struct manifest *m,
+    struct why *why)
+{
 	struct stat st;
 
-	enum err e = delta_file_open(&f, path, O_RDONLY, spool_key(r->s), why);
-	bool whole = !e && fstat(f.fd, &st) == 0 &&
-	    manifest_decode(&m, f.manifest, MANIFEST_LEN, NULL) == ERR_OK;
-	delta_file_close(&f);
-	bool wanted = part ? (whole && memcmp(m.task, task, 16) == 0 && r->keep(r->ctx, task, &m))
-			   : r->keep(r->ctx, task, NULL);
-	/* A part whose key is missing may be wanted, too: who knows only its name cannot say. */
-	if (e == ERR_DENIED && (wanted || part))
-		return e;
-	if (!r->remove)
-		return ERR_OK;
-	if (!wanted)
-		return unlink(path) == 0 ? ERR_OK : err_errno(why, "remove %s", path);
 	if (!part) {
 		atomic_fetch_add(&r->s->used, stat(path, &st) == 0 ? (uint64_t)st.st_size : 0);
 		return ERR_OK;
 	}
-	uint64_t bytes = spoolfile_bytes(m.payload_bytes);
+	uint64_t bytes = spoolfile_bytes(m->payload_bytes);
 	atomic_fetch_add(&r->s->used, bytes);
-	return spool_slot_add(r->s, &m, bytes) ? ERR_OK : err_set(why, ERR_NOMEM, "no memory");
+	return spool_slot_add(r->s, m, bytes) ? ERR_OK : err_set(why, ERR_NOMEM, "no memory");
 }
 
 static enum err
-recover_pass(const struct recovery *r, struct why *why)
+recover_file(
+    struct recovery *r, const uint8_t task[16], bool part, const char *path, struct why *why)
+{
+	struct delta_file f;
+	struct manifest m;
+
+	enum err e = delta_file_open(&f, path, O_RDONLY, spool_key(r->s), why);
+	bool whole = !e && manifest_decode(&m, f.manifest, MANIFEST_LEN, NULL) == ERR_OK;
+	delta_file_close(&f);
+	enum spool_fate fate = judge(r, task, part, whole ? &m : NULL);
+	/* A part whose key is missing may be wanted, too: who knows only its name cannot say. */
+	if (e == ERR_DENIED && (fate == SPOOL_STAYS || part))
+		return e;
+	if (!r->act) {
+		r->lost += fate == SPOOL_LOST;
+		return ERR_OK;
+	}
+	if (fate == SPOOL_STAYS)
+		return count(r, part, path, &m, why);
+	if (fate == SPOOL_LOST || (fate == SPOOL_LEFTOVER && r->lost > 0))
+		return file_set_aside(path, r->s->lost, why);
+	return unlink(path) == 0 ? ERR_OK : err_errno(why, "remove %s", path);
+}
+
+static enum err
+recover_pass(struct recovery *r, struct why *why)
 {
 	DIR *d = opendir(r->s->dir);
 	struct dirent *ent;
@@ -101,7 +123,7 @@ recover_pass(const struct recovery *r, struct why *why)
 		uint8_t task[16];
 		struct stat st;
 		bool part;
-		if (r->remove && is_copy(ent->d_name))
+		if (r->act && is_copy(ent->d_name))
 			(void)!unlinkat(dirfd(d), ent->d_name, 0);
 		if (!our_name(ent->d_name, task, &part) ||
 		    fstatat(dirfd(d), ent->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -115,11 +137,15 @@ recover_pass(const struct recovery *r, struct why *why)
 }
 
 enum err
-spool_recover(struct spool *s, spool_keep *keep, void *ctx, struct why *why)
+spool_recover(struct spool *s, spool_judge *judge_fn, void *ctx, struct why *why)
 {
-	struct recovery r = {.s = s, .keep = keep, .ctx = ctx};
+	struct recovery r = {.s = s, .judge = judge_fn, .ctx = ctx};
 
 	enum err e = recover_pass(&r, why);
-	r.remove = true;
-	return e ? e : recover_pass(&r, why);
+	r.act = true;
+	if (!e)
+		e = recover_pass(&r, why);
+	spool_lost_count(s);
+	s->lost_found = r.lost;
+	return e;
 }

@@ -51,7 +51,8 @@ spool_open(struct spool **out, const struct spool_options *options, struct why *
 		spool_close(s);
 		return err_set(why, e, "no memory");
 	}
-	if (snprintf(s->dir, sizeof(s->dir), "%s", options->dir) >= (int)sizeof(s->dir))
+	if (snprintf(s->dir, sizeof(s->dir), "%s", options->dir) >= (int)sizeof(s->dir) ||
+	    snprintf(s->lost, sizeof(s->lost), "%s", options->lost) >= (int)sizeof(s->lost))
 		e = err_set(why, ERR_LIMIT, "path too long: %s", options->dir);
 	if (!e)
 		e = file_mkdirs(options->dir, 0700, why);

@@ -20,6 +20,8 @@ struct spool_options {
 	uint64_t quota; /* bytes; 0: no limit */
 	bool memory; /* the folder does not outlive the machine: nothing is synced */
 	const uint8_t *secret; /* 32 bytes: new files are encrypted; NULL: they are not */
+	const char *
+	    lost; /* where deltas go that no row explains, on the same file system; made when needed */
 };
 
 /* A live transfer: one owner. Zeroed, it is none. */
@@ -88,11 +90,20 @@ ERR_MUST_USE enum err spool_move(
 /* What its files are encrypted with, or NULL. */
 const struct delta_key *spool_key(const struct spool *s);
 
-/* May a file found at start stay? m: of a part; NULL: an accepted delta. */
-typedef bool spool_keep(void *ctx, const uint8_t task[16], const struct manifest *m);
-/* At start, before any other thread: counts accepted files and parts that keep() wants, removes the others (of our names only).
- * ERR_DENIED, and nothing is removed, if one that stays is encrypted with another key. */
-ERR_MUST_USE enum err spool_recover(struct spool *s, spool_keep *keep, void *ctx, struct why *why);
+/* What becomes of a file found at start. */
+enum spool_fate {
+	SPOOL_STAYS,
+	SPOOL_GOES,
+	SPOOL_LEFTOVER, /* goes, as the leftover of a crash, if no other is lost: else the database is not the one of these files */
+	SPOOL_LOST, /* set aside in `lost` */
+};
+/* m: its head's manifest; NULL if the head of a delta cannot be read. A part without a whole head is not asked for, and goes. */
+typedef enum spool_fate spool_judge(
+    void *ctx, const uint8_t task[16], bool part, const struct manifest *m);
+/* At start, before any other thread: judges all files of our names and does as it is told; what stays or is lost is counted (lost.h).
+ * ERR_DENIED, and nothing has happened, if one that stays is encrypted with another key. */
+ERR_MUST_USE enum err spool_recover(
+    struct spool *s, spool_judge *judge, void *ctx, struct why *why);
 
 uint64_t spool_used(struct spool *s);
 /* Without what the archive keeps. */

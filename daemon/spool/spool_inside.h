@@ -46,11 +46,13 @@ struct orphan {
 };
 
 struct spool {
-	char dir[1024];
+	char dir[1024], lost[1024];
 	uint64_t quota;
 	bool memory, sealed;
 	struct delta_key key;
 	atomic_uint_least64_t used;
+	uint64_t lost_found; /* at the start */
+	atomic_uint_least64_t lost_bytes; /* of it: what lies in lost/ */
 	atomic_uint copies; /* numbers their names */
 	atomic_bool dirty; /* names changed since the last directory sync */
 	/* Guards slots, the names of parts, and which part is live; then a part's own lock. */

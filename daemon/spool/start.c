@@ -9,11 +9,14 @@
 
 #include "archive.h"
 #include "audit.h"
+#include "bytes.h"
 #include "config.h"
 #include "cpu.h"
 #include "file.h"
 #include "hex.h"
 #include "log.h"
+#include "lost.h"
+#include "past_rows.h"
 #include "spool.h"
 #include "store.h"
 #include "worker.h"
@@ -81,7 +84,7 @@ spool_start_secret(const struct config *c, uint8_t secret[32], bool *found, stru
 static enum err
 open_spool(struct services *s, struct why *why)
 {
-	char dir[CONFIG_PATH_MAX + 16];
+	char dir[CONFIG_PATH_MAX + 16], lost[CONFIG_PATH_MAX + 16];
 	uint8_t secret[32];
 	bool found;
 
@@ -92,7 +95,9 @@ open_spool(struct services *s, struct why *why)
 	e = place_link(dir, s->fixed->spool_path, why);
 	if (e)
 		return e;
-	const struct spool_options o = {.dir = s->fixed->spool_path[0] ? s->fixed->spool_path : dir,
+	spool_lost_dir(s->fixed, lost);
+	const struct spool_options o = {.lost = lost,
+	    .dir = s->fixed->spool_path[0] ? s->fixed->spool_path : dir,
 	    .quota = s->fixed->spool_quota,
 	    .memory = s->fixed->spool_memory,
 	    .secret = found ? secret : NULL};
@@ -115,6 +120,7 @@ struct accepted {
 struct open_round {
 	uint8_t job[16];
 	uint64_t round;
+	bool live; /* its job is neither done nor stopped */
 };
 
 /* Sorted by task. */
@@ -131,28 +137,13 @@ struct kept {
 	size_t round_count, round_room;
 };
 
-/* Room for one more of `size` bytes in *items. */
-static enum err
-grow(void **items, size_t count, size_t *room, size_t size)
-{
-	if (count < *room)
-		return ERR_OK;
-	size_t more = *room ? *room * 2 : 64;
-	void *p = realloc(*items, more * size);
-	if (!p)
-		return ERR_NOMEM;
-	*items = p;
-	*room = more;
-	return ERR_OK;
-}
-
 static enum err
 keep_accept(void *ctx, const struct store_accept *a)
 {
 	struct list *l = ctx;
-	void *items = l->deltas;
+	void *items = bytes_grow(l->deltas, l->count, &l->room, sizeof(*l->deltas));
 
-	if (grow(&items, l->count, &l->room, sizeof(*l->deltas)))
+	if (!items)
 		return ERR_NOMEM;
 	l->deltas = items;
 	struct accepted *d = &l->deltas[l->count++];
@@ -165,10 +156,9 @@ keep_accept(void *ctx, const struct store_accept *a)
 }
 
 static enum err
-keep_job(void *ctx, const struct store_job *j)
+keep_job(void *ctx, const struct store_job_brief *j)
 {
 	struct kept *k = ctx;
-	void *items = k->rounds;
 	struct store_round r;
 
 	enum err e = store_round_last(k->db, j->id, &r);
@@ -178,14 +168,16 @@ keep_job(void *ctx, const struct store_job *j)
 	bool live = states_job_lives(j->state);
 	if (k->s->fixed->keep_deltas)
 		e = store_accept_each(k->db, j->id, r.round - open, keep_accept, &k->over);
-	if (e || !open || !live)
+	if (e || !open)
 		return e;
-	if (grow(&items, k->round_count, &k->round_room, sizeof(*k->rounds)))
+	void *items = bytes_grow(k->rounds, k->round_count, &k->round_room, sizeof(*k->rounds));
+	if (!items)
 		return ERR_NOMEM;
 	k->rounds = items;
-	k->rounds[k->round_count].round = r.round;
-	memcpy(k->rounds[k->round_count++].job, j->id, 16);
-	return store_accept_each(k->db, j->id, r.round, keep_accept, &k->open);
+	struct open_round *o = &k->rounds[k->round_count++];
+	*o = (struct open_round){.round = r.round, .live = live};
+	memcpy(o->job, j->id, sizeof(o->job));
+	return live ? store_accept_each(k->db, j->id, r.round, keep_accept, &k->open) : ERR_OK;
 }
 
 static enum err
@@ -195,7 +187,7 @@ collect(struct store_db *db, void *arg, struct why *why)
 
 	(void)why;
 	k->db = db;
-	return store_job_each(db, keep_job, k);
+	return store_job_brief_each(db, keep_job, k);
 }
 
 static int
@@ -218,19 +210,33 @@ has(const struct list *l, const uint8_t task[16])
 	    bsearch(task, l->deltas, l->count, sizeof(*l->deltas), compare_tasks) != NULL;
 }
 
-/* A part is of no more use once its round is over; until then its device may go on with it. */
-static bool
-is_kept(void *ctx, const uint8_t task[16], const struct manifest *m)
+static const struct open_round *
+find_round(const struct kept *k, const struct manifest *m)
 {
-	const struct kept *k = ctx;
-
-	if (!m)
-		return has(&k->open, task) || has(&k->over, task);
 	for (size_t i = 0; i < k->round_count; i++)
 		if (k->rounds[i].round == m->round &&
 		    memcmp(k->rounds[i].job, m->job, sizeof(m->job)) == 0)
-			return true;
-	return false;
+			return &k->rounds[i];
+	return NULL;
+}
+
+/* A part is of no more use once its round is over; until then its device may go on with it. A delta without a row may be one that a
+ * crash left before its commit, if its round is open; one of a round that is over has a row, or belongs to another database. */
+static enum spool_fate
+judge(void *ctx, const uint8_t task[16], bool part, const struct manifest *m)
+{
+	const struct kept *k = ctx;
+
+	if (!part && (has(&k->open, task) || has(&k->over, task)))
+		return SPOOL_STAYS;
+	if (!m)
+		return SPOOL_LOST;
+	const struct open_round *o = find_round(k, m);
+	if (part)
+		return o && o->live ? SPOOL_STAYS : SPOOL_GOES;
+	if (spool_lost_has_row(k->s, m))
+		return SPOOL_GOES;
+	return o ? SPOOL_LEFTOVER : SPOOL_LOST;
 }
 
 /* --- hashing again */
@@ -384,7 +390,11 @@ spool_start(struct services *s, struct why *why)
 	sort(&k.open);
 	sort(&k.over);
 	if (!e)
-		e = spool_recover(s->spool, is_kept, &k, why);
+		e = spool_recover(s->spool, judge, &k, why);
+	if (s->spool && spool_lost_found(s->spool) > 0)
+		log_event(LOG_LEVEL_ERROR, "files.lost",
+		    LOG_U("deltas", spool_lost_found(s->spool)),
+		    LOG_S("why", "no row explains them; they are in lost/"));
 	if (!e)
 		e = keep_over(&k, why);
 	if (!e)

@@ -36,8 +36,15 @@ enum statement {
 	KEY_PUT = STORE_IDENTITY_STATEMENTS,
 	KEY_GET,
 	KEY_EACH,
+	KEY_RETIRE,
+	KEY_PRUNE,
+	NAME_HOLDER,
+	NAME_DOUBLES,
 	SEEN_PUT,
 	SEEN_EACH,
+	TOKEN_USED,
+	JOIN_GET,
+	JOIN_PUT,
 	STATEMENTS_END
 };
 _Static_assert(
@@ -85,6 +92,70 @@ store_key_each(struct store_db *db,
 	return store_query_end(&q);
 }
 
+static const struct store_field id_fields[] = {{STORE_BLOB, 0, 32}};
+static const struct store_table id_table = {1, id_fields};
+
+enum err
+store_key_retire(struct store_db *db, const uint8_t key[32], double now)
+{
+	static const struct store_field field = {STORE_REAL, 0, 0};
+	struct store_query q =
+	    store_query_begin(db, KEY_RETIRE, "UPDATE device_key SET retired_at = ? WHERE key = ?");
+
+	store_query_row(&q, &(struct store_table){1, &field}, &now);
+	store_query_blob(&q, key, 32);
+	return store_query_done(&q);
+}
+
+/* The first of the device's rows is its oldest: rows are numbered in the order they came. */
+enum err
+store_key_prune(struct store_db *db, struct store_pruning *p)
+{
+	struct store_query q = store_query_begin(db, KEY_PRUNE,
+	    "DELETE FROM device_key WHERE key IN ("
+	    "	SELECT key FROM device_key WHERE device = ? AND key NOT IN (?, ?) AND retired_at <"
+	    "	    coalesce((SELECT accepted_at FROM accept WHERE device = ? "
+	    "		ORDER BY rowid LIMIT 1), 9e99) LIMIT ?) RETURNING key");
+
+	store_query_blob(&q, p->device, 32);
+	store_query_blob(&q, p->present, 32);
+	store_query_blob(&q, p->previous, 32);
+	store_query_blob(&q, p->device, 32);
+	store_query_unsigned(&q, STORE_KEYS_PRUNED);
+	for (p->count = 0;
+	     p->count < STORE_KEYS_PRUNED && store_query_next(&q, &id_table, p->gone[p->count]);)
+		p->count++;
+	return store_query_end(&q);
+}
+
+enum err
+store_name_holder(struct store_db *db, const char *name, const uint8_t but[32], uint8_t holder[32])
+{
+	struct store_query q = store_query_begin(db, NAME_HOLDER,
+	    "SELECT id FROM device WHERE name = ? AND state IN ('active', 'suspended') AND id <> ? "
+	    "LIMIT 1");
+
+	store_query_text(&q, name, strlen(name), SIZE_MAX);
+	store_query_blob(&q, but, 32);
+	return store_query_one(&q, &id_table, holder);
+}
+
+enum err
+store_name_doubles(
+    struct store_db *db, enum err (*fn)(void *ctx, const uint8_t device[32]), void *ctx)
+{
+	struct store_query q = store_query_begin(db, NAME_DOUBLES,
+	    "SELECT id FROM device AS d WHERE state IN ('active', 'suspended') AND name <> '' AND "
+	    "EXISTS (SELECT 1 FROM device AS older WHERE older.name = d.name AND "
+	    "older.state IN ('active', 'suspended') AND older.rowid < d.rowid) "
+	    "ORDER BY name, rowid");
+	uint8_t device[32];
+
+	while (store_query_next(&q, &id_table, device))
+		q.e = fn(ctx, device);
+	return store_query_end(&q);
+}
+
 enum err
 store_seen_put(struct store_db *db, const struct store_seen *s)
 {
@@ -106,4 +177,44 @@ store_seen_each(
 	while (store_query_next(&q, &seen_table, &s))
 		q.e = fn(ctx, &s);
 	return store_query_end(&q);
+}
+
+enum err
+store_join_get(
+    struct store_db *db, const uint8_t token[8], const uint8_t spki[91], uint8_t device[32])
+{
+	static const struct store_field fields[] = {{STORE_BLOB, 0, 32}};
+	static const struct store_table table = {1, fields};
+	struct store_query q = store_query_begin(
+	    db, JOIN_GET, "SELECT device FROM joined WHERE token = ? AND spki = ?");
+
+	store_query_blob(&q, token, 8);
+	store_query_blob(&q, spki, 91);
+	return store_query_one(&q, &table, device);
+}
+
+enum err
+store_join_put(
+    struct store_db *db, const uint8_t token[8], const uint8_t spki[91], const uint8_t device[32])
+{
+	struct store_query q = store_query_begin(
+	    db, JOIN_PUT, "INSERT INTO joined (token, spki, device) VALUES (?,?,?)");
+
+	store_query_blob(&q, token, 8);
+	store_query_blob(&q, spki, 91);
+	store_query_blob(&q, device, 32);
+	return store_query_done(&q);
+}
+
+enum err
+store_token_used(struct store_db *db, const uint8_t id[8], double at, const char *address)
+{
+	static const struct store_field field = {STORE_REAL, 0, 0};
+	struct store_query q = store_query_begin(
+	    db, TOKEN_USED, "UPDATE token SET last_used = ?, last_address = ? WHERE id = ?");
+
+	store_query_row(&q, &(struct store_table){1, &field}, &at);
+	store_query_text(&q, address, strlen(address), SIZE_MAX);
+	store_query_blob(&q, id, 8);
+	return store_query_done(&q);
 }

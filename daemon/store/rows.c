@@ -20,6 +20,7 @@ static const struct store_field device_fields[] = {
     {STORE_REAL, AT(device, joined_at), 0},
     {STORE_BLOB, ARRAY(device, previous)},
     {STORE_UNSIGNED, AT(device, ca_generation), 0},
+    {STORE_REAL, AT(device, rotations_at), 0},
 };
 TABLE(device);
 
@@ -34,6 +35,11 @@ static const struct store_field token_fields[] = {
     {STORE_REAL, AT(token, expires_at), 0},
     {STORE_BOOL, AT(token, revoked), 0},
     {STORE_BOOL, AT(token, access), 0},
+    {STORE_TEXT, ARRAY(token, name)},
+    {STORE_TEXT, ARRAY(token, name_prefix)},
+    {STORE_TEXT, ARRAY(token, owner)},
+    {STORE_REAL, AT(token, last_used), 0},
+    {STORE_TEXT, ARRAY(token, last_address)},
 };
 TABLE(token);
 
@@ -44,6 +50,7 @@ static const struct store_field job_fields[] = {
     {STORE_TEXT, ARRAY(job, reason)},
     {STORE_REAL, AT(job, created_at), 0},
     {STORE_BLOB, ARRAY(job, owner)},
+    {STORE_REAL, AT(job, ended_at), 0},
 };
 TABLE(job);
 
@@ -88,16 +95,6 @@ static const struct store_field accept_fields[] = {
 };
 TABLE(accept);
 
-static const struct store_field model_fields[] = {
-    {STORE_BLOB, ARRAY(model, id)},
-    {STORE_UNSIGNED, AT(model, bytes), 0},
-    {STORE_BLOB, ARRAY(model, job)},
-    {STORE_UNSIGNED, AT(model, round), 0},
-    {STORE_REAL, AT(model, created_at), 0},
-    {STORE_BLOB, ARRAY(model, owner)},
-};
-TABLE(model);
-
 enum statement {
 	DEVICE_PUT,
 	DEVICE_GET,
@@ -105,8 +102,6 @@ enum statement {
 	TOKEN_PUT,
 	TOKEN_GET,
 	TOKEN_EACH,
-	JOIN_PUT,
-	JOIN_GET,
 	JOB_INSERT,
 	JOB_SET_STATE,
 	JOB_GET,
@@ -114,17 +109,13 @@ enum statement {
 	ROUND_PUT,
 	ROUND_GET,
 	ROUND_LAST,
+	ROUND_MEASURED,
 	ROUND_EACH,
 	ACCEPT_INSERT,
 	ACCEPT_GET,
 	ACCEPT_EACH,
 	ACCEPT_COUNT,
 	ACCEPT_LAST,
-	MODEL_PUT,
-	MODEL_GET,
-	MODEL_PIN,
-	MODEL_DELETE,
-	MODEL_EACH,
 	META_PUT,
 	META_GET,
 	STATEMENTS
@@ -132,39 +123,43 @@ enum statement {
 _Static_assert(
     (int)STATEMENTS <= (int)STORE_ROW_STATEMENTS, "the cache has a place for each statement");
 
-#define DEVICE "id, spki, name, role, state, labels, joined_at, previous, ca_generation"
+#define DEVICE \
+	"id, spki, name, role, state, labels, joined_at, previous, ca_generation, rotations_at"
 #define TOKEN \
-	"id, secret_hash, role, labels, uses, uses_left, created_at, expires_at, revoked, access"
-#define JOB "id, document, state, reason, created_at, owner"
+	"id, secret_hash, role, labels, uses, uses_left, created_at, expires_at, revoked, " \
+	"access, name, name_prefix, owner, last_used, last_address"
+#define JOB "id, document, state, reason, created_at, owner, ended_at"
 #define ROUND \
 	"job, round, state, base, model, optimizer_state, reports, invited, aborted, reopened, " \
 	"goal, examples, bytes_up, bytes_down, loss, accuracy, norm, eval_known, eval_examples, " \
 	"eval_loss, eval_accuracy, opened_at, closed_at, reason"
 #define ACCEPT "job, round, device, task, manifest, receipt, report, body_bytes, accepted_at"
-#define MODEL "id, bytes, job, round, created_at, owner"
 
 /* INSERT OR REPLACE would delete the old row, and with it what refers to it; hence the upserts. */
 static const char *const texts[STATEMENTS] = {
     [DEVICE_PUT] =
-	"INSERT INTO device (" DEVICE ") VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
-	"spki = excluded.spki, name = excluded.name, role = excluded.role, "
+	"INSERT INTO device (" DEVICE ") VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE "
+	"SET spki = excluded.spki, name = excluded.name, role = excluded.role, "
 	"state = excluded.state, labels = excluded.labels, joined_at = excluded.joined_at, "
-	"previous = excluded.previous, ca_generation = excluded.ca_generation",
+	"previous = excluded.previous, ca_generation = excluded.ca_generation, "
+	"rotations_at = excluded.rotations_at",
     [DEVICE_GET] = "SELECT " DEVICE " FROM device WHERE id = ?",
     [DEVICE_EACH] = "SELECT " DEVICE " FROM device ORDER BY rowid",
     [TOKEN_PUT] =
-	"INSERT INTO token (" TOKEN ") VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
+	"INSERT INTO token (" TOKEN
+	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
 	"secret_hash = excluded.secret_hash, role = excluded.role, labels = excluded.labels, "
 	"uses = excluded.uses, uses_left = excluded.uses_left, created_at = excluded.created_at, "
-	"expires_at = excluded.expires_at, revoked = excluded.revoked, access = excluded.access",
+	"expires_at = excluded.expires_at, revoked = excluded.revoked, access = excluded.access, "
+	"name = excluded.name, name_prefix = excluded.name_prefix, owner = excluded.owner",
     [TOKEN_GET] = "SELECT " TOKEN " FROM token WHERE id = ?",
     [TOKEN_EACH] = "SELECT " TOKEN " FROM token ORDER BY rowid",
-    [JOIN_PUT] = "INSERT INTO joined (token, spki, device) VALUES (?,?,?)",
-    [JOIN_GET] = "SELECT device FROM joined WHERE token = ? AND spki = ?",
-    [JOB_INSERT] = "INSERT INTO job (" JOB ") VALUES (?,?,?,?,?,?)",
-    [JOB_SET_STATE] = "UPDATE job SET state = ?, reason = ? WHERE id = ?",
+    [JOB_INSERT] = "INSERT INTO job (" JOB ") VALUES (?,?,?,?,?,?,?)",
+    [JOB_SET_STATE] =
+	("UPDATE job SET state = ?1, reason = ?2, ended_at = CASE WHEN ?1 IN ('done', 'stopped') "
+	 "THEN (julianday('now') - 2440587.5) * 86400.0 END WHERE id = ?3"),
     [JOB_GET] = "SELECT " JOB " FROM job WHERE id = ?",
-    [JOB_EACH] = "SELECT " JOB " FROM job ORDER BY created_at, rowid",
+    [JOB_EACH] = "SELECT " JOB " FROM job ORDER BY rowid",
     [ROUND_PUT] =
 	"INSERT INTO round (" ROUND
 	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job, round) "
@@ -179,21 +174,19 @@ static const char *const texts[STATEMENTS] = {
 	"closed_at = excluded.closed_at, reason = excluded.reason",
     [ROUND_GET] = "SELECT " ROUND " FROM round WHERE job = ? AND round = ?",
     [ROUND_LAST] = "SELECT " ROUND " FROM round WHERE job = ? ORDER BY round DESC LIMIT 1",
+    [ROUND_MEASURED] =
+	"SELECT " ROUND " FROM round WHERE job = ? AND eval_known ORDER BY round DESC LIMIT 1",
     [ROUND_EACH] =
 	"SELECT " ROUND " FROM round WHERE job = ? AND round >= ? ORDER BY round LIMIT ?",
     [ACCEPT_INSERT] = "INSERT INTO accept (" ACCEPT ") VALUES (?,?,?,?,?,?,?,?,?)",
     [ACCEPT_GET] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND round = ? AND device = ?",
-    [ACCEPT_EACH] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND round = ? ORDER BY device",
+    [ACCEPT_EACH] =
+	"SELECT " ACCEPT " FROM accept WHERE job = ? AND round = ? AND device > ? ORDER BY device",
     [ACCEPT_COUNT] = "SELECT count(*) FROM accept WHERE device = ?",
     [ACCEPT_LAST] =
 	"SELECT accept.device, max(accept.round) FROM accept JOIN round ON round.job = accept.job "
 	"AND round.round = accept.round AND round.state = 'committed' WHERE accept.job = ? "
 	"GROUP BY accept.device ORDER BY accept.device",
-    [MODEL_PUT] = "INSERT INTO model (" MODEL ") VALUES (?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
-    [MODEL_GET] = "SELECT " MODEL " FROM model WHERE id = ?",
-    [MODEL_PIN] = "UPDATE model SET job = zeroblob(16), round = 0 WHERE id = ?",
-    [MODEL_DELETE] = "DELETE FROM model WHERE id = ?",
-    [MODEL_EACH] = "SELECT " MODEL " FROM model ORDER BY rowid",
     [META_PUT] = ("INSERT INTO meta (key, value) VALUES (?,?) ON CONFLICT (key) DO UPDATE SET "
 		  "value = excluded.value"),
     [META_GET] = "SELECT value FROM meta WHERE key = ?",
@@ -263,31 +256,6 @@ store_token_each(
 	while (store_query_next(&q, &token_table, &t))
 		q.e = fn(ctx, &t);
 	return store_query_end(&q);
-}
-
-enum err
-store_join_get(
-    struct store_db *db, const uint8_t token[8], const uint8_t spki[91], uint8_t device[32])
-{
-	static const struct store_field fields[] = {{STORE_BLOB, 0, 32}};
-	static const struct store_table table = {1, fields};
-	struct store_query q = begin(db, JOIN_GET);
-
-	store_query_blob(&q, token, 8);
-	store_query_blob(&q, spki, 91);
-	return store_query_one(&q, &table, device);
-}
-
-enum err
-store_join_put(
-    struct store_db *db, const uint8_t token[8], const uint8_t spki[91], const uint8_t device[32])
-{
-	struct store_query q = begin(db, JOIN_PUT);
-
-	store_query_blob(&q, token, 8);
-	store_query_blob(&q, spki, 91);
-	store_query_blob(&q, device, 32);
-	return store_query_done(&q);
 }
 
 enum err
@@ -376,6 +344,15 @@ store_round_last(struct store_db *db, const uint8_t job[16], struct store_round 
 }
 
 enum err
+store_round_measured(struct store_db *db, const uint8_t job[16], struct store_round *out)
+{
+	struct store_query q = begin(db, ROUND_MEASURED);
+
+	store_query_blob(&q, job, 16);
+	return store_query_one(&q, &round_table, out);
+}
+
+enum err
 store_round_each(struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t limit,
     enum err (*fn)(void *ctx, const struct store_round *r), void *ctx)
 {
@@ -411,18 +388,39 @@ store_accept_get(struct store_db *db, const uint8_t job[16], uint64_t round,
 	return store_query_one_owned(&q, &accept_table, out, &out->report, NULL);
 }
 
+static enum err
+each_accept(
+    struct store_query *q, enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx)
+{
+	struct store_accept a;
+
+	while (store_query_next(q, &accept_table, &a))
+		q->e = fn(ctx, &a);
+	return store_query_end(q);
+}
+
 enum err
 store_accept_each(struct store_db *db, const uint8_t job[16], uint64_t round,
     enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx)
 {
 	struct store_query q = begin(db, ACCEPT_EACH);
-	struct store_accept a;
 
 	store_query_blob(&q, job, 16);
 	store_query_unsigned(&q, round);
-	while (store_query_next(&q, &accept_table, &a))
-		q.e = fn(ctx, &a);
-	return store_query_end(&q);
+	store_query_blob(&q, "", 0); /* nothing comes before it */
+	return each_accept(&q, fn, ctx);
+}
+
+enum err
+store_accept_after(struct store_db *db, const struct store_accept *last,
+    enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx)
+{
+	struct store_query q = begin(db, ACCEPT_EACH);
+
+	store_query_blob(&q, last->job, 16);
+	store_query_unsigned(&q, last->round);
+	store_query_blob(&q, last->device, 32);
+	return each_accept(&q, fn, ctx);
 }
 
 static const struct store_field count_fields[] = {{STORE_UNSIGNED, 0, 0}};
@@ -455,78 +453,6 @@ store_accept_last(struct store_db *db, const uint8_t job[16],
 	store_query_blob(&q, job, 16);
 	while (store_query_next(&q, &last_table, &last))
 		q.e = fn(ctx, last.device, last.round);
-	return store_query_end(&q);
-}
-
-enum err
-store_model_put(struct store_db *db, const struct store_model *m)
-{
-	struct store_query q = begin(db, MODEL_PUT);
-
-	store_query_row(&q, &model_table, m);
-	return store_query_done(&q);
-}
-
-enum err
-store_model_get(struct store_db *db, const uint8_t id[32], struct store_model *out)
-{
-	struct store_query q = begin(db, MODEL_GET);
-
-	store_query_blob(&q, id, 32);
-	return store_query_one(&q, &model_table, out);
-}
-
-struct model_lookup {
-	const uint8_t *id;
-	struct store_model *out;
-};
-
-static enum err
-get_model(struct store_db *db, void *arg, struct why *why)
-{
-	const struct model_lookup *l = arg;
-
-	(void)why;
-	return store_model_get(db, l->id, l->out);
-}
-
-enum err
-store_model_find(struct store *s, const uint8_t id[32], struct store_model *out)
-{
-	struct model_lookup l = {id, out};
-
-	return store_read(s, get_model, &l, NULL);
-}
-
-enum err
-store_model_pin(struct store_db *db, const uint8_t id[32])
-{
-	struct store_query q = begin(db, MODEL_PIN);
-
-	store_query_blob(&q, id, 32);
-	enum err e = store_query_done(&q);
-	return !e && sqlite3_changes(db->sql) == 0 ? ERR_NOTFOUND : e;
-}
-
-enum err
-store_model_delete(struct store_db *db, const uint8_t id[32])
-{
-	struct store_query q = begin(db, MODEL_DELETE);
-
-	store_query_blob(&q, id, 32);
-	enum err e = store_query_done(&q);
-	return !e && sqlite3_changes(db->sql) == 0 ? ERR_NOTFOUND : e;
-}
-
-enum err
-store_model_each(
-    struct store_db *db, enum err (*fn)(void *ctx, const struct store_model *m), void *ctx)
-{
-	struct store_query q = begin(db, MODEL_EACH);
-	struct store_model m;
-
-	while (store_query_next(&q, &model_table, &m))
-		q.e = fn(ctx, &m);
 	return store_query_end(&q);
 }
 

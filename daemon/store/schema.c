@@ -109,6 +109,49 @@ static const char *const migrations[] = {
     "	seq INTEGER NOT NULL REFERENCES audit, place INTEGER NOT NULL, device BLOB,"
     "	salt BLOB NOT NULL, data BLOB NOT NULL, PRIMARY KEY (seq, place)) STRICT, WITHOUT ROWID;"
     "CREATE INDEX audit_detail_device ON audit_detail (device) WHERE device IS NOT NULL;",
+    /* What a rotation costs. */
+    "ALTER TABLE device ADD COLUMN rotations_at REAL NOT NULL DEFAULT 0;"
+    /* Tombstones of deleted jobs: their documents may never come again. */
+    "CREATE TABLE deleted_job ("
+    "	id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16), at REAL NOT NULL) STRICT, WITHOUT "
+    "ROWID;"
+    "ALTER TABLE job ADD COLUMN ended_at REAL;"
+    "UPDATE job SET ended_at = max(created_at, coalesce("
+    "	(SELECT max(closed_at) FROM round WHERE round.job = job.id), created_at))"
+    "	WHERE state IN ('done', 'stopped');"
+    /* Names that are one device's each, and tokens that give them. */
+    "CREATE INDEX device_name ON device (name) WHERE state IN ('active', 'suspended');"
+    "ALTER TABLE token ADD COLUMN name TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE token ADD COLUMN name_prefix TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE token ADD COLUMN owner TEXT NOT NULL DEFAULT '';"
+    /* Keys that no device may use any more; when they became that is not known of those of before. */
+    "ALTER TABLE device_key ADD COLUMN retired_at REAL;"
+    "UPDATE device_key SET retired_at = CAST(strftime('%s', 'now') AS REAL);"
+    "CREATE INDEX device_key_device ON device_key (device);"
+    /* What trainers report by names of their own. */
+    "CREATE TABLE round_metric ("
+    "	job BLOB NOT NULL, round INTEGER NOT NULL, name TEXT NOT NULL, mean REAL, "
+    "	reports INTEGER NOT NULL, PRIMARY KEY (job, round, name),"
+    "	FOREIGN KEY (job, round) REFERENCES round) STRICT, WITHOUT ROWID;"
+    /* What is shown of jobs that are over; it follows from their documents and rounds. */
+    "CREATE TABLE past_job ("
+    "	id BLOB NOT NULL PRIMARY KEY REFERENCES job, owner BLOB NOT NULL CHECK (length(owner) = "
+    "32),"
+    "	name TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL, priority INTEGER NOT NULL,"
+    "	created_at REAL, ended_at REAL, round INTEGER NOT NULL, rounds_committed INTEGER NOT NULL,"
+    "	base BLOB NOT NULL CHECK (length(base) = 32), model BLOB NOT NULL CHECK (length(model) = "
+    "32),"
+    "	model_bytes INTEGER NOT NULL, parameters INTEGER NOT NULL, metric_known INTEGER NOT NULL,"
+    "	metric_examples INTEGER NOT NULL, metric_loss REAL, metric_accuracy REAL,"
+    "	metric_round INTEGER NOT NULL, is_guarded INTEGER NOT NULL, has_best INTEGER NOT NULL,"
+    "	bad INTEGER NOT NULL, rollbacks INTEGER NOT NULL, base_round INTEGER NOT NULL,"
+    "	best_round INTEGER NOT NULL, best_model BLOB NOT NULL CHECK (length(best_model) = 32),"
+    "	best_value REAL) STRICT, WITHOUT ROWID;"
+    /* Lost without harm, but for the last seconds. */
+    "ALTER TABLE token ADD COLUMN last_used REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE token ADD COLUMN last_address TEXT NOT NULL DEFAULT '';"
+    "CREATE INDEX job_brief ON job (created_at, id, state);"
+    "CREATE INDEX job_owner ON job (owner, id);",
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 
@@ -219,7 +262,7 @@ store_schema_connect(struct store_db *db, const char *path, const char *pragmas)
 static enum err
 create(const char *path, struct why *why)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return err_errno(why, "open %s", path);
@@ -300,40 +343,70 @@ migrate(struct store_db *db, uint64_t version)
 	return ERR_OK;
 }
 
-enum err
-store_schema_open(struct store_db *db, const char *path, struct why *why)
+/* A file without a version was never finished, or something has emptied it. */
+static enum err
+check_version(struct store_db *db, bool fresh, uint64_t *version)
 {
-	uint64_t version = 0;
-	char mode[64];
-	enum err e = create(path, why);
+	enum err e = store_schema_version(db, version);
 
-	memset(db, 0, sizeof(*db));
-	e = e ? e : check_log(path, why);
-	if (e)
-		return e;
-	/* A full group must fit the page cache, and its savepoints must not go through a file. */
-	e = store_schema_connect(db, path,
+	if (!e && *version == 0 && !fresh)
+		e = err_set(&db->last, ERR_NOTFOUND, "the database is empty");
+	return e;
+}
+
+/* A full group must fit the page cache, and its savepoints must not go through a file. */
+static enum err
+connect_writer(struct store_db *db, const char *path, bool fresh, uint64_t *version)
+{
+	enum err e = store_schema_connect(db, path,
 	    "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;"
 	    "PRAGMA secure_delete = ON;"
 	    "PRAGMA cache_size = -8192");
-	e = e ? e : store_schema_version(db, &version);
-	if (!e && is_small(path))
-		e = quick_check(db);
-	e = e ? e : ask(db, "PRAGMA journal_mode = WAL", mode);
+
+	e = e ? e : check_version(db, fresh, version);
+	return !e && is_small(path) ? quick_check(db) : e;
+}
+
+static enum err
+use_log(struct store_db *db)
+{
+	char mode[64];
+	enum err e = ask(db, "PRAGMA journal_mode = WAL", mode);
+
 	if (!e && strcmp(mode, "wal") != 0)
 		e = err_set(&db->last, ERR_UNSUPPORTED,
 		    "this file system does not allow a write-ahead log");
 	e = e ? e
 	      : store_schema_execute(db, "PRAGMA wal_autocheckpoint = " QUOTE(CHECKPOINT_PAGES));
-	e = e ? e : store_schema_execute(db, "PRAGMA journal_size_limit = 67108864");
+	return e ? e : store_schema_execute(db, "PRAGMA journal_size_limit = 67108864");
+}
+
+enum err
+store_schema_open(struct store_db *db, const char *path, bool fresh, struct why *why)
+{
+	uint64_t version = 0;
+	enum err e = ERR_OK;
+
+	memset(db, 0, sizeof(*db));
+	if (fresh)
+		e = create(path, why);
+	else if (access(path, F_OK) != 0)
+		e = err_errno(why, "%s", path);
+	e = e ? e : check_log(path, why);
+	if (e)
+		return e;
+	e = connect_writer(db, path, fresh, &version);
+	e = e ? e : use_log(db);
 	e = e ? e : migrate(db, version);
 	return e ? err_set(why, e, "%s: %s", path, db->last.text) : ERR_OK;
 }
 
+/* Temporary files would lie where the coordinator may not write. */
 enum err
 store_schema_open_reader(struct store_db *db, const char *path, struct why *why)
 {
-	enum err e = store_schema_connect(db, path, "PRAGMA query_only = ON");
+	enum err e =
+	    store_schema_connect(db, path, "PRAGMA query_only = ON; PRAGMA temp_store = MEMORY");
 
 	return e ? err_set(why, e, "%s: %s", path, db->last.text) : ERR_OK;
 }

@@ -1,8 +1,8 @@
 #include "store_inside.h"
 
 enum statement { ACCEPT_DROP = STORE_SPOOL_STATEMENTS, STATEMENTS_END };
-_Static_assert(
-    (int)STATEMENTS_END <= (int)STORE_STATEMENTS, "the cache has a place for each statement");
+_Static_assert((int)STATEMENTS_END <= (int)STORE_DELETE_STATEMENTS,
+    "the cache has a place for each statement");
 
 enum err
 store_accept_drop(

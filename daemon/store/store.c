@@ -36,6 +36,8 @@ struct store {
 	bool closing;
 	enum err (*before)(void *ctx, struct why *why);
 	void *before_ctx;
+	bool (*give)(void *ctx);
+	void *give_ctx;
 	struct store_report report;
 };
 
@@ -256,8 +258,8 @@ destroy(struct store *s)
 	free(s);
 }
 
-enum err
-store_open(struct store **out, const char *path, struct why *why)
+static enum err
+open_at(struct store **out, const char *path, bool fresh, struct why *why)
 {
 	struct store *s = calloc(1, sizeof(*s));
 
@@ -265,7 +267,7 @@ store_open(struct store **out, const char *path, struct why *why)
 		return err_set(why, ERR_NOMEM, "no memory for the store");
 	init_locks(s);
 	s->waiting.tail = &s->waiting.head;
-	enum err e = store_schema_open(&s->writer, path, why);
+	enum err e = store_schema_open(&s->writer, path, fresh, why);
 	e = e ? e : store_schema_open_reader(&s->reader, path, why);
 	e = e ? e : start_thread(s, why);
 	if (e) {
@@ -274,6 +276,18 @@ store_open(struct store **out, const char *path, struct why *why)
 	}
 	*out = s;
 	return ERR_OK;
+}
+
+enum err
+store_open(struct store **out, const char *path, struct why *why)
+{
+	return open_at(out, path, false, why);
+}
+
+enum err
+store_open_fresh(struct store **out, const char *path, struct why *why)
+{
+	return open_at(out, path, true, why);
 }
 
 void
@@ -383,6 +397,25 @@ enum err
 store_write(struct store *s, store_work work, void *arg, struct why *why)
 {
 	return store_write_then(s, work, NULL, arg, why);
+}
+
+void
+store_reserve(struct store *s, bool (*give)(void *ctx), void *ctx)
+{
+	s->give = give;
+	s->give_ctx = ctx;
+}
+
+enum err
+store_write_reserved(
+    struct store *s, store_work work, void (*then)(void *arg), void *arg, struct why *why)
+{
+	enum err e;
+
+	do
+		e = store_write_then(s, work, then, arg, why);
+	while (e == ERR_NOSPACE && s->give && s->give(s->give_ctx));
+	return e;
 }
 
 enum err

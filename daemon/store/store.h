@@ -22,8 +22,12 @@ typedef enum err (*store_work)(struct store_db *db, void *arg, struct why *why);
 /* Runs on the store thread after the commit (e is ERR_OK and the work is durable) or after the failure. Must be quick. */
 typedef void (*store_done)(void *arg, enum err e, const struct why *why);
 
-/* Creates or migrates the database and starts the thread. ERR_UNSUPPORTED if the file is of a newer version,
- * ERR_CORRUPT if it is damaged. */
+/* Makes the database at `path`, with what `first` (may be NULL) writes into it: under a temporary name, and renamed when all of it
+ * is durable, so that a file under `path` is never half of one. ERR_EXISTS if there is a file. */
+#define STORE_UNFINISHED ".new" /* what the temporary name ends in */
+ERR_MUST_USE enum err store_create(const char *path, store_work first, void *arg, struct why *why);
+/* Migrates the database and starts the thread. Never makes one: ERR_NOTFOUND if the file is missing or empty; ERR_UNSUPPORTED if
+ * it is of a newer version, ERR_CORRUPT if it is damaged. */
 ERR_MUST_USE enum err store_open(struct store **out, const char *path, struct why *why);
 /* Finishes queued work, then closes. */
 void store_close(struct store *s);
@@ -38,6 +42,12 @@ ERR_MUST_USE enum err store_write(struct store *s, store_work work, void *arg, s
 /* The same, and once it is durable `then(arg)` runs on the store thread: what such calls change in memory happens in the order of
  * the commits. As quick as a store_done. */
 ERR_MUST_USE enum err store_write_then(
+    struct store *s, store_work work, void (*then)(void *arg), void *arg, struct why *why);
+/* From where room on a full disk comes: `give` frees some, false if there is none; any thread. Before the first store_write_reserved. */
+void store_reserve(struct store *s, bool (*give)(void *ctx), void *ctx);
+/* store_write_then for what frees room or must not wait for it: repeated as long as the disk is full and `give` frees some. So work may
+ * run more than once. */
+ERR_MUST_USE enum err store_write_reserved(
     struct store *s, store_work work, void (*then)(void *arg), void *arg, struct why *why);
 /* Runs work on the calling thread with a reading connection (serialised by a lock). */
 ERR_MUST_USE enum err store_read(struct store *s, store_work work, void *arg, struct why *why);
@@ -61,6 +71,7 @@ struct store_device {
 	double joined_at;
 	uint8_t previous[91]; /* the key before the last rotation; zero if there was none */
 	uint64_t ca_generation; /* of the CA of the newest certificate it has used */
+	double rotations_at; /* Unix time: from then on its rotations count as none */
 };
 ERR_MUST_USE enum err store_device_put(struct store_db *db, const struct store_device *d);
 ERR_MUST_USE enum err store_device_get(
@@ -68,12 +79,30 @@ ERR_MUST_USE enum err store_device_get(
 ERR_MUST_USE enum err store_device_each(
     struct store_db *db, enum err (*fn)(void *ctx, const struct store_device *d), void *ctx);
 
-/* Every key that a device had after its first one, by SHA-256 of the SPKI. */
+/* The active or suspended device of this name, other than `but`. ERR_NOTFOUND: the name is free. */
+ERR_MUST_USE enum err store_name_holder(
+    struct store_db *db, const char *name, const uint8_t but[32], uint8_t holder[32]);
+/* Active and suspended devices whose name an older one of them has, by name and age. */
+ERR_MUST_USE enum err store_name_doubles(
+    struct store_db *db, enum err (*fn)(void *ctx, const uint8_t device[32]), void *ctx);
+
+/* Keys that a device had after its first one, by SHA-256 of the SPKI. */
 ERR_MUST_USE enum err store_key_put(
     struct store_db *db, const uint8_t key[32], const uint8_t device[32]); /* ERR_EXISTS */
 ERR_MUST_USE enum err store_key_get(struct store_db *db, const uint8_t key[32], uint8_t device[32]);
 ERR_MUST_USE enum err store_key_each(struct store_db *db,
     enum err (*fn)(void *ctx, const uint8_t key[32], const uint8_t device[32]), void *ctx);
+/* Nothing that the key signs is taken from now on. */
+ERR_MUST_USE enum err store_key_retire(struct store_db *db, const uint8_t key[32], double now);
+/* Deletes retired keys that no accepted manifest of the device can be signed with, a few at a time, and says which. Those that are to
+ * stay are named, for which of the keys of an older database were in use nobody wrote down. */
+#define STORE_KEYS_PRUNED 8
+struct store_pruning {
+	uint8_t device[32], present[32], previous[32];
+	uint8_t gone[STORE_KEYS_PRUNED][32];
+	size_t count;
+};
+ERR_MUST_USE enum err store_key_prune(struct store_db *db, struct store_pruning *p);
 
 /* What a device was last heard to say. Texts are "" and numbers NaN where nothing is known. */
 struct store_seen {
@@ -104,9 +133,17 @@ struct store_token {
 	double created_at, expires_at;
 	bool revoked;
 	bool access; /* a bearer token for readers and submitters, not for joining */
+	char name[64], name_prefix[64]; /* of who joins with it; "": its own choice */
+	char owner[64]; /* of an access token: whose jobs and models its are; "": its own */
+	double
+	    last_used; /* an access token; 0: never. store_token_put leaves these two of a token that is there */
+	char last_address[64];
 };
 ERR_MUST_USE enum err store_token_put(
     struct store_db *db, const struct store_token *t); /* insert or replace */
+/* Its last use. No change if there is no such token. */
+ERR_MUST_USE enum err store_token_used(
+    struct store_db *db, const uint8_t id[8], double at, const char *address);
 ERR_MUST_USE enum err store_token_get(
     struct store_db *db, const uint8_t id[8], struct store_token *out);
 ERR_MUST_USE enum err store_token_each(
@@ -126,7 +163,8 @@ struct store_job {
 	enum job_state state;
 	char reason[128];
 	double created_at;
-	uint8_t owner[32]; /* who submitted it: device id, or zero for an admin */
+	uint8_t owner[32]; /* who submitted it (struct identity) */
+	double ended_at; /* NaN: it is not over */
 };
 ERR_MUST_USE enum err store_job_insert(
     struct store_db *db, const struct store_job *j); /* ERR_EXISTS */
@@ -136,7 +174,8 @@ ERR_MUST_USE enum err store_job_set_state(
 ERR_MUST_USE enum err store_job_get(
     struct store_db *db, const uint8_t id[16], struct store_job *out);
 ERR_MUST_USE enum err store_job_each(struct store_db *db,
-    enum err (*fn)(void *ctx, const struct store_job *j), void *ctx); /* by created_at */
+    enum err (*fn)(void *ctx, const struct store_job *j),
+    void *ctx); /* in the order of their rows */
 
 struct store_metric {
 	bool known;
@@ -161,6 +200,9 @@ ERR_MUST_USE enum err store_round_put(
     struct store_db *db, const struct store_round *r); /* insert or replace */
 ERR_MUST_USE enum err store_round_get(
     struct store_db *db, const uint8_t job[16], uint64_t round, struct store_round *out);
+/* The highest-numbered round whose evaluation is known. ERR_NOTFOUND */
+ERR_MUST_USE enum err store_round_measured(
+    struct store_db *db, const uint8_t job[16], struct store_round *out);
 /* The highest-numbered round of a job. */
 ERR_MUST_USE enum err store_round_last(
     struct store_db *db, const uint8_t job[16], struct store_round *out);
@@ -186,6 +228,9 @@ ERR_MUST_USE enum err store_accept_get(struct store_db *db, const uint8_t job[16
     const uint8_t device[32], struct store_accept *out);
 ERR_MUST_USE enum err store_accept_each(struct store_db *db, const uint8_t job[16], uint64_t round,
     enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx); /* in device-id order */
+/* Those behind the device of `last`, of its job and round; nothing else of it is looked at. */
+ERR_MUST_USE enum err store_accept_after(struct store_db *db, const struct store_accept *last,
+    enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx);
 /* Harmless if there is no such row. */
 ERR_MUST_USE enum err store_accept_drop(
     struct store_db *db, const uint8_t job[16], uint64_t round, const uint8_t device[32]);
@@ -206,8 +251,12 @@ struct store_model {
 };
 ERR_MUST_USE enum err store_model_put(
     struct store_db *db, const struct store_model *m); /* existing id: no change */
-/* Makes a model belong to no job, so that no retention removes it. ERR_NOTFOUND. */
-ERR_MUST_USE enum err store_model_pin(struct store_db *db, const uint8_t id[32]);
+/* Makes a model belong to no job, so that no retention removes it, and to this owner if it has none. ERR_NOTFOUND. */
+ERR_MUST_USE enum err store_model_pin(
+    struct store_db *db, const uint8_t id[32], const uint8_t owner[32]);
+/* Bytes of an owner's models: its own, and those of its jobs. */
+ERR_MUST_USE enum err store_model_owned(
+    struct store_db *db, const uint8_t owner[32], uint64_t *bytes);
 ERR_MUST_USE enum err store_model_get(
     struct store_db *db, const uint8_t id[32], struct store_model *out);
 /* ERR_NOTFOUND */

@@ -6,13 +6,18 @@
 
 /* Shared by store*.c alone, the only files that know SQLite. */
 
-/* Places in a connection's cache: those of store_rows.c, store.c, store_audit.c, store_identity.c and store_spool.c begin here. */
+/* Places in a connection's cache: those of store_rows.c, store.c, store_audit.c, store_identity.c, store_spool.c, delete_rows.c,
+ * metric_rows.c, past_rows.c and model_rows.c begin here. */
 enum {
 	STORE_ROW_STATEMENTS = 40,
 	STORE_AUDIT_STATEMENTS = 48,
 	STORE_IDENTITY_STATEMENTS = 64,
 	STORE_SPOOL_STATEMENTS = 80,
-	STORE_STATEMENTS = 84
+	STORE_DELETE_STATEMENTS = 84,
+	STORE_METRIC_STATEMENTS = 96,
+	STORE_PAST_STATEMENTS = 98,
+	STORE_MODEL_STATEMENTS = 101,
+	STORE_STATEMENTS = 107
 };
 
 /* A connection. Its statements are prepared at first use and finalized at close; one thread at a time uses it. */
@@ -77,8 +82,11 @@ ERR_MUST_USE enum err store_query_one_owned(
 
 /* The error for SQLite's extended result code; SQLite's words go into db->last. */
 enum err store_schema_error(struct store_db *db, int rc);
-/* schema.c: opens path, checks the file and brings it to the present version. */
-ERR_MUST_USE enum err store_schema_open(struct store_db *db, const char *path, struct why *why);
+/* schema.c: opens path, checks the file and brings it to the present version; fresh: makes the file. */
+ERR_MUST_USE enum err store_schema_open(
+    struct store_db *db, const char *path, bool fresh, struct why *why);
+/* store.c: for store_create. ERR_EXISTS if there is a file. */
+ERR_MUST_USE enum err store_open_fresh(struct store **out, const char *path, struct why *why);
 /* A second connection, which cannot write, to a file opened before. */
 ERR_MUST_USE enum err store_schema_open_reader(
     struct store_db *db, const char *path, struct why *why);

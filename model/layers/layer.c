@@ -165,6 +165,28 @@ layer_traits(enum layer_type type)
 	return &types[type].traits;
 }
 
+double
+layer_work(const struct layer *l)
+{
+	const struct layer_spec *s = &l->spec;
+	const struct layer_shape *in = &l->in[0];
+	double out = (double)l->out.h * l->out.w;
+
+	switch (s->type) {
+	case LAYER_LINEAR:
+		return (double)l->weights;
+	case LAYER_CONV2D:
+		return (double)l->weights * out +
+		    (double)in->c * ((double)in->h + 2.0 * s->padding[0]) *
+		    ((double)in->w + 2.0 * s->padding[1]);
+	case LAYER_MAXPOOL2D:
+	case LAYER_AVGPOOL2D:
+		return (double)l->out.size * s->kernel[0] * s->kernel[1];
+	default:
+		return (double)l->out.size;
+	}
+}
+
 enum err
 layer_check(struct layer *l, struct why *why)
 {

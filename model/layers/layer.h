@@ -56,6 +56,9 @@ ERR_MUST_USE enum err layer_check_type(const struct layer *l, struct why *why);
 const struct layer_traits *layer_traits(enum layer_type type);
 /* Checks spec and input shapes, sets the fields named above. */
 ERR_MUST_USE enum err layer_check(struct layer *l, struct why *why);
+/* Multiply-adds of a forward pass of one example, and values moved where that is more: for a budget, not to the last one. After
+ * layer_check. A double, because products of a hostile network's extents fit no whole number. */
+double layer_work(const struct layer *l);
 /* The product of up to three extents, checked. */
 ERR_MUST_USE enum err layer_shape_set(
     struct layer_shape *s, uint64_t c, uint64_t h, uint64_t w, const char *name, struct why *why);

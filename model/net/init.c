@@ -12,6 +12,8 @@ bound(enum layer_init how, size_t fan_in, size_t fan_out)
 		return sqrt(6.0 / (double)fan_in);
 	case INIT_GLOROT:
 		return sqrt(6.0 / ((double)fan_in + (double)fan_out));
+	case INIT_TORCH:
+		return 1.0 / sqrt((double)fan_in);
 	case INIT_ZERO:
 		break;
 	}

@@ -179,6 +179,22 @@ net_max_batch(const struct net *net)
 	return net->part.max_batch;
 }
 
+double
+net_work(const struct net *net)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < net->graph.count; i++)
+		sum += layer_work(&net->graph.layers[i]);
+	return sum;
+}
+
+uint64_t
+net_bytes(const struct net *net)
+{
+	return (uint64_t)net->vectors * net->stride * sizeof(float) + net->plan.passes;
+}
+
 void
 net_init(struct net *net, uint64_t seed)
 {
@@ -188,6 +204,10 @@ net_init(struct net *net, uint64_t seed)
 		if (l->weights > 0)
 			init_weights(net->state + l->weight_at, l->weights, l->spec.init, l->fan_in,
 			    l->fan_out, seed, l->index);
+		/* In a stream of its own, behind those of all layers. */
+		if (l->biases > 0 && l->spec.init == INIT_TORCH)
+			init_weights(net->state + l->bias_at, l->biases, INIT_TORCH, l->fan_in,
+			    l->fan_out, seed, RECIPE_LAYERS_MAX + l->index);
 	}
 }
 

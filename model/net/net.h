@@ -51,6 +51,10 @@ uint32_t net_max_batch(const struct net *net);
 /* Width of the output (classes for cross-entropy). */
 size_t net_outputs(const struct net *net);
 
+/* For budgets: multiply-adds of a forward pass of one example (layer_work), and the bytes that the net takes. */
+double net_work(const struct net *net);
+uint64_t net_bytes(const struct net *net);
+
 /* Result of a pass over one batch, sums over its examples. */
 struct net_result {
 	double loss; /* sum of per-example losses (mse: per-example mean over outputs) */

@@ -338,16 +338,18 @@ train_run(struct net *net, const struct dataset *data, const struct train_config
 }
 
 static enum err
-score_batches(struct net *net, const struct dataset *data, const struct data_spec *spec,
+score_batches(struct net *net, const struct dataset *data, const struct train_config *config,
     struct batch *b, struct train_score *score)
 {
-	uint64_t right = 0;
+	uint64_t right = 0, batches = (data->count + b->size - 1) / b->size;
 
 	for (size_t i = 0; i < data->count; i += b->size) {
 		size_t left = data->count - i;
 		uint32_t n = left < b->size ? (uint32_t)left : b->size;
 		struct net_result got;
-		batch_fill(b, data, spec, NULL, i, n);
+		if (config->stop && config->stop(config->context, i / b->size, batches))
+			return ERR_CLOSED;
+		batch_fill(b, data, config->data, NULL, i, n);
 		const struct net_batch batch = batch_of(b, data, n, NULL);
 		enum err e = net_eval(net, &batch, &got);
 		if (e)
@@ -365,6 +367,15 @@ enum err
 train_evaluate(struct net *net, const struct dataset *data, const struct data_spec *spec,
     struct train_score *score, struct why *why)
 {
+	const struct train_config config = {.data = spec};
+
+	return train_evaluate_while(net, data, &config, score, why);
+}
+
+enum err
+train_evaluate_while(struct net *net, const struct dataset *data, const struct train_config *config,
+    struct train_score *score, struct why *why)
+{
 	struct batch b;
 	enum err e = check_data(net, data, why);
 
@@ -374,12 +385,13 @@ train_evaluate(struct net *net, const struct dataset *data, const struct data_sp
 	uint32_t size = net_max_batch(net);
 	e = batch_init(&b, data, data->count < size ? (uint32_t)data->count : size);
 	if (!e)
-		e = score_batches(net, data, spec, &b, score);
+		e = score_batches(net, data, config, &b, score);
 	if (e)
 		err_set(why, e, "%s",
-		    e == ERR_NUMERIC	 ? "the loss is not finite"
-			: e == ERR_NOMEM ? "no memory for a batch"
-					 : "the evaluation failed");
+		    e == ERR_NUMERIC	  ? "the loss is not finite"
+			: e == ERR_NOMEM  ? "no memory for a batch"
+			: e == ERR_CLOSED ? "broken off"
+					  : "the evaluation failed");
 	batch_deinit(&b);
 	return e;
 }

@@ -47,5 +47,9 @@ struct train_score {
 /* Evaluates on the whole set in batches. */
 ERR_MUST_USE enum err train_evaluate(struct net *net, const struct dataset *data,
     const struct data_spec *spec, struct train_score *score, struct why *why);
+/* Likewise, with the config's data, stop and context: stop is called before every batch, with how many are done and how many there
+ * are. ERR_CLOSED once it returns true. */
+ERR_MUST_USE enum err train_evaluate_while(struct net *net, const struct dataset *data,
+    const struct train_config *config, struct train_score *score, struct why *why);
 
 #endif

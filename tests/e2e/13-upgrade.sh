@@ -15,8 +15,13 @@ listen = 127.0.0.1:0
 state_dir = $FLEET/state
 admin_socket = $FLEET/admin.sock
 END
+# Names were not one device's then.
+sql() { python3 -c 'import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute(sys.argv[2]); c.commit()' "$FLEET/state/rivulet.db" "$1"; }
+sql "UPDATE device SET name = 'device1' WHERE name = 'device2'" || fleet_fail "no second device1"
 "$RIVULETD" --config "$FLEET/rivuletd.conf" check >"$FLEET/check" 2>&1 || fleet_fail "check before the start: $(cat "$FLEET/check")"
 fleet_daemon
+[ "$(curl_admin /v1/devices | pick 'sorted(d["name"] for d in d["devices"])[:2]')" = "['device1', 'device1-2']" ] || fleet_fail "names: $(curl_admin /v1/devices)"
+[ "$(curl_admin "/v1/audit?limit=1000" | pick "len([e for e in d['entries'] if '\"device.changed\"' in e['body']])")" = 1 ] || fleet_fail "the new name is not audited"
 JOB=$(head -n 1 "$FLEET/expected")
 tail -n +2 "$FLEET/expected" >"$FLEET/history1"
 curl_admin "/v1/jobs/$JOB" | pick "(d['open']['round'], d['open']['reports'])" | grep -qx "(2, 1)" ||

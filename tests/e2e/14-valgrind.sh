@@ -1,12 +1,13 @@
 #!/bin/sh
 # A coordinator and two devices under valgrind, from init to the end of a short job: no bad read, no use of what was never set, no
 # leak, in any of the programs.
-#   BUILD=build/mbedtls tests/e2e/14-valgrind.sh
+#   FULL=1 BUILD=build/mbedtls tests/e2e/14-valgrind.sh
 set -u
 FLEET_NAME=14-valgrind
 TEST_SLOW=${TEST_SLOW:-20}
 . tests/e2e/common.sh
 [ -z "${SAN:-}" ] || skip "sanitizers and valgrind do not go together"
+[ -n "${FULL:-}" ] || skip "FULL=1 runs it, as .ci/run does"
 command -v valgrind >/dev/null || skip "needs valgrind"
 
 logs=$(mktemp -d) || exit 1

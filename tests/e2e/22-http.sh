@@ -64,9 +64,8 @@ one "200 404:not-found 405:method-not-allowed 200+close" "errors keep the connec
 	"GET /healthz HTTP/1.1\r\n${H}\r\nGET /none HTTP/1.1\r\n${H}\r\nDELETE /healthz HTTP/1.1\r\n${H}\r\nGET /readyz HTTP/1.1\r\n${H}${C}\r\n"
 one "200+close" "what follows Connection: close is not answered" \
 	"GET /healthz HTTP/1.1\r\n${H}${C}\r\nGET /healthz HTTP/1.1\r\n${H}${C}\r\n"
-one "200+close" "HTTP/1.0 closes" "GET /healthz HTTP/1.0\r\n${H}\r\nGET /healthz HTTP/1.0\r\n${H}\r\n"
-one "200 200+close" "HTTP/1.0 that asks to go on" \
-	"GET /healthz HTTP/1.0\r\n${H}Connection: keep-alive\r\n\r\nGET /healthz HTTP/1.0\r\n${H}\r\n"
+one "505+close:version" "HTTP/1.0" "GET /healthz HTTP/1.0\r\n${H}\r\nGET /healthz HTTP/1.0\r\n${H}\r\n"
+one "505+close:version" "HTTP/1.0 that asks to go on" "GET /healthz HTTP/1.0\r\n${H}Connection: keep-alive\r\n\r\n"
 one "505+close:version" "HTTP/2.0 in plain text" "GET /healthz HTTP/2.0\r\n${H}\r\n"
 one "505+close:version" "HTTP/9.9" "GET /healthz HTTP/9.9\r\n${H}\r\n"
 one "400+close:bad-request" "no Host" "GET /healthz HTTP/1.1\r\n${C}\r\n"

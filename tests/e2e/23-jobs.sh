@@ -182,6 +182,7 @@ northern=$(pick job)
 say "the device of the label" "* $northern 1 *" "$("$peer" ask "$FLEET/north" "$PORT")"
 say "the other device" "wait ineligible" "$("$peer" ask "$FLEET/south" "$PORT")"
 say "and why, in device show" "reason *ineligible" "$(fleet_admin device show south | grep ^reason)"
+say "how many wait, and why" "devices *1 ready, 1 wait (ineligible 1)" "$(fleet_admin job show northern | grep ^devices)"
 say "its labels, in device show" "labels *site*south*" "$(fleet_admin device show south | grep ^labels)"
 say "the other device does not see the job" 404 "$(curl -sS --max-time $((20 * TEST_PATIENCE)) --cacert "$FLEET/south/ca.pem" \
 	--cert "$FLEET/south/cert.pem" --key "$FLEET/south/key.pem" -o /dev/null -w '%{http_code}' "$URL/v1/jobs/$northern")"
@@ -221,6 +222,15 @@ say "the device inside the share" "* $half 1 *" "$("$peer" ask "$FLEET/$chosen" 
 say "the device outside the share" "wait ineligible" "$("$peer" ask "$FLEET/$left" "$PORT")"
 call POST "/v1/jobs/$half/stop" >/dev/null
 
+# --- what will not get on is told at once
+sed 's/"name": "life"/"name": "alone"/;s/"goal": 2/"goal": 5/;s/"quorum": 2/"quorum": 4/;s/"digits"/"cifar"/' "$FLEET/good.json" >"$FLEET/alone.json"
+alone=$(fleet_admin job submit "$FLEET/alone.json" 2>"$FLEET/warnings") || fleet_fail "not taken: $(cat "$FLEET/warnings")"
+say "more than the fleet" "rivulet: round.goal is 5, and 2 active devices may work on it: no round can close*" "$(grep goal "$FLEET/warnings")"
+say "nobody has the data" 'rivulet: nobody has the data: none of the 2 devices *"cifar" with 1 examples or more' "$(grep data "$FLEET/warnings")"
+say "in the answer, too" 200 "$(post "$FLEET/alone.json")"
+say "both of them" "round.goal is 5*nobody has the data*" "$(pick warnings 0) $(pick warnings 1)"
+call POST "/v1/jobs/$alone/stop" >/dev/null
+
 # --- a model from outside, and a trainer of one's own that adds 1 to every weight
 cat >"$FLEET/plus.py" <<'END'
 import array, json, struct, sys
@@ -228,7 +238,7 @@ data = open("base.safetensors", "rb").read()
 at = 8 + struct.unpack("<Q", data[:8])[0]
 values = array.array("f", data[at:])
 open("after.safetensors", "wb").write(data[:at] + array.array("f", [v + 1 for v in values]).tobytes())
-json.dump({"examples": 5, "steps": 1, "loss": 0.5, "accuracy": 0.25}, open("report.json", "w"))
+json.dump({"examples": 5, "steps": 1, "loss": 0.5, "accuracy": 0.25, "metrics": {"sum": sum(values)}}, open("report.json", "w"))
 END
 python3 - "$FLEET/first.safetensors" <<'END'
 import array, json, struct, sys
@@ -274,6 +284,13 @@ print(array.array("f", d[8 + n:]).tolist())' "$FLEET/last.safetensors")"
 call GET "/v1/jobs/$init/rounds/2" >/dev/null
 say "examples of its round" 10 "$(pick examples)"
 say "loss of its round" 0.5 "$(pick loss)"
+# Before the second round the weights are 1, 1.5 ... 5.
+say "the trainers' own figure" "27 2" "$(pick metrics sum mean) $(pick metrics sum reports)"
+say "in job show" "*2 *sum *27.0000 *2" "$(fleet_admin job show init | tail -1)"
+call GET "/v1/jobs/$init/rounds/2/record" >/dev/null
+say "and nowhere in what is signed" 0 "$(grep -c sum "$FLEET/out")"
+say "training and evaluation have keys of their own" "* loss=0.5 accuracy=0.25 evaluate_loss=nan evaluate_accuracy=nan *" \
+	"$(grep " round.committed job=$init round=2 " "$FLEET/rivuletd.log")"
 
 # --- evaluation by the devices, on the share they keep for it
 sed 's/"name": "life"/"name": "judged"/;s/"classes": 10/&, "validation": 0.2/;s/"stop"/"evaluate": {"by": "devices"}, &/' \
@@ -285,6 +302,8 @@ call GET "/v1/jobs/$judged/rounds" >/dev/null
 say "the first round's metric: examples" 24 "$(pick rounds 0 evaluate examples)"
 say "the first round's metric: accuracy" "0*" "$(pick rounds 0 evaluate accuracy)"
 say "the first round's metric: loss, of an untrained model" "[12].*" "$(pick rounds 0 evaluate loss)"
+say "both figures are logged" "* loss=[12]* evaluate_loss=[12]* evaluate_accuracy=0* *" \
+	"$(grep " round.committed job=$judged round=1 " "$FLEET/rivuletd.log")"
 say "the job's metric is that of the last base" "2 24" "$(job "$judged" metric round) $(job "$judged" metric examples)"
 
 # --- reload
@@ -314,9 +333,36 @@ mkdir -p "$FLEET/rivuletd.conf.d"
 echo '[limits]' >"$FLEET/rivuletd.conf.d/10-fine.conf"
 say "a file beside it is fine" "*the configuration is valid" "$("$BUILD/rivuletd" --config "$FLEET/rivuletd.conf" --check-config 2>&1)"
 printf '[limits]\nlong_pol = 3\n' >"$FLEET/rivuletd.conf.d/20-bad.conf"
-say "a mistake in a file beside it" "*rivuletd.conf.d/20-bad.conf:2: \[limits\] long_pol: unknown key (did you mean long_poll?)" \
+say "a mistake in a file beside it" "*rivuletd.conf.d/20-bad.conf:2: \[limits\] long_pol: unknown key (did you mean long_poll?)*" \
 	"$("$BUILD/rivuletd" --config "$FLEET/rivuletd.conf" --check-config 2>&1)"
 rm -r "$FLEET/rivuletd.conf.d"
+# What can be read is tried: every finding with its place, and another coordinator's port among them.
+cat >"$FLEET/tried.conf" <<END
+[server]
+listen = 127.0.0.1:$PORT
+state_dir = $FLEET/token/state
+admin_socket = $FLEET/none/admin.sock
+[spool]
+key_file = $FLEET/none
+[data a]
+format = csv
+label = y
+path = $FLEET
+END
+tried() { "$BUILD/rivuletd" --config "$FLEET/tried.conf" --check-config 2>"$FLEET/tried"; }
+say "what is tried" "*: 5 findings?78" "$(tried; echo $?)"
+while read -r line what; do
+	say "line $line" "1" "$(grep -c "tried.conf:$line: $what" "$FLEET/tried")"
+done <<'END'
+2 \[server\] listen: port [0-9]* of 127.0.0.1 is in use
+3 \[server\] state_dir: look at .*: Not a directory
+4 \[server\] admin_socket: write in .*/none: No such file
+6 \[spool\] key_file: open .*/none: No such file
+10 \[data a\] path: is no file
+END
+sed -i 's,^path = .*,path = "/x.csv",; s/^listen.*/&0/' "$FLEET/tried.conf"
+say "what cannot be read" "*: 2 findings?78" "$(tried; echo $?)"
+say "quotes" "*tried.conf:10: \[data a\] path: \"/x.csv\" stands in quotes: leave them out" "$(cat "$FLEET/tried")"
 lines=$(grep -c ' debug .*path=/healthz' "$FLEET/rivuletd.log")
 call GET /healthz >/dev/null
 say "a bad file changes nothing" 0 "$(logged $((lines + 1)) ' debug .*path=/healthz'; echo $?)"

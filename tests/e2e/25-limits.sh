@@ -40,7 +40,6 @@ connections_per_device = 3
 connections = 10000
 handshakes = 256
 handshakes_per_address = 64
-strangers_cpu = 100
 header_timeout = 600
 slow_upload_time = 60"
 fleet_join dev ""
@@ -182,60 +181,6 @@ print(share(first, second, 0) + ",", share(second, spent(), 1))
 END
 )"
 
-# --- and how much of it: a share, even where priorities do not count; a device's handshakes are not a stranger's
-limit io_threads 1 strangers_cpu 1
-say "handshakes of strangers get their share, those of a device what they need" "less than a tenth, half as many again" "$(crowd <<'END'
-def shake(who, until):
-    """Handshakes, one after the other, and the door's share of a core meanwhile."""
-    count, start, before = 0, time.time(), spent()[0]
-    while not until(start, before):
-        with secure(who) as s:
-            get(s, "/v1/status" if who else "/healthz")
-        count += 1
-    return count, (spent()[0] - before) / (time.time() - start) / 1e9
-
-
-shake(None, lambda start, before: spent()[0] - before > 2.6e8 or time.time() > start + 20)
-crowd, share = shake(None, lambda start, before: time.time() > start + 3)
-fleet, _ = shake("dev", lambda start, before: time.time() > start + 3)
-# Where a step of a handshake takes ten times as long (a sanitizer), so does the wait until it is known whose it was.
-slow = share * 3 / max(crowd, 1) > 0.005
-print("less than a tenth," if share < 0.1 else "%.2f," % share, "half as many again" if fleet >= 1.5 * crowd or slow else "%d and %d" % (crowd, fleet))
-END
-)"
-limit strangers_cpu 20
-say "requests of strangers have their share, too, and keep nobody out" "less than four tenths, 5 times 200, a stranger 200" "$(crowd <<'END'
-import threading
-
-JOIN = b"POST /v1/join HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
-LARGE = b"GET /v1/ca HTTP/1.1\r\nHost: localhost\r\nX: " + 7000 * b"x" + b"\r\n\r\n"
-
-
-def shout(s):
-    """More requests than will ever be answered."""
-    try:
-        s.sendall(20 * (JOIN + 14 * LARGE))
-    except OSError:
-        pass
-
-
-crowd = [secure(None, "127.0.0.%d" % (2 + i)) for i in range(60)]
-for s in crowd:
-    threading.Thread(target=shout, args=(s,), daemon=True).start()
-time.sleep(1)
-start, before = time.time(), spent()[0]
-time.sleep(3)
-share = (spent()[0] - before) / (time.time() - start) / 1e9
-print("less than four tenths," if share < 0.4 else "%.2f," % share, "5 times", *{get(secure("dev")) for i in range(5)}, end=", ")
-last = secure(None, "127.0.0.99")
-last.settimeout(60)
-print("a stranger", get(last, "/healthz"))
-sys.stdout.flush()
-os._exit(0)
-END
-)"
-limit io_threads 2 strangers_cpu 100
-
 # --- connections of one identity
 say "so many connections and no more" "200 200 200 429 closed, then 200" "$(crowd <<'END'
 all = [secure("dev") for i in range(4)]
@@ -249,6 +194,93 @@ while then != "200" and time.time() < late:
 print(*got, end + ", then", then)
 END
 )"
+
+# --- a reader that does not read: a page of the log holds eight large documents, 8 MiB when it is printed whole
+fleet_admin token create --access --role reader -o "$FLEET/reader" >/dev/null || fleet_fail "no reader's token"
+limit connections_per_device 64
+# A sanitizer keeps what was freed for a while.
+export MOST=96
+[ -z "${SAN:-}" ] || MOST=400
+say "answers that nobody reads hold bounded memory" "429, $MOST MiB or less, then 200" "$(crowd <<'END'
+import http.client, json, re
+
+STATUS, MOST = "/proc/%s/status" % os.environ["DAEMON_PID"], int(os.environ["MOST"])
+JOB = {"model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc1", "out": 10}], "loss": "cross_entropy"},
+       "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10},
+       "local": {"epochs": 1, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}}, "round": {"goal": 1}}
+
+
+class Admin(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(HOME + "/admin.sock")
+
+
+def memory(key):
+    with open(STATUS) as f:
+        return int(re.search(key + r":\s+(\d+)", f.read()).group(1)) // 1024
+
+
+def ask():
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.settimeout(20)
+    s.connect(("127.0.0.1", PORT))
+    c = ssl.create_default_context(cafile=HOME + "/dev/ca.pem")
+    c.check_hostname = False
+    s = c.wrap_socket(s)
+    s.sendall(b"GET /v1/audit HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n" % TOKEN)
+    return s
+
+
+with open(HOME + "/reader") as f:
+    TOKEN = f.read().strip().encode()
+admin = Admin("localhost")
+for i in range(8):
+    admin.request("POST", "/v1/jobs", json.dumps({"name": "long-%d" % i, **JOB, "params": {"note": "x" * 900000}}))
+    a = admin.getresponse()
+    text = a.read()
+    if a.status != 201:
+        print(a.status, text[:200])
+with open("/proc/%s/clear_refs" % os.environ["DAEMON_PID"], "w") as f:
+    f.write("5")
+before, last, now, end = memory("VmRSS"), -1, 0, time.time() + 60
+crowd = [ask() for i in range(60)]
+# All have been answered, or wait: nothing changes any more.
+while last != now and time.time() < end:
+    last = now
+    time.sleep(0.5)
+    now = memory("VmHWM")
+first = [answer(s) for s in crowd]
+for s in crowd:
+    s.close()
+then = ""
+while then != "200" and time.time() < end:
+    time.sleep(0.2)
+    then = answer(ask())
+print("429" if "429" in first else "all 200", "%d MiB or less" % MOST if now - before <= MOST else "%d MiB" % (now - before), "then " + then, sep=", ")
+END
+)"
+
+limit requests_per_minute 600
+say "a list counts by its length" "200, 8 MiB or more, then 429" "$(crowd <<'END'
+def ask():
+    s.sendall(b"GET /v1/audit HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n" % TOKEN)
+
+
+with open(HOME + "/reader") as f:
+    TOKEN = f.read().strip().encode()
+s = secure()
+ask()
+first, end, size = answer(s), b"", 0
+while not end.endswith(b"\r\n0\r\n\r\n"):
+    piece = s.recv(65536)
+    end, size = (end + piece)[-7:], size + len(piece)
+ask()
+print(first, "8 MiB or more" if size >= 7000000 else size, "then " + answer(s), sep=", ")
+END
+)"
+limit requests_per_minute 0
 
 # --- all places taken by people without an identity: the oldest of them makes room
 limit connections 30
@@ -268,8 +300,14 @@ print(first, "30 strangers or fewer," if left <= 30 and len(crowd) >= 55 else "%
 END
 )"
 
-# --- silent handshakes from many addresses: all of the budget
+# --- silent handshakes from one address, on all threads, and from many: all of the budget
 limit connections 10000
+say "silent handshakes of one address are 64" "64, another address 200" "$(crowd <<'END'
+crowd = [plain() for i in range(100)]
+left = left_of(crowd, 64)
+print("%d, another address" % left, get(secure("dev", "127.0.0.2")))
+END
+)"
 say "silent handshakes take nobody's place" "200 within the budget" "$(crowd <<'END'
 crowd = [plain("127.0.0.%d" % (2 + i % 30)) for i in range(1000)]
 left = left_of(crowd, 256)

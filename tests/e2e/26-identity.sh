@@ -26,7 +26,11 @@ ask() {
 }
 new_key() { openssl ecparam -name prime256v1 -genkey -noout -out "$1" 2>/dev/null; }
 csr_of() { openssl req -new -key "$1" -subj /CN=x -outform DER | base64 -w 0; }
-rotate() { ask "$1" /v1/rotate -d "{\"csr\": \"$(csr_of "$2")\"}"; }
+rotate() { # rotate NAME KEY CURL-OPTION...
+	rotate_name=$1 rotate_key=$2
+	shift 2
+	ask "$rotate_name" /v1/rotate -d "{\"csr\": \"$(csr_of "$rotate_key")\"}" "$@"
+}
 # What came takes the place of NAME's certificate.
 take() {
 	pick 'd["certificate"]' <"$FLEET/body" >"$FLEET/$1/cert.pem"
@@ -35,9 +39,9 @@ take() {
 show() { curl_admin "/v1/devices/$1" | pick "d[\"$2\"]"; }
 command() { curl_admin "/v1/devices/$1/$2" -X POST -o "$FLEET/body" -w '%{http_code}' 2>/dev/null; }
 token() { curl_admin /v1/tokens -d "$1" | pick 'd["token"]'; }
-# join TOKEN KEY: joins with that key
+# join TOKEN KEY [-k]: joins with that key
 join() {
-	join_status=$(curl -sS --max-time 120 -o "$FLEET/body" -w '%{http_code}' --cacert "$FLEET/ca.pem" -H "Authorization: Bearer $1" \
+	join_status=$(curl -sS --max-time 120 -o "$FLEET/body" -w '%{http_code}' --cacert "$FLEET/ca.pem" ${3:-} -H "Authorization: Bearer $1" \
 		-d "{\"csr\": \"$(csr_of "$2")\", \"name\": \"joined\"}" "$URL/v1/join")
 	echo "$join_status $(sed -n 's/.*urn:rivulet:error:\([a-z-]*\)".*/\1/p' "$FLEET/body")"
 }
@@ -97,6 +101,7 @@ want "renew" "200 " "$(ask ann /v1/renew -X POST)"
 take ann
 want "by the renewed certificate" "200 " "$(ask ann /v1/status)"
 want "renew with a body" "200 " "$(ask ann /v1/renew -d '{}')"
+want "a device that renews on and on is logged once" 1 "$(log_lines 1 "$FLEET/rivuletd.log" 'device\.renewed')"
 
 # --- rotation
 id=$(show bob device)
@@ -155,7 +160,11 @@ want "leave again" "204 " "$(ask cat /v1/leave -d '{}')"
 want "the same token, spent" "401 bad-token" "$(join "$once" "$FLEET/cat/key.pem")"
 want "revoke" 200 "$(command "$id" revoke)"
 want "revoked" "403 device-revoked" "$(ask cat /v1/renew -X POST)"
+uses=$(curl_admin /v1/tokens | pick '[t["uses_left"] for t in d["tokens"]]')
+joined=$(events device.joined)
 want "revoked: joins" "403 device-revoked" "$(join "$many" "$FLEET/cat/key.pem")"
+want "which spends no use of the token" "$uses" "$(curl_admin /v1/tokens | pick '[t["uses_left"] for t in d["tokens"]]')"
+want "and nobody has joined" "$joined" "$(events device.joined)"
 want "revoked for good" 409 "$(command "$id" resume)"
 for event in suspended resumed revoked rotated left; do
 	[ "$(events device.$event)" -gt 0 ] || fleet_fail "the audit log has no device.$event"
@@ -174,6 +183,18 @@ want "two machines" True "$(show ann cloned)"
 want "told once" 1 "$(log_lines 1 "$FLEET/rivuletd.log" 'device\.cloned')"
 printf '{"reason": "trainer-failed", "log": "line one\\nno such file \\u00e9 end"}' >"$FLEET/abort"
 want "an abort of no task" "404 not-found" "$(ask ann "/v1/tasks/$(printf '%032d' 0)/abort" -d "@$FLEET/abort")"
+want "leaves no trace" "None 0" "$(show ann last_abort) $(grep -c 'task\.log' "$FLEET/rivuletd.log")"
+glyph_job "$FLEET/job.json" given-up 1 1
+job_submit "$FLEET/job.json"
+python3 - "$FLEET/offer" <<'END' >"$FLEET/able"
+import json, sys
+offer = json.load(open(sys.argv[1]))
+offer.update(data=[{"name": "digits", "examples": 300}], trainers=["builtin"], codecs=["f32"], layers=["flatten", "linear", "relu"], memory_bytes=1 << 30)
+print(json.dumps(offer))
+END
+want "a task" "200 " "$(ask ann /v1/tasks -d "@$FLEET/able")"
+want "an abort of it" "204 " "$(ask ann "/v1/tasks/$(pick 'd["task"]' <"$FLEET/body")/abort" -d "@$FLEET/abort")"
+fleet_admin job stop "$JOB" >/dev/null || fleet_fail "job stop"
 within 10 grep -q 'task.log .*tail="line one|no such file ?? end"' "$FLEET/rivuletd.log" || fleet_fail "no tail of the log: $(grep task.log "$FLEET/rivuletd.log")"
 want "a refusal" "403 forbidden" "$(ask ann /v1/devices)"
 curl_admin /v1/devices/ann >"$FLEET/before"
@@ -184,10 +205,36 @@ fleet_restart
 want "after a restart" "$(pick 'd' <"$FLEET/before")" "$(curl_admin /v1/devices/ann | pick 'd')"
 want "the states too" "403 device-revoked" "$(ask cat /v1/status)"
 want "and old keys" "403 key-rotated" "$(ask bob2 /v1/status)"
+
+# --- three rotations, then one an hour: each costs a row and an entry for good
+for key in bob4 bob5; do new_key "$FLEET/$key.pem"; done
+cp -r "$FLEET/bob" "$FLEET/bob3"
+want "a third rotation" "201 " "$(rotate bob "$FLEET/bob4.pem")"
+want "a key stays while a manifest may be signed with it" "403 key-rotated" "$(ask bob2 /v1/status)"
+want "its repeat, by the old key" "200 " "$(rotate bob3 "$FLEET/bob4.pem")"
+take bob "$FLEET/bob4.pem"
+rotated=$(events device.rotated)
+want "a fourth" "429 too-many-requests" "$(rotate bob "$FLEET/bob5.pem" -D "$FLEET/head")"
+want "in an hour" True "$(sed -n 's/^[Rr]etry-[Aa]fter: \([0-9]*\).*/3400 < \1 <= 3600/p' "$FLEET/head" | python3 -c 'print(eval(input()))')"
+want "also by the present key again" "200 " "$(rotate bob "$FLEET/bob4.pem")"
+want "which changes nothing" "$rotated" "$(events device.rotated)"
+FLEET_SAID=$("$RIVULET" rotate --home "$FLEET/bob" 2>&1)
+want "the command is told at once" 4 $?
+case $FLEET_SAID in *"too-many-requests"*) ;; *) fleet_fail "rotate said: $FLEET_SAID" ;; esac
+rm -f "$FLEET/bob/key.new.pem"
 new_key "$FLEET/ann2.pem"
 want "rotate" "201 " "$(rotate ann "$FLEET/ann2.pem")"
 take ann "$FLEET/ann2.pem"
 want "a new key was seen on no machine" False "$(show ann cloned)"
+cp -r "$FLEET/ann" "$FLEET/ann2"
+for key in ann3 ann4; do
+	new_key "$FLEET/$key.pem"
+	want "rotate" "201 " "$(rotate ann "$FLEET/$key.pem")"
+	take ann "$FLEET/$key.pem"
+	[ $key = ann4 ] || want "the key before" "403 key-rotated" "$(ask ann2 /v1/status)"
+done
+want "a key that signed nothing is forgotten" "403 unknown-device" "$(ask ann2 /v1/status)"
+want "the present one is not" "200 " "$(ask ann /v1/status)"
 
 # --- the listener for probes: plain, on loopback, and nothing behind it
 probe=http://127.0.0.1:$(cat "$FLEET/state/probe_port")
@@ -199,17 +246,52 @@ for path in /v1/ca /v1/status /v1/devices /v1/tokens /v1/jobs /v1/audit; do want
 want "POST" 404 "$(code -d '{}' "$probe/v1/join")"
 want "an access token" 404 "$(code -H "Authorization: Bearer $(token '{"access": true}')" "$probe/v1/jobs")"
 
+# --- who only looks whether somebody listens is no failure
+handshakes() { curl_admin /v1/status | pick 'd["reports"]["server"]["handshakes_total"]'; }
+failures() { curl_admin /v1/status | pick 'd["reports"]["server"]["handshakes_failed_total"]'; }
+looked() { [ "$(handshakes)" -ge $((before + 3)) ]; }
+before=$(handshakes) failed="$(failures) $(grep -c tls.failed "$FLEET/rivuletd.log")"
+python3 -c "import socket
+for i in range(3): socket.create_connection(('127.0.0.1', $PORT)).close()"
+within 20 looked || fleet_fail "the connections were not counted"
+want "failures after connections without a word" "$failed" "$(failures) $(grep -c tls.failed "$FLEET/rivuletd.log")"
+
 # --- the server certificate ends soon, and is made anew under a running device
 fleet_run bob
 agent=$AGENT_PID
 printf 'subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth\n' >"$FLEET/ext"
 openssl req -new -key "$FLEET/state/keys/server.key" -subj /CN=localhost -out "$FLEET/server.csr"
-openssl x509 -req -in "$FLEET/server.csr" -CA "$FLEET/state/keys/ca.crt" -CAkey "$FLEET/state/keys/ca.key" -set_serial 9 -days 20 -sha256 \
-	-extfile "$FLEET/ext" -out "$FLEET/state/keys/server.crt" 2>/dev/null || fleet_fail "a short server certificate"
+certify() { # certify DAYS [COMMAND...]
+	certify_days=$1
+	shift
+	"$@" openssl x509 -req -in "$FLEET/server.csr" -CA "$FLEET/state/keys/ca.crt" -CAkey "$FLEET/state/keys/ca.key" -set_serial 9 \
+		-days "$certify_days" -sha256 -extfile "$FLEET/ext" -out "$FLEET/state/keys/server.crt" 2>/dev/null || fleet_fail "a server certificate"
+}
+certify 20
 grep -q certificate.ends "$FLEET/rivuletd.log" && fleet_fail "warned of a certificate that is good for years"
 kill -HUP "$DAEMON_PID"
 within 20 grep -q 'warn certificate.ends days=\(19\|20\)' "$FLEET/rivuletd.log" || fleet_fail "no warning: $(grep certificate "$FLEET/rivuletd.log")"
 want "status tells" True "$(curl_admin /v1/status | pick 'd["certificate_ends"] - __import__("time").time() < 21 * 86400')"
+# With one that nobody accepts it is not ready, and who joins all the same spends no token and becomes no device.
+readiness() { curl_admin /readyz 2>/dev/null | pick 'd.get("reason", "ready")'; }
+not_ready() { [ "$(readiness)" = "$1" ]; }
+token '{"role": "device", "uses": 3}' >"$FLEET/token.late"
+new_key "$FLEET/late.pem"
+late() { # late REASON
+	kill -HUP "$DAEMON_PID"
+	within 20 not_ready "$1" || fleet_fail "$1: $(curl_admin /readyz)"
+	want "$1: join" "503 unavailable" "$(join "$(cat "$FLEET/token.late")" "$FLEET/late.pem" -k)"
+	want "$1: uses left" True "$(curl_admin /v1/tokens | pick 'any(t["uses"] == 3 and t["uses_left"] == 3 for t in d["tokens"])')"
+	want "$1: devices" False "$(curl_admin /v1/devices | pick 'any(e["name"] == "joined" and e["state"] == "active" for e in d["devices"])')"
+}
+certify 0
+sleep 2
+late certificate-expired
+if type faketime >/dev/null 2>&1; then # command is a function here
+	certify 20 faketime -f +5d
+	late clock-behind
+fi
+want "warnings of probes" 0 "$(grep -c 'warn http.response.*path=/readyz' "$FLEET/rivuletd.log")"
 "$RIVULETD" --config "$FLEET/rivuletd.conf" init --name localhost --name 127.0.0.1 2>/dev/null || fleet_fail "init --name"
 kill -HUP "$DAEMON_PID"
 anew() { [ "$(curl_admin /v1/status | pick 'd["certificate_ends"] - __import__("time").time() > 800 * 86400')" = True ]; }

@@ -123,7 +123,7 @@ cp -p "$FLEET/other/key.pem" "$FLEET/bad/key.pem"
 doctor "$FLEET/bad"
 says "another device's key" 7 "FAULT *key .*key.pem does not belong to cert.pem" "files of one device"
 timeout $((20 * TEST_PATIENCE)) "$RIVULET" run --home "$FLEET/bad" 2>"$FLEET/bad.log"
-[ $? -eq 7 ] && grep -q "does not belong to cert.pem" "$FLEET/bad.log" || fleet_fail "an agent with another device's key: $(cat "$FLEET/bad.log")"
+[ $? -eq 78 ] && grep -q "does not belong to cert.pem" "$FLEET/bad.log" || fleet_fail "an agent with another device's key: $(cat "$FLEET/bad.log")"
 copy bad
 rm "$FLEET/bad/cert.pem"
 doctor "$FLEET/bad"
@@ -224,9 +224,10 @@ doctor "$FLEET/bad" --offline
 says "an unknown key" 6 "FAULT *settings .*colour"
 copy bad
 mkdir "$FLEET/bad/rivulet.conf.d"
-printf '[limits]\nepoch = 1\n' >"$FLEET/bad/rivulet.conf.d/10-x.conf"
+printf '[limits]\nepoch = 1\nepochs = 0\n' >"$FLEET/bad/rivulet.conf.d/10-x.conf"
 doctor "$FLEET/bad" --offline
-says "an unknown key in a file beside it" 6 "FAULT *settings .*rivulet.conf.d/10-x.conf:2: limits.epoch: unknown key (did you mean epochs?)"
+says "an unknown key in a file beside it" 6 "FAULT *settings .*rivulet.conf.d/10-x.conf:2: limits.epoch: unknown key (did you mean epochs?)" \
+	"rivulet.conf.d/10-x.conf:3: limits.epochs: .0. is not a whole number from 1 to 1000000"
 cp "$FLEET/sound/rivulet.conf" "$FLEET/bad/rivulet.conf.d/10-x.conf"
 rm "$FLEET/bad/rivulet.conf"
 doctor "$FLEET/bad" --offline
@@ -236,7 +237,8 @@ copy bad
 printf '[data mnist]\nformat = idx\nimages = /no/images\nlabels = /no/labels\n[trainer torch]\nexec = %s/trainer.sh --fast\n' "$FLEET" >>"$FLEET/bad/rivulet.conf"
 echo >"$FLEET/trainer.sh"
 doctor "$FLEET/bad" --offline
-says "data and trainer" 3 "FAULT *data .*\[data mnist\] does not load: .*/no/" "FAULT *trainer .*trainer.sh is not there or not executable"
+says "data and trainer" 3 "FAULT *data .*rivulet.conf:[0-9]*: data mnist.images: \[data mnist\] does not load: .*/no/" \
+	"FAULT *trainer .*rivulet.conf:[0-9]*: trainer torch.exec: .*trainer.sh is not there or not executable"
 chmod +x "$FLEET/trainer.sh"
 doctor "$FLEET/bad" --offline
 says "a trainer that is executable" 3 "ok *trainer .*trainer.sh"
@@ -266,6 +268,29 @@ if mkdir "$FLEET/small" && mount -t tmpfs -o size=4m none "$FLEET/small" 2>/dev/
 	says "a small disk" 1 "FAULT *disk .*MiB are free where the home is"
 	disk=", a small disk"
 fi
+
+# --- another CA is no firewall: a coordinator of another one, and this one with the CA replaced, and put back
+"$RIVULETD" --config "$FLEET/rivuletd.conf" keys export "$FLEET/keys.tar" 2>/dev/null || fleet_fail "keys export"
+printf '[server]\nlisten = 127.0.0.1:0\nstate_dir = %s\nadmin_socket = %s\n' "$FLEET/other.state" "$FLEET/other.sock" >"$FLEET/other.conf"
+"$RIVULETD" --config "$FLEET/other.conf" init >/dev/null 2>"$FLEET/out" || fleet_fail "a second coordinator: $(cat "$FLEET/out")"
+there=$(sed -n 's/.*\[identity\] ca: \(.\{16\}\).*/\1/p' "$FLEET/out")
+"$RIVULETD" --config "$FLEET/other.conf" 2>"$FLEET/other.err" &
+other=$!
+FLEET_PIDS="$FLEET_PIDS $other"
+within 20 test -s "$FLEET/other.state/port" || fleet_fail "a second coordinator does not start: $(cat "$FLEET/other.err")"
+copy net
+at "$FLEET/net" "https://localhost:$(cat "$FLEET/other.state/port")"
+doctor "$FLEET/net"
+says "another coordinator's CA" 4 "FAULT *ca .*a coordinator of another CA ($there\.\.\.) than this device's" "no firewall" "rivuletd ca status"
+fleet_kill TERM "$other"
+copy late
+"$RIVULETD" --config "$FLEET/rivuletd.conf" ca rotate >/dev/null && "$RIVULETD" --config "$FLEET/rivuletd.conf" ca finish --force >/dev/null 2>&1 ||
+	fleet_fail "no new CA"
+fleet_kill TERM "$DAEMON_PID"
+fleet_restart
+at "$FLEET/late" "$URL"
+doctor "$FLEET/late"
+says "a device that slept through a change of the CA" 4 "FAULT *ca .*answers, but not to this device's certificate, whose CA it does not know" "no firewall"
 for pid in $stubs; do fleet_kill KILL "$pid"; done
 fleet_end
 echo "$checks sayings${disk:-}"

@@ -100,4 +100,5 @@ within 10 spool_empty || fleet_fail "left in the spool: $(ls "$FLEET/state/spool
 left=$(find "$FLEET/state" "$FLEET"/device? -name '*.tmp*' -o -name '*.part')
 [ -z "$left" ] || fleet_fail "left behind: $left"
 fleet_end
+[ ! -e "$FLEET/state/lost" ] || fleet_fail "a crash left what was set aside: $(ls "$FLEET/state/lost")"
 echo "the same $rounds rounds after $kills kills of the coordinator, $started while it started, and $agents of a device"

@@ -16,11 +16,14 @@ peer=$BUILD/tests/tools/wire_peer
 shim=$PWD/$BUILD/tests/shim/faults.so
 case ${SAN:-} in ?*) shim= ;; esac # a sanitizer's own calls come first
 
-fleet_start
+fleet_start "reserve = 2M
+[limits]
+retry_after = 1"
 rules=$FLEET/rules
 : >"$rules"
 glyph_device dev 1 100
 fleet_join hand ""
+fleet_join spare ""
 fleet_kill TERM "$DAEMON_PID"
 cat >"$FLEET/rivuletd.sh" <<END
 #!/bin/sh
@@ -128,7 +131,6 @@ if [ -n "$shim" ]; then
 	trouble no-descriptors 503 unavailable "open EMFILE $FLEET/state/spool"
 	delayed disk-full "write ENOSPC $FLEET/state/models"
 	delayed no-memory "memory ENOMEM 100000"
-	delayed disk-error "read EIO $FLEET/state/spool"
 	delayed disk-read-only "open EROFS $FLEET/state/models"
 	# Somebody else holds the database: an administrator's own sqlite3, with a transaction that is not ended.
 	submit locked 1
@@ -159,10 +161,43 @@ if [ -n "$shim" ]; then
 		within 15 ready || fleet_fail "${fault#* }: not ready again"
 		within 10 unspooled || fleet_fail "${fault#* }: left in the spool: $(ls "$FLEET/state/spool"), $(curl_admin /v1/status)"
 	done
+	# A job and a model whose rows cannot be written leave no file.
+	files() { ls "$FLEET/state/models"; }
+	files >"$FLEET/files"
+	glyph_job "$FLEET/orphan.json" orphan 1 1
+	sed -i 's/"seed": 7/"seed": 8/' "$FLEET/orphan.json"
+	faults "sync EIO rivulet.db-wal"
+	curl_admin /v1/jobs --data-binary "@$FLEET/orphan.json" >"$FLEET/out" 2>&1 && fleet_fail "orphan: $(cat "$FLEET/out")"
+	faults ""
+	within 15 ready || fleet_fail "orphan: not ready again"
+	unchanged() { files | cmp -s - "$FLEET/files"; }
+	unchanged || fleet_fail "orphan: left in models: $(files | diff "$FLEET/files" -)"
+	cp "$(find "$FLEET/state/models" -type f ! -name '*.*' | head -n 1)" "$FLEET/upload"
+	printf x | dd of="$FLEET/upload" bs=1 seek=$(($(stat -c %s "$FLEET/upload") - 4)) conv=notrunc 2>/dev/null
+	upload() { curl_admin "/v1/models/$(sha256sum <"$FLEET/upload" | cut -d ' ' -f 1)" -o /dev/null -w '%{http_code}' -T "$FLEET/upload" 2>/dev/null; }
+	faults "write ENOSPC rivulet.db-wal"
+	[ "$(upload)" = 507 ] || fleet_fail "orphan: an upload was answered $(upload)"
+	unchanged || fleet_fail "orphan: an upload left in models: $(files | diff "$FLEET/files" -)"
+	faults ""
+	within 15 ready || fleet_fail "orphan: not ready again"
+	[ "$(upload)" = 201 ] || fleet_fail "an upload is not taken afterwards"
 	logged "delta.released task=${task%% *}" || fleet_fail "no delta without a row was there to be released"
 	[ "$(put_by_hand)" = "201 no" ] || fleet_fail "answered: $(cat "$FLEET/head")"
 	job_done 60
 	accepted
+	# A round that is not folded for one fault, and folded, but its row not written, for another.
+	submit commit 1
+	faults "read EIO $FLEET/state/spool"
+	start_agent
+	within 30 not_ready disk-error || fleet_fail "commit: /readyz says $(curl_admin /readyz)"
+	within 10 waits_to_fold || fleet_fail "commit: $(curl_admin "/v1/jobs/$JOB")"
+	files >"$FLEET/files"
+	faults "write ENOSPC rivulet.db-wal"
+	logged "round.delayed job=$JOB.*commit" || fleet_fail "commit: the round was not delayed"
+	within 10 unchanged || fleet_fail "commit: a fold left in models: $(files | diff "$FLEET/files" -)"
+	stop_agent
+	faults ""
+	recovers disk-full
 	# A restart in between finds the same fault, and its end.
 	submit restart 1
 	faults "write ENOSPC $FLEET/state/models"
@@ -226,16 +261,45 @@ if [ "$DISK_MOUNTS" = yes ]; then
 	mount -t tmpfs -o size=24m,mode=700 none "$FLEET/state" || fleet_fail "mount"
 	cp -a "$FLEET/state.disk/." "$FLEET/state"
 	fleet_restart
+	token=$(curl_admin /v1/tokens -d '{"role": "reader", "access": true}' | pick 'd["id"]')
+	sed 's/"stop"/"select": {"labels": {"site": "nowhere"}}, "stop"/' "$FLEET/job.json" >"$FLEET/victim.json"
+	sed -i '1s/"name": "[^"]*"/"name": "victim"/' "$FLEET/victim.json"
+	job_submit "$FLEET/victim.json"
+	victim=$JOB
 	submit tmpfs 12 150
 	start_agent
+	reserve() { curl_admin /v1/status | pick 'd["disk"]["reserve"]'; }
+	reserved() { [ "$(reserve)" -eq 2097152 ]; }
+	within 10 reserved || fleet_fail "tmpfs: no reserve: $(curl_admin /v1/status)"
 	some_rounds() { [ "$(curl_admin "/v1/jobs/$JOB" | pick 'd["rounds_committed"]')" -ge 2 ]; }
 	within 30 some_rounds || fleet_fail "tmpfs: no rounds"
 	cat /dev/zero >"$FLEET/state/ballast" 2>/dev/null
 	within 30 not_ready disk-full || fleet_fail "tmpfs: /readyz says $(curl_admin /readyz)"
 	sleep 2
 	not_ready disk-full || fleet_fail "tmpfs: ready on a full disk"
+	# Somebody goes on filling it, and it can still be administered.
+	(while :; do cat /dev/zero >>"$FLEET/state/ballast" 2>/dev/null; sleep 0.01; done) &
+	filler=$!
+	FLEET_PIDS="$FLEET_PIDS $filler"
+	models() { find "$FLEET/state/models" -type f | wc -l; }
+	for command in "token revoke $token" "job pause $victim" "job stop $victim" "job delete $victim" "device suspend spare" "device revoke spare"; do
+		# shellcheck disable=SC2086 # words
+		fleet_admin $command >"$FLEET/out" 2>&1 || fleet_fail "$command on a full disk: $(cat "$FLEET/out")"
+	done
+	curl_admin /v1/tokens | pick "any(t['id'] == '$token' and t['revoked'] for t in d['tokens'])" | grep -qx True || fleet_fail "tmpfs: the token is not revoked"
+	curl_admin /v1/devices/spare | pick "d['state']" | grep -qx revoked || fleet_fail "tmpfs: the device is not revoked"
+	curl_admin "/v1/jobs/$victim" >"$FLEET/out" 2>&1 && fleet_fail "tmpfs: the job is not deleted: $(cat "$FLEET/out")"
+	was=$(models)
+	[ "$was" -gt 3 ] || fleet_fail "tmpfs: only $was models to begin with"
+	printf '[retention]\nkeep_last = 1\nkeep_every = 0\n' >>"$FLEET/rivuletd.conf"
+	kill -HUP "$DAEMON_PID"
+	fewer() { [ "$(models)" -lt "$was" ]; }
+	within 10 fewer || fleet_fail "tmpfs: a smaller [retention] frees nothing"
+	[ "$(reserve)" -lt 2097152 ] || fleet_fail "tmpfs: the reserve was not used: $(curl_admin /v1/status)"
+	fleet_kill KILL "$filler"
 	: >"$FLEET/state/ballast"
 	recovers disk-full
+	within 10 reserved || fleet_fail "tmpfs: the reserve was not made again: $(curl_admin /v1/status)"
 	stop_agent
 	# Full again, and killed: it starts by itself once there is room.
 	submit again 12 150

@@ -36,7 +36,7 @@ check() { # check CODE "KIND:SEVERITY..." [OPTION...]: what is found, besides no
 refused() { # refused TEXT: the start fails and says so
 	: >"$FLEET/refused"
 	timeout $((60 * TEST_PATIENCE)) "$RIVULETD" --config "$FLEET/rivuletd.conf" 2>"$FLEET/refused"
-	[ $? -eq 1 ] || fleet_fail "$what: the start did not end with 1: $(cat "$FLEET/refused")"
+	[ $? -eq 78 ] || fleet_fail "$what: the start did not end with 78: $(cat "$FLEET/refused")"
 	grep -q "$1" "$FLEET/refused" || fleet_fail "$what: \"$1\" is not said: $(cat "$FLEET/refused")"
 }
 
@@ -188,6 +188,75 @@ flip "$state/rivulet.db" 0
 check 7 database-damaged
 refused "not a database"
 
+files() { # what a coordinator without its database must not touch
+	(cd "$state" && find models spool -type f -exec sha256sum {} + | sort)
+}
+for how in missing empty; do
+	what="the database is $how"
+	fresh
+	rm -f "$state"/rivulet.db*
+	[ $how = missing ] || : >"$state/rivulet.db"
+	files >"$FLEET/files"
+	check 7 database-missing
+	refused "rivuletd restore DIR"
+	"$RIVULETD" --config "$FLEET/rivuletd.conf" init >"$FLEET/out" 2>&1 && fleet_fail "$what: init made another"
+	grep -q "init --new-database" "$FLEET/out" || fleet_fail "$what: init: $(cat "$FLEET/out")"
+	files | cmp -s - "$FLEET/files" || fleet_fail "$what: models or deltas were touched: $(files | diff - "$FLEET/files")"
+done
+
+# An older database, as one may be put back by hand: that of the end of round 2, and of the beginning.
+what="an older database"
+for keep in 2 0; do
+	fresh
+	python3 - "$state/rivulet.db" $keep <<-'END'
+		import sqlite3, sys
+		db = sqlite3.connect(sys.argv[1])
+		keep = int(sys.argv[2])
+		job, = db.execute("SELECT id FROM job WHERE document LIKE '%\"name\": \"a\"%'").fetchone()
+		db.execute("DELETE FROM accept WHERE job = ? AND round >= ?", (job, keep))
+		db.execute("DELETE FROM round WHERE job = ? AND round > ?", (job, keep))
+		db.execute("DELETE FROM model WHERE job = ? AND round >= ?", (job, keep or -1))
+		db.execute("UPDATE round SET state = 'open', model = zeroblob(32) WHERE job = ? AND round = ?", (job, keep))
+		if not keep:
+		    db.execute("DELETE FROM job WHERE id = ?", (job,))
+		db.commit()
+	END
+	fleet_restart
+	# Models of the rounds that it does not know, the present optimizer's state, and both accepted deltas.
+	lost=$(curl_admin /v1/status | pick "d['lost']['files']")
+	[ "$lost" -ge $((5 - keep)) ] || fleet_fail "$what ($keep): $lost files in lost/: $(ls "$state/lost")"
+	fleet_kill TERM "$DAEMON_PID"
+	for file in $(cd "$FLEET/whole" && find models -name "$MODEL*" ! -name '*.diff') "spool/$delta"; do
+		cmp -s "$FLEET/whole/$file" "$state/lost/${file#*/}.0" || fleet_fail "$what ($keep): $file is gone: $(ls "$state/lost")"
+	done
+done
+
+what="a new database"
+fresh
+rm "$state"/rivulet.db*
+: >"$state/rivulet.db-wal"
+"$RIVULETD" --config "$FLEET/rivuletd.conf" init --new-database >"$FLEET/token" 2>"$FLEET/init.log" || fleet_fail "$what: $(cat "$FLEET/init.log")"
+fleet_restart
+for file in $(cd "$FLEET/whole" && find models -type f ! -name '*.diff') $(cd "$FLEET/whole" && find spool -name '*.delta'); do
+	cmp -s "$FLEET/whole/$file" "$state/lost/${file#*/}.0" || fleet_fail "$what: $file is gone: $(ls "$state/lost")"
+done
+"$RIVULET" join "$URL" --token-file "$FLEET/token" --name device1 --home "$FLEET/device1" >"$FLEET/out" 2>&1 || fleet_fail "$what: device1: $(cat "$FLEET/out")"
+grep -q "^joined again" "$FLEET/out" || fleet_fail "$what: device1 is not known: $(cat "$FLEET/out")"
+curl_admin /v1/status | pick "d['incarnation'] > 1600000000 and d['lost']['bytes'] > 0" | grep -qx True || fleet_fail "$what: $(curl_admin /v1/status)"
+fleet_kill TERM "$DAEMON_PID"
+
+what="an interrupted init"
+fresh
+rm -rf "$FLEET/first"
+printf '[server]\nstate_dir = %s\n' "$FLEET/first" >"$FLEET/first.conf"
+"$RIVULETD" --config "$FLEET/first.conf" init >/dev/null 2>&1 || fleet_fail "$what: init"
+rm "$FLEET/first/rivulet.db"
+: >"$FLEET/first/rivulet.db.new"
+"$RIVULETD" --config "$FLEET/first.conf" init >"$FLEET/out" 2>&1 || fleet_fail "$what is not finished: $(cat "$FLEET/out")"
+"$RIVULETD" --config "$FLEET/first.conf" check >"$FLEET/out" 2>&1
+grep -q "0 damaged" "$FLEET/out" || fleet_fail "$what: check: $(cat "$FLEET/out")"
+"$RIVULETD" --config "$FLEET/first.conf" init --new-database >"$FLEET/out" 2>&1 && fleet_fail "$what: a sound database was replaced"
+
 what="a middle page of the database"
 fresh
 python3 - "$state/rivulet.db" <<-'END'
@@ -252,14 +321,16 @@ check 7 audit-damaged
 
 # --- keys, permissions, leftovers
 what="a missing key"
-fresh
-rm "$state/keys/sign.key"
-check 7 key-missing
-refused "sign.key"
+for file in sign.key task.key; do
+	fresh
+	rm "$state/keys/$file"
+	check 7 key-missing
+	refused "$file is missing: put keys/ back"
+done
 fresh
 rm -r "$state/keys"
 check 7 key-missing
-refused "copy keys/ back"
+refused "put keys/ back"
 
 what="keys of two coordinators"
 fresh
@@ -271,6 +342,82 @@ refused "ca.crt"
 fresh
 cp "$FLEET"/other/keys/* "$state/keys/"
 check 7 "audit-damaged key-mixed"
+refused "holds another CA than the database.*keys import"
+for pair in sign server; do
+	fresh
+	cp "$FLEET/other/keys/$pair.key" "$FLEET/other/keys/$pair.crt" "$state/keys/"
+	refused "$pair.crt is not of the CA there"
+done
+
+what="keys in one file"
+keys() { # keys TEXT ACTION FILE: it is refused, says so, and touches nothing
+	keys_text=$1
+	shift
+	find "$state" -type f ! -name lock -exec sha256sum {} + | sort >"$FLEET/before"
+	"$RIVULETD" --config "$FLEET/rivuletd.conf" keys "$@" >"$FLEET/out" 2>&1 && fleet_fail "$what: $* is not refused: $(cat "$FLEET/out")"
+	grep -q -- "$keys_text" "$FLEET/out" || fleet_fail "$what: $*: \"$keys_text\" is not said: $(cat "$FLEET/out")"
+	find "$state" -type f ! -name lock -exec sha256sum {} + | sort | cmp -s - "$FLEET/before" || fleet_fail "$what: $* has changed something"
+	[ ! -e "$state/keys.unpacked" ] || fleet_fail "$what: $* leaves keys"
+}
+fresh
+"$RIVULETD" --config "$FLEET/rivuletd.conf" keys export "$FLEET/keys.tar" 2>"$FLEET/out" || fleet_fail "$what: $(cat "$FLEET/out")"
+[ "$(stat -c %a "$FLEET/keys.tar")" = 600 ] || fleet_fail "$what: others may read it"
+keys "is there already" export "$FLEET/keys.tar"
+"$RIVULETD" --config "$FLEET/rivuletd.conf" keys check "$FLEET/keys.tar" >"$FLEET/out" 2>&1 || fleet_fail "$what: $(cat "$FLEET/out")"
+"$RIVULETD" --config "$FLEET/other.conf" keys export - 2>/dev/null >"$FLEET/other.tar"
+keys "other.tar does not fit: keys/ holds another CA" check "$FLEET/other.tar"
+keys "other.tar does not fit: keys/ holds another CA" import "$FLEET/other.tar"
+head -c 5000 "$FLEET/keys.tar" >"$FLEET/cut.tar"
+keys "it is cut short" import "$FLEET/cut.tar"
+tar -cf "$FLEET/paths.tar" --format=ustar -C "$FLEET/other" keys
+keys "a name that is none" import "$FLEET/paths.tar"
+"$RIVULETD" --config "$FLEET/rivuletd.conf" init --name localhost 2>/dev/null
+keys "server.crt is there, and is another one: move keys/ away first" import "$FLEET/keys.tar"
+rm -r "$state/keys"
+"$RIVULETD" --config "$FLEET/rivuletd.conf" keys import - <"$FLEET/keys.tar" >"$FLEET/out" || fleet_fail "$what: import"
+diff -r "$FLEET/whole/keys" "$state/keys" >"$FLEET/out" || fleet_fail "$what: other keys came back: $(cat "$FLEET/out")"
+check 0 ""
+fleet_restart
+"$RIVULETD" --config "$FLEET/rivuletd.conf" keys check "$FLEET/keys.tar" >"$FLEET/out" 2>&1 || fleet_fail "$what: beside a coordinator: $(cat "$FLEET/out")"
+keys "stop it first" import "$FLEET/keys.tar"
+fleet_kill TERM "$DAEMON_PID"
+
+what="a CA that the configuration names"
+fresh
+ours=$(openssl x509 -in "$state/keys/ca.crt" -outform DER 2>/dev/null | sha256sum | cut -d ' ' -f 1)
+cp "$FLEET/rivuletd.conf" "$FLEET/plain.conf"
+printf '[identity]\nca = %s\n' "$ours" >>"$FLEET/rivuletd.conf"
+fleet_restart
+fleet_kill TERM "$DAEMON_PID"
+mv "$state/keys" "$FLEET/own"
+cp -a "$FLEET/other/keys" "$state/keys"
+refused "identity. ca names"
+"$RIVULETD" --config "$FLEET/rivuletd.conf" init --name localhost >"$FLEET/out" 2>&1 && fleet_fail "$what: init took another"
+rm -r "$state/keys" "$state"/rivulet.db*
+"$RIVULETD" --config "$FLEET/rivuletd.conf" init >"$FLEET/out" 2>&1 && fleet_fail "$what: init made another"
+grep -q "put keys/ back" "$FLEET/out" || fleet_fail "$what: $(cat "$FLEET/out")"
+[ ! -e "$state/keys" ] || fleet_fail "$what: keys were made"
+sed -n '/^listen/p' "$FLEET/rivuletd.conf" >"$FLEET/listen"
+sed -i "s/^listen.*/$(cat "$FLEET/listen")/" "$FLEET/plain.conf"
+mv "$FLEET/plain.conf" "$FLEET/rivuletd.conf"
+
+what="a CA of before its replacement"
+fresh
+"$RIVULETD" --config "$FLEET/rivuletd.conf" ca rotate >/dev/null && "$RIVULETD" --config "$FLEET/rivuletd.conf" ca finish --force >/dev/null 2>&1 ||
+	fleet_fail "$what: no new CA"
+fleet_restart
+fleet_kill TERM "$DAEMON_PID"
+rm -r "$state/keys"
+cp -a "$FLEET/whole/keys" "$state/keys"
+check 7 key-mixed
+refused "database knows a later one.*keys import"
+keys "the database knows a later one" check "$FLEET/keys.tar"
+"$RIVULETD" --config "$FLEET/rivuletd.conf" backup "$FLEET/later" >/dev/null 2>&1 || fleet_fail "$what: no backup"
+rm -r "$state"
+"$RIVULETD" --config "$FLEET/rivuletd.conf" keys import "$FLEET/keys.tar" >/dev/null || fleet_fail "$what: no import beside no database"
+"$RIVULETD" --config "$FLEET/rivuletd.conf" restore "$FLEET/later" >"$FLEET/out" 2>&1 && fleet_fail "$what: restored"
+grep -q "database knows a later one.*keys import" "$FLEET/out" || fleet_fail "$what: restore: $(cat "$FLEET/out")"
+[ -z "$(find "$state" -type f ! -name lock ! -path '*/keys/*')" ] || fleet_fail "$what: left of it: $(find "$state")"
 
 what="permissions"
 fresh
@@ -317,6 +464,8 @@ echo x >"$state/spool/$(printf %032d 1).3.new"
 echo x >"$state/port.abcdef"
 check 4 "file-orphan file-temporary"
 check 3 "file-orphan file-temporary" --repair
+check 4 file-lost --delete-lost
+check 3 file-lost --delete-lost --older 0s
 check 0 ""
 fresh
 rm -r "$state/spool"
@@ -327,6 +476,47 @@ fresh
 fleet_restart
 "$RIVULETD" --config "$FLEET/rivuletd.conf" check --repair >"$FLEET/check.json" 2>&1
 [ $? -eq 1 ] || fleet_fail "$what is not refused"
+fleet_kill TERM "$DAEMON_PID"
+
+# --- what may pass is waited for, said once
+what="a port in use, and a disk not mounted"
+starts() { # under a service manager
+	: >"$FLEET/rivuletd.log"
+	rm -f "$state/port"
+	NOTIFY_SOCKET=$FLEET/notify "$RIVULETD" --config "$FLEET/rivuletd.conf" 2>>"$FLEET/rivuletd.log" &
+	DAEMON_PID=$!
+}
+waits() { # waits TEXT: for three seconds, and says so once
+	within 20 grep -q "start.waits.*$1" "$FLEET/rivuletd.log" || fleet_fail "$what: $(cat "$FLEET/rivuletd.log")"
+	sleep 3
+	[ "$(grep -c start.waits "$FLEET/rivuletd.log")" -eq 1 ] && [ ! -e "$state/port" ] || fleet_fail "$what: $(cat "$FLEET/rivuletd.log")"
+}
+fresh
+python3 -c 'import socket, sys, time
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+s.bind(("127.0.0.1", int(sys.argv[1])))
+s.listen()
+print("bound", flush=True)
+time.sleep(3600)' "$PORT" >"$FLEET/bound" &
+holder=$!
+FLEET_PIDS="$FLEET_PIDS $holder"
+within 10 test -s "$FLEET/bound" || fleet_fail "the port cannot be held"
+timeout $((60 * TEST_PATIENCE)) "$RIVULETD" --config "$FLEET/rivuletd.conf" 2>"$FLEET/refused"
+[ $? -eq 1 ] || fleet_fail "$what: at a terminal: $(cat "$FLEET/refused")"
+starts
+waits "port $PORT of 127.0.0.1 is in use by another program"
+fleet_kill KILL "$holder"
+within 20 test -s "$state/port" || fleet_fail "$what: the port is free: $(cat "$FLEET/rivuletd.log")"
+fleet_kill TERM "$DAEMON_PID"
+mv "$state" "$state.away"
+mkdir "$state"
+starts
+waits "is its file system mounted"
+[ -z "$(ls -A "$state")" ] || fleet_fail "$what: written below the mount point: $(ls "$state")"
+rmdir "$state"
+mv "$state.away" "$state"
+within 20 test -s "$state/port" || fleet_fail "$what: mounted: $(cat "$FLEET/rivuletd.log")"
 fleet_kill TERM "$DAEMON_PID"
 
 what="nothing there"

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Twenty devices, each behind a bad link of its own: late, slow, cut every few seconds in every way a connection can end, with
+# Twelve devices, each behind a bad link of its own: late, slow, cut every second or two in every way a connection can end, with
 # wrong bytes and with bytes that come twice. A model takes longer to pass than a connection lives. The job ends with the models
 # of an undisturbed run; nothing is trained twice, and of what has passed once little passes again.
 #   SEED=N      repeats the links' accidents, as far as time can be repeated
-#   ROUNDS=N    of the job; default 2. COUNT=N devices; default 20, under a sanitizer 6. CUT=MIN-MAX, RATE=N as for the relay
+#   ROUNDS=N    of the job; default 2. COUNT=N devices; default 12, under a sanitizer 6. CUT=MIN-MAX, RATE=N as for the relay
 #   FREEZE=1    adds links that forget connections without a word, which takes minutes
 set -u
 FLEET_NAME=44-broken-links
 . tests/e2e/common.sh
 SEED=${SEED:-$(date +%s)}
 rounds=${ROUNDS:-2}
-count=${COUNT:-20}
+count=${COUNT:-12}
 [ -z "${SAN:-}" ] || count=${COUNT:-6}
 devices=
 i=0
@@ -31,7 +31,7 @@ fleet_start
 for i in $(seq $count); do
 	glyph_device "device$i" "$i" 50
 done
-# 1,033,510 parameters, 4.1 MB: four seconds of a link.
+# 1,033,510 parameters, 4.1 MB: two seconds of a link.
 glyph_job "$FLEET/job.json" links $count "$rounds"
 sed -i 's/"out": 50/"out": 1300/; s/"rate": 0.1/"rate": 0.01/; s/"stop"/"aggregate": {"server_optimizer": {"name": "sgd", "momentum": 0.5}},\n "stop"/' "$FLEET/job.json"
 # shellcheck disable=SC2086 # a list
@@ -45,8 +45,8 @@ run_all
 job_done 120
 # A machine that is busy with other things gets slower links that live longer: as much passes while a connection lives.
 stretch=$((1 + ($(date +%s) - start) / 20))
-cut=${CUT:-$((1000 * stretch))-$((4000 * stretch))}
-rate=${RATE:-$((1000000 / stretch))}
+cut=${CUT:-$((500 * stretch))-$((2000 * stretch))}
+rate=${RATE:-$((2000000 / stretch))}
 history >"$FLEET/history1"
 undisturbed=$MODEL
 

@@ -132,6 +132,7 @@ unreachable() { said dev "unreachable"; }
 within 20 unreachable || fleet_fail "a proxy that cannot: $(cat "$FLEET/dev.log")"
 rm "$FLEET/proxy.requests.down"
 job_done 60
+said dev ' reachable url=.* away_s=' || fleet_fail "not told that the coordinator was reached again: $(cat "$FLEET/dev.log")"
 stop
 grep -q "^CONNECT localhost:$PORT HTTP/1.1 200$" "$FLEET/proxy.requests" || fleet_fail "not through the proxy: $(cat "$FLEET/proxy.requests")"
 fleet_admin status >/dev/null || fleet_fail "the admin socket was looked for behind the proxy"

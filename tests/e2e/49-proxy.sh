@@ -8,7 +8,7 @@ FLEET_NAME=49-proxy
 
 fleet_start "proxy_from = 127.0.0.9
 [limits]
-failures_per_minute = 20
+handshakes_per_address = 8
 header_timeout = $((3 * TEST_SLOW))
 [data digits]
 format = glyphs
@@ -140,9 +140,16 @@ with tcp("127.0.0.9") as s:
         end = b""
     check("and has the time of a header", end == b"")
 
-for _ in range(40):
-    last = ask("127.0.0.9", head("203.0.113.66"))
-check("failures count against the address in the head", last == 429)
+# Silent ones have the time of a header, and a busy machine may stop us for as long: there are always fresh ones.
+silent = []
+end = time.time() + 20 * PATIENCE
+while answered := ask("127.0.0.9", head("203.0.113.66")):
+    if time.time() > end:
+        break
+    for s in (fresh := [tcp("127.0.0.9") for _ in range(16)]):
+        s.sendall(head("203.0.113.66"))
+    silent += fresh
+check(f"handshakes count against the address in the head ({len(silent)} silent)", answered is None)
 check("not against others behind the balancer", ask("127.0.0.9", head("203.0.113.67")) == 401)
 check("nor against the balancer", ask("127.0.0.9", b"PROXY UNKNOWN\r\n") == 401)
 END

@@ -108,4 +108,32 @@ says "/v1/jobs/$JOB/rounds/1" "len(d['devices']) == 2 and not any(r['partial'] f
 pick "(lambda r: r['even']['steps'] > 1.2 * r['halting']['steps'] and abs(r['even']['accepted_at'] - r['halting']['accepted_at']) < 8 * $TEST_SLOW)(
 	{r['name']: r for r in d['devices']})" <"$FLEET/answer" | grep -qx True || fleet_fail "they did not end together: $(cat "$FLEET/answer")"
 echo "ok: steps and time of arrival: $(pick "', '.join('%s %d at %s' % (r['name'], r['steps'], r['accepted_at']) for r in d['devices'])" <"$FLEET/answer")"
+
+# --- alone as in a fleet: what a coordinator would not take is no success, and the validation share is held back and rated
+
+mkdir "$FLEET/solo"
+cat >"$FLEET/liar" <<-END
+	cd "\$1" && cp base.safetensors after.safetensors && echo '{"examples": 1, "steps": 1, "loss": 1, "accuracy": 1.5}' >report.json
+END
+printf '[data digits]\nformat = glyphs\ncount = 100\n[trainer liar]\nexec = /bin/sh %s\n' "$FLEET/liar" >"$FLEET/solo/rivulet.conf"
+alone_fails() { # alone_fails JOB MESSAGE
+	! "$RIVULET" train "$FLEET/$1.json" --home "$FLEET/solo" >"$FLEET/alone" 2>&1 || fleet_fail "rivulet train takes $1: $(cat "$FLEET/alone")"
+	grep -q "$2" "$FLEET/alone" || fleet_fail "rivulet train $1 does not say \"$2\": $(cat "$FLEET/alone")"
+}
+printf '[trainer painter]\nexec = /bin/sh %s\n' "$FLEET/painter" >>"$FLEET/solo/rivulet.conf"
+printf 'printf "painted \\033[2J\\nred\\n"; exit 1\n' >"$FLEET/painter"
+job alone '{"optimizer":{"rate":0.1}}' 1 1 60
+sed 's/"shape": \[1, 28, 28\]/"shape": [28, 28, 1]/' "$FLEET/alone.json" >"$FLEET/turned.json"
+alone_fails turned 'shape \[1, 28, 28\], the job wants \[28, 28, 1\]'
+sed 's/"seed": 7/"tensors": {"fc9.*": "frozen"}, &/' "$FLEET/alone.json" >"$FLEET/pattern.json"
+alone_fails pattern '"fc9.\*" fits no tensor'
+sed 's/"seed": 7/"trainer": "liar", &/' "$FLEET/alone.json" >"$FLEET/lie.json"
+alone_fails lie 'accuracy is 1.5'
+sed 's/"seed": 7/"trainer": "painter", &/' "$FLEET/alone.json" >"$FLEET/paint.json"
+alone_fails paint '^painted ?\[2J$' # what a trainer says does not steer the terminal
+sed 's/"classes": 10/&, "validation": 0.2/' "$FLEET/alone.json" >"$FLEET/held.json"
+"$RIVULET" train "$FLEET/held.json" --home "$FLEET/solo" --json >"$FLEET/alone" 2>&1 || fleet_fail "rivulet train: $(cat "$FLEET/alone")"
+pick "d[0]['examples'] == 80 and d[0]['validation_loss'] > 0 and 0 <= d[0]['validation_accuracy'] <= 1" <"$FLEET/alone" | grep -qx True ||
+	fleet_fail "rivulet train does not rate the validation share: $(cat "$FLEET/alone")"
+echo "ok: alone as in a fleet"
 fleet_end

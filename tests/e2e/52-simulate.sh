@@ -45,7 +45,7 @@ compare nova '"aggregate": {"normalise": true}, "upload": {"codec": "bf16"}'
 compare scaffold '"upload": {"codec": "int8"}' "\"epochs\": 1, \"control_variates\": {\"devices\": $devices}"
 compare sparse '"upload": {"codec": "sparse", "share": 0.05}'
 compare feedback '"upload": {"codec": "sign", "feedback": true}'
-compare download '"download": {"codec": "int4", "feedback": true}, "aggregate": {"rule": {"name": "median"}}'
+compare download '"download": {"codec": "int4", "feedback": true}, "aggregate": {"rule": {"name": "median", "hostile": 0}}'
 
 # A model's file names its job, whose id is that of its document: so what jobs come to is the hash of the weights.
 weights() {

@@ -64,7 +64,7 @@ for row in 'whole {"codec":"f32"}' 'fed {"codec":"sparse","share":0.01}' 'starve
 	eval "echo \"ok: $name: \$up_$name bytes up in 20 rounds, accuracy \$accuracy_$name\""
 done
 ratio "$up_whole" "$up_fed" '>=' 100 >/dev/null || fleet_fail "1 % took $up_fed bytes, f32 $up_whole"
-ratio "$accuracy_fed" "$accuracy_whole" '>=' 0.97 >/dev/null || fleet_fail "accuracy $accuracy_fed with feedback, $accuracy_whole with f32"
+ratio "$accuracy_fed" "$accuracy_whole" '>=' 0.95 >/dev/null || fleet_fail "accuracy $accuracy_fed with feedback, $accuracy_whole with f32"
 ratio "$accuracy_fed" "$accuracy_starved" '>' 1 >/dev/null || fleet_fail "accuracy $accuracy_fed with feedback, $accuracy_starved without"
 no_change() { [ "$(find "$FLEET/device1/residual" -name '*.change' | wc -l)" = 0 ]; }
 within 10 no_change || fleet_fail "changes are left: $(ls "$FLEET/device1/residual")"

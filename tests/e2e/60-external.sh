@@ -28,7 +28,8 @@ job_by() { # job_by TRAINER LAYERS [DEVICES]: two devices, three rounds, evaluat
 		 "model": {"layers": [$2, {"type": "flatten"}, {"type": "linear", "name": "fc1", "out": 40}, {"type": "relu"},
 		                      {"type": "linear", "name": "fc2", "out": 10}], "loss": "cross_entropy"},
 		 "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10, "validation": 0.2},
-		 "local": {"epochs": 2, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
+		 "local": {"epochs": 2, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1},
+		           "schedule": {"type": "step", "every": 1, "gamma": 1e-9, "warmup": 1}},
 		 "round": {"goal": 2, "deadline_s": 3600},
 		 "evaluate": {"by": "devices"},
 		 "stop": {"rounds": 3}}
@@ -41,7 +42,8 @@ check_job() {
 	says "/v1/jobs/$JOB/rounds" "len(d['rounds']) == 3 and all(r['reports'] == 2 and r['examples'] == 480 and
 		r['evaluate']['examples'] == 120 for r in d['rounds']) and d['rounds'][2]['loss'] < d['rounds'][0]['loss'] / 2 and
 		d['rounds'][2]['evaluate']['accuracy'] > max(0.5, d['rounds'][0]['evaluate']['accuracy'])"
-	says "/v1/jobs/$JOB/rounds/3" "all(r['steps'] == 48 and r['accuracy'] > 0.5 for r in d['devices'])"
+	# By the schedule the third round moves nothing.
+	says "/v1/jobs/$JOB/rounds/3" "all(r['steps'] == 48 and r['accuracy'] > 0.5 and r['norm'] < 1e-4 for r in d['devices'])"
 	echo "ok: $1: accuracy $(pick "' '.join('%.3f' % r['accuracy'] for r in d['devices'])" <"$FLEET/answer")"
 }
 
@@ -88,6 +90,7 @@ glyph_device plain 8 300
 fleet_run plain -v
 glyph_device program 9 300
 printf '[trainer builtin]\nexec = %s\n' "$program" >>"$FLEET/program/rivulet.conf"
+printf '[trainer absent]\nexec = /no/such\n' >>"$FLEET/program/rivulet.conf"
 fleet_run program -v
 job_by builtin '{"type": "relu", "name": "clip"}' '"plain", "program"'
 check_job "trainer_numpy.py beside the built-in trainer"
@@ -95,6 +98,8 @@ says "/v1/jobs/$JOB/rounds/3" "sorted(r['name'] for r in d['devices']) == ['plai
 [ "$(log_lines 3 "$FLEET/program.log" 'training trainer=external')" = 3 ] || fleet_fail "the program did not train"
 [ "$(log_lines 3 "$FLEET/plain.log" 'training trainer=builtin')" = 3 ] || fleet_fail "the built-in trainer did not train"
 grep -q 'trainer.offer trainer=builtin layers=3 features=0' "$FLEET/program.log" || fleet_fail "the agent does not say what its program offers"
+grep -q 'error trainer.failed name=absent reason=".*rivulet.conf:[0-9]*: trainer absent.exec: /no/such is not there' "$FLEET/program.log" ||
+	fleet_fail "a program that is not there is not told at the start"
 ! grep -q 'trainer\.offer' "$FLEET/plain.log" || fleet_fail "the built-in trainer was asked"
 
 # Layers that the program does not name are none of this device; without an answer there is no built-in job for it at all.
@@ -112,25 +117,53 @@ waits_for mute no-trainer
 [ "$(log_lines 1 "$FLEET/mute.log" 'warn trainer.offers-nothing trainer=builtin reason="no answer within 10 s"')" = 1 ] ||
 	fleet_fail "a program that hangs is told of other than once"
 says "/v1/jobs/$JOB" "d['state'] == 'running' and d['open']['invited'] == 0"
-fleet_kill TERM "$mute"
-sed -i "s|^exec = .*|exec = $program|" "$FLEET/mute/rivulet.conf"
-fleet_run mute
+# Settings are read again while the agent runs: a mistake changes nothing, then the program is asked anew.
+cp "$FLEET/mute/rivulet.conf" "$FLEET/mute.conf"
+echo 'exce = /bin/false' >>"$FLEET/mute/rivulet.conf"
+kill -HUP "$mute"
+within 20 grep -q 'error reload.failed reason=".*unknown key' "$FLEET/mute.log" || fleet_fail "a mistake in the settings is not told"
+sed "s|^exec = .*|exec = $program|" "$FLEET/mute.conf" >"$FLEET/mute/rivulet.conf"
+kill -HUP "$mute"
 job_done 60
+grep -q 'info reload.done' "$FLEET/mute.log" || fleet_fail "the settings were not read again"
+kill -0 "$mute" || fleet_fail "the agent ended"
 echo "ok: a program in place of the built-in trainer"
 
 # A trainer that fails gives its task back and says why; another device finishes the round.
-trainer_device broken 5 broken "/bin/sh -c 'echo no such gadget; exit 3' --"
+# How much of its words leaves the device its owner says.
+glyph_device broken 5 300
+sed -i 's/^\[device\]/&\nsend_log = tail/' "$FLEET/broken/rivulet.conf"
+printf 'printf "no \\033[31msuch gadget"; exit 3\n' >"$FLEET/gadget.sh"
+printf '[trainer broken]\nexec = /bin/sh %s\n' "$FLEET/gadget.sh" >>"$FLEET/broken/rivulet.conf"
+fleet_run broken
 sed 's/"name": "numpy"/"name": "broken"/;s/"trainer": "numpy"/"trainer": "broken"/;s/"goal": 2/"goal": 1/;s/"rounds": 3/"rounds": 1/' \
 	"$FLEET/numpy.json" >"$FLEET/broken.json"
 job_submit "$FLEET/broken.json"
-gave_up() { [ "$(curl_admin "/v1/jobs/$JOB/rounds/1" | pick 'd["aborted"]')" -ge 1 ]; }
-within 30 gave_up || fleet_fail "the failed task was not given back: $(curl_admin "/v1/jobs/$JOB/rounds/1")"
-within 10 grep -q 'task.aborted.*reason=trainer-failed.*no such gadget' "$FLEET/broken.log" || fleet_fail "the trainer's words are lost"
+gave_up() { [ "$(curl_admin "/v1/jobs/$JOB/rounds/1" | pick 'd["aborted"]')" -ge "$1" ]; }
+within 30 gave_up 1 || fleet_fail "the failed task was not given back: $(curl_admin "/v1/jobs/$JOB/rounds/1")"
+within 10 grep -q 'task.aborted.*reason=trainer-failed.*such gadget' "$FLEET/broken.log" || fleet_fail "the trainer's words are lost"
 says "/v1/jobs/$JOB" "d['state'] == 'running' and d['open']['round'] == 1 and d['open']['reports'] == 0"
+printf 'int("John Smith")\n' >"$FLEET/raises.py"
+trainer_device raising 10 broken "python3 $FLEET/raises.py"
+within 30 gave_up 2 || fleet_fail "the second one did not give up"
+says "/v1/jobs/$JOB" "d['devices']['gave_up'] == {'trainer-failed': 2} and [(f['name'], f['round'], f['reason']) for f in d['failures']] ==
+	[('raising', 1, 'trainer-failed'), ('broken', 1, 'trainer-failed')] and d['failures'][0]['log'] == 'ValueError, raises.py line 1' and
+	d['failures'][1]['log'].endswith('no ?[31msuch gadget')"
+fleet_admin job show broken >"$FLEET/shown" || fleet_fail "job show"
+grep -q '^raising gave up round 1: trainer-failed$' "$FLEET/shown" && grep -q '^    ValueError, raises.py line 1$' "$FLEET/shown" ||
+	fleet_fail "job show: $(cat "$FLEET/shown")"
+grep -q 'John Smith' "$FLEET/raising.log" || fleet_fail "the owner is not told"
+! grep -q 'John Smith' "$FLEET/rivuletd.log" || fleet_fail "the message has left the device"
+# Neither other readers nor other submitters read it.
+for role in reader submitter; do
+	fleet_admin token create --access --role $role -o "$FLEET/token.$role" >"$FLEET/answer" || fleet_fail "no token: $(cat "$FLEET/answer")"
+	curl -sS --max-time $((20 * TEST_PATIENCE)) --cacert "$FLEET/broken/ca.pem" -H "Authorization: Bearer $(cat "$FLEET/token.$role")" "$URL/v1/jobs/$JOB" |
+		pick "'devices' in d and 'failures' not in d" | grep -qx True || fleet_fail "a $role reads the logs"
+done
 trainer_device whole 6 broken "$(python_with numpy) $examples/trainer_numpy.py"
 job_done 60
-says "/v1/jobs/$JOB/rounds/1" "[r['name'] for r in d['devices']] == ['whole'] and d['aborted'] == 1"
-for name in numpy1 numpy2 torch1 torch2 program mute broken whole; do
+says "/v1/jobs/$JOB/rounds/1" "[r['name'] for r in d['devices']] == ['whole'] and d['aborted'] == 2"
+for name in numpy1 numpy2 torch1 torch2 program mute broken raising whole; do
 	[ -z "$(ls -A "$FLEET/$name/work" 2>/dev/null)" ] || fleet_fail "left in work/ of $name: $(ls "$FLEET/$name/work")"
 done
 fleet_end

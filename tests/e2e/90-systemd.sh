@@ -25,6 +25,25 @@ awk -v s="$score" -v most=$MOST 'BEGIN { exit !(s != "" && s + 0 > 0 && s + 0 <=
 	exit 1
 }
 
+# Neither leaves its keys in a file, and the coordinator takes a bounded part of the machine.
+for line in LimitCORE=0 MemoryMax= TasksMax=; do
+	grep -q "^$line" systemd/rivuletd.service || { echo "rivuletd.service: no $line"; exit 1; }
+done
+grep -qx LimitCORE=0 systemd/rivulet.service || { echo "rivulet.service: no LimitCORE=0"; exit 1; }
+
+# What only a person can mend stops the units: the programs' own number for it.
+printf '[server]\nlistn = 1\n' >"$dir/bad.conf"
+mkdir "$dir/home"
+for command in "rivuletd --config $dir/bad.conf" "rivuletd --config $dir/none.conf" "rivulet run --home $dir/home"; do
+	rc=0
+	# shellcheck disable=SC2086 # words
+	"$BUILD"/$command 2>"$dir/said" || rc=$?
+	[ "$rc" -eq 78 ] || { echo "$command: $rc"; cat "$dir/said"; exit 1; }
+done
+for unit in systemd/*.service; do
+	grep -qx RestartPreventExitStatus=78 "$unit" && grep -q '^RequiresMountsFor=/var/lib/' "$unit" || { echo "$unit tries for ever"; exit 1; }
+done
+
 # What the units start must be what the programs understand.
 "$BUILD/rivuletd" --help >"$dir/said" 2>&1 || true
 grep -q -- '--config FILE' "$dir/said"

@@ -13,15 +13,43 @@ make install BUILD="$BUILD" CRYPTO="${CRYPTO:-mbedtls}" CC="${CC:-cc}" PREFIX=/o
 root=$dir/opt/rivulet
 for f in bin/rivuletd bin/rivulet; do
 	[ -x "$root/$f" ] || { echo "$f was not installed"; exit 1; }
-	"$root/$f" --version >/dev/null
+	"$root/$f" --version | grep -q '(protocol [1-9]' || { echo "$f --version: $("$root/$f" --version)"; exit 1; }
 done
-for f in lib/librivulet.a include/rivulet.h lib/pkgconfig/rivulet.pc share/doc/rivulet/README.md share/doc/rivulet/FORMAT.md \
+"$root/bin/rivuletd" --version | grep -q ', schema [1-9]'
+for f in lib/librivulet.a include/rivulet.h lib/pkgconfig/rivulet.pc share/doc/rivulet/README.md share/doc/rivulet/examples/pumps.json \
 	lib/sysusers.d/rivulet.conf lib/tmpfiles.d/rivulet.conf; do
 	[ -s "$root/$f" ] || { echo "$f was not installed"; exit 1; }
 done
 for unit in rivuletd rivulet; do
 	grep -q "^ExecStart=/opt/rivulet/bin/$unit " "$root/lib/systemd/system/$unit.service"
 done
+
+# A compiler that does not know a flag goes without it, and keeps the others.
+cat >"$dir/cc" <<'END'
+#!/bin/sh
+case "$*" in *clash*) echo "unknown flag" >&2; exit 1 ;; esac
+exec cc "$@"
+END
+chmod +x "$dir/cc"
+make BUILD="$dir/build" CC="$dir/cc" "$dir/build/hardening" >/dev/null
+grep -q -- -fstack-protector-strong "$dir/build/hardening" && ! grep -q clash "$dir/build/hardening" ||
+	{ echo "flags were not probed: $(cat "$dir/build/hardening")"; exit 1; }
+
+# Every file that a link of an installed document names was installed.
+python3 - "$root/share/doc/rivulet" <<'END' || exit 1
+import pathlib, re, sys
+root = pathlib.Path(sys.argv[1])
+for page in root.rglob("*.md"):
+    for to in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        if "://" not in to and not (page.parent / to).exists():
+            sys.exit("%s names %s, which was not installed" % (page.relative_to(root), to))
+END
+
+# Without the packages a build says how to get them.
+if make all BUILD="$dir/bare" CC="${CC:-cc} -nostdinc" >"$dir/said" 2>&1 || ! grep -q '"make deps" installs them' "$dir/said"; then
+	echo "a build without headers does not say \"make deps\": $(head -5 "$dir/said")"
+	exit 1
+fi
 
 # shellcheck disable=SC2046 # flags are words
 PKG_CONFIG_PATH=$root/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dir pkg-config --libs --cflags --static rivulet >"$dir/flags"
@@ -36,7 +64,9 @@ for program in "$BUILD/examples/own_loop" "$dir/example"; do
 	ldd "$program" >"$dir/needs"
 	grep libcurl "$dir/needs" >/dev/null || { echo "$program needs no libcurl: is this a device?"; exit 1; }
 	grep -E 'blas|gfortran|quadmath' "$dir/needs" && { echo "$program needs that"; exit 1; }
-	bytes=$(stat -c %s "$program")
-	[ "$bytes" -lt 1600000 ] || { echo "$program has $bytes bytes"; exit 1; }
+	# Without what debuggers want, of which each compiler writes as much as it likes.
+	strip -o "$dir/stripped" "$program"
+	bytes=$(stat -c %s "$dir/stripped")
+	[ "$bytes" -lt 600000 ] || { echo "$program has $bytes bytes"; exit 1; }
 done
 echo "installed $(find "$dir/opt" -type f | wc -l) files"

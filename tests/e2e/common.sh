@@ -17,15 +17,17 @@
 #   as_simulated FLEET ROUNDS NAME     JOB (of $FLEET/job.json) has the models and figures of tests/tools/simulate, round by round
 #   mnist_test N                       the first N examples of MNIST's test set: $FLEET/test-images, $FLEET/test-labels
 #   mnist_as_simulated                 as_simulated for devices device1, device2, ... that have equal shares of MNIST, with that test set
+#   run CODE COMMAND...                runs it; it must end with this exit code. Its output is in SAID; CHECKS counts
+#   says TEXT...                       SAID has a line with each of these patterns
 #   history                            every committed round of JOB as one line: what must be equal in two runs
 # shellcheck shell=sh
 
 BUILD=${BUILD:-build/${CRYPTO:-mbedtls}}
 MNIST=${MNIST:-../shared/data/mnist}
 # TEST_SLOW: sanitizers slow everything down. It stretches what a test lets happen, such as how long a certificate lives.
-case ${SAN:-} in *thread*) TEST_SLOW=${TEST_SLOW:-20} ;; ?*) TEST_SLOW=${TEST_SLOW:-8} ;; *) TEST_SLOW=${TEST_SLOW:-1} ;; esac
+case ${SAN:-} in *thread*) TEST_SLOW=${TEST_SLOW:-20} ;; ?*) TEST_SLOW=${TEST_SLOW:-4} ;; *) TEST_SLOW=${TEST_SLOW:-1} ;; esac
 # TEST_PATIENCE: what must come may take long on a busy machine, and waiting for what is there costs nothing.
-[ "$TEST_SLOW" -ge 6 ] && TEST_PATIENCE=${TEST_PATIENCE:-$TEST_SLOW} || TEST_PATIENCE=${TEST_PATIENCE:-6}
+TEST_PATIENCE=${TEST_PATIENCE:-$((TEST_SLOW < 6 ? 4 + 2 * TEST_SLOW : TEST_SLOW))}
 FLEET_START_S=$((30 * TEST_PATIENCE))
 . tests/fleet.sh
 
@@ -182,6 +184,23 @@ data = {"format": "idx", "seed": int(sys.argv[3]), "images": mnist + "/train-ima
         "test_images": fleet + "/test-images", "test_labels": fleet + "/test-labels"}
 json.dump({"ids": [d["device"] for d in devices], "data": data}, sys.stdout)' "$MNIST" "$FLEET" "${SEED:-1}" >"$FLEET/fleet.json"
 	as_simulated "$FLEET/fleet.json" "$rounds" "$FLEET_NAME"
+}
+
+CHECKS=0
+run() {
+	run_want=$1
+	shift
+	SAID=$("$@" 2>&1)
+	run_got=$?
+	CHECKS=$((CHECKS + 1))
+	[ $run_got -eq "$run_want" ] || fleet_fail "$*: exit code $run_got instead of $run_want: $SAID"
+}
+
+says() {
+	for says_text in "$@"; do
+		CHECKS=$((CHECKS + 1))
+		printf '%s\n' "$SAID" | grep -qE -- "$says_text" || fleet_fail "no \"$says_text\" in: $SAID"
+	done
 }
 
 history() {

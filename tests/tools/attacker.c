@@ -1,10 +1,10 @@
 /*
  * Attacks on a coordinator, for make hostile: from loopback addresses of its own, with at most half a core.
  *
- *   attacker list                                     names, and who says that: nobody, a device, a submitter
+ *   attacker list                                     names, and who says that: nobody, a device, whoever has a token
  *   attacker burn SECONDS                             attacks nobody: uses half a core for nothing, to compare with
  *   attacker NAME HOME PORT SECONDS NETWORK           HOME/ca.pem is the coordinator's, and for a device there are cert.pem and
- *                                                     key.pem, for a submitter token; connects from 127.0.NETWORK.2 to .30
+ *                                                     key.pem, for others token; connects from 127.0.NETWORK.2 to .30
  *
  * Prints one line: what was offered, what came of it, and what the attacker got.
  */

@@ -48,6 +48,7 @@ static const char *const say_pipeline[] = {"GET /healthz HTTP/1.1\r\n" H
 					   "\r\nGET /v1/ca HTTP/1.1\r\n" H
 					   "\r\nGET /none HTTP/1.1\r\n" H "\r\n",
     NULL};
+static const char *const say_health[] = {"GET /healthz HTTP/1.1\r\n" H "\r\n", NULL};
 static const char *const say_status[] = {"GET /v1/status HTTP/1.1\r\n" H "\r\n", NULL};
 static const char *const say_tokens[] = {JOIN
     "Authorization: Bearer rvt1-{hex:16}-{hex:64}-{hex:64}\r\nContent-Length: "
@@ -179,6 +180,25 @@ static const char *const say_jobs[] = {SUBMIT "{1000000*[}", SUBMIT "{200000*\"{
 	   "},\"}{\"type\":\"flatten\"}]," REST,
     NULL};
 
+/* Good jobs, each another one: for a device that does no work. */
+#define GOOD(layers) \
+	SUBMIT "{\"name\":\"x-{hex:16}\",\"select\":{\"devices\":[\"crowd\"]},\"model\":{" \
+	       "\"layers\":[" \
+	       "{\"type\":\"flatten\"}," layers \
+	       "{\"type\":\"linear\",\"name\":\"out\",\"out\":10}]," REST
+static const char *const say_good_jobs[] = {GOOD(""),
+    GOOD("{\"type\":\"linear\",\"name\":\"a\",\"out\":256},{\"type\":\"relu\"},"),
+    GOOD("{100*\"{\"type\":\"relu\"},\"}"),
+    SUBMIT "{\"name\":\"x-{hex:16}\",\"params\":{\"note\":\"{900000*x}\"},"
+	   "\"select\":{\"devices\":[\"crowd\"]},\"model\":{\"layers\":[{\"type\":\"flatten\"},"
+	   "{\"type\":\"linear\",\"name\":\"out\",\"out\":10}]," REST,
+    NULL};
+
+/* All lists there are, by somebody who may read them and does not. */
+#define LIST(path) "GET " path " HTTP/1.1\r\n" H "Authorization: Bearer {token}\r\n\r\n"
+static const char *const say_lists[] = {LIST("/v1/jobs"), LIST("/v1/audit"), LIST("/v1/devices"),
+    LIST("/v1/status"), LIST("/v1/audit?from=30"), NULL};
+
 static const struct attack attacks[] = {
     {"half-open", LAYER_TCP, 3000, NULL, AFTER_HOLD, 0, true, false},
     {"hello-and-wait", LAYER_HELLO, 1000, NULL, AFTER_HOLD, 0, true, false},
@@ -197,8 +217,11 @@ static const struct attack attacks[] = {
     {"paths", LAYER_TLS, 16, say_paths, AFTER_ANSWER, 0, false, true},
     {"json-bombs", LAYER_DEVICE, 16, say_json, AFTER_ANSWER, 0, false, true},
     {"job-bombs", LAYER_TLS, 16, say_jobs, AFTER_ANSWER, 0, false, true},
+    {"good-jobs", LAYER_TLS, 16, say_good_jobs, AFTER_REPEAT, 0, false, false},
+    {"unread-lists", LAYER_TLS, 200, say_lists, AFTER_REPEAT, 0, true, false},
     {"bad-tokens", LAYER_TLS, 32, say_tokens, AFTER_REPEAT, 0, false, true},
     {"requests", LAYER_DEVICE, 100, say_status, AFTER_REPEAT, 0, false, false},
+    {"hoard", LAYER_DEVICE, 600, say_health, AFTER_HOLD, 0, false, false},
 };
 
 static inline const struct attack *
@@ -215,9 +238,11 @@ attacks_list(void)
 {
 	for (size_t i = 0; i < sizeof(attacks) / sizeof(*attacks); i++)
 		printf("%s %s\n", attacks[i].name,
-		    attacks[i].texts == say_jobs	   ? "submitter"
-			: attacks[i].layer == LAYER_DEVICE ? "device"
-							   : "nobody");
+		    attacks[i].texts == say_jobs	    ? "submitter"
+			: attacks[i].texts == say_good_jobs ? "owner"
+			: attacks[i].texts == say_lists	    ? "reader"
+			: attacks[i].layer == LAYER_DEVICE  ? "device"
+							    : "nobody");
 }
 
 /* HOME/token, without the end of its line; "" if there is none. */

@@ -211,21 +211,24 @@ join_device(struct device *d)
 	size_t len = 0;
 
 	q->csr_len = sizeof(q->csr);
-	snprintf(q->name, sizeof(q->name), "bench");
 	buf_init(&out, 65536);
-	if (key_generate(&d->key, &why) != ERR_OK ||
-	    x509_csr_make(q->csr, &q->csr_len, d->key, "bench", &why) != ERR_OK ||
-	    messages_join_encode(&out, q) != ERR_OK)
+	if (key_generate(&d->key, &why) != ERR_OK)
 		die(why.text);
 	key_id(d->id, key_spki(d->key));
+	hex_encode(q->name, d->id, 16); /* a name is one device's */
+	if (x509_csr_make(q->csr, &q->csr_len, d->key, "bench", &why) != ERR_OK ||
+	    messages_join_encode(&out, q) != ERR_OK)
+		die(why.text);
 	snprintf(auth, sizeof(auth), "Authorization: Bearer %s\r\n", token_text);
 	connect_device(d, false);
 	int status =
 	    call(d, "POST", "/v1/join", auth, out.data, out.len, answer, sizeof(answer), &len);
 	disconnect_device(d);
-	if (status != 201 || messages_joined_decode(a, answer, len, &why) != ERR_OK ||
+	if (status != 201)
+		die(len ? answer : "join failed");
+	if (messages_joined_decode(a, answer, len, &why) != ERR_OK ||
 	    x509_from_pem(&d->cert, a->certificate, &why) != ERR_OK)
-		die("join failed");
+		die(why.text);
 	buf_deinit(&out);
 	free(q);
 	free(a);

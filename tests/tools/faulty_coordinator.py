@@ -6,6 +6,7 @@ file RULES, read anew for each request, names; one rule a line:
 
     METHOD PREFIX STATUS WORD [first]   answers with that problem, passing nothing on; first: only the path that came first
     METHOD PREFIX spoil BYTE            passes it on and flips a bit of that byte of the answer
+    METHOD PREFIX swap OLD NEW          passes it on and writes NEW for each OLD in the answer
     METHOD PREFIX 200 file FILE         answers with what the file holds, passing nothing on
     METHOD PREFIX lose                  passes it on and ends the connection without an answer
 
@@ -63,7 +64,7 @@ class Proxy(http.server.BaseHTTPRequestHandler):
             with open(rule[2], "rb") as f:
                 self.answer(int(rule[0]), [("Content-Type", "application/json")], f.read())
             return
-        if rule and rule[0] not in ("spoil", "lose"):
+        if rule and rule[0] not in ("spoil", "lose", "swap"):
             problem = {"type": "urn:rivulet:error:" + rule[1], "title": "fault", "status": int(rule[0]), "detail": "fault"}
             self.answer(int(rule[0]), [("Content-Type", "application/problem+json")], json.dumps(problem).encode())
             return
@@ -78,7 +79,9 @@ class Proxy(http.server.BaseHTTPRequestHandler):
                 f.write("%.3f %s %s lost\n" % (time.time(), self.command, self.path))
             self.close_connection = True
             return
-        if rule and len(data) > int(rule[1]):
+        if rule and rule[0] == "swap":
+            data = data.replace(rule[1].encode(), rule[2].encode())
+        elif rule and len(data) > int(rule[1]):
             data[int(rule[1])] ^= 1
         kept = [(k, v) for k, v in answer.getheaders() if k.lower() not in ("content-length", "connection", "date", "server")]
         self.answer(answer.status, kept, bytes(data))

@@ -5,26 +5,34 @@ usage: hostile.py FLEET PORT PID JOB SECONDS BUILD LOAD
 
 BUILD is the directory of the programs, LOAD the one of the attacker (OpenSSL shakes hands faster). Exit status 1 if a row failed.
 """
+import base64
 import http.client
 import json
 import os
 import re
 import resource
 import socket
+import ssl
+import statistics
 import subprocess
 import sys
+import threading
 import time
 
 FLEET, PORT, PID, JOB, SECONDS, BUILD, LOAD = sys.argv[1:8]
 PID, SECONDS = int(PID), float(SECONDS)
 RATIO_MAX = 2.0
-CONNECTIONS = 2000  # as tests/hostile configures it
-MEMORY_MAX = 64 + CONNECTIONS * 96 // 1024  # MiB: what a coordinator needs, and each connection's TLS and head
+NEWCOMER_EVERY = 0.2  # seconds
+NEWCOMER_WAIT = 2.0
+NEWCOMERS_MIN = 0.1  # of the times that a device connects anew: it tries again
+CONNECTIONS = 500  # as tests/hostile configures it
+MEMORY_MAX = 96 + CONNECTIONS * 96 // 1024  # MiB: what a coordinator needs, and each connection's TLS and head
 LOADER_MAX = 200  # MiB: a program that reads a bomb
 QUIET_SHARE = 0.3
 OTHERS_MAX = 0.15  # of the machine: if other programs take more, times say nothing about the attack
-HOMES = {"nobody": "nobody", "device": "crowd", "submitter": "submitter"}  # of each kind of attacker
+HOMES = {"nobody": "nobody", "device": "crowd", "submitter": "submitter", "owner": "owner", "reader": "reader"}  # of each kind of attacker
 LIES_MAX = 60  # seconds
+ROTATIONS_MAX = 3  # and then one an hour
 LIES = """flipped-signature changed other-key wrong-job older-round newer-round wrong-base wrong-device wrong-task shorter longer
 payload-short payload-long wrong-root wrong-leaf wrong-chunk nan infinity large no-examples many-examples endless-examples
 codec-unknown masked second-vector other-kind slice reserved-bits block elements no-steps magic version truncated extended empty junk
@@ -107,10 +115,55 @@ def children():
     return u.ru_utime + u.ru_stime
 
 
+class Newcomer(threading.Thread):
+    """A known device that connects anew, again and again: attackers may not keep it out."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.context = ssl.create_default_context(cafile=FLEET + "/newcomer/ca.pem")
+        self.context.check_hostname = False
+        self.context.load_cert_chain(FLEET + "/newcomer/cert.pem", FLEET + "/newcomer/key.pem")
+        self.done, self.took, self.lost = threading.Event(), [], 0
+
+    def connect(self):
+        c = http.client.HTTPSConnection("127.0.0.1", int(PORT), timeout=NEWCOMER_WAIT, context=self.context, source_address=("127.0.0.77", 0))
+        try:
+            c.request("GET", "/v1/jobs/" + JOB)
+            return c.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            c.close()
+
+    def run(self):
+        while not self.done.is_set():
+            start = time.monotonic()
+            if self.connect():
+                self.took.append(time.monotonic() - start)
+            else:
+                self.lost += 1
+            self.done.wait(NEWCOMER_EVERY)
+
+    def end(self):
+        """One that is still under way counts as lost if it has waited for longer than those before."""
+        self.done.set()
+        self.join(max(self.took, default=NEWCOMER_WAIT))
+        self.lost += self.is_alive()
+
+    def kept_out(self):
+        return len(self.took) < NEWCOMERS_MIN * (self.lost + len(self.took))
+
+    def __str__(self):
+        median = f"{statistics.median(self.took):.2f} s" if self.took else "-"
+        return f"{len(self.took)}/{self.lost + len(self.took)} {median}"
+
+
 class Watch:
-    """Rounds, memory and time between entering and leaving."""
+    """Rounds, newcomers, memory and time between entering and leaving."""
 
     def __enter__(self):
+        self.newcomer = Newcomer()
+        self.newcomer.start()
         reset_peak()
         self.rounds, self.cpu, self.start = commits(), cpu(), time.time()
         self.others = everybody() - ours()
@@ -120,6 +173,7 @@ class Watch:
         self.seconds = time.time() - self.start
         self.rounds, self.cpu, self.peak = commits() - self.rounds, (cpu() - self.cpu) / self.seconds, peak()
         self.others = (everybody() - ours() - self.others) / self.seconds / os.cpu_count()
+        self.newcomer.end()
 
 
 quiet = {"rounds": 0, "seconds": 0.0}
@@ -153,6 +207,8 @@ def row(name, offered, got, w, good, why, first):
         reasons.append("rounds are too slow")
     elif ratio > RATIO_MAX:
         busy += 1
+    if w.newcomer.kept_out():
+        reasons.append("devices are kept out")
     if w.peak > MEMORY_MAX:
         reasons.append("too much memory")
     failed += bool(reasons)
@@ -161,7 +217,7 @@ def row(name, offered, got, w, good, why, first):
         verdict += f" (time not judged: other programs took {others * 100:.0f} % of the machine)"
     if first:
         verdict += f" (the second time; the first ratio was {first:.2f})"
-    print(f"{name:16s} {w.peak:4d} MiB {w.cpu * 100:4.0f} % {w.rounds:4d} {ratio:6.2f}  {verdict}\n    offered: {offered}\n    got:     {got}", flush=True)
+    print(f"{name:16s} {w.peak:4d} MiB {w.cpu * 100:4.0f} % {w.rounds:4d} {ratio:6.2f} {str(w.newcomer):>12s}  {verdict}\n    offered: {offered}\n    got:     {got}", flush=True)
 
 
 def judge(attack, *arguments):
@@ -205,6 +261,55 @@ def lies(seconds):
     return ("lies", f"{count / w.seconds:.0f} signed deltas/s, {min(count, len(LIES))} of {len(LIES)} kinds of lies", got or "no task", w, accepted == 0 and count >= len(LIES), why)
 
 
+class Rotator:
+    """A device that asks for another key again and again, by its present one and, once that is another, by those before."""
+
+    def __init__(self):
+        self.home, self.keys, self.answers, self.asked = FLEET + "/rotator/", [], {}, 0
+        self.keys.append((self.home + "cert.pem", self.home + "key.pem"))
+
+    def request(self):
+        """A fresh key, and what asks for its certificate."""
+        path = f"{self.home}key-{self.asked}.pem"
+        der = subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=x",
+                              "-keyout", path, "-outform", "DER"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, preexec_fn=aside).stdout
+        return path, json.dumps({"csr": base64.b64encode(der).decode(), "name": "x"})
+
+    def rotate(self):
+        self.asked += 1
+        key, body = self.request()
+        context = ssl.create_default_context(cafile=self.home + "ca.pem")
+        context.check_hostname = False
+        context.load_cert_chain(*self.keys[-1 if self.asked % 3 else 0])
+        c = http.client.HTTPSConnection("127.0.0.1", int(PORT), timeout=20, context=context, source_address=("127.0.0.67", 0))
+        try:
+            c.request("POST", "/v1/rotate", body)
+            a = c.getresponse()
+            answer, text = a.status, a.read()
+        except (OSError, http.client.HTTPException):
+            answer, text = 0, b""
+        finally:
+            c.close()
+        self.answers[answer] = self.answers.get(answer, 0) + 1
+        if answer == 201:
+            self.keys.append((key[:-3] + "crt", key))
+            with open(self.keys[-1][0], "w") as f:
+                f.write(json.loads(text)["certificate"])
+
+
+def rotations(seconds):
+    """A device that changes its key as often as it may, and far more often."""
+    r = Rotator()
+    with Watch() as w:
+        start, before = time.time(), children()
+        while time.time() < start + seconds or (r.asked < 2 * ROTATIONS_MAX + 4 and time.time() < start + LIES_MAX):
+            half(start, before)
+            r.rotate()
+    got = ", ".join(f"{n} x {a}" for a, n in sorted(r.answers.items()))
+    good = 0 < r.answers.get(201, 0) <= ROTATIONS_MAX and r.answers.get(429, 0) > 0
+    return ("rotations", f"{r.asked / w.seconds:.0f} new keys/s", got, w, good, "not three rotations and no more")
+
+
 def bombs(seconds):
     """Data sets whose few bytes unpack to many: a device's and the coordinator's loader."""
     with Watch() as w:
@@ -236,20 +341,22 @@ ELEMENTS = elements()
 listed = subprocess.run([f"{LOAD}/tests/tools/attacker", "list"], stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")
 only = os.environ.get("HOSTILE_ONLY", "").split()
 attacks = [line.split() for line in listed if line and (not only or line.split()[0] in only)]
-each = SECONDS / (len(attacks) + 2)
-print(f"hostile: {len(attacks) + 2} attacks of {each * (1 - QUIET_SHARE):.1f} s, each after {each * QUIET_SHARE:.1f} s of quiet; rounds of honest devices go on")
+scripted = {"lies": lies, "rotations": rotations, "gzip-bombs": bombs}
+scripted = [attack for name, attack in scripted.items() if not only or name in only]
+each = SECONDS / (len(attacks) + len(scripted))
+print(f"hostile: {len(attacks) + len(scripted)} attacks of {each * (1 - QUIET_SHARE):.1f} s, each after {each * QUIET_SHARE:.1f} s of quiet; rounds of honest devices go on")
 print(f"hostile: limits: {MEMORY_MAX} MiB for {CONNECTIONS} connections, round time {RATIO_MAX:g} x that of quiet times, when half a core is used for nothing")
-print("attack         peak memory   cpu rounds ratio  verdict", flush=True)
+print("attack         peak memory   cpu rounds ratio   connected  verdict", flush=True)
 with Watch() as still:
     time.sleep(2)
 rest(max(2.0, each * QUIET_SHARE))
 for number, (name, who) in enumerate(attacks):
     judge(network, name, FLEET + "/" + HOMES[who], number)
-judge(lies)
-judge(bombs)
+for attack in scripted:
+    judge(attack)
 base = quiet["seconds"] / max(quiet["rounds"], 1)
 print(f"hostile: in quiet times {quiet['rounds']} rounds, {base * 1000:.0f} ms each; {still.seconds / max(still.rounds, 1) * 1000:.0f} ms without the half core that is used for nothing")
 if busy:
     print(f"hostile: {busy} times were not judged: this machine was busy with something else")
-print(f"{len(attacks) + 2 - failed} passed, {failed} failed")
+print(f"{len(attacks) + len(scripted) - failed} passed, {failed} failed")
 sys.exit(1 if failed else 0)

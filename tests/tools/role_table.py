@@ -47,6 +47,8 @@ PUT /v1/models/bad EMPTY             | N F F 400:bad-request 400:bad-request F 4
 GET /v1/jobs                         | N 200 200 200 200 200 200
 GET /v1/jobs/{job}                   | N 200 200 200 200 200 200
 GET /v1/jobs/{elsewhere}             | N 404:unknown-job 200 200 200 200 200
+GET /v1/jobs/{job}/document          | N 200 200 200 200 200 200
+GET /v1/jobs/{elsewhere}/document    | N 404:unknown-job 200 200 200 200 200
 GET /v1/jobs/{job}/rounds            | N 200 200 200 200 200 200
 GET /v1/jobs/{elsewhere}/rounds      | N 404:unknown-job 200 200 200 200 200
 GET /v1/jobs/{job}/rounds/1          | N 200 200 200 200 200 200
@@ -59,11 +61,16 @@ POST /v1/jobs/{none}/resume          | N F F 404:unknown-job 404:unknown-job F 4
 POST /v1/jobs/{none}/stop            | N F F 404:unknown-job 404:unknown-job F 404:unknown-job
 POST /v1/jobs/{job}/pause            | N F F F 200 F F
 POST /v1/jobs/{job}/resume           | N F F F 200 F F
+DELETE /v1/jobs/{none}               | N F F 404:unknown-job 404:unknown-job F 404:unknown-job
+DELETE /v1/jobs/{elsewhere}          | N F F F 409:wrong-state F F
+DELETE /v1/models/{none}             | N F F 404:not-found 404:not-found F 404:not-found
 GET /v1/devices                      | N F 200 200 200 200 200
 GET /v1/devices/device               | N F 200 200 200 200 200
 POST /v1/devices/nobody/suspend      | N F F F 404:not-found F F
 POST /v1/devices/nobody/resume       | N F F F 404:not-found F F
 POST /v1/devices/nobody/revoke       | N F F F 404:not-found F F
+POST /v1/devices/nobody/set {}       | N F F F 404:not-found F F
+POST /v1/devices/set {}              | N F F F 200 F F
 POST /v1/devices/nobody/erase        | N F F F 404:not-found F F
 GET /v1/tokens                       | N F F F 200 F F
 POST /v1/tokens {"uses":0}           | N F F F 400:bad-message F F
@@ -178,7 +185,7 @@ def rows():
 def routes_of(request):
     """The pattern of docs/api.md that a row asks."""
     verb, path = request.split("?")[0].split(" ")[:2]
-    path = re.sub(r"^(/v1/(?:jobs|models|states|devices|tokens|deltas|tasks)/)[^/]+", r"\1{}", path)
+    path = re.sub(r"^(/v1/(?:jobs|models|states|devices|tokens|deltas|tasks)/)(?!set$)[^/]+", r"\1{}", path)
     return verb, re.sub(r"(/rounds/|/from/)[^/]+", r"\1{}", path)
 
 
@@ -228,6 +235,27 @@ def rounds_without_devices(people):
         say(f"{name}: rows per device in a round", name != "device", "devices" in json.loads(who.body))
 
 
+def names_of_others(people):
+    """What a device reads of a job that names others: its document alone tells whom it selects, and nothing whose it is."""
+    device, submitter = people["device"], people["submitter"]
+    own = admin("GET", f"/v1/jobs/{JOB}")[1]["document"]
+    own.update(name="named", select={"devices": ["device", "expired"]})
+    with submitter.connect() as sock:
+        say("a job for named devices", "201", submitter.ask(sock, "POST /v1/jobs " + json.dumps(own, separators=(",", ":"))))
+    made = json.loads(submitter.body)
+    secrets = ["expired", '"select"', '"owner"', made["owner"], admin("GET", "/v1/devices/expired")[1]["device"]]
+    job = f"/v1/jobs/{made['job']}"
+    with device.connect() as sock:
+        for path in "/v1/status", "/v1/jobs", job, f"{job}/rounds", f"{job}/rounds/1":
+            say(f"device: GET {path}", "200", device.ask(sock, f"GET {path}"))
+            answer = json.loads(device.body)
+            if path == job:
+                say("the document is the job's", own, answer.pop("document"))
+            text = json.dumps(answer)
+            say(f"what GET {path} tells a device", [], [s for s in secrets if s in text])
+    say("stopped", 200, admin("POST", f"{job}/stop")[0])
+
+
 def owners(people):
     """Two submitters: each has its own jobs, and only those."""
     one, two, boss = people["submitter"], people["submitter-token"], people["admin"]
@@ -248,8 +276,16 @@ def owners(people):
         say("admin stops a submitter's job", "200", boss.ask(sock, f"POST /v1/jobs/{jobs[one]}/stop"))
     with two.connect() as sock:
         say("submitter-token stops its own", "200", two.ask(sock, f"POST /v1/jobs/{jobs[two]}/stop"))
+    with two.connect() as sock:
+        say("submitter-token deletes another's", "403:forbidden", two.ask(sock, f"DELETE /v1/jobs/{jobs[one]}"))
+    with one.connect() as sock:
+        say("submitter asks what would go", "200", one.ask(sock, f"DELETE /v1/jobs/{jobs[one]}?dry=1"))
     for who, job in jobs.items():
         say(f"owner of the job of {who.name}", True, admin("GET", f"/v1/jobs/{job}")[1]["owner"] is not None)
+    own["name"] = f"of-{two.name}"
+    with two.connect() as sock:
+        say("submitter-token deletes its own", "200", two.ask(sock, f"DELETE /v1/jobs/{jobs[two]}"))
+        say("and may not submit it again", "409:deleted-job", two.ask(sock, "POST /v1/jobs " + json.dumps(own, separators=(",", ":"))))
 
 
 def changes(people):
@@ -352,6 +388,7 @@ def main():
     people = {w.name: w for w in everyone}
     people["turning"] = Who("turning", home=f"{FLEET}/turning")
     rounds_without_devices(people)
+    names_of_others(people)
     owners(people)
     changes(people)
     print(f"{checks} checks")

@@ -402,14 +402,15 @@ evaluate(struct simulate_round *r, struct why *why)
 	const struct recipe *recipe = &r->job->recipe;
 	struct train_score score;
 	struct net *net = NULL;
+	const struct evalset_work work = {
+	    .recipe = recipe, .params = (const float *)r->data, .threads = r->threads};
 
-	r->evaluated = recipe->evaluate_by == EVALUATE_COORDINATOR &&
+	r->evaluated = job_measures(r->job, r->number) &&
 	    (r->number % r->fleet->evaluate_every == 0 || r->number == r->job->stop.rounds);
 	r->backdoor = NAN;
 	if (!r->evaluated)
 		return ERR_OK;
-	enum err e =
-	    evalset_run(r->evalset, recipe, (const float *)r->data, r->threads, &score, why);
+	enum err e = evalset_run(r->evalset, &work, &score, why);
 	if (e == ERR_NUMERIC) {
 		/* Weights are finite and what they make of an example is not: nothing is right. */
 		r->accuracy = r->loss = NAN;

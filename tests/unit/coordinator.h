@@ -80,13 +80,14 @@ coordinator_path(struct coordinator *c, const char *name)
 }
 
 /* What spool to keep after a restart is setup.c's business; here all of it. */
-static inline bool
-coordinator_keep(void *ctx, const uint8_t task[16], const struct manifest *m)
+static inline enum spool_fate
+coordinator_keep(void *ctx, const uint8_t task[16], bool part, const struct manifest *m)
 {
 	(void)ctx;
 	(void)m;
+	(void)part;
 	(void)task;
-	return true;
+	return SPOOL_STAYS;
 }
 
 /* Brings up what stop() left on disk. */
@@ -97,10 +98,12 @@ coordinator_start(struct coordinator *c)
 	struct services *s = &c->s;
 
 	assert_int_equal(key_generate(&s->sign_key, &c->why), ERR_OK);
+	enum err made = store_create(coordinator_path(c, "db"), NULL, NULL, &c->why);
+	assert_true(!made || made == ERR_EXISTS);
 	assert_int_equal(store_open(&s->store, coordinator_path(c, "db"), &c->why), ERR_OK);
 	assert_int_equal(models_open(&s->models, coordinator_path(c, "models"), &c->why), ERR_OK);
 	const struct spool_options spool = {
-	    .dir = coordinator_path(c, "spool"), .quota = c->config.spool_quota};
+	    .dir = coordinator_path(c, "spool"), .lost = c->dir, .quota = c->config.spool_quota};
 	assert_int_equal(spool_open(&s->spool, &spool, &c->why), ERR_OK);
 	assert_int_equal(spool_recover(s->spool, coordinator_keep, NULL, &c->why), ERR_OK);
 	assert_int_equal(
@@ -133,14 +136,13 @@ coordinator_stop(struct coordinator *c)
 	*s = (struct services){.config = s->config, .fixed = &c->config};
 }
 
-static inline int
-coordinator_setup(void **state)
+static inline struct coordinator *
+coordinator_at(const char *dir)
 {
 	struct coordinator *c = calloc(1, sizeof(*c));
 
 	assert_non_null(c);
-	strcpy(c->dir, "/tmp/test_coordinator.XXXXXX");
-	assert_non_null(mkdtemp(c->dir));
+	snprintf(c->dir, sizeof(c->dir), "%s", dir);
 	config_defaults(&c->config);
 	c->s.fixed = &c->config;
 	assert_int_equal(shared_new(&c->s.config, &c->config, NULL), ERR_OK);
@@ -158,7 +160,16 @@ coordinator_setup(void **state)
 		strcpy(c->offer.features[c->offer.feature_count++], *f);
 	log_set_level(LOG_LEVEL_ERROR);
 	coordinator_start(c);
-	*state = c;
+	return c;
+}
+
+static inline int
+coordinator_setup(void **state)
+{
+	char dir[] = "/tmp/test_coordinator.XXXXXX";
+
+	assert_non_null(mkdtemp(dir));
+	*state = coordinator_at(dir);
 	return 0;
 }
 
@@ -198,6 +209,7 @@ static inline const char *
 ask(struct coordinator *c, uint8_t tag, struct task *task)
 {
 	engine_ask(c->s.engine, device_id(tag), &c->offer, task);
+	recipe_deinit(&task->recipe);
 	return task->wait ? task->reason : "";
 }
 
@@ -387,6 +399,20 @@ read_weights(struct coordinator *c, const uint8_t model[32], float out[ELEMENTS]
 	assert_int_equal(map->bytes - map->data_at, ELEMENTS * sizeof(float));
 	memcpy(out, map->data + map->data_at, ELEMENTS * sizeof(float));
 	models_map_release(map);
+}
+
+static inline void
+coordinator_refuses(struct coordinator *c, const char *text, const char *why)
+{
+	uint8_t id[16];
+	bool created;
+
+	assert_int_equal(
+	    engine_submit(c->s.engine, &(struct engine_document){.text = text, .len = strlen(text)},
+		id, &created, &c->why),
+	    ERR_INVALID);
+	if (!strstr(c->why.text, why))
+		fail_msg("\"%s\" is not in \"%s\"", why, c->why.text);
 }
 
 #endif

@@ -40,6 +40,7 @@ setup(void **state)
 	strcpy(f->dir, "/tmp/test_registry.XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
 	snprintf(f->path, sizeof(f->path), "%s/rivulet.db", f->dir);
+	assert_int_equal(store_create(f->path, NULL, NULL, &f->why), ERR_OK);
 	assert_int_equal(store_open(&f->store, f->path, &f->why), ERR_OK);
 	assert_int_equal(registry_new(&f->r, f->store, &f->why), ERR_OK);
 	*state = f;

@@ -31,7 +31,7 @@
 #define QUOTA (1000 + 2 * OVER)
 
 struct fixture {
-	char dir[64], spool_dir[80];
+	char dir[64], spool_dir[80], lost_dir[80];
 	struct spool *s;
 	struct why why;
 };
@@ -39,7 +39,8 @@ struct fixture {
 static inline void
 open_spool(struct fixture *f, uint64_t quota, const uint8_t *key)
 {
-	const struct spool_options o = {.dir = f->spool_dir, .quota = quota, .secret = key};
+	const struct spool_options o = {
+	    .dir = f->spool_dir, .lost = f->lost_dir, .quota = quota, .secret = key};
 
 	spool_close(f->s);
 	f->s = NULL;
@@ -55,6 +56,7 @@ setup(void **state)
 	strcpy(f->dir, "/tmp/test_spool.XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
 	snprintf(f->spool_dir, sizeof(f->spool_dir), "%s/spool", f->dir);
+	snprintf(f->lost_dir, sizeof(f->lost_dir), "%s/lost", f->dir);
 	open_spool(f, QUOTA, NULL);
 	*state = f;
 	return 0;
@@ -68,6 +70,8 @@ teardown(void **state)
 	spool_close(f->s);
 	assert_int_equal(file_empty_dir(f->spool_dir, &f->why), ERR_OK);
 	assert_int_equal(rmdir(f->spool_dir), 0);
+	assert_int_equal(file_empty_dir(f->lost_dir, &f->why), ERR_OK);
+	rmdir(f->lost_dir);
 	assert_int_equal(rmdir(f->dir), 0);
 	free(f);
 	return 0;

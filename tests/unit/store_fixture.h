@@ -46,6 +46,7 @@ setup(void **state)
 	strcpy(f->dir, "/tmp/test_store.XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
 	snprintf(f->path, sizeof(f->path), "%s/rivulet.db", f->dir);
+	assert_int_equal(store_create(f->path, NULL, NULL, &f->why), ERR_OK);
 	assert_int_equal(store_open(&f->s, f->path, &f->why), ERR_OK);
 	*state = f;
 	return 0;

@@ -36,6 +36,7 @@ static const struct {
     {"loss", 3, NEXT, 0.1, 0.5, GUARD_CALM, false, false, JOB_DONE, "target reached"},
     {"loss, accuracy not known", 3, NEXT, 0.1, NAN, GUARD_CALM, false, false, JOB_DONE,
 	"target reached"},
+    {"what is not finite", 3, NEXT, -INFINITY, INFINITY, GUARD_CALM, false, true, JOB_UNKNOWN, ""},
     {"just short of it", 3, NEXT, 0.11, 0.89, GUARD_CALM, false, true, JOB_UNKNOWN, ""},
     {"the last", 10, NEXT, 1, 0.5, GUARD_CALM, false, false, JOB_DONE, "all rounds done"},
     {"target in the last", 10, NEXT, 1, 0.9, GUARD_CALM, false, false, JOB_DONE, "target reached"},

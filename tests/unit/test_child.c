@@ -21,8 +21,8 @@ run(const char *script, struct child_options *o)
 	const char *argv[] = {"sh", "-c", script, NULL};
 	struct child_result result;
 
-	o->argv = argv;
-	o->directory = "/tmp";
+	o->order.argv = argv;
+	o->order.directory = "/tmp";
 	assert_int_equal(child_run(&result, o, log_text, sizeof(log_text), NULL), ERR_OK);
 	return result;
 }
@@ -31,16 +31,16 @@ static void
 test_exit_and_log(void **state)
 {
 	struct child_options o = {.grace_s = 1};
-	static const char *const environment[] = {"HOME=/nowhere", "GIVEN=yes", NULL};
+	static const char *const environment[] = {"PATH=/usr/bin:/bin", "GIVEN=yes", NULL};
 
 	(void)state;
 	struct child_result r = run("echo out; echo err >&2; exit 3", &o);
 	assert_true(r.exited && r.code == 3 && !r.asked && !r.killed);
 	assert_string_equal(log_text, "out\nerr\n");
-	o.environment = environment;
+	o.order.environment = environment;
 	r = run("pwd; echo $HOME $GIVEN; cat", &o); /* cat ends: standard input is empty */
 	assert_true(r.exited && r.code == 0);
-	assert_string_equal(log_text, "/tmp\n/nowhere yes\n");
+	assert_string_equal(log_text, "/tmp\nyes\n");
 }
 
 static void
@@ -163,7 +163,7 @@ static void
 test_cannot_start(void **state)
 {
 	const char *argv[] = {"/nonexistent/program", NULL};
-	const struct child_options o = {.argv = argv, .directory = "/tmp"};
+	const struct child_options o = {.order = {.argv = argv, .directory = "/tmp"}};
 	struct child_result result;
 	struct why why;
 

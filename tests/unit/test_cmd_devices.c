@@ -83,21 +83,23 @@ test_filter(void **state)
 	assert_int_equal(picked(devices, (struct cmd_devices_filter){0}), 300);
 	assert_int_equal(picked(devices, (struct cmd_devices_filter){.state = "suspended"}), 100);
 	assert_int_equal(picked(devices, (struct cmd_devices_filter){.state = "left"}), 0);
+	assert_int_equal(
+	    cmd_devices_check(&(struct cmd_devices_filter){.state = "foo"}, &why), ERR_INVALID);
+	assert_non_null(strstr(why.text, "revoked or left, not \"foo\""));
 	assert_int_equal(picked(devices, (struct cmd_devices_filter){.cloned = true}), 30);
-	assert_int_equal(picked(devices, (struct cmd_devices_filter){.labels = "site=north"}), 150);
+	assert_int_equal(picked(devices, (struct cmd_devices_filter){.where = "site=north"}), 150);
 	assert_int_equal(picked(devices,
 			     (struct cmd_devices_filter){
-				 .labels = "kind=industrial-gateway,site=south", .cloned = true}),
+				 .where = "kind=industrial-gateway,site=south", .cloned = true}),
 	    30);
-	assert_int_equal(picked(devices, (struct cmd_devices_filter){.labels = "site=nort"}), 0);
-	assert_int_equal(picked(devices, (struct cmd_devices_filter){.labels = "site=north2"}), 0);
-	assert_int_equal(picked(devices, (struct cmd_devices_filter){.labels = "sit=north"}), 0);
+	assert_int_equal(picked(devices, (struct cmd_devices_filter){.where = "site=nort"}), 0);
+	assert_int_equal(picked(devices, (struct cmd_devices_filter){.where = "site=north2"}), 0);
+	assert_int_equal(picked(devices, (struct cmd_devices_filter){.where = "sit=north"}), 0);
 	assert_int_equal(
-	    cmd_devices_check(&(struct cmd_devices_filter){.labels = "site"}, &why), ERR_INVALID);
+	    cmd_devices_check(&(struct cmd_devices_filter){.where = "site"}, &why), ERR_INVALID);
 	assert_int_equal(
-	    cmd_devices_check(&(struct cmd_devices_filter){.labels = "=x"}, &why), ERR_INVALID);
-	assert_int_equal(
-	    cmd_devices_check(&(struct cmd_devices_filter){.labels = "a=b,site"}, &why),
+	    cmd_devices_check(&(struct cmd_devices_filter){.where = "=x"}, &why), ERR_INVALID);
+	assert_int_equal(cmd_devices_check(&(struct cmd_devices_filter){.where = "a=b,site"}, &why),
 	    ERR_INVALID);
 	json_free(devices);
 }
@@ -187,7 +189,9 @@ test_one(void **state)
 	char *text = output_of(cmd_devices_one, json_at(devices, 0));
 
 	assert_non_null(strstr(text, "labels           site=south kind=industrial-gateway\n"));
-	assert_non_null(strstr(text, "last_refusal     stale-round, 20"));
+	const char *refusal = strstr(text, "last_refusal     stale-round, 20");
+	assert_non_null(refusal);
+	assert_non_null(strstr(refusal, "Z ("));
 	assert_non_null(strstr(text, "used on two machines"));
 	json_free(devices);
 }
@@ -195,7 +199,7 @@ test_one(void **state)
 int
 main(void)
 {
-	setenv("TZ", "UTC", 1);
+	setenv("TZ", "IST-5:30", 1);
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_filter),
 	    cmocka_unit_test(test_table),

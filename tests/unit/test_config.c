@@ -49,15 +49,15 @@ test_defaults(void **state)
 	assert_int_equal(c.long_poll_s, 50);
 	assert_int_equal(c.handshakes, 256);
 	assert_int_equal(c.handshakes_per_address, 64);
-	assert_int_equal(c.failures_per_minute, 300);
 	assert_true(c.requests_per_minute == 12000 && c.connections_per_device == 64);
-	assert_int_equal(c.strangers_cpu, 30);
+	assert_true(c.output_bytes == 16u << 20);
 	assert_int_equal(c.retry_after_s, 5);
 	assert_true(c.spool_quota == 0 && !c.spool_memory && !c.spool_path[0] &&
 	    !c.spool_key_file[0] && c.spool_part_s == 3600);
 	assert_int_equal(c.keep_last, 3);
 	assert_int_equal(c.keep_every, 10);
 	assert_int_equal(c.device_validity_s, 365 * 86400);
+	assert_int_equal(c.rotate_every_s, 3600);
 	assert_string_equal(c.probe.host, "");
 	assert_int_equal(c.data_count, 0);
 }
@@ -81,8 +81,7 @@ static const char all_keys[] =
     "header_timeout = 2\nidle_timeout = 3\nslow_upload_bytes = 4\nslow_upload_time = "
     "5\n"
     "long_poll = 6\nhandshakes = 7\nhandshakes_per_address = 8\nretry_after = "
-    "9\nfailures_per_minute = 0\nrequests_per_minute = 20\nconnections_per_device = 21\n"
-    "strangers_cpu = 22\n"
+    "9\nrequests_per_minute = 20\nconnections_per_device = 21\noutput_bytes = 22M\n"
     "[spool]\nquota = 10G\nmode = memory\npath = /run/spool\nkey_file = /k\npart_time = 5m\n"
     "[retention]\nkeep_last = 11\nkeep_every = 0\n"
     "[identity]\ndevice_validity = 12h\n"
@@ -115,9 +114,8 @@ test_all_keys(void **state)
 	    c.model_bytes == 5ull << 30 && c.header_timeout_s == 2 && c.idle_timeout_s == 3);
 	assert_true(c.slow_upload_bytes == 4 && c.slow_upload_s == 5 && c.long_poll_s == 6);
 	assert_true(c.handshakes == 7 && c.handshakes_per_address == 8 && c.retry_after_s == 9);
-	assert_int_equal(c.failures_per_minute, 0);
 	assert_true(c.requests_per_minute == 20 && c.connections_per_device == 21);
-	assert_int_equal(c.strangers_cpu, 22);
+	assert_true(c.output_bytes == 22u << 20);
 	assert_true(c.spool_memory && c.spool_part_s == 300);
 	assert_string_equal(c.spool_path, "/run/spool");
 	assert_string_equal(c.spool_key_file, "/k");

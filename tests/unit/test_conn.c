@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@
 #include "conn_inside.h"
 #include "log.h"
 #include "routes.h"
+#include "worker.h"
 
 /* One connection over a socket pair, driven by hand: the routes below stand in for the API. */
 struct bench {
@@ -62,12 +64,63 @@ poll_drop(struct exchange *x)
 	x->state = NULL;
 }
 
+#define LIST_ITEMS 2000
+
+static void
+print_item(char out[1024], unsigned i)
+{
+	memset(out, 'x', 1000);
+	sprintf(out + 1000, "%u", i);
+}
+
+static enum err
+fill_list(struct exchange *x, void *cursor, struct why *why)
+{
+	unsigned *next = cursor;
+	char item[1024];
+
+	(void)why;
+	for (; *next < LIST_ITEMS; ++*next) {
+		if (exchange_list_full(x))
+			return ERR_AGAIN;
+		print_item(item, *next);
+		exchange_list_add(x, json_new_string(item));
+	}
+	return ERR_OK;
+}
+
+static void
+answer_list(struct exchange *x)
+{
+	struct json *head = json_object();
+
+	json_add_u64(head, "count", LIST_ITEMS);
+	exchange_list(x, head, "list", fill_list, calloc(1, sizeof(unsigned)));
+}
+
+static enum err
+fill_badly(struct exchange *x, void *cursor, struct why *why)
+{
+	enum err e = fill_list(x, cursor, why);
+
+	return *(unsigned *)cursor > LIST_ITEMS / 2 ? err_set(why, ERR_IO, "the disk") : e;
+}
+
+static void
+answer_badly(struct exchange *x)
+{
+	exchange_list(x, NULL, "list", fill_badly, calloc(1, sizeof(unsigned)));
+}
+
 static const struct route *
 find(enum http_verb verb, const char *path, char param[2][72], bool *path_known)
 {
 	static const struct route table[] = {
 	    {VERB_GET, "/now", ROLE_ADMIN, ROUTE_NOW, .handle = answer_now},
 	    {VERB_GET, "/wait", ROLE_ADMIN, ROUTE_NOW, .handle = answer_wait},
+	    {VERB_GET, "/list", ROLE_ADMIN, ROUTE_NOW, .handle = answer_list},
+	    {VERB_HEAD, "/list", ROLE_ADMIN, ROUTE_NOW, .handle = answer_list},
+	    {VERB_GET, "/bad-list", ROLE_ADMIN, ROUTE_NOW, .handle = answer_badly},
 	    {VERB_POST, "/poll", ROLE_ADMIN, ROUTE_POLL, true, .body_max = 100, .handle = poll_once,
 		.drop = poll_drop},
 	};
@@ -96,6 +149,8 @@ setup(void **state)
 	assert_non_null(b->io.scratch);
 	memset(b->io.scratch, CANARY, SCRATCH);
 	assert_int_equal(loop_new(&b->io.loop), ERR_OK);
+	assert_int_equal(worker_pool_new(&b->services.pool, 1), ERR_OK);
+	assert_int_equal(tally_new(&b->io.identities), ERR_OK);
 	b->peer = -1;
 	polls = drops = 0;
 	*state = b;
@@ -107,7 +162,9 @@ teardown(void **state)
 {
 	struct bench *b = *state;
 
+	worker_pool_free(b->services.pool);
 	conn_close_all(&b->io);
+	tally_free(b->io.identities);
 	shared_free(b->services.config);
 	loop_free(b->io.loop);
 	free(b->io.scratch);
@@ -311,6 +368,177 @@ limits_of_a_body(void **state)
 	}
 }
 
+/* --- lists */
+
+/* Does not read until the connection waits for that, then calls `stuck`; then reads until `end`, or the connection is over. */
+struct listener {
+	struct bench *b;
+	int fd;
+	const char *end;
+	void (*stuck)(struct listener *l);
+	size_t most_held;
+	bool reads;
+	struct buf got;
+};
+
+static void
+listen_on(void *ctx, uint64_t now_ms)
+{
+	struct listener *l = ctx;
+	struct conn *c = l->b->io.conns;
+	char piece[65536];
+	ssize_t n = 1;
+
+	(void)now_ms;
+	if (c && c->out.room > l->most_held)
+		l->most_held = c->out.room;
+	if (!l->reads && c && c->state == CONN_WRITE && c->interest == EPOLLOUT) {
+		l->reads = true;
+		l->stuck(l);
+	}
+	while (l->reads && (n = recv(l->fd, piece, sizeof(piece), 0)) > 0)
+		assert_int_equal(buf_append(&l->got, piece, (size_t)n), ERR_OK);
+	size_t end = strlen(l->end), len = l->got.len;
+	if (n == 0 || (len > end && !memcmp(l->got.data + len - end, l->end, end)))
+		loop_stop(l->b->io.loop);
+}
+
+static void
+listen_to_end(struct listener *l, const char *request)
+{
+	l->fd = l->b->peer;
+	l->end = "\r\n0\r\n\r\n";
+	buf_init(&l->got, 4 << 20);
+	say(l->b, request);
+	loop_on_tick(l->b->io.loop, 1, listen_on, l);
+	loop_run(l->b->io.loop);
+}
+
+static void
+not_stuck_by(struct listener *l)
+{
+	(void)l;
+}
+
+/* The body in its chunks; what is behind the last stays. */
+static void
+unchunk(struct buf *body, const char *p)
+{
+	for (size_t n = 1; n > 0;) {
+		char *data;
+		n = strtoul(p, &data, 16);
+		assert_memory_equal(data, "\r\n", 2);
+		assert_int_equal(buf_append(body, data + 2, n), ERR_OK);
+		assert_memory_equal(data + 2 + n, "\r\n", 2);
+		p = data + 2 + n + 2;
+	}
+	assert_string_equal(p, "");
+}
+
+static void
+check_list(const char *head)
+{
+	const char *body = strstr(head, "\r\n\r\n");
+	struct json *v = NULL;
+	struct buf text;
+	char item[1024];
+	unsigned i = 0;
+
+	buf_init(&text, 4 << 20);
+	assert_non_null(body);
+	assert_non_null(strstr(head, "Transfer-Encoding: chunked\r\n"));
+	assert_null(strstr(head, "Content-Length"));
+	unchunk(&text, body + 4);
+	assert_int_equal(json_parse(&v, text.data, text.len, NULL), ERR_OK);
+	assert_int_equal(json_count(v), 2);
+	for (const struct json *m = json_first(json_get(v, "list")); m; m = json_next(m), i++) {
+		print_item(item, i);
+		assert_string_equal(json_string(m), item);
+	}
+	assert_int_equal(i, LIST_ITEMS);
+	json_free(v);
+	buf_deinit(&text);
+}
+
+/* 2 MB: never more of it in memory than a piece, read or not; then the connection goes on with the next request. */
+static void
+a_list_is_printed_as_it_is_read(void **state)
+{
+	struct bench *b = *state;
+	struct listener l = {.b = b, .stuck = not_stuck_by};
+
+	open_pair(b);
+	listen_to_end(&l, "GET /list HTTP/1.1\r\nHost: c\r\n\r\n");
+	check_list(l.got.data);
+	assert_in_range(l.most_held, 100000, 400000);
+	assert_int_equal(b->io.conns->state, CONN_HEAD);
+	say(b, "HEAD /list HTTP/1.1\r\nHost: c\r\n\r\nGET /now HTTP/1.1\r\nHost: c\r\n\r\n");
+	HEARD(b, "chunked\r\n");
+	assert_non_null(strstr(b->got, "\r\n\r\nHTTP/1.1 200 "));
+	assert_non_null(strstr(b->got, "\r\n\r\nnow"));
+	buf_deinit(&l.got);
+}
+
+static void
+a_list_that_cannot_go_on_is_cut_off(void **state)
+{
+	struct bench *b = *state;
+	struct listener l = {.b = b, .stuck = not_stuck_by};
+
+	open_pair(b);
+	listen_to_end(&l, "GET /bad-list HTTP/1.1\r\nHost: c\r\n\r\n");
+	assert_null(b->io.conns);
+	assert_true(l.got.len > 100000);
+	buf_deinit(&l.got);
+}
+
+/* As one of an identity, which the pair has not shown. */
+static struct conn *
+open_counted(struct bench *b)
+{
+	const struct tally_limits limits = {.most = 9, .most_each = 9};
+
+	open_pair(b);
+	struct conn *c = b->io.conns;
+	assert_int_equal(tally_enter(b->io.identities, c->counted_as, &limits), TALLY_ROOM);
+	c->counted = true;
+	return c;
+}
+
+/* Another connection of the same identity meanwhile. */
+static void
+ask_for_more(struct listener *l)
+{
+	struct bench *b = l->b;
+
+	assert_true(b->io.conns->held_bytes >= 1u << 16);
+	struct conn *other = open_counted(b);
+	say(b, "GET /list HTTP/1.1\r\nHost: c\r\n\r\n");
+	HEARD(b, "HTTP/1.1 429 ");
+	assert_int_equal(other->held_bytes, 0);
+	conn_tick(&b->io, clock_ms() + 1001);
+	say(b, "GET /now HTTP/1.1\r\nHost: c\r\n\r\n");
+	HEARD(b, "HTTP/1.1 200 ");
+}
+
+/* Two connections that ask and do not read: the second has to wait until the first has read. */
+static void
+what_is_unread_is_bounded(void **state)
+{
+	struct bench *b = *state;
+	struct listener l = {.b = b, .stuck = ask_for_more};
+
+	b->config.output_bytes = 100000;
+	struct conn *deaf = open_counted(b);
+	listen_to_end(&l, "GET /list HTTP/1.1\r\nHost: c\r\n\r\n");
+	check_list(l.got.data);
+	assert_int_equal(deaf->held_bytes, 0);
+	say(b, "GET /list HTTP/1.1\r\nHost: c\r\n\r\n");
+	HEARD(b, "HTTP/1.1 200 ");
+	close(l.fd);
+	buf_deinit(&l.got);
+}
+
 /* --- crowds */
 
 static unsigned
@@ -448,6 +676,9 @@ main(void)
 	    TEST(a_poll_that_ends_early_is_dropped),
 	    TEST(a_poll_while_stopping_is_answered),
 	    TEST(limits_of_a_body),
+	    TEST(a_list_is_printed_as_it_is_read),
+	    TEST(a_list_that_cannot_go_on_is_cut_off),
+	    TEST(what_is_unread_is_bounded),
 	    TEST(pipelining_takes_turns),
 	    TEST(closed_before_its_turn),
 	    TEST(who_is_told_to_wait_is_not_read),

@@ -193,7 +193,7 @@ test_split(void **state)
 static void
 test_fits(void **state)
 {
-	struct dataset d = {.count = 4, .features = 4, .classes = 3};
+	struct dataset d = {.count = 4, .shape = {1, 2, 2}, .dims = 3, .features = 4, .classes = 3};
 	int32_t labels[4] = {0, 1, 2, 0};
 	struct settings_data from = {.name = "d"};
 	struct recipe r = {.data = {.shape = {1, 2, 2}, .dims = 3, .class_count = 3}};
@@ -205,8 +205,12 @@ test_fits(void **state)
 	assert_int_equal(data_fits(&d, &from, &r, &why), ERR_OK);
 	r.data.shape[2] = 3;
 	assert_int_equal(data_fits(&d, &from, &r, &why), ERR_INVALID);
-	assert_non_null(strstr(why.text, "4 features"));
+	assert_non_null(strstr(why.text, "shape [1, 2, 2], the job wants [1, 2, 3]"));
 	r.data.shape[2] = 2;
+	/* As many pixels in another order. */
+	memcpy(r.data.shape, (uint32_t[]){2, 2, 1}, sizeof(r.data.shape));
+	assert_int_equal(data_fits(&d, &from, &r, &why), ERR_INVALID);
+	memcpy(r.data.shape, d.shape, sizeof(d.shape));
 	r.data.class_count = 2;
 	assert_int_equal(data_fits(&d, &from, &r, &why), ERR_INVALID);
 	r.data.class_count = 3;

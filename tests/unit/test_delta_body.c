@@ -201,7 +201,7 @@ folder_with(const uint8_t *secret)
 	char hex[33];
 
 	assert_non_null(mkdtemp(f.dir));
-	const struct spool_options o = {.dir = f.dir, .secret = secret};
+	const struct spool_options o = {.dir = f.dir, .lost = f.dir, .secret = secret};
 	assert_int_equal(spool_open(&f.spool, &o, NULL), ERR_OK);
 	memset(task, 3, sizeof(task));
 	hex_encode(hex, task, 16);

@@ -76,7 +76,16 @@ refused_documents(void **state)
 	    JOB("x", "\"goal\":1", ",\"tensors\":{\"*\":\"frozen\"}"),
 	    JOB("x", "\"goal\":1", ",\"aggregate\":{\"rule\":{\"name\":\"majority\"}}"),
 	    JOB("x", "\"goal\":1", ",\"aggregate\":{\"server_optimizer\":{\"name\":\"magic\"}}"),
-	    JOB("x", "\"goal\":1", ",\"upload\":{\"codec\":\"morse\"}")};
+	    JOB("x", "\"goal\":1", ",\"upload\":{\"codec\":\"morse\"}"),
+	    JOB("x", "\"goal\":1", ",\"tensors\":{\"fc.weight\":\"frozen\",\"fc9.*\":\"frozen\"}"),
+	    JOB("x", "\"goal\":5", ",\"aggregate\":{\"rule\":{\"name\":\"trimmed_mean\"}}"),
+	    JOB("x", "\"goal\":5",
+		",\"aggregate\":{\"rule\":{\"name\":\"median\",\"nearest\":true}}"),
+	    "{\"name\":\"x\",\"model\":{\"layers\":[{\"type\":\"linear\",\"out\":2}],\"loss\":"
+	    "\"mse\"},"
+	    "\"data\":{\"name\":\"d\",\"shape\":[4],\"classes\":2},\"local\":{\"optimizer\":{"
+	    "\"rate\":0.1}}"
+	    ",\"round\":{\"goal\":1}}"};
 	uint8_t id[16];
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
@@ -110,6 +119,48 @@ an_initial_model_that_is_not_there(void **state)
 	    &(struct engine_document){.text = text, .len = (size_t)n}, id, &created, &c->why);
 	if (e != ERR_INVALID || !strstr(c->why.text, "init"))
 		fail_msg("%s: %s", err_name(e), c->why.text);
+}
+
+/* A job that starts from this model, with a layer of so many outputs; the model has two. */
+static enum err
+submit_from(struct coordinator *c, const uint8_t model[32], unsigned outputs)
+{
+	char text[1024], hex[65];
+	uint8_t id[16];
+	bool created;
+
+	hex_encode(hex, model, 32);
+	int n = snprintf(text, sizeof(text),
+	    "{\"name\":\"from\",\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\","
+	    "\"out\":%u}],"
+	    "\"loss\":\"cross_entropy\",\"init\":\"%s\"},\"data\":{\"name\":\"d\",\"shape\":[4],"
+	    "\"classes\":%u,\"validation\":0.1},\"local\":{\"epochs\":1,\"batch\":10,"
+	    "\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}},\"evaluate\":{\"by\":\"devices\"},"
+	    "\"round\":{\"goal\":1}}",
+	    outputs, hex, outputs);
+	return engine_submit(c->s.engine, &(struct engine_document){.text = text, .len = (size_t)n},
+	    id, &created, &c->why);
+}
+
+/* Whose a model is decides whether retention may remove it: nobody changes that by a document that is refused. */
+static void
+a_refused_job_pins_no_model(void **state)
+{
+	static const uint8_t nobody[16];
+	struct coordinator *c = *state;
+	struct store_model row;
+	uint8_t id[16];
+
+	submit(c, JOB("mine", "\"goal\":1", ""), id);
+	struct store_round first = round_row(c, id, 1);
+	assert_int_equal(submit_from(c, first.base, 3), ERR_INVALID);
+	assert_non_null(strstr(c->why.text, "model.init: tensor"));
+	assert_int_equal(store_model_find(c->s.store, first.base, &row), ERR_OK);
+	assert_memory_equal(row.job, id, sizeof(row.job));
+	if (submit_from(c, first.base, 2))
+		fail_msg("%s", c->why.text);
+	assert_int_equal(store_model_find(c->s.store, first.base, &row), ERR_OK);
+	assert_memory_equal(row.job, nobody, sizeof(row.job));
 }
 
 /* --- asking */
@@ -147,7 +198,6 @@ a_task(void **state)
 	assert_int_equal(t.seed, 3);
 	assert_true(t.model_bytes > ELEMENTS * sizeof(float));
 	assert_true(t.deadline_s > 500 && t.deadline_s <= 600);
-	assert_non_null(t.recipe.document);
 	/* The same again, also after a restart; another's is another. */
 	assert_string_equal(ask(c, 1, &again), "");
 	assert_string_equal(again.task, t.task);
@@ -371,18 +421,19 @@ places_and_aborts(void **state)
 	expect(c, 4, "not-selected");
 	/* Only one's own task, and once. */
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(1), t[2].task, abort_reason_parse("x")),
+	    engine_abort(c->s.engine, device_id(1), t[2].task, abort_reason_parse("x"), NULL),
 	    ERR_NOTFOUND);
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(4), t[1].task, abort_reason_parse("x")),
+	    engine_abort(c->s.engine, device_id(4), t[1].task, abort_reason_parse("x"), NULL),
 	    ERR_NOTFOUND);
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(1), "zz", abort_reason_parse("x")), ERR_NOTFOUND);
+	    engine_abort(c->s.engine, device_id(1), "zz", abort_reason_parse("x"), NULL),
+	    ERR_NOTFOUND);
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("no-data")),
+	    engine_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("no-data"), NULL),
 	    ERR_OK);
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("no-data")),
+	    engine_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("no-data"), NULL),
 	    ERR_NOTFOUND);
 	expect(c, 1, "aborted");
 	expect(c, 4, "");
@@ -390,7 +441,7 @@ places_and_aborts(void **state)
 	assert_null(deliver(c, &t[2], 2, 1, 100));
 	expect(c, 2, "reported");
 	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(2), t[2].task, abort_reason_parse("x")),
+	    engine_abort(c->s.engine, device_id(2), t[2].task, abort_reason_parse("x"), NULL),
 	    ERR_NOTFOUND);
 	/* Given up and delivered after all: the fourth place. */
 	assert_int_equal(job_number(c, id, "invited"), 3);
@@ -398,6 +449,13 @@ places_and_aborts(void **state)
 	await_rounds(c, id, 1);
 	assert_int_equal(round_row(c, id, 1).invited, 4);
 	assert_int_equal(round_row(c, id, 1).aborted, 1);
+	/* Who is here no more keeps nobody from the round. */
+	for (uint8_t i = 1; i <= 3; i++)
+		assert_string_equal(ask(c, i, &t[i]), "");
+	expect(c, 4, "not-selected");
+	engine_device_gone(c->s.engine, device_id(3), "revoked");
+	expect(c, 4, "");
+	expect(c, 5, "not-selected");
 }
 
 static void
@@ -484,8 +542,7 @@ put_first_model(struct coordinator *c, const char *document)
 	uint8_t digest[HASH_LEN];
 
 	hash_sha256(digest, document, strlen(document));
-	assert_int_equal(
-	    engine_job_new(&j, &c->s, digest, document, strlen(document), &c->why), ERR_OK);
+	assert_int_equal(engine_job_new(&j, digest, document, strlen(document), &c->why), ERR_OK);
 	assert_int_equal(engine_first_model(&c->s, j, row.id, &c->why), ERR_OK);
 	engine_job_free(j);
 	assert_int_equal(store_write(c->s.store, model_row, &row, &c->why), ERR_OK);
@@ -548,7 +605,7 @@ large_record(void **state)
 	uint8_t id[16];
 	bool created;
 
-	assert_int_equal(RECORD_REPORTS_MAX, 200000);
+	assert_int_equal(JOB_GOAL_MAX, 200000);
 	submit(c, fits, id);
 	assert_int_equal(engine_submit(c->s.engine,
 			     &(struct engine_document){.text = large, .len = strlen(large)}, id,
@@ -587,6 +644,17 @@ revoked_meanwhile(void **state)
 	assert_null(deliver(c, &t, 1, 1, 100));
 }
 
+static unsigned
+jobs_of(struct engine *g, const uint8_t *device)
+{
+	struct engine_slice slice = {.device = device};
+	unsigned n = 0;
+
+	while (engine_jobs(g, &slice))
+		n += (unsigned)slice.count;
+	return n;
+}
+
 static void
 selected_devices(void **state)
 {
@@ -604,12 +672,8 @@ selected_devices(void **state)
 	struct job_view v;
 	assert_false(engine_job(c->s.engine, id, device_id(1), &v));
 	assert_true(engine_job(c->s.engine, id, device_id(2), &v));
-	struct json *list = views_jobs(c->s.engine, device_id(1));
-	assert_int_equal(json_count(list), 0);
-	json_free(list);
-	list = views_jobs(c->s.engine, NULL);
-	assert_int_equal(json_count(list), 1);
-	json_free(list);
+	assert_int_equal(jobs_of(c->s.engine, device_id(1)), 0);
+	assert_int_equal(jobs_of(c->s.engine, NULL), 1);
 }
 
 /* A device's place is the first 8 bytes of SHA-256(job || device) as a share of all. */
@@ -669,6 +733,24 @@ drawn_by_hash(void **state)
 	}
 }
 
+/* Who asked and is here no more is not drawn. */
+static void
+drawn_without_the_gone(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t id[16];
+
+	submit(c, drawing, id);
+	expect(c, 1, "not-selected");
+	expect(c, 2, "not-selected");
+	engine_device_gone(c->s.engine, device_id(1), "revoked");
+	for (int i = 0; i < 5000 && job_number(c, id, "invited") == 0; i++) {
+		engine_tick(c->s.engine);
+		usleep(2000);
+	}
+	assert_int_equal(job_number(c, id, "invited"), 1);
+}
+
 /* --- what a manifest is held to */
 
 static void
@@ -718,6 +800,29 @@ wrong_manifests(void **state)
 	m.examples = 500;
 	assert_int_equal(
 	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
+}
+
+static void
+wrong_reports(void **state)
+{
+	struct coordinator *c = *state;
+	struct report r = {.has_evaluate = true, .eval_examples = 500, .eval_accuracy = 1};
+	struct engine_claim claim;
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, limits, id);
+	assert_string_equal(ask(c, 1, &t), "");
+	const struct manifest m = manifest_for(&t, 1);
+	assert_int_equal(
+	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
+	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
+	r.eval_loss = -1e-9;
+	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
+	r.eval_loss = NAN;
+	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_NONE);
+	r.eval_examples = 501;
+	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
 }
 
 static void
@@ -853,6 +958,7 @@ main(void)
 	    WITH(the_same_document_again),
 	    WITH(refused_documents),
 	    WITH(an_initial_model_that_is_not_there),
+	    WITH(a_refused_job_pins_no_model),
 	    WITH(a_task),
 	    WITH(what_an_offer_lacks),
 	    WITH(what_an_old_agent_lacks),
@@ -867,7 +973,9 @@ main(void)
 	    WITH(selected_devices),
 	    WITH(a_share_of_the_fleet),
 	    WITH(drawn_by_hash),
+	    WITH(drawn_without_the_gone),
 	    WITH(wrong_manifests),
+	    WITH(wrong_reports),
 	    WITH(no_normaliser),
 	    WITH(used_and_too_late),
 	    WITH(twice_at_once),

@@ -173,8 +173,8 @@ a_place_given_away(void **state)
 	submit(c, text, job);
 	assert_string_equal(ask(c, 1, &one), "");
 	assert_string_equal(ask(c, 2, &two), "job-full");
-	assert_int_equal(
-	    engine_abort(c->s.engine, device_id(1), one.task, abort_reason_cause(ABORT_STOPPED)),
+	assert_int_equal(engine_abort(c->s.engine, device_id(1), one.task,
+			     abort_reason_cause(ABORT_STOPPED), NULL),
 	    ERR_OK);
 	assert_string_equal(ask(c, 2, &two), "");
 	assert_string_equal(deliver(c, &one, 1, 1, 100), "wrong-state");

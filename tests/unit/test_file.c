@@ -324,6 +324,23 @@ empties_a_directory(void **state)
 	assert_int_equal(file_empty_dir("here", &why), ERR_IO);
 }
 
+static void
+removes_a_directory(void **state)
+{
+	struct why why = {""};
+	(void)state;
+
+	assert_int_equal(file_remove_dir("not-there", &why), ERR_OK);
+	assert_int_equal(file_mkdirs("tree/deep/deeper", 0700, &why), ERR_OK);
+	assert_int_equal(file_write("tree/deep/file", "x", 1, 0600, &why), ERR_OK);
+	assert_int_equal(file_mkdirs("beside", 0700, &why), ERR_OK);
+	assert_int_equal(file_write("beside/file", "x", 1, 0600, &why), ERR_OK);
+	assert_int_equal(symlink("../../beside", "tree/deep/link"), 0);
+	assert_int_equal(file_remove_dir("tree", &why), ERR_OK);
+	assert_int_not_equal(access("tree", F_OK), 0);
+	assert_int_equal(access("beside/file", F_OK), 0);
+}
+
 int
 main(void)
 {
@@ -340,6 +357,7 @@ main(void)
 	    cmocka_unit_test(exact_transfers),
 	    cmocka_unit_test(makes_directories),
 	    cmocka_unit_test(empties_a_directory),
+	    cmocka_unit_test(removes_a_directory),
 	};
 
 	return cmocka_run_group_tests(tests, enter, leave);

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 
 #include "coordinator.h"
 
@@ -16,15 +17,29 @@ static const char momentum[] = JOB("momentum", TWO,
 static const char exploding[] =
     JOB("exploding", TWO, ",\"aggregate\":{\"server_optimizer\":{\"name\":\"sgd\",\"rate\":2}}");
 static const char stepwise[] = JOB("stepwise", TWO, ",\"download\":{\"codec\":\"int8\"}");
+static const char filed[] = JOB("filed", TWO,
+    ",\"download\":{\"codec\":\"int8\"},\"aggregate\":{\"server_optimizer\":{\"name\":\"sgd\","
+    "\"momentum\":0.5}}");
 static const char limited[] = JOB("limited", TWO, ",\"stop\":{\"rounds\":2}");
+#define THREE "\"goal\":3,\"quorum\":2"
+#define TARGET ",\"stop\":{\"target\":{\"accuracy\":0.9,\"loss\":0.05}}"
+#define MEDIAN ",\"aggregate\":{\"rule\":{\"name\":\"median\",\"hostile\":1}}"
+#define BACK \
+	",\"guard\":{\"metric\":\"accuracy\",\"drop\":0.1,\"do\":\"rollback\"}," \
+	"\"upload\":{\"codec\":\"f32\"}"
+static const char capped[] = JOB("capped", THREE, TARGET);
+static const char wary[] = JOB("wary", "\"goal\":3,\"quorum\":3", MEDIAN TARGET BACK);
 static const char hasty[] = JOB("hasty", TWO ",\"deadline_s\":0.2", "");
 
 /* Files of a folder whose names end so. */
 static unsigned
 files(struct coordinator *c, const char *folder, const char *suffix)
 {
-	DIR *d = opendir(coordinator_path(c, folder));
+	char path[sizeof(c->path)];
 	struct dirent *ent;
+
+	snprintf(path, sizeof(path), "%s/%s", c->dir, folder);
+	DIR *d = opendir(path);
 	unsigned n = 0;
 
 	assert_non_null(d);
@@ -259,6 +274,63 @@ the_last_round(void **state)
 	assert_int_equal(job_number(c, job, "rounds_committed"), 2);
 }
 
+/* --- a device's word on the model */
+
+#define HONEST "{\"evaluate\":{\"examples\":10,\"accuracy\":0.5,\"loss\":1}}"
+
+/* A round of three, of which the last says what it likes. */
+static void
+measured(struct coordinator *c, const uint8_t job[16], uint64_t round, char *claim)
+{
+	static char honest[] = HONEST;
+	struct task t[3];
+
+	for (uint8_t i = 0; i < 3; i++)
+		assert_string_equal(ask(c, i + 1, &t[i]), "");
+	for (uint8_t i = 0; i < 3; i++) {
+		c->report = i < 2 ? honest : claim;
+		assert_null(deliver(c, &t[i], i + 1, 0.1f, 10));
+	}
+	c->report = NULL;
+	await_rounds(c, job, round);
+}
+
+/* Of no more examples than it trained on. */
+static void
+claimed_examples(void **state)
+{
+	static char claim[] = "{\"evaluate\":{\"examples\":1000000,\"accuracy\":1,\"loss\":1}}";
+	struct coordinator *c = *state;
+	uint8_t job[16];
+
+	submit(c, capped, job);
+	measured(c, job, 1, claim);
+	assert_true(job_is(c, job, "running"));
+	const struct store_metric m = round_row(c, job, 1).evaluate;
+	assert_int_equal(m.examples, 30);
+	assert_true(fabs(m.accuracy - 2.0 / 3) < 1e-9);
+}
+
+/* Neither the end of a job nor a way back, where some may be hostile. */
+static void
+one_device_decides_nothing(void **state)
+{
+	static char claims[][72] = {"{\"evaluate\":{\"examples\":10,\"accuracy\":1,\"loss\":0}}",
+	    "{\"evaluate\":{\"examples\":10,\"accuracy\":0,\"loss\":-1e308}}",
+	    "{\"evaluate\":{\"examples\":10}}"};
+	struct coordinator *c = *state;
+	uint8_t job[16];
+
+	submit(c, wary, job);
+	for (uint64_t n = 1; n <= 3; n++) {
+		measured(c, job, n, claims[n - 1]);
+		const struct store_round r = round_row(c, job, n);
+		assert_true(job_is(c, job, "running"));
+		assert_string_equal(r.reason, "");
+		assert_true(r.evaluate.known && r.evaluate.accuracy == 0.5 && r.evaluate.loss == 1);
+	}
+}
+
 /* A damaged delta pauses the job and keeps the round; repaired and resumed, it is folded. */
 static void
 a_damaged_delta(void **state)
@@ -286,6 +358,74 @@ a_damaged_delta(void **state)
 	assert_int_equal(engine_command(c->s.engine, job, JOB_RUNNING, NULL, &c->why), ERR_OK);
 	await_rounds(c, job, 1);
 	assert_int_equal(round_row(c, job, 1).state, OUTCOME_COMMITTED);
+}
+
+/* The committed model is its base plus the decoded difference, to the bit, and the next task names the way. */
+static void
+check_step(struct coordinator *c, const struct store_round *r)
+{
+	float w[ELEMENTS], step[ELEMENTS], after[ELEMENTS];
+	struct models_map *map = NULL;
+	struct difference d;
+
+	read_weights(c, r->base, w);
+	read_weights(c, r->model, after);
+	assert_int_equal(
+	    models_difference_get(c->s.models, r->model, r->base, &map, &c->why), ERR_OK);
+	assert_int_equal(difference_decode(&d, map->data, map->bytes, NULL), ERR_OK);
+	assert_int_equal(d.round, r->round);
+	struct difference_tile t = difference_tile(&d, 0);
+	assert_int_equal(difference_tile_decode(&d, &t, map->data + DIFFERENCE_HEAD, step), ERR_OK);
+	difference_add(w, step, ELEMENTS);
+	assert_memory_equal(w, after, sizeof(w));
+	models_map_release(map);
+}
+
+/* --- a commit that fails */
+
+struct full_disk {
+	struct coordinator *c;
+	unsigned files; /* that lie in models/ before the round ends */
+	atomic_uint refused;
+};
+
+/* Room for reports, but none for the row of a round whose files are written. */
+static enum err
+refuse_round(void *ctx, struct why *why)
+{
+	struct full_disk *d = ctx;
+
+	if (files(d->c, "models", "") <= d->files)
+		return spool_sync_names(d->c->s.spool, why);
+	atomic_fetch_add(&d->refused, 1);
+	return err_set(why, ERR_NOSPACE, "full");
+}
+
+/* Model, difference and state of a round whose row did not come go; folded again, it is the same as ever. */
+static void
+no_file_without_a_row(void **state)
+{
+	struct coordinator *c = *state;
+	struct full_disk d = {.c = c};
+	uint8_t job[16];
+
+	strcpy(c->offer.codecs[c->offer.codec_count++], "int8");
+	submit(c, filed, job);
+	d.files = files(c, "models", "");
+	store_before_commit(c->s.store, refuse_round, &d);
+	one_round(c, 1, 0.3f, 2, 0.7f);
+	for (int i = 0; i < 5000 && atomic_load(&d.refused) == 0; i++)
+		usleep(2000);
+	assert_int_not_equal(atomic_load(&d.refused), 0);
+	for (int i = 0; i < 5000 && files(c, "models", "") > d.files; i++)
+		usleep(2000);
+	assert_int_equal(files(c, "models", ""), d.files);
+	assert_int_equal(job_number(c, job, "rounds_committed"), 0);
+	store_before_commit(c->s.store, spool_sync_names, c->s.spool);
+	await_rounds(c, job, 1);
+	assert_int_equal(files(c, "models", ""), d.files + 3);
+	struct store_round r = round_row(c, job, 1);
+	check_step(c, &r);
 }
 
 /* Too few by the deadline: the round opens again, and the first opening's late delta is as good as any. */
@@ -334,27 +474,6 @@ old_models_go(void **state)
 	float w[ELEMENTS];
 	read_weights(c, round_row(c, job, 1).base, w);
 	read_weights(c, round_row(c, job, 3).model, w);
-}
-
-/* The committed model is its base plus the decoded difference, to the bit, and the next task names the way. */
-static void
-check_step(struct coordinator *c, const struct store_round *r)
-{
-	float w[ELEMENTS], step[ELEMENTS], after[ELEMENTS];
-	struct models_map *map = NULL;
-	struct difference d;
-
-	read_weights(c, r->base, w);
-	read_weights(c, r->model, after);
-	assert_int_equal(
-	    models_difference_get(c->s.models, r->model, r->base, &map, &c->why), ERR_OK);
-	assert_int_equal(difference_decode(&d, map->data, map->bytes, NULL), ERR_OK);
-	assert_int_equal(d.round, r->round);
-	struct difference_tile t = difference_tile(&d, 0);
-	assert_int_equal(difference_tile_decode(&d, &t, map->data + DIFFERENCE_HEAD, step), ERR_OK);
-	difference_add(w, step, ELEMENTS);
-	assert_memory_equal(w, after, sizeof(w));
-	models_map_release(map);
 }
 
 static void
@@ -542,7 +661,10 @@ main(void)
 	    WITH(server_momentum),
 	    WITH(not_finite_three_times),
 	    WITH(the_last_round),
+	    WITH(claimed_examples),
+	    WITH(one_device_decides_nothing),
 	    WITH(a_damaged_delta),
+	    WITH(no_file_without_a_row),
 	    WITH(opened_again),
 	    WITH(old_models_go),
 	    WITH(the_base_of_failed_rounds_stays),

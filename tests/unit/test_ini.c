@@ -357,6 +357,58 @@ test_many_files(void **state)
 	assert_string_equal(shop.name, "n99");
 }
 
+/* --- all mistakes, and places */
+
+static char told[512];
+
+static void
+tell(void *context, const char *text)
+{
+	(void)context;
+	strcat(told, text);
+	strcat(told, "\n");
+}
+
+static void
+test_every_mistake(void **state)
+{
+	static const char text[] = "[shop]\nnam = x\nsize = tiny\n[shp]\nname = y\n[shop]\n"
+				   "town = 'Ulm'\nname = corner\nnonsense\n[stall a]\n";
+	struct ini_notes notes = {.mistake = tell};
+
+	(void)state;
+	ini.notes = &notes;
+	told[0] = '\0';
+	assert_int_equal(parse(text), ERR_INVALID);
+	assert_string_equal(told,
+	    "f:2: [shop] nam: unknown key (did you mean name?)\n"
+	    "f:3: [shop] size: \"tiny\" is not small, medium or large\n"
+	    "f:4: [shp]: unknown section (did you mean [shop]?)\n"
+	    "f:7: [shop] town: 'Ulm' stands in quotes: leave them out\n"
+	    "f:9: neither a [section] nor \"key = value\" nor a comment\n"
+	    "f:10: [stall a] kind: is missing\nf:10: [stall a] fruit: is missing\n");
+	assert_string_equal(why.text, "f:2: [shop] nam: unknown key (did you mean name?)");
+	assert_string_equal(shop.name, "corner");
+	ini_notes_deinit(&notes);
+	ini.notes = NULL;
+}
+
+static void
+test_places(void **state)
+{
+	struct ini_notes notes = {.mistake = NULL};
+
+	(void)state;
+	ini.notes = &notes;
+	assert_int_equal(parse("[shop]\nday = Mo\nday = Tu\n\nname = x\n"), ERR_OK);
+	assert_string_equal(ini_notes_place(&notes, shop.name, INI_LAST), "f:5: [shop] name: ");
+	assert_string_equal(ini_notes_place(&notes, shop.town, INI_LAST), "");
+	assert_string_equal(ini_notes_place(&notes, shop.days, 0), "f:2: [shop] day: ");
+	assert_string_equal(ini_notes_place(&notes, shop.days, 1), "f:3: [shop] day: ");
+	ini_notes_deinit(&notes);
+	ini.notes = NULL;
+}
+
 int
 main(void)
 {
@@ -369,6 +421,8 @@ main(void)
 	    cmocka_unit_test(test_mistakes_name_the_file),
 	    cmocka_unit_test(test_absent),
 	    cmocka_unit_test(test_many_files),
+	    cmocka_unit_test(test_every_mistake),
+	    cmocka_unit_test(test_places),
 	};
 
 	return cmocka_run_group_tests(tests, enter, leave);

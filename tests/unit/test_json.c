@@ -13,6 +13,7 @@
 
 #include "flush.h"
 #include "json.h"
+#include "json_scan.h"
 #include "prng.h"
 
 /* Parses with the last byte flush against an unreadable page. */
@@ -402,6 +403,34 @@ test_locale(void **state)
 	setlocale(LC_ALL, "C");
 }
 
+static void
+test_values(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		size_t most;
+	} rows[] = {{"1", 1}, {"[]", 2}, {"[1,2,3]", 4}, {"{\"a\":1,\"b\":[true]}", 4},
+	    {"\"[,{\\\",,\"", 1}, {"[\"a,b\",null]", 3}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		assert_int_equal(
+		    json_scan_values(rows[i].text, strlen(rows[i].text)), rows[i].most);
+}
+
+/* What is printed already goes into a tree as it is. */
+static void
+test_printed(void **state)
+{
+	(void)state;
+	struct json *v = json_object();
+
+	json_add(v, "a", json_new_printed("{\"b\":[1,\"\\n\"]}"));
+	json_add_u64(v, "c", 2);
+	prints(v, "{\"a\":{\"b\":[1,\"\\n\"]},\"c\":2}");
+	json_free(v);
+}
+
 int
 main(void)
 {
@@ -418,6 +447,8 @@ main(void)
 	    cmocka_unit_test(test_bad_trees),
 	    cmocka_unit_test(test_shortest),
 	    cmocka_unit_test(test_locale),
+	    cmocka_unit_test(test_values),
+	    cmocka_unit_test(test_printed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -533,7 +533,7 @@ test_unsupported(void **state)
 		assert_string_equal(t.task, HEX32);
 		assert_string_equal(t.job, HEX32);
 		assert_int_equal(t.round, 12);
-		assert_null(t.recipe.document);
+		assert_null(t.recipe.text);
 		messages_task_deinit(&t);
 	}
 }

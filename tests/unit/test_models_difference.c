@@ -291,19 +291,36 @@ damaged(void **state)
 	free(bytes);
 }
 
+static struct engine_job *
+new_job(void)
+{
+	struct engine_job *j = calloc(1, sizeof(*j));
+
+	assert_non_null(j);
+	j->work = calloc(1, sizeof(*j->work));
+	assert_non_null(j->work);
+	return j;
+}
+
+static void
+free_job(struct engine_job *j)
+{
+	free(j->work);
+	free(j);
+}
+
 /* A job may begin with another's model: the way ends there. */
 static void
 another_job(void **state)
 {
 	struct fixture *f = *state;
-	struct engine_job *j = calloc(1, sizeof(*j));
+	struct engine_job *j = new_job();
 	const struct services s = {.models = f->m};
 	uint8_t bytes[STEP_BYTES];
 	struct models_map *map = NULL;
 	struct difference d;
 	char path[160];
 
-	assert_non_null(j);
 	path_of(f, 4, MODELS_DIFFERENCE, path);
 	int fd = open(path, O_RDONLY);
 	assert_int_equal(file_pread(fd, bytes, sizeof(bytes), 0), ERR_OK);
@@ -318,16 +335,16 @@ another_job(void **state)
 	models_map_release(map);
 	memcpy(j->model, f->ids[5], 32);
 	engine_steps_load(&s, j);
-	assert_int_equal(j->step_count, 1);
-	free(j);
+	assert_int_equal(j->work->step_count, 1);
+	free_job(j);
 }
 
-static bool
+static enum models_fate
 keep_fifth(void *ctx, const uint8_t id[32], bool is_state)
 {
 	struct fixture *f = ctx;
 
-	return !is_state && memcmp(id, f->ids[5], 32) == 0;
+	return !is_state && memcmp(id, f->ids[5], 32) == 0 ? MODELS_STAYS : MODELS_LEFTOVER;
 }
 
 /* What a crash before the commit leaves: both go. */
@@ -336,8 +353,10 @@ recovery(void **state)
 {
 	struct fixture *f = *state;
 	char path[160];
+	uint64_t lost = 0;
 
-	assert_int_equal(models_recover(f->m, keep_fifth, f), ERR_OK);
+	assert_int_equal(models_recover(f->m, keep_fifth, f, "/nowhere", &lost, &f->why), ERR_OK);
+	assert_int_equal(lost, 0);
 	for (size_t i = 0; i < MODELS; i++) {
 		path_of(f, i, "", path);
 		assert_int_equal(access(path, F_OK), i == 5 ? 0 : -1);
@@ -375,16 +394,15 @@ static void
 offers(void **state)
 {
 	struct fixture *f = *state;
-	struct engine_job *j = calloc(1, sizeof(*j));
+	struct engine_job *j = new_job();
 	const struct services s = {.models = f->m};
 	uint64_t bytes;
 
-	assert_non_null(j);
-	strcpy(j->spec.download.codec, "int8");
+	strcpy(j->work->spec.download.codec, "int8");
 	j->model_bytes = f->bytes;
 	memcpy(j->model, f->ids[5], 32);
 	engine_steps_load(&s, j);
-	assert_int_equal(j->step_count, 5);
+	assert_int_equal(j->work->step_count, 5);
 	assert_int_equal(offered(f, j, 5, "4", &bytes), 4);
 	assert_int_equal(bytes, STEP_BYTES);
 	assert_int_equal(offered(f, j, 5, "023", &bytes), 3);
@@ -396,18 +414,18 @@ offers(void **state)
 	/* A round on an older base. */
 	assert_int_equal(offered(f, j, 3, "2", &bytes), 2);
 	assert_int_equal(offered(f, j, 3, "45", &bytes), MODELS);
-	strcpy(j->spec.download.codec, "int4"); /* the device does not know it */
+	strcpy(j->work->spec.download.codec, "int4"); /* the device does not know it */
 	assert_int_equal(offered(f, j, 5, "4", &bytes), MODELS);
-	strcpy(j->spec.download.codec, "int8");
+	strcpy(j->work->spec.download.codec, "int8");
 	/* A new round on that base: what was between is no way any more. */
 	engine_steps_add(j, f->ids[3], f->ids[0], 100);
-	assert_int_equal(j->step_count, 1);
+	assert_int_equal(j->work->step_count, 1);
 	assert_int_equal(offered(f, j, 0, "3", &bytes), 3);
 	assert_int_equal(offered(f, j, 0, "2", &bytes), MODELS);
 	for (int i = 0; i < 40; i++)
 		engine_steps_add(j, f->ids[i % 2], f->ids[(i + 1) % 2], 100);
-	assert_int_equal(j->step_count, ENGINE_STEPS);
-	free(j);
+	assert_int_equal(j->work->step_count, ENGINE_STEPS);
+	free_job(j);
 }
 
 /* What a task names can be had: the longest way, and none beyond it. */
@@ -415,7 +433,7 @@ static void
 the_longest_way(void **state)
 {
 	struct fixture *f = *state;
-	struct engine_job *j = calloc(1, sizeof(*j));
+	struct engine_job *j = new_job();
 	const struct services s = {.models = f->m};
 	const struct codec *codec = codec_find_name("int8");
 	struct difference d = {.round = 1,
@@ -428,7 +446,6 @@ the_longest_way(void **state)
 	struct task t = {.wait = false};
 	char path[160];
 
-	assert_non_null(j);
 	assert_true(d.payload_bytes <= sizeof(payload));
 	memcpy(ids[0], f->ids[5], 32);
 	for (unsigned char i = 1; i < ENGINE_STEPS + 2; i++) {
@@ -440,7 +457,7 @@ the_longest_way(void **state)
 	/* A model that is longer than so many steps. */
 	path_of(f, 5, "", path);
 	assert_int_equal(truncate(path, 1 << 20), 0);
-	strcpy(j->spec.download.codec, "int8");
+	strcpy(j->work->spec.download.codec, "int8");
 	j->model_bytes = 1 << 20;
 	memcpy(j->model, ids[0], 32);
 	memcpy(j->row.base, ids[0], 32);
@@ -455,7 +472,7 @@ the_longest_way(void **state)
 	models_map_release(map);
 	assert_int_equal(models_difference_get(f->m, ids[0], ids[ENGINE_STEPS + 1], &map, &f->why),
 	    ERR_NOTFOUND);
-	free(j);
+	free_job(j);
 }
 
 int

@@ -552,6 +552,34 @@ slabs(void **state)
 	net_free(net);
 }
 
+/* As torch.nn.Linear and Conv2d begin: weights and biases within 1 / sqrt(fan in), and spread over all of it. */
+static void
+torch_init(void **state)
+{
+	struct nets n;
+	struct net *net;
+	float most = 0, sum = 0;
+	(void)state;
+
+	nets_start(&n, 100, 1, 1, LOSS_MSE);
+	nets_linear(&n, "a", 400)->init = INIT_TORCH;
+	assert_int_equal(net_new(&net, &n.spec, 0, BATCH, false, 0, NULL), ERR_OK);
+	net_init(net, 1);
+	const float *w = net_params(net);
+	for (size_t part = 0; part < 2; part++) { /* 40,000 weights, 400 biases */
+		size_t from = part * 40000, count = part ? 400 : 40000;
+		most = sum = 0;
+		for (size_t i = from; i < from + count; i++) {
+			most = fmaxf(most, fabsf(w[i]));
+			sum += w[i] * w[i];
+		}
+		assert_true(most <= 0.1f && most > 0.098f);
+		assert_true(fabsf(sum / (float)count - 0.01f / 3) < 0.0005f);
+	}
+	assert_memory_not_equal(w, w + 40000, 400 * sizeof(float));
+	net_free(net);
+}
+
 int
 main(void)
 {
@@ -570,6 +598,7 @@ main(void)
 	    cmocka_unit_test(bad_batches),
 	    cmocka_unit_test(failed_step),
 	    cmocka_unit_test(initial),
+	    cmocka_unit_test(torch_init),
 	    cmocka_unit_test(slabs),
 	};
 

@@ -64,6 +64,19 @@ static const struct row rows[] = {
 	.reason = "aggregate.rule.smoothing: belongs to geometric_median"},
     {.aggregate = "\"rule\":{\"name\":\"median\",\"iterations\":2}",
 	.reason = "aggregate.rule.iterations: belongs to geometric_median, centered_clipping"},
+    /* Each is to say how many it bears; where nobody is nobody bears none. */
+    {.aggregate = "\"rule\":{\"name\":\"median\"}",
+	.reason = "aggregate.rule.hostile: missing; set it to how many hostile reports a round "
+		  "median is to bear"},
+    {.aggregate = "\"rule\":{\"name\":\"geometric_median\"}",
+	.reason = "aggregate.rule.hostile: missing; "},
+    {.aggregate = "\"rule\":{\"name\":\"centered_clipping\",\"radius\":1}",
+	.reason = "aggregate.rule.hostile: missing; "},
+    {.aggregate = "\"rule\":{\"name\":\"geometric_median\",\"hostile\":0}"},
+    {.aggregate = "\"rule\":{\"name\":\"trimmed_mean\",\"hostile\":0}",
+	.reason = "aggregate.rule.hostile: trimmed_mean bears as many hostile reports a round"},
+    {.aggregate = "\"rule\":{\"name\":\"mean\",\"nearest\":true}",
+	.reason = "aggregate.rule.hostile: nearest bears"},
     /* --- rules and codecs */
     {.more = "\"upload\":{\"codec\":\"sparse\"}"},
     {.aggregate = "\"rule\":{\"name\":\"median\"}",

@@ -1,3 +1,4 @@
+#include "names.h"
 #include "registry_fixture.h"
 
 /* --- who a certificate is */
@@ -164,13 +165,18 @@ in_id_order(void **state)
 		struct store_device d = device((uint8_t)(i * 77 % 200), "d");
 		put(f, &d);
 	}
-	assert_int_equal(registry_each(f->r, note, &l), ERR_OK);
+	assert_int_equal(registry_each(f->r, NULL, note, &l), ERR_OK);
 	assert_int_equal(l.count, 200);
 	for (size_t i = 0; i < 200; i++)
 		assert_int_equal(l.tags[i], i);
 	l = (struct list){.stop_at = 3};
-	assert_int_equal(registry_each(f->r, note, &l), ERR_CLOSED);
+	assert_int_equal(registry_each(f->r, NULL, note, &l), ERR_CLOSED);
 	assert_int_equal(l.count, 3);
+	struct store_device from = device(150, "d");
+	l = (struct list){.count = 0};
+	assert_int_equal(registry_each(f->r, from.id, note, &l), ERR_OK);
+	assert_int_equal(l.count, 50);
+	assert_int_equal(l.tags[0], 150);
 }
 
 /* --- what a job selects */
@@ -460,7 +466,7 @@ work(void *arg)
 		b->failures += registry_get(b->f->r, d.id, &v) != ERR_OK || v.reports != 1;
 		b->failures += !registry_matches(b->f->r, d.id, &any);
 		if (i % 20 == 0)
-			b->failures += registry_each(b->f->r, note, &l) != ERR_OK;
+			b->failures += registry_each(b->f->r, NULL, note, &l) != ERR_OK;
 	}
 	return NULL;
 }
@@ -487,6 +493,92 @@ threads(void **state)
 	assert_int_equal(report.seen, 240);
 }
 
+/* --- names */
+
+static enum err
+count_renamed(void *ctx, const struct store_device *d)
+{
+	(void)d;
+	++*(size_t *)ctx;
+	return ERR_OK;
+}
+
+static enum err
+settle(struct store_db *db, void *arg, struct why *why)
+{
+	return names_settle(db, count_renamed, arg, why);
+}
+
+static void
+wants_name(struct fixture *f, uint8_t tag, const char *name)
+{
+	struct registry_view v;
+	uint8_t id[32];
+
+	memset(id, tag, sizeof(id));
+	assert_int_equal(registry_follow(f->r, id), ERR_OK);
+	assert_int_equal(registry_get(f->r, id, &v), ERR_OK);
+	assert_string_equal(v.row.name, name);
+}
+
+/* Who was revoked or has no name is left alone; a long name is cut between characters. */
+static void
+names_that_were_shared(void **state)
+{
+	static const char whole[] =
+	    "a123456789b123456789c123456789d123456789e123456789f123456789\xe2\x82\xac";
+	static const char cut[] = "a123456789b123456789c123456789d123456789e123456789f123456789-2";
+	const char *const before[] = {"gw", "gw-3", "gw", "gw", "gw", "", "", whole, whole, "gw"};
+	const char *const after[] = {
+	    "gw", "gw-3", "gw-2", "gw-4", "gw", "", "", whole, cut, "gw-5"};
+	struct fixture *f = *state;
+	size_t renamed = 0;
+
+	for (uint8_t i = 0; i < 10; i++) {
+		struct store_device d = device(i + 1, before[i]);
+		d.state = i == 4 ? DEVICE_REVOKED : i == 2 ? DEVICE_SUSPENDED : DEVICE_ACTIVE;
+		assert_int_equal(store_write(f->store, write_device, &d, NULL), ERR_OK);
+	}
+	assert_int_equal(store_write(f->store, settle, &renamed, NULL), ERR_OK);
+	assert_int_equal(renamed, 4);
+	for (uint8_t i = 0; i < 10; i++)
+		wants_name(f, i + 1, after[i]);
+	assert_int_equal(store_write(f->store, settle, &renamed, NULL), ERR_OK);
+	assert_int_equal(renamed, 4);
+}
+
+static enum err
+write_token(struct store_db *db, void *row, struct why *why)
+{
+	(void)why;
+	return store_token_put(db, row);
+}
+
+/* The last use survives a restart, and a change of the token's row; it is written when others are, not at each use. */
+static void
+token_use(void **state)
+{
+	struct fixture *f = *state;
+	struct registry_token_use use;
+	struct token t;
+	struct store_token row = access_token(5, "reader", &t);
+
+	assert_int_equal(store_write(f->store, write_token, &row, &f->why), ERR_OK);
+	assert_int_equal(registry_put_token(f->r, &row), ERR_OK);
+	assert_false(registry_token_use(f->r, t.id, &use));
+	registry_token_used(f->r, t.id, "192.0.2.7");
+	assert_true(registry_token_use(f->r, t.id, &use));
+	double at = use.at;
+	registry_flush(f->r, f->store);
+	row.revoked = true;
+	assert_int_equal(store_write(f->store, write_token, &row, &f->why), ERR_OK);
+	registry_free(f->r);
+	assert_int_equal(registry_new(&f->r, f->store, &f->why), ERR_OK);
+	assert_true(registry_token_use(f->r, t.id, &use));
+	assert_true(use.at >= at && use.at < at + 1);
+	assert_string_equal(use.address, "192.0.2.7");
+}
+
 int
 main(void)
 {
@@ -506,7 +598,9 @@ main(void)
 	    WITH_REGISTRY(roles_of_people),
 	    WITH_REGISTRY(generations),
 	    WITH_REGISTRY(access_tokens),
+	    WITH_REGISTRY(token_use),
 	    WITH_REGISTRY(threads),
+	    WITH_REGISTRY(names_that_were_shared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@
 #include "log.h"
 #include "server.h"
 #include "setup.h"
+#include "store.h"
 
 /* A coordinator that is told to read its configuration again, far more often than any table of old ones would have had places for. */
 
@@ -54,6 +55,7 @@ static int
 setup(void **state)
 {
 	struct bench *b = calloc(1, sizeof(*b));
+	char path[96];
 
 	assert_non_null(b);
 	log_set_level(LOG_LEVEL_ERROR);
@@ -68,6 +70,8 @@ setup(void **state)
 	b->config.admin_socket[0] = '\0';
 	snprintf(b->config.state_dir, sizeof(b->config.state_dir), "%s", b->dir);
 	renew_certificate(b);
+	snprintf(path, sizeof(path), "%s/rivulet.db", b->dir);
+	must(b, store_create(path, NULL, NULL, &b->why));
 	must(b, setup_new(&b->setup, &b->config, &b->why));
 	must(b, setup_start(b->setup, &b->why));
 	*state = b;

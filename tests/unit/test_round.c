@@ -369,18 +369,20 @@ tasks_and_deltas(void **state)
 static void
 policy_of_a_document(void **state)
 {
-	struct round_spec spec = {.goal = 10,
-	    .quorum = 7,
-	    .over_select = 1.25,
-	    .deadline_s = 60,
-	    .grace_s = 0.5,
-	    .sample_s = 2,
-	    .sample = true};
+	struct job_spec spec = {.round = {.goal = 10,
+				    .quorum = 7,
+				    .over_select = 1.25,
+				    .deadline_s = 60,
+				    .grace_s = 0.5,
+				    .sample_s = 2,
+				    .sample = true},
+	    .aggregate = {.rule = {.hostile = 3}}};
 	struct round_policy p = round_policy(&spec);
 
 	(void)state;
 	assert_int_equal(p.goal, 10);
 	assert_int_equal(p.quorum, 7);
+	assert_int_equal(p.hostile, 3);
 	/* 12.5 devices are 13. */
 	assert_int_equal(p.invite_max, 13);
 	assert_int_equal(p.deadline_ms, 60000);
@@ -388,7 +390,7 @@ policy_of_a_document(void **state)
 	assert_int_equal(p.sample_ms, 2000);
 	assert_true(p.sample);
 	assert_int_equal(p.failures, 3);
-	spec.over_select = 1e12;
+	spec.round.over_select = 1e12;
 	assert_int_equal(round_policy(&spec).invite_max, UINT32_MAX);
 }
 

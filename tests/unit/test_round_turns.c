@@ -281,6 +281,14 @@ few_without_numbers(void **state)
 	assert_int_equal(step(&r, ROUND_TICK, DEADLINE - 1), 0);
 	assert_int_equal(step(&r, ROUND_TICK, DEADLINE), ROUND_DO_FOLD);
 	assert_true(r.accepted == 1 && r.no_numbers == 1);
+	/* Not on the word of those that may be hostile. */
+	struct round_policy wary = policy;
+	wary.hostile = 1;
+	r = begun(&wary);
+	invite(&r, 4, T0);
+	round_step(&r, ROUND_GAVE_UP, 1, T0 + 1);
+	assert_int_equal(report(&r, T0 + 2), 0);
+	assert_int_equal(step(&r, ROUND_TICK, DEADLINE), ROUND_DO_REOPEN);
 	/* Too few of both: it opens again, and whoever said so may be asked again. */
 	r = begun(&policy);
 	invite(&r, 4, T0);

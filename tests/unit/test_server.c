@@ -119,6 +119,22 @@ a_second_coordinator_leaves_the_first_alone(void **state)
 	server_free(s);
 }
 
+/* Of the same user too, who could share it by SO_REUSEPORT. */
+static void
+a_port_in_use_is_refused(void **state)
+{
+	struct bench *b = *state;
+	struct server *s = start(b), *other = NULL;
+
+	b->config.listen[0].port = server_port(s);
+	b->config.admin_socket[0] = '\0';
+	assert_int_equal(server_new(&other, &b->services, routes_find, &b->why), ERR_IO);
+	assert_non_null(strstr(b->why.text, "is in use by another program"));
+	server_free(s);
+	assert_int_equal(server_new(&other, &b->services, routes_find, &b->why), ERR_OK);
+	server_free(other);
+}
+
 /* After a reload the configuration may name a path that is not this server's. */
 static void
 the_socket_that_was_bound_is_removed(void **state)
@@ -161,6 +177,7 @@ main(void)
 	    TEST(the_socket_goes_with_its_server),
 	    TEST(a_dead_socket_is_replaced),
 	    TEST(a_second_coordinator_leaves_the_first_alone),
+	    TEST(a_port_in_use_is_refused),
 	    TEST(the_socket_that_was_bound_is_removed),
 	    TEST(a_socket_of_another_stays),
 	};

@@ -29,7 +29,8 @@ static const char good[] =
     "[data sensors]\n"
     "format = csv\npath = /d/s.csv\nlabel = target\nkind = regression\n"
     "[trainer torch]\n"
-    "exec = /usr/bin/python3 \"/opt/my trainer.py\" --fast\ngrace_s = 5\ndeny_jobs = *-old\n";
+    "exec = /usr/bin/python3 \"/opt/my trainer.py\" --fast\ngrace_s = 5\ndeny_jobs = *-old\n"
+    "memory_bytes = 2G\nconfine = no\nenv = A \"B=c d\"\nread = /srv/a\nwrite = /srv/b /srv/c\n";
 
 static struct settings *
 parse(const char *text, struct why *why)
@@ -80,6 +81,10 @@ test_good(void **state)
 	assert_string_equal(t->exec, "/usr/bin/python3 \"/opt/my trainer.py\" --fast");
 	assert_true(t->grace_s > 4.9 && t->grace_s < 5.1);
 	assert_string_equal(t->gate.deny, "*-old");
+	assert_true(t->free && t->memory_bytes == 2ull << 30);
+	assert_string_equal(t->environment, "A \"B=c d\"");
+	assert_string_equal(t->read, "/srv/a");
+	assert_string_equal(t->write, "/srv/b /srv/c");
 	settings_free(s);
 }
 
@@ -107,16 +112,18 @@ static const struct {
     {"[coordinator]\nurls = https://a\n", "device.conf:2: coordinator.urls", "unknown key"},
     {"[coordinator]\nurl = ftp://a\n", "device.conf:2: coordinator.url", "https"},
     {"[coordinator]\nurl = https://a:70000\n", "device.conf:2: coordinator.url", "port"},
-    {"[coordinator]\nurl = a b c d e f g h i\n", "device.conf:2: coordinator.url", "too many"},
+    {"[coordinator]\nurl = a b c d e f g h i\n", "device.conf:2: coordinator.url", "more than 8"},
     {"[coordinator]\nmodel_mirror = ftp://a\n", "device.conf:2: coordinator.model_mirror", "http"},
-    {"[limits]\n\nepochs = 0\n", "device.conf:3: limits.epochs", "range"},
+    {"[limits]\n\nepochs = 0\n", "device.conf:3: limits.epochs", "from 1 to 1000000"},
     {"[limits]\nepochs = -1\n", "device.conf:2: limits.epochs", "whole number"},
     {"[limits]\nmodel_bytes = 12X\n", "device.conf:2: limits.model_bytes", "size"},
-    {"[limits]\nmodel_bytes = 1\n", "device.conf:2: limits.model_bytes", "range"},
+    {"[limits]\nmodel_bytes = 1\n", "device.conf:2: limits.model_bytes",
+	"from 1024 to 1000000000000000 bytes"},
     {"[limits]\nseconds_per_round = soon\n", "device.conf:2: limits.seconds_per_round", "number"},
     {"[limits]\nepochs = 1\nepochs = 2\n", "device.conf:3: limits.epochs", "twice"},
-    {"[limits]\nepochs =\n", "device.conf:2: limits.epochs", "no value"},
-    {"[device]\nthreads = 2000\n", "device.conf:2: device.threads", "range"},
+    {"[limits]\nepochs =\n", "device.conf:2: limits.epochs", "whole number"},
+    {"[device]\nthreads = 2000\n", "device.conf:2: device.threads",
+	"\"2000\" is not a whole number from 0 to 1024"},
     {"[colour]\n", "device.conf:1: colour", "unknown section"},
     {"[colour]\nred = 1\n", "device.conf:1: colour", "unknown section"},
     {"epochs = 1\n", "device.conf:1: epochs", "stands before any [section]"},
@@ -128,10 +135,10 @@ static const struct {
     {"[data a]\nformat = idx\nimages = /x\n", "device.conf:1: data a.labels", "missing"},
     {"[data a]\nformat = csv\n", "device.conf:1: data a.path", "missing"},
     {"[data a]\nformat = glyphs\npath = /x\n", "device.conf:1: data a.path", "belong"},
-    {"[data a]\nformat = glyphs\nskew = 1.5\n", "device.conf:3: data a.skew", "range"},
+    {"[data a]\nformat = glyphs\nskew = 1.5\n", "device.conf:3: data a.skew", "from 0 to 1"},
     {"[data a]\nformat = glyphs\nshard = 0/4\n", "device.conf:3: data a.shard", "from 1 to n"},
     {"[data a]\nformat = glyphs\nshard = 5/4\n", "device.conf:3: data a.shard", "from 1 to n"},
-    {"[data a]\nformat = glyphs\nshard = 5\n", "device.conf:3: data a.shard", "i/n"},
+    {"[data a]\nformat = glyphs\nshard = 5\n", "device.conf:3: data a.shard", "1/10"},
     {"[data a]\nformat = glyphs\nshard = 1/x\n", "device.conf:3: data a.shard", "i/n"},
     {"[data a]\nformat = glyphs\nsplit = odd\n", "device.conf:3: data a.split",
 	"is not iid or label"},
@@ -180,7 +187,7 @@ test_too_many(void **state)
 	for (int i = 0; i <= SETTINGS_DATA_MAX; i++)
 		sprintf(text + strlen(text), "[data d%d]\nformat = glyphs\n", i);
 	assert_int_equal(settings_parse(&s, "device.conf", text, strlen(text), &why), ERR_INVALID);
-	assert_non_null(strstr(why.text, "device.conf:65: data d32: too many data sets"));
+	assert_non_null(strstr(why.text, "device.conf:65: data d32: more than 32 data sets"));
 }
 
 static void

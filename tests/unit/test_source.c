@@ -68,7 +68,9 @@ static void
 section(char out[512], const char *images, const char *labels, const char *table)
 {
 	if (table)
-		snprintf(out, 512, "[data d]\nformat = csv\npath = %s/%s\nlabel = 4\n", dir, table);
+		snprintf(out, 512,
+		    "[data d]\nformat = csv\npath = %s/%s\nlabel = 4\nshape = 1, 2, 2\n", dir,
+		    table);
 	else
 		snprintf(out, 512, "[data d]\nformat = idx\nimages = %s/%s\nlabels = %s/%s\n", dir,
 		    images, dir, labels);
@@ -92,13 +94,21 @@ on_device(const char *text, struct why *why)
 	return e;
 }
 
+static uint32_t wanted[3] = {1, 2, 2}; /* of the coordinator's job */
+
 static enum err
 on_coordinator(const char *text, struct why *why)
 {
 	static struct config c;
-	struct recipe r = {.data = {.shape = {1, 2, 2}, .dims = 3}, .evaluate_data = "d"};
+	struct layer_spec flat = {
+	    .type = LAYER_FLATTEN, .name = "flat", .inputs = {LAYER_INPUT}, .input_count = 1};
+	struct recipe r = {.net = {.layers = &flat, .layer_count = 1, .loss = LOSS_MSE},
+	    .data = {.dims = 3},
+	    .evaluate_data = "d"};
 	struct evalset *s;
 
+	memcpy(r.data.shape, wanted, sizeof(wanted));
+	memcpy(r.net.input, wanted, sizeof(wanted));
 	assert_int_equal(config_parse(&c, "rivuletd.conf", text, strlen(text), why), ERR_OK);
 	assert_int_equal(evalset_new(&s, &c), ERR_OK);
 	enum err e = evalset_check(s, &r, why);
@@ -183,6 +193,46 @@ test_counts_differ(void **state)
 	}
 }
 
+/* Pixels of another order are as many. */
+static void
+test_another_shape(void **state)
+{
+	char text[512];
+	struct why why = {""};
+	(void)state;
+
+	section(text, "images", "labels", NULL);
+	memcpy(wanted, (uint32_t[]){2, 2, 1}, sizeof(wanted));
+	assert_int_equal(on_coordinator(text, &why), ERR_INVALID);
+	memcpy(wanted, (uint32_t[]){1, 2, 2}, sizeof(wanted));
+	assert_non_null(strstr(why.text, "shape [1, 2, 2], data.shape is [2, 2, 1]"));
+}
+
+/* A line of a table has the shape that the owner says. */
+static void
+test_shape_of_lines(void **state)
+{
+	static const char *const bad[][2] = {{"2, 2", "one number, or channels"},
+	    {"1, 2, 2, 1", "one number, or channels"}, {"2, 2, 2", "of the 4 features"},
+	    {"0, 2, 2", "of the 4 features"}};
+	char text[512];
+	struct why why = {""};
+	(void)state;
+
+	for (size_t i = 0; i < 4; i++) {
+		snprintf(text, sizeof(text),
+		    "[data d]\nformat = csv\npath = %s/table\nlabel = 4\nshape = %s\n", dir,
+		    bad[i][0]);
+		for (size_t k = 0; k < 2; k++) {
+			assert_int_equal(sides[k](text, &why), ERR_INVALID);
+			assert_non_null(strstr(why.text, bad[i][1]));
+		}
+	}
+	snprintf(text, sizeof(text), "[data d]\nformat = csv\npath = %s/table\nlabel = 4\n", dir);
+	assert_int_equal(on_coordinator(text, &why), ERR_INVALID);
+	assert_non_null(strstr(why.text, "shape [4], data.shape is [1, 2, 2]"));
+}
+
 int
 main(void)
 {
@@ -190,6 +240,8 @@ main(void)
 	    cmocka_unit_test(test_both_load),
 	    cmocka_unit_test(test_bad_files),
 	    cmocka_unit_test(test_counts_differ),
+	    cmocka_unit_test(test_another_shape),
+	    cmocka_unit_test(test_shape_of_lines),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,3 +1,4 @@
+#include "lost.h"
 #include "spool_fixture.h"
 
 static const uint8_t secret[32] = {1, 2, 3}, other_secret[32] = {4};
@@ -47,18 +48,20 @@ encrypted(void **state)
 }
 
 struct keeper {
-	uint8_t tag;
+	uint8_t tag, lost;
+	enum spool_fate other;
 	unsigned asked, parts;
 };
 
-static bool
-keep(void *ctx, const uint8_t id[16], const struct manifest *m)
+static enum spool_fate
+keep(void *ctx, const uint8_t id[16], bool part, const struct manifest *m)
 {
 	struct keeper *k = ctx;
 
+	(void)m;
 	k->asked++;
-	k->parts += m != NULL;
-	return id[0] == k->tag;
+	k->parts += part;
+	return id[0] == k->tag ? SPOOL_STAYS : id[0] == k->lost ? SPOOL_LOST : k->other;
 }
 
 /* With the wrong key the start fails, names the file and loses nothing. */
@@ -66,7 +69,7 @@ static void
 wrong_key(void **state)
 {
 	struct fixture *f = *state;
-	struct keeper k = {.tag = 2};
+	struct keeper k = {.tag = 2, .other = SPOOL_GOES};
 
 	open_spool(f, 0, secret);
 	accept_delta(f, 1, 300, 7);
@@ -91,7 +94,7 @@ static void
 recover(void **state)
 {
 	struct fixture *f = *state;
-	struct keeper k = {.tag = 2};
+	struct keeper k = {.tag = 2, .other = SPOOL_GOES};
 	struct spool_part part;
 	char path[160];
 
@@ -122,12 +125,42 @@ recover(void **state)
 	assert_int_equal(spool_used(f->s), 0);
 }
 
+/* What no row explains is set aside and stays in the quota; a leftover goes only where everything else is explained. */
+static void
+recover_lost(void **state)
+{
+	struct fixture *f = *state;
+	struct keeper k = {.tag = 2, .other = SPOOL_LEFTOVER};
+	uint64_t count = 0;
+
+	accept_delta(f, 1, 100, 1);
+	accept_delta(f, 2, 200, 2);
+	open_spool(f, 0, NULL);
+	assert_int_equal(spool_recover(f->s, keep, &k, &f->why), ERR_OK);
+	assert_int_equal(spool_lost_found(f->s), 0);
+	assert_int_equal(files_in(f->spool_dir), 1);
+	accept_delta(f, 1, 100, 1);
+	accept_delta(f, 3, 300, 3);
+	k.lost = 3;
+	open_spool(f, 0, NULL);
+	assert_int_equal(spool_recover(f->s, keep, &k, &f->why), ERR_OK);
+	assert_int_equal(spool_lost_found(f->s), 1);
+	assert_int_equal(files_in(f->spool_dir), 1);
+	assert_int_equal(files_in(f->lost_dir), 2);
+	assert_int_equal(spool_used(f->s), 100 + 200 + 300 + 3 * OVER);
+	assert_int_equal(spool_lost_remove_device(f->s, device(3), &count, &f->why), ERR_OK);
+	assert_int_equal(count, 1);
+	assert_int_equal(files_in(f->lost_dir), 1);
+	spool_lost_count(f->s);
+	assert_int_equal(spool_used(f->s), 100 + 200 + 2 * OVER);
+}
+
 /* A quota that was lowered below what is there lets nothing in until rounds end. */
 static void
 recover_above_the_quota(void **state)
 {
 	struct fixture *f = *state;
-	struct keeper k = {.tag = 2};
+	struct keeper k = {.tag = 2, .other = SPOOL_GOES};
 	struct spool_part part;
 
 	accept_delta(f, 2, 200, 2);
@@ -144,7 +177,7 @@ static void
 recover_without_a_folder(void **state)
 {
 	struct fixture *f = *state;
-	struct keeper k = {.tag = 2};
+	struct keeper k = {.tag = 2, .other = SPOOL_GOES};
 
 	assert_int_equal(rmdir(f->spool_dir), 0);
 	assert_int_equal(spool_recover(f->s, keep, &k, &f->why), ERR_NOTFOUND);
@@ -160,7 +193,7 @@ paths_too_long(void **state)
 
 	memset(dir, 'x', 4999);
 	dir[0] = '/';
-	const struct spool_options o = {.dir = dir};
+	const struct spool_options o = {.dir = dir, .lost = f->lost_dir};
 	assert_int_equal(spool_open(&s, &o, &f->why), ERR_LIMIT);
 	assert_null(s);
 	free(dir);
@@ -303,6 +336,7 @@ main(void)
 	    WITH_SPOOL(encrypted),
 	    WITH_SPOOL(wrong_key),
 	    WITH_SPOOL(recover),
+	    WITH_SPOOL(recover_lost),
 	    WITH_SPOOL(recover_above_the_quota),
 	    WITH_SPOOL(recover_without_a_folder),
 	    WITH_SPOOL(paths_too_long),

@@ -1,3 +1,4 @@
+#include "delete_rows.h"
 #include "store_fixture.h"
 
 /* --- each kind of row, there and back --- */
@@ -137,7 +138,7 @@ jobs(struct store_db *db, void *arg, struct why *why)
 	CHECK(store_job_insert(db, &j) == ERR_EXISTS);
 	CHECK(store_job_each(db, collect_job, &t) == ERR_OK);
 	CHECK(t.n == 4);
-	CHECK(memcmp(t.tag, "\x01\x03\x02\x00", 4) == 0);
+	CHECK(memcmp(t.tag, "\x00\x01\x02\x03", 4) == 0);
 	/* Cut to 127 bytes, not inside the two bytes of a character. */
 	memset(reason, 'r', sizeof(reason));
 	reason[sizeof(reason) - 1] = '\0';
@@ -282,6 +283,10 @@ accepts(struct store_db *db, void *arg, struct why *why)
 	CHECK(store_accept_each(db, a.job, 1, collect_accept, &t) == ERR_OK);
 	CHECK(t.n == 4);
 	CHECK(memcmp(t.tag, "\x00\x02\x64\xc8", 4) == 0);
+	a.round = 1;
+	t = (struct tags){.n = 0};
+	CHECK(store_accept_after(db, &a, collect_accept, &t) == ERR_OK);
+	CHECK(t.n == 2 && memcmp(t.tag, "\x64\xc8", 2) == 0);
 	CHECK(store_accept_get(db, a.job, 1, a.device, &got) == ERR_OK);
 	CHECK(strcmp(got.report, report) == 0);
 	free(got.report);
@@ -302,6 +307,55 @@ static void
 test_accepts(void **state)
 {
 	write_ok(*state, accepts, NULL);
+}
+
+static enum err
+put_keys(struct store_db *db, const uint8_t device_id[32], struct why *why)
+{
+	uint8_t key[32];
+
+	for (uint8_t tag = 11; tag <= 14; tag++) {
+		memset(key, tag, sizeof(key));
+		CHECK(store_key_put(db, key, device_id) == ERR_OK);
+		/* Of the last one nobody knows that it is in use but who says so. */
+		if (tag != 13)
+			CHECK(store_key_retire(db, key, tag == 12 ? 9 : 5) == ERR_OK);
+	}
+	return ERR_OK;
+}
+
+/* One key was retired before the first manifest on record, one after it, two are in use. */
+static enum err
+keys(struct store_db *db, void *arg, struct why *why)
+{
+	struct store_job j = job(1, 1);
+	struct store_round r = make_round(1, 1);
+	struct store_device d = device(2);
+	struct store_accept a = make_accept(1, 1, 2);
+	struct store_pruning p = {.count = 0};
+	uint8_t owner[32];
+
+	(void)arg;
+	CHECK(store_device_put(db, &d) == ERR_OK && store_job_insert(db, &j) == ERR_OK);
+	CHECK(store_round_put(db, &r) == ERR_OK && store_accept_insert(db, &a) == ERR_OK);
+	CHECK(put_keys(db, d.id, why) == ERR_OK);
+	memcpy(p.device, d.id, 32);
+	memset(p.previous, 13, 32);
+	memset(p.present, 14, 32);
+	CHECK(store_key_prune(db, &p) == ERR_OK && p.count == 1 && p.gone[0][0] == 11);
+	CHECK(store_key_prune(db, &p) == ERR_OK && p.count == 0);
+	CHECK(store_delete_reports(db, a.job, 1, 1) == ERR_OK);
+	CHECK(store_key_prune(db, &p) == ERR_OK && p.count == 1 && p.gone[0][0] == 12);
+	CHECK(store_key_get(db, p.gone[0], owner) == ERR_NOTFOUND);
+	CHECK(store_key_get(db, p.present, owner) == ERR_OK);
+	CHECK(store_key_get(db, p.previous, owner) == ERR_OK);
+	return ERR_OK;
+}
+
+static void
+test_keys(void **state)
+{
+	write_ok(*state, keys, NULL);
 }
 
 static enum err
@@ -388,6 +442,7 @@ main(void)
 	    WITH_STORE(test_jobs),
 	    WITH_STORE(test_rounds),
 	    WITH_STORE(test_accepts),
+	    WITH_STORE(test_keys),
 	    WITH_STORE(test_models_and_meta),
 	    WITH_STORE(test_each_in_each),
 	};

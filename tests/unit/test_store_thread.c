@@ -439,6 +439,43 @@ test_versions(void **state)
 	assert_non_null(strstr(f->why.text, "another program"));
 }
 
+static enum err
+refuse(struct store_db *db, void *arg, struct why *why)
+{
+	(void)db;
+	(void)arg;
+	return err_set(why, ERR_DENIED, "no");
+}
+
+/* Opening never makes a database, and one that is made is there whole or not at all. */
+static void
+test_create(void **state)
+{
+	struct fixture *f = *state;
+	struct store *s = NULL;
+	int number = 7;
+	struct stat st;
+
+	assert_int_equal(store_create(f->path, NULL, NULL, &f->why), ERR_EXISTS);
+	store_close(f->s);
+	f->s = NULL;
+	unlink(f->path);
+	assert_int_equal(store_open(&s, f->path, &f->why), ERR_NOTFOUND);
+	assert_int_not_equal(stat(f->path, &st), 0);
+	assert_int_equal(store_create(f->path, refuse, NULL, &f->why), ERR_DENIED);
+	assert_int_not_equal(stat(f->path, &st), 0);
+	assert_int_equal(store_create(f->path, put_meta, &number, &f->why), ERR_OK);
+	assert_int_equal(store_open(&f->s, f->path, &f->why), ERR_OK);
+	read_ok(f, get_meta, &number);
+	store_close(f->s);
+	f->s = NULL;
+	assert_int_equal(truncate(f->path, 0), 0);
+	assert_int_equal(store_open(&s, f->path, &f->why), ERR_NOTFOUND);
+	assert_non_null(strstr(f->why.text, "empty"));
+	assert_int_equal(stat(f->path, &st), 0);
+	assert_int_equal(st.st_size, 0);
+}
+
 static void
 overwrite(const char *path, off_t at, size_t len)
 {
@@ -538,6 +575,7 @@ main(void)
 	    WITH_STORE(test_close),
 	    WITH_STORE(test_reading_beside_writing),
 	    WITH_STORE(test_kill),
+	    WITH_STORE(test_create),
 	    WITH_STORE(test_versions),
 	    WITH_STORE(test_damage),
 	    WITH_STORE(test_rows_that_do_not_fit),

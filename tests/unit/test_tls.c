@@ -625,6 +625,25 @@ writing_to_nobody(void **state)
 	tls_context_free(sc);
 }
 
+/* A load balancer's check: it is told from one who speaks and fails. */
+static void
+nothing_instead_of_a_handshake(void **state)
+{
+	struct tls_context *sc = server_context(&server, 10);
+	struct tls_session *s = NULL;
+	int fd[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
+	assert_int_equal(tls_session_new(&s, sc, fd[1]), ERR_OK);
+	close(fd[0]);
+	assert_int_equal(tls_handshake(s), TLS_FAILED);
+	assert_false(tls_heard(s));
+	tls_session_free(s);
+	close(fd[1]);
+	tls_context_free(sc);
+}
+
 static void
 garbage_instead_of_a_handshake(void **state)
 {
@@ -648,6 +667,7 @@ garbage_instead_of_a_handshake(void **state)
 			r = tls_handshake(s);
 		assert_int_equal(r, TLS_FAILED);
 		assert_int_not_equal(strlen(tls_why(s)), 0);
+		assert_true(tls_heard(s));
 		tls_session_free(s);
 		close(fd[0]);
 		close(fd[1]);
@@ -774,6 +794,7 @@ main(void)
 	    cmocka_unit_test(bulk_both_ways),
 	    cmocka_unit_test(closing),
 	    cmocka_unit_test(writing_to_nobody),
+	    cmocka_unit_test(nothing_instead_of_a_handshake),
 	    cmocka_unit_test(garbage_instead_of_a_handshake),
 	    cmocka_unit_test(garbage_inside_a_session),
 	    cmocka_unit_test(bad_configuration),

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "backoff.h"
+#include "program.h"
 #include "trainer.h"
 #include "trainer_offer.h"
 
@@ -86,10 +87,11 @@ test_answer(void **state)
 	assert_string_equal(offer.layers[0], "linear");
 	assert_string_equal(offer.layers[1], "relu");
 	/* Feedback is the device's own; control variates a program does not get. */
-	assert_int_equal(offer.feature_count, 3);
+	assert_int_equal(offer.feature_count, 4);
 	assert_string_equal(offer.features[0], "feedback");
-	assert_string_equal(offer.features[1], "clip");
-	assert_string_equal(offer.features[2], "later");
+	assert_string_equal(offer.features[1], "init-torch");
+	assert_string_equal(offer.features[2], "clip");
+	assert_string_equal(offer.features[3], "later");
 	assert_int_equal(offer.memory_bytes, 4000000);
 }
 
@@ -134,7 +136,7 @@ test_nothing(void **state)
 		assert_int_equal(offer.trainer_count, 1);
 		assert_string_equal(offer.trainers[0], "a");
 		assert_int_equal(offer.layer_count, 0);
-		assert_int_equal(offer.feature_count, 1);
+		assert_int_equal(offer.feature_count, 2);
 		assert_string_equal(offer.features[0], "feedback");
 		assert_int_equal(offer.memory_bytes, 1 << 30);
 	}
@@ -197,6 +199,32 @@ test_find(void **state)
 	settings_free(without);
 }
 
+/* What the agent says at its start, and the doctor: with the place. */
+static void
+test_try(void **state)
+{
+	static const char text[] = "[trainer fine]\nexec = \"/bin/sh\" -c 'exit 0'\n"
+				   "[trainer absent]\nexec = /no/such --fast\n"
+				   "[trainer open]\nexec = sh -c \"exit 0\n"
+				   "[trainer path]\nexec = sh\nread = /tmp data\n";
+	static const char *const said[] = {"",
+	    "t.conf:4: trainer absent.exec: /no/such is not there or not executable",
+	    "t.conf:6: trainer open.exec: cannot be split into words: a quote is open",
+	    "t.conf:8: trainer path.exec: read: data does not begin with /"};
+	struct settings *s;
+	struct why why;
+
+	(void)state;
+	assert_int_equal(settings_parse(&s, "t.conf", text, strlen(text), &why), ERR_OK);
+	for (size_t i = 0; i < s->trainer_count; i++) {
+		why.text[0] = '\0';
+		enum err e = program_try(s, &s->trainers[i], NULL, &why);
+		assert_int_equal(e != ERR_OK, i > 0);
+		assert_string_equal(why.text, said[i]);
+	}
+	settings_free(s);
+}
+
 int
 main(void)
 {
@@ -207,6 +235,7 @@ main(void)
 	    cmocka_unit_test(test_stop),
 	    cmocka_unit_test(test_no_program),
 	    cmocka_unit_test(test_find),
+	    cmocka_unit_test(test_try),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

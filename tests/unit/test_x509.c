@@ -447,6 +447,57 @@ foreign_ca(void **state)
 	fleet_free(&m);
 }
 
+/* Of version 1.0 with mbedTLS 2.28: a CA, and the certificate of its signer. */
+static const char old_ca[] = "-----BEGIN CERTIFICATE-----\n"
+			     "MIIBkDCCATOgAwIBAgIQRct3ur75jM2TOYgj465GFzAMBggqhkjOPQQDAgUAMBUx\n"
+			     "EzARBgNVBAMMClJpdnVsZXQgQ0EwHhcNMjYxMTIwMjMyMzAyWhcNNDYxMTE3MjMy\n"
+			     "MzAyWjAVMRMwEQYDVQQDDApSaXZ1bGV0IENBMFkwEwYHKoZIzj0CAQYIKoZIzj0D\n"
+			     "AQcDQgAE7MEcjauHSqvsVmydo5cLi302SmlURvy8/H73BmTMrZ/eTLgTSphjw1ve\n"
+			     "ZYEsFO2AwBlBxiTYAUosItsF7QdpTaNjMGEwDwYDVR0TAQH/BAUwAwEB/zAOBgNV\n"
+			     "HQ8BAf8EBAMCAQYwHQYDVR0OBBYEFFRJ7wfbW+nDw9lfMxd/4xV2ovAbMB8GA1Ud\n"
+			     "IwQYMBaAFFRJ7wfbW+nDw9lfMxd/4xV2ovAbMAwGCCqGSM49BAMCBQADSQAwRgIh\n"
+			     "APhQU3V3GxbuDEyQa8AEqRiuYUyIHYlr1T1CBo8fYDwHAiEAw9nYZW7qH9zvezM5\n"
+			     "TOwoD8daiBCiCKt2KOu5DnxGfsI=\n"
+			     "-----END CERTIFICATE-----\n";
+static const char old_leaf[] = "-----BEGIN CERTIFICATE-----\n"
+			       "MIIBpjCCAUqgAwIBAgIQXZ4BQfON5A1o+hioQERmzjAMBggqhkjOPQQDAgUAMBUx\n"
+			       "EzARBgNVBAMMClJpdnVsZXQgQ0EwHhcNMjYxMTIwMjMyMzAyWhcNNDYxMTE3MjMy\n"
+			       "MzAyWjAaMRgwFgYDVQQDDA9SaXZ1bGV0IHJlY29yZHMwWTATBgcqhkjOPQIBBggq\n"
+			       "hkjOPQMBBwNCAASz6Th2Ws93FWs5OquJ1mYHQrE+sVFVKqrxym+cgJHdkyBtaCUF\n"
+			       "WItIkCCze2T1FvUbR5jtgw2rCb6s0xhV3Hhfo3UwczAMBgNVHRMBAf8EAjAAMA4G\n"
+			       "A1UdDwEB/wQEAwIHgDATBgNVHSUEDDAKBggrBgEFBQcDJDAdBgNVHQ4EFgQUN7+g\n"
+			       "A0JcORUzz+mCAXNzBKGQURwwHwYDVR0jBBgwFoAUVEnvB9tb6cPD2V8zF3/jFXai\n"
+			       "8BswDAYIKoZIzj0EAwIFAANIADBFAiEAmsIvbaSMgSiKacd7W6gYRc4fv4ayQL5W\n"
+			       "xSkfQ/j5VasCIBP7Z/n6BhucHKG0yCSb/O0OrSwz0RiBijWBUn3czahm\n"
+			       "-----END CERTIFICATE-----\n";
+
+/* RFC 5758, 3.2: the parameters of ecdsa-with-SHA256 are left out. Certificates that have a NULL there stay good. */
+static void
+no_parameters(void **state)
+{
+	static const uint8_t with_null[] = {
+	    0x30, 0x0c, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02, 0x05, 0x00};
+	char dir[] = "/tmp/test_x509.XXXXXX";
+	struct x509_cert before, issuer;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(x509_from_pem(&issuer, old_ca, &why), ERR_OK);
+	assert_int_equal(x509_from_pem(&before, old_leaf, &why), ERR_OK);
+	assert_non_null(memmem(before.der, before.len, with_null, sizeof(with_null)));
+	assert_int_equal(x509_verify(&before, &issuer), ERR_OK);
+	struct fleet_member m = fleet_issue(&ca, X509_CLIENT, "device", -3600, 3600);
+	assert_null(memmem(m.cert.der, m.cert.len, with_null, sizeof(with_null)));
+	assert_null(memmem(ca.cert.der, ca.cert.len, with_null, sizeof(with_null)));
+	put_pem(dir, "client", &m.cert);
+	assert_int_equal(shell(dir,
+			     "openssl asn1parse -in client >parsed && ! grep -q NULL parsed && "
+			     "test $(grep -c ecdsa-with-SHA256 parsed) = 2"),
+	    0);
+	shell(dir, "rm -rf \"$PWD\"");
+	fleet_free(&m);
+}
+
 int
 main(void)
 {
@@ -464,6 +515,7 @@ main(void)
 	    cmocka_unit_test(csr_from_elsewhere),
 	    cmocka_unit_test(openssl_agrees),
 	    cmocka_unit_test(foreign_ca),
+	    cmocka_unit_test(no_parameters),
 	};
 
 	return cmocka_run_group_tests(tests, make_ca, drop_ca);

@@ -116,7 +116,7 @@ trial_init(struct trial *t, const char *job, const char *config)
 static inline void
 trial_deinit(struct trial *t)
 {
-	char work[128];
+	char below[128];
 
 	work_deinit(&t->work);
 	job_deinit(&t->job);
@@ -124,8 +124,10 @@ trial_deinit(struct trial *t)
 	dataset_deinit(&t->train);
 	dataset_deinit(&t->validation);
 	unlink(t->path);
-	snprintf(work, sizeof(work), "%s/work", t->home);
-	rmdir(work);
+	snprintf(below, sizeof(below), "%s/work", t->home);
+	rmdir(below);
+	snprintf(below, sizeof(below), "%s/trainers", t->home);
+	(void)!file_remove_dir(below, NULL);
 	if (rmdir(t->home) != 0) {
 		fprintf(stderr, "trial: something was left in %s\n", t->home);
 		exit(1);

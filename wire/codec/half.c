@@ -21,16 +21,6 @@ _Static_assert(sizeof(struct state) == 64, "the state must fit the carry exactly
 
 /* --- conversions; written without branches, so that compilers turn them into vector code */
 
-/* Exponent and fraction stand where those of an f32 stand, with a bias too small by 112: one exact product puts that right,
- * for subnormal numbers too. */
-static inline float
-from_f16(uint16_t h)
-{
-	float magnitude = codec_half_float((uint32_t)(h & 0x7fff) << 13) * 0x1p112f;
-
-	return codec_half_float(codec_half_bits(magnitude) | (uint32_t)(h & 0x8000) << 16);
-}
-
 /* Adding a number whose last place is the half's last place makes the processor round to nearest even. */
 static inline uint16_t
 to_f16(float x)
@@ -53,7 +43,7 @@ CPU_CLONES static void
 expand_f16(float *restrict out, const uint16_t *restrict in, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		out[i] = from_f16(in[i]);
+		out[i] = codec_half_from_f16(in[i]);
 }
 
 CPU_CLONES static void

@@ -28,6 +28,16 @@ codec_half_bits(float x)
 	return bits;
 }
 
+/* One f16 that is finite. Exponent and fraction stand where those of an f32 stand, with a bias too small by 112: one exact product
+ * puts that right, for subnormal numbers too. */
+static inline float
+codec_half_from_f16(uint16_t h)
+{
+	float magnitude = codec_half_float((uint32_t)(h & 0x7fff) << 13) * 0x1p112f;
+
+	return codec_half_float(codec_half_bits(magnitude) | (uint32_t)(h & 0x8000) << 16);
+}
+
 /* One bf16. What is finite may round to infinity. */
 static inline float
 codec_half_from_bf16(uint16_t h)

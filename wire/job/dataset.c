@@ -1,6 +1,7 @@
 #include "dataset.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,27 @@ dataset_deinit(struct dataset *d)
 	free(d->labels);
 	free(d->targets);
 	*d = (struct dataset){0};
+}
+
+const char *
+dataset_shape_text(char out[DATASET_SHAPE_TEXT], const uint32_t shape[3], unsigned dims)
+{
+	size_t n = (size_t)snprintf(out, DATASET_SHAPE_TEXT, "[");
+
+	for (unsigned i = 0; i < dims; i++)
+		n += (size_t)snprintf(
+		    out + n, DATASET_SHAPE_TEXT - n, "%s%u", i ? ", " : "", shape[i]);
+	snprintf(out + n, DATASET_SHAPE_TEXT - n, "]");
+	return out;
+}
+
+/* Pixels of another order are as many, and train nonsense. */
+bool
+dataset_shape_fits(const struct dataset *d, const struct data_spec *spec)
+{
+	return spec->dims == 0 ||
+	    (d->dims == spec->dims &&
+		memcmp(d->shape, spec->shape, d->dims * sizeof(*d->shape)) == 0);
 }
 
 /* Copies the rows of `width` items of `size` bytes with the given indices; *out stays NULL if `from` is. */

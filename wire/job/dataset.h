@@ -28,6 +28,13 @@ struct dataset {
 
 void dataset_deinit(struct dataset *d);
 
+/* A shape as people write it: "[3, 32, 32]". */
+#define DATASET_SHAPE_TEXT 48
+const char *dataset_shape_text(
+    char out[DATASET_SHAPE_TEXT], const uint32_t shape[3], unsigned dims);
+/* The same dimensions in the same order? A recipe without a shape takes any. */
+bool dataset_shape_fits(const struct dataset *d, const struct data_spec *spec);
+
 /* Copies the examples of `from` with the given indices to a new set (for validation shares). ERR_INVALID for an index
  * out of range. */
 ERR_MUST_USE enum err dataset_subset(

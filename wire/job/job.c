@@ -2,13 +2,13 @@
 #include "difference.h"
 #include "field.h"
 #include "job_inside.h"
+#include "json_scan.h"
 #include "recipe_inside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GOAL_MAX 1000000
 #define OVER_SELECT_MAX 100.0
 #define SECONDS_MAX 1e8
 #define GRACE_MAX 1e6
@@ -30,7 +30,7 @@ read_round(struct round_spec *out, struct field *doc)
 
 	if (!field_has(doc, "round"))
 		field_fail(doc, "round", "missing");
-	out->goal = (uint32_t)field_u64(&o, "goal", 1, GOAL_MAX, FIELD_MUST_U64);
+	out->goal = (uint32_t)field_u64(&o, "goal", 1, JOB_GOAL_MAX, FIELD_MUST_U64);
 	out->quorum = (uint32_t)field_u64(&o, "quorum", 1, out->goal, out->goal);
 	out->over_select = field_double(&o, "over_select", 1, OVER_SELECT_MAX, 1);
 	out->deadline_s = field_double(&o, "deadline_s", 0.1, SECONDS_MAX, 600);
@@ -105,6 +105,7 @@ read_rule(struct rule_spec *out, struct field *aggregate)
 
 	field_string(&rule, "name", FIELD_NAME, out->name, sizeof(out->name), "mean");
 	out->hostile = (uint32_t)field_u64(&rule, "hostile", 0, RULE_COUNT_MAX, 0);
+	out->hostile_given = field_has(&rule, "hostile");
 	out->picks = (uint32_t)field_u64(&rule, "picks", 1, RULE_COUNT_MAX, 1);
 	out->bucket = (uint32_t)field_u64(&rule, "bucket", 1, RULE_COUNT_MAX, 1);
 	out->nearest = field_bool(&rule, "nearest", false);
@@ -214,7 +215,7 @@ read_download(struct download_spec *out, struct field *doc)
 	out->feedback = field_bool(&o, "feedback", false);
 	const struct codec *codec = codec_find_name(out->codec);
 	if (!codec)
-		field_fail(&o, "codec", "no such codec");
+		recipe_upload_no_codec(&o, "codec");
 	else if (!difference_takes(codec))
 		field_fail(&o, "codec", "needs a codec of fixed size");
 	else if (codec->id == CODEC_SIGN && !out->feedback)
@@ -292,7 +293,8 @@ read_stop(struct job_spec *out, struct field *doc)
 static enum err
 read_job(struct job_spec *out, const struct json *doc, struct why *why)
 {
-	struct field_reader reader = {.strict = true, .why = why};
+	struct field_reader reader = {
+	    .strict = true, .why = why, .synonyms = recipe_synonym_table()};
 	struct field root = field_root(&reader, doc);
 
 	field_string(&root, "name", FIELD_NAME, out->name, sizeof(out->name), NULL);
@@ -309,18 +311,16 @@ read_job(struct job_spec *out, const struct json *doc, struct why *why)
 	return reader.err;
 }
 
-/* A task message carries the recipe, one level deeper and with other fields beside it, and is printed anew. */
-static enum err
-check_room(const struct job_spec *job, struct why *why)
+enum err
+job_bound(const char *text, size_t len, struct why *why)
 {
-	struct buf text;
+	size_t values = json_scan_values(text, len);
 
-	if (json_depth(job->recipe.document) > JOB_DEPTH_MAX)
-		return err_set(why, ERR_LIMIT, "nested deeper than %d levels", JOB_DEPTH_MAX);
-	buf_init(&text, JOB_RECIPE_MAX);
-	enum err e = json_print(&text, job->recipe.document, false);
-	buf_deinit(&text);
-	return e ? err_set(why, e, "the recipe is larger than %u bytes", JOB_RECIPE_MAX) : ERR_OK;
+	if (values <= JOB_VALUES_MAX)
+		return ERR_OK;
+	return err_set(why, ERR_LIMIT,
+	    "%zu values, %u at most: long lists belong into the trainer's data", values,
+	    JOB_VALUES_MAX);
 }
 
 enum err
@@ -333,16 +333,60 @@ job_parse(struct job_spec *out, const char *text, size_t len, struct why *why)
 	if (len > JOB_DOCUMENT_MAX)
 		return err_set(why, ERR_LIMIT, "larger than %u bytes", JOB_DOCUMENT_MAX);
 	e = json_parse(&doc, text, len, why);
+	/* A task message carries the recipe one level deeper. */
+	if (!e && json_depth(doc) > JOB_DEPTH_MAX)
+		e = err_set(why, ERR_LIMIT, "nested deeper than %d levels", JOB_DEPTH_MAX);
 	if (!e)
 		e = recipe_parse(&out->recipe, doc, true, why);
-	if (!e)
-		e = check_room(out, why);
 	if (!e)
 		e = read_job(out, doc, why);
 	json_free(doc);
 	if (e)
 		job_deinit(out);
 	return e;
+}
+
+/* Who takes another rule than the mean means to bear somebody, and is to say how many. */
+static enum err
+check_hostile(const struct rule_spec *rule, struct why *why)
+{
+	static const char *const needy[] = {"trimmed_mean", "krum", "bulyan"};
+	const char *name = rule->nearest ? "nearest" : rule->name;
+	bool needs = rule->nearest;
+
+	for (size_t i = 0; i < sizeof(needy) / sizeof(*needy); i++)
+		needs = needs || strcmp(rule->name, needy[i]) == 0;
+	if (needs && rule->hostile == 0)
+		return err_set(why, ERR_INVALID,
+		    "aggregate.rule.hostile: %s bears as many hostile reports a round as it says; "
+		    "set it to at least 1",
+		    name);
+	if (strcmp(rule->name, "mean") != 0 && !rule->hostile_given)
+		return err_set(why, ERR_INVALID,
+		    "aggregate.rule.hostile: missing; set it to how many hostile reports a round "
+		    "%s is to bear, with 0 it promises nothing",
+		    name);
+	return ERR_OK;
+}
+
+enum err
+job_check(const struct job_spec *job, struct why *why)
+{
+	const struct recipe *r = &job->recipe;
+
+	if (r->net.layer_count > 0 && r->net.loss == LOSS_MSE && r->data.class_count > 0)
+		return err_set(why, ERR_INVALID,
+		    "data.classes: mse is for numbers; use cross_entropy, or leave classes out");
+	return check_hostile(&job->aggregate.rule, why);
+}
+
+bool
+job_measures(const struct job_spec *job, uint64_t round)
+{
+	const struct recipe *r = &job->recipe;
+
+	return r->evaluate_by == EVALUATE_COORDINATOR &&
+	    (round % r->evaluate_every == 0 || round == job->stop.rounds);
 }
 
 void

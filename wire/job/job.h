@@ -4,9 +4,10 @@
 
 /* The job document: what a submitter asks for. Its JSON grammar stands in FORMAT.md. */
 #define JOB_DOCUMENT_MAX (1u << 20)
-/* A recipe must fit into messages of JSON_DEPTH_MAX and 1 MiB that carry it. */
+/* A recipe must fit into messages of JSON_DEPTH_MAX that carry it. */
 #define JOB_DEPTH_MAX 24
-#define JOB_RECIPE_MAX (JOB_DOCUMENT_MAX - 8192)
+#define JOB_VALUES_MAX 16384 /* of a new document: reading each takes some 100 bytes */
+#define JOB_GOAL_MAX 200000 /* for whose reports the record of a round has room */
 #define JOB_SELECT_MAX 1024
 #define JOB_LABELS_MAX 32
 
@@ -38,6 +39,7 @@ struct select_spec {
 struct rule_spec {
 	char name[RECIPE_NAME_MAX]; /* "mean" */
 	uint32_t hostile; /* deltas that may be hostile; default 0 */
+	bool hostile_given; /* it is no default */
 	uint32_t picks; /* krum; default 1 */
 	uint32_t bucket; /* deltas averaged before the rule; default 1 */
 	bool nearest; /* each delta becomes the mean of those nearest to it */
@@ -118,6 +120,12 @@ struct job_spec {
  * coordinator knows them. ERR_LIMIT for a document larger or deeper than the limits above. On failure *out is empty. */
 ERR_MUST_USE enum err job_parse(
     struct job_spec *out, const char *text, size_t len, struct why *why);
+/* What parses, and cannot be meant: asked of new jobs only, for those of before run on as they do. ERR_INVALID. */
+ERR_MUST_USE enum err job_check(const struct job_spec *job, struct why *why);
 void job_deinit(struct job_spec *job);
+/* Does the coordinator measure this round's model? Each evaluate.every-th, and the last. */
+bool job_measures(const struct job_spec *job, uint64_t round);
+/* What a new document has to keep beyond that; job_parse still takes older ones. ERR_LIMIT above JOB_VALUES_MAX. */
+ERR_MUST_USE enum err job_bound(const char *text, size_t len, struct why *why);
 
 #endif

@@ -4,24 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const recipe_keys[] = {
-    "model", "tensors", "trainer", "params", "data", "local", "evaluate", "upload"};
-/* Keys beside them in a job document, which job.c reads. */
+/* Keys beside the recipe's in a job document, which job.c reads. */
 static const char *const job_keys[] = {
     "name", "seed", "round", "select", "priority", "aggregate", "download", "stop", "guard"};
-
-static void
-copy_document(struct recipe *out, const struct field *doc)
-{
-	out->document = json_object();
-	if (!out->document)
-		field_no_memory(doc);
-	for (size_t i = 0; i < sizeof(recipe_keys) / sizeof(*recipe_keys); i++) {
-		const struct json *v = json_get(doc->value, recipe_keys[i]);
-		if (v)
-			json_add(out->document, recipe_keys[i], json_copy(v));
-	}
-}
 
 static void
 read_tensors(struct recipe *out, struct field *doc)
@@ -69,11 +54,16 @@ read_trainer(struct recipe *out, struct field *doc)
 }
 
 static void
-check_evaluate(const struct recipe *r, const struct field *doc)
+check_evaluate(const struct recipe *r, const struct field *doc, struct field *o)
 {
+	static const char *const own[] = {"every", "deadline_s"};
+
 	if (r->evaluate_by == EVALUATE_COORDINATOR && r->net.layer_count == 0)
 		field_fail(
 		    doc, "evaluate", "the coordinator cannot evaluate a model without layers");
+	for (size_t i = 0; r->evaluate_by != EVALUATE_COORDINATOR && i < 2; i++)
+		if (field_has(o, own[i]))
+			field_fail(o, own[i], "belongs to \"by\": \"coordinator\"");
 	/* Another trainer may evaluate on data of its own. */
 	if (r->evaluate_by == EVALUATE_DEVICES && r->builtin && r->data.validation == 0)
 		field_fail(doc, "evaluate", "on devices it needs data.validation above 0");
@@ -85,6 +75,8 @@ read_evaluate(struct recipe *out, struct field *doc)
 	static const char *const by[] = {"coordinator", "devices", NULL};
 
 	out->evaluate_by = EVALUATE_NONE;
+	out->evaluate_every = 1;
+	out->evaluate_deadline_s = 60;
 	if (!field_has(doc, "evaluate"))
 		return;
 	struct field o = field_object(doc, "evaluate");
@@ -92,17 +84,22 @@ read_evaluate(struct recipe *out, struct field *doc)
 									      : EVALUATE_DEVICES;
 	field_string(
 	    &o, "data", FIELD_NAME, out->evaluate_data, sizeof(out->evaluate_data), out->data.name);
+	out->evaluate_every =
+	    (uint32_t)field_u64(&o, "every", 1, RECIPE_ROUNDS_MAX, out->evaluate_every);
+	out->evaluate_deadline_s = field_double(
+	    &o, "deadline_s", RECIPE_EVALUATE_MIN, RECIPE_EVALUATE_MAX, out->evaluate_deadline_s);
+	check_evaluate(out, doc, &o);
 	field_end(&o);
-	check_evaluate(out, doc);
 }
 
 enum err
 recipe_parse(struct recipe *out, const struct json *doc, bool strict, struct why *why)
 {
-	struct field_reader reader = {.strict = strict, .why = why};
+	struct field_reader reader = {
+	    .strict = strict, .why = why, .synonyms = recipe_synonym_table()};
 	struct field root = field_root(&reader, doc);
 
-	*out = (struct recipe){.document = NULL};
+	*out = (struct recipe){.text = NULL};
 	for (size_t i = 0; i < sizeof(job_keys) / sizeof(*job_keys); i++)
 		field_has(&root, job_keys[i]);
 	recipe_layer_read(out, &root);
@@ -115,7 +112,7 @@ recipe_parse(struct recipe *out, const struct json *doc, bool strict, struct why
 	recipe_local_check(out, &root);
 	field_end(&root);
 	if (!reader.err)
-		copy_document(out, &root);
+		reader.err = recipe_text_new(&out->text, doc, why);
 	if (reader.err)
 		recipe_deinit(out);
 	return reader.err;
@@ -124,9 +121,9 @@ recipe_parse(struct recipe *out, const struct json *doc, bool strict, struct why
 void
 recipe_deinit(struct recipe *r)
 {
-	json_free(r->document);
+	recipe_text_free(r->text);
 	json_free(r->data.classes);
 	free(r->net.layers);
 	free(r->rules);
-	*r = (struct recipe){.document = NULL};
+	*r = (struct recipe){.text = NULL};
 }

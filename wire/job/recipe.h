@@ -2,6 +2,7 @@
 #define RECIPE_H
 #include "codec.h"
 #include "json.h"
+#include "recipe_text.h"
 #include "tensor.h"
 
 /*
@@ -31,8 +32,9 @@ enum layer_type {
 enum layer_init {
 	INIT_HE,
 	INIT_GLOROT,
-	INIT_ZERO
-}; /* uniform: He sqrt(6/fan_in), Glorot sqrt(6/(fan_in+fan_out)); biases zero */
+	INIT_ZERO,
+	INIT_TORCH
+}; /* uniform: He sqrt(6/fan_in), Glorot sqrt(6/(fan_in+fan_out)); biases zero. Torch: 1/sqrt(fan_in), biases too */
 
 #define LAYER_INPUT (-1) /* the network's input, called "input" */
 
@@ -138,8 +140,7 @@ struct upload_spec {
 enum evaluate_by { EVALUATE_NONE, EVALUATE_COORDINATOR, EVALUATE_DEVICES };
 
 struct recipe {
-	/* Owned: {"model":..., "tensors":..., "trainer":..., "params":..., "data":..., "local":..., "evaluate":..., "upload":...}. */
-	struct json *document;
+	struct recipe_text *text; /* held: the recipe's keys */
 	struct net_spec net;
 	char init[65]; /* hex id of a model, "" if drawn from the seed */
 	struct tensor_rule *rules;
@@ -150,13 +151,15 @@ struct recipe {
 	struct local_spec local;
 	enum evaluate_by evaluate_by;
 	char evaluate_data[RECIPE_NAME_MAX];
+	uint32_t evaluate_every; /* coordinator: each so many rounds, at least 1 */
+	double evaluate_deadline_s; /* coordinator: what is not known then is never known */
 	char codec[RECIPE_NAME_MAX]; /* the first of upload.codecs: in a task the one to be used */
 	struct upload_spec upload;
 };
 
-/* Takes the recipe keys out of `doc` (copied). With strict, a key that no recipe or job knows is an error naming
- * its path ("local.optimizer.lr: unknown key"); values out of range are errors either way (ERR_INVALID). On
- * failure *out is empty; recipe_deinit may still be called. */
+/* Takes the recipe keys out of `doc`. With strict, a key that no recipe or job knows is an error naming
+ * its path ("local.optimizer.lr: unknown key"); values out of range are errors either way (ERR_INVALID), as is a text past
+ * RECIPE_TEXT_MAX (ERR_LIMIT). On failure *out is empty; recipe_deinit may still be called. */
 ERR_MUST_USE enum err recipe_parse(
     struct recipe *out, const struct json *doc, bool strict, struct why *why);
 void recipe_deinit(struct recipe *r);
@@ -174,8 +177,6 @@ uint64_t recipe_upload_bytes(
 uint64_t recipe_upload_most(const struct upload_spec *u, uint64_t elements);
 /* Does a device keep what this codec loses? As the job says; if it does not, with codec sparse. */
 bool recipe_upload_feedback(const struct upload_spec *u, const struct codec *codec);
-/* A copy of a recipe's document whose upload.codec is this one name. */
-struct json *recipe_upload_named(const struct json *document, const char *codec);
 /* What a device may know beyond the first version, as its offer names it; NULL-terminated. */
 const char *const *recipe_feature_names(void);
 /* Who acts on a feature; the trainer, if this build does not know it. */

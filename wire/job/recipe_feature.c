@@ -7,6 +7,7 @@ enum feature {
 	FEATURE_BUDGET,
 	FEATURE_CLIP,
 	FEATURE_FEEDBACK,
+	FEATURE_INIT_TORCH,
 	FEATURE_OPTIMIZERS,
 	FEATURE_PROX,
 	FEATURE_RANDOM_COUNTER,
@@ -19,6 +20,7 @@ static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
     [FEATURE_BUDGET] = "budget",
     [FEATURE_CLIP] = "clip",
     [FEATURE_FEEDBACK] = "feedback",
+    [FEATURE_INIT_TORCH] = "init-torch",
     [FEATURE_OPTIMIZERS] = "optimizers",
     [FEATURE_PROX] = "prox",
     [FEATURE_RANDOM_COUNTER] = "random-counter",
@@ -35,8 +37,9 @@ recipe_feature_names(void)
 enum feature_actor
 recipe_feature_actor(const char *name)
 {
-	static const enum feature_actor actors[FEATURES] = {
-	    [FEATURE_FEEDBACK] = FEATURE_BY_DEVICE, [FEATURE_VARIATES] = FEATURE_BY_BOTH};
+	static const enum feature_actor actors[FEATURES] = {[FEATURE_FEEDBACK] = FEATURE_BY_DEVICE,
+	    [FEATURE_INIT_TORCH] = FEATURE_BY_DEVICE,
+	    [FEATURE_VARIATES] = FEATURE_BY_BOTH};
 
 	for (size_t f = 0; f < FEATURES; f++)
 		if (strcmp(name, names[f]) == 0)
@@ -59,6 +62,16 @@ of_builtin(bool *needs, const struct local_spec *l)
 	needs[FEATURE_VARIATES] = l->variates > 0;
 }
 
+/* Nothing for a device to do, but an old one refuses the word. */
+static bool
+has_init(const struct net_spec *net, enum layer_init init)
+{
+	for (size_t i = 0; i < net->layer_count; i++)
+		if (net->layers[i].init == init)
+			return true;
+	return false;
+}
+
 const char *
 recipe_feature_missing(const struct recipe *r, const struct codec *codec,
     const char (*offered)[RECIPE_NAME_MAX], size_t count)
@@ -66,6 +79,7 @@ recipe_feature_missing(const struct recipe *r, const struct codec *codec,
 	bool needs[FEATURES] = {false};
 
 	needs[FEATURE_FEEDBACK] = recipe_upload_feedback(&r->upload, codec);
+	needs[FEATURE_INIT_TORCH] = has_init(&r->net, INIT_TORCH);
 	if (r->builtin)
 		of_builtin(needs, &r->local);
 	for (size_t i = 0; i < count; i++)

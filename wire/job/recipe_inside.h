@@ -21,7 +21,12 @@
 #define RECIPE_SECONDS_MAX 1e7
 #define RECIPE_ROUNDS_MAX 1000000000
 #define RECIPE_VARIATES_MAX 65536
+#define RECIPE_EVALUATE_MIN 0.1
+#define RECIPE_EVALUATE_MAX 3600.0
 #define RECIPE_SHARE_MAX 0.999 /* of dropout, validation and momentum: below 1 in f32 as well */
+
+/* For unknown keys of a job document: which one is meant. */
+const struct field_synonym *recipe_synonym_table(void);
 
 /* "model". */
 void recipe_layer_read(struct recipe *out, struct field *doc);
@@ -29,6 +34,8 @@ void recipe_layer_read(struct recipe *out, struct field *doc);
 void recipe_data_read(struct recipe *out, struct field *doc);
 /* "local". After the trainer: the built-in one needs a learning rate. */
 void recipe_local_read(struct recipe *out, struct field *doc);
+/* Says that no codec bears the name, and which there are. */
+void recipe_upload_no_codec(struct field *at, const char *key);
 /* "upload". */
 void recipe_upload_read(struct recipe *out, struct field *doc);
 /* What "local.control_variates" cannot stand beside. After all else. */

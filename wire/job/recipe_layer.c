@@ -16,7 +16,7 @@ static const char *const type_names[] = {
     NULL,
 };
 static const char *const init_names[] = {
-    [INIT_HE] = "he", [INIT_GLOROT] = "glorot", [INIT_ZERO] = "zero", NULL};
+    [INIT_HE] = "he", [INIT_GLOROT] = "glorot", [INIT_ZERO] = "zero", [INIT_TORCH] = "torch", NULL};
 static const char *const loss_names[] = {
     [LOSS_CROSS_ENTROPY] = "cross_entropy", [LOSS_MSE] = "mse", NULL};
 

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "recipe_inside.h"
@@ -7,6 +8,17 @@
 #define SHARE_MIN 1e-9
 #define SHARE_DEFAULT 0.01
 
+void
+recipe_upload_no_codec(struct field *at, const char *key)
+{
+	char list[128] = "";
+
+	for (const char *const *name = codec_names(); *name; name++)
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
+		    *list ? ", " : "", *name);
+	field_fail(at, key, "no such codec; there are %s", list);
+}
+
 static void
 add_codec(struct upload_spec *u, struct field *at, const char *key)
 {
@@ -14,7 +26,7 @@ add_codec(struct upload_spec *u, struct field *at, const char *key)
 
 	field_string(at, key, FIELD_NAME, name, RECIPE_NAME_MAX, key ? "f32" : NULL);
 	if (!codec_find_name(name))
-		field_fail(at, key, "no such codec");
+		recipe_upload_no_codec(at, key);
 	if (recipe_upload_takes(u, name))
 		field_fail(at, key, "stands there twice");
 	u->codec_count++;
@@ -106,21 +118,4 @@ bool
 recipe_upload_feedback(const struct upload_spec *u, const struct codec *codec)
 {
 	return u->says_feedback ? u->feedback : codec->id == CODEC_SPARSE;
-}
-
-struct json *
-recipe_upload_named(const struct json *document, const char *codec)
-{
-	struct json *out = json_object(), *upload = json_object();
-
-	for (const struct json *v = json_first(document); v; v = json_next(v))
-		if (strcmp(json_key(v), "upload") != 0)
-			json_add(out, json_key(v), json_copy(v));
-	const struct json *have = json_get(document, "upload");
-	for (const struct json *v = json_first(have); v; v = json_next(v))
-		if (strcmp(json_key(v), "codec") != 0)
-			json_add(upload, json_key(v), json_copy(v));
-	json_add_string(upload, "codec", codec);
-	json_add(out, "upload", upload);
-	return out;
 }

@@ -24,25 +24,24 @@ messages_join_encode(struct buf *out, const struct join_request *in)
 	return messages_finish(out, o);
 }
 
+static void
+read_join(void *to, struct field *o)
+{
+	struct join_request *out = to;
+	char csr[CSR_TEXT_MAX];
+
+	field_string(o, "csr", FIELD_LINE, csr, sizeof(csr), NULL);
+	out->csr_len = sizeof(out->csr);
+	if (!o->reader->err &&
+	    (base64_decode(out->csr, &out->csr_len, csr, strlen(csr)) || out->csr_len == 0))
+		field_fail(o, "csr", "must be base64");
+	field_string(o, "name", FIELD_LINE, out->name, sizeof(out->name), "");
+}
+
 enum err
 messages_join_decode(struct join_request *out, const char *text, size_t len, struct why *why)
 {
-	struct field_reader reader = {.why = why};
-	struct json *tree = NULL;
-	struct field o = messages_open(&tree, &reader, text, len);
-	char csr[CSR_TEXT_MAX];
-
-	memset(out, 0, sizeof(*out));
-	field_string(&o, "csr", FIELD_LINE, csr, sizeof(csr), NULL);
-	out->csr_len = sizeof(out->csr);
-	if (!reader.err &&
-	    (base64_decode(out->csr, &out->csr_len, csr, strlen(csr)) || out->csr_len == 0))
-		field_fail(&o, "csr", "must be base64");
-	field_string(&o, "name", FIELD_LINE, out->name, sizeof(out->name), "");
-	json_free(tree);
-	if (reader.err)
-		memset(out, 0, sizeof(*out));
-	return reader.err;
+	return messages_decode(&(struct message){out, sizeof(*out), read_join}, text, len, why);
 }
 
 enum err
@@ -61,26 +60,25 @@ messages_joined_encode(struct buf *out, const struct join_answer *in)
 	return messages_finish(out, o);
 }
 
+static void
+read_joined(void *to, struct field *o)
+{
+	struct join_answer *out = to;
+
+	field_hex(o, "device", out->device, sizeof(out->device), NULL);
+	field_string(o, "name", FIELD_LINE, out->name, sizeof(out->name), "");
+	field_string(o, "role", FIELD_NAME, out->role, sizeof(out->role), NULL);
+	field_string(
+	    o, "certificate", FIELD_TEXT, out->certificate, sizeof(out->certificate), NULL);
+	field_string(o, "ca", FIELD_TEXT, out->ca, sizeof(out->ca), NULL);
+	field_string(o, "signer", FIELD_TEXT, out->signer, sizeof(out->signer), "");
+	out->renew_after = (int64_t)field_u64(o, "renew_after", 0, JSON_INT_MAX, 0);
+}
+
 enum err
 messages_joined_decode(struct join_answer *out, const char *text, size_t len, struct why *why)
 {
-	struct field_reader reader = {.why = why};
-	struct json *tree = NULL;
-	struct field o = messages_open(&tree, &reader, text, len);
-
-	memset(out, 0, sizeof(*out));
-	field_hex(&o, "device", out->device, sizeof(out->device), NULL);
-	field_string(&o, "name", FIELD_LINE, out->name, sizeof(out->name), "");
-	field_string(&o, "role", FIELD_NAME, out->role, sizeof(out->role), NULL);
-	field_string(
-	    &o, "certificate", FIELD_TEXT, out->certificate, sizeof(out->certificate), NULL);
-	field_string(&o, "ca", FIELD_TEXT, out->ca, sizeof(out->ca), NULL);
-	field_string(&o, "signer", FIELD_TEXT, out->signer, sizeof(out->signer), "");
-	out->renew_after = (int64_t)field_u64(&o, "renew_after", 0, JSON_INT_MAX, 0);
-	json_free(tree);
-	if (reader.err)
-		memset(out, 0, sizeof(*out));
-	return reader.err;
+	return messages_decode(&(struct message){out, sizeof(*out), read_joined}, text, len, why);
 }
 
 enum err
@@ -96,23 +94,21 @@ messages_abort_encode(struct buf *out, const struct abort_request *in)
 	return messages_finish(out, o);
 }
 
+static void
+read_abort(void *to, struct field *o)
+{
+	struct abort_request *out = to;
+	char word[ABORT_WORD_MAX] = "";
+
+	field_string(o, "reason", FIELD_NAME, word, sizeof(word), NULL);
+	out->cause = abort_reason_parse(word);
+	field_string(o, "log", FIELD_TEXT, out->log, sizeof(out->log), "");
+}
+
 enum err
 messages_abort_decode(struct abort_request *out, const char *text, size_t len, struct why *why)
 {
-	struct field_reader reader = {.why = why};
-	struct json *tree = NULL;
-	struct field o = messages_open(&tree, &reader, text, len);
-
-	char word[ABORT_WORD_MAX] = "";
-
-	memset(out, 0, sizeof(*out));
-	field_string(&o, "reason", FIELD_NAME, word, sizeof(word), NULL);
-	out->cause = abort_reason_parse(word);
-	field_string(&o, "log", FIELD_TEXT, out->log, sizeof(out->log), "");
-	json_free(tree);
-	if (reader.err)
-		memset(out, 0, sizeof(*out));
-	return reader.err;
+	return messages_decode(&(struct message){out, sizeof(*out), read_abort}, text, len, why);
 }
 
 enum err
@@ -129,22 +125,21 @@ messages_problem_encode(struct buf *out, const struct problem *in)
 	return messages_finish(out, o);
 }
 
+static void
+read_problem(void *to, struct field *o)
+{
+	struct problem *out = to;
+
+	field_string(o, "type", FIELD_LINE, out->type, sizeof(out->type), "about:blank");
+	field_string(o, "title", FIELD_SHOWN, out->title, sizeof(out->title), "");
+	out->status = field_u64(o, "status", 100, 599, 0);
+	field_string(o, "detail", FIELD_SHOWN, out->detail, sizeof(out->detail), "");
+}
+
 enum err
 messages_problem_decode(struct problem *out, const char *text, size_t len, struct why *why)
 {
-	struct field_reader reader = {.why = why};
-	struct json *tree = NULL;
-	struct field o = messages_open(&tree, &reader, text, len);
-
-	memset(out, 0, sizeof(*out));
-	field_string(&o, "type", FIELD_LINE, out->type, sizeof(out->type), "about:blank");
-	field_string(&o, "title", FIELD_SHOWN, out->title, sizeof(out->title), "");
-	out->status = field_u64(&o, "status", 100, 599, 0);
-	field_string(&o, "detail", FIELD_SHOWN, out->detail, sizeof(out->detail), "");
-	json_free(tree);
-	if (reader.err)
-		memset(out, 0, sizeof(*out));
-	return reader.err;
+	return messages_decode(&(struct message){out, sizeof(*out), read_problem}, text, len, why);
 }
 
 enum err
@@ -158,6 +153,12 @@ messages_token_encode(struct buf *out, const struct token_request *in)
 		json_add_u64(o, "uses", in->uses);
 	json_add_u64(o, "expires_s", in->expires_s);
 	json_add_string(o, "role", in->role);
+	if (in->name[0])
+		json_add_string(o, "name", in->name);
+	if (in->name_prefix[0])
+		json_add_string(o, "name_prefix", in->name_prefix);
+	if (in->owner[0])
+		json_add_string(o, "owner", in->owner);
 	for (size_t i = 0; i < in->label_count; i++)
 		json_add_string(labels, in->labels[i].key, in->labels[i].value);
 	if (in->access)
@@ -182,8 +183,23 @@ check_token_role(const struct token_request *t, struct field *o)
 }
 
 static void
-read_token(struct token_request *out, struct field *o)
+read_token_name(struct token_request *out, struct field *o)
 {
+	field_string(o, "name", FIELD_LINE, out->name, sizeof(out->name), "");
+	field_string(o, "name_prefix", FIELD_LINE, out->name_prefix, sizeof(out->name_prefix), "");
+	bool named = out->name[0] || out->name_prefix[0];
+	if (out->access && named)
+		field_fail(o, "name", "is for a device that joins, not for an access token");
+	else if (out->name[0] && out->name_prefix[0])
+		field_fail(o, "name", "and name_prefix do not go together");
+	else if (out->name[0] && out->uses > 1)
+		field_fail(o, "name", "is one device's: a token that gives it has one use");
+}
+
+static void
+read_token(void *to, struct field *o)
+{
+	struct token_request *out = to;
 	struct field_list list;
 	struct field item;
 
@@ -194,10 +210,14 @@ read_token(struct token_request *out, struct field *o)
 		field_fail(o, "labels", "are for devices that join, not for an access token");
 	out->uses = field_u64(o, "uses", 1, USES_MAX, 1);
 	out->expires_s = field_u64(o, "expires_s", 1, EXPIRES_MAX, EXPIRES_DEFAULT);
+	if (!out->access && field_has(o, "owner"))
+		field_fail(o, "owner", "is for an access token");
+	field_string(o, "owner", FIELD_NAME, out->owner, sizeof(out->owner), "");
 	field_string(
 	    o, "role", FIELD_NAME, out->role, sizeof(out->role), out->access ? "reader" : "device");
 	if (!o->reader->err)
 		check_token_role(out, o);
+	read_token_name(out, o);
 	field_map(&list, o, "labels", sizeof(out->labels) / sizeof(*out->labels));
 	for (size_t i = 0; field_each(&list, &item); i++) {
 		field_member(&item, FIELD_NAME, out->labels[i].key, RECIPE_NAME_MAX);
@@ -209,14 +229,55 @@ read_token(struct token_request *out, struct field *o)
 enum err
 messages_token_decode(struct token_request *out, const char *text, size_t len, struct why *why)
 {
-	struct field_reader reader = {.why = why};
-	struct json *tree = NULL;
-	struct field o = messages_open(&tree, &reader, text, len);
+	return messages_decode(&(struct message){out, sizeof(*out), read_token}, text, len, why);
+}
 
-	memset(out, 0, sizeof(*out));
-	read_token(out, &o);
-	json_free(tree);
-	if (reader.err)
-		memset(out, 0, sizeof(*out));
-	return reader.err;
+enum err
+messages_change_encode(struct buf *out, const struct device_change *in)
+{
+	struct json *o = json_object(), *labels = json_object(), *devices = json_array();
+
+	if (in->name[0])
+		json_add_string(o, "name", in->name);
+	for (size_t i = 0; i < in->label_count; i++)
+		if (in->labels[i].gone)
+			json_add_null(labels, in->labels[i].key);
+		else
+			json_add_string(labels, in->labels[i].key, in->labels[i].value);
+	for (size_t i = 0; i < in->device_count; i++)
+		json_push(devices, json_new_string(in->devices[i]));
+	json_add(o, "devices", devices);
+	json_add(o, "labels", labels);
+	json_add_bool(o, "dry_run", in->dry_run);
+	return messages_finish(out, o);
+}
+
+static void
+read_change(void *to, struct field *o)
+{
+	struct device_change *out = to;
+	struct field_list list;
+	struct field item;
+
+	field_string(o, "name", FIELD_LINE, out->name, sizeof(out->name), "");
+	out->dry_run = field_bool(o, "dry_run", false);
+	field_map(&list, o, "labels", sizeof(out->labels) / sizeof(*out->labels));
+	for (size_t i = 0; field_each(&list, &item); i++) {
+		field_member(&item, FIELD_NAME, out->labels[i].key, RECIPE_NAME_MAX);
+		out->labels[i].gone = json_kind(item.value) == JSON_NULL;
+		if (!out->labels[i].gone)
+			field_string(
+			    &item, NULL, FIELD_LINE, out->labels[i].value, RECIPE_NAME_MAX, NULL);
+		out->label_count = i + 1;
+	}
+	field_array(&list, o, "devices", 0, DEVICE_CHANGE_MAX);
+	while (field_each(&list, &item))
+		field_hex(
+		    &item, NULL, out->devices[out->device_count++], sizeof(*out->devices), NULL);
+}
+
+enum err
+messages_change_decode(struct device_change *out, const char *text, size_t len, struct why *why)
+{
+	return messages_decode(&(struct message){out, sizeof(*out), read_change}, text, len, why);
 }

@@ -22,23 +22,24 @@ read_kinds(struct field *o)
 	return trains;
 }
 
+static void
+read_capabilities(void *to, struct field *o)
+{
+	struct capabilities *out = to;
+
+	out->trains = read_kinds(o);
+	out->layer_count = messages_names(out->layers, o, "layers", 1);
+	out->feature_count = messages_names(out->features, o, "features", 0);
+	out->memory_bytes = field_u64(o, "memory_bytes", 0, JSON_INT_MAX, 0);
+	out->threads = field_u64(o, "threads", 0, CAPABILITIES_THREADS_MAX, 0);
+}
+
 enum err
 capabilities_decode(struct capabilities *out, const char *text, size_t len, struct why *why)
 {
-	struct field_reader reader = {.why = why};
-	struct json *tree = NULL;
-
 	memset(out, 0, sizeof(*out));
 	if (len > CAPABILITIES_MAX)
 		return err_set(why, ERR_LIMIT, "longer than %u bytes", CAPABILITIES_MAX);
-	struct field o = messages_open(&tree, &reader, text, len);
-	out->trains = read_kinds(&o);
-	out->layer_count = messages_names(out->layers, &o, "layers", 1);
-	out->feature_count = messages_names(out->features, &o, "features", 0);
-	out->memory_bytes = field_u64(&o, "memory_bytes", 0, JSON_INT_MAX, 0);
-	out->threads = field_u64(&o, "threads", 0, CAPABILITIES_THREADS_MAX, 0);
-	json_free(tree);
-	if (reader.err)
-		memset(out, 0, sizeof(*out));
-	return reader.err;
+	return messages_decode(
+	    &(struct message){out, sizeof(*out), read_capabilities}, text, len, why);
 }

@@ -28,6 +28,21 @@ messages_open(struct json **tree, struct field_reader *reader, const char *text,
 	return field_root(reader, *tree);
 }
 
+enum err
+messages_decode(const struct message *m, const char *text, size_t len, struct why *why)
+{
+	struct field_reader reader = {.why = why};
+	struct json *tree = NULL;
+	struct field root = messages_open(&tree, &reader, text, len);
+
+	memset(m->out, 0, m->size);
+	m->read(m->out, &root);
+	json_free(tree);
+	if (reader.err)
+		memset(m->out, 0, m->size);
+	return reader.err;
+}
+
 static void
 add_names(struct json *o, const char *key, const message_name *names, size_t n)
 {
@@ -191,6 +206,18 @@ put_variate(struct json *o, const struct task *in)
 	json_add(o, "variate", variate);
 }
 
+static struct json *
+recipe_member(const struct task *in)
+{
+	struct buf text;
+
+	buf_init(&text, 2 * RECIPE_TEXT_MAX);
+	enum err e = recipe_text_print(&text, in->recipe.text, in->codec);
+	struct json *v = e ? NULL : json_new_printed(buf_str(&text));
+	buf_deinit(&text);
+	return v;
+}
+
 enum err
 messages_task_encode(struct buf *out, const struct task *in)
 {
@@ -218,9 +245,7 @@ messages_task_encode(struct buf *out, const struct task *in)
 	}
 	json_add(o, "model", model);
 	put_variate(o, in);
-	json_add(o, "recipe",
-	    in->codec[0] ? recipe_upload_named(in->recipe.document, in->codec)
-			 : json_copy(in->recipe.document));
+	json_add(o, "recipe", recipe_member(in));
 	json_add_u64(o, "seed", in->seed);
 	json_add_double(o, "deadline_s", in->deadline_s);
 	return messages_finish(out, o);
@@ -280,7 +305,7 @@ read_train(struct task *out, struct field *o)
 	if (!reader->err)
 		reader->err =
 		    recipe_parse(&out->recipe, json_get(o->value, "recipe"), false, reader->why);
-	if (reader->err == ERR_INVALID)
+	if (reader->err == ERR_INVALID || reader->err == ERR_LIMIT)
 		reader->err = ERR_UNSUPPORTED;
 }
 

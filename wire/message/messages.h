@@ -76,7 +76,7 @@ struct task {
 	bool renew; /* either: the certificate should be renewed soon, whatever its date */
 	struct recipe recipe;
 };
-/* On encoding only recipe.document is used. On decoding the recipe is parsed, not strictly. ERR_UNSUPPORTED: a task of
+/* On encoding only recipe.text is used. On decoding the recipe is parsed, not strictly. ERR_UNSUPPORTED: a task of
  * another kind, or something beside kind, task, job and round that this build cannot read; those four then stand, so
  * that the device can abort the task. */
 ERR_MUST_USE enum err messages_task_encode(struct buf *out, const struct task *in);
@@ -156,14 +156,35 @@ struct token_request {
 	uint64_t expires_s; /* from now; 1 second to 10 years */
 	/* "device", "reader", "submitter", "admin"; an access token: "reader", "submitter". */
 	char role[16];
+	char owner[RECIPE_NAME_MAX]; /* of an access token: whose jobs are its; "": its own */
 	struct {
 		char key[RECIPE_NAME_MAX], value[RECIPE_NAME_MAX];
 	} labels[32];
 	size_t label_count;
+	/* Of who joins, at most one of them: the name itself (one use), or what it begins with. */
+	char name[RECIPE_NAME_MAX], name_prefix[RECIPE_NAME_MAX];
 };
 ERR_MUST_USE enum err messages_token_encode(struct buf *out, const struct token_request *in);
 ERR_MUST_USE enum err messages_token_decode(
     struct token_request *out, const char *text, size_t len, struct why *why);
+
+/* POST /v1/devices/{device}/set, and /v1/devices/set of several. */
+#define DEVICE_CHANGE_MAX \
+	256 /* devices of one request, which each get a signed entry of the audit log */
+struct device_change {
+	char name[RECIPE_NAME_MAX]; /* "": stays */
+	struct {
+		char key[RECIPE_NAME_MAX], value[RECIPE_NAME_MAX];
+		bool gone; /* no value: the label goes */
+	} labels[32];
+	size_t label_count;
+	bool dry_run;
+	char devices[DEVICE_CHANGE_MAX][65]; /* ids in hex; none: that of the request's path */
+	size_t device_count;
+};
+ERR_MUST_USE enum err messages_change_encode(struct buf *out, const struct device_change *in);
+ERR_MUST_USE enum err messages_change_decode(
+    struct device_change *out, const char *text, size_t len, struct why *why);
 
 /* A join token as text: "rvt1-" id(16 hex) "-" secret(64 hex) "-" SHA-256 of the CA's DER (64 hex). */
 #define TOKEN_TEXT_MAX 160

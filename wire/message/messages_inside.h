@@ -13,6 +13,16 @@ ERR_MUST_USE enum err messages_finish(struct buf *out, struct json *tree);
 /* Parses the text and opens its root; errors stick in the reader. The caller frees *tree. */
 struct field messages_open(
     struct json **tree, struct field_reader *reader, const char *text, size_t len);
+struct message {
+	void *out;
+	size_t size;
+	void (*read)(
+	    void *out, struct field *root); /* of what stands in the text; out is all zeros */
+};
+
+/* Fills `out` from the text; all zeros again after an error. For what owns no memory. */
+ERR_MUST_USE enum err messages_decode(
+    const struct message *m, const char *text, size_t len, struct why *why);
 /* An array of at least so many names, at most MESSAGES_LIST_MAX; their number. */
 size_t messages_names(message_name *names, struct field *o, const char *key, size_t least);
 

@@ -13,8 +13,6 @@
 #define RECORD_LEN 256
 #define RECORD_SIGNED 192 /* the signature covers SHA-256 of the first 192 bytes */
 #define RECORD_BODY_MAX (16u << 20)
-/* Reports that a round may ask for: its record names every one that came, in 67 bytes of a body, and more than were asked for may come. */
-#define RECORD_REPORTS_MAX 200000
 #define RECORD_DETAIL_MAX (2u << 20) /* one detail: a job document at most */
 #define RECORD_SALT 32
 

@@ -76,20 +76,18 @@ read_metrics(struct report *out, struct field *report)
 	}
 }
 
+static void
+read_report(void *to, struct field *o)
+{
+	read_evaluate(to, o);
+	read_metrics(to, o);
+}
+
 enum err
 messages_report_decode(struct report *out, const char *text, size_t len, struct why *why)
 {
-	struct field_reader reader = {.why = why};
-	struct json *tree = NULL;
-
 	memset(out, 0, sizeof(*out));
 	if (len > REPORT_MAX)
 		return err_set(why, ERR_LIMIT, "a report larger than %d bytes", REPORT_MAX);
-	struct field o = messages_open(&tree, &reader, text, len);
-	read_evaluate(out, &o);
-	read_metrics(out, &o);
-	json_free(tree);
-	if (reader.err)
-		memset(out, 0, sizeof(*out));
-	return reader.err;
+	return messages_decode(&(struct message){out, sizeof(*out), read_report}, text, len, why);
 }

@@ -305,6 +305,19 @@ modelfile_header(
 }
 
 void
+modelfile_arrange(
+    void *to, const struct tensor_table *want, const void *from, const struct tensor_table *have)
+{
+	for (size_t i = 0; i < want->count; i++) {
+		const struct tensor *own = &want->items[i];
+		const struct tensor *there = tensor_table_find(have, own->name);
+		if (there && own->elements > 0)
+			memcpy((char *)to + own->begin, (const char *)from + there->begin,
+			    (size_t)(own->end - own->begin));
+	}
+}
+
+void
 modelfile_gather(float *vector, const struct tensor_table *table, const void *data)
 {
 	for (size_t i = 0; i < table->count; i++) {

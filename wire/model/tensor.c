@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shown.h"
+
 static const struct {
 	const char *name;
 	uint8_t size;
@@ -77,11 +79,9 @@ check_name(const char *name, struct why *why)
 	if (len >= TENSOR_NAME_MAX)
 		return err_set(
 		    why, ERR_LIMIT, "a tensor name is longer than %d bytes", TENSOR_NAME_MAX - 1);
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)name[i];
-		if (c < 0x20 || c == 0x7f)
-			return err_set(why, ERR_INVALID, "a tensor name holds a control character");
-	}
+	if (!shown_is(name))
+		return err_set(why, ERR_INVALID,
+		    "a tensor name holds a control character, or one that reorders text");
 	if (strcmp(name, "__metadata__") == 0)
 		return err_set(why, ERR_INVALID, "a tensor cannot be named __metadata__");
 	return ERR_OK;
@@ -160,29 +160,26 @@ tensor_table_add(
 	return ERR_OK;
 }
 
-/* One place to return to is enough: an earlier '*' never needs to take more once a later one was reached. */
+/* The first place is enough for each part between two '*': a later one leaves less for the rest. */
 static bool
 matches(const char *pattern, const char *name)
 {
-	const char *star = NULL, *resume = NULL;
+	size_t left = strlen(name), len = strcspn(pattern, "*");
 
-	while (*name) {
-		if (*pattern == '*') {
-			star = pattern++;
-			resume = name;
-		} else if (*pattern == *name) {
-			pattern++;
-			name++;
-		} else if (star) {
-			pattern = star + 1;
-			name = ++resume;
-		} else {
+	if (!pattern[len])
+		return strcmp(pattern, name) == 0;
+	if (strncmp(pattern, name, len) != 0)
+		return false;
+	name += len;
+	left -= len;
+	for (pattern += len + 1; pattern[len = strcspn(pattern, "*")]; pattern += len + 1) {
+		const char *at = memmem(name, left, pattern, len);
+		if (!at)
 			return false;
-		}
+		left -= (size_t)(at - name) + len;
+		name = at + len;
 	}
-	while (*pattern == '*')
-		pattern++;
-	return *pattern == '\0';
+	return len <= left && memcmp(name + left - len, pattern, len) == 0;
 }
 
 static enum tensor_role
@@ -201,9 +198,29 @@ travels(enum tensor_role role)
 }
 
 enum err
+tensor_table_bound(const struct tensor_table *t, const struct tensor_rule *rules, size_t rule_count,
+    struct why *why)
+{
+	uint64_t names = 0, patterns = 0;
+
+	for (size_t i = 0; i < t->count; i++)
+		names += strlen(t->items[i].name);
+	for (size_t i = 0; i < rule_count; i++)
+		patterns += strlen(rules[i].pattern);
+	if (names * patterns <= TENSOR_MATCH_MAX)
+		return ERR_OK;
+	return err_set(why, ERR_LIMIT,
+	    "tensors: patterns of %llu bytes in all for names of %llu bytes in all; their product "
+	    "may be %u at most",
+	    (unsigned long long)patterns, (unsigned long long)names, TENSOR_MATCH_MAX);
+}
+
+enum err
 tensor_table_assign(
     struct tensor_table *t, const struct tensor_rule *rules, size_t rule_count, struct why *why)
 {
+	uint8_t fits[TENSOR_COUNT_MAX];
+
 	for (size_t i = 0; i < t->count; i++) {
 		const struct tensor *item = &t->items[i];
 		enum tensor_role role = role_of(item, rules, rule_count);
@@ -211,17 +228,32 @@ tensor_table_assign(
 			return err_set(why, ERR_INVALID,
 			    "tensor \"%s\" is %s; only F32 can have the role %s", item->name,
 			    tensor_dtype_name(item->dtype), tensor_role_name(role));
+		fits[i] = (uint8_t)role;
 	}
 	t->elements = 0;
 	for (size_t i = 0; i < t->count; i++) {
 		struct tensor *item = &t->items[i];
-		item->role = role_of(item, rules, rule_count);
+		item->role = (enum tensor_role)fits[i];
 		item->in_delta = travels(item->role);
 		item->first = t->elements;
 		if (item->in_delta)
 			t->elements += item->elements;
 	}
 	return ERR_OK;
+}
+
+const struct tensor_rule *
+tensor_table_unused(
+    const struct tensor_table *t, const struct tensor_rule *rules, size_t rule_count)
+{
+	for (size_t i = 0; i < rule_count; i++) {
+		size_t at = 0;
+		while (at < t->count && !matches(rules[i].pattern, t->items[at].name))
+			at++;
+		if (at == t->count)
+			return &rules[i];
+	}
+	return NULL;
 }
 
 const struct tensor *
@@ -233,8 +265,8 @@ tensor_table_find(const struct tensor_table *t, const char *name)
 	return NULL;
 }
 
-static bool
-same(const struct tensor *a, const struct tensor *b)
+bool
+tensor_same(const struct tensor *a, const struct tensor *b)
 {
 	return strcmp(a->name, b->name) == 0 && a->dtype == b->dtype && a->dims == b->dims &&
 	    memcmp(a->shape, b->shape, sizeof(a->shape)) == 0;
@@ -246,7 +278,7 @@ tensor_table_same(const struct tensor_table *a, const struct tensor_table *b)
 	if (a->count != b->count)
 		return false;
 	for (size_t i = 0; i < a->count; i++)
-		if (!same(&a->items[i], &b->items[i]))
+		if (!tensor_same(&a->items[i], &b->items[i]))
 			return false;
 	return true;
 }

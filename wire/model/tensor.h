@@ -16,6 +16,7 @@
 #define TENSOR_NAME_MAX 128
 #define TENSOR_DIMS_MAX 8
 #define TENSOR_COUNT_MAX 4096
+#define TENSOR_MATCH_MAX (1u << 24)
 /* Of a data section. Where addresses are short it is so small that the lengths of sixteen such vectors fit size_t. */
 #define TENSOR_BYTES_MAX \
 	(SIZE_MAX / 16 < (uint64_t)1 << 48 ? (uint64_t)(SIZE_MAX / 16 + 1) : (uint64_t)1 << 48)
@@ -86,11 +87,24 @@ uint64_t tensor_bytes(const struct tensor *t);
  * ERR_LIMIT past TENSOR_COUNT_MAX or on overflow. */
 ERR_MUST_USE enum err tensor_table_add(struct tensor_table *t, const char *name,
     const uint64_t *shape, unsigned dims, struct why *why);
+/* What matching may cost for a new job: bytes of all patterns times bytes of all names. ERR_LIMIT above TENSOR_MATCH_MAX. */
+ERR_MUST_USE enum err tensor_table_bound(const struct tensor_table *t,
+    const struct tensor_rule *rules, size_t rule_count, struct why *why);
 /* Sets roles and from them `in_delta`, `first` and `elements`. ERR_INVALID if a TRAIN or AVERAGE tensor is not F32;
  * the table is then unchanged. */
 ERR_MUST_USE enum err tensor_table_assign(
     struct tensor_table *t, const struct tensor_rule *rules, size_t rule_count, struct why *why);
+/* The first rule that fits no tensor at all; NULL if there is none. */
+const struct tensor_rule *tensor_table_unused(
+    const struct tensor_table *t, const struct tensor_rule *rules, size_t rule_count);
 const struct tensor *tensor_table_find(const struct tensor_table *t, const char *name);
+/* Same name, type and shape? */
+bool tensor_same(const struct tensor *a, const struct tensor *b);
+/* Has `have` the tensors of `want`, in any order? ERR_INVALID names the first that is missing, of another shape or type, or too much. */
+ERR_MUST_USE enum err tensor_table_fits(
+    const struct tensor_table *want, const struct tensor_table *have, struct why *why);
+/* What wrappers of PyTorch put before the names of a state_dict; NULL-terminated. */
+const char *const *tensor_wrappers(void);
 /* Same names, types, shapes and order? */
 bool tensor_table_same(const struct tensor_table *a, const struct tensor_table *b);
 /* What a tensor has of a part of the delta vector: count elements from `first` of the vector on, at byte `at` of the data. */

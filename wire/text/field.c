@@ -1,6 +1,7 @@
 #include "field.h"
 
 #include "json_scan.h"
+#include "shown.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -127,8 +128,27 @@ is_known(const struct field *o, const char *key)
 	return false;
 }
 
-static void
-fail_unknown(const struct field *o, const char *key)
+/* What the key means here: a key of this place, else a path that leads elsewhere, or NULL. */
+static const char *
+find_synonym(const struct field *o, const char *key)
+{
+	const char *elsewhere = NULL;
+
+	for (const struct field_synonym *s = o->reader->synonyms; s && s->written; s++) {
+		if (strcmp(s->written, key) != 0)
+			continue;
+		const char *dot = strrchr(s->meant, '.');
+		const char *last = dot ? dot + 1 : s->meant;
+		if (is_known(o, last))
+			return last;
+		if (dot && !elsewhere)
+			elsewhere = s->meant;
+	}
+	return elsewhere;
+}
+
+static const char *
+find_similar(const struct field *o, const char *key)
 {
 	const char *meant = NULL;
 	size_t best = SIMILAR_MAX;
@@ -140,6 +160,16 @@ fail_unknown(const struct field *o, const char *key)
 			meant = o->known[i];
 		}
 	}
+	return meant;
+}
+
+static void
+fail_unknown(const struct field *o, const char *key)
+{
+	const char *meant = find_synonym(o, key);
+
+	if (!meant)
+		meant = find_similar(o, key);
 	if (meant)
 		field_fail(o, key, "unknown key (did you mean \"%s\"?)", meant);
 	else
@@ -156,15 +186,34 @@ field_end(const struct field *o)
 			fail_unknown(o, json_key(m));
 }
 
-/* A key that must be there is more often misspelt than forgotten. */
+/* Is `key` at o, or its synonym there or further up, meant by another key, which nobody reads? */
+static void
+look_for_other(const struct field *o, const char *key)
+{
+	char path[PATH_MAX_TEXT];
+
+	path_of(path, o);
+	path_key(path, key);
+	for (const struct field *at = o; at; at = at->parent) {
+		const struct json *m =
+		    json_kind(at->value) == JSON_OBJECT ? json_first(at->value) : NULL;
+		for (; m; m = json_next(m)) {
+			const char *meant =
+			    is_known(at, json_key(m)) ? NULL : find_synonym(at, json_key(m));
+			if (meant && strcmp(meant, at == o ? key : path) == 0)
+				fail_unknown(at, json_key(m));
+			else if (at == o && !is_known(o, json_key(m)) && nearness(json_key(m), key))
+				fail_unknown(o, json_key(m));
+		}
+	}
+}
+
+/* A key that must be there is more often misspelt, or written elsewhere, than forgotten. */
 static void
 fail_missing(const struct field *o, const char *key)
 {
-	const struct json *m = o->reader->strict && key ? json_first(o->value) : NULL;
-
-	for (; m && !o->reader->err; m = json_next(m))
-		if (!is_known(o, json_key(m)) && nearness(json_key(m), key))
-			fail_unknown(o, json_key(m));
+	if (o->reader->strict && key)
+		look_for_other(o, key);
 	field_fail(o, key, "missing");
 }
 
@@ -315,19 +364,6 @@ field_choice(struct field *o, const char *key, const char *const *names, int def
 	return 0;
 }
 
-/* Controls (C0, DEL, C1), line separators and the marks that reorder text would let a name forge a log line. */
-static bool
-printable(const unsigned char *p, size_t n)
-{
-	if (n == 1)
-		return *p >= 0x20 && *p != 0x7f;
-	if (n == 2 && p[0] == 0xc2 && p[1] < 0xa0)
-		return false;
-	if (n == 3 && p[0] == 0xe2 && p[1] == 0x80 && (p[2] >= 0xa8 && p[2] <= 0xae))
-		return false;
-	return n != 3 || p[0] != 0xe2 || p[1] != 0x81 || p[2] < 0xa6 || p[2] > 0xa9;
-}
-
 static bool
 fits(const unsigned char *p, size_t n, enum field_text kind)
 {
@@ -336,8 +372,8 @@ fits(const unsigned char *p, size_t n, enum field_text kind)
 		    (strchr("_.-", *p) || (*p >= '0' && *p <= '9') || (*p >= 'A' && *p <= 'Z') ||
 			(*p >= 'a' && *p <= 'z'));
 	if (kind == FIELD_TEXT || kind == FIELD_SHOWN_TEXT)
-		return printable(p, n) || *p == '\n' || *p == '\t';
-	return printable(p, n);
+		return shown_char((const char *)p, n) > 0 || *p == '\n' || *p == '\t';
+	return shown_char((const char *)p, n) > 0;
 }
 
 /* Copies whole characters; false if there is one that does not fit the kind or no room for it. */

@@ -25,10 +25,17 @@
 #define FIELD_MUST_DOUBLE ((double)NAN)
 #define FIELD_MUST_CHOICE (-1)
 
+/* A key that people write who know it from elsewhere, and the path of the one that is meant. Of several with the same word, the one
+ * whose key is known where the word stands goes before the first. */
+struct field_synonym {
+	const char *written, *meant; /* NULL ends a table */
+};
+
 struct field_reader {
 	bool strict;
 	enum err err;
 	struct why *why; /* may be NULL */
+	const struct field_synonym *synonyms; /* for unknown keys; may be NULL */
 };
 
 struct field {

@@ -275,6 +275,12 @@ json_new_u64(uint64_t v)
 	return json_new_double((double)v);
 }
 
+struct json *
+json_new_printed(const char *text)
+{
+	return (struct json *)cJSON_CreateRaw(text);
+}
+
 void
 json_add(struct json *object, const char *key, struct json *child)
 {
@@ -361,7 +367,8 @@ put_number(struct print *p, double v)
 		return;
 	}
 	if (v == floor(v) && fabs(v) <= (double)JSON_INT_MAX) {
-		snprintf(text, sizeof(text), "%.0f", v);
+		snprintf(text, sizeof(text), "%s%llu", signbit(v) ? "-" : "",
+		    (unsigned long long)fabs(v));
 	} else {
 		do
 			snprintf(text, sizeof(text), "%.*g", precision, v);
@@ -384,23 +391,45 @@ put_escape(struct print *p, unsigned char c)
 	put_text(p, text);
 }
 
+/* How many bytes at s stand in a text as they are, each a character of its own. */
+static size_t
+plain_run(const unsigned char *s)
+{
+	size_t n = 0;
+
+	while (s[n] >= 0x20 && s[n] < 0x80 && s[n] != '"' && s[n] != '\\')
+		n++;
+	return n;
+}
+
+/* One character that is not plain; returns its bytes. */
+static size_t
+put_character(struct print *p, const unsigned char *s, size_t left)
+{
+	size_t n = json_scan_utf8(s, left);
+
+	if (n == 0)
+		put_text(p, "\xef\xbf\xbd");
+	else if (*s < 0x80)
+		put_escape(p, *s);
+	else
+		put(p, (const char *)s, n);
+	return n ? n : 1;
+}
+
 static void
 put_string(struct print *p, const char *text)
 {
-	const unsigned char *s = (const unsigned char *)text;
-	size_t left = strlen(text), n;
+	const unsigned char *s = (const unsigned char *)text, *end = s + strlen(text);
 
 	put(p, "\"", 1);
-	for (; left > 0 && !p->err; s += n, left -= n) {
-		n = json_scan_utf8(s, left);
-		if (n == 0) {
-			put_text(p, "\xef\xbf\xbd");
-			n = 1;
-		} else if (*s < 0x20 || *s == '"' || *s == '\\') {
-			put_escape(p, *s);
-		} else {
+	while (s < end && !p->err) {
+		size_t n = plain_run(s);
+		if (n > 0)
 			put(p, (const char *)s, n);
-		}
+		else
+			n = put_character(p, s, (size_t)(end - s));
+		s += n;
 	}
 	put(p, "\"", 1);
 }
@@ -457,6 +486,9 @@ put_value(struct print *p, const cJSON *v, unsigned depth)
 		break;
 	case cJSON_String:
 		put_string(p, v->valuestring);
+		break;
+	case cJSON_Raw:
+		put_text(p, v->valuestring);
 		break;
 	case cJSON_Array:
 	case cJSON_Object:

@@ -199,6 +199,21 @@ json_scan(const char *text, size_t len, struct why *why)
 	return err_set(why, s.err, "not JSON at byte %zu: %s", (size_t)(s.at - start), s.why);
 }
 
+size_t
+json_scan_values(const char *text, size_t len)
+{
+	const unsigned char *start = (const unsigned char *)text;
+	struct scan s = {.at = start, .end = start + len};
+	size_t n = 1;
+
+	/* Each but the first comes after one of these. */
+	while (!s.why && s.at < s.end) {
+		n += *s.at == ',' || *s.at == '[' || *s.at == '{';
+		scan_token(&s);
+	}
+	return n;
+}
+
 void
 json_scan_label(char *out, size_t room, const char *text)
 {

@@ -11,6 +11,9 @@
  */
 ERR_MUST_USE enum err json_scan(const char *text, size_t len, struct why *why);
 
+/* An upper bound of the values in a text (keys are none), without reading them. */
+size_t json_scan_values(const char *text, size_t len);
+
 /* Length of the well-formed UTF-8 sequence at p (RFC 3629), 0 if there is none in `left` bytes. */
 size_t json_scan_utf8(const unsigned char *p, size_t left);
 

@@ -53,6 +53,12 @@ states_job_lives(enum job_state s)
 	return s == JOB_RUNNING || s == JOB_PAUSED;
 }
 
+bool
+states_job_over(enum job_state s)
+{
+	return s == JOB_DONE || s == JOB_STOPPED;
+}
+
 const char *
 states_device_name(enum device_state s)
 {

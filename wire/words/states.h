@@ -13,6 +13,8 @@ const char *states_job_name(enum job_state s);
 enum job_state states_job_find(const char *name);
 /* Neither done nor stopped. */
 bool states_job_lives(enum job_state s);
+/* Done or stopped: not of a state that this version does not know. */
+bool states_job_over(enum job_state s);
 
 enum device_state {
 	DEVICE_UNKNOWN,

@@ -25,6 +25,8 @@ static const char *const names[] = {
     [WAIT_STORE_FAILED] = "store-failed",
     [WAIT_NO_DESCRIPTORS] = "no-descriptors",
     [WAIT_NO_MEMORY] = "no-memory",
+    [WAIT_CERTIFICATE_EXPIRED] = "certificate-expired",
+    [WAIT_CLOCK_BEHIND] = "clock-behind",
     [WAIT_UNKNOWN] = "",
 };
 

@@ -28,6 +28,8 @@ enum wait_reason {
 	WAIT_STORE_FAILED,
 	WAIT_NO_DESCRIPTORS,
 	WAIT_NO_MEMORY,
+	WAIT_CERTIFICATE_EXPIRED,
+	WAIT_CLOCK_BEHIND,
 	WAIT_UNKNOWN, /* a word that this version does not know: a newer coordinator's, to be shown as it came */
 };
 

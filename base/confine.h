@@ -1,0 +1,47 @@
+#ifndef CONFINE_H
+#define CONFINE_H
+#include <stdint.h>
+
+#include "err.h"
+
+/*
+ * What a process may still do with files: a Landlock domain (Linux 5.13 and later; docs.kernel.org/userspace-api/landlock.html). A
+ * domain only takes away: file modes count as before. It holds for the calling thread and all that is started from it later, and
+ * cannot be left. A kernel that knows less of Landlock enforces less; none of these calls says so but confine_version.
+ */
+enum confine_access {
+	CONFINE_READ = 1 << 0, /* read, list, run */
+	CONFINE_WRITE = 1
+	    << 1, /* change, make, remove, rename; a CONFINE_FILES domain wants CONFINE_READ beside it */
+	/* read and write what is there, device nodes with their ioctls; make nothing */
+	CONFINE_DEVICES = 1 << 2,
+	CONFINE_SOCKETS = 1 << 3, /* make Unix sockets, remove files */
+};
+
+enum confine_kind {
+	CONFINE_WRITES, /* writing is refused where it is not allowed; reading and running stay as they are */
+	CONFINE_FILES, /* reading, running and writing are, and signals to processes outside */
+};
+
+/* Version of the kernel's Landlock; 0: it has none, or it is switched off. */
+int confine_version(void);
+
+struct confine {
+	int fd; /* -1: nothing to enter */
+	uint64_t handled;
+	const char *but; /* see confine_init */
+};
+
+/* but: a resolved directory that is left out of what is allowed above it; something below it may still be allowed by its name.
+ * NULL: nothing is left out. It has to outlive *out. ERR_UNSUPPORTED without Landlock. */
+ERR_MUST_USE enum err confine_init(
+    struct confine *out, enum confine_kind kind, const char *but, struct why *why);
+void confine_deinit(struct confine *c);
+/* access: of enum confine_access, to a file, or to a directory and all below it. ERR_NOTFOUND if there is nothing of that name,
+ * ERR_DENIED for `but` itself. */
+ERR_MUST_USE enum err confine_allow(
+    const struct confine *c, const char *path, unsigned access, struct why *why);
+/* From here on; also gives up to gain rights by set-user-ID programs. */
+ERR_MUST_USE enum err confine_enter(const struct confine *c, struct why *why);
+
+#endif

@@ -1,0 +1,506 @@
+#include "spawner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "buf.h"
+#include "confine.h"
+#include "file.h"
+#include "tree.h"
+
+#define ORDER_MAX (4u << 20)
+#define WATCH_MS 200 /* between two looks at the memory */
+#define FIRST_TO_GO \
+	"1000" /* of oom_score_adj: when memory is short, the trainer goes, not the agent */
+
+/* --- orders: a file without a name, and with it the two ends to write to */
+
+enum { ORDER_FILE, ORDER_OUTPUT, ORDER_ANSWER, ORDER_FDS };
+
+struct head {
+	uint64_t memory_bytes;
+	uint32_t words, variables, paths;
+	bool confined, has_but;
+};
+
+static enum err
+put_text(struct buf *b, const char *text)
+{
+	return buf_append(b, text, strlen(text) + 1);
+}
+
+static enum err
+put_list(struct buf *b, const char *const *list, uint32_t *count)
+{
+	enum err e = ERR_OK;
+
+	for (*count = 0; !e && list[*count]; ++*count)
+		e = put_text(b, list[*count]);
+	return e;
+}
+
+static enum err
+encode(struct buf *b, const struct spawner_order *o)
+{
+	struct head h = {.memory_bytes = o->memory_bytes,
+	    .paths = (uint32_t)o->path_count,
+	    .confined = o->paths,
+	    .has_but = o->but};
+	enum err e = buf_append(b, &h, sizeof(h));
+
+	if (!e)
+		e = put_text(b, o->directory);
+	if (!e && o->but)
+		e = put_text(b, o->but);
+	if (!e)
+		e = put_list(b, o->argv, &h.words);
+	if (!e)
+		e = put_list(b, o->environment, &h.variables);
+	for (size_t i = 0; !e && i < o->path_count; i++) {
+		e = buf_append(b, &o->paths[i].access, sizeof(o->paths[i].access));
+		if (!e)
+			e = put_text(b, o->paths[i].path);
+	}
+	if (!e)
+		memcpy(b->data, &h, sizeof(h));
+	return e;
+}
+
+static enum err
+make_file(const struct spawner_order *o, int *fd, struct why *why)
+{
+	struct buf b;
+
+	*fd = memfd_create("order", MFD_CLOEXEC);
+	if (*fd < 0)
+		return err_errno(why, "memfd_create");
+	buf_init(&b, ORDER_MAX);
+	enum err e = encode(&b, o);
+	if (!e)
+		e = file_pwrite(*fd, b.data, b.len, 0);
+	buf_deinit(&b);
+	return e ? err_set(why, e, "the order to start %.100s", o->argv[0]) : ERR_OK;
+}
+
+static enum err
+send_fds(int fd, const int fds[ORDER_FDS], struct why *why)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(ORDER_FDS * sizeof(int))];
+	} control = {.room = {0}};
+	int none = 0;
+	struct iovec io = {&none, sizeof(none)};
+	struct msghdr m = {.msg_iov = &io,
+	    .msg_iovlen = 1,
+	    .msg_control = &control,
+	    .msg_controllen = sizeof(control)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(ORDER_FDS * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, ORDER_FDS * sizeof(int));
+	if (sendmsg(fd, &m, MSG_NOSIGNAL) >= 0)
+		return ERR_OK;
+	return errno == EPIPE || errno == ECONNRESET
+	    ? err_set(
+		  why, ERR_CLOSED, "the process that starts programs is gone: start rivulet again")
+	    : err_errno(why, "send an order");
+}
+
+/* --- the process: in its child, before exec */
+
+struct order {
+	struct spawner_order o;
+	char *text;
+	int fds[ORDER_FDS];
+};
+
+/* It has nothing to lose: all that happened is a program that did not start. */
+static _Noreturn void
+give_up(const char *what)
+{
+	dprintf(2, "%s: %s\n", what, strerror(errno));
+	_exit(SPAWNER_FAILED);
+}
+
+static void
+restore_signals(void)
+{
+	static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE};
+	sigset_t none;
+
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		signal(ours[i], SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void
+go_first(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	(void)!write(fd, FIRST_TO_GO, sizeof(FIRST_TO_GO) - 1);
+	close(fd);
+}
+
+static void
+confine(const struct spawner_order *o)
+{
+	struct confine c;
+	struct why why;
+	enum err e = confine_init(&c, CONFINE_FILES, o->but, &why);
+
+	if (e == ERR_UNSUPPORTED)
+		return;
+	for (size_t i = 0; !e && i < o->path_count; i++) {
+		e = confine_allow(&c, o->paths[i].path, o->paths[i].access, &why);
+		/* What it may not look up is not for it either. */
+		if (e == ERR_NOTFOUND || (e == ERR_DENIED && access(o->paths[i].path, F_OK) != 0))
+			e = ERR_OK;
+	}
+	if (!e)
+		e = confine_enter(&c, &why);
+	if (e) {
+		dprintf(2, "the program is not started, for it cannot be confined: %s\n", why.text);
+		_exit(SPAWNER_FAILED);
+	}
+}
+
+static _Noreturn void
+become(const struct order *order)
+{
+	const struct spawner_order *o = &order->o;
+	int input = open("/dev/null", O_RDONLY);
+
+	setpgid(0, 0);
+	restore_signals();
+	/* Until it is the program, its files below /proc would be the superuser's. */
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	go_first();
+	if (input < 0 || dup2(input, 0) < 0 || dup2(order->fds[ORDER_ANSWER], 1) < 0 ||
+	    dup2(order->fds[ORDER_OUTPUT], 2) < 0)
+		_exit(SPAWNER_FAILED);
+	if (chdir(o->directory) != 0)
+		give_up(o->directory);
+	close_range(3, ~0U, 0);
+	if (o->paths)
+		confine(o);
+	environ = (char **)(size_t)o->environment;
+	execvp(o->argv[0], (char *const *)(size_t)o->argv);
+	give_up(o->argv[0]);
+}
+
+/* --- the process: its loop */
+
+struct spawner_process {
+	int fd; /* to the other end */
+	int children; /* readable when one has ended */
+};
+
+/* NULL-terminated pointers into the text. */
+static const char **
+take_list(const char **p, uint32_t count)
+{
+	const char **list = calloc(count + (size_t)1, sizeof(*list));
+
+	for (uint32_t i = 0; list && i < count; i++) {
+		list[i] = *p;
+		*p += strlen(*p) + 1;
+	}
+	return list;
+}
+
+static struct spawner_path *
+take_paths(const char *p, uint32_t count)
+{
+	struct spawner_path *paths = calloc(count + (size_t)1, sizeof(*paths));
+
+	for (uint32_t i = 0; paths && i < count; i++) {
+		memcpy(&paths[i].access, p, sizeof(paths[i].access));
+		paths[i].path = p + sizeof(paths[i].access);
+		p = paths[i].path + strlen(paths[i].path) + 1;
+	}
+	return paths;
+}
+
+/* The text was made by this very program, so that it is what it says. */
+static bool
+decode(struct order *order)
+{
+	struct head h;
+	const char *p = order->text;
+
+	memcpy(&h, p, sizeof(h));
+	p += sizeof(h);
+	order->o = (struct spawner_order){.memory_bytes = h.memory_bytes, .directory = p};
+	p += strlen(p) + 1;
+	if (h.has_but) {
+		order->o.but = p;
+		p += strlen(p) + 1;
+	}
+	order->o.argv = take_list(&p, h.words);
+	order->o.environment = take_list(&p, h.variables);
+	order->o.path_count = h.paths;
+	order->o.paths = h.confined ? take_paths(p, h.paths) : NULL;
+	return order->o.argv && order->o.environment && (!h.confined || order->o.paths);
+}
+
+static bool
+read_order(struct order *order)
+{
+	struct stat st;
+
+	if (fstat(order->fds[ORDER_FILE], &st) != 0)
+		return false;
+	size_t len = (size_t)st.st_size;
+	order->text = malloc(len);
+	return order->text && !file_pread(order->fds[ORDER_FILE], order->text, len, 0) &&
+	    decode(order);
+}
+
+static void
+drop_order(struct order *order)
+{
+	free((void *)(size_t)order->o.argv);
+	free((void *)(size_t)order->o.environment);
+	free((void *)(size_t)order->o.paths);
+	free(order->text);
+	for (size_t i = 0; i < ORDER_FDS; i++)
+		if (order->fds[i] >= 0)
+			close(order->fds[i]);
+}
+
+/* A signal for the program, or an order with its files. False when the other end is gone. */
+static bool
+receive(int fd, int *sig, int fds[ORDER_FDS])
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(ORDER_FDS * sizeof(int))];
+	} control;
+	struct iovec io = {sig, sizeof(*sig)};
+	struct msghdr m = {.msg_iov = &io,
+	    .msg_iovlen = 1,
+	    .msg_control = &control,
+	    .msg_controllen = sizeof(control)};
+	ssize_t n;
+
+	do
+		n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+	for (size_t i = 0; i < ORDER_FDS; i++)
+		fds[i] = -1;
+	if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(ORDER_FDS * sizeof(int)))
+		memcpy(fds, CMSG_DATA(c), ORDER_FDS * sizeof(int));
+	return n > 0;
+}
+
+/* Also what left its process group: it is our child when its parent has ended. */
+static void
+kill_all(pid_t group)
+{
+	kill(-group, SIGKILL);
+	do
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+	while (tree_kill(getpid()) > 0 && waitpid(-1, NULL, 0) > 0);
+}
+
+/* Passes signals on; false when nobody is left to send any. */
+static bool
+pass_signal(int fd, pid_t pid)
+{
+	int sig = 0, fds[ORDER_FDS];
+
+	if (!receive(fd, &sig, fds))
+		return false;
+	if (sig > 0)
+		kill(-pid, sig);
+	/* It may have left its group. */
+	if (sig == SIGKILL)
+		kill(pid, sig);
+	return true;
+}
+
+/* It stays to be waited for. */
+static bool
+has_ended(int children, pid_t pid)
+{
+	struct signalfd_siginfo seen;
+	siginfo_t info = {.si_pid = 0};
+
+	while (read(children, &seen, sizeof(seen)) > 0)
+		;
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid;
+}
+
+/* Until it ends, or has more memory than it may: that, else 0. */
+static uint64_t
+watch(const struct spawner_process *me, pid_t pid, uint64_t cap)
+{
+	struct pollfd p[] = {
+	    {.fd = me->fd, .events = POLLIN}, {.fd = me->children, .events = POLLIN}};
+	uint64_t held = 0;
+
+	while (!held && !has_ended(me->children, pid)) {
+		poll(p, 2, cap > 0 ? WATCH_MS : -1);
+		if (p[0].revents && !pass_signal(me->fd, pid)) {
+			kill_all(pid);
+			_exit(0);
+		}
+		if (cap > 0)
+			held = tree_memory_over(getpid(), cap);
+	}
+	return held;
+}
+
+static struct spawner_end
+carry_out(const struct spawner_process *me, struct order *order)
+{
+	struct spawner_end end = {.status = SPAWNER_FAILED << 8};
+	pid_t pid = read_order(order) ? fork() : -1;
+
+	if (pid == 0)
+		become(order);
+	uint64_t cap = order->o.memory_bytes;
+	drop_order(order);
+	if (pid < 0)
+		return end;
+	setpgid(pid, pid);
+	end.memory = watch(me, pid, cap);
+	if (end.memory > 0)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, &end.status, 0) < 0 && errno == EINTR)
+		;
+	kill_all(pid);
+	return end;
+}
+
+/* A terminal's signals are for the other process, which asks the program to finish. */
+static void
+settle(struct spawner_process *me, int fd)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	sigset_t ended;
+
+	for (int i = 0; i < 3; i++)
+		dup2(null, i);
+	if (fd != 3)
+		dup2(fd, 3);
+	close_range(4, ~0U, 0);
+	fcntl(3, F_SETFD, FD_CLOEXEC);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&ended);
+	sigaddset(&ended, SIGCHLD);
+	sigprocmask(SIG_SETMASK, &ended, NULL);
+	me->fd = 3;
+	me->children = signalfd(-1, &ended, SFD_NONBLOCK | SFD_CLOEXEC);
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	(void)!chdir("/");
+}
+
+static _Noreturn void
+serve(int fd)
+{
+	struct spawner_process me;
+	struct order order;
+	int sig = 0;
+
+	settle(&me, fd);
+	for (;;) {
+		memset(&order, 0, sizeof(order));
+		if (!receive(me.fd, &sig, order.fds))
+			_exit(0);
+		/* Without files: a signal for a program that has ended meanwhile. */
+		if (order.fds[ORDER_FILE] < 0)
+			continue;
+		struct spawner_end end = carry_out(&me, &order);
+		if (send(me.fd, &end, sizeof(end), MSG_NOSIGNAL) < 0)
+			_exit(0);
+	}
+}
+
+/* --- the other end */
+
+enum err
+spawner_init(struct spawner *s, struct why *why)
+{
+	int ends[2];
+
+	s->fd = -1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+		return err_errno(why, "socketpair");
+	s->pid = fork();
+	if (s->pid == 0)
+		serve(ends[1]);
+	enum err e = s->pid < 0 ? err_errno(why, "fork") : ERR_OK;
+	close(ends[1]);
+	if (e)
+		close(ends[0]);
+	else
+		s->fd = ends[0];
+	return e;
+}
+
+void
+spawner_deinit(struct spawner *s)
+{
+	if (s->fd < 0)
+		return;
+	close(s->fd);
+	s->fd = -1;
+	while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+enum err
+spawner_start(struct spawner *s, const struct spawner_order *order, struct why *why)
+{
+	int fds[ORDER_FDS] = {
+	    [ORDER_OUTPUT] = order->output, [ORDER_ANSWER] = order->answer, [ORDER_FILE] = -1};
+	enum err e = make_file(order, &fds[ORDER_FILE], why);
+
+	if (!e)
+		e = send_fds(s->fd, fds, why);
+	if (fds[ORDER_FILE] >= 0)
+		close(fds[ORDER_FILE]);
+	return e;
+}
+
+void
+spawner_signal(struct spawner *s, int signal)
+{
+	(void)!send(s->fd, &signal, sizeof(signal), MSG_NOSIGNAL);
+}
+
+enum err
+spawner_ended(struct spawner *s, struct spawner_end *out)
+{
+	ssize_t n = recv(s->fd, out, sizeof(*out), MSG_DONTWAIT);
+
+	if (n == (ssize_t)sizeof(*out))
+		return ERR_OK;
+	return n < 0 && (errno == EAGAIN || errno == EINTR) ? ERR_AGAIN : ERR_CLOSED;
+}

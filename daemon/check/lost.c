@@ -1,0 +1,60 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check_inside.h"
+#include "clock.h"
+#include "delta_file.h"
+#include "hex.h"
+
+#define NAME_ROOM 320
+
+/* Whose it is, if its head can be read. */
+static void
+describe(const struct check *c, const char *path, char *out, size_t room)
+{
+	char job[33], device[65];
+	struct delta_file f;
+	struct manifest m;
+
+	snprintf(out, room, "no row explains it");
+	if (!strstr(path, ".delta.") || delta_file_open(&f, path, O_RDONLY, c->key, NULL))
+		return;
+	if (manifest_decode(&m, f.manifest, MANIFEST_LEN, NULL) == ERR_OK) {
+		hex_encode(job, m.job, sizeof(m.job));
+		hex_encode(device, m.device, sizeof(m.device));
+		snprintf(out, room,
+		    "no row explains this delta of device %.16s, job %s, round %llu", device, job,
+		    (unsigned long long)m.round);
+	}
+	delta_file_close(&f);
+}
+
+static bool
+is_due(const struct check *c, const struct stat *st)
+{
+	return c->delete_lost && clock_wall() - (double)st->st_mtime >= (double)c->older_s;
+}
+
+static void
+judge_lost(struct check *c, const char *folder, const char *base)
+{
+	char name[NAME_ROOM], path[CHECK_PATH_MAX], what[160];
+	struct stat st;
+
+	snprintf(name, sizeof(name), "%s/%s", folder, base);
+	check_path(c, name, path);
+	if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode))
+		return;
+	describe(c, path, what, sizeof(what));
+	check_found(c, CHECK_FILE_LOST, name, is_due(c, &st) && unlink(path) == 0, "%s", what);
+}
+
+void
+check_lost_run(struct check *c)
+{
+	check_each_file(c, "lost", judge_lost);
+	check_each_file(c, "spool/lost", judge_lost);
+}

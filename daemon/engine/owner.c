@@ -1,0 +1,178 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes.h"
+#include "clock.h"
+#include "engine_inside.h"
+
+/* What one owner may have and do: [limits] owner_*. Two submissions at one moment may both be the last that fits. */
+
+#define HOUR_MS 3600000u
+
+struct owned {
+	uint64_t jobs, bytes;
+	double evaluation;
+};
+
+uint64_t
+engine_owner_bytes(const struct engine_job *j)
+{
+	const struct engine_work *w = j->work;
+	const struct recipe *r = &w->spec.recipe;
+
+	return sizeof(*j) + sizeof(*w) + strlen(recipe_text_all(r->text)) +
+	    r->net.layer_count * sizeof(*r->net.layers) + r->rule_count * sizeof(*r->rules) +
+	    w->spec.select.device_count * sizeof(*w->spec.select.devices) +
+	    w->table.count * sizeof(*w->table.items) +
+	    w->spec.aggregate.variates * sizeof(*j->members);
+}
+
+static void
+add(struct owned *o, const struct engine_job *j)
+{
+	o->jobs++;
+	o->bytes += engine_owner_bytes(j);
+	o->evaluation += j->work->evaluation;
+}
+
+/* Its jobs that are not over. */
+static struct owned
+sum(struct engine *g, const uint8_t owner[32])
+{
+	struct owned o = {.jobs = 0};
+	unsigned seen = 0;
+
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
+		if (states_job_lives(j->state) && memcmp(j->owner, owner, sizeof(j->owner)) == 0)
+			add(&o, j);
+	lock_release(&g->lock);
+	return o;
+}
+
+/* key names the limit. 0 is none. */
+static enum err
+within(const char *key, const char *what, double have, uint64_t most, struct why *why)
+{
+	if (most == 0 || have <= (double)most)
+		return ERR_OK;
+	return err_set(why, ERR_DENIED,
+	    "with it your jobs that are not over come to %.0f %s; the coordinator's [limits] %s "
+	    "is %llu: stop one, or ask its administrator",
+	    have, what, key, (unsigned long long)most);
+}
+
+static enum err
+bound(const struct config *c, const struct engine_job *j, const struct owned *o, struct why *why)
+{
+	if (j->priority > c->owner_priority)
+		return err_set(why, ERR_DENIED,
+		    "priority is %lld; the coordinator's [limits] owner_priority is %u: lower it, "
+		    "or ask its administrator",
+		    (long long)j->priority, c->owner_priority);
+	enum err e = within("owner_jobs", "jobs", (double)o->jobs, c->owner_jobs, why);
+	if (!e)
+		e = within("owner_document_bytes", "bytes of documents and tables",
+		    (double)o->bytes, c->owner_document_bytes, why);
+	return e ? e
+		 : within("owner_evaluation", "multiply-adds of an evaluation's batches",
+		       o->evaluation, c->owner_evaluation, why);
+}
+
+enum err
+engine_owner_takes(struct engine *g, const struct engine_job *j, struct why *why)
+{
+	struct owned o = sum(g, j->owner);
+
+	add(&o, j);
+	const struct config *c = shared_take(g->services->config);
+	enum err e = bound(c, j, &o, why);
+	shared_give(g->services->config, c);
+	return e ? e : engine_owner_models(g, j->owner, j->model_bytes, why);
+}
+
+/* --- models */
+
+struct models_of {
+	const uint8_t *owner;
+	uint64_t bytes;
+};
+
+static enum err
+read_models(struct store_db *db, void *arg, struct why *why)
+{
+	struct models_of *m = arg;
+
+	(void)why;
+	return store_model_owned(db, m->owner, &m->bytes);
+}
+
+enum err
+engine_owner_models(struct engine *g, const uint8_t owner[32], uint64_t bytes, struct why *why)
+{
+	struct models_of m = {.owner = owner};
+	const struct config *c = shared_take(g->services->config);
+	uint64_t most = c->owner_model_bytes;
+
+	shared_give(g->services->config, c);
+	if (most == 0)
+		return ERR_OK;
+	enum err e = store_read(g->services->store, read_models, &m, why);
+	if (e || bytes <= most - (m.bytes < most ? m.bytes : most))
+		return e;
+	return err_set(why, ERR_DENIED,
+	    "your models have %llu bytes, and with this one they have %llu more; the coordinator's "
+	    "[limits] owner_model_bytes is %llu: delete some (model delete, job delete), or ask "
+	    "its administrator",
+	    (unsigned long long)m.bytes, (unsigned long long)bytes, (unsigned long long)most);
+}
+
+/* --- in an hour */
+
+/* Lock held; NULL: no memory. */
+static struct engine_owner *
+find(struct engine *g, const uint8_t owner[32])
+{
+	size_t at = bytes_place(g->owners, g->owner_count, sizeof(*g->owners), owner, 32);
+
+	if (at < g->owner_count && memcmp(g->owners[at].id, owner, 32) == 0)
+		return &g->owners[at];
+	struct engine_owner *all =
+	    bytes_grow(g->owners, g->owner_count, &g->owner_room, sizeof(*all));
+	if (!all)
+		return NULL;
+	g->owners = all;
+	memmove(all + at + 1, all + at, (g->owner_count++ - at) * sizeof(*all));
+	memcpy(all[at].id, owner, 32);
+	all[at].busy_ms = 0;
+	return &all[at];
+}
+
+/* Each one keeps the owner busy for its share of an hour; an hour ahead is no more taken. */
+static uint32_t
+spend(struct engine_owner *o, uint32_t share, uint64_t now)
+{
+	uint64_t busy = o->busy_ms > now ? o->busy_ms : now;
+
+	if (busy + share > now + HOUR_MS)
+		return (uint32_t)((busy + share - now - HOUR_MS + 999) / 1000);
+	o->busy_ms = busy + share;
+	return 0;
+}
+
+uint32_t
+engine_owner_spend(struct engine *g, const uint8_t owner[32])
+{
+	const struct config *c = shared_take(g->services->config);
+	uint32_t most = c->owner_changes_per_hour, wait = 1;
+
+	shared_give(g->services->config, c);
+	if (most == 0)
+		return 0;
+	lock_take(&g->lock);
+	struct engine_owner *o = find(g, owner);
+	if (o)
+		wait = spend(o, HOUR_MS / most, clock_ms());
+	lock_release(&g->lock);
+	return wait;
+}

@@ -1,0 +1,138 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine_inside.h"
+
+/* Jobs that are over: rows that say what is shown of them; their documents are read when a device asks. */
+
+static void
+take_guard(struct engine_job *j, const struct store_past *row)
+{
+	j->is_guarded = row->is_guarded;
+	j->guard = (struct guard_view){.bad = (uint32_t)row->bad,
+	    .rollbacks = (uint32_t)row->rollbacks,
+	    .base_round = row->base_round,
+	    .has_best = row->has_best,
+	    .best_round = row->best_round,
+	    .best_value = row->best_value};
+	memcpy(j->guard.best_model, row->best_model, 32);
+}
+
+enum err
+engine_past_new(struct engine_job **out, const struct store_past *row)
+{
+	struct engine_job *j = engine_job_blank(row->id);
+
+	if (!j)
+		return ERR_NOMEM;
+	memcpy(j->owner, row->owner, 32);
+	memcpy(j->name, row->name, sizeof(j->name));
+	j->state = row->state;
+	memcpy(j->reason, row->reason, sizeof(j->reason));
+	j->priority = (int64_t)row->priority;
+	j->created_at = row->created_at;
+	j->ended_at = row->ended_at;
+	j->row.round = row->round;
+	memcpy(j->row.base, row->base, 32);
+	j->rounds_committed = row->rounds_committed;
+	memcpy(j->model, row->model, 32);
+	j->model_bytes = row->model_bytes;
+	j->parameters = row->parameters;
+	j->metric = row->metric;
+	j->metric_round = row->metric_round;
+	take_guard(j, row);
+	(void)round_step(&j->round, ROUND_STOP, 0, 0);
+	*out = j;
+	return ERR_OK;
+}
+
+static struct store_past
+row_of(const struct engine_job *j)
+{
+	const struct guard_view *g = &j->guard;
+	struct store_past row = {.state = j->state,
+	    .priority = (uint64_t)j->priority,
+	    .created_at = j->created_at,
+	    .ended_at = j->ended_at,
+	    .round = j->row.round,
+	    .rounds_committed = j->rounds_committed,
+	    .model_bytes = j->model_bytes,
+	    .parameters = j->parameters,
+	    .metric = j->metric,
+	    .metric_round = j->metric_round,
+	    .is_guarded = j->is_guarded,
+	    .has_best = g->has_best,
+	    .bad = g->bad,
+	    .rollbacks = g->rollbacks,
+	    .base_round = g->base_round,
+	    .best_round = g->best_round,
+	    .best_value = g->best_value};
+
+	memcpy(row.id, j->id, 16);
+	memcpy(row.owner, j->owner, 32);
+	memcpy(row.name, j->name, sizeof(row.name));
+	memcpy(row.reason, j->reason, sizeof(row.reason));
+	memcpy(row.base, j->row.base, 32);
+	memcpy(row.model, j->model, 32);
+	memcpy(row.best_model, g->best_model, 32);
+	return row;
+}
+
+static enum err
+write_row(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_past_put(db, arg);
+}
+
+/* Without it the next start reads the job's document, and tries again. */
+static void
+row_written(void *arg, enum err e, const struct why *why)
+{
+	(void)e;
+	(void)why;
+	free(arg);
+}
+
+void
+engine_past_note(struct engine *g, const struct engine_job *j)
+{
+	struct store_past *row = malloc(sizeof(*row));
+
+	if (!row)
+		return;
+	*row = row_of(j);
+	if (store_submit(g->services->store, write_row, row_written, row))
+		free(row);
+}
+
+/* --- what a device may know of them */
+
+static enum err
+read_document(struct store_db *db, void *arg, struct why *why)
+{
+	struct store_job *row = arg;
+
+	(void)why;
+	return store_job_get(db, row->id, row);
+}
+
+bool
+engine_past_selects(struct engine *g, const uint8_t job[16], const uint8_t device[32])
+{
+	struct store_job row = {.document = NULL};
+	struct job_spec spec;
+
+	memcpy(row.id, job, sizeof(row.id));
+	if (store_read(g->services->store, read_document, &row, NULL))
+		return false;
+	enum err e = job_parse(&spec, row.document, row.document_len, NULL);
+	free(row.document);
+	if (e)
+		return false;
+	bool selects = engine_selects(g, job, &spec.select, device);
+	job_deinit(&spec);
+	return selects;
+}

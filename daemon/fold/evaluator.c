@@ -1,0 +1,263 @@
+#include "evaluator.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "clock.h"
+#include "evalset.h"
+#include "fault.h"
+#include "log.h"
+#include "worker.h"
+
+#define PLACES 4
+#define NICE 10 /* whoever asks for work or sends a delta goes first */
+#define LOOK_MS 50 /* how often it is asked whether the job still lives */
+
+/* The data sets of one configuration. */
+struct sets {
+	const struct config *config;
+	struct evalset *set;
+	unsigned users; /* while they are the newest, the evaluator is one */
+};
+
+struct place {
+	struct evaluator *evaluator;
+	struct evaluation v;
+	bool taken;
+	uint64_t until_ms;
+	_Atomic uint64_t look_ms; /* when to look at the job again */
+	atomic_bool late, over; /* why it was broken off: for the deadline, or for good */
+};
+
+struct evaluator {
+	const struct services *services;
+	unsigned threads;
+	struct worker_pool *pool;
+	pthread_mutex_t lock; /* of what follows */
+	struct place places[PLACES];
+	struct sets *sets;
+	atomic_bool stopping;
+};
+
+/* --- data */
+
+/* Lock held. */
+static void
+give_sets(struct evaluator *e, struct sets *s)
+{
+	if (!s || --s->users > 0)
+		return;
+	evalset_free(s->set);
+	shared_give(e->services->config, s->config);
+	free(s);
+}
+
+static enum err
+make_sets(struct evaluator *e, const struct config *config)
+{
+	struct sets *s = calloc(1, sizeof(*s));
+
+	if (!s || evalset_new(&s->set, config)) {
+		free(s);
+		return ERR_NOMEM;
+	}
+	s->users = 1;
+	s->config = config;
+	give_sets(e, e->sets);
+	e->sets = s;
+	return ERR_OK;
+}
+
+/* Those of the configuration in force. */
+static enum err
+take_sets(struct evaluator *e, struct sets **out)
+{
+	const struct config *config = shared_take(e->services->config);
+	enum err result = ERR_OK;
+
+	pthread_mutex_lock(&e->lock);
+	bool fresh = !e->sets || e->sets->config != config;
+	if (fresh)
+		result = make_sets(e, config);
+	if (!result) {
+		*out = e->sets;
+		e->sets->users++;
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (!fresh || result)
+		shared_give(e->services->config, config);
+	return result;
+}
+
+/* --- one evaluation */
+
+/* Between two batches, on each of its threads. */
+static bool
+stop(void *context, uint64_t done, uint64_t planned)
+{
+	struct place *p = context;
+	uint64_t now = clock_ms();
+
+	(void)done;
+	(void)planned;
+	if (atomic_load(&p->over) || atomic_load(&p->evaluator->stopping))
+		return true;
+	if (now >= p->until_ms) {
+		atomic_store(&p->late, true);
+		return true;
+	}
+	if (now < atomic_load(&p->look_ms))
+		return false;
+	atomic_store(&p->look_ms, now + LOOK_MS);
+	FAULT("evaluate.batch");
+	if (!engine_job_lives(p->evaluator->services->engine, p->v.f->job))
+		atomic_store(&p->over, true);
+	return atomic_load(&p->over);
+}
+
+static void
+log_failure(const struct place *p, const char *why)
+{
+	log_event(LOG_LEVEL_WARN, "evaluate.failed", LOG_S("job", p->v.f->job_hex),
+	    LOG_U("round", p->v.f->row.round), LOG_S("why", why));
+}
+
+/* A failure costs the metric, not the round. */
+static void
+measure(struct place *p)
+{
+	const struct evalset_work work = {.recipe = &p->v.f->spec->recipe,
+	    .params = p->v.params,
+	    .threads = p->evaluator->threads,
+	    .stop = stop,
+	    .context = p};
+	struct sets *sets = NULL;
+	struct train_score score;
+	struct why why = {""};
+
+	FAULT("evaluate.begin");
+	enum err e = take_sets(p->evaluator, &sets);
+	if (!e)
+		e = evalset_run(sets->set, &work, &score, &why);
+	pthread_mutex_lock(&p->evaluator->lock);
+	give_sets(p->evaluator, sets);
+	pthread_mutex_unlock(&p->evaluator->lock);
+	if (e == ERR_CLOSED) {
+		if (atomic_load(&p->late))
+			log_failure(p, "evaluate.deadline_s is over; the round goes on without it");
+		return;
+	}
+	if (e || !isfinite(score.loss))
+		log_failure(p,
+		    !e		      ? "the loss is not finite"
+			: why.text[0] ? why.text
+				      : err_name(e));
+	if (!e)
+		*p->v.out = (struct store_metric){true, score.examples, score.loss, score.accuracy};
+}
+
+static void
+run(void *arg)
+{
+	struct place *p = arg;
+	struct evaluator *e = p->evaluator;
+
+	/* Of this thread alone, and of those that it starts. */
+	(void)setpriority(PRIO_PROCESS, 0, NICE);
+	measure(p);
+	const struct evaluation v = p->v;
+	pthread_mutex_lock(&e->lock);
+	p->taken = false;
+	pthread_mutex_unlock(&e->lock);
+	v.done(v.context, v.round);
+}
+
+/* --- all of them */
+
+static struct place *
+free_place(struct evaluator *e)
+{
+	for (size_t i = 0; i < PLACES; i++)
+		if (!e->places[i].taken)
+			return &e->places[i];
+	return NULL;
+}
+
+static bool
+is_served(const struct evaluator *e, const uint8_t owner[32])
+{
+	for (size_t i = 0; i < PLACES; i++)
+		if (e->places[i].taken && memcmp(e->places[i].v.f->owner, owner, 32) == 0)
+			return true;
+	return false;
+}
+
+bool
+evaluator_takes(struct evaluator *e, const uint8_t owner[32])
+{
+	pthread_mutex_lock(&e->lock);
+	bool takes = free_place(e) && !is_served(e, owner);
+	pthread_mutex_unlock(&e->lock);
+	return takes;
+}
+
+enum err
+evaluator_begin(struct evaluator *e, const struct evaluation *v)
+{
+	double ms = v->f->spec->recipe.evaluate_deadline_s * 1000;
+
+	pthread_mutex_lock(&e->lock);
+	struct place *p = free_place(e);
+	if (p) {
+		p->v = *v;
+		p->taken = true;
+		p->until_ms = clock_ms() + (uint64_t)ms;
+		atomic_store(&p->look_ms, 0);
+		atomic_store(&p->late, false);
+		atomic_store(&p->over, false);
+	}
+	pthread_mutex_unlock(&e->lock);
+	enum err result = p ? worker_submit(e->pool, run, p) : ERR_STATE;
+	if (p && result) {
+		pthread_mutex_lock(&e->lock);
+		p->taken = false;
+		pthread_mutex_unlock(&e->lock);
+	}
+	return result;
+}
+
+enum err
+evaluator_new(struct evaluator **out, const struct services *services, unsigned threads)
+{
+	struct evaluator *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return ERR_NOMEM;
+	e->services = services;
+	e->threads = threads;
+	pthread_mutex_init(&e->lock, NULL);
+	for (size_t i = 0; i < PLACES; i++)
+		e->places[i].evaluator = e;
+	if (worker_pool_new(&e->pool, PLACES)) {
+		evaluator_free(e);
+		return ERR_NOMEM;
+	}
+	*out = e;
+	return ERR_OK;
+}
+
+void
+evaluator_free(struct evaluator *e)
+{
+	if (!e)
+		return;
+	atomic_store(&e->stopping, true);
+	worker_pool_free(e->pool);
+	give_sets(e, e->sets);
+	pthread_mutex_destroy(&e->lock);
+	free(e);
+}

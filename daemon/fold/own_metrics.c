@@ -1,0 +1,71 @@
+#include "own_metrics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes.h"
+
+/* The one of this name, a new one perhaps; NULL if there is no room. */
+static struct own_metric *
+named(struct own_metrics *m, const char name[64])
+{
+	size_t at = bytes_place(m->items, m->count, sizeof(*m->items), name, 64);
+
+	if (at < m->count && memcmp(m->items[at].row.name, name, 64) == 0)
+		return &m->items[at];
+	if (m->count == OWN_METRICS_NAMES)
+		return NULL;
+	struct own_metric *items = bytes_grow(m->items, m->count, &m->room, sizeof(*items));
+	if (!items)
+		return NULL;
+	m->items = items;
+	memmove(&items[at + 1], &items[at], (m->count++ - at) * sizeof(*items));
+	items[at] = (struct own_metric){.weight = 0};
+	memcpy(items[at].row.name, name, 64);
+	return &items[at];
+}
+
+void
+own_metrics_add(struct own_metrics *m, const struct report *r, double examples)
+{
+	_Static_assert(sizeof(r->metrics[0].name) == 64, "names fit a row");
+	for (size_t i = 0; i < r->metric_count; i++) {
+		struct own_metric *o = named(m, r->metrics[i].name);
+		if (!o)
+			continue;
+		o->weight += examples;
+		o->row.mean += (r->metrics[i].value - o->row.mean) * (examples / o->weight);
+		o->row.reports++;
+	}
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	const struct metric_row *x = &((const struct own_metric *)a)->row;
+	const struct metric_row *y = &((const struct own_metric *)b)->row;
+
+	if (x->reports != y->reports)
+		return x->reports < y->reports ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+void
+own_metrics_choose(struct own_metrics *m)
+{
+	if (m->count > 0)
+		qsort(m->items, m->count, sizeof(*m->items), compare);
+	if (m->count > METRIC_ROWS_MAX)
+		m->count = METRIC_ROWS_MAX;
+	for (size_t i = 0; i < m->count; i++)
+		if (!isfinite(m->items[i].row.mean))
+			m->items[i].row.mean = NAN;
+}
+
+void
+own_metrics_deinit(struct own_metrics *m)
+{
+	free(m->items);
+	*m = (struct own_metrics){.items = NULL};
+}

@@ -1,0 +1,284 @@
+#include "standing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "registry_inside.h"
+
+#define BATCH 64 /* devices under one lock */
+
+/* How a device stands to a job, in a byte: nothing is known; 1 + why it waits; GAVE_UP + why it gave up. */
+enum { UNKNOWN = 0, GAVE_UP = 64 };
+_Static_assert((int)WAIT_UNKNOWN < (int)GAVE_UP && (int)GAVE_UP + (int)ABORT_UNKNOWN < 256,
+    "a byte holds them all");
+
+static uint8_t
+code_of(enum wait_reason why)
+{
+	return (uint8_t)(1 + why);
+}
+
+static bool
+is_ready(enum wait_reason why)
+{
+	return why == WAIT_NONE || why == WAIT_NOT_SELECTED || why == WAIT_REPORTED ||
+	    why == WAIT_UNSENT;
+}
+
+static uint32_t *
+counter(struct standing *s, uint8_t code)
+{
+	if (code >= GAVE_UP)
+		return &s->gave_up[code - GAVE_UP];
+	return is_ready(code - 1) ? &s->ready : &s->waiting[code - 1];
+}
+
+static void
+move(struct registry *r, struct device *d, uint32_t place, uint8_t code)
+{
+	struct standing *s = &r->places[place].counts;
+	uint8_t old = d->told.by_place[place];
+
+	if (old != UNKNOWN)
+		--*counter(s, old);
+	if (code != UNKNOWN)
+		++*counter(s, code);
+	d->told.by_place[place] = code;
+}
+
+/* --- places */
+
+static bool
+grow_places(struct registry *r)
+{
+	uint32_t room = r->place_room ? r->place_room * 2 : 16;
+
+	if (r->place_room >= STANDING_PLACES)
+		return false;
+	struct registry_place *places = realloc(r->places, room * sizeof(*places));
+	if (!places)
+		return false;
+	memset(&places[r->place_room], 0, (room - r->place_room) * sizeof(*places));
+	r->places = places;
+	r->place_room = room;
+	return true;
+}
+
+uint32_t
+standing_open(struct registry *r)
+{
+	uint32_t place = STANDING_NO_PLACE;
+
+	pthread_mutex_lock(&r->lock);
+	while (r->place_free < r->place_room && r->places[r->place_free].used)
+		r->place_free++;
+	if (r->place_free < r->place_room || grow_places(r)) {
+		place = r->place_free++;
+		r->places[place].used = true;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return place;
+}
+
+void
+standing_close(struct registry *r, uint32_t place)
+{
+	if (place == STANDING_NO_PLACE)
+		return;
+	pthread_mutex_lock(&r->lock);
+	for (size_t i = 0; i < r->count; i++)
+		if (place < r->items[i]->told.room)
+			r->items[i]->told.by_place[place] = UNKNOWN;
+	r->places[place] = (struct registry_place){.used = false};
+	if (place < r->place_free)
+		r->place_free = place;
+	r->closings++;
+	pthread_mutex_unlock(&r->lock);
+}
+
+struct standing
+standing_get(struct registry *r, uint32_t place)
+{
+	struct standing s = {.ready = 0};
+
+	if (place == STANDING_NO_PLACE)
+		return s;
+	pthread_mutex_lock(&r->lock);
+	s = r->places[place].counts;
+	pthread_mutex_unlock(&r->lock);
+	return s;
+}
+
+/* --- what devices are told */
+
+void
+standing_begin(struct registry *r, struct standing_ask *a)
+{
+	a->count = 0;
+	pthread_mutex_lock(&r->lock);
+	a->closings = r->closings;
+	pthread_mutex_unlock(&r->lock);
+}
+
+void
+standing_say(struct standing_ask *a, uint32_t place, enum wait_reason why)
+{
+	if (place == STANDING_NO_PLACE)
+		return;
+	for (; a->count <= place; a->count++)
+		a->said[a->count] = UNKNOWN;
+	a->said[place] = code_of(why);
+}
+
+static bool
+make_room(struct device *d, uint32_t count)
+{
+	struct registry_told *t = &d->told;
+
+	if (count <= t->room)
+		return true;
+	uint32_t room = count < 16 ? 16 : count + count / 4;
+	uint8_t *items = realloc(t->by_place, room);
+	if (!items)
+		return false;
+	memset(items + t->room, UNKNOWN, room - t->room);
+	t->by_place = items;
+	t->room = room;
+	return true;
+}
+
+/* Whoever gave up and is asked to try again has not changed yet. */
+static bool
+is_news(uint8_t old, uint8_t said)
+{
+	if (said == UNKNOWN || said == old)
+		return false;
+	enum wait_reason why = said - 1;
+	return old < GAVE_UP || (why != WAIT_ABORTED && (!is_ready(why) || why == WAIT_REPORTED));
+}
+
+/* The device, if it may work. Lock held. */
+static struct device *
+active(const struct registry *r, const uint8_t id[32])
+{
+	struct device *d = registry_device(r, id);
+
+	return d && !d->doubtful && d->view.row.state == DEVICE_ACTIVE ? d : NULL;
+}
+
+void
+standing_tell(
+    struct registry *r, const uint8_t device[32], const struct standing_ask *a, double seconds)
+{
+	uint64_t until = clock_ms() + (uint64_t)((seconds + REGISTRY_SEEN_SECONDS) * 1000);
+
+	pthread_mutex_lock(&r->lock);
+	struct device *d = active(r, device);
+	if (d)
+		d->told.until_ms = until;
+	/* Another job may have the place now of one that ended meanwhile: the next ask tells. */
+	bool tell = d && a->closings == r->closings && make_room(d, a->count);
+	for (uint32_t i = 0; tell && i < a->count; i++)
+		if (is_news(d->told.by_place[i], a->said[i]))
+			move(r, d, i, a->said[i]);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void
+set(struct registry *r, const uint8_t device[32], uint32_t place, uint8_t code)
+{
+	if (place == STANDING_NO_PLACE)
+		return;
+	pthread_mutex_lock(&r->lock);
+	struct device *d = active(r, device);
+	if (d && make_room(d, place + 1))
+		move(r, d, place, code);
+	pthread_mutex_unlock(&r->lock);
+}
+
+void
+standing_gave_up(
+    struct registry *r, const uint8_t device[32], uint32_t place, enum abort_reason reason)
+{
+	set(r, device, place, (uint8_t)(GAVE_UP + reason));
+}
+
+void
+standing_reported(struct registry *r, const uint8_t device[32], uint32_t place)
+{
+	set(r, device, place, code_of(WAIT_REPORTED));
+}
+
+/* --- what devices have */
+
+void
+standing_note_data(struct device *d, const struct offer *offer)
+{
+	struct registry_told *t = &d->told;
+
+	if (offer->data_count > t->data_count) {
+		struct registry_data *data = realloc(t->data, offer->data_count * sizeof(*data));
+		if (!data)
+			return;
+		t->data = data;
+	}
+	t->data_count = offer->data_count;
+	for (size_t i = 0; i < t->data_count; i++) {
+		memcpy(t->data[i].name, offer->data[i].name, sizeof(t->data[i].name));
+		t->data[i].examples = offer->data[i].examples;
+	}
+}
+
+bool
+standing_heard(
+    struct registry *r, const uint8_t device[32], const struct standing_data *data, bool *has)
+{
+	uint64_t now = clock_ms();
+
+	*has = false;
+	pthread_mutex_lock(&r->lock);
+	const struct device *d = active(r, device);
+	bool heard = d && d->told.until_ms >= now;
+	for (size_t i = 0; heard && i < d->told.data_count; i++)
+		*has |= strcmp(d->told.data[i].name, data->name) == 0 &&
+		    d->told.data[i].examples >= data->examples;
+	pthread_mutex_unlock(&r->lock);
+	return heard;
+}
+
+/* --- who is silent */
+
+void
+standing_drop(struct registry *r, struct device *d)
+{
+	for (uint32_t i = 0; i < d->told.room; i++)
+		if (d->told.by_place[i] != UNKNOWN)
+			move(r, d, i, UNKNOWN);
+	d->told.until_ms = 0;
+}
+
+void
+standing_free(struct registry_told *t)
+{
+	free(t->by_place);
+	free(t->data);
+	*t = (struct registry_told){.room = 0};
+}
+
+void
+standing_sweep(struct registry *r)
+{
+	uint64_t now = clock_ms();
+	bool more = true;
+
+	for (size_t at = 0; more; at += BATCH) {
+		pthread_mutex_lock(&r->lock);
+		for (size_t i = at; i < r->count && i < at + BATCH; i++)
+			if (r->items[i]->told.until_ms && r->items[i]->told.until_ms < now)
+				standing_drop(r, r->items[i]);
+		more = at + BATCH < r->count;
+		pthread_mutex_unlock(&r->lock);
+	}
+}

@@ -1,0 +1,128 @@
+#include "store_inside.h"
+
+#define AT(member) offsetof(struct store_model, member)
+#define ARRAY(member) AT(member), sizeof(((struct store_model *)0)->member)
+
+static const struct store_field model_fields[] = {
+    {STORE_BLOB, ARRAY(id)},
+    {STORE_UNSIGNED, AT(bytes), 0},
+    {STORE_BLOB, ARRAY(job)},
+    {STORE_UNSIGNED, AT(round), 0},
+    {STORE_REAL, AT(created_at), 0},
+    {STORE_BLOB, ARRAY(owner)},
+};
+static const struct store_table model_table = {
+    sizeof(model_fields) / sizeof(model_fields[0]), model_fields};
+
+static const struct store_field bytes_field = {STORE_UNSIGNED, 0, 0};
+static const struct store_table bytes_table = {1, &bytes_field};
+
+enum statement { PUT = STORE_MODEL_STATEMENTS, GET, PIN, OWNED, DELETE, EACH, STATEMENTS };
+_Static_assert((int)STATEMENTS <= (int)STORE_STATEMENTS, "the cache has a place for each");
+
+#define MODEL "id, bytes, job, round, created_at, owner"
+#define NOBODY "zeroblob(32)"
+
+/* A model that a job made is its owner's, and stays that when another one's job begins with it. */
+static const char *const texts[] = {
+    [PUT - STORE_MODEL_STATEMENTS] =
+	"INSERT INTO model (" MODEL ") VALUES (?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
+    [GET - STORE_MODEL_STATEMENTS] = "SELECT " MODEL " FROM model WHERE id = ?",
+    [PIN - STORE_MODEL_STATEMENTS] =
+	("UPDATE model SET job = zeroblob(16), round = 0, "
+	 "owner = coalesce(nullif(owner, " NOBODY "), "
+	 "(SELECT nullif(owner, " NOBODY ") FROM job WHERE job.id = model.job), ?2) WHERE id = ?1"),
+    [OWNED - STORE_MODEL_STATEMENTS] =
+	("SELECT coalesce(sum(bytes), 0) FROM model WHERE owner = ?1 "
+	 "OR job IN (SELECT id FROM job INDEXED BY job_owner WHERE owner = ?1)"),
+    [DELETE - STORE_MODEL_STATEMENTS] = "DELETE FROM model WHERE id = ?",
+    [EACH - STORE_MODEL_STATEMENTS] = "SELECT " MODEL " FROM model ORDER BY rowid",
+};
+
+static struct store_query
+begin(struct store_db *db, enum statement which)
+{
+	return store_query_begin(db, (int)which, texts[which - STORE_MODEL_STATEMENTS]);
+}
+
+enum err
+store_model_put(struct store_db *db, const struct store_model *m)
+{
+	struct store_query q = begin(db, PUT);
+
+	store_query_row(&q, &model_table, m);
+	return store_query_done(&q);
+}
+
+enum err
+store_model_get(struct store_db *db, const uint8_t id[32], struct store_model *out)
+{
+	struct store_query q = begin(db, GET);
+
+	store_query_blob(&q, id, 32);
+	return store_query_one(&q, &model_table, out);
+}
+
+struct model_lookup {
+	const uint8_t *id;
+	struct store_model *out;
+};
+
+static enum err
+get_model(struct store_db *db, void *arg, struct why *why)
+{
+	const struct model_lookup *l = arg;
+
+	(void)why;
+	return store_model_get(db, l->id, l->out);
+}
+
+enum err
+store_model_find(struct store *s, const uint8_t id[32], struct store_model *out)
+{
+	struct model_lookup l = {id, out};
+
+	return store_read(s, get_model, &l, NULL);
+}
+
+enum err
+store_model_pin(struct store_db *db, const uint8_t id[32], const uint8_t owner[32])
+{
+	struct store_query q = begin(db, PIN);
+
+	store_query_blob(&q, id, 32);
+	store_query_blob(&q, owner, 32);
+	enum err e = store_query_done(&q);
+	return !e && sqlite3_changes(db->sql) == 0 ? ERR_NOTFOUND : e;
+}
+
+enum err
+store_model_owned(struct store_db *db, const uint8_t owner[32], uint64_t *bytes)
+{
+	struct store_query q = begin(db, OWNED);
+
+	store_query_blob(&q, owner, 32);
+	return store_query_one(&q, &bytes_table, bytes);
+}
+
+enum err
+store_model_delete(struct store_db *db, const uint8_t id[32])
+{
+	struct store_query q = begin(db, DELETE);
+
+	store_query_blob(&q, id, 32);
+	enum err e = store_query_done(&q);
+	return !e && sqlite3_changes(db->sql) == 0 ? ERR_NOTFOUND : e;
+}
+
+enum err
+store_model_each(
+    struct store_db *db, enum err (*fn)(void *ctx, const struct store_model *m), void *ctx)
+{
+	struct store_query q = begin(db, EACH);
+	struct store_model m;
+
+	while (store_query_next(&q, &model_table, &m))
+		q.e = fn(ctx, &m);
+	return store_query_end(&q);
+}

@@ -1,0 +1,36 @@
+#ifndef METRIC_H
+#define METRIC_H
+#include <stddef.h>
+
+#include "job.h"
+
+/*
+ * The metric of a round's base from what its devices report of it (evaluate.by: devices). Where no device may be hostile it is
+ * their mean, weighted by examples. Where `hostile` of them may be, it is their median, which lies between figures of honest devices
+ * whatever the others say: it takes more than 2 x hostile reports, and no weight counts for more than the median of the weights, nor
+ * for so much that `hostile` devices together had half. Pure.
+ */
+
+/* A loss further from zero is no number. */
+#define METRIC_LOSS_MAX 1e30
+
+/* What one device measured; NaN: it does not say, or found no number. */
+struct metric_report {
+	double weight; /* examples, above 0 */
+	double loss, accuracy;
+};
+
+struct metric {
+	bool known; /* false: too few reports for a metric */
+	/* NaN if for more than half of the devices (with `hostile`: of the weight) it is no number. What fewer find to be none is
+	 * left out of the mean. */
+	double loss;
+	/* NaN if nobody says. For a guard by accuracy 0 if more than half tell neither figure; with `hostile` each of those counts as 0. */
+	double accuracy;
+};
+
+/* ERR_NOMEM. */
+ERR_MUST_USE enum err metric_of(struct metric *out, const struct job_spec *spec,
+    const struct metric_report *reports, size_t count);
+
+#endif

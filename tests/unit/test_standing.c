@@ -1,0 +1,218 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "coordinator.h"
+#include "registry_inside.h"
+
+static const char two[] = JOB("two", "\"goal\":2", "");
+
+/* What the job's view says of its devices: the number `key`, of `part` where that is not NULL; 0 without it. */
+static uint64_t
+devices_of(struct coordinator *c, const uint8_t job[16], const char *part, const char *key)
+{
+	struct json *v = job_json(c, job);
+	const struct json *at = json_get(v, "devices");
+	uint64_t n = 0;
+
+	assert_int_equal(json_kind(at), JSON_OBJECT);
+	(void)json_u64(json_get(part ? json_get(at, part) : at, key), &n);
+	json_free(v);
+	return n;
+}
+
+static void
+give_up(struct coordinator *c, uint8_t tag, const struct task *t, const char *word)
+{
+	assert_int_equal(
+	    engine_abort(c->s.engine, device_id(tag), t->task, abort_reason_parse(word), NULL),
+	    ERR_OK);
+}
+
+static void
+each_device_counts_once(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, two, id);
+	assert_int_equal(devices_of(c, id, NULL, "ready"), 0);
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_int_equal(devices_of(c, id, NULL, "ready"), 1);
+	c->offer.data[0].examples = 9;
+	assert_string_equal(ask(c, 2, &t), "no-data");
+	assert_string_equal(ask(c, 3, &t), "no-data");
+	assert_int_equal(devices_of(c, id, "waiting", "no-data"), 2);
+	/* It has the data now. */
+	c->offer.data[0].examples = 100;
+	assert_string_equal(ask(c, 2, &t), "");
+	assert_int_equal(devices_of(c, id, NULL, "ready"), 2);
+	assert_int_equal(devices_of(c, id, "waiting", "no-data"), 1);
+	/* Only its turn has not come. */
+	assert_string_equal(ask(c, 4, &t), "not-selected");
+	assert_int_equal(devices_of(c, id, NULL, "ready"), 3);
+}
+
+static void
+who_gave_up_stays_so_until_it_reports(void **state)
+{
+	struct coordinator *c = *state;
+	struct task first, second;
+	uint8_t id[16];
+
+	submit(c, two, id);
+	assert_string_equal(ask(c, 1, &first), "");
+	assert_string_equal(ask(c, 2, &second), "");
+	give_up(c, 1, &first, "out-of-memory");
+	give_up(c, 2, &second, "cosmic-ray");
+	assert_int_equal(devices_of(c, id, NULL, "ready"), 0);
+	assert_int_equal(devices_of(c, id, "gave_up", "out-of-memory"), 1);
+	assert_int_equal(devices_of(c, id, "gave_up", "other"), 1);
+	assert_string_equal(ask(c, 1, &first), "aborted");
+	assert_int_equal(devices_of(c, id, "gave_up", "out-of-memory"), 1);
+	/* A delta that comes all the same counts. */
+	assert_null(deliver(c, &second, 2, 1, 100));
+	assert_int_equal(devices_of(c, id, "gave_up", "other"), 0);
+	assert_int_equal(devices_of(c, id, NULL, "ready"), 1);
+}
+
+static void
+who_may_work_no_longer_does_not_count(void **state)
+{
+	struct coordinator *c = *state;
+	struct registry_view v;
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, two, id);
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_string_equal(ask(c, 2, &t), "");
+	assert_int_equal(registry_get(c->s.registry, device_id(1), &v), ERR_OK);
+	v.row.state = DEVICE_SUSPENDED;
+	assert_int_equal(registry_put(c->s.registry, &v.row), ERR_OK);
+	assert_int_equal(devices_of(c, id, NULL, "ready"), 1);
+	/* A change of name or labels changes nothing. */
+	assert_int_equal(registry_get(c->s.registry, device_id(2), &v), ERR_OK);
+	assert_int_equal(registry_put(c->s.registry, &v.row), ERR_OK);
+	assert_int_equal(devices_of(c, id, NULL, "ready"), 1);
+	standing_sweep(c->s.registry);
+	assert_int_equal(devices_of(c, id, NULL, "ready"), 1);
+	registry_device(c->s.registry, device_id(2))->told.until_ms = 1;
+	standing_sweep(c->s.registry);
+	assert_int_equal(devices_of(c, id, NULL, "ready"), 0);
+}
+
+static void
+a_place_is_used_again(void **state)
+{
+	struct coordinator *c = *state;
+	struct standing_ask late;
+	struct task t;
+	uint8_t id[16], next[16];
+
+	submit(c, two, id);
+	assert_string_equal(ask(c, 1, &t), "");
+	standing_begin(c->s.registry, &late);
+	standing_say(&late, 0, WAIT_NO_DATA);
+	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
+	struct json *v = job_json(c, id);
+	assert_int_equal(json_kind(json_get(v, "devices")), JSON_NULL);
+	json_free(v);
+	submit(c, JOB("next", "\"goal\":2", ""), next);
+	assert_int_equal(devices_of(c, next, NULL, "ready"), 0);
+	/* What was found of the job that is over says nothing of the new one. */
+	standing_tell(c->s.registry, device_id(1), &late, 0);
+	assert_int_equal(devices_of(c, next, "waiting", "no-data"), 0);
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_int_equal(devices_of(c, next, NULL, "ready"), 1);
+}
+
+static void
+as_many_jobs_as_there_may_be(void **state)
+{
+	struct coordinator *c = *state;
+	struct registry *r = c->s.registry;
+	struct standing_ask ask;
+
+	for (uint32_t i = 0; i < STANDING_PLACES; i++)
+		assert_int_equal(standing_open(r), i);
+	assert_int_equal(standing_open(r), STANDING_NO_PLACE);
+	standing_begin(r, &ask);
+	for (uint32_t i = 0; i < STANDING_PLACES; i++)
+		standing_say(&ask, i, WAIT_PAUSED);
+	standing_say(&ask, STANDING_NO_PLACE, WAIT_PAUSED);
+	standing_tell(r, device_id(1), &ask, 0);
+	assert_int_equal(standing_get(r, 7).waiting[WAIT_PAUSED], 1);
+	assert_int_equal(standing_get(r, STANDING_PLACES - 1).waiting[WAIT_PAUSED], 1);
+	standing_close(r, 7);
+	assert_int_equal(standing_open(r), 7);
+	assert_int_equal(standing_get(r, 7).waiting[WAIT_PAUSED], 0);
+	assert_int_equal(standing_get(r, STANDING_NO_PLACE).ready, 0);
+}
+
+/* --- what a submitter is told */
+
+static bool
+is_warned(struct coordinator *c, const uint8_t job[16], const char *part)
+{
+	struct engine_reach reach;
+	bool found = false;
+
+	assert_true(engine_reach(c->s.engine, job, &reach));
+	struct json *list = views_warnings(&reach);
+	for (size_t i = 0; i < json_count(list); i++)
+		found |= strstr(json_string(json_at(list, i)), part) != NULL;
+	if (!part[0])
+		found = json_count(list) == 0;
+	json_free(list);
+	return found;
+}
+
+static void
+whom_a_job_reaches(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t id[16], large[16], other[16], labelled[16];
+	struct offer offer = c->offer;
+	struct task t;
+
+	submit(c, two, id);
+	assert_true(is_warned(c, id, "none of the 9 devices that may work on it has asked"));
+	assert_false(registry_note_offer(c->s.registry, device_id(1), &offer));
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_true(is_warned(c, id, ""));
+	offer.data[0].examples = 9;
+	assert_false(registry_note_offer(c->s.registry, device_id(1), &offer));
+	assert_true(is_warned(c, id, "nobody has the data: none of the 1 devices"));
+	submit(c, JOB("large", "\"goal\":10,\"quorum\":9", ""), large);
+	assert_true(is_warned(c, large, "round.goal is 10, and 9 active devices"));
+	assert_true(is_warned(c, large, "every round waits"));
+	submit(c, JOB("other", "\"goal\":10", ""), other);
+	assert_true(is_warned(c, other, "no round can close"));
+	submit(c, JOB("labelled", "\"goal\":1", ",\"select\":{\"labels\":{\"site\":\"x\"}}"),
+	    labelled);
+	assert_true(is_warned(c, labelled, "round.goal is 1, and 0 active devices"));
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    WITH(each_device_counts_once),
+	    WITH(who_gave_up_stays_so_until_it_reports),
+	    WITH(who_may_work_no_longer_does_not_count),
+	    WITH(a_place_is_used_again),
+	    WITH(as_many_jobs_as_there_may_be),
+	    WITH(whom_a_job_reaches),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
