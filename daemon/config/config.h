@@ -72,6 +72,7 @@ struct config {
 	uint32_t requests_per_minute; /* requests_per_minute = 12000, per identity; 0 = no limit */
 	uint64_t output_bytes; /* output_bytes = 16M: of answers that an identity has not read */
 	uint32_t connections_per_device; /* connections_per_device = 64, per identity */
+	uint32_t strangers_cpu; /* strangers_cpu = 30: percent of a door's time; 100 = no limit */
 	/* Of one owner; 0: no limit but for the priority. */
 	uint32_t owner_jobs; /* owner_jobs = 1000: that are not over */
 	uint64_t owner_model_bytes; /* owner_model_bytes = 256G: uploaded, and of its jobs */

@@ -229,6 +229,7 @@ conn_sweep(struct io *io)
 {
 	struct conn *waiting = NULL;
 
+	io->asked_ns = 0;
 	if (io->config)
 		shared_give(io->services->config, io->config);
 	io->config = NULL;
@@ -247,12 +248,32 @@ conn_sweep(struct io *io)
 	io->freed = waiting;
 }
 
-void
-conn_drive(struct conn *c)
+static void
+step(struct conn *c)
 {
 	c->turns = 0;
 	while (c->state != CONN_CLOSED && !c->gone && advance(c))
 		;
+}
+
+void
+conn_drive(struct conn *c)
+{
+	struct io *io = c->io;
+
+	if (!io->pace || !c->unauthenticated) {
+		step(c);
+		return;
+	}
+	uint64_t shaken = io->shaken_ns, before = pace_cpu_ns();
+	step(c);
+	/* It may be on another thread by now. */
+	shaken = io->shaken_ns - shaken;
+	uint64_t asked = pace_cpu_ns() - before;
+	asked = asked > shaken ? asked - shaken : 0;
+	io->asked_ns += asked;
+	pace_charge(&io->pace->handshakes, shaken);
+	pace_charge(&io->pace->requests, asked);
 }
 
 /* One step; true if another may follow at once. */
@@ -292,6 +313,9 @@ on_ready(struct loop_source *s, uint32_t events)
 	bool waiting = c->state == CONN_BEGIN || c->state == CONN_BUSY || c->state == CONN_PARKED ||
 	    c->state == CONN_HELD;
 
+	/* epoll tells again of what was left. */
+	if ((c->state == CONN_HANDSHAKE || c->state == CONN_PROXY) && !conn_may_shake(c))
+		return;
 	if (waiting && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
 		conn_close(c);
 	else
@@ -326,6 +350,7 @@ conn_open(struct io *io, int fd, enum conn_kind kind, const char *peer)
 	c->interest = EPOLLIN;
 	buf_init(&c->in, conn_config(io)->header_bytes);
 	buf_init(&c->out, (size_t)80 << 20);
+	c->door = io->pace ? &io->pace->handshakes : NULL;
 	c->x.loop = io->loop;
 	c->x.done = conn_on_done;
 	c->x.conn = c;
@@ -413,6 +438,7 @@ conn_stop(struct io *io)
 void
 conn_close_all(struct io *io)
 {
+	io->line = (struct conn_line){.first = NULL};
 	while (io->conns) {
 		if (io->conns->state == CONN_BEGIN || io->conns->state == CONN_BUSY)
 			io->conns->state = CONN_WRITE;

@@ -4,6 +4,7 @@
 
 #include "exchange.h"
 #include "loop.h"
+#include "pace.h"
 #include "peers.h"
 #include "report.h"
 #include "route.h"
@@ -23,6 +24,14 @@ struct io {
 		struct conn *oldest, *newest;
 	} handshakes, strangers;
 	const struct config *config; /* held until the batch of events ends: conn_config */
+	uint64_t asked_ns; /* processor time in this batch of events for what strangers ask at a door; */
+	uint64_t shaken_ns; /* that of all its handshakes */
+	/* Strangers at a door who want to ask something, in order; one goes on in its turn. */
+	struct conn_line {
+		struct loop_post *first, *last;
+		struct loop_post post; /* while there are some, the loop comes round */
+		bool posted, in_turn;
+	} line;
 	char *scratch; /* CONN_SCRATCH bytes for body pieces */
 	atomic_uint count;
 	/* For reports. Only this thread adds to them. */
@@ -38,6 +47,8 @@ struct io {
 	bool (*make_room)(struct io *io, bool handshake);
 	/* Where a connection goes once its handshake showed a certificate; NULL: it stays. */
 	struct io *(*inner)(struct io *io);
+	/* Of a door: what those may use who have shown no identity; else NULL. */
+	struct pace *pace;
 };
 #define CONN_SCRATCH (128u << 10)
 
@@ -62,6 +73,8 @@ void conn_tick(struct io *io, uint64_t now_ms);
 void conn_wake_parked(struct io *io);
 /* Stops taking requests: idle connections close, parked ones are answered, busy ones finish. */
 void conn_stop(struct io *io);
+/* At the end of a batch of events: whose turn it is in the line. */
+void conn_serve_line(struct io *io);
 /* Closes everything that is left, once no thread runs the loop and no worker holds an exchange. */
 void conn_close_all(struct io *io);
 /* The configuration as this batch of events sees it, until conn_sweep. */

@@ -48,6 +48,8 @@ struct conn {
 	bool counted; /* in io->identities, as counted_as */
 	uint8_t counted_as[TALLY_KEY];
 	uint64_t held_bytes; /* of its answer, by the same */
+	struct pace_account *door; /* of the thread that shook hands, or NULL */
+	uint64_t door_ns; /* processor time of the handshake, until it is refunded */
 	unsigned turns; /* requests begun since the last event */
 	bool again_posted;
 	struct loop_post again;
@@ -64,7 +66,7 @@ void conn_change_state(struct conn *c, enum conn_state to);
 void conn_end_handshake(struct conn *c);
 /* Closes the socket; memory goes in conn_sweep, or after the exchange comes back. Idempotent. */
 void conn_close(struct conn *c);
-/* Steps until nothing more can be done now. */
+/* Steps until nothing more can be done now, at the cost of the strangers of a door if it is one. */
 void conn_drive(struct conn *c);
 /* Ends the exchange at hand: drops its handler's state, empties request and response. */
 void conn_end_exchange(struct conn *c);
@@ -109,8 +111,8 @@ void conn_join_unauthenticated(struct conn *c, struct conn_unauthenticated *unau
 /* The request at hand counts against its identity, and the connection too. Returns 0, or after how many seconds it may come
  * again: then it has neither been counted nor is it to be answered. */
 uint32_t conn_charge(struct conn *c);
-/* A request was answered 4xx: counts against the identity, if there is one. */
-void conn_count_refusal(struct conn *c);
+/* A request was answered: its body, and a refusal, count against the identity, if there is one. */
+void conn_count_body(struct conn *c);
 /* So many bytes of a list were printed: likewise. */
 void conn_count_list(struct conn *c, size_t bytes);
 /* So many bytes of an answer are in memory until they are out. False, and nothing is counted, if those of the identity's other
@@ -120,7 +122,11 @@ bool conn_hold(struct conn *c, size_t bytes);
 void conn_leave_tally(struct conn *c);
 /* Goes on on another thread, waiting for a head. The caller does not touch it afterwards. */
 void conn_move(struct conn *c, struct io *to);
-/* Goes on after the others that are ready; returns false. */
+/* A step of its handshake now? If not, epoll tells again. */
+bool conn_may_shake(const struct conn *c);
+/* May its next request be read? A stranger's at a door only in its turn. */
+bool conn_may_ask(const struct conn *c);
+/* Goes on after the others that are ready, or, as a stranger at a door, that stand in line; returns false. */
 bool conn_yield(struct conn *c);
 
 /* --- conn_write.c */

@@ -4,12 +4,14 @@
 #include "route.h"
 
 #define READ_BUDGET (1u << 20)
-#define TURNS 16 /* requests of one connection before the others have their turn */
+#define TURNS 16 /* requests of one connection before the others have their turn, */
+#define STRANGERS_TURNS 2 /* and of a stranger's at a door, where some may have to wait for all */
 
 bool
 conn_advance_head(struct conn *c)
 {
-	if (c->in.len > 0 && c->turns >= TURNS)
+	unsigned turns = c->io->pace && c->unauthenticated ? STRANGERS_TURNS : TURNS;
+	if (!conn_may_ask(c) || (c->in.len > 0 && c->turns >= turns))
 		return conn_yield(c);
 	size_t head = c->in.len ? http_head_length(c->in.data, c->in.len, &c->head_seen) : 0;
 	size_t room = c->in.max - c->in.len, done = 0;
@@ -102,8 +104,13 @@ conn_advance_handshake(struct conn *c)
 {
 	struct x509_cert cert;
 
+	uint64_t before = c->door ? pace_cpu_ns() : 0;
 	enum tls_result r = tls_handshake(c->tls);
-
+	if (c->door) {
+		uint64_t took = pace_cpu_ns() - before;
+		c->door_ns += took;
+		c->io->shaken_ns += took;
+	}
 	if (r == TLS_AGAIN_IN || r == TLS_AGAIN_OUT)
 		return conn_await(c, r);
 	conn_count(&c->io->counts.handshakes, 1);

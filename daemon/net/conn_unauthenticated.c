@@ -3,11 +3,13 @@
 #include "clock.h"
 #include "conn_inside.h"
 
-/* Of a body that was read and parsed for nothing, or of a list that was printed: one request more. */
+/* Of a body that was read and parsed, or of a list that was printed: one request more. */
 #define ONE_MORE_BYTES 8192
 #define REFUSAL_COSTS 10 /* requests: each made us parse, look up and often verify for nothing */
 #define CROWDED_WAIT_S 5
 #define SMALL_ANSWER 4096
+#define EACH_IN_A_CROWD 4 /* handshakes of an address while there is a crowd of them: the others' come sooner */
+#define ASKED_NS 2000000 /* processor time for requests of strangers at a door in a batch of events */
 
 /* --- who has not shown an identity */
 
@@ -58,8 +60,10 @@ bool
 conn_admit(struct io *io, const char *peer)
 {
 	const struct config *c = conn_config(io);
-	const struct tally_limits limits = {
-	    .most = c->handshakes, .most_each = c->handshakes_per_address};
+	uint32_t each = c->handshakes_per_address;
+	if (io->pace && pace_strained(&io->pace->handshakes) && each > EACH_IN_A_CROWD)
+		each = EACH_IN_A_CROWD;
+	const struct tally_limits limits = {.most = c->handshakes, .most_each = each};
 
 	enum tally_room room = peers_enter(io->peers, peer, &limits);
 	if (room == TALLY_FULL && io->make_room(io, true))
@@ -124,28 +128,53 @@ conn_charge(struct conn *c)
 		return CROWDED_WAIT_S;
 	}
 	conn_join_unauthenticated(c, NULL);
-	return most > 0 ? tally_take(c->io->identities, c->counted_as, most, clock_ms()) : 0;
+	uint32_t wait =
+	    most > 0 ? tally_take(c->io->identities, c->counted_as, most, clock_ms()) : 0;
+	/* The handshake was for somebody, unless that one shakes hands instead of waiting. */
+	if (c->door_ns > 0 && wait == 0)
+		pace_refund(c->door, c->door_ns);
+	c->door_ns = 0;
+	return wait;
+}
+
+static void
+count_more(struct conn *c, size_t requests)
+{
+	if (requests > 0 && conn_is_known(c) && c->counted)
+		tally_add(c->io->identities, c->counted_as, (uint32_t)requests, clock_ms());
 }
 
 void
-conn_count_refusal(struct conn *c)
+conn_count_body(struct conn *c)
 {
-	size_t costs = REFUSAL_COSTS - 1 + c->x.body.len / ONE_MORE_BYTES;
+	unsigned status = c->x.response.status;
+	bool refused = status >= 400 && status < 500;
 
-	if (conn_is_known(c) && c->counted)
-		tally_add(c->io->identities, c->counted_as, (uint32_t)costs, clock_ms());
+	/* Being told to wait is no failure: who waits would wait for ever. */
+	if (status != 429)
+		count_more(c, c->x.body.len / ONE_MORE_BYTES + (refused ? REFUSAL_COSTS - 1 : 0));
 }
 
 void
 conn_count_list(struct conn *c, size_t bytes)
 {
-	uint32_t costs = (uint32_t)(bytes / ONE_MORE_BYTES);
-
-	if (costs > 0 && conn_is_known(c) && c->counted)
-		tally_add(c->io->identities, c->counted_as, costs, clock_ms());
+	count_more(c, bytes / ONE_MORE_BYTES);
 }
 
 /* --- whose turn it is */
+
+bool
+conn_may_shake(const struct conn *c)
+{
+	return !c->io->pace || !pace_owes(&c->io->pace->handshakes);
+}
+
+bool
+conn_may_ask(const struct conn *c)
+{
+	/* With a certificate it is about to leave for the rooms behind. */
+	return !c->io->pace || !c->unauthenticated || c->has_cert || c->io->line.in_turn;
+}
 
 static void
 on_again(struct loop_post *p)
@@ -154,6 +183,52 @@ on_again(struct loop_post *p)
 
 	c->again_posted = false;
 	conn_drive(c);
+}
+
+static void
+stand_in_line(struct conn *c)
+{
+	struct conn_line *line = &c->io->line;
+
+	c->again.next = NULL;
+	*(line->last ? &line->last->next : &line->first) = &c->again;
+	line->last = &c->again;
+}
+
+static struct conn *
+leave_line(struct conn_line *line)
+{
+	struct loop_post *p = line->first;
+
+	line->first = p->next;
+	if (!line->first)
+		line->last = NULL;
+	return (struct conn *)((char *)p - offsetof(struct conn, again));
+}
+
+static void
+on_line(struct loop_post *p)
+{
+	((struct conn_line *)((char *)p - offsetof(struct conn_line, post)))->posted = false;
+}
+
+void
+conn_serve_line(struct io *io)
+{
+	struct conn_line *line = &io->line;
+
+	line->in_turn = true;
+	while (line->first && io->asked_ns < ASKED_NS && !pace_owes(&io->pace->requests)) {
+		struct conn *c = leave_line(line);
+		c->again_posted = false;
+		conn_drive(c);
+	}
+	line->in_turn = false;
+	if (line->first && !line->posted) {
+		line->posted = true;
+		line->post.fn = on_line;
+		loop_post(io->loop, &line->post);
+	}
 }
 
 static void
@@ -196,6 +271,10 @@ conn_yield(struct conn *c)
 	if (c->again_posted)
 		return false;
 	c->again_posted = true;
+	if (c->io->pace && c->unauthenticated) {
+		stand_in_line(c);
+		return false;
+	}
 	c->again.fn = on_again;
 	loop_post(c->io->loop, &c->again);
 	return false;

@@ -78,16 +78,6 @@ count_response(const struct conn *c)
 		conn_count(&c->io->counts.responses[hundreds - 2], 1);
 }
 
-/* Being told to wait is no failure: who waits would wait for ever. */
-static void
-count_failure(struct conn *c)
-{
-	unsigned status = c->x.response.status;
-
-	if (status >= 400 && status < 500 && status != 429)
-		conn_count_refusal(c);
-}
-
 /* The body goes over into the output; of a list only its first piece, if it is a longer one. */
 static enum err
 put_body(struct conn *c)
@@ -129,7 +119,7 @@ conn_respond(struct conn *c)
 		refuse_to_hold(c);
 	log_response(c);
 	count_response(c);
-	count_failure(c);
+	conn_count_body(c);
 	note_refusal(c);
 	if (c->body_left > 0 || !x->request.keep_alive || c->io->stopping)
 		r->close = true;

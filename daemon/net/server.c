@@ -40,6 +40,7 @@ struct thread {
 	struct io io;
 	struct server *server;
 	bool door;
+	struct pace pace;
 	pthread_t id;
 	bool running;
 	unsigned ticks;
@@ -365,8 +366,13 @@ static void
 on_batch(void *ctx)
 {
 	struct thread *t = ctx;
+	unsigned share = conn_config(&t->io)->strangers_cpu;
 
+	if (t->door)
+		conn_serve_line(&t->io);
 	conn_sweep(&t->io);
+	if (t->door)
+		pace_wait(&t->pace, share);
 }
 
 static void
@@ -419,6 +425,7 @@ init_thread(struct server *s, struct thread *t)
 	t->door = t >= s->threads + s->inner_count;
 	t->io.make_room = make_room;
 	t->io.inner = t->door ? inner_io : NULL;
+	t->io.pace = t->door ? &t->pace : NULL;
 	t->io.services = s->services;
 	t->io.find = s->find;
 	t->io.peers = s->peers;

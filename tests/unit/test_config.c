@@ -51,6 +51,7 @@ test_defaults(void **state)
 	assert_int_equal(c.handshakes_per_address, 64);
 	assert_true(c.requests_per_minute == 12000 && c.connections_per_device == 64);
 	assert_true(c.output_bytes == 16u << 20);
+	assert_int_equal(c.strangers_cpu, 30);
 	assert_int_equal(c.retry_after_s, 5);
 	assert_true(c.spool_quota == 0 && !c.spool_memory && !c.spool_path[0] &&
 	    !c.spool_key_file[0] && c.spool_part_s == 3600);
@@ -82,6 +83,7 @@ static const char all_keys[] =
     "5\n"
     "long_poll = 6\nhandshakes = 7\nhandshakes_per_address = 8\nretry_after = "
     "9\nrequests_per_minute = 20\nconnections_per_device = 21\noutput_bytes = 22M\n"
+    "strangers_cpu = 23\n"
     "[spool]\nquota = 10G\nmode = memory\npath = /run/spool\nkey_file = /k\npart_time = 5m\n"
     "[retention]\nkeep_last = 11\nkeep_every = 0\n"
     "[identity]\ndevice_validity = 12h\n"
@@ -116,6 +118,7 @@ test_all_keys(void **state)
 	assert_true(c.handshakes == 7 && c.handshakes_per_address == 8 && c.retry_after_s == 9);
 	assert_true(c.requests_per_minute == 20 && c.connections_per_device == 21);
 	assert_true(c.output_bytes == 22u << 20);
+	assert_int_equal(c.strangers_cpu, 23);
 	assert_true(c.spool_memory && c.spool_part_s == 300);
 	assert_string_equal(c.spool_path, "/run/spool");
 	assert_string_equal(c.spool_key_file, "/k");
