@@ -68,7 +68,7 @@ struct config {
 	uint32_t slow_upload_s; /* slow_upload_time = 60: ... over this many seconds */
 	uint32_t long_poll_s; /* long_poll = 50 */
 	uint32_t handshakes; /* handshakes = 256: TLS handshakes in flight */
-	uint32_t handshakes_per_address; /* handshakes_per_address = 64 */
+	uint32_t handshakes_per_address; /* handshakes_per_address = 2: in a crowd */
 	uint32_t requests_per_minute; /* requests_per_minute = 12000, per identity; 0 = no limit */
 	uint64_t output_bytes; /* output_bytes = 16M: of answers that an identity has not read */
 	uint32_t connections_per_device; /* connections_per_device = 64, per identity */

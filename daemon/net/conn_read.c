@@ -4,14 +4,12 @@
 #include "route.h"
 
 #define READ_BUDGET (1u << 20)
-#define TURNS 16 /* requests of one connection before the others have their turn, */
-#define STRANGERS_TURNS 2 /* and of a stranger's at a door, where some may have to wait for all */
+#define TURNS 2 /* requests of one connection before the others have their turn */
 
 bool
 conn_advance_head(struct conn *c)
 {
-	unsigned turns = c->io->pace && c->unauthenticated ? STRANGERS_TURNS : TURNS;
-	if (!conn_may_ask(c) || (c->in.len > 0 && c->turns >= turns))
+	if (!conn_may_ask(c) || (c->in.len > 0 && c->turns >= TURNS))
 		return conn_yield(c);
 	size_t head = c->in.len ? http_head_length(c->in.data, c->in.len, &c->head_seen) : 0;
 	size_t room = c->in.max - c->in.len, done = 0;

@@ -8,7 +8,6 @@
 #define REFUSAL_COSTS 10 /* requests: each made us parse, look up and often verify for nothing */
 #define CROWDED_WAIT_S 5
 #define SMALL_ANSWER 4096
-#define EACH_IN_A_CROWD 4 /* handshakes of an address while there is a crowd of them: the others' come sooner */
 #define ASKED_NS 2000000 /* processor time for requests of strangers at a door in a batch of events */
 
 /* --- who has not shown an identity */
@@ -60,10 +59,10 @@ bool
 conn_admit(struct io *io, const char *peer)
 {
 	const struct config *c = conn_config(io);
-	uint32_t each = c->handshakes_per_address;
-	if (io->pace && pace_strained(&io->pace->handshakes) && each > EACH_IN_A_CROWD)
-		each = EACH_IN_A_CROWD;
-	const struct tally_limits limits = {.most = c->handshakes, .most_each = each};
+	bool strained = io->pace && pace_strained(&io->pace->handshakes);
+	const struct tally_limits limits = {.most = c->handshakes,
+	    .most_each = c->handshakes_per_address,
+	    .crowd = strained ? 0 : c->handshakes / 2};
 
 	enum tally_room room = peers_enter(io->peers, peer, &limits);
 	if (room == TALLY_FULL && io->make_room(io, true))

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,7 +25,6 @@
 
 #define SERVER_THREADS_MAX 256 /* as many as io_threads may ask for */
 #define TICK_MS 50
-#define DOOR_NICE 10
 
 struct listener {
 	struct loop_source source;
@@ -400,9 +400,7 @@ run(void *arg)
 {
 	struct thread *t = arg;
 
-	/* On Linux of this thread alone. */
-	if (t->door)
-		(void)setpriority(PRIO_PROCESS, 0, DOOR_NICE);
+	(void)prctl(PR_SET_NAME, t->door ? "door" : "io");
 	loop_run(t->io.loop);
 	conn_sweep(&t->io);
 	return NULL;

@@ -193,7 +193,9 @@ tally_enter(struct tally *t, const uint8_t key[TALLY_KEY], const struct tally_li
 	pthread_mutex_lock(&t->lock);
 	struct entry *e = t->in_hand < limits->most ? find_or_add(t, key) : NULL;
 	if (e)
-		room = e->in_hand >= limits->most_each ? TALLY_KEY_FULL : TALLY_ROOM;
+		room = e->in_hand >= limits->most_each && t->in_hand >= limits->crowd
+		    ? TALLY_KEY_FULL
+		    : TALLY_ROOM;
 	if (room == TALLY_ROOM) {
 		if (e->in_hand++ == 0)
 			unlist(t, e);
@@ -271,7 +273,7 @@ tally_take(struct tally *t, const uint8_t key[TALLY_KEY], uint32_t most, uint64_
 	uint32_t n = e ? sum(e, now_ms) : 0;
 	if (e && n >= most)
 		wait = wait_s(e, n, most, now_ms);
-	else if (e && most >= TALLY_SMOOTH && e->events[e->part % PARTS] >= most / 6)
+	else if (e && most >= TALLY_SMOOTH && e->events[e->part % PARTS] >= most / 10)
 		wait = (uint32_t)(PART_MS - now_ms % PART_MS) / 1000 + 1;
 	else
 		(void)count(t, key, 1, now_ms);

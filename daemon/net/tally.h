@@ -23,7 +23,8 @@ void tally_free(struct tally *t);
 
 struct tally_limits {
 	uint32_t most; /* in hand, over all keys */
-	uint32_t most_each; /* in hand, of this key */
+	uint32_t most_each; /* in hand, of this key, */
+	uint32_t crowd; /* once so many are in hand over all keys */
 };
 enum tally_room { TALLY_ROOM, TALLY_FULL, TALLY_KEY_FULL };
 /* Counts one more in hand; who got TALLY_ROOM calls tally_leave once. */
@@ -36,7 +37,7 @@ bool tally_hold(
     struct tally *t, const uint8_t key[TALLY_KEY], uint64_t *held, uint64_t bytes, uint64_t most);
 /* Counts n events. Times are monotonic. */
 void tally_add(struct tally *t, const uint8_t key[TALLY_KEY], uint32_t n, uint64_t now_ms);
-/* Counts an event unless `most` happened in the last minute or, where that is TALLY_SMOOTH and more, a sixth of it in the last
+/* Counts an event unless `most` happened in the last minute or, where that is TALLY_SMOOTH and more, a tenth of it in the last
  * five seconds. Returns 0 if it was counted, else the seconds, at least 1, until
  * one will be. */
 #define TALLY_SMOOTH 600

@@ -391,16 +391,22 @@ run(double seconds)
 	uint64_t start_ms = now_ms(), tended = 0, end = start_ms + (uint64_t)(seconds * 1000);
 
 	for (uint64_t now = start_ms; now < end; now = now_ms()) {
-		throttle(start_ms);
 		int n = epoll_wait(me.epoll, events, 256, 5);
-		for (int i = 0; i < n; i++)
+		/* As finely as burn: where nobody gives way the devices wait as long as it works at once. */
+		for (int i = 0; i < n; i++) {
+			throttle(start_ms);
 			on_event(events[i].data.ptr, events[i].events);
+		}
 		if (now < tended + 20)
 			continue;
 		tended = now;
 		unsigned budget = 128;
-		for (unsigned i = 0; i < me.attack->slots; i++)
+		for (unsigned i = 0; i < me.attack->slots; i++) {
+			unsigned before = budget;
 			tend(&me.slots[i], now, &budget);
+			if (budget != before)
+				throttle(start_ms);
+		}
 	}
 }
 

@@ -48,7 +48,7 @@ test_defaults(void **state)
 	assert_int_equal(c.slow_upload_s, 60);
 	assert_int_equal(c.long_poll_s, 50);
 	assert_int_equal(c.handshakes, 256);
-	assert_int_equal(c.handshakes_per_address, 64);
+	assert_int_equal(c.handshakes_per_address, 2);
 	assert_true(c.requests_per_minute == 12000 && c.connections_per_device == 64);
 	assert_true(c.output_bytes == 16u << 20);
 	assert_int_equal(c.strangers_cpu, 30);
