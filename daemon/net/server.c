@@ -25,6 +25,7 @@
 
 #define SERVER_THREADS_MAX 256 /* as many as io_threads may ask for */
 #define TICK_MS 50
+#define ADMIN_PLACES 16 /* connections of the Unix socket above the limit */
 
 struct listener {
 	struct loop_source source;
@@ -158,7 +159,7 @@ make_room(struct io *io, bool handshake)
 
 /* True for a handshake: it is counted, and conn_open ends it. */
 static bool
-has_room(struct thread *self, bool tls, const char *peer)
+has_room(struct thread *self, enum conn_kind kind, const char *peer)
 {
 	struct server *s = self->server;
 	const struct config *c = conn_config(&self->io);
@@ -166,9 +167,12 @@ has_room(struct thread *self, bool tls, const char *peer)
 	uint64_t files = s->files - s->files / 4;
 	uint64_t most = c->connections < files ? c->connections : files;
 
+	/* Whoever administers gets in when devices have taken all places. */
+	if (kind == CONN_LOCAL)
+		most += ADMIN_PLACES;
 	if (open_connections(s) >= most && !make_room(&self->io, false))
 		return false;
-	return !tls || conn_admit(&self->io, peer);
+	return kind != CONN_OVER_TLS || conn_admit(&self->io, peer);
 }
 
 /* Is it a balancer, which says who it speaks for? */
@@ -237,7 +241,7 @@ on_accept(struct loop_source *source, uint32_t events)
 		enum conn_kind kind = l->kind;
 		if (kind == CONN_OVER_TLS && is_proxy(conn_config(&l->thread->io), peer))
 			kind = CONN_PROXIED;
-		if (!has_room(l->thread, kind == CONN_OVER_TLS, peer)) {
+		if (!has_room(l->thread, kind, peer)) {
 			log_limited(LOG_LEVEL_INFO, "accept.refused", LOG_S("peer", peer));
 			close(fd);
 			continue;

@@ -353,6 +353,24 @@ print(first, "30 strangers or fewer," if left <= 30 and len(crowd) >= 55 else "%
 END
 )"
 
+say "devices have taken all places: one more is closed, the administrator gets in" "30 x 200, closed, 200" "$(crowd <<'END'
+crowd = [secure("dev") for i in range(30)]
+got = [get(s) for s in crowd]
+try:
+    more = get(secure("other"))
+except OSError:
+    more = "closed"
+s = socket.socket(socket.AF_UNIX)
+s.settimeout(20)
+try:
+    s.connect(HOME + "/admin.sock")
+    admin = get(s)
+except OSError:
+    admin = "closed"
+print("%d x 200" % got.count("200"), more, admin, sep=", ")
+END
+)"
+
 # --- silent handshakes from one address, on all threads, and from many: all of the budget
 limit connections 10000
 say "silent handshakes of one address are half of them all" "128, another address 200" "$(crowd <<'END'

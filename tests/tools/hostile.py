@@ -32,7 +32,8 @@ LOADER_MAX = 200  # MiB: a program that reads a bomb
 QUIET_SHARE = 0.3
 OTHERS_MAX = 0.15  # of the machine: if other programs take more, times say nothing about the attack
 HOMES = {"nobody": "nobody", "device": "crowd", "submitter": "submitter", "owner": "owner", "reader": "reader"}  # of each kind of attacker
-LIES_MAX = 60  # seconds
+HEAD_START = {"hoard": 8}  # seconds in which it takes what it can get
+LIES_MAX = 60
 ROTATIONS_MAX = 3  # and then one an hour
 LIES = """flipped-signature changed other-key wrong-job older-round newer-round wrong-base wrong-device wrong-task shorter longer
 payload-short payload-long wrong-root wrong-leaf wrong-chunk nan infinity large no-examples many-examples endless-examples
@@ -245,9 +246,12 @@ def judge(attack, *arguments):
 
 
 def network(name, home, number, seconds):
+    early = HEAD_START.get(name, 0)
+    p = subprocess.Popen([f"{LOAD}/tests/tools/attacker", name, home, PORT, str(early + seconds), str(number)], stdout=subprocess.PIPE, text=True)
+    time.sleep(early)
     with Watch() as w:
-        p = subprocess.run([f"{LOAD}/tests/tools/attacker", name, home, PORT, str(seconds), str(number)], stdout=subprocess.PIPE, text=True)
-    offered, _, got = p.stdout.strip().partition(" | ")
+        said, _ = p.communicate()
+    offered, _, got = said.strip().partition(" | ")
     return (name, offered, got, w, p.returncode == 0, "what must be refused was answered" if p.returncode == 1 else "the attacker failed")
 
 
