@@ -20,7 +20,7 @@ engine_owner_bytes(const struct engine_job *j)
 	const struct engine_work *w = j->work;
 	const struct recipe *r = &w->spec.recipe;
 
-	return sizeof(*j) + sizeof(*w) + strlen(recipe_text_all(r->text)) +
+	return sizeof(*j) + sizeof(*w) + recipe_text_bytes(r->text) +
 	    r->net.layer_count * sizeof(*r->net.layers) + r->rule_count * sizeof(*r->rules) +
 	    w->spec.select.device_count * sizeof(*w->spec.select.devices) +
 	    w->table.count * sizeof(*w->table.items) +

@@ -24,7 +24,8 @@ struct io {
 		struct conn *oldest, *newest;
 	} handshakes, strangers;
 	const struct config *config; /* held until the batch of events ends: conn_config */
-	uint64_t asked_ns; /* processor time in this batch of events for what strangers ask at a door; */
+	uint64_t
+	    asked_ns; /* processor time in this batch of events for what strangers ask at a door; */
 	uint64_t shaken_ns; /* that of all its handshakes */
 	/* Strangers at a door who want to ask something, in order; one goes on in its turn. */
 	struct conn_line {

@@ -8,7 +8,8 @@
 #define REFUSAL_COSTS 10 /* requests: each made us parse, look up and often verify for nothing */
 #define CROWDED_WAIT_S 5
 #define SMALL_ANSWER 4096
-#define ASKED_NS 2000000 /* processor time for requests of strangers at a door in a batch of events */
+#define ASKED_NS \
+	2000000 /* processor time for requests of strangers at a door in a batch of events */
 
 /* --- who has not shown an identity */
 

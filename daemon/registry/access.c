@@ -5,7 +5,6 @@
 #include "bytes.h"
 #include "clock.h"
 #include "hex.h"
-#include "log.h"
 #include "registry_inside.h"
 
 #define ACCESS_MAX 1000000
@@ -218,14 +217,6 @@ write_uses(struct store_db *db, void *arg, struct why *why)
 	return e;
 }
 
-static void
-uses_written(void *arg, enum err e, const struct why *why)
-{
-	if (e)
-		log_event(LOG_LEVEL_WARN, "seen.failed", LOG_S("why", why->text));
-	free(arg);
-}
-
 /* Takes what is unsaved from place *at on; false: nothing was left. */
 static bool
 collect(struct registry *r, size_t *at, struct uses *u)
@@ -253,7 +244,8 @@ registry_flush_tokens(struct registry *r, struct store *store)
 		struct uses *u = malloc(sizeof(*u));
 		if (!u)
 			return;
-		if (!collect(r, &at, u) || store_submit(store, write_uses, uses_written, u)) {
+		if (!collect(r, &at, u) ||
+		    store_submit(store, write_uses, registry_seen_written, u)) {
 			free(u);
 			return;
 		}

@@ -122,6 +122,8 @@ void standing_drop(struct registry *r, struct device *d);
 void standing_free(struct registry_told *t);
 /* access.c: queues uses of tokens for registry_flush. Without the lock. */
 void registry_flush_tokens(struct registry *r, struct store *store);
+/* Says so if what was seen could not be written, and frees arg: for store_submit. */
+void registry_seen_written(void *arg, enum err e, const struct why *why);
 /* By SHA-256 of any key it ever had. */
 struct device *registry_device_of_key(const struct registry *r, const uint8_t key[32]);
 

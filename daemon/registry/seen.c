@@ -220,8 +220,8 @@ write_batch(struct store_db *db, void *arg, struct why *why)
 	return ERR_OK;
 }
 
-static void
-batch_written(void *arg, enum err e, const struct why *why)
+void
+registry_seen_written(void *arg, enum err e, const struct why *why)
 {
 	if (e)
 		log_event(LOG_LEVEL_WARN, "seen.failed", LOG_S("why", why->text));
@@ -256,7 +256,8 @@ registry_flush(struct registry *r, struct store *store)
 		struct batch *b = malloc(sizeof(*b));
 		if (!b)
 			return;
-		if (!collect(r, &at, b) || store_submit(store, write_batch, batch_written, b)) {
+		if (!collect(r, &at, b) ||
+		    store_submit(store, write_batch, registry_seen_written, b)) {
 			free(b);
 			return;
 		}

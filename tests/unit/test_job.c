@@ -283,6 +283,7 @@ test_document(void **state)
 	    "\"data\":{\"name\":\"mnist\",\"shape\":[784],\"classes\":10},"
 	    "\"local\":{\"epochs\":1,\"batch\":10,\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}},"
 	    "\"evaluate\":{\"by\":\"coordinator\",\"data\":\"mnist-test\"}}");
+	assert_int_equal(recipe_text_bytes(j.recipe.text), strlen(recipe_text_all(j.recipe.text)));
 	job_deinit(&j);
 }
 

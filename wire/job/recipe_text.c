@@ -22,6 +22,7 @@ struct span {
 
 struct recipe_text {
 	atomic_uint users;
+	size_t len;
 	size_t shared; /* bytes before the comma of "upload", or before the last brace */
 	struct span params, upload;
 	char text[];
@@ -56,6 +57,7 @@ make(struct recipe_text **out, const struct progress *p)
 	if (!t)
 		return ERR_NOMEM;
 	atomic_init(&t->users, 1);
+	t->len = p->text.len;
 	t->shared = p->shared;
 	t->params = p->spans[PARAMS];
 	t->upload = p->spans[UPLOAD];
@@ -103,6 +105,12 @@ recipe_text_all(const struct recipe_text *t)
 	return t->text;
 }
 
+size_t
+recipe_text_bytes(const struct recipe_text *t)
+{
+	return t->len;
+}
+
 char *
 recipe_text_params(const struct recipe_text *t)
 {
@@ -135,7 +143,7 @@ recipe_text_print(struct buf *out, const struct recipe_text *t, const char *code
 	if (!t)
 		return ERR_INVALID;
 	if (!codec[0])
-		return buf_append(out, t->text, strlen(t->text));
+		return buf_append(out, t->text, t->len);
 	enum err e = buf_append(out, t->text, t->shared);
 	if (!e)
 		e = buf_printf(out, "%s\"upload\":", t->shared > 1 ? "," : "");

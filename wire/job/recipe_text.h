@@ -21,6 +21,7 @@ struct recipe_text *recipe_text_hold(struct recipe_text *t);
 void recipe_text_free(struct recipe_text *t);
 /* Zero-terminated; valid as long as the caller is a user. */
 const char *recipe_text_all(const struct recipe_text *t);
+size_t recipe_text_bytes(const struct recipe_text *t);
 /* What stands under "params", or {}: a copy that the caller frees, NULL if memory is short. */
 char *recipe_text_params(const struct recipe_text *t);
 /* Appends the text; codec not "": with this one name as upload.codec. */
