@@ -35,7 +35,7 @@ add_event(struct json *v, const char *key, const char *reason, double at)
 		return;
 	}
 	json_add_string(event, "reason", reason);
-	json_add_double(event, "at", at);
+	json_add_seconds(event, "at", at);
 	json_add(v, key, event);
 }
 
@@ -81,7 +81,7 @@ device_json(const struct registry_view *d)
 	json_add_string(v, "role", d->row.role);
 	json_add_string(v, "state", states_device_name(d->row.state));
 	json_add(v, "labels", api_labels_json(d->row.labels));
-	json_add_double(v, "joined_at", d->row.joined_at);
+	json_add_seconds(v, "joined_at", d->row.joined_at);
 	json_add_u64(v, "reports", d->reports);
 	json_add_u64(v, "ca_generation", d->row.ca_generation);
 	add_seen(v, &d->seen);

@@ -379,7 +379,7 @@ report_json(struct registry *r, const struct store_accept *a)
 		json_add_bool(v, "partial", m.flags & MANIFEST_PARTIAL);
 	}
 	json_add_u64(v, "bytes", a->body_bytes);
-	json_add_double(v, "accepted_at", a->accepted_at);
+	json_add_seconds(v, "accepted_at", a->accepted_at);
 	return v;
 }
 

@@ -34,7 +34,7 @@ api_ready(struct exchange *x)
 		json_add_string(v, "detail", state.detail);
 	}
 	if (state.since_seconds > 0)
-		json_add_double(v, "since", state.since_seconds);
+		json_add_seconds(v, "since", state.since_seconds);
 	exchange_json(x, state.reason ? 503 : 200, v);
 	if (state.reason)
 		exchange_header(x, "Retry-After", "2");
@@ -138,7 +138,7 @@ api_status(struct exchange *x)
 	json_add_string(v, "version", RIVULET_VERSION);
 	json_add_string(v, "backend", tls_backend());
 	json_add_u64(v, "incarnation", s->incarnation);
-	json_add_double(v, "started_at", s->started_at);
+	json_add_seconds(v, "started_at", s->started_at);
 	json_add_double(v, "uptime_s", clock_wall() - s->started_at);
 	ready_report(s, &state);
 	json_add_bool(v, "ready", !state.reason);

@@ -46,8 +46,8 @@ token_json(struct registry *r, const struct store_token *t)
 	}
 	json_add_u64(v, "uses", t->uses);
 	json_add_u64(v, "uses_left", t->uses_left);
-	json_add_double(v, "created_at", t->created_at);
-	json_add_double(v, "expires_at", t->expires_at);
+	json_add_seconds(v, "created_at", t->created_at);
+	json_add_seconds(v, "expires_at", t->expires_at);
 	json_add_bool(v, "revoked", t->revoked);
 	return v;
 }

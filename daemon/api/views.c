@@ -67,8 +67,8 @@ open_json(const struct job_view *job)
 	json_add_u64(v, "quorum", o->quorum);
 	json_add_u64(v, "reopened", o->reopened);
 	json_add_u64(v, "bytes_up", o->up_bytes);
-	json_add_double(v, "opened_at", o->opened_at_seconds);
-	json_add_double(v, "deadline_at", clock_wall() + o->deadline_seconds);
+	json_add_seconds(v, "opened_at", o->opened_at_seconds);
+	json_add_seconds(v, "deadline_at", clock_wall() + o->deadline_seconds);
 	return v;
 }
 
@@ -133,8 +133,8 @@ add_parts(struct json *v, const struct job_view *job)
 		json_add(v, "guard", guard_json(&job->guard));
 	else
 		json_add_null(v, "guard");
-	json_add_double(v, "created_at", job->created_at_seconds);
-	json_add_double(v, "ended_at", job->ended_at_seconds);
+	json_add_seconds(v, "created_at", job->created_at_seconds);
+	json_add_seconds(v, "ended_at", job->ended_at_seconds);
 	add_owner(v, job);
 	add_standing(v, job);
 	if (job->is_open)
@@ -246,7 +246,7 @@ views_failures(struct engine *g, struct registry *registry, const uint8_t job[16
 			json_add_string(v, "name", device.row.name);
 		json_add_u64(v, "round", t->round);
 		json_add_string(v, "reason", t->reason);
-		json_add_double(v, "at", t->at_seconds);
+		json_add_seconds(v, "at", t->at_seconds);
 		json_add_string(v, "log", t->text ? t->text : "");
 		json_push(list, v);
 		free(t->text);
@@ -259,13 +259,13 @@ views_failures(struct engine *g, struct registry *registry, const uint8_t job[16
 static void
 add_ends(struct json *v, const struct store_round *r)
 {
-	json_add_double(v, "opened_at", r->opened_at);
+	json_add_seconds(v, "opened_at", r->opened_at);
 	if (r->state == OUTCOME_OPEN) {
 		json_add_null(v, "closed_at");
-		json_add_double(v, "seconds", clock_wall() - r->opened_at);
+		json_add_seconds(v, "seconds", clock_wall() - r->opened_at);
 	} else {
-		json_add_double(v, "closed_at", r->closed_at);
-		json_add_double(v, "seconds", r->closed_at - r->opened_at);
+		json_add_seconds(v, "closed_at", r->closed_at);
+		json_add_seconds(v, "seconds", r->closed_at - r->opened_at);
 	}
 }
 

@@ -353,7 +353,10 @@ test_shortest(void **state)
 	} known[] = {{0, "0"}, {0.1, "0.1"}, {1.0 / 3, "0.3333333333333333"},
 	    {0.1 + 0.2, "0.30000000000000004"}, {1e20, "1e+20"}, {5e-324, "5e-324"},
 	    {1.7976931348623157e308, "1.7976931348623157e+308"}, {100000000, "100000000"},
-	    {-5, "-5"}, {0.97, "0.97"}, {1e-7, "1e-07"}};
+	    {-5, "-5"}, {0.97, "0.97"}, {1e-7, "1e-07"}, {1763880000.123456, "1763880000.123456"},
+	    {1763880000.5, "1763880000.5"}, {-1.000001, "-1.000001"}, {1.05, "1.05"},
+	    {1.0000001, "1.0000001"}, {4294967295.999999, "4294967295.999999"},
+	    {9007199254.740991, "9007199254.740992"}};
 	struct prng r;
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
@@ -363,6 +366,17 @@ test_shortest(void **state)
 	}
 	print_message("seed 11\n");
 	prng_seed(&r, 11);
+	for (int i = 0; i < 20000; i++) {
+		char text[40];
+		double v = (double)(prng_u64(&r) >> (11 + i % 40)) / 1e6;
+		int precision = 15;
+		do
+			snprintf(text, sizeof(text), "%.*g", precision, v);
+		while (strtod(text, NULL) != v && precision++ < 17);
+		struct json *node = json_new_double(v);
+		prints(node, text);
+		json_free(node);
+	}
 	for (int i = 0; i < 3000; i++) {
 		uint64_t bits = prng_u64(&r);
 		double v, back = 0;

@@ -312,6 +312,12 @@ json_add_double(struct json *object, const char *key, double v)
 }
 
 void
+json_add_seconds(struct json *object, const char *key, double v)
+{
+	json_add_double(object, key, round(v * 1e6) / 1e6);
+}
+
+void
 json_add_bool(struct json *object, const char *key, bool v)
 {
 	json_add(object, key, (struct json *)cJSON_CreateBool(v));
@@ -355,11 +361,44 @@ put_text(struct print *p, const char *text)
 	put(p, text, strlen(text));
 }
 
+/* Most numbers are whole, and printf takes ten times as long. */
+static void
+put_whole(struct print *p, double v)
+{
+	char text[24], *at = text + sizeof(text);
+	uint64_t left = (uint64_t)fabs(v);
+
+	do
+		*--at = (char)('0' + left % 10);
+	while ((left /= 10) > 0);
+	if (signbit(v))
+		*--at = '-';
+	put(p, at, (size_t)(text + sizeof(text) - at));
+}
+
+/* Of millionths, as times are; its digits are those that printf finds. False: it is finer, or too large or small. */
+static bool
+put_millionths(struct print *p, double v)
+{
+	double all = round(v * 1e6);
+	char text[8] = ".";
+	size_t len = 1;
+
+	if (fabs(v) < 1 || fabs(v) >= 0x1p32 || all / 1e6 != v)
+		return false;
+	uint64_t part = (uint64_t)fabs(all) % 1000000;
+	put_whole(p, trunc(v));
+	for (uint64_t unit = 100000; part > 0; part %= unit, unit /= 10)
+		text[len++] = (char)('0' + part / unit);
+	put(p, text, len);
+	return true;
+}
+
 static void
 put_number(struct print *p, double v)
 {
-	char text[40];
 	/* 15 digits always survive a double of full precision, so fewer are these without their zeros. */
+	char text[40];
 	int precision = fabs(v) < 2.3e-308 ? 1 : 15;
 
 	if (!isfinite(v)) {
@@ -367,13 +406,14 @@ put_number(struct print *p, double v)
 		return;
 	}
 	if (v == floor(v) && fabs(v) <= (double)JSON_INT_MAX) {
-		snprintf(text, sizeof(text), "%s%llu", signbit(v) ? "-" : "",
-		    (unsigned long long)fabs(v));
-	} else {
-		do
-			snprintf(text, sizeof(text), "%.*g", precision, v);
-		while (strtod(text, NULL) != v && precision++ < 17);
+		put_whole(p, v);
+		return;
 	}
+	if (put_millionths(p, v))
+		return;
+	do
+		snprintf(text, sizeof(text), "%.*g", precision, v);
+	while (strtod(text, NULL) != v && precision++ < 17);
 	put_text(p, text);
 }
 
@@ -418,10 +458,30 @@ put_character(struct print *p, const unsigned char *s, size_t left)
 }
 
 static void
+put_quoted(struct print *p, const char *text, size_t len)
+{
+	void *at = NULL;
+
+	if (!p->err)
+		p->err = buf_extend(p->out, len + 2, &at);
+	if (p->err)
+		return;
+	char *to = at;
+	to[0] = to[len + 1] = '"';
+	memcpy(to + 1, text, len);
+}
+
+static void
 put_string(struct print *p, const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + strlen(text);
+	size_t plain = plain_run(s);
 
+	/* Nearly all of them. */
+	if (s + plain == end) {
+		put_quoted(p, text, plain);
+		return;
+	}
 	put(p, "\"", 1);
 	while (s < end && !p->err) {
 		size_t n = plain_run(s);

@@ -55,6 +55,8 @@ void json_add_string(struct json *object, const char *key, const char *text);
 void json_add_u64(struct json *object, const char *key, uint64_t v);
 void json_add_double(
     struct json *object, const char *key, double v); /* NaN and infinity become null */
+/* To the microsecond: a time, or how long. */
+void json_add_seconds(struct json *object, const char *key, double v);
 void json_add_bool(struct json *object, const char *key, bool v);
 void json_add_null(struct json *object, const char *key);
 void json_push(struct json *array, struct json *child);
