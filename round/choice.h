@@ -11,7 +11,14 @@
 
 /* Where a job's `select.percent` finds the device: from 0 to below 100, the same in all rounds. */
 double choice_percent(const uint8_t job[16], const uint8_t device[32]);
-/* Sorts ids by SHA-256(seed || round || id): the first k are those that a draw of k takes. ERR_NOMEM: nothing has moved. */
+/* The number by which a device is drawn in a round: SHA-256(seed || round || id). A draw of k takes the k least. */
+struct choice_ticket {
+	uint8_t number[32];
+	uint8_t device[32];
+};
+void choice_ticket(
+    struct choice_ticket *out, const uint8_t device[32], uint64_t seed, uint64_t round);
+/* Sorts ids by their numbers. ERR_NOMEM: nothing has moved. */
 ERR_MUST_USE enum err choice_draw(
     uint8_t (*devices)[32], size_t count, uint64_t seed, uint64_t round);
 

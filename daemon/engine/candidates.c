@@ -2,26 +2,24 @@
 #include <string.h>
 
 #include "bytes.h"
-#include "choice.h"
 #include "engine_inside.h"
 
 void
 engine_draw_note(struct engine_job *j, const uint8_t device[32])
 {
-	size_t at = 0;
+	struct choice_ticket t;
 
-	while (at < j->candidate_count && memcmp(j->candidates[at], device, 32) < 0)
-		at++;
-	if (at < j->candidate_count && memcmp(j->candidates[at], device, 32) == 0)
+	choice_ticket(&t, device, j->work->spec.seed, j->row.round);
+	size_t at = bytes_place(j->candidates, j->candidate_count, sizeof(t), t.number, 32);
+	if (at < j->candidate_count && memcmp(j->candidates[at].device, device, 32) == 0)
 		return;
-	uint8_t(*items)[32] =
-	    bytes_grow(j->candidates, j->candidate_count, &j->candidate_room, sizeof(*items));
+	struct choice_ticket *items =
+	    bytes_grow(j->candidates, j->candidate_count, &j->candidate_room, sizeof(t));
 	if (!items)
 		return;
 	j->candidates = items;
-	memmove(&j->candidates[at + 1], &j->candidates[at],
-	    (j->candidate_count - at) * sizeof(*j->candidates));
-	memcpy(j->candidates[at], device, 32);
+	memmove(&items[at + 1], &items[at], (j->candidate_count - at) * sizeof(t));
+	items[at] = t;
 	j->candidate_count++;
 }
 
@@ -31,8 +29,8 @@ engine_draw_forget(struct engine_job *j, const uint8_t device[32])
 	size_t kept = 0;
 
 	for (size_t i = 0; i < j->candidate_count; i++)
-		if (memcmp(j->candidates[i], device, 32) != 0)
-			memmove(j->candidates[kept++], j->candidates[i], sizeof(*j->candidates));
+		if (memcmp(j->candidates[i].device, device, 32) != 0)
+			j->candidates[kept++] = j->candidates[i];
 	j->candidate_count = kept;
 }
 
@@ -43,9 +41,17 @@ drop_invited(struct engine_job *j)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < j->candidate_count; i++)
-		if (!engine_has_invite(j, j->candidates[i]))
-			memmove(j->candidates[kept++], j->candidates[i], sizeof(*j->candidates));
+		if (!engine_has_invite(j, j->candidates[i].device))
+			j->candidates[kept++] = j->candidates[i];
 	return kept;
+}
+
+static int
+compare_devices(const void *a, const void *b)
+{
+	const struct choice_ticket *s = a, *t = b;
+
+	return memcmp(s->device, t->device, sizeof(s->device));
 }
 
 void
@@ -54,10 +60,13 @@ engine_draw(struct engine *g, struct engine_job *j)
 	size_t count = drop_invited(j);
 	uint32_t places = round_places(&j->round), drawn = 0;
 
-	if (choice_draw(j->candidates, count, j->work->spec.seed, j->row.round))
-		count = 0;
-	for (size_t i = 0; i < count && drawn < places; i++)
-		drawn += engine_invite(j, j->candidates[i], INVITE_OUT) == ERR_OK;
+	if (count > places)
+		count = places;
+	/* In the order of invitations, so that none has to make way for another: the lock is held. */
+	if (count > 0)
+		qsort(j->candidates, count, sizeof(*j->candidates), compare_devices);
+	for (size_t i = 0; i < count; i++)
+		drawn += engine_invite(j, j->candidates[i].device, INVITE_OUT) == ERR_OK;
 	j->candidate_count = 0;
 	engine_step(g, j, ROUND_DRAWN, drawn);
 	wake_ring(&g->services->wake);

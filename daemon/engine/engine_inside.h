@@ -1,5 +1,6 @@
 #ifndef ENGINE_INSIDE_H
 #define ENGINE_INSIDE_H
+#include "choice.h"
 #include "engine.h"
 #include "lock.h"
 #include "past_rows.h"
@@ -79,7 +80,7 @@ struct engine_job {
 	uint64_t bytes_up, bytes_down;
 	struct invite *invites; /* sorted by device */
 	size_t invite_count, invite_room;
-	uint8_t (*candidates)[32]; /* gathered askers, sorted */
+	struct choice_ticket *candidates; /* gathered askers, the first to be drawn first */
 	size_t candidate_count, candidate_room;
 	struct engine_member *members; /* of a job with control variates: those it has, by device */
 	size_t member_count; /* at most spec.aggregate.variates, for which there is room */

@@ -108,9 +108,9 @@ engine_variate_full(const struct engine_job *j, const uint8_t device[32])
 		used++;
 	}
 	for (size_t i = 0; i < j->candidate_count; i++) {
-		if (memcmp(j->candidates[i], device, 32) == 0)
+		if (memcmp(j->candidates[i].device, device, 32) == 0)
 			return false;
-		used += find_member(j, j->candidates[i]) == NULL;
+		used += find_member(j, j->candidates[i].device) == NULL;
 	}
 	return used >= j->work->spec.aggregate.variates;
 }
