@@ -62,7 +62,8 @@ engine_draw(struct engine *g, struct engine_job *j)
 
 	if (count > places)
 		count = places;
-	/* In the order of invitations, so that none has to make way for another: the lock is held. */
+	/* In the order of invitations, so that none has to make way for another: the lock is held. (Without memory for one its
+	 * place stays empty.) */
 	if (count > 0)
 		qsort(j->candidates, count, sizeof(*j->candidates), compare_devices);
 	for (size_t i = 0; i < count; i++)

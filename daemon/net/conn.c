@@ -316,7 +316,8 @@ on_ready(struct loop_source *s, uint32_t events)
 	/* epoll tells again of what was left. */
 	if ((c->state == CONN_HANDSHAKE || c->state == CONN_PROXY) && !conn_may_shake(c))
 		return;
-	if (waiting && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
+	bool over = (events & (EPOLLHUP | EPOLLERR)) && c->again_posted;
+	if (over || (waiting && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))))
 		conn_close(c);
 	else
 		conn_drive(c);
@@ -438,7 +439,7 @@ conn_stop(struct io *io)
 void
 conn_close_all(struct io *io)
 {
-	io->line = (struct conn_line){.first = NULL};
+	conn_forget_line(io);
 	while (io->conns) {
 		if (io->conns->state == CONN_BEGIN || io->conns->state == CONN_BUSY)
 			io->conns->state = CONN_WRITE;

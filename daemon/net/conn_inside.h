@@ -37,7 +37,7 @@ struct conn {
 	size_t out_at;
 	uint64_t file_at;
 	bool chunked; /* the answer is a list that goes on */
-	uint64_t body_left;
+	uint64_t body_len, body_left;
 	uint64_t deadline_ms;
 	uint64_t slow_since_ms, slow_bytes; /* least-rate window of an upload */
 	uint64_t drained;
@@ -126,6 +126,8 @@ void conn_move(struct conn *c, struct io *to);
 bool conn_may_shake(const struct conn *c);
 /* May its next request be read? A stranger's at a door only in its turn. */
 bool conn_may_ask(const struct conn *c);
+/* Nobody stands in line any more, or ever will. */
+void conn_forget_line(struct io *io);
 /* Goes on after the others that are ready, or, as a stranger at a door, that stand in line; returns false. */
 bool conn_yield(struct conn *c);
 

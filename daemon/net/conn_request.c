@@ -263,7 +263,7 @@ conn_start_request(struct conn *c, size_t head_len)
 	buf_consume(&c->in, head_len);
 	c->turns++;
 	c->head_seen = 0;
-	c->body_left = e ? 0 : x->request.length;
+	c->body_len = c->body_left = e ? 0 : x->request.length;
 	conn_identify(c);
 	x->retry_after_s = conn_charge(c);
 	if (e) {

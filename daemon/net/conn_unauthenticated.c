@@ -63,7 +63,7 @@ conn_admit(struct io *io, const char *peer)
 	bool strained = io->pace && pace_strained(&io->pace->handshakes);
 	const struct tally_limits limits = {.most = c->handshakes,
 	    .most_each = c->handshakes_per_address,
-	    .crowd = strained ? 0 : c->handshakes / 2};
+	    .crowd = c->handshakes / (strained ? 8 : 2)};
 
 	enum tally_room room = peers_enter(io->peers, peer, &limits);
 	if (room == TALLY_FULL && io->make_room(io, true))
@@ -147,12 +147,14 @@ count_more(struct conn *c, size_t requests)
 void
 conn_count_body(struct conn *c)
 {
-	unsigned status = c->x.response.status;
-	bool refused = status >= 400 && status < 500;
+	const struct exchange *x = &c->x;
+	bool refused = x->response.status >= 400 && x->response.status < 500;
+	bool streamed = x->route && x->route->kind == ROUTE_STREAM;
+	uint64_t body = streamed ? 0 : c->body_len - c->body_left;
 
 	/* Being told to wait is no failure: who waits would wait for ever. */
-	if (status != 429)
-		count_more(c, c->x.body.len / ONE_MORE_BYTES + (refused ? REFUSAL_COSTS - 1 : 0));
+	if (x->response.status != 429)
+		count_more(c, body / ONE_MORE_BYTES + (refused ? REFUSAL_COSTS - 1 : 0));
 }
 
 void
@@ -166,7 +168,8 @@ conn_count_list(struct conn *c, size_t bytes)
 bool
 conn_may_shake(const struct conn *c)
 {
-	return !c->io->pace || !pace_owes(&c->io->pace->handshakes);
+	/* The end of a handshake that has begun comes first: who began it is the likelier to be somebody. */
+	return !c->io->pace || c->door_ns > 0 || !pace_owes(&c->io->pace->handshakes);
 }
 
 bool
@@ -190,6 +193,8 @@ stand_in_line(struct conn *c)
 {
 	struct conn_line *line = &c->io->line;
 
+	/* Else epoll would tell of it again and again. */
+	conn_want(c, 0);
 	c->again.next = NULL;
 	*(line->last ? &line->last->next : &line->first) = &c->again;
 	line->last = &c->again;
@@ -203,7 +208,16 @@ leave_line(struct conn_line *line)
 	line->first = p->next;
 	if (!line->first)
 		line->last = NULL;
-	return (struct conn *)((char *)p - offsetof(struct conn, again));
+	struct conn *c = (struct conn *)((char *)p - offsetof(struct conn, again));
+	c->again_posted = false;
+	return c;
+}
+
+void
+conn_forget_line(struct io *io)
+{
+	while (io->line.first)
+		(void)leave_line(&io->line);
 }
 
 static void
@@ -218,9 +232,12 @@ conn_serve_line(struct io *io)
 	struct conn_line *line = &io->line;
 
 	line->in_turn = true;
-	while (line->first && io->asked_ns < ASKED_NS && !pace_owes(&io->pace->requests)) {
+	/* What has begun before it stood in line may have used up the time: one goes on in any case. */
+	for (bool first = true;
+	     line->first && (first || io->asked_ns < ASKED_NS) && !pace_owes(&io->pace->requests);
+	     first = false) {
 		struct conn *c = leave_line(line);
-		c->again_posted = false;
+		conn_want(c, EPOLLIN);
 		conn_drive(c);
 	}
 	line->in_turn = false;

@@ -11,6 +11,13 @@ read_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+void
+pace_init(struct pace *p)
+{
+	*p = (struct pace){.wall_ns = read_ns(CLOCK_MONOTONIC)};
+	p->handshakes.saved_ns = p->requests.saved_ns = PACE_BURST_NS;
+}
+
 uint64_t
 pace_cpu_ns(void)
 {
@@ -34,13 +41,13 @@ pace_refund(struct pace_account *a, uint64_t ns)
 bool
 pace_owes(const struct pace_account *a)
 {
-	return a->saved_ns < 0;
+	return !a->unlimited && a->saved_ns < 0;
 }
 
 bool
 pace_strained(const struct pace_account *a)
 {
-	return a->saved_ns < PACE_BURST_NS / 2;
+	return !a->unlimited && a->saved_ns < PACE_BURST_NS / 2;
 }
 
 static void
@@ -56,7 +63,7 @@ static void
 earn_both(struct pace *p, uint32_t percent)
 {
 	uint64_t now = read_ns(CLOCK_MONOTONIC);
-	uint64_t half = p->wall_ns ? (now - p->wall_ns) * percent / 200 : PACE_BURST_NS;
+	uint64_t half = (now - p->wall_ns) * percent / 200;
 
 	p->wall_ns = now;
 	earn(&p->handshakes, half);
@@ -74,8 +81,7 @@ void
 pace_wait(struct pace *p, uint32_t percent)
 {
 	earn_both(p, percent);
-	if (percent >= 100)
-		p->handshakes.saved_ns = p->requests.saved_ns = PACE_BURST_NS;
+	p->handshakes.unlimited = p->requests.unlimited = percent >= 100;
 	uint64_t a = debt_ns(&p->handshakes, percent), b = debt_ns(&p->requests, percent);
 	uint64_t least = a < b ? a : b, most = a < b ? b : a;
 	if (most == 0)

@@ -12,9 +12,10 @@
  * pace_refund are for that thread alone.
  */
 struct pace {
-	uint64_t wall_ns; /* as pace_wait last saw it; 0: never */
+	uint64_t wall_ns; /* as pace_wait last saw it */
 	struct pace_account {
 		int64_t saved_ns; /* processor time left; less than 0: owed */
+		bool unlimited;
 		_Atomic uint64_t refunded_ns;
 	} handshakes, requests;
 };
@@ -27,6 +28,8 @@ struct pace {
 #define PACE_SLEEP_NS 20000000
 #define PACE_GLANCE_NS 5000000
 
+/* A burst is saved. */
+void pace_init(struct pace *p);
 /* Processor time of this thread in nanoseconds. */
 uint64_t pace_cpu_ns(void);
 /* `ns` of it were for strangers. */

@@ -36,7 +36,7 @@ struct listener {
 };
 
 /* The first half of the threads serves who has shown a certificate, the admin socket and the probes. The other half are the
- * doors: they accept, shake hands and serve strangers, and give way to everything else when there is little processor time. */
+ * doors: they accept, shake hands and serve strangers, with a share of the processor (pace.h). */
 struct thread {
 	struct io io;
 	struct server *server;
@@ -427,6 +427,7 @@ init_thread(struct server *s, struct thread *t)
 	t->door = t >= s->threads + s->inner_count;
 	t->io.make_room = make_room;
 	t->io.inner = t->door ? inner_io : NULL;
+	pace_init(&t->pace);
 	t->io.pace = t->door ? &t->pace : NULL;
 	t->io.services = s->services;
 	t->io.find = s->find;

@@ -23,7 +23,8 @@ struct entry {
 struct tally {
 	pthread_mutex_t lock;
 	uint64_t seed[2]; /* so that nobody can choose keys for one bucket */
-	uint32_t in_hand, count;
+	uint32_t in_hand, busy; /* over all keys; keys that have some */
+	uint32_t count;
 	struct entry *oldest,
 	    *newest; /* idle ones, in the order in which something last happened */
 	struct entry *buckets[BUCKETS];
@@ -185,6 +186,16 @@ wait_s(const struct entry *e, uint32_t n, uint32_t most, uint64_t now_ms)
 
 /* --- calls */
 
+/* May this key, which has something in hand or nothing, have one more? */
+static bool
+has_room(const struct tally *t, const struct entry *e, const struct tally_limits *limits)
+{
+	uint32_t keys = t->busy + (e->in_hand == 0), fair = limits->crowd / keys;
+
+	return t->in_hand < limits->crowd ||
+	    e->in_hand < (fair > limits->most_each ? fair : limits->most_each);
+}
+
 enum tally_room
 tally_enter(struct tally *t, const uint8_t key[TALLY_KEY], const struct tally_limits *limits)
 {
@@ -193,12 +204,12 @@ tally_enter(struct tally *t, const uint8_t key[TALLY_KEY], const struct tally_li
 	pthread_mutex_lock(&t->lock);
 	struct entry *e = t->in_hand < limits->most ? find_or_add(t, key) : NULL;
 	if (e)
-		room = e->in_hand >= limits->most_each && t->in_hand >= limits->crowd
-		    ? TALLY_KEY_FULL
-		    : TALLY_ROOM;
+		room = has_room(t, e, limits) ? TALLY_ROOM : TALLY_KEY_FULL;
 	if (room == TALLY_ROOM) {
-		if (e->in_hand++ == 0)
+		if (e->in_hand++ == 0) {
 			unlist(t, e);
+			t->busy++;
+		}
 		t->in_hand++;
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -212,8 +223,10 @@ tally_leave(struct tally *t, const uint8_t key[TALLY_KEY])
 	struct entry *e = find(t, key);
 	if (e && e->in_hand > 0) {
 		t->in_hand--;
-		if (--e->in_hand == 0)
+		if (--e->in_hand == 0) {
 			list(t, e);
+			t->busy--;
+		}
 		/* Most keys have no events: they need not wait to be forgotten. */
 		if (e->in_hand == 0 && sum(e, 0) == 0)
 			forget(t, e);

@@ -23,8 +23,8 @@ void tally_free(struct tally *t);
 
 struct tally_limits {
 	uint32_t most; /* in hand, over all keys */
-	uint32_t most_each; /* in hand, of this key, */
-	uint32_t crowd; /* once so many are in hand over all keys */
+	/* In hand, of this key, once `crowd` are in hand over all keys; then a fair part of `crowd` if that is more. */
+	uint32_t most_each, crowd;
 };
 enum tally_room { TALLY_ROOM, TALLY_FULL, TALLY_KEY_FULL };
 /* Counts one more in hand; who got TALLY_ROOM calls tally_leave once. */

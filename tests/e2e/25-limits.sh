@@ -152,6 +152,18 @@ for i in range(4):
     print(answer(s), end=" " if i < 3 else "\n")
 END
 )"
+limit requests_per_minute 40
+say "what is taken counts by its length, too" "200 200 200 200 200 429" "$(crowd <<'END'
+import json
+
+offer = json.dumps({"agent": "9.9", "protocol": 1, "data": [], "trainers": ["builtin"], "codecs": ["f32"], "layers": [], "memory_bytes": 1,
+                    "held_models": [], "time_ms": int(time.time() * 1000), "disk_free_bytes": 1, "machine": "0" * 64, "wait": 0}).encode()
+for i in range(6):
+    s = secure("dev")
+    s.sendall(b"POST /v1/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n" + offer.ljust(60000))
+    print(answer(s), end=" " if i < 5 else "\n")
+END
+)"
 limit requests_per_minute 0
 say "no limit" "200 x 200" "$(crowd <<'END'
 s = secure("dev")

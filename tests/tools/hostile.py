@@ -235,12 +235,13 @@ def row(name, offered, got, w, good, why, slow):
 
 
 def judge(attack, *arguments):
-    """One attack after some quiet, and its row. A second of somebody else's work looks like slow rounds: those are measured again, twice."""
+    """One attack after some quiet, and its row. A second of somebody else's work looks like slow rounds: those, if they are all that is
+    wrong, are measured again, twice."""
     slow = []
     while True:
         rest(each * QUIET_SHARE)
         name, offered, got, w, good, why = attack(*arguments, each * (1 - QUIET_SHARE))
-        if len(slow) == 2 or not good or slowness(w) <= RATIO_MAX:
+        if len(slow) == 2 or not good or not w.rounds or w.newcomer.kept_out() or w.peak > MEMORY_MAX or slowness(w) <= RATIO_MAX:
             return row(name, offered, got, w, good, why, slow)
         slow.append(slowness(w))
 

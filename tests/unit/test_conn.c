@@ -22,6 +22,7 @@ struct bench {
 	struct io io;
 	struct config config;
 	struct services services;
+	struct pace pace;
 	int peer;
 	char got[4096];
 };
@@ -662,6 +663,52 @@ idle_without_an_identity(void **state)
 	assert_null(b->io.conns);
 }
 
+/* A stranger at a door, whose requests have had their share. */
+static void
+stand(struct bench *b)
+{
+	pace_init(&b->pace);
+	b->pace.requests.saved_ns = -1;
+	b->io.pace = &b->pace;
+	open_pair(b);
+	conn_join_unauthenticated(b->io.conns, &b->io.strangers);
+	say(b, "GET /now HTTP/1.1\r\nHost: x\r\n\r\n");
+}
+
+static void
+strangers_stand_in_line(void **state)
+{
+	struct bench *b = *state;
+
+	stand(b);
+	conn_serve_line(&b->io);
+	assert_string_equal(heard(b), "");
+	b->pace.requests.saved_ns = PACE_BURST_NS;
+	/* Whatever else was done in this batch. */
+	b->io.asked_ns = 1000000000;
+	conn_serve_line(&b->io);
+	HEARD(b, "now");
+}
+
+/* The memory of who is closed in line goes when it is that one's turn, or with all others in the end. */
+static void
+closed_in_line(void **state)
+{
+	struct bench *b = *state;
+
+	stand(b);
+	conn_close(b->io.conns);
+	conn_sweep(&b->io);
+	assert_non_null(b->io.freed);
+	b->pace.requests.saved_ns = PACE_BURST_NS;
+	conn_serve_line(&b->io);
+	conn_sweep(&b->io);
+	assert_null(b->io.freed);
+	close(b->peer);
+	stand(b);
+	conn_close(b->io.conns);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -684,6 +731,8 @@ main(void)
 	    TEST(who_is_told_to_wait_is_not_read),
 	    TEST(evicting),
 	    TEST(idle_without_an_identity),
+	    TEST(strangers_stand_in_line),
+	    TEST(closed_in_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,8 @@ static int
 setup(void **state)
 {
 	(void)state;
-	memset(&p, 0, sizeof(p));
+	pace_init(&p);
+	assert_false(pace_strained(&p.handshakes) || pace_owes(&p.handshakes));
 	pace_wait(&p, 10);
 	return 0;
 }

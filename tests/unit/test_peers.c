@@ -253,6 +253,38 @@ which_limit_it_was(void **state)
 	assert_int_equal(room_for("10.0.0.4"), TALLY_FULL);
 }
 
+static enum tally_room
+crowd_of(const char *address)
+{
+	const struct tally_limits limits = {.most = 100, .most_each = 2, .crowd = 12};
+
+	return peers_enter(p, address, &limits);
+}
+
+/* Alone an address has all of the crowd; others make its part smaller, down to two. */
+static void
+a_fair_part_of_a_crowd(void **state)
+{
+	char address[16];
+
+	(void)state;
+	for (int i = 0; i < 12; i++)
+		assert_int_equal(crowd_of("10.0.0.1"), TALLY_ROOM);
+	assert_int_equal(crowd_of("10.0.0.1"), TALLY_KEY_FULL);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(crowd_of("10.0.0.2"), TALLY_ROOM);
+	assert_int_equal(crowd_of("10.0.0.2"), TALLY_KEY_FULL);
+	for (int i = 3; i < 12; i++) {
+		snprintf(address, sizeof(address), "10.0.0.%d", i);
+		assert_int_equal(crowd_of(address), TALLY_ROOM);
+		assert_int_equal(crowd_of(address), TALLY_ROOM);
+	}
+	assert_int_equal(crowd_of(address), TALLY_KEY_FULL);
+	for (int i = 0; i < 12; i++)
+		peers_leave(p, "10.0.0.1");
+	assert_int_equal(crowd_of("10.0.0.1"), TALLY_ROOM);
+}
+
 static void
 so_many_a_minute(void **state)
 {
@@ -348,6 +380,7 @@ main(void)
 	    TEST(a_full_table),
 	    TEST(a_table_full_of_what_is_in_hand),
 	    TEST(which_limit_it_was),
+	    TEST(a_fair_part_of_a_crowd),
 	    TEST(so_many_a_minute),
 	    TEST(a_tenth_in_five_seconds),
 	    TEST(many_threads),
