@@ -1,5 +1,5 @@
 # Rivulet: plain GNU make, no configure step.
-#   make demo | check | lint | bench | fuzz | hostile | start-cost | torture | cross | repro-fedavg | repro-attacks | repro-codecs | install | clean      V=1 shows the commands
+#   make demo | check | python | lint | bench | fuzz | hostile | start-cost | torture | cross | repro-fedavg | repro-attacks | repro-codecs | install | clean      V=1 shows the commands
 #   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  FAULTS=1  PREFIX=/usr/local  DESTDIR=
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
@@ -117,7 +117,7 @@ LIBS_ALL    = $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_DATA) 
 DEPS     := gcc libc6-dev pkg-config libmbedtls-dev libssl-dev libcurl4-openssl-dev libcjson-dev libopenblas-dev \
             libsqlite3-dev zlib1g-dev libhttp-parser-dev libinih-dev libcmocka-dev curl openssl python3 python3-numpy \
             iproute2 procps sslscan
-DEPS_DEV := clang clang-format clang-tidy cppcheck libclang-rt-dev llvm systemd valgrind git nginx-light faketime openmpi-bin python3-mpi4py
+DEPS_DEV := clang clang-format clang-tidy cppcheck libclang-rt-dev llvm systemd valgrind git nginx-light faketime openmpi-bin python3-mpi4py python3-venv
 
 .PHONY: all check unit e2e replay demo lint bench fuzz torture install clean deps deps-dev
 all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a examples
@@ -216,6 +216,12 @@ bench: deps
 tools: $(TOOLS) $(SHIMS)
 .PHONY: tools shims
 shims: $(SHIMS)
+
+# What needs PyTorch, Flower and other packages of PyPI, in an environment of its own that is kept, see tests/python/pypi/run.
+python: deps deps-dev
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) all
+	$(Q)BUILD=$(BUILD) FULL=$(FULL) tests/python/pypi/run
+.PHONY: python
 
 # Published experiments, on tests/tools/simulate; what was run is kept in build/repro. ROWS=PART,... FULL=1 KEEP=1 THREADS=N, see
 # tests/repro/README.md.
