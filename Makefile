@@ -11,7 +11,7 @@ BUILD   ?= build/$(CRYPTO)$(if $(filter clang%,$(CC)),-clang)$(if $(SAN),-$(subs
 # getconf: files of more than 2 GiB, and inodes beyond 32 bits, where a long has 32.
 STD  := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DRIVULET_VERSION='"$(VERSION)"' -ffp-contract=off -fno-math-errno -pthread \
         $(if $(FAULTS),-DRIVULET_FAULTS)
-HARD := -fPIC -fno-semantic-interposition
+HARD := -fPIC -fno-semantic-interposition -fvisibility=hidden
 # Those of these that the compiler takes without a word are used, the last of a kind; a comma joins words that go together.
 PROBED := -fstack-protector-strong -fstack-clash-protection -fcf-protection -mbranch-protection=standard \
         $(if $(SAN),,$(foreach n,2 3,-U_FORTIFY_SOURCE$(comma)-D_FORTIFY_SOURCE=$n))
@@ -120,7 +120,7 @@ DEPS     := gcc libc6-dev pkg-config libmbedtls-dev libssl-dev libcurl4-openssl-
 DEPS_DEV := clang clang-format clang-tidy cppcheck libclang-rt-dev llvm systemd valgrind git nginx-light faketime openmpi-bin python3-mpi4py python3-venv
 
 .PHONY: all check unit e2e replay demo lint bench fuzz torture install clean deps deps-dev
-all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a examples
+all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a $(BUILD)/librivulet.so examples
 
 # crypto/ has two back ends side by side: foo_mbedtls.c, foo_openssl.c; all else in it serves both.
 other := $(if $(filter openssl,$(CRYPTO)),%_mbedtls.c,%_openssl.c)
@@ -164,6 +164,14 @@ $(BUILD)/rivulet: $(BUILD)/client/commands/main.o $(call stack,client round aggr
 LIBS_DEVICE = $(LIBS_INI) $(LIBS_CURL) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread
 $(BUILD)/librivulet.a: $(foreach d,$(DEVICE) wire crypto base,$(foreach r,$(call rooms,$d),$(call objs,$r)))
 	$(Q)rm -f $@ && $(AR) qcs $@ $^
+# The same as a shared library. Its number changes when a program built for an older one would no longer work with it.
+SONAME := librivulet.so.1
+MAP    := client/device/librivulet.map
+$(BUILD)/$(SONAME): $(BUILD)/librivulet.a $(MAP)
+	$(if $(V),,@echo "LINK  $@";) $(CC) $(SANF) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=$(MAP) $(if $(SAN),,-Wl,-z,defs) \
+	    -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS) -Wl,--whole-archive $< -Wl,--no-whole-archive $(LIBS_DEVICE) -o $@
+$(BUILD)/librivulet.so: $(BUILD)/$(SONAME)
+	$(Q)ln -sf $(SONAME) $@
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 examples: $(EXAMPLES)
 $(EXAMPLES): %: %.o $(BUILD)/librivulet.a
@@ -295,6 +303,8 @@ install: all
 	    $(addprefix $(DOCDIR)/,$(sort $(dir $(DOCUMENTS))))
 	install -m 755 $(BUILD)/rivuletd $(BUILD)/rivulet $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(BUILD)/librivulet.a $(DESTDIR)$(PREFIX)/lib
+	install -m 755 $(BUILD)/$(SONAME) $(DESTDIR)$(PREFIX)/lib
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/librivulet.so
 	install -m 644 client/device/rivulet.h $(DESTDIR)$(PREFIX)/include
 	for u in systemd/*.service; do sed 's,/usr/local/bin,$(PREFIX)/bin,' $$u > \
 	    $(DESTDIR)$(PREFIX)/lib/systemd/system/$${u##*/} || exit 1; done

@@ -17,7 +17,6 @@
 #include "trainer_offer.h"
 #include "training.h"
 
-#define DEADLINE_SHARE 0.9 /* of the time left; the rest is for encoding and sending */
 #define JOBS_KNOWN 16
 
 struct agent {
@@ -168,16 +167,6 @@ consider(void *agent, struct work *w, struct why *why)
 	return consider_trainer(a, w, why);
 }
 
-static double
-time_budget(const struct work *w, const struct settings *settings)
-{
-	double left = work_left(w) * DEADLINE_SHARE, own = settings->seconds_per_round;
-
-	if (left <= 0)
-		left = 0.001;
-	return own > 0 && own < left ? own : left;
-}
-
 static enum err
 run_trainer(struct agent *a, const struct trainer_in *in, struct why *why)
 {
@@ -200,7 +189,7 @@ train(struct agent *a, struct why *why)
 	    .home = device_home(a->r),
 	    .device = session_device(device_session(a->r)),
 	    .spawner = &a->spawner,
-	    .seconds = time_budget(w, settings),
+	    .seconds = work_budget(w, settings->seconds_per_round),
 	    .stop = device_cancelled,
 	    .context = a->r};
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "glyphs.h"
-#include "prng.h"
 #include "source.h"
 
 static enum err
@@ -61,36 +60,18 @@ data_load(struct dataset *out, const struct settings_data *from, struct why *why
 	return e;
 }
 
-static int
-compare_u32(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 enum err
 data_split(struct dataset *train, struct dataset *validation, const struct dataset *from,
     double share, uint64_t seed)
 {
-	size_t n = from->count, held = (size_t)(share * (double)n);
-	uint32_t *order = calloc(n ? n : 1, sizeof(*order));
-	struct prng rng;
+	uint32_t *order = NULL;
+	size_t n = from->count, held = 0;
 
 	memset(train, 0, sizeof(*train));
 	memset(validation, 0, sizeof(*validation));
-	if (!order)
-		return ERR_NOMEM;
-	if (share > 0 && held == 0 && n >= 2)
-		held = 1;
-	for (size_t i = 0; i < n; i++)
-		order[i] = (uint32_t)i;
-	prng_seed(&rng, seed);
-	prng_shuffle(&rng, order, n);
-	/* Ascending order keeps the copies sequential and the result readable. */
-	qsort(order, held, sizeof(*order), compare_u32);
-	qsort(order + held, n - held, sizeof(*order), compare_u32);
-	enum err e = held ? dataset_subset(validation, from, order, held) : ERR_OK;
+	enum err e = shard_hold(&order, &held, n, share, seed);
+	if (!e && held)
+		e = dataset_subset(validation, from, order, held);
 	if (!e)
 		e = dataset_subset(train, from, order + held, n - held);
 	if (e)

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "delta.h"
 #include "fault.h"
@@ -13,6 +14,13 @@
 #include "send.h"
 
 #define GRACE_S 10.0 /* for sending after the program was told to stop */
+
+_Static_assert(RIVULET_METRICS_MAX == MESSAGES_LIST_MAX, "as many as a report takes");
+_Static_assert((int)RIVULET_ROLE_TRAIN == (int)TENSOR_TRAIN &&
+	(int)RIVULET_ROLE_AVERAGE == (int)TENSOR_AVERAGE &&
+	(int)RIVULET_ROLE_FROZEN == (int)TENSOR_FROZEN &&
+	(int)RIVULET_ROLE_LOCAL == (int)TENSOR_LOCAL,
+    "rivulet.h has the roles of tensor.h");
 
 enum err
 finish_check(const struct finish *f, struct why *why)
@@ -26,6 +34,82 @@ finish_check(const struct finish *f, struct why *why)
 		return err_set(
 		    why, ERR_INVALID, "accuracy is %g, and must be from 0 to 1", f->accuracy);
 	return ERR_OK;
+}
+
+static bool
+is_line(const char *name)
+{
+	for (; *name; name++)
+		if ((unsigned char)*name < 0x20 || *name == 0x7f)
+			return false;
+	return true;
+}
+
+static enum err
+put_metric(struct report *report, const struct rivulet_metric *m, struct why *why)
+{
+	struct report_metric *to = &report->metrics[report->metric_count];
+
+	if (!m->name || !*m->name || strlen(m->name) >= sizeof(to->name) || !is_line(m->name))
+		return err_set(why, ERR_INVALID,
+		    "a metric's name has 1 to %zu bytes and no control characters",
+		    sizeof(to->name) - 1);
+	for (size_t i = 0; i < report->metric_count; i++)
+		if (strcmp(report->metrics[i].name, m->name) == 0)
+			return err_set(why, ERR_INVALID, "metric \"%s\" comes twice", m->name);
+	if (!isfinite(m->value))
+		return err_set(why, ERR_NUMERIC, "metric \"%s\" is not finite", m->name);
+	strcpy(to->name, m->name);
+	to->value = m->value;
+	report->metric_count++;
+	return ERR_OK;
+}
+
+static enum err
+put_evaluation(struct report *report, const struct rivulet_evaluation *v, struct why *why)
+{
+	if (v->examples == 0)
+		return ERR_OK;
+	if (isinf(v->loss) || isinf(v->accuracy))
+		return err_set(why, ERR_NUMERIC, "a figure of the evaluation is not finite");
+	if (v->accuracy < 0 || v->accuracy > 1)
+		return err_set(why, ERR_INVALID,
+		    "the evaluation's accuracy is %g, and must be from 0 to 1", v->accuracy);
+	report->has_evaluate = true;
+	report->eval_examples = v->examples;
+	report->eval_loss = v->loss;
+	report->eval_accuracy = v->accuracy;
+	return ERR_OK;
+}
+
+enum err
+finish_of(
+    struct finish *f, struct report *report, const struct rivulet_result *result, struct why *why)
+{
+	static const uint16_t ids[] = {[RIVULET_OWN] = MANIFEST_EXTERNAL,
+	    [RIVULET_SGD] = MANIFEST_SGD,
+	    [RIVULET_ADAM] = MANIFEST_ADAM,
+	    [RIVULET_ADAMW] = MANIFEST_ADAMW};
+
+	memset(report, 0, sizeof(*report));
+	if (result->optimizer < 0 || result->optimizer > RIVULET_ADAMW)
+		return err_set(why, ERR_INVALID, "unknown optimizer %d", result->optimizer);
+	if (result->metric_count > RIVULET_METRICS_MAX)
+		return err_set(why, ERR_LIMIT, "%zu metrics, and at most %d are taken",
+		    result->metric_count, RIVULET_METRICS_MAX);
+	*f = (struct finish){.examples = result->examples,
+	    .steps = result->steps,
+	    .loss = result->loss,
+	    .accuracy = result->accuracy,
+	    .partial = result->partial != 0,
+	    .normaliser = result->normaliser != 0 ? result->normaliser : (double)result->steps,
+	    .optimizer = ids[result->optimizer]};
+	enum err e = put_evaluation(report, &result->evaluate, why);
+	for (size_t i = 0; !e && i < result->metric_count; i++)
+		e = put_metric(report, &result->metrics[i], why);
+	if (report->has_evaluate || report->metric_count > 0)
+		f->report = report;
+	return e;
 }
 
 /* Before the delta can be sent: it counts from the moment it is accepted. */

@@ -1,9 +1,8 @@
 #ifndef FINISH_H
 #define FINISH_H
 #include "manifest.h"
+#include "rivulet.h"
 #include "work.h"
-
-struct rivulet;
 
 /* The end of a task: from changed weights to an accepted delta. */
 struct finish {
@@ -15,6 +14,10 @@ struct finish {
 	const struct report *report; /* NULL without one */
 };
 
+/* What a program says of its work, as a manifest and a report say it. f->report is `report` if there is something to report; that must
+ * live as long as f. ERR_INVALID, ERR_LIMIT or ERR_NUMERIC for what no coordinator would take; why names it. Pure. */
+ERR_MUST_USE enum err finish_of(
+    struct finish *f, struct report *report, const struct rivulet_result *result, struct why *why);
 /* What no coordinator takes: nothing was trained (ERR_INVALID), a figure that is not finite (ERR_NUMERIC), or an accuracy that is none. */
 ERR_MUST_USE enum err finish_check(const struct finish *f, struct why *why);
 /* As rivulet_submit, with everything a manifest can say. */

@@ -66,6 +66,9 @@ handle_cancelled(void *handle)
 void
 handle_drop(struct rivulet *r)
 {
+	if (r->weights_held)
+		r->work.weights = NULL;
+	r->weights_held = false;
 	work_deinit(&r->work);
 	free(r->tensors);
 	r->tensors = NULL;

@@ -40,6 +40,8 @@ struct rivulet {
 	struct offer *offer; /* held_models and wait are filled in per request */
 	struct work work;
 	bool has_work;
+	bool weights_held; /* by the caller, who frees them */
+	double stop_at; /* backoff_now(): training should end then */
 	struct rivulet_task task; /* what the caller sees of it */
 	struct rivulet_tensor *tensors; /* of task */
 	char waiting[32]; /* last reason for waiting, so that it is logged once */

@@ -1,6 +1,7 @@
 #include "next.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ask.h"
 #include "fetch.h"
@@ -9,6 +10,7 @@
 #include "rekey.h"
 #include "scaffold.h"
 #include "send.h"
+#include "shard.h"
 #include "training.h"
 
 #define WAIT_MAX_S 50.0
@@ -31,9 +33,39 @@ list_tensors(struct rivulet *r)
 		    .dims = t->dims,
 		    .count = t->elements,
 		    .data = floats ? (float *)(void *)(w->weights + t->begin) : NULL,
-		    .trained = t->in_delta};
+		    .trained = t->in_delta,
+		    .role = (int)t->role,
+		    .type = tensor_dtype_name(t->dtype),
+		    .bytes = w->weights + t->begin,
+		    .size = t->end - t->begin};
 	}
 	return ERR_OK;
+}
+
+/* What the device said it has of the task's data. */
+static uint64_t
+examples_here(const struct rivulet *r)
+{
+	for (size_t i = 0; i < r->offer->data_count; i++)
+		if (strcmp(r->offer->data[i].name, r->work.task.recipe.data.name) == 0)
+			return r->offer->data[i].examples;
+	return 0;
+}
+
+static void
+show_plan(struct rivulet *r)
+{
+	const struct recipe *recipe = &r->work.task.recipe;
+	const struct local_spec *local = &recipe->local;
+	uint64_t examples = examples_here(r);
+
+	r->task.batch = local->batch;
+	r->task.validation = recipe->data.validation;
+	r->task.epochs = local->unit == LOCAL_EPOCHS ? (uint64_t)local->amount : 0;
+	r->task.steps =
+	    training_steps(local, examples - shard_held(examples, recipe->data.validation));
+	r->task.seconds = local->seconds;
+	r->stop_at = backoff_now() + work_budget(&r->work, r->settings->seconds_per_round);
 }
 
 static enum err
@@ -51,6 +83,7 @@ show_task(struct rivulet *r)
 	    .recipe = w->recipe,
 	    .tensor_count = w->table.count,
 	    .rate = work_rate(w)};
+	show_plan(r);
 	enum err e = list_tensors(r);
 	r->task.tensors = r->tensors;
 	return e;

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ask.h"
 #include "device.h"
@@ -12,6 +13,13 @@
 #include "local.h"
 #include "next.h"
 #include "scaffold.h"
+#include "shard.h"
+#include "training.h"
+
+#define FNV_BASIS 0xcbf29ce484222325u
+#define FNV_PRIME 0x100000001b3u
+
+#define AT(type, member) offsetof(struct rivulet_##type, member)
 
 static void
 deliver_event(void *context, int level, const char *line)
@@ -151,15 +159,65 @@ rivulet_next(struct rivulet *r, double timeout_s, const struct rivulet_task **ta
 int
 rivulet_submit(struct rivulet *r, const struct rivulet_result *result)
 {
-	const struct finish f = {.examples = result->examples,
-	    .steps = result->steps,
-	    .loss = result->loss,
-	    .accuracy = result->accuracy,
-	    .partial = result->partial != 0,
-	    .normaliser = (double)result->steps,
-	    .optimizer = MANIFEST_EXTERNAL};
+	struct report report;
+	struct finish f;
+	enum err e = finish_of(&f, &report, result, &r->why);
 
-	return finish_submit(r, &f);
+	if (!e && r->has_work && work_variates(&r->work))
+		e = err_set(
+		    &r->why, ERR_INVALID, "a job with control variates needs the built-in trainer");
+	return e ? handle_error(e) : finish_submit(r, &f);
+}
+
+int
+rivulet_stop_now(struct rivulet *r)
+{
+	if (!r->has_work)
+		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
+	if (r->cancel && r->cancel(r->context) != 0)
+		return RIVULET_STOPPED;
+	return backoff_now() < r->stop_at ? RIVULET_OK : RIVULET_TIMEOUT;
+}
+
+int
+rivulet_validation(struct rivulet *r, uint64_t examples, uint32_t *indices, size_t *count)
+{
+	uint32_t *order = NULL;
+	size_t held = 0, room = indices ? *count : 0;
+
+	if (!r->has_work)
+		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
+	const struct task *t = &r->work.task;
+	/* Round 0 stands for "in every round": the validation share of a job never changes. */
+	enum err e = examples > UINT32_MAX
+	    ? ERR_LIMIT
+	    : shard_hold(&order, &held, (size_t)examples, t->recipe.data.validation,
+		  training_seed(t->seed, 0, session_device(r->session)));
+	if (e)
+		return handle_error(err_set(
+		    &r->why, e, "%llu examples are too many", (unsigned long long)examples));
+	*count = held;
+	if (held > 0 && held <= room)
+		memcpy(indices, order, held * sizeof(*indices));
+	free(order);
+	if (held <= room)
+		return RIVULET_OK;
+	return handle_error(err_set(&r->why, ERR_LIMIT, "there are %zu indices", held));
+}
+
+void *
+rivulet_hold(struct rivulet *r)
+{
+	if (!r->has_work || r->weights_held)
+		return NULL;
+	r->weights_held = true;
+	return r->work.weights;
+}
+
+void
+rivulet_release(void *held)
+{
+	free(held);
 }
 
 int
@@ -200,4 +258,31 @@ rivulet_error_name(int error)
 	    "numeric"};
 
 	return error >= 0 && error <= RIVULET_NUMERIC ? names[error] : "unknown";
+}
+
+/* FNV-1a over words: a size, then the offsets of that struct's members in the order of the header. */
+uint64_t
+rivulet_abi(void)
+{
+	static const size_t words[] = {sizeof(struct rivulet_options), AT(options, home),
+	    AT(options, config), AT(options, trainer), AT(options, data), AT(options, examples),
+	    AT(options, cancel), AT(options, event), AT(options, context),
+	    sizeof(struct rivulet_tensor), AT(tensor, name), AT(tensor, shape), AT(tensor, dims),
+	    AT(tensor, count), AT(tensor, data), AT(tensor, trained), AT(tensor, role),
+	    AT(tensor, type), AT(tensor, bytes), AT(tensor, size), sizeof(struct rivulet_task),
+	    AT(task, id), AT(task, job), AT(task, model), AT(task, round), AT(task, seed),
+	    AT(task, deadline_s), AT(task, params), AT(task, recipe), AT(task, tensors),
+	    AT(task, tensor_count), AT(task, rate), AT(task, kind), AT(task, batch),
+	    AT(task, validation), AT(task, epochs), AT(task, steps), AT(task, seconds),
+	    sizeof(struct rivulet_metric), AT(metric, name), AT(metric, value),
+	    sizeof(struct rivulet_evaluation), AT(evaluation, examples), AT(evaluation, loss),
+	    AT(evaluation, accuracy), sizeof(struct rivulet_result), AT(result, examples),
+	    AT(result, steps), AT(result, loss), AT(result, accuracy), AT(result, partial),
+	    AT(result, optimizer), AT(result, normaliser), AT(result, evaluate),
+	    AT(result, metrics), AT(result, metric_count)};
+	uint64_t hash = FNV_BASIS;
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		hash = (hash ^ words[i]) * FNV_PRIME;
+	return hash;
 }

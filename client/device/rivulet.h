@@ -16,6 +16,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 
 enum rivulet_error {
 	RIVULET_OK = 0,
@@ -53,6 +56,23 @@ struct rivulet_options {
 	void *context;
 };
 
+enum rivulet_kind { RIVULET_TRAIN = 0 };
+
+enum rivulet_role {
+	RIVULET_ROLE_TRAIN = 0, /* trained; part of the delta */
+	RIVULET_ROLE_AVERAGE, /* part of the delta: the new model has the mean of what the devices have */
+	RIVULET_ROLE_FROZEN, /* carried unchanged */
+	RIVULET_ROLE_LOCAL, /* trained, and kept on this device from round to round */
+};
+
+/* What moved the weights. */
+enum rivulet_optimizer {
+	RIVULET_OWN = 0, /* none of these */
+	RIVULET_SGD, /* with or without momentum */
+	RIVULET_ADAM,
+	RIVULET_ADAMW,
+};
+
 struct rivulet_tensor {
 	const char *name;
 	const uint64_t *shape;
@@ -60,6 +80,10 @@ struct rivulet_tensor {
 	uint64_t count; /* elements */
 	float *data; /* change in place; NULL if it does not hold 32-bit floats */
 	int trained; /* 1: part of the delta; 0: carried unchanged */
+	int role; /* enum rivulet_role */
+	const char *type; /* safetensors' word: "F32", "I64", ... */
+	void *bytes; /* its values in little-endian order, perhaps not aligned */
+	uint64_t size; /* bytes */
 };
 
 /* Belongs to the handle; valid until submit, abort or close. */
@@ -74,6 +98,26 @@ struct rivulet_task {
 	size_t tensor_count;
 	double
 	    rate; /* learning rate of this round: the job's, after its schedule; 0 if it gives none */
+	int kind; /* enum rivulet_kind */
+	uint32_t batch; /* examples of one batch; 0: all in one */
+	double validation; /* share of the examples kept for evaluation: rivulet_validation */
+	/* What the job plans, 0 where it says nothing of it. Steps are known with epochs too: those of the optimizer, over the
+	 * examples of the options less the validation share. Training ends after about `seconds`; that is not partial work. */
+	uint64_t epochs, steps;
+	double seconds;
+};
+
+/* A figure of the program's own. */
+struct rivulet_metric {
+	const char *name; /* 1 to 63 bytes, no control characters */
+	double value;
+};
+
+/* What the base model does on the validation share, before training. */
+struct rivulet_evaluation {
+	uint64_t examples; /* 0: it was not evaluated */
+	double loss; /* NaN if there is none */
+	double accuracy; /* 0 to 1; NaN if there is none */
 };
 
 struct rivulet_result {
@@ -82,7 +126,13 @@ struct rivulet_result {
 	double loss; /* mean training loss */
 	double accuracy; /* NaN if there is none */
 	int partial; /* 1: stopped before the planned work */
+	int optimizer; /* enum rivulet_optimizer */
+	double normaliser; /* sum of the weights of the local steps; 0: steps */
+	struct rivulet_evaluation evaluate;
+	const struct rivulet_metric *metrics;
+	size_t metric_count; /* at most RIVULET_METRICS_MAX */
 };
+#define RIVULET_METRICS_MAX 64
 
 /* Opens a home that has joined. On failure *out is NULL and the reason goes to why (may be NULL). */
 int rivulet_open(
@@ -94,9 +144,22 @@ void rivulet_close(struct rivulet *r);
  * outbox. RIVULET_TIMEOUT, RIVULET_STOPPED, RIVULET_DENIED or an error of this machine; an unreachable coordinator is
  * waited for. Forgets a task still in hand. */
 int rivulet_next(struct rivulet *r, double timeout_s, const struct rivulet_task **task);
+/* Asked between two steps: RIVULET_OK to go on, RIVULET_TIMEOUT when what is left until the deadline is needed for sending (or the
+ * owner's seconds_per_round is over), RIVULET_STOPPED when cancel says so, RIVULET_STATE without a task. Never blocks. */
+int rivulet_stop_now(struct rivulet *r);
+/* Which of `examples` that only the program holds are the validation share of the task in hand, ascending from 0: the same in
+ * every round, and those that `rivulet run` would keep. *count: the room of `indices` on entry (0 with NULL), then how many
+ * there are; RIVULET_LIMIT if that is more. */
+int rivulet_validation(struct rivulet *r, uint64_t examples, uint32_t *indices, size_t *count);
+/* The one block of memory that holds every tensor of the task in hand now belongs to the caller too: it stays after the task, until
+ * rivulet_release, which comes after the task. Once per task; NULL without a task or the second time. */
+void *rivulet_hold(struct rivulet *r);
+/* NULL is legal; any thread, also after rivulet_close. */
+void rivulet_release(void *held);
 /* Turns the changed tensors into a signed delta, writes it to disk and sends it. RIVULET_OK: the coordinator has it.
  * RIVULET_REFUSED: it does not want it. RIVULET_UNREACHABLE, RIVULET_STOPPED: it is kept and sent by a later
- * rivulet_next. RIVULET_NUMERIC, RIVULET_INVALID: nothing was kept; the task is still in hand and may be aborted. */
+ * rivulet_next. RIVULET_NUMERIC, RIVULET_INVALID and other errors: nothing was kept; the task is still in hand and may be
+ * submitted otherwise or aborted. */
 int rivulet_submit(struct rivulet *r, const struct rivulet_result *result);
 /* Gives the task back. reason: a word ("trainer-failed", "no-data", "out-of-memory", ...); log may be NULL. */
 int rivulet_abort(struct rivulet *r, const char *reason, const char *log);
@@ -110,6 +173,12 @@ const char *rivulet_device(const struct rivulet *r);
 const char *rivulet_name(const struct rivulet *r);
 const char *rivulet_version(void);
 
+/* Of the sizes and offsets of this header's structs: who calls the library without a compiler compares it. */
+uint64_t rivulet_abi(void);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -18,6 +18,7 @@
 #define MEMORY_COPIES 4
 #define MEMORY_VARIATES 5
 #define MEMORY_FEEDBACK 1
+#define DEADLINE_SHARE 0.9 /* of the time left; the rest is for encoding and sending */
 
 static enum err
 read_head(struct work *w, int fd, struct why *why)
@@ -101,6 +102,16 @@ double
 work_left(const struct work *w)
 {
 	return w->task.deadline_s - (backoff_now() - w->came_at);
+}
+
+double
+work_budget(const struct work *w, double own)
+{
+	double left = work_left(w) * DEADLINE_SHARE;
+
+	if (left <= 0)
+		left = 0.001;
+	return own > 0 && own < left ? own : left;
 }
 
 enum err

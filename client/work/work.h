@@ -29,6 +29,8 @@ ERR_MUST_USE enum err work_load(
 void work_deinit(struct work *w);
 /* Seconds until the task's deadline; negative when it is over. */
 double work_left(const struct work *w);
+/* Seconds that training may take from now on: a share of what is left, at most `own` (0: no limit of the owner's), never 0. */
+double work_budget(const struct work *w, double own);
 /* The delta vector, table.elements floats: weights minus the base model in the file. The caller frees it. */
 ERR_MUST_USE enum err work_delta(const struct work *w, float **out, struct why *why);
 /* The learning rate of the task's round: the job's, after its schedule; 0 if it gives none. */

@@ -210,20 +210,6 @@ epoch(struct run *r)
 	return e;
 }
 
-static void
-plan(struct run *r)
-{
-	const struct local_spec *local = r->config->local;
-	double amount = local->amount;
-
-	r->began = seconds_now();
-	if (local->unit == LOCAL_SECONDS)
-		return;
-	if (local->unit == LOCAL_EPOCHS)
-		amount *= (double)((r->data->count + r->step_examples - 1) / r->step_examples);
-	r->planned = amount >= 0x1p62 ? (uint64_t)1 << 62 : amount >= 1 ? (uint64_t)amount : 1;
-}
-
 static bool
 all_finite(const float *x, uint64_t n)
 {
@@ -308,7 +294,8 @@ start(struct run *r, struct why *why)
 	r->step_examples = (size_t)size * (local->accumulate > 1 ? local->accumulate : 1);
 	set_update(r);
 	enum err e = net_prepare(r->net, &r->update, why);
-	plan(r);
+	r->began = seconds_now();
+	r->planned = training_steps(local, r->data->count);
 	return e;
 }
 

@@ -16,7 +16,7 @@ for f in bin/rivuletd bin/rivulet; do
 	"$root/$f" --version | grep -q '(protocol [1-9]' || { echo "$f --version: $("$root/$f" --version)"; exit 1; }
 done
 "$root/bin/rivuletd" --version | grep -q ', schema [1-9]'
-for f in lib/librivulet.a include/rivulet.h lib/pkgconfig/rivulet.pc share/doc/rivulet/README.md share/doc/rivulet/examples/pumps.json \
+for f in lib/librivulet.a lib/librivulet.so lib/librivulet.so.1 include/rivulet.h lib/pkgconfig/rivulet.pc share/doc/rivulet/README.md share/doc/rivulet/examples/pumps.json \
 	lib/sysusers.d/rivulet.conf lib/tmpfiles.d/rivulet.conf; do
 	[ -s "$root/$f" ] || { echo "$f was not installed"; exit 1; }
 done
@@ -51,16 +51,34 @@ if make all BUILD="$dir/bare" CC="${CC:-cc} -nostdinc" >"$dir/said" 2>&1 || ! gr
 	exit 1
 fi
 
-# shellcheck disable=SC2046 # flags are words
-PKG_CONFIG_PATH=$root/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dir pkg-config --libs --cflags --static rivulet >"$dir/flags"
-sed -i "s,$dir/usr/lib,/usr/lib,g" "$dir/flags"
-for source in examples/*.c; do
-	# shellcheck disable=SC2046
-	${CC:-cc} -std=c11 -D_GNU_SOURCE "$source" -o "$dir/example" $(cat "$dir/flags") || { echo "$source does not build"; exit 1; }
+# What the shared library shows is what rivulet.h declares, and a program may count on it as long as the number in its name stays.
+library=$root/lib/librivulet.so.1
+nm -D --defined-only "$library" | sed -n 's/.* T //p' | LC_ALL=C sort >"$dir/symbols"
+diff tests/vectors/librivulet.symbols "$dir/symbols" || { echo "librivulet.so.1 does not have the symbols of tests/vectors/librivulet.symbols"; exit 1; }
+sed -n 's/@@.*//;s/^/ /p' "$dir/symbols" | while read -r name; do
+	grep -q "[ *]$name(" "$root/include/rivulet.h" || { echo "rivulet.h does not declare $name"; exit 1; }
 done
+nm -D --defined-only "$library" | grep -v ' T rivulet_' | grep -v ' A RIVULET_1$' && { echo "librivulet.so.1 shows more than that"; exit 1; }
+readelf -d "$library" | grep -q 'SONAME.*\[librivulet.so.1\]' || { echo "librivulet.so.1 has another soname"; exit 1; }
+
+# flags KIND [OPTION]: what pkg-config says to link with the library of that kind.
+flags() {
+	PKG_CONFIG_PATH=$root/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dir pkg-config --libs --cflags ${2:+"$2"} rivulet |
+		sed "s,$dir/usr/lib,/usr/lib,g;s,-lrivulet,-l:librivulet.$1,"
+}
+flags a --static >"$dir/flags"
+for source in examples/*.c; do
+	# shellcheck disable=SC2046 # flags are words
+	${CC:-cc} -std=c11 -D_GNU_SOURCE "$source" -o "$dir/example" $(cat "$dir/flags") || { echo "$source does not build"; exit 1; }
+	# shellcheck disable=SC2046
+	${CC:-cc} -std=c11 -D_GNU_SOURCE "$source" -o "$dir/shared" $(flags so) -lm || { echo "$source does not build with the shared library"; exit 1; }
+done
+readelf -d "$dir/shared" | grep -q 'NEEDED.*\[librivulet.so.1\]' || { echo "the example does not need librivulet.so.1"; exit 1; }
+LD_LIBRARY_PATH=$root/lib "$dir/shared" "$dir/nowhere" 2>&1 | grep -q '^own_loop: .*join' ||
+	{ echo "the example does not run with librivulet.so.1: $(LD_LIBRARY_PATH=$root/lib "$dir/shared" "$dir/nowhere" 2>&1)"; exit 1; }
 # A device computes nothing but its own loop's training: no linear algebra comes along, in whatever the flags name, or the program needs.
 grep -Eq 'blas|gfortran|quadmath' "$dir/flags" && { echo "rivulet.pc names BLAS: $(cat "$dir/flags")"; exit 1; }
-for program in "$BUILD/examples/own_loop" "$dir/example"; do
+for program in "$BUILD/examples/own_loop" "$dir/example" "$library"; do
 	ldd "$program" >"$dir/needs"
 	grep libcurl "$dir/needs" >/dev/null || { echo "$program needs no libcurl: is this a device?"; exit 1; }
 	grep -E 'blas|gfortran|quadmath' "$dir/needs" && { echo "$program needs that"; exit 1; }

@@ -143,6 +143,47 @@ test_refused(void **state)
 	assert_int_equal(shard_pick(&keep, &n, &no_labels, NULL, EXAMPLES, NULL), ERR_INVALID);
 }
 
+static bool
+lies_in(const uint32_t *items, size_t n, uint32_t item)
+{
+	while (n > 0 && items[n - 1] != item)
+		n--;
+	return n > 0;
+}
+
+/* Every example is on one side, both ascending, and only the seed decides on which. */
+static void
+test_hold(void **state)
+{
+	uint32_t *order, *again, *other;
+	size_t held, held_again;
+
+	(void)state;
+	assert_int_equal(shard_hold(&order, &held, EXAMPLES, 0.25, 7), ERR_OK);
+	assert_int_equal(shard_hold(&again, &held_again, EXAMPLES, 0.25, 7), ERR_OK);
+	assert_int_equal(shard_hold(&other, &held_again, EXAMPLES, 0.25, 8), ERR_OK);
+	assert_int_equal(held, EXAMPLES / 4);
+	assert_memory_equal(order, again, EXAMPLES * sizeof(*order));
+	assert_memory_not_equal(order, other, EXAMPLES * sizeof(*order));
+	for (size_t i = 1; i < EXAMPLES; i++)
+		assert_true(i == held || order[i - 1] < order[i]);
+	for (uint32_t i = 0; i < EXAMPLES; i++)
+		assert_true(lies_in(order, held, i) != lies_in(order + held, EXAMPLES - held, i));
+	free(order);
+	free(again);
+	free(other);
+	assert_int_equal(shard_held(100, 0), 0);
+	assert_int_equal(shard_held(1, 0.5), 0);
+	assert_int_equal(shard_held(2, 0.001), 1);
+	assert_int_equal(shard_held(10, 0.25), 2);
+	assert_int_equal(shard_hold(&order, &held, 0, 0.5, 1), ERR_OK);
+	assert_int_equal(held, 0);
+	free(order);
+	if (sizeof(size_t) > 4)
+		assert_int_equal(
+		    shard_hold(&order, &held, (size_t)UINT32_MAX + 1, 0.5, 1), ERR_LIMIT);
+}
+
 int
 main(void)
 {
@@ -151,6 +192,7 @@ main(void)
 	    cmocka_unit_test(test_by_label),
 	    cmocka_unit_test(test_seed),
 	    cmocka_unit_test(test_refused),
+	    cmocka_unit_test(test_hold),
 	};
 
 	return cmocka_run_group_tests(tests, draw_labels, NULL);

@@ -85,11 +85,36 @@ seeds(void **state)
 	}
 }
 
+static uint64_t
+steps(enum local_unit unit, double amount, uint32_t batch, uint32_t accumulate)
+{
+	const struct local_spec l = {
+	    .unit = unit, .amount = amount, .batch = batch, .accumulate = accumulate};
+
+	return training_steps(&l, 101);
+}
+
+/* An epoch ends with what is left of it; a batch is not larger than all there is. */
+static void
+plans(void **state)
+{
+	const struct local_spec epoch = {.unit = LOCAL_EPOCHS, .amount = 1};
+
+	(void)state;
+	assert_int_equal(steps(LOCAL_EPOCHS, 3, 10, 1), 33);
+	assert_int_equal(steps(LOCAL_EPOCHS, 3, 10, 4), 9);
+	assert_int_equal(steps(LOCAL_EPOCHS, 3, 0, 1), 3);
+	assert_int_equal(steps(LOCAL_EPOCHS, 3, 500, 1), 3);
+	assert_int_equal(steps(LOCAL_STEPS, 7, 10, 1), 7);
+	assert_int_equal(steps(LOCAL_SECONDS, 1, 10, 1), 0);
+	assert_int_equal(training_steps(&epoch, 0), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(schedules),
-	    cmocka_unit_test(straight_schedules), cmocka_unit_test(seeds)};
+	    cmocka_unit_test(straight_schedules), cmocka_unit_test(seeds), cmocka_unit_test(plans)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,3 +120,31 @@ shard_pick(uint32_t **keep, size_t *keep_count, const struct shard *shard, const
 	*keep = out;
 	return ERR_OK;
 }
+
+size_t
+shard_held(size_t examples, double share)
+{
+	size_t held = (size_t)(share * (double)examples);
+
+	return share > 0 && held == 0 && examples >= 2 ? 1 : held;
+}
+
+enum err
+shard_hold(uint32_t **order, size_t *held, size_t examples, double share, uint64_t seed)
+{
+	struct prng rng;
+
+	if (examples > UINT32_MAX)
+		return ERR_LIMIT;
+	*held = shard_held(examples, share);
+	*order = calloc(examples ? examples : 1, sizeof(**order));
+	if (!*order)
+		return ERR_NOMEM;
+	identity_order(*order, examples);
+	prng_seed(&rng, seed);
+	prng_shuffle(&rng, *order, examples);
+	/* Ascending order keeps copies sequential and the result readable. */
+	qsort(*order, *held, sizeof(**order), compare_u32);
+	qsort(*order + *held, examples - *held, sizeof(**order), compare_u32);
+	return ERR_OK;
+}

@@ -26,4 +26,11 @@ struct shard {
 ERR_MUST_USE enum err shard_pick(uint32_t **keep, size_t *keep_count, const struct shard *shard,
     const int32_t *labels, size_t examples, struct why *why);
 
+/* How many examples are kept for evaluation: `share` of them, but one at least of two or more unless the share is 0. */
+size_t shard_held(size_t examples, double share);
+/* Which they are: (*order)[0..*held) are
+ * their indices, what follows those to train on, both ascending; the caller frees *order. ERR_NOMEM; ERR_LIMIT past 32 bits. */
+ERR_MUST_USE enum err shard_hold(
+    uint32_t **order, size_t *held, size_t examples, double share, uint64_t seed);
+
 #endif

@@ -23,3 +23,17 @@ training_rate(const struct local_spec *local, uint64_t round)
 {
 	return schedule_rate(&local->schedule, local->optimizer.rate, round);
 }
+
+uint64_t
+training_steps(const struct local_spec *local, uint64_t examples)
+{
+	uint64_t batch = local->batch && local->batch < examples ? local->batch : examples;
+	uint64_t step = batch * (local->accumulate > 1 ? local->accumulate : 1);
+	double amount = local->amount;
+
+	if (local->unit == LOCAL_SECONDS || step == 0)
+		return 0;
+	if (local->unit == LOCAL_EPOCHS)
+		amount *= (double)((examples + step - 1) / step);
+	return amount >= 0x1p62 ? (uint64_t)1 << 62 : amount >= 1 ? (uint64_t)amount : 1;
+}
