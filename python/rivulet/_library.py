@@ -1,0 +1,235 @@
+"""librivulet.so.1 by ctypes: its structs, one handle. Nothing else in the package calls C, and this needs no numpy."""
+import ctypes
+import os
+import weakref
+from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_int, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+from . import Error
+
+NAME = "librivulet.so.1"
+OK, TIMEOUT, STOPPED, INVALID, LIMIT = range(5)
+UNREACHABLE, REFUSED, STATE, NUMERIC = 10, 11, 12, 13
+CANCEL = ctypes.CFUNCTYPE(c_int, c_void_p)
+EVENT = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
+
+
+class Options(ctypes.Structure):
+    _fields_ = [
+        ("home", c_char_p),
+        ("config", c_char_p),
+        ("trainer", c_char_p),
+        ("data", c_char_p),
+        ("examples", c_uint64),
+        ("cancel", CANCEL),
+        ("event", EVENT),
+        ("context", c_void_p),
+    ]
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("shape", POINTER(c_uint64)),
+        ("dims", c_uint),
+        ("count", c_uint64),
+        ("data", c_void_p),
+        ("trained", c_int),
+        ("role", c_int),
+        ("type", c_char_p),
+        ("bytes", c_void_p),
+        ("size", c_uint64),
+    ]
+
+
+class TaskFacts(ctypes.Structure):
+    _fields_ = [
+        ("id", c_char_p),
+        ("job", c_char_p),
+        ("model", c_char_p),
+        ("round", c_uint64),
+        ("seed", c_uint64),
+        ("deadline_s", c_double),
+        ("params", c_char_p),
+        ("recipe", c_char_p),
+        ("tensors", POINTER(Tensor)),
+        ("tensor_count", c_size_t),
+        ("rate", c_double),
+        ("kind", c_int),
+        ("batch", c_uint32),
+        ("validation", c_double),
+        ("epochs", c_uint64),
+        ("steps", c_uint64),
+        ("seconds", c_double),
+    ]
+
+
+class Metric(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("value", c_double)]
+
+
+class Evaluation(ctypes.Structure):
+    _fields_ = [("examples", c_uint64), ("loss", c_double), ("accuracy", c_double)]
+
+
+class Result(ctypes.Structure):
+    _fields_ = [
+        ("examples", c_uint64),
+        ("steps", c_uint64),
+        ("loss", c_double),
+        ("accuracy", c_double),
+        ("partial", c_int),
+        ("optimizer", c_int),
+        ("normaliser", c_double),
+        ("evaluate", Evaluation),
+        ("metrics", POINTER(Metric)),
+        ("metric_count", c_size_t),
+    ]
+
+
+def abi() -> int:
+    """What ``rivulet_abi()`` gives if its structs are those above."""
+    value = 0xCBF29CE484222325
+    for struct in (Options, Tensor, TaskFacts, Metric, Evaluation, Result):
+        words = [ctypes.sizeof(struct)] + [getattr(struct, field[0]).offset for field in struct._fields_]
+        for word in words:
+            value = ((value ^ word) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return value
+
+
+_HANDLE = c_void_p
+_CALLS = [
+    ("rivulet_abi", c_uint64, []),
+    ("rivulet_version", c_char_p, []),
+    ("rivulet_error_name", c_char_p, [c_int]),
+    ("rivulet_open", c_int, [POINTER(_HANDLE), POINTER(Options), c_char_p, c_size_t]),
+    ("rivulet_close", None, [_HANDLE]),
+    ("rivulet_next", c_int, [_HANDLE, c_double, POINTER(POINTER(TaskFacts))]),
+    ("rivulet_stop_now", c_int, [_HANDLE]),
+    ("rivulet_validation", c_int, [_HANDLE, c_uint64, POINTER(c_uint32), POINTER(c_size_t)]),
+    ("rivulet_hold", c_void_p, [_HANDLE]),
+    ("rivulet_release", None, [c_void_p]),
+    ("rivulet_submit", c_int, [_HANDLE, POINTER(Result)]),
+    ("rivulet_abort", c_int, [_HANDLE, c_char_p, c_char_p]),
+    ("rivulet_why", c_char_p, [_HANDLE]),
+    ("rivulet_device", c_char_p, [_HANDLE]),
+    ("rivulet_name", c_char_p, [_HANDLE]),
+]
+_loaded: Optional[ctypes.CDLL] = None
+
+
+def load() -> ctypes.CDLL:
+    """The library: the one that RIVULET_LIBRARY names, or the system's. Error: it is absent, or of another version."""
+    global _loaded
+    if _loaded is not None:
+        return _loaded
+    path = os.environ.get("RIVULET_LIBRARY") or NAME
+    try:
+        library = ctypes.CDLL(path)
+        for name, result, arguments in _CALLS:
+            call = getattr(library, name)
+            call.restype, call.argtypes = result, arguments
+    except (OSError, AttributeError) as e:
+        raise Error(
+            "%s cannot be used (%s): install it with `sudo make install && sudo ldconfig` in Rivulet's source tree, "
+            "or let RIVULET_LIBRARY name its file" % (path, e),
+            "not-found",
+        ) from None
+    if library.rivulet_abi() != abi():
+        raise Error("%s is version %s, this package is made for another" % (path, library.rivulet_version().decode()), "state")
+    _loaded = library
+    return library
+
+
+def _text(value: Optional[str]) -> Optional[bytes]:
+    return None if value is None else os.fsencode(value)
+
+
+class Handle:
+    """An open device. One thread at a time; calls block as rivulet.h says, without the GIL."""
+
+    def __init__(
+        self,
+        home: Optional[str],
+        config: Optional[str],
+        trainer: str,
+        data: str,
+        examples: int,
+        cancel: Callable[[], bool],
+        event: Callable[[int, str], None],
+    ) -> None:
+        self.library = load()
+        self._at = _HANDLE()
+        # Kept, for C holds only their addresses.
+        self._calls = (CANCEL(lambda _: int(cancel())), EVENT(lambda _, level, line: event(level, line.decode("utf-8", "replace"))))
+        options = Options(_text(home), _text(config), trainer.encode(), data.encode(), examples, *self._calls)
+        why = ctypes.create_string_buffer(512)
+        code = self.library.rivulet_open(byref(self._at), byref(options), why, len(why))
+        if code != OK:
+            raise self.error(code, why.value.decode("utf-8", "replace"))
+
+    def error(self, code: int, text: Optional[str] = None) -> Error:
+        """What a call gave, as an exception."""
+        if text is None:
+            text = self.library.rivulet_why(self._at).decode("utf-8", "replace")
+        word = self.library.rivulet_error_name(code).decode()
+        return Error(text or word, word)
+
+    def next(self, timeout: float) -> Tuple[int, Optional[TaskFacts]]:
+        facts = POINTER(TaskFacts)()
+        code = self.library.rivulet_next(self._at, timeout, byref(facts))
+        return code, facts.contents if code == OK else None
+
+    def stop_now(self) -> int:
+        return self.library.rivulet_stop_now(self._at)
+
+    def validation(self, examples: int) -> Any:
+        """Indices as a ctypes array of 32-bit unsigned integers."""
+        room = c_size_t(0)
+        code = self.library.rivulet_validation(self._at, examples, None, byref(room))
+        out = (c_uint32 * room.value)() if code == LIMIT and examples < 1 << 32 else (c_uint32 * 0)()
+        if len(out):
+            code = self.library.rivulet_validation(self._at, examples, out, byref(room))
+        if code != OK:
+            raise self.error(code)
+        return out
+
+    def hold(self, size: int) -> Any:
+        """The memory of the task's tensors as a ctypes array of `size` bytes. It is released when the last view of it dies.
+
+        The caller keeps the array until the task has ended.
+        """
+        at = self.library.rivulet_hold(self._at)
+        if not at:
+            return (c_char * 0)()
+        block = (c_char * size).from_address(at)
+        weakref.finalize(block, self.library.rivulet_release, at).atexit = False
+        return block
+
+    def submit(
+        self,
+        figures: Sequence[Tuple[str, Any]],
+        evaluate: Optional[Tuple[int, float, float]],
+        metrics: List[Tuple[str, float]],
+    ) -> int:
+        result = Result(**dict(figures))
+        if evaluate:
+            result.evaluate = Evaluation(*evaluate)
+        result.metrics = (Metric * len(metrics))(*[Metric(name.encode(), value) for name, value in metrics])
+        result.metric_count = len(metrics)
+        return self.library.rivulet_submit(self._at, byref(result))
+
+    def abort(self, reason: str, log: str) -> int:
+        return self.library.rivulet_abort(self._at, reason.encode(), log.encode("utf-8", "replace").replace(b"\0", b"?"))
+
+    @property
+    def device(self) -> str:
+        return self.library.rivulet_device(self._at).decode()
+
+    @property
+    def name(self) -> str:
+        return self.library.rivulet_name(self._at).decode()
+
+    def close(self) -> None:
+        at, self._at = self._at, _HANDLE()
+        self.library.rivulet_close(at)

@@ -1,0 +1,481 @@
+"""Where tasks come from: a device of this program's own, an agent that started it for good, or one directory."""
+import json
+import math
+import os
+import re
+import select
+import sys
+import time
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from . import Error, _library, safetensors
+from ._signals import Signals
+
+GO_ON, DEADLINE, CANCEL = range(3)
+ROLES = ("train", "average", "frozen", "local")
+OPTIMIZERS = ("own", "sgd", "adam", "adamw")
+_OPTIMIZER_IDS = (65535, 0, 1, 2)  # of the manifest, in that order
+LINE_MAX = 64 << 10
+TASK_MAX = 4 << 20
+DEADLINE_SHARE = 0.9  # for agents that do not say how many seconds there are
+KINDS = ("train", "evaluate")
+
+
+class Part(NamedTuple):
+    """One tensor of the task in hand."""
+
+    name: str
+    type: str  # safetensors' word
+    shape: Tuple[int, ...]
+    role: str  # one of ROLES
+    data: memoryview  # its bytes, to be changed in place
+
+    @property
+    def wanted(self) -> bool:
+        """Does the work end in this tensor?"""
+        return self.role != "frozen"
+
+
+class Figures(NamedTuple):
+    """What a program says of its work, checked."""
+
+    examples: int
+    steps: int
+    loss: float
+    accuracy: float  # NaN if there is none
+    partial: bool
+    optimizer: str  # one of OPTIMIZERS
+    normaliser: float
+    evaluate: Optional[Tuple[int, float, float]]  # examples, loss, accuracy
+    metrics: List[Tuple[str, float]]
+
+
+class Facts(NamedTuple):
+    """What a task says, whoever brought it."""
+
+    id: str
+    job: str
+    model: str
+    kind: str
+    round: int
+    seed: int
+    rate: float
+    params: Dict[str, Any]
+    recipe: Dict[str, Any]
+    validation: float
+    epochs: int
+    steps: int
+    seconds: float
+    batch: int
+    deadline: float  # time.monotonic()
+
+
+class Hand:
+    """A task in hand; the sources below each have their own."""
+
+    facts: Facts
+    parts: List[Part]
+
+    def stop(self) -> int:
+        """GO_ON, DEADLINE or CANCEL; never blocks."""
+        raise NotImplementedError
+
+    def validation(self, examples: Optional[int]) -> Any:
+        """A buffer of 32-bit indices."""
+        raise NotImplementedError
+
+    def submit(self, figures: Figures, after: Dict[str, Any]) -> Tuple[bool, str]:
+        """Ends the task: was the work taken, and what was said. after: values by name for parts, {} if they are in place.
+        Error: it is still in hand."""
+        raise NotImplementedError
+
+    def give_back(self, reason: str, text: str, seconds: float) -> None:
+        raise NotImplementedError
+
+    def examples(self) -> "Examples":
+        raise Error("only a program that `rivulet run` started is given examples", "state")
+
+
+class Examples(NamedTuple):
+    """numpy arrays: x float32 [n, *shape], normalised as the recipe says; y [n] of classes (int32), or [n, width] of numbers."""
+
+    x: Any
+    y: Any
+    validation_x: Any  # None without a validation share
+    validation_y: Any
+
+
+class Source:
+    """Brings one task after the other."""
+
+    def next(self, wait: float) -> Optional[Hand]:
+        """Waits, for ever if `wait` is negative; None: no more will come, or none came in time."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Nothing is in hand afterwards. May be called twice."""
+
+
+def copy_into(part: Part, value: Any) -> None:
+    """A numpy array or a torch tensor of the part's shape over its values, converted to its type."""
+    import numpy
+
+    torch = sys.modules.get("torch")
+    if part.type == "BF16":
+        word, _, data = safetensors.contents(value)
+        if word != "BF16":
+            raise ValueError("tensor %r is BF16, and %s was given" % (part.name, word))
+        part.data[:] = data
+        return
+    if torch is not None and isinstance(value, torch.Tensor):
+        value = value.detach().float() if value.dtype == torch.bfloat16 else value.detach()
+        value = value.cpu().numpy()
+    numpy.copyto(safetensors.array(part.data, part.type, part.shape), value, casting="same_kind")
+
+
+# --- A device of its own
+
+
+class LibraryHand(Hand):
+    def __init__(self, source: "LibrarySource", facts: "_library.TaskFacts") -> None:
+        self._source = source
+        self.facts = Facts(
+            id=facts.id.decode(),
+            job=facts.job.decode(),
+            model=facts.model.decode(),
+            kind=KINDS[facts.kind],
+            round=facts.round,
+            seed=facts.seed,
+            rate=facts.rate,
+            params=json.loads(facts.params),
+            recipe=json.loads(facts.recipe),
+            validation=facts.validation,
+            epochs=facts.epochs,
+            steps=facts.steps,
+            seconds=facts.seconds,
+            batch=facts.batch,
+            deadline=time.monotonic() + facts.deadline_s,
+        )
+        tensors = facts.tensors[: facts.tensor_count]
+        first = min((t.bytes for t in tensors), default=0)
+        # Kept until the task has ended, for the library works with it until then.
+        self._block = source.handle.hold(max((t.bytes + t.size for t in tensors), default=0) - first)
+        data = memoryview(self._block).cast("B")
+        self.parts = [
+            Part(
+                t.name.decode(),
+                t.type.decode(),
+                tuple(t.shape[: t.dims]),
+                ROLES[t.role],
+                data[t.bytes - first : t.bytes - first + t.size],
+            )
+            for t in tensors
+        ]
+
+    def stop(self) -> int:
+        code = self._source.handle.stop_now()
+        return GO_ON if code == _library.OK else CANCEL if code == _library.STOPPED else DEADLINE
+
+    def validation(self, examples: Optional[int]) -> Any:
+        return self._source.handle.validation(self._source.count if examples is None else examples)
+
+    def submit(self, figures: Figures, after: Dict[str, Any]) -> Tuple[bool, str]:
+        by_name = {part.name: part for part in self.parts}
+        for name, value in after.items():
+            copy_into(by_name[name], value)
+        words = figures._replace(optimizer=OPTIMIZERS.index(figures.optimizer))._asdict()  # type: ignore[arg-type]
+        evaluate, metrics = words.pop("evaluate"), words.pop("metrics")
+        handle = self._source.handle
+        with self._source.signals.blocking():
+            code = handle.submit(list(words.items()), evaluate, metrics)
+        said = handle.error(code) if code != _library.OK else None
+        if said and code not in (_library.REFUSED, _library.UNREACHABLE, _library.STOPPED, _library.DENIED):
+            raise said
+        return code == _library.OK, str(said or "")
+
+    def give_back(self, reason: str, text: str, seconds: float) -> None:
+        with self._source.signals.blocking(seconds):
+            self._source.handle.abort(reason, text)
+
+
+class LibrarySource(Source):
+    def __init__(
+        self, home: Optional[str], config: Optional[str], trainer: str, data: str, examples: int, signals: Signals
+    ) -> None:
+        self.signals, self.count = signals, examples
+        with signals.blocking():
+            self.handle = _library.Handle(home, config, trainer, data, examples, signals.cancelled, _tell)
+        self._open = True
+
+    def next(self, wait: float) -> Optional[Hand]:
+        with self.signals.blocking():
+            code, facts = self.handle.next(wait)
+        if code in (_library.TIMEOUT, _library.STOPPED):
+            return None
+        if facts is None:
+            raise self.handle.error(code)
+        return LibraryHand(self, facts)
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            self.handle.close()
+
+
+def _tell(level: int, line: str) -> None:
+    """The library's events, to whoever configured logging; without that, warnings and errors go to standard error."""
+    import logging
+
+    logging.getLogger("rivulet").log((logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)[level], "%s", line)
+
+
+# --- A directory that an agent made
+
+
+def role_of(rules: Dict[str, str], name: str, type: str) -> str:
+    """As the coordinator decides: the first pattern that matches, "*" being any run of characters."""
+    for pattern, role in rules.items():
+        if re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL):
+            return role
+    return "train" if type == "F32" else "frozen"
+
+
+def planned(local: Dict[str, Any], examples: int) -> Tuple[int, int, float, int]:
+    """Epochs, optimizer steps, seconds and batch of a recipe's "local"; as `rivulet_task` has them."""
+    batch, steps = int(local.get("batch", 10)), int(local.get("steps", 0))
+    seconds = float(local.get("seconds", 0))
+    epochs = int(local.get("epochs", 0 if steps or seconds else 1))
+    step = (min(batch, examples) if batch else examples) * int(local.get("accumulate", 1))
+    if epochs and step:
+        steps = epochs * -(-examples // step)
+    return epochs, steps, seconds, batch
+
+
+class DirectoryHand(Hand):
+    """finishing: is the agent asking for what there is? done: told when what belongs there stands in the directory."""
+
+    def __init__(
+        self,
+        directory: str,
+        signals: Signals,
+        cache: Dict[Any, Examples],
+        finishing: Callable[[], bool] = lambda: False,
+        done: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.directory, self._signals, self._cache = directory, signals, cache
+        self._finishing, self._done = finishing, done
+        came = time.monotonic()
+        with open(self._path("task.json"), "rb") as f:
+            text = f.read(TASK_MAX + 1)
+        if len(text) > TASK_MAX:
+            raise Error("task.json has more than %d bytes" % TASK_MAX, "limit")
+        self._task = task = json.loads(text)
+        recipe = task["recipe"]
+        seconds = float(task.get("seconds", task.get("deadline_s", math.inf) * DEADLINE_SHARE))
+        self._until = came + seconds
+        epochs, steps, budget, batch = planned(recipe.get("local", {}), self._count("x"))
+        self.facts = Facts(
+            id=task["task"],
+            job=task["job"],
+            model=task["model"]["id"],
+            kind=task.get("kind", "train"),
+            round=task["round"],
+            seed=task["local_seed"],
+            rate=float(task.get("rate", 0)),
+            params=recipe.get("params", {}),
+            recipe=recipe,
+            validation=float(recipe.get("data", {}).get("validation", 0)),
+            epochs=epochs,
+            steps=steps,
+            seconds=budget,
+            batch=batch,
+            deadline=came + float(task.get("deadline_s", seconds)),
+        )
+        self.parts = self._load_parts()
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.directory, name)
+
+    def _load_parts(self) -> List[Part]:
+        rules = self.facts.recipe.get("tensors", {})
+        base = safetensors.File(self._task.get("base") or self._path("base.safetensors"), private=True)
+        own: Dict[str, memoryview] = {}
+        if self._task.get("local"):
+            file = safetensors.File(self._task["local"], private=True)
+            own = {t.name: file.bytes(t) for t in file}
+        parts = []
+        for t in base:
+            role = role_of(rules, t.name, t.type)
+            data = own.get(t.name, base.bytes(t)) if role == "local" else base.bytes(t)
+            parts.append(Part(t.name, t.type, t.shape, role, data))
+        return parts
+
+    def _count(self, name: str) -> int:
+        path = self._task.get("examples")
+        shapes = {t.name: t.shape for t in safetensors.File(path)} if path else {}
+        return shapes[name][0] if name in shapes else 0
+
+    def stop(self) -> int:
+        if self._finishing() or self._signals.leaving():
+            return CANCEL
+        return GO_ON if time.monotonic() < self._until else DEADLINE
+
+    def validation(self, examples: Optional[int]) -> Any:
+        del examples
+        raise Error("the agent has divided the examples: see task.examples()", "state")
+
+    def submit(self, figures: Figures, after: Dict[str, Any]) -> Tuple[bool, str]:
+        report: Dict[str, Any] = {
+            "examples": figures.examples,
+            "steps": figures.steps,
+            "loss": figures.loss,
+            "partial": figures.partial,
+            "optimizer": _OPTIMIZER_IDS[OPTIMIZERS.index(figures.optimizer)],
+            "normaliser": figures.normaliser or float(figures.steps),
+        }
+        if not math.isnan(figures.accuracy):
+            report["accuracy"] = figures.accuracy
+        if figures.evaluate:
+            words = zip(("examples", "loss", "accuracy"), figures.evaluate)
+            report["evaluate"] = {name: value for name, value in words if not math.isnan(value)}
+        if figures.metrics:
+            report["metrics"] = dict(figures.metrics)
+        for part in self.parts:
+            if part.name in after:
+                copy_into(part, after[part.name])
+        changed = {p.name: safetensors.Raw(p.type, p.shape, p.data) for p in self.parts if p.wanted}
+        safetensors.save(self._path("after.safetensors"), changed)
+        self._write_report(report)
+        return True, ""
+
+    def give_back(self, reason: str, text: str, seconds: float) -> None:
+        self._write_report({"abort": {"reason": reason, "text": text}})
+
+    def _write_report(self, report: Dict[str, Any]) -> None:
+        path = self._path("report.json")
+        with open(path + ".part", "w", encoding="utf-8") as f:
+            json.dump(report, f, allow_nan=False)
+        os.replace(path + ".part", path)
+        self._done()
+
+    def examples(self) -> Examples:
+        path = self._task.get("examples")
+        if not path:
+            return super().examples()
+        rule = self.facts.recipe.get("data", {}).get("normalise")
+        found = os.stat(path)
+        # An agent writes a set once: the same file need not be read again for the next task.
+        key = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, json.dumps(rule))
+        if key not in self._cache:
+            self._cache.clear()
+            self._cache[key] = read_examples(path, rule)
+        return self._cache[key]
+
+
+def read_examples(path: str, rule: Optional[Dict[str, Any]]) -> Examples:
+    """An agent's file of examples; rule: the recipe's "data"."normalise"."""
+    import numpy
+
+    def normal(x: Any) -> Any:
+        out = x.astype(numpy.float32)
+        if x.dtype == numpy.uint8:
+            out /= 255
+        if rule:
+            shape = [-1] + [1] * (x.ndim - 2)
+            out -= numpy.reshape(numpy.float32(rule["mean"]), shape)
+            out /= numpy.reshape(numpy.float32(rule["std"]), shape)
+        return out
+
+    tensors = safetensors.load(path)
+    x, held = tensors["x"], tensors.get("validation_x")
+    return Examples(normal(x), tensors.get("y"), None if held is None else normal(held), tensors.get("validation_y"))
+
+
+class OnceSource(Source):
+    """One directory, and no more."""
+
+    def __init__(self, directory: str, signals: Signals) -> None:
+        self._directory: Optional[str] = directory
+        self._signals = signals
+
+    def next(self, wait: float) -> Optional[Hand]:
+        directory, self._directory = self._directory, None
+        return DirectoryHand(directory, self._signals, {}) if directory else None
+
+
+class PersistentSource(Source):
+    """An agent on two descriptors: a line of JSON each way for each task."""
+
+    def __init__(self, come: int, go: int, signals: Signals) -> None:
+        self._come, self._go, self._signals = come, go, signals
+        for fd in (come, go):
+            os.set_inheritable(fd, False)
+        self._buffer = b""
+        self._ended = False
+        self._lines: List[Dict[str, Any]] = []
+        self._finish: Optional[str] = None
+        self._cache: Dict[Any, Examples] = {}
+        self._hand: Optional[str] = None
+        self._ready = False
+
+    def _send(self, message: Dict[str, Any]) -> None:
+        data = json.dumps(message).encode() + b"\n"
+        try:
+            while data:
+                data = data[os.write(self._go, data) :]
+        except BrokenPipeError:
+            self._ended = True
+
+    def _take(self, seconds: float) -> None:
+        """Reads what comes within so long, if anything does."""
+        if self._ended or not select.select([self._come], [], [], seconds)[0]:
+            return
+        data = os.read(self._come, LINE_MAX)
+        self._ended = not data
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        if max(map(len, lines + [self._buffer])) > LINE_MAX:
+            raise Error("the agent's line has more than %d bytes" % LINE_MAX, "limit")
+        for line in filter(None, lines):
+            message = json.loads(line)
+            if "finish" in message:
+                self._finish = message["finish"]
+            elif "task" in message:
+                self._lines.append(message)
+
+    def _finishing(self) -> bool:
+        while not self._ended and select.select([self._come], [], [], 0)[0]:
+            self._take(0)
+        return self._ended or (self._hand is not None and self._finish == self._hand)
+
+    def _done(self) -> None:
+        done, self._hand = self._hand, None
+        if done:
+            self._send({"done": done})
+
+    def next(self, wait: float) -> Optional[Hand]:
+        until = time.monotonic() + wait
+        if not self._ready:
+            self._ready = True
+            self._send({"ready": True})
+        with self._signals.blocking():
+            while not self._lines and not self._ended and not self._signals.cancelled():
+                if 0 <= wait and time.monotonic() >= until:
+                    return None
+                self._take(0.5)
+        if not self._lines or self._signals.leaving():
+            return None
+        message = self._lines.pop(0)
+        self._hand = message["task"]
+        return DirectoryHand(message["directory"], self._signals, self._cache, self._finishing, self._done)
+
+
+def choose(make: Callable[[Signals], Source], signals: Signals) -> Source:
+    """How this program was started decides; `make` opens a device of its own."""
+    come, go = os.environ.get("RIVULET_TRAINER_IN"), os.environ.get("RIVULET_TRAINER_OUT")
+    if come and go:
+        return PersistentSource(int(come), int(go), signals)
+    directory = os.environ.get("RIVULET_TASK")
+    last = sys.argv[-1] if len(sys.argv) > 1 else ""
+    if not directory and last and os.path.isfile(os.path.join(last, "task.json")):
+        directory = last
+    return OnceSource(directory, signals) if directory else make(signals)

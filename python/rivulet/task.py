@@ -1,0 +1,562 @@
+"""One task in hand, and the loop over them: the part of the package that a training script meets."""
+import enum
+import math
+import sys
+import time
+from collections import OrderedDict
+from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Union
+
+from . import Error, safetensors
+from . import _sources as sources
+from ._signals import Signals
+
+FAILURES_MAX = 3  # in a row
+LOG_MAX = 2000  # characters of a traceback that go with a task given back
+GIVE_BACK_S = 1.0  # a program that was told to end does not wait longer for the coordinator
+METRICS_MAX = 64
+
+
+class Stop(enum.IntEnum):
+    """Whether to go on with a task. False in a condition means: go on."""
+
+    GO_ON = sources.GO_ON
+    DEADLINE = sources.DEADLINE  # what time is left is needed for sending
+    CANCEL = sources.CANCEL  # this program, or the agent that started it, is to end
+
+
+class Task:
+    """A task in hand: the model to begin with, what the job wants done with it, and its end.
+
+    Used as ``with task: ...``. An exception in there gives the task back with the last lines of its traceback, and the
+    loop goes on; so does leaving without `submit`. Not for several threads at a time.
+    """
+
+    def __init__(self, hand: sources.Hand, loop: "_Loop") -> None:
+        self._hand: Optional[sources.Hand] = hand
+        self._loop = loop
+        self._facts = hand.facts
+        self._parts: "OrderedDict[str, sources.Part]" = OrderedDict((p.name, p) for p in hand.parts)
+        self._tensors: Optional[Dict[str, Any]] = None
+        self._loss: Any = 0.0
+        self._right: Any = None
+        self._calls = 0  # of step
+        self._passed = 0  # examples that all steps took, the same one counted again
+        self._size: Optional[int] = None  # different examples there are
+        self._planned = 0  # batches
+        self._partial = False
+        self._examples: Any = None
+        self._validation: Any = None
+
+    def __repr__(self) -> str:
+        return "<rivulet.Task %s of job %s, round %d>" % (self.id[:8], self.job[:8], self.round)
+
+    # --- What is asked
+
+    @property
+    def id(self) -> str:
+        """In hex, as the coordinator's logs have it."""
+        return self._facts.id
+
+    @property
+    def job(self) -> str:
+        """The job's id in hex."""
+        return self._facts.job
+
+    @property
+    def model(self) -> str:
+        """SHA-256 of the model that this task begins with, in hex."""
+        return self._facts.model
+
+    @property
+    def kind(self) -> str:
+        """ "train"; "evaluate" comes to those who offer it."""
+        return self._facts.kind
+
+    @property
+    def round(self) -> int:
+        """From 1."""
+        return self._facts.round
+
+    @property
+    def seed(self) -> int:
+        """Of this device's work in this round: derive all randomness from it (``torch.manual_seed(task.seed)``)."""
+        return self._facts.seed
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of this round: the job's, after its schedule; 0 if it gives none."""
+        return self._facts.rate
+
+    @property
+    def params(self) -> Dict[str, Any]:
+        """The job's "params"."""
+        return self._facts.params
+
+    @property
+    def recipe(self) -> Dict[str, Any]:
+        """The job's model, tensors, trainer, params, data, local, evaluate and upload, as they were submitted."""
+        return self._facts.recipe
+
+    @property
+    def epochs(self) -> int:
+        """Passes over the data that the job plans; 0 if it plans otherwise."""
+        return self._facts.epochs
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps that the job plans for this device's examples; 0 if that is not known."""
+        return self._facts.steps
+
+    @property
+    def seconds(self) -> float:
+        """Training ends after about so long, which is no partial work; 0: not because of the time."""
+        return self._facts.seconds
+
+    @property
+    def batch(self) -> int:
+        """Examples of one batch; 0: all of them."""
+        return self._facts.batch
+
+    @property
+    def deadline(self) -> float:
+        """``time.monotonic()`` by which the coordinator wants to have the work; `stop_now` says when to end for it."""
+        return self._facts.deadline
+
+    @property
+    def tensors(self) -> Dict[str, Any]:
+        """The model by name, in its order: numpy views of the memory that is submitted, no copies. bfloat16 as 16-bit
+        unsigned integers. They stay valid as long as they live, but what is written after `submit` goes nowhere."""
+        if self._tensors is None:
+            self._tensors = {p.name: safetensors.array(p.data, p.type, p.shape) for p in self._parts.values()}
+        return self._tensors
+
+    def state_dict(self) -> "OrderedDict[str, Any]":
+        """The model as torch tensors by name, in its order, for ``load_state_dict``. They share the memory of `tensors`:
+        a change in place is a change of what is submitted; ``load_state_dict`` copies them."""
+        import torch
+
+        return OrderedDict((p.name, _torch_view(torch, p)) for p in self._parts.values())
+
+    def roles(self) -> Dict[str, str]:
+        """ "train", "average", "frozen" or "local" by tensor."""
+        return {p.name: p.role for p in self._parts.values()}
+
+    def validation_indices(self, examples: Optional[int] = None) -> Any:
+        """Which of `examples` (default: the count given to `tasks`) are for evaluation alone: a sorted numpy array of
+        uint32, the same in every round of a job. For data that only this program holds; see also `examples`."""
+        import numpy
+
+        if self._validation is None or examples is not None:
+            indices = numpy.frombuffer(self._in_hand().validation(examples), numpy.uint32)
+            if examples is not None:
+                return indices
+            self._validation = indices
+        return self._validation
+
+    def examples(self) -> sources.Examples:
+        """The examples that the agent gives a program it started, as numpy arrays: x, y, validation_x, validation_y. x is
+        float32 [n, *shape], normalised as the recipe says. Error in a program that is a device of its own."""
+        if self._examples is None:
+            self._examples = self._in_hand().examples()
+        return self._examples
+
+    # --- The work
+
+    def stop_now(self) -> Stop:
+        """To be asked between two steps by who does not use `batches`. Costs microseconds."""
+        return Stop(self._in_hand().stop())
+
+    def batches(self, loader: Iterable[Any]) -> Iterator[Any]:
+        """The batches of the task's work: its epochs or steps over `loader`, anything that can be gone through again.
+
+        Ends early when the deadline is near or this program is to end, after one batch at least; what is submitted then is
+        partial work. ValueError: the loader is empty.
+        """
+        accumulate = int(self.recipe.get("local", {}).get("accumulate", 1))
+        self._size, per_pass = _size_of(loader), _length_of(loader)
+        self._planned = self.epochs * per_pass if self.epochs else self.steps * accumulate
+        self._partial = True
+        began, done, passes = time.monotonic(), 0, 0
+        while True:
+            before = done
+            for batch in loader:
+                if done and self.stop_now():
+                    return
+                yield batch
+                done += 1
+                if self._is_done(done, began, accumulate):
+                    self._partial = False
+                    return
+            if done == before:
+                raise ValueError("the loader has no batches")
+            passes += 1
+            if passes == self.epochs:
+                self._partial = False
+                return
+
+    def _is_done(self, done: int, began: float, accumulate: int) -> bool:
+        """After a batch. Of time: as the built-in trainer, within half a step of it."""
+        if not self.epochs and self.steps and done >= self.steps * accumulate:
+            return True
+        took = time.monotonic() - began
+        return self.seconds > 0 and took + 0.5 * took / done >= self.seconds
+
+    def step(self, loss: Any, n: int, right: Any = None) -> None:
+        """Counts one batch of `n` examples, with its mean loss before the step and how many of them were `right`.
+
+        loss and right may be numbers or tensors of one element, which stay on their device until `submit`.
+        """
+        self._loss = self._loss + _detached(loss)
+        if right is not None:
+            self._right = _detached(right) + (0 if self._right is None else self._right)
+        self._calls += 1
+        self._passed += int(n)
+
+    # --- Its end
+
+    def submit(
+        self,
+        model: Any = None,
+        *,
+        metrics: Optional[Mapping[str, Any]] = None,
+        loss: Any = None,
+        accuracy: Any = None,
+        examples: Optional[int] = None,
+        steps: Optional[int] = None,
+        partial: Optional[bool] = None,
+        evaluate: Union[Mapping[str, Any], Tuple[int, float, float], None] = None,
+        optimizer: Any = None,
+        normaliser: float = 0.0,
+    ) -> bool:
+        """Ends the task with what was trained, and waits until the coordinator has it. True: it was taken.
+
+        model: a torch module, or tensors by name (torch or numpy); None: `tensors` were changed in place. Every tensor whose
+        role is not "frozen" must be there, others may be. metrics: figures of your own, at most 64. evaluate: what the
+        model of the task did on the validation share before training: {"examples": n, "loss": x, "accuracy": x}.
+        optimizer: "sgd", "adam", "adamw" or a torch optimizer. The other figures come from `step` unless they are given.
+
+        False: the coordinator does not want it (too late), or was not reached: then it is kept on disk and sent later.
+        ValueError: a tensor is missing or has another shape, or a figure cannot be; Error with code "numeric": a weight is not
+        finite. The task is then still in hand.
+        """
+        hand = self._in_hand()
+        figures = self._figures(
+            metrics=metrics,
+            loss=loss,
+            accuracy=accuracy,
+            examples=examples,
+            steps=steps,
+            partial=partial,
+            evaluate=evaluate,
+            optimizer=optimizer,
+            normaliser=normaliser,
+        )
+        taken, said = hand.submit(figures, {} if model is None else self._values(model))
+        self._hand = None
+        if not taken:
+            _log().warning("task %s: the delta was not taken: %s", self.id, said)
+        return taken
+
+    def abort(self, reason: str, text: str = "") -> None:
+        """Gives the task back. reason: a word, [a-z-]{1,32}, such as "no-data" or "out-of-memory"; text: what a person
+        should read of it, of which the device's setting send_log decides what is sent."""
+        self._give_back(reason, text, math.inf)
+
+    def _give_back(self, reason: str, text: str, seconds: float) -> None:
+        hand = self._in_hand()
+        self._hand = None
+        hand.give_back(reason, text[-LOG_MAX:], seconds)
+
+    def _forget(self) -> None:
+        """The next model needs the memory of this one, as far as nobody looks at it."""
+        self._tensors, self._examples = {}, None
+        self._parts.clear()
+
+    def _in_hand(self) -> sources.Hand:
+        if self._hand is None:
+            raise Error("the task has ended", "state")
+        return self._hand
+
+    def _figures(self, **given: Any) -> sources.Figures:
+        calls = self._calls
+        accumulate = int(self.recipe.get("local", {}).get("accumulate", 1))
+        steps = -(-calls // accumulate) if given["steps"] is None else int(given["steps"])
+        examples = self._counted() if given["examples"] is None else int(given["examples"])
+        loss = _number(self._loss) / calls if given["loss"] is None and calls else _number(given["loss"])
+        accuracy = _number(given["accuracy"])
+        if given["accuracy"] is None and self._right is not None:
+            accuracy = _number(self._right) / max(1, self._passed)
+        metrics = [(str(name), _number(value)) for name, value in (given["metrics"] or {}).items()]
+        figures = sources.Figures(
+            examples=examples,
+            steps=steps,
+            loss=loss,
+            accuracy=accuracy,
+            partial=self._partial if given["partial"] is None else bool(given["partial"]),
+            optimizer=_optimizer_word(given["optimizer"]),
+            normaliser=float(given["normaliser"]),
+            evaluate=_evaluation(given["evaluate"]),
+            metrics=metrics,
+        )
+        _check(figures)
+        return figures
+
+    def _counted(self) -> int:
+        """Different examples that the work took; of partial work the share of those of all of it that was done."""
+        if not self._calls:
+            return 0
+        size = self._size or self._passed
+        if not self._partial or not self._planned:
+            return min(self._passed, size)
+        whole = min(size, self._planned * self._passed // self._calls)
+        return max(1, min(size, whole * self._calls // self._planned))
+
+    def _values(self, model: Any) -> Dict[str, Any]:
+        """Of the tensors that end the work, by name. ValueError names all that is wrong."""
+        given = model.state_dict() if hasattr(model, "state_dict") else model
+        wrong, values = [], {}
+        for part in self._parts.values():
+            if not part.wanted:
+                continue
+            value = given.get(part.name)
+            if value is None:
+                wrong.append("%s is missing" % part.name)
+            elif tuple(getattr(value, "shape", ())) != part.shape:
+                wrong.append("%s has shape %s and not %s" % (part.name, list(getattr(value, "shape", ())), list(part.shape)))
+            values[part.name] = value
+        if wrong:
+            more = ", and %d more" % (len(wrong) - 8) if len(wrong) > 8 else ""
+            raise ValueError("the model that was submitted is not the job's: %s%s" % (", ".join(wrong[:8]), more))
+        return values
+
+    def __enter__(self) -> "Task":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        return self._loop.left(self, error)
+
+
+class _Loop:
+    """What outlives a task: its source, the signals, and how often in a row something failed."""
+
+    def __init__(self, make: Callable[[Signals], sources.Source], stop: Optional[Callable[[], bool]]) -> None:
+        self._make = make
+        self.signals = Signals(stop)
+        self.source: Optional[sources.Source] = None
+        self.failures = 0
+
+    def open(self) -> sources.Source:
+        self.signals.start()
+        self.source = sources.choose(self._make, self.signals)
+        return self.source
+
+    def close(self) -> None:
+        source, self.source = self.source, None
+        if source:
+            source.close()
+        self.signals.end()
+
+    def left(self, task: Task, error: Optional[BaseException]) -> bool:
+        """The end of a task's ``with``: is its exception dealt with?"""
+        if error is None and task._hand is None:
+            self.failures = 0
+            return False
+        if isinstance(error, Exception) or error is None:
+            self.failures += 1
+            leave = self.failures == FAILURES_MAX
+            reason, text = _reason_of(error)
+            if error is not None and not leave:
+                _log().error("task %s is given back: %s", task.id, text.rstrip().rpartition("\n")[2], exc_info=error)
+        else:
+            leave, (reason, text) = True, ("stopped", "%s ended the program" % type(error).__name__)
+        try:
+            if task._hand is not None:
+                task._give_back(reason, text, GIVE_BACK_S if leave else math.inf)
+        except Error as e:
+            _log().warning("task %s could not be given back: %s", task.id, e)
+        finally:
+            if leave:
+                self.close()
+        if error is None and leave:
+            raise Error("%d tasks in a row were left without submit or abort" % FAILURES_MAX, "state")
+        return not leave
+
+
+def tasks(
+    trainer: str = "",
+    data: str = "",
+    examples: int = 0,
+    *,
+    home: Optional[str] = None,
+    config: Optional[str] = None,
+    rounds: Optional[int] = None,
+    wait: float = -1.0,
+    stop: Optional[Callable[[], bool]] = None,
+) -> Iterator[Task]:
+    """The tasks of this device, one after the other, until SIGTERM or Ctrl-C; for ``for task in rivulet.tasks(...)``.
+
+    How the program was started decides where they come from: from the coordinators that the device in `home` has joined
+    (then `trainer`, `data` and `examples`, the count there is of them, say what is offered); from the agent that started it
+    as a persistent trainer; or it is the one in the directory that an agent started it for. The other arguments are for the
+    first of the three: home and config as in rivulet.h.
+
+    rounds: leave after so many tasks; wait: leave when none comes for so many seconds; stop: asked about once a second,
+    leave when it is true.
+
+    Error: the library is absent, the home has not joined, the coordinator does not accept this device, ...
+    """
+
+    def make(signals: Signals) -> sources.Source:
+        if not trainer or not data or examples < 1:
+            raise ValueError("a device of its own says what it offers: tasks(trainer=..., data=..., examples=...)")
+        return sources.LibrarySource(home, config, trainer, data, examples, signals)
+
+    return _run(_Loop(make, stop), rounds, wait)
+
+
+def _run(loop: _Loop, rounds: Optional[int], wait: float) -> Iterator[Task]:
+    try:
+        source = loop.open()
+        while rounds is None or rounds > 0:
+            hand = source.next(wait)
+            if hand is None:
+                return
+            task = Task(hand, loop)
+            del hand
+            yield task
+            # Without `with`, or with it left out: what is not submitted is given back all the same.
+            if task._hand is not None:
+                loop.left(task, None)
+            task._forget()
+            del task
+            rounds = None if rounds is None else rounds - 1
+            if loop.signals.leaving():
+                return
+    finally:
+        loop.close()
+
+
+# --- Figures
+
+
+def _log() -> Any:
+    import logging
+
+    return logging.getLogger("rivulet")
+
+
+def _detached(value: Any) -> Any:
+    """A tensor without its graph, as float: adding it up then holds no memory and loses no figures."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return value.detach().float()
+    return float(value)
+
+
+def _number(value: Any) -> float:
+    """NaN for None."""
+    return math.nan if value is None else float(value)
+
+
+def _optimizer_word(optimizer: Any) -> str:
+    if optimizer is None:
+        return "own"
+    word = optimizer.lower() if isinstance(optimizer, str) else type(optimizer).__name__.lower()
+    if word in sources.OPTIMIZERS:
+        return word
+    if isinstance(optimizer, str):
+        raise ValueError("optimizer is one of %s" % ", ".join(sources.OPTIMIZERS))
+    return "own"
+
+
+def _evaluation(given: Any) -> Optional[Tuple[int, float, float]]:
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        unknown = set(given) - {"examples", "loss", "accuracy"}
+        if unknown:
+            raise ValueError("evaluate has examples, loss and accuracy, and no %s" % ", ".join(sorted(unknown)))
+        given = (given.get("examples", 0), given.get("loss"), given.get("accuracy"))
+    examples, loss, accuracy = given
+    return int(examples), _number(loss), _number(accuracy)
+
+
+def _check(figures: sources.Figures) -> None:
+    if figures.examples < 1 or figures.steps < 1:
+        raise ValueError("nothing was trained: call task.step(loss, n) for each batch, or give examples and steps")
+    if not math.isfinite(figures.loss) or math.isinf(figures.accuracy) or not math.isfinite(figures.normaliser):
+        raise Error("loss, accuracy or normaliser is not finite", "numeric")
+    for name, value in (("accuracy", figures.accuracy), ("evaluate's accuracy", (figures.evaluate or (0, 0, 0))[2])):
+        if value < 0 or value > 1:
+            raise ValueError("%s is %g, and must be from 0 to 1" % (name, value))
+    if figures.evaluate and math.isinf(figures.evaluate[1]):
+        raise Error("evaluate's loss is not finite", "numeric")
+    if len(figures.metrics) > METRICS_MAX:
+        raise ValueError("%d metrics, and at most %d are taken" % (len(figures.metrics), METRICS_MAX))
+    for name, value in figures.metrics:
+        if not 0 < len(name.encode()) < 64 or any(ord(c) < 32 or ord(c) == 127 for c in name):
+            raise ValueError("a metric's name has 1 to 63 bytes and no control characters: %r" % name)
+        if not math.isfinite(value):
+            raise Error("metric %r is not finite" % name, "numeric")
+
+
+def _length_of(loader: Iterable[Any]) -> int:
+    """Batches of one pass; 0 if that is not known."""
+    try:
+        return len(loader)  # type: ignore[arg-type]
+    except TypeError:
+        return 0
+
+
+def _size_of(loader: Iterable[Any]) -> Optional[int]:
+    """Different examples that a PyTorch loader goes through; None if it does not say."""
+    for name in ("sampler", "dataset"):
+        try:
+            return len(getattr(loader, name))
+        except (AttributeError, TypeError):
+            continue
+    return None
+
+
+_TORCH = {
+    "F32": "float32",
+    "F64": "float64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "I8": "int8",
+    "U8": "uint8",
+    "I16": "int16",
+    "U16": "uint16",
+    "I32": "int32",
+    "U32": "uint32",
+    "I64": "int64",
+    "U64": "uint64",
+    "BOOL": "bool",
+}
+
+
+def _torch_view(torch: Any, part: sources.Part) -> Any:
+    dtype = getattr(torch, _TORCH[part.type], None)
+    if dtype is None:
+        raise Error("this PyTorch has no type for tensor %r, which is %s" % (part.name, part.type), "invalid")
+    if part.data.nbytes == 0:
+        return torch.empty(part.shape, dtype=dtype)
+    data = part.data
+    # A foreign file's tensors need not be aligned; those are copies then, and only frozen ones can be such.
+    if safetensors.array(data, part.type, part.shape).ctypes.data % safetensors.TYPES[part.type][0]:
+        data = memoryview(bytearray(data))
+    return torch.frombuffer(data, dtype=dtype).reshape(part.shape)
+
+
+def _reason_of(error: Optional[BaseException]) -> Tuple[str, str]:
+    """The word for giving a task back, and what a person should read of it."""
+    if error is None:
+        return "trainer-failed", "the task was left without submit or abort"
+    import traceback
+
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    if isinstance(error, Error) and error.code == "numeric":
+        return "not-finite", text
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return "out-of-memory", text
+    return "trainer-failed", text
