@@ -8,13 +8,14 @@ Importing this costs next to nothing: what a name needs is loaded when it is fir
 from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
-    from .coordinator import Coordinator
+    from .coordinator import ApiError, Coordinator, frame
     from .task import Stop, Task, tasks
 
 __version__ = "1.0"
-__all__ = ["Coordinator", "Error", "Stop", "Task", "tasks"]
+__all__ = ["ApiError", "Coordinator", "Error", "Stop", "Task", "frame", "tasks"]
 
 _HOMES = {"tasks": "task", "Task": "task", "Stop": "task", "Coordinator": "coordinator"}
+_HOMES.update(ApiError="coordinator", frame="coordinator")
 
 
 class Error(Exception):

@@ -1,0 +1,363 @@
+"""A coordinator asked and ordered from Python: jobs, rounds, devices, models. The standard library is all that this
+needs; numpy (or torch) is wanted where tensors come in or go out.
+
+All that is asked comes as the plain dicts of the HTTP API (docs/api.md): times are Unix seconds, sizes bytes, ids
+lower-case hex, what is not known None. `frame` makes a table of a list of them.
+"""
+import hashlib
+import json
+import logging
+import os
+import sys
+import tempfile
+import time
+import urllib.parse
+import warnings
+from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, Optional, Union, cast
+
+from . import Error, _trust
+from ._http import ApiError, Client
+
+__all__ = ["ApiError", "Coordinator", "frame"]
+
+SOCKET = "/run/rivulet/admin.sock"
+DOCUMENT_MAX = 1 << 20
+_PAGE = 1000
+_AWAY_S = 1.0
+_OVER = ("done", "stopped")
+_log = logging.getLogger("rivulet")
+
+Path = Union[str, "os.PathLike[str]"]
+Row = Dict[str, Any]
+
+
+class Coordinator:
+    """One of four ways in, certificates always checked:
+
+    - ``Coordinator()``: the administrator's socket of this machine (``RIVULET_SOCKET``, or /run/rivulet/admin.sock).
+    - ``Coordinator(socket="/run/rivulet/admin.sock")``: another socket.
+    - ``Coordinator("https://HOST:7443", home="~/.rivulet")``: with the certificate of an identity that ``rivulet join``
+      made. Without a home: the one that ``rivulet`` would take; without a url: the addresses that the home knows, in
+      turn.
+    - ``Coordinator("https://HOST:7443", token_file="token")``: with an access token. It names its coordinator's CA,
+      which is fetched, compared and then believed; ``ca="ca.pem"`` believes a file instead.
+
+    ``timeout``: seconds without a byte after which a request fails. One connection is kept open; threads take turns on
+    it. What the coordinator refuses, or that there is none, is raised as `ApiError`.
+    """
+
+    def __init__(
+        self,
+        url: Optional[str] = None,
+        *,
+        socket: Optional[Path] = None,
+        home: Optional[Path] = None,
+        token_file: Optional[Path] = None,
+        ca: Optional[Path] = None,
+        timeout: float = 60.0,
+    ) -> None:
+        if socket is not None and (url or home or token_file):
+            raise Error("a socket goes with no url, home or token_file", "invalid")
+        if token_file is not None:
+            self._client = _with_token(url, _path(token_file), _path(ca) if ca else None, timeout)
+        elif url or home is not None:
+            context, urls = _trust.of_home(_path(home) if home is not None else _trust.home_default())
+            addresses = [_trust.address(text) for text in ([url] if url else urls)]
+            if not addresses:
+                raise Error("the home knows no coordinator; give a url", "invalid")
+            self._client = Client(addresses=addresses, context=context, timeout=timeout)
+        else:
+            where = _path(socket) if socket is not None else os.environ.get("RIVULET_SOCKET") or SOCKET
+            self._client = Client(socket_path=where, timeout=timeout)
+
+    def __repr__(self) -> str:
+        return "Coordinator(%r)" % self._client.where
+
+    def __enter__(self) -> "Coordinator":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection. The next request makes a new one."""
+        self._client.close()
+
+    def request(self, method: str, path: str, body: Any = None) -> Any:
+        """Any request of docs/api.md with JSON in and out: ``request("POST", "/v1/tokens", {"uses": 5})``."""
+        return self._client.json(method, path, body)
+
+    # --- looking
+
+    def status(self) -> Row:
+        """STATUS: version, readiness, disk, spool, counters, jobs."""
+        return cast(Row, self.request("GET", "/v1/status"))
+
+    def jobs(self, all: bool = False) -> List[Row]:
+        """Every JOB that is not over; ``all``: also those that are done or stopped."""
+        jobs = self.request("GET", "/v1/jobs")["jobs"]
+        return [job for job in jobs if all or job["state"] not in _OVER]
+
+    def job(self, job: Union[str, Row]) -> Row:
+        """One JOB with its document. ``job``: its id, the beginning of one, or a name: of the job that is not over,
+        else of the newest; or a JOB from elsewhere, which is asked for anew."""
+        return cast(Row, self.request("GET", "/v1/jobs/" + self._job_id(job)))
+
+    def rounds(self, job: Union[str, Row], first: int = 1, last: Optional[int] = None) -> List[Row]:
+        """Every ROUND from ``first`` on (to ``last``), ascending; the last may be open still."""
+        path = "/v1/jobs/%s/rounds" % self._job_id(job)
+        out: List[Row] = []
+        while last is None or first <= last:
+            limit = _PAGE if last is None else min(_PAGE, last - first + 1)
+            page = self.request("GET", "%s?from=%d&limit=%d" % (path, first, limit))["rounds"]
+            out += page
+            if len(page) < limit:
+                break
+            first = page[-1]["round"] + 1
+        return out
+
+    def round(self, job: Union[str, Row], number: int) -> Row:
+        """One ROUND with ``devices``: a REPORT of each device that took part."""
+        return cast(Row, self.request("GET", "/v1/jobs/%s/rounds/%d" % (self._job_id(job), number)))
+
+    def devices(self, state: Optional[str] = None) -> List[Row]:
+        """Every DEVICE; ``state``: "active", "suspended", "revoked", "left" alone."""
+        devices = self.request("GET", "/v1/devices")["devices"]
+        return [device for device in devices if state is None or device["state"] == state]
+
+    def device(self, device: str) -> Row:
+        """One DEVICE by id or name."""
+        return cast(Row, self.request("GET", "/v1/devices/" + urllib.parse.quote(device, safe="")))
+
+    # --- ordering
+
+    def submit(self, job: Union[Mapping[str, Any], Path], init: Any = None) -> Row:
+        """Submits a job and returns its JOB. The same document again is the same job.
+
+        ``job``: the document as a dict, as JSON text, or the path of a file. ``init``: what to begin with, uploaded and
+        named in ``model.init``: a torch module, a state_dict of tensors or arrays, or the path of a safetensors file.
+        Of a module, parameters are ``train`` where they require a gradient and ``frozen`` where not, floating buffers
+        ``average``, all else ``frozen``; of a state_dict, floats are ``train``. The job's own ``tensors`` come first.
+        What the coordinator warns of is a Python warning.
+        """
+        text = _document(job)
+        if init is not None:
+            document = _parse(text)
+            self._begin_with(document, init)
+            text = json.dumps(document).encode()
+        if len(text) > DOCUMENT_MAX:
+            raise Error("the document has %d bytes, and a job may have %d" % (len(text), DOCUMENT_MAX), "limit")
+        answer = cast(Row, self.request("POST", "/v1/jobs", text))
+        for warning in answer.get("warnings", []):
+            warnings.warn(warning, stacklevel=2)
+        return answer
+
+    def upload(self, path: Path) -> str:
+        """Uploads a safetensors file, if it is not there yet, and returns its id: the SHA-256 of its bytes."""
+        with open(path, "rb") as f:
+            model = _sha256(f)
+            size = f.tell()
+            f.seek(0)
+            if not self._client.exists("/v1/models/" + model):
+                self._client.upload("/v1/models/" + model, f, size)
+        return model
+
+    def pause(self, job: Union[str, Row]) -> Row:
+        """Hands out no more tasks and closes no round. Returns the JOB."""
+        return self._change(job, "pause")
+
+    def resume(self, job: Union[str, Row]) -> Row:
+        """Goes on with a job that pauses. Returns the JOB."""
+        return self._change(job, "resume")
+
+    def stop(self, job: Union[str, Row]) -> Row:
+        """Ends a job for good; its last model stays. Returns the JOB."""
+        return self._change(job, "stop")
+
+    # --- following
+
+    def watch(self, job: Union[str, Row], first: int = 1, interval: float = 0.5) -> Iterator[Row]:
+        """Each ROUND that is over, once and in order, from ``first`` on, as it comes; ends when the job is done or
+        stopped (``job`` says which). A coordinator that goes away is waited for, and logged under ``rivulet``; one that
+        was not there to begin with raises. ``interval``: seconds between two looks.
+        """
+        job = self._job_id(job)
+        met = away = False
+        while True:
+            try:
+                # The state before the rounds: a job seen as over has all its rounds.
+                state = self.job(job)["state"]
+                rounds = [r for r in self.rounds(job, first) if r["state"] != "open"]
+            except ApiError as e:
+                if not met or not e.passing or e.type == "bad-certificate":
+                    raise
+                if not away:
+                    _log.warning("%s; trying again until it answers", e)
+                away = True
+                time.sleep(max(_AWAY_S, interval))
+                continue
+            if away:
+                _log.warning("the coordinator answers again")
+            met, away = True, False
+            for r in rounds:
+                first = r["round"] + 1
+                yield r
+            if state in _OVER:
+                return
+            time.sleep(interval)
+
+    # --- models
+
+    def model(
+        self, job: Union[str, Row], round: Optional[int] = None, best: bool = False, torch: Optional[bool] = None
+    ) -> Dict[str, Any]:
+        """A job's model as a dict from names to tensors, checked against its SHA-256: the last one, that of a
+        ``round``, or the ``best``.
+
+        ``torch`` True: a state_dict of torch tensors; False: numpy arrays (bfloat16 as 16-bit unsigned integers); None:
+        tensors if the program has imported torch, else arrays. All of it is the caller's own memory.
+        """
+        from . import safetensors
+
+        with tempfile.TemporaryDirectory(prefix="rivulet-") as folder:
+            path = self.model_file(job, os.path.join(folder, "model"), round, best)
+            if torch or (torch is None and "torch" in sys.modules):
+                return _torch_tensors(path)
+            return {name: array.copy() for name, array in safetensors.load(path).items()}
+
+    def model_file(self, job: Union[str, Row], path: Path, round: Optional[int] = None, best: bool = False) -> str:
+        """Writes the same model as a safetensors file. It appears whole and checked or not at all. Returns the path."""
+        model = self.model_id(job, round, best)
+        path = _path(path)
+        part = path + ".part"
+        try:
+            with open(part, "w+b") as f:
+                self._client.download("/v1/models/" + model, f)
+                f.seek(0)
+                if _sha256(f) != model:
+                    raise ApiError("what came is not the model %s" % model, "bad-answer")
+            os.replace(part, path)
+        finally:
+            if os.path.exists(part):
+                os.unlink(part)
+        return path
+
+    def model_id(self, job: Union[str, Row], round: Optional[int] = None, best: bool = False) -> str:
+        """The SHA-256 of a job's last model, of that of a ``round``, or of the ``best`` by its monitor or guard."""
+        if round is not None and best:
+            raise Error("round or best, not both", "invalid")
+        if round is not None:
+            model = self.round(job, round)["model"]
+        else:
+            facts = self.job(job)
+            known = facts.get("best") or (facts.get("guard") or {}).get("best") or {}
+            model = known.get("model") if best else facts["model"]
+        if not model:
+            raise ApiError("the job has no %s" % ("best model" if best else "such model yet"), "not-found")
+        return str(model)
+
+    # --- inside
+
+    def _change(self, job: Union[str, Row], verb: str) -> Row:
+        return cast(Row, self.request("POST", "/v1/jobs/%s/%s" % (self._job_id(job), verb)))
+
+    def _job_id(self, job: Union[str, Row]) -> str:
+        word = job if isinstance(job, str) else str(job["job"])
+        if len(word) == 32 and not word.strip("0123456789abcdef"):
+            return word
+        return _find_job(self.request("GET", "/v1/jobs")["jobs"], word)
+
+    def _begin_with(self, document: Row, init: Any) -> None:
+        from . import _initial, safetensors
+
+        model = document.setdefault("model", {})
+        if isinstance(init, (str, os.PathLike)):
+            model["init"] = self.upload(init)
+            return
+        tensors, roles = _initial.of(init, "layers" in model)
+        patterns = _initial.patterns(tensors, roles, document.get("tensors", {}))
+        if patterns:
+            document["tensors"] = patterns
+        with tempfile.TemporaryDirectory(prefix="rivulet-") as folder:
+            path = os.path.join(folder, "init.safetensors")
+            safetensors.save(path, tensors)
+            model["init"] = self.upload(path)
+
+
+def frame(rows: List[Row]) -> Any:
+    """A pandas DataFrame of jobs, rounds or devices, a line each; what is inside them is "evaluate.loss"."""
+    import pandas  # type: ignore[import-untyped,unused-ignore]
+
+    return pandas.json_normalize(rows)
+
+
+def _path(path: Path) -> str:
+    return os.path.expanduser(os.fspath(path))
+
+
+def _with_token(url: Optional[str], path: str, ca: Optional[str], timeout: float) -> Client:
+    if not url:
+        raise Error("a token_file goes with a url", "invalid")
+    where = _trust.address(url)
+    token, fingerprint = _trust.token(path)
+    context = _trust.of_ca_file(ca) if ca else _trust.of_token(where, fingerprint, timeout)
+    return Client(addresses=[where], context=context, token=token, timeout=timeout)
+
+
+def _document(job: Union[Mapping[str, Any], Path]) -> bytes:
+    if isinstance(job, Mapping):
+        return json.dumps(job).encode()
+    if isinstance(job, str) and job.lstrip().startswith("{"):
+        return job.encode()
+    # The job's id is the hash of the document: it goes as it stands in the file.
+    with open(_path(job), "rb") as f:
+        return f.read(DOCUMENT_MAX + 1)
+
+
+def _parse(text: bytes) -> Row:
+    try:
+        document = json.loads(text)
+    except ValueError as e:
+        raise Error("the job is no JSON: %s" % e, "invalid") from e
+    if not isinstance(document, dict) or not isinstance(document.get("model", {}), dict):
+        raise Error("the job is no object with an object `model`", "invalid")
+    return document
+
+
+def _find_job(jobs: List[Row], word: str) -> str:
+    by_id = [job for job in jobs if word and job["job"].startswith(word)]
+    by_name = [job for job in jobs if job["name"] == word]
+    living = [job for job in by_name if job["state"] not in _OVER]
+    newest = sorted(by_name, key=lambda job: job["created_at"])[-1:]
+    by_name = living or newest
+    # Short names that happen to be hex digits are names.
+    if by_name and (len(word) < 12 or by_name == by_id):
+        by_id = []
+    found = by_id + by_name
+    if not found:
+        raise ApiError('no job "%.60s"' % word, "not-found")
+    if len(found) > 1:
+        raise ApiError('%d jobs fit "%.60s"; give the id' % (len(found), word), "invalid")
+    return str(found[0]["job"])
+
+
+def _sha256(f: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    for chunk in iter(lambda: f.read(1 << 20), b""):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _torch_tensors(path: str) -> Dict[str, Any]:
+    import torch
+
+    from . import safetensors
+
+    out = {}
+    file = safetensors.File(path)
+    for t in file:
+        array = safetensors.array(file.bytes(t), t.type, t.shape).copy()
+        # torch has bfloat16, which numpy shows as integers of 16 bits.
+        tensor = torch.from_numpy(array.view("int16") if t.type == "BF16" else array)
+        out[t.name] = tensor.view(torch.bfloat16) if t.type == "BF16" else tensor
+    return out

@@ -1,0 +1,349 @@
+"""rivulet.Coordinator against a real rivuletd: every way in, jobs submitted and followed, models checked."""
+import hashlib
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+import unittest
+from typing import Any, Dict, List
+
+from fleet import PACKAGE, RIVULETD, Fleet, digits_job
+
+try:
+    import numpy
+except ImportError:
+    print("needs numpy")
+    sys.exit(77)
+from rivulet import ApiError, Coordinator, Error
+from rivulet import _initial, _trust
+
+
+def initial(shift: float = 0.0) -> Dict[str, Any]:
+    rng = numpy.random.default_rng(3)
+    shapes = {"fc1.weight": (50, 784), "fc1.bias": (50,), "fc2.weight": (10, 50), "fc2.bias": (10,)}
+    return {name: (rng.normal(0, 0.05, shape) + shift).astype("float32") for name, shape in shapes.items()}
+
+
+class WithFleet(unittest.TestCase):
+    fleet: Fleet
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.fleet = Fleet().__enter__()
+        cls.addClassCleanup(cls.fleet.__exit__)
+        for n in (1, 2):
+            cls.fleet.digits("device%d" % n, n, 60)
+            cls.fleet.run("device%d" % n)
+        cls.admin = Coordinator(socket=cls.fleet.socket)
+        cls.addClassCleanup(cls.admin.close)
+
+    def refused(self, word: str, status: Any, call: Any, *arguments: Any, **named: Any) -> ApiError:
+        with self.assertRaises(ApiError) as caught:
+            call(*arguments, **named)
+        self.assertEqual((caught.exception.type, caught.exception.status), (word, status), caught.exception)
+        self.assertEqual(caught.exception.code, word)
+        return caught.exception
+
+
+class Ways(WithFleet):
+    """In by socket, certificate and token; what is not who it should be is refused."""
+
+    def test_certificate(self) -> None:
+        home = self.fleet.join("boss", token=self.fleet.token("boss.token", "--role", "admin"))
+        with Coordinator(self.fleet.url, home=home) as c:
+            self.assertTrue(c.status()["ready"])
+            token = c.request("POST", "/v1/tokens", {"uses": 1})
+            self.assertIsNone(c.request("DELETE", "/v1/tokens/" + token["id"]))
+        with Coordinator(home=home) as c:  # the address that the home knows
+            self.assertEqual(c.device("boss")["role"], "admin")
+        with Coordinator("https://127.0.0.1:1", home=home) as c:
+            self.refused("unreachable", None, c.status)
+
+    def test_home_of_a_device_is_no_administrator(self) -> None:
+        with Coordinator(self.fleet.url, home=self.fleet.path("device1")) as c:
+            e = self.refused("forbidden", 403, c.devices)
+            self.assertIn("forbidden, 403", str(e))
+            self.assertIsInstance(e, Error)
+
+    def test_certificate_that_wants_renewal_is_told(self) -> None:
+        home = self.fleet.join("old", token=self.fleet.token("old.token", "--role", "reader"))
+        with open(os.path.join(home, "device.json"), encoding="utf-8") as f:
+            device = json.load(f)
+        device["renew_after"] = 1000
+        with open(os.path.join(home, "device.json"), "w", encoding="utf-8") as f:
+            json.dump(device, f)
+        with self.assertWarnsRegex(UserWarning, "wants renewal.*rivulet status --url"):
+            Coordinator(home=home).close()
+
+    def test_token(self) -> None:
+        path = self.fleet.token("reader", "--access", "--expires", "1h")
+        with Coordinator(self.fleet.url, token_file=path) as c:
+            names = {d["name"] for d in c.devices("active")}
+            self.assertTrue({"device1", "device2"} <= names, names)
+            self.refused("forbidden", 403, c.submit, digits_job("no", 1, 1))
+        ca = self.fleet.path("device1", "ca.pem")
+        with Coordinator("localhost:%d" % self.fleet.port, token_file=path, ca=ca) as c:
+            self.assertTrue(c.status()["ready"])
+        with self.assertRaisesRegex(Error, "goes with a url"):
+            Coordinator(token_file=path)
+
+    def test_token_of_another_coordinator(self) -> None:
+        with open(self.fleet.token("spoilt", "--access"), encoding="ascii") as f:
+            text = f.read().strip()
+        with open(self.fleet.path("spoilt"), "w", encoding="ascii") as f:
+            f.write(text[:-64] + "0" * 64)
+        with self.assertRaisesRegex(Error, "not the one of this token"):
+            Coordinator(self.fleet.url, token_file=self.fleet.path("spoilt"))
+        with self.assertRaisesRegex(Error, "holds no token"):
+            Coordinator(self.fleet.url, token_file=self.fleet.path("rivuletd.conf"))
+
+    def test_wrong_certificate(self) -> None:
+        key, crt = self.fleet.path("x.key"), self.fleet.path("x.crt")
+        made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+        made += ["-subj", "/CN=x", "-days", "2", "-keyout", key, "-out", crt]
+        subprocess.run(made, check=True, capture_output=True)
+        with Coordinator(self.fleet.url, token_file=self.fleet.token("t2", "--access"), ca=crt) as c:
+            self.refused("bad-certificate", None, c.status)
+        # The right CA, and a name of this machine that is not in the certificate.
+        ca = self.fleet.path("device1", "ca.pem")
+        with Coordinator("127.1:%d" % self.fleet.port, token_file=self.fleet.path("t2"), ca=ca) as c:
+            self.refused("bad-certificate", None, c.status)
+
+    def test_addresses(self) -> None:
+        for text, want in {
+            "host": ("host", 7443),
+            "host:1": ("host", 1),
+            "https://h-1.example:8443/": ("h-1.example", 8443),
+            "https://[::1]:5": ("::1", 5),
+        }.items():
+            self.assertEqual(_trust.address(text), want)
+        for text in ("http://host", "https://me@host", "host:0", "host:65536", "https://host/path", "", "a b", "h:7x"):
+            with self.assertRaises(Error, msg=text):
+                _trust.address(text)
+
+
+class Rotation(unittest.TestCase):
+    def test_tokens_of_before_and_after_another_ca(self) -> None:
+        with Fleet() as fleet:
+            tokens = [fleet.token("before", "--access")]
+            for step in ("rotate", "finish"):
+                fleet.end("rivuletd")
+                command = [RIVULETD, "--config", fleet.path("rivuletd.conf"), "ca", step]
+                subprocess.run(command, check=True, capture_output=True)
+                fleet.daemon()
+                tokens.append(fleet.token("after-" + step, "--access"))
+                for token in tokens:
+                    with Coordinator(fleet.url, token_file=token) as c:
+                        self.assertTrue(c.status()["ready"], (step, token))
+
+
+class Jobs(WithFleet):
+    """A job from its initial weights to its last model."""
+
+    def test_a_job(self) -> None:
+        weights = initial()
+        with open(self.fleet.path("job.json"), "w", encoding="utf-8") as f:
+            json.dump(digits_job("whole", 2, 3), f)
+        job = self.admin.submit(self.fleet.path("job.json"), init=weights)
+        rounds = list(self.admin.watch("whole"))
+        self.assertEqual([(r["round"], r["state"]) for r in rounds], [(n, "committed") for n in (1, 2, 3)])
+        self.assertEqual(self.admin.job(job["job"][:10])["state"], "done")
+        self.assertEqual(self.admin.jobs(all=True)[0]["job"], job["job"])
+        self.assertNotIn(job["job"], [j["job"] for j in self.admin.jobs()])
+        self.assertEqual(self.admin.rounds(job, 2, 2), [rounds[1]])
+        self.assertEqual({d["name"] for d in self.admin.round(job, 1)["devices"]}, {"device1", "device2"})
+        # The job began with these weights, moved them, and each model is the file with its hash.
+        document = self.admin.job(job)["document"]
+        self.assertNotIn("tensors", document)
+        last, first = self.admin.model(job), self.admin.model(job, round=1)
+        self.assertEqual({n: a.shape for n, a in last.items()}, {n: a.shape for n, a in weights.items()})
+        self.assertTrue(0 < abs(first["fc1.weight"] - weights["fc1.weight"]).max() < 1)
+        self.assertTrue(abs(last["fc1.weight"] - first["fc1.weight"]).max() > 0)
+        last["fc1.weight"] += 1  # the caller's own
+        path = self.admin.model_file(job, self.fleet.path("last.safetensors"))
+        with open(path, "rb") as f:
+            self.assertEqual(hashlib.sha256(f.read()).hexdigest(), self.admin.model_id(job))
+        self.refused("not-found", None, self.admin.model, job, best=True)
+        self.refused("not-found", 404, self.admin.model, job, round=9)
+        # Once more is the same job, and the weights are there already.
+        self.assertEqual(self.admin.submit(self.fleet.path("job.json"), init=weights)["job"], job["job"])
+
+    def test_frozen_tensors_stay(self) -> None:
+        document = digits_job("frozen", 2, 1)
+        document["tensors"] = {"fc1.*": "frozen"}
+        weights = initial(0.01)
+        job = self.admin.submit(document, init=weights)
+        list(self.admin.watch(job))
+        last = self.admin.model(job, torch=False)
+        self.assertEqual(last["fc1.weight"].tobytes(), weights["fc1.weight"].tobytes())
+        self.assertNotEqual(last["fc2.weight"].tobytes(), weights["fc2.weight"].tobytes())
+
+    def test_watch_over_a_restart(self) -> None:
+        job = self.admin.submit({**digits_job("restart", 2, 6), "priority": 1})
+        seen: List[int] = []
+        with self.assertLogs("rivulet", "WARNING") as logs:
+            for r in self.admin.watch(job, interval=0.05):
+                seen.append(r["round"])
+                if r["round"] == 1:
+                    self.fleet.end("rivuletd")
+                    timer = threading.Timer(0.5, self.fleet.daemon)
+                    timer.start()
+        timer.join()
+        self.assertEqual(seen, [1, 2, 3, 4, 5, 6])
+        self.assertIn("trying again until it answers", logs.output[0])
+        self.assertIn("answers again", logs.output[-1])
+
+    def test_changes(self) -> None:
+        job = self.admin.submit(json.dumps(digits_job("paused", 3, 0)))
+        self.assertEqual(self.admin.pause("paused")["state"], "paused")
+        self.assertEqual(self.admin.resume(job)["state"], "running")
+        self.assertEqual(self.admin.stop(job["job"])["state"], "stopped")
+        self.refused("wrong-state", 409, self.admin.pause, "paused")
+        self.refused("not-found", None, self.admin.pause, "nobody")
+        self.assertEqual(list(self.admin.watch(job)), [])
+
+    def test_what_is_refused_says_why(self) -> None:
+        wrong = digits_job("wrong", 2, 1)
+        del wrong["local"]["optimizer"]["rate"]
+        self.assertIn("local.optimizer.rate", self.refused("bad-job", 422, self.admin.submit, wrong).detail)
+        with self.assertWarnsRegex(UserWarning, "goal"):
+            job = self.admin.submit(digits_job("many", 50, 1))
+        self.admin.stop(job)
+        with self.assertRaisesRegex(Error, "no JSON"):
+            self.admin.submit("{", init=initial())
+        with self.assertRaises(FileNotFoundError):
+            self.admin.submit(self.fleet.path("none.json"))
+
+
+class Answers(unittest.TestCase):
+    """What a coordinator should never say, and connections that break."""
+
+    def setUp(self) -> None:
+        answers = self.answers = []  # type: List[bytes]
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                self.wfile.write(answers.pop(0))
+                self.wfile.flush()
+                self.close_connection = True
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
+        from rivulet import _http
+
+        class Plain(_http.Client):
+            def _connect(self) -> Any:
+                return _http.http.client.HTTPConnection(*self._addresses[0], timeout=self._timeout)
+
+        self.client = Plain(addresses=[self.server.server_address], timeout=20)  # type: ignore[list-item]
+        self.addCleanup(self.client.close)
+
+    def ask(self, *answers: bytes) -> Any:
+        self.answers[:] = answers
+        return self.client.json("GET", "/x")
+
+    def test_kept_connection_that_was_closed(self) -> None:
+        good = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+        for _ in range(3):
+            self.assertEqual(self.ask(good), {})
+
+    def test_cut_off(self) -> None:
+        good = b"HTTP/1.1 200 OK\r\n"
+        chunk = b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"
+        for answer in (good + b"Content-Length: 9\r\n\r\n{}", good + chunk, b""):
+            with self.assertRaises(ApiError) as caught:
+                self.ask(answer, answer)
+            self.assertEqual(caught.exception.type, "unreachable")
+            self.client.close()
+
+    def test_no_json(self) -> None:
+        for body in (b"<html>", b"\xff", b"[" * 200000):
+            with self.assertRaises(ApiError) as caught:
+                self.ask(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            self.assertEqual(caught.exception.type, "bad-answer")
+            self.client.close()
+
+    def test_problems(self) -> None:
+        told = b'{"type": "urn:rivulet:error:overloaded", "detail": "later"}'
+        for body, word in ((told, "overloaded"), (b"[]", "http"), (b"?", "http")):
+            with self.assertRaises(ApiError) as caught:
+                self.ask(b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            e = caught.exception
+            self.assertEqual((e.type, e.status, e.retry_after, e.passing), (word, 503, 7.0, True))
+            self.client.close()
+
+    def test_redirections_are_not_followed(self) -> None:
+        with self.assertRaises(ApiError) as caught:
+            self.ask(b"HTTP/1.1 302 Found\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n")
+        self.assertEqual(caught.exception.status, 302)
+
+
+class Roles(unittest.TestCase):
+    """Which patterns say what happens to which tensor."""
+
+    def said(self, roles: Dict[str, str], given: Any = None) -> Dict[str, str]:
+        tensors = {n: numpy.zeros(1, "int64" if n.endswith("tracked") else "float32") for n in roles}
+        out = _initial.patterns(tensors, roles, given or {})
+        for name, role in roles.items():
+            fitting = [r for p, r in out.items() if _initial.fits(p, name)]
+            standard = "frozen" if name.endswith("tracked") else "train"
+            if not any(_initial.fits(p, name) for p in given or {}):
+                self.assertEqual((fitting + [standard])[0], role, (name, out))
+        for pattern in out:
+            self.assertTrue(any(_initial.fits(pattern, name) for name in roles) or pattern in (given or {}), pattern)
+        return out
+
+    def test_patterns(self) -> None:
+        self.assertEqual(self.said({"a.weight": "train", "a.bias": "train"}), {})
+        self.assertEqual(self.said({"a.weight": "frozen", "b.weight": "train"}), {"a.*": "frozen"})
+        kinds = {"weight": "train", "running_mean": "average", "running_var": "average"}
+        kinds["num_batches_tracked"] = "frozen"
+        norms = {"bn%d.%s" % (i, name): role for i in range(80) for name, role in kinds.items()}
+        self.assertEqual(self.said(norms), {"*.running_mean": "average", "*.running_var": "average"})
+        frozen = ("q.weight", "q.bias", "norm.weight")
+        base = {"model.layers.%d.%s" % (i, n): "frozen" for i in range(90) for n in frozen}
+        adapters = {"model.layers.%d.q.lora_%s.weight" % (i, n): "train" for i in range(90) for n in "AB"}
+        self.assertLessEqual(len(self.said({**base, **adapters, "head.weight": "train"})), 4)
+        self.assertEqual(self.said({"a.x": "frozen", "b.x": "train"}, {"a.*": "average"}), {"a.*": "average"})
+        self.assertEqual(self.said({"a*b": "frozen", "c": "train"}), {"a*b": "frozen"})
+
+    def test_too_many(self) -> None:
+        roles = {"t%d" % i: ("train", "frozen")[i % 2] for i in range(200)}
+        with self.assertRaisesRegex(Error, "give `tensors` in the job"):
+            self.said(roles)
+
+    def test_mappings(self) -> None:
+        kinds = {"module.a": "float64", "module.n": "int64", "module.h": "float16"}
+        state = {name: numpy.ones(2, kind) for name, kind in kinds.items()}
+        tensors, roles = _initial.of(state, False)
+        self.assertEqual(roles, {"a": "train", "n": "frozen", "h": "train"})
+        self.assertEqual([str(t.dtype) for t in tensors.values()], ["float32", "int64", "float32"])
+        with self.assertRaisesRegex(Error, "no tensor"):
+            _initial.of({"n": numpy.ones(2, "int64")}, False)
+        with self.assertRaisesRegex(Error, "init is a torch module"):
+            _initial.of([1], False)
+
+
+class Imports(unittest.TestCase):
+    def test_standard_library_alone(self) -> None:
+        code = """import rivulet, sys
+rivulet.Coordinator(socket='/nowhere')
+print([name for name in ('numpy', 'torch', 'ctypes', 'pandas') if name in sys.modules])"""
+        environment = {**os.environ, "PYTHONPATH": PACKAGE}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+        self.assertEqual(done.stdout.decode().strip(), "[]")
+
+
+if __name__ == "__main__":
+    unittest.main()
