@@ -49,9 +49,10 @@ ROOMS_crypto    := primitives x509 tls
 USES_crypto/x509 := primitives
 USES_crypto/tls  := x509 primitives
 
-ROOMS_wire      := text words model codec job message
+ROOMS_wire      := text words model codec job onnx message
 USES_wire/model   := text
 USES_wire/job     := codec model text
+USES_wire/onnx    := job codec model text
 USES_wire/message := job codec model words text
 
 ROOMS_model     := kernels layers backend net train glyphs
@@ -78,7 +79,7 @@ USES_daemon/backup   := models audit registry store config runtime
 USES_daemon/check    := backup spool models registry audit store config runtime
 USES_daemon/program  := check backup api fold engine net http spool models registry audit store config runtime report
 
-ROOMS_client    := host home session settings models outbox work device agent cli verify doctor commands
+ROOMS_client    := host home session settings models outbox work device agent cli verify doctor network commands
 USES_client/session  := home host
 USES_client/settings := home
 USES_client/work     := outbox models host
@@ -87,7 +88,8 @@ USES_client/agent    := device work outbox models settings session home host
 USES_client/cli      := session home host
 USES_client/verify   := cli session home host
 USES_client/doctor   := cli agent outbox settings session home host
-USES_client/commands := doctor verify cli agent device work outbox models settings session home host
+USES_client/network := cli agent models settings session home host
+USES_client/commands := network doctor verify cli agent device work outbox models settings session home host
 
 # librivulet: the rooms of a device. A room with a FLOORS_ line sees these floors, and not all that its house uses.
 DEVICE := $(addprefix client/,host home session settings models outbox work device)

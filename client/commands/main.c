@@ -17,11 +17,12 @@ static const struct command commands[] = {
     {"rotate", cmd_rotate_main, "give this device a new key"},
     {"leave", cmd_leave_main, "end this device's membership and wipe its key"},
     {"train", cmd_train_main, "train a job's model alone, without a network"},
+    {"eval", cmd_eval_main, "a job's network on rows or a data set, alone"},
     {"status", cmd_status_main, "what the coordinator is doing"},
     {"job", cmd_job_main, "submit, list, show, pause, resume, stop"},
     {"token", cmd_token_main, "create, list, revoke tokens"},
     {"device", cmd_device_main, "list, show, suspend, resume, revoke, erase devices"},
-    {"model", cmd_model_main, "get, put, inspect models"},
+    {"model", cmd_model_main, "get, put, inspect, export models"},
     {"audit", cmd_audit_main, "what the audit log says, of whom and since when"},
     {"verify", cmd_verify_main, "check the audit log, offline; fold rounds again"},
 };

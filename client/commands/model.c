@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +9,13 @@
 #include "admin.h"
 #include "cmd.h"
 #include "deletion.h"
+#include "export.h"
 #include "file.h"
 #include "find.h"
 #include "hash.h"
 #include "hex.h"
 #include "modelfile.h"
+#include "network.h"
 #include "print.h"
 #include "widen.h"
 
@@ -360,6 +363,107 @@ model_inspect(int argc, char **argv)
 	return e ? cmd_options_fail(e, &why) : CMD_OK;
 }
 
+/* The recipe of a job on the coordinator. */
+static enum err
+fetch_recipe(struct cmd_admin *a, const char *word, struct recipe *out, struct why *why)
+{
+	char job[CMD_FIND_ID], path[96];
+	struct json *doc = NULL;
+	enum err e = cmd_find(a, CMD_FIND_JOB, word, job, why);
+
+	if (e == ERR_NOTFOUND)
+		return err_set(
+		    why, e, "no job %.80s; of a model, --job FILE says what it is", word);
+	if (e)
+		return e;
+	snprintf(path, sizeof(path), "/v1/jobs/%s", job);
+	e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
+	if (!e)
+		e = recipe_parse(out, json_get(doc, "document"), false, why);
+	json_free(doc);
+	return e;
+}
+
+/* Of the model in a file if there is one of that name, else of one that the coordinator has. */
+static enum err
+export_model(struct cmd_admin *a, const char *word, const struct recipe *r, const char *name,
+    const char *to, struct why *why)
+{
+	char id[65], temp[PATH_MAX];
+	int n = snprintf(temp, sizeof(temp), "%s.model", to);
+
+	if (access(word, F_OK) == 0)
+		return cmd_export_onnx(r, name, word, to, why);
+	if (n < 0 || (size_t)n >= sizeof(temp))
+		return err_set(why, ERR_LIMIT, "cannot write %.100s", to);
+	enum err e = find_model(a, word, id, why);
+	if (!e)
+		e = get(a, id, temp, why);
+	if (e)
+		return e;
+	e = cmd_export_onnx(r, name, temp, to, why);
+	unlink(temp);
+	return e;
+}
+
+struct export_words {
+	const char *word, *to, *job_file;
+};
+
+static enum err export(struct cmd_admin *a, const struct export_words *w, struct why *why) {
+	struct job_spec job = {.name = ""}; bool here = access(w->word, F_OK) == 0;
+
+	if (here && !w->job_file) return err_set(
+	    why, ERR_INVALID, "%.100s is a file: --job FILE says which network it is of", w->word);
+	enum err e = here ? ERR_OK : cmd_admin_open(a, why);
+	if (!e && w->job_file) e = cmd_network_read_job(&job, w->job_file, why);
+	else if (!e) e = fetch_recipe(a, w->word, &job.recipe, why);
+	if (!e)
+	    e = export_model(a, w->word, &job.recipe, *job.name ? job.name : w->word, w->to, why);
+	job_deinit(&job);
+	return e;
+}
+
+static int
+model_export(int argc, char **argv)
+{
+	struct cmd_admin a = {.socket = NULL};
+	struct export_words w = {.word = NULL};
+	const struct cmd_option table[] = {
+	    {"onnx", 0, "FILE", "where to", &w.to, NULL},
+	    {"job", 0, "FILE", "the job document (default: of the job on the coordinator)",
+		&w.job_file, NULL},
+	    CMD_ADMIN_OPTIONS(&a),
+	    {NULL, 0, NULL, NULL, NULL, NULL},
+	};
+	const struct cmd_usage usage = {
+	    "model export JOB|MODEL|FILE --onnx FILE [--job JOBFILE] " CMD_ADMIN_USAGE,
+	    "Writes a model of built-in layers as an ONNX file, opset 13, with the job's "
+	    "normalisation in front.",
+	    1, 1};
+	struct cmd_words words;
+	struct why why = {""};
+	int rc;
+
+	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	w.word = words.words[0];
+	if (!w.to) {
+		cmd_print_error("model export wants --onnx FILE");
+		return CMD_USAGE;
+	}
+	enum err e = export(&a, &w, &why);
+	if (!e && a.json) {
+		struct json *doc = json_object();
+		json_add_string(doc, "file", w.to);
+		cmd_print_json(doc);
+		json_free(doc);
+	} else if (!e) {
+		printf("%s\n", w.to);
+	}
+	return cmd_admin_end(&a, e, &why);
+}
+
 int
 cmd_model_main(int argc, char **argv)
 {
@@ -367,6 +471,7 @@ cmd_model_main(int argc, char **argv)
 	    {"get", model_get, "fetch one"},
 	    {"put", model_put, "give one to the coordinator"},
 	    {"inspect", model_inspect, "what a file holds"},
+	    {"export", model_export, "as an ONNX file"},
 	    {"delete", cmd_deletion_models, "an uploaded one that no job needs"},
 	    {NULL, NULL, NULL},
 	};

@@ -12,6 +12,7 @@
 #include "file.h"
 #include "hex.h"
 #include "identity.h"
+#include "network.h"
 #include "num.h"
 #include "options.h"
 #include "print.h"
@@ -56,20 +57,11 @@ stop(void *context)
 static enum err
 load_job(struct alone *a, struct why *why)
 {
-	char *text = NULL;
-	size_t len = 0;
-	struct why inner;
-	enum err e = file_read(a->job_file, JOB_DOCUMENT_MAX, &text, &len, why);
+	enum err e = cmd_network_read_job(&a->job, a->job_file, why);
 
 	if (e)
 		return e;
-	e = job_parse(&a->job, text, len, &inner);
-	free(text);
-	a->has_job = !e;
-	if (!e)
-		e = job_check(&a->job, &inner);
-	if (e)
-		return err_set(why, ERR_INVALID, "%.80s: %.160s", a->job_file, inner.text);
+	a->has_job = true;
 	a->rounds = 1;
 	a->max_examples = a->job.aggregate.max_examples;
 	if (a->epochs_text) {

@@ -7,10 +7,8 @@
 
 #include "file.h"
 #include "identity.h"
-#include "net.h"
-#include "widen.h"
-
-#define EVALUATION_BATCH 256
+#include "network.h"
+#include "tensors.h"
 
 /* Writes header and weights; tables are the net's or the base model's. */
 static enum err
@@ -36,14 +34,6 @@ write_model(const char *path, const struct tensor_table *table, const void *weig
 }
 
 static enum err
-make_net(struct net **out, const struct recipe *r, uint32_t batch, struct why *why)
-{
-	size_t classes = r->net.loss == LOSS_MSE ? 0 : r->data.class_count;
-
-	return net_new(out, &r->net, classes, batch, false, 0, why);
-}
-
-static enum err
 draw_model(struct cmd_trial *t, struct why *why)
 {
 	struct net *net;
@@ -52,7 +42,7 @@ draw_model(struct cmd_trial *t, struct why *why)
 	if (r->net.layer_count == 0)
 		return err_set(
 		    why, ERR_INVALID, "the job has no layers: give its weights with --init");
-	enum err e = make_net(&net, r, 1, why);
+	enum err e = cmd_network_new(&net, r, 1, why);
 	if (e)
 		return e;
 	net_init(net, t->work.task.seed);
@@ -61,51 +51,32 @@ draw_model(struct cmd_trial *t, struct why *why)
 	return e;
 }
 
-/* The layers' tensors in the layers' order, as a coordinator makes a job's first model of an uploaded one. */
+/* The layers' tensors in the layers' order. */
 static enum err
-arrange_model(struct cmd_trial *t, const struct file_map *file, struct why *why)
+arrange_model(struct cmd_trial *t, const char *init, struct why *why)
 {
-	const struct recipe *r = &t->work.task.recipe;
-	struct tensor_table table = {0};
-	struct net *net = NULL;
-	uint64_t at = 0;
+	struct net *net;
+	enum err e = cmd_network_load(&net, &t->work.task.recipe, init, 1, why);
 
-	enum err e = modelfile_data_at(file->data, file->len, &at, why);
-	if (!e)
-		e = modelfile_parse(&table, NULL, file->data, (size_t)at, file->len, why);
-	if (!e)
-		e = make_net(&net, r, 1, why);
-	if (!e)
-		e = tensor_table_fits(net_tensors(net), &table, why);
-	if (!e) {
-		modelfile_arrange(net_params(net), net_tensors(net), file->data + at, &table);
-		e = write_model(t->path, net_tensors(net), net_params(net), 0, why);
-	}
+	if (e)
+		return e;
+	e = write_model(t->path, net_tensors(net), net_params(net), 0, why);
 	net_free(net);
-	tensor_table_deinit(&table);
 	return e;
 }
 
 static enum err
 take_model(struct cmd_trial *t, const char *init, struct why *why)
 {
-	struct widen_note note;
-	struct file_map file = {0};
-	char path[32];
-	int fd;
+	struct cmd_tensors from;
 
-	enum err e = widen_open(&fd, &note, init, why);
+	if (t->work.task.recipe.net.layer_count > 0)
+		return arrange_model(t, init, why);
+	enum err e = cmd_tensors_open(&from, init, why);
 	if (e)
 		return e;
-	/* A copy has no other name. */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	e = file_map(&file, path, SIZE_MAX / 4, false, why);
-	if (!e && t->work.task.recipe.net.layer_count > 0)
-		e = arrange_model(t, &file, why);
-	else if (!e)
-		e = file_write(t->path, file.data, file.len, 0644, why);
-	file_unmap(&file);
-	close(fd);
+	e = file_write(t->path, from.file.data, from.file.len, 0644, why);
+	cmd_tensors_close(&from);
 	return e;
 }
 
@@ -226,7 +197,7 @@ cmd_trial_evaluate(
 
 	if (r->net.layer_count == 0)
 		return err_set(why, ERR_INVALID, "--test needs a job with layers");
-	enum err e = make_net(&net, r, EVALUATION_BATCH, why);
+	enum err e = cmd_network_new(&net, r, CMD_NETWORK_BATCH, why);
 	if (e)
 		return e;
 	e = fill_net(net, &t->work, why);

@@ -173,6 +173,16 @@ net_outputs(const struct net *net)
 	return net_last(net)->out.size;
 }
 
+void
+net_output_shape(const struct net *net, uint32_t out[3])
+{
+	const struct layer_shape *s = &net_last(net)->out;
+
+	out[0] = s->c;
+	out[1] = s->h;
+	out[2] = s->w;
+}
+
 uint32_t
 net_max_batch(const struct net *net)
 {

@@ -50,6 +50,8 @@ size_t net_inputs(const struct net *net);
 uint32_t net_max_batch(const struct net *net);
 /* Width of the output (classes for cross-entropy). */
 size_t net_outputs(const struct net *net);
+/* The same as channels, height, width; a flat output of n values is {n, 1, 1}. */
+void net_output_shape(const struct net *net, uint32_t out[3]);
 
 /* For budgets: multiply-adds of a forward pass of one example (layer_work), and the bytes that the net takes. */
 double net_work(const struct net *net);
@@ -77,6 +79,9 @@ struct net_batch {
 ERR_MUST_USE enum err net_eval(
     struct net *net, const struct net_batch *batch, struct net_result *result);
 const float *net_output(const struct net *net);
+/* The same pass without an answer to compare with, so without a loss: n examples at x. ERR_INVALID for none or more than
+ * max_batch, ERR_STATE in a part before the last. */
+ERR_MUST_USE enum err net_predict(struct net *net, const float *x, uint32_t n);
 
 /*
  * How a step changes the parameters w. g is the gradient of the mean loss over the batch, changed in this order:

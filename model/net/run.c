@@ -26,10 +26,18 @@ net_output(const struct net *net)
 }
 
 static enum err
+check_examples(const struct net *net, const struct net_batch *b)
+{
+	return b->n > 0 && b->n <= net->part.max_batch && b->x ? ERR_OK : ERR_INVALID;
+}
+
+static enum err
 check_batch(const struct net *net, const struct net_batch *b)
 {
-	if (b->n == 0 || b->n > net->part.max_batch || !b->x)
-		return ERR_INVALID;
+	enum err e = check_examples(net, b);
+
+	if (e)
+		return e;
 	if (!net->ends)
 		return ERR_OK;
 	if (net->loss == LOSS_MSE)
@@ -62,18 +70,24 @@ passes_of(const struct net *net, const struct layer *l)
 	return net->backend->layers[l->spec.type];
 }
 
+/* The batch was checked. */
+static void
+run(struct net *net, uint32_t context, const struct net_batch *batch)
+{
+	net->contexts[context] = *batch;
+	const struct backend_pass pass = pass_of(net, context);
+	for (size_t i = 0; i < net->graph.count; i++)
+		passes_of(net, &net->graph.layers[i])->forward(&net->graph.layers[i], &pass);
+}
+
 static enum err
 forward(struct net *net, uint32_t context, const struct net_batch *batch)
 {
 	enum err e = check_batch(net, batch);
 
-	if (e)
-		return e;
-	net->contexts[context] = *batch;
-	const struct backend_pass pass = pass_of(net, context);
-	for (size_t i = 0; i < net->graph.count; i++)
-		passes_of(net, &net->graph.layers[i])->forward(&net->graph.layers[i], &pass);
-	return ERR_OK;
+	if (!e)
+		run(net, context, batch);
+	return e;
 }
 
 static float *
@@ -127,6 +141,20 @@ learn(struct net *net, const struct net_batch *b, const struct sgd *sgd, struct 
 	if (!e)
 		backward(net, 0, sgd, NULL);
 	return e;
+}
+
+enum err
+net_predict(struct net *net, const float *x, uint32_t n)
+{
+	const struct net_batch batch = {.x = x, .n = n};
+	enum err e = net->ends ? check_examples(net, &batch) : ERR_STATE;
+
+	if (e)
+		return e;
+	run(net, 0, &batch);
+	/* Without answers there is no way back. */
+	net->contexts[0].n = 0;
+	return ERR_OK;
 }
 
 /* What is collected takes `share` of a gradient. */

@@ -580,6 +580,51 @@ torch_init(void **state)
 	net_free(net);
 }
 
+/* Without labels, the same outputs; nothing can go back from there. */
+static void
+predict(void **state)
+{
+	struct nets n;
+	struct net *net;
+	struct net_result result;
+	static float x[2 * 784];
+	float known[20];
+	uint32_t shape[3];
+	(void)state;
+
+	for (size_t i = 0; i < 2 * 784; i++)
+		x[i] = (float)(i % 13) / 13;
+	nets_lenet(&n);
+	assert_int_equal(net_new(&net, &n.spec, 10, 2, true, 0, NULL), ERR_OK);
+	net_init(net, 3);
+	const struct net_batch b = {.x = x, .labels = (int32_t[]){1, 2}, .n = 2};
+	assert_int_equal(net_eval(net, &b, &result), ERR_OK);
+	memcpy(known, net_output(net), sizeof(known));
+	assert_int_equal(net_predict(net, x + 784, 1), ERR_OK);
+	assert_memory_equal(net_output(net), known + 10, 10 * sizeof(float));
+	assert_int_equal(net_predict(net, x, 2), ERR_OK);
+	assert_memory_equal(net_output(net), known, sizeof(known));
+	assert_int_equal(net_predict(net, x, 0), ERR_INVALID);
+	assert_int_equal(net_predict(net, x, 3), ERR_INVALID);
+	assert_int_equal(net_predict(net, NULL, 1), ERR_INVALID);
+	net_output_shape(net, shape);
+	assert_memory_equal(shape, ((uint32_t[]){10, 1, 1}), sizeof(shape));
+	const struct net_update how = {.rate = 0.1f, .parts = 2};
+	assert_int_equal(net_prepare(net, &how, NULL), ERR_OK);
+	assert_int_equal(net_predict(net, x, 2), ERR_OK);
+	assert_int_equal(
+	    net_backward(net, 0, &(struct net_gradients){.share = 1}, &result), ERR_STATE);
+	net_free(net);
+
+	const struct net_part part = {
+	    .spec = &n.spec, .classes = 10, .first = 0, .last = 3, .max_batch = 2, .contexts = 1};
+	assert_int_equal(net_new_part(&net, &part, NULL), ERR_OK);
+	assert_int_equal(net_predict(net, x, 1), ERR_STATE);
+	net_output_shape(net, shape);
+	assert_memory_equal(shape, ((uint32_t[]){6, 14, 14}), sizeof(shape));
+	net_free(net);
+}
+
 int
 main(void)
 {
@@ -596,6 +641,7 @@ main(void)
 	    cmocka_unit_test(bad_windows),
 	    cmocka_unit_test(limits),
 	    cmocka_unit_test(bad_batches),
+	    cmocka_unit_test(predict),
 	    cmocka_unit_test(failed_step),
 	    cmocka_unit_test(initial),
 	    cmocka_unit_test(torch_init),

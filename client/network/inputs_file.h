@@ -1,0 +1,15 @@
+#ifndef INPUTS_FILE_H
+#define INPUTS_FILE_H
+#include "dataset.h"
+
+/*
+ * Rows for a network's forward pass, without labels: the one tensor of a safetensors file, shape [rows, example...] or
+ * [rows, features], F32 (or what widens to it) or U8, which is read as value/255 like the pixels of a data set. Blocks on the disk.
+ */
+#define CMD_INPUTS_BYTES_MAX ((uint64_t)1 << 32)
+
+/* ERR_INVALID and ERR_LIMIT name the file and what differs from the job's data. The caller deinits *out. */
+ERR_MUST_USE enum err cmd_inputs_load(
+    struct dataset *out, const char *path, const struct data_spec *spec, struct why *why);
+
+#endif
