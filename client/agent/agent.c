@@ -13,6 +13,7 @@
 #include "gate.h"
 #include "program.h"
 #include "stock.h"
+#include "task_directory.h"
 #include "trainer.h"
 #include "trainer_offer.h"
 #include "training.h"
@@ -350,7 +351,7 @@ open_device(struct agent *a, char *why, size_t why_size)
 		return rc;
 	device_consider(a->r, consider, a);
 	device_interrupt(a->r, reload_wanted, a);
-	trainer_external_clean(device_home(a->r));
+	task_directory_clean(device_home(a->r));
 	stock_init(&a->stock, device_settings(a->r));
 	stock_refresh(&a->stock, device_events(a->r));
 	renew_offer(a);

@@ -52,7 +52,5 @@ ERR_MUST_USE enum err trainer_builtin_run(
 bool trainer_external_fits(const struct settings *settings, const struct recipe *recipe);
 ERR_MUST_USE enum err trainer_external_run(
     const struct trainer_in *in, struct trainer_out *out, struct why *why);
-/* Removes what a killed agent left of its trainers' directories. */
-void trainer_external_clean(const char *home);
 
 #endif

@@ -2,9 +2,10 @@
  * is what the job's base model has, and no more. */
 #include <math.h>
 
+#include "after_file.h"
 #include "fuzz.h"
+#include "report_file.h"
 #include "scratch.h"
-#include "trainer_external.c"
 
 /* A base of two tensors: [2,3] and [2]. */
 static void
@@ -26,10 +27,8 @@ make_base(struct work *w)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	static struct trainer_out out;
+	static struct report_file out;
 	struct work w = {.path = ""};
-	struct trainer_in in = {.work = &w};
-	struct external x = {.in = &in, .out = &out};
 	struct why why = {""};
 
 	if (len < 2)
@@ -39,18 +38,16 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	len -= 2;
 	if (report > len)
 		report = len;
-	memset(&out, 0, sizeof(out));
 	make_base(&w);
 	scratch_put("report.json", data, report);
 	scratch_put("after.safetensors", data + report, len - report);
-	snprintf(x.dir, sizeof(x.dir), "%s", scratch_get());
-	if (take_report(&x, &why) == ERR_OK)
+	if (report_file_read(&out, scratch_get(), &why) == ERR_OK)
 		require(
 		    out.finish.examples >= 1 && out.finish.steps >= 1 && isfinite(out.finish.loss));
 	else
 		require(why.text[0]);
 	why.text[0] = '\0';
-	if (take_after(&x, &why))
+	if (after_file_take(&w, scratch_get(), &why))
 		require(why.text[0]);
 	return 0;
 }

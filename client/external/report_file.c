@@ -1,0 +1,96 @@
+#include "report_file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "file.h"
+#include "identity.h"
+
+static bool
+take_figures(struct finish *f, const struct json *doc)
+{
+	uint64_t optimizer = MANIFEST_EXTERNAL;
+
+	f->accuracy = NAN;
+	if (!json_u64(json_get(doc, "examples"), &f->examples) ||
+	    !json_u64(json_get(doc, "steps"), &f->steps) ||
+	    !json_double(json_get(doc, "loss"), &f->loss))
+		return false;
+	(void)json_double(json_get(doc, "accuracy"), &f->accuracy);
+	(void)json_bool(json_get(doc, "partial"), &f->partial);
+	(void)json_u64(json_get(doc, "optimizer"), &optimizer);
+	f->normaliser = (double)f->steps;
+	(void)json_double(json_get(doc, "normaliser"), &f->normaliser);
+	f->optimizer = (uint16_t)optimizer;
+	return f->examples >= 1 && f->steps >= 1 && optimizer <= MANIFEST_EXTERNAL;
+}
+
+/* Python writes figures that are not finite as NaN and Infinity, which JSON does not have. The key before the first of them. */
+static const char *
+not_finite(char key[64], const char *text)
+{
+	const char *word = NULL;
+
+	for (const char *p = text; *p; p++) {
+		if (*p == '"') {
+			size_t len = strcspn(p + 1, "\"");
+			snprintf(key, 64, "%.*s", len < 63 ? (int)len : 63, p + 1);
+			p += p[len + 1] ? len + 1 : len;
+		} else if (strncmp(p, "NaN", 3) == 0 || strncmp(p, "Infinity", 8) == 0) {
+			word = key;
+			break;
+		}
+	}
+	return word;
+}
+
+static enum err
+parse(struct report_file *out, struct json **doc, const char *text, size_t len, struct why *why)
+{
+	char key[64] = "";
+	enum err e = json_parse(doc, text, len, why);
+
+	if (!e || !not_finite(key, text))
+		return e;
+	out->abort = ABORT_NOT_FINITE;
+	return err_set(why, ERR_NUMERIC, "report.json: \"%s\" is not finite", key);
+}
+
+/* "evaluate" and "metrics" travel on in the signed report. */
+static enum err
+take(struct report_file *out, const struct json *doc, const char *text, size_t len, struct why *why)
+{
+	enum err e = ERR_OK;
+
+	if (!take_figures(&out->finish, doc))
+		return err_set(why, ERR_INVALID,
+		    "report.json wants examples and steps (at least 1) and a finite loss");
+	if (json_get(doc, "evaluate") || json_get(doc, "metrics")) {
+		e = messages_report_decode(&out->report, text, len, why);
+		out->has_report = !e;
+	}
+	return e;
+}
+
+enum err
+report_file_read(struct report_file *out, const char *directory, struct why *why)
+{
+	char path[PATH_MAX];
+	char *text = NULL;
+	size_t len;
+	struct json *doc = NULL;
+
+	memset(out, 0, sizeof(*out));
+	enum err e = identity_path(path, directory, "report.json", why);
+	if (!e)
+		e = file_read(path, REPORT_FILE_MAX, &text, &len, why);
+	if (!e)
+		e = parse(out, &doc, text, len, why);
+	if (!e)
+		e = take(out, doc, text, len, why);
+	json_free(doc);
+	free(text);
+	return e;
+}

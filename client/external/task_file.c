@@ -1,0 +1,91 @@
+#include "task_file.h"
+
+#include <string.h>
+
+#include "file.h"
+#include "training.h"
+
+#define TASK_FILE_MAX (2u << 20)
+
+static void
+add_text(struct json *o, const char *key, const char *text)
+{
+	if (*text)
+		json_add_string(o, key, text);
+}
+
+/* The owner's settings for the data set; the agent's own files have their full path. */
+static struct json *
+describe_data(const struct settings_data *d)
+{
+	static const char *const formats[] = {
+	    [SETTINGS_GLYPHS] = "glyphs", [SETTINGS_IDX] = "idx", [SETTINGS_CSV] = "csv"};
+	struct json *o = json_object();
+
+	json_add_string(o, "name", d->name);
+	json_add_string(o, "format", formats[d->format]);
+	add_text(o, "images", d->images);
+	add_text(o, "labels", d->labels);
+	add_text(o, "path", d->path);
+	add_text(o, "classes", d->classes);
+	if (d->format == SETTINGS_CSV) {
+		json_add_string(o, "label", d->label);
+		json_add_string(o, "kind", d->regression ? "regression" : "class");
+	}
+	if (d->format == SETTINGS_GLYPHS) {
+		json_add_u64(o, "hand", d->hand);
+		json_add_u64(o, "count", d->glyph_count);
+		json_add_double(o, "skew", d->skew);
+	}
+	json_add_u64(o, "seed", d->seed);
+	return o;
+}
+
+static struct json *
+describe_shard(const struct shard *s)
+{
+	struct json *o = json_object();
+
+	json_add_u64(o, "index", s->index);
+	json_add_u64(o, "count", s->count);
+	json_add_string(o, "split", s->by_label ? "label" : "iid");
+	json_add_u64(o, "seed", s->seed);
+	return o;
+}
+
+static void
+put_keys(struct json *doc, const struct task_file *f)
+{
+	const struct work *w = f->work;
+	uint64_t seed = training_seed(w->task.seed, w->task.round, f->device);
+
+	if (f->data) {
+		json_add(doc, "data", describe_data(f->data));
+		json_add(doc, "shard", describe_shard(&f->data->shard));
+	}
+	json_add_string(doc, "examples", f->examples);
+	json_add_u64(doc, "local_seed", seed % JSON_INT_MAX);
+	json_add_double(doc, "rate", work_rate(w));
+	json_add_u64(doc, "threads", f->threads);
+}
+
+enum err
+task_file_write(const char *path, const struct task_file *f, struct why *why)
+{
+	struct json *doc = NULL;
+	struct buf text;
+	enum err e = json_parse(&doc, f->work->text, strlen(f->work->text), why);
+
+	if (e)
+		return e;
+	buf_init(&text, TASK_FILE_MAX);
+	put_keys(doc, f);
+	e = json_print(&text, doc, true);
+	json_free(doc);
+	if (e)
+		err_set(why, e, "task.json cannot be written");
+	if (!e)
+		e = file_write(path, text.data, text.len, 0600, why);
+	buf_deinit(&text);
+	return e;
+}

@@ -1,0 +1,17 @@
+#ifndef TASK_FILE_H
+#define TASK_FILE_H
+#include "settings.h"
+#include "work.h"
+
+/* The task.json that a program reads (docs/devices.md, External trainers): the task message, and what the agent adds. */
+struct task_file {
+	const struct work *work;
+	const struct settings_data *data; /* what the owner says of the data set; may be NULL */
+	const uint8_t *device; /* 32 bytes */
+	uint64_t threads;
+	const char *examples; /* path */
+};
+
+ERR_MUST_USE enum err task_file_write(const char *path, const struct task_file *f, struct why *why);
+
+#endif
