@@ -11,6 +11,7 @@
 #include "document.h"
 #include "fault.h"
 #include "gate.h"
+#include "nursery.h"
 #include "program.h"
 #include "stock.h"
 #include "task_directory.h"
@@ -26,6 +27,7 @@ struct agent {
 	struct stock stock;
 	struct document jobs[JOBS_KNOWN]; /* a ring: of jobs that a gate was asked about */
 	size_t next_job;
+	struct nursery nursery;
 	struct spawner spawner;
 	struct trainer_out out; /* of the task in hand */
 	uint64_t done; /* deltas that were taken */
@@ -444,8 +446,10 @@ agent_run(const struct agent_options *options, char *why, size_t why_size)
 	if (!a)
 		return RIVULET_NOMEM;
 	a->options = options;
-	/* The spawner comes first: it shall hold no key. Then nobody of the same user may look into this process. */
-	if (spawner_init(&a->spawner, &inner) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) {
+	/* The nursery comes first: it shall hold no key. Then nobody of the same user may look into this process. */
+	if (nursery_init(&a->nursery, &inner) ||
+	    nursery_spawner(&a->nursery, &a->spawner, &inner) ||
+	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) {
 		snprintf(why, why_size, "%s", inner.text);
 		free(a);
 		return RIVULET_IO;
@@ -454,6 +458,7 @@ agent_run(const struct agent_options *options, char *why, size_t why_size)
 	for (size_t i = 0; i < JOBS_KNOWN; i++)
 		document_deinit(&a->jobs[i]);
 	spawner_deinit(&a->spawner);
+	nursery_deinit(&a->nursery);
 	free(a);
 	return rc;
 }

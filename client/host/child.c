@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "backoff.h"
+#include "last_words.h"
 
 #define SLICE_MS 100
 #define READS_MAX \
@@ -19,8 +20,7 @@ struct run {
 	const struct child_options *options;
 	struct spawner *spawner;
 	int output, answer; /* read ends, -1 when closed */
-	char *log;
-	size_t room, len;
+	struct last_words log;
 	double until; /* when the next signal is due; 0: never */
 	struct child_result *out;
 };
@@ -113,23 +113,10 @@ start(struct run *r, struct why *why)
 	return e;
 }
 
-/* Keeps the last room - 1 bytes. */
 static void
 keep_tail(struct run *r, const char *data, size_t n)
 {
-	size_t most = r->room - 1;
-
-	if (n > most) {
-		data += n - most;
-		n = most;
-	}
-	if (r->len + n > most) {
-		size_t drop = r->len + n - most;
-		memmove(r->log, r->log + drop, r->len - drop);
-		r->len -= drop;
-	}
-	memcpy(r->log + r->len, data, n);
-	r->len += n;
+	last_words_add(&r->log, data, n);
 }
 
 static void
@@ -212,7 +199,7 @@ judge(struct run *r, const struct spawner_end *end, struct why *why)
 	if (!out->exited || out->code != SPAWNER_FAILED)
 		return ERR_OK;
 	return err_set(why, ERR_NOTFOUND, "%.100s cannot be started: %.120s",
-	    r->options->order.argv[0], child_last_line(r->log));
+	    r->options->order.argv[0], child_last_line(r->log.text));
 }
 
 static enum err
@@ -229,7 +216,6 @@ run(struct run *r, struct why *why)
 	drain(r);
 	close_end(&r->output);
 	close_end(&r->answer);
-	r->log[r->len] = '\0';
 	return e ? err_set(why, e, "the process that starts programs is gone: start rivulet again")
 		 : judge(r, &end, why);
 }
@@ -243,12 +229,10 @@ child_run(struct child_result *out, const struct child_options *options, char *l
 	    .spawner = options->spawner ? options->spawner : &own,
 	    .output = -1,
 	    .answer = -1,
-	    .log = log,
-	    .room = room,
 	    .out = out};
 
 	memset(out, 0, sizeof(*out));
-	log[0] = '\0';
+	last_words_init(&r.log, log, room);
 	enum err e = options->spawner ? ERR_OK : spawner_init(&own, why);
 	if (e)
 		return e;

@@ -17,6 +17,7 @@
 
 #include "buf.h"
 #include "confine.h"
+#include "fds.h"
 #include "file.h"
 #include "tree.h"
 
@@ -25,9 +26,11 @@
 #define FIRST_TO_GO \
 	"1000" /* of oom_score_adj: when memory is short, the trainer goes, not the agent */
 
-/* --- orders: a file without a name, and with it the two ends to write to */
+/* --- orders: a file without a name, and with it the ends to write to and to read from */
 
-enum { ORDER_FILE, ORDER_OUTPUT, ORDER_ANSWER, ORDER_FDS };
+enum { ORDER_FILE, ORDER_OUTPUT, ORDER_ANSWER, ORDER_IN, ORDER_OUT, ORDER_FDS };
+#define FIRST_WORDS \
+	3 /* descriptors of a program that is spoken with: what it reads, and what it writes */
 
 struct head {
 	uint64_t memory_bytes;
@@ -94,33 +97,6 @@ make_file(const struct spawner_order *o, int *fd, struct why *why)
 	return e ? err_set(why, e, "the order to start %.100s", o->argv[0]) : ERR_OK;
 }
 
-static enum err
-send_fds(int fd, const int fds[ORDER_FDS], struct why *why)
-{
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(ORDER_FDS * sizeof(int))];
-	} control = {.room = {0}};
-	int none = 0;
-	struct iovec io = {&none, sizeof(none)};
-	struct msghdr m = {.msg_iov = &io,
-	    .msg_iovlen = 1,
-	    .msg_control = &control,
-	    .msg_controllen = sizeof(control)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(ORDER_FDS * sizeof(int));
-	memcpy(CMSG_DATA(c), fds, ORDER_FDS * sizeof(int));
-	if (sendmsg(fd, &m, MSG_NOSIGNAL) >= 0)
-		return ERR_OK;
-	return errno == EPIPE || errno == ECONNRESET
-	    ? err_set(
-		  why, ERR_CLOSED, "the process that starts programs is gone: start rivulet again")
-	    : err_errno(why, "send an order");
-}
-
 /* --- the process: in its child, before exec */
 
 struct order {
@@ -183,6 +159,18 @@ confine(const struct spawner_order *o)
 	}
 }
 
+/* The first descriptor that is not for the program. Those of the order lie above the two that this process had before it came. */
+static unsigned
+keep_words(const struct order *order)
+{
+	if (order->fds[ORDER_IN] < 0)
+		return FIRST_WORDS;
+	if (dup2(order->fds[ORDER_IN], FIRST_WORDS) < 0 ||
+	    dup2(order->fds[ORDER_OUT], FIRST_WORDS + 1) < 0)
+		_exit(SPAWNER_FAILED);
+	return FIRST_WORDS + 2;
+}
+
 static _Noreturn void
 become(const struct order *order)
 {
@@ -199,7 +187,7 @@ become(const struct order *order)
 		_exit(SPAWNER_FAILED);
 	if (chdir(o->directory) != 0)
 		give_up(o->directory);
-	close_range(3, ~0U, 0);
+	close_range(keep_words(order), ~0U, 0);
 	if (o->paths)
 		confine(o);
 	environ = (char **)(size_t)o->environment;
@@ -287,32 +275,6 @@ drop_order(struct order *order)
 			close(order->fds[i]);
 }
 
-/* A signal for the program, or an order with its files. False when the other end is gone. */
-static bool
-receive(int fd, int *sig, int fds[ORDER_FDS])
-{
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(ORDER_FDS * sizeof(int))];
-	} control;
-	struct iovec io = {sig, sizeof(*sig)};
-	struct msghdr m = {.msg_iov = &io,
-	    .msg_iovlen = 1,
-	    .msg_control = &control,
-	    .msg_controllen = sizeof(control)};
-	ssize_t n;
-
-	do
-		n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-	for (size_t i = 0; i < ORDER_FDS; i++)
-		fds[i] = -1;
-	if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(ORDER_FDS * sizeof(int)))
-		memcpy(fds, CMSG_DATA(c), ORDER_FDS * sizeof(int));
-	return n > 0;
-}
-
 /* Also what left its process group: it is our child when its parent has ended. */
 static void
 kill_all(pid_t group)
@@ -330,7 +292,7 @@ pass_signal(int fd, pid_t pid)
 {
 	int sig = 0, fds[ORDER_FDS];
 
-	if (!receive(fd, &sig, fds))
+	if (!fds_receive(fd, &sig, sizeof(sig), fds, ORDER_FDS))
 		return false;
 	if (sig > 0)
 		kill(-pid, sig);
@@ -421,8 +383,8 @@ settle(struct spawner_process *me, int fd)
 	(void)!chdir("/");
 }
 
-static _Noreturn void
-serve(int fd)
+_Noreturn void
+spawner_serve(int fd)
 {
 	struct spawner_process me;
 	struct order order;
@@ -431,7 +393,7 @@ serve(int fd)
 	settle(&me, fd);
 	for (;;) {
 		memset(&order, 0, sizeof(order));
-		if (!receive(me.fd, &sig, order.fds))
+		if (!fds_receive(me.fd, &sig, sizeof(sig), order.fds, ORDER_FDS))
 			_exit(0);
 		/* Without files: a signal for a program that has ended meanwhile. */
 		if (order.fds[ORDER_FILE] < 0)
@@ -454,7 +416,7 @@ spawner_init(struct spawner *s, struct why *why)
 		return err_errno(why, "socketpair");
 	s->pid = fork();
 	if (s->pid == 0)
-		serve(ends[1]);
+		spawner_serve(ends[1]);
 	enum err e = s->pid < 0 ? err_errno(why, "fork") : ERR_OK;
 	close(ends[1]);
 	if (e)
@@ -464,26 +426,47 @@ spawner_init(struct spawner *s, struct why *why)
 	return e;
 }
 
+/* It answers once more at most, and then it is gone. */
+static void
+wait_for_end(const struct spawner *s)
+{
+	struct spawner_end end;
+	ssize_t n;
+
+	shutdown(s->fd, SHUT_WR);
+	do
+		n = recv(s->fd, &end, sizeof(end), 0);
+	while (n > 0 || (n < 0 && errno == EINTR));
+}
+
 void
 spawner_deinit(struct spawner *s)
 {
 	if (s->fd < 0)
 		return;
+	wait_for_end(s);
 	close(s->fd);
 	s->fd = -1;
-	while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+	while (s->pid > 0 && waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 }
 
 enum err
 spawner_start(struct spawner *s, const struct spawner_order *order, struct why *why)
 {
+	int none = 0;
 	int fds[ORDER_FDS] = {
 	    [ORDER_OUTPUT] = order->output, [ORDER_ANSWER] = order->answer, [ORDER_FILE] = -1};
 	enum err e = make_file(order, &fds[ORDER_FILE], why);
 
+	if (!e && order->words)
+		memcpy(&fds[ORDER_IN], order->words, SPAWNER_WORDS * sizeof(int));
 	if (!e)
-		e = send_fds(s->fd, fds, why);
+		e = fds_send(s->fd, &none, sizeof(none), fds, order->words ? ORDER_FDS : ORDER_IN);
+	if (e == ERR_CLOSED)
+		err_set(why, e, "the process that starts programs is gone: start rivulet again");
+	else if (e == ERR_IO)
+		err_errno(why, "send an order");
 	if (fds[ORDER_FILE] >= 0)
 		close(fds[ORDER_FILE]);
 	return e;

@@ -13,7 +13,7 @@
  */
 struct spawner {
 	int fd; /* becomes readable when the program ended, too */
-	pid_t pid;
+	pid_t pid; /* 0: a nursery made it */
 };
 
 struct spawner_path {
@@ -26,6 +26,8 @@ struct spawner_order {
 	const char *const *environment; /* the whole of it, "NAME=value"; NULL-terminated */
 	const char *directory; /* where it runs */
 	int output, answer; /* its standard error and standard output */
+	/* SPAWNER_WORDS more: what it reads, as descriptor 3, and what it writes, as 4; NULL: none */
+	const int *words;
 	/* What it may reach (confine.h), as far as the kernel knows how; one that is not there is passed over. NULL: everything. */
 	const struct spawner_path *paths;
 	size_t path_count;
@@ -42,9 +44,11 @@ struct spawner_end {
 /* Of a program that could not be started; the reason stands in its output. */
 #define SPAWNER_FAILED 127
 
+#define SPAWNER_WORDS 2
+
 /* Call it before other threads and secrets are there. */
 ERR_MUST_USE enum err spawner_init(struct spawner *s, struct why *why);
-/* Kills what still runs. */
+/* Kills what still runs, and waits until it is gone. */
 void spawner_deinit(struct spawner *s);
 /* The program of before has ended. ERR_CLOSED if the process is gone. */
 ERR_MUST_USE enum err spawner_start(
@@ -53,5 +57,7 @@ ERR_MUST_USE enum err spawner_start(
 void spawner_signal(struct spawner *s, int signal);
 /* ERR_AGAIN while it runs, ERR_CLOSED if the process is gone. When it ended, so did all that it had started. Does not block. */
 ERR_MUST_USE enum err spawner_ended(struct spawner *s, struct spawner_end *out);
+/* What a new process becomes, at the other end of fd. */
+_Noreturn void spawner_serve(int fd);
 
 #endif

@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backoff.h"
 #include "child.h"
+#include "nursery.h"
 
 static char log_text[64];
 
@@ -191,6 +193,74 @@ test_split(void **state)
 	assert_int_equal(child_split(many, argv, 6), ERR_LIMIT);
 }
 
+/* Of two spawners from one nursery each runs its own; the end of one, and of the nursery, leaves the other's alone. */
+static void
+test_nursery(void **state)
+{
+	struct nursery n;
+	struct spawner one, two;
+	struct spawner_end end;
+	static const char *const argv[] = {"sleep", "60", NULL};
+	const struct spawner_order order = {.argv = argv,
+	    .environment = (const char *const *)(size_t)environ,
+	    .directory = "/",
+	    .output = 2,
+	    .answer = 2};
+
+	(void)state;
+	assert_int_equal(nursery_init(&n, NULL), ERR_OK);
+	assert_int_equal(nursery_spawner(&n, &one, NULL), ERR_OK);
+	assert_int_equal(nursery_spawner(&n, &two, NULL), ERR_OK);
+	assert_int_equal(spawner_start(&one, &order, NULL), ERR_OK);
+	struct child_options o = {.grace_s = 1, .spawner = &two};
+	struct child_result r = run("echo here", &o);
+	assert_true(r.exited && r.code == 0);
+	assert_string_equal(log_text, "here\n");
+	spawner_deinit(&two);
+	nursery_deinit(&n);
+	assert_int_equal(spawner_ended(&one, &end), ERR_AGAIN);
+	spawner_signal(&one, SIGTERM);
+	while (spawner_ended(&one, &end) == ERR_AGAIN)
+		usleep(1000);
+	assert_true(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGTERM);
+	spawner_deinit(&one);
+}
+
+/* Two descriptors beside the outputs, and no other. */
+static void
+test_words(void **state)
+{
+	struct spawner s;
+	struct spawner_end end;
+	static const char *const argv[] = {
+	    "sh", "-c", "read -r x <&3; echo \"<$x>\" >&4; [ ! -e /proc/self/fd/5 ]", NULL};
+	int to[2], from[2];
+	char said[16];
+
+	(void)state;
+	assert_int_equal(spawner_init(&s, NULL), ERR_OK);
+	assert_true(pipe(to) == 0 && pipe(from) == 0);
+	const int words[] = {to[0], from[1]};
+	const struct spawner_order order = {.argv = argv,
+	    .environment = (const char *const *)(size_t)environ,
+	    .directory = "/",
+	    .output = 2,
+	    .answer = 2,
+	    .words = words};
+	assert_int_equal(spawner_start(&s, &order, NULL), ERR_OK);
+	assert_int_equal(write(to[1], "hello\n", 6), 6);
+	assert_int_equal(read(from[0], said, sizeof(said)), 8);
+	assert_memory_equal(said, "<hello>\n", 8);
+	while (spawner_ended(&s, &end) == ERR_AGAIN)
+		usleep(1000);
+	assert_int_equal(end.status, 0);
+	spawner_deinit(&s);
+	for (int i = 0; i < 2; i++) {
+		close(to[i]);
+		close(from[i]);
+	}
+}
+
 int
 main(void)
 {
@@ -205,6 +275,8 @@ main(void)
 	    cmocka_unit_test(test_no_orphans),
 	    cmocka_unit_test(test_cannot_start),
 	    cmocka_unit_test(test_split),
+	    cmocka_unit_test(test_nursery),
+	    cmocka_unit_test(test_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

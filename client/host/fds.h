@@ -1,0 +1,16 @@
+#ifndef FDS_H
+#define FDS_H
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "err.h"
+
+/* Messages with open files, between processes that a Unix socket connects. */
+#define FDS_MAX 8
+
+/* n: at most FDS_MAX. ERR_CLOSED if the other end is gone. */
+ERR_MUST_USE enum err fds_send(int to, const void *data, size_t len, const int *fds, size_t n);
+/* Waits for one. What has not come of fds is -1; what has is closed on exec. False when the other end is gone. */
+bool fds_receive(int from, void *data, size_t len, int *fds, size_t n);
+
+#endif
