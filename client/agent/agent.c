@@ -136,6 +136,11 @@ consider_trainer(struct agent *a, const struct work *w, struct why *why)
 		err_set(why, ERR_NOTFOUND, "no trainer \"%s\" here", recipe->trainer);
 		return ABORT_NO_TRAINER;
 	}
+	if (program && !settings_trainer_does(program, w->task.kind)) {
+		err_set(why, ERR_DENIED, "the owner does not give trainer %s tasks of kind %s",
+		    program->name, w->task.kind);
+		return ABORT_UNKNOWN_KIND;
+	}
 	if (program && !admitted(a, &program->gate, w->task.job)) {
 		err_set(why, ERR_DENIED, "the owner does not let this job use trainer %s",
 		    program->name);
@@ -207,6 +212,7 @@ train(struct agent *a, struct why *why)
 		a->out.abort = ABORT_OUT_OF_MEMORY;
 		return err_set(why, e, "the data set cannot be divided");
 	}
+	in.examples_id = stock_examples(item, recipe->data.validation);
 	return run_trainer(a, &in, why);
 }
 
@@ -221,6 +227,14 @@ submit_reason(int rc)
 	return rc == RIVULET_IO ? ABORT_DISK_FULL : ABORT_TRAINER_FAILED;
 }
 
+static struct abort_cause
+abort_cause(const struct trainer_out *out)
+{
+	if (out->abort == ABORT_UNKNOWN)
+		return abort_reason_parse(out->word);
+	return abort_reason_cause(out->abort ? out->abort : ABORT_TRAINER_FAILED);
+}
+
 static int
 work_on(struct agent *a)
 {
@@ -233,8 +247,7 @@ work_on(struct agent *a)
 	if (e) {
 		char log[TRAINER_LOG_MAX + 300];
 		snprintf(log, sizeof(log), "%s%s%s", why.text, *a->out.log ? "\n" : "", a->out.log);
-		int rc = device_abort(
-		    r, abort_reason_cause(a->out.abort ? a->out.abort : ABORT_TRAINER_FAILED), log);
+		int rc = device_abort(r, abort_cause(&a->out), log);
 		return rc == RIVULET_STOPPED ? rc : RIVULET_INVALID;
 	}
 	events_emit(device_events(r), EVENTS_INFO, "trained",

@@ -24,6 +24,7 @@ drop_split(struct stock_item *item)
 		dataset_deinit(&item->validation);
 	}
 	item->split = false;
+	item->split_id[0] = '\0';
 }
 
 void
@@ -104,4 +105,10 @@ stock_split(struct stock_item *item, double share, uint64_t seed, const struct d
 	*train = &item->train;
 	*validation = &item->validation;
 	return ERR_OK;
+}
+
+char *
+stock_examples(struct stock_item *item, double share)
+{
+	return share > 0 ? item->split_id : item->all_id;
 }

@@ -2,6 +2,7 @@
 #define STOCK_H
 #include "data.h"
 #include "events.h"
+#include "examples_file.h"
 
 /*
  * The data sets a device has: loaded once, kept between rounds, with the latest division into training and validation
@@ -17,6 +18,7 @@ struct stock_item {
 	double share;
 	uint64_t seed;
 	bool split;
+	char all_id[EXAMPLES_FILE_ID], split_id[EXAMPLES_FILE_ID];
 };
 
 struct stock {
@@ -35,5 +37,7 @@ struct stock_item *stock_find(struct stock *s, const char *name);
 /* Points to training and validation share; with share 0 the training part is the whole set and no copy is made. */
 ERR_MUST_USE enum err stock_split(struct stock_item *item, double share, uint64_t seed,
     const struct dataset **train, const struct dataset **validation);
+/* Where the id of that division's examples is kept (examples_file.h), until the next division. */
+char *stock_examples(struct stock_item *item, double share);
 
 #endif

@@ -22,6 +22,7 @@ struct trainer_in {
 	const uint8_t *device; /* 32 bytes */
 	struct spawner *spawner; /* starts programs; NULL: each is started by one of its own */
 	double seconds; /* time budget; <= 0: none */
+	char *examples_id; /* of train and validation, as in examples_file.h; may be NULL */
 	bool (*stop)(void *context); /* finish early with what there is; may be NULL */
 	void *context;
 };
@@ -30,7 +31,9 @@ struct trainer_out {
 	struct finish finish; /* finish.report is not set here */
 	struct report report;
 	bool has_report;
-	enum abort_reason abort; /* on failure: why */
+	enum abort_reason
+	    abort; /* on failure: why; ABORT_UNKNOWN: for a reason of the program's own, */
+	char word[ABORT_WORD_MAX]; /* which is this */
 	char log[TRAINER_LOG_MAX]; /* tail of what an external trainer said */
 };
 

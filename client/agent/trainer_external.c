@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "after_file.h"
@@ -24,28 +25,37 @@ prepare(struct external *x, struct why *why)
 	    .data = x->in->data,
 	    .trainer = x->program,
 	    .home = x->in->home,
-	    .device = x->in->device};
+	    .device = x->in->device,
+	    .seconds = x->in->seconds,
+	    .examples_id = x->in->examples_id};
+	enum err e = cage_prepare(x->in->home, x->program->name, why);
 
-	return task_directory_make(&x->dir, &from, why);
+	return e ? e : task_directory_make(&x->dir, &from, why);
 }
 
 static enum err
 run(struct external *x, struct child_result *result, struct why *why)
 {
+	char task[PATH_MAX + 32];
+	const char *const environment[] = {task, NULL};
 	const struct program program = {.settings = x->in->settings,
 	    .trainer = x->program,
 	    .home = x->in->home,
 	    .directory = x->dir.path,
-	    .data = x->in->data,
-	    .child = {.spawner = x->in->spawner,
-		.seconds = x->in->seconds,
-		.grace_s = x->program->grace_s,
-		.stop = x->in->stop,
-		.context = x->in->context},
+	    .given = x->dir.given,
+	    .word = x->dir.path,
+	    .environment = environment,
+	    .data = x->in->data};
+	const struct program_run options = {.child = {.spawner = x->in->spawner,
+						.seconds = x->in->seconds,
+						.grace_s = x->program->grace_s,
+						.stop = x->in->stop,
+						.context = x->in->context},
 	    .log = x->out->log,
 	    .room = sizeof(x->out->log)};
 
-	return program_run(result, &program, why);
+	snprintf(task, sizeof(task), "RIVULET_TASK=%s", x->dir.path);
+	return program_run(result, &program, &options, why);
 }
 
 static enum err
@@ -72,14 +82,22 @@ static enum err
 take(struct external *x, struct why *why)
 {
 	struct trainer_out *out = x->out;
-	struct report_file report;
-	enum err e = report_file_read(&report, x->dir.path, why);
+	struct report_file *report = malloc(sizeof(*report));
 
-	out->abort = report.abort;
-	out->finish = report.finish;
-	out->report = report.report;
-	out->has_report = report.has_report;
-	return e ? e : after_file_take(x->in->work, x->dir.path, why);
+	if (!report)
+		return err_set(why, ERR_NOMEM, "no memory for a report");
+	enum err e = report_file_read(report, x->dir.path, why);
+	out->abort = report->cause.reason;
+	memcpy(out->word, report->cause.word, sizeof(out->word));
+	out->finish = report->finish;
+	out->report = report->report;
+	out->has_report = report->has_report;
+	if (!e)
+		e = task_directory_check(&x->dir, why);
+	if (!e)
+		e = after_file_take(x->in->work, x->dir.path, report, why);
+	free(report);
+	return e;
 }
 
 static enum abort_reason

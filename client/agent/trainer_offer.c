@@ -47,20 +47,20 @@ trainer_offer_ask(struct capabilities *out, const struct trainer_offer *t, struc
 	const struct program program = {.settings = t->settings,
 	    .trainer = settings_find_trainer(t->settings, RECIPE_BUILTIN),
 	    .home = t->home,
-	    .word = "--offer",
-	    .child = {.spawner = t->spawner,
-		.answer = &answer,
-		.seconds = TRAINER_OFFER_S,
-		.grace_s = GRACE_S,
-		.stop = t->stop,
-		.context = t->context},
+	    .word = "--offer"};
+	const struct program_run run = {.child = {.spawner = t->spawner,
+					    .answer = &answer,
+					    .seconds = TRAINER_OFFER_S,
+					    .grace_s = GRACE_S,
+					    .stop = t->stop,
+					    .context = t->context},
 	    .log = log,
 	    .room = sizeof(log)};
 
 	if (!program.trainer)
 		return err_set(why, ERR_NOTFOUND, "no [trainer " RECIPE_BUILTIN "]");
 	buf_init(&answer, CAPABILITIES_MAX);
-	enum err e = program_run(&result, &program, why);
+	enum err e = program_run(&result, &program, &run, why);
 	if (!e)
 		e = judge_end(&result, log, why);
 	if (!e)

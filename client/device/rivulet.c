@@ -82,7 +82,7 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 	if (!e)
 		e = open_session(r, why);
 	if (!e)
-		e = cache_init(&r->cache, r->home, r->settings->cache_bytes, why);
+		e = cache_init(&r->cache, r->home, "models", r->settings->cache_bytes, why);
 	if (!e)
 		e = outbox_init(&r->outbox, r->home, r->settings->outbox_bytes, why);
 	if (!e)

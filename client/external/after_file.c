@@ -1,5 +1,6 @@
 #include "after_file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,69 +10,116 @@
 #include "file.h"
 #include "identity.h"
 
-static enum err
-take_tensors(
-    struct work *w, const struct tensor_table *after, int fd, uint64_t data_at, struct why *why)
-{
-	for (size_t i = 0; i < w->table.count; i++) {
-		const struct tensor *want = &w->table.items[i];
-		if (!want->in_delta && want->role != TENSOR_LOCAL)
-			continue;
-		const struct tensor *have = tensor_table_find(after, want->name);
-		if (!have)
-			return err_set(why, ERR_INVALID,
-			    "after.safetensors has no tensor \"%.100s\"", want->name);
-		if (have->dtype != want->dtype || have->dims != want->dims ||
-		    memcmp(have->shape, want->shape, want->dims * sizeof(want->shape[0])) != 0)
-			return err_set(why, ERR_INVALID,
-			    "after.safetensors: \"%.100s\" has another type or shape than in the "
-			    "base",
-			    want->name);
-		if (file_pread(fd, w->weights + want->begin, (size_t)(want->end - want->begin),
-			data_at + have->begin))
-			return err_set(why, ERR_IO, "after.safetensors cannot be read");
-	}
-	return ERR_OK;
-}
+struct after {
+	const char *name;
+	int fd; /* -1: it is not open */
+	struct tensor_table table;
+	uint64_t data_at;
+};
 
 static enum err
-parse_head(int fd, struct tensor_table *after, uint64_t *data_at, struct why *why)
+read_head(struct after *a, uint64_t size, struct why *why)
 {
 	uint8_t prefix[MODELFILE_PREFIX];
-	struct stat st;
 
-	if (fstat(fd, &st) != 0 || file_pread(fd, prefix, sizeof(prefix), 0))
-		return err_set(why, ERR_INVALID, "after.safetensors is too short");
-	enum err e = modelfile_data_at(prefix, (uint64_t)st.st_size, data_at, why);
+	if (file_pread(a->fd, prefix, sizeof(prefix), 0))
+		return err_set(why, ERR_INVALID, "it is too short");
+	enum err e = modelfile_data_at(prefix, size, &a->data_at, why);
 	if (e)
 		return e;
-	char *head = malloc((size_t)*data_at);
+	char *head = malloc((size_t)a->data_at);
 	if (!head)
 		return err_set(why, ERR_NOMEM, "no memory for a model's head");
-	e = file_pread(fd, head, (size_t)*data_at, 0);
+	e = file_pread(a->fd, head, (size_t)a->data_at, 0);
 	if (!e)
-		e = modelfile_parse(after, NULL, head, (size_t)*data_at, (uint64_t)st.st_size, why);
+		e = modelfile_parse(&a->table, NULL, head, (size_t)a->data_at, size, why);
 	free(head);
 	return e;
 }
 
-enum err
-after_file_take(struct work *w, const char *directory, struct why *why)
+/* A link could lead to what is the agent's, and opening a FIFO waits. */
+static enum err
+open_file(struct after *a, const char *directory, struct why *why)
 {
 	char path[PATH_MAX];
-	struct tensor_table after = {.items = NULL};
-	uint64_t data_at = 0;
-	enum err e = identity_path(path, directory, "after.safetensors", why);
+	struct stat st;
+	struct why inner = {""};
+	enum err e = identity_path(path, directory, a->name, why);
 
 	if (e)
 		return e;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return err_set(why, ERR_NOTFOUND, "the trainer left no after.safetensors");
-	e = parse_head(fd, &after, &data_at, why);
-	if (!e)
-		e = take_tensors(w, &after, fd, data_at, why);
-	tensor_table_deinit(&after);
-	close(fd);
+	a->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (a->fd < 0 && errno == ENOENT)
+		return err_set(why, ERR_NOTFOUND, "the trainer left no %s", a->name);
+	if (a->fd < 0 || fstat(a->fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return err_set(why, ERR_INVALID, "%s is a link, or no regular file", a->name);
+	e = read_head(a, (uint64_t)st.st_size, &inner);
+	return e ? err_set(why, e, "%s: %.200s", a->name, *inner.text ? inner.text : err_name(e))
+		 : ERR_OK;
+}
+
+/* The one file that has it. */
+static enum err
+find(struct after *files, size_t count, const char *name, struct after **out,
+    const struct tensor **tensor, struct why *why)
+{
+	*out = NULL;
+	for (size_t i = 0; i < count; i++) {
+		const struct tensor *have = tensor_table_find(&files[i].table, name);
+		if (have && *out)
+			return err_set(why, ERR_INVALID, "both %s and %s have a tensor \"%.100s\"",
+			    (*out)->name, files[i].name, name);
+		if (have) {
+			*out = &files[i];
+			*tensor = have;
+		}
+	}
+	if (*out)
+		return ERR_OK;
+	return err_set(why, ERR_INVALID, "%s has no tensor \"%.100s\"",
+	    count == 1 ? files[0].name : "what the trainer left", name);
+}
+
+static enum err
+take_tensor(
+    struct work *w, const struct tensor *want, struct after *files, size_t count, struct why *why)
+{
+	const struct tensor *have = NULL;
+	struct after *from;
+	enum err e = find(files, count, want->name, &from, &have, why);
+
+	if (e)
+		return e;
+	if (have->dtype != want->dtype || have->dims != want->dims ||
+	    memcmp(have->shape, want->shape, want->dims * sizeof(want->shape[0])) != 0)
+		return err_set(why, ERR_INVALID,
+		    "%s: \"%.100s\" has another type or shape than in the base", from->name,
+		    want->name);
+	if (file_pread(from->fd, w->weights + want->begin, (size_t)(want->end - want->begin),
+		from->data_at + have->begin))
+		return err_set(why, ERR_IO, "%s cannot be read", from->name);
+	return ERR_OK;
+}
+
+enum err
+after_file_take(
+    struct work *w, const char *directory, const struct report_file *report, struct why *why)
+{
+	struct after *files = calloc(report->after_count + 1, sizeof(*files));
+	enum err e = files ? ERR_OK : err_set(why, ERR_NOMEM, "no memory for files of tensors");
+
+	for (size_t i = 0; files && i < report->after_count; i++)
+		files[i] = (struct after){.name = report->after[i], .fd = -1};
+	for (size_t i = 0; !e && i < report->after_count; i++)
+		e = open_file(&files[i], directory, why);
+	for (size_t i = 0; !e && i < w->table.count; i++)
+		if (w->table.items[i].in_delta || w->table.items[i].role == TENSOR_LOCAL)
+			e = take_tensor(w, &w->table.items[i], files, report->after_count, why);
+	for (size_t i = 0; files && i < report->after_count; i++) {
+		tensor_table_deinit(&files[i].table);
+		if (files[i].fd >= 0)
+			close(files[i].fd);
+	}
+	free(files);
 	return e;
 }

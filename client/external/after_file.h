@@ -1,11 +1,14 @@
 #ifndef AFTER_FILE_H
 #define AFTER_FILE_H
+#include "report_file.h"
 #include "work.h"
 
 /* The tensors that a program leaves, matched by name: a framework may have written them in another order. */
 
-/* Puts those of the delta and the local ones into w->weights, from after.safetensors in the directory. ERR_NOTFOUND without it;
- * ERR_INVALID for one that is missing or of another type or shape than in the base. */
-ERR_MUST_USE enum err after_file_take(struct work *w, const char *directory, struct why *why);
+/* Puts those of the delta and the local ones into w->weights, from the files that the report names, in the directory. ERR_NOTFOUND
+ * without one; ERR_INVALID for a tensor that is missing, in two files, or of another type or shape than in the base, and for a file that
+ * is a link or no regular one. */
+ERR_MUST_USE enum err after_file_take(
+    struct work *w, const char *directory, const struct report_file *report, struct why *why);
 
 #endif

@@ -40,7 +40,7 @@ static const char *const variables[] = {"PATH", "LD_LIBRARY_PATH", "LANG", "LANG
 /* Entries of a home that are the agent's; files whose names begin with "key." are, too. */
 static const char *const own[] = {"cert.pem", "ca.pem", "device.json", "signer.pem",
     "identity.next", "rotate", "rotate.failed", "last", "lock", "rivulet.conf", "models", "outbox",
-    "local", "residual", "variates", "work", CACHES};
+    "local", "residual", "variates", "work", "examples", CACHES};
 
 /* --- paths */
 
@@ -315,7 +315,11 @@ fill_environment(struct cage *c, const struct cage_options *o, struct why *why)
 		set_value(c, "OMP_NUM_THREADS", threads);
 	}
 	enum err e = o->home ? use_home(c, o, why) : ERR_OK;
-	return e ? e : set_owners(c, o->trainer->environment, why);
+	if (!e)
+		e = set_owners(c, o->trainer->environment, why);
+	for (size_t i = 0; !e && o->more && o->more[i]; i++)
+		set_variable(c, o->more[i]);
+	return e;
 }
 
 static enum err
@@ -325,6 +329,8 @@ fill_paths(struct cage *c, const struct cage_options *o, struct why *why)
 		add_path(c, everywhere[i].path, everywhere[i].access);
 	if (o->directory)
 		add_path(c, o->directory, CONFINE_READ | CONFINE_WRITE);
+	if (o->given)
+		add_path(c, o->given, CONFINE_READ);
 	if (o->data)
 		add_data(c, o->data);
 	add_program(c, o->argv, variable(c, "PATH"));

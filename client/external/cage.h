@@ -5,13 +5,15 @@
 
 /*
  * What an owner's program gets to see: paths and environment (docs/devices.md, What a trainer may reach). It runs as the agent's
- * user and may do less: nothing of the agent's home is in it but the task's directory and a cache of the trainer's own.
+ * user and may do less: nothing of the agent's home is in it but the task's directories and a cache of the trainer's own.
  */
 struct cage_options {
 	const struct settings_trainer *trainer;
 	const char *const *argv; /* its exec, in words */
 	const char *home; /* the agent's; NULL: none, and no cache */
 	const char *directory; /* of the task; NULL: none */
+	const char *given; /* a directory that it may only read; NULL: none */
+	const char *const *more; /* of the environment: "NAME=value", NULL-terminated; NULL: none */
 	const struct settings_data *data; /* of the task; NULL: none */
 	uint64_t threads; /* 0: its own choice */
 };

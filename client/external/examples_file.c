@@ -1,98 +1,110 @@
 #include "examples_file.h"
 
-#include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "modelfile.h"
+#include "cache.h"
+#include "tensors_file.h"
 
 #define TENSORS 4
-
-struct part {
-	const void *data;
-	uint64_t bytes;
-};
-
-struct writing {
-	struct tensor items[TENSORS];
-	struct part parts[TENSORS];
-	struct tensor_table table;
-};
+#define FOLDER "examples"
 
 static void
-add(struct writing *w, const char *name, enum tensor_dtype dtype, const struct dataset *d, bool x)
+add(struct tensors_file *f, const char *name, enum tensor_dtype dtype, const struct dataset *d,
+    const void *data, bool x)
 {
-	struct tensor *t = &w->items[w->table.count];
+	struct tensor t = {.dtype = dtype, .dims = 1, .shape = {d->count}};
 
-	*t = (struct tensor){.dtype = dtype, .role = TENSOR_FROZEN, .dims = 1, .shape = {d->count}};
-	snprintf(t->name, sizeof(t->name), "%s", name);
+	snprintf(t.name, sizeof(t.name), "%s", name);
 	if (x)
 		for (unsigned i = 0; i < d->dims; i++)
-			t->shape[t->dims++] = d->shape[i];
+			t.shape[t.dims++] = d->shape[i];
 	else if (d->targets)
-		t->shape[t->dims++] = d->target_width;
-	t->elements = 1;
-	for (unsigned i = 0; i < t->dims; i++)
-		t->elements *= t->shape[i];
-	t->begin = w->table.bytes;
-	t->end = t->begin + t->elements * tensor_dtype_size(dtype);
-	w->parts[w->table.count].bytes = t->end - t->begin;
-	w->table.bytes = t->end;
-	w->table.count++;
+		t.shape[t.dims++] = d->target_width;
+	tensors_file_add(f, &t, data);
 }
 
 static void
-add_set(struct writing *w, const struct dataset *d, const char *x, const char *y)
+add_set(struct tensors_file *f, const struct dataset *d, const char *x, const char *y)
 {
 	if (d->count == 0)
 		return;
-	w->parts[w->table.count].data = d->bytes ? (const void *)d->bytes : d->floats;
-	add(w, x, d->bytes ? TENSOR_U8 : TENSOR_F32, d, true);
-	w->parts[w->table.count].data = d->labels ? (const void *)d->labels : d->targets;
-	if (d->labels || d->targets)
-		add(w, y, d->labels ? TENSOR_I32 : TENSOR_F32, d, false);
+	add(f, x, d->bytes ? TENSOR_U8 : TENSOR_F32, d,
+	    d->bytes ? (const void *)d->bytes : d->floats, true);
+	if (d->labels)
+		add(f, y, TENSOR_I32, d, d->labels, false);
+	else if (d->targets)
+		add(f, y, TENSOR_F32, d, d->targets, false);
 }
 
 static enum err
-write_all(int fd, const struct writing *w, const struct buf *head)
+write_kept(char path[PATH_MAX], const struct cache *cache, const struct tensors_file *f,
+    const char *id, struct why *why)
 {
-	uint64_t at = head->len;
-	enum err e = file_pwrite(fd, head->data, head->len, 0);
+	int fd;
+	enum err e = cache_part(cache, id, &fd, why);
 
-	for (size_t i = 0; !e && i < w->table.count; i++) {
-		e = file_pwrite(fd, w->parts[i].data, (size_t)w->parts[i].bytes, at);
-		at += w->parts[i].bytes;
-	}
+	if (e)
+		return e;
+	if (ftruncate(fd, 0) != 0 || fchmod(fd, 0600) != 0)
+		e = err_errno(why, "prepare %s", FOLDER);
+	if (!e)
+		e = tensors_file_put(f, fd, FOLDER, why);
+	if (!e)
+		e = cache_commit(cache, id, fd, path, why);
+	/* Nobody shall change it by mistake: it is for all tasks to come. */
+	if (!e && fchmod(fd, 0400) != 0)
+		e = err_errno(why, "protect %s", path);
+	close(fd);
 	return e;
 }
 
-enum err
-examples_file_write(const char *path, const struct dataset *train, const struct dataset *validation,
-    struct why *why)
+static enum err
+find_kept(char path[PATH_MAX], const struct examples_file *from, const struct tensors_file *f,
+    const char *id, uint64_t bytes, struct why *why)
 {
-	struct writing w = {.table = {.items = w.items}};
-	struct buf head;
-	const struct modelfile_meta meta = {.job = ""};
+	struct cache cache;
+	enum err e = cache_init(&cache, from->home, FOLDER, from->settings->examples_bytes, why);
 
-	add_set(&w, train, "x", "y");
-	add_set(&w, validation, "validation_x", "validation_y");
-	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
-	enum err e = modelfile_header(&head, &w.table, &meta);
-	if (e) {
-		buf_deinit(&head);
-		return err_set(why, e, "the examples cannot be described");
+	if (e || cache_find(&cache, id, bytes, path) == ERR_OK)
+		return e;
+	e = cache_make_room(&cache, id, bytes, why);
+	return e ? e : write_kept(path, &cache, f, id, why);
+}
+
+static enum err
+find(char path[PATH_MAX], const struct examples_file *from, const struct tensors_file *f,
+    const char *spare, struct why *why)
+{
+	char own[EXAMPLES_FILE_ID] = "", *id = from->id ? from->id : own;
+	uint64_t bytes = 0;
+	enum err e = tensors_file_bytes(f, &bytes, why);
+
+	if (e)
+		return e;
+	if (bytes > from->settings->examples_bytes) {
+		snprintf(path, PATH_MAX, "%s", spare);
+		return tensors_file_write(f, spare, why);
 	}
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0) {
-		e = err_errno(why, "create %s", path);
-	} else {
-		e = write_all(fd, &w, &head);
-		if (e)
-			err_errno(why, "write %s", path);
-		close(fd);
-	}
-	buf_deinit(&head);
+	if (!*id)
+		e = tensors_file_hash(f, id, why);
+	return e ? e : find_kept(path, from, f, id, bytes, why);
+}
+
+enum err
+examples_file_find(
+    char path[PATH_MAX], const struct examples_file *f, const char *spare, struct why *why)
+{
+	struct tensors_file file;
+	enum err e = tensors_file_init(&file, TENSORS);
+
+	if (e)
+		return err_set(why, e, "no memory for examples");
+	add_set(&file, f->train, "x", "y");
+	add_set(&file, f->validation, "validation_x", "validation_y");
+	e = find(path, f, &file, spare, why);
+	tensors_file_deinit(&file);
 	return e;
 }

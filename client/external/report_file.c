@@ -54,20 +54,74 @@ parse(struct report_file *out, struct json **doc, const char *text, size_t len, 
 
 	if (!e || !not_finite(key, text))
 		return e;
-	out->abort = ABORT_NOT_FINITE;
+	out->cause = abort_reason_cause(ABORT_NOT_FINITE);
 	return err_set(why, ERR_NUMERIC, "report.json: \"%s\" is not finite", key);
+}
+
+static bool
+is_word(const char *text)
+{
+	size_t len = text ? strspn(text, "abcdefghijklmnopqrstuvwxyz-") : 0;
+
+	return len > 0 && len < ABORT_WORD_MAX && !text[len];
+}
+
+static enum err
+take_abort(struct report_file *out, const struct json *abort, struct why *why)
+{
+	const char *word = json_string(json_get(abort, "reason"));
+	const char *text = json_string(json_get(abort, "text"));
+
+	if (!is_word(word))
+		return err_set(why, ERR_INVALID,
+		    "report.json: abort.reason is no word of 1 to %d of the letters a to z and -",
+		    ABORT_WORD_MAX - 1);
+	out->cause = abort_reason_parse(word);
+	return err_set(why, ERR_DENIED, "%.250s", text ? text : word);
+}
+
+/* A name of an entry of the directory, and of nothing else. */
+static bool
+is_entry(const char *name)
+{
+	return name && *name && strlen(name) < REPORT_FILE_NAME_MAX && !strchr(name, '/') &&
+	    strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+static enum err
+take_after(struct report_file *out, const struct json *after, struct why *why)
+{
+	if (!after) {
+		strcpy(out->after[out->after_count++], "after.safetensors");
+		return ERR_OK;
+	}
+	for (const struct json *item = json_first(after); item; item = json_next(item)) {
+		const char *name = json_string(item);
+		if (!is_entry(name) || out->after_count == REPORT_FILE_AFTER_MAX)
+			break;
+		strcpy(out->after[out->after_count++], name);
+	}
+	if (json_kind(after) == JSON_ARRAY && out->after_count > 0 &&
+	    out->after_count == json_count(after))
+		return ERR_OK;
+	return err_set(why, ERR_INVALID,
+	    "report.json: after is no list of 1 to %d files of the task's directory",
+	    REPORT_FILE_AFTER_MAX);
 }
 
 /* "evaluate" and "metrics" travel on in the signed report. */
 static enum err
 take(struct report_file *out, const struct json *doc, const char *text, size_t len, struct why *why)
 {
-	enum err e = ERR_OK;
+	const struct json *abort = json_get(doc, "abort");
 
+	if (abort)
+		return take_abort(out, abort, why);
 	if (!take_figures(&out->finish, doc))
 		return err_set(why, ERR_INVALID,
 		    "report.json wants examples and steps (at least 1) and a finite loss");
-	if (json_get(doc, "evaluate") || json_get(doc, "metrics")) {
+	enum err e = take_after(out, json_get(doc, "after"), why);
+	if (!e && (json_get(doc, "evaluate") || json_get(doc, "metrics"))) {
 		e = messages_report_decode(&out->report, text, len, why);
 		out->has_report = !e;
 	}

@@ -8,15 +8,22 @@
 
 /* The report.json that a program leaves (docs/devices.md, External trainers): what it did. */
 #define REPORT_FILE_MAX (64u << 10) /* bytes */
+#define REPORT_FILE_AFTER_MAX 64 /* files of tensors */
+#define REPORT_FILE_NAME_MAX 128
 
 struct report_file {
 	struct finish finish; /* finish.report is not set here */
 	struct report report; /* what travels on in the signed one */
 	bool has_report;
-	enum abort_reason abort; /* of a report that is refused for its figures; else ABORT_NONE */
+	/* The program gives the task back, in its own word; or it is to be, for what the report says. Else ABORT_NONE. */
+	struct abort_cause cause;
+	/* Where the tensors are, in the directory: after.safetensors, if the report names nothing else. */
+	char after[REPORT_FILE_AFTER_MAX][REPORT_FILE_NAME_MAX];
+	size_t after_count;
 };
 
-/* From the directory. ERR_NOTFOUND without one, ERR_LIMIT, ERR_INVALID, ERR_NUMERIC for a figure that is not finite. */
+/* From the directory. ERR_NOTFOUND without one, ERR_LIMIT, ERR_INVALID, ERR_NUMERIC for a figure that is not finite, ERR_DENIED where
+ * the program gives the task back: `why` is what it says then. */
 ERR_MUST_USE enum err report_file_read(
     struct report_file *out, const char *directory, struct why *why);
 

@@ -6,15 +6,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cage.h"
 #include "examples_file.h"
 #include "file.h"
+#include "hash.h"
+#include "hex.h"
 #include "identity.h"
 #include "task_file.h"
+#include "tensors_file.h"
 
 #define COPY_BLOCK (256u << 10)
+#define BASE "base.safetensors"
+#define EXAMPLES "examples.safetensors"
+#define TASKS ".tasks"
+#define GIVEN ".given"
 
-/* A copy, never a link: a trainer that writes to its base must not spoil the cache. */
+/* Where a link cannot be: models may lie on another file system than the rest. */
 static enum err
 copy_file(const char *from, const char *to, struct why *why)
 {
@@ -58,51 +64,270 @@ make_absolute(char dir[PATH_MAX], struct why *why)
 	return ERR_OK;
 }
 
+/* --- what it may only read */
+
+/* Names the agent's file in that directory, and in the task's by a symbolic link, where programs of older versions look for it. */
 static enum err
-fill(const struct task_directory *d, const struct task_directory_options *from, struct why *why)
+give(const struct task_directory *d, struct task_directory_seen *seen, const char *name,
+    char path[PATH_MAX], struct why *why)
 {
-	char examples[PATH_MAX], path[PATH_MAX];
+	char old[PATH_MAX];
+	enum err e = identity_path(path, d->given, name, why);
+
+	if (!e)
+		e = identity_path(old, d->path, name, why);
+	if (!e && *seen->source && link(seen->source, path) != 0)
+		e = copy_file(seen->source, path, why);
+	if (!e && (symlink(path, old) != 0 || stat(path, &seen->stat) != 0))
+		e = err_errno(why, "name %s", path);
+	return e;
+}
+
+static bool
+is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	    a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	    a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+static bool
+has_hash(const char *path, const char *id)
+{
+	uint8_t hash[HASH_LEN];
+	char found[2 * HASH_LEN + 1] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	enum err e = fd < 0 ? ERR_IO : hash_file(fd, hash);
+
+	if (fd >= 0)
+		close(fd);
+	if (!e)
+		hex_encode(found, hash, sizeof(hash));
+	return !e && strcmp(found, id) == 0;
+}
+
+/* The time of a file's last change is the kernel's to set: what it says of an untouched file costs no hash. */
+static enum err
+check(const struct task_directory *d, const struct task_directory_seen *seen, const char *name,
+    struct why *why)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (!*seen->source || identity_path(path, d->given, name, NULL) ||
+	    (stat(path, &st) == 0 && is_same(&st, &seen->stat)) || has_hash(seen->source, seen->id))
+		return ERR_OK;
+	unlink(seen->source);
+	return err_set(
+	    why, ERR_CORRUPT, "the program changed its %s, which is only to be read", name);
+}
+
+static enum err
+give_examples(struct task_directory *d, const struct task_directory_options *from,
+    char path[PATH_MAX], struct why *why)
+{
+	char own[EXAMPLES_FILE_ID] = "", spare[PATH_MAX];
+	const struct examples_file file = {.train = from->train,
+	    .validation = from->validation,
+	    .settings = from->settings,
+	    .home = from->home,
+	    .id = from->examples_id ? from->examples_id : own};
+	struct task_directory_seen *seen = &d->examples;
+	enum err e = identity_path(spare, d->given, EXAMPLES, why);
+
+	if (!e)
+		e = examples_file_find(seen->source, &file, spare, why);
+	if (!e && strcmp(seen->source, spare) == 0)
+		seen->source[0] = '\0';
+	memcpy(seen->id, file.id, sizeof(seen->id));
+	return e ? e : give(d, seen, EXAMPLES, path, why);
+}
+
+static enum err
+give_base(struct task_directory *d, const struct work *w, char path[PATH_MAX], struct why *why)
+{
+	memcpy(d->base.source, w->path, sizeof(d->base.source));
+	memcpy(d->base.id, w->task.model, sizeof(d->base.id));
+	return give(d, &d->base, BASE, path, why);
+}
+
+/* --- what is of this device alone */
+
+/* Its local tensors, as they are after its last round. */
+static enum err
+write_local(const struct work *w, const char *path, struct why *why)
+{
+	struct tensors_file f;
+	enum err e = tensors_file_init(&f, w->table.count);
+
+	if (e)
+		return err_set(why, e, "no memory for local tensors");
+	for (size_t i = 0; i < w->table.count; i++)
+		if (w->table.items[i].role == TENSOR_LOCAL)
+			tensors_file_add(
+			    &f, &w->table.items[i], w->weights + w->table.items[i].begin);
+	e = tensors_file_write(&f, path, why);
+	tensors_file_deinit(&f);
+	return e;
+}
+
+/* What is added to every gradient, tensor by tensor. */
+static enum err
+write_variates(const struct work *w, const char *path, struct why *why)
+{
+	struct tensors_file f;
+	float *none = w->shift ? NULL : calloc((size_t)w->table.elements, sizeof(*none));
+	const float *shift = w->shift ? w->shift : none;
+	enum err e = shift ? tensors_file_init(&f, w->table.count) : ERR_NOMEM;
+
+	if (e) {
+		free(none);
+		return err_set(why, e, "no memory for control variates");
+	}
+	for (size_t i = 0; i < w->table.count; i++)
+		if (w->table.items[i].in_delta)
+			tensors_file_add(&f, &w->table.items[i], shift + w->table.items[i].first);
+	e = tensors_file_write(&f, path, why);
+	tensors_file_deinit(&f);
+	free(none);
+	return e;
+}
+
+static bool
+has_local(const struct work *w)
+{
+	for (size_t i = 0; i < w->table.count; i++)
+		if (w->table.items[i].role == TENSOR_LOCAL)
+			return true;
+	return false;
+}
+
+/* The paths of both, "" without. */
+static enum err
+write_own(const struct task_directory *d, const struct work *w, char local[PATH_MAX],
+    char variates[PATH_MAX], struct why *why)
+{
+	enum err e = ERR_OK;
+
+	if (has_local(w)) {
+		e = identity_path(local, d->path, "local.safetensors", why);
+		if (!e)
+			e = write_local(w, local, why);
+	}
+	if (!e && work_variates(w)) {
+		e = identity_path(variates, d->path, "variates.safetensors", why);
+		if (!e)
+			e = write_variates(w, variates, why);
+	}
+	return e;
+}
+
+/* --- the directories */
+
+static enum err
+fill(struct task_directory *d, const struct task_directory_options *from, struct why *why)
+{
+	char examples[PATH_MAX], base[PATH_MAX], local[PATH_MAX] = "", variates[PATH_MAX] = "";
+	char path[PATH_MAX];
 	const struct task_file task = {.work = from->work,
 	    .data = from->data,
 	    .device = from->device,
 	    .threads = from->settings->threads,
-	    .examples = examples};
-	enum err e = identity_path(examples, d->path, "examples.safetensors", why);
+	    .seconds = from->seconds,
+	    .examples = examples,
+	    .base = base,
+	    .local = local,
+	    .variates = variates};
+	enum err e = give_examples(d, from, examples, why);
 
 	if (!e)
-		e = examples_file_write(examples, from->train, from->validation, why);
+		e = give_base(d, from->work, base, why);
 	if (!e)
-		e = identity_path(path, d->path, "base.safetensors", why);
-	if (!e)
-		e = copy_file(from->work->path, path, why);
+		e = write_own(d, from->work, local, variates, why);
 	if (!e)
 		e = identity_path(path, d->path, "task.json", why);
 	return e ? e : task_file_write(path, &task, why);
+}
+
+static enum err
+make_empty(char path[PATH_MAX], struct why *why)
+{
+	enum err e = file_remove_dir(path, why);
+
+	if (!e)
+		e = file_mkdirs(path, 0700, why);
+	return e ? e : make_absolute(path, why);
+}
+
+/* HOME/work/WHOSE and WHAT. */
+static enum err
+name(char out[PATH_MAX], const char *home, const char *whose, const char *what, struct why *why)
+{
+	int n = snprintf(out, PATH_MAX, "%s/work/%s%s", home, whose, what);
+
+	return n > 0 && n < PATH_MAX ? ERR_OK : err_set(why, ERR_LIMIT, "path too long");
+}
+
+static enum err
+name_both(struct task_directory *d, const struct task_directory_options *from, struct why *why)
+{
+	const struct settings_trainer *t = from->trainer;
+	const char *task = from->work->task.task;
+	char below[8 + sizeof(from->work->task.task)];
+
+	if (!t->persistent) {
+		enum err e = name(d->path, from->home, task, "", why);
+		return e ? e : name(d->given, from->home, task, GIVEN, why);
+	}
+	snprintf(below, sizeof(below), TASKS "/%s", task);
+	enum err e = name(d->path, from->home, t->name, below, why);
+	snprintf(below, sizeof(below), GIVEN "/%s", task);
+	return e ? e : name(d->given, from->home, t->name, below, why);
 }
 
 enum err
 task_directory_make(
     struct task_directory *out, const struct task_directory_options *from, struct why *why)
 {
-	int n = snprintf(
-	    out->path, sizeof(out->path), "%s/work/%.32s", from->home, from->work->task.task);
+	memset(out, 0, sizeof(*out));
+	enum err e = name_both(out, from, why);
 
-	if (n < 0 || (size_t)n >= sizeof(out->path))
-		return err_set(why, ERR_LIMIT, "path too long");
-	enum err e = file_remove_dir(out->path, why);
 	if (!e)
-		e = cage_prepare(from->home, from->trainer->name, why);
+		e = make_empty(out->path, why);
 	if (!e)
-		e = file_mkdirs(out->path, 0700, why);
-	if (!e)
-		e = make_absolute(out->path, why);
+		e = make_empty(out->given, why);
 	return e ? e : fill(out, from, why);
+}
+
+enum err
+task_directory_check(const struct task_directory *d, struct why *why)
+{
+	enum err e = check(d, &d->base, BASE, why);
+	enum err other = check(d, &d->examples, EXAMPLES, why);
+
+	return e ? e : other;
 }
 
 void
 task_directory_remove(struct task_directory *d)
 {
-	(void)!file_remove_dir(d->path, NULL);
+	if (*d->path)
+		(void)!file_remove_dir(d->path, NULL);
+	if (*d->given)
+		(void)!file_remove_dir(d->given, NULL);
+}
+
+enum err
+task_directory_stay(struct task_directory_stay *out, const char *home,
+    const struct settings_trainer *trainer, struct why *why)
+{
+	enum err e = name(out->tasks, home, trainer->name, TASKS, why);
+
+	if (!e)
+		e = name(out->given, home, trainer->name, GIVEN, why);
+	if (!e)
+		e = make_empty(out->tasks, why);
+	return e ? e : make_empty(out->given, why);
 }
 
 void

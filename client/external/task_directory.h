@@ -1,14 +1,33 @@
 #ifndef TASK_DIRECTORY_H
 #define TASK_DIRECTORY_H
 #include <limits.h>
+#include <sys/stat.h>
 
 #include "dataset.h"
 #include "settings.h"
 #include "work.h"
 
-/* The directory in which a program finds a task, and leaves what it made of it (docs/devices.md, External trainers). */
+/*
+ * The directory in which a program finds a task, and leaves what it made of it (docs/devices.md, External trainers). Beside it stands
+ * another that it may only read: base model and examples lie there as links to the agent's files, so that a program sees these and
+ * nothing else of the home. Of a program that stays, all such directories lie in two that it was given when it was started.
+ */
 struct task_directory {
-	char path[PATH_MAX]; /* resolved: HOME/work/TASK */
+	char path
+	    [PATH_MAX]; /* resolved: HOME/work/TASK, of one that stays HOME/work/NAME.tasks/TASK */
+	char given
+	    [PATH_MAX]; /* the one to read: HOME/work/TASK.given, or HOME/work/NAME.given/TASK */
+	/* Of a link, as the program got it. */
+	struct task_directory_seen {
+		char source[PATH_MAX]; /* the agent's file; "": there is none */
+		char id[65]; /* its hash */
+		struct stat stat;
+	} base, examples;
+};
+
+/* What a program that stays is given, made anew: may be changed, and read. `path`s are resolved. */
+struct task_directory_stay {
+	char tasks[PATH_MAX], given[PATH_MAX];
 };
 
 struct task_directory_options {
@@ -19,13 +38,21 @@ struct task_directory_options {
 	const struct settings_trainer *trainer;
 	const char *home; /* the agent's */
 	const uint8_t *device; /* 32 bytes */
+	double seconds; /* time budget; <= 0: none */
+	char *examples_id; /* as in examples_file.h; may be NULL */
 };
 
 /* Makes it anew with all that the program is to find. Blocks on the disk. task_directory_remove is due even on failure. */
 ERR_MUST_USE enum err task_directory_make(
     struct task_directory *out, const struct task_directory_options *from, struct why *why);
+/* Is what was given still what it was? ERR_CORRUPT: the program changed it (which one that is not confined can), and the agent's file
+ * is gone now, to be fetched or written anew. */
+ERR_MUST_USE enum err task_directory_check(const struct task_directory *d, struct why *why);
 void task_directory_remove(struct task_directory *d);
-/* Removes what a killed agent left of them. */
+/* The two directories of a program that stays, empty. */
+ERR_MUST_USE enum err task_directory_stay(struct task_directory_stay *out, const char *home,
+    const struct settings_trainer *trainer, struct why *why);
+/* Removes what a killed agent left of them all. */
 void task_directory_clean(const char *home);
 
 #endif

@@ -64,6 +64,11 @@ put_keys(struct json *doc, const struct task_file *f)
 		json_add(doc, "shard", describe_shard(&f->data->shard));
 	}
 	json_add_string(doc, "examples", f->examples);
+	json_add_string(doc, "base", f->base);
+	add_text(doc, "local", f->local);
+	add_text(doc, "variates", f->variates);
+	if (f->seconds > 0)
+		json_add_double(doc, "seconds", f->seconds);
 	json_add_u64(doc, "local_seed", seed % JSON_INT_MAX);
 	json_add_double(doc, "rate", work_rate(w));
 	json_add_u64(doc, "threads", f->threads);

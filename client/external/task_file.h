@@ -9,7 +9,9 @@ struct task_file {
 	const struct settings_data *data; /* what the owner says of the data set; may be NULL */
 	const uint8_t *device; /* 32 bytes */
 	uint64_t threads;
-	const char *examples; /* path */
+	double seconds; /* time budget; <= 0: none is told */
+	const char *examples, *base; /* paths */
+	const char *local, *variates; /* paths; "": there are none */
 };
 
 ERR_MUST_USE enum err task_file_write(const char *path, const struct task_file *f, struct why *why);

@@ -28,9 +28,10 @@ struct item {
 };
 
 enum err
-cache_init(struct cache *c, const char *home, uint64_t max_bytes, struct why *why)
+cache_init(
+    struct cache *c, const char *home, const char *folder, uint64_t max_bytes, struct why *why)
 {
-	int n = snprintf(c->dir, sizeof(c->dir), "%s/models", home);
+	int n = snprintf(c->dir, sizeof(c->dir), "%s/%s", home, folder);
 
 	if (n < 0 || (size_t)n >= sizeof(c->dir))
 		return err_set(why, ERR_LIMIT, "path too long: %.80s", home);

@@ -7,7 +7,8 @@
 #include "err.h"
 
 /*
- * Models on the device's disk, HOME/models/ID.safetensors, named by their hash and so never stale. Their sizes together
+ * Models on the device's disk, HOME/models/ID.safetensors, named by their hash and so never stale; and in the same way what else is
+ * (client/external: examples). Their sizes together
  * stay under a cap, and their number under CACHE_FILES_MAX: the ones unused for longest (by modification time, which use
  * renews) go first. A download that broke off lies beside them as ID.part, a difference that leads to a model as ID.diff; both
  * count too.
@@ -21,9 +22,9 @@ struct cache {
 	uint64_t max_bytes;
 };
 
-/* Makes the directory. */
+/* Makes the directory, HOME/FOLDER. */
 ERR_MUST_USE enum err cache_init(
-    struct cache *c, const char *home, uint64_t max_bytes, struct why *why);
+    struct cache *c, const char *home, const char *folder, uint64_t max_bytes, struct why *why);
 /* The path of a model of exactly `bytes` bytes, marking it used; ERR_NOTFOUND if it is not here. */
 ERR_MUST_USE enum err cache_find(
     const struct cache *c, const char *id, uint64_t bytes, char path[PATH_MAX]);

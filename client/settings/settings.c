@@ -119,6 +119,41 @@ set_mirror(const struct ini_key *k, void *field, const char *value, struct why *
 		      : err_set(why, ERR_INVALID, "has no value");
 }
 
+/* As tasks name them. */
+static const char *const task_kinds[] = {"train", "evaluate"};
+#define TASK_KINDS (sizeof(task_kinds) / sizeof(*task_kinds))
+
+/* A bit for each word. */
+static unsigned
+kind_bit(const char *word, size_t len)
+{
+	for (unsigned i = 0; i < TASK_KINDS; i++)
+		if (strlen(task_kinds[i]) == len && memcmp(task_kinds[i], word, len) == 0)
+			return 1u << i;
+	return 0;
+}
+
+static enum err
+set_kinds(const struct ini_key *k, void *field, const char *value, struct why *why)
+{
+	unsigned kinds = 0;
+
+	(void)k;
+	for (const char *p = value + strspn(value, ", \t"); *p; p += strspn(p, ", \t")) {
+		size_t len = strcspn(p, ", \t");
+		unsigned bit = kind_bit(p, len);
+		if (!bit)
+			return err_set(why, ERR_INVALID, "\"%.*s\" is not train or evaluate",
+			    (int)(len < 40 ? len : 40), p);
+		kinds |= bit;
+		p += len;
+	}
+	if (kinds == 0)
+		return err_set(why, ERR_INVALID, "has no value");
+	memcpy(field, &kinds, sizeof(kinds));
+	return ERR_OK;
+}
+
 /* --- the table */
 
 /* The forms of a [data NAME]. */
@@ -136,6 +171,7 @@ static const char *const splits[] = {"iid", "label", NULL};
 static const char *const logs[] = {
     [SETTINGS_LOG_REASON] = "reason", [SETTINGS_LOG_TAIL] = "tail", [SETTINGS_LOG_NO] = "no", NULL};
 static const char *const confines[] = {"yes", "no", NULL};
+static const char *const noes[] = {"no", "yes", NULL};
 
 static const struct ini_key coordinator_keys[] = {
     {"url", set_urls, IN(settings, url_count), .many = true},
@@ -154,6 +190,7 @@ static const struct ini_key limits_keys[] = {
     {"cache_bytes", set_bytes, IN(settings, cache_bytes), 1024, LARGEST, .fallback = "2G"},
     {"outbox_bytes", set_bytes, IN(settings, outbox_bytes), 1024, LARGEST, .fallback = "2G"},
     {"residual_bytes", set_bytes, IN(settings, residual_bytes), 1024, LARGEST, .fallback = "2G"},
+    {"examples_bytes", set_bytes, IN(settings, examples_bytes), 1024, LARGEST, .fallback = "4G"},
     {"seconds_per_round", set_real, IN(settings, seconds_per_round), 1, 10000000000, .fallback = NULL},
     {"epochs", set_number, IN(settings, epochs), 1, 1000000, .fallback = NULL},
     {.name = NULL},
@@ -180,6 +217,10 @@ static const struct ini_key data_keys[] = {
 static const struct ini_key trainer_keys[] = {
     {"exec", set_text, IN(settings_trainer, exec), .needs = 1, .quotes = true},
     {"grace_s", set_real, IN(settings_trainer, grace_s), 100, 86400000, .fallback = "30"},
+    {"kinds", set_kinds, IN(settings_trainer, kinds), .fallback = "train"},
+    {"persistent", ini_choice, IN(settings_trainer, persistent), .words = noes},
+    {"idle_exit_s", set_real, IN(settings_trainer, idle_exit_s), 0, 86400000, .fallback = NULL},
+    {"share_jobs", ini_choice, IN(settings_trainer, share_jobs), .words = noes},
     {"memory_bytes", set_bytes, IN(settings_trainer, memory_bytes), 1 << 20, LARGEST, .fallback = NULL},
     {"confine", ini_choice, IN(settings_trainer, free), .words = confines},
     {"env", set_text, IN(settings_trainer, environment), .fallback = NULL, .quotes = true},
@@ -362,6 +403,12 @@ settings_find_trainer(const struct settings *s, const char *name)
 		if (strcmp(s->trainers[i].name, name) == 0)
 			return &s->trainers[i];
 	return NULL;
+}
+
+bool
+settings_trainer_does(const struct settings_trainer *t, const char *kind)
+{
+	return (t->kinds & kind_bit(kind, strlen(kind))) != 0;
 }
 
 const char *

@@ -44,6 +44,11 @@ struct settings_trainer {
 	char name[RECIPE_NAME_MAX];
 	char exec[SETTINGS_TEXT_MAX];
 	double grace_s; /* between asking it to finish and killing it */
+	bool persistent; /* started once, for many tasks */
+	double
+	    idle_exit_s; /* of a persistent one: how long it may stay without a task; 0: for ever */
+	bool share_jobs; /* of a persistent one: it may stay when the job changes */
+	unsigned kinds; /* of tasks: settings_trainer_does */
 	uint64_t memory_bytes; /* killed with more; 0: no cap */
 	bool free; /* not confined: it may do what the agent's user may */
 	char environment[SETTINGS_WORDS_MAX]; /* words: NAME, as it is here, or NAME=VALUE */
@@ -59,7 +64,8 @@ struct settings {
 	double mirror_timeout; /* seconds */
 	uint64_t threads; /* for external trainers: OMP_NUM_THREADS; 0: theirs to choose */
 	enum settings_log send_log;
-	uint64_t model_bytes, memory_bytes, cache_bytes, outbox_bytes, residual_bytes;
+	uint64_t model_bytes, memory_bytes, cache_bytes, outbox_bytes, residual_bytes,
+	    examples_bytes;
 	uint64_t epochs; /* 0: no limit */
 	double seconds_per_round; /* 0: no limit */
 	struct settings_data data[SETTINGS_DATA_MAX];
@@ -86,5 +92,7 @@ void settings_free(struct settings *s);
 const char *settings_data_place(const struct settings *s, const struct settings_data *d);
 const struct settings_data *settings_find_data(const struct settings *s, const char *name);
 const struct settings_trainer *settings_find_trainer(const struct settings *s, const char *name);
+/* Does the owner let it do tasks of that kind ("train", "evaluate")? */
+bool settings_trainer_does(const struct settings_trainer *t, const char *kind);
 
 #endif

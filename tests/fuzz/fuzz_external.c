@@ -41,13 +41,18 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	make_base(&w);
 	scratch_put("report.json", data, report);
 	scratch_put("after.safetensors", data + report, len - report);
-	if (report_file_read(&out, scratch_get(), &why) == ERR_OK)
+	enum err e = report_file_read(&out, scratch_get(), &why);
+	if (e == ERR_OK)
 		require(
 		    out.finish.examples >= 1 && out.finish.steps >= 1 && isfinite(out.finish.loss));
 	else
 		require(why.text[0]);
 	why.text[0] = '\0';
-	if (after_file_take(&w, scratch_get(), &why))
+	if (e) {
+		strcpy(out.after[0], "after.safetensors");
+		out.after_count = 1;
+	}
+	if (after_file_take(&w, scratch_get(), &out, &why))
 		require(why.text[0]);
 	return 0;
 }

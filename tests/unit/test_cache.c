@@ -75,7 +75,7 @@ test_find(void **state)
 	char path[PATH_MAX], id[CACHE_ID_HEX];
 
 	(void)state;
-	assert_int_equal(cache_init(&c, home, 1000, NULL), ERR_OK);
+	assert_int_equal(cache_init(&c, home, "models", 1000, NULL), ERR_OK);
 	assert_int_equal(find(&c, 'a', 100), ERR_NOTFOUND);
 	add(&c, 'a', 100, 1000);
 	assert_int_equal(cache_find(&c, id_of('a', id), 100, path), ERR_OK);
@@ -94,7 +94,7 @@ test_cap_drops_longest_unused(void **state)
 	char id[CACHE_ID_HEX];
 
 	(void)state;
-	assert_int_equal(cache_init(&c, home, 1000, NULL), ERR_OK);
+	assert_int_equal(cache_init(&c, home, "models", 1000, NULL), ERR_OK);
 	add(&c, 'a', 300, 50);
 	add(&c, 'b', 300, 10);
 	add(&c, 'c', 300, 30);
@@ -118,7 +118,7 @@ test_cap_of_files(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(cache_init(&c, home, 1 << 20, NULL), ERR_OK);
+	assert_int_equal(cache_init(&c, home, "models", 1 << 20, NULL), ERR_OK);
 	for (int i = 0; i < 2 * CACHE_FILES_MAX; i++) {
 		snprintf(id, sizeof(id), "%064x", (unsigned)i);
 		assert_int_equal(cache_make_room(&c, id, 1, NULL), ERR_OK);
@@ -141,7 +141,7 @@ test_differences(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(cache_init(&c, home, 1000, NULL), ERR_OK);
+	assert_int_equal(cache_init(&c, home, "models", 1000, NULL), ERR_OK);
 	add(&c, 'a', 300, 10);
 	assert_int_equal(cache_held(&c, id_of('a', id), &bytes, path), ERR_OK);
 	assert_int_equal(bytes, 300);
@@ -182,7 +182,7 @@ test_parts_count(void **state)
 	struct stat st;
 
 	(void)state;
-	assert_int_equal(cache_init(&c, home, 1000, NULL), ERR_OK);
+	assert_int_equal(cache_init(&c, home, "models", 1000, NULL), ERR_OK);
 	assert_int_equal(cache_part(&c, id_of('e', id), &fd, NULL), ERR_OK);
 	assert_int_equal(ftruncate(fd, 800), 0);
 	/* Its own part does not stand in a download's way; somebody else's is rubbish. */
@@ -203,7 +203,7 @@ test_list(void **state)
 	char path[128];
 
 	(void)state;
-	assert_int_equal(cache_init(&c, home, 1000, NULL), ERR_OK);
+	assert_int_equal(cache_init(&c, home, "models", 1000, NULL), ERR_OK);
 	add(&c, 'a', 1, 10);
 	add(&c, 'b', 1, 30);
 	add(&c, 'c', 1, 20);
@@ -230,7 +230,7 @@ test_check(void **state)
 	char path[PATH_MAX];
 
 	(void)state;
-	assert_int_equal(cache_init(&c, home, 1000, NULL), ERR_OK);
+	assert_int_equal(cache_init(&c, home, "models", 1000, NULL), ERR_OK);
 	assert_int_equal(cache_check(&c, sha256_of_abc, &why), ERR_NOTFOUND);
 	snprintf(path, sizeof(path), "%s/%s.safetensors", dir, sha256_of_abc);
 	assert_int_equal(file_write(path, "abc", 3, 0644, NULL), ERR_OK);

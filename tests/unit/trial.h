@@ -128,6 +128,8 @@ trial_deinit(struct trial *t)
 	rmdir(below);
 	snprintf(below, sizeof(below), "%s/trainers", t->home);
 	(void)!file_remove_dir(below, NULL);
+	snprintf(below, sizeof(below), "%s/examples", t->home);
+	(void)!file_remove_dir(below, NULL);
 	if (rmdir(t->home) != 0) {
 		fprintf(stderr, "trial: something was left in %s\n", t->home);
 		exit(1);

@@ -22,7 +22,7 @@ enum abort_reason {
 	ABORT_TRAINER_FAILED,
 	ABORT_DEADLINE,
 	ABORT_STOPPED,
-	ABORT_UNKNOWN, /* a word that this version does not know: a newer device's, or a loop's own */
+	ABORT_UNKNOWN, /* a word that this version does not know: a newer device's, or a trainer's own */
 };
 
 /* "" of the first and the last. */
@@ -31,7 +31,7 @@ const char *abort_reason_name(enum abort_reason r);
 enum abort_reason abort_reason_find(const char *name);
 
 /* A reason with its word, which of ABORT_UNKNOWN is the one that came. */
-#define ABORT_WORD_MAX 32
+#define ABORT_WORD_MAX 33 /* with its end */
 struct abort_cause {
 	enum abort_reason reason;
 	char word[ABORT_WORD_MAX];

@@ -1,0 +1,29 @@
+#ifndef TENSORS_FILE_H
+#define TENSORS_FILE_H
+#include "tensor.h"
+
+/* Arrays as a safetensors file that a program reads. */
+struct tensors_file {
+	struct tensor_table table;
+	const void **data; /* of each tensor; not owned */
+};
+
+/* For at most `most` tensors. ERR_NOMEM. */
+ERR_MUST_USE enum err tensors_file_init(struct tensors_file *f, size_t most);
+void tensors_file_deinit(struct tensors_file *f);
+/* The next one: name, dtype, dims and shape of `like` count, and so many elements are at data, which must live as long as *f. */
+void tensors_file_add(struct tensors_file *f, const struct tensor *like, const void *data);
+/* The file's length. */
+ERR_MUST_USE enum err tensors_file_bytes(
+    const struct tensors_file *f, uint64_t *out, struct why *why);
+/* The SHA-256 of its bytes, in hex. */
+ERR_MUST_USE enum err tensors_file_hash(
+    const struct tensors_file *f, char hex[65], struct why *why);
+/* Writes it to an empty file; `path` stands in errors. */
+ERR_MUST_USE enum err tensors_file_put(
+    const struct tensors_file *f, int fd, const char *path, struct why *why);
+/* Makes the file, which must not be there. */
+ERR_MUST_USE enum err tensors_file_write(
+    const struct tensors_file *f, const char *path, struct why *why);
+
+#endif
