@@ -1,5 +1,5 @@
 # Rivulet: plain GNU make, no configure step.
-#   make demo | check | python | lint | bench | fuzz | hostile | start-cost | torture | cross | repro-fedavg | repro-attacks | repro-codecs | install | clean      V=1 shows the commands
+#   make demo | check | wheel | python | lint | bench | fuzz | hostile | start-cost | torture | cross | repro-fedavg | repro-attacks | repro-codecs | install | clean      V=1 shows the commands
 #   CC=clang  CRYPTO=mbedtls|openssl  SAN=address,undefined|thread  WERROR=1  FAULTS=1  PREFIX=/usr/local  DESTDIR=
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
@@ -187,6 +187,7 @@ TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/t
 TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(filter-out tests/tools/simulate_%,$(wildcard tests/tools/*.c)))
 FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 E2E   := $(sort $(wildcard tests/e2e/[0-9]*.sh))
+PYTHON := $(sort $(wildcard tests/python/test_*.py))
 $(TESTS): %: %.o $(everything)
 	$(call link,$^ -lcmocka $(LIBS_ALL))
 $(TOOLS): %: %.o $(everything)
@@ -204,7 +205,7 @@ $(FUZZ): %: %.o $(BUILD)/tests/fuzz/replay.o $(everything)
 run = BUILD=$(BUILD) SAN=$(SAN) CRYPTO=$(CRYPTO) CC="$(CC)" tests/run
 check: deps
 	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) built
-	$(Q)$(run) $(TESTS) $(addprefix replay:,$(FUZZ)) $(E2E)
+	$(Q)$(run) $(TESTS) $(addprefix replay:,$(FUZZ)) $(PYTHON) $(E2E)
 .PHONY: built
 built: all $(TESTS) $(TOOLS) $(SHIMS) $(FUZZ)
 unit: $(TESTS)
@@ -227,6 +228,11 @@ bench: deps
 tools: $(TOOLS) $(SHIMS)
 .PHONY: tools shims
 shims: $(SHIMS)
+
+# The Python package as a file for pip; needs nothing but python3.
+wheel:
+	$(Q)python3 python/wheel.py $(VERSION) dist
+.PHONY: wheel
 
 # What needs PyTorch, Flower and other packages of PyPI, in an environment of its own that is kept, see tests/python/pypi/run.
 python: deps deps-dev
@@ -318,6 +324,6 @@ install: all
 	for f in $(DOCUMENTS); do install -m 644 $$f $(DOCDIR)/$$f || exit 1; done
 
 clean:
-	rm -rf build
+	rm -rf build dist
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -9,7 +9,7 @@ from . import Error
 
 NAME = "librivulet.so.1"
 OK, TIMEOUT, STOPPED, INVALID, LIMIT = range(5)
-UNREACHABLE, REFUSED, STATE, NUMERIC = 10, 11, 12, 13
+STATE = 12
 CANCEL = ctypes.CFUNCTYPE(c_int, c_void_p)
 EVENT = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 
@@ -136,7 +136,8 @@ def load() -> ctypes.CDLL:
             "not-found",
         ) from None
     if library.rivulet_abi() != abi():
-        raise Error("%s is version %s, this package is made for another" % (path, library.rivulet_version().decode()), "state")
+        version = library.rivulet_version().decode()
+        raise Error("%s is version %s, this package is made for another" % (path, version), "state")
     _loaded = library
     return library
 
@@ -161,7 +162,10 @@ class Handle:
         self.library = load()
         self._at = _HANDLE()
         # Kept, for C holds only their addresses.
-        self._calls = (CANCEL(lambda _: int(cancel())), EVENT(lambda _, level, line: event(level, line.decode("utf-8", "replace"))))
+        self._calls = (
+            CANCEL(lambda _: int(cancel())),
+            EVENT(lambda _, level, line: event(level, line.decode("utf-8", "replace"))),
+        )
         options = Options(_text(home), _text(config), trainer.encode(), data.encode(), examples, *self._calls)
         why = ctypes.create_string_buffer(512)
         code = self.library.rivulet_open(byref(self._at), byref(options), why, len(why))
@@ -195,7 +199,7 @@ class Handle:
         return out
 
     def hold(self, size: int) -> Any:
-        """The memory of the task's tensors as a ctypes array of `size` bytes. It is released when the last view of it dies.
+        """The memory of the task's tensors as a ctypes array of `size` bytes, released when the last view of it dies.
 
         The caller keeps the array until the task has ended.
         """
@@ -220,7 +224,8 @@ class Handle:
         return self.library.rivulet_submit(self._at, byref(result))
 
     def abort(self, reason: str, log: str) -> int:
-        return self.library.rivulet_abort(self._at, reason.encode(), log.encode("utf-8", "replace").replace(b"\0", b"?"))
+        text = log.encode("utf-8", "replace").replace(b"\0", b"?")
+        return self.library.rivulet_abort(self._at, reason.encode(), text)
 
     @property
     def device(self) -> str:

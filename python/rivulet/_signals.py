@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM while a loop runs: a blocking call ends, and what the program had set for them happens after it."""
+"""SIGINT and SIGTERM while a loop runs: a blocking call ends, and what the program does about them comes after it."""
 import signal
 import threading
 import time

@@ -18,6 +18,7 @@ _OPTIMIZER_IDS = (65535, 0, 1, 2)  # of the manifest, in that order
 LINE_MAX = 64 << 10
 TASK_MAX = 4 << 20
 DEADLINE_SHARE = 0.9  # for agents that do not say how many seconds there are
+ASK_S = 0.02  # between two questions whether the deadline is near
 KINDS = ("train", "evaluate")
 
 
@@ -68,6 +69,7 @@ class Facts(NamedTuple):
     seconds: float
     batch: int
     deadline: float  # time.monotonic()
+    examples: int  # that are there to train on; 0 if that is not known
 
 
 class Hand:
@@ -85,8 +87,8 @@ class Hand:
         raise NotImplementedError
 
     def submit(self, figures: Figures, after: Dict[str, Any]) -> Tuple[bool, str]:
-        """Ends the task: was the work taken, and what was said. after: values by name for parts, {} if they are in place.
-        Error: it is still in hand."""
+        """Ends the task: was the work taken, and what was said. after: values by name for parts, {} if they are in
+        place. Error: it is still in hand."""
         raise NotImplementedError
 
     def give_back(self, reason: str, text: str, seconds: float) -> None:
@@ -97,7 +99,7 @@ class Hand:
 
 
 class Examples(NamedTuple):
-    """numpy arrays: x float32 [n, *shape], normalised as the recipe says; y [n] of classes (int32), or [n, width] of numbers."""
+    """numpy arrays: x float32 [n, *shape], normalised as the recipe says; y int32 [n] or float32 [n, width]."""
 
     x: Any
     y: Any
@@ -114,6 +116,11 @@ class Source:
 
     def close(self) -> None:
         """Nothing is in hand afterwards. May be called twice."""
+
+
+def held_of(examples: int, share: float) -> int:
+    """How many of them are for evaluation alone."""
+    return max(int(share * examples), 1 if share > 0 and examples > 1 else 0)
 
 
 def copy_into(part: Part, value: Any) -> None:
@@ -139,6 +146,7 @@ def copy_into(part: Part, value: Any) -> None:
 class LibraryHand(Hand):
     def __init__(self, source: "LibrarySource", facts: "_library.TaskFacts") -> None:
         self._source = source
+        self._ask_at = 0.0  # time.monotonic(): the library need not be asked before
         self.facts = Facts(
             id=facts.id.decode(),
             job=facts.job.decode(),
@@ -155,6 +163,7 @@ class LibraryHand(Hand):
             seconds=facts.seconds,
             batch=facts.batch,
             deadline=time.monotonic() + facts.deadline_s,
+            examples=source.count - held_of(source.count, facts.validation),
         )
         tensors = facts.tensors[: facts.tensor_count]
         first = min((t.bytes for t in tensors), default=0)
@@ -173,7 +182,15 @@ class LibraryHand(Hand):
         ]
 
     def stop(self) -> int:
-        code = self._source.handle.stop_now()
+        signals, now = self._source.signals, time.monotonic()
+        if signals.leaving():
+            return CANCEL
+        if now < self._ask_at:
+            return GO_ON
+        self._ask_at = now + ASK_S
+        # The library asks back, and an exception of a signal handler would be lost in there.
+        with signals.blocking():
+            code = self._source.handle.stop_now()
         return GO_ON if code == _library.OK else CANCEL if code == _library.STOPPED else DEADLINE
 
     def validation(self, examples: Optional[int]) -> Any:
@@ -188,8 +205,10 @@ class LibraryHand(Hand):
         handle = self._source.handle
         with self._source.signals.blocking():
             code = handle.submit(list(words.items()), evaluate, metrics)
-        said = handle.error(code) if code != _library.OK else None
-        if said and code not in (_library.REFUSED, _library.UNREACHABLE, _library.STOPPED, _library.DENIED):
+            said = handle.error(code) if code != _library.OK else None
+            # What is on disk is the library's to send; before that the task is still in hand.
+            kept = handle.stop_now() == _library.STATE
+        if said and not kept:
             raise said
         return code == _library.OK, str(said or "")
 
@@ -273,7 +292,8 @@ class DirectoryHand(Hand):
         recipe = task["recipe"]
         seconds = float(task.get("seconds", task.get("deadline_s", math.inf) * DEADLINE_SHARE))
         self._until = came + seconds
-        epochs, steps, budget, batch = planned(recipe.get("local", {}), self._count("x"))
+        examples = self._count("x")
+        epochs, steps, budget, batch = planned(recipe.get("local", {}), examples)
         self.facts = Facts(
             id=task["task"],
             job=task["job"],
@@ -290,6 +310,7 @@ class DirectoryHand(Hand):
             seconds=budget,
             batch=batch,
             deadline=came + float(task.get("deadline_s", seconds)),
+            examples=examples,
         )
         self.parts = self._load_parts()
 

@@ -1,4 +1,4 @@
-"""Model files: safetensors, mapped and not read, and written in one pass. numpy is needed by `load` and `save` alone."""
+"""Model files: safetensors, mapped and not read, and written in one pass. Only `load` and `save` need numpy."""
 import json
 import mmap
 import os
@@ -59,7 +59,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _tensor(name: str, entry: Any) -> Tensor:
-    if not isinstance(entry, dict) or entry.get("dtype") not in TYPES:
+    if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str) or entry["dtype"] not in TYPES:
         raise ValueError("tensor %r has no type that is known here" % name)
     shape, offsets = entry.get("shape"), entry.get("data_offsets")
     if not isinstance(shape, list) or len(shape) > DIMS_MAX or not all(map(_is_count, shape)):
@@ -143,7 +143,7 @@ def load(path: str) -> Dict[str, Any]:
 
 
 def contents(value: Any) -> Tuple[str, Tuple[int, ...], memoryview]:
-    """Type, shape and bytes of a numpy array, a torch tensor, or what numpy makes an array of. Copies only if it must."""
+    """Type, shape and bytes of a numpy array, a torch tensor, or what becomes an array. Copies only if it must."""
     import sys
 
     if isinstance(value, Raw):

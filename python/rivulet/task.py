@@ -131,8 +131,8 @@ class Task:
         return self._tensors
 
     def state_dict(self) -> "OrderedDict[str, Any]":
-        """The model as torch tensors by name, in its order, for ``load_state_dict``. They share the memory of `tensors`:
-        a change in place is a change of what is submitted; ``load_state_dict`` copies them."""
+        """The model as torch tensors by name, in its order, for ``load_state_dict``, which copies them. They share the
+        memory of `tensors`: a change in place is a change of what is submitted."""
         import torch
 
         return OrderedDict((p.name, _torch_view(torch, p)) for p in self._parts.values())
@@ -154,8 +154,8 @@ class Task:
         return self._validation
 
     def examples(self) -> sources.Examples:
-        """The examples that the agent gives a program it started, as numpy arrays: x, y, validation_x, validation_y. x is
-        float32 [n, *shape], normalised as the recipe says. Error in a program that is a device of its own."""
+        """The examples that the agent gives a program it started, as numpy arrays: x, y, validation_x, validation_y.
+        x is float32 [n, *shape], normalised as the recipe says. Error in a program that is a device of its own."""
         if self._examples is None:
             self._examples = self._in_hand().examples()
         return self._examples
@@ -169,8 +169,8 @@ class Task:
     def batches(self, loader: Iterable[Any]) -> Iterator[Any]:
         """The batches of the task's work: its epochs or steps over `loader`, anything that can be gone through again.
 
-        Ends early when the deadline is near or this program is to end, after one batch at least; what is submitted then is
-        partial work. ValueError: the loader is empty.
+        Ends early when the deadline is near or this program is to end, after one batch at least; what is submitted
+        then is partial work. ValueError: the loader is empty.
         """
         accumulate = int(self.recipe.get("local", {}).get("accumulate", 1))
         self._size, per_pass = _size_of(loader), _length_of(loader)
@@ -230,14 +230,15 @@ class Task:
     ) -> bool:
         """Ends the task with what was trained, and waits until the coordinator has it. True: it was taken.
 
-        model: a torch module, or tensors by name (torch or numpy); None: `tensors` were changed in place. Every tensor whose
-        role is not "frozen" must be there, others may be. metrics: figures of your own, at most 64. evaluate: what the
-        model of the task did on the validation share before training: {"examples": n, "loss": x, "accuracy": x}.
-        optimizer: "sgd", "adam", "adamw" or a torch optimizer. The other figures come from `step` unless they are given.
+        model: a torch module, or tensors by name (torch or numpy); None: `tensors` were changed in place. Every tensor
+        whose role is not "frozen" must be there, others may be. metrics: figures of your own, at most 64. evaluate:
+        what the model of the task did on the validation share before training: {"examples": n, "loss": x,
+        "accuracy": x}. optimizer: "sgd", "adam", "adamw" or a torch optimizer. The other figures come from `step`
+        unless they are given.
 
         False: the coordinator does not want it (too late), or was not reached: then it is kept on disk and sent later.
-        ValueError: a tensor is missing or has another shape, or a figure cannot be; Error with code "numeric": a weight is not
-        finite. The task is then still in hand.
+        ValueError: a tensor is missing or has another shape, or a figure cannot be; Error with code "numeric": a
+        weight or figure is not finite. The task is then still in hand.
         """
         hand = self._in_hand()
         figures = self._figures(
@@ -305,7 +306,7 @@ class Task:
         """Different examples that the work took; of partial work the share of those of all of it that was done."""
         if not self._calls:
             return 0
-        size = self._size or self._passed
+        size = self._size or self._facts.examples or self._passed
         if not self._partial or not self._planned:
             return min(self._passed, size)
         whole = min(size, self._planned * self._passed // self._calls)
@@ -319,10 +320,11 @@ class Task:
             if not part.wanted:
                 continue
             value = given.get(part.name)
+            shape = tuple(getattr(value, "shape", ()))
             if value is None:
                 wrong.append("%s is missing" % part.name)
-            elif tuple(getattr(value, "shape", ())) != part.shape:
-                wrong.append("%s has shape %s and not %s" % (part.name, list(getattr(value, "shape", ())), list(part.shape)))
+            elif shape != part.shape:
+                wrong.append("%s has shape %s and not %s" % (part.name, list(shape), list(part.shape)))
             values[part.name] = value
         if wrong:
             more = ", and %d more" % (len(wrong) - 8) if len(wrong) > 8 else ""
@@ -395,10 +397,10 @@ def tasks(
 ) -> Iterator[Task]:
     """The tasks of this device, one after the other, until SIGTERM or Ctrl-C; for ``for task in rivulet.tasks(...)``.
 
-    How the program was started decides where they come from: from the coordinators that the device in `home` has joined
-    (then `trainer`, `data` and `examples`, the count there is of them, say what is offered); from the agent that started it
-    as a persistent trainer; or it is the one in the directory that an agent started it for. The other arguments are for the
-    first of the three: home and config as in rivulet.h.
+    How the program was started decides where they come from: from the coordinators that the device in `home` has
+    joined (then `trainer`, `data` and `examples`, the count there is of them, say what is offered); from the agent that
+    started it as a persistent trainer; or there is one, in the directory that an agent started it for. The other
+    arguments are for the first of the three: home and config as in rivulet.h.
 
     rounds: leave after so many tasks; wait: leave when none comes for so many seconds; stop: asked about once a second,
     leave when it is true.

@@ -1,0 +1,117 @@
+"""The package as a whole: what importing it loads, what is said without the library, and the wheel."""
+import base64
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+from fleet import BUILD, PACKAGE, TOP
+
+LIBRARY = os.path.join(BUILD, "librivulet.so.1")
+
+
+def python(code: str, *flags: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    variables = {**os.environ, "PYTHONPATH": PACKAGE, **environment}
+    return subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, env=variables)
+
+
+def version() -> str:
+    with open(os.path.join(TOP, "Makefile"), encoding="utf-8") as f:
+        return next(line.split()[2] for line in f if line.startswith("VERSION :="))
+
+
+class Package(unittest.TestCase):
+    def test_import_is_cheap(self) -> None:
+        # Before and after, for the interpreter has modules of its own loaded.
+        code = "import sys, typing; a = set(sys.modules); import rivulet; print(sorted(set(sys.modules) - a))"
+        self.assertEqual(python(code).stdout, "['rivulet']\n")
+        heavy = "'numpy', 'torch', 'logging', 'asyncio'"
+        code = "import rivulet, sys; rivulet.tasks; print([m for m in (%s) if m in sys.modules])" % heavy
+        self.assertEqual(python(code).stdout, "[]\n")
+
+    def test_names(self) -> None:
+        said = python("import rivulet\nprint(rivulet.__version__, rivulet.Stop.GO_ON == 0)\nrivulet.nothing")
+        self.assertEqual(said.stdout, version() + " True\n")
+        self.assertIn("has no attribute 'nothing'", said.stderr)
+
+    def test_without_the_library(self) -> None:
+        code = "import rivulet\ntry: next(iter(rivulet.tasks('a', 'b', 1)))\nexcept rivulet.Error as e: print(e.code, e)"
+        said = python(code, RIVULET_LIBRARY="/nowhere/librivulet.so.1").stdout
+        self.assertIn("not-found /nowhere/librivulet.so.1 cannot be used", said)
+        self.assertIn("sudo make install", said)
+        self.assertEqual(said.count("\n"), 1)
+        # A library of another kind is no better.
+        self.assertIn("rivulet_abi", python(code, RIVULET_LIBRARY="libm.so.6").stdout)
+
+    @unittest.skipIf(os.environ.get("SAN"), "a sanitized library cannot be loaded into python3")
+    def test_library_of_another_layout(self) -> None:
+        code = "from rivulet import _library, Error\n"
+        self.assertEqual(python(code + "_library.load()", RIVULET_LIBRARY=LIBRARY).stderr, "")
+        code += "_library.abi = lambda: 1\ntry: _library.load()\nexcept Error as e: print(e.code, e)"
+        said = python(code, RIVULET_LIBRARY=LIBRARY).stdout
+        self.assertIn("state %s is version %s" % (LIBRARY, version()), said)
+
+    def test_arguments(self) -> None:
+        code = "import rivulet\nnext(iter(rivulet.tasks(%s)))"
+        for arguments in ("", "'a', 'b'", "'a', 'b', 0", "data='b', examples=3"):
+            self.assertIn("ValueError: a device of its own says", python(code % arguments).stderr)
+
+
+class Wheel(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def make(self, name: str) -> str:
+        done = subprocess.run(
+            [sys.executable, os.path.join(TOP, "python", "wheel.py"), version(), os.path.join(self.folder, name)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    def test_bytes(self) -> None:
+        first, second = self.make("first"), self.make("second")
+        with open(first, "rb") as a, open(second, "rb") as b:
+            self.assertEqual(a.read(), b.read())
+        self.assertEqual(os.path.basename(first), "rivulet_fl-%s-py3-none-any.whl" % version())
+
+    def test_record(self) -> None:
+        with zipfile.ZipFile(self.make("it")) as z:
+            names, info = z.namelist(), "rivulet_fl-%s.dist-info/" % version()
+            rows = [line.split(",") for line in z.read(info + "RECORD").decode().splitlines()]
+            self.assertEqual([row[0] for row in rows], names)
+            for name, digest, size in rows[:-1]:
+                data = z.read(name)
+                right = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+                self.assertEqual((digest, int(size)), ("sha256=" + right, len(data)))
+            self.assertEqual(rows[-1], [info + "RECORD", "", ""])
+            for name in ("rivulet/__init__.py", "rivulet/py.typed", info + "WHEEL"):
+                self.assertIn(name, names)
+            meta = z.read(info + "METADATA").decode()
+            self.assertIn("\nName: rivulet-fl\nVersion: %s\n" % version(), meta)
+
+    def test_it_works(self) -> None:
+        path = self.make("it")
+        said = python("import rivulet.task as t; print(t.__file__)", "-I", "-S")  # nothing of this tree
+        self.assertIn("No module named 'rivulet'", said.stderr)
+        code = "import sys; sys.path.insert(0, %r); import rivulet.task as t; print(t.__file__)" % path
+        said = python(code, "-I", "-S")
+        self.assertEqual(said.stdout, path + "/rivulet/task.py\n")
+        if subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True).returncode != 0:
+            self.skipTest("no pip")
+        into = os.path.join(self.folder, "into")
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+        command = [*pip, "install", "--no-index", "--target", into, path]
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(os.path.exists(os.path.join(into, "rivulet", "py.typed")))
+
+
+if __name__ == "__main__":
+    unittest.main()
