@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 
 #include "backoff.h"
+#include "companions.h"
 #include "confine.h"
 #include "device.h"
 #include "document.h"
@@ -29,6 +30,7 @@ struct agent {
 	size_t next_job;
 	struct nursery nursery;
 	struct spawner spawner;
+	struct companions companions;
 	struct trainer_out out; /* of the task in hand */
 	uint64_t done; /* deltas that were taken */
 };
@@ -185,6 +187,16 @@ run_trainer(struct agent *a, const struct trainer_in *in, struct why *why)
 	return trainer->run(in, &a->out, why);
 }
 
+/* While one trains, programs that wait for their next task are looked after. */
+static bool
+stop_training(void *agent)
+{
+	struct agent *a = agent;
+
+	companions_tend(&a->companions);
+	return device_cancelled(a->r);
+}
+
 static enum err
 train(struct agent *a, struct why *why)
 {
@@ -198,8 +210,9 @@ train(struct agent *a, struct why *why)
 	    .device = session_device(device_session(a->r)),
 	    .spawner = &a->spawner,
 	    .seconds = work_budget(w, settings->seconds_per_round),
-	    .stop = device_cancelled,
-	    .context = a->r};
+	    .companions = &a->companions,
+	    .stop = stop_training,
+	    .context = a};
 
 	a->out.abort = ABORT_NO_DATA;
 	if (!item)
@@ -274,11 +287,19 @@ tell_status(struct agent *a, const char *what)
 }
 
 static bool
-reload_wanted(void *agent)
+reload_wanted(const struct agent *a)
 {
-	const struct agent *a = agent;
-
 	return a->options->reload && *a->options->reload;
+}
+
+/* Asked while the device waits. */
+static bool
+interrupt(void *agent)
+{
+	struct agent *a = agent;
+
+	companions_tend(&a->companions);
+	return reload_wanted(a);
 }
 
 /* One task. It waits as long as it takes: RIVULET_TIMEOUT only where the settings are to be read again before it. */
@@ -365,8 +386,13 @@ open_device(struct agent *a, char *why, size_t why_size)
 	if (rc != RIVULET_OK)
 		return rc;
 	device_consider(a->r, consider, a);
-	device_interrupt(a->r, reload_wanted, a);
+	device_interrupt(a->r, interrupt, a);
 	task_directory_clean(device_home(a->r));
+	companions_init(&a->companions,
+	    &(struct companion_place){.settings = device_settings(a->r),
+		.home = device_home(a->r),
+		.nursery = &a->nursery,
+		.events = device_events(a->r)});
 	stock_init(&a->stock, device_settings(a->r));
 	stock_refresh(&a->stock, device_events(a->r));
 	renew_offer(a);
@@ -385,6 +411,7 @@ open_device(struct agent *a, char *why, size_t why_size)
 static void
 close_device(struct agent *a)
 {
+	companions_deinit(&a->companions);
 	stock_deinit(&a->stock);
 	rivulet_close(a->r);
 	a->r = NULL;

@@ -1,6 +1,7 @@
 #ifndef TRAINER_H
 #define TRAINER_H
 #include "abort_reason.h"
+#include "companions.h"
 #include "dataset.h"
 #include "finish.h"
 #include "settings.h"
@@ -21,6 +22,8 @@ struct trainer_in {
 	const char *home; /* scratch directories go below it */
 	const uint8_t *device; /* 32 bytes */
 	struct spawner *spawner; /* starts programs; NULL: each is started by one of its own */
+	struct companions
+	    *companions; /* programs that stay; NULL: they do not stay longer than a task */
 	double seconds; /* time budget; <= 0: none */
 	char *examples_id; /* of train and validation, as in examples_file.h; may be NULL */
 	bool (*stop)(void *context); /* finish early with what there is; may be NULL */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "after_file.h"
+#include "companions.h"
 #include "program.h"
 #include "report_file.h"
 #include "task_directory.h"
@@ -13,6 +14,7 @@ struct external {
 	const struct settings_trainer *program;
 	struct trainer_out *out;
 	struct task_directory dir;
+	bool asked; /* it was told to finish */
 };
 
 static enum err
@@ -28,9 +30,7 @@ prepare(struct external *x, struct why *why)
 	    .device = x->in->device,
 	    .seconds = x->in->seconds,
 	    .examples_id = x->in->examples_id};
-	enum err e = cage_prepare(x->in->home, x->program->name, why);
-
-	return e ? e : task_directory_make(&x->dir, &from, why);
+	return task_directory_make(&x->dir, &from, why);
 }
 
 static enum err
@@ -79,6 +79,48 @@ judge_end(struct external *x, const struct child_result *result, struct why *why
 }
 
 static enum err
+work_once(struct external *x, struct why *why)
+{
+	struct child_result result;
+	enum err e = cage_prepare(x->in->home, x->program->name, why);
+
+	if (!e)
+		e = prepare(x, why);
+	if (!e)
+		e = run(x, &result, why);
+	if (!e)
+		e = judge_end(x, &result, why);
+	x->asked = !e && result.asked;
+	return e;
+}
+
+/* It is started while its task's files are written. */
+static enum err
+work_with(struct external *x, struct companions *all, struct why *why)
+{
+	const struct task *task = &x->in->work->task;
+	const struct companion_task t = {.trainer = x->program,
+	    .task = task->task,
+	    .kind = task->kind,
+	    .job = task->job,
+	    .data = x->in->data,
+	    .seconds = x->in->seconds,
+	    .stop = x->in->stop,
+	    .context = x->in->context};
+	struct companions_result result;
+	enum err e = companions_call(all, &t, &result, why);
+
+	if (!e)
+		e = prepare(x, why);
+	if (!e)
+		e = companions_run(all, &t, x->dir.path, &result, why);
+	x->asked = result.asked;
+	x->out->abort = result.abort;
+	snprintf(x->out->log, sizeof(x->out->log), "%s", companions_log(all, &t));
+	return e;
+}
+
+static enum err
 take(struct external *x, struct why *why)
 {
 	struct trainer_out *out = x->out;
@@ -120,24 +162,26 @@ trainer_external_run(const struct trainer_in *in, struct trainer_out *out, struc
 	struct external x = {.in = in,
 	    .program = settings_find_trainer(in->settings, in->work->task.recipe.trainer),
 	    .out = out};
-	struct child_result result;
+	struct companions own;
 
 	memset(out, 0, sizeof(*out));
 	if (!x.program) {
 		out->abort = ABORT_NO_TRAINER;
 		return err_set(why, ERR_NOTFOUND, "no such trainer");
 	}
-	enum err e = prepare(&x, why);
-	if (!e)
-		e = run(&x, &result, why);
-	if (!e)
-		e = judge_end(&x, &result, why);
+	/* Without others of its kind it stays for this task alone. */
+	companions_init(
+	    &own, &(struct companion_place){.settings = in->settings, .home = in->home});
+	enum err e = x.program->persistent
+	    ? work_with(&x, in->companions ? in->companions : &own, why)
+	    : work_once(&x, why);
 	if (!e)
 		e = take(&x, why);
-	if (!e && result.asked)
+	if (!e && x.asked)
 		out->finish.partial = true;
 	if (e && !out->abort)
 		out->abort = reason_of(e);
 	task_directory_remove(&x.dir);
+	companions_deinit(&own);
 	return e;
 }

@@ -331,6 +331,17 @@ task_directory_stay(struct task_directory_stay *out, const char *home,
 }
 
 void
+task_directory_leave(const char *home, const struct settings_trainer *trainer)
+{
+	static const char *const both[] = {TASKS, GIVEN};
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < 2; i++)
+		if (name(path, home, trainer->name, both[i], NULL) == ERR_OK)
+			(void)!file_remove_dir(path, NULL);
+}
+
+void
 task_directory_clean(const char *home)
 {
 	char work[PATH_MAX];

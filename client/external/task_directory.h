@@ -52,6 +52,7 @@ void task_directory_remove(struct task_directory *d);
 /* The two directories of a program that stays, empty. */
 ERR_MUST_USE enum err task_directory_stay(struct task_directory_stay *out, const char *home,
     const struct settings_trainer *trainer, struct why *why);
+void task_directory_leave(const char *home, const struct settings_trainer *trainer);
 /* Removes what a killed agent left of them all. */
 void task_directory_clean(const char *home);
 

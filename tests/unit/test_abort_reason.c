@@ -36,7 +36,9 @@ unknown_words_are_kept(void **state)
 	assert_string_equal(abort_reason_name(ABORT_UNKNOWN), "");
 	c = abort_reason_parse("a-word-of-thirty-two-characters-");
 	assert_int_equal(c.reason, ABORT_UNKNOWN);
-	assert_string_equal(c.word, "a-word-of-thirty-two-characters");
+	assert_string_equal(c.word, "a-word-of-thirty-two-characters-");
+	c = abort_reason_parse("a-word-of-thirty-three-characters");
+	assert_string_equal(c.word, "a-word-of-thirty-three-character");
 }
 
 /* The paragraph behind these words has every reason. */

@@ -1,0 +1,214 @@
+#include "companions.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "child.h"
+
+#define SLICE_MS 100
+
+/* --- a task */
+
+static void
+see_off(struct companion *c)
+{
+	companion_step(c, COURSE_LEAVE);
+	while (c->course.state != COURSE_ABSENT)
+		companion_pump(c, SLICE_MS);
+}
+
+static bool
+fits(const struct companion *c, const struct companion_task *t)
+{
+	enum course_state s = c->course.state;
+
+	return (s == COURSE_READY || s == COURSE_STARTING) && c->data == t->data &&
+	    (c->trainer->share_jobs || strcmp(c->job, t->job) == 0);
+}
+
+/* Where the trainer's is, made or not. */
+static struct companion **
+slot_of(struct companions *c, const struct settings_trainer *trainer)
+{
+	return &c->items[trainer - c->place.settings->trainers];
+}
+
+static enum err
+wait_and_start(struct companion *c, const struct companion_task *t, struct companions_result *out,
+    struct why *why)
+{
+	double wait = c->not_before - backoff_now();
+
+	if (wait > 0 && !backoff_sleep(wait, t->stop, t->context)) {
+		out->abort = ABORT_STOPPED;
+		return err_set(why, ERR_AGAIN, "the agent is to end");
+	}
+	snprintf(c->job, sizeof(c->job), "%s", t->job);
+	c->data = t->data;
+	return companion_start(c, why);
+}
+
+enum err
+companions_call(struct companions *all, const struct companion_task *t,
+    struct companions_result *out, struct why *why)
+{
+	struct companion **slot = slot_of(all, t->trainer);
+
+	*out = (struct companions_result){.abort = ABORT_NONE};
+	if (!*slot && !(*slot = companion_new(&all->place, t->trainer)))
+		return err_set(why, ERR_NOMEM, "no memory for trainer %s", t->trainer->name);
+	struct companion *c = *slot;
+	companion_pump(c, 0);
+	if (c->course.state != COURSE_ABSENT && !fits(c, t))
+		see_off(c);
+	last_words_init(&c->said, c->log, sizeof(c->log));
+	c->course.task_until = t->seconds > 0 ? backoff_now() + t->seconds : 0;
+	c->task = NULL;
+	c->taken = c->lost = c->asked = false;
+	/* It shall not leave for idleness now, nor for the time that an earlier task had. */
+	c->course.until = c->course.state == COURSE_STARTING ? c->course.task_until : 0;
+	enum err e = ERR_OK;
+	if (c->course.state == COURSE_ABSENT)
+		e = wait_and_start(c, t, out, why);
+	return e;
+}
+
+/* Until the task is done or lost. */
+static void
+work(struct companion *c, const struct companion_task *t)
+{
+	while (!c->taken && !c->lost) {
+		if (c->course.state == COURSE_READY)
+			companion_step(c, COURSE_TASK);
+		if (!companion_must_speak(c)) { /* it left while it had nothing to do */
+			c->lost = true;
+			c->lost_by = COURSE_ENDED;
+			return;
+		}
+		companion_pump(c, SLICE_MS);
+		if (t->stop && t->stop(t->context))
+			companion_step(c, COURSE_STOP);
+	}
+	while (c->course.state == COURSE_KILLED)
+		companion_pump(c, SLICE_MS);
+}
+
+static enum err
+judge_end(struct companion *c, struct companions_result *out, struct why *why)
+{
+	const struct spawner_end *end = &c->end;
+	const char *name = c->trainer->name;
+
+	out->abort = ABORT_TRAINER_FAILED;
+	if (end->memory > 0) {
+		out->abort = ABORT_OUT_OF_MEMORY;
+		return err_set(why, ERR_NOMEM,
+		    "trainer %s was killed with %llu MiB of memory: its memory_bytes is %llu MiB",
+		    name, (unsigned long long)(end->memory >> 20),
+		    (unsigned long long)(c->trainer->memory_bytes >> 20));
+	}
+	if (!WIFEXITED(end->status))
+		return err_set(why, ERR_INVALID, "trainer %s was ended by signal %d", name,
+		    WTERMSIG(end->status));
+	if (WEXITSTATUS(end->status) == SPAWNER_FAILED)
+		return err_set(why, ERR_NOTFOUND, "trainer %s cannot be started: %.120s", name,
+		    child_last_line(c->said.text));
+	return err_set(why, ERR_INVALID, "trainer %s exited with %d, and its task was not done",
+	    name, WEXITSTATUS(end->status));
+}
+
+static enum err
+judge_loss(struct companion *c, struct companions_result *out, struct why *why)
+{
+	switch (c->lost_by) {
+	case COURSE_WRONG:
+		out->abort = ABORT_TRAINER_FAILED;
+		return err_set(why, ERR_INVALID, "%.250s", c->wrong.text);
+	case COURSE_STOP:
+		out->abort = ABORT_STOPPED;
+		return err_set(why, ERR_AGAIN, "the agent is to end");
+	case COURSE_DUE:
+		out->abort = ABORT_DEADLINE;
+		return err_set(why, ERR_TIMEOUT,
+		    c->course.state == COURSE_URGED
+			? "trainer %s was not ready in time"
+			: "trainer %s did not finish when asked, and was killed",
+		    c->trainer->name);
+	default:
+		return judge_end(c, out, why);
+	}
+}
+
+enum err
+companions_run(struct companions *all, const struct companion_task *t, const char *directory,
+    struct companions_result *out, struct why *why)
+{
+	struct companion *c = *slot_of(all, t->trainer);
+
+	c->task = t;
+	c->directory = directory;
+	all->busy = c;
+	work(c, t);
+	c->task = NULL;
+	all->busy = NULL;
+	out->asked = c->asked;
+	if (c->taken) {
+		backoff_reset(&c->backoff);
+		return ERR_OK;
+	}
+	return judge_loss(c, out, why);
+}
+
+const char *
+companions_log(const struct companions *all, const struct companion_task *t)
+{
+	const struct companion *c = all->items[t->trainer - all->place.settings->trainers];
+
+	return c ? c->log : "";
+}
+
+/* --- all of them */
+
+void
+companions_init(struct companions *c, const struct companion_place *place)
+{
+	*c = (struct companions){.place = *place};
+}
+
+void
+companions_tend(struct companions *c)
+{
+	for (size_t i = 0; i < SETTINGS_TRAINERS_MAX; i++)
+		if (c->items[i] && c->items[i] != c->busy)
+			companion_pump(c->items[i], 0);
+}
+
+/* Together: they need not wait for each other. */
+static bool
+any_left(struct companions *c)
+{
+	bool left = false;
+
+	for (size_t i = 0; i < SETTINGS_TRAINERS_MAX; i++) {
+		if (!c->items[i] || c->items[i]->course.state == COURSE_ABSENT)
+			continue;
+		companion_pump(c->items[i], SLICE_MS);
+		left = true;
+	}
+	return left;
+}
+
+void
+companions_deinit(struct companions *c)
+{
+	for (size_t i = 0; i < SETTINGS_TRAINERS_MAX; i++)
+		if (c->items[i])
+			companion_step(c->items[i], COURSE_LEAVE);
+	while (any_left(c))
+		;
+	for (size_t i = 0; i < SETTINGS_TRAINERS_MAX; i++) {
+		companion_free(c->items[i]);
+		c->items[i] = NULL;
+	}
+}
