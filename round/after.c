@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "round.h"
 
@@ -25,6 +26,30 @@ change(struct after *out, enum job_state state, const char *format, ...)
 	va_end(args);
 }
 
+/* Devices measure the base of a round: the model that the last one made they have not seen. What a guard went back to, and the base
+ * of a round that failed, they have. */
+static bool
+is_unmeasured(const struct job_spec *spec, const struct after_round *r)
+{
+	return spec->recipe.evaluate_by == EVALUATE_DEVICES && r->committed && !r->turn->back;
+}
+
+static void
+measure_last(struct after *out, const struct after_round *r)
+{
+	size_t len = strlen(out->job_reason);
+
+	/* Somebody has stopped it. */
+	if (!(r->actions & ROUND_DO_BEGIN))
+		return;
+	out->begin_evaluation = r->has_evaluators;
+	if (r->has_evaluators)
+		out->job_state = JOB_UNKNOWN;
+	else
+		snprintf(out->job_reason + len, sizeof(out->job_reason) - len,
+		    "; its last model has no figure: no device evaluates");
+}
+
 void
 after_decide(struct after *out, const struct job_spec *spec, const struct after_round *r)
 {
@@ -45,4 +70,26 @@ after_decide(struct after *out, const struct job_spec *spec, const struct after_
 		change(out, JOB_DONE, "all rounds done%s", turn->back ? "; the last were bad" : "");
 	if (out->job_state == JOB_STOPPED || out->job_state == JOB_DONE)
 		out->begin_next = false;
+	if (out->job_state == JOB_DONE && is_unmeasured(spec, r))
+		measure_last(out, r);
+}
+
+void
+after_evaluated(struct after *out, const struct after_evaluation *v, char why[128])
+{
+	const char *between = v->reason[0] ? "; its last model has no figure: " : "not evaluated: ";
+
+	*out = (struct after){.begin_next = false};
+	why[0] = '\0';
+	if (v->known) {
+		change(out, JOB_DONE, "%s", v->reason[0] ? v->reason : "evaluated");
+		return;
+	}
+	if (v->reports == 0)
+		snprintf(why, 128, "no device reported before the deadline");
+	else if (v->reports < v->quorum)
+		snprintf(why, 128, "%u of %u reports before the deadline", v->reports, v->quorum);
+	else
+		snprintf(why, 128, "the reports hold too few figures");
+	change(out, JOB_DONE, "%s%s%s", v->reason, between, why);
 }

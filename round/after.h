@@ -8,6 +8,8 @@
 struct after_round {
 	uint64_t round; /* its number */
 	unsigned actions; /* what the machine answers to its end */
+	bool committed; /* with a model of its own */
+	bool has_evaluators; /* somebody is known who can measure that model, or nobody asked yet */
 	bool evaluated;
 	double loss, accuracy; /* of the model; not finite: never a target that was reached */
 	const struct schedule_turn *turn;
@@ -15,12 +17,23 @@ struct after_round {
 
 struct after {
 	bool begin_next;
+	bool begin_evaluation; /* of the model that the round made: nobody has measured it yet */
 	enum job_state job_state; /* JOB_UNKNOWN: as it is */
-	char job_reason[128]; /* why it changes */
+	char job_reason[128]; /* why it changes; of an evaluation that begins: why it will */
 };
 
 /* A job is done when its target or its last round is reached, even where its guard or failed rounds would pause it. One that its guard
- * stops is stopped, unless it has reached its target. */
+ * stops is stopped, unless it has reached its target. Where devices evaluate, a job that is done has its last model evaluated first, if
+ * anybody can; if not, its reason says so. */
 void after_decide(struct after *out, const struct job_spec *spec, const struct after_round *r);
+
+/* An evaluation that has ended. */
+struct after_evaluation {
+	const char *reason; /* why it was made, as after_decide said it; "" of a job that does nothing else */
+	uint32_t reports, quorum;
+	bool known; /* there is a figure */
+};
+/* The job is done, and its reason says whether its model has its figure. why: of the evaluation, "" if it has. */
+void after_evaluated(struct after *out, const struct after_evaluation *v, char why[128]);
 
 #endif

@@ -21,6 +21,17 @@ round_policy(const struct job_spec *job)
 	    .failures = ROUND_FAILURES};
 }
 
+struct round_policy
+round_evaluation(const struct job_spec *job)
+{
+	struct round_policy policy = round_policy(job);
+
+	policy.once = true;
+	if (job->recipe.evaluate_deadline_s > 0)
+		policy.deadline_ms = (uint64_t)(job->recipe.evaluate_deadline_s * 1000);
+	return policy;
+}
+
 void
 round_init(struct round *r, const struct round_policy *policy, uint32_t failed)
 {
@@ -112,6 +123,8 @@ consider(struct round *r, uint64_t now_ms)
 	if (r->state == ROUND_GRACE || now_ms < r->deadline_ms || r->committing > 0)
 		return 0;
 	if (r->no_numbers > r->policy.hostile && r->accepted + r->no_numbers >= r->policy.quorum)
+		return close_round(r, now_ms);
+	if (r->policy.once)
 		return close_round(r, now_ms);
 	/* Nobody came: there is nothing to abandon, only a deadline to move. */
 	bool lonely = r->invited <= r->accepted && r->aborted == r->aborted_before;
@@ -278,7 +291,8 @@ round_close(const struct round *r)
 	return (struct round_close){.invited = r->invited,
 	    .aborted = r->aborted,
 	    .reopened = r->reopened,
-	    .no_numbers = r->accepted < r->policy.quorum ? r->no_numbers : 0};
+	    .no_numbers = r->accepted < r->policy.quorum ? r->no_numbers : 0,
+	    .lacks = r->accepted < r->policy.quorum};
 }
 
 bool

@@ -19,6 +19,7 @@ struct round_policy {
 	uint32_t invite_max; /* tasks handed out at once: ceil(goal * over_select) */
 	uint64_t deadline_ms, grace_ms, sample_ms;
 	bool sample; /* gather askers and draw instead of first come, first served */
+	bool once; /* its deadline closes it, whatever it has */
 	uint32_t failures; /* failed rounds in a row that pause the job */
 };
 
@@ -87,10 +88,13 @@ struct round_close {
 	/* 0: the accepted are folded. Else they are fewer than the quorum, because so many devices found the base to give no
 	 * numbers, and the round has failed. */
 	uint32_t no_numbers;
+	bool lacks; /* the accepted are fewer than the quorum */
 };
 
 /* What a job's document says of its rounds. */
 struct round_policy round_policy(const struct job_spec *job);
+/* And of its evaluation: a round whose reports measure its base. */
+struct round_policy round_evaluation(const struct job_spec *job);
 /* failed: rounds that came last and failed, in a row; more than the policy allows paused the job, and the count began anew. */
 void round_init(struct round *r, const struct round_policy *policy, uint32_t failed);
 /* Returns a set of round_action. */

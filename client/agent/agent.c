@@ -138,9 +138,9 @@ consider_trainer(struct agent *a, const struct work *w, struct why *why)
 		err_set(why, ERR_NOTFOUND, "no trainer \"%s\" here", recipe->trainer);
 		return ABORT_NO_TRAINER;
 	}
-	if (program && !settings_trainer_does(program, w->task.kind)) {
+	if (program && !settings_trainer_does(program, task_kind_name(w->task.kind))) {
 		err_set(why, ERR_DENIED, "the owner does not give trainer %s tasks of kind %s",
-		    program->name, w->task.kind);
+		    program->name, task_kind_name(w->task.kind));
 		return ABORT_UNKNOWN_KIND;
 	}
 	if (program && !admitted(a, &program->gate, w->task.job)) {
@@ -248,6 +248,26 @@ abort_cause(const struct trainer_out *out)
 	return abort_reason_cause(out->abort ? out->abort : ABORT_TRAINER_FAILED);
 }
 
+static void
+tell_done(struct agent *a, const struct task *task, double seconds)
+{
+	const struct finish *f = &a->out.finish;
+
+	if (task->kind == TASK_EVALUATE)
+		events_emit(device_events(a->r), EVENTS_INFO, "evaluated",
+		    EVENTS_PAIRS(EVENTS_S("job", task->job), EVENTS_U("round", task->round),
+			EVENTS_U("examples", f->examples),
+			EVENTS_D("loss", a->out.report.eval_loss),
+			EVENTS_D("accuracy", a->out.report.eval_accuracy),
+			EVENTS_D("seconds", seconds)));
+	else
+		events_emit(device_events(a->r), EVENTS_INFO, "trained",
+		    EVENTS_PAIRS(EVENTS_S("job", task->job), EVENTS_U("round", task->round),
+			EVENTS_U("examples", f->examples), EVENTS_U("steps", f->steps),
+			EVENTS_D("loss", f->loss), EVENTS_D("accuracy", f->accuracy),
+			EVENTS_D("seconds", seconds)));
+}
+
 static int
 work_on(struct agent *a)
 {
@@ -263,12 +283,7 @@ work_on(struct agent *a)
 		int rc = device_abort(r, abort_cause(&a->out), log);
 		return rc == RIVULET_STOPPED ? rc : RIVULET_INVALID;
 	}
-	events_emit(device_events(r), EVENTS_INFO, "trained",
-	    EVENTS_PAIRS(EVENTS_S("job", task->job), EVENTS_U("round", task->round),
-		EVENTS_U("examples", a->out.finish.examples),
-		EVENTS_U("steps", a->out.finish.steps), EVENTS_D("loss", a->out.finish.loss),
-		EVENTS_D("accuracy", a->out.finish.accuracy),
-		EVENTS_D("seconds", backoff_now() - began)));
+	tell_done(a, task, backoff_now() - began);
 	FAULT("client.trained");
 	a->out.finish.report = a->out.has_report ? &a->out.report : NULL;
 	int rc = finish_submit(r, &a->out.finish);
@@ -325,7 +340,8 @@ one_task(struct agent *a)
 			    EVENTS_PAIRS(EVENTS_S("reason", rivulet_why(a->r))));
 		return rc;
 	}
-	snprintf(line, sizeof(line), "training round %llu of job %.8s",
+	snprintf(line, sizeof(line), "%s round %llu of job %.8s",
+	    device_task(a->r)->task.kind == TASK_EVALUATE ? "evaluating" : "training",
 	    (unsigned long long)task->round, task->job);
 	tell_status(a, line);
 	return work_on(a);

@@ -44,7 +44,8 @@ struct trainer {
 	const char *name;
 	/* Does it do jobs of that recipe on a device with these settings? */
 	bool (*fits)(const struct settings *settings, const struct recipe *recipe);
-	/* Changes in->work->weights in place and fills *out. Blocks. On failure out->abort is set. */
+	/* Changes in->work->weights in place and fills *out; of a task that evaluates, only out's report and finish.examples. Blocks. On
+	 * failure out->abort is set. */
 	enum err (*run)(const struct trainer_in *in, struct trainer_out *out, struct why *why);
 };
 

@@ -128,6 +128,7 @@ after_step(void *context, uint64_t done, uint64_t planned)
 	    (t->most_steps && done >= t->most_steps);
 }
 
+/* The base of a round, before it is trained. */
 static enum err
 evaluate(const struct training *t, struct trainer_out *out, struct why *why)
 {
@@ -146,6 +147,72 @@ evaluate(const struct training *t, struct trainer_out *out, struct why *why)
 	out->report.eval_accuracy = score.accuracy;
 	return ERR_OK;
 }
+
+/* --- a task that evaluates */
+
+static bool
+is_broken_off(void *context, uint64_t done, uint64_t planned)
+{
+	const struct training *t = context;
+
+	(void)done;
+	(void)planned;
+	return (t->in->stop && t->in->stop(t->in->context)) ||
+	    (t->until > 0 && backoff_now() > t->until);
+}
+
+/* All examples of a job that keeps none for validation: nothing is trained on them here. */
+static const struct dataset *
+measured_set(const struct trainer_in *in)
+{
+	return in->work->task.recipe.data.validation > 0 ? in->validation : in->train;
+}
+
+/* A loss that is no number is a finding: the report then has no figures. */
+static enum err
+measure(const struct training *t, struct trainer_out *out, struct why *why)
+{
+	struct train_score score;
+	const struct dataset *set = measured_set(t->in);
+	const struct train_config config = {.data = &t->in->work->task.recipe.data,
+	    .stop = is_broken_off,
+	    .context = (void *)(uintptr_t)t};
+	enum err e = train_evaluate_while(t->net, set, &config, &score, why);
+
+	if (e == ERR_CLOSED)
+		out->abort = t->in->stop && t->in->stop(t->in->context) ? ABORT_STOPPED
+									: ABORT_DEADLINE;
+	if (e && e != ERR_NUMERIC)
+		return e;
+	out->has_report = out->report.has_evaluate = true;
+	out->report.eval_examples = out->finish.examples = set->count;
+	out->report.eval_loss = e ? (double)NAN : score.loss;
+	out->report.eval_accuracy = e ? (double)NAN : score.accuracy;
+	return ERR_OK;
+}
+
+static enum err
+evaluate_task(struct training *t, struct trainer_out *out, struct why *why)
+{
+	const struct trainer_in *in = t->in;
+	const struct recipe *recipe = &in->work->task.recipe;
+	const struct dataset *set = measured_set(in);
+	size_t classes = recipe->data.class_count ? recipe->data.class_count : set->classes;
+
+	if (set->count == 0) {
+		out->abort = ABORT_NO_DATA;
+		return err_set(why, ERR_NOTFOUND, "no examples to evaluate on");
+	}
+	if (in->seconds > 0)
+		t->until = backoff_now() + in->seconds;
+	enum err e = net_new(&t->net, &recipe->net, recipe->net.loss == LOSS_MSE ? 0 : classes,
+	    BATCH_EVAL, false, in->settings->memory_bytes, why);
+	if (!e)
+		e = load_params(t, why);
+	return e ? e : measure(t, out, why);
+}
+
+/* --- a task that trains */
 
 static enum err
 train(struct training *t, struct trainer_out *out, struct why *why)
@@ -217,29 +284,35 @@ trainer_builtin_fits(const struct settings *settings, const struct recipe *recip
 	return recipe->builtin;
 }
 
+static enum err
+train_task(struct training *t, struct trainer_out *out, struct why *why)
+{
+	if (t->in->train->count == 0) {
+		out->abort = ABORT_NO_DATA;
+		return err_set(why, ERR_NOTFOUND, "no examples to train on");
+	}
+	enum err e = make_net(t, why);
+	if (!e)
+		e = load_params(t, why);
+	if (!e)
+		e = hold_frozen(t, why);
+	if (!e)
+		e = load_shift(t, why);
+	if (!e)
+		e = evaluate(t, out, why);
+	if (!e)
+		e = train(t, out, why);
+	return e ? e : store_params(t, why);
+}
+
 enum err
 trainer_builtin_run(const struct trainer_in *in, struct trainer_out *out, struct why *why)
 {
 	struct training t = {.in = in};
 
 	memset(out, 0, sizeof(*out));
-	if (in->train->count == 0) {
-		out->abort = ABORT_NO_DATA;
-		return err_set(why, ERR_NOTFOUND, "no examples to train on");
-	}
-	enum err e = make_net(&t, why);
-	if (!e)
-		e = load_params(&t, why);
-	if (!e)
-		e = hold_frozen(&t, why);
-	if (!e)
-		e = load_shift(&t, why);
-	if (!e)
-		e = evaluate(&t, out, why);
-	if (!e)
-		e = train(&t, out, why);
-	if (!e)
-		e = store_params(&t, why);
+	enum err e = in->work->task.kind == TASK_EVALUATE ? evaluate_task(&t, out, why)
+							  : train_task(&t, out, why);
 	if (e && !out->abort)
 		out->abort = abort_reason(e);
 	free(t.shift);

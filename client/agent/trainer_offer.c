@@ -123,9 +123,11 @@ trainer_offer_put(struct offer *out, const struct trainer_offer *t)
 	const struct settings *s = t->settings;
 	const struct settings_trainer *program = settings_find_trainer(s, RECIPE_BUILTIN);
 
-	out->trainer_count = 0;
+	out->trainer_count = out->evaluator_count = 0;
 	if (!program || put_program(out, t))
 		strcpy(out->trainers[out->trainer_count++], RECIPE_BUILTIN);
+	if (!program)
+		strcpy(out->evaluators[out->evaluator_count++], RECIPE_BUILTIN);
 	for (size_t i = 0; i < s->trainer_count && out->trainer_count < MESSAGES_LIST_MAX; i++)
 		if (&s->trainers[i] != program)
 			strcpy(out->trainers[out->trainer_count++], s->trainers[i].name);

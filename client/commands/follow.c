@@ -91,7 +91,7 @@ print_rounds(struct follow *f, struct why *why)
 	for (size_t i = 0; !e && i < json_count(rounds); i++) {
 		const struct json *round = json_at(rounds, i);
 		const char *state = json_string(json_get(round, "state"));
-		if (!state || states_round_find(state) == OUTCOME_OPEN)
+		if (!state || states_round_is_open(states_round_find(state)))
 			break;
 		if (f->a->json)
 			cmd_print_json_line(round);

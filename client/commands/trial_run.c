@@ -107,7 +107,7 @@ cmd_trial_init(struct cmd_trial *t, struct job_spec *job, const char *scratch, c
 	task->recipe = job->recipe;
 	memset(&job->recipe, 0, sizeof(job->recipe));
 	task->seed = job->seed;
-	strcpy(task->kind, "train");
+	task->kind = TASK_TRAIN;
 	memset(task->task, '0', sizeof(task->task) - 1);
 	memset(task->job, '0', sizeof(task->job) - 1);
 	memset(task->model, '0', sizeof(task->model) - 1);

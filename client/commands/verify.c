@@ -229,6 +229,7 @@ as_json(struct verify *v, enum err e, const struct why *why)
 	json_add_u64(j, "manifests_without_key", v->history.unsigned_manifests);
 	json_add_u64(rounds, "committed", v->history.committed);
 	json_add_u64(rounds, "failed", v->history.failed);
+	json_add_u64(rounds, "evaluated", v->history.evaluated);
 	json_add_u64(rounds, "folded", v->same);
 	json_add_u64(rounds, "not_folded", v->skipped);
 	json_add(j, "rounds", rounds);

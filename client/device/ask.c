@@ -116,7 +116,7 @@ peek(const char *text, size_t len, char id[33], bool *known)
 	bool found = task && strlen(task) == 32 && strspn(task, "0123456789abcdef") == 32;
 	if (found)
 		memcpy(id, task, 33);
-	*known = !kind || strcmp(kind, "train") == 0;
+	*known = !kind || task_kind_find(kind) != TASK_UNKNOWN;
 	json_free(doc);
 	return found;
 }

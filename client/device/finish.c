@@ -140,8 +140,9 @@ make(struct rivulet *r, const struct finish *f, const struct buf *report, struct
 	    .report = report->len ? report->data : NULL,
 	    .report_len = report->len,
 	    .made_at_ms = machine_time_ms()};
+	if (w->task.kind == TASK_EVALUATE)
+		return delta_evaluation(out, &facts, session_key(r->session), &r->why);
 	enum err e = work_delta(w, &values, &r->why);
-
 	if (!e && work_variates(w) && !(change = scaffold_change(w, values, f->steps)))
 		e = err_set(&r->why, ERR_NOMEM, "no memory for a variate");
 	if (!e && work_feedback(w))
@@ -198,6 +199,15 @@ save_local(struct rivulet *r)
 		    EVENTS_PAIRS(EVENTS_S("job", r->work.task.job), EVENTS_S("reason", why.text)));
 }
 
+static enum err
+check_evaluation(const struct finish *f, struct why *why)
+{
+	if (f->report && f->report->has_evaluate && f->report->eval_examples == f->examples &&
+	    f->examples > 0)
+		return ERR_OK;
+	return err_set(why, ERR_INVALID, "nothing was evaluated: examples must be at least 1");
+}
+
 int
 finish_submit(struct rivulet *r, const struct finish *f)
 {
@@ -205,8 +215,9 @@ finish_submit(struct rivulet *r, const struct finish *f)
 
 	if (!r->has_work)
 		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
-	enum err e = finish_check(f, &r->why);
-	if (!e && work_variates(&r->work) && f->optimizer != MANIFEST_SGD)
+	bool evaluates = r->work.task.kind == TASK_EVALUATE;
+	enum err e = evaluates ? check_evaluation(f, &r->why) : finish_check(f, &r->why);
+	if (!e && !evaluates && work_variates(&r->work) && f->optimizer != MANIFEST_SGD)
 		e = err_set(
 		    &r->why, ERR_INVALID, "a job with control variates needs the built-in trainer");
 	if (!e)
@@ -214,7 +225,8 @@ finish_submit(struct rivulet *r, const struct finish *f)
 	if (e)
 		return handle_error(e);
 	FAULT("client.kept");
-	save_local(r);
+	if (!evaluates)
+		save_local(r);
 	for (size_t i = 0; i < sizeof(task); i++)
 		task[i] = r->work.task.task[i];
 	handle_drop(r);

@@ -4,14 +4,14 @@
 #include "rivulet.h"
 #include "work.h"
 
-/* The end of a task: from changed weights to an accepted delta. */
+/* The end of a task: from changed weights to an accepted delta; of one that evaluates, the report and how many examples it is about. */
 struct finish {
 	uint64_t examples, steps;
 	double loss, accuracy; /* accuracy NaN if none */
 	double normaliser;
 	uint16_t optimizer; /* MANIFEST_SGD, ... */
 	bool partial;
-	const struct report *report; /* NULL without one */
+	const struct report *report; /* NULL without one, which an evaluation cannot do */
 };
 
 /* What a program says of its work, as a manifest and a report say it. f->report is `report` if there is something to report; that must

@@ -158,7 +158,7 @@ load(struct rivulet *r)
 	if (e)
 		return e;
 	load_local(r);
-	if (work_variates(w))
+	if (work_variates(w) && w->task.kind == TASK_TRAIN)
 		e = load_variates(r);
 	return e ? e : show_task(r);
 }

@@ -140,9 +140,11 @@ send_entry(struct rivulet *r, const struct outbox_entry *entry, struct sending *
 	    e ? EVENTS_S("reason", why->text)
 	      : EVENTS_S("receipt", session_signer(r->session) ? "verified" : "unchecked"),
 	    EVENTS_END};
-	const char *what = e == ERR_STATE ? "delta.refused"
-	    : e				  ? "delta.kept"
+	bool evaluates = manifest_kind(&entry->manifest) == TASK_EVALUATE;
+	const char *what = e == ERR_STATE ? (evaluates ? "report.refused" : "delta.refused")
+	    : e				  ? (evaluates ? "report.kept" : "delta.kept")
 	    : s->held			  ? "delta.held"
+	    : evaluates			  ? "report.accepted"
 					  : "delta.accepted";
 	bool known = s->held && s->again;
 	events_emit(&r->events, e ? EVENTS_WARN : known ? EVENTS_DEBUG : EVENTS_INFO, what, pairs);

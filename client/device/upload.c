@@ -94,7 +94,10 @@ call_of(struct transfer *c)
 {
 	const struct outbox_entry *entry = c->u->entry;
 
-	snprintf(c->path, sizeof(c->path), "/v1/deltas/%.32s", c->u->task);
+	bool evaluates = manifest_kind(&entry->manifest) == TASK_EVALUATE;
+
+	snprintf(c->path, sizeof(c->path), evaluates ? "/v1/tasks/%.32s/report" : "/v1/deltas/%.32s",
+	    c->u->task);
 	header(c->manifest, sizeof(c->manifest), "Rivulet-Manifest", entry->raw, MANIFEST_LEN);
 	c->headers[0] = c->manifest;
 	c->headers[1] = "Content-Type: application/octet-stream";
@@ -104,6 +107,10 @@ call_of(struct transfer *c)
 		    entry->report_len);
 		c->headers[c->last++] = c->report;
 	}
+	if (evaluates)
+		return (struct session_call){.path = c->path,
+		    .attempts = c->u->attempts,
+		    .request = {.method = "POST", .headers = c->headers}};
 	return (struct session_call){.path = c->path,
 	    .attempts = c->u->attempts,
 	    .ready = ready,

@@ -111,6 +111,25 @@ sign_manifest(struct delta *out, const struct manifest *m, const struct key *key
 }
 
 enum err
+delta_evaluation(struct delta *out, const struct delta_facts *facts, const struct key *key,
+    struct why *why)
+{
+	struct manifest m = {.round = facts->task->round,
+	    .examples = facts->examples,
+	    .flags = MANIFEST_REPORT | (uint32_t)TASK_EVALUATE << MANIFEST_KIND_SHIFT,
+	    .made_at_ms = facts->made_at_ms};
+
+	memset(out, 0, sizeof(*out));
+	if (!facts->report)
+		return err_set(why, ERR_INVALID, "an evaluation without a report");
+	if (!take_ids(&m, facts->task))
+		return err_set(why, ERR_INVALID, "the task's ids are not hex");
+	memcpy(m.device, facts->device, sizeof(m.device));
+	hash_sha256(m.report_hash, facts->report, facts->report_len);
+	return sign_manifest(out, &m, key, why);
+}
+
+enum err
 delta_make(struct delta *out, const struct delta_facts *facts, const float *values,
     const float *second, uint64_t elements, const struct key *key, struct why *why)
 {

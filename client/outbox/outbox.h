@@ -8,11 +8,11 @@
 #include "messages.h"
 
 /*
- * Deltas on the device's disk until the coordinator has taken or refused them: HOME/outbox/TASK.delta. An entry is written
+ * Deltas, and reports of evaluations, on the device's disk until the coordinator has taken or refused them: HOME/outbox/TASK.delta. An entry is written
  * durably before its first byte is sent and survives a killed client and a lost power supply.
  *
  * File: "RVO1", u32 version (1), u32 report length, u32 zero, u64 body length, zeros to 64; manifest (320); report; body
- * (leaves and payload). Nothing more is needed to check it: the manifest is signed and covers the rest.
+ * (leaves and payload; none of an evaluation). Nothing more is needed to check it: the manifest is signed and covers the rest.
  */
 #define OUTBOX_TASK_HEX 33
 #define OUTBOX_ENTRIES_MAX 256

@@ -291,8 +291,10 @@ check_signature(struct cmd_verify_history *h, const struct record_detail *d,
 	    (unsigned long long)d->place);
 }
 
+/* Those of a round that evaluates have no delta, all others one. */
 static enum err
-check_manifests(struct cmd_verify_history *h, const struct cmd_verify_round *r, struct why *why)
+check_manifests(struct cmd_verify_history *h, const struct cmd_verify_round *r,
+    enum task_kind kind, struct why *why)
 {
 	uint8_t before[32] = {0};
 	uint64_t examples = 0;
@@ -302,7 +304,8 @@ check_manifests(struct cmd_verify_history *h, const struct cmd_verify_round *r, 
 		const struct record_detail *d = &r->manifests[i];
 		if (manifest_decode(&m, d->data, d->len, NULL) || memcmp(m.job, r->job, 16) != 0 ||
 		    m.round != r->round || memcmp(m.base, r->base, 32) != 0 ||
-		    memcmp(m.device, before, 32) <= 0)
+		    memcmp(m.device, before, 32) <= 0 ||
+		    (kind == TASK_EVALUATE) != (manifest_kind(&m) == TASK_EVALUATE))
 			return err_set(why, ERR_CORRUPT, "detail %llu is no manifest of this round",
 			    (unsigned long long)d->place);
 		memcpy(before, m.device, 32);
@@ -368,7 +371,48 @@ add_round(struct cmd_verify_history *h, const struct cmd_verify_round *r, struct
 		e = add_model(j, r->model);
 	if (!e)
 		e = add_turn(j, r, why);
-	return e ? e : check_manifests(h, r, why);
+	return e ? e : check_manifests(h, r, TASK_TRAIN, why);
+}
+
+/* --- evaluations */
+
+/* A round that makes no model: it measures the one that its job has come to, or begins with. */
+static bool
+read_evaluation(struct cmd_verify_round *r, const struct cmd_verify_entry *e)
+{
+	const struct json *b = e->body;
+
+	memset(r, 0, sizeof(*r));
+	r->manifests = e->details;
+	r->count = e->count;
+	return json_get(b, "model") && get_id(b, "model", r->base, 32) &&
+	    get_id(b, "job", r->job, 16) && json_u64(json_get(b, "round"), &r->round) &&
+	    json_u64(json_get(b, "reports"), &r->reports) &&
+	    json_u64(json_get(b, "examples"), &r->examples) &&
+	    memcmp(r->job, e->link.job, 16) == 0 && r->round == e->link.round &&
+	    r->reports == e->places;
+}
+
+static enum err
+add_evaluation(
+    struct cmd_verify_history *h, const struct cmd_verify_entry *e, struct why *why)
+{
+	struct cmd_verify_round r;
+
+	if (!read_evaluation(&r, e))
+		return err_set(why, ERR_CORRUPT, "its body is not that of an evaluation");
+	struct cmd_verify_job *j = need_job(h, r.job);
+	if (!j)
+		return ERR_NOMEM;
+	bool first = j->model_count == 0;
+	if (!first && r.round != j->rounds + 1)
+		return err_set(why, ERR_CORRUPT, "round %llu follows round %llu of its job",
+		    (unsigned long long)r.round, (unsigned long long)j->rounds);
+	if (j->rounds > 0 ? memcmp(r.base, j->next, 32) != 0 : !first && !has_model(j, r.base))
+		return err_set(why, ERR_CORRUPT, "it measures no model that its job came to");
+	j->rounds = r.round;
+	h->evaluated++;
+	return check_manifests(h, &r, TASK_EVALUATE, why);
 }
 
 enum err
@@ -381,6 +425,8 @@ cmd_verify_history_add(void *ctx, const struct cmd_verify_entry *e, struct why *
 		return add_submission(h, e, why);
 	if (e->event == RECORD_DEVICE_JOINED || e->event == RECORD_DEVICE_ROTATED)
 		return add_device(h, e);
+	if (e->event == RECORD_ROUND_EVALUATED)
+		return add_evaluation(h, e, why);
 	enum err result = cmd_verify_history_round(&r, e, why);
 	if (result == ERR_NOTFOUND)
 		return ERR_OK;

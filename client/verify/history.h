@@ -58,7 +58,7 @@ struct cmd_verify_history {
 	size_t job_count;
 	struct cmd_verify_device *devices; /* by id */
 	size_t device_count;
-	uint64_t committed, failed, manifests,
+	uint64_t committed, failed, evaluated, manifests,
 	    unsigned_manifests; /* of devices whose keys are erased */
 };
 

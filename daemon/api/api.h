@@ -17,7 +17,7 @@ void api_task_ask(struct exchange *x);
 void api_task_drop(struct exchange *x);
 void api_task_abort(struct exchange *x);
 
-extern const struct stream_ops api_delta_put, api_delta_patch;
+extern const struct stream_ops api_delta_put, api_delta_patch, api_report_post;
 void api_delta_head(struct exchange *x);
 extern const struct stream_ops api_model_put;
 void api_model_get(struct exchange *x);

@@ -19,8 +19,10 @@
 #include "spool.h"
 #include "store.h"
 
-/* One delta on its way in: head checked by delta_begin, body by delta_data, made durable by delta_finish. */
+/* One delta on its way in: head checked by delta_begin, body by delta_data, made durable by delta_finish. The report of an evaluation
+ * is one without a body. */
 struct delta {
+	enum task_kind kind; /* that the request is for */
 	uint8_t raw[MANIFEST_LEN];
 	struct manifest m;
 	struct engine_claim claim;
@@ -71,6 +73,7 @@ is_lasting(enum problem_type p)
 	case PROBLEM_NORM_TOO_LARGE:
 	case PROBLEM_UNKNOWN_CODEC:
 	case PROBLEM_UNSUPPORTED:
+	case PROBLEM_WRONG_KIND:
 		return true;
 	default:
 		return false;
@@ -179,7 +182,7 @@ static void
 answer_receipt(struct exchange *x, const struct delta *d, bool memory)
 {
 	exchange_bytes(x, 201, "application/octet-stream", d->row.receipt, RECEIPT_LEN);
-	if (memory && spool_in_memory(x->services->spool))
+	if (memory && d->kind == TASK_TRAIN && spool_in_memory(x->services->spool))
 		exchange_header(x, "Rivulet-Spool", "memory");
 }
 
@@ -215,11 +218,26 @@ check_length(const struct http_request *q, const struct manifest *m, struct why 
 	return PROBLEM_WRONG_LENGTH;
 }
 
+/* A delta has a payload and goes to /v1/deltas, an evaluation's report has none; a kind that is not known is judged like a delta. */
+static enum problem_type
+check_kind(const struct delta *d, struct why *why)
+{
+	bool evaluates = manifest_kind(&d->m) == TASK_EVALUATE;
+
+	if (evaluates == (d->kind == TASK_EVALUATE))
+		return PROBLEM_NONE;
+	err_set(why, ERR_INVALID, "this request is for manifests of kind %s",
+	    task_kind_name(d->kind));
+	return PROBLEM_WRONG_KIND;
+}
+
 static enum problem_type
 check_head(struct exchange *x, struct delta *d, struct why *why)
 {
 	enum problem_type p = read_manifest(x, d, why);
 
+	if (!p)
+		p = check_kind(d, why);
 	if (!p)
 		p = engine_claim(
 		    x->services->engine, &d->m, x->who.device, x->param[0], &d->claim, why);
@@ -269,40 +287,59 @@ prepare_rest(struct exchange *x, struct delta *d, struct why *why)
 	return ERR_OK;
 }
 
-static void
-delta_begin(struct exchange *x)
+/* True: the head is good and new. False: a response is set. */
+static bool
+begin(struct exchange *x, enum task_kind kind)
 {
-	bool patch = x->request.method == VERB_PATCH, other;
 	struct delta *d = calloc(1, sizeof(*d));
 	struct why why = {""};
+	bool other;
 
 	x->state = d;
 	if (!d) {
 		exchange_failed(x, ERR_NOMEM, NULL);
-		return;
+		return false;
 	}
 	d->x = x;
+	d->kind = kind;
 	registry_touch(x->services->registry, x->who.device, NULL, NULL);
-	if (patch && !x->request.has_offset) {
+	if (x->request.method == VERB_PATCH && !x->request.has_offset) {
 		exchange_problem(x, PROBLEM_BAD_REQUEST, "the Upload-Offset header is missing");
-		return;
+		return false;
 	}
 	enum problem_type problem = check_head(x, d, &why);
 	bool maybe_repeat = problem == PROBLEM_USED_TASK || problem == PROBLEM_STALE_ROUND ||
 	    problem == PROBLEM_ROUND_CLOSED;
 	if (maybe_repeat && answer_repeat(x, d, problem != PROBLEM_STALE_ROUND, &other))
+		return false;
+	if (!problem)
+		return true;
+	give_up(x, problem);
+	exchange_problem(x, problem, "%s", why.text);
+	return false;
+}
+
+static void
+delta_begin(struct exchange *x)
+{
+	bool patch = x->request.method == VERB_PATCH;
+	struct why why = {""};
+
+	if (!begin(x, TASK_TRAIN))
 		return;
-	if (problem) {
-		give_up(x, problem);
-		exchange_problem(x, problem, "%s", why.text);
-		return;
-	}
+	struct delta *d = x->state;
 	enum err e = patch ? prepare_rest(x, d, &why) : prepare_body(x, d, &why);
 	FAULT("delta.part");
 	if (e)
 		own_fault(x, e, &why);
 	else
 		x->wanted = x->response.status == 0;
+}
+
+static void
+report_begin(struct exchange *x)
+{
+	x->wanted = begin(x, TASK_EVALUATE);
 }
 
 /* --- the body: leaves, then payload */
@@ -333,6 +370,15 @@ delta_data(struct exchange *x, const void *data, size_t len)
 	return e;
 }
 
+/* Its length was 0. */
+static enum err
+report_data(struct exchange *x, const void *data, size_t len)
+{
+	(void)data;
+	(void)len;
+	return refuse(x, PROBLEM_WRONG_LENGTH, "an evaluation's report has no body");
+}
+
 /* --- making it durable */
 
 static enum err
@@ -350,7 +396,9 @@ accept_work(struct store_db *db, void *arg, struct why *why)
 	FAULT("accept.taken");
 	enum err e = store_accept_insert(db, &d->row);
 	FAULT("accept.row");
-	return e ? e : spool_accept(s->spool, &d->part, why);
+	if (e || d->kind == TASK_EVALUATE)
+		return e;
+	return spool_accept(s->spool, &d->part, why);
 }
 
 /* Lost to another delta of the device, or to the end of the round. */
@@ -439,6 +487,31 @@ fill_row(struct delta *d)
 	d->row.accepted_at = clock_wall();
 }
 
+/* Its row, receipt included, is all that is still to be made durable. */
+static void
+submit(struct exchange *x, enum err e, struct why *why)
+{
+	struct delta *d = x->state;
+
+	if (!e)
+		e = make_receipt(d);
+	if (!e)
+		e = store_submit(x->services->store, accept_work, accept_done, d);
+	if (!e)
+		return;
+	own_fault(x, e, why);
+	exchange_done(x);
+}
+
+static void
+report_finish(struct exchange *x)
+{
+	struct why why = {""};
+
+	fill_row(x->state);
+	submit(x, ERR_OK, &why);
+}
+
 static void
 delta_finish(struct exchange *x)
 {
@@ -454,14 +527,7 @@ delta_finish(struct exchange *x)
 	FAULT("delta.complete");
 	enum err e = spool_sync(x->services->spool, &d->part, &why);
 	FAULT("delta.synced");
-	if (!e)
-		e = make_receipt(d);
-	if (!e)
-		e = store_submit(x->services->store, accept_work, accept_done, d);
-	if (!e)
-		return;
-	own_fault(x, e, &why);
-	exchange_done(x);
+	submit(x, e, &why);
 }
 
 static void
@@ -484,3 +550,4 @@ delta_drop(struct exchange *x)
 
 const struct stream_ops api_delta_put = {delta_begin, delta_data, delta_finish, delta_drop};
 const struct stream_ops api_delta_patch = {delta_begin, delta_data, delta_finish, delta_drop};
+const struct stream_ops api_report_post = {report_begin, report_data, report_finish, delta_drop};

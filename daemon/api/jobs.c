@@ -311,7 +311,7 @@ add_round(void *ctx, const struct store_round *r)
 	at->more = exchange_list_full(at->x);
 	if (at->more)
 		return ERR_CLOSED;
-	if (row.state == OUTCOME_OPEN)
+	if (states_round_is_open(row.state))
 		engine_fill_open(at->x->services->engine, &row);
 	enum err e = show_round(at->db, &row, &v);
 	exchange_list_add(at->x, v);
@@ -455,7 +455,7 @@ read_round(struct store_db *db, void *arg, struct why *why)
 		return err_set(why, e, "no such round");
 	if (e)
 		return e;
-	if (row.state == OUTCOME_OPEN)
+	if (states_round_is_open(row.state))
 		engine_fill_open(q->x->services->engine, &row);
 	return show_round(db, &row, &q->shown);
 }

@@ -30,6 +30,7 @@ static const struct route table[] = {
 	.drop = api_task_drop},
     {VERB_POST, "/v1/tasks/{}/abort", DEV, ROUTE_NOW, true, .body_max = SMALL_BODY,
 	.handle = api_task_abort},
+    {VERB_POST, "/v1/tasks/{}/report", DEV, ROUTE_STREAM, true, .stream = &api_report_post},
     {VERB_PUT, "/v1/deltas/{}", DEV, ROUTE_STREAM, true, .stream = &api_delta_put},
     {VERB_PATCH, "/v1/deltas/{}", DEV, ROUTE_STREAM, true, .stream = &api_delta_patch},
     {VERB_GET, "/v1/deltas/{}", READ, ROUTE_WORK, .handle = api_delta_get},

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "hex.h"
 #include "registry.h"
+#include "task_kind.h"
 
 static void
 add_hex(struct json *v, const char *key, const uint8_t *bytes, size_t len)
@@ -61,6 +62,7 @@ open_json(const struct job_view *job)
 
 	json_add_u64(v, "round", job->round);
 	json_add_string(v, "state", o->state);
+	json_add_string(v, "kind", task_kind_name(o->evaluates ? TASK_EVALUATE : TASK_TRAIN));
 	json_add_u64(v, "reports", o->reports);
 	json_add_u64(v, "invited", o->invited);
 	json_add_u64(v, "goal", o->goal);
@@ -150,6 +152,8 @@ views_job(const struct job_view *job)
 
 	add_hex(v, "job", job->id, 16);
 	json_add_string(v, "name", job->name);
+	json_add_string(
+	    v, "kind", task_kind_name(job->only_evaluates ? TASK_EVALUATE : TASK_TRAIN));
 	json_add_string(v, "state", states_job_name(job->state));
 	json_add_string(v, "reason", job->reason);
 	json_add_double(v, "priority", (double)job->priority);
@@ -260,7 +264,7 @@ static void
 add_ends(struct json *v, const struct store_round *r)
 {
 	json_add_seconds(v, "opened_at", r->opened_at);
-	if (r->state == OUTCOME_OPEN) {
+	if (states_round_is_open(r->state)) {
 		json_add_null(v, "closed_at");
 		json_add_seconds(v, "seconds", clock_wall() - r->opened_at);
 	} else {
@@ -277,7 +281,7 @@ views_round(const struct store_round *r)
 	json_add_u64(v, "round", r->round);
 	json_add_string(v, "state", states_round_name(r->state));
 	add_hex(v, "base", r->base, 32);
-	if (r->state == OUTCOME_OPEN)
+	if (states_round_is_open(r->state))
 		json_add_null(v, "model");
 	else
 		add_hex(v, "model", r->model, 32);

@@ -89,13 +89,15 @@ add_job(void *ctx, const struct store_job *j)
 	if (!states_job_lives(j->state))
 		return ERR_OK;
 	enum err e = store_round_last(w->db, j->id, &r);
-	if (e || r.state != OUTCOME_OPEN)
+	if (e || !states_round_is_open(r.state))
 		return e == ERR_NOTFOUND ? ERR_OK : e;
 	if (memcmp(r.optimizer_state, none, 32) != 0)
 		e = add_name(&w->names, "models", r.optimizer_state, 32, ".state");
 	if (!e)
 		e = add_held(w, j, r.optimizer_state);
-	return e ? e : store_accept_each(w->db, j->id, r.round, add_delta, w);
+	if (e || r.state == OUTCOME_EVALUATING)
+		return e;
+	return store_accept_each(w->db, j->id, r.round, add_delta, w);
 }
 
 static enum err

@@ -86,7 +86,7 @@ static enum err
 see_round(void *ctx, const struct store_round *r)
 {
 	struct walk *w = ctx;
-	bool open = r->state == OUTCOME_OPEN;
+	bool open = states_round_is_open(r->state);
 
 	snprintf(w->where, sizeof(w->where), "job %s round %llu", w->job->hex,
 	    (unsigned long long)r->round);

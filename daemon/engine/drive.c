@@ -23,6 +23,7 @@ start_fold(struct engine *g, struct engine_job *j)
 	f.row.reopened = close.reopened;
 	f.bytes_down = j->bytes_down;
 	f.no_numbers = close.no_numbers;
+	f.lacks = close.lacks;
 	f.schedule = j->work->schedule;
 	j->folds++;
 	if (g->fold(g->folder, &f)) {

@@ -138,6 +138,12 @@ engine_ineligible(struct engine *g, const struct engine_job *j, const uint8_t de
 										  : WAIT_INELIGIBLE;
 }
 
+bool
+engine_evaluates(const struct engine_job *j)
+{
+	return j->row.state == OUTCOME_EVALUATING;
+}
+
 static void
 fill_task(struct engine *g, struct engine_job *j, struct invite *invite, struct task *out)
 {
@@ -145,14 +151,34 @@ fill_task(struct engine *g, struct engine_job *j, struct invite *invite, struct 
 
 	*out = (struct task){
 	    .round = j->row.round, .model_bytes = j->model_bytes, .seed = j->work->spec.seed};
-	snprintf(out->kind, sizeof(out->kind), "train");
+	out->kind = engine_evaluates(j) ? TASK_EVALUATE : TASK_TRAIN;
 	hex_encode(out->task, name_task(g, j, invite), 16);
 	hex_encode(out->job, j->id, 16);
 	hex_encode(out->model, j->row.base, 32);
 	out->deadline_s =
 	    j->round.deadline_ms > now ? (double)(j->round.deadline_ms - now) / 1000 : 0;
 	out->recipe.text = recipe_text_hold(j->work->spec.recipe.text);
-	engine_variate_fill(j, invite->device, out);
+	if (out->kind == TASK_TRAIN)
+		engine_variate_fill(j, invite->device, out);
+}
+
+/* Why the device can do nothing for the job's open round. */
+static enum wait_reason
+lacks(struct engine_job *j, const struct offer *offer)
+{
+	enum wait_reason why = engine_offer_lacks(j, offer);
+	enum wait_reason evaluator = why ? why : engine_offer_lacks_evaluator(j, offer);
+
+	j->asked |= why == WAIT_NONE;
+	j->has_evaluators |= evaluator == WAIT_NONE;
+	return engine_evaluates(j) ? evaluator : why;
+}
+
+/* What the round still needs room for in the spool, for each report. */
+static bool
+lacks_room(const struct engine *g, const struct engine_job *j)
+{
+	return !engine_evaluates(j) && spool_full(g->services->spool, engine_variate_payload(j));
 }
 
 /* WAIT_NONE: out holds a task of this job. */
@@ -164,10 +190,10 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 		return j->state == JOB_PAUSED ? WAIT_PAUSED : WAIT_NO_JOB;
 	enum wait_reason why = engine_ineligible(g, j, device);
 	if (!why)
-		why = engine_offer_lacks(j, offer);
+		why = lacks(j, offer);
 	if (why)
 		return why;
-	if (engine_variate_full(j, device))
+	if (!engine_evaluates(j) && engine_variate_full(j, device))
 		return WAIT_JOB_FULL;
 	const struct invite *have = find_invite(j, device);
 	if (have && have->state != INVITE_OUT)
@@ -176,7 +202,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 	if (round_has_closed(&j->round))
 		return WAIT_NOT_SELECTED;
 	if (!have) {
-		if (spool_full(g->services->spool, engine_variate_payload(j)))
+		if (lacks_room(g, j))
 			return WAIT_SPOOL_FULL;
 		unsigned act = engine_step(g, j, ROUND_ASK, 0);
 		if (j->round.state == ROUND_GATHER)
@@ -216,7 +242,7 @@ engine_spool_full(struct engine *g)
 
 	lock_take(&g->lock);
 	for (struct engine_job *j = g->jobs; j && !full; j = engine_next(g, j, &seen))
-		full = wants_deltas(j) && spool_full(g->services->spool, engine_variate_payload(j));
+		full = wants_deltas(j) && lacks_room(g, j);
 	lock_release(&g->lock);
 	return full;
 }
@@ -269,26 +295,36 @@ engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer
 
 /* --- deltas */
 
-/* What a manifest says of the work that is in the delta. */
 static enum problem_type
-claim_work(const struct engine_job *j, const struct manifest *m, struct why *why)
+claim_examples(const struct engine_job *j, const struct manifest *m, struct why *why)
 {
 	if (m->examples == 0) {
 		err_set(why, ERR_INVALID, "examples is 0");
 		return PROBLEM_NO_EXAMPLES;
-	}
-	if (j->work->spec.aggregate.normalise &&
-	    (!(m->normaliser > 0) || m->optimizer == MANIFEST_ADAM ||
-		m->optimizer == MANIFEST_ADAMW)) {
-		err_set(why, ERR_INVALID, "normaliser %g of optimizer %u; the job normalises",
-		    (double)m->normaliser, m->optimizer);
-		return PROBLEM_NO_NORMALISER;
 	}
 	if (m->examples > j->work->spec.aggregate.max_examples) {
 		err_set(why, ERR_LIMIT, "%llu examples; the job allows %llu",
 		    (unsigned long long)m->examples,
 		    (unsigned long long)j->work->spec.aggregate.max_examples);
 		return PROBLEM_TOO_MANY_EXAMPLES;
+	}
+	return PROBLEM_NONE;
+}
+
+/* What a manifest says of the work that is in the delta. */
+static enum problem_type
+claim_work(const struct engine_job *j, const struct manifest *m, struct why *why)
+{
+	enum problem_type problem = claim_examples(j, m, why);
+
+	if (problem)
+		return problem;
+	if (j->work->spec.aggregate.normalise &&
+	    (!(m->normaliser > 0) || m->optimizer == MANIFEST_ADAM ||
+		m->optimizer == MANIFEST_ADAMW)) {
+		err_set(why, ERR_INVALID, "normaliser %g of optimizer %u; the job normalises",
+		    (double)m->normaliser, m->optimizer);
+		return PROBLEM_NO_NORMALISER;
 	}
 	return PROBLEM_NONE;
 }
@@ -324,6 +360,23 @@ claim_format(const struct engine_job *j, const struct manifest *m, struct why *w
 		return PROBLEM_WRONG_LENGTH;
 	}
 	return claim_work(j, m, why);
+}
+
+/* What the round's tasks are to end with. Lock held. */
+static enum problem_type
+claim_kind(const struct engine_job *j, const struct manifest *m, struct why *why)
+{
+	bool evaluates = engine_evaluates(j);
+
+	if (evaluates != (manifest_kind(m) == TASK_EVALUATE)) {
+		err_set(why, ERR_INVALID, "the task is of kind %s",
+		    task_kind_name(evaluates ? TASK_EVALUATE : TASK_TRAIN));
+		return PROBLEM_WRONG_KIND;
+	}
+	if (evaluates)
+		return claim_examples(j, m, why);
+	enum problem_type problem = engine_variate_claim(j, m->device, why);
+	return problem ? problem : claim_format(j, m, why);
 }
 
 /* The round, task and base of a manifest against the open round. Lock held. */
@@ -364,15 +417,16 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 		err_set(why, ERR_STATE, "round %llu has closed", (unsigned long long)m->round);
 		return PROBLEM_ROUND_CLOSED;
 	}
-	enum problem_type problem = engine_variate_claim(j, m->device, why);
-	return problem ? problem : claim_format(j, m, why);
+	return claim_kind(j, m, why);
 }
 
 /* Lock held. */
 static void
 fill_claim(struct engine_claim *out, const struct engine_job *j, const struct manifest *m)
 {
-	*out = (struct engine_claim){.round = m->round,
+	*out = (struct engine_claim){.kind = manifest_kind(m),
+	    .round = m->round,
+	    .examples = m->examples,
 	    .elements = m->elements,
 	    .payload_bytes = m->payload_bytes,
 	    .entries = recipe_upload_entries(&j->work->spec.recipe.upload, m->elements),
@@ -410,9 +464,11 @@ engine_claim_report(const struct engine_claim *claim, const struct report *r, st
 {
 	enum err e = ERR_OK;
 
-	if (!r->has_evaluate)
+	if (!r->has_evaluate && claim->kind != TASK_EVALUATE)
 		return PROBLEM_NONE;
-	if (r->eval_examples > claim->max_examples)
+	if (claim->kind == TASK_EVALUATE && r->eval_examples != claim->examples)
+		e = err_set(why, ERR_INVALID, "evaluate.examples is not what the manifest says");
+	else if (r->eval_examples > claim->max_examples)
 		e = err_set(why, ERR_LIMIT, "evaluate.examples is above aggregate.max_examples");
 	/* Neither cross-entropy nor mse ever is; what a model without layers is trained by, nobody here knows. */
 	else if (claim->has_layers && r->eval_loss < 0)
@@ -432,7 +488,7 @@ engine_take(struct engine *g, const struct engine_claim *claim)
 	struct engine_job *j = engine_find(g, claim->job_id);
 	/* The invitation is made (or kept) now, so that settling cannot run out of memory. */
 	if (j && j->work && j->row.round == claim->round &&
-	    !engine_variate_full(j, claim->device)) {
+	    (engine_evaluates(j) || !engine_variate_full(j, claim->device))) {
 		const struct invite *have = find_invite(j, claim->device);
 		bool fresh = !have || have->state == INVITE_ABORTED;
 		if (fresh)
@@ -457,7 +513,7 @@ engine_settle(struct engine *g, const struct engine_claim *claim, bool durable, 
 			have->state = INVITE_ACCEPTED;
 		if (j)
 			j->bytes_up += body_bytes;
-		g->report.deltas_total++;
+		g->report.deltas_total += claim->kind == TASK_TRAIN;
 		g->report.delta_bytes_total += body_bytes;
 	}
 	if (j && durable)

@@ -43,8 +43,9 @@ bool engine_spool_full(struct engine *g);
 
 /* A delta on its way: filled by engine_claim, passed along until settled. */
 struct engine_claim {
+	enum task_kind kind;
 	uint8_t job_id[16], task[16], device[32];
-	uint64_t round;
+	uint64_t round, examples;
 	uint64_t elements, payload_bytes;
 	uint64_t entries; /* codec_params.entries */
 	double max_norm;
@@ -175,6 +176,7 @@ struct engine_fold {
 	uint64_t bytes_down;
 	/* Above 0: so many devices found the base to give none, and the round has failed. */
 	uint32_t no_numbers;
+	bool lacks; /* fewer reports than the quorum: so it is with an evaluation whose deadline is over */
 	struct schedule_state schedule; /* before this round */
 };
 /* Is the job running or paused? What is made for its sake alone need not be, once it is over. */

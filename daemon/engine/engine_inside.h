@@ -60,6 +60,7 @@ struct engine_job {
 	char hex[33];
 	char name[RECIPE_NAME_MAX];
 	int64_t priority;
+	bool only_evaluates; /* it has no rounds but its evaluation */
 	/* NULL once the job is over, nothing of it is folded any more, and its states are forgotten: engine_job_shrink. */
 	struct engine_work *work;
 	double created_at, ended_at; /* NaN: it is not over */
@@ -68,6 +69,8 @@ struct engine_job {
 	char reason[128];
 	bool aside; /* what it needs could not be read: nothing of it is removed */
 	struct round round; /* engine_step alone changes it */
+	/* Devices that asked since the coordinator started and that its rounds could use: was there one, and one that evaluates? */
+	bool asked, has_evaluators;
 	uint32_t loaded; /* deltas that the open round had when the coordinator started */
 	struct store_round row; /* of the open round */
 	uint64_t model_bytes, parameters;
@@ -151,6 +154,8 @@ ERR_MUST_USE enum err engine_first_model(
  * tensor_table_bound; what was taken once is taken again. No lock. */
 ERR_MUST_USE enum err engine_take_table(const struct services *s, struct engine_job *j,
     const uint8_t model[32], bool submitted, struct why *why);
+/* Does its open round make no model, but evaluate one? Lock held. */
+bool engine_evaluates(const struct engine_job *j);
 /* The open round that stands in j->row begins. Lock held. */
 void engine_begin_open(struct engine *g, struct engine_job *j);
 /* Links a complete job into the list. Lock held. */
@@ -221,8 +226,9 @@ struct job_forecast engine_forecast(const struct config *c, const struct engine_
 /* engine_offer.c: what a device says against what a job needs. */
 /* Does a list of the offer hold this name? */
 bool engine_offer_names(const message_name *list, size_t count, const char *name);
-/* Why the device cannot do this job. */
+/* Why the device cannot do this job's rounds; and, of one that can, why not its evaluation. */
 enum wait_reason engine_offer_lacks(const struct engine_job *j, const struct offer *o);
+enum wait_reason engine_offer_lacks_evaluator(const struct engine_job *j, const struct offer *o);
 /* Has the device done this task already, and waits to send the delta? */
 bool engine_offer_unsent(const struct offer *o, const char *task);
 

@@ -42,6 +42,9 @@ engine_forecast(const struct config *c, const struct engine_job *j)
 	uint64_t window = j->work->spec.guard.on ? j->work->spec.guard.window : 0;
 	uint64_t held = window < left ? window : left;
 
+	if (engine_evaluates(j))
+		return (struct job_forecast){.rounds_left = 1,
+		    .database_bytes = ROUND_ROWS + goal * REPORT_ROWS};
 	return (struct job_forecast){
 	    .rounds_left = rounds,
 	    /* At its worst there is one model and one state more: the old ones go after the commit. */

@@ -26,17 +26,16 @@
 /* --- submitting */
 
 static void
-open_row(struct store_round *r, const uint8_t job[16], uint64_t round, const uint8_t base[32],
-    uint32_t goal)
+open_row(struct store_round *r, const struct engine_job *j, uint64_t round, const uint8_t base[32])
 {
 	*r = (struct store_round){.round = round,
-	    .state = OUTCOME_OPEN,
-	    .goal = goal,
+	    .state = j->work->spec.only_evaluates ? OUTCOME_EVALUATING : OUTCOME_OPEN,
+	    .goal = j->work->spec.round.goal,
 	    .loss = NAN,
 	    .accuracy = NAN,
 	    .norm = NAN,
 	    .opened_at = clock_wall()};
-	memcpy(r->job, job, 16);
+	memcpy(r->job, j->id, 16);
 	memcpy(r->base, base, 32);
 }
 
@@ -203,7 +202,7 @@ check_quota(const struct services *s, const struct engine_job *j, struct why *wh
 	uint64_t one = engine_variate_payload(j);
 
 	one = one > MANIFEST_PAYLOAD_MAX ? UINT64_MAX : spoolfile_bytes(one);
-	if (quota == 0 || one <= quota / j->work->spec.round.goal)
+	if (j->work->spec.only_evaluates || quota == 0 || one <= quota / j->work->spec.round.goal)
 		return ERR_OK;
 	return err_set(why, ERR_INVALID,
 	    "round.goal: %u deltas of %llu bytes do not fit the spool's quota of %llu",
@@ -301,7 +300,7 @@ prepare(
 		return e == ERR_NOTFOUND ? no_init(why) : e;
 	memcpy(s.job.id, j->id, 16);
 	memcpy(s.job.owner, j->owner, sizeof(s.job.owner));
-	open_row(&s.first, j->id, 1, model, j->work->spec.round.goal);
+	open_row(&s.first, j, 1, model);
 	s.model = (struct store_model){.bytes = j->model_bytes, .created_at = s.job.created_at};
 	memcpy(s.model.id, model, 32);
 	memcpy(s.model.job, j->id, 16);
@@ -370,12 +369,55 @@ engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t owner[32
 
 /* --- after a fold */
 
+/* Nothing is known of who evaluates before anybody asked. */
+static bool
+has_evaluators(struct engine *g, const struct engine_job *j)
+{
+	lock_take(&g->lock);
+	bool has = j->has_evaluators || !j->asked;
+	lock_release(&g->lock);
+	return has;
+}
+
+/* The job ends with what it had: the row of an open evaluation says why it is made. */
+static void
+plan_evaluated(const struct engine_fold *f, struct engine_outcome *o)
+{
+	const struct after_evaluation v = {.reason = f->row.reason,
+	    .reports = (uint32_t)o->row.reports,
+	    .quorum = f->spec->round.quorum,
+	    .known = o->row.evaluate.known};
+
+	o->schedule = f->schedule;
+	o->turn = (struct schedule_turn){.verdict = GUARD_CALM, .round = o->row.round - 1};
+	memcpy(o->turn.base, o->row.base, 32);
+	after_evaluated(&o->after, &v, o->row.reason);
+}
+
+static void
+open_next(const struct engine_fold *f, struct engine_outcome *o)
+{
+	open_row(&o->next, f->job, o->row.round + 1, o->turn.base);
+	if (o->after.begin_next) {
+		memcpy(o->next.optimizer_state, o->turn.state, 32);
+		return;
+	}
+	o->next.state = OUTCOME_EVALUATING;
+	memcpy(o->next.reason, o->after.job_reason, sizeof(o->after.job_reason));
+}
+
 enum err
 engine_plan(
     struct engine *g, const struct engine_fold *f, struct engine_outcome *o, struct why *why)
 {
+	if (o->row.state == OUTCOME_EVALUATED) {
+		plan_evaluated(f, o);
+		return ERR_OK;
+	}
 	bool finite = o->row.state == OUTCOME_COMMITTED;
 	const struct after_round ended = {.round = o->row.round,
+	    .committed = finite,
+	    .has_evaluators = has_evaluators(g, f->job),
 	    .actions = engine_foresee(g, f->job, finite ? ROUND_FOLDED : ROUND_NOT_FINITE),
 	    .evaluated = o->row.evaluate.known,
 	    .loss = o->row.evaluate.loss,
@@ -386,10 +428,8 @@ engine_plan(
 	if (e)
 		return e;
 	after_decide(&o->after, f->spec, &ended);
-	if (o->after.begin_next) {
-		open_row(&o->next, f->job_id, o->row.round + 1, o->turn.base, f->spec->round.goal);
-		memcpy(o->next.optimizer_state, o->turn.state, 32);
-	}
+	if (o->after.begin_next || o->after.begin_evaluation)
+		open_next(f, o);
 	return ERR_OK;
 }
 
@@ -449,7 +489,8 @@ log_round(const struct engine_fold *f, const struct engine_outcome *o)
 {
 	const struct store_metric *evaluate = &o->row.evaluate;
 
-	log_event(LOG_LEVEL_INFO, "round.committed", LOG_S("job", f->job_hex),
+	log_event(LOG_LEVEL_INFO,
+	    o->row.state == OUTCOME_EVALUATED ? "round.evaluated" : "round.committed", LOG_S("job", f->job_hex),
 	    LOG_U("round", o->row.round), LOG_S("state", states_round_name(o->row.state)),
 	    LOG_U("reports", o->row.reports), LOG_D("loss", o->row.loss),
 	    LOG_D("accuracy", o->row.accuracy),
@@ -473,11 +514,14 @@ count_round(struct engine_report *r, const struct engine_outcome *o)
 static void
 take_result(struct engine_job *j, const struct engine_fold *f, const struct engine_outcome *o)
 {
+	bool evaluated = o->row.state == OUTCOME_EVALUATED;
+
 	memcpy(j->model, o->turn.base, 32);
-	j->model_bytes = o->next_bytes;
+	if (!evaluated)
+		j->model_bytes = o->next_bytes;
 	if (o->difference_bytes > 0)
 		engine_steps_add(j, o->row.base, o->row.model, o->difference_bytes);
-	j->rounds_committed = o->row.round;
+	j->rounds_committed = o->row.round - evaluated;
 	if (o->row.evaluate.known) {
 		j->metric = o->row.evaluate;
 		j->metric_round =
@@ -493,19 +537,37 @@ take_result(struct engine_job *j, const struct engine_fold *f, const struct engi
 	j->invite_count = j->candidate_count = 0;
 }
 
+/* A stop has ended its rounds for good. Lock held. */
+static void
+begin_evaluation(struct engine *g, struct engine_job *j)
+{
+	const struct round_policy policy = round_evaluation(&j->work->spec);
+
+	if (j->round.state == ROUND_ENDED)
+		return;
+	FAULT("round.evaluation");
+	round_init(&j->round, &policy, 0);
+	j->loaded = 0;
+	engine_begin_open(g, j);
+}
+
 /* The next round, or the end. Lock held. */
 static void
 go_on(struct engine *g, struct engine_job *j, const struct engine_outcome *o)
 {
-	bool finite = o->row.state == OUTCOME_COMMITTED;
-	unsigned act = engine_step(g, j, finite ? ROUND_FOLDED : ROUND_NOT_FINITE, 0);
+	bool failed = o->row.state == OUTCOME_FAILED;
+	unsigned act = engine_step(g, j, failed ? ROUND_NOT_FINITE : ROUND_FOLDED, 0);
 	bool over = j->state == JOB_STOPPED;
 
-	if (o->after.begin_next)
+	if (o->after.begin_next || o->after.begin_evaluation)
 		j->row = o->next;
 	/* The commit has written it already. */
 	if (o->after.job_state && !over)
 		engine_note_state(g, j, o->after.job_state, o->after.job_reason);
+	if (o->after.begin_evaluation) {
+		begin_evaluation(g, j);
+		return;
+	}
 	if (o->turn.verdict == GUARD_PAUSE || o->turn.verdict == GUARD_ROLLBACK_PAUSE)
 		engine_step(g, j, ROUND_PAUSE, 0);
 	if (!o->after.begin_next)

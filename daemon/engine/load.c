@@ -192,7 +192,7 @@ engine_take_table(const struct services *s, struct engine_job *j, const uint8_t 
 		e = tensor_table_assign(&j->work->table, r->rules, r->rule_count, why);
 	if (!e && r->net.layer_count > 0)
 		e = check_layers(s, j->work, &map->table, why);
-	if (!e && j->work->table.elements == 0)
+	if (!e && j->work->table.elements == 0 && !j->work->spec.only_evaluates)
 		e = err_set(why, ERR_INVALID, "the model has no tensor to train");
 	j->model_bytes = map->bytes;
 	j->parameters = j->work->table.elements;
@@ -214,8 +214,10 @@ read_document(struct engine_job *j, const char *text, size_t len, struct why *wh
 	w->spec.recipe.data.classes = NULL;
 	memcpy(j->name, w->spec.name, sizeof(j->name));
 	j->priority = w->spec.priority;
+	j->only_evaluates = w->spec.only_evaluates;
 	j->is_guarded = w->spec.guard.on;
-	const struct round_policy policy = round_policy(&w->spec);
+	const struct round_policy policy =
+	    w->spec.only_evaluates ? round_evaluation(&w->spec) : round_policy(&w->spec);
 	round_init(&j->round, &policy, 0);
 	return engine_variate_init(j);
 }
@@ -289,6 +291,10 @@ load_accept(void *ctx, const struct store_accept *a)
 	struct loader *l = ctx;
 	struct delta_file file;
 
+	if (engine_evaluates(l->job)) {
+		l->accepted++;
+		return engine_invite(l->job, a->device, INVITE_ACCEPTED);
+	}
 	enum err e = spool_read(l->g->services->spool, a->task, a->manifest, &file, l->why);
 	if (e) {
 		log_event(LOG_LEVEL_ERROR, "spool.damaged", LOG_S("job", l->job->hex),
@@ -353,9 +359,9 @@ load_open(struct loader *l)
 	enum err e = engine_variate_load(l->db, j);
 	if (!e)
 		e = engine_take_table(l->g->services, j, j->model, false, l->why);
-	if (!e && r->state == OUTCOME_OPEN)
+	if (!e && states_round_is_open(r->state))
 		e = models_state_check(l->g->services->models, r->optimizer_state, l->why);
-	if (e || r->state != OUTCOME_OPEN) {
+	if (e || !states_round_is_open(r->state)) {
 		engine_step(l->g, j, ROUND_STOP, 0);
 		return e;
 	}
@@ -365,7 +371,9 @@ load_open(struct loader *l)
 	e = store_accept_each(l->db, j->id, r->round, load_accept, l);
 	if (e)
 		return e;
-	round_init(&j->round, &j->round.policy, l->failed);
+	const struct round_policy policy =
+	    engine_evaluates(j) ? round_evaluation(&j->work->spec) : j->round.policy;
+	round_init(&j->round, &policy, l->failed);
 	engine_steps_load(l->g->services, j);
 	j->loaded = l->accepted;
 	return ERR_OK;
@@ -381,9 +389,9 @@ load_rounds(struct loader *l)
 	enum err e = store_round_last(l->db, j->id, r);
 	if (e)
 		return e;
-	bool open = r->state == OUTCOME_OPEN;
+	bool open = states_round_is_open(r->state);
 	memcpy(j->model, open ? r->base : r->model, 32);
-	j->rounds_committed = open ? r->round - 1 : r->round;
+	j->rounds_committed = open || r->state == OUTCOME_EVALUATED ? r->round - 1 : r->round;
 	e = load_metric(l);
 	if (!e)
 		e = engine_schedule_load(l->db, j);

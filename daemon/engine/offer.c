@@ -39,6 +39,16 @@ engine_offer_lacks(const struct engine_job *j, const struct offer *o)
 	return WAIT_NONE;
 }
 
+enum wait_reason
+engine_offer_lacks_evaluator(const struct engine_job *j, const struct offer *o)
+{
+	if (!engine_offer_names(o->features, o->feature_count, RECIPE_FEATURE_EVALUATE))
+		return WAIT_OLD_AGENT;
+	return engine_offer_names(o->evaluators, o->evaluator_count, j->work->spec.recipe.trainer)
+	    ? WAIT_NONE
+	    : WAIT_NO_TRAINER;
+}
+
 bool
 engine_offer_unsent(const struct offer *o, const char *task)
 {

@@ -30,6 +30,7 @@ engine_past_new(struct engine_job **out, const struct store_past *row)
 	memcpy(j->owner, row->owner, 32);
 	memcpy(j->name, row->name, sizeof(j->name));
 	j->state = row->state;
+	j->only_evaluates = row->only_evaluates;
 	memcpy(j->reason, row->reason, sizeof(j->reason));
 	j->priority = (int64_t)row->priority;
 	j->created_at = row->created_at;
@@ -68,7 +69,8 @@ row_of(const struct engine_job *j)
 	    .rollbacks = g->rollbacks,
 	    .base_round = g->base_round,
 	    .best_round = g->best_round,
-	    .best_value = g->best_value};
+	    .best_value = g->best_value,
+	    .only_evaluates = j->only_evaluates};
 
 	memcpy(row.id, j->id, 16);
 	memcpy(row.owner, j->owner, 32);

@@ -11,7 +11,7 @@ bool
 engine_schedule_blames(const struct engine_job *j, enum abort_reason reason)
 {
 	return j->work->spec.guard.on && j->work->spec.recipe.evaluate_by == EVALUATE_DEVICES &&
-	    reason == ABORT_NOT_FINITE;
+	    reason == ABORT_NOT_FINITE && !engine_evaluates(j);
 }
 
 /* --- when a round ends */
@@ -62,7 +62,7 @@ engine_schedule_apply(
     struct engine_job *j, const struct engine_fold *f, const struct engine_outcome *o)
 {
 	j->work->schedule = o->schedule;
-	if (f->spec->guard.on && o->row.evaluate.known)
+	if (f->spec->guard.on && o->row.evaluate.known && o->row.state != OUTCOME_EVALUATED)
 		j->metric_round = o->schedule.metric_round;
 	if (o->turn.verdict >= GUARD_STOP)
 		log_guard(f, o);
@@ -73,10 +73,12 @@ engine_schedule_load(struct store_db *db, struct engine_job *j)
 {
 	enum err e = schedule_rows_load(db, &j->work->spec, j->id, &j->work->schedule);
 
-	if (!e && j->work->spec.guard.on && j->metric.known)
+	/* A guard knows rounds alone: what was evaluated after the last is newer. */
+	bool after = j->row.state == OUTCOME_EVALUATED && j->row.evaluate.known;
+	if (!e && j->work->spec.guard.on && j->metric.known && !after)
 		j->metric_round = j->work->schedule.metric_round;
 	/* Over: its model is the one that a next round would have begun with. */
-	if (!e && j->work->spec.guard.on && j->row.state != OUTCOME_OPEN)
+	if (!e && j->work->spec.guard.on && !states_round_is_open(j->row.state))
 		memcpy(j->model, j->work->schedule.base, 32);
 	return e;
 }

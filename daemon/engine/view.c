@@ -15,6 +15,7 @@ view_open(const struct engine_job *j, uint64_t now_ms)
 {
 	return (struct open_view){
 	    .state = round_state_name(&j->round),
+	    .evaluates = engine_evaluates(j),
 	    .reports = j->round.accepted,
 	    .invited = j->round.invited,
 	    .goal = j->work->spec.round.goal,
@@ -51,6 +52,7 @@ view_job(struct engine *g, const struct engine_job *j, const uint8_t *device, st
 	*v = (struct job_view){
 	    .for_device = device != NULL,
 	    .state = j->state,
+	    .only_evaluates = j->only_evaluates,
 	    .priority = j->priority,
 	    .round = j->row.round,
 	    .rounds_committed = j->rounds_committed,

@@ -21,6 +21,7 @@ struct job_forecast {
 /* The job's open round. */
 struct open_view {
 	const char *state; /* a constant word */
+	bool evaluates; /* its base, and makes no model */
 	uint32_t reports, invited, goal, quorum, reopened;
 	uint64_t up_bytes;
 	double opened_at_seconds; /* Unix time */
@@ -41,6 +42,7 @@ struct job_view {
 	char name[RECIPE_NAME_MAX];
 	enum job_state state;
 	char reason[128];
+	bool only_evaluates;
 	int64_t priority;
 	uint64_t round, rounds_committed;
 	uint64_t model_bytes, parameters;

@@ -197,7 +197,9 @@ fold_measure(struct fold *w, struct why *why)
 	struct metric m = {.known = false};
 	enum err e = ERR_OK;
 
-	if (w->f->spec->recipe.evaluate_by != EVALUATE_DEVICES)
+	bool lacks = w->f->lacks && w->f->row.state == OUTCOME_EVALUATING;
+
+	if (w->f->spec->recipe.evaluate_by != EVALUATE_DEVICES || lacks)
 		return ERR_OK;
 	if (w->f->no_numbers > 0)
 		e = add_silent(w);

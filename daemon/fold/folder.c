@@ -89,9 +89,12 @@ fill_row(struct fold *w)
 {
 	struct store_round *r = &w->out.row;
 
+	bool trained = r->state != OUTCOME_EVALUATED;
+
 	r->bytes_down = w->f->bytes_down;
-	r->loss = r->examples > 0 ? w->loss / (double)r->examples : NAN;
-	r->accuracy = w->accuracy_examples > 0 ? w->accuracy / w->accuracy_examples : NAN;
+	r->loss = trained && r->examples > 0 ? w->loss / (double)r->examples : NAN;
+	r->accuracy =
+	    trained && w->accuracy_examples > 0 ? w->accuracy / w->accuracy_examples : NAN;
 	r->closed_at = clock_wall();
 }
 
@@ -141,7 +144,7 @@ commit_work(struct store_db *db, void *arg, struct why *why)
 		e = put_metrics(db, w);
 	if (!e && o->row.state == OUTCOME_COMMITTED)
 		e = put_model(db, w, &m, why);
-	if (!e && o->after.begin_next)
+	if (!e && (o->after.begin_next || o->after.begin_evaluation))
 		e = store_round_put(db, &o->next);
 	if (!e)
 		e = round_record_append(db, w, why);
@@ -223,7 +226,8 @@ clean_up(struct fold *w)
 	static const uint8_t none[32];
 	enum err e = ERR_OK;
 
-	leave_spool(s, w);
+	if (w->out.row.state != OUTCOME_EVALUATED)
+		leave_spool(s, w);
 	spool_forget(s->spool, w->f->job_id, w->f->row.round);
 	FAULT("clean.spool");
 	if (memcmp(w->f->row.optimizer_state, none, 32) != 0 &&
@@ -272,6 +276,18 @@ no_numbers(struct fold *w, struct why *why)
 	snprintf(w->out.row.reason, sizeof(w->out.row.reason),
 	    "the loss of its base was not finite on %u devices", w->f->no_numbers);
 	return ERR_OK;
+}
+
+/* An evaluation: its reports are all there is of it. */
+static enum err
+read_evaluation(struct fold *w, struct why *why)
+{
+	struct engine_outcome *o = &w->out;
+
+	o->row.state = OUTCOME_EVALUATED;
+	memcpy(o->row.model, w->f->row.base, 32);
+	o->row.norm = NAN;
+	return fold_read(w, why);
 }
 
 /* On the store thread, so that the engine sees rounds end and commands in the order of their commits. */
@@ -468,7 +484,11 @@ begin_round(struct folder *d, struct queued *q)
 	w->out.row = q->f.row;
 	w->out.row.reports = w->out.row.examples = w->out.row.bytes_up = 0;
 	FAULT("fold.begin");
-	enum err e = q->f.no_numbers > 0 ? no_numbers(w, &why) : fold_model(w, &why);
+	enum err e;
+	if (q->f.row.state == OUTCOME_EVALUATING)
+		e = read_evaluation(w, &why);
+	else
+		e = q->f.no_numbers > 0 ? no_numbers(w, &why) : fold_model(w, &why);
 	if (!e)
 		e = fold_measure(w, &why);
 	if (e || !begin_evaluation(d, q))

@@ -62,6 +62,23 @@ guard_facts(const struct schedule_turn *t)
 	return v;
 }
 
+/* Of a round that made no model. */
+static struct json *
+evaluation_facts(const struct fold *w)
+{
+	const struct store_round *r = &w->out.row;
+	struct json *v = json_object();
+
+	add_id(v, "model", r->base);
+	json_add_u64(v, "reports", r->reports);
+	json_add_u64(v, "examples", r->examples);
+	if (r->evaluate.known)
+		json_add(v, "evaluate", metric_facts(&r->evaluate));
+	if (r->reason[0])
+		json_add_string(v, "reason", r->reason);
+	return v;
+}
+
 static struct json *
 round_facts(const struct fold *w)
 {
@@ -99,12 +116,20 @@ round_facts(const struct fold *w)
 	return v;
 }
 
+static enum record_event
+event_of(enum round_outcome state)
+{
+	if (state == OUTCOME_EVALUATED)
+		return RECORD_ROUND_EVALUATED;
+	return state == OUTCOME_COMMITTED ? RECORD_ROUND_COMMITTED : RECORD_ROUND_FAILED;
+}
+
 enum err
 round_record_append(struct store_db *db, const struct fold *w, struct why *why)
 {
 	struct accepted all = {.room = w->count};
 	struct audit_item *items = calloc(w->count + 1, sizeof(*items));
-	bool good = w->out.row.state == OUTCOME_COMMITTED;
+	const enum record_event event = event_of(w->out.row.state);
 	enum err e = ERR_NOMEM;
 
 	all.rows = calloc(w->count + 1, sizeof(*all.rows));
@@ -118,10 +143,11 @@ round_record_append(struct store_db *db, const struct fold *w, struct why *why)
 	if (!e)
 		e = audit_append(db, w->services,
 		    &(struct audit_event){
-			.event = good ? RECORD_ROUND_COMMITTED : RECORD_ROUND_FAILED,
+			.event = event,
 			.job = w->f->job_id,
 			.round = w->f->row.round,
-			.facts = round_facts(w),
+			.facts = event == RECORD_ROUND_EVALUATED ? evaluation_facts(w)
+								  : round_facts(w),
 			.items = items,
 			.item_count = all.count},
 		    why);

@@ -166,8 +166,10 @@ keep_job(void *ctx, const struct store_job_brief *j)
 		return e;
 	bool open = r.state == OUTCOME_OPEN;
 	bool live = states_job_lives(j->state);
+	/* An evaluation has no deltas; the round before it has. */
+	uint64_t over = r.round - (open || states_round_evaluates(r.state));
 	if (k->s->fixed->keep_deltas)
-		e = store_accept_each(k->db, j->id, r.round - open, keep_accept, &k->over);
+		e = store_accept_each(k->db, j->id, over, keep_accept, &k->over);
 	if (e || !open)
 		return e;
 	void *items = bytes_grow(k->rounds, k->round_count, &k->round_room, sizeof(*k->rounds));

@@ -33,6 +33,7 @@ static const struct store_field past_fields[] = {
     {STORE_UNSIGNED, AT(best_round), 0},
     {STORE_BLOB, ARRAY(best_model)},
     {STORE_REAL, AT(best_value), 0},
+    {STORE_BOOL, AT(only_evaluates), 0},
 };
 static const struct store_table past_table = {
     sizeof(past_fields) / sizeof(past_fields[0]), past_fields};
@@ -51,14 +52,14 @@ _Static_assert((int)STATEMENTS <= (int)STORE_MODEL_STATEMENTS, "the cache has a 
 	"id, owner, name, state, reason, priority, created_at, ended_at, round, " \
 	"rounds_committed, base, model, model_bytes, parameters, metric_known, metric_examples, " \
 	"metric_loss, metric_accuracy, metric_round, is_guarded, has_best, bad, rollbacks, " \
-	"base_round, best_round, best_model, best_value"
+	"base_round, best_round, best_model, best_value, only_evaluates"
 
 enum err
 store_past_put(struct store_db *db, const struct store_past *p)
 {
 	struct store_query q = store_query_begin(db, PUT,
 	    "INSERT OR REPLACE INTO past_job (" PAST ") "
-	    "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+	    "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
 
 	store_query_row(&q, &past_table, p);
 	return store_query_done(&q);

@@ -22,6 +22,7 @@ struct store_past {
 	uint64_t bad, rollbacks, base_round, best_round; /* of its guard */
 	uint8_t best_model[32];
 	double best_value;
+	bool only_evaluates; /* its job made no models */
 };
 /* Insert or replace. ERR_NOTFOUND if there is no such job. */
 ERR_MUST_USE enum err store_past_put(struct store_db *db, const struct store_past *p);

@@ -28,7 +28,7 @@ replay_round(void *ctx, const struct store_round *row)
 	struct replay *r = ctx;
 	struct schedule_turn turn;
 
-	if (row->state != OUTCOME_OPEN)
+	if (row->state == OUTCOME_COMMITTED || row->state == OUTCOME_FAILED)
 		schedule_rows_step(r->schedule, r->spec, row, &turn);
 	return ERR_OK;
 }

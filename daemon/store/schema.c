@@ -152,6 +152,8 @@ static const char *const migrations[] = {
     "ALTER TABLE token ADD COLUMN last_address TEXT NOT NULL DEFAULT '';"
     "CREATE INDEX job_brief ON job (created_at, id, state);"
     "CREATE INDEX job_owner ON job (owner, id);",
+    /* Jobs that make no models. With them come states of rounds that older programs do not know. */
+    "ALTER TABLE past_job ADD COLUMN only_evaluates INTEGER NOT NULL DEFAULT 0;",
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 

@@ -49,7 +49,7 @@ tear_down(void **state)
 static struct task
 make_task(void)
 {
-	struct task t = {.round = 7, .seed = 42, .kind = "train"};
+	struct task t = {.round = 7, .seed = 42, .kind = TASK_TRAIN};
 
 	strcpy(t.task, "000102030405060708090a0b0c0d0e0f");
 	strcpy(t.job, "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff");

@@ -189,7 +189,7 @@ a_task(void **state)
 	expect(c, 1, "no-job");
 	submit(c, plain, id);
 	assert_string_equal(ask(c, 1, &t), "");
-	assert_string_equal(t.kind, "train");
+	assert_int_equal(t.kind, TASK_TRAIN);
 	hex_encode(hex, id, 16);
 	assert_string_equal(t.job, hex);
 	hex_encode(hex, round_row(c, id, 1).base, 32);

@@ -393,7 +393,7 @@ static void
 check_task(const struct task *t)
 {
 	assert_false(t->wait);
-	assert_string_equal(t->kind, "train");
+	assert_int_equal(t->kind, TASK_TRAIN);
 	assert_string_equal(t->task, HEX32);
 	assert_string_equal(t->job, HEX32);
 	assert_int_equal(t->round, 12);
@@ -414,7 +414,7 @@ static void
 test_task(void **state)
 {
 	(void)state;
-	struct task in = {.kind = "train",
+	struct task in = {.kind = TASK_TRAIN,
 	    .task = HEX32,
 	    .job = HEX32,
 	    .round = 12,
@@ -461,7 +461,7 @@ test_task_codec(void **state)
 	    "\"loss\":\"cross_entropy\"},\"data\":{\"name\":\"d\",\"shape\":[4],\"classes\":2},"
 	    "\"local\":{\"optimizer\":{\"rate\":0.1}},"
 	    "\"upload\":{\"codec\":[\"sparse\",\"int8\"],\"share\":0.25}}";
-	struct task in = {.kind = "train",
+	struct task in = {.kind = TASK_TRAIN,
 	    .task = HEX32,
 	    .job = HEX32,
 	    .round = 12,
@@ -529,7 +529,7 @@ test_unsupported(void **state)
 		assert_int_equal(
 		    messages_task_decode(&t, texts[i], strlen(texts[i]), &why), ERR_UNSUPPORTED);
 		assert_true(why.text[0]);
-		assert_string_equal(t.kind, i == 0 ? "prove" : "train");
+		assert_int_equal(t.kind, i == 0 ? TASK_UNKNOWN : TASK_TRAIN);
 		assert_string_equal(t.task, HEX32);
 		assert_string_equal(t.job, HEX32);
 		assert_int_equal(t.round, 12);
@@ -550,7 +550,7 @@ test_deepest(void **state)
 	    "\"params\":{\"a\":";
 	struct job_spec job;
 	struct task out,
-	    in = {.kind = "train",
+	    in = {.kind = TASK_TRAIN,
 		.task = HEX32,
 		.job = HEX32,
 		.round = 1,

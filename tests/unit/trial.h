@@ -71,7 +71,7 @@ trial_task(struct trial *t, struct why *why)
 
 	task->recipe = t->job.recipe;
 	memset(&t->job.recipe, 0, sizeof(t->job.recipe));
-	strcpy(task->kind, "train");
+	task->kind = TASK_TRAIN;
 	memset(task->task, '1', 32);
 	memset(task->job, '2', 32);
 	memset(task->model, '3', 64);

@@ -249,7 +249,7 @@ check_variates(struct job_spec *out, struct field *doc)
 	const struct rule_spec *rule = &out->aggregate.rule;
 	struct field o = field_object(doc, "aggregate"), local = field_object(doc, "local");
 
-	out->aggregate.variates = out->recipe.local.variates;
+	out->aggregate.variates = out->only_evaluates ? 0 : out->recipe.local.variates;
 	if (out->aggregate.variates == 0)
 		return;
 	if (strcmp(rule->name, "mean") != 0 || rule->bucket > 1 || rule->nearest)
@@ -289,6 +289,30 @@ read_stop(struct job_spec *out, struct field *doc)
 		field_fail(&target, "accuracy", "the mse loss has none");
 }
 
+/* What belongs to rounds that make models is none of an evaluation's. */
+static void
+read_kind(struct job_spec *out, struct field *doc)
+{
+	static const char *const kinds[] = {"train", "evaluate", NULL};
+	static const char *const none[] = {"stop", "guard", "download"};
+	const struct recipe *r = &out->recipe;
+
+	out->only_evaluates = field_choice(doc, "kind", kinds, 0) == 1;
+	/* Another trainer may evaluate on data of its own. */
+	if (!out->only_evaluates && r->evaluate_by == EVALUATE_DEVICES && r->builtin &&
+	    r->data.validation == 0)
+		field_fail(doc, "evaluate", "on devices it needs data.validation above 0");
+	if (!out->only_evaluates)
+		return;
+	if (r->evaluate_by != EVALUATE_DEVICES)
+		field_fail(doc, "kind", "\"evaluate\" needs \"evaluate\": {\"by\": \"devices\"}");
+	if (!r->init[0])
+		field_fail(doc, "kind", "\"evaluate\" needs model.init: which model it is");
+	for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++)
+		if (field_has(doc, none[i]))
+			field_fail(doc, none[i], "an evaluation has none");
+}
+
 /* The keys of a job; what stands in the recipe was read before, and with it the unknown ones. */
 static enum err
 read_job(struct job_spec *out, const struct json *doc, struct why *why)
@@ -299,6 +323,7 @@ read_job(struct job_spec *out, const struct json *doc, struct why *why)
 
 	field_string(&root, "name", FIELD_NAME, out->name, sizeof(out->name), NULL);
 	out->seed = field_u64(&root, "seed", 0, JSON_INT_MAX, 1);
+	read_kind(out, &root);
 	read_round(&out->round, &root);
 	read_select(&out->select, &root);
 	out->priority = field_i64(&root, "priority", -PRIORITY_MAX, PRIORITY_MAX, 0);

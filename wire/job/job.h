@@ -104,6 +104,7 @@ struct guard_spec {
 
 struct job_spec {
 	char name[RECIPE_NAME_MAX];
+	bool only_evaluates; /* "kind": "evaluate": it has no rounds, devices evaluate its model */
 	uint64_t seed;
 	struct recipe recipe;
 	struct round_spec round;

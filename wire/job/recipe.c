@@ -6,7 +6,7 @@
 
 /* Keys beside the recipe's in a job document, which job.c reads. */
 static const char *const job_keys[] = {
-    "name", "seed", "round", "select", "priority", "aggregate", "download", "stop", "guard"};
+    "name", "seed", "round", "select", "priority", "aggregate", "download", "stop", "guard", "kind"};
 
 static void
 read_tensors(struct recipe *out, struct field *doc)
@@ -56,17 +56,11 @@ read_trainer(struct recipe *out, struct field *doc)
 static void
 check_evaluate(const struct recipe *r, const struct field *doc, struct field *o)
 {
-	static const char *const own[] = {"every", "deadline_s"};
-
 	if (r->evaluate_by == EVALUATE_COORDINATOR && r->net.layer_count == 0)
 		field_fail(
 		    doc, "evaluate", "the coordinator cannot evaluate a model without layers");
-	for (size_t i = 0; r->evaluate_by != EVALUATE_COORDINATOR && i < 2; i++)
-		if (field_has(o, own[i]))
-			field_fail(o, own[i], "belongs to \"by\": \"coordinator\"");
-	/* Another trainer may evaluate on data of its own. */
-	if (r->evaluate_by == EVALUATE_DEVICES && r->builtin && r->data.validation == 0)
-		field_fail(doc, "evaluate", "on devices it needs data.validation above 0");
+	if (r->evaluate_by != EVALUATE_COORDINATOR && field_has(o, "every"))
+		field_fail(o, "every", "belongs to \"by\": \"coordinator\"");
 }
 
 static void
@@ -76,7 +70,6 @@ read_evaluate(struct recipe *out, struct field *doc)
 
 	out->evaluate_by = EVALUATE_NONE;
 	out->evaluate_every = 1;
-	out->evaluate_deadline_s = 60;
 	if (!field_has(doc, "evaluate"))
 		return;
 	struct field o = field_object(doc, "evaluate");
@@ -86,8 +79,9 @@ read_evaluate(struct recipe *out, struct field *doc)
 	    &o, "data", FIELD_NAME, out->evaluate_data, sizeof(out->evaluate_data), out->data.name);
 	out->evaluate_every =
 	    (uint32_t)field_u64(&o, "every", 1, RECIPE_ROUNDS_MAX, out->evaluate_every);
-	out->evaluate_deadline_s = field_double(
-	    &o, "deadline_s", RECIPE_EVALUATE_MIN, RECIPE_EVALUATE_MAX, out->evaluate_deadline_s);
+	out->evaluate_deadline_s =
+	    field_double(&o, "deadline_s", RECIPE_EVALUATE_MIN, RECIPE_EVALUATE_MAX,
+		out->evaluate_by == EVALUATE_COORDINATOR ? RECIPE_EVALUATE_COORDINATOR : 0);
 	check_evaluate(out, doc, &o);
 	field_end(&o);
 }

@@ -152,7 +152,8 @@ struct recipe {
 	enum evaluate_by evaluate_by;
 	char evaluate_data[RECIPE_NAME_MAX];
 	uint32_t evaluate_every; /* coordinator: each so many rounds, at least 1 */
-	double evaluate_deadline_s; /* coordinator: what is not known then is never known */
+	/* What is not known then is never known: coordinator: of a round; devices: of the last model, 0 for round.deadline_s. */
+	double evaluate_deadline_s;
 	char codec[RECIPE_NAME_MAX]; /* the first of upload.codecs: in a task the one to be used */
 	struct upload_spec upload;
 };
@@ -179,6 +180,7 @@ uint64_t recipe_upload_most(const struct upload_spec *u, uint64_t elements);
 bool recipe_upload_feedback(const struct upload_spec *u, const struct codec *codec);
 /* What a device may know beyond the first version, as its offer names it; NULL-terminated. */
 const char *const *recipe_feature_names(void);
+#define RECIPE_FEATURE_EVALUATE "evaluate-task" /* tasks of kind evaluate */
 /* Who acts on a feature; the trainer, if this build does not know it. */
 enum feature_actor { FEATURE_BY_TRAINER, FEATURE_BY_DEVICE, FEATURE_BY_BOTH };
 enum feature_actor recipe_feature_actor(const char *name);

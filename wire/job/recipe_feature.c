@@ -6,6 +6,7 @@ enum feature {
 	FEATURE_ACCUMULATE,
 	FEATURE_BUDGET,
 	FEATURE_CLIP,
+	FEATURE_EVALUATE_TASK,
 	FEATURE_FEEDBACK,
 	FEATURE_INIT_TORCH,
 	FEATURE_OPTIMIZERS,
@@ -19,6 +20,7 @@ enum feature {
 static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
     [FEATURE_BUDGET] = "budget",
     [FEATURE_CLIP] = "clip",
+    [FEATURE_EVALUATE_TASK] = RECIPE_FEATURE_EVALUATE,
     [FEATURE_FEEDBACK] = "feedback",
     [FEATURE_INIT_TORCH] = "init-torch",
     [FEATURE_OPTIMIZERS] = "optimizers",
@@ -37,7 +39,8 @@ recipe_feature_names(void)
 enum feature_actor
 recipe_feature_actor(const char *name)
 {
-	static const enum feature_actor actors[FEATURES] = {[FEATURE_FEEDBACK] = FEATURE_BY_DEVICE,
+	static const enum feature_actor actors[FEATURES] = {[FEATURE_EVALUATE_TASK] = FEATURE_BY_DEVICE,
+	    [FEATURE_FEEDBACK] = FEATURE_BY_DEVICE,
 	    [FEATURE_INIT_TORCH] = FEATURE_BY_DEVICE,
 	    [FEATURE_VARIATES] = FEATURE_BY_BOTH};
 
@@ -78,6 +81,9 @@ recipe_feature_missing(const struct recipe *r, const struct codec *codec,
 {
 	bool needs[FEATURES] = {false};
 
+	/* Without it the key is one that a device refuses. */
+	needs[FEATURE_EVALUATE_TASK] =
+	    r->evaluate_by == EVALUATE_DEVICES && r->evaluate_deadline_s > 0;
 	needs[FEATURE_FEEDBACK] = recipe_upload_feedback(&r->upload, codec);
 	needs[FEATURE_INIT_TORCH] = has_init(&r->net, INIT_TORCH);
 	if (r->builtin)

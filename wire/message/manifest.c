@@ -86,13 +86,32 @@ check_numbers(const struct manifest *m, struct why *why)
 	return ERR_OK;
 }
 
-static enum err
-check_fields(const struct manifest *m, struct why *why)
+static bool
+is_zero(float x)
 {
-	bool hashed = memcmp(m->report_hash, zeros, sizeof(m->report_hash)) != 0;
+	return x == 0 && !signbit(x);
+}
 
-	if (m->flags & ~(uint32_t)FLAGS_KNOWN)
-		return err_set(why, ERR_INVALID, "reserved flags are set");
+/* Nothing of a delta is in it: what no field of an evaluation uses is zero. */
+static enum err
+check_evaluation(const struct manifest *m, struct why *why)
+{
+	bool empty = m->steps == 0 && m->elements == 0 && m->payload_bytes == 0 &&
+	    memcmp(m->root, zeros, sizeof(m->root)) == 0;
+	bool plain = m->codec == 0 && m->optimizer == 0 && m->block == 0 && m->slice == 0 &&
+	    m->codec_seed == 0 && is_zero(m->normaliser) && is_zero(m->loss) &&
+	    is_zero(m->accuracy) && is_zero(m->norm);
+
+	if (m->flags != (MANIFEST_REPORT | (uint32_t)TASK_EVALUATE << MANIFEST_KIND_SHIFT))
+		return err_set(why, ERR_INVALID, "an evaluation has a report and no other flags");
+	return empty && plain
+	    ? ERR_OK
+	    : err_set(why, ERR_INVALID, "an evaluation has fields of a delta");
+}
+
+static enum err
+check_delta(const struct manifest *m, struct why *why)
+{
 	if (m->steps == 0)
 		return err_set(why, ERR_INVALID, "no local steps");
 	if (m->elements == 0)
@@ -103,10 +122,28 @@ check_fields(const struct manifest *m, struct why *why)
 		return err_set(why, ERR_LIMIT, "the payload is too long");
 	if (!known_optimizer(m->optimizer))
 		return err_set(why, ERR_INVALID, "optimizer id %u is not known", m->optimizer);
+	return check_numbers(m, why);
+}
+
+static enum err
+check_fields(const struct manifest *m, struct why *why)
+{
+	bool hashed = memcmp(m->report_hash, zeros, sizeof(m->report_hash)) != 0;
+
+	if (m->flags & ~(uint32_t)FLAGS_KNOWN)
+		return err_set(why, ERR_INVALID, "reserved flags are set");
 	if (hashed != ((m->flags & MANIFEST_REPORT) != 0))
 		return err_set(
 		    why, ERR_INVALID, "report flag and report hash contradict each other");
-	return check_numbers(m, why);
+	return manifest_kind(m) == TASK_EVALUATE ? check_evaluation(m, why) : check_delta(m, why);
+}
+
+enum task_kind
+manifest_kind(const struct manifest *m)
+{
+	uint32_t kind = (m->flags & MANIFEST_KIND_MASK) >> MANIFEST_KIND_SHIFT;
+
+	return kind < TASK_UNKNOWN ? (enum task_kind)kind : TASK_UNKNOWN;
 }
 
 enum err

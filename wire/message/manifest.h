@@ -4,10 +4,11 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "task_kind.h"
 
 /*
- * The signed head of a delta: 320 bytes, little-endian, layout in FORMAT.md. This file knows the layout and
- * its own contradictions only; whether job, round, task, device and signature are right is the daemon's business.
+ * The signed head of a delta, or of the report alone that an evaluation ends with: 320 bytes, little-endian, layout in FORMAT.md. This
+ * file knows the layout and its own contradictions only; whether job, round, task, device and signature are right is the daemon's business.
  */
 #define MANIFEST_LEN 320
 #define MANIFEST_SIGNED 256 /* the signature covers SHA-256 of the first 256 bytes */
@@ -60,10 +61,13 @@ struct manifest {
 /* ERR_INVALID unless len is MANIFEST_LEN, magic, version and length are right, reserved bits are zero, and the
  * fields do not contradict themselves: payload_bytes, elements and steps >= 1; normaliser and norm finite and not
  * negative; loss finite; accuracy NaN or 0..1; a known optimizer; report_hash zero iff no report flag. ERR_LIMIT for a
- * payload past MANIFEST_PAYLOAD_MAX. examples, round and codec are NOT checked: they have errors of their own in the
- * daemon. */
+ * payload past MANIFEST_PAYLOAD_MAX. Of kind evaluate instead: a report, no flag beside it, and zero in all that tells of a delta
+ * (steps to root, codec to codec_seed but for flags and made_at_ms). examples, round and codec are NOT checked: they have errors of their
+ * own in the daemon; nor are kinds that are not known. */
 ERR_MUST_USE enum err manifest_decode(
     struct manifest *out, const void *data, size_t len, struct why *why);
+/* TASK_UNKNOWN for one that this version does not know. */
+enum task_kind manifest_kind(const struct manifest *m);
 /* The first MANIFEST_SIGNED bytes are then to be signed; put the signature into out + MANIFEST_SIGNED. */
 void manifest_encode(uint8_t out[MANIFEST_LEN], const struct manifest *in);
 

@@ -76,6 +76,8 @@ messages_offer_encode(struct buf *out, const struct offer *in)
 		json_push(data, offer_data_tree(&in->data[i]));
 	json_add(o, "data", data);
 	add_names(o, "trainers", in->trainers, in->trainer_count);
+	if (in->evaluator_count)
+		add_names(o, "evaluators", in->evaluators, in->evaluator_count);
 	add_names(o, "codecs", in->codecs, in->codec_count);
 	add_names(o, "layers", in->layers, in->layer_count);
 	if (in->feature_count)
@@ -148,6 +150,7 @@ read_offer(struct offer *out, struct field *o)
 	while (field_each(&list, &item))
 		read_offer_data(&out->data[out->data_count++], &item);
 	out->trainer_count = messages_names(out->trainers, o, "trainers", 0);
+	out->evaluator_count = messages_names(out->evaluators, o, "evaluators", 0);
 	out->codec_count = messages_names(out->codecs, o, "codecs", 0);
 	out->layer_count = messages_names(out->layers, o, "layers", 0);
 	out->feature_count = messages_names(out->features, o, "features", 0);
@@ -230,7 +233,7 @@ messages_task_encode(struct buf *out, const struct task *in)
 		json_add_string(o, "reason", in->reason);
 		return messages_finish(out, o);
 	}
-	json_add_string(o, "kind", in->kind);
+	json_add_string(o, "kind", task_kind_name(in->kind));
 	json_add_string(o, "task", in->task);
 	json_add_string(o, "job", in->job);
 	json_add_u64(o, "round", in->round);
@@ -255,7 +258,10 @@ messages_task_encode(struct buf *out, const struct task *in)
 static void
 read_task_ids(struct task *out, struct field *o)
 {
-	field_string(o, "kind", FIELD_NAME, out->kind, sizeof(out->kind), NULL);
+	char kind[16];
+
+	field_string(o, "kind", FIELD_NAME, kind, sizeof(kind), NULL);
+	out->kind = o->reader->err ? TASK_UNKNOWN : task_kind_find(kind);
 	field_hex(o, "task", out->task, sizeof(out->task), NULL);
 	field_hex(o, "job", out->job, sizeof(out->job), NULL);
 	out->round = field_u64(o, "round", 1, JSON_INT_MAX, FIELD_MUST_U64);
@@ -292,13 +298,12 @@ read_work(struct task *out, struct field *o)
 }
 
 static void
-read_train(struct task *out, struct field *o)
+read_known(struct task *out, struct field *o)
 {
 	struct field_reader *reader = o->reader;
 
-	if (!reader->err && strcmp(out->kind, "train") != 0)
-		reader->err =
-		    err_set(reader->why, ERR_UNSUPPORTED, "unknown kind of task \"%s\"", out->kind);
+	if (!reader->err && out->kind == TASK_UNKNOWN)
+		reader->err = err_set(reader->why, ERR_UNSUPPORTED, "unknown kind of task");
 	if (reader->err)
 		return;
 	read_work(out, o);
@@ -326,7 +331,7 @@ messages_task_decode(struct task *out, const char *text, size_t len, struct why 
 			field_fail(&o, "wait", "stands beside a task");
 	} else {
 		read_task_ids(out, &o);
-		read_train(out, &o);
+		read_known(out, &o);
 	}
 	json_free(tree);
 	if (reader.err && reader.err != ERR_UNSUPPORTED)

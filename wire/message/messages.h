@@ -3,6 +3,7 @@
 #include "abort_reason.h"
 #include "buf.h"
 #include "recipe.h"
+#include "task_kind.h"
 
 /*
  * The JSON messages of the HTTP API that devices and coordinator exchange: typed structs, one encode and one
@@ -29,6 +30,8 @@ struct offer {
 	size_t data_count;
 	message_name trainers[MESSAGES_LIST_MAX];
 	size_t trainer_count;
+	message_name evaluators[MESSAGES_LIST_MAX]; /* of the trainers, those that do tasks of kind evaluate */
+	size_t evaluator_count;
 	message_name codecs[MESSAGES_LIST_MAX];
 	size_t codec_count;
 	message_name layers[MESSAGES_LIST_MAX];
@@ -57,7 +60,7 @@ struct task {
 	uint64_t wait_s; /* wait */
 	/* Wait: not-selected, no-data, ineligible, paused, old-agent, no-job, job-full, ... */
 	char reason[32];
-	char kind[16]; /* "train" */
+	enum task_kind kind;
 	char task[33];
 	char job[33];
 	uint64_t round;
@@ -76,8 +79,8 @@ struct task {
 	bool renew; /* either: the certificate should be renewed soon, whatever its date */
 	struct recipe recipe;
 };
-/* On encoding only recipe.text is used. On decoding the recipe is parsed, not strictly. ERR_UNSUPPORTED: a task of
- * another kind, or something beside kind, task, job and round that this build cannot read; those four then stand, so
+/* On encoding only recipe.text is used. On decoding the recipe is parsed, not strictly. ERR_UNSUPPORTED: a task of a
+ * kind that this build does not know, or something beside kind, task, job and round that it cannot read; those four then stand, so
  * that the device can abort the task. */
 ERR_MUST_USE enum err messages_task_encode(struct buf *out, const struct task *in);
 ERR_MUST_USE enum err messages_task_decode(

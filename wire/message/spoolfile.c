@@ -39,7 +39,10 @@ spoolfile_decode(struct spoolfile *out, const void *data, size_t len, struct why
 	    (memcmp(out->nonce, plain.nonce, SPOOLFILE_NONCE) != 0 ||
 		memcmp(out->key_id, plain.key_id, SPOOLFILE_KEY_ID) != 0))
 		return err_set(why, ERR_INVALID, "a nonce or key id without encryption");
-	return manifest_decode(&m, out->manifest, MANIFEST_LEN, why);
+	enum err e = manifest_decode(&m, out->manifest, MANIFEST_LEN, why);
+	if (!e && manifest_kind(&m) == TASK_EVALUATE)
+		e = err_set(why, ERR_INVALID, "its manifest is of no delta");
+	return e;
 }
 
 void

@@ -28,6 +28,7 @@ static const struct {
     [PROBLEM_UNKNOWN_CODEC] = {"unknown-codec", 400, "The codec is not handled, or not the job's"},
     [PROBLEM_UNSUPPORTED] = {"unsupported", 400,
 	"The manifest asks for something this coordinator does not do"},
+    [PROBLEM_WRONG_KIND] = {"wrong-kind", 400, "The manifest is of another kind than the task"},
     [PROBLEM_BAD_MODEL] = {"bad-model", 400, "The model file is malformed"},
     [PROBLEM_NO_CERTIFICATE] = {"no-certificate", 401, "This needs a client certificate"},
     [PROBLEM_BAD_TOKEN] = {"bad-token", 401, "The token is unknown, spent, revoked or expired"},

@@ -24,6 +24,7 @@ static const char *const names[RECORD_EVENTS] = {
     [RECORD_MODEL_DELETED] = "model.deleted",
     [RECORD_ROUND_COMMITTED] = "round.committed",
     [RECORD_ROUND_FAILED] = "round.failed",
+    [RECORD_ROUND_EVALUATED] = "round.evaluated",
     [RECORD_DELTA_LOST] = "delta.lost",
     [RECORD_REFUSED] = "refused",
 };

@@ -25,6 +25,8 @@ static const char *const rounds[] = {
     [OUTCOME_OPEN] = "open",
     [OUTCOME_COMMITTED] = "committed",
     [OUTCOME_FAILED] = "failed",
+    [OUTCOME_EVALUATING] = "evaluating",
+    [OUTCOME_EVALUATED] = "evaluated",
 };
 
 static size_t
@@ -81,4 +83,16 @@ enum round_outcome
 states_round_find(const char *name)
 {
 	return (enum round_outcome)find(rounds, COUNT(rounds), name);
+}
+
+bool
+states_round_is_open(enum round_outcome s)
+{
+	return s == OUTCOME_OPEN || s == OUTCOME_EVALUATING;
+}
+
+bool
+states_round_evaluates(enum round_outcome s)
+{
+	return s == OUTCOME_EVALUATING || s == OUTCOME_EVALUATED;
 }

@@ -26,9 +26,21 @@ enum device_state {
 const char *states_device_name(enum device_state s);
 enum device_state states_device_find(const char *name);
 
-/* What became of a round. One that failed has its number and its record, and its model is its base. */
-enum round_outcome { OUTCOME_UNKNOWN, OUTCOME_OPEN, OUTCOME_COMMITTED, OUTCOME_FAILED };
+/* What became of a round. One that failed has its number and its record, and its model is its base; so it is with one that only
+ * evaluates its base. */
+enum round_outcome {
+	OUTCOME_UNKNOWN,
+	OUTCOME_OPEN,
+	OUTCOME_COMMITTED,
+	OUTCOME_FAILED,
+	OUTCOME_EVALUATING, /* open, and only evaluates */
+	OUTCOME_EVALUATED,
+};
 const char *states_round_name(enum round_outcome s);
 enum round_outcome states_round_find(const char *name);
+/* Do devices still work on it? */
+bool states_round_is_open(enum round_outcome s);
+/* Has it no model of its own to make? */
+bool states_round_evaluates(enum round_outcome s);
 
 #endif
