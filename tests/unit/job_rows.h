@@ -121,8 +121,13 @@ static const struct row top_rows[] = {
 	"evaluate.every: must be a whole number from 1 to 1000000000"},
     {"evaluate", "{\"by\":\"coordinator\",\"deadline_s\":3601}",
 	"evaluate.deadline_s: must be a number from 0.1 to 3600"},
-    {"evaluate", "{\"by\":\"devices\",\"deadline_s\":1}",
-	"evaluate.deadline_s: belongs to \"by\": \"coordinator\""},
+    {"evaluate", "{\"by\":\"devices\",\"every\":1}",
+	"evaluate.every: belongs to \"by\": \"coordinator\""},
+    {"evaluate", "{\"by\":\"devices\",\"deadline_s\":0}",
+	"evaluate.deadline_s: must be a number from 0.1 to 3600"},
+    {"kind", "\"train\"", NULL},
+    {"kind", "\"prove\"", "kind: must be one of \"train\", \"evaluate\""},
+    {"kind", "\"evaluate\"", "kind: \"evaluate\" needs \"evaluate\": {\"by\": \"devices\"}"},
 };
 
 static const struct row model_rows[] = {

@@ -80,6 +80,87 @@ each_row(void **state)
 	}
 }
 
+/* Where devices measure the base of each round, the model of the last has no figure yet. */
+static void
+the_last_is_evaluated(void **state)
+{
+	static const struct {
+		const char *what;
+		uint64_t round;
+		unsigned actions;
+		bool committed, evaluators, back;
+		double accuracy;
+		bool begin_evaluation;
+		enum job_state job_state;
+		const char *reason;
+	} cases[] = {
+	    {"not the last", 3, NEXT, true, true, false, 0.5, false, JOB_UNKNOWN, ""},
+	    {"the last", 10, NEXT, true, true, false, 0.5, true, JOB_UNKNOWN, "all rounds done"},
+	    {"target", 3, NEXT, true, true, false, 0.9, true, JOB_UNKNOWN, "target reached"},
+	    {"nobody evaluates", 10, NEXT, true, false, false, 0.5, false, JOB_DONE,
+		"all rounds done; its last model has no figure: no device evaluates"},
+	    {"the guard goes back to a model with a figure", 10, NEXT, true, true, true, 0.5, false,
+		JOB_DONE, "all rounds done; the last were bad"},
+	    {"the last failed: its base has a figure", 10, NEXT, false, true, false, NAN, false,
+		JOB_DONE, "all rounds done"},
+	    {"the job was stopped meanwhile", 10, 0, true, true, false, 0.5, false, JOB_DONE,
+		"all rounds done"},
+	};
+	struct job_spec devices = spec;
+
+	(void)state;
+	devices.recipe.evaluate_by = EVALUATE_DEVICES;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct schedule_turn turn = {.back = cases[i].back};
+		const struct after_round r = {.round = cases[i].round,
+		    .actions = cases[i].actions,
+		    .committed = cases[i].committed,
+		    .has_evaluators = cases[i].evaluators,
+		    .evaluated = !isnan(cases[i].accuracy),
+		    .loss = 1,
+		    .accuracy = cases[i].accuracy,
+		    .turn = &turn};
+		struct after after;
+
+		print_message("%s\n", cases[i].what);
+		after_decide(&after, &devices, &r);
+		assert_int_equal(after.begin_evaluation, cases[i].begin_evaluation);
+		assert_int_equal(after.job_state, cases[i].job_state);
+		assert_string_equal(after.job_reason, cases[i].reason);
+		assert_int_equal(after.begin_next, cases[i].round == 3 && cases[i].accuracy < 0.9);
+	}
+}
+
+static void
+what_an_evaluation_ends_with(void **state)
+{
+	static const struct {
+		struct after_evaluation v;
+		const char *why, *reason;
+	} cases[] = {
+	    {{"all rounds done", 2, 2, true}, "", "all rounds done"},
+	    {{"", 2, 2, true}, "", "evaluated"},
+	    {{"target reached", 0, 2, false}, "no device reported before the deadline",
+		"target reached; its last model has no figure: no device reported before the deadline"},
+	    {{"", 1, 2, false}, "1 of 2 reports before the deadline",
+		"not evaluated: 1 of 2 reports before the deadline"},
+	    {{"", 2, 2, false}, "the reports hold too few figures",
+		"not evaluated: the reports hold too few figures"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char why[128];
+		struct after after;
+
+		after_evaluated(&after, &cases[i].v, why);
+		assert_int_equal(after.job_state, JOB_DONE);
+		assert_false(after.begin_next || after.begin_evaluation);
+		assert_string_equal(why, cases[i].why);
+		assert_string_equal(after.job_reason, cases[i].reason);
+	}
+}
+
 /* Figures of a round that was not evaluated are nobody's. */
 static void
 not_evaluated(void **state)
@@ -118,6 +199,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(each_row),
+	    cmocka_unit_test(the_last_is_evaluated),
+	    cmocka_unit_test(what_an_evaluation_ends_with),
 	    cmocka_unit_test(not_evaluated),
 	    cmocka_unit_test(no_end),
 	};

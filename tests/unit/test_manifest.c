@@ -45,8 +45,8 @@ vector_fields(void **state)
 	assert_run(m.root, 32, 0x70);
 	assert_int_equal(m.codec, 0);
 	assert_int_equal(m.optimizer, MANIFEST_ADAMW);
-	assert_int_equal(m.flags, MANIFEST_PARTIAL | MANIFEST_REPORT | MANIFEST_SECOND | 1u << 8);
-	assert_int_equal((m.flags & MANIFEST_KIND_MASK) >> MANIFEST_KIND_SHIFT, 1);
+	assert_int_equal(m.flags, MANIFEST_PARTIAL | MANIFEST_REPORT | MANIFEST_SECOND);
+	assert_int_equal(manifest_kind(&m), TASK_TRAIN);
 	assert_int_equal(m.block, 256);
 	assert_true(m.normaliser == 1.5f);
 	assert_true(m.made_at_ms == 1700000000000);
@@ -103,11 +103,54 @@ reserved_flags(void **state)
 	for (unsigned bit = 0; bit < 32; bit++) {
 		bool reserved = (bit >= 5 && bit < 8) || bit >= 12;
 		data[180 + bit / 8] ^= (uint8_t)(1u << bit % 8);
-		/* Without the report flag the hash must be zero, so bit 3 fails too. */
+		/* Without the report flag the hash must be zero, so bit 3 fails too; bit 8 makes an evaluation of it. */
 		assert_int_equal(decode(&m, data, sizeof(data), NULL),
-		    reserved || bit == 3 ? ERR_INVALID : ERR_OK);
+		    reserved || bit == 3 || bit == 8 ? ERR_INVALID : ERR_OK);
 		data[180 + bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
+}
+
+static void
+evaluation_vector(void **state)
+{
+	(void)state;
+	uint8_t data[MANIFEST_LEN], again[MANIFEST_LEN];
+	struct manifest m;
+
+	vector_file("tests/vectors/manifest_evaluate.hex", data, sizeof(data));
+	assert_int_equal(decode(&m, data, sizeof(data), NULL), ERR_OK);
+	assert_int_equal(manifest_kind(&m), TASK_EVALUATE);
+	assert_int_equal(m.flags, MANIFEST_REPORT | 1u << MANIFEST_KIND_SHIFT);
+	assert_run(m.task, 16, 0x60);
+	assert_int_equal(m.examples, 600);
+	assert_int_equal(m.payload_bytes, 0);
+	assert_true(m.made_at_ms == 1700000000000);
+	assert_run(m.report_hash, 32, 0x90);
+	manifest_encode(again, &m);
+	assert_memory_equal(again, data, sizeof(data));
+}
+
+/* No bit may be set in what tells of a delta; all others may, but for head and flags. */
+static void
+evaluation_bits(void **state)
+{
+	(void)state;
+	uint8_t data[MANIFEST_LEN];
+	struct manifest m;
+
+	vector_file("tests/vectors/manifest_evaluate.hex", data, sizeof(data));
+	for (unsigned bit = 0; bit < MANIFEST_LEN * 8; bit++) {
+		unsigned at = bit / 8;
+		bool fixed = at < 8 || (at >= 120 && at < 192) || (at >= 200 && at < 224);
+		data[at] ^= (uint8_t)(1u << bit % 8);
+		if ((decode(&m, data, sizeof(data), NULL) == ERR_INVALID) != fixed)
+			fail_msg("bit %u of byte %u", bit % 8, at);
+		data[at] ^= (uint8_t)(1u << bit % 8);
+	}
+	/* Nor is there one without a report. */
+	data[180] = 0;
+	memset(data + 224, 0, 32);
+	assert_int_equal(decode(&m, data, sizeof(data), NULL), ERR_INVALID);
 }
 
 static struct manifest
@@ -239,6 +282,8 @@ main(void)
 	    cmocka_unit_test(wrong_length),
 	    cmocka_unit_test(head_bits),
 	    cmocka_unit_test(reserved_flags),
+	    cmocka_unit_test(evaluation_vector),
+	    cmocka_unit_test(evaluation_bits),
 	    cmocka_unit_test(contradictions),
 	    cmocka_unit_test(numbers),
 	    cmocka_unit_test(body_lengths),

@@ -271,6 +271,8 @@ fill_offer(struct offer *in)
 	in->data_count = 2;
 	strcpy(in->trainers[0], "builtin");
 	strcpy(in->trainers[1], "torch");
+	strcpy(in->evaluators[0], "torch");
+	in->evaluator_count = 1;
 	in->trainer_count = 2;
 	strcpy(in->codecs[0], "f32");
 	in->codec_count = 1;
@@ -313,6 +315,8 @@ test_offer(void **state)
 	assert_null(out.data[1].classes);
 	assert_int_equal(out.trainer_count, 2);
 	assert_string_equal(out.trainers[1], "torch");
+	assert_int_equal(out.evaluator_count, 1);
+	assert_string_equal(out.evaluators[0], "torch");
 	assert_string_equal(out.codecs[0], "f32");
 	assert_int_equal(out.layer_count, in.layer_count);
 	assert_string_equal(out.layers[7], "add");
@@ -372,7 +376,7 @@ static void
 test_offer_counts(void **state)
 {
 	(void)state;
-	static const char *const lists[][2] = {{"trainers", "\"a\""}, {"codecs", "\"a\""},
+	static const char *const lists[][2] = {{"trainers", "\"a\""}, {"evaluators", "\"a\""}, {"codecs", "\"a\""},
 	    {"layers", "\"a\""}, {"held_models", "\"" HEX64 "\""}, {"unsent", "\"" HEX32 "\""},
 	    {"data", "{\"name\":\"a\",\"examples\":1,\"classes\":[\"x\"]}"}};
 	struct why why;

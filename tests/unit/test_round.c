@@ -254,6 +254,48 @@ ignored_events_change_nothing(void **state)
 		}
 }
 
+/* An evaluation: the deadline closes it, whatever it has. Else it is as any round. */
+static void
+what_is_done_once(void **state)
+{
+	static const struct row once[] = {
+	    {"nobody came", "open", ROUND_TICK, 0, DEADLINE, "folding", ROUND_DO_FOLD},
+	    {"nobody came for the draw", "gather", ROUND_TICK, 0, DEADLINE, "folding",
+		ROUND_DO_FOLD},
+	    {"less than the quorum", "open 3 1", ROUND_TICK, 0, DEADLINE, "folding 3 1",
+		ROUND_DO_FOLD},
+	    {"all gave up", "open 0 0 0 4", ROUND_TICK, 0, DEADLINE, "folding 0 0 0 4",
+		ROUND_DO_FOLD},
+	    {"one is on its way", "open 3 1 1", ROUND_TICK, 0, DEADLINE, "open 3 1 1", 0},
+	    {"and is there", "open 3 0 1", ROUND_ACCEPTED, 0, DEADLINE, "folding 3 1",
+		ROUND_DO_FOLD},
+	    {"and is lost", "open 3 0 1", ROUND_LOST, 0, DEADLINE, "folding 3", ROUND_DO_FOLD},
+	    {"not yet", "open 3 1", ROUND_TICK, 0, DEADLINE - 1, "open 3 1", 0},
+	    {"paused", "open 3 1 paused", ROUND_TICK, 0, DEADLINE, "open 3 1 paused", 0},
+	    {"resumed", "open 3 1 paused", ROUND_RESUME, 0, DEADLINE, "open 3 1", 0},
+	    {"the quorum", "open 3 1 1", ROUND_ACCEPTED, 0, T0, "grace 3 2", 0},
+	    {"grace is over", "grace 3 2", ROUND_TICK, 0, GRACE_END, "folding 3 2", ROUND_DO_FOLD},
+	    {"the goal", "grace 3 2 1", ROUND_ACCEPTED, 0, T0, "folding 3 3", ROUND_DO_FOLD},
+	    {"stopped", "open 3 1", ROUND_STOP, 0, T0, "ended 3 1", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(once) / sizeof(*once); i++) {
+		const struct row *w = &once[i];
+		struct counts before = counts_of(w->before), after = counts_of(w->after);
+		struct round r = machine(&policy, &before);
+
+		r.policy.once = true;
+		r.policy.sample = before.state == ROUND_GATHER;
+		unsigned actions = round_step(&r, w->event, w->arg, w->now);
+		check_counts(w->what, &r, &after);
+		if (actions != w->actions)
+			fail_msg("%s: actions 0x%x", w->what, actions);
+		if (actions & ROUND_DO_FOLD)
+			assert_int_equal(round_close(&r).lacks, r.accepted < policy.quorum);
+	}
+}
+
 /* No pair of state and event is left out of the tables above. */
 static void
 the_tables_are_complete(void **state)
@@ -390,6 +432,13 @@ policy_of_a_document(void **state)
 	assert_int_equal(p.sample_ms, 2000);
 	assert_true(p.sample);
 	assert_int_equal(p.failures, 3);
+	assert_false(p.once);
+	p = round_evaluation(&spec);
+	assert_true(p.once && p.sample && p.goal == 10 && p.quorum == 7 && p.grace_ms == 500);
+	assert_int_equal(p.deadline_ms, 60000);
+	spec.recipe.evaluate_deadline_s = 2.5;
+	assert_int_equal(round_evaluation(&spec).deadline_ms, 2500);
+	assert_int_equal(round_policy(&spec).deadline_ms, 60000);
 	spec.round.over_select = 1e12;
 	assert_int_equal(round_policy(&spec).invite_max, UINT32_MAX);
 }
@@ -415,6 +464,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(each_row),
 	    cmocka_unit_test(ignored_events_change_nothing),
+	    cmocka_unit_test(what_is_done_once),
 	    cmocka_unit_test(the_tables_are_complete),
 	    cmocka_unit_test(names_of_states),
 	    cmocka_unit_test(nothing_is_due_before_the_next_time),

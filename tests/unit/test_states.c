@@ -15,7 +15,7 @@ every_name_leads_back(void **state)
 		assert_int_equal(states_job_find(states_job_name(s)), s);
 	for (enum device_state s = DEVICE_UNKNOWN; s <= DEVICE_LEFT; s++)
 		assert_int_equal(states_device_find(states_device_name(s)), s);
-	for (enum round_outcome s = OUTCOME_UNKNOWN; s <= OUTCOME_FAILED; s++)
+	for (enum round_outcome s = OUTCOME_UNKNOWN; s <= OUTCOME_EVALUATED; s++)
 		assert_int_equal(states_round_find(states_round_name(s)), s);
 }
 
@@ -35,6 +35,13 @@ names_stay(void **state)
 	assert_int_equal(states_round_find("open"), OUTCOME_OPEN);
 	assert_int_equal(states_round_find("committed"), OUTCOME_COMMITTED);
 	assert_int_equal(states_round_find("failed"), OUTCOME_FAILED);
+	assert_int_equal(states_round_find("evaluating"), OUTCOME_EVALUATING);
+	assert_int_equal(states_round_find("evaluated"), OUTCOME_EVALUATED);
+	for (enum round_outcome s = OUTCOME_UNKNOWN; s <= OUTCOME_EVALUATED; s++) {
+		assert_int_equal(
+		    states_round_is_open(s), s == OUTCOME_OPEN || s == OUTCOME_EVALUATING);
+		assert_int_equal(states_round_evaluates(s), s >= OUTCOME_EVALUATING);
+	}
 }
 
 static void
