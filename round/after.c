@@ -47,7 +47,7 @@ measure_last(struct after *out, const struct after_round *r)
 		out->job_state = JOB_UNKNOWN;
 	else
 		snprintf(out->job_reason + len, sizeof(out->job_reason) - len,
-		    "; its last model has no figure: no device evaluates");
+		    "; its last model has no figure: fewer devices than the quorum evaluate");
 }
 
 void

@@ -9,7 +9,7 @@ struct after_round {
 	uint64_t round; /* its number */
 	unsigned actions; /* what the machine answers to its end */
 	bool committed; /* with a model of its own */
-	bool has_evaluators; /* somebody is known who can measure that model, or nobody asked yet */
+	bool has_evaluators; /* as many as the quorum can measure that model, as far as is known */
 	bool evaluated;
 	double loss, accuracy; /* of the model; not finite: never a target that was reached */
 	const struct schedule_turn *turn;

@@ -72,3 +72,27 @@ engine_draw(struct engine *g, struct engine_job *j)
 	engine_step(g, j, ROUND_DRAWN, drawn);
 	wake_ring(&g->services->wake);
 }
+
+void
+engine_draw_evaluator(struct engine_job *j, const uint8_t device[32])
+{
+	if (j->work->spec.recipe.evaluate_by != EVALUATE_DEVICES ||
+	    j->evaluator_count >= j->work->spec.round.quorum)
+		return;
+	size_t at = bytes_place(j->evaluators, j->evaluator_count, 32, device, 32);
+	if (at < j->evaluator_count && memcmp(j->evaluators[at], device, 32) == 0)
+		return;
+	void *all = bytes_grow(j->evaluators, j->evaluator_count, &j->evaluator_room, 32);
+	if (!all)
+		return;
+	j->evaluators = all;
+	memmove(j->evaluators + at + 1, j->evaluators + at, (j->evaluator_count++ - at) * 32);
+	memcpy(j->evaluators[at], device, 32);
+}
+
+/* Of those who reported before a start nothing is known: they may. */
+bool
+engine_draw_evaluates(const struct engine_job *j)
+{
+	return j->evaluator_count >= j->work->spec.round.quorum || !j->asked || j->loaded > 0;
+}

@@ -164,13 +164,14 @@ fill_task(struct engine *g, struct engine_job *j, struct invite *invite, struct 
 
 /* Why the device can do nothing for the job's open round. */
 static enum wait_reason
-lacks(struct engine_job *j, const struct offer *offer)
+lacks(struct engine_job *j, const uint8_t device[32], const struct offer *offer)
 {
 	enum wait_reason why = engine_offer_lacks(j, offer);
 	enum wait_reason evaluator = why ? why : engine_offer_lacks_evaluator(j, offer);
 
 	j->asked |= why == WAIT_NONE;
-	j->has_evaluators |= evaluator == WAIT_NONE;
+	if (!evaluator)
+		engine_draw_evaluator(j, device);
 	return engine_evaluates(j) ? evaluator : why;
 }
 
@@ -190,7 +191,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 		return j->state == JOB_PAUSED ? WAIT_PAUSED : WAIT_NO_JOB;
 	enum wait_reason why = engine_ineligible(g, j, device);
 	if (!why)
-		why = lacks(j, offer);
+		why = lacks(j, device, offer);
 	if (why)
 		return why;
 	if (!engine_evaluates(j) && engine_variate_full(j, device))

@@ -69,8 +69,9 @@ struct engine_job {
 	char reason[128];
 	bool aside; /* what it needs could not be read: nothing of it is removed */
 	struct round round; /* engine_step alone changes it */
-	/* Devices that asked since the coordinator started and that its rounds could use: was there one, and one that evaluates? */
-	bool asked, has_evaluators;
+	bool asked; /* since the coordinator started, by a device that its rounds can use */
+	uint8_t (*evaluators)[32]; /* of those, who evaluates: sorted, no more than the quorum */
+	size_t evaluator_count, evaluator_room;
 	uint32_t loaded; /* deltas that the open round had when the coordinator started */
 	struct store_round row; /* of the open round */
 	uint64_t model_bytes, parameters;
@@ -166,6 +167,10 @@ bool engine_has_invite(const struct engine_job *j, const uint8_t device[32]);
 void engine_draw_note(struct engine_job *j, const uint8_t device[32]);
 /* An asker that is here no more. Lock held. */
 void engine_draw_forget(struct engine_job *j, const uint8_t device[32]);
+/* A device that evaluates asked. Without memory to note it the job may end without a figure. Lock held. */
+void engine_draw_evaluator(struct engine_job *j, const uint8_t device[32]);
+/* Can as many as its quorum evaluate, as far as is known? Lock held. */
+bool engine_draw_evaluates(const struct engine_job *j);
 /* Invites the devices with the smallest SHA-256(seed || round || device id) among those noted. Lock held. */
 void engine_draw(struct engine *g, struct engine_job *j);
 /* Does a job with such a selection want the device? */

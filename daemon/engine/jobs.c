@@ -369,12 +369,11 @@ engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t owner[32
 
 /* --- after a fold */
 
-/* Nothing is known of who evaluates before anybody asked. */
 static bool
 has_evaluators(struct engine *g, const struct engine_job *j)
 {
 	lock_take(&g->lock);
-	bool has = j->has_evaluators || !j->asked;
+	bool has = engine_draw_evaluates(j);
 	lock_release(&g->lock);
 	return has;
 }
@@ -535,6 +534,7 @@ take_result(struct engine_job *j, const struct engine_fold *f, const struct engi
 	if (o->row.state == OUTCOME_COMMITTED)
 		engine_variate_count(j, o->row.round);
 	j->invite_count = j->candidate_count = 0;
+	j->loaded = 0;
 }
 
 /* A stop has ended its rounds for good. Lock held. */
@@ -547,7 +547,6 @@ begin_evaluation(struct engine *g, struct engine_job *j)
 		return;
 	FAULT("round.evaluation");
 	round_init(&j->round, &policy, 0);
-	j->loaded = 0;
 	engine_begin_open(g, j);
 }
 

@@ -37,6 +37,7 @@ engine_job_free(struct engine_job *j)
 	free(j->invites);
 	free(j->candidates);
 	free(j->members);
+	free(j->evaluators);
 	free(j);
 }
 
@@ -52,9 +53,12 @@ engine_job_shrink(struct engine *g, struct engine_job *j)
 	free(j->invites);
 	free(j->candidates);
 	free(j->members);
+	free(j->evaluators);
 	j->invites = NULL;
 	j->candidates = NULL;
 	j->members = NULL;
+	j->evaluators = NULL;
+	j->evaluator_count = j->evaluator_room = 0;
 	j->invite_count = j->invite_room = 0;
 	j->candidate_count = j->candidate_room = 0;
 	j->member_count = 0;

@@ -98,7 +98,7 @@ the_last_is_evaluated(void **state)
 	    {"the last", 10, NEXT, true, true, false, 0.5, true, JOB_UNKNOWN, "all rounds done"},
 	    {"target", 3, NEXT, true, true, false, 0.9, true, JOB_UNKNOWN, "target reached"},
 	    {"nobody evaluates", 10, NEXT, true, false, false, 0.5, false, JOB_DONE,
-		"all rounds done; its last model has no figure: no device evaluates"},
+		"all rounds done; its last model has no figure: fewer devices than the quorum evaluate"},
 	    {"the guard goes back to a model with a figure", 10, NEXT, true, true, true, 0.5, false,
 		JOB_DONE, "all rounds done; the last were bad"},
 	    {"the last failed: its base has a figure", 10, NEXT, false, true, false, NAN, false,

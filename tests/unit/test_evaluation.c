@@ -213,7 +213,7 @@ agents_that_do_not_evaluate(void **state)
 	submit(c, plain, job);
 	first_round(c);
 	await_state(c, job, "done");
-	reason_is(c, job, "all rounds done; its last model has no figure: no device evaluates");
+	reason_is(c, job, "all rounds done; its last model has no figure: fewer devices than the quorum evaluate");
 	metric_is(c, job, 0, 0.6);
 	assert_int_equal(job_number(c, job, "round"), 1);
 	/* One that evaluates has asked. */
