@@ -101,7 +101,7 @@ work_with(struct external *x, struct companions *all, struct why *why)
 	const struct task *task = &x->in->work->task;
 	const struct companion_task t = {.trainer = x->program,
 	    .task = task->task,
-	    .kind = task->kind,
+	    .kind = task_kind_name(task->kind),
 	    .job = task->job,
 	    .data = x->in->data,
 	    .seconds = x->in->seconds,
