@@ -8,8 +8,21 @@
 #include "round.h"
 
 static bool
-reached_target(const struct stop_spec *stop, const struct after_round *r)
+reached_own(const struct job_spec *spec, double own)
 {
+	const struct stop_spec *stop = &spec->stop;
+
+	return stop->has_own && isfinite(own) &&
+	    (spec->monitor.rises ? own >= stop->own : own <= stop->own);
+}
+
+static bool
+reached_target(const struct job_spec *spec, const struct after_round *r)
+{
+	const struct stop_spec *stop = &spec->stop;
+
+	if (reached_own(spec, r->own))
+		return true;
 	return r->evaluated &&
 	    ((stop->has_accuracy && isfinite(r->accuracy) && r->accuracy >= stop->accuracy) ||
 		(stop->has_loss && isfinite(r->loss) && r->loss <= stop->loss));
@@ -54,7 +67,7 @@ void
 after_decide(struct after *out, const struct job_spec *spec, const struct after_round *r)
 {
 	const struct schedule_turn *turn = r->turn;
-	bool target = reached_target(&spec->stop, r);
+	bool target = reached_target(spec, r);
 	bool last = spec->stop.rounds > 0 && r->round >= spec->stop.rounds;
 
 	*out = (struct after){.begin_next = r->actions & ROUND_DO_BEGIN};

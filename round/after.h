@@ -11,7 +11,8 @@ struct after_round {
 	bool committed; /* with a model of its own */
 	bool has_evaluators; /* as many as the quorum can measure that model, as far as is known */
 	bool evaluated;
-	double loss, accuracy; /* of the model; not finite: never a target that was reached */
+	double loss, accuracy,
+	    own; /* of the model, own by the monitor's own metric; not finite: never a target that was reached */
 	const struct schedule_turn *turn;
 };
 

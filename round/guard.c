@@ -6,9 +6,15 @@
 #include "words.h"
 
 static bool
+rises(const struct guard_spec *spec)
+{
+	return spec->metric == GUARD_ACCURACY || (spec->metric == GUARD_OWN && spec->rises);
+}
+
+static bool
 better_or_equal(const struct guard_spec *spec, double a, double b)
 {
-	return spec->metric == GUARD_ACCURACY ? a >= b : a <= b;
+	return rises(spec) ? a >= b : a <= b;
 }
 
 static bool
@@ -19,8 +25,8 @@ is_bad(const struct guard *g, const struct guard_spec *spec, double value)
 	if (g->count == 0)
 		return false;
 	double best = g->points[0].value;
-	return spec->metric == GUARD_ACCURACY ? value < best - spec->drop
-					      : value > best + (spec->factor - 1) * fabs(best);
+	return rises(spec) ? value < best - spec->drop
+			   : value > best + (spec->factor - 1) * fabs(best);
 }
 
 /* A model that is measured again counts by the newer figure. */
@@ -74,7 +80,7 @@ collapse(struct guard *g, const struct guard_spec *spec)
 enum guard_verdict
 guard_step(struct guard *g, const struct guard_spec *spec, const struct guard_point *p, bool known)
 {
-	if (!spec->on || !known || (spec->metric == GUARD_ACCURACY && isnan(p->value)))
+	if (!spec->on || !known || (spec->metric != GUARD_LOSS && isnan(p->value)))
 		return GUARD_CALM;
 	if (g->anew)
 		*g = (struct guard){.count = 0};

@@ -6,8 +6,8 @@
  * When a metric has collapsed, and which model is good to go back to. A pure machine, fed with each round's metric: coordinator
  * and `rivulet verify` come to the same decisions from the same rounds.
  *
- * The best is the best metric among the last `window` good rounds (the newer one of equals). A round is bad if its accuracy is
- * more than `drop` below the best, or its loss above best + (factor - 1) |best| (factor times the best, where that is positive),
+ * The best is the best metric among the last `window` good rounds (the newer one of equals). A round is bad if its accuracy, or an
+ * own metric that rises, is more than `drop` below the best, its loss, or an own metric that falls, above best + (factor - 1) |best| (factor times the best, where that is positive),
  * or its value is not finite. Bad rounds never become the best and do not move the window. `rounds` bad ones in a row are a
  * collapse; a round without the metric neither counts nor breaks the row.
  */
@@ -44,7 +44,7 @@ const char *guard_word(enum guard_verdict verdict);
 /* GUARD_CALM for ""; GUARD_UNKNOWN for a word that this version does not know. */
 enum guard_verdict guard_find(const char *word);
 
-/* *g is zero at first. p->value is NaN where the metric is unknown (accuracy) or not a number (loss), -INFINITY for the accuracy of
+/* *g is zero at first. p->value is NaN where the metric is unknown (accuracy, own) or not a number (loss), -INFINITY for the accuracy of
  * a model that gives no numbers; known: false if the round was not evaluated. */
 enum guard_verdict guard_step(
     struct guard *g, const struct guard_spec *spec, const struct guard_point *p, bool known);

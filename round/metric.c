@@ -3,14 +3,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct sample {
-	double weight, value;
-};
-
 static int
 by_weight(const void *a, const void *b)
 {
-	double x = ((const struct sample *)a)->weight, y = ((const struct sample *)b)->weight;
+	double x = ((const struct metric_value *)a)->weight,
+	       y = ((const struct metric_value *)b)->weight;
 
 	return (x > y) - (x < y);
 }
@@ -18,14 +15,15 @@ by_weight(const void *a, const void *b)
 static int
 by_value(const void *a, const void *b)
 {
-	double x = ((const struct sample *)a)->value, y = ((const struct sample *)b)->value;
+	double x = ((const struct metric_value *)a)->value,
+	       y = ((const struct metric_value *)b)->value;
 
 	return (x > y) - (x < y);
 }
 
 /* The sum of the weights, were none above `cap`. */
 static double
-weigh(const struct sample *s, size_t count, double cap)
+weigh(const struct metric_value *s, size_t count, double cap)
 {
 	double sum = 0;
 
@@ -36,7 +34,7 @@ weigh(const struct sample *s, size_t count, double cap)
 
 /* The least of all weights is always a cap that serves, since there are more than 2 x hostile. */
 static void
-cap_weights(struct sample *s, size_t count, uint32_t hostile)
+cap_weights(struct metric_value *s, size_t count, uint32_t hostile)
 {
 	size_t at = count / 2;
 
@@ -48,7 +46,7 @@ cap_weights(struct sample *s, size_t count, uint32_t hostile)
 }
 
 static double
-median(struct sample *s, size_t count, uint32_t hostile)
+median(struct metric_value *s, size_t count, uint32_t hostile)
 {
 	double below = 0;
 	size_t at = 0;
@@ -65,7 +63,7 @@ median(struct sample *s, size_t count, uint32_t hostile)
 }
 
 static double
-mean(const struct sample *s, size_t count)
+mean(const struct metric_value *s, size_t count)
 {
 	double sum = 0;
 
@@ -74,15 +72,26 @@ mean(const struct sample *s, size_t count)
 	return sum / weigh(s, count, INFINITY);
 }
 
+double
+metric_own(const struct job_spec *spec, struct metric_value *values, size_t count)
+{
+	uint32_t hostile = spec->aggregate.rule.hostile;
+
+	if (count == 0)
+		return NAN;
+	double value = hostile > 0 ? median(values, count, hostile) : mean(values, count);
+	return isfinite(value) ? value : (double)NAN;
+}
+
 static double
-loss_of(struct sample *s, const struct metric_report *r, size_t count, uint32_t hostile)
+loss_of(struct metric_value *s, const struct metric_report *r, size_t count, uint32_t hostile)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		bool number = fabs(r[i].loss) <= METRIC_LOSS_MAX;
 		if (number || hostile > 0)
-			s[n++] = (struct sample){r[i].weight, number ? r[i].loss : INFINITY};
+			s[n++] = (struct metric_value){r[i].weight, number ? r[i].loss : INFINITY};
 	}
 	if (2 * n < count)
 		return NAN;
@@ -97,15 +106,15 @@ is_silent(const struct metric_report *r)
 }
 
 static double
-accuracy_of(
-    struct sample *s, const struct metric_report *r, size_t count, uint32_t hostile, double silent)
+accuracy_of(struct metric_value *s, const struct metric_report *r, size_t count, uint32_t hostile,
+    double silent)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		double value = is_silent(&r[i]) ? silent : r[i].accuracy;
 		if (isfinite(value))
-			s[n++] = (struct sample){r[i].weight, value};
+			s[n++] = (struct metric_value){r[i].weight, value};
 	}
 	if (n == 0)
 		return NAN;
@@ -127,7 +136,7 @@ metric_of(struct metric *out, const struct job_spec *spec, const struct metric_r
 		silents += is_silent(&reports[i]);
 	if (!out->known || 2 * silents > count)
 		return ERR_OK;
-	struct sample *s = calloc(count, sizeof(*s));
+	struct metric_value *s = calloc(count, sizeof(*s));
 	if (!s)
 		return ERR_NOMEM;
 	out->loss = loss_of(s, reports, count, hostile);

@@ -29,6 +29,16 @@ struct metric {
 	double accuracy;
 };
 
+/* What one device reports under a name of its trainer's. */
+struct metric_value {
+	double weight; /* examples it trained on, above 0 */
+	double value; /* finite */
+};
+
+/* The same of an own metric: the mean, or the median that `hostile` devices cannot move. NaN if nobody reports it, or too few. Changes
+ * the order of the values and their weights. */
+double metric_own(const struct job_spec *spec, struct metric_value *values, size_t count);
+
 /* ERR_NOMEM. */
 ERR_MUST_USE enum err metric_of(struct metric *out, const struct job_spec *spec,
     const struct metric_report *reports, size_t count);

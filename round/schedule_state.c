@@ -18,26 +18,29 @@ schedule_state_start(void)
 }
 
 static void
-explain(const struct guard_spec *spec, double value, const struct guard_point *best,
+explain(const struct job_spec *job, double value, const struct guard_point *best,
     struct schedule_turn *t)
 {
+	const struct guard_spec *spec = &job->guard;
 	static const char *const does[] = {[GUARD_CALM] = "",
 	    [GUARD_BAD] = "",
 	    [GUARD_STOP] = "the job is stopped",
 	    [GUARD_PAUSE] = "the job is paused",
 	    [GUARD_ROLLBACK] = "back to its model",
 	    [GUARD_ROLLBACK_PAUSE] = "back to its model, and paused"};
-	const char *metric = spec->metric == GUARD_ACCURACY ? "accuracy" : "loss";
+	const char *metric = spec->metric == GUARD_ACCURACY ? "accuracy"
+	    : spec->metric == GUARD_LOSS		    ? "loss"
+							    : job->monitor.name;
 
 	/* The accuracy of what gives no numbers, and a loss without a sign. */
 	if (!isfinite(value))
 		value = spec->metric == GUARD_ACCURACY ? 0 : (double)NAN;
 	if (best)
 		snprintf(t->reason, sizeof(t->reason),
-		    "guard: %s %.6g, after %.6g of round %" PRIu64 "; %s", metric, value,
+		    "guard: %.30s %.6g, after %.6g of round %" PRIu64 "; %s", metric, value,
 		    best->value, best->round, does[t->verdict]);
 	else
-		snprintf(t->reason, sizeof(t->reason), "guard: %s %.6g; %s", metric, value,
+		snprintf(t->reason, sizeof(t->reason), "guard: %.30s %.6g; %s", metric, value,
 		    does[t->verdict]);
 }
 
@@ -45,9 +48,12 @@ explain(const struct guard_spec *spec, double value, const struct guard_point *b
 static struct guard_point
 judged(const struct schedule_state *c, const struct job_spec *spec, const struct schedule_round *r)
 {
-	bool base = spec->recipe.evaluate_by == EVALUATE_DEVICES;
+	bool own = spec->guard.metric == GUARD_OWN;
+	bool base = own || spec->recipe.evaluate_by == EVALUATE_DEVICES;
 	bool accuracy = spec->guard.metric == GUARD_ACCURACY;
-	struct guard_point p = {.value = accuracy ? r->accuracy : r->loss,
+	struct guard_point p = {.value = own ? r->own
+		: accuracy		     ? r->accuracy
+					     : r->loss,
 	    .round = base || r->failed ? c->base_round : r->round};
 
 	/* Worse than any, even where no other is known. */
@@ -68,8 +74,11 @@ schedule_state_step(struct schedule_state *c, const struct job_spec *spec,
 	memcpy(out->base, r->model, 32);
 	memcpy(out->state, r->state, 32);
 	if (r->evaluated)
-		c->metric_round = p.round;
-	out->verdict = guard_step(&c->guard, &spec->guard, &p, r->evaluated);
+		c->metric_round = spec->recipe.evaluate_by == EVALUATE_DEVICES || r->failed
+		    ? c->base_round
+		    : r->round;
+	bool known = spec->guard.metric == GUARD_OWN ? isfinite(r->own) : r->evaluated;
+	out->verdict = guard_step(&c->guard, &spec->guard, &p, known);
 	const struct guard_point *best = guard_best(&c->guard);
 	/* A job that is stopped has the best as its last model. */
 	out->back = best && out->verdict >= GUARD_STOP && out->verdict != GUARD_PAUSE;
@@ -79,7 +88,7 @@ schedule_state_step(struct schedule_state *c, const struct job_spec *spec,
 		memcpy(out->state, best->state, 32);
 	}
 	if (out->verdict >= GUARD_STOP)
-		explain(&spec->guard, p.value, best, out);
+		explain(spec, p.value, best, out);
 	/* A round of no reports is no change of the fleet. */
 	out->factor = r->reports > 0 ? scale_next(&c->scale, &spec->aggregate.scale, r->reports)
 				     : c->scale.used;

@@ -23,6 +23,7 @@ struct schedule_round {
 	const uint8_t *base, *model, *state; /* ids of 32 bytes; state: that of model */
 	bool evaluated;
 	double loss, accuracy; /* of the model, or of the base if devices evaluate */
+	double own; /* of the base by the monitor's own metric; NaN: not known */
 };
 
 /* How it goes on after a round. */

@@ -269,7 +269,7 @@ tell_done(struct agent *a, const struct task *task, double seconds)
 }
 
 static int
-work_on(struct agent *a)
+train_and_submit(struct agent *a)
 {
 	struct rivulet *r = a->r;
 	const struct task *task = &device_task(r)->task;
@@ -291,6 +291,15 @@ work_on(struct agent *a)
 		snprintf(why.text, sizeof(why.text), "%s", rivulet_why(r));
 		(void)device_abort(r, abort_reason_cause(submit_reason(rc)), why.text);
 	}
+	return rc;
+}
+
+static int
+work_on(struct agent *a)
+{
+	int rc = train_and_submit(a);
+
+	trainer_out_deinit(&a->out);
 	return rc;
 }
 

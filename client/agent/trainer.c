@@ -14,3 +14,11 @@ trainer_find(const struct settings *settings, const struct recipe *recipe)
 			return &trainers[i];
 	return NULL;
 }
+
+void
+trainer_out_deinit(struct trainer_out *out)
+{
+	counts_free(out->counts);
+	out->counts = NULL;
+	out->report.counts = NULL;
+}

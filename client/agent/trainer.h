@@ -34,6 +34,7 @@ struct trainer_out {
 	struct finish finish; /* finish.report is not set here */
 	struct report report;
 	bool has_report;
+	struct counts *counts; /* owned; report.counts */
 	enum abort_reason
 	    abort; /* on failure: why; ABORT_UNKNOWN: for a reason of the program's own, */
 	char word[ABORT_WORD_MAX]; /* which is this */
@@ -44,10 +45,13 @@ struct trainer {
 	const char *name;
 	/* Does it do jobs of that recipe on a device with these settings? */
 	bool (*fits)(const struct settings *settings, const struct recipe *recipe);
-	/* Changes in->work->weights in place and fills *out; of a task that evaluates, only out's report and finish.examples. Blocks. On
-	 * failure out->abort is set. */
+	/* Changes in->work->weights in place and fills *out, which the caller ends with trainer_out_deinit, also after a failure, when
+	 * out->abort is set; of a task that evaluates, only out's report and finish.examples. Blocks. */
 	enum err (*run)(const struct trainer_in *in, struct trainer_out *out, struct why *why);
 };
+
+/* Frees what hangs in it. */
+void trainer_out_deinit(struct trainer_out *out);
 
 /* The one for the recipe; NULL if there is none here. */
 const struct trainer *trainer_find(const struct settings *settings, const struct recipe *recipe);

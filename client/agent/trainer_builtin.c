@@ -134,12 +134,19 @@ evaluate(const struct training *t, struct trainer_out *out, struct why *why)
 {
 	struct train_score score;
 	const struct recipe *recipe = &t->in->work->task.recipe;
+	struct train_config config = {.data = &recipe->data};
+	enum err e = ERR_OK;
 
 	if (recipe->evaluate_by != EVALUATE_DEVICES || t->in->validation->count == 0)
 		return ERR_OK;
-	enum err e = train_evaluate(t->net, t->in->validation, &recipe->data, &score, why);
+	if (figure_set_any(&recipe->figures))
+		e = counts_new(&out->counts, &recipe->figures, recipe->data.class_count, why);
+	config.counts = out->counts;
+	if (!e)
+		e = train_evaluate_while(t->net, t->in->validation, &config, &score, why);
 	if (e)
 		return e;
+	out->report.counts = out->counts;
 	out->has_report = true;
 	out->report.has_evaluate = true;
 	out->report.eval_examples = score.examples;

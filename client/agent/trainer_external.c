@@ -128,12 +128,14 @@ take(struct external *x, struct why *why)
 
 	if (!report)
 		return err_set(why, ERR_NOMEM, "no memory for a report");
-	enum err e = report_file_read(report, x->dir.path, why);
+	enum err e = report_file_read(report, x->dir.path, &x->in->work->task.recipe, why);
 	out->abort = report->cause.reason;
 	memcpy(out->word, report->cause.word, sizeof(out->word));
 	out->finish = report->finish;
 	out->report = report->report;
 	out->has_report = report->has_report;
+	out->counts = report->counts;
+	out->report.counts = report->counts;
 	if (!e)
 		e = task_directory_check(&x->dir, why);
 	if (!e)

@@ -291,6 +291,7 @@ one_round(struct alone *a, struct cmd_trial *trial, uint64_t round, struct why *
 		e = rate(a, trial, out->has_report ? &out->report : NULL, scores, why);
 	if (!e)
 		report(a, round, out, scores, backoff_now() - began);
+	trainer_out_deinit(out);
 	free(out);
 	return e;
 }

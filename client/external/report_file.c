@@ -111,7 +111,8 @@ take_after(struct report_file *out, const struct json *after, struct why *why)
 
 /* "evaluate" and "metrics" travel on in the signed report. */
 static enum err
-take(struct report_file *out, const struct json *doc, const char *text, size_t len, struct why *why)
+take(struct report_file *out, const struct recipe *recipe, const struct json *doc, const char *text,
+    size_t len, struct why *why)
 {
 	const struct json *abort = json_get(doc, "abort");
 
@@ -125,11 +126,15 @@ take(struct report_file *out, const struct json *doc, const char *text, size_t l
 		e = messages_report_decode(&out->report, text, len, why);
 		out->has_report = !e;
 	}
+	if (!e)
+		e = messages_report_counts(
+		    &out->counts, &recipe->figures, recipe->data.class_count, text, len, why);
 	return e;
 }
 
 enum err
-report_file_read(struct report_file *out, const char *directory, struct why *why)
+report_file_read(
+    struct report_file *out, const char *directory, const struct recipe *recipe, struct why *why)
 {
 	char path[PATH_MAX];
 	char *text = NULL;
@@ -143,7 +148,7 @@ report_file_read(struct report_file *out, const char *directory, struct why *why
 	if (!e)
 		e = parse(out, &doc, text, len, why);
 	if (!e)
-		e = take(out, doc, text, len, why);
+		e = take(out, recipe, doc, text, len, why);
 	json_free(doc);
 	free(text);
 	return e;

@@ -15,6 +15,7 @@ struct report_file {
 	struct finish finish; /* finish.report is not set here */
 	struct report report; /* what travels on in the signed one */
 	bool has_report;
+	struct counts *counts; /* of its evaluation, as the recipe asks; the caller's */
 	/* The program gives the task back, in its own word; or it is to be, for what the report says. Else ABORT_NONE. */
 	struct abort_cause cause;
 	/* Where the tensors are, in the directory: after.safetensors, if the report names nothing else. */
@@ -25,6 +26,6 @@ struct report_file {
 /* From the directory. ERR_NOTFOUND without one, ERR_LIMIT, ERR_INVALID, ERR_NUMERIC for a figure that is not finite, ERR_DENIED where
  * the program gives the task back: `why` is what it says then. */
 ERR_MUST_USE enum err report_file_read(
-    struct report_file *out, const char *directory, struct why *why);
+    struct report_file *out, const char *directory, const struct recipe *recipe, struct why *why);
 
 #endif

@@ -48,7 +48,8 @@ cmd_verify_guards_step(
 	    .state = r->state,
 	    .evaluated = r->evaluated,
 	    .loss = r->loss,
-	    .accuracy = r->accuracy};
+	    .accuracy = r->accuracy,
+	    .own = r->own};
 	/* A record says as little of a bad round as of a good one. */
 	const enum guard_verdict said = guard_find(r->guard);
 	struct schedule_turn t;

@@ -53,6 +53,7 @@ read_turn(struct cmd_verify_round *r, const struct json *b)
 	r->evaluated = evaluate != NULL;
 	r->loss = number(json_get(evaluate, "loss"));
 	r->accuracy = number(json_get(evaluate, "accuracy"));
+	r->own = number(json_get(b, "own"));
 	memcpy(r->next, r->model, 32);
 	memcpy(r->next_state, r->state, 32);
 	if (guard && !get_word(guard, "do", r->guard))

@@ -21,7 +21,7 @@ struct cmd_verify_round {
 	double rate, momentum;
 	double factor; /* of the rate, after the number of reports; 1 if the record says none */
 	bool evaluated;
-	double loss, accuracy; /* NaN where unknown */
+	double loss, accuracy, own; /* NaN where unknown */
 	char guard[CMD_VERIFY_WORD]; /* what the guard did, "" if nothing */
 	uint8_t next[32], next_state[32]; /* what the next round starts from */
 	uint64_t reports, examples;

@@ -123,6 +123,18 @@ read_manifest(struct exchange *x, struct delta *d, struct why *why)
 								  : PROBLEM_BAD_MANIFEST;
 }
 
+/* What figures are made of: read once to see that the device's numbers can be meant. */
+static enum err
+check_counts(const struct delta *d, size_t len, struct why *why)
+{
+	struct counts *counts = NULL;
+	enum err e = messages_report_counts(
+	    &counts, &d->claim.figures, d->claim.class_count, d->report, len, why);
+
+	counts_free(counts);
+	return e;
+}
+
 static enum problem_type
 read_report(struct exchange *x, struct delta *d, struct why *why)
 {
@@ -147,6 +159,8 @@ read_report(struct exchange *x, struct delta *d, struct why *why)
 		return PROBLEM_BAD_REPORT;
 	}
 	if (messages_report_decode(&r, d->report, len, why))
+		return PROBLEM_BAD_REPORT;
+	if (check_counts(d, len, why))
 		return PROBLEM_BAD_REPORT;
 	return engine_claim_report(&d->claim, &r, why);
 }

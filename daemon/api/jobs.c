@@ -279,6 +279,20 @@ add_metric(void *ctx, const struct metric_row *m)
 	return ERR_OK;
 }
 
+static enum err
+add_figures(struct store_db *db, const struct store_round *r, struct json *to)
+{
+	char *text = NULL;
+	enum err e = metric_rows_figures(db, r->job, r->round, &text);
+
+	if (e == ERR_NOTFOUND)
+		json_add_null(to, "figures");
+	else if (!e)
+		json_add(to, "figures", json_new_printed(text));
+	free(text);
+	return e == ERR_NOTFOUND ? ERR_OK : e;
+}
+
 /* A round with what its trainers report by names of their own. */
 static enum err
 show_round(struct store_db *db, const struct store_round *r, struct json **out)
@@ -288,7 +302,7 @@ show_round(struct store_db *db, const struct store_round *r, struct json **out)
 	*out = views_round(r);
 	enum err e = metric_rows_each(db, r->job, r->round, add_metric, metrics);
 	json_add(*out, "metrics", metrics);
-	return e;
+	return e ? e : add_figures(db, r, *out);
 }
 
 /* Which rounds are to be listed still. */

@@ -54,6 +54,32 @@ guard_json(const struct guard_view *g)
 	return v;
 }
 
+static void
+add_monitor(struct json *v, const struct job_view *job)
+{
+	struct json *monitor = json_object(), *best = json_object();
+	char word[JOB_MONITOR_WORD];
+
+	if (job->monitor.metric == MONITOR_NONE) {
+		json_free(monitor);
+		json_add_null(v, "monitor");
+	} else {
+		job_monitor_word(word, &job->monitor);
+		json_add_string(monitor, "metric", word);
+		json_add_string(monitor, "mode", job->monitor.rises ? "max" : "min");
+		json_add(v, "monitor", monitor);
+	}
+	if (!job->has_best) {
+		json_free(best);
+		json_add_null(v, "best");
+		return;
+	}
+	json_add_u64(best, "round", job->best.round);
+	add_hex(best, "model", job->best.model, 32);
+	json_add_double(best, "value", job->best.value);
+	json_add(v, "best", best);
+}
+
 static struct json *
 open_json(const struct job_view *job)
 {
@@ -131,6 +157,7 @@ add_parts(struct json *v, const struct job_view *job)
 	} else {
 		json_add_null(v, "metric");
 	}
+	add_monitor(v, job);
 	if (job->is_guarded)
 		json_add(v, "guard", guard_json(&job->guard));
 	else

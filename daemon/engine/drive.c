@@ -25,6 +25,7 @@ start_fold(struct engine *g, struct engine_job *j)
 	f.no_numbers = close.no_numbers;
 	f.lacks = close.lacks;
 	f.schedule = j->work->schedule;
+	f.best = j->best;
 	j->folds++;
 	if (g->fold(g->folder, &f)) {
 		j->folds--;

@@ -434,6 +434,10 @@ fill_claim(struct engine_claim *out, const struct engine_job *j, const struct ma
 	    .max_norm = j->work->spec.aggregate.max_norm,
 	    .max_examples = j->work->spec.aggregate.max_examples,
 	    .has_layers = j->work->spec.recipe.net.layer_count > 0};
+	if (j->work->spec.recipe.evaluate_by == EVALUATE_DEVICES) {
+		out->figures = j->work->spec.recipe.figures;
+		out->class_count = j->work->spec.recipe.data.class_count;
+	}
 	memcpy(out->job_id, j->id, 16);
 	memcpy(out->task, m->task, 16);
 	memcpy(out->device, m->device, 32);

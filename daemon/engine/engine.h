@@ -2,6 +2,7 @@
 #define ENGINE_H
 #include "abort_reason.h"
 #include "after.h"
+#include "best.h"
 #include "job.h"
 #include "manifest.h"
 #include "messages.h"
@@ -51,6 +52,8 @@ struct engine_claim {
 	double max_norm;
 	uint64_t max_examples;
 	bool has_layers; /* its loss is one that this coordinator knows */
+	struct figure_set figures; /* what its report must count, */
+	size_t class_count; /* of so many classes */
 };
 /* Checks everything about a manifest but its signature: device, job, task, round, base, codec, size, examples. path_task is
  * the task in the URL. Why it may not come, with why. A delta
@@ -178,6 +181,7 @@ struct engine_fold {
 	uint32_t no_numbers;
 	bool lacks; /* fewer reports than the quorum: so it is with an evaluation whose deadline is over */
 	struct schedule_state schedule; /* before this round */
+	struct best best; /* likewise */
 };
 /* Is the job running or paused? What is made for its sake alone need not be, once it is over. */
 bool engine_job_lives(struct engine *g, const struct engine_job *j);
@@ -191,6 +195,8 @@ struct engine_outcome {
 	struct store_round next; /* this is its row */
 	struct schedule_state schedule; /* set by engine_plan: after this round, */
 	struct schedule_turn turn; /* and how it goes on */
+	bool best_changed; /* set by engine_plan: to */
+	struct best best;
 	uint64_t next_bytes; /* set by engine_plan: of the next round's base */
 };
 /* Decides what follows a folded round, so that it can be committed together with it. Fails if the model that a guard goes back

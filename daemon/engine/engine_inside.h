@@ -1,5 +1,6 @@
 #ifndef ENGINE_INSIDE_H
 #define ENGINE_INSIDE_H
+#include "best.h"
 #include "choice.h"
 #include "engine.h"
 #include "lock.h"
@@ -79,6 +80,9 @@ struct engine_job {
 	uint64_t rounds_committed;
 	struct store_metric metric;
 	uint64_t metric_round;
+	struct monitor_spec monitor;
+	struct keep_spec keep;
+	struct best best;
 	bool is_guarded;
 	struct guard_view guard; /* without work: as it was at the end */
 	uint64_t bytes_up, bytes_down;
@@ -227,6 +231,10 @@ ERR_MUST_USE enum err engine_owner_takes(
 
 /* forecast.c. Lock held. */
 struct job_forecast engine_forecast(const struct config *c, const struct engine_job *j);
+/* The document's "keep", with what the configuration says where it says nothing. */
+struct keep_spec engine_forecast_keep(const struct config *c, const struct engine_job *j);
+/* Bytes of the models that "keep" holds of a job at its end; UINT64_MAX without an end. */
+uint64_t engine_forecast_kept(const struct config *c, const struct engine_job *j);
 
 /* engine_offer.c: what a device says against what a job needs. */
 /* Does a list of the offer hold this name? */

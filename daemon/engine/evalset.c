@@ -150,6 +150,7 @@ evalset_check(struct evalset *s, const struct recipe *recipe, struct why *why)
 struct share {
 	struct dataset part; /* a window into the set: its pointers are not its own */
 	struct train_score score;
+	struct counts *counts;
 	enum err e;
 	struct why why;
 };
@@ -167,12 +168,18 @@ evaluate_share(void *arg, unsigned i)
 	struct net *net = NULL;
 
 	const struct evalset_work *w = v->work;
-	const struct train_config config = {
+	struct train_config config = {
 	    .data = &w->recipe->data, .stop = w->stop, .context = w->context};
 
 	s->e = make_net(w->recipe, 0, &net, &s->why);
-	if (s->e)
+	if (!s->e && w->counts)
+		s->e = counts_new(
+		    &s->counts, &w->recipe->figures, w->recipe->data.class_count, &s->why);
+	if (s->e) {
+		net_free(net);
 		return;
+	}
+	config.counts = s->counts;
 	memcpy(net_params(net), w->params, net_tensors(net)->bytes);
 	s->e = train_evaluate_while(net, &s->part, &config, &s->score, &s->why);
 	net_free(net);
@@ -231,6 +238,8 @@ join(const struct evaluation *v, unsigned n, struct train_score *score, struct w
 		score->examples += s->part.count;
 		loss += s->score.loss * (double)s->score.examples;
 		right += s->score.accuracy * (double)s->score.examples;
+		if (s->counts)
+			counts_add(v->work->counts, s->counts);
 	}
 	if (score->examples == 0)
 		return err_set(why, ERR_INVALID, "the data set is empty");
@@ -261,5 +270,8 @@ evalset_run(
 		shares[i].part = window(d, from, to - from);
 	}
 	worker_parallel(threads, n, evaluate_share, &v);
-	return join(&v, n, score, why);
+	e = join(&v, n, score, why);
+	for (unsigned i = 0; i < n; i++)
+		counts_free(shares[i].counts);
+	return e;
 }

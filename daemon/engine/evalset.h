@@ -12,6 +12,8 @@ struct evalset;
 struct evalset_work {
 	const struct recipe *recipe;
 	const float *params; /* data section of a model, in the network's order */
+	struct counts
+	    *counts; /* to which the recipe's figures are added; NULL: they are not wanted */
 	unsigned threads; /* fewer are used where evaluation_bytes has no room for as many */
 	/* Called on these threads before each batch; returning true ends the evaluation. NULL: never. */
 	bool (*stop)(void *context, uint64_t done, uint64_t planned);
@@ -21,7 +23,7 @@ struct evalset_work {
 ERR_MUST_USE enum err evalset_new(struct evalset **out, const struct config *config);
 void evalset_free(struct evalset *s);
 /* Evaluates a network with these parameters on the recipe's set. If the loss is not finite it is NaN and the accuracy 0 (NaN
- * without labels). ERR_NOTFOUND if there is no such set, ERR_CLOSED if it was ended. */
+ * without labels), and what was counted is of no use. ERR_NOTFOUND if there is no such set, ERR_CLOSED if it was ended. */
 ERR_MUST_USE enum err evalset_run(
     struct evalset *s, const struct evalset_work *work, struct train_score *score, struct why *why);
 /* Could this set be loaded, does it fit the recipe, and is a batch within the configuration's limits? Loads it. */

@@ -10,13 +10,37 @@
 #define ROUND_ROWS 2048 /* and per round */
 #define FILE_HEAD 4096 /* of a file of the spool or of a model, at most */
 
-/* Models of a job that retention leaves after so many rounds: the first, every keep_every-th, the newest keep_last. */
-static uint64_t
-models_kept(const struct config *c, uint64_t rounds)
+struct keep_spec
+engine_forecast_keep(const struct config *c, const struct engine_job *j)
 {
-	uint64_t older = rounds > c->keep_last ? rounds - c->keep_last : 0;
+	struct keep_spec k = j->keep;
 
-	return 1 + rounds - older + (c->keep_every ? older / c->keep_every : 0);
+	if (k.last == JOB_KEEP_CONFIGURED)
+		k.last = c->keep_last;
+	if (k.every == JOB_KEEP_CONFIGURED)
+		k.every = c->keep_every;
+	return k;
+}
+
+/* Models of a job that retention leaves after so many rounds: the first, each k.every-th, the newest k.last. */
+static uint64_t
+models_kept(const struct keep_spec *k, uint64_t rounds)
+{
+	uint64_t older = rounds > k->last ? rounds - k->last : 0;
+
+	return 1 + rounds - older + (k->every ? older / k->every : 0);
+}
+
+uint64_t
+engine_forecast_kept(const struct config *c, const struct engine_job *j)
+{
+	const struct keep_spec k = engine_forecast_keep(c, j);
+	uint64_t rounds = j->work->spec.stop.rounds;
+
+	if (rounds == 0 && k.every > 0)
+		return UINT64_MAX;
+	uint64_t models = models_kept(&k, rounds > 0 ? rounds : k.last) + k.best;
+	return j->model_bytes <= UINT64_MAX / models ? models * j->model_bytes : UINT64_MAX;
 }
 
 /* Of the file beside each model but the first. */
@@ -41,6 +65,9 @@ engine_forecast(const struct config *c, const struct engine_job *j)
 	/* While every round is a little worse than the one before, a guard holds all of its window. */
 	uint64_t window = j->work->spec.guard.on ? j->work->spec.guard.window : 0;
 	uint64_t held = window < left ? window : left;
+	const struct keep_spec k = engine_forecast_keep(c, j);
+	uint64_t best = j->monitor.metric == MONITOR_NONE ? 0 : k.best;
+	best = best > j->best.count ? best - j->best.count : 0;
 
 	if (engine_evaluates(j))
 		return (struct job_forecast){.rounds_left = 1,
@@ -48,7 +75,9 @@ engine_forecast(const struct config *c, const struct engine_job *j)
 	return (struct job_forecast){
 	    .rounds_left = rounds,
 	    /* At its worst there is one model and one state more: the old ones go after the commit. */
-	    .models_bytes = (models_kept(c, done + left) - models_kept(c, done) + 1) * model +
+	    .models_bytes = (models_kept(&k, done + left) - models_kept(&k, done) + 1 +
+				(best < left ? best : left)) *
+		    model +
 		2 * state + held * (model + state),
 	    .spool_bytes = goal > j->round.accepted ? (goal - j->round.accepted) * delta : 0,
 	    .deltas_bytes = left * goal * delta,

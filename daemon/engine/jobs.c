@@ -34,6 +34,7 @@ open_row(struct store_round *r, const struct engine_job *j, uint64_t round, cons
 	    .loss = NAN,
 	    .accuracy = NAN,
 	    .norm = NAN,
+	    .eval_own = NAN,
 	    .opened_at = clock_wall()};
 	memcpy(r->job, j->id, 16);
 	memcpy(r->base, base, 32);
@@ -421,6 +422,7 @@ engine_plan(
 	    .evaluated = o->row.evaluate.known,
 	    .loss = o->row.evaluate.loss,
 	    .accuracy = o->row.evaluate.accuracy,
+	    .own = o->row.eval_own,
 	    .turn = &o->turn};
 
 	enum err e = engine_schedule_plan(g->services, f, o, why);
@@ -451,9 +453,11 @@ engine_lets_go(struct engine *g, const struct store_model *m)
 
 	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, m->job);
-	bool goes = j && !j->aside && m->round > 0 &&
-	    m->round + c->keep_last <= j->rounds_committed &&
-	    !(c->keep_every > 0 && m->round % c->keep_every == 0) && !engine_holds_model(g, m->id);
+	struct keep_spec k = {0, 0, 0};
+	if (j)
+		k = engine_forecast_keep(c, j);
+	bool goes = j && !j->aside && m->round > 0 && m->round + k.last <= j->rounds_committed &&
+	    !(k.every > 0 && m->round % k.every == 0) && !engine_holds_model(g, m->id);
 	lock_release(&g->lock);
 	shared_give(g->services->config, c);
 	return goes;

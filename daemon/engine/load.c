@@ -10,6 +10,7 @@
 #include "evalset.h"
 #include "hex.h"
 #include "log.h"
+#include "metric_rows.h"
 #include "modelfile.h"
 #include "models.h"
 #include "net.h"
@@ -220,6 +221,8 @@ read_document(struct engine_job *j, const char *text, size_t len, struct why *wh
 	j->priority = w->spec.priority;
 	j->only_evaluates = w->spec.only_evaluates;
 	j->is_guarded = w->spec.guard.on;
+	j->monitor = w->spec.monitor;
+	j->keep = w->spec.keep;
 	const struct round_policy policy =
 	    w->spec.only_evaluates ? round_evaluation(&w->spec) : round_policy(&w->spec);
 	round_init(&j->round, &policy, 0);
@@ -378,6 +381,9 @@ load_open(struct loader *l)
 	const struct round_policy policy =
 	    engine_evaluates(j) ? round_evaluation(&j->work->spec) : j->round.policy;
 	round_init(&j->round, &policy, l->failed);
+	/* Without a guard no rows were read for it, and no round went back. */
+	if (!schedule_state_matters(&j->work->spec))
+		j->work->schedule.base_round = r->round - 1 - l->failed;
 	engine_steps_load(l->g->services, j);
 	j->loaded = l->accepted;
 	return ERR_OK;
@@ -478,7 +484,9 @@ load_past(struct loader *l, const uint8_t id[16])
 	struct store_past row;
 
 	enum err e = store_past_get(l->db, id, &row);
-	return e ? e : engine_past_new(&l->job, &row);
+	if (!e)
+		e = engine_past_new(&l->job, &row);
+	return e ? e : metric_rows_best(l->db, id, &l->job->best);
 }
 
 static enum err

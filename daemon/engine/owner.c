@@ -79,6 +79,14 @@ bound(const struct config *c, const struct engine_job *j, const struct owned *o,
 		       o->evaluation, c->owner_evaluation, why);
 }
 
+/* What [retention] alone keeps is the administrator's choice, and was before there was a "keep". */
+static bool
+says_keep(const struct engine_job *j)
+{
+	return j->keep.last != JOB_KEEP_CONFIGURED || j->keep.every != JOB_KEEP_CONFIGURED ||
+	    j->keep.best > 1;
+}
+
 enum err
 engine_owner_takes(struct engine *g, const struct engine_job *j, struct why *why)
 {
@@ -87,8 +95,14 @@ engine_owner_takes(struct engine *g, const struct engine_job *j, struct why *why
 	add(&o, j);
 	const struct config *c = shared_take(g->services->config);
 	enum err e = bound(c, j, &o, why);
+	uint64_t bytes =
+	    c->owner_model_bytes > 0 && says_keep(j) ? engine_forecast_kept(c, j) : j->model_bytes;
 	shared_give(g->services->config, c);
-	return e ? e : engine_owner_models(g, j->owner, j->model_bytes, why);
+	if (!e && bytes == UINT64_MAX)
+		e = err_set(why, ERR_DENIED,
+		    "keep.every needs \"stop\": {\"rounds\": N} where [limits] owner_model_bytes "
+		    "bounds an owner's models");
+	return e ? e : engine_owner_models(g, j->owner, bytes, why);
 }
 
 /* --- models */

@@ -44,6 +44,10 @@ engine_past_new(struct engine_job **out, const struct store_past *row)
 	j->metric = row->metric;
 	j->metric_round = row->metric_round;
 	take_guard(j, row);
+	(void)!job_monitor_find(&j->monitor, row->monitor);
+	j->monitor.rises = row->monitor_rises;
+	j->keep = (struct keep_spec){
+	    .last = (uint32_t)row->keep_last, .every = (uint32_t)row->keep_every};
 	(void)round_step(&j->round, ROUND_STOP, 0, 0);
 	*out = j;
 	return ERR_OK;
@@ -70,8 +74,12 @@ row_of(const struct engine_job *j)
 	    .base_round = g->base_round,
 	    .best_round = g->best_round,
 	    .best_value = g->best_value,
-	    .only_evaluates = j->only_evaluates};
+	    .only_evaluates = j->only_evaluates,
+	    .monitor_rises = j->monitor.rises,
+	    .keep_last = j->keep.last,
+	    .keep_every = j->keep.every};
 
+	job_monitor_word(row.monitor, &j->monitor);
 	memcpy(row.id, j->id, 16);
 	memcpy(row.owner, j->owner, 32);
 	memcpy(row.name, j->name, sizeof(row.name));

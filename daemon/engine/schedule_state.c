@@ -1,9 +1,11 @@
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine_inside.h"
 #include "hex.h"
 #include "log.h"
+#include "metric_rows.h"
 #include "models.h"
 #include "schedule_rows.h"
 
@@ -44,13 +46,33 @@ find_base(const struct services *s, struct engine_outcome *o, struct why *why)
 		 : ERR_OK;
 }
 
+/* Devices, and what they report under names of their own, measure the base; the coordinator measures the new model. */
+static struct best_point
+measured(const struct engine_fold *f, const struct store_round *r)
+{
+	const struct monitor_spec *m = &f->spec->monitor;
+	bool own = m->metric == MONITOR_OWN;
+	bool base = own || f->spec->recipe.evaluate_by == EVALUATE_DEVICES;
+	struct best_point p = {.value = own ? r->eval_own
+		: !r->evaluate.known	    ? (double)NAN
+		: m->metric == MONITOR_LOSS ? r->evaluate.loss
+					    : r->evaluate.accuracy,
+	    .round = base || r->state == OUTCOME_FAILED ? f->schedule.base_round : r->round};
+
+	memcpy(p.model, base ? r->base : r->model, 32);
+	return p;
+}
+
 enum err
 engine_schedule_plan(const struct services *s, const struct engine_fold *f,
     struct engine_outcome *o, struct why *why)
 {
 	const struct schedule_turn *t = &o->turn;
+	const struct best_point p = measured(f, &o->row);
 
 	o->schedule = f->schedule;
+	o->best = f->best;
+	o->best_changed = best_step(&o->best, &f->spec->monitor, f->spec->keep.best, &p);
 	schedule_rows_step(&o->schedule, f->spec, &o->row, &o->turn);
 	if (t->reason[0] && !o->row.reason[0])
 		snprintf(o->row.reason, sizeof(o->row.reason), "%s", t->reason);
@@ -62,6 +84,7 @@ engine_schedule_apply(
     struct engine_job *j, const struct engine_fold *f, const struct engine_outcome *o)
 {
 	j->work->schedule = o->schedule;
+	j->best = o->best;
 	if (f->spec->guard.on && o->row.evaluate.known && o->row.state != OUTCOME_EVALUATED)
 		j->metric_round = o->schedule.metric_round;
 	if (o->turn.verdict >= GUARD_STOP)
@@ -73,6 +96,8 @@ engine_schedule_load(struct store_db *db, struct engine_job *j)
 {
 	enum err e = schedule_rows_load(db, &j->work->spec, j->id, &j->work->schedule);
 
+	if (!e)
+		e = metric_rows_best(db, j->id, &j->best);
 	/* A guard knows rounds alone: what was evaluated after the last is newer. */
 	bool after = j->row.state == OUTCOME_EVALUATED && j->row.evaluate.known;
 	if (!e && j->work->spec.guard.on && j->metric.known && !after)
@@ -88,6 +113,8 @@ engine_schedule_load(struct store_db *db, struct engine_job *j)
 bool
 engine_schedule_holds_model(const struct engine_job *j, const uint8_t model[32])
 {
+	if (best_holds(&j->best, model))
+		return true;
 	if (!j->work)
 		return j->guard.has_best && memcmp(j->guard.best_model, model, 32) == 0;
 	const struct guard *guard = &j->work->schedule.guard;

@@ -80,6 +80,10 @@ view_job(struct engine *g, const struct engine_job *j, const uint8_t *device, st
 		v->forecast = engine_forecast(c, j);
 		shared_give(g->services->config, c);
 	}
+	v->monitor = j->monitor;
+	v->has_best = j->best.count > 0;
+	if (v->has_best)
+		v->best = j->best.points[0];
 	if (v->is_guarded)
 		v->guard = j->work ? engine_view_guard(j) : j->guard;
 }

@@ -1,6 +1,6 @@
 #ifndef VIEW_H
 #define VIEW_H
-#include "recipe.h"
+#include "best.h"
 #include "standing.h"
 #include "store.h"
 
@@ -56,6 +56,9 @@ struct job_view {
 	bool is_open, is_guarded; /* the two below say something */
 	struct open_view open;
 	struct guard_view guard;
+	struct monitor_spec monitor;
+	bool has_best; /* then: */
+	struct best_point best;
 	struct job_forecast forecast;
 };
 

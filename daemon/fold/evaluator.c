@@ -126,11 +126,31 @@ log_failure(const struct place *p, const char *why)
 	    LOG_U("round", p->v.f->row.round), LOG_S("why", why));
 }
 
+/* What is counted, if something is to be. */
+static enum err
+make_counts(const struct recipe *r, struct counts **out, struct why *why)
+{
+	return figure_set_any(&r->figures) ? counts_new(out, &r->figures, r->data.class_count, why)
+					   : ERR_OK;
+}
+
+/* The shares of the set are one report. */
+static void
+keep_counts(struct place *p, struct counts *counts, bool good)
+{
+	if (good && counts)
+		counts->reports = 1;
+	if (good)
+		*p->v.counts = counts;
+	else
+		counts_free(counts);
+}
+
 /* A failure costs the metric, not the round. */
 static void
 measure(struct place *p)
 {
-	const struct evalset_work work = {.recipe = &p->v.f->spec->recipe,
+	struct evalset_work work = {.recipe = &p->v.f->spec->recipe,
 	    .params = p->v.params,
 	    .threads = p->evaluator->threads,
 	    .stop = stop,
@@ -142,10 +162,13 @@ measure(struct place *p)
 	FAULT("evaluate.begin");
 	enum err e = take_sets(p->evaluator, &sets);
 	if (!e)
+		e = make_counts(work.recipe, &work.counts, &why);
+	if (!e)
 		e = evalset_run(sets->set, &work, &score, &why);
 	pthread_mutex_lock(&p->evaluator->lock);
 	give_sets(p->evaluator, sets);
 	pthread_mutex_unlock(&p->evaluator->lock);
+	keep_counts(p, work.counts, !e && isfinite(score.loss));
 	if (e == ERR_CLOSED) {
 		if (atomic_load(&p->late))
 			log_failure(p, "evaluate.deadline_s is over; the round goes on without it");

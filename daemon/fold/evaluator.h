@@ -13,6 +13,8 @@ struct evaluation {
 	const struct engine_fold *f;
 	const float *params; /* of the model, in the network's order */
 	struct store_metric *out; /* written if there is a figure */
+	struct counts **
+	    counts; /* NULL; likewise, if the job asks for some and the loss is a number: the caller's */
 	void (*done)(void *context, void *round); /* on a thread of the evaluator's */
 	void *context, *round;
 };

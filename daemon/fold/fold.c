@@ -38,6 +38,34 @@ read_change(void *context, size_t delta, uint64_t first, size_t count, float *ou
 }
 
 static void
+add_owned(struct fold *w, const struct report *r, double examples)
+{
+	const struct monitor_spec *m = &w->f->spec->monitor;
+
+	for (size_t i = 0; m->metric == MONITOR_OWN && i < r->metric_count; i++)
+		if (strcmp(r->metrics[i].name, m->name) == 0)
+			w->owned[w->owned_count++] =
+			    (struct metric_value){examples, r->metrics[i].value};
+}
+
+/* All sums, however many examples a device trained on. What there is no memory for is left out; what was accepted has been read once. */
+static void
+add_counts(struct fold *w, const char *text)
+{
+	const struct recipe *r = &w->f->spec->recipe;
+	struct counts *one = NULL;
+
+	if (r->evaluate_by != EVALUATE_DEVICES ||
+	    messages_report_counts(
+		&one, &r->figures, r->data.class_count, text, strlen(text), NULL) ||
+	    !one)
+		return;
+	if (w->counts || counts_new(&w->counts, &r->figures, r->data.class_count, NULL) == ERR_OK)
+		counts_add(w->counts, one);
+	counts_free(one);
+}
+
+static void
 add_report(struct fold *w, const struct store_accept *a, const struct manifest *m)
 {
 	struct report r;
@@ -51,8 +79,10 @@ add_report(struct fold *w, const struct store_accept *a, const struct manifest *
 	if (!a->report || messages_report_decode(&r, a->report, strlen(a->report), NULL))
 		return;
 	own_metrics_add(&w->own, &r, n);
+	add_owned(w, &r, n);
 	if (!r.has_evaluate)
 		return;
+	add_counts(w, a->report);
 	/* Of as many examples as it trained on, at most. */
 	uint64_t examples = r.eval_examples < m->examples ? r.eval_examples : m->examples;
 	if (examples == 0)
@@ -77,10 +107,13 @@ grow_inputs(struct fold *w)
 	double *normalisers = realloc(w->normalisers, room * sizeof(*normalisers));
 	if (normalisers)
 		w->normalisers = normalisers;
+	struct metric_value *owned = realloc(w->owned, room * sizeof(*owned));
+	if (owned)
+		w->owned = owned;
 	struct metric_report *measured = realloc(w->measured, room * sizeof(*measured));
 	if (measured)
 		w->measured = measured;
-	if (!inputs || !weights || !normalisers || !measured)
+	if (!inputs || !weights || !normalisers || !measured || !owned)
 		return ERR_NOMEM;
 	w->room = room;
 	return ERR_OK;
@@ -199,6 +232,7 @@ fold_measure(struct fold *w, struct why *why)
 
 	bool lacks = w->f->lacks && w->f->row.state == OUTCOME_EVALUATING;
 
+	w->out.row.eval_own = metric_own(w->f->spec, w->owned, w->owned_count);
 	if (w->f->spec->recipe.evaluate_by != EVALUATE_DEVICES || lacks)
 		return ERR_OK;
 	if (w->f->no_numbers > 0)
@@ -359,7 +393,9 @@ fold_deinit(struct fold *w)
 	free(w->weights);
 	free(w->normalisers);
 	free(w->measured);
+	free(w->owned);
 	own_metrics_deinit(&w->own);
+	counts_free(w->counts);
 	free(w->tile.step.data);
 	free(w->tile.step.state);
 	free(w->tile.step.download.payload);

@@ -45,7 +45,11 @@ struct fold {
 	struct metric_report *measured; /* by devices, of the base */
 	size_t measured_count;
 	uint64_t measured_examples;
+	struct metric_value *owned; /* what devices report of the monitor's own metric */
+	size_t owned_count;
 	struct own_metrics own;
+	struct counts
+	    *counts; /* owned: of all who evaluated; NULL: the job asks for none, or nobody did */
 };
 
 /* Reads the accepted rows, sums what they report into out.row. */

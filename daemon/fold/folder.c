@@ -12,6 +12,7 @@
 #include "cpu.h"
 #include "evaluator.h"
 #include "fault.h"
+#include "figures_view.h"
 #include "fold.h"
 #include "hex.h"
 #include "histogram.h"
@@ -128,6 +129,19 @@ put_metrics(struct store_db *db, const struct fold *w)
 }
 
 static enum err
+put_figures(struct store_db *db, const struct fold *w)
+{
+	struct buf text;
+
+	buf_init(&text, FIGURES_VIEW_MAX);
+	enum err e = figures_view_print(&text, w->counts);
+	if (!e)
+		e = metric_rows_put_figures(db, w->f->job_id, w->f->row.round, text.data);
+	buf_deinit(&text);
+	return e;
+}
+
+static enum err
 commit_work(struct store_db *db, void *arg, struct why *why)
 {
 	struct fold *w = arg;
@@ -142,6 +156,10 @@ commit_work(struct store_db *db, void *arg, struct why *why)
 	FAULT("commit.round");
 	if (!e)
 		e = put_metrics(db, w);
+	if (!e && w->counts)
+		e = put_figures(db, w);
+	if (!e && o->best_changed)
+		e = metric_rows_put_best(db, w->f->job_id, &o->best);
 	if (!e && o->row.state == OUTCOME_COMMITTED)
 		e = put_model(db, w, &m, why);
 	if (!e && (o->after.begin_next || o->after.begin_evaluation))
@@ -464,6 +482,7 @@ begin_evaluation(struct folder *d, struct queued *q)
 	const struct evaluation v = {.f = &q->f,
 	    .params = (const float *)q->w.tile.step.data,
 	    .out = &q->w.out.row.evaluate,
+	    .counts = &q->w.counts,
 	    .done = evaluated,
 	    .context = d,
 	    .round = q};

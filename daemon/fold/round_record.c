@@ -1,5 +1,6 @@
 #include "round_record.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,6 +110,8 @@ round_facts(const struct fold *w)
 	json_add_u64(v, "examples", r->examples);
 	if (r->evaluate.known)
 		json_add(v, "evaluate", metric_facts(&r->evaluate));
+	if (isfinite(r->eval_own))
+		json_add_double(v, "own", r->eval_own);
 	if (w->out.turn.verdict >= GUARD_STOP)
 		json_add(v, "guard", guard_facts(&w->out.turn));
 	if (r->reason[0])

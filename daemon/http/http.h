@@ -13,7 +13,7 @@
  * a missing Host and bytes above 0x7f in the path. Bodies are the connection's business. No I/O.
  */
 #define HTTP_PATH_MAX 1024
-#define HTTP_VALUE_MAX 16384 /* the longest header value kept (a report in base64) */
+#define HTTP_VALUE_MAX 24576 /* the longest header value kept (a report in base64) */
 
 enum http_verb { VERB_GET, VERB_HEAD, VERB_PUT, VERB_POST, VERB_DELETE, VERB_PATCH, VERB_OTHER };
 

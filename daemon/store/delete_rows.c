@@ -7,6 +7,8 @@ enum statement {
 	REPORTS,
 	RECORDS,
 	METRICS,
+	FIGURES,
+	BEST,
 	DOCUMENT,
 	ROUNDS,
 	PAST,
@@ -28,6 +30,9 @@ static const char *const texts[] = {
 	 "(SELECT seq FROM audit WHERE job = ? AND round BETWEEN ? AND ?)"),
     [METRICS - STORE_DELETE_STATEMENTS] =
 	"DELETE FROM round_metric WHERE job = ? AND round BETWEEN ? AND ?",
+    [FIGURES - STORE_DELETE_STATEMENTS] =
+	"DELETE FROM round_figures WHERE job = ? AND round BETWEEN ? AND ?",
+    [BEST - STORE_DELETE_STATEMENTS] = "DELETE FROM best_model WHERE job = ?",
     [DOCUMENT - STORE_DELETE_STATEMENTS] =
 	("DELETE FROM audit_detail WHERE (seq, place) IN "
 	 "(SELECT seq, max(place) FROM audit JOIN audit_detail USING (seq) WHERE job = ? "
@@ -85,7 +90,7 @@ store_delete_tasks(struct store_db *db, const uint8_t job[16], uint64_t from, ui
 enum err
 store_delete_reports(struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t to)
 {
-	static const enum statement all[] = {REPORTS, RECORDS, METRICS};
+	static const enum statement all[] = {REPORTS, RECORDS, METRICS, FIGURES};
 	enum err e = ERR_OK;
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && !e; i++) {
@@ -110,6 +115,8 @@ store_delete_job(struct store_db *db, const uint8_t job[16], double now)
 
 	if (!e)
 		e = run(db, DOCUMENT, job);
+	if (!e)
+		e = run(db, BEST, job);
 	if (!e)
 		e = run(db, ROUNDS, job);
 	if (!e)

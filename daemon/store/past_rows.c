@@ -34,6 +34,10 @@ static const struct store_field past_fields[] = {
     {STORE_BLOB, ARRAY(best_model)},
     {STORE_REAL, AT(best_value), 0},
     {STORE_BOOL, AT(only_evaluates), 0},
+    {STORE_TEXT, ARRAY(monitor)},
+    {STORE_BOOL, AT(monitor_rises), 0},
+    {STORE_UNSIGNED, AT(keep_last), 0},
+    {STORE_UNSIGNED, AT(keep_every), 0},
 };
 static const struct store_table past_table = {
     sizeof(past_fields) / sizeof(past_fields[0]), past_fields};
@@ -52,14 +56,15 @@ _Static_assert((int)STATEMENTS <= (int)STORE_MODEL_STATEMENTS, "the cache has a 
 	"id, owner, name, state, reason, priority, created_at, ended_at, round, " \
 	"rounds_committed, base, model, model_bytes, parameters, metric_known, metric_examples, " \
 	"metric_loss, metric_accuracy, metric_round, is_guarded, has_best, bad, rollbacks, " \
-	"base_round, best_round, best_model, best_value, only_evaluates"
+	"base_round, best_round, best_model, best_value, only_evaluates, monitor, monitor_rises, " \
+	"keep_last, keep_every"
 
 enum err
 store_past_put(struct store_db *db, const struct store_past *p)
 {
 	struct store_query q = store_query_begin(db, PUT,
 	    "INSERT OR REPLACE INTO past_job (" PAST ") "
-	    "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+	    "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
 
 	store_query_row(&q, &past_table, p);
 	return store_query_done(&q);

@@ -23,6 +23,9 @@ struct store_past {
 	uint8_t best_model[32];
 	double best_value;
 	bool only_evaluates; /* its job made no models */
+	char monitor[80]; /* job_monitor_word; "": it has none */
+	bool monitor_rises;
+	uint64_t keep_last, keep_every; /* of its document */
 };
 /* Insert or replace. ERR_NOTFOUND if there is no such job. */
 ERR_MUST_USE enum err store_past_put(struct store_db *db, const struct store_past *p);

@@ -76,6 +76,7 @@ static const struct store_field round_fields[] = {
     {STORE_UNSIGNED, AT(round, evaluate.examples), 0},
     {STORE_REAL, AT(round, evaluate.loss), 0},
     {STORE_REAL, AT(round, evaluate.accuracy), 0},
+    {STORE_REAL, AT(round, eval_own), 0},
     {STORE_REAL, AT(round, opened_at), 0},
     {STORE_REAL, AT(round, closed_at), 0},
     {STORE_TEXT, ARRAY(round, reason)},
@@ -132,7 +133,7 @@ _Static_assert(
 #define ROUND \
 	"job, round, state, base, model, optimizer_state, reports, invited, aborted, reopened, " \
 	"goal, examples, bytes_up, bytes_down, loss, accuracy, norm, eval_known, eval_examples, " \
-	"eval_loss, eval_accuracy, opened_at, closed_at, reason"
+	"eval_loss, eval_accuracy, eval_own, opened_at, closed_at, reason"
 #define ACCEPT "job, round, device, task, manifest, receipt, report, body_bytes, accepted_at"
 
 /* INSERT OR REPLACE would delete the old row, and with it what refers to it; hence the upserts. */
@@ -162,7 +163,7 @@ static const char *const texts[STATEMENTS] = {
     [JOB_EACH] = "SELECT " JOB " FROM job ORDER BY rowid",
     [ROUND_PUT] =
 	"INSERT INTO round (" ROUND
-	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job, round) "
+	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job, round) "
 	"DO UPDATE SET state = excluded.state, base = excluded.base, model = excluded.model, "
 	"optimizer_state = excluded.optimizer_state, reports = excluded.reports, "
 	"invited = excluded.invited, aborted = excluded.aborted, reopened = excluded.reopened, "
@@ -170,7 +171,8 @@ static const char *const texts[STATEMENTS] = {
 	"bytes_down = excluded.bytes_down, loss = excluded.loss, accuracy = excluded.accuracy, "
 	"norm = excluded.norm, eval_known = excluded.eval_known, "
 	"eval_examples = excluded.eval_examples, eval_loss = excluded.eval_loss, "
-	"eval_accuracy = excluded.eval_accuracy, opened_at = excluded.opened_at, "
+	"eval_accuracy = excluded.eval_accuracy, eval_own = excluded.eval_own, opened_at = "
+	"excluded.opened_at, "
 	"closed_at = excluded.closed_at, reason = excluded.reason",
     [ROUND_GET] = "SELECT " ROUND " FROM round WHERE job = ? AND round = ?",
     [ROUND_LAST] = "SELECT " ROUND " FROM round WHERE job = ? ORDER BY round DESC LIMIT 1",

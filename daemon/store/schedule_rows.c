@@ -12,7 +12,8 @@ schedule_rows_step(struct schedule_state *c, const struct job_spec *spec,
 	    .state = row->optimizer_state,
 	    .evaluated = row->evaluate.known,
 	    .loss = row->evaluate.loss,
-	    .accuracy = row->evaluate.accuracy};
+	    .accuracy = row->evaluate.accuracy,
+	    .own = row->eval_own};
 
 	schedule_state_step(c, spec, &r, out);
 }

@@ -153,7 +153,20 @@ static const char *const migrations[] = {
     "CREATE INDEX job_brief ON job (created_at, id, state);"
     "CREATE INDEX job_owner ON job (owner, id);",
     /* Jobs that make no models. With them come states of rounds that older programs do not know. */
-    "ALTER TABLE past_job ADD COLUMN only_evaluates INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE past_job ADD COLUMN only_evaluates INTEGER NOT NULL DEFAULT 0;"
+    /* What rounds were measured by beyond loss and accuracy, and which models were best. */
+    "ALTER TABLE round ADD COLUMN eval_own REAL;"
+    "CREATE TABLE round_figures ("
+    "	job BLOB NOT NULL, round INTEGER NOT NULL, figures TEXT NOT NULL, PRIMARY KEY (job, round),"
+    "	FOREIGN KEY (job, round) REFERENCES round) STRICT;"
+    "CREATE TABLE best_model ("
+    "	job BLOB NOT NULL REFERENCES job, place INTEGER NOT NULL, round INTEGER NOT NULL,"
+    "	model BLOB NOT NULL CHECK (length(model) = 32), value REAL NOT NULL,"
+    "	PRIMARY KEY (job, place)) STRICT, WITHOUT ROWID;"
+    "ALTER TABLE past_job ADD COLUMN monitor TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE past_job ADD COLUMN monitor_rises INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE past_job ADD COLUMN keep_last INTEGER NOT NULL DEFAULT 4294967295;"
+    "ALTER TABLE past_job ADD COLUMN keep_every INTEGER NOT NULL DEFAULT 4294967295;",
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 

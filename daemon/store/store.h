@@ -193,6 +193,7 @@ struct store_round {
 	uint64_t examples, bytes_up, bytes_down;
 	double loss, accuracy, norm; /* NaN where unknown */
 	struct store_metric evaluate;
+	double eval_own; /* the monitor's own metric, over its devices; NaN: not known */
 	double opened_at, closed_at;
 	char reason[128];
 };

@@ -15,9 +15,9 @@ enum {
 	STORE_SPOOL_STATEMENTS = 80,
 	STORE_DELETE_STATEMENTS = 84,
 	STORE_METRIC_STATEMENTS = 96,
-	STORE_PAST_STATEMENTS = 98,
-	STORE_MODEL_STATEMENTS = 101,
-	STORE_STATEMENTS = 107
+	STORE_PAST_STATEMENTS = 104,
+	STORE_MODEL_STATEMENTS = 107,
+	STORE_STATEMENTS = 113
 };
 
 /* A connection. Its statements are prepared at first use and finalized at close; one thread at a time uses it. */

@@ -7,6 +7,7 @@
 #include "draw.h"
 #include "num.h"
 #include "prng.h"
+#include "tally.h"
 #include "training.h"
 
 /* Streams of a device's seed. */
@@ -324,6 +325,15 @@ train_run(struct net *net, const struct dataset *data, const struct train_config
 	return e;
 }
 
+static void
+tally(struct counts *to, const struct net *net, const struct net_batch *b)
+{
+	if (to && b->labels)
+		tally_classes(to, net_output(net), b->labels, b->n, net_outputs(net));
+	else if (to)
+		tally_values(to, net_output(net), b->targets, b->n, net_outputs(net));
+}
+
 static enum err
 score_batches(struct net *net, const struct dataset *data, const struct train_config *config,
     struct batch *b, struct train_score *score)
@@ -341,6 +351,7 @@ score_batches(struct net *net, const struct dataset *data, const struct train_co
 		enum err e = net_eval(net, &batch, &got);
 		if (e)
 			return e;
+		tally(config->counts, net, &batch);
 		score->loss += got.loss;
 		right += got.right;
 	}
@@ -367,6 +378,10 @@ train_evaluate_while(struct net *net, const struct dataset *data, const struct t
 	enum err e = check_data(net, data, why);
 
 	*score = (struct train_score){0};
+	if (!e && config->counts &&
+	    config->counts->class_count != (data->labels ? net_outputs(net) : 0))
+		e = err_set(why, ERR_INVALID, "figures of %zu classes, and the network has %zu",
+		    config->counts->class_count, data->labels ? net_outputs(net) : 0);
 	if (e)
 		return e;
 	uint32_t size = net_max_batch(net);

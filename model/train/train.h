@@ -1,5 +1,6 @@
 #ifndef TRAIN_H
 #define TRAIN_H
+#include "counts.h"
 #include "dataset.h"
 #include "net.h"
 
@@ -14,6 +15,8 @@ struct train_config {
 	uint64_t round; /* for the schedule, from 1 */
 	uint64_t seed; /* of this device's work in this round */
 	const float *shift; /* added to every gradient (net_update.shift); NULL: none */
+	/* Of an evaluation: to these is added what is counted, with the data set's classes; NULL: nothing is. After a failure of no use. */
+	struct counts *counts;
 	/* Called after every step but the last, where there is nothing left to end; returning true ends training there (partial
 	 * work). NULL: never. */
 	bool (*stop)(void *context, uint64_t steps_done, uint64_t steps_planned);
@@ -47,7 +50,7 @@ struct train_score {
 /* Evaluates on the whole set in batches. */
 ERR_MUST_USE enum err train_evaluate(struct net *net, const struct dataset *data,
     const struct data_spec *spec, struct train_score *score, struct why *why);
-/* Likewise, with the config's data, stop and context: stop is called before every batch, with how many are done and how many there
+/* Likewise, with the config's data, counts, stop and context: stop is called before every batch, with how many are done and how many there
  * are. ERR_CLOSED once it returns true. */
 ERR_MUST_USE enum err train_evaluate_while(struct net *net, const struct dataset *data,
     const struct train_config *config, struct train_score *score, struct why *why);

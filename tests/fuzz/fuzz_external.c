@@ -28,6 +28,9 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static struct report_file out;
+	/* The counts of a job that asks for some of two classes. */
+	static const struct recipe recipe = {.data = {.class_count = 2},
+	    .figures = {.classes = true, .auc = true, .tops = {1}, .top_count = 1}};
 	struct work w = {.path = ""};
 	struct why why = {""};
 
@@ -41,12 +44,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	make_base(&w);
 	scratch_put("report.json", data, report);
 	scratch_put("after.safetensors", data + report, len - report);
-	enum err e = report_file_read(&out, scratch_get(), &why);
+	enum err e = report_file_read(&out, scratch_get(), &recipe, &why);
 	if (e == ERR_OK)
 		require(
 		    out.finish.examples >= 1 && out.finish.steps >= 1 && isfinite(out.finish.loss));
 	else
 		require(why.text[0]);
+	require(!e || !out.counts);
+	counts_free(out.counts);
 	why.text[0] = '\0';
 	if (e) {
 		strcpy(out.after[0], "after.safetensors");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #define FACTOR_MAX 1e6
+#define DROP_MAX 1e30 /* of an own metric */
 #define ROUNDS_MAX 1000
 #define TIMES_MAX 1000000
 #define REPORTS_MAX 1000000
@@ -12,14 +13,37 @@
 static void
 read_measure(struct guard_spec *s, struct field *o)
 {
-	bool accuracy = s->metric == GUARD_ACCURACY;
-	const char *own = accuracy ? "drop" : "factor", *other = accuracy ? "factor" : "drop";
+	static const char *const names[] = {
+	    [GUARD_ACCURACY] = "accuracy", [GUARD_LOSS] = "loss", [GUARD_OWN] = "this metric"};
+	bool rises = s->metric == GUARD_ACCURACY || s->rises;
+	const char *own = rises ? "drop" : "factor", *other = rises ? "factor" : "drop";
+	double most = s->metric == GUARD_ACCURACY ? 1 : DROP_MAX;
 
-	s->drop = field_double(o, "drop", 0, 1, accuracy ? FIELD_MUST_DOUBLE : 0);
-	s->factor = field_double(o, "factor", 1, FACTOR_MAX, accuracy ? 1 : FIELD_MUST_DOUBLE);
+	s->drop = field_double(o, "drop", 0, most, rises ? FIELD_MUST_DOUBLE : 0);
+	s->factor = field_double(o, "factor", 1, FACTOR_MAX, rises ? 1 : FIELD_MUST_DOUBLE);
 	if (field_has(o, other))
-		field_fail(o, other, "belongs to %s; %s has \"%s\"", accuracy ? "loss" : "accuracy",
-		    accuracy ? "accuracy" : "loss", own);
+		field_fail(o, other, "belongs to %s; %s has \"%s\"", rises ? "loss" : "accuracy",
+		    names[s->metric], own);
+}
+
+/* Of the three, an own metric is the monitor's, which says whether more is better. */
+static void
+read_metric(struct job_spec *out, struct field *o)
+{
+	static const char *const metrics[] = {
+	    [GUARD_ACCURACY] = "accuracy", [GUARD_LOSS] = "loss", NULL};
+	const char *word = json_string(json_get(o->value, "metric"));
+	struct guard_spec *s = &out->guard;
+	struct monitor_spec named;
+
+	if (word && job_monitor_find(&named, word) && named.metric == MONITOR_OWN) {
+		field_has(o, "metric");
+		(void)job_monitor_takes(out, word, o, "metric");
+		s->metric = GUARD_OWN;
+		s->rises = out->monitor.rises;
+		return;
+	}
+	s->metric = (enum guard_metric)field_choice(o, "metric", metrics, FIELD_MUST_CHOICE);
 }
 
 /* In any codec that a device may choose. */
@@ -40,7 +64,7 @@ check(const struct job_spec *job, struct field *o)
 {
 	const struct recipe *r = &job->recipe;
 
-	if (r->evaluate_by == EVALUATE_NONE)
+	if (r->evaluate_by == EVALUATE_NONE && job->guard.metric != GUARD_OWN)
 		field_fail(o, NULL, "needs \"evaluate\": nothing would measure it");
 	if (job->guard.metric == GUARD_ACCURACY && r->net.layer_count && r->net.loss == LOSS_MSE)
 		field_fail(o, "metric", "the mse loss has no accuracy");
@@ -55,8 +79,6 @@ check(const struct job_spec *job, struct field *o)
 void
 job_guard_read(struct job_spec *out, struct field *doc)
 {
-	static const char *const metrics[] = {
-	    [GUARD_ACCURACY] = "accuracy", [GUARD_LOSS] = "loss", NULL};
 	static const char *const actions[] = {[GUARD_DO_STOP] = "stop",
 	    [GUARD_DO_PAUSE] = "pause",
 	    [GUARD_DO_ROLLBACK] = "rollback",
@@ -67,7 +89,7 @@ job_guard_read(struct job_spec *out, struct field *doc)
 	s->on = field_has(doc, "guard");
 	if (!s->on)
 		return;
-	s->metric = (enum guard_metric)field_choice(&o, "metric", metrics, FIELD_MUST_CHOICE);
+	read_metric(out, &o);
 	read_measure(s, &o);
 	s->window = (uint32_t)field_u64(&o, "window", 1, GUARD_WINDOW_MAX, 10);
 	s->rounds = (uint32_t)field_u64(&o, "rounds", 1, ROUNDS_MAX, 1);

@@ -265,25 +265,42 @@ check_variates(struct job_spec *out, struct field *doc)
 		field_fail(&local, "control_variates", "has fewer devices than round.goal");
 }
 
+/* "metrics.NAME": x, of the monitor's own metric. word must stay until the target's field_end. */
+static void
+read_own_target(struct job_spec *out, struct field *target, char word[JOB_MONITOR_WORD])
+{
+	struct monitor_spec named;
+
+	job_monitor_word(word, &out->monitor);
+	for (const struct json *v = json_first(target->value); v; v = json_next(v))
+		if (job_monitor_find(&named, json_key(v)) && named.metric == MONITOR_OWN &&
+		    job_monitor_takes(out, json_key(v), target, json_key(v))) {
+			out->stop.has_own = field_has(target, word);
+			out->stop.own = field_double(target, word, -NORM_MAX, NORM_MAX, 0);
+		}
+}
+
 static void
 read_stop(struct job_spec *out, struct field *doc)
 {
 	struct field o = field_object(doc, "stop");
 	struct field target = field_object(&o, "target");
 	struct stop_spec *s = &out->stop;
+	char word[JOB_MONITOR_WORD];
 
 	s->rounds = field_u64(&o, "rounds", 0, STOP_ROUNDS_MAX, 0);
 	s->has_accuracy = field_has(&target, "accuracy");
 	s->accuracy = field_double(&target, "accuracy", 0, 1, 0);
 	s->has_loss = field_has(&target, "loss");
 	s->loss = field_double(&target, "loss", 0, NORM_MAX, 0);
+	read_own_target(out, &target, word);
 	field_end(&target);
 	field_end(&o);
 	if (!field_has(&o, "target"))
 		return;
-	if (!s->has_accuracy && !s->has_loss)
+	if (!s->has_accuracy && !s->has_loss && !s->has_own)
 		field_fail(&target, NULL, "needs \"accuracy\" or \"loss\"");
-	if (out->recipe.evaluate_by == EVALUATE_NONE)
+	if (out->recipe.evaluate_by == EVALUATE_NONE && (s->has_accuracy || s->has_loss))
 		field_fail(&target, NULL, "needs \"evaluate\": nothing would measure it");
 	if (s->has_accuracy && out->recipe.net.layer_count && out->recipe.net.loss == LOSS_MSE)
 		field_fail(&target, "accuracy", "the mse loss has none");
@@ -330,6 +347,8 @@ read_job(struct job_spec *out, const struct json *doc, struct why *why)
 	read_aggregate(out, &root);
 	read_download(&out->download, &root);
 	check_sparse(out, &root);
+	job_monitor_read(out, &root);
+	job_monitor_read_keep(out, &root);
 	read_stop(out, &root);
 	job_guard_read(out, &root);
 	check_variates(out, &root);
@@ -394,10 +413,31 @@ check_hostile(const struct rule_spec *rule, struct why *why)
 	return ERR_OK;
 }
 
+/* What devices count must fit into their reports, whatever they find. */
+static enum err
+check_figures(const struct job_spec *job, struct why *why)
+{
+	const struct recipe *r = &job->recipe;
+	uint64_t bytes =
+	    figure_set_bytes(&r->figures, r->data.class_count, job->aggregate.max_examples);
+
+	if (bytes <= FIGURE_SET_BYTES_MAX)
+		return ERR_OK;
+	return err_set(why, ERR_INVALID,
+	    "evaluate.figures: with %zu classes and up to %llu examples (aggregate.max_examples) "
+	    "a report could need %llu bytes for them, and has %d",
+	    r->data.class_count, (unsigned long long)job->aggregate.max_examples,
+	    (unsigned long long)bytes, FIGURE_SET_BYTES_MAX);
+}
+
 enum err
 job_check(const struct job_spec *job, struct why *why)
 {
 	const struct recipe *r = &job->recipe;
+	enum err e = check_figures(job, why);
+
+	if (e)
+		return e;
 
 	if (r->net.layer_count > 0 && r->net.loss == LOSS_MSE && r->data.class_count > 0)
 		return err_set(why, ERR_INVALID,

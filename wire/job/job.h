@@ -79,14 +79,38 @@ struct download_spec {
 	bool feedback; /* what a round's codec lost is added to the next round's difference */
 };
 
+/* What says which model is better. */
+enum monitor_metric {
+	MONITOR_NONE, /* nothing measures the job's models */
+	MONITOR_ACCURACY,
+	MONITOR_LOSS,
+	MONITOR_OWN, /* "metrics.NAME": what trainers report under this name */
+};
+
+struct monitor_spec {
+	enum monitor_metric metric;
+	bool rises; /* more is better */
+	char name[RECIPE_NAME_MAX]; /* of MONITOR_OWN, else "" */
+};
+
+/* Which of its models stay. */
+#define JOB_KEEP_BEST_MAX 16
+#define JOB_KEEP_CONFIGURED UINT32_MAX /* as [retention] says */
+struct keep_spec {
+	uint32_t last; /* the newest */
+	uint32_t every; /* those of each so many rounds; 0: none for that */
+	uint32_t best; /* by the monitor, 1..JOB_KEEP_BEST_MAX */
+};
+
 struct stop_spec {
 	uint64_t rounds; /* 0: no limit */
-	bool has_accuracy, has_loss;
+	bool has_accuracy, has_loss, has_own;
 	double accuracy, loss; /* reached when metric >= accuracy, or <= loss */
+	double own; /* of the monitor's own metric: reached as it rises or falls */
 };
 
 /* What is done when a metric collapses; round/guard.h says when. */
-enum guard_metric { GUARD_ACCURACY, GUARD_LOSS };
+enum guard_metric { GUARD_ACCURACY, GUARD_LOSS, GUARD_OWN }; /* own: the monitor's */
 enum guard_action { GUARD_DO_STOP, GUARD_DO_PAUSE, GUARD_DO_ROLLBACK };
 
 #define GUARD_WINDOW_MAX 32 /* as many models may be held for going back to */
@@ -94,8 +118,9 @@ enum guard_action { GUARD_DO_STOP, GUARD_DO_PAUSE, GUARD_DO_ROLLBACK };
 struct guard_spec {
 	bool on;
 	enum guard_metric metric;
-	double drop; /* accuracy: bad is more than this below the best */
-	double factor; /* loss: bad is more than this times the best */
+	bool rises; /* of an own metric: more is better */
+	double drop; /* bad is more than this below the best */
+	double factor; /* bad is more than this times the best */
 	uint32_t window; /* good rounds among which the best is sought, 1..GUARD_WINDOW_MAX */
 	uint32_t rounds; /* bad ones in a row that make a collapse, >= 1 */
 	enum guard_action action;
@@ -114,6 +139,8 @@ struct job_spec {
 	struct download_spec download;
 	struct stop_spec stop;
 	struct guard_spec guard;
+	struct monitor_spec monitor;
+	struct keep_spec keep;
 };
 
 /* Parses a whole document, unknown keys being errors. `why` names the key by its path
@@ -126,6 +153,11 @@ ERR_MUST_USE enum err job_check(const struct job_spec *job, struct why *why);
 void job_deinit(struct job_spec *job);
 /* Does the coordinator measure this round's model? Each evaluate.every-th, and the last. */
 bool job_measures(const struct job_spec *job, uint64_t round);
+/* "accuracy", "loss", "metrics.NAME"; "" of none. */
+#define JOB_MONITOR_WORD 80
+void job_monitor_word(char out[JOB_MONITOR_WORD], const struct monitor_spec *m);
+/* The metric of such a word, in the mode it has by itself; false: it is none. */
+bool job_monitor_find(struct monitor_spec *out, const char *word);
 /* What a new document has to keep beyond that; job_parse still takes older ones. ERR_LIMIT above JOB_VALUES_MAX. */
 ERR_MUST_USE enum err job_bound(const char *text, size_t len, struct why *why);
 

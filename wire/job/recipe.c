@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* Keys beside the recipe's in a job document, which job.c reads. */
-static const char *const job_keys[] = {
-    "name", "seed", "round", "select", "priority", "aggregate", "download", "stop", "guard", "kind"};
+static const char *const job_keys[] = {"name", "seed", "round", "select", "priority", "aggregate",
+    "download", "stop", "guard", "kind", "monitor", "keep"};
 
 static void
 read_tensors(struct recipe *out, struct field *doc)
@@ -61,6 +61,8 @@ check_evaluate(const struct recipe *r, const struct field *doc, struct field *o)
 		    doc, "evaluate", "the coordinator cannot evaluate a model without layers");
 	if (r->evaluate_by != EVALUATE_COORDINATOR && field_has(o, "every"))
 		field_fail(o, "every", "belongs to \"by\": \"coordinator\"");
+	if (r->figures.regression && r->net.layer_count > 0 && r->net.loss != LOSS_MSE)
+		field_fail(o, "figures", "\"regression\" goes with the mse loss");
 }
 
 static void
@@ -82,6 +84,8 @@ read_evaluate(struct recipe *out, struct field *doc)
 	out->evaluate_deadline_s =
 	    field_double(&o, "deadline_s", RECIPE_EVALUATE_MIN, RECIPE_EVALUATE_MAX,
 		out->evaluate_by == EVALUATE_COORDINATOR ? RECIPE_EVALUATE_COORDINATOR : 0);
+	figure_set_read(&out->figures, &o);
+	figure_set_check(&out->figures, &o, out->data.class_count);
 	check_evaluate(out, doc, &o);
 	field_end(&o);
 }

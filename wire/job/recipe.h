@@ -1,6 +1,7 @@
 #ifndef RECIPE_H
 #define RECIPE_H
 #include "codec.h"
+#include "figure_set.h"
 #include "json.h"
 #include "recipe_text.h"
 #include "tensor.h"
@@ -151,6 +152,7 @@ struct recipe {
 	struct local_spec local;
 	enum evaluate_by evaluate_by;
 	char evaluate_data[RECIPE_NAME_MAX];
+	struct figure_set figures; /* beyond loss and accuracy */
 	uint32_t evaluate_every; /* coordinator: each so many rounds, at least 1 */
 	/* What is not known then is never known: coordinator: of a round; devices: of the last model, 0 for round.deadline_s. */
 	double evaluate_deadline_s;

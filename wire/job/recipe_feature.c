@@ -8,6 +8,7 @@ enum feature {
 	FEATURE_CLIP,
 	FEATURE_EVALUATE_TASK,
 	FEATURE_FEEDBACK,
+	FEATURE_FIGURES,
 	FEATURE_INIT_TORCH,
 	FEATURE_OPTIMIZERS,
 	FEATURE_PROX,
@@ -22,6 +23,7 @@ static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
     [FEATURE_CLIP] = "clip",
     [FEATURE_EVALUATE_TASK] = RECIPE_FEATURE_EVALUATE,
     [FEATURE_FEEDBACK] = "feedback",
+    [FEATURE_FIGURES] = "figures",
     [FEATURE_INIT_TORCH] = "init-torch",
     [FEATURE_OPTIMIZERS] = "optimizers",
     [FEATURE_PROX] = "prox",
@@ -41,6 +43,7 @@ recipe_feature_actor(const char *name)
 {
 	static const enum feature_actor actors[FEATURES] = {[FEATURE_EVALUATE_TASK] = FEATURE_BY_DEVICE,
 	    [FEATURE_FEEDBACK] = FEATURE_BY_DEVICE,
+	    [FEATURE_FIGURES] = FEATURE_BY_BOTH,
 	    [FEATURE_INIT_TORCH] = FEATURE_BY_DEVICE,
 	    [FEATURE_VARIATES] = FEATURE_BY_BOTH};
 
@@ -85,6 +88,8 @@ recipe_feature_missing(const struct recipe *r, const struct codec *codec,
 	needs[FEATURE_EVALUATE_TASK] =
 	    r->evaluate_by == EVALUATE_DEVICES && r->evaluate_deadline_s > 0;
 	needs[FEATURE_FEEDBACK] = recipe_upload_feedback(&r->upload, codec);
+	/* Also of another trainer: its report may be longer than an old device sends. */
+	needs[FEATURE_FIGURES] = r->evaluate_by == EVALUATE_DEVICES && figure_set_any(&r->figures);
 	needs[FEATURE_INIT_TORCH] = has_init(&r->net, INIT_TORCH);
 	if (r->builtin)
 		of_builtin(needs, &r->local);

@@ -2,6 +2,7 @@
 #define MESSAGES_H
 #include "abort_reason.h"
 #include "buf.h"
+#include "counts.h"
 #include "recipe.h"
 #include "task_kind.h"
 
@@ -87,9 +88,10 @@ ERR_MUST_USE enum err messages_task_decode(
     struct task *out, const char *text, size_t len, struct why *why);
 void messages_task_deinit(struct task *t);
 
-/* The signed report beside a manifest; at most 8 KiB of text, ERR_LIMIT above. Every key is optional: numbers that are
- * absent are NaN (examples 0), and what is not finite is left out of the text. */
-#define REPORT_MAX 8192
+/* The signed report beside a manifest; at most 16 KiB of text, or, without counts, the 8 KiB that every coordinator takes; ERR_LIMIT
+ * above. Every key is optional: numbers that are absent are NaN (examples 0), and what is not finite is left out of the text. */
+#define REPORT_MAX 16384
+#define REPORT_PLAIN_MAX 8192
 struct report_metric {
 	char name[RECIPE_NAME_MAX];
 	double value;
@@ -101,10 +103,16 @@ struct report {
 	double eval_accuracy; /* 0..1; NaN if none */
 	struct report_metric metrics[MESSAGES_LIST_MAX];
 	size_t metric_count;
+	const struct counts
+	    *counts; /* of the evaluation, for encoding; NULL: none, as after decoding */
 };
 ERR_MUST_USE enum err messages_report_encode(struct buf *out, const struct report *in);
 ERR_MUST_USE enum err messages_report_decode(
     struct report *out, const char *text, size_t len, struct why *why);
+/* The counts of a report's evaluation that a recipe asks for. *out is NULL if it asks for none or the report has no evaluation.
+ * ERR_INVALID names what is missing, out of range or contradicts the rest; ERR_NOMEM. The caller frees with counts_free. */
+ERR_MUST_USE enum err messages_report_counts(struct counts **out, const struct figure_set *wanted,
+    size_t classes, const char *text, size_t len, struct why *why);
 
 /* POST /v1/join and its answer. */
 struct join_request {

@@ -1,5 +1,7 @@
 #include "messages_inside.h"
 
+#include "counts_json.h"
+
 #include <float.h>
 #include <string.h>
 
@@ -20,6 +22,8 @@ report_tree(const struct report *in)
 		json_add_u64(part, "examples", in->eval_examples);
 		add_number(part, "loss", in->eval_loss);
 		add_number(part, "accuracy", in->eval_accuracy);
+		if (in->counts)
+			counts_json_add(part, in->counts);
 		json_add(o, "evaluate", part);
 	}
 	if (in->metric_count == 0)
@@ -37,7 +41,7 @@ messages_report_encode(struct buf *out, const struct report *in)
 	struct buf text;
 	enum err e;
 
-	buf_init(&text, REPORT_MAX);
+	buf_init(&text, in->counts ? REPORT_MAX : REPORT_PLAIN_MAX);
 	e = messages_finish(&text, report_tree(in));
 	if (!e)
 		e = buf_append(out, text.data, text.len);
@@ -90,4 +94,31 @@ messages_report_decode(struct report *out, const char *text, size_t len, struct 
 	if (len > REPORT_MAX)
 		return err_set(why, ERR_LIMIT, "a report larger than %d bytes", REPORT_MAX);
 	return messages_decode(&(struct message){out, sizeof(*out), read_report}, text, len, why);
+}
+
+enum err
+messages_report_counts(struct counts **out, const struct figure_set *wanted, size_t classes,
+    const char *text, size_t len, struct why *why)
+{
+	struct field_reader reader = {.why = why};
+	struct counts *counts = NULL;
+	struct json *tree = NULL;
+
+	*out = NULL;
+	if (!figure_set_any(wanted))
+		return ERR_OK;
+	enum err e = counts_new(&counts, wanted, classes, why);
+	if (e)
+		return e;
+	struct field root = messages_open(&tree, &reader, text, len);
+	struct field o = field_object(&root, "evaluate");
+	bool seen = field_has(&root, "evaluate");
+	if (seen)
+		counts_json_read(counts, &o);
+	json_free(tree);
+	if (seen && !reader.err)
+		*out = counts;
+	else
+		counts_free(counts);
+	return reader.err;
 }

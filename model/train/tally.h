@@ -1,0 +1,22 @@
+#ifndef TALLY_H
+#define TALLY_H
+#include "counts.h"
+#include "net.h"
+
+/*
+ * Counts what a network's outputs say of a batch: the figures' counts (wire/figures). Single IEEE operations only, so that two machines
+ * count the same.
+ *
+ * A class is predicted if its output is the largest, the first of equals; an example is right by top k if fewer than k outputs are
+ * larger than its class's, or equal and before it. The score of class 1 of two is z / (1 + |z|), z the difference of the outputs: it
+ * rises with the probability and, unlike that, tells confident ones apart; the bins are of equal width over its -1 to 1.
+ */
+
+/* outputs: n rows of `width`; labels in [0, width). */
+void tally_classes(
+    struct counts *to, const float *outputs, const int32_t *labels, uint32_t n, size_t width);
+/* targets: of the same shape as outputs. */
+void tally_values(
+    struct counts *to, const float *outputs, const float *targets, uint32_t n, size_t width);
+
+#endif

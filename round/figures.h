@@ -1,0 +1,33 @@
+#ifndef FIGURES_H
+#define FIGURES_H
+#include "counts.h"
+
+/*
+ * The ratios that people decide by, from the counts of all devices together. The one place where they are defined; docs/algorithms.md
+ * says them in words, with sources. NaN where there is nothing to divide by. Pure.
+ */
+
+struct figures_class {
+	double recall; /* right / examples of the class */
+	double precision; /* right / taken for the class */
+	double f1; /* 2 right / (examples + taken) */
+};
+
+struct figures {
+	const struct counts *counts; /* the caller's: what was wanted, and the sums */
+	struct figures_class *classes; /* counts->class_count; NULL if not wanted */
+	/* Means over the classes that occur among the examples or what they were taken for; what has nothing to divide by counts as 0. */
+	struct figures_class macro;
+	double top[FIGURE_SET_TOPS_MAX]; /* share right by each of counts->wanted.tops */
+	double mae; /* mean of |e| */
+	/* 1 - sum of e^2 / sum of (y - mean of y)^2, over all outputs as one column. */
+	double r2;
+	/* The share of pairs of a positive and a negative in which the positive has the larger score; half of those in one bin. */
+	double auc;
+};
+
+/* counts must stay. ERR_NOMEM. */
+ERR_MUST_USE enum err figures_of(struct figures *out, const struct counts *counts);
+void figures_deinit(struct figures *f);
+
+#endif

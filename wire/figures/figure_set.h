@@ -1,0 +1,31 @@
+#ifndef FIGURE_SET_H
+#define FIGURE_SET_H
+#include "field.h"
+
+/*
+ * Which figures a job asks for beyond loss and accuracy (`evaluate.figures`). They travel as counts in the signed report of a device,
+ * so a job whose counts might not fit there is refused when it is submitted.
+ */
+#define FIGURE_SET_TOPS_MAX 4
+#define FIGURE_SET_TOP_MAX 100 /* the largest k of "topK" */
+/* Of a report's 16 KiB, what counts may take at their longest; the rest is for loss, accuracy and own metrics. */
+#define FIGURE_SET_BYTES_MAX 14336
+
+struct figure_set {
+	bool classes; /* per class: recall, precision, F1 */
+	bool confusion;
+	bool regression; /* MAE and R2 */
+	bool auc; /* of two classes */
+	uint32_t tops[FIGURE_SET_TOPS_MAX]; /* k of each top-k, rising */
+	size_t top_count;
+};
+
+bool figure_set_any(const struct figure_set *w);
+/* The member "figures" of `evaluate`, an array of words; absent: none. */
+void figure_set_read(struct figure_set *out, struct field *evaluate);
+/* The most bytes that the counts of one device take as JSON, with so many classes and examples at most. */
+uint64_t figure_set_bytes(const struct figure_set *w, uint64_t classes, uint64_t examples);
+/* Do such figures go with so many classes, and into a report? Complains at "figures" of `evaluate`. */
+void figure_set_check(const struct figure_set *w, struct field *evaluate, uint64_t classes);
+
+#endif
