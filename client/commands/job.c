@@ -6,6 +6,7 @@
 #include "admin.h"
 #include "cmd.h"
 #include "deletion.h"
+#include "figures.h"
 #include "file.h"
 #include "find.h"
 #include "follow.h"
@@ -186,10 +187,11 @@ struct show {
 	const char *word;
 	uint64_t rounds;
 	bool watch, follow, ended;
+	bool confusion; /* the matrix, too */
 };
 
 static void
-print_shown(bool as_json, struct json *job, const struct json *rounds)
+print_shown(bool as_json, struct json *job, const struct json *rounds, bool confusion)
 {
 	if (as_json) {
 		json_add(job, "rounds", json_copy(rounds));
@@ -200,6 +202,7 @@ print_shown(bool as_json, struct json *job, const struct json *rounds)
 	if (json_count(rounds) > 0) {
 		printf("\n");
 		cmd_jobs_rounds(rounds);
+		cmd_figures_print(rounds, confusion);
 	}
 	if (json_count(json_get(job, "failures")) > 0) {
 		printf("\n");
@@ -224,7 +227,7 @@ show_once(struct cmd_admin *a, struct show *s, struct why *why)
 		s->ended = states_job_over(states_job_find(json_string(json_get(doc, "state"))));
 		if (s->watch && isatty(1))
 			printf("\033[H\033[2J");
-		print_shown(a->json, doc, json_get(rounds, "rounds"));
+		print_shown(a->json, doc, json_get(rounds, "rounds"), s->confusion);
 		fflush(stdout);
 	}
 	json_free(rounds);
@@ -260,12 +263,14 @@ job_show(int argc, char **argv)
 	    {"watch", 'w', NULL, "again every two seconds, until the job ends", NULL, &s.watch},
 	    {"follow", 'f', NULL, "a line per round as it is committed, until the job ends", NULL,
 		&s.follow},
+	    {"confusion", 0, NULL, "the confusion matrix, too, if the job asks for it", NULL,
+		&s.confusion},
 	    {"rounds", 0, "N", "how many of the latest rounds (default 20)", &rounds, NULL},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
 	const struct cmd_usage usage = {
-	    "job show JOB [--watch | --follow] [--rounds N] " CMD_ADMIN_USAGE,
+	    "job show JOB [--watch | --follow] [--rounds N] [--confusion] " CMD_ADMIN_USAGE,
 	    "Shows a job and its latest rounds.\n" JOB_HELP
 	    "\n--follow goes on when the coordinator was away; with --json it prints a JSON "
 	    "object per line.",

@@ -202,11 +202,26 @@ print_devices(const struct json *devices)
 	cmd_print_line("%s", "");
 }
 
+/* By the monitor. */
+static void
+print_best(const struct json *job)
+{
+	const struct json *monitor = json_get(job, "monitor"), *best = json_get(job, "best");
+	const char *metric = json_string(json_get(monitor, "metric"));
+	const char *mode = json_string(json_get(monitor, "mode"));
+	double value;
+
+	if (!metric || !json_double(json_get(best, "value"), &value))
+		return;
+	cmd_print_line("%-10s %s, %s: %.6g", "best of", metric, mode ? mode : "?", value);
+	fact("best round", best, "round");
+	fact("best model", best, "model");
+}
+
 void
 cmd_jobs_one(const struct json *job)
 {
 	const struct json *metric = json_get(job, "metric"), *open = json_get(job, "open");
-	const struct json *best = json_get(json_get(job, "guard"), "best");
 
 	fact("job", job, "job");
 	fact("name", job, "name");
@@ -223,11 +238,8 @@ cmd_jobs_one(const struct json *job)
 		fact("accuracy", metric, "accuracy");
 		fact("loss", metric, "loss");
 	}
-	if (json_kind(best) == JSON_OBJECT) {
-		fact("best round", best, "round");
-		fact("best model", best, "model");
-		fact("rollbacks", json_get(job, "guard"), "rollbacks");
-	}
+	print_best(job);
+	fact("rollbacks", json_get(job, "guard"), "rollbacks");
 	print_devices(json_get(job, "devices"));
 	if (json_kind(open) == JSON_OBJECT) {
 		fact("open round", open, "round");

@@ -16,10 +16,48 @@
 #include "hex.h"
 #include "modelfile.h"
 #include "network.h"
+#include "num.h"
 #include "print.h"
 #include "widen.h"
 
 #define MODEL_MAX ((uint64_t)1 << 40)
+
+/* Which of a job's models is meant. */
+struct chosen {
+	const char *round; /* NULL: none by its number */
+	bool best;
+};
+
+/* The model that a round made, or the best one. */
+static enum err
+find_chosen(
+    struct cmd_admin *a, const char *word, const struct chosen *c, char id[65], struct why *why)
+{
+	char job[CMD_FIND_ID], path[128];
+	struct json *doc = NULL;
+	uint64_t round = 0;
+
+	if (c->round && !num_u64(c->round, JSON_INT_MAX, &round))
+		return err_set(why, ERR_INVALID, "--round wants a number");
+	enum err e = cmd_find(a, CMD_FIND_JOB, word, job, why);
+	if (e)
+		return e;
+	snprintf(path, sizeof(path), "/v1/jobs/%s", job);
+	if (c->round)
+		snprintf(
+		    path, sizeof(path), "/v1/jobs/%s/rounds/%llu", job, (unsigned long long)round);
+	e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
+	const char *model = json_string(json_get(c->best ? json_get(doc, "best") : doc, "model"));
+	if (!e && (!model || strlen(model) != 64))
+		e = err_set(why, ERR_NOTFOUND,
+		    c->best ? "job %s has no best model: nothing was measured yet"
+			    : "this round of job %s has no model yet",
+		    word);
+	if (!e)
+		memcpy(id, model, 65);
+	json_free(doc);
+	return e;
+}
 
 /* A model id stands for itself; else the word names a job, whose present model is meant, or begins such a model's id. */
 static enum err
@@ -102,14 +140,19 @@ model_get(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
 	const char *file = NULL;
+	struct chosen chosen = {.round = NULL};
 	const struct cmd_option table[] = {
+	    {"round", 0, "N", "the model that round N of the job made", &chosen.round, NULL},
+	    {"best", 0, NULL, "the job's best model by its monitor", NULL, &chosen.best},
 	    {"output", 'o', "FILE", "where to (default: beginning of the id, .safetensors)", &file,
 		NULL},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"model get MODEL|JOB [-o FILE] " CMD_ADMIN_USAGE,
-	    "Fetches a model by id, or a job's present model, and checks its hash.", 1, 1};
+	const struct cmd_usage usage = {
+	    "model get MODEL|JOB [--round N | --best] [-o FILE] " CMD_ADMIN_USAGE,
+	    "Fetches a model by id, or a job's present, best or older model, and checks its hash.",
+	    1, 1};
 	struct cmd_words words;
 	struct why why = {""};
 	char id[65], name[40];
@@ -117,9 +160,14 @@ model_get(int argc, char **argv)
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
+	if (chosen.round && chosen.best) {
+		fprintf(stderr, "rivulet: only one of --round and --best\n");
+		return CMD_USAGE;
+	}
 	enum err e = cmd_admin_open(&a, &why);
 	if (!e)
-		e = find_model(&a, words.words[0], id, &why);
+		e = chosen.round || chosen.best ? find_chosen(&a, words.words[0], &chosen, id, &why)
+						: find_model(&a, words.words[0], id, &why);
 	if (!e && !file) {
 		snprintf(name, sizeof(name), "%.12s.safetensors", id);
 		file = name;

@@ -1,0 +1,8 @@
+#ifndef FIGURES_H
+#define FIGURES_H
+#include "json.h"
+
+/* The figures of the newest of these rounds that has some, as tables; nothing if none has. confusion: the matrix, too. */
+void cmd_figures_print(const struct json *rounds, bool confusion);
+
+#endif
