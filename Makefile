@@ -80,7 +80,7 @@ USES_daemon/backup   := models audit registry store config runtime
 USES_daemon/check    := backup spool models registry audit store config runtime
 USES_daemon/program  := check backup api fold engine net http spool models registry audit store config runtime report
 
-ROOMS_client    := host home session settings models outbox work device external agent cli verify doctor network commands
+ROOMS_client    := host home session settings models outbox work device external agent cli curves study verify doctor network commands
 USES_client/session  := home host
 USES_client/settings := home
 USES_client/work     := outbox models host
@@ -88,14 +88,17 @@ USES_client/device   := work outbox models settings session home host
 USES_client/external := device work outbox models settings session home host
 USES_client/agent    := external device work outbox models settings session home host
 USES_client/cli      := session home host
+USES_client/study    := curves cli session home host
 USES_client/verify   := cli session home host
 USES_client/doctor   := cli agent external outbox settings session home host
 USES_client/network  := cli agent external models settings session home host
-USES_client/commands := network doctor verify cli agent external device work outbox models settings session home host
+USES_client/commands := network doctor verify study curves cli agent external device work outbox models settings session home host
 
 # librivulet: the rooms of a device. A room with a FLOORS_ line sees these floors, and not all that its house uses.
 DEVICE := $(addprefix client/,host home session settings models outbox work device)
 $(foreach r,$(DEVICE),$(eval FLOORS_$r := base crypto wire))
+# Documents and curves as arrays and text: no session, no model.
+FLOORS_client/curves := base wire
 
 # $(1) = a folder, as a list of its rooms; a folder without rooms is its own.
 rooms   = $(if $(ROOMS_$(1)),$(addprefix $(1)/,$(ROOMS_$(1))),$(1))

@@ -62,6 +62,29 @@ cmd_options_parse(
 	return ERR_OK;
 }
 
+enum err
+cmd_options_all(struct cmd_words *values, const struct cmd_option *table, const char *name,
+    int argc, char **argv, struct why *why)
+{
+	const char *value;
+
+	values->count = 0;
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (argv[i][0] != '-' || argv[i][1] == '\0')
+			continue;
+		const struct cmd_option *o = find(table, argv[i], &value);
+		if (!o || o->flag)
+			continue;
+		value = value ? value : argv[++i];
+		if (strcmp(o->name, name) != 0)
+			continue;
+		if (values->count == CMD_OPTIONS_WORDS_MAX)
+			return err_set(why, ERR_INVALID, "too many --%s", name);
+		values->words[values->count++] = value;
+	}
+	return ERR_OK;
+}
+
 static void
 print_help(FILE *to, const struct cmd_option *table, const struct cmd_usage *usage)
 {

@@ -28,7 +28,11 @@ struct cmd_words {
 /* Parses argv[1..]. ERR_INVALID with why for an unknown option, a missing value or too many words. */
 ERR_MUST_USE enum err cmd_options_parse(struct cmd_words *words, const struct cmd_option *table,
     int argc, char **argv, struct why *why);
-/* The same for a whole subcommand: prints the reason and the usage on error, the usage on --help. True: go on; false: leave
+/* Every value that the option of that name was given, in order, in arguments that were parsed with success. ERR_INVALID for more than fit
+ * words. */
+ERR_MUST_USE enum err cmd_options_all(struct cmd_words *values, const struct cmd_option *table,
+    const char *name, int argc, char **argv, struct why *why);
+/* cmd_options_parse for a whole subcommand: prints the reason and the usage on error, the usage on --help. True: go on; false: leave
  * with *rc. `usage` is what stands behind "usage: rivulet "; least and most bound the words. */
 struct cmd_usage {
 	const char *usage;

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "contact.h"
 #include "print.h"
 #include "states.h"
 
 #define POLL_US 200000
-#define AWAY_US 1000000
 #define PAGE 1000
 
 struct follow {
@@ -18,7 +18,7 @@ struct follow {
 	uint64_t next; /* first round not printed yet */
 	bool terminal, progress; /* progress: an unfinished line stands on the terminal */
 	bool heading;
-	bool met, away; /* the coordinator answered; and does not now */
+	struct cmd_contact contact;
 	bool over; /* the job is, and all its rounds are printed */
 	enum job_state state;
 	char reason[160];
@@ -157,21 +157,6 @@ step(struct follow *f, struct why *why)
 	return e;
 }
 
-/* A coordinator that starts anew is away for a while: said when it goes and when it is back. */
-static enum err
-note_contact(struct follow *f, enum err e, const struct why *why)
-{
-	bool away = e == ERR_CLOSED && f->met;
-
-	if (away && !f->away)
-		cmd_print_error("%s; trying again until it answers", why->text);
-	if (!e && f->away)
-		cmd_print_error("the coordinator answers again");
-	f->met = f->met || !e;
-	f->away = away;
-	return away ? ERR_OK : e;
-}
-
 enum err
 cmd_follow(struct cmd_admin *a, const char *id, struct why *why)
 {
@@ -179,13 +164,13 @@ cmd_follow(struct cmd_admin *a, const char *id, struct why *why)
 
 	for (;;) {
 		enum err e = step(&f, why);
-		e = note_contact(&f, e, why);
+		e = cmd_contact_note(&f.contact, e, why);
 		if (e)
 			return e;
 		if (f.over && f.state == JOB_STOPPED)
 			return err_set(why, ERR_STATE, "the job was stopped: %s", f.reason);
 		if (f.over)
 			return ERR_OK;
-		usleep(f.away ? AWAY_US : POLL_US);
+		usleep(f.contact.away ? CMD_CONTACT_US : POLL_US);
 	}
 }

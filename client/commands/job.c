@@ -5,7 +5,9 @@
 
 #include "admin.h"
 #include "cmd.h"
+#include "compare.h"
 #include "deletion.h"
+#include "export.h"
 #include "figures.h"
 #include "file.h"
 #include "find.h"
@@ -13,113 +15,16 @@
 #include "job.h"
 #include "jobs.h"
 #include "num.h"
+#include "panels.h"
 #include "print.h"
 #include "states.h"
+#include "submit.h"
+#include "sweep.h"
 
 #define ROUNDS_SHOWN 20
 #define JOB_HELP \
 	"JOB: id, unique beginning of an id, or name: of the job that is not over, else of the " \
 	"newest."
-
-/* Devices may read the document of a job that selects them. */
-static void
-warn_of_names(const struct json *document)
-{
-	if (json_count(json_get(json_get(document, "select"), "devices")) > 0)
-		fprintf(stderr,
-		    "rivulet: the devices that this job selects can read its select.devices; "
-		    "select by label to name none\n");
-}
-
-/* Under the mean one delta of any length moves the model as far as it likes. */
-static void
-warn_of_norms(const struct json *document)
-{
-	const struct json *aggregate = json_get(document, "aggregate");
-	const struct json *rule = json_get(aggregate, "rule");
-	const char *name = json_string(json_get(rule, "name"));
-	double bound = 0;
-
-	(void)json_double(json_get(aggregate, "max_norm"), &bound);
-	if ((!name || strcmp(name, "mean") == 0) && bound <= 0 &&
-	    !json_get(aggregate, "norm_bound"))
-		fprintf(stderr,
-		    "rivulet: one device can spoil this job: the mean takes deltas of any length; "
-		    "set aggregate.max_norm, or a rule that bears hostile devices\n");
-}
-
-static void
-warn(const char *text, size_t len)
-{
-	struct json *document = NULL;
-
-	if (json_parse(&document, text, len, NULL) == ERR_OK) {
-		warn_of_names(document);
-		warn_of_norms(document);
-	}
-	json_free(document);
-}
-
-/* What the coordinator says of it. */
-static void
-show_warnings(const struct json *job)
-{
-	const struct json *warnings = json_get(job, "warnings");
-
-	for (size_t i = 0; i < json_count(warnings); i++) {
-		const char *text = json_string(json_at(warnings, i));
-		cmd_print_error("%s", text ? text : "");
-	}
-}
-
-static enum err
-submit(struct cmd_admin *a, const char *path, struct json **out, struct why *why)
-{
-	char *text = NULL;
-	size_t len = 0;
-	enum err e = file_read(path, JOB_DOCUMENT_MAX, &text, &len, why);
-
-	if (e)
-		return e;
-	/* The job's id is the hash of the document: it goes as it stands in the file. */
-	const struct buf body = {.data = text, .len = len};
-	e = cmd_admin_call(a, "POST", "/v1/jobs", &body, out, why);
-	if (!e) {
-		warn(text, len);
-		show_warnings(*out);
-	}
-	free(text);
-	return e;
-}
-
-static int
-job_submit(int argc, char **argv)
-{
-	struct cmd_admin a = {.socket = NULL};
-	const struct cmd_option table[] = {
-	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"job submit FILE " CMD_ADMIN_USAGE,
-	    "Submits a job document and prints the job's id. The same document again is the same "
-	    "job.",
-	    1, 1};
-	struct cmd_words words;
-	struct why why = {""};
-	struct json *doc = NULL;
-	int rc;
-
-	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
-		return rc;
-	enum err e = cmd_admin_open(&a, &why);
-	if (!e)
-		e = submit(&a, words.words[0], &doc, &why);
-	const char *id = json_string(json_get(doc, "job"));
-	if (!e && a.json)
-		cmd_print_json(doc);
-	else if (!e)
-		printf("%s\n", id ? id : "?");
-	json_free(doc);
-	return cmd_admin_end(&a, e, &why);
-}
 
 static enum err
 list(struct cmd_admin *a, bool all, struct why *why)
@@ -184,9 +89,10 @@ get_rounds(
 }
 
 struct show {
-	const char *word;
+	const char *word, *metric; /* of the plot; NULL: loss and accuracy */
 	uint64_t rounds;
-	bool watch, follow, ended;
+	bool watch, follow, plot, ended;
+	bool all; /* --rounds was not given */
 	bool confusion; /* the matrix, too */
 };
 
@@ -211,6 +117,18 @@ print_shown(bool as_json, struct json *job, const struct json *rounds, bool conf
 }
 
 static enum err
+plot(struct cmd_admin *a, const struct show *s, const struct json *job, struct why *why)
+{
+	uint64_t last = 0;
+
+	(void)json_u64(json_get(job, "round"), &last);
+	uint64_t from = !s->all && last >= s->rounds ? last - s->rounds + 1 : 1;
+	cmd_jobs_one(job);
+	printf("\n");
+	return cmd_panels(a, job, s->metric, from, why);
+}
+
+static enum err
 show_once(struct cmd_admin *a, struct show *s, struct why *why)
 {
 	char id[CMD_FIND_ID], path[96];
@@ -221,13 +139,16 @@ show_once(struct cmd_admin *a, struct show *s, struct why *why)
 		return e;
 	snprintf(path, sizeof(path), "/v1/jobs/%s", id);
 	e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
-	if (!e)
+	if (!e && !s->plot)
 		e = get_rounds(a, doc, s->rounds, &rounds, why);
 	if (!e) {
 		s->ended = states_job_over(states_job_find(json_string(json_get(doc, "state"))));
 		if (s->watch && isatty(1))
 			printf("\033[H\033[2J");
-		print_shown(a->json, doc, json_get(rounds, "rounds"), s->confusion);
+		if (s->plot)
+			e = plot(a, s, doc, why);
+		else
+			print_shown(a->json, doc, json_get(rounds, "rounds"), s->confusion);
 		fflush(stdout);
 	}
 	json_free(rounds);
@@ -257,20 +178,24 @@ static int
 job_show(int argc, char **argv)
 {
 	struct cmd_admin a = {.socket = NULL};
-	struct show s = {.rounds = ROUNDS_SHOWN};
+	struct show s = {.rounds = ROUNDS_SHOWN, .all = true};
 	const char *rounds = NULL;
 	const struct cmd_option table[] = {
 	    {"watch", 'w', NULL, "again every two seconds, until the job ends", NULL, &s.watch},
 	    {"follow", 'f', NULL, "a line per round as it is committed, until the job ends", NULL,
 		&s.follow},
+	    {"rounds", 0, "N", "how many of the latest rounds (default 20; of a plot all)", &rounds,
+		NULL},
 	    {"confusion", 0, NULL, "the confusion matrix, too, if the job asks for it", NULL,
 		&s.confusion},
-	    {"rounds", 0, "N", "how many of the latest rounds (default 20)", &rounds, NULL},
+	    {"plot", 'p', NULL, "curves instead of the table of rounds", NULL, &s.plot},
+	    {"metric", 'm', "NAME", "of --plot: loss, accuracy, metrics.NAME, ... (default: both)",
+		&s.metric, NULL},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
-	    "job show JOB [--watch | --follow] [--rounds N] [--confusion] " CMD_ADMIN_USAGE,
+	const struct cmd_usage usage = {"job show JOB [--watch | --follow] [--rounds N] [--confusion] "
+					"[--plot [--metric NAME]] " CMD_ADMIN_USAGE,
 	    "Shows a job and its latest rounds.\n" JOB_HELP
 	    "\n--follow goes on when the coordinator was away; with --json it prints a JSON "
 	    "object per line.",
@@ -285,6 +210,13 @@ job_show(int argc, char **argv)
 		fprintf(stderr, "rivulet: --rounds wants a number from 1 to 1000\n");
 		return CMD_USAGE;
 	}
+	if ((s.plot && (s.follow || a.json)) || (s.metric && !s.plot)) {
+		fprintf(stderr, "rivulet: %s\n",
+		    s.plot ? "--plot goes without --follow and --json"
+			   : "--metric goes with --plot");
+		return CMD_USAGE;
+	}
+	s.all = !rounds;
 	s.word = words.words[0];
 	enum err e = cmd_admin_open(&a, &why);
 	if (!e)
@@ -329,9 +261,12 @@ int
 cmd_job_main(int argc, char **argv)
 {
 	static const struct cmd_verb verbs[] = {
-	    {"submit", job_submit, "start a job from a document"},
+	    {"submit", cmd_submit_main, "start a job from a document"},
+	    {"sweep", cmd_sweep_main, "start a job for each of a grid of values, and rank them"},
 	    {"list", job_list, "jobs that are not over, or all"},
 	    {"show", job_show, "one job and its rounds"},
+	    {"compare", cmd_compare_main, "the curves of several jobs side by side"},
+	    {"export", cmd_export_main, "rounds as CSV, JSON lines or for TensorBoard"},
 	    {"pause", job_change, "hand out no more tasks"},
 	    {"resume", job_change, "go on"},
 	    {"stop", job_change, "end it for good"},

@@ -1,0 +1,38 @@
+#ifndef GRID_H
+#define GRID_H
+#include "edit.h"
+
+/*
+ * The product of some lists of values: which documents a sweep submits. The first list turns slowest. A job's name is the prefix and
+ * its cell's values, in the characters that names have.
+ */
+#define GRID_LISTS_MAX 8
+#define GRID_CELLS_MAX 1000
+#define GRID_NAME_MAX 64 /* with the final zero */
+
+struct grid {
+	struct grid_list {
+		char path[EDIT_PATH_MAX];
+		struct json *values; /* an array */
+		size_t count;
+	} lists[GRID_LISTS_MAX];
+	size_t count;
+	size_t cells; /* 1 without lists */
+};
+
+void grid_init(struct grid *g);
+void grid_deinit(struct grid *g);
+/* "PATH=A,B,C"; a comma within JSON's brackets or quotes is the value's own. ERR_INVALID for a path given twice, "name", a value
+ * twice; ERR_LIMIT past the bounds above. */
+ERR_MUST_USE enum err grid_add(struct grid *g, const char *text, struct why *why);
+const struct json *grid_value(const struct grid *g, size_t cell, size_t list);
+/* A value as people wrote it: strings without quotes. */
+void grid_show(char *out, size_t room, const struct json *value);
+void grid_name(char out[GRID_NAME_MAX], const struct grid *g, size_t cell, const char *prefix);
+/* What no name may hold becomes '-'. */
+void grid_clean(char *name);
+/* A document of its own: the base with the cell's values and its name. The caller frees it. */
+ERR_MUST_USE enum err grid_document(struct json **out, const struct grid *g, size_t cell,
+    const struct json *base, const char *prefix, struct why *why);
+
+#endif

@@ -1,0 +1,172 @@
+#include "rounds.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PAGE 1000
+
+enum err
+cmd_rounds_job(struct cmd_admin *a, const char *word, struct json **job, struct why *why)
+{
+	char id[CMD_FIND_ID], path[CMD_FIND_ID + 16];
+	enum err e = cmd_find(a, CMD_FIND_JOB, word, id, why);
+
+	*job = NULL;
+	if (e)
+		return e;
+	snprintf(path, sizeof(path), "/v1/jobs/%s", id);
+	e = cmd_admin_call(a, "GET", path, NULL, job, why);
+	const char *own = json_string(json_get(*job, "job"));
+	if (!e && (!own || strlen(own) != 32 || strspn(own, "0123456789abcdef") != 32))
+		e = err_set(why, ERR_INVALID, "what came is no job");
+	if (e) {
+		json_free(*job);
+		*job = NULL;
+	}
+	return e;
+}
+
+/* Visits a page; *next moves on, and stays where there was nothing more. */
+static enum err
+visit_page(const struct json *rounds, uint64_t *next, cmd_rounds_visit *visit, void *context,
+    struct why *why)
+{
+	uint64_t number;
+
+	for (const struct json *r = json_first(rounds); r; r = json_next(r)) {
+		if (!scalars_ended(r))
+			return ERR_OK;
+		if (!json_u64(json_get(r, "round"), &number) || number < *next)
+			return err_set(why, ERR_INVALID, "what came is no round");
+		enum err e = visit(context, r, why);
+		if (e)
+			return e;
+		*next = number + 1;
+	}
+	return ERR_OK;
+}
+
+enum err
+cmd_rounds_each(struct cmd_admin *a, const struct json *job, uint64_t from, cmd_rounds_visit *visit,
+    void *context, struct why *why)
+{
+	const char *id = json_string(json_get(job, "job"));
+	uint64_t next = from, before;
+	char path[128];
+	enum err e;
+
+	do {
+		struct json *doc = NULL;
+		before = next;
+		snprintf(path, sizeof(path), "/v1/jobs/%.32s/rounds?from=%" PRIu64 "&limit=%d",
+		    id ? id : "", next, PAGE);
+		e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
+		if (!e)
+			e = visit_page(json_get(doc, "rounds"), &next, visit, context, why);
+		json_free(doc);
+	} while (!e && next - before >= PAGE);
+	return e;
+}
+
+struct target {
+	struct series *series;
+	size_t count;
+};
+
+static enum err
+add(void *context, const struct json *round, struct why *why)
+{
+	const struct target *t = context;
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; i < t->count && !e; i++)
+		e = series_add(&t->series[i], round, why);
+	return e;
+}
+
+enum err
+cmd_rounds_series(struct cmd_admin *a, const struct json *job, uint64_t from, struct series *series,
+    size_t count, struct why *why)
+{
+	struct target t = {series, count};
+
+	return cmd_rounds_each(a, job, from, add, &t, why);
+}
+
+static bool
+told_monitor(const struct json *job, struct cmd_rounds_monitor *out)
+{
+	const struct json *monitor = json_get(job, "monitor");
+	const char *metric = json_string(json_get(monitor, "metric"));
+	const char *mode = json_string(json_get(monitor, "mode"));
+	char tags[SCALARS_MEANT_MAX][SCALARS_TAG_MAX];
+
+	if (!metric || !mode)
+		return false;
+	(void)scalars_meant(metric, tags);
+	snprintf(out->tag, sizeof(out->tag), "%s", tags[0]);
+	out->largest = strcmp(mode, "max") == 0;
+	return true;
+}
+
+enum err
+cmd_rounds_monitor(
+    struct cmd_admin *a, const struct json *job, struct cmd_rounds_monitor *out, struct why *why)
+{
+	static const struct cmd_rounds_monitor choices[] = {{"accuracy/eval", true},
+	    {"accuracy/train", true}, {"loss/eval", false}, {"loss/train", false}};
+	enum { CHOICES = sizeof(choices) / sizeof(choices[0]) };
+	struct series series[CHOICES];
+	size_t chosen = 0;
+
+	if (told_monitor(job, out))
+		return ERR_OK;
+	for (size_t i = 0; i < CHOICES; i++)
+		series_init(&series[i], choices[i].tag, SERIES_ROUND);
+	enum err e = cmd_rounds_series(a, job, 1, series, CHOICES, why);
+	/* An evaluation of whatever kind goes before the training's own figures. */
+	static const size_t order[CHOICES] = {0, 2, 1, 3};
+	for (size_t i = 0; i < CHOICES; i++)
+		if (series_best(&series[order[i]], true) >= 0) {
+			chosen = order[i];
+			break;
+		}
+	*out = choices[chosen];
+	for (size_t i = 0; i < CHOICES; i++)
+		series_deinit(&series[i]);
+	return e;
+}
+
+static bool
+told_best(const struct json *job, struct cmd_rounds_best *out)
+{
+	const struct json *best = json_get(job, "best");
+	const char *model = json_string(json_get(best, "model"));
+
+	if (!json_u64(json_get(best, "round"), &out->round) ||
+	    !json_double(json_get(best, "value"), &out->value))
+		return false;
+	snprintf(out->model, sizeof(out->model), "%s", model ? model : "");
+	return true;
+}
+
+enum err
+cmd_rounds_best(struct cmd_admin *a, const struct json *job,
+    const struct cmd_rounds_monitor *monitor, struct cmd_rounds_best *out, struct why *why)
+{
+	struct series s;
+
+	*out = (struct cmd_rounds_best){.round = 0};
+	if (told_best(job, out))
+		return ERR_OK;
+	series_init(&s, monitor->tag, SERIES_ROUND);
+	enum err e = cmd_rounds_series(a, job, 1, &s, 1, why);
+	ptrdiff_t best = series_best(&s, monitor->largest);
+	if (!e && best >= 0) {
+		out->round = (uint64_t)s.round[best];
+		out->value = s.y[best];
+	}
+	series_deinit(&s);
+	return e;
+}
