@@ -154,18 +154,31 @@ grid_show(char *out, size_t room, const struct json *value)
 	buf_deinit(&b);
 }
 
+/* Adds to a name, which is cut where it is full. */
+static void
+add_to(char name[GRID_NAME_MAX], const char *text)
+{
+	size_t len = strlen(name);
+
+	snprintf(name + len, GRID_NAME_MAX - len, "%s", text);
+}
+
 void
 grid_name(char out[GRID_NAME_MAX], const struct grid *g, size_t cell, const char *prefix)
 {
 	char value[GRID_NAME_MAX];
-	size_t len = 0;
+	bool first = true;
 
-	for (size_t i = 0; i <= g->count && len + 1 < GRID_NAME_MAX; i++) {
-		if (i > 0)
-			grid_show(value, sizeof(value), grid_value(g, cell, i - 1));
-		int n = snprintf(out + len, GRID_NAME_MAX - len, "%s%s", i > 1 ? "-" : "",
-		    i > 0 ? value : prefix);
-		len += n > 0 ? (size_t)n : 0;
+	*out = '\0';
+	add_to(out, prefix);
+	for (size_t i = 0; i < g->count; i++) {
+		/* What all jobs have tells none from another. */
+		if (g->cells > 1 && g->lists[i].count == 1)
+			continue;
+		grid_show(value, sizeof(value), grid_value(g, cell, i));
+		add_to(out, first ? "" : "-");
+		add_to(out, value);
+		first = false;
 	}
 	grid_clean(out);
 }

@@ -4,7 +4,7 @@
 
 /*
  * The product of some lists of values: which documents a sweep submits. The first list turns slowest. A job's name is the prefix and
- * its cell's values, in the characters that names have.
+ * those of its cell's values that differ between jobs, in the characters that names have.
  */
 #define GRID_LISTS_MAX 8
 #define GRID_CELLS_MAX 1000

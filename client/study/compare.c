@@ -79,7 +79,12 @@ choose(struct compare *c, struct why *why)
 
 	if (e)
 		return e;
-	c->tags_count = scalars_meant(c->metric ? c->metric : c->monitor.tag, c->tags);
+	/* Another job may have the other of two tags, "eval" and "train". */
+	char metric[SCALARS_TAG_MAX];
+	bool own = strncmp(c->monitor.tag, "metrics/", 8) == 0;
+	size_t len = own ? strlen(c->monitor.tag) : strcspn(c->monitor.tag, "/");
+	snprintf(metric, sizeof(metric), "%.*s", (int)len, c->monitor.tag);
+	c->tags_count = scalars_meant(c->metric ? c->metric : metric, c->tags);
 	return ERR_OK;
 }
 

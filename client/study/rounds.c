@@ -94,46 +94,50 @@ cmd_rounds_series(struct cmd_admin *a, const struct json *job, uint64_t from, st
 	return cmd_rounds_each(a, job, from, add, &t, why);
 }
 
-static bool
-told_monitor(const struct json *job, struct cmd_rounds_monitor *out)
+enum { CHOICES_MAX = 4 };
+
+/* What a job may be judged by, the best first. An evaluation of whatever kind goes before the training's own figures. */
+static size_t
+choices(const struct json *job, struct cmd_rounds_monitor out[CHOICES_MAX])
 {
+	static const struct cmd_rounds_monitor untold[CHOICES_MAX] = {
+	    {"accuracy/eval", true},
+	    {"loss/eval", false},
+	    {"accuracy/train", true},
+	    {"loss/train", false},
+	};
 	const struct json *monitor = json_get(job, "monitor");
 	const char *metric = json_string(json_get(monitor, "metric"));
 	const char *mode = json_string(json_get(monitor, "mode"));
 	char tags[SCALARS_MEANT_MAX][SCALARS_TAG_MAX];
 
-	if (!metric || !mode)
-		return false;
-	(void)scalars_meant(metric, tags);
-	snprintf(out->tag, sizeof(out->tag), "%s", tags[0]);
-	out->largest = strcmp(mode, "max") == 0;
-	return true;
+	if (!metric || !mode) {
+		memcpy(out, untold, sizeof(untold));
+		return CHOICES_MAX;
+	}
+	size_t n = scalars_meant(metric, tags);
+	for (size_t i = 0; i < n; i++) {
+		memcpy(out[i].tag, tags[i], sizeof(tags[i]));
+		out[i].largest = strcmp(mode, "max") == 0;
+	}
+	return n;
 }
 
 enum err
 cmd_rounds_monitor(
     struct cmd_admin *a, const struct json *job, struct cmd_rounds_monitor *out, struct why *why)
 {
-	static const struct cmd_rounds_monitor choices[] = {{"accuracy/eval", true},
-	    {"accuracy/train", true}, {"loss/eval", false}, {"loss/train", false}};
-	enum { CHOICES = sizeof(choices) / sizeof(choices[0]) };
-	struct series series[CHOICES];
-	size_t chosen = 0;
+	struct cmd_rounds_monitor all[CHOICES_MAX];
+	struct series series[CHOICES_MAX];
+	size_t n = choices(job, all), chosen = 0;
 
-	if (told_monitor(job, out))
-		return ERR_OK;
-	for (size_t i = 0; i < CHOICES; i++)
-		series_init(&series[i], choices[i].tag, SERIES_ROUND);
-	enum err e = cmd_rounds_series(a, job, 1, series, CHOICES, why);
-	/* An evaluation of whatever kind goes before the training's own figures. */
-	static const size_t order[CHOICES] = {0, 2, 1, 3};
-	for (size_t i = 0; i < CHOICES; i++)
-		if (series_best(&series[order[i]], true) >= 0) {
-			chosen = order[i];
-			break;
-		}
-	*out = choices[chosen];
-	for (size_t i = 0; i < CHOICES; i++)
+	for (size_t i = 0; i < n; i++)
+		series_init(&series[i], all[i].tag, SERIES_ROUND);
+	enum err e = cmd_rounds_series(a, job, 1, series, n, why);
+	while (chosen < n && series_best(&series[chosen], true) < 0)
+		chosen++;
+	*out = all[chosen < n ? chosen : 0];
+	for (size_t i = 0; i < n; i++)
 		series_deinit(&series[i]);
 	return e;
 }

@@ -23,7 +23,8 @@ struct cmd_rounds_monitor {
 	char tag[SCALARS_TAG_MAX];
 	bool largest; /* mode "max" */
 };
-/* As JOB says it; else, for a coordinator that does not, the largest accuracy where some round has one, and the smallest loss. */
+/* As JOB says it; for a coordinator that does not, the largest accuracy or smallest loss. Of its tags (scalars_meant) the first that some
+ * round has. */
 ERR_MUST_USE enum err cmd_rounds_monitor(
     struct cmd_admin *a, const struct json *job, struct cmd_rounds_monitor *out, struct why *why);
 /* As JOB says it, else by the rounds. *round is 0 without any. */

@@ -115,6 +115,22 @@ model_of_round(struct submit *s, const struct json *job, char out[65], struct wh
 	return e;
 }
 
+/* Before the document is refused for it, in words that say why. */
+static enum err
+check_kept(struct submit *s, const char *model, struct why *why)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/v1/models/%.64s", model);
+	enum err e = cmd_admin_call(&s->a, "HEAD", path, NULL, NULL, why);
+	if (e == ERR_NOTFOUND)
+		return err_set(why, e,
+		    "model %.12s of that job is not kept any more ([retention], the job's "
+		    "\"keep\")",
+		    model);
+	return e;
+}
+
 static enum err
 model_of(struct submit *s, char out[65], struct why *why)
 {
@@ -134,7 +150,7 @@ model_of(struct submit *s, char out[65], struct why *why)
 	else
 		e = take_model(out, job, "the job has no model yet", why);
 	json_free(job);
-	return e;
+	return e ? e : check_kept(s, out, why);
 }
 
 /* --- The document */
