@@ -7,9 +7,8 @@
 #include "cmd.h"
 #include "compare.h"
 #include "deletion.h"
-#include "export.h"
+#include "export_rounds.h"
 #include "figures.h"
-#include "file.h"
 #include "find.h"
 #include "follow.h"
 #include "job.h"
@@ -266,7 +265,7 @@ cmd_job_main(int argc, char **argv)
 	    {"list", job_list, "jobs that are not over, or all"},
 	    {"show", job_show, "one job and its rounds"},
 	    {"compare", cmd_compare_main, "the curves of several jobs side by side"},
-	    {"export", cmd_export_main, "rounds as CSV, JSON lines or for TensorBoard"},
+	    {"export", cmd_export_rounds, "rounds as CSV, JSON lines or for TensorBoard"},
 	    {"pause", job_change, "hand out no more tasks"},
 	    {"resume", job_change, "go on"},
 	    {"stop", job_change, "end it for good"},

@@ -1,4 +1,4 @@
-#include "export.h"
+#include "export_rounds.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -225,7 +225,7 @@ misuse(const struct export *x)
 }
 
 int
-cmd_export_main(int argc, char **argv)
+cmd_export_rounds(int argc, char **argv)
 {
 	struct export x = {.csv = NULL};
 	const struct cmd_option table[] = {
