@@ -24,8 +24,14 @@ struct axis
 axis_cover(double low, double high, unsigned intervals)
 {
 	static const double nice[] = {1, 1.5, 2, 2.5, 3, 4, 5, 6, 8};
-	double power = pow(10, floor(log10(range_of(low, high) / intervals)));
+	double range = range_of(low, high);
+	double power = pow(10, floor(log10(range / intervals)));
 
+	/* One value stands in the middle. */
+	if (range > high - low) {
+		low -= range / 2;
+		high += range / 2;
+	}
 	for (;; power *= 10)
 		for (size_t i = 0; i < sizeof(nice) / sizeof(nice[0]); i++) {
 			double step = nice[i] * power;
@@ -37,12 +43,14 @@ axis_cover(double low, double high, unsigned intervals)
 }
 
 struct axis
-axis_within(double low, double high, unsigned most)
+axis_within(double low, double high, unsigned most, bool whole)
 {
 	static const double nice[] = {1, 2, 5};
 	double range = range_of(low, high);
 	double power = pow(10, floor(log10(range / most)));
 
+	if (whole && power < 1)
+		power = 1;
 	for (;; power *= 10)
 		for (size_t i = 0; i < sizeof(nice) / sizeof(nice[0]); i++)
 			if (range / (nice[i] * power) < most)

@@ -32,6 +32,7 @@ struct canvas {
 	const struct plot *plot;
 	const struct style *style;
 	struct axis x, y;
+	bool whole; /* all places along x are */
 	unsigned margin; /* columns of the figures at the left */
 	unsigned width, height; /* characters of the drawing */
 	struct cell *cells;
@@ -73,6 +74,7 @@ find_ranges(struct canvas *c)
 			if (!drawn(l, i))
 				continue;
 			double at[2] = {l->x[i] / c->plot->x_unit, l->y[i]};
+			c->whole = c->whole && at[0] == floor(at[0]);
 			for (int d = 0; d < 2; d++) {
 				low[d] = fmin(low[d], at[d]);
 				high[d] = fmax(high[d], at[d]);
@@ -101,7 +103,7 @@ find_sizes(struct canvas *c)
 	}
 	c->width = columns - c->margin - 2;
 	c->height = PLOT_INTERVALS * rows + 1;
-	c->x = axis_within(c->x.low, c->x.high, c->width / TICK_COLUMNS + 1);
+	c->x = axis_within(c->x.low, c->x.high, c->width / TICK_COLUMNS + 1, c->whole);
 }
 
 /* A lone place along x stands in the middle. */
@@ -291,7 +293,7 @@ put_bottom(struct canvas *c)
 enum err
 plot_draw(struct buf *out, const struct plot *p)
 {
-	struct canvas c = {.plot = p, .style = &styles[p->style], .out = out};
+	struct canvas c = {.plot = p, .style = &styles[p->style], .whole = true, .out = out};
 
 	if (!find_ranges(&c)) {
 		put(&c, "%.80s: nothing to draw yet\n", p->title);

@@ -219,8 +219,8 @@ print_values(const struct compare *c)
 		heads[i + 1] = c->sides[i].label;
 	printf("\n");
 	cmd_print_start(&t, heads, c->count + 1);
-	struct axis axis = axis_within(low / unit, high / unit, PLACES);
-	double step = c->axis == SERIES_TIME ? axis.step : fmax(axis.step, 1);
+	struct axis axis = axis_within(low / unit, high / unit, PLACES, c->axis != SERIES_TIME);
+	double step = axis.step;
 	double x = ceil(axis.low / step) * step;
 	for (; x < axis.high - step * 1e-9; x += step)
 		print_place(c, &t, x * unit, unit, step);
