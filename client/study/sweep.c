@@ -168,11 +168,14 @@ say_how_to_go_on(const struct sweep *s)
 static enum err
 sweep(struct sweep *s, bool *ended, struct why *why)
 {
+	struct sigaction before;
 	sigset_t signals;
 
 	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
+	/* A shell's job in the background ignores Ctrl-C. */
+	if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+		sigaddset(&signals, SIGINT);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	for (;;) {
 		enum err e = cmd_contact_note(&s->contact, turn(s, why), why);
