@@ -40,8 +40,8 @@ USES_model      := base wire
 USES_aggregator := base wire
 # The draw is a hash of what it draws from.
 USES_round      := base crypto/primitives wire
-USES_client     := base crypto wire data model aggregator round
-USES_daemon     := base crypto wire data model aggregator round
+USES_client     := base crypto wire data/files model aggregator round
+USES_daemon     := base crypto wire data/files model aggregator round
 USES_examples   := client/device base
 USES_tests      := $(FLOORS) client daemon
 
@@ -55,6 +55,9 @@ USES_wire/figures := text
 USES_wire/job     := figures codec model text
 USES_wire/onnx    := job figures codec model text
 USES_wire/message := job figures codec model words text
+
+# Pictures become pixels in image: only what packs sets sees that room and its libraries.
+ROOMS_data      := files
 
 ROOMS_model     := kernels layers backend net train glyphs
 USES_model/backend := layers kernels
@@ -162,7 +165,7 @@ $(BUILD)/model/%.o $(BUILD)/aggregator/%.o $(BUILD)/wire/codec/%.o $(BUILD)/test
 # Archives in link order: users before the used.
 stack = $(foreach d,$(1),$(foreach r,$(call reverse,$(call rooms,$d)),$(call archive,$r)))
 link  = $(if $(V),,@echo "LINK  $@";) $(CC) $(SANF) $(LINK) $(LDFLAGS) $(1) -o $@
-$(BUILD)/rivuletd: $(BUILD)/daemon/program/main.o $(call stack,daemon round aggregator model data wire crypto base)
+$(BUILD)/rivuletd: $(BUILD)/daemon/program/main.o $(call stack,daemon round aggregator model data/files wire crypto base)
 	$(call link,$^ $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_BLAS) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
 $(BUILD)/rivulet: $(BUILD)/client/commands/main.o $(call stack,client round aggregator model data wire crypto base)
 	$(call link,$^ $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)

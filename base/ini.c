@@ -136,7 +136,7 @@ ini_notes_deinit(struct ini_notes *notes)
 }
 
 static void
-warn(struct reader *r, const char *key)
+warn(struct reader *r, const char *key, const char *now)
 {
 	struct ini_warnings *w = r->ini->warnings;
 	char where[INI_PLACE_MAX];
@@ -144,7 +144,11 @@ warn(struct reader *r, const char *key)
 	if (w->count == INI_WARNINGS_MAX)
 		return;
 	place(r, r->now->head, key, where);
-	err_set(&w->text[w->count++], ERR_OK, "%sis no longer known and has no effect", where);
+	if (now)
+		err_set(&w->text[w->count++], ERR_OK, "%sis called %s now", where, now);
+	else
+		err_set(
+		    &w->text[w->count++], ERR_OK, "%sis no longer known and has no effect", where);
 }
 
 static void
@@ -154,7 +158,7 @@ unknown_key(struct reader *r, const char *name)
 	size_t best = GUESS_NONE;
 
 	for (const struct ini_key *k = r->now->section->keys; k->name; k++)
-		if (k->set && guess_is_nearer(name, k->name, &best))
+		if (k->set && !k->now && guess_is_nearer(name, k->name, &best))
 			guess = k->name;
 	if (guess)
 		complain(r, r->now->head, name, "unknown key (did you mean %s?)", guess);
@@ -319,10 +323,10 @@ set_key(struct reader *r, const struct ini_key *k, const char *value)
 	void *field = (char *)e->fields + k->offset;
 	struct why why = {""};
 
-	if (!k->set) {
-		warn(r, k->name);
+	if (!k->set || k->now)
+		warn(r, k->name, k->now);
+	if (!k->set)
 		return;
-	}
 	if ((e->here & bit) && !k->many) {
 		complain(r, e->head, k->name, "given twice");
 		return;

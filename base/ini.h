@@ -27,6 +27,8 @@ struct ini_key {
 	/* The default, written like a value; NULL: the field stays as it is. */
 	const char *fallback;
 	const char *const *words; /* for set, ended by NULL */
+	const char *
+	    now; /* another name has taken this one's place: the value counts, and is a warning; NULL: none */
 	bool quotes; /* the value may stand in quotes: of words with blanks, say */
 	bool many; /* may be given several times: the first clears the field, each is set */
 	unsigned forms; /* the forms (see ini_section) that know the key; 0: all */

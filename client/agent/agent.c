@@ -39,7 +39,8 @@ static void
 put_data(struct offer *o, const struct stock_item *item)
 {
 	struct offer_data *d = &o->data[o->data_count++];
-	size_t n = data_class_names(item->settings->classes, 0, NULL);
+	char name[RECIPE_NAME_MAX];
+	size_t n = data_names(&item->all, item->settings, 0, name);
 
 	memset(d, 0, sizeof(*d));
 	strcpy(d->name, item->settings->name);
@@ -47,7 +48,7 @@ put_data(struct offer *o, const struct stock_item *item)
 	d->classes = n ? calloc(n, sizeof(*d->classes)) : NULL;
 	d->class_count = d->classes ? n : 0;
 	for (size_t i = 0; i < d->class_count; i++)
-		data_class_names(item->settings->classes, i, d->classes[i]);
+		data_names(&item->all, item->settings, i, d->classes[i]);
 }
 
 /* The data sets that could be loaded. */
@@ -219,13 +220,13 @@ train(struct agent *a, struct why *why)
 		return err_set(why, ERR_NOTFOUND, "the data set is gone");
 	in.data = item->settings;
 	/* Round 0 stands for "in every round": the validation share of a job never changes. */
-	enum err e = stock_split(item, recipe->data.validation,
-	    training_seed(w->task.seed, 0, in.device), &in.train, &in.validation);
+	enum err e = stock_split(item, &recipe->data, training_seed(w->task.seed, 0, in.device),
+	    &in.train, &in.validation);
 	if (e) {
 		a->out.abort = ABORT_OUT_OF_MEMORY;
 		return err_set(why, e, "the data set cannot be divided");
 	}
-	in.examples_id = stock_examples(item, recipe->data.validation);
+	in.examples_id = stock_examples(item, &recipe->data);
 	return run_trainer(a, &in, why);
 }
 

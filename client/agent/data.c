@@ -1,24 +1,17 @@
 #include "data.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "glyphs.h"
 #include "source.h"
 
-static enum err
-load_files(struct dataset *out, const struct settings_data *d, struct why *why)
+/* Only a trainer reads it: nothing is known but the count. */
+static void
+count_external(struct dataset *out, const struct settings_data *d)
 {
-	const struct source from = {
-	    .images = d->format == SETTINGS_IDX ? d->images : NULL,
-	    .labels = d->labels,
-	    .path = d->path,
-	    .csv = {.label = d->label[0] ? d->label : NULL, .regression = d->regression},
-	    .shape = d->shape,
-	    .shard = &d->shard,
-	};
-
-	return source_load(out, &from, why);
+	*out = (struct dataset){.count = (size_t)d->source.examples};
 }
 
 static enum err
@@ -46,18 +39,38 @@ load_glyphs(struct dataset *out, const struct settings_data *d, struct why *why)
 enum err
 data_load(struct dataset *out, const struct settings_data *from, struct why *why)
 {
-	enum err e = from->format == SETTINGS_GLYPHS ? load_glyphs(out, from, why)
-						     : load_files(out, from, why);
+	enum err e = ERR_OK;
 
+	if (from->source.format == DATA_GLYPHS)
+		e = load_glyphs(out, from, why);
+	else if (from->source.format == DATA_EXTERNAL)
+		count_external(out, from);
+	else
+		e = source_load(out, &from->source, &from->shard, why);
 	if (e)
 		return e;
-	size_t named = data_class_names(from->classes, 0, NULL);
+	size_t named = data_class_names(from->source.classes, 0, NULL);
 	if (named > 0 && out->labels && named < out->classes) {
 		e = err_set(why, ERR_INVALID, "label %zu is beyond the %zu class names",
 		    out->classes - 1, named);
 		dataset_deinit(out);
 	}
 	return e;
+}
+
+enum err
+data_cut(struct dataset *set, uint32_t window, struct why *why)
+{
+	struct dataset cut;
+
+	if (window == 0 || set->features == window)
+		return ERR_OK;
+	enum err e = dataset_cut(&cut, set, window, why);
+	if (e)
+		return e;
+	dataset_deinit(set);
+	*set = cut;
+	return ERR_OK;
 }
 
 enum err
@@ -83,30 +96,37 @@ data_split(struct dataset *train, struct dataset *validation, const struct datas
 size_t
 data_class_names(const char *list, size_t i, char out[RECIPE_NAME_MAX])
 {
+	return data_source_names(list, i, out, RECIPE_NAME_MAX);
+}
+
+/* Name i of those that the file has, in a line each; returns how many there are. */
+static size_t
+file_names(const char *names, size_t i, char out[RECIPE_NAME_MAX])
+{
 	size_t n = 0;
 
-	for (const char *p = list + strspn(list, ", \t"); *p; p += strspn(p, ", \t")) {
-		size_t len = strcspn(p, ",");
-		const char *next = p + len;
-		while (len > 0 && (p[len - 1] == ' ' || p[len - 1] == '\t'))
-			len--;
-		if (out && n == i) {
-			len = len < RECIPE_NAME_MAX ? len : RECIPE_NAME_MAX - 1;
-			memcpy(out, p, len);
-			out[len] = '\0';
-		}
-		n++;
-		p = next;
-	}
+	for (const char *end; *names && (end = strchr(names, '\n')); names = end + 1, n++)
+		if (n == i)
+			snprintf(out, RECIPE_NAME_MAX, "%.*s", (int)(end - names), names);
 	return n;
+}
+
+size_t
+data_names(const struct dataset *set, const struct settings_data *from, size_t i,
+    char out[RECIPE_NAME_MAX])
+{
+	size_t n = data_class_names(from->source.classes, i, out);
+
+	return n > 0 || !set->names ? n : file_names(set->names, i, out);
 }
 
 /* Names given on both sides must agree in number and order: a permuted label would train nonsense. */
 static enum err
-classes_fit(const struct settings_data *from, const struct data_spec *spec, struct why *why)
+classes_fit(const struct dataset *set, const struct settings_data *from,
+    const struct data_spec *spec, struct why *why)
 {
-	size_t n = data_class_names(from->classes, 0, NULL);
 	char own[RECIPE_NAME_MAX];
+	size_t n = data_names(set, from, 0, own);
 
 	if (n == 0 || spec->class_count == 0)
 		return ERR_OK;
@@ -115,7 +135,7 @@ classes_fit(const struct settings_data *from, const struct data_spec *spec, stru
 		    from->name, n, spec->class_count);
 	for (size_t i = 0; i < n; i++) {
 		const char *theirs = json_string(json_at(spec->classes, i));
-		data_class_names(from->classes, i, own);
+		data_names(set, from, i, own);
 		if (theirs && strcmp(theirs, own) != 0)
 			return err_set(why, ERR_INVALID,
 			    "data %s: class %zu is %s here and %s in the job", from->name, i, own,
@@ -124,22 +144,39 @@ classes_fit(const struct settings_data *from, const struct data_spec *spec, stru
 	return ERR_OK;
 }
 
+/* What only its trainer reads is its trainer's to judge. */
+static enum err
+external_fits(const struct settings_data *from, const struct recipe *recipe, struct why *why)
+{
+	if (recipe->builtin)
+		return err_set(why, ERR_INVALID,
+		    "data %s is external: the built-in trainer does not read it", from->name);
+	return ERR_OK;
+}
+
 enum err
 data_fits(const struct dataset *set, const struct settings_data *from, const struct recipe *recipe,
     struct why *why)
 {
 	const struct data_spec *spec = &recipe->data;
+	bool text = set->dims > 0 && dataset_form(set) == DATASET_TOKENS;
 	char here[DATASET_SHAPE_TEXT], there[DATASET_SHAPE_TEXT];
 
-	if (!dataset_shape_fits(set, spec))
+	if (from->source.format == DATA_EXTERNAL)
+		return external_fits(from, recipe, why);
+	if (spec->window > 0 && (!text || spec->window >= set->rows->items))
+		return err_set(why, ERR_INVALID,
+		    "data %s is no text of more than the %u tokens of the job's window", from->name,
+		    spec->window);
+	if (spec->window == 0 && !dataset_shape_fits(set, spec))
 		return err_set(why, ERR_INVALID,
 		    "data %s has examples of shape %s, the job wants %s", from->name,
 		    dataset_shape_text(here, set->shape, set->dims),
 		    dataset_shape_text(there, spec->shape, spec->dims));
-	if (spec->class_count > 0 && !set->labels)
+	if (spec->class_count > 0 && !set->labels && !text)
 		return err_set(why, ERR_INVALID, "data %s has no class labels", from->name);
 	if (spec->class_count > 0 && set->classes > spec->class_count)
 		return err_set(why, ERR_INVALID, "data %s has label %zu, the job has %zu classes",
 		    from->name, set->classes - 1, spec->class_count);
-	return classes_fit(from, spec, why);
+	return text ? ERR_OK : classes_fit(set, from, spec, why);
 }

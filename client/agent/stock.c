@@ -32,6 +32,7 @@ stock_deinit(struct stock *s)
 {
 	for (size_t i = 0; i < s->count; i++) {
 		drop_split(&s->items[i]);
+		dataset_deinit(&s->items[i].cut);
 		if (s->items[i].loaded)
 			dataset_deinit(&s->items[i].all);
 		s->items[i].loaded = false;
@@ -82,20 +83,51 @@ stock_find(struct stock *s, const char *name)
 	return NULL;
 }
 
+static bool
+is_cut(const struct stock_item *item, uint32_t window)
+{
+	return window > 0 && item->all.features != window;
+}
+
+/* The examples that the job works on: of a text in windows as long as it wants. */
+static enum err
+choose_cut(struct stock_item *item, uint32_t window, const struct dataset **out)
+{
+	*out = &item->all;
+	if (!is_cut(item, window))
+		return ERR_OK;
+	if (item->cut.features != window) {
+		drop_split(item);
+		dataset_deinit(&item->cut);
+		item->cut_id[0] = '\0';
+		enum err e = dataset_cut(&item->cut, &item->all, window, NULL);
+		if (e)
+			return e;
+	}
+	*out = &item->cut;
+	return ERR_OK;
+}
+
 enum err
-stock_split(struct stock_item *item, double share, uint64_t seed, const struct dataset **train,
-    const struct dataset **validation)
+stock_split(struct stock_item *item, const struct data_spec *job, uint64_t seed,
+    const struct dataset **train, const struct dataset **validation)
 {
 	static const struct dataset empty;
+	const struct dataset *all;
+	double share = job->validation;
+	enum err e = choose_cut(item, job->window, &all);
 
+	if (e)
+		return e;
 	if (share <= 0) {
-		*train = &item->all;
+		*train = all;
 		*validation = &empty;
 		return ERR_OK;
 	}
-	if (!item->split || item->share < share || item->share > share || item->seed != seed) {
+	if (!item->split || item->share < share || item->share > share || item->seed != seed ||
+	    item->train.features != all->features) {
 		drop_split(item);
-		enum err e = data_split(&item->train, &item->validation, &item->all, share, seed);
+		e = data_split(&item->train, &item->validation, all, share, seed);
 		if (e)
 			return e;
 		item->split = true;
@@ -108,7 +140,9 @@ stock_split(struct stock_item *item, double share, uint64_t seed, const struct d
 }
 
 char *
-stock_examples(struct stock_item *item, double share)
+stock_examples(struct stock_item *item, const struct data_spec *job)
 {
-	return share > 0 ? item->split_id : item->all_id;
+	if (job->validation > 0)
+		return item->split_id;
+	return is_cut(item, job->window) ? item->cut_id : item->all_id;
 }

@@ -13,12 +13,14 @@ struct stock_item {
 	struct dataset all;
 	bool loaded;
 	double tried_at;
+	/* A text in windows of the latest job's length; empty while none was asked for. */
+	struct dataset cut;
 	/* The latest division; empty while it was not asked for. */
 	struct dataset train, validation;
 	double share;
 	uint64_t seed;
 	bool split;
-	char all_id[EXAMPLES_FILE_ID], split_id[EXAMPLES_FILE_ID];
+	char all_id[EXAMPLES_FILE_ID], cut_id[EXAMPLES_FILE_ID], split_id[EXAMPLES_FILE_ID];
 };
 
 struct stock {
@@ -34,10 +36,11 @@ void stock_deinit(struct stock *s);
 bool stock_refresh(struct stock *s, const struct events *events);
 /* NULL if there is no such set or it is not loaded. */
 struct stock_item *stock_find(struct stock *s, const char *name);
-/* Points to training and validation share; with share 0 the training part is the whole set and no copy is made. */
-ERR_MUST_USE enum err stock_split(struct stock_item *item, double share, uint64_t seed,
-    const struct dataset **train, const struct dataset **validation);
-/* Where the id of that division's examples is kept (examples_file.h), until the next division. */
-char *stock_examples(struct stock_item *item, double share);
+/* Points to training and validation share of what the job works on; with share 0 the training part is the whole set and no copy is made.
+ * The seed is of the job and the device. */
+ERR_MUST_USE enum err stock_split(struct stock_item *item, const struct data_spec *job,
+    uint64_t seed, const struct dataset **train, const struct dataset **validation);
+/* Where the id of these examples is kept (examples_file.h), until the next division. */
+char *stock_examples(struct stock_item *item, const struct data_spec *job);
 
 #endif

@@ -88,6 +88,8 @@ load_set(const struct alone *a, const char *name, struct dataset *out,
 	enum err e = data_load(out, d, why);
 	if (!e)
 		e = data_fits(out, d, &a->job.recipe, why);
+	if (!e)
+		e = data_cut(out, a->job.recipe.data.window, why);
 	if (!e && from)
 		*from = d;
 	return e;

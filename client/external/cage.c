@@ -157,11 +157,11 @@ add_program(struct cage *c, const char *const *argv, const char *path)
 static void
 add_data(struct cage *c, const struct settings_data *d)
 {
-	const char *const files[] = {d->images, d->labels, d->path};
+	const char *files[DATA_SOURCE_FILES];
+	size_t n = data_source_files(&d->source, files);
 
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		if (*files[i])
-			(void)!add_named(c, files[i], CONFINE_READ);
+	for (size_t i = 0; i < n; i++)
+		(void)!add_named(c, files[i], CONFINE_READ);
 }
 
 /* --- the environment */

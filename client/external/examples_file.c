@@ -11,32 +11,67 @@
 #define TENSORS 4
 #define FOLDER "examples"
 
-static void
-add(struct tensors_file *f, const char *name, enum tensor_dtype dtype, const struct dataset *d,
-    const void *data, bool x)
+static struct tensor
+describe(const char *name, enum tensor_dtype dtype, const struct dataset *d)
 {
 	struct tensor t = {.dtype = dtype, .dims = 1, .shape = {d->count}};
 
 	snprintf(t.name, sizeof(t.name), "%s", name);
-	if (x)
-		for (unsigned i = 0; i < d->dims; i++)
-			t.shape[t.dims++] = d->shape[i];
-	else if (d->targets)
+	return t;
+}
+
+static void
+copy_example(const void *set, uint32_t row, void *out)
+{
+	dataset_copy(set, row, out);
+}
+
+static void
+copy_next(const void *set, uint32_t row, void *out)
+{
+	dataset_next(set, row, out);
+}
+
+/* One row for each example, of the examples' shape. */
+static void
+add_rows(struct tensors_file *f, struct tensor t, const struct dataset *d,
+    void (*copy)(const void *, uint32_t, void *))
+{
+	for (unsigned i = 0; i < d->dims; i++)
+		t.shape[t.dims++] = d->shape[i];
+	if (d->bytes || d->floats)
+		tensors_file_add(f, &t, d->bytes ? (const void *)d->bytes : d->floats);
+	else
+		tensors_file_add_rows(
+		    f, &t, &(struct tensors_file_rows){.copy = copy, .context = d});
+}
+
+static void
+add_y(struct tensors_file *f, const struct dataset *d, const char *name)
+{
+	struct tensor t = describe(name, d->targets ? TENSOR_F32 : TENSOR_I32, d);
+
+	if (d->dims > 0 && dataset_form(d) == DATASET_TOKENS) {
+		add_rows(f, t, d, copy_next);
+	} else if (d->labels) {
+		tensors_file_add(f, &t, d->labels);
+	} else if (d->targets) {
 		t.shape[t.dims++] = d->target_width;
-	tensors_file_add(f, &t, data);
+		tensors_file_add(f, &t, d->targets);
+	}
 }
 
 static void
 add_set(struct tensors_file *f, const struct dataset *d, const char *x, const char *y)
 {
+	static const enum tensor_dtype types[] = {[DATASET_PIXELS] = TENSOR_U8,
+	    [DATASET_NUMBERS] = TENSOR_F32,
+	    [DATASET_TOKENS] = TENSOR_I32};
+
 	if (d->count == 0)
 		return;
-	add(f, x, d->bytes ? TENSOR_U8 : TENSOR_F32, d,
-	    d->bytes ? (const void *)d->bytes : d->floats, true);
-	if (d->labels)
-		add(f, y, TENSOR_I32, d, d->labels, false);
-	else if (d->targets)
-		add(f, y, TENSOR_F32, d, d->targets, false);
+	add_rows(f, describe(x, types[dataset_form(d)], d), d, copy_example);
+	add_y(f, d, y);
 }
 
 static enum err

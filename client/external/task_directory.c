@@ -227,7 +227,7 @@ write_own(const struct task_directory *d, const struct work *w, char local[PATH_
 static enum err
 fill(struct task_directory *d, const struct task_directory_options *from, struct why *why)
 {
-	char examples[PATH_MAX], base[PATH_MAX], local[PATH_MAX] = "", variates[PATH_MAX] = "";
+	char examples[PATH_MAX] = "", base[PATH_MAX], local[PATH_MAX] = "", variates[PATH_MAX] = "";
 	char path[PATH_MAX];
 	const struct task_file task = {.work = from->work,
 	    .data = from->data,
@@ -238,7 +238,9 @@ fill(struct task_directory *d, const struct task_directory_options *from, struct
 	    .base = base,
 	    .local = local,
 	    .variates = variates};
-	enum err e = give_examples(d, from, examples, why);
+	/* Of an external set nothing was read. */
+	enum err e =
+	    from->train->dims > 0 ? give_examples(d, from, examples, why) : ERR_OK;
 
 	if (!e)
 		e = give_base(d, from->work, base, why);

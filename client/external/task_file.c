@@ -18,21 +18,24 @@ add_text(struct json *o, const char *key, const char *text)
 static struct json *
 describe_data(const struct settings_data *d)
 {
-	static const char *const formats[] = {
-	    [SETTINGS_GLYPHS] = "glyphs", [SETTINGS_IDX] = "idx", [SETTINGS_CSV] = "csv"};
+	const struct data_source *from = &d->source;
 	struct json *o = json_object();
 
 	json_add_string(o, "name", d->name);
-	json_add_string(o, "format", formats[d->format]);
-	add_text(o, "images", d->images);
-	add_text(o, "labels", d->labels);
-	add_text(o, "path", d->path);
-	add_text(o, "classes", d->classes);
-	if (d->format == SETTINGS_CSV) {
-		json_add_string(o, "label", d->label);
-		json_add_string(o, "kind", d->regression ? "regression" : "class");
-	}
-	if (d->format == SETTINGS_GLYPHS) {
+	json_add_string(o, "format", data_source_formats[from->format]);
+	add_text(o, "images", from->images);
+	add_text(o, "labels", from->labels);
+	add_text(o, "x", from->x);
+	add_text(o, "y", from->y);
+	add_text(o, "path", from->path);
+	add_text(o, "vocabulary", from->vocabulary);
+	add_text(o, "columns", from->columns);
+	add_text(o, "classes", from->classes);
+	if (from->format == DATA_CSV)
+		json_add_string(o, "label", from->label);
+	if (from->format == DATA_CSV || from->regression)
+		json_add_string(o, "kind", data_source_kinds[from->regression]);
+	if (from->format == DATA_GLYPHS) {
 		json_add_u64(o, "hand", d->hand);
 		json_add_u64(o, "count", d->glyph_count);
 		json_add_double(o, "skew", d->skew);
@@ -48,7 +51,13 @@ describe_shard(const struct shard *s)
 
 	json_add_u64(o, "index", s->index);
 	json_add_u64(o, "count", s->count);
-	json_add_string(o, "split", s->by_label ? "label" : "iid");
+	json_add_string(o, "partition", shard_partition_names[s->partition]);
+	/* What version 402de29 called it. */
+	if (s->partition <= SHARD_LABEL)
+		json_add_string(o, "split", shard_partition_names[s->partition]);
+	else
+		json_add_double(o, "alpha", s->alpha);
+	add_text(o, "column", s->column);
 	json_add_u64(o, "seed", s->seed);
 	return o;
 }
@@ -63,7 +72,7 @@ put_keys(struct json *doc, const struct task_file *f)
 		json_add(doc, "data", describe_data(f->data));
 		json_add(doc, "shard", describe_shard(&f->data->shard));
 	}
-	json_add_string(doc, "examples", f->examples);
+	add_text(doc, "examples", f->examples);
 	json_add_string(doc, "base", f->base);
 	add_text(doc, "local", f->local);
 	add_text(doc, "variates", f->variates);

@@ -9,12 +9,14 @@
 #include "hex.h"
 #include "modelfile.h"
 
+#define BLOCK ((size_t)1 << 20)
+
 enum err
 tensors_file_init(struct tensors_file *f, size_t most)
 {
 	*f = (struct tensors_file){.table = {.items = calloc(most + 1, sizeof(struct tensor))},
-	    .data = calloc(most + 1, sizeof(*f->data))};
-	if (f->table.items && f->data)
+	    .parts = calloc(most + 1, sizeof(*f->parts))};
+	if (f->table.items && f->parts)
 		return ERR_OK;
 	tensors_file_deinit(f);
 	return ERR_NOMEM;
@@ -24,12 +26,12 @@ void
 tensors_file_deinit(struct tensors_file *f)
 {
 	free(f->table.items);
-	free(f->data);
-	*f = (struct tensors_file){.data = NULL};
+	free(f->parts);
+	*f = (struct tensors_file){.parts = NULL};
 }
 
-void
-tensors_file_add(struct tensors_file *f, const struct tensor *like, const void *data)
+static struct tensors_file_part *
+add(struct tensors_file *f, const struct tensor *like)
 {
 	struct tensor *t = &f->table.items[f->table.count];
 
@@ -41,8 +43,21 @@ tensors_file_add(struct tensors_file *f, const struct tensor *like, const void *
 		t->elements *= t->shape[i];
 	t->begin = f->table.bytes;
 	t->end = t->begin + t->elements * tensor_dtype_size(t->dtype);
-	f->data[f->table.count++] = data;
 	f->table.bytes = t->end;
+	return &f->parts[f->table.count++];
+}
+
+void
+tensors_file_add(struct tensors_file *f, const struct tensor *like, const void *data)
+{
+	add(f, like)->data = data;
+}
+
+void
+tensors_file_add_rows(
+    struct tensors_file *f, const struct tensor *like, const struct tensors_file_rows *rows)
+{
+	add(f, like)->rows = *rows;
 }
 
 static enum err
@@ -61,6 +76,61 @@ static size_t
 length(const struct tensors_file *f, size_t i)
 {
 	return (size_t)(f->table.items[i].end - f->table.items[i].begin);
+}
+
+/* Where the bytes go, piece after piece. */
+struct sink {
+	struct hash *hash; /* NULL: */
+	int fd;
+	uint64_t at;
+};
+
+static enum err
+take(struct sink *s, const void *data, size_t len)
+{
+	enum err e = ERR_OK;
+
+	if (s->hash)
+		hash_update(s->hash, data, len);
+	else
+		e = file_pwrite(s->fd, data, len, s->at);
+	s->at += len;
+	return e;
+}
+
+/* Through a block of as many rows as fit, at least one. */
+static enum err
+take_rows(struct sink *s, const struct tensor *t, const struct tensors_file_rows *rows)
+{
+	uint64_t count = t->shape[0];
+	size_t row = (size_t)((t->end - t->begin) / count), held = 0;
+	size_t room = row > BLOCK ? row : BLOCK;
+	char *block = malloc(room);
+	enum err e = block ? ERR_OK : ERR_NOMEM;
+
+	for (uint64_t i = 0; !e && i < count; i++) {
+		rows->copy(rows->context, (uint32_t)i, block + held);
+		held += row;
+		if (held + row > room || i + 1 == count) {
+			e = take(s, block, held);
+			held = 0;
+		}
+	}
+	free(block);
+	return e;
+}
+
+static enum err
+take_all(struct sink *s, const struct tensors_file *f, const struct buf *head)
+{
+	enum err e = take(s, head->data, head->len);
+
+	for (size_t i = 0; !e && i < f->table.count; i++) {
+		const struct tensors_file_part *p = &f->parts[i];
+		e = p->data ? take(s, p->data, length(f, i))
+			    : take_rows(s, &f->table.items[i], &p->rows);
+	}
+	return e;
 }
 
 enum err
@@ -85,18 +155,18 @@ tensors_file_hash(const struct tensors_file *f, char hex[65], struct why *why)
 
 	if (e)
 		return e;
-	struct hash *h = hash_new();
-	if (h) {
-		hash_start(h);
-		hash_update(h, head.data, head.len);
-		for (size_t i = 0; i < f->table.count; i++)
-			hash_update(h, f->data[i], length(f, i));
-		hash_finish(h, sum);
+	struct sink sink = {.hash = hash_new()};
+	if (sink.hash) {
+		hash_start(sink.hash);
+		e = take_all(&sink, f, &head);
+		hash_finish(sink.hash, sum);
 		hex_encode(hex, sum, sizeof(sum));
 	} else {
-		e = err_set(why, ERR_NOMEM, "no memory for a hash");
+		e = ERR_NOMEM;
 	}
-	hash_free(h);
+	if (e)
+		err_set(why, e, "no memory for a hash");
+	hash_free(sink.hash);
 	buf_deinit(&head);
 	return e;
 }
@@ -109,12 +179,7 @@ tensors_file_put(const struct tensors_file *f, int fd, const char *path, struct 
 
 	if (e)
 		return e;
-	uint64_t at = head.len;
-	e = file_pwrite(fd, head.data, head.len, 0);
-	for (size_t i = 0; !e && i < f->table.count; i++) {
-		e = file_pwrite(fd, f->data[i], length(f, i), at);
-		at += length(f, i);
-	}
+	e = take_all(&(struct sink){.fd = fd}, f, &head);
 	buf_deinit(&head);
 	return e ? err_errno(why, "write %s", path) : ERR_OK;
 }

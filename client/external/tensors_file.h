@@ -2,10 +2,19 @@
 #define TENSORS_FILE_H
 #include "tensor.h"
 
+/* Rows of a tensor that are made when they are asked for. */
+struct tensors_file_rows {
+	void (*copy)(const void *context, uint32_t row, void *out);
+	const void *context; /* not owned */
+};
+
 /* Arrays as a safetensors file that a program reads. */
 struct tensors_file {
 	struct tensor_table table;
-	const void **data; /* of each tensor; not owned */
+	struct tensors_file_part {
+		const void *data; /* not owned; NULL: */
+		struct tensors_file_rows rows;
+	} *parts; /* of each tensor */
 };
 
 /* For at most `most` tensors. ERR_NOMEM. */
@@ -13,6 +22,9 @@ ERR_MUST_USE enum err tensors_file_init(struct tensors_file *f, size_t most);
 void tensors_file_deinit(struct tensors_file *f);
 /* The next one: name, dtype, dims and shape of `like` count, and so many elements are at data, which must live as long as *f. */
 void tensors_file_add(struct tensors_file *f, const struct tensor *like, const void *data);
+/* The same of rows, of which the first dimension says how many there are. */
+void tensors_file_add_rows(
+    struct tensors_file *f, const struct tensor *like, const struct tensors_file_rows *rows);
 /* The file's length. */
 ERR_MUST_USE enum err tensors_file_bytes(
     const struct tensors_file *f, uint64_t *out, struct why *why);

@@ -156,18 +156,12 @@ set_kinds(const struct ini_key *k, void *field, const char *value, struct why *w
 
 /* --- the table */
 
-/* The forms of a [data NAME]. */
-enum { IN_GLYPHS = 1 << SETTINGS_GLYPHS, IN_IDX = 1 << SETTINGS_IDX, IN_CSV = 1 << SETTINGS_CSV };
-#define IN_ALL (IN_GLYPHS | IN_IDX | IN_CSV)
-
 #define IN(type, member) offsetof(struct type, member), sizeof(((struct type *)0)->member)
 #define LARGEST ((uint64_t)1000000000000000) /* bytes */
 
 /* clang-format off */
-static const char *const formats[] = {
-    [SETTINGS_GLYPHS] = "glyphs", [SETTINGS_IDX] = "idx", [SETTINGS_CSV] = "csv", NULL};
-static const char *const kinds[] = {"class", "regression", NULL};
-static const char *const splits[] = {"iid", "label", NULL};
+/* The words of version 402de29's `split`. */
+static const char *const splits[] = {[SHARD_IID] = "iid", [SHARD_LABEL] = "label", NULL};
 static const char *const logs[] = {
     [SETTINGS_LOG_REASON] = "reason", [SETTINGS_LOG_TAIL] = "tail", [SETTINGS_LOG_NO] = "no", NULL};
 static const char *const confines[] = {"yes", "no", NULL};
@@ -196,20 +190,16 @@ static const struct ini_key limits_keys[] = {
     {.name = NULL},
 };
 static const struct ini_key data_keys[] = {
-    {"format", ini_choice, IN(settings_data, format), .words = formats, .needs = IN_ALL},
-    {"images", set_text, IN(settings_data, images), .forms = IN_IDX, .needs = IN_IDX},
-    {"labels", set_text, IN(settings_data, labels), .forms = IN_IDX, .needs = IN_IDX},
-    {"path", set_text, IN(settings_data, path), .forms = IN_CSV, .needs = IN_CSV},
-    {"label", set_text, IN(settings_data, label), .fallback = "last", .forms = IN_CSV},
-    {"kind", ini_choice, IN(settings_data, regression), .words = kinds, .forms = IN_CSV},
-    {"shape", set_text, IN(settings_data, shape), .fallback = NULL, .forms = IN_CSV},
-    {"classes", set_text, IN(settings_data, classes), .fallback = NULL},
-    {"hand", set_number, IN(settings_data, hand), 0, LARGEST * 9, .forms = IN_GLYPHS},
-    {"count", set_number, IN(settings_data, glyph_count), 1, 10000000, .fallback = "600", .forms = IN_GLYPHS},
-    {"skew", set_real, IN(settings_data, skew), 0, 1000, .forms = IN_GLYPHS},
+    DATA_SOURCE_KEYS(settings_data),
+    {"hand", set_number, IN(settings_data, hand), 0, LARGEST * 9, .forms = DATA_IN(DATA_GLYPHS)},
+    {"count", set_number, IN(settings_data, glyph_count), 1, 10000000, .fallback = "600", .forms = DATA_IN(DATA_GLYPHS)},
+    {"skew", set_real, IN(settings_data, skew), 0, 1000, .forms = DATA_IN(DATA_GLYPHS)},
     {"seed", set_number, IN(settings_data, seed), 0, LARGEST * 9, .fallback = "1"},
     {"shard", set_shard, IN(settings_data, shard), .fallback = "1/1"},
-    {"split", ini_choice, IN(settings_data, shard.by_label), .words = splits},
+    {"partition", ini_choice, IN(settings_data, shard.partition), .words = shard_partition_names},
+    {"split", ini_choice, IN(settings_data, shard.partition), .words = splits, .now = "partition"},
+    {"alpha", set_real, IN(settings_data, shard.alpha), 1, 1000000, .fallback = "0.5"},
+    {"column", set_text, IN(settings_data, shard.column), .fallback = NULL, .forms = DATA_IN(DATA_CSV) | DATA_IN(DATA_PACKED)},
     {"allow_jobs", set_text, IN(settings_data, gate.allow), .fallback = NULL},
     {"deny_jobs", set_text, IN(settings_data, gate.deny), .fallback = NULL},
     {.name = NULL},
@@ -279,18 +269,38 @@ open_trainer(void *out, const char *name, struct why *why)
 static unsigned
 data_form(const void *fields)
 {
-	return 1u << ((const struct settings_data *)fields)->format;
+	return DATA_IN(((const struct settings_data *)fields)->source.format);
+}
+
+/* Which partitions go with which data. */
+static const char *
+partition_check(const struct settings_data *d)
+{
+	bool classes = shard_needs(d->shard.partition) == SHARD_NEEDS_CLASSES;
+
+	if (classes && d->source.regression)
+		return "by classes does not go with kind = regression";
+	if (d->source.format == DATA_TEXT && d->shard.partition != SHARD_IID)
+		return "of a text is iid: a shard is a stretch of it";
+	if (d->shard.partition == SHARD_COLUMN && d->source.format == DATA_CSV && !*d->shard.column)
+		return "by column needs a column";
+	if (d->shard.partition == SHARD_COLUMN && d->source.format != DATA_CSV &&
+	    d->source.format != DATA_PACKED)
+		return "by column goes with csv and packed only";
+	return NULL;
 }
 
 static const char *
 data_check(void *fields, const char **key)
 {
 	struct settings_data *d = fields;
+	const char *wrong = data_source_check(&d->source, key);
 
 	d->shard.seed = d->seed;
-	*key = "split";
-	return d->regression && d->shard.by_label ? "label does not go with kind = regression"
-						  : NULL;
+	if (wrong)
+		return wrong;
+	*key = "partition";
+	return partition_check(d);
 }
 
 static const struct ini_section sections[] = {
@@ -414,11 +424,9 @@ settings_trainer_does(const struct settings_trainer *t, const char *kind)
 const char *
 settings_data_place(const struct settings *s, const struct settings_data *d)
 {
-	const void *field = &d->format;
+	const char *files[DATA_SOURCE_FILES];
+	const void *field =
+	    data_source_files(&d->source, files) ? (const void *)files[0] : &d->source.format;
 
-	if (d->format == SETTINGS_IDX)
-		field = d->images;
-	else if (d->format == SETTINGS_CSV)
-		field = d->path;
 	return ini_notes_place(&s->notes, field, INI_LAST);
 }

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "address.h"
+#include "data_source.h"
 #include "gate.h"
 #include "ini.h"
 #include "recipe.h"
@@ -22,17 +23,10 @@
 /* What of a failed task's log goes to the coordinator. */
 enum settings_log { SETTINGS_LOG_REASON, SETTINGS_LOG_TAIL, SETTINGS_LOG_NO };
 
-enum settings_format { SETTINGS_GLYPHS, SETTINGS_IDX, SETTINGS_CSV };
-
 /* [data NAME] */
 struct settings_data {
 	char name[RECIPE_NAME_MAX];
-	enum settings_format format;
-	char images[SETTINGS_TEXT_MAX], labels[SETTINGS_TEXT_MAX]; /* idx */
-	char path[SETTINGS_TEXT_MAX], label[SETTINGS_TEXT_MAX]; /* csv */
-	bool regression; /* csv */
-	char shape[SETTINGS_TEXT_MAX]; /* csv: of a line's features; "": flat */
-	char classes[SETTINGS_TEXT_MAX]; /* names, comma separated */
+	struct data_source source;
 	uint64_t hand, glyph_count, seed;
 	double skew; /* glyphs */
 	struct shard shard;

@@ -11,10 +11,6 @@
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
-/* The forms of a [data NAME]. */
-enum { IN_GLYPHS = 1 << CONFIG_GLYPHS, IN_IDX = 1 << CONFIG_IDX, IN_CSV = 1 << CONFIG_CSV };
-#define IN_ALL (IN_GLYPHS | IN_IDX | IN_CSV)
-
 static void
 put_unsigned(const struct ini_key *k, void *field, uint64_t v)
 {
@@ -151,11 +147,8 @@ set_probe(const struct ini_key *k, void *field, const char *value, struct why *w
 /* clang-format off */
 static const char *const modes[] = {"durable", "memory", NULL};
 static const char *const no_yes[] = {"no", "yes", NULL};
-static const char *const kinds[] = {"class", "regression", NULL};
 static const char *const levels[] = {
     [LOG_LEVEL_ERROR] = "error", [LOG_LEVEL_WARN] = "warn", [LOG_LEVEL_INFO] = "info", [LOG_LEVEL_DEBUG] = "debug", NULL};
-static const char *const formats[] = {
-    [CONFIG_GLYPHS] = "glyphs", [CONFIG_IDX] = "idx", [CONFIG_CSV] = "csv", NULL};
 
 static const struct ini_key server_keys[] = {
     {"listen", set_listen, IN(config, listen_count), .fallback = "7443", .many = true},
@@ -224,17 +217,11 @@ static const struct ini_key identity_keys[] = {
     {.name = NULL},
 };
 static const struct ini_key data_keys[] = {
-    {"format", ini_choice, IN(config_data, format), .words = formats, .needs = IN_ALL},
-    {"images", set_text, IN(config_data, images), .forms = IN_IDX, .needs = IN_IDX},
-    {"labels", set_text, IN(config_data, labels), .forms = IN_IDX, .needs = IN_IDX},
-    {"path", set_text, IN(config_data, path), .forms = IN_CSV, .needs = IN_CSV},
-    {"label", set_text, IN(config_data, label), .forms = IN_CSV, .needs = IN_CSV},
-    {"kind", ini_choice, IN(config_data, regression), .fallback = "class", .words = kinds, .forms = IN_CSV},
-    {"shape", set_text, IN(config_data, shape), .fallback = NULL, .forms = IN_CSV},
-    {"seed", set_number, IN(config_data, seed), 0, UINT64_MAX, .fallback = "0", .forms = IN_GLYPHS},
-    {"first_hand", set_number, IN(config_data, first_hand), 0, 4000000000, .fallback = "1000000", .forms = IN_GLYPHS},
-    {"hands", set_number, IN(config_data, hands), 1, 1000000, .fallback = "50", .forms = IN_GLYPHS},
-    {"count", set_number, IN(config_data, count), 1, 10000000, .fallback = "2000", .forms = IN_GLYPHS},
+    DATA_SOURCE_KEYS(config_data),
+    {"seed", set_number, IN(config_data, seed), 0, UINT64_MAX, .fallback = "0", .forms = DATA_IN(DATA_GLYPHS)},
+    {"first_hand", set_number, IN(config_data, first_hand), 0, 4000000000, .fallback = "1000000", .forms = DATA_IN(DATA_GLYPHS)},
+    {"hands", set_number, IN(config_data, hands), 1, 1000000, .fallback = "50", .forms = DATA_IN(DATA_GLYPHS)},
+    {"count", set_number, IN(config_data, count), 1, 10000000, .fallback = "2000", .forms = DATA_IN(DATA_GLYPHS)},
     {.name = NULL},
 };
 /* clang-format on */
@@ -274,7 +261,18 @@ open_data(void *out, const char *name, struct why *why)
 static unsigned
 data_form(const void *fields)
 {
-	return 1u << ((const struct config_data *)fields)->format;
+	return DATA_IN(((const struct config_data *)fields)->source.format);
+}
+
+static const char *
+data_check(void *fields, const char **key)
+{
+	const struct config_data *d = fields;
+
+	*key = "format";
+	if (d->source.format == DATA_TEXT || d->source.format == DATA_EXTERNAL)
+		return "is one that only a device's trainer reads";
+	return data_source_check(&d->source, key);
 }
 
 static const struct ini_section sections[] = {
@@ -284,7 +282,12 @@ static const struct ini_section sections[] = {
     {.name = "retention", .keys = retention_keys},
     {.name = "audit", .keys = audit_keys},
     {.name = "identity", .keys = identity_keys},
-    {.name = "data", .keys = data_keys, .open = open_data, .once = true, .form = data_form},
+    {.name = "data",
+	.keys = data_keys,
+	.open = open_data,
+	.once = true,
+	.form = data_form,
+	.check = data_check},
     {.name = NULL},
 };
 

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "data_source.h"
 #include "err.h"
 #include "ini.h"
 #include "log.h"
@@ -23,16 +24,10 @@ struct config_listen {
 	uint16_t port; /* 0: any free port, written to <state_dir>/port */
 };
 
-enum config_format { CONFIG_GLYPHS, CONFIG_IDX, CONFIG_CSV };
-
 /* [data NAME]: a data set of the coordinator's own, for evaluation. */
 struct config_data {
 	char name[64];
-	enum config_format format;
-	char images[CONFIG_PATH_MAX], labels[CONFIG_PATH_MAX]; /* idx */
-	char path[CONFIG_PATH_MAX], label[64]; /* csv */
-	bool regression; /* csv: kind = class | regression */
-	char shape[64]; /* csv: of a line's features; "": flat */
+	struct data_source source;
 	uint64_t seed; /* glyphs */
 	uint32_t first_hand, hands, count; /* glyphs: default 1000000, 50, 2000 */
 };

@@ -46,20 +46,6 @@ evalset_free(struct evalset *s)
 	free(s);
 }
 
-static enum err
-load_files(struct dataset *out, const struct config_data *d, struct why *why)
-{
-	const struct source from = {
-	    .images = d->format == CONFIG_IDX ? d->images : NULL,
-	    .labels = d->labels,
-	    .path = d->path,
-	    .csv = {.label = d->label[0] ? d->label : NULL, .regression = d->regression},
-	    .shape = d->shape,
-	};
-
-	return source_load(out, &from, why);
-}
-
 /* Lock held. */
 static enum err
 load_locked(struct evalset *s, const char *name, struct dataset **out, struct why *why)
@@ -77,10 +63,10 @@ load_locked(struct evalset *s, const char *name, struct dataset **out, struct wh
 	if (s->loaded[i])
 		return ERR_OK;
 	memset(&s->sets[i], 0, sizeof(s->sets[i]));
-	if (d->format == CONFIG_GLYPHS)
+	if (d->source.format == DATA_GLYPHS)
 		e = glyphs_mixed(&s->sets[i], d->seed, d->first_hand, d->hands, d->count);
 	else
-		e = load_files(&s->sets[i], d, why);
+		e = source_load(&s->sets[i], &d->source, NULL, why);
 	if (e) {
 		dataset_deinit(&s->sets[i]);
 		return e;
@@ -205,19 +191,6 @@ count_threads(
 	return ERR_OK;
 }
 
-static struct dataset
-window(const struct dataset *d, size_t from, size_t count)
-{
-	struct dataset w = *d;
-
-	w.count = count;
-	w.bytes = d->bytes ? d->bytes + from * d->features : NULL;
-	w.floats = d->floats ? d->floats + from * d->features : NULL;
-	w.labels = d->labels ? d->labels + from : NULL;
-	w.targets = d->targets ? d->targets + from * d->target_width : NULL;
-	return w;
-}
-
 /* Sums the shares in order, so that the figures do not depend on the threads' timing. A loss that is no number in one of them
  * is none at all: that is a finding, which a guard must see, and no failure. */
 static enum err
@@ -267,7 +240,7 @@ evalset_run(
 	unsigned n = d->count < SHARES ? 1 : SHARES;
 	for (unsigned i = 0; i < n; i++) {
 		size_t from = d->count * i / n, to = d->count * (i + 1) / n;
-		shares[i].part = window(d, from, to - from);
+		shares[i].part = dataset_window(d, from, to - from);
 	}
 	worker_parallel(threads, n, evaluate_share, &v);
 	e = join(&v, n, score, why);

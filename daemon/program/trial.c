@@ -163,8 +163,9 @@ trial_run(const struct trial *t)
 		try_addresses(t);
 	try_spool(t);
 	for (size_t i = 0; i < c->data_count; i++) {
-		try_file(t, (struct value){c->data[i].images, "", INI_LAST});
-		try_file(t, (struct value){c->data[i].labels, "", INI_LAST});
-		try_file(t, (struct value){c->data[i].path, "", INI_LAST});
+		const char *files[DATA_SOURCE_FILES];
+		size_t n = data_source_files(&c->data[i].source, files);
+		for (size_t k = 0; k < n; k++)
+			try_file(t, (struct value){files[k], "", INI_LAST});
 	}
 }

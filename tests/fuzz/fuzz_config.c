@@ -21,8 +21,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	for (size_t i = 0; i < c.data_count; i++) {
 		const struct config_data *d = &c.data[i];
 		require(config_data_find(&c, d->name) == d);
-		require(d->format != CONFIG_IDX || (d->images[0] && d->labels[0]));
-		require(d->format != CONFIG_CSV || (d->path[0] && d->label[0]));
+		require(
+		    d->source.format != DATA_IDX || (d->source.images[0] && d->source.labels[0]));
+		require(d->source.format != DATA_CSV || (d->source.path[0] && d->source.label[0]));
 	}
 	return 0;
 }

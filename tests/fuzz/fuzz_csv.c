@@ -1,4 +1,5 @@
 /* CSV files, plain or gzip. The first byte chooses how to read, the rest is the file. */
+
 #include <math.h>
 
 #include "csv.h"
@@ -32,6 +33,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		return 0;
 	how.label = columns[data[0] & 3];
 	how.regression = data[0] & 4;
+	how.missing = data[0] & 8 ? "skip" : data[0] & 16 ? "0.5" : NULL;
+	how.columns = data[0] & 32 ? "1, a, 0" : NULL;
+	how.classes = data[0] & 64 ? "no, yes" : NULL;
+	how.group = data[0] & 128 ? "0" : NULL;
 	data++;
 	len--;
 	enum err e = csv_labels(&labels, &n, data, len, &how, &why);
@@ -43,6 +48,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	}
 	if (csv_read(&d, data, len, &how, &first, 1, &why) == ERR_OK)
 		dataset_deinit(&d);
+	free(labels);
+	labels = NULL;
+	if (csv_groups(&labels, &n, data, len, &how, &why) == ERR_OK && n == 0)
+		abort();
 	free(labels);
 	return 0;
 }

@@ -3,6 +3,20 @@
 #include "fuzz.h"
 #include "idx.h"
 
+static size_t
+row_bytes(const struct dataset *d)
+{
+	return d->features * (d->bytes ? 1 : sizeof(*d->floats));
+}
+
+static const uint8_t *
+row(const struct dataset *d, size_t i)
+{
+	const uint8_t *values = d->bytes ? d->bytes : (const uint8_t *)d->floats;
+
+	return values + i * row_bytes(d);
+}
+
 /* Examples 0 and `last` alone must equal those of the whole. */
 static void
 check_share(const struct dataset *whole, const uint8_t *data, size_t len)
@@ -15,8 +29,8 @@ check_share(const struct dataset *whole, const uint8_t *data, size_t len)
 	if (idx_images(&share, data, len, keep, n, &why))
 		abort();
 	for (size_t i = 0; i < n; i++)
-		if (memcmp(share.bytes + i * share.features,
-			whole->bytes + keep[i] * whole->features, share.features) != 0)
+		if (!share.bytes != !whole->bytes ||
+		    memcmp(row(&share, i), row(whole, keep[i]), row_bytes(whole)) != 0)
 			abort();
 	dataset_deinit(&share);
 }
@@ -31,7 +45,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 	if (idx_labels(&labels, &n, data, len, &why) == ERR_OK) {
 		for (size_t i = 0; i < n; i++)
-			if (labels[i] < 0 || labels[i] > 255)
+			if (labels[i] < 0 || labels[i] >= RECIPE_CLASSES_MAX)
 				abort();
 		free(labels);
 	}

@@ -7,9 +7,10 @@ static void
 check_data(const struct settings *s, const struct settings_data *d)
 {
 	require(settings_find_data(s, d->name) == d);
-	require(d->format <= SETTINGS_CSV);
-	require(d->format != SETTINGS_IDX || (d->images[0] && d->labels[0]));
-	require(d->format != SETTINGS_CSV || d->path[0]);
+	require(d->source.format < DATA_FORMATS);
+	require(d->source.format != DATA_NPY || (d->source.x[0] && d->source.y[0]));
+	require(d->source.format != DATA_IDX || (d->source.images[0] && d->source.labels[0]));
+	require(d->source.format != DATA_CSV || d->source.path[0]);
 	require(d->shard.count >= 1 && d->shard.index >= 1 && d->shard.index <= d->shard.count);
 }
 

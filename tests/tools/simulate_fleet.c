@@ -23,9 +23,10 @@ static const double default_strengths[] = {0, 1, 10, 1, 0, 0.5, 0, 0, 5, 0};
 /* The fleet's document, parsed. */
 struct plan {
 	const struct json *ids; /* NULL: made up */
-	bool glyphs, by_label;
+	bool glyphs;
+	enum shard_partition partition;
 	struct settings_data from; /* idx: the whole training set; glyphs: of one hand */
-	char test_images[CONFIG_PATH_MAX], test_labels[CONFIG_PATH_MAX];
+	char test_images[DATA_SOURCE_TEXT], test_labels[DATA_SOURCE_TEXT];
 	uint32_t test_count;
 	uint64_t hands, first_hand;
 };
@@ -40,17 +41,17 @@ parse_data(struct field *root, struct plan *p)
 	p->glyphs = field_choice(&data, "format", formats, FIELD_MUST_CHOICE) == 1;
 	p->from.seed = field_u64(&data, "seed", 0, JSON_INT_MAX, 1);
 	if (p->glyphs) {
-		p->from.format = SETTINGS_GLYPHS;
+		p->from.source.format = DATA_GLYPHS;
 		p->from.glyph_count = field_u64(&data, "count", 1, 1000000, 300);
 		p->from.skew = field_double(&data, "skew", 0, 1, 0);
 		p->test_count = (uint32_t)field_u64(&data, "test_count", 1, 1000000, 2000);
 	} else {
-		p->from.format = SETTINGS_IDX;
-		p->by_label = field_choice(&data, "split", splits, 0) == 1;
-		field_string(
-		    &data, "images", FIELD_LINE, p->from.images, sizeof(p->from.images), NULL);
-		field_string(
-		    &data, "labels", FIELD_LINE, p->from.labels, sizeof(p->from.labels), NULL);
+		p->from.source.format = DATA_IDX;
+		p->partition = (enum shard_partition)field_choice(&data, "split", splits, 0);
+		field_string(&data, "images", FIELD_LINE, p->from.source.images,
+		    sizeof(p->from.source.images), NULL);
+		field_string(&data, "labels", FIELD_LINE, p->from.source.labels,
+		    sizeof(p->from.source.labels), NULL);
 		field_string(
 		    &data, "test_images", FIELD_LINE, p->test_images, sizeof(p->test_images), NULL);
 		field_string(
@@ -111,7 +112,10 @@ static enum err
 deal(struct dataset *out, const struct dataset *all, const struct plan *p, size_t i, size_t count,
     struct why *why)
 {
-	const struct shard shard = {(uint32_t)i + 1, (uint32_t)count, p->by_label, p->from.seed};
+	const struct shard shard = {.index = (uint32_t)i + 1,
+	    .count = (uint32_t)count,
+	    .partition = p->partition,
+	    .seed = p->from.seed};
 	uint32_t *keep = NULL;
 	size_t kept = 0;
 
@@ -188,9 +192,9 @@ make_config(struct config *c, const struct plan *p, const char *name)
 
 	c->data_count = 1;
 	memcpy(d->name, name, sizeof(d->name));
-	d->format = p->glyphs ? CONFIG_GLYPHS : CONFIG_IDX;
-	memcpy(d->images, p->test_images, sizeof(d->images));
-	memcpy(d->labels, p->test_labels, sizeof(d->labels));
+	d->source.format = p->glyphs ? DATA_GLYPHS : DATA_IDX;
+	memcpy(d->source.images, p->test_images, sizeof(d->source.images));
+	memcpy(d->source.labels, p->test_labels, sizeof(d->source.labels));
 	d->seed = p->from.seed;
 	d->first_hand = 1000000;
 	d->hands = 50;
@@ -201,14 +205,14 @@ make_config(struct config *c, const struct plan *p, const char *name)
 static enum err
 make_triggered(struct simulate_fleet *f, const struct plan *p, struct why *why)
 {
-	struct settings_data from = {.format = SETTINGS_IDX};
+	struct settings_data from = {.source = {.format = DATA_IDX}};
 	struct dataset all = {0};
 	size_t n = 0;
 
 	if (p->glyphs)
 		return err_set(why, ERR_INVALID, "the backdoor needs data of format idx");
-	memcpy(from.images, p->test_images, sizeof(from.images));
-	memcpy(from.labels, p->test_labels, sizeof(from.labels));
+	memcpy(from.source.images, p->test_images, sizeof(from.source.images));
+	memcpy(from.source.labels, p->test_labels, sizeof(from.source.labels));
 	enum err e = data_load(&all, &from, why);
 	uint32_t *others = e ? NULL : malloc(all.count * sizeof(*others));
 	if (!e && !others)

@@ -129,21 +129,22 @@ test_all_keys(void **state)
 	assert_int_equal(c.data_count, 5);
 	const struct config_data *d = config_data_find(&c, "digits-1.x_y");
 	assert_non_null(d);
-	assert_true(d->format == CONFIG_GLYPHS && d->seed == UINT64_MAX && d->first_hand == 13);
+	assert_true(
+	    d->source.format == DATA_GLYPHS && d->seed == UINT64_MAX && d->first_hand == 13);
 	assert_true(d->hands == 14 && d->count == 15);
 	d = config_data_find(&c, "mnist");
-	assert_true(d && d->format == CONFIG_IDX);
-	assert_string_equal(d->images, "/i");
-	assert_string_equal(d->labels, "/l");
+	assert_true(d && d->source.format == DATA_IDX);
+	assert_string_equal(d->source.images, "/i");
+	assert_string_equal(d->source.labels, "/l");
 	d = config_data_find(&c, "table");
-	assert_true(d && d->format == CONFIG_CSV && d->regression);
-	assert_string_equal(d->path, "/p");
-	assert_string_equal(d->label, "y");
+	assert_true(d && d->source.format == DATA_CSV && d->source.regression);
+	assert_string_equal(d->source.path, "/p");
+	assert_string_equal(d->source.label, "y");
 	d = config_data_find(&c, "plain");
 	assert_true(
 	    d && d->seed == 0 && d->first_hand == 1000000 && d->hands == 50 && d->count == 2000);
 	d = config_data_find(&c, "last");
-	assert_true(d && !d->regression);
+	assert_true(d && !d->source.regression);
 	assert_null(config_data_find(&c, "las"));
 }
 
@@ -219,10 +220,16 @@ static const struct {
     {"[data x]\nformat = glyphs\n[data x]\n", "rivuletd.conf:3: [data x]: given twice"},
     {"[server]\n[data x]\n", "rivuletd.conf:2: [data x] format: is missing"},
     {"[data x]\nformat = tar\n",
-	"rivuletd.conf:2: [data x] format: \"tar\" is not glyphs, idx or csv"},
+	"rivuletd.conf:2: [data x] format: \"tar\" is not glyphs, idx, csv, npy, text, packed or "
+	"external"},
     {"[data x]\nformat = idx\nimages = /i\n[server]\n",
 	"rivuletd.conf:1: [data x] labels: is missing"},
-    {"[data x]\nformat = csv\npath = /i\n", "rivuletd.conf:1: [data x] label: is missing"},
+    {"[data x]\nformat = csv\nlabel = y\n", "rivuletd.conf:1: [data x] path: is missing"},
+    {"[data x]\nformat = text\npath = /i\n",
+	"rivuletd.conf:1: [data x] format: is one that only a device's trainer reads"},
+    {"[data x]\nformat = csv\npath = /i\nmissing = drop\n",
+	"rivuletd.conf:1: [data x] missing: is skip, or the number to put in place of a missing "
+	"value"},
     {"[data x]\nformat = glyphs\npath = /i\n",
 	"rivuletd.conf:1: [data x] path: does not belong to this format"},
     {"[data x]\nseed = 1\nformat = csv\npath = p\nlabel = l\n",
@@ -345,8 +352,8 @@ test_odd_bytes(void **state)
 	assert_string_equal(why.text, "f:2: the line holds a control character");
 	assert_int_equal(
 	    parse("[data d]\nformat = csv\npath = /d\xc3\xa4ten\nlabel\t=\ty\n"), ERR_OK);
-	assert_string_equal(c.data[0].path, "/d\xc3\xa4ten");
-	assert_string_equal(c.data[0].label, "y");
+	assert_string_equal(c.data[0].source.path, "/d\xc3\xa4ten");
+	assert_string_equal(c.data[0].source.label, "y");
 	assert_int_equal(config_parse(&c, "f", "[limits]\nx = 1", 14, NULL), ERR_INVALID);
 }
 
@@ -409,7 +416,7 @@ test_load_directory(void **state)
 	assert_int_equal(c.long_poll_s, 3);
 	assert_int_equal(c.idle_timeout_s, 9);
 	assert_true(c.listen_count == 2 && c.listen[0].port == 1 && c.listen[1].port == 2);
-	assert_string_equal(config_data_find(&c, "d")->path, "/p");
+	assert_string_equal(config_data_find(&c, "d")->source.path, "/p");
 	put(parts, "c.conf", "[limits]\nlong_pol = 3\n");
 	assert_int_equal(config_load(&c, path, &why), ERR_INVALID);
 	snprintf(expected, sizeof(expected),

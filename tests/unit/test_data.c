@@ -80,8 +80,10 @@ test_idx_shards(void **state)
 		memset(seen, 0, sizeof(seen));
 		for (uint32_t i = 1; i <= 5; i++) {
 			struct dataset d;
-			s->data[0].shard =
-			    (struct shard){.index = i, .count = 5, .by_label = by_label, .seed = 3};
+			s->data[0].shard = (struct shard){.index = i,
+			    .count = 5,
+			    .partition = by_label ? SHARD_LABEL : SHARD_IID,
+			    .seed = 3};
 			assert_int_equal(data_load(&d, &s->data[0], NULL), ERR_OK);
 			assert_int_equal(d.count, 8);
 			assert_int_equal(d.features, 4);
@@ -222,11 +224,11 @@ test_fits(void **state)
 	json_push(names, json_new_string("y"));
 	json_push(names, json_new_string("z"));
 	r.data.classes = names;
-	strcpy(from.classes, "x, y ,z");
+	strcpy(from.source.classes, "x, y ,z");
 	assert_int_equal(data_fits(&d, &from, &r, &why), ERR_OK);
-	strcpy(from.classes, "y,x,z");
+	strcpy(from.source.classes, "y,x,z");
 	assert_int_equal(data_fits(&d, &from, &r, &why), ERR_INVALID);
-	strcpy(from.classes, "x,y");
+	strcpy(from.source.classes, "x,y");
 	assert_int_equal(data_fits(&d, &from, &r, &why), ERR_INVALID);
 	json_free(names);
 }

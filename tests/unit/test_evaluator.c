@@ -35,9 +35,9 @@ table(struct coordinator *c, struct config_data *d, const char *name, unsigned r
 	for (unsigned i = 0; i < rows; i++)
 		fprintf(f, "0.5,1,%u,2,%u\n", i % 7, i % 2);
 	assert_int_equal(fclose(f), 0);
-	*d = (struct config_data){.format = CONFIG_CSV, .label = "e"};
+	*d = (struct config_data){.source = {.format = DATA_CSV, .label = "e"}};
 	snprintf(d->name, sizeof(d->name), "%s", name);
-	snprintf(d->path, sizeof(d->path), "%s", c->path);
+	snprintf(d->source.path, sizeof(d->source.path), "%s", c->path);
 }
 
 static int

@@ -140,7 +140,7 @@ evaluation(void **state)
 	uint8_t id[16];
 
 	strcpy(c->config.data[0].name, "digits");
-	c->config.data[0].format = CONFIG_GLYPHS;
+	c->config.data[0].source.format = DATA_GLYPHS;
 	c->config.data[0].hands = 1;
 	c->config.data[0].count = 10;
 	c->config.data_count = 1;

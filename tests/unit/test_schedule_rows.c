@@ -297,10 +297,10 @@ give_data(struct coordinator *c)
 {
 	struct config_data *d = &c->config.data[0];
 
-	*d = (struct config_data){.name = "four", .format = CONFIG_CSV, .label = "y"};
-	snprintf(d->path, sizeof(d->path), "%s/models/four.csv", c->dir);
+	*d = (struct config_data){.name = "four", .source = {.format = DATA_CSV, .label = "y"}};
+	snprintf(d->source.path, sizeof(d->source.path), "%s/models/four.csv", c->dir);
 	c->config.data_count = 1;
-	FILE *f = fopen(d->path, "w");
+	FILE *f = fopen(d->source.path, "w");
 	assert_non_null(f);
 	fputs("a,b,c,d,y\n4,4,4,4,0\n-4,-4,-4,-4,1\n", f);
 	assert_int_equal(fclose(f), 0);

@@ -23,7 +23,7 @@ static const char good[] =
     "epochs = 3\ncache_bytes = 256M\noutbox_bytes = 1G\nresidual_bytes = 3G\n"
     "[data mnist]\n"
     "format = idx\nimages = /d/images.gz ; the training part\nlabels = /d/labels.gz\n"
-    "shard = 3/100\nsplit = label\nseed = 9\nallow_jobs = mnist-*, other\n"
+    "shard = 3/100\npartition = label\nseed = 9\nallow_jobs = mnist-*, other\n"
     "[data digits]\n"
     "  format = glyphs\n  hand = 3\n\tcount = 700\nskew = 0.3\n"
     "[data sensors]\n"
@@ -65,17 +65,17 @@ test_good(void **state)
 	assert_int_equal(s->data_count, 3);
 	const struct settings_data *d = settings_find_data(s, "mnist");
 	assert_non_null(d);
-	assert_int_equal(d->format, SETTINGS_IDX);
-	assert_string_equal(d->images, "/d/images.gz");
+	assert_int_equal(d->source.format, DATA_IDX);
+	assert_string_equal(d->source.images, "/d/images.gz");
 	assert_int_equal(d->shard.index, 3);
 	assert_int_equal(d->shard.count, 100);
-	assert_true(d->shard.by_label);
+	assert_true(d->shard.partition == SHARD_LABEL);
 	assert_int_equal(d->shard.seed, 9);
 	d = settings_find_data(s, "digits");
 	assert_int_equal(d->hand, 3);
 	assert_int_equal(d->glyph_count, 700);
 	assert_int_equal(d->shard.count, 1);
-	assert_true(settings_find_data(s, "sensors")->regression);
+	assert_true(settings_find_data(s, "sensors")->source.regression);
 	assert_null(settings_find_data(s, "nothing"));
 	const struct settings_trainer *t = settings_find_trainer(s, "torch");
 	assert_string_equal(t->exec, "/usr/bin/python3 \"/opt/my trainer.py\" --fast");
@@ -129,7 +129,8 @@ static const struct {
     {"epochs = 1\n", "device.conf:1: epochs", "stands before any [section]"},
     {"[data]\nformat = idx\n", "device.conf:1: data", "unknown section"},
     {"[data a b]\nformat = idx\n", "device.conf:1: data a b", "unknown section"},
-    {"[data a]\nformat = png\n", "device.conf:2: data a.format", "glyphs, idx or csv"},
+    {"[data a]\nformat = png\n", "device.conf:2: data a.format",
+	"glyphs, idx, csv, npy, text, packed or external"},
     {"[device]\n[data a]\nhand = 1\n", "device.conf:2: data a.format", "missing"},
     {"[data a]\n", "device.conf:1: data a.format", "missing"},
     {"[data a]\nformat = idx\nimages = /x\n", "device.conf:1: data a.labels", "missing"},
@@ -142,8 +143,8 @@ static const struct {
     {"[data a]\nformat = glyphs\nshard = 1/x\n", "device.conf:3: data a.shard", "i/n"},
     {"[data a]\nformat = glyphs\nsplit = odd\n", "device.conf:3: data a.split",
 	"is not iid or label"},
-    {"[data a]\nformat = csv\npath = /x\nkind = regression\nsplit = label\n",
-	"device.conf:1: data a.split", "regression"},
+    {"[data a]\nformat = csv\npath = /x\nkind = regression\npartition = label\n",
+	"device.conf:1: data a.partition", "regression"},
     {"[trainer t]\ngrace_s = 3\n", "device.conf:1: trainer t.exec", "missing"},
     {"[limits]\nepochs\n", "device.conf:2:", "key = value"},
 };
@@ -158,6 +159,53 @@ test_bad(void **state)
 		if (s || !strstr(why.text, bad[i].where) || !strstr(why.text, bad[i].what))
 			fail_msg("case %zu: \"%s\" gave \"%s\"", i, bad[i].text,
 			    s ? "(accepted)" : why.text);
+	}
+}
+
+/* What version 402de29 wrote still reads, and says what the key is called now. */
+static void
+test_split(void **state)
+{
+	struct why why = {""};
+
+	(void)state;
+	struct settings *s = parse("[data a]\nformat = glyphs\nshard = 1/2\nsplit = label\n", &why);
+	assert_non_null(s);
+	assert_true(s->data[0].shard.partition == SHARD_LABEL);
+	assert_int_equal(s->warnings.count, 1);
+	assert_string_equal(
+	    s->warnings.text[0].text, "device.conf:4: data a.split: is called partition now");
+	settings_free(s);
+	assert_null(parse("[data a]\nformat = glyphs\nsplit = dirichlet\n", &why));
+}
+
+static void
+test_partitions(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+	    {"format = csv\npath = /x\npartition = column\ncolumn = user\n", NULL},
+	    {"format = csv\npath = /x\npartition = column\n", "needs a column"},
+	    {"format = npy\nx = /x\ny = /y\npartition = column\n", "csv and packed only"},
+	    {"format = npy\nx = /x\ny = /y\npartition = dirichlet\nalpha = 0.1\n", NULL},
+	    {"format = npy\nx = /x\ny = /y\nkind = regression\npartition = dirichlet\n",
+		"regression"},
+	    {"format = text\npath = /x\npartition = powerlaw\n", "stretch"},
+	    {"format = external\npath = /x\n", "examples: is missing"},
+	    {"format = csv\npath = /x\nmissing = drop\n", "missing: is skip"},
+	    {"format = glyphs\nalpha = 0\n", "alpha"},
+	};
+	char text[160];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct why why = {""};
+		snprintf(text, sizeof(text), "[data a]\n%s", cases[i].text);
+		struct settings *s = parse(text, &why);
+		if (!s != !!cases[i].says || (cases[i].says && !strstr(why.text, cases[i].says)))
+			fail_msg("case %zu gave \"%s\"", i, why.text);
+		settings_free(s);
 	}
 }
 
@@ -271,6 +319,8 @@ main(void)
 	    cmocka_unit_test(test_good),
 	    cmocka_unit_test(test_defaults),
 	    cmocka_unit_test(test_bad),
+	    cmocka_unit_test(test_split),
+	    cmocka_unit_test(test_partitions),
 	    cmocka_unit_test(test_long_and_zero),
 	    cmocka_unit_test(test_too_many),
 	    cmocka_unit_test(test_load),

@@ -12,6 +12,8 @@
 
 #define EXAMPLES 1003
 #define CLASSES 10
+#define DIRICHLET_COUNT 172
+#define DIRICHLET_SUM UINT64_C(8024788892007330124)
 
 static int32_t labels[EXAMPLES];
 
@@ -35,8 +37,10 @@ check_partition(uint32_t count, bool by_label, uint64_t seed, size_t spread)
 	size_t least = EXAMPLES, most = 0;
 
 	for (uint32_t i = 1; i <= count; i++) {
-		const struct shard shard = {
-		    .index = i, .count = count, .by_label = by_label, .seed = seed};
+		const struct shard shard = {.index = i,
+		    .count = count,
+		    .partition = by_label ? SHARD_LABEL : SHARD_IID,
+		    .seed = seed};
 		uint32_t *keep;
 		size_t n;
 		assert_int_equal(shard_pick(&keep, &n, &shard, labels, EXAMPLES, NULL), ERR_OK);
@@ -92,11 +96,11 @@ test_by_label(void **state)
 
 	(void)state;
 	for (uint32_t i = 1; i <= 50; i++) {
-		struct shard shard = {.index = i, .count = 50, .by_label = true, .seed = 1};
+		struct shard shard = {.index = i, .count = 50, .partition = SHARD_LABEL, .seed = 1};
 		size_t distinct = classes_of(&shard);
 		assert_in_range(distinct, 1, 4);
 		labelled += distinct;
-		shard.by_label = false;
+		shard.partition = SHARD_IID;
 		iid += classes_of(&shard);
 	}
 	assert_true(iid > 2 * labelled);
@@ -111,7 +115,7 @@ test_seed(void **state)
 
 	(void)state;
 	for (int by_label = 0; by_label < 2; by_label++) {
-		shard.by_label = by_label;
+		shard.partition = by_label ? SHARD_LABEL : SHARD_IID;
 		shard.seed = 1;
 		assert_int_equal(shard_pick(&a, &n, &shard, labels, EXAMPLES, NULL), ERR_OK);
 		assert_int_equal(shard_pick(&b, &m, &shard, labels, EXAMPLES, NULL), ERR_OK);
@@ -131,7 +135,7 @@ test_refused(void **state)
 {
 	static const struct shard bad[] = {{.index = 0, .count = 4}, {.index = 5, .count = 4},
 	    {.index = 1, .count = 0}, {.index = 1, .count = EXAMPLES + 1},
-	    {.index = 1, .count = EXAMPLES, .by_label = true}};
+	    {.index = 1, .count = EXAMPLES, .partition = SHARD_LABEL}};
 	uint32_t *keep;
 	size_t n;
 
@@ -139,7 +143,7 @@ test_refused(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(
 		    shard_pick(&keep, &n, &bad[i], labels, EXAMPLES, NULL), ERR_INVALID);
-	const struct shard no_labels = {.index = 1, .count = 2, .by_label = true};
+	const struct shard no_labels = {.index = 1, .count = 2, .partition = SHARD_LABEL};
 	assert_int_equal(shard_pick(&keep, &n, &no_labels, NULL, EXAMPLES, NULL), ERR_INVALID);
 }
 
@@ -184,6 +188,135 @@ test_hold(void **state)
 		    shard_hold(&order, &held, (size_t)UINT32_MAX + 1, 0.5, 1), ERR_LIMIT);
 }
 
+/* Every example is in exactly one shard, whichever way the sizes go; returns the largest one's size. */
+static size_t
+check_cover(struct shard s, const int32_t *of)
+{
+	uint8_t seen[EXAMPLES] = {0};
+	size_t most = 0;
+
+	for (s.index = 1; s.index <= s.count; s.index++) {
+		uint32_t *keep;
+		size_t n;
+		struct why why = {""};
+		enum err e = shard_pick(&keep, &n, &s, of, EXAMPLES, &why);
+		if (e) {
+			assert_non_null(strstr(why.text, "is empty"));
+			continue;
+		}
+		for (size_t k = 0; k < n; k++)
+			seen[keep[k]]++;
+		most = n > most ? n : most;
+		free(keep);
+	}
+	for (size_t i = 0; i < EXAMPLES; i++)
+		assert_int_equal(seen[i], 1);
+	return most;
+}
+
+/* How many examples the shard has, and of how many classes. */
+static size_t
+size_of(const struct shard *s, const int32_t *of, size_t *classes)
+{
+	bool has[CLASSES] = {false};
+	uint32_t *keep;
+	size_t n;
+
+	if (shard_pick(&keep, &n, s, of, EXAMPLES, NULL))
+		return 0;
+	*classes = 0;
+	for (size_t k = 0; k < n; k++) {
+		*classes += !has[labels[keep[k]]];
+		has[labels[keep[k]]] = true;
+	}
+	free(keep);
+	return n;
+}
+
+static void
+test_dirichlet(void **state)
+{
+	struct shard s = {.count = 7, .partition = SHARD_DIRICHLET, .seed = 3};
+	size_t few = 0, many = 0, classes;
+
+	(void)state;
+	static const double alphas[] = {0.001, 0.05, 1, 1000};
+	for (size_t i = 0; i < 4; i++) {
+		s.alpha = alphas[i];
+		check_cover(s, labels);
+	}
+	for (s.index = 1; s.index <= 7; s.index++) {
+		s.alpha = 0.1;
+		few += size_of(&s, labels, &classes) ? classes : 0;
+		s.alpha = 1000;
+		size_t n = size_of(&s, labels, &classes);
+		assert_in_range(n, 115, 170);
+		many += classes;
+	}
+	assert_int_equal(many, 70);
+	assert_true(few < 50);
+	s.alpha = 0;
+	s.index = 1;
+	assert_int_equal(
+	    shard_pick(&(uint32_t *){NULL}, &classes, &s, labels, EXAMPLES, NULL), ERR_INVALID);
+}
+
+/* What every machine must work out; the numbers are those of this code on x86-64. */
+static void
+test_dirichlet_same_everywhere(void **state)
+{
+	const struct shard s = {
+	    .index = 2, .count = 4, .partition = SHARD_DIRICHLET, .alpha = 0.3, .seed = 11};
+	uint32_t *keep;
+	size_t n;
+	uint64_t sum = 0;
+
+	(void)state;
+	assert_int_equal(shard_pick(&keep, &n, &s, labels, EXAMPLES, NULL), ERR_OK);
+	for (size_t i = 0; i < n; i++)
+		sum = sum * 31 + keep[i];
+	free(keep);
+	assert_int_equal(n, DIRICHLET_COUNT);
+	assert_true(sum == DIRICHLET_SUM);
+}
+
+static void
+test_column(void **state)
+{
+	struct shard s = {.count = CLASSES, .partition = SHARD_COLUMN, .seed = 3};
+	size_t classes;
+
+	(void)state;
+	check_cover(s, labels);
+	for (s.index = 1; s.index <= CLASSES; s.index++) {
+		assert_true(size_of(&s, labels, &classes) > 0);
+		assert_int_equal(classes, 1);
+	}
+	s.count = 3;
+	check_cover(s, labels);
+	s.count = CLASSES + 1;
+	check_cover(s, labels);
+}
+
+static void
+test_powerlaw(void **state)
+{
+	struct shard s = {.count = 9, .partition = SHARD_POWERLAW, .alpha = 1.5, .seed = 3};
+	size_t before = EXAMPLES, classes;
+
+	(void)state;
+	check_cover(s, NULL);
+	for (s.index = 1; s.index <= 9; s.index++) {
+		size_t n = size_of(&s, NULL, &classes);
+		assert_true(n > 0 && n <= before + 1);
+		before = n;
+	}
+	s.alpha = 0;
+	assert_in_range(check_cover(s, NULL), EXAMPLES / 9, EXAMPLES / 9 + 2);
+	s.alpha = 1000;
+	assert_int_equal(check_cover(s, NULL), EXAMPLES - 8);
+}
+
 int
 main(void)
 {
@@ -193,6 +326,10 @@ main(void)
 	    cmocka_unit_test(test_seed),
 	    cmocka_unit_test(test_refused),
 	    cmocka_unit_test(test_hold),
+	    cmocka_unit_test(test_dirichlet),
+	    cmocka_unit_test(test_dirichlet_same_everywhere),
+	    cmocka_unit_test(test_column),
+	    cmocka_unit_test(test_powerlaw),
 	};
 
 	return cmocka_run_group_tests(tests, draw_labels, NULL);

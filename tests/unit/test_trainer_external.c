@@ -56,7 +56,7 @@ static const char reader[] =
     "'label': 'last',\n"
     "    'kind': 'class', 'seed': 4}, t['data']\n"
     "assert t['rate'] == 0.025, t['rate']\n"
-    "assert t['shard'] == {'index': 2, 'count': 5, 'split': 'iid', 'seed': 4}, t['shard']\n"
+    "assert t['shard'] == {'index': 2, 'count': 5, 'partition': 'iid', 'split': 'iid', 'seed': 4}, t['shard']\n"
     "def read(path):\n"
     "    b = open(path, 'rb').read()\n"
     "    n = struct.unpack('<Q', b[:8])[0]\n"

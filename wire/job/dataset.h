@@ -5,25 +5,61 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "file.h"
 #include "recipe.h"
 
 /*
- * Labelled examples in memory: arrays, whatever files they came from (data/).
+ * Labelled examples: arrays, whatever files they came from (data/). The values lie in memory, or stay in a mapped file, of which a set
+ * is a list of rows.
  */
 #define DATASET_EXAMPLES_MAX 100000000u
 #define DATASET_BYTES_MAX ((uint64_t)1 << 36) /* of a file, unpacked, read or kept */
 
+/* How a file holds a value. */
+enum dataset_type {
+	DATASET_U8, /* a pixel: value / 255. All others are the number as it stands. */
+	DATASET_I8,
+	DATASET_I16,
+	DATASET_I32,
+	DATASET_I64,
+	DATASET_F32,
+	DATASET_F64,
+	DATASET_TYPES
+};
+size_t dataset_type_size(enum dataset_type type);
+
+/* Rows of values in a file, or in memory of its own; shared by sets, gone with the last of them. */
+struct dataset_rows {
+	unsigned users; /* touched by dataset_ functions only */
+	struct file_map map; /* what is unmapped in the end, */
+	void *heap; /* and freed */
+	const uint8_t *values;
+	enum dataset_type type;
+	bool big_endian;
+	bool
+	    tokens; /* a text: rows follow each other without a gap, and a row's targets begin one value behind it */
+	size_t items; /* of a text: tokens */
+};
+
 struct dataset {
 	size_t count;
-	uint32_t shape[3]; /* as in data_spec */
+	uint32_t shape
+	    [3]; /* as in data_spec; dims 0: nothing is known but the count, only a trainer reads the set */
 	unsigned dims;
 	size_t features; /* product of shape */
-	uint8_t *bytes; /* count x features, or NULL: pixel values, read as value/255 */
-	float *floats; /* count x features, or NULL */
+	/* One of these three has the values; none of them if dims is 0. */
+	uint8_t *bytes; /* count x features: pixel values, read as value/255 */
+	float *floats; /* count x features */
+	struct dataset_rows *rows;
+	size_t first; /* of rows: example i is row first + i, */
+	uint32_t *row; /* or row[i] */
 	int32_t *labels; /* count class indices, or NULL */
 	float *targets; /* count x target_width for regression, or NULL */
 	size_t target_width;
-	size_t classes; /* largest label + 1, or as told by the caller */
+	size_t
+	    classes; /* largest label + 1, or as told by the caller; of a text: how many tokens there are */
+	char *
+	    names; /* of the classes, each ended by a line feed; NULL: the file has none. Not in subsets */
 };
 
 void dataset_deinit(struct dataset *d);
@@ -35,14 +71,33 @@ const char *dataset_shape_text(
 /* The same dimensions in the same order? A recipe without a shape takes any. */
 bool dataset_shape_fits(const struct dataset *d, const struct data_spec *spec);
 
-/* Copies the examples of `from` with the given indices to a new set (for validation shares). ERR_INVALID for an index
- * out of range. */
+/* The examples of `from` with the given indices as a new set (for validation shares): a copy of what lies in memory; rows are shared.
+ * ERR_INVALID for an index out of range. */
 ERR_MUST_USE enum err dataset_subset(
     struct dataset *out, const struct dataset *from, const uint32_t *indices, size_t n);
-/* Writes example `index` (< count) as `features` floats: bytes as value/255, floats as they are; then, if spec is given
+/* `count` examples from `from` on, as they lie in d: nothing is copied, and dataset_deinit is not called. */
+struct dataset dataset_window(const struct dataset *d, size_t from, size_t count);
+/* A text cut into examples of another length: shares the rows. ERR_INVALID if d is no text, or shorter than one example. */
+ERR_MUST_USE enum err dataset_cut(
+    struct dataset *out, const struct dataset *d, uint64_t window, struct why *why);
+
+/* Writes example `index` (< count) as `features` floats: bytes as value/255, all else as it is; then, if spec is given
  * and has channels, (x - mean) / std with one mean and std for all or one for each of `channels` equal planes. Every step
  * is one IEEE operation in binary32: the same bits on every machine. */
 void dataset_fill(
     const struct dataset *d, const struct data_spec *spec, uint32_t index, float *out);
+/* The second half of it. */
+void dataset_normalise(const struct data_spec *spec, size_t features, float *x);
+
+/* What an example is made of where it is handed to other programs. */
+enum dataset_form { DATASET_PIXELS, DATASET_NUMBERS, DATASET_TOKENS };
+enum dataset_form dataset_form(const struct dataset *d);
+/* Writes example `index` in that form: uint8_t, float or int32_t. */
+void dataset_copy(const struct dataset *d, uint32_t index, void *out);
+/* Of a text: the token behind each token of the example. */
+void dataset_next(const struct dataset *d, uint32_t index, int32_t *out);
+
+/* n values of a file to floats, as above. */
+void dataset_widen(float *out, const void *in, enum dataset_type type, bool big_endian, size_t n);
 
 #endif

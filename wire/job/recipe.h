@@ -125,6 +125,13 @@ struct data_spec {
 	struct json *classes; /* array of class_count names, owned; NULL for regression */
 	size_t channels; /* length of mean and std: 0 (none), 1, or shape[0] */
 	float mean[16], std[16]; /* std > 0; applied after bytes were scaled to 0..1 */
+	uint32_t window; /* tokens of an example of a text; 0: the device's owner says */
+	struct augment_spec {
+		bool flip; /* left to right, for half of the examples */
+		uint32_t crop; /* shifted by up to so many pixels each way; what comes in is 0 */
+		double noise; /* standard deviation, before normalising */
+		uint32_t cutout; /* side of a square that is 0 */
+	} augment; /* of training examples; zeros: none */
 	double validation; /* share of the local examples kept for evaluation, 0 <= v < 1 */
 	uint64_t min_examples;
 };
@@ -190,6 +197,8 @@ enum feature_actor recipe_feature_actor(const char *name);
  * if there is none. */
 const char *recipe_feature_missing(const struct recipe *r, const struct codec *codec,
     const char (*offered)[RECIPE_NAME_MAX], size_t count);
+/* Does it change training examples? */
+bool recipe_augments(const struct data_spec *d);
 const char *recipe_layer_type_name(enum layer_type type);
 /* Names of all layer types, NULL-terminated, for the device's offer. */
 const char *const *recipe_layer_names(void);

@@ -6,6 +6,7 @@
 
 #define MEAN_MAX 1e9
 #define STD_MIN 1e-6
+#define AUGMENT_NOISE_MAX 10
 
 static void
 read_shape(struct recipe *out, struct field *data)
@@ -158,6 +159,40 @@ read_normalise(struct data_spec *out, struct field *data)
 	field_end(&o);
 }
 
+static void
+read_augment(struct data_spec *out, struct field *data)
+{
+	if (!field_has(data, "augment"))
+		return;
+	struct field o = field_object(data, "augment");
+	struct augment_spec *a = &out->augment;
+	uint32_t height = out->shape[1], width = out->shape[2];
+	uint64_t side = height < width ? height : width;
+
+	if (out->dims != 3)
+		field_fail(data, "augment", "needs a data.shape of channels, height, width");
+	a->flip = field_bool(&o, "flip", false);
+	a->crop = (uint32_t)field_u64(&o, "crop", 0, side, 0);
+	a->noise = field_double(&o, "noise", 0, AUGMENT_NOISE_MAX, 0);
+	a->cutout = (uint32_t)field_u64(&o, "cutout", 0, side, 0);
+	field_end(&o);
+}
+
+static void
+read_window(struct recipe *out, struct field *data)
+{
+	struct data_spec *d = &out->data;
+
+	d->window = (uint32_t)field_u64(data, "window", 1, RECIPE_SHAPE_MAX, 0);
+	if (d->window == 0)
+		return;
+	if (out->net.layer_count)
+		field_fail(
+		    data, "window", "no layer takes tokens yet: another trainer does, with init");
+	if (d->dims > 0 && (d->dims != 1 || d->shape[0] != d->window))
+		field_fail(data, "window", "is not data.shape");
+}
+
 void
 recipe_data_read(struct recipe *out, struct field *doc)
 {
@@ -170,6 +205,8 @@ recipe_data_read(struct recipe *out, struct field *doc)
 	read_shape(out, &data);
 	read_classes(out, &data);
 	read_normalise(d, &data);
+	read_augment(d, &data);
+	read_window(out, &data);
 	d->validation = field_double(&data, "validation", 0, RECIPE_SHARE_MAX, 0);
 	d->min_examples = field_u64(&data, "min_examples", 1, JSON_INT_MAX, 1);
 	field_end(&data);

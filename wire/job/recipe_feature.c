@@ -4,6 +4,7 @@
 
 enum feature {
 	FEATURE_ACCUMULATE,
+	FEATURE_AUGMENT,
 	FEATURE_BUDGET,
 	FEATURE_CLIP,
 	FEATURE_EVALUATE_TASK,
@@ -15,10 +16,12 @@ enum feature {
 	FEATURE_RANDOM_COUNTER,
 	FEATURE_SCHEDULES,
 	FEATURE_VARIATES,
+	FEATURE_WINDOW,
 	FEATURES
 };
 
 static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
+    [FEATURE_AUGMENT] = "augment",
     [FEATURE_BUDGET] = "budget",
     [FEATURE_CLIP] = "clip",
     [FEATURE_EVALUATE_TASK] = RECIPE_FEATURE_EVALUATE,
@@ -30,6 +33,7 @@ static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
     [FEATURE_RANDOM_COUNTER] = "random-counter",
     [FEATURE_SCHEDULES] = "schedules",
     [FEATURE_VARIATES] = "variates",
+    [FEATURE_WINDOW] = "window",
     [FEATURES] = NULL};
 
 const char *const *
@@ -45,7 +49,8 @@ recipe_feature_actor(const char *name)
 	    [FEATURE_FEEDBACK] = FEATURE_BY_DEVICE,
 	    [FEATURE_FIGURES] = FEATURE_BY_BOTH,
 	    [FEATURE_INIT_TORCH] = FEATURE_BY_DEVICE,
-	    [FEATURE_VARIATES] = FEATURE_BY_BOTH};
+	    [FEATURE_VARIATES] = FEATURE_BY_BOTH,
+	    [FEATURE_WINDOW] = FEATURE_BY_DEVICE};
 
 	for (size_t f = 0; f < FEATURES; f++)
 		if (strcmp(name, names[f]) == 0)
@@ -53,10 +58,19 @@ recipe_feature_actor(const char *name)
 	return FEATURE_BY_TRAINER;
 }
 
+bool
+recipe_augments(const struct data_spec *d)
+{
+	const struct augment_spec *a = &d->augment;
+
+	return a->flip || a->crop > 0 || a->noise > 0 || a->cutout > 0;
+}
+
 /* What the built-in trainer alone acts on; others get the recipe and judge for themselves. */
 static void
-of_builtin(bool *needs, const struct local_spec *l)
+of_builtin(bool *needs, const struct local_spec *l, const struct data_spec *d)
 {
+	needs[FEATURE_AUGMENT] = recipe_augments(d);
 	needs[FEATURE_ACCUMULATE] = l->accumulate > 1;
 	needs[FEATURE_BUDGET] = l->seconds > 0 && l->unit != LOCAL_SECONDS;
 	needs[FEATURE_CLIP] = l->clip_norm > 0;
@@ -91,8 +105,9 @@ recipe_feature_missing(const struct recipe *r, const struct codec *codec,
 	/* Also of another trainer: its report may be longer than an old device sends. */
 	needs[FEATURE_FIGURES] = r->evaluate_by == EVALUATE_DEVICES && figure_set_any(&r->figures);
 	needs[FEATURE_INIT_TORCH] = has_init(&r->net, INIT_TORCH);
+	needs[FEATURE_WINDOW] = r->data.window > 0;
 	if (r->builtin)
-		of_builtin(needs, &r->local);
+		of_builtin(needs, &r->local, &r->data);
 	for (size_t i = 0; i < count; i++)
 		for (size_t f = 0; f < FEATURES; f++)
 			if (strcmp(offered[i], names[f]) == 0)

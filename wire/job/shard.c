@@ -1,11 +1,33 @@
 #include "shard.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "num.h"
 #include "prng.h"
 
 #define LABEL_PIECES 2 /* pieces of one label order that make a shard */
+#define STREAM_ORDER 0 /* of a seed; class c draws from stream c + 1 */
+
+const char *const shard_partition_names[] = {[SHARD_IID] = "iid",
+    [SHARD_LABEL] = "label",
+    [SHARD_DIRICHLET] = "dirichlet",
+    [SHARD_COLUMN] = "column",
+    [SHARD_POWERLAW] = "powerlaw",
+    NULL};
+
+enum shard_needs
+shard_needs(enum shard_partition partition)
+{
+	static const enum shard_needs needs[] = {[SHARD_IID] = SHARD_NEEDS_NOTHING,
+	    [SHARD_LABEL] = SHARD_NEEDS_CLASSES,
+	    [SHARD_DIRICHLET] = SHARD_NEEDS_CLASSES,
+	    [SHARD_COLUMN] = SHARD_NEEDS_GROUPS,
+	    [SHARD_POWERLAW] = SHARD_NEEDS_NOTHING};
+
+	return needs[partition];
+}
 
 static int
 compare_u32(const void *a, const void *b)
@@ -64,60 +86,283 @@ take_piece(uint32_t *out, const uint32_t *order, size_t examples, size_t piece, 
 	return to - from;
 }
 
+/* --- logarithm and exponential of exact steps only: libm's last bit differs between machines, and with it an example's shard */
+
+#define LN2 0x1.62e42fefa39efp-1
+
+/* x > 0, a normal number. */
+static double
+ln(double x)
+{
+	int exponent;
+	double m = frexp(x, &exponent) * 2; /* 1 <= m < 2 */
+	double t = (m - 1) / (m + 1), square = t * t, sum = 0;
+
+	for (int k = 39; k >= 1; k -= 2)
+		sum = sum * square + 1.0 / k;
+	return 2 * t * sum + (exponent - 1) * LN2;
+}
+
+/* 0 below the normal numbers. */
+static double
+expo(double x)
+{
+	if (x < -700)
+		return 0;
+	double n = floor(x / LN2 + 0.5), rest = x - n * LN2, sum = 1;
+
+	for (int k = 18; k >= 1; k--)
+		sum = 1 + sum * rest / k;
+	return ldexp(sum, (int)n);
+}
+
+/* Normally distributed (Marsaglia's polar method). */
+static double
+draw_normal(struct prng *rng)
+{
+	for (;;) {
+		double u = 2 * prng_double(rng) - 1, v = 2 * prng_double(rng) - 1;
+		double s = u * u + v * v;
+		if (s > 0 && s < 1)
+			return u * sqrt(-2 * ln(s) / s);
+	}
+}
+
+/* The logarithm of a number drawn from Gamma(alpha, 1): small alphas go below what a double holds (Marsaglia and Tsang, 2000). */
+static double
+draw_log_gamma(struct prng *rng, double alpha)
+{
+	double d = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / sqrt(9 * d), boost = 0;
+
+	if (alpha < 1)
+		boost = ln(1 - prng_double(rng)) / alpha;
+	for (;;) {
+		double x = draw_normal(rng), v = 1 + c * x;
+		if (v <= 0)
+			continue;
+		v = v * v * v;
+		double u = 1 - prng_double(rng);
+		if (ln(u) < 0.5 * x * x + d - d * v + d * ln(v))
+			return ln(d) + ln(v) + boost;
+	}
+}
+
+/* --- the partitions: each writes shard s->index to out and returns how many examples it has */
+
+struct draw {
+	const struct shard *s;
+	const int32_t *of;
+	size_t examples;
+	uint32_t *order; /* room for the examples */
+	uint32_t *out;
+	size_t n;
+};
+
 static enum err
-pick(uint32_t *out, size_t *n, const struct shard *s, uint32_t *order, const int32_t *labels,
-    size_t examples)
+pick_iid(struct draw *d)
 {
 	struct prng rng;
-	size_t pieces = s->by_label ? (size_t)s->count * LABEL_PIECES : s->count;
 
-	prng_seed(&rng, s->seed);
-	if (!s->by_label) {
-		identity_order(order, examples);
-		prng_shuffle(&rng, order, examples);
-		*n = take_piece(out, order, examples, s->index - 1, pieces);
-		return ERR_OK;
-	}
+	prng_seed(&rng, d->s->seed);
+	identity_order(d->order, d->examples);
+	prng_shuffle(&rng, d->order, d->examples);
+	d->n = take_piece(d->out, d->order, d->examples, d->s->index - 1, d->s->count);
+	return ERR_OK;
+}
+
+static enum err
+pick_by_label(struct draw *d)
+{
+	struct prng rng;
+	size_t pieces = (size_t)d->s->count * LABEL_PIECES;
 	uint32_t *deal = calloc(pieces, sizeof(*deal));
-	if (!deal || sort_by_label(order, labels, examples)) {
+
+	prng_seed(&rng, d->s->seed);
+	if (!deal || sort_by_label(d->order, d->of, d->examples)) {
 		free(deal);
 		return ERR_NOMEM;
 	}
 	identity_order(deal, pieces);
 	prng_shuffle(&rng, deal, pieces);
-	*n = 0;
 	for (size_t i = 0; i < LABEL_PIECES; i++)
-		*n += take_piece(out + *n, order, examples,
-		    deal[(s->index - 1) * (size_t)LABEL_PIECES + i], pieces);
+		d->n += take_piece(d->out + d->n, d->order, d->examples,
+		    deal[(d->s->index - 1) * (size_t)LABEL_PIECES + i], pieces);
 	free(deal);
 	return ERR_OK;
 }
 
+/* Appends this shard's part of a class, whose n examples stand in random order. */
+static void
+deal_class(struct draw *d, struct prng *rng, const uint32_t *order, size_t n, double *shares)
+{
+	double top = -INFINITY, sum = 0, before = 0;
+	size_t mine = d->s->index - 1;
+
+	for (size_t i = 0; i < d->s->count; i++) {
+		shares[i] = draw_log_gamma(rng, d->s->alpha);
+		top = shares[i] > top ? shares[i] : top;
+	}
+	for (size_t i = 0; i < d->s->count; i++) {
+		double share = expo(shares[i] - top);
+		before += i < mine ? share : 0;
+		shares[i] = share;
+		sum += share;
+	}
+	size_t from = (size_t)((double)n * (before / sum));
+	size_t to =
+	    mine + 1 == d->s->count ? n : (size_t)((double)n * ((before + shares[mine]) / sum));
+	to = to > n ? n : to;
+	for (size_t i = from; i < to; i++)
+		d->out[d->n++] = order[i];
+}
+
+static enum err
+pick_dirichlet(struct draw *d)
+{
+	double *shares = calloc(d->s->count, sizeof(*shares));
+
+	if (!shares || sort_by_label(d->order, d->of, d->examples)) {
+		free(shares);
+		return ERR_NOMEM;
+	}
+	for (size_t from = 0, to; from < d->examples; from = to) {
+		int32_t class = d->of[d->order[from]];
+		struct prng rng;
+		for (to = from; to < d->examples && d->of[d->order[to]] == class;)
+			to++;
+		prng_seed2(&rng, d->s->seed, (uint64_t) class + 1);
+		prng_shuffle(&rng, d->order + from, to - from);
+		deal_class(d, &rng, d->order + from, to - from, shares);
+	}
+	free(shares);
+	return ERR_OK;
+}
+
+static enum err
+pick_column(struct draw *d)
+{
+	struct prng rng;
+	size_t groups = 0;
+
+	for (size_t i = 0; i < d->examples; i++)
+		if ((size_t)d->of[i] >= groups)
+			groups = (size_t)d->of[i] + 1;
+	uint32_t *turn = calloc(groups, sizeof(*turn)), *place = calloc(groups, sizeof(*place));
+	if (turn && place) {
+		identity_order(turn, groups);
+		prng_seed2(&rng, d->s->seed, STREAM_ORDER);
+		prng_shuffle(&rng, turn, groups);
+		for (size_t i = 0; i < groups; i++)
+			place[turn[i]] = (uint32_t)i;
+		for (size_t i = 0; i < d->examples; i++)
+			if (place[d->of[i]] % d->s->count == d->s->index - 1)
+				d->out[d->n++] = (uint32_t)i;
+	}
+	enum err e = turn && place ? ERR_OK : ERR_NOMEM;
+	free(turn);
+	free(place);
+	return e;
+}
+
+static enum err
+pick_powerlaw(struct draw *d)
+{
+	struct prng rng;
+	double sum = 0, before = 0, mine = 0;
+	size_t free_ones = d->examples - d->s->count; /* one is everybody's */
+
+	prng_seed2(&rng, d->s->seed, STREAM_ORDER);
+	identity_order(d->order, d->examples);
+	prng_shuffle(&rng, d->order, d->examples);
+	for (uint32_t rank = 1; rank <= d->s->count; rank++) {
+		double size = expo(-d->s->alpha * ln(rank));
+		before += rank < d->s->index ? size : 0;
+		mine = rank == d->s->index ? size : mine;
+		sum += size;
+	}
+	size_t from = (size_t)((double)free_ones * (before / sum)) + d->s->index - 1;
+	size_t to = (size_t)((double)free_ones * ((before + mine) / sum)) + d->s->index;
+	if (d->s->index == d->s->count || to > d->examples)
+		to = d->examples;
+	d->n = to - from;
+	memcpy(d->out, d->order + from, d->n * sizeof(*d->out));
+	return ERR_OK;
+}
+
+static enum err
+check(const struct shard *s, const int32_t *of, size_t examples, struct why *why)
+{
+	size_t least = (size_t)s->count * (s->partition == SHARD_LABEL ? LABEL_PIECES : 1);
+	enum shard_needs needs = shard_needs(s->partition);
+	int32_t most = 0;
+
+	if (s->count < 1 || s->index < 1 || s->index > s->count)
+		return err_set(why, ERR_INVALID, "shard %u/%u does not exist", s->index, s->count);
+	if (needs == SHARD_NEEDS_CLASSES && !of)
+		return err_set(why, ERR_INVALID, "a partition by %s needs class labels",
+		    shard_partition_names[s->partition]);
+	if (needs == SHARD_NEEDS_GROUPS && !of)
+		return err_set(why, ERR_INVALID, "a partition by column needs a column");
+	if (examples < least || examples > UINT32_MAX)
+		return err_set(why, ERR_INVALID, "%zu examples cannot be split into %zu pieces",
+		    examples, least);
+	for (size_t i = 0; needs && i < examples; i++) {
+		if (of[i] < 0)
+			return err_set(why, ERR_INVALID, "a class is negative");
+		most = of[i] > most ? of[i] : most;
+	}
+	if (s->partition == SHARD_DIRICHLET && !(s->alpha > 0))
+		return err_set(why, ERR_INVALID, "a Dirichlet partition needs an alpha above 0");
+	if (s->partition == SHARD_DIRICHLET && ((uint64_t)most + 1) * s->count > SHARD_CELLS_MAX)
+		return err_set(
+		    why, ERR_LIMIT, "too many shards and classes for a Dirichlet partition");
+	return ERR_OK;
+}
+
+/* The pieces of these may be empty. */
+static enum err
+empty(const struct shard *s, struct why *why)
+{
+	if (s->partition == SHARD_COLUMN)
+		return err_set(why, ERR_INVALID,
+		    "shard %u/%u is empty: the column has fewer values than there are shards",
+		    s->index, s->count);
+	return err_set(why, ERR_INVALID,
+	    "shard %u/%u of this partition is empty: try a larger alpha, or another seed", s->index,
+	    s->count);
+}
+
 enum err
-shard_pick(uint32_t **keep, size_t *keep_count, const struct shard *shard, const int32_t *labels,
+shard_pick(uint32_t **keep, size_t *keep_count, const struct shard *shard, const int32_t *of,
     size_t examples, struct why *why)
 {
-	size_t pieces = (size_t)shard->count * (shard->by_label ? LABEL_PIECES : 1);
+	static enum err (*const picks[])(struct draw *) = {[SHARD_IID] = pick_iid,
+	    [SHARD_LABEL] = pick_by_label,
+	    [SHARD_DIRICHLET] = pick_dirichlet,
+	    [SHARD_COLUMN] = pick_column,
+	    [SHARD_POWERLAW] = pick_powerlaw};
+	enum err e = check(shard, of, examples, why);
+	struct draw d = {.s = shard, .of = of, .examples = examples};
 
-	if (shard->count < 1 || shard->index < 1 || shard->index > shard->count)
-		return err_set(
-		    why, ERR_INVALID, "shard %u/%u does not exist", shard->index, shard->count);
-	if (shard->by_label && !labels)
-		return err_set(why, ERR_INVALID, "a split by label needs class labels");
-	if (examples < pieces || examples > UINT32_MAX)
-		return err_set(why, ERR_INVALID, "%zu examples cannot be split into %zu pieces",
-		    examples, pieces);
-	uint32_t *out = calloc(examples, sizeof(*out)), *order = calloc(examples, sizeof(*order));
-	enum err e = ERR_NOMEM;
-	if (out && order)
-		e = pick(out, keep_count, shard, order, labels, examples);
-	free(order);
+	if (e)
+		return e;
+	d.out = calloc(examples, sizeof(*d.out));
+	d.order = calloc(examples, sizeof(*d.order));
+	e = d.out && d.order ? picks[shard->partition](&d) : ERR_NOMEM;
+	free(d.order);
+	if (e)
+		err_set(why, e, "no memory for %zu examples", examples);
+	else if (d.n == 0)
+		e = empty(shard, why);
 	if (e) {
-		free(out);
-		return err_set(why, e, "no memory for %zu examples", examples);
+		free(d.out);
+		return e;
 	}
-	qsort(out, *keep_count, sizeof(*out), compare_u32);
-	*keep = out;
+	qsort(d.out, d.n, sizeof(*d.out), compare_u32);
+	/* What is left over goes back: a shard may be one example of millions. */
+	void *less = realloc(d.out, d.n * sizeof(*d.out));
+	*keep = less ? less : d.out;
+	*keep_count = d.n;
 	return ERR_OK;
 }
 

@@ -1,16 +1,20 @@
 #ifndef IDX_H
 #define IDX_H
-#include "dataset.h"
+#include "array.h"
 
 /*
  * IDX, the container of MNIST: plain or gzip, told by the first two bytes. Bytes in, arrays out; the file's bytes stay the caller's.
- * Sizes that the file claims meet the limits of dataset.h before any allocation.
+ * Sizes that the file claims meet the limits of dataset.h before any allocation. Types: unsigned and signed bytes, 16 and 32 bit
+ * numbers, 32 and 64 bit floating point; 1 to 4 dimensions.
  */
 
-/* Labels only: a file of unsigned bytes with one dimension. The caller frees *labels. */
+/* What the head says; the reader then stands at the first value. */
+ERR_MUST_USE enum err idx_head(struct array *out, struct unpack *io, struct why *why);
+
+/* Labels only: whole numbers with one dimension. The caller frees *labels. */
 ERR_MUST_USE enum err idx_labels(
     int32_t **labels, size_t *count, const void *file, size_t len, struct why *why);
-/* Images: unsigned bytes with 2 to 4 dimensions; those beyond the first become the shape: {n,1,1} of 1 dim, or {1,h,w} and {c,h,w}
+/* Examples: 2 to 4 dimensions; those beyond the first become the shape: {n,1,1} of 1 dim, or {1,h,w} and {c,h,w}
  * of 3 dims. Only the examples whose indices stand in `keep` (ascending, unique; NULL: all) are kept in memory, in that order. The
  * whole file is read and checked either way. labels are left NULL. */
 ERR_MUST_USE enum err idx_images(struct dataset *out, const void *file, size_t len,

@@ -26,14 +26,15 @@ unquote(char *at, char **text)
 bool
 csv_field_cut(char **at, char separator, char **text)
 {
-	char *p = *at + strspn(*at, " \t");
+	const char *blanks = separator == '\t' ? " " : " \t";
+	char *p = *at + strspn(*at, blanks);
 	char *stop;
 
 	if (*p == '"') {
 		p = unquote(p + 1, text);
 		if (!p)
 			return false;
-		stop = p + strspn(p, " \t");
+		stop = p + strspn(p, blanks);
 		if (*stop && *stop != separator)
 			return false;
 	} else {
@@ -49,14 +50,13 @@ csv_field_cut(char **at, char separator, char **text)
 	return true;
 }
 
-/* Reads [+-]digits[.digits] right before a separator or the end, where the double nearest to it is one exact division
- * away: whole digits below 2^53 and at most 22 of them behind the point. Nearly all fields are such. */
+/* Reads [+-]digits[.digits] where the double nearest to it is one exact division away: whole digits below 2^53 and at most 22 of
+ * them behind the point. Nearly all fields are such. */
 static bool
-short_number(char **at, char separator, double *out)
+short_number(const char *p, double *out)
 {
 	static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
 	    1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-	char *p = *at + strspn(*at, " \t");
 	bool negative = *p == '-';
 	const char *point = NULL;
 	uint64_t digits = 0;
@@ -75,24 +75,15 @@ short_number(char **at, char separator, double *out)
 			return false;
 	}
 	size_t behind = point ? (size_t)(p - point) - 1 : 0;
-	if ((*p && *p != separator) || p - from == (point != NULL) || behind > 22)
+	if (*p || p - from == (point != NULL) || behind > 22)
 		return false;
 	double v = (double)digits / powers[behind];
 	*out = negative ? -v : v;
-	*at = *p ? p + 1 : NULL;
 	return true;
 }
 
-const char *
-csv_field_number(char **at, char separator, double *out)
+bool
+csv_field_number(const char *field, double *out)
 {
-	char *text;
-
-	if (short_number(at, separator, out))
-		return NULL;
-	if (!csv_field_cut(at, separator, &text))
-		return "the quotes are wrong";
-	if (!*text)
-		return "the field is empty";
-	return num_double(text, out) ? NULL : "this is not a finite decimal number";
+	return short_number(field, out) || num_double(field, out);
 }

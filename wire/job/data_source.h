@@ -1,0 +1,102 @@
+#ifndef DATA_SOURCE_H
+#define DATA_SOURCE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ini.h"
+
+/*
+ * Where examples lie on the disk: the keys of [data NAME] that a coordinator and a device have in common, so that both know the same
+ * words. docs/devices.md lists them; data/ reads the files.
+ */
+#define DATA_SOURCE_TEXT 200 /* a line of settings has 198 bytes */
+#define DATA_SOURCE_WINDOW 64
+#define DATA_SOURCE_WINDOW_MAX 65536
+
+enum data_format {
+	DATA_GLYPHS, /* drawn, no file */
+	DATA_IDX,
+	DATA_CSV,
+	DATA_NPY,
+	DATA_TEXT,
+	DATA_PACKED,
+	DATA_EXTERNAL, /* only a trainer reads it */
+	DATA_FORMATS
+};
+
+enum data_separator { DATA_GUESS, DATA_COMMA, DATA_SEMICOLON, DATA_TAB };
+enum data_header { DATA_HEADER_GUESS, DATA_HEADER_YES, DATA_HEADER_NO };
+
+struct data_source {
+	enum data_format format;
+	char images[DATA_SOURCE_TEXT], labels[DATA_SOURCE_TEXT]; /* idx */
+	char x[DATA_SOURCE_TEXT], y[DATA_SOURCE_TEXT]; /* npy */
+	char path[DATA_SOURCE_TEXT]; /* csv, text, packed, external */
+	char vocabulary[DATA_SOURCE_TEXT]; /* text: a file; "": bytes */
+	uint64_t window; /* text: tokens of an example */
+	uint64_t examples; /* external: how many there are */
+	/* csv: */
+	char label[DATA_SOURCE_TEXT]; /* a name or number; "last" */
+	char columns[DATA_SOURCE_TEXT]; /* the features; "": all others */
+	enum data_separator separator;
+	enum data_header header;
+	char missing[32]; /* "skip" or a number; "": an error */
+	char shape[DATA_SOURCE_TEXT]; /* of a line's features; "": flat */
+	bool regression; /* csv, idx, npy */
+	char classes
+	    [DATA_SOURCE_TEXT]; /* names, comma separated; "": none, or of csv the sorted ones */
+};
+
+/* The words of `format`, in the enum's order, ended by NULL. */
+extern const char *const data_source_formats[];
+extern const char *const data_source_kinds[], *const data_source_separators[],
+						  *const data_source_headers[];
+
+/* Setters for ini.h. */
+ERR_MUST_USE enum err data_source_text(
+    const struct ini_key *key, void *field, const char *value, struct why *why);
+ERR_MUST_USE enum err data_source_number(
+    const struct ini_key *key, void *field, const char *value, struct why *why);
+/* NULL, or what is wrong with which key. */
+const char *data_source_check(const struct data_source *s, const char **key);
+/* The files that it names; returns how many there are. */
+#define DATA_SOURCE_FILES 3
+size_t data_source_files(const struct data_source *s, const char *out[DATA_SOURCE_FILES]);
+/* Number of names in a comma-separated list; copies name i, trimmed and cut to `room` bytes with the end, to out if that is not
+ * NULL. */
+size_t data_source_names(const char *list, size_t i, char *out, size_t room);
+
+/* --- the table of keys, for a section that fills a struct with a member `source` */
+#define DATA_IN(format) (1u << (format))
+#define DATA_IN_ALL (DATA_IN(DATA_FORMATS) - 1)
+#define DATA_IN_KIND (DATA_IN(DATA_IDX) | DATA_IN(DATA_CSV) | DATA_IN(DATA_NPY))
+#define DATA_IN_PATH \
+	(DATA_IN(DATA_CSV) | DATA_IN(DATA_TEXT) | DATA_IN(DATA_PACKED) | DATA_IN(DATA_EXTERNAL))
+#define DATA_AT(type, member) \
+	offsetof(struct type, source.member), sizeof(((struct type *)0)->source.member)
+/* clang-format off */
+#define DATA_SOURCE_KEYS(type) \
+	{"format", ini_choice, DATA_AT(type, format), .words = data_source_formats, .needs = DATA_IN_ALL}, \
+	{"images", data_source_text, DATA_AT(type, images), .forms = DATA_IN(DATA_IDX), .needs = DATA_IN(DATA_IDX)}, \
+	{"labels", data_source_text, DATA_AT(type, labels), .forms = DATA_IN(DATA_IDX), .needs = DATA_IN(DATA_IDX)}, \
+	{"x", data_source_text, DATA_AT(type, x), .forms = DATA_IN(DATA_NPY), .needs = DATA_IN(DATA_NPY)}, \
+	{"y", data_source_text, DATA_AT(type, y), .forms = DATA_IN(DATA_NPY), .needs = DATA_IN(DATA_NPY)}, \
+	{"path", data_source_text, DATA_AT(type, path), .forms = DATA_IN_PATH, .needs = DATA_IN_PATH}, \
+	{"vocabulary", data_source_text, DATA_AT(type, vocabulary), .fallback = NULL, .forms = DATA_IN(DATA_TEXT)}, \
+	{"window", data_source_number, DATA_AT(type, window), 1, DATA_SOURCE_WINDOW_MAX, .fallback = "64", \
+	    .forms = DATA_IN(DATA_TEXT)}, \
+	{"examples", data_source_number, DATA_AT(type, examples), 1, 100000000, .forms = DATA_IN(DATA_EXTERNAL), \
+	    .needs = DATA_IN(DATA_EXTERNAL)}, \
+	{"label", data_source_text, DATA_AT(type, label), .fallback = "last", .forms = DATA_IN(DATA_CSV)}, \
+	{"columns", data_source_text, DATA_AT(type, columns), .fallback = NULL, .forms = DATA_IN(DATA_CSV)}, \
+	{"separator", ini_choice, DATA_AT(type, separator), .fallback = "guess", \
+	    .words = data_source_separators, .forms = DATA_IN(DATA_CSV)}, \
+	{"header", ini_choice, DATA_AT(type, header), .fallback = "guess", .words = data_source_headers, .forms = DATA_IN(DATA_CSV)}, \
+	{"missing", data_source_text, DATA_AT(type, missing), .fallback = NULL, .forms = DATA_IN(DATA_CSV)}, \
+	{"shape", data_source_text, DATA_AT(type, shape), .fallback = NULL, .forms = DATA_IN(DATA_CSV)}, \
+	{"kind", ini_choice, DATA_AT(type, regression), .fallback = "class", .words = data_source_kinds, .forms = DATA_IN_KIND}, \
+	{"classes", data_source_text, DATA_AT(type, classes), .fallback = NULL}
+/* clang-format on */
+
+#endif
