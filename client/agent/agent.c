@@ -269,6 +269,20 @@ tell_done(struct agent *a, const struct task *task, double seconds)
 			EVENTS_D("seconds", seconds)));
 }
 
+/* The sentence and, of what was said, as much of the end as fits beside it. */
+static int
+give_back(struct agent *a, const struct why *why)
+{
+	char text[TRAINER_LOG_MAX + sizeof(why->text)];
+	const char *log = a->out.log;
+	size_t all = strlen(why->text) + 1 + strlen(log);
+
+	if (all >= TRAINER_LOG_MAX)
+		log += all + 1 - TRAINER_LOG_MAX;
+	snprintf(text, sizeof(text), "%s%s%s", why->text, *log ? "\n" : "", log);
+	return device_abort(a->r, abort_cause(&a->out), text);
+}
+
 static int
 train_and_submit(struct agent *a)
 {
@@ -279,9 +293,7 @@ train_and_submit(struct agent *a)
 	enum err e = train(a, &why);
 
 	if (e) {
-		char log[TRAINER_LOG_MAX + 300];
-		snprintf(log, sizeof(log), "%s%s%s", why.text, *a->out.log ? "\n" : "", a->out.log);
-		int rc = device_abort(r, abort_cause(&a->out), log);
+		int rc = give_back(a, &why);
 		return rc == RIVULET_STOPPED ? rc : RIVULET_INVALID;
 	}
 	tell_done(a, task, backoff_now() - began);
