@@ -70,9 +70,9 @@ trainer_offer_ask(struct capabilities *out, const struct trainer_offer *t, struc
 }
 
 static void
-add_feature(struct offer *o, const char *name, enum feature_actor actor)
+add_feature(struct offer *o, const char *name)
 {
-	if (recipe_feature_actor(name) == actor && o->feature_count < MESSAGES_LIST_MAX)
+	if (o->feature_count < MESSAGES_LIST_MAX)
 		strcpy(o->features[o->feature_count++], name);
 }
 
@@ -84,9 +84,11 @@ put_capabilities(struct offer *o, const struct settings *s, const struct capabil
 	o->layer_count = c->layer_count;
 	o->feature_count = 0;
 	for (const char *const *name = recipe_feature_names(); *name; name++)
-		add_feature(o, *name, FEATURE_BY_DEVICE);
+		if (recipe_feature_actor(*name) == FEATURE_BY_DEVICE)
+			add_feature(o, *name);
 	for (size_t i = 0; i < c->feature_count; i++)
-		add_feature(o, c->features[i], FEATURE_BY_TRAINER);
+		if (recipe_feature_actor(c->features[i]) != FEATURE_BY_DEVICE)
+			add_feature(o, c->features[i]);
 	if (c->memory_bytes)
 		o->memory_bytes = s->memory_bytes && s->memory_bytes < c->memory_bytes
 		    ? s->memory_bytes
@@ -117,6 +119,12 @@ put_program(struct offer *o, const struct trainer_offer *t)
 	return !e;
 }
 
+static bool
+trains(const struct settings_trainer *t)
+{
+	return settings_trainer_does(t, "train");
+}
+
 void
 trainer_offer_put(struct offer *out, const struct trainer_offer *t)
 {
@@ -124,11 +132,11 @@ trainer_offer_put(struct offer *out, const struct trainer_offer *t)
 	const struct settings_trainer *program = settings_find_trainer(s, RECIPE_BUILTIN);
 
 	out->trainer_count = out->evaluator_count = 0;
-	if (!program || put_program(out, t))
+	if (!program || (trains(program) && put_program(out, t)))
 		strcpy(out->trainers[out->trainer_count++], RECIPE_BUILTIN);
 	if (!program)
 		strcpy(out->evaluators[out->evaluator_count++], RECIPE_BUILTIN);
 	for (size_t i = 0; i < s->trainer_count && out->trainer_count < MESSAGES_LIST_MAX; i++)
-		if (&s->trainers[i] != program)
+		if (&s->trainers[i] != program && trains(&s->trainers[i]))
 			strcpy(out->trainers[out->trainer_count++], s->trainers[i].name);
 }

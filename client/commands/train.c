@@ -8,7 +8,9 @@
 
 #include "backoff.h"
 #include "cmd.h"
+#include "companions.h"
 #include "data.h"
+#include "examples_file.h"
 #include "file.h"
 #include "hex.h"
 #include "identity.h"
@@ -30,6 +32,8 @@ struct alone {
 	char home[PATH_MAX], scratch[PATH_MAX];
 	uint8_t device[32];
 	struct settings *settings;
+	struct companions companions; /* programs that stay do so until the last round */
+	char examples_id[EXAMPLES_FILE_ID];
 	struct job_spec job;
 	bool has_job;
 	uint64_t rounds, max_examples;
@@ -172,7 +176,9 @@ run_trainer(struct alone *a, struct work *w, struct trainer_out *out, struct why
 	    .data = a->data,
 	    .home = a->scratch,
 	    .device = a->device,
+	    .companions = &a->companions,
 	    .seconds = a->settings->seconds_per_round,
+	    .examples_id = a->examples_id,
 	    .stop = stop};
 
 	const struct trainer *trainer = trainer_find(a->settings, recipe);
@@ -304,10 +310,13 @@ run(struct alone *a, struct why *why)
 	struct cmd_trial trial;
 	enum err e = cmd_trial_init(&trial, &a->job, a->scratch, a->init, why);
 
+	companions_init(
+	    &a->companions, &(struct companion_place){.settings = a->settings, .home = a->scratch});
 	for (uint64_t r = 1; !e && r <= a->rounds && !stopping; r++)
 		e = one_round(a, &trial, r, why);
 	if (!e && a->out_file)
 		e = cmd_trial_save(&trial, a->out_file, why);
+	companions_deinit(&a->companions);
 	cmd_trial_deinit(&trial);
 	return e;
 }

@@ -20,7 +20,7 @@ static const char good[] =
     "model_mirror = http://cache.site/rivulet/\nmirror_timeout = 90\n"
     "[device]\nthreads = 4\n"
     "[limits]\nmodel_bytes = 64M\nmemory_bytes = 1G\nseconds_per_round = 12.5\n"
-    "epochs = 3\ncache_bytes = 256M\noutbox_bytes = 1G\nresidual_bytes = 3G\n"
+    "epochs = 3\ncache_bytes = 256M\noutbox_bytes = 1G\nresidual_bytes = 3G\nexamples_bytes = 5G\n"
     "[data mnist]\n"
     "format = idx\nimages = /d/images.gz ; the training part\nlabels = /d/labels.gz\n"
     "shard = 3/100\npartition = label\nseed = 9\nallow_jobs = mnist-*, other\n"
@@ -30,6 +30,7 @@ static const char good[] =
     "format = csv\npath = /d/s.csv\nlabel = target\nkind = regression\n"
     "[trainer torch]\n"
     "exec = /usr/bin/python3 \"/opt/my trainer.py\" --fast\ngrace_s = 5\ndeny_jobs = *-old\n"
+    "persistent = yes\nidle_exit_s = 600\nshare_jobs = yes\nkinds = train evaluate\n"
     "memory_bytes = 2G\nconfine = no\nenv = A \"B=c d\"\nread = /srv/a\nwrite = /srv/b /srv/c\n";
 
 static struct settings *
@@ -62,6 +63,7 @@ test_good(void **state)
 	assert_true(s->seconds_per_round > 12.4 && s->seconds_per_round < 12.6);
 	assert_int_equal(s->epochs, 3);
 	assert_int_equal(s->residual_bytes, 3ull << 30);
+	assert_true(s->examples_bytes == 5ull << 30);
 	assert_int_equal(s->data_count, 3);
 	const struct settings_data *d = settings_find_data(s, "mnist");
 	assert_non_null(d);
@@ -82,6 +84,8 @@ test_good(void **state)
 	assert_true(t->grace_s > 4.9 && t->grace_s < 5.1);
 	assert_string_equal(t->gate.deny, "*-old");
 	assert_true(t->free && t->memory_bytes == 2ull << 30);
+	assert_true(t->persistent && t->share_jobs && t->idle_exit_s > 599 && t->idle_exit_s < 601);
+	assert_true(settings_trainer_does(t, "train") && settings_trainer_does(t, "evaluate"));
 	assert_string_equal(t->environment, "A \"B=c d\"");
 	assert_string_equal(t->read, "/srv/a");
 	assert_string_equal(t->write, "/srv/b /srv/c");
@@ -98,6 +102,13 @@ test_defaults(void **state)
 	assert_int_equal(s->url_count, 0);
 	assert_int_equal(s->model_bytes, (uint64_t)1 << 30);
 	assert_int_equal(s->memory_bytes, 0);
+	assert_true(s->examples_bytes == 4ull << 30);
+	settings_free(s);
+	s = parse("[trainer t]\nexec = x\n", NULL);
+	const struct settings_trainer *t = &s->trainers[0];
+	assert_false(t->persistent || t->share_jobs || t->idle_exit_s > 0);
+	assert_true(settings_trainer_does(t, "train") && !settings_trainer_does(t, "evaluate"));
+	assert_false(settings_trainer_does(t, "") || settings_trainer_does(t, "trai"));
 	settings_free(s);
 	/* A small cache lowers what a model may have: it must fit. */
 	s = parse("[limits]\ncache_bytes = 1M\n", NULL);
@@ -146,6 +157,11 @@ static const struct {
     {"[data a]\nformat = csv\npath = /x\nkind = regression\npartition = label\n",
 	"device.conf:1: data a.partition", "regression"},
     {"[trainer t]\ngrace_s = 3\n", "device.conf:1: trainer t.exec", "missing"},
+    {"[trainer t]\nexec = x\nkinds = train guess\n", "device.conf:3: trainer t.kinds",
+	"\"guess\" is not train or evaluate"},
+    {"[trainer t]\nexec = x\nkinds = ,\n", "device.conf:3: trainer t.kinds", "has no value"},
+    {"[trainer t]\nexec = x\npersistent = 1\n", "device.conf:3: trainer t.persistent", ""},
+    {"[trainer t]\nexec = x\nidle_exit_s = -1\n", "device.conf:3: trainer t.idle_exit_s", ""},
     {"[limits]\nepochs\n", "device.conf:2:", "key = value"},
 };
 

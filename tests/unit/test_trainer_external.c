@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <math.h>
 #include <sys/stat.h>
 
@@ -26,6 +27,7 @@
 
 static char script[64];
 static struct why why;
+static char own_script[64], own_config[128];
 
 /* Runs the text as a shell script in the role of the trainer. */
 static enum err
@@ -39,6 +41,7 @@ run(struct trial *t, const char *text, const char *more)
 	close(fd);
 	snprintf(config, sizeof(config), CONFIG "%s 'two words'\n%s", script, more);
 	trial_init(t, JOB, config);
+	t->in.seconds = 50;
 	enum err e = trainer_external_run(&t->in, &t->out, &why);
 	unlink(script);
 	return e;
@@ -56,6 +59,12 @@ static const char reader[] =
     "'label': 'last',\n"
     "    'kind': 'class', 'seed': 4}, t['data']\n"
     "assert t['rate'] == 0.025, t['rate']\n"
+    "assert t['seconds'] == 50 and 'local' not in t and 'variates' not in t, t\n"
+    "import os\n"
+    "assert os.environ['RIVULET_TASK'] == os.getcwd()\n"
+    "assert os.path.islink('base.safetensors') and os.path.samefile(t['base'], "
+    "'base.safetensors')\n"
+    "assert os.path.isabs(t['base']) and not os.path.islink(t['base'])\n"
     "assert t['shard'] == {'index': 2, 'count': 5, 'partition': 'iid', 'split': 'iid', 'seed': 4}, t['shard']\n"
     "def read(path):\n"
     "    b = open(path, 'rb').read()\n"
@@ -201,6 +210,269 @@ test_bad(void **state)
 			    abort_reason_name(t.out.abort), why.text);
 		if (i == 0)
 			assert_string_equal(t.out.log, "boom\n");
+		trial_deinit(&t);
+	}
+}
+
+/* The program gives the task back, in words of its own. */
+static void
+test_abort(void **state)
+{
+	static const struct {
+		const char *report, *word, *why;
+		enum abort_reason abort;
+	} cases[] = {
+	    {"{\"abort\": {\"reason\": \"gpu-lost\", \"text\": \"it fell off the bus\"}}",
+		"gpu-lost", "it fell off the bus", ABORT_UNKNOWN},
+	    {"{\"abort\": {\"reason\": \"abcdefghijklmnopqrstuvwxyzabcdef\"}}",
+		"abcdefghijklmnopqrstuvwxyzabcdef", "abcdef", ABORT_UNKNOWN},
+	    {"{\"abort\": {\"reason\": \"no-data\"}}", "no-data", "no-data", ABORT_NO_DATA},
+	    {"{\"abort\": {\"reason\": \"abcdefghijklmnopqrstuvwxyzabcdefg\"}}", "",
+		"abort.reason is no word", ABORT_TRAINER_FAILED},
+	    {"{\"abort\": {\"reason\": \"Gpu\"}}", "", "abort.reason is no word",
+		ABORT_TRAINER_FAILED},
+	    {"{\"abort\": {\"reason\": \"\"}}", "", "abort.reason is no word",
+		ABORT_TRAINER_FAILED},
+	    {"{\"abort\": true}", "", "abort.reason is no word", ABORT_TRAINER_FAILED},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct trial t;
+		char text[256];
+		snprintf(text, sizeof(text), "echo '%s' > report.json", cases[i].report);
+		enum err e = run(&t, text, "");
+		if (!e || t.out.abort != cases[i].abort || strcmp(t.out.word, cases[i].word) != 0 ||
+		    !strstr(why.text, cases[i].why))
+			fail_msg("case %zu: %s, %s, \"%s\", \"%s\"", i, err_name(e),
+			    abort_reason_name(t.out.abort), t.out.word, why.text);
+		trial_deinit(&t);
+	}
+}
+
+/* One tensor a file. */
+static const char in_parts[] =
+    "/usr/bin/python3 - <<'E'\n"
+    "import json, struct\n"
+    "def put(path, name, shape, *values):\n"
+    "    head = json.dumps({name: {'dtype': 'F32', 'shape': shape, 'data_offsets': [0, 4 * "
+    "len(values)]}}).encode()\n"
+    "    open(path, 'wb').write(struct.pack('<Q', len(head)) + head + struct.pack('<%df' % "
+    "len(values), *values))\n"
+    "put('a.safetensors', 'fc.bias', [2], 5, 6)\n"
+    "put('b.safetensors', 'fc.weight', [2, 2], 1, 2, 3, 4)\n"
+    "E\n";
+
+static void
+test_after_in_parts(void **state)
+{
+	static const struct {
+		const char *more, *after, *why;
+	} cases[] = {
+	    {"", "[\"a.safetensors\", \"b.safetensors\"]", NULL},
+	    {"", "[\"a.safetensors\"]", "a.safetensors has no tensor \"fc.weight\""},
+	    {"cp a.safetensors c", "[\"a.safetensors\", \"b.safetensors\", \"c\"]",
+		"both a.safetensors and c have a tensor \"fc.bias\""},
+	    {"", "[\"a.safetensors\", \"none\"]", "left no none"},
+	    {"ln -s b.safetensors c", "[\"a.safetensors\", \"c\"]", "c is a link"},
+	    {"mkfifo c", "[\"a.safetensors\", \"c\"]", "no regular file"},
+	    {"", "[\"a.safetensors\", \"../b.safetensors\"]", "after is no list"},
+	    {"", "[\"a.safetensors\", \"..\"]", "after is no list"},
+	    {"", "[\"a.safetensors\", \"\"]", "after is no list"},
+	    {"", "[\"a.safetensors\", 7]", "after is no list"},
+	    {"", "[]", "after is no list"},
+	    {"", "\"a.safetensors\"", "after is no list"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct trial t;
+		char text[1200];
+		snprintf(text, sizeof(text),
+		    "%s%s\necho '{\"examples\":40,\"steps\":4,\"loss\":0.5,\"after\":%s}' > "
+		    "report.json",
+		    in_parts, cases[i].more, cases[i].after);
+		enum err e = run(&t, text, "");
+		if (cases[i].why ? !e || !strstr(why.text, cases[i].why) : e != ERR_OK)
+			fail_msg("case %zu: %s, \"%s\"", i, err_name(e), why.text);
+		const float *after = (const float *)(const void *)t.work.weights;
+		for (size_t k = 0; !e && k < 6; k++)
+			assert_true(fabsf(after[k] - (float)(k + 1)) < 1e-6f);
+		trial_deinit(&t);
+	}
+}
+
+/* What the agent reads it follows nowhere. */
+static void
+test_no_link_out(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	assert_int_equal(
+	    run(&t, "ln -s base.safetensors after.safetensors; echo '" REPORT "' > report.json",
+		""),
+	    ERR_INVALID);
+	assert_non_null(strstr(why.text, "after.safetensors is a link"));
+	trial_deinit(&t);
+}
+
+#define EXT_JOB \
+	"{\"name\":\"t\",\"seed\":1,\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\"," \
+	"\"out\":2}],\"loss\":\"cross_entropy\"},\"trainer\":\"ext\"," \
+	"\"tensors\":{\"fc.bias\":\"local\"}," \
+	"\"data\":{\"name\":\"points\",\"shape\":[2],\"classes\":2}," \
+	"\"local\":{\"epochs\":1,\"batch\":10,\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}}," \
+	"\"round\":{\"goal\":1}}"
+#define LOOK(text) \
+	"/usr/bin/python3 - <<'E'\n" \
+	"import json, struct\n" \
+	"t = json.load(open('task.json'))\n" \
+	"def read(path):\n" \
+	"    b = open(path, 'rb').read()\n" \
+	"    n = struct.unpack('<Q', b[:8])[0]\n" \
+	"    h = json.loads(b[8:8 + n])\n" \
+	"    h.pop('__metadata__')\n" \
+	"    return {k: list(struct.unpack('<%df' % ((v['data_offsets'][1] - " \
+	"v['data_offsets'][0]) // 4),\n" \
+	"        b[8 + n:][v['data_offsets'][0]:v['data_offsets'][1]])) for k, v in " \
+	"h.items()}\n" text "E\n"
+
+/* The settings for what run_at runs. */
+static const char *
+own(const char *more)
+{
+	snprintf(own_script, sizeof(own_script), "/tmp/test_external.%d", (int)getpid());
+	snprintf(
+	    own_config, sizeof(own_config), "[trainer ext]\nexec=sh %s\n%s\n", own_script, more);
+	return own_config;
+}
+
+static enum err
+run_at(struct trial *t, const char *text)
+{
+	trial_check(file_write(own_script, text, strlen(text), 0600, &why), &why);
+	enum err e = trainer_external_run(&t->in, &t->out, &why);
+	unlink(own_script);
+	if (e)
+		print_message("%s\n%s\n", why.text, t->out.log);
+	return e;
+}
+
+/* Local tensors as they are on this device, and the correction of control variates, zeros in the first round. */
+static void
+test_own_tensors(void **state)
+{
+	struct trial t;
+	float shift[] = {1, 2, 3, 4, 5, 6};
+
+	(void)state;
+	trial_init(&t, EXT_JOB, own(""));
+	for (size_t i = 0; i < t.work.table.count; i++)
+		if (t.work.table.items[i].role == TENSOR_LOCAL)
+			memcpy(t.work.weights + t.work.table.items[i].begin, (float[]){8, 9}, 8);
+	assert_int_equal(
+	    run_at(&t,
+		LOOK("assert read(t['local']) == {'fc.bias': [8, 9]}\n"
+		     "assert 'variates' not in t\n") "cp base.safetensors after.safetensors; echo "
+						     "'" REPORT "' > report.json"),
+	    ERR_OK);
+	trial_deinit(&t);
+	trial_init(&t, JOB, own(""));
+	t.work.task.recipe.local.variates = 1;
+	assert_int_equal(
+	    run_at(&t,
+		LOOK("assert read(t['variates']) == {'fc.weight': [0] * 4, 'fc.bias': "
+		     "[0, 0]}\n") "cp base.safetensors after.safetensors; echo '" REPORT
+				  "' > report.json"),
+	    ERR_OK);
+	t.work.shift = shift;
+	assert_int_equal(
+	    run_at(&t,
+		LOOK(
+		    "assert read(t['variates']) == {'fc.weight': [1, 2, 3, 4], 'fc.bias': [5, 6]}\n"
+		    "assert 'local' not in t\n") "cp base.safetensors after.safetensors; echo "
+						 "'" REPORT "' > report.json"),
+	    ERR_OK);
+	t.work.shift = NULL;
+	trial_deinit(&t);
+}
+
+static struct stat
+only_examples(const struct trial *t, char path[PATH_MAX])
+{
+	char dir[128];
+	struct dirent *ent;
+	struct stat st = {.st_size = 0};
+	unsigned n = 0;
+
+	snprintf(dir, sizeof(dir), "%s/examples", t->home);
+	DIR *d = opendir(dir);
+	assert_non_null(d);
+	while ((ent = readdir(d)))
+		if (ent->d_name[0] != '.') {
+			snprintf(path, PATH_MAX, "%s/%s", dir, ent->d_name);
+			n++;
+		}
+	closedir(d);
+	assert_int_equal(n, 1);
+	assert_int_equal(stat(path, &st), 0);
+	return st;
+}
+
+#define COPY "cp base.safetensors after.safetensors; echo '" REPORT "' > report.json"
+
+/* Written once, for as long as they are the same; not kept where they are too large. */
+static void
+test_examples_once(void **state)
+{
+	struct trial t;
+	char path[PATH_MAX], id[65] = "";
+
+	(void)state;
+	trial_init(&t, JOB, own(""));
+	t.in.examples_id = id;
+	assert_int_equal(run_at(&t, COPY), ERR_OK);
+	struct stat first = only_examples(&t, path);
+	assert_int_equal(first.st_mode & 07777, 0400);
+	assert_non_null(strstr(path, id));
+	assert_int_equal(strlen(id), 64);
+	assert_int_equal(run_at(&t, COPY), ERR_OK);
+	t.in.examples_id = NULL;
+	assert_int_equal(run_at(&t, COPY), ERR_OK);
+	struct stat again = only_examples(&t, path);
+	assert_true(first.st_ino == again.st_ino && first.st_size == again.st_size);
+	/* There is room for one: another set puts the first one out. */
+	t.settings->examples_bytes = (uint64_t)first.st_size + 100;
+	t.train.floats[0] += 1;
+	assert_int_equal(run_at(&t, COPY), ERR_OK);
+	assert_null(strstr((only_examples(&t, path), path), id));
+	t.settings->examples_bytes = 100;
+	assert_int_equal(
+	    run_at(&t, "grep -q . $(dirname \"$PWD.given/x\")/examples.safetensors && " COPY),
+	    ERR_OK);
+	trial_deinit(&t);
+}
+
+/* One that is not confined can: it is found out, and the agent's file goes. */
+static void
+test_changed(void **state)
+{
+	static const char *const names[] = {"base", "examples"};
+	struct trial t;
+	char text[256], path[PATH_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		trial_init(&t, JOB, own("confine=no"));
+		snprintf(text, sizeof(text),
+		    COPY "; chmod u+w %s.safetensors; echo x >> %s.safetensors", names[i],
+		    names[i]);
+		assert_int_equal(run_at(&t, text), ERR_CORRUPT);
+		assert_int_equal(t.out.abort, ABORT_TRAINER_FAILED);
+		assert_non_null(strstr(why.text, names[i]));
+		snprintf(path, sizeof(path), "%s/examples", t.home);
+		assert_int_equal(i == 0 ? access(t.path, F_OK) : rmdir(path), i == 0 ? -1 : 0);
 		trial_deinit(&t);
 	}
 }
@@ -422,6 +694,12 @@ main(void)
 	    cmocka_unit_test(test_defaults_and_partial),
 	    cmocka_unit_test(test_deadline),
 	    cmocka_unit_test(test_bad),
+	    cmocka_unit_test(test_abort),
+	    cmocka_unit_test(test_after_in_parts),
+	    cmocka_unit_test(test_no_link_out),
+	    cmocka_unit_test(test_own_tensors),
+	    cmocka_unit_test(test_examples_once),
+	    cmocka_unit_test(test_changed),
 	    cmocka_unit_test(test_wrong_shape),
 	    cmocka_unit_test(test_no_program),
 	    cmocka_unit_test(test_confined),

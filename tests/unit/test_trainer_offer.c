@@ -86,13 +86,27 @@ test_answer(void **state)
 	assert_int_equal(offer.layer_count, 2);
 	assert_string_equal(offer.layers[0], "linear");
 	assert_string_equal(offer.layers[1], "relu");
-	/* Feedback is the device's own; control variates a program does not get. */
-	assert_int_equal(offer.feature_count, 4);
+	/* Feedback is the device's own. */
+	assert_int_equal(offer.feature_count, 5);
 	assert_string_equal(offer.features[0], "feedback");
 	assert_string_equal(offer.features[1], "init-torch");
 	assert_string_equal(offer.features[2], "clip");
 	assert_string_equal(offer.features[3], "later");
+	assert_string_equal(offer.features[4], "variates");
 	assert_int_equal(offer.memory_bytes, 4000000);
+}
+
+/* Of a program that the owner gives no tasks of that kind nothing is told, and it is not asked. */
+static void
+test_kinds(void **state)
+{
+	(void)state;
+	put("echo '" GOOD "}'", "kinds = evaluate\n[trainer b]\nexec=/b\nkinds=train, evaluate\n",
+	    NULL);
+	assert_int_equal(lines, 0);
+	assert_int_equal(offer.trainer_count, 2);
+	assert_string_equal(offer.trainers[0], "a");
+	assert_string_equal(offer.trainers[1], "b");
 }
 
 /* The owner's limit holds for a program, too; one that says nothing leaves the device's. */
@@ -230,6 +244,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_answer),
+	    cmocka_unit_test(test_kinds),
 	    cmocka_unit_test(test_memory),
 	    cmocka_unit_test(test_nothing),
 	    cmocka_unit_test(test_stop),
