@@ -187,8 +187,8 @@ measure(const struct training *t, struct trainer_out *out, struct why *why)
 	enum err e = train_evaluate_while(t->net, set, &config, &score, why);
 
 	if (e == ERR_CLOSED)
-		out->abort = t->in->stop && t->in->stop(t->in->context) ? ABORT_STOPPED
-									: ABORT_DEADLINE;
+		out->abort =
+		    t->in->stop && t->in->stop(t->in->context) ? ABORT_STOPPED : ABORT_DEADLINE;
 	if (e && e != ERR_NUMERIC)
 		return e;
 	out->has_report = out->report.has_evaluate = true;

@@ -193,8 +193,9 @@ job_show(int argc, char **argv)
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {"job show JOB [--watch | --follow] [--rounds N] [--confusion] "
-					"[--plot [--metric NAME]] " CMD_ADMIN_USAGE,
+	const struct cmd_usage usage = {
+	    "job show JOB [--watch | --follow] [--rounds N] [--confusion] "
+	    "[--plot [--metric NAME]] " CMD_ADMIN_USAGE,
 	    "Shows a job and its latest rounds.\n" JOB_HELP
 	    "\n--follow goes on when the coordinator was away; with --json it prints a JSON "
 	    "object per line.",

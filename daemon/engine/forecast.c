@@ -70,8 +70,8 @@ engine_forecast(const struct config *c, const struct engine_job *j)
 	best = best > j->best.count ? best - j->best.count : 0;
 
 	if (engine_evaluates(j))
-		return (struct job_forecast){.rounds_left = 1,
-		    .database_bytes = ROUND_ROWS + goal * REPORT_ROWS};
+		return (struct job_forecast){
+		    .rounds_left = 1, .database_bytes = ROUND_ROWS + goal * REPORT_ROWS};
 	return (struct job_forecast){
 	    .rounds_left = rounds,
 	    /* At its worst there is one model and one state more: the old ones go after the commit. */

@@ -493,10 +493,10 @@ log_round(const struct engine_fold *f, const struct engine_outcome *o)
 	const struct store_metric *evaluate = &o->row.evaluate;
 
 	log_event(LOG_LEVEL_INFO,
-	    o->row.state == OUTCOME_EVALUATED ? "round.evaluated" : "round.committed", LOG_S("job", f->job_hex),
-	    LOG_U("round", o->row.round), LOG_S("state", states_round_name(o->row.state)),
-	    LOG_U("reports", o->row.reports), LOG_D("loss", o->row.loss),
-	    LOG_D("accuracy", o->row.accuracy),
+	    o->row.state == OUTCOME_EVALUATED ? "round.evaluated" : "round.committed",
+	    LOG_S("job", f->job_hex), LOG_U("round", o->row.round),
+	    LOG_S("state", states_round_name(o->row.state)), LOG_U("reports", o->row.reports),
+	    LOG_D("loss", o->row.loss), LOG_D("accuracy", o->row.accuracy),
 	    LOG_D("evaluate_loss", evaluate->known ? evaluate->loss : NAN),
 	    LOG_D("evaluate_accuracy", evaluate->known ? evaluate->accuracy : NAN),
 	    LOG_U("bytes_up", o->row.bytes_up),

@@ -8,7 +8,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct job_spec job;
-	struct task out, in = {.kind = "train", .round = 1, .model_bytes = 1};
+	struct task out, in = {.kind = TASK_TRAIN, .round = 1, .model_bytes = 1};
 	struct buf text;
 	struct why why;
 

@@ -45,7 +45,8 @@ recipe_feature_names(void)
 enum feature_actor
 recipe_feature_actor(const char *name)
 {
-	static const enum feature_actor actors[FEATURES] = {[FEATURE_EVALUATE_TASK] = FEATURE_BY_DEVICE,
+	static const enum feature_actor actors[FEATURES] = {
+	    [FEATURE_EVALUATE_TASK] = FEATURE_BY_DEVICE,
 	    [FEATURE_FEEDBACK] = FEATURE_BY_DEVICE,
 	    [FEATURE_FIGURES] = FEATURE_BY_BOTH,
 	    [FEATURE_INIT_TORCH] = FEATURE_BY_DEVICE,
