@@ -6,14 +6,14 @@
 
 #include "csv_field.h"
 #include "csv_row.h"
-#include "names.h"
 #include "num.h"
+#include "numbering.h"
 
 /* Classes as they are read: numbers, or names that are numbered at the end. */
 struct classes {
 	bool known; /* what the first label was */
 	bool named, listed;
-	struct names names;
+	struct numbering names;
 };
 
 /* What was kept of the rows. */
@@ -41,10 +41,10 @@ classes_init(struct classes *k, const struct csv_form *how, struct why *why)
 	uint32_t number;
 
 	*k = (struct classes){.listed = n > 0};
-	names_init(&k->names);
+	numbering_init(&k->names);
 	for (size_t i = 0; i < n; i++) {
 		data_source_names(how->classes, i, name, sizeof(name));
-		if (names_add(&k->names, name, strlen(name), n, &number))
+		if (numbering_add(&k->names, name, strlen(name), n, &number))
 			return err_set(why, ERR_NOMEM, "no memory for the class names");
 		if (number != i)
 			return err_set(why, ERR_INVALID, "two classes have one name");
@@ -74,15 +74,15 @@ named_class(const struct csv_row *c, struct classes *k, int32_t *out)
 {
 	const char *field = c->fields[c->label];
 	size_t len = strlen(field);
-	uint32_t number = names_find(&k->names, field, len);
+	uint32_t number = numbering_find(&k->names, field, len);
 	enum err e = ERR_OK;
 
-	if (csv_row_missing(field) && number == NAMES_NONE)
+	if (csv_row_missing(field) && number == NUMBERING_NONE)
 		return csv_row_fault(c, c->label, "the label is missing");
-	if (k->listed && number == NAMES_NONE)
+	if (k->listed && number == NUMBERING_NONE)
 		return csv_row_fault(c, c->label, "the label is none of the classes");
-	if (number == NAMES_NONE)
-		e = names_add(&k->names, field, len, RECIPE_CLASSES_MAX, &number);
+	if (number == NUMBERING_NONE)
+		e = numbering_add(&k->names, field, len, RECIPE_CLASSES_MAX, &number);
 	if (e == ERR_LIMIT)
 		return csv_row_fault(c, c->label, "more than 4096 different labels");
 	if (e)
@@ -221,12 +221,12 @@ static enum err
 number_names(const struct classes *k, int32_t *labels, size_t n, char **joined)
 {
 	uint32_t *rank = NULL;
-	enum err e = k->listed || !k->named ? ERR_OK : names_sort(&k->names, &rank);
+	enum err e = k->listed || !k->named ? ERR_OK : numbering_sort(&k->names, &rank);
 
 	for (size_t i = 0; rank && i < n; i++)
 		labels[i] = (int32_t)rank[labels[i]];
 	if (!e && joined && (k->named || k->listed))
-		e = names_join(&k->names, rank, joined);
+		e = numbering_join(&k->names, rank, joined);
 	free(rank);
 	return e;
 }
@@ -273,7 +273,7 @@ csv_read(struct dataset *out, const void *file, size_t len, const struct csv_for
 		err_set(why, e, "no memory for the class names");
 	if (e)
 		rows_deinit(&r);
-	names_deinit(&k.names);
+	numbering_deinit(&k.names);
 	csv_row_close(&c);
 	return e;
 }
@@ -323,7 +323,7 @@ row_group(struct csv_row *c, struct classes *k, int32_t *out)
 	const char *field = c->fields[c->group];
 	if (csv_row_missing(field))
 		return csv_row_fault(c, c->group, "the group is missing");
-	e = names_add(&k->names, field, strlen(field), CSV_GROUPS_MAX, &number);
+	e = numbering_add(&k->names, field, strlen(field), CSV_GROUPS_MAX, &number);
 	if (e)
 		return err_set(c->why, e,
 		    e == ERR_LIMIT ? "the column has too many different values"
@@ -372,7 +372,7 @@ one_column(int32_t **values, size_t *count, const void *file, size_t len,
 		e = err_set(why, ERR_INVALID, "the file holds a header and no rows");
 	if (!e && (e = number_names(&k, column.values, column.count, NULL)))
 		err_set(why, e, "no memory for the names");
-	names_deinit(&k.names);
+	numbering_deinit(&k.names);
 	csv_row_close(&c);
 	if (e) {
 		free(column.values);

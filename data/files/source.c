@@ -358,7 +358,7 @@ load_packed(struct dataset *out, struct choice *c, const struct data_source *fro
 /* --- text */
 
 static enum err
-load_vocabulary(struct names *out, const char *path, struct why *why)
+load_vocabulary(struct numbering *out, const char *path, struct why *why)
 {
 	struct file_map file = {0};
 	enum err e = map(&file, path, why);
@@ -374,7 +374,7 @@ static enum err
 load_text(struct dataset *out, struct choice *c, const struct data_source *from, struct why *why)
 {
 	struct file_map file = {0};
-	struct names words = {0};
+	struct numbering words = {0};
 	bool bytes = !*from->vocabulary;
 	enum err e = bytes ? ERR_OK : load_vocabulary(&words, from->vocabulary, why);
 
@@ -383,7 +383,7 @@ load_text(struct dataset *out, struct choice *c, const struct data_source *from,
 	if (!e)
 		e = at(from->path,
 		    text_load(out, &file, bytes ? NULL : &words, c->shard, from->window, why), why);
-	names_deinit(&words);
+	numbering_deinit(&words);
 	return e;
 }
 

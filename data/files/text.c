@@ -27,7 +27,7 @@ unescape(char *word, size_t *len)
 }
 
 static enum err
-add_word(struct names *out, char *word, size_t len, uint64_t line, struct why *why)
+add_word(struct numbering *out, char *word, size_t len, uint64_t line, struct why *why)
 {
 	const char *wrong = NULL;
 	uint32_t number;
@@ -38,7 +38,7 @@ add_word(struct names *out, char *word, size_t len, uint64_t line, struct why *w
 		wrong = "holds an escape other than \\n, \\t, \\r and \\\\";
 	else if (len > TEXT_WORD_MAX)
 		wrong = "is longer than 256 bytes";
-	else if ((e = names_add(out, word, len, TEXT_WORDS_MAX, &number)))
+	else if ((e = numbering_add(out, word, len, TEXT_WORDS_MAX, &number)))
 		wrong = e == ERR_LIMIT ? "is one word too many" : "has no memory left";
 	else if (number < before) {
 		wrong = "repeats an earlier word";
@@ -49,7 +49,7 @@ add_word(struct names *out, char *word, size_t len, uint64_t line, struct why *w
 _Static_assert(TEXT_WORD_MAX == 256, "add_word names the longest word");
 
 enum err
-text_vocabulary(struct names *out, const void *file, size_t len, struct why *why)
+text_vocabulary(struct numbering *out, const void *file, size_t len, struct why *why)
 {
 	struct unpack *io;
 	struct buf line;
@@ -58,7 +58,7 @@ text_vocabulary(struct names *out, const void *file, size_t len, struct why *why
 
 	if (e)
 		return e;
-	names_init(out);
+	numbering_init(out);
 	buf_init(&line, 4 * TEXT_WORD_MAX);
 	for (uint64_t number = 1; !e; number++) {
 		e = unpack_line(io, &line, &end, why);
@@ -74,42 +74,42 @@ text_vocabulary(struct names *out, const void *file, size_t len, struct why *why
 	buf_deinit(&line);
 	unpack_close(io);
 	if (e)
-		names_deinit(out);
+		numbering_deinit(out);
 	return e;
 }
 
-/* The word that the text begins with, the longest of them; NAMES_NONE if none does. */
+/* The word that the text begins with, the longest of them; NUMBERING_NONE if none does. */
 static uint32_t
-longest(
-    const struct names *v, const uint8_t *lengths, const uint8_t *text, size_t len, size_t *took)
+longest(const struct numbering *v, const uint8_t *lengths, const uint8_t *text, size_t len,
+    size_t *took)
 {
 	size_t most = (size_t)lengths[text[0]] + 1;
 
 	for (size_t n = len < most ? len : most; n > 0; n--) {
-		uint32_t number = names_find(v, (const char *)text, n);
-		if (number != NAMES_NONE) {
+		uint32_t number = numbering_find(v, (const char *)text, n);
+		if (number != NUMBERING_NONE) {
 			*took = n;
 			return number;
 		}
 	}
-	return NAMES_NONE;
+	return NUMBERING_NONE;
 }
 
 /* Of the words that begin with each byte, the longest; less one. */
 static void
-measure(const struct names *v, uint8_t lengths[256])
+measure(const struct numbering *v, uint8_t lengths[256])
 {
 	memset(lengths, 0, 256);
 	for (size_t i = 0; i < v->count; i++) {
-		uint8_t *most = &lengths[(uint8_t)names_text(v, i)[0]];
+		uint8_t *most = &lengths[(uint8_t)numbering_text(v, i)[0]];
 		if (v->items[i].len - 1 > *most)
 			*most = (uint8_t)(v->items[i].len - 1);
 	}
 }
 
 enum err
-text_tokens(int32_t **tokens, size_t *count, const struct names *vocabulary, const uint8_t *text,
-    size_t len, struct why *why)
+text_tokens(int32_t **tokens, size_t *count, const struct numbering *vocabulary,
+    const uint8_t *text, size_t len, struct why *why)
 {
 	uint8_t lengths[256];
 	int32_t *out = len <= SIZE_MAX / sizeof(*out) ? malloc(len * sizeof(*out)) : NULL;
@@ -120,7 +120,7 @@ text_tokens(int32_t **tokens, size_t *count, const struct names *vocabulary, con
 	measure(vocabulary, lengths);
 	for (size_t at = 0, took = 0; at < len; at += took) {
 		uint32_t word = longest(vocabulary, lengths, text + at, len - at, &took);
-		if (word == NAMES_NONE) {
+		if (word == NUMBERING_NONE) {
 			free(out);
 			return err_set(why, ERR_INVALID,
 			    "byte %zu: no word of the vocabulary begins there", at + 1);
@@ -159,7 +159,7 @@ take_stretch(struct dataset_rows *r, const struct shard *s, struct why *why)
 }
 
 static enum err
-make_tokens(struct dataset_rows *r, const struct names *vocabulary, struct why *why)
+make_tokens(struct dataset_rows *r, const struct numbering *vocabulary, struct why *why)
 {
 	int32_t *tokens = NULL;
 	enum err e = text_tokens(&tokens, &r->items, vocabulary, r->map.data, r->map.len, why);
@@ -189,7 +189,7 @@ copy_text(struct dataset_rows *r, struct why *why)
 }
 
 enum err
-text_load(struct dataset *out, struct file_map *file, const struct names *vocabulary,
+text_load(struct dataset *out, struct file_map *file, const struct numbering *vocabulary,
     const struct shard *shard, uint64_t window, struct why *why)
 {
 	struct dataset all = {.classes = vocabulary ? vocabulary->count : 256};

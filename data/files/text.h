@@ -1,7 +1,7 @@
 #ifndef TEXT_H
 #define TEXT_H
 #include "dataset.h"
-#include "names.h"
+#include "numbering.h"
 #include "shard.h"
 
 /*
@@ -15,15 +15,16 @@
 /* A vocabulary file: one word a line, numbered from 0; \n, \t, \r and \\ stand for what they do in C. Blank lines are no words.
  * ERR_INVALID names the line of a word that is there twice, too long or wrongly escaped. */
 ERR_MUST_USE enum err text_vocabulary(
-    struct names *out, const void *file, size_t len, struct why *why);
+    struct numbering *out, const void *file, size_t len, struct why *why);
 /* Cuts the text greedily into the longest words that fit; the caller frees *tokens. ERR_INVALID names the byte with which no word
  * begins. */
-ERR_MUST_USE enum err text_tokens(int32_t **tokens, size_t *count, const struct names *vocabulary,
-    const uint8_t *text, size_t len, struct why *why);
+ERR_MUST_USE enum err text_tokens(int32_t **tokens, size_t *count,
+    const struct numbering *vocabulary, const uint8_t *text, size_t len, struct why *why);
 
 /* The text as a set of windows: *file is the set's afterwards, zeroed, also after a failure. vocabulary NULL: bytes, which stay mapped.
  * shard NULL: all of it. */
 ERR_MUST_USE enum err text_load(struct dataset *out, struct file_map *file,
-    const struct names *vocabulary, const struct shard *shard, uint64_t window, struct why *why);
+    const struct numbering *vocabulary, const struct shard *shard, uint64_t window,
+    struct why *why);
 
 #endif

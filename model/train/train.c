@@ -7,7 +7,7 @@
 #include "draw.h"
 #include "num.h"
 #include "prng.h"
-#include "tally.h"
+#include "scoring.h"
 #include "training.h"
 
 /* Streams of a device's seed. */
@@ -326,12 +326,12 @@ train_run(struct net *net, const struct dataset *data, const struct train_config
 }
 
 static void
-tally(struct counts *to, const struct net *net, const struct net_batch *b)
+count_batch(struct counts *to, const struct net *net, const struct net_batch *b)
 {
 	if (to && b->labels)
-		tally_classes(to, net_output(net), b->labels, b->n, net_outputs(net));
+		scoring_classes(to, net_output(net), b->labels, b->n, net_outputs(net));
 	else if (to)
-		tally_values(to, net_output(net), b->targets, b->n, net_outputs(net));
+		scoring_values(to, net_output(net), b->targets, b->n, net_outputs(net));
 }
 
 static enum err
@@ -351,7 +351,7 @@ score_batches(struct net *net, const struct dataset *data, const struct train_co
 		enum err e = net_eval(net, &batch, &got);
 		if (e)
 			return e;
-		tally(config->counts, net, &batch);
+		count_batch(config->counts, net, &batch);
 		score->loss += got.loss;
 		right += got.right;
 	}

@@ -6,7 +6,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	const uint8_t *end = len > 0 ? memchr(data, 0, len) : NULL;
-	struct names words;
+	struct numbering words;
 	struct why why;
 	int32_t *tokens;
 	size_t n, bytes = 0;
@@ -21,6 +21,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 			abort();
 		free(tokens);
 	}
-	names_deinit(&words);
+	numbering_deinit(&words);
 	return 0;
 }

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "figures.h"
-#include "tally.h"
+#include "scoring.h"
 
 static struct counts *
 make(const struct figure_set *set, size_t classes)
@@ -32,7 +32,7 @@ predict(struct counts *c, int32_t truth, size_t taken, size_t width)
 	float row[8] = {0};
 
 	row[taken] = 1;
-	tally_classes(c, row, &truth, 1, width);
+	scoring_classes(c, row, &truth, 1, width);
 }
 
 /* y = [0]*5 + [1]*4 + [2]*3; p = [0,0,0,1,2, 1,1,0,1, 2,1,1]; precision_recall_fscore_support(y, p, labels=range(4), zero_division=0)
@@ -77,7 +77,7 @@ top_k(void **state)
 	struct figures f;
 
 	(void)state;
-	tally_classes(c, rows[0], labels, 3, 4);
+	scoring_classes(c, rows[0], labels, 3, 4);
 	assert_int_equal(figures_of(&f, c), ERR_OK);
 	assert_true(f.top[0] == 0 && near(f.top[1], 2.0 / 3) && f.top[2] == 1);
 	figures_deinit(&f);
@@ -94,13 +94,13 @@ of_numbers(void **state)
 	struct figures f;
 
 	(void)state;
-	tally_values(c, p, y, 2, 2);
+	scoring_values(c, p, y, 2, 2);
 	assert_int_equal(figures_of(&f, c), ERR_OK);
 	assert_true(near(f.mae, 0.5) && near(f.r2, 0.9486081370449679));
 	assert_int_equal(counts_check(c, 2, NULL), ERR_OK);
 	assert_int_equal(figures_of(&f, none), ERR_OK);
 	assert_true(isnan(f.mae) && isnan(f.r2));
-	tally_values(none, p, flat, 4, 1);
+	scoring_values(none, p, flat, 4, 1);
 	assert_int_equal(figures_of(&f, none), ERR_OK);
 	assert_true(isnan(f.r2) && near(f.mae, (0.5 + 2 + 0 + 6) / 4));
 	counts_free(c);
@@ -121,7 +121,7 @@ area_under_the_curve(void **state)
 	assert_int_equal(figures_of(&f, c), ERR_OK);
 	assert_true(isnan(f.auc));
 	for (size_t i = 0; i < 6; i++)
-		tally_classes(c, (const float[]){0, scores[i]}, &labels[i], 1, 2);
+		scoring_classes(c, (const float[]){0, scores[i]}, &labels[i], 1, 2);
 	assert_int_equal(figures_of(&f, c), ERR_OK);
 	assert_true(near(f.auc, 13.0 / 18));
 	counts_free(c);
@@ -139,7 +139,7 @@ bins_of_scores(void **state)
 	for (size_t i = 0; i < 9; i++) {
 		struct counts *c = make(&set, 2);
 		size_t at = 0;
-		tally_classes(c, (const float[]){-z[i] / 2, z[i] / 2}, &(int32_t){1}, 1, 2);
+		scoring_classes(c, (const float[]){-z[i] / 2, z[i] / 2}, &(int32_t){1}, 1, 2);
 		while (c->bins[at].positive == 0)
 			at++;
 		assert_true(i == 0 ? at == 0 : at > before || i == 8);

@@ -1,4 +1,4 @@
-#include "tally.h"
+#include "scoring.h"
 
 #include <math.h>
 
@@ -34,7 +34,7 @@ bin_of(const float *row)
 }
 
 static void
-tally_class(struct counts *to, const float *row, size_t label, size_t width)
+scoring_class(struct counts *to, const float *row, size_t label, size_t width)
 {
 	size_t taken = largest(row, width);
 
@@ -56,16 +56,16 @@ tally_class(struct counts *to, const float *row, size_t label, size_t width)
 }
 
 void
-tally_classes(
+scoring_classes(
     struct counts *to, const float *outputs, const int32_t *labels, uint32_t n, size_t width)
 {
 	to->examples += n;
 	for (uint32_t i = 0; i < n; i++)
-		tally_class(to, outputs + i * width, (size_t)labels[i], width);
+		scoring_class(to, outputs + i * width, (size_t)labels[i], width);
 }
 
 void
-tally_values(
+scoring_values(
     struct counts *to, const float *outputs, const float *targets, uint32_t n, size_t width)
 {
 	struct counts_regression *r = &to->regression;

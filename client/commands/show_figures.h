@@ -1,5 +1,5 @@
-#ifndef FIGURES_H
-#define FIGURES_H
+#ifndef SHOW_FIGURES_H
+#define SHOW_FIGURES_H
 #include "json.h"
 
 /* The figures of the newest of these rounds that has some, as tables; nothing if none has. confusion: the matrix, too. */

@@ -1,5 +1,5 @@
-#ifndef TALLY_H
-#define TALLY_H
+#ifndef SCORING_H
+#define SCORING_H
 #include "counts.h"
 #include "net.h"
 
@@ -13,10 +13,10 @@
  */
 
 /* outputs: n rows of `width`; labels in [0, width). */
-void tally_classes(
+void scoring_classes(
     struct counts *to, const float *outputs, const int32_t *labels, uint32_t n, size_t width);
 /* targets: of the same shape as outputs. */
-void tally_values(
+void scoring_values(
     struct counts *to, const float *outputs, const float *targets, uint32_t n, size_t width);
 
 #endif

@@ -1,4 +1,4 @@
-#include "figures.h"
+#include "show_figures.h"
 
 #include <inttypes.h>
 #include <stdio.h>

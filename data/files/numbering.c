@@ -1,22 +1,22 @@
-#include "names.h"
+#include "numbering.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 void
-names_init(struct names *n)
+numbering_init(struct numbering *n)
 {
-	*n = (struct names){.count = 0};
-	buf_init(&n->text, NAMES_BYTES_MAX);
+	*n = (struct numbering){.count = 0};
+	buf_init(&n->text, NUMBERING_BYTES_MAX);
 }
 
 void
-names_deinit(struct names *n)
+numbering_deinit(struct numbering *n)
 {
 	buf_deinit(&n->text);
 	free(n->items);
 	free(n->slots);
-	*n = (struct names){.count = 0};
+	*n = (struct numbering){.count = 0};
 }
 
 /* FNV-1a. */
@@ -31,14 +31,14 @@ hash(const char *text, size_t len)
 }
 
 const char *
-names_text(const struct names *n, size_t number)
+numbering_text(const struct numbering *n, size_t number)
 {
 	return n->text.data + n->items[number].at;
 }
 
 /* The slot of the text, or the free one where it would go. */
 static uint32_t *
-find_slot(const struct names *n, const char *text, size_t len)
+find_slot(const struct numbering *n, const char *text, size_t len)
 {
 	size_t i = (size_t)hash(text, len) & (n->slot_count - 1);
 
@@ -46,24 +46,24 @@ find_slot(const struct names *n, const char *text, size_t len)
 		uint32_t *slot = &n->slots[i];
 		if (*slot == 0)
 			return slot;
-		const struct names_item *item = &n->items[*slot - 1];
+		const struct numbering_item *item = &n->items[*slot - 1];
 		if (item->len == len && memcmp(n->text.data + item->at, text, len) == 0)
 			return slot;
 	}
 }
 
 uint32_t
-names_find(const struct names *n, const char *text, size_t len)
+numbering_find(const struct numbering *n, const char *text, size_t len)
 {
 	if (n->count == 0)
-		return NAMES_NONE;
+		return NUMBERING_NONE;
 	uint32_t slot = *find_slot(n, text, len);
-	return slot ? slot - 1 : NAMES_NONE;
+	return slot ? slot - 1 : NUMBERING_NONE;
 }
 
 /* Half of the slots stay free. */
 static enum err
-grow(struct names *n)
+grow(struct numbering *n)
 {
 	size_t room = n->room > 0 ? n->room * 2 : 16;
 	void *items = realloc(n->items, room * sizeof(*n->items));
@@ -79,15 +79,15 @@ grow(struct names *n)
 	n->slot_count = room * 2;
 	n->room = room;
 	for (size_t i = 0; i < n->count; i++)
-		*find_slot(n, names_text(n, i), n->items[i].len) = (uint32_t)i + 1;
+		*find_slot(n, numbering_text(n, i), n->items[i].len) = (uint32_t)i + 1;
 	return ERR_OK;
 }
 
 enum err
-names_add(struct names *n, const char *text, size_t len, size_t most, uint32_t *number)
+numbering_add(struct numbering *n, const char *text, size_t len, size_t most, uint32_t *number)
 {
-	*number = names_find(n, text, len);
-	if (*number != NAMES_NONE)
+	*number = numbering_find(n, text, len);
+	if (*number != NUMBERING_NONE)
 		return ERR_OK;
 	if (n->count >= most)
 		return ERR_LIMIT;
@@ -101,7 +101,7 @@ names_add(struct names *n, const char *text, size_t len, size_t most, uint32_t *
 		return e;
 	uint32_t *slot = find_slot(n, text, len);
 	*number = (uint32_t)n->count;
-	n->items[n->count++] = (struct names_item){.at = at, .len = len};
+	n->items[n->count++] = (struct numbering_item){.at = at, .len = len};
 	*slot = (uint32_t)n->count;
 	return ERR_OK;
 }
@@ -118,7 +118,7 @@ compare(const void *a, const void *b)
 }
 
 enum err
-names_sort(const struct names *n, uint32_t **rank)
+numbering_sort(const struct numbering *n, uint32_t **rank)
 {
 	struct sortable *all = calloc(n->count + 1, sizeof(*all));
 
@@ -130,7 +130,7 @@ names_sort(const struct names *n, uint32_t **rank)
 		return ERR_NOMEM;
 	}
 	for (size_t i = 0; i < n->count; i++)
-		all[i] = (struct sortable){names_text(n, i), (uint32_t)i};
+		all[i] = (struct sortable){numbering_text(n, i), (uint32_t)i};
 	qsort(all, n->count, sizeof(*all), compare);
 	for (size_t i = 0; i < n->count; i++)
 		(*rank)[all[i].number] = (uint32_t)i;
@@ -139,7 +139,7 @@ names_sort(const struct names *n, uint32_t **rank)
 }
 
 enum err
-names_join(const struct names *n, const uint32_t *rank, char **out)
+numbering_join(const struct numbering *n, const uint32_t *rank, char **out)
 {
 	uint32_t *order = calloc(n->count + 1, sizeof(*order));
 	char *to = malloc(n->text.len + 1);
@@ -153,7 +153,7 @@ names_join(const struct names *n, const uint32_t *rank, char **out)
 	for (size_t i = 0; i < n->count; i++)
 		order[rank ? rank[i] : i] = (uint32_t)i;
 	for (size_t i = 0; i < n->count; i++) {
-		const struct names_item *item = &n->items[order[i]];
+		const struct numbering_item *item = &n->items[order[i]];
 		memcpy(to, n->text.data + item->at, item->len);
 		to += item->len;
 		*to++ = '\n';
