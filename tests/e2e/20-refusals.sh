@@ -73,7 +73,8 @@ cat >"$FLEET/job.json" <<END
   "name": "refusals",
   "model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc1", "out": 400}, {"type": "relu"},
     {"type": "linear", "name": "fc2", "out": 10}], "loss": "cross_entropy"},
-  "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10},
+  "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10, "validation": 0.1},
+  "evaluate": {"by": "devices", "figures": ["top1"]},
   "local": {"steps": 2, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
   "round": {"goal": 3, "quorum": 3, "deadline_s": 600},
   "aggregate": {"max_norm": 100, "max_examples": 1000},
@@ -144,6 +145,8 @@ head 400 bad-report report-unannounced
 head 400 bad-report report-base64
 head 400 bad-report report-junk
 head 400 bad-report report-wrong
+head 400 bad-report report-counts
+head 400 bad-report report-uncounted
 END
 
 # shellcheck disable=SC2086

@@ -237,6 +237,9 @@ static const struct fault {
     {"report-base64", HEAD, .apply = f_report_base64, .report = REPORT_TEXT},
     {"report-junk", NONE, .report = "{\"evaluate\""},
     {"report-wrong", NONE, .report = "{\"evaluate\":{\"accuracy\":7}}"},
+    /* Of a job that asks for top1. */
+    {"report-counts", NONE, .report = "{\"evaluate\":{\"examples\":3,\"loss\":1,\"top\":[[1,4]]}}"},
+    {"report-uncounted", NONE, .report = "{\"evaluate\":{\"examples\":3,\"loss\":1}}"},
 };
 
 /* --- making a delta */
