@@ -54,5 +54,29 @@ if [ -x "$OLD" ]; then
 fi
 fleet_kill TERM "$DAEMON_PID"
 "$RIVULETD" --config "$FLEET/rivuletd.conf" check >"$FLEET/check" 2>&1 || fleet_fail "check at the end: $(cat "$FLEET/check")"
+
+# What 955543f left: a job that is over and one in its second round, both measured by devices. Their figures of then are theirs, and the
+# best model is that of what is measured from now on: older ones may be gone.
+first=$FLEET
+FLEET=$FLEET/second
+mkdir "$FLEET" && tar -xzf tests/vectors/state-955543f.tar.gz -C "$FLEET" || fleet_fail "no second vector"
+sed "s|$first|$FLEET|" "$first/rivuletd.conf" >"$FLEET/rivuletd.conf"
+fleet_daemon
+JOB=$(head -n 1 "$FLEET/expected")
+tail -n +2 "$FLEET/expected" >"$FLEET/history1"
+curl_admin /v1/jobs | pick "sorted((j['name'], j['monitor'] and j['monitor']['metric'], j['best']) for j in d['jobs'])" |
+	grep -qx "\[('open', 'accuracy', None), ('over', None, None)\]" || fleet_fail "jobs: $(curl_admin /v1/jobs)"
+for name in device1 device2; do
+	printf '[coordinator]\nurl = %s\n' "$URL" >>"$FLEET/$name/rivulet.conf"
+	fleet_run $name
+done
+job_done 120
+history >"$FLEET/history"
+cmp -s "$FLEET/history1" "$FLEET/history" || fleet_fail "differs: $(diff "$FLEET/history1" "$FLEET/history")"
+curl_admin "/v1/jobs/$JOB/rounds" >"$FLEET/rounds"
+curl_admin "/v1/jobs/$JOB" | pick "d['best']" >"$FLEET/best"
+pick "max(({'round': r['round'] - 1, 'model': r['base'], 'value': r['evaluate']['accuracy']} for r in d['rounds'][1:]), key=lambda b: b['value'])" \
+	<"$FLEET/rounds" | cmp -s - "$FLEET/best" || fleet_fail "the best is $(cat "$FLEET/best") of $(cat "$FLEET/rounds")"
 fleet_end
+FLEET=$first
 echo "the open round and two more as 402de29 would have done them; $old"
