@@ -7,9 +7,12 @@
 
 BUILD names the build to test (default build/mbedtls). A log that matters goes into the exception of what failed.
 """
+import http.client
+import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -155,6 +158,20 @@ class Fleet:
         if output:
             with open(self.path(output), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
                 f.write(done.stdout)
+
+
+def ask(fleet: Fleet, path: str, body: Optional[bytes] = None) -> Any:
+    """A request over the admin socket and its answer; AssertionError if it is refused."""
+    connection = http.client.HTTPConnection("localhost", timeout=20 * PATIENCE)
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(fleet.socket)
+    connection.request("GET" if body is None else "POST", path, body)
+    answer = connection.getresponse()
+    data = answer.read()
+    connection.close()
+    if answer.status >= 300:
+        raise AssertionError(data)
+    return json.loads(data)
 
 
 def digits_job(name: str, goal: int, rounds: int) -> Dict[str, Any]:

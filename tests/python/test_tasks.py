@@ -2,18 +2,16 @@
 import ctypes
 import gc
 import glob
-import http.client
 import json
 import os
 import shutil
 import signal
-import socket
 import sys
 import time
 import unittest
 from typing import Any, Dict, List, Tuple
 
-from fleet import BUILD, PATIENCE, TOP, Fleet, within
+from fleet import BUILD, PATIENCE, TOP, Fleet, ask, within
 
 import numpy
 import rivulet
@@ -34,20 +32,6 @@ def job(name: str, **changes: Any) -> Dict[str, Any]:
     """examples/own_loop.json under another name."""
     with open(os.path.join(TOP, "examples", "own_loop.json"), encoding="utf-8") as f:
         return {**json.load(f), "name": name, **changes}
-
-
-def ask(fleet: Fleet, path: str, body: Any = None) -> Any:
-    """A request over the admin socket."""
-    connection = http.client.HTTPConnection("localhost", timeout=20 * PATIENCE)
-    connection.sock = socket.socket(socket.AF_UNIX)
-    connection.sock.connect(fleet.socket)
-    connection.request("GET" if body is None else "POST", path, body)
-    answer = connection.getresponse()
-    data = answer.read()
-    connection.close()
-    if answer.status >= 300:
-        raise AssertionError(data)
-    return json.loads(data)
 
 
 class WithFleet(unittest.TestCase):

@@ -4,16 +4,14 @@
 Rounds of C, of numpy in place and, where torch is there, of a module (load_state_dict, submit) take turns against one coordinator;
 medians and quartiles of the seconds from asking for a task to its delta taken, and of the device's processor for it. Run it from the top of the tree after `make all tools`.
 """
-import http.client
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
-from fleet import BUILD, TOP, Fleet
+from fleet import BUILD, TOP, Fleet, ask
 
 os.environ.setdefault("RIVULET_LIBRARY", os.path.join(BUILD, "librivulet.so.1"))
 INPUTS, OUTPUTS = 1000, 10000
@@ -56,13 +54,7 @@ def submit(fleet, rounds):
         "round": {"goal": 1, "deadline_s": 600},
         "stop": {"rounds": rounds},
     }
-    connection = http.client.HTTPConnection("localhost")
-    connection.sock = socket.socket(socket.AF_UNIX)
-    connection.sock.connect(fleet.socket)
-    connection.request("POST", "/v1/jobs", json.dumps(job))
-    answer = connection.getresponse()
-    if answer.status >= 300:
-        sys.exit(answer.read().decode())
+    ask(fleet, "/v1/jobs", json.dumps(job).encode())
 
 
 def main():

@@ -3,11 +3,9 @@
 FULL=1: five devices to 97 %, as docs/from-pytorch.md has it.
 """
 import gzip
-import http.client
 import json
 import os
 import signal
-import socket
 import sys
 import tempfile
 import time
@@ -15,7 +13,7 @@ import unittest
 from collections import OrderedDict
 from typing import Any, Dict
 
-from fleet import PATIENCE, TOP, Fleet, within
+from fleet import PATIENCE, TOP, Fleet, ask, within
 
 import numpy
 import torch
@@ -26,19 +24,6 @@ from rivulet import task as tasks
 MNIST = os.environ.get("MNIST") or os.path.join(TOP, "..", "shared", "data", "mnist")
 FULL = bool(os.environ.get("FULL"))
 DEVICES, ROUNDS, TESTED = (5, 20, 10000) if FULL else (2, 2, 1000)
-
-
-def ask(fleet: Fleet, path: str, body: Any = None) -> Any:
-    connection = http.client.HTTPConnection("localhost", timeout=20 * PATIENCE)
-    connection.sock = socket.socket(socket.AF_UNIX)
-    connection.sock.connect(fleet.socket)
-    connection.request("GET" if body is None else "POST", path, body)
-    answer = connection.getresponse()
-    data = answer.read()
-    connection.close()
-    if answer.status >= 300:
-        raise AssertionError(data)
-    return json.loads(data)
 
 
 def test_set(folder: str) -> str:
