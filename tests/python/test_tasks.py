@@ -19,8 +19,7 @@ from rivulet import _library
 
 POINTS = 500
 os.environ.setdefault("RIVULET_LIBRARY", os.path.join(BUILD, "librivulet.so.1"))
-if os.environ.get("SAN"):
-    raise unittest.SkipTest("a sanitized library cannot be loaded into python3")
+SANITIZED = unittest.skipIf(os.environ.get("SAN"), "a sanitized library cannot be loaded into python3")
 
 
 def read(path: str) -> bytes:
@@ -62,6 +61,7 @@ class WithFleet(unittest.TestCase):
             task.step(0.25, POINTS // 4, POINTS // 4 * right)
 
 
+@SANITIZED
 class Tasks(WithFleet):
     def test_a_task(self) -> None:
         document = job("a-task", params={"note": "ü"}, local={"epochs": 3, "batch": 8, "optimizer": {"rate": 0.5}})
@@ -211,6 +211,7 @@ print("left", flush=True)
 """
 
 
+@SANITIZED
 class Signals(WithFleet):
     def start(self) -> Any:
         script, note = self.fleet.path("loop.py"), os.path.join(self.home, "last")
@@ -289,6 +290,7 @@ def own_loop() -> Any:
     return train
 
 
+@SANITIZED
 class SameBytes(unittest.TestCase):
     """The delta of examples/own_loop.c, and that of the same numbers from Python: two lives of one device."""
 
