@@ -14,8 +14,15 @@ if TYPE_CHECKING:
 __version__ = "1.0"
 __all__ = ["ApiError", "Coordinator", "Error", "Stop", "Task", "frame", "tasks"]
 
-_HOMES = {"tasks": "task", "Task": "task", "Stop": "task", "Coordinator": "coordinator"}
-_HOMES.update(ApiError="coordinator", frame="coordinator")
+_HOMES = {
+    "tasks": "task",
+    "Task": "task",
+    "Stop": "task",
+    "Coordinator": "coordinator",
+    "ApiError": "coordinator",
+    "frame": "coordinator",
+}
+_MODULES = ("flower", "transformers")  # for those who have the packages
 
 
 class Error(Exception):
@@ -30,10 +37,12 @@ class Error(Exception):
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError("module 'rivulet' has no attribute %r" % name)
     import importlib
 
+    if name in _MODULES:
+        return importlib.import_module("." + name, __name__)
+    if name not in _HOMES:
+        raise AttributeError("module 'rivulet' has no attribute %r" % name)
     value = getattr(importlib.import_module("." + _HOMES[name], __name__), name)
     globals()[name] = value
     return value

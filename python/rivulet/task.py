@@ -45,6 +45,7 @@ class Task:
         self._planned = 0  # batches
         self._partial = False
         self._examples: Any = None
+        self._noted: Dict[str, Any] = {}  # arguments of submit
         self._validation: Any = None
 
     def __repr__(self) -> str:
@@ -212,6 +213,12 @@ class Task:
         self._calls += 1
         self._passed += int(n)
 
+    def note(self, **figures: Any) -> None:
+        """Figures for `submit`, by its names, which it takes where it is given none; metrics add up. For adapters to
+        training loops that are not the user's own."""
+        metrics = {**self._noted.get("metrics", {}), **figures.get("metrics", {})}
+        self._noted.update({name: value for name, value in figures.items() if value is not None}, metrics=metrics)
+
     # --- Its end
 
     def submit(
@@ -279,6 +286,8 @@ class Task:
         return self._hand
 
     def _figures(self, **given: Any) -> sources.Figures:
+        metrics = {**self._noted.get("metrics", {}), **(given["metrics"] or {})}
+        given = {**given, **{n: v for n, v in self._noted.items() if given[n] is None}, "metrics": metrics}
         calls = self._calls
         accumulate = int(self.recipe.get("local", {}).get("accumulate", 1))
         steps = -(-calls // accumulate) if given["steps"] is None else int(given["steps"])
@@ -287,7 +296,7 @@ class Task:
         accuracy = _number(given["accuracy"])
         if given["accuracy"] is None and self._right is not None:
             accuracy = _number(self._right) / max(1, self._passed)
-        metrics = [(str(name), _number(value)) for name, value in (given["metrics"] or {}).items()]
+        metrics = [(str(name), _number(value)) for name, value in given["metrics"].items()]
         figures = sources.Figures(
             examples=examples,
             steps=steps,
