@@ -128,7 +128,8 @@ take(struct external *x, struct why *why)
 
 	if (!report)
 		return err_set(why, ERR_NOMEM, "no memory for a report");
-	enum err e = report_file_read(report, x->dir.path, &x->in->work->task.recipe, why);
+	const struct task *task = &x->in->work->task;
+	enum err e = report_file_read(report, x->dir.path, task, why);
 	out->abort = report->cause.reason;
 	memcpy(out->word, report->cause.word, sizeof(out->word));
 	out->finish = report->finish;
@@ -138,7 +139,7 @@ take(struct external *x, struct why *why)
 	out->report.counts = report->counts;
 	if (!e)
 		e = task_directory_check(&x->dir, why);
-	if (!e)
+	if (!e && task->kind == TASK_TRAIN)
 		e = after_file_take(x->in->work, x->dir.path, report, why);
 	free(report);
 	return e;

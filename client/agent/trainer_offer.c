@@ -95,8 +95,26 @@ put_capabilities(struct offer *o, const struct settings *s, const struct capabil
 		    : c->memory_bytes;
 }
 
-static bool
-put_program(struct offer *o, const struct trainer_offer *t)
+static void
+put_name(message_name *names, size_t *count, const char *name)
+{
+	if (*count < MESSAGES_LIST_MAX)
+		strcpy(names[(*count)++], name);
+}
+
+/* For the kinds of tasks that it does and its owner gives it. */
+static void
+put_trainer(struct offer *o, const struct settings_trainer *t, bool trains, bool evaluates)
+{
+	if (trains && settings_trainer_does(t, task_kind_name(TASK_TRAIN)))
+		put_name(o->trainers, &o->trainer_count, t->name);
+	if (evaluates && settings_trainer_does(t, task_kind_name(TASK_EVALUATE)))
+		put_name(o->evaluators, &o->evaluator_count, t->name);
+}
+
+/* In place of the built-in trainer. */
+static void
+put_program(struct offer *o, const struct trainer_offer *t, const struct settings_trainer *program)
 {
 	struct capabilities c = {.layer_count = 0};
 	struct why why = {""};
@@ -116,13 +134,7 @@ put_program(struct offer *o, const struct trainer_offer *t)
 		events_emit(t->events, EVENTS_WARN, "trainer.offers-nothing",
 		    EVENTS_PAIRS(
 			EVENTS_S("trainer", RECIPE_BUILTIN), EVENTS_S("reason", why.text)));
-	return !e;
-}
-
-static bool
-trains(const struct settings_trainer *t)
-{
-	return settings_trainer_does(t, "train");
+	put_trainer(o, program, c.trains, c.evaluates);
 }
 
 void
@@ -132,11 +144,13 @@ trainer_offer_put(struct offer *out, const struct trainer_offer *t)
 	const struct settings_trainer *program = settings_find_trainer(s, RECIPE_BUILTIN);
 
 	out->trainer_count = out->evaluator_count = 0;
-	if (!program || (trains(program) && put_program(out, t)))
-		strcpy(out->trainers[out->trainer_count++], RECIPE_BUILTIN);
-	if (!program)
-		strcpy(out->evaluators[out->evaluator_count++], RECIPE_BUILTIN);
-	for (size_t i = 0; i < s->trainer_count && out->trainer_count < MESSAGES_LIST_MAX; i++)
-		if (&s->trainers[i] != program && trains(&s->trainers[i]))
-			strcpy(out->trainers[out->trainer_count++], s->trainers[i].name);
+	if (program) {
+		put_program(out, t, program);
+	} else {
+		put_name(out->trainers, &out->trainer_count, RECIPE_BUILTIN);
+		put_name(out->evaluators, &out->evaluator_count, RECIPE_BUILTIN);
+	}
+	for (size_t i = 0; i < s->trainer_count; i++)
+		if (&s->trainers[i] != program)
+			put_trainer(out, &s->trainers[i], true, true);
 }

@@ -132,3 +132,30 @@ cmd_find(struct cmd_admin *a, enum cmd_find_kind kind, const char *word, char id
 	json_free(doc);
 	return e;
 }
+
+enum err
+cmd_find_model(struct cmd_admin *a, const char *word, char id[CMD_FIND_ID],
+    struct why *why)
+{
+	char job[CMD_FIND_ID], path[96];
+	struct json *doc = NULL;
+
+	if (strlen(word) == 64 && strspn(word, "0123456789abcdef") == 64) {
+		memcpy(id, word, 65);
+		return ERR_OK;
+	}
+	enum err e = cmd_find(a, CMD_FIND_JOB, word, job, why);
+	if (e == ERR_NOTFOUND)
+		return cmd_find(a, CMD_FIND_MODEL, word, id, why);
+	if (e)
+		return e;
+	snprintf(path, sizeof(path), "/v1/jobs/%s", job);
+	e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
+	const char *model = json_string(json_get(doc, "model"));
+	if (!e && (!model || strlen(model) != 64))
+		e = err_set(why, ERR_NOTFOUND, "job %s has no model yet", word);
+	if (!e)
+		memcpy(id, model, 65);
+	json_free(doc);
+	return e;
+}

@@ -16,5 +16,8 @@ ERR_MUST_USE enum err cmd_find_in(const struct json *list, enum cmd_find_kind ki
 /* Asks the coordinator, unless the word is a whole id: then it may be of none. */
 ERR_MUST_USE enum err cmd_find(struct cmd_admin *a, enum cmd_find_kind kind, const char *word,
     char id[CMD_FIND_ID], struct why *why);
+/* A model id stands for itself; else the word names a job, whose present model is meant, or begins such a model's id. */
+ERR_MUST_USE enum err cmd_find_model(
+    struct cmd_admin *a, const char *word, char id[CMD_FIND_ID], struct why *why);
 
 #endif

@@ -7,6 +7,7 @@
 #include "cmd.h"
 #include "compare.h"
 #include "deletion.h"
+#include "evaluate.h"
 #include "export_rounds.h"
 #include "find.h"
 #include "follow.h"
@@ -263,6 +264,7 @@ cmd_job_main(int argc, char **argv)
 	static const struct cmd_verb verbs[] = {
 	    {"submit", cmd_submit_main, "start a job from a document"},
 	    {"sweep", cmd_sweep_main, "start a job for each of a grid of values, and rank them"},
+	    {"evaluate", cmd_evaluate_main, "have devices evaluate a model"},
 	    {"list", job_list, "jobs that are not over, or all"},
 	    {"show", job_show, "one job and its rounds"},
 	    {"compare", cmd_compare_main, "the curves of several jobs side by side"},

@@ -243,6 +243,7 @@ cmd_jobs_one(const struct json *job)
 	print_devices(json_get(job, "devices"));
 	if (json_kind(open) == JSON_OBJECT) {
 		fact("open round", open, "round");
+		fact("kind", open, "kind");
 		fact("reports", open, "reports");
 		fact("invited", open, "invited");
 		fact("goal", open, "goal");

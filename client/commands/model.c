@@ -59,33 +59,6 @@ find_chosen(
 	return e;
 }
 
-/* A model id stands for itself; else the word names a job, whose present model is meant, or begins such a model's id. */
-static enum err
-find_model(struct cmd_admin *a, const char *word, char id[65], struct why *why)
-{
-	char job[CMD_FIND_ID], path[96];
-	struct json *doc = NULL;
-
-	if (strlen(word) == 64 && strspn(word, "0123456789abcdef") == 64) {
-		memcpy(id, word, 65);
-		return ERR_OK;
-	}
-	enum err e = cmd_find(a, CMD_FIND_JOB, word, job, why);
-	if (e == ERR_NOTFOUND)
-		return cmd_find(a, CMD_FIND_MODEL, word, id, why);
-	if (e)
-		return e;
-	snprintf(path, sizeof(path), "/v1/jobs/%s", job);
-	e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
-	const char *model = json_string(json_get(doc, "model"));
-	if (!e && (!model || strlen(model) != 64))
-		e = err_set(why, ERR_NOTFOUND, "job %s has no model yet", word);
-	if (!e)
-		memcpy(id, model, 65);
-	json_free(doc);
-	return e;
-}
-
 static enum err
 download(struct cmd_admin *a, const char *id, int fd, struct hash *hash, struct why *why)
 {
@@ -167,7 +140,7 @@ model_get(int argc, char **argv)
 	enum err e = cmd_admin_open(&a, &why);
 	if (!e)
 		e = chosen.round || chosen.best ? find_chosen(&a, words.words[0], &chosen, id, &why)
-						: find_model(&a, words.words[0], id, &why);
+						: cmd_find_model(&a, words.words[0], id, &why);
 	if (!e && !file) {
 		snprintf(name, sizeof(name), "%.12s.safetensors", id);
 		file = name;
@@ -444,7 +417,7 @@ export_model(struct cmd_admin *a, const char *word, const struct recipe *r, cons
 		return cmd_export_onnx(r, name, word, to, why);
 	if (n < 0 || (size_t)n >= sizeof(temp))
 		return err_set(why, ERR_LIMIT, "cannot write %.100s", to);
-	enum err e = find_model(a, word, id, why);
+	enum err e = cmd_find_model(a, word, id, why);
 	if (!e)
 		e = get(a, id, temp, why);
 	if (e)

@@ -46,10 +46,15 @@ put_loop(struct offer *o, const struct rivulet_options *options, struct why *why
 	    strlen(data) >= RECIPE_NAME_MAX || recipe_names_builtin(trainer) ||
 	    options->examples < 1)
 		return err_set(why, ERR_INVALID, "trainer, data and examples belong together");
-	strcpy(o->trainers[0], trainer);
+	if (options->kinds >> TASK_UNKNOWN)
+		return err_set(why, ERR_INVALID, "kinds has a kind that this library does not know");
+	if (options->kinds & 1u << RIVULET_EVALUATE)
+		strcpy(o->evaluators[o->evaluator_count++], trainer);
+	if (options->kinds == 0 || options->kinds & 1u << RIVULET_TRAIN)
+		strcpy(o->trainers[o->trainer_count++], trainer);
 	strcpy(o->data[0].name, data);
 	o->data[0].examples = options->examples;
-	o->trainer_count = o->data_count = 1;
+	o->data_count = 1;
 	return ERR_OK;
 }
 

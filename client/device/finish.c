@@ -16,6 +16,8 @@
 #define GRACE_S 10.0 /* for sending after the program was told to stop */
 
 _Static_assert(RIVULET_METRICS_MAX == MESSAGES_LIST_MAX, "as many as a report takes");
+_Static_assert((int)RIVULET_TRAIN == (int)TASK_TRAIN && (int)RIVULET_EVALUATE == (int)TASK_EVALUATE,
+    "rivulet.h has the kinds of task_kind.h");
 _Static_assert((int)RIVULET_ROLE_TRAIN == (int)TENSOR_TRAIN &&
 	(int)RIVULET_ROLE_AVERAGE == (int)TENSOR_AVERAGE &&
 	(int)RIVULET_ROLE_FROZEN == (int)TENSOR_FROZEN &&

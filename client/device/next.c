@@ -59,6 +59,7 @@ show_plan(struct rivulet *r)
 	const struct local_spec *local = &recipe->local;
 	uint64_t examples = examples_here(r);
 
+	r->task.kind = (int)r->work.task.kind;
 	r->task.batch = local->batch;
 	r->task.validation = recipe->data.validation;
 	r->task.epochs = local->unit == LOCAL_EPOCHS ? (uint64_t)local->amount : 0;

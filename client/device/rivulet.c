@@ -163,7 +163,11 @@ rivulet_submit(struct rivulet *r, const struct rivulet_result *result)
 	struct finish f;
 	enum err e = finish_of(&f, &report, result, &r->why);
 
-	if (!e && r->has_work && work_variates(&r->work))
+	bool evaluates = r->has_work && r->work.task.kind == TASK_EVALUATE;
+
+	if (evaluates)
+		f.examples = result->evaluate.examples;
+	else if (!e && r->has_work && work_variates(&r->work))
 		e = err_set(
 		    &r->why, ERR_INVALID, "a job with control variates needs the built-in trainer");
 	return e ? handle_error(e) : finish_submit(r, &f);
@@ -266,7 +270,7 @@ rivulet_abi(void)
 {
 	static const size_t words[] = {sizeof(struct rivulet_options), AT(options, home),
 	    AT(options, config), AT(options, trainer), AT(options, data), AT(options, examples),
-	    AT(options, cancel), AT(options, event), AT(options, context),
+	    AT(options, cancel), AT(options, event), AT(options, context), AT(options, kinds),
 	    sizeof(struct rivulet_tensor), AT(tensor, name), AT(tensor, shape), AT(tensor, dims),
 	    AT(tensor, count), AT(tensor, data), AT(tensor, trained), AT(tensor, role),
 	    AT(tensor, type), AT(tensor, bytes), AT(tensor, size), sizeof(struct rivulet_task),

@@ -54,9 +54,14 @@ struct rivulet_options {
 		context); /* asked about once a second and after signals: non-zero ends blocking calls */
 	void (*event)(void *context, int level, const char *line); /* "event key=value ..." */
 	void *context;
+	/* Of tasks, one bit 1 << enum rivulet_kind each; 0: RIVULET_TRAIN. */
+	unsigned kinds;
 };
 
-enum rivulet_kind { RIVULET_TRAIN = 0 };
+enum rivulet_kind {
+	RIVULET_TRAIN = 0,
+	RIVULET_EVALUATE, /* measure the model: rivulet_submit sends result->evaluate and metrics alone */
+};
 
 enum rivulet_role {
 	RIVULET_ROLE_TRAIN = 0, /* trained; part of the delta */
@@ -113,7 +118,8 @@ struct rivulet_metric {
 	double value;
 };
 
-/* What the base model does on the validation share, before training. */
+/* What the base model does on the validation share, before training. Of a task that evaluates it is all the work: on all examples,
+ * where the job keeps no validation share. */
 struct rivulet_evaluation {
 	uint64_t examples; /* 0: it was not evaluated */
 	double loss; /* NaN if there is none */
@@ -156,7 +162,7 @@ int rivulet_validation(struct rivulet *r, uint64_t examples, uint32_t *indices, 
 void *rivulet_hold(struct rivulet *r);
 /* NULL is legal; any thread, also after rivulet_close. */
 void rivulet_release(void *held);
-/* Turns the changed tensors into a signed delta, writes it to disk and sends it. RIVULET_OK: the coordinator has it.
+/* Turns the changed tensors (of a task that evaluates: nothing but the report) into a signed delta, writes it to disk and sends it. RIVULET_OK: the coordinator has it.
  * RIVULET_REFUSED: it does not want it. RIVULET_UNREACHABLE, RIVULET_STOPPED: it is kept and sent by a later
  * rivulet_next. RIVULET_NUMERIC, RIVULET_INVALID and other errors: nothing was kept; the task is still in hand and may be
  * submitted otherwise or aborted. */

@@ -109,32 +109,50 @@ take_after(struct report_file *out, const struct json *after, struct why *why)
 	    REPORT_FILE_AFTER_MAX);
 }
 
-/* "evaluate" and "metrics" travel on in the signed report. */
+/* "evaluate" and "metrics" travel on in the signed report, and the counts that the job asks for. */
 static enum err
-take(struct report_file *out, const struct recipe *recipe, const struct json *doc, const char *text,
-    size_t len, struct why *why)
+take_report(struct report_file *out, const struct recipe *recipe, const char *text, size_t len,
+    struct why *why)
 {
-	const struct json *abort = json_get(doc, "abort");
+	enum err e = messages_report_decode(&out->report, text, len, why);
 
-	if (abort)
-		return take_abort(out, abort, why);
+	if (!e)
+		e = messages_report_counts(
+		    &out->counts, &recipe->figures, recipe->data.class_count, text, len, why);
+	out->has_report = !e;
+	return e;
+}
+
+static enum err
+take_evaluation(struct report_file *out, const struct recipe *recipe, const char *text, size_t len,
+    struct why *why)
+{
+	enum err e = take_report(out, recipe, text, len, why);
+
+	out->finish.examples = out->report.eval_examples;
+	if (e || (out->report.has_evaluate && out->report.eval_examples > 0))
+		return e;
+	counts_free(out->counts);
+	out->counts = NULL;
+	return err_set(why, ERR_INVALID, "report.json wants evaluate with examples (at least 1)");
+}
+
+static enum err
+take_work(struct report_file *out, const struct recipe *recipe, const struct json *doc,
+    const char *text, size_t len, struct why *why)
+{
 	if (!take_figures(&out->finish, doc))
 		return err_set(why, ERR_INVALID,
 		    "report.json wants examples and steps (at least 1) and a finite loss");
 	enum err e = take_after(out, json_get(doc, "after"), why);
-	if (!e && (json_get(doc, "evaluate") || json_get(doc, "metrics"))) {
-		e = messages_report_decode(&out->report, text, len, why);
-		out->has_report = !e;
-	}
-	if (!e)
-		e = messages_report_counts(
-		    &out->counts, &recipe->figures, recipe->data.class_count, text, len, why);
+	if (!e && (json_get(doc, "evaluate") || json_get(doc, "metrics")))
+		e = take_report(out, recipe, text, len, why);
 	return e;
 }
 
 enum err
 report_file_read(
-    struct report_file *out, const char *directory, const struct recipe *recipe, struct why *why)
+    struct report_file *out, const char *directory, const struct task *task, struct why *why)
 {
 	char path[PATH_MAX];
 	char *text = NULL;
@@ -147,8 +165,13 @@ report_file_read(
 		e = file_read(path, REPORT_FILE_MAX, &text, &len, why);
 	if (!e)
 		e = parse(out, &doc, text, len, why);
-	if (!e)
-		e = take(out, recipe, doc, text, len, why);
+	const struct json *abort = json_get(doc, "abort");
+	if (!e && abort)
+		e = take_abort(out, abort, why);
+	else if (!e)
+		e = task->kind == TASK_EVALUATE
+		    ? take_evaluation(out, &task->recipe, text, len, why)
+		    : take_work(out, &task->recipe, doc, text, len, why);
 	json_free(doc);
 	free(text);
 	return e;

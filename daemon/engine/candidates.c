@@ -73,12 +73,16 @@ engine_draw(struct engine *g, struct engine_job *j)
 	wake_ring(&g->services->wake);
 }
 
+bool
+engine_draw_wants_evaluator(const struct engine_job *j)
+{
+	return j->work->spec.recipe.evaluate_by == EVALUATE_DEVICES &&
+	    j->evaluator_count < j->work->spec.round.quorum;
+}
+
 void
 engine_draw_evaluator(struct engine_job *j, const uint8_t device[32])
 {
-	if (j->work->spec.recipe.evaluate_by != EVALUATE_DEVICES ||
-	    j->evaluator_count >= j->work->spec.round.quorum)
-		return;
 	size_t at = bytes_place(j->evaluators, j->evaluator_count, 32, device, 32);
 	if (at < j->evaluator_count && memcmp(j->evaluators[at], device, 32) == 0)
 		return;

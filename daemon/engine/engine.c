@@ -166,13 +166,15 @@ fill_task(struct engine *g, struct engine_job *j, struct invite *invite, struct 
 static enum wait_reason
 lacks(struct engine_job *j, const uint8_t device[32], const struct offer *offer)
 {
-	enum wait_reason why = engine_offer_lacks(j, offer);
-	enum wait_reason evaluator = why ? why : engine_offer_lacks_evaluator(j, offer);
+	enum wait_reason why;
 
+	if (engine_evaluates(j))
+		return engine_offer_lacks(j, offer, TASK_EVALUATE);
+	why = engine_offer_lacks(j, offer, TASK_TRAIN);
 	j->asked |= why == WAIT_NONE;
-	if (!evaluator)
+	if (engine_draw_wants_evaluator(j) && !engine_offer_lacks(j, offer, TASK_EVALUATE))
 		engine_draw_evaluator(j, device);
-	return engine_evaluates(j) ? evaluator : why;
+	return why;
 }
 
 /* What the round still needs room for in the spool, for each report. */

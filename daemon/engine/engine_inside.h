@@ -171,6 +171,8 @@ bool engine_has_invite(const struct engine_job *j, const uint8_t device[32]);
 void engine_draw_note(struct engine_job *j, const uint8_t device[32]);
 /* An asker that is here no more. Lock held. */
 void engine_draw_forget(struct engine_job *j, const uint8_t device[32]);
+/* Is there more to be known of who evaluates? Lock held. */
+bool engine_draw_wants_evaluator(const struct engine_job *j);
 /* A device that evaluates asked. Without memory to note it the job may end without a figure. Lock held. */
 void engine_draw_evaluator(struct engine_job *j, const uint8_t device[32]);
 /* Can as many as its quorum evaluate, as far as is known? Lock held. */
@@ -239,9 +241,9 @@ uint64_t engine_forecast_kept(const struct config *c, const struct engine_job *j
 /* engine_offer.c: what a device says against what a job needs. */
 /* Does a list of the offer hold this name? */
 bool engine_offer_names(const message_name *list, size_t count, const char *name);
-/* Why the device cannot do this job's rounds; and, of one that can, why not its evaluation. */
-enum wait_reason engine_offer_lacks(const struct engine_job *j, const struct offer *o);
-enum wait_reason engine_offer_lacks_evaluator(const struct engine_job *j, const struct offer *o);
+/* Why the device cannot do tasks of this kind for the job. */
+enum wait_reason engine_offer_lacks(
+    const struct engine_job *j, const struct offer *o, enum task_kind kind);
 /* Has the device done this task already, and waits to send the delta? */
 bool engine_offer_unsent(const struct offer *o, const char *task);
 

@@ -12,7 +12,7 @@ engine_offer_names(const message_name *list, size_t count, const char *name)
 }
 
 enum wait_reason
-engine_offer_lacks(const struct engine_job *j, const struct offer *o)
+engine_offer_lacks(const struct engine_job *j, const struct offer *o, enum task_kind kind)
 {
 	const struct recipe *r = &j->work->spec.recipe;
 	bool found = false;
@@ -22,7 +22,12 @@ engine_offer_lacks(const struct engine_job *j, const struct offer *o)
 		    o->data[i].examples >= r->data.min_examples;
 	if (!found && r->data.name[0])
 		return WAIT_NO_DATA;
-	if (!engine_offer_names(o->trainers, o->trainer_count, r->trainer))
+	if (kind == TASK_EVALUATE &&
+	    !engine_offer_names(o->features, o->feature_count, RECIPE_FEATURE_EVALUATE))
+		return WAIT_OLD_AGENT;
+	if (kind == TASK_EVALUATE
+		? !engine_offer_names(o->evaluators, o->evaluator_count, r->trainer)
+		: !engine_offer_names(o->trainers, o->trainer_count, r->trainer))
 		return WAIT_NO_TRAINER;
 	const char *codec = recipe_upload_choose(&r->upload, o->codecs, o->codec_count);
 	if (!codec)
@@ -37,16 +42,6 @@ engine_offer_lacks(const struct engine_job *j, const struct offer *o)
 			return WAIT_OLD_AGENT;
 	}
 	return WAIT_NONE;
-}
-
-enum wait_reason
-engine_offer_lacks_evaluator(const struct engine_job *j, const struct offer *o)
-{
-	if (!engine_offer_names(o->features, o->feature_count, RECIPE_FEATURE_EVALUATE))
-		return WAIT_OLD_AGENT;
-	return engine_offer_names(o->evaluators, o->evaluator_count, j->work->spec.recipe.trainer)
-	    ? WAIT_NONE
-	    : WAIT_NO_TRAINER;
 }
 
 bool

@@ -24,6 +24,7 @@ class Options(ctypes.Structure):
         ("cancel", CANCEL),
         ("event", EVENT),
         ("context", c_void_p),
+        ("kinds", c_uint),
     ]
 
 

@@ -44,7 +44,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	make_base(&w);
 	scratch_put("report.json", data, report);
 	scratch_put("after.safetensors", data + report, len - report);
-	enum err e = report_file_read(&out, scratch_get(), &recipe, &why);
+	struct task task = {.kind = TASK_EVALUATE, .recipe = recipe};
+	if (report_file_read(&out, scratch_get(), &task, &why) == ERR_OK)
+		require(out.has_report && out.report.has_evaluate && out.finish.examples >= 1);
+	counts_free(out.counts);
+	why.text[0] = '\0';
+	task.kind = TASK_TRAIN;
+	enum err e = report_file_read(&out, scratch_get(), &task, &why);
 	if (e == ERR_OK)
 		require(
 		    out.finish.examples >= 1 && out.finish.steps >= 1 && isfinite(out.finish.loss));

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""newer_coordinator.py STATE_DIR DEVICE_HOME UPSTREAM_PORT: a coordinator of a later version, played by a proxy.
+"""newer_coordinator.py STATE_DIR DEVICE_HOME UPSTREAM_PORT [FEATURE...]: a coordinator of a later version, played by a proxy.
 
 It ends TLS with the coordinator's own server key, passes each request on with the device's key, and adds fields that no
-device of today knows to every JSON object of every answer. Prints its port.
+device of today knows to every JSON object of every answer. With FEATUREs the device is one of an earlier version instead: they are
+taken out of its offers, and "evaluators" with them. Prints its port.
 """
 import http.client
 import http.server
@@ -11,7 +12,7 @@ import os
 import ssl
 import sys
 
-state, home, upstream = sys.argv[1], sys.argv[2], int(sys.argv[3])
+state, home, upstream, features = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:]
 
 
 def newer(value):
@@ -21,6 +22,13 @@ def newer(value):
         out["another"] = 1
         return out
     return [newer(v) for v in value] if isinstance(value, list) else value
+
+
+def older(body):
+    offer = json.loads(body)
+    offer.pop("evaluators", None)
+    offer["features"] = [name for name in offer.get("features", []) if name not in features]
+    return json.dumps(offer).encode()
 
 
 def connect():
@@ -35,12 +43,15 @@ class Proxy(http.server.BaseHTTPRequestHandler):
 
     def pass_on(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "expect", "connection")}
+        if features and self.path == "/v1/tasks":
+            body = older(body)
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "expect", "connection", "content-length")}
+        headers["Content-Length"] = str(len(body))
         link = connect()
         link.request(self.command, self.path, body, headers)
         answer = link.getresponse()
         data = answer.read()
-        if answer.getheader("Content-Type", "").endswith("json"):
+        if not features and answer.getheader("Content-Type", "").endswith("json"):
             data = json.dumps(newer(json.loads(data))).encode()
         self.send_response(answer.status)
         for key, value in answer.getheaders():

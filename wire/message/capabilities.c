@@ -3,23 +3,20 @@
 
 #include <string.h>
 
-#define KIND_TRAIN "train"
-
 /* Kinds that this build does not know may be there for later ones. */
-static bool
-read_kinds(struct field *o)
+static void
+read_kinds(struct capabilities *out, struct field *o)
 {
 	struct field_list list;
 	struct field item;
 	message_name kind;
-	bool trains = false;
 
 	field_array(&list, o, "kinds", 1, MESSAGES_LIST_MAX);
 	while (field_each(&list, &item)) {
 		field_string(&item, NULL, FIELD_NAME, kind, sizeof(kind), NULL);
-		trains |= strcmp(kind, KIND_TRAIN) == 0;
+		out->trains |= task_kind_find(kind) == TASK_TRAIN;
+		out->evaluates |= task_kind_find(kind) == TASK_EVALUATE;
 	}
-	return trains;
 }
 
 static void
@@ -27,7 +24,7 @@ read_capabilities(void *to, struct field *o)
 {
 	struct capabilities *out = to;
 
-	out->trains = read_kinds(o);
+	read_kinds(out, o);
 	out->layer_count = messages_names(out->layers, o, "layers", 1);
 	out->feature_count = messages_names(out->features, o, "features", 0);
 	out->memory_bytes = field_u64(o, "memory_bytes", 0, JSON_INT_MAX, 0);

@@ -10,7 +10,7 @@
 #define CAPABILITIES_THREADS_MAX 1024
 
 struct capabilities {
-	bool trains; /* it does tasks of kind train */
+	bool trains, evaluates; /* it does tasks of these kinds */
 	message_name layers[MESSAGES_LIST_MAX];
 	size_t layer_count; /* at least 1 */
 	message_name features[MESSAGES_LIST_MAX];
