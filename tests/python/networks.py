@@ -1,4 +1,5 @@
 """What tests of networks share: job documents around layers, model files, and the built-in network's forward pass."""
+
 import json
 import math
 import os
@@ -7,7 +8,8 @@ import subprocess
 
 import numpy as np
 
-RIVULET = os.path.join(os.environ.get("BUILD", "build/mbedtls"), "rivulet")
+from fleet import RIVULET
+
 NAMES = {"<f4": "F32", "|u1": "U8", "<f8": "F64", "<f2": "F16"}
 
 
@@ -17,9 +19,14 @@ def job_document(shape, layers, data=None, loss="mse", classes=None):
     if classes:
         about["classes"] = classes
     about.update(data or {})
-    return {"name": "test", "model": {"layers": layers, "loss": loss}, "data": about,
-            "local": {"epochs": 1, "batch": 10, "optimizer": {"rate": 0.1}},
-            "round": {"goal": 1}, "stop": {"rounds": 1}}
+    return {
+        "name": "test",
+        "model": {"layers": layers, "loss": loss},
+        "data": about,
+        "local": {"epochs": 1, "batch": 10, "optimizer": {"rate": 0.1}},
+        "round": {"goal": 1},
+        "stop": {"rounds": 1},
+    }
 
 
 def write_tensors(path, tensors):
@@ -30,7 +37,9 @@ def write_tensors(path, tensors):
         at += a.nbytes
     text = json.dumps(header).encode()
     with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + b"".join(np.ascontiguousarray(a).tobytes() for a in tensors.values()))
+        f.write(
+            struct.pack("<Q", len(text)) + text + b"".join(np.ascontiguousarray(a).tobytes() for a in tensors.values())
+        )
 
 
 def read_tensors(path):
@@ -39,16 +48,31 @@ def read_tensors(path):
         header, data = json.loads(f.read(length)), f.read()
     header.pop("__metadata__", None)
     types = {name: code for code, name in NAMES.items()}
-    return {name: np.frombuffer(data[slice(*t["data_offsets"])], types[t["dtype"]]).reshape(t["shape"])
-            for name, t in header.items()}
+    return {
+        name: np.frombuffer(data[slice(*t["data_offsets"])], types[t["dtype"]]).reshape(t["shape"])
+        for name, t in header.items()
+    }
 
 
 def eval_rows(directory, x):
     """The outputs of `rivulet eval` for job.json and model.safetensors in that directory."""
     rows, out = os.path.join(directory, "rows.safetensors"), os.path.join(directory, "outputs.safetensors")
     write_tensors(rows, {"rows": x})
-    subprocess.run([RIVULET, "eval", os.path.join(directory, "job.json"), "--init", os.path.join(directory, "model.safetensors"),
-                    "--input", rows, "--output", out], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [
+            RIVULET,
+            "eval",
+            os.path.join(directory, "job.json"),
+            "--init",
+            os.path.join(directory, "model.safetensors"),
+            "--input",
+            rows,
+            "--output",
+            out,
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     return read_tensors(out)["output"]
 
 
@@ -105,12 +129,12 @@ def _fields(data):
         key, at = _varint(data, at)
         value, at = _varint(data, at)
         if key & 7 == 2:
-            value, at = data[at:at + value], at + value
+            value, at = data[at : at + value], at + value
         yield key >> 3, value
 
 
 def onnx_parts(path):
-    """The nodes of an ONNX file as (operator, inputs, outputs), and its float tensors by name, flat. Reads without ONNX's library."""
+    """The nodes of an ONNX file as (operator, inputs, outputs), and its float tensors by name, flat."""
     with open(path, "rb") as f:
         (graph,) = [value for number, value in _fields(f.read()) if number == 7]
     nodes, tensors = [], {}

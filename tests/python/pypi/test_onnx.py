@@ -1,5 +1,7 @@
-"""`rivulet model export --onnx`: every built-in layer through onnxruntime equals `rivulet eval`, and the bytes are those that ONNX's own
-library makes of the same graph. Needs numpy, onnx and onnxruntime; the program is $BUILD/rivulet."""
+"""`rivulet model export --onnx`: every built-in layer through onnxruntime equals `rivulet eval`, and the bytes are
+those that ONNX's own library makes of the same graph. Needs numpy, onnx and onnxruntime; the program is $BUILD/rivulet.
+"""
+
 import json
 import os
 import subprocess
@@ -16,7 +18,9 @@ TOLERANCE = 1e-5  # of the largest output
 
 
 def conv(name, out, kernel, stride=1, padding=0, **more):
-    return dict({"type": "conv2d", "name": name, "out": out, "kernel": kernel, "stride": stride, "padding": padding}, **more)
+    return dict(
+        {"type": "conv2d", "name": name, "out": out, "kernel": kernel, "stride": stride, "padding": padding}, **more
+    )
 
 
 # name: (shape of an example, layers, keys of "data")
@@ -31,33 +35,73 @@ CASES = {
     "conv2d on a flat input": ([6], [conv("c", 4, 1), {"type": "relu"}], {}),
     "maxpool2d": ([3, 8, 6], [{"type": "maxpool2d", "kernel": 2}], {}),
     "maxpool2d with odd windows": (
-        [2, 11, 9], [{"type": "maxpool2d", "kernel": [3, 4], "stride": [2, 3], "padding": [1, 2]}], {}),
+        [2, 11, 9],
+        [{"type": "maxpool2d", "kernel": [3, 4], "stride": [2, 3], "padding": [1, 2]}],
+        {},
+    ),
     "maxpool2d that overlaps": ([2, 7, 7], [{"type": "maxpool2d", "kernel": 3, "stride": 1, "padding": 1}], {}),
     "avgpool2d": ([3, 8, 6], [{"type": "avgpool2d", "kernel": 2}], {}),
     "avgpool2d with odd windows": (
-        [2, 11, 9], [{"type": "avgpool2d", "kernel": [3, 4], "stride": [2, 3], "padding": [1, 2]}], {}),
+        [2, 11, 9],
+        [{"type": "avgpool2d", "kernel": [3, 4], "stride": [2, 3], "padding": [1, 2]}],
+        {},
+    ),
     "relu": ([7], [{"type": "relu"}], {}),
     "flatten": ([2, 3, 4], [{"type": "flatten"}], {}),
     "flatten what is flat": ([5], [{"type": "flatten"}, {"type": "linear", "out": 3}], {}),
     "dropout": ([2, 3, 4], [{"type": "dropout", "rate": 0.5}, {"type": "relu"}], {}),
-    "add": ([2, 5, 5], [conv("a", 3, 3, 1, 1), conv("b", 3, 1, inputs=["input"]), {"type": "add", "inputs": ["a", "b"]}], {}),
+    "add": (
+        [2, 5, 5],
+        [conv("a", 3, 3, 1, 1), conv("b", 3, 1, inputs=["input"]), {"type": "add", "inputs": ["a", "b"]}],
+        {},
+    ),
     "add of three and of one twice": (
-        [4], [{"type": "linear", "name": "a", "out": 4}, {"type": "relu", "name": "r"},
-              {"type": "add", "name": "s", "inputs": ["input", "a", "r"]}, {"type": "add", "inputs": ["s", "s"]}], {}),
+        [4],
+        [
+            {"type": "linear", "name": "a", "out": 4},
+            {"type": "relu", "name": "r"},
+            {"type": "add", "name": "s", "inputs": ["input", "a", "r"]},
+            {"type": "add", "inputs": ["s", "s"]},
+        ],
+        {},
+    ),
     "add of flat and not": (
-        [4, 1, 1], [{"type": "flatten", "name": "f"}, conv("c", 4, 1, inputs=["input"]),
-                    {"type": "add", "inputs": ["c", "f"]}], {}),
+        [4, 1, 1],
+        [{"type": "flatten", "name": "f"}, conv("c", 4, 1, inputs=["input"]), {"type": "add", "inputs": ["c", "f"]}],
+        {},
+    ),
     "normalised by one number": ([2, 3, 3], [{"type": "relu"}], {"normalise": {"mean": 0.1, "std": 0.7}}),
     "normalised by channel": ([2, 3, 3], [{"type": "relu"}], {"normalise": {"mean": [0.1, -0.2], "std": [0.7, 2]}}),
-    "normalised by column": ([3], [{"type": "linear", "out": 2}], {"normalise": {"mean": [0.1, -0.2, 1], "std": [0.7, 2, 3]}}),
+    "normalised by column": (
+        [3],
+        [{"type": "linear", "out": 2}],
+        {"normalise": {"mean": [0.1, -0.2, 1], "std": [0.7, 2, 3]}},
+    ),
     "names that look like others": (
-        [4], [{"type": "linear", "name": "output", "out": 4}, {"type": "relu", "name": "output.weight"},
-              {"type": "linear", "name": "a.b.c", "out": 3}], {}),
+        [4],
+        [
+            {"type": "linear", "name": "output", "out": 4},
+            {"type": "relu", "name": "output.weight"},
+            {"type": "linear", "name": "a.b.c", "out": 3},
+        ],
+        {},
+    ),
     "residual network": (
-        [3, 9, 9], [conv("in", 4, 3, 1, 1, bias=False), {"type": "relu", "name": "a"}, conv("b1", 4, 3, 1, 1),
-                    {"type": "relu"}, conv("b2", 4, 3, 1, 1), {"type": "add", "name": "sum", "inputs": ["b2", "a"]},
-                    {"type": "relu"}, {"type": "avgpool2d", "kernel": 9}, {"type": "flatten"},
-                    {"type": "linear", "name": "fc", "out": 10}], {}),
+        [3, 9, 9],
+        [
+            conv("in", 4, 3, 1, 1, bias=False),
+            {"type": "relu", "name": "a"},
+            conv("b1", 4, 3, 1, 1),
+            {"type": "relu"},
+            conv("b2", 4, 3, 1, 1),
+            {"type": "add", "name": "sum", "inputs": ["b2", "a"]},
+            {"type": "relu"},
+            {"type": "avgpool2d", "kernel": 9},
+            {"type": "flatten"},
+            {"type": "linear", "name": "fc", "out": 10},
+        ],
+        {},
+    ),
 }
 
 
@@ -78,8 +122,20 @@ class Onnx(unittest.TestCase):
             json.dump(job, f)
         tensors = {name: self.random.normal(size=shape).astype("<f4") for name, shape in layer_tensors(job).items()}
         write_tensors(self.path("model.safetensors"), tensors)
-        subprocess.run([RIVULET, "model", "export", self.path("model.safetensors"), "--job", self.path("job.json"),
-                        "--onnx", self.path("net.onnx")], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [
+                RIVULET,
+                "model",
+                "export",
+                self.path("model.safetensors"),
+                "--job",
+                self.path("job.json"),
+                "--onnx",
+                self.path("net.onnx"),
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
 
     def check(self, shape, layers, data):
         self.export(shape, layers, data)
@@ -91,10 +147,12 @@ class Onnx(unittest.TestCase):
         session = onnxruntime.InferenceSession(raw, providers=["CPUExecutionProvider"])
         for batch in (1, 5):
             x = self.random.normal(size=[batch] + shape).astype("<f4")
-            theirs, = session.run(None, {"input": x})
+            (theirs,) = session.run(None, {"input": x})
             ours = eval_rows(self.dir.name, x)
             self.assertEqual([batch] + list(model_shape(model)), list(theirs.shape))
-            np.testing.assert_allclose(ours.reshape(theirs.shape), theirs, rtol=0, atol=TOLERANCE * np.abs(theirs).max())
+            np.testing.assert_allclose(
+                ours.reshape(theirs.shape), theirs, rtol=0, atol=TOLERANCE * np.abs(theirs).max()
+            )
 
     def test_every_layer(self):
         for name, (shape, layers, data) in CASES.items():

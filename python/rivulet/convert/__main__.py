@@ -1,0 +1,264 @@
+"""The command: `python -m rivulet.convert FILE.py:NAME --input SHAPE --out DIR`.
+
+Exit codes: 0 written and equal, 1 not, 2 usage.
+"""
+
+import argparse
+import hashlib
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import traceback
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from .. import safetensors
+from . import job
+
+EXAMPLES = 8
+TOLERANCE = 1e-4  # of the largest output
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Stop(Exception):
+    """Ends the command with exit code 1; the text has been or is to be printed."""
+
+
+def shape_of(text: str) -> List[int]:
+    try:
+        shape = [int(n) for n in text.split(",")]
+    except ValueError:
+        shape = []
+    if len(shape) not in (1, 3) or not all(1 <= n <= 65536 for n in shape):
+        raise argparse.ArgumentTypeError("%r: FEATURES or CHANNELS,HEIGHT,WIDTH, such as 1,28,28" % text)
+    return shape
+
+
+def arguments(given: Optional[Sequence[str]]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m rivulet.convert",
+        description=(
+            "Writes a PyTorch network as a job of the built-in trainer, with its weights, and compares both. What "
+            "has no counterpart there is named by file and line."
+        ),
+    )
+    parser.add_argument(
+        "network", metavar="FILE.py:NAME", help="a function or class that makes the network, or the network itself"
+    )
+    parser.add_argument(
+        "--input", type=shape_of, required=True, metavar="SHAPE", help="of one example: 784, or 3,32,32"
+    )
+    parser.add_argument("--out", required=True, metavar="DIR", help="where job.json, init.safetensors and README.md go")
+    parser.add_argument("--loss", choices=("cross_entropy", "mse"), default="cross_entropy")
+    parser.add_argument("--classes", type=int, metavar="N", help="of cross_entropy (default: the network's outputs)")
+    parser.add_argument("--name", help="of the job (default: NAME)")
+    parser.add_argument(
+        "--data", default="my-data", metavar="NAME", help="the data set on the devices (default: my-data)"
+    )
+    parser.add_argument(
+        "--rivulet", default=os.environ.get("RIVULET", "rivulet"), metavar="PROGRAM", help="to compare with"
+    )
+    parser.add_argument("--no-compare", action="store_true", help="where that program is not at hand")
+    parser.add_argument("--force", action="store_true", help="write over a job.json that is there")
+    args = parser.parse_args(given)
+    args.path, _, args.attribute = args.network.rpartition(":")
+    if not args.path or not args.attribute:
+        parser.error("%r is not FILE.py:NAME" % args.network)
+    if not re.fullmatch(r"[A-Za-z0-9_.-]{1,63}", args.name or "x") or not re.fullmatch(
+        r"[A-Za-z0-9_.-]{1,63}", args.data
+    ):
+        parser.error("names are 1 to 63 of A-Z a-z 0-9 _ . -")
+    args.name = args.name or re.sub(r"[^A-Za-z0-9_.-]", "_", args.attribute)[:63]
+    return args
+
+
+def theirs(error: BaseException) -> None:
+    """Prints an exception as if their file alone had run."""
+    tb = error.__traceback__
+    while tb is not None and (
+        tb.tb_frame.f_code.co_filename.startswith("<frozen")
+        or os.path.dirname(os.path.abspath(tb.tb_frame.f_code.co_filename)) == HERE
+    ):
+        tb = tb.tb_next
+    traceback.print_exception(type(error), error, tb)
+
+
+def load(path: str, attribute: str) -> Any:
+    """Runs their file and what makes the network. Stop: it failed, and was printed."""
+    if not os.path.isfile(path):
+        raise Stop("%s: no such file" % path)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise Stop("%s: no Python file" % path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    made = getattr(module, attribute, None)
+    if made is None:
+        raise Stop("%s has no %s" % (path, attribute))
+    return made
+
+
+def network_of(args: argparse.Namespace) -> Tuple[Any, Any, Any]:
+    """Their network, examples and what it makes of them. All of their code that fails, fails here."""
+    import torch
+
+    from . import trace
+
+    try:
+        with trace.places():
+            made = load(args.path, args.attribute)
+            net = made if isinstance(made, torch.nn.Module) or not callable(made) else made()
+        if not isinstance(net, torch.nn.Module):
+            raise Stop("%s is no torch.nn.Module, and makes none" % args.network)
+        net = net.cpu().eval()
+    except Stop:
+        raise
+    except Exception as e:
+        theirs(e)
+        raise Stop("") from None
+    seed = torch.Generator().manual_seed(1)
+    for count in (trace.BATCH, EXAMPLES):
+        x = torch.randn(count, *args.input, generator=seed, dtype=torch.float32)
+        try:
+            with torch.no_grad():
+                outputs = net(x)
+        except Exception as e:
+            theirs(e)
+            raise Stop("%s fails on an input of shape %s" % (args.attribute, list(x.shape))) from None
+    return net, x, outputs
+
+
+def refuse(problems: Sequence[Any]) -> None:
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if problems:
+        raise Stop(
+            "%d thing%s that the built-in trainer does not do; a trainer of your own can: docs/devices.md"
+            % (len(problems), "s" if len(problems) > 1 else "")
+        )
+
+
+def check_outputs(args: argparse.Namespace, outputs: Any) -> None:
+    """Do the outputs fit the loss? Sets the number of classes."""
+    if args.loss == "mse":
+        args.classes = 0
+        return
+    if outputs.dim() != 2 or outputs.shape[1] < 2:
+        raise Stop(
+            "outputs of shape %s: cross_entropy wants one number for each of 2 or more classes; --loss mse takes any"
+            % list(outputs.shape[1:])
+        )
+    if args.classes not in (None, outputs.shape[1]):
+        raise Stop("--classes %d, and the network has %d outputs" % (args.classes, outputs.shape[1]))
+    args.classes = outputs.shape[1]
+
+
+def write(args: argparse.Namespace, net: Any, converted: Any) -> Dict[str, Any]:
+    """The files in DIR."""
+    os.makedirs(args.out, exist_ok=True)
+    path = os.path.join(args.out, "job.json")
+    if os.path.exists(path) and not args.force:
+        raise Stop("%s is there already; --force writes over it" % path)
+    state = net.state_dict()
+    tensors = {ours: state[name] for ours, name in converted.tensors.items()}
+    init = os.path.join(args.out, "init.safetensors")
+    safetensors.save(init, tensors)
+    with open(init, "rb") as f:
+        model = hashlib.sha256(f.read()).hexdigest()
+    trains = {name: p.requires_grad for name, p in net.named_parameters(remove_duplicate=False)}
+    document = job.document(
+        args.name,
+        converted.layers,
+        args.input,
+        model,
+        args.loss,
+        args.classes,
+        args.data,
+        job.roles(converted.tensors, trains),
+    )
+    renamed = {ours: name for ours, name in converted.tensors.items() if ours != name}
+    parameters = sum(t.numel() for t in tensors.values())
+    with open(path, "w") as f:
+        f.write(job.text(document))
+    with open(os.path.join(args.out, "README.md"), "w") as f:
+        f.write(job.readme(document, args.network, parameters, renamed))
+    count = len(converted.layers)
+    print("%s: %d layer%s, %s parameters" % (args.out, count, "" if count == 1 else "s", "{:,}".format(parameters)))
+    for ours, name in renamed.items():
+        print("%s is called %s in the job" % (name, ours))
+    return document
+
+
+def compare(args: argparse.Namespace, x: Any, outputs: Any) -> None:
+    """Runs the same examples through `rivulet eval`."""
+    import torch
+
+    with tempfile.TemporaryDirectory() as scratch:
+        rows, out = os.path.join(scratch, "rows.safetensors"), os.path.join(scratch, "out.safetensors")
+        safetensors.save(rows, {"rows": x})
+        command = [
+            args.rivulet,
+            "eval",
+            os.path.join(args.out, "job.json"),
+            "--init",
+            os.path.join(args.out, "init.safetensors"),
+            "--input",
+            rows,
+            "--output",
+            out,
+        ]
+        try:
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+        except OSError as e:
+            raise Stop(
+                "not compared: %s: %s; --rivulet PROGRAM says where it is, --no-compare leaves it out"
+                % (args.rivulet, e.strerror)
+            )
+        if done.returncode:
+            raise Stop("not compared: %s" % done.stdout.strip())
+        ours = torch.from_numpy(safetensors.load(out)["output"].copy()).reshape(outputs.shape)
+    error = float((ours - outputs).abs().max() / outputs.abs().max().clamp(min=1e-30))
+    if not error <= TOLERANCE:
+        raise Stop(
+            "the outputs differ by %.2g of the largest one, and at most %g is right: please report this network"
+            % (error, TOLERANCE)
+        )
+    print("equal to %.1e on %d random inputs" % (error, len(x)))
+
+
+def convert(args: argparse.Namespace) -> None:
+    if not all(importlib.util.find_spec(name) for name in ("torch", "numpy")):
+        raise Stop("this needs PyTorch and numpy: pip install torch numpy")
+    from . import trace
+
+    net, x, outputs = network_of(args)
+    converted = trace.convert(net, args.input)
+    refuse(converted.problems)
+    check_outputs(args, outputs)
+    try:
+        write(args, net, converted)
+    except ValueError as e:
+        raise Stop(str(e))
+    if not args.no_compare:
+        compare(args, x, outputs)
+    print("next: %s" % os.path.join(args.out, "README.md"))
+
+
+def main(given: Optional[Sequence[str]] = None) -> int:
+    args = arguments(given)
+    try:
+        convert(args)
+    except Stop as stop:
+        if str(stop):
+            print("rivulet.convert: %s" % stop, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""The job document of a converted network, and the page that says what is left to fill in."""
+
+import json
+from typing import Any, Dict, List, Sequence
+
+ROLES_MAX = 64
+
+
+def roles(tensors: Dict[str, str], trains: Dict[str, bool]) -> Dict[str, str]:
+    """`tensors` of the job: what does not ask for a gradient is frozen, by whole layers where it can be.
+
+    tensors: name in the job, name in the state_dict; trains: by the latter. ValueError: more patterns than a job has.
+    """
+    frozen: Dict[str, List[bool]] = {}
+    for name, theirs in tensors.items():
+        frozen.setdefault(name.rpartition(".")[0], []).append(not trains[theirs])
+    found = {layer + ".*": "frozen" for layer, parts in frozen.items() if all(parts)}
+    found.update(
+        {
+            name: "frozen"
+            for name, theirs in tensors.items()
+            if not trains[theirs] and not all(frozen[name.rpartition(".")[0]])
+        }
+    )
+    if len(found) > ROLES_MAX:
+        raise ValueError("%d layers do not train; a job says so of at most %d" % (len(found), ROLES_MAX))
+    return found
+
+
+# What a layer has where nothing is said.
+DEFAULTS = {"bias": True, "padding": 0}
+
+
+def compact(layer: Dict[str, Any]) -> Dict[str, Any]:
+    """The same layer as people write it: one number for a square, no defaults."""
+    short = {k: v[0] if k in ("kernel", "stride", "padding") and v[0] == v[1] else v for k, v in layer.items()}
+    stride = 1 if layer["type"] == "conv2d" else short.get("kernel")
+    return {k: v for k, v in short.items() if DEFAULTS.get(k) != v and (k != "stride" or v != stride)}
+
+
+def document(
+    name: str,
+    layers: List[Dict[str, Any]],
+    shape: Sequence[int],
+    init: str,
+    loss: str,
+    classes: int,
+    data: str,
+    tensors: Dict[str, str],
+) -> Dict[str, Any]:
+    """A whole job: a coordinator takes it as it is, once the model `init` is there."""
+    about: Dict[str, Any] = {"name": data, "shape": list(shape)}
+    if loss == "cross_entropy":
+        about["classes"] = classes
+    about["validation"] = 0.1
+    job: Dict[str, Any] = {
+        "name": name,
+        "seed": 1,
+        "model": {"layers": [compact(layer) for layer in layers], "loss": loss, "init": init},
+    }
+    if tensors:
+        job["tensors"] = tensors
+    local: Dict[str, Any] = {"epochs": 1, "batch": 32, "optimizer": {"name": "sgd", "rate": 0.01, "momentum": 0.9}}
+    if any(layer["type"] == "dropout" for layer in layers):
+        local["random"] = "counter"
+    job.update(
+        {
+            "data": about,
+            "local": local,
+            "round": {"goal": 2, "deadline_s": 600},
+            "evaluate": {"by": "devices"},
+            "stop": {"rounds": 20},
+        }
+    )
+    return job
+
+
+def text(job: Dict[str, Any]) -> str:
+    """JSON with one layer a line."""
+    layers = ",\n".join("      " + json.dumps(layer) for layer in job["model"]["layers"])
+    lines = []
+    for key, value in job.items():
+        if key == "model":
+            rest = "".join(", " + json.dumps({k: v})[1:-1] for k, v in value.items() if k != "layers")
+            lines.append('  "model": {"layers": [\n%s\n    ]%s}' % (layers, rest))
+        else:
+            lines.append("  %s: %s" % (json.dumps(key), json.dumps(value)))
+    return "{\n%s\n}\n" % ",\n".join(lines)
+
+
+README = """# {name}
+
+Made by `python -m rivulet.convert` from {source}: {layers} layers, {parameters:,} parameters.
+
+| file | what |
+|---|---|
+| `job.json` | the job document: the layers, and the values below |
+| `init.safetensors` | the weights that the network had; its id stands in `job.json` as `model.init` |
+
+Change in `job.json` what is yours:
+
+| key | stands there | what it should be |
+|---|---|---|
+| `name` | `{name}` | what you call the job |
+| `data.name` | `{data}` | the `[data NAME]` of the devices |
+| `data.normalise` | none | `{{"mean": [...], "std": [...]}}` as in `transforms.Normalize`; pixels are value / 255 |
+| `local.optimizer` | sgd, rate 0.01, momentum 0.9 | your training's; `adam` and `adamw`, too |
+| `local.batch`, `local.epochs` | 32, 1 | your training's; epochs are those of one round |
+| `round.goal` | 2 | how many devices' work makes a round |
+| `stop.rounds` | 20 | when it is over |
+
+Every key: docs/jobs.md. Then:
+
+```
+rivulet train job.json --init init.safetensors --epochs 3   # here alone, with a [data {data}] in the settings
+rivulet model put init.safetensors                          # prints the id that model.init has
+rivulet job submit job.json
+```
+
+A model that comes back (`rivulet model get {name} -o model.safetensors`) goes into your network by name:
+`net.load_state_dict(safetensors.torch.load_file("model.safetensors"))`.{names}
+"""
+
+
+def readme(job: Dict[str, Any], source: str, parameters: int, renamed: Dict[str, str]) -> str:
+    names = ""
+    if renamed:
+        names = " These names differ:\n\n| in the state_dict | in the model |\n|---|---|\n"
+        names += "\n".join("| `%s` | `%s` |" % (theirs, ours) for ours, theirs in renamed.items())
+    return README.format(
+        name=job["name"],
+        source=source,
+        layers=len(job["model"]["layers"]),
+        parameters=parameters,
+        data=job["data"]["name"],
+        names=names,
+    )

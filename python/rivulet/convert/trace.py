@@ -1,0 +1,370 @@
+"""From a PyTorch network to layers: torch.fx gives the operations, the table in `layers` what stands for each."""
+
+import contextlib
+import inspect
+import operator
+import os
+import re
+import sys
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set
+
+import torch
+from torch import fx, nn
+from torch.fx.passes.shape_prop import ShapeProp
+
+from . import layers
+
+LAYERS_MAX = 256
+NAME_MAX = 63
+BATCH = 3  # of the pass that finds the shapes
+INPUT = "input"  # what layers call the network's input
+PLACE = "_rivulet_place"
+NO_GRADIENT = "rivulet_no_gradient"
+OURS = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep, "<")
+
+
+class Problem(NamedTuple):
+    """Something that the built-in trainer cannot do. where: "file:line" of the user's source, "" if it is not known."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return "%s: %s" % (self.where, self.what) if self.where else self.what
+
+
+class Network(NamedTuple):
+    """layers as a job document has them; tensors: name in the job, name in the state_dict."""
+
+    layers: List[Dict[str, Any]]
+    tensors: Dict[str, str]
+    problems: List[Problem]
+
+
+def place(path: str, line: int) -> str:
+    short = os.path.relpath(path)
+    return "%s:%d" % (path if short.startswith(os.pardir) else short, line)
+
+
+def is_theirs(path: str) -> bool:
+    return not path.startswith(OURS)
+
+
+@contextlib.contextmanager
+def places() -> Iterator[None]:
+    """Modules that are made meanwhile know the line of the user's source that made them."""
+    init = nn.Module.__init__
+
+    def remember(self: nn.Module, *args: Any, **kwargs: Any) -> None:
+        frame = sys._getframe(1)
+        while frame.f_back is not None and not is_theirs(frame.f_code.co_filename):
+            frame = frame.f_back
+        self.__dict__[PLACE] = place(frame.f_code.co_filename, frame.f_lineno)
+        init(self, *args, **kwargs)
+
+    nn.Module.__init__ = remember  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        nn.Module.__init__ = init  # type: ignore[method-assign]
+
+
+def called_at(node: fx.Node) -> str:
+    """The innermost line of the user's source on the way to an operation."""
+    found = re.findall(r'File "(.+?)", line (\d+)', node.stack_trace or "")
+    theirs = [(path, int(line)) for path, line in found if is_theirs(path)]
+    return place(*theirs[-1]) if theirs else ""
+
+
+def forward_at(net: nn.Module) -> str:
+    code = getattr(type(net).forward, "__code__", None)
+    return place(code.co_filename, code.co_firstlineno) if code and is_theirs(code.co_filename) else ""
+
+
+class Tracer(fx.Tracer):
+    """Operations know the line they stand in, and whether a gradient goes through them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.record_stack_traces = True
+
+    def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
+        node = super().create_node(*args, **kwargs)
+        node.meta[NO_GRADIENT] = not torch.is_grad_enabled()
+        return node
+
+
+def defaults_of(net: nn.Module) -> Dict[str, Any]:
+    """Of what forward takes besides the input. ValueError: there is more that must be given."""
+    first, *rest = list(inspect.signature(type(net).forward).parameters.values())[1:]
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.default is p.empty for p in rest):
+        raise ValueError("forward takes more than one input")
+    return {p.name: p.default for p in rest}
+
+
+def graph_of(net: nn.Module, training: bool) -> fx.Graph:
+    """As the network runs in training or in evaluation; further arguments of forward have their defaults."""
+    tracer = Tracer()
+    net.train(training)
+    try:
+        return tracer.trace(net, concrete_args=defaults_of(net) or None)
+    finally:
+        net.eval()
+
+
+def drops(node: fx.Node) -> Any:
+    """The argument `training` of functional.dropout."""
+    return node.kwargs.get("training", node.args[2] if len(node.args) > 2 else True)
+
+
+def names_of_functions() -> Dict[Any, str]:
+    """As people write them."""
+    found = {}
+    for prefix, holder in (("", operator), ("torch.", torch), ("F.", nn.functional)):
+        found.update({id(v): prefix + k for k, v in vars(holder).items() if callable(v) and not k.startswith("_")})
+    return found
+
+
+def shape_of(node: Any) -> Optional[List[int]]:
+    """Of one example; None for what is no float32 tensor with a batch in front."""
+    meta: Any = node.meta.get("tensor_meta") if isinstance(node, fx.Node) else None
+    shape = list(getattr(meta, "shape", ()))
+    return shape[1:] if len(shape) > 1 and shape[0] == BATCH and meta.dtype == torch.float32 else None
+
+
+FUNCTION_NAMES = names_of_functions()
+
+
+class Conversion:
+    """One network on its way."""
+
+    def __init__(self, net: nn.Module) -> None:
+        self.net = net
+        self.modules = dict(net.named_modules(remove_duplicate=False))
+        self.layers: List[Dict[str, Any]] = []
+        self.tensors: Dict[str, str] = {}
+        self.problems: List[Problem] = []
+        self.values: Dict[fx.Node, str] = {}  # the layer whose output a node is
+        self.own = {
+            n for n, m in self.modules.items() if type(m) in layers.MODULES and any(True for _ in m.parameters())
+        }
+        self.names: Set[str] = {INPUT}
+        self.called: Set[int] = set()  # modules with parameters, and those that are refused
+        self.order: Dict[fx.Node, int] = {}
+
+    def refuse(self, where: str, what: str) -> None:
+        problem = Problem(where, what)
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    # --- names
+
+    def name(self, wanted: str) -> str:
+        """A name that no other layer has, of the letters that names have. What has weights is called as it is."""
+        base = re.sub(r"[^A-Za-z0-9_.-]", "_", wanted)[: NAME_MAX - 4] or "layer"
+        name, n = base, 2
+        while name in self.names or (name in self.own and name != wanted):
+            name, n = "%s_%d" % (base, n), n + 1
+        self.names.add(name)
+        return name
+
+    def append(self, built: List[Dict[str, Any]], wanted: str, inputs: List[str]) -> str:
+        """Adds layers one behind the other; gives the last one's name."""
+        for layer in built:
+            before = self.layers[-1]["name"] if self.layers else INPUT
+            whole = dict(type=layer["type"], name=self.name(wanted), **{k: v for k, v in layer.items() if k != "type"})
+            if inputs != [before]:
+                whole["inputs"] = inputs
+            self.layers.append(whole)
+            inputs = [whole["name"]]
+        return inputs[0]
+
+    # --- operations
+
+    def build(
+        self, node: fx.Node, what: str, where: str, entry: Any, options: Dict[str, Any], sources: List[fx.Node]
+    ) -> None:
+        """The layers for one operation whose counterpart is known."""
+        shape, output = shape_of(sources[0]), shape_of(node)
+        o = layers.Options(options, shape or [], output or [])
+        known = shape is not None and (output is not None or entry is not layers.flatten)
+        built = entry(o) if known else []
+        if not o.refused and (shape is None or output is None):
+            o.refuse("its input or output is no float32 tensor with the batch as first dimension")
+        for text in o.refused:
+            self.refuse(where, "%s: %s" % (what, text))
+        if len(sources) > 1 and any(shape_of(s) != shape for s in sources):
+            self.refuse(
+                where,
+                "%s: of %s: shapes that differ have no counterpart"
+                % (what, " and ".join(str(shape_of(s)) for s in sources)),
+            )
+        wanted = str(node.target) if node.op == "call_module" else node.name
+        if not o.refused:
+            self.values[node] = self.append(built, wanted, [self.values.get(s, INPUT) for s in sources])
+
+    def in_place(self, node: fx.Node, what: str, source: fx.Node) -> None:
+        """What works in place must be the last that reads its input."""
+        later = [u for u in source.users if u is not node and self.order.get(u, -1) > self.order[node]]
+        if later:
+            self.refuse(
+                called_at(node),
+                "%s: it works in place, and %s reads what was there before" % (what, called_at(later[0]) or later[0]),
+            )
+
+    def check_module(self, node: fx.Node, module: nn.Module, what: str, where: str) -> None:
+        own = dict(module.named_parameters(recurse=False))
+        if own and id(module) in self.called:
+            self.refuse(called_at(node) or where, "%s: it is used twice: layers do not share weights" % what)
+        self.called.add(id(module))
+        if any(getattr(module, hooks) for hooks in ("_forward_hooks", "_forward_pre_hooks")):
+            self.refuse(where, "%s: hooks (weight_norm and spectral_norm are some) have no counterpart" % what)
+        for name, p in own.items():
+            if p.dtype != torch.float32:
+                self.refuse(where, "%s: %s is %s; weights are float32, call .float()" % (what, name, p.dtype))
+
+    def call_module(self, node: fx.Node) -> None:
+        target = str(node.target)
+        module = self.modules[target]
+        what = "%s (nn.%s)" % (target, type(module).__name__)
+        where = module.__dict__.get(PLACE) or called_at(node)
+        self.check_module(node, module, what, where)
+        build = layers.MODULES.get(type(module))
+        if build is None:
+            self.refuse(where, what + ": " + layers.HINTS.get(type(module), "the built-in trainer has no such layer"))
+            return
+        sources = [a for a in node.args if isinstance(a, fx.Node)]
+        if getattr(module, "inplace", False):
+            self.in_place(node, what, sources[0])
+        options = {k: v for k, v in vars(module).items() if not k.startswith("_")}
+        options.update(bias=getattr(module, "bias", None), training=True)
+        before = len(self.layers)
+        self.build(node, what, where, build, options, sources)
+        for name, _ in module.named_parameters(recurse=False):
+            if len(self.layers) > before:
+                self.tensors["%s.%s" % (self.layers[-1]["name"], name)] = "%s.%s" % (target, name)
+
+    def call(self, node: fx.Node, what: str, entry: Optional[layers.Entry]) -> None:
+        """A function or a method."""
+        where = called_at(node)
+        if shape_of(node) is None and "tensor_meta" not in node.meta:
+            return  # a size, read to reshape by
+        if entry is None:
+            self.refuse(where, what + ": " + layers.HINTS.get(node.target, "the built-in trainer has nothing like it"))
+            return
+        arguments = list(node.args)
+        names = ["input", "other"][: entry.tensors]
+        given = arguments[: entry.tensors] + [node.kwargs[n] for n in names[len(arguments) :] if n in node.kwargs]
+        sources = [a for a in given if isinstance(a, fx.Node)]
+        if len(sources) != entry.tensors:
+            self.refuse(where, "%s: of numbers, it has no counterpart" % what)
+            return
+        options = dict(entry.arguments)
+        options.update(zip(options, arguments[entry.tensors :]))
+        options.update({k: v for k, v in node.kwargs.items() if k not in names})
+        for key in dict(entry.arguments):
+            if isinstance(options[key], fx.Node):
+                self.refuse(where, "%s: %s depends on the input" % (what, key))
+                return
+        if entry.in_place or options.get("inplace"):
+            self.in_place(node, what, sources[0])
+        self.build(node, what, where, entry.build, options, sources)
+
+    def take(self, node: fx.Node) -> None:
+        if node.op.startswith("call_") and node.meta[NO_GRADIENT]:
+            self.refuse(called_at(node), "%s: within no_grad; freeze weights by requires_grad_(False)" % node.target)
+        if node.op == "call_module":
+            self.call_module(node)
+        elif node.op == "call_function":
+            what = FUNCTION_NAMES.get(id(node.target)) or str(getattr(node.target, "__name__", node.target))
+            self.call(node, what, layers.FUNCTIONS.get(node.target))
+        elif node.op == "call_method":
+            self.call(node, "Tensor.%s" % node.target, layers.METHODS.get(str(node.target)))
+        elif node.op == "get_attr":
+            self.called.add(id(self.modules[str(node.target).rpartition(".")[0]]))
+            self.refuse(called_at(node), "self.%s: weights are used by layers of torch.nn alone" % node.target)
+
+    # --- the whole
+
+    def check_rest(self) -> None:
+        """What stands in the state_dict and in no layer; what stands in two."""
+        seen: Dict[int, str] = {}
+        used = set(self.tensors.values())
+        for name, p in self.net.named_parameters(remove_duplicate=False):
+            owner = self.modules[name.rpartition(".")[0]]
+            where = owner.__dict__.get(PLACE, "")
+            if id(p) in seen and id(owner) in self.called:
+                self.refuse(where, "%s is %s: layers do not share weights" % (name, seen[id(p)]))
+            elif name not in used and id(owner) not in self.called:
+                self.refuse(where, "%s: nothing on the way to the output uses it" % name)
+            seen.setdefault(id(p), name)
+        parameters = {name for name, _ in self.net.named_parameters(remove_duplicate=False)}
+        for name in self.net.state_dict():
+            owner = self.modules.get(name.rpartition(".")[0], self.net)
+            if name not in parameters and id(owner) not in self.called:
+                self.refuse(
+                    owner.__dict__.get(PLACE, ""),
+                    "%s: layers have no buffers; persistent=False keeps it out of the model" % name,
+                )
+
+    def check_modes(self, train: fx.Graph, evaluation: fx.Graph) -> None:
+        """Training and evaluation do the same but for dropout, which is on in one and off in the other."""
+        one, two = list(train.nodes), list(evaluation.nodes)
+        if [(n.op, str(n.target)) for n in one] != [(n.op, str(n.target)) for n in two]:
+            self.refuse(forward_at(self.net), "forward does other things in training than in evaluation")
+            return
+        for a, b in zip(one, two):
+            if a.target is nn.functional.dropout and drops(b):
+                self.refuse(called_at(a), "dropout: it drops in evaluation, too; give training=self.training")
+
+    def run(self, graph: fx.Graph, shape: Sequence[int]) -> None:
+        (output,) = [n for n in graph.nodes if n.op == "output"]
+        ShapeProp(fx.GraphModule(self.net, graph)).propagate(
+            torch.zeros(BATCH, *shape, dtype=torch.float32), *defaults_of(self.net).values()
+        )
+        needed = {output}
+        for node in reversed(list(graph.nodes)):
+            if node in needed:
+                needed.update(node.all_input_nodes)
+        nodes = [n for n in graph.nodes if n in needed]
+        self.order = {n: i for i, n in enumerate(nodes)}
+        for node in nodes:
+            self.take(node)
+        if not isinstance(output.args[0], fx.Node) or shape_of(output.args[0]) is None:
+            self.refuse(forward_at(self.net), "forward must return one tensor with the batch as first dimension")
+        if not self.problems and not self.tensors:
+            self.refuse(forward_at(self.net), "the network has nothing to train")
+        if len(self.layers) > LAYERS_MAX:
+            self.refuse("", "%d layers; a job has at most %d" % (len(self.layers), LAYERS_MAX))
+
+
+def error_at(error: BaseException) -> str:
+    """The innermost line of the user's source that an exception came through."""
+    tb, where = error.__traceback__, ""
+    while tb is not None:
+        if is_theirs(tb.tb_frame.f_code.co_filename):
+            where = place(tb.tb_frame.f_code.co_filename, tb.tb_lineno)
+        tb = tb.tb_next
+    return where
+
+
+def convert(net: nn.Module, shape: Sequence[int]) -> Network:
+    """The layers that do what `net` does with examples of that shape, or all that has no counterpart.
+
+    The network must run: its own errors are raised as they are.
+    """
+    alone = type(net) in layers.MODULES
+    if alone:
+        net = nn.Sequential(net)
+    c = Conversion(net)
+    graphs: List[fx.Graph] = []
+    try:
+        graphs = [graph_of(net, True), graph_of(net, False)]
+    except Exception as e:  # of torch.fx: what it cannot follow, such as a branch on a value
+        c.refuse(error_at(e) or forward_at(net), "torch.fx cannot follow this: %s" % str(e).splitlines()[0])
+    if graphs:
+        c.check_modes(*graphs)
+        c.run(graphs[0], shape)
+        c.check_rest()
+    tensors = {ours: name.partition(".")[2] for ours, name in c.tensors.items()} if alone else c.tensors
+    return Network(c.layers, tensors, c.problems)
