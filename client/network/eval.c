@@ -228,7 +228,7 @@ cmd_eval_main(int argc, char **argv)
 	const struct cmd_option table[] = {
 	    {"init", 0, "FILE", "the model: a safetensors file with the layers' tensors", &v.init,
 		NULL},
-	    {"input", 0, "FILE", "rows to put through it: a safetensors file of one tensor",
+	    {"input", 0, "FILE", "rows to put through it: a safetensors file of one tensor, or NPY",
 		&v.input, NULL},
 	    {"output", 'o', "FILE", "write the outputs there, as a safetensors file", &v.output,
 		NULL},

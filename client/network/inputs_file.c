@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "npy.h"
 #include "tensors.h"
 
 static size_t
@@ -16,8 +17,32 @@ features_of(const struct data_spec *spec)
 	return n;
 }
 
+static enum err
+no_rows(const char *path, const struct data_spec *spec, struct why *why)
+{
+	char shape[DATASET_SHAPE_TEXT];
+
+	return err_set(why, ERR_INVALID,
+	    "%.100s is not a row of examples: the job's have the shape %s, so the array has one "
+	    "dimension more in front",
+	    path, dataset_shape_text(shape, spec->shape, spec->dims));
+}
+
+static enum err
+check_size(uint64_t count, uint64_t bytes, const char *path, struct why *why)
+{
+	if (count == 0)
+		return err_set(why, ERR_INVALID, "%.100s has no examples", path);
+	if (count > DATASET_EXAMPLES_MAX || bytes > CMD_INPUTS_BYTES_MAX)
+		return err_set(why, ERR_LIMIT, "%.100s has more than %u examples or %llu bytes",
+		    path, DATASET_EXAMPLES_MAX, (unsigned long long)CMD_INPUTS_BYTES_MAX);
+	return ERR_OK;
+}
+
+/* --- safetensors */
+
 static bool
-rows_fit(const struct tensor *t, const struct data_spec *spec)
+tensor_fits(const struct tensor *t, const struct data_spec *spec)
 {
 	if (t->dims == 2 && t->shape[1] == features_of(spec))
 		return true;
@@ -34,7 +59,6 @@ check(const struct tensor_table *table, const char *path, const struct data_spec
     struct why *why)
 {
 	const struct tensor *t = table->items;
-	char shape[DATASET_SHAPE_TEXT];
 
 	if (table->count != 1)
 		return err_set(why, ERR_INVALID,
@@ -42,17 +66,9 @@ check(const struct tensor_table *table, const char *path, const struct data_spec
 	if (t->dtype != TENSOR_F32 && t->dtype != TENSOR_U8)
 		return err_set(why, ERR_INVALID, "%.100s is of type %s, examples are F32 or U8",
 		    path, tensor_dtype_name(t->dtype));
-	if (!rows_fit(t, spec))
-		return err_set(why, ERR_INVALID,
-		    "%.100s is not a row of examples: the job's have the shape %s, so the tensor "
-		    "has one dimension more in front",
-		    path, dataset_shape_text(shape, spec->shape, spec->dims));
-	if (t->shape[0] == 0)
-		return err_set(why, ERR_INVALID, "%.100s has no examples", path);
-	if (t->shape[0] > DATASET_EXAMPLES_MAX || tensor_bytes(t) > CMD_INPUTS_BYTES_MAX)
-		return err_set(why, ERR_LIMIT, "%.100s has more than %u examples or %llu bytes",
-		    path, DATASET_EXAMPLES_MAX, (unsigned long long)CMD_INPUTS_BYTES_MAX);
-	return ERR_OK;
+	if (!tensor_fits(t, spec))
+		return no_rows(path, spec, why);
+	return check_size(t->shape[0], tensor_bytes(t), path, why);
 }
 
 /* The file's bytes need not be aligned. */
@@ -67,9 +83,7 @@ copy(struct dataset *out, const struct cmd_tensors *from, const struct data_spec
 	if (!values)
 		return err_set(why, ERR_NOMEM, "no memory for the inputs");
 	memcpy(values, from->data + t->begin, bytes);
-	*out = (struct dataset){
-	    .count = (size_t)t->shape[0], .dims = spec->dims, .features = features_of(spec)};
-	memcpy(out->shape, spec->shape, sizeof(out->shape));
+	*out = (struct dataset){.count = (size_t)t->shape[0], .features = features_of(spec)};
 	if (t->dtype == TENSOR_U8)
 		out->bytes = values;
 	else
@@ -77,9 +91,8 @@ copy(struct dataset *out, const struct cmd_tensors *from, const struct data_spec
 	return ERR_OK;
 }
 
-enum err
-cmd_inputs_load(
-    struct dataset *out, const char *path, const struct data_spec *spec, struct why *why)
+static enum err
+load_tensor(struct dataset *out, const char *path, const struct data_spec *spec, struct why *why)
 {
 	struct cmd_tensors from;
 	enum err e = cmd_tensors_open(&from, path, why);
@@ -91,4 +104,68 @@ cmd_inputs_load(
 		e = copy(out, &from, spec, why);
 	cmd_tensors_close(&from);
 	return e;
+}
+
+/* --- NPY */
+
+static bool
+array_fits(const struct array *a, const struct data_spec *spec)
+{
+	struct dataset d = {0};
+
+	array_shape(&d, a);
+	return a->features == features_of(spec) && (a->dims == 2 || dataset_shape_fits(&d, spec));
+}
+
+static enum err
+read_npy(struct dataset *out, struct unpack *io, const char *path, const struct data_spec *spec,
+    struct why *why)
+{
+	struct why inner = {""};
+	struct array a;
+	enum err e = npy_head(&a, io, &inner);
+
+	if (!e && !array_fits(&a, spec))
+		return no_rows(path, spec, why);
+	if (!e &&
+	    (e = check_size(a.count, (uint64_t)a.count * a.features * sizeof(float), path, why)))
+		return e;
+	if (!e)
+		e = array_examples(out, &a, io, NULL, 0, &inner);
+	return e ? err_set(why, e, "%.100s: %.140s", path, inner.text) : ERR_OK;
+}
+
+/* *is_npy: there are rows in *out, or an error. Else it is another kind of file, or none. */
+static enum err
+load_npy(struct dataset *out, bool *is_npy, const char *path, const struct data_spec *spec,
+    struct why *why)
+{
+	static const char magic[] = "\x93NUMPY";
+	struct file_map file = {0};
+	struct unpack *io;
+	enum err e = file_map(&file, path, SIZE_MAX / 4, false, why);
+
+	*is_npy = !e && file.len > strlen(magic) && memcmp(file.data, magic, strlen(magic)) == 0;
+	if (*is_npy && !(e = unpack_open(&io, file.data, file.len, why))) {
+		e = read_npy(out, io, path, spec, why);
+		unpack_close(io);
+	}
+	file_unmap(&file);
+	return e;
+}
+
+enum err
+cmd_inputs_load(
+    struct dataset *out, const char *path, const struct data_spec *spec, struct why *why)
+{
+	bool is_npy;
+	enum err e = load_npy(out, &is_npy, path, spec, why);
+
+	if (!e && !is_npy)
+		e = load_tensor(out, path, spec, why);
+	if (e)
+		return e;
+	out->dims = spec->dims;
+	memcpy(out->shape, spec->shape, sizeof(out->shape));
+	return ERR_OK;
 }

@@ -3,8 +3,9 @@
 #include "dataset.h"
 
 /*
- * Rows for a network's forward pass, without labels: the one tensor of a safetensors file, shape [rows, example...] or
- * [rows, features], F32 (or what widens to it) or U8, which is read as value/255 like the pixels of a data set. Blocks on the disk.
+ * Rows for a network's forward pass, without labels: an array of shape [rows, example...] or [rows, features], U8 being read as
+ * value/255 like the pixels of a data set. Either the one tensor of a safetensors file, F32 (or what widens to it) or U8, or an NPY file
+ * as data sets have them (npy.h). Blocks on the disk.
  */
 #define CMD_INPUTS_BYTES_MAX ((uint64_t)1 << 32)
 

@@ -28,15 +28,18 @@ numpy <<-'END' || fleet_fail "inputs for eval"
 	pixels = r.integers(0, 256, (150, 1, 28, 28)).astype("u1")
 	write_tensors(d + "/pixels", {"x": pixels})
 	write_tensors(d + "/flat", {"x": (pixels.reshape(150, -1) / np.float32(255)).astype("<f4")})
+	np.save(d + "/bytes.npy", pixels)
+	np.save(d + "/wide.npy", (pixels / np.float32(255)).astype("f8"))
+	np.save(d + "/shape.npy", pixels[:, :, 1:])
 	write_tensors(d + "/two", {"x": pixels, "y": pixels})
 	write_tensors(d + "/shape", {"x": pixels[:, :, 1:]})
 	write_tensors(d + "/none", {"x": pixels[:0]})
 END
-for kind in pixels flat; do
+for kind in pixels flat bytes.npy wide.npy; do
 	run 0 "$RIVULET" eval "$FLEET/job.json" --init "$FLEET/model.safetensors" --input "$FLEET/$kind" -o "$FLEET/$kind.out"
 	says "^150 rows of 10 outputs"
+	cmp -s "$FLEET/pixels.out" "$FLEET/$kind.out" || fleet_fail "$kind gives other outputs than pixels as bytes"
 done
-cmp -s "$FLEET/pixels.out" "$FLEET/flat.out" || fleet_fail "bytes and numbers give different outputs"
 run 0 "$RIVULET" eval "$FLEET/job.json" --init "$FLEET/model.safetensors" --input "$FLEET/pixels"
 printf '%s\n' "$SAID" >"$FLEET/printed"
 run 0 "$RIVULET" eval "$FLEET/job.json" --init "$FLEET/model.safetensors" --input "$FLEET/flat" --json
@@ -95,6 +98,11 @@ run 6 "$RIVULET" eval "$FLEET/job.json" --init "$FLEET/model.safetensors" --inpu
 says 'holds 2 tensors; one is wanted'
 run 6 "$RIVULET" eval "$FLEET/job.json" --init "$FLEET/model.safetensors" --input "$FLEET/shape"
 says 'the shape \[1, 28, 28\]'
+run 6 "$RIVULET" eval "$FLEET/job.json" --init "$FLEET/model.safetensors" --input "$FLEET/shape.npy"
+says 'shape.npy is not a row of examples: the job.s have the shape \[1, 28, 28\]'
+head -c 100000 "$FLEET/bytes.npy" >"$FLEET/short.npy"
+run 6 "$RIVULET" eval "$FLEET/job.json" --init "$FLEET/model.safetensors" --input "$FLEET/short.npy"
+says 'short.npy: '
 run 6 "$RIVULET" eval "$FLEET/job.json" --init "$FLEET/model.safetensors" --input "$FLEET/none"
 says 'has no examples'
 run 6 "$RIVULET" eval "$FLEET/job.json" --init "$FLEET/flat" --input "$FLEET/flat"
