@@ -60,12 +60,12 @@ for r in json.load(sys.stdin)["rounds"]:
 
 fleet_start "
 [limits]
-long_poll = 1"
+long_poll = 5
+retry_after = 1"
 glyph_device one 1 60
 glyph_device two 2 60
-fleet_run one
 
-# --- beside a running job, which waits in its first round for the second device
+# --- beside a running job, which waits for its devices
 glyph_job "$FLEET/job.json" first 2 12
 job_submit "$FLEET/job.json"
 fleet_admin job export first --tensorboard "$FLEET/board" --follow --json >"$FLEET/followed" 2>"$FLEET/follow.log" &
@@ -81,6 +81,7 @@ says "another program writes to"
 fleet_kill TERM "$DAEMON_PID"
 within 20 grep -q "trying again" "$FLEET/follow.log" || fleet_fail "no word of a coordinator that is away"
 fleet_restart
+fleet_run one
 fleet_run two
 job_done 60
 fleet_kill 0 $FOLLOW
