@@ -200,6 +200,8 @@ bool engine_schedule_blames(const struct engine_job *j, enum abort_reason reason
 /* What the guard makes of a folded round: into the outcome's rows, job state and schedule. f->schedule is the one before. */
 ERR_MUST_USE enum err engine_schedule_plan(const struct services *s, const struct engine_fold *f,
     struct engine_outcome *o, struct why *why);
+/* The same of an evaluation after the last round: what it measured counts among the best models, and all else stays. */
+void engine_schedule_evaluated(const struct engine_fold *f, struct engine_outcome *o);
 /* After the commit. Lock held. */
 void engine_schedule_apply(
     struct engine_job *j, const struct engine_fold *f, const struct engine_outcome *o);

@@ -388,7 +388,7 @@ plan_evaluated(const struct engine_fold *f, struct engine_outcome *o)
 	    .quorum = f->spec->round.quorum,
 	    .known = o->row.evaluate.known};
 
-	o->schedule = f->schedule;
+	engine_schedule_evaluated(f, o);
 	o->turn = (struct schedule_turn){.verdict = GUARD_CALM, .round = o->row.round - 1};
 	memcpy(o->turn.base, o->row.base, 32);
 	after_evaluated(&o->after, &v, o->row.reason);

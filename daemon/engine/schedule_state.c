@@ -63,6 +63,16 @@ measured(const struct engine_fold *f, const struct store_round *r)
 	return p;
 }
 
+void
+engine_schedule_evaluated(const struct engine_fold *f, struct engine_outcome *o)
+{
+	const struct best_point p = measured(f, &o->row);
+
+	o->schedule = f->schedule;
+	o->best = f->best;
+	o->best_changed = best_step(&o->best, &f->spec->monitor, f->spec->keep.best, &p);
+}
+
 enum err
 engine_schedule_plan(const struct services *s, const struct engine_fold *f,
     struct engine_outcome *o, struct why *why)
