@@ -7,6 +7,8 @@
 #include "states.h"
 
 #define METRICS "metrics/"
+#define TOP "top"
+#define EVALUATED "/eval"
 
 static const struct {
 	const char *tag;
@@ -20,7 +22,6 @@ static const struct {
     {"recall/eval", {"figures", "macro", "recall"}, 1},
     {"precision/eval", {"figures", "macro", "precision"}, 1},
     {"f1/eval", {"figures", "macro", "f1"}, 1},
-    {"top5/eval", {"figures", "top5", NULL}, 1},
     {"mae/eval", {"figures", "mae", NULL}, -1},
     {"r2/eval", {"figures", "r2", NULL}, 1},
     {"auc/eval", {"figures", "auc", NULL}, 1},
@@ -35,6 +36,24 @@ fixed(const struct json *round, size_t i, double *value)
 	for (size_t k = 0; k < 3 && table[i].path[k]; k++)
 		v = json_get(v, table[i].path[k]);
 	return json_double(v, value) && isfinite(*value);
+}
+
+/* "top5" in the round's figures: a job says which it wants. */
+static bool
+is_top(const char *key)
+{
+	return strncmp(key, TOP, strlen(TOP)) == 0 && key[strlen(TOP)] != '\0' &&
+	    key[strlen(TOP) + strspn(key + strlen(TOP), "0123456789")] == '\0';
+}
+
+static bool
+top(const struct json *round, const char *tag, double *value)
+{
+	char key[SCALARS_TAG_MAX];
+
+	snprintf(key, sizeof(key), "%.*s", (int)strcspn(tag, "/"), tag);
+	return is_top(key) && strcmp(tag + strlen(key), EVALUATED) == 0 &&
+	    json_double(json_get(json_get(round, "figures"), key), value) && isfinite(*value);
 }
 
 static bool
@@ -52,6 +71,11 @@ scalars_each(const struct json *round, scalars_visit *visit, void *context)
 	for (size_t i = 0; i < COUNT; i++)
 		if (fixed(round, i, &value))
 			visit(context, table[i].tag, value);
+	for (const struct json *f = json_first(json_get(round, "figures")); f; f = json_next(f)) {
+		int n = snprintf(tag, sizeof(tag), "%s" EVALUATED, json_key(f));
+		if (n > 0 && (size_t)n < sizeof(tag) && top(round, tag, &value))
+			visit(context, tag, value);
+	}
 	for (const struct json *m = json_first(json_get(round, "metrics")); m; m = json_next(m)) {
 		int n = snprintf(tag, sizeof(tag), METRICS "%s", json_key(m));
 		if (n > 0 && (size_t)n < sizeof(tag) && own(m, &value))
@@ -67,7 +91,7 @@ scalars_get(const struct json *round, const char *tag, double *value)
 	for (size_t i = 0; i < COUNT; i++)
 		if (strcmp(table[i].tag, tag) == 0)
 			return fixed(round, i, value);
-	return false;
+	return top(round, tag, value);
 }
 
 int
@@ -76,7 +100,7 @@ scalars_better(const char *tag)
 	for (size_t i = 0; i < COUNT; i++)
 		if (strcmp(table[i].tag, tag) == 0)
 			return table[i].better;
-	return 0;
+	return strncmp(tag, TOP, strlen(TOP)) == 0 ? 1 : 0;
 }
 
 size_t
@@ -92,7 +116,9 @@ scalars_meant(const char *metric, char tags[SCALARS_MEANT_MAX][SCALARS_TAG_MAX])
 	for (size_t i = COUNT; i-- > 0 && count < SCALARS_MEANT_MAX;)
 		if (strncmp(table[i].tag, metric, len) == 0 && table[i].tag[len] == '/')
 			strcpy(tags[count++], table[i].tag);
-	if (count == 0)
+	if (count == 0 && is_top(metric))
+		snprintf(tags[count++], SCALARS_TAG_MAX, "%.80s" EVALUATED, metric);
+	else if (count == 0)
 		snprintf(tags[count++], SCALARS_TAG_MAX, METRICS "%s",
 		    strncmp(metric, "metrics.", 8) == 0 ? metric + 8 : metric);
 	return count;
@@ -103,7 +129,7 @@ scalars_ended(const struct json *round)
 {
 	enum round_outcome outcome = states_round_find(json_string(json_get(round, "state")));
 
-	return outcome == OUTCOME_COMMITTED || outcome == OUTCOME_FAILED;
+	return outcome != OUTCOME_UNKNOWN && !states_round_is_open(outcome);
 }
 
 double

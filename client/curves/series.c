@@ -94,13 +94,16 @@ enum err
 series_add(struct series *s, const struct json *round, struct why *why)
 {
 	double y = NAN;
-	bool failed = states_round_find(json_string(json_get(round, "state"))) == OUTCOME_FAILED;
+	enum round_outcome outcome = states_round_find(json_string(json_get(round, "state")));
+	bool failed = outcome == OUTCOME_FAILED;
 
 	if (isnan(s->opened))
 		s->opened = number(round, "opened_at", 0);
 	if (!scalars_ended(round))
 		return ERR_OK;
-	s->reports += number(round, "reports", 0);
+	/* Evaluations bring no delta. */
+	if (!states_round_evaluates(outcome))
+		s->reports += number(round, "reports", 0);
 	if (!failed && !scalars_get(round, s->tag, &y))
 		return ERR_OK;
 	enum err e = make_room(s, why);

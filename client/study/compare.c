@@ -88,14 +88,23 @@ choose(struct compare *c, struct why *why)
 	return ERR_OK;
 }
 
-/* Of the tags that are meant the first that some job has. */
+static size_t
+sides_with(const struct compare *c, size_t tag)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->count; i++)
+		n += series_best(&c->sides[i].by[tag], true) >= 0;
+	return n;
+}
+
+/* Of the tags that are meant the one that most jobs have. */
 static void
 settle(struct compare *c)
 {
-	for (c->chosen = 0; c->chosen + 1 < c->tags_count; c->chosen++)
-		for (size_t i = 0; i < c->count; i++)
-			if (series_best(curve(c, i), true) >= 0)
-				return;
+	for (size_t k = 1; k < c->tags_count; k++)
+		if (sides_with(c, k) > sides_with(c, c->chosen))
+			c->chosen = k;
 }
 
 static enum err

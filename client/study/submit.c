@@ -146,7 +146,9 @@ model_of(struct submit *s, char out[65], struct why *why)
 		    "this coordinator does not tell a job's best model: "
 		    "--round N takes that of a round");
 	else if (s->best)
-		e = take_model(out, json_get(job, "best"), "the job has no best model yet", why);
+		e = take_model(out, json_get(job, "best"),
+		    "the job has no best model: nothing was measured yet, or \"keep.best\" is 0",
+		    why);
 	else
 		e = take_model(out, job, "the job has no model yet", why);
 	json_free(job);

@@ -147,15 +147,20 @@ run 2 fleet_admin job show first --plot --follow
 run 2 fleet_admin job show first --metric loss
 
 # --- a document changed as it is submitted; what --dry-run prints is what was hashed
-run 0 fleet_admin job submit "$FLEET/job.json" --set name=second --set stop.rounds=2 --set local.optimizer.rate=0.05 --init first --dry-run
+run 0 fleet_admin job submit "$FLEET/job.json" --set name=second --set stop.rounds=2 --set evaluate.by=devices --set data.validation=0.25 --set monitor.metric=loss --init first --dry-run
 printf '%s\n' "$SAID" >"$FLEET/second.json"
-said 'd["name"], d["stop"]["rounds"], d["local"]["optimizer"], d["model"]["init"]' "('second', 2, {'name': 'sgd', 'rate': 0.05}, '$MODEL')"
-run 0 fleet_admin job submit "$FLEET/job.json" --set name=second --set stop.rounds=2 --set local.optimizer.rate=0.05 --init first
+said 'd["name"], d["stop"]["rounds"], d["evaluate"], d["data"]["name"], d["data"]["validation"], d["model"]["init"]' \
+	"('second', 2, {'by': 'devices'}, 'digits', 0.25, '$MODEL')"
+run 0 fleet_admin job submit "$FLEET/job.json" --set name=second --set stop.rounds=2 --set evaluate.by=devices --set data.validation=0.25 --set monitor.metric=loss --init first
 JOB=$(sha256sum "$FLEET/second.json" | cut -c 1-32)
 says "^$JOB$"
 job_done 60
 run 0 fleet_admin job submit "$FLEET/job.json" --set name=third --init first --round 11 --dry-run --json
 said 'd["model"]["init"]' "$(curl_admin "/v1/jobs/$(sha256sum "$FLEET/job.json" | cut -c 1-32)/rounds/11" | pick 'd["model"]')"
+run 0 fleet_admin job submit "$FLEET/job.json" --set name=third --init second --best --dry-run
+said 'd["model"]["init"]' "$(curl_admin "/v1/jobs/$JOB" | pick 'd["best"]["model"]')"
+run 3 fleet_admin job submit "$FLEET/job.json" --init first --best
+says "no best model"
 run 3 fleet_admin job submit "$FLEET/job.json" --init first --round 3
 says "is not kept any more"
 run 3 fleet_admin job submit "$FLEET/job.json" --init first --round 99
@@ -169,8 +174,8 @@ says "^accuracy/train$" " first +done +12 +24 " " second +done +2 +4 " "^round +
 run 0 fleet_admin job compare first second --x reports --metric loss --json
 said 'd["x"], d["metric"], [j["name"] for j in d["jobs"]], [len(j["points"]) for j in d["jobs"]], d["jobs"][0]["points"][11][0]' \
 	"('reports', 'loss/train', ['first', 'second'], [12, 2], 24)"
-run 0 fleet_admin job compare first second --x time --plot
-says "by seconds"
+run 0 fleet_admin job compare second --x time --plot
+says "^loss/eval by seconds"
 run 2 fleet_admin job compare first second --x epochs
 
 # --- a sweep: ended with its first jobs running, it goes on where it was. The first cell's document is refused; the rest goes on.
@@ -181,6 +186,7 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])' "$RIVULET" job sweep "$FLEET/job.json" --set local.batch=none,10,20 --set local.optimizer.rate=0.05,0.2 \
 		--set stop.rounds=2 --parallel 2 --prefix s- "$@"
 }
+: >"$FLEET/sweep.log"
 (sweep) >"$FLEET/swept" 2>"$FLEET/sweep.log" &
 SWEEP=$!
 FLEET_PIDS="$FLEET_PIDS $SWEEP"

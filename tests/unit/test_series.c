@@ -18,7 +18,8 @@ static const char rounds_text[] =
     "\"closed_at\":110,\"seconds\":10,\"metrics\":{\"perplexity\":{\"mean\":12.5,\"reports\":2}}},"
     "{\"round\":2,\"state\":\"committed\",\"loss\":1.5,\"accuracy\":null,\"evaluate\":{\"loss\":1."
     "25,\"accuracy\":0.5},"
-    "\"figures\":{\"macro\":{\"recall\":0.75,\"f1\":0.5},\"top5\":1},\"reports\":3,\"opened_at\":"
+    "\"figures\":{\"macro\":{\"recall\":0.75,\"f1\":0.5},\"top5\":1,\"examples\":9},\"reports\":3,"
+    "\"opened_at\":"
     "110,\"closed_at\":130,"
     "\"metrics\":{\"b,\\\"c\\\"\":{\"mean\":-1}}},"
     "{\"round\":3,\"state\":\"failed\",\"loss\":9,\"evaluate\":null,\"reports\":1,\"opened_at\":"
@@ -139,6 +140,7 @@ test_meant(void **state)
 {
 	static const char *const cases[][3] = {{"accuracy", "accuracy/eval", "accuracy/train"},
 	    {"loss", "loss/eval", "loss/train"}, {"f1", "f1/eval", NULL},
+	    {"top5", "top5/eval", NULL}, {"topic", "metrics/topic", NULL},
 	    {"metrics.perplexity", "metrics/perplexity", NULL},
 	    {"perplexity", "metrics/perplexity", NULL}, {"loss/train", "loss/train", NULL}};
 	char tags[SCALARS_MEANT_MAX][SCALARS_TAG_MAX];
