@@ -147,8 +147,7 @@ model_of(struct submit *s, char out[65], struct why *why)
 		    "--round N takes that of a round");
 	else if (s->best)
 		e = take_model(out, json_get(job, "best"),
-		    "the job has no best model: nothing was measured yet, or \"keep.best\" is 0",
-		    why);
+		    "the job has no best model: nothing was measured yet", why);
 	else
 		e = take_model(out, job, "the job has no model yet", why);
 	json_free(job);
