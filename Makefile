@@ -57,7 +57,7 @@ USES_wire/onnx    := job figures codec model text
 USES_wire/message := job figures codec model words text
 
 # Pictures become pixels in image: only what packs sets sees that room and its libraries.
-ROOMS_data      := files
+ROOMS_data      := files image
 
 ROOMS_model     := kernels layers backend net train glyphs
 USES_model/backend := layers kernels
@@ -83,7 +83,7 @@ USES_daemon/backup   := models audit registry store config runtime
 USES_daemon/check    := backup spool models registry audit store config runtime
 USES_daemon/program  := check backup api fold engine net http spool models registry audit store config runtime report
 
-ROOMS_client    := host home session settings models outbox work device external agent cli curves study verify doctor network commands
+ROOMS_client    := host home session settings models outbox work device external agent cli curves study verify doctor network pack commands
 USES_client/session  := home host
 USES_client/settings := home
 USES_client/work     := outbox models host
@@ -95,13 +95,16 @@ USES_client/study    := curves cli session home host
 USES_client/verify   := cli session home host
 USES_client/doctor   := cli agent external outbox settings session home host
 USES_client/network  := cli agent external models settings session home host
-USES_client/commands := network doctor verify study curves cli agent external device work outbox models settings session home host
+USES_client/pack    := cli session home host
+USES_client/commands := pack network doctor verify study curves cli agent external device work outbox models settings session home host
 
 # librivulet: the rooms of a device. A room with a FLOORS_ line sees these floors, and not all that its house uses.
 DEVICE := $(addprefix client/,host home session settings models outbox work device)
 $(foreach r,$(DEVICE),$(eval FLOORS_$r := base crypto wire))
 # Documents and curves as arrays and text: no session, no model.
 FLOORS_client/curves := base wire
+# The only room that sees decoders of pictures.
+FLOORS_client/pack := base crypto wire data
 
 # $(1) = a folder, as a list of its rooms; a folder without rooms is its own.
 rooms   = $(if $(ROOMS_$(1)),$(addprefix $(1)/,$(ROOMS_$(1))),$(1))
@@ -118,14 +121,15 @@ LIBS_CRYPTO = $(eval LIBS_CRYPTO := $(call pc,mbedtls mbedx509 mbedcrypto,-lmbed
 	$(if $(filter openssl,$(CRYPTO)),$(call pc,openssl,-lssl -lcrypto)))$(LIBS_CRYPTO)
 LIBS_WIRE   = $(eval LIBS_WIRE := $(call pc,libcjson,-lcjson))$(LIBS_WIRE)
 LIBS_DATA   = $(eval LIBS_DATA := $(call pc,zlib,-lz))$(LIBS_DATA)
+LIBS_IMAGE  = $(eval LIBS_IMAGE := $(call pc,libpng libjpeg,-lpng -ljpeg))$(LIBS_IMAGE)
 LIBS_BLAS   = $(eval LIBS_BLAS := $(call pc,openblas,-lopenblas))$(LIBS_BLAS)
 LIBS_CURL   = $(eval LIBS_CURL := $(call pc,libcurl,-lcurl))$(LIBS_CURL)
 LIBS_INI    = $(eval LIBS_INI := $(call pc,inih,-linih))$(LIBS_INI)
 LIBS_DAEMON = $(eval LIBS_DAEMON := $(call pc,sqlite3,-lsqlite3) -lhttp_parser)$(LIBS_DAEMON)
-LIBS_ALL    = $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread
+LIBS_ALL    = $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_IMAGE) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread
 
 DEPS     := gcc libc6-dev pkg-config libmbedtls-dev libssl-dev libcurl4-openssl-dev libcjson-dev libopenblas-dev \
-            libsqlite3-dev zlib1g-dev libhttp-parser-dev libinih-dev libcmocka-dev curl openssl python3 python3-numpy \
+            libsqlite3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libhttp-parser-dev libinih-dev libcmocka-dev curl openssl python3 python3-numpy \
             iproute2 procps sslscan
 DEPS_DEV := clang clang-format clang-tidy cppcheck libclang-rt-dev llvm systemd valgrind git nginx-light faketime openmpi-bin python3-mpi4py python3-venv
 
@@ -141,7 +145,7 @@ $(BUILD)/librv_%.a:
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 # Once per build: without the packages the first of a hundred compiler errors would be all there is to go by.
-HEADERS := mbedtls/ssl.h curl/curl.h cjson/cJSON.h cblas.h sqlite3.h zlib.h http_parser.h ini.h $(if $(filter openssl,$(CRYPTO)),openssl/ssl.h)
+HEADERS := mbedtls/ssl.h curl/curl.h cjson/cJSON.h cblas.h sqlite3.h zlib.h png.h jpeglib.h http_parser.h ini.h $(if $(filter openssl,$(CRYPTO)),openssl/ssl.h)
 $(BUILD)/headers:
 	@mkdir -p $(@D)
 	$(Q)printf '#include <%s>\n' stdio.h $(HEADERS) | $(CC) $(CFLAGS) -E -x c - >/dev/null 2>$@.why || { grep error: $@.why >&2; \
@@ -168,7 +172,7 @@ link  = $(if $(V),,@echo "LINK  $@";) $(CC) $(SANF) $(LINK) $(LDFLAGS) $(1) -o $
 $(BUILD)/rivuletd: $(BUILD)/daemon/program/main.o $(call stack,daemon round aggregator model data/files wire crypto base)
 	$(call link,$^ $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_BLAS) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
 $(BUILD)/rivulet: $(BUILD)/client/commands/main.o $(call stack,client round aggregator model data wire crypto base)
-	$(call link,$^ $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
+	$(call link,$^ $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_IMAGE) $(LIBS_DATA) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread)
 
 # librivulet and what lies below. "q": two rooms may have files of one name.
 LIBS_DEVICE = $(LIBS_INI) $(LIBS_CURL) $(LIBS_CRYPTO) $(LIBS_WIRE) -lm -lpthread

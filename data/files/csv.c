@@ -20,9 +20,10 @@ struct classes {
 struct rows {
 	size_t count, room;
 	size_t features;
-	float *values;
+	float *values; /* of the latest row alone if there is a sink */
 	int32_t *labels;
 	float *targets;
+	const struct csv_sink *sink; /* NULL: none */
 };
 
 static void
@@ -147,7 +148,7 @@ static enum err
 set_room(const struct csv_row *c, struct rows *r, size_t room, bool regression)
 {
 	void *values = r->values, *labels = r->labels, *targets = r->targets;
-	bool ok = resize(&values, room, r->features * sizeof(float)) &&
+	bool ok = resize(&values, r->sink ? 1 : room, r->features * sizeof(float)) &&
 	    (regression ? resize(&targets, room, sizeof(float))
 			: resize(&labels, room, sizeof(int32_t)));
 
@@ -163,7 +164,9 @@ set_room(const struct csv_row *c, struct rows *r, size_t room, bool regression)
 static enum err
 keep_row(struct csv_row *c, struct rows *r, struct classes *k, bool regression)
 {
-	if ((r->count + 1) * (uint64_t)r->features * sizeof(float) > DATASET_BYTES_MAX)
+	size_t place = r->sink ? 0 : r->count;
+
+	if ((place + 1) * (uint64_t)r->features * sizeof(float) > DATASET_BYTES_MAX)
 		return err_set(c->why, ERR_LIMIT, "the rows need too much memory");
 	enum err e = r->count == r->room
 	    ? set_room(c, r, r->room > 0 ? r->room * 2 : 16, regression)
@@ -171,10 +174,12 @@ keep_row(struct csv_row *c, struct rows *r, struct classes *k, bool regression)
 	if (!e)
 		e = csv_row_cut(c, CSV_ROW_ALL);
 	for (size_t i = 0; !e && i < r->features; i++)
-		e = to_float(c, c->features[i], &r->values[r->count * r->features + i]);
+		e = to_float(c, c->features[i], &r->values[place * r->features + i]);
 	if (!e)
 		e = regression ? to_target(c, &r->targets[r->count])
 			       : row_class(c, k, &r->labels[r->count]);
+	if (!e && r->sink)
+		e = r->sink->row(r->sink->context, r->values, r->features, c->why);
 	r->count += !e;
 	return e;
 }
@@ -252,11 +257,10 @@ give(struct dataset *out, const struct rows *r, const struct classes *k, bool re
 	return e;
 }
 
-enum err
-csv_read(struct dataset *out, const void *file, size_t len, const struct csv_form *how,
-    const uint32_t *keep, size_t keep_count, struct why *why)
+static enum err
+read_all(struct dataset *out, struct rows r, const void *file, size_t len,
+    const struct csv_form *how, const uint32_t *keep, size_t keep_count, struct why *why)
 {
-	struct rows r = {0};
 	struct csv_row c;
 	struct classes k;
 	enum err e = unpack_check_keep(keep, keep_count, why);
@@ -275,6 +279,26 @@ csv_read(struct dataset *out, const void *file, size_t len, const struct csv_for
 		rows_deinit(&r);
 	numbering_deinit(&k.names);
 	csv_row_close(&c);
+	return e;
+}
+
+enum err
+csv_read(struct dataset *out, const void *file, size_t len, const struct csv_form *how,
+    const uint32_t *keep, size_t keep_count, struct why *why)
+{
+	return read_all(out, (struct rows){0}, file, len, how, keep, keep_count, why);
+}
+
+enum err
+csv_stream(struct dataset *out, const void *file, size_t len, const struct csv_form *how,
+    const struct csv_sink *sink, struct why *why)
+{
+	enum err e = read_all(out, (struct rows){.sink = sink}, file, len, how, NULL, 0, why);
+
+	if (!e) {
+		free(out->floats);
+		out->floats = NULL;
+	}
 	return e;
 }
 

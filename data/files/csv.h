@@ -34,6 +34,14 @@ struct csv_form {
 /* keep is as in idx.h. */
 ERR_MUST_USE enum err csv_read(struct dataset *out, const void *file, size_t len,
     const struct csv_form *how, const uint32_t *keep, size_t keep_count, struct why *why);
+/* All of the table, whose values go to the sink, row by row, and are not kept: *out has everything else. A failure of the sink ends the
+ * reading. */
+struct csv_sink {
+	enum err (*row)(void *context, const float *values, size_t n, struct why *why);
+	void *context;
+};
+ERR_MUST_USE enum err csv_stream(struct dataset *out, const void *file, size_t len,
+    const struct csv_form *how, const struct csv_sink *sink, struct why *why);
 /* Number of rows and the class of each (0 for regression), without keeping the values: for sharding. The caller frees *labels.
  * Checks the label column only, or with missing = skip what is missing. */
 ERR_MUST_USE enum err csv_labels(int32_t **labels, size_t *count, const void *file, size_t len,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "augment.h"
 #include "draw.h"
 #include "num.h"
 #include "prng.h"
@@ -28,6 +29,7 @@ struct batch {
 	float *x;
 	int32_t *labels;
 	float *targets;
+	float *scratch; /* an example's, for augmentation; NULL: there is none */
 };
 
 static void
@@ -36,6 +38,7 @@ batch_deinit(struct batch *b)
 	free(b->x);
 	free(b->labels);
 	free(b->targets);
+	free(b->scratch);
 }
 
 /* The caller frees with batch_deinit in either case. */
@@ -54,14 +57,28 @@ batch_init(struct batch *b, const struct dataset *data, uint32_t size)
 	return b->x && b->labels && b->targets ? ERR_OK : ERR_NOMEM;
 }
 
+/* One example, changed at random if there is a place for that. */
+static void
+fill_example(const struct batch *b, const struct dataset *data, const struct data_spec *spec,
+    const struct draw *draw, uint32_t at, uint32_t i)
+{
+	float *x = b->x + i * data->features;
+
+	dataset_fill(data, b->scratch ? NULL : spec, at, x);
+	if (!b->scratch)
+		return;
+	augment_example(&spec->augment, spec->shape, draw, i, x, b->scratch);
+	dataset_normalise(spec, data->features, x);
+}
+
 /* Gathers the n examples named by order, or those from `first` on without an order. */
 static void
 batch_fill(struct batch *b, const struct dataset *data, const struct data_spec *spec,
-    const uint32_t *order, size_t first, uint32_t n)
+    const struct draw *draw, const uint32_t *order, size_t first, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t at = order ? order[first + i] : (uint32_t)(first + i);
-		dataset_fill(data, spec, at, b->x + i * data->features);
+		fill_example(b, data, spec, draw, at, i);
 		if (data->labels)
 			b->labels[i] = data->labels[at];
 		for (size_t k = 0; data->targets && k < data->target_width; k++)
@@ -127,7 +144,7 @@ pass(struct run *r, size_t first, uint32_t n, double share)
 	const struct net_batch batch = batch_of(&r->batch, r->data, n, &r->draw);
 	struct net_result got;
 
-	batch_fill(&r->batch, r->data, r->config->data, r->order, first, n);
+	batch_fill(&r->batch, r->data, r->config->data, &r->draw, r->order, first, n);
 	enum err e = r->update.parts > 1 ? net_add(r->net, &batch, (float)share, &got)
 					 : net_step(r->net, &batch, &r->update, &got);
 	if (e)
@@ -286,6 +303,9 @@ start(struct run *r, struct why *why)
 	r->order = malloc(count * sizeof(*r->order));
 	if (!r->order || batch_init(&r->batch, r->data, size))
 		return err_set(why, ERR_NOMEM, "no memory for a batch");
+	if (r->config->data && recipe_augments(r->config->data) &&
+	    !(r->batch.scratch = malloc(r->data->features * sizeof(float))))
+		return err_set(why, ERR_NOMEM, "no memory for an example");
 	for (uint32_t i = 0; i < count; i++)
 		r->order[i] = i;
 	prng_seed2(&r->shuffle, r->config->seed, STREAM_ORDER);
@@ -346,7 +366,7 @@ score_batches(struct net *net, const struct dataset *data, const struct train_co
 		struct net_result got;
 		if (config->stop && config->stop(config->context, i / b->size, batches))
 			return ERR_CLOSED;
-		batch_fill(b, data, config->data, NULL, i, n);
+		batch_fill(b, data, config->data, NULL, NULL, i, n);
 		const struct net_batch batch = batch_of(b, data, n, NULL);
 		enum err e = net_eval(net, &batch, &got);
 		if (e)

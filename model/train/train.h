@@ -11,7 +11,7 @@
  */
 struct train_config {
 	const struct local_spec *local;
-	const struct data_spec *data; /* normalisation */
+	const struct data_spec *data; /* normalisation and, for training, augmentation */
 	uint64_t round; /* for the schedule, from 1 */
 	uint64_t seed; /* of this device's work in this round */
 	const float *shift; /* added to every gradient (net_update.shift); NULL: none */

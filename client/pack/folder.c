@@ -1,0 +1,125 @@
+#include "folder.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "bytes.h"
+#include "packed.h"
+
+void
+folder_deinit(struct folder *f)
+{
+	for (size_t i = 0; i < f->count; i++)
+		free(f->files[i].path);
+	free(f->files);
+	buf_deinit(&f->names);
+	*f = (struct folder){.count = 0};
+}
+
+static int
+visible(const struct dirent *d)
+{
+	return d->d_name[0] != '.';
+}
+
+/* Not alphasort, which asks the locale. */
+static int
+by_bytes(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static bool
+has_control(const char *name)
+{
+	for (; *name; name++)
+		if ((unsigned char)*name < ' ' || *name == 0x7f)
+			return true;
+	return false;
+}
+
+/* Calls `each` for every entry. */
+static enum err
+walk(struct folder *f, const char *path,
+    enum err (*each)(struct folder *f, const char *path, const char *name, struct why *why),
+    struct why *why)
+{
+	struct dirent **entries = NULL;
+	char full[PATH_MAX];
+	int n = scandir(path, &entries, visible, by_bytes);
+	enum err e = n < 0 ? err_errno(why, "read %s", path) : ERR_OK;
+
+	for (int i = 0; i < n; i++) {
+		const char *name = entries[i]->d_name;
+		int len = snprintf(full, sizeof(full), "%s/%s", path, name);
+		if (!e && (len < 0 || (size_t)len >= sizeof(full)))
+			e = err_set(why, ERR_LIMIT, "%.200s: the path is too long", path);
+		if (!e && has_control(name))
+			e = err_set(why, ERR_INVALID,
+			    "%.200s: a name in it has a control character", path);
+		if (!e)
+			e = each(f, full, name, why);
+		free(entries[i]);
+	}
+	free(entries);
+	return e;
+}
+
+static enum err
+add_file(struct folder *f, const char *path, const char *name, struct why *why)
+{
+	struct stat st;
+
+	(void)name;
+	if (stat(path, &st) != 0)
+		return err_errno(why, "look at %s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(why, ERR_INVALID, "%.200s is not a regular file", path);
+	if (f->count == FOLDER_FILES_MAX)
+		return err_set(why, ERR_LIMIT, "more than %u files", FOLDER_FILES_MAX);
+	void *grown = bytes_grow(f->files, f->count, &f->room, sizeof(*f->files));
+	char *copy = grown ? strdup(path) : NULL;
+	if (grown)
+		f->files = grown;
+	if (!copy)
+		return err_set(why, ERR_NOMEM, "no memory for the names of files");
+	f->files[f->count++] =
+	    (struct folder_file){.path = copy, .class = (uint32_t)(f->classes - 1)};
+	return ERR_OK;
+}
+
+static enum err
+add_class(struct folder *f, const char *path, const char *name, struct why *why)
+{
+	size_t before = f->count;
+	struct stat st;
+
+	if (stat(path, &st) != 0)
+		return err_errno(why, "look at %s", path);
+	if (!S_ISDIR(st.st_mode))
+		return err_set(
+		    why, ERR_INVALID, "%.200s: only folders, one per class, may be here", path);
+	if (f->classes == RECIPE_CLASSES_MAX || buf_printf(&f->names, "%s\n", name))
+		return err_set(why, ERR_LIMIT, "more than %d classes", RECIPE_CLASSES_MAX);
+	f->classes++;
+	enum err e = walk(f, path, add_file, why);
+	if (!e && f->count == before)
+		e = err_set(why, ERR_INVALID, "%.200s: the class has no pictures", path);
+	return e;
+}
+
+enum err
+folder_list(struct folder *out, const char *path, struct why *why)
+{
+	*out = (struct folder){.count = 0};
+	buf_init(&out->names, PACKED_NAMES_MAX);
+	enum err e = walk(out, path, add_class, why);
+	if (!e && out->count == 0)
+		e = err_set(why, ERR_INVALID, "%.200s: there is no folder with pictures", path);
+	return e;
+}

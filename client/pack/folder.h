@@ -1,0 +1,29 @@
+#ifndef FOLDER_H
+#define FOLDER_H
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buf.h"
+#include "err.h"
+
+/*
+ * A folder with a folder per class: what is in it, in the order of names by their bytes. Names that begin with a dot do not count.
+ */
+#define FOLDER_FILES_MAX 10000000u
+
+struct folder {
+	struct buf names; /* of the classes, each ended by a line feed */
+	size_t classes;
+	struct folder_file {
+		char *path; /* owned */
+		uint32_t class;
+	} *files;
+	size_t count, room;
+};
+
+/* ERR_INVALID if there are no classes, too many, a class without files, something else than folders and files, or a name with a
+ * control character. Blocks on the disk. folder_deinit in either case. */
+ERR_MUST_USE enum err folder_list(struct folder *out, const char *path, struct why *why);
+void folder_deinit(struct folder *f);
+
+#endif
