@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """An external trainer with numpy alone: softmax regression or a multi-layer perceptron.
 
-rivulet runs it as `trainer_numpy.py DIRECTORY`. It reads base.safetensors, task.json and the device's examples there, and
-leaves after.safetensors and report.json. It trains rows of flatten, linear and relu layers with softmax cross-entropy at the
-end, by plain SGD. SIGTERM asks it to finish: it saves what it has and calls that partial work. `trainer_numpy.py --offer` says what
-it can do, so that it may stand in for the built-in trainer as well ([trainer builtin]).
+rivulet runs it as `trainer_numpy.py DIRECTORY`. It reads task.json there, and the base model and examples that this names, and leaves
+after.safetensors and report.json. It trains rows of flatten, linear and relu layers with softmax cross-entropy at the end, by plain
+SGD. SIGTERM asks it to finish: it saves what it has and calls that partial work. `trainer_numpy.py --offer` says what it can do, so
+that it may stand in for the built-in trainer as well ([trainer builtin]). With `persistent = yes` it is started once, without a
+directory, and serves all tasks.
 """
 import json
 import os
+import select
 import signal
 import struct
 import sys
@@ -17,11 +19,42 @@ import numpy as np
 DTYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U8": "u1"}
 LAYERS = ["flatten", "linear", "relu"]
 stopping = False
+agent = None
 
 
 def on_term(signum, frame):
     global stopping
     stopping = True
+
+
+class Agent:
+    """Of a trainer that stays ([trainer NAME] persistent = yes): lines of JSON over two descriptors."""
+
+    def __init__(self):
+        self.words = int(os.environ["RIVULET_TRAINER_IN"])
+        self.answers = int(os.environ["RIVULET_TRAINER_OUT"])
+        self.held = b""
+
+    def say(self, **words):
+        os.write(self.answers, json.dumps(words).encode() + b"\n")
+
+    def hear(self, wait=True):
+        """The next line; {} if there is none yet, None if there will be no more."""
+        while b"\n" not in self.held:
+            if not wait and not select.select([self.words], [], [], 0)[0]:
+                return {}
+            piece = os.read(self.words, 65536)
+            if not piece:
+                return None
+            self.held += piece
+        line, _, self.held = self.held.partition(b"\n")
+        return json.loads(line)
+
+
+def told_to_stop(task):
+    """By SIGTERM, or by the agent if this trainer stays."""
+    said = agent.hear(wait=False) if agent else {}
+    return stopping or said is None or said.get("finish") == task["task"]
 
 
 def read_safetensors(path):
@@ -148,7 +181,7 @@ def train(task, layers, x, y):
     per_epoch = -(-len(y) // batch)
     planned = int(local["steps"]) if "steps" in local else int(local.get("epochs", 1)) * per_epoch
     done, loss, accuracy = 0, 0.0, 0.0
-    while done < planned and not (stopping and done > 0):
+    while done < planned and not (done > 0 and told_to_stop(task)):
         if done % per_epoch == 0:
             order = rng.permutation(len(y))
         part = order[done % per_epoch * batch :][:batch]
@@ -166,15 +199,11 @@ def train(task, layers, x, y):
     }
 
 
-def main():
-    if sys.argv[1] == "--offer":
-        json.dump({"kinds": ["train"], "layers": LAYERS, "threads": len(os.sched_getaffinity(0))}, sys.stdout)
-        return
-    signal.signal(signal.SIGTERM, on_term)
-    os.chdir(sys.argv[1])
+def work(directory):
+    os.chdir(directory)
     with open("task.json") as f:
         task = json.load(f)
-    tensors = {name: np.array(t) for name, t in read_safetensors("base.safetensors").items()}
+    tensors = {name: np.array(t) for name, t in read_safetensors(task["base"]).items()}
     check(task["recipe"])
     layers = chain(task["recipe"], tensors)
     x, y = load_examples(task)
@@ -187,7 +216,26 @@ def main():
     write_safetensors("after.safetensors", tensors)
     with open("report.json", "w") as f:
         json.dump(report, f)
-    print("loss %.4f, accuracy %.4f" % (report["loss"], report["accuracy"]))
+    print("loss %.4f, accuracy %.4f" % (report["loss"], report["accuracy"]), flush=True)
+
+
+def main():
+    global agent
+    if sys.argv[1:] == ["--offer"]:
+        json.dump({"kinds": ["train"], "layers": LAYERS, "threads": len(os.sched_getaffinity(0))}, sys.stdout)
+        return
+    signal.signal(signal.SIGTERM, on_term)
+    if "RIVULET_TRAINER_IN" not in os.environ:
+        work(os.environ.get("RIVULET_TASK") or sys.argv[1])
+        return
+    agent = Agent()
+    agent.say(ready=True)
+    said = agent.hear()
+    while said is not None:
+        if "task" in said:
+            work(said["directory"])
+            agent.say(done=said["task"])
+        said = None if stopping else agent.hear()
 
 
 if __name__ == "__main__":

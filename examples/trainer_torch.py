@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """An external trainer with PyTorch: the network is this program's own, the weights travel by name.
 
-rivulet runs it as `trainer_torch.py DIRECTORY`. It reads base.safetensors, task.json and the device's examples there, and
-leaves after.safetensors and report.json. Put your own network into make_network(): its state_dict must have the names and
-shapes of the job's model (a job may start from any state_dict: `rivulet model put`, then "init"). The one here is built
-from the recipe's layers. SIGTERM asks it to finish: it saves what it has and calls that partial work.
+rivulet runs it as `trainer_torch.py DIRECTORY`. It reads task.json there, and the base model and examples that this names, and leaves
+after.safetensors and report.json. Put your own network into make_network(): its state_dict must have the names and shapes of the
+job's model (a job may start from any state_dict: `rivulet model put`, then "init"). The one here is built from the recipe's layers.
+SIGTERM asks it to finish: it saves what it has and calls that partial work. With `persistent = yes` it is started once, without a
+directory, and serves all tasks.
 """
 import json
 import os
+import select
 import signal
 import struct
 import sys
@@ -19,11 +21,42 @@ from torch import nn
 
 DTYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U8": "u1"}
 stopping = False
+agent = None
 
 
 def on_term(signum, frame):
     global stopping
     stopping = True
+
+
+class Agent:
+    """Of a trainer that stays ([trainer NAME] persistent = yes): lines of JSON over two descriptors."""
+
+    def __init__(self):
+        self.words = int(os.environ["RIVULET_TRAINER_IN"])
+        self.answers = int(os.environ["RIVULET_TRAINER_OUT"])
+        self.held = b""
+
+    def say(self, **words):
+        os.write(self.answers, json.dumps(words).encode() + b"\n")
+
+    def hear(self, wait=True):
+        """The next line; {} if there is none yet, None if there will be no more."""
+        while b"\n" not in self.held:
+            if not wait and not select.select([self.words], [], [], 0)[0]:
+                return {}
+            piece = os.read(self.words, 65536)
+            if not piece:
+                return None
+            self.held += piece
+        line, _, self.held = self.held.partition(b"\n")
+        return json.loads(line)
+
+
+def told_to_stop(task):
+    """By SIGTERM, or by the agent if this trainer stays."""
+    said = agent.hear(wait=False) if agent else {}
+    return stopping or said is None or said.get("finish") == task["task"]
 
 
 def read_safetensors(path):
@@ -152,7 +185,7 @@ def train(task, net, x, y):
     planned = int(local["steps"]) if "steps" in local else int(local.get("epochs", 1)) * per_epoch
     done, loss_sum, right = 0, 0.0, 0.0
     net.train()
-    while done < planned and not (stopping and done > 0):
+    while done < planned and not (done > 0 and told_to_stop(task)):
         if done % per_epoch == 0:
             order = torch.randperm(len(y))
         part = order[done % per_epoch * batch :][:batch]
@@ -174,16 +207,15 @@ def train(task, net, x, y):
     }
 
 
-def main():
-    signal.signal(signal.SIGTERM, on_term)
-    os.chdir(sys.argv[1])
+def work(directory):
+    os.chdir(directory)
     with open("task.json") as f:
         task = json.load(f)
     check(task["recipe"])
     torch.manual_seed(task["local_seed"])
     if task.get("threads"):
         torch.set_num_threads(task["threads"])
-    weights = read_safetensors("base.safetensors")
+    weights = read_safetensors(task["base"])
     net = make_network(task, weights)
     net.load_state_dict(weights)
     report = {}
@@ -194,7 +226,23 @@ def main():
     write_safetensors("after.safetensors", net.state_dict())
     with open("report.json", "w") as f:
         json.dump(report, f)
-    print("loss %.4f, accuracy %.4f" % (report["loss"], report["accuracy"]))
+    print("loss %.4f, accuracy %.4f" % (report["loss"], report["accuracy"]), flush=True)
+
+
+def main():
+    global agent
+    signal.signal(signal.SIGTERM, on_term)
+    if "RIVULET_TRAINER_IN" not in os.environ:
+        work(os.environ.get("RIVULET_TASK") or sys.argv[1])
+        return
+    agent = Agent()
+    agent.say(ready=True)
+    said = agent.hear()
+    while said is not None:
+        if "task" in said:
+            work(said["directory"])
+            agent.say(done=said["task"])
+        said = None if stopping else agent.hear()
 
 
 if __name__ == "__main__":

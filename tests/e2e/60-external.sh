@@ -53,15 +53,19 @@ trainer_device mute 7 builtin "/bin/sh -c 'exec sleep 1000' --"
 mute=$AGENT_PID
 if python=$(python_with numpy); then
 	trainer_device numpy1 1 numpy "$python $examples/trainer_numpy.py"
-	trainer_device numpy2 2 numpy "$python $examples/trainer_numpy.py"
+	# The same program, started once.
+	trainer_device numpy2 2 numpy "$python $examples/trainer_numpy.py
+persistent = yes"
 	job_by numpy '{"type": "relu", "name": "clip"}'
 	check_job "trainer_numpy.py"
+	[ "$(grep -c trainer.started "$FLEET/numpy2.log")" = 1 ] || fleet_fail "the one that stays was started otherwise than once"
 else
 	echo "skipped: no numpy here"
 fi
 if python=$(python_with torch); then
 	trainer_device torch1 3 torch "$python $examples/trainer_torch.py"
-	trainer_device torch2 4 torch "$python $examples/trainer_torch.py"
+	trainer_device torch2 4 torch "$python $examples/trainer_torch.py
+persistent = yes"
 	job_by torch '{"type": "conv2d", "name": "conv1", "out": 4, "kernel": 3, "stride": 2}, {"type": "relu", "name": "bend"}'
 	check_job "trainer_torch.py"
 else
@@ -163,7 +167,7 @@ done
 trainer_device whole 6 broken "$(python_with numpy) $examples/trainer_numpy.py"
 job_done 60
 says "/v1/jobs/$JOB/rounds/1" "[r['name'] for r in d['devices']] == ['whole'] and d['aborted'] == 2"
-for name in numpy1 numpy2 torch1 torch2 program mute broken raising whole; do
+for name in numpy1 torch1 program mute broken raising whole; do
 	[ -z "$(ls -A "$FLEET/$name/work" 2>/dev/null)" ] || fleet_fail "left in work/ of $name: $(ls "$FLEET/$name/work")"
 done
 fleet_end
