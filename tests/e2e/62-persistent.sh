@@ -118,10 +118,15 @@ pick "('two', 2, 'gpu-lost') in [(f['name'], f['round'], f['reason']) for f in d
 [ "$(kept one examples | uniq | wc -l)" = 1 ] || fleet_fail "examples: $(kept one examples)"
 echo "ok: killed, hanging and giving back"
 
-# Settings that are read again, and the agent's end, leave no process and no directory.
+# Settings that are read again, time without a task and the agent's end leave no process and no directory.
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
+echo 'idle_exit_s = 0.2' >>"$FLEET/one/rivulet.conf"
 kill -HUP "$one"
 within 10 is_gone "$(kept one starts | tail -n 1)" || fleet_fail "a reload leaves the program"
+job last false 1 '"goal": 1' '"one"'
+job_done 60
+[ "$(kept one starts | wc -l)" = 3 ] || fleet_fail "after a reload: $(kept one starts)"
+within 10 is_gone "$(kept one starts | tail -n 1)" || fleet_fail "it does not leave when it is idle"
 fleet_end
 for name in one two three; do
 	for pid in $(kept $name starts); do
