@@ -60,6 +60,14 @@ class Package(unittest.TestCase):
             self.assertIn("ValueError: a device of its own says", python(code % arguments).stderr)
 
 
+class Documents(unittest.TestCase):
+    def test_the_loop_of_the_docs_is_the_one_that_is_tested(self) -> None:
+        with open(os.path.join(TOP, "docs", "from-pytorch.md"), encoding="utf-8") as f:
+            loop = f.read().split("```python\n")[1].split("```")[0]
+        with open(os.path.join(TOP, "examples", "torch_loop.py"), encoding="utf-8") as f:
+            self.assertIn(loop, f.read())
+
+
 class Wheel(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
