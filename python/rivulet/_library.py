@@ -157,6 +157,7 @@ class Handle:
         trainer: str,
         data: str,
         examples: int,
+        kinds: int,
         cancel: Callable[[], bool],
         event: Callable[[int, str], None],
     ) -> None:
@@ -168,6 +169,7 @@ class Handle:
             EVENT(lambda _, level, line: event(level, line.decode("utf-8", "replace"))),
         )
         options = Options(_text(home), _text(config), trainer.encode(), data.encode(), examples, *self._calls)
+        options.kinds = kinds
         why = ctypes.create_string_buffer(512)
         code = self.library.rivulet_open(byref(self._at), byref(options), why, len(why))
         if code != OK:

@@ -6,7 +6,7 @@ import re
 import select
 import sys
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import Error, _library, safetensors
 from ._signals import Signals
@@ -219,11 +219,19 @@ class LibraryHand(Hand):
 
 class LibrarySource(Source):
     def __init__(
-        self, home: Optional[str], config: Optional[str], trainer: str, data: str, examples: int, signals: Signals
+        self,
+        home: Optional[str],
+        config: Optional[str],
+        trainer: str,
+        data: str,
+        examples: int,
+        kinds: Sequence[str],
+        signals: Signals,
     ) -> None:
         self.signals, self.count = signals, examples
+        bits = sum(1 << KINDS.index(kind) for kind in set(kinds))
         with signals.blocking():
-            self.handle = _library.Handle(home, config, trainer, data, examples, signals.cancelled, _tell)
+            self.handle = _library.Handle(home, config, trainer, data, examples, bits, signals.cancelled, _tell)
         self._open = True
 
     def next(self, wait: float) -> Optional[Hand]:
@@ -346,6 +354,17 @@ class DirectoryHand(Hand):
         raise Error("the agent has divided the examples: see task.examples()", "state")
 
     def submit(self, figures: Figures, after: Dict[str, Any]) -> Tuple[bool, str]:
+        report: Dict[str, Any] = {} if self.facts.kind == "evaluate" else self._worked(figures, after)
+        if figures.evaluate:
+            words = zip(("examples", "loss", "accuracy"), figures.evaluate)
+            report["evaluate"] = {name: value for name, value in words if not math.isnan(value)}
+        if figures.metrics:
+            report["metrics"] = dict(figures.metrics)
+        self._write_report(report)
+        return True, ""
+
+    def _worked(self, figures: Figures, after: Dict[str, Any]) -> Dict[str, Any]:
+        """Writes the tensors; what is to be said of them."""
         report: Dict[str, Any] = {
             "examples": figures.examples,
             "steps": figures.steps,
@@ -356,18 +375,12 @@ class DirectoryHand(Hand):
         }
         if not math.isnan(figures.accuracy):
             report["accuracy"] = figures.accuracy
-        if figures.evaluate:
-            words = zip(("examples", "loss", "accuracy"), figures.evaluate)
-            report["evaluate"] = {name: value for name, value in words if not math.isnan(value)}
-        if figures.metrics:
-            report["metrics"] = dict(figures.metrics)
         for part in self.parts:
             if part.name in after:
                 copy_into(part, after[part.name])
         changed = {p.name: safetensors.Raw(p.type, p.shape, p.data) for p in self.parts if p.wanted}
         safetensors.save(self._path("after.safetensors"), changed)
-        self._write_report(report)
-        return True, ""
+        return report
 
     def give_back(self, reason: str, text: str, seconds: float) -> None:
         self._write_report({"abort": {"reason": reason, "text": text}})

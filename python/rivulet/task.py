@@ -4,7 +4,7 @@ import math
 import sys
 import time
 from collections import OrderedDict
-from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import Error, safetensors
 from . import _sources as sources
@@ -70,7 +70,7 @@ class Task:
 
     @property
     def kind(self) -> str:
-        """ "train"; "evaluate" comes to those who offer it."""
+        """ "train", or "evaluate": measure the model, which comes to those who offer it (`kinds` of `tasks`)."""
         return self._facts.kind
 
     @property
@@ -171,7 +171,7 @@ class Task:
         """The batches of the task's work: its epochs or steps over `loader`, anything that can be gone through again.
 
         Ends early when the deadline is near or this program is to end, after one batch at least; what is submitted
-        then is partial work. ValueError: the loader is empty.
+        then is partial work. Of a task that evaluates it is one pass. ValueError: the loader is empty.
         """
         accumulate = int(self.recipe.get("local", {}).get("accumulate", 1))
         self._size, per_pass = _size_of(loader), _length_of(loader)
@@ -191,12 +191,14 @@ class Task:
             if done == before:
                 raise ValueError("the loader has no batches")
             passes += 1
-            if passes == self.epochs:
+            if passes == self.epochs or self.kind == "evaluate":
                 self._partial = False
                 return
 
     def _is_done(self, done: int, began: float, accumulate: int) -> bool:
         """After a batch. Of time: as the built-in trainer, within half a step of it."""
+        if self.kind == "evaluate":
+            return False
         if not self.epochs and self.steps and done >= self.steps * accumulate:
             return True
         took = time.monotonic() - began
@@ -207,7 +209,8 @@ class Task:
 
         loss and right may be numbers or tensors of one element, which stay on their device until `submit`.
         """
-        self._loss = self._loss + _detached(loss)
+        # A manifest's loss is the mean over batches, an evaluation's that over examples.
+        self._loss = self._loss + _detached(loss) * (n if self.kind == "evaluate" else 1)
         if right is not None:
             self._right = _detached(right) + (0 if self._right is None else self._right)
         self._calls += 1
@@ -259,7 +262,8 @@ class Task:
             optimizer=optimizer,
             normaliser=normaliser,
         )
-        taken, said = hand.submit(figures, {} if model is None else self._values(model))
+        values = {} if model is None or self.kind == "evaluate" else self._values(model)
+        taken, said = hand.submit(figures, values)
         self._hand = None
         if not taken:
             _log().warning("task %s: the delta was not taken: %s", self.id, said)
@@ -285,9 +289,24 @@ class Task:
             raise Error("the task has ended", "state")
         return self._hand
 
+    def _measured(self, given: Any, metrics: List[Tuple[str, float]]) -> sources.Figures:
+        """Of a task that evaluates: what `step` counted, unless it is given."""
+        if given is None and self._passed:
+            right = math.nan if self._right is None else _number(self._right) / self._passed
+            given = (self._passed, _number(self._loss) / self._passed, right)
+        evaluate = _evaluation(given)
+        if not evaluate or evaluate[0] < 1:
+            raise ValueError("nothing was evaluated: call task.step(loss, n) for each batch, or give evaluate=")
+        figures = sources.Figures(evaluate[0], 1, 0.0, 0.0, False, "own", 0.0, evaluate, metrics)
+        _check(figures)
+        return figures
+
     def _figures(self, **given: Any) -> sources.Figures:
-        metrics = {**self._noted.get("metrics", {}), **(given["metrics"] or {})}
-        given = {**given, **{n: v for n, v in self._noted.items() if given[n] is None}, "metrics": metrics}
+        own = {**self._noted.get("metrics", {}), **(given["metrics"] or {})}
+        given = {**given, **{n: v for n, v in self._noted.items() if given[n] is None}}
+        metrics = [(str(name), _number(value)) for name, value in own.items()]
+        if self.kind == "evaluate":
+            return self._measured(given["evaluate"], metrics)
         calls = self._calls
         accumulate = int(self.recipe.get("local", {}).get("accumulate", 1))
         steps = -(-calls // accumulate) if given["steps"] is None else int(given["steps"])
@@ -296,7 +315,6 @@ class Task:
         accuracy = _number(given["accuracy"])
         if given["accuracy"] is None and self._right is not None:
             accuracy = _number(self._right) / max(1, self._passed)
-        metrics = [(str(name), _number(value)) for name, value in given["metrics"].items()]
         figures = sources.Figures(
             examples=examples,
             steps=steps,
@@ -403,6 +421,7 @@ def tasks(
     rounds: Optional[int] = None,
     wait: float = -1.0,
     stop: Optional[Callable[[], bool]] = None,
+    kinds: Sequence[str] = ("train",),
 ) -> Iterator[Task]:
     """The tasks of this device, one after the other, until SIGTERM or Ctrl-C; for ``for task in rivulet.tasks(...)``.
 
@@ -412,7 +431,8 @@ def tasks(
     arguments are for the first of the three: home and config as in rivulet.h.
 
     rounds: leave after so many tasks; wait: leave when none comes for so many seconds; stop: asked about once a second,
-    leave when it is true.
+    leave when it is true; kinds: of tasks, "train" and "evaluate". A program that an agent started has its settings
+    for that: [trainer NAME] kinds.
 
     Error: the library is absent, the home has not joined, the coordinator does not accept this device, ...
     """
@@ -420,7 +440,9 @@ def tasks(
     def make(signals: Signals) -> sources.Source:
         if not trainer or not data or examples < 1:
             raise ValueError("a device of its own says what it offers: tasks(trainer=..., data=..., examples=...)")
-        return sources.LibrarySource(home, config, trainer, data, examples, signals)
+        if not kinds or not set(kinds) <= set(sources.KINDS):
+            raise ValueError("kinds are of %s" % ", ".join(sources.KINDS))
+        return sources.LibrarySource(home, config, trainer, data, examples, kinds, signals)
 
     return _run(_Loop(make, stop), rounds, wait)
 

@@ -44,6 +44,22 @@ print("left", flush=True)
 """
 
 
+# A pass over batches of 15 and 5, whatever the job's epochs are.
+EVALUATE = """
+import rivulet
+for task in rivulet.tasks():
+    with task:
+        assert task.kind == "evaluate"
+        try:
+            task.submit()
+        except ValueError as e:
+            assert "nothing was evaluated" in str(e)
+        for n, loss, right in task.batches([(15, 1.0, 10), (5, 3.0, 0)]):
+            task.step(loss, n, right)
+        task.submit(metrics={"a": 1})
+"""
+
+
 class Agent(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -158,6 +174,20 @@ class Once(Agent):
         self.run_script(self.task("aborts", reason="no-gpu"))
         self.assertEqual(self.report("aborts"), {"abort": {"reason": "no-gpu", "text": "no graphics card"}})
         self.assertFalse(os.path.exists(self.path("aborts", "after.safetensors")))
+
+    def test_evaluation(self) -> None:
+        with open(self.script, "w", encoding="utf-8") as f:
+            f.write(EVALUATE)
+        done = subprocess.run(
+            [sys.executable, self.script, self.task("one", more={"kind": "evaluate"})],
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        evaluate = {"examples": 20, "loss": (1 * 15 + 3 * 5) / 20, "accuracy": 0.5}
+        self.assertEqual(self.report("one"), {"evaluate": evaluate, "metrics": {"a": 1}})
+        self.assertFalse(os.path.exists(self.path("one", "after.safetensors")))
 
     def test_files_elsewhere(self) -> None:
         directory = self.task("one", more={"base": self.path("base"), "local": self.path("local")})
