@@ -94,6 +94,9 @@ class Hand:
     def give_back(self, reason: str, text: str, seconds: float) -> None:
         raise NotImplementedError
 
+    def variates(self) -> Dict[str, Any]:
+        return {}
+
     def examples(self) -> "Examples":
         raise Error("only a program that `rivulet run` started is given examples", "state")
 
@@ -391,6 +394,9 @@ class DirectoryHand(Hand):
             json.dump(report, f, allow_nan=False)
         os.replace(path + ".part", path)
         self._done()
+
+    def variates(self) -> Dict[str, Any]:
+        return safetensors.load(self._task["variates"]) if self._task.get("variates") else {}
 
     def examples(self) -> Examples:
         path = self._task.get("examples")

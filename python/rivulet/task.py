@@ -154,6 +154,11 @@ class Task:
             self._validation = indices
         return self._validation
 
+    def variates(self) -> Dict[str, Any]:
+        """Of a job with control variates: what is to be added to every gradient, numpy views by tensor; {} of others.
+        Such jobs come to programs that an agent started, and want plain SGD: ``submit(..., optimizer="sgd")``."""
+        return self._in_hand().variates()
+
     def examples(self) -> sources.Examples:
         """The examples that the agent gives a program it started, as numpy arrays: x, y, validation_x, validation_y.
         x is float32 [n, *shape], normalised as the recipe says. Error in a program that is a device of its own."""

@@ -190,12 +190,14 @@ class Once(Agent):
         self.assertFalse(os.path.exists(self.path("one", "after.safetensors")))
 
     def test_files_elsewhere(self) -> None:
-        directory = self.task("one", more={"base": self.path("base"), "local": self.path("local")})
+        directory = self.task("one", more={n: self.path(n) for n in ("base", "local", "variates")})
+        safetensors.save(self.path("variates"), {"w": numpy.full((2, 3), 0.5, "f4")})
         os.rename(os.path.join(directory, "base.safetensors"), self.path("base"))
         os.chmod(self.path("base"), 0o400)
         os.symlink(self.path("base"), os.path.join(directory, "base.safetensors"))
         safetensors.save(self.path("local"), {"own": numpy.full(2, 9, "f4")})
         hand = sources.DirectoryHand(directory, sources.Signals(), {})
+        self.assertEqual(hand.variates()["w"].tolist(), [[0.5] * 3] * 2)
         parts = {p.name: (p.role, safetensors.array(p.data, p.type, p.shape).ravel()[:1].tolist()) for p in hand.parts}
         self.assertEqual(parts, {"w": ("train", [0]), "own": ("local", [9]), "steps": ("frozen", [7])})
 
