@@ -1,16 +1,17 @@
-"""Flower's client apps, as they are, on a Rivulet fleet. Flower (``flwr``) must be installed; its server side is not used.
+"""Flower's client apps, as they are, on a Rivulet fleet. Flower (``flwr``) must be installed; its server is not used.
 
     rivulet.flower.run(app, data="cifar10", examples=5000, node_config={"partition-id": 0, "num-partitions": 10})
 
 What becomes what:
 
-- The job's tensors are the ``ArrayRecord`` "arrays" of the message, under the names of the ``state_dict``; the reply's are submitted.
-- ``context.run_config``: what is given here, then the job's ``params``. The ``ConfigRecord`` "config": the same ``params``, with "lr"
-  (the rate of this round, after the job's schedule) and "server-round".
-- Of the reply's metrics, "num-examples" is the examples trained on, "train_loss" (or "loss") the loss, "num-steps" the optimizer steps
-  if it is there; every number is sent under its name.
-- Where the job has ``"evaluate": {"by": "devices"}``, ``@app.evaluate`` rates the round's base model before the training:
-  "num-examples", "eval_loss" (or "loss"), "eval_acc" (or "eval_accuracy", "accuracy").
+- The job's tensors are the ``ArrayRecord`` "arrays" of the message, under the names of the ``state_dict``; the reply's
+  are submitted.
+- ``context.run_config``: what is given here, then the job's ``params``. The ``ConfigRecord`` "config": the same
+  ``params``, with "lr" (the rate of this round, after the job's schedule) and "server-round".
+- Of the reply's metrics, "num-examples" is the examples trained on, "train_loss" (or "loss") the loss, "num-steps" the
+  optimizer steps if it is there; every number is sent under its name.
+- Where the job has ``"evaluate": {"by": "devices"}``, ``@app.evaluate`` rates the round's base model before the
+  training: "num-examples", "eval_loss" (or "loss"), "eval_acc" (or "eval_accuracy", "accuracy").
 - An exception, or a reply with an error, gives the task back with its text; the next task comes.
 """
 import functools
@@ -44,9 +45,9 @@ def run(
 ) -> None:
     """Works on tasks with a Flower app until SIGTERM or Ctrl-C.
 
-    app: a ``ClientApp``, a ``NumPyClient``, or a ``client_fn(context)`` that makes one. data, examples, trainer: what this device
-    offers, and more (home, config, rounds, wait, stop): as `rivulet.tasks`. node_config, run_config: as Flower's, for the context.
-    The context of a job lives as long as this process. A Flower function is not interrupted at a deadline: the job's
+    app: a ``ClientApp``, a ``NumPyClient``, or a ``client_fn(context)`` that makes one. data, examples, trainer: what
+    this device offers, and more (home, config, rounds, wait, stop): as `rivulet.tasks`. node_config, run_config: as
+    Flower's, for the context. The context of a job lives as long as this process. A Flower function is not interrupted at a deadline: the job's
     ``round.deadline_s`` must leave it the time.
     """
     client = _client_of(app)
@@ -184,7 +185,8 @@ def _ask_legacy(app: Any, kind: str, task: Task, context: Any) -> Tuple[Mapping[
     found = {key: array.numpy() for record in reply.array_records.values() for key, array in record.items()}
     status = next((r for key, r in reply.config_records.items() if key.endswith(".status")), {"code": 0})
     if status["code"] != 0:
-        raise Error("the client answered with status %s: %s" % (status["code"], status.get("message")), "trainer-failed")
+        said = (status["code"], status.get("message"))
+        raise Error("the client answered with status %s: %s" % said, "trainer-failed")
     records = {**reply.config_records, **reply.metric_records}
     return found, _numbers(pair for key in records if not key.endswith(".status") for pair in records[key].items())
 
