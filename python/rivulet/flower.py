@@ -1,4 +1,4 @@
-"""Flower's client apps, as they are, on a Rivulet fleet. Flower (``flwr``) must be installed; its server is not used.
+"""Flower's client apps, as they are, on a Rivulet fleet. Flower (``flwr``) must be installed; its server is not.
 
     rivulet.flower.run(app, data="cifar10", examples=5000, node_config={"partition-id": 0, "num-partitions": 10})
 
