@@ -126,7 +126,7 @@ def network_of(args: argparse.Namespace) -> Tuple[Any, Any, Any]:
         x = torch.randn(count, *args.input, generator=seed, dtype=torch.float32)
         try:
             with torch.no_grad():
-                outputs = net(x)
+                outputs = net(x.clone())  # what works in place must not touch the examples
         except Exception as e:
             theirs(e)
             raise Stop("%s fails on an input of shape %s" % (args.attribute, list(x.shape))) from None

@@ -107,7 +107,8 @@ def graph_of(net: nn.Module, training: bool) -> fx.Graph:
     tracer = Tracer()
     net.train(training)
     try:
-        return tracer.trace(net, concrete_args=defaults_of(net) or None)
+        with torch.enable_grad():
+            return tracer.trace(net, concrete_args=defaults_of(net) or None)
     finally:
         net.eval()
 

@@ -113,6 +113,16 @@ NETWORKS = textwrap.dedent("""\
             return self.head(x.add(x))
 
 
+    class InPlace(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Conv2d(2, 2, 1)
+
+        def forward(self, x):
+            x += self.a(x)
+            return F.relu(x, True)
+
+
     logistic = nn.Linear(20, 4)
     relu_only = nn.Sequential(nn.Linear(5, 5), nn.ReLU())
     """)
@@ -137,6 +147,7 @@ GOOD = {
         [],
         "conv2d relu maxpool2d conv2d relu add avgpool2d dropout avgpool2d flatten dropout add linear",
     ),
+    "InPlace": ("2,6,6", ["--loss", "mse"], "conv2d add relu"),
     "logistic": ("20", ["--classes", "4"], "linear"),
     "relu_only": ("5", [], "linear relu"),
 }
