@@ -30,7 +30,8 @@ void after_decide(struct after *out, const struct job_spec *spec, const struct a
 
 /* An evaluation that has ended. */
 struct after_evaluation {
-	const char *reason; /* why it was made, as after_decide said it; "" of a job that does nothing else */
+	const char *
+	    reason; /* why it was made, as after_decide said it; "" of a job that does nothing else */
 	uint32_t reports, quorum;
 	bool known; /* there is a figure */
 };

@@ -7,8 +7,8 @@
 #define MODEL_SHOWN 12
 
 /* In the order of a document that people write. */
-static const char *const kept[] = {"tensors", "trainer", "params", "data", "local", "select",
-    "priority", "upload"};
+static const char *const kept[] = {
+    "tensors", "trainer", "params", "data", "local", "select", "priority", "upload"};
 
 static struct json *
 named(const struct cmd_evaluation *v)

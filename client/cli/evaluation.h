@@ -9,7 +9,8 @@
 struct cmd_evaluation {
 	const struct json *like; /* a job's document */
 	const char *model; /* its id in hex */
-	const char *name; /* of the new job; NULL: that of `like`, "-evaluate-" and the beginning of the model's id */
+	const char *
+	    name; /* of the new job; NULL: that of `like`, "-evaluate-" and the beginning of the model's id */
 	uint64_t goal; /* reports wanted, and needed; 0: as in `like` */
 };
 

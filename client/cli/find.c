@@ -134,8 +134,7 @@ cmd_find(struct cmd_admin *a, enum cmd_find_kind kind, const char *word, char id
 }
 
 enum err
-cmd_find_model(struct cmd_admin *a, const char *word, char id[CMD_FIND_ID],
-    struct why *why)
+cmd_find_model(struct cmd_admin *a, const char *word, char id[CMD_FIND_ID], struct why *why)
 {
 	char job[CMD_FIND_ID], path[96];
 	struct json *doc = NULL;

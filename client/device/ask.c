@@ -47,7 +47,8 @@ put_loop(struct offer *o, const struct rivulet_options *options, struct why *why
 	    options->examples < 1)
 		return err_set(why, ERR_INVALID, "trainer, data and examples belong together");
 	if (options->kinds >> TASK_UNKNOWN)
-		return err_set(why, ERR_INVALID, "kinds has a kind that this library does not know");
+		return err_set(
+		    why, ERR_INVALID, "kinds has a kind that this library does not know");
 	if (options->kinds & 1u << RIVULET_EVALUATE)
 		strcpy(o->evaluators[o->evaluator_count++], trainer);
 	if (options->kinds == 0 || options->kinds & 1u << RIVULET_TRAIN)

@@ -96,8 +96,8 @@ call_of(struct transfer *c)
 
 	bool evaluates = manifest_kind(&entry->manifest) == TASK_EVALUATE;
 
-	snprintf(c->path, sizeof(c->path), evaluates ? "/v1/tasks/%.32s/report" : "/v1/deltas/%.32s",
-	    c->u->task);
+	snprintf(c->path, sizeof(c->path),
+	    evaluates ? "/v1/tasks/%.32s/report" : "/v1/deltas/%.32s", c->u->task);
 	header(c->manifest, sizeof(c->manifest), "Rivulet-Manifest", entry->raw, MANIFEST_LEN);
 	c->headers[0] = c->manifest;
 	c->headers[1] = "Content-Type: application/octet-stream";

@@ -239,8 +239,7 @@ fill(struct task_directory *d, const struct task_directory_options *from, struct
 	    .local = local,
 	    .variates = variates};
 	/* Of an external set nothing was read. */
-	enum err e =
-	    from->train->dims > 0 ? give_examples(d, from, examples, why) : ERR_OK;
+	enum err e = from->train->dims > 0 ? give_examples(d, from, examples, why) : ERR_OK;
 
 	if (!e)
 		e = give_base(d, from->work, base, why);

@@ -14,7 +14,7 @@ struct tensors_file {
 	struct tensors_file_part {
 		const void *data; /* not owned; NULL: */
 		struct tensors_file_rows rows;
-	} *parts; /* of each tensor */
+	} * parts; /* of each tensor */
 };
 
 /* For at most `most` tensors. ERR_NOMEM. */

@@ -111,8 +111,8 @@ sign_manifest(struct delta *out, const struct manifest *m, const struct key *key
 }
 
 enum err
-delta_evaluation(struct delta *out, const struct delta_facts *facts, const struct key *key,
-    struct why *why)
+delta_evaluation(
+    struct delta *out, const struct delta_facts *facts, const struct key *key, struct why *why)
 {
 	struct manifest m = {.round = facts->task->round,
 	    .examples = facts->examples,

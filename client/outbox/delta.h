@@ -35,8 +35,8 @@ ERR_MUST_USE enum err delta_make(struct delta *out, const struct delta_facts *fa
     const float *values, const float *second, uint64_t elements, const struct key *key,
     struct why *why);
 /* Of a task that evaluates: a manifest, and nothing beside the report, which facts->report is. ERR_INVALID without one. */
-ERR_MUST_USE enum err delta_evaluation(struct delta *out, const struct delta_facts *facts,
-    const struct key *key, struct why *why);
+ERR_MUST_USE enum err delta_evaluation(
+    struct delta *out, const struct delta_facts *facts, const struct key *key, struct why *why);
 /* The second vector as who gets the delta decodes it: `elements` floats. ERR_INVALID if there is none. */
 ERR_MUST_USE enum err delta_second(const struct delta *d, float *out);
 void delta_deinit(struct delta *d);

@@ -105,8 +105,8 @@ show_main(int argc, char **argv)
 	bool json = false;
 	const struct cmd_option table[] = {
 	    {"json", 0, NULL, "print JSON", NULL, &json}, {NULL, 0, NULL, NULL, NULL, NULL}};
-	const struct cmd_usage usage = {"data show FILE [--json]",
-	    "What is in a packed set. Its hash is checked.", 1, 1};
+	const struct cmd_usage usage = {
+	    "data show FILE [--json]", "What is in a packed set. Its hash is checked.", 1, 1};
 	struct cmd_words words;
 	struct packed p;
 	struct why why;
@@ -136,8 +136,7 @@ read_size(const char *text, uint32_t *height, uint32_t *width, struct why *why)
 		return err_set(why, ERR_INVALID, "--size wants HEIGHTxWIDTH, as 32x32");
 	snprintf(first, sizeof(first), "%.*s", (int)(x - text), text);
 	if (!num_u64(first, SIDE_MAX, &h) || !num_u64(x + 1, SIDE_MAX, &w) || h < 1 || w < 1)
-		return err_set(
-		    why, ERR_INVALID, "--size wants two numbers from 1 to %d", SIDE_MAX);
+		return err_set(why, ERR_INVALID, "--size wants two numbers from 1 to %d", SIDE_MAX);
 	*height = (uint32_t)h;
 	*width = (uint32_t)w;
 	return ERR_OK;
@@ -156,12 +155,11 @@ read_word(const char *option, const char *text, const char *const *words, int *o
 }
 
 static enum err
-pack_csv(struct packed *p, uint8_t hash[32], const char *file, const struct choice *c,
-    struct why *why)
+pack_csv(
+    struct packed *p, uint8_t hash[32], const char *file, const struct choice *c, struct why *why)
 {
 	int separator = DATA_GUESS, header = DATA_HEADER_GUESS;
-	enum err e =
-	    read_word("separator", c->separator, data_source_separators, &separator, why);
+	enum err e = read_word("separator", c->separator, data_source_separators, &separator, why);
 
 	if (!e)
 		e = read_word("header", c->header, data_source_headers, &header, why);
@@ -182,7 +180,9 @@ pack(struct packed *p, uint8_t hash[32], const char *from, const struct choice *
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	struct pack_pictures pictures = {.folder = from,
 	    .grey = c->grey,
-	    .decoders = cores < 1 ? 1 : cores > 16 ? 16 : (unsigned)cores};
+	    .decoders = cores < 1 ? 1
+		: cores > 16	  ? 16
+				  : (unsigned)cores};
 	struct stat st;
 	enum err e = ERR_OK;
 
@@ -210,8 +210,7 @@ pack_main(int argc, char **argv)
 	    {"separator", 0, "WORD", "table: comma, semicolon or tab", &c.separator, NULL},
 	    {"header", 0, "WORD", "table: yes or no", &c.header, NULL},
 	    {"missing", 0, "WORD", "table: skip, or a number", &c.missing, NULL},
-	    {"regression", 0, NULL, "table: the label is a number to predict", NULL,
-		&c.regression},
+	    {"regression", 0, NULL, "table: the label is a number to predict", NULL, &c.regression},
 	    {"json", 0, NULL, "print JSON", NULL, &c.json},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};

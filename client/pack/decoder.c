@@ -60,8 +60,8 @@ decode(const struct decoder_options *o, const char *path, struct answer *a, uint
 	a->size[0] = image.channels;
 	a->size[1] = o->height ? o->height : image.height;
 	a->size[2] = o->width ? o->width : image.width;
-	*pixels = num_mul((size_t)a->size[1] * a->size[2], image.channels, &bytes) ? malloc(bytes)
-										   : NULL;
+	*pixels =
+	    num_mul((size_t)a->size[1] * a->size[2], image.channels, &bytes) ? malloc(bytes) : NULL;
 	if (*pixels)
 		image_fit(&image, a->size[2], a->size[1], *pixels);
 	else
@@ -104,7 +104,7 @@ give_up_rights(const struct decoder_options *o)
 static void
 child(const struct decoder_options *o, int fd)
 {
-	const struct folder *f = o->folder;
+	const struct class_folder *f = o->folder;
 
 	/* A reader that is gone is the end, by EPIPE. */
 	signal(SIGPIPE, SIG_IGN);
@@ -114,8 +114,7 @@ child(const struct decoder_options *o, int fd)
 		uint8_t *pixels = NULL;
 		a.e = decode(o, f->files[i].path, &a, &pixels);
 		bool ok = put(fd, &a, sizeof(a)) &&
-		    (a.e ||
-			put(fd, pixels, (size_t)a.size[0] * a.size[1] * (size_t)a.size[2]));
+		    (a.e || put(fd, pixels, (size_t)a.size[0] * a.size[1] * (size_t)a.size[2]));
 		free(pixels);
 		if (!ok || a.e)
 			break;
@@ -199,7 +198,8 @@ ended(struct decoder *d, enum err e, const char *path, struct why *why)
 	int status = 0;
 
 	if (e == ERR_TIMEOUT)
-		return err_set(why, e, "%.160s: decoding took longer than %.0f s", path, d->seconds);
+		return err_set(
+		    why, e, "%.160s: decoding took longer than %.0f s", path, d->seconds);
 	if (waitpid(d->pid, &status, 0) == d->pid) {
 		close(d->fd);
 		d->pid = 0;

@@ -4,15 +4,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "class_folder.h"
 #include "err.h"
-#include "folder.h"
 
 /*
  * A process of its own that decodes pictures one after the other: what a picture does to a decoder is that process's end, and the reason
  * names the picture. It may read files, and nothing else; its memory and the time for each picture are limited.
  */
 struct decoder_options {
-	const struct folder *folder;
+	const struct class_folder *folder;
 	const char *path; /* the folder: nothing outside it is read */
 	size_t first, step; /* it decodes files first, first + step, ... */
 	uint32_t width, height; /* 0: as they are */

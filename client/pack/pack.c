@@ -16,7 +16,7 @@
 
 struct pictures {
 	const struct pack_pictures *from;
-	struct folder folder;
+	struct class_folder folder;
 	struct decoder decoders[DECODERS_MAX];
 	size_t count;
 	uint8_t *pixels;
@@ -49,8 +49,8 @@ take_picture(struct pictures *p, size_t i, struct why *why)
 {
 	const char *path = p->folder.files[i].path;
 	uint32_t size[3];
-	enum err e = decoder_next(
-	    &p->decoders[i % p->count], path, size, &p->pixels, &p->room, why);
+	enum err e =
+	    decoder_next(&p->decoders[i % p->count], path, size, &p->pixels, &p->room, why);
 
 	if (e)
 		return e;
@@ -65,8 +65,7 @@ take_picture(struct pictures *p, size_t i, struct why *why)
 }
 
 static enum err
-finish_pictures(
-    struct pictures *p, struct packed *made, uint8_t hash[32], struct why *why)
+finish_pictures(struct pictures *p, struct packed *made, uint8_t hash[32], struct why *why)
 {
 	size_t n = p->folder.count;
 	int32_t *labels = malloc(n * sizeof(*labels));
@@ -93,7 +92,7 @@ pack_pictures(struct packed *made, uint8_t hash[32], const char *out,
     const struct pack_pictures *from, struct why *why)
 {
 	struct pictures p = {.from = from, .file = {.fd = -1}};
-	enum err e = folder_list(&p.folder, from->folder, why);
+	enum err e = class_folder_list(&p.folder, from->folder, why);
 
 	if (!e)
 		e = packed_file_open(&p.file, out, why);
@@ -106,7 +105,7 @@ pack_pictures(struct packed *made, uint8_t hash[32], const char *out,
 	for (size_t i = 0; i < DECODERS_MAX; i++)
 		decoder_stop(&p.decoders[i]);
 	packed_file_close(&p.file);
-	folder_deinit(&p.folder);
+	class_folder_deinit(&p.folder);
 	free(p.pixels);
 	return e;
 }
@@ -142,8 +141,8 @@ count_groups(const int32_t *groups, size_t n)
 }
 
 static enum err
-write_table(struct packed_file *f, struct packed *made, uint8_t hash[32], const struct file_map *csv,
-    const struct csv_form *how, struct why *why)
+write_table(struct packed_file *f, struct packed *made, uint8_t hash[32],
+    const struct file_map *csv, const struct csv_form *how, struct why *why)
 {
 	struct dataset d = {0};
 	int32_t *groups = NULL;
@@ -207,9 +206,9 @@ pack_show(struct packed *out, char **names, uint8_t hash[32], const char *file, 
 		e = packed_file_hash(hash, map.data, map.len);
 	if (!e && memcmp(hash, map.data + PACKED_HASH_AT, 32) != 0)
 		e = err_set(&inner, ERR_CORRUPT, "its bytes have another hash than its head says");
-	*names = e ? NULL
-		   : strndup((const char *)map.data + packed_names_at(out),
-			 (size_t)out->names_bytes);
+	*names = e
+	    ? NULL
+	    : strndup((const char *)map.data + packed_names_at(out), (size_t)out->names_bytes);
 	if (!e && !*names)
 		e = err_set(&inner, ERR_NOMEM, "no memory for the class names");
 	file_unmap(&map);

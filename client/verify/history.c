@@ -294,8 +294,8 @@ check_signature(struct cmd_verify_history *h, const struct record_detail *d,
 
 /* Those of a round that evaluates have no delta, all others one. */
 static enum err
-check_manifests(struct cmd_verify_history *h, const struct cmd_verify_round *r,
-    enum task_kind kind, struct why *why)
+check_manifests(struct cmd_verify_history *h, const struct cmd_verify_round *r, enum task_kind kind,
+    struct why *why)
 {
 	uint8_t before[32] = {0};
 	uint64_t examples = 0;
@@ -395,8 +395,7 @@ read_evaluation(struct cmd_verify_round *r, const struct cmd_verify_entry *e)
 }
 
 static enum err
-add_evaluation(
-    struct cmd_verify_history *h, const struct cmd_verify_entry *e, struct why *why)
+add_evaluation(struct cmd_verify_history *h, const struct cmd_verify_entry *e, struct why *why)
 {
 	struct cmd_verify_round r;
 

@@ -240,8 +240,8 @@ check_kind(const struct delta *d, struct why *why)
 
 	if (evaluates == (d->kind == TASK_EVALUATE))
 		return PROBLEM_NONE;
-	err_set(why, ERR_INVALID, "this request is for manifests of kind %s",
-	    task_kind_name(d->kind));
+	err_set(
+	    why, ERR_INVALID, "this request is for manifests of kind %s", task_kind_name(d->kind));
 	return PROBLEM_WRONG_KIND;
 }
 

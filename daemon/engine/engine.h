@@ -179,7 +179,8 @@ struct engine_fold {
 	uint64_t bytes_down;
 	/* Above 0: so many devices found the base to give none, and the round has failed. */
 	uint32_t no_numbers;
-	bool lacks; /* fewer reports than the quorum: so it is with an evaluation whose deadline is over */
+	bool
+	    lacks; /* fewer reports than the quorum: so it is with an evaluation whose deadline is over */
 	struct schedule_state schedule; /* before this round */
 	struct best best; /* likewise */
 };

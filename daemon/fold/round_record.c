@@ -145,12 +145,11 @@ round_record_append(struct store_db *db, const struct fold *w, struct why *why)
 		    all.rows[i].device, all.rows[i].manifest, sizeof(all.rows[i].manifest)};
 	if (!e)
 		e = audit_append(db, w->services,
-		    &(struct audit_event){
-			.event = event,
+		    &(struct audit_event){.event = event,
 			.job = w->f->job_id,
 			.round = w->f->row.round,
-			.facts = event == RECORD_ROUND_EVALUATED ? evaluation_facts(w)
-								  : round_facts(w),
+			.facts =
+			    event == RECORD_ROUND_EVALUATED ? evaluation_facts(w) : round_facts(w),
 			.items = items,
 			.item_count = all.count},
 		    why);

@@ -19,8 +19,8 @@ image_room(struct image *out, uint64_t most_pixels, struct why *why)
 		return err_set(why, ERR_INVALID, "the picture has no pixels");
 	if (out->width > IMAGE_SIDE_MAX || out->height > IMAGE_SIDE_MAX || pixels > most_pixels)
 		return err_set(why, ERR_LIMIT,
-		    "the header claims %u x %u pixels, more than %llu are not decoded",
-		    out->width, out->height, (unsigned long long)most_pixels);
+		    "the header claims %u x %u pixels, more than %llu are not decoded", out->width,
+		    out->height, (unsigned long long)most_pixels);
 	out->pixels = malloc((size_t)pixels * out->channels);
 	return out->pixels ? ERR_OK : err_set(why, ERR_NOMEM, "no memory for the picture");
 }

@@ -57,7 +57,8 @@ shift(const struct picture *p, long down, long right)
 	for (size_t c = 0; c < p->channels; c++)
 		for (long y = 0; y < height && to > from; y++)
 			if (y + down >= 0 && y + down < height)
-				memcpy(p->x + c * plane + (size_t)((y + down) * width + from + right),
+				memcpy(
+				    p->x + c * plane + (size_t)((y + down) * width + from + right),
 				    p->scratch + c * plane + (size_t)(y * width + from),
 				    (size_t)(to - from) * sizeof(float));
 }

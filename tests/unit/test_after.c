@@ -98,7 +98,8 @@ the_last_is_evaluated(void **state)
 	    {"the last", 10, NEXT, true, true, false, 0.5, true, JOB_UNKNOWN, "all rounds done"},
 	    {"target", 3, NEXT, true, true, false, 0.9, true, JOB_UNKNOWN, "target reached"},
 	    {"nobody evaluates", 10, NEXT, true, false, false, 0.5, false, JOB_DONE,
-		"all rounds done; its last model has no figure: fewer devices than the quorum evaluate"},
+		"all rounds done; its last model has no figure: fewer devices than the quorum "
+		"evaluate"},
 	    {"the guard goes back to a model with a figure", 10, NEXT, true, true, true, 0.5, false,
 		JOB_DONE, "all rounds done; the last were bad"},
 	    {"the last failed: its base has a figure", 10, NEXT, false, true, false, NAN, false,
@@ -141,7 +142,8 @@ what_an_evaluation_ends_with(void **state)
 	    {{"all rounds done", 2, 2, true}, "", "all rounds done"},
 	    {{"", 2, 2, true}, "", "evaluated"},
 	    {{"target reached", 0, 2, false}, "no device reported before the deadline",
-		"target reached; its last model has no figure: no device reported before the deadline"},
+		"target reached; its last model has no figure: no device reported before the "
+		"deadline"},
 	    {{"", 1, 2, false}, "1 of 2 reports before the deadline",
 		"not evaluated: 1 of 2 reports before the deadline"},
 	    {{"", 2, 2, false}, "the reports hold too few figures",

@@ -73,9 +73,8 @@ crops(void **state)
 					    from_x = i % WIDTH - right;
 					bool inside = from_y >= 0 && from_y < HEIGHT &&
 					    from_x >= 0 && from_x < WIDTH;
-					float want = inside
-					    ? plain[c * PLANE + from_y * WIDTH + from_x]
-					    : 0;
+					float want =
+					    inside ? plain[c * PLANE + from_y * WIDTH + from_x] : 0;
 					same = same && x[i] == want;
 				}
 				found += same;

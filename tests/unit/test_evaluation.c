@@ -213,7 +213,9 @@ agents_that_do_not_evaluate(void **state)
 	submit(c, plain, job);
 	first_round(c);
 	await_state(c, job, "done");
-	reason_is(c, job, "all rounds done; its last model has no figure: fewer devices than the quorum evaluate");
+	reason_is(c, job,
+	    "all rounds done; its last model has no figure: fewer devices than the quorum "
+	    "evaluate");
 	metric_is(c, job, 0, 0.6);
 	assert_int_equal(job_number(c, job, "round"), 1);
 	/* One that evaluates has asked. */
@@ -228,10 +230,10 @@ agents_that_do_not_evaluate(void **state)
 	assert_string_equal(ask(c, 4, &t), "old-agent");
 	await_state(c, job, "done");
 	reason_is(c, job,
-	    "all rounds done; its last model has no figure: no device reported before the deadline");
+	    "all rounds done; its last model has no figure: no device reported before the "
+	    "deadline");
 	metric_is(c, job, 0, 0.6);
-	assert_string_equal(
-	    round_row(c, job, 2).reason, "no device reported before the deadline");
+	assert_string_equal(round_row(c, job, 2).reason, "no device reported before the deadline");
 	assert_int_equal(round_row(c, job, 2).state, OUTCOME_EVALUATED);
 }
 
@@ -378,8 +380,8 @@ wrong_kinds(void **state)
 	assert_int_equal(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
 	    PROBLEM_TOO_MANY_EXAMPLES);
 	m.examples = 100;
-	assert_int_equal(engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
-	    PROBLEM_NONE);
+	assert_int_equal(
+	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
 	/* Another number than the manifest says, a loss below zero, no figures at all. */
 	assert_int_equal(engine_claim_report(&claim, &r, &c->why), PROBLEM_BAD_REPORT);
 	r.eval_examples = 100;
@@ -450,9 +452,12 @@ a_job_that_only_evaluates(void **state)
 	await_state(c, job, "done");
 	hex_encode(model, round_row(c, job, 1).model, 32);
 	snprintf(text, sizeof(text),
-	    "{\"name\":\"alone\",\"kind\":\"evaluate\",\"seed\":3,\"model\":{\"layers\":[{\"type\":\"linear\","
-	    "\"name\":\"fc\",\"out\":2}],\"loss\":\"cross_entropy\",\"init\":\"%s\"},\"data\":{\"name\":\"d\","
-	    "\"shape\":[4],\"classes\":2},\"local\":{\"optimizer\":{\"rate\":0.1}},\"evaluate\":{\"by\":"
+	    "{\"name\":\"alone\",\"kind\":\"evaluate\",\"seed\":3,\"model\":{\"layers\":[{\"type\":"
+	    "\"linear\","
+	    "\"name\":\"fc\",\"out\":2}],\"loss\":\"cross_entropy\",\"init\":\"%s\"},\"data\":{"
+	    "\"name\":\"d\","
+	    "\"shape\":[4],\"classes\":2},\"local\":{\"optimizer\":{\"rate\":0.1}},\"evaluate\":{"
+	    "\"by\":"
 	    "\"devices\"},\"round\":{" TWO "}}",
 	    model);
 	submit(c, text, other);
@@ -492,9 +497,11 @@ a_deadline_of_its_own(void **state)
 
 	can_evaluate(c);
 	submit(c,
-	    "{\"name\":\"own\",\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\",\"out\":2}],"
+	    "{\"name\":\"own\",\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\",\"out\":"
+	    "2}],"
 	    "\"loss\":\"cross_entropy\"},\"data\":{\"name\":\"d\",\"shape\":[4],\"classes\":2,"
-	    "\"validation\":0.1},\"local\":{\"optimizer\":{\"rate\":0.1}},\"evaluate\":{\"by\":\"devices\","
+	    "\"validation\":0.1},\"local\":{\"optimizer\":{\"rate\":0.1}},\"evaluate\":{\"by\":"
+	    "\"devices\","
 	    "\"deadline_s\":0.2},\"round\":{" TWO ",\"deadline_s\":3600},\"stop\":{\"rounds\":1}}",
 	    job);
 	c->offer.feature_count = 0;
@@ -504,7 +511,8 @@ a_deadline_of_its_own(void **state)
 	first_round(c);
 	await_state(c, job, "done");
 	reason_is(c, job,
-	    "all rounds done; its last model has no figure: no device reported before the deadline");
+	    "all rounds done; its last model has no figure: no device reported before the "
+	    "deadline");
 }
 
 int

@@ -199,7 +199,8 @@ test_evaluation(void **state)
 		const char *init, *more, *reason;
 	} cases[] = {
 	    {",\"init\":\"" HEX64 "\"", "", NULL},
-	    {",\"init\":\"" HEX64 "\"", ",\"evaluate\":{\"by\":\"devices\",\"deadline_s\":5}", NULL},
+	    {",\"init\":\"" HEX64 "\"", ",\"evaluate\":{\"by\":\"devices\",\"deadline_s\":5}",
+		NULL},
 	    {",\"init\":\"" HEX64 "\"", ",\"evaluate\":{\"by\":\"coordinator\"}",
 		"kind: \"evaluate\" needs \"evaluate\": {\"by\": \"devices\"}"},
 	    {"", "", "kind: \"evaluate\" needs model.init: which model it is"},
@@ -217,11 +218,15 @@ test_evaluation(void **state)
 		struct job_spec j;
 
 		snprintf(text, sizeof(text),
-		    "{\"name\":\"j\",\"kind\":\"evaluate\",\"model\":{\"layers\":[{\"type\":\"linear\","
-		    "\"out\":2}],\"loss\":\"cross_entropy\"%s},\"data\":{\"name\":\"d\",\"shape\":[4],"
-		    "\"classes\":2},\"local\":{\"optimizer\":{\"rate\":0.1},\"control_variates\":{\"devices\":"
+		    "{\"name\":\"j\",\"kind\":\"evaluate\",\"model\":{\"layers\":[{\"type\":"
+		    "\"linear\","
+		    "\"out\":2}],\"loss\":\"cross_entropy\"%s},\"data\":{\"name\":\"d\",\"shape\":["
+		    "4],"
+		    "\"classes\":2},\"local\":{\"optimizer\":{\"rate\":0.1},\"control_variates\":{"
+		    "\"devices\":"
 		    "9}},\"round\":{\"goal\":3}%s%s}",
-		    cases[i].init, strstr(cases[i].more, "evaluate") ? "" : ",\"evaluate\":{\"by\":\"devices\"}",
+		    cases[i].init,
+		    strstr(cases[i].more, "evaluate") ? "" : ",\"evaluate\":{\"by\":\"devices\"}",
 		    cases[i].more);
 		enum err e = job_parse(&j, text, strlen(text), &why);
 		if (cases[i].reason) {

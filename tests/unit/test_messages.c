@@ -376,8 +376,9 @@ static void
 test_offer_counts(void **state)
 {
 	(void)state;
-	static const char *const lists[][2] = {{"trainers", "\"a\""}, {"evaluators", "\"a\""}, {"codecs", "\"a\""},
-	    {"layers", "\"a\""}, {"held_models", "\"" HEX64 "\""}, {"unsent", "\"" HEX32 "\""},
+	static const char *const lists[][2] = {{"trainers", "\"a\""}, {"evaluators", "\"a\""},
+	    {"codecs", "\"a\""}, {"layers", "\"a\""}, {"held_models", "\"" HEX64 "\""},
+	    {"unsent", "\"" HEX32 "\""},
 	    {"data", "{\"name\":\"a\",\"examples\":1,\"classes\":[\"x\"]}"}};
 	struct why why;
 	struct buf b;

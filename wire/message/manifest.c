@@ -104,9 +104,8 @@ check_evaluation(const struct manifest *m, struct why *why)
 
 	if (m->flags != (MANIFEST_REPORT | (uint32_t)TASK_EVALUATE << MANIFEST_KIND_SHIFT))
 		return err_set(why, ERR_INVALID, "an evaluation has a report and no other flags");
-	return empty && plain
-	    ? ERR_OK
-	    : err_set(why, ERR_INVALID, "an evaluation has fields of a delta");
+	return empty && plain ? ERR_OK
+			      : err_set(why, ERR_INVALID, "an evaluation has fields of a delta");
 }
 
 static enum err

@@ -31,7 +31,8 @@ struct offer {
 	size_t data_count;
 	message_name trainers[MESSAGES_LIST_MAX];
 	size_t trainer_count;
-	message_name evaluators[MESSAGES_LIST_MAX]; /* of the trainers, those that do tasks of kind evaluate */
+	message_name evaluators
+	    [MESSAGES_LIST_MAX]; /* of the trainers, those that do tasks of kind evaluate */
 	size_t evaluator_count;
 	message_name codecs[MESSAGES_LIST_MAX];
 	size_t codec_count;

@@ -1,5 +1,5 @@
-#ifndef FOLDER_H
-#define FOLDER_H
+#ifndef CLASS_FOLDER_H
+#define CLASS_FOLDER_H
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,21 +9,22 @@
 /*
  * A folder with a folder per class: what is in it, in the order of names by their bytes. Names that begin with a dot do not count.
  */
-#define FOLDER_FILES_MAX 10000000u
+#define CLASS_FOLDER_FILES_MAX 10000000u
 
-struct folder {
+struct class_folder {
 	struct buf names; /* of the classes, each ended by a line feed */
 	size_t classes;
-	struct folder_file {
+	struct class_folder_file {
 		char *path; /* owned */
 		uint32_t class;
-	} *files;
+	} * files;
 	size_t count, room;
 };
 
 /* ERR_INVALID if there are no classes, too many, a class without files, something else than folders and files, or a name with a
- * control character. Blocks on the disk. folder_deinit in either case. */
-ERR_MUST_USE enum err folder_list(struct folder *out, const char *path, struct why *why);
-void folder_deinit(struct folder *f);
+ * control character. Blocks on the disk. class_folder_deinit in either case. */
+ERR_MUST_USE enum err class_folder_list(
+    struct class_folder *out, const char *path, struct why *why);
+void class_folder_deinit(struct class_folder *f);
 
 #endif

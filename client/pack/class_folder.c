@@ -1,4 +1,4 @@
-#include "folder.h"
+#include "class_folder.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -12,13 +12,13 @@
 #include "packed.h"
 
 void
-folder_deinit(struct folder *f)
+class_folder_deinit(struct class_folder *f)
 {
 	for (size_t i = 0; i < f->count; i++)
 		free(f->files[i].path);
 	free(f->files);
 	buf_deinit(&f->names);
-	*f = (struct folder){.count = 0};
+	*f = (struct class_folder){.count = 0};
 }
 
 static int
@@ -45,8 +45,8 @@ has_control(const char *name)
 
 /* Calls `each` for every entry. */
 static enum err
-walk(struct folder *f, const char *path,
-    enum err (*each)(struct folder *f, const char *path, const char *name, struct why *why),
+walk(struct class_folder *f, const char *path,
+    enum err (*each)(struct class_folder *f, const char *path, const char *name, struct why *why),
     struct why *why)
 {
 	struct dirent **entries = NULL;
@@ -60,8 +60,8 @@ walk(struct folder *f, const char *path,
 		if (!e && (len < 0 || (size_t)len >= sizeof(full)))
 			e = err_set(why, ERR_LIMIT, "%.200s: the path is too long", path);
 		if (!e && has_control(name))
-			e = err_set(why, ERR_INVALID,
-			    "%.200s: a name in it has a control character", path);
+			e = err_set(
+			    why, ERR_INVALID, "%.200s: a name in it has a control character", path);
 		if (!e)
 			e = each(f, full, name, why);
 		free(entries[i]);
@@ -71,7 +71,7 @@ walk(struct folder *f, const char *path,
 }
 
 static enum err
-add_file(struct folder *f, const char *path, const char *name, struct why *why)
+add_file(struct class_folder *f, const char *path, const char *name, struct why *why)
 {
 	struct stat st;
 
@@ -80,8 +80,8 @@ add_file(struct folder *f, const char *path, const char *name, struct why *why)
 		return err_errno(why, "look at %s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(why, ERR_INVALID, "%.200s is not a regular file", path);
-	if (f->count == FOLDER_FILES_MAX)
-		return err_set(why, ERR_LIMIT, "more than %u files", FOLDER_FILES_MAX);
+	if (f->count == CLASS_FOLDER_FILES_MAX)
+		return err_set(why, ERR_LIMIT, "more than %u files", CLASS_FOLDER_FILES_MAX);
 	void *grown = bytes_grow(f->files, f->count, &f->room, sizeof(*f->files));
 	char *copy = grown ? strdup(path) : NULL;
 	if (grown)
@@ -89,12 +89,12 @@ add_file(struct folder *f, const char *path, const char *name, struct why *why)
 	if (!copy)
 		return err_set(why, ERR_NOMEM, "no memory for the names of files");
 	f->files[f->count++] =
-	    (struct folder_file){.path = copy, .class = (uint32_t)(f->classes - 1)};
+	    (struct class_folder_file){.path = copy, .class = (uint32_t)(f->classes - 1)};
 	return ERR_OK;
 }
 
 static enum err
-add_class(struct folder *f, const char *path, const char *name, struct why *why)
+add_class(struct class_folder *f, const char *path, const char *name, struct why *why)
 {
 	size_t before = f->count;
 	struct stat st;
@@ -114,9 +114,9 @@ add_class(struct folder *f, const char *path, const char *name, struct why *why)
 }
 
 enum err
-folder_list(struct folder *out, const char *path, struct why *why)
+class_folder_list(struct class_folder *out, const char *path, struct why *why)
 {
-	*out = (struct folder){.count = 0};
+	*out = (struct class_folder){.count = 0};
 	buf_init(&out->names, PACKED_NAMES_MAX);
 	enum err e = walk(out, path, add_class, why);
 	if (!e && out->count == 0)
