@@ -59,6 +59,21 @@ find_chosen(
 	return e;
 }
 
+static bool
+one_is_meant(const struct chosen *c)
+{
+	if (c->round && c->best)
+		cmd_print_error("only one of --round and --best");
+	return !c->round || !c->best;
+}
+
+static enum err
+choose(struct cmd_admin *a, const char *word, const struct chosen *c, char id[65], struct why *why)
+{
+	return c->round || c->best ? find_chosen(a, word, c, id, why)
+				   : cmd_find_model(a, word, id, why);
+}
+
 static enum err
 download(struct cmd_admin *a, const char *id, int fd, struct hash *hash, struct why *why)
 {
@@ -133,14 +148,11 @@ model_get(int argc, char **argv)
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
-	if (chosen.round && chosen.best) {
-		fprintf(stderr, "rivulet: only one of --round and --best\n");
+	if (!one_is_meant(&chosen))
 		return CMD_USAGE;
-	}
 	enum err e = cmd_admin_open(&a, &why);
 	if (!e)
-		e = chosen.round || chosen.best ? find_chosen(&a, words.words[0], &chosen, id, &why)
-						: cmd_find_model(&a, words.words[0], id, &why);
+		e = choose(&a, words.words[0], &chosen, id, &why);
 	if (!e && !file) {
 		snprintf(name, sizeof(name), "%.12s.safetensors", id);
 		file = name;
@@ -405,42 +417,49 @@ fetch_recipe(struct cmd_admin *a, const char *word, struct recipe *out, struct w
 	return e;
 }
 
+struct export_words {
+	const char *word, *to, *job_file;
+	struct chosen chosen;
+};
+
 /* Of the model in a file if there is one of that name, else of one that the coordinator has. */
 static enum err
-export_model(struct cmd_admin *a, const char *word, const struct recipe *r, const char *name,
-    const char *to, struct why *why)
+export_model(struct cmd_admin *a, const struct export_words *w, const struct recipe *r,
+    const char *name, struct why *why)
 {
 	char id[65], temp[PATH_MAX];
-	int n = snprintf(temp, sizeof(temp), "%s.model", to);
+	int n = snprintf(temp, sizeof(temp), "%s.model", w->to);
 
-	if (access(word, F_OK) == 0)
-		return cmd_export_onnx(r, name, word, to, why);
+	if (access(w->word, F_OK) == 0)
+		return cmd_export_onnx(r, name, w->word, w->to, why);
 	if (n < 0 || (size_t)n >= sizeof(temp))
-		return err_set(why, ERR_LIMIT, "cannot write %.100s", to);
-	enum err e = cmd_find_model(a, word, id, why);
+		return err_set(why, ERR_LIMIT, "cannot write %.100s", w->to);
+	enum err e = choose(a, w->word, &w->chosen, id, why);
 	if (!e)
 		e = get(a, id, temp, why);
 	if (e)
 		return e;
-	e = cmd_export_onnx(r, name, temp, to, why);
+	e = cmd_export_onnx(r, name, temp, w->to, why);
 	unlink(temp);
 	return e;
 }
 
-struct export_words {
-	const char *word, *to, *job_file;
-};
+static enum err
+export_onnx(struct cmd_admin *a, const struct export_words *w, struct why *why)
+{
+	struct job_spec job = {.name = ""};
+	bool here = access(w->word, F_OK) == 0;
 
-static enum err export(struct cmd_admin *a, const struct export_words *w, struct why *why) {
-	struct job_spec job = {.name = ""}; bool here = access(w->word, F_OK) == 0;
-
-	if (here && !w->job_file) return err_set(
-	    why, ERR_INVALID, "%.100s is a file: --job FILE says which network it is of", w->word);
+	if (here && !w->job_file)
+		return err_set(why, ERR_INVALID,
+		    "%.100s is a file: --job FILE says which network it is of", w->word);
 	enum err e = here ? ERR_OK : cmd_admin_open(a, why);
-	if (!e && w->job_file) e = cmd_network_read_job(&job, w->job_file, why);
-	else if (!e) e = fetch_recipe(a, w->word, &job.recipe, why);
+	if (!e && w->job_file)
+		e = cmd_network_read_job(&job, w->job_file, why);
+	else if (!e)
+		e = fetch_recipe(a, w->word, &job.recipe, why);
 	if (!e)
-	    e = export_model(a, w->word, &job.recipe, *job.name ? job.name : w->word, w->to, why);
+		e = export_model(a, w, &job.recipe, *job.name ? job.name : w->word, why);
 	job_deinit(&job);
 	return e;
 }
@@ -452,13 +471,15 @@ model_export(int argc, char **argv)
 	struct export_words w = {.word = NULL};
 	const struct cmd_option table[] = {
 	    {"onnx", 0, "FILE", "where to", &w.to, NULL},
+	    {"round", 0, "N", "the model that round N of the job made", &w.chosen.round, NULL},
+	    {"best", 0, NULL, "the job's best model by its monitor", NULL, &w.chosen.best},
 	    {"job", 0, "FILE", "the job document (default: of the job on the coordinator)",
 		&w.job_file, NULL},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
-	    "model export JOB|MODEL|FILE --onnx FILE [--job JOBFILE] " CMD_ADMIN_USAGE,
+	const struct cmd_usage usage = {"model export JOB|MODEL|FILE --onnx FILE [--round N | "
+					"--best] [--job JOBFILE] " CMD_ADMIN_USAGE,
 	    "Writes a model of built-in layers as an ONNX file, opset 13, with the job's "
 	    "normalisation in front.",
 	    1, 1};
@@ -473,7 +494,9 @@ model_export(int argc, char **argv)
 		cmd_print_error("model export wants --onnx FILE");
 		return CMD_USAGE;
 	}
-	enum err e = export(&a, &w, &why);
+	if (!one_is_meant(&w.chosen))
+		return CMD_USAGE;
+	enum err e = export_onnx(&a, &w, &why);
 	if (!e && a.json) {
 		struct json *doc = json_object();
 		json_add_string(doc, "file", w.to);

@@ -67,6 +67,8 @@ says '"file": ".*/file.onnx"'
 cmp -s "$FLEET/fleet.onnx" "$FLEET/file.onnx" || fleet_fail "the same model gives different ONNX files"
 run 0 fleet_admin model export "$MODEL" --job "$FLEET/job.json" --onnx "$FLEET/id.onnx"
 cmp -s "$FLEET/fleet.onnx" "$FLEET/id.onnx" || fleet_fail "a model by its id gives another ONNX file"
+run 0 fleet_admin model export alone --round 1 --onnx "$FLEET/round.onnx"
+cmp -s "$FLEET/fleet.onnx" "$FLEET/round.onnx" || fleet_fail "the model of the last round gives another ONNX file"
 [ ! -e "$FLEET/fleet.onnx.model" ] || fleet_fail "the fetched model was left behind"
 run 0 "$RIVULET" model export "$FLEET/model.safetensors" --job "$FLEET/job.json" --onnx "$FLEET/model.onnx"
 numpy <<-'END' || fleet_fail "outputs are not those of numpy"
@@ -115,6 +117,9 @@ says 'no \[data absent\]'
 run 2 "$RIVULET" eval "$FLEET/job.json" --init "$FLEET/model.safetensors"
 run 2 "$RIVULET" eval "$FLEET/job.json" --init "$FLEET/model.safetensors" --input "$FLEET/flat" --data digits
 run 2 fleet_admin model export alone
+run 2 fleet_admin model export alone --onnx "$FLEET/x.onnx" --best --round 1
+run 3 fleet_admin model export alone --onnx "$FLEET/x.onnx" --best
+says 'no best model: nothing was measured'
 run 6 fleet_admin model export "$FLEET/model.safetensors" --onnx "$FLEET/x.onnx"
 says '--job FILE says which network'
 run 3 fleet_admin model export nobody --onnx "$FLEET/x.onnx"
