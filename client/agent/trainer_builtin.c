@@ -128,6 +128,17 @@ after_step(void *context, uint64_t done, uint64_t planned)
 	    (t->most_steps && done >= t->most_steps);
 }
 
+/* For what the job asks to be counted. */
+static enum err
+make_counts(const struct training *t, struct trainer_out *out, struct why *why)
+{
+	const struct recipe *recipe = &t->in->work->task.recipe;
+
+	return figure_set_any(&recipe->figures)
+	    ? counts_new(&out->counts, &recipe->figures, recipe->data.class_count, why)
+	    : ERR_OK;
+}
+
 /* The base of a round, before it is trained. */
 static enum err
 evaluate(const struct training *t, struct trainer_out *out, struct why *why)
@@ -135,12 +146,10 @@ evaluate(const struct training *t, struct trainer_out *out, struct why *why)
 	struct train_score score;
 	const struct recipe *recipe = &t->in->work->task.recipe;
 	struct train_config config = {.data = &recipe->data};
-	enum err e = ERR_OK;
 
 	if (recipe->evaluate_by != EVALUATE_DEVICES || t->in->validation->count == 0)
 		return ERR_OK;
-	if (figure_set_any(&recipe->figures))
-		e = counts_new(&out->counts, &recipe->figures, recipe->data.class_count, why);
+	enum err e = make_counts(t, out, why);
 	config.counts = out->counts;
 	if (!e)
 		e = train_evaluate_while(t->net, t->in->validation, &config, &score, why);
@@ -181,11 +190,15 @@ measure(const struct training *t, struct trainer_out *out, struct why *why)
 {
 	struct train_score score;
 	const struct dataset *set = measured_set(t->in);
-	const struct train_config config = {.data = &t->in->work->task.recipe.data,
+	struct train_config config = {.data = &t->in->work->task.recipe.data,
 	    .stop = is_broken_off,
 	    .context = (void *)(uintptr_t)t};
-	enum err e = train_evaluate_while(t->net, set, &config, &score, why);
+	enum err e = make_counts(t, out, why);
 
+	if (e)
+		return e;
+	config.counts = out->counts;
+	e = train_evaluate_while(t->net, set, &config, &score, why);
 	if (e == ERR_CLOSED)
 		out->abort =
 		    t->in->stop && t->in->stop(t->in->context) ? ABORT_STOPPED : ABORT_DEADLINE;
@@ -195,6 +208,7 @@ measure(const struct training *t, struct trainer_out *out, struct why *why)
 	out->report.eval_examples = out->finish.examples = set->count;
 	out->report.eval_loss = e ? (double)NAN : score.loss;
 	out->report.eval_accuracy = e ? (double)NAN : score.accuracy;
+	out->report.counts = e ? NULL : out->counts;
 	return ERR_OK;
 }
 

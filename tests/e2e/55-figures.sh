@@ -102,17 +102,17 @@ open(fleet + "/joined-images", "wb").write(struct.pack(">IIII", 0x803, len(label
 open(fleet + "/joined-labels", "wb").write(struct.pack(">II", 0x801, len(labels)) + labels)
 END
 
-# --- the same figures: devices measure a round's base, the coordinator what it makes
+# --- the same figures: devices measure a round's base, and after the last one its model; the coordinator measures what a round makes
 
 job devices "$FLEET/base.json" "{$validation, \"evaluate\": {\"by\": \"devices\", $figures}, \"keep\": {\"last\": 1, \"every\": 0}}"
 done_as devices
 JOB_DEVICES=$JOB
-job coordinator "$FLEET/base.json" "{$validation, \"evaluate\": {\"by\": \"coordinator\", \"data\": \"joined\", $figures}, \"stop\": {\"rounds\": 2}}"
+job coordinator "$FLEET/base.json" "{$validation, \"evaluate\": {\"by\": \"coordinator\", \"data\": \"joined\", $figures}, \"stop\": {\"rounds\": 3}}"
 done_as coordinator
 python3 - "$FLEET" <<'END' || fleet_fail "the figures differ"
 import json, sys
 devices, coordinator = [[r["figures"] for r in json.load(open("%s/%s.rounds" % (sys.argv[1], name)))["rounds"]] for name in ("devices", "coordinator")]
-assert len(devices) == 3 and len(coordinator) == 2, (devices, coordinator)
+assert len(devices) == 4 and len(coordinator) == 3, (devices, coordinator)
 for mine, theirs in zip(devices[1:], coordinator):
     assert mine["reports"] == 3 and theirs["reports"] == 1 and mine["examples"] == 60
     assert sum(n for _, _, n in mine["confusion"]) == 60 and len(mine["recall"]) == 10

@@ -17,7 +17,8 @@ static const struct {
 static void
 encode(struct buf *out, const struct counts *c)
 {
-	const struct report r = {.has_evaluate = true, .eval_examples = c->examples, .counts = c};
+	const struct report r = {
+	    .has_evaluate = true, .eval_examples = c->examples, .eval_loss = 1, .counts = c};
 
 	require(messages_report_encode(out, &r) == ERR_OK);
 }

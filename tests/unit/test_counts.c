@@ -57,6 +57,8 @@ there_and_back(void **state)
 	/* A report without an evaluation has none, and nobody who asks for none gets any. */
 	assert_int_equal(read(&c, &all_of_two, "{}", NULL), ERR_OK);
 	assert_null(c);
+	assert_int_equal(read(&c, &all_of_two, "{\"evaluate\":{\"examples\":5}}", NULL), ERR_OK);
+	assert_null(c);
 	assert_int_equal(
 	    read(&c, &(struct figure_set){.classes = false}, REPORT(GOOD), NULL), ERR_OK);
 	assert_null(c);

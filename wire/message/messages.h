@@ -110,7 +110,8 @@ struct report {
 ERR_MUST_USE enum err messages_report_encode(struct buf *out, const struct report *in);
 ERR_MUST_USE enum err messages_report_decode(
     struct report *out, const char *text, size_t len, struct why *why);
-/* The counts of a report's evaluation that a recipe asks for. *out is NULL if it asks for none or the report has no evaluation.
+/* The counts of a report's evaluation that a recipe asks for. *out is NULL if it asks for none, or the report has no evaluation
+ * or one that found no number.
  * ERR_INVALID names what is missing, out of range or contradicts the rest; ERR_NOMEM. The caller frees with counts_free. */
 ERR_MUST_USE enum err messages_report_counts(struct counts **out, const struct figure_set *wanted,
     size_t classes, const char *text, size_t len, struct why *why);

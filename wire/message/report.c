@@ -112,7 +112,8 @@ messages_report_counts(struct counts **out, const struct figure_set *wanted, siz
 		return e;
 	struct field root = messages_open(&tree, &reader, text, len);
 	struct field o = field_object(&root, "evaluate");
-	bool seen = field_has(&root, "evaluate");
+	/* What found no number has counted nothing, either. */
+	bool seen = field_has(&o, "loss") || field_has(&o, "accuracy");
 	if (seen)
 		counts_json_read(counts, &o);
 	json_free(tree);
