@@ -27,7 +27,8 @@ void companions_deinit(struct companions *c);
  * end of others. Does not block. */
 void companions_tend(struct companions *c);
 /* Before the task's directory is made: has the program started, if it is not there, within a back-off after a failure. Blocks for
- * that, and for the leaving of a program that was started for another job. ERR_AGAIN: stopped; else what could not be done. */
+ * that, and for the leaving of a program that was started for another job. ERR_AGAIN: stopped; ERR_TIMEOUT: the back-off
+ * is longer than the task's time; else what could not be done. */
 ERR_MUST_USE enum err companions_call(struct companions *c, const struct companion_task *t,
     struct companions_result *out, struct why *why);
 /* Gives it the task in `directory` and waits until it is done, or has failed: ERR_INVALID, ERR_NOMEM, ERR_NOTFOUND, ERR_TIMEOUT,

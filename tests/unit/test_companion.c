@@ -189,6 +189,15 @@ test_wrong(void **state)
 	}
 }
 
+/* While it waits for a task. */
+static void
+kill_it(void)
+{
+	spawner_signal(&all.items[0]->spawner, SIGKILL);
+	while (all.items[0]->course.state != COURSE_ABSENT)
+		companions_tend(&all);
+}
+
 /* After a crash the next task finds a new one, which has nothing of the old. */
 static void
 test_again(void **state)
@@ -199,6 +208,16 @@ test_again(void **state)
 	run_well();
 	run_well();
 	assert_int_equal(starts(), 2);
+	/* A task is not kept waiting for longer than it has. */
+	companions_deinit(&all);
+	companions_init(&all, &(struct companion_place){.settings = t.settings, .home = t.home});
+	run_well();
+	kill_it();
+	all.items[0]->not_before = backoff_now() + 100;
+	t.in.seconds = 50;
+	assert_int_equal(run(), ERR_TIMEOUT);
+	assert_int_equal(t.out.abort, ABORT_TRAINER_FAILED);
+	assert_non_null(strstr(why.text, "rests for"));
 	tear_down();
 }
 
