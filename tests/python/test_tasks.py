@@ -102,6 +102,28 @@ class Tasks(WithFleet):
             self.assertEqual(r["metrics"]["perplexity"], {"mean": 2.5, "reports": 1})
             self.assertEqual(r["evaluate"]["accuracy"] if r["evaluate"] else None, 0.5)
 
+    def test_evaluation(self) -> None:
+        """The last model of a job whose devices evaluate has its figure by a task of that kind."""
+        with self.assertRaisesRegex(ValueError, "kinds are of train, evaluate"):
+            next(self.tasks(kinds=("train", "test")))
+        name = self.submit(job("evaluated", evaluate={"by": "devices"}, stop={"rounds": 1}))
+        kinds = []
+        for task in self.tasks(rounds=2, kinds=("train", "evaluate")):
+            with task:
+                kinds.append(task.kind)
+                if task.kind == "train":
+                    self.work(task)
+                else:
+                    self.assertEqual(task.tensors["fc.bias"].tolist(), [0, 0])
+                    for n, loss, right in task.batches([(300, 0.5, 240), (100, 0.9, 60)]):
+                        task.step(loss, n, right)
+                self.assertTrue(task.submit())
+        self.assertEqual(kinds, ["train", "evaluate"])
+        within(20, "the job is done", lambda: self.ask("/v1/jobs/" + name)["state"] == "done")
+        metric = self.ask("/v1/jobs/" + name)["metric"]
+        self.assertEqual((metric["examples"], metric["accuracy"]), (400, 0.75))
+        self.assertAlmostEqual(metric["loss"], 0.6)
+
     def test_views_outlive_everything(self) -> None:
         self.submit(job("views", stop={"rounds": 2}))
         released: List[int] = []
