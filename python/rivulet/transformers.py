@@ -62,6 +62,7 @@ class Callback(transformers.TrainerCallback):  # type: ignore[misc,unused-ignore
     def on_train_end(self, args: Any, state: Any, control: Any, train_dataloader: Any = None, **_: Any) -> None:
         """The Trainer has logged its ``train_loss``, the mean over all steps, just before."""
         examples, planned = _examples(args, state, train_dataloader)
+        optimizer = str(getattr(args.optim, "value", args.optim))
         if self._early:
             examples = max(1, planned * state.global_step // max(1, state.max_steps))
         self._task.note(
@@ -69,7 +70,7 @@ class Callback(transformers.TrainerCallback):  # type: ignore[misc,unused-ignore
             examples=examples,
             loss=self._loss,
             partial=self._early,
-            optimizer=next((word for word, name in _OPTIMIZERS.items() if name == args.optim and word != "adam"), None),
+            optimizer=next((word for word in ("sgd", "adamw") if optimizer.startswith(word)), None),
             metrics=dict(list(self._metrics.items())[-_METRICS_MAX:]),
         )
 

@@ -143,7 +143,8 @@ OLDER = """
     if sys.argv[2] == "client_fn":
         kept = Client().to_client()
         rivulet.flower.run(lambda context: kept, data="pictures", examples=160)
-    rivulet.flower.run(Client(), data="pictures", examples=160)
+    else:
+        rivulet.flower.run(Client(), data="pictures", examples=160)
 """
 
 FAILING = """
