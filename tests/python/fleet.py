@@ -92,8 +92,8 @@ class Fleet:
         port = self.path("state", "port")
         if os.path.exists(port):
             os.unlink(port)
-        self.start("rivuletd", [RIVULETD, "--config", self.path("rivuletd.conf")])
-        within(60, "rivuletd starts", lambda: os.path.exists(port) and os.path.getsize(port) or self._check("rivuletd"))
+        self._start_daemon()
+        within(60, "rivuletd starts", lambda: os.path.exists(port) and os.path.getsize(port) or self._check_daemon())
         with open(port, encoding="ascii") as f:
             self.port = int(f.read())
 
@@ -147,9 +147,17 @@ class Fleet:
             f.write("[server]\nlisten = %s\nstate_dir = %s\n" % (listen, self.path("state")))
             f.write("admin_socket = %s\n%s\n" % (self.socket, self._settings))
 
-    def _check(self, name: str) -> None:
-        if self.processes[name].poll() is not None:
-            raise AssertionError("%s did not start: %s" % (name, self.log(name)[-2000:]))
+    def _start_daemon(self) -> None:
+        self.start("rivuletd", [RIVULETD, "--config", self.path("rivuletd.conf")])
+
+    def _check_daemon(self) -> None:
+        if self.processes["rivuletd"].poll() is None:
+            return
+        # Meanwhile the port may be the local end of somebody's connection.
+        if not self.port or "is in use by another program" not in self.log("rivuletd")[-300:]:
+            raise AssertionError("rivuletd did not start: %s" % self.log("rivuletd")[-2000:])
+        time.sleep(0.2)
+        self._start_daemon()
 
     def _call(self, name: str, command: List[str], output: Optional[str] = None) -> None:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60 * PATIENCE)

@@ -3,13 +3,15 @@ import hashlib
 import http.server
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
 import unittest
+from unittest import mock
 from typing import Any, Dict, List
 
-from fleet import PACKAGE, RIVULETD, Fleet, digits_job
+from fleet import PACKAGE, RIVULETD, TOP, Fleet, digits_job
 
 try:
     import numpy
@@ -132,6 +134,7 @@ class Rotation(unittest.TestCase):
                 fleet.end("rivuletd")
                 command = [RIVULETD, "--config", fleet.path("rivuletd.conf"), "ca", step]
                 subprocess.run(command, check=True, capture_output=True)
+                fleet.port = 0  # any will do
                 fleet.daemon()
                 tokens.append(fleet.token("after-" + step, "--access"))
                 for token in tokens:
@@ -194,6 +197,22 @@ class Jobs(WithFleet):
         self.assertEqual(seen, [1, 2, 3, 4, 5, 6])
         self.assertIn("trying again until it answers", logs.output[0])
         self.assertIn("answers again", logs.output[-1])
+
+    def test_recipes_of_the_page(self) -> None:
+        """docs/python-admin.md: each five lines log every round, with numbers alone."""
+        with open(os.path.join(TOP, "docs", "python-admin.md"), encoding="utf-8") as f:
+            blocks = re.findall(r"^```python\n(import (?:mlflow|wandb)\n.*?)^```$", f.read(), re.DOTALL | re.MULTILINE)
+        self.assertEqual(len(blocks), 2)
+        self.admin.submit({**digits_job("mnist", 2, 2), "priority": 2})
+        for block in blocks:
+            logged: Dict[int, Dict[str, float]] = {}
+            log = mock.MagicMock(side_effect=lambda values, step: logged.update({step: values}))
+            with mock.patch.dict(sys.modules, mlflow=mock.MagicMock(log_metrics=log), wandb=mock.MagicMock()):
+                sys.modules["wandb"].init.return_value.log = log
+                exec(block, {"coordinator": self.admin})
+            self.assertEqual(list(logged), [1, 2], block)
+            for values in logged.values():
+                self.assertTrue(values and all(isinstance(v, float) for v in values.values()), values)
 
     def test_changes(self) -> None:
         job = self.admin.submit(json.dumps(digits_job("paused", 3, 0)))

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from fleet import PACKAGE, TOP, Fleet, within
 
@@ -17,7 +17,7 @@ from rivulet import Coordinator, Error
 from rivulet.transformers import Callback, arguments, base_sha256, check_base
 
 NOTES = '''
-"""Sequences that count up modulo a number of the device's own; FAULT says what happens in the third pass over them."""
+"""Sequences that count up in steps of the device's own; FAULT says what happens in the fourth pass over them."""
 import os
 import signal
 import time
@@ -40,7 +40,7 @@ class Notes(torch.utils.data.Dataset):
 
     def __getitem__(self, i):
         self.taken += 1
-        if self.taken == 2 * COUNT + 1:
+        if self.taken == 3 * COUNT + 1:  # one of the job that starts them, two of the job
             if self.fault == "raise":
                 raise OSError("the notes are gone")
             if self.fault == "kill":
@@ -87,6 +87,7 @@ class Lora(unittest.TestCase):
             text = f.read()
         with open(self.files["network.py"], "w", encoding="utf-8") as f:
             f.write(text.replace('"/srv/base"', repr(self.base)))
+        self.failures: Dict[Tuple[str, str], Tuple[int, str]] = {}
         self.coordinator = Coordinator(socket=self.fleet.socket)
         self.addCleanup(self.coordinator.close)
         sys.path.insert(0, programs)
@@ -116,6 +117,7 @@ class Lora(unittest.TestCase):
             [trainer lora]
             exec = %s %s %d
             persistent = yes
+            share_jobs = yes
             grace_s = 3
             read = %s %s %s
             write = %s
@@ -133,8 +135,24 @@ class Lora(unittest.TestCase):
         self.fleet.join(name, textwrap.dedent(settings))
         self.fleet.run(name)
 
-    def failures(self) -> Dict[str, Tuple[str, str]]:
-        return {f["name"]: (f["reason"], f["log"]) for f in self.coordinator.job("notes")["failures"]}
+    def given_back(self) -> bool:
+        """Notes what devices gave back, of which a job shows the last of each; have all three that should?"""
+        for f in self.coordinator.job("notes")["failures"]:
+            self.failures.setdefault((f["name"], f["reason"]), (f["round"], f["log"]))
+        return {"own2", "agent3", "agent4"} <= {name for name, _ in self.failures}
+
+    def submit(self, **changes: str) -> None:
+        """Runs job.py with texts changed."""
+        with open(self.files["job.py"], encoding="utf-8") as f:
+            text = f.read()
+        for old, new in changes.items():
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        program = self.files["job.py"].replace("job.py", "changed.py")
+        with open(program, "w", encoding="utf-8") as f:
+            f.write(text)
+        done = self.fleet.start("job", [sys.executable, program], RIVULET_SOCKET=self.fleet.socket)
+        self.assertEqual(done.wait(), 0, self.fleet.log("job"))
 
     def test_faults_and_the_best_model(self) -> None:
         self.own("own0", 0)
@@ -142,28 +160,23 @@ class Lora(unittest.TestCase):
         self.own("own2", 2, "raise")
         self.under_agent("agent3", 3, "kill")
         self.under_agent("agent4", 4, "hang")
-        with open(self.files["job.py"], encoding="utf-8") as f:
-            text = f.read().replace('"deadline_s": 60', '"deadline_s": 40').replace('"rounds": 30', '"rounds": 0')
-        with open(self.files["job.py"], "w", encoding="utf-8") as f:
-            f.write(text)
-        done = self.fleet.start("job", [sys.executable, self.files["job.py"]], RIVULET_SOCKET=self.fleet.socket)
-        self.assertEqual(done.wait(), 0, self.fleet.log("job"))
-        try:
-            within(100, "three tasks given back", lambda: {"own2", "agent3", "agent4"} <= set(self.failures()))
-        except AssertionError:
-            for name in self.fleet.processes:
-                print("---", name, self.fleet.log(name)[-1500:])
-            print(self.failures(), self.coordinator.rounds("notes")[-3:])
-            raise
-        failures, at = self.failures(), self.coordinator.job("notes")["round"]
-        print({name: (reason, log[-80:]) for name, (reason, log) in failures.items()}, "by round", at)
-        self.assertEqual(failures["own2"][0], "trainer-failed")
-        self.assertIn("the notes are gone", failures["own2"][1])
-        self.assertEqual(failures["agent3"][0], "trainer-failed")
-        self.assertIn(failures["agent4"][0], ("timeout", "trainer-failed"))
-        # All five come back, and the job has gone on meanwhile.
+        # Five programs that import PyTorch at a time may take long on a busy machine; then they are there.
+        warm = {'"quorum": 2': '"quorum": 5', '"deadline_s": 60': '"deadline_s": 3600', '"rounds": 30': '"rounds": 1'}
+        self.submit(**{'"name": "notes"': '"name": "warm"'}, **warm)
+        within(60, "all five have begun", lambda: self.coordinator.job("warm")["state"] == "done")
+        self.submit(**{'"deadline_s": 60': '"deadline_s": 20', '"rounds": 30': '"rounds": 0'})
+        within(30, "three tasks given back", self.given_back)
+        print(self.failures)
+        at = self.coordinator.job("notes")["round"]
+        reason = {name: word for name, word in self.failures}
+        self.assertEqual(reason["own2"], "trainer-failed")
+        self.assertIn("the notes are gone", self.failures["own2", "trainer-failed"][1])
+        self.assertEqual(self.failures["own2", "trainer-failed"][0], 3)
+        self.assertIn(("agent3", "trainer-failed"), self.failures)
+        self.assertTrue({("agent4", "deadline"), ("agent4", "trainer-failed")} & set(self.failures))
+        # The job has gone on meanwhile, and goes on with who is back.
         everyone = {"own0", "agent1", "own2", "agent3", "agent4"}
-        within(60, "a round of all five", lambda: self.round_of(everyone, at))
+        within(30, "rounds with who raised", lambda: self.round_with({"own0", "agent1", "own2"}, at))
         self.coordinator.stop("notes")
         rounds = [r for r in self.coordinator.watch("notes") if r["state"] == "committed"]
         self.assertEqual([r["round"] for r in rounds], list(range(1, len(rounds) + 1)))
@@ -174,9 +187,10 @@ class Lora(unittest.TestCase):
             waiting = os.path.join(self.fleet.path(name), "outbox")
             self.assertEqual([f for f in os.listdir(waiting) if f.endswith(".delta")] if os.path.isdir(waiting) else [], [])
 
-    def round_of(self, names: Any, first: int) -> bool:
-        rounds = [r for r in self.coordinator.rounds("notes", first) if r["reports"] == len(names)]
-        return any({d["name"] for d in self.coordinator.round("notes", r["round"])["devices"]} == names for r in rounds)
+    def round_with(self, names: Set[str], first: int) -> bool:
+        rounds = [r for r in self.coordinator.rounds("notes", first) if r["state"] == "committed"]
+        devices = [self.coordinator.round("notes", r["round"])["devices"] for r in rounds]
+        return any(names <= {d["name"] for d in reports} for reports in devices)
 
     def check_best(self, rounds: List[Dict[str, Any]]) -> None:
         """The best model, loaded again, gives the figure that was reported."""
