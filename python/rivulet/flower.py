@@ -47,10 +47,12 @@ def run(
 
     app: a ``ClientApp``, a ``NumPyClient``, or a ``client_fn(context)`` that makes one. data, examples, trainer: what
     this device offers, and more (home, config, rounds, wait, stop): as `rivulet.tasks`. node_config, run_config: as
-    Flower's, for the context. The context of a job lives as long as this process. A Flower function is not interrupted at a deadline: the job's
-    ``round.deadline_s`` must leave it the time.
+    Flower's, for the context. The context of a job lives as long as this process. A Flower function is not
+    interrupted at a deadline: the job's ``round.deadline_s`` must leave it the time. It also evaluates a job's last
+    model (``kinds`` without "evaluate": it does not).
     """
     client = _client_of(app)
+    more.setdefault("kinds", ("train", "evaluate"))
     contexts: Dict[str, Any] = {}
     for task in tasks(trainer, data, examples, **more):
         with task:

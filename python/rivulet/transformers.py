@@ -1,4 +1,4 @@
-"""Hugging Face's Trainer as the training loop of a task, and LoRA by PEFT: the adapter travels, the base stays on the device.
+"""Hugging Face's Trainer as the training loop of a task, and LoRA by PEFT: the adapter travels, the base stays.
 
     for task in rivulet.tasks(trainer="lora", data="notes", examples=len(notes)):
         with task:
@@ -27,9 +27,11 @@ _NAME_MAX = 63
 
 
 class Callback(transformers.TrainerCallback):  # type: ignore[misc,unused-ignore]
-    """Counts for the task what the Trainer does: steps, examples, the mean training loss. Stops it when the task's deadline is near,
-    when its seconds are over, or when the program is to end; what is submitted then is partial work, but for the seconds. What the
-    Trainer logs goes with `Task.submit` as metrics, of each name the last value. One callback is for one task.
+    """Counts for the task what the Trainer does: steps, examples, the mean training loss.
+
+    Stops it when the task's deadline is near, when its seconds are over, or when the program is to end; what is
+    submitted then is partial work, but for the seconds. What the Trainer logs goes with `Task.submit` as metrics, of
+    each name the last value. One callback is for one task.
     """
 
     def __init__(self, task: Task) -> None:
@@ -86,10 +88,10 @@ def _examples(args: Any, state: Any, loader: Any) -> Tuple[int, int]:
 
 
 def arguments(task: Task) -> Dict[str, Any]:
-    """What the job says of the training, in the words of ``TrainingArguments``: rate, batch, epochs or steps, optimizer, seed; nothing is
-    saved or sent elsewhere. The rate is that of the round, constant in it: the job's schedule goes over the rounds.
+    """What the job says of the training, in the words of ``TrainingArguments``: rate, batch, epochs or steps,
+    optimizer, seed; nothing is saved or sent elsewhere. The rate is the round's, after the job's schedule.
 
-    Optimizer state begins anew each round. A job's momentum is not among them: give the Trainer an optimizer of your own for it.
+    Optimizer state begins anew each round. A job's momentum is not among them: give the Trainer an optimizer for it.
     """
     local = task.recipe.get("local", {})
     optimizer = local.get("optimizer", {})
@@ -124,7 +126,7 @@ def arguments(task: Task) -> Dict[str, Any]:
 
 
 def adapter(net: Any) -> Dict[str, Any]:
-    """The adapter of a PEFT model by name: what a job begins with (``submit(job, init=adapter(net))``), and what a task submits."""
+    """The adapter of a PEFT model by name: what a job begins with, and what a task submits."""
     import peft  # type: ignore[import-not-found,unused-ignore]
 
     return {name: tensor.detach().float() for name, tensor in peft.get_peft_model_state_dict(net).items()}
@@ -147,8 +149,9 @@ _hashes: Dict[Tuple[Any, ...], str] = {}
 
 
 def base_sha256(path: str) -> str:
-    """The SHA-256 of a base, in hex, for ``params.base_sha256`` of a job: of a file's bytes; of a folder, as ``save_pretrained`` writes
-    it, of its ``*.safetensors`` one behind the other in the order of their names. Read again when size or time of a file changed."""
+    """The SHA-256 of a base, in hex, for ``params.base_sha256`` of a job: of a file's bytes; of a folder, as
+    ``save_pretrained`` writes it, of its ``*.safetensors`` one behind the other in the order of their names. Read again
+    when size or time of a file changed."""
     files = _files(path)
     key = tuple((f, os.stat(f).st_size, os.stat(f).st_mtime_ns) for f in files)
     if key not in _hashes:
@@ -172,12 +175,13 @@ def _files(path: str) -> List[str]:
 
 
 def check_base(task: Task, path: str) -> None:
-    """Is the base in `path` the one that the job's ``params.base_sha256`` names? If not, or if it names none, the task is given back with
-    the reason ``base-mismatch``, and Error raised."""
+    """Is the base in `path` the one that the job's ``params.base_sha256`` names? If not, or if it names none, the task
+    is given back with the reason ``base-mismatch``, and Error raised."""
     want = task.params.get("base_sha256")
     found = base_sha256(path)
     if want == found:
         return
-    text = "the base in %s is %s; the job wants %s" % (path, found, want or "one that it does not name (params.base_sha256)")
+    wanted = want or "one that it does not name (params.base_sha256)"
+    text = "the base in %s is %s; the job wants %s" % (path, found, wanted)
     task.abort("base-mismatch", text)
     raise Error(text, "base-mismatch")
