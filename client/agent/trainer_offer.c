@@ -33,8 +33,9 @@ read_answer(struct capabilities *out, const struct buf *answer, struct why *why)
 
 	if (e)
 		return err_set(why, e, "its answer: %.200s", inner.text);
-	if (!out->trains)
-		return err_set(why, ERR_UNSUPPORTED, "its answer: kinds: without \"train\"");
+	if (!out->trains && !out->evaluates)
+		return err_set(
+		    why, ERR_UNSUPPORTED, "its answer: kinds: without \"train\" and \"evaluate\"");
 	return ERR_OK;
 }
 

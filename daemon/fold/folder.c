@@ -156,7 +156,7 @@ commit_work(struct store_db *db, void *arg, struct why *why)
 	FAULT("commit.round");
 	if (!e)
 		e = put_metrics(db, w);
-	if (!e && w->counts)
+	if (!e && w->counts && (o->row.state != OUTCOME_EVALUATED || o->row.evaluate.known))
 		e = put_figures(db, w);
 	if (!e && o->best_changed)
 		e = metric_rows_put_best(db, w->f->job_id, &o->best);

@@ -33,6 +33,7 @@ done
 job_done 120
 history >"$FLEET/history"
 cmp -s "$FLEET/history1" "$FLEET/history" || fleet_fail "differs: $(diff "$FLEET/history1" "$FLEET/history")"
+curl_admin "/v1/jobs/$JOB" | pick "d['kind'] == 'train'" | grep -qx True || fleet_fail "its kind: $(curl_admin "/v1/jobs/$JOB")"
 within 10 spool_empty || fleet_fail "left in the spool: $(ls "$FLEET/state/spool")"
 for pid in $FLEET_PIDS; do fleet_kill TERM "$pid"; done
 

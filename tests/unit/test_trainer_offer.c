@@ -66,22 +66,26 @@ put(const char *script, const char *more, bool (*stop)(void *context))
 	unlink(path);
 }
 
-/* Once. */
-static bool
-offers(const char *feature)
+/* The device's own features come first. */
+static void
+has_features(const char *const *names, size_t count)
 {
-	unsigned n = 0;
+	size_t own = 0;
 
-	for (size_t i = 0; i < offer.feature_count; i++)
-		n += strcmp(offer.features[i], feature) == 0;
-	assert_true(n < 2);
-	return n == 1;
+	for (const char *const *name = recipe_feature_names(); *name; name++)
+		if (recipe_feature_actor(*name) == FEATURE_BY_DEVICE)
+			assert_string_equal(offer.features[own++], *name);
+	assert_int_equal(offer.feature_count, own + count);
+	for (size_t i = 0; i < count; i++)
+		assert_string_equal(offer.features[own + i], names[i]);
 }
 
 /* What is there is what the program said: its words, then --offer. */
 static void
 test_answer(void **state)
 {
+	static const char *const named[] = {"clip", "later", "variates"};
+
 	(void)state;
 	put("[ \"$1\" = 'two words' ] && [ \"$2\" = --offer ] && [ $# = 2 ] && [ $PWD = / ] && "
 	    "[ $OMP_NUM_THREADS = 3 ] && echo warning >&2 && echo '" GOOD
@@ -98,24 +102,33 @@ test_answer(void **state)
 	assert_int_equal(offer.layer_count, 2);
 	assert_string_equal(offer.layers[0], "linear");
 	assert_string_equal(offer.layers[1], "relu");
-	/* What is the device's own is there, whatever the program says; of the rest, what it says. */
-	assert_true(offers("feedback") && offers("init-torch"));
-	assert_true(offers("clip") && offers("later") && offers("variates"));
-	assert_false(offers("prox"));
+	/* Feedback is the device's own. */
+	has_features(named, 3);
 	assert_int_equal(offer.memory_bytes, 4000000);
 }
 
-/* Of a program that the owner gives no tasks of that kind nothing is told, and it is not asked. */
+/* What program and owner agree on. */
 static void
 test_kinds(void **state)
 {
+	static const char *const both = "[trainer b]\nexec=/b\nkinds=train, evaluate\n";
+	char settings[128];
+
 	(void)state;
-	put("echo '" GOOD "}'", "kinds = evaluate\n[trainer b]\nexec=/b\nkinds=train, evaluate\n",
-	    NULL);
-	assert_int_equal(lines, 0);
+	snprintf(settings, sizeof(settings), "kinds = evaluate\n%s", both);
+	put("echo '" GOOD "}'", settings, NULL);
 	assert_int_equal(offer.trainer_count, 2);
 	assert_string_equal(offer.trainers[0], "a");
 	assert_string_equal(offer.trainers[1], "b");
+	assert_int_equal(offer.evaluator_count, 1);
+	assert_string_equal(offer.evaluators[0], "b");
+	put("echo '{\"kinds\":[\"evaluate\"],\"layers\":[\"linear\"]}'", settings, NULL);
+	assert_int_equal(offer.trainer_count, 2);
+	assert_int_equal(offer.evaluator_count, 2);
+	assert_string_equal(offer.evaluators[0], "builtin");
+	put("echo '{\"kinds\":[\"evaluate\",\"train\"],\"layers\":[\"linear\"]}'", "", NULL);
+	assert_int_equal(offer.trainer_count, 2);
+	assert_int_equal(offer.evaluator_count, 0);
 }
 
 /* The owner's limit holds for a program, too; one that says nothing leaves the device's. */
@@ -159,8 +172,8 @@ test_nothing(void **state)
 		assert_int_equal(offer.trainer_count, 1);
 		assert_string_equal(offer.trainers[0], "a");
 		assert_int_equal(offer.layer_count, 0);
-		assert_true(offers("feedback"));
-		assert_false(offers("clip") || offers("prox") || offers("variates"));
+		assert_int_equal(offer.evaluator_count, 0);
+		has_features(NULL, 0);
 		assert_int_equal(offer.memory_bytes, 1 << 30);
 	}
 }
