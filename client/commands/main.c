@@ -20,7 +20,7 @@ static const struct command commands[] = {
     {"eval", cmd_eval_main, "a job's network on rows or a data set, alone"},
     {"data", cmd_data_main, "pack pictures or a table into one file, show such a file"},
     {"status", cmd_status_main, "what the coordinator is doing"},
-    {"job", cmd_job_main, "submit, list, show, pause, resume, stop"},
+    {"job", cmd_job_main, "submit, sweep, list, show, compare, export, pause, resume, stop"},
     {"token", cmd_token_main, "create, list, revoke tokens"},
     {"device", cmd_device_main, "list, show, suspend, resume, revoke, erase devices"},
     {"model", cmd_model_main, "get, put, inspect, export models"},
