@@ -230,9 +230,9 @@ print_values(const struct compare *c)
 	cmd_print_start(&t, heads, c->count + 1);
 	struct axis axis = axis_within(low / unit, high / unit, PLACES, c->axis != SERIES_TIME);
 	double step = axis.step;
-	double x = ceil(axis.low / step) * step;
-	for (; x < axis.high - step * 1e-9; x += step)
-		print_place(c, &t, x * unit, unit, step);
+	double first = ceil(axis.low / step), last = axis.high - step * 1e-9;
+	for (unsigned i = 0; i <= PLACES && (first + i) * step < last; i++)
+		print_place(c, &t, (first + i) * step * unit, unit, step);
 	print_place(c, &t, high, unit, step);
 	cmd_print_end(&t);
 }

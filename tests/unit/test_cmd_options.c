@@ -78,6 +78,29 @@ test_wrong(void **state)
 	assert_int_equal(parse(&words, &why, many), ERR_INVALID);
 }
 
+/* All values of one option, as the parser takes them: not those of others, nor what stands behind "--". */
+static void
+test_all(void **state)
+{
+	static const char *const argv[] = {"cmd", "--name", "a", "-o", "--name", "-", "--name=b=c",
+	    "-j", "--name", "--json", "--", "--name", "d"};
+	static const char *const wanted[] = {"a", "b=c", "--json"};
+	struct cmd_words values;
+	struct why why;
+
+	(void)state;
+	assert_int_equal(cmd_options_all(&values, table, "name", sizeof(argv) / sizeof(argv[0]),
+			     (char **)(uintptr_t)argv, &why),
+	    ERR_OK);
+	assert_int_equal(values.count, 3);
+	for (size_t i = 0; i < values.count; i++)
+		assert_string_equal(values.words[i], wanted[i]);
+	assert_int_equal(
+	    cmd_options_all(&values, table, "output", 4, (char **)(uintptr_t)&argv[3], &why),
+	    ERR_OK);
+	assert_int_equal(values.count, 0);
+}
+
 static void
 test_duration(void **state)
 {
@@ -100,6 +123,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_forms),
 	    cmocka_unit_test(test_wrong),
+	    cmocka_unit_test(test_all),
 	    cmocka_unit_test(test_duration),
 	};
 
