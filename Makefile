@@ -49,11 +49,11 @@ ROOMS_crypto    := primitives x509 tls
 USES_crypto/x509 := primitives
 USES_crypto/tls  := x509 primitives
 
-ROOMS_wire      := text words model codec figures job dataset onnx message
+ROOMS_wire      := text words model codec figures job examples onnx message
 USES_wire/model   := text
 USES_wire/figures := text
 USES_wire/job     := figures codec model text
-USES_wire/dataset := job figures codec model text
+USES_wire/examples := job figures codec model text
 USES_wire/onnx    := job figures codec model text
 USES_wire/message := job figures codec model words text
 
