@@ -195,6 +195,15 @@ pack(struct packed *p, uint8_t hash[32], const char *from, const struct choice *
 	return e ? e : pack_pictures(p, hash, c->out, &pictures, why);
 }
 
+/* A file that is too large or of another kind is a wrong file. */
+static int
+fail(enum err e, const struct why *why)
+{
+	bool input = e == ERR_LIMIT || e == ERR_UNSUPPORTED || e == ERR_NUMERIC || e == ERR_TIMEOUT;
+
+	return cmd_options_fail(input ? ERR_INVALID : e, why);
+}
+
 static int
 pack_main(int argc, char **argv)
 {
@@ -232,7 +241,7 @@ pack_main(int argc, char **argv)
 	if (!e)
 		e = pack_show(&p, &names, hash, c.out, &why);
 	if (e)
-		return cmd_options_fail(e, &why);
+		return fail(e, &why);
 	show(&p, names, hash, c.json);
 	free(names);
 	return CMD_OK;

@@ -1,0 +1,234 @@
+"""Data files of others made into files that devices read.
+
+``python -m rivulet.data npz FILE.npz -o FOLDER``: each array of an npz as NAME.npy, for ``format = npy``.
+``python -m rivulet.data leaf FILE.json... -o OUT``: LEAF's JSON as a packed set whose groups are the users, for
+``format = packed`` with ``partition = column``.
+
+The layout of packed sets stands in wire/FORMAT.md. Needs numpy.
+"""
+import argparse
+import hashlib
+import json
+import os
+import struct
+import sys
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
+
+if TYPE_CHECKING:
+    import numpy
+
+HEAD = 128
+HASH_AT = 96
+CLASSES_MAX = 4096
+NAMES_MAX = 1 << 20  # bytes
+
+
+class DataError(Exception):
+    """What cannot be converted: a sentence that names the file, or the part of it."""
+
+
+def save_packed(
+    path: str,
+    x: "numpy.ndarray[Any, Any]",
+    y: "numpy.ndarray[Any, Any]",
+    classes: Optional[Sequence[str]] = None,
+    groups: "Optional[numpy.ndarray[Any, Any]]" = None,
+) -> str:
+    """Writes a packed set and returns the SHA-256 of its head, in hex.
+
+    x: [n, features], [n, height, width] or [n, channels, height, width]; uint8 are pixels, all else becomes float32.
+    y: [n] of whole numbers are classes from 0; [n] or [n, width] of floating point are targets.
+    classes: their names in order. groups: [n], from 0: which examples belong together.
+
+    Raises DataError for shapes that do not fit, values that are not finite, or classes out of range.
+    """
+    import numpy
+
+    x = numpy.asarray(x)
+    if x.ndim < 2 or x.ndim > 4 or x.size == 0:
+        raise DataError("x has shape %s: examples have 2 to 4 dimensions, none of them 0" % (x.shape,))
+    if x.dtype != numpy.uint8:
+        x = _floats("x", x)
+    y, labels = _labels(numpy.asarray(y), len(x), classes)
+    count = max(int(y.max()) + 1, len(classes or ())) if labels else 0
+    parts = [numpy.ascontiguousarray(x).tobytes(), y.tobytes()]
+    group_count = 0
+    if groups is not None:
+        groups = numpy.asarray(groups)
+        if groups.shape != (len(x),) or groups.min() < 0:
+            raise DataError("groups are one number from 0 for each example")
+        group_count = int(groups.max()) + 1
+        parts.append(groups.astype("<u4").tobytes())
+    names = _names(classes)
+    parts.append(names)
+    head = _head(x, count, 0 if labels else (y.shape[1] if y.ndim == 2 else 1), group_count, len(names), parts)
+    return _write(path, head, parts)
+
+
+def _floats(what: str, x: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
+    import numpy
+
+    with numpy.errstate(over="ignore"):
+        x = x.astype("<f4")
+    if not numpy.isfinite(x).all():
+        raise DataError("%s holds a value that is not finite, example %d" % (what, _first_bad(x)))
+    return x
+
+
+def _first_bad(x: "numpy.ndarray[Any, Any]") -> int:
+    import numpy
+
+    return int(numpy.argwhere(~numpy.isfinite(x))[0][0]) + 1
+
+
+def _labels(
+    y: "numpy.ndarray[Any, Any]", n: int, classes: Optional[Sequence[str]]
+) -> Tuple["numpy.ndarray[Any, Any]", bool]:
+    """The bytes that follow the values, and whether they are labels."""
+    import numpy
+
+    if y.shape[:1] != (n,):
+        raise DataError("%d labels for %d examples" % (len(y), n))
+    if not numpy.issubdtype(y.dtype, numpy.integer):
+        if y.ndim > 2:
+            raise DataError("targets have 1 or 2 dimensions")
+        return _floats("y", y), False
+    most = len(classes) if classes else CLASSES_MAX
+    if y.ndim != 1 or most > CLASSES_MAX or y.min() < 0 or y.max() >= most:
+        raise DataError("a label is a whole number from 0 to %d" % (most - 1))
+    return y.astype("<u4"), True
+
+
+def _names(classes: Optional[Sequence[str]]) -> bytes:
+    if not classes:
+        return b""
+    if any(not name or any(ord(c) < 32 for c in name) for name in classes):
+        raise DataError("a class name is empty or has a control character")
+    names = "".join(name + "\n" for name in classes).encode()
+    if len(names) > NAMES_MAX:
+        raise DataError("the class names take more than %d bytes" % NAMES_MAX)
+    return names
+
+
+def _head(
+    x: "numpy.ndarray[Any, Any]", classes: int, width: int, groups: int, names: int, parts: List[bytes]
+) -> bytes:
+    shape = x.shape[1:] if x.ndim == 4 else (1,) + x.shape[1:] if x.ndim == 3 else x.shape[1:] + (1, 1)
+    head = b"RVP1" + struct.pack(
+        "<HHHH3IQIIIIQQ", 1, HEAD, 0 if x.dtype == "uint8" else 1, 1 if x.ndim == 2 else 3, *shape, len(x),
+        classes, width, groups, 0, names, HEAD + sum(map(len, parts))
+    )  # fmt: skip
+    return head.ljust(HASH_AT, b"\0")
+
+
+def _write(path: str, head: bytes, parts: List[bytes]) -> str:
+    """Under another name first: nothing stands under `path` before all of it does."""
+    digest = hashlib.sha256(head)
+    for part in parts:
+        digest.update(part)
+    try:
+        with open(path + ".part", "wb") as file:
+            for piece in [head, digest.digest()] + parts:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + ".part", path)
+    except BaseException:
+        if os.path.exists(path + ".part"):
+            os.unlink(path + ".part")
+        raise
+    return digest.hexdigest()
+
+
+def unpack_npz(path: str, folder: str) -> List[str]:
+    """Writes each array of an npz to FOLDER/NAME.npy, in C order, and returns the files. Raises DataError for names that are paths
+    and for arrays of objects."""
+    import numpy
+
+    made: List[str] = []
+    os.makedirs(folder, exist_ok=True)
+    with numpy.load(path, allow_pickle=False) as arrays:
+        for name in arrays.files:
+            if os.path.basename(name) != name or name.startswith("."):
+                raise DataError("%s: an array has a path for a name" % path)
+            try:
+                array = numpy.ascontiguousarray(arrays[name])
+            except ValueError:
+                raise DataError("%s: array %s holds objects" % (path, name)) from None
+            made.append(os.path.join(folder, name + ".npy"))
+            numpy.save(made[-1], array, allow_pickle=False)
+    return made
+
+
+def read_leaf(
+    paths: Sequence[str],
+) -> Tuple["numpy.ndarray[Any, Any]", "numpy.ndarray[Any, Any]", "numpy.ndarray[Any, Any]", List[str]]:
+    """LEAF's JSON: x [n, ...], y [n], the user of each example, and the users' names in their order. Raises DataError for a file of
+    another form, and where x is not of numbers (texts are for trainers)."""
+    import numpy
+
+    xs: List[Any] = []
+    ys: List[Any] = []
+    groups: List[int] = []
+    users: List[str] = []
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        try:
+            for user in document["users"]:
+                data = document["user_data"][user]
+                if len(data["x"]) != len(data["y"]):
+                    raise DataError("%s: user %d has %d x and %d y"
+                                    % (path, len(users) + 1, len(data["x"]), len(data["y"])))  # fmt: skip
+                xs.extend(data["x"])
+                ys.extend(data["y"])
+                groups.extend([len(users)] * len(data["x"]))
+                users.append(user)
+        except (KeyError, TypeError):
+            raise DataError("%s: not LEAF's JSON (users, user_data with x and y)" % path) from None
+    try:
+        x = numpy.array(xs, dtype="<f4")
+        y = numpy.array(ys)
+    except ValueError:
+        raise DataError("%s: x is not of numbers, or examples differ in length" % ", ".join(paths)) from None
+    if x.size == 0 or not (numpy.issubdtype(y.dtype, numpy.number)):
+        raise DataError("%s: no examples, or labels that are no numbers" % ", ".join(paths))
+    return x, y, numpy.array(groups, dtype="<u4"), users
+
+
+def _leaf(paths: Sequence[str], out: str, shape: Optional[str]) -> None:
+    x, y, groups, users = read_leaf(paths)
+    if shape:
+        try:
+            x = x.reshape((len(x),) + tuple(int(part) for part in shape.split(",")))
+        except ValueError:
+            raise DataError("--shape %s is not that of %d values" % (shape, x[0].size)) from None
+    digest = save_packed(out, x.reshape(len(x), -1) if x.ndim == 1 else x, y, groups=groups)
+    print("%d examples of %d users\nsha256 %s" % (len(x), len(users), digest))
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """The command; returns its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m rivulet.data", description="Data files made into what devices read.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    npz = commands.add_parser("npz", help="each array of an npz as npy")
+    npz.add_argument("file")
+    npz.add_argument("-o", "--out", required=True, metavar="FOLDER")
+    leaf = commands.add_parser("leaf", help="LEAF's JSON as a packed set whose groups are the users")
+    leaf.add_argument("file", nargs="+")
+    leaf.add_argument("-o", "--out", required=True, metavar="FILE")
+    leaf.add_argument("--shape", help="of an example: 28,28 or 3,32,32 (default: as it is in the file)")
+    given = parser.parse_args(arguments)
+    try:
+        if given.command == "npz":
+            print("\n".join(unpack_npz(given.file, given.out)))
+        else:
+            _leaf(given.file, given.out, given.shape)
+    except (DataError, OSError, ValueError) as error:
+        print("rivulet.data: %s" % error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
