@@ -141,8 +141,10 @@ def _write(path: str, head: bytes, parts: List[bytes]) -> str:
 
 
 def unpack_npz(path: str, folder: str) -> List[str]:
-    """Writes each array of an npz to FOLDER/NAME.npy, in C order, and returns the files. Raises DataError for names that are paths
-    and for arrays of objects."""
+    """Writes each array of an npz to FOLDER/NAME.npy, in C order, and returns the files.
+
+    Raises DataError for names that are paths and for arrays of objects.
+    """
     import numpy
 
     made: List[str] = []
@@ -163,8 +165,10 @@ def unpack_npz(path: str, folder: str) -> List[str]:
 def read_leaf(
     paths: Sequence[str],
 ) -> Tuple["numpy.ndarray[Any, Any]", "numpy.ndarray[Any, Any]", "numpy.ndarray[Any, Any]", List[str]]:
-    """LEAF's JSON: x [n, ...], y [n], the user of each example, and the users' names in their order. Raises DataError for a file of
-    another form, and where x is not of numbers (texts are for trainers)."""
+    """LEAF's JSON: x [n, ...], y [n], the user of each example, and the users' names in their order.
+
+    Raises DataError for a file of another form, and where x is not of numbers (texts are for trainers).
+    """
     import numpy
 
     xs: List[Any] = []
@@ -209,7 +213,7 @@ def _leaf(paths: Sequence[str], out: str, shape: Optional[str]) -> None:
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """The command; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m rivulet.data", description="Data files made into what devices read.")
+    parser = argparse.ArgumentParser(prog="python -m rivulet.data", description="Data files for devices.")
     commands = parser.add_subparsers(dest="command", required=True)
     npz = commands.add_parser("npz", help="each array of an npz as npy")
     npz.add_argument("file")
