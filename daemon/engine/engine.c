@@ -298,73 +298,6 @@ engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer
 
 /* --- deltas */
 
-static enum problem_type
-claim_examples(const struct engine_job *j, const struct manifest *m, struct why *why)
-{
-	if (m->examples == 0) {
-		err_set(why, ERR_INVALID, "examples is 0");
-		return PROBLEM_NO_EXAMPLES;
-	}
-	if (m->examples > j->work->spec.aggregate.max_examples) {
-		err_set(why, ERR_LIMIT, "%llu examples; the job allows %llu",
-		    (unsigned long long)m->examples,
-		    (unsigned long long)j->work->spec.aggregate.max_examples);
-		return PROBLEM_TOO_MANY_EXAMPLES;
-	}
-	return PROBLEM_NONE;
-}
-
-/* What a manifest says of the work that is in the delta. */
-static enum problem_type
-claim_work(const struct engine_job *j, const struct manifest *m, struct why *why)
-{
-	enum problem_type problem = claim_examples(j, m, why);
-
-	if (problem)
-		return problem;
-	if (j->work->spec.aggregate.normalise &&
-	    (!(m->normaliser > 0) || m->optimizer == MANIFEST_ADAM ||
-		m->optimizer == MANIFEST_ADAMW)) {
-		err_set(why, ERR_INVALID, "normaliser %g of optimizer %u; the job normalises",
-		    (double)m->normaliser, m->optimizer);
-		return PROBLEM_NO_NORMALISER;
-	}
-	return PROBLEM_NONE;
-}
-
-static enum problem_type
-claim_format(const struct engine_job *j, const struct manifest *m, struct why *why)
-{
-	const struct vectors v = vectors_of(m);
-	const struct codec *codec = v.codec;
-
-	if ((m->flags & (MANIFEST_MASKED | MANIFEST_KIND_MASK)) || m->slice != 0 ||
-	    v.second != (j->work->spec.aggregate.variates > 0)) {
-		err_set(why, ERR_UNSUPPORTED, "flags 0x%x, slice %u", m->flags, m->slice);
-		return PROBLEM_UNSUPPORTED;
-	}
-	if (!codec || !recipe_upload_takes(&j->work->spec.recipe.upload, codec->name)) {
-		err_set(why, ERR_UNSUPPORTED, "codec %u; the job takes %s%s", m->codec,
-		    j->work->spec.recipe.codec,
-		    j->work->spec.recipe.upload.codec_count > 1 ? " and others" : "");
-		return PROBLEM_UNKNOWN_CODEC;
-	}
-	if (m->elements != j->work->table.elements || m->block != codec->block) {
-		err_set(why, ERR_INVALID, "%llu elements in blocks of %u; the model has %llu",
-		    (unsigned long long)m->elements, m->block,
-		    (unsigned long long)j->work->table.elements);
-		return PROBLEM_BAD_MANIFEST;
-	}
-	uint64_t need = vectors_times(
-	    recipe_upload_bytes(&j->work->spec.recipe.upload, codec, m->elements), v.second);
-	if (codec->fixed_size ? m->payload_bytes != need : m->payload_bytes > need) {
-		err_set(why, ERR_INVALID, "payload of %llu bytes; the codec needs %llu",
-		    (unsigned long long)m->payload_bytes, (unsigned long long)need);
-		return PROBLEM_WRONG_LENGTH;
-	}
-	return claim_work(j, m, why);
-}
-
 /* What the round's tasks are to end with. Lock held. */
 static enum problem_type
 claim_kind(const struct engine_job *j, const struct manifest *m, struct why *why)
@@ -377,9 +310,9 @@ claim_kind(const struct engine_job *j, const struct manifest *m, struct why *why
 		return PROBLEM_WRONG_KIND;
 	}
 	if (evaluates)
-		return claim_examples(j, m, why);
+		return engine_claim_examples(j, m, why);
 	enum problem_type problem = engine_variate_claim(j, m->device, why);
-	return problem ? problem : claim_format(j, m, why);
+	return problem ? problem : engine_claim_format(j, m, why);
 }
 
 /* The round, task and base of a manifest against the open round. Lock held. */
@@ -579,18 +512,6 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, struc
 	return ERR_OK;
 }
 
-size_t
-engine_tails(struct engine *g, const uint8_t job[16], struct tail out[TAILS_OF_JOB])
-{
-	return tails_of(&g->tails, job, out);
-}
-
-void
-engine_forget_tails(struct engine *g, const uint8_t device[32])
-{
-	tails_forget_device(&g->tails, device);
-}
-
 void
 engine_device_gone(struct engine *g, const uint8_t device[32], const char *word)
 {
@@ -618,14 +539,5 @@ engine_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes)
 		if (memcmp(j->row.base, model, 32) == 0 ||
 		    memcmp(j->row.optimizer_state, model, 32) == 0)
 			j->bytes_down += bytes;
-	lock_release(&g->lock);
-}
-
-void
-engine_report(struct engine *g, struct engine_report *out)
-{
-	lock_take(&g->lock);
-	*out = g->report;
-	lock_report(&g->lock, &out->lock);
 	lock_release(&g->lock);
 }

@@ -246,6 +246,11 @@ bool engine_offer_names(const message_name *list, size_t count, const char *name
 /* Why the device cannot do tasks of this kind for the job. */
 enum wait_reason engine_offer_lacks(
     const struct engine_job *j, const struct offer *o, enum task_kind kind);
+/* What a manifest says of its examples, and of the delta as a whole, against what the job allows. */
+enum problem_type engine_claim_examples(
+    const struct engine_job *j, const struct manifest *m, struct why *why);
+enum problem_type engine_claim_format(
+    const struct engine_job *j, const struct manifest *m, struct why *why);
 /* Has the device done this task already, and waits to send the delta? */
 bool engine_offer_unsent(const struct offer *o, const char *task);
 

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "engine_inside.h"
+#include "vectors.h"
 
 bool
 engine_offer_names(const message_name *list, size_t count, const char *name)
@@ -51,4 +52,71 @@ engine_offer_unsent(const struct offer *o, const char *task)
 		if (strcmp(o->unsent[i], task) == 0)
 			return true;
 	return false;
+}
+
+enum problem_type
+engine_claim_examples(const struct engine_job *j, const struct manifest *m, struct why *why)
+{
+	if (m->examples == 0) {
+		err_set(why, ERR_INVALID, "examples is 0");
+		return PROBLEM_NO_EXAMPLES;
+	}
+	if (m->examples > j->work->spec.aggregate.max_examples) {
+		err_set(why, ERR_LIMIT, "%llu examples; the job allows %llu",
+		    (unsigned long long)m->examples,
+		    (unsigned long long)j->work->spec.aggregate.max_examples);
+		return PROBLEM_TOO_MANY_EXAMPLES;
+	}
+	return PROBLEM_NONE;
+}
+
+/* What a manifest says of the work that is in the delta. */
+static enum problem_type
+claim_work(const struct engine_job *j, const struct manifest *m, struct why *why)
+{
+	enum problem_type problem = engine_claim_examples(j, m, why);
+
+	if (problem)
+		return problem;
+	if (j->work->spec.aggregate.normalise &&
+	    (!(m->normaliser > 0) || m->optimizer == MANIFEST_ADAM ||
+		m->optimizer == MANIFEST_ADAMW)) {
+		err_set(why, ERR_INVALID, "normaliser %g of optimizer %u; the job normalises",
+		    (double)m->normaliser, m->optimizer);
+		return PROBLEM_NO_NORMALISER;
+	}
+	return PROBLEM_NONE;
+}
+
+enum problem_type
+engine_claim_format(const struct engine_job *j, const struct manifest *m, struct why *why)
+{
+	const struct vectors v = vectors_of(m);
+	const struct codec *codec = v.codec;
+
+	if ((m->flags & (MANIFEST_MASKED | MANIFEST_KIND_MASK)) || m->slice != 0 ||
+	    v.second != (j->work->spec.aggregate.variates > 0)) {
+		err_set(why, ERR_UNSUPPORTED, "flags 0x%x, slice %u", m->flags, m->slice);
+		return PROBLEM_UNSUPPORTED;
+	}
+	if (!codec || !recipe_upload_takes(&j->work->spec.recipe.upload, codec->name)) {
+		err_set(why, ERR_UNSUPPORTED, "codec %u; the job takes %s%s", m->codec,
+		    j->work->spec.recipe.codec,
+		    j->work->spec.recipe.upload.codec_count > 1 ? " and others" : "");
+		return PROBLEM_UNKNOWN_CODEC;
+	}
+	if (m->elements != j->work->table.elements || m->block != codec->block) {
+		err_set(why, ERR_INVALID, "%llu elements in blocks of %u; the model has %llu",
+		    (unsigned long long)m->elements, m->block,
+		    (unsigned long long)j->work->table.elements);
+		return PROBLEM_BAD_MANIFEST;
+	}
+	uint64_t need = vectors_times(
+	    recipe_upload_bytes(&j->work->spec.recipe.upload, codec, m->elements), v.second);
+	if (codec->fixed_size ? m->payload_bytes != need : m->payload_bytes > need) {
+		err_set(why, ERR_INVALID, "payload of %llu bytes; the codec needs %llu",
+		    (unsigned long long)m->payload_bytes, (unsigned long long)need);
+		return PROBLEM_WRONG_LENGTH;
+	}
+	return claim_work(j, m, why);
 }

@@ -253,3 +253,24 @@ engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16
 	lock_release(&g->lock);
 	return is_past ? engine_past_selects(g, job, device) : may;
 }
+
+void
+engine_report(struct engine *g, struct engine_report *out)
+{
+	lock_take(&g->lock);
+	*out = g->report;
+	lock_report(&g->lock, &out->lock);
+	lock_release(&g->lock);
+}
+
+size_t
+engine_tails(struct engine *g, const uint8_t job[16], struct tail out[TAILS_OF_JOB])
+{
+	return tails_of(&g->tails, job, out);
+}
+
+void
+engine_forget_tails(struct engine *g, const uint8_t device[32])
+{
+	tails_forget_device(&g->tails, device);
+}

@@ -304,7 +304,7 @@ say "the first round's metric: accuracy" "0*" "$(pick rounds 0 evaluate accuracy
 say "the first round's metric: loss, of an untrained model" "[12].*" "$(pick rounds 0 evaluate loss)"
 say "both figures are logged" "* loss=[12]* evaluate_loss=[12]* evaluate_accuracy=0* *" \
 	"$(grep " round.committed job=$judged round=1 " "$FLEET/rivuletd.log")"
-say "the job's metric is that of the last base" "2 24" "$(job "$judged" metric round) $(job "$judged" metric examples)"
+say "the job's metric is that of the last model, evaluated after the last round" "3 24" "$(job "$judged" metric round) $(job "$judged" metric examples)"
 
 # --- reload
 logged() { # logged N PATTERN: waits for N such lines

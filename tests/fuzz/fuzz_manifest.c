@@ -1,6 +1,8 @@
 /* Manifest and receipt. What decodes must encode to the same bytes again. */
 
 #include "fuzz.h"
+#include <stdbool.h>
+
 #include "manifest.h"
 
 int

@@ -64,7 +64,7 @@ what_stays(void **state)
 	    "{" NET ",\"init\":\"" MODEL
 	    "\"},\"tensors\":{\"*\":\"train\"},\"trainer\":\"own\",\"params\":{\"a\":1}," DATA
 	    "," LOCAL ",\"select\":{\"percent\":[0,50]},\"priority\":-3,\"upload\":{\"codec\":"
-		      "\"f16\"},\"evaluate\":{\"by\":\"devices\","
+	    "\"f16\"},\"evaluate\":{\"by\":\"devices\","
 	    "\"deadline_s\":9},\"round\":{\"goal\":9,\"quorum\":3,\"deadline_s\":5},\"aggregate\":{"
 	    "\"rule\":{\"name\":"
 	    "\"median\",\"hostile\":1},\"max_examples\":500}}");
@@ -82,7 +82,7 @@ what_changes(void **state)
 	    "other", 2,
 	    "{\"name\":\"other\",\"kind\":\"evaluate\",\"model\":{" NET ",\"init\":\"" MODEL
 	    "\"}," DATA "," LOCAL ",\"evaluate\":{\"by\":\"devices\"},\"round\":{\"goal\":2,"
-				  "\"grace_s\":2},\"aggregate\":{}}");
+	    "\"grace_s\":2},\"aggregate\":{}}");
 	/* A long name loses its end, not what tells it apart. */
 	expect("{\"name\":\"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijk\","
 	       "\"model\":{" NET "}," DATA "," LOCAL ",\"round\":{\"goal\":9}}",

@@ -6,7 +6,7 @@
 #include "protobuf.h"
 
 /* Room for the name of a value: "/", a layer's name, "/flat", the number of an input. */
-#define VALUE_MAX (RECIPE_NAME_MAX + 16)
+#define VALUE_MAX (RECIPE_NAME_MAX + 32)
 #define INPUTS_MAX (RECIPE_INPUTS_MAX + 1)
 
 /* Numbers of fields and of types in onnx.proto3. */
