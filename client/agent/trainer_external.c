@@ -81,7 +81,7 @@ judge_end(struct external *x, const struct child_result *result, struct why *why
 static enum err
 work_once(struct external *x, struct why *why)
 {
-	struct child_result result;
+	struct child_result result = {.exited = false};
 	enum err e = cage_prepare(x->in->home, x->program->name, why);
 
 	if (!e)

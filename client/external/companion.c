@@ -254,7 +254,7 @@ give_order(struct companion *c, const int pipes[3][2], struct why *why)
 	    "RIVULET_TRAINER_IN=3", "RIVULET_TRAINER_OUT=4", NULL};
 	const int words[SPAWNER_WORDS] = {pipes[0][READ_END], pipes[1][WRITE_END]};
 	struct task_directory_stay stay;
-	struct program_order order;
+	struct program_order order = {.words = ""};
 	const struct program program = {.settings = c->place->settings,
 	    .trainer = c->trainer,
 	    .home = c->place->home,

@@ -48,7 +48,7 @@ enum err
 program_run(struct child_result *out, const struct program *p, const struct program_run *run,
     struct why *why)
 {
-	struct program_order order;
+	struct program_order order = {.words = ""};
 	struct child_options child = run->child;
 	enum err e = program_order_init(&order, p, why);
 
