@@ -568,10 +568,59 @@ test_layer_names(void **state)
 	assert_int_equal(n, LAYER_ADD + 1);
 }
 
+#define PICTURES "{\"name\":\"d\",\"shape\":[1,8,4],\"classes\":2,\"augment\":"
+
+/* What changes pictures needs pictures, and stays within them. */
+static void
+test_augment(void **state)
+{
+	static const struct row rows[] = {
+	    {"data", PICTURES "{\"flip\":true,\"crop\":4,\"noise\":0.1,\"cutout\":4}}", NULL},
+	    {"data", PICTURES "{}}", NULL},
+	    {"data", PICTURES "{\"crop\":5}}",
+		"data.augment.crop: must be a whole number from 0 to 4"},
+	    {"data", PICTURES "{\"cutout\":5}}",
+		"data.augment.cutout: must be a whole number from 0 to 4"},
+	    {"data", PICTURES "{\"noise\":11}}",
+		"data.augment.noise: must be a number from 0 to 10"},
+	    {"data", PICTURES "{\"turn\":1}}", "data.augment.turn: unknown key"},
+	    {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":2,\"augment\":{}}",
+		"data.augment: needs a data.shape of channels, height, width"},
+	    {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":2,\"window\":4}",
+		"data.window: no layer takes tokens yet: another trainer does, with init"},
+	};
+
+	(void)state;
+	check_rows(rows, sizeof(rows) / sizeof(rows[0]));
+}
+
+/* An agent that would pass over the key gets no such task; a trainer of its owner's judges for itself. */
+static void
+test_data_features(void **state)
+{
+	static const struct row pictures = {"data", PICTURES "{\"crop\":1}}", NULL};
+	static const char offered[1][RECIPE_NAME_MAX] = {"augment"};
+	const struct codec *f32 = codec_find_name("f32");
+	struct job_spec job;
+
+	(void)state;
+	assert_int_equal(parse_row(&job, &pictures, NULL), ERR_OK);
+	assert_string_equal(recipe_feature_missing(&job.recipe, f32, NULL, 0), "augment");
+	assert_null(recipe_feature_missing(&job.recipe, f32, offered, 1));
+	job.recipe.data.augment = (struct augment_spec){.crop = 0};
+	assert_null(recipe_feature_missing(&job.recipe, f32, NULL, 0));
+	job.recipe.data.window = 8;
+	job.recipe.builtin = false;
+	assert_string_equal(recipe_feature_missing(&job.recipe, f32, NULL, 0), "window");
+	job_deinit(&job);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_augment),
+	    cmocka_unit_test(test_data_features),
 	    cmocka_unit_test(test_two_nn),
 	    cmocka_unit_test(test_evaluation),
 	    cmocka_unit_test(test_lenet),
