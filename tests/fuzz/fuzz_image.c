@@ -1,0 +1,25 @@
+/* Pictures: the head's claims, the ends of the decoders, and scaling. */
+#include "fuzz.h"
+#include "image.h"
+
+#define PIXELS_MAX 65536
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	uint8_t small[3 * 5 * 7];
+	struct image image;
+	struct why why;
+
+	for (int grey = 0; grey < 2; grey++) {
+		enum err e = image_decode(&image, data, len, grey, PIXELS_MAX, &why);
+		require(!e || !image.pixels);
+		if (e)
+			continue;
+		require((uint64_t)image.width * image.height <= PIXELS_MAX);
+		require(image.channels == (grey ? 1 : 3));
+		image_fit(&image, 7, 5, small);
+		image_deinit(&image);
+	}
+	return 0;
+}
