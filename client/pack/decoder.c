@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -85,6 +86,20 @@ limit(int what, uint64_t most)
 	(void)!setrlimit(what, &l);
 }
 
+/* Addresses in use: libraries reserve more the more processors there are. */
+static uint64_t
+addresses(void)
+{
+	unsigned long long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f && fscanf(f, "%llu", &pages) != 1)
+		pages = 0;
+	if (f)
+		fclose(f);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 static void
 give_up_rights(const struct decoder_options *o)
 {
@@ -93,7 +108,7 @@ give_up_rights(const struct decoder_options *o)
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_FSIZE, 0);
 	if (LIMIT_ADDRESSES)
-		limit(RLIMIT_AS, o->memory);
+		limit(RLIMIT_AS, addresses() + o->memory);
 	if (confine_init(&c, CONFINE_FILES, NULL, NULL))
 		return;
 	(void)!confine_allow(&c, o->path, CONFINE_READ, NULL);

@@ -18,7 +18,7 @@ struct decoder_options {
 	uint32_t width, height; /* 0: as they are */
 	bool grey;
 	uint64_t pixels; /* most of a picture */
-	uint64_t memory; /* bytes for it all */
+	uint64_t memory; /* bytes beside what it begins with */
 	double seconds; /* for a picture */
 };
 
