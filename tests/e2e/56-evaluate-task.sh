@@ -49,13 +49,13 @@ echo "ok: accuracy of the last model $accuracy"
 
 # --- the same model like that job: the same examples, the same figure; of one device; and of a model of before
 
-fleet_admin job evaluate "$trained" --like measured --wait >"$FLEET/waited" 2>&1 || fleet_fail "job evaluate: $(cat "$FLEET/waited")"
+fleet_admin job evaluate "$trained" --like measured --wait >"$FLEET/waited" 2>"$FLEET/said" || fleet_fail "job evaluate: $(cat "$FLEET/waited" "$FLEET/said")"
 JOB=$(head -n 1 "$FLEET/waited")
 expect "like the job" "d['kind'] == 'evaluate' and d['state'] == 'done' and d['reason'] == 'evaluated' and d['metric']['round'] == 0 and
 	d['metric']['accuracy'] == $accuracy and d['model'] == '$MODEL' and d['rounds_committed'] == 0"
 fleet_admin job evaluate "$trained" --like measured | grep -qx "$JOB" || fleet_fail "the same again is another job"
 before=$(curl_admin "/v1/jobs/$trained/rounds/1" | pick "d['model']")
-fleet_admin job evaluate "$before" --like measured --goal 1 --name before --wait >"$FLEET/waited" 2>&1 || fleet_fail "job evaluate: $(cat "$FLEET/waited")"
+fleet_admin job evaluate "$before" --like measured --goal 1 --name before --wait >"$FLEET/waited" 2>"$FLEET/said" || fleet_fail "job evaluate: $(cat "$FLEET/waited" "$FLEET/said")"
 JOB=$(head -n 1 "$FLEET/waited")
 expect "a model of before" "d['name'] == 'before' and d['metric']['examples'] == 50 and d['model'] == '$before'"
 if fleet_admin job evaluate 00 --like measured >"$FLEET/said" 2>&1 || fleet_admin job evaluate "$trained" >"$FLEET/said" 2>&1; then

@@ -1,5 +1,7 @@
 /* Manifest and receipt. What decodes must encode to the same bytes again. */
 
+#include <stdbool.h>
+
 #include "fuzz.h"
 #include <stdbool.h>
 
