@@ -53,6 +53,19 @@ difference_bytes(const struct engine_job *j)
 		     : 0;
 }
 
+/* At their longest, figures are in the reports, and once more, with their ratios, in the round's row. */
+static uint64_t
+round_rows(const struct engine_job *j)
+{
+	const struct job_spec *spec = &j->work->spec;
+	const struct recipe *r = &spec->recipe;
+	uint64_t counts =
+	    figure_set_bytes(&r->figures, r->data.class_count, spec->aggregate.max_examples);
+	uint64_t report = REPORT_ROWS + (r->evaluate_by == EVALUATE_DEVICES ? counts : 0);
+
+	return ROUND_ROWS + 2 * counts + spec->round.goal * report;
+}
+
 struct job_forecast
 engine_forecast(const struct config *c, const struct engine_job *j)
 {
@@ -70,8 +83,7 @@ engine_forecast(const struct config *c, const struct engine_job *j)
 	best = best > j->best.count ? best - j->best.count : 0;
 
 	if (engine_evaluates(j))
-		return (struct job_forecast){
-		    .rounds_left = 1, .database_bytes = ROUND_ROWS + goal * REPORT_ROWS};
+		return (struct job_forecast){.rounds_left = 1, .database_bytes = round_rows(j)};
 	return (struct job_forecast){
 	    .rounds_left = rounds,
 	    /* At its worst there is one model and one state more: the old ones go after the commit. */
@@ -81,6 +93,6 @@ engine_forecast(const struct config *c, const struct engine_job *j)
 		2 * state + held * (model + state),
 	    .spool_bytes = goal > j->round.accepted ? (goal - j->round.accepted) * delta : 0,
 	    .deltas_bytes = left * goal * delta,
-	    .database_bytes = left * (ROUND_ROWS + goal * REPORT_ROWS),
+	    .database_bytes = left * round_rows(j),
 	};
 }

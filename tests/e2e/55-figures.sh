@@ -174,10 +174,9 @@ if [ -n "$OUT" ]; then
 		job_done 60
 		job "$name" "$FLEET/base.json" "{$common, \"evaluate\": {\"by\": \"devices\", \"figures\": $asked}, \"keep\": {\"every\": 1}}"
 		done_as "$name"
-		fleet_admin model get "$JOB" --round 2 -o "$OUT/$name.safetensors" >/dev/null || fleet_fail "no model of $name"
+		fleet_admin model get "$JOB" --round 3 -o "$OUT/$name.safetensors" >/dev/null || fleet_fail "no model of $name"
 	done
-	fleet_admin model get "$JOB_DEVICES" --round 2 -o "$OUT/devices.safetensors" >/dev/null ||
-		fleet_admin model get "$(pick 'd["rounds"][2]["base"]' <"$FLEET/devices.rounds")" -o "$OUT/devices.safetensors" >/dev/null || fleet_fail "no model of round 2"
+	fleet_admin model get "$JOB_DEVICES" --round 3 -o "$OUT/devices.safetensors" >/dev/null || fleet_fail "no last model"
 	cp "$FLEET"/*.rounds "$OUT" && cp -r "$FLEET/dumped" "$OUT" || fleet_fail "cannot write $OUT"
 fi
 fleet_end

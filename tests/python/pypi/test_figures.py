@@ -52,17 +52,17 @@ class Figures(unittest.TestCase):
                             for p in parts])
         return x.astype(np.float64), np.concatenate([p["validation_y"].reshape(-1) for p in parts])
 
-    def round3(self, job: str) -> Dict:
-        """The third round, whose figures are of the model that the second made."""
+    def evaluated(self, job: str) -> Dict:
+        """The fourth, which evaluates the model that the third and last round made."""
         with open("%s/%s.rounds" % (self.out, job)) as file:
-            return json.load(file)["rounds"][2]
+            return json.load(file)["rounds"][3]
 
     def model(self, name: str) -> Dict[str, np.ndarray]:
         return {k: v.astype(np.float64) for k, v in read("%s/%s.safetensors" % (self.out, name)).items()}
 
     def test_ten_classes(self) -> None:
         x, y = self.joined("digits")
-        m, figures = self.model("devices"), self.round3("devices")["figures"]
+        m, figures = self.model("devices"), self.evaluated("devices")["figures"]
         hidden = np.maximum(x @ m["fc1.weight"].T + m["fc1.bias"], 0)
         logits = hidden @ m["fc2.weight"].T + m["fc2.bias"]
         taken, labels = logits.argmax(axis=1), list(range(10))
@@ -80,7 +80,7 @@ class Figures(unittest.TestCase):
 
     def test_two_classes(self) -> None:
         x, y = self.joined("two")
-        m, figures = self.model("two"), self.round3("two")["figures"]
+        m, figures = self.model("two"), self.evaluated("two")["figures"]
         logits = x @ m["fc.weight"].T + m["fc.bias"]
         score = logits[:, 1] - logits[:, 0]
         self.assertEqual(figures["examples"], len(y))
@@ -90,7 +90,7 @@ class Figures(unittest.TestCase):
 
     def test_numbers(self) -> None:
         x, y = self.joined("line")
-        m, figures = self.model("line"), self.round3("line")["figures"]
+        m, figures = self.model("line"), self.evaluated("line")["figures"]
         predicted = (x @ m["fc.weight"].T + m["fc.bias"])[:, 0]
         self.assertAlmostEqual(figures["mae"], metrics.mean_absolute_error(y, predicted), delta=1e-6)
         self.assertAlmostEqual(figures["r2"], metrics.r2_score(y, predicted), delta=1e-6)
