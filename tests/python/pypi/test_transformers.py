@@ -218,6 +218,10 @@ class Lora(unittest.TestCase):
             losses.append(transformers.Trainer(net, settings, eval_dataset=held_out).evaluate()["eval_loss"])
         print("best: round %d, reported %r, again %r" % (best["round"], best["value"], sum(losses) / len(losses)))
         self.assertAlmostEqual(sum(losses) / len(losses), best["value"], delta=1e-6)
+        with open(self.files["best.py"], encoding="utf-8") as f:
+            text = f.read().replace('"best")', repr(self.fleet.path("best")) + ")")
+        with open(self.files["best.py"], "w", encoding="utf-8") as f:
+            f.write(text)
         done = self.fleet.start("best", [sys.executable, self.files["best.py"]], RIVULET_SOCKET=self.fleet.socket)
         self.assertEqual(done.wait(), 0, self.fleet.log("best"))
 
