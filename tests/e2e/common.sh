@@ -205,5 +205,5 @@ says() {
 
 history() {
 	curl_admin "/v1/jobs/$JOB/rounds" |
-		pick "'\n'.join('%d %s %s %s %r %r' % (r['round'], r['state'], r['base'], r['model'], r['loss'], r['evaluate']) for r in d['rounds'])"
+		pick "'\n'.join('%d %s %s %s %r %r' % (r['round'], r['state'], r['base'], r['model'], r['loss'], r['evaluate']) for r in d['rounds'] if r['state'] != 'evaluated')"
 }
