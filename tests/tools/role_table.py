@@ -36,6 +36,7 @@ POST /v1/leave LARGE                 | N 413:too-large 413:too-large 413:too-lar
 GET /v1/status                       | N 200 200 200 200 200 200
 POST /v1/tasks {}                    | N 400:bad-message F F F F F
 POST /v1/tasks/{none}/abort {}       | N 400:bad-message F F F F F
+POST /v1/tasks/{none}/report EMPTY   | N 400:bad-manifest F F F F F
 PUT /v1/deltas/{none} EMPTY          | N 400:bad-manifest F F F F F
 HEAD /v1/deltas/{none}               | N 404 F F F F F
 PATCH /v1/deltas/{none} EMPTY        | N 400:bad-request F F F F F
