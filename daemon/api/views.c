@@ -88,7 +88,6 @@ open_json(const struct job_view *job)
 
 	json_add_u64(v, "round", job->round);
 	json_add_string(v, "state", o->state);
-	json_add_string(v, "kind", task_kind_name(o->evaluates ? TASK_EVALUATE : TASK_TRAIN));
 	json_add_u64(v, "reports", o->reports);
 	json_add_u64(v, "invited", o->invited);
 	json_add_u64(v, "goal", o->goal);
@@ -97,6 +96,7 @@ open_json(const struct job_view *job)
 	json_add_u64(v, "bytes_up", o->up_bytes);
 	json_add_seconds(v, "opened_at", o->opened_at_seconds);
 	json_add_seconds(v, "deadline_at", clock_wall() + o->deadline_seconds);
+	json_add_string(v, "kind", task_kind_name(o->evaluates ? TASK_EVALUATE : TASK_TRAIN));
 	return v;
 }
 
