@@ -93,8 +93,10 @@ confine_deinit(struct confine *c)
 static uint64_t
 rights(unsigned access)
 {
-	return (access & CONFINE_READ ? OF_READING : 0) |
-	    (access & CONFINE_WRITE ? OF_WRITING : 0) |
+	uint64_t writing =
+	    access & CONFINE_NO_LINKS ? OF_WRITING & ~LANDLOCK_ACCESS_FS_MAKE_SYM : OF_WRITING;
+
+	return (access & CONFINE_READ ? OF_READING : 0) | (access & CONFINE_WRITE ? writing : 0) |
 	    (access & CONFINE_DEVICES ? OF_DEVICES : 0) |
 	    (access & CONFINE_SOCKETS
 		    ? LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_FILE

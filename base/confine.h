@@ -16,6 +16,8 @@ enum confine_access {
 	/* read and write what is there, device nodes with their ioctls; make nothing */
 	CONFINE_DEVICES = 1 << 2,
 	CONFINE_SOCKETS = 1 << 3, /* make Unix sockets, remove files */
+	CONFINE_NO_LINKS =
+	    1 << 4, /* beside CONFINE_WRITE: no symbolic link is made there, or moved there */
 };
 
 enum confine_kind {

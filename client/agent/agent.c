@@ -28,7 +28,7 @@ struct agent {
 	struct stock stock;
 	struct document jobs[JOBS_KNOWN]; /* a ring: of jobs that a gate was asked about */
 	size_t next_job;
-	struct nursery nursery;
+	struct nursery *nursery;
 	struct spawner spawner;
 	struct companions companions;
 	struct trainer_out out; /* of the task in hand */
@@ -429,7 +429,7 @@ open_device(struct agent *a, char *why, size_t why_size)
 	companions_init(&a->companions,
 	    &(struct companion_place){.settings = device_settings(a->r),
 		.home = device_home(a->r),
-		.nursery = &a->nursery,
+		.nursery = a->nursery,
 		.events = device_events(a->r)});
 	stock_init(&a->stock, device_settings(a->r));
 	stock_refresh(&a->stock, device_events(a->r));
@@ -515,28 +515,42 @@ serve(struct agent *a, char *why, size_t why_size)
 	return work(a, why, why_size);
 }
 
-int
-agent_run(const struct agent_options *options, char *why, size_t why_size)
+static int
+run(const struct agent_options *options, struct nursery *nursery, char *why, size_t why_size)
 {
 	struct agent *a = calloc(1, sizeof(*a));
 	struct why inner = {""};
+	int rc = RIVULET_IO;
 
 	if (!a)
 		return RIVULET_NOMEM;
 	a->options = options;
-	/* The nursery comes first: it shall hold no key. Then nobody of the same user may look into this process. */
-	if (nursery_init(&a->nursery, &inner) ||
-	    nursery_spawner(&a->nursery, &a->spawner, &inner) ||
-	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) {
+	a->nursery = nursery;
+	/* Nobody of the same user may look into this process. */
+	if (nursery_spawner(nursery, &a->spawner, &inner) ||
+	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
 		snprintf(why, why_size, "%s", inner.text);
-		free(a);
-		return RIVULET_IO;
-	}
-	int rc = serve(a, why, why_size);
+	else
+		rc = serve(a, why, why_size);
 	for (size_t i = 0; i < JOBS_KNOWN; i++)
 		document_deinit(&a->jobs[i]);
 	spawner_deinit(&a->spawner);
-	nursery_deinit(&a->nursery);
 	free(a);
+	return rc;
+}
+
+int
+agent_run(const struct agent_options *options, char *why, size_t why_size)
+{
+	struct nursery nursery;
+	struct why inner = {""};
+
+	/* It comes first: it shall hold no key, and no memory that it has no use for. */
+	if (nursery_init(&nursery, &inner)) {
+		snprintf(why, why_size, "%s", inner.text);
+		return RIVULET_IO;
+	}
+	int rc = run(options, &nursery, why, why_size);
+	nursery_deinit(&nursery);
 	return rc;
 }

@@ -344,6 +344,8 @@ go(struct alone *a)
 	sigemptyset(&sa.sa_mask);
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
+	/* A program that stays may close what it is spoken to through. */
+	signal(SIGPIPE, SIG_IGN);
 	a->epochs = json_array();
 	enum err e = load_all(a, &why);
 	if (!e)

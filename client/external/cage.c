@@ -327,8 +327,10 @@ fill_paths(struct cage *c, const struct cage_options *o, struct why *why)
 {
 	for (size_t i = 0; i < sizeof(everywhere) / sizeof(everywhere[0]); i++)
 		add_path(c, everywhere[i].path, everywhere[i].access);
+	/* The agent works there while a program that stays is alive: a link could lead it elsewhere at any moment. */
 	if (o->directory)
-		add_path(c, o->directory, CONFINE_READ | CONFINE_WRITE);
+		add_path(c, o->directory,
+		    CONFINE_READ | CONFINE_WRITE | (o->trainer->persistent ? CONFINE_NO_LINKS : 0));
 	if (o->given)
 		add_path(c, o->given, CONFINE_READ);
 	if (o->data)

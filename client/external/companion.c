@@ -303,6 +303,9 @@ companion_start(struct companion *c, struct why *why)
 	c->words_out = pipes[1][READ_END];
 	c->output = pipes[2][READ_END];
 	if (e) {
+		/* Whoever stood at its other end is gone. */
+		if (e == ERR_CLOSED)
+			spawner_deinit(&c->spawner);
 		close_end(&c->words_in);
 		close_end(&c->words_out);
 		close_end(&c->output);

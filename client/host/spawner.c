@@ -294,11 +294,12 @@ pass_signal(int fd, pid_t pid)
 
 	if (!fds_receive(fd, &sig, sizeof(sig), fds, ORDER_FDS))
 		return false;
+	/* Asked to finish, a program ends what it started itself: workers of PyTorch that are ended beside it spoil its batches. */
 	if (sig > 0)
-		kill(-pid, sig);
+		kill(pid, sig);
 	/* It may have left its group. */
 	if (sig == SIGKILL)
-		kill(pid, sig);
+		kill(-pid, sig);
 	return true;
 }
 

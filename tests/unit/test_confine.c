@@ -117,6 +117,28 @@ files(void)
 	return 0;
 }
 
+/* Everything but symbolic links, also one from elsewhere. */
+static int
+no_links(void)
+{
+	struct confine c;
+
+	NEED(!confine_init(&c, CONFINE_FILES, NULL, NULL));
+	NEED(!confine_allow(&c, at("open"), CONFINE_READ | CONFINE_WRITE, NULL));
+	NEED(!confine_allow(
+	    &c, at("closed"), CONFINE_READ | CONFINE_WRITE | CONFINE_NO_LINKS, NULL));
+	NEED(!confine_enter(&c, NULL));
+	confine_deinit(&c);
+	NEED(symlink("file", at("open/link")) == 0);
+	NEED(symlink("file", at("closed/link")) != 0);
+	NEED(rename(at("open/link"), at("closed/link")) != 0);
+	NEED(linkat(AT_FDCWD, at("open/link"), AT_FDCWD, at("closed/link"), 0) != 0);
+	NEED(unlink(at("open/link")) == 0);
+	NEED(can_open("closed/new", O_WRONLY | O_CREAT) && unlink(at("closed/new")) == 0);
+	NEED(mkdir(at("closed/directory"), 0700) == 0 && rmdir(at("closed/directory")) == 0);
+	return 0;
+}
+
 /* Reading stays as it was. */
 static int
 writes(void)
@@ -146,6 +168,13 @@ test_files(void **state)
 }
 
 static void
+test_no_links(void **state)
+{
+	(void)state;
+	in_child(no_links);
+}
+
+static void
 test_writes(void **state)
 {
 	(void)state;
@@ -158,6 +187,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_files, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_writes, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_no_links, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
