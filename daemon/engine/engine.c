@@ -73,7 +73,9 @@ find_invite(const struct engine_job *j, const uint8_t device[32])
 bool
 engine_has_invite(const struct engine_job *j, const uint8_t device[32])
 {
-	return find_invite(j, device) != NULL;
+	const struct invite *have = find_invite(j, device);
+
+	return have && have->state != INVITE_STOPPED;
 }
 
 enum err
@@ -199,6 +201,8 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 	if (!engine_evaluates(j) && engine_variate_full(j, device))
 		return WAIT_JOB_FULL;
 	const struct invite *have = find_invite(j, device);
+	if (have && have->state == INVITE_STOPPED)
+		have = NULL;
 	if (have && have->state != INVITE_OUT)
 		return have->state == INVITE_ACCEPTED ? WAIT_REPORTED : WAIT_ABORTED;
 	/* Its delta would come too late. */
@@ -430,7 +434,7 @@ engine_take(struct engine *g, const struct engine_claim *claim)
 	if (j && j->work && j->row.round == claim->round &&
 	    (engine_evaluates(j) || !engine_variate_full(j, claim->device))) {
 		const struct invite *have = find_invite(j, claim->device);
-		bool fresh = !have || have->state == INVITE_ABORTED;
+		bool fresh = !have || have->state >= INVITE_ABORTED;
 		if (fresh)
 			e = engine_invite(j, claim->device, INVITE_OUT);
 		else
@@ -471,7 +475,7 @@ give_up(struct engine *g, struct engine_job *j, struct invite *v, struct abort_c
 {
 	char hex[17];
 
-	v->state = INVITE_ABORTED;
+	v->state = cause.reason == ABORT_STOPPED ? INVITE_STOPPED : INVITE_ABORTED;
 	standing_gave_up(g->services->registry, v->device, j->place, cause.reason);
 	g->report.tasks_aborted_total++;
 	hex_encode(hex, v->device, 8);

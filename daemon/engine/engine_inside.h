@@ -14,7 +14,12 @@
 
 #define ENGINE_JOBS_MAX 4096
 
-enum invite_state { INVITE_OUT, INVITE_ACCEPTED, INVITE_ABORTED };
+enum invite_state {
+	INVITE_OUT,
+	INVITE_ACCEPTED,
+	INVITE_ABORTED,
+	INVITE_STOPPED, /* given back because the program ended: it may ask again */
+};
 
 struct invite {
 	uint8_t device[32];

@@ -101,7 +101,7 @@ engine_variate_full(const struct engine_job *j, const uint8_t device[32])
 		return true;
 	for (size_t i = 0; i < j->invite_count; i++) {
 		const struct invite *v = &j->invites[i];
-		if (v->state == INVITE_ABORTED || find_member(j, v->device))
+		if (v->state >= INVITE_ABORTED || find_member(j, v->device))
 			continue;
 		if (memcmp(v->device, device, 32) == 0)
 			return false;

@@ -408,6 +408,31 @@ unsent_deltas(void **state)
 	assert_string_equal(second.task, first.task);
 }
 
+/* A program that was ended gives back its task and, started again, gets it again; its place may be another's by then. */
+static void
+who_was_stopped_may_ask_again(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t[4], again;
+	uint8_t id[16];
+
+	submit(c, plain, id);
+	for (uint8_t i = 1; i <= 3; i++)
+		assert_string_equal(ask(c, i, &t[i]), "");
+	assert_int_equal(
+	    engine_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("stopped"), NULL),
+	    ERR_OK);
+	assert_int_equal(job_number(c, id, "invited"), 2);
+	assert_string_equal(ask(c, 1, &again), "");
+	assert_string_equal(again.task, t[1].task);
+	assert_int_equal(job_number(c, id, "invited"), 3);
+	assert_int_equal(
+	    engine_abort(c->s.engine, device_id(1), t[1].task, abort_reason_parse("stopped"), NULL),
+	    ERR_OK);
+	expect(c, 4, "");
+	expect(c, 1, "not-selected");
+}
+
 static void
 places_and_aborts(void **state)
 {
@@ -966,6 +991,7 @@ main(void)
 	    WITH(a_choice_of_codecs),
 	    WITH(unsent_deltas),
 	    WITH(places_and_aborts),
+	    WITH(who_was_stopped_may_ask_again),
 	    WITH(commands),
 	    WITH(priorities),
 	    WITH(full_spool),
