@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "best.h"
 #include "config.h"
 #include "err.h"
 #include "json.h"
@@ -71,6 +72,7 @@ struct check_job {
 	struct store_round last; /* zero if it has none */
 	bool open; /* `last` is open */
 	struct schedule_state schedule; /* what its guard holds */
+	struct best best; /* models */
 };
 
 /* An accepted delta of the open round of a live job. */

@@ -15,7 +15,7 @@
 #define NAME_MAX_HERE 128
 static const uint8_t none[32];
 
-/* Does anything need this model: an open round as its base, or a job as its newest? */
+/* Does anything need this model: an open round as its base, or a job as its newest or one of its best? */
 static const struct check_job *
 needs_model(const struct check *c, const uint8_t id[32])
 {
@@ -25,6 +25,8 @@ needs_model(const struct check *c, const uint8_t id[32])
 		if (j->last.round > 0 && memcmp(present, id, 32) == 0)
 			return j;
 		if (j->live && guard_holds_model(&j->schedule.guard, id))
+			return j;
+		if (best_holds(&j->best, id))
 			return j;
 	}
 	return NULL;

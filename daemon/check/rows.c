@@ -10,6 +10,7 @@
 #include "hex.h"
 #include "inspect.h"
 #include "job.h"
+#include "metric_rows.h"
 #include "schedule_rows.h"
 #include "wal.h"
 
@@ -145,7 +146,7 @@ see_job(void *ctx, const struct store_job *j)
 	/* One that cannot be read holds nothing, and was reported. */
 	if (schedule_rows_of(c->db, j, &job->schedule))
 		job->schedule = schedule_state_start();
-	return ERR_OK;
+	return metric_rows_best(c->db, job->id, &job->best);
 }
 
 static enum err

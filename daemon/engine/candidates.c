@@ -32,6 +32,10 @@ engine_draw_forget(struct engine_job *j, const uint8_t device[32])
 		if (memcmp(j->candidates[i].device, device, 32) != 0)
 			j->candidates[kept++] = j->candidates[i];
 	j->candidate_count = kept;
+	size_t at = bytes_place(j->evaluators, j->evaluator_count, 32, device, 32);
+	if (at < j->evaluator_count && memcmp(j->evaluators[at], device, 32) == 0)
+		memmove(
+		    j->evaluators + at, j->evaluators + at + 1, (--j->evaluator_count - at) * 32);
 }
 
 /* A delta of an earlier opening may have come since they asked. */

@@ -10,7 +10,7 @@
 #define HOUR_MS 3600000u
 
 struct owned {
-	uint64_t jobs, bytes;
+	uint64_t jobs, bytes, kept;
 	double evaluation;
 };
 
@@ -27,9 +27,27 @@ engine_owner_bytes(const struct engine_job *j)
 	    w->spec.aggregate.variates * sizeof(*j->members);
 }
 
-static void
-add(struct owned *o, const struct engine_job *j)
+/* What [retention] alone keeps is the administrator's choice, and was before there was a "keep". */
+static bool
+says_keep(const struct engine_job *j)
 {
+	return j->keep.last != JOB_KEEP_CONFIGURED || j->keep.every != JOB_KEEP_CONFIGURED ||
+	    j->keep.best > 1;
+}
+
+/* Models that its "keep" promises room, at their most. */
+static uint64_t
+promised(const struct config *c, const struct engine_job *j)
+{
+	return c->owner_model_bytes > 0 && says_keep(j) ? engine_forecast_kept(c, j) : 0;
+}
+
+static void
+add(struct owned *o, const struct config *c, const struct engine_job *j)
+{
+	uint64_t kept = promised(c, j);
+
+	o->kept = kept > UINT64_MAX - o->kept ? UINT64_MAX : o->kept + kept;
 	o->jobs++;
 	o->bytes += engine_owner_bytes(j);
 	o->evaluation += j->work->evaluation;
@@ -37,7 +55,7 @@ add(struct owned *o, const struct engine_job *j)
 
 /* Its jobs that are not over. */
 static struct owned
-sum(struct engine *g, const uint8_t owner[32])
+sum(struct engine *g, const struct config *c, const uint8_t owner[32])
 {
 	struct owned o = {.jobs = 0};
 	unsigned seen = 0;
@@ -45,7 +63,7 @@ sum(struct engine *g, const uint8_t owner[32])
 	lock_take(&g->lock);
 	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
 		if (states_job_lives(j->state) && memcmp(j->owner, owner, sizeof(j->owner)) == 0)
-			add(&o, j);
+			add(&o, c, j);
 	lock_release(&g->lock);
 	return o;
 }
@@ -79,30 +97,24 @@ bound(const struct config *c, const struct engine_job *j, const struct owned *o,
 		       o->evaluation, c->owner_evaluation, why);
 }
 
-/* What [retention] alone keeps is the administrator's choice, and was before there was a "keep". */
-static bool
-says_keep(const struct engine_job *j)
-{
-	return j->keep.last != JOB_KEEP_CONFIGURED || j->keep.every != JOB_KEEP_CONFIGURED ||
-	    j->keep.best > 1;
-}
-
 enum err
 engine_owner_takes(struct engine *g, const struct engine_job *j, struct why *why)
 {
-	struct owned o = sum(g, j->owner);
-
-	add(&o, j);
 	const struct config *c = shared_take(g->services->config);
+	struct owned o = sum(g, c, j->owner);
+	uint64_t kept = promised(c, j);
+
+	add(&o, c, j);
 	enum err e = bound(c, j, &o, why);
-	uint64_t bytes =
-	    c->owner_model_bytes > 0 && says_keep(j) ? engine_forecast_kept(c, j) : j->model_bytes;
-	shared_give(g->services->config, c);
-	if (!e && bytes == UINT64_MAX)
+	if (!e && kept == UINT64_MAX)
 		e = err_set(why, ERR_DENIED,
 		    "keep.every needs \"stop\": {\"rounds\": N} where [limits] owner_model_bytes "
 		    "bounds an owner's models");
-	return e ? e : engine_owner_models(g, j->owner, bytes, why);
+	if (!e && kept > 0)
+		e = within("owner_model_bytes", "bytes of models that they keep", (double)o.kept,
+		    c->owner_model_bytes, why);
+	shared_give(g->services->config, c);
+	return e ? e : engine_owner_models(g, j->owner, kept > 0 ? kept : j->model_bytes, why);
 }
 
 /* --- models */

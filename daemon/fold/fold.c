@@ -232,7 +232,8 @@ fold_measure(struct fold *w, struct why *why)
 
 	bool lacks = w->f->lacks && w->f->row.state == OUTCOME_EVALUATING;
 
-	w->out.row.eval_own = metric_own(w->f->spec, w->owned, w->owned_count);
+	if (!lacks)
+		w->out.row.eval_own = metric_own(w->f->spec, w->owned, w->owned_count);
 	if (w->f->spec->recipe.evaluate_by != EVALUATE_DEVICES || lacks)
 		return ERR_OK;
 	if (w->f->no_numbers > 0)

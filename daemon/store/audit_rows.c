@@ -69,7 +69,8 @@ static const char *const texts[] = {
     [ERASE_BUSY - STORE_AUDIT_STATEMENTS] =
 	("SELECT count(*) FROM accept JOIN round USING (job, round) JOIN job ON job.id = "
 	 "accept.job "
-	 "WHERE accept.device = ? AND round.state = 'open' AND job.state IN ('running', 'paused')"),
+	 "WHERE accept.device = ? AND round.state IN ('open', 'evaluating') "
+	 "AND job.state IN ('running', 'paused')"),
     [ERASE_TASKS - STORE_AUDIT_STATEMENTS] = "SELECT task FROM accept WHERE device = ?",
     [ERASE_DETAILS - STORE_AUDIT_STATEMENTS] = "DELETE FROM audit_detail WHERE device = ?",
     [ERASE_REPORTS - STORE_AUDIT_STATEMENTS] = "DELETE FROM accept WHERE device = ?",

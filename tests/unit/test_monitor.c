@@ -90,6 +90,9 @@ figures(void **state)
 	    {ASKED("[\"auc\"]", "\"classes\":3"), "\"auc\" needs two classes"},
 	    {ASKED("[\"regression\"]", "\"classes\":2"), "\"regression\" is for numbers"},
 	    {ASKED("[\"confusion\"]", "\"classes\":29"), ""},
+	    /* Few examples make reports short, and the counts no smaller. */
+	    {ASKED("[\"confusion\"]},\"aggregate\":{\"max_examples\":500", "\"classes\":100"),
+		"evaluate.figures: 100 classes are too many"},
 	    {ASKED("[\"confusion\"]", "\"classes\":30"), "evaluate.figures: with 30 classes"},
 	};
 	struct job_spec job;

@@ -6,12 +6,17 @@
 /* Sums of binary64 over up to 2^53 values, in any order: so much may a bound that they obey be missed. */
 #define ROUNDING 1e-6
 
+bool
+counts_exceed(const struct figure_set *wanted, size_t classes)
+{
+	return figure_set_bytes(wanted, classes, classes * classes) > FIGURE_SET_BYTES_MAX;
+}
+
 enum err
 counts_new(struct counts **out, const struct figure_set *wanted, size_t classes, struct why *why)
 {
 	*out = NULL;
-	/* Also bounds what is allocated below. */
-	if (figure_set_bytes(wanted, classes, classes * classes) > FIGURE_SET_BYTES_MAX)
+	if (counts_exceed(wanted, classes))
 		return err_set(
 		    why, ERR_LIMIT, "evaluate.figures: too many for %zu classes", classes);
 	struct counts *c = calloc(1, sizeof(*c));

@@ -38,6 +38,8 @@ struct counts {
 	struct counts_bin *bins; /* COUNTS_BINS, by rising score */
 };
 
+/* Would such counts of one example each not fit into a report? */
+bool counts_exceed(const struct figure_set *wanted, size_t classes);
 /* All zero. ERR_LIMIT if such counts of one example each would not fit into a report (FIGURE_SET_BYTES_MAX); ERR_NOMEM. */
 ERR_MUST_USE enum err counts_new(
     struct counts **out, const struct figure_set *wanted, size_t classes, struct why *why);

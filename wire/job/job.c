@@ -1,4 +1,5 @@
 #include "job.h"
+#include "counts.h"
 #include "difference.h"
 #include "field.h"
 #include "job_inside.h"
@@ -418,16 +419,19 @@ static enum err
 check_figures(const struct job_spec *job, struct why *why)
 {
 	const struct recipe *r = &job->recipe;
-	uint64_t bytes =
-	    figure_set_bytes(&r->figures, r->data.class_count, job->aggregate.max_examples);
+	size_t n = r->data.class_count;
+	uint64_t bytes = figure_set_bytes(&r->figures, n, job->aggregate.max_examples);
 
-	if (bytes <= FIGURE_SET_BYTES_MAX)
+	if (bytes <= FIGURE_SET_BYTES_MAX && !counts_exceed(&r->figures, n))
 		return ERR_OK;
+	if (bytes <= FIGURE_SET_BYTES_MAX)
+		return err_set(why, ERR_INVALID,
+		    "evaluate.figures: %zu classes are too many for what is asked for", n);
 	return err_set(why, ERR_INVALID,
 	    "evaluate.figures: with %zu classes and up to %llu examples (aggregate.max_examples) "
 	    "a report could need %llu bytes for them, and has %d",
-	    r->data.class_count, (unsigned long long)job->aggregate.max_examples,
-	    (unsigned long long)bytes, FIGURE_SET_BYTES_MAX);
+	    n, (unsigned long long)job->aggregate.max_examples, (unsigned long long)bytes,
+	    FIGURE_SET_BYTES_MAX);
 }
 
 enum err
