@@ -146,6 +146,10 @@ class Client:
             try:
                 answer = self._once(method, path, body, sent)
             except (OSError, http.client.HTTPException) as e:
+                # Who took the connection and says nothing may be at work on it.
+                if isinstance(e, socket.timeout) and self._connection is not None and self._connection.sock is not None:
+                    self.close()
+                    raise self._unreachable(e) from e
                 failure = failure if isinstance(failure, ssl.SSLError) else e
                 self._go_elsewhere()
                 continue

@@ -1,4 +1,5 @@
 """SIGINT and SIGTERM while a loop runs: a blocking call ends, and what the program does about them comes after it."""
+import os
 import signal
 import threading
 import time
@@ -18,6 +19,7 @@ class Signals:
         self._caught: List[int] = []
         self._until = float("inf")  # time.monotonic(): a blocking call ends then
         self._before: Dict[int, Any] = {}
+        self._pid = os.getpid()
 
     @staticmethod
     def _here() -> bool:
@@ -35,9 +37,17 @@ class Signals:
 
     def _leave(self, number: int, frame: Any) -> None:
         self.stopped = True
+        self._in_child(number)
 
     def _catch(self, number: int, frame: Any) -> None:
         self._caught.append(number)
+        self._in_child(number)
+
+    def _in_child(self, number: int) -> None:
+        """A process that was forked meanwhile has the handlers and no loop to leave."""
+        if os.getpid() != self._pid:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
 
     def leaving(self) -> bool:
         """Is the loop to end?"""

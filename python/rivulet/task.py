@@ -1,6 +1,7 @@
 """One task in hand, and the loop over them: the part of the package that a training script meets."""
 import enum
 import math
+import os
 import sys
 import time
 from collections import OrderedDict
@@ -360,6 +361,9 @@ class Task:
             values[part.name] = value
         if wrong:
             more = ", and %d more" % (len(wrong) - 8) if len(wrong) > 8 else ""
+            others = [str(name) for name in given if name not in self._parts]
+            if others:
+                more += "; the job has no %s" % ", ".join(others[:8]) + (" ..." if len(others) > 8 else "")
             raise ValueError("the model that was submitted is not the job's: %s%s" % (", ".join(wrong[:8]), more))
         return values
 
@@ -592,7 +596,12 @@ def _reason_of(error: Optional[BaseException]) -> Tuple[str, str]:
         return "trainer-failed", "the task was left without submit or abort"
     import traceback
 
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    # A person looks for the line of their own that led here, not for ours.
+    frames = traceback.extract_tb(error.__traceback__)
+    while len(frames) > 1 and os.path.dirname(frames[-1].filename) == os.path.dirname(__file__):
+        frames.pop()
+    lines = ["Traceback (most recent call last):\n", *traceback.format_list(frames)]
+    text = "".join(lines + traceback.format_exception_only(type(error), error))
     if isinstance(error, Error) and error.code == "numeric":
         return "not-finite", text
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":

@@ -161,6 +161,7 @@ class Tasks(WithFleet):
                 self.work(task)
                 for model, says in (
                     ({}, "fc.weight is missing, fc.bias is missing"),
+                    ({"fc.weight": weight, "out.bias": bias}, "fc.bias is missing; the job has no out.bias"),
                     ({"fc.weight": weight.reshape(4), "fc.bias": bias}, r"fc.weight has shape \[4\] and not \[2, 2\]"),
                     ({"fc.weight": weight, "fc.bias": 1.0}, r"fc.bias has shape \[\] and not \[2\]"),
                 ):
@@ -196,13 +197,15 @@ class Tasks(WithFleet):
                 self.assertEqual(task.job, names[0])
                 raise KeyError("the first")
             caught.append("went on")
-        with self.assertRaisesRegex(ValueError, "the third"), self.assertLogs("rivulet", "WARNING"):
+        with self.assertRaisesRegex(ValueError, "is missing|nothing was trained"), self.assertLogs("rivulet", "WARNING"):
             for task in self.tasks():
                 with task:
                     caught.append(task.job)
                     if task.job == names[1]:
                         continue
-                    raise MemoryError("the second") if task.job == names[2] else ValueError("the third")
+                    if task.job == names[2]:
+                        raise MemoryError("the second")
+                    task.submit({})  # the line that is told is this one
         self.assertEqual(caught, ["went on"] + names[1:])
         # The home is free again, though the exception's traceback holds the loop.
         next(self.tasks(wait=0.1), None)
@@ -260,6 +263,24 @@ class Signals(WithFleet):
             self.assertEqual(process.returncode, status, self.fleet.log("loop"))
             # It would hang for the 50 s of a request for work.
             self.assertLess(took, 1.5 * PATIENCE)
+
+    def test_children_of_the_loop_end_as_ever(self) -> None:
+        self.submit(job("children", stop={"rounds": 1}))
+        for task in self.tasks(rounds=1):
+            with task:
+                here, there = os.pipe()
+                child = os.fork()
+                if child == 0:
+                    os.write(there, b".")  # Python forgets what came before its fork is over
+                    time.sleep(60)
+                    os._exit(0)
+                os.read(here, 1)
+                os.kill(child, signal.SIGTERM)
+                self.assertEqual(os.waitpid(child, 0)[1], signal.SIGTERM)
+                os.close(here)
+                os.close(there)
+                self.work(task)
+                self.assertTrue(task.submit())
 
     def test_sigterm_in_the_loop(self) -> None:
         name = self.submit(job("partial", stop={"rounds": 1}))
