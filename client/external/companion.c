@@ -101,7 +101,7 @@ has_task(const struct companion *c)
 bool
 companion_must_speak(const struct companion *c)
 {
-	return c->course.state == COURSE_STARTING || has_task(c);
+	return c->course.state == COURSE_STARTING || c->course.state == COURSE_LATE || has_task(c);
 }
 
 static enum err

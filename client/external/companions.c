@@ -23,8 +23,8 @@ fits(const struct companion *c, const struct companion_task *t)
 {
 	enum course_state s = c->course.state;
 
-	return (s == COURSE_READY || s == COURSE_STARTING) && c->data == t->data &&
-	    (c->trainer->share_jobs || strcmp(c->job, t->job) == 0);
+	return (s == COURSE_READY || s == COURSE_STARTING || s == COURSE_LATE) &&
+	    c->data == t->data && (c->trainer->share_jobs || strcmp(c->job, t->job) == 0);
 }
 
 /* Where the trainer's is, made or not. */
@@ -72,6 +72,8 @@ companions_call(struct companions *all, const struct companion_task *t,
 	c->course.task_until = t->seconds > 0 ? backoff_now() + t->seconds : 0;
 	c->task = NULL;
 	c->taken = c->lost = c->asked = false;
+	if (c->course.state == COURSE_LATE)
+		companion_step(c, COURSE_TASK);
 	/* It shall not leave for idleness now, nor for the time that an earlier task had. */
 	c->course.until = c->course.state == COURSE_STARTING ? c->course.task_until : 0;
 	enum err e = ERR_OK;
@@ -137,8 +139,8 @@ judge_loss(struct companion *c, struct companions_result *out, struct why *why)
 	case COURSE_DUE:
 		out->abort = ABORT_DEADLINE;
 		return err_set(why, ERR_TIMEOUT,
-		    c->course.state == COURSE_URGED
-			? "trainer %s was not ready in time"
+		    c->course.state == COURSE_LATE
+			? "trainer %s was not ready in time; it goes on starting"
 			: "trainer %s did not finish when asked, and was killed",
 		    c->trainer->name);
 	default:

@@ -12,9 +12,15 @@ static const struct row {
     {COURSE_STARTING, COURSE_IS_READY, COURSE_READY, 0},
     {COURSE_STARTING, COURSE_WRONG, COURSE_KILLED, COURSE_KILL | COURSE_LOSE},
     {COURSE_STARTING, COURSE_STOP, COURSE_URGED, COURSE_TERMINATE | COURSE_LOSE},
-    {COURSE_STARTING, COURSE_DUE, COURSE_URGED, COURSE_TERMINATE | COURSE_LOSE},
+    {COURSE_STARTING, COURSE_DUE, COURSE_LATE, COURSE_LOSE},
     {COURSE_STARTING, COURSE_LEAVE, COURSE_LEAVING, COURSE_CLOSE | COURSE_LOSE},
     {COURSE_STARTING, COURSE_ENDED, COURSE_ABSENT, COURSE_LOSE},
+    {COURSE_LATE, COURSE_IS_READY, COURSE_READY, 0},
+    {COURSE_LATE, COURSE_TASK, COURSE_STARTING, 0},
+    {COURSE_LATE, COURSE_WRONG, COURSE_KILLED, COURSE_KILL},
+    {COURSE_LATE, COURSE_DUE, COURSE_URGED, COURSE_TERMINATE},
+    {COURSE_LATE, COURSE_LEAVE, COURSE_LEAVING, COURSE_CLOSE},
+    {COURSE_LATE, COURSE_ENDED, COURSE_ABSENT, 0},
     {COURSE_READY, COURSE_TASK, COURSE_WORKING, COURSE_GIVE},
     {COURSE_READY, COURSE_WRONG, COURSE_KILLED, COURSE_KILL},
     {COURSE_READY, COURSE_DUE, COURSE_LEAVING, COURSE_CLOSE},
@@ -46,6 +52,7 @@ static const struct row {
 static const char *const names[] = {
     [COURSE_ABSENT] = "absent",
     [COURSE_STARTING] = "starting",
+    [COURSE_LATE] = "late",
     [COURSE_READY] = "ready",
     [COURSE_WORKING] = "working",
     [COURSE_FINISHING] = "finishing",
@@ -62,6 +69,8 @@ limit(const struct course *c, double now)
 	case COURSE_STARTING:
 	case COURSE_WORKING:
 		return c->task_until;
+	case COURSE_LATE:
+		return c->start_until;
 	case COURSE_READY:
 		return c->idle_s > 0 ? now + c->idle_s : 0;
 	case COURSE_FINISHING:
@@ -80,6 +89,8 @@ limit(const struct course *c, double now)
 static void
 change_state(struct course *c, enum course_state next, double now)
 {
+	if (c->state == COURSE_ABSENT)
+		c->start_until = now + COURSE_START_S;
 	c->state = next;
 	c->until = limit(c, now);
 }

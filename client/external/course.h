@@ -8,7 +8,8 @@
  */
 enum course_state {
 	COURSE_ABSENT, /* there is no process */
-	COURSE_STARTING, /* it has not said that it is ready */
+	COURSE_STARTING, /* it has not said that it is ready, and a task waits for that */
+	COURSE_LATE, /* it has not said so, and the task could not wait */
 	COURSE_READY, /* it waits for a task */
 	COURSE_WORKING, /* it has one */
 	COURSE_FINISHING, /* it was told to finish it, and to stay */
@@ -43,6 +44,8 @@ enum course_action {
 	COURSE_LOSE = 1 << 6, /* it is not, and never will be */
 };
 
+#define COURSE_START_S \
+	600.0 /* until it is ready: frameworks load long, and a task's deadline may be shorter */
 #define COURSE_LEAVE_S 5.0 /* for each step of leaving */
 
 struct course {
@@ -50,6 +53,7 @@ struct course {
 	double until; /* when COURSE_DUE comes; 0: never */
 	double
 	    task_until; /* the same for the task in hand: set it before COURSE_STARTED and COURSE_TASK */
+	double start_until; /* when it is late for good */
 	double grace_s, idle_s; /* idle_s 0: it may wait for ever */
 };
 

@@ -270,6 +270,22 @@ test_hangs(void **state)
 	}
 }
 
+/* What loads longer than a task can wait is there for a later one. */
+static void
+test_late(void **state)
+{
+	(void)state;
+	set_up(BEGIN "sleep 1\n" READY EACH DONE, "");
+	t.in.seconds = 0.2;
+	assert_int_equal(run(), ERR_TIMEOUT);
+	assert_int_equal(t.out.abort, ABORT_DEADLINE);
+	assert_non_null(strstr(why.text, "not ready in time"));
+	t.in.seconds = 60;
+	run_well();
+	assert_int_equal(starts(), 1);
+	tear_down();
+}
+
 /* Once it works. */
 static bool
 stop_now(void *context)
@@ -388,6 +404,7 @@ main(void)
 	    cmocka_unit_test(test_again),
 	    cmocka_unit_test(test_finish),
 	    cmocka_unit_test(test_hangs),
+	    cmocka_unit_test(test_late),
 	    cmocka_unit_test(test_stop),
 	    cmocka_unit_test(test_idle),
 	    cmocka_unit_test(test_memory),

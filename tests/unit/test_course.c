@@ -9,6 +9,7 @@
 
 #define NOW 1000.0
 #define TASK_UNTIL 1060.0
+#define START_UNTIL 1500.0
 #define GRACE 30.0
 #define IDLE 7.0
 #define LOSE_KILL (COURSE_KILL | COURSE_LOSE)
@@ -25,8 +26,11 @@ static const struct {
     /* started, ready, task, done, wrong, stop, due, leave, ended */
     [COURSE_ABSENT] = {{COURSE_STARTING, 0}, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE},
     [COURSE_STARTING] = {NONE, {COURSE_READY, 0}, NONE, NONE, {COURSE_KILLED, LOSE_KILL},
-	{COURSE_URGED, LOSE_TERM}, {COURSE_URGED, LOSE_TERM},
+	{COURSE_URGED, LOSE_TERM}, {COURSE_LATE, COURSE_LOSE},
 	{COURSE_LEAVING, COURSE_CLOSE | COURSE_LOSE}, {COURSE_ABSENT, COURSE_LOSE}},
+    [COURSE_LATE] = {NONE, {COURSE_READY, 0}, {COURSE_STARTING, 0}, NONE,
+	{COURSE_KILLED, COURSE_KILL}, NONE, {COURSE_URGED, COURSE_TERMINATE},
+	{COURSE_LEAVING, COURSE_CLOSE}, {COURSE_ABSENT, 0}},
     [COURSE_READY] = {NONE, NONE, {COURSE_WORKING, COURSE_GIVE}, NONE, {COURSE_KILLED, COURSE_KILL},
 	NONE, {COURSE_LEAVING, COURSE_CLOSE}, {COURSE_LEAVING, COURSE_CLOSE}, {COURSE_ABSENT, 0}},
     [COURSE_WORKING] = {NONE, NONE, NONE, {COURSE_READY, COURSE_TAKE}, {COURSE_KILLED, LOSE_KILL},
@@ -49,6 +53,7 @@ limit(unsigned state)
 {
 	static const double limits[COURSE_STATES] = {
 	    [COURSE_STARTING] = TASK_UNTIL,
+	    [COURSE_LATE] = START_UNTIL,
 	    [COURSE_READY] = NOW + IDLE,
 	    [COURSE_WORKING] = TASK_UNTIL,
 	    [COURSE_FINISHING] = NOW + GRACE,
@@ -69,6 +74,7 @@ test_rows(void **state)
 			struct course c = {.state = from,
 			    .until = 1.5,
 			    .task_until = TASK_UNTIL,
+			    .start_until = START_UNTIL,
 			    .grace_s = GRACE,
 			    .idle_s = IDLE};
 			unsigned next = table[from][event].next;
