@@ -13,6 +13,7 @@
 #include "identity.h"
 #include "task_file.h"
 #include "tensors_file.h"
+#include "training.h"
 
 #define COPY_BLOCK (256u << 10)
 #define BASE "base.safetensors"
@@ -202,11 +203,45 @@ has_local(const struct work *w)
 	return false;
 }
 
-/* The paths of both, "" without. */
+/* Which of the examples that only the program reads are for evaluation: those that the agent would keep of so many. */
 static enum err
-write_own(const struct task_directory *d, const struct work *w, char local[PATH_MAX],
-    char variates[PATH_MAX], struct why *why)
+write_validation(const struct task_directory_options *from, const char *path, struct why *why)
 {
+	const struct work *w = from->work;
+	size_t all = from->train->count + from->validation->count, held = 0;
+	struct tensors_file f = {.parts = NULL};
+	uint32_t *order = NULL;
+	enum err e = shard_hold(&order, &held, all, w->task.recipe.data.validation,
+	    training_seed(w->task.seed, 0, from->device));
+
+	if (!e)
+		e = tensors_file_init(&f, 1);
+	if (e) {
+		err_set(why, e, "no memory for a validation share");
+	} else {
+		const struct tensor like = {
+		    .name = "indices", .dtype = TENSOR_U32, .dims = 1, .shape = {held}};
+		tensors_file_add(&f, &like, order);
+		e = tensors_file_write(&f, path, why);
+		tensors_file_deinit(&f);
+	}
+	free(order);
+	return e;
+}
+
+static bool
+holds_back(const struct task_directory_options *from)
+{
+	return from->data && from->data->source.format == DATA_EXTERNAL &&
+	    from->work->task.recipe.data.validation > 0;
+}
+
+/* The paths, "" without. */
+static enum err
+write_own(const struct task_directory *d, const struct task_directory_options *from,
+    char local[PATH_MAX], char variates[PATH_MAX], char validation[PATH_MAX], struct why *why)
+{
+	const struct work *w = from->work;
 	enum err e = ERR_OK;
 
 	if (has_local(w)) {
@@ -219,6 +254,11 @@ write_own(const struct task_directory *d, const struct work *w, char local[PATH_
 		if (!e)
 			e = write_variates(w, variates, why);
 	}
+	if (!e && holds_back(from)) {
+		e = identity_path(validation, d->path, "validation.safetensors", why);
+		if (!e)
+			e = write_validation(from, validation, why);
+	}
 	return e;
 }
 
@@ -228,7 +268,7 @@ static enum err
 fill(struct task_directory *d, const struct task_directory_options *from, struct why *why)
 {
 	char examples[PATH_MAX] = "", base[PATH_MAX], local[PATH_MAX] = "", variates[PATH_MAX] = "";
-	char path[PATH_MAX];
+	char path[PATH_MAX], validation[PATH_MAX] = "";
 	const struct task_file task = {.work = from->work,
 	    .data = from->data,
 	    .device = from->device,
@@ -237,14 +277,15 @@ fill(struct task_directory *d, const struct task_directory_options *from, struct
 	    .examples = examples,
 	    .base = base,
 	    .local = local,
-	    .variates = variates};
+	    .variates = variates,
+	    .validation = validation};
 	/* Of an external set nothing was read. */
 	enum err e = from->train->dims > 0 ? give_examples(d, from, examples, why) : ERR_OK;
 
 	if (!e)
 		e = give_base(d, from->work, base, why);
 	if (!e)
-		e = write_own(d, from->work, local, variates, why);
+		e = write_own(d, from, local, variates, validation, why);
 	if (!e)
 		e = identity_path(path, d->path, "task.json", why);
 	return e ? e : task_file_write(path, &task, why);

@@ -76,6 +76,7 @@ put_keys(struct json *doc, const struct task_file *f)
 	json_add_string(doc, "base", f->base);
 	add_text(doc, "local", f->local);
 	add_text(doc, "variates", f->variates);
+	add_text(doc, "validation", f->validation);
 	if (f->seconds > 0)
 		json_add_double(doc, "seconds", f->seconds);
 	json_add_u64(doc, "local_seed", seed % JSON_INT_MAX);

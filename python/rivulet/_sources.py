@@ -354,7 +354,13 @@ class DirectoryHand(Hand):
 
     def validation(self, examples: Optional[int]) -> Any:
         del examples
-        raise Error("the agent has divided the examples: see task.examples()", "state")
+        path = self._task.get("validation")
+        if not path and self._task.get("examples"):
+            raise Error("the agent has divided the examples: see task.examples()", "state")
+        if not path:
+            return b""
+        file = safetensors.File(path)
+        return file.bytes(next(iter(file)))
 
     def submit(self, figures: Figures, after: Dict[str, Any]) -> Tuple[bool, str]:
         report: Dict[str, Any] = {} if self.facts.kind == "evaluate" else self._worked(figures, after)

@@ -11,14 +11,15 @@
 #include "confine.h"
 #include "trial.h"
 
-#define JOB \
+#define JOB_WITH(data) \
 	"{\"name\":\"t\",\"seed\":1,\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\"," \
 	"\"out\":2}]," \
 	"\"loss\":\"cross_entropy\"},\"trainer\":\"ext\",\"params\":{\"depth\":3}," \
-	"\"data\":{\"name\":\"points\",\"shape\":[2],\"classes\":[\"a\",\"b\"]}," \
+	"\"data\":{\"name\":\"points\"," data "\"shape\":[2],\"classes\":[\"a\",\"b\"]}," \
 	"\"local\":{\"epochs\":1,\"batch\":10,\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}," \
 	"\"schedule\":{\"warmup\":4}}," \
 	"\"round\":{\"goal\":1}}"
+#define JOB JOB_WITH("")
 #define CONFIG \
 	"[data " \
 	"points]\nformat=csv\npath=/data/points.csv\nshard=2/" \
@@ -120,6 +121,45 @@ test_good(void **state)
 	assert_true(t.out.has_report && t.out.report.has_evaluate);
 	assert_int_equal(t.out.report.eval_examples, 10);
 	assert_string_equal(t.out.report.metrics[0].name, "f1");
+	trial_deinit(&t);
+}
+
+/* Of data that only the program reads it is told which are for evaluation: as many, and the same in every round. */
+static void
+test_external_data(void **state)
+{
+	static const char text[] =
+	    "set -e\n/usr/bin/python3 - <<'E'\n"
+	    "import json, struct\n"
+	    "t = json.load(open('task.json'))\n"
+	    "assert 'examples' not in t and t['data']['format'] == 'external', t\n"
+	    "b = open(t['validation'], 'rb').read()\n"
+	    "n = struct.unpack('<Q', b[:8])[0]\n"
+	    "h = json.loads(b[8:8 + n])['indices']\n"
+	    "assert h['dtype'] == 'U32' and h['shape'] == [10], h\n"
+	    "k = struct.unpack('<10I', b[8 + n:])\n"
+	    "assert list(k) == sorted(set(k)) and k[-1] < 50, k\n"
+	    "E\ncp base.safetensors after.safetensors; echo '" REPORT "' > report.json\n";
+	const struct dataset train = {.count = 40}, held = {.count = 10};
+	struct trial t;
+	char config[512];
+
+	(void)state;
+	strcpy(script, "/tmp/test_external.XXXXXX");
+	int fd = mkstemp(script);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	snprintf(config, sizeof(config),
+	    "[data points]\nformat = external\npath = /data/points\nexamples = 50\n[trainer "
+	    "ext]\nexec = sh %s\n",
+	    script);
+	trial_init(&t, JOB_WITH("\"validation\":0.2,"), config);
+	t.in.train = &train;
+	t.in.validation = &held;
+	enum err e = trainer_external_run(&t.in, &t.out, &why);
+	if (e)
+		fail_msg("%s: %s\n%s", err_name(e), why.text, t.out.log);
+	unlink(script);
 	trial_deinit(&t);
 }
 
@@ -692,6 +732,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_good),
+	    cmocka_unit_test(test_external_data),
 	    cmocka_unit_test(test_defaults_and_partial),
 	    cmocka_unit_test(test_deadline),
 	    cmocka_unit_test(test_bad),
