@@ -60,7 +60,7 @@ print_single(const struct json *f)
 	for (const struct json *o = json_first(f); o; o = json_next(o)) {
 		const char *key = json_key(o);
 		bool count = key && (strcmp(key, "examples") == 0 || strcmp(key, "reports") == 0);
-		if (!count && json_double(o, &v))
+		if (key && !count && json_double(o, &v))
 			cmd_print_line(
 			    "%-10s %.4f%s", key, v, strcmp(key, "auc") == 0 ? " (estimated)" : "");
 	}

@@ -156,7 +156,7 @@ measure(struct place *p)
 	    .stop = stop,
 	    .context = p};
 	struct sets *sets = NULL;
-	struct train_score score;
+	struct train_score score = {.loss = NAN};
 	struct why why = {""};
 
 	FAULT("evaluate.begin");

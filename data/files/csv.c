@@ -378,12 +378,12 @@ static enum err
 one_column(int32_t **values, size_t *count, const void *file, size_t len,
     const struct csv_form *how, bool groups, struct why *why)
 {
+	const struct csv_form unlabelled = {.label = NULL};
 	struct column column = {.count = 0};
 	struct csv_row c;
 	struct classes k;
 	enum err e = csv_row_open(&c, file, len, how, why);
-	enum err no_classes =
-	    classes_init(&k, groups ? &(struct csv_form){.label = NULL} : how, e ? NULL : why);
+	enum err no_classes = classes_init(&k, groups ? &unlabelled : how, e ? NULL : why);
 
 	if (!e)
 		e = no_classes;

@@ -9,7 +9,7 @@ rank_of(const float *row, size_t width, size_t label)
 	size_t rank = 0;
 
 	for (size_t j = 0; j < width; j++)
-		rank += row[j] > row[label] || (row[j] == row[label] && j < label);
+		rank += row[j] > row[label] || (j < label && row[j] == row[label]);
 	return rank;
 }
 

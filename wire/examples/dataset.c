@@ -11,15 +11,22 @@
 size_t
 dataset_type_size(enum dataset_type type)
 {
-	static const uint8_t sizes[DATASET_TYPES] = {[DATASET_U8] = 1,
-	    [DATASET_I8] = 1,
-	    [DATASET_I16] = 2,
-	    [DATASET_I32] = 4,
-	    [DATASET_I64] = 8,
-	    [DATASET_F32] = 4,
-	    [DATASET_F64] = 8};
-
-	return sizes[type];
+	switch (type) {
+	case DATASET_U8:
+	case DATASET_I8:
+		return 1;
+	case DATASET_I16:
+		return 2;
+	case DATASET_I32:
+	case DATASET_F32:
+		return 4;
+	case DATASET_I64:
+	case DATASET_F64:
+		return 8;
+	case DATASET_TYPES:
+		break;
+	}
+	return 0;
 }
 
 static void

@@ -247,7 +247,8 @@ pick_column(struct draw *d)
 	for (size_t i = 0; i < d->examples; i++)
 		if ((size_t)d->of[i] >= groups)
 			groups = (size_t)d->of[i] + 1;
-	uint32_t *turn = calloc(groups, sizeof(*turn)), *place = calloc(groups, sizeof(*place));
+	uint32_t *turn = calloc(groups + 1, sizeof(*turn));
+	uint32_t *place = calloc(groups + 1, sizeof(*place));
 	if (turn && place) {
 		identity_order(turn, groups);
 		prng_seed2(&rng, d->s->seed, STREAM_ORDER);
@@ -360,8 +361,10 @@ shard_pick(uint32_t **keep, size_t *keep_count, const struct shard *shard, const
 	}
 	qsort(d.out, d.n, sizeof(*d.out), compare_u32);
 	/* What is left over goes back: a shard may be one example of millions. */
-	void *less = realloc(d.out, d.n * sizeof(*d.out));
-	*keep = less ? less : d.out;
+	uint32_t *less = realloc(d.out, d.n * sizeof(*d.out));
+	if (less)
+		d.out = less;
+	*keep = d.out;
 	*keep_count = d.n;
 	return ERR_OK;
 }

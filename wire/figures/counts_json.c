@@ -132,7 +132,7 @@ read_classes(struct counts *out, struct field *o)
 {
 	struct field_list list;
 	struct field item;
-	uint64_t row[ROW_MAX];
+	uint64_t row[ROW_MAX] = {0};
 
 	if (!open_rows(&list, o, "classes", out->class_count))
 		return;
@@ -151,7 +151,7 @@ read_confusion(struct counts *out, struct field *o)
 {
 	struct field_list list;
 	struct field item;
-	uint64_t row[ROW_MAX];
+	uint64_t row[ROW_MAX] = {0};
 
 	if (!open_rows(&list, o, "confusion", out->class_count * out->class_count))
 		return;
@@ -171,7 +171,7 @@ read_top(struct counts *out, struct field *o)
 {
 	struct field_list list;
 	struct field item;
-	uint64_t row[ROW_MAX];
+	uint64_t row[ROW_MAX] = {0};
 	bool seen[FIGURE_SET_TOPS_MAX] = {false};
 
 	if (!open_rows(&list, o, "top", FIGURE_SET_TOP_MAX))
@@ -210,7 +210,7 @@ read_bins(struct counts *out, struct field *o, const char *key, bool positive)
 {
 	struct field_list list;
 	struct field item;
-	uint64_t row[ROW_MAX];
+	uint64_t row[ROW_MAX] = {0};
 
 	if (!open_rows(&list, o, key, COUNTS_BINS))
 		return;
