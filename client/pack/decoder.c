@@ -79,7 +79,7 @@ decode(const struct decoder_options *o, const char *path, struct answer *a, uint
 #endif
 
 static void
-limit(int what, uint64_t most)
+limit(unsigned what, uint64_t most)
 {
 	const struct rlimit l = {(rlim_t)most, (rlim_t)most};
 

@@ -549,7 +549,6 @@ begin_evaluation(struct engine *g, struct engine_job *j)
 
 	if (j->round.state == ROUND_ENDED)
 		return;
-	FAULT("round.evaluation");
 	round_init(&j->round, &policy, 0);
 	engine_begin_open(g, j);
 }

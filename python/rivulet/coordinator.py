@@ -58,8 +58,8 @@ class Coordinator:
     ) -> None:
         if socket is not None and (url or home or token_file):
             raise Error("a socket goes with no url, home or token_file", "invalid")
-        if url is not None and not url.startswith("https://"):
-            raise Error("%r is no https:// address; a Unix socket is given as socket=..." % url, "invalid")
+        if url is not None and (url.startswith("unix:") or url.endswith(".sock")):
+            raise Error("%r is no address; a Unix socket is given as socket=..." % url, "invalid")
         if token_file is not None:
             self._client = _with_token(url, _path(token_file), _path(ca) if ca else None, timeout)
         elif url or home is not None:
