@@ -140,6 +140,8 @@ within 30 put_twice 400 || fleet_fail "no delta was refused"
 sleep 6
 count=$(puts 400)
 [ "$count" -le 20 ] || fleet_fail "$count refused deltas in a few seconds"
+# Between two tries: a delta that was kept would end the job below without its model.
+within 20 nothing_waits || fleet_fail "a refused delta stays"
 stop_agent
 
 # --- a byte of the cached base model changed: it is fetched again
