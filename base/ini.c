@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ini.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #include "file.h"
 #include "guess.h"
+#include "num.h"
 
 #define FILE_BYTES_MAX (1u << 20)
 #define HEAD_MAX 128 /* bytes between the brackets, and a zero */
@@ -198,6 +200,31 @@ ini_defaults(const struct ini_key *keys, void *fields)
 }
 
 enum err
+ini_text(const struct ini_key *k, void *field, const char *value, struct why *why)
+{
+	size_t len = strlen(value);
+
+	if (len == 0 || len >= k->size)
+		return err_set(why, ERR_INVALID, len ? "is longer than %zu bytes" : "has no value",
+		    k->size - 1);
+	memcpy(field, value, len + 1);
+	return ERR_OK;
+}
+
+enum err
+ini_number(const struct ini_key *k, void *field, const char *value, struct why *why)
+{
+	uint64_t v;
+
+	if (!num_u64(value, k->max, &v) || v < k->min)
+		return err_set(why, ERR_INVALID,
+		    "\"%.40s\" is not a whole number from %" PRIu64 " to %" PRIu64, value, k->min,
+		    k->max);
+	memcpy(field, &v, sizeof(v));
+	return ERR_OK;
+}
+
+enum err
 ini_choice(const struct ini_key *k, void *field, const char *value, struct why *why)
 {
 	char list[80] = "";
@@ -209,11 +236,8 @@ ini_choice(const struct ini_key *k, void *field, const char *value, struct why *
 			memcpy(field, k->size == sizeof(bool) ? (void *)&is : (void *)&i, k->size);
 			return ERR_OK;
 		}
-		snprintf(list + len, sizeof(list) - len, "%s%s",
-		    i == 0		  ? ""
-			: k->words[i + 1] ? ", "
-					  : " or ",
-		    k->words[i]);
+		const char *joint = k->words[i + 1] ? ", " : " or ";
+		snprintf(list + len, sizeof(list) - len, "%s%s", i ? joint : "", k->words[i]);
 	}
 	return err_set(why, ERR_INVALID, "\"%.40s\" is not %s", value, list);
 }

@@ -15,31 +15,6 @@
 /* --- what a value may be */
 
 static enum err
-set_text(const struct ini_key *k, void *field, const char *value, struct why *why)
-{
-	size_t len = strlen(value);
-
-	if (len == 0 || len >= k->size)
-		return err_set(why, ERR_INVALID, len ? "is longer than %zu bytes" : "has no value",
-		    k->size - 1);
-	memcpy(field, value, len + 1);
-	return ERR_OK;
-}
-
-static enum err
-set_number(const struct ini_key *k, void *field, const char *value, struct why *why)
-{
-	uint64_t v;
-
-	if (!num_u64(value, k->max, &v) || v < k->min)
-		return err_set(why, ERR_INVALID,
-		    "\"%.40s\" is not a whole number from %" PRIu64 " to %" PRIu64, value, k->min,
-		    k->max);
-	memcpy(field, &v, sizeof(v));
-	return ERR_OK;
-}
-
-static enum err
 set_bytes(const struct ini_key *k, void *field, const char *value, struct why *why)
 {
 	uint64_t v;
@@ -174,7 +149,7 @@ static const struct ini_key coordinator_keys[] = {
     {.name = NULL},
 };
 static const struct ini_key device_keys[] = {
-    {"threads", set_number, IN(settings, threads), 0, 1024, .fallback = NULL},
+    {"threads", ini_number, IN(settings, threads), 0, 1024, .fallback = NULL},
     {"send_log", ini_choice, IN(settings, send_log), .words = logs},
     {.name = NULL},
 };
@@ -186,26 +161,26 @@ static const struct ini_key limits_keys[] = {
     {"residual_bytes", set_bytes, IN(settings, residual_bytes), 1024, LARGEST, .fallback = "2G"},
     {"examples_bytes", set_bytes, IN(settings, examples_bytes), 1024, LARGEST, .fallback = "4G"},
     {"seconds_per_round", set_real, IN(settings, seconds_per_round), 1, 10000000000, .fallback = NULL},
-    {"epochs", set_number, IN(settings, epochs), 1, 1000000, .fallback = NULL},
+    {"epochs", ini_number, IN(settings, epochs), 1, 1000000, .fallback = NULL},
     {.name = NULL},
 };
 static const struct ini_key data_keys[] = {
     DATA_SOURCE_KEYS(settings_data),
-    {"hand", set_number, IN(settings_data, hand), 0, LARGEST * 9, .forms = DATA_IN(DATA_GLYPHS)},
-    {"count", set_number, IN(settings_data, glyph_count), 1, 10000000, .fallback = "600", .forms = DATA_IN(DATA_GLYPHS)},
+    {"hand", ini_number, IN(settings_data, hand), 0, LARGEST * 9, .forms = DATA_IN(DATA_GLYPHS)},
+    {"count", ini_number, IN(settings_data, glyph_count), 1, 10000000, .fallback = "600", .forms = DATA_IN(DATA_GLYPHS)},
     {"skew", set_real, IN(settings_data, skew), 0, 1000, .forms = DATA_IN(DATA_GLYPHS)},
-    {"seed", set_number, IN(settings_data, seed), 0, LARGEST * 9, .fallback = "1"},
+    {"seed", ini_number, IN(settings_data, seed), 0, LARGEST * 9, .fallback = "1"},
     {"shard", set_shard, IN(settings_data, shard), .fallback = "1/1"},
     {"partition", ini_choice, IN(settings_data, shard.partition), .words = shard_partition_names},
     {"split", ini_choice, IN(settings_data, shard.partition), .words = splits, .now = "partition"},
     {"alpha", set_real, IN(settings_data, shard.alpha), 1, 1000000, .fallback = "0.5"},
-    {"column", set_text, IN(settings_data, shard.column), .fallback = NULL, .forms = DATA_IN(DATA_CSV) | DATA_IN(DATA_PACKED)},
-    {"allow_jobs", set_text, IN(settings_data, gate.allow), .fallback = NULL},
-    {"deny_jobs", set_text, IN(settings_data, gate.deny), .fallback = NULL},
+    {"column", ini_text, IN(settings_data, shard.column), .fallback = NULL, .forms = DATA_IN(DATA_CSV) | DATA_IN(DATA_PACKED)},
+    {"allow_jobs", ini_text, IN(settings_data, gate.allow), .fallback = NULL},
+    {"deny_jobs", ini_text, IN(settings_data, gate.deny), .fallback = NULL},
     {.name = NULL},
 };
 static const struct ini_key trainer_keys[] = {
-    {"exec", set_text, IN(settings_trainer, exec), .needs = 1, .quotes = true},
+    {"exec", ini_text, IN(settings_trainer, exec), .needs = 1, .quotes = true},
     {"grace_s", set_real, IN(settings_trainer, grace_s), 100, 86400000, .fallback = "30"},
     {"kinds", set_kinds, IN(settings_trainer, kinds), .fallback = "train"},
     {"persistent", ini_choice, IN(settings_trainer, persistent), .words = noes},
@@ -213,11 +188,11 @@ static const struct ini_key trainer_keys[] = {
     {"share_jobs", ini_choice, IN(settings_trainer, share_jobs), .words = noes},
     {"memory_bytes", set_bytes, IN(settings_trainer, memory_bytes), 1 << 20, LARGEST, .fallback = NULL},
     {"confine", ini_choice, IN(settings_trainer, free), .words = confines},
-    {"env", set_text, IN(settings_trainer, environment), .fallback = NULL, .quotes = true},
-    {"read", set_text, IN(settings_trainer, read), .fallback = NULL, .quotes = true},
-    {"write", set_text, IN(settings_trainer, write), .fallback = NULL, .quotes = true},
-    {"allow_jobs", set_text, IN(settings_trainer, gate.allow), .fallback = NULL},
-    {"deny_jobs", set_text, IN(settings_trainer, gate.deny), .fallback = NULL},
+    {"env", ini_text, IN(settings_trainer, environment), .fallback = NULL, .quotes = true},
+    {"read", ini_text, IN(settings_trainer, read), .fallback = NULL, .quotes = true},
+    {"write", ini_text, IN(settings_trainer, write), .fallback = NULL, .quotes = true},
+    {"allow_jobs", ini_text, IN(settings_trainer, gate.allow), .fallback = NULL},
+    {"deny_jobs", ini_text, IN(settings_trainer, gate.deny), .fallback = NULL},
     {.name = NULL},
 };
 /* clang-format on */

@@ -549,6 +549,7 @@ begin_evaluation(struct engine *g, struct engine_job *j)
 
 	if (j->round.state == ROUND_ENDED)
 		return;
+	FAULT("round.evaluation");
 	round_init(&j->round, &policy, 0);
 	engine_begin_open(g, j);
 }

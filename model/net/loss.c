@@ -24,8 +24,8 @@ exp_negative(double x)
 	return sum * scale;
 }
 
-static size_t
-argmax(const float *x, size_t n)
+size_t
+loss_argmax(const float *x, size_t n)
 {
 	size_t best = 0;
 
@@ -53,7 +53,7 @@ loss_cross_entropy(const float *outputs, const int32_t *labels, uint32_t n, size
 	*result = (struct net_result){0};
 	for (uint32_t i = 0; i < n; i++) {
 		const float *x = outputs + i * width;
-		size_t label = (size_t)labels[i], best = argmax(x, width);
+		size_t label = (size_t)labels[i], best = loss_argmax(x, width);
 		double top = (double)x[best], sum = 0;
 		for (size_t j = 0; j < width; j++) {
 			double power = exp_negative((double)x[j] - top);

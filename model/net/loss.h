@@ -14,4 +14,7 @@ ERR_MUST_USE enum err loss_cross_entropy(const float *outputs, const int32_t *la
 ERR_MUST_USE enum err loss_mse(const float *outputs, const float *targets, uint32_t n, size_t width,
     float *gradient, struct net_result *result);
 
+/* The class that a row decides for: its largest output, the first of equals. */
+size_t loss_argmax(const float *row, size_t width);
+
 #endif

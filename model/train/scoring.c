@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "loss.h"
+
 /* How many outputs go before the label's. */
 static size_t
 rank_of(const float *row, size_t width, size_t label)
@@ -11,17 +13,6 @@ rank_of(const float *row, size_t width, size_t label)
 	for (size_t j = 0; j < width; j++)
 		rank += row[j] > row[label] || (j < label && row[j] == row[label]);
 	return rank;
-}
-
-static size_t
-largest(const float *row, size_t width)
-{
-	size_t best = 0;
-
-	for (size_t j = 1; j < width; j++)
-		if (row[j] > row[best])
-			best = j;
-	return best;
 }
 
 static size_t
@@ -36,7 +27,7 @@ bin_of(const float *row)
 static void
 scoring_class(struct counts *to, const float *row, size_t label, size_t width)
 {
-	size_t taken = largest(row, width);
+	size_t taken = loss_argmax(row, width);
 
 	if (to->classes) {
 		to->classes[label].examples++;

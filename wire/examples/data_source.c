@@ -1,6 +1,5 @@
 #include "data_source.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "num.h"
@@ -21,31 +20,6 @@ const char *const data_source_separators[] = {[DATA_GUESS] = "guess",
     NULL};
 const char *const data_source_headers[] = {
     [DATA_HEADER_GUESS] = "guess", [DATA_HEADER_YES] = "yes", [DATA_HEADER_NO] = "no", NULL};
-
-enum err
-data_source_text(const struct ini_key *k, void *field, const char *value, struct why *why)
-{
-	size_t len = strlen(value);
-
-	if (len == 0 || len >= k->size)
-		return err_set(why, ERR_INVALID, len ? "is longer than %zu bytes" : "has no value",
-		    k->size - 1);
-	memcpy(field, value, len + 1);
-	return ERR_OK;
-}
-
-enum err
-data_source_number(const struct ini_key *k, void *field, const char *value, struct why *why)
-{
-	uint64_t v;
-
-	if (!num_u64(value, k->max, &v) || v < k->min)
-		return err_set(why, ERR_INVALID,
-		    "\"%.40s\" is not a whole number from %" PRIu64 " to %" PRIu64, value, k->min,
-		    k->max);
-	memcpy(field, &v, sizeof(v));
-	return ERR_OK;
-}
 
 const char *
 data_source_check(const struct data_source *s, const char **key)

@@ -53,11 +53,6 @@ extern const char *const data_source_formats[];
 extern const char *const data_source_kinds[], *const data_source_separators[],
 						  *const data_source_headers[];
 
-/* Setters for ini.h. */
-ERR_MUST_USE enum err data_source_text(
-    const struct ini_key *key, void *field, const char *value, struct why *why);
-ERR_MUST_USE enum err data_source_number(
-    const struct ini_key *key, void *field, const char *value, struct why *why);
 /* NULL, or what is wrong with which key. */
 const char *data_source_check(const struct data_source *s, const char **key);
 /* The files that it names; returns how many there are. */
@@ -78,25 +73,25 @@ size_t data_source_names(const char *list, size_t i, char *out, size_t room);
 /* clang-format off */
 #define DATA_SOURCE_KEYS(type) \
 	{"format", ini_choice, DATA_AT(type, format), .words = data_source_formats, .needs = DATA_IN_ALL}, \
-	{"images", data_source_text, DATA_AT(type, images), .forms = DATA_IN(DATA_IDX), .needs = DATA_IN(DATA_IDX)}, \
-	{"labels", data_source_text, DATA_AT(type, labels), .forms = DATA_IN(DATA_IDX), .needs = DATA_IN(DATA_IDX)}, \
-	{"x", data_source_text, DATA_AT(type, x), .forms = DATA_IN(DATA_NPY), .needs = DATA_IN(DATA_NPY)}, \
-	{"y", data_source_text, DATA_AT(type, y), .forms = DATA_IN(DATA_NPY), .needs = DATA_IN(DATA_NPY)}, \
-	{"path", data_source_text, DATA_AT(type, path), .forms = DATA_IN_PATH, .needs = DATA_IN_PATH}, \
-	{"vocabulary", data_source_text, DATA_AT(type, vocabulary), .fallback = NULL, .forms = DATA_IN(DATA_TEXT)}, \
-	{"window", data_source_number, DATA_AT(type, window), 1, DATA_SOURCE_WINDOW_MAX, .fallback = "64", \
+	{"images", ini_text, DATA_AT(type, images), .forms = DATA_IN(DATA_IDX), .needs = DATA_IN(DATA_IDX)}, \
+	{"labels", ini_text, DATA_AT(type, labels), .forms = DATA_IN(DATA_IDX), .needs = DATA_IN(DATA_IDX)}, \
+	{"x", ini_text, DATA_AT(type, x), .forms = DATA_IN(DATA_NPY), .needs = DATA_IN(DATA_NPY)}, \
+	{"y", ini_text, DATA_AT(type, y), .forms = DATA_IN(DATA_NPY), .needs = DATA_IN(DATA_NPY)}, \
+	{"path", ini_text, DATA_AT(type, path), .forms = DATA_IN_PATH, .needs = DATA_IN_PATH}, \
+	{"vocabulary", ini_text, DATA_AT(type, vocabulary), .fallback = NULL, .forms = DATA_IN(DATA_TEXT)}, \
+	{"window", ini_number, DATA_AT(type, window), 1, DATA_SOURCE_WINDOW_MAX, .fallback = "64", \
 	    .forms = DATA_IN(DATA_TEXT)}, \
-	{"examples", data_source_number, DATA_AT(type, examples), 1, 100000000, .forms = DATA_IN(DATA_EXTERNAL), \
+	{"examples", ini_number, DATA_AT(type, examples), 1, 100000000, .forms = DATA_IN(DATA_EXTERNAL), \
 	    .needs = DATA_IN(DATA_EXTERNAL)}, \
-	{"label", data_source_text, DATA_AT(type, label), .fallback = "last", .forms = DATA_IN(DATA_CSV)}, \
-	{"columns", data_source_text, DATA_AT(type, columns), .fallback = NULL, .forms = DATA_IN(DATA_CSV)}, \
+	{"label", ini_text, DATA_AT(type, label), .fallback = "last", .forms = DATA_IN(DATA_CSV)}, \
+	{"columns", ini_text, DATA_AT(type, columns), .fallback = NULL, .forms = DATA_IN(DATA_CSV)}, \
 	{"separator", ini_choice, DATA_AT(type, separator), .fallback = "guess", \
 	    .words = data_source_separators, .forms = DATA_IN(DATA_CSV)}, \
 	{"header", ini_choice, DATA_AT(type, header), .fallback = "guess", .words = data_source_headers, .forms = DATA_IN(DATA_CSV)}, \
-	{"missing", data_source_text, DATA_AT(type, missing), .fallback = NULL, .forms = DATA_IN(DATA_CSV)}, \
-	{"shape", data_source_text, DATA_AT(type, shape), .fallback = NULL, .forms = DATA_IN(DATA_CSV)}, \
+	{"missing", ini_text, DATA_AT(type, missing), .fallback = NULL, .forms = DATA_IN(DATA_CSV)}, \
+	{"shape", ini_text, DATA_AT(type, shape), .fallback = NULL, .forms = DATA_IN(DATA_CSV)}, \
 	{"kind", ini_choice, DATA_AT(type, regression), .fallback = "class", .words = data_source_kinds, .forms = DATA_IN_KIND}, \
-	{"classes", data_source_text, DATA_AT(type, classes), .fallback = NULL}
+	{"classes", ini_text, DATA_AT(type, classes), .fallback = NULL}
 /* clang-format on */
 
 #endif
