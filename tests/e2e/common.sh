@@ -47,17 +47,20 @@ curl_admin() {
 }
 
 pick() {
-	python3 -c 'import json, sys
+	python3 -S -E -c 'import json, sys
 d = json.load(sys.stdin)
 print(eval("(" + sys.argv[1] + ")"))' "$1"
 }
 
 within() {
 	within_end=$(($(date +%s) + $1 * TEST_PATIENCE))
+	within_tries=0
 	shift
+	# Who looks keeps the others from coming there: what takes a while is looked at less often.
 	until "$@"; do
 		[ "$(date +%s)" -lt $within_end ] || return 1
-		sleep 0.1
+		sleep 0.$((within_tries < 5 ? 1 : 3))
+		within_tries=$((within_tries + 1))
 	done
 }
 
