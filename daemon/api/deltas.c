@@ -407,6 +407,7 @@ accept_work(struct store_db *db, void *arg, struct why *why)
 	if (!d->taken)
 		return err_set(
 		    why, d->verdict, "the delta was not taken: %s", err_name(d->verdict));
+	d->row.folded = d->claim.folded;
 	FAULT("accept.taken");
 	enum err e = store_accept_insert(db, &d->row);
 	FAULT("accept.row");

@@ -385,6 +385,7 @@ report_json(struct registry *r, const struct store_accept *a)
 	if (registry_get(r, a->device, &view) == ERR_OK)
 		json_add_string(v, "name", view.row.name);
 	if (manifest_decode(&m, a->manifest, sizeof(a->manifest), NULL) == ERR_OK) {
+		json_add_u64(v, "task_round", m.round);
 		json_add_u64(v, "examples", m.examples);
 		json_add_u64(v, "steps", m.steps);
 		json_add_double(v, "loss", (double)m.loss);
@@ -415,6 +416,7 @@ add_report(void *ctx, const struct store_accept *a)
 		return ERR_CLOSED;
 	exchange_list_add(at->x, report_json(at->x->services->registry, a));
 	memcpy(at->last.device, a->device, sizeof(at->last.device));
+	at->last.round = a->round;
 	return ERR_OK;
 }
 
@@ -453,7 +455,7 @@ list_reports(const struct round_query *q)
 	if (cursor) {
 		cursor->x = q->x;
 		memcpy(cursor->last.job, q->job, sizeof(q->job));
-		cursor->last.round = q->round;
+		cursor->last.folded = q->round;
 	}
 	exchange_list(q->x, q->shown, "devices", fill_reports, cursor);
 }

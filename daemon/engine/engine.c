@@ -422,7 +422,7 @@ engine_claim_report(const struct engine_claim *claim, const struct report *r, st
 }
 
 enum err
-engine_take(struct engine *g, const struct engine_claim *claim)
+engine_take(struct engine *g, struct engine_claim *claim)
 {
 	enum err e = ERR_STATE;
 
@@ -441,6 +441,7 @@ engine_take(struct engine *g, const struct engine_claim *claim)
 			e = have->state == INVITE_OUT ? ERR_OK : ERR_STATE;
 		if (!e && !(engine_step(g, j, ROUND_TAKE, fresh) & ROUND_DO_TAKE))
 			e = ERR_STATE;
+		claim->folded = j->row.round;
 	}
 	lock_release(&g->lock);
 	return e;

@@ -47,6 +47,7 @@ struct engine_claim {
 	enum task_kind kind;
 	uint8_t job_id[16], task[16], device[32];
 	uint64_t round, examples;
+	uint64_t folded; /* set by engine_take: the round that it goes into */
 	uint64_t elements, payload_bytes;
 	uint64_t entries; /* codec_params.entries */
 	double max_norm;
@@ -65,7 +66,7 @@ enum problem_type engine_claim_report(
     const struct engine_claim *claim, const struct report *r, struct why *why);
 /* Inside the accepting transaction. ERR_OK: the delta may be accepted, and engine_settle must follow. ERR_STATE: the round has
  * closed or has a delta of the device; ERR_DENIED: the device is no longer active; ERR_NOMEM. */
-ERR_MUST_USE enum err engine_take(struct engine *g, const struct engine_claim *claim);
+ERR_MUST_USE enum err engine_take(struct engine *g, struct engine_claim *claim);
 void engine_settle(
     struct engine *g, const struct engine_claim *claim, bool durable, uint64_t body_bytes);
 /* ERR_NOTFOUND if the device holds no such task. log: what it says of it, may be NULL. */

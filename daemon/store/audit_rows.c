@@ -67,9 +67,9 @@ static const char *const texts[] = {
     [DETAIL_EACH - STORE_AUDIT_STATEMENTS] =
 	("SELECT " DETAIL " FROM audit_detail WHERE seq = ? ORDER BY place"),
     [ERASE_BUSY - STORE_AUDIT_STATEMENTS] =
-	("SELECT count(*) FROM accept JOIN round USING (job, round) JOIN job ON job.id = "
-	 "accept.job "
-	 "WHERE accept.device = ? AND round.state IN ('open', 'evaluating') "
+	("SELECT count(*) FROM accept JOIN job ON job.id = accept.job LEFT JOIN round ON "
+	 "round.job = accept.job AND round.round = accept.folded "
+	 "WHERE accept.device = ? AND coalesce(round.state, 'open') IN ('open', 'evaluating') "
 	 "AND job.state IN ('running', 'paused')"),
     [ERASE_TASKS - STORE_AUDIT_STATEMENTS] = "SELECT task FROM accept WHERE device = ?",
     [ERASE_DETAILS - STORE_AUDIT_STATEMENTS] = "DELETE FROM audit_detail WHERE device = ?",

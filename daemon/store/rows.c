@@ -93,6 +93,7 @@ static const struct store_field accept_fields[] = {
     {STORE_LONG_TEXT, AT(accept, report), 0},
     {STORE_UNSIGNED, AT(accept, body_bytes), 0},
     {STORE_REAL, AT(accept, accepted_at), 0},
+    {STORE_UNSIGNED, AT(accept, folded), 0},
 };
 TABLE(accept);
 
@@ -115,6 +116,7 @@ enum statement {
 	ACCEPT_INSERT,
 	ACCEPT_GET,
 	ACCEPT_EACH,
+	ACCEPT_WAITING,
 	ACCEPT_COUNT,
 	ACCEPT_LAST,
 	META_PUT,
@@ -134,7 +136,8 @@ _Static_assert(
 	"job, round, state, base, model, optimizer_state, reports, invited, aborted, reopened, " \
 	"goal, examples, bytes_up, bytes_down, loss, accuracy, norm, eval_known, eval_examples, " \
 	"eval_loss, eval_accuracy, eval_own, opened_at, closed_at, reason"
-#define ACCEPT "job, round, device, task, manifest, receipt, report, body_bytes, accepted_at"
+#define ACCEPT \
+	"job, round, device, task, manifest, receipt, report, body_bytes, accepted_at, folded"
 
 /* INSERT OR REPLACE would delete the old row, and with it what refers to it; hence the upserts. */
 static const char *const texts[STATEMENTS] = {
@@ -180,14 +183,17 @@ static const char *const texts[STATEMENTS] = {
 	"SELECT " ROUND " FROM round WHERE job = ? AND eval_known ORDER BY round DESC LIMIT 1",
     [ROUND_EACH] =
 	"SELECT " ROUND " FROM round WHERE job = ? AND round >= ? ORDER BY round LIMIT ?",
-    [ACCEPT_INSERT] = "INSERT INTO accept (" ACCEPT ") VALUES (?,?,?,?,?,?,?,?,?)",
+    [ACCEPT_INSERT] = "INSERT INTO accept (" ACCEPT ") VALUES (?,?,?,?,?,?,?,?,?,?)",
     [ACCEPT_GET] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND round = ? AND device = ?",
     [ACCEPT_EACH] =
-	"SELECT " ACCEPT " FROM accept WHERE job = ? AND round = ? AND device > ? ORDER BY device",
+	"SELECT " ACCEPT " FROM accept WHERE job = ? AND folded = ? AND (device, round) > (?, ?) "
+	"ORDER BY device, round",
+    [ACCEPT_WAITING] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND folded >= ? "
+		       "ORDER BY folded, device, round",
     [ACCEPT_COUNT] = "SELECT count(*) FROM accept WHERE device = ?",
     [ACCEPT_LAST] =
-	"SELECT accept.device, max(accept.round) FROM accept JOIN round ON round.job = accept.job "
-	"AND round.round = accept.round AND round.state = 'committed' WHERE accept.job = ? "
+	"SELECT accept.device, max(accept.folded) FROM accept JOIN round ON round.job = accept.job "
+	"AND round.round = accept.folded AND round.state = 'committed' WHERE accept.job = ? "
 	"GROUP BY accept.device ORDER BY accept.device",
     [META_PUT] = ("INSERT INTO meta (key, value) VALUES (?,?) ON CONFLICT (key) DO UPDATE SET "
 		  "value = excluded.value"),
@@ -410,6 +416,18 @@ store_accept_each(struct store_db *db, const uint8_t job[16], uint64_t round,
 	store_query_blob(&q, job, 16);
 	store_query_unsigned(&q, round);
 	store_query_blob(&q, "", 0); /* nothing comes before it */
+	store_query_unsigned(&q, 0);
+	return each_accept(&q, fn, ctx);
+}
+
+enum err
+store_accept_waiting(struct store_db *db, const uint8_t job[16], uint64_t folded,
+    enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx)
+{
+	struct store_query q = begin(db, ACCEPT_WAITING);
+
+	store_query_blob(&q, job, 16);
+	store_query_unsigned(&q, folded);
 	return each_accept(&q, fn, ctx);
 }
 
@@ -420,8 +438,9 @@ store_accept_after(struct store_db *db, const struct store_accept *last,
 	struct store_query q = begin(db, ACCEPT_EACH);
 
 	store_query_blob(&q, last->job, 16);
-	store_query_unsigned(&q, last->round);
+	store_query_unsigned(&q, last->folded);
 	store_query_blob(&q, last->device, 32);
+	store_query_unsigned(&q, last->round);
 	return each_accept(&q, fn, ctx);
 }
 

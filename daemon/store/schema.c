@@ -167,6 +167,10 @@ static const char *const migrations[] = {
     "ALTER TABLE past_job ADD COLUMN monitor_rises INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE past_job ADD COLUMN keep_last INTEGER NOT NULL DEFAULT 4294967295;"
     "ALTER TABLE past_job ADD COLUMN keep_every INTEGER NOT NULL DEFAULT 4294967295;",
+    /* The round that a delta goes into, which need not be that of its task. */
+    "ALTER TABLE accept ADD COLUMN folded INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE accept SET folded = round;"
+    "CREATE INDEX accept_folded ON accept (job, folded, device, round);",
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 

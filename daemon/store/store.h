@@ -214,7 +214,7 @@ ERR_MUST_USE enum err store_round_each(struct store_db *db, const uint8_t job[16
 /* An accepted delta: unique on (job, round, device). */
 struct store_accept {
 	uint8_t job[16];
-	uint64_t round;
+	uint64_t round; /* of its task */
 	uint8_t device[32];
 	uint8_t task[16];
 	uint8_t manifest[320];
@@ -222,14 +222,19 @@ struct store_accept {
 	char *report; /* JSON text or NULL; ownership as store_job.document */
 	uint64_t body_bytes;
 	double accepted_at;
+	uint64_t folded; /* the round that it goes into */
 };
 ERR_MUST_USE enum err store_accept_insert(
     struct store_db *db, const struct store_accept *a); /* ERR_EXISTS */
 ERR_MUST_USE enum err store_accept_get(struct store_db *db, const uint8_t job[16], uint64_t round,
     const uint8_t device[32], struct store_accept *out);
-ERR_MUST_USE enum err store_accept_each(struct store_db *db, const uint8_t job[16], uint64_t round,
-    enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx); /* in device-id order */
-/* Those behind the device of `last`, of its job and round; nothing else of it is looked at. */
+/* What goes into a round, in the order of devices and of their tasks' rounds. */
+ERR_MUST_USE enum err store_accept_each(struct store_db *db, const uint8_t job[16], uint64_t folded,
+    enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx);
+/* What goes into this round or a later one. */
+ERR_MUST_USE enum err store_accept_waiting(struct store_db *db, const uint8_t job[16],
+    uint64_t folded, enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx);
+/* Those behind the device and task round of `last`, of its job and of what it is folded in; nothing else of it is looked at. */
 ERR_MUST_USE enum err store_accept_after(struct store_db *db, const struct store_accept *last,
     enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx);
 /* Harmless if there is no such row. */

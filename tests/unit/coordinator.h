@@ -254,6 +254,7 @@ coordinator_accept(struct store_db *db, void *arg, struct why *why)
 	d->taken = engine_take(d->c->s.engine, &d->claim) == ERR_OK;
 	if (!d->taken)
 		return err_set(why, ERR_STATE, "closed");
+	d->row.folded = d->claim.folded;
 	enum err e = store_accept_insert(db, &d->row);
 	return e ? e : spool_accept(d->c->s.spool, &d->part, why);
 }

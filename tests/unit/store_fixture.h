@@ -156,7 +156,8 @@ make_round(uint8_t tag, uint64_t number)
 static inline struct store_accept
 make_accept(uint8_t tag, uint64_t number, uint8_t device_tag)
 {
-	struct store_accept a = {.round = number, .body_bytes = 12345, .accepted_at = 7.0};
+	struct store_accept a = {
+	    .round = number, .folded = number, .body_bytes = 12345, .accepted_at = 7.0};
 
 	memset(a.job, tag, sizeof(a.job));
 	memset(a.device, device_tag, sizeof(a.device));

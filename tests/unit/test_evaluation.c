@@ -32,6 +32,7 @@ accept_report(struct store_db *db, void *arg, struct why *why)
 
 	(void)why;
 	a->verdict = engine_take(a->c->s.engine, &a->claim);
+	a->row.folded = a->claim.folded;
 	return a->verdict ? a->verdict : store_accept_insert(db, &a->row);
 }
 

@@ -250,11 +250,21 @@ collect_accept(void *ctx, const struct store_accept *a)
 }
 
 static enum err
+collect_folded(void *ctx, const struct store_accept *a)
+{
+	struct tags *t = ctx;
+
+	t->tag[t->n++] = a->device[0];
+	return ERR_OK;
+}
+
+static enum err
 accepts(struct store_db *db, void *arg, struct why *why)
 {
 	struct store_job j = job(1, 1);
 	struct store_round r = make_round(1, 1);
 	struct store_accept a, got;
+	struct store_device d;
 	struct tags t = {.n = 0};
 	static const uint8_t order[] = {200, 2, 100, 0};
 	char report[] = "{\"loss\":1}";
@@ -268,22 +278,32 @@ accepts(struct store_db *db, void *arg, struct why *why)
 	r.round = 2;
 	CHECK(store_round_put(db, &r) == ERR_OK);
 	for (size_t i = 0; i < sizeof(order); i++) {
-		struct store_device d = device(order[i]);
+		d = device(order[i]);
 		CHECK(store_device_put(db, &d) == ERR_OK);
 		a = make_accept(1, 1, order[i]);
 		a.report = order[i] == 2 ? report : NULL;
 		CHECK(store_accept_insert(db, &a) == ERR_OK);
 		CHECK(store_accept_insert(db, &a) == ERR_EXISTS);
 	}
+	/* A delta of round 1 that goes into round 2, behind that device's own of round 2. */
 	a = make_accept(1, 2, 2);
 	CHECK(store_accept_insert(db, &a) == ERR_OK);
+	a = make_accept(1, 1, 3);
+	d = device(3);
+	CHECK(store_device_put(db, &d) == ERR_OK);
+	a.folded = 2;
+	CHECK(store_accept_insert(db, &a) == ERR_OK);
+	CHECK(store_accept_waiting(db, a.job, 2, collect_folded, &t) == ERR_OK);
+	CHECK(t.n == 2 && memcmp(t.tag, "\x02\x03", 2) == 0);
+	t = (struct tags){.n = 0};
+	a = make_accept(1, 2, 2);
 	/* A round already reported to may be written again: its rows stay. */
 	r.round = 1;
 	CHECK(store_round_put(db, &r) == ERR_OK);
 	CHECK(store_accept_each(db, a.job, 1, collect_accept, &t) == ERR_OK);
 	CHECK(t.n == 4);
 	CHECK(memcmp(t.tag, "\x00\x02\x64\xc8", 4) == 0);
-	a.round = 1;
+	a.round = a.folded = 1;
 	t = (struct tags){.n = 0};
 	CHECK(store_accept_after(db, &a, collect_accept, &t) == ERR_OK);
 	CHECK(t.n == 2 && memcmp(t.tag, "\x64\xc8", 2) == 0);

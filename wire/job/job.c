@@ -10,10 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OVER_SELECT_MAX 100.0
-#define SECONDS_MAX 1e8
-#define GRACE_MAX 1e6
-#define SAMPLE_MAX 3600.0
 #define PRIORITY_MAX 1000000
 #define RATE_MAX 1e6
 #define MOMENTUM_MAX 0.999
@@ -22,24 +18,9 @@
 #define RULE_COUNT_MAX 1000000
 #define RULE_ITERATIONS_MAX 100
 #define STOP_ROUNDS_MAX 1000000000
-
-static void
-read_round(struct round_spec *out, struct field *doc)
-{
-	static const char *const picks[] = {"arrival", "sample", NULL};
-	struct field o = field_object(doc, "round");
-
-	if (!field_has(doc, "round"))
-		field_fail(doc, "round", "missing");
-	out->goal = (uint32_t)field_u64(&o, "goal", 1, JOB_GOAL_MAX, FIELD_MUST_U64);
-	out->quorum = (uint32_t)field_u64(&o, "quorum", 1, out->goal, out->goal);
-	out->over_select = field_double(&o, "over_select", 1, OVER_SELECT_MAX, 1);
-	out->deadline_s = field_double(&o, "deadline_s", 0.1, SECONDS_MAX, 600);
-	out->grace_s = field_double(&o, "grace_s", 0, GRACE_MAX, 10);
-	out->sample_s = field_double(&o, "sample_s", 0, SAMPLE_MAX, 1);
-	out->sample = field_choice(&o, "pick", picks, 0) == 1;
-	field_end(&o);
-}
+#define STOP_REPORTS_MAX 1000000000000
+#define STOP_SECONDS_MAX 1e9
+#define SHARE_MAX 1000
 
 static void
 read_labels(struct select_spec *out, struct field *select)
@@ -168,16 +149,26 @@ read_server_numbers(struct aggregate_spec *out, struct field *server)
 		field_fail(server, "nesterov", "needs \"momentum\"");
 }
 
-/* What a device says of its work would let it scale the other deltas: no rule that bears hostile ones can allow that. */
+bool
+job_is_plain_mean(const struct rule_spec *rule)
+{
+	return strcmp(rule->name, "mean") == 0 && rule->bucket == 1 && !rule->nearest;
+}
+
+/* What a device says of its work would let it scale the other deltas: no rule that bears hostile ones can allow that. Where devices do
+ * different amounts of work by order, it is on by itself if it may be. */
 static void
 read_normalise(struct aggregate_spec *out, const struct recipe *recipe, struct field *aggregate)
 {
-	const struct rule_spec *rule = &out->rule;
+	const bool plain = job_is_plain_mean(&out->rule);
+	const bool may =
+	    plain && recipe->local.optimizer.type == OPTIMIZER_SGD && recipe->local.variates == 0;
 
-	out->normalise = field_bool(aggregate, "normalise", false);
+	out->normalise =
+	    field_bool(aggregate, "normalise", recipe->local.unit == LOCAL_SIZED && may);
 	if (!out->normalise)
 		return;
-	if (strcmp(rule->name, "mean") != 0 || rule->bucket > 1 || rule->nearest)
+	if (!plain)
 		field_fail(aggregate, "normalise", "goes with the plain mean only");
 	if (recipe->local.optimizer.type != OPTIMIZER_SGD)
 		field_fail(aggregate, "normalise", "adam and adamw have no normaliser; use sgd");
@@ -193,6 +184,7 @@ read_aggregate(struct job_spec *job, struct field *doc)
 	read_rule(&out->rule, &o);
 	read_bound(&out->rule, &o);
 	read_normalise(out, &job->recipe, &o);
+	job_round_read_staleness(job, &o);
 	field_string(&server, "name", FIELD_NAME, out->optimizer, sizeof(out->optimizer), "sgd");
 	out->rate = field_double(&server, "rate", 1e-9, RATE_MAX, 1);
 	read_server_numbers(out, &server);
@@ -253,7 +245,7 @@ check_variates(struct job_spec *out, struct field *doc)
 	out->aggregate.variates = out->only_evaluates ? 0 : out->recipe.local.variates;
 	if (out->aggregate.variates == 0)
 		return;
-	if (strcmp(rule->name, "mean") != 0 || rule->bucket > 1 || rule->nearest)
+	if (!job_is_plain_mean(rule))
 		field_fail(&o, "rule", "local.control_variates needs the plain mean");
 	if (rule->bound > 0 || rule->bound_median)
 		field_fail(&o, "norm_bound", "not with local.control_variates");
@@ -290,6 +282,8 @@ read_stop(struct job_spec *out, struct field *doc)
 	char word[JOB_MONITOR_WORD];
 
 	s->rounds = field_u64(&o, "rounds", 0, STOP_ROUNDS_MAX, 0);
+	s->reports = field_u64(&o, "reports", 0, STOP_REPORTS_MAX, 0);
+	s->seconds = field_double(&o, "seconds", 0, STOP_SECONDS_MAX, 0);
 	s->has_accuracy = field_has(&target, "accuracy");
 	s->accuracy = field_double(&target, "accuracy", 0, 1, 0);
 	s->has_loss = field_has(&target, "loss");
@@ -342,9 +336,10 @@ read_job(struct job_spec *out, const struct json *doc, struct why *why)
 	field_string(&root, "name", FIELD_NAME, out->name, sizeof(out->name), NULL);
 	out->seed = field_u64(&root, "seed", 0, JSON_INT_MAX, 1);
 	read_kind(out, &root);
-	read_round(&out->round, &root);
+	job_round_read(&out->round, &root);
 	read_select(&out->select, &root);
 	out->priority = field_i64(&root, "priority", -PRIORITY_MAX, PRIORITY_MAX, 0);
+	out->share = (uint32_t)field_u64(&root, "share", 1, SHARE_MAX, 1);
 	read_aggregate(out, &root);
 	read_download(&out->download, &root);
 	check_sparse(out, &root);
@@ -353,6 +348,7 @@ read_job(struct job_spec *out, const struct json *doc, struct why *why)
 	read_stop(out, &root);
 	job_guard_read(out, &root);
 	check_variates(out, &root);
+	job_round_check(out, &root);
 	return reader.err;
 }
 

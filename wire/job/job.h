@@ -16,14 +16,30 @@ struct job_label {
 	char value[RECIPE_NAME_MAX];
 };
 
+/* What a round takes. */
+enum round_mode {
+	ROUND_MODE_SYNCHRONOUS, /* deltas of its own tasks */
+	ROUND_MODE_BUFFERED, /* whatever arrives while it is open, of any task that is not too old (FedBuff; Nguyen et al. 2022) */
+};
+#define JOB_STALENESS_MAX 10000
+
 struct round_spec {
+	enum round_mode mode;
 	uint32_t goal; /* reports wanted, >= 1 */
 	uint32_t quorum; /* reports needed, 1..goal; default goal */
-	double over_select; /* tasks handed out per wanted report, >= 1; default 1 */
 	double deadline_s; /* default 600 */
+	/* The open round takes deltas of tasks that are so many rounds old: 0 where late ones are dropped, 1 where they go into the next
+	 * round. Buffered: default 10 x ceil(concurrency / goal). */
+	uint32_t max_staleness;
+	uint32_t per_device; /* deltas of one device in a round; default 1 */
+	/* synchronous */
+	double over_select; /* tasks handed out per wanted report, >= 1; default 1 */
 	double grace_s; /* after quorum, default 10 */
 	double sample_s; /* pick sample: how long askers are gathered before the draw; default 1 */
 	bool sample; /* "pick": "sample" */
+	/* buffered */
+	uint32_t concurrency; /* tasks out at a time; default 2 x goal */
+	double task_timeout_s; /* after it another device may have the task's place; default 3600 */
 };
 
 struct select_spec {
@@ -59,8 +75,25 @@ struct scale_spec {
 	uint32_t warmup; /* rounds from the factor used last to a new one */
 };
 
+/* What a delta counts that is t rounds old. */
+enum staleness_weight {
+	STALENESS_SQRT, /* 1 / sqrt(1 + t) */
+	STALENESS_INVERSE, /* 1 / (1 + t) */
+	STALENESS_CONSTANT, /* 1 */
+};
+/* By what the sum of weighted deltas is divided. */
+enum staleness_divide {
+	STALENESS_BY_COUNT, /* by what fresh ones would have: a stale round moves the model less */
+	STALENESS_BY_WEIGHTS, /* by the sum of the weights: a mean */
+};
+struct staleness_spec {
+	enum staleness_weight weight;
+	enum staleness_divide divide;
+};
+
 struct aggregate_spec {
 	struct rule_spec rule;
+	struct staleness_spec staleness;
 	bool normalise; /* FedNova: deltas are scaled to the same amount of local work */
 	char optimizer[RECIPE_NAME_MAX]; /* "sgd" */
 	double rate, momentum; /* default 1, 0 */
@@ -104,6 +137,8 @@ struct keep_spec {
 
 struct stop_spec {
 	uint64_t rounds; /* 0: no limit */
+	uint64_t reports; /* in models, over all rounds; 0: no limit */
+	double seconds; /* since the submission; 0: no limit */
 	bool has_accuracy, has_loss, has_own;
 	double accuracy, loss; /* reached when metric >= accuracy, or <= loss */
 	double own; /* of the monitor's own metric: reached as it rises or falls */
@@ -135,6 +170,7 @@ struct job_spec {
 	struct round_spec round;
 	struct select_spec select;
 	int64_t priority;
+	uint32_t share; /* of the devices' time, beside jobs of the same priority */
 	struct aggregate_spec aggregate;
 	struct download_spec download;
 	struct stop_spec stop;

@@ -5,6 +5,14 @@
 
 /* Parts of job_parse in files of their own. Within wire/ only; errors stick in the reader. */
 
+/* The mean of all deltas, with nothing before it. */
+bool job_is_plain_mean(const struct rule_spec *rule);
+/* "round". */
+void job_round_read(struct round_spec *out, struct field *doc);
+/* "staleness" of "aggregate", after the round and the rule. */
+void job_round_read_staleness(struct job_spec *out, struct field *aggregate);
+/* What the round's mode cannot stand beside. After all else. */
+void job_round_check(const struct job_spec *job, struct field *doc);
 /* "guard". After the recipe, which says what is evaluated. */
 void job_guard_read(struct job_spec *out, struct field *doc);
 /* "scale" of the server optimizer. After the recipe: it needs one local step. */

@@ -6,7 +6,7 @@
 
 /* Keys beside the recipe's in a job document, which job.c reads. */
 static const char *const job_keys[] = {"name", "seed", "round", "select", "priority", "aggregate",
-    "download", "stop", "guard", "kind", "monitor", "keep"};
+    "download", "stop", "guard", "kind", "monitor", "keep", "share"};
 
 static void
 read_tensors(struct recipe *out, struct field *doc)

@@ -95,7 +95,12 @@ struct optimizer_spec {
 	double beta1, beta2, epsilon; /* adam, adamw */
 };
 
-enum local_unit { LOCAL_EPOCHS, LOCAL_STEPS, LOCAL_SECONDS };
+enum local_unit {
+	LOCAL_EPOCHS,
+	LOCAL_STEPS,
+	LOCAL_SECONDS,
+	LOCAL_SIZED, /* each task says how many steps, after the device's speed */
+};
 
 /* Where the randomness inside a step (dropout) comes from. */
 enum local_random {
@@ -105,7 +110,9 @@ enum local_random {
 
 struct local_spec {
 	enum local_unit unit;
-	double amount; /* whole, of epochs or steps; with LOCAL_SECONDS it does not count */
+	double amount; /* whole, of epochs or steps; with LOCAL_SECONDS it does not count; LOCAL_SIZED: min_steps */
+	double target_s; /* LOCAL_SIZED: how long a task is to take */
+	uint64_t min_steps, max_steps; /* LOCAL_SIZED */
 	double seconds; /* training ends after about so long; 0: not because of the time */
 	uint32_t batch; /* 0: the whole share in one batch */
 	struct optimizer_spec optimizer;

@@ -7,6 +7,8 @@
 #define GAMMA_MAX 10.0
 #define BETA_MAX 0.999999
 #define CLIP_MAX 1e30
+#define SIZED_MIN 20
+#define SIZED_MAX 2000
 
 static const char *const schedule_names[] = {[SCHEDULE_CONSTANT] = "constant",
     [SCHEDULE_STEP] = "step",
@@ -21,9 +23,33 @@ static const char *const optimizer_names[] = {
 static const char *const random_names[] = {
     [RANDOM_STREAM] = "stream", [RANDOM_COUNTER] = "counter", NULL};
 
+/* "target_s" in the place of an amount: the coordinator says how many steps. */
+static void
+read_sized(struct local_spec *out, struct field *local)
+{
+	static const char *const others[] = {"epochs", "steps", "seconds"};
+
+	out->unit = LOCAL_SIZED;
+	out->target_s =
+	    field_double(local, "target_s", 1e-3, RECIPE_SECONDS_MAX, FIELD_MUST_DOUBLE);
+	out->max_steps = field_u64(local, "max_steps", 1, RECIPE_STEPS_MAX, SIZED_MAX);
+	const uint64_t least = out->max_steps < SIZED_MIN ? out->max_steps : SIZED_MIN;
+	out->min_steps = field_u64(local, "min_steps", 1, out->max_steps, least);
+	out->amount = (double)out->min_steps;
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (field_has(local, others[i]))
+			field_fail(local, others[i], "not beside \"target_s\"");
+}
+
 static void
 read_amount(struct local_spec *out, struct field *local)
 {
+	if (field_has(local, "target_s")) {
+		read_sized(out, local);
+		return;
+	}
+	if (field_has(local, "min_steps") || field_has(local, "max_steps"))
+		field_fail(local, "target_s", "missing: \"min_steps\" and \"max_steps\" bound it");
 	bool epochs = field_has(local, "epochs"), steps = field_has(local, "steps");
 	bool seconds = field_has(local, "seconds");
 
