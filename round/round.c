@@ -8,7 +8,9 @@ struct round_policy
 round_policy(const struct job_spec *job)
 {
 	const struct round_spec *spec = &job->round;
-	double invites = ceil((double)spec->goal * spec->over_select);
+	const bool buffered = spec->mode == ROUND_MODE_BUFFERED;
+	double invites =
+	    buffered ? (double)spec->concurrency : ceil((double)spec->goal * spec->over_select);
 
 	return (struct round_policy){.goal = spec->goal,
 	    .quorum = spec->quorum,
@@ -17,6 +19,8 @@ round_policy(const struct job_spec *job)
 	    .deadline_ms = (uint64_t)(spec->deadline_s * 1000),
 	    .grace_ms = (uint64_t)(spec->grace_s * 1000),
 	    .sample_ms = (uint64_t)(spec->sample_s * 1000),
+	    .late = spec->max_staleness > 0 || buffered,
+	    .buffered = buffered,
 	    .sample = spec->sample,
 	    .failures = ROUND_FAILURES};
 }
@@ -82,10 +86,18 @@ close_round(struct round *r, uint64_t now_ms)
 	return drained(r, now_ms);
 }
 
+/* Tasks out that nobody has answered yet. */
+static uint32_t
+working(const struct round *r)
+{
+	return r->invited - r->accepted - r->committing - r->next_accepted - r->next_committing;
+}
+
 static void
 open_again(struct round *r, uint64_t now_ms)
 {
-	r->invited = r->accepted + r->committing;
+	if (!r->policy.buffered)
+		r->invited = r->accepted + r->committing + r->next_accepted + r->next_committing;
 	r->aborted_before = r->aborted;
 	r->no_numbers = 0;
 	r->deadline_ms = now_ms + r->policy.deadline_ms;
@@ -97,10 +109,20 @@ open_again(struct round *r, uint64_t now_ms)
 static bool
 is_hopeless(const struct round *r)
 {
-	bool working = r->invited > r->accepted + r->committing;
-
 	return r->no_numbers >= r->policy.quorum && r->state != ROUND_GRACE &&
-	    (!working || r->no_numbers >= r->policy.invite_max);
+	    (working(r) == 0 || r->no_numbers >= r->policy.invite_max);
+}
+
+/* What waits for a buffer waits for nobody in particular: at its deadline it is folded, or has another one. */
+static unsigned
+consider_buffer(struct round *r, uint64_t now_ms)
+{
+	if (now_ms < r->deadline_ms || r->committing > 0)
+		return 0;
+	if (r->accepted >= r->policy.quorum)
+		return close_round(r, now_ms);
+	r->deadline_ms = now_ms + r->policy.deadline_ms;
+	return 0;
 }
 
 /* Looks whether the counts or the clock close the round, start its grace or abandon it. */
@@ -111,6 +133,8 @@ consider(struct round *r, uint64_t now_ms)
 		return 0;
 	if (r->accepted >= r->policy.goal)
 		return close_round(r, now_ms);
+	if (r->policy.buffered)
+		return consider_buffer(r, now_ms);
 	if (r->accepted >= r->policy.quorum && r->state != ROUND_GRACE)
 		change_state(r, ROUND_GRACE, now_ms);
 	if (r->state == ROUND_GRACE && (now_ms >= r->grace_until_ms || now_ms >= r->deadline_ms))
@@ -127,7 +151,7 @@ consider(struct round *r, uint64_t now_ms)
 	if (r->policy.once)
 		return close_round(r, now_ms);
 	/* Nobody came: there is nothing to abandon, only a deadline to move. */
-	bool lonely = r->invited <= r->accepted && r->aborted == r->aborted_before;
+	bool lonely = working(r) == 0 && r->aborted == r->aborted_before;
 	open_again(r, now_ms);
 	if (lonely)
 		return 0;
@@ -136,13 +160,27 @@ consider(struct round *r, uint64_t now_ms)
 	return ROUND_DO_REOPEN;
 }
 
+/* What the last round took for this one, and the tasks that are still out. */
+static void
+take_over(struct round *r, uint32_t has)
+{
+	const uint32_t out = r->policy.buffered ? working(r) : 0;
+
+	r->accepted = has + r->next_accepted;
+	r->committing = r->next_committing;
+	r->next_accepted = r->next_committing = 0;
+	r->invited = r->accepted + r->committing + out;
+}
+
 static unsigned
 begin(struct round *r, uint32_t has, uint64_t now_ms)
 {
 	if (r->state != ROUND_IDLE && r->state != ROUND_FOLDING)
 		return 0;
-	r->accepted = r->invited = has;
-	r->committing = r->aborted = r->reopened = 0;
+	/* This one again keeps what it had. */
+	if (r->state == ROUND_IDLE || has == 0)
+		take_over(r, has);
+	r->aborted = r->reopened = 0;
 	r->opened_ms = now_ms;
 	open_again(r, now_ms);
 	return consider(r, now_ms);
@@ -162,6 +200,16 @@ ask(struct round *r, uint64_t now_ms)
 		return 0;
 	r->invited++;
 	return ROUND_DO_INVITE;
+}
+
+static unsigned
+settle_next(struct round *r, bool durable)
+{
+	if (r->next_committing > 0) {
+		r->next_committing--;
+		r->next_accepted += durable;
+	}
+	return 0;
 }
 
 static unsigned
@@ -205,7 +253,7 @@ resume(struct round *r, uint64_t now_ms)
 static unsigned
 gave_up(struct round *r, bool no_numbers, uint64_t now_ms)
 {
-	if (!is_open(r) || r->invited <= r->accepted + r->committing)
+	if ((!is_open(r) && !r->policy.buffered) || working(r) == 0)
 		return 0;
 	r->invited--;
 	r->aborted++;
@@ -214,13 +262,17 @@ gave_up(struct round *r, bool no_numbers, uint64_t now_ms)
 }
 
 static unsigned
-take(struct round *r, bool fresh)
+take(struct round *r, unsigned how)
 {
-	if (!is_open(r))
+	if (round_refuses(r))
 		return 0;
-	r->committing++;
-	r->invited += fresh;
-	return ROUND_DO_TAKE;
+	r->invited += (how & ROUND_TAKE_FRESH) != 0;
+	if (is_open(r) && !(how & ROUND_TAKE_NEXT)) {
+		r->committing++;
+		return ROUND_DO_TAKE;
+	}
+	r->next_committing++;
+	return ROUND_DO_TAKE | ROUND_DO_TAKE_NEXT;
 }
 
 static unsigned
@@ -247,11 +299,18 @@ round_step(struct round *r, enum round_event event, uint32_t arg, uint64_t now_m
 	case ROUND_DRAWN:
 		return drawn(r, arg, now_ms);
 	case ROUND_TAKE:
-		return take(r, arg != 0);
+		return take(r, arg);
 	case ROUND_ACCEPTED:
-		return settle(r, true, now_ms);
+		return arg ? settle_next(r, true) : settle(r, true, now_ms);
 	case ROUND_LOST:
-		return settle(r, false, now_ms);
+		return arg ? settle_next(r, false) : settle(r, false, now_ms);
+	case ROUND_EXPIRED:
+		r->invited -= r->policy.buffered && working(r) > 0;
+		return 0;
+	case ROUND_EARLY:
+		r->next_accepted += r->policy.late ? arg : 0;
+		r->invited += r->policy.late ? arg : 0;
+		return 0;
 	case ROUND_GAVE_UP:
 		return gave_up(r, arg != 0, now_ms);
 	case ROUND_TICK:
@@ -302,6 +361,12 @@ round_has_closed(const struct round *r)
 }
 
 bool
+round_refuses(const struct round *r)
+{
+	return !is_open(r) && !(round_has_closed(r) && r->policy.late);
+}
+
+bool
 round_wants(const struct round *r)
 {
 	return is_open(r) && r->accepted + r->committing < r->policy.goal;
@@ -310,7 +375,9 @@ round_wants(const struct round *r)
 uint32_t
 round_places(const struct round *r)
 {
-	return r->policy.invite_max > r->invited ? r->policy.invite_max - r->invited : 0;
+	const uint32_t out = r->policy.buffered ? working(r) : r->invited;
+
+	return r->policy.invite_max > out ? r->policy.invite_max - out : 0;
 }
 
 const char *

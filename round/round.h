@@ -18,6 +18,9 @@ struct round_policy {
 	uint32_t hostile; /* devices whose word alone ends no round */
 	uint32_t invite_max; /* tasks handed out at once: ceil(goal * over_select) */
 	uint64_t deadline_ms, grace_ms, sample_ms;
+	/* Deltas of earlier rounds' tasks are taken, and those that come once it has closed go into the next one. */
+	bool late;
+	bool buffered; /* tasks outlive their round: invite_max bounds those that are out */
 	bool sample; /* gather askers and draw instead of first come, first served */
 	bool once; /* its deadline closes it, whatever it has */
 	uint32_t failures; /* failed rounds in a row that pause the job */
@@ -37,10 +40,11 @@ enum round_event {
 	ROUND_BEGIN, /* a round opens; arg = deltas it already has (after a restart) */
 	ROUND_ASK, /* an eligible device that holds no task of this round asks for one */
 	ROUND_DRAWN, /* the draw was made; arg = devices drawn; the deadline runs from here */
-	ROUND_TAKE, /* a complete, checked delta is about to be committed; arg = 1 if its device was not invited in
-		     * this opening: its task is of an earlier one, of before a restart, or was given up */
-	ROUND_ACCEPTED, /* it is durable */
-	ROUND_LOST, /* its commit failed */
+	ROUND_TAKE, /* a complete, checked delta is about to be committed; arg: enum round_take */
+	ROUND_ACCEPTED, /* it is durable; arg = 1 if it is of the next round */
+	ROUND_LOST, /* its commit failed; arg likewise */
+	ROUND_EXPIRED, /* a task has been out for too long, or what came of it is lost: its place is free */
+	ROUND_EARLY, /* after a restart; arg = deltas that the next round has already */
 	ROUND_GAVE_UP, /* an invited device aborted its task; arg = 1 if because its base gives no numbers, and a
 			 guard wants to know */
 	ROUND_TICK, /* time passed */
@@ -49,6 +53,14 @@ enum round_event {
 	ROUND_PAUSE,
 	ROUND_RESUME,
 	ROUND_STOP, /* the job ends now: stop condition or command */
+};
+
+/* A set. */
+enum round_take {
+	ROUND_TAKE_FRESH = 1u
+	    << 0, /* its device was not invited in this opening: its task is of an earlier one, of before a
+				     * restart, or was given up */
+	ROUND_TAKE_NEXT = 1u << 1, /* it is for the next round, even if this one is open */
 };
 
 enum round_action {
@@ -61,6 +73,7 @@ enum round_action {
 	    1u << 4, /* abandoned for lack of reports: forget who was invited, wake askers */
 	ROUND_DO_BEGIN = 1u << 5, /* open the next round, then send ROUND_BEGIN */
 	ROUND_DO_PAUSE = 1u << 6, /* too many failures in a row: the job is paused now */
+	ROUND_DO_TAKE_NEXT = 1u << 7, /* with ROUND_DO_TAKE: it goes into the next round */
 };
 
 /* Others read it; round_step alone changes it. */
@@ -68,9 +81,11 @@ struct round {
 	struct round_policy policy;
 	enum round_state state;
 	bool paused; /* no tasks go out and the round does not close; deltas are still taken */
-	uint32_t invited; /* tasks out or answered in this opening, aborted ones not counted */
+	/* Tasks out or answered in this opening, aborted ones not counted; buffered: out, or answered and not yet in a model. */
+	uint32_t invited;
 	uint32_t accepted; /* durable deltas */
 	uint32_t committing; /* taken, not yet durable */
+	uint32_t next_accepted, next_committing; /* the same, of the next round */
 	uint32_t aborted; /* in all openings */
 	uint32_t aborted_before; /* of them, before this opening */
 	uint32_t no_numbers; /* of those that aborted in this opening: see ROUND_GAVE_UP */
@@ -104,6 +119,8 @@ uint64_t round_next_ms(const struct round *r);
 struct round_close round_close(const struct round *r);
 /* Is it too late for deltas of this round, and the next one not yet open? */
 bool round_has_closed(const struct round *r);
+/* Is it too late for any delta? */
+bool round_refuses(const struct round *r);
 /* Is it open, and short of its goal even if all on their way to the disk get there? */
 bool round_wants(const struct round *r);
 /* How many more tasks may go out. */

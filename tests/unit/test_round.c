@@ -24,7 +24,7 @@ static const struct round_policy policy = {.goal = 3,
 static const char *const state_names[] = {
     "idle", "gather", "open", "grace", "closing", "folding", "ended"};
 static const char *const event_names[] = {"begin", "ask", "drawn", "take", "accepted", "lost",
-    "gave_up", "tick", "folded", "not_finite", "pause", "resume", "stop"};
+    "expired", "early", "gave_up", "tick", "folded", "not_finite", "pause", "resume", "stop"};
 #define STATES (ROUND_ENDED + 1)
 #define EVENTS (ROUND_STOP + 1)
 
@@ -174,15 +174,17 @@ static const struct row rows[] = {
 
 /* Events that a state ignores, whatever its counts. */
 #define E(name) (1u << ROUND_##name)
+/* What concerns buffers and late deltas alone; test_round_buffered. */
+#define OTHERS (E(EXPIRED) | E(EARLY))
 static const unsigned ignored[STATES] = {
-    [ROUND_IDLE] = E(ASK) | E(DRAWN) | E(TAKE) | E(ACCEPTED) | E(LOST) | E(GAVE_UP) | E(TICK) |
+    [ROUND_IDLE] = OTHERS | E(ASK) | E(DRAWN) | E(TAKE) | E(ACCEPTED) | E(LOST) | E(GAVE_UP) | E(TICK) |
 	E(FOLDED) | E(NOT_FINITE),
-    [ROUND_GATHER] = E(BEGIN) | E(FOLDED) | E(NOT_FINITE),
-    [ROUND_OPEN] = E(BEGIN) | E(DRAWN) | E(FOLDED) | E(NOT_FINITE),
-    [ROUND_GRACE] = E(BEGIN) | E(DRAWN) | E(FOLDED) | E(NOT_FINITE),
+    [ROUND_GATHER] = OTHERS | E(BEGIN) | E(FOLDED) | E(NOT_FINITE),
+    [ROUND_OPEN] = OTHERS | E(BEGIN) | E(DRAWN) | E(FOLDED) | E(NOT_FINITE),
+    [ROUND_GRACE] = OTHERS | E(BEGIN) | E(DRAWN) | E(FOLDED) | E(NOT_FINITE),
     [ROUND_CLOSING] =
-	E(BEGIN) | E(ASK) | E(DRAWN) | E(TAKE) | E(GAVE_UP) | E(TICK) | E(FOLDED) | E(NOT_FINITE),
-    [ROUND_FOLDING] = E(ASK) | E(DRAWN) | E(TAKE) | E(ACCEPTED) | E(LOST) | E(GAVE_UP) | E(TICK),
+	OTHERS | E(BEGIN) | E(ASK) | E(DRAWN) | E(TAKE) | E(GAVE_UP) | E(TICK) | E(FOLDED) | E(NOT_FINITE),
+    [ROUND_FOLDING] = OTHERS | E(ASK) | E(DRAWN) | E(TAKE) | E(ACCEPTED) | E(LOST) | E(GAVE_UP) | E(TICK),
     [ROUND_ENDED] = (1u << EVENTS) - 1,
 };
 

@@ -1,0 +1,70 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "branch.h"
+#include "stale.h"
+
+/* Rounds from the newest: what each starts from and comes to, a letter each. */
+static void
+check(const char *bases, const char *models, const char *live)
+{
+	struct branch_point points[16];
+	size_t n = strlen(bases);
+
+	memset(points, 0, sizeof(points));
+	for (size_t i = 0; i < n; i++) {
+		points[i].round = n - i;
+		memset(points[i].base, bases[i], 32);
+		memset(points[i].model, models[i], 32);
+	}
+	branch_trace(points, n);
+	for (size_t i = 0; i < n; i++)
+		if (points[i].live != (live[i] == '+'))
+			fail_msg("%s to %s: %zu", bases, models, i);
+}
+
+static void
+ways(void **state)
+{
+	(void)state;
+	check("a", "-", "+");
+	check("dcba", "-dcb", "++++");
+	/* The second made no model. */
+	check("cbba", "-cbb", "++++");
+	/* b was good, c and d are given up: what started from b still leads on, what started from c does not. */
+	check("bcba", "-dcb", "+-++");
+	/* And on from there. */
+	check("febcba", "-fedcb", "+++-++");
+	branch_trace(NULL, 0);
+}
+
+static void
+weights(void **state)
+{
+	const struct staleness_spec root = {STALENESS_SQRT, STALENESS_BY_COUNT};
+	const struct staleness_spec inverse = {STALENESS_INVERSE, STALENESS_BY_WEIGHTS};
+	const struct staleness_spec constant = {STALENESS_CONSTANT, STALENESS_BY_COUNT};
+
+	(void)state;
+	assert_true(stale_weight(&root, 0) == 1 && stale_weight(&root, 3) == 0.5);
+	assert_true(stale_weight(&root, 8) == 1.0 / 3);
+	assert_true(stale_weight(&inverse, 0) == 1 && stale_weight(&inverse, 3) == 0.25);
+	assert_true(stale_weight(&constant, 1000) == 1);
+	assert_true(stale_scales(&root) && !stale_scales(&inverse));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(ways),
+	    cmocka_unit_test(weights),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
