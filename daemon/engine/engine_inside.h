@@ -142,6 +142,13 @@ unsigned engine_step(struct engine *g, struct engine_job *j, enum round_event ev
 unsigned engine_foresee(struct engine *g, const struct engine_job *j, enum round_event event);
 /* The round is folded again then, if it still waits for it. Lock held. */
 void engine_fold_at(struct engine *g, struct engine_job *j, uint64_t ms);
+/* invite.c. Lock held. */
+void engine_task_id(const struct engine *g, const struct engine_job *j, uint64_t round,
+    const uint8_t device[32], uint8_t out[16]);
+/* NULL: it has none. */
+struct invite *engine_find_invite(const struct engine_job *j, const uint8_t device[32]);
+/* The id of an invitation's task, from now on known. */
+const uint8_t *engine_name_task(struct engine *g, const struct engine_job *j, struct invite *v);
 /* Adds the device to the invited, or changes its state. ERR_NOMEM. Lock held. */
 ERR_MUST_USE enum err engine_invite(
     struct engine_job *j, const uint8_t device[32], enum invite_state state);
