@@ -18,8 +18,12 @@ stale_weight(const struct staleness_spec *spec, uint64_t t)
 	return 1;
 }
 
-bool
-stale_scales(const struct staleness_spec *spec)
+void
+stale_apply(const struct staleness_spec *spec, uint64_t t, double *weight, double *scale)
 {
-	return spec->divide == STALENESS_BY_COUNT;
+	const double s = stale_weight(spec, t);
+	const bool scales = spec->divide == STALENESS_BY_COUNT;
+
+	*scale = scales ? s : 1;
+	*weight *= scales ? 1 : s;
 }

@@ -8,7 +8,8 @@
  * would have in its own round. Only sums, quotients and square roots: the same bits everywhere.
  */
 double stale_weight(const struct staleness_spec *spec, uint64_t t);
-/* Is it a factor of the delta, so that the divisor stays as it is, or of the delta's weight? */
-bool stale_scales(const struct staleness_spec *spec);
+/* The same as a factor of the delta, so that the divisor stays as it is, or of the delta's weight: *scale, 1 in the second case, and
+ * *weight, which is multiplied. */
+void stale_apply(const struct staleness_spec *spec, uint64_t t, double *weight, double *scale);
 
 #endif

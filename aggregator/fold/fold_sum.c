@@ -16,9 +16,10 @@ enum err
 fold_sum_begin(struct fold_sum *s, struct why *why)
 {
 	s->deltas.elements = s->table->elements;
-	if (!s->spec->normalise)
+	const struct normalise_by by = {s->spec->normalise ? s->normalisers : NULL, s->scales};
+	if (!by.normalisers && !by.scales)
 		return rule_new(&s->rule, &s->spec->rule, &s->deltas, why);
-	enum err e = normalise_new(&s->scaled, &s->deltas, s->normalisers, s->table, why);
+	enum err e = normalise_new(&s->scaled, &s->deltas, &by, s->table, why);
 	if (e)
 		return e;
 	const struct rule_input in = normalise_input(s->scaled);

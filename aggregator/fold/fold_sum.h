@@ -24,6 +24,7 @@ struct fold_sum {
 	struct rule_input deltas;
 	struct rule_input changes; /* spec->variates: of the same devices' control variates */
 	const double *normalisers; /* spec->normalise: one per delta */
+	const double *scales; /* factors of the deltas; NULL: none */
 	struct rule *rule; /* between fold_sum_begin and fold_sum_end */
 	struct normalise *scaled; /* likewise; NULL: deltas count as they are */
 };

@@ -9,9 +9,9 @@ struct normalise {
 	struct rule_input in;
 	const struct tensor_table *table;
 	bool averages; /* the table has averaged tensors */
-	bool equal;
+	bool plain; /* all factors are 1 */
 	double mean;
-	float *factors;
+	float *trained, *averaged; /* factors, one per delta; of trained and of averaged tensors */
 };
 
 CPU_CLONES static void
@@ -21,15 +21,17 @@ scale_tile(float *x, size_t n, float factor)
 		x[i] *= factor;
 }
 
-/* Those of the trained tensors only. */
+/* Tensor by tensor. */
 static void
-scale_trained(const struct normalise *n, uint64_t first, size_t count, float *out, float factor)
+scale_tensors(const struct normalise *n, size_t delta, uint64_t first, size_t count, float *out)
 {
 	struct tensor_piece p;
 
-	for (size_t i = 0; tensor_table_piece(n->table, &i, first, count, &p);)
-		if (p.tensor->role == TENSOR_TRAIN)
-			scale_tile(out + (p.first - first), p.count, factor);
+	for (size_t i = 0; tensor_table_piece(n->table, &i, first, count, &p);) {
+		const bool trained = p.tensor->role == TENSOR_TRAIN;
+		scale_tile(out + (p.first - first), p.count,
+		    trained ? n->trained[delta] : n->averaged[delta]);
+	}
 }
 
 static enum err
@@ -41,47 +43,65 @@ read_scaled(void *context, size_t delta, uint64_t first, size_t count, float *ou
 	if (e)
 		return e;
 	if (n->averages)
-		scale_trained(n, first, count, out, n->factors[delta]);
+		scale_tensors(n, delta, first, count, out);
 	else
-		scale_tile(out, count, n->factors[delta]);
+		scale_tile(out, count, n->trained[delta]);
 	return ERR_OK;
 }
 
+/* Are all alike? Then no delta stands for more work than another. */
 static enum err
-make_factors(struct normalise *n, const double *normalisers)
+compare_work(struct normalise *n, const double *normalisers, bool *equal)
 {
 	double sum = 0, total = 0;
 
-	n->equal = true;
+	*equal = true;
 	for (size_t i = 0; i < n->in.deltas; i++) {
 		if (!(normalisers[i] > 0) || !isfinite(normalisers[i]))
 			return ERR_INVALID;
-		n->equal = n->equal && normalisers[i] == normalisers[0];
+		*equal = *equal && normalisers[i] == normalisers[0];
 		sum += n->in.weights[i] * normalisers[i];
 		total += n->in.weights[i];
 	}
 	n->mean = sum / total;
-	for (size_t i = 0; i < n->in.deltas; i++)
-		n->factors[i] = (float)(n->mean / normalisers[i]);
 	return ERR_OK;
 }
 
+static enum err
+make_factors(struct normalise *n, const struct normalise_by *by)
+{
+	bool equal = true;
+	enum err e = by->normalisers ? compare_work(n, by->normalisers, &equal) : ERR_OK;
+
+	n->plain = true;
+	for (size_t i = 0; i < n->in.deltas && !e; i++) {
+		const double work = equal ? 1 : n->mean / by->normalisers[i];
+		const double scale = by->scales ? by->scales[i] : 1;
+		n->trained[i] = (float)(work * scale);
+		n->averaged[i] = (float)scale;
+		n->plain = n->plain && equal && scale == 1;
+	}
+	return e;
+}
+
 enum err
-normalise_new(struct normalise **out, const struct rule_input *in, const double *normalisers,
+normalise_new(struct normalise **out, const struct rule_input *in, const struct normalise_by *by,
     const struct tensor_table *table, struct why *why)
 {
 	struct normalise *n = calloc(1, sizeof(*n));
 
 	if (n)
-		*n = (struct normalise){
-		    .in = *in, .table = table, .factors = calloc(in->deltas, sizeof(*n->factors))};
-	if (!n || !n->factors) {
+		*n = (struct normalise){.in = *in,
+		    .table = table,
+		    .trained = calloc(in->deltas, sizeof(*n->trained)),
+		    .averaged = calloc(in->deltas, sizeof(*n->averaged))};
+	if (!n || !n->trained || !n->averaged) {
 		normalise_free(n);
 		return err_set(why, ERR_NOMEM, "no memory");
 	}
 	for (size_t i = 0; i < table->count; i++)
 		n->averages |= table->items[i].in_delta && table->items[i].role == TENSOR_AVERAGE;
-	if (make_factors(n, normalisers)) {
+	if (make_factors(n, by)) {
 		normalise_free(n);
 		return err_set(why, ERR_INVALID, "a delta has no normaliser");
 	}
@@ -94,7 +114,8 @@ normalise_free(struct normalise *n)
 {
 	if (!n)
 		return;
-	free(n->factors);
+	free(n->trained);
+	free(n->averaged);
 	free(n);
 }
 
@@ -109,7 +130,7 @@ normalise_input(struct normalise *n)
 {
 	struct rule_input in = n->in;
 
-	if (!n->equal) {
+	if (!n->plain) {
 		in.read_tile = read_scaled;
 		in.context = n;
 	}

@@ -4,20 +4,29 @@
 #include "tensor.h"
 
 /*
+ * Deltas that are multiplied as they are read, each by a number of its own.
+ *
  * FedNova (Wang et al. 2020): devices that did more local steps do not pull the model towards their own data. Each delta
  * x_i is read as x_i * t / a_i, a_i being the sum of its local step weights (the manifest's normaliser) and
  * t = sum w_i a_i / sum w_i, so that the mean is the weighted mean of directions times the mean amount of work.
  *
  * t / a_i is formed in f64 and rounded once to f32, as is each product. If all a_i are equal the deltas are read as they are.
  * Tensors that are averaged, not trained, have no steps: they are read as they are, too.
+ *
+ * Scales (what a delta counts that was late) multiply all of a delta: x_i * (t / a_i * s_i), the factor formed in f64 and rounded
+ * once; if all factors are 1 the deltas are read as they are.
  */
 struct normalise;
 
-/* normalisers: one per delta, all above 0 (ERR_INVALID). The table and what `in` points to must outlive the object. ERR_NOMEM. */
+struct normalise_by {
+	const double *normalisers; /* one per delta, all above 0 (ERR_INVALID); NULL: none */
+	const double *scales; /* one per delta; NULL: none */
+};
+/* The table and what `in` and `by` point to must outlive the object. ERR_NOMEM. */
 ERR_MUST_USE enum err normalise_new(struct normalise **out, const struct rule_input *in,
-    const double *normalisers, const struct tensor_table *table, struct why *why);
+    const struct normalise_by *by, const struct tensor_table *table, struct why *why);
 void normalise_free(struct normalise *n);
-/* t: the normaliser that the mean of the deltas has. */
+/* t: the normaliser that the mean of the deltas has; 0 without normalisers. */
 double normalise_mean(const struct normalise *n);
 /* The same deltas, scaled as they are read. Lives as long as n. */
 struct rule_input normalise_input(struct normalise *n);

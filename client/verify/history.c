@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "guards.h"
 #include "hex.h"
 #include "sign.h"
@@ -42,6 +43,24 @@ number(const struct json *v)
 	return json_double(v, &d) ? d : NAN;
 }
 
+/* How old its deltas may be: nothing said means that they are all of its own tasks. */
+static bool
+read_mode(struct cmd_verify_round *r, const struct json *b)
+{
+	const char *mode = json_string(json_get(b, "mode"));
+	const struct json *staleness = json_get(b, "staleness");
+	uint64_t oldest = 0;
+
+	if (json_get(b, "max_staleness") &&
+	    (!json_u64(json_get(b, "max_staleness"), &oldest) || oldest > JOB_STALENESS_MAX))
+		return false;
+	r->max_staleness = (uint32_t)oldest;
+	r->buffered = mode && strcmp(mode, job_round_mode(ROUND_MODE_BUFFERED)) == 0;
+	return oldest == 0 ||
+	    (job_find_weight(json_string(json_get(staleness, "weight")), &r->weight) &&
+		job_find_divide(json_string(json_get(staleness, "divide")), &r->divide));
+}
+
 /* What comes of the round: nothing said of it means that the next one starts from its model. */
 static bool
 read_turn(struct cmd_verify_round *r, const struct json *b)
@@ -77,7 +96,7 @@ read_round(struct cmd_verify_round *r, const struct json *b)
 	    json_double(json_get(opt, "rate"), &r->rate) &&
 	    json_double(json_get(opt, "momentum"), &r->momentum) &&
 	    json_u64(json_get(b, "reports"), &r->reports) &&
-	    json_u64(json_get(b, "examples"), &r->examples) && read_turn(r, b);
+	    json_u64(json_get(b, "examples"), &r->examples) && read_turn(r, b) && read_mode(r, b);
 }
 
 enum err
@@ -292,24 +311,52 @@ check_signature(struct cmd_verify_history *h, const struct record_detail *d,
 	    (unsigned long long)d->place);
 }
 
+/* Does the task that the manifest answers start from this base, and may it still go into the round? What its round started from is not
+ * known if that is older than the log. */
+static bool
+is_task_of(
+    const struct cmd_verify_job *j, const struct cmd_verify_round *r, const struct manifest *m)
+{
+	if (m->round > r->round || r->round - m->round > r->max_staleness)
+		return false;
+	if (m->round == r->round)
+		return memcmp(m->base, r->base, 32) == 0;
+	for (size_t i = 0; i < j->point_count; i++)
+		if (j->points[i].round == m->round)
+			return j->points[i].live && memcmp(m->base, j->points[i].base, 32) == 0;
+	return j->point_count == 0 || m->round < j->points[j->point_count - 1].round;
+}
+
+/* Its place among the others of the round: by device, and by task. */
+static void
+place_of(const struct manifest *m, uint8_t out[40])
+{
+	struct bytes_writer w = bytes_writer(out, 40);
+
+	bytes_put(&w, m->device, 32);
+	bytes_put_u64(&w, m->round);
+}
+
 /* Those of a round that evaluates have no delta, all others one. */
 static enum err
-check_manifests(struct cmd_verify_history *h, const struct cmd_verify_round *r, enum task_kind kind,
-    struct why *why)
+check_manifests(struct cmd_verify_history *h, const struct cmd_verify_job *j,
+    const struct cmd_verify_round *r, enum task_kind kind, struct why *why)
 {
-	uint8_t before[32] = {0};
+	uint8_t before[40] = {0}, place[40];
 	uint64_t examples = 0;
 	struct manifest m;
 
 	for (size_t i = 0; i < r->count; i++) {
 		const struct record_detail *d = &r->manifests[i];
-		if (manifest_decode(&m, d->data, d->len, NULL) || memcmp(m.job, r->job, 16) != 0 ||
-		    m.round != r->round || memcmp(m.base, r->base, 32) != 0 ||
-		    memcmp(m.device, before, 32) <= 0 ||
+		bool good = manifest_decode(&m, d->data, d->len, NULL) == ERR_OK;
+		if (good)
+			place_of(&m, place);
+		if (!good || memcmp(m.job, r->job, 16) != 0 || !is_task_of(j, r, &m) ||
+		    memcmp(place, before, sizeof(place)) <= 0 ||
 		    (kind == TASK_EVALUATE) != (manifest_kind(&m) == TASK_EVALUATE))
 			return err_set(why, ERR_CORRUPT, "detail %llu is no manifest of this round",
 			    (unsigned long long)d->place);
-		memcpy(before, m.device, 32);
+		memcpy(before, place, sizeof(place));
 		examples += m.examples;
 		enum err e = check_signature(h, d, &m, why);
 		if (e)
@@ -324,6 +371,27 @@ static bool
 goes_back(const struct cmd_verify_round *r)
 {
 	return memcmp(r->next, r->model, 32) != 0;
+}
+
+/* Of a job that takes late deltas: what this round's tasks start from, and what it comes to. */
+static enum err
+add_point(struct cmd_verify_job *j, const struct cmd_verify_round *r)
+{
+	const size_t most = JOB_STALENESS_MAX + 1;
+
+	if (r->max_staleness == 0)
+		return ERR_OK;
+	if (!j->points)
+		j->points = calloc(most, sizeof(*j->points));
+	if (!j->points)
+		return ERR_NOMEM;
+	memmove(j->points + 1, j->points, (most - 1) * sizeof(*j->points));
+	j->point_count += j->point_count < most;
+	j->points[0] = (struct branch_point){.round = r->round};
+	memcpy(j->points[0].base, r->base, 32);
+	memcpy(j->points[0].model, r->model, 32);
+	branch_trace(j->points, j->point_count);
+	return ERR_OK;
 }
 
 /* How the job goes on from here, which its guard may have decided. */
@@ -372,7 +440,9 @@ add_round(struct cmd_verify_history *h, const struct cmd_verify_round *r, struct
 		e = add_model(j, r->model);
 	if (!e)
 		e = add_turn(j, r, why);
-	return e ? e : check_manifests(h, r, TASK_TRAIN, why);
+	if (!e)
+		e = add_point(j, r);
+	return e ? e : check_manifests(h, j, r, TASK_TRAIN, why);
 }
 
 /* --- evaluations */
@@ -412,7 +482,7 @@ add_evaluation(struct cmd_verify_history *h, const struct cmd_verify_entry *e, s
 		return err_set(why, ERR_CORRUPT, "it measures no model that its job came to");
 	j->rounds = r.round;
 	h->evaluated++;
-	return check_manifests(h, &r, TASK_EVALUATE, why);
+	return check_manifests(h, j, &r, TASK_EVALUATE, why);
 }
 
 enum err
@@ -466,6 +536,7 @@ cmd_verify_history_deinit(struct cmd_verify_history *h)
 		free(h->jobs[i].models);
 		free(h->jobs[i].returns);
 		cmd_verify_guards_free(h->jobs[i].schedule);
+		free(h->jobs[i].points);
 	}
 	for (size_t i = 0; i < h->device_count; i++)
 		free(h->devices[i].keys);

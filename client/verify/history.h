@@ -1,7 +1,9 @@
 #ifndef HISTORY_H
 #define HISTORY_H
+#include "branch.h"
 #include "chain.h"
 #include "hash.h"
+#include "job.h"
 #include "key.h"
 #include "manifest.h"
 
@@ -25,6 +27,10 @@ struct cmd_verify_round {
 	char guard[CMD_VERIFY_WORD]; /* what the guard did, "" if nothing */
 	uint8_t next[32], next_state[32]; /* what the next round starts from */
 	uint64_t reports, examples;
+	bool buffered;
+	uint32_t max_staleness; /* 0: all deltas are of this round's tasks */
+	enum staleness_weight weight;
+	enum staleness_divide divide;
 	const struct record_detail *manifests; /* those that are there */
 	size_t count;
 };
@@ -50,6 +56,9 @@ struct cmd_verify_job {
 	uint8_t (*returns)[32]; /* models that a guard went back to */
 	size_t return_count;
 	uint8_t next[32], next_state[32]; /* the base of the next round, and its state */
+	/* Of a job that takes late deltas: its last rounds, the newest first. */
+	struct branch_point *points;
+	size_t point_count;
 	struct cmd_verify_guards *schedule; /* NULL: nothing to check */
 };
 

@@ -7,6 +7,7 @@
 
 #include "hex.h"
 #include "merkle.h"
+#include "stale.h"
 
 /* Maps a file of exactly len bytes. */
 static enum err
@@ -70,6 +71,7 @@ open_input(struct cmd_verify_input *in, const char *dir, const struct record_det
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return err_set(why, ERR_LIMIT, "the path %.60s... is too long", dir);
 	memcpy(in->device, m.device, sizeof(in->device));
+	in->round = m.round;
 	in->weight = (double)m.examples;
 	in->normaliser = (double)m.normaliser;
 	e = map_payload(&in->payload, path, m.payload_bytes, why);
@@ -118,7 +120,8 @@ cmd_verify_inputs_open(struct cmd_verify_inputs *in, const char *dir,
 	in->chosen = calloc(r->count + 1, sizeof(*in->chosen));
 	in->weights = calloc(r->count + 1, sizeof(*in->weights));
 	in->normalisers = calloc(r->count + 1, sizeof(*in->normalisers));
-	if (!in->items || !in->chosen || !in->weights || !in->normalisers)
+	in->scales = calloc(r->count + 1, sizeof(*in->scales));
+	if (!in->items || !in->chosen || !in->weights || !in->normalisers || !in->scales)
 		e = ERR_NOMEM;
 	for (; !e && in->count < r->count; in->count++)
 		e = open_input(
@@ -129,7 +132,8 @@ cmd_verify_inputs_open(struct cmd_verify_inputs *in, const char *dir,
 }
 
 void
-cmd_verify_inputs_choose(struct cmd_verify_inputs *in, const uint8_t *without)
+cmd_verify_inputs_choose(struct cmd_verify_inputs *in, const struct staleness_spec *staleness,
+    uint64_t round, const uint8_t *without)
 {
 	size_t n = 0;
 
@@ -138,7 +142,9 @@ cmd_verify_inputs_choose(struct cmd_verify_inputs *in, const uint8_t *without)
 			continue;
 		in->chosen[n] = i;
 		in->normalisers[n] = in->items[i].normaliser;
-		in->weights[n++] = in->items[i].weight;
+		in->weights[n] = in->items[i].weight;
+		stale_apply(staleness, round - in->items[i].round, &in->weights[n], &in->scales[n]);
+		n++;
 	}
 	in->rule = (struct rule_input){
 	    .read_tile = read_tile, .context = in, .deltas = n, .weights = in->weights};
@@ -155,5 +161,6 @@ cmd_verify_inputs_close(struct cmd_verify_inputs *in)
 	free(in->chosen);
 	free(in->weights);
 	free(in->normalisers);
+	free(in->scales);
 	*in = (struct cmd_verify_inputs){.items = NULL};
 }

@@ -210,6 +210,13 @@ prepare(struct job *j, const struct cmd_verify_round *r, struct fold_tile *t, st
 		return err_set(why, ERR_CORRUPT,
 		    "its record says %s and %s, the job's document %s and %s", r->rule,
 		    r->optimizer, a->rule.name, a->optimizer);
+	if (r->max_staleness != j->spec.round.max_staleness ||
+	    r->buffered != (j->spec.round.mode == ROUND_MODE_BUFFERED) ||
+	    (r->max_staleness > 0 &&
+		(r->weight != a->staleness.weight || r->divide != a->staleness.divide)))
+		return err_set(why, ERR_CORRUPT,
+		    "its record says another mode or weight of late deltas than the job's "
+		    "document");
 	enum err e = fold_tile_choose(t, a, r->round, why);
 	if (!e)
 		server_step_scale(&t->step, r->factor);
@@ -274,6 +281,7 @@ move(struct job *j, const struct cmd_verify_round *r, const struct fold_tile *pl
 
 	t.sum.deltas = in->rule;
 	t.sum.normalisers = in->normalisers;
+	t.sum.scales = j->spec.round.max_staleness > 0 ? in->scales : NULL;
 	t.sum.changes = in->changes;
 	t.sum.deltas.seed = fold_sum_seed(j->spec.seed, r->round);
 	t.step.data = c->data;
@@ -378,7 +386,7 @@ move_other(struct cmd_verify_fold *f, struct job *j, const struct cmd_verify_rou
 		return ERR_OK;
 	}
 	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
-	cmd_verify_inputs_choose(in, f->without);
+	cmd_verify_inputs_choose(in, &j->spec.aggregate.staleness, r->round, f->without);
 	if (in->rule.deltas > 0)
 		e = move(j, r, plan, in, &j->other, &head, &out->changed_why);
 	out->changed = !e;
@@ -498,7 +506,7 @@ fold(struct cmd_verify_fold *f, struct job *j, const struct cmd_verify_round *r,
 	}
 	if (!e && r->committed) {
 		buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
-		cmd_verify_inputs_choose(in, NULL);
+		cmd_verify_inputs_choose(in, &j->spec.aggregate.staleness, r->round, NULL);
 		e = move(j, r, plan, in, &j->now, &head, why);
 		buf_deinit(&head);
 		if (!e)

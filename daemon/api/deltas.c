@@ -323,9 +323,15 @@ begin(struct exchange *x, enum task_kind kind)
 	}
 	enum problem_type problem = check_head(x, d, &why);
 	bool maybe_repeat = problem == PROBLEM_USED_TASK || problem == PROBLEM_STALE_ROUND ||
-	    problem == PROBLEM_ROUND_CLOSED;
-	if (maybe_repeat && answer_repeat(x, d, problem != PROBLEM_STALE_ROUND, &other))
+	    problem == PROBLEM_ROUND_CLOSED || problem == PROBLEM_TOO_STALE ||
+	    problem == PROBLEM_STALE_BASE || (!problem && d->claim.late);
+	bool open = !problem || problem == PROBLEM_USED_TASK || problem == PROBLEM_ROUND_CLOSED;
+	if (maybe_repeat && answer_repeat(x, d, open, &other))
 		return false;
+	if (maybe_repeat && !problem && other) {
+		exchange_problem(x, PROBLEM_USED_TASK, "another delta of this task was accepted");
+		return false;
+	}
 	if (!problem)
 		return true;
 	give_up(x, problem);

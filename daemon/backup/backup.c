@@ -97,7 +97,7 @@ add_job(void *ctx, const struct store_job *j)
 		e = add_held(w, j, r.optimizer_state);
 	if (e || r.state == OUTCOME_EVALUATING)
 		return e;
-	return store_accept_each(w->db, j->id, r.round, add_delta, w);
+	return store_accept_waiting(w->db, j->id, r.round, add_delta, w);
 }
 
 static enum err

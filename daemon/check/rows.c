@@ -35,6 +35,16 @@ struct walk {
 	char where[80];
 };
 
+/* Of a task of an earlier round, what that started from. */
+static bool
+is_base(const struct walk *w, const struct manifest *m)
+{
+	struct store_round r = *w->round;
+
+	return (m->round == r.round || !store_round_get(w->c->db, r.job, m->round, &r)) &&
+	    memcmp(m->base, r.base, 32) == 0;
+}
+
 static const char *
 delta_fault(const struct walk *w, const struct store_accept *a, struct manifest *m)
 {
@@ -46,8 +56,8 @@ delta_fault(const struct walk *w, const struct store_accept *a, struct manifest 
 	if (memcmp(m->job, a->job, 16) != 0 || m->round != a->round ||
 	    memcmp(m->device, a->device, 32) != 0 || memcmp(m->task, a->task, 16) != 0)
 		return "its manifest is of another job, round, device or task";
-	if (memcmp(m->base, w->round->base, 32) != 0)
-		return "its manifest names another base than its round";
+	if (!is_base(w, m))
+		return "its manifest names another base than its task's round";
 	hash_sha256(hash, a->manifest, MANIFEST_SIGNED);
 	if (manifest_receipt_decode(&r, a->receipt, sizeof(a->receipt), NULL) ||
 	    memcmp(r.manifest_hash, hash, HASH_LEN) != 0)
@@ -102,7 +112,9 @@ see_round(void *ctx, const struct store_round *r)
 	w->job->last = *r;
 	w->job->open = open;
 	w->round = r;
-	return store_accept_each(w->c->db, r->job, r->round, see_delta, w);
+	/* With those that it has for the next one. */
+	return open ? store_accept_waiting(w->c->db, r->job, r->round, see_delta, w)
+		    : store_accept_each(w->c->db, r->job, r->round, see_delta, w);
 }
 
 /* --- jobs and models */

@@ -42,28 +42,28 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 		err_set(why, ERR_STATE, "the job waits for an administrator: %s", j->reason);
 		return PROBLEM_UNAVAILABLE;
 	}
-	if (m->round != j->row.round || !states_job_lives(j->state)) {
-		err_set(why, ERR_STATE, "round %llu; the open round is %llu, the job is %s",
-		    (unsigned long long)m->round, (unsigned long long)j->row.round,
-		    states_job_name(j->state));
-		return PROBLEM_STALE_ROUND;
-	}
+	enum problem_type problem = PROBLEM_NONE;
+	if (m->round != j->row.round || !states_job_lives(j->state) ||
+	    (round_has_closed(&j->round) && !round_refuses(&j->round)))
+		problem = engine_late_judge(j, m, why);
+	if (problem)
+		return problem;
 	engine_task_id(g, j, m->round, m->device, id);
 	hex_encode(hex, id, 16);
 	if (!hash_equal(id, m->task, 16) || strcmp(path_task, hex) != 0) {
 		err_set(why, ERR_DENIED, "the task is not this device's in this round");
 		return PROBLEM_WRONG_TASK;
 	}
-	if (memcmp(m->base, j->row.base, 32) != 0) {
+	if (m->round == j->row.round && memcmp(m->base, j->row.base, 32) != 0) {
 		err_set(why, ERR_STATE, "the open round starts from another model");
 		return PROBLEM_WRONG_BASE;
 	}
 	const struct invite *have = engine_find_invite(j, m->device);
-	if (have && have->state == INVITE_ACCEPTED) {
+	if (have && have->state == INVITE_ACCEPTED && have->round == m->round) {
 		err_set(why, ERR_EXISTS, "a delta of this device was accepted in this round");
 		return PROBLEM_USED_TASK;
 	}
-	if (round_has_closed(&j->round)) {
+	if (round_refuses(&j->round)) {
 		err_set(why, ERR_STATE, "round %llu has closed", (unsigned long long)m->round);
 		return PROBLEM_ROUND_CLOSED;
 	}
@@ -76,6 +76,7 @@ fill_claim(struct engine_claim *out, const struct engine_job *j, const struct ma
 {
 	*out = (struct engine_claim){.kind = manifest_kind(m),
 	    .round = m->round,
+	    .late = m->round != j->row.round,
 	    .examples = m->examples,
 	    .elements = m->elements,
 	    .payload_bytes = m->payload_bytes,
@@ -131,6 +132,68 @@ engine_claim_report(const struct engine_claim *claim, const struct report *r, st
 	return e ? PROBLEM_BAD_REPORT : PROBLEM_NONE;
 }
 
+/* Into which round would it go? ERR_STATE: into none; ERR_AGAIN: into none yet. Lock held. */
+static enum err
+choose_round(const struct engine_job *j, const struct engine_claim *claim, const struct invite *v,
+    unsigned *how)
+{
+	const struct round_spec *spec = &j->work->spec.round;
+
+	if (!j->round.policy.late || engine_evaluates(j))
+		return j->row.round == claim->round ? ERR_OK : ERR_STATE;
+	if (!engine_late_takes(j, claim->round))
+		return ERR_STATE;
+	if (!round_has_closed(&j->round) && v->now < spec->per_device)
+		return ERR_OK;
+	*how |= ROUND_TAKE_NEXT;
+	if (j->row.round + 1 - claim->round > spec->max_staleness)
+		return ERR_STATE;
+	return v->next < spec->per_device ? ERR_OK : ERR_AGAIN;
+}
+
+/* The device's task is answered by what is on its way, or by what comes without one. Lock held. */
+static void
+mark_taken(const struct engine_job *j, const struct engine_claim *claim, struct invite *v)
+{
+	if (claim->folded > j->row.round)
+		v->next++;
+	else
+		v->now++;
+	if (j->round.policy.buffered && (!claim->fresh || v->state > INVITE_COMMITTING)) {
+		v->state = INVITE_COMMITTING;
+		v->round = claim->round;
+	} else if (claim->fresh && claim->round == j->row.round) {
+		v->state = INVITE_OUT;
+		v->round = claim->round;
+	}
+}
+
+/* Lock held. */
+static enum err
+take(struct engine *g, struct engine_job *j, struct engine_claim *claim)
+{
+	unsigned how = 0;
+	/* The invitation is made (or kept) now, so that settling cannot run out of memory. */
+	struct invite *v = engine_hold_invite(j, claim->device);
+
+	if (!v)
+		return ERR_NOMEM;
+	const bool own = v->round == claim->round;
+	if (own && (v->state == INVITE_ACCEPTED || v->state == INVITE_COMMITTING))
+		return ERR_STATE;
+	enum err e = choose_round(j, claim, v, &how);
+	if (e)
+		return e;
+	claim->fresh = !own || v->state != INVITE_OUT;
+	how |= claim->fresh ? ROUND_TAKE_FRESH : 0;
+	const unsigned act = engine_step(g, j, ROUND_TAKE, how);
+	if (!(act & ROUND_DO_TAKE))
+		return ERR_STATE;
+	claim->folded = j->row.round + ((act & ROUND_DO_TAKE_NEXT) != 0);
+	mark_taken(j, claim, v);
+	return ERR_OK;
+}
+
 enum err
 engine_take(struct engine *g, struct engine_claim *claim)
 {
@@ -140,21 +203,31 @@ engine_take(struct engine *g, struct engine_claim *claim)
 		return ERR_DENIED;
 	lock_take(&g->lock);
 	struct engine_job *j = engine_find(g, claim->job_id);
-	/* The invitation is made (or kept) now, so that settling cannot run out of memory. */
-	if (j && j->work && j->row.round == claim->round &&
-	    (engine_evaluates(j) || !engine_variate_full(j, claim->device))) {
-		const struct invite *have = engine_find_invite(j, claim->device);
-		bool fresh = !have || have->state >= INVITE_ABORTED;
-		if (fresh)
-			e = engine_invite(j, claim->device, INVITE_OUT);
-		else
-			e = have->state == INVITE_OUT ? ERR_OK : ERR_STATE;
-		if (!e && !(engine_step(g, j, ROUND_TAKE, fresh) & ROUND_DO_TAKE))
-			e = ERR_STATE;
-		claim->folded = j->row.round;
-	}
+	if (j && j->work && (engine_evaluates(j) || !engine_variate_full(j, claim->device)))
+		e = take(g, j, claim);
 	lock_release(&g->lock);
 	return e;
+}
+
+/* What was taken is durable, or lost. Lock held. */
+static void
+settle(struct engine *g, struct engine_job *j, const struct engine_claim *claim, bool durable)
+{
+	struct invite *v = engine_find_invite(j, claim->device);
+	const bool next = claim->folded > j->row.round;
+	const bool own = v && v->round == claim->round;
+
+	if (own && durable)
+		v->state = INVITE_ACCEPTED;
+	else if (own && v->state == INVITE_COMMITTING)
+		v->state = claim->fresh ? INVITE_EXPIRED : INVITE_OUT;
+	if (v && !durable && next && v->next > 0)
+		v->next--;
+	else if (v && !durable && !next && v->now > 0)
+		v->now--;
+	engine_step(g, j, durable ? ROUND_ACCEPTED : ROUND_LOST, next);
+	if (!durable && claim->fresh)
+		engine_step(g, j, ROUND_EXPIRED, 0);
 }
 
 void
@@ -162,10 +235,7 @@ engine_settle(struct engine *g, const struct engine_claim *claim, bool durable, 
 {
 	lock_take(&g->lock);
 	struct engine_job *j = engine_find(g, claim->job_id);
-	struct invite *have = j ? engine_find_invite(j, claim->device) : NULL;
 	if (durable) {
-		if (have)
-			have->state = INVITE_ACCEPTED;
 		if (j)
 			j->bytes_up += body_bytes;
 		g->report.deltas_total += claim->kind == TASK_TRAIN;
@@ -174,7 +244,7 @@ engine_settle(struct engine *g, const struct engine_claim *claim, bool durable, 
 	if (j && durable)
 		standing_reported(g->services->registry, claim->device, j->place);
 	if (j)
-		engine_step(g, j, durable ? ROUND_ACCEPTED : ROUND_LOST, 0);
+		settle(g, j, claim, durable);
 	lock_release(&g->lock);
 	if (durable)
 		registry_count_report(g->services->registry, claim->device);
@@ -186,13 +256,16 @@ give_up(struct engine *g, struct engine_job *j, struct invite *v, struct abort_c
 {
 	char hex[17];
 
+	const bool out = v->state == INVITE_OUT;
+
 	v->state = cause.reason == ABORT_STOPPED ? INVITE_STOPPED : INVITE_ABORTED;
 	standing_gave_up(g->services->registry, v->device, j->place, cause.reason);
 	g->report.tasks_aborted_total++;
 	hex_encode(hex, v->device, 8);
-	engine_step(g, j, ROUND_GAVE_UP, engine_schedule_blames(j, cause.reason));
-	log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex),
-	    LOG_U("round", j->row.round), LOG_S("device", hex), LOG_S("reason", cause.word));
+	if (out)
+		engine_step(g, j, ROUND_GAVE_UP, engine_schedule_blames(j, cause.reason));
+	log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex), LOG_U("round", v->round),
+	    LOG_S("device", hex), LOG_S("reason", cause.word));
 }
 
 enum err
@@ -209,11 +282,11 @@ engine_abort(struct engine *g, const uint8_t device[32], const char *task, struc
 	lock_take(&g->lock);
 	for (struct engine_job *j = g->jobs; j && e; j = engine_next(g, j, &seen)) {
 		struct invite *have = engine_find_invite(j, device);
-		if (!have || have->state != INVITE_OUT ||
+		if (!have || (have->state != INVITE_OUT && have->state != INVITE_EXPIRED) ||
 		    !hash_equal(engine_name_task(g, j, have), id, sizeof(id)))
 			continue;
 		memcpy(tail.job, j->id, sizeof(tail.job));
-		tail.round = j->row.round;
+		tail.round = have->round;
 		give_up(g, j, have, cause);
 		e = ERR_OK;
 	}
@@ -252,7 +325,7 @@ engine_count_down(struct engine *g, const uint8_t model[32], uint64_t bytes)
 	lock_take(&g->lock);
 	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
 		if (memcmp(j->row.base, model, 32) == 0 ||
-		    memcmp(j->row.optimizer_state, model, 32) == 0)
+		    memcmp(j->row.optimizer_state, model, 32) == 0 || engine_late_reads(j, model))
 			j->bytes_down += bytes;
 	lock_release(&g->lock);
 }

@@ -100,6 +100,13 @@ engine_fold_at(struct engine *g, struct engine_job *j, uint64_t ms)
 	look_at(g, ms);
 }
 
+void
+engine_expire_at(struct engine *g, struct engine_job *j, uint64_t ms)
+{
+	j->expiry_ms = ms;
+	look_at(g, ms);
+}
+
 /* Lock held. */
 static void
 look(struct engine *g, uint64_t now)
@@ -112,6 +119,9 @@ look(struct engine *g, uint64_t now)
 			engine_step(g, j, ROUND_TICK, 0);
 		if (engine_retry_due(j, now))
 			start_fold(g, j);
+		if (j->expiry_ms <= now)
+			engine_late_expire(g, j, now);
+		look_at(g, j->expiry_ms);
 		look_at(g, round_next_ms(&j->round));
 		if (j->fold_retry_ms > 0)
 			look_at(g, j->fold_retry_ms);

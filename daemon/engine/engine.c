@@ -66,6 +66,17 @@ engine_evaluates(const struct engine_job *j)
 	return j->row.state == OUTCOME_EVALUATING;
 }
 
+/* What a buffered job's task may take: as long as its delta may be of use, for all that is known. */
+static double
+time_left(const struct engine_job *j, uint64_t now_ms)
+{
+	const struct round_spec *spec = &j->work->spec.round;
+
+	if (j->round.policy.buffered)
+		return spec->task_timeout_s * (1 + (double)spec->max_staleness);
+	return j->round.deadline_ms > now_ms ? (double)(j->round.deadline_ms - now_ms) / 1000 : 0;
+}
+
 static void
 fill_task(struct engine *g, struct engine_job *j, struct invite *invite, struct task *out)
 {
@@ -77,8 +88,7 @@ fill_task(struct engine *g, struct engine_job *j, struct invite *invite, struct 
 	hex_encode(out->task, engine_name_task(g, j, invite), 16);
 	hex_encode(out->job, j->id, 16);
 	hex_encode(out->model, j->row.base, 32);
-	out->deadline_s =
-	    j->round.deadline_ms > now ? (double)(j->round.deadline_ms - now) / 1000 : 0;
+	out->deadline_s = time_left(j, now);
 	out->recipe.text = recipe_text_hold(j->work->spec.recipe.text);
 	if (out->kind == TASK_TRAIN)
 		engine_variate_fill(j, invite->device, out);
@@ -106,6 +116,54 @@ lacks_room(const struct engine *g, const struct engine_job *j)
 	return !engine_evaluates(j) && spool_full(g->services->spool, engine_variate_payload(j));
 }
 
+/* What the device has of the job, if that is no task to be handed out again. *have: NULL if it is as if it had none. */
+static enum wait_reason
+judge_invite(
+    struct engine *g, struct engine_job *j, const struct offer *offer, struct invite **have)
+{
+	struct invite *v = *have;
+	char task[33];
+
+	if (!v)
+		return WAIT_NONE;
+	if (j->round.policy.buffered &&
+	    (v->now >= j->work->spec.round.per_device || v->state == INVITE_COMMITTING))
+		return WAIT_REPORTED;
+	/* Done already: another task would only make it older. */
+	if (v->round != j->row.round && (v->state == INVITE_OUT || v->state == INVITE_EXPIRED)) {
+		hex_encode(task, engine_name_task(g, j, v), 16);
+		if (engine_offer_unsent(offer, task))
+			return WAIT_UNSENT;
+	}
+	if (v->state >= INVITE_STOPPED || (v->state != INVITE_OUT && v->round != j->row.round))
+		*have = NULL;
+	else if (v->state != INVITE_OUT)
+		return v->state == INVITE_ACCEPTED ? WAIT_REPORTED : WAIT_ABORTED;
+	return WAIT_NONE;
+}
+
+/* WAIT_NONE: the device holds a task of the open round. */
+static enum wait_reason
+invite(struct engine *g, struct engine_job *j, const uint8_t device[32], struct invite *have)
+{
+	if (have && have->round == j->row.round)
+		return WAIT_NONE;
+	if (!have) {
+		if (lacks_room(g, j))
+			return WAIT_SPOOL_FULL;
+		const unsigned act = engine_step(g, j, ROUND_ASK, 0);
+		if (j->round.state == ROUND_GATHER)
+			engine_draw_note(j, device);
+		if (!(act & ROUND_DO_INVITE))
+			return WAIT_NOT_SELECTED;
+	}
+	/* A newer task in the place of an older one. */
+	if (engine_invite(j, device, INVITE_OUT))
+		return WAIT_BUSY;
+	engine_late_watch(g, j, engine_find_invite(j, device));
+	return WAIT_NONE;
+}
+
 /* WAIT_NONE: out holds a task of this job. */
 static enum wait_reason
 ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const struct offer *offer,
@@ -120,25 +178,16 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 		return why;
 	if (!engine_evaluates(j) && engine_variate_full(j, device))
 		return WAIT_JOB_FULL;
-	const struct invite *have = engine_find_invite(j, device);
-	if (have && have->state == INVITE_STOPPED)
-		have = NULL;
-	if (have && have->state != INVITE_OUT)
-		return have->state == INVITE_ACCEPTED ? WAIT_REPORTED : WAIT_ABORTED;
+	struct invite *have = engine_find_invite(j, device);
+	why = judge_invite(g, j, offer, &have);
+	if (why)
+		return why;
 	/* Its delta would come too late. */
 	if (round_has_closed(&j->round))
 		return WAIT_NOT_SELECTED;
-	if (!have) {
-		if (lacks_room(g, j))
-			return WAIT_SPOOL_FULL;
-		unsigned act = engine_step(g, j, ROUND_ASK, 0);
-		if (j->round.state == ROUND_GATHER)
-			engine_draw_note(j, device);
-		if (!(act & ROUND_DO_INVITE))
-			return WAIT_NOT_SELECTED;
-		if (engine_invite(j, device, INVITE_OUT))
-			return WAIT_BUSY;
-	}
+	why = invite(g, j, device, have);
+	if (why)
+		return why;
 	fill_task(g, j, engine_find_invite(j, device), out);
 	engine_steps_offer(j, offer, out);
 	if (j->work->spec.recipe.upload.codec_count > 1)

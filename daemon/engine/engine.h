@@ -47,6 +47,8 @@ struct engine_claim {
 	enum task_kind kind;
 	uint8_t job_id[16], task[16], device[32];
 	uint64_t round, examples;
+	bool late; /* the task's round is over */
+	bool fresh; /* set by engine_take: no task that was out is answered by it */
 	uint64_t folded; /* set by engine_take: the round that it goes into */
 	uint64_t elements, payload_bytes;
 	uint64_t entries; /* codec_params.entries */
@@ -65,7 +67,8 @@ enum problem_type engine_claim(struct engine *g, const struct manifest *m, const
 enum problem_type engine_claim_report(
     const struct engine_claim *claim, const struct report *r, struct why *why);
 /* Inside the accepting transaction. ERR_OK: the delta may be accepted, and engine_settle must follow. ERR_STATE: the round has
- * closed or has a delta of the device; ERR_DENIED: the device is no longer active; ERR_NOMEM. */
+ * closed or has a delta of the device; ERR_AGAIN: the device has as many in this round and the next as it may; ERR_DENIED: the device is
+ * no longer active; ERR_NOMEM. */
 ERR_MUST_USE enum err engine_take(struct engine *g, struct engine_claim *claim);
 void engine_settle(
     struct engine *g, const struct engine_claim *claim, bool durable, uint64_t body_bytes);

@@ -1,6 +1,7 @@
 #ifndef ENGINE_INSIDE_H
 #define ENGINE_INSIDE_H
 #include "best.h"
+#include "branch.h"
 #include "choice.h"
 #include "engine.h"
 #include "lock.h"
@@ -16,14 +17,20 @@
 
 enum invite_state {
 	INVITE_OUT,
+	INVITE_COMMITTING, /* of a buffered job: its delta is on its way to the disk */
 	INVITE_ACCEPTED,
 	INVITE_ABORTED,
 	INVITE_STOPPED, /* given back because the program ended: it may ask again */
+	INVITE_EXPIRED, /* out for too long: another one has its place, its delta is taken all the same */
+	INVITE_NONE, /* it has no task; there is a delta of an earlier one */
 };
 
 struct invite {
 	uint8_t device[32];
 	uint8_t task[16]; /* zero until it is handed out */
+	uint64_t round; /* of the task */
+	uint64_t until_ms; /* of a buffered job: then it expires */
+	uint16_t now, next; /* deltas of the device in the open round, and for the next one */
 	enum invite_state state;
 };
 
@@ -46,6 +53,9 @@ struct engine_work {
 	double
 	    evaluation; /* multiply-adds of a batch of the coordinator's evaluation; 0: it makes none */
 	struct schedule_state schedule; /* after the last round that ended */
+	/* Of a job that takes late deltas: the rounds whose tasks may still be answered, the newest first. */
+	struct branch_point *points;
+	size_t point_count;
 	/* The newest first; each from is the next one's to. */
 	struct engine_step steps[ENGINE_STEPS];
 	size_t step_count;
@@ -79,6 +89,8 @@ struct engine_job {
 	uint8_t (*evaluators)[32]; /* of those, who evaluates: sorted, no more than the quorum */
 	size_t evaluator_count, evaluator_room;
 	uint32_t loaded; /* deltas that the open round had when the coordinator started */
+	uint32_t early; /* and those for the next one */
+	uint64_t expiry_ms; /* the first of the tasks that are out expires; UINT64_MAX: none does */
 	struct store_round row; /* of the open round */
 	uint64_t model_bytes, parameters;
 	uint8_t model[32]; /* the newest committed model */
@@ -140,8 +152,32 @@ void engine_drop_gone(struct engine *g);
 unsigned engine_step(struct engine *g, struct engine_job *j, enum round_event event, uint32_t arg);
 /* What the round would answer, as it stands. No lock. */
 unsigned engine_foresee(struct engine *g, const struct engine_job *j, enum round_event event);
+/* The first task expires then. Lock held. */
+void engine_expire_at(struct engine *g, struct engine_job *j, uint64_t ms);
 /* The round is folded again then, if it still waits for it. Lock held. */
 void engine_fold_at(struct engine *g, struct engine_job *j, uint64_t ms);
+/* late.c: deltas of other rounds than the open one. Lock held but for the first and for loading. */
+/* Room for the rounds whose tasks may still be answered. ERR_NOMEM. No lock. */
+ERR_MUST_USE enum err engine_late_init(struct engine_job *j);
+ERR_MUST_USE enum err engine_late_load(struct store_db *db, struct engine_job *j);
+/* The round in j->row begins; ended: what the one before it came to, NULL of the first. */
+void engine_late_open(struct engine_job *j, const uint8_t *ended);
+/* Would a delta of this task round be taken? */
+bool engine_late_takes(const struct engine_job *j, uint64_t round);
+/* Of a manifest whose round is not the open one, or whose round has closed: why it is not taken. */
+enum problem_type engine_late_judge(
+    const struct engine_job *j, const struct manifest *m, struct why *why);
+/* Is it a base of those rounds? */
+bool engine_late_reads(const struct engine_job *j, const uint8_t model[32]);
+/* Is it the base of a task that is out? */
+bool engine_late_holds(const struct engine_job *j, const uint8_t model[32]);
+/* A task of a buffered job went out: it is watched for its time. */
+void engine_late_watch(struct engine *g, struct engine_job *j, struct invite *v);
+/* Frees the places of tasks that are out for too long. */
+void engine_late_expire(struct engine *g, struct engine_job *j, uint64_t now_ms);
+/* A buffer is folded: who has nothing in the next one and no task is forgotten. */
+void engine_late_turn(struct engine_job *j);
+
 /* invite.c. Lock held. */
 void engine_task_id(const struct engine *g, const struct engine_job *j, uint64_t round,
     const uint8_t device[32], uint8_t out[16]);
@@ -149,7 +185,9 @@ void engine_task_id(const struct engine *g, const struct engine_job *j, uint64_t
 struct invite *engine_find_invite(const struct engine_job *j, const uint8_t device[32]);
 /* The id of an invitation's task, from now on known. */
 const uint8_t *engine_name_task(struct engine *g, const struct engine_job *j, struct invite *v);
-/* Adds the device to the invited, or changes its state. ERR_NOMEM. Lock held. */
+/* Finds or makes the device's; a new one is INVITE_NONE. NULL: no memory. */
+struct invite *engine_hold_invite(struct engine_job *j, const uint8_t device[32]);
+/* Adds the device to the invited of the open round, or changes its state. ERR_NOMEM. Lock held. */
 ERR_MUST_USE enum err engine_invite(
     struct engine_job *j, const uint8_t device[32], enum invite_state state);
 /* Makes an in-memory job from its document and base model: parses, reads the model's table, assigns roles. No lock. */

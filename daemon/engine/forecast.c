@@ -84,6 +84,10 @@ engine_forecast(const struct config *c, const struct engine_job *j)
 
 	if (engine_evaluates(j))
 		return (struct job_forecast){.rounds_left = 1, .database_bytes = round_rows(j)};
+	/* Tasks that are out hold what they started from, and come in while a round is folded. */
+	const struct round_spec *round = &j->work->spec.round;
+	const uint64_t out = round->concurrency;
+	held += out < round->max_staleness ? out : round->max_staleness;
 	return (struct job_forecast){
 	    .rounds_left = rounds,
 	    /* At its worst there is one model and one state more: the old ones go after the commit. */
@@ -91,7 +95,8 @@ engine_forecast(const struct config *c, const struct engine_job *j)
 				(best < left ? best : left)) *
 		    model +
 		2 * state + held * (model + state),
-	    .spool_bytes = goal > j->round.accepted ? (goal - j->round.accepted) * delta : 0,
+	    .spool_bytes =
+		(goal > j->round.accepted ? goal - j->round.accepted : 0) * delta + out * delta,
 	    .deltas_bytes = left * goal * delta,
 	    .database_bytes = left * round_rows(j),
 	};

@@ -40,27 +40,39 @@ engine_has_invite(const struct engine_job *j, const uint8_t device[32])
 {
 	const struct invite *have = engine_find_invite(j, device);
 
-	return have && have->state != INVITE_STOPPED;
+	return have && have->state < INVITE_STOPPED;
+}
+
+struct invite *
+engine_hold_invite(struct engine_job *j, const uint8_t device[32])
+{
+	size_t at = invite_at(j, device);
+
+	if (at < j->invite_count && memcmp(j->invites[at].device, device, 32) == 0)
+		return &j->invites[at];
+	struct invite *items =
+	    bytes_grow(j->invites, j->invite_count, &j->invite_room, sizeof(*items));
+	if (!items)
+		return NULL;
+	j->invites = items;
+	memmove(&j->invites[at + 1], &j->invites[at], (j->invite_count - at) * sizeof(*j->invites));
+	j->invites[at] = (struct invite){.state = INVITE_NONE};
+	memcpy(j->invites[at].device, device, 32);
+	j->invite_count++;
+	return &j->invites[at];
 }
 
 enum err
 engine_invite(struct engine_job *j, const uint8_t device[32], enum invite_state state)
 {
-	size_t at = invite_at(j, device);
+	struct invite *v = engine_hold_invite(j, device);
 
-	if (at < j->invite_count && memcmp(j->invites[at].device, device, 32) == 0) {
-		j->invites[at].state = state;
-		return ERR_OK;
-	}
-	struct invite *items =
-	    bytes_grow(j->invites, j->invite_count, &j->invite_room, sizeof(*items));
-	if (!items)
+	if (!v)
 		return ERR_NOMEM;
-	j->invites = items;
-	memmove(&j->invites[at + 1], &j->invites[at], (j->invite_count - at) * sizeof(*j->invites));
-	j->invites[at] = (struct invite){.state = state};
-	memcpy(j->invites[at].device, device, 32);
-	j->invite_count++;
+	if (v->round != j->row.round)
+		memset(v->task, 0, sizeof(v->task));
+	v->round = j->row.round;
+	v->state = state;
 	return ERR_OK;
 }
 
@@ -72,7 +84,7 @@ engine_name_task(struct engine *g, const struct engine_job *j, struct invite *v)
 	assert(v);
 	if (memcmp(v->task, none, sizeof(none)) != 0)
 		return v->task;
-	engine_task_id(g, j, j->row.round, v->device, v->task);
+	engine_task_id(g, j, v->round, v->device, v->task);
 	g->report.tasks_total++;
 	return v->task;
 }

@@ -155,7 +155,7 @@ remove_deltas(struct store_db *db, void *arg, struct why *why)
 
 	(void)why;
 	spool_forget(c->g->services->spool, c->id, c->round);
-	return store_accept_each(db, c->id, c->round, remove_delta, arg);
+	return store_accept_waiting(db, c->id, c->round, remove_delta, arg);
 }
 
 /* Lock held. */

@@ -135,6 +135,7 @@ begin_submitted(void *arg)
 	struct engine_job *j = s->made;
 
 	j->row = s->first;
+	engine_late_open(j, NULL);
 	j->created_at = s->job.created_at;
 	memcpy(j->model, s->model.id, sizeof(j->model));
 	j->state = s->job.state;
@@ -441,7 +442,7 @@ engine_holds_model(struct engine *g, const uint8_t model[32])
 
 	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
 		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
-		    engine_schedule_holds_model(j, model))
+		    engine_schedule_holds_model(j, model) || engine_late_holds(j, model))
 			return true;
 	return false;
 }
@@ -537,7 +538,11 @@ take_result(struct engine_job *j, const struct engine_fold *f, const struct engi
 	j->fold_failures = 0;
 	if (o->row.state == OUTCOME_COMMITTED)
 		engine_variate_count(j, o->row.round);
-	j->invite_count = j->candidate_count = 0;
+	if (j->round.policy.buffered)
+		engine_late_turn(j);
+	else
+		j->invite_count = 0;
+	j->candidate_count = 0;
 	j->loaded = 0;
 }
 
@@ -550,6 +555,7 @@ begin_evaluation(struct engine *g, struct engine_job *j)
 	if (j->round.state == ROUND_ENDED)
 		return;
 	FAULT("round.evaluation");
+	j->invite_count = 0;
 	round_init(&j->round, &policy, 0);
 	engine_begin_open(g, j);
 }
@@ -562,8 +568,10 @@ go_on(struct engine *g, struct engine_job *j, const struct engine_outcome *o)
 	unsigned act = engine_step(g, j, failed ? ROUND_NOT_FINITE : ROUND_FOLDED, 0);
 	bool over = j->state == JOB_STOPPED;
 
-	if (o->after.begin_next || o->after.begin_evaluation)
+	if (o->after.begin_next || o->after.begin_evaluation) {
 		j->row = o->next;
+		engine_late_open(j, o->row.model);
+	}
 	/* The commit has written it already. */
 	if (o->after.job_state && !over)
 		engine_note_state(g, j, o->after.job_state, o->after.job_reason);

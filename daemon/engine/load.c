@@ -26,6 +26,7 @@ work_free(struct engine_work *w)
 		return;
 	job_deinit(&w->spec);
 	tensor_table_deinit(&w->table);
+	free(w->points);
 	free(w);
 }
 
@@ -226,7 +227,8 @@ read_document(struct engine_job *j, const char *text, size_t len, struct why *wh
 	const struct round_policy policy =
 	    w->spec.only_evaluates ? round_evaluation(&w->spec) : round_policy(&w->spec);
 	round_init(&j->round, &policy, 0);
-	return engine_variate_init(j);
+	enum err late = engine_late_init(j);
+	return late ? late : engine_variate_init(j);
 }
 
 enum err
@@ -256,6 +258,7 @@ engine_job_blank(const uint8_t id[16])
 	memcpy(j->id, id, 16);
 	hex_encode(j->hex, id, 16);
 	j->ended_at = NAN;
+	j->expiry_ms = UINT64_MAX;
 	j->place = STANDING_NO_PLACE;
 	return j;
 }
@@ -289,8 +292,28 @@ struct loader {
 	struct store_db *db;
 	struct engine_job *job;
 	struct why *why;
-	uint32_t accepted, failed;
+	uint32_t accepted, early, failed;
 };
+
+/* A delta in the open round, or for the next one. Which tasks were out nobody knows any more. */
+static enum err
+count_accept(struct loader *l, const struct store_accept *a)
+{
+	struct engine_job *j = l->job;
+	struct invite *v = engine_hold_invite(j, a->device);
+
+	if (!v)
+		return ERR_NOMEM;
+	if (a->folded > j->row.round) {
+		l->early++;
+		v->next++;
+	} else {
+		l->accepted++;
+		v->now++;
+		j->bytes_up += a->body_bytes;
+	}
+	return a->round == j->row.round ? engine_invite(j, a->device, INVITE_ACCEPTED) : ERR_OK;
+}
 
 static enum err
 load_accept(void *ctx, const struct store_accept *a)
@@ -309,9 +332,7 @@ load_accept(void *ctx, const struct store_accept *a)
 		return e;
 	}
 	delta_file_close(&file);
-	l->accepted++;
-	l->job->bytes_up += a->body_bytes;
-	return engine_invite(l->job, a->device, INVITE_ACCEPTED);
+	return count_accept(l, a);
 }
 
 /* The last figure there is: not every round has one. */
@@ -372,10 +393,12 @@ load_open(struct loader *l)
 		engine_step(l->g, j, ROUND_STOP, 0);
 		return e;
 	}
-	l->accepted = l->failed = 0;
+	l->accepted = l->early = l->failed = 0;
 	for (uint64_t n = r->round - 1; n > 0 && failed(l, n); n--)
 		l->failed++;
-	e = store_accept_each(l->db, j->id, r->round, load_accept, l);
+	e = store_accept_waiting(l->db, j->id, r->round, load_accept, l);
+	if (!e)
+		e = engine_late_load(l->db, j);
 	if (e)
 		return e;
 	const struct round_policy policy =
@@ -386,6 +409,7 @@ load_open(struct loader *l)
 		j->work->schedule.base_round = r->round - 1 - l->failed;
 	engine_steps_load(l->g->services, j);
 	j->loaded = l->accepted;
+	j->early = l->early;
 	return ERR_OK;
 }
 
@@ -558,6 +582,9 @@ engine_begin_open(struct engine *g, struct engine_job *j)
 	if (j->state == JOB_PAUSED)
 		engine_step(g, j, ROUND_PAUSE, 0);
 	engine_step(g, j, ROUND_BEGIN, j->loaded);
+	if (j->early > 0)
+		engine_step(g, j, ROUND_EARLY, j->early);
+	j->early = 0;
 }
 
 void

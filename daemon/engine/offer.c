@@ -33,7 +33,9 @@ engine_offer_lacks(const struct engine_job *j, const struct offer *o, enum task_
 	const char *codec = recipe_upload_choose(&r->upload, o->codecs, o->codec_count);
 	if (!codec)
 		return WAIT_NO_CODEC;
-	if (recipe_feature_missing(r, codec_find_name(codec), o->features, o->feature_count))
+	if (recipe_feature_missing(r, codec_find_name(codec), o->features, o->feature_count) ||
+	    (j->work->spec.round.mode == ROUND_MODE_BUFFERED &&
+		!engine_offer_names(o->features, o->feature_count, RECIPE_FEATURE_BUFFERED)))
 		return WAIT_OLD_AGENT;
 	if (!r->builtin)
 		return WAIT_NONE;

@@ -235,7 +235,8 @@ engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[
 
 	lock_take(&g->lock);
 	for (struct engine_job *j = g->jobs; j && !may; j = engine_next(g, j, &seen))
-		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0)
+		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
+		    engine_late_reads(j, model))
 			may = may_read(g, j, device, &past);
 	lock_release(&g->lock);
 	for (size_t i = 0; i < past.count && !may; i++)

@@ -7,6 +7,7 @@
 #include "hex.h"
 #include "log.h"
 #include "spool.h"
+#include "stale.h"
 #include "worker.h"
 
 /* --- reading */
@@ -107,13 +108,16 @@ grow_inputs(struct fold *w)
 	double *normalisers = realloc(w->normalisers, room * sizeof(*normalisers));
 	if (normalisers)
 		w->normalisers = normalisers;
+	double *scales = realloc(w->scales, room * sizeof(*scales));
+	if (scales)
+		w->scales = scales;
 	struct metric_value *owned = realloc(w->owned, room * sizeof(*owned));
 	if (owned)
 		w->owned = owned;
 	struct metric_report *measured = realloc(w->measured, room * sizeof(*measured));
 	if (measured)
 		w->measured = measured;
-	if (!inputs || !weights || !normalisers || !measured || !owned)
+	if (!inputs || !weights || !normalisers || !scales || !measured || !owned)
 		return ERR_NOMEM;
 	w->room = room;
 	return ERR_OK;
@@ -136,7 +140,10 @@ add_input(void *ctx, const struct store_accept *a)
 	memcpy(in->device, a->device, 32);
 	memcpy(in->manifest, a->manifest, MANIFEST_LEN);
 	w->normalisers[w->count] = (double)m.normaliser;
-	w->weights[w->count++] = (double)m.examples;
+	w->weights[w->count] = (double)m.examples;
+	stale_apply(&w->f->spec->aggregate.staleness, w->f->row.round - a->round,
+	    &w->weights[w->count], &w->scales[w->count]);
+	w->count++;
 	w->out.row.reports++;
 	w->out.row.examples += m.examples;
 	w->out.row.bytes_up += a->body_bytes;
@@ -326,6 +333,7 @@ point_at_deltas(struct fold *w)
 	struct fold_sum *s = &w->tile.sum;
 
 	s->normalisers = w->normalisers;
+	s->scales = w->f->spec->round.max_staleness > 0 ? w->scales : NULL;
 	s->deltas = (struct rule_input){.read_tile = read_tile,
 	    .context = w,
 	    .deltas = w->count,
@@ -393,6 +401,7 @@ fold_deinit(struct fold *w)
 	free(w->inputs);
 	free(w->weights);
 	free(w->normalisers);
+	free(w->scales);
 	free(w->measured);
 	free(w->owned);
 	own_metrics_deinit(&w->own);

@@ -32,7 +32,7 @@ struct fold {
 	double began; /* histogram_now */
 	const struct engine_fold *f;
 	struct fold_input *inputs; /* in device-id order */
-	double *weights, *normalisers; /* one per input */
+	double *weights, *normalisers, *scales; /* one per input */
 	size_t count, room;
 	struct models_map *base;
 	struct fold_tile tile; /* owns its step's data, state and payload */

@@ -164,6 +164,40 @@ forget_stopped(const struct services *s)
 	return e;
 }
 
+static enum err
+remove_early(void *ctx, const struct store_accept *a)
+{
+	const struct fold *w = ctx;
+
+	spool_remove(w->services->spool, a->task);
+	return ERR_OK;
+}
+
+static enum err
+remove_all_early(struct store_db *db, void *arg, struct why *why)
+{
+	const struct fold *w = arg;
+
+	(void)why;
+	return store_accept_waiting(db, w->f->job_id, w->f->row.round + 1, remove_early, arg);
+}
+
+/* Uploads of tasks that are too old now; and of a job that makes no more models all of them, with what was taken for its next round. */
+static void
+forget_parts(struct fold *w)
+{
+	const struct services *s = w->services;
+	const uint64_t oldest = w->f->spec->round.max_staleness, round = w->f->row.round;
+
+	if (w->out.after.begin_next && round > oldest)
+		spool_forget(s->spool, w->f->job_id, round - oldest);
+	if (w->out.after.begin_next)
+		return;
+	spool_forget(s->spool, w->f->job_id, round);
+	if (oldest > 0)
+		(void)!store_write(s->store, remove_all_early, w, NULL);
+}
+
 static void
 clean_up(struct fold *w)
 {
@@ -173,7 +207,7 @@ clean_up(struct fold *w)
 
 	if (w->out.row.state != OUTCOME_EVALUATED)
 		leave_spool(s, w);
-	spool_forget(s->spool, w->f->job_id, w->f->row.round);
+	forget_parts(w);
 	FAULT("clean.spool");
 	if (memcmp(w->f->row.optimizer_state, none, 32) != 0 &&
 	    !engine_uses_state(s->engine, w->f->row.optimizer_state))

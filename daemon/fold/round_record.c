@@ -80,6 +80,20 @@ evaluation_facts(const struct fold *w)
 	return v;
 }
 
+/* By what late deltas count; how late each is, its manifest says. */
+static void
+add_mode(struct json *v, const struct job_spec *spec)
+{
+	const struct staleness_spec *s = &spec->aggregate.staleness;
+	struct json *staleness = json_object();
+
+	json_add_string(v, "mode", job_round_mode(spec->round.mode));
+	json_add_u64(v, "max_staleness", spec->round.max_staleness);
+	json_add_string(staleness, "weight", job_weight_word(s->weight));
+	json_add_string(staleness, "divide", job_divide_word(s->divide));
+	json_add(v, "staleness", staleness);
+}
+
 static struct json *
 round_facts(const struct fold *w)
 {
@@ -105,6 +119,8 @@ round_facts(const struct fold *w)
 		json_add_bool(download, "feedback", w->f->spec->download.feedback);
 		json_add(v, "download", download);
 	}
+	if (w->f->spec->round.max_staleness > 0 || w->f->spec->round.mode == ROUND_MODE_BUFFERED)
+		add_mode(v, w->f->spec);
 	json_add_double(v, "max_norm", a->max_norm);
 	json_add_u64(v, "reports", r->reports);
 	json_add_u64(v, "examples", r->examples);

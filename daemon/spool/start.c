@@ -14,6 +14,7 @@
 #include "cpu.h"
 #include "file.h"
 #include "hex.h"
+#include "job.h"
 #include "log.h"
 #include "lost.h"
 #include "past_rows.h"
@@ -179,7 +180,7 @@ keep_job(void *ctx, const struct store_job_brief *j)
 	struct open_round *o = &k->rounds[k->round_count++];
 	*o = (struct open_round){.round = r.round, .live = live};
 	memcpy(o->job, j->id, sizeof(o->job));
-	return live ? store_accept_each(k->db, j->id, r.round, keep_accept, &k->open) : ERR_OK;
+	return live ? store_accept_waiting(k->db, j->id, r.round, keep_accept, &k->open) : ERR_OK;
 }
 
 static enum err
@@ -212,13 +213,46 @@ has(const struct list *l, const uint8_t task[16])
 	    bsearch(task, l->deltas, l->count, sizeof(*l->deltas), compare_tasks) != NULL;
 }
 
+struct question {
+	const struct open_round *of;
+	uint32_t oldest; /* rounds that its deltas may be old */
+};
+
+static enum err
+ask_oldest(struct store_db *db, void *arg, struct why *why)
+{
+	struct store_job row = {.document = NULL};
+	struct question *q = arg;
+	struct job_spec spec;
+
+	enum err e = store_job_get(db, q->of->job, &row);
+	if (!e)
+		e = job_parse(&spec, row.document, row.document_len, why);
+	free(row.document);
+	if (e)
+		return e;
+	q->oldest = spec.round.max_staleness;
+	job_deinit(&spec);
+	return ERR_OK;
+}
+
+/* Might the open round have taken it? Its job's document is read for deltas of other rounds only. */
+static bool
+takes(const struct kept *k, const struct open_round *o, uint64_t round)
+{
+	struct question q = {.of = o};
+
+	if (round >= o->round)
+		return round == o->round;
+	return !store_read(k->s->store, ask_oldest, &q, NULL) && o->round - round <= q.oldest;
+}
+
 static const struct open_round *
 find_round(const struct kept *k, const struct manifest *m)
 {
 	for (size_t i = 0; i < k->round_count; i++)
-		if (k->rounds[i].round == m->round &&
-		    memcmp(k->rounds[i].job, m->job, sizeof(m->job)) == 0)
-			return &k->rounds[i];
+		if (memcmp(k->rounds[i].job, m->job, sizeof(m->job)) == 0)
+			return takes(k, &k->rounds[i], m->round) ? &k->rounds[i] : NULL;
 	return NULL;
 }
 

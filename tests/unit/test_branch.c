@@ -49,13 +49,17 @@ weights(void **state)
 	const struct staleness_spec root = {STALENESS_SQRT, STALENESS_BY_COUNT};
 	const struct staleness_spec inverse = {STALENESS_INVERSE, STALENESS_BY_WEIGHTS};
 	const struct staleness_spec constant = {STALENESS_CONSTANT, STALENESS_BY_COUNT};
+	double weight = 60, scale = 7;
 
 	(void)state;
 	assert_true(stale_weight(&root, 0) == 1 && stale_weight(&root, 3) == 0.5);
 	assert_true(stale_weight(&root, 8) == 1.0 / 3);
 	assert_true(stale_weight(&inverse, 0) == 1 && stale_weight(&inverse, 3) == 0.25);
 	assert_true(stale_weight(&constant, 1000) == 1);
-	assert_true(stale_scales(&root) && !stale_scales(&inverse));
+	stale_apply(&root, 3, &weight, &scale);
+	assert_true(weight == 60 && scale == 0.5);
+	stale_apply(&inverse, 3, &weight, &scale);
+	assert_true(weight == 15 && scale == 1);
 }
 
 int

@@ -54,7 +54,9 @@ scales(void **state)
 	(void)state;
 	for (int averages = 0; averages < 2; averages++) {
 		make_table(&table, averages);
-		assert_int_equal(normalise_new(&n, &in, normalisers, &table, NULL), ERR_OK);
+		assert_int_equal(
+		    normalise_new(&n, &in, &(struct normalise_by){normalisers, NULL}, &table, NULL),
+		    ERR_OK);
 		struct rule_input scaled = normalise_input(n);
 		assert_ptr_equal(scaled.weights, weights);
 		for (size_t i = 0; i < 2; i++)
@@ -85,7 +87,9 @@ equal_are_left(void **state)
 
 	(void)state;
 	make_table(&table, false);
-	assert_int_equal(normalise_new(&n, &in, normalisers, &table, NULL), ERR_OK);
+	assert_int_equal(
+	    normalise_new(&n, &in, &(struct normalise_by){normalisers, NULL}, &table, NULL),
+	    ERR_OK);
 	assert_true(normalise_input(n).read_tile == read_tile);
 	normalise_free(n);
 	tensor_table_deinit(&table);
@@ -107,8 +111,11 @@ failures(void **state)
 	(void)state;
 	make_table(&table, false);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_int_equal(normalise_new(&n, &in, bad[i], &table, NULL), ERR_INVALID);
-	assert_int_equal(normalise_new(&n, &in, good, &table, NULL), ERR_OK);
+		assert_int_equal(
+		    normalise_new(&n, &in, &(struct normalise_by){bad[i], NULL}, &table, NULL),
+		    ERR_INVALID);
+	assert_int_equal(
+	    normalise_new(&n, &in, &(struct normalise_by){good, NULL}, &table, NULL), ERR_OK);
 	struct rule_input scaled = normalise_input(n);
 	assert_int_equal(scaled.read_tile(scaled.context, 2, 0, 1, out), ERR_CORRUPT);
 	normalise_free(n);

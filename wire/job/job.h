@@ -21,7 +21,7 @@ enum round_mode {
 	ROUND_MODE_SYNCHRONOUS, /* deltas of its own tasks */
 	ROUND_MODE_BUFFERED, /* whatever arrives while it is open, of any task that is not too old (FedBuff; Nguyen et al. 2022) */
 };
-#define JOB_STALENESS_MAX 10000
+#define JOB_STALENESS_MAX 1000
 
 struct round_spec {
 	enum round_mode mode;
@@ -187,6 +187,12 @@ ERR_MUST_USE enum err job_parse(
 /* What parses, and cannot be meant: asked of new jobs only, for those of before run on as they do. ERR_INVALID. */
 ERR_MUST_USE enum err job_check(const struct job_spec *job, struct why *why);
 void job_deinit(struct job_spec *job);
+/* The document's words: "buffered", "sqrt", "count". A word that is none, or NULL: false. */
+const char *job_round_mode(enum round_mode mode);
+const char *job_weight_word(enum staleness_weight weight);
+const char *job_divide_word(enum staleness_divide divide);
+bool job_find_weight(const char *word, enum staleness_weight *out);
+bool job_find_divide(const char *word, enum staleness_divide *out);
 /* Does the coordinator measure this round's model? Each evaluate.every-th, and the last. */
 bool job_measures(const struct job_spec *job, uint64_t round);
 /* "accuracy", "loss", "metrics.NAME"; "" of none. */

@@ -6,6 +6,7 @@ enum feature {
 	FEATURE_ACCUMULATE,
 	FEATURE_AUGMENT,
 	FEATURE_BUDGET,
+	FEATURE_BUFFERED,
 	FEATURE_CLIP,
 	FEATURE_EVALUATE_TASK,
 	FEATURE_FEEDBACK,
@@ -23,6 +24,7 @@ enum feature {
 static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
     [FEATURE_AUGMENT] = "augment",
     [FEATURE_BUDGET] = "budget",
+    [FEATURE_BUFFERED] = RECIPE_FEATURE_BUFFERED,
     [FEATURE_CLIP] = "clip",
     [FEATURE_EVALUATE_TASK] = RECIPE_FEATURE_EVALUATE,
     [FEATURE_FEEDBACK] = "feedback",
@@ -45,7 +47,7 @@ recipe_feature_names(void)
 enum feature_actor
 recipe_feature_actor(const char *name)
 {
-	static const enum feature_actor actors[FEATURES] = {
+	static const enum feature_actor actors[FEATURES] = {[FEATURE_BUFFERED] = FEATURE_BY_DEVICE,
 	    [FEATURE_EVALUATE_TASK] = FEATURE_BY_DEVICE,
 	    [FEATURE_FEEDBACK] = FEATURE_BY_DEVICE,
 	    [FEATURE_FIGURES] = FEATURE_BY_BOTH,

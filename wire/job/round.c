@@ -1,5 +1,7 @@
 #include "job_inside.h"
 
+#include <string.h>
+
 #define OVER_SELECT_MAX 100.0
 #define SECONDS_MAX 1e8
 #define GRACE_MAX 1e6
@@ -8,6 +10,62 @@
 #define PER_DEVICE_MAX 16
 /* What most fleets lose less than a hundredth of their work by: rounds of work of a device that is one of `concurrency`. */
 #define STALENESS_SPAN 10
+
+static const char *const modes[] = {
+    [ROUND_MODE_SYNCHRONOUS] = "synchronous", [ROUND_MODE_BUFFERED] = "buffered", NULL};
+static const char *const weights[] = {[STALENESS_SQRT] = "sqrt",
+    [STALENESS_INVERSE] = "inverse",
+    [STALENESS_CONSTANT] = "constant",
+    NULL};
+static const char *const divisors[] = {
+    [STALENESS_BY_COUNT] = "count", [STALENESS_BY_WEIGHTS] = "weights", NULL};
+
+const char *
+job_round_mode(enum round_mode mode)
+{
+	return modes[mode];
+}
+
+const char *
+job_weight_word(enum staleness_weight weight)
+{
+	return weights[weight];
+}
+
+const char *
+job_divide_word(enum staleness_divide divide)
+{
+	return divisors[divide];
+}
+
+static bool
+find_word(const char *const *words, const char *word, unsigned *out)
+{
+	for (*out = 0; word && words[*out]; ++*out)
+		if (strcmp(words[*out], word) == 0)
+			return true;
+	return false;
+}
+
+bool
+job_find_weight(const char *word, enum staleness_weight *out)
+{
+	unsigned at;
+	bool found = find_word(weights, word, &at);
+
+	*out = found ? (enum staleness_weight)at : STALENESS_SQRT;
+	return found;
+}
+
+bool
+job_find_divide(const char *word, enum staleness_divide *out)
+{
+	unsigned at;
+	bool found = find_word(divisors, word, &at);
+
+	*out = found ? (enum staleness_divide)at : STALENESS_BY_COUNT;
+	return found;
+}
 
 /* Keys that say nothing in this mode. */
 static void
@@ -57,8 +115,6 @@ read_buffered(struct round_spec *out, struct field *o)
 void
 job_round_read(struct round_spec *out, struct field *doc)
 {
-	static const char *const modes[] = {
-	    [ROUND_MODE_SYNCHRONOUS] = "synchronous", [ROUND_MODE_BUFFERED] = "buffered", NULL};
 	struct field o = field_object(doc, "round");
 
 	if (!field_has(doc, "round"))
@@ -77,12 +133,6 @@ job_round_read(struct round_spec *out, struct field *doc)
 void
 job_round_read_staleness(struct job_spec *out, struct field *aggregate)
 {
-	static const char *const weights[] = {[STALENESS_SQRT] = "sqrt",
-	    [STALENESS_INVERSE] = "inverse",
-	    [STALENESS_CONSTANT] = "constant",
-	    NULL};
-	static const char *const divisors[] = {
-	    [STALENESS_BY_COUNT] = "count", [STALENESS_BY_WEIGHTS] = "weights", NULL};
 	struct staleness_spec *s = &out->aggregate.staleness;
 	struct field o = field_object(aggregate, "staleness");
 

@@ -52,6 +52,8 @@ static const struct {
     [PROBLEM_UNKNOWN_JOB] = {"unknown-job", 404, "There is no such job"},
     [PROBLEM_METHOD_NOT_ALLOWED] = {"method-not-allowed", 405, "The method is not allowed here"},
     [PROBLEM_STALE_ROUND] = {"stale-round", 409, "The round is not the job's open round"},
+    [PROBLEM_TOO_STALE] = {"too-stale", 409, "The task is of too old a round"},
+    [PROBLEM_STALE_BASE] = {"stale-base", 409, "The task started from a model that was given up"},
     [PROBLEM_WRONG_BASE] = {"wrong-base", 409, "The delta was made from another base model"},
     [PROBLEM_WRONG_OFFSET] = {"wrong-offset", 409, "What is here of the delta ends elsewhere"},
     [PROBLEM_USED_TASK] = {"used-task", 409, "Another delta was accepted for this task"},

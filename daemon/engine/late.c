@@ -1,0 +1,201 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "engine_inside.h"
+#include "log.h"
+
+/* Deltas whose task's round is not the one that takes them, and tasks that outlive their round. */
+
+enum err
+engine_late_init(struct engine_job *j)
+{
+	const uint32_t oldest = j->work->spec.round.max_staleness;
+
+	if (!j->round.policy.late)
+		return ERR_OK;
+	j->work->points = calloc(oldest + 1, sizeof(*j->work->points));
+	return j->work->points ? ERR_OK : ERR_NOMEM;
+}
+
+void
+engine_late_open(struct engine_job *j, const uint8_t *ended)
+{
+	struct engine_work *w = j->work;
+	const size_t most = w->spec.round.max_staleness + 1;
+
+	if (!w->points)
+		return;
+	if (ended)
+		memcpy(w->points[0].model, ended, 32);
+	memmove(w->points + 1, w->points, (most - 1) * sizeof(*w->points));
+	w->point_count += w->point_count < most;
+	w->points[0] = (struct branch_point){.round = j->row.round};
+	memcpy(w->points[0].base, j->row.base, 32);
+	branch_trace(w->points, w->point_count);
+}
+
+static enum err
+load_point(void *ctx, const struct store_round *r)
+{
+	struct engine_job *j = ctx;
+	struct engine_work *w = j->work;
+
+	memmove(w->points + 1, w->points, w->spec.round.max_staleness * sizeof(*w->points));
+	w->points[0] = (struct branch_point){.round = r->round};
+	memcpy(w->points[0].base, r->base, 32);
+	memcpy(w->points[0].model, r->model, 32);
+	w->point_count += w->point_count <= w->spec.round.max_staleness;
+	return ERR_OK;
+}
+
+enum err
+engine_late_load(struct store_db *db, struct engine_job *j)
+{
+	const uint64_t oldest = j->work->spec.round.max_staleness;
+	const uint64_t from = j->row.round > oldest ? j->row.round - oldest : 1;
+
+	if (!j->work->points)
+		return ERR_OK;
+	enum err e = store_round_each(db, j->id, from, oldest + 1, load_point, j);
+	branch_trace(j->work->points, j->work->point_count);
+	return e;
+}
+
+static const struct branch_point *
+find_point(const struct engine_job *j, uint64_t round)
+{
+	const struct engine_work *w = j->work;
+
+	for (size_t i = 0; i < w->point_count; i++)
+		if (w->points[i].round == round)
+			return &w->points[i];
+	return NULL;
+}
+
+/* The round that would take a delta now. */
+static uint64_t
+taker(const struct engine_job *j)
+{
+	return j->row.round + round_has_closed(&j->round);
+}
+
+bool
+engine_late_takes(const struct engine_job *j, uint64_t round)
+{
+	const struct branch_point *p = j->work->points ? find_point(j, round) : NULL;
+
+	return !engine_evaluates(j) && p && p->live &&
+	    taker(j) - round <= j->work->spec.round.max_staleness;
+}
+
+enum problem_type
+engine_late_judge(const struct engine_job *j, const struct manifest *m, struct why *why)
+{
+	const struct branch_point *p;
+
+	if (m->round > j->row.round || !j->round.policy.late || engine_evaluates(j) ||
+	    !states_job_lives(j->state)) {
+		err_set(why, ERR_STATE, "round %llu; the open round is %llu, the job is %s",
+		    (unsigned long long)m->round, (unsigned long long)j->row.round,
+		    states_job_name(j->state));
+		return PROBLEM_STALE_ROUND;
+	}
+	p = find_point(j, m->round);
+	if (!p || taker(j) - m->round > j->work->spec.round.max_staleness) {
+		err_set(why, ERR_STATE, "the task is %llu rounds old, and %u are allowed",
+		    (unsigned long long)(taker(j) - m->round), j->work->spec.round.max_staleness);
+		return PROBLEM_TOO_STALE;
+	}
+	if (!p->live) {
+		err_set(why, ERR_STATE, "a guard gave up the model that the task started from");
+		return PROBLEM_STALE_BASE;
+	}
+	if (memcmp(m->base, p->base, 32) == 0)
+		return PROBLEM_NONE;
+	err_set(why, ERR_STATE, "the task's round started from another model");
+	return PROBLEM_WRONG_BASE;
+}
+
+static bool
+is_out(const struct invite *v)
+{
+	return v->state == INVITE_OUT || v->state == INVITE_COMMITTING;
+}
+
+bool
+engine_late_reads(const struct engine_job *j, const uint8_t model[32])
+{
+	for (size_t i = 0; j->work && i < j->work->point_count; i++)
+		if (memcmp(j->work->points[i].base, model, 32) == 0)
+			return true;
+	return false;
+}
+
+bool
+engine_late_holds(const struct engine_job *j, const uint8_t model[32])
+{
+	const struct branch_point *p;
+
+	if (!engine_late_reads(j, model) || !states_job_lives(j->state))
+		return false;
+	for (size_t i = 0; i < j->invite_count; i++)
+		if (j->invites[i].state == INVITE_OUT && (p = find_point(j, j->invites[i].round)) &&
+		    memcmp(p->base, model, 32) == 0)
+			return true;
+	return false;
+}
+
+/* --- tasks that outlive their round */
+
+void
+engine_late_watch(struct engine *g, struct engine_job *j, struct invite *v)
+{
+	const double seconds = j->work->spec.round.task_timeout_s;
+
+	if (!j->round.policy.buffered)
+		return;
+	v->until_ms = clock_ms() + (uint64_t)(seconds * 1000);
+	if (v->until_ms < j->expiry_ms)
+		engine_expire_at(g, j, v->until_ms);
+}
+
+void
+engine_late_expire(struct engine *g, struct engine_job *j, uint64_t now_ms)
+{
+	uint64_t next = UINT64_MAX;
+	uint64_t freed = 0;
+
+	for (size_t i = 0; i < j->invite_count; i++) {
+		struct invite *v = &j->invites[i];
+		if (v->state != INVITE_OUT)
+			continue;
+		if (v->until_ms > now_ms) {
+			next = v->until_ms < next ? v->until_ms : next;
+			continue;
+		}
+		v->state = INVITE_EXPIRED;
+		engine_step(g, j, ROUND_EXPIRED, 0);
+		freed++;
+	}
+	engine_expire_at(g, j, next);
+	if (freed == 0)
+		return;
+	log_event(LOG_LEVEL_INFO, "tasks.expired", LOG_S("job", j->hex), LOG_U("tasks", freed));
+	wake_ring(&g->services->wake);
+}
+
+void
+engine_late_turn(struct engine_job *j)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < j->invite_count; i++) {
+		struct invite v = j->invites[i];
+		v.now = v.next;
+		v.next = 0;
+		if (is_out(&v) || v.now > 0)
+			j->invites[kept++] = v;
+	}
+	j->invite_count = kept;
+}
