@@ -301,13 +301,33 @@ prepare_rest(struct exchange *x, struct delta *d, struct why *why)
 	return ERR_OK;
 }
 
+/* What was accepted before is answered as it was then, whatever became of its round. The engine forgets tasks of rounds that are over:
+ * of these the rows tell. True: a response is set. */
+static bool
+answer_known(struct exchange *x, struct delta *d, enum problem_type problem)
+{
+	const bool over = problem == PROBLEM_STALE_ROUND || problem == PROBLEM_TOO_STALE ||
+	    problem == PROBLEM_STALE_BASE;
+	const bool maybe = over || problem == PROBLEM_USED_TASK ||
+	    problem == PROBLEM_ROUND_CLOSED || problem == PROBLEM_UNAVAILABLE ||
+	    (!problem && d->claim.late);
+	bool other;
+
+	if (!maybe)
+		return false;
+	if (answer_repeat(x, d, !over, &other))
+		return true;
+	if (!problem && other)
+		exchange_problem(x, PROBLEM_USED_TASK, "another delta of this task was accepted");
+	return !problem && other;
+}
+
 /* True: the head is good and new. False: a response is set. */
 static bool
 begin(struct exchange *x, enum task_kind kind)
 {
 	struct delta *d = calloc(1, sizeof(*d));
 	struct why why = {""};
-	bool other;
 
 	x->state = d;
 	if (!d) {
@@ -322,16 +342,8 @@ begin(struct exchange *x, enum task_kind kind)
 		return false;
 	}
 	enum problem_type problem = check_head(x, d, &why);
-	bool maybe_repeat = problem == PROBLEM_USED_TASK || problem == PROBLEM_STALE_ROUND ||
-	    problem == PROBLEM_ROUND_CLOSED || problem == PROBLEM_TOO_STALE ||
-	    problem == PROBLEM_STALE_BASE || (!problem && d->claim.late);
-	bool open = !problem || problem == PROBLEM_USED_TASK || problem == PROBLEM_ROUND_CLOSED;
-	if (maybe_repeat && answer_repeat(x, d, open, &other))
+	if (answer_known(x, d, problem))
 		return false;
-	if (maybe_repeat && !problem && other) {
-		exchange_problem(x, PROBLEM_USED_TASK, "another delta of this task was accepted");
-		return false;
-	}
 	if (!problem)
 		return true;
 	give_up(x, problem);

@@ -29,6 +29,16 @@ claim_kind(const struct engine_job *j, const struct manifest *m, struct why *why
 	return problem ? problem : engine_claim_format(j, m, why);
 }
 
+/* Does neither this round nor the next take one more of the device? Lock held. */
+static bool
+has_enough(const struct engine_job *j, const struct invite *v)
+{
+	const uint32_t most = j->work->spec.round.per_device;
+
+	return j->round.policy.late && v->next >= most &&
+	    (v->now >= most || round_has_closed(&j->round));
+}
+
 /* The round, task and base of a manifest against the open round. Lock held. */
 static enum problem_type
 claim_round(struct engine *g, const struct engine_job *j, const struct manifest *m,
@@ -66,6 +76,12 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 	if (round_refuses(&j->round)) {
 		err_set(why, ERR_STATE, "round %llu has closed", (unsigned long long)m->round);
 		return PROBLEM_ROUND_CLOSED;
+	}
+	if (have && has_enough(j, have)) {
+		err_set(why, ERR_AGAIN,
+		    "this round and the next have as many deltas of the device as "
+		    "they may: try again later");
+		return PROBLEM_UNAVAILABLE;
 	}
 	return claim_kind(j, m, why);
 }

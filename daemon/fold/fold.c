@@ -80,6 +80,9 @@ add_report(struct fold *w, const struct store_accept *a, const struct manifest *
 	if (!a->report || messages_report_decode(&r, a->report, strlen(a->report), NULL))
 		return;
 	own_metrics_add(&w->own, &r, n);
+	/* What it measured it measured of what its task started from. */
+	if (a->round != w->f->row.round && w->f->spec->round.mode == ROUND_MODE_SYNCHRONOUS)
+		return;
 	add_owned(w, &r, n);
 	if (!r.has_evaluate)
 		return;

@@ -1,0 +1,460 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator.h"
+#include "engine_inside.h"
+#include "prng.h"
+
+/* Jobs whose rounds are buffers, through the real store, spool and folder. Deltas are constant, examples 100 each unless said. */
+#define BUFFERED(name, round, more) \
+	"{\"name\":\"" name \
+	"\",\"seed\":3,\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\"," \
+	"\"out\":2}],\"loss\":\"cross_entropy\"},\"data\":{\"name\":\"d\",\"shape\":[4]," \
+	"\"classes\":2,\"validation\":0.1},\"local\":{\"epochs\":1,\"batch\":10,\"optimizer\":{" \
+	"\"name\":\"sgd\"," \
+	"\"rate\":0.1}},\"round\":{\"mode\":\"buffered\"," round "}" more "}"
+
+static void
+expect(struct coordinator *c, uint8_t tag, struct task *t, const char *want)
+{
+	const char *got = ask(c, tag, t);
+
+	if (strcmp(got, want) != 0)
+		fail_msg("device %u is told \"%s\", not \"%s\"", tag, got, want);
+}
+
+static void
+send(struct coordinator *c, const struct task *t, uint8_t tag, float value)
+{
+	const char *refused = deliver(c, t, tag, value, 100);
+
+	if (refused)
+		fail_msg("device %u is refused with %s: %s", tag, refused, c->why.text);
+}
+
+static void
+refused(struct coordinator *c, const struct task *t, uint8_t tag, const char *want)
+{
+	const char *got = deliver(c, t, tag, 1, 100);
+
+	assert_non_null(got);
+	assert_string_equal(got, want);
+}
+
+/* How far the round has moved every weight. */
+static double
+moved(struct coordinator *c, const uint8_t job[16], uint64_t round)
+{
+	const struct store_round r = round_row(c, job, round);
+	float before[ELEMENTS], after[ELEMENTS];
+
+	assert_int_equal(r.state, OUTCOME_COMMITTED);
+	read_weights(c, r.base, before);
+	read_weights(c, r.model, after);
+	return (double)after[0] - (double)before[0];
+}
+
+static void
+near(double got, double want)
+{
+	if (fabs(got - want) > 1e-6)
+		fail_msg("%.9g is not %.9g", got, want);
+}
+
+/* Devices from first to last give what makes round n. */
+static void
+fill(struct coordinator *c, const uint8_t job[16], uint64_t n, uint8_t first, uint8_t last)
+{
+	struct task t;
+
+	for (uint8_t tag = first; tag <= last; tag++) {
+		expect(c, tag, &t, "");
+		assert_int_equal(t.round, n);
+		send(c, &t, tag, 1);
+	}
+	await_rounds(c, job, n);
+}
+
+static void
+a_late_delta_counts_less(void **state)
+{
+	struct coordinator *c = *state;
+	struct task slow, quick;
+	uint8_t id[16];
+
+	submit(c, BUFFERED("late", "\"goal\":2", ""), id);
+	expect(c, 1, &slow, "");
+	fill(c, id, 1, 2, 3);
+	near(moved(c, id, 1), 1);
+	expect(c, 2, &quick, "");
+	send(c, &slow, 1, 8);
+	send(c, &quick, 2, 2);
+	await_rounds(c, id, 2);
+	/* One round old, it counts 1 / sqrt(2), and the divisor stays. */
+	near(moved(c, id, 2), (8 / sqrt(2) + 2) / 2);
+	const struct store_round r = round_row(c, id, 2);
+	assert_int_equal(r.reports, 2);
+	assert_int_equal(r.examples, 200);
+}
+
+static void
+a_mean_by_weights(void **state)
+{
+	struct coordinator *c = *state;
+	struct task slow, quick;
+	uint8_t id[16];
+
+	submit(c,
+	    BUFFERED("mean", "\"goal\":2",
+		",\"aggregate\":{\"staleness\":{\"weight\":\"inverse\",\"divide\":\"weights\"}}"),
+	    id);
+	expect(c, 1, &slow, "");
+	fill(c, id, 1, 2, 3);
+	expect(c, 2, &quick, "");
+	send(c, &slow, 1, 8);
+	send(c, &quick, 2, 2);
+	await_rounds(c, id, 2);
+	near(moved(c, id, 2), (8 * 0.5 + 2) / 1.5);
+}
+
+static void
+too_stale(void **state)
+{
+	struct coordinator *c = *state;
+	struct task slow, now;
+	uint8_t id[16];
+
+	submit(c, BUFFERED("stale", "\"goal\":2,\"max_staleness\":1", ""), id);
+	expect(c, 1, &slow, "");
+	fill(c, id, 1, 2, 3);
+	fill(c, id, 2, 2, 3);
+	refused(c, &slow, 1, "too-stale");
+	/* It holds a place, which its new task takes. */
+	assert_int_equal(job_number(c, id, "invited"), 1);
+	expect(c, 1, &now, "");
+	assert_int_equal(now.round, 3);
+	assert_int_equal(job_number(c, id, "invited"), 1);
+	send(c, &now, 1, 1);
+}
+
+/* Two deltas of one device never meet in a buffer: the second is the next one's, a third has to wait. */
+static void
+one_of_each_device(void **state)
+{
+	struct coordinator *c = *state;
+	struct task first, second, third, t;
+	uint8_t id[16];
+
+	submit(c, BUFFERED("one", "\"goal\":2,\"concurrency\":6", ""), id);
+	expect(c, 1, &first, "");
+	fill(c, id, 1, 2, 3);
+	expect(c, 1, &second, "");
+	assert_string_not_equal(first.task, second.task);
+	fill(c, id, 2, 2, 3);
+	expect(c, 1, &third, "");
+	send(c, &first, 1, 1);
+	send(c, &second, 1, 10);
+	refused(c, &third, 1, "unavailable");
+	expect(c, 1, &t, "reported");
+	assert_int_equal(job_number(c, id, "reports"), 1);
+	expect(c, 2, &t, "");
+	send(c, &t, 2, 1);
+	await_rounds(c, id, 3);
+	near(moved(c, id, 3), (1 / sqrt(3) + 1) / 2);
+	assert_int_equal(job_number(c, id, "reports"), 1);
+	send(c, &third, 1, 1);
+	expect(c, 3, &t, "");
+	send(c, &t, 3, 1);
+	await_rounds(c, id, 4);
+	near(moved(c, id, 4), (10 / sqrt(3) + 1) / 2);
+}
+
+static void
+places_of_tasks(void **state)
+{
+	struct coordinator *c = *state;
+	struct task slow, t;
+	uint8_t id[16];
+
+	submit(c, BUFFERED("places", "\"goal\":2,\"concurrency\":1,\"task_timeout_s\":1", ""), id);
+	expect(c, 1, &slow, "");
+	expect(c, 2, &t, "not-selected");
+	const uint64_t until = clock_ms() + 20000;
+	while (strcmp(ask(c, 2, &t), "") != 0) {
+		assert_true(clock_ms() < until);
+		engine_tick(c->s.engine);
+		usleep(5000);
+	}
+	/* Its place is another's, its delta is as good as any. */
+	expect(c, 3, &t, "not-selected");
+	send(c, &slow, 1, 1);
+	assert_int_equal(job_number(c, id, "reports"), 1);
+	expect(c, 3, &t, "not-selected");
+	ask(c, 2, &t);
+	send(c, &t, 2, 1);
+	await_rounds(c, id, 1);
+	expect(c, 3, &t, "");
+}
+
+static void
+given_back(void **state)
+{
+	const struct abort_cause cause = {.reason = ABORT_UNKNOWN, .word = "tired"};
+	struct coordinator *c = *state;
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, BUFFERED("back", "\"goal\":2,\"concurrency\":1", ""), id);
+	expect(c, 1, &t, "");
+	assert_int_equal(engine_abort(c->s.engine, device_id(1), t.task, cause, NULL), ERR_OK);
+	expect(c, 1, &t, "aborted");
+	expect(c, 2, &t, "");
+	send(c, &t, 2, 1);
+	expect(c, 3, &t, "");
+	send(c, &t, 3, 1);
+	await_rounds(c, id, 1);
+	/* In another round it may try again. */
+	expect(c, 1, &t, "");
+}
+
+/* What was accepted, what is for the next round, and who may not ask: all as before a restart. */
+static void
+after_a_restart(void **state)
+{
+	struct coordinator *c = *state;
+	struct task first, second, t;
+	uint8_t id[16];
+
+	submit(c, BUFFERED("again", "\"goal\":3", ""), id);
+	expect(c, 1, &first, "");
+	fill(c, id, 1, 2, 4);
+	expect(c, 1, &second, "");
+	send(c, &first, 1, 6);
+	send(c, &second, 1, 3);
+	expect(c, 2, &t, "");
+	send(c, &t, 2, 2);
+	coordinator_stop(c);
+	coordinator_start(c);
+	assert_int_equal(job_number(c, id, "reports"), 2);
+	expect(c, 2, &t, "reported");
+	expect(c, 1, &t, "reported");
+	refused(c, &second, 1, "used-task");
+	expect(c, 3, &t, "");
+	send(c, &t, 3, 1);
+	await_rounds(c, id, 2);
+	near(moved(c, id, 2), (6 / sqrt(2) + 2 + 1) / 3);
+	assert_int_equal(job_number(c, id, "reports"), 1);
+	fill(c, id, 3, 4, 5);
+	near(moved(c, id, 3), (3 / sqrt(2) + 1 + 1) / 3);
+}
+
+/* The guard goes back to what round 1 made: what started from round 2's model is of no more use, what started before is. */
+static void
+a_rollback_begins_a_branch(void **state)
+{
+	struct coordinator *c = *state;
+	char good[] = "{\"metrics\":{\"q\":0.9}}", bad[] = "{\"metrics\":{\"q\":0.1}}";
+	struct task older, lost, t;
+	uint8_t id[16];
+
+	submit(c,
+	    BUFFERED("branch", "\"goal\":2,\"concurrency\":9",
+		",\"monitor\":{\"metric\":\"metrics.q\",\"mode\":\"max\"},\"guard\":{\"metric\":"
+		"\"metrics.q\",\"drop\":0.5,\"do\":\"rollback\"}"),
+	    id);
+	c->report = good;
+	fill(c, id, 1, 2, 3);
+	expect(c, 1, &older, "");
+	assert_int_equal(older.round, 2);
+	fill(c, id, 2, 2, 3);
+	expect(c, 4, &lost, "");
+	assert_int_equal(lost.round, 3);
+	c->report = bad;
+	fill(c, id, 3, 2, 3);
+	expect(c, 2, &t, "");
+	assert_string_equal(t.model, older.model);
+	c->report = good;
+	refused(c, &lost, 4, "stale-base");
+	send(c, &older, 1, 1);
+	coordinator_stop(c);
+	coordinator_start(c);
+	refused(c, &lost, 4, "stale-base");
+	assert_int_equal(job_number(c, id, "reports"), 1);
+	c->report = NULL;
+}
+
+/* The base of a task that is out can be fetched and is kept, however many rounds have passed. */
+static void
+bases_stay(void **state)
+{
+	struct coordinator *c = *state;
+	struct task slow;
+	struct models_map *map = NULL;
+	uint8_t id[16], base[32], second[32];
+
+	((struct config *)(uintptr_t)c->s.fixed)->keep_last = 1;
+	c->config.keep_last = 1;
+	submit(c, BUFFERED("bases", "\"goal\":2", ",\"keep\":{\"last\":1,\"every\":0}"), id);
+	fill(c, id, 1, 2, 3);
+	expect(c, 1, &slow, "");
+	assert_true(hex_decode(base, 32, slow.model, 64));
+	for (uint64_t n = 2; n <= 5; n++)
+		fill(c, id, n, 2, 3);
+	memcpy(second, round_row(c, id, 2).model, 32);
+	const uint64_t until = clock_ms() + 20000;
+	while (models_get(c->s.models, second, &map, &c->why) != ERR_NOTFOUND) {
+		models_map_release(map);
+		map = NULL;
+		assert_true(clock_ms() < until);
+		usleep(5000);
+	}
+	assert_true(engine_may_read(c->s.engine, device_id(1), base));
+	assert_int_equal(models_get(c->s.models, base, &map, &c->why), ERR_OK);
+	models_map_release(map);
+	send(c, &slow, 1, 1);
+}
+
+static void
+late_ones_of_a_synchronous_job(void **state)
+{
+	static const char text[] =
+	    JOB("next", "\"goal\":2,\"over_select\":3,\"late\":\"next\"", "");
+	struct coordinator *c = *state;
+	struct task slow, slower, t;
+	uint8_t id[16];
+
+	submit(c, text, id);
+	expect(c, 1, &slow, "");
+	expect(c, 4, &slower, "");
+	fill(c, id, 1, 2, 3);
+	send(c, &slow, 1, 8);
+	assert_int_equal(job_number(c, id, "reports"), 1);
+	/* It works on this round as well. */
+	expect(c, 1, &t, "");
+	send(c, &t, 1, 2);
+	await_rounds(c, id, 2);
+	near(moved(c, id, 2), (8 / sqrt(2) + 2) / 2);
+	refused(c, &slower, 4, "too-stale");
+}
+
+static void
+not_for_old_agents(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, BUFFERED("new", "\"goal\":2", ""), id);
+	c->offer.feature_count = 0;
+	expect(c, 1, &t, "old-agent");
+}
+
+static void
+what_cannot_hold(void **state)
+{
+	struct coordinator *c = *state;
+
+	coordinator_refuses(c, BUFFERED("a", "\"goal\":2,\"over_select\":2", ""), "over_select");
+	coordinator_refuses(c,
+	    BUFFERED("b", "\"goal\":2", ",\"trainer\":\"t\",\"evaluate\":{\"by\":\"devices\"}"),
+	    "buffered");
+	coordinator_refuses(c, JOB("c", "\"goal\":2,\"concurrency\":3", ""), "concurrency");
+	coordinator_refuses(c,
+	    JOB("d", "\"goal\":2", ",\"aggregate\":{\"staleness\":{\"weight\":\"sqrt\"}}"),
+	    "stale");
+	coordinator_refuses(c,
+	    BUFFERED("e", "\"goal\":3",
+		",\"aggregate\":{\"rule\":{\"name\":\"median\",\"hostile\":1},\"staleness\":{"
+		"\"divide\":\"weights\"}}"),
+	    "plain mean");
+}
+
+/* --- the order of arrival */
+
+struct arrival_order {
+	struct task tasks[8];
+	uint8_t tags[8];
+};
+
+/* A buffer of six from three bases, in an order drawn; its weights. */
+static void
+one_order(struct coordinator *c, struct prng *r, unsigned number, float out[ELEMENTS])
+{
+	char text[1024];
+	uint8_t id[16], order[6] = {1, 2, 3, 4, 5, 6};
+	struct task tasks[7];
+
+	snprintf(text, sizeof(text),
+	    BUFFERED("order-%u", "\"goal\":6,\"quorum\":1,\"concurrency\":9", ""), number);
+	submit(c, text, id);
+	struct engine_job *j = engine_find(c->s.engine, id);
+	for (uint64_t n = 1; n <= 3; n++) {
+		expect(c, (uint8_t)(2 * n - 1), &tasks[2 * n - 1], "");
+		expect(c, (uint8_t)(2 * n), &tasks[2 * n], "");
+		if (n == 3)
+			break;
+		struct task t;
+		expect(c, 9, &t, "");
+		send(c, &t, 9, 0.5f);
+		lock_take(&c->s.engine->lock);
+		j->round.deadline_ms = 0;
+		c->s.engine->look_ms = 0;
+		lock_release(&c->s.engine->lock);
+		await_rounds(c, id, n);
+	}
+	for (unsigned i = 6; i > 1; i--) {
+		const unsigned k = (unsigned)(prng_u64(r) % i);
+		const uint8_t tag = order[i - 1];
+		order[i - 1] = order[k];
+		order[k] = tag;
+	}
+	for (unsigned i = 0; i < 6; i++)
+		send(c, &tasks[order[i]], order[i], 0.1f * (float)(order[i] * order[i]));
+	await_rounds(c, id, 3);
+	read_weights(c, round_row(c, id, 3).model, out);
+	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
+}
+
+/* ORDERS=1000 tries so many. */
+static void
+arrival_does_not_matter(void **state)
+{
+	const char *orders = getenv("ORDERS"), *seed = getenv("SEED");
+	const unsigned most = orders ? (unsigned)atoi(orders) : 12;
+	struct prng r;
+	float first[ELEMENTS], other[ELEMENTS];
+
+	prng_seed(&r, seed ? (uint64_t)atoll(seed) : clock_ms());
+	one_order(*state, &r, 0, first);
+	for (unsigned i = 1; i < most; i++) {
+		one_order(*state, &r, i, other);
+		assert_memory_equal(first, other, sizeof(first));
+	}
+}
+
+int
+main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, coordinator_setup, coordinator_teardown)
+	const struct CMUnitTest tests[] = {
+	    TEST(a_late_delta_counts_less),
+	    TEST(a_mean_by_weights),
+	    TEST(too_stale),
+	    TEST(one_of_each_device),
+	    TEST(places_of_tasks),
+	    TEST(given_back),
+	    TEST(after_a_restart),
+	    TEST(a_rollback_begins_a_branch),
+	    TEST(bases_stay),
+	    TEST(late_ones_of_a_synchronous_job),
+	    TEST(not_for_old_agents),
+	    TEST(what_cannot_hold),
+	    TEST(arrival_does_not_matter),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
