@@ -93,6 +93,11 @@ open_json(const struct job_view *job)
 	json_add_u64(v, "goal", o->goal);
 	json_add_u64(v, "quorum", o->quorum);
 	json_add_u64(v, "reopened", o->reopened);
+	json_add_string(v, "mode", job_round_mode(o->mode));
+	json_add_u64(v, "max_staleness", o->max_staleness);
+	json_add_u64(v, "early", o->early);
+	if (o->mode == ROUND_MODE_BUFFERED)
+		json_add_u64(v, "concurrency", o->concurrency);
 	json_add_u64(v, "bytes_up", o->up_bytes);
 	json_add_seconds(v, "opened_at", o->opened_at_seconds);
 	json_add_seconds(v, "deadline_at", clock_wall() + o->deadline_seconds);

@@ -23,6 +23,10 @@ struct open_view {
 	const char *state; /* a constant word */
 	bool evaluates; /* its base, and makes no model */
 	uint32_t reports, invited, goal, quorum, reopened;
+	enum round_mode mode;
+	uint32_t early; /* reports that the next round has already */
+	uint32_t concurrency; /* of a buffered job */
+	uint32_t max_staleness;
 	uint64_t up_bytes;
 	double opened_at_seconds; /* Unix time */
 	double deadline_seconds; /* from now */
