@@ -84,23 +84,24 @@ USES_daemon/backup   := models audit registry store config runtime
 USES_daemon/check    := backup spool models registry audit store config runtime
 USES_daemon/program  := check backup api fold engine net http spool models registry audit store config runtime report
 
-ROOMS_client    := host home session settings models outbox work device external agent cli curves study verify doctor network pack commands
+ROOMS_client    := host home session settings eligibility models outbox work device external agent cli curves study verify doctor network pack commands
 USES_client/session  := home host
 USES_client/settings := home
+USES_client/eligibility := settings home host
 USES_client/work     := outbox models host
-USES_client/device   := work outbox models settings session home host
-USES_client/external := device work outbox models settings session home host
-USES_client/agent    := external device work outbox models settings session home host
+USES_client/device   := work outbox models eligibility settings session home host
+USES_client/external := device work outbox models eligibility settings session home host
+USES_client/agent    := external device work outbox models eligibility settings session home host
 USES_client/cli      := session home host
 USES_client/study    := curves cli session home host
 USES_client/verify   := cli session home host
-USES_client/doctor   := cli agent external outbox settings session home host
+USES_client/doctor   := cli agent external outbox eligibility settings session home host
 USES_client/network  := cli agent external models settings session home host
 USES_client/pack    := cli session home host
-USES_client/commands := pack network doctor verify study curves cli agent external device work outbox models settings session home host
+USES_client/commands := pack network doctor verify study curves cli agent external device work outbox models eligibility settings session home host
 
 # librivulet: the rooms of a device. A room with a FLOORS_ line sees these floors, and not all that its house uses.
-DEVICE := $(addprefix client/,host home session settings models outbox work device)
+DEVICE := $(addprefix client/,host home session settings eligibility models outbox work device)
 $(foreach r,$(DEVICE),$(eval FLOORS_$r := base crypto wire))
 # Documents and curves as arrays and text: no session, no model.
 FLOORS_client/curves := base wire

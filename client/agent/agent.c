@@ -13,6 +13,7 @@
 #include "fault.h"
 #include "gate.h"
 #include "nursery.h"
+#include "owner_check.h"
 #include "program.h"
 #include "stock.h"
 #include "task_directory.h"
@@ -31,39 +32,12 @@ struct agent {
 	struct nursery *nursery;
 	struct spawner spawner;
 	struct companions companions;
+	struct owner_check check;
+	struct spawner checker; /* of its own: a trainer may be at work */
 	struct trainer_out out; /* of the task in hand */
+	enum wait_reason stopped; /* why its training was ended by the owner's rules */
 	uint64_t done; /* deltas that were taken */
 };
-
-static void
-put_data(struct offer *o, const struct stock_item *item)
-{
-	struct offer_data *d = &o->data[o->data_count++];
-	char name[RECIPE_NAME_MAX];
-	size_t n = data_names(&item->all, item->settings, 0, name);
-
-	memset(d, 0, sizeof(*d));
-	strcpy(d->name, item->settings->name);
-	d->examples = item->all.count;
-	d->classes = n ? calloc(n, sizeof(*d->classes)) : NULL;
-	d->class_count = d->classes ? n : 0;
-	for (size_t i = 0; i < d->class_count; i++)
-		data_names(&item->all, item->settings, i, d->classes[i]);
-}
-
-/* The data sets that could be loaded. */
-static void
-renew_offer(struct agent *a)
-{
-	struct offer *o = device_offer(a->r);
-
-	for (size_t i = 0; i < o->data_count; i++)
-		free(o->data[i].classes);
-	o->data_count = 0;
-	for (size_t i = 0; i < a->stock.count && o->data_count < MESSAGES_LIST_MAX; i++)
-		if (a->stock.items[i].loaded)
-			put_data(o, &a->stock.items[i]);
-}
 
 /* The job's, fetched once. */
 static enum err
@@ -193,9 +167,28 @@ static bool
 stop_training(void *agent)
 {
 	struct agent *a = agent;
+	struct why why;
 
 	companions_tend(&a->companions);
-	return device_cancelled(a->r);
+	if (!a->stopped && (a->stopped = device_stops(a->r, &why)))
+		events_emit(device_events(a->r), EVENTS_INFO, "training.stopped",
+		    EVENTS_PAIRS(EVENTS_S("reason", wait_reason_name(a->stopped)),
+			EVENTS_S("why", why.text)));
+	return a->stopped || device_cancelled(a->r);
+}
+
+/* What the owner's rules ended is of use from a tenth of the planned work on. */
+static enum err
+judge_stopped(struct agent *a, const struct trainer_in *in, struct why *why)
+{
+	uint64_t planned =
+	    training_steps(&in->work->task.recipe.local, in->train->count);
+
+	if (!a->stopped || !a->out.finish.partial || a->out.finish.steps >= (planned + 9) / 10)
+		return ERR_OK;
+	a->out.abort = abort_reason_of_owner(a->stopped);
+	return err_set(why, ERR_CLOSED, "stopped after %llu of %llu steps",
+	    (unsigned long long)a->out.finish.steps, (unsigned long long)planned);
 }
 
 static enum err
@@ -227,7 +220,9 @@ train(struct agent *a, struct why *why)
 		return err_set(why, e, "the data set cannot be divided");
 	}
 	in.examples_id = stock_examples(item, &recipe->data);
-	return run_trainer(a, &in, why);
+	a->stopped = WAIT_NONE;
+	e = run_trainer(a, &in, why);
+	return e || w->task.kind != TASK_TRAIN ? e : judge_stopped(a, &in, why);
 }
 
 /* Why a delta could not be made. */
@@ -241,9 +236,14 @@ submit_reason(int rc)
 	return rc == RIVULET_IO ? ABORT_DISK_FULL : ABORT_TRAINER_FAILED;
 }
 
+/* Of one that was told to end and did not do it well, the cause is who told it. */
 static struct abort_cause
-abort_cause(const struct trainer_out *out)
+abort_cause(const struct agent *a)
 {
+	const struct trainer_out *out = &a->out;
+
+	if (a->stopped && (out->abort == ABORT_DEADLINE || out->abort == ABORT_STOPPED))
+		return abort_reason_cause(abort_reason_of_owner(a->stopped));
 	if (out->abort == ABORT_UNKNOWN)
 		return abort_reason_parse(out->word);
 	return abort_reason_cause(out->abort ? out->abort : ABORT_TRAINER_FAILED);
@@ -280,7 +280,7 @@ give_back(struct agent *a, const struct why *why)
 	if (all >= TRAINER_LOG_MAX)
 		log += all + 1 - TRAINER_LOG_MAX;
 	snprintf(text, sizeof(text), "%s%s%s", why->text, *log ? "\n" : "", log);
-	return device_abort(a->r, abort_cause(&a->out), text);
+	return device_abort(a->r, abort_cause(a), text);
 }
 
 static int
@@ -352,7 +352,7 @@ one_task(struct agent *a)
 		if (reload_wanted(a))
 			return rc;
 		if (stock_refresh(&a->stock, device_events(a->r)))
-			renew_offer(a);
+			stock_offer(&a->stock, device_offer(a->r));
 		bool all = device_offer(a->r)->data_count == a->stock.count;
 		rc = rivulet_next(a->r, all ? -1 : 60, &task);
 	}
@@ -369,6 +369,14 @@ one_task(struct agent *a)
 	return work_on(a);
 }
 
+static bool
+told_to_end(void *agent)
+{
+	const struct rivulet_options *o = &((struct agent *)agent)->options->rivulet;
+
+	return o->cancel && o->cancel(o->context) != 0;
+}
+
 static int
 loop(struct agent *a)
 {
@@ -376,9 +384,7 @@ loop(struct agent *a)
 		int rc = one_task(a);
 		if (rc == RIVULET_TIMEOUT && reload_wanted(a))
 			return rc;
-		bool stopped = a->options->rivulet.cancel &&
-		    a->options->rivulet.cancel(a->options->rivulet.context);
-		if (rc == RIVULET_STOPPED || stopped)
+		if (rc == RIVULET_STOPPED || told_to_end(a))
 			return RIVULET_OK;
 		if (a->options->once)
 			return rc;
@@ -415,14 +421,39 @@ try_trainers(struct agent *a)
 				EVENTS_S("reason", why.text)));
 }
 
+/* The checker is there once a check is. */
+static enum err
+set_check(struct agent *a, struct why *why)
+{
+	const struct settings *s = device_settings(a->r);
+
+	if (!*s->eligibility.check)
+		return ERR_OK;
+	enum err e =
+	    a->checker.fd < 0 ? nursery_spawner(a->nursery, &a->checker, why) : ERR_OK;
+	a->check = (struct owner_check){.settings = s,
+	    .home = device_home(a->r),
+	    .spawner = &a->checker,
+	    .stop = told_to_end,
+	    .context = a};
+	device_check_with(a->r, owner_check_ask, &a->check);
+	return e;
+}
+
 /* The device, its data sets and what it offers, by the settings as they are now. */
 static int
 open_device(struct agent *a, char *why, size_t why_size)
 {
 	int rc = rivulet_open(&a->r, &a->options->rivulet, why, why_size);
+	struct why inner = {""};
 
 	if (rc != RIVULET_OK)
 		return rc;
+	if (set_check(a, &inner)) {
+		snprintf(why, why_size, "%s", inner.text);
+		rivulet_close(a->r);
+		return RIVULET_IO;
+	}
 	device_consider(a->r, consider, a);
 	device_interrupt(a->r, interrupt, a);
 	task_directory_clean(device_home(a->r));
@@ -433,7 +464,7 @@ open_device(struct agent *a, char *why, size_t why_size)
 		.events = device_events(a->r)});
 	stock_init(&a->stock, device_settings(a->r));
 	stock_refresh(&a->stock, device_events(a->r));
-	renew_offer(a);
+	stock_offer(&a->stock, device_offer(a->r));
 	say_unconfined(a);
 	try_trainers(a);
 	trainer_offer_put(device_offer(a->r),
@@ -526,6 +557,7 @@ run(const struct agent_options *options, struct nursery *nursery, char *why, siz
 		return RIVULET_NOMEM;
 	a->options = options;
 	a->nursery = nursery;
+	a->checker.fd = -1;
 	/* Nobody of the same user may look into this process. */
 	if (nursery_spawner(nursery, &a->spawner, &inner) ||
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
@@ -534,6 +566,7 @@ run(const struct agent_options *options, struct nursery *nursery, char *why, siz
 		rc = serve(a, why, why_size);
 	for (size_t i = 0; i < JOBS_KNOWN; i++)
 		document_deinit(&a->jobs[i]);
+	spawner_deinit(&a->checker);
 	spawner_deinit(&a->spawner);
 	free(a);
 	return rc;

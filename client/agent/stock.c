@@ -1,5 +1,6 @@
 #include "stock.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "backoff.h"
@@ -145,4 +146,31 @@ stock_examples(struct stock_item *item, const struct data_spec *job)
 	if (job->validation > 0)
 		return item->split_id;
 	return is_cut(item, job->window) ? item->cut_id : item->all_id;
+}
+
+static void
+put_data(struct offer *o, const struct stock_item *item)
+{
+	struct offer_data *d = &o->data[o->data_count++];
+	char name[RECIPE_NAME_MAX];
+	size_t n = data_names(&item->all, item->settings, 0, name);
+
+	memset(d, 0, sizeof(*d));
+	strcpy(d->name, item->settings->name);
+	d->examples = item->all.count;
+	d->classes = n ? calloc(n, sizeof(*d->classes)) : NULL;
+	d->class_count = d->classes ? n : 0;
+	for (size_t i = 0; i < d->class_count; i++)
+		data_names(&item->all, item->settings, i, d->classes[i]);
+}
+
+void
+stock_offer(const struct stock *s, struct offer *offer)
+{
+	for (size_t i = 0; i < offer->data_count; i++)
+		free(offer->data[i].classes);
+	offer->data_count = 0;
+	for (size_t i = 0; i < s->count && offer->data_count < MESSAGES_LIST_MAX; i++)
+		if (s->items[i].loaded)
+			put_data(offer, &s->items[i]);
 }

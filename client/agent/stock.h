@@ -3,6 +3,7 @@
 #include "data.h"
 #include "events.h"
 #include "examples_file.h"
+#include "messages.h"
 
 /*
  * The data sets a device has: loaded once, kept between rounds, with the latest division into training and validation
@@ -42,5 +43,8 @@ ERR_MUST_USE enum err stock_split(struct stock_item *item, const struct data_spe
     uint64_t seed, const struct dataset **train, const struct dataset **validation);
 /* Where the id of these examples is kept (examples_file.h), until the next division. */
 char *stock_examples(struct stock_item *item, const struct data_spec *job);
+
+/* Renews the data sets of an offer: those that could be loaded. */
+void stock_offer(const struct stock *s, struct offer *offer);
 
 #endif

@@ -40,12 +40,13 @@ device_list(int argc, char **argv)
 		NULL},
 	    {"where", 0, "K=V", "only with this label, several with commas", &filter.where, NULL},
 	    {"label", 0, "K=V", "the same", &filter.where, NULL},
+	    {"reason", 0, "WORD", "only those that wait for this reason", &filter.reason, NULL},
 	    {"cloned", 0, NULL, "only keys that were seen on two machines", NULL, &filter.cloned},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
 	const struct cmd_usage usage = {
-	    "device list [--state STATE] [--where k=v] [--cloned] " CMD_ADMIN_USAGE,
+	    "device list [--state STATE] [--where k=v] [--reason WORD] [--cloned] " CMD_ADMIN_USAGE,
 	    "Lists the devices that joined.", 0, 0};
 	struct cmd_words words;
 	struct why why = {""};

@@ -74,6 +74,9 @@ passes(const struct json *device, const struct cmd_devices_filter *filter)
 		return false;
 	if (filter->cloned && !is_cloned(device))
 		return false;
+	const char *reason = json_string(json_get(device, "reason"));
+	if (filter->reason && (!reason || strcmp(reason, filter->reason) != 0))
+		return false;
 	for (const char *p = wanted(filter); *p;)
 		if (!label_fits(json_get(device, "labels"), p, &p))
 			return false;

@@ -9,6 +9,7 @@
 struct cmd_devices_filter {
 	const char *state; /* NULL: any */
 	const char *where; /* "k=v,k=v": all of these labels; NULL: any */
+	const char *reason; /* why it waits, a word; NULL: any */
 	bool cloned; /* only those seen on two machines */
 };
 

@@ -78,6 +78,38 @@ ask_offer(struct rivulet *r, const struct rivulet_options *options, struct why *
 	return put_loop(o, options, why);
 }
 
+/* Said once, and to the coordinator with each request. */
+static void
+note_verdict(struct rivulet *r)
+{
+	const struct verdict *v = handle_verdict(r);
+
+	if (strcmp(v->word, r->unready) == 0)
+		return;
+	if (*v->word)
+		events_emit(&r->events, EVENTS_INFO, "unready",
+		    EVENTS_PAIRS(EVENTS_S("reason", v->word), EVENTS_S("why", v->text)));
+	else
+		events_emit(&r->events, EVENTS_INFO, "ready",
+		    EVENTS_PAIRS(EVENTS_S("after", r->unready)));
+	memcpy(r->unready, v->word, sizeof(r->unready));
+}
+
+/* A coordinator that does not know `unready` gives no task to a device without trainers. */
+static enum err
+encode_unready(const struct rivulet *r, struct buf *out)
+{
+	struct offer *o = r->offer;
+	size_t trainers = o->trainer_count, evaluators = o->evaluator_count;
+
+	o->wait_s = 0;
+	o->trainer_count = o->evaluator_count = 0;
+	enum err e = messages_offer_encode(out, o);
+	o->trainer_count = trainers;
+	o->evaluator_count = evaluators;
+	return e;
+}
+
 static enum err
 encode_offer(struct rivulet *r, unsigned wait_s, struct buf *out, struct why *why)
 {
@@ -88,7 +120,8 @@ encode_offer(struct rivulet *r, unsigned wait_s, struct buf *out, struct why *wh
 	o->time_ms = machine_time_ms();
 	o->has_disk_free = machine_disk_free(r->home, &o->disk_free_bytes);
 	o->held_count = cache_list(&r->cache, o->held_models, MESSAGES_LIST_MAX);
-	enum err e = messages_offer_encode(out, o);
+	memcpy(o->unready, r->unready, sizeof(o->unready));
+	enum err e = *r->unready ? encode_unready(r, out) : messages_offer_encode(out, o);
 	return e ? err_set(why, e, "the offer cannot be written: %s", err_name(e)) : ERR_OK;
 }
 
@@ -96,17 +129,18 @@ static void
 take_wait(
     struct rivulet *r, const struct task *t, const struct transport_answer *answer, double *pause_s)
 {
+	const char *reason = *r->unready ? r->unready : t->reason;
 	double after = answer->retry_after_s >= 0 ? answer->retry_after_s : (double)t->wait_s;
 
 	if (after > PAUSE_MAX_S)
 		after = PAUSE_MAX_S;
 	*pause_s = backoff_after(session_backoff(r->session), after);
-	if (strcmp(r->waiting, t->reason) != 0) {
+	if (strcmp(r->waiting, reason) != 0) {
 		events_emit(&r->events, EVENTS_INFO, "waiting",
-		    EVENTS_PAIRS(EVENTS_S("reason", t->reason), EVENTS_D("seconds", after)));
-		home_note(r->home, "waiting", t->reason);
+		    EVENTS_PAIRS(EVENTS_S("reason", reason), EVENTS_D("seconds", after)));
+		home_note(r->home, "waiting", reason);
 	}
-	memcpy(r->waiting, t->reason, sizeof(r->waiting));
+	memcpy(r->waiting, reason, sizeof(r->waiting));
 }
 
 /* What stands in the message about a task that cannot be decoded as a whole. */
@@ -206,6 +240,7 @@ ask_once(struct rivulet *r, unsigned wait_s, double *pause_s, struct why *why)
 	struct buf text;
 
 	*pause_s = 0;
+	note_verdict(r);
 	buf_init(&text, OFFER_MAX);
 	enum err e = encode_offer(r, wait_s, &text, why);
 	if (e) {

@@ -1,5 +1,7 @@
 #include "device.h"
 
+#include <stdio.h>
+
 #include "handle_inside.h"
 #include "send.h"
 
@@ -44,6 +46,23 @@ bool
 device_cancelled(void *context)
 {
 	return handle_cancelled(context);
+}
+
+void
+device_check_with(struct rivulet *r, eligibility_check *check, void *context)
+{
+	if (r->eligibility)
+		eligibility_check_with(r->eligibility, check, context);
+}
+
+enum wait_reason
+device_stops(struct rivulet *r, struct why *why)
+{
+	const struct verdict *v = handle_verdict(r);
+
+	if (v->training)
+		snprintf(why->text, sizeof(why->text), "%s", v->text);
+	return v->training;
 }
 
 bool

@@ -1,6 +1,7 @@
 #ifndef DEVICE_H
 #define DEVICE_H
 #include "abort_reason.h"
+#include "eligibility.h"
 #include "finish.h"
 #include "session.h"
 #include "settings.h"
@@ -25,6 +26,10 @@ struct work *device_task(struct rivulet *r);
 int device_abort(struct rivulet *r, struct abort_cause cause, const char *log);
 /* Is this device told to stop? context: the handle. */
 bool device_cancelled(void *context);
+/* Who asks the owner's program, where [eligibility] has a check. */
+void device_check_with(struct rivulet *r, eligibility_check *check, void *context);
+/* Which of the owner's rules ends training now; WAIT_NONE: none. Of the result, `why` takes a sentence. */
+enum wait_reason device_stops(struct rivulet *r, struct why *why);
 /* Blocks after a task that came to nothing, longer each time, until a delta is taken. False: cancelled. */
 bool device_rest(struct rivulet *r);
 

@@ -110,17 +110,42 @@ from_mirror(struct download *d, struct why *why)
 	return e;
 }
 
+/* What may come of it, before it does; what did not, after. */
+static enum err
+count(const struct download *d, uint64_t *counted, struct why *why)
+{
+	*counted = d->bytes - d->sink.at;
+	return d->r->eligibility
+	    ? eligibility_charge(d->r->eligibility, QUOTA_DOWN, *counted, why)
+	    : ERR_OK;
+}
+
+static void
+count_back(const struct download *d, uint64_t counted)
+{
+	uint64_t at = d->sink.restarted ? 0 : d->began_at;
+	uint64_t came = d->sink.at > at ? d->sink.at - at : 0;
+
+	if (d->r->eligibility && came < counted)
+		eligibility_refund(d->r->eligibility, QUOTA_DOWN, counted - came);
+}
+
 static enum err
 one_attempt(struct download *d, struct why *why)
 {
 	struct transport_answer answer;
+	uint64_t counted;
 
 	d->sink.restarted = false;
 	d->began_at = d->sink.at;
+	enum err e = count(d, &counted, why);
+	if (e)
+		return e;
 	const struct session_call call = {.path = d->path,
 	    .attempts = 1,
 	    .request = {.method = "GET", .sink = &d->sink, .answer_max = BLOCK}};
-	enum err e = session_do(d->r->session, &call, &answer, why);
+	e = session_do(d->r->session, &call, &answer, why);
+	count_back(d, counted);
 	if (!e && answer.status == 416)
 		e = start_over(d) ? ERR_IO : err_set(why, ERR_CLOSED, "the part was too long");
 	else if (!e)

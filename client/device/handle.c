@@ -1,6 +1,7 @@
 #include "handle_inside.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "home.h"
 
@@ -51,12 +52,27 @@ handle_interrupted(const struct rivulet *r)
 	return r->interrupted && r->interrupted(r->interrupt_context);
 }
 
+const struct verdict *
+handle_verdict(struct rivulet *r)
+{
+	static const struct verdict ready;
+
+	return r->eligibility ? eligibility_look(r->eligibility) : &ready;
+}
+
+/* Do the owner's rules say something else than the coordinator was told? */
+static bool
+has_news(struct rivulet *r)
+{
+	return strcmp(handle_verdict(r)->word, r->unready) != 0;
+}
+
 bool
 handle_cancelled(void *handle)
 {
 	struct rivulet *r = handle;
 
-	if (r->asking && (handle_requested(r) || handle_interrupted(r)))
+	if (r->asking && (handle_requested(r) || handle_interrupted(r) || has_news(r)))
 		return true;
 	if (!r->cancel || r->cancel(r->context) == 0)
 		return false;

@@ -1,6 +1,7 @@
 #ifndef HANDLE_INSIDE_H
 #define HANDLE_INSIDE_H
 #include "cache.h"
+#include "eligibility.h"
 #include "outbox.h"
 #include "residual.h"
 #include "rivulet.h"
@@ -44,6 +45,8 @@ struct rivulet {
 	double stop_at; /* backoff_now(): training should end then */
 	struct rivulet_task task; /* what the caller sees of it */
 	struct rivulet_tensor *tensors; /* of task */
+	struct eligibility *eligibility; /* NULL: the owner has no rules */
+	char unready[VERDICT_WORD_MAX]; /* what the coordinator was told of them; "": ready */
 	char waiting[32]; /* last reason for waiting, so that it is logged once */
 	enum abort_reason (*consider)(
 	    void *context, struct work *work, struct why *why); /* device.h; NULL without */
@@ -54,6 +57,8 @@ struct rivulet {
 int handle_error(enum err e);
 /* Is something asked of this process that only it can do, such as a new key, and is it time to try? */
 bool handle_requested(const struct rivulet *r);
+/* What the owner's rules say now; "" in it: the device may work. */
+const struct verdict *handle_verdict(struct rivulet *r);
 /* Does the agent want to have it back from waiting? */
 bool handle_interrupted(const struct rivulet *r);
 /* struct options' cancel in the shape the parts want; context is the handle. */

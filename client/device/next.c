@@ -117,6 +117,13 @@ static enum abort_reason
 consider(struct rivulet *r)
 {
 	struct work *w = &r->work;
+	const struct verdict *v = handle_verdict(r);
+
+	/* It may have changed while the task was on its way. */
+	if (v->reason) {
+		err_set(&r->why, ERR_DENIED, "%.180s", v->text);
+		return abort_reason_of_owner(v->reason);
+	}
 	enum abort_reason reason =
 	    r->consider ? r->consider(r->consider_context, w, &r->why) : ABORT_NONE;
 
@@ -174,6 +181,8 @@ prepare(struct rivulet *r)
 
 	if (!e)
 		return ERR_OK;
+	if (!reason && e == ERR_LIMIT)
+		reason = abort_reason_of_owner(handle_verdict(r)->reason);
 	if (!reason)
 		reason = abort_reason(e);
 	if (reason) {

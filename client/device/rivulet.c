@@ -80,6 +80,8 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 	if (!e)
 		e = take_home(r, why);
 	if (!e)
+		e = eligibility_new(&r->eligibility, r->settings, r->home, why);
+	if (!e)
 		e = open_session(r, why);
 	if (!e)
 		e = cache_init(&r->cache, r->home, "models", r->settings->cache_bytes, why);
@@ -142,6 +144,7 @@ rivulet_close(struct rivulet *r)
 	free(r->offer);
 	session_free(r->session);
 	transport_free(r->mirror);
+	eligibility_free(r->eligibility);
 	settings_free(r->settings);
 	home_unlock(r->lock);
 	free(r);
@@ -180,7 +183,8 @@ rivulet_stop_now(struct rivulet *r)
 		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
 	if (r->cancel && r->cancel(r->context) != 0)
 		return RIVULET_STOPPED;
-	return backoff_now() < r->stop_at ? RIVULET_OK : RIVULET_TIMEOUT;
+	return backoff_now() < r->stop_at && !handle_verdict(r)->training ? RIVULET_OK
+									  : RIVULET_TIMEOUT;
 }
 
 int

@@ -151,7 +151,8 @@ void rivulet_close(struct rivulet *r);
  * waited for. Forgets a task still in hand. */
 int rivulet_next(struct rivulet *r, double timeout_s, const struct rivulet_task **task);
 /* Asked between two steps: RIVULET_OK to go on, RIVULET_TIMEOUT when what is left until the deadline is needed for sending (or the
- * owner's seconds_per_round is over), RIVULET_STOPPED when cancel says so, RIVULET_STATE without a task. Never blocks. */
+ * owner's seconds_per_round is over, or the owner's rules of [eligibility] want the device to rest), RIVULET_STOPPED when cancel says so,
+ * RIVULET_STATE without a task. Reads sensors every ten seconds where there are such rules, and waits for nothing else. */
 int rivulet_stop_now(struct rivulet *r);
 /* Which of `examples` that only the program holds are the validation share of the task in hand, ascending from 0: the same in
  * every round, and those that `rivulet run` would keep. *count: the room of `indices` on entry (0 with NULL), then how many

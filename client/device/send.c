@@ -180,6 +180,17 @@ sign_again(struct outbox_entry *entry, const struct key *key)
 	return sign_hash(key, digest, entry->raw + MANIFEST_SIGNED);
 }
 
+/* Do the owner's rules keep deltas here? */
+static bool
+is_kept_here(struct rivulet *r, struct why *why)
+{
+	const struct verdict *v = handle_verdict(r);
+
+	if (v->sending)
+		err_set(why, ERR_CLOSED, "%s: the delta waits", wait_reason_name(v->sending));
+	return v->sending != WAIT_NONE;
+}
+
 static enum err
 send_one(struct rivulet *r, struct sending *s, struct why *why)
 {
@@ -199,6 +210,11 @@ send_one(struct rivulet *r, struct sending *s, struct why *why)
 		e = err_set(why, ERR_IO, "signing failed");
 	else
 		e = send_entry(r, &entry, s, why);
+	/* It is too much for what is left of the owner's day. */
+	if (e == ERR_LIMIT && is_kept_here(r, why)) {
+		s->busy = true;
+		e = ERR_CLOSED;
+	}
 	outbox_close(&entry);
 	return e;
 }
@@ -220,6 +236,13 @@ send_delta(struct rivulet *r, const char *task, struct why *why)
 {
 	struct sending s = {.task = task, .attempts = ATTEMPTS};
 	struct why local;
+
+	if (is_kept_here(r, why ? why : &local)) {
+		events_emit(&r->events, EVENTS_INFO, "delta.waits",
+		    EVENTS_PAIRS(
+			EVENTS_S("task", task), EVENTS_S("reason", handle_verdict(r)->word)));
+		return ERR_CLOSED;
+	}
 	enum err e = send_one(r, &s, why ? why : &local);
 
 	if (s.busy)
@@ -238,6 +261,9 @@ send_all(struct rivulet *r, struct why *why)
 	bool busy = false, held = false;
 
 	if (backoff_now() < r->resend_at || backoff_now() < r->held_at)
+		return ERR_OK;
+	struct why kept;
+	if (is_kept_here(r, &kept))
 		return ERR_OK;
 	size_t n = outbox_list(&r->outbox, tasks, OUTBOX_ENTRIES_MAX);
 	for (size_t i = 0; i < n; i++) {

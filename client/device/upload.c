@@ -61,6 +61,15 @@ ask_offset(struct transfer *c, struct session *s, struct why *why)
 	return e;
 }
 
+/* What is about to go, and again each time it has to. */
+static enum err
+count(struct transfer *c, const struct transport_request *request, struct why *why)
+{
+	return c->r->eligibility
+	    ? eligibility_charge(c->r->eligibility, QUOTA_UP, request->body_bytes, why)
+	    : ERR_OK;
+}
+
 static enum err
 ready(void *context, struct session *s, struct transport_request *request, struct why *why)
 {
@@ -72,7 +81,7 @@ ready(void *context, struct session *s, struct transport_request *request, struc
 	c->headers[c->last] = NULL;
 	enum err e = asks ? ask_offset(c, s, why) : ERR_OK;
 	if (e || c->from == 0)
-		return e;
+		return e ? e : count(c, request, why);
 	if (c->from > c->best) {
 		c->best = c->from;
 		backoff_reset(session_backoff(s));
@@ -85,7 +94,7 @@ ready(void *context, struct session *s, struct transport_request *request, struc
 	request->method = "PATCH";
 	request->body_at += c->from;
 	request->body_bytes -= c->from;
-	return ERR_OK;
+	return count(c, request, why);
 }
 
 /* The request for the whole; `ready` makes less of it. */

@@ -12,6 +12,7 @@
 struct process {
 	pid_t pid, parent;
 	uint64_t resident; /* bytes */
+	uint64_t ticks; /* of processors, with those of children that ended */
 	bool below; /* the root */
 };
 
@@ -20,13 +21,16 @@ struct tree {
 	size_t count, room;
 };
 
-/* /proc/PID/stat: "PID (NAME) STATE PARENT ..."; the name may hold anything, the 24th field is resident pages. */
+/* /proc/PID/stat: "PID (NAME) STATE PARENT ..."; the name may hold anything, the 14th to 17th fields are ticks, the 24th is resident
+ * pages. */
 static bool
 read_process(struct process *out, const char *pid)
 {
 	char path[64], text[1024];
 	int parent;
 	long pages;
+	unsigned long long user, system;
+	long long waited_user, waited_system;
 
 	snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
 	FILE *f = fopen(path, "re");
@@ -38,12 +42,13 @@ read_process(struct process *out, const char *pid)
 	const char *p = strrchr(text, ')');
 	if (!p ||
 	    sscanf(p + 1,
-		" %*c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-		"%*s %ld",
-		&parent, &pages) != 2)
+		" %*c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu %llu %lld %lld %*s %*s %*s %*s "
+		"%*s %*s %ld",
+		&parent, &user, &system, &waited_user, &waited_system, &pages) != 6)
 		return false;
 	*out = (struct process){.pid = (pid_t)strtol(pid, NULL, 10),
 	    .parent = parent,
+	    .ticks = user + system + (uint64_t)waited_user + (uint64_t)waited_system,
 	    .resident = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE)};
 	return true;
 }
@@ -142,4 +147,16 @@ tree_memory_over(pid_t root, uint64_t cap)
 		held += t.items[i].below ? share(&t.items[i]) : 0;
 	free(t.items);
 	return held > cap ? held : 0;
+}
+
+double
+tree_seconds(pid_t root)
+{
+	struct tree t = list(root);
+	uint64_t ticks = 0;
+
+	for (size_t i = 0; i < t.count; i++)
+		ticks += t.items[i].below || t.items[i].pid == root ? t.items[i].ticks : 0;
+	free(t.items);
+	return (double)ticks / (double)sysconf(_SC_CLK_TCK);
 }

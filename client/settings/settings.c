@@ -94,6 +94,13 @@ set_mirror(const struct ini_key *k, void *field, const char *value, struct why *
 		      : err_set(why, ERR_INVALID, "has no value");
 }
 
+static enum err
+set_hours(const struct ini_key *k, void *field, const char *value, struct why *why)
+{
+	(void)k;
+	return hours_parse(field, value, why);
+}
+
 /* As tasks name them. */
 static const char *const task_kinds[] = {"train", "evaluate"};
 #define TASK_KINDS (sizeof(task_kinds) / sizeof(*task_kinds))
@@ -140,6 +147,10 @@ static const char *const splits[] = {[SHARD_IID] = "iid", [SHARD_LABEL] = "label
 static const char *const logs[] = {
     [SETTINGS_LOG_REASON] = "reason", [SETTINGS_LOG_TAIL] = "tail", [SETTINGS_LOG_NO] = "no", NULL};
 static const char *const confines[] = {"yes", "no", NULL};
+static const char *const powers[] = {"any", "mains", NULL};
+static const char *const links[] = {[SETTINGS_LINK_AUTO] = "auto",
+    [SETTINGS_LINK_METERED] = "metered", [SETTINGS_LINK_UNMETERED] = "unmetered", NULL};
+static const char *const metered_words[] = {"allow", "pause", NULL};
 static const char *const noes[] = {"no", "yes", NULL};
 
 static const struct ini_key coordinator_keys[] = {
@@ -162,6 +173,19 @@ static const struct ini_key limits_keys[] = {
     {"examples_bytes", set_bytes, IN(settings, examples_bytes), 1024, LARGEST, .fallback = "4G"},
     {"seconds_per_round", set_real, IN(settings, seconds_per_round), 1, 10000000000, .fallback = NULL},
     {"epochs", ini_number, IN(settings, epochs), 1, 1000000, .fallback = NULL},
+    {.name = NULL},
+};
+static const struct ini_key eligibility_keys[] = {
+    {"power", ini_choice, IN(settings, eligibility.mains), .words = powers},
+    {"battery_min", ini_number, IN(settings, eligibility.battery_min), 0, 100, .fallback = NULL},
+    {"link", ini_choice, IN(settings, eligibility.link), .words = links},
+    {"metered", ini_choice, IN(settings, eligibility.metered_pauses), .words = metered_words},
+    {"hours", set_hours, IN(settings, eligibility.hours), .fallback = NULL},
+    {"load_max", ini_number, IN(settings, eligibility.load_max), 1, 100, .fallback = NULL},
+    {"temperature_max", set_real, IN(settings, eligibility.temperature_max), 1000, 150000, .fallback = NULL},
+    {"upload_per_day", set_bytes, IN(settings, eligibility.upload_per_day), 1024, LARGEST, .fallback = NULL},
+    {"download_per_day", set_bytes, IN(settings, eligibility.download_per_day), 1024, LARGEST, .fallback = NULL},
+    {"check", ini_text, IN(settings, eligibility.check), .fallback = NULL, .quotes = true},
     {.name = NULL},
 };
 static const struct ini_key data_keys[] = {
@@ -282,6 +306,7 @@ static const struct ini_section sections[] = {
     {.name = "coordinator", .keys = coordinator_keys},
     {.name = "device", .keys = device_keys},
     {.name = "limits", .keys = limits_keys},
+    {.name = "eligibility", .keys = eligibility_keys},
     {.name = "data", .keys = data_keys, .open = open_data, .form = data_form, .check = data_check},
     {.name = "trainer", .keys = trainer_keys, .open = open_trainer},
     {.name = NULL},
@@ -370,6 +395,15 @@ settings_free(struct settings *s)
 	if (s)
 		ini_notes_deinit(&s->notes);
 	free(s);
+}
+
+bool
+settings_has_rules(const struct settings *s)
+{
+	const struct settings_eligibility *e = &s->eligibility;
+
+	return e->mains || e->battery_min || e->metered_pauses || e->hours.given || e->load_max ||
+	    e->temperature_max > 0 || e->upload_per_day || e->download_per_day || *e->check;
 }
 
 const struct settings_data *

@@ -6,6 +6,7 @@
 #include "address.h"
 #include "data_source.h"
 #include "gate.h"
+#include "hours.h"
 #include "ini.h"
 #include "recipe.h"
 #include "shard.h"
@@ -50,6 +51,21 @@ struct settings_trainer {
 	struct gate gate;
 };
 
+enum settings_link { SETTINGS_LINK_AUTO, SETTINGS_LINK_METERED, SETTINGS_LINK_UNMETERED };
+
+/* [eligibility]: when the device works. Zero, or "", limits nothing. */
+struct settings_eligibility {
+	bool mains; /* not on battery */
+	uint64_t battery_min; /* percent, on battery */
+	enum settings_link link; /* what is known of the link to the coordinator */
+	bool metered_pauses; /* nothing large goes over a metered link */
+	struct hours hours;
+	uint64_t load_max; /* percent of the processors that others may use */
+	double temperature_max; /* degrees Celsius */
+	uint64_t upload_per_day, download_per_day; /* bytes */
+	char check[SETTINGS_TEXT_MAX]; /* a program and its words */
+};
+
 struct settings {
 	char file[PATH_MAX]; /* where it came from, "" for defaults alone */
 	char urls[SETTINGS_URLS_MAX][ADDRESS_MAX];
@@ -62,6 +78,7 @@ struct settings {
 	    examples_bytes;
 	uint64_t epochs; /* 0: no limit */
 	double seconds_per_round; /* 0: no limit */
+	struct settings_eligibility eligibility;
 	struct settings_data data[SETTINGS_DATA_MAX];
 	size_t data_count;
 	struct settings_trainer trainers[SETTINGS_TRAINERS_MAX];
@@ -84,6 +101,8 @@ void settings_free(struct settings *s);
 /* "FILE:LINE: data NAME.path: ", or of what else leads to the files of this one of the settings' data sets; "" if they came from no
  * file. */
 const char *settings_data_place(const struct settings *s, const struct settings_data *d);
+/* Is there a rule of [eligibility] that limits something? */
+bool settings_has_rules(const struct settings *s);
 const struct settings_data *settings_find_data(const struct settings *s, const char *name);
 const struct settings_trainer *settings_find_trainer(const struct settings *s, const char *name);
 /* Does the owner let it do tasks of that kind ("train", "evaluate")? */

@@ -274,7 +274,7 @@ give_up(struct engine *g, struct engine_job *j, struct invite *v, struct abort_c
 
 	const bool out = v->state == INVITE_OUT;
 
-	v->state = cause.reason == ABORT_STOPPED ? INVITE_STOPPED : INVITE_ABORTED;
+	v->state = abort_reason_passes(cause.reason) ? INVITE_STOPPED : INVITE_ABORTED;
 	standing_gave_up(g->services->registry, v->device, j->place, cause.reason);
 	g->report.tasks_aborted_total++;
 	hex_encode(hex, v->device, 8);

@@ -173,6 +173,8 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 		return j->state == JOB_PAUSED ? WAIT_PAUSED : WAIT_NO_JOB;
 	enum wait_reason why = engine_ineligible(g, j, device);
 	if (!why)
+		why = engine_offer_unready(offer);
+	if (!why)
 		why = lacks(j, device, offer);
 	if (why)
 		return why;
@@ -240,6 +242,8 @@ ask_jobs(struct engine *g, const uint8_t device[32], const struct offer *offer,
 		if (!why || reason == WAIT_NO_JOB)
 			reason = why;
 	}
+	if (offer->unready[0])
+		reason = engine_offer_unready(offer);
 	if (g->stopping)
 		reason = WAIT_RESTARTING;
 	lock_release(&g->lock);
@@ -263,7 +267,8 @@ engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer
 		messages_task_deinit(out);
 		*out = (struct task){.wait = true, .wait_s = c->retry_after_s};
 		shared_give(g->services->config, c);
-		snprintf(out->reason, sizeof(out->reason), "%s", wait_reason_name(reason));
+		snprintf(out->reason, sizeof(out->reason), "%s",
+		    wait_reason_is_owners(reason) ? offer->unready : wait_reason_name(reason));
 	}
 	standing_tell(g->services->registry, device, &standing,
 	    reason ? (double)out->wait_s : out->deadline_s);

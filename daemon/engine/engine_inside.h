@@ -293,6 +293,8 @@ uint64_t engine_forecast_kept(const struct config *c, const struct engine_job *j
 /* engine_offer.c: what a device says against what a job needs. */
 /* Does a list of the offer hold this name? */
 bool engine_offer_names(const message_name *list, size_t count, const char *name);
+/* Why the device's owner gives it no work now; WAIT_NONE: it is ready. A word of the owner's own counts as WAIT_CHECK. */
+enum wait_reason engine_offer_unready(const struct offer *o);
 /* Why the device cannot do tasks of this kind for the job. */
 enum wait_reason engine_offer_lacks(
     const struct engine_job *j, const struct offer *o, enum task_kind kind);

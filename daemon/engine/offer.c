@@ -47,6 +47,14 @@ engine_offer_lacks(const struct engine_job *j, const struct offer *o, enum task_
 	return WAIT_NONE;
 }
 
+enum wait_reason
+engine_offer_unready(const struct offer *o)
+{
+	enum wait_reason r = wait_reason_find(o->unready);
+
+	return !r || wait_reason_is_owners(r) ? r : WAIT_CHECK;
+}
+
 bool
 engine_offer_unsent(const struct offer *o, const char *task)
 {

@@ -28,15 +28,32 @@ static void
 unknown_words_are_kept(void **state)
 {
 	(void)state;
-	struct abort_cause c = abort_reason_parse("battery-low");
+	struct abort_cause c = abort_reason_parse("lab-in-use");
 	assert_int_equal(c.reason, ABORT_UNKNOWN);
-	assert_string_equal(c.word, "battery-low");
+	assert_string_equal(c.word, "lab-in-use");
 	assert_int_equal(abort_reason_find("Deadline"), ABORT_UNKNOWN);
 	assert_int_equal(abort_reason_find("deadlines"), ABORT_UNKNOWN);
 	assert_string_equal(abort_reason_name(ABORT_UNKNOWN), "");
 	c = abort_reason_parse("a-word-of-thirty-three-characters");
 	assert_int_equal(c.reason, ABORT_UNKNOWN);
 	assert_string_equal(c.word, "a-word-of-thirty-three-character");
+}
+
+static void
+owners_words_are_the_same(void **state)
+{
+	(void)state;
+	for (enum wait_reason r = WAIT_NONE; r <= WAIT_UNKNOWN; r++) {
+		enum abort_reason a = abort_reason_of_owner(r);
+		assert_int_equal(a != ABORT_NONE, wait_reason_is_owners(r));
+		if (a)
+			assert_string_equal(abort_reason_name(a), wait_reason_name(r));
+		if (a)
+			assert_true(abort_reason_passes(a));
+	}
+	assert_true(abort_reason_passes(ABORT_STOPPED));
+	assert_false(abort_reason_passes(ABORT_DEADLINE));
+	assert_false(abort_reason_passes(ABORT_UNKNOWN));
 }
 
 /* The paragraph behind these words has every reason. */
@@ -75,6 +92,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_name_leads_back),
 	    cmocka_unit_test(unknown_words_are_kept),
+	    cmocka_unit_test(owners_words_are_the_same),
 	    cmocka_unit_test(documented),
 	};
 

@@ -97,6 +97,8 @@ messages_offer_encode(struct buf *out, const struct offer *in)
 		json_add_u64(o, "time_ms", in->time_ms);
 	if (in->has_disk_free)
 		json_add_u64(o, "disk_free_bytes", in->disk_free_bytes);
+	if (*in->unready)
+		json_add_string(o, "unready", in->unready);
 	if (*in->machine)
 		json_add_string(o, "machine", in->machine);
 	return messages_finish(out, o);
@@ -167,6 +169,9 @@ read_offer(struct offer *out, struct field *o)
 	out->time_ms = field_u64(o, "time_ms", 0, JSON_INT_MAX, 0);
 	out->has_disk_free = field_has(o, "disk_free_bytes");
 	out->disk_free_bytes = field_u64(o, "disk_free_bytes", 0, JSON_INT_MAX, 0);
+	if (field_has(o, "unready"))
+		field_string(
+		    o, "unready", FIELD_NAME, out->unready, sizeof(out->unready), NULL);
 	field_hex(o, "machine", out->machine, sizeof(out->machine), "");
 }
 

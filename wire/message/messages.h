@@ -49,6 +49,7 @@ struct offer {
 	uint64_t time_ms; /* the device's clock, Unix ms; 0: not said */
 	bool has_disk_free;
 	uint64_t disk_free_bytes; /* where the device keeps its models and deltas */
+	char unready[32]; /* why its owner gives it no work now, a name; "": ready */
 	char machine[65]; /* hash that tells machines apart (FORMAT.md); "": not said */
 };
 ERR_MUST_USE enum err messages_offer_encode(struct buf *out, const struct offer *in);

@@ -21,6 +21,14 @@ static const char *const names[] = {
     [ABORT_TRAINER_FAILED] = "trainer-failed",
     [ABORT_DEADLINE] = "deadline",
     [ABORT_STOPPED] = "stopped",
+    [ABORT_ON_BATTERY] = "on-battery",
+    [ABORT_BATTERY_LOW] = "battery-low",
+    [ABORT_HOT] = "hot",
+    [ABORT_MACHINE_BUSY] = "machine-busy",
+    [ABORT_HOURS] = "hours",
+    [ABORT_CHECK] = "check",
+    [ABORT_METERED] = "metered",
+    [ABORT_DATA_CAP] = "data-cap",
     [ABORT_UNKNOWN] = "",
 };
 
@@ -34,6 +42,20 @@ enum abort_reason
 abort_reason_find(const char *name)
 {
 	return (enum abort_reason)words_find(names, ABORT_UNKNOWN, name);
+}
+
+enum abort_reason
+abort_reason_of_owner(enum wait_reason r)
+{
+	return wait_reason_is_owners(r)
+	    ? (enum abort_reason)((int)ABORT_ON_BATTERY + (int)r - (int)WAIT_ON_BATTERY)
+	    : ABORT_NONE;
+}
+
+bool
+abort_reason_passes(enum abort_reason r)
+{
+	return r >= ABORT_STOPPED && r <= ABORT_DATA_CAP;
 }
 
 struct abort_cause

@@ -1,5 +1,8 @@
 #ifndef ABORT_REASON_H
 #define ABORT_REASON_H
+#include <stdbool.h>
+
+#include "wait_reason.h"
 
 /*
  * Why a device gives a task back (FORMAT.md, "Abort"). A person reads what to do in docs/operators.md. The words stay: they travel, stand
@@ -22,6 +25,15 @@ enum abort_reason {
 	ABORT_TRAINER_FAILED,
 	ABORT_DEADLINE,
 	ABORT_STOPPED,
+	/* What the owner's rules say meanwhile, in the order of enum wait_reason. */
+	ABORT_ON_BATTERY,
+	ABORT_BATTERY_LOW,
+	ABORT_HOT,
+	ABORT_MACHINE_BUSY,
+	ABORT_HOURS,
+	ABORT_CHECK,
+	ABORT_METERED,
+	ABORT_DATA_CAP,
 	ABORT_UNKNOWN, /* a word that this version does not know: a newer device's, or a trainer's own */
 };
 
@@ -29,6 +41,10 @@ enum abort_reason {
 const char *abort_reason_name(enum abort_reason r);
 /* ABORT_NONE for "". */
 enum abort_reason abort_reason_find(const char *name);
+/* Of one that wait_reason_is_owners; else ABORT_NONE. */
+enum abort_reason abort_reason_of_owner(enum wait_reason r);
+/* The device may do the same task soon after: it was stopped, or its owner's rules kept it from it. */
+bool abort_reason_passes(enum abort_reason r);
 
 /* A reason with its word, which of ABORT_UNKNOWN is the one that came. */
 #define ABORT_WORD_MAX 33 /* with its end */

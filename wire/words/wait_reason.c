@@ -18,6 +18,14 @@ static const char *const names[] = {
     [WAIT_OLD_AGENT] = "old-agent",
     [WAIT_BUSY] = "busy",
     [WAIT_RESTARTING] = "restarting",
+    [WAIT_ON_BATTERY] = "on-battery",
+    [WAIT_BATTERY_LOW] = "battery-low",
+    [WAIT_HOT] = "hot",
+    [WAIT_MACHINE_BUSY] = "machine-busy",
+    [WAIT_HOURS] = "hours",
+    [WAIT_CHECK] = "check",
+    [WAIT_METERED] = "metered",
+    [WAIT_DATA_CAP] = "data-cap",
     [WAIT_SPOOL_FULL] = "spool-full",
     [WAIT_DISK_FULL] = "disk-full",
     [WAIT_DISK_READ_ONLY] = "disk-read-only",
@@ -40,4 +48,10 @@ enum wait_reason
 wait_reason_find(const char *name)
 {
 	return (enum wait_reason)words_find(names, WAIT_UNKNOWN, name);
+}
+
+bool
+wait_reason_is_owners(enum wait_reason r)
+{
+	return r >= WAIT_ON_BATTERY && r <= WAIT_DATA_CAP;
 }

@@ -1,5 +1,6 @@
 #ifndef WAIT_REASON_H
 #define WAIT_REASON_H
+#include <stdbool.h>
 
 /*
  * Why a device gets no task. What is wrong with the coordinator itself stands at the end of the list, and is also why it is not ready
@@ -21,6 +22,15 @@ enum wait_reason {
 	WAIT_OLD_AGENT,
 	WAIT_BUSY,
 	WAIT_RESTARTING,
+	/* Of the device's owner (docs/devices.md, When the device works): the device says so itself. */
+	WAIT_ON_BATTERY,
+	WAIT_BATTERY_LOW,
+	WAIT_HOT,
+	WAIT_MACHINE_BUSY,
+	WAIT_HOURS,
+	WAIT_CHECK,
+	WAIT_METERED,
+	WAIT_DATA_CAP,
 	WAIT_SPOOL_FULL,
 	WAIT_DISK_FULL,
 	WAIT_DISK_READ_ONLY,
@@ -37,5 +47,7 @@ enum wait_reason {
 const char *wait_reason_name(enum wait_reason r);
 /* WAIT_NONE for "". */
 enum wait_reason wait_reason_find(const char *name);
+/* Is it one of those that a device's owner has? */
+bool wait_reason_is_owners(enum wait_reason r);
 
 #endif
