@@ -184,8 +184,9 @@ sign_again(struct outbox_entry *entry, const struct key *key)
 static bool
 is_kept_here(struct rivulet *r, struct why *why)
 {
-	const struct verdict *v = handle_verdict(r);
-
+	if (!r->eligibility)
+		return false;
+	const struct verdict *v = eligibility_look_at_link(r->eligibility);
 	if (v->sending)
 		err_set(why, ERR_CLOSED, "%s: the delta waits", wait_reason_name(v->sending));
 	return v->sending != WAIT_NONE;

@@ -8,6 +8,7 @@
 #include "backoff.h"
 #include "load.h"
 
+#define LINK_EVERY_S 1.0
 #define FIRST_S 1.0 /* what the first look at the load takes */
 
 struct eligibility {
@@ -17,7 +18,7 @@ struct eligibility {
 	void *context;
 	bool looking; /* the owner's program is being asked, and its waiting asks us */
 	bool looked, asked;
-	double look_at, check_at; /* backoff_now(): not before */
+	double look_at, link_at, check_at; /* backoff_now(): not before */
 	struct link_bus bus;
 	struct heat_state heat;
 	struct load_state load;
@@ -117,6 +118,14 @@ ask_program(struct eligibility *e)
 	e->now.checked = e->check && e->check(e->context, e->now.said);
 }
 
+static void
+look_at_link(struct eligibility *e)
+{
+	if (e->rules->metered_pauses && e->rules->link == SETTINGS_LINK_AUTO)
+		link_read(&e->now.link, &e->bus, e->root);
+	e->link_at = backoff_now() + LINK_EVERY_S;
+}
+
 /* What no rule asks for is not read. */
 static void
 read_sensors(struct eligibility *e)
@@ -131,8 +140,7 @@ read_sensors(struct eligibility *e)
 		look_at_heat(e);
 	if (r->load_max)
 		look_at_load(e);
-	if (r->metered_pauses && r->link == SETTINGS_LINK_AUTO)
-		link_read(&e->now.link, &e->bus, e->root);
+	look_at_link(e);
 	if (*r->check)
 		ask_program(e);
 }
@@ -148,6 +156,19 @@ eligibility_look(struct eligibility *e)
 	e->looked = true;
 	e->look_at = backoff_now() + ELIGIBILITY_EVERY_S;
 	verdict_find(&e->verdict, e->rules, &e->now);
+	return &e->verdict;
+}
+
+const struct verdict *
+eligibility_look_at_link(struct eligibility *e)
+{
+	(void)eligibility_look(e);
+	if (!e->looking && backoff_now() >= e->link_at) {
+		look_at_link(e);
+		read_clock(&e->now);
+		quota_turn(&e->quota, today(&e->now.local));
+		verdict_find(&e->verdict, e->rules, &e->now);
+	}
 	return &e->verdict;
 }
 

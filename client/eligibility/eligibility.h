@@ -26,6 +26,8 @@ void eligibility_check_with(struct eligibility *e, eligibility_check *check, voi
 
 /* What holds now, or did when it was looked at last. Belongs to e, until the next call. */
 const struct verdict *eligibility_look(struct eligibility *e);
+/* The same before something is sent: of the link and the day's bytes it is what holds at this second. */
+const struct verdict *eligibility_look_at_link(struct eligibility *e);
 /* What the sensors said then. */
 const struct readings *eligibility_readings(const struct eligibility *e);
 

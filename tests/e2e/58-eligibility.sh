@@ -27,46 +27,30 @@ plug() {
 route() {
 	printf 'Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n%s\t00000000\t0100A8C0\t0003\t0\t0\t100\t00000000\n' "$2" >"$FLEET/$1.machine/proc/net/route"
 }
-# device NAME RULES: one whose trainer takes a second for each of 100 steps, and ends when it is told to
+# device NAME STEPS RULES: one whose trainer takes half a second for each of so many steps, ends when it is told to, and moves nothing
 device() {
 	machine "$1"
 	fleet_join "$1" "
 [eligibility]
-$2
-[data numbers]
+$3
+[data $1]
 format = external
 path = /dev/null
 examples = 100
 [trainer slow]
-exec = /bin/sh $FLEET/slow
+exec = /bin/sh $FLEET/slow $2
 grace_s = 2"
 	RIVULET_SENSORS_ROOT=$FLEET/$1.machine
 	export RIVULET_SENSORS_ROOT
 	fleet_run "$1"
 	unset RIVULET_SENSORS_ROOT
 }
-# Steps are half seconds of sleep; the file of weights goes back as it came.
-slow() {
-	cat >"$FLEET/slow" <<-'END'
-		cd "$1" || exit 1
-		steps=0 stop=
-		trap 'stop=1' TERM
-		until [ "$stop" ] || [ $steps -ge PLANNED ]; do
-			sleep 0.5
-			steps=$((steps + 1))
-		done
-		cp base.safetensors after.safetensors
-		chmod u+w after.safetensors
-		echo "{\"examples\": 10, \"steps\": $steps, \"loss\": 1}" >report.json
-	END
-	sed -i "s/PLANNED/$1/" "$FLEET/slow"
-}
 # job NAME STEPS
 job() {
 	cat >"$FLEET/$1.json" <<-END
 		{"name": "$1", "trainer": "slow",
 		 "model": {"layers": [{"type": "linear", "name": "fc1", "out": 2}], "loss": "cross_entropy"},
-		 "data": {"name": "numbers", "shape": [3], "classes": 2},
+		 "data": {"name": "$1", "shape": [3], "classes": 2},
 		 "local": {"steps": $2, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
 		 "round": {"goal": 1, "deadline_s": 3600},
 		 "stop": {"rounds": 1}}
@@ -77,33 +61,84 @@ logged() { # logged NAME PATTERN
 	grep -qE -- "$2" "$FLEET/$1.log"
 }
 listed() { # listed REASON NAME
-	fleet_admin device list --reason "$1" --json | grep -q "\"name\":\"$2\""
+	fleet_admin device list --reason "$1" | grep -q " $2 "
 }
 since() { # since SECOND LIMIT WHAT
 	CHECKS=$((CHECKS + 1))
 	[ $(($(date +%s) - $1)) -le $(($2 * TEST_SLOW)) ] || fleet_fail "$3: after $(($(date +%s) - $1)) s"
 }
+steps() { # steps JOB: of the one delta of its round, and whether that is partial work
+	curl_admin "/v1/jobs/$1/rounds/1" | pick "'%d %s' % (d['devices'][0]['steps'], d['devices'][0]['partial'])"
+}
 
 fleet_start "
-[tasks]
-retry_after = 1s"
-slow 1000
-job long 20
-device laptop "power = mains"
-within 20 logged laptop task.received || fleet_fail "on mains it does not work"
+[limits]
+retry_after = 1"
+cat >"$FLEET/slow" <<-'END'
+	cd "$2" || exit 1
+	steps=0 stop=
+	trap 'stop=1' TERM
+	until [ "$stop" ] || [ $steps -ge $1 ]; do
+		sleep 0.5
+		steps=$((steps + 1))
+	done
+	cat base.safetensors >after.safetensors
+	echo "{\"examples\": 10, \"steps\": $steps, \"loss\": 1}" >report.json
+END
+job laptop 100
+laptop=$JOB
+job away 1000
+away=$JOB
+job modem 4
+modem=$JOB
+device laptop 100 "power = mains"
+device away 1000 "power = mains"
+device modem 4 "metered = pause"
+for name in laptop away modem; do
+	within 20 logged $name task.received || fleet_fail "$name does not work"
+done
+route modem wwan0
 
-# Half a second for a step: after five seconds there is a tenth of 20, and more.
-sleep 2
+# A delta that may not go is none that is lost.
+within 10 logged modem "delta.waits .*reason=metered" || fleet_fail "the delta went over a modem"
+within 5 listed metered modem || fleet_fail "nobody is told of the modem"
+[ -n "$(ls "$FLEET/modem/outbox")" ] || fleet_fail "the delta that waits is not there"
+job_state=$(curl_admin "/v1/jobs/$modem" | pick 'd["state"]')
+[ "$job_state" = running ] || fleet_fail "the modem's job is $job_state"
+route modem eth0
+
+# Half a second for a step: in six seconds there is a tenth of 100, not of 1000.
+until [ "$(($(date +%s) - $(stat -c %Y "$FLEET/slow")))" -ge 7 ]; do sleep 0.5; done
 plug laptop 0
+plug away 0
 unplugged=$(date +%s)
-within 15 logged laptop "training.stopped reason=on-battery" || fleet_fail "it trains on battery"
-since $unplugged 15 "training was not ended in time"
+for name in laptop away; do
+	within 15 logged $name "training.stopped reason=on-battery" || fleet_fail "$name trains on battery"
+	since $unplugged 15 "training was not ended in time"
+	within 5 listed on-battery $name || fleet_fail "nobody is told that $name is on battery"
+	since $unplugged 20 "the reason was not to be seen in time"
+done
+JOB=$laptop
 job_done 10
-run 0 fleet_admin job show --json long
-[ "$(printf '%s' "$SAID" | grep -c '"partial":1')" = 1 ] || curl_admin "/v1/jobs/$JOB/rounds/1" >&2
-within 5 listed on-battery laptop || fleet_fail "nobody is told that it is on battery"
-since $unplugged 20 "the reason was not to be seen in time"
+done_steps=$(steps "$laptop")
+case $done_steps in
+[1-9][0-9]" True") ;;
+*) fleet_fail "partial work: $done_steps" ;;
+esac
+logged away "task.aborted .*reason=on-battery" || fleet_fail "too little work was not given back"
+run 0 fleet_admin job show away
+says "on-battery"
 run 0 fleet_admin device list --reason hours
 says "no devices"
+run 0 "$RIVULET" device list --help
+says "reason WORD"
+
+# Plugged in again it goes on, and what waited has gone.
+plug away 1
+within 15 logged away "ready after=on-battery" || fleet_fail "it does not come back"
+within 15 log_lines 2 "$FLEET/away.log" task.received >/dev/null || fleet_fail "it gets no task again"
+JOB=$modem
+job_done 15
+[ "$(steps "$modem")" = "4 False" ] || fleet_fail "the delta that waited: $(steps "$modem")"
 fleet_end
-echo "ok: $CHECKS checks"
+echo "ok: $CHECKS checks; on battery after $done_steps"
