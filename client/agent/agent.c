@@ -181,8 +181,7 @@ stop_training(void *agent)
 static enum err
 judge_stopped(struct agent *a, const struct trainer_in *in, struct why *why)
 {
-	uint64_t planned =
-	    training_steps(&in->work->task.recipe.local, in->train->count);
+	uint64_t planned = training_steps(&in->work->task.recipe.local, in->train->count);
 
 	if (!a->stopped || !a->out.finish.partial || a->out.finish.steps >= (planned + 9) / 10)
 		return ERR_OK;
@@ -429,8 +428,7 @@ set_check(struct agent *a, struct why *why)
 
 	if (!*s->eligibility.check)
 		return ERR_OK;
-	enum err e =
-	    a->checker.fd < 0 ? nursery_spawner(a->nursery, &a->checker, why) : ERR_OK;
+	enum err e = a->checker.fd < 0 ? nursery_spawner(a->nursery, &a->checker, why) : ERR_OK;
 	a->check = (struct owner_check){.settings = s,
 	    .home = device_home(a->r),
 	    .spawner = &a->checker,

@@ -90,8 +90,8 @@ note_verdict(struct rivulet *r)
 		events_emit(&r->events, EVENTS_INFO, "unready",
 		    EVENTS_PAIRS(EVENTS_S("reason", v->word), EVENTS_S("why", v->text)));
 	else
-		events_emit(&r->events, EVENTS_INFO, "ready",
-		    EVENTS_PAIRS(EVENTS_S("after", r->unready)));
+		events_emit(
+		    &r->events, EVENTS_INFO, "ready", EVENTS_PAIRS(EVENTS_S("after", r->unready)));
 	memcpy(r->unready, v->word, sizeof(r->unready));
 }
 

@@ -115,9 +115,8 @@ static enum err
 count(const struct download *d, uint64_t *counted, struct why *why)
 {
 	*counted = d->bytes - d->sink.at;
-	return d->r->eligibility
-	    ? eligibility_charge(d->r->eligibility, QUOTA_DOWN, *counted, why)
-	    : ERR_OK;
+	return d->r->eligibility ? eligibility_charge(d->r->eligibility, QUOTA_DOWN, *counted, why)
+				 : ERR_OK;
 }
 
 static void

@@ -49,6 +49,8 @@ int cmd_doctor_code(const struct cmd_doctor *d);
 void cmd_doctor_home_check(struct cmd_doctor *d);
 /* Each address: DNS, TCP, TLS, what the coordinator says of this device, the clocks; the mirror. */
 void cmd_doctor_net_check(struct cmd_doctor *d);
+/* The owner's rules, and what the sensors say. Needs settings. */
+void cmd_doctor_rules_check(struct cmd_doctor *d);
 /* Settings, data sets, trainers, disk space, outbox, what the agent last waited for. */
 void cmd_doctor_work_check(struct cmd_doctor *d);
 

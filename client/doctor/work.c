@@ -146,6 +146,7 @@ check_settings(struct cmd_doctor *d)
 		check_trainer(d, &d->settings->trainers[i]);
 	if (d->settings->trainer_count > 0)
 		check_confinement(d);
+	cmd_doctor_rules_check(d);
 }
 
 /* What the directory's files hold. */
@@ -290,6 +291,14 @@ meaning(const char *reason)
 	    [WAIT_SPOOL_FULL] = "the coordinator's disk has no room for deltas",
 	    [WAIT_BUSY] = "the coordinator is busy",
 	    [WAIT_RESTARTING] = "the coordinator is restarting",
+	    [WAIT_ON_BATTERY] = "[eligibility] power = mains",
+	    [WAIT_BATTERY_LOW] = "[eligibility] battery_min",
+	    [WAIT_HOT] = "[eligibility] temperature_max",
+	    [WAIT_MACHINE_BUSY] = "[eligibility] load_max: others use the processors",
+	    [WAIT_HOURS] = "[eligibility] hours",
+	    [WAIT_CHECK] = "[eligibility] check: the program says no",
+	    [WAIT_METERED] = "[eligibility] metered = pause",
+	    [WAIT_DATA_CAP] = "[eligibility] upload_per_day or download_per_day",
 	};
 	enum wait_reason r = wait_reason_find(reason);
 	return r < sizeof(means) / sizeof(*means) && means[r] ? means[r] : "";

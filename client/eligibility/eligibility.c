@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backoff.h"
 #include "load.h"
@@ -14,6 +15,7 @@
 struct eligibility {
 	const struct settings_eligibility *rules;
 	const char *root;
+	pid_t agent; /* whose processor time is no load */
 	eligibility_check *check;
 	void *context;
 	bool looking; /* the owner's program is being asked, and its waiting asks us */
@@ -44,8 +46,8 @@ read_clock(struct readings *now)
 }
 
 enum err
-eligibility_new(struct eligibility **out, const struct settings *settings, const char *home,
-    struct why *why)
+eligibility_new(
+    struct eligibility **out, const struct settings *settings, const char *home, struct why *why)
 {
 	const char *root = getenv(ELIGIBILITY_ROOT);
 
@@ -57,6 +59,7 @@ eligibility_new(struct eligibility **out, const struct settings *settings, const
 		return err_set(why, ERR_NOMEM, "no memory for the rules of [eligibility]");
 	e->rules = &settings->eligibility;
 	e->root = root ? root : "";
+	e->agent = getpid();
 	e->now.checked = true;
 	e->now.others = (double)NAN;
 	read_clock(&e->now);
@@ -76,6 +79,12 @@ eligibility_free(struct eligibility *e)
 }
 
 void
+eligibility_of(struct eligibility *e, pid_t agent)
+{
+	e->agent = agent;
+}
+
+void
 eligibility_check_with(struct eligibility *e, eligibility_check *check, void *context)
 {
 	e->check = check;
@@ -89,10 +98,10 @@ look_at_load(struct eligibility *e)
 	struct load_sample sample;
 
 	if (!e->sampled) {
-		e->sampled = load_read(&e->sample, e->root);
+		e->sampled = load_read(&e->sample, e->agent, e->root);
 		(void)backoff_sleep(FIRST_S, NULL, NULL);
 	}
-	if (!e->sampled || !load_read(&sample, e->root))
+	if (!e->sampled || !load_read(&sample, e->agent, e->root))
 		return;
 	e->now.others = load_others(&e->sample, &sample);
 	e->now.busy = load_step(&e->load, e->now.others, (double)e->rules->load_max);
@@ -103,8 +112,8 @@ static void
 look_at_heat(struct eligibility *e)
 {
 	heat_read(&e->now.heat, e->root);
-	e->now.hot = heat_step(
-	    &e->heat, e->now.heat.celsius, e->rules->temperature_max, backoff_now());
+	e->now.hot =
+	    heat_step(&e->heat, e->now.heat.celsius, e->rules->temperature_max, backoff_now());
 }
 
 static void
@@ -179,8 +188,7 @@ eligibility_readings(const struct eligibility *e)
 }
 
 enum err
-eligibility_charge(
-    struct eligibility *e, enum quota_way way, uint64_t bytes, struct why *why)
+eligibility_charge(struct eligibility *e, enum quota_way way, uint64_t bytes, struct why *why)
 {
 	read_clock(&e->now);
 	quota_turn(&e->quota, today(&e->now.local));

@@ -18,9 +18,11 @@ struct eligibility;
 typedef bool eligibility_check(void *context, char said[VERDICT_TEXT_MAX]);
 
 /* *out is NULL, and nothing costs anything, where the settings limit nothing. settings and home must outlive it. */
-ERR_MUST_USE enum err eligibility_new(struct eligibility **out, const struct settings *settings,
-    const char *home, struct why *why);
+ERR_MUST_USE enum err eligibility_new(
+    struct eligibility **out, const struct settings *settings, const char *home, struct why *why);
 void eligibility_free(struct eligibility *e);
+/* It is another process that trains: its processor time is no load, and not that of this one. */
+void eligibility_of(struct eligibility *e, pid_t agent);
 /* Until it is known who asks the owner's program, the answer is no. */
 void eligibility_check_with(struct eligibility *e, eligibility_check *check, void *context);
 

@@ -42,8 +42,7 @@ find_all(const struct link_bus *b, struct functions *f)
 	    find(b, "sd_bus_set_address", &f->set_address) &&
 	    find(b, "sd_bus_set_bus_client", &f->set_client) &&
 	    find(b, "sd_bus_set_method_call_timeout", &f->set_timeout) &&
-	    find(b, "sd_bus_start", &f->start) &&
-	    find(b, "sd_bus_get_property_trivial", &f->get) &&
+	    find(b, "sd_bus_start", &f->start) && find(b, "sd_bus_get_property_trivial", &f->get) &&
 	    find(b, "sd_bus_flush_close_unref", &f->unref);
 }
 

@@ -11,10 +11,11 @@
 
 /* "cpu USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL ...". What a hypervisor took away is nobody's here. */
 bool
-load_read(struct load_sample *out, const char *root)
+load_read(struct load_sample *out, pid_t own, const char *root)
 {
 	const struct sysfs_at at = {root, "/proc"};
-	double user, nice, system, idle, wait, irq = 0, soft = 0, hertz = (double)sysconf(_SC_CLK_TCK);
+	double user, nice, system, idle, wait, irq = 0, soft = 0,
+					       hertz = (double)sysconf(_SC_CLK_TCK);
 	char line[256];
 
 	if (!sysfs_line(&at, "stat", line, sizeof(line)) ||
@@ -23,7 +24,7 @@ load_read(struct load_sample *out, const char *root)
 		return false;
 	out->busy = (user + nice + system + irq + soft) / hertz;
 	out->total = out->busy + (idle + wait) / hertz;
-	out->own = tree_seconds(getpid());
+	out->own = tree_seconds(own);
 	return true;
 }
 

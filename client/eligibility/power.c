@@ -53,8 +53,7 @@ gives_power(const struct sysfs_at *supply)
 	char *class = full ? strstr(full, "/power_supply/") : NULL;
 	if (class) {
 		snprintf(p.parent, sizeof(p.parent), "%.*s", (int)(class - full + 1), full);
-		sysfs_each(
-		    &(struct sysfs_at){supply->root, PORTS}, look_at_port, &p);
+		sysfs_each(&(struct sysfs_at){supply->root, PORTS}, look_at_port, &p);
 	}
 	free(full);
 	return p.source && !p.sink;

@@ -23,8 +23,7 @@ object(struct verdict *v, enum wait_reason reason, const char *fmt, ...)
 }
 
 static void
-judge_power(
-    struct verdict *v, const struct settings_eligibility *rules, const struct power *power)
+judge_power(struct verdict *v, const struct settings_eligibility *rules, const struct power *power)
 {
 	if (!power->battery)
 		return;
@@ -70,8 +69,7 @@ judge_quota(struct verdict *v, const struct quota *q)
 		v->sending = WAIT_DATA_CAP;
 	if (quota_over(q, QUOTA_UP))
 		object(v, WAIT_DATA_CAP, "%llu of %llu bytes went up today",
-		    (unsigned long long)q->used[QUOTA_UP],
-		    (unsigned long long)q->most[QUOTA_UP]);
+		    (unsigned long long)q->used[QUOTA_UP], (unsigned long long)q->most[QUOTA_UP]);
 	else if (quota_over(q, QUOTA_DOWN))
 		object(v, WAIT_DATA_CAP, "%llu of %llu bytes came down today",
 		    (unsigned long long)q->used[QUOTA_DOWN],
@@ -90,8 +88,9 @@ verdict_find(
 		object(out, WAIT_HOT, "%s: %.0f degrees, temperature_max is %.0f", now->heat.name,
 		    now->heat.celsius, rules->temperature_max);
 	if (now->busy)
-		object(out, WAIT_MACHINE_BUSY, "others use %.0f %% of the processors, load_max is %llu",
-		    now->others, (unsigned long long)rules->load_max);
+		object(out, WAIT_MACHINE_BUSY,
+		    "others use %.0f %% of the processors, load_max is %llu", now->others,
+		    (unsigned long long)rules->load_max);
 	if (!now->checked)
 		judge_check(out, now->said);
 	out->training = out->reason;

@@ -39,8 +39,8 @@ static const char *const variables[] = {"PATH", "LD_LIBRARY_PATH", "LANG", "LANG
 
 /* Entries of a home that are the agent's; files whose names begin with "key." are, too. */
 static const char *const own[] = {"cert.pem", "ca.pem", "device.json", "signer.pem",
-    "identity.next", "rotate", "rotate.failed", "last", "lock", "transferred", "rivulet.conf", "models", "outbox",
-    "local", "residual", "variates", "work", "examples", CACHES};
+    "identity.next", "rotate", "rotate.failed", "last", "lock", "transferred", "rivulet.conf",
+    "models", "outbox", "local", "residual", "variates", "work", "examples", CACHES};
 
 /* --- paths */
 

@@ -86,8 +86,7 @@ mark(struct hours *h, struct days days, struct span span)
 {
 	for (unsigned d = 0; d < days.count; d++)
 		for (unsigned m = 0; m < span.minutes; m++) {
-			unsigned at =
-			    ((days.first + d) * HOURS_DAY + span.begin + m) % HOURS_WEEK;
+			unsigned at = ((days.first + d) * HOURS_DAY + span.begin + m) % HOURS_WEEK;
 			h->minutes[at / 8] |= (uint8_t)(1u << at % 8);
 		}
 }

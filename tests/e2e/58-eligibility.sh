@@ -133,6 +133,14 @@ says "no devices"
 run 0 "$RIVULET" device list --help
 says "reason WORD"
 
+doctor() { # doctor NAME: what the sensors say, beside the agent
+	SAID=$(RIVULET_SENSORS_ROOT=$FLEET/$1.machine "$RIVULET" doctor --offline --home "$FLEET/$1")
+}
+doctor away
+says "^ok *power *battery \(BAT0\), charge 80 %" "^note *eligibility *the device rests now: on-battery: BAT0 discharges"
+doctor modem
+says "^ok *link *eth0: not metered, by its kind" "^ok *eligibility *by its owner's rules the device may work now"
+
 # Plugged in again it goes on, and what waited has gone.
 plug away 1
 within 15 logged away "ready after=on-battery" || fleet_fail "it does not come back"

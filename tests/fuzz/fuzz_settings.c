@@ -26,6 +26,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		return 0;
 	require(s->url_count <= SETTINGS_URLS_MAX && s->data_count <= SETTINGS_DATA_MAX);
 	require(s->trainer_count <= SETTINGS_TRAINERS_MAX);
+	require(s->eligibility.battery_min <= 100 && s->eligibility.load_max <= 100);
+	require(!s->eligibility.hours.given || settings_has_rules(s));
 	for (size_t i = 0; i < s->data_count; i++)
 		check_data(s, &s->data[i]);
 	for (size_t i = 0; i < s->trainer_count; i++)

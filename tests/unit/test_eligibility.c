@@ -60,8 +60,7 @@ own_time_is_no_load(void **state)
 	/* Four processors for ten seconds, all of them ours; half of them ours; ours and another's one. */
 	assert_true(load_others(&before, &(struct load_sample){140, 1040, 47}) < 1e-9);
 	assert_true(load_others(&before, &(struct load_sample){120, 1040, 27}) < 1e-9);
-	assert_true(
-	    fabs(load_others(&before, &(struct load_sample){140, 1040, 37}) - 25) < 1e-9);
+	assert_true(fabs(load_others(&before, &(struct load_sample){140, 1040, 37}) - 25) < 1e-9);
 	/* Ticks are rounded: a little more than all. */
 	assert_true(load_others(&before, &(struct load_sample){140, 1040, 47.2}) < 1e-9);
 	/* What ended took its time along. */
@@ -144,13 +143,13 @@ busy_of_proc_stat(void **state)
 	double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
 
 	(void)state;
-	assert_false(load_read(&a, root));
+	assert_false(load_read(&a, getpid(), root));
 	put("/proc/stat", "cpu  100 20 30 4000 50 6 7 800 9 0\ncpu0 1 2 3\n");
-	assert_true(load_read(&a, root));
+	assert_true(load_read(&a, getpid(), root));
 	assert_true(fabs(a.busy - 163 * tick) < 1e-9);
 	assert_true(fabs(a.total - 4213 * tick) < 1e-9); /* a hypervisor's share is nobody's */
 	put("/proc/stat", "cpu  1 2 3\n");
-	assert_false(load_read(&a, root));
+	assert_false(load_read(&a, getpid(), root));
 }
 
 /* --- heat */

@@ -81,6 +81,12 @@ static const struct bad_row rows[] = {
 	"time_ms: must be a whole number from 0 to 9007199254740991"},
     {offer, "{\"protocol\":1,\"disk_free_bytes\":\"1\"}",
 	"disk_free_bytes: must be a whole number from 0 to 9007199254740991"},
+    {offer, "{\"protocol\":1,\"unready\":\"two words\"}",
+	"unready: must be letters, digits, '_', '.' and '-'"},
+    {offer, "{\"protocol\":1,\"unready\":\"a-name-of-more-than-thirty-one-bytes\"}",
+	"unready: longer than 31 bytes"},
+    {offer, "{\"protocol\":1,\"unready\":\"\"}",
+	"unready: must be letters, digits, '_', '.' and '-'"},
     {offer, "{\"protocol\":1,\"machine\":\"" HEX32 "\"}",
 	"machine: must be 64 lower-case hex digits"},
     {offer, "{\"protocol\":1,\"memory_bytes\":-1}",
@@ -290,6 +296,7 @@ fill_offer(struct offer *in)
 	in->unsent_count = 1;
 	in->has_disk_free = true;
 	in->disk_free_bytes = 7;
+	strcpy(in->unready, "on-battery");
 	strcpy(in->machine, HEX64);
 }
 
@@ -330,6 +337,7 @@ test_offer(void **state)
 	assert_int_equal(out.unsent_count, 1);
 	assert_memory_equal(out.unsent[0], HEX64, 32);
 	assert_true(out.has_disk_free && out.disk_free_bytes == 7);
+	assert_string_equal(out.unready, "on-battery");
 	assert_string_equal(out.machine, HEX64);
 	messages_offer_deinit(&out);
 	assert_int_equal(out.data_count, 0);
@@ -356,6 +364,7 @@ test_offer_unsaid(void **state)
 		assert_int_equal(messages_offer_encode(&b, &o), ERR_OK);
 		assert_true((strstr(buf_str(&b), "disk_free_bytes") != NULL) == (full == 1));
 		assert_null(strstr(buf_str(&b), "machine"));
+		assert_null(strstr(buf_str(&b), "unready"));
 		assert_null(strstr(buf_str(&b), "time_ms"));
 		messages_offer_deinit(&o);
 		buf_deinit(&b);
@@ -708,11 +717,11 @@ test_abort(void **state)
 	assert_int_equal(messages_abort_decode(&out, b.data, b.len, NULL), ERR_OK);
 	assert_int_equal(strlen(out.log), sizeof(out.log) - 1);
 	/* A newer device's word goes on as it came. */
-	in.cause = abort_reason_parse("battery-low");
+	in.cause = abort_reason_parse("lab-in-use");
 	buf_reset(&b);
 	assert_int_equal(messages_abort_encode(&b, &in), ERR_OK);
 	assert_int_equal(messages_abort_decode(&out, b.data, b.len, NULL), ERR_OK);
-	assert_string_equal(out.cause.word, "battery-low");
+	assert_string_equal(out.cause.word, "lab-in-use");
 	assert_int_equal(out.cause.reason, ABORT_UNKNOWN);
 	buf_deinit(&b);
 }

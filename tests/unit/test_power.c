@@ -28,9 +28,11 @@ struct machine {
 
 #define AC(on) "platform/ACPI0003:00/power_supply/AC type=Mains,online=" on
 #define BAT(state, capacity) \
-	"platform/PNP0C0A:00/power_supply/BAT0 type=Battery,present=1,status=" state ",capacity=" capacity
+	"platform/PNP0C0A:00/power_supply/BAT0 type=Battery,present=1,status=" state \
+	",capacity=" capacity
 #define USBC(on) \
-	"platform/USBC000:00/power_supply/ucsi-source-psy-USBC000:001 type=USB,scope=System,online=" on
+	"platform/USBC000:00/power_supply/ucsi-source-psy-USBC000:001 " \
+	"type=USB,scope=System,online=" on
 #define PORT(role) "platform/USBC000:00/typec/port0 data_role=[host] device,power_role=" role
 
 static const struct machine machines[] = {
@@ -41,17 +43,18 @@ static const struct machine machines[] = {
     {"laptop on battery", {AC("0"), BAT("Discharging", "63")}, true, 63, "BAT0"},
     /* BOINC#6468: the plug is not seen, and there is no battery either. */
     {"laptop without a battery in it",
-	{AC("0"), "platform/PNP0C0A:00/power_supply/BAT0 type=Battery,present=0,status=Unknown"}, false,
-	-1, ""},
+	{AC("0"), "platform/PNP0C0A:00/power_supply/BAT0 type=Battery,present=0,status=Unknown"},
+	false, -1, ""},
     {"laptop that discharges on a weak plug", {AC("1"), BAT("Discharging", "41")}, false, 41, "AC"},
     {"laptop at its charging limit", {AC("0"), BAT("Not charging", "80")}, false, 80, ""},
     {"laptop with two batteries",
 	{AC("0"), BAT("Unknown", "90"),
-	    "platform/PNP0C0A:01/power_supply/BAT1 type=Battery,present=1,status=Discharging,capacity=10"},
+	    "platform/PNP0C0A:01/power_supply/BAT1 "
+	    "type=Battery,present=1,status=Discharging,capacity=10"},
 	true, 50, "BAT1"},
     /* laptop-mode-tools#191: no Mains, only USB-C. */
-    {"laptop charged by USB-C", {USBC("1"), PORT("source [sink]"), BAT("Charging", "20")}, false, 20,
-	"ucsi-source-psy-USBC000:001"},
+    {"laptop charged by USB-C", {USBC("1"), PORT("source [sink]"), BAT("Charging", "20")}, false,
+	20, "ucsi-source-psy-USBC000:001"},
     {"laptop that charges a telephone by USB-C",
 	{AC("0"), USBC("1"), PORT("[source] sink"), BAT("Discharging", "70")}, true, 70, "BAT0"},
     {"laptop with an empty USB-C port",
@@ -61,7 +64,8 @@ static const struct machine machines[] = {
 	    "platform/USBC000:00/typec/port1 power_role=source [sink]", BAT("Charging", "70")},
 	false, 70, "ucsi-source-psy-USBC000:001"},
     {"old laptop whose USB says nothing of roles",
-	{"platform/charger/power_supply/usb type=USB,online=1", BAT("Charging", "55")}, false, 55, "usb"},
+	{"platform/charger/power_supply/usb type=USB,online=1", BAT("Charging", "55")}, false, 55,
+	"usb"},
     /* TLP#768 */
     {"desktop with a mouse",
 	{"usb1/0003:046D:4082/power_supply/hidpp_battery_0 "
@@ -73,16 +77,20 @@ static const struct machine machines[] = {
 	    "type=Battery,present=1,scope=Device,status=Discharging,capacity=5"},
 	false, 63, "AC"},
     {"server with a UPS on mains",
-	{"usb1/0003:051D:0002/power_supply/ups type=UPS,online=1,present=1,status=Full,capacity=100"},
+	{"usb1/0003:051D:0002/power_supply/ups "
+	 "type=UPS,online=1,present=1,status=Full,capacity=100"},
 	false, -1, "ups"},
     {"server whose UPS has no mains",
-	{"usb1/0003:051D:0002/power_supply/ups type=UPS,online=0,present=1,status=Discharging,capacity=77"},
+	{"usb1/0003:051D:0002/power_supply/ups "
+	 "type=UPS,online=0,present=1,status=Discharging,capacity=77"},
 	true, 77, "ups"},
-    {"Raspberry Pi", {"platform/soc/power_supply/rpi-poe type=Mains,online=1"}, false, -1, "rpi-poe"},
+    {"Raspberry Pi", {"platform/soc/power_supply/rpi-poe type=Mains,online=1"}, false, -1,
+	"rpi-poe"},
     {"Raspberry Pi with a battery hat",
-	{"i2c-1/1-0036/power_supply/max17040 type=Battery,online=1,status=Discharging,capacity=88"}, true,
-	88, "max17040"},
-    {"Jetson", {"platform/bus@0/power_supply/ucsi-source-psy-1-0008 type=USB,online=0"}, false, -1, ""},
+	{"i2c-1/1-0036/power_supply/max17040 type=Battery,online=1,status=Discharging,capacity=88"},
+	true, 88, "max17040"},
+    {"Jetson", {"platform/bus@0/power_supply/ucsi-source-psy-1-0008 type=USB,online=0"}, false, -1,
+	""},
     {"telephone on its charger",
 	{"i2c-3/3-0010/power_supply/battery type=Battery,present=1,status=Charging,capacity=34",
 	    "i2c-3/3-0010/power_supply/bms type=BMS,capacity=34",

@@ -170,8 +170,7 @@ read_offer(struct offer *out, struct field *o)
 	out->has_disk_free = field_has(o, "disk_free_bytes");
 	out->disk_free_bytes = field_u64(o, "disk_free_bytes", 0, JSON_INT_MAX, 0);
 	if (field_has(o, "unready"))
-		field_string(
-		    o, "unready", FIELD_NAME, out->unready, sizeof(out->unready), NULL);
+		field_string(o, "unready", FIELD_NAME, out->unready, sizeof(out->unready), NULL);
 	field_hex(o, "machine", out->machine, sizeof(out->machine), "");
 }
 
