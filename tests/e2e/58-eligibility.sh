@@ -45,7 +45,7 @@ grace_s = 2"
 	fleet_run "$1"
 	unset RIVULET_SENSORS_ROOT
 }
-# job NAME STEPS
+# job NAME STEPS [ROUNDS]
 job() {
 	cat >"$FLEET/$1.json" <<-END
 		{"name": "$1", "trainer": "slow",
@@ -53,7 +53,7 @@ job() {
 		 "data": {"name": "$1", "shape": [3], "classes": 2},
 		 "local": {"steps": $2, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
 		 "round": {"goal": 1, "deadline_s": 3600},
-		 "stop": {"rounds": 1}}
+		 "stop": {"rounds": ${3:-1}}}
 	END
 	job_submit "$FLEET/$1.json"
 }
@@ -91,9 +91,13 @@ job away 1000
 away=$JOB
 job modem 4
 modem=$JOB
+job capped 1 10
+capped=$JOB
 device laptop 100 "power = mains"
 device away 1000 "power = mains"
 device modem 4 "metered = pause"
+device capped 1 "download_per_day = 1K"
+capped_pid=$AGENT_PID
 for name in laptop away modem; do
 	within 20 logged $name task.received || fleet_fail "$name does not work"
 done
@@ -106,6 +110,20 @@ within 5 listed metered modem || fleet_fail "nobody is told of the modem"
 job_state=$(curl_admin "/v1/jobs/$modem" | pick 'd["state"]')
 [ "$job_state" = running ] || fleet_fail "the modem's job is $job_state"
 route modem eth0
+
+# Four models are more than a day has bytes for, and a new start of the agent makes no new day; midnight does.
+within 20 listed data-cap capped || fleet_fail "a day has no end of bytes"
+used=$(cat "$FLEET/capped/transferred")
+rounds=$(curl_admin "/v1/jobs/$capped" | pick 'd["round"]')
+fleet_kill TERM $capped_pid
+RIVULET_SENSORS_ROOT=$FLEET/capped.machine fleet_run capped
+within 10 log_lines 2 "$FLEET/capped.log" "unready reason=data-cap" >/dev/null || fleet_fail "a new start makes a new day"
+[ "$(cat "$FLEET/capped/transferred")" = "$used" ] || fleet_fail "the day's bytes: $used, then $(cat "$FLEET/capped/transferred")"
+fleet_kill TERM $AGENT_PID
+sed -i 's/^[0-9]*/20200101/' "$FLEET/capped/transferred"
+RIVULET_SENSORS_ROOT=$FLEET/capped.machine fleet_run capped
+went_on() { [ "$(curl_admin "/v1/jobs/$capped" | pick 'd["round"]')" -gt "$rounds" ]; }
+within 10 went_on || fleet_fail "the next day is like the last: $used"
 
 # Half a second for a step: in six seconds there is a tenth of 100, not of 1000.
 until [ "$(($(date +%s) - $(stat -c %Y "$FLEET/slow")))" -ge 7 ]; do sleep 0.5; done
