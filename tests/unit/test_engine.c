@@ -408,6 +408,39 @@ unsent_deltas(void **state)
 	assert_string_equal(second.task, first.task);
 }
 
+/* Its owner's rules say no for a while: it is told so in its own word, job or no job, and goes on with the task that it gave back. */
+static void
+who_is_unready_gets_no_task(void **state)
+{
+	struct coordinator *c = *state;
+	struct offer whole = c->offer;
+	struct task t, again;
+	uint8_t id[16];
+
+	strcpy(c->offer.unready, "on-battery");
+	expect(c, 1, "on-battery");
+	submit(c, plain, id);
+	expect(c, 1, "on-battery");
+	strcpy(c->offer.unready, "lab-in-use");
+	expect(c, 2, "lab-in-use");
+	/* One that has a meaning of the coordinator's is none of an owner. */
+	strcpy(c->offer.unready, "no-job");
+	expect(c, 3, "no-job");
+	assert_int_equal(job_number(c, id, "invited"), 0);
+	c->offer = whole;
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_int_equal(engine_abort(c->s.engine, device_id(1), t.task,
+			     abort_reason_parse("machine-busy"), NULL),
+	    ERR_OK);
+	assert_int_equal(job_number(c, id, "invited"), 0);
+	assert_string_equal(ask(c, 1, &again), "");
+	assert_string_equal(again.task, t.task);
+	c->offer.protocol = 0;
+	strcpy(c->offer.unready, "hours");
+	expect(c, 4, "old-agent");
+	c->offer = whole;
+}
+
 /* A program that was ended gives back its task and, started again, gets it again; its place may be another's by then. */
 static void
 who_was_stopped_may_ask_again(void **state)
@@ -991,6 +1024,7 @@ main(void)
 	    WITH(a_choice_of_codecs),
 	    WITH(unsent_deltas),
 	    WITH(places_and_aborts),
+	    WITH(who_is_unready_gets_no_task),
 	    WITH(who_was_stopped_may_ask_again),
 	    WITH(commands),
 	    WITH(priorities),
