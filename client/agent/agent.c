@@ -35,6 +35,7 @@ struct agent {
 	struct owner_check check;
 	struct spawner checker; /* of its own: a trainer may be at work */
 	struct trainer_out out; /* of the task in hand */
+	char resting[VERDICT_WORD_MAX]; /* why, as it was told last; "": it works */
 	enum wait_reason stopped; /* why its training was ended by the owner's rules */
 	uint64_t done; /* deltas that were taken */
 };
@@ -177,19 +178,6 @@ stop_training(void *agent)
 	return a->stopped || device_cancelled(a->r);
 }
 
-/* What the owner's rules ended is of use from a tenth of the planned work on. */
-static enum err
-judge_stopped(struct agent *a, const struct trainer_in *in, struct why *why)
-{
-	uint64_t planned = training_steps(&in->work->task.recipe.local, in->train->count);
-
-	if (!a->stopped || !a->out.finish.partial || a->out.finish.steps >= (planned + 9) / 10)
-		return ERR_OK;
-	a->out.abort = abort_reason_of_owner(a->stopped);
-	return err_set(why, ERR_CLOSED, "stopped after %llu of %llu steps",
-	    (unsigned long long)a->out.finish.steps, (unsigned long long)planned);
-}
-
 static enum err
 train(struct agent *a, struct why *why)
 {
@@ -221,7 +209,11 @@ train(struct agent *a, struct why *why)
 	in.examples_id = stock_examples(item, &recipe->data);
 	a->stopped = WAIT_NONE;
 	e = run_trainer(a, &in, why);
-	return e || w->task.kind != TASK_TRAIN ? e : judge_stopped(a, &in, why);
+	if (!e && a->stopped && trainer_too_little(&in, &a->out.finish, why)) {
+		a->out.abort = abort_reason_of_owner(a->stopped);
+		e = ERR_CLOSED;
+	}
+	return e;
 }
 
 /* Why a delta could not be made. */
@@ -328,6 +320,21 @@ reload_wanted(const struct agent *a)
 	return a->options->reload && *a->options->reload;
 }
 
+/* What the service manager shows of a device that waits. */
+static void
+tell_rest(struct agent *a)
+{
+	const char *word = device_unready(a->r);
+	char line[64] = "waiting for work";
+
+	if (strcmp(word, a->resting) == 0)
+		return;
+	if (*word)
+		snprintf(line, sizeof(line), "resting: %s", word);
+	snprintf(a->resting, sizeof(a->resting), "%s", word);
+	tell_status(a, line);
+}
+
 /* Asked while the device waits. */
 static bool
 interrupt(void *agent)
@@ -335,6 +342,7 @@ interrupt(void *agent)
 	struct agent *a = agent;
 
 	companions_tend(&a->companions);
+	tell_rest(a);
 	return reload_wanted(a);
 }
 
@@ -347,6 +355,7 @@ one_task(struct agent *a)
 	int rc = RIVULET_TIMEOUT;
 
 	tell_status(a, "waiting for work");
+	a->resting[0] = '\0';
 	while (rc == RIVULET_TIMEOUT) {
 		if (reload_wanted(a))
 			return rc;

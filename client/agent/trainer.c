@@ -1,5 +1,7 @@
 #include "trainer.h"
 
+#include "training.h"
+
 /* The first that fits does the job: an owner's [trainer builtin] stands before the one that is built in. */
 static const struct trainer trainers[] = {
     {"external", trainer_external_fits, trainer_external_run},
@@ -21,4 +23,17 @@ trainer_out_deinit(struct trainer_out *out)
 	counts_free(out->counts);
 	out->counts = NULL;
 	out->report.counts = NULL;
+}
+
+bool
+trainer_too_little(const struct trainer_in *in, const struct finish *finish, struct why *why)
+{
+	const struct task *task = &in->work->task;
+	uint64_t planned = training_steps(&task->recipe.local, in->train->count);
+
+	if (task->kind != TASK_TRAIN || !finish->partial || finish->steps >= (planned + 9) / 10)
+		return false;
+	err_set(why, ERR_CLOSED, "stopped after %llu of %llu steps",
+	    (unsigned long long)finish->steps, (unsigned long long)planned);
+	return true;
 }

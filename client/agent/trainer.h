@@ -53,6 +53,10 @@ struct trainer {
 /* Frees what hangs in it. */
 void trainer_out_deinit(struct trainer_out *out);
 
+/* Is what a task that trains was broken off with too little to be of use, less than a tenth of the steps that the job plans? Then `why`
+ * says how much it is. */
+bool trainer_too_little(const struct trainer_in *in, const struct finish *finish, struct why *why);
+
 /* The one for the recipe; NULL if there is none here. */
 const struct trainer *trainer_find(const struct settings *settings, const struct recipe *recipe);
 

@@ -65,6 +65,12 @@ device_stops(struct rivulet *r, struct why *why)
 	return v->training;
 }
 
+const char *
+device_unready(const struct rivulet *r)
+{
+	return r->unready;
+}
+
 bool
 device_rest(struct rivulet *r)
 {

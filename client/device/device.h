@@ -30,6 +30,8 @@ bool device_cancelled(void *context);
 void device_check_with(struct rivulet *r, eligibility_check *check, void *context);
 /* Which of the owner's rules ends training now; WAIT_NONE: none. Of the result, `why` takes a sentence. */
 enum wait_reason device_stops(struct rivulet *r, struct why *why);
+/* What the coordinator was told of the owner's rules: the word of the one that says no, or "". */
+const char *device_unready(const struct rivulet *r);
 /* Blocks after a task that came to nothing, longer each time, until a delta is taken. False: cancelled. */
 bool device_rest(struct rivulet *r);
 
