@@ -113,7 +113,7 @@ draw_model(const struct services *s, const struct engine_job *j, uint8_t id[32],
 	return e;
 }
 
-/* Checks that an init model is the one the layers describe. */
+/* Checks that an init model is the one the layers describe, and takes from them what a report may claim. */
 static enum err
 check_layers(const struct services *s, struct engine_work *w, const struct tensor_table *table,
     struct why *why)
@@ -126,6 +126,8 @@ check_layers(const struct services *s, struct engine_work *w, const struct tenso
 		    why, ERR_INVALID, "the model does not have the tensors of model.layers");
 	if (!e && w->spec.recipe.evaluate_by == EVALUATE_COORDINATOR)
 		w->evaluation = EVALSET_BATCH * net_work(net);
+	if (!e)
+		w->spec.recipe.figures.outputs = net_outputs(net);
 	net_free(net);
 	return e;
 }

@@ -26,7 +26,7 @@ static const struct figure_set numbers = {.regression = true};
 static enum err
 read(struct counts **out, const struct figure_set *set, const char *text, struct why *why)
 {
-	return messages_report_counts(out, set, set == &numbers ? 0 : 2, text, strlen(text), why);
+	return messages_report_counts(out, set, set->regression ? 0 : 2, text, strlen(text), why);
 }
 
 static void
@@ -153,6 +153,30 @@ sums_that_cannot_be(void **state)
 			fail_msg("%s", bad[i]);
 }
 
+/* Of five examples with two outputs each; where nobody knows the outputs, of any number up to a bound. */
+static void
+more_than_outputs(void **state)
+{
+	const struct figure_set two = {.regression = true, .outputs = 2};
+	struct counts *c;
+	struct why why;
+
+	(void)state;
+	assert_int_equal(read(&c, &two, REGRESSION("10", "2.5", "1.5", "-3", "4"), &why), ERR_OK);
+	counts_free(c);
+	assert_int_equal(
+	    read(&c, &two, REGRESSION("15", "2.5", "1.5", "-3", "4"), &why), ERR_INVALID);
+	assert_non_null(strstr(why.text, "times 2 outputs"));
+	assert_int_equal(
+	    read(&c, &numbers, REGRESSION("5242880", "2.5", "1.5", "-3", "4"), &why), ERR_OK);
+	counts_free(c);
+	assert_int_equal(
+	    read(&c, &numbers, REGRESSION("5242885", "2.5", "1.5", "-3", "4"), &why), ERR_INVALID);
+	assert_int_equal(
+	    read(&c, &numbers, REGRESSION("9007199254740990", "2", "1", "-3", "4"), &why),
+	    ERR_INVALID);
+}
+
 /* Counts that take as many bytes as any of so many examples can: each number of the most digits, or as many as there are. */
 static void
 fill(struct counts *c, uint64_t examples)
@@ -216,6 +240,7 @@ main(void)
 	    cmocka_unit_test(adding),
 	    cmocka_unit_test(what_cannot_be),
 	    cmocka_unit_test(sums_that_cannot_be),
+	    cmocka_unit_test(more_than_outputs),
 	    cmocka_unit_test(the_longest),
 	};
 

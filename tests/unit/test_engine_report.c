@@ -102,6 +102,40 @@ counted_anew(void **state)
 	assert_int_equal(r.tasks_total, 0);
 }
 
+/* What a device may claim to have counted: the numbers that the job's model predicts, before and after a restart. */
+static void
+outputs_of_layers(void **state)
+{
+	static const char numbers[] =
+	    "{\"name\":\"numbers\",\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\","
+	    "\"out\":3}],"
+	    "\"loss\":\"mse\"},\"data\":{\"name\":\"d\",\"shape\":[4],\"validation\":0.1},"
+	    "\"local\":{\"steps\":1,"
+	    "\"batch\":10,"
+	    "\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}},\"evaluate\":{\"by\":\"devices\","
+	    "\"figures\":[\"regression\"]},\"round\":{\"goal\":1}}";
+	struct coordinator *c = *state;
+	struct engine_claim claim;
+	struct task t;
+	uint8_t id[16];
+
+	strcpy(c->offer.features[c->offer.feature_count++], "figures");
+	submit(c, numbers, id);
+	for (int again = 0; again < 2; again++) {
+		assert_string_equal(ask(c, 1, &t), "");
+		struct manifest m = manifest_for(&t, 1);
+		m.elements = 15;
+		m.payload_bytes = 60;
+		assert_int_equal(
+		    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why),
+		    PROBLEM_NONE);
+		assert_true(claim.figures.regression);
+		assert_int_equal(claim.figures.outputs, 3);
+		coordinator_stop(c);
+		coordinator_start(c);
+	}
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
 
 int
@@ -111,6 +145,7 @@ main(void)
 	    WITH(long_lists),
 	    WITH(counted),
 	    WITH(counted_anew),
+	    WITH(outputs_of_layers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

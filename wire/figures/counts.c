@@ -156,10 +156,15 @@ static enum err
 check_regression(const struct counts *c, uint64_t examples, struct why *why)
 {
 	const struct counts_regression *r = &c->regression;
+	uint64_t outputs = c->wanted.outputs > 0 ? c->wanted.outputs : FIGURE_SET_OUTPUTS_MAX;
 
 	if (examples == 0 ? r->values != 0 : r->values == 0 || r->values % examples != 0)
 		return err_set(why, ERR_INVALID,
 		    "evaluate.regression.values is no multiple of evaluate.examples");
+	if (examples > 0 && r->values / examples > outputs)
+		return err_set(why, ERR_INVALID,
+		    "evaluate.regression.values is more than evaluate.examples times %llu outputs",
+		    (unsigned long long)outputs);
 	if (r->absolute < 0 || !is_sum(r->absolute, r->squares, r->values) ||
 	    !is_sum(r->sum, r->sum_squares, r->values))
 		return err_set(why, ERR_INVALID,

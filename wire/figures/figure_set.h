@@ -8,6 +8,8 @@
  */
 #define FIGURE_SET_TOPS_MAX 4
 #define FIGURE_SET_TOP_MAX 100 /* the largest k of "topK" */
+/* The most numbers of an example that are believed where nobody knows the model's outputs: those of a job without layers. */
+#define FIGURE_SET_OUTPUTS_MAX (1u << 20)
 /* Of a report's 16 KiB, what counts may take at their longest; the rest is for loss, accuracy and own metrics. */
 #define FIGURE_SET_BYTES_MAX 14336
 
@@ -15,6 +17,8 @@ struct figure_set {
 	bool classes; /* per class: recall, precision, F1 */
 	bool confusion;
 	bool regression; /* MAE and R2 */
+	uint64_t
+	    outputs; /* with regression: numbers that the model predicts of an example; 0: not known */
 	bool auc; /* of two classes */
 	uint32_t tops[FIGURE_SET_TOPS_MAX]; /* k of each top-k, rising */
 	size_t top_count;
