@@ -110,9 +110,9 @@ work_with(struct external *x, struct companions *all, struct why *why)
 	struct companions_result result;
 	enum err e = companions_call(all, &t, &result, why);
 
-	if (!e)
-		e = prepare(x, why);
-	if (!e)
+	if (!e && (e = prepare(x, why)))
+		companions_drop(all, &t);
+	else if (!e)
 		e = companions_run(all, &t, x->dir.path, &result, why);
 	x->asked = result.asked;
 	x->out->abort = result.abort;

@@ -82,6 +82,12 @@ companions_call(struct companions *all, const struct companion_task *t,
 	return e;
 }
 
+void
+companions_drop(struct companions *all, const struct companion_task *t)
+{
+	companion_step(*slot_of(all, t->trainer), COURSE_DROPPED);
+}
+
 /* Until the task is done or lost. */
 static void
 work(struct companion *c, const struct companion_task *t)

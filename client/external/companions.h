@@ -31,6 +31,8 @@ void companions_tend(struct companions *c);
  * is longer than the task's time; else what could not be done. */
 ERR_MUST_USE enum err companions_call(struct companions *c, const struct companion_task *t,
     struct companions_result *out, struct why *why);
+/* Instead of companions_run: the task could not be prepared. The program stays, and its idle time begins. */
+void companions_drop(struct companions *c, const struct companion_task *t);
 /* Gives it the task in `directory` and waits until it is done, or has failed: ERR_INVALID, ERR_NOMEM, ERR_NOTFOUND, ERR_TIMEOUT,
  * ERR_AGAIN where the agent is to end. */
 ERR_MUST_USE enum err companions_run(struct companions *c, const struct companion_task *t,

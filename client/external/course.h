@@ -24,6 +24,7 @@ enum course_event {
 	COURSE_STARTED, /* for a task */
 	COURSE_IS_READY, /* it says so */
 	COURSE_TASK, /* there is one for it */
+	COURSE_DROPPED, /* the one that it was called for will not come */
 	COURSE_DONE, /* it says so of its task */
 	COURSE_WRONG, /* it said what makes no sense, or too much */
 	COURSE_STOP, /* the agent is to end */

@@ -336,6 +336,30 @@ test_idle(void **state)
 	tear_down();
 }
 
+/* A task that cannot be prepared does not keep it from leaving, whether it was ready for that or still loading. */
+static void
+test_idle_unprepared(void **state)
+{
+	static const char *const scripts[] = {
+	    GOOD "> $HOME/left\n", BEGIN "sleep 0.3\n" READY EACH DONE "> $HOME/left\n"};
+	char path[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(scripts) / sizeof(*scripts); i++) {
+		set_up(scripts[i], "idle_exit_s = 0.05\n");
+		if (i == 0)
+			run_well();
+		strcpy(t.work.path, "/nonexistent/model");
+		assert_int_not_equal(run(), ERR_OK);
+		snprintf(path, sizeof(path), "%s/trainers/ext/left", t.home);
+		for (double until = backoff_now() + 60; access(path, F_OK) != 0; usleep(10000)) {
+			companions_tend(&all);
+			assert_true(backoff_now() < until);
+		}
+		tear_down();
+	}
+}
+
 /* For its whole life. */
 static void
 test_memory(void **state)
@@ -407,6 +431,7 @@ main(void)
 	    cmocka_unit_test(test_late),
 	    cmocka_unit_test(test_stop),
 	    cmocka_unit_test(test_idle),
+	    cmocka_unit_test(test_idle_unprepared),
 	    cmocka_unit_test(test_memory),
 	    cmocka_unit_test(test_not_there),
 	    cmocka_unit_test(test_confined),
