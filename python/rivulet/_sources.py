@@ -102,7 +102,8 @@ class Hand:
 
 
 class Examples(NamedTuple):
-    """numpy arrays: x float32 [n, *shape], normalised as the recipe says; y int32 [n] or float32 [n, width]."""
+    """numpy arrays, read only: x float32 [n, *shape], normalised as the recipe says; y int32 [n] or float32
+    [n, width]."""
 
     x: Any
     y: Any
@@ -430,6 +431,8 @@ def read_examples(path: str, rule: Optional[Dict[str, Any]]) -> Examples:
             shape = [-1] + [1] * (x.ndim - 2)
             out -= numpy.reshape(numpy.float32(rule["mean"]), shape)
             out /= numpy.reshape(numpy.float32(rule["std"]), shape)
+        # The next task gets the same arrays; the others are views of a file mapped to be read.
+        out.flags.writeable = False
         return out
 
     tensors = safetensors.load(path)

@@ -162,7 +162,8 @@ class Task:
 
     def examples(self) -> sources.Examples:
         """The examples that the agent gives a program it started, as numpy arrays: x, y, validation_x, validation_y.
-        x is float32 [n, *shape], normalised as the recipe says. Error in a program that is a device of its own."""
+        x is float32 [n, *shape], normalised as the recipe says. All are read only, for the next task gets the same.
+        Error in a program that is a device of its own."""
         if self._examples is None:
             self._examples = self._in_hand().examples()
         return self._examples

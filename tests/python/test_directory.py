@@ -354,6 +354,12 @@ class Parts(Agent):
         got = sources.read_examples(self.path("plain"), None)
         self.assertEqual((got.x.sum(), got.y, got.validation_x), (12, None, None))
 
+    def test_examples_are_read_only(self) -> None:
+        # What one task did to them the next one would learn from.
+        for array in sources.read_examples(self.path("examples"), {"mean": [0.5], "std": [0.25]}):
+            with self.assertRaises(ValueError):
+                array[0] = 1
+
     def test_examples_are_read_once(self) -> None:
         cache: Dict[Any, Any] = {}
         hands = [sources.DirectoryHand(self.task(name), sources.Signals(), cache) for name in ("one", "two")]
