@@ -1,6 +1,7 @@
 #!/bin/sh
 # Tasks of kind evaluate: the last model of a job whose devices evaluate gets its figure, also when the coordinator is killed on the
-# way; an agent that knows no such tasks gets none; and any model may be evaluated like a job's.
+# way; an agent that knows no such tasks gets none; any model may be evaluated like a job's; and so by programs of the owners, one that
+# stays and one that is started for each task.
 set -u
 FLEET_NAME=56-evaluate-task
 . tests/e2e/common.sh
@@ -78,6 +79,73 @@ second=$AGENT_PID
 job_done 60
 expect "after a kill" "d['metric']['accuracy'] == $accuracy and d['metric']['examples'] == 100 and d['reason'] == 'evaluated'"
 echo "ok: kill -9"
+
+# --- programs of the owners evaluate: all examples are taken for class 3
+
+cat >"$FLEET/own.py" <<'END'
+import array, json, os, shutil, struct, sys
+
+def classes(path):
+    with open(path, "rb") as f:
+        length = struct.unpack("<Q", f.read(8))[0]
+        begin, end = json.loads(f.read(length))["validation_y"]["data_offsets"]
+        f.seek(8 + length + begin)
+        return array.array("i", f.read(end - begin))
+
+def work(directory, kind):
+    with open(directory + "/task.json") as f:
+        task = json.load(f)
+    assert task["kind"] == kind
+    y = classes(task["examples"])
+    seen = [(c, y.count(c)) for c in range(10)]
+    report = {"evaluate": {"examples": len(y), "loss": 1.5, "accuracy": y.count(3) / len(y),
+                           "classes": [[c, n, len(y) * (c == 3), n * (c == 3)] for c, n in seen if n or c == 3]},
+              "metrics": {"stays": int("RIVULET_TRAINER_IN" in os.environ)}}
+    if kind == "train":
+        report.update(examples=150, steps=1, loss=2)
+        shutil.copy(task["base"], directory + "/after.safetensors")
+    with open(directory + "/report.json", "w") as f:
+        json.dump(report, f)
+
+if "RIVULET_TRAINER_IN" in os.environ:
+    answers = os.fdopen(int(os.environ["RIVULET_TRAINER_OUT"]), "w", 1)
+    print(json.dumps({"ready": True}), file=answers)
+    for said in map(json.loads, os.fdopen(int(os.environ["RIVULET_TRAINER_IN"]))):
+        if "task" in said:
+            work(said["directory"], said["kind"])
+            print(json.dumps({"done": said["task"]}), file=answers)
+else:
+    with open(sys.argv[1] + "/task.json") as f:
+        work(sys.argv[1], json.load(f)["kind"])
+END
+for n in 3 4; do
+	glyph_device device$n $n 200
+	printf '[trainer own]\nexec = python3 %s\nkinds = train evaluate\npersistent = %s\n' \
+		"$FLEET/own.py" "$([ $n = 3 ] && echo no || echo yes)" >>"$FLEET/device$n/rivulet.conf"
+	fleet_run device$n
+	owners="${owners:-} $AGENT_PID"
+done
+python3 - "$FLEET/plain.json" "$FLEET/job.json" <<-'END'
+	import json, sys
+	job = json.load(open(sys.argv[1]))
+	job.update(name="own", trainer="own", evaluate={"by": "devices", "figures": ["classes"]}, stop={"rounds": 1})
+	job["data"]["validation"] = 0.25
+	json.dump(job, open(sys.argv[2], "w"))
+END
+job_submit "$FLEET/job.json"
+job_done 60
+expect "an owner's program" "d['metric']['round'] == 1 and d['metric']['examples'] == 100 and d['metric']['loss'] == 1.5"
+curl_admin "/v1/jobs/$JOB/rounds/2" >"$FLEET/answer" || fleet_fail "no second round: $(curl_admin "/v1/jobs/$JOB/rounds")"
+own='(lambda f: d["state"] == "evaluated" and d["reports"] == f["reports"] == 2 and sum(f["support"]) == f["examples"] == 100 and
+	f["recall"] == [c == 3 for c in range(10)] and f["precision"][3] == f["support"][3] / 100 == d["evaluate"]["accuracy"] > 0 and
+	d["metrics"]["stays"]["mean"] == 0.5)(d["figures"])'
+pick "$own" <"$FLEET/answer" | grep -qx True || fleet_fail "an owner's program: $(cat "$FLEET/answer")"
+fleet_admin job evaluate "$JOB" --like own --wait >"$FLEET/waited" 2>"$FLEET/said" || fleet_fail "job evaluate: $(cat "$FLEET/waited" "$FLEET/said")"
+accuracy=$(pick "d['evaluate']['accuracy']" <"$FLEET/answer")
+JOB=$(head -n 1 "$FLEET/waited")
+expect "like an owner's program" "d['reason'] == 'evaluated' and d['metric']['accuracy'] == $accuracy"
+for pid in $owners; do fleet_kill TERM "$pid"; done
+echo "ok: owners' programs"
 
 # --- an agent from before, alone: its job ends without the figure and says so
 
@@ -158,7 +226,7 @@ echo "ok: refusals"
 rm -rf "$FLEET/audit"
 "$RIVULET" verify fetch "$FLEET/audit" --socket "$FLEET/admin.sock" >"$FLEET/verified" 2>&1 && "$RIVULET" verify "$FLEET/audit" --json >"$FLEET/verified" 2>&1 ||
 	fleet_fail "verify: $(cat "$FLEET/verified")"
-pick "d['rounds']['evaluated'] == 4" <"$FLEET/verified" | grep -qx True || fleet_fail "verify: $(cat "$FLEET/verified")"
+pick "d['rounds']['evaluated'] == 6" <"$FLEET/verified" | grep -qx True || fleet_fail "verify: $(cat "$FLEET/verified")"
 "$RIVULETD" --config "$FLEET/rivuletd.conf" check >"$FLEET/check" 2>&1 || fleet_fail "check: $(cat "$FLEET/check")"
 fleet_end
 echo "ok: verify, check"
