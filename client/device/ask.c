@@ -27,6 +27,17 @@ put_names(message_name out[MESSAGES_LIST_MAX], const char *const *names)
 	return n;
 }
 
+static void
+drop_feature(struct offer *o, const char *name)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < o->feature_count; i++)
+		if (strcmp(o->features[i], name) != 0)
+			memmove(o->features[kept++], o->features[i], sizeof(o->features[i]));
+	o->feature_count = kept;
+}
+
 static uint64_t
 memory_here(void)
 {
@@ -49,6 +60,8 @@ put_loop(struct offer *o, const struct rivulet_options *options, struct why *why
 	if (options->kinds >> TASK_UNKNOWN)
 		return err_set(
 		    why, ERR_INVALID, "kinds has a kind that this library does not know");
+	/* A loop is handed no files. */
+	drop_feature(o, RECIPE_FEATURE_TRAINER_VARIATES);
 	if (options->kinds & 1u << RIVULET_EVALUATE)
 		strcpy(o->evaluators[o->evaluator_count++], trainer);
 	if (options->kinds == 0 || options->kinds & 1u << RIVULET_TRAIN)

@@ -220,8 +220,9 @@ finish_submit(struct rivulet *r, const struct finish *f)
 	bool evaluates = r->work.task.kind == TASK_EVALUATE;
 	enum err e = evaluates ? check_evaluation(f, &r->why) : finish_check(f, &r->why);
 	if (!e && !evaluates && work_variates(&r->work) && f->optimizer != MANIFEST_SGD)
-		e = err_set(
-		    &r->why, ERR_INVALID, "a job with control variates needs the built-in trainer");
+		e = err_set(&r->why, ERR_INVALID,
+		    "a job with control variates needs plain SGD: report.json says \"optimizer\": "
+		    "0");
 	if (!e)
 		e = keep(r, f);
 	if (e)

@@ -171,8 +171,8 @@ rivulet_submit(struct rivulet *r, const struct rivulet_result *result)
 	if (evaluates)
 		f.examples = result->evaluate.examples;
 	else if (!e && r->has_work && work_variates(&r->work))
-		e = err_set(
-		    &r->why, ERR_INVALID, "a job with control variates needs the built-in trainer");
+		e = err_set(&r->why, ERR_INVALID,
+		    "a job with control variates needs a trainer that the agent starts");
 	return e ? handle_error(e) : finish_submit(r, &f);
 }
 

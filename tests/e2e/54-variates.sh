@@ -1,7 +1,8 @@
 #!/bin/sh
 # Control variates (SCAFFOLD): the coordinator's is the mean of the devices' own after every round of all of them, to the rounding
 # of f32, also with a lossy codec and with devices and coordinator killed with -9 at random moments; the first round is that of
-# plain averaging to the bit; rounds fold again to the same bits; a device whose variate is gone says so and stays away.
+# plain averaging to the bit; rounds fold again to the same bits; a device whose variate is gone says so and stays away. With programs
+# of the owners, one started for each task and two that stay, the model settles where averaging would not.
 #   SEED=N   repeats the moments of a run, as far as time can be repeated
 set -u
 FLEET_NAME=54-variates
@@ -67,8 +68,46 @@ fleet_start "
 [retention]
 keep_last = 100
 keep_deltas = yes"
+# A program whose loss is half the squared distance of all weights from I; it makes 2 I steps.
+cat >"$FLEET/own.py" <<'END'
+import array, json, os, struct, sys
+
+i = int(sys.argv[1])
+
+def read(path):
+    with open(path, "rb") as f:
+        head = f.read(8)
+        head += f.read(struct.unpack("<Q", head)[0])
+        return head, json.loads(head[8:]), array.array("f", f.read())
+
+def work(directory):
+    with open(directory + "/task.json") as f:
+        task = json.load(f)
+    (head, at, w), (_, shift_at, shift) = read(task["base"]), read(task["variates"])
+    for name, t in shift_at.items():
+        if name != "__metadata__":
+            n, to, of = (t["data_offsets"][1] - t["data_offsets"][0]) // 4, at[name]["data_offsets"][0] // 4, t["data_offsets"][0] // 4
+            for k in range(n):
+                for _ in range(2 * i):
+                    w[to + k] -= task["rate"] * (w[to + k] - i + shift[of + k])
+    with open(directory + "/after.safetensors", "wb") as f:
+        f.write(head + w.tobytes())
+    with open(directory + "/report.json", "w") as f:
+        json.dump({"examples": 100, "steps": 2 * i, "loss": 1, "optimizer": 0}, f)
+
+if "RIVULET_TRAINER_IN" in os.environ:
+    answers = os.fdopen(int(os.environ["RIVULET_TRAINER_OUT"]), "w", 1)
+    print(json.dumps({"ready": True}), file=answers)
+    for said in map(json.loads, os.fdopen(int(os.environ["RIVULET_TRAINER_IN"]))):
+        if "task" in said:
+            work(said["directory"])
+            print(json.dumps({"done": said["task"]}), file=answers)
+else:
+    work(sys.argv[2])
+END
 for i in 1 2 3; do
 	glyph_device device$i $i $((200 * i))
+	printf '[trainer own]\nexec = python3 %s %d\npersistent = %s\n' "$FLEET/own.py" $i "$([ $i = 1 ] && echo no || echo yes)" >>"$FLEET/device$i/rivulet.conf"
 done
 
 # --- the first round, and the mean over some
@@ -142,6 +181,26 @@ lost() { grep -q "variate-lost" "$FLEET/device2.log"; }
 within 60 lost || fleet_fail "device2 did not say that its variate is gone"
 fleet_admin job stop "$JOB" >/dev/null || fleet_fail "stop"
 echo "ok: a device without the variate that counts stays away"
+
+# --- programs of the owners
+
+# Averaging would settle at 2.28: those that make more steps pull harder. The optimum of the mean loss is 2.
+fleet_kill TERM "$DAEMON_PID"
+fleet_restart
+variate_job "$FLEET/own.json" variates-own f32
+sed -i 's/"seed": 7,/"seed": 7, "trainer": "own",/; s/{"type": "linear", "name": "fc1", "out": 50}, {"type": "relu"},//' "$FLEET/own.json"
+job_submit "$FLEET/own.json"
+within 90 rounds_are 25 || fleet_fail "no 25 rounds of owners' programs: $(curl_admin "/v1/jobs/$JOB")"
+fleet_admin job pause "$JOB" >/dev/null || fleet_fail "pause"
+in_step "owners' programs" 5e-6
+mean=$(curl_admin "/v1/models/$(curl_admin "/v1/jobs/$JOB" | pick 'd["model"]')" -o "$FLEET/weights" && python3 -c "
+import array
+d = open('$FLEET/weights', 'rb').read()
+w = array.array('f', d[8 + int.from_bytes(d[:8], 'little'):])
+assert max(w) - min(w) < 0.02, (min(w), max(w))
+print(sum(w) / len(w))") && python3 -c "import sys; sys.exit(not 1.98 < $mean < 2.02)" || fleet_fail "owners' programs settle at ${mean:-many places}"
+fleet_admin job stop "$JOB" >/dev/null || fleet_fail "stop"
+echo "ok: owners' programs settle at $mean"
 
 # --- a lossy codec: a device counts what the coordinator decodes
 

@@ -53,6 +53,26 @@ taken(void **state)
 	job_deinit(&job);
 }
 
+/* Also with an owner's program, on devices that hand it the correction. */
+static void
+of_own_trainer(void **state)
+{
+	static const char offered[][RECIPE_NAME_MAX] = {"variates", "trainer-variates"};
+	const struct codec *f32 = codec_find_name("f32");
+	struct job_spec job;
+	struct why why = {""};
+
+	(void)state;
+	assert_int_equal(parse(&job, "\"optimizer\":{\"rate\":0.1}," VARIATES, "\"goal\":1",
+			     ",\"trainer\":\"own\"", &why),
+	    ERR_OK);
+	assert_int_equal(job.aggregate.variates, 4);
+	assert_string_equal(
+	    recipe_feature_missing(&job.recipe, f32, offered, 1), "trainer-variates");
+	assert_null(recipe_feature_missing(&job.recipe, f32, &offered[1], 1));
+	job_deinit(&job);
+}
+
 static const struct {
 	const char *local, *round, *more, *reason;
 } rows[] = {
@@ -66,8 +86,6 @@ static const struct {
 	"", "local.control_variates.more: unknown key"},
     {"\"optimizer\":{\"rate\":0.1}," VARIATES, "\"goal\":5", "",
 	"local.control_variates: has fewer devices than round.goal"},
-    {"\"optimizer\":{\"rate\":0.1}," VARIATES, "\"goal\":1", ",\"trainer\":\"own\"",
-	"local.control_variates: needs the built-in trainer"},
     {"\"optimizer\":{\"rate\":0.1,\"momentum\":0.5}," VARIATES, "\"goal\":1", "",
 	"local.control_variates: needs plain sgd, without momentum"},
     {"\"optimizer\":{\"name\":\"adam\",\"rate\":0.1}," VARIATES, "\"goal\":1", "",
@@ -120,7 +138,8 @@ refused(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(taken), cmocka_unit_test(refused)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(taken), cmocka_unit_test(of_own_trainer), cmocka_unit_test(refused)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

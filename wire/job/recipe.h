@@ -198,6 +198,8 @@ bool recipe_upload_feedback(const struct upload_spec *u, const struct codec *cod
 const char *const *recipe_feature_names(void);
 #define RECIPE_FEATURE_EVALUATE "evaluate-task" /* tasks of kind evaluate */
 #define RECIPE_FEATURE_BUFFERED "buffered" /* tasks that outlive their round */
+#define RECIPE_FEATURE_TRAINER_VARIATES \
+	"trainer-variates" /* variates of a job with another trainer */
 /* Who acts on a feature; the trainer, if this build does not know it. */
 enum feature_actor { FEATURE_BY_TRAINER, FEATURE_BY_DEVICE, FEATURE_BY_BOTH };
 enum feature_actor recipe_feature_actor(const char *name);

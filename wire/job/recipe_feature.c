@@ -16,6 +16,7 @@ enum feature {
 	FEATURE_PROX,
 	FEATURE_RANDOM_COUNTER,
 	FEATURE_SCHEDULES,
+	FEATURE_TRAINER_VARIATES,
 	FEATURE_VARIATES,
 	FEATURE_WINDOW,
 	FEATURES
@@ -34,6 +35,7 @@ static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
     [FEATURE_PROX] = "prox",
     [FEATURE_RANDOM_COUNTER] = "random-counter",
     [FEATURE_SCHEDULES] = "schedules",
+    [FEATURE_TRAINER_VARIATES] = RECIPE_FEATURE_TRAINER_VARIATES,
     [FEATURE_VARIATES] = "variates",
     [FEATURE_WINDOW] = "window",
     [FEATURES] = NULL};
@@ -52,6 +54,7 @@ recipe_feature_actor(const char *name)
 	    [FEATURE_FEEDBACK] = FEATURE_BY_DEVICE,
 	    [FEATURE_FIGURES] = FEATURE_BY_BOTH,
 	    [FEATURE_INIT_TORCH] = FEATURE_BY_DEVICE,
+	    [FEATURE_TRAINER_VARIATES] = FEATURE_BY_DEVICE,
 	    [FEATURE_VARIATES] = FEATURE_BY_BOTH,
 	    [FEATURE_WINDOW] = FEATURE_BY_DEVICE};
 
@@ -108,6 +111,7 @@ recipe_feature_missing(const struct recipe *r, const struct codec *codec,
 	/* Also of another trainer: its report may be longer than an old device sends. */
 	needs[FEATURE_FIGURES] = r->evaluate_by == EVALUATE_DEVICES && figure_set_any(&r->figures);
 	needs[FEATURE_INIT_TORCH] = has_init(&r->net, INIT_TORCH);
+	needs[FEATURE_TRAINER_VARIATES] = !r->builtin && r->local.variates > 0;
 	needs[FEATURE_WINDOW] = r->data.window > 0;
 	if (r->builtin)
 		of_builtin(needs, &r->local, &r->data);

@@ -172,8 +172,6 @@ recipe_local_check(const struct recipe *r, struct field *doc)
 
 	if (r->local.variates == 0)
 		return;
-	if (!r->builtin)
-		field_fail(&at, "control_variates", "needs the built-in trainer");
 	if (strcmp(r->local.optimizer.name, "sgd") != 0 || r->local.optimizer.momentum > 0)
 		field_fail(&at, "control_variates", "needs plain sgd, without momentum");
 	if (!(r->local.optimizer.rate > 0))
