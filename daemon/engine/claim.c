@@ -233,6 +233,8 @@ settle(struct engine *g, struct engine_job *j, const struct engine_claim *claim,
 	const bool next = claim->folded > j->row.round;
 	const bool own = v && v->round == claim->round;
 
+	if (durable)
+		engine_rest_taken(j, claim->device, claim->folded);
 	if (own && durable)
 		v->state = INVITE_ACCEPTED;
 	else if (own && v->state == INVITE_COMMITTING)

@@ -180,6 +180,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 		return why;
 	if (!engine_evaluates(j) && engine_variate_full(j, device))
 		return WAIT_JOB_FULL;
+	const bool rests = engine_rest_asks(j, device);
 	struct invite *have = engine_find_invite(j, device);
 	why = judge_invite(g, j, offer, &have);
 	if (why)
@@ -187,7 +188,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 	/* Its delta would come too late. */
 	if (round_has_closed(&j->round))
 		return WAIT_NOT_SELECTED;
-	why = invite(g, j, device, have);
+	why = !have && rests ? WAIT_REPORTED : invite(g, j, device, have);
 	if (why)
 		return why;
 	fill_task(g, j, engine_find_invite(j, device), out);

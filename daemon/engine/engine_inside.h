@@ -46,6 +46,13 @@ struct engine_member {
 	uint64_t round; /* the last committed one that its delta is in */
 };
 
+/* A device that asks for a job's tasks. */
+struct engine_regular {
+	uint8_t device[32];
+	uint64_t asked_ms;
+	uint64_t folded; /* the last round that took a delta of it; 0: none */
+};
+
 /* What only the rounds of a job need. */
 struct engine_work {
 	struct job_spec spec; /* immutable */
@@ -56,6 +63,10 @@ struct engine_work {
 	/* Of a job that takes late deltas: the rounds whose tasks may still be answered, the newest first. */
 	struct branch_point *points;
 	size_t point_count;
+	/* Of a buffered job whose rule bears hostile devices: who asked lately, by device, and the rounds that each rests. */
+	struct engine_regular *regulars;
+	size_t regular_count, regular_room;
+	uint64_t rest;
 	/* The newest first; each from is the next one's to. */
 	struct engine_step steps[ENGINE_STEPS];
 	size_t step_count;
@@ -177,6 +188,15 @@ void engine_late_watch(struct engine *g, struct engine_job *j, struct invite *v)
 void engine_late_expire(struct engine *g, struct engine_job *j, uint64_t now_ms);
 /* A buffer is folded: who has nothing in the next one and no task is forgotten. */
 void engine_late_turn(struct engine_job *j);
+
+/* rest.c. Lock held, but for loading. */
+ERR_MUST_USE enum err engine_rest_load(struct store_db *db, struct engine_job *j);
+/* The device asks for the job's work: is it to rest? */
+bool engine_rest_asks(struct engine_job *j, const uint8_t device[32]);
+/* This round took a delta of it. */
+void engine_rest_taken(struct engine_job *j, const uint8_t device[32], uint64_t folded);
+/* A round is over: who was not heard of for long counts no more. */
+void engine_rest_turn(struct engine_job *j);
 
 /* invite.c. Lock held. */
 void engine_task_id(const struct engine *g, const struct engine_job *j, uint64_t round,

@@ -198,4 +198,5 @@ engine_late_turn(struct engine_job *j)
 			j->invites[kept++] = v;
 	}
 	j->invite_count = kept;
+	engine_rest_turn(j);
 }

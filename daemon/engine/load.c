@@ -27,6 +27,7 @@ work_free(struct engine_work *w)
 	job_deinit(&w->spec);
 	tensor_table_deinit(&w->table);
 	free(w->points);
+	free(w->regulars);
 	free(w);
 }
 
@@ -401,6 +402,8 @@ load_open(struct loader *l)
 	e = store_accept_waiting(l->db, j->id, r->round, load_accept, l);
 	if (!e)
 		e = engine_late_load(l->db, j);
+	if (!e)
+		e = engine_rest_load(l->db, j);
 	if (e)
 		return e;
 	const struct round_policy policy =

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "branch.h"
+#include "rest.h"
 #include "stale.h"
 
 /* Rounds from the newest: what each starts from and comes to, a letter each. */
@@ -62,12 +63,25 @@ weights(void **state)
 	assert_true(weight == 15 && scale == 1);
 }
 
+static void
+turns(void **state)
+{
+	(void)state;
+	assert_int_equal(rest_rounds(0, 10), 0);
+	/* Three times a fair share of twice, thrice and five times as many devices as fit a buffer. */
+	assert_int_equal(rest_rounds(20, 10), 0);
+	assert_int_equal(rest_rounds(59, 10), 0);
+	assert_int_equal(rest_rounds(60, 10), 1);
+	assert_int_equal(rest_rounds(150, 10), 4);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(ways),
 	    cmocka_unit_test(weights),
+	    cmocka_unit_test(turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

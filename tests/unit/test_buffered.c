@@ -341,6 +341,29 @@ late_ones_of_a_synchronous_job(void **state)
 	refused(c, &slower, 4, "too-stale");
 }
 
+/* Nine devices ask, three fast ones would fill every buffer of one: each waits for two others. (No rule bears a hostile one among so few:
+ * the engine is told that this one does.) */
+static void
+turns_with_hostile_devices(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, BUFFERED("turns", "\"goal\":1,\"concurrency\":1", ""), id);
+	engine_find(c->s.engine, id)->round.policy.hostile = 1;
+	for (uint8_t tag = 1; tag <= DEVICES; tag++)
+		expect(c, tag, &t, tag == 1 ? "" : "not-selected");
+	expect(c, 1, &t, "");
+	send(c, &t, 1, 1);
+	await_rounds(c, id, 1);
+	for (uint8_t tag = 2; tag <= 3; tag++) {
+		expect(c, 1, &t, "reported");
+		fill(c, id, tag, tag, tag);
+	}
+	fill(c, id, 4, 1, 1);
+}
+
 static void
 not_for_old_agents(void **state)
 {
@@ -451,6 +474,7 @@ main(void)
 	    TEST(a_rollback_begins_a_branch),
 	    TEST(bases_stay),
 	    TEST(late_ones_of_a_synchronous_job),
+	    TEST(turns_with_hostile_devices),
 	    TEST(not_for_old_agents),
 	    TEST(what_cannot_hold),
 	    TEST(arrival_does_not_matter),
