@@ -106,6 +106,9 @@ note_verdict(struct rivulet *r)
 		events_emit(
 		    &r->events, EVENTS_INFO, "ready", EVENTS_PAIRS(EVENTS_S("after", r->unready)));
 	memcpy(r->unready, v->word, sizeof(r->unready));
+	memcpy(r->waiting, v->word, sizeof(r->waiting));
+	if (*v->word)
+		home_note(r->home, "waiting", v->word);
 }
 
 /* A coordinator that does not know `unready` gives no task to a device without trainers. */
@@ -115,7 +118,6 @@ encode_unready(const struct rivulet *r, struct buf *out)
 	struct offer *o = r->offer;
 	size_t trainers = o->trainer_count, evaluators = o->evaluator_count;
 
-	o->wait_s = 0;
 	o->trainer_count = o->evaluator_count = 0;
 	enum err e = messages_offer_encode(out, o);
 	o->trainer_count = trainers;

@@ -98,6 +98,8 @@ device away 1000 "power = mains"
 device modem 4 "metered = pause"
 device capped 1 "download_per_day = 1K"
 capped_pid=$AGENT_PID
+printf 'echo lab-in-use\nexit 1\n' >"$FLEET/check"
+device lab 1 "check = /bin/sh $FLEET/check"
 for name in laptop away modem; do
 	within 20 logged $name task.received || fleet_fail "$name does not work"
 done
@@ -124,6 +126,11 @@ sed -i 's/^[0-9]*/20200101/' "$FLEET/capped/transferred"
 RIVULET_SENSORS_ROOT=$FLEET/capped.machine fleet_run capped
 went_on() { [ "$(curl_admin "/v1/jobs/$capped" | pick 'd["round"]')" -gt "$rounds" ]; }
 within 10 went_on || fleet_fail "the next day is like the last: $used"
+
+# What the owner's program says, in its own word; job show knows it as what it is.
+within 10 listed lab-in-use lab || fleet_fail "nobody is told what the owner's program says"
+run 0 fleet_admin job show away
+says "devices .*check 1"
 
 # Half a second for a step: in six seconds there is a tenth of 100, not of 1000.
 until [ "$(($(date +%s) - $(stat -c %Y "$FLEET/slow")))" -ge 7 ]; do sleep 0.5; done
