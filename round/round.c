@@ -31,6 +31,10 @@ round_evaluation(const struct job_spec *job)
 	struct round_policy policy = round_policy(job);
 
 	policy.once = true;
+	/* Its tasks are its own, and end with it. */
+	if (policy.buffered)
+		policy.invite_max = policy.goal;
+	policy.late = policy.buffered = false;
 	if (job->recipe.evaluate_deadline_s > 0)
 		policy.deadline_ms = (uint64_t)(job->recipe.evaluate_deadline_s * 1000);
 	return policy;

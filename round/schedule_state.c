@@ -61,6 +61,12 @@ judged(const struct schedule_state *c, const struct job_spec *spec, const struct
 		p.value = -INFINITY;
 	memcpy(p.model, base ? r->base : r->model, 32);
 	memcpy(p.state, base ? c->base_state : r->state, 32);
+	/* Nobody goes on from an older base (job_parse), so that no state has to be kept with it. */
+	if (base && r->measured > 0) {
+		p.round = r->measured - 1;
+		memcpy(p.model, r->measured_base, 32);
+		memset(p.state, 0, 32);
+	}
 	return p;
 }
 
@@ -73,7 +79,9 @@ schedule_state_step(struct schedule_state *c, const struct job_spec *spec,
 	*out = (struct schedule_turn){.round = r->failed ? c->base_round : r->round};
 	memcpy(out->base, r->model, 32);
 	memcpy(out->state, r->state, 32);
-	if (r->evaluated)
+	if (r->evaluated && r->measured > 0)
+		c->metric_round = r->measured - 1;
+	else if (r->evaluated)
 		c->metric_round = spec->recipe.evaluate_by == EVALUATE_DEVICES || r->failed
 		    ? c->base_round
 		    : r->round;

@@ -24,6 +24,9 @@ struct schedule_round {
 	bool evaluated;
 	double loss, accuracy; /* of the model, or of the base if devices evaluate */
 	double own; /* of the base by the monitor's own metric; NaN: not known */
+	/* Devices have measured the base of this round; 0: of the one that has ended. */
+	uint64_t measured;
+	const uint8_t *measured_base; /* unless that is 0 */
 };
 
 /* How it goes on after a round. */

@@ -37,8 +37,8 @@ cmd_verify_guards_free(struct cmd_verify_guards *c)
 }
 
 enum err
-cmd_verify_guards_step(
-    struct cmd_verify_guards *c, const struct cmd_verify_round *r, struct why *why)
+cmd_verify_guards_step(struct cmd_verify_guards *c, const struct cmd_verify_round *r,
+    const uint8_t measured_base[32], struct why *why)
 {
 	const struct schedule_round now = {.round = r->round,
 	    .reports = r->reports,
@@ -49,7 +49,9 @@ cmd_verify_guards_step(
 	    .evaluated = r->evaluated,
 	    .loss = r->loss,
 	    .accuracy = r->accuracy,
-	    .own = r->own};
+	    .own = r->own,
+	    .measured = r->measured,
+	    .measured_base = measured_base};
 	/* A record says as little of a bad round as of a good one. */
 	const enum guard_verdict said = guard_find(r->guard);
 	struct schedule_turn t;

@@ -73,6 +73,8 @@ read_turn(struct cmd_verify_round *r, const struct json *b)
 	r->loss = number(json_get(evaluate, "loss"));
 	r->accuracy = number(json_get(evaluate, "accuracy"));
 	r->own = number(json_get(b, "own"));
+	if (json_get(b, "measured") && !json_u64(json_get(b, "measured"), &r->measured))
+		return false;
 	memcpy(r->next, r->model, 32);
 	memcpy(r->next_state, r->state, 32);
 	if (guard && !get_word(guard, "do", r->guard))
@@ -394,6 +396,19 @@ add_point(struct cmd_verify_job *j, const struct cmd_verify_round *r)
 	return ERR_OK;
 }
 
+/* What an older base was called is known unless the log is younger. */
+static enum err
+step_schedule(struct cmd_verify_job *j, const struct cmd_verify_round *r, struct why *why)
+{
+	static const uint8_t unknown[32];
+	const uint8_t *base = unknown;
+
+	for (size_t i = 0; i < j->point_count; i++)
+		if (j->points[i].round == r->measured)
+			base = j->points[i].base;
+	return cmd_verify_guards_step(j->schedule, r, base, why);
+}
+
 /* How the job goes on from here, which its guard may have decided. */
 static enum err
 add_turn(struct cmd_verify_job *j, const struct cmd_verify_round *r, struct why *why)
@@ -409,7 +424,7 @@ add_turn(struct cmd_verify_job *j, const struct cmd_verify_round *r, struct why 
 		j->returns = grown;
 		memcpy(j->returns[j->return_count++], r->next, 32);
 	}
-	return j->schedule ? cmd_verify_guards_step(j->schedule, r, why) : ERR_OK;
+	return j->schedule ? step_schedule(j, r, why) : ERR_OK;
 }
 
 static enum err
@@ -439,9 +454,9 @@ add_round(struct cmd_verify_history *h, const struct cmd_verify_round *r, struct
 	if (!e && r->committed)
 		e = add_model(j, r->model);
 	if (!e)
-		e = add_turn(j, r, why);
-	if (!e)
 		e = add_point(j, r);
+	if (!e)
+		e = add_turn(j, r, why);
 	return e ? e : check_manifests(h, j, r, TASK_TRAIN, why);
 }
 

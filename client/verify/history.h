@@ -24,6 +24,7 @@ struct cmd_verify_round {
 	double factor; /* of the rate, after the number of reports; 1 if the record says none */
 	bool evaluated;
 	double loss, accuracy, own; /* NaN where unknown */
+	uint64_t measured; /* the round whose base these are of; 0: this one */
 	char guard[CMD_VERIFY_WORD]; /* what the guard did, "" if nothing */
 	uint8_t next[32], next_state[32]; /* what the next round starts from */
 	uint64_t reports, examples;

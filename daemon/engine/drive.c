@@ -26,6 +26,7 @@ start_fold(struct engine *g, struct engine_job *j)
 	f.lacks = close.lacks;
 	f.schedule = j->work->schedule;
 	f.best = j->best;
+	f.measured = j->measured;
 	j->folds++;
 	if (g->fold(g->folder, &f)) {
 		j->folds--;

@@ -187,12 +187,14 @@ struct engine_fold {
 	    lacks; /* fewer reports than the quorum: so it is with an evaluation whose deadline is over */
 	struct schedule_state schedule; /* before this round */
 	struct best best; /* likewise */
+	uint64_t measured; /* buffered, by devices: the last round whose base has a figure */
 };
 /* Is the job running or paused? What is made for its sake alone need not be, once it is over. */
 bool engine_job_lives(struct engine *g, const struct engine_job *j);
 /* What comes of it. */
 struct engine_outcome {
 	struct store_round row; /* committed or failed */
+	uint8_t measured_base[32]; /* the base of round row.measured, if that is not 0 */
 	double fold_seconds; /* from the first delta to the model's metric */
 	uint64_t model_bytes;
 	uint64_t difference_bytes; /* of the file that leads from base to model; 0: there is none */

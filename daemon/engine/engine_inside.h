@@ -108,6 +108,7 @@ struct engine_job {
 	uint64_t rounds_committed;
 	struct store_metric metric;
 	uint64_t metric_round;
+	uint64_t measured; /* buffered, by devices: the last round whose base has a figure */
 	struct monitor_spec monitor;
 	struct keep_spec keep;
 	struct best best;

@@ -87,7 +87,7 @@ engine_forecast(const struct config *c, const struct engine_job *j)
 	/* Tasks that are out hold what they started from, and come in while a round is folded. */
 	const struct round_spec *round = &j->work->spec.round;
 	const uint64_t out = round->concurrency;
-	held += out < round->max_staleness ? out : round->max_staleness;
+	held += out > 0 ? round->max_staleness : 0;
 	return (struct job_forecast){
 	    .rounds_left = rounds,
 	    /* At its worst there is one model and one state more: the old ones go after the commit. */

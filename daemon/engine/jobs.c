@@ -530,7 +530,11 @@ take_result(struct engine_job *j, const struct engine_fold *f, const struct engi
 		j->metric = o->row.evaluate;
 		j->metric_round =
 		    o->row.round - (f->spec->recipe.evaluate_by == EVALUATE_DEVICES ? 1 : 0);
+		if (o->row.measured > 0)
+			j->metric_round = o->row.measured - 1;
 	}
+	if (o->row.measured > 0)
+		j->measured = o->row.measured;
 	engine_schedule_apply(j, f, o);
 	j->bytes_up = j->bytes_down = 0;
 	if (j->fold_failures > 0 && j->state == JOB_RUNNING)

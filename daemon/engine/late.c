@@ -132,6 +132,16 @@ engine_late_reads(const struct engine_job *j, const uint8_t model[32])
 	return false;
 }
 
+/* By devices: whichever of its bases comes to be measured may be the best. */
+static bool
+measures(const struct engine_job *j)
+{
+	const struct job_spec *spec = &j->work->spec;
+
+	return j->round.policy.buffered &&
+	    (spec->recipe.evaluate_by == EVALUATE_DEVICES || spec->monitor.metric == MONITOR_OWN);
+}
+
 bool
 engine_late_holds(const struct engine_job *j, const uint8_t model[32])
 {
@@ -139,6 +149,8 @@ engine_late_holds(const struct engine_job *j, const uint8_t model[32])
 
 	if (!engine_late_reads(j, model) || !states_job_lives(j->state))
 		return false;
+	if (measures(j))
+		return true;
 	for (size_t i = 0; i < j->invite_count; i++)
 		if (j->invites[i].state == INVITE_OUT && (p = find_point(j, j->invites[i].round)) &&
 		    memcmp(p->base, model, 32) == 0)

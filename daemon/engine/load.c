@@ -352,7 +352,7 @@ load_metric(struct loader *l)
 	if (e)
 		return e == ERR_NOTFOUND ? ERR_OK : e;
 	j->metric = r.evaluate;
-	j->metric_round = r.round - (by == EVALUATE_DEVICES ? 1 : 0);
+	j->metric_round = (r.measured ? r.measured : r.round) - (by == EVALUATE_DEVICES ? 1 : 0);
 	return ERR_OK;
 }
 
@@ -404,6 +404,8 @@ load_open(struct loader *l)
 		e = engine_late_load(l->db, j);
 	if (!e)
 		e = engine_rest_load(l->db, j);
+	if (!e && j->round.policy.buffered)
+		e = store_round_last_measured(l->db, j->id, &j->measured);
 	if (e)
 		return e;
 	const struct round_policy policy =

@@ -48,8 +48,9 @@ find_base(const struct services *s, struct engine_outcome *o, struct why *why)
 
 /* Devices, and what they report under names of their own, measure the base; the coordinator measures the new model. */
 static struct best_point
-measured(const struct engine_fold *f, const struct store_round *r)
+measured(const struct engine_fold *f, const struct engine_outcome *o)
 {
+	const struct store_round *r = &o->row;
 	const struct monitor_spec *m = &f->spec->monitor;
 	bool own = m->metric == MONITOR_OWN;
 	bool base = own || f->spec->recipe.evaluate_by == EVALUATE_DEVICES;
@@ -60,13 +61,18 @@ measured(const struct engine_fold *f, const struct store_round *r)
 	    .round = base || r->state == OUTCOME_FAILED ? f->schedule.base_round : r->round};
 
 	memcpy(p.model, base ? r->base : r->model, 32);
+	/* Of a buffer's base, which may be an older one, nobody but its round's number knows who made it: no guard went back meanwhile. */
+	if (base && r->measured > 0) {
+		p.round = r->measured - 1;
+		memcpy(p.model, o->measured_base, 32);
+	}
 	return p;
 }
 
 void
 engine_schedule_evaluated(const struct engine_fold *f, struct engine_outcome *o)
 {
-	const struct best_point p = measured(f, &o->row);
+	const struct best_point p = measured(f, o);
 
 	o->schedule = f->schedule;
 	o->best = f->best;
@@ -78,12 +84,12 @@ engine_schedule_plan(const struct services *s, const struct engine_fold *f,
     struct engine_outcome *o, struct why *why)
 {
 	const struct schedule_turn *t = &o->turn;
-	const struct best_point p = measured(f, &o->row);
+	const struct best_point p = measured(f, o);
 
 	o->schedule = f->schedule;
 	o->best = f->best;
 	o->best_changed = best_step(&o->best, &f->spec->monitor, f->spec->keep.best, &p);
-	schedule_rows_step(&o->schedule, f->spec, &o->row, &o->turn);
+	schedule_rows_step(&o->schedule, f->spec, &o->row, o->measured_base, &o->turn);
 	if (t->reason[0] && !o->row.reason[0])
 		snprintf(o->row.reason, sizeof(o->row.reason), "%s", t->reason);
 	return find_base(s, o, why);

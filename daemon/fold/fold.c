@@ -6,6 +6,7 @@
 
 #include "hex.h"
 #include "log.h"
+#include "measure.h"
 #include "spool.h"
 #include "stale.h"
 #include "worker.h"
@@ -39,34 +40,6 @@ read_change(void *context, size_t delta, uint64_t first, size_t count, float *ou
 }
 
 static void
-add_owned(struct fold *w, const struct report *r, double examples)
-{
-	const struct monitor_spec *m = &w->f->spec->monitor;
-
-	for (size_t i = 0; m->metric == MONITOR_OWN && i < r->metric_count; i++)
-		if (strcmp(r->metrics[i].name, m->name) == 0)
-			w->owned[w->owned_count++] =
-			    (struct metric_value){examples, r->metrics[i].value};
-}
-
-/* All sums, however many examples a device trained on. What there is no memory for is left out; what was accepted has been read once. */
-static void
-add_counts(struct fold *w, const char *text)
-{
-	const struct recipe *r = &w->f->spec->recipe;
-	struct counts *one = NULL;
-
-	if (r->evaluate_by != EVALUATE_DEVICES ||
-	    messages_report_counts(
-		&one, &r->figures, r->data.class_count, text, strlen(text), NULL) ||
-	    !one)
-		return;
-	if (w->counts || counts_new(&w->counts, &r->figures, r->data.class_count, NULL) == ERR_OK)
-		counts_add(w->counts, one);
-	counts_free(one);
-}
-
-static void
 add_report(struct fold *w, const struct store_accept *a, const struct manifest *m)
 {
 	struct report r;
@@ -77,23 +50,8 @@ add_report(struct fold *w, const struct store_accept *a, const struct manifest *
 		w->accuracy += n * (double)m->accuracy;
 		w->accuracy_examples += n;
 	}
-	if (!a->report || messages_report_decode(&r, a->report, strlen(a->report), NULL))
-		return;
-	own_metrics_add(&w->own, &r, n);
-	/* What it measured it measured of what its task started from. */
-	if (a->round != w->f->row.round && w->f->spec->round.mode == ROUND_MODE_SYNCHRONOUS)
-		return;
-	add_owned(w, &r, n);
-	if (!r.has_evaluate)
-		return;
-	add_counts(w, a->report);
-	/* Of as many examples as it trained on, at most. */
-	uint64_t examples = r.eval_examples < m->examples ? r.eval_examples : m->examples;
-	if (examples == 0)
-		return;
-	w->measured[w->measured_count++] =
-	    (struct metric_report){(double)examples, r.eval_loss, r.eval_accuracy};
-	w->measured_examples += examples;
+	if (a->report && messages_report_decode(&r, a->report, strlen(a->report), NULL) == ERR_OK)
+		own_metrics_add(&w->own, &r, n);
 }
 
 static enum err
@@ -114,13 +72,7 @@ grow_inputs(struct fold *w)
 	double *scales = realloc(w->scales, room * sizeof(*scales));
 	if (scales)
 		w->scales = scales;
-	struct metric_value *owned = realloc(w->owned, room * sizeof(*owned));
-	if (owned)
-		w->owned = owned;
-	struct metric_report *measured = realloc(w->measured, room * sizeof(*measured));
-	if (measured)
-		w->measured = measured;
-	if (!inputs || !weights || !normalisers || !scales || !measured || !owned)
+	if (!inputs || !weights || !normalisers || !scales)
 		return ERR_NOMEM;
 	w->room = room;
 	return ERR_OK;
@@ -138,7 +90,7 @@ add_input(void *ctx, const struct store_accept *a)
 	if (e)
 		return e;
 	struct fold_input *in = &w->inputs[w->count];
-	*in = (struct fold_input){.file.fd = -1, .vectors = vectors_of(&m)};
+	*in = (struct fold_input){.file.fd = -1, .round = a->round, .vectors = vectors_of(&m)};
 	memcpy(in->task, a->task, 16);
 	memcpy(in->device, a->device, 32);
 	memcpy(in->manifest, a->manifest, MANIFEST_LEN);
@@ -151,7 +103,11 @@ add_input(void *ctx, const struct store_accept *a)
 	w->out.row.examples += m.examples;
 	w->out.row.bytes_up += a->body_bytes;
 	add_report(w, a, &m);
-	return in->vectors.codec ? ERR_OK : ERR_UNSUPPORTED;
+	if (in->vectors.codec == NULL)
+		return ERR_UNSUPPORTED;
+	return a->round == w->f->row.round && w->f->spec->round.mode == ROUND_MODE_SYNCHRONOUS
+	    ? measure_add(w, a, m.examples)
+	    : ERR_OK;
 }
 
 static enum err
@@ -160,7 +116,10 @@ read_accepted(struct store_db *db, void *arg, struct why *why)
 	struct fold *w = arg;
 
 	(void)why;
-	return store_accept_each(db, w->f->job_id, w->f->row.round, add_input, w);
+	enum err e = store_accept_each(db, w->f->job_id, w->f->row.round, add_input, w);
+	if (!e && w->f->spec->round.mode == ROUND_MODE_BUFFERED)
+		e = measure_choose(w, db);
+	return e;
 }
 
 /* One delta's file, opened and hashed where that is not known to be needless. */
@@ -216,46 +175,6 @@ fold_open(struct fold *w, struct why *why)
 	if (!e && w->count == 0)
 		return err_set(why, ERR_CORRUPT, "the round has no accepted delta");
 	return e ? e : open_all(w, why);
-}
-
-/* Who gave up because the base gave no numbers has measured it, too, on as much as the others, for all that is known. */
-static enum err
-add_silent(struct fold *w)
-{
-	size_t count = w->measured_count, none = w->f->no_numbers;
-	double weight = count > 0 ? (double)w->measured_examples / (double)count : 1;
-	struct metric_report *all = realloc(w->measured, (count + none) * sizeof(*all));
-
-	if (!all)
-		return ERR_NOMEM;
-	w->measured = all;
-	for (size_t i = 0; i < none; i++)
-		all[w->measured_count++] = (struct metric_report){weight, NAN, NAN};
-	return ERR_OK;
-}
-
-enum err
-fold_measure(struct fold *w, struct why *why)
-{
-	struct metric m = {.known = false};
-	enum err e = ERR_OK;
-
-	bool lacks = w->f->lacks && w->f->row.state == OUTCOME_EVALUATING;
-
-	if (!lacks)
-		w->out.row.eval_own = metric_own(w->f->spec, w->owned, w->owned_count);
-	if (w->f->spec->recipe.evaluate_by != EVALUATE_DEVICES || lacks)
-		return ERR_OK;
-	if (w->f->no_numbers > 0)
-		e = add_silent(w);
-	if (!e)
-		e = metric_of(&m, w->f->spec, w->measured, w->measured_count);
-	if (e)
-		return err_set(why, e, "no memory for the devices' figures");
-	if (m.known)
-		w->out.row.evaluate =
-		    (struct store_metric){true, w->measured_examples, m.loss, m.accuracy};
-	return ERR_OK;
 }
 
 /* --- folding */

@@ -18,6 +18,7 @@
 /* One accepted delta, ready to be read. */
 struct fold_input {
 	uint8_t task[16], device[32];
+	uint64_t round; /* of its task */
 	uint8_t manifest[MANIFEST_LEN];
 	struct delta_file file;
 	struct vectors vectors;
@@ -42,8 +43,8 @@ struct fold {
 	struct engine_outcome out;
 	/* sums over the manifests and reports */
 	double loss, accuracy, accuracy_examples;
-	struct metric_report *measured; /* by devices, of the base */
-	size_t measured_count;
+	struct metric_report *measured; /* by devices, of the base: measure.h */
+	size_t measured_count, measured_room;
 	uint64_t measured_examples;
 	struct metric_value *owned; /* what devices report of the monitor's own metric */
 	size_t owned_count;
@@ -57,8 +58,6 @@ ERR_MUST_USE enum err fold_read(struct fold *w, struct why *why);
 /* And opens their files and hashes each against its manifest's root. ERR_CORRUPT if
  * there is none, or one is damaged: *why and the log say which, and where. */
 ERR_MUST_USE enum err fold_open(struct fold *w, struct why *why);
-/* The base's metric from what fold_read found, into out.row.evaluate. ERR_NOMEM. */
-ERR_MUST_USE enum err fold_measure(struct fold *w, struct why *why);
 /* Makes tile.step.data, tile.step.state and out.row.norm. ERR_NUMERIC if the new model is not finite: data is then of no use. */
 ERR_MUST_USE enum err fold_run(struct fold *w, struct why *why);
 /* Closes the deltas' files; what was read of them stays. */

@@ -126,6 +126,8 @@ round_facts(const struct fold *w)
 	json_add_u64(v, "examples", r->examples);
 	if (r->evaluate.known)
 		json_add(v, "evaluate", metric_facts(&r->evaluate));
+	if (r->measured > 0 && (r->evaluate.known || isfinite(r->eval_own)))
+		json_add_u64(v, "measured", r->measured);
 	if (isfinite(r->eval_own))
 		json_add_double(v, "own", r->eval_own);
 	if (w->out.turn.verdict >= GUARD_STOP)

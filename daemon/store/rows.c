@@ -77,6 +77,7 @@ static const struct store_field round_fields[] = {
     {STORE_REAL, AT(round, evaluate.loss), 0},
     {STORE_REAL, AT(round, evaluate.accuracy), 0},
     {STORE_REAL, AT(round, eval_own), 0},
+    {STORE_UNSIGNED, AT(round, measured), 0},
     {STORE_REAL, AT(round, opened_at), 0},
     {STORE_REAL, AT(round, closed_at), 0},
     {STORE_TEXT, ARRAY(round, reason)},
@@ -117,6 +118,8 @@ enum statement {
 	ACCEPT_GET,
 	ACCEPT_EACH,
 	ACCEPT_WAITING,
+	ACCEPT_ANSWERS,
+	ROUND_LAST_MEASURED,
 	ACCEPT_COUNT,
 	ACCEPT_LAST,
 	META_PUT,
@@ -135,7 +138,7 @@ _Static_assert(
 #define ROUND \
 	"job, round, state, base, model, optimizer_state, reports, invited, aborted, reopened, " \
 	"goal, examples, bytes_up, bytes_down, loss, accuracy, norm, eval_known, eval_examples, " \
-	"eval_loss, eval_accuracy, eval_own, opened_at, closed_at, reason"
+	"eval_loss, eval_accuracy, eval_own, measured, opened_at, closed_at, reason"
 #define ACCEPT \
 	"job, round, device, task, manifest, receipt, report, body_bytes, accepted_at, folded"
 
@@ -166,7 +169,7 @@ static const char *const texts[STATEMENTS] = {
     [JOB_EACH] = "SELECT " JOB " FROM job ORDER BY rowid",
     [ROUND_PUT] =
 	"INSERT INTO round (" ROUND
-	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job, round) "
+	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (job, round) "
 	"DO UPDATE SET state = excluded.state, base = excluded.base, model = excluded.model, "
 	"optimizer_state = excluded.optimizer_state, reports = excluded.reports, "
 	"invited = excluded.invited, aborted = excluded.aborted, reopened = excluded.reopened, "
@@ -174,7 +177,8 @@ static const char *const texts[STATEMENTS] = {
 	"bytes_down = excluded.bytes_down, loss = excluded.loss, accuracy = excluded.accuracy, "
 	"norm = excluded.norm, eval_known = excluded.eval_known, "
 	"eval_examples = excluded.eval_examples, eval_loss = excluded.eval_loss, "
-	"eval_accuracy = excluded.eval_accuracy, eval_own = excluded.eval_own, opened_at = "
+	"eval_accuracy = excluded.eval_accuracy, eval_own = excluded.eval_own, "
+	"measured = excluded.measured, opened_at = "
 	"excluded.opened_at, "
 	"closed_at = excluded.closed_at, reason = excluded.reason",
     [ROUND_GET] = "SELECT " ROUND " FROM round WHERE job = ? AND round = ?",
@@ -188,6 +192,8 @@ static const char *const texts[STATEMENTS] = {
     [ACCEPT_EACH] =
 	"SELECT " ACCEPT " FROM accept WHERE job = ? AND folded = ? AND (device, round) > (?, ?) "
 	"ORDER BY device, round",
+    [ACCEPT_ANSWERS] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND round = ? ORDER BY device",
+    [ROUND_LAST_MEASURED] = "SELECT coalesce(max(measured), 0) FROM round WHERE job = ?",
     [ACCEPT_WAITING] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND folded >= ? "
 		       "ORDER BY folded, device, round",
     [ACCEPT_COUNT] = "SELECT count(*) FROM accept WHERE device = ?",
@@ -421,6 +427,17 @@ store_accept_each(struct store_db *db, const uint8_t job[16], uint64_t round,
 }
 
 enum err
+store_accept_answers(struct store_db *db, const uint8_t job[16], uint64_t round,
+    enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx)
+{
+	struct store_query q = begin(db, ACCEPT_ANSWERS);
+
+	store_query_blob(&q, job, 16);
+	store_query_unsigned(&q, round);
+	return each_accept(&q, fn, ctx);
+}
+
+enum err
 store_accept_waiting(struct store_db *db, const uint8_t job[16], uint64_t folded,
     enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx)
 {
@@ -453,6 +470,15 @@ store_accept_count(struct store_db *db, const uint8_t device[32], uint64_t *out)
 	struct store_query q = begin(db, ACCEPT_COUNT);
 
 	store_query_blob(&q, device, 32);
+	return store_query_one(&q, &count_table, out);
+}
+
+enum err
+store_round_last_measured(struct store_db *db, const uint8_t job[16], uint64_t *out)
+{
+	struct store_query q = begin(db, ROUND_LAST_MEASURED);
+
+	store_query_blob(&q, job, 16);
 	return store_query_one(&q, &count_table, out);
 }
 

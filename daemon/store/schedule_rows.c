@@ -2,7 +2,7 @@
 
 void
 schedule_rows_step(struct schedule_state *c, const struct job_spec *spec,
-    const struct store_round *row, struct schedule_turn *out)
+    const struct store_round *row, const uint8_t measured_base[32], struct schedule_turn *out)
 {
 	const struct schedule_round r = {.round = row->round,
 	    .reports = row->reports,
@@ -13,12 +13,15 @@ schedule_rows_step(struct schedule_state *c, const struct job_spec *spec,
 	    .evaluated = row->evaluate.known,
 	    .loss = row->evaluate.loss,
 	    .accuracy = row->evaluate.accuracy,
-	    .own = row->eval_own};
+	    .own = row->eval_own,
+	    .measured = row->measured,
+	    .measured_base = measured_base};
 
 	schedule_state_step(c, spec, &r, out);
 }
 
 struct replay {
+	struct store_db *db;
 	const struct job_spec *spec;
 	struct schedule_state *schedule;
 };
@@ -28,17 +31,22 @@ replay_round(void *ctx, const struct store_round *row)
 {
 	struct replay *r = ctx;
 	struct schedule_turn turn;
+	struct store_round of = *row;
 
-	if (row->state == OUTCOME_COMMITTED || row->state == OUTCOME_FAILED)
-		schedule_rows_step(r->schedule, r->spec, row, &turn);
-	return ERR_OK;
+	if (row->state != OUTCOME_COMMITTED && row->state != OUTCOME_FAILED)
+		return ERR_OK;
+	enum err e =
+	    row->measured > 0 ? store_round_get(r->db, row->job, row->measured, &of) : ERR_OK;
+	if (!e)
+		schedule_rows_step(r->schedule, r->spec, row, of.base, &turn);
+	return e == ERR_NOTFOUND ? ERR_CORRUPT : e;
 }
 
 enum err
 schedule_rows_load(struct store_db *db, const struct job_spec *spec, const uint8_t job[16],
     struct schedule_state *out)
 {
-	struct replay r = {.spec = spec, .schedule = out};
+	struct replay r = {.db = db, .spec = spec, .schedule = out};
 
 	*out = schedule_state_start();
 	return schedule_state_matters(spec)

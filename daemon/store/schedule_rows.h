@@ -5,9 +5,9 @@
 
 /* A job's schedule (round/schedule_state.h) from the rows of its rounds. */
 
-/* row: a round that has ended. */
+/* row: a round that has ended; measured_base: the base of round row->measured, if that is not 0. */
 void schedule_rows_step(struct schedule_state *c, const struct job_spec *spec,
-    const struct store_round *row, struct schedule_turn *out);
+    const struct store_round *row, const uint8_t measured_base[32], struct schedule_turn *out);
 /* After all rounds that have ended; the beginning if the job needs no schedule. Errors of the store. */
 ERR_MUST_USE enum err schedule_rows_load(struct store_db *db, const struct job_spec *spec,
     const uint8_t job[16], struct schedule_state *out);

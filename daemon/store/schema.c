@@ -170,7 +170,9 @@ static const char *const migrations[] = {
     /* The round that a delta goes into, which need not be that of its task. */
     "ALTER TABLE accept ADD COLUMN folded INTEGER NOT NULL DEFAULT 0;"
     "UPDATE accept SET folded = round;"
-    "CREATE INDEX accept_folded ON accept (job, folded, device, round);",
+    "CREATE INDEX accept_folded ON accept (job, folded, device, round);"
+    /* The round whose base was measured, where that is not this one's; 0: it is. */
+    "ALTER TABLE round ADD COLUMN measured INTEGER NOT NULL DEFAULT 0;",
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 

@@ -194,6 +194,7 @@ struct store_round {
 	double loss, accuracy, norm; /* NaN where unknown */
 	struct store_metric evaluate;
 	double eval_own; /* the monitor's own metric, over its devices; NaN: not known */
+	uint64_t measured; /* the round whose base both are of; 0: they are of this round's base or model */
 	double opened_at, closed_at;
 	char reason[128];
 };
@@ -204,6 +205,9 @@ ERR_MUST_USE enum err store_round_get(
 /* The highest-numbered round whose evaluation is known. ERR_NOTFOUND */
 ERR_MUST_USE enum err store_round_measured(
     struct store_db *db, const uint8_t job[16], struct store_round *out);
+/* The last round of a job whose base was measured in a later one; 0: none was. */
+ERR_MUST_USE enum err store_round_last_measured(
+    struct store_db *db, const uint8_t job[16], uint64_t *out);
 /* The highest-numbered round of a job. */
 ERR_MUST_USE enum err store_round_last(
     struct store_db *db, const uint8_t job[16], struct store_round *out);
@@ -231,6 +235,9 @@ ERR_MUST_USE enum err store_accept_get(struct store_db *db, const uint8_t job[16
 /* What goes into a round, in the order of devices and of their tasks' rounds. */
 ERR_MUST_USE enum err store_accept_each(struct store_db *db, const uint8_t job[16], uint64_t folded,
     enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx);
+/* What answers tasks of a round, in device-id order, whatever it goes into. */
+ERR_MUST_USE enum err store_accept_answers(struct store_db *db, const uint8_t job[16],
+    uint64_t round, enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx);
 /* What goes into this round or a later one. */
 ERR_MUST_USE enum err store_accept_waiting(struct store_db *db, const uint8_t job[16],
     uint64_t folded, enum err (*fn)(void *ctx, const struct store_accept *a), void *ctx);

@@ -252,38 +252,80 @@ after_a_restart(void **state)
 	near(moved(c, id, 3), (3 / sqrt(2) + 1 + 1) / 3);
 }
 
-/* The guard goes back to what round 1 made: what started from round 2's model is of no more use, what started before is. */
+/* Devices measure what their tasks started from: a figure is of the newest base that the quorum has measured, in whatever rounds. */
 static void
-a_rollback_begins_a_branch(void **state)
+figures_by_base(void **state)
 {
+	char first[] = "{\"evaluate\":{\"examples\":10,\"loss\":1}}";
+	char second[] = "{\"evaluate\":{\"examples\":10,\"loss\":3}}";
+	char third[] = "{\"evaluate\":{\"examples\":30,\"loss\":5}}";
 	struct coordinator *c = *state;
-	char good[] = "{\"metrics\":{\"q\":0.9}}", bad[] = "{\"metrics\":{\"q\":0.1}}";
-	struct task older, lost, t;
+	struct task slow, early, t;
 	uint8_t id[16];
 
 	submit(c,
-	    BUFFERED("branch", "\"goal\":2,\"concurrency\":9",
-		",\"monitor\":{\"metric\":\"metrics.q\",\"mode\":\"max\"},\"guard\":{\"metric\":"
-		"\"metrics.q\",\"drop\":0.5,\"do\":\"rollback\"}"),
+	    BUFFERED("figures", "\"goal\":2,\"concurrency\":9",
+		",\"evaluate\":{\"by\":\"devices\"},\"guard\":{\"metric\":\"loss\",\"factor\":1.5,"
+		"\"do\":\"pause\"}"),
 	    id);
+	expect(c, 1, &slow, "");
+	c->report = first;
+	fill(c, id, 1, 2, 3);
+	struct store_round r = round_row(c, id, 1);
+	assert_true(r.evaluate.known && r.evaluate.loss == 1 && r.measured == 1);
+	/* One of round 2, and one of round 1, whose base has its figure. */
+	expect(c, 4, &early, "");
+	expect(c, 2, &t, "");
+	c->report = second;
+	send(c, &slow, 1, 1);
+	send(c, &t, 2, 1);
+	await_rounds(c, id, 2);
+	r = round_row(c, id, 2);
+	assert_false(r.evaluate.known);
+	coordinator_stop(c);
+	coordinator_start(c);
+	/* With the second of round 2 its base is known, and the guard sees it. */
+	expect(c, 3, &t, "");
+	c->report = third;
+	send(c, &early, 4, 1);
+	send(c, &t, 3, 1);
+	await_rounds(c, id, 3);
+	r = round_row(c, id, 3);
+	assert_true(r.evaluate.known && r.measured == 2);
+	near(r.evaluate.loss, (10 * 3 + 30 * 5) / 40.0);
+	assert_int_equal(r.evaluate.examples, 40);
+	await_state(c, id, "paused");
+	c->report = NULL;
+}
+
+/* The guard of a synchronous job goes back to what round 1 made: a late delta that started from round 2's model is of no more use. */
+static void
+a_rollback_begins_a_branch(void **state)
+{
+	static const char text[] = JOB("branch", "\"goal\":2,\"over_select\":3,\"late\":\"next\"",
+	    ",\"monitor\":{\"metric\":\"metrics.q\",\"mode\":\"max\"},\"guard\":{\"metric\":"
+	    "\"metrics.q\",\"drop\":0.5,\"do\":\"rollback\"}");
+	char good[] = "{\"metrics\":{\"q\":0.9}}", bad[] = "{\"metrics\":{\"q\":0.1}}";
+	struct coordinator *c = *state;
+	struct task lost, t;
+	uint8_t id[16];
+
+	submit(c, text, id);
 	c->report = good;
 	fill(c, id, 1, 2, 3);
-	expect(c, 1, &older, "");
-	assert_int_equal(older.round, 2);
 	fill(c, id, 2, 2, 3);
 	expect(c, 4, &lost, "");
 	assert_int_equal(lost.round, 3);
 	c->report = bad;
 	fill(c, id, 3, 2, 3);
-	expect(c, 2, &t, "");
-	assert_string_equal(t.model, older.model);
+	assert_memory_equal(round_row(c, id, 4).base, round_row(c, id, 1).model, 32);
 	c->report = good;
 	refused(c, &lost, 4, "stale-base");
-	send(c, &older, 1, 1);
 	coordinator_stop(c);
 	coordinator_start(c);
 	refused(c, &lost, 4, "stale-base");
-	assert_int_equal(job_number(c, id, "reports"), 1);
+	expect(c, 4, &t, "");
+	send(c, &t, 4, 1);
 	c->report = NULL;
 }
 
@@ -383,8 +425,10 @@ what_cannot_hold(void **state)
 
 	coordinator_refuses(c, BUFFERED("a", "\"goal\":2,\"over_select\":2", ""), "over_select");
 	coordinator_refuses(c,
-	    BUFFERED("b", "\"goal\":2", ",\"trainer\":\"t\",\"evaluate\":{\"by\":\"devices\"}"),
-	    "buffered");
+	    BUFFERED("b", "\"goal\":2",
+		",\"evaluate\":{\"by\":\"devices\"},\"guard\":{\"metric\":\"loss\",\"factor\":2,"
+		"\"do\":\"rollback\"}"),
+	    "older");
 	coordinator_refuses(c, JOB("c", "\"goal\":2,\"concurrency\":3", ""), "concurrency");
 	coordinator_refuses(c,
 	    JOB("d", "\"goal\":2", ",\"aggregate\":{\"staleness\":{\"weight\":\"sqrt\"}}"),
@@ -471,6 +515,7 @@ main(void)
 	    TEST(places_of_tasks),
 	    TEST(given_back),
 	    TEST(after_a_restart),
+	    TEST(figures_by_base),
 	    TEST(a_rollback_begins_a_branch),
 	    TEST(bases_stay),
 	    TEST(late_ones_of_a_synchronous_job),
