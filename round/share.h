@@ -13,7 +13,8 @@
 #define SHARE_HALF_LIFE_MS 3600000u
 
 struct share_use {
-	double level; /* log2 of the use, plus the half-lives since the clock began; -INFINITY: none */
+	double
+	    level; /* log2 of the use, plus the half-lives since the clock began; -INFINITY: none */
 	uint64_t charged_ms; /* when last; 0: never */
 	double task_seconds; /* what a task takes, after the last ones; 0: not known */
 };

@@ -235,9 +235,10 @@ settle(struct engine *g, struct engine_job *j, const struct engine_claim *claim,
 
 	if (durable)
 		engine_rest_taken(j, claim->device, claim->folded);
-	if (own && durable)
+	if (own && durable) {
 		v->state = INVITE_ACCEPTED;
-	else if (own && v->state == INVITE_COMMITTING)
+		engine_share_end(g, j, v);
+	} else if (own && v->state == INVITE_COMMITTING)
 		v->state = claim->fresh ? INVITE_EXPIRED : INVITE_OUT;
 	if (v && !durable && next && v->next > 0)
 		v->next--;
@@ -277,6 +278,7 @@ give_up(struct engine *g, struct engine_job *j, struct invite *v, struct abort_c
 	const bool out = v->state == INVITE_OUT;
 
 	v->state = abort_reason_passes(cause.reason) ? INVITE_STOPPED : INVITE_ABORTED;
+	engine_share_end(g, j, v);
 	standing_gave_up(g->services->registry, v->device, j->place, cause.reason);
 	g->report.tasks_aborted_total++;
 	hex_encode(hex, v->device, 8);

@@ -44,6 +44,7 @@ reopen(struct engine *g, struct engine_job *j)
 	    LOG_U("round", j->row.round), LOG_U("reports", j->round.accepted),
 	    LOG_U("quorum", j->round.policy.quorum),
 	    LOG_S("why", "too few reports before the deadline"));
+	engine_share_end_all(g, j);
 	for (size_t i = 0; i < j->invite_count; i++)
 		if (j->invites[i].state == INVITE_ACCEPTED)
 			j->invites[kept++] = j->invites[i];

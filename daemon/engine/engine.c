@@ -203,6 +203,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 		*out = (struct task){.wait = true};
 		return WAIT_UNSENT;
 	}
+	engine_share_begin(g, j, engine_find_invite(j, device));
 	FAULT("task.given");
 	return WAIT_NONE;
 }
@@ -226,25 +227,60 @@ engine_spool_full(struct engine *g)
 	return full;
 }
 
-/* WAIT_NONE: out holds a task of one of them. */
+/* Who asks. */
+struct asker {
+	const uint8_t *device;
+	const struct offer *offer;
+	struct standing_ask *standing;
+	struct task *out;
+};
+
+/* Who asks again gets what it has, whichever job of that priority has had less by now. Lock held, and given away. */
 static enum wait_reason
-ask_jobs(struct engine *g, const uint8_t device[32], const struct offer *offer,
-    struct standing_ask *standing, struct task *out)
+ask_held(struct engine *g, const struct asker *a, struct engine_job **held, int64_t priority)
+{
+	struct engine_job *j = *held;
+
+	if (!j || j->member.priority < priority)
+		return WAIT_NO_JOB;
+	j->users--;
+	*held = NULL;
+	enum wait_reason why = ask_job(g, j, a->device, a->offer, a->out);
+	standing_say(a->standing, j->place, why);
+	return why ? WAIT_NO_JOB : WAIT_NONE;
+}
+
+/* WAIT_NONE: out holds a task of one of them. Lock held, and given away now and then. */
+static enum wait_reason
+walk_jobs(struct engine *g, const struct asker *a)
 {
 	enum wait_reason reason = WAIT_NO_JOB;
-	unsigned seen = 0;
+	struct share_walk walk = {.seen = 0};
+	struct engine_job *held = engine_share_held(g, a->device), *j;
 
-	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j && reason && !g->stopping;
-	     j = engine_next(g, j, &seen)) {
-		enum wait_reason why = ask_job(g, j, device, offer, out);
-		standing_say(standing, j->place, why);
+	if (held)
+		held->users++;
+	while (reason && !g->stopping && (j = engine_share_next(g, &walk))) {
+		enum wait_reason why = ask_held(g, a, &held, j->member.priority);
+		if (why) {
+			why = ask_job(g, j, a->device, a->offer, a->out);
+			standing_say(a->standing, j->place, why);
+		}
 		/* The first job's reason is the telling one, unless it only says the job is over. */
 		if (!why || reason == WAIT_NO_JOB)
 			reason = why;
 	}
-	if (offer->unready[0])
-		reason = engine_offer_unready(offer);
+	if (held)
+		held->users--;
+	return a->offer->unready[0] ? engine_offer_unready(a->offer) : reason;
+}
+
+/* WAIT_NONE: out holds a task of one of them. */
+static enum wait_reason
+ask_jobs(struct engine *g, const struct asker *a)
+{
+	lock_take(&g->lock);
+	enum wait_reason reason = walk_jobs(g, a);
 	if (g->stopping)
 		reason = WAIT_RESTARTING;
 	lock_release(&g->lock);
@@ -262,7 +298,7 @@ engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer
 	if (offer->protocol < MESSAGES_PROTOCOL)
 		reason = WAIT_OLD_AGENT;
 	else if (!reason)
-		reason = ask_jobs(g, device, offer, &standing, out);
+		reason = ask_jobs(g, &(struct asker){device, offer, &standing, out});
 	if (reason) {
 		const struct config *c = shared_take(g->services->config);
 		messages_task_deinit(out);

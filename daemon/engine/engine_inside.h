@@ -8,6 +8,7 @@
 #include "past_rows.h"
 #include "report.h"
 #include "round.h"
+#include "share_order.h"
 #include "tails.h"
 
 /* Inside of the engine: shared by engine*.c only. All fields are under the engine's lock
@@ -32,6 +33,9 @@ struct invite {
 	uint64_t until_ms; /* of a buffered job: then it expires */
 	uint16_t now, next; /* deltas of the device in the open round, and for the next one */
 	enum invite_state state;
+	/* share.c: since when the device has the task, and what the job was charged for it beforehand. 0: it has it no more, or not yet. */
+	uint64_t handed_ms;
+	double charged;
 };
 
 /* A difference: its model, what that comes from, the file's length. */
@@ -75,7 +79,8 @@ struct engine_work {
 struct engine_job {
 	struct engine_job *next; /* by priority, then age */
 	struct engine_job *chain; /* of its bucket */
-	uint64_t serial; /* grows with age */
+	uint64_t serial; /* of the oldest the least */
+	struct share_member member; /* of g->order, while it is not over */
 	uint32_t place; /* standing.h */
 	unsigned users; /* who has it without the lock */
 	unsigned readers; /* who reads its work without the lock */
@@ -139,6 +144,8 @@ struct engine {
 	/* The same by the first byte of their ids, which are hashes. */
 	struct engine_job *buckets[256];
 	struct engine_job *last; /* of them */
+	struct share_order
+	    order; /* of those that are not over: who is asked first for a device's work */
 	uint64_t serial; /* of the newest */
 	size_t job_count, gone_count;
 	struct engine_report report; /* that of the lock apart */
@@ -236,6 +243,8 @@ bool engine_evaluates(const struct engine_job *j);
 void engine_begin_open(struct engine *g, struct engine_job *j);
 /* Links a complete job into the list. Lock held. */
 void engine_job_link(struct engine *g, struct engine_job *j);
+/* Has it a task of the open round, or may it have one, that is not answered? Lock held. */
+bool engine_awaits(const struct engine_job *j, const uint8_t device[32]);
 /* Does the device hold, or has it answered, a task of the open round? Lock held. */
 bool engine_has_invite(const struct engine_job *j, const uint8_t device[32]);
 /* pick: sample. Notes an asker; asking twice adds nothing, and failure to note one only leaves it out. Lock held. */
@@ -285,6 +294,31 @@ void engine_forget_later(struct engine *g);
 /* Of a job that is over: it names none any more. */
 void engine_schedule_drop_states(struct engine_job *j);
 bool engine_schedule_holds_state(const struct engine_job *j, const uint8_t state[32]);
+
+/* share.c: what jobs have had of the devices. Lock held. */
+/* A job that is linked, or is to be: from now on it is asked for work. */
+void engine_share_join(struct engine *g, struct engine_job *j);
+/* It takes tasks again, or takes none. */
+void engine_share_wait(struct engine *g, struct engine_job *j, bool waits);
+/* The device has the task now; harmless if it had it before. */
+void engine_share_begin(struct engine *g, struct engine_job *j, struct invite *v);
+/* The task has ended for the device. */
+void engine_share_end(struct engine *g, struct engine_job *j, struct invite *v);
+/* Those of all its invitations have. */
+void engine_share_end_all(struct engine *g, struct engine_job *j);
+/* The next job of a walk in order, which lets others have the lock now and then: the job's place may change then, so that it is seen
+ * twice, or not if it was given use back at that moment. The walk's place: seen is 0 at first. */
+struct share_walk {
+	unsigned seen;
+	struct share_place last;
+};
+struct engine_job *engine_share_next(struct engine *g, struct share_walk *w);
+/* The first job that has an unanswered invitation of this device; NULL: none. */
+struct engine_job *engine_share_held(struct engine *g, const uint8_t device[32]);
+/* Use as the rows of its latest rounds tell, of a job that is being loaded. */
+ERR_MUST_USE enum err engine_share_load(struct store_db *db, struct engine_job *j);
+/* All are loaded: to the youngest that says too little. */
+void engine_share_restart(struct engine *g, struct engine_job *j);
 
 /* view.c. Of a job with work. Lock held. */
 struct guard_view engine_view_guard(const struct engine_job *j);

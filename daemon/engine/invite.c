@@ -62,6 +62,14 @@ engine_hold_invite(struct engine_job *j, const uint8_t device[32])
 	return &j->invites[at];
 }
 
+bool
+engine_awaits(const struct engine_job *j, const uint8_t device[32])
+{
+	const struct invite *have = engine_find_invite(j, device);
+
+	return have && have->state == INVITE_OUT;
+}
+
 enum err
 engine_invite(struct engine_job *j, const uint8_t device[32], enum invite_state state)
 {

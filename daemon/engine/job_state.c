@@ -89,7 +89,9 @@ engine_note_state(struct engine *g, struct engine_job *j, enum job_state state, 
 	g->report.jobs[state]++;
 	j->state = state;
 	j->ended_at = states_job_lives(state) ? NAN : clock_wall();
+	engine_share_wait(g, j, state == JOB_PAUSED);
 	if (!states_job_lives(state)) {
+		share_order_remove(&g->order, &j->member);
 		standing_close(g->services->registry, j->place);
 		j->place = STANDING_NO_PLACE;
 	}

@@ -516,7 +516,8 @@ count_round(struct engine_report *r, const struct engine_outcome *o)
 
 /* What the round has made. Lock held. */
 static void
-take_result(struct engine_job *j, const struct engine_fold *f, const struct engine_outcome *o)
+take_result(struct engine *g, struct engine_job *j, const struct engine_fold *f,
+    const struct engine_outcome *o)
 {
 	bool evaluated = o->row.state == OUTCOME_EVALUATED;
 
@@ -544,8 +545,10 @@ take_result(struct engine_job *j, const struct engine_fold *f, const struct engi
 		engine_variate_count(j, o->row.round);
 	if (j->round.policy.buffered)
 		engine_late_turn(j);
-	else
+	else {
+		engine_share_end_all(g, j);
 		j->invite_count = 0;
+	}
 	j->candidate_count = 0;
 	j->loaded = 0;
 }
@@ -597,7 +600,7 @@ engine_folded(struct engine *g, const struct engine_fold *f, const struct engine
 	log_round(f, o);
 	lock_take(&g->lock);
 	count_round(&g->report, o);
-	take_result(f->job, f, o);
+	take_result(g, f->job, f, o);
 	FAULT("fold.told");
 	go_on(g, f->job, o);
 	lock_release(&g->lock);

@@ -187,6 +187,7 @@ engine_late_expire(struct engine *g, struct engine_job *j, uint64_t now_ms)
 			continue;
 		}
 		v->state = INVITE_EXPIRED;
+		engine_share_end(g, j, v);
 		engine_step(g, j, ROUND_EXPIRED, 0);
 		freed++;
 	}

@@ -223,6 +223,8 @@ read_document(struct engine_job *j, const char *text, size_t len, struct why *wh
 	w->spec.recipe.data.classes = NULL;
 	memcpy(j->name, w->spec.name, sizeof(j->name));
 	j->priority = w->spec.priority;
+	j->member.priority = w->spec.priority;
+	j->member.share = w->spec.share;
 	j->only_evaluates = w->spec.only_evaluates;
 	j->is_guarded = w->spec.guard.on;
 	j->monitor = w->spec.monitor;
@@ -263,6 +265,7 @@ engine_job_blank(const uint8_t id[16])
 	j->ended_at = NAN;
 	j->expiry_ms = UINT64_MAX;
 	j->place = STANDING_NO_PLACE;
+	j->member = (struct share_member){.use = share_none(), .share = 1};
 	return j;
 }
 
@@ -286,6 +289,8 @@ engine_job_link(struct engine *g, struct engine_job *j)
 	j->chain = g->buckets[j->id[0]];
 	g->buckets[j->id[0]] = j;
 	g->job_count++;
+	if (states_job_lives(j->state))
+		engine_share_join(g, j);
 }
 
 /* --- loading */
@@ -417,7 +422,7 @@ load_open(struct loader *l)
 	engine_steps_load(l->g->services, j);
 	j->loaded = l->accepted;
 	j->early = l->early;
-	return ERR_OK;
+	return engine_share_load(l->db, j);
 }
 
 /* State of a job from its newest round: the open one, or the last one of a job that is over. */
@@ -604,9 +609,11 @@ engine_start(
 	g->fold = fold;
 	g->folder = folder;
 	g->started = true;
-	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
+	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen)) {
+		engine_share_restart(g, j);
 		if (j->round.state == ROUND_IDLE)
 			engine_begin_open(g, j);
+	}
 	lock_release(&g->lock);
 }
 

@@ -114,6 +114,8 @@ enum statement {
 	ROUND_LAST,
 	ROUND_MEASURED,
 	ROUND_EACH,
+	ROUND_BACK,
+	ROUND_REPORTS,
 	ACCEPT_INSERT,
 	ACCEPT_GET,
 	ACCEPT_EACH,
@@ -187,6 +189,10 @@ static const char *const texts[STATEMENTS] = {
 	"SELECT " ROUND " FROM round WHERE job = ? AND eval_known ORDER BY round DESC LIMIT 1",
     [ROUND_EACH] =
 	"SELECT " ROUND " FROM round WHERE job = ? AND round >= ? ORDER BY round LIMIT ?",
+    [ROUND_BACK] = "SELECT " ROUND " FROM round WHERE job = ? ORDER BY round DESC LIMIT ?",
+    [ROUND_REPORTS] =
+	"SELECT coalesce(sum(reports), 0) FROM round WHERE job = ? AND round BETWEEN ? AND ? "
+	"AND state = 'committed'",
     [ACCEPT_INSERT] = "INSERT INTO accept (" ACCEPT ") VALUES (?,?,?,?,?,?,?,?,?,?)",
     [ACCEPT_GET] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND round = ? AND device = ?",
     [ACCEPT_EACH] =
@@ -379,6 +385,33 @@ store_round_each(struct store_db *db, const uint8_t job[16], uint64_t from, uint
 	while (store_query_next(&q, &round_table, &r))
 		q.e = fn(ctx, &r);
 	return store_query_end(&q);
+}
+
+enum err
+store_round_back(struct store_db *db, const uint8_t job[16], uint64_t limit,
+    enum err (*fn)(void *ctx, const struct store_round *r), void *ctx)
+{
+	struct store_query q = begin(db, ROUND_BACK);
+	struct store_round r;
+
+	store_query_blob(&q, job, 16);
+	store_query_unsigned(&q, limit);
+	while (store_query_next(&q, &round_table, &r))
+		q.e = fn(ctx, &r);
+	return store_query_end(&q);
+}
+
+enum err
+store_round_reports(
+    struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t to, uint64_t *out)
+{
+	static const struct store_field field = {STORE_UNSIGNED, 0, 0};
+	struct store_query q = begin(db, ROUND_REPORTS);
+
+	store_query_blob(&q, job, 16);
+	store_query_unsigned(&q, from);
+	store_query_unsigned(&q, to);
+	return store_query_one(&q, &(struct store_table){1, &field}, out);
 }
 
 enum err

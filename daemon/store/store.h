@@ -214,6 +214,12 @@ ERR_MUST_USE enum err store_round_last(
 ERR_MUST_USE enum err store_round_each(struct store_db *db, const uint8_t job[16], uint64_t from,
     uint64_t limit, enum err (*fn)(void *ctx, const struct store_round *r),
     void *ctx); /* ascending */
+/* The newest first. */
+ERR_MUST_USE enum err store_round_back(struct store_db *db, const uint8_t job[16], uint64_t limit,
+    enum err (*fn)(void *ctx, const struct store_round *r), void *ctx);
+/* Reports in the models of these rounds. */
+ERR_MUST_USE enum err store_round_reports(
+    struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t to, uint64_t *out);
 
 /* An accepted delta: unique on (job, round, device). */
 struct store_accept {

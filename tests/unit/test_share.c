@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "share.h"
+#include "share_order.h"
 
 #define HOUR SHARE_HALF_LIFE_MS
 #define JOBS 4
@@ -237,6 +237,117 @@ newcomer(void **state)
 	assert_in_range((uint64_t)jobs[2].seconds, 760, 840); /* of 2400 and some */
 }
 
+/* --- the order */
+
+static struct share_member
+member(int64_t priority, uint32_t share, uint64_t serial)
+{
+	return (struct share_member){
+	    .use = share_none(), .priority = priority, .share = share, .serial = serial};
+}
+
+/* The serials of all in order, as digits. */
+static const char *
+walk(const struct share_order *o, char text[16])
+{
+	const struct share_member *m = NULL;
+	size_t n = 0;
+
+	while (n < 15 && (m = share_order_next(o, m ? &m->at : NULL)))
+		text[n++] = (char)('0' + m->serial);
+	text[n] = '\0';
+	return text;
+}
+
+static void
+ordered(void **state)
+{
+	static struct share_order o;
+	struct share_member m[] = {
+	    member(0, 1, 1), member(5, 1, 2), member(0, 2, 3), member(0, 1, 4), member(-1, 1, 5)};
+	char text[16];
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++)
+		assert_true(share_order_add(&o, &m[i]));
+	/* None has been used: the older first, within a priority. */
+	m[2].share = 1;
+	share_order_move(&o, &m[2]);
+	assert_string_equal(walk(&o, text), "21345");
+	m[2].share = 2;
+	for (size_t i = 0; i < 4; i++) {
+		share_charge(&m[i].use, 10, 0);
+		share_order_move(&o, &m[i]);
+	}
+	assert_string_equal(walk(&o, text), "23145");
+	share_charge(&m[2].use, 10.1, 0);
+	share_order_move(&o, &m[2]);
+	assert_string_equal(walk(&o, text), "21435");
+	/* The walk goes on behind one that has left. */
+	const struct share_place first = m[0].at;
+	share_order_remove(&o, &m[0]);
+	share_order_remove(&o, &m[0]);
+	assert_int_equal(share_order_next(&o, &first)->serial, 4);
+	m[4].priority = 9;
+	share_order_move(&o, &m[4]);
+	assert_string_equal(walk(&o, text), "5243");
+}
+
+/* Who is measured by whom: not by those that wait, that nobody has worked for lately, or of another priority. */
+static void
+beside_the_least(void **state)
+{
+	static struct share_order o;
+	struct share_member m[] = {member(0, 1, 1), member(0, 1, 2), member(0, 1, 3),
+	    member(0, 1, 4), member(1, 1, 5), member(0, 2, 6)};
+	const double use[] = {100, 10, 300, 20, 5, 0};
+
+	(void)state;
+	for (size_t i = 0; i < 6; i++) {
+		/* The second's was long ago. */
+		share_charge(&m[i].use, use[i], i == 1 ? 1 : 2 * (uint64_t)HOUR);
+		assert_true(share_order_add(&o, &m[i]));
+	}
+	m[3].waits = true;
+	share_order_raise(&o, &m[5], 2 * (uint64_t)HOUR);
+	assert_float_equal(share_seconds(&m[5].use, 2 * (uint64_t)HOUR), 200, 1e-6);
+	share_order_raise(&o, &m[2], 2 * (uint64_t)HOUR);
+	assert_float_equal(share_seconds(&m[2].use, 2 * (uint64_t)HOUR), 300, 1e-6);
+}
+
+/* As many as there may be, charged at random: always in order, none lost. */
+static void
+many(void **state)
+{
+	static struct share_order o;
+	static struct share_member all[SHARE_ORDER_MAX + 1];
+	uint64_t random = 88172645463325252ull;
+	char serials[SHARE_ORDER_MAX + 2] = {0};
+
+	(void)state;
+	for (size_t i = 0; i <= SHARE_ORDER_MAX; i++) {
+		all[i] = member((int64_t)(i % 3), (uint32_t)(1 + i % 7), i + 1);
+		assert_int_equal(share_order_add(&o, &all[i]), i < SHARE_ORDER_MAX);
+	}
+	for (uint64_t t = 0; t < 20000; t++) {
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		struct share_member *m = &all[random % SHARE_ORDER_MAX];
+		share_charge(&m->use, (double)(random >> 40), 1000 * t);
+		share_order_move(&o, m);
+	}
+	size_t n = 0;
+	for (const struct share_member *m = NULL, *next;
+	     (next = share_order_next(&o, m ? &m->at : NULL)); m = next, n++) {
+		assert_int_equal(serials[next->serial]++, 0);
+		assert_true(!m || m->priority > next->priority ||
+		    (m->priority == next->priority &&
+			share_key(&m->use, m->share) <= share_key(&next->use, next->share)));
+	}
+	assert_int_equal(n, SHARE_ORDER_MAX);
+}
+
 int
 main(void)
 {
@@ -248,6 +359,9 @@ main(void)
 	    cmocka_unit_test(one_to_three),
 	    cmocka_unit_test(nobody_starves),
 	    cmocka_unit_test(newcomer),
+	    cmocka_unit_test(ordered),
+	    cmocka_unit_test(beside_the_least),
+	    cmocka_unit_test(many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

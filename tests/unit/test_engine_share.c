@@ -1,0 +1,164 @@
+/* Jobs of one priority share the devices: who is given which job's task. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator.h"
+#include "engine_inside.h"
+
+static const char one[] = JOB("one", "\"goal\":9,\"quorum\":1,\"grace_s\":0", ",\"share\":1");
+static const char three[] = JOB("three", "\"goal\":9,\"quorum\":1,\"grace_s\":0", ",\"share\":3");
+
+static struct share_member *
+member(struct coordinator *c, const uint8_t id[16])
+{
+	return &engine_find(c->s.engine, id)->member;
+}
+
+static double
+use(struct coordinator *c, const uint8_t id[16])
+{
+	return share_seconds(&member(c, id)->use, clock_ms());
+}
+
+/* Devices that ask at one moment are spread as the shares say, before anybody knows what a task takes. */
+static void
+one_to_three(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t a[16], b[16];
+	char hex[33];
+	struct task t;
+	unsigned first = 0;
+
+	submit(c, one, a);
+	submit(c, three, b);
+	hex_encode(hex, a, 16);
+	for (uint8_t tag = 1; tag <= 8; tag++) {
+		assert_string_equal(ask(c, tag, &t), "");
+		first += strcmp(t.job, hex) == 0;
+	}
+	assert_in_range(first, 2, 3);
+	assert_true(use(c, a) > 1.9 && use(c, b) > 4.9);
+}
+
+/* An answer that was lost is given again, although the other job has had less by now. */
+static void
+same_again(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t[3], again;
+	uint8_t a[16], b[16];
+
+	submit(c, one, a);
+	submit(c, three, b);
+	for (uint8_t tag = 1; tag <= 2; tag++)
+		assert_string_equal(ask(c, tag, &t[tag]), "");
+	assert_string_not_equal(t[1].job, t[2].job);
+	for (uint8_t tag = 1; tag <= 2; tag++) {
+		double was[] = {use(c, a), use(c, b)};
+		assert_string_equal(ask(c, tag, &again), "");
+		assert_string_equal(again.task, t[tag].task);
+		assert_true(use(c, a) <= was[0] && use(c, b) <= was[1]);
+	}
+	/* A higher priority goes first all the same. */
+	uint8_t high[16];
+	submit(c, JOB("high", "\"goal\":1", ",\"priority\":1"), high);
+	assert_string_equal(ask(c, 1, &again), "");
+	assert_string_not_equal(again.task, t[1].task);
+}
+
+/* What was charged beforehand is set right when the task ends: with its delta, given up, or with its round. */
+static void
+set_right(void **state)
+{
+	struct coordinator *c = *state;
+	struct abort_cause cause = abort_reason_parse("owner");
+	const uint64_t began = clock_ms();
+	struct task t[4];
+	uint8_t a[16];
+
+	submit(c, JOB("only", "\"goal\":1,\"over_select\":3", ""), a);
+	for (uint8_t tag = 1; tag <= 3; tag++)
+		assert_string_equal(ask(c, tag, &t[tag]), "");
+	assert_true(use(c, a) > 2.9);
+	assert_int_equal(engine_abort(c->s.engine, device_id(1), t[1].task, cause, NULL), ERR_OK);
+	assert_true(use(c, a) < 2.9);
+	assert_null(deliver(c, &t[2], 2, 1, 100));
+	await_rounds(c, a, 1);
+	/* The third's task went with its round: nobody had one longer than that. */
+	assert_true(use(c, a) <= 3 * (double)(clock_ms() - began) / 1000);
+}
+
+/* New, and back after a pause: beside the least used of the others. */
+static void
+newcomer(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t a[16], b[16];
+
+	submit(c, one, a);
+	share_charge(&member(c, a)->use, 1000, clock_ms());
+	share_order_move(&c->s.engine->order, member(c, a));
+	submit(c, three, b);
+	assert_float_equal(use(c, b), 3000, 10);
+	assert_int_equal(engine_command(c->s.engine, b, JOB_PAUSED, NULL, &c->why), ERR_OK);
+	share_charge(&member(c, a)->use, 1000, clock_ms());
+	share_order_move(&c->s.engine->order, member(c, a));
+	assert_float_equal(use(c, b), 3000, 10);
+	assert_int_equal(engine_command(c->s.engine, b, JOB_RUNNING, NULL, &c->why), ERR_OK);
+	assert_float_equal(use(c, b), 6000, 20);
+	assert_int_equal(engine_command(c->s.engine, b, JOB_STOPPED, NULL, &c->why), ERR_OK);
+	assert_int_equal(c->s.engine->order.count, 1);
+}
+
+static enum err
+age_round(struct store_db *db, void *arg, struct why *why)
+{
+	const uint8_t *job = arg;
+	struct store_round r;
+
+	(void)why;
+	enum err e = store_round_get(db, job, 1, &r);
+	r.closed_at = clock_wall() - 3600;
+	r.opened_at = r.closed_at - 50;
+	return e ? e : store_round_put(db, &r);
+}
+
+/* A restart knows what the rows of rounds say: so many devices, from the opening to the end. */
+static void
+restarted(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t;
+	uint8_t a[16];
+
+	submit(c, JOB("only", "\"goal\":1", ""), a);
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_null(deliver(c, &t, 1, 1, 100));
+	await_rounds(c, a, 1);
+	assert_int_equal(store_write(c->s.store, age_round, a, &c->why), ERR_OK);
+	coordinator_stop(c);
+	coordinator_start(c);
+	assert_float_equal(use(c, a), 25, 1);
+	assert_true(member(c, a)->is_in);
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    WITH(one_to_three),
+	    WITH(same_again),
+	    WITH(set_right),
+	    WITH(newcomer),
+	    WITH(restarted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
