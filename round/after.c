@@ -39,6 +39,27 @@ change(struct after *out, enum job_state state, const char *format, ...)
 	va_end(args);
 }
 
+enum after_limit
+after_reached(const struct stop_spec *stop, const struct after_progress *p)
+{
+	if (stop->rounds > 0 && p->round >= stop->rounds)
+		return AFTER_ROUNDS;
+	if (stop->reports > 0 && p->reports >= stop->reports)
+		return AFTER_REPORTS;
+	return stop->seconds > 0 && p->seconds >= stop->seconds ? AFTER_SECONDS : AFTER_NO_LIMIT;
+}
+
+/* NULL: the job goes on. */
+static const char *
+limit_text(const struct after_round *r)
+{
+	static const char *const texts[] = {[AFTER_ROUNDS] = "all rounds done",
+	    [AFTER_REPORTS] = "all reports are in",
+	    [AFTER_SECONDS] = "its time is over"};
+
+	return r->limit == AFTER_REPORTS && !r->committed ? NULL : texts[r->limit];
+}
+
 /* Devices measure the base of a round: the model that the last one made they have not seen. What a guard went back to, and the base
  * of a round that failed, they have. */
 static bool
@@ -68,7 +89,7 @@ after_decide(struct after *out, const struct job_spec *spec, const struct after_
 {
 	const struct schedule_turn *turn = r->turn;
 	bool target = reached_target(spec, r);
-	bool last = spec->stop.rounds > 0 && r->round >= spec->stop.rounds;
+	const char *last = limit_text(r);
 
 	*out = (struct after){.begin_next = r->actions & ROUND_DO_BEGIN};
 	if (r->actions & ROUND_DO_PAUSE)
@@ -80,7 +101,7 @@ after_decide(struct after *out, const struct job_spec *spec, const struct after_
 	else if (target)
 		change(out, JOB_DONE, "target reached");
 	else if (last)
-		change(out, JOB_DONE, "all rounds done%s", turn->back ? "; the last were bad" : "");
+		change(out, JOB_DONE, "%s%s", last, turn->back ? "; the last were bad" : "");
 	if (out->job_state == JOB_STOPPED || out->job_state == JOB_DONE)
 		out->begin_next = false;
 	if (out->job_state == JOB_DONE && is_unmeasured(spec, r))

@@ -5,8 +5,24 @@
 
 /* What follows a round that has ended: does the next one begin, and does the job go on? */
 
-struct after_round {
+/* What a job's "stop" bounds, but for its target. */
+enum after_limit {
+	AFTER_NO_LIMIT,
+	AFTER_ROUNDS, /* as many as it may have, those that failed among them */
+	AFTER_REPORTS, /* in its models, those that a guard went back behind among them */
+	AFTER_SECONDS, /* since the submission, pauses among them */
+};
+/* Where a job has come to with a round that has closed. */
+struct after_progress {
 	uint64_t round; /* its number */
+	uint64_t reports; /* with those of this round */
+	double seconds; /* until it closed */
+};
+/* The first limit that is reached. */
+enum after_limit after_reached(const struct stop_spec *stop, const struct after_progress *p);
+
+struct after_round {
+	enum after_limit limit; /* that it has reached */
 	unsigned actions; /* what the machine answers to its end */
 	bool committed; /* with a model of its own */
 	bool has_evaluators; /* as many as the quorum can measure that model, as far as is known */
@@ -23,7 +39,7 @@ struct after {
 	char job_reason[128]; /* why it changes; of an evaluation that begins: why it will */
 };
 
-/* A job is done when its target or its last round is reached, even where its guard or failed rounds would pause it. One that its guard
+/* A job is done when its target or a limit is reached (that of reports not by a round that failed), even where its guard or failed rounds would pause it. One that its guard
  * stops is stopped, unless it has reached its target. Where devices evaluate, a job that is done has its last model evaluated first, if
  * anybody can; if not, its reason says so. */
 void after_decide(struct after *out, const struct job_spec *spec, const struct after_round *r);

@@ -7,6 +7,16 @@
 
 #define RETRY_MS 1000
 
+/* What of "stop" a round that has closed reaches. Lock held. */
+static enum after_limit
+limit_of(const struct engine_job *j)
+{
+	return after_reached(&j->work->spec.stop,
+	    &(struct after_progress){.round = j->row.round,
+		.reports = j->reports + j->round.accepted,
+		.seconds = clock_wall() - j->created_at});
+}
+
 /* Lock held. */
 static void
 start_fold(struct engine *g, struct engine_job *j)
@@ -22,6 +32,7 @@ start_fold(struct engine *g, struct engine_job *j)
 	f.row.aborted = close.aborted;
 	f.row.reopened = close.reopened;
 	f.bytes_down = j->bytes_down;
+	f.limit = limit_of(j);
 	f.no_numbers = close.no_numbers;
 	f.lacks = close.lacks;
 	f.schedule = j->work->schedule;

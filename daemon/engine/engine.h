@@ -181,6 +181,7 @@ struct engine_fold {
 	const struct tensor_table *table;
 	struct store_round row; /* base, optimizer_state of the base, opened_at, counts */
 	uint64_t bytes_down;
+	enum after_limit limit; /* that the job reaches with this round */
 	/* Above 0: so many devices found the base to give none, and the round has failed. */
 	uint32_t no_numbers;
 	bool

@@ -111,6 +111,7 @@ struct engine_job {
 	uint64_t model_bytes, parameters;
 	uint8_t model[32]; /* the newest committed model */
 	uint64_t rounds_committed;
+	uint64_t reports; /* in its models; kept while there is a limit for them */
 	struct store_metric metric;
 	uint64_t metric_round;
 	uint64_t measured; /* buffered, by devices: the last round whose base has a figure */

@@ -416,7 +416,7 @@ engine_plan(
 		return ERR_OK;
 	}
 	bool finite = o->row.state == OUTCOME_COMMITTED;
-	const struct after_round ended = {.round = o->row.round,
+	const struct after_round ended = {.limit = f->limit,
 	    .committed = finite,
 	    .has_evaluators = has_evaluators(g, f->job),
 	    .actions = engine_foresee(g, f->job, finite ? ROUND_FOLDED : ROUND_NOT_FINITE),
@@ -541,8 +541,10 @@ take_result(struct engine *g, struct engine_job *j, const struct engine_fold *f,
 	if (j->fold_failures > 0 && j->state == JOB_RUNNING)
 		j->reason[0] = '\0';
 	j->fold_failures = 0;
-	if (o->row.state == OUTCOME_COMMITTED)
+	if (o->row.state == OUTCOME_COMMITTED) {
 		engine_variate_count(j, o->row.round);
+		j->reports += o->row.reports;
+	}
 	if (j->round.policy.buffered)
 		engine_late_turn(j);
 	else {

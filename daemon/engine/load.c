@@ -422,7 +422,9 @@ load_open(struct loader *l)
 	engine_steps_load(l->g->services, j);
 	j->loaded = l->accepted;
 	j->early = l->early;
-	return engine_share_load(l->db, j);
+	if (j->work->spec.stop.reports > 0)
+		e = store_round_reports(l->db, j->id, 1, r->round - 1, &j->reports);
+	return e ? e : engine_share_load(l->db, j);
 }
 
 /* State of a job from its newest round: the open one, or the last one of a job that is over. */

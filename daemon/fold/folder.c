@@ -357,7 +357,8 @@ end_round(struct queued *q, enum err e, struct why *why)
 static bool
 is_measured(const struct queued *q)
 {
-	return q->f.job && q->f.no_numbers == 0 && job_measures(q->f.spec, q->f.row.round);
+	return q->f.job && q->f.no_numbers == 0 &&
+	    job_measures(q->f.spec, q->f.row.round, q->f.limit != AFTER_NO_LIMIT);
 }
 
 /* May it be taken up now? A round whose model is to be measured is not even folded before its owner's turn has come: models that

@@ -405,8 +405,9 @@ evaluate(struct simulate_round *r, struct why *why)
 	const struct evalset_work work = {
 	    .recipe = recipe, .params = (const float *)r->data, .threads = r->threads};
 
-	r->evaluated = job_measures(r->job, r->number) &&
-	    (r->number % r->fleet->evaluate_every == 0 || r->number == r->job->stop.rounds);
+	const bool last = r->number == r->job->stop.rounds;
+	r->evaluated = job_measures(r->job, r->number, last) &&
+	    (r->number % r->fleet->evaluate_every == 0 || last);
 	r->backdoor = NAN;
 	if (!r->evaluated)
 		return ERR_OK;

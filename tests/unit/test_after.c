@@ -57,6 +57,12 @@ static const struct {
 	"target reached"},
 };
 
+static enum after_limit
+reached(uint64_t round)
+{
+	return after_reached(&spec.stop, &(struct after_progress){.round = round});
+}
+
 static void
 each_row(void **state)
 {
@@ -64,7 +70,7 @@ each_row(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		const struct schedule_turn turn = {
 		    .verdict = rows[i].verdict, .back = rows[i].back, .reason = "guard"};
-		const struct after_round r = {.round = rows[i].round,
+		const struct after_round r = {.limit = reached(rows[i].round),
 		    .actions = rows[i].actions,
 		    .evaluated = !isnan(rows[i].loss) || !isnan(rows[i].accuracy),
 		    .loss = rows[i].loss,
@@ -113,7 +119,7 @@ the_last_is_evaluated(void **state)
 	devices.recipe.evaluate_by = EVALUATE_DEVICES;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		const struct schedule_turn turn = {.back = cases[i].back};
-		const struct after_round r = {.round = cases[i].round,
+		const struct after_round r = {.limit = reached(cases[i].round),
 		    .actions = cases[i].actions,
 		    .committed = cases[i].committed,
 		    .has_evaluators = cases[i].evaluators,
@@ -168,8 +174,7 @@ static void
 not_evaluated(void **state)
 {
 	const struct schedule_turn turn = {.verdict = GUARD_CALM};
-	const struct after_round r = {
-	    .round = 3, .actions = NEXT, .loss = 0, .accuracy = 1, .turn = &turn};
+	const struct after_round r = {.actions = NEXT, .loss = 0, .accuracy = 1, .turn = &turn};
 	struct after after;
 
 	(void)state;
@@ -177,12 +182,81 @@ not_evaluated(void **state)
 	assert_true(after.begin_next);
 }
 
+/* Each limit by itself, and the first of several. */
+static void
+limits(void **state)
+{
+	static const struct {
+		struct stop_spec stop;
+		struct after_progress at;
+		enum after_limit limit;
+	} cases[] = {
+	    {{.rounds = 3}, {2, 1000, 1e9}, AFTER_NO_LIMIT},
+	    {{.rounds = 3}, {3, 0, 0}, AFTER_ROUNDS},
+	    {{.rounds = 3}, {4, 0, 0}, AFTER_ROUNDS},
+	    {{.reports = 20}, {100, 19, 1e9}, AFTER_NO_LIMIT},
+	    {{.reports = 20}, {2, 20, 0}, AFTER_REPORTS},
+	    {{.reports = 20}, {2, 23, 0}, AFTER_REPORTS},
+	    {{.seconds = 60}, {100, 100, 59.9}, AFTER_NO_LIMIT},
+	    {{.seconds = 60}, {1, 0, 60}, AFTER_SECONDS},
+	    {{.rounds = 3, .reports = 20, .seconds = 60}, {3, 20, 60}, AFTER_ROUNDS},
+	    {{.rounds = 3, .reports = 20, .seconds = 60}, {2, 20, 60}, AFTER_REPORTS},
+	    /* A clock that was set back: not yet. */
+	    {{.seconds = 60}, {1, 0, -1e9}, AFTER_NO_LIMIT},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_int_equal(after_reached(&cases[i].stop, &cases[i].at), cases[i].limit);
+}
+
+static void
+limits_end_the_job(void **state)
+{
+	static const struct {
+		enum after_limit limit;
+		bool committed, back;
+		double accuracy;
+		enum job_state job_state;
+		const char *reason;
+	} cases[] = {
+	    {AFTER_NO_LIMIT, true, false, 0.5, JOB_UNKNOWN, ""},
+	    {AFTER_REPORTS, true, false, 0.5, JOB_DONE, "all reports are in"},
+	    {AFTER_REPORTS, true, true, 0.5, JOB_DONE, "all reports are in; the last were bad"},
+	    {AFTER_REPORTS, true, false, 0.9, JOB_DONE, "target reached"},
+	    /* Its reports are in no model. */
+	    {AFTER_REPORTS, false, false, NAN, JOB_UNKNOWN, ""},
+	    {AFTER_SECONDS, true, false, 0.5, JOB_DONE, "its time is over"},
+	    {AFTER_SECONDS, false, false, NAN, JOB_DONE, "its time is over"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct schedule_turn turn = {.back = cases[i].back};
+		const struct after_round r = {.limit = cases[i].limit,
+		    .actions = NEXT,
+		    .committed = cases[i].committed,
+		    .evaluated = !isnan(cases[i].accuracy),
+		    .loss = 1,
+		    .accuracy = cases[i].accuracy,
+		    .turn = &turn};
+		struct after after;
+
+		after_decide(&after, &spec, &r);
+		assert_int_equal(after.job_state, cases[i].job_state);
+		assert_string_equal(after.job_reason, cases[i].reason);
+		assert_int_equal(after.begin_next, cases[i].job_state == JOB_UNKNOWN);
+	}
+}
+
 /* A job without an end goes on. */
 static void
 no_end(void **state)
 {
 	const struct schedule_turn turn = {.verdict = GUARD_CALM};
-	const struct after_round r = {.round = UINT64_MAX,
+	const struct stop_spec none = {.rounds = 0};
+	const struct after_round r = {
+	    .limit = after_reached(&none, &(struct after_progress){UINT64_MAX, UINT64_MAX, 1e300}),
 	    .actions = NEXT,
 	    .evaluated = true,
 	    .loss = 0,
@@ -204,6 +278,8 @@ main(void)
 	    cmocka_unit_test(the_last_is_evaluated),
 	    cmocka_unit_test(what_an_evaluation_ends_with),
 	    cmocka_unit_test(not_evaluated),
+	    cmocka_unit_test(limits),
+	    cmocka_unit_test(limits_end_the_job),
 	    cmocka_unit_test(no_end),
 	};
 

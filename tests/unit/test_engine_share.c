@@ -8,6 +8,7 @@
 
 #include "coordinator.h"
 #include "engine_inside.h"
+#include "store_inside.h"
 
 static const char one[] = JOB("one", "\"goal\":9,\"quorum\":1,\"grace_s\":0", ",\"share\":1");
 static const char three[] = JOB("three", "\"goal\":9,\"quorum\":1,\"grace_s\":0", ",\"share\":3");
@@ -147,6 +148,72 @@ restarted(void **state)
 	assert_true(member(c, a)->is_in);
 }
 
+/* --- stop.reports and stop.seconds */
+
+static void
+play_round(struct coordinator *c, const uint8_t job[16], uint64_t round, unsigned devices)
+{
+	struct task t[DEVICES + 1];
+
+	for (uint8_t tag = 1; tag <= devices; tag++)
+		assert_string_equal(ask(c, tag, &t[tag]), "");
+	for (uint8_t tag = 1; tag <= devices; tag++)
+		assert_null(deliver(c, &t[tag], tag, 1, 100));
+	await_rounds(c, job, round);
+}
+
+static bool
+says(struct coordinator *c, const uint8_t job[16], const char *reason)
+{
+	struct job_view v;
+
+	assert_true(engine_job(c->s.engine, job, NULL, &v));
+	return strncmp(v.reason, reason, strlen(reason)) == 0;
+}
+
+/* Counted over a restart, too. */
+static void
+reports_end_it(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t a[16];
+
+	submit(c, JOB("only", "\"goal\":2", ",\"stop\":{\"reports\":5}"), a);
+	play_round(c, a, 1, 2);
+	play_round(c, a, 2, 2);
+	assert_true(job_is(c, a, "running"));
+	coordinator_stop(c);
+	coordinator_start(c);
+	play_round(c, a, 3, 2);
+	await_state(c, a, "done");
+	assert_true(says(c, a, "all reports are in"));
+}
+
+static enum err
+age_job(struct store_db *db, void *arg, struct why *why)
+{
+	(void)arg;
+	(void)why;
+	return store_schema_execute(db, "UPDATE job SET created_at = created_at - 1000");
+}
+
+static void
+seconds_end_it(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t a[16];
+
+	submit(c, JOB("only", "\"goal\":1", ",\"stop\":{\"seconds\":1000}"), a);
+	play_round(c, a, 1, 1);
+	assert_true(job_is(c, a, "running"));
+	assert_int_equal(store_write(c->s.store, age_job, NULL, &c->why), ERR_OK);
+	coordinator_stop(c);
+	coordinator_start(c);
+	play_round(c, a, 2, 1);
+	await_state(c, a, "done");
+	assert_true(says(c, a, "its time is over"));
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
 
 int
@@ -158,6 +225,8 @@ main(void)
 	    WITH(set_right),
 	    WITH(newcomer),
 	    WITH(restarted),
+	    WITH(reports_end_it),
+	    WITH(seconds_end_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -446,12 +446,11 @@ job_check(const struct job_spec *job, struct why *why)
 }
 
 bool
-job_measures(const struct job_spec *job, uint64_t round)
+job_measures(const struct job_spec *job, uint64_t round, bool last)
 {
 	const struct recipe *r = &job->recipe;
 
-	return r->evaluate_by == EVALUATE_COORDINATOR &&
-	    (round % r->evaluate_every == 0 || round == job->stop.rounds);
+	return r->evaluate_by == EVALUATE_COORDINATOR && (round % r->evaluate_every == 0 || last);
 }
 
 void

@@ -194,7 +194,7 @@ const char *job_divide_word(enum staleness_divide divide);
 bool job_find_weight(const char *word, enum staleness_weight *out);
 bool job_find_divide(const char *word, enum staleness_divide *out);
 /* Does the coordinator measure this round's model? Each evaluate.every-th, and the last. */
-bool job_measures(const struct job_spec *job, uint64_t round);
+bool job_measures(const struct job_spec *job, uint64_t round, bool last);
 /* "accuracy", "loss", "metrics.NAME"; "" of none. */
 #define JOB_MONITOR_WORD 80
 void job_monitor_word(char out[JOB_MONITOR_WORD], const struct monitor_spec *m);
