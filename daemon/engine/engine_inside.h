@@ -8,7 +8,7 @@
 #include "past_rows.h"
 #include "report.h"
 #include "round.h"
-#include "share_order.h"
+#include "share.h"
 #include "tails.h"
 
 /* Inside of the engine: shared by engine*.c only. All fields are under the engine's lock

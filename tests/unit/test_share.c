@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "share_order.h"
+#include "share.h"
 
 #define HOUR SHARE_HALF_LIFE_MS
 #define JOBS 4
