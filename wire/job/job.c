@@ -10,17 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PRIORITY_MAX 1000000
 #define RATE_MAX 1e6
 #define MOMENTUM_MAX 0.999
 #define NORM_MAX 1e30
 #define BETA_MAX 0.999999
 #define RULE_COUNT_MAX 1000000
 #define RULE_ITERATIONS_MAX 100
-#define STOP_ROUNDS_MAX 1000000000
-#define STOP_REPORTS_MAX 1000000000000
-#define STOP_SECONDS_MAX 1e9
-#define SHARE_MAX 1000
 
 static void
 read_labels(struct select_spec *out, struct field *select)
@@ -281,9 +276,9 @@ read_stop(struct job_spec *out, struct field *doc)
 	struct stop_spec *s = &out->stop;
 	char word[JOB_MONITOR_WORD];
 
-	s->rounds = field_u64(&o, "rounds", 0, STOP_ROUNDS_MAX, 0);
-	s->reports = field_u64(&o, "reports", 0, STOP_REPORTS_MAX, 0);
-	s->seconds = field_double(&o, "seconds", 0, STOP_SECONDS_MAX, 0);
+	s->rounds = field_u64(&o, "rounds", 0, JOB_STOP_ROUNDS_MAX, 0);
+	s->reports = field_u64(&o, "reports", 0, JOB_STOP_REPORTS_MAX, 0);
+	s->seconds = field_double(&o, "seconds", 0, JOB_STOP_SECONDS_MAX, 0);
 	s->has_accuracy = field_has(&target, "accuracy");
 	s->accuracy = field_double(&target, "accuracy", 0, 1, 0);
 	s->has_loss = field_has(&target, "loss");
@@ -338,8 +333,8 @@ read_job(struct job_spec *out, const struct json *doc, struct why *why)
 	read_kind(out, &root);
 	job_round_read(&out->round, &root);
 	read_select(&out->select, &root);
-	out->priority = field_i64(&root, "priority", -PRIORITY_MAX, PRIORITY_MAX, 0);
-	out->share = (uint32_t)field_u64(&root, "share", 1, SHARE_MAX, 1);
+	out->priority = field_i64(&root, "priority", -JOB_PRIORITY_MAX, JOB_PRIORITY_MAX, 0);
+	out->share = (uint32_t)field_u64(&root, "share", 1, JOB_SHARE_MAX, 1);
 	read_aggregate(out, &root);
 	read_download(&out->download, &root);
 	check_sparse(out, &root);

@@ -3,6 +3,17 @@
 #include "field.h"
 #include "job.h"
 
+/* Bounds of what may be changed after a job's submission, too (override.h). */
+#define JOB_PRIORITY_MAX 1000000
+#define JOB_SHARE_MAX 1000
+#define JOB_STOP_ROUNDS_MAX 1000000000
+#define JOB_STOP_REPORTS_MAX 1000000000000
+#define JOB_STOP_SECONDS_MAX 1e9
+#define JOB_SECONDS_MIN 0.1 /* of a round */
+#define JOB_SECONDS_MAX 1e8
+#define JOB_GRACE_MAX 1e6
+#define JOB_TASK_TIMEOUT_MIN 1.0
+
 /* Parts of job_parse in files of their own. Within wire/ only; errors stick in the reader. */
 
 /* The mean of all deltas, with nothing before it. */

@@ -3,10 +3,7 @@
 #include <string.h>
 
 #define OVER_SELECT_MAX 100.0
-#define SECONDS_MAX 1e8
-#define GRACE_MAX 1e6
 #define SAMPLE_MAX 3600.0
-#define TASK_TIMEOUT_MIN 1.0
 #define PER_DEVICE_MAX 16
 /* What most fleets lose less than a hundredth of their work by: rounds of work of a device that is one of `concurrency`. */
 #define STALENESS_SPAN 10
@@ -86,7 +83,7 @@ read_synchronous(struct round_spec *out, struct field *o)
 
 	refuse(o, others, "buffered");
 	out->over_select = field_double(o, "over_select", 1, OVER_SELECT_MAX, 1);
-	out->grace_s = field_double(o, "grace_s", 0, GRACE_MAX, 10);
+	out->grace_s = field_double(o, "grace_s", 0, JOB_GRACE_MAX, 10);
 	out->sample_s = field_double(o, "sample_s", 0, SAMPLE_MAX, 1);
 	out->sample = field_choice(o, "pick", picks, 0) == 1;
 	out->max_staleness = (uint32_t)field_choice(o, "late", lates, 0);
@@ -109,7 +106,7 @@ read_buffered(struct round_spec *out, struct field *o)
 	    turns < JOB_STALENESS_MAX ? turns : JOB_STALENESS_MAX);
 	out->per_device = (uint32_t)field_u64(o, "per_device", 1, PER_DEVICE_MAX, 1);
 	out->task_timeout_s =
-	    field_double(o, "task_timeout_s", TASK_TIMEOUT_MIN, SECONDS_MAX, 3600);
+	    field_double(o, "task_timeout_s", JOB_TASK_TIMEOUT_MIN, JOB_SECONDS_MAX, 3600);
 }
 
 void
@@ -122,7 +119,7 @@ job_round_read(struct round_spec *out, struct field *doc)
 	out->mode = (enum round_mode)field_choice(&o, "mode", modes, ROUND_MODE_SYNCHRONOUS);
 	out->goal = (uint32_t)field_u64(&o, "goal", 1, JOB_GOAL_MAX, FIELD_MUST_U64);
 	out->quorum = (uint32_t)field_u64(&o, "quorum", 1, out->goal, out->goal);
-	out->deadline_s = field_double(&o, "deadline_s", 0.1, SECONDS_MAX, 600);
+	out->deadline_s = field_double(&o, "deadline_s", JOB_SECONDS_MIN, JOB_SECONDS_MAX, 600);
 	if (out->mode == ROUND_MODE_BUFFERED)
 		read_buffered(out, &o);
 	else
