@@ -47,6 +47,21 @@ round_init(struct round *r, const struct round_policy *policy, uint32_t failed)
 	r->failed_in_row = policy->failures ? failed % policy->failures : failed;
 }
 
+/* A time that was set by one duration, had it been another. */
+static uint64_t
+shifted(uint64_t at, uint64_t was, uint64_t is)
+{
+	return at + is > was ? at + is - was : 0;
+}
+
+void
+round_amend(struct round *r, const struct round_policy *policy)
+{
+	r->deadline_ms = shifted(r->deadline_ms, r->policy.deadline_ms, policy->deadline_ms);
+	r->grace_until_ms = shifted(r->grace_until_ms, r->policy.grace_ms, policy->grace_ms);
+	r->policy = *policy;
+}
+
 static bool
 is_open(const struct round *r)
 {

@@ -112,6 +112,9 @@ struct round_policy round_policy(const struct job_spec *job);
 struct round_policy round_evaluation(const struct job_spec *job);
 /* failed: rounds that came last and failed, in a row; more than the policy allows paused the job, and the count began anew. */
 void round_init(struct round *r, const struct round_policy *policy, uint32_t failed);
+/* Another policy of the same goal, quorum and kind, from now on: what runs of a round ends so much later or sooner. round_next_ms may be
+ * over then. */
+void round_amend(struct round *r, const struct round_policy *policy);
 /* Returns a set of round_action. */
 unsigned round_step(struct round *r, enum round_event event, uint32_t arg, uint64_t now_ms);
 /* When ROUND_TICK is next needed, if nothing else happens before; UINT64_MAX if never. */

@@ -7,6 +7,7 @@
 #include "cmd.h"
 #include "compare.h"
 #include "deletion.h"
+#include "edit.h"
 #include "evaluate.h"
 #include "export_rounds.h"
 #include "find.h"
@@ -14,6 +15,7 @@
 #include "job.h"
 #include "jobs.h"
 #include "num.h"
+#include "override.h"
 #include "panels.h"
 #include "print.h"
 #include "show_figures.h"
@@ -258,6 +260,103 @@ job_change(int argc, char **argv)
 	return cmd_admin_end(&a, e, &why);
 }
 
+/* "PATH=VALUE" as a member of the change; without a value the override goes. */
+static enum err
+add_setting(struct json *change, const char *text, struct why *why)
+{
+	const char *value = strchr(text, '=');
+	char path[EDIT_PATH_MAX];
+	struct json *v = NULL;
+
+	if (!value || value == text || (size_t)(value - text) >= sizeof(path))
+		return err_set(why, ERR_INVALID, "\"%.80s\" is not PATH=VALUE", text);
+	snprintf(path, sizeof(path), "%.*s", (int)(value - text), text);
+	if (json_get(change, path))
+		return err_set(why, ERR_INVALID, "%s is given twice", path);
+	if (!value[1]) {
+		json_add_null(change, path);
+		return ERR_OK;
+	}
+	enum err e = edit_value(&v, value + 1, why);
+	if (!e)
+		json_add(change, path, v);
+	return e;
+}
+
+/* What is wrong with it by itself is said before anybody is asked. */
+static enum err
+print_change(struct buf *body, const struct cmd_words *words, struct why *why)
+{
+	struct json *change = json_object();
+	struct override_set set;
+	enum err e = ERR_OK;
+
+	for (size_t i = 1; i < words->count && !e; i++)
+		e = add_setting(change, words->words[i], why);
+	if (!e)
+		e = json_print(body, change, false);
+	json_free(change);
+	return e ? e : override_parse(&set, buf_str(body), body->len, why);
+}
+
+static enum err
+set_terms(struct cmd_admin *a, const char *word, struct buf *body, struct why *why)
+{
+	char id[CMD_FIND_ID], path[96];
+	struct json *doc = NULL;
+
+	enum err e = cmd_find(a, CMD_FIND_JOB, word, id, why);
+	if (e)
+		return e;
+	snprintf(path, sizeof(path), "/v1/jobs/%s/set", id);
+	e = cmd_admin_call(a, "POST", path, body, &doc, why);
+	json_free(doc);
+	doc = NULL;
+	snprintf(path, sizeof(path), "/v1/jobs/%s", id);
+	if (!e)
+		e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
+	if (!e && a->json)
+		cmd_print_json(doc);
+	else if (!e && json_count(json_get(doc, "overrides")) == 0)
+		printf("%s is run as its document says\n", id);
+	else if (!e)
+		cmd_jobs_overrides(doc);
+	json_free(doc);
+	return e;
+}
+
+static int
+job_set(int argc, char **argv)
+{
+	struct cmd_admin a = {.socket = NULL};
+	const struct cmd_option table[] = {
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct cmd_usage usage = {"job set JOB PATH=VALUE... " CMD_ADMIN_USAGE,
+	    "Changes what a job is run by, from now on; its document stays. PATH= takes a change "
+	    "back.\nPATH: share, priority, round.deadline_s, round.grace_s, round.task_timeout_s, "
+	    "round.concurrency, stop.rounds, stop.reports, stop.seconds, "
+	    "evaluate.deadline_s.\n" JOB_HELP,
+	    2, 1 + OVERRIDE_KEYS};
+	struct cmd_words words;
+	struct why why = {""};
+	struct buf body;
+	int rc;
+
+	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	buf_init(&body, OVERRIDE_TEXT_MAX);
+	if (print_change(&body, &words, &why)) {
+		fprintf(stderr, "rivulet: %s\n", why.text);
+		buf_deinit(&body);
+		return CMD_USAGE;
+	}
+	enum err e = cmd_admin_open(&a, &why);
+	if (!e)
+		e = set_terms(&a, words.words[0], &body, &why);
+	buf_deinit(&body);
+	return cmd_admin_end(&a, e, &why);
+}
+
 int
 cmd_job_main(int argc, char **argv)
 {
@@ -272,6 +371,7 @@ cmd_job_main(int argc, char **argv)
 	    {"pause", job_change, "hand out no more tasks"},
 	    {"resume", job_change, "go on"},
 	    {"stop", job_change, "end it for good"},
+	    {"set", job_set, "change its share, priority, deadlines or end"},
 	    {"delete", cmd_deletion_jobs, "jobs that are over, with all that is theirs"},
 	    {NULL, NULL, NULL},
 	};

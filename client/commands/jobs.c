@@ -219,6 +219,19 @@ print_best(const struct json *job)
 }
 
 void
+cmd_jobs_overrides(const struct json *job)
+{
+	const struct json *all = json_get(job, "overrides");
+	double value, document;
+
+	for (const struct json *v = json_first(all); v; v = json_next(v))
+		if (json_double(json_get(v, "value"), &value) &&
+		    json_double(json_get(v, "document"), &document))
+			cmd_print_line("%-10s %s = %.10g (document: %.10g)", "set", json_key(v),
+			    value, document);
+}
+
+void
 cmd_jobs_one(const struct json *job)
 {
 	const struct json *metric = json_get(job, "metric"), *open = json_get(job, "open");
@@ -230,6 +243,8 @@ cmd_jobs_one(const struct json *job)
 	fact("owner", job, "owner");
 	fact("owner name", job, "owner_name");
 	fact("priority", job, "priority");
+	fact("share", job, "share");
+	cmd_jobs_overrides(job);
 	fact("committed", job, "rounds_committed");
 	fact("model", job, "model");
 	fact("bytes", job, "model_bytes");

@@ -14,6 +14,8 @@ void cmd_jobs_print(const struct json *jobs, bool all);
 void cmd_jobs_rounds(const struct json *rounds);
 /* The tasks that devices gave back, and what they said of it. */
 void cmd_jobs_failures(const struct json *failures);
+/* What was set of a JOB, a line each. */
+void cmd_jobs_overrides(const struct json *job);
 /* One JOB, a line per fact. */
 void cmd_jobs_one(const struct json *job);
 

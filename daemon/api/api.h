@@ -32,6 +32,7 @@ void api_job_document(struct exchange *x);
 void api_job_pause(struct exchange *x);
 void api_job_resume(struct exchange *x);
 void api_job_stop(struct exchange *x);
+void api_job_set(struct exchange *x);
 void api_job_delete(struct exchange *x);
 void api_rounds_list(struct exchange *x);
 void api_round_show(struct exchange *x);

@@ -145,24 +145,67 @@ may_read_logs(const struct exchange *x, const struct job_view *job)
 		memcmp(x->who.owner, job->owner, sizeof(job->owner)) == 0);
 }
 
+struct overridden {
+	const struct store_job *row;
+	struct json *shown; /* made by the reading, the caller's */
+};
+
+/* What was set of it, beside what its document says. */
+static enum err
+read_overridden(struct store_db *db, void *arg, struct why *why)
+{
+	struct overridden *o = arg;
+	struct override_set set;
+	struct job_spec spec;
+	char *text = NULL;
+
+	enum err e = store_override_get(db, o->row->id, &text);
+	if (e)
+		return e == ERR_NOTFOUND ? ERR_OK : e;
+	e = override_parse(&set, text, strlen(text), why);
+	free(text);
+	if (!e)
+		e = job_parse(&spec, o->row->document, o->row->document_len, why);
+	if (e)
+		return e;
+	o->shown = views_overrides(&set, &spec);
+	job_deinit(&spec);
+	return ERR_OK;
+}
+
+/* What a job of this row is run by; false: answered. */
+static bool
+add_terms(struct exchange *x, const struct store_job *row, struct json *v)
+{
+	struct overridden o = {.row = row, .shown = NULL};
+	struct json *document = NULL;
+	struct why why = {""};
+
+	enum err e = json_parse(&document, row->document, row->document_len, &why);
+	if (!e)
+		e = store_read(x->services->store, read_overridden, &o, &why);
+	json_add(v, "document", document);
+	json_add(v, "overrides", o.shown ? o.shown : json_object());
+	if (e)
+		exchange_failed(x, e, &why);
+	return !e;
+}
+
 void
 api_job_show(struct exchange *x)
 {
 	struct store_job row = {.document = NULL};
-	struct json *document = NULL;
-	struct why why = {""};
 	struct job_view job;
 
 	if (!find_row(x, &job, &row))
 		return;
-	enum err e = json_parse(&document, row.document, row.document_len, &why);
+	struct json *v = views_job(&job);
+	bool added = add_terms(x, &row, v);
 	free(row.document);
-	if (e) {
-		exchange_failed(x, e, &why);
+	if (!added) {
+		json_free(v);
 		return;
 	}
-	struct json *v = views_job(&job);
-	json_add(v, "document", document);
 	if (may_read_logs(x, &job))
 		json_add(v, "failures",
 		    views_failures(x->services->engine, x->services->registry, job.id));
@@ -242,6 +285,35 @@ api_job_stop(struct exchange *x)
 }
 
 void
+api_job_set(struct exchange *x)
+{
+	const char *text = buf_str(&x->body);
+	struct override_set change;
+	struct engine_terms_change c = {.change = &change, .bounded = !(x->who.roles & ROLE_ADMIN)};
+	char by[EXCHANGE_ACTOR_MAX];
+	struct why why = {""};
+	uint8_t id[16];
+
+	if (!read_own(x, id))
+		return;
+	enum err e = override_parse(&change, text, x->body.len, &why);
+	if (!e && override_is_empty(&change))
+		e = err_set(&why, ERR_INVALID, "nothing to set");
+	exchange_actor(x, by);
+	c.by = by;
+	if (!e)
+		e = engine_set(x->services->engine, id, &c, &why);
+	if (e == ERR_INVALID || e == ERR_LIMIT)
+		exchange_problem(x, PROBLEM_BAD_MESSAGE, "%s", why.text);
+	else if (e == ERR_DENIED && c.bounded)
+		exchange_problem(x, PROBLEM_OWNER_LIMIT, "%s", why.text);
+	else if (e)
+		not_changed(x, e, &why);
+	else
+		show_job(x, 200, id);
+}
+
+void
 api_job_delete(struct exchange *x)
 {
 	char by[EXCHANGE_ACTOR_MAX];
@@ -293,6 +365,19 @@ add_figures(struct store_db *db, const struct store_round *r, struct json *to)
 	return e == ERR_NOTFOUND ? ERR_OK : e;
 }
 
+/* What was in force beside the job's document as it closed; most rounds have none. */
+static enum err
+add_overrides(struct store_db *db, const struct store_round *r, struct json *to)
+{
+	char *text = NULL;
+	enum err e = store_override_of_round(db, r->job, r->round, &text);
+
+	if (!e)
+		json_add(to, "overrides", json_new_printed(text));
+	free(text);
+	return e == ERR_NOTFOUND ? ERR_OK : e;
+}
+
 /* A round with what its trainers report by names of their own. */
 static enum err
 show_round(struct store_db *db, const struct store_round *r, struct json **out)
@@ -302,6 +387,8 @@ show_round(struct store_db *db, const struct store_round *r, struct json **out)
 	*out = views_round(r);
 	enum err e = metric_rows_each(db, r->job, r->round, add_metric, metrics);
 	json_add(*out, "metrics", metrics);
+	if (!e)
+		e = add_overrides(db, r, *out);
 	return e ? e : add_figures(db, r, *out);
 }
 

@@ -189,6 +189,10 @@ views_job(const struct job_view *job)
 	json_add_string(v, "state", states_job_name(job->state));
 	json_add_string(v, "reason", job->reason);
 	json_add_double(v, "priority", (double)job->priority);
+	if (job->share > 0)
+		json_add_u64(v, "share", job->share);
+	else
+		json_add_null(v, "share");
 	json_add_u64(v, "round", job->round);
 	json_add_u64(v, "rounds_committed", job->rounds_committed);
 	add_hex(v, "model", job->model, 32);
@@ -199,6 +203,25 @@ views_job(const struct job_view *job)
 		json_add_null(v, "parameters");
 	add_parts(v, job);
 	return v;
+}
+
+struct json *
+views_overrides(const struct override_set *o, const struct job_spec *document)
+{
+	const struct override_set none = {.state = {OVERRIDE_ABSENT}};
+	struct json *all = json_object();
+	struct job_terms terms;
+
+	override_terms(&terms, document, &none);
+	for (enum override_key key = 0; key < OVERRIDE_KEYS; key++) {
+		if (o->state[key] != OVERRIDE_GIVEN)
+			continue;
+		struct json *v = json_object();
+		json_add_double(v, "value", o->value[key]);
+		json_add_double(v, "document", override_value(&terms, key));
+		json_add(all, override_path(key), v);
+	}
+	return all;
 }
 
 static void __attribute__((format(printf, 2, 3))) warn(struct json *list, const char *fmt, ...)

@@ -7,6 +7,8 @@
 
 /* What the engine shows, as JSON: the shapes of docs/api.md. The caller frees. */
 struct json *views_job(const struct job_view *v);
+/* What was set of a job: path to value, and what its document says. */
+struct json *views_overrides(const struct override_set *o, const struct job_spec *document);
 /* Answers with the members of `head`, which is freed (NULL: none), and "jobs", those that the caller may see. */
 void views_jobs(struct exchange *x, struct json *head);
 /* NULL for those who may see everything. */

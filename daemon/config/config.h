@@ -74,6 +74,7 @@ struct config {
 	uint64_t owner_document_bytes; /* owner_document_bytes = 16M: memory of jobs not over */
 	uint64_t owner_evaluation; /* owner_evaluation = 64G: sum of evaluation_work of its jobs */
 	uint32_t owner_priority; /* owner_priority = 0: the highest */
+	uint32_t owner_share; /* owner_share = 1: the largest */
 	uint32_t owner_changes_per_hour; /* owner_changes_per_hour = 1000 */
 	uint32_t retry_after_s; /* retry_after = 5: what a device without work is told */
 	/* [spool] */

@@ -7,16 +7,6 @@
 
 #define RETRY_MS 1000
 
-/* What of "stop" a round that has closed reaches. Lock held. */
-static enum after_limit
-limit_of(const struct engine_job *j)
-{
-	return after_reached(&j->work->spec.stop,
-	    &(struct after_progress){.round = j->row.round,
-		.reports = j->reports + j->round.accepted,
-		.seconds = clock_wall() - j->created_at});
-}
-
 /* Lock held. */
 static void
 start_fold(struct engine *g, struct engine_job *j)
@@ -32,7 +22,9 @@ start_fold(struct engine *g, struct engine_job *j)
 	f.row.aborted = close.aborted;
 	f.row.reopened = close.reopened;
 	f.bytes_down = j->bytes_down;
-	f.limit = limit_of(j);
+	f.limit = engine_terms_limit(j);
+	f.overrides = j->work->overrides;
+	f.evaluate_deadline_s = j->work->terms.evaluate_deadline_s;
 	f.no_numbers = close.no_numbers;
 	f.lacks = close.lacks;
 	f.schedule = j->work->schedule;

@@ -6,6 +6,7 @@
 #include "job.h"
 #include "manifest.h"
 #include "messages.h"
+#include "override.h"
 #include "problem.h"
 #include "schedule_state.h"
 #include "services.h"
@@ -118,6 +119,17 @@ bool engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t own
 ERR_MUST_USE enum err engine_command(
     struct engine *g, const uint8_t id[16], enum job_state to, const char *by, struct why *why);
 
+/* A change of what a job is run by. */
+struct engine_terms_change {
+	const struct override_set *change;
+	const char *by; /* who wants it, for the audit log; or NULL */
+	bool bounded; /* [limits] owner_* hold for who wants it */
+};
+/* Durable, and in force, in the open round too. ERR_NOTFOUND; ERR_STATE: the job is over; ERR_INVALID: it has no use for a path;
+ * ERR_DENIED: a bound of its owner, and what to do. */
+ERR_MUST_USE enum err engine_set(
+    struct engine *g, const uint8_t id[16], const struct engine_terms_change *c, struct why *why);
+
 /* Stops all jobs of an owner that are not over; *count of them, also after a failure. */
 ERR_MUST_USE enum err engine_stop_of(
     struct engine *g, const uint8_t owner[32], const char *by, uint64_t *count, struct why *why);
@@ -182,6 +194,8 @@ struct engine_fold {
 	struct store_round row; /* base, optimizer_state of the base, opened_at, counts */
 	uint64_t bytes_down;
 	enum after_limit limit; /* that the job reaches with this round */
+	struct override_set overrides; /* in force as it closed */
+	double evaluate_deadline_s; /* likewise */
 	/* Above 0: so many devices found the base to give none, and the round has failed. */
 	uint32_t no_numbers;
 	bool

@@ -59,7 +59,10 @@ struct engine_regular {
 
 /* What only the rounds of a job need. */
 struct engine_work {
-	struct job_spec spec; /* immutable */
+	struct job_spec spec; /* immutable: of the document */
+	struct override_set overrides; /* of it, */
+	struct job_terms
+	    terms; /* and what is in force with them: engine_terms_take alone changes both */
 	struct tensor_table table; /* immutable; roles are assigned */
 	double
 	    evaluation; /* multiply-adds of a batch of the coordinator's evaluation; 0: it makes none */
@@ -91,7 +94,7 @@ struct engine_job {
 	uint8_t id[16];
 	char hex[33];
 	char name[RECIPE_NAME_MAX];
-	int64_t priority;
+	int64_t priority; /* of the document: its place in the list. member.priority is in force */
 	bool only_evaluates; /* it has no rounds but its evaluation */
 	/* NULL once the job is over, nothing of it is folded any more, and its states are forgotten: engine_job_shrink. */
 	struct engine_work *work;
@@ -296,6 +299,17 @@ void engine_forget_later(struct engine *g);
 void engine_schedule_drop_states(struct engine_job *j);
 bool engine_schedule_holds_state(const struct engine_job *j, const uint8_t state[32]);
 
+/* terms.c: what a job is run by. */
+/* From now on, also in the open round. Lock held, or nobody else knows the job. */
+void engine_terms_take(struct engine *g, struct engine_job *j, const struct override_set *o);
+/* Of its rounds, or of its evaluation. */
+struct round_policy engine_terms_policy(const struct engine_job *j, bool evaluates);
+/* Reads what is overridden of a job that is being loaded. */
+ERR_MUST_USE enum err engine_terms_load(
+    struct engine *g, struct store_db *db, struct engine_job *j, struct why *why);
+/* Of "stop", what the job reaches with its round that has closed. Lock held. */
+enum after_limit engine_terms_limit(const struct engine_job *j);
+
 /* share.c: what jobs have had of the devices. Lock held. */
 /* A job that is linked, or is to be: from now on it is asked for work. */
 void engine_share_join(struct engine *g, struct engine_job *j);
@@ -339,12 +353,16 @@ uint64_t engine_owner_bytes(const struct engine_job *j);
 ERR_MUST_USE enum err engine_owner_takes(
     struct engine *g, const struct engine_job *j, struct why *why);
 
+/* May an owner that is bounded change the job's terms so? ERR_DENIED names the limit and what to do. The job is in use. No lock. */
+ERR_MUST_USE enum err engine_owner_changes(struct engine *g, const struct engine_job *j,
+    const struct job_terms *was, const struct job_terms *to, struct why *why);
+
 /* forecast.c. Lock held. */
 struct job_forecast engine_forecast(const struct config *c, const struct engine_job *j);
 /* The document's "keep", with what the configuration says where it says nothing. */
 struct keep_spec engine_forecast_keep(const struct config *c, const struct engine_job *j);
-/* Bytes of the models that "keep" holds of a job at its end; UINT64_MAX without an end. */
-uint64_t engine_forecast_kept(const struct config *c, const struct engine_job *j);
+/* Bytes of the models that "keep" holds of a job after so many rounds; 0 is without an end: UINT64_MAX. */
+uint64_t engine_forecast_kept(const struct config *c, const struct engine_job *j, uint64_t rounds);
 
 /* engine_offer.c: what a device says against what a job needs. */
 /* Does a list of the offer hold this name? */

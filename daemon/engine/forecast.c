@@ -32,10 +32,9 @@ models_kept(const struct keep_spec *k, uint64_t rounds)
 }
 
 uint64_t
-engine_forecast_kept(const struct config *c, const struct engine_job *j)
+engine_forecast_kept(const struct config *c, const struct engine_job *j, uint64_t rounds)
 {
 	const struct keep_spec k = engine_forecast_keep(c, j);
-	uint64_t rounds = j->work->spec.stop.rounds;
 
 	if (rounds == 0 && k.every > 0)
 		return UINT64_MAX;
@@ -73,7 +72,7 @@ engine_forecast(const struct config *c, const struct engine_job *j)
 	uint64_t model = j->model_bytes + FILE_HEAD + difference_bytes(j);
 	uint64_t state = engine_variate_state_bytes(j);
 	uint64_t done = j->rounds_committed, goal = j->work->spec.round.goal;
-	uint64_t rounds = j->work->spec.stop.rounds > done ? j->work->spec.stop.rounds - done : 0;
+	const uint64_t most = j->work->terms.stop.rounds, rounds = most > done ? most - done : 0;
 	uint64_t left = rounds > 0 ? rounds : 1;
 	/* While every round is a little worse than the one before, a guard holds all of its window. */
 	uint64_t window = j->work->spec.guard.on ? j->work->spec.guard.window : 0;

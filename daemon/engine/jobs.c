@@ -559,7 +559,7 @@ take_result(struct engine *g, struct engine_job *j, const struct engine_fold *f,
 static void
 begin_evaluation(struct engine *g, struct engine_job *j)
 {
-	const struct round_policy policy = round_evaluation(&j->work->spec);
+	const struct round_policy policy = engine_terms_policy(j, true);
 
 	if (j->round.state == ROUND_ENDED)
 		return;

@@ -163,7 +163,7 @@ engine_late_holds(const struct engine_job *j, const uint8_t model[32])
 void
 engine_late_watch(struct engine *g, struct engine_job *j, struct invite *v)
 {
-	const double seconds = j->work->spec.round.task_timeout_s;
+	const double seconds = j->work->terms.round.task_timeout_s;
 
 	if (!j->round.policy.buffered)
 		return;

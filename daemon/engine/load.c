@@ -223,14 +223,14 @@ read_document(struct engine_job *j, const char *text, size_t len, struct why *wh
 	w->spec.recipe.data.classes = NULL;
 	memcpy(j->name, w->spec.name, sizeof(j->name));
 	j->priority = w->spec.priority;
-	j->member.priority = w->spec.priority;
-	j->member.share = w->spec.share;
 	j->only_evaluates = w->spec.only_evaluates;
 	j->is_guarded = w->spec.guard.on;
 	j->monitor = w->spec.monitor;
 	j->keep = w->spec.keep;
-	const struct round_policy policy =
-	    w->spec.only_evaluates ? round_evaluation(&w->spec) : round_policy(&w->spec);
+	override_terms(&w->terms, &w->spec, &w->overrides);
+	j->member.priority = w->terms.priority;
+	j->member.share = w->terms.share;
+	const struct round_policy policy = engine_terms_policy(j, w->spec.only_evaluates);
 	round_init(&j->round, &policy, 0);
 	enum err late = engine_late_init(j);
 	return late ? late : engine_variate_init(j);
@@ -413,8 +413,7 @@ load_open(struct loader *l)
 		e = store_round_last_measured(l->db, j->id, &j->measured);
 	if (e)
 		return e;
-	const struct round_policy policy =
-	    engine_evaluates(j) ? round_evaluation(&j->work->spec) : j->round.policy;
+	const struct round_policy policy = engine_terms_policy(j, engine_evaluates(j));
 	round_init(&j->round, &policy, l->failed);
 	/* Without a guard no rows were read for it, and no round went back. */
 	if (!schedule_state_matters(&j->work->spec))
@@ -422,7 +421,7 @@ load_open(struct loader *l)
 	engine_steps_load(l->g->services, j);
 	j->loaded = l->accepted;
 	j->early = l->early;
-	if (j->work->spec.stop.reports > 0)
+	if (j->work->terms.stop.reports > 0)
 		e = store_round_reports(l->db, j->id, 1, r->round - 1, &j->reports);
 	return e ? e : engine_share_load(l->db, j);
 }
@@ -494,7 +493,9 @@ load_row(struct loader *l, const struct store_job *row)
 	j->ended_at = row->ended_at;
 	memcpy(j->owner, row->owner, sizeof(j->owner));
 	l->job = j;
-	e = load_rounds(l);
+	e = engine_terms_load(l->g, l->db, j, l->why);
+	if (!e)
+		e = load_rounds(l);
 	if (e == ERR_NOTFOUND || e == ERR_CORRUPT || e == ERR_UNSUPPORTED) {
 		set_aside(l);
 		e = ERR_OK;

@@ -39,7 +39,9 @@ says_keep(const struct engine_job *j)
 static uint64_t
 promised(const struct config *c, const struct engine_job *j)
 {
-	return c->owner_model_bytes > 0 && says_keep(j) ? engine_forecast_kept(c, j) : 0;
+	return c->owner_model_bytes > 0 && says_keep(j)
+	    ? engine_forecast_kept(c, j, j->work->terms.stop.rounds)
+	    : 0;
 }
 
 static void
@@ -80,21 +82,48 @@ within(const char *key, const char *what, double have, uint64_t most, struct why
 	    have, what, key, (unsigned long long)most);
 }
 
+/* Before others' jobs, and beside them. */
 static enum err
-bound(const struct config *c, const struct engine_job *j, const struct owned *o, struct why *why)
+bound_rank(const struct config *c, const struct job_terms *t, struct why *why)
 {
-	if (j->priority > c->owner_priority)
+	if (t->priority > c->owner_priority)
 		return err_set(why, ERR_DENIED,
 		    "priority is %lld; the coordinator's [limits] owner_priority is %u: lower it, "
 		    "or ask its administrator",
-		    (long long)j->priority, c->owner_priority);
-	enum err e = within("owner_jobs", "jobs", (double)o->jobs, c->owner_jobs, why);
+		    (long long)t->priority, c->owner_priority);
+	if (t->share > c->owner_share)
+		return err_set(why, ERR_DENIED,
+		    "share is %u; the coordinator's [limits] owner_share is %u: lower it, or ask "
+		    "its administrator",
+		    t->share, c->owner_share);
+	return ERR_OK;
+}
+
+static enum err
+bound(const struct config *c, const struct engine_job *j, const struct owned *o, struct why *why)
+{
+	enum err e = bound_rank(c, &j->work->terms, why);
+
+	if (!e)
+		e = within("owner_jobs", "jobs", (double)o->jobs, c->owner_jobs, why);
 	if (!e)
 		e = within("owner_document_bytes", "bytes of documents and tables",
 		    (double)o->bytes, c->owner_document_bytes, why);
 	return e ? e
 		 : within("owner_evaluation", "multiply-adds of an evaluation's batches",
 		       o->evaluation, c->owner_evaluation, why);
+}
+
+static enum err
+bound_kept(const struct config *c, uint64_t all, uint64_t kept, struct why *why)
+{
+	if (kept == UINT64_MAX)
+		return err_set(why, ERR_DENIED,
+		    "keep.every needs \"stop\": {\"rounds\": N} where [limits] owner_model_bytes "
+		    "bounds an owner's models");
+	return kept == 0 ? ERR_OK
+			 : within("owner_model_bytes", "bytes of models that they keep",
+			       (double)all, c->owner_model_bytes, why);
 }
 
 enum err
@@ -106,15 +135,37 @@ engine_owner_takes(struct engine *g, const struct engine_job *j, struct why *why
 
 	add(&o, c, j);
 	enum err e = bound(c, j, &o, why);
-	if (!e && kept == UINT64_MAX)
-		e = err_set(why, ERR_DENIED,
-		    "keep.every needs \"stop\": {\"rounds\": N} where [limits] owner_model_bytes "
-		    "bounds an owner's models");
-	if (!e && kept > 0)
-		e = within("owner_model_bytes", "bytes of models that they keep", (double)o.kept,
-		    c->owner_model_bytes, why);
+	if (!e)
+		e = bound_kept(c, o.kept, kept, why);
 	shared_give(g->services->config, c);
 	return e ? e : engine_owner_models(g, j->owner, kept > 0 ? kept : j->model_bytes, why);
+}
+
+/* What it had before the change may stay, also where it is above a limit of today. */
+enum err
+engine_owner_changes(struct engine *g, const struct engine_job *j, const struct job_terms *was,
+    const struct job_terms *to, struct why *why)
+{
+	const struct config *c = shared_take(g->services->config);
+	struct job_terms rank = *to;
+	enum err e = ERR_OK;
+
+	if (to->priority <= was->priority)
+		rank.priority = INT64_MIN;
+	if (to->share <= was->share)
+		rank.share = 0;
+	if (bound_rank(c, &rank, why))
+		e = ERR_DENIED;
+	if (!e && to->stop.rounds != was->stop.rounds && promised(c, j) > 0) {
+		const struct owned o = sum(g, c, j->owner);
+		const uint64_t kept = engine_forecast_kept(c, j, to->stop.rounds);
+		const uint64_t before = promised(c, j),
+			       others = o.kept > before ? o.kept - before : 0;
+		e = bound_kept(
+		    c, kept > UINT64_MAX - others ? UINT64_MAX : others + kept, kept, why);
+	}
+	shared_give(g->services->config, c);
+	return e;
 }
 
 /* --- models */

@@ -47,7 +47,8 @@ struct job_view {
 	enum job_state state;
 	char reason[128];
 	bool only_evaluates;
-	int64_t priority;
+	int64_t priority; /* in force, */
+	uint32_t share; /* likewise; 0: it is over */
 	uint64_t round, rounds_committed;
 	uint64_t model_bytes, parameters;
 	struct store_metric metric;

@@ -49,6 +49,23 @@ put_figures(struct store_db *db, const struct fold *w)
 	return e;
 }
 
+static enum err
+put_overrides(struct store_db *db, const struct fold *w)
+{
+	struct buf text;
+
+	if (override_is_empty(&w->f->overrides))
+		return ERR_OK;
+	struct json *v = override_json(&w->f->overrides);
+	buf_init(&text, OVERRIDE_TEXT_MAX);
+	enum err e = json_print(&text, v, false);
+	json_free(v);
+	if (!e)
+		e = store_override_put_round(db, w->f->job_id, w->f->row.round, buf_str(&text));
+	buf_deinit(&text);
+	return e;
+}
+
 enum err
 commit_work(struct store_db *db, void *arg, struct why *why)
 {
@@ -62,6 +79,8 @@ commit_work(struct store_db *db, void *arg, struct why *why)
 	FAULT("commit.begin");
 	enum err e = store_round_put(db, &o->row);
 	FAULT("commit.round");
+	if (!e)
+		e = put_overrides(db, w);
 	if (!e)
 		e = put_metrics(db, w);
 	if (!e && w->counts && (o->row.state != OUTCOME_EVALUATED || o->row.evaluate.known))

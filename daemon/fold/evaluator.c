@@ -231,7 +231,7 @@ evaluator_takes(struct evaluator *e, const uint8_t owner[32])
 enum err
 evaluator_begin(struct evaluator *e, const struct evaluation *v)
 {
-	double ms = v->f->spec->recipe.evaluate_deadline_s * 1000;
+	double ms = v->f->evaluate_deadline_s * 1000;
 
 	pthread_mutex_lock(&e->lock);
 	struct place *p = free_place(e);

@@ -63,6 +63,14 @@ guard_facts(const struct schedule_turn *t)
 	return v;
 }
 
+/* What was in force beside the document. */
+static void
+add_overrides(struct json *to, const struct fold *w)
+{
+	if (!override_is_empty(&w->f->overrides))
+		json_add(to, "overrides", override_json(&w->f->overrides));
+}
+
 /* Of a round that made no model. */
 static struct json *
 evaluation_facts(const struct fold *w)
@@ -75,6 +83,7 @@ evaluation_facts(const struct fold *w)
 	json_add_u64(v, "examples", r->examples);
 	if (r->evaluate.known)
 		json_add(v, "evaluate", metric_facts(&r->evaluate));
+	add_overrides(v, w);
 	if (r->reason[0])
 		json_add_string(v, "reason", r->reason);
 	return v;
@@ -132,6 +141,7 @@ round_facts(const struct fold *w)
 		json_add_double(v, "own", r->eval_own);
 	if (w->out.turn.verdict >= GUARD_STOP)
 		json_add(v, "guard", guard_facts(&w->out.turn));
+	add_overrides(v, w);
 	if (r->reason[0])
 		json_add_string(v, "reason", r->reason);
 	return v;

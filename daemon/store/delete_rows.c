@@ -8,6 +8,8 @@ enum statement {
 	RECORDS,
 	METRICS,
 	FIGURES,
+	OVERRIDES,
+	OVERRIDE,
 	BEST,
 	DOCUMENT,
 	ROUNDS,
@@ -32,6 +34,9 @@ static const char *const texts[] = {
 	"DELETE FROM round_metric WHERE job = ? AND round BETWEEN ? AND ?",
     [FIGURES - STORE_DELETE_STATEMENTS] =
 	"DELETE FROM round_figures WHERE job = ? AND round BETWEEN ? AND ?",
+    [OVERRIDES - STORE_DELETE_STATEMENTS] =
+	"DELETE FROM round_override WHERE job = ? AND round BETWEEN ? AND ?",
+    [OVERRIDE - STORE_DELETE_STATEMENTS] = "DELETE FROM job_override WHERE job = ?",
     [BEST - STORE_DELETE_STATEMENTS] = "DELETE FROM best_model WHERE job = ?",
     [DOCUMENT - STORE_DELETE_STATEMENTS] =
 	("DELETE FROM audit_detail WHERE (seq, place) IN "
@@ -90,7 +95,7 @@ store_delete_tasks(struct store_db *db, const uint8_t job[16], uint64_t from, ui
 enum err
 store_delete_reports(struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t to)
 {
-	static const enum statement all[] = {REPORTS, RECORDS, METRICS, FIGURES};
+	static const enum statement all[] = {REPORTS, RECORDS, METRICS, FIGURES, OVERRIDES};
 	enum err e = ERR_OK;
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && !e; i++) {
@@ -117,6 +122,8 @@ store_delete_job(struct store_db *db, const uint8_t job[16], double now)
 		e = run(db, DOCUMENT, job);
 	if (!e)
 		e = run(db, BEST, job);
+	if (!e)
+		e = run(db, OVERRIDE, job);
 	if (!e)
 		e = run(db, ROUNDS, job);
 	if (!e)

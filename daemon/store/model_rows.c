@@ -18,7 +18,7 @@ static const struct store_field bytes_field = {STORE_UNSIGNED, 0, 0};
 static const struct store_table bytes_table = {1, &bytes_field};
 
 enum statement { PUT = STORE_MODEL_STATEMENTS, GET, PIN, OWNED, DELETE, EACH, STATEMENTS };
-_Static_assert((int)STATEMENTS <= (int)STORE_STATEMENTS, "the cache has a place for each");
+_Static_assert((int)STATEMENTS <= (int)STORE_OVERRIDE_STATEMENTS, "the cache has a place for each");
 
 #define MODEL "id, bytes, job, round, created_at, owner"
 #define NOBODY "zeroblob(32)"

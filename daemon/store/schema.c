@@ -172,7 +172,15 @@ static const char *const migrations[] = {
     "UPDATE accept SET folded = round;"
     "CREATE INDEX accept_folded ON accept (job, folded, device, round);"
     /* The round whose base was measured, where that is not this one's; 0: it is. */
-    "ALTER TABLE round ADD COLUMN measured INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE round ADD COLUMN measured INTEGER NOT NULL DEFAULT 0;"
+    /* What was changed of jobs beside their documents, and what of it was in force in which rounds. */
+    "CREATE TABLE job_override ("
+    "	job BLOB NOT NULL PRIMARY KEY REFERENCES job, overrides TEXT NOT NULL) STRICT, "
+    "WITHOUT ROWID;"
+    "CREATE TABLE round_override ("
+    "	job BLOB NOT NULL, round INTEGER NOT NULL, overrides TEXT NOT NULL, "
+    "	PRIMARY KEY (job, round), FOREIGN KEY (job, round) REFERENCES round) STRICT, "
+    "WITHOUT ROWID;",
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 

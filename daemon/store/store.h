@@ -221,6 +221,17 @@ ERR_MUST_USE enum err store_round_back(struct store_db *db, const uint8_t job[16
 ERR_MUST_USE enum err store_round_reports(
     struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t to, uint64_t *out);
 
+/* What is overridden of a job's document, as override_parse takes it; the caller frees the text. ERR_NOTFOUND: nothing. */
+ERR_MUST_USE enum err store_override_get(struct store_db *db, const uint8_t job[16], char **text);
+/* Insert or replace; NULL: nothing is any more. */
+ERR_MUST_USE enum err store_override_put(
+    struct store_db *db, const uint8_t job[16], const char *text);
+/* The same of what was in force when a round closed. */
+ERR_MUST_USE enum err store_override_of_round(
+    struct store_db *db, const uint8_t job[16], uint64_t round, char **text);
+ERR_MUST_USE enum err store_override_put_round(
+    struct store_db *db, const uint8_t job[16], uint64_t round, const char *text);
+
 /* An accepted delta: unique on (job, round, device). */
 struct store_accept {
 	uint8_t job[16];

@@ -20,6 +20,7 @@ static const char *const names[RECORD_EVENTS] = {
     [RECORD_DEVICE_ERASED] = "device.erased",
     [RECORD_JOB_SUBMITTED] = "job.submitted",
     [RECORD_JOB_STATE] = "job.state",
+    [RECORD_JOB_SET] = "job.set",
     [RECORD_JOB_DELETED] = "job.deleted",
     [RECORD_MODEL_DELETED] = "model.deleted",
     [RECORD_ROUND_COMMITTED] = "round.committed",
