@@ -258,8 +258,6 @@ walk_jobs(struct engine *g, const struct asker *a)
 	struct share_walk walk = {.seen = 0};
 	struct engine_job *held = engine_share_held(g, a->device), *j;
 
-	if (held)
-		held->users++;
 	while (reason && !g->stopping && (j = engine_share_next(g, &walk))) {
 		enum wait_reason why = ask_held(g, a, &held, j->member.priority);
 		if (why) {

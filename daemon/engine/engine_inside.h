@@ -328,7 +328,7 @@ struct share_walk {
 	struct share_place last;
 };
 struct engine_job *engine_share_next(struct engine *g, struct share_walk *w);
-/* The first job that has an unanswered invitation of this device; NULL: none. */
+/* Of the jobs that have an unanswered invitation of this device, the oldest of the highest priority, which is in use then; NULL: none. */
 struct engine_job *engine_share_held(struct engine *g, const uint8_t device[32]);
 /* Use as the rows of its latest rounds tell, of a job that is being loaded. */
 ERR_MUST_USE enum err engine_share_load(struct store_db *db, struct engine_job *j);

@@ -96,11 +96,19 @@ struct engine_job *
 engine_share_held(struct engine *g, const uint8_t device[32])
 {
 	struct share_walk w = {.seen = 0};
-	struct engine_job *j = engine_share_next(g, &w);
+	struct engine_job *first = NULL, *j;
 
-	while (j && !engine_awaits(j, device))
-		j = engine_share_next(g, &w);
-	return j;
+	while ((j = engine_share_next(g, &w))) {
+		if (first && first->member.priority > j->member.priority)
+			break;
+		if (!engine_awaits(j, device) || (first && first->serial < j->serial))
+			continue;
+		if (first)
+			first->users--;
+		first = j;
+		first->users++;
+	}
+	return first;
 }
 
 /* --- after a restart */

@@ -23,7 +23,7 @@ view_open(const struct engine_job *j, uint64_t now_ms)
 	    .reopened = j->round.reopened,
 	    .mode = j->work->spec.round.mode,
 	    .early = j->round.next_accepted,
-	    .concurrency = j->work->spec.round.concurrency,
+	    .concurrency = j->work->terms.round.concurrency,
 	    .max_staleness = j->work->spec.round.max_staleness,
 	    .up_bytes = j->bytes_up,
 	    .opened_at_seconds = j->row.opened_at,

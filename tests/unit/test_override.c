@@ -99,27 +99,29 @@ bounds_are_the_documents(void **state)
 	for (enum override_key key = 0; key < OVERRIDE_KEYS; key++)
 		for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
 			const char *path = override_path(key), *dot = strchr(path, '.');
+			const char *group = strncmp(path, "round.", 6) == 0 ? "round"
+			    : strncmp(path, "stop.", 5) == 0		    ? "stop"
+			    : dot					    ? "evaluate"
+									    : "";
+			const bool buffered =
+			    key == OVERRIDE_ROUND_TASK_TIMEOUT || key == OVERRIDE_ROUND_CONCURRENCY;
 			char text[1024], inside[64], change[64];
 			struct job_spec spec;
 			struct override_set o;
-			bool buffered =
-			    key == OVERRIDE_ROUND_TASK_TIMEOUT || key == OVERRIDE_ROUND_CONCURRENCY;
-			snprintf(inside, sizeof(inside), "\"%s\":%.17g", dot ? dot + 1 : path,
+			snprintf(inside, sizeof(inside), ",\"%s\":%.17g", dot ? dot + 1 : path,
 			    values[i]);
 			snprintf(change, sizeof(change), "{\"%s\":%.17g}", path, values[i]);
 			snprintf(text, sizeof(text),
-			    "{\"name\":\"n\"," REST ",\"round\":{\"goal\":1%s%s%s},\"evaluate\":{"
-			    "\"by\":\"devices\"%s%s}%s%s%s%s}",
-			    buffered ? ",\"mode\":\"buffered\"" : "",
-			    strncmp(path, "round.", 6) == 0 ? "," : "",
-			    strncmp(path, "round.", 6) == 0 ? inside : "",
-			    strncmp(path, "evaluate.", 9) == 0 ? "," : "",
-			    strncmp(path, "evaluate.", 9) == 0 ? inside : "",
-			    strncmp(path, "stop.", 5) == 0 ? ",\"stop\":{"
-				: dot			   ? ""
-							   : ",",
-			    strncmp(path, "stop.", 5) == 0 || !dot ? inside : "",
-			    strncmp(path, "stop.", 5) == 0 ? "}" : "", "");
+			    "{\"name\":\"n\"," REST "%s,\"round\":{\"goal\":1%s%s}%s%s%s%s%s}",
+			    *group ? "" : inside, buffered ? ",\"mode\":\"buffered\"" : "",
+			    strcmp(group, "round") == 0 ? inside : "",
+			    strcmp(group, "stop") == 0 ? ",\"stop\":{" : "",
+			    strcmp(group, "stop") == 0 ? inside + 1 : "",
+			    strcmp(group, "evaluate") == 0 ? ",\"evaluate\":{\"by\":\"devices\""
+							   : "",
+			    strcmp(group, "evaluate") == 0 ? inside : "",
+			    strcmp(group, "stop") == 0 || strcmp(group, "evaluate") == 0 ? "}"
+											 : "");
 			bool takes = job_parse(&spec, text, strlen(text), NULL) == ERR_OK;
 			bool may = override_parse(&o, change, strlen(change), NULL) == ERR_OK;
 			if (takes != may)
