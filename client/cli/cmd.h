@@ -27,6 +27,7 @@ int cmd_doctor_main(int argc, char **argv);
 int cmd_leave_main(int argc, char **argv);
 int cmd_train_main(int argc, char **argv);
 int cmd_eval_main(int argc, char **argv);
+int cmd_simulate_main(int argc, char **argv);
 int cmd_data_main(int argc, char **argv);
 int cmd_status_main(int argc, char **argv);
 int cmd_job_main(int argc, char **argv);

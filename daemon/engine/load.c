@@ -126,7 +126,7 @@ check_layers(const struct services *s, struct engine_work *w, const struct tenso
 		e = err_set(
 		    why, ERR_INVALID, "the model does not have the tensors of model.layers");
 	if (!e && w->spec.recipe.evaluate_by == EVALUATE_COORDINATOR)
-		w->evaluation = EVALSET_BATCH * net_work(net);
+		w->evaluation = TRAIN_MEASURE_BATCH * net_work(net);
 	if (!e)
 		w->spec.recipe.figures.outputs = net_outputs(net);
 	net_free(net);

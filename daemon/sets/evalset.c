@@ -1,6 +1,5 @@
 #include "evalset.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +8,6 @@
 #include "glyphs.h"
 #include "net.h"
 #include "source.h"
-#include "worker.h"
-
-/* The set is cut into a fixed number of shares, whatever the number of threads: the sums keep their order. */
-#define SHARES 16
 
 struct evalset {
 	const struct config *config;
@@ -87,7 +82,7 @@ load(struct evalset *s, const char *name, struct dataset **out, struct why *why)
 static enum err
 make_net(const struct recipe *r, uint64_t most, struct net **out, struct why *why)
 {
-	return net_new(out, &r->net, r->data.class_count, EVALSET_BATCH, false, most, why);
+	return net_new(out, &r->net, r->data.class_count, TRAIN_MEASURE_BATCH, false, most, why);
 }
 
 static enum err
@@ -101,17 +96,17 @@ check_cost(const struct config *c, const struct recipe *recipe, struct why *why)
 		return err_set(why, e,
 		    "evaluate: a batch of %d examples needs more memory than the %llu bytes of the "
 		    "coordinator's [limits] evaluation_bytes",
-		    EVALSET_BATCH, (unsigned long long)c->evaluation_bytes);
+		    TRAIN_MEASURE_BATCH, (unsigned long long)c->evaluation_bytes);
 	if (e)
 		return err_set(why, e, "%s", detail.text);
-	double work = EVALSET_BATCH * net_work(net);
+	double work = TRAIN_MEASURE_BATCH * net_work(net);
 	net_free(net);
 	if (c->evaluation_work == 0 || work <= (double)c->evaluation_work)
 		return ERR_OK;
 	return err_set(why, ERR_LIMIT,
 	    "evaluate: a batch of %d examples takes %.3g multiply-adds; the coordinator's [limits] "
 	    "evaluation_work is %.3g",
-	    EVALSET_BATCH, work, (double)c->evaluation_work);
+	    TRAIN_MEASURE_BATCH, work, (double)c->evaluation_work);
 }
 
 enum err
@@ -130,45 +125,6 @@ evalset_check(struct evalset *s, const struct recipe *recipe, struct why *why)
 	    "data set \"%s\" of the coordinator has examples of shape %s, data.shape is %s",
 	    recipe->evaluate_data, dataset_shape_text(here, d->shape, d->dims),
 	    dataset_shape_text(there, spec->shape, spec->dims));
-}
-
-/* One thread's share of an evaluation. */
-struct share {
-	struct dataset part; /* a window into the set: its pointers are not its own */
-	struct train_score score;
-	struct counts *counts;
-	enum err e;
-	struct why why;
-};
-
-struct evaluation {
-	const struct evalset_work *work;
-	struct share *shares;
-};
-
-static void
-evaluate_share(void *arg, unsigned i)
-{
-	struct evaluation *v = arg;
-	struct share *s = &v->shares[i];
-	struct net *net = NULL;
-
-	const struct evalset_work *w = v->work;
-	struct train_config config = {
-	    .data = &w->recipe->data, .stop = w->stop, .context = w->context};
-
-	s->e = make_net(w->recipe, 0, &net, &s->why);
-	if (!s->e && w->counts)
-		s->e = counts_new(
-		    &s->counts, &w->recipe->figures, w->recipe->data.class_count, &s->why);
-	if (s->e) {
-		net_free(net);
-		return;
-	}
-	config.counts = s->counts;
-	memcpy(net_params(net), w->params, net_tensors(net)->bytes);
-	s->e = train_evaluate_while(net, &s->part, &config, &s->score, &s->why);
-	net_free(net);
 }
 
 /* So many nets fit into the limit at one time. A job of before there was one has a net all the same. */
@@ -191,44 +147,10 @@ count_threads(
 	return ERR_OK;
 }
 
-/* Sums the shares in order, so that the figures do not depend on the threads' timing. A loss that is no number in one of them
- * is none at all: that is a finding, which a guard must see, and no failure. */
-static enum err
-join(const struct evaluation *v, unsigned n, struct train_score *score, struct why *why)
-{
-	double loss = 0, right = 0;
-	bool finite = true;
-
-	score->examples = 0;
-	for (unsigned i = 0; i < n; i++) {
-		const struct share *s = &v->shares[i];
-		if (s->e && s->e != ERR_NUMERIC) {
-			if (why)
-				*why = s->why;
-			return s->e;
-		}
-		finite = finite && s->e == ERR_OK;
-		score->examples += s->part.count;
-		loss += s->score.loss * (double)s->score.examples;
-		right += s->score.accuracy * (double)s->score.examples;
-		if (s->counts)
-			counts_add(v->work->counts, s->counts);
-	}
-	if (score->examples == 0)
-		return err_set(why, ERR_INVALID, "the data set is empty");
-	score->loss = finite ? loss / (double)score->examples : (double)NAN;
-	score->accuracy = finite       ? right / (double)score->examples
-	    : v->shares[0].part.labels ? 0
-				       : (double)NAN;
-	return ERR_OK;
-}
-
 enum err
 evalset_run(
     struct evalset *s, const struct evalset_work *work, struct train_score *score, struct why *why)
 {
-	struct share shares[SHARES] = {0};
-	struct evaluation v = {work, shares};
 	struct dataset *d = NULL;
 	unsigned threads = 0;
 
@@ -237,14 +159,12 @@ evalset_run(
 		e = count_threads(s->config, work, &threads, why);
 	if (e)
 		return e;
-	unsigned n = d->count < SHARES ? 1 : SHARES;
-	for (unsigned i = 0; i < n; i++) {
-		size_t from = d->count * i / n, to = d->count * (i + 1) / n;
-		shares[i].part = dataset_window(d, from, to - from);
-	}
-	worker_parallel(threads, n, evaluate_share, &v);
-	e = join(&v, n, score, why);
-	for (unsigned i = 0; i < n; i++)
-		counts_free(shares[i].counts);
-	return e;
+	const struct train_measure w = {.recipe = work->recipe,
+	    .params = work->params,
+	    .set = d,
+	    .counts = work->counts,
+	    .threads = threads,
+	    .stop = work->stop,
+	    .context = work->context};
+	return train_measure_run(&w, score, why);
 }

@@ -2,9 +2,7 @@
 #define EVALSET_H
 #include "config.h"
 #include "dataset.h"
-#include "train.h"
-
-#define EVALSET_BATCH 32 /* examples; the sums of a figure depend on it */
+#include "measure.h"
 
 /* The coordinator's own data sets, for evaluation: loaded once, when first used. Any thread. */
 struct evalset;

@@ -149,7 +149,7 @@ evaluation(void **state)
 	c->config.owner_evaluation = 0;
 	assert_int_equal(submit_as(c, EVALUATED("e"), 1, true, id), ERR_OK);
 	double work = engine_find(c->s.engine, id)->work->evaluation;
-	assert_true(work >= EVALSET_BATCH * 7840);
+	assert_true(work >= TRAIN_MEASURE_BATCH * 7840);
 	c->config.owner_evaluation = (uint64_t)work * 2 - 1;
 	coordinator_stop(c);
 	coordinator_start(c);

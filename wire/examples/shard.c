@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exact.h"
 #include "num.h"
 #include "prng.h"
 
@@ -86,48 +87,6 @@ take_piece(uint32_t *out, const uint32_t *order, size_t examples, size_t piece, 
 	return to - from;
 }
 
-/* --- logarithm and exponential of exact steps only: libm's last bit differs between machines, and with it an example's shard */
-
-#define LN2 0x1.62e42fefa39efp-1
-
-/* x > 0, a normal number. */
-static double
-ln(double x)
-{
-	int exponent;
-	double m = frexp(x, &exponent) * 2; /* 1 <= m < 2 */
-	double t = (m - 1) / (m + 1), square = t * t, sum = 0;
-
-	for (int k = 39; k >= 1; k -= 2)
-		sum = sum * square + 1.0 / k;
-	return 2 * t * sum + (exponent - 1) * LN2;
-}
-
-/* 0 below the normal numbers. */
-static double
-expo(double x)
-{
-	if (x < -700)
-		return 0;
-	double n = floor(x / LN2 + 0.5), rest = x - n * LN2, sum = 1;
-
-	for (int k = 18; k >= 1; k--)
-		sum = 1 + sum * rest / k;
-	return ldexp(sum, (int)n);
-}
-
-/* Normally distributed (Marsaglia's polar method). */
-static double
-draw_normal(struct prng *rng)
-{
-	for (;;) {
-		double u = 2 * prng_double(rng) - 1, v = 2 * prng_double(rng) - 1;
-		double s = u * u + v * v;
-		if (s > 0 && s < 1)
-			return u * sqrt(-2 * ln(s) / s);
-	}
-}
-
 /* The logarithm of a number drawn from Gamma(alpha, 1): small alphas go below what a double holds (Marsaglia and Tsang, 2000). */
 static double
 draw_log_gamma(struct prng *rng, double alpha)
@@ -135,15 +94,15 @@ draw_log_gamma(struct prng *rng, double alpha)
 	double d = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / sqrt(9 * d), boost = 0;
 
 	if (alpha < 1)
-		boost = ln(1 - prng_double(rng)) / alpha;
+		boost = exact_ln(1 - prng_double(rng)) / alpha;
 	for (;;) {
-		double x = draw_normal(rng), v = 1 + c * x;
+		double x = exact_normal(rng), v = 1 + c * x;
 		if (v <= 0)
 			continue;
 		v = v * v * v;
 		double u = 1 - prng_double(rng);
-		if (ln(u) < 0.5 * x * x + d - d * v + d * ln(v))
-			return ln(d) + ln(v) + boost;
+		if (exact_ln(u) < 0.5 * x * x + d - d * v + d * exact_ln(v))
+			return exact_ln(d) + exact_ln(v) + boost;
 	}
 }
 
@@ -203,7 +162,7 @@ deal_class(struct draw *d, struct prng *rng, const uint32_t *order, size_t n, do
 		top = shares[i] > top ? shares[i] : top;
 	}
 	for (size_t i = 0; i < d->s->count; i++) {
-		double share = expo(shares[i] - top);
+		double share = exact_exp(shares[i] - top);
 		before += i < mine ? share : 0;
 		shares[i] = share;
 		sum += share;
@@ -276,7 +235,7 @@ pick_powerlaw(struct draw *d)
 	identity_order(d->order, d->examples);
 	prng_shuffle(&rng, d->order, d->examples);
 	for (uint32_t rank = 1; rank <= d->s->count; rank++) {
-		double size = expo(-d->s->alpha * ln(rank));
+		double size = exact_exp(-d->s->alpha * exact_ln(rank));
 		before += rank < d->s->index ? size : 0;
 		mine = rank == d->s->index ? size : mine;
 		sum += size;

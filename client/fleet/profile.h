@@ -1,0 +1,52 @@
+#ifndef PROFILE_H
+#define PROFILE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attack.h"
+#include "err.h"
+
+/*
+ * What the devices of a simulated fleet are like: a table in CSV (docs/simulate.md), one line for devices of a kind, or for one
+ * device. Pure.
+ */
+#define FLEET_DEVICES_MAX 1000000u
+#define FLEET_TEXT_MAX ((size_t)128 << 20)
+#define FLEET_LINE_MAX 1024
+#define FLEET_NAME_MAX 64
+#define FLEET_RATE_MAX 1e15
+
+struct fleet_profile {
+	char name[FLEET_NAME_MAX];
+	uint64_t count; /* devices of this kind, at least 1 */
+	bool has_id;
+	uint8_t id[32]; /* of the one device */
+	double samples_per_s; /* examples it trains on in a second; 0: training takes no time */
+	double up_bytes_per_s, down_bytes_per_s; /* 0: sending or fetching takes no time */
+	double latency_s; /* of a request */
+	double available; /* share of the time that it is there, above 0, at most 1 */
+	double failure; /* share of its tasks that it gives up, below 1 */
+	uint64_t examples; /* that it has; 0: as the data says */
+	enum fleet_attack attack; /* FLEET_HONEST: none */
+	double strength;
+};
+
+struct fleet_profiles {
+	struct fleet_profile *items;
+	size_t count;
+	uint64_t devices; /* of all of them, at most FLEET_DEVICES_MAX */
+};
+
+/* `count` devices that each train on 1000 examples a second and have a line of 1 MB/s up, 4 MB/s down and 50 ms. ERR_NOMEM. */
+ERR_MUST_USE enum err fleet_profiles_like(struct fleet_profiles *out, uint64_t count);
+/* `name` stands in errors, which name line and column. ERR_INVALID, ERR_LIMIT, ERR_NOMEM. The caller ends *out with
+ * fleet_profiles_deinit, also after a failure. */
+ERR_MUST_USE enum err fleet_profiles_parse(
+    struct fleet_profiles *out, const char *name, const char *text, size_t len, struct why *why);
+/* Blocks on the disk. */
+ERR_MUST_USE enum err fleet_profiles_load(
+    struct fleet_profiles *out, const char *path, struct why *why);
+void fleet_profiles_deinit(struct fleet_profiles *p);
+
+#endif

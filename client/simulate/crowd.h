@@ -1,0 +1,53 @@
+#ifndef CROWD_H
+#define CROWD_H
+#include "population.h"
+#include "prng.h"
+
+/*
+ * The devices as the coordinator knows them: who waits for a task, and who had one in the round that is open. A round's opening is the
+ * time from its beginning, or from its deadline without enough reports, to the next of these. Pure.
+ */
+enum simulate_mark {
+	SIMULATE_OUT, /* has a task */
+	SIMULATE_ACCEPTED, /* its delta is in the round */
+	SIMULATE_ABORTED, /* it gave up */
+};
+
+struct simulate_crowd {
+	const struct fleet *fleet;
+	uint32_t *waiting; /* devices without a task, in no order */
+	size_t waiting_count;
+	struct simulate_person {
+		uint32_t place; /* in waiting; UINT32_MAX: it has a task, or may never have one */
+		uint32_t tasks; /* that it was given */
+		uint32_t folded; /* deltas that made models */
+		uint32_t opening;
+		uint64_t round; /* of its mark; 0: none */
+		uint64_t held; /* the last round whose base it fetched, 0 if none */
+		enum simulate_mark mark;
+	} * people;
+	uint64_t round;
+	uint32_t opening;
+};
+
+/* Nobody waits yet. ERR_NOMEM. */
+ERR_MUST_USE enum err simulate_crowd_init(struct simulate_crowd *c, const struct fleet *fleet);
+void simulate_crowd_deinit(struct simulate_crowd *c);
+void simulate_crowd_open(struct simulate_crowd *c, uint64_t round, uint32_t opening);
+/* It waits for a task; it does not any more. */
+void simulate_crowd_wait(struct simulate_crowd *c, size_t device);
+void simulate_crowd_leave(struct simulate_crowd *c, size_t device);
+/* Its task of the open round. */
+void simulate_crowd_mark(struct simulate_crowd *c, size_t device, enum simulate_mark mark);
+/* Is there a mark of this opening, or an accepted delta of this round? */
+bool simulate_crowd_marked(const struct simulate_crowd *c, size_t device);
+
+/* Does it wait, is it there, and may it have a task of this round? */
+bool simulate_crowd_asks(const struct simulate_crowd *c, size_t device, uint64_t us);
+/* One of those, each as likely as another; SIZE_MAX if there is none. */
+size_t simulate_crowd_first(const struct simulate_crowd *c, struct prng *rng, uint64_t us);
+/* The `most` of them that a round with a draw takes, in the order of their ids. Returns how many there are; SIZE_MAX without memory. */
+size_t simulate_crowd_draw(
+    const struct simulate_crowd *c, size_t *out, size_t most, uint64_t seed, uint64_t us);
+
+#endif

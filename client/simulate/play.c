@@ -1,0 +1,383 @@
+#include "play.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes.h"
+#include "choice.h"
+#include "difference.h"
+#include "hex.h"
+#include "play_inside.h"
+
+#define PATIENCE 10 /* deadlines without a report that end the play */
+
+/* --- asking */
+
+static bool
+is_open(const struct simulate_play *p)
+{
+	return p->round.state == ROUND_OPEN || p->round.state == ROUND_GRACE;
+}
+
+/* Where the machine gathers who asks, one who does begins that; the draw looks at all of them. */
+static enum err
+ask(struct simulate_play *p, size_t device, struct why *why)
+{
+	if (p->round.state == ROUND_GATHER && p->round.gather_until_ms > 0)
+		return ERR_OK;
+	unsigned actions = simulate_play_step(p, ROUND_ASK, 0);
+	return actions & ROUND_DO_INVITE ? simulate_play_give(p, device, why) : ERR_OK;
+}
+
+/* Some are away: who is there changes with the hour. */
+static enum err
+wait_an_hour(struct simulate_play *p)
+{
+	const struct simulate_event next = {
+	    .us = (p->us / FLEET_PERIOD_US + 1) * FLEET_PERIOD_US, .kind = SIMULATE_HOUR};
+
+	if (p->hour || !p->shop.fleet->comes_and_goes)
+		return ERR_OK;
+	p->hour = true;
+	return simulate_heap_add(&p->heap, &next);
+}
+
+/* Gives tasks to devices that wait, as long as there are places and devices. */
+static enum err
+serve(struct simulate_play *p, struct why *why)
+{
+	enum err e = ERR_OK;
+
+	while (!e && p->wake) {
+		bool gathers = p->round.state == ROUND_GATHER && p->round.gather_until_ms == 0;
+		p->wake = false;
+		if (!gathers && !(is_open(p) && round_places(&p->round) > 0))
+			break;
+		size_t device = simulate_crowd_first(&p->crowd, &p->rng, p->us);
+		if (device == SIZE_MAX)
+			return wait_an_hour(p);
+		e = ask(p, device, why);
+		p->wake = true;
+	}
+	return e;
+}
+
+/* --- what arrives */
+
+static void
+refuse(struct simulate_play *p, const struct simulate_task *t)
+{
+	p->line.refused++;
+	if (!p->line.word)
+		p->line.word = t->work.refused;
+}
+
+static enum err
+accept(struct simulate_play *p, struct simulate_task *t)
+{
+	void *grown = bytes_grow(
+	    p->accepted, p->accepted_count, &p->accepted_room, sizeof(struct fleet_task *));
+
+	if (!grown)
+		return ERR_NOMEM;
+	p->accepted = grown;
+	p->accepted[p->accepted_count++] = &t->work;
+	t->accepted = true;
+	p->progress_us = p->us;
+	if (!p->evaluating)
+		p->line.bytes_up +=
+		    manifest_body_bytes(p->o->setup.train ? t->work.len : p->payload);
+	fleet_task_accepted(&p->shop, &t->work);
+	simulate_crowd_mark(&p->crowd, t->work.device, SIMULATE_ACCEPTED);
+	(void)simulate_play_step(p, ROUND_ACCEPTED, 0);
+	return ERR_OK;
+}
+
+static void
+give_up(struct simulate_play *p, const struct simulate_task *t)
+{
+	bool blames = p->job->guard.on && p->job->recipe.evaluate_by == EVALUATE_DEVICES &&
+	    t->work.abort == ABORT_NOT_FINITE && !t->fails && !p->evaluating;
+
+	if (!p->out->first.text[0] && t->work.why.text[0])
+		p->out->first = t->work.why;
+	if (t->work.round != p->number || t->opening != p->crowd.opening)
+		return;
+	simulate_crowd_mark(&p->crowd, t->work.device, SIMULATE_ABORTED);
+	(void)simulate_play_step(p, ROUND_GAVE_UP, blames);
+	p->wake = true;
+}
+
+/* A task of an earlier opening is taken like any other; one of an earlier round comes too late. */
+static enum err
+deliver(struct simulate_play *p, struct simulate_task *t, struct why *why)
+{
+	bool fresh = t->opening != p->crowd.opening;
+
+	if (t->work.round != p->number || round_has_closed(&p->round)) {
+		p->line.late++;
+		return ERR_OK;
+	}
+	enum err e = simulate_play_compute(p, t, why);
+	if (e)
+		return e;
+	if (t->work.outcome == FLEET_GAVE_UP)
+		give_up(p, t);
+	else if (t->work.outcome == FLEET_REFUSED)
+		refuse(p, t);
+	else if (simulate_play_step(p, ROUND_TAKE, fresh) & ROUND_DO_TAKE)
+		return accept(p, t);
+	else
+		p->line.late++;
+	return ERR_OK;
+}
+
+static enum err
+arrive(struct simulate_play *p, const struct simulate_event *event, struct why *why)
+{
+	struct simulate_task *t = event->subject;
+	size_t device = event->device;
+	enum err e = ERR_OK;
+
+	simulate_crowd_wait(&p->crowd, device);
+	p->line.device_us += t->worked_us;
+	if (event->kind == SIMULATE_GIVES_UP)
+		give_up(p, t);
+	else
+		e = deliver(p, t, why);
+	if (!t->accepted) {
+		p->line.wasted_us += t->worked_us;
+		simulate_play_drop(p, t);
+	}
+	if (!e && !p->pending && (is_open(p) || p->round.state == ROUND_GATHER) &&
+	    simulate_crowd_asks(&p->crowd, device, p->us))
+		e = ask(p, device, why);
+	return e;
+}
+
+/* --- the loop */
+
+static enum err
+happen(struct simulate_play *p, struct why *why)
+{
+	struct simulate_event event;
+	uint64_t next = round_next_ms(&p->round);
+	uint64_t tick = next < UINT64_MAX / 1000 ? next * 1000 : UINT64_MAX;
+
+	if (simulate_heap_next(&p->heap) > tick || p->heap.count == 0) {
+		p->us = tick > p->us ? tick : p->us;
+		(void)simulate_play_step(p, ROUND_TICK, 0);
+		return ERR_OK;
+	}
+	(void)simulate_heap_take(&p->heap, &event);
+	p->us = event.us;
+	if (event.kind != SIMULATE_HOUR)
+		return arrive(p, &event, why);
+	p->hour = false;
+	p->wake = true;
+	return ERR_OK;
+}
+
+static void
+look(struct simulate_play *p)
+{
+	uint64_t patience = p->round.policy.deadline_ms * 1000 * PATIENCE;
+
+	if (p->o->stop && p->o->stop(p->o->context)) {
+		simulate_play_end(p, SIMULATE_BROKEN_OFF, "broken off");
+		return;
+	}
+	if (p->us <= p->progress_us || p->us - p->progress_us <= patience)
+		return;
+	simulate_play_abandon(p);
+	simulate_play_end(p, SIMULATE_STUCK, "round %llu never got its %u reports%s%s",
+	    (unsigned long long)p->number, p->round.policy.quorum,
+	    p->out->first.text[0] ? ": " : "", p->out->first.text);
+}
+
+static enum err
+run(struct simulate_play *p, struct why *why)
+{
+	enum err e = ERR_OK;
+
+	simulate_play_begin(p);
+	while (!e && !p->ended) {
+		e = serve(p, why);
+		if (!e && !p->pending)
+			e = happen(p, why);
+		if (!e)
+			e = simulate_play_settle(p, why);
+		if (!e && !p->ended)
+			look(p);
+	}
+	return e;
+}
+
+/* --- before and after */
+
+static bool
+names_device(const struct select_spec *s, const struct fleet *f, size_t device)
+{
+	const struct fleet_profile *p = fleet_profile_of(f, device);
+	char hex[65];
+
+	hex_encode(hex, f->devices[device].id, 32);
+	for (size_t i = 0; i < s->device_count; i++)
+		if (strcmp(s->devices[i], hex) == 0 ||
+		    (p->count == 1 && strcmp(s->devices[i], p->name) == 0))
+			return true;
+	return s->device_count == 0;
+}
+
+/* May the job's tasks go to it at all? */
+static enum err
+admits(const struct simulate_play *p, size_t device, bool *out, struct why *why)
+{
+	const struct select_spec *s = &p->job->select;
+	uint64_t least = p->job->recipe.data.min_examples, examples = 0;
+	double place = choice_percent(p->coordinator.job, p->shop.fleet->devices[device].id);
+	enum err e = ERR_OK;
+
+	*out = place >= s->percent[0] && place < s->percent[1] &&
+	    names_device(s, p->shop.fleet, device);
+	if (*out && least > 1) {
+		e = simulate_play_examples(p, device, &examples, why);
+		*out = examples >= least;
+	}
+	return e;
+}
+
+static enum err
+fill_crowd(struct simulate_play *p, struct why *why)
+{
+	enum err e = simulate_crowd_init(&p->crowd, p->shop.fleet);
+	bool in = false;
+
+	for (size_t i = 0; !e && i < p->shop.fleet->count; i++) {
+		e = admits(p, i, &in, why);
+		if (!e && in)
+			simulate_crowd_wait(&p->crowd, i);
+	}
+	if (!e && p->crowd.waiting_count < p->job->round.quorum)
+		return err_set(why, ERR_INVALID,
+		    "the job needs %u reports a round, and %zu devices may have its tasks",
+		    p->job->round.quorum, p->crowd.waiting_count);
+	return e;
+}
+
+static enum err
+open_shop(struct simulate_play *p, struct why *why)
+{
+	const struct simulate_setup *s = &p->o->setup;
+	const struct fleet_deal_options deal = {
+	    p->o->data, &p->job->recipe, p->job->seed, p->o->fleet};
+
+	p->shop.job = p->job;
+	p->shop.settings = s->settings;
+	p->shop.table = &p->coordinator.table;
+	memcpy(p->shop.job_hex, p->coordinator.job_hex, sizeof(p->shop.job_hex));
+	p->shop.memories = fleet_memories_new(p->o->fleet->count);
+	if (!p->shop.memories)
+		return ERR_NOMEM;
+	return p->o->data ? fleet_deal_open(&p->shop.deal, &deal, why) : ERR_OK;
+}
+
+static void
+note_sizes(struct simulate_play *p)
+{
+	const struct codec *down = codec_find_name(p->job->download.codec);
+	uint64_t n = p->coordinator.table.elements;
+
+	p->payload = fleet_task_payload(p->job, n);
+	p->step_bytes = down ? DIFFERENCE_HEAD + difference_payload_bytes(down, n) : 0;
+	for (size_t i = 0; i < p->o->fleet->profiles.count; i++)
+		p->agreed |= fleet_attack_agreed(p->o->fleet->profiles.items[i].attack);
+}
+
+static enum err
+open_play(struct simulate_play *p, bool programs, struct why *why)
+{
+	struct simulate_setup setup = p->o->setup;
+	unsigned slots = programs ? p->o->jobs : setup.threads;
+	enum err e = fleet_slots_new(&p->shop.slots, setup.settings, slots, programs, why);
+
+	if (e)
+		return e;
+	p->shop.fleet = p->o->fleet;
+	p->shop.programs = programs;
+	setup.scratch = fleet_slots_scratch(p->shop.slots);
+	e = simulate_coordinator_init(&p->coordinator, &setup, why);
+	if (!e)
+		e = open_shop(p, why);
+	if (e)
+		return e;
+	note_sizes(p);
+	prng_seed2(&p->rng, p->o->seed, p->o->fleet->count);
+	return fill_crowd(p, why);
+}
+
+/* What devices still do when the job ends is for nothing. */
+static void
+close_books(struct simulate_play *p)
+{
+	struct simulate_result *r = p->out;
+
+	for (size_t i = 0; i < p->task_count; i++) {
+		const struct simulate_task *t = p->tasks[i];
+		uint64_t worked = p->us - t->given_us;
+		worked = worked < t->worked_us ? worked : t->worked_us;
+		r->device_us += t->accepted ? 0 : worked;
+		r->wasted_us += t->accepted ? 0 : worked;
+	}
+	r->us = p->us;
+	memcpy(r->model, p->coordinator.base->base.id, 32);
+	r->folded = calloc(p->o->fleet->count, sizeof(*r->folded));
+	for (size_t i = 0; r->folded && i < p->o->fleet->count; i++)
+		r->folded[i] = p->crowd.people[i].folded;
+}
+
+static void
+close_play(struct simulate_play *p)
+{
+	while (p->task_count > 0)
+		simulate_play_drop(p, p->tasks[p->task_count - 1]);
+	free(p->tasks);
+	free(p->accepted);
+	simulate_heap_deinit(&p->heap);
+	simulate_crowd_deinit(&p->crowd);
+	fleet_memories_free(p->shop.memories, p->o->fleet->count);
+	fleet_deal_close(p->shop.deal);
+	simulate_coordinator_deinit(&p->coordinator);
+	fleet_slots_free(p->shop.slots);
+}
+
+enum err
+simulate_play(struct simulate_result *out, const struct simulate_options *options, const char *save,
+    struct why *why)
+{
+	const struct trainer *trainer =
+	    trainer_find(options->setup.settings, &options->setup.job->recipe);
+	bool program = options->setup.train && trainer && trainer->run == trainer_external_run;
+	struct simulate_play p = {.o = options, .job = options->setup.job, .out = out};
+
+	*out = (struct simulate_result){
+	    .best_accuracy = NAN, .best_loss = NAN, .last_accuracy = NAN, .last_loss = NAN};
+	enum err e = open_play(&p, program, why);
+	if (!e)
+		e = run(&p, why);
+	if (!e)
+		close_books(&p);
+	if (!e && save)
+		e = simulate_coordinator_save(&p.coordinator, save, why);
+	close_play(&p);
+	return e;
+}
+
+void
+simulate_result_deinit(struct simulate_result *r)
+{
+	free(r->staleness);
+	free(r->folded);
+	*r = (struct simulate_result){.staleness = NULL};
+}
