@@ -201,7 +201,7 @@ $(EXAMPLES): %: %.o $(BUILD)/librivulet.a
 # --- Tests: each tests/unit/test_x.c is one program; exit 0 = pass, 77 = skip.  tests/tools are helpers.
 everything = $(call stack,$(or $(STACK),daemon client round aggregator model data wire crypto base))
 TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
-TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(filter-out tests/tools/simulate_%,$(wildcard tests/tools/*.c)))
+TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/tools/%,$(wildcard tests/tools/*.c))
 FUZZ  := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 E2E   := $(sort $(wildcard tests/e2e/[0-9]*.sh))
 PYTHON := $(sort $(wildcard tests/python/test_*.py))
@@ -209,7 +209,6 @@ $(TESTS): %: %.o $(everything)
 	$(call link,$^ -lcmocka $(LIBS_ALL))
 $(TOOLS): %: %.o $(everything)
 	$(call link,$(filter %.o,$^) $(filter %.a,$^) $(LIBS_ALL))
-$(BUILD)/tests/tools/simulate: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/tools/simulate_*.c))
 # Libraries for LD_PRELOAD: without sanitizers, for they come before everything else.
 SHIMS := $(patsubst tests/shim/%.c,$(BUILD)/tests/shim/%.so,$(wildcard tests/shim/*.c))
 $(SHIMS): $(BUILD)/%.so: %.c Makefile
@@ -257,10 +256,10 @@ python: deps deps-dev
 	$(Q)BUILD=$(BUILD) FULL=$(FULL) tests/python/pypi/run
 .PHONY: python
 
-# Published experiments, on tests/tools/simulate; what was run is kept in build/repro. ROWS=PART,... FULL=1 KEEP=1 THREADS=N, see
+# Published experiments, by rivulet simulate; what was run is kept in build/repro. ROWS=PART,... FULL=1 KEEP=1 THREADS=N, see
 # tests/repro/README.md.
 repro-fedavg repro-attacks repro-codecs: repro-%: deps
-	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) $(BUILD)/tests/tools/simulate
+	+$(Q)$(MAKE) --no-print-directory $(PARALLEL) $(BUILD)/rivulet
 	$(Q)BUILD=$(BUILD) ROWS="$(ROWS)" FULL=$(FULL) KEEP=$(KEEP) $(if $(THREADS),THREADS=$(THREADS)) python3 tests/repro/repro.py $*
 .PHONY: repro-fedavg repro-attacks repro-codecs
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # MNIST with the FedAvg paper's CNN (1,663,370 parameters) on 10 devices of 6000 examples each, iid: 98.5 % test accuracy.
 # About 120,000 examples are trained, at 1000 or more a second and core: minutes. Without FULL=1 three short rounds, which must
-# give the models of tests/tools/simulate.
+# give the models of rivulet simulate.
 #   FULL=1 ROUNDS=12 STEPS=300 BATCH=10 RATE=0.1 MOMENTUM=0 SEED=1
 set -u
 FLEET_NAME=51-mnist-cnn
@@ -11,7 +11,6 @@ case ${SAN:-} in ?*) skip "takes too long with sanitizers" ;; esac
 rounds=${ROUNDS:-12} devices=10 tested=10000 steps=${STEPS:-300} stop=', "target": {"accuracy": 0.985}'
 if [ -z "${FULL:-}" ]; then
 	rounds=3 tested=500 steps=8 stop=
-	[ -x "$BUILD/tests/tools/simulate" ] || skip "needs $BUILD/tests/tools/simulate"
 fi
 
 fleet_dir

@@ -1,12 +1,10 @@
 #!/bin/sh
-# tests/tools/simulate is the fleet: for the same job document, data and device ids it names the same models, to the bit, and
+# rivulet simulate is the fleet: for the same job document, data and device ids it names the same models, to the bit, and
 # measures the same, round by round, as a coordinator with devices does. Rules, server optimizers and codecs of several kinds. And
 # settings that are neutral leave a job's weights as they are without them.
 set -u
 FLEET_NAME=52-simulate
 . tests/e2e/common.sh
-simulate=$BUILD/tests/tools/simulate
-[ -x "$simulate" ] || skip "needs $simulate"
 devices=5
 
 fleet_start "
@@ -18,13 +16,17 @@ for i in $(seq $devices); do
 	glyph_device "device$i" "$i" 200
 	fleet_run "device$i"
 done
-id_of() { curl_admin /v1/devices | pick "[x['device'] for x in d['devices'] if x['name'] == '$1'][0]"; }
-ids=
-for i in $(seq $devices); do
-	ids="$ids${ids:+, }\"$(id_of "device$i")\""
-done
-cat >"$FLEET/fleet.json" <<END
-{"ids": [$ids], "data": {"format": "glyphs", "seed": 1, "count": 200, "skew": 0.2, "test_count": 500}}
+fleet_table device1 device2 device3 device4 device5
+cat >"$FLEET/fleet.conf" <<END
+[data digits]
+format = glyphs
+seed = 1
+count = 200
+skew = 0.2
+[data test]
+format = glyphs
+seed = 1
+count = 500
 END
 
 # compare NAME MEMBERS [LOCAL]: a job of 4 rounds with these further members, and of "local"
@@ -33,7 +35,7 @@ compare() {
 	sed -i "s/\"epochs\": 1/${3:-\"epochs\": 1}/;s/\"stop\"/$2, \"evaluate\": {\"by\": \"coordinator\", \"data\": \"digits\"}, \"stop\"/" "$FLEET/job.json"
 	job_submit "$FLEET/job.json"
 	job_done 120
-	as_simulated "$FLEET/fleet.json" 4 "$1"
+	as_simulated 4 "$1"
 	echo "ok: $1: $MODEL"
 }
 
@@ -57,7 +59,8 @@ print(hashlib.sha256(d[8 + int.from_bytes(d[:8], "little"):]).hexdigest())' "$1"
 simulated() {
 	glyph_job "$FLEET/job.json" plain $devices 4
 	sed -i "s/\"epochs\": 1/$2/;s/\"stop\"/${1:+$1, }\"stop\"/" "$FLEET/job.json"
-	"$simulate" "$FLEET/job.json" "$FLEET/fleet.json" --threads 2 --out "$FLEET/last" >"$FLEET/lines" || fleet_fail "simulate {$1} {$2} ended with status $?"
+	"$RIVULET" simulate "$FLEET/job.json" --fleet "$FLEET/fleet.csv" --config "$FLEET/fleet.conf" --test test --threads 2 \
+		--out "$FLEET/last" >"$FLEET/lines" || fleet_fail "simulate {$1} {$2} ended with status $?"
 	weights "$FLEET/last"
 }
 # neutral MEMBERS [LOCAL]

@@ -14,7 +14,9 @@
 #   fleet_end                          ends them all so; a test's last words, where leaks and races show
 #   fleet_keep DEVICE...               ends the coordinator and keeps its state and those devices' homes; nobody else may run
 #   fleet_again DEVICE...              puts back what fleet_keep kept and starts the coordinator on the same port
-#   as_simulated FLEET ROUNDS NAME     JOB (of $FLEET/job.json) has the models and figures of tests/tools/simulate, round by round
+#   fleet_table DEVICE...              $FLEET/fleet.csv: those devices in that order, for rivulet simulate
+#   as_simulated ROUNDS NAME           JOB (of $FLEET/job.json) has the models and figures that rivulet simulate gives for $FLEET/fleet.csv
+#                                      and $FLEET/fleet.conf, round by round; [data test] there is what the coordinator measures with
 #   mnist_test N                       the first N examples of MNIST's test set: $FLEET/test-images, $FLEET/test-labels
 #   mnist_as_simulated                 as_simulated for devices device1, device2, ... that have equal shares of MNIST, with that test set
 #   run CODE COMMAND...                runs it; it must end with this exit code. Its output is in SAID; CHECKS counts
@@ -154,18 +156,25 @@ fleet_again() {
 	fleet_restart
 }
 
+fleet_table() {
+	curl_admin /v1/devices | python3 -c 'import json, sys
+ids = {d["name"]: d["device"] for d in json.load(sys.stdin)["devices"]}
+print("name,id", *("%s,%s" % (name, ids[name]) for name in sys.argv[1:]), sep="\n")' "$@" >"$FLEET/fleet.csv" || fleet_fail "not all of these are devices: $*"
+}
+
 as_simulated() {
 	curl_admin "/v1/jobs/$JOB/rounds" |
 		pick "'\n'.join('%d %s %r %r' % (r['round'], r['model'], r['evaluate']['accuracy'], r['evaluate']['loss']) for r in d['rounds'])" >"$FLEET/real"
-	"$BUILD/tests/tools/simulate" "$FLEET/job.json" "$1" --models --threads 2 --out "$FLEET/last" >"$FLEET/lines" ||
-		fleet_fail "$3: simulate ended with status $?"
+	"$RIVULET" simulate "$FLEET/job.json" --fleet "$FLEET/fleet.csv" --config "$FLEET/fleet.conf" --test test --threads 2 --out "$FLEET/last" \
+		>"$FLEET/lines" || fleet_fail "$2: simulate ended with status $?"
 	python3 -c 'import json, sys
 for line in sys.stdin:
     r = json.loads(line)
-    print(r["round"], r["model"], repr(r["accuracy"]), repr(r["loss"]))' <"$FLEET/lines" >"$FLEET/simulated"
-	[ "$(wc -l <"$FLEET/real")" -eq "$2" ] || fleet_fail "$3: not $2 rounds: $(cat "$FLEET/real")"
-	cmp -s "$FLEET/real" "$FLEET/simulated" || fleet_fail "$3: differs: $(diff "$FLEET/real" "$FLEET/simulated")"
-	[ "$(sha256sum <"$FLEET/last" | cut -d ' ' -f 1)" = "$MODEL" ] || fleet_fail "$3: the file written is not the model"
+    if "summary" not in r:
+        print(r["round"], r["model"], repr(r["accuracy"]), repr(r["loss"]))' <"$FLEET/lines" >"$FLEET/simulated"
+	[ "$(wc -l <"$FLEET/real")" -eq "$1" ] || fleet_fail "$2: not $1 rounds: $(cat "$FLEET/real")"
+	cmp -s "$FLEET/real" "$FLEET/simulated" || fleet_fail "$2: differs: $(diff "$FLEET/real" "$FLEET/simulated")"
+	[ "$(sha256sum <"$FLEET/last" | cut -d ' ' -f 1)" = "$MODEL" ] || fleet_fail "$2: the file written is not the model"
 }
 
 mnist_test() {
@@ -180,13 +189,20 @@ for name, head in ("images", 16), ("labels", 8):
 }
 
 mnist_as_simulated() {
-	curl_admin /v1/devices | python3 -c 'import json, os, sys
-devices = sorted(json.load(sys.stdin)["devices"], key=lambda d: int(d["name"][6:]))
-mnist, fleet = map(os.path.abspath, sys.argv[1:3])
-data = {"format": "idx", "seed": int(sys.argv[3]), "images": mnist + "/train-images-idx3-ubyte.gz", "labels": mnist + "/train-labels-idx1-ubyte.gz",
-        "test_images": fleet + "/test-images", "test_labels": fleet + "/test-labels"}
-json.dump({"ids": [d["device"] for d in devices], "data": data}, sys.stdout)' "$MNIST" "$FLEET" "${SEED:-1}" >"$FLEET/fleet.json"
-	as_simulated "$FLEET/fleet.json" "$rounds" "$FLEET_NAME"
+	# shellcheck disable=SC2046 # a name each
+	fleet_table $(seq -f 'device%.0f' "$devices")
+	cat >"$FLEET/fleet.conf" <<-END
+		[data mnist]
+		format = idx
+		images = $FLEET/train-images-idx3
+		labels = $FLEET/train-labels-idx1
+		seed = ${SEED:-1}
+		[data test]
+		format = idx
+		images = $FLEET/test-images
+		labels = $FLEET/test-labels
+	END
+	as_simulated "$rounds" "$FLEET_NAME"
 }
 
 CHECKS=0

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""same_models.py NAME=COMMAND...: are builds of tests/tools/simulate the same to the bit? A COMMAND may run it elsewhere
-("qemu-aarch64 -L ROOT PROGRAM"). Each does four rounds of each job on drawn digits; models and figures of all must be those of the first. Prints the
+"""same_models.py NAME=COMMAND...: are builds of rivulet the same to the bit? A COMMAND may run it elsewhere
+("qemu-aarch64 -L ROOT PROGRAM"). Each simulates four rounds of each job on drawn digits; models and figures of all must be those of the first. Prints the
 models; closes with "N passed, N failed"."""
 import json
 import os
@@ -10,7 +10,16 @@ import sys
 import tempfile
 
 DEVICES = 7
-FLEET = {"devices": DEVICES, "data": {"format": "glyphs", "seed": 1, "count": 100, "skew": 0.2, "test_count": 200}}
+CONFIG = """[data digits]
+format = glyphs
+seed = 1
+count = 100
+skew = 0.2
+[data test]
+format = glyphs
+seed = 1
+count = 200
+"""
 PERCEPTRON = [{"type": "flatten"}, {"type": "linear", "name": "fc1", "out": 50}, {"type": "relu"},
               {"type": "linear", "name": "fc2", "out": 10}]
 CONVOLUTIONS = [{"type": "conv2d", "name": "conv1", "out": 8, "kernel": 5}, {"type": "relu"}, {"type": "maxpool2d", "kernel": 2},
@@ -70,30 +79,30 @@ def document(members):
             "stop": {"rounds": 4}, **members}
 
 
-def rounds(command, job, fleet):
-    """What each round gave, but for the time it took; or what went wrong."""
-    done = subprocess.run(shlex.split(command) + [job, fleet, "--models"], capture_output=True, text=True, timeout=600)
+def rounds(command, job, config):
+    """What each round gave; or what went wrong."""
+    options = ["--devices", str(DEVICES), "--config", config, "--test", "test", "--threads", "1"]
+    done = subprocess.run(shlex.split(command) + ["simulate", job] + options, capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
         return "status %d: %s" % (done.returncode, done.stderr.strip())
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    return [{k: v for k, v in line.items() if k != "seconds"} for line in lines]
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def compare(name, builds, directory):
-    job, fleet = os.path.join(directory, "job.json"), os.path.join(directory, "fleet.json")
-    for path, content in (job, document(JOBS[name])), (fleet, FLEET):
+    job, config = os.path.join(directory, "job.json"), os.path.join(directory, "fleet.conf")
+    for path, content in (job, json.dumps(document(JOBS[name]))), (config, CONFIG):
         with open(path, "w") as f:
-            json.dump(content, f)
-    results = {build: rounds(command, job, fleet) for build, command in builds.items()}
+            f.write(content)
+    results = {build: rounds(command, job, config) for build, command in builds.items()}
     first = next(iter(results.values()))
-    if isinstance(first, str) or len({r["model"] for r in first}) != 4:
+    if isinstance(first, str) or len({r["model"] for r in first if "model" in r}) != 4:
         print("FAIL %s: no four models: %s" % (name, first))
         return False
     other = [build for build, result in results.items() if result != first]
     for build in other:
         print("FAIL %s: %s gives %s, not %s" % (name, build, results[build], first))
     if not other:
-        print("PASS %s: %s" % (name, first[-1]["model"]), flush=True)
+        print("PASS %s: %s" % (name, first[-1]["summary"]["model"]), flush=True)
     return not other
 
 
