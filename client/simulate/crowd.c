@@ -10,9 +10,10 @@
 #define TRIES 32 /* at random, before all are looked through */
 
 enum err
-simulate_crowd_init(struct simulate_crowd *c, const struct fleet *fleet)
+simulate_crowd_init(struct simulate_crowd *c, const struct fleet *fleet, uint32_t per_device)
 {
 	*c = (struct simulate_crowd){.fleet = fleet,
+	    .per_device = per_device,
 	    .waiting = calloc(fleet->count, sizeof(*c->waiting)),
 	    .people = calloc(fleet->count, sizeof(*c->people))};
 	if (!c->waiting || !c->people)
@@ -69,11 +70,22 @@ simulate_crowd_mark(struct simulate_crowd *c, size_t device, enum simulate_mark 
 	p->mark = mark;
 }
 
+void
+simulate_crowd_took(struct simulate_crowd *c, size_t device)
+{
+	struct simulate_person *p = &c->people[device];
+
+	p->taken = p->taken_in == c->round ? p->taken + 1 : 1;
+	p->taken_in = c->round;
+}
+
 bool
 simulate_crowd_marked(const struct simulate_crowd *c, size_t device)
 {
 	const struct simulate_person *p = &c->people[device];
 
+	if (p->taken_in == c->round && p->taken >= c->per_device)
+		return true;
 	return p->round == c->round && (p->mark == SIMULATE_ACCEPTED || p->opening == c->opening);
 }
 

@@ -23,15 +23,19 @@ struct simulate_crowd {
 		uint32_t folded; /* deltas that made models */
 		uint32_t opening;
 		uint64_t round; /* of its mark; 0: none */
+		uint64_t taken_in; /* the last round that took a delta of it, */
+		uint32_t taken; /* so many */
 		uint64_t held; /* the last round whose base it fetched, 0 if none */
 		enum simulate_mark mark;
 	} * people;
 	uint64_t round;
 	uint32_t opening;
+	uint32_t per_device; /* deltas of one device that a round takes */
 };
 
 /* Nobody waits yet. ERR_NOMEM. */
-ERR_MUST_USE enum err simulate_crowd_init(struct simulate_crowd *c, const struct fleet *fleet);
+ERR_MUST_USE enum err simulate_crowd_init(
+    struct simulate_crowd *c, const struct fleet *fleet, uint32_t per_device);
 void simulate_crowd_deinit(struct simulate_crowd *c);
 void simulate_crowd_open(struct simulate_crowd *c, uint64_t round, uint32_t opening);
 /* It waits for a task; it does not any more. */
@@ -39,7 +43,9 @@ void simulate_crowd_wait(struct simulate_crowd *c, size_t device);
 void simulate_crowd_leave(struct simulate_crowd *c, size_t device);
 /* Its task of the open round. */
 void simulate_crowd_mark(struct simulate_crowd *c, size_t device, enum simulate_mark mark);
-/* Is there a mark of this opening, or an accepted delta of this round? */
+/* The open round took a delta of it, whatever round the task was of. */
+void simulate_crowd_took(struct simulate_crowd *c, size_t device);
+/* Has it had its turn: a mark of this opening, an accepted task of this round, or as many deltas in it as it may have? */
 bool simulate_crowd_marked(const struct simulate_crowd *c, size_t device);
 
 /* Does it wait, is it there, and may it have a task of this round? */

@@ -12,6 +12,7 @@
 enum simulate_kind {
 	SIMULATE_DELIVERS, /* a device's delta arrives */
 	SIMULATE_GIVES_UP,
+	SIMULATE_EXPIRES, /* a task has been out for too long */
 	SIMULATE_HOUR, /* devices have come and gone */
 };
 

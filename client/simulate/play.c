@@ -69,6 +69,9 @@ static void
 refuse(struct simulate_play *p, const struct simulate_task *t)
 {
 	p->line.refused++;
+	/* Its task is answered, if not well. */
+	if (p->round.policy.buffered && !t->expired)
+		(void)simulate_play_step(p, ROUND_EXPIRED, 0);
 	if (!p->line.word)
 		p->line.word = t->work.refused;
 }
@@ -89,7 +92,9 @@ accept(struct simulate_play *p, struct simulate_task *t)
 		p->line.bytes_up +=
 		    manifest_body_bytes(p->o->setup.train ? t->work.len : p->payload);
 	fleet_task_accepted(&p->shop, &t->work);
-	simulate_crowd_mark(&p->crowd, t->work.device, SIMULATE_ACCEPTED);
+	simulate_crowd_took(&p->crowd, t->work.device);
+	if (t->work.round == p->number)
+		simulate_crowd_mark(&p->crowd, t->work.device, SIMULATE_ACCEPTED);
 	(void)simulate_play_step(p, ROUND_ACCEPTED, 0);
 	return ERR_OK;
 }
@@ -102,21 +107,49 @@ give_up(struct simulate_play *p, const struct simulate_task *t)
 
 	if (!p->out->first.text[0] && t->work.why.text[0])
 		p->out->first = t->work.why;
-	if (t->work.round != p->number || t->opening != p->crowd.opening)
-		return;
-	simulate_crowd_mark(&p->crowd, t->work.device, SIMULATE_ABORTED);
-	(void)simulate_play_step(p, ROUND_GAVE_UP, blames);
-	p->wake = true;
+	bool own = t->work.round == p->number && t->opening == p->crowd.opening;
+	if (own)
+		simulate_crowd_mark(&p->crowd, t->work.device, SIMULATE_ABORTED);
+	if (p->round.policy.buffered ? !t->expired : own)
+		(void)simulate_play_step(p, ROUND_GAVE_UP, blames);
 }
 
-/* A task of an earlier opening is taken like any other; one of an earlier round comes too late. */
+/* May a delta of this task go into the open round? One of an earlier opening may. */
+static bool
+is_wanted(const struct simulate_play *p, const struct simulate_task *t)
+{
+	if (round_refuses(&p->round))
+		return false;
+	if (p->evaluating || !p->round.policy.late)
+		return t->work.round == p->number;
+	for (size_t i = 0; i < p->point_count; i++)
+		if (p->points[i].round == t->work.round)
+			return p->points[i].live;
+	return false;
+}
+
+static bool
+is_fresh(const struct simulate_play *p, const struct simulate_task *t)
+{
+	if (p->round.policy.buffered)
+		return t->expired;
+	return t->work.round != p->number || t->opening != p->crowd.opening;
+}
+
+/* The place of a task whose delta is of no use is free again. */
+static void
+come_late(struct simulate_play *p, const struct simulate_task *t)
+{
+	p->line.late++;
+	if (p->round.policy.buffered && !t->expired)
+		(void)simulate_play_step(p, ROUND_EXPIRED, 0);
+}
+
 static enum err
 deliver(struct simulate_play *p, struct simulate_task *t, struct why *why)
 {
-	bool fresh = t->opening != p->crowd.opening;
-
-	if (t->work.round != p->number || round_has_closed(&p->round)) {
-		p->line.late++;
+	if (!is_wanted(p, t)) {
+		come_late(p, t);
 		return ERR_OK;
 	}
 	enum err e = simulate_play_compute(p, t, why);
@@ -126,10 +159,11 @@ deliver(struct simulate_play *p, struct simulate_task *t, struct why *why)
 		give_up(p, t);
 	else if (t->work.outcome == FLEET_REFUSED)
 		refuse(p, t);
-	else if (simulate_play_step(p, ROUND_TAKE, fresh) & ROUND_DO_TAKE)
+	else if (simulate_play_step(p, ROUND_TAKE, is_fresh(p, t) ? ROUND_TAKE_FRESH : 0) &
+	    ROUND_DO_TAKE)
 		return accept(p, t);
 	else
-		p->line.late++;
+		come_late(p, t);
 	return ERR_OK;
 }
 
@@ -150,10 +184,16 @@ arrive(struct simulate_play *p, const struct simulate_event *event, struct why *
 		p->line.wasted_us += t->worked_us;
 		simulate_play_drop(p, t);
 	}
-	if (!e && !p->pending && (is_open(p) || p->round.state == ROUND_GATHER) &&
-	    simulate_crowd_asks(&p->crowd, device, p->us))
-		e = ask(p, device, why);
+	p->wake = true;
 	return e;
+}
+
+static void
+expire(struct simulate_play *p, struct simulate_task *t)
+{
+	t->expired = true;
+	(void)simulate_play_step(p, ROUND_EXPIRED, 0);
+	p->wake = true;
 }
 
 /* --- the loop */
@@ -172,8 +212,12 @@ happen(struct simulate_play *p, struct why *why)
 	}
 	(void)simulate_heap_take(&p->heap, &event);
 	p->us = event.us;
-	if (event.kind != SIMULATE_HOUR)
+	if (event.kind == SIMULATE_DELIVERS || event.kind == SIMULATE_GIVES_UP)
 		return arrive(p, &event, why);
+	if (event.kind == SIMULATE_EXPIRES) {
+		expire(p, event.subject);
+		return ERR_OK;
+	}
 	p->hour = false;
 	p->wake = true;
 	return ERR_OK;
@@ -251,7 +295,7 @@ admits(const struct simulate_play *p, size_t device, bool *out, struct why *why)
 static enum err
 fill_crowd(struct simulate_play *p, struct why *why)
 {
-	enum err e = simulate_crowd_init(&p->crowd, p->shop.fleet);
+	enum err e = simulate_crowd_init(&p->crowd, p->shop.fleet, p->job->round.per_device);
 	bool in = false;
 
 	for (size_t i = 0; !e && i < p->shop.fleet->count; i++) {
@@ -313,6 +357,8 @@ open_play(struct simulate_play *p, bool programs, struct why *why)
 	if (e)
 		return e;
 	note_sizes(p);
+	if (p->job->round.max_staleness > 0 || p->job->round.mode == ROUND_MODE_BUFFERED)
+		p->points = calloc((size_t)p->job->round.max_staleness + 1, sizeof(*p->points));
 	prng_seed2(&p->rng, p->o->seed, p->o->fleet->count);
 	return fill_crowd(p, why);
 }
@@ -344,6 +390,7 @@ close_play(struct simulate_play *p)
 		simulate_play_drop(p, p->tasks[p->task_count - 1]);
 	free(p->tasks);
 	free(p->accepted);
+	free(p->points);
 	simulate_heap_deinit(&p->heap);
 	simulate_crowd_deinit(&p->crowd);
 	fleet_memories_free(p->shop.memories, p->o->fleet->count);

@@ -1,5 +1,6 @@
 #ifndef PLAY_INSIDE_H
 #define PLAY_INSIDE_H
+#include "branch.h"
 #include "crowd.h"
 #include "heap.h"
 #include "play.h"
@@ -15,6 +16,7 @@ struct simulate_task {
 	uint64_t given_us, arrives_us;
 	bool computed, accepted;
 	bool fails; /* the device gives it up on the way */
+	bool expired; /* its place is another's */
 	size_t place; /* in play.tasks */
 };
 
@@ -34,6 +36,9 @@ struct simulate_play {
 	uint64_t us; /* now */
 	uint64_t progress_us; /* a delta was taken, or a round began */
 	uint64_t number; /* of the open round */
+	struct branch_point *
+	    points; /* of a job that takes late deltas: the rounds whose tasks may still be answered, the newest first */
+	size_t point_count;
 	uint64_t chain; /* the first round whose base follows from those before by differences */
 	uint64_t payload,
 	    step_bytes; /* of a delta; of a difference between models, 0: there are none */

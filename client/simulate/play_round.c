@@ -30,6 +30,23 @@ simulate_play_step(struct simulate_play *p, enum round_event event, uint32_t arg
 
 /* --- a round opens */
 
+/* Of a job that takes late deltas: which bases lead to the model that the round starts from. */
+static void
+note_point(struct simulate_play *p)
+{
+	size_t most = (size_t)p->job->round.max_staleness + 1;
+
+	if (!p->points)
+		return;
+	if (p->point_count > 0)
+		memcpy(p->points[0].model, p->out->model, 32);
+	memmove(p->points + 1, p->points, (most - 1) * sizeof(*p->points));
+	p->point_count += p->point_count < most;
+	p->points[0] = (struct branch_point){.round = p->number};
+	memcpy(p->points[0].base, p->coordinator.base->base.id, 32);
+	branch_trace(p->points, p->point_count);
+}
+
 static void
 open_round(struct simulate_play *p, uint64_t number)
 {
@@ -38,6 +55,7 @@ open_round(struct simulate_play *p, uint64_t number)
 	p->line = (struct simulate_line){.began_us = p->us};
 	p->wake = true;
 	simulate_crowd_open(&p->crowd, number, 0);
+	note_point(p);
 	(void)simulate_play_step(p, ROUND_BEGIN, 0);
 }
 
@@ -297,6 +315,7 @@ close_round(struct simulate_play *p, struct why *why)
 	enum err e = simulate_coordinator_fold(&p->coordinator, r, &in, why);
 	if (e)
 		return e;
+	memcpy(p->out->model, r->model, 32);
 	settle_reports(p, r->failed);
 	/* After its end, whatever becomes of the job. */
 	unsigned actions = simulate_play_step(p, r->failed ? ROUND_NOT_FINITE : ROUND_FOLDED, 0);

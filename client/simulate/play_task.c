@@ -14,6 +14,9 @@ simulate_play_examples(const struct simulate_play *p, size_t device, uint64_t *o
 	if (p->shop.deal)
 		return fleet_deal_count(p->shop.deal, device, out, why);
 	*out = fleet_profile_of(p->shop.fleet, device)->examples;
+	/* Who need not say has what a step takes. */
+	if (*out == 0)
+		*out = p->job->recipe.local.batch;
 	return ERR_OK;
 }
 
@@ -78,6 +81,21 @@ foresee(struct simulate_play *p, struct simulate_task *t, const struct fleet_wor
 	    .subject = t};
 }
 
+/* A task of a buffered job that will be out for too long. */
+static enum err
+watch(struct simulate_play *p, struct simulate_task *t)
+{
+	uint64_t timeout = (uint64_t)(p->job->round.task_timeout_s * 1e6);
+	const struct simulate_event event = {.us = p->us + timeout,
+	    .kind = SIMULATE_EXPIRES,
+	    .device = t->work.device,
+	    .subject = t};
+
+	return p->round.policy.buffered && event.us < t->arrives_us
+	    ? simulate_heap_add(&p->heap, &event)
+	    : ERR_OK;
+}
+
 static enum err
 enter(struct simulate_play *p, struct simulate_task *t)
 {
@@ -115,7 +133,8 @@ simulate_play_give(struct simulate_play *p, size_t device, struct why *why)
 	if (e)
 		return e;
 	const struct simulate_event event = foresee(p, t, &w);
-	return simulate_heap_add(&p->heap, &event);
+	e = simulate_heap_add(&p->heap, &event);
+	return e ? e : watch(p, t);
 }
 
 void
@@ -174,7 +193,8 @@ choose(struct simulate_play *p, struct simulate_task **out, const struct simulat
 
 	for (size_t i = 0; i < p->task_count; i++) {
 		struct simulate_task *c = p->tasks[i];
-		if (!c->computed && !c->fails && c->work.round == t->work.round)
+		if (!c->computed && !c->fails && !c->accepted &&
+		    (p->round.policy.late || c->work.round == t->work.round))
 			out[n++] = c;
 	}
 	qsort(out, n, sizeof(struct simulate_task *), compare_arrivals);
