@@ -7,23 +7,26 @@
 #include "cmd.h"
 #include "cpu.h"
 #include "file.h"
+#include "hash.h"
 #include "num.h"
 #include "options.h"
 #include "output.h"
 #include "print.h"
+#include "replay.h"
 
 #define THREADS_MAX 1024
 
 /* What the command was asked for, and everything that lives as long as it. */
 struct simulation {
 	const char *job_file, *devices, *fleet_file, *speeds, *config, *data, *seed, *rounds,
-	    *threads, *jobs, *out_file;
+	    *threads, *jobs, *out_file, *replay;
 	bool timing_only;
 	char *text;
 	size_t len;
 	struct job_spec job;
 	struct settings *settings;
 	struct fleet fleet;
+	struct simulate_records records; /* --replay */
 	struct simulate_options options;
 };
 
@@ -134,6 +137,8 @@ make_fleet(struct simulation *s, struct why *why)
 		e = fleet_profiles_load(&profiles, s->fleet_file, why);
 	else if (!e)
 		e = fleet_profiles_like(&profiles, count);
+	if (!e && s->replay)
+		e = simulate_records_name(&s->records, &profiles, why);
 	if (!e)
 		e = fleet_init(&s->fleet, &profiles, sigma, s->options.seed, why);
 	fleet_profiles_deinit(&profiles);
@@ -169,6 +174,31 @@ note_hostile(struct simulation *s)
 }
 
 static enum err
+read_records(struct simulation *s, struct why *why)
+{
+	uint8_t digest[HASH_LEN];
+
+	if (!s->replay)
+		return ERR_OK;
+	if (s->timing_only)
+		return err_set(
+		    why, ERR_INVALID, "--replay repeats what was trained: not with --timing-only");
+	hash_sha256(digest, s->text, s->len);
+	return simulate_records_read(&s->records, s->replay, digest, why);
+}
+
+/* Models are the same without it, but where a guard goes by it. */
+static bool
+measures(const struct simulation *s)
+{
+	const char *word =
+	    s->options.setup.test ? s->options.setup.test : s->job.recipe.evaluate_data;
+
+	return !s->timing_only &&
+	    (!s->replay || s->job.guard.on || settings_find_data(s->settings, word));
+}
+
+static enum err
 prepare(struct simulation *s, struct why *why)
 {
 	enum err e = read_job(s, why);
@@ -181,6 +211,8 @@ prepare(struct simulation *s, struct why *why)
 	if (!e)
 		e = read_threads(s, why);
 	if (!e)
+		e = read_records(s, why);
+	if (!e)
 		e = make_fleet(s, why);
 	if (!e)
 		e = read_settings(s, why);
@@ -188,6 +220,7 @@ prepare(struct simulation *s, struct why *why)
 		return e;
 	note_hostile(s);
 	s->options.setup.train = !s->timing_only;
+	s->options.setup.measure = measures(s);
 	s->options.line = print_round;
 	s->options.stop = stop;
 	return simulate_check(&s->options, why);
@@ -208,7 +241,9 @@ play(struct simulation *s)
 {
 	struct simulate_result result;
 	struct why why = {""};
-	enum err e = simulate_play(&result, &s->options, s->out_file, &why);
+	enum err e = s->replay
+	    ? simulate_replay(&result, &s->options, &s->records, s->out_file, &why)
+	    : simulate_play(&result, &s->options, s->out_file, &why);
 	int rc = e ? cmd_options_fail(e, &why) : exit_code(&result);
 
 	if (!e) {
@@ -237,6 +272,7 @@ go(struct simulation *s)
 	int rc = e ? cmd_options_fail(e, &why) : play(s);
 	fleet_deinit(&s->fleet);
 	settings_free(s->settings);
+	simulate_records_deinit(&s->records);
 	job_deinit(&s->job);
 	free(s->text);
 	return rc;
@@ -266,6 +302,9 @@ cmd_simulate_main(int argc, char **argv)
 	    {"jobs", 0, "N", "programs of [trainer NAME] at a time (default: 1)", &s.jobs, NULL},
 	    {"timing-only", 0, NULL, "train nothing: times, bytes and who takes part", NULL,
 		&s.timing_only},
+	    {"replay", 0, "DIR",
+		"repeat the job's rounds from its records, fetched by \"verify fetch\"", &s.replay,
+		NULL},
 	    {"out", 'o', "FILE", "write the last model there", &s.out_file, NULL},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};

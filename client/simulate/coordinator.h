@@ -30,6 +30,7 @@ struct simulate_setup {
 	const char *scratch; /* directory for files of models; "": none are wanted */
 	unsigned threads;
 	bool train; /* false: models are only counted */
+	bool measure; /* false: the coordinator's evaluation is left out */
 	bool hostile; /* some devices are */
 	bool backdoor; /* its success is measured */
 };

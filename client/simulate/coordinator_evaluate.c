@@ -38,7 +38,7 @@ simulate_coordinator_evaluate(struct simulate_coordinator *c, const struct simul
 	struct train_score s;
 	float *room;
 
-	if (c->setup.job->recipe.evaluate_by != EVALUATE_COORDINATOR ||
+	if (!c->setup.measure || c->setup.job->recipe.evaluate_by != EVALUATE_COORDINATOR ||
 	    !job_measures(c->setup.job, out->number))
 		return ERR_OK;
 	const float *params = arranged(c, m, &room);

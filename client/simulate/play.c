@@ -339,10 +339,12 @@ note_sizes(struct simulate_play *p)
 		p->agreed |= fleet_attack_agreed(p->o->fleet->profiles.items[i].attack);
 }
 
-static enum err
-open_play(struct simulate_play *p, bool programs, struct why *why)
+enum err
+simulate_play_open(struct simulate_play *p, struct why *why)
 {
 	struct simulate_setup setup = p->o->setup;
+	const struct trainer *trainer = trainer_find(setup.settings, &p->job->recipe);
+	bool programs = setup.train && trainer && trainer->run == trainer_external_run;
 	unsigned slots = programs ? p->o->jobs : setup.threads;
 	enum err e = fleet_slots_new(&p->shop.slots, setup.settings, slots, programs, why);
 
@@ -364,8 +366,8 @@ open_play(struct simulate_play *p, bool programs, struct why *why)
 }
 
 /* What devices still do when the job ends is for nothing. */
-static void
-close_books(struct simulate_play *p)
+enum err
+simulate_play_books(struct simulate_play *p, struct why *why)
 {
 	struct simulate_result *r = p->out;
 
@@ -379,12 +381,15 @@ close_books(struct simulate_play *p)
 	r->us = p->us;
 	memcpy(r->model, p->coordinator.base->base.id, 32);
 	r->folded = calloc(p->o->fleet->count, sizeof(*r->folded));
-	for (size_t i = 0; r->folded && i < p->o->fleet->count; i++)
+	if (!r->folded)
+		return err_set(why, ERR_NOMEM, "no memory for %zu devices", p->o->fleet->count);
+	for (size_t i = 0; i < p->o->fleet->count; i++)
 		r->folded[i] = p->crowd.people[i].folded;
+	return ERR_OK;
 }
 
-static void
-close_play(struct simulate_play *p)
+void
+simulate_play_close(struct simulate_play *p)
 {
 	while (p->task_count > 0)
 		simulate_play_drop(p, p->tasks[p->task_count - 1]);
@@ -403,22 +408,25 @@ enum err
 simulate_play(struct simulate_result *out, const struct simulate_options *options, const char *save,
     struct why *why)
 {
-	const struct trainer *trainer =
-	    trainer_find(options->setup.settings, &options->setup.job->recipe);
-	bool program = options->setup.train && trainer && trainer->run == trainer_external_run;
 	struct simulate_play p = {.o = options, .job = options->setup.job, .out = out};
 
-	*out = (struct simulate_result){
-	    .best_accuracy = NAN, .best_loss = NAN, .last_accuracy = NAN, .last_loss = NAN};
-	enum err e = open_play(&p, program, why);
+	simulate_result_init(out);
+	enum err e = simulate_play_open(&p, why);
 	if (!e)
 		e = run(&p, why);
 	if (!e)
-		close_books(&p);
+		e = simulate_play_books(&p, why);
 	if (!e && save)
 		e = simulate_coordinator_save(&p.coordinator, save, why);
-	close_play(&p);
+	simulate_play_close(&p);
 	return e;
+}
+
+void
+simulate_result_init(struct simulate_result *r)
+{
+	*r = (struct simulate_result){
+	    .best_accuracy = NAN, .best_loss = NAN, .last_accuracy = NAN, .last_loss = NAN};
 }
 
 void

@@ -63,6 +63,8 @@ struct simulate_result {
 	struct why first; /* why a device gave up; "" */
 	uint8_t model[32]; /* the last one */
 };
+/* Nothing is known yet. */
+void simulate_result_init(struct simulate_result *r);
 void simulate_result_deinit(struct simulate_result *r);
 
 /* Plays until the end. *out is to be deinited in either case; options->setup.scratch is the slots'. save: where the last model goes; NULL:

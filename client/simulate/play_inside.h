@@ -53,6 +53,13 @@ struct simulate_play {
 	struct simulate_result *out;
 };
 
+/* --- play.c */
+/* Everything but the rounds: p has o, job and out. simulate_play_close in either case. */
+ERR_MUST_USE enum err simulate_play_open(struct simulate_play *p, struct why *why);
+/* What is known at the end. ERR_NOMEM. */
+ERR_MUST_USE enum err simulate_play_books(struct simulate_play *p, struct why *why);
+void simulate_play_close(struct simulate_play *p);
+
 /* --- play_task.c */
 /* A task of the open round for a device that waits. */
 ERR_MUST_USE enum err simulate_play_give(struct simulate_play *p, size_t device, struct why *why);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # rivulet simulate is the fleet: for the same job document, data and device ids it names the same models, to the bit, and
-# measures the same, round by round, as a coordinator with devices does. Rules, server optimizers and codecs of several kinds. And
+# measures the same, round by round, as a coordinator with devices does; and repeats rounds from the coordinator's records. Rules, server optimizers and codecs of several kinds. And
 # settings that are neutral leave a job's weights as they are without them.
 set -u
 FLEET_NAME=52-simulate
@@ -48,6 +48,32 @@ compare scaffold '"upload": {"codec": "int8"}' "\"epochs\": 1, \"control_variate
 compare sparse '"upload": {"codec": "sparse", "share": 0.05}'
 compare feedback '"upload": {"codec": "sign", "feedback": true}'
 compare download '"download": {"codec": "int4", "feedback": true}, "aggregate": {"rule": {"name": "median", "hostile": 0}}'
+
+# replayed ROUNDS [ARGUMENTS...]: the rounds of JOB come out of the coordinator's records again
+replayed() {
+	fleet_admin verify fetch "$FLEET/records" --no-deltas >/dev/null || fleet_fail "no records"
+	replayed_rounds=$1
+	shift
+	"$RIVULET" simulate "$FLEET/job.json" --replay "$FLEET/records" --config "$FLEET/fleet.conf" --fleet "$FLEET/names.csv" "$@" >"$FLEET/lines" ||
+		return 1
+	python3 -c 'import json, sys
+print(*(r["round"] for r in map(json.loads, sys.stdin) if "summary" not in r))' <"$FLEET/lines" >"$FLEET/numbers"
+	[ "$(cat "$FLEET/numbers")" = "$(seq -s ' ' "$replayed_rounds")" ] || fleet_fail "repeated: $(cat "$FLEET/numbers")"
+}
+# Three of the five in each round, whichever comes first: nothing but the records says who.
+printf '%s\n' name device1 device2 device3 device4 device5 >"$FLEET/names.csv"
+glyph_job "$FLEET/job.json" some 3 4
+sed -i 's/"stop"/"upload": {"codec": "sign", "feedback": true}, "evaluate": {"by": "coordinator", "data": "digits"}, "stop"/' "$FLEET/job.json"
+job_submit "$FLEET/job.json"
+job_done 120
+replayed 4 || fleet_fail "not repeated: $(cat "$FLEET/lines")"
+replayed 4 --out "$FLEET/last" --threads 1 && [ "$(sha256sum <"$FLEET/last" | cut -d ' ' -f 1)" = "$MODEL" ] || fleet_fail "the file written is not the model"
+# On other data it is another model, and said to be.
+sed -i 's/^count = 200/count = 201/' "$FLEET/fleet.conf"
+replayed 4 2>"$FLEET/said"
+[ $? -eq 1 ] && grep -q "round 1: model .* comes out, the record says" "$FLEET/said" || fleet_fail "other data: $(cat "$FLEET/said")"
+sed -i 's/^count = 201/count = 200/' "$FLEET/fleet.conf"
+echo "ok: repeated from the records"
 
 # A model's file names its job, whose id is that of its document: so what jobs come to is the hash of the weights.
 weights() {
