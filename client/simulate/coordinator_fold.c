@@ -4,12 +4,13 @@
 
 #include "coordinator_inside.h"
 #include "fold_tile.h"
+#include "stale.h"
 #include "worker.h"
 
 struct folding {
 	struct fold_tile tile;
 	const struct simulate_reports *in;
-	double *weights, *normalisers, *squares;
+	double *weights, *normalisers, *scales, *squares;
 	enum err *results; /* of each tile or strip */
 };
 
@@ -118,6 +119,7 @@ prepare(struct simulate_coordinator *c, struct folding *f, uint64_t round, struc
 
 	t->step.table = &c->table;
 	t->sum.normalisers = f->normalisers;
+	t->sum.scales = job->round.max_staleness > 0 ? f->scales : NULL;
 	enum err e = fold_tile_choose(t, &job->aggregate, round, why);
 	if (!e)
 		e = server_step_download(&t->step, &job->download, job->seed, round, why);
@@ -136,19 +138,22 @@ prepare(struct simulate_coordinator *c, struct folding *f, uint64_t round, struc
 
 /* What the manifests say. */
 static enum err
-collect(struct folding *f, struct simulate_round *out)
+collect(const struct simulate_coordinator *c, struct folding *f, struct simulate_round *out)
 {
 	double loss = 0, right = 0, examples = 0, known = 0;
 
 	f->weights = calloc(f->in->count + 1, sizeof(*f->weights));
 	f->normalisers = calloc(f->in->count + 1, sizeof(*f->normalisers));
-	if (!f->weights || !f->normalisers)
+	f->scales = calloc(f->in->count + 1, sizeof(*f->scales));
+	if (!f->weights || !f->normalisers || !f->scales)
 		return ERR_NOMEM;
 	for (size_t i = 0; i < f->in->count; i++) {
 		const struct fleet_task *t = f->in->tasks[i];
 		double n = (double)t->examples;
 		f->normalisers[i] = (double)(float)t->normaliser;
 		f->weights[i] = n;
+		stale_apply(&c->setup.job->aggregate.staleness, out->number - t->round,
+		    &f->weights[i], &f->scales[i]);
 		loss += n * t->loss;
 		examples += n;
 		right += isfinite(t->accuracy) ? n * t->accuracy : 0;
@@ -167,7 +172,7 @@ fold(struct simulate_coordinator *c, struct simulate_round *out, const struct si
 	struct folding f = {.in = in};
 	bool kept = false;
 
-	enum err e = collect(&f, out);
+	enum err e = collect(c, &f, out);
 	if (!e && in->no_numbers == 0)
 		e = prepare(c, &f, out->number, why);
 	if (!e && in->no_numbers == 0)
@@ -184,6 +189,7 @@ fold(struct simulate_coordinator *c, struct simulate_round *out, const struct si
 	}
 	free(f.weights);
 	free(f.normalisers);
+	free(f.scales);
 	free(f.squares);
 	return e == ERR_NUMERIC ? ERR_OK : e;
 }

@@ -79,6 +79,10 @@ simulate_output_line(const struct simulate_line *l)
 	json_add_u64(o, "bytes_down", l->bytes_down);
 	add_us(o, "device_seconds", l->device_us);
 	add_us(o, "wasted_seconds", l->wasted_us);
+	if (l->stale_max > 0) {
+		add_figure(o, "staleness", (double)l->stale_sum / (double)l->round.reports);
+		json_add_u64(o, "staleness_max", l->stale_max);
+	}
 	if (!l->abandoned)
 		add_id(o, "model", l->round.model);
 	return o;
@@ -164,7 +168,8 @@ add_deciles(struct json *o, const struct simulate_result *r, const struct fleet 
 		all[i] = (struct speed){fleet_speed(f, i), r->folded[i]};
 	if (all)
 		qsort(all, f->count, sizeof(*all), compare_speeds);
-	for (size_t d = 0; all && f->count >= DECILES && d < DECILES; d++) {
+	bool alike = !all || !(all[0].speed < all[f->count - 1].speed);
+	for (size_t d = 0; !alike && f->count >= DECILES && d < DECILES; d++) {
 		size_t from = f->count * d / DECILES, to = f->count * (d + 1) / DECILES;
 		double sum = 0;
 		for (size_t i = from; i < to; i++)
@@ -172,7 +177,10 @@ add_deciles(struct json *o, const struct simulate_result *r, const struct fleet 
 		json_push(list, json_new_double(sum / (double)(to - from)));
 	}
 	free(all);
-	json_add(o, "by_speed", list);
+	if (alike)
+		json_free(list);
+	else
+		json_add(o, "by_speed", list);
 }
 
 static struct json *

@@ -19,6 +19,7 @@ struct simulate_line {
 	uint64_t refused, late; /* uploads that were not taken; that came after their round */
 	uint64_t bytes_up, bytes_down;
 	uint64_t device_us, wasted_us; /* that devices worked; for nothing that is in a model */
+	uint64_t stale_sum, stale_max; /* ages of its deltas, in rounds */
 	const char *word; /* of the first refused upload; NULL: none */
 };
 

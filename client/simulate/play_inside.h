@@ -78,6 +78,8 @@ unsigned simulate_play_step(struct simulate_play *p, enum round_event event, uin
 void simulate_play_begin(struct simulate_play *p);
 /* What the machine wanted. */
 ERR_MUST_USE enum err simulate_play_settle(struct simulate_play *p, struct why *why);
+/* A delta that went into a model was so many rounds old. */
+void simulate_play_stale(struct simulate_result *r, struct simulate_line *l, uint64_t age);
 /* The round that is open does not get its reports. */
 void simulate_play_abandon(struct simulate_play *p);
 __attribute__((format(printf, 3, 4))) void simulate_play_end(

@@ -116,11 +116,11 @@ compare_reports(const void *a, const void *b)
 	return ((*x)->round > (*y)->round) - ((*x)->round < (*y)->round);
 }
 
-static void
-count_staleness(struct simulate_play *p, uint64_t behind)
+void
+simulate_play_stale(struct simulate_result *r, struct simulate_line *l, uint64_t behind)
 {
-	struct simulate_result *r = p->out;
-
+	l->stale_sum += behind;
+	l->stale_max = behind > l->stale_max ? behind : l->stale_max;
 	if (behind >= r->staleness_count) {
 		size_t count = (size_t)behind + 1;
 		uint64_t *grown = realloc(r->staleness, count * sizeof(*grown));
@@ -144,7 +144,7 @@ settle_reports(struct simulate_play *p, bool failed)
 		if (failed) {
 			p->line.wasted_us += t->worked_us;
 		} else if (!p->evaluating) {
-			count_staleness(p, p->number - w->round);
+			simulate_play_stale(p->out, &p->line, p->number - w->round);
 			p->crowd.people[w->device].folded++;
 			fleet_task_committed(&p->shop, w);
 		}

@@ -212,6 +212,8 @@ tell(struct replay *r, const struct simulate_record *record, struct simulate_lin
 	for (size_t i = 0; i < record->count; i++) {
 		line->bytes_up += manifest_body_bytes(r->tasks[i].len);
 		r->p.crowd.people[r->tasks[i].device].folded += record->committed;
+		if (record->committed)
+			simulate_play_stale(out, line, record->round - r->tasks[i].round);
 	}
 	out->rounds++;
 	out->failed += !record->committed;

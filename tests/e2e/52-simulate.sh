@@ -74,6 +74,14 @@ replayed 4 2>"$FLEET/said"
 [ $? -eq 1 ] && grep -q "round 1: model .* comes out, the record says" "$FLEET/said" || fleet_fail "other data: $(cat "$FLEET/said")"
 sed -i 's/^count = 201/count = 200/' "$FLEET/fleet.conf"
 echo "ok: repeated from the records"
+# Rounds that take what arrives, each delta by its age.
+glyph_job "$FLEET/job.json" buffered 2 6
+sed -i 's/"goal": 2/"mode": "buffered", "goal": 2, "concurrency": 5/;s/"stop"/"upload": {"codec": "int8"}, "evaluate": {"by": "coordinator", "data": "digits"}, "stop"/' "$FLEET/job.json"
+job_submit "$FLEET/job.json"
+job_done 120
+replayed 6 --out "$FLEET/last" && [ "$(sha256sum <"$FLEET/last" | cut -d ' ' -f 1)" = "$MODEL" ] || fleet_fail "buffered, not repeated: $(cat "$FLEET/lines")"
+tail -n 1 "$FLEET/lines" | grep -q '"staleness":{[^}]*"max":[1-9]' || fleet_fail "no delta was late: $(tail -n 1 "$FLEET/lines")"
+echo "ok: buffers repeated from the records"
 
 # A model's file names its job, whose id is that of its document: so what jobs come to is the hash of the weights.
 weights() {
