@@ -1,4 +1,4 @@
-/* What the attackers of tests/tools/simulate send, on deltas of two elements. */
+/* What attackers of a simulated fleet send, on deltas of two elements. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,35 +6,33 @@
 
 #include <cmocka.h>
 
-#include "../tools/simulate_attack.c"
+#include "../../client/fleet/attack.c"
 
 #define DEVICES 5
 
 struct stage {
-	struct simulate_device devices[DEVICES];
-	struct simulate_report reports[DEVICES];
-	float deltas[DEVICES][2];
-	struct simulate_fleet fleet;
+	struct fleet_attack_delta deltas[DEVICES];
+	float values[DEVICES][2];
 };
 
 /* Honest: (1, -2), (2, -2), (3, -2), mean (2, -2), deviation (sqrt(2/3), 0). The first two are hostile. */
 static void
-make(struct stage *s, enum simulate_attack attack, double strength)
+make(struct stage *s, enum fleet_attack attack, double strength)
 {
-	*s = (struct stage){.fleet = {.attack = attack, .strength = strength}};
 	for (unsigned i = 0; i < DEVICES; i++) {
-		s->devices[i].hostile = i < 2;
-		s->devices[i].number = i;
-		s->deltas[i][0] = i < 2 ? 5 : (float)i - 1;
-		s->deltas[i][1] = -2;
-		s->reports[i] = (struct simulate_report){
-		    .device = &s->devices[i], .delta = s->deltas[i], .examples = 100};
+		s->values[i][0] = i < 2 ? 5 : (float)i - 1;
+		s->values[i][1] = -2;
+		s->deltas[i] = (struct fleet_attack_delta){.values = s->values[i],
+		    .examples = 100,
+		    .attack = i < 2 ? attack : FLEET_HONEST,
+		    .strength = strength,
+		    .number = i};
 	}
-	assert_int_equal(simulate_attack_deltas(&s->fleet, s->reports, DEVICES, 2, 1), ERR_OK);
+	assert_int_equal(fleet_attack_round(s->deltas, DEVICES, 2, 1), ERR_OK);
 	for (unsigned i = 2; i < DEVICES; i++) {
-		assert_true(s->deltas[i][0] == (float)i - 1);
-		assert_true(s->deltas[i][1] == -2);
-		assert_int_equal(s->reports[i].examples, 100);
+		assert_true(s->values[i][0] == (float)i - 1);
+		assert_true(s->values[i][1] == -2);
+		assert_int_equal(s->deltas[i].examples, 100);
 	}
 }
 
@@ -42,8 +40,8 @@ static void
 expect(const struct stage *s, double x, double y)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		assert_float_equal(s->deltas[i][0], x, 1e-6);
-		assert_float_equal(s->deltas[i][1], y, 1e-6);
+		assert_float_equal(s->values[i][0], x, 1e-6);
+		assert_float_equal(s->values[i][1], y, 1e-6);
 	}
 }
 
@@ -53,13 +51,13 @@ test_own_delta(void **state)
 	struct stage s;
 
 	(void)state;
-	make(&s, ATTACK_NONE, 0);
+	make(&s, FLEET_HONEST, 0);
 	expect(&s, 5, -2);
-	make(&s, ATTACK_SIGN, 1);
+	make(&s, FLEET_SIGN, 1);
 	expect(&s, -5, 2);
-	make(&s, ATTACK_SCALE, 10);
+	make(&s, FLEET_SCALE, 10);
 	expect(&s, 50, -20);
-	make(&s, ATTACK_BACKDOOR, 5);
+	make(&s, FLEET_BACKDOOR, 5);
 	expect(&s, 25, -10);
 }
 
@@ -69,14 +67,14 @@ test_from_the_honest(void **state)
 	struct stage s;
 
 	(void)state;
-	make(&s, ATTACK_IPM, 0.5);
+	make(&s, FLEET_IPM, 0.5);
 	expect(&s, -1, 1);
-	make(&s, ATTACK_MIMIC, 0);
+	make(&s, FLEET_MIMIC, 0);
 	expect(&s, 1, -2);
-	make(&s, ATTACK_ALIE, 1.5);
+	make(&s, FLEET_ALIE, 1.5);
 	expect(&s, 2 - 1.5 * sqrt(2.0 / 3), -2);
 	/* n = 5, f = 2: s = 1 is needed of 3, z = the point of 2/3. */
-	make(&s, ATTACK_ALIE, 0);
+	make(&s, FLEET_ALIE, 0);
 	expect(&s, 2 - 0.430727 * sqrt(2.0 / 3), -2);
 }
 
@@ -105,10 +103,10 @@ static void
 test_z(void **state)
 {
 	(void)state;
-	assert_float_equal(simulate_attack_z(50, 12), 0.336, 0.0005);
-	assert_float_equal(simulate_attack_z(25, 5), 0.253, 0.0005);
-	assert_float_equal(simulate_attack_z(25, 11), 1.068, 0.0005);
-	assert_float_equal(simulate_attack_z(100, 20), 0.286, 0.0005);
+	assert_float_equal(fleet_attack_z(50, 12), 0.336, 0.0005);
+	assert_float_equal(fleet_attack_z(25, 5), 0.253, 0.0005);
+	assert_float_equal(fleet_attack_z(25, 11), 1.068, 0.0005);
+	assert_float_equal(fleet_attack_z(100, 20), 0.286, 0.0005);
 }
 
 static void
@@ -116,32 +114,43 @@ test_lies(void **state)
 {
 	struct stage s;
 	uint8_t payload[8] = {0};
+	uint64_t len = sizeof(payload);
 	float value;
 
 	(void)state;
-	make(&s, ATTACK_LIES, 0);
-	struct simulate_report *r = &s.reports[0];
-	r->payload = payload;
-	r->len = sizeof(payload);
-	simulate_attack_payload(&s.fleet, r);
+	make(&s, FLEET_LIES, 0);
+	fleet_attack_payload(FLEET_LIES, 0, payload, &len);
 	memcpy(&value, payload, sizeof(value));
 	assert_true(isnan(value));
-	s.devices[0].number = 1;
-	simulate_attack_payload(&s.fleet, r);
+	fleet_attack_payload(FLEET_LIES, 1, payload, &len);
 	memcpy(&value, payload, sizeof(value));
 	assert_true(isinf(value));
-	s.devices[0].number = 2;
-	simulate_attack_payload(&s.fleet, r);
-	assert_int_equal(r->len, sizeof(payload) - 4);
-	s.devices[0].number = 3;
-	change(&s.fleet, r, 2, 1);
-	assert_true(r->examples == (uint64_t)1 << 31);
+	fleet_attack_payload(FLEET_LIES, 2, payload, &len);
+	assert_int_equal(len, sizeof(payload) - 4);
+	s.deltas[0].number = 3;
+	change(&s.deltas[0], 2, 1);
+	assert_true(s.deltas[0].examples == (uint64_t)1 << 31);
 	/* An honest device's payload stays. */
+	len = sizeof(payload);
 	memset(payload, 7, sizeof(payload));
-	s.reports[2].payload = payload;
-	s.reports[2].len = sizeof(payload);
-	simulate_attack_payload(&s.fleet, &s.reports[2]);
+	fleet_attack_payload(FLEET_HONEST, 0, payload, &len);
 	assert_int_equal(payload[0], 7);
+}
+
+/* Who was changed already stays so when others come later; two kinds of attackers side by side. */
+static void
+test_later(void **state)
+{
+	struct stage s;
+
+	(void)state;
+	make(&s, FLEET_IPM, 0.5);
+	s.deltas[1].done = false;
+	s.deltas[1].attack = FLEET_SIGN;
+	s.deltas[1].strength = 2;
+	assert_int_equal(fleet_attack_round(s.deltas, DEVICES, 2, 1), ERR_OK);
+	assert_float_equal(s.values[0][0], -1, 1e-6);
+	assert_float_equal(s.values[1][0], 2, 1e-6);
 }
 
 int
@@ -153,6 +162,7 @@ main(void)
 	    cmocka_unit_test(test_noise),
 	    cmocka_unit_test(test_z),
 	    cmocka_unit_test(test_lies),
+	    cmocka_unit_test(test_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
