@@ -4,7 +4,7 @@
 
 #include "coordinator_inside.h"
 #include "fold_tile.h"
-#include "stale.h"
+#include "late.h"
 #include "worker.h"
 
 struct folding {
@@ -152,7 +152,7 @@ collect(const struct simulate_coordinator *c, struct folding *f, struct simulate
 		double n = (double)t->examples;
 		f->normalisers[i] = (double)(float)t->normaliser;
 		f->weights[i] = n;
-		stale_apply(&c->setup.job->aggregate.staleness, out->number - t->round,
+		late_apply(&c->setup.job->aggregate.staleness, out->number - t->round,
 		    &f->weights[i], &f->scales[i]);
 		loss += n * t->loss;
 		examples += n;

@@ -1,8 +1,8 @@
 #ifndef PLAY_INSIDE_H
 #define PLAY_INSIDE_H
-#include "branch.h"
 #include "crowd.h"
 #include "heap.h"
+#include "late.h"
 #include "play.h"
 
 /* For the files of play_*.c. */
@@ -36,7 +36,8 @@ struct simulate_play {
 	uint64_t us; /* now */
 	uint64_t progress_us; /* a delta was taken, or a round began */
 	uint64_t number; /* of the open round */
-	struct branch_point *
+	uint64_t reports; /* in the models so far */
+	struct late_point *
 	    points; /* of a job that takes late deltas: the rounds whose tasks may still be answered, the newest first */
 	size_t point_count;
 	uint64_t chain; /* the first round whose base follows from those before by differences */

@@ -42,9 +42,9 @@ note_point(struct simulate_play *p)
 		memcpy(p->points[0].model, p->out->model, 32);
 	memmove(p->points + 1, p->points, (most - 1) * sizeof(*p->points));
 	p->point_count += p->point_count < most;
-	p->points[0] = (struct branch_point){.round = p->number};
+	p->points[0] = (struct late_point){.round = p->number};
 	memcpy(p->points[0].base, p->coordinator.base->base.id, 32);
-	branch_trace(p->points, p->point_count);
+	late_trace(p->points, p->point_count);
 }
 
 static void
@@ -229,7 +229,9 @@ static void
 decide(struct simulate_play *p, unsigned actions)
 {
 	struct simulate_round *r = &p->line.round;
-	const struct after_round round = {.round = r->number,
+	const struct after_progress progress = {
+	    .round = r->number, .reports = p->reports + r->reports, .seconds = (double)p->us / 1e6};
+	const struct after_round round = {.limit = after_reached(&p->job->stop, &progress),
 	    .actions = actions,
 	    .committed = !r->failed,
 	    .has_evaluators = has_evaluators(p),
@@ -240,6 +242,7 @@ decide(struct simulate_play *p, unsigned actions)
 	    .turn = &r->turn};
 
 	after_decide(&p->after, p->job, &round);
+	p->reports += r->failed ? 0 : r->reports;
 	if (r->turn.back)
 		p->chain = p->number + 1;
 }

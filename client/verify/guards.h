@@ -12,8 +12,7 @@ ERR_MUST_USE enum err cmd_verify_guards_new(
     struct cmd_verify_guards **out, const char *document, size_t len);
 void cmd_verify_guards_free(struct cmd_verify_guards *c);
 /* ERR_CORRUPT: the record says something else than what follows. */
-ERR_MUST_USE enum err cmd_verify_guards_step(
-    struct cmd_verify_guards *c, const struct cmd_verify_round *r,
-    const uint8_t measured_base[32], struct why *why);
+ERR_MUST_USE enum err cmd_verify_guards_step(struct cmd_verify_guards *c,
+    const struct cmd_verify_round *r, const uint8_t measured_base[32], struct why *why);
 
 #endif

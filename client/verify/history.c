@@ -389,10 +389,10 @@ add_point(struct cmd_verify_job *j, const struct cmd_verify_round *r)
 		return ERR_NOMEM;
 	memmove(j->points + 1, j->points, (most - 1) * sizeof(*j->points));
 	j->point_count += j->point_count < most;
-	j->points[0] = (struct branch_point){.round = r->round};
+	j->points[0] = (struct late_point){.round = r->round};
 	memcpy(j->points[0].base, r->base, 32);
 	memcpy(j->points[0].model, r->model, 32);
-	branch_trace(j->points, j->point_count);
+	late_trace(j->points, j->point_count);
 	return ERR_OK;
 }
 

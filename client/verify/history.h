@@ -1,10 +1,10 @@
 #ifndef HISTORY_H
 #define HISTORY_H
-#include "branch.h"
 #include "chain.h"
 #include "hash.h"
 #include "job.h"
 #include "key.h"
+#include "late.h"
 #include "manifest.h"
 
 /* What a good chain tells, and whether it makes sense: jobs with their documents, the keys and names of devices, and rounds that
@@ -58,7 +58,7 @@ struct cmd_verify_job {
 	size_t return_count;
 	uint8_t next[32], next_state[32]; /* the base of the next round, and its state */
 	/* Of a job that takes late deltas: its last rounds, the newest first. */
-	struct branch_point *points;
+	struct late_point *points;
 	size_t point_count;
 	struct cmd_verify_guards *schedule; /* NULL: nothing to check */
 };

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "hex.h"
+#include "late.h"
 #include "merkle.h"
-#include "stale.h"
 
 /* Maps a file of exactly len bytes. */
 static enum err
@@ -143,7 +143,7 @@ cmd_verify_inputs_choose(struct cmd_verify_inputs *in, const struct staleness_sp
 		in->chosen[n] = i;
 		in->normalisers[n] = in->items[i].normaliser;
 		in->weights[n] = in->items[i].weight;
-		stale_apply(staleness, round - in->items[i].round, &in->weights[n], &in->scales[n]);
+		late_apply(staleness, round - in->items[i].round, &in->weights[n], &in->scales[n]);
 		n++;
 	}
 	in->rule = (struct rule_input){

@@ -1,9 +1,9 @@
 #ifndef ENGINE_INSIDE_H
 #define ENGINE_INSIDE_H
 #include "best.h"
-#include "branch.h"
 #include "choice.h"
 #include "engine.h"
+#include "late.h"
 #include "lock.h"
 #include "past_rows.h"
 #include "report.h"
@@ -68,7 +68,7 @@ struct engine_work {
 	    evaluation; /* multiply-adds of a batch of the coordinator's evaluation; 0: it makes none */
 	struct schedule_state schedule; /* after the last round that ended */
 	/* Of a job that takes late deltas: the rounds whose tasks may still be answered, the newest first. */
-	struct branch_point *points;
+	struct late_point *points;
 	size_t point_count;
 	/* Of a buffered job whose rule bears hostile devices: who asked lately, by device, and the rounds that each rests. */
 	struct engine_regular *regulars;

@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bytes.h"
@@ -95,4 +96,107 @@ engine_name_task(struct engine *g, const struct engine_job *j, struct invite *v)
 	engine_task_id(g, j, v->round, v->device, v->task);
 	g->report.tasks_total++;
 	return v->task;
+}
+
+/* --- who is drawn, and who evaluates */
+
+void
+engine_draw_note(struct engine_job *j, const uint8_t device[32])
+{
+	struct choice_ticket t;
+
+	choice_ticket(&t, device, j->work->spec.seed, j->row.round);
+	size_t at = bytes_place(j->candidates, j->candidate_count, sizeof(t), t.number, 32);
+	if (at < j->candidate_count && memcmp(j->candidates[at].device, device, 32) == 0)
+		return;
+	struct choice_ticket *items =
+	    bytes_grow(j->candidates, j->candidate_count, &j->candidate_room, sizeof(t));
+	if (!items)
+		return;
+	j->candidates = items;
+	memmove(&items[at + 1], &items[at], (j->candidate_count - at) * sizeof(t));
+	items[at] = t;
+	j->candidate_count++;
+}
+
+void
+engine_draw_forget(struct engine_job *j, const uint8_t device[32])
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < j->candidate_count; i++)
+		if (memcmp(j->candidates[i].device, device, 32) != 0)
+			j->candidates[kept++] = j->candidates[i];
+	j->candidate_count = kept;
+	size_t at = bytes_place(j->evaluators, j->evaluator_count, 32, device, 32);
+	if (at < j->evaluator_count && memcmp(j->evaluators[at], device, 32) == 0)
+		memmove(
+		    j->evaluators + at, j->evaluators + at + 1, (--j->evaluator_count - at) * 32);
+}
+
+/* A delta of an earlier opening may have come since they asked. */
+static size_t
+drop_invited(struct engine_job *j)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < j->candidate_count; i++)
+		if (!engine_has_invite(j, j->candidates[i].device))
+			j->candidates[kept++] = j->candidates[i];
+	return kept;
+}
+
+static int
+compare_devices(const void *a, const void *b)
+{
+	const struct choice_ticket *s = a, *t = b;
+
+	return memcmp(s->device, t->device, sizeof(s->device));
+}
+
+void
+engine_draw(struct engine *g, struct engine_job *j)
+{
+	size_t count = drop_invited(j);
+	uint32_t places = round_places(&j->round), drawn = 0;
+
+	if (count > places)
+		count = places;
+	/* In the order of invitations, so that none has to make way for another: the lock is held. (Without memory for one its
+	 * place stays empty.) */
+	if (count > 0)
+		qsort(j->candidates, count, sizeof(*j->candidates), compare_devices);
+	for (size_t i = 0; i < count; i++)
+		drawn += engine_invite(j, j->candidates[i].device, INVITE_OUT) == ERR_OK;
+	j->candidate_count = 0;
+	engine_step(g, j, ROUND_DRAWN, drawn);
+	wake_ring(&g->services->wake);
+}
+
+bool
+engine_draw_wants_evaluator(const struct engine_job *j)
+{
+	return j->work->spec.recipe.evaluate_by == EVALUATE_DEVICES &&
+	    j->evaluator_count < j->work->spec.round.quorum;
+}
+
+void
+engine_draw_evaluator(struct engine_job *j, const uint8_t device[32])
+{
+	size_t at = bytes_place(j->evaluators, j->evaluator_count, 32, device, 32);
+	if (at < j->evaluator_count && memcmp(j->evaluators[at], device, 32) == 0)
+		return;
+	void *all = bytes_grow(j->evaluators, j->evaluator_count, &j->evaluator_room, 32);
+	if (!all)
+		return;
+	j->evaluators = all;
+	memmove(j->evaluators + at + 1, j->evaluators + at, (j->evaluator_count++ - at) * 32);
+	memcpy(j->evaluators[at], device, 32);
+}
+
+/* Of those who reported before a start nothing is known: they may. */
+bool
+engine_draw_evaluates(const struct engine_job *j)
+{
+	return j->evaluator_count >= j->work->spec.round.quorum || !j->asked || j->loaded > 0;
 }

@@ -30,9 +30,9 @@ engine_late_open(struct engine_job *j, const uint8_t *ended)
 		memcpy(w->points[0].model, ended, 32);
 	memmove(w->points + 1, w->points, (most - 1) * sizeof(*w->points));
 	w->point_count += w->point_count < most;
-	w->points[0] = (struct branch_point){.round = j->row.round};
+	w->points[0] = (struct late_point){.round = j->row.round};
 	memcpy(w->points[0].base, j->row.base, 32);
-	branch_trace(w->points, w->point_count);
+	late_trace(w->points, w->point_count);
 }
 
 static enum err
@@ -42,7 +42,7 @@ load_point(void *ctx, const struct store_round *r)
 	struct engine_work *w = j->work;
 
 	memmove(w->points + 1, w->points, w->spec.round.max_staleness * sizeof(*w->points));
-	w->points[0] = (struct branch_point){.round = r->round};
+	w->points[0] = (struct late_point){.round = r->round};
 	memcpy(w->points[0].base, r->base, 32);
 	memcpy(w->points[0].model, r->model, 32);
 	w->point_count += w->point_count <= w->spec.round.max_staleness;
@@ -58,11 +58,11 @@ engine_late_load(struct store_db *db, struct engine_job *j)
 	if (!j->work->points)
 		return ERR_OK;
 	enum err e = store_round_each(db, j->id, from, oldest + 1, load_point, j);
-	branch_trace(j->work->points, j->work->point_count);
+	late_trace(j->work->points, j->work->point_count);
 	return e;
 }
 
-static const struct branch_point *
+static const struct late_point *
 find_point(const struct engine_job *j, uint64_t round)
 {
 	const struct engine_work *w = j->work;
@@ -83,7 +83,7 @@ taker(const struct engine_job *j)
 bool
 engine_late_takes(const struct engine_job *j, uint64_t round)
 {
-	const struct branch_point *p = j->work->points ? find_point(j, round) : NULL;
+	const struct late_point *p = j->work->points ? find_point(j, round) : NULL;
 
 	return !engine_evaluates(j) && p && p->live &&
 	    taker(j) - round <= j->work->spec.round.max_staleness;
@@ -92,7 +92,7 @@ engine_late_takes(const struct engine_job *j, uint64_t round)
 enum problem_type
 engine_late_judge(const struct engine_job *j, const struct manifest *m, struct why *why)
 {
-	const struct branch_point *p;
+	const struct late_point *p;
 
 	if (m->round > j->row.round || !j->round.policy.late || engine_evaluates(j) ||
 	    !states_job_lives(j->state)) {
@@ -145,7 +145,7 @@ measures(const struct engine_job *j)
 bool
 engine_late_holds(const struct engine_job *j, const uint8_t model[32])
 {
-	const struct branch_point *p;
+	const struct late_point *p;
 
 	if (!engine_late_reads(j, model) || !states_job_lives(j->state))
 		return false;

@@ -3,7 +3,7 @@
 #include "bytes.h"
 #include "clock.h"
 #include "engine_inside.h"
-#include "rest.h"
+#include "late.h"
 
 /* Buffered jobs whose rule bears hostile devices: who asks, and whose turn is over for now. */
 
@@ -90,5 +90,5 @@ engine_rest_turn(struct engine_job *j)
 		if (now - w->regulars[i].asked_ms < HEARD_MS)
 			w->regulars[kept++] = w->regulars[i];
 	w->regular_count = kept;
-	w->rest = rest_rounds(kept, j->round.policy.goal);
+	w->rest = late_rest(kept, j->round.policy.goal);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
+#include "engine_inside.h"
 #include "fault.h"
 #include "models.h"
 #include "store.h"
@@ -86,4 +86,59 @@ retention_pass(const struct services *s)
 	while (!e && o->count == BATCH);
 	free(o);
 	return e;
+}
+
+/* --- what may go */
+
+bool
+engine_holds_model(struct engine *g, const uint8_t model[32])
+{
+	unsigned seen = 0;
+
+	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
+		if (memcmp(j->row.base, model, 32) == 0 || memcmp(j->model, model, 32) == 0 ||
+		    engine_schedule_holds_model(j, model) || engine_late_holds(j, model))
+			return true;
+	return false;
+}
+
+bool
+engine_lets_go(struct engine *g, const struct store_model *m)
+{
+	const struct config *c = shared_take(g->services->config);
+
+	lock_take(&g->lock);
+	const struct engine_job *j = engine_find(g, m->job);
+	struct keep_spec k = {0, 0, 0};
+	if (j)
+		k = engine_forecast_keep(c, j);
+	bool goes = j && !j->aside && m->round > 0 && m->round + k.last <= j->rounds_committed &&
+	    !(k.every > 0 && m->round % k.every == 0) && !engine_holds_model(g, m->id);
+	lock_release(&g->lock);
+	shared_give(g->services->config, c);
+	return goes;
+}
+
+bool
+engine_uses_model(struct engine *g, const uint8_t model[32])
+{
+	lock_take(&g->lock);
+	bool used = engine_holds_model(g, model);
+	lock_release(&g->lock);
+	return used;
+}
+
+bool
+engine_uses_state(struct engine *g, const uint8_t hash[32])
+{
+	bool used = false;
+	unsigned seen = 0;
+
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j && !used; j = engine_next(g, j, &seen))
+		used = states_job_lives(j->state) &&
+		    (memcmp(j->row.optimizer_state, hash, 32) == 0 ||
+			engine_schedule_holds_state(j, hash));
+	lock_release(&g->lock);
+	return used;
 }

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "hex.h"
+#include "late.h"
 #include "log.h"
-#include "measure.h"
+#include "measured.h"
 #include "spool.h"
-#include "stale.h"
 #include "worker.h"
 
 /* --- reading */
@@ -96,7 +96,7 @@ add_input(void *ctx, const struct store_accept *a)
 	memcpy(in->manifest, a->manifest, MANIFEST_LEN);
 	w->normalisers[w->count] = (double)m.normaliser;
 	w->weights[w->count] = (double)m.examples;
-	stale_apply(&w->f->spec->aggregate.staleness, w->f->row.round - a->round,
+	late_apply(&w->f->spec->aggregate.staleness, w->f->row.round - a->round,
 	    &w->weights[w->count], &w->scales[w->count]);
 	w->count++;
 	w->out.row.reports++;
@@ -106,7 +106,7 @@ add_input(void *ctx, const struct store_accept *a)
 	if (in->vectors.codec == NULL)
 		return ERR_UNSUPPORTED;
 	return a->round == w->f->row.round && w->f->spec->round.mode == ROUND_MODE_SYNCHRONOUS
-	    ? measure_add(w, a, m.examples)
+	    ? measured_add(w, a, m.examples)
 	    : ERR_OK;
 }
 
@@ -118,7 +118,7 @@ read_accepted(struct store_db *db, void *arg, struct why *why)
 	(void)why;
 	enum err e = store_accept_each(db, w->f->job_id, w->f->row.round, add_input, w);
 	if (!e && w->f->spec->round.mode == ROUND_MODE_BUFFERED)
-		e = measure_choose(w, db);
+		e = measured_choose(w, db);
 	return e;
 }
 

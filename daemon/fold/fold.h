@@ -43,7 +43,7 @@ struct fold {
 	struct engine_outcome out;
 	/* sums over the manifests and reports */
 	double loss, accuracy, accuracy_examples;
-	struct metric_report *measured; /* by devices, of the base: measure.h */
+	struct metric_report *measured; /* by devices, of the base: measured.h */
 	size_t measured_count, measured_room;
 	uint64_t measured_examples;
 	struct metric_value *owned; /* what devices report of the monitor's own metric */

@@ -17,7 +17,7 @@
 #include "hex.h"
 #include "histogram.h"
 #include "log.h"
-#include "measure.h"
+#include "measured.h"
 #include "modelfile.h"
 #include "models.h"
 #include "registry.h"
@@ -472,7 +472,7 @@ begin_round(struct folder *d, struct queued *q)
 	else
 		e = q->f.no_numbers > 0 ? no_numbers(w, &why) : fold_model(w, &why);
 	if (!e)
-		e = measure_end(w, &why);
+		e = measured_end(w, &why);
 	if (e || !begin_evaluation(d, q))
 		end_round(q, e, &why);
 }

@@ -194,7 +194,8 @@ struct store_round {
 	double loss, accuracy, norm; /* NaN where unknown */
 	struct store_metric evaluate;
 	double eval_own; /* the monitor's own metric, over its devices; NaN: not known */
-	uint64_t measured; /* the round whose base both are of; 0: they are of this round's base or model */
+	uint64_t
+	    measured; /* the round whose base both are of; 0: they are of this round's base or model */
 	double opened_at, closed_at;
 	char reason[128];
 };

@@ -207,7 +207,8 @@ ask(const char *home, const char *port)
 	static const char offer[] =
 	    "{\"agent\":\"1.0\",\"protocol\":1,\"data\":[{\"name\":\"digits\",\"examples\":1000}],"
 	    "\"trainers\":[\"builtin\",\"noop\"],\"codecs\":[\"f32\"],"
-	    "\"layers\":[\"linear\",\"flatten\",\"relu\"],\"features\":[\"figures\",\"buffered\"],\"wait\":0}";
+	    "\"layers\":[\"linear\",\"flatten\",\"relu\"],\"features\":[\"figures\",\"buffered\"],"
+	    "\"wait\":0}";
 	struct https_home h;
 	struct https c;
 	struct https_answer a;

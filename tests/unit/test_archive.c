@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "archive.c"
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 #include "report.h"
 
 #define BYTES 1000

@@ -7,7 +7,7 @@
 
 #include "audit.h"
 #include "audit_rows.h"
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 #include "json.h"
 #include "record.h"
 #include "sign.h"

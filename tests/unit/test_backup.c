@@ -16,7 +16,7 @@
 #include "audit_rows.h"
 #include "backup.h"
 #include "check.h"
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 #include "incarnation.h"
 #include "list.h"
 #include "restore.h"

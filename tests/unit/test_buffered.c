@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 #include "engine_inside.h"
 #include "prng.h"
 

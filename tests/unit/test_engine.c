@@ -7,7 +7,7 @@
 #include <dirent.h>
 #include <pthread.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 #include "engine_inside.h"
 #include "hash.h"
 #include "models.h"

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 #include "report.h"
 
 /* Jobs that are over go, with all that only they hold, and never come back. */

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 #include "report.h"
 
 /* What the engine shows of itself, and lists longer than a slice. */

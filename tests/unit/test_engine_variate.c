@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 
 #define LOCAL \
 	"\"local\":{\"epochs\":1,\"optimizer\":{\"rate\":0.1},\"control_variates\":{\"devices\":" \

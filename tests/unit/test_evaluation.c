@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 
 #define TWO "\"goal\":2,\"quorum\":2"
 #define ONCE ",\"stop\":{\"rounds\":1}"

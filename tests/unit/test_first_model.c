@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 
 /* Jobs that begin with an uploaded model: PyTorch writes a state_dict in alphabetical order, layers have the order of the network. */
 

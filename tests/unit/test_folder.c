@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 
 #define TWO "\"goal\":2,\"quorum\":2"
 static const char plain[] = JOB("plain", TWO, "");

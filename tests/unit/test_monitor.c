@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 #include "metric.h"
 #include "metric_rows.h"
 #include "retention.h"

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 #include "near.h"
 #include "own_metrics.h"
 

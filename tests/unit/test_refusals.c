@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 
 #define LAYERS "{\"layers\":[{\"type\":\"linear\",\"out\":2}],\"loss\":\"cross_entropy\"}"
 #define MSE "{\"layers\":[{\"type\":\"linear\",\"out\":2}],\"loss\":\"mse\"}"

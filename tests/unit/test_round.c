@@ -177,14 +177,15 @@ static const struct row rows[] = {
 /* What concerns buffers and late deltas alone; test_round_buffered. */
 #define OTHERS (E(EXPIRED) | E(EARLY))
 static const unsigned ignored[STATES] = {
-    [ROUND_IDLE] = OTHERS | E(ASK) | E(DRAWN) | E(TAKE) | E(ACCEPTED) | E(LOST) | E(GAVE_UP) | E(TICK) |
-	E(FOLDED) | E(NOT_FINITE),
+    [ROUND_IDLE] = OTHERS | E(ASK) | E(DRAWN) | E(TAKE) | E(ACCEPTED) | E(LOST) | E(GAVE_UP) |
+	E(TICK) | E(FOLDED) | E(NOT_FINITE),
     [ROUND_GATHER] = OTHERS | E(BEGIN) | E(FOLDED) | E(NOT_FINITE),
     [ROUND_OPEN] = OTHERS | E(BEGIN) | E(DRAWN) | E(FOLDED) | E(NOT_FINITE),
     [ROUND_GRACE] = OTHERS | E(BEGIN) | E(DRAWN) | E(FOLDED) | E(NOT_FINITE),
-    [ROUND_CLOSING] =
-	OTHERS | E(BEGIN) | E(ASK) | E(DRAWN) | E(TAKE) | E(GAVE_UP) | E(TICK) | E(FOLDED) | E(NOT_FINITE),
-    [ROUND_FOLDING] = OTHERS | E(ASK) | E(DRAWN) | E(TAKE) | E(ACCEPTED) | E(LOST) | E(GAVE_UP) | E(TICK),
+    [ROUND_CLOSING] = OTHERS | E(BEGIN) | E(ASK) | E(DRAWN) | E(TAKE) | E(GAVE_UP) | E(TICK) |
+	E(FOLDED) | E(NOT_FINITE),
+    [ROUND_FOLDING] =
+	OTHERS | E(ASK) | E(DRAWN) | E(TAKE) | E(ACCEPTED) | E(LOST) | E(GAVE_UP) | E(TICK),
     [ROUND_ENDED] = (1u << EVENTS) - 1,
 };
 

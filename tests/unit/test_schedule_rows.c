@@ -8,7 +8,7 @@
 
 #include <dirent.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 #include "schedule_rows.h"
 
 /* Momentum, so that each model has a state of its own. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "refuse.h"
 
 #define LINES_MAX 300
 #define CONFIG \
@@ -83,7 +83,7 @@ play(struct game *g)
 	o.jobs = 1;
 	o.seed = 5;
 	o.data = g->timing_only ? NULL : settings_find_data(settings, "digits");
-	g->e = simulate_check(&o, &g->why);
+	g->e = simulate_refuse(&o, &g->why);
 	if (!g->e)
 		g->e = simulate_play(&g->result, &o, NULL, &g->why);
 	fleet_deinit(&fleet);

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <sys/stat.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 
 static const char plain[] = JOB("plain", "\"goal\":3,\"quorum\":3,\"deadline_s\":600", "");
 

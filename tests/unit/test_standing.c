@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 #include "registry_inside.h"
 
 static const char two[] = JOB("two", "\"goal\":2", "");

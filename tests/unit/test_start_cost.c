@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 #include "engine_inside.h"
 #include "modelfile.h"
 

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "api.h"
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 
 /* The handler of POST /v1/tasks without its connection. */
 static struct exchange

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 #include "engine_inside.h"
 
 static enum err

@@ -10,7 +10,7 @@
 
 /* The wall clock of what is tested here is an hour ahead while this says so: it is set back when the thread waits already. */
 static int clock_ahead(clockid_t which, struct timespec *out);
-#include "coordinator.h"
+#include "coordinator_fixture.h"
 #define clock_gettime clock_ahead
 #include "watch.c"
 #undef clock_gettime

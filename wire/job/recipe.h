@@ -110,7 +110,8 @@ enum local_random {
 
 struct local_spec {
 	enum local_unit unit;
-	double amount; /* whole, of epochs or steps; with LOCAL_SECONDS it does not count; LOCAL_SIZED: min_steps */
+	double
+	    amount; /* whole, of epochs or steps; with LOCAL_SECONDS it does not count; LOCAL_SIZED: min_steps */
 	double target_s; /* LOCAL_SIZED: how long a task is to take */
 	uint64_t min_steps, max_steps; /* LOCAL_SIZED */
 	double seconds; /* training ends after about so long; 0: not because of the time */

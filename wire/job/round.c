@@ -161,7 +161,8 @@ job_round_check(const struct job_spec *job, struct field *doc)
 	if (buffered && job->guard.on && job->guard.action == GUARD_DO_ROLLBACK &&
 	    (job->recipe.evaluate_by == EVALUATE_DEVICES || job->guard.metric == GUARD_OWN))
 		field_fail(doc, "guard",
-		    "\"rollback\" by what devices measure not with round.mode \"buffered\": they measure "
+		    "\"rollback\" by what devices measure not with round.mode \"buffered\": they "
+		    "measure "
 		    "models that are older than the present one; let the coordinator evaluate");
 	if (job->recipe.local.variates > 0)
 		field_fail(&local, "control_variates",

@@ -1,4 +1,4 @@
-#include "check.h"
+#include "refuse.h"
 
 /* What only a real fleet has. */
 static enum err
@@ -60,7 +60,7 @@ check_amounts(const struct simulate_options *o, struct why *why)
 }
 
 enum err
-simulate_check(const struct simulate_options *o, struct why *why)
+simulate_refuse(const struct simulate_options *o, struct why *why)
 {
 	enum err e = check_job(o->setup.job, why);
 

@@ -1,5 +1,5 @@
-#ifndef COORDINATOR_H
-#define COORDINATOR_H
+#ifndef COORDINATOR_FIXTURE_H
+#define COORDINATOR_FIXTURE_H
 /* A coordinator without network for tests: store, models, spool, registry, engine and folder in a fresh directory. Devices
  * are tags 1..9; their deltas carry no signature, which is checked before the engine sees them. */
 #include <math.h>

@@ -6,15 +6,13 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "branch.h"
-#include "rest.h"
-#include "stale.h"
+#include "late.h"
 
 /* Rounds from the newest: what each starts from and comes to, a letter each. */
 static void
 check(const char *bases, const char *models, const char *live)
 {
-	struct branch_point points[16];
+	struct late_point points[16];
 	size_t n = strlen(bases);
 
 	memset(points, 0, sizeof(points));
@@ -23,7 +21,7 @@ check(const char *bases, const char *models, const char *live)
 		memset(points[i].base, bases[i], 32);
 		memset(points[i].model, models[i], 32);
 	}
-	branch_trace(points, n);
+	late_trace(points, n);
 	for (size_t i = 0; i < n; i++)
 		if (points[i].live != (live[i] == '+'))
 			fail_msg("%s to %s: %zu", bases, models, i);
@@ -41,7 +39,7 @@ ways(void **state)
 	check("bcba", "-dcb", "+-++");
 	/* And on from there. */
 	check("febcba", "-fedcb", "+++-++");
-	branch_trace(NULL, 0);
+	late_trace(NULL, 0);
 }
 
 static void
@@ -53,13 +51,13 @@ weights(void **state)
 	double weight = 60, scale = 7;
 
 	(void)state;
-	assert_true(stale_weight(&root, 0) == 1 && stale_weight(&root, 3) == 0.5);
-	assert_true(stale_weight(&root, 8) == 1.0 / 3);
-	assert_true(stale_weight(&inverse, 0) == 1 && stale_weight(&inverse, 3) == 0.25);
-	assert_true(stale_weight(&constant, 1000) == 1);
-	stale_apply(&root, 3, &weight, &scale);
+	assert_true(late_weight(&root, 0) == 1 && late_weight(&root, 3) == 0.5);
+	assert_true(late_weight(&root, 8) == 1.0 / 3);
+	assert_true(late_weight(&inverse, 0) == 1 && late_weight(&inverse, 3) == 0.25);
+	assert_true(late_weight(&constant, 1000) == 1);
+	late_apply(&root, 3, &weight, &scale);
 	assert_true(weight == 60 && scale == 0.5);
-	stale_apply(&inverse, 3, &weight, &scale);
+	late_apply(&inverse, 3, &weight, &scale);
 	assert_true(weight == 15 && scale == 1);
 }
 
@@ -67,12 +65,12 @@ static void
 turns(void **state)
 {
 	(void)state;
-	assert_int_equal(rest_rounds(0, 10), 0);
+	assert_int_equal(late_rest(0, 10), 0);
 	/* Three times a fair share of twice, thrice and five times as many devices as fit a buffer. */
-	assert_int_equal(rest_rounds(20, 10), 0);
-	assert_int_equal(rest_rounds(59, 10), 0);
-	assert_int_equal(rest_rounds(60, 10), 1);
-	assert_int_equal(rest_rounds(150, 10), 4);
+	assert_int_equal(late_rest(20, 10), 0);
+	assert_int_equal(late_rest(59, 10), 0);
+	assert_int_equal(late_rest(60, 10), 1);
+	assert_int_equal(late_rest(150, 10), 4);
 }
 
 int

@@ -1,5 +1,5 @@
-#ifndef MEASURE_H
-#define MEASURE_H
+#ifndef MEASURED_H
+#define MEASURED_H
 #include "fold.h"
 
 /*
@@ -9,10 +9,10 @@
  */
 
 /* One report more. Examples: that its device trained on. ERR_NOMEM. */
-ERR_MUST_USE enum err measure_add(struct fold *w, const struct store_accept *a, uint64_t examples);
+ERR_MUST_USE enum err measured_add(struct fold *w, const struct store_accept *a, uint64_t examples);
 /* Of a buffered job, once its deltas are read: takes the reports of that base, and names it in out.row.measured. */
-ERR_MUST_USE enum err measure_choose(struct fold *w, struct store_db *db);
+ERR_MUST_USE enum err measured_choose(struct fold *w, struct store_db *db);
 /* The metric, into out.row. ERR_NOMEM. */
-ERR_MUST_USE enum err measure_end(struct fold *w, struct why *why);
+ERR_MUST_USE enum err measured_end(struct fold *w, struct why *why);
 
 #endif

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
 #include "cmd.h"
 #include "cpu.h"
 #include "file.h"
@@ -12,6 +11,7 @@
 #include "options.h"
 #include "output.h"
 #include "print.h"
+#include "refuse.h"
 #include "replay.h"
 
 #define THREADS_MAX 1024
@@ -223,7 +223,7 @@ prepare(struct simulation *s, struct why *why)
 	s->options.setup.measure = measures(s);
 	s->options.line = print_round;
 	s->options.stop = stop;
-	return simulate_check(&s->options, why);
+	return simulate_refuse(&s->options, why);
 }
 
 /* --- doing it */

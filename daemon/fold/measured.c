@@ -1,4 +1,4 @@
-#include "measure.h"
+#include "measured.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ grow(struct fold *w)
 }
 
 enum err
-measure_add(struct fold *w, const struct store_accept *a, uint64_t examples)
+measured_add(struct fold *w, const struct store_accept *a, uint64_t examples)
 {
 	struct report r;
 
@@ -101,7 +101,7 @@ see_answer(void *ctx, const struct store_accept *a)
 	if (e)
 		return e;
 	memcpy(s->w->out.measured_base, m.base, sizeof(m.base));
-	return measure_add(s->w, a, m.examples);
+	return measured_add(s->w, a, m.examples);
 }
 
 /* The newest round before `below` whose task a delta of this buffer answers; 0: none that is not measured yet. */
@@ -117,7 +117,7 @@ next_round(const struct fold *w, uint64_t below)
 }
 
 enum err
-measure_choose(struct fold *w, struct store_db *db)
+measured_choose(struct fold *w, struct store_db *db)
 {
 	const bool devices = w->f->spec->recipe.evaluate_by == EVALUATE_DEVICES;
 	const uint8_t *job = w->f->job_id;
@@ -158,7 +158,7 @@ add_silent(struct fold *w)
 }
 
 enum err
-measure_end(struct fold *w, struct why *why)
+measured_end(struct fold *w, struct why *why)
 {
 	struct metric m = {.known = false};
 	enum err e = ERR_OK;
