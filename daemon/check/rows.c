@@ -9,8 +9,8 @@
 #include "hash.h"
 #include "hex.h"
 #include "inspect.h"
-#include "job.h"
 #include "metric_rows.h"
+#include "override.h"
 #include "schedule_rows.h"
 #include "wal.h"
 
@@ -138,6 +138,21 @@ judge_document(struct check *c, const struct store_job *j, const char *where)
 }
 
 static enum err
+judge_overrides(struct check *c, const struct store_job *j, const char *where)
+{
+	struct override_set set;
+	struct why why = {""};
+	char *text = NULL;
+
+	enum err e = store_override_get(c->db, j->id, &text);
+	if (!e && override_parse(&set, text, strlen(text), &why))
+		check_found(c, CHECK_JOB_DAMAGED, where, false,
+		    "what was set of it cannot be read: %s", why.text);
+	free(text);
+	return e == ERR_NOTFOUND ? ERR_OK : e;
+}
+
+static enum err
 see_job(void *ctx, const struct store_job *j)
 {
 	struct check *c = ctx;
@@ -158,7 +173,8 @@ see_job(void *ctx, const struct store_job *j)
 	/* One that cannot be read holds nothing, and was reported. */
 	if (schedule_rows_of(c->db, j, &job->schedule))
 		job->schedule = schedule_state_start();
-	return metric_rows_best(c->db, job->id, &job->best);
+	enum err e = judge_overrides(c, j, where);
+	return e ? e : metric_rows_best(c->db, job->id, &job->best);
 }
 
 static enum err

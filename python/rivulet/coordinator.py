@@ -176,6 +176,11 @@ class Coordinator:
         """Ends a job for good; its last model stays. Returns the JOB."""
         return self._change(job, "stop")
 
+    def set(self, job: Union[str, Row], changes: Dict[str, Optional[float]]) -> Row:
+        """Changes what a job is run by, by paths as in its document: ``{"share": 3, "stop.rounds": 200}``; None as that
+        says. Returns the JOB."""
+        return cast(Row, self.request("POST", "/v1/jobs/%s/set" % self._job_id(job), changes))
+
     # --- following
 
     def watch(self, job: Union[str, Row], first: int = 1, interval: float = 0.5) -> Iterator[Row]:

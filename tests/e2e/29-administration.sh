@@ -79,6 +79,22 @@ run 0 remote submitter job pause first
 within 20 grep -q "is paused" "$FLEET/follow.log" || fleet_fail "a pause is not told: $(cat "$FLEET/follow.log")"
 run 0 remote submitter job resume first
 
+# --- what a job is run by, changed beside its document
+run 4 remote reader job set first stop.rounds=1
+run 2 remote submitter job set first round.quorum=1
+says "round.quorum: unknown key"
+run 2 remote submitter job set first share=0
+says "share: must be a whole number from 1 to 1000"
+run 4 remote submitter job set first share=3
+says "owner-limit|share is 3.* owner_share is 1"
+run 6 remote submitter job set first round.concurrency=3
+says "belongs to rounds of mode"
+run 0 fleet_admin job set first share=3 priority=2 round.deadline_s=300
+says "^set +share = 3 \(document: 1\)" "^set +round.deadline_s = 300 "
+run 0 remote submitter job set first priority= stop.rounds=1
+echo "$SAID" | grep -q priority && fleet_fail "taken back, and shown: $SAID"
+run 0 remote submitter job submit "$FLEET/job.json"
+
 # --- who follows a job sees a restart, and goes on
 fleet_kill TERM "$DAEMON_PID"
 within 20 grep -q "trying again" "$FLEET/follow.log" || fleet_fail "no word of a coordinator that is away"
@@ -94,6 +110,10 @@ fleet_kill 0 $FOLLOW
 [ "$(pick 'd["round"], d["state"], d["reports"]' <"$FLEET/followed")" = "(1, 'committed', 1)" ] || fleet_fail "followed: $(cat "$FLEET/followed")"
 run 0 remote reader job show first --json
 [ "$(printf '%s' "$SAID" | pick 'd["state"], [r["round"] for r in d["rounds"]]')" = "('done', [1])" ] || fleet_fail "shown: $SAID"
+[ "$(printf '%s' "$SAID" | pick 'd["rounds"][0]["overrides"], d["overrides"]["share"]')" = "({'share': 3, 'round.deadline_s': 300, 'stop.rounds': 1}, {'value': 3, 'document': 1})" ] ||
+	fleet_fail "what was set is not there after a restart: $SAID"
+run 4 fleet_admin job set first share=1
+says "wrong-state|the job is done"
 run 0 remote reader job list
 says "^2 jobs are over: rivulet job list --all"
 run 0 remote reader job list --json

@@ -114,6 +114,8 @@ sed -i 's/"stop"/"aggregate": {"server_optimizer": {"name": "sgd", "rate": 0.9, 
 job_submit "$FLEET/job.json"
 fleet_admin job pause "$JOB" >/dev/null
 fleet_admin job resume "$JOB" >/dev/null
+# It ends by its reports, and not by the rounds of its document.
+fleet_admin job set "$JOB" stop.rounds=100 stop.reports=12 >/dev/null || fleet_fail "job set"
 for i in 1 2 3; do fleet_run device$i; done
 curl_admin /v1/jobs/00000000000000000000000000000000 >/dev/null 2>&1
 curl_admin /v1/nothing >/dev/null 2>&1
@@ -125,7 +127,7 @@ fetch
 good "$FLEET/audit" "the chain"
 [ "$(verified 'd["rounds"]["committed"], d["erased"], d["manifests"], d["manifests_without_key"]')" = "(4, 0, 12, 0)" ] ||
 	fleet_fail "not 4 rounds of 3 devices: $(cat "$FLEET/verified")"
-for event in coordinator.initialised token.created coordinator.started device.joined job.submitted job.state round.committed refused; do
+for event in coordinator.initialised token.created coordinator.started device.joined job.submitted job.state job.set round.committed refused; do
 	[ -n "$(seq_of $event)" ] || fleet_fail "the log lacks $event"
 done
 grep -q '"unknown-job":1' "$FLEET/audit/bodies.jsonl" || fleet_fail "the refusal class unknown-job was not counted"
@@ -139,7 +141,8 @@ import base64, json, sys
 d = json.load(sys.stdin)
 link = base64.b64decode(d['link'])
 assert link == open('$FLEET/audit/chain', 'rb').read()[(d['seq'] - 1) * 256:][:256]
-assert json.loads(d['body'])['round'] == 2 and len(d['details']) == 3" || fleet_fail "the record of round 2"
+assert json.loads(d['body'])['round'] == 2 and len(d['details']) == 3
+assert json.loads(d['body'])['overrides'] == {'stop.rounds': 100, 'stop.reports': 12}" || fleet_fail "the record of round 2"
 
 # --- every damage is named at the right entry
 

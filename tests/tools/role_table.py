@@ -62,6 +62,8 @@ POST /v1/jobs/{none}/resume          | N F F 404:unknown-job 404:unknown-job F 4
 POST /v1/jobs/{none}/stop            | N F F 404:unknown-job 404:unknown-job F 404:unknown-job
 POST /v1/jobs/{job}/pause            | N F F F 200 F F
 POST /v1/jobs/{job}/resume           | N F F F 200 F F
+POST /v1/jobs/{none}/set {"share":1} | N F F 404:unknown-job 404:unknown-job F 404:unknown-job
+POST /v1/jobs/{job}/set {}           | N F F F 400:bad-message F F
 DELETE /v1/jobs/{none}               | N F F 404:unknown-job 404:unknown-job F 404:unknown-job
 DELETE /v1/jobs/{elsewhere}          | N F F F 409:wrong-state F F
 DELETE /v1/models/{none}             | N F F 404:not-found 404:not-found F 404:not-found

@@ -461,6 +461,36 @@ failures_before_a_restart(void **state)
 	assert_int_equal(round_step(&r, ROUND_NOT_FINITE, 0, T0), ROUND_DO_BEGIN);
 }
 
+/* Another deadline and grace, while a round is open and while it waits for the rest. */
+static void
+another_policy(void **state)
+{
+	struct round_policy longer = policy;
+	struct round r;
+
+	(void)state;
+	longer.deadline_ms += 5000;
+	longer.grace_ms += 300;
+	round_init(&r, &policy, 0);
+	round_amend(&r, &policy);
+	round_step(&r, ROUND_BEGIN, 0, T0);
+	const uint64_t before = r.deadline_ms;
+	round_amend(&r, &longer);
+	assert_int_equal(r.deadline_ms, before + 5000);
+	assert_int_equal(round_next_ms(&r), r.deadline_ms);
+	round_amend(&r, &policy);
+	assert_int_equal(r.deadline_ms, before);
+	r.state = ROUND_GRACE;
+	r.grace_until_ms = T0 + 7;
+	round_amend(&r, &longer);
+	assert_int_equal(r.grace_until_ms, T0 + 307);
+	/* So much sooner that it is over. */
+	longer.deadline_ms = 1;
+	r.deadline_ms = 10;
+	round_amend(&r, &longer);
+	assert_int_equal(r.deadline_ms, 0);
+}
+
 int
 main(void)
 {
@@ -475,6 +505,7 @@ main(void)
 	    cmocka_unit_test(tasks_and_deltas),
 	    cmocka_unit_test(policy_of_a_document),
 	    cmocka_unit_test(failures_before_a_restart),
+	    cmocka_unit_test(another_policy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
