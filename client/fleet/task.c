@@ -242,6 +242,29 @@ note(const struct fleet_shop *s, struct fleet_task *t, const struct trainer_out 
 		note_report(s, t, &out->report);
 }
 
+/* What may happen to one device of many: the others go on. A trainer that does not work at all is for whoever started the simulation. */
+static bool
+is_given_up(const struct trainer_out *out)
+{
+	return out->abort == ABORT_NOT_FINITE || out->abort == ABORT_NO_DATA ||
+	    out->abort == ABORT_UNKNOWN;
+}
+
+/* With the last line that a program said. */
+static enum err
+fail(struct fleet_task *t, const struct trainer_out *out, enum err e)
+{
+	const struct why inner = t->why;
+	size_t end = strlen(out->log), from;
+
+	while (end > 0 && out->log[end - 1] == '\n')
+		end--;
+	for (from = end; from > 0 && out->log[from - 1] != '\n';)
+		from--;
+	return err_set(&t->why, e, "%.100s%s%.*s", inner.text, end > 0 ? ": " : "",
+	    (int)(end - from < 140 ? end - from : 140), out->log + from);
+}
+
 /* A builtin trainer's settings hold no limits of an owner. */
 static enum err
 run(const struct fleet_shop *s, struct fleet_task *t, struct work *w)
@@ -263,12 +286,19 @@ run(const struct fleet_shop *s, struct fleet_task *t, struct work *w)
 	    .device = s->fleet->devices[t->device].id,
 	    .spawner = slot->programs ? &slot->spawner : NULL,
 	    .companions = slot->programs ? &slot->companions : NULL,
-	    .examples_id = examples_id};
-	if (!e && trainer->run(&in, out, &t->why)) {
+	    .examples_id = examples_id,
+	    .stop = s->programs ? s->stop : NULL,
+	    .context = s->context};
+	if (!e)
+		e = trainer->run(&in, out, &t->why);
+	if (!e) {
+		note(s, t, out);
+	} else if (out && is_given_up(out)) {
 		t->outcome = FLEET_GAVE_UP;
 		t->abort = out->abort;
-	} else if (!e) {
-		note(s, t, out);
+		e = ERR_OK;
+	} else if (out) {
+		e = fail(t, out, e);
 	}
 	if (out)
 		trainer_out_deinit(out);

@@ -33,6 +33,8 @@ struct fleet_shop {
 	struct fleet_deal *deal;
 	struct fleet_slots *slots;
 	bool programs; /* the trainer is one */
+	bool (*stop)(void *context); /* of programs: the simulation is to end; NULL: never */
+	void *context;
 	struct fleet_memory *memories; /* of each device; fleet_memories_new */
 };
 /* NULL if memory is short. */

@@ -245,6 +245,8 @@ play(struct simulation *s)
 	    ? simulate_replay(&result, &s->options, &s->records, s->out_file, &why)
 	    : simulate_play(&result, &s->options, s->out_file, &why);
 	int rc = e ? cmd_options_fail(e, &why) : exit_code(&result);
+	if (e && stopping)
+		rc = CMD_INTERRUPTED;
 
 	if (!e) {
 		struct json *o = simulate_output_summary(&result, &s->fleet);

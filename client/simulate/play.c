@@ -319,6 +319,8 @@ open_shop(struct simulate_play *p, struct why *why)
 
 	p->shop.job = p->job;
 	p->shop.settings = s->settings;
+	p->shop.stop = p->o->stop;
+	p->shop.context = p->o->context;
 	p->shop.table = &p->coordinator.table;
 	memcpy(p->shop.job_hex, p->coordinator.job_hex, sizeof(p->shop.job_hex));
 	p->shop.memories = fleet_memories_new(p->o->fleet->count);

@@ -89,22 +89,22 @@ def documents(rule_name, rule_keys, attack_name, attack, strength):
         elif wanted.get("name") == "bulyan" or wanted.get("bucket"):
             rule_keys = {"aggregate": {"rule": {**wanted, "hostile": HOSTILE - 1}}}
     name = f"attacks-{attack_name}-{rule_name}".replace(" ", "").replace(",", "-").replace("=", "").lower()
-    document = repro.job(name[:60], NET, LOCAL, DEVICES, {"rounds": ROUNDS}, round={"quorum": quorum}, **rule_keys)
+    more = {"round": {"quorum": quorum}, "evaluate": {"every": ROUNDS}}
+    document = repro.job(name[:60], NET, LOCAL, DEVICES, {"rounds": ROUNDS}, **more, **rule_keys)
     hostile = {"count": HOSTILE, "attack": attack or "none"}
     if strength is not None:
         hostile["strength"] = strength
-    more = {"hostile": hostile} if attack else {}
-    return document, repro.fleet(DEVICES, SPLIT, evaluate_every=ROUNDS, **more)
+    return document, repro.fleet(DEVICES, SPLIT, hostile if attack else None)
 
 
 def cell(done):
     """(value for the colour, text) of one cell."""
     if not done:
         return None, "not run"
-    if done.status == 3:
+    if done.status == "stuck":
         return None, "held up"
     last = done.rounds[-1]
-    accuracy = done.last() if done.status == 0 else 0.0
+    accuracy = done.last() if done.status == "done" else 0.0
     text = f"{100 * accuracy:.1f}" if accuracy else "diverged"
     if "backdoor" in last:
         text += f" ({100 * last['backdoor']:.0f})"
@@ -116,7 +116,7 @@ def is_miss(attack, name, done):
     if not done or name not in MEANT or (attack, name) in NOT_MEANT:
         return False
     last = done.rounds[-1] if done.rounds else {}
-    return done.status != 0 or done.last() < LIMIT or last.get("backdoor", 0) > BACKDOOR_LIMIT
+    return done.status != "done" or done.last() < LIMIT or last.get("backdoor", 0) > BACKDOOR_LIMIT
 
 
 def main():

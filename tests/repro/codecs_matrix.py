@@ -11,7 +11,7 @@ class Way:
         self.points, self.times = points, times  # the goal: at most so many points below f32, at so many times fewer bytes up
 
     def documents(self):
-        more = {}
+        more = {"evaluate": {"every": 2}}
         if self.up:
             more["upload"] = self.up
         if self.down:
@@ -21,7 +21,7 @@ class Way:
         local["schedule"] = {"type": "cosine", "period": self.rounds, "floor": 0.05}
         stop = {"rounds": self.rounds}
         name = "codecs-" + self.name.replace(" ", "").replace(",", "-").replace("%", "")
-        return repro.job(name, repro.NN, local, DEVICES, stop, **more), repro.fleet(DEVICES, evaluate_every=2)
+        return repro.job(name, repro.NN, local, DEVICES, stop, **more), repro.fleet(DEVICES)
 
 
 WAYS = [

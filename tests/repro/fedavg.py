@@ -23,8 +23,8 @@ class Row:
         layers = repro.NN if self.net == "2nn" else repro.CNN
         stop = {"rounds": self.limit, "target": {"accuracy": self.target}}
         local = {"epochs": self.epochs, "batch": self.batch, "optimizer": {"name": "sgd", "rate": self.rate}}
-        document = repro.job("fedavg-" + self.name, layers, local, GOAL, stop, **self.more)
-        return document, repro.fleet(DEVICES, self.split, evaluate_every=self.every)
+        document = repro.job("fedavg-" + self.name, layers, local, GOAL, stop, evaluate={"every": self.every}, **self.more)
+        return document, repro.fleet(DEVICES, self.split)
 
     def result(self):
         return repro.get(self.documents(), self.name, self.in_time)

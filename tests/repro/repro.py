@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""repro.py fedavg|attacks|codecs: published experiments on the programs' own code, with tests/tools/simulate.
+"""repro.py fedavg|attacks|codecs: published experiments on the programs' own code, with rivulet simulate.
 
 Each run is kept in build/repro (by job and fleet), so that a command goes on where it ended. README.md says what is run and what
 the environment may change: ROWS, FULL, THREADS, KEEP, SPLIT, MNIST, BUILD. Standard library only.
@@ -60,12 +60,20 @@ def job(name, layers, local, goal, stop, /, **more):
     return document
 
 
-def fleet(devices, split="iid", **more):
-    data = {"format": "idx", "split": split, "seed": 1}
-    for key, name in (("", "train"), ("test_", "t10k")):
-        data[key + "images"] = f"{KEPT}/mnist/{name}-images-idx3-ubyte"
-        data[key + "labels"] = f"{KEPT}/mnist/{name}-labels-idx1-ubyte"
-    return {"devices": devices, "data": data, **more}
+def fleet(devices, split="iid", hostile=None):
+    """A fleet's table in CSV, and what its devices' settings say. hostile: {"count", "attack", "strength"}; the first ones are."""
+    bad = hostile or {"count": 0}
+    rows = ["name,count,attack,strength"]
+    if bad["count"]:
+        rows.append(f"hostile,{bad['count']},{bad['attack']},{bad.get('strength', '')}")
+    rows.append(f"device,{devices - bad['count']},,")
+    sets = []
+    for name, files, more in (("mnist", "train", f"partition = {split}\n"), ("test", "t10k", "")):
+        sets.append(
+            f"[data {name}]\nformat = idx\nimages = {KEPT}/mnist/{files}-images-idx3-ubyte\n"
+            f"labels = {KEPT}/mnist/{files}-labels-idx1-ubyte\n{more}"
+        )
+    return {"table": "\n".join(rows) + "\n", "settings": "\n".join(sets), "split": split}
 
 
 def unpack():
@@ -84,7 +92,7 @@ class Run:
 
     def __init__(self, lines, status):
         self.rounds = lines
-        self.status = status  # of simulate: 0 done, 3 abandoned, 4 not finite
+        self.status = status  # "done", "stuck", "paused", ... as the summary says
 
     def curve(self):
         """(round, accuracy) where it was measured."""
@@ -94,7 +102,7 @@ class Run:
         return max((a for _, a in self.curve()), default=0.0)
 
     def last(self):
-        return self.rounds[-1].get("accuracy", 0.0) if self.rounds and self.status == 0 else 0.0
+        return self.rounds[-1].get("accuracy", 0.0) if self.rounds and self.status == "done" else 0.0
 
     def reached(self, target):
         """The first round with that accuracy; None if there is none."""
@@ -105,7 +113,7 @@ class Run:
 
 
 def path_of(job_document, fleet_document):
-    text = json.dumps([job_document, {k: v for k, v in fleet_document.items() if k != "data"}, fleet_document["data"]["split"]])
+    text = json.dumps([job_document, fleet_document["table"], fleet_document["split"]])
     return f"{KEPT}/{job_document['name']}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
@@ -116,7 +124,7 @@ def read(path):
             lines = [json.loads(line) for line in f]
     except FileNotFoundError:
         return None
-    return Run(lines[:-1], lines[-1]["status"])
+    return Run(lines[:-1], lines[-1]["summary"]["end"])
 
 
 def run(job_document, fleet_document):
@@ -126,18 +134,21 @@ def run(job_document, fleet_document):
     if done:
         return done
     os.makedirs(KEPT, exist_ok=True)
-    for ending, document in ((".job.json", job_document), (".fleet.json", fleet_document)):
+    files = {".job.json": json.dumps(job_document, indent=1), ".csv": fleet_document["table"], ".conf": fleet_document["settings"]}
+    for ending, text in files.items():
         with open(path + ending, "w", encoding="utf-8") as f:
-            json.dump(document, f, indent=1)
+            f.write(text)
     began = time.monotonic()
     with open(path + ".part", "w", encoding="utf-8") as out:
-        command = [f"{BUILD}/tests/tools/simulate", path + ".job.json", path + ".fleet.json", "--threads", THREADS]
+        command = [f"{BUILD}/rivulet", "simulate", path + ".job.json", "--fleet", path + ".csv", "--config", path + ".conf"]
+        command += ["--test", "test", "--threads", THREADS]
         status = subprocess.run(command, stdout=out, check=False).returncode
-        if status not in (0, 3, 4):
-            sys.exit(f"repro: {' '.join(command)} ended with status {status}")
-        out.write(json.dumps({"status": status}) + "\n")
+    if status not in (0, 1):
+        sys.exit(f"repro: {' '.join(command)} ended with status {status}")
     os.rename(path + ".part", path + ".jsonl")
     done = read(path)
+    if not done:
+        sys.exit(f"repro: {' '.join(command)} failed")
     print(f"  {job_document['name']}: {len(done.rounds)} rounds, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     return done
 
