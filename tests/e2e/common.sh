@@ -194,8 +194,8 @@ mnist_as_simulated() {
 	cat >"$FLEET/fleet.conf" <<-END
 		[data mnist]
 		format = idx
-		images = $FLEET/train-images-idx3
-		labels = $FLEET/train-labels-idx1
+		images = $(realpath "$MNIST")/train-images-idx3-ubyte.gz
+		labels = $(realpath "$MNIST")/train-labels-idx1-ubyte.gz
 		seed = ${SEED:-1}
 		[data test]
 		format = idx
