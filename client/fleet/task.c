@@ -27,7 +27,7 @@ forget(struct fleet_memory *m)
 	free(m->residual);
 	free(m->own);
 	free(m->local);
-	*m = (struct fleet_memory){NULL};
+	*m = (struct fleet_memory){.residual = NULL};
 }
 
 void
