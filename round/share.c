@@ -106,7 +106,7 @@ share_order_add(struct share_order *o, struct share_member *m)
 	m->at = (struct share_place){
 	    .priority = m->priority, .key = share_key(&m->use, m->share), .serial = m->serial};
 	const size_t at = count_before(o, &m->at, false);
-	memmove(&o->items[at + 1], &o->items[at], (o->count - at) * sizeof(*o->items));
+	memmove(&o->items[at + 1], &o->items[at], (o->count - at) * sizeof(void *));
 	o->items[at] = m;
 	o->count++;
 	m->is_in = true;
@@ -120,7 +120,7 @@ share_order_remove(struct share_order *o, struct share_member *m)
 		return;
 	const size_t at = count_before(o, &m->at, false);
 	o->count--;
-	memmove(&o->items[at], &o->items[at + 1], (o->count - at) * sizeof(*o->items));
+	memmove(&o->items[at], &o->items[at + 1], (o->count - at) * sizeof(void *));
 	m->is_in = false;
 }
 

@@ -21,7 +21,7 @@ struct eligibility {
 	bool looking; /* the owner's program is being asked, and its waiting asks us */
 	bool looked, asked;
 	double look_at, link_at, check_at; /* backoff_now(): not before */
-	struct link_bus bus;
+	struct uplink_bus bus;
 	struct heat_state heat;
 	struct load_state load;
 	struct load_sample sample; /* of the last look */
@@ -74,7 +74,7 @@ void
 eligibility_free(struct eligibility *e)
 {
 	if (e)
-		link_bus_deinit(&e->bus);
+		uplink_bus_deinit(&e->bus);
 	free(e);
 }
 
@@ -131,7 +131,7 @@ static void
 look_at_link(struct eligibility *e)
 {
 	if (e->rules->metered_pauses && e->rules->link == SETTINGS_LINK_AUTO)
-		link_read(&e->now.link, &e->bus, e->root);
+		uplink_read(&e->now.link, &e->bus, e->root);
 	e->link_at = backoff_now() + LINK_EVERY_S;
 }
 

@@ -4,10 +4,10 @@
 #include <time.h>
 
 #include "heat.h"
-#include "link.h"
 #include "power.h"
 #include "quota.h"
 #include "settings.h"
+#include "uplink.h"
 #include "wait_reason.h"
 
 /* The owner's rules against what the sensors say. Pure. */

@@ -213,7 +213,7 @@ compare_devices(const void *a, const void *b)
 static enum err
 attack(struct simulate_play *p, uint64_t round)
 {
-	struct fleet_task **all = calloc(p->task_count + 1, sizeof(*all));
+	struct fleet_task **all = calloc(p->task_count + 1, sizeof(void *));
 	size_t n = 0;
 
 	if (!all)
@@ -221,7 +221,7 @@ attack(struct simulate_play *p, uint64_t round)
 	for (size_t i = 0; i < p->task_count; i++)
 		if (p->tasks[i]->work.round == round && p->tasks[i]->work.delta)
 			all[n++] = &p->tasks[i]->work;
-	qsort(all, n, sizeof(*all), compare_devices);
+	qsort(all, n, sizeof(void *), compare_devices);
 	enum err e = fleet_task_attack(&p->shop, all, n);
 	free(all);
 	return e;

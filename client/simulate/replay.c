@@ -233,7 +233,7 @@ repeat(struct replay *r, size_t at, struct why *why)
 	struct simulate_line line = {.bytes_up = 0};
 
 	r->tasks = calloc(record->count + 1, sizeof(*r->tasks));
-	r->list = calloc(record->count + 1, sizeof(*r->list));
+	r->list = calloc(record->count + 1, sizeof(void *));
 	enum err e = r->tasks && r->list ? keep_models(r, at) : ERR_NOMEM;
 	if (!e)
 		e = work(r, record, why);

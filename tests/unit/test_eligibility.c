@@ -211,11 +211,11 @@ heat_rests(void **state)
 static void
 modems_are_metered(void **state)
 {
-	struct link_bus bus = {.library = NULL};
+	struct uplink_bus bus = {.library = NULL};
 	struct link l;
 
 	(void)state;
-	link_read(&l, &bus, root);
+	uplink_read(&l, &bus, root);
 	assert_false(l.metered);
 	assert_string_equal(l.interface, "");
 	put("/sys/class/net/wwan0/uevent", "DEVTYPE=wwan\nINTERFACE=wwan0\nIFINDEX=5\n");
@@ -223,13 +223,13 @@ modems_are_metered(void **state)
 	put("/proc/net/route",
 	    ROUTES "wwan0\t00000000\t01000A0A\t0003\t0\t0\t700\t00000000\t0\t0\t0\n"
 		   "wlan0\t0000A8C0\t00000000\t0001\t0\t0\t600\t00FFFFFF\t0\t0\t0\n");
-	link_read(&l, &bus, root);
+	uplink_read(&l, &bus, root);
 	assert_true(l.metered);
 	assert_string_equal(l.interface, "wwan0");
 	put("/proc/net/route",
 	    ROUTES "wwan0\t00000000\t01000A0A\t0003\t0\t0\t700\t00000000\t0\t0\t0\n"
 		   "wlan0\t00000000\t0100A8C0\t0003\t0\t0\t600\t00000000\t0\t0\t0\n");
-	link_read(&l, &bus, root);
+	uplink_read(&l, &bus, root);
 	assert_false(l.metered);
 	assert_string_equal(l.interface, "wlan0");
 	/* Without one of the fourth version. */
@@ -239,10 +239,10 @@ modems_are_metered(void **state)
 	    "00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo\n"
 	    "00000000000000000000000000000000 00 00000000000000000000000000000000 00 "
 	    "fe800000000000000000000000000001 00000400 00000003 00000000 00450003    wwan0\n");
-	link_read(&l, &bus, root);
+	uplink_read(&l, &bus, root);
 	assert_true(l.metered);
 	assert_string_equal(l.interface, "wwan0");
-	link_bus_deinit(&bus);
+	uplink_bus_deinit(&bus);
 }
 
 /* --- quota */

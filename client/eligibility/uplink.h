@@ -1,5 +1,5 @@
-#ifndef LINK_H
-#define LINK_H
+#ifndef UPLINK_H
+#define UPLINK_H
 #include <stdbool.h>
 
 /*
@@ -9,13 +9,13 @@
 enum link_answer { LINK_UNKNOWN, LINK_YES, LINK_NO, LINK_GUESS_YES, LINK_GUESS_NO }; /* NMMetered */
 
 /* libsystemd, loaded when it is first wanted: nothing is linked with it. Begins zeroed. */
-struct link_bus {
+struct uplink_bus {
 	void *library;
 	bool tried;
 };
-void link_bus_deinit(struct link_bus *b);
+void uplink_bus_deinit(struct uplink_bus *b);
 /* What NetworkManager says; LINK_UNKNOWN without bus, library or NetworkManager. root: what stands before /run/dbus. */
-enum link_answer link_ask(struct link_bus *b, const char *root);
+enum link_answer uplink_ask(struct uplink_bus *b, const char *root);
 
 #define LINK_NAME_MAX 64
 struct link {
@@ -24,6 +24,6 @@ struct link {
 	char interface[LINK_NAME_MAX]; /* of the default route; "": there is none */
 };
 /* root: what stands before /run, /proc and /sys; "" but in tests. */
-void link_read(struct link *out, struct link_bus *b, const char *root);
+void uplink_read(struct link *out, struct uplink_bus *b, const char *root);
 
 #endif

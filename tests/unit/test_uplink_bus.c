@@ -14,7 +14,7 @@
 
 #include "backoff.h"
 #include "file.h"
-#include "link.h"
+#include "uplink.h"
 
 /* NetworkManager's one property, on a bus of dbus-daemon's. What libsystemd needs of it for a service is looked up as it is there. */
 static char root[] = "/tmp/rivulet.bus.XXXXXX";
@@ -130,49 +130,49 @@ what_it_says(void **state)
 {
 	static const bool metered[] = {
 	    [LINK_YES] = true, [LINK_NO] = false, [LINK_GUESS_YES] = true, [LINK_GUESS_NO] = false};
-	struct link_bus bus = {.library = NULL};
+	struct uplink_bus bus = {.library = NULL};
 	struct link l;
 
 	(void)state;
 	for (uint32_t value = LINK_YES; value <= LINK_GUESS_NO; value++) {
 		pid_t pid = manager(value);
-		link_read(&l, &bus, root);
+		uplink_read(&l, &bus, root);
 		assert_int_equal(l.answer, value);
 		assert_int_equal(l.metered, metered[value]);
 		end(pid);
 	}
-	link_bus_deinit(&bus);
+	uplink_bus_deinit(&bus);
 }
 
 static void
 nobody_to_ask(void **state)
 {
-	struct link_bus bus = {.library = NULL};
+	struct uplink_bus bus = {.library = NULL};
 
 	(void)state;
 	/* A bus without NetworkManager, one that says what it may not, and no bus. */
-	assert_int_equal(link_ask(&bus, root), LINK_UNKNOWN);
+	assert_int_equal(uplink_ask(&bus, root), LINK_UNKNOWN);
 	pid_t pid = manager(77);
-	assert_int_equal(link_ask(&bus, root), LINK_UNKNOWN);
+	assert_int_equal(uplink_ask(&bus, root), LINK_UNKNOWN);
 	end(pid);
-	assert_int_equal(link_ask(&bus, "/nowhere"), LINK_UNKNOWN);
-	link_bus_deinit(&bus);
+	assert_int_equal(uplink_ask(&bus, "/nowhere"), LINK_UNKNOWN);
+	uplink_bus_deinit(&bus);
 }
 
 /* One that is stopped: it must not keep a device from its work for long. */
 static void
 nobody_answers(void **state)
 {
-	struct link_bus bus = {.library = NULL};
+	struct uplink_bus bus = {.library = NULL};
 	pid_t pid = manager(LINK_YES);
 	double began = backoff_now();
 
 	(void)state;
 	kill(pid, SIGSTOP);
-	assert_int_equal(link_ask(&bus, root), LINK_UNKNOWN);
+	assert_int_equal(uplink_ask(&bus, root), LINK_UNKNOWN);
 	assert_true(backoff_now() - began < 20);
 	end(pid);
-	link_bus_deinit(&bus);
+	uplink_bus_deinit(&bus);
 }
 
 int

@@ -1,4 +1,4 @@
-#include "link.h"
+#include "uplink.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,9 +82,9 @@ is_modem(const char *root, const char *interface)
 }
 
 void
-link_read(struct link *out, struct link_bus *b, const char *root)
+uplink_read(struct link *out, struct uplink_bus *b, const char *root)
 {
-	*out = (struct link){.answer = link_ask(b, root)};
+	*out = (struct link){.answer = uplink_ask(b, root)};
 	find_route4(root, out->interface);
 	if (!*out->interface)
 		find_route6(root, out->interface);

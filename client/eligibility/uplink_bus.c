@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "link.h"
 #include "sysfs.h"
+#include "uplink.h"
 
 #define SOCKET "/run/dbus/system_bus_socket"
 #define TIMEOUT_US 2000000
@@ -27,7 +27,7 @@ struct functions {
 
 /* A data pointer as one to a function: POSIX has dlsym so, ISO C has no cast for it. */
 static bool
-find(const struct link_bus *b, const char *name, void *function)
+find(const struct uplink_bus *b, const char *name, void *function)
 {
 	void *symbol = dlsym(b->library, name);
 
@@ -36,7 +36,7 @@ find(const struct link_bus *b, const char *name, void *function)
 }
 
 static bool
-find_all(const struct link_bus *b, struct functions *f)
+find_all(const struct uplink_bus *b, struct functions *f)
 {
 	return find(b, "sd_bus_new", &f->create) &&
 	    find(b, "sd_bus_set_address", &f->set_address) &&
@@ -47,7 +47,7 @@ find_all(const struct link_bus *b, struct functions *f)
 }
 
 static bool
-load(struct link_bus *b)
+load(struct uplink_bus *b)
 {
 	if (!b->tried)
 		b->library = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
@@ -56,11 +56,11 @@ load(struct link_bus *b)
 }
 
 void
-link_bus_deinit(struct link_bus *b)
+uplink_bus_deinit(struct uplink_bus *b)
 {
 	if (b->library)
 		dlclose(b->library);
-	*b = (struct link_bus){.library = NULL};
+	*b = (struct uplink_bus){.library = NULL};
 }
 
 static enum link_answer
@@ -80,7 +80,7 @@ ask(const struct functions *f, const char *address)
 }
 
 enum link_answer
-link_ask(struct link_bus *b, const char *root)
+uplink_ask(struct uplink_bus *b, const char *root)
 {
 	char address[SYSFS_PATH_MAX + 16];
 	struct functions f;
