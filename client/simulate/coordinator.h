@@ -59,7 +59,8 @@ void simulate_model_drop(struct simulate_model *m);
 
 /* What a round came to. */
 struct simulate_round {
-	uint64_t number;
+	uint64_t number; /* given */
+	bool last; /* given: the job has reached a limit with it */
 	size_t reports;
 	bool failed; /* its model was not finite: the base stays */
 	double norm, train_loss, train_accuracy; /* NaN: unknown */

@@ -39,7 +39,7 @@ simulate_coordinator_evaluate(struct simulate_coordinator *c, const struct simul
 	float *room;
 
 	if (!c->setup.measure || c->setup.job->recipe.evaluate_by != EVALUATE_COORDINATOR ||
-	    !job_measures(c->setup.job, out->number, out->number == c->setup.job->stop.rounds))
+	    !job_measures(c->setup.job, out->number, out->last))
 		return ERR_OK;
 	const float *params = arranged(c, m, &room);
 	enum err e = params ? score(c, params, &c->test, &s, why) : ERR_NOMEM;

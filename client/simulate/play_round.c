@@ -225,13 +225,22 @@ has_evaluators(const struct simulate_play *p)
 	    p->crowd.waiting_count + p->task_count >= p->round.policy.quorum;
 }
 
+/* That the job has reached with what the open round has. */
+static enum after_limit
+limit(const struct simulate_play *p)
+{
+	const struct after_progress progress = {.round = p->number,
+	    .reports = p->reports + p->line.round.reports,
+	    .seconds = (double)p->us / 1e6};
+
+	return after_reached(&p->job->stop, &progress);
+}
+
 static void
 decide(struct simulate_play *p, unsigned actions)
 {
 	struct simulate_round *r = &p->line.round;
-	const struct after_progress progress = {
-	    .round = r->number, .reports = p->reports + r->reports, .seconds = (double)p->us / 1e6};
-	const struct after_round round = {.limit = after_reached(&p->job->stop, &progress),
+	const struct after_round round = {.limit = limit(p),
 	    .actions = actions,
 	    .committed = !r->failed,
 	    .has_evaluators = has_evaluators(p),
@@ -315,6 +324,8 @@ close_round(struct simulate_play *p, struct why *why)
 	if (p->evaluating)
 		return end_evaluation(p, &close, why);
 	r->number = p->number;
+	r->reports = p->accepted_count;
+	r->last = limit(p) != AFTER_NO_LIMIT;
 	enum err e = simulate_coordinator_fold(&p->coordinator, r, &in, why);
 	if (e)
 		return e;

@@ -189,7 +189,8 @@ fold(struct replay *r, const struct simulate_record *record, struct simulate_rou
 	for (size_t i = 0; i < record->count; i++)
 		r->list[i] = &r->tasks[i];
 	const struct simulate_reports in = {r->list, record->count, record->committed ? 0 : 1};
-	*out = (struct simulate_round){.number = record->round};
+	*out = (struct simulate_round){
+	    .number = record->round, .last = record == &r->records->items[r->records->count - 1]};
 	enum err e = simulate_coordinator_fold(&r->p.coordinator, out, &in, why);
 	if (e)
 		return e;
