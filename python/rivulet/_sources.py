@@ -271,9 +271,10 @@ def role_of(rules: Dict[str, str], name: str, type: str) -> str:
     return "train" if type == "F32" else "frozen"
 
 
-def planned(local: Dict[str, Any], examples: int) -> Tuple[int, int, float, int]:
-    """Epochs, optimizer steps, seconds and batch of a recipe's "local"; as `rivulet_task` has them."""
-    batch, steps = int(local.get("batch", 10)), int(local.get("steps", 0))
+def planned(local: Dict[str, Any], examples: int, sized: int = 0) -> Tuple[int, int, float, int]:
+    """Epochs, optimizer steps, seconds and batch of a recipe's "local"; as `rivulet_task` has them. `sized`: the steps
+    that the task itself says, of a job that leaves them to the coordinator."""
+    batch, steps = int(local.get("batch", 10)), sized or int(local.get("steps", 0))
     seconds = float(local.get("seconds", 0))
     epochs = int(local.get("epochs", 0 if steps or seconds else 1))
     step = (min(batch, examples) if batch else examples) * int(local.get("accumulate", 1))
@@ -305,7 +306,7 @@ class DirectoryHand(Hand):
         seconds = float(task.get("seconds", task.get("deadline_s", math.inf) * DEADLINE_SHARE))
         self._until = came + seconds
         examples = self._count("x")
-        epochs, steps, budget, batch = planned(recipe.get("local", {}), examples)
+        epochs, steps, budget, batch = planned(recipe.get("local", {}), examples, int(task.get("steps", 0)))
         self.facts = Facts(
             id=task["task"],
             job=task["job"],

@@ -389,6 +389,8 @@ class Parts(Agent):
             ({}, 11),
         ):
             self.assertEqual(sources.planned(local, 101)[1], steps, local)
+        sized = {"target_s": 30, "min_steps": 20, "batch": 10}
+        self.assertEqual(sources.planned(sized, 101, 77)[:2], (0, 77))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@
 #define RECIPE_CLASSES_MAX 4096
 #define RECIPE_RULES_MAX 64
 #define RECIPE_CODECS_MAX 8
+#define RECIPE_STEPS_MAX 1000000000
 #define RECIPE_BUILTIN "builtin" /* the trainer that every device has under this name */
 
 enum layer_type {
@@ -110,8 +111,8 @@ enum local_random {
 
 struct local_spec {
 	enum local_unit unit;
-	double
-	    amount; /* whole, of epochs or steps; with LOCAL_SECONDS it does not count; LOCAL_SIZED: min_steps */
+	/* Whole, of epochs or steps; with LOCAL_SECONDS it does not count; LOCAL_SIZED: min_steps, in a task what it says. */
+	double amount;
 	double target_s; /* LOCAL_SIZED: how long a task is to take */
 	uint64_t min_steps, max_steps; /* LOCAL_SIZED */
 	double seconds; /* training ends after about so long; 0: not because of the time */

@@ -16,6 +16,7 @@ enum feature {
 	FEATURE_PROX,
 	FEATURE_RANDOM_COUNTER,
 	FEATURE_SCHEDULES,
+	FEATURE_SIZED,
 	FEATURE_TRAINER_VARIATES,
 	FEATURE_VARIATES,
 	FEATURE_WINDOW,
@@ -35,6 +36,7 @@ static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
     [FEATURE_PROX] = "prox",
     [FEATURE_RANDOM_COUNTER] = "random-counter",
     [FEATURE_SCHEDULES] = "schedules",
+    [FEATURE_SIZED] = "sized",
     [FEATURE_TRAINER_VARIATES] = RECIPE_FEATURE_TRAINER_VARIATES,
     [FEATURE_VARIATES] = "variates",
     [FEATURE_WINDOW] = "window",
@@ -54,6 +56,7 @@ recipe_feature_actor(const char *name)
 	    [FEATURE_FEEDBACK] = FEATURE_BY_DEVICE,
 	    [FEATURE_FIGURES] = FEATURE_BY_BOTH,
 	    [FEATURE_INIT_TORCH] = FEATURE_BY_DEVICE,
+	    [FEATURE_SIZED] = FEATURE_BY_DEVICE,
 	    [FEATURE_TRAINER_VARIATES] = FEATURE_BY_DEVICE,
 	    [FEATURE_VARIATES] = FEATURE_BY_BOTH,
 	    [FEATURE_WINDOW] = FEATURE_BY_DEVICE};
@@ -113,6 +116,8 @@ recipe_feature_missing(const struct recipe *r, const struct codec *codec,
 	needs[FEATURE_INIT_TORCH] = has_init(&r->net, INIT_TORCH);
 	needs[FEATURE_TRAINER_VARIATES] = !r->builtin && r->local.variates > 0;
 	needs[FEATURE_WINDOW] = r->data.window > 0;
+	/* Also of another trainer: an old device would not know how much is wanted. */
+	needs[FEATURE_SIZED] = r->local.unit == LOCAL_SIZED;
 	if (r->builtin)
 		of_builtin(needs, &r->local, &r->data);
 	for (size_t i = 0; i < count; i++)

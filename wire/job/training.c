@@ -24,11 +24,25 @@ training_rate(const struct local_spec *local, uint64_t round)
 	return schedule_rate(&local->schedule, local->optimizer.rate, round);
 }
 
+/* Examples of a step. */
+static uint64_t
+step_size(const struct local_spec *local, uint64_t examples)
+{
+	uint64_t batch = local->batch && local->batch < examples ? local->batch : examples;
+
+	return batch * (local->accumulate > 1 ? local->accumulate : 1);
+}
+
+double
+training_samples(const struct local_spec *local, uint64_t examples, uint64_t steps)
+{
+	return (double)step_size(local, examples) * (double)steps;
+}
+
 uint64_t
 training_steps(const struct local_spec *local, uint64_t examples)
 {
-	uint64_t batch = local->batch && local->batch < examples ? local->batch : examples;
-	uint64_t step = batch * (local->accumulate > 1 ? local->accumulate : 1);
+	uint64_t step = step_size(local, examples);
 	double amount = local->amount;
 
 	if (local->unit == LOCAL_SECONDS || step == 0)

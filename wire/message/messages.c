@@ -253,6 +253,8 @@ messages_task_encode(struct buf *out, const struct task *in)
 	json_add(o, "model", model);
 	put_variate(o, in);
 	json_add(o, "recipe", recipe_member(in));
+	if (in->steps > 0)
+		json_add_u64(o, "steps", in->steps);
 	json_add_u64(o, "seed", in->seed);
 	json_add_double(o, "deadline_s", in->deadline_s);
 	return messages_finish(out, o);
@@ -301,6 +303,16 @@ read_work(struct task *out, struct field *o)
 	out->deadline_s = field_double(o, "deadline_s", 0, DEADLINE_MAX, FIELD_MUST_DOUBLE);
 }
 
+/* How much is wanted, where the recipe leaves that to the task. */
+static void
+read_steps(struct task *out, struct field *o)
+{
+	if (out->kind != TASK_TRAIN || out->recipe.local.unit != LOCAL_SIZED)
+		return;
+	out->steps = field_u64(o, "steps", 1, RECIPE_STEPS_MAX, FIELD_MUST_U64);
+	out->recipe.local.amount = (double)out->steps;
+}
+
 static void
 read_known(struct task *out, struct field *o)
 {
@@ -314,6 +326,8 @@ read_known(struct task *out, struct field *o)
 	if (!reader->err)
 		reader->err =
 		    recipe_parse(&out->recipe, json_get(o->value, "recipe"), false, reader->why);
+	if (!reader->err)
+		read_steps(out, o);
 	if (reader->err == ERR_INVALID || reader->err == ERR_LIMIT)
 		reader->err = ERR_UNSUPPORTED;
 }

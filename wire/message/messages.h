@@ -75,6 +75,8 @@ struct task {
 	char state[65];
 	uint64_t state_bytes;
 	uint64_t counted; /* the last round that this device's variate counts in; 0: none */
+	/* Of a recipe with local.target_s: how many steps are wanted. After decoding recipe.local.amount says it too. 0: of other tasks. */
+	uint64_t steps;
 	uint64_t seed;
 	double deadline_s; /* seconds left for the report */
 	/* On encoding: the one of upload.codec to use, "" if it names only one. */

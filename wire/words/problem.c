@@ -24,6 +24,8 @@ static const struct {
 	"The delta does not say how much work is in it"},
     [PROBLEM_TOO_MANY_EXAMPLES] = {"too-many-examples", 400,
 	"The delta claims more examples than the job allows"},
+    [PROBLEM_TOO_MANY_STEPS] = {"too-many-steps", 400,
+	"The delta has more steps in it than the task gave"},
     [PROBLEM_NORM_TOO_LARGE] = {"norm-too-large", 400, "The delta is larger than the job allows"},
     [PROBLEM_UNKNOWN_CODEC] = {"unknown-codec", 400, "The codec is not handled, or not the job's"},
     [PROBLEM_UNSUPPORTED] = {"unsupported", 400,
