@@ -44,6 +44,8 @@ enum statement {
 	ERASE_REPORTS,
 	ERASE_SEEN,
 	ERASE_JOINED,
+	ERASE_SPEEDS,
+	ERASE_SIZED,
 	STATEMENTS
 };
 _Static_assert((int)STATEMENTS <= (int)STORE_IDENTITY_STATEMENTS, "the cache has a place for each");
@@ -75,6 +77,8 @@ static const char *const texts[] = {
     [ERASE_DETAILS - STORE_AUDIT_STATEMENTS] = "DELETE FROM audit_detail WHERE device = ?",
     [ERASE_REPORTS - STORE_AUDIT_STATEMENTS] = "DELETE FROM accept WHERE device = ?",
     [ERASE_SEEN - STORE_AUDIT_STATEMENTS] = "DELETE FROM seen WHERE device = ?",
+    [ERASE_SPEEDS - STORE_AUDIT_STATEMENTS] = "DELETE FROM speed WHERE device = ?",
+    [ERASE_SIZED - STORE_AUDIT_STATEMENTS] = "DELETE FROM sized WHERE device = ?",
     [ERASE_JOINED - STORE_AUDIT_STATEMENTS] = "DELETE FROM joined WHERE device = ?",
 };
 
@@ -207,5 +211,9 @@ store_audit_erase(struct store_db *db, const uint8_t device[32],
 		e = delete_rows(db, ERASE_REPORTS, device, &out->reports);
 	if (!e)
 		e = delete_rows(db, ERASE_SEEN, device, NULL);
+	if (!e)
+		e = delete_rows(db, ERASE_SPEEDS, device, NULL);
+	if (!e)
+		e = delete_rows(db, ERASE_SIZED, device, NULL);
 	return e ? e : delete_rows(db, ERASE_JOINED, device, NULL);
 }

@@ -11,6 +11,8 @@ enum statement {
 	OVERRIDES,
 	OVERRIDE,
 	BEST,
+	SPEEDS,
+	SIZED,
 	DOCUMENT,
 	ROUNDS,
 	PAST,
@@ -38,6 +40,8 @@ static const char *const texts[] = {
 	"DELETE FROM round_override WHERE job = ? AND round BETWEEN ? AND ?",
     [OVERRIDE - STORE_DELETE_STATEMENTS] = "DELETE FROM job_override WHERE job = ?",
     [BEST - STORE_DELETE_STATEMENTS] = "DELETE FROM best_model WHERE job = ?",
+    [SPEEDS - STORE_DELETE_STATEMENTS] = "DELETE FROM speed WHERE job = ?",
+    [SIZED - STORE_DELETE_STATEMENTS] = "DELETE FROM sized WHERE job = ?",
     [DOCUMENT - STORE_DELETE_STATEMENTS] =
 	("DELETE FROM audit_detail WHERE (seq, place) IN "
 	 "(SELECT seq, max(place) FROM audit JOIN audit_detail USING (seq) WHERE job = ? "
@@ -116,20 +120,13 @@ run(struct store_db *db, enum statement which, const uint8_t job[16])
 enum err
 store_delete_job(struct store_db *db, const uint8_t job[16], double now)
 {
+	/* What refers to the job before the job. */
+	static const enum statement all[] = {
+	    DOCUMENT, BEST, SPEEDS, SIZED, OVERRIDE, ROUNDS, PAST, JOB};
 	enum err e = store_delete_reports(db, job, 0, INT64_MAX);
 
-	if (!e)
-		e = run(db, DOCUMENT, job);
-	if (!e)
-		e = run(db, BEST, job);
-	if (!e)
-		e = run(db, OVERRIDE, job);
-	if (!e)
-		e = run(db, ROUNDS, job);
-	if (!e)
-		e = run(db, PAST, job);
-	if (!e)
-		e = run(db, JOB, job);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && !e; i++)
+		e = run(db, all[i], job);
 	if (!e && sqlite3_changes(db->sql) == 0)
 		return ERR_NOTFOUND;
 	if (e)

@@ -47,8 +47,8 @@ enum statement {
 	JOIN_PUT,
 	STATEMENTS_END
 };
-_Static_assert(
-    (int)STATEMENTS_END <= (int)STORE_STATEMENTS, "the cache has a place for each statement");
+_Static_assert((int)STATEMENTS_END <= (int)STORE_DELETE_STATEMENTS,
+    "the cache has a place for each statement");
 
 #define SEEN \
 	"device, last_contact, agent, reason, refused, refused_at, aborted, aborted_at, " \

@@ -124,6 +124,7 @@ enum statement {
 	ROUND_LAST_MEASURED,
 	ACCEPT_COUNT,
 	ACCEPT_LAST,
+	ACCEPT_DROP,
 	META_PUT,
 	META_GET,
 	STATEMENTS
@@ -203,6 +204,7 @@ static const char *const texts[STATEMENTS] = {
     [ACCEPT_WAITING] = "SELECT " ACCEPT " FROM accept WHERE job = ? AND folded >= ? "
 		       "ORDER BY folded, device, round",
     [ACCEPT_COUNT] = "SELECT count(*) FROM accept WHERE device = ?",
+    [ACCEPT_DROP] = "DELETE FROM accept WHERE job = ? AND round = ? AND device = ?",
     [ACCEPT_LAST] =
 	"SELECT accept.device, max(accept.folded) FROM accept JOIN round ON round.job = accept.job "
 	"AND round.round = accept.folded AND round.state = 'committed' WHERE accept.job = ? "
@@ -513,6 +515,18 @@ store_round_last_measured(struct store_db *db, const uint8_t job[16], uint64_t *
 
 	store_query_blob(&q, job, 16);
 	return store_query_one(&q, &count_table, out);
+}
+
+enum err
+store_accept_drop(
+    struct store_db *db, const uint8_t job[16], uint64_t round, const uint8_t device[32])
+{
+	struct store_query q = begin(db, ACCEPT_DROP);
+
+	store_query_blob(&q, job, 16);
+	store_query_unsigned(&q, round);
+	store_query_blob(&q, device, 32);
+	return store_query_done(&q);
 }
 
 struct store_last {

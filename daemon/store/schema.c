@@ -180,7 +180,20 @@ static const char *const migrations[] = {
     "CREATE TABLE round_override ("
     "	job BLOB NOT NULL, round INTEGER NOT NULL, overrides TEXT NOT NULL, "
     "	PRIMARY KEY (job, round), FOREIGN KEY (job, round) REFERENCES round) STRICT, "
-    "WITHOUT ROWID;",
+    "WITHOUT ROWID;"
+    /* How fast devices were, and how many steps the tasks have that are sized by that. */
+    "CREATE TABLE speed ("
+    "	job BLOB NOT NULL REFERENCES job, device BLOB NOT NULL REFERENCES device,"
+    "	slot INTEGER NOT NULL, serial INTEGER NOT NULL, steps INTEGER NOT NULL,"
+    "	seconds REAL NOT NULL, samples REAL NOT NULL, up_bytes INTEGER NOT NULL,"
+    "	up_seconds REAL NOT NULL, at REAL NOT NULL, PRIMARY KEY (job, device, slot)) STRICT, "
+    "WITHOUT ROWID;"
+    "CREATE INDEX speed_device ON speed (device);"
+    "CREATE TABLE sized ("
+    "	job BLOB NOT NULL REFERENCES job, round INTEGER NOT NULL,"
+    "	device BLOB NOT NULL REFERENCES device, steps INTEGER NOT NULL,"
+    "	PRIMARY KEY (job, round, device)) STRICT, WITHOUT ROWID;"
+    "CREATE INDEX sized_device ON sized (device);",
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 

@@ -272,6 +272,45 @@ ERR_MUST_USE enum err store_accept_last(struct store_db *db, const uint8_t job[1
 ERR_MUST_USE enum err store_accept_count(
     struct store_db *db, const uint8_t device[32], uint64_t *out);
 
+/* How long a device's task took: of each job the last few, written with the accepted delta. */
+#define STORE_SPEEDS 5
+struct store_speed {
+	uint8_t job[16], device[32];
+	uint64_t serial; /* of the device in the job, from 0 */
+	uint64_t steps;
+	double seconds; /* from the task to the first byte of its delta */
+	double samples; /* examples worked on: each as often as it came up */
+	uint64_t up_bytes; /* of the delta's last transfer, */
+	double up_seconds; /* and how long that took */
+	double at; /* Unix seconds */
+};
+/* The serial is given here, and the device's oldest row goes. ERR_NOTFOUND: no such job or device. */
+ERR_MUST_USE enum err store_speed_add(struct store_db *db, const struct store_speed *row);
+/* By device, the oldest first. */
+ERR_MUST_USE enum err store_speed_each(struct store_db *db, const uint8_t job[16],
+    enum err (*fn)(void *ctx, const struct store_speed *row), void *ctx);
+/* Of all jobs, the oldest of each first. */
+ERR_MUST_USE enum err store_speed_of(struct store_db *db, const uint8_t device[32],
+    enum err (*fn)(void *ctx, const struct store_speed *row), void *ctx);
+/* How many reports of each device are in a job's committed rounds, by device; of others nothing. */
+ERR_MUST_USE enum err store_speed_reports(struct store_db *db, const uint8_t job[16],
+    enum err (*fn)(void *ctx, const uint8_t device[32], uint64_t reports), void *ctx);
+
+/* How many steps a task has that the coordinator sized. */
+struct store_sized {
+	uint8_t job[16];
+	uint64_t round; /* of the task */
+	uint8_t device[32];
+	uint64_t steps;
+	uint64_t oldest; /* for store_sized_put: rows of the job's rounds before it go */
+};
+ERR_MUST_USE enum err store_sized_put(
+    struct store_db *db, const struct store_sized *row); /* insert or replace */
+/* Those of a job's rounds before `oldest` go. */
+ERR_MUST_USE enum err store_sized_drop(struct store_db *db, const uint8_t job[16], uint64_t oldest);
+ERR_MUST_USE enum err store_sized_each(struct store_db *db, const uint8_t job[16],
+    enum err (*fn)(void *ctx, const struct store_sized *row), void *ctx);
+
 struct store_model {
 	uint8_t id[32];
 	uint64_t bytes;

@@ -1,0 +1,166 @@
+#include "store_inside.h"
+
+enum statement {
+	ADD = STORE_SPEED_STATEMENTS,
+	EACH,
+	OF_DEVICE,
+	REPORTS,
+	PUT_SIZED,
+	DROP_SIZED,
+	SIZED,
+	STATEMENTS
+};
+_Static_assert((int)STATEMENTS <= (int)STORE_STATEMENTS, "the cache has a place for each");
+_Static_assert(STORE_SPEEDS == 5, "the statement below says it too");
+
+#define COLUMNS "job, device, serial, steps, seconds, samples, up_bytes, up_seconds, at"
+
+static const char *const texts[] = {
+    [ADD - STORE_SPEED_STATEMENTS] =
+	("INSERT OR REPLACE INTO speed (slot, serial, job, device, steps, seconds, samples, "
+	 "up_bytes, up_seconds, at) SELECT n % 5, n, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM "
+	 "(SELECT coalesce(max(serial) + 1, 0) AS n FROM speed WHERE job = ?1 AND device = ?2)"),
+    [EACH - STORE_SPEED_STATEMENTS] =
+	"SELECT " COLUMNS " FROM speed WHERE job = ? ORDER BY device, serial",
+    [OF_DEVICE - STORE_SPEED_STATEMENTS] =
+	"SELECT " COLUMNS " FROM speed WHERE device = ? ORDER BY job, serial",
+    [REPORTS - STORE_SPEED_STATEMENTS] =
+	("SELECT accept.device, count(*) FROM accept JOIN round ON round.job = accept.job "
+	 "AND round.round = accept.folded AND round.state = 'committed' WHERE accept.job = ? "
+	 "GROUP BY accept.device ORDER BY accept.device"),
+    [PUT_SIZED - STORE_SPEED_STATEMENTS] =
+	"INSERT OR REPLACE INTO sized (job, round, device, steps) VALUES (?,?,?,?)",
+    [DROP_SIZED - STORE_SPEED_STATEMENTS] = "DELETE FROM sized WHERE job = ? AND round < ?",
+    [SIZED - STORE_SPEED_STATEMENTS] =
+	"SELECT job, round, device, steps FROM sized WHERE job = ? ORDER BY device, round",
+};
+
+static struct store_query
+begin(struct store_db *db, enum statement which)
+{
+	return store_query_begin(db, (int)which, texts[which - STORE_SPEED_STATEMENTS]);
+}
+
+#define FIELD(type, row, member) \
+	{ \
+		type, offsetof(struct row, member), 0 \
+	}
+#define BLOB(row, member) \
+	{ \
+		STORE_BLOB, offsetof(struct row, member), sizeof(((struct row *)0)->member) \
+	}
+
+static const struct store_field fields[] = {
+    BLOB(store_speed, job),
+    BLOB(store_speed, device),
+    FIELD(STORE_UNSIGNED, store_speed, serial),
+    FIELD(STORE_UNSIGNED, store_speed, steps),
+    FIELD(STORE_REAL, store_speed, seconds),
+    FIELD(STORE_REAL, store_speed, samples),
+    FIELD(STORE_UNSIGNED, store_speed, up_bytes),
+    FIELD(STORE_REAL, store_speed, up_seconds),
+    FIELD(STORE_REAL, store_speed, at),
+};
+static const struct store_table table = {sizeof(fields) / sizeof(*fields), fields};
+
+enum err
+store_speed_add(struct store_db *db, const struct store_speed *row)
+{
+	/* All but the serial, which is the store's. */
+	struct store_query q = begin(db, ADD);
+
+	store_query_row(&q, &(struct store_table){2, fields}, row);
+	store_query_row(&q, &(struct store_table){6, fields + 3}, row);
+	return store_query_done(&q);
+}
+
+static enum err
+each(struct store_query *q, enum err (*fn)(void *ctx, const struct store_speed *row), void *ctx)
+{
+	struct store_speed row;
+
+	while (store_query_next(q, &table, &row))
+		q->e = fn(ctx, &row);
+	return store_query_end(q);
+}
+
+enum err
+store_speed_each(struct store_db *db, const uint8_t job[16],
+    enum err (*fn)(void *ctx, const struct store_speed *row), void *ctx)
+{
+	struct store_query q = begin(db, EACH);
+
+	store_query_blob(&q, job, 16);
+	return each(&q, fn, ctx);
+}
+
+enum err
+store_speed_of(struct store_db *db, const uint8_t device[32],
+    enum err (*fn)(void *ctx, const struct store_speed *row), void *ctx)
+{
+	struct store_query q = begin(db, OF_DEVICE);
+
+	store_query_blob(&q, device, 32);
+	return each(&q, fn, ctx);
+}
+
+struct reports_row {
+	uint8_t device[32];
+	uint64_t reports;
+};
+static const struct store_field reports_fields[] = {
+    BLOB(reports_row, device), FIELD(STORE_UNSIGNED, reports_row, reports)};
+
+enum err
+store_speed_reports(struct store_db *db, const uint8_t job[16],
+    enum err (*fn)(void *ctx, const uint8_t device[32], uint64_t reports), void *ctx)
+{
+	struct store_query q = begin(db, REPORTS);
+	struct reports_row row;
+
+	store_query_blob(&q, job, 16);
+	while (store_query_next(&q, &(struct store_table){2, reports_fields}, &row))
+		q.e = fn(ctx, row.device, row.reports);
+	return store_query_end(&q);
+}
+
+static const struct store_field sized_fields[] = {
+    BLOB(store_sized, job),
+    FIELD(STORE_UNSIGNED, store_sized, round),
+    BLOB(store_sized, device),
+    FIELD(STORE_UNSIGNED, store_sized, steps),
+};
+static const struct store_table sized_table = {4, sized_fields};
+
+enum err
+store_sized_drop(struct store_db *db, const uint8_t job[16], uint64_t oldest)
+{
+	struct store_query q = begin(db, DROP_SIZED);
+
+	store_query_blob(&q, job, 16);
+	store_query_unsigned(&q, oldest);
+	return store_query_done(&q);
+}
+
+enum err
+store_sized_put(struct store_db *db, const struct store_sized *row)
+{
+	struct store_query q = begin(db, PUT_SIZED);
+
+	store_query_row(&q, &sized_table, row);
+	enum err e = store_query_done(&q);
+	return e ? e : store_sized_drop(db, row->job, row->oldest);
+}
+
+enum err
+store_sized_each(struct store_db *db, const uint8_t job[16],
+    enum err (*fn)(void *ctx, const struct store_sized *row), void *ctx)
+{
+	struct store_query q = begin(db, SIZED);
+	struct store_sized row = {.oldest = 0};
+
+	store_query_blob(&q, job, 16);
+	while (store_query_next(&q, &sized_table, &row))
+		q.e = fn(ctx, &row);
+	return store_query_end(&q);
+}

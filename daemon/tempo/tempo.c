@@ -1,0 +1,194 @@
+#include "tempo.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes.h"
+
+void
+tempo_deinit(struct tempo *t)
+{
+	free(t->devices);
+	free(t->tasks);
+	*t = (struct tempo){.oldest = 0};
+}
+
+/* --- devices */
+
+static size_t
+device_at(const struct tempo *t, const uint8_t id[32])
+{
+	return bytes_place(t->devices, t->device_count, sizeof(*t->devices), id, 32);
+}
+
+static struct tempo_device *
+find_device(const struct tempo *t, const uint8_t id[32])
+{
+	size_t at = device_at(t, id);
+
+	return at < t->device_count && memcmp(t->devices[at].id, id, 32) == 0 ? &t->devices[at]
+									      : NULL;
+}
+
+/* Found or made; NULL: no memory. */
+static struct tempo_device *
+device(struct tempo *t, const uint8_t id[32])
+{
+	struct tempo_device *have = find_device(t, id);
+	size_t at = device_at(t, id);
+
+	if (have)
+		return have;
+	struct tempo_device *all =
+	    bytes_grow(t->devices, t->device_count, &t->device_room, sizeof(*all));
+	if (!all)
+		return NULL;
+	t->devices = all;
+	memmove(&all[at + 1], &all[at], (t->device_count++ - at) * sizeof(*all));
+	all[at] = (struct tempo_device){.speed = {.count = 0}};
+	memcpy(all[at].id, id, 32);
+	return &all[at];
+}
+
+void
+tempo_note(struct tempo *t, const uint8_t id[32], uint64_t steps, double seconds)
+{
+	struct tempo_device *d = device(t, id);
+
+	if (d)
+		throughput_note(&d->speed, steps, seconds);
+}
+
+/* --- tasks */
+
+/* Where the first of the device's tasks of this round or a later one is, or would be. */
+static size_t
+task_at(const struct tempo *t, const uint8_t id[32], uint64_t round)
+{
+	size_t at = bytes_place(t->tasks, t->task_count, sizeof(*t->tasks), id, 32);
+
+	/* Among equal ones any may have been found; a device has few. */
+	while (at > 0 && memcmp(t->tasks[at - 1].device, id, 32) == 0)
+		at--;
+	while (at < t->task_count && memcmp(t->tasks[at].device, id, 32) == 0 &&
+	    t->tasks[at].round < round)
+		at++;
+	return at;
+}
+
+static struct tempo_task *
+find_task(const struct tempo *t, const uint8_t id[32], uint64_t round)
+{
+	size_t at = task_at(t, id, round);
+	bool same = at < t->task_count && memcmp(t->tasks[at].device, id, 32) == 0 &&
+	    t->tasks[at].round == round;
+
+	return same ? &t->tasks[at] : NULL;
+}
+
+const struct tempo_task *
+tempo_find(const struct tempo *t, const uint8_t id[32], uint64_t round)
+{
+	return find_task(t, id, round);
+}
+
+static struct tempo_task *
+put_task(struct tempo *t, const struct tempo_task *task)
+{
+	size_t at = task_at(t, task->device, task->round);
+
+	struct tempo_task *all = bytes_grow(t->tasks, t->task_count, &t->task_room, sizeof(*all));
+	if (!all)
+		return NULL;
+	t->tasks = all;
+	memmove(&all[at + 1], &all[at], (t->task_count++ - at) * sizeof(*all));
+	all[at] = *task;
+	return &all[at];
+}
+
+static void
+drop_old(struct tempo *t, uint64_t oldest)
+{
+	size_t kept = 0;
+
+	if (oldest <= t->oldest)
+		return;
+	t->oldest = oldest;
+	for (size_t i = 0; i < t->task_count; i++)
+		if (t->tasks[i].round >= oldest)
+			t->tasks[kept++] = t->tasks[i];
+	t->task_count = kept;
+}
+
+const struct tempo_task *
+tempo_size(struct tempo *t, const struct local_spec *local, const uint8_t id[32], uint64_t round,
+    uint64_t oldest)
+{
+	static const struct throughput unknown;
+
+	drop_old(t, oldest);
+	const struct tempo_task *have = find_task(t, id, round);
+	if (have)
+		return have;
+	const struct tempo_device *d = find_device(t, id);
+	struct tempo_task task = {
+	    .round = round, .steps = throughput_steps(local, d ? &d->speed : &unknown)};
+	memcpy(task.device, id, 32);
+	return put_task(t, &task);
+}
+
+void
+tempo_stored(struct tempo *t, const uint8_t id[32], uint64_t round)
+{
+	struct tempo_task *task = find_task(t, id, round);
+
+	if (task)
+		task->stored = true;
+}
+
+void
+tempo_forget(struct tempo *t, const uint8_t id[32])
+{
+	struct tempo_device *d = find_device(t, id);
+	size_t kept = 0;
+
+	if (d) {
+		size_t behind = t->device_count - (size_t)(d - t->devices) - 1;
+		memmove(d, d + 1, behind * sizeof(*d));
+		t->device_count--;
+	}
+	for (size_t i = 0; i < t->task_count; i++)
+		if (memcmp(t->tasks[i].device, id, 32) != 0)
+			t->tasks[kept++] = t->tasks[i];
+	t->task_count = kept;
+}
+
+/* --- loading */
+
+static enum err
+load_speed(void *ctx, const struct store_speed *row)
+{
+	struct tempo_device *d = device(ctx, row->device);
+
+	if (!d)
+		return ERR_NOMEM;
+	throughput_note(&d->speed, row->steps, row->seconds);
+	return ERR_OK;
+}
+
+static enum err
+load_task(void *ctx, const struct store_sized *row)
+{
+	struct tempo_task task = {.round = row->round, .steps = row->steps, .stored = true};
+
+	memcpy(task.device, row->device, 32);
+	return put_task(ctx, &task) ? ERR_OK : ERR_NOMEM;
+}
+
+enum err
+tempo_load(struct tempo *t, struct store_db *db, const uint8_t job[16])
+{
+	enum err e = store_speed_each(db, job, load_speed, t);
+
+	return e ? e : store_sized_each(db, job, load_task, t);
+}
