@@ -33,6 +33,7 @@ struct delta {
 	bool stays; /* the part, though the request was refused */
 	struct store_accept row;
 	struct exchange *x;
+	uint64_t came_ms; /* when this transfer began */
 	bool taken;
 	enum err verdict; /* of engine_take */
 };
@@ -70,6 +71,7 @@ is_lasting(enum problem_type p)
 	case PROBLEM_NO_EXAMPLES:
 	case PROBLEM_NO_NORMALISER:
 	case PROBLEM_TOO_MANY_EXAMPLES:
+	case PROBLEM_TOO_MANY_STEPS:
 	case PROBLEM_NORM_TOO_LARGE:
 	case PROBLEM_UNKNOWN_CODEC:
 	case PROBLEM_UNSUPPORTED:
@@ -335,6 +337,7 @@ begin(struct exchange *x, enum task_kind kind)
 		return false;
 	}
 	d->x = x;
+	d->came_ms = clock_ms();
 	d->kind = kind;
 	registry_touch(x->services->registry, x->who.device, NULL, NULL);
 	if (x->request.method == VERB_PATCH && !x->request.has_offset) {
@@ -431,7 +434,9 @@ accept_work(struct store_db *db, void *arg, struct why *why)
 	FAULT("accept.row");
 	if (e || d->kind == TASK_EVALUATE)
 		return e;
-	return spool_accept(s->spool, &d->part, why);
+	if (d->claim.speed.seconds > 0)
+		e = store_speed_add(db, &d->claim.speed);
+	return e ? e : spool_accept(s->spool, &d->part, why);
 }
 
 /* Lost to another delta of the device, or to the end of the round. */
@@ -557,6 +562,9 @@ delta_finish(struct exchange *x)
 		return;
 	}
 	fill_row(d);
+	d->claim.speed.up_bytes = x->request.length;
+	d->claim.speed.up_seconds = (double)(clock_ms() - d->came_ms) / 1000;
+	d->claim.speed.at = d->row.accepted_at;
 	FAULT("delta.complete");
 	enum err e = spool_sync(x->services->spool, &d->part, &why);
 	FAULT("delta.synced");

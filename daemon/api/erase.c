@@ -88,7 +88,7 @@ take_effect(struct erasure *n, struct why *why)
 	enum err e = registry_follow(s->registry, n->row.id);
 
 	registry_forget(s->registry, n->row.id);
-	engine_forget_tails(s->engine, n->row.id);
+	engine_forget(s->engine, n->row.id);
 	server_forget(s->server);
 	for (size_t i = 0; i < n->count && !e; i++) {
 		e = archive_remove(s->archive, n->tasks[i]);

@@ -5,41 +5,51 @@
 #include "api.h"
 #include "clock.h"
 #include "engine.h"
+#include "fault.h"
 #include "hex.h"
 #include "log.h"
 #include "messages.h"
 #include "registry.h"
+#include "store.h"
 
 #define LOG_TAIL 512
 
-/* The parsed offer lives in x->state as long as the request: who is parked is not parsed again, and needs no text. */
-static struct offer *
-offer_of(struct exchange *x)
+/* Lives in x->state as long as the request: who is parked is not parsed again, and needs no text. */
+struct ask {
+	struct offer offer;
+	struct store_sized sized; /* of the task that is to be durable before it goes out */
+};
+
+static struct ask *
+ask_of(struct exchange *x)
 {
-	struct offer *offer = x->state ? x->state : malloc(sizeof(*offer));
+	struct ask *ask = x->state ? x->state : malloc(sizeof(*ask));
 	struct why why = {""};
 
 	if (x->state)
-		return offer;
-	if (!offer) {
+		return ask;
+	if (!ask) {
 		exchange_failed(x, ERR_NOMEM, NULL);
 		return NULL;
 	}
-	if (messages_offer_decode(offer, buf_str(&x->body), x->body.len, &why)) {
+	if (messages_offer_decode(&ask->offer, buf_str(&x->body), x->body.len, &why)) {
 		exchange_problem(x, PROBLEM_BAD_MESSAGE, "%s", why.text);
-		free(offer);
+		free(ask);
 		return NULL;
 	}
 	buf_deinit(&x->body);
-	x->state = offer;
-	return offer;
+	x->state = ask;
+	return ask;
 }
 
 void
 api_task_drop(struct exchange *x)
 {
-	messages_offer_deinit(x->state);
-	free(x->state);
+	struct ask *ask = x->state;
+
+	if (ask)
+		messages_offer_deinit(&ask->offer);
+	free(ask);
 	x->state = NULL;
 }
 
@@ -74,15 +84,53 @@ log_clone(const struct exchange *x)
 	    LOG_S("why", "its key is used on a second machine"));
 }
 
+static enum err
+store_size(struct store_db *db, void *arg, struct why *why)
+{
+	const struct ask *ask = ((struct exchange *)arg)->state;
+
+	(void)why;
+	return store_sized_put(db, &ask->sized);
+}
+
+static void
+size_stored(void *arg, enum err e, const struct why *why)
+{
+	struct exchange *x = arg;
+	const struct ask *ask = x->state;
+
+	FAULT("task.sized");
+	if (e)
+		exchange_failed(x, e, why);
+	else
+		engine_size_stored(x->services->engine, &ask->sized);
+	exchange_done(x);
+}
+
+/* A task of measured size must be the same whenever the device asks again: first its row, then the answer. */
+static bool
+must_store(struct exchange *x, struct ask *ask, const struct task *task)
+{
+	if (!engine_size_missing(x->services->engine, x->who.device, task, &ask->sized))
+		return false;
+	enum err e = store_submit(x->services->store, store_size, size_stored, x);
+	if (e)
+		exchange_failed(x, e, NULL);
+	else
+		x->given = true;
+	return true;
+}
+
 /* Long poll: without work the request stays parked until something changes or its time is over. */
 void
 api_task_ask(struct exchange *x)
 {
-	const struct offer *offer = offer_of(x);
+	struct ask *ask = ask_of(x);
 	struct task task;
 
-	if (!offer)
+	if (!ask)
 		return;
+	const struct offer *offer = &ask->offer;
 	if (x->until_ms == 0 && registry_note_offer(x->services->registry, x->who.device, offer))
 		log_clone(x);
 	engine_ask(x->services->engine, x->who.device, offer, &task);
@@ -98,7 +146,7 @@ api_task_ask(struct exchange *x)
 		x->expired = x->expired || wait == 0;
 	}
 	x->parked = task.wait && !x->expired;
-	if (!x->parked)
+	if (!x->parked && !must_store(x, ask, &task))
 		answer(x, &task);
 	messages_task_deinit(&task);
 }

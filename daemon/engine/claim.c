@@ -8,6 +8,7 @@
 #include "hex.h"
 #include "log.h"
 #include "registry.h"
+#include "training.h"
 #include "vectors.h"
 
 /* What comes of tasks: deltas on their way, and tasks that are given back. */
@@ -94,6 +95,8 @@ fill_claim(struct engine_claim *out, const struct engine_job *j, const struct ma
 	    .round = m->round,
 	    .late = m->round != j->row.round,
 	    .examples = m->examples,
+	    .speed = {.steps = m->steps,
+		.samples = training_samples(&j->work->spec.recipe.local, m->examples, m->steps)},
 	    .elements = m->elements,
 	    .payload_bytes = m->payload_bytes,
 	    .entries = recipe_upload_entries(&j->work->spec.recipe.upload, m->elements),
@@ -105,8 +108,29 @@ fill_claim(struct engine_claim *out, const struct engine_job *j, const struct ma
 		out->class_count = j->work->spec.recipe.data.class_count;
 	}
 	memcpy(out->job_id, j->id, 16);
+	memcpy(out->speed.job, j->id, 16);
+	memcpy(out->speed.device, m->device, 32);
 	memcpy(out->task, m->task, 16);
 	memcpy(out->device, m->device, 32);
+}
+
+/* Here the device's work ends, and its upload begins. Lock held. */
+static void
+note_began(struct engine_job *j, const struct manifest *m)
+{
+	struct invite *v = engine_find_invite(j, m->device);
+
+	if (v && v->round == m->round && v->began_ms == 0)
+		v->began_ms = clock_ms();
+}
+
+/* How long the device had its task; 0: it is not known when it went out. */
+static double
+seconds_of(const struct invite *v)
+{
+	return v->given_ms > 0 && v->began_ms > v->given_ms
+	    ? (double)(v->began_ms - v->given_ms) / 1000
+	    : 0;
 }
 
 enum problem_type
@@ -124,8 +148,10 @@ engine_claim(struct engine *g, const struct manifest *m, const uint8_t device[32
 		problem = claim_round(g, j, m, path_task, why);
 	else
 		err_set(why, ERR_NOTFOUND, "no such job");
-	if (!problem)
+	if (!problem) {
+		note_began(j, m);
 		fill_claim(out, j, m);
+	}
 	lock_release(&g->lock);
 	return problem;
 }
@@ -206,6 +232,8 @@ take(struct engine *g, struct engine_job *j, struct engine_claim *claim)
 	if (!(act & ROUND_DO_TAKE))
 		return ERR_STATE;
 	claim->folded = j->row.round + ((act & ROUND_DO_TAKE_NEXT) != 0);
+	if (own && (v->state == INVITE_OUT || v->state == INVITE_EXPIRED))
+		claim->speed.seconds = seconds_of(v);
 	mark_taken(j, claim, v);
 	return ERR_OK;
 }
@@ -260,6 +288,8 @@ engine_settle(struct engine *g, const struct engine_claim *claim, bool durable, 
 		g->report.deltas_total += claim->kind == TASK_TRAIN;
 		g->report.delta_bytes_total += body_bytes;
 	}
+	if (j && durable)
+		engine_size_note(j, claim);
 	if (j && durable)
 		standing_reported(g->services->registry, claim->device, j->place);
 	if (j)

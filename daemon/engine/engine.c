@@ -191,7 +191,12 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 	why = !have && rests ? WAIT_REPORTED : invite(g, j, device, have);
 	if (why)
 		return why;
-	fill_task(g, j, engine_find_invite(j, device), out);
+	uint64_t steps;
+	if (engine_size(j, device, &steps))
+		return WAIT_BUSY;
+	have = engine_find_invite(j, device);
+	fill_task(g, j, have, out);
+	out->steps = steps;
 	engine_steps_offer(j, offer, out);
 	if (j->work->spec.recipe.upload.codec_count > 1)
 		snprintf(out->codec, sizeof(out->codec), "%s",
@@ -203,7 +208,9 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 		*out = (struct task){.wait = true};
 		return WAIT_UNSENT;
 	}
-	engine_share_begin(g, j, engine_find_invite(j, device));
+	have->given_ms = clock_ms();
+	have->began_ms = 0;
+	engine_share_begin(g, j, have);
 	FAULT("task.given");
 	return WAIT_NONE;
 }

@@ -40,6 +40,11 @@ void engine_tick(struct engine *g);
 /* What a device gets: a task, or wait with a reason. The caller ends it with messages_task_deinit. */
 void engine_ask(
     struct engine *g, const uint8_t device[32], const struct offer *offer, struct task *out);
+/* A task of steps that the coordinator decided goes out only once this row of it is durable; false: it is, or there is none to be. */
+bool engine_size_missing(
+    struct engine *g, const uint8_t device[32], const struct task *task, struct store_sized *out);
+/* After its commit. */
+void engine_size_stored(struct engine *g, const struct store_sized *row);
 /* Does a running job's round want a delta that the spool's quota has no room for? Its devices are told spool-full. */
 bool engine_spool_full(struct engine *g);
 
@@ -50,7 +55,9 @@ struct engine_claim {
 	uint64_t round, examples;
 	bool late; /* the task's round is over */
 	bool fresh; /* set by engine_take: no task that was out is answered by it */
-	uint64_t folded; /* set by engine_take: the round that it goes into */
+	uint64_t folded; /* set by engine_take: the round that it goes into, */
+	/* and how fast the device was; seconds 0: it is not known when it got the task. The upload's part and the time are the caller's. */
+	struct store_speed speed;
 	uint64_t elements, payload_bytes;
 	uint64_t entries; /* codec_params.entries */
 	double max_norm;
@@ -78,8 +85,8 @@ ERR_MUST_USE enum err engine_abort(struct engine *g, const uint8_t device[32], c
     struct abort_cause cause, const char *log);
 /* The last tasks of a job that devices gave back, as tails_of. */
 size_t engine_tails(struct engine *g, const uint8_t job[16], struct tail out[TAILS_OF_JOB]);
-/* A device is erased: so is what it said. */
-void engine_forget_tails(struct engine *g, const uint8_t device[32]);
+/* A device is erased: so is what it said, and how fast it was. */
+void engine_forget(struct engine *g, const uint8_t device[32]);
 /* A device is here no more, for the reason that the word says: others may have the places of all its tasks. */
 void engine_device_gone(struct engine *g, const uint8_t device[32], const char *word);
 /* Counts bytes of a base model or its state sent to devices. */
@@ -92,6 +99,9 @@ bool engine_variate_may_read(struct engine *g, const uint8_t device[32], const u
 /* Does a running or paused job with control variates count this device? What it counts is known from the device's reports. */
 bool engine_variate_holds(struct engine *g, const uint8_t device[32]);
 
+/* Does a job with such a selection want the device? */
+bool engine_selects(struct engine *g, const uint8_t job[16], const struct select_spec *select,
+    const uint8_t device[32]);
 /* May this device work on the job at all? Then it may read the job's models. */
 bool engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16]);
 

@@ -10,6 +10,7 @@
 #include "round.h"
 #include "share.h"
 #include "tails.h"
+#include "tempo.h"
 
 /* Inside of the engine: shared by engine*.c only. All fields are under the engine's lock
  * unless said otherwise. */
@@ -36,6 +37,8 @@ struct invite {
 	/* share.c: since when the device has the task, and what the job was charged for it beforehand. 0: it has it no more, or not yet. */
 	uint64_t handed_ms;
 	double charged;
+	uint64_t given_ms; /* when it went out last; 0: not since the start */
+	uint64_t began_ms; /* when its delta first began to come after that; 0: not yet */
 };
 
 /* A difference: its model, what that comes from, the file's length. */
@@ -77,6 +80,7 @@ struct engine_work {
 	/* The newest first; each from is the next one's to. */
 	struct engine_step steps[ENGINE_STEPS];
 	size_t step_count;
+	struct tempo tempo; /* of LOCAL_SIZED */
 };
 
 struct engine_job {
@@ -263,9 +267,6 @@ void engine_draw_evaluator(struct engine_job *j, const uint8_t device[32]);
 bool engine_draw_evaluates(const struct engine_job *j);
 /* Invites the devices with the smallest SHA-256(seed || round || device id) among those noted. Lock held. */
 void engine_draw(struct engine *g, struct engine_job *j);
-/* Does a job with such a selection want the device? */
-bool engine_selects(struct engine *g, const uint8_t job[16], const struct select_spec *select,
-    const uint8_t device[32]);
 /* Why this device may not work on the job at all. Lock held. */
 enum wait_reason engine_ineligible(
     struct engine *g, const struct engine_job *j, const uint8_t device[32]);
@@ -376,6 +377,13 @@ enum wait_reason engine_offer_lacks(
 enum problem_type engine_claim_examples(
     const struct engine_job *j, const struct manifest *m, struct why *why);
 enum problem_type engine_claim_format(
+    const struct engine_job *j, const struct manifest *m, struct why *why);
+/* How many steps the device's task of the open round has; 0: the recipe says how much. ERR_NOMEM. Lock held. */
+ERR_MUST_USE enum err engine_size(struct engine_job *j, const uint8_t device[32], uint64_t *steps);
+/* A delta was taken: so fast was the device. Lock held. */
+void engine_size_note(struct engine_job *j, const struct engine_claim *claim);
+/* Does a manifest say more steps than its task gave? Lock held. */
+enum problem_type engine_claim_steps(
     const struct engine_job *j, const struct manifest *m, struct why *why);
 /* Has the device done this task already, and waits to send the delta? */
 bool engine_offer_unsent(const struct offer *o, const char *task);

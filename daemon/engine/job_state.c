@@ -43,6 +43,8 @@ engine_change_state(struct store_db *db, const struct services *s, const struct 
 	if (!states_job_lives(row.state))
 		return ERR_OK;
 	e = store_job_set_state(db, c->job, c->state, c->reason);
+	if (!e && states_job_over(c->state))
+		e = store_sized_drop(db, c->job, INT64_MAX);
 	return e ? e : audit_change(db, s, c, why);
 }
 

@@ -28,6 +28,7 @@ work_free(struct engine_work *w)
 	tensor_table_deinit(&w->table);
 	free(w->points);
 	free(w->regulars);
+	tempo_deinit(&w->tempo);
 	free(w);
 }
 
@@ -411,6 +412,8 @@ load_open(struct loader *l)
 		e = engine_rest_load(l->db, j);
 	if (!e && j->round.policy.buffered)
 		e = store_round_last_measured(l->db, j->id, &j->measured);
+	if (!e && j->work->spec.recipe.local.unit == LOCAL_SIZED)
+		e = tempo_load(&j->work->tempo, l->db, j->id);
 	if (e)
 		return e;
 	const struct round_policy policy = engine_terms_policy(j, engine_evaluates(j));

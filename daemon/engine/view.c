@@ -276,7 +276,14 @@ engine_tails(struct engine *g, const uint8_t job[16], struct tail out[TAILS_OF_J
 }
 
 void
-engine_forget_tails(struct engine *g, const uint8_t device[32])
+engine_forget(struct engine *g, const uint8_t device[32])
 {
+	unsigned seen = 0;
+
 	tails_forget_device(&g->tails, device);
+	lock_take(&g->lock);
+	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
+		if (j->work)
+			tempo_forget(&j->work->tempo, device);
+	lock_release(&g->lock);
 }

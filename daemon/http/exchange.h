@@ -61,6 +61,8 @@ struct exchange {
 	struct buf body; /* whole body of a non-streaming route */
 	bool wanted; /* streaming: begin() set it, the body may come */
 	bool parked; /* polling: set by the handler to be called again */
+	/* Polling: set by the handler when somebody has the exchange, who calls exchange_done: then, without a response, it is called again. */
+	bool given;
 	/* Polling: when the connection stops waiting and calls with expired = true. */
 	uint64_t until_ms;
 	bool expired;

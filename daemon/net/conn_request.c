@@ -25,6 +25,8 @@ conn_on_done(struct exchange *x)
 		}
 	} else if (c->chunked) {
 		conn_respond_on(c);
+	} else if (x->given && x->response.status == 0) {
+		conn_poll_again(c);
 	} else {
 		conn_respond(c);
 	}
@@ -81,10 +83,13 @@ conn_poll_again(struct conn *c)
 {
 	if (!conn_still_may(c))
 		return;
-	c->x.parked = false;
+	c->x.parked = c->x.given = false;
 	c->x.expired = c->io->stopping || (c->x.until_ms > 0 && clock_ms() >= c->x.until_ms);
 	c->x.route->handle(&c->x);
-	if (c->x.parked && !c->x.expired)
+	/* Nobody hands it back before this thread comes to it. */
+	if (c->x.given)
+		conn_change_state(c, CONN_BUSY);
+	else if (c->x.parked && !c->x.expired)
 		conn_change_state(c, CONN_PARKED);
 	else
 		conn_respond(c);

@@ -29,8 +29,6 @@ read_sized(struct local_spec *out, struct field *local)
 {
 	static const char *const others[] = {"epochs", "steps", "seconds"};
 
-	/* No coordinator of this version sizes work. */
-	field_fail(local, "target_s", "is of a later version");
 	out->unit = LOCAL_SIZED;
 	out->target_s =
 	    field_double(local, "target_s", 1e-3, RECIPE_SECONDS_MAX, FIELD_MUST_DOUBLE);

@@ -1,0 +1,352 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "audit_rows.h"
+#include "coordinator_fixture.h"
+#include "delete_rows.h"
+#include "engine_inside.h"
+#include "throughput.h"
+
+static const char sized[] =
+    "{\"name\":\"sized\",\"seed\":3,\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\","
+    "\"out\":2}],\"loss\":\"cross_entropy\"},\"data\":{\"name\":\"d\",\"shape\":[4],"
+    "\"classes\":2},\"local\":{\"target_s\":30,\"min_steps\":10,\"max_steps\":1000,\"batch\":10,"
+    "\"optimizer\":{\"name\":\"sgd\",\"rate\":0.1}},\"round\":{\"goal\":1,\"quorum\":1}}";
+
+/* --- steps from a speed */
+
+static void
+the_median_of_the_last_five(void **state)
+{
+	struct throughput s = {.count = 0};
+
+	(void)state;
+	assert_true(throughput_median(&s) == 0);
+	throughput_note(&s, 0, 1);
+	assert_true(throughput_median(&s) == 0);
+	throughput_note(&s, 10, 1);
+	assert_true(throughput_median(&s) == 10);
+	throughput_note(&s, 30, 1);
+	assert_true(throughput_median(&s) == 20);
+	/* One that slept changes nothing once there are others. */
+	throughput_note(&s, 10, 1000);
+	assert_true(throughput_median(&s) == 10);
+	throughput_note(&s, 12, 1);
+	throughput_note(&s, 14, 1);
+	assert_true(throughput_median(&s) == 12);
+	/* The sixth takes the place of the first. */
+	throughput_note(&s, 100, 1);
+	assert_true(throughput_median(&s) == 14);
+	for (int i = 0; i < 5; i++)
+		throughput_note(&s, 3, 0);
+	assert_true(throughput_median(&s) == 3000);
+}
+
+static void
+steps_within_bounds(void **state)
+{
+	const struct local_spec local = {
+	    .unit = LOCAL_SIZED, .target_s = 30, .min_steps = 20, .max_steps = 2000};
+	static const struct {
+		double per_s;
+		uint64_t steps;
+	} rows[] = {
+	    {0, 20}, {0.1, 20}, {0.7, 21}, {10, 300}, {66.5, 1995}, {67, 2000}, {1e300, 2000}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct throughput s = {.recent = {rows[i].per_s}, .count = rows[i].per_s > 0};
+		assert_int_equal(throughput_steps(&local, &s), rows[i].steps);
+	}
+}
+
+/* --- rows */
+
+static enum err
+add_speeds(struct store_db *db, void *arg, struct why *why)
+{
+	struct store_speed row = {.samples = 10, .up_bytes = 5, .up_seconds = 0.5, .at = 7};
+	enum err e = ERR_OK;
+
+	(void)why;
+	memcpy(row.job, arg, 16);
+	memcpy(row.device, device_id(2), 32);
+	for (uint64_t i = 0; i < 7 && !e; i++) {
+		row.steps = 10 + i;
+		row.seconds = 1;
+		e = store_speed_add(db, &row);
+	}
+	memcpy(row.device, device_id(1), 32);
+	return e ? e : store_speed_add(db, &row);
+}
+
+struct seen {
+	uint8_t job[16];
+	struct store_speed speeds[16];
+	size_t count;
+	struct store_sized sized[16];
+	size_t sized_count;
+};
+
+static enum err
+see_speed(void *ctx, const struct store_speed *row)
+{
+	struct seen *s = ctx;
+
+	s->speeds[s->count++] = *row;
+	return ERR_OK;
+}
+
+static enum err
+see_sized(void *ctx, const struct store_sized *row)
+{
+	struct seen *s = ctx;
+
+	s->sized[s->sized_count++] = *row;
+	return ERR_OK;
+}
+
+static enum err
+look(struct store_db *db, void *arg, struct why *why)
+{
+	struct seen *s = arg;
+
+	(void)why;
+	s->count = s->sized_count = 0;
+	enum err e = store_speed_each(db, s->job, see_speed, s);
+	return e ? e : store_sized_each(db, s->job, see_sized, s);
+}
+
+static struct seen
+rows_of(struct coordinator *c, const uint8_t job[16])
+{
+	struct seen s;
+
+	memcpy(s.job, job, 16);
+	assert_int_equal(store_read(c->s.store, look, &s, &c->why), ERR_OK);
+	return s;
+}
+
+static enum err
+put_sized(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_sized_put(db, arg);
+}
+
+static enum err
+no_task(void *ctx, const uint8_t task[16])
+{
+	(void)ctx;
+	(void)task;
+	return ERR_OK;
+}
+
+static enum err
+erase(struct store_db *db, void *arg, struct why *why)
+{
+	struct store_erased counts;
+
+	(void)why;
+	(void)arg;
+	return store_audit_erase(db, device_id(2), no_task, NULL, &counts);
+}
+
+static enum err
+delete_it(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_delete_job(db, arg, 1);
+}
+
+static void
+rows_come_and_go(void **state)
+{
+	struct coordinator *c = *state;
+	struct store_sized row = {.round = 1, .steps = 50};
+	uint8_t job[16];
+
+	submit(c, sized, job);
+	assert_int_equal(store_write(c->s.store, add_speeds, job, &c->why), ERR_OK);
+	struct seen s = rows_of(c, job);
+	assert_int_equal(s.count, 6);
+	assert_memory_equal(s.speeds[0].device, device_id(1), 32);
+	for (uint64_t i = 0; i < 5; i++) {
+		assert_int_equal(s.speeds[1 + i].serial, 2 + i);
+		assert_int_equal(s.speeds[1 + i].steps, 12 + i);
+		assert_true(s.speeds[1 + i].samples == 10 && s.speeds[1 + i].up_seconds == 0.5);
+	}
+	memcpy(row.job, job, 16);
+	memcpy(row.device, device_id(2), 32);
+	for (row.round = 1; row.round <= 3; row.round++)
+		assert_int_equal(store_write(c->s.store, put_sized, &row, &c->why), ERR_OK);
+	row = (struct store_sized){.round = 4, .steps = 60, .oldest = 3};
+	memcpy(row.job, job, 16);
+	memcpy(row.device, device_id(1), 32);
+	assert_int_equal(store_write(c->s.store, put_sized, &row, &c->why), ERR_OK);
+	s = rows_of(c, job);
+	assert_int_equal(s.sized_count, 2);
+	assert_int_equal(s.sized[0].steps, 60);
+	assert_int_equal(s.sized[1].round, 3);
+	assert_int_equal(store_write(c->s.store, erase, NULL, &c->why), ERR_OK);
+	s = rows_of(c, job);
+	assert_int_equal(s.count, 1);
+	assert_int_equal(s.sized_count, 1);
+	assert_int_equal(store_write(c->s.store, delete_it, job, &c->why), ERR_OK);
+	s = rows_of(c, job);
+	assert_int_equal(s.count + s.sized_count, 0);
+}
+
+/* --- tasks */
+
+static struct store_sized
+make_durable(struct coordinator *c, const struct task *t, uint8_t tag)
+{
+	struct store_sized row;
+
+	assert_true(engine_size_missing(c->s.engine, device_id(tag), t, &row));
+	assert_int_equal(row.steps, t->steps);
+	assert_int_equal(store_write(c->s.store, put_sized, &row, &c->why), ERR_OK);
+	engine_size_stored(c->s.engine, &row);
+	assert_false(engine_size_missing(c->s.engine, device_id(tag), t, &row));
+	return row;
+}
+
+static struct engine_job *
+inside(struct coordinator *c)
+{
+	return c->s.engine->jobs;
+}
+
+static void
+the_same_steps_again(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t, again;
+	uint8_t job[16];
+
+	submit(c, sized, job);
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_int_equal(t.steps, 10);
+	messages_task_deinit(&t);
+	/* 8 steps a second from now on; what was decided stays. */
+	lock_take(&c->s.engine->lock);
+	tempo_note(&inside(c)->work->tempo, device_id(1), 8, 1);
+	lock_release(&c->s.engine->lock);
+	assert_string_equal(ask(c, 1, &again), "");
+	assert_int_equal(again.steps, 10);
+	make_durable(c, &again, 1);
+	messages_task_deinit(&again);
+	assert_int_equal(store_write(c->s.store, add_speeds, job, &c->why), ERR_OK);
+	coordinator_stop(c);
+	coordinator_start(c);
+	assert_string_equal(ask(c, 1, &again), "");
+	assert_int_equal(again.steps, 10);
+	struct store_sized row;
+	assert_false(engine_size_missing(c->s.engine, device_id(1), &again, &row));
+	/* More is refused, and the next round has its own: after 16 steps a second, and now some 20. */
+	struct manifest m = manifest_for(&again, 1);
+	struct engine_claim claim;
+	m.steps = 11;
+	assert_int_equal(engine_claim(c->s.engine, &m, device_id(1), again.task, &claim, &c->why),
+	    PROBLEM_TOO_MANY_STEPS);
+	inside(c)->invites[0].given_ms -= 500;
+	assert_null(deliver(c, &again, 1, 0.5f, 10));
+	messages_task_deinit(&again);
+	await_rounds(c, job, 1);
+	assert_string_equal(ask(c, 1, &t), "");
+	assert_int_equal(t.round, 2);
+	assert_in_range(t.steps, 300, 540);
+	make_durable(c, &t, 1);
+	messages_task_deinit(&t);
+	const struct seen s = rows_of(c, job);
+	assert_int_equal(s.sized_count, 1);
+	assert_int_equal(s.sized[0].round, 2);
+}
+
+static void
+old_agents_are_told(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t;
+	uint8_t job[16];
+
+	submit(c, sized, job);
+	for (size_t i = 0; i < c->offer.feature_count; i++)
+		if (strcmp(c->offer.features[i], "sized") == 0)
+			strcpy(c->offer.features[i], "unsized");
+	assert_string_equal(ask(c, 1, &t), "old-agent");
+}
+
+static void
+a_message_says_the_steps(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t, out;
+	struct buf text;
+	uint8_t job[16];
+
+	submit(c, sized, job);
+	engine_ask(c->s.engine, device_id(1), &c->offer, &t);
+	assert_false(t.wait);
+	buf_init(&text, 1 << 20);
+	t.steps = 77;
+	assert_int_equal(messages_task_encode(&text, &t), ERR_OK);
+	assert_int_equal(messages_task_decode(&out, buf_str(&text), text.len, &c->why), ERR_OK);
+	assert_int_equal(out.steps, 77);
+	assert_true(out.recipe.local.amount == 77);
+	messages_task_deinit(&out);
+	text.len = 0;
+	t.steps = 0;
+	assert_int_equal(messages_task_encode(&text, &t), ERR_OK);
+	assert_int_equal(
+	    messages_task_decode(&out, buf_str(&text), text.len, &c->why), ERR_UNSUPPORTED);
+	messages_task_deinit(&out);
+	messages_task_deinit(&t);
+	buf_deinit(&text);
+}
+
+static void
+an_erased_device_is_forgotten(void **state)
+{
+	struct tempo t = {.oldest = 0};
+	const struct local_spec local = {
+	    .unit = LOCAL_SIZED, .target_s = 1, .min_steps = 2, .max_steps = 100};
+
+	(void)state;
+	for (uint8_t tag = 1; tag <= 3; tag++)
+		tempo_note(&t, device_id(tag), 10u * tag, 1);
+	for (uint64_t round = 1; round <= 3; round++)
+		for (uint8_t tag = 3; tag >= 1; tag--)
+			assert_int_equal(
+			    tempo_size(&t, &local, device_id(tag), round, 1)->steps, 10u * tag);
+	tempo_forget(&t, device_id(2));
+	assert_null(tempo_find(&t, device_id(2), 1));
+	assert_int_equal(tempo_find(&t, device_id(3), 2)->steps, 30);
+	assert_int_equal(tempo_size(&t, &local, device_id(2), 3, 3)->steps, 2);
+	assert_null(tempo_find(&t, device_id(3), 2));
+	assert_int_equal(t.task_count, 3);
+	tempo_deinit(&t);
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_median_of_the_last_five),
+	    cmocka_unit_test(steps_within_bounds),
+	    cmocka_unit_test(an_erased_device_is_forgotten),
+	    WITH(rows_come_and_go),
+	    WITH(the_same_steps_again),
+	    WITH(old_agents_are_told),
+	    WITH(a_message_says_the_steps),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
