@@ -6,6 +6,7 @@
 #include "device_change.h"
 #include "devices.h"
 #include "find.h"
+#include "participation.h"
 #include "print.h"
 
 static enum err
@@ -107,6 +108,7 @@ cmd_device_main(int argc, char **argv)
 	static const struct cmd_verb verbs[] = {
 	    {"list", device_list, "all devices, or those with a state or label"},
 	    {"show", device_one, "one device"},
+	    {"profile", cmd_participation_profile, "the fleet as it was seen, as CSV"},
 	    {"set", cmd_device_change_main, "change name or labels"},
 	    {"suspend", cmd_device_change_main, "refuse it until it is resumed"},
 	    {"resume", cmd_device_change_main, "let it go on"},

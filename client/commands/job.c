@@ -17,6 +17,7 @@
 #include "num.h"
 #include "override.h"
 #include "panels.h"
+#include "participation.h"
 #include "print.h"
 #include "show_figures.h"
 #include "states.h"
@@ -99,10 +100,13 @@ struct show {
 };
 
 static void
-print_shown(bool as_json, struct json *job, const struct json *rounds, bool confusion)
+print_shown(bool as_json, struct json *job, const struct json *rounds, bool confusion,
+    const struct json *participation)
 {
 	if (as_json) {
 		json_add(job, "rounds", json_copy(rounds));
+		if (participation)
+			json_add(job, "participation", json_copy(participation));
 		cmd_print_json(job);
 		return;
 	}
@@ -111,6 +115,10 @@ print_shown(bool as_json, struct json *job, const struct json *rounds, bool conf
 		printf("\n");
 		cmd_jobs_rounds(rounds);
 		cmd_figures_print(rounds, confusion);
+	}
+	if (participation) {
+		printf("\n");
+		cmd_participation_print(participation);
 	}
 	if (json_count(json_get(job, "failures")) > 0) {
 		printf("\n");
@@ -130,11 +138,24 @@ plot(struct cmd_admin *a, const struct show *s, const struct json *job, struct w
 	return cmd_panels(a, job, s->metric, from, why);
 }
 
+/* NULL: an older coordinator does not say it, or this caller may not see it. */
+static struct json *
+get_participation(struct cmd_admin *a, const char *id)
+{
+	struct json *doc = NULL;
+	struct why ignored;
+	char path[112];
+
+	snprintf(path, sizeof(path), "/v1/jobs/%s/participation", id);
+	(void)!cmd_admin_call(a, "GET", path, NULL, &doc, &ignored);
+	return doc;
+}
+
 static enum err
 show_once(struct cmd_admin *a, struct show *s, struct why *why)
 {
 	char id[CMD_FIND_ID], path[96];
-	struct json *doc = NULL, *rounds = NULL;
+	struct json *doc = NULL, *rounds = NULL, *participation = NULL;
 	enum err e = cmd_find(a, CMD_FIND_JOB, s->word, id, why);
 
 	if (e)
@@ -143,6 +164,8 @@ show_once(struct cmd_admin *a, struct show *s, struct why *why)
 	e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
 	if (!e && !s->plot)
 		e = get_rounds(a, doc, s->rounds, &rounds, why);
+	if (!e && !s->plot)
+		participation = get_participation(a, id);
 	if (!e) {
 		s->ended = states_job_over(states_job_find(json_string(json_get(doc, "state"))));
 		if (s->watch && isatty(1))
@@ -150,9 +173,11 @@ show_once(struct cmd_admin *a, struct show *s, struct why *why)
 		if (s->plot)
 			e = plot(a, s, doc, why);
 		else
-			print_shown(a->json, doc, json_get(rounds, "rounds"), s->confusion);
+			print_shown(
+			    a->json, doc, json_get(rounds, "rounds"), s->confusion, participation);
 		fflush(stdout);
 	}
+	json_free(participation);
 	json_free(rounds);
 	json_free(doc);
 	return e;

@@ -41,6 +41,8 @@ void api_delta_get(struct exchange *x);
 void api_round_record(struct exchange *x);
 void api_audit_list(struct exchange *x);
 
+void api_participation(struct exchange *x);
+void api_fleet(struct exchange *x);
 void api_devices_list(struct exchange *x);
 void api_device_show(struct exchange *x);
 void api_device_suspend(struct exchange *x);

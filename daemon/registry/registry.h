@@ -21,6 +21,11 @@ struct registry_view {
 	struct store_device row;
 	struct store_seen seen;
 	uint64_t reports; /* ever accepted and still on record */
+	/* Since the coordinator started: */
+	double heard_from; /* its first contact, Unix seconds; 0: none */
+	double
+	    heard_seconds; /* from then on, without the times of which nobody knows whether it was there */
+	uint64_t taken, aborted; /* its reports, and tasks that it gave back */
 };
 
 ERR_MUST_USE enum err registry_new(struct registry **out, struct store *store, struct why *why);

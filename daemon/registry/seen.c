@@ -36,6 +36,19 @@ noted(const struct registry *r, const uint8_t id[32])
 	return d && !registry_is_erased(&d->view.row) ? d : NULL;
 }
 
+/* It was there since its last contact, unless it was silent for longer than it was given. With the lock held. */
+static void
+note_there(struct device *d, double now)
+{
+	struct registry_view *v = &d->view;
+	double gap = now - v->seen.last_contact;
+
+	if (v->heard_from == 0)
+		v->heard_from = now;
+	else if (clock_ms() <= d->told.until_ms || gap < REGISTRY_SEEN_SECONDS)
+		v->heard_seconds += gap > 0 ? gap : 0;
+}
+
 void
 registry_touch(struct registry *r, const uint8_t id[32], const char *agent, const char *reason)
 {
@@ -46,6 +59,7 @@ registry_touch(struct registry *r, const uint8_t id[32], const char *agent, cons
 	if (d) {
 		struct store_seen *s = &d->view.seen;
 		registry_counts_heard(r, s->last_contact, now);
+		note_there(d, now);
 		s->last_contact = now;
 		if (agent)
 			snprintf(s->agent, sizeof(s->agent), "%s", agent);
@@ -69,7 +83,8 @@ registry_forget(struct registry *r, const uint8_t id[32])
 		    .clock_offset = NAN,
 		    .disk_free = NAN};
 		memcpy(d->view.seen.device, id, 32);
-		d->view.reports = 0;
+		d->view.reports = d->view.taken = d->view.aborted = 0;
+		d->view.heard_from = d->view.heard_seconds = 0;
 		standing_drop(r, d);
 		standing_free(&d->told);
 		d->unsaved = false;
@@ -82,8 +97,10 @@ registry_count_report(struct registry *r, const uint8_t id[32])
 {
 	pthread_mutex_lock(&r->lock);
 	struct device *d = noted(r, id);
-	if (d)
+	if (d) {
 		d->view.reports++;
+		d->view.taken++;
+	}
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -148,6 +165,7 @@ registry_note_abort(struct registry *r, const uint8_t id[32], const char *reason
 	if (d) {
 		snprintf(d->view.seen.aborted, sizeof(d->view.seen.aborted), "%s", reason);
 		d->view.seen.aborted_at = now;
+		d->view.aborted++;
 		d->unsaved = true;
 	}
 	pthread_mutex_unlock(&r->lock);

@@ -122,6 +122,10 @@ class Coordinator:
         """One ROUND with ``devices``: a REPORT of each device that took part."""
         return cast(Row, self.request("GET", "/v1/jobs/%s/rounds/%d" % (self._job_id(job), number)))
 
+    def participation(self, job: Union[str, Row]) -> Row:
+        """Which devices a job's models come from: ``deciles`` by speed, ``unmeasured``, and who is in none: ``never``."""
+        return cast(Row, self.request("GET", "/v1/jobs/%s/participation" % self._job_id(job)))
+
     def devices(self, state: Optional[str] = None) -> List[Row]:
         """Every DEVICE; ``state``: "active", "suspended", "revoked", "left" alone."""
         devices = self.request("GET", "/v1/devices")["devices"]

@@ -55,6 +55,7 @@ GET /v1/jobs/{elsewhere}/rounds      | N 404:unknown-job 200 200 200 200 200
 GET /v1/jobs/{job}/rounds/1          | N 200 200 200 200 200 200
 GET /v1/jobs/{elsewhere}/rounds/1    | N 404:unknown-job 200 200 200 200 200
 GET /v1/jobs/{job}/rounds/1/record   | N 404:not-found 404:not-found 404:not-found 404:not-found 404:not-found 404:not-found
+GET /v1/jobs/{job}/participation     | N F 200 200 200 200 200
 GET /v1/audit?limit=1                | N F 200 200 200 200 200
 POST /v1/jobs {}                     | N F F 422:bad-job 422:bad-job F 422:bad-job
 POST /v1/jobs/{none}/pause           | N F F 404:unknown-job 404:unknown-job F 404:unknown-job
@@ -67,6 +68,7 @@ POST /v1/jobs/{job}/set {}           | N F F F 400:bad-message F F
 DELETE /v1/jobs/{none}               | N F F 404:unknown-job 404:unknown-job F 404:unknown-job
 DELETE /v1/jobs/{elsewhere}          | N F F F 409:wrong-state F F
 DELETE /v1/models/{none}             | N F F 404:not-found 404:not-found F 404:not-found
+GET /v1/fleet                        | N F 200 200 200 200 200
 GET /v1/devices                      | N F 200 200 200 200 200
 GET /v1/devices/device               | N F 200 200 200 200 200
 POST /v1/devices/nobody/suspend      | N F F F 404:not-found F F

@@ -1,0 +1,12 @@
+#ifndef PARTICIPATION_H
+#define PARTICIPATION_H
+#include "admin.h"
+
+/* Who took part: which devices a job's reports came from, by their speed; and the fleet as a coordinator has seen it. */
+
+/* Prints a job's participation (docs/api.md); nothing of one in which nobody reported. */
+void cmd_participation_print(const struct json *participation);
+/* "device profile": writes the fleet as CSV, for `rivulet simulate --fleet`. */
+int cmd_participation_profile(int argc, char **argv);
+
+#endif

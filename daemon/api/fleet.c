@@ -1,0 +1,320 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "bytes.h"
+#include "clock.h"
+#include "engine.h"
+#include "hex.h"
+#include "registry.h"
+#include "store.h"
+#include "throughput.h"
+
+/* What devices did for a job, by how fast they are; and the fleet as this coordinator knows it, for a simulation. */
+
+#define DECILES 10
+#define NAMES_MAX 20
+/* A share of less time says nothing. */
+#define AVAILABLE_MIN_S 60
+
+/* --- who took part in a job */
+
+struct member {
+	uint8_t id[32];
+	struct throughput speed;
+	uint64_t reports; /* in committed rounds */
+	double rate; /* steps a second; 0: it was never measured */
+};
+
+struct participation {
+	uint8_t job[16];
+	struct job_spec spec;
+	struct member *members; /* by id, then by rate */
+	size_t count, room;
+	struct json *never; /* names, the first few */
+	uint64_t never_count;
+	struct exchange *x;
+};
+
+/* Rows come by device: mostly the last one's. NULL: no memory. */
+static struct member *
+member(struct participation *p, const uint8_t id[32])
+{
+	size_t at = bytes_place(p->members, p->count, sizeof(*p->members), id, 32);
+
+	if (at < p->count && memcmp(p->members[at].id, id, 32) == 0)
+		return &p->members[at];
+	struct member *all = bytes_grow(p->members, p->count, &p->room, sizeof(*all));
+	if (!all)
+		return NULL;
+	p->members = all;
+	memmove(&all[at + 1], &all[at], (p->count++ - at) * sizeof(*all));
+	all[at] = (struct member){.reports = 0};
+	memcpy(all[at].id, id, 32);
+	return &all[at];
+}
+
+static enum err
+add_speed(void *ctx, const struct store_speed *row)
+{
+	struct member *m = member(ctx, row->device);
+
+	if (!m)
+		return ERR_NOMEM;
+	throughput_note(&m->speed, row->steps, row->seconds);
+	return ERR_OK;
+}
+
+static enum err
+add_reports(void *ctx, const uint8_t device[32], uint64_t reports)
+{
+	struct member *m = member(ctx, device);
+
+	if (!m)
+		return ERR_NOMEM;
+	m->reports = reports;
+	return ERR_OK;
+}
+
+static enum err
+read_members(struct store_db *db, void *arg, struct why *why)
+{
+	struct participation *p = arg;
+	struct store_job row = {.document = NULL};
+
+	enum err e = store_job_get(db, p->job, &row);
+	if (!e)
+		e = job_parse(&p->spec, row.document, row.document_len, why);
+	free(row.document);
+	if (!e)
+		e = store_speed_each(db, p->job, add_speed, p);
+	return e ? e : store_speed_reports(db, p->job, add_reports, p);
+}
+
+/* A device that the job would have, and that is in none of its models. */
+static enum err
+look_at(void *ctx, const struct registry_view *d)
+{
+	struct participation *p = ctx;
+	const uint8_t *id = d->row.id;
+	size_t at = bytes_place(p->members, p->count, sizeof(*p->members), id, 32);
+	bool known = at < p->count && memcmp(p->members[at].id, id, 32) == 0;
+
+	if (d->row.state != DEVICE_ACTIVE || strcmp(d->row.role, "device") != 0 ||
+	    (known && p->members[at].reports > 0) ||
+	    !engine_selects(p->x->services->engine, p->job, &p->spec.select, id))
+		return ERR_OK;
+	if (p->never_count++ < NAMES_MAX)
+		json_push(p->never, json_new_string(d->row.name));
+	return ERR_OK;
+}
+
+static int
+compare_rates(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+
+	if (x->rate != y->rate)
+		return x->rate < y->rate ? -1 : 1;
+	return memcmp(x->id, y->id, sizeof(x->id));
+}
+
+/* Those from `from` up to `to` by rate. */
+static struct json *
+decile_json(const struct participation *p, unsigned decile, size_t from, size_t to)
+{
+	struct json *v = json_object();
+	uint64_t reports = 0;
+
+	for (size_t i = from; i < to; i++)
+		reports += p->members[i].reports;
+	json_add_u64(v, "decile", decile);
+	json_add_u64(v, "devices", to - from);
+	json_add_u64(v, "reports", reports);
+	json_add_double(v, "steps_per_s_min", p->members[from].rate);
+	json_add_double(v, "steps_per_s_max", p->members[to - 1].rate);
+	return v;
+}
+
+/* The slowest first; of fewer than ten devices some deciles are empty, and not there. */
+static struct json *
+deciles_json(const struct participation *p, size_t first)
+{
+	struct json *list = json_array();
+	size_t n = p->count - first;
+
+	for (unsigned k = 0; k < DECILES; k++) {
+		size_t from = first + n * k / DECILES, to = first + n * (k + 1) / DECILES;
+		if (to > from)
+			json_push(list, decile_json(p, k + 1, from, to));
+	}
+	return list;
+}
+
+static struct json *
+participation_json(struct participation *p)
+{
+	struct json *v = json_object(), *unmeasured = json_object(), *never = json_object();
+	uint64_t reports = 0;
+	size_t first = 0;
+
+	for (size_t i = 0; i < p->count; i++)
+		p->members[i].rate = throughput_median(&p->members[i].speed);
+	if (p->count > 0)
+		qsort(p->members, p->count, sizeof(*p->members), compare_rates);
+	for (; first < p->count && p->members[first].rate <= 0; first++)
+		reports += p->members[first].reports;
+	json_add(v, "deciles", deciles_json(p, first));
+	json_add_u64(unmeasured, "devices", first);
+	json_add_u64(unmeasured, "reports", reports);
+	json_add(v, "unmeasured", unmeasured);
+	json_add_u64(never, "devices", p->never_count);
+	json_add(never, "names", p->never);
+	p->never = NULL;
+	json_add(v, "never", never);
+	return v;
+}
+
+void
+api_participation(struct exchange *x)
+{
+	struct participation p = {.x = x};
+	struct job_view job;
+	struct why why = {""};
+
+	if (!hex_decode(p.job, sizeof(p.job), x->param[0], strlen(x->param[0])) ||
+	    !engine_job(x->services->engine, p.job, NULL, &job)) {
+		exchange_problem(x, PROBLEM_UNKNOWN_JOB, "no such job");
+		return;
+	}
+	p.never = json_array();
+	enum err e = store_read(x->services->store, read_members, &p, &why);
+	if (!e)
+		e = registry_each(x->services->registry, NULL, look_at, &p);
+	if (e)
+		exchange_failed(x, e, &why);
+	else
+		exchange_json(x, 200, participation_json(&p));
+	json_free(p.never);
+	job_deinit(&p.spec);
+	free(p.members);
+}
+
+/* --- the fleet */
+
+/* What the last tasks of one job say; of several jobs the one that was worked for last. */
+struct measured {
+	uint8_t job[16];
+	double samples, seconds; /* of that job */
+	double up_bytes, up_seconds; /* of all */
+	double last;
+	double rate; /* examples a second, of the job with the latest row */
+};
+
+static enum err
+add_row(void *ctx, const struct store_speed *row)
+{
+	struct measured *m = ctx;
+
+	if (memcmp(m->job, row->job, sizeof(m->job)) != 0) {
+		memcpy(m->job, row->job, sizeof(m->job));
+		m->samples = m->seconds = 0;
+	}
+	m->samples += row->samples;
+	m->seconds += row->seconds;
+	m->up_bytes += (double)row->up_bytes;
+	m->up_seconds += row->up_seconds;
+	if (row->at >= m->last && m->seconds > 0) {
+		m->last = row->at;
+		m->rate = m->samples / m->seconds;
+	}
+	return ERR_OK;
+}
+
+struct measuring {
+	const uint8_t *device;
+	struct measured out;
+};
+
+static enum err
+measure(struct store_db *db, void *arg, struct why *why)
+{
+	struct measuring *m = arg;
+
+	(void)why;
+	return store_speed_of(db, m->device, add_row, &m->out);
+}
+
+static void
+add_known(struct json *v, const char *key, double number, bool known)
+{
+	if (known)
+		json_add_double(v, key, number);
+	else
+		json_add_null(v, key);
+}
+
+static struct json *
+profile_json(const struct registry_view *d, const struct measured *m)
+{
+	struct json *v = json_object();
+	char hex[65];
+	double tasks = (double)(d->taken + d->aborted);
+	double since = clock_wall() - d->heard_from;
+	double share = since > 0 ? d->heard_seconds / since : 0;
+
+	hex_encode(hex, d->row.id, 32);
+	json_add_string(v, "device", hex);
+	json_add_string(v, "name", d->row.name);
+	add_known(v, "samples_per_s", m->rate, m->rate > 0);
+	/* A transfer of no measurable time says nothing of the link. */
+	add_known(v, "up_bytes_per_s", m->up_bytes / m->up_seconds, m->up_seconds >= 0.01);
+	add_known(
+	    v, "available", share < 1 ? share : 1, d->heard_from > 0 && since >= AVAILABLE_MIN_S);
+	add_known(v, "failure", (double)d->aborted / tasks, tasks > 0);
+	return v;
+}
+
+struct fleet_cursor {
+	struct exchange *x;
+	uint8_t from[32];
+};
+
+/* ERR_AGAIN: it is for the next piece. */
+static enum err
+add_profile(void *ctx, const struct registry_view *d)
+{
+	struct fleet_cursor *at = ctx;
+	struct measuring m = {.device = d->row.id};
+
+	if (d->row.state != DEVICE_ACTIVE || strcmp(d->row.role, "device") != 0)
+		return ERR_OK;
+	if (exchange_list_full(at->x)) {
+		memcpy(at->from, d->row.id, sizeof(at->from));
+		return ERR_AGAIN;
+	}
+	enum err e = store_read(at->x->services->store, measure, &m, NULL);
+	if (!e)
+		exchange_list_add(at->x, profile_json(d, &m.out));
+	return e;
+}
+
+static enum err
+fill_fleet(struct exchange *x, void *cursor, struct why *why)
+{
+	struct fleet_cursor *at = cursor;
+
+	(void)why;
+	return registry_each(x->services->registry, at->from, add_profile, at);
+}
+
+void
+api_fleet(struct exchange *x)
+{
+	struct fleet_cursor *cursor = calloc(1, sizeof(*cursor));
+
+	if (cursor)
+		cursor->x = x;
+	exchange_list(x, NULL, "devices", fill_fleet, cursor);
+}
