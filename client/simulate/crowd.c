@@ -89,6 +89,36 @@ simulate_crowd_marked(const struct simulate_crowd *c, size_t device)
 	return p->round == c->round && (p->mark == SIMULATE_ACCEPTED || p->opening == c->opening);
 }
 
+void
+simulate_crowd_learn(struct simulate_crowd *c, size_t device, double pace)
+{
+	struct simulate_person *p = &c->people[device];
+
+	p->paces[p->paced++ % SIMULATE_PACES] = (float)pace;
+}
+
+static int
+compare_paces(const void *a, const void *b)
+{
+	const float *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+double
+simulate_crowd_pace(const struct simulate_crowd *c, size_t device)
+{
+	const struct simulate_person *p = &c->people[device];
+	size_t n = p->paced < SIMULATE_PACES ? p->paced : SIMULATE_PACES;
+	float sorted[SIMULATE_PACES];
+
+	if (n == 0)
+		return 0;
+	memcpy(sorted, p->paces, sizeof(sorted));
+	qsort(sorted, n, sizeof(*sorted), compare_paces);
+	return (double)(sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+}
+
 bool
 simulate_crowd_asks(const struct simulate_crowd *c, size_t device, uint64_t us)
 {

@@ -7,6 +7,8 @@
  * The devices as the coordinator knows them: who waits for a task, and who had one in the round that is open. A round's opening is the
  * time from its beginning, or from its deadline without enough reports, to the next of these. Pure.
  */
+#define SIMULATE_PACES 5
+
 enum simulate_mark {
 	SIMULATE_OUT, /* has a task */
 	SIMULATE_ACCEPTED, /* its delta is in the round */
@@ -27,11 +29,17 @@ struct simulate_crowd {
 		uint32_t taken; /* so many */
 		uint64_t held; /* the last round whose base it fetched, 0 if none */
 		enum simulate_mark mark;
+		uint32_t paced; /* figures of its pace so far, */
+		float paces[SIMULATE_PACES]; /* the last ones */
 	} * people;
 	uint64_t round;
 	uint32_t opening;
 	uint32_t per_device; /* deltas of one device that a round takes */
 };
+
+/* A device did so many steps in a second, from its task to its delta: of the last five such figures the median is its pace; 0: none is known. */
+void simulate_crowd_learn(struct simulate_crowd *c, size_t device, double pace);
+double simulate_crowd_pace(const struct simulate_crowd *c, size_t device);
 
 /* Nobody waits yet. ERR_NOMEM. */
 ERR_MUST_USE enum err simulate_crowd_init(

@@ -92,6 +92,9 @@ accept(struct simulate_play *p, struct simulate_task *t)
 		p->line.bytes_up +=
 		    manifest_body_bytes(p->o->setup.train ? t->work.len : p->payload);
 	fleet_task_accepted(&p->shop, &t->work);
+	if (t->work.steps > 0 && t->paced_us > 0)
+		simulate_crowd_learn(
+		    &p->crowd, t->work.device, (double)t->work.steps * 1e6 / (double)t->paced_us);
 	simulate_crowd_took(&p->crowd, t->work.device);
 	if (t->work.round == p->number)
 		simulate_crowd_mark(&p->crowd, t->work.device, SIMULATE_ACCEPTED);

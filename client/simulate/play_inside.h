@@ -13,6 +13,7 @@ struct simulate_task {
 	struct simulate_model *base; /* held */
 	uint64_t opening; /* of its round */
 	uint64_t worked_us; /* by its end */
+	uint64_t paced_us; /* until the first byte of its delta */
 	uint64_t given_us, arrives_us;
 	bool computed, accepted;
 	bool fails; /* the device gives it up on the way */

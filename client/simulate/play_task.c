@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,20 @@ download(struct simulate_play *p, size_t device)
 	return bytes;
 }
 
+/* Work by time: as many steps as the device's pace gives, the least while nothing is known of it. */
+static struct fleet_amount
+sized(const struct simulate_play *p, size_t device, uint64_t examples)
+{
+	const struct local_spec *l = &p->job->recipe.local;
+	uint64_t batch = l->batch && l->batch < examples ? l->batch : examples;
+	double steps = l->target_s * simulate_crowd_pace(&p->crowd, device);
+
+	steps = steps > (double)l->max_steps ? (double)l->max_steps : floor(steps);
+	steps = steps < (double)l->min_steps ? (double)l->min_steps : steps;
+	return (struct fleet_amount){(uint64_t)steps,
+	    steps * (double)batch * (double)(l->accumulate > 1 ? l->accumulate : 1)};
+}
+
 static enum err
 work_of(struct simulate_play *p, struct simulate_task *t, struct fleet_work *w, struct why *why)
 {
@@ -54,7 +69,9 @@ work_of(struct simulate_play *p, struct simulate_task *t, struct fleet_work *w, 
 		w->samples = (double)examples;
 		return ERR_OK;
 	}
-	const struct fleet_amount a = fleet_task_amount(&p->job->recipe.local, examples, speed);
+	const struct fleet_amount a = p->job->recipe.local.unit == LOCAL_SIZED
+	    ? sized(p, t->work.device, examples)
+	    : fleet_task_amount(&p->job->recipe.local, examples, speed);
 	t->work.steps = a.steps;
 	w->samples = a.samples;
 	w->bytes_up = manifest_body_bytes(p->payload);
@@ -73,6 +90,7 @@ foresee(struct simulate_play *p, struct simulate_task *t, const struct fleet_wor
 	t->worked_us = times.fetch_us +
 	    (t->fails ? (uint64_t)(share * (double)times.train_us)
 		      : times.train_us + times.send_us);
+	t->paced_us = times.fetch_us + times.train_us;
 	t->given_us = p->us;
 	t->arrives_us = fleet_back(p->shop.fleet, device, p->us + t->worked_us);
 	return (struct simulate_event){.us = t->arrives_us,

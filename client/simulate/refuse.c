@@ -48,7 +48,7 @@ check_amounts(const struct simulate_options *o, struct why *why)
 
 	for (size_t i = 0; i < o->fleet->profiles.count && !o->data; i++)
 		if (o->fleet->profiles.items[i].examples == 0 &&
-		    (l->unit != LOCAL_STEPS || l->batch == 0))
+		    ((l->unit != LOCAL_STEPS && l->unit != LOCAL_SIZED) || l->batch == 0))
 			return err_set(why, ERR_INVALID,
 			    "how many examples does a device have? Give [data %s] with --config, "
 			    "or a column \"examples\" in the fleet",

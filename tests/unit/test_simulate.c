@@ -198,6 +198,26 @@ test_buffered(void **state)
 	simulate_result_deinit(&g.result);
 }
 
+/* Devices of 1, 10 and 100 steps in a second that are to work for 30 s: after a first round of the least each does what it can. */
+static void
+test_sized(void **state)
+{
+	struct game g = {.members =
+			     "\"local\": {\"target_s\": 30, \"min_steps\": 5, \"max_steps\": "
+			     "10000, \"batch\": 1, \"optimizer\": {\"name\": \"sgd\", "
+			     "\"rate\": 0.1}}, \"round\": {\"goal\": 3}, \"stop\": "
+			     "{\"rounds\": 3}",
+	    .fleet = "name,count,samples_per_s\na,1,1\nb,1,10\nc,1,100\n",
+	    .timing_only = true};
+
+	(void)state;
+	well(&g);
+	at(&g.lines[0], 0, 5);
+	at(&g.lines[1], 5, 35);
+	assert_int_equal(g.lines[1].device_us, 90000000);
+	simulate_result_deinit(&g.result);
+}
+
 /* Who is out for longer than the task's time makes place for another, and is taken all the same. */
 static void
 test_expiry(void **state)
@@ -371,6 +391,7 @@ main(void)
 	    cmocka_unit_test(test_grace_and_deadline),
 	    cmocka_unit_test(test_buffered),
 	    cmocka_unit_test(test_expiry),
+	    cmocka_unit_test(test_sized),
 	    cmocka_unit_test(test_late_next),
 	    cmocka_unit_test(test_threads),
 	    cmocka_unit_test(test_lazy_data),
