@@ -315,3 +315,34 @@ engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer
 	standing_tell(g->services->registry, device, &standing,
 	    reason ? (double)out->wait_s : out->deadline_s);
 }
+
+bool
+engine_size_missing(
+    struct engine *g, const uint8_t device[32], const struct task *task, struct store_sized *out)
+{
+	*out = (struct store_sized){.round = task->round, .steps = task->steps};
+	if (task->wait || task->steps == 0 ||
+	    !hex_decode(out->job, sizeof(out->job), task->job, strlen(task->job)))
+		return false;
+	memcpy(out->device, device, sizeof(out->device));
+	lock_take(&g->lock);
+	const struct engine_job *j = engine_find(g, out->job);
+	const struct tempo_task *sized =
+	    j && j->work ? tempo_find(&j->work->tempo, device, task->round) : NULL;
+	/* Of a job that ended meanwhile nobody waits for the task. */
+	bool missing = sized && !sized->stored;
+	if (missing)
+		out->oldest = engine_size_oldest(j);
+	lock_release(&g->lock);
+	return missing;
+}
+
+void
+engine_size_stored(struct engine *g, const struct store_sized *row)
+{
+	lock_take(&g->lock);
+	struct engine_job *j = engine_find(g, row->job);
+	if (j && j->work)
+		tempo_stored(&j->work->tempo, row->device, row->round);
+	lock_release(&g->lock);
+}

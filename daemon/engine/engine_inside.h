@@ -378,6 +378,8 @@ enum problem_type engine_claim_examples(
     const struct engine_job *j, const struct manifest *m, struct why *why);
 enum problem_type engine_claim_format(
     const struct engine_job *j, const struct manifest *m, struct why *why);
+/* Deltas of older tasks are taken no more. */
+uint64_t engine_size_oldest(const struct engine_job *j);
 /* How many steps the device's task of the open round has; 0: the recipe says how much. ERR_NOMEM. Lock held. */
 ERR_MUST_USE enum err engine_size(struct engine_job *j, const uint8_t device[32], uint64_t *steps);
 /* A delta was taken: so fast was the device. Lock held. */

@@ -1,7 +1,6 @@
 #include <string.h>
 
 #include "engine_inside.h"
-#include "hex.h"
 #include "vectors.h"
 
 bool
@@ -142,9 +141,8 @@ is_sized(const struct engine_job *j)
 	return j->work->spec.recipe.local.unit == LOCAL_SIZED && !engine_evaluates(j);
 }
 
-/* Deltas of older tasks are taken no more. */
-static uint64_t
-oldest_task(const struct engine_job *j)
+uint64_t
+engine_size_oldest(const struct engine_job *j)
 {
 	uint64_t stale = j->work->spec.round.max_staleness;
 
@@ -157,8 +155,8 @@ engine_size(struct engine_job *j, const uint8_t device[32], uint64_t *steps)
 	*steps = 0;
 	if (!is_sized(j))
 		return ERR_OK;
-	const struct tempo_task *task = tempo_size(
-	    &j->work->tempo, &j->work->spec.recipe.local, device, j->row.round, oldest_task(j));
+	const struct tempo_task *task = tempo_size(&j->work->tempo, &j->work->spec.recipe.local,
+	    device, j->row.round, engine_size_oldest(j));
 	if (!task)
 		return ERR_NOMEM;
 	*steps = task->steps;
@@ -186,35 +184,4 @@ engine_claim_steps(const struct engine_job *j, const struct manifest *m, struct 
 	err_set(why, ERR_LIMIT, "%llu steps; the task gave %llu", (unsigned long long)m->steps,
 	    (unsigned long long)most);
 	return PROBLEM_TOO_MANY_STEPS;
-}
-
-bool
-engine_size_missing(
-    struct engine *g, const uint8_t device[32], const struct task *task, struct store_sized *out)
-{
-	*out = (struct store_sized){.round = task->round, .steps = task->steps};
-	if (task->wait || task->steps == 0 ||
-	    !hex_decode(out->job, sizeof(out->job), task->job, strlen(task->job)))
-		return false;
-	memcpy(out->device, device, sizeof(out->device));
-	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, out->job);
-	const struct tempo_task *sized =
-	    j && j->work ? tempo_find(&j->work->tempo, device, task->round) : NULL;
-	/* Of a job that ended meanwhile nobody waits for the task. */
-	bool missing = sized && !sized->stored;
-	if (missing)
-		out->oldest = oldest_task(j);
-	lock_release(&g->lock);
-	return missing;
-}
-
-void
-engine_size_stored(struct engine *g, const struct store_sized *row)
-{
-	lock_take(&g->lock);
-	struct engine_job *j = engine_find(g, row->job);
-	if (j && j->work)
-		tempo_stored(&j->work->tempo, row->device, row->round);
-	lock_release(&g->lock);
 }

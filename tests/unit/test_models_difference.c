@@ -32,14 +32,6 @@ struct fixture {
 	uint64_t bytes; /* of a model */
 };
 
-/* engine_steps.c looks up jobs for this one call, which is not made here. */
-struct engine_job *
-engine_find(const struct engine *g, const uint8_t id[16])
-{
-	(void)g, (void)id;
-	return NULL;
-}
-
 static void
 put_step(struct fixture *f, size_t i, const struct buf *head, float *w)
 {
