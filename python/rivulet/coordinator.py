@@ -123,7 +123,7 @@ class Coordinator:
         return cast(Row, self.request("GET", "/v1/jobs/%s/rounds/%d" % (self._job_id(job), number)))
 
     def participation(self, job: Union[str, Row]) -> Row:
-        """Which devices a job's models come from: ``deciles`` by speed, ``unmeasured``, and who is in none: ``never``."""
+        """Which devices a job's models come from: ``deciles`` by speed, ``unmeasured``; ``never``: in none."""
         return cast(Row, self.request("GET", "/v1/jobs/%s/participation" % self._job_id(job)))
 
     def devices(self, state: Optional[str] = None) -> List[Row]:
