@@ -60,6 +60,11 @@ bool trainer_too_little(const struct trainer_in *in, const struct finish *finish
 /* The one for the recipe; NULL if there is none here. */
 const struct trainer *trainer_find(const struct settings *settings, const struct recipe *recipe);
 
+/* Bytes that the built-in trainer takes for a task of the recipe, beside weights and examples, at its most. Of `train` it looks at the
+ * count and what an example is. ERR_LIMIT above the settings' memory_bytes; ERR_INVALID, ERR_NOMEM. */
+ERR_MUST_USE enum err trainer_builtin_bytes(const struct settings *settings,
+    const struct recipe *recipe, const struct dataset *train, uint64_t validation, uint64_t *bytes,
+    struct why *why);
 bool trainer_builtin_fits(const struct settings *settings, const struct recipe *recipe);
 ERR_MUST_USE enum err trainer_builtin_run(
     const struct trainer_in *in, struct trainer_out *out, struct why *why);

@@ -276,26 +276,54 @@ abort_reason(enum err e)
 	return ABORT_TRAINER_FAILED;
 }
 
+static uint64_t
+batch_of(const struct recipe *recipe, const struct dataset *train)
+{
+	uint64_t batch = recipe->local.batch ? recipe->local.batch : train->count;
+
+	return batch < train->count ? batch : train->count;
+}
+
 static enum err
-make_net(struct training *t, struct why *why)
+make_net(struct net **out, const struct recipe *recipe, const struct dataset *train,
+    uint64_t validation, uint64_t most, struct why *why)
+{
+	size_t classes = recipe->data.class_count ? recipe->data.class_count : train->classes;
+	uint64_t batch = batch_of(recipe, train);
+
+	if (batch < BATCH_EVAL && validation > 0)
+		batch = BATCH_EVAL;
+	return net_new(out, &recipe->net, recipe->net.loss == LOSS_MSE ? 0 : classes,
+	    (uint32_t)batch, true, most, why);
+}
+
+/* The owner's limits. */
+static void
+set_limits(struct training *t)
 {
 	const struct trainer_in *in = t->in;
 	const struct recipe *recipe = &in->work->task.recipe;
-	size_t classes = recipe->data.class_count ? recipe->data.class_count : in->train->classes;
-	uint64_t batch = recipe->local.batch ? recipe->local.batch : in->train->count;
-	uint64_t most = in->settings->memory_bytes;
+	uint64_t step = batch_of(recipe, in->train) * recipe->local.accumulate;
 
-	if (batch > in->train->count)
-		batch = in->train->count;
-	uint64_t step = batch * recipe->local.accumulate;
 	if (in->settings->epochs)
 		t->most_steps = in->settings->epochs * ((in->train->count + step - 1) / step);
-	if (batch < BATCH_EVAL && in->validation->count > 0)
-		batch = BATCH_EVAL;
 	if (in->seconds > 0)
 		t->until = backoff_now() + in->seconds;
-	return net_new(&t->net, &recipe->net, recipe->net.loss == LOSS_MSE ? 0 : classes,
-	    (uint32_t)batch, true, most, why);
+}
+
+enum err
+trainer_builtin_bytes(const struct settings *settings, const struct recipe *recipe,
+    const struct dataset *train, uint64_t validation, uint64_t *bytes, struct why *why)
+{
+	const struct train_config config = {
+	    .local = &recipe->local, .data = &recipe->data, .round = 1};
+	struct net *net = NULL;
+
+	enum err e = make_net(&net, recipe, train, validation, settings->memory_bytes, why);
+	if (!e)
+		e = train_bytes(net, &config, train, bytes, why);
+	net_free(net);
+	return e;
 }
 
 bool
@@ -312,7 +340,10 @@ train_task(struct training *t, struct trainer_out *out, struct why *why)
 		out->abort = ABORT_NO_DATA;
 		return err_set(why, ERR_NOTFOUND, "no examples to train on");
 	}
-	enum err e = make_net(t, why);
+	const struct trainer_in *in = t->in;
+	set_limits(t);
+	enum err e = make_net(&t->net, &in->work->task.recipe, in->train, in->validation->count,
+	    in->settings->memory_bytes, why);
 	if (!e)
 		e = load_params(t, why);
 	if (!e)

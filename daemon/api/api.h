@@ -27,6 +27,7 @@ void api_state_get(struct exchange *x);
 
 void api_jobs_list(struct exchange *x);
 void api_jobs_submit(struct exchange *x);
+void api_jobs_plan(struct exchange *x);
 void api_job_show(struct exchange *x);
 void api_job_document(struct exchange *x);
 void api_job_pause(struct exchange *x);

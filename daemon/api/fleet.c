@@ -8,6 +8,7 @@
 #include "engine.h"
 #include "hex.h"
 #include "registry.h"
+#include "standing.h"
 #include "store.h"
 #include "throughput.h"
 
@@ -255,6 +256,23 @@ add_known(struct json *v, const char *key, double number, bool known)
 		json_add_null(v, key);
 }
 
+/* What it offers of the data set that was asked for. */
+static void
+add_offer(struct json *v, struct registry *r, const uint8_t device[32], const char *data)
+{
+	struct standing_offer offer;
+
+	(void)standing_heard(r, device, data, &offer);
+	if (offer.has_data)
+		json_add_u64(v, "examples", offer.examples);
+	else
+		json_add_null(v, "examples");
+	if (offer.memory_bytes > 0)
+		json_add_u64(v, "memory_bytes", offer.memory_bytes);
+	else
+		json_add_null(v, "memory_bytes");
+}
+
 static struct json *
 profile_json(const struct registry_view *d, const struct measured *m)
 {
@@ -278,6 +296,7 @@ profile_json(const struct registry_view *d, const struct measured *m)
 
 struct fleet_cursor {
 	struct exchange *x;
+	char data[RECIPE_NAME_MAX]; /* what devices have of this set is told, too; "" */
 	uint8_t from[32];
 };
 
@@ -295,9 +314,13 @@ add_profile(void *ctx, const struct registry_view *d)
 		return ERR_AGAIN;
 	}
 	enum err e = store_read(at->x->services->store, measure, &m, NULL);
-	if (!e)
-		exchange_list_add(at->x, profile_json(d, &m.out));
-	return e;
+	if (e)
+		return e;
+	struct json *v = profile_json(d, &m.out);
+	if (*at->data)
+		add_offer(v, at->x->services->registry, d->row.id, at->data);
+	exchange_list_add(at->x, v);
+	return ERR_OK;
 }
 
 static enum err
@@ -312,9 +335,16 @@ fill_fleet(struct exchange *x, void *cursor, struct why *why)
 void
 api_fleet(struct exchange *x)
 {
-	struct fleet_cursor *cursor = calloc(1, sizeof(*cursor));
+	char data[RECIPE_NAME_MAX] = "";
 
-	if (cursor)
+	if (http_query(&x->request, "data", data, sizeof(data)) && !data[0]) {
+		exchange_problem(x, PROBLEM_BAD_MESSAGE, "\"data\" is the name of a data set");
+		return;
+	}
+	struct fleet_cursor *cursor = calloc(1, sizeof(*cursor));
+	if (cursor) {
 		cursor->x = x;
+		memcpy(cursor->data, data, sizeof(data));
+	}
 	exchange_list(x, NULL, "devices", fill_fleet, cursor);
 }

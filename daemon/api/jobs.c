@@ -84,31 +84,68 @@ spend(struct exchange *x)
 	return x->retry_after_s == 0;
 }
 
+static void
+refuse(struct exchange *x, enum err e, bool bounded, const struct why *why)
+{
+	if (e == ERR_INVALID || e == ERR_UNSUPPORTED || e == ERR_LIMIT)
+		exchange_problem(x, PROBLEM_BAD_JOB, "%s", why->text);
+	else if (e == ERR_STATE)
+		exchange_problem(x, PROBLEM_DELETED_JOB, "%s", why->text);
+	else if (e == ERR_DENIED && bounded)
+		exchange_problem(x, PROBLEM_OWNER_LIMIT, "%s", why->text);
+	else
+		exchange_failed(x, e, why);
+}
+
+static void
+begin_document(struct exchange *x, struct engine_document *d, char by[EXCHANGE_ACTOR_MAX])
+{
+	exchange_actor(x, by);
+	*d = (struct engine_document){.text = buf_str(&x->body),
+	    .len = x->body.len,
+	    .by = by,
+	    .bounded = !(x->who.roles & ROLE_ADMIN)};
+	memcpy(d->owner, x->who.owner, sizeof(d->owner));
+}
+
 void
 api_jobs_submit(struct exchange *x)
 {
+	char by[EXCHANGE_ACTOR_MAX];
+	struct engine_document document;
 	struct why why = {""};
 	uint8_t id[16];
 	bool created;
 
-	char by[EXCHANGE_ACTOR_MAX];
-	struct engine_document document = {.text = buf_str(&x->body), .len = x->body.len, .by = by};
 	if (!spend(x))
 		return;
-	document.bounded = !(x->who.roles & ROLE_ADMIN);
-	exchange_actor(x, by);
-	memcpy(document.owner, x->who.owner, sizeof(document.owner));
+	begin_document(x, &document, by);
 	enum err e = engine_submit(x->services->engine, &document, id, &created, &why);
-	if (e == ERR_INVALID || e == ERR_UNSUPPORTED || e == ERR_LIMIT)
-		exchange_problem(x, PROBLEM_BAD_JOB, "%s", why.text);
-	else if (e == ERR_STATE)
-		exchange_problem(x, PROBLEM_DELETED_JOB, "%s", why.text);
-	else if (e == ERR_DENIED && document.bounded)
-		exchange_problem(x, PROBLEM_OWNER_LIMIT, "%s", why.text);
-	else if (e)
-		exchange_failed(x, e, &why);
+	if (e)
+		refuse(x, e, document.bounded, &why);
 	else
 		show_submitted(x, created ? 201 : 200, id);
+}
+
+/* It makes the first model, as a submission does, and so counts as one. */
+void
+api_jobs_plan(struct exchange *x)
+{
+	struct engine_trial *trial = NULL;
+	char by[EXCHANGE_ACTOR_MAX];
+	struct engine_document document;
+	struct why why = {""};
+
+	if (!spend(x))
+		return;
+	begin_document(x, &document, by);
+	trial = calloc(1, sizeof(*trial));
+	enum err e = trial ? engine_try(x->services->engine, &document, trial, &why) : ERR_NOMEM;
+	if (e)
+		refuse(x, e, document.bounded, &why);
+	else
+		exchange_json(x, 200, views_trial(trial, x->services));
+	free(trial);
 }
 
 /* --- one job, with its document */

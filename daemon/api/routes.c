@@ -42,6 +42,7 @@ static const struct route table[] = {
     {VERB_GET, "/v1/states/{}", DEV | READ, ROUTE_WORK, .handle = api_state_get},
     {VERB_GET, "/v1/jobs", DEV | READ, ROUTE_WORK, .handle = api_jobs_list},
     {VERB_POST, "/v1/jobs", SUB, ROUTE_WORK, true, .handle = api_jobs_submit},
+    {VERB_POST, "/v1/plan", SUB, ROUTE_WORK, true, .handle = api_jobs_plan},
     {VERB_GET, "/v1/jobs/{}", DEV | READ, ROUTE_WORK, .handle = api_job_show},
     {VERB_GET, "/v1/jobs/{}/document", DEV | READ, ROUTE_WORK, .handle = api_job_document},
     {VERB_POST, "/v1/jobs/{}/pause", SUB, ROUTE_WORK, .handle = api_job_pause},

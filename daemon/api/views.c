@@ -421,3 +421,34 @@ views_disk(struct json *status, const struct services *s)
 	json_add_bool(forecast, "fits", usage_fits(&u, u.need_bytes));
 	json_add(forecast, "jobs", forecasts_json(s, &u));
 }
+
+/* --- what would come of a document */
+
+static struct json *
+reach_json(const struct engine_reach *r)
+{
+	struct json *v = json_object();
+
+	json_add_u64(v, "devices", r->devices);
+	json_add_u64(v, "heard", r->heard);
+	json_add_u64(v, "with_data", r->with_data);
+	return v;
+}
+
+struct json *
+views_trial(const struct engine_trial *t, const struct services *s)
+{
+	struct json *v = json_object();
+	struct usage u;
+
+	add_hex(v, "job", t->job.id, 16);
+	json_add_string(v, "name", t->job.name);
+	json_add_bool(v, "exists", t->exists);
+	json_add_u64(v, "parameters", t->job.parameters);
+	json_add_u64(v, "model_bytes", t->job.model_bytes);
+	json_add(v, "reach", reach_json(&t->reach));
+	json_add(v, "warnings", views_warnings(&t->reach));
+	if (usage_read(s, &u, NULL) == ERR_OK)
+		json_add(v, "forecast", forecast_json(&u, &t->job));
+	return v;
+}

@@ -188,6 +188,16 @@ struct engine_reach {
 };
 /* Looks at every device: for the moment of a submission. False if there is no such job, or it is over. */
 bool engine_reach(struct engine *g, const uint8_t id[16], struct engine_reach *out);
+
+/* What would come of a document. */
+struct engine_trial {
+	bool exists; /* it is a job already: what follows is of this one */
+	struct job_view job; /* of a new one id, name, parameters, model_bytes and forecast */
+	struct engine_reach reach; /* all zero of a job that is over */
+};
+/* As engine_submit, with its errors, but for that nothing is submitted. */
+ERR_MUST_USE enum err engine_try(struct engine *g, const struct engine_document *document,
+    struct engine_trial *out, struct why *why);
 /* Live counts of a job's open round into a row read from the store. */
 void engine_fill_open(struct engine *g, struct store_round *r);
 

@@ -358,12 +358,17 @@ ERR_MUST_USE enum err engine_owner_takes(
 ERR_MUST_USE enum err engine_owner_changes(struct engine *g, const struct engine_job *j,
     const struct job_terms *was, const struct job_terms *to, struct why *why);
 
+/* view.c. Whom the job, which does not change, can reach now. */
+void engine_reach_of(struct engine *g, const struct engine_job *j, struct engine_reach *out);
+
 /* forecast.c. Lock held. */
 struct job_forecast engine_forecast(const struct config *c, const struct engine_job *j);
 /* The document's "keep", with what the configuration says where it says nothing. */
 struct keep_spec engine_forecast_keep(const struct config *c, const struct engine_job *j);
 /* Bytes of the models that "keep" holds of a job after so many rounds; 0 is without an end: UINT64_MAX. */
 uint64_t engine_forecast_kept(const struct config *c, const struct engine_job *j, uint64_t rounds);
+/* Of a job that is in no list: without the lock. */
+void engine_forecast_new(struct engine *g, const struct engine_job *j, struct engine_trial *out);
 
 /* engine_offer.c: what a device says against what a job needs. */
 /* Does a list of the offer hold this name? */

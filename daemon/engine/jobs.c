@@ -263,22 +263,10 @@ write_out(struct submission *s, struct why *why)
 	return e;
 }
 
-/* Everything about a new job that can be wrong or slow; on success it is durable, in the list, and its first round is open. */
+/* Everything about a new job that can be wrong or slow. */
 static enum err
-prepare(
-    struct engine *g, struct engine_job *j, const struct engine_document *document, struct why *why)
+check(struct engine *g, struct engine_job *j, bool bounded, uint8_t model[32], struct why *why)
 {
-	struct submission s = {.services = g->services,
-	    .g = g,
-	    .made = j,
-	    .by = document->by,
-	    .job = {.document = (char *)(uintptr_t)document->text,
-		.document_len = document->len,
-		.state = JOB_RUNNING,
-		.created_at = clock_wall(),
-		.ended_at = NAN}};
-	uint8_t model[32];
-
 	FAULT("job.checked");
 	enum err e = check_aggregate(&j->work->spec, why);
 	if (!e)
@@ -294,12 +282,28 @@ prepare(
 		e = check_patterns(j, why);
 	if (!e)
 		e = check_quota(g->services, j, why);
-	if (!e && document->bounded)
+	if (!e && bounded)
 		e = engine_owner_takes(g, j, why);
 	if (e && made)
 		engine_drop_leftover(g->services, model);
-	if (e)
-		return e == ERR_NOTFOUND ? no_init(why) : e;
+	return e == ERR_NOTFOUND ? no_init(why) : e;
+}
+
+/* On success it is durable, in the list, and its first round is open. */
+static enum err
+begin(struct engine *g, struct engine_job *j, const struct engine_document *document,
+    const uint8_t model[32], struct why *why)
+{
+	struct submission s = {.services = g->services,
+	    .g = g,
+	    .made = j,
+	    .by = document->by,
+	    .job = {.document = (char *)(uintptr_t)document->text,
+		.document_len = document->len,
+		.state = JOB_RUNNING,
+		.created_at = clock_wall(),
+		.ended_at = NAN}};
+
 	memcpy(s.job.id, j->id, 16);
 	memcpy(s.job.owner, j->owner, sizeof(s.job.owner));
 	open_row(&s.first, j, 1, model);
@@ -307,8 +311,8 @@ prepare(
 	memcpy(s.model.id, model, 32);
 	memcpy(s.model.job, j->id, 16);
 	FAULT("job.model");
-	e = write_out(&s, why);
-	if (e && made)
+	enum err e = write_out(&s, why);
+	if (e && !is_init(&j->work->spec.recipe, model))
 		engine_drop_leftover(g->services, model);
 	return e;
 }
@@ -323,40 +327,72 @@ exists(struct engine *g, const uint8_t id[16], size_t *count)
 	return found;
 }
 
+/* Of a document that may become one: checked, with its first model, and in no list. ERR_EXISTS: there is one. */
+static enum err
+make(struct engine *g, const struct engine_document *document, const uint8_t id[16],
+    struct engine_job **out, uint8_t model[32], struct why *why)
+{
+	size_t count;
+
+	if (exists(g, id, &count))
+		return ERR_EXISTS;
+	if (count >= ENGINE_JOBS_MAX)
+		return err_set(why, ERR_INVALID, "%zu jobs are not over yet; stop some", count);
+	enum err e = job_bound(document->text, document->len, why);
+	if (!e)
+		e = store_read(g->services->store, refuse_deleted, (void *)(uintptr_t)id, why);
+	if (!e)
+		e = engine_job_new(out, id, document->text, document->len, why);
+	if (!e) {
+		memcpy((*out)->owner, document->owner, sizeof((*out)->owner));
+		e = check(g, *out, document->bounded, model, why);
+	}
+	return e == ERR_LIMIT ? ERR_INVALID : e;
+}
+
 enum err
 engine_submit(struct engine *g, const struct engine_document *document, uint8_t id[16],
     bool *created, struct why *why)
 {
-	const char *text = document->text;
-	size_t len = document->len;
-	uint8_t digest[HASH_LEN];
+	uint8_t digest[HASH_LEN], model[32];
 	struct engine_job *j = NULL;
-	size_t count;
 
-	hash_sha256(digest, text, len);
+	hash_sha256(digest, document->text, document->len);
 	memcpy(id, digest, 16);
-	*created = false;
-	if (exists(g, id, &count))
-		return ERR_OK;
-	if (count >= ENGINE_JOBS_MAX)
-		return err_set(why, ERR_INVALID, "%zu jobs are not over yet; stop some", count);
-	enum err e = job_bound(text, len, why);
+	enum err e = make(g, document, id, &j, model, why);
 	if (!e)
-		e = store_read(g->services->store, refuse_deleted, id, why);
-	if (!e)
-		e = engine_job_new(&j, id, text, len, why);
-	if (!e) {
-		memcpy(j->owner, document->owner, sizeof(j->owner));
-		e = prepare(g, j, document, why);
-	}
+		e = begin(g, j, document, model, why);
+	*created = !e;
 	if (e) {
 		engine_job_free(j);
 		/* Two submissions of one document at once: the other one won. */
 		return e == ERR_EXISTS ? ERR_OK : e == ERR_LIMIT ? ERR_INVALID : e;
 	}
 	wake_ring(&g->services->wake);
-	*created = true;
 	return ERR_OK;
+}
+
+enum err
+engine_try(struct engine *g, const struct engine_document *document, struct engine_trial *out,
+    struct why *why)
+{
+	uint8_t digest[HASH_LEN], model[32];
+	struct engine_job *j = NULL;
+
+	*out = (struct engine_trial){.exists = false};
+	hash_sha256(digest, document->text, document->len);
+	enum err e = make(g, document, digest, &j, model, why);
+	if (e == ERR_EXISTS) {
+		out->exists = engine_job(g, digest, NULL, &out->job);
+		(void)!engine_reach(g, digest, &out->reach);
+		e = ERR_OK;
+	} else if (!e) {
+		engine_forecast_new(g, j, out);
+		if (!is_init(&j->work->spec.recipe, model))
+			engine_drop_leftover(g->services, model);
+	}
+	engine_job_free(j);
+	return e;
 }
 
 bool

@@ -155,18 +155,30 @@ static enum err
 reach_device(void *ctx, const struct registry_view *v)
 {
 	const struct reach *r = ctx;
-	const struct standing_data data = {r->out->data, r->out->examples};
-	bool has;
+	struct standing_offer offer;
 
 	if (v->row.state != DEVICE_ACTIVE || strcmp(v->row.role, "device") != 0 ||
 	    engine_ineligible(r->g, r->job, v->row.id))
 		return ERR_OK;
 	r->out->devices++;
-	if (!standing_heard(r->g->services->registry, v->row.id, &data, &has))
+	if (!standing_heard(r->g->services->registry, v->row.id, r->out->data, &offer))
 		return ERR_OK;
 	r->out->heard++;
-	r->out->with_data += has || !data.name[0];
+	r->out->with_data +=
+	    (offer.has_data && offer.examples >= r->out->examples) || !r->out->data[0];
 	return ERR_OK;
+}
+
+void
+engine_reach_of(struct engine *g, const struct engine_job *j, struct engine_reach *out)
+{
+	struct reach r = {g, j, out};
+
+	*out = (struct engine_reach){.goal = j->work->spec.round.goal,
+	    .quorum = j->work->spec.round.quorum,
+	    .examples = j->work->spec.recipe.data.min_examples};
+	memcpy(out->data, j->work->spec.recipe.data.name, sizeof(out->data));
+	(void)!registry_each(g->services->registry, NULL, reach_device, &r);
 }
 
 bool
@@ -182,12 +194,7 @@ engine_reach(struct engine *g, const uint8_t id[16], struct engine_reach *out)
 	lock_release(&g->lock);
 	if (!lives)
 		return false;
-	struct reach r = {g, j, out};
-	*out = (struct engine_reach){.goal = j->work->spec.round.goal,
-	    .quorum = j->work->spec.round.quorum,
-	    .examples = j->work->spec.recipe.data.min_examples};
-	memcpy(out->data, j->work->spec.recipe.data.name, sizeof(out->data));
-	(void)!registry_each(g->services->registry, NULL, reach_device, &r);
+	engine_reach_of(g, j, out);
 	lock_take(&g->lock);
 	j->users--;
 	j->readers--;

@@ -1,6 +1,7 @@
 #ifndef VIEW_H
 #define VIEW_H
 #include "best.h"
+#include "forecast.h"
 #include "standing.h"
 #include "store.h"
 
@@ -8,15 +9,6 @@
  * What is shown of jobs: copies of plain values, made under the engine's lock a few jobs at a time, so that a list of thousands
  * keeps no round waiting. Who reads one holds no lock.
  */
-
-/* What a job will still need of the disk. All zero for one without an open round. */
-struct job_forecast {
-	uint64_t rounds_left; /* 0: the job sets no end; the figures are then those of one round */
-	uint64_t models_bytes;
-	uint64_t spool_bytes; /* of the open round */
-	uint64_t deltas_bytes; /* if deltas of rounds that are over are kept */
-	uint64_t database_bytes;
-};
 
 /* The job's open round. */
 struct open_view {

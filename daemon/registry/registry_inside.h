@@ -22,6 +22,7 @@ struct registry_told {
 	uint32_t room;
 	struct registry_data *data;
 	size_t data_count;
+	uint64_t memory_bytes;
 };
 
 struct registry_place {

@@ -224,6 +224,7 @@ standing_note_data(struct device *d, const struct offer *offer)
 			return;
 		t->data = data;
 	}
+	t->memory_bytes = offer->memory_bytes;
 	t->data_count = offer->data_count;
 	for (size_t i = 0; i < t->data_count; i++) {
 		memcpy(t->data[i].name, offer->data[i].name, sizeof(t->data[i].name));
@@ -231,19 +232,30 @@ standing_note_data(struct device *d, const struct offer *offer)
 	}
 }
 
+/* Lock held. */
+static void
+look_up(const struct registry_told *t, const char *data, struct standing_offer *out)
+{
+	out->memory_bytes = t->memory_bytes;
+	for (size_t i = 0; i < t->data_count && !out->has_data; i++)
+		if (strcmp(t->data[i].name, data) == 0) {
+			out->has_data = true;
+			out->examples = t->data[i].examples;
+		}
+}
+
 bool
 standing_heard(
-    struct registry *r, const uint8_t device[32], const struct standing_data *data, bool *has)
+    struct registry *r, const uint8_t device[32], const char *data, struct standing_offer *out)
 {
 	uint64_t now = clock_ms();
 
-	*has = false;
+	*out = (struct standing_offer){.has_data = false};
 	pthread_mutex_lock(&r->lock);
 	const struct device *d = active(r, device);
 	bool heard = d && d->told.until_ms >= now;
-	for (size_t i = 0; heard && i < d->told.data_count; i++)
-		*has |= strcmp(d->told.data[i].name, data->name) == 0 &&
-		    d->told.data[i].examples >= data->examples;
+	if (heard)
+		look_up(&d->told, data, out);
 	pthread_mutex_unlock(&r->lock);
 	return heard;
 }

@@ -43,13 +43,15 @@ void standing_gave_up(
     struct registry *r, const uint8_t device[32], uint32_t place, enum abort_reason reason);
 void standing_reported(struct registry *r, const uint8_t device[32], uint32_t place);
 
-/* Is it active, and was it heard of lately? Then *has says whether it offered a data set of this name with so many examples. */
-struct standing_data {
-	const char *name;
-	uint64_t examples;
+/* What a device offered last. */
+struct standing_offer {
+	bool has_data; /* the data set that was asked for, */
+	uint64_t examples; /* with so many examples */
+	uint64_t memory_bytes; /* 0: not said */
 };
+/* Is it active, and was it heard of lately? data: of the set of this name. */
 bool standing_heard(
-    struct registry *r, const uint8_t device[32], const struct standing_data *data, bool *has);
+    struct registry *r, const uint8_t device[32], const char *data, struct standing_offer *out);
 
 /* Forgets who is silent for too long. Call now and then. */
 void standing_sweep(struct registry *r);

@@ -290,12 +290,36 @@ set_update(struct run *r)
 	    .parts = local->accumulate};
 }
 
+static uint32_t
+batch_size(const struct local_spec *local, const struct dataset *data)
+{
+	uint32_t count = (uint32_t)data->count;
+
+	return local->batch > 0 && local->batch < count ? local->batch : count;
+}
+
+enum err
+train_bytes(struct net *net, const struct train_config *config, const struct dataset *data,
+    uint64_t *bytes, struct why *why)
+{
+	struct run r = {.net = net, .data = data, .config = config};
+	uint64_t size = batch_size(config->local, data);
+	uint64_t targets = data->targets ? data->target_width * sizeof(float) : sizeof(int32_t);
+	bool augments = config->data && recipe_augments(config->data);
+
+	set_update(&r);
+	enum err e = net_prepare(net, &r.update, why);
+	*bytes = net_bytes(net) + data->count * sizeof(*r.order) +
+	    size * (data->features * sizeof(float) + targets) +
+	    (augments ? data->features * sizeof(float) : 0);
+	return e;
+}
+
 static enum err
 start(struct run *r, struct why *why)
 {
 	const struct local_spec *local = r->config->local;
-	uint32_t count = (uint32_t)r->data->count;
-	uint32_t size = local->batch > 0 && local->batch < count ? local->batch : count;
+	uint32_t count = (uint32_t)r->data->count, size = batch_size(local, r->data);
 
 	if (size > net_max_batch(r->net))
 		return err_set(why, ERR_LIMIT, "batches of %u examples for a network built for %u",

@@ -42,6 +42,11 @@ struct train_result {
 ERR_MUST_USE enum err train_run(struct net *net, const struct dataset *data,
     const struct train_config *config, struct train_result *result, struct why *why);
 
+/* Bytes that train_run takes at its most of this net, those of the net included, with a set of so many examples; shift: there is one in
+ * the config. Prepares the net. Errors of net_prepare. */
+ERR_MUST_USE enum err train_bytes(struct net *net, const struct train_config *config,
+    const struct dataset *data, uint64_t *bytes, struct why *why);
+
 struct train_score {
 	uint64_t examples;
 	double loss; /* mean per example */

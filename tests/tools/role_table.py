@@ -58,6 +58,7 @@ GET /v1/jobs/{job}/rounds/1/record   | N 404:not-found 404:not-found 404:not-fou
 GET /v1/jobs/{job}/participation     | N F 200 200 200 200 200
 GET /v1/audit?limit=1                | N F 200 200 200 200 200
 POST /v1/jobs {}                     | N F F 422:bad-job 422:bad-job F 422:bad-job
+POST /v1/plan {}                     | N F F 422:bad-job 422:bad-job F 422:bad-job
 POST /v1/jobs/{none}/pause           | N F F 404:unknown-job 404:unknown-job F 404:unknown-job
 POST /v1/jobs/{none}/resume          | N F F 404:unknown-job 404:unknown-job F 404:unknown-job
 POST /v1/jobs/{none}/stop            | N F F 404:unknown-job 404:unknown-job F 404:unknown-job

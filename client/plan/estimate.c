@@ -1,0 +1,442 @@
+#include "estimate.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "manifest.h"
+#include "modelfile.h"
+#include "network.h"
+#include "server_step.h"
+#include "task.h"
+#include "tensors.h"
+#include "tls.h"
+#include "vectors.h"
+
+/* [retention] where no coordinator says another. */
+#define KEEP_LAST 3
+#define KEEP_EVERY 10
+#define EXAMPLES_DEFAULT 1000 /* of a device, where nothing is said of it */
+
+/* What the making of an estimate works with. */
+struct making {
+	struct plan_estimate *out;
+	const struct plan_want *want;
+	struct settings *settings;
+	struct tensor_table table;
+	struct fleet fleet;
+	struct json *trial; /* what the coordinator says of the document */
+	char init[PATH_MAX]; /* a file that goes in the end; "": none */
+	const char *first; /* file of the first weights; NULL: they are drawn */
+};
+
+static void __attribute__((format(printf, 2, 3)))
+cannot(struct plan_estimate *e, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (e->problem_count == PLAN_PROBLEMS_MAX)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(e->problems[e->problem_count++], PLAN_PROBLEM_TEXT, fmt, ap);
+	va_end(ap);
+}
+
+/* --- the document */
+
+static enum err
+read_document(struct making *m, struct why *why)
+{
+	struct plan_estimate *out = m->out;
+	enum err e = job_parse(&out->job, m->want->text, m->want->len, why);
+
+	if (!e)
+		e = job_check(&out->job, why);
+	if (!e && out->job.only_evaluates)
+		e = err_set(why, ERR_UNSUPPORTED, "a job of kind evaluate has no rounds to plan");
+	if (!e)
+		e = m->want->config ? settings_load(&m->settings, "", m->want->config, why)
+				    : settings_parse(&m->settings, "", "", 0, why);
+	return e;
+}
+
+/* What it refuses is a finding. */
+static enum err
+ask(struct making *m, struct why *why)
+{
+	struct plan_estimate *out = m->out;
+	enum err e = plan_known_try(m->want->admin, m->want->text, m->want->len, &m->trial, why);
+
+	if (e == ERR_INVALID || e == ERR_STATE || e == ERR_LIMIT) {
+		cannot(out, "%s", why->text);
+		return ERR_OK;
+	}
+	if (e == ERR_NOTFOUND)
+		return err_set(why, ERR_UNSUPPORTED,
+		    "this coordinator is too old to plan a job: give a --fleet");
+	if (!e)
+		out->warnings = json_copy(json_get(m->trial, "warnings"));
+	return e;
+}
+
+/* --- the model */
+
+static enum err
+fetch_init(struct making *m, struct why *why)
+{
+	const char *base = getenv("TMPDIR");
+	int n = snprintf(
+	    m->init, sizeof(m->init), "%s/rivulet-plan.XXXXXX", base && *base ? base : "/tmp");
+
+	if (n < 0 || (size_t)n >= sizeof(m->init)) {
+		m->init[0] = '\0';
+		return err_set(why, ERR_LIMIT, "TMPDIR is too long");
+	}
+	int fd = mkstemp(m->init);
+	if (fd < 0) {
+		m->init[0] = '\0';
+		return err_errno(why, "create a scratch file");
+	}
+	enum err e = plan_known_model(m->want->admin, m->out->job.recipe.init, fd, why);
+	close(fd);
+	m->first = m->init;
+	return e;
+}
+
+static enum err
+read_table(struct making *m, struct why *why)
+{
+	struct cmd_tensors file;
+	enum err e = cmd_tensors_open(&file, m->first, why);
+
+	if (e)
+		return e;
+	e = tensor_table_copy(&m->table, &file.table);
+	cmd_tensors_close(&file);
+	return e;
+}
+
+static enum err
+draw_table(struct making *m, struct why *why)
+{
+	struct net *net = NULL;
+	enum err e = cmd_network_new(&net, &m->out->job.recipe, 1, why);
+
+	if (!e)
+		e = tensor_table_copy(&m->table, net_tensors(net));
+	net_free(net);
+	return e;
+}
+
+static enum err
+take_table(struct making *m, struct why *why)
+{
+	const struct recipe *r = &m->out->job.recipe;
+	enum err e = ERR_OK;
+
+	m->first = m->want->init;
+	if (r->init[0] && !m->first && m->want->admin)
+		e = fetch_init(m, why);
+	else if (!m->first && (r->init[0] || r->net.layer_count == 0))
+		e = err_set(why, ERR_INVALID,
+		    "the job begins with a model of its own: give its file with --init FILE");
+	if (!e)
+		e = m->first ? read_table(m, why) : draw_table(m, why);
+	return e ? e : tensor_table_assign(&m->table, r->rules, r->rule_count, why);
+}
+
+static enum err
+count_bytes(struct making *m, struct why *why)
+{
+	struct plan_estimate *out = m->out;
+	struct modelfile_meta meta = {.round = 1};
+	struct buf head;
+
+	memset(meta.job, '0', sizeof(meta.job) - 1);
+	memset(meta.base, '0', sizeof(meta.base) - 1);
+	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
+	enum err e = modelfile_header(&head, &m->table, &meta);
+	out->parameters = m->table.elements;
+	out->bytes.model = head.len + m->table.bytes;
+	out->bytes.difference = forecast_difference_bytes(&out->job, m->table.elements);
+	out->bytes.delta = manifest_body_bytes(fleet_task_payload(&out->job, m->table.elements));
+	buf_deinit(&head);
+	return e ? err_set(why, e, "no memory for a model's head") : ERR_OK;
+}
+
+/* --- a device */
+
+static void
+shape_of(struct dataset *d, const struct recipe *r, uint64_t examples)
+{
+	*d = (struct dataset){.count = (size_t)examples,
+	    .dims = r->data.dims,
+	    .features = 1,
+	    .classes = r->data.class_count};
+	for (unsigned i = 0; i < r->data.dims; i++)
+		d->features *= r->data.shape[i];
+}
+
+static uint64_t
+most_examples(const struct making *m)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < m->fleet.profiles.count; i++)
+		if (m->fleet.profiles.items[i].examples > most)
+			most = m->fleet.profiles.items[i].examples;
+	return most > 0 ? most : EXAMPLES_DEFAULT;
+}
+
+/* Beside its examples, of which nobody knows how much of them lies in memory. */
+static enum err
+measure_device(struct making *m, uint64_t examples, struct why *why)
+{
+	struct plan_estimate *out = m->out;
+	struct dataset set;
+
+	shape_of(&set, &out->job.recipe, examples);
+	enum err e =
+	    plan_footprint(&out->footprint, &out->job, &m->table, m->settings, &set, 0, why);
+	if (e != ERR_LIMIT)
+		return e;
+	cannot(out, "memory: %s; memory_bytes of --config allows less", why->text);
+	return ERR_OK;
+}
+
+static void
+check_memory(struct making *m)
+{
+	uint64_t most = m->settings->memory_bytes;
+
+	if (most > 0 && m->out->footprint.peak > most)
+		cannot(m->out,
+		    "memory: a task takes %llu bytes of a device, and memory_bytes allows %llu",
+		    (unsigned long long)m->out->footprint.peak, (unsigned long long)most);
+}
+
+/* --- the fleet */
+
+static enum err
+read_fleet(struct making *m, struct fleet_profiles *profiles, struct why *why)
+{
+	struct plan_estimate *out = m->out;
+	const struct plan_want *want = m->want;
+
+	out->has_times = true;
+	if (want->fleet_file)
+		return fleet_profiles_load(profiles, want->fleet_file, why);
+	if (want->devices > 0)
+		return fleet_profiles_like(profiles, want->devices);
+	out->is_known = true;
+	enum err e = plan_known_fleet(
+	    &out->known, want->admin, &out->job.recipe.data, out->footprint.peak, why);
+	out->has_times = out->known.measured > 0;
+	*profiles = out->known.fleet;
+	out->known.fleet = (struct fleet_profiles){.count = 0};
+	return e;
+}
+
+static void
+check_known(struct plan_estimate *e)
+{
+	const struct plan_known *k = &e->known;
+	unsigned long long quorum = e->job.round.quorum;
+
+	if (k->devices < quorum)
+		cannot(e, "goal: %llu active devices, and a round wants reports of %llu",
+		    (unsigned long long)k->devices, quorum);
+	else if (k->with_data < quorum)
+		cannot(e,
+		    "data: %llu of %llu devices have offered \"%s\" with %llu examples or more, "
+		    "and a round wants reports of %llu",
+		    (unsigned long long)k->with_data, (unsigned long long)k->devices,
+		    e->job.recipe.data.name, (unsigned long long)e->job.recipe.data.min_examples,
+		    quorum);
+	else if (k->with_memory < quorum)
+		cannot(e,
+		    "memory: a task takes %llu bytes; %llu of %llu devices with the data have so "
+		    "much, and a round wants reports of %llu",
+		    (unsigned long long)e->footprint.peak, (unsigned long long)k->with_memory,
+		    (unsigned long long)k->with_data, quorum);
+}
+
+static enum err
+take_fleet(struct making *m, struct why *why)
+{
+	struct fleet_profiles profiles = {.count = 0};
+	struct plan_estimate *out = m->out;
+
+	enum err e = read_fleet(m, &profiles, why);
+	out->devices = profiles.devices;
+	if (!e && out->is_known)
+		check_known(out);
+	else if (!e && out->devices < out->job.round.quorum)
+		cannot(out, "goal: %llu devices, and a round wants reports of %u",
+		    (unsigned long long)out->devices, out->job.round.quorum);
+	if (!e && out->problem_count == 0)
+		e = fleet_init(&m->fleet, &profiles, 0, out->job.seed, why);
+	fleet_profiles_deinit(&profiles);
+	return e;
+}
+
+/* --- the coordinator */
+
+static uint64_t
+state_bytes(const struct making *m)
+{
+	const struct job_spec *job = &m->out->job;
+	struct server_step s = {.table = &m->table};
+
+	if (server_step_choose(&s, &job->aggregate, 1) ||
+	    server_step_download(&s, &job->download, 1, 1, NULL))
+		return 0;
+	return server_step_floats(&s) * sizeof(float);
+}
+
+static void
+read_forecast(struct plan_estimate *e, const struct json *f)
+{
+	(void)json_u64(json_get(f, "rounds_left"), &e->disk.rounds_left);
+	(void)json_u64(json_get(f, "models"), &e->disk.models_bytes);
+	(void)json_u64(json_get(f, "spool"), &e->disk.spool_bytes);
+	(void)json_u64(json_get(f, "deltas"), &e->disk.deltas_bytes);
+	(void)json_u64(json_get(f, "database"), &e->disk.database_bytes);
+	(void)json_bool(json_get(f, "fits"), &e->disk_fits);
+	if (!e->disk_fits)
+		cannot(e, "disk: the coordinator has no room for what the job needs");
+}
+
+static void
+count_disk(struct making *m)
+{
+	struct plan_estimate *out = m->out;
+	const struct json *said = json_get(m->trial, "forecast");
+	struct forecast_job j = {.spec = &out->job,
+	    .keep = out->job.keep,
+	    .elements = m->table.elements,
+	    .model_bytes = out->bytes.model,
+	    .payload_bytes =
+		vectors_times(recipe_upload_most(&out->job.recipe.upload, m->table.elements),
+		    out->job.aggregate.variates > 0),
+	    .state_bytes = state_bytes(m),
+	    .rounds = out->job.stop.rounds};
+
+	out->disk_fits = true;
+	if (said) {
+		read_forecast(out, said);
+		return;
+	}
+	if (j.keep.last == JOB_KEEP_CONFIGURED)
+		j.keep.last = KEEP_LAST;
+	if (j.keep.every == JOB_KEEP_CONFIGURED)
+		j.keep.every = KEEP_EVERY;
+	out->disk = forecast_job(&j);
+	out->disk.deltas_bytes = 0; /* kept only where [spool] says so */
+}
+
+/* Seconds of a processor, measured with four devices and models of 3 kB to 6 MB on a core of 2.5 GHz: for a round, for a report with its
+ * requests and signatures, and for a byte that comes or goes, is encrypted, hashed, stored and folded. */
+struct costs {
+	const char *backend;
+	double round, report, byte;
+};
+static const struct costs costs[] = {
+    {"mbedtls", 0.004, 0.0045, 9.5e-9},
+    {"openssl", 0.004, 0.0025, 2.5e-9},
+};
+
+static void
+count_processor(struct plan_estimate *e)
+{
+	const struct plan_playout *c = &e->playout;
+	const struct costs *k = strstr(tls_backend(), "penSSL") ? &costs[1] : &costs[0];
+
+	if (c->played == 0)
+		return;
+	double rounds = (double)c->played;
+	e->cpu.round = k->round + k->report * (double)c->reports / rounds +
+	    k->byte * (double)(c->bytes_up + c->bytes_down) / rounds;
+	e->cpu.job = e->cpu.round * (double)c->rounds;
+}
+
+/* --- all of it */
+
+/* Labels were the coordinator's to look at: those that are here take part. */
+static enum err
+play(struct making *m, struct why *why)
+{
+	struct plan_estimate *out = m->out;
+	struct job_spec job = out->job;
+
+	job.select.label_count = 0;
+	const struct plan_playout_want want = {.job = &job,
+	    .text = m->want->text,
+	    .len = m->want->len,
+	    .fleet = &m->fleet,
+	    .settings = m->settings,
+	    .init = m->first};
+	enum err e = plan_playout_play(&out->playout, &want, why);
+	if (!e && (out->playout.stuck || out->playout.played == 0))
+		cannot(out, "rounds: %s", out->playout.reason);
+	return e;
+}
+
+static enum err
+make(struct making *m, struct why *why)
+{
+	struct plan_estimate *out = m->out;
+	enum err e = read_document(m, why);
+
+	if (!e && m->want->admin)
+		e = ask(m, why);
+	if (e || out->problem_count > 0)
+		return e;
+	e = take_table(m, why);
+	if (!e)
+		e = count_bytes(m, why);
+	if (!e)
+		e = measure_device(m, EXAMPLES_DEFAULT, why);
+	if (!e)
+		e = take_fleet(m, why);
+	if (!e && out->problem_count == 0)
+		e = measure_device(m, most_examples(m), why);
+	if (e)
+		return e;
+	check_memory(m);
+	count_disk(m);
+	if (out->problem_count == 0)
+		e = play(m, why);
+	if (!e)
+		count_processor(out);
+	return e;
+}
+
+enum err
+plan_estimate(struct plan_estimate *out, const struct plan_want *want, struct why *why)
+{
+	struct making m = {.out = out, .want = want};
+
+	memset(out, 0, sizeof(*out));
+	enum err e = make(&m, why);
+	if (m.init[0])
+		unlink(m.init);
+	tensor_table_deinit(&m.table);
+	fleet_deinit(&m.fleet);
+	settings_free(m.settings);
+	json_free(m.trial);
+	return e;
+}
+
+void
+plan_estimate_deinit(struct plan_estimate *e)
+{
+	plan_playout_deinit(&e->playout);
+	plan_known_deinit(&e->known);
+	json_free(e->warnings);
+	job_deinit(&e->job);
+	memset(e, 0, sizeof(*e));
+}

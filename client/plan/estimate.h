@@ -1,0 +1,61 @@
+#ifndef ESTIMATE_H
+#define ESTIMATE_H
+#include "footprint.h"
+#include "forecast.h"
+#include "json.h"
+#include "known.h"
+#include "playout.h"
+
+/*
+ * What a job will cost, before it is submitted: bytes, memory, disk, time. `rivulet job plan`, `job submit --dry-run`; docs/simulate.md
+ * says how it is counted.
+ */
+#define PLAN_PROBLEMS_MAX 8
+#define PLAN_PROBLEM_TEXT 320
+
+struct plan_want {
+	const char *text; /* the document as submitted */
+	size_t len;
+	struct cmd_admin
+	    *admin; /* asked what it says of the document and of its devices; NULL: nobody is */
+	const char *fleet_file; /* what the devices are like; NULL: as the coordinator knows them */
+	uint64_t devices; /* so many, all alike; 0: as above */
+	const char *config; /* a device's settings; NULL: none */
+	const char *init; /* file of the first weights; NULL: drawn, or fetched */
+};
+
+/* What a task moves, in bytes of bodies: heads of requests come to some hundred more. */
+struct plan_bytes {
+	uint64_t model, difference; /* difference 0: there is none */
+	uint64_t delta;
+};
+
+/* Processor time of the coordinator, in seconds; about. */
+struct plan_cpu {
+	double round, job;
+};
+
+struct plan_estimate {
+	struct job_spec job;
+	uint64_t parameters; /* that travel */
+	uint64_t devices; /* that can take part */
+	bool is_known; /* the coordinator's own devices: */
+	struct plan_known known;
+	bool has_times; /* at least one is known to be so fast */
+	struct plan_bytes bytes;
+	struct plan_footprint footprint;
+	struct job_forecast disk;
+	bool disk_fits;
+	struct plan_playout playout;
+	struct plan_cpu cpu;
+	char problems[PLAN_PROBLEMS_MAX][PLAN_PROBLEM_TEXT]; /* why it cannot run */
+	size_t problem_count;
+	struct json *warnings; /* texts, the coordinator's; NULL: none */
+};
+
+/* plan_estimate_deinit in either case. A job that cannot run is no error. */
+ERR_MUST_USE enum err plan_estimate(
+    struct plan_estimate *out, const struct plan_want *want, struct why *why);
+void plan_estimate_deinit(struct plan_estimate *e);
+
+#endif

@@ -1,0 +1,169 @@
+#include "known.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hex.h"
+#include "transport.h"
+
+#define PLAN_MODEL_MAX ((uint64_t)1 << 40)
+
+/* --- the fleet */
+
+/* Of a device's line: 0 and false where nothing is known. */
+static bool
+number(const struct json *device, const char *key, double *out)
+{
+	*out = 0;
+	return json_double(json_get(device, key), out);
+}
+
+static void
+read_profile(struct fleet_profile *p, const struct json *device)
+{
+	const char *name = json_string(json_get(device, "name"));
+	double examples;
+
+	const char *id = json_string(json_get(device, "device"));
+
+	*p = (struct fleet_profile){.count = 1, .available = 1};
+	p->has_id = id && hex_decode(p->id, sizeof(p->id), id, strlen(id));
+	snprintf(p->name, sizeof(p->name), "%s", name ? name : "device");
+	(void)number(device, "samples_per_s", &p->samples_per_s);
+	(void)number(device, "up_bytes_per_s", &p->up_bytes_per_s);
+	(void)number(device, "failure", &p->failure);
+	(void)number(device, "examples", &examples);
+	p->examples = (uint64_t)examples;
+	if (!number(device, "available", &p->available) || p->available < 0.001)
+		p->available = 1;
+	/* A device that has failed at all it ever did is no use for a plan. */
+	if (p->failure > 0.99)
+		p->failure = 0.99;
+}
+
+static void
+take_device(
+    struct plan_known *k, const struct json *device, const struct data_spec *data, uint64_t memory)
+{
+	struct fleet_profile p;
+	double has;
+
+	read_profile(&p, device);
+	k->devices++;
+	if (data->name[0] && (!number(device, "examples", &has) || p.examples < data->min_examples))
+		return;
+	k->with_data++;
+	if (number(device, "memory_bytes", &has) && has < (double)memory)
+		return;
+	k->with_memory++;
+	k->measured += p.samples_per_s > 0;
+	k->fleet.items[k->fleet.count++] = p;
+	k->fleet.devices++;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Who was not measured is taken for one in the middle. */
+static enum err
+fill_speeds(struct plan_known *k)
+{
+	double *known = calloc(k->fleet.count + 1, sizeof(*known));
+	size_t n = 0;
+
+	if (!known)
+		return ERR_NOMEM;
+	for (size_t i = 0; i < k->fleet.count; i++)
+		if (k->fleet.items[i].samples_per_s > 0)
+			known[n++] = k->fleet.items[i].samples_per_s;
+	if (n > 0)
+		qsort(known, n, sizeof(*known), compare);
+	for (size_t i = 0; i < k->fleet.count && n > 0; i++)
+		if (k->fleet.items[i].samples_per_s <= 0)
+			k->fleet.items[i].samples_per_s = known[n / 2];
+	free(known);
+	return ERR_OK;
+}
+
+static enum err
+take_fleet(struct plan_known *k, const struct json *list, const struct data_spec *data,
+    uint64_t memory, struct why *why)
+{
+	size_t count = json_count(list);
+
+	if (count > FLEET_DEVICES_MAX)
+		return err_set(
+		    why, ERR_LIMIT, "%zu devices, a plan takes %u", count, FLEET_DEVICES_MAX);
+	if (count > 0 && data->name[0] && !json_get(json_at(list, 0), "examples"))
+		return err_set(why, ERR_UNSUPPORTED,
+		    "this coordinator does not say what its devices have: give a --fleet");
+	k->fleet.items = calloc(count + 1, sizeof(*k->fleet.items));
+	if (!k->fleet.items)
+		return err_set(why, ERR_NOMEM, "no memory for %zu devices", count);
+	for (size_t i = 0; i < count; i++)
+		take_device(k, json_at(list, i), data, memory);
+	return fill_speeds(k);
+}
+
+enum err
+plan_known_fleet(struct plan_known *out, struct cmd_admin *a, const struct data_spec *data,
+    uint64_t memory, struct why *why)
+{
+	char path[32 + RECIPE_NAME_MAX];
+	struct json *doc = NULL;
+
+	*out = (struct plan_known){.devices = 0};
+	snprintf(path, sizeof(path), "/v1/fleet%s%s", data->name[0] ? "?data=" : "", data->name);
+	enum err e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
+	if (!e)
+		e = take_fleet(out, json_get(doc, "devices"), data, memory, why);
+	json_free(doc);
+	return e;
+}
+
+void
+plan_known_deinit(struct plan_known *k)
+{
+	fleet_profiles_deinit(&k->fleet);
+}
+
+/* --- the document */
+
+enum err
+plan_known_try(
+    struct cmd_admin *a, const char *text, size_t len, struct json **trial, struct why *why)
+{
+	struct buf body;
+
+	buf_init(&body, JOB_DOCUMENT_MAX);
+	enum err e = buf_append(&body, text, len);
+	if (e)
+		err_set(why, e, "the document is larger than %u bytes", JOB_DOCUMENT_MAX);
+	else
+		e = cmd_admin_call(a, "POST", "/v1/plan", &body, trial, why);
+	buf_deinit(&body);
+	return e;
+}
+
+enum err
+plan_known_model(struct cmd_admin *a, const char *id, int fd, struct why *why)
+{
+	char path[96];
+	struct transport_answer answer;
+	struct transport_sink sink = {.fd = fd, .max = PLAN_MODEL_MAX};
+	const struct session_call call = {
+	    .path = path, .attempts = 1, .request = {.method = "GET", .sink = &sink}};
+
+	snprintf(path, sizeof(path), "/v1/models/%.64s", id);
+	enum err e = session_do(a->session, &call, &answer, why);
+	if (!e)
+		e = session_problem(&answer, NULL, why);
+	transport_answer_deinit(&answer);
+	return e;
+}

@@ -1,0 +1,299 @@
+#include "sheet.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "print.h"
+
+/* --- as JSON */
+
+struct json *
+plan_sheet_footprint(const struct plan_footprint *f)
+{
+	struct json *v = json_object();
+
+	json_add_u64(v, "process", f->process);
+	json_add_u64(v, "examples", f->examples);
+	json_add_u64(v, "weights", f->weights);
+	json_add_u64(v, "training", f->training);
+	json_add_u64(v, "delta", f->delta);
+	json_add_bool(v, "program", f->program);
+	json_add_u64(v, "peak", f->peak);
+	return v;
+}
+
+static struct json *
+bytes_json(const struct plan_estimate *e)
+{
+	const struct plan_playout *c = &e->playout;
+	struct json *v = json_object();
+	double played = c->played > 0 ? (double)c->played : NAN;
+
+	json_add_u64(v, "model", e->bytes.model);
+	if (e->bytes.difference > 0)
+		json_add_u64(v, "difference", e->bytes.difference);
+	else
+		json_add_null(v, "difference");
+	json_add_u64(v, "delta", e->bytes.delta);
+	json_add_double(v, "round_down", (double)c->bytes_down / played);
+	json_add_double(v, "round_up", (double)c->bytes_up / played);
+	json_add_double(v, "job_down", (double)c->bytes_down / played * (double)c->rounds);
+	json_add_double(v, "job_up", (double)c->bytes_up / played * (double)c->rounds);
+	return v;
+}
+
+/* NaN is null: nothing is known of times. */
+static struct json *
+rounds_json(const struct plan_estimate *e)
+{
+	static const struct {
+		const char *key;
+		double share;
+	} quantiles[] = {{"p10", 0.1}, {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"longest", 1}};
+	const struct plan_playout *c = &e->playout;
+	struct json *v = json_object();
+	double known = e->has_times && c->played > 0 ? 1 : NAN, played = (double)c->played;
+	double whole = known * (double)c->rounds / (c->played > 0 ? played : 1);
+
+	json_add_u64(v, "rounds", c->rounds);
+	json_add_u64(v, "played", c->played);
+	json_add_double(v, "mean", known * c->seconds / (c->played > 0 ? played : 1));
+	for (size_t i = 0; i < sizeof(quantiles) / sizeof(*quantiles); i++)
+		json_add_double(
+		    v, quantiles[i].key, known * plan_playout_quantile(c, quantiles[i].share));
+	json_add_double(v, "job", whole * c->seconds);
+	json_add_double(v, "device_seconds", whole * c->device_seconds);
+	json_add_double(v, "wasted_seconds", whole * c->wasted_seconds);
+	return v;
+}
+
+static struct json *
+devices_json(const struct plan_estimate *e)
+{
+	struct json *v = json_object();
+
+	json_add_bool(v, "known", e->is_known);
+	json_add_u64(v, "count", e->devices);
+	if (e->is_known) {
+		json_add_u64(v, "active", e->known.devices);
+		json_add_u64(v, "with_data", e->known.with_data);
+		json_add_u64(v, "with_memory", e->known.with_memory);
+		json_add_u64(v, "measured", e->known.measured);
+	}
+	json_add_double(v, "reached", e->playout.played > 0 ? e->playout.reports_share : NAN);
+	return v;
+}
+
+static struct json *
+coordinator_json(const struct plan_estimate *e)
+{
+	struct json *v = json_object();
+	bool played = e->playout.played > 0;
+
+	json_add_u64(v, "models", e->disk.models_bytes);
+	json_add_u64(v, "spool", e->disk.spool_bytes);
+	json_add_u64(v, "deltas", e->disk.deltas_bytes);
+	json_add_u64(v, "database", e->disk.database_bytes);
+	json_add_bool(v, "fits", e->disk_fits);
+	json_add_double(v, "cpu_round", played ? e->cpu.round : NAN);
+	json_add_double(v, "cpu_job", played && e->playout.rounds > 0 ? e->cpu.job : NAN);
+	return v;
+}
+
+struct json *
+plan_sheet(const struct plan_estimate *e)
+{
+	struct json *v = json_object(), *problems = json_array();
+
+	json_add_string(v, "name", e->job.name);
+	json_add_bool(v, "runs", e->problem_count == 0);
+	for (size_t i = 0; i < e->problem_count; i++)
+		json_push(problems, json_new_string(e->problems[i]));
+	json_add(v, "problems", problems);
+	json_add(v, "warnings", e->warnings ? json_copy(e->warnings) : json_array());
+	json_add_u64(v, "parameters", e->parameters);
+	json_add(v, "devices", devices_json(e));
+	json_add(v, "bytes", bytes_json(e));
+	json_add(v, "memory", plan_sheet_footprint(&e->footprint));
+	json_add(v, "coordinator", coordinator_json(e));
+	json_add(v, "seconds", rounds_json(e));
+	return v;
+}
+
+/* --- as text */
+
+static void
+bytes(char out[16], const struct json *o, const char *key)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	double v;
+	size_t unit = 0;
+
+	if (!json_double(json_get(o, key), &v)) {
+		snprintf(out, 16, "-");
+		return;
+	}
+	for (; v >= 1024 && unit + 1 < sizeof(units) / sizeof(*units); unit++)
+		v /= 1024;
+	snprintf(out, 16, unit ? "%.1f %s" : "%.0f %s", v, units[unit]);
+}
+
+static void
+seconds(char out[16], const struct json *o, const char *key)
+{
+	double v;
+
+	if (!json_double(json_get(o, key), &v))
+		snprintf(out, 16, "-");
+	else if (v < 120)
+		snprintf(out, 16, v < 10 ? "%.2f s" : "%.0f s", v);
+	else if (v < 7200)
+		snprintf(out, 16, "%.1f min", v / 60);
+	else if (v < 172800)
+		snprintf(out, 16, "%.1f h", v / 3600);
+	else
+		snprintf(out, 16, "%.1f days", v / 86400);
+}
+
+static unsigned long long
+count(const struct json *o, const char *key)
+{
+	uint64_t v = 0;
+
+	(void)json_u64(json_get(o, key), &v);
+	return v;
+}
+
+static void
+print_list(const struct json *list, const char *word)
+{
+	for (size_t i = 0; i < json_count(list); i++)
+		cmd_print_line("%-21s %s", word, json_string(json_at(list, i)));
+}
+
+static void
+print_bytes(const struct json *b)
+{
+	char down[16], up[16];
+
+	cmd_print_line("%-21s %12s %12s", "", "down", "up");
+	bytes(down, b, "model");
+	bytes(up, b, "delta");
+	cmd_print_line("%-21s %12s %12s", "a device, a round", down, up);
+	if (count(b, "difference") > 0) {
+		bytes(down, b, "difference");
+		cmd_print_line("%-21s %12s %12s", "  that held the last", down, "");
+	}
+	bytes(down, b, "round_down");
+	bytes(up, b, "round_up");
+	cmd_print_line("%-21s %12s %12s", "a round", down, up);
+	bytes(down, b, "job_down");
+	bytes(up, b, "job_up");
+	cmd_print_line("%-21s %12s %12s", "the job", down, up);
+}
+
+void
+plan_sheet_print_footprint(const struct json *f)
+{
+	char peak[16], process[16], examples[16], weights[16], training[16], delta[16];
+	bool program = false;
+
+	(void)json_bool(json_get(f, "program"), &program);
+	bytes(peak, f, "peak");
+	bytes(process, f, "process");
+	bytes(examples, f, "examples");
+	bytes(weights, f, "weights");
+	bytes(training, f, "training");
+	bytes(delta, f, "delta");
+	cmd_print_line("%-21s %s: agent %s, weights %s, training %s or then the delta %s%s%s",
+	    "a device's memory", peak, process, weights, program ? "by a program" : training, delta,
+	    count(f, "examples") > 0 ? ", examples " : "; its examples beside it",
+	    count(f, "examples") > 0 ? examples : "");
+}
+
+static void
+print_coordinator(const struct json *c)
+{
+	char models[16], spool[16], database[16], deltas[16], round[16], job[16];
+
+	bytes(models, c, "models");
+	bytes(spool, c, "spool");
+	bytes(database, c, "database");
+	bytes(deltas, c, "deltas");
+	cmd_print_line("%-21s models %s, spool %s, database %s%s%s", "coordinator's disk", models,
+	    spool, database, count(c, "deltas") > 0 ? ", kept deltas " : "",
+	    count(c, "deltas") > 0 ? deltas : "");
+	seconds(round, c, "cpu_round");
+	seconds(job, c, "cpu_job");
+	cmd_print_line("%-21s about %s a round, %s in all, evaluation not counted",
+	    "  its processor", round, job);
+}
+
+static void
+print_times(const struct json *s)
+{
+	double median;
+	bool has_times = json_double(json_get(s, "p50"), &median);
+	char p10[16], p50[16], p90[16], longest[16], job[16], work[16], waste[16];
+
+	seconds(p10, s, "p10");
+	seconds(p50, s, "p50");
+	seconds(p90, s, "p90");
+	seconds(longest, s, "longest");
+	seconds(job, s, "job");
+	seconds(work, s, "device_seconds");
+	seconds(waste, s, "wasted_seconds");
+	if (!has_times) {
+		cmd_print_line(
+		    "%-21s not known: no device was measured yet; --fleet tells what they are like",
+		    "time");
+		return;
+	}
+	cmd_print_line(
+	    "%-21s p10 %s, p50 %s, p90 %s, longest %s", "a round's time", p10, p50, p90, longest);
+	if (count(s, "rounds") == 0)
+		cmd_print_line("%-21s not known: the job's end is no number of rounds, reports or "
+			       "seconds",
+		    "the job's");
+	else
+		cmd_print_line("%-21s %s for %llu rounds; devices work %s, %s of it for nothing",
+		    "the job's", job, count(s, "rounds"), work, waste);
+}
+
+static void
+print_devices(const struct json *d)
+{
+	double reached;
+	bool known = false;
+
+	(void)json_bool(json_get(d, "known"), &known);
+	if (known)
+		cmd_print_line("%-21s %llu of the %llu that the coordinator knows: %llu have the "
+			       "data, %llu were measured",
+		    "devices", count(d, "count"), count(d, "active"), count(d, "with_data"),
+		    count(d, "measured"));
+	else
+		cmd_print_line("%-21s %llu", "devices", count(d, "count"));
+	if (json_double(json_get(d, "reached"), &reached))
+		cmd_print_line("%-21s %.0f %% of them are in a model after %s", "", 100 * reached,
+		    "the rounds that were played");
+}
+
+void
+plan_sheet_print(const struct json *sheet)
+{
+	const char *name = json_string(json_get(sheet, "name"));
+	const struct json *problems = json_get(sheet, "problems");
+
+	cmd_print_line("%s: %llu parameters", name ? name : "job", count(sheet, "parameters"));
+	print_list(problems, "cannot run:");
+	print_list(json_get(sheet, "warnings"), "note:");
+	if (count(sheet, "parameters") == 0)
+		return;
+	print_devices(json_get(sheet, "devices"));
+	print_bytes(json_get(sheet, "bytes"));
+	plan_sheet_print_footprint(json_get(sheet, "memory"));
+	print_coordinator(json_get(sheet, "coordinator"));
+	if (json_count(problems) == 0)
+		print_times(json_get(sheet, "seconds"));
+}
