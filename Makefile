@@ -87,7 +87,7 @@ USES_daemon/backup   := models audit registry store config runtime
 USES_daemon/check    := backup spool models registry audit store config runtime
 USES_daemon/program  := check backup api fold usage engine net http spool models registry audit store config runtime report
 
-ROOMS_client    := host home session settings eligibility models outbox work device external agent fleet cli curves study verify doctor network pack simulate plan commands
+ROOMS_client    := host home session settings eligibility models outbox work device external agent fleet cli curves verify doctor network pack simulate plan study commands
 USES_client/session  := home host
 USES_client/settings := home
 USES_client/eligibility := settings home host
@@ -97,7 +97,7 @@ USES_client/external := device work outbox models settings session home host
 USES_client/agent    := external device work outbox models eligibility settings session home host
 USES_client/fleet    := agent external device work outbox models eligibility settings session home host
 USES_client/cli      := session home host
-USES_client/study    := curves cli session home host
+USES_client/study    := plan curves cli session home host
 USES_client/verify   := cli session home host
 USES_client/doctor   := cli agent external outbox eligibility settings session home host
 USES_client/network  := cli agent external models settings session home host

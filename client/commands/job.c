@@ -388,7 +388,7 @@ cmd_job_main(int argc, char **argv)
 {
 	static const struct cmd_verb verbs[] = {
 	    {"submit", cmd_submit_main, "start a job from a document"},
-	    {"plan", cmd_planning_main, "what a job will cost, before it is submitted"},
+	    {"plan", planning_main, "what a job will cost, before it is submitted"},
 	    {"sweep", cmd_sweep_main, "start a job for each of a grid of values, and rank them"},
 	    {"evaluate", cmd_evaluate_main, "have devices evaluate a model"},
 	    {"list", job_list, "jobs that are not over, or all"},

@@ -18,6 +18,7 @@
 #include "num.h"
 #include "options.h"
 #include "print.h"
+#include "statement.h"
 #include "trainer.h"
 #include "training.h"
 #include "trial_run.h"
@@ -29,6 +30,7 @@ struct alone {
 	const char *job_file, *home_option, *config, *data_name, *test_name, *epochs_text,
 	    *out_file, *init;
 	bool json;
+	bool plan, fits; /* --plan */
 	char home[PATH_MAX], scratch[PATH_MAX];
 	uint8_t device[32];
 	struct settings *settings;
@@ -304,6 +306,46 @@ one_round(struct alone *a, struct cmd_trial *trial, uint64_t round, struct why *
 	return e;
 }
 
+/* What a task would take of this device, which trains nothing. */
+static enum err
+show_plan(struct alone *a, struct cmd_trial *trial, struct why *why)
+{
+	const struct work *w = &trial->work;
+	const struct recipe *recipe = &w->task.recipe;
+	struct plan_task t = {.recipe = recipe, .table = &w->table, .examples = a->train.count};
+	uint64_t most = a->settings->memory_bytes;
+
+	enum err e = plan_footprint_bytes(&t.bytes, recipe, &w->table, why);
+	if (!e)
+		e = plan_footprint(&t.footprint, recipe, &w->table, a->settings, &a->train,
+		    plan_footprint_examples(&a->all, recipe), why);
+	a->fits = !e && (most == 0 || t.footprint.peak <= most);
+	if (e == ERR_LIMIT || (!e && !a->fits))
+		cmd_print_error("a task takes more memory than memory_bytes allows: %llu bytes",
+		    (unsigned long long)most);
+	if (e)
+		return e == ERR_LIMIT ? ERR_OK : e;
+	struct json *sheet = plan_statement_task(&t);
+	if (a->json)
+		cmd_print_json(sheet);
+	else
+		plan_statement_print_task(sheet);
+	json_free(sheet);
+	return ERR_OK;
+}
+
+static enum err
+train(struct alone *a, struct cmd_trial *trial, struct why *why)
+{
+	enum err e = ERR_OK;
+
+	for (uint64_t r = 1; !e && r <= a->rounds && !stopping; r++)
+		e = one_round(a, trial, r, why);
+	if (!e && a->out_file)
+		e = cmd_trial_save(trial, a->out_file, why);
+	return e;
+}
+
 static enum err
 run(struct alone *a, struct why *why)
 {
@@ -312,10 +354,10 @@ run(struct alone *a, struct why *why)
 
 	companions_init(
 	    &a->companions, &(struct companion_place){.settings = a->settings, .home = a->scratch});
-	for (uint64_t r = 1; !e && r <= a->rounds && !stopping; r++)
-		e = one_round(a, &trial, r, why);
-	if (!e && a->out_file)
-		e = cmd_trial_save(&trial, a->out_file, why);
+	if (!e && a->plan)
+		e = cmd_trial_base(&trial, why);
+	if (!e)
+		e = a->plan ? show_plan(a, &trial, why) : train(a, &trial, why);
 	companions_deinit(&a->companions);
 	cmd_trial_deinit(&trial);
 	return e;
@@ -352,10 +394,12 @@ go(struct alone *a)
 		e = make_scratch(a, &why);
 	if (!e)
 		e = run(a, &why);
-	if (!e && a->json)
+	if (!e && a->json && !a->plan)
 		cmd_print_json(a->epochs);
 	finish(a);
-	return e ? cmd_options_fail(e, &why) : CMD_OK;
+	if (e)
+		return cmd_options_fail(e, &why);
+	return a->plan && !a->fits ? CMD_DENIED : CMD_OK;
 }
 
 int
@@ -373,11 +417,12 @@ cmd_train_main(int argc, char **argv)
 	    {"init", 0, "FILE", "weights to begin with (default: drawn from the job's seed)",
 		&a.init, NULL},
 	    {"out", 'o', "FILE", "write the trained model there", &a.out_file, NULL},
+	    {"plan", 0, NULL, "train nothing: say what a task takes of this device", NULL, &a.plan},
 	    {"json", 0, NULL, "print JSON", NULL, &a.json},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
-	    "train JOBFILE [--data NAME] [--epochs N] [--test NAME] [--out FILE] [--config FILE]",
+	const struct cmd_usage usage = {"train JOBFILE [--data NAME] [--epochs N] [--test NAME] "
+					"[--out FILE] [--config FILE] [--plan]",
 	    "Trains a job's model on this machine alone, with the same trainer that the agent "
 	    "uses.",
 	    1, 1};

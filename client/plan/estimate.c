@@ -7,11 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "manifest.h"
-#include "modelfile.h"
 #include "network.h"
 #include "server_step.h"
-#include "task.h"
 #include "tensors.h"
 #include "tls.h"
 #include "vectors.h"
@@ -148,25 +145,6 @@ take_table(struct making *m, struct why *why)
 	return e ? e : tensor_table_assign(&m->table, r->rules, r->rule_count, why);
 }
 
-static enum err
-count_bytes(struct making *m, struct why *why)
-{
-	struct plan_estimate *out = m->out;
-	struct modelfile_meta meta = {.round = 1};
-	struct buf head;
-
-	memset(meta.job, '0', sizeof(meta.job) - 1);
-	memset(meta.base, '0', sizeof(meta.base) - 1);
-	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
-	enum err e = modelfile_header(&head, &m->table, &meta);
-	out->parameters = m->table.elements;
-	out->bytes.model = head.len + m->table.bytes;
-	out->bytes.difference = forecast_difference_bytes(&out->job, m->table.elements);
-	out->bytes.delta = manifest_body_bytes(fleet_task_payload(&out->job, m->table.elements));
-	buf_deinit(&head);
-	return e ? err_set(why, e, "no memory for a model's head") : ERR_OK;
-}
-
 /* --- a device */
 
 static void
@@ -200,7 +178,7 @@ measure_device(struct making *m, uint64_t examples, struct why *why)
 
 	shape_of(&set, &out->job.recipe, examples);
 	enum err e =
-	    plan_footprint(&out->footprint, &out->job, &m->table, m->settings, &set, 0, why);
+	    plan_footprint(&out->footprint, &out->job.recipe, &m->table, m->settings, &set, 0, why);
 	if (e != ERR_LIMIT)
 		return e;
 	cannot(out, "memory: %s; memory_bytes of --config allows less", why->text);
@@ -341,25 +319,28 @@ count_disk(struct making *m)
 /* Seconds of a processor, measured with four devices and models of 3 kB to 6 MB on a core of 2.5 GHz: for a round, for a report with its
  * requests and signatures, and for a byte that comes or goes, is encrypted, hashed, stored and folded. */
 struct costs {
-	const char *backend;
 	double round, report, byte;
 };
-static const struct costs costs[] = {
-    {"mbedtls", 0.004, 0.0045, 9.5e-9},
-    {"openssl", 0.004, 0.0025, 2.5e-9},
-};
+static const struct costs with_mbedtls = {0.004, 0.0045, 9.5e-9};
+static const struct costs with_openssl = {0.004, 0.0025, 2.5e-9};
+/* Likewise, of the time between the last delta of a round and the first task of the next, when nothing else is done: for the round, and
+ * for a byte that is folded or written. */
+#define BETWEEN_ROUND 0.03
+#define BETWEEN_BYTE 1e-9
 
 static void
 count_processor(struct plan_estimate *e)
 {
 	const struct plan_playout *c = &e->playout;
-	const struct costs *k = strstr(tls_backend(), "penSSL") ? &costs[1] : &costs[0];
+	const struct costs *k = strstr(tls_backend(), "mbedTLS") ? &with_mbedtls : &with_openssl;
 
 	if (c->played == 0)
 		return;
 	double rounds = (double)c->played;
 	e->cpu.round = k->round + k->report * (double)c->reports / rounds +
 	    k->byte * (double)(c->bytes_up + c->bytes_down) / rounds;
+	e->between_seconds =
+	    BETWEEN_ROUND + BETWEEN_BYTE * ((double)c->bytes_up / rounds + (double)e->bytes.model);
 	e->cpu.job = e->cpu.round * (double)c->rounds;
 }
 
@@ -397,9 +378,11 @@ make(struct making *m, struct why *why)
 		return e;
 	e = take_table(m, why);
 	if (!e)
-		e = count_bytes(m, why);
+		e = plan_footprint_bytes(&out->bytes, &out->job.recipe, &m->table, why);
 	if (!e)
 		e = measure_device(m, EXAMPLES_DEFAULT, why);
+	out->parameters = m->table.elements;
+	out->difference = forecast_difference_bytes(&out->job, m->table.elements);
 	if (!e)
 		e = take_fleet(m, why);
 	if (!e && out->problem_count == 0)

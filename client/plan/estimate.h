@@ -4,6 +4,7 @@
 #include "forecast.h"
 #include "json.h"
 #include "known.h"
+#include "planning.h"
 #include "playout.h"
 
 /*
@@ -12,23 +13,6 @@
  */
 #define PLAN_PROBLEMS_MAX 8
 #define PLAN_PROBLEM_TEXT 320
-
-struct plan_want {
-	const char *text; /* the document as submitted */
-	size_t len;
-	struct cmd_admin
-	    *admin; /* asked what it says of the document and of its devices; NULL: nobody is */
-	const char *fleet_file; /* what the devices are like; NULL: as the coordinator knows them */
-	uint64_t devices; /* so many, all alike; 0: as above */
-	const char *config; /* a device's settings; NULL: none */
-	const char *init; /* file of the first weights; NULL: drawn, or fetched */
-};
-
-/* What a task moves, in bytes of bodies: heads of requests come to some hundred more. */
-struct plan_bytes {
-	uint64_t model, difference; /* difference 0: there is none */
-	uint64_t delta;
-};
 
 /* Processor time of the coordinator, in seconds; about. */
 struct plan_cpu {
@@ -43,11 +27,15 @@ struct plan_estimate {
 	struct plan_known known;
 	bool has_times; /* at least one is known to be so fast */
 	struct plan_bytes bytes;
+	uint64_t
+	    difference; /* fetched in place of a model by who has the last one; 0: there is none */
 	struct plan_footprint footprint;
 	struct job_forecast disk;
 	bool disk_fits;
 	struct plan_playout playout;
 	struct plan_cpu cpu;
+	double
+	    between_seconds; /* that the coordinator adds to a round's time: closing, folding, handing out */
 	char problems[PLAN_PROBLEMS_MAX][PLAN_PROBLEM_TEXT]; /* why it cannot run */
 	size_t problem_count;
 	struct json *warnings; /* texts, the coordinator's; NULL: none */

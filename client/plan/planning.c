@@ -4,13 +4,14 @@
 #include <stdlib.h>
 
 #include "cmd.h"
+#include "estimate.h"
 #include "file.h"
 #include "num.h"
 #include "print.h"
-#include "sheet.h"
+#include "statement.h"
 
 enum err
-cmd_planning_show(const struct plan_want *want, bool as_json, bool *runs, struct why *why)
+planning_show(const struct plan_want *want, bool as_json, bool *runs, struct why *why)
 {
 	struct plan_estimate *e = malloc(sizeof(*e));
 
@@ -19,11 +20,11 @@ cmd_planning_show(const struct plan_want *want, bool as_json, bool *runs, struct
 		return err_set(why, ERR_NOMEM, "no memory for a plan");
 	enum err failed = plan_estimate(e, want, why);
 	if (!failed) {
-		struct json *sheet = plan_sheet(e);
+		struct json *sheet = plan_statement(e);
 		if (as_json)
 			cmd_print_json(sheet);
 		else
-			plan_sheet_print(sheet);
+			plan_statement_print(sheet);
 		json_free(sheet);
 		*runs = e->problem_count == 0;
 	}
@@ -61,11 +62,11 @@ plan(struct planning *p, const char *path, struct why *why)
 		want->admin = &p->a;
 		e = cmd_admin_open(&p->a, why);
 	}
-	return e ? e : cmd_planning_show(want, p->a.json, &p->runs, why);
+	return e ? e : planning_show(want, p->a.json, &p->runs, why);
 }
 
 int
-cmd_planning_main(int argc, char **argv)
+planning_main(int argc, char **argv)
 {
 	struct planning p = {.text = NULL};
 	const struct cmd_option table[] = {

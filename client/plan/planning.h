@@ -1,11 +1,29 @@
 #ifndef PLANNING_H
 #define PLANNING_H
-#include "estimate.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+
+struct cmd_admin;
+
+/* A job before it is submitted. */
+struct plan_want {
+	const char *text; /* the document as submitted */
+	size_t len;
+	struct cmd_admin
+	    *admin; /* asked what it says of the document and of its devices; NULL: nobody is */
+	const char *fleet_file; /* what the devices are like; NULL: as the coordinator knows them */
+	uint64_t devices; /* so many, all alike; 0: as above */
+	const char *config; /* a device's settings; NULL: none */
+	const char *init; /* file of the first weights; NULL: drawn, or fetched */
+};
 
 /* `rivulet job plan`. */
-int cmd_planning_main(int argc, char **argv);
+int planning_main(int argc, char **argv);
 /* Plans and prints, as JSON or as text. *runs: false if the job cannot run, which was said. */
-ERR_MUST_USE enum err cmd_planning_show(
+ERR_MUST_USE enum err planning_show(
     const struct plan_want *want, bool as_json, bool *runs, struct why *why);
 
 #endif

@@ -10,6 +10,7 @@
 #include "file.h"
 #include "job.h"
 #include "num.h"
+#include "planning.h"
 #include "print.h"
 #include "rounds.h"
 #include "task_kind.h"
@@ -17,7 +18,9 @@
 struct submit {
 	struct cmd_admin a;
 	const char *init, *round;
-	bool best, dry;
+	bool best;
+	bool print; /* the document, */
+	bool dry, runs; /* or what it would cost; and it can run */
 	struct cmd_words sets;
 	/* The document as it is submitted. */
 	char *text;
@@ -223,10 +226,13 @@ submit(struct submit *s, const char *path, struct why *why)
 	struct json *job = NULL;
 	enum err e = prepare(s, path, why);
 
-	if (!e && s->dry) {
+	if (!e && s->print) {
 		fwrite(s->text, 1, s->len, stdout);
 		return ERR_OK;
 	}
+	const struct plan_want want = {.text = s->text, .len = s->len, .admin = &s->a};
+	if (!e && s->dry)
+		return planning_show(&want, s->a.json, &s->runs, why);
 	if (!e)
 		e = cmd_submit_text(&s->a, s->text, s->len, &job, why);
 	const char *id = json_string(json_get(job, "job"));
@@ -247,6 +253,8 @@ misuse(const struct submit *s)
 		return "--best and --round go with --init";
 	if (s->best && s->round)
 		return "--best and --round exclude each other";
+	if (s->dry && s->print)
+		return "--dry-run and --print exclude each other";
 	return NULL;
 }
 
@@ -260,12 +268,14 @@ cmd_submit_main(int argc, char **argv)
 	    {"init", 0, "JOB", "begin with that job's present model", &s.init, NULL},
 	    {"best", 0, NULL, "of --init: with its best", NULL, &s.best},
 	    {"round", 0, "N", "of --init: with that of a round", &s.round, NULL},
-	    {"dry-run", 0, NULL, "print the document instead", NULL, &s.dry},
+	    {"dry-run", 0, NULL, "say what the job will cost, as job plan does, instead", NULL,
+		&s.dry},
+	    {"print", 0, NULL, "print the document instead", NULL, &s.print},
 	    CMD_ADMIN_OPTIONS(&s.a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
 	const struct cmd_usage usage = {"job submit FILE [--set PATH=VALUE]... [--init JOB [--best "
-					"| --round N]] [--dry-run] " CMD_ADMIN_USAGE,
+					"| --round N]] [--dry-run | --print] " CMD_ADMIN_USAGE,
 	    "Submits a job document and prints the job's id. The same document again is the same "
 	    "job.\nPATH: keys with dots, as in local.optimizer.rate=0.01; VALUE: JSON, else text.",
 	    1, 1};
@@ -281,10 +291,11 @@ cmd_submit_main(int argc, char **argv)
 		return CMD_USAGE;
 	}
 	enum err e = cmd_options_all(&s.sets, table, "set", argc, argv, &why);
-	if (!e && (!s.dry || s.init))
+	if (!e && (!s.print || s.init))
 		e = cmd_admin_open(&s.a, &why);
 	if (!e)
 		e = submit(&s, words.words[0], &why);
 	free(s.text);
-	return cmd_admin_end(&s.a, e, &why);
+	rc = cmd_admin_end(&s.a, e, &why);
+	return rc == CMD_OK && s.dry && !s.runs ? CMD_DENIED : rc;
 }

@@ -360,6 +360,28 @@ views_round(const struct store_round *r)
 	return v;
 }
 
+/* --- which job */
+
+bool
+views_find_id(struct exchange *x, uint8_t id[16])
+{
+	if (hex_decode(id, 16, x->param[0], strlen(x->param[0])))
+		return true;
+	exchange_problem(x, PROBLEM_UNKNOWN_JOB, "a job id is 32 lower-case hex digits");
+	return false;
+}
+
+bool
+views_find_job(struct exchange *x, uint8_t id[16], struct job_view *out)
+{
+	if (!views_find_id(x, id))
+		return false;
+	bool found = engine_job(x->services->engine, id, views_seen_by(x), out);
+	if (!found)
+		exchange_problem(x, PROBLEM_UNKNOWN_JOB, "no such job, or not for this device");
+	return found;
+}
+
 /* --- the disk */
 
 static struct json *

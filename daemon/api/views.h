@@ -18,6 +18,10 @@ struct json *views_warnings(const struct engine_reach *r);
 /* The last tasks of a job that devices gave back: for administrators and the job's owner. */
 struct json *views_failures(struct engine *g, struct registry *registry, const uint8_t job[16]);
 struct json *views_round(const struct store_round *r);
+/* The id in the path, or a problem response and false. */
+bool views_find_id(struct exchange *x, uint8_t id[16]);
+/* The job of that id, likewise. */
+bool views_find_job(struct exchange *x, uint8_t id[16], struct job_view *out);
 /* Of a document that is not submitted. Asks the file system. */
 struct json *views_trial(const struct engine_trial *t, const struct services *s);
 /* "disk" and "forecast" of a status. Asks the file system. */

@@ -146,8 +146,8 @@ says "braille True colour True width 100"
 run 2 fleet_admin job show first --plot --follow
 run 2 fleet_admin job show first --metric loss
 
-# --- a document changed as it is submitted; what --dry-run prints is what was hashed
-run 0 fleet_admin job submit "$FLEET/job.json" --set name=second --set stop.rounds=2 --set evaluate.by=devices --set data.validation=0.25 --set monitor.metric=loss --init first --dry-run
+# --- a document changed as it is submitted; what --print prints is what was hashed
+run 0 fleet_admin job submit "$FLEET/job.json" --set name=second --set stop.rounds=2 --set evaluate.by=devices --set data.validation=0.25 --set monitor.metric=loss --init first --print
 printf '%s\n' "$SAID" >"$FLEET/second.json"
 said 'd["name"], d["stop"]["rounds"], d["evaluate"], d["data"]["name"], d["data"]["validation"], d["model"]["init"]' \
 	"('second', 2, {'by': 'devices'}, 'digits', 0.25, '$MODEL')"
@@ -155,9 +155,9 @@ run 0 fleet_admin job submit "$FLEET/job.json" --set name=second --set stop.roun
 JOB=$(sha256sum "$FLEET/second.json" | cut -c 1-32)
 says "^$JOB$"
 job_done 60
-run 0 fleet_admin job submit "$FLEET/job.json" --set name=third --init first --round 11 --dry-run --json
+run 0 fleet_admin job submit "$FLEET/job.json" --set name=third --init first --round 11 --print --json
 said 'd["model"]["init"]' "$(curl_admin "/v1/jobs/$(sha256sum "$FLEET/job.json" | cut -c 1-32)/rounds/11" | pick 'd["model"]')"
-run 0 fleet_admin job submit "$FLEET/job.json" --set name=third --init second --best --dry-run
+run 0 fleet_admin job submit "$FLEET/job.json" --set name=third --init second --best --print
 said 'd["model"]["init"]' "$(curl_admin "/v1/jobs/$JOB" | pick 'd["best"]["model"]')"
 run 3 fleet_admin job submit "$FLEET/job.json" --init first --best
 says "no best model"

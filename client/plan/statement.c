@@ -1,14 +1,15 @@
-#include "sheet.h"
+#include "statement.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "print.h"
+#include "training.h"
 
 /* --- as JSON */
 
-struct json *
-plan_sheet_footprint(const struct plan_footprint *f)
+static struct json *
+footprint_json(const struct plan_footprint *f)
 {
 	struct json *v = json_object();
 
@@ -23,18 +24,26 @@ plan_sheet_footprint(const struct plan_footprint *f)
 }
 
 static struct json *
+task_bytes_json(const struct plan_bytes *b)
+{
+	struct json *v = json_object();
+
+	json_add_u64(v, "model", b->model);
+	json_add_u64(v, "delta", b->delta);
+	return v;
+}
+
+static struct json *
 bytes_json(const struct plan_estimate *e)
 {
 	const struct plan_playout *c = &e->playout;
-	struct json *v = json_object();
+	struct json *v = task_bytes_json(&e->bytes);
 	double played = c->played > 0 ? (double)c->played : NAN;
 
-	json_add_u64(v, "model", e->bytes.model);
-	if (e->bytes.difference > 0)
-		json_add_u64(v, "difference", e->bytes.difference);
+	if (e->difference > 0)
+		json_add_u64(v, "difference", e->difference);
 	else
 		json_add_null(v, "difference");
-	json_add_u64(v, "delta", e->bytes.delta);
 	json_add_double(v, "round_down", (double)c->bytes_down / played);
 	json_add_double(v, "round_up", (double)c->bytes_up / played);
 	json_add_double(v, "job_down", (double)c->bytes_down / played * (double)c->rounds);
@@ -52,16 +61,17 @@ rounds_json(const struct plan_estimate *e)
 	} quantiles[] = {{"p10", 0.1}, {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"longest", 1}};
 	const struct plan_playout *c = &e->playout;
 	struct json *v = json_object();
-	double known = e->has_times && c->played > 0 ? 1 : NAN, played = (double)c->played;
-	double whole = known * (double)c->rounds / (c->played > 0 ? played : 1);
+	double played = c->played > 0 ? (double)c->played : NAN;
+	double known = e->has_times ? 1 : NAN, more = e->between_seconds;
+	double whole = known * (double)c->rounds / played;
 
 	json_add_u64(v, "rounds", c->rounds);
 	json_add_u64(v, "played", c->played);
-	json_add_double(v, "mean", known * c->seconds / (c->played > 0 ? played : 1));
+	json_add_double(v, "mean", known * (c->seconds / played + more));
 	for (size_t i = 0; i < sizeof(quantiles) / sizeof(*quantiles); i++)
-		json_add_double(
-		    v, quantiles[i].key, known * plan_playout_quantile(c, quantiles[i].share));
-	json_add_double(v, "job", whole * c->seconds);
+		json_add_double(v, quantiles[i].key,
+		    known * (plan_playout_quantile(c, quantiles[i].share) + more));
+	json_add_double(v, "job", whole * (c->seconds + more * played));
 	json_add_double(v, "device_seconds", whole * c->device_seconds);
 	json_add_double(v, "wasted_seconds", whole * c->wasted_seconds);
 	return v;
@@ -101,7 +111,7 @@ coordinator_json(const struct plan_estimate *e)
 }
 
 struct json *
-plan_sheet(const struct plan_estimate *e)
+plan_statement(const struct plan_estimate *e)
 {
 	struct json *v = json_object(), *problems = json_array();
 
@@ -114,7 +124,7 @@ plan_sheet(const struct plan_estimate *e)
 	json_add_u64(v, "parameters", e->parameters);
 	json_add(v, "devices", devices_json(e));
 	json_add(v, "bytes", bytes_json(e));
-	json_add(v, "memory", plan_sheet_footprint(&e->footprint));
+	json_add(v, "memory", footprint_json(&e->footprint));
 	json_add(v, "coordinator", coordinator_json(e));
 	json_add(v, "seconds", rounds_json(e));
 	return v;
@@ -192,8 +202,8 @@ print_bytes(const struct json *b)
 	cmd_print_line("%-21s %12s %12s", "the job", down, up);
 }
 
-void
-plan_sheet_print_footprint(const struct json *f)
+static void
+print_footprint(const struct json *f)
 {
 	char peak[16], process[16], examples[16], weights[16], training[16], delta[16];
 	bool program = false;
@@ -280,20 +290,57 @@ print_devices(const struct json *d)
 }
 
 void
-plan_sheet_print(const struct json *sheet)
+plan_statement_print(const struct json *sheet)
 {
 	const char *name = json_string(json_get(sheet, "name"));
 	const struct json *problems = json_get(sheet, "problems");
 
-	cmd_print_line("%s: %llu parameters", name ? name : "job", count(sheet, "parameters"));
+	if (count(sheet, "parameters") > 0)
+		cmd_print_line(
+		    "%-21s %llu parameters", name ? name : "job", count(sheet, "parameters"));
 	print_list(problems, "cannot run:");
 	print_list(json_get(sheet, "warnings"), "note:");
 	if (count(sheet, "parameters") == 0)
 		return;
 	print_devices(json_get(sheet, "devices"));
 	print_bytes(json_get(sheet, "bytes"));
-	plan_sheet_print_footprint(json_get(sheet, "memory"));
+	print_footprint(json_get(sheet, "memory"));
 	print_coordinator(json_get(sheet, "coordinator"));
 	if (json_count(problems) == 0)
 		print_times(json_get(sheet, "seconds"));
+}
+
+/* --- of one device */
+
+struct json *
+plan_statement_task(const struct plan_task *t)
+{
+	struct json *v = json_object();
+	uint64_t steps = training_steps(&t->recipe->local, t->examples);
+
+	json_add(v, "memory", footprint_json(&t->footprint));
+	json_add_u64(v, "examples", t->examples);
+	if (steps > 0)
+		json_add_u64(v, "steps", steps);
+	else
+		json_add_null(v, "steps");
+	json_add_u64(v, "parameters", t->table->elements);
+	json_add(v, "bytes", task_bytes_json(&t->bytes));
+	return v;
+}
+
+void
+plan_statement_print_task(const struct json *sheet)
+{
+	const struct json *b = json_get(sheet, "bytes");
+	char down[16], up[16], steps[48] = "as many steps as the time allows";
+
+	if (count(sheet, "steps") > 0)
+		snprintf(steps, sizeof(steps), "%llu steps", count(sheet, "steps"));
+	cmd_print_line("%-21s %llu examples, %s, %llu parameters", "a task",
+	    count(sheet, "examples"), steps, count(sheet, "parameters"));
+	bytes(down, b, "model");
+	bytes(up, b, "delta");
+	cmd_print_line("%-21s %s down, %s up", "", down, up);
+	print_footprint(json_get(sheet, "memory"));
 }
