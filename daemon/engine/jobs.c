@@ -19,6 +19,7 @@
 #include "net.h"
 #include "record.h"
 #include "retention.h"
+#include "rng.h"
 #include "rule.h"
 #include "server_opt.h"
 #include "spool.h"
@@ -327,10 +328,10 @@ exists(struct engine *g, const uint8_t id[16], size_t *count)
 	return found;
 }
 
-/* Of a document that may become one: checked, with its first model, and in no list. ERR_EXISTS: there is one. */
+/* Of a document that may become the job `id`: one called `as`, like its first model, checked, in no list. ERR_EXISTS: there is one. */
 static enum err
 make(struct engine *g, const struct engine_document *document, const uint8_t id[16],
-    struct engine_job **out, uint8_t model[32], struct why *why)
+    const uint8_t as[16], struct engine_job **out, uint8_t model[32], struct why *why)
 {
 	size_t count;
 
@@ -342,7 +343,7 @@ make(struct engine *g, const struct engine_document *document, const uint8_t id[
 	if (!e)
 		e = store_read(g->services->store, refuse_deleted, (void *)(uintptr_t)id, why);
 	if (!e)
-		e = engine_job_new(out, id, document->text, document->len, why);
+		e = engine_job_new(out, as, document->text, document->len, why);
 	if (!e) {
 		memcpy((*out)->owner, document->owner, sizeof((*out)->owner));
 		e = check(g, *out, document->bounded, model, why);
@@ -359,7 +360,7 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 
 	hash_sha256(digest, document->text, document->len);
 	memcpy(id, digest, 16);
-	enum err e = make(g, document, id, &j, model, why);
+	enum err e = make(g, document, id, id, &j, model, why);
 	if (!e)
 		e = begin(g, j, document, model, why);
 	*created = !e;
@@ -376,18 +377,22 @@ enum err
 engine_try(struct engine *g, const struct engine_document *document, struct engine_trial *out,
     struct why *why)
 {
-	uint8_t digest[HASH_LEN], model[32];
+	uint8_t digest[HASH_LEN], model[32], as[16];
 	struct engine_job *j = NULL;
 
 	*out = (struct engine_trial){.exists = false};
 	hash_sha256(digest, document->text, document->len);
-	enum err e = make(g, document, digest, &j, model, why);
+	/* A model of its own: the same document may be submitted at this moment. */
+	enum err e = rng_bytes(as, sizeof(as));
+	if (!e)
+		e = make(g, document, digest, as, &j, model, why);
 	if (e == ERR_EXISTS) {
 		out->exists = engine_job(g, digest, NULL, &out->job);
 		(void)!engine_reach(g, digest, &out->reach);
 		e = ERR_OK;
 	} else if (!e) {
 		engine_forecast_new(g, j, out);
+		memcpy(out->job.id, digest, sizeof(out->job.id));
 		if (!is_init(&j->work->spec.recipe, model))
 			engine_drop_leftover(g->services, model);
 	}
