@@ -211,8 +211,10 @@ ask(struct round *r, uint64_t now_ms)
 	if (r->paused || !is_open(r))
 		return 0;
 	if (r->state == ROUND_GATHER) {
+		/* 0 is none, also on a clock that begins there. */
 		if (r->gather_until_ms == 0)
-			r->gather_until_ms = now_ms + r->policy.sample_ms;
+			r->gather_until_ms =
+			    now_ms + r->policy.sample_ms > 0 ? now_ms + r->policy.sample_ms : 1;
 		return 0;
 	}
 	if (round_places(r) == 0)

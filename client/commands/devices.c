@@ -12,7 +12,6 @@
 #define NAME_SHOWN 16
 #define LABELS_SHOWN 16
 #define REASON_SHOWN 20
-#define RECENT_S 600
 
 /* The label that "k=v" at p asks for: is it there? *rest is what follows. */
 static bool
@@ -135,7 +134,7 @@ event_time(const struct json *event)
 	return json_double(json_get(event, "at"), &at) ? at : 0;
 }
 
-/* A copied home; what went wrong lately, "refused stale-round" or "abort no-data"; else why it is idle. */
+/* A copied home; else why it has no work, or, if nothing came after it, what went wrong: "refused stale-round", "abort no-data". */
 static void
 cell_reason(struct cmd_table *t, const struct json *d)
 {
@@ -144,10 +143,11 @@ cell_reason(struct cmd_table *t, const struct json *d)
 	bool aborted = event_time(abort) > event_time(refusal);
 	const struct json *event = aborted ? abort : refusal;
 	const char *word = json_string(json_get(event, "reason"));
+	const char *reason = json_string(json_get(d, "reason"));
 
 	if (is_cloned(d))
 		cmd_print_cell(t, "CLONED");
-	else if (word && event_time(event) > (double)time(NULL) - RECENT_S)
+	else if (word && reason && strcmp(word, reason) == 0)
 		cmd_print_cell(t, "%s %s", aborted ? "abort" : "refused", word);
 	else
 		cmd_print_text(t, d, "reason");

@@ -24,6 +24,7 @@
 #include "states.h"
 #include "submit.h"
 #include "sweep.h"
+#include "task_kind.h"
 
 #define ROUNDS_SHOWN 20
 #define JOB_HELP \
@@ -114,7 +115,7 @@ print_shown(bool as_json, struct json *job, const struct json *rounds, bool conf
 	cmd_jobs_one(job);
 	if (json_count(rounds) > 0) {
 		printf("\n");
-		cmd_jobs_rounds(rounds);
+		cmd_jobs_rounds(job, rounds);
 		cmd_figures_print(rounds, confusion);
 	}
 	if (participation) {
@@ -165,7 +166,8 @@ show_once(struct cmd_admin *a, struct show *s, struct why *why)
 	e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
 	if (!e && !s->plot)
 		e = get_rounds(a, doc, s->rounds, &rounds, why);
-	if (!e && !s->plot)
+	const char *kind = json_string(json_get(doc, "kind"));
+	if (!e && !s->plot && (!kind || task_kind_find(kind) == TASK_TRAIN))
 		participation = get_participation(a, id);
 	if (!e) {
 		s->ended = states_job_over(states_job_find(json_string(json_get(doc, "state"))));
@@ -286,6 +288,16 @@ job_change(int argc, char **argv)
 	return cmd_admin_end(&a, e, &why);
 }
 
+static bool
+is_override(const char *path)
+{
+	enum override_key key = 0;
+
+	while (key < OVERRIDE_KEYS && strcmp(override_path(key), path) != 0)
+		key++;
+	return key < OVERRIDE_KEYS;
+}
+
 /* "PATH=VALUE" as a member of the change; without a value the override goes. */
 static enum err
 add_setting(struct json *change, const char *text, struct why *why)
@@ -297,6 +309,11 @@ add_setting(struct json *change, const char *text, struct why *why)
 	if (!value || value == text || (size_t)(value - text) >= sizeof(path))
 		return err_set(why, ERR_INVALID, "\"%.80s\" is not PATH=VALUE", text);
 	snprintf(path, sizeof(path), "%.*s", (int)(value - text), text);
+	if (!is_override(path))
+		return err_set(why, ERR_INVALID,
+		    "%s cannot be changed once the job is submitted; \"rivulet job set --help\" "
+		    "names what can",
+		    path);
 	if (json_get(change, path))
 		return err_set(why, ERR_INVALID, "%s is given twice", path);
 	if (!value[1]) {

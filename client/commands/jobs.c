@@ -98,9 +98,26 @@ print_reason(const struct json *round)
 		cmd_print_line("round %" PRIu64 ": %s", n, reason);
 }
 
+/* Trainers report by names of their own, so a job may be judged by one that nobody gives. */
+static void
+print_missing(const struct json *job, const struct json *round)
+{
+	static const char own[] = "metrics.";
+	const struct json *metrics = json_get(round, "metrics");
+	const char *metric = json_string(json_get(json_get(job, "monitor"), "metric"));
+
+	if (!metric || strncmp(metric, own, strlen(own)) != 0 ||
+	    json_get(metrics, metric + strlen(own)))
+		return;
+	cmd_print_part("the monitor's %s is in no report; there is", metric);
+	for (const struct json *m = json_first(metrics); m; m = json_next(m))
+		cmd_print_part(" %s%s", own, json_key(m));
+	cmd_print_line("%s", "");
+}
+
 /* What trainers report by names of their own, of the newest round that has some. */
 static void
-print_metrics(const struct json *rounds)
+print_metrics(const struct json *job, const struct json *rounds)
 {
 	static const char *const heads[] = {"ROUND", "METRIC", "MEAN", "REPORTS"};
 	const struct json *round = NULL;
@@ -113,6 +130,7 @@ print_metrics(const struct json *rounds)
 		return;
 	const struct json *metrics = json_get(round, "metrics");
 	printf("\n");
+	print_missing(job, round);
 	cmd_print_start(&t, heads, 4);
 	for (size_t i = 0; i < json_count(metrics); i++) {
 		const struct json *metric = json_at(metrics, i);
@@ -125,7 +143,7 @@ print_metrics(const struct json *rounds)
 }
 
 void
-cmd_jobs_rounds(const struct json *rounds)
+cmd_jobs_rounds(const struct json *job, const struct json *rounds)
 {
 	static const char *const heads[] = {"ROUND", "STATE", "REPORTS", "EXAMPLES", "LOSS",
 	    "ACCURACY", "EVAL LOSS", "EVAL ACC", "UP", "DOWN", "SECONDS", "AGE"};
@@ -155,7 +173,7 @@ cmd_jobs_rounds(const struct json *rounds)
 	cmd_print_end(&t);
 	for (size_t i = 0; i < json_count(rounds); i++)
 		print_reason(json_at(rounds, i));
-	print_metrics(rounds);
+	print_metrics(job, rounds);
 }
 
 static void

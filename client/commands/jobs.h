@@ -11,7 +11,7 @@ struct json *cmd_jobs_living(const struct json *jobs);
 /* A table of an array of JOB; without `all` it only counts those that are over. */
 void cmd_jobs_print(const struct json *jobs, bool all);
 /* A table of an array of ROUND. */
-void cmd_jobs_rounds(const struct json *rounds);
+void cmd_jobs_rounds(const struct json *job, const struct json *rounds);
 /* The tasks that devices gave back, and what they said of it. */
 void cmd_jobs_failures(const struct json *failures);
 /* What was set of a JOB, a line each. */

@@ -21,7 +21,9 @@ static const struct command commands[] = {
     {"simulate", cmd_simulate_main, "play a job on devices that exist in this process alone"},
     {"data", cmd_data_main, "pack pictures or a table into one file, show such a file"},
     {"status", cmd_status_main, "what the coordinator is doing"},
-    {"job", cmd_job_main, "submit, sweep, list, show, compare, export, pause, resume, stop"},
+    {"job", cmd_job_main,
+	"plan, submit, sweep, evaluate, list, show, compare, export, pause, resume, stop, set, "
+	"delete"},
     {"token", cmd_token_main, "create, list, revoke tokens"},
     {"device", cmd_device_main, "list, show, suspend, resume, revoke, erase devices"},
     {"model", cmd_model_main, "get, put, inspect, export models"},
@@ -39,7 +41,7 @@ print_help(FILE *to)
 	    "\n\"rivulet COMMAND --help\" says more; \"rivulet --version\" the version.\n"
 	    "Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable,\n"
 	    "6 a settings or input file is wrong, 7 a hash, signature or fingerprint does not "
-	    "check.\n");
+	    "check,\n78 the agent needs a person, 130 Ctrl-C.\n");
 }
 
 int

@@ -296,7 +296,7 @@ plot_draw(struct buf *out, const struct plot *p)
 	struct canvas c = {.plot = p, .style = &styles[p->style], .whole = true, .out = out};
 
 	if (!find_ranges(&c)) {
-		put(&c, "%.80s: nothing to draw yet\n", p->title);
+		put(&c, "%.80s: no round has it\n", p->title);
 		return c.err;
 	}
 	find_sizes(&c);

@@ -34,7 +34,7 @@ struct plot {
 	enum plot_style style;
 };
 
-/* Appends lines of at most p->columns characters, or one that says that there is nothing to draw. Texts are to be shown as they stand
+/* Appends lines of at most p->columns characters, or one that says that no round has it. Texts are to be shown as they stand
  * (shown.h) and one column wide per character. */
 ERR_MUST_USE enum err plot_draw(struct buf *out, const struct plot *p);
 

@@ -64,7 +64,7 @@ static int
 compare(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
-	bool x_has = x->cell->best.round > 0, y_has = y->cell->best.round > 0;
+	bool x_has = x->cell->best.known, y_has = y->cell->best.known;
 
 	if (x_has != y_has)
 		return x_has ? -1 : 1;
@@ -100,7 +100,7 @@ put_row(struct cmd_table *t, const struct cmd_cells *c, const struct place *p, s
 	cmd_print_cell(t, "%.*s", CMD_PRINT_ID_SHOWN, *cell->id ? cell->id : "-");
 	cmd_print_cell(t, "%s", cmd_cells_name(cell->state));
 	cmd_print_cell(t, "%" PRIu64, cell->rounds);
-	if (cell->best.round > 0) {
+	if (cell->best.known) {
 		cmd_print_cell(t, "%.4f", cell->best.value);
 		cmd_print_cell(t, "%" PRIu64, cell->best.round);
 	} else {
@@ -157,7 +157,7 @@ cell_json(const struct cmd_cells *c, const struct place *p, size_t rank)
 	json_add_string(o, "state", cmd_cells_name(cell->state));
 	json_add_string(o, "reason", cell->reason);
 	json_add_u64(o, "rounds", cell->rounds);
-	if (cell->best.round > 0)
+	if (cell->best.known)
 		json_add(o, "best", best_json(&cell->best));
 	else
 		json_add_null(o, "best");

@@ -129,8 +129,10 @@ fetch(struct compare *c, struct why *why)
 		const struct series *s = curve(c, i);
 		ptrdiff_t best = series_best(s, better > 0);
 		if (best >= 0 && better != 0)
-			c->sides[i].best = (struct cmd_rounds_best){
-			    .round = (uint64_t)s->round[best], .value = s->y[best]};
+			c->sides[i].best = (struct cmd_rounds_best){.known = true,
+			    .round =
+				cmd_rounds_measured(c->sides[i].job, tag, (uint64_t)s->round[best]),
+			    .value = s->y[best]};
 	}
 	return ERR_OK;
 }
@@ -169,8 +171,8 @@ print_jobs(const struct compare *c)
 		cmd_print_count(&t, s->job, "rounds_committed");
 		cmd_print_cell(&t, "%.0f", curve(c, i)->reports);
 		cell(&t, last_value(curve(c, i)));
-		cell(&t, s->best.round ? s->best.value : NAN);
-		if (s->best.round)
+		cell(&t, s->best.known ? s->best.value : NAN);
+		if (s->best.known)
 			cmd_print_cell(&t, "%" PRIu64, s->best.round);
 		else
 			cmd_print_cell(&t, "-");
@@ -286,7 +288,7 @@ print_json(const struct compare *c)
 		json_add(o, "job", json_copy(json_get(s->job, "job")));
 		json_add(o, "name", json_copy(json_get(s->job, "name")));
 		json_add(o, "state", json_copy(json_get(s->job, "state")));
-		if (s->best.round) {
+		if (s->best.known) {
 			best = json_object();
 			json_add_u64(best, "round", s->best.round);
 			json_add_double(best, "value", s->best.value);

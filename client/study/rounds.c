@@ -152,7 +152,19 @@ told_best(const struct json *job, struct cmd_rounds_best *out)
 	    !json_double(json_get(best, "value"), &out->value))
 		return false;
 	snprintf(out->model, sizeof(out->model), "%s", model ? model : "");
+	out->known = true;
 	return true;
+}
+
+uint64_t
+cmd_rounds_measured(const struct json *job, const char *tag, uint64_t round)
+{
+	const struct json *evaluate = json_get(json_get(job, "document"), "evaluate");
+	const char *by = json_string(json_get(evaluate, "by"));
+	size_t len = strlen(tag), train = strlen("/train");
+	bool trained = len >= train && strcmp(tag + len - train, "/train") == 0;
+
+	return by && strcmp(by, "devices") == 0 && !trained && round > 0 ? round - 1 : round;
 }
 
 enum err
@@ -161,15 +173,16 @@ cmd_rounds_best(struct cmd_admin *a, const struct json *job,
 {
 	struct series s;
 
-	*out = (struct cmd_rounds_best){.round = 0};
+	*out = (struct cmd_rounds_best){.known = false};
 	if (told_best(job, out))
 		return ERR_OK;
 	series_init(&s, monitor->tag, SERIES_ROUND);
 	enum err e = cmd_rounds_series(a, job, 1, &s, 1, why);
 	ptrdiff_t best = series_best(&s, monitor->largest);
 	if (!e && best >= 0) {
-		out->round = (uint64_t)s.round[best];
+		out->round = cmd_rounds_measured(job, monitor->tag, (uint64_t)s.round[best]);
 		out->value = s.y[best];
+		out->known = true;
 	}
 	series_deinit(&s);
 	return e;

@@ -27,12 +27,15 @@ struct cmd_rounds_monitor {
  * round has. */
 ERR_MUST_USE enum err cmd_rounds_monitor(
     struct cmd_admin *a, const struct json *job, struct cmd_rounds_monitor *out, struct why *why);
-/* As JOB says it, else by the rounds. *round is 0 without any. */
+/* As JOB says it, else by the rounds. */
 struct cmd_rounds_best {
-	uint64_t round; /* 0: there is none */
+	bool known; /* there is one: */
+	uint64_t round; /* that made its model; 0: the first one */
 	double value;
 	char model[65];
 };
+/* The round that made the model which a figure of this round is of: what devices measure, they measure of the round's base. */
+uint64_t cmd_rounds_measured(const struct json *job, const char *tag, uint64_t round);
 ERR_MUST_USE enum err cmd_rounds_best(struct cmd_admin *a, const struct json *job,
     const struct cmd_rounds_monitor *monitor, struct cmd_rounds_best *out, struct why *why);
 

@@ -262,7 +262,7 @@ add_offer(struct json *v, struct registry *r, const uint8_t device[32], const ch
 {
 	struct standing_offer offer;
 
-	(void)standing_heard(r, device, data, &offer);
+	(void)standing_heard(r, device, &(struct standing_ask_for){data, ""}, &offer);
 	if (offer.has_data)
 		json_add_u64(v, "examples", offer.examples);
 	else

@@ -255,6 +255,11 @@ views_warnings(const struct engine_reach *r)
 		    " devices that asked for work lately offers a data set \"%s\" with %" PRIu64
 		    " examples or more",
 		    r->heard, r->data, r->examples);
+	if (r->heard > 0 && r->with_trainer == 0)
+		warn(list,
+		    "nobody has the trainer: none of the %" PRIu64
+		    " devices that asked for work lately offers a trainer \"%s\"",
+		    r->heard, r->trainer);
 	return list;
 }
 
@@ -454,6 +459,7 @@ reach_json(const struct engine_reach *r)
 	json_add_u64(v, "devices", r->devices);
 	json_add_u64(v, "heard", r->heard);
 	json_add_u64(v, "with_data", r->with_data);
+	json_add_u64(v, "with_trainer", r->with_trainer);
 	return v;
 }
 

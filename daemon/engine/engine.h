@@ -183,8 +183,10 @@ struct engine_reach {
 	uint64_t devices; /* active, and selected by the job */
 	uint64_t heard; /* of these: asked for work lately, */
 	uint64_t with_data; /* and offered the job's data set with as many examples as it wants */
+	uint64_t with_trainer; /* likewise, its trainer */
 	uint64_t examples; /* so many */
 	char data[RECIPE_NAME_MAX]; /* its name; "": the job needs none */
+	char trainer[RECIPE_NAME_MAX];
 };
 /* Looks at every device: for the moment of a submission. False if there is no such job, or it is over. */
 bool engine_reach(struct engine *g, const uint8_t id[16], struct engine_reach *out);

@@ -161,11 +161,13 @@ reach_device(void *ctx, const struct registry_view *v)
 	    engine_ineligible(r->g, r->job, v->row.id))
 		return ERR_OK;
 	r->out->devices++;
-	if (!standing_heard(r->g->services->registry, v->row.id, r->out->data, &offer))
+	const struct standing_ask_for what = {r->out->data, r->out->trainer};
+	if (!standing_heard(r->g->services->registry, v->row.id, &what, &offer))
 		return ERR_OK;
 	r->out->heard++;
 	r->out->with_data +=
 	    (offer.has_data && offer.examples >= r->out->examples) || !r->out->data[0];
+	r->out->with_trainer += offer.has_trainer;
 	return ERR_OK;
 }
 
@@ -178,6 +180,7 @@ engine_reach_of(struct engine *g, const struct engine_job *j, struct engine_reac
 	    .quorum = j->work->spec.round.quorum,
 	    .examples = j->work->spec.recipe.data.min_examples};
 	memcpy(out->data, j->work->spec.recipe.data.name, sizeof(out->data));
+	memcpy(out->trainer, j->work->spec.recipe.trainer, sizeof(out->trainer));
 	(void)!registry_each(g->services->registry, NULL, reach_device, &r);
 }
 

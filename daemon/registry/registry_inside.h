@@ -22,6 +22,8 @@ struct registry_told {
 	uint32_t room;
 	struct registry_data *data;
 	size_t data_count;
+	message_name *trainers;
+	size_t trainer_count;
 	uint64_t memory_bytes;
 };
 

@@ -213,40 +213,54 @@ standing_reported(struct registry *r, const uint8_t device[32], uint32_t place)
 
 /* --- what devices have */
 
+/* Makes room for `count` items of `size` bytes; without memory nothing is known of the device any more. */
+static void
+room_for(void **items, size_t *have, size_t count, size_t size)
+{
+	void *grown = count > *have ? realloc(*items, count * size) : *items;
+
+	*have = grown ? count : 0;
+	if (grown)
+		*items = grown;
+}
+
 void
 standing_note_data(struct device *d, const struct offer *offer)
 {
 	struct registry_told *t = &d->told;
+	void *data = t->data, *trainers = t->trainers;
 
-	if (offer->data_count > t->data_count) {
-		struct registry_data *data = realloc(t->data, offer->data_count * sizeof(*data));
-		if (!data)
-			return;
-		t->data = data;
-	}
 	t->memory_bytes = offer->memory_bytes;
-	t->data_count = offer->data_count;
+	room_for(&data, &t->data_count, offer->data_count, sizeof(*t->data));
+	room_for(&trainers, &t->trainer_count, offer->trainer_count, sizeof(*t->trainers));
+	t->data = data;
+	t->trainers = trainers;
 	for (size_t i = 0; i < t->data_count; i++) {
 		memcpy(t->data[i].name, offer->data[i].name, sizeof(t->data[i].name));
 		t->data[i].examples = offer->data[i].examples;
 	}
+	for (size_t i = 0; i < t->trainer_count; i++)
+		memcpy(t->trainers[i], offer->trainers[i], sizeof(t->trainers[i]));
 }
 
 /* Lock held. */
 static void
-look_up(const struct registry_told *t, const char *data, struct standing_offer *out)
+look_up(
+    const struct registry_told *t, const struct standing_ask_for *what, struct standing_offer *out)
 {
 	out->memory_bytes = t->memory_bytes;
 	for (size_t i = 0; i < t->data_count && !out->has_data; i++)
-		if (strcmp(t->data[i].name, data) == 0) {
+		if (strcmp(t->data[i].name, what->data) == 0) {
 			out->has_data = true;
 			out->examples = t->data[i].examples;
 		}
+	for (size_t i = 0; i < t->trainer_count; i++)
+		out->has_trainer |= strcmp(t->trainers[i], what->trainer) == 0;
 }
 
 bool
-standing_heard(
-    struct registry *r, const uint8_t device[32], const char *data, struct standing_offer *out)
+standing_heard(struct registry *r, const uint8_t device[32], const struct standing_ask_for *what,
+    struct standing_offer *out)
 {
 	uint64_t now = clock_ms();
 
@@ -255,7 +269,7 @@ standing_heard(
 	const struct device *d = active(r, device);
 	bool heard = d && d->told.until_ms >= now;
 	if (heard)
-		look_up(&d->told, data, out);
+		look_up(&d->told, what, out);
 	pthread_mutex_unlock(&r->lock);
 	return heard;
 }
@@ -276,6 +290,7 @@ standing_free(struct registry_told *t)
 {
 	free(t->by_place);
 	free(t->data);
+	free(t->trainers);
 	*t = (struct registry_told){.room = 0};
 }
 

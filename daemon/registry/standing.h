@@ -47,11 +47,15 @@ void standing_reported(struct registry *r, const uint8_t device[32], uint32_t pl
 struct standing_offer {
 	bool has_data; /* the data set that was asked for, */
 	uint64_t examples; /* with so many examples */
+	bool has_trainer; /* likewise */
 	uint64_t memory_bytes; /* 0: not said */
 };
-/* Is it active, and was it heard of lately? data: of the set of this name. */
-bool standing_heard(
-    struct registry *r, const uint8_t device[32], const char *data, struct standing_offer *out);
+/* Is it active, and was it heard of lately? *out: of the data set and the trainer of these names. */
+struct standing_ask_for {
+	const char *data, *trainer;
+};
+bool standing_heard(struct registry *r, const uint8_t device[32],
+    const struct standing_ask_for *what, struct standing_offer *out);
 
 /* Forgets who is silent for too long. Call now and then. */
 void standing_sweep(struct registry *r);

@@ -159,6 +159,10 @@ run 0 fleet_admin job submit "$FLEET/job.json" --set name=third --init first --r
 said 'd["model"]["init"]' "$(curl_admin "/v1/jobs/$(sha256sum "$FLEET/job.json" | cut -c 1-32)/rounds/11" | pick 'd["model"]')"
 run 0 fleet_admin job submit "$FLEET/job.json" --set name=third --init second --best --print
 said 'd["model"]["init"]' "$(curl_admin "/v1/jobs/$JOB" | pick 'd["best"]["model"]')"
+# Its best model by the beginning of its id, and the round that made it, though devices measured it in the next.
+run 0 fleet_admin model get "$(curl_admin "/v1/jobs/$JOB" | pick 'd["best"]["model"][:12]')" -o "$FLEET/best.safetensors"
+run 0 fleet_admin job compare second --metric loss/eval --json
+said 'd["jobs"][0]["best"]["round"]' "$(curl_admin "/v1/jobs/$JOB" | pick 'd["best"]["round"]')"
 run 3 fleet_admin job submit "$FLEET/job.json" --init first --best
 says "no best model"
 run 3 fleet_admin job submit "$FLEET/job.json" --init first --round 3

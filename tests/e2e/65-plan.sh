@@ -106,6 +106,11 @@ says "^cannot run:  *data: 0 of 4 devices have offered \"letters\""
 sed 's/"name": "digits", /"name": "digits", "min_examples": 350, /' "$FLEET/small.json" >"$FLEET/rich.json"
 run 4 fleet_admin job submit "$FLEET/rich.json" --dry-run
 says "data: 1 of 4 devices"
+sed 's/"name": "small",/"name": "small", "trainer": "mine",/' "$FLEET/small.json" >"$FLEET/mine.json"
+run 0 fleet_admin job plan "$FLEET/mine.json"
+says "^note:  *nobody has the trainer.* \"mine\""
+run 2 fleet_admin job set adam local.epochs=3
+says "local.epochs cannot be changed once the job is submitted"
 sed 's/"rate": 0.1/"rate": -1/' "$FLEET/small.json" >"$FLEET/wrong.json"
 run 6 fleet_admin job plan "$FLEET/wrong.json"
 sed 's/"name": "small"/"name": "measured"/; s/"stop"/"evaluate": {"by": "coordinator", "data": "nowhere"}, "stop"/' "$FLEET/small.json" >"$FLEET/nowhere.json"

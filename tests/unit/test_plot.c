@@ -131,9 +131,9 @@ test_nothing(void **state)
 	struct plot p = {"loss", "round", 1, &line, 1, 80, 3, PLOT_ASCII};
 	(void)state;
 
-	expect(&p, "loss: nothing to draw yet\n");
+	expect(&p, "loss: no round has it\n");
 	p.count = 0;
-	expect(&p, "loss: nothing to draw yet\n");
+	expect(&p, "loss: no round has it\n");
 }
 
 /* Nothing is drawn across a gap; a value between two of them is a dot. */

@@ -461,6 +461,24 @@ failures_before_a_restart(void **state)
 	assert_int_equal(round_step(&r, ROUND_NOT_FINITE, 0, T0), ROUND_DO_BEGIN);
 }
 
+/* A clock may begin at 0, and a gathering may last no time. */
+static void
+gathers_at_nought(void **state)
+{
+	struct round_policy at_once = policy;
+	struct round r;
+
+	(void)state;
+	at_once.sample = true;
+	at_once.sample_ms = 0;
+	round_init(&r, &at_once, 0);
+	round_step(&r, ROUND_BEGIN, 0, 0);
+	assert_int_equal(r.state, ROUND_GATHER);
+	assert_int_equal(round_step(&r, ROUND_ASK, 0, 0), 0);
+	assert_in_range(round_next_ms(&r), 0, 1);
+	assert_int_equal(round_step(&r, ROUND_TICK, 0, round_next_ms(&r)), ROUND_DO_DRAW);
+}
+
 /* Another deadline and grace, while a round is open and while it waits for the rest. */
 static void
 another_policy(void **state)
@@ -505,6 +523,7 @@ main(void)
 	    cmocka_unit_test(tasks_and_deltas),
 	    cmocka_unit_test(policy_of_a_document),
 	    cmocka_unit_test(failures_before_a_restart),
+	    cmocka_unit_test(gathers_at_nought),
 	    cmocka_unit_test(another_policy),
 	};
 
