@@ -82,7 +82,7 @@ run 0 remote submitter job resume first
 # --- what a job is run by, changed beside its document
 run 4 remote reader job set first stop.rounds=1
 run 2 remote submitter job set first round.quorum=1
-says "round.quorum: unknown key"
+says "round.quorum cannot be changed"
 run 2 remote submitter job set first share=0
 says "share: must be a whole number from 1 to 1000"
 run 4 remote submitter job set first share=3
