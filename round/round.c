@@ -132,13 +132,24 @@ is_hopeless(const struct round *r)
 	    (working(r) == 0 || r->no_numbers >= r->policy.invite_max);
 }
 
+/* At the deadline fewer will do, but not devices that may be hostile. */
+static bool
+is_blamed(const struct round *r)
+{
+	return r->no_numbers > r->policy.hostile && r->accepted + r->no_numbers >= r->policy.quorum;
+}
+
 /* What waits for a buffer waits for nobody in particular: at its deadline it is folded, or has another one. */
 static unsigned
 consider_buffer(struct round *r, uint64_t now_ms)
 {
+	const bool lacks = r->accepted < r->policy.quorum;
+
+	if (lacks && is_hopeless(r))
+		return close_round(r, now_ms);
 	if (now_ms < r->deadline_ms || r->committing > 0)
 		return 0;
-	if (r->accepted >= r->policy.quorum)
+	if (!lacks || is_blamed(r))
 		return close_round(r, now_ms);
 	r->deadline_ms = now_ms + r->policy.deadline_ms;
 	return 0;
@@ -165,7 +176,7 @@ consider(struct round *r, uint64_t now_ms)
 		return now_ms >= r->gather_until_ms ? ROUND_DO_DRAW : 0;
 	if (r->state == ROUND_GRACE || now_ms < r->deadline_ms || r->committing > 0)
 		return 0;
-	if (r->no_numbers > r->policy.hostile && r->accepted + r->no_numbers >= r->policy.quorum)
+	if (is_blamed(r))
 		return close_round(r, now_ms);
 	if (r->policy.once)
 		return close_round(r, now_ms);

@@ -44,48 +44,100 @@ explain(const struct job_spec *job, double value, const struct guard_point *best
 		    does[t->verdict]);
 }
 
-/* The coordinator evaluates the new model, devices the base. */
-static struct guard_point
-judged(const struct schedule_state *c, const struct job_spec *spec, const struct schedule_round *r)
+static bool
+by_base(const struct job_spec *spec)
 {
-	bool own = spec->guard.metric == GUARD_OWN;
-	bool base = own || spec->recipe.evaluate_by == EVALUATE_DEVICES;
-	bool accuracy = spec->guard.metric == GUARD_ACCURACY;
-	struct guard_point p = {.value = own ? r->own
-		: accuracy		     ? r->accuracy
-					     : r->loss,
-	    .round = base || r->failed ? c->base_round : r->round};
+	return spec->guard.metric == GUARD_OWN || spec->recipe.evaluate_by == EVALUATE_DEVICES;
+}
 
+/* Does its guard go back to bases that are measured when others are open? */
+static bool
+keeps_bases(const struct job_spec *spec)
+{
+	return spec->round.mode == ROUND_MODE_BUFFERED && spec->guard.on &&
+	    spec->guard.action == GUARD_DO_ROLLBACK && by_base(spec);
+}
+
+/* What the round that has ended started from. */
+static void
+note_base(struct schedule_state *c, const struct schedule_round *r)
+{
+	struct base b = {.round = r->round, .maker = c->base_round};
+
+	memcpy(b.model, r->base, 32);
+	memcpy(b.state, c->base_state, 32);
+	bases_add(&c->bases, &b);
+}
+
+/* Those that no round will measure any more: they are older than what is measured, or their tasks are too old for the next round. */
+static void
+forget_bases(struct schedule_state *c, const struct job_spec *spec, const struct schedule_round *r,
+    const struct schedule_turn *turn)
+{
+	const uint64_t next = r->round + 1, oldest = spec->round.max_staleness;
+
+	if (r->evaluated || isfinite(r->own))
+		bases_forget(&c->bases, r->measured + 1);
+	bases_forget(&c->bases, next > oldest ? next - oldest : 0);
+	if (turn->back)
+		bases_branch(&c->bases, turn->base);
+}
+
+/* The base that a buffer has measured. A guard that does not go back needs its name alone. False: it is not known any more. */
+static bool
+measured(const struct schedule_state *c, const struct job_spec *spec,
+    const struct schedule_round *r, struct guard_point *p)
+{
+	const struct base *b = bases_find(&c->bases, r->measured);
+
+	p->round = b ? b->maker : r->measured - 1;
+	memcpy(p->model, b ? b->model : r->measured_base, 32);
+	if (b)
+		memcpy(p->state, b->state, 32);
+	else
+		memset(p->state, 0, 32);
+	return b || !keeps_bases(spec);
+}
+
+/* The coordinator evaluates the new model, devices the base. False: nothing is known of it. */
+static bool
+judged(const struct schedule_state *c, const struct job_spec *spec, const struct schedule_round *r,
+    struct guard_point *p)
+{
+	bool own = spec->guard.metric == GUARD_OWN, base = by_base(spec);
+	bool accuracy = spec->guard.metric == GUARD_ACCURACY;
+
+	*p = (struct guard_point){.value = own ? r->own
+		: accuracy		       ? r->accuracy
+					       : r->loss,
+	    .round = base || r->failed ? c->base_round : r->round};
 	/* Worse than any, even where no other is known. */
 	if (accuracy && r->accuracy == 0 && !isfinite(r->loss))
-		p.value = -INFINITY;
-	memcpy(p.model, base ? r->base : r->model, 32);
-	memcpy(p.state, base ? c->base_state : r->state, 32);
-	/* Nobody goes on from an older base (job_parse), so that no state has to be kept with it. */
-	if (base && r->measured > 0) {
-		p.round = r->measured - 1;
-		memcpy(p.model, r->measured_base, 32);
-		memset(p.state, 0, 32);
-	}
-	return p;
+		p->value = -INFINITY;
+	memcpy(p->model, base ? r->base : r->model, 32);
+	memcpy(p->state, base ? c->base_state : r->state, 32);
+	bool known = own ? isfinite(r->own) : r->evaluated;
+	return base && r->measured > 0 ? measured(c, spec, r, p) && known : known;
 }
 
 void
 schedule_state_step(struct schedule_state *c, const struct job_spec *spec,
     const struct schedule_round *r, struct schedule_turn *out)
 {
-	const struct guard_point p = judged(c, spec, r);
+	struct guard_point p;
 
+	if (keeps_bases(spec))
+		note_base(c, r);
+	bool known = judged(c, spec, r, &p);
 	*out = (struct schedule_turn){.round = r->failed ? c->base_round : r->round};
 	memcpy(out->base, r->model, 32);
 	memcpy(out->state, r->state, 32);
-	if (r->evaluated && r->measured > 0)
-		c->metric_round = r->measured - 1;
+	if (r->evaluated && r->measured > 0 && spec->recipe.evaluate_by == EVALUATE_DEVICES)
+		c->metric_round = p.round;
 	else if (r->evaluated)
 		c->metric_round = spec->recipe.evaluate_by == EVALUATE_DEVICES || r->failed
 		    ? c->base_round
 		    : r->round;
-	bool known = spec->guard.metric == GUARD_OWN ? isfinite(r->own) : r->evaluated;
 	out->verdict = guard_step(&c->guard, &spec->guard, &p, known);
 	const struct guard_point *best = guard_best(&c->guard);
 	/* A job that is stopped has the best as its last model. */
@@ -97,10 +149,38 @@ schedule_state_step(struct schedule_state *c, const struct job_spec *spec,
 	}
 	if (out->verdict >= GUARD_STOP)
 		explain(spec, p.value, best, out);
+	forget_bases(c, spec, r, out);
 	/* A round of no reports is no change of the fleet. */
 	out->factor = r->reports > 0 ? scale_next(&c->scale, &spec->aggregate.scale, r->reports)
 				     : c->scale.used;
 	c->base_round = out->round;
 	memcpy(c->base, out->base, 32);
 	memcpy(c->base_state, out->state, 32);
+}
+
+bool
+schedule_state_holds_model(const struct schedule_state *c, const uint8_t model[32])
+{
+	for (uint32_t i = 0; i < c->bases.count; i++)
+		if (memcmp(c->bases.items[i].model, model, 32) == 0)
+			return true;
+	return guard_holds_model(&c->guard, model);
+}
+
+bool
+schedule_state_holds(const struct schedule_state *c, const uint8_t state[32])
+{
+	for (uint32_t i = 0; i < c->bases.count; i++)
+		if (memcmp(c->bases.items[i].state, state, 32) == 0)
+			return true;
+	return guard_holds_state(&c->guard, state);
+}
+
+uint8_t *
+schedule_state_held(struct schedule_state *c, uint32_t i)
+{
+	if (i < c->guard.count)
+		return c->guard.points[i].state;
+	i -= c->guard.count;
+	return i < c->bases.count ? c->bases.items[i].state : NULL;
 }

@@ -1,5 +1,6 @@
 #ifndef SCHEDULE_STATE_H
 #define SCHEDULE_STATE_H
+#include "bases.h"
 #include "guard.h"
 #include "scale.h"
 
@@ -14,6 +15,7 @@ struct schedule_state {
 	uint64_t base_round; /* that made the base of the next round; 0: the initial model */
 	uint8_t base[32], base_state[32]; /* that base, zero before the first round; its state */
 	uint64_t metric_round; /* that made the model measured last */
+	struct bases bases; /* buffered, where a guard goes back by what devices measure */
 };
 
 /* A round that has ended. */
@@ -42,6 +44,11 @@ struct schedule_turn {
 /* Does the job need one? Without it each round starts from the model before, at the rate of the schedule. */
 bool schedule_state_matters(const struct job_spec *spec);
 struct schedule_state schedule_state_start(void);
+/* Models of which this is not known: may they be gone back to, now or once they are measured? */
+bool schedule_state_holds_model(const struct schedule_state *c, const uint8_t model[32]);
+bool schedule_state_holds(const struct schedule_state *c, const uint8_t state[32]);
+/* The states that are held, one by one; NULL behind the last. Some are zero: none. */
+uint8_t *schedule_state_held(struct schedule_state *c, uint32_t i);
 void schedule_state_step(struct schedule_state *c, const struct job_spec *spec,
     const struct schedule_round *r, struct schedule_turn *out);
 

@@ -136,7 +136,7 @@ simulate_model_keep(struct simulate_coordinator *c, struct simulate_model *m)
 
 	for (size_t i = 0; i < c->kept_count; i++) {
 		struct simulate_model *k = c->kept[i];
-		if (k == c->base || k == m || guard_holds_model(&c->schedule.guard, k->base.id))
+		if (k == c->base || k == m || schedule_state_holds_model(&c->schedule, k->base.id))
 			c->kept[n++] = k;
 		else
 			simulate_model_drop(k);
@@ -323,6 +323,7 @@ simulate_coordinator_deinit(struct simulate_coordinator *c)
 	for (size_t i = 0; i < c->kept_count; i++)
 		simulate_model_drop(c->kept[i]);
 	free(c->kept);
+	free(c->answers);
 	tensor_table_deinit(&c->table);
 	tensor_table_deinit(&c->net);
 	dataset_deinit(&c->test);

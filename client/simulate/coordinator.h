@@ -2,6 +2,7 @@
 #define COORDINATOR_H
 #include "buf.h"
 #include "dataset.h"
+#include "metric.h"
 #include "schedule_state.h"
 #include "task.h"
 
@@ -35,6 +36,15 @@ struct simulate_setup {
 	bool backdoor; /* its success is measured */
 };
 
+/* What a device of a buffered job said of the base that its task started from. */
+struct simulate_answer {
+	uint64_t round; /* of the task */
+	uint8_t base[32];
+	double examples; /* trained on */
+	double own; /* by the monitor's own metric; NaN: it does not say */
+	struct metric_report report; /* weight 0: it measured nothing */
+};
+
 struct simulate_coordinator {
 	struct simulate_setup setup;
 	uint8_t job[16];
@@ -47,6 +57,10 @@ struct simulate_coordinator {
 	struct simulate_model *base; /* of the round that is open */
 	struct simulate_model **kept; /* those that a guard may go back to, and base */
 	size_t kept_count, kept_room;
+	/* buffered, by devices: of bases that may still be measured; the last round whose base was */
+	struct simulate_answer *answers;
+	size_t answer_count, answer_room;
+	uint64_t measured;
 };
 
 /* The first model. simulate_coordinator_deinit in either case. ERR_UNSUPPORTED says what cannot be simulated. */
@@ -68,6 +82,9 @@ struct simulate_round {
 	uint64_t evaluated_examples;
 	double loss, accuracy, own, backdoor; /* NaN: unknown */
 	uint8_t base[32], model[32];
+	uint64_t
+	    measured; /* buffered, by devices: the round whose base the figures are of; 0: this one's */
+	uint8_t measured_base[32]; /* unless that is 0 */
 	struct schedule_turn turn;
 };
 

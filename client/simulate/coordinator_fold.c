@@ -217,7 +217,9 @@ turn(struct simulate_coordinator *c, struct simulate_round *out, struct simulate
 	    .evaluated = out->evaluated,
 	    .loss = out->loss,
 	    .accuracy = out->accuracy,
-	    .own = out->own};
+	    .own = out->own,
+	    .measured = out->measured,
+	    .measured_base = out->measured_base};
 
 	schedule_state_step(&c->schedule, c->setup.job, &r, &out->turn);
 	enum err e = simulate_model_keep(c, m);
@@ -258,7 +260,8 @@ simulate_coordinator_fold(struct simulate_coordinator *c, struct simulate_round 
 	if (made)
 		memcpy(out->model, made->base.id, 32);
 	if (!e)
-		e = simulate_coordinator_devices(c, out, in, why);
+		e = simulate_coordinator_devices(
+		    c, out, in, c->setup.job->round.mode == ROUND_MODE_BUFFERED, why);
 	if (!e && made)
 		e = simulate_coordinator_evaluate(c, made, out, why);
 	if (!e)
@@ -272,5 +275,5 @@ simulate_coordinator_measure(struct simulate_coordinator *c, struct simulate_rou
     const struct simulate_reports *in, struct why *why)
 {
 	begin(c, out, in);
-	return simulate_coordinator_devices(c, out, in, why);
+	return simulate_coordinator_devices(c, out, in, false, why);
 }

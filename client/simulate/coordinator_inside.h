@@ -14,10 +14,10 @@ ERR_MUST_USE enum err simulate_model_new(struct simulate_model **out,
     struct simulate_coordinator *c, const struct simulate_model_parts *parts, struct why *why);
 /* Holds it as long as it is the base or a guard may go back to it; drops those that are neither. */
 ERR_MUST_USE enum err simulate_model_keep(struct simulate_coordinator *c, struct simulate_model *m);
-/* The figures of the new model, or of the base where devices measure. */
+/* The coordinator's figures of the new model; the devices' of the base, or of that of a buffer's deltas which has its quorum now. */
 ERR_MUST_USE enum err simulate_coordinator_evaluate(struct simulate_coordinator *c,
     const struct simulate_model *m, struct simulate_round *out, struct why *why);
 ERR_MUST_USE enum err simulate_coordinator_devices(struct simulate_coordinator *c,
-    struct simulate_round *out, const struct simulate_reports *in, struct why *why);
+    struct simulate_round *out, const struct simulate_reports *in, bool buffered, struct why *why);
 
 #endif

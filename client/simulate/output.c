@@ -50,6 +50,8 @@ add_figures(struct json *o, const struct simulate_round *r)
 		add_figure(o, "backdoor", r->backdoor);
 	}
 	add_figure(o, "own", r->own);
+	if (r->measured > 0 && (r->evaluated || isfinite(r->own)))
+		json_add_u64(o, "measured", r->measured);
 	add_figure(o, "train_loss", r->train_loss);
 	add_figure(o, "train_accuracy", r->train_accuracy);
 	add_figure(o, "norm", r->norm);

@@ -106,7 +106,8 @@ static void
 give_up(struct simulate_play *p, const struct simulate_task *t)
 {
 	bool blames = p->job->guard.on && p->job->recipe.evaluate_by == EVALUATE_DEVICES &&
-	    t->work.abort == ABORT_NOT_FINITE && !t->fails && !p->evaluating;
+	    t->work.abort == ABORT_NOT_FINITE && !t->fails && !p->evaluating &&
+	    t->work.round == p->number;
 
 	if (!p->out->first.text[0] && t->work.why.text[0])
 		p->out->first = t->work.why;

@@ -63,19 +63,19 @@ add_delta(void *ctx, const struct store_accept *a)
 	return add_name(&((struct work *)ctx)->names, "spool", a->task, 16, ".delta");
 }
 
-/* States that the job's guard may go back to. */
+/* States that the job's guard may go back to, now or later. */
 static enum err
 add_held(struct work *w, const struct store_job *j, const uint8_t present[32])
 {
 	static const uint8_t none[32];
 	struct schedule_state c;
 
+	const uint8_t *state;
+
 	enum err e = schedule_rows_of(w->db, j, &c);
-	for (uint32_t i = 0; i < c.guard.count && !e; i++) {
-		const uint8_t *state = c.guard.points[i].state;
+	for (uint32_t i = 0; !e && (state = schedule_state_held(&c, i)); i++)
 		if (memcmp(state, none, 32) != 0 && memcmp(state, present, 32) != 0)
 			e = add_name(&w->names, "models", state, 32, ".state");
-	}
 	return e;
 }
 

@@ -24,7 +24,7 @@ needs_model(const struct check *c, const uint8_t id[32])
 		const uint8_t *present = j->open ? j->last.base : j->last.model;
 		if (j->last.round > 0 && memcmp(present, id, 32) == 0)
 			return j;
-		if (j->live && guard_holds_model(&j->schedule.guard, id))
+		if (j->live && schedule_state_holds_model(&j->schedule, id))
 			return j;
 		if (best_holds(&j->best, id))
 			return j;
@@ -38,7 +38,7 @@ names_state(const struct check *c, const uint8_t hash[32])
 {
 	for (size_t i = 0; i < c->rows.job_count; i++)
 		if (memcmp(c->rows.jobs[i].last.optimizer_state, hash, 32) == 0 ||
-		    guard_holds_state(&c->rows.jobs[i].schedule.guard, hash))
+		    schedule_state_holds(&c->rows.jobs[i].schedule, hash))
 			return true;
 	return false;
 }
@@ -198,16 +198,15 @@ check_models_run(struct check *c)
 	if (!c->has_rows)
 		return;
 	for (size_t i = 0; i < c->rows.job_count; i++) {
-		const struct check_job *j = &c->rows.jobs[i];
-		const uint8_t *present = j->open ? j->last.base : j->last.model;
+		struct check_job *j = &c->rows.jobs[i];
+		const uint8_t *present = j->open ? j->last.base : j->last.model, *state;
 		if (j->last.round > 0 && !has_row(c, present))
 			check_found(c, CHECK_ROUND_DAMAGED, j->hex, false,
 			    "the model of its newest round has no row");
 		judge_state(c, j, j->last.optimizer_state);
-		for (uint32_t k = 0; k < j->schedule.guard.count; k++)
-			if (memcmp(j->schedule.guard.points[k].state, j->last.optimizer_state,
-				32) != 0)
-				judge_state(c, j, j->schedule.guard.points[k].state);
+		for (uint32_t k = 0; (state = schedule_state_held(&j->schedule, k)); k++)
+			if (memcmp(state, j->last.optimizer_state, 32) != 0)
+				judge_state(c, j, state);
 	}
 	for (size_t i = 0; i < c->rows.model_count; i++) {
 		judge_model(c, &c->rows.models[i]);

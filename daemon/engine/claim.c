@@ -36,7 +36,7 @@ has_enough(const struct engine_job *j, const struct invite *v)
 {
 	const uint32_t most = j->work->spec.round.per_device;
 
-	return j->round.policy.late && v->next >= most &&
+	return j->round.policy.late && (v->next >= most || engine_late_defers(j)) &&
 	    (v->now >= most || round_has_closed(&j->round));
 }
 
@@ -77,6 +77,12 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 	if (round_refuses(&j->round)) {
 		err_set(why, ERR_STATE, "round %llu has closed", (unsigned long long)m->round);
 		return PROBLEM_ROUND_CLOSED;
+	}
+	if (round_has_closed(&j->round) && engine_late_defers(j)) {
+		err_set(why, ERR_AGAIN,
+		    "its guard may go back once round %llu is folded: try again later",
+		    (unsigned long long)j->row.round);
+		return PROBLEM_UNAVAILABLE;
 	}
 	if (have && has_enough(j, have)) {
 		err_set(why, ERR_AGAIN,
@@ -190,7 +196,7 @@ choose_round(const struct engine_job *j, const struct engine_claim *claim, const
 	*how |= ROUND_TAKE_NEXT;
 	if (j->row.round + 1 - claim->round > spec->max_staleness)
 		return ERR_STATE;
-	return v->next < spec->per_device ? ERR_OK : ERR_AGAIN;
+	return v->next < spec->per_device && !engine_late_defers(j) ? ERR_OK : ERR_AGAIN;
 }
 
 /* The device's task is answered by what is on its way, or by what comes without one. Lock held. */
@@ -313,7 +319,7 @@ give_up(struct engine *g, struct engine_job *j, struct invite *v, struct abort_c
 	g->report.tasks_aborted_total++;
 	hex_encode(hex, v->device, 8);
 	if (out)
-		engine_step(g, j, ROUND_GAVE_UP, engine_schedule_blames(j, cause.reason));
+		engine_step(g, j, ROUND_GAVE_UP, engine_schedule_blames(j, v, cause.reason));
 	log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex), LOG_U("round", v->round),
 	    LOG_S("device", hex), LOG_S("reason", cause.word));
 }

@@ -191,6 +191,8 @@ ERR_MUST_USE enum err engine_late_load(struct store_db *db, struct engine_job *j
 void engine_late_open(struct engine_job *j, const uint8_t *ended);
 /* Would a delta of this task round be taken? */
 bool engine_late_takes(const struct engine_job *j, uint64_t round);
+/* Does the job take nothing for its next round? Its guard may go back with the one before, and give up what that was trained on. */
+bool engine_late_defers(const struct engine_job *j);
 /* Of a manifest whose round is not the open one, or whose round has closed: why it is not taken. */
 enum problem_type engine_late_judge(
     const struct engine_job *j, const struct manifest *m, struct why *why);
@@ -281,7 +283,8 @@ void engine_set_state(
 
 /* schedule_state.c: guard and rate of a job over its rounds. */
 /* A device gives up its task for this reason: does that tell the guard that the base gives no numbers? Lock held. */
-bool engine_schedule_blames(const struct engine_job *j, enum abort_reason reason);
+bool engine_schedule_blames(
+    const struct engine_job *j, const struct invite *v, enum abort_reason reason);
 /* What the guard makes of a folded round: into the outcome's rows, job state and schedule. f->schedule is the one before. */
 ERR_MUST_USE enum err engine_schedule_plan(const struct services *s, const struct engine_fold *f,
     struct engine_outcome *o, struct why *why);

@@ -517,10 +517,9 @@ take_result(struct engine *g, struct engine_job *j, const struct engine_fold *f,
 	j->rounds_committed = o->row.round - evaluated;
 	if (o->row.evaluate.known) {
 		j->metric = o->row.evaluate;
+		bool base = f->spec->recipe.evaluate_by == EVALUATE_DEVICES;
 		j->metric_round =
-		    o->row.round - (f->spec->recipe.evaluate_by == EVALUATE_DEVICES ? 1 : 0);
-		if (o->row.measured > 0)
-			j->metric_round = o->row.measured - 1;
+		    (base && o->row.measured > 0 ? o->row.measured : o->row.round) - base;
 	}
 	if (o->row.measured > 0)
 		j->measured = o->row.measured;

@@ -89,6 +89,14 @@ engine_late_takes(const struct engine_job *j, uint64_t round)
 	    taker(j) - round <= j->work->spec.round.max_staleness;
 }
 
+bool
+engine_late_defers(const struct engine_job *j)
+{
+	const struct guard_spec *guard = &j->work->spec.guard;
+
+	return guard->on && guard->action == GUARD_DO_ROLLBACK;
+}
+
 enum problem_type
 engine_late_judge(const struct engine_job *j, const struct manifest *m, struct why *why)
 {

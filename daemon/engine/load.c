@@ -358,7 +358,8 @@ load_metric(struct loader *l)
 	if (e)
 		return e == ERR_NOTFOUND ? ERR_OK : e;
 	j->metric = r.evaluate;
-	j->metric_round = (r.measured ? r.measured : r.round) - (by == EVALUATE_DEVICES ? 1 : 0);
+	const bool base = by == EVALUATE_DEVICES;
+	j->metric_round = (base && r.measured > 0 ? r.measured : r.round) - base;
 	return ERR_OK;
 }
 

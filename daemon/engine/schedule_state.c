@@ -10,10 +10,11 @@
 #include "schedule_rows.h"
 
 bool
-engine_schedule_blames(const struct engine_job *j, enum abort_reason reason)
+engine_schedule_blames(const struct engine_job *j, const struct invite *v, enum abort_reason reason)
 {
-	return j->work->spec.guard.on && j->work->spec.recipe.evaluate_by == EVALUATE_DEVICES &&
-	    reason == ABORT_NOT_FINITE && !engine_evaluates(j);
+	return v->round == j->row.round && j->work->spec.guard.on &&
+	    j->work->spec.recipe.evaluate_by == EVALUATE_DEVICES && reason == ABORT_NOT_FINITE &&
+	    !engine_evaluates(j);
 }
 
 /* --- when a round ends */
@@ -46,6 +47,17 @@ find_base(const struct services *s, struct engine_outcome *o, struct why *why)
 		 : ERR_OK;
 }
 
+/* Who made the base that a buffer has measured. Where no guard goes back, nothing is known but its round's number. */
+static uint64_t
+maker(const struct engine_fold *f, const struct store_round *r)
+{
+	const struct base *b = bases_find(&f->schedule.bases, r->measured);
+
+	if (r->measured == r->round)
+		return f->schedule.base_round;
+	return b ? b->maker : r->measured - 1;
+}
+
 /* Devices, and what they report under names of their own, measure the base; the coordinator measures the new model. */
 static struct best_point
 measured(const struct engine_fold *f, const struct engine_outcome *o)
@@ -61,9 +73,8 @@ measured(const struct engine_fold *f, const struct engine_outcome *o)
 	    .round = base || r->state == OUTCOME_FAILED ? f->schedule.base_round : r->round};
 
 	memcpy(p.model, base ? r->base : r->model, 32);
-	/* Of a buffer's base, which may be an older one, nobody but its round's number knows who made it: no guard went back meanwhile. */
 	if (base && r->measured > 0) {
-		p.round = r->measured - 1;
+		p.round = maker(f, r);
 		memcpy(p.model, o->measured_base, 32);
 	}
 	return p;
@@ -135,36 +146,37 @@ engine_schedule_holds_model(const struct engine_job *j, const uint8_t model[32])
 		return j->guard.has_best && memcmp(j->guard.best_model, model, 32) == 0;
 	const struct guard *guard = &j->work->schedule.guard;
 	const struct guard_point *best = guard_best(guard);
-	return states_job_lives(j->state) ? guard_holds_model(guard, model)
+	return states_job_lives(j->state) ? schedule_state_holds_model(&j->work->schedule, model)
 					  : best && memcmp(best->model, model, 32) == 0;
 }
 
 bool
 engine_schedule_holds_state(const struct engine_job *j, const uint8_t state[32])
 {
-	return guard_holds_state(&j->work->schedule.guard, state);
+	return schedule_state_holds(&j->work->schedule, state);
 }
 
 bool
 engine_names_state(const struct engine_job *j)
 {
 	static const uint8_t none[32];
-	const struct guard *guard = j->work ? &j->work->schedule.guard : NULL;
 	bool names = memcmp(j->row.optimizer_state, none, 32) != 0;
+	const uint8_t *state;
 
-	for (uint32_t i = 0; guard && i < guard->count && !names; i++)
-		names = memcmp(guard->points[i].state, none, 32) != 0;
+	for (uint32_t i = 0;
+	     j->work && !names && (state = schedule_state_held(&j->work->schedule, i)); i++)
+		names = memcmp(state, none, 32) != 0;
 	return names;
 }
 
 void
 engine_schedule_drop_states(struct engine_job *j)
 {
-	struct guard *guard = &j->work->schedule.guard;
+	uint8_t *state;
 
 	memset(j->row.optimizer_state, 0, sizeof(j->row.optimizer_state));
-	for (uint32_t i = 0; i < guard->count; i++)
-		memset(guard->points[i].state, 0, sizeof(guard->points[i].state));
+	for (uint32_t i = 0; (state = schedule_state_held(&j->work->schedule, i)); i++)
+		memset(state, 0, 32);
 }
 
 void
@@ -191,9 +203,11 @@ static bool
 take_any(struct engine_job *j, uint8_t out[32])
 {
 	bool found = take_state(j->row.optimizer_state, out);
+	uint8_t *state;
 
-	for (uint32_t i = 0; j->work && i < j->work->schedule.guard.count && !found; i++)
-		found = take_state(j->work->schedule.guard.points[i].state, out);
+	for (uint32_t i = 0;
+	     j->work && !found && (state = schedule_state_held(&j->work->schedule, i)); i++)
+		found = take_state(state, out);
 	return found;
 }
 

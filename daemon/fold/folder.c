@@ -142,13 +142,13 @@ static enum err
 forget_states(const struct fold *w)
 {
 	static const uint8_t none[32];
-	const struct guard *g = &w->f->schedule.guard;
+	struct schedule_state before = w->f->schedule;
+	const uint8_t *state;
 	enum err e = ERR_OK;
 
-	for (uint32_t i = 0; i < g->count && !e; i++)
-		if (memcmp(g->points[i].state, none, 32) != 0 &&
-		    !engine_uses_state(w->services->engine, g->points[i].state))
-			e = models_state_delete(w->services->models, g->points[i].state);
+	for (uint32_t i = 0; !e && (state = schedule_state_held(&before, i)); i++)
+		if (memcmp(state, none, 32) != 0 && !engine_uses_state(w->services->engine, state))
+			e = models_state_delete(w->services->models, state);
 	return e;
 }
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bases.h"
+
 static void
 add_owned(struct fold *w, const struct report *r, double examples)
 {
@@ -104,39 +106,62 @@ see_answer(void *ctx, const struct store_accept *a)
 	return measured_add(s->w, a, m.examples);
 }
 
-/* The newest round before `below` whose task a delta of this buffer answers; 0: none that is not measured yet. */
-static uint64_t
-next_round(const struct fold *w, uint64_t below)
+static bool
+has_round(const struct base_answers *all, size_t count, uint64_t round)
 {
-	uint64_t found = 0;
+	for (size_t i = 0; i < count; i++)
+		if (all[i].round == round)
+			return true;
+	return false;
+}
 
-	for (size_t i = 0; i < w->count; i++)
-		if (w->inputs[i].round < below && w->inputs[i].round > found)
-			found = w->inputs[i].round;
-	return found > w->f->measured ? found : 0;
+/* How many have answered the rounds whose tasks the buffer's deltas are of: no other has more than before. */
+static enum err
+count_answers(struct fold *w, struct store_db *db, struct base_answers *all, size_t *count)
+{
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; i < w->count && !e; i++) {
+		struct answers one = {.w = w};
+		if (has_round(all, *count, w->inputs[i].round))
+			continue;
+		e = store_accept_answers(db, w->f->job_id, w->inputs[i].round, see_answer, &one);
+		all[(*count)++] = (struct base_answers){w->inputs[i].round, one.count};
+	}
+	return e;
+}
+
+static enum err
+choose(struct fold *w, struct store_db *db, uint64_t *round)
+{
+	struct base_answers *all = calloc(w->count + 1, sizeof(*all));
+	size_t count = 0;
+	enum err e = all ? count_answers(w, db, all, &count) : ERR_NOMEM;
+
+	if (!e)
+		*round = bases_measured(all, count, w->f->measured, w->f->spec->round.quorum);
+	free(all);
+	return e;
 }
 
 enum err
 measured_choose(struct fold *w, struct store_db *db)
 {
-	const bool devices = w->f->spec->recipe.evaluate_by == EVALUATE_DEVICES;
-	const uint8_t *job = w->f->job_id;
+	struct answers all = {.w = w, .takes = true};
+	/* Those who gave up have measured its own base. */
+	uint64_t round = w->f->no_numbers > 0 ? w->f->row.round : 0;
+	enum err e = ERR_OK;
 
-	if (!devices && w->f->spec->monitor.metric != MONITOR_OWN)
+	if (w->f->spec->recipe.evaluate_by != EVALUATE_DEVICES &&
+	    w->f->spec->monitor.metric != MONITOR_OWN)
 		return ERR_OK;
-	for (uint64_t b = UINT64_MAX; (b = next_round(w, b)) > 0;) {
-		struct answers all = {.w = w};
-		enum err e = store_accept_answers(db, job, b, see_answer, &all);
-		if (e || all.count < w->f->spec->round.quorum) {
-			if (e)
-				return e;
-			continue;
-		}
-		all.takes = true;
-		w->out.row.measured = b;
-		return store_accept_answers(db, job, b, see_answer, &all);
-	}
-	return ERR_OK;
+	if (round == 0)
+		e = choose(w, db, &round);
+	if (e || round == 0)
+		return e;
+	w->out.row.measured = round;
+	memcpy(w->out.measured_base, w->f->row.base, 32);
+	return store_accept_answers(db, w->f->job_id, round, see_answer, &all);
 }
 
 /* --- the figure */

@@ -329,6 +329,127 @@ a_rollback_begins_a_branch(void **state)
 	c->report = NULL;
 }
 
+#define GOES_BACK(name) \
+	BUFFERED(name, "\"goal\":2,\"concurrency\":9", \
+	    ",\"aggregate\":{\"server_optimizer\":{\"momentum\":0.5}},\"evaluate\":{\"by\":" \
+	    "\"devices\"},\"guard\":{\"metric\":\"loss\",\"factor\":1.5,\"do\":\"rollback\"}")
+
+static void
+restart(struct coordinator *c, bool restarts)
+{
+	if (!restarts)
+		return;
+	coordinator_stop(c);
+	coordinator_start(c);
+}
+
+/* What comes while the round is folded. */
+static const char *
+while_it_folds(struct coordinator *c, const uint8_t job[16], const struct task *t, uint8_t tag)
+{
+	struct engine_job *j = engine_find(c->s.engine, job);
+
+	lock_take(&c->s.engine->lock);
+	j->round.state = ROUND_FOLDING;
+	lock_release(&c->s.engine->lock);
+	const char *got = deliver(c, t, tag, 1, 100);
+	lock_take(&c->s.engine->lock);
+	j->round.state = ROUND_OPEN;
+	lock_release(&c->s.engine->lock);
+	return got;
+}
+
+/* The model of round 2 is bad, which is known when round 4 is over: back to that of round 1, with its state. */
+static void
+goes_back(struct coordinator *c, const char *text, bool restarts)
+{
+	char good[] = "{\"evaluate\":{\"examples\":10,\"loss\":1}}";
+	char bad[] = "{\"evaluate\":{\"examples\":10,\"loss\":5}}";
+	struct task slow, fourth, fifth, sixth, lost, t;
+	uint8_t id[16];
+
+	submit(c, text, id);
+	c->report = good;
+	fill(c, id, 1, 2, 3);
+	expect(c, 1, &slow, "");
+	fill(c, id, 2, 2, 3);
+	expect(c, 4, &fourth, "");
+	expect(c, 5, &fifth, "");
+	restart(c, restarts);
+	send(c, &slow, 1, 1);
+	c->report = bad;
+	send(c, &fourth, 4, 1);
+	await_rounds(c, id, 3);
+	assert_false(round_row(c, id, 3).evaluate.known);
+	restart(c, restarts);
+	expect(c, 6, &sixth, "");
+	expect(c, 7, &lost, "");
+	assert_int_equal(lost.round, 4);
+	assert_string_equal(while_it_folds(c, id, &lost, 7), "unavailable");
+	send(c, &sixth, 6, 1);
+	send(c, &fifth, 5, 1);
+	await_rounds(c, id, 4);
+	const struct store_round first = round_row(c, id, 1), last = round_row(c, id, 4);
+	assert_int_equal(last.measured, 3);
+	assert_memory_equal(last.reason, "guard: loss 5, after 1 of round 1", 33);
+	restart(c, restarts);
+	refused(c, &lost, 7, "stale-base");
+	const struct store_round open = round_row(c, id, 5);
+	assert_memory_equal(open.base, first.model, 32);
+	assert_memory_equal(open.optimizer_state, first.optimizer_state, 32);
+	/* It is measured again under its new number, and is the best as before. */
+	c->report = good;
+	fill(c, id, 5, 2, 3);
+	assert_int_equal(round_row(c, id, 5).measured, 5);
+	expect(c, 7, &t, "");
+	send(c, &t, 7, 1);
+	c->report = NULL;
+}
+
+static void
+a_guard_by_devices_goes_back(void **state)
+{
+	goes_back(*state, GOES_BACK("back"), false);
+}
+
+static void
+and_after_restarts(void **state)
+{
+	goes_back(*state, GOES_BACK("back-again"), true);
+}
+
+/* Who finds no numbers has measured the open base, and ends the buffer where nobody else works on it. A task of an older one says
+ * nothing of it. */
+static void
+a_base_without_numbers(void **state)
+{
+	const struct abort_cause cause = {.reason = ABORT_NOT_FINITE, .word = "not-finite"};
+	char good[] = "{\"evaluate\":{\"examples\":10,\"loss\":1}}";
+	struct coordinator *c = *state;
+	struct task old, t;
+	uint8_t id[16];
+
+	submit(c, GOES_BACK("none"), id);
+	c->report = good;
+	expect(c, 1, &old, "");
+	fill(c, id, 1, 2, 3);
+	for (uint8_t tag = 4; tag <= 5; tag++) {
+		expect(c, tag, &t, "");
+		assert_int_equal(
+		    engine_abort(c->s.engine, device_id(tag), t.task, cause, NULL), ERR_OK);
+		if (tag == 4)
+			assert_int_equal(
+			    engine_abort(c->s.engine, device_id(1), old.task, cause, NULL), ERR_OK);
+		assert_int_equal(engine_find(c->s.engine, id)->round.no_numbers, tag - 3);
+	}
+	await_rounds(c, id, 2);
+	const struct store_round r = round_row(c, id, 2);
+	assert_int_equal(r.state, OUTCOME_FAILED);
+	assert_true(r.measured == 2 && r.evaluate.known && isnan(r.evaluate.loss));
+	assert_memory_equal(round_row(c, id, 3).base, round_row(c, id, 1).base, 32);
+	c->report = NULL;
+}
+
 /* The base of a task that is out can be fetched and is kept, however many rounds have passed. */
 static void
 bases_stay(void **state)
@@ -424,11 +545,6 @@ what_cannot_hold(void **state)
 	struct coordinator *c = *state;
 
 	coordinator_refuses(c, BUFFERED("a", "\"goal\":2,\"over_select\":2", ""), "over_select");
-	coordinator_refuses(c,
-	    BUFFERED("b", "\"goal\":2",
-		",\"evaluate\":{\"by\":\"devices\"},\"guard\":{\"metric\":\"loss\",\"factor\":2,"
-		"\"do\":\"rollback\"}"),
-	    "older");
 	coordinator_refuses(c, JOB("c", "\"goal\":2,\"concurrency\":3", ""), "concurrency");
 	coordinator_refuses(c,
 	    JOB("d", "\"goal\":2", ",\"aggregate\":{\"staleness\":{\"weight\":\"sqrt\"}}"),
@@ -517,6 +633,9 @@ main(void)
 	    TEST(after_a_restart),
 	    TEST(figures_by_base),
 	    TEST(a_rollback_begins_a_branch),
+	    TEST(a_guard_by_devices_goes_back),
+	    TEST(and_after_restarts),
+	    TEST(a_base_without_numbers),
 	    TEST(bases_stay),
 	    TEST(late_ones_of_a_synchronous_job),
 	    TEST(turns_with_hostile_devices),

@@ -256,6 +256,109 @@ back_by_devices(void **state)
 	assert_int_equal(c.guard.points[0].round, 0);
 }
 
+/* Round n of a buffered job whose devices have measured the base of round b. */
+static void
+step_buffer(struct schedule_state *c, const struct job_spec *spec, const struct guard_point *base,
+    const struct guard_point *made, uint64_t b, double accuracy, struct schedule_turn *t)
+{
+	static const uint8_t nobody_asks[32];
+	struct schedule_round r = round_of(base, made, accuracy);
+
+	r.measured = b;
+	r.measured_base = nobody_asks;
+	r.evaluated = b > 0;
+	schedule_state_step(c, spec, &r, t);
+}
+
+static const struct job_spec buffers = {.guard = ACCURACY(.25, 10, 1, GUARD_DO_ROLLBACK, 3),
+    .round = {.mode = ROUND_MODE_BUFFERED, .max_staleness = 3},
+    .recipe.evaluate_by = EVALUATE_DEVICES};
+
+/* A base is measured when others are open, and is the best with the state that it had: of the model that round 1 made, round 4 is told,
+ * of that of round 3, which is bad, round 5. What was made after it is given up. */
+static void
+back_by_buffers(void **state)
+{
+	struct guard_point m[8];
+	struct schedule_state c = schedule_state_start();
+	struct schedule_turn t;
+
+	(void)state;
+	for (uint64_t n = 0; n < 8; n++)
+		m[n] = point(n, 0);
+	step_buffer(&c, &buffers, &m[0], &m[1], 1, .5, &t);
+	step_buffer(&c, &buffers, &m[1], &m[2], 0, 0, &t);
+	step_buffer(&c, &buffers, &m[2], &m[3], 0, 0, &t);
+	assert_true(schedule_state_holds(&c, m[1].state) && schedule_state_holds(&c, m[2].state));
+	assert_true(schedule_state_holds_model(&c, m[2].model));
+	step_buffer(&c, &buffers, &m[3], &m[4], 2, .875, &t);
+	assert_int_equal(c.metric_round, 1);
+	assert_int_equal(guard_best(&c.guard)->round, 1);
+	assert_memory_equal(guard_best(&c.guard)->model, m[1].model, 32);
+	assert_memory_equal(guard_best(&c.guard)->state, m[1].state, 32);
+	step_buffer(&c, &buffers, &m[4], &m[5], 4, .125, &t);
+	assert_int_equal(t.verdict, GUARD_ROLLBACK);
+	assert_int_equal(t.round, 1);
+	assert_memory_equal(t.base, m[1].model, 32);
+	assert_memory_equal(t.state, m[1].state, 32);
+	assert_false(schedule_state_holds(&c, m[3].state) || schedule_state_holds(&c, m[4].state));
+	assert_int_equal(c.bases.count, 0);
+	/* Round 6 starts from it again, and is told of it in round 7: it was made by round 1. */
+	step_buffer(&c, &buffers, &m[1], &m[6], 0, 0, &t);
+	step_buffer(&c, &buffers, &m[6], &m[7], 6, .75, &t);
+	assert_int_equal(c.metric_round, 1);
+	assert_int_equal(guard_best(&c.guard)->round, 1);
+}
+
+/* Of a base that is too old nothing is known; no more is held than may still be measured. */
+static void
+bases_that_are_held(void **state)
+{
+	struct job_spec spec = buffers;
+	struct schedule_turn t;
+
+	(void)state;
+	for (uint32_t oldest = 3; oldest <= 100; oldest += 97) {
+		struct schedule_state c = schedule_state_start();
+		const uint32_t most = oldest < BASES_MAX ? oldest : BASES_MAX;
+		spec.round.max_staleness = oldest;
+		for (uint64_t n = 1; n <= 60; n++) {
+			struct guard_point base = point(n - 1, 0), made = point(n, 0);
+			step_buffer(&c, &spec, &base, &made, 0, 0, &t);
+			assert_int_equal(c.bases.count, n < most ? n : most);
+		}
+		struct guard_point base = point(60, 0), made = point(61, 0);
+		step_buffer(&c, &spec, &base, &made, 20, .125, &t);
+		assert_int_equal(c.guard.good, 0);
+		base = point(61, 0), made = point(62, 0);
+		step_buffer(&c, &spec, &base, &made, 60, .5, &t);
+		assert_int_equal(c.guard.good, 1);
+		assert_int_equal(guard_best(&c.guard)->round, 59);
+		assert_int_equal(c.bases.count, 2);
+	}
+	/* A job that cannot go back holds none. */
+	struct schedule_state c = schedule_state_start();
+	struct guard_point base = point(0, 0), made = point(1, 0);
+	spec.guard.action = GUARD_DO_PAUSE;
+	step_buffer(&c, &spec, &base, &made, 0, 0, &t);
+	assert_int_equal(c.bases.count, 0);
+}
+
+/* The newest base with a quorum, and none twice. */
+static void
+which_base_is_measured(void **state)
+{
+	const struct base_answers all[] = {{4, 1}, {2, 3}, {3, 2}, {1, 9}};
+
+	(void)state;
+	assert_int_equal(bases_measured(all, 4, 0, 2), 3);
+	assert_int_equal(bases_measured(all, 4, 0, 1), 4);
+	assert_int_equal(bases_measured(all, 4, 0, 3), 2);
+	assert_int_equal(bases_measured(all, 4, 2, 3), 0);
+	assert_int_equal(bases_measured(all, 4, 3, 2), 0);
+	assert_int_equal(bases_measured(NULL, 0, 0, 1), 0);
+}
+
 /* An accuracy of 0 with a loss is one, without a loss it is none; and a round that nobody reported to is no smaller fleet. */
 static void
 no_numbers(void **state)
@@ -349,6 +452,9 @@ main(void)
 	    cmocka_unit_test(back_by_coordinator),
 	    cmocka_unit_test(where_it_ends),
 	    cmocka_unit_test(back_by_devices),
+	    cmocka_unit_test(back_by_buffers),
+	    cmocka_unit_test(bases_that_are_held),
+	    cmocka_unit_test(which_base_is_measured),
 	    cmocka_unit_test(no_numbers),
 	    cmocka_unit_test(neutral),
 	    cmocka_unit_test(scales),

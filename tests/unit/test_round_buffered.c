@@ -140,6 +140,42 @@ deadlines_move(void **state)
 	assert_int_equal(round_places(&r), 2);
 }
 
+/* Those that find no numbers, while so many tasks are out and so many deltas are there. */
+static unsigned
+no_numbers(struct round *r, const char *text, uint32_t hostile, unsigned times)
+{
+	unsigned actions = 0;
+
+	*r = machine(text);
+	r->policy.hostile = hostile;
+	for (unsigned i = 0; i < times; i++)
+		actions |= round_step(r, ROUND_GAVE_UP, 1, MID);
+	return actions;
+}
+
+/* As many as the quorum end it where nobody else works on it or as many as are asked at a time have said so; at the deadline so many with
+ * those that reported. */
+static void
+a_base_without_numbers(void **state)
+{
+	struct round r;
+
+	(void)state;
+	assert_int_equal(no_numbers(&r, "open 2 1", 0, 2), ROUND_DO_FOLD);
+	assert_true(round_close(&r).no_numbers == 2 && round_close(&r).lacks);
+	assert_int_equal(no_numbers(&r, "open 3 1", 0, 2), 0);
+	assert_int_equal(no_numbers(&r, "open 5 1", 0, 4), ROUND_DO_FOLD);
+	assert_int_equal(no_numbers(&r, "open 1 1", 0, 1), 0);
+	assert_int_equal(round_step(&r, ROUND_TICK, 0, DEADLINE), ROUND_DO_FOLD);
+	assert_int_equal(round_close(&r).no_numbers, 1);
+	assert_int_equal(no_numbers(&r, "open 1 1", 1, 1), 0);
+	assert_int_equal(round_step(&r, ROUND_TICK, 0, DEADLINE), 0);
+	/* With the quorum it is folded. */
+	assert_int_equal(no_numbers(&r, "open 2 2", 0, 2), 0);
+	assert_int_equal(round_step(&r, ROUND_TICK, 0, DEADLINE), ROUND_DO_FOLD);
+	assert_int_equal(round_close(&r).no_numbers, 0);
+}
+
 /* A synchronous job whose late deltas go into the next round: what comes while it folds is the next one's, tasks are not. */
 static void
 late_deltas(void **state)
@@ -177,6 +213,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(each_row),
 	    cmocka_unit_test(deadlines_move),
+	    cmocka_unit_test(a_base_without_numbers),
 	    cmocka_unit_test(late_deltas),
 	};
 

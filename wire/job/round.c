@@ -158,12 +158,6 @@ job_round_check(const struct job_spec *job, struct field *doc)
 		return;
 	if (job->only_evaluates)
 		field_fail(&o, key, "an evaluation has one round, which waits for nobody");
-	if (buffered && job->guard.on && job->guard.action == GUARD_DO_ROLLBACK &&
-	    (job->recipe.evaluate_by == EVALUATE_DEVICES || job->guard.metric == GUARD_OWN))
-		field_fail(doc, "guard",
-		    "\"rollback\" by what devices measure not with round.mode \"buffered\": they "
-		    "measure "
-		    "models that are older than the present one; let the coordinator evaluate");
 	if (job->recipe.local.variates > 0)
 		field_fail(&local, "control_variates",
 		    "not with round.%s \"%s\": they belong to a round", key,
