@@ -39,6 +39,7 @@ struct simulate_setup {
 /* What a device of a buffered job said of the base that its task started from. */
 struct simulate_answer {
 	uint64_t round; /* of the task */
+	size_t device;
 	uint8_t base[32];
 	double examples; /* trained on */
 	double own; /* by the monitor's own metric; NaN: it does not say */

@@ -66,7 +66,7 @@ answer_of(const struct fleet_task *t)
 {
 	uint64_t n = t->measured_examples < t->examples ? t->measured_examples : t->examples;
 	struct simulate_answer a = {
-	    .round = t->round, .examples = (double)t->examples, .own = t->own};
+	    .round = t->round, .device = t->device, .examples = (double)t->examples, .own = t->own};
 
 	if (t->has_measured)
 		a.report =
@@ -166,7 +166,15 @@ forget(struct simulate_coordinator *c, uint64_t round)
 	c->answer_count = kept;
 }
 
-/* The answers of the round that was chosen. ERR_NOMEM. */
+static int
+compare_answers(const void *a, const void *b)
+{
+	const struct simulate_answer *x = a, *y = b;
+
+	return (x->device > y->device) - (x->device < y->device);
+}
+
+/* The answers of the round that was chosen, in the order of devices, in whatever rounds they came. ERR_NOMEM. */
 static enum err
 measure_base(struct simulate_coordinator *c, struct simulate_round *out, uint32_t no_numbers)
 {
@@ -179,6 +187,7 @@ measure_base(struct simulate_coordinator *c, struct simulate_round *out, uint32_
 	for (size_t i = 0; i < c->answer_count; i++)
 		if (c->answers[i].round == out->measured)
 			of[n++] = c->answers[i];
+	qsort(of, n, sizeof(*of), compare_answers);
 	if (n > 0)
 		memcpy(out->measured_base, of[0].base, 32);
 	enum err e = figure(c->setup.job, out, of, n, no_numbers);

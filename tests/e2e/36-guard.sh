@@ -136,6 +136,26 @@ of_rounds "d['rounds'][6]['state'] == 'evaluated' and d['rounds'][6]['base'] == 
 verify
 echo "ok: on devices"
 
+# --- the same in buffers: a base is measured by the deltas of several, and what was made since is given up
+
+guarded buffers 12 '{"by": "devices"}' '{"metric": "loss", "factor": 1.3, "window": 32, "do": "rollback", "times": 1000}'
+sed -i 's/"rate": 0.05/"rate": 0.2/' "$FLEET/buffers.json"
+python3 - "$FLEET/buffers.json" <<'END' || fleet_fail "cannot write the job"
+import json, sys
+d = json.load(open(sys.argv[1]))
+d["round"] = {"mode": "buffered", "goal": 2, "concurrency": 3}
+json.dump(d, open(sys.argv[1], "w"))
+END
+job_submit "$FLEET/buffers.json"
+job_done 120
+rounds
+of_rounds "(lambda r: any(x['reason'].startswith('guard: loss ') and y['base'] != x['model'] for x, y in zip(r, r[1:])) and
+	all(y['base'] in [z['base'] for z in r[:x['round']]] for x, y in zip(r, r[1:]) if y['base'] != x['model']))(d['rounds'])" | grep -qx True ||
+	fleet_fail "buffers: $(cat "$FLEET/rounds")"
+verify
+grep -q '"measured":' "$FLEET/audit/bodies.jsonl" || fleet_fail "no record says which base was measured"
+echo "ok: in buffers"
+
 # --- a rate that grows until the weights are finite and the loss is no number: back from there, too, and the devices see nothing of it
 
 guarded overflow 26 "$coordinator" '{"metric": "loss", "factor": 2, "window": 32, "do": "rollback", "times": 1000}'
