@@ -51,3 +51,53 @@ late_rest(uint64_t devices, uint32_t goal)
 
 	return turns > 0 ? turns - 1 : 0;
 }
+
+void
+late_bases_add(struct late_bases *b, const struct late_base *newer)
+{
+	if (b->count == LATE_BASES_MAX)
+		late_bases_forget(b, b->items[0].round + 1);
+	b->items[b->count++] = *newer;
+}
+
+void
+late_bases_forget(struct late_bases *b, uint64_t before)
+{
+	uint32_t old = 0;
+
+	while (old < b->count && b->items[old].round < before)
+		old++;
+	b->count -= old;
+	memmove(b->items, b->items + old, b->count * sizeof(*b->items));
+}
+
+void
+late_bases_branch(struct late_bases *b, const uint8_t model[32])
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < b->count; i++)
+		if (memcmp(b->items[i].model, model, 32) == 0)
+			b->items[kept++] = b->items[i];
+	b->count = kept;
+}
+
+const struct late_base *
+late_bases_find(const struct late_bases *b, uint64_t round)
+{
+	for (uint32_t i = 0; i < b->count; i++)
+		if (b->items[i].round == round)
+			return &b->items[i];
+	return NULL;
+}
+
+uint64_t
+late_measured(const struct late_answers *all, size_t count, uint64_t last, uint32_t quorum)
+{
+	uint64_t newest = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (all[i].count >= quorum && all[i].round > last && all[i].round > newest)
+			newest = all[i].round;
+	return newest;
+}

@@ -43,4 +43,42 @@ void late_trace(struct late_point *points, size_t count);
 /* Buffers that a device waits after the one that took its delta. */
 uint64_t late_rest(uint64_t devices, uint32_t goal);
 
+/*
+ * The bases of a buffered job that devices measure. Each delta of a buffer may have started from another model, and what its device says
+ * is of that one: a base has a figure once as many as the quorum have answered its round's tasks, in whatever rounds they were folded.
+ * That may be some rounds after its own, so that a guard that goes back must still know then who made it and which state it has.
+ * Pure.
+ */
+#define LATE_BASES_MAX \
+	32 /* models and states that are held for it; what is measured later is shown, and no guard sees it */
+
+struct late_base {
+	uint64_t round; /* whose tasks start from it */
+	uint64_t maker; /* the round that made it; 0: the initial one */
+	uint8_t model[32], state[32]; /* ids; zero: none */
+};
+
+/* Zero at first. */
+struct late_bases {
+	struct late_base items[LATE_BASES_MAX]; /* the oldest first */
+	uint32_t count;
+};
+
+/* That of a newer round; the oldest makes way for it. */
+void late_bases_add(struct late_bases *b, const struct late_base *newer);
+/* Forgets those of rounds before this one: their tasks are too old, or a newer base is measured. */
+void late_bases_forget(struct late_bases *b, uint64_t before);
+/* A guard went back to this model, and gave up those of the last rounds: forgets all others. */
+void late_bases_branch(struct late_bases *b, const uint8_t model[32]);
+/* That of a round's tasks; NULL: it is not known any more. */
+const struct late_base *late_bases_find(const struct late_bases *b, uint64_t round);
+
+/* How many have answered a round's tasks by now. */
+struct late_answers {
+	uint64_t round, count;
+};
+/* The round whose base a buffer measures: the newest that has its quorum, after the one measured last. 0: none. */
+uint64_t late_measured(
+    const struct late_answers *all, size_t count, uint64_t last, uint32_t quorum);
+
 #endif

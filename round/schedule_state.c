@@ -62,11 +62,11 @@ keeps_bases(const struct job_spec *spec)
 static void
 note_base(struct schedule_state *c, const struct schedule_round *r)
 {
-	struct base b = {.round = r->round, .maker = c->base_round};
+	struct late_base b = {.round = r->round, .maker = c->base_round};
 
 	memcpy(b.model, r->base, 32);
 	memcpy(b.state, c->base_state, 32);
-	bases_add(&c->bases, &b);
+	late_bases_add(&c->bases, &b);
 }
 
 /* Those that no round will measure any more: they are older than what is measured, or their tasks are too old for the next round. */
@@ -77,10 +77,10 @@ forget_bases(struct schedule_state *c, const struct job_spec *spec, const struct
 	const uint64_t next = r->round + 1, oldest = spec->round.max_staleness;
 
 	if (r->evaluated || isfinite(r->own))
-		bases_forget(&c->bases, r->measured + 1);
-	bases_forget(&c->bases, next > oldest ? next - oldest : 0);
+		late_bases_forget(&c->bases, r->measured + 1);
+	late_bases_forget(&c->bases, next > oldest ? next - oldest : 0);
 	if (turn->back)
-		bases_branch(&c->bases, turn->base);
+		late_bases_branch(&c->bases, turn->base);
 }
 
 /* The base that a buffer has measured. A guard that does not go back needs its name alone. False: it is not known any more. */
@@ -88,7 +88,7 @@ static bool
 measured(const struct schedule_state *c, const struct job_spec *spec,
     const struct schedule_round *r, struct guard_point *p)
 {
-	const struct base *b = bases_find(&c->bases, r->measured);
+	const struct late_base *b = late_bases_find(&c->bases, r->measured);
 
 	p->round = b ? b->maker : r->measured - 1;
 	memcpy(p->model, b ? b->model : r->measured_base, 32);

@@ -1,7 +1,7 @@
 #ifndef SCHEDULE_STATE_H
 #define SCHEDULE_STATE_H
-#include "bases.h"
 #include "guard.h"
+#include "late.h"
 #include "scale.h"
 
 /*
@@ -15,7 +15,7 @@ struct schedule_state {
 	uint64_t base_round; /* that made the base of the next round; 0: the initial model */
 	uint8_t base[32], base_state[32]; /* that base, zero before the first round; its state */
 	uint64_t metric_round; /* that made the model measured last */
-	struct bases bases; /* buffered, where a guard goes back by what devices measure */
+	struct late_bases bases; /* buffered, where a guard goes back by what devices measure */
 };
 
 /* A round that has ended. */

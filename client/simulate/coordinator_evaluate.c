@@ -138,7 +138,7 @@ remember(struct simulate_coordinator *c, const struct simulate_reports *in)
 }
 
 static uint64_t
-choose(const struct simulate_coordinator *c, struct base_answers *all)
+choose(const struct simulate_coordinator *c, struct late_answers *all)
 {
 	size_t count = 0;
 
@@ -147,10 +147,10 @@ choose(const struct simulate_coordinator *c, struct base_answers *all)
 		while (at < count && all[at].round != c->answers[i].round)
 			at++;
 		if (at == count)
-			all[count++] = (struct base_answers){c->answers[i].round, 0};
+			all[count++] = (struct late_answers){c->answers[i].round, 0};
 		all[at].count++;
 	}
-	return bases_measured(all, count, c->measured, c->setup.job->round.quorum);
+	return late_measured(all, count, c->measured, c->setup.job->round.quorum);
 }
 
 /* Those of no use any more go: of bases before the one that is measured, and of tasks that are too old. */
@@ -200,7 +200,7 @@ buffer(
     struct simulate_coordinator *c, struct simulate_round *out, const struct simulate_reports *in)
 {
 	enum err e = remember(c, in);
-	struct base_answers *all = calloc(c->answer_count + 1, sizeof(*all));
+	struct late_answers *all = calloc(c->answer_count + 1, sizeof(*all));
 
 	if (!e && !all)
 		e = ERR_NOMEM;

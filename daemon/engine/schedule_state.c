@@ -51,7 +51,7 @@ find_base(const struct services *s, struct engine_outcome *o, struct why *why)
 static uint64_t
 maker(const struct engine_fold *f, const struct store_round *r)
 {
-	const struct base *b = bases_find(&f->schedule.bases, r->measured);
+	const struct late_base *b = late_bases_find(&f->schedule.bases, r->measured);
 
 	if (r->measured == r->round)
 		return f->schedule.base_round;

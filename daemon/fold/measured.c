@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bases.h"
+#include "late.h"
 
 static void
 add_owned(struct fold *w, const struct report *r, double examples)
@@ -107,7 +107,7 @@ see_answer(void *ctx, const struct store_accept *a)
 }
 
 static bool
-has_round(const struct base_answers *all, size_t count, uint64_t round)
+has_round(const struct late_answers *all, size_t count, uint64_t round)
 {
 	for (size_t i = 0; i < count; i++)
 		if (all[i].round == round)
@@ -117,7 +117,7 @@ has_round(const struct base_answers *all, size_t count, uint64_t round)
 
 /* How many have answered the rounds whose tasks the buffer's deltas are of: no other has more than before. */
 static enum err
-count_answers(struct fold *w, struct store_db *db, struct base_answers *all, size_t *count)
+count_answers(struct fold *w, struct store_db *db, struct late_answers *all, size_t *count)
 {
 	enum err e = ERR_OK;
 
@@ -126,7 +126,7 @@ count_answers(struct fold *w, struct store_db *db, struct base_answers *all, siz
 		if (has_round(all, *count, w->inputs[i].round))
 			continue;
 		e = store_accept_answers(db, w->f->job_id, w->inputs[i].round, see_answer, &one);
-		all[(*count)++] = (struct base_answers){w->inputs[i].round, one.count};
+		all[(*count)++] = (struct late_answers){w->inputs[i].round, one.count};
 	}
 	return e;
 }
@@ -134,12 +134,12 @@ count_answers(struct fold *w, struct store_db *db, struct base_answers *all, siz
 static enum err
 choose(struct fold *w, struct store_db *db, uint64_t *round)
 {
-	struct base_answers *all = calloc(w->count + 1, sizeof(*all));
+	struct late_answers *all = calloc(w->count + 1, sizeof(*all));
 	size_t count = 0;
 	enum err e = all ? count_answers(w, db, all, &count) : ERR_NOMEM;
 
 	if (!e)
-		*round = bases_measured(all, count, w->f->measured, w->f->spec->round.quorum);
+		*round = late_measured(all, count, w->f->measured, w->f->spec->round.quorum);
 	free(all);
 	return e;
 }

@@ -320,7 +320,7 @@ bases_that_are_held(void **state)
 	(void)state;
 	for (uint32_t oldest = 3; oldest <= 100; oldest += 97) {
 		struct schedule_state c = schedule_state_start();
-		const uint32_t most = oldest < BASES_MAX ? oldest : BASES_MAX;
+		const uint32_t most = oldest < LATE_BASES_MAX ? oldest : LATE_BASES_MAX;
 		spec.round.max_staleness = oldest;
 		for (uint64_t n = 1; n <= 60; n++) {
 			struct guard_point base = point(n - 1, 0), made = point(n, 0);
@@ -348,15 +348,15 @@ bases_that_are_held(void **state)
 static void
 which_base_is_measured(void **state)
 {
-	const struct base_answers all[] = {{4, 1}, {2, 3}, {3, 2}, {1, 9}};
+	const struct late_answers all[] = {{4, 1}, {2, 3}, {3, 2}, {1, 9}};
 
 	(void)state;
-	assert_int_equal(bases_measured(all, 4, 0, 2), 3);
-	assert_int_equal(bases_measured(all, 4, 0, 1), 4);
-	assert_int_equal(bases_measured(all, 4, 0, 3), 2);
-	assert_int_equal(bases_measured(all, 4, 2, 3), 0);
-	assert_int_equal(bases_measured(all, 4, 3, 2), 0);
-	assert_int_equal(bases_measured(NULL, 0, 0, 1), 0);
+	assert_int_equal(late_measured(all, 4, 0, 2), 3);
+	assert_int_equal(late_measured(all, 4, 0, 1), 4);
+	assert_int_equal(late_measured(all, 4, 0, 3), 2);
+	assert_int_equal(late_measured(all, 4, 2, 3), 0);
+	assert_int_equal(late_measured(all, 4, 3, 2), 0);
+	assert_int_equal(late_measured(NULL, 0, 0, 1), 0);
 }
 
 /* An accuracy of 0 with a loss is one, without a loss it is none; and a round that nobody reported to is no smaller fleet. */
