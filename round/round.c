@@ -343,6 +343,9 @@ round_step(struct round *r, enum round_event event, uint32_t arg, uint64_t now_m
 		r->next_accepted += r->policy.late ? arg : 0;
 		r->invited += r->policy.late ? arg : 0;
 		return 0;
+	case ROUND_OUT:
+		r->invited += r->policy.buffered ? arg : 0;
+		return 0;
 	case ROUND_GAVE_UP:
 		return gave_up(r, arg != 0, now_ms);
 	case ROUND_TICK:

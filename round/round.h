@@ -45,6 +45,7 @@ enum round_event {
 	ROUND_LOST, /* its commit failed; arg likewise */
 	ROUND_EXPIRED, /* a task has been out for too long, or what came of it is lost: its place is free */
 	ROUND_EARLY, /* after a restart; arg = deltas that the next round has already */
+	ROUND_OUT, /* after a restart; arg = tasks of a buffered job that are out */
 	ROUND_GAVE_UP, /* an invited device aborted its task; arg = 1 if because its base gives no numbers, and a
 			 guard wants to know */
 	ROUND_TICK, /* time passed */

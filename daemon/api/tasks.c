@@ -17,7 +17,10 @@
 /* Lives in x->state as long as the request: who is parked is not parsed again, and needs no text. */
 struct ask {
 	struct offer offer;
-	struct store_sized sized; /* of the task that is to be durable before it goes out */
+	/* Of the task, what is to be durable before it goes out. */
+	bool is_sized, is_out;
+	struct store_sized sized;
+	struct store_out out;
 };
 
 static struct ask *
@@ -85,35 +88,41 @@ log_clone(const struct exchange *x)
 }
 
 static enum err
-store_size(struct store_db *db, void *arg, struct why *why)
+store_task(struct store_db *db, void *arg, struct why *why)
 {
 	const struct ask *ask = ((struct exchange *)arg)->state;
+	enum err e = ask->is_sized ? store_sized_put(db, &ask->sized) : ERR_OK;
 
 	(void)why;
-	return store_sized_put(db, &ask->sized);
+	return !e && ask->is_out ? store_out_put(db, &ask->out) : e;
 }
 
 static void
-size_stored(void *arg, enum err e, const struct why *why)
+task_stored(void *arg, enum err e, const struct why *why)
 {
 	struct exchange *x = arg;
 	const struct ask *ask = x->state;
 
-	FAULT("task.sized");
+	FAULT("task.stored");
 	if (e)
 		exchange_failed(x, e, why);
-	else
+	if (!e && ask->is_sized)
 		engine_size_stored(x->services->engine, &ask->sized);
+	if (!e && ask->is_out)
+		engine_out_stored(x->services->engine, &ask->out);
 	exchange_done(x);
 }
 
-/* A task of measured size must be the same whenever the device asks again: first its row, then the answer. */
+/* A task of measured size must be the same whenever the device asks again, and one that outlives its round takes a place until it is
+ * answered: first the rows, then the answer. */
 static bool
 must_store(struct exchange *x, struct ask *ask, const struct task *task)
 {
-	if (!engine_size_missing(x->services->engine, x->who.device, task, &ask->sized))
+	ask->is_sized = engine_size_missing(x->services->engine, x->who.device, task, &ask->sized);
+	ask->is_out = engine_out_missing(x->services->engine, x->who.device, task, &ask->out);
+	if (!ask->is_sized && !ask->is_out)
 		return false;
-	enum err e = store_submit(x->services->store, store_size, size_stored, x);
+	enum err e = store_submit(x->services->store, store_task, task_stored, x);
 	if (e)
 		exchange_failed(x, e, NULL);
 	else

@@ -315,6 +315,7 @@ give_up(struct engine *g, struct engine_job *j, struct invite *v, struct abort_c
 
 	v->state = abort_reason_passes(cause.reason) ? INVITE_STOPPED : INVITE_ABORTED;
 	engine_share_end(g, j, v);
+	engine_late_returned(g, j, v);
 	standing_gave_up(g->services->registry, v->device, j->place, cause.reason);
 	g->report.tasks_aborted_total++;
 	hex_encode(hex, v->device, 8);

@@ -160,7 +160,11 @@ engine_begin_open(struct engine *g, struct engine_job *j)
 	engine_step(g, j, ROUND_BEGIN, j->loaded);
 	if (j->early > 0)
 		engine_step(g, j, ROUND_EARLY, j->early);
-	j->early = 0;
+	if (j->out > 0) {
+		engine_step(g, j, ROUND_OUT, j->out);
+		engine_expire_at(g, j, j->expiry_ms);
+	}
+	j->early = j->out = 0;
 }
 
 void

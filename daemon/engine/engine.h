@@ -45,6 +45,10 @@ bool engine_size_missing(
     struct engine *g, const uint8_t device[32], const struct task *task, struct store_sized *out);
 /* After its commit. */
 void engine_size_stored(struct engine *g, const struct store_sized *row);
+/* The same of a task of a buffered job, which counts as out after a restart, too. */
+bool engine_out_missing(
+    struct engine *g, const uint8_t device[32], const struct task *task, struct store_out *out);
+void engine_out_stored(struct engine *g, const struct store_out *row);
 /* Does a running job's round want a delta that the spool's quota has no room for? Its devices are told spool-full. */
 bool engine_spool_full(struct engine *g);
 

@@ -32,6 +32,7 @@ struct invite {
 	uint8_t task[16]; /* zero until it is handed out */
 	uint64_t round; /* of the task */
 	uint64_t until_ms; /* of a buffered job: then it expires */
+	bool stored; /* of a buffered job: that the device has it is durable */
 	uint16_t now, next; /* deltas of the device in the open round, and for the next one */
 	enum invite_state state;
 	/* share.c: since when the device has the task, and what the job was charged for it beforehand. 0: it has it no more, or not yet. */
@@ -113,6 +114,7 @@ struct engine_job {
 	size_t evaluator_count, evaluator_room;
 	uint32_t loaded; /* deltas that the open round had when the coordinator started */
 	uint32_t early; /* and those for the next one */
+	uint32_t out; /* and tasks of a buffered job */
 	uint64_t expiry_ms; /* the first of the tasks that are out expires; UINT64_MAX: none does */
 	struct store_round row; /* of the open round */
 	uint64_t model_bytes, parameters;
@@ -202,6 +204,10 @@ bool engine_late_reads(const struct engine_job *j, const uint8_t model[32]);
 bool engine_late_holds(const struct engine_job *j, const uint8_t model[32]);
 /* A task of a buffered job went out: it is watched for its time. */
 void engine_late_watch(struct engine *g, struct engine_job *j, struct invite *v);
+/* Those that were out before the coordinator started, in whatever rounds. */
+ERR_MUST_USE enum err engine_late_load_out(struct store_db *db, struct engine_job *j);
+/* The device gives its task back: some time its row goes. */
+void engine_late_returned(struct engine *g, const struct engine_job *j, struct invite *v);
 /* Frees the places of tasks that are out for too long. */
 void engine_late_expire(struct engine *g, struct engine_job *j, uint64_t now_ms);
 /* A buffer is folded: who has nothing in the next one and no task is forgotten. */

@@ -78,8 +78,10 @@ engine_invite(struct engine_job *j, const uint8_t device[32], enum invite_state 
 
 	if (!v)
 		return ERR_NOMEM;
-	if (v->round != j->row.round)
+	if (v->round != j->row.round) {
 		memset(v->task, 0, sizeof(v->task));
+		v->stored = false;
+	}
 	v->round = j->row.round;
 	v->state = state;
 	return ERR_OK;

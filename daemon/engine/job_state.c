@@ -45,6 +45,8 @@ engine_change_state(struct store_db *db, const struct services *s, const struct 
 	e = store_job_set_state(db, c->job, c->state, c->reason);
 	if (!e && states_job_over(c->state))
 		e = store_sized_drop(db, c->job, INT64_MAX);
+	if (!e && states_job_over(c->state))
+		e = store_out_clear(db, c->job);
 	return e ? e : audit_change(db, s, c, why);
 }
 

@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "engine_inside.h"
+#include "hex.h"
 #include "log.h"
 
 /* Deltas whose task's round is not the one that takes them, and tasks that outlive their round. */
@@ -178,6 +179,94 @@ engine_late_watch(struct engine *g, struct engine_job *j, struct invite *v)
 	v->until_ms = clock_ms() + (uint64_t)(seconds * 1000);
 	if (v->until_ms < j->expiry_ms)
 		engine_expire_at(g, j, v->until_ms);
+}
+
+bool
+engine_out_missing(
+    struct engine *g, const uint8_t device[32], const struct task *task, struct store_out *out)
+{
+	*out = (struct store_out){.round = task->round, .at = clock_wall()};
+	if (task->wait || !hex_decode(out->job, sizeof(out->job), task->job, strlen(task->job)))
+		return false;
+	memcpy(out->device, device, sizeof(out->device));
+	lock_take(&g->lock);
+	const struct engine_job *j = engine_find(g, out->job);
+	const struct invite *v =
+	    j && j->work && j->round.policy.buffered ? engine_find_invite(j, device) : NULL;
+	bool missing = v && v->state == INVITE_OUT && v->round == task->round && !v->stored;
+	lock_release(&g->lock);
+	return missing;
+}
+
+void
+engine_out_stored(struct engine *g, const struct store_out *row)
+{
+	lock_take(&g->lock);
+	const struct engine_job *j = engine_find(g, row->job);
+	struct invite *v = j ? engine_find_invite(j, row->device) : NULL;
+	if (v && v->round == row->round)
+		v->stored = true;
+	lock_release(&g->lock);
+}
+
+static enum err
+drop_out(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_out_drop(db, arg);
+}
+
+/* If that is lost, its place is free when its time is over. */
+static void
+out_dropped(void *arg, enum err e, const struct why *why)
+{
+	(void)e;
+	(void)why;
+	free(arg);
+}
+
+void
+engine_late_returned(struct engine *g, const struct engine_job *j, struct invite *v)
+{
+	struct store_out *row = v->stored ? calloc(1, sizeof(*row)) : NULL;
+
+	v->stored = false;
+	if (!row)
+		return;
+	row->round = v->round;
+	memcpy(row->job, j->id, sizeof(row->job));
+	memcpy(row->device, v->device, sizeof(row->device));
+	if (store_submit(g->services->store, drop_out, out_dropped, row))
+		free(row);
+}
+
+static enum err
+load_out(void *ctx, const struct store_out *row)
+{
+	struct engine_job *j = ctx;
+	struct invite *v = engine_hold_invite(j, row->device);
+	const double left = row->at + j->work->terms.round.task_timeout_s - clock_wall();
+
+	if (!v)
+		return ERR_NOMEM;
+	v->state = INVITE_OUT;
+	v->round = row->round;
+	v->stored = true;
+	v->until_ms = clock_ms() + (left > 0 ? (uint64_t)(left * 1000) : 0);
+	j->expiry_ms = v->until_ms < j->expiry_ms ? v->until_ms : j->expiry_ms;
+	j->out++;
+	return ERR_OK;
+}
+
+enum err
+engine_late_load_out(struct store_db *db, struct engine_job *j)
+{
+	struct store_out after = {.at = clock_wall() - j->work->terms.round.task_timeout_s};
+
+	if (j->work->spec.round.mode != ROUND_MODE_BUFFERED || engine_evaluates(j))
+		return ERR_OK;
+	memcpy(after.job, j->id, sizeof(after.job));
+	return store_out_unanswered(db, &after, load_out, j);
 }
 
 void

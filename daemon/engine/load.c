@@ -304,7 +304,7 @@ struct loader {
 	uint32_t accepted, early, failed;
 };
 
-/* A delta in the open round, or for the next one. Which tasks were out nobody knows any more. */
+/* A delta in the open round, or for the next one. */
 static enum err
 count_accept(struct loader *l, const struct store_accept *a)
 {
@@ -409,6 +409,8 @@ load_open(struct loader *l)
 	e = store_accept_waiting(l->db, j->id, r->round, load_accept, l);
 	if (!e)
 		e = engine_late_load(l->db, j);
+	if (!e)
+		e = engine_late_load_out(l->db, j);
 	if (!e)
 		e = engine_rest_load(l->db, j);
 	if (!e && j->round.policy.buffered)

@@ -46,6 +46,7 @@ enum statement {
 	ERASE_JOINED,
 	ERASE_SPEEDS,
 	ERASE_SIZED,
+	ERASE_OUT,
 	STATEMENTS
 };
 _Static_assert((int)STATEMENTS <= (int)STORE_IDENTITY_STATEMENTS, "the cache has a place for each");
@@ -79,6 +80,7 @@ static const char *const texts[] = {
     [ERASE_SEEN - STORE_AUDIT_STATEMENTS] = "DELETE FROM seen WHERE device = ?",
     [ERASE_SPEEDS - STORE_AUDIT_STATEMENTS] = "DELETE FROM speed WHERE device = ?",
     [ERASE_SIZED - STORE_AUDIT_STATEMENTS] = "DELETE FROM sized WHERE device = ?",
+    [ERASE_OUT - STORE_AUDIT_STATEMENTS] = "DELETE FROM task_out WHERE device = ?",
     [ERASE_JOINED - STORE_AUDIT_STATEMENTS] = "DELETE FROM joined WHERE device = ?",
 };
 
@@ -215,5 +217,7 @@ store_audit_erase(struct store_db *db, const uint8_t device[32],
 		e = delete_rows(db, ERASE_SPEEDS, device, NULL);
 	if (!e)
 		e = delete_rows(db, ERASE_SIZED, device, NULL);
+	if (!e)
+		e = delete_rows(db, ERASE_OUT, device, NULL);
 	return e ? e : delete_rows(db, ERASE_JOINED, device, NULL);
 }

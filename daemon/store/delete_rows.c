@@ -13,6 +13,7 @@ enum statement {
 	BEST,
 	SPEEDS,
 	SIZED,
+	OUT,
 	DOCUMENT,
 	ROUNDS,
 	PAST,
@@ -42,6 +43,7 @@ static const char *const texts[] = {
     [BEST - STORE_DELETE_STATEMENTS] = "DELETE FROM best_model WHERE job = ?",
     [SPEEDS - STORE_DELETE_STATEMENTS] = "DELETE FROM speed WHERE job = ?",
     [SIZED - STORE_DELETE_STATEMENTS] = "DELETE FROM sized WHERE job = ?",
+    [OUT - STORE_DELETE_STATEMENTS] = "DELETE FROM task_out WHERE job = ?",
     [DOCUMENT - STORE_DELETE_STATEMENTS] =
 	("DELETE FROM audit_detail WHERE (seq, place) IN "
 	 "(SELECT seq, max(place) FROM audit JOIN audit_detail USING (seq) WHERE job = ? "
@@ -122,7 +124,7 @@ store_delete_job(struct store_db *db, const uint8_t job[16], double now)
 {
 	/* What refers to the job before the job. */
 	static const enum statement all[] = {
-	    DOCUMENT, BEST, SPEEDS, SIZED, OVERRIDE, ROUNDS, PAST, JOB};
+	    DOCUMENT, BEST, SPEEDS, SIZED, OUT, OVERRIDE, ROUNDS, PAST, JOB};
 	enum err e = store_delete_reports(db, job, 0, INT64_MAX);
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && !e; i++)

@@ -3,7 +3,7 @@
 #include "store_inside.h"
 
 enum statement { GET = STORE_OVERRIDE_STATEMENTS, PUT, DELETE, OF_ROUND, PUT_ROUND, STATEMENTS };
-_Static_assert((int)STATEMENTS <= (int)STORE_SPEED_STATEMENTS, "the cache has a place for each");
+_Static_assert((int)STATEMENTS <= (int)STORE_TASK_STATEMENTS, "the cache has a place for each");
 
 struct row {
 	char *text;

@@ -311,6 +311,21 @@ ERR_MUST_USE enum err store_sized_drop(struct store_db *db, const uint8_t job[16
 ERR_MUST_USE enum err store_sized_each(struct store_db *db, const uint8_t job[16],
     enum err (*fn)(void *ctx, const struct store_sized *row), void *ctx);
 
+/* The task of a buffered job that a device has: written before it goes out, so that after a restart no more are out than may be. */
+struct store_out {
+	uint8_t job[16], device[32];
+	uint64_t round; /* of the task */
+	double at; /* when it went out, Unix seconds */
+};
+/* In the place of the device's task before it. */
+ERR_MUST_USE enum err store_out_put(struct store_db *db, const struct store_out *row);
+/* It was given back; harmless if the device has another by now. */
+ERR_MUST_USE enum err store_out_drop(struct store_db *db, const struct store_out *row);
+ERR_MUST_USE enum err store_out_clear(struct store_db *db, const uint8_t job[16]);
+/* Those of after->job that went out after after->at and were not answered by a delta, by device. */
+ERR_MUST_USE enum err store_out_unanswered(struct store_db *db, const struct store_out *after,
+    enum err (*fn)(void *ctx, const struct store_out *row), void *ctx);
+
 struct store_model {
 	uint8_t id[32];
 	uint64_t bytes;

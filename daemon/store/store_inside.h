@@ -7,18 +7,18 @@
 /* Shared by store*.c alone, the only files that know SQLite. */
 
 /* Places in a connection's cache: those of store_rows.c, store.c, store_audit.c, store_identity.c, delete_rows.c,
- * metric_rows.c, past_rows.c, model_rows.c, override_rows.c and speed_rows.c begin here. */
+ * metric_rows.c, past_rows.c, model_rows.c, override_rows.c and task_rows.c begin here. */
 enum {
 	STORE_ROW_STATEMENTS = 40,
 	STORE_AUDIT_STATEMENTS = 48,
 	STORE_IDENTITY_STATEMENTS = 64,
 	STORE_DELETE_STATEMENTS = 84,
-	STORE_METRIC_STATEMENTS = 100,
-	STORE_PAST_STATEMENTS = 108,
-	STORE_MODEL_STATEMENTS = 111,
-	STORE_OVERRIDE_STATEMENTS = 117,
-	STORE_SPEED_STATEMENTS = 122,
-	STORE_STATEMENTS = 129
+	STORE_METRIC_STATEMENTS = 101,
+	STORE_PAST_STATEMENTS = 109,
+	STORE_MODEL_STATEMENTS = 112,
+	STORE_OVERRIDE_STATEMENTS = 118,
+	STORE_TASK_STATEMENTS = 123,
+	STORE_STATEMENTS = 134
 };
 
 /* A connection. Its statements are prepared at first use and finalized at close; one thread at a time uses it. */

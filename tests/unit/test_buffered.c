@@ -203,6 +203,97 @@ after_a_restart(void **state)
 	near(moved(c, id, 3), (3 / sqrt(2) + 1 + 1) / 3);
 }
 
+static enum err
+put_out(struct store_db *db, void *arg, struct why *why)
+{
+	(void)why;
+	return store_out_put(db, arg);
+}
+
+/* Asks, and makes what must be durable so, as the API does. */
+static void
+has_task(struct coordinator *c, uint8_t tag, struct task *t)
+{
+	struct store_out row;
+
+	expect(c, tag, t, "");
+	assert_true(engine_out_missing(c->s.engine, device_id(tag), t, &row));
+	assert_int_equal(store_write(c->s.store, put_out, &row, &c->why), ERR_OK);
+	engine_out_stored(c->s.engine, &row);
+	assert_false(engine_out_missing(c->s.engine, device_id(tag), t, &row));
+}
+
+static void
+restart(struct coordinator *c)
+{
+	coordinator_stop(c);
+	coordinator_start(c);
+}
+
+/* Four may be out: so they are after a restart, whoever asks first then. */
+static void
+out_before_a_restart(void **state)
+{
+	const struct abort_cause cause = {.reason = ABORT_UNKNOWN, .word = "tired"};
+	struct coordinator *c = *state;
+	struct task tasks[7], t;
+	uint8_t id[16];
+
+	submit(c, BUFFERED("out", "\"goal\":2,\"concurrency\":4,\"task_timeout_s\":100", ""), id);
+	for (uint8_t tag = 1; tag <= 4; tag++)
+		has_task(c, tag, &tasks[tag]);
+	restart(c);
+	expect(c, 5, &t, "not-selected");
+	assert_int_equal(job_number(c, id, "invited"), 4);
+	/* It is the same task; answered, its place is free. */
+	expect(c, 1, &t, "");
+	assert_string_equal(t.task, tasks[1].task);
+	send(c, &t, 1, 1);
+	has_task(c, 5, &tasks[5]);
+	expect(c, 6, &t, "not-selected");
+	/* Given back; and a newer task is in the place of an older one. */
+	assert_int_equal(
+	    engine_abort(c->s.engine, device_id(2), tasks[2].task, cause, NULL), ERR_OK);
+	send(c, &tasks[5], 5, 1);
+	await_rounds(c, id, 1);
+	has_task(c, 3, &t);
+	assert_int_equal(t.round, 2);
+	restart(c);
+	assert_int_equal(job_number(c, id, "invited"), 2);
+	has_task(c, 6, &tasks[6]);
+	has_task(c, 7, &t);
+	expect(c, 8, &t, "not-selected");
+	send(c, &tasks[4], 4, 1);
+	expect(c, 8, &t, "");
+}
+
+/* The time of a task runs on while nobody is there to see it. */
+static void
+over_before_a_restart(void **state)
+{
+	struct coordinator *c = *state;
+	struct task t;
+	uint8_t id[16];
+
+	submit(c, BUFFERED("over", "\"goal\":2,\"concurrency\":2,\"task_timeout_s\":2", ""), id);
+	has_task(c, 1, &t);
+	struct store_out old = {.round = 1, .at = clock_wall() - 3};
+	memcpy(old.job, id, sizeof(old.job));
+	memcpy(old.device, device_id(1), sizeof(old.device));
+	assert_int_equal(store_write(c->s.store, put_out, &old, &c->why), ERR_OK);
+	has_task(c, 2, &t);
+	restart(c);
+	expect(c, 3, &t, "");
+	expect(c, 4, &t, "not-selected");
+	const uint64_t until = clock_ms() + 20000;
+	while (strcmp(ask(c, 4, &t), "") != 0) {
+		assert_true(clock_ms() < until);
+		engine_tick(c->s.engine);
+		usleep(5000);
+	}
+	assert_int_equal(engine_command(c->s.engine, id, JOB_STOPPED, NULL, &c->why), ERR_OK);
+}
+
 /* The base of a task that is out can be fetched and is kept, however many rounds have passed. */
 static void
 bases_stay(void **state)
@@ -384,6 +475,8 @@ main(void)
 	    TEST(places_of_tasks),
 	    TEST(given_back),
 	    TEST(after_a_restart),
+	    TEST(out_before_a_restart),
+	    TEST(over_before_a_restart),
 	    TEST(bases_stay),
 	    TEST(late_ones_of_a_synchronous_job),
 	    TEST(turns_with_hostile_devices),

@@ -24,7 +24,8 @@ static const struct round_policy policy = {.goal = 3,
 static const char *const state_names[] = {
     "idle", "gather", "open", "grace", "closing", "folding", "ended"};
 static const char *const event_names[] = {"begin", "ask", "drawn", "take", "accepted", "lost",
-    "expired", "early", "gave_up", "tick", "folded", "not_finite", "pause", "resume", "stop"};
+    "expired", "early", "out", "gave_up", "tick", "folded", "not_finite", "pause", "resume",
+    "stop"};
 #define STATES (ROUND_ENDED + 1)
 #define EVENTS (ROUND_STOP + 1)
 
@@ -175,7 +176,7 @@ static const struct row rows[] = {
 /* Events that a state ignores, whatever its counts. */
 #define E(name) (1u << ROUND_##name)
 /* What concerns buffers and late deltas alone; test_round_buffered. */
-#define OTHERS (E(EXPIRED) | E(EARLY))
+#define OTHERS (E(EXPIRED) | E(EARLY) | E(OUT))
 static const unsigned ignored[STATES] = {
     [ROUND_IDLE] = OTHERS | E(ASK) | E(DRAWN) | E(TAKE) | E(ACCEPTED) | E(LOST) | E(GAVE_UP) |
 	E(TICK) | E(FOLDED) | E(NOT_FINITE),

@@ -41,6 +41,8 @@ static const struct row rows[] = {
     {"what it had before a restart", "idle", ROUND_BEGIN, 2, T0, "open 0 2", 0},
     {"all of it", "idle", ROUND_BEGIN, 3, T0, "folding 0 3", ROUND_DO_FOLD},
     {"and what the next one has", "folding 0 3", ROUND_EARLY, 2, T0, "folding 0 3 0 2", 0},
+    {"tasks that are out since before it", "open 0 2", ROUND_OUT, 4, T0, "open 4 2", 0},
+    {"also of a buffer that is full", "folding 0 3", ROUND_OUT, 2, T0, "folding 2 3", 0},
     {"a task", "open 3 1", ROUND_ASK, 0, MID, "open 4 1", ROUND_DO_INVITE},
     {"no more than four out", "open 4 1", ROUND_ASK, 0, MID, "open 4 1", 0},
     {"those that are answered are not out", "open 3 2 0 1", ROUND_ASK, 0, MID, "open 4 2 0 1",

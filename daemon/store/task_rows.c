@@ -1,13 +1,17 @@
 #include "store_inside.h"
 
 enum statement {
-	ADD = STORE_SPEED_STATEMENTS,
+	ADD = STORE_TASK_STATEMENTS,
 	EACH,
 	OF_DEVICE,
 	REPORTS,
 	PUT_SIZED,
 	DROP_SIZED,
 	SIZED,
+	PUT_OUT,
+	DROP_OUT,
+	CLEAR_OUT,
+	UNANSWERED,
 	STATEMENTS
 };
 _Static_assert((int)STATEMENTS <= (int)STORE_STATEMENTS, "the cache has a place for each");
@@ -16,29 +20,38 @@ _Static_assert(STORE_SPEEDS == 5, "the statement below says it too");
 #define COLUMNS "job, device, serial, steps, seconds, samples, up_bytes, up_seconds, at"
 
 static const char *const texts[] = {
-    [ADD - STORE_SPEED_STATEMENTS] =
+    [ADD - STORE_TASK_STATEMENTS] =
 	("INSERT OR REPLACE INTO speed (slot, serial, job, device, steps, seconds, samples, "
 	 "up_bytes, up_seconds, at) SELECT n % 5, n, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM "
 	 "(SELECT coalesce(max(serial) + 1, 0) AS n FROM speed WHERE job = ?1 AND device = ?2)"),
-    [EACH - STORE_SPEED_STATEMENTS] =
+    [EACH - STORE_TASK_STATEMENTS] =
 	"SELECT " COLUMNS " FROM speed WHERE job = ? ORDER BY device, serial",
-    [OF_DEVICE - STORE_SPEED_STATEMENTS] =
+    [OF_DEVICE - STORE_TASK_STATEMENTS] =
 	"SELECT " COLUMNS " FROM speed WHERE device = ? ORDER BY job, serial",
-    [REPORTS - STORE_SPEED_STATEMENTS] =
+    [REPORTS - STORE_TASK_STATEMENTS] =
 	("SELECT accept.device, count(*) FROM accept JOIN round ON round.job = accept.job "
 	 "AND round.round = accept.folded AND round.state = 'committed' WHERE accept.job = ? "
 	 "GROUP BY accept.device ORDER BY accept.device"),
-    [PUT_SIZED - STORE_SPEED_STATEMENTS] =
+    [PUT_SIZED - STORE_TASK_STATEMENTS] =
 	"INSERT OR REPLACE INTO sized (job, round, device, steps) VALUES (?,?,?,?)",
-    [DROP_SIZED - STORE_SPEED_STATEMENTS] = "DELETE FROM sized WHERE job = ? AND round < ?",
-    [SIZED - STORE_SPEED_STATEMENTS] =
+    [DROP_SIZED - STORE_TASK_STATEMENTS] = "DELETE FROM sized WHERE job = ? AND round < ?",
+    [SIZED - STORE_TASK_STATEMENTS] =
 	"SELECT job, round, device, steps FROM sized WHERE job = ? ORDER BY device, round",
+    [PUT_OUT - STORE_TASK_STATEMENTS] =
+	"INSERT OR REPLACE INTO task_out (job, device, round, at) VALUES (?,?,?,?)",
+    [DROP_OUT - STORE_TASK_STATEMENTS] =
+	"DELETE FROM task_out WHERE job = ? AND device = ? AND round = ?",
+    [CLEAR_OUT - STORE_TASK_STATEMENTS] = "DELETE FROM task_out WHERE job = ?",
+    [UNANSWERED - STORE_TASK_STATEMENTS] =
+	("SELECT job, device, round, at FROM task_out AS t WHERE job = ? AND at > ? AND NOT EXISTS "
+	 "(SELECT 1 FROM accept WHERE accept.job = t.job AND accept.round = t.round AND "
+	 "accept.device = t.device) ORDER BY device"),
 };
 
 static struct store_query
 begin(struct store_db *db, enum statement which)
 {
-	return store_query_begin(db, (int)which, texts[which - STORE_SPEED_STATEMENTS]);
+	return store_query_begin(db, (int)which, texts[which - STORE_TASK_STATEMENTS]);
 }
 
 #define FIELD(type, row, member) \
@@ -161,6 +174,56 @@ store_sized_each(struct store_db *db, const uint8_t job[16],
 
 	store_query_blob(&q, job, 16);
 	while (store_query_next(&q, &sized_table, &row))
+		q.e = fn(ctx, &row);
+	return store_query_end(&q);
+}
+
+static const struct store_field out_fields[] = {
+    BLOB(store_out, job),
+    BLOB(store_out, device),
+    FIELD(STORE_UNSIGNED, store_out, round),
+    FIELD(STORE_REAL, store_out, at),
+};
+static const struct store_table out_table = {4, out_fields};
+
+enum err
+store_out_put(struct store_db *db, const struct store_out *row)
+{
+	struct store_query q = begin(db, PUT_OUT);
+
+	store_query_row(&q, &out_table, row);
+	return store_query_done(&q);
+}
+
+enum err
+store_out_drop(struct store_db *db, const struct store_out *row)
+{
+	struct store_query q = begin(db, DROP_OUT);
+
+	store_query_row(&q, &(struct store_table){3, out_fields}, row);
+	return store_query_done(&q);
+}
+
+enum err
+store_out_clear(struct store_db *db, const uint8_t job[16])
+{
+	struct store_query q = begin(db, CLEAR_OUT);
+
+	store_query_blob(&q, job, 16);
+	return store_query_done(&q);
+}
+
+enum err
+store_out_unanswered(struct store_db *db, const struct store_out *after,
+    enum err (*fn)(void *ctx, const struct store_out *row), void *ctx)
+{
+	static const struct store_field where[] = {
+	    BLOB(store_out, job), FIELD(STORE_REAL, store_out, at)};
+	struct store_query q = begin(db, UNANSWERED);
+	struct store_out row;
+
+	store_query_row(&q, &(struct store_table){2, where}, after);
+	while (store_query_next(&q, &out_table, &row))
 		q.e = fn(ctx, &row);
 	return store_query_end(&q);
 }
