@@ -1,11 +1,11 @@
 #!/bin/sh
-# What version 402de29 left: its state directory, with a round open and a delta accepted in it, starts under these programs, its devices
-# go on, and the job comes to the models that the old programs came to. A `rivulet` of that version joins and trains beside ours.
-#   OLD=build/402de29/rivulet      the old program; .ci/run builds it. Without it that part is left out
+# What older versions left: a state directory, with a round open and a delta accepted in it, starts under these programs, its devices
+# go on, and the job comes to the models that the old programs came to. A `rivulet` of such a version joins and trains beside ours.
+#   OLD=build/402de29/rivulet      old programs; .ci/run builds them. Those that are not there are left out
 set -u
 FLEET_NAME=13-upgrade
 . tests/e2e/common.sh
-OLD=${OLD:-build/402de29/rivulet}
+OLD=${OLD:-build/402de29/rivulet build/5e9c804/rivulet}
 
 fleet_dir
 tar -xzf tests/vectors/state-402de29.tar.gz -C "$FLEET" || fleet_fail "no vector"
@@ -37,48 +37,68 @@ curl_admin "/v1/jobs/$JOB" | pick "d['kind'] == 'train'" | grep -qx True || flee
 within 10 spool_empty || fleet_fail "left in the spool: $(ls "$FLEET/state/spool")"
 for pid in $FLEET_PIDS; do fleet_kill TERM "$pid"; done
 
-old="without the old rivulet"
-if [ -x "$OLD" ]; then
+# beside PROGRAM: three rounds of a device of that program with one of ours; of a job whose rounds are buffers it is told that it is too old
+beside() {
+	old_name=$(basename "$(dirname "$1")")
 	# The vector holds no token.
 	fleet_admin token create --uses 2 -o "$FLEET/token" >/dev/null || fleet_fail "no token"
-	glyph_device new 3 100
-	fleet_run new
-	new=$RIVULET RIVULET=$OLD
-	glyph_device old 4 100
-	fleet_run old
+	glyph_device "new-$old_name" 3 100
+	fleet_run "new-$old_name"
+	ours=$AGENT_PID new=$RIVULET RIVULET=$1
+	glyph_device "old-$old_name" 4 100
+	fleet_run "old-$old_name"
 	RIVULET=$new
-	glyph_job "$FLEET/job.json" old-and-new 2 3
+	glyph_job "$FLEET/job.json" "beside-$old_name" 2 3
 	job_submit "$FLEET/job.json"
 	job_done 120
-	curl_admin "/v1/jobs/$JOB/rounds" | pick "[r['reports'] for r in d['rounds']]" | grep -qx '\[2, 2, 2\]' || fleet_fail "not all reports"
-	old="the old rivulet trained three rounds"
-fi
+	curl_admin "/v1/jobs/$JOB/rounds" | pick "[r['reports'] for r in d['rounds']]" | grep -qx '\[2, 2, 2\]' || fleet_fail "$old_name: not all reports"
+	fleet_kill TERM "$ours"
+	sed -i "s/beside-/buffered-/;s/\"goal\": 2/\"mode\": \"buffered\", \"goal\": 1/" "$FLEET/job.json"
+	job_submit "$FLEET/job.json"
+	within 20 is_too_old || fleet_fail "$old_name and a buffered job: $(curl_admin /v1/devices)"
+	fleet_admin job stop "$JOB" >/dev/null || fleet_fail "job stop"
+	fleet_kill TERM "$AGENT_PID"
+}
+is_too_old() { curl_admin /v1/devices | pick "[x['reason'] for x in d['devices'] if x['name'] == 'old-$old_name']" | grep -qx "\['old-agent'\]"; }
+beside=
+for program in $OLD; do
+	if [ -x "$program" ]; then
+		beside "$program"
+		beside="$beside $old_name"
+	fi
+done
 fleet_kill TERM "$DAEMON_PID"
 "$RIVULETD" --config "$FLEET/rivuletd.conf" check >"$FLEET/check" 2>&1 || fleet_fail "check at the end: $(cat "$FLEET/check")"
 
-# What 955543f left: a job that is over and one in its second round, both measured by devices. Their figures of then are theirs, and the
-# best model is that of what is measured from now on: older ones may be gone.
+# measured VERSION BEST: what that version left: a job that is over and one in its second round, both measured by devices. Where it knew no best
+# models (BEST is 1), that is the best of what is measured from now on: older ones may be gone.
 first=$FLEET
-FLEET=$FLEET/second
-mkdir "$FLEET" && tar -xzf tests/vectors/state-955543f.tar.gz -C "$FLEET" || fleet_fail "no second vector"
-sed "s|$first|$FLEET|" "$first/rivuletd.conf" >"$FLEET/rivuletd.conf"
-fleet_daemon
-JOB=$(head -n 1 "$FLEET/expected")
-tail -n +2 "$FLEET/expected" >"$FLEET/history1"
-curl_admin /v1/jobs | pick "sorted((j['name'], j['monitor'] and j['monitor']['metric'], j['best']) for j in d['jobs'])" |
-	grep -qx "\[('open', 'accuracy', None), ('over', None, None)\]" || fleet_fail "jobs: $(curl_admin /v1/jobs)"
-for name in device1 device2; do
-	printf '[coordinator]\nurl = %s\n' "$URL" >>"$FLEET/$name/rivulet.conf"
-	fleet_run $name
-done
-job_done 120
-# One more row than those programs made: the last model's figure.
-history | grep -v '^[0-9]* evaluated' >"$FLEET/history"
-cmp -s "$FLEET/history1" "$FLEET/history" || fleet_fail "differs: $(diff "$FLEET/history1" "$FLEET/history")"
-curl_admin "/v1/jobs/$JOB/rounds" >"$FLEET/rounds"
-curl_admin "/v1/jobs/$JOB" | pick "d['best']" >"$FLEET/best"
-pick "max(({'round': r['round'] - 1, 'model': r['base'], 'value': r['evaluate']['accuracy']} for r in d['rounds'][1:]), key=lambda b: b['value'])" \
-	<"$FLEET/rounds" | cmp -s - "$FLEET/best" || fleet_fail "the best is $(cat "$FLEET/best") of $(cat "$FLEET/rounds")"
-fleet_end
+measured() {
+	FLEET=$first/$1
+	mkdir "$FLEET" && tar -xzf "tests/vectors/state-$1.tar.gz" -C "$FLEET" || fleet_fail "no vector of $1"
+	sed "s|$first|$FLEET|" "$first/rivuletd.conf" >"$FLEET/rivuletd.conf"
+	fleet_daemon
+	JOB=$(head -n 1 "$FLEET/expected")
+	tail -n +2 "$FLEET/expected" >"$FLEET/history1"
+	curl_admin /v1/jobs | pick "sorted((j['name'], j['monitor'] and j['monitor']['metric'], j['best'] and j['best']['round']) for j in d['jobs'])" |
+		grep -qx "$3" || fleet_fail "$1: jobs: $(curl_admin /v1/jobs)"
+	for name in device1 device2; do
+		printf '[coordinator]\nurl = %s\n' "$URL" >>"$FLEET/$name/rivulet.conf"
+		fleet_run $name
+	done
+	job_done 120
+	# Some made no row for the last model's figure.
+	history | grep -v '^[0-9]* evaluated' >"$FLEET/history"
+	cmp -s "$FLEET/history1" "$FLEET/history" || fleet_fail "$1 differs: $(diff "$FLEET/history1" "$FLEET/history")"
+	curl_admin "/v1/jobs/$JOB/rounds" >"$FLEET/rounds"
+	curl_admin "/v1/jobs/$JOB" | pick "d['best']" >"$FLEET/best"
+	pick "max(({'round': r['round'] - 1, 'model': r['base'], 'value': r['evaluate']['accuracy']} for r in d['rounds'][$2:]), key=lambda b: b['value'])" \
+		<"$FLEET/rounds" | cmp -s - "$FLEET/best" || fleet_fail "$1: the best is $(cat "$FLEET/best") of $(cat "$FLEET/rounds")"
+	for pid in $FLEET_PIDS; do fleet_kill TERM "$pid"; done
+	"$RIVULETD" --config "$FLEET/rivuletd.conf" check >"$FLEET/check" 2>&1 || fleet_fail "$1: check: $(cat "$FLEET/check")"
+}
+measured 955543f 1 "\[('open', 'accuracy', None), ('over', None, None)\]"
+measured 5e9c804 0 "\[('open', 'accuracy', 0), ('over', 'accuracy', [012])\]"
 FLEET=$first
-echo "the open round and two more as 402de29 would have done them; $old"
+fleet_end
+echo "states of 402de29, 955543f and 5e9c804 as those would have done them;${beside:- without} old agents beside ours"
