@@ -213,6 +213,46 @@ reports_end_it(void **state)
 }
 
 static void
+spoil_round(struct coordinator *c, const uint8_t job[16], uint64_t round)
+{
+	struct task t[3];
+
+	for (uint8_t tag = 1; tag <= 2; tag++)
+		assert_string_equal(ask(c, tag, &t[tag]), "");
+	for (uint8_t tag = 1; tag <= 2; tag++)
+		assert_null(deliver(c, &t[tag], tag, NAN, 100));
+	await_rounds(c, job, round);
+	assert_int_equal(round_row(c, job, round).state, OUTCOME_FAILED);
+}
+
+/* What a failed round had is in no model, as the coordinator counts and as its rows do. */
+static void
+failed_rounds_give_none(void **state)
+{
+	static const char *const jobs[] = {
+	    JOB("first", "\"goal\":2", ",\"stop\":{\"reports\":6}"),
+	    JOB("second", "\"goal\":2", ",\"stop\":{\"reports\":6}"),
+	};
+	struct coordinator *c = *state;
+	uint8_t a[16];
+
+	for (int restarts = 0; restarts < 2; restarts++) {
+		submit(c, jobs[restarts], a);
+		play_round(c, a, 1, 2);
+		spoil_round(c, a, 2);
+		if (restarts) {
+			coordinator_stop(c);
+			coordinator_start(c);
+		}
+		play_round(c, a, 3, 2);
+		assert_true(job_is(c, a, "running"));
+		play_round(c, a, 4, 2);
+		await_state(c, a, "done");
+		assert_true(says(c, a, "all reports are in"));
+	}
+}
+
+static void
 seconds_end_it(void **state)
 {
 	struct coordinator *c = *state;
@@ -241,6 +281,7 @@ main(void)
 	    WITH(newcomer),
 	    WITH(restarted),
 	    WITH(reports_end_it),
+	    WITH(failed_rounds_give_none),
 	    WITH(seconds_end_it),
 	};
 
