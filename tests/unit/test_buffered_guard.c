@@ -176,6 +176,48 @@ and_after_restarts(void **state)
 	goes_back(*state, GOES_BACK("back-again"), true);
 }
 
+/* The model of round 2 is the best, which is known when round 4 is over: until then its state is held, and then round 6 starts from it. */
+static void
+held_until_measured(void **state)
+{
+	char good[] = "{\"evaluate\":{\"examples\":10,\"loss\":1}}";
+	char better[] = "{\"evaluate\":{\"examples\":10,\"loss\":0.5}}";
+	char bad[] = "{\"evaluate\":{\"examples\":10,\"loss\":5}}";
+	struct coordinator *c = *state;
+	struct task slow, t[9];
+	uint8_t id[16];
+
+	submit(c, GOES_BACK("held"), id);
+	c->report = good;
+	fill(c, id, 1, 2, 3);
+	expect(c, 1, &slow, "");
+	fill(c, id, 2, 2, 3);
+	for (uint8_t tag = 4; tag <= 5; tag++)
+		expect(c, tag, &t[tag], "");
+	c->report = better;
+	send(c, &slow, 1, 1);
+	send(c, &t[4], 4, 1);
+	await_rounds(c, id, 3);
+	restart(c, true);
+	for (uint8_t tag = 6; tag <= 7; tag++)
+		expect(c, tag, &t[tag], "");
+	send(c, &t[5], 5, 1);
+	send(c, &t[6], 6, 1);
+	await_rounds(c, id, 4);
+	assert_int_equal(round_row(c, id, 4).measured, 3);
+	restart(c, true);
+	expect(c, 8, &t[8], "");
+	c->report = bad;
+	send(c, &t[7], 7, 1);
+	send(c, &t[8], 8, 1);
+	await_rounds(c, id, 5);
+	assert_int_equal(round_row(c, id, 5).measured, 4);
+	const struct store_round second = round_row(c, id, 2), open = round_row(c, id, 6);
+	assert_memory_equal(open.base, second.model, 32);
+	assert_memory_equal(open.optimizer_state, second.optimizer_state, 32);
+	c->report = NULL;
+}
+
 /* Who finds no numbers has measured the open base, and ends the buffer where nobody else works on it. A task of an older one says
  * nothing of it. */
 static void
@@ -217,6 +259,7 @@ main(void)
 	    TEST(a_rollback_begins_a_branch),
 	    TEST(a_guard_by_devices_goes_back),
 	    TEST(and_after_restarts),
+	    TEST(held_until_measured),
 	    TEST(a_base_without_numbers),
 	};
 
