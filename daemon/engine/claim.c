@@ -93,16 +93,29 @@ claim_round(struct engine *g, const struct engine_job *j, const struct manifest 
 	return claim_kind(j, m, why);
 }
 
+/* As many steps as tell how fast the device was: no more than the job plans for the examples, if it does. Of a task that was sized more
+ * are refused. */
+static uint64_t
+steps_of(const struct local_spec *local, const struct manifest *m)
+{
+	const uint64_t planned =
+	    local->unit == LOCAL_SIZED ? 0 : training_steps(local, m->examples);
+
+	return planned > 0 && planned < m->steps ? planned : m->steps;
+}
+
 /* Lock held. */
 static void
 fill_claim(struct engine_claim *out, const struct engine_job *j, const struct manifest *m)
 {
+	const struct local_spec *local = &j->work->spec.recipe.local;
+	const uint64_t steps = steps_of(local, m);
+
 	*out = (struct engine_claim){.kind = manifest_kind(m),
 	    .round = m->round,
 	    .late = m->round != j->row.round,
 	    .examples = m->examples,
-	    .speed = {.steps = m->steps,
-		.samples = training_samples(&j->work->spec.recipe.local, m->examples, m->steps)},
+	    .speed = {.steps = steps, .samples = training_samples(local, m->examples, steps)},
 	    .elements = m->elements,
 	    .payload_bytes = m->payload_bytes,
 	    .entries = recipe_upload_entries(&j->work->spec.recipe.upload, m->elements),

@@ -268,6 +268,47 @@ the_same_steps_again(void **state)
 	assert_int_equal(s.sized[0].round, 2);
 }
 
+/* How fast a device was, as the last of its claims says it. */
+static struct store_speed
+claimed(struct coordinator *c, const char *text, uint64_t examples, uint64_t steps)
+{
+	struct engine_claim claim;
+	struct task t;
+	uint8_t job[16];
+
+	submit(c, text, job);
+	assert_string_equal(ask(c, 1, &t), "");
+	struct manifest m = manifest_for(&t, 1);
+	m.examples = examples;
+	m.steps = steps;
+	assert_int_equal(
+	    engine_claim(c->s.engine, &m, device_id(1), t.task, &claim, &c->why), PROBLEM_NONE);
+	messages_task_deinit(&t);
+	assert_int_equal(engine_command(c->s.engine, job, JOB_STOPPED, NULL, &c->why), ERR_OK);
+	return claim.speed;
+}
+
+/* Steps beyond what the job plans for so many examples make no device faster; what only the clock bounds is as it says. */
+static void
+steps_that_nobody_planned(void **state)
+{
+	struct coordinator *c = *state;
+	struct store_speed s = claimed(c, JOB("all", "\"goal\":2", ""), 95, 10);
+
+	assert_true(s.steps == 10 && s.samples == 100);
+	s = claimed(c, JOB("more", "\"goal\":2", ""), 95, 1000000);
+	assert_true(s.steps == 10 && s.samples == 100);
+	s = claimed(c, JOB("partial", "\"goal\":2", ""), 95, 3);
+	assert_true(s.steps == 3 && s.samples == 30);
+	s = claimed(c,
+	    "{\"name\":\"clock\",\"model\":{\"layers\":[{\"type\":\"linear\",\"name\":\"fc\","
+	    "\"out\":2}],\"loss\":\"cross_entropy\"},\"data\":{\"name\":\"d\",\"shape\":[4],"
+	    "\"classes\":2},\"local\":{\"seconds\":5,\"batch\":10,\"optimizer\":{\"name\":\"sgd\","
+	    "\"rate\":0.1}},\"round\":{\"goal\":2}}",
+	    95, 1000);
+	assert_true(s.steps == 1000 && s.samples == 10000);
+}
+
 static void
 old_agents_are_told(void **state)
 {
@@ -344,6 +385,7 @@ main(void)
 	    cmocka_unit_test(an_erased_device_is_forgotten),
 	    WITH(rows_come_and_go),
 	    WITH(the_same_steps_again),
+	    WITH(steps_that_nobody_planned),
 	    WITH(old_agents_are_told),
 	    WITH(a_message_says_the_steps),
 	};
