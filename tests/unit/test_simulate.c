@@ -27,6 +27,7 @@
 
 struct game {
 	const char *members, *fleet; /* of the job's document; CSV */
+	const char *data; /* more of the document's "data"; NULL: nothing */
 	bool timing_only;
 	unsigned threads;
 	uint64_t rounds;
@@ -61,8 +62,8 @@ play(struct game *g)
 	    "{\"name\": \"j\", \"seed\": 3, \"model\": {\"layers\": [{\"type\": \"flatten\"}, "
 	    "{\"type\": \"linear\", \"name\": \"fc\", \"out\": 10}], \"loss\": "
 	    "\"cross_entropy\"}, \"data\": {\"name\": \"digits\", \"shape\": [1, 28, 28], "
-	    "\"classes\": 10}, %s}",
-	    g->members);
+	    "\"classes\": 10%s}, %s}",
+	    g->data ? g->data : "", g->members);
 	if (job_parse(&job, text, (size_t)n, &g->why))
 		fail_msg("%s", g->why.text);
 	assert_int_equal(settings_parse(&settings, "c", CONFIG, strlen(CONFIG), &g->why), ERR_OK);
@@ -304,6 +305,38 @@ test_threads(void **state)
 	    "name,count,samples_per_s,attack\na,6,100,\nliar,2,300,alie\n", 0.5);
 }
 
+/* A rate that soon is too large: the guard goes back by what devices have measured of a base some rounds after its own, which is a good
+ * model again; what slow ones made of those that are given up comes too late. */
+static void
+test_branches(void **state)
+{
+	struct game g = {.members = EPOCH
+	    ", \"round\": {\"mode\": \"buffered\", \"goal\": 2, \"concurrency\": 6}, "
+	    "\"aggregate\": {\"server_optimizer\": {\"rate\": 1, \"schedule\": {\"type\": "
+	    "\"step\", \"every\": 4, \"gamma\": 10}}}, \"evaluate\": {\"by\": \"devices\"}, "
+	    "\"guard\": {\"metric\": \"loss\", \"factor\": 1.5, \"do\": \"rollback\"}, "
+	    "\"stop\": {\"rounds\": 14}",
+	    .data = ", \"validation\": 0.2",
+	    .fleet = "name,count,samples_per_s\na,4,100\nb,4,30\n"};
+	unsigned later = 0, back = 0;
+
+	(void)state;
+	well(&g);
+	for (size_t i = 0; i + 1 < g.count; i++) {
+		const struct simulate_round *r = &g.lines[i].round, *next = &g.lines[i + 1].round;
+		later += r->measured > 0 && r->measured < r->number;
+		if (!r->turn.back)
+			continue;
+		back++;
+		assert_memory_equal(next->base, r->turn.base, 32);
+		assert_memory_not_equal(next->base, r->model, 32);
+		assert_true(r->turn.round < r->measured);
+		assert_memory_equal(next->base, g.lines[r->turn.round].round.base, 32);
+	}
+	assert_true(back >= 1 && later >= 1 && g.result.late >= 1);
+	simulate_result_deinit(&g.result);
+}
+
 /* A device's examples are those of its place in the table, whenever it is drawn: a fleet of one hand learns what that hand writes. */
 static void
 test_lazy_data(void **state)
@@ -393,6 +426,7 @@ main(void)
 	    cmocka_unit_test(test_expiry),
 	    cmocka_unit_test(test_sized),
 	    cmocka_unit_test(test_late_next),
+	    cmocka_unit_test(test_branches),
 	    cmocka_unit_test(test_threads),
 	    cmocka_unit_test(test_lazy_data),
 	    cmocka_unit_test(test_bad_ends),
