@@ -193,7 +193,7 @@ static const char *const migrations[] = {
     "	job BLOB NOT NULL REFERENCES job, round INTEGER NOT NULL,"
     "	device BLOB NOT NULL REFERENCES device, steps INTEGER NOT NULL,"
     "	PRIMARY KEY (job, round, device)) STRICT, WITHOUT ROWID;"
-    "CREATE INDEX sized_device ON sized (device);"
+    "CREATE INDEX sized_device ON sized (device);",
     /* Who has a task of a buffered job, which outlives rounds and restarts. */
     "CREATE TABLE task_out ("
     "	job BLOB NOT NULL REFERENCES job, device BLOB NOT NULL REFERENCES device,"

@@ -95,6 +95,7 @@ measured() {
 	pick "max(({'round': r['round'] - 1, 'model': r['base'], 'value': r['evaluate']['accuracy']} for r in d['rounds'][$2:]), key=lambda b: b['value'])" \
 		<"$FLEET/rounds" | cmp -s - "$FLEET/best" || fleet_fail "$1: the best is $(cat "$FLEET/best") of $(cat "$FLEET/rounds")"
 	for pid in $FLEET_PIDS; do fleet_kill TERM "$pid"; done
+	[ -z "$DAEMON_PID" ] || fleet_kill TERM "$DAEMON_PID"
 	"$RIVULETD" --config "$FLEET/rivuletd.conf" check >"$FLEET/check" 2>&1 || fleet_fail "$1: check: $(cat "$FLEET/check")"
 }
 measured 955543f 1 "\[('open', 'accuracy', None), ('over', None, None)\]"
