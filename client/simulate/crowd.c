@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "choice.h"
+#include "late.h"
 #include "prng.h"
 
 #define NOWHERE UINT32_MAX
@@ -36,6 +37,22 @@ simulate_crowd_open(struct simulate_crowd *c, uint64_t round, uint32_t opening)
 {
 	c->round = round;
 	c->opening = opening;
+}
+
+void
+simulate_crowd_rest(struct simulate_crowd *c, uint32_t goal, uint64_t us)
+{
+	uint64_t there = c->fleet->comes_and_goes ? 0 : c->fleet->count;
+
+	for (size_t i = 0; c->fleet->comes_and_goes && i < c->fleet->count; i++)
+		there += fleet_is_there(c->fleet, i, us);
+	c->rest = late_rest(there, goal);
+}
+
+static bool
+rests(const struct simulate_crowd *c, const struct simulate_person *p)
+{
+	return p->taken_in > 0 && c->round <= p->taken_in + c->rest;
 }
 
 void
@@ -123,7 +140,7 @@ bool
 simulate_crowd_asks(const struct simulate_crowd *c, size_t device, uint64_t us)
 {
 	return c->people[device].place != NOWHERE && !simulate_crowd_marked(c, device) &&
-	    fleet_is_there(c->fleet, device, us);
+	    !(c->rest > 0 && rests(c, &c->people[device])) && fleet_is_there(c->fleet, device, us);
 }
 
 size_t

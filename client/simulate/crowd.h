@@ -35,6 +35,7 @@ struct simulate_crowd {
 	uint64_t round;
 	uint32_t opening;
 	uint32_t per_device; /* deltas of one device that a round takes */
+	uint64_t rest; /* rounds that a device waits after the one that took its delta */
 };
 
 /* A device did so many steps in a second, from its task to its delta: of the last five such figures the median is its pace; 0: none is known. */
@@ -46,6 +47,8 @@ ERR_MUST_USE enum err simulate_crowd_init(
     struct simulate_crowd *c, const struct fleet *fleet, uint32_t per_device);
 void simulate_crowd_deinit(struct simulate_crowd *c);
 void simulate_crowd_open(struct simulate_crowd *c, uint64_t round, uint32_t opening);
+/* Devices rest as in a coordinator whose rule bears hostile ones (round/late). */
+void simulate_crowd_rest(struct simulate_crowd *c, uint32_t goal, uint64_t us);
 /* It waits for a task; it does not any more. */
 void simulate_crowd_wait(struct simulate_crowd *c, size_t device);
 void simulate_crowd_leave(struct simulate_crowd *c, size_t device);

@@ -55,6 +55,8 @@ open_round(struct simulate_play *p, uint64_t number)
 	p->line = (struct simulate_line){.began_us = p->us};
 	p->wake = true;
 	simulate_crowd_open(&p->crowd, number, 0);
+	if (p->round.policy.buffered && p->round.policy.hostile > 0)
+		simulate_crowd_rest(&p->crowd, p->round.policy.goal, p->us);
 	note_point(p);
 	(void)simulate_play_step(p, ROUND_BEGIN, 0);
 }

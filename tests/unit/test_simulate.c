@@ -337,6 +337,26 @@ test_branches(void **state)
 	simulate_result_deinit(&g.result);
 }
 
+/* Who is fast fills no buffers where a rule bears hostile devices: of 60 each is in one of five. */
+static void
+test_rest(void **state)
+{
+	struct game g = {.members = EPOCH
+	    ", \"round\": {\"mode\": \"buffered\", \"goal\": 4, \"concurrency\": 60}, "
+	    "\"aggregate\": {\"rule\": {\"name\": \"median\", \"hostile\": 1}}, "
+	    "\"stop\": {\"rounds\": 20}",
+	    .fleet = "name,count,samples_per_s,examples\nfast,2,10000,20\nslow,58,1,20\n",
+	    .sigma = 0.5,
+	    .timing_only = true};
+
+	(void)state;
+	well(&g);
+	assert_int_equal(g.count, 20);
+	for (size_t i = 0; i < 60; i++)
+		assert_in_range(g.result.folded[i], 0, 4);
+	simulate_result_deinit(&g.result);
+}
+
 /* A device's examples are those of its place in the table, whenever it is drawn: a fleet of one hand learns what that hand writes. */
 static void
 test_lazy_data(void **state)
@@ -428,6 +448,7 @@ main(void)
 	    cmocka_unit_test(test_late_next),
 	    cmocka_unit_test(test_branches),
 	    cmocka_unit_test(test_threads),
+	    cmocka_unit_test(test_rest),
 	    cmocka_unit_test(test_lazy_data),
 	    cmocka_unit_test(test_bad_ends),
 	    cmocka_unit_test(test_refused),
