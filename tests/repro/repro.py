@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""repro.py fedavg|attacks|codecs: published experiments on the programs' own code, with rivulet simulate.
+"""repro.py fedavg|attacks|codecs|asynchronous: published experiments on the programs' own code, with rivulet simulate.
 
 Each run is kept in build/repro (by job and fleet), so that a command goes on where it ended. README.md says what is run and what
 the environment may change: ROWS, FULL, THREADS, KEEP, SPLIT, MNIST, BUILD. Standard library only.
@@ -60,6 +60,17 @@ def job(name, layers, local, goal, stop, /, **more):
     return document
 
 
+def settings(split, more=""):
+    """What devices' settings say of their data; more: further lines of it."""
+    sets = []
+    for name, files, lines in (("mnist", "train", f"partition = {split}\n{more}"), ("test", "t10k", "")):
+        sets.append(
+            f"[data {name}]\nformat = idx\nimages = {KEPT}/mnist/{files}-images-idx3-ubyte\n"
+            f"labels = {KEPT}/mnist/{files}-labels-idx1-ubyte\n{lines}"
+        )
+    return "\n".join(sets)
+
+
 def fleet(devices, split="iid", hostile=None):
     """A fleet's table in CSV, and what its devices' settings say. hostile: {"count", "attack", "strength"}; the first ones are."""
     bad = hostile or {"count": 0}
@@ -67,13 +78,7 @@ def fleet(devices, split="iid", hostile=None):
     if bad["count"]:
         rows.append(f"hostile,{bad['count']},{bad['attack']},{bad.get('strength', '')}")
     rows.append(f"device,{devices - bad['count']},,")
-    sets = []
-    for name, files, more in (("mnist", "train", f"partition = {split}\n"), ("test", "t10k", "")):
-        sets.append(
-            f"[data {name}]\nformat = idx\nimages = {KEPT}/mnist/{files}-images-idx3-ubyte\n"
-            f"labels = {KEPT}/mnist/{files}-labels-idx1-ubyte\n{more}"
-        )
-    return {"table": "\n".join(rows) + "\n", "settings": "\n".join(sets), "split": split}
+    return {"table": "\n".join(rows) + "\n", "settings": settings(split), "split": split}
 
 
 def unpack():
@@ -90,9 +95,10 @@ def unpack():
 class Run:
     """What one run printed."""
 
-    def __init__(self, lines, status):
+    def __init__(self, lines, summary):
         self.rounds = lines
-        self.status = status  # "done", "stuck", "paused", ... as the summary says
+        self.summary = summary
+        self.status = summary["end"]  # "done", "stuck", "paused", ...
 
     def curve(self):
         """(round, accuracy) where it was measured."""
@@ -113,7 +119,7 @@ class Run:
 
 
 def path_of(job_document, fleet_document):
-    text = json.dumps([job_document, fleet_document["table"], fleet_document["split"]])
+    text = json.dumps([job_document, fleet_document["table"], fleet_document["split"], *fleet_document.get("arguments", [])])
     return f"{KEPT}/{job_document['name']}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
@@ -124,7 +130,7 @@ def read(path):
             lines = [json.loads(line) for line in f]
     except FileNotFoundError:
         return None
-    return Run(lines[:-1], lines[-1]["summary"]["end"])
+    return Run(lines[:-1], lines[-1]["summary"])
 
 
 def run(job_document, fleet_document):
@@ -141,7 +147,7 @@ def run(job_document, fleet_document):
     began = time.monotonic()
     with open(path + ".part", "w", encoding="utf-8") as out:
         command = [f"{BUILD}/rivulet", "simulate", path + ".job.json", "--fleet", path + ".csv", "--config", path + ".conf"]
-        command += ["--test", "test", "--threads", THREADS]
+        command += ["--test", "test", "--threads", THREADS, "--out", path + ".safetensors", *fleet_document.get("arguments", [])]
         status = subprocess.run(command, stdout=out, check=False).returncode
     with open(path + ".part", encoding="utf-8") as f:
         if "summary" not in f.read():
@@ -194,18 +200,19 @@ def result(part, words, pictures):
         before, rest = f.read().split(begin)
         after = rest.split(end)[1]
     images = "\n".join(f"![{name}](repro-{name}.svg)" for name in pictures)
-    body = f"Printed on {time.strftime('%Y-%m-%d')} on {machine()}.\n\n{words}\n\n{images}\n"
+    body = "\n\n".join(filter(None, [f"Printed on {time.strftime('%Y-%m-%d')} on {machine()}.", words, images])) + "\n"
     with open("docs/results.md", "w", encoding="utf-8") as f:
         f.write(before + begin + "\n" + body + "\n" + end + after)
     print("wrote docs/results.md")
 
 
 def main():
+    import asynchronous
     import attacks
     import codecs_matrix
     import fedavg
 
-    parts = {"fedavg": fedavg.main, "attacks": attacks.main, "codecs": codecs_matrix.main}
+    parts = {"fedavg": fedavg.main, "attacks": attacks.main, "codecs": codecs_matrix.main, "asynchronous": asynchronous.main}
     if len(sys.argv) != 2 or sys.argv[1] not in parts:
         sys.exit(__doc__)
     if not os.path.exists(f"{MNIST}/train-images-idx3-ubyte.gz"):
