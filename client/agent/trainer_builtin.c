@@ -319,6 +319,9 @@ trainer_builtin_bytes(const struct settings *settings, const struct recipe *reci
 	    .local = &recipe->local, .data = &recipe->data, .round = 1};
 	struct net *net = NULL;
 
+	if (train->count > DATASET_EXAMPLES_MAX)
+		return err_set(
+		    why, ERR_LIMIT, "%zu examples are more than a data set may have", train->count);
 	enum err e = make_net(&net, recipe, train, validation, settings->memory_bytes, why);
 	if (!e)
 		e = train_bytes(net, &config, train, bytes, why);

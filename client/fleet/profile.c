@@ -94,19 +94,19 @@ set_available(struct fleet_profile *p, const char *cell)
 {
 	const char *want = "a share of the time, 0.001 to 1";
 
-	return set_number(&p->available, cell, 1, want) || p->available < 0.001 ? want : NULL;
+	return set_number(&p->available, cell, 1, want) || p->available < FLEET_AVAILABLE_MIN ? want : NULL;
 }
 
 static const char *
 set_failure(struct fleet_profile *p, const char *cell)
 {
-	return set_number(&p->failure, cell, 0.999, "a share of the tasks, 0 to 0.999");
+	return set_number(&p->failure, cell, FLEET_FAILURE_MAX, "a share of the tasks, 0 to 0.999");
 }
 
 static const char *
 set_examples(struct fleet_profile *p, const char *cell)
 {
-	return num_u64(cell, 100000000, &p->examples) && p->examples > 0
+	return num_u64(cell, FLEET_EXAMPLES_MAX, &p->examples) && p->examples > 0
 	    ? NULL
 	    : "a number from 1 to 100000000";
 }

@@ -16,6 +16,9 @@
 #define FLEET_LINE_MAX 1024
 #define FLEET_NAME_MAX 64
 #define FLEET_RATE_MAX 1e15
+#define FLEET_EXAMPLES_MAX 100000000u
+#define FLEET_AVAILABLE_MIN 0.001
+#define FLEET_FAILURE_MAX 0.999
 
 struct fleet_profile {
 	char name[FLEET_NAME_MAX];

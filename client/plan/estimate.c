@@ -1,5 +1,6 @@
 #include "estimate.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "modelfile.h"
 #include "network.h"
 #include "server_step.h"
 #include "tensors.h"
@@ -26,7 +28,8 @@ struct making {
 	struct tensor_table table;
 	struct fleet fleet;
 	struct json *trial; /* what the coordinator says of the document */
-	char init[PATH_MAX]; /* a file that goes in the end; "": none */
+	int init_fd; /* a fetched model; -1: none */
+	char init[32]; /* where it is found */
 	const char *first; /* file of the first weights; NULL: they are drawn */
 };
 
@@ -74,33 +77,37 @@ ask(struct making *m, struct why *why)
 	if (e == ERR_NOTFOUND)
 		return err_set(why, ERR_UNSUPPORTED,
 		    "this coordinator is too old to plan a job: give a --fleet");
-	if (!e)
-		out->warnings = json_copy(json_get(m->trial, "warnings"));
-	return e;
+	if (e)
+		return e;
+	out->warnings = json_copy(json_get(m->trial, "warnings"));
+	(void)json_bool(json_get(m->trial, "exists"), &out->exists);
+	return ERR_OK;
 }
 
 /* --- the model */
 
+/* Into a file without a name, which goes whatever becomes of this process. */
 static enum err
 fetch_init(struct making *m, struct why *why)
 {
 	const char *base = getenv("TMPDIR");
-	int n = snprintf(
-	    m->init, sizeof(m->init), "%s/rivulet-plan.XXXXXX", base && *base ? base : "/tmp");
+	char path[PATH_MAX];
+	uint64_t bytes = 0;
+	int n =
+	    snprintf(path, sizeof(path), "%s/rivulet-plan.XXXXXX", base && *base ? base : "/tmp");
 
-	if (n < 0 || (size_t)n >= sizeof(m->init)) {
-		m->init[0] = '\0';
+	if (n < 0 || (size_t)n >= sizeof(path))
 		return err_set(why, ERR_LIMIT, "TMPDIR is too long");
-	}
-	int fd = mkstemp(m->init);
-	if (fd < 0) {
-		m->init[0] = '\0';
+	m->init_fd = mkostemp(path, O_CLOEXEC);
+	if (m->init_fd < 0)
 		return err_errno(why, "create a scratch file");
-	}
-	enum err e = plan_known_model(m->want->admin, m->out->job.recipe.init, fd, why);
-	close(fd);
+	unlink(path);
+	snprintf(m->init, sizeof(m->init), "/proc/self/fd/%d", m->init_fd);
 	m->first = m->init;
-	return e;
+	/* What the coordinator keeps may be wider than what a job makes of it. */
+	(void)json_u64(json_get(m->trial, "model_bytes"), &bytes);
+	return plan_known_model(m->want->admin, m->out->job.recipe.init, m->init_fd,
+	    2 * bytes + MODELFILE_HEADER_MAX + MODELFILE_PREFIX, why);
 }
 
 static enum err
@@ -158,27 +165,68 @@ shape_of(struct dataset *d, const struct recipe *r, uint64_t examples)
 		d->features *= r->data.shape[i];
 }
 
-static uint64_t
-most_examples(const struct making *m)
+static int
+compare_counts(const void *a, const void *b)
 {
-	uint64_t most = 0;
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-	for (size_t i = 0; i < m->fleet.profiles.count; i++)
-		if (m->fleet.profiles.items[i].examples > most)
-			most = m->fleet.profiles.items[i].examples;
-	return most > 0 ? most : EXAMPLES_DEFAULT;
+	return (x > y) - (x < y);
+}
+
+/* Of the device in the middle: what one alone says of itself moves nothing. */
+static enum err
+median_examples(const struct fleet_profiles *p, uint64_t *out, struct why *why)
+{
+	uint64_t *counts = calloc(p->count + 1, sizeof(*counts));
+	size_t n = 0;
+
+	if (!counts)
+		return err_set(why, ERR_NOMEM, "no memory for %zu devices", p->count);
+	for (size_t i = 0; i < p->count; i++)
+		if (p->items[i].examples > 0)
+			counts[n++] = p->items[i].examples;
+	if (n > 0)
+		qsort(counts, n, sizeof(*counts), compare_counts);
+	*out = n > 0 ? counts[n / 2] : EXAMPLES_DEFAULT;
+	free(counts);
+	return ERR_OK;
 }
 
 /* Beside its examples, of which nobody knows how much of them lies in memory. */
 static enum err
-measure_device(struct making *m, uint64_t examples, struct why *why)
+measure(struct making *m, uint64_t examples, struct plan_footprint *f, struct why *why)
 {
-	struct plan_estimate *out = m->out;
 	struct dataset set;
 
-	shape_of(&set, &out->job.recipe, examples);
-	enum err e =
-	    plan_footprint(&out->footprint, &out->job.recipe, &m->table, m->settings, &set, 0, why);
+	shape_of(&set, &m->out->job.recipe, examples);
+	return plan_footprint(f, &m->out->job.recipe, &m->table, m->settings, &set, 0, why);
+}
+
+/* It grows with the examples as a line: by their order, and by the batch where that is all of them. */
+static enum err
+measure_need(struct making *m, struct plan_need *need, struct why *why)
+{
+	struct plan_footprint one, two;
+	uint64_t n = EXAMPLES_DEFAULT;
+	enum err e = measure(m, n, &one, why);
+
+	if (!e)
+		e = measure(m, 2 * n, &two, why);
+	if (e)
+		return e;
+	need->per_example = (double)(two.peak - one.peak) / (double)n;
+	need->bytes = (double)one.peak - need->per_example * (double)n;
+	return ERR_OK;
+}
+
+static enum err
+measure_device(struct making *m, const struct fleet_profiles *profiles, struct why *why)
+{
+	struct plan_estimate *out = m->out;
+	enum err e = median_examples(profiles, &out->examples, why);
+
+	if (!e)
+		e = measure(m, out->examples, &out->footprint, why);
 	if (e != ERR_LIMIT)
 		return e;
 	cannot(out, "memory: %s; memory_bytes of --config allows less", why->text);
@@ -198,8 +246,20 @@ check_memory(struct making *m)
 
 /* --- the fleet */
 
+/* Devices of which nothing is said but how many they are. */
 static enum err
-read_fleet(struct making *m, struct fleet_profiles *profiles, struct why *why)
+like(struct making *m, struct fleet_profiles *profiles)
+{
+	enum err e = fleet_profiles_like(profiles, m->want->devices);
+
+	if (!e && !settings_find_data(m->settings, m->out->job.recipe.data.name))
+		profiles->items[0].examples = EXAMPLES_DEFAULT;
+	return e;
+}
+
+static enum err
+read_fleet(struct making *m, struct fleet_profiles *profiles, const struct plan_need *need,
+    struct why *why)
 {
 	struct plan_estimate *out = m->out;
 	const struct plan_want *want = m->want;
@@ -208,23 +268,26 @@ read_fleet(struct making *m, struct fleet_profiles *profiles, struct why *why)
 	if (want->fleet_file)
 		return fleet_profiles_load(profiles, want->fleet_file, why);
 	if (want->devices > 0)
-		return fleet_profiles_like(profiles, want->devices);
+		return like(m, profiles);
 	out->is_known = true;
-	enum err e = plan_known_fleet(
-	    &out->known, want->admin, &out->job.recipe.data, out->footprint.peak, why);
+	enum err e = plan_known_fleet(&out->known, want->admin, &out->job.recipe.data, need, why);
 	out->has_times = out->known.measured > 0;
 	*profiles = out->known.fleet;
 	out->known.fleet = (struct fleet_profiles){.count = 0};
 	return e;
 }
 
+/* may: how many devices the job may have, by labels and names, too. */
 static void
-check_known(struct plan_estimate *e)
+check_known(struct plan_estimate *e, uint64_t may)
 {
 	const struct plan_known *k = &e->known;
 	unsigned long long quorum = e->job.round.quorum;
 
-	if (k->devices < quorum)
+	if (may < quorum)
+		cannot(e, "goal: %llu devices may work on it, and a round wants reports of %llu",
+		    (unsigned long long)may, quorum);
+	else if (k->devices < quorum)
 		cannot(e, "goal: %llu active devices, and a round wants reports of %llu",
 		    (unsigned long long)k->devices, quorum);
 	else if (k->with_data < quorum)
@@ -236,7 +299,8 @@ check_known(struct plan_estimate *e)
 		    quorum);
 	else if (k->with_memory < quorum)
 		cannot(e,
-		    "memory: a task takes %llu bytes; %llu of %llu devices with the data have so "
+		    "memory: a task takes some %llu bytes; %llu of %llu devices with the data have "
+		    "so "
 		    "much, and a round wants reports of %llu",
 		    (unsigned long long)e->footprint.peak, (unsigned long long)k->with_memory,
 		    (unsigned long long)k->with_data, quorum);
@@ -247,11 +311,20 @@ take_fleet(struct making *m, struct why *why)
 {
 	struct fleet_profiles profiles = {.count = 0};
 	struct plan_estimate *out = m->out;
+	uint64_t may = UINT64_MAX;
+	struct plan_need need;
 
-	enum err e = read_fleet(m, &profiles, why);
+	enum err e = measure_need(m, &need, why);
+	if (!e)
+		e = read_fleet(m, &profiles, &need, why);
 	out->devices = profiles.devices;
+	if (!e)
+		e = measure_device(m, &profiles, why);
+	/* Of a job that is over nobody is counted any more. */
+	if (!json_u64(json_get(json_get(m->trial, "reach"), "devices"), &may) || out->exists)
+		may = UINT64_MAX;
 	if (!e && out->is_known)
-		check_known(out);
+		check_known(out, may);
 	else if (!e && out->devices < out->job.round.quorum)
 		cannot(out, "goal: %llu devices, and a round wants reports of %u",
 		    (unsigned long long)out->devices, out->job.round.quorum);
@@ -379,14 +452,10 @@ make(struct making *m, struct why *why)
 	e = take_table(m, why);
 	if (!e)
 		e = plan_footprint_bytes(&out->bytes, &out->job.recipe, &m->table, why);
-	if (!e)
-		e = measure_device(m, EXAMPLES_DEFAULT, why);
 	out->parameters = m->table.elements;
 	out->difference = forecast_difference_bytes(&out->job, m->table.elements);
 	if (!e)
 		e = take_fleet(m, why);
-	if (!e && out->problem_count == 0)
-		e = measure_device(m, most_examples(m), why);
 	if (e)
 		return e;
 	check_memory(m);
@@ -401,12 +470,12 @@ make(struct making *m, struct why *why)
 enum err
 plan_estimate(struct plan_estimate *out, const struct plan_want *want, struct why *why)
 {
-	struct making m = {.out = out, .want = want};
+	struct making m = {.out = out, .want = want, .init_fd = -1};
 
 	memset(out, 0, sizeof(*out));
 	enum err e = make(&m, why);
-	if (m.init[0])
-		unlink(m.init);
+	if (m.init_fd >= 0)
+		close(m.init_fd);
 	tensor_table_deinit(&m.table);
 	fleet_deinit(&m.fleet);
 	settings_free(m.settings);

@@ -22,7 +22,9 @@ struct plan_cpu {
 struct plan_estimate {
 	struct job_spec job;
 	uint64_t parameters; /* that travel */
+	bool exists; /* it is a job already, and disk what is left of that */
 	uint64_t devices; /* that can take part */
+	uint64_t examples; /* of the device whose memory this is: the one in the middle */
 	bool is_known; /* the coordinator's own devices: */
 	struct plan_known known;
 	bool has_times; /* at least one is known to be so fast */

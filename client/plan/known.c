@@ -4,57 +4,55 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hash.h"
 #include "hex.h"
 #include "transport.h"
 
-#define PLAN_MODEL_MAX ((uint64_t)1 << 40)
-
 /* --- the fleet */
 
-/* Of a device's line: 0 and false where nothing is known. */
+/* Of a device's line: a number up to `most`; 0 and false where nothing is known, or what is said cannot be. */
 static bool
-number(const struct json *device, const char *key, double *out)
+number(const struct json *device, const char *key, double most, double *out)
 {
+	if (json_double(json_get(device, key), out) && *out >= 0 && *out <= most)
+		return true;
 	*out = 0;
-	return json_double(json_get(device, key), out);
+	return false;
 }
 
 static void
 read_profile(struct fleet_profile *p, const struct json *device)
 {
 	const char *name = json_string(json_get(device, "name"));
-	double examples;
-
 	const char *id = json_string(json_get(device, "device"));
+	double examples;
 
 	*p = (struct fleet_profile){.count = 1, .available = 1};
 	p->has_id = id && hex_decode(p->id, sizeof(p->id), id, strlen(id));
 	snprintf(p->name, sizeof(p->name), "%s", name ? name : "device");
-	(void)number(device, "samples_per_s", &p->samples_per_s);
-	(void)number(device, "up_bytes_per_s", &p->up_bytes_per_s);
-	(void)number(device, "failure", &p->failure);
-	(void)number(device, "examples", &examples);
+	(void)number(device, "samples_per_s", FLEET_RATE_MAX, &p->samples_per_s);
+	(void)number(device, "up_bytes_per_s", FLEET_RATE_MAX, &p->up_bytes_per_s);
+	(void)number(device, "failure", FLEET_FAILURE_MAX, &p->failure);
+	(void)number(device, "examples", FLEET_EXAMPLES_MAX, &examples);
 	p->examples = (uint64_t)examples;
-	if (!number(device, "available", &p->available) || p->available < 0.001)
+	if (!number(device, "available", 1, &p->available) || p->available < FLEET_AVAILABLE_MIN)
 		p->available = 1;
-	/* A device that has failed at all it ever did is no use for a plan. */
-	if (p->failure > 0.99)
-		p->failure = 0.99;
 }
 
 static void
-take_device(
-    struct plan_known *k, const struct json *device, const struct data_spec *data, uint64_t memory)
+take_device(struct plan_known *k, const struct json *device, const struct data_spec *data,
+    const struct plan_need *need)
 {
 	struct fleet_profile p;
-	double has;
+	double memory;
 
 	read_profile(&p, device);
 	k->devices++;
-	if (data->name[0] && (!number(device, "examples", &has) || p.examples < data->min_examples))
+	if (data->name[0] && (p.examples == 0 || p.examples < data->min_examples))
 		return;
 	k->with_data++;
-	if (number(device, "memory_bytes", &has) && has < (double)memory)
+	if (number(device, "memory_bytes", (double)JSON_INT_MAX, &memory) &&
+	    memory < need->bytes + need->per_example * (double)p.examples)
 		return;
 	k->with_memory++;
 	k->measured += p.samples_per_s > 0;
@@ -93,27 +91,27 @@ fill_speeds(struct plan_known *k)
 
 static enum err
 take_fleet(struct plan_known *k, const struct json *list, const struct data_spec *data,
-    uint64_t memory, struct why *why)
+    const struct plan_need *need, struct why *why)
 {
 	size_t count = json_count(list);
 
 	if (count > FLEET_DEVICES_MAX)
 		return err_set(
 		    why, ERR_LIMIT, "%zu devices, a plan takes %u", count, FLEET_DEVICES_MAX);
-	if (count > 0 && data->name[0] && !json_get(json_at(list, 0), "examples"))
+	if (count > 0 && data->name[0] && !json_get(json_first(list), "examples"))
 		return err_set(why, ERR_UNSUPPORTED,
 		    "this coordinator does not say what its devices have: give a --fleet");
 	k->fleet.items = calloc(count + 1, sizeof(*k->fleet.items));
 	if (!k->fleet.items)
 		return err_set(why, ERR_NOMEM, "no memory for %zu devices", count);
-	for (size_t i = 0; i < count; i++)
-		take_device(k, json_at(list, i), data, memory);
+	for (const struct json *d = json_first(list); d; d = json_next(d))
+		take_device(k, d, data, need);
 	return fill_speeds(k);
 }
 
 enum err
 plan_known_fleet(struct plan_known *out, struct cmd_admin *a, const struct data_spec *data,
-    uint64_t memory, struct why *why)
+    const struct plan_need *need, struct why *why)
 {
 	char path[32 + RECIPE_NAME_MAX];
 	struct json *doc = NULL;
@@ -122,7 +120,7 @@ plan_known_fleet(struct plan_known *out, struct cmd_admin *a, const struct data_
 	snprintf(path, sizeof(path), "/v1/fleet%s%s", data->name[0] ? "?data=" : "", data->name);
 	enum err e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
 	if (!e)
-		e = take_fleet(out, json_get(doc, "devices"), data, memory, why);
+		e = take_fleet(out, json_get(doc, "devices"), data, need, why);
 	json_free(doc);
 	return e;
 }
@@ -152,18 +150,29 @@ plan_known_try(
 }
 
 enum err
-plan_known_model(struct cmd_admin *a, const char *id, int fd, struct why *why)
+plan_known_model(struct cmd_admin *a, const char *id, int fd, uint64_t most, struct why *why)
 {
-	char path[96];
+	char path[96], got[65];
+	uint8_t digest[HASH_LEN];
 	struct transport_answer answer;
-	struct transport_sink sink = {.fd = fd, .max = PLAN_MODEL_MAX};
+	struct hash *hash = hash_new();
+	struct transport_sink sink = {.fd = fd, .max = most, .hash = hash};
 	const struct session_call call = {
 	    .path = path, .attempts = 1, .request = {.method = "GET", .sink = &sink}};
 
+	if (!hash)
+		return err_set(why, ERR_NOMEM, "no memory for a hash");
+	hash_start(hash);
 	snprintf(path, sizeof(path), "/v1/models/%.64s", id);
 	enum err e = session_do(a->session, &call, &answer, why);
 	if (!e)
 		e = session_problem(&answer, NULL, why);
 	transport_answer_deinit(&answer);
+	hash_finish(hash, digest);
+	hash_free(hash);
+	hex_encode(got, digest, sizeof(digest));
+	if (!e && strcmp(got, id) != 0)
+		e = err_set(why, ERR_CORRUPT,
+		    "what the coordinator sent is not model %.12s: its hash is %.12s", id, got);
 	return e;
 }

@@ -14,17 +14,21 @@ struct plan_known {
 	    fleet; /* those with memory; the speed of those that were not measured is the others' median */
 };
 
-/* memory: what a task takes. Devices that do not say how much they have are taken to have it. ERR_UNSUPPORTED: an older coordinator.
- * plan_known_deinit in either case. */
+/* What a task takes of a device's memory. */
+struct plan_need {
+	double bytes, per_example;
+};
+/* Devices that do not say how much memory they have are taken to have enough; a number that cannot be is taken for none. ERR_UNSUPPORTED:
+ * an older coordinator. plan_known_deinit in either case. */
 ERR_MUST_USE enum err plan_known_fleet(struct plan_known *out, struct cmd_admin *a,
-    const struct data_spec *data, uint64_t memory, struct why *why);
+    const struct data_spec *data, const struct plan_need *need, struct why *why);
 void plan_known_deinit(struct plan_known *k);
 
 /* Has the coordinator check the document as at submission; the caller frees *trial. */
 ERR_MUST_USE enum err plan_known_try(
     struct cmd_admin *a, const char *text, size_t len, struct json **trial, struct why *why);
-/* Fetches a model into a file that is there and empty. */
+/* Fetches a model into a file that is there and empty. ERR_LIMIT past so many bytes, ERR_CORRUPT if it is another one. */
 ERR_MUST_USE enum err plan_known_model(
-    struct cmd_admin *a, const char *id, int fd, struct why *why);
+    struct cmd_admin *a, const char *id, int fd, uint64_t most, struct why *why);
 
 #endif

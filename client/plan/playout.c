@@ -127,9 +127,13 @@ plan_playout_play(struct plan_playout *out, const struct plan_playout_want *want
 	if (e)
 		return e;
 	e = simulate_play(&result, &options, NULL, why);
-	if (!e && taking.full)
+	if (e == ERR_INVALID) {
+		out->stuck = true;
+		snprintf(out->reason, sizeof(out->reason), "%s", why->text);
+		e = ERR_OK;
+	} else if (!e && taking.full)
 		e = err_set(why, ERR_NOMEM, "no memory for the rounds");
-	if (!e)
+	if (!e && !out->stuck)
 		take_result(out, want, &result);
 	simulate_result_deinit(&result);
 	return e;

@@ -20,7 +20,7 @@ struct plan_playout {
 	double seconds, device_seconds, wasted_seconds;
 	double *round_seconds; /* of each, ascending */
 	double reports_share; /* of the devices, that are in a model at all */
-	bool stuck; /* no round came to an end, and reason says why */
+	bool stuck; /* no round begins, or none comes to an end, and reason says why */
 	char reason[256];
 };
 

@@ -6,13 +6,16 @@
 #include "print.h"
 #include "training.h"
 
+#define LINES_SHOWN 16 /* of what a coordinator has to say */
+
 /* --- as JSON */
 
 static struct json *
-footprint_json(const struct plan_footprint *f)
+footprint_json(const struct plan_footprint *f, uint64_t of)
 {
 	struct json *v = json_object();
 
+	json_add_u64(v, "of_examples", of);
 	json_add_u64(v, "process", f->process);
 	json_add_u64(v, "examples", f->examples);
 	json_add_u64(v, "weights", f->weights);
@@ -117,6 +120,7 @@ plan_statement(const struct plan_estimate *e)
 
 	json_add_string(v, "name", e->job.name);
 	json_add_bool(v, "runs", e->problem_count == 0);
+	json_add_bool(v, "exists", e->exists);
 	for (size_t i = 0; i < e->problem_count; i++)
 		json_push(problems, json_new_string(e->problems[i]));
 	json_add(v, "problems", problems);
@@ -124,7 +128,7 @@ plan_statement(const struct plan_estimate *e)
 	json_add_u64(v, "parameters", e->parameters);
 	json_add(v, "devices", devices_json(e));
 	json_add(v, "bytes", bytes_json(e));
-	json_add(v, "memory", footprint_json(&e->footprint));
+	json_add(v, "memory", footprint_json(&e->footprint, e->examples));
 	json_add(v, "coordinator", coordinator_json(e));
 	json_add(v, "seconds", rounds_json(e));
 	return v;
@@ -177,8 +181,15 @@ count(const struct json *o, const char *key)
 static void
 print_list(const struct json *list, const char *word)
 {
-	for (size_t i = 0; i < json_count(list); i++)
-		cmd_print_line("%-21s %s", word, json_string(json_at(list, i)));
+	size_t shown = 0;
+
+	for (const struct json *v = json_first(list); v && shown < LINES_SHOWN; v = json_next(v)) {
+		const char *text = json_string(v);
+		if (text) {
+			cmd_print_line("%-21s %s", word, text);
+			shown++;
+		}
+	}
 }
 
 static void
@@ -300,6 +311,10 @@ plan_statement_print(const struct json *sheet)
 		    "%-21s %llu parameters", name ? name : "job", count(sheet, "parameters"));
 	print_list(problems, "cannot run:");
 	print_list(json_get(sheet, "warnings"), "note:");
+	bool exists = false;
+	if (json_bool(json_get(sheet, "exists"), &exists) && exists)
+		cmd_print_line("%-21s %s",
+		    "note:", "it is a job already; the disk is what its rounds to come will take");
 	if (count(sheet, "parameters") == 0)
 		return;
 	print_devices(json_get(sheet, "devices"));
@@ -318,7 +333,7 @@ plan_statement_task(const struct plan_task *t)
 	struct json *v = json_object();
 	uint64_t steps = training_steps(&t->recipe->local, t->examples);
 
-	json_add(v, "memory", footprint_json(&t->footprint));
+	json_add(v, "memory", footprint_json(&t->footprint, t->examples));
 	json_add_u64(v, "examples", t->examples);
 	if (steps > 0)
 		json_add_u64(v, "steps", steps);

@@ -159,12 +159,17 @@ told_best(const struct json *job, struct cmd_rounds_best *out)
 uint64_t
 cmd_rounds_measured(const struct json *job, const char *tag, uint64_t round)
 {
-	const struct json *evaluate = json_get(json_get(job, "document"), "evaluate");
-	const char *by = json_string(json_get(evaluate, "by"));
-	size_t len = strlen(tag), train = strlen("/train");
-	bool trained = len >= train && strcmp(tag + len - train, "/train") == 0;
+	static const char own[] = "metrics/", train[] = "/train";
+	const struct json *document = json_get(job, "document");
+	const char *by = json_string(json_get(json_get(document, "evaluate"), "by"));
+	const char *mode = json_string(json_get(json_get(document, "round"), "mode"));
+	size_t len = strlen(tag);
+	bool trained = len >= strlen(train) && strcmp(tag + len - strlen(train), train) == 0;
+	bool base =
+	    strncmp(tag, own, strlen(own)) == 0 || (by && strcmp(by, "devices") == 0 && !trained);
 
-	return by && strcmp(by, "devices") == 0 && !trained && round > 0 ? round - 1 : round;
+	/* Which base a buffer measured is not told. */
+	return base && round > 0 && (!mode || strcmp(mode, "buffered") != 0) ? round - 1 : round;
 }
 
 enum err

@@ -55,7 +55,7 @@ spend(struct exchange *x)
 	x->retry_after_s = engine_owner_spend(x->services->engine, x->who.owner);
 	if (x->retry_after_s > 0)
 		exchange_problem(x, PROBLEM_TOO_MANY_REQUESTS,
-		    "as many submissions and deletions as the coordinator's [limits] "
+		    "as many submissions, plans and deletions as the coordinator's [limits] "
 		    "owner_changes_per_hour allows: try again in %u s, or ask its administrator",
 		    x->retry_after_s);
 	return x->retry_after_s == 0;
@@ -104,7 +104,7 @@ api_jobs_submit(struct exchange *x)
 		show_submitted(x, created ? 201 : 200, id);
 }
 
-/* It makes the first model, as a submission does, and so counts as one. */
+/* It looks at a document as closely as a submission, and so counts as one. */
 void
 api_jobs_plan(struct exchange *x)
 {

@@ -213,7 +213,7 @@ void engine_late_expire(struct engine *g, struct engine_job *j, uint64_t now_ms)
 /* A buffer is folded: who has nothing in the next one and no task is forgotten. */
 void engine_late_turn(struct engine_job *j);
 
-/* rest.c. Lock held, but for loading. */
+/* late.c. Lock held, but for loading. */
 ERR_MUST_USE enum err engine_rest_load(struct store_db *db, struct engine_job *j);
 /* The device asks for the job's work: is it to rest? */
 bool engine_rest_asks(struct engine_job *j, const uint8_t device[32]);
@@ -249,10 +249,13 @@ bool engine_names_state(const struct engine_job *j);
  * the layers if it has them in another. No lock. */
 ERR_MUST_USE enum err engine_first_model(
     const struct services *s, struct engine_job *j, uint8_t id[32], struct why *why);
-/* Reads a model's table into the job, assigns the job's roles, checks it against the layers. What is submitted keeps to
- * tensor_table_bound; what was taken once is taken again. No lock. */
-ERR_MUST_USE enum err engine_take_table(const struct services *s, struct engine_job *j,
-    const uint8_t model[32], bool submitted, struct why *why);
+/* Its table, roles and size, before it is made: nothing is written, nothing drawn. What is submitted keeps to tensor_table_bound. No
+ * lock. */
+ERR_MUST_USE enum err engine_first_table(
+    const struct services *s, struct engine_job *j, struct why *why);
+/* Reads the table of a model that is there into the job, assigns the job's roles, checks it against the layers. No lock. */
+ERR_MUST_USE enum err engine_take_table(
+    const struct services *s, struct engine_job *j, const uint8_t model[32], struct why *why);
 /* Does its open round make no model, but evaluate one? Lock held. */
 bool engine_evaluates(const struct engine_job *j);
 /* The open round that stands in j->row begins. Lock held. */

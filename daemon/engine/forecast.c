@@ -44,6 +44,7 @@ engine_forecast_new(struct engine *g, const struct engine_job *j, struct engine_
 {
 	const struct config *c = shared_take(g->services->config);
 
+	memcpy(out->job.id, j->id, sizeof(out->job.id));
 	memcpy(out->job.name, j->name, sizeof(out->job.name));
 	out->job.model_bytes = j->model_bytes;
 	out->job.parameters = j->parameters;

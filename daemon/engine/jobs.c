@@ -19,7 +19,6 @@
 #include "net.h"
 #include "record.h"
 #include "retention.h"
-#include "rng.h"
 #include "rule.h"
 #include "server_opt.h"
 #include "spool.h"
@@ -264,9 +263,9 @@ write_out(struct submission *s, struct why *why)
 	return e;
 }
 
-/* Everything about a new job that can be wrong or slow. */
+/* Everything about a new job that can be wrong. Writes nothing. */
 static enum err
-check(struct engine *g, struct engine_job *j, bool bounded, uint8_t model[32], struct why *why)
+check(struct engine *g, struct engine_job *j, bool bounded, struct why *why)
 {
 	FAULT("job.checked");
 	enum err e = check_aggregate(&j->work->spec, why);
@@ -275,26 +274,22 @@ check(struct engine *g, struct engine_job *j, bool bounded, uint8_t model[32], s
 	if (!e)
 		e = check_evaluation(g->services, j, why);
 	if (!e)
-		e = engine_first_model(g->services, j, model, why);
-	bool made = !e && !is_init(&j->work->spec.recipe, model);
-	if (!e)
-		e = engine_take_table(g->services, j, model, true, why);
+		e = engine_first_table(g->services, j, why);
 	if (!e)
 		e = check_patterns(j, why);
 	if (!e)
 		e = check_quota(g->services, j, why);
 	if (!e && bounded)
 		e = engine_owner_takes(g, j, why);
-	if (e && made)
-		engine_drop_leftover(g->services, model);
 	return e == ERR_NOTFOUND ? no_init(why) : e;
 }
 
 /* On success it is durable, in the list, and its first round is open. */
 static enum err
-begin(struct engine *g, struct engine_job *j, const struct engine_document *document,
-    const uint8_t model[32], struct why *why)
+begin(
+    struct engine *g, struct engine_job *j, const struct engine_document *document, struct why *why)
 {
+	uint8_t model[32];
 	struct submission s = {.services = g->services,
 	    .g = g,
 	    .made = j,
@@ -305,6 +300,9 @@ begin(struct engine *g, struct engine_job *j, const struct engine_document *docu
 		.created_at = clock_wall(),
 		.ended_at = NAN}};
 
+	enum err e = engine_first_model(g->services, j, model, why);
+	if (e)
+		return e == ERR_NOTFOUND ? no_init(why) : e;
 	memcpy(s.job.id, j->id, 16);
 	memcpy(s.job.owner, j->owner, sizeof(s.job.owner));
 	open_row(&s.first, j, 1, model);
@@ -312,7 +310,7 @@ begin(struct engine *g, struct engine_job *j, const struct engine_document *docu
 	memcpy(s.model.id, model, 32);
 	memcpy(s.model.job, j->id, 16);
 	FAULT("job.model");
-	enum err e = write_out(&s, why);
+	e = write_out(&s, why);
 	if (e && !is_init(&j->work->spec.recipe, model))
 		engine_drop_leftover(g->services, model);
 	return e;
@@ -328,10 +326,10 @@ exists(struct engine *g, const uint8_t id[16], size_t *count)
 	return found;
 }
 
-/* Of a document that may become the job `id`: one called `as`, like its first model, checked, in no list. ERR_EXISTS: there is one. */
+/* Of a document that may become a job of this id: checked, in no list, without a model. ERR_EXISTS: there is one. */
 static enum err
 make(struct engine *g, const struct engine_document *document, const uint8_t id[16],
-    const uint8_t as[16], struct engine_job **out, uint8_t model[32], struct why *why)
+    struct engine_job **out, struct why *why)
 {
 	size_t count;
 
@@ -343,10 +341,10 @@ make(struct engine *g, const struct engine_document *document, const uint8_t id[
 	if (!e)
 		e = store_read(g->services->store, refuse_deleted, (void *)(uintptr_t)id, why);
 	if (!e)
-		e = engine_job_new(out, as, document->text, document->len, why);
+		e = engine_job_new(out, id, document->text, document->len, why);
 	if (!e) {
 		memcpy((*out)->owner, document->owner, sizeof((*out)->owner));
-		e = check(g, *out, document->bounded, model, why);
+		e = check(g, *out, document->bounded, why);
 	}
 	return e == ERR_LIMIT ? ERR_INVALID : e;
 }
@@ -355,14 +353,14 @@ enum err
 engine_submit(struct engine *g, const struct engine_document *document, uint8_t id[16],
     bool *created, struct why *why)
 {
-	uint8_t digest[HASH_LEN], model[32];
+	uint8_t digest[HASH_LEN];
 	struct engine_job *j = NULL;
 
 	hash_sha256(digest, document->text, document->len);
 	memcpy(id, digest, 16);
-	enum err e = make(g, document, id, id, &j, model, why);
+	enum err e = make(g, document, id, &j, why);
 	if (!e)
-		e = begin(g, j, document, model, why);
+		e = begin(g, j, document, why);
 	*created = !e;
 	if (e) {
 		engine_job_free(j);
@@ -377,24 +375,18 @@ enum err
 engine_try(struct engine *g, const struct engine_document *document, struct engine_trial *out,
     struct why *why)
 {
-	uint8_t digest[HASH_LEN], model[32], as[16];
+	uint8_t digest[HASH_LEN];
 	struct engine_job *j = NULL;
 
 	*out = (struct engine_trial){.exists = false};
 	hash_sha256(digest, document->text, document->len);
-	/* A model of its own: the same document may be submitted at this moment. */
-	enum err e = rng_bytes(as, sizeof(as));
-	if (!e)
-		e = make(g, document, digest, as, &j, model, why);
+	enum err e = make(g, document, digest, &j, why);
 	if (e == ERR_EXISTS) {
 		out->exists = engine_job(g, digest, NULL, &out->job);
 		(void)!engine_reach(g, digest, &out->reach);
 		e = ERR_OK;
 	} else if (!e) {
 		engine_forecast_new(g, j, out);
-		memcpy(out->job.id, digest, sizeof(out->job.id));
-		if (!is_init(&j->work->spec.recipe, model))
-			engine_drop_leftover(g->services, model);
 	}
 	engine_job_free(j);
 	return e;

@@ -211,6 +211,8 @@ standing_reported(struct registry *r, const uint8_t device[32], uint32_t place)
 	set(r, device, place, code_of(WAIT_REPORTED));
 }
 
+#define TRAINERS_NOTED 8 /* for the hints at a submission */
+
 /* --- what devices have */
 
 /* Makes room for `count` items of `size` bytes; without memory nothing is known of the device any more. */
@@ -232,7 +234,9 @@ standing_note_data(struct device *d, const struct offer *offer)
 
 	t->memory_bytes = offer->memory_bytes;
 	room_for(&data, &t->data_count, offer->data_count, sizeof(*t->data));
-	room_for(&trainers, &t->trainer_count, offer->trainer_count, sizeof(*t->trainers));
+	room_for(&trainers, &t->trainer_count,
+	    offer->trainer_count < TRAINERS_NOTED ? offer->trainer_count : TRAINERS_NOTED,
+	    sizeof(*t->trainers));
 	t->data = data;
 	t->trainers = trainers;
 	for (size_t i = 0; i < t->data_count; i++) {

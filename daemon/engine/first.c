@@ -1,0 +1,246 @@
+#include <string.h>
+
+#include "buf.h"
+#include "engine_inside.h"
+#include "hex.h"
+#include "measure.h"
+#include "modelfile.h"
+#include "models.h"
+#include "net.h"
+
+/* The model that a job begins with: what is known of it before it is made, the making, and its table. */
+
+/* Within the configuration's limit for models. */
+static enum err
+make_net(const struct services *s, const struct recipe *r, struct net **out, struct why *why)
+{
+	const struct config *c = shared_take(s->config);
+	uint64_t most = c->model_bytes;
+
+	shared_give(s->config, c);
+	return net_new(out, &r->net, r->data.class_count, 1, false, most, why);
+}
+
+/* Into the model folder. */
+static enum err
+write_net(const struct services *s, struct net *net, const struct modelfile_meta *meta,
+    uint8_t id[32], struct why *why)
+{
+	const struct tensor_table *table = net_tensors(net);
+	struct buf head;
+
+	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
+	enum err e = modelfile_header(&head, table, meta);
+	if (!e)
+		e = models_put(
+		    s->models, head.data, head.len, net_params(net), table->bytes, id, why);
+	buf_deinit(&head);
+	return e;
+}
+
+/* The model of round 0, drawn from the seed. */
+static enum err
+draw_model(const struct services *s, const struct engine_job *j, uint8_t id[32], struct why *why)
+{
+	struct modelfile_meta meta = {.round = 0};
+	struct net *net = NULL;
+
+	enum err e = make_net(s, &j->work->spec.recipe, &net, why);
+	if (e)
+		return e;
+	net_init(net, j->work->spec.seed);
+	memcpy(meta.job, j->hex, sizeof(meta.job));
+	e = write_net(s, net, &meta, id, why);
+	net_free(net);
+	return e;
+}
+
+/* What a report may claim, and what measuring a batch costs. */
+static void
+note_net(struct engine_work *w, const struct net *net)
+{
+	if (w->spec.recipe.evaluate_by == EVALUATE_COORDINATOR)
+		w->evaluation = TRAIN_MEASURE_BATCH * net_work(net);
+	w->spec.recipe.figures.outputs = net_outputs(net);
+}
+
+/* Checks that an init model is the one the layers describe. */
+static enum err
+check_layers(const struct services *s, struct engine_work *w, const struct tensor_table *table,
+    struct why *why)
+{
+	struct net *net = NULL;
+
+	enum err e = make_net(s, &w->spec.recipe, &net, why);
+	if (!e && !tensor_table_same(net_tensors(net), table))
+		e = err_set(
+		    why, ERR_INVALID, "the model does not have the tensors of model.layers");
+	if (!e)
+		note_net(w, net);
+	net_free(net);
+	return e;
+}
+
+/* The uploaded model as it is, or written anew in the layers' order, which that of a delta's elements follows. */
+static enum err
+arrange_model(const struct services *s, const struct engine_job *j, const struct models_map *from,
+    uint8_t id[32], struct why *why)
+{
+	struct modelfile_meta meta = {.round = 0};
+	struct net *net = NULL;
+	struct why detail = {""};
+
+	enum err e = make_net(s, &j->work->spec.recipe, &net, why);
+	if (e)
+		return e;
+	const struct tensor_table *table = net_tensors(net);
+	e = tensor_table_fits(table, &from->table, &detail);
+	if (e) {
+		err_set(why, e, "model.init: %.240s", detail.text);
+	} else if (!tensor_table_same(table, &from->table)) {
+		modelfile_arrange(net_params(net), table, from->data + from->data_at, &from->table);
+		memcpy(meta.job, j->hex, sizeof(meta.job));
+		memcpy(meta.base, j->work->spec.recipe.init, sizeof(meta.base));
+		e = write_net(s, net, &meta, id, why);
+	}
+	net_free(net);
+	return e;
+}
+
+static enum err
+take_model(const struct services *s, const struct engine_job *j, uint8_t id[32], struct why *why)
+{
+	const struct recipe *r = &j->work->spec.recipe;
+	struct models_map *map = NULL;
+
+	if (!hex_decode(id, 32, r->init, strlen(r->init)))
+		return err_set(why, ERR_INVALID, "model.init is not a model id");
+	if (r->net.layer_count == 0)
+		return ERR_OK;
+	enum err e = models_get(s->models, id, &map, why);
+	if (!e)
+		e = arrange_model(s, j, map, id, why);
+	models_map_release(map);
+	return e;
+}
+
+/* The model of round 0: drawn, or the uploaded one. A restart finds it by what round 1 started from. */
+enum err
+engine_first_model(const struct services *s, struct engine_job *j, uint8_t id[32], struct why *why)
+{
+	return j->work->spec.recipe.init[0] ? take_model(s, j, id, why) : draw_model(s, j, id, why);
+}
+
+/* --- its table */
+
+static enum err
+take_roles(struct engine_job *j, bool submitted, struct why *why)
+{
+	const struct recipe *r = &j->work->spec.recipe;
+	enum err e = ERR_OK;
+
+	if (submitted)
+		e = tensor_table_bound(&j->work->table, r->rules, r->rule_count, why);
+	if (!e)
+		e = tensor_table_assign(&j->work->table, r->rules, r->rule_count, why);
+	if (!e && j->work->table.elements == 0 && !j->work->spec.only_evaluates)
+		e = err_set(why, ERR_INVALID, "the model has no tensor to train");
+	j->parameters = j->work->table.elements;
+	return e;
+}
+
+/* Of the file that draw_model or arrange_model would write. */
+static enum err
+count_bytes(struct engine_job *j, const struct tensor_table *table, struct why *why)
+{
+	const char *init = j->work->spec.recipe.init;
+	struct modelfile_meta meta = {.round = 0};
+	struct buf head;
+
+	memcpy(meta.job, j->hex, sizeof(meta.job));
+	if (init[0])
+		memcpy(meta.base, init, sizeof(meta.base));
+	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
+	enum err e = modelfile_header(&head, table, &meta);
+	j->model_bytes = head.len + table->bytes;
+	buf_deinit(&head);
+	return e ? err_set(why, e, "the model's head cannot be written") : ERR_OK;
+}
+
+/* from: the uploaded model; NULL: it will be drawn. */
+static enum err
+describe_layers(
+    const struct services *s, struct engine_job *j, const struct models_map *from, struct why *why)
+{
+	struct net *net = NULL;
+	struct why detail = {""};
+
+	enum err e = make_net(s, &j->work->spec.recipe, &net, why);
+	if (e)
+		return e;
+	const struct tensor_table *table = net_tensors(net);
+	if (from && (e = tensor_table_fits(table, &from->table, &detail)))
+		err_set(why, e, "model.init: %.240s", detail.text);
+	if (!e)
+		e = tensor_table_copy(&j->work->table, table);
+	if (!e && from && tensor_table_same(table, &from->table))
+		j->model_bytes = from->bytes;
+	else if (!e)
+		e = count_bytes(j, table, why);
+	if (!e)
+		note_net(j->work, net);
+	net_free(net);
+	return e;
+}
+
+static enum err
+describe_init(const struct services *s, struct engine_job *j, struct why *why)
+{
+	const struct recipe *r = &j->work->spec.recipe;
+	struct models_map *map = NULL;
+	uint8_t id[32];
+
+	if (!hex_decode(id, sizeof(id), r->init, strlen(r->init)))
+		return err_set(why, ERR_INVALID, "model.init is not a model id");
+	enum err e = models_get(s->models, id, &map, why);
+	if (e)
+		return e;
+	if (r->net.layer_count > 0) {
+		e = describe_layers(s, j, map, why);
+	} else {
+		e = tensor_table_copy(&j->work->table, &map->table);
+		j->model_bytes = map->bytes;
+	}
+	models_map_release(map);
+	return e;
+}
+
+enum err
+engine_first_table(const struct services *s, struct engine_job *j, struct why *why)
+{
+	enum err e = j->work->spec.recipe.init[0] ? describe_init(s, j, why)
+						  : describe_layers(s, j, NULL, why);
+
+	return e ? e : take_roles(j, true, why);
+}
+
+/* Reads the base model's table and assigns the job's roles. */
+enum err
+engine_take_table(
+    const struct services *s, struct engine_job *j, const uint8_t model[32], struct why *why)
+{
+	const struct recipe *r = &j->work->spec.recipe;
+	struct models_map *map = NULL;
+
+	enum err e = models_get(s->models, model, &map, why);
+	if (e)
+		return e;
+	e = tensor_table_copy(&j->work->table, &map->table);
+	if (!e && r->net.layer_count > 0)
+		e = check_layers(s, j->work, &map->table, why);
+	if (!e)
+		e = take_roles(j, false, why);
+	j->model_bytes = map->bytes;
+	models_map_release(map);
+	return e;
+}
