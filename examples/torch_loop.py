@@ -8,7 +8,7 @@ import sys
 import numpy
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 import rivulet
 
@@ -36,6 +36,19 @@ def mnist(folder, part, parts):
     return TensorDataset(x, y)
 
 
+def measured(held):
+    """What the net does on the examples that are for evaluation alone; None where the job keeps none."""
+    if len(held) == 0:
+        return None
+    net.eval()
+    with torch.no_grad():
+        x, y = default_collate(list(held))
+        scores = net(x)
+    net.train()
+    right = (scores.argmax(1) == y).float().mean()
+    return {"examples": len(y), "loss": float(loss_of(scores, y)), "accuracy": float(right)}
+
+
 home, folder, part, parts = sys.argv[1:5]
 data = mnist(folder, int(part) - 1, int(parts))
 net = Net()
@@ -44,8 +57,10 @@ loss_of = nn.CrossEntropyLoss()
 for task in rivulet.tasks(trainer="torch", data="mnist", examples=len(data), home=home):
     with task:
         torch.manual_seed(task.seed)
-        loader = DataLoader(data, batch_size=task.batch, shuffle=True)
+        train, held = task.split(data)
+        loader = DataLoader(train, batch_size=task.batch, shuffle=True)
         net.load_state_dict(task.state_dict())
+        before = measured(held)
         opt = torch.optim.SGD(net.parameters(), lr=task.lr)
         for x, y in task.batches(loader):
             scores = net(x)
@@ -54,4 +69,4 @@ for task in rivulet.tasks(trainer="torch", data="mnist", examples=len(data), hom
             loss.backward()
             opt.step()
             task.step(loss, len(y), right=(scores.argmax(1) == y).sum())
-        task.submit(net, optimizer=opt)
+        task.submit(net, optimizer=opt, evaluate=before)

@@ -97,13 +97,17 @@ class Hand:
     def variates(self) -> Dict[str, Any]:
         return {}
 
+    def gives_examples(self) -> bool:
+        """Did an agent write examples for the task?"""
+        return False
+
     def examples(self) -> "Examples":
         raise Error("only a program that `rivulet run` started is given examples", "state")
 
 
 class Examples(NamedTuple):
-    """numpy arrays, read only: x float32 [n, *shape], normalised as the recipe says; y int32 [n] or float32
-    [n, width]."""
+    """numpy arrays, read only. x: float32 [n, features] or [n, channels, height, width], normalised as the recipe
+    says; of a text int64 [n, window]. y: classes int64 [n], numbers float32 [n, width]; of a text int64 [n, window]."""
 
     x: Any
     y: Any
@@ -357,8 +361,8 @@ class DirectoryHand(Hand):
     def validation(self, examples: Optional[int]) -> Any:
         del examples
         path = self._task.get("validation")
-        if not path and self._task.get("examples"):
-            raise Error("the agent has divided the examples: see task.examples()", "state")
+        if not path and self.gives_examples():
+            raise Error("the agent has divided the examples: see task.split() or task.examples()", "state")
         if not path:
             return b""
         file = safetensors.File(path)
@@ -406,6 +410,9 @@ class DirectoryHand(Hand):
     def variates(self) -> Dict[str, Any]:
         return safetensors.load(self._task["variates"]) if self._task.get("variates") else {}
 
+    def gives_examples(self) -> bool:
+        return bool(self._task.get("examples"))
+
     def examples(self) -> Examples:
         path = self._task.get("examples")
         if not path:
@@ -424,7 +431,17 @@ def read_examples(path: str, rule: Optional[Dict[str, Any]]) -> Examples:
     """An agent's file of examples; rule: the recipe's "data"."normalise"."""
     import numpy
 
+    def whole(x: Any) -> Any:
+        """Classes and tokens, in the type that PyTorch wants of them; numbers as they are."""
+        if x is None or x.dtype != numpy.int32:
+            return x
+        out = x.astype(numpy.int64)
+        out.flags.writeable = False
+        return out
+
     def normal(x: Any) -> Any:
+        if x is None or x.dtype == numpy.int32:
+            return whole(x)
         out = x.astype(numpy.float32)
         if x.dtype == numpy.uint8:
             out /= 255
@@ -437,8 +454,9 @@ def read_examples(path: str, rule: Optional[Dict[str, Any]]) -> Examples:
         return out
 
     tensors = safetensors.load(path)
-    x, held = tensors["x"], tensors.get("validation_x")
-    return Examples(normal(x), tensors.get("y"), None if held is None else normal(held), tensors.get("validation_y"))
+    x, held_x = (normal(tensors.get(name)) for name in ("x", "validation_x"))
+    y, held_y = (whole(tensors.get(name)) for name in ("y", "validation_y"))
+    return Examples(x, y, held_x, held_y)
 
 
 class OnceSource(Source):

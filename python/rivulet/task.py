@@ -8,6 +8,7 @@ from collections import OrderedDict
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import Error, safetensors
+from . import _parts as parts
 from . import _sources as sources
 from ._signals import Signals
 
@@ -145,7 +146,8 @@ class Task:
 
     def validation_indices(self, examples: Optional[int] = None) -> Any:
         """Which of `examples` (default: the count given to `tasks`) are for evaluation alone: a sorted numpy array of
-        uint32, the same in every round of a job. For data that only this program holds; see also `examples`."""
+        uint32, the same in every round of a job. For data that only this program holds: Error where the agent divides
+        it, `split` does both."""
         import numpy
 
         if self._validation is None or examples is not None:
@@ -163,10 +165,22 @@ class Task:
     def examples(self) -> sources.Examples:
         """The examples that the agent gives a program it started, as numpy arrays: x, y, validation_x, validation_y.
         x is float32 [n, *shape], normalised as the recipe says. All are read only, for the next task gets the same.
-        Error in a program that is a device of its own."""
+        Error in a program that is a device of its own: `split` serves both."""
         if self._examples is None:
             self._examples = self._in_hand().examples()
         return self._examples
+
+    def split(self, data: Any = None) -> Tuple[Sequence[Any], Sequence[Any]]:
+        """What to train on, and what is for evaluation alone (empty where the job keeps no validation share): two
+        sequences that a PyTorch DataLoader takes, however the program was started. They are of the agent's examples,
+        pairs of numpy x and y, where it gives some; else of `data`, which has a length and is indexed, and is divided
+        alike in every round of a job. ValueError: there are neither, or less data than the agent counts."""
+        hand = self._in_hand()
+        if hand.gives_examples():
+            return parts.of_agent(self.examples())
+        if data is None:
+            raise ValueError("nobody gives this program examples: split(data) divides its own")
+        return parts.of_data(data, hand)
 
     # --- The work
 

@@ -14,6 +14,7 @@ from fleet import PACKAGE, PATIENCE
 import numpy
 from rivulet import safetensors
 from rivulet import _sources as sources
+from rivulet import task as tasks
 
 # One script for every way to be started.
 SCRIPT = """
@@ -354,6 +355,20 @@ class Parts(Agent):
         got = sources.read_examples(self.path("plain"), None)
         self.assertEqual((got.x.sum(), got.y, got.validation_x), (12, None, None))
 
+    def test_types(self) -> None:
+        """Those that PyTorch's losses and embeddings take."""
+        tokens = numpy.array([[1, 2], [3, 4]], "i4")
+        for x, y, types in (
+            (self.x, numpy.arange(20, dtype="i4"), ("float32", "int64")),
+            (tokens.astype("f4"), numpy.ones((2, 3), "f4"), ("float32", "float32")),
+            (tokens, tokens + 1, ("int64", "int64")),
+        ):
+            safetensors.save(self.path("typed"), {"x": x, "y": y, "validation_x": x[:1], "validation_y": y[:1]})
+            got = sources.read_examples(self.path("typed"), None)
+            self.assertEqual((got.x.dtype, got.y.dtype), types)
+            self.assertEqual((got.validation_x.dtype, got.validation_y.dtype), types)
+            self.assertEqual([a.flags.writeable for a in got], [False] * 4)
+
     def test_examples_are_read_only(self) -> None:
         # What one task did to them the next one would learn from.
         for array in sources.read_examples(self.path("examples"), {"mean": [0.5], "std": [0.25]}):
@@ -364,6 +379,29 @@ class Parts(Agent):
         cache: Dict[Any, Any] = {}
         hands = [sources.DirectoryHand(self.task(name), sources.Signals(), cache) for name in ("one", "two")]
         self.assertIs(hands[0].examples(), hands[1].examples())
+
+    def split(self, name: str, data: Any = None, **more: Any) -> Any:
+        hand = sources.DirectoryHand(self.task(name, more=more), sources.Signals(), {})
+        return tasks.Task(hand, None).split(data)  # type: ignore[arg-type]
+
+    def test_split(self) -> None:
+        train, held = self.split("agent", range(7))
+        self.assertEqual((len(train), len(held), [int(y) for _, y in held]), (20, 5, [0, 1, 2, 3, 4]))
+        numpy.testing.assert_allclose(train[3][0], (self.x[3] / 255 - 0.5) / 0.25, rtol=1e-6, atol=1e-6)
+        train[3][0][:] = 0  # a copy: the next task has it as it was
+        self.assertNotEqual(train[3][0].max(), 0)
+        safetensors.save(self.path("few"), {"x": self.x, "y": numpy.arange(20, dtype="i4")})
+        self.assertEqual([list(part) for part in self.split("none", examples=self.path("few"))[1:]], [[]])
+
+    def test_split_of_external_data(self) -> None:
+        safetensors.save(self.path("indices"), {"indices": numpy.array([1, 4], "u4")})
+        more = {"examples": None, "validation": self.path("indices")}
+        train, held = self.split("own", "abcde", **more)
+        self.assertEqual((list(train), list(held)), (["a", "c", "d"], ["b", "e"]))
+        train, held = self.split("all", "abcde", examples=None)
+        self.assertEqual((list(train), list(held)), (list("abcde"), []))
+        with self.assertRaisesRegex(ValueError, "example 4 is for evaluation, and there are 3"):
+            self.split("short", "abc", **more)
 
     def test_roles(self) -> None:
         rules = {"bn*.running_*": "average", "*.bias": "frozen", "a[0]": "local"}

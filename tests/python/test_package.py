@@ -63,9 +63,13 @@ class Package(unittest.TestCase):
 class Documents(unittest.TestCase):
     def test_the_loop_of_the_docs_is_the_one_that_is_tested(self) -> None:
         with open(os.path.join(TOP, "docs", "from-pytorch.md"), encoding="utf-8") as f:
-            loop = f.read().split("```python\n")[1].split("```")[0]
+            snippets = [part.split("```")[0] for part in f.read().split("```python\n")[1:]]
         with open(os.path.join(TOP, "examples", "torch_loop.py"), encoding="utf-8") as f:
-            self.assertIn(loop, f.read())
+            script = f.read()
+        of_devices = [snippet for snippet in snippets if "Coordinator(" not in snippet]
+        self.assertEqual(len(of_devices), 2)
+        for snippet in of_devices:
+            self.assertIn(snippet, script)
 
 
 class Wheel(unittest.TestCase):

@@ -86,6 +86,11 @@ class Tasks(WithFleet):
                 self.assertEqual((held.dtype, len(held), len(set(held.tolist()))), (numpy.uint32, 50, 50))
                 self.assertTrue((numpy.diff(held) > 0).all() and held[-1] < POINTS)
                 self.assertEqual(len(task.validation_indices(7)), 1)
+                train, kept = task.split(range(1000, 1000 + POINTS))
+                self.assertEqual(list(kept), (held + 1000).tolist())
+                self.assertEqual(sorted([*train, *kept]), list(range(1000, 1000 + POINTS)))
+                with self.assertRaisesRegex(ValueError, "nobody gives this program examples"):
+                    task.split()
                 task.tensors["fc.bias"][:] = [task.round, -task.round]
                 self.work(task)
                 taken = task.submit(

@@ -13,7 +13,7 @@ import unittest
 from collections import OrderedDict
 from typing import Any, Dict
 
-from fleet import PATIENCE, TOP, Fleet, ask, within
+from fleet import PACKAGE, PATIENCE, TOP, Fleet, ask, within
 
 import numpy
 import torch
@@ -70,6 +70,29 @@ class Loop(unittest.TestCase):
             self.assertTrue(0 < r["loss"] < 3 and 0.1 < r["accuracy"] <= 1)
             self.assertEqual((r["steps"], r["examples"]), (375, 12000) if FULL else (100, 3000))
         self.assertGreaterEqual(accuracy[-1], 0.97 if FULL else 0.75)
+
+
+    def test_under_the_agent(self) -> None:
+        """The same script, of a job with a validation share, once started by an agent and once by itself."""
+        for way in ("agent", "alone"):
+            with self.subTest(way), Fleet() as fleet:
+                script = [sys.executable, os.path.join(TOP, "examples", "torch_loop.py"), fleet.path("one"), MNIST, "1", "20"]
+                files = [os.path.join(MNIST, "train-%s-ubyte.gz" % name) for name in ("images-idx3", "labels-idx1")]
+                settings = "[data mnist]\nformat = idx\nimages = %s\nlabels = %s\nshard = 1/20\n" % tuple(files)
+                settings += "[trainer torch]\nexec = %s\nenv = PYTHONPATH=%s\n" % (" ".join(script), PACKAGE)
+                settings += "confine = no\npersistent = yes\n"
+                fleet.join("one", settings if way == "agent" else "")
+                fleet.run("one") if way == "agent" else fleet.start("one", script)
+                with open(os.path.join(TOP, "examples", "torch-loop.json"), encoding="utf-8") as f:
+                    job: Dict[str, Any] = json.load(f)
+                job.update({"evaluate": {"by": "devices"}, "stop": {"rounds": 2}})
+                job["round"]["goal"], job["data"]["validation"] = 1, 0.1
+                name = ask(fleet, "/v1/jobs", json.dumps(job).encode())["job"]
+                within(60, "the job ends", lambda: ask(fleet, "/v1/jobs/" + name)["state"] == "done")
+                rounds = ask(fleet, "/v1/jobs/%s/rounds" % name)["rounds"]
+                self.assertEqual([r["examples"] for r in rounds], [2700, 2700], fleet.log("one"))
+                self.assertEqual(rounds[0]["evaluate"]["examples"], 300)
+                self.assertGreater(rounds[1]["evaluate"]["accuracy"], rounds[0]["evaluate"]["accuracy"])
 
 
 class Hand(sources.Hand):
