@@ -97,6 +97,10 @@ class Hand:
     def variates(self) -> Dict[str, Any]:
         return {}
 
+    def has_agent(self) -> bool:
+        """Did `rivulet run` start this program?"""
+        return False
+
     def gives_examples(self) -> bool:
         """Did an agent write examples for the task?"""
         return False
@@ -409,6 +413,9 @@ class DirectoryHand(Hand):
 
     def variates(self) -> Dict[str, Any]:
         return safetensors.load(self._task["variates"]) if self._task.get("variates") else {}
+
+    def has_agent(self) -> bool:
+        return True
 
     def gives_examples(self) -> bool:
         return bool(self._task.get("examples"))

@@ -1,19 +1,18 @@
 """One task in hand, and the loop over them: the part of the package that a training script meets."""
 import enum
 import math
-import os
 import sys
 import time
 from collections import OrderedDict
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import Error, safetensors
+from . import _failure as failure
 from . import _parts as parts
 from . import _sources as sources
 from ._signals import Signals
 
 FAILURES_MAX = 3  # in a row
-LOG_MAX = 2000  # characters of a traceback that go with a task given back
 GIVE_BACK_S = 1.0  # a program that was told to end does not wait longer for the coordinator
 METRICS_MAX = 64
 
@@ -298,7 +297,7 @@ class Task:
     def _give_back(self, reason: str, text: str, seconds: float) -> None:
         hand = self._in_hand()
         self._hand = None
-        hand.give_back(reason, text[-LOG_MAX:], seconds)
+        hand.give_back(reason, text[-failure.TEXT_MAX :], seconds)
 
     def _forget(self) -> None:
         """The next model needs the memory of this one, as far as nobody looks at it."""
@@ -417,9 +416,8 @@ class _Loop:
         if isinstance(error, Exception) or error is None:
             self.failures += 1
             leave = self.failures == FAILURES_MAX
-            reason, text = _reason_of(error)
-            if error is not None and not leave:
-                _log().error("task %s is given back: %s", task.id, text.rstrip().rpartition("\n")[2], exc_info=error)
+            reason, text = failure.reason_of(error, last=leave)
+            self._tell(task, error, text.rstrip().rpartition("\n")[2], leave)
         else:
             leave, (reason, text) = True, ("stopped", "%s ended the program" % type(error).__name__)
         try:
@@ -431,8 +429,16 @@ class _Loop:
             if leave:
                 self.close()
         if error is None and leave:
-            raise Error("%d tasks in a row were left without submit or abort" % FAILURES_MAX, "state")
+            raise Error("%d tasks in a row failed; the last was left without submit or abort" % FAILURES_MAX, "state")
         return not leave
+
+    def _tell(self, task: Task, error: Optional[BaseException], says: str, leave: bool) -> None:
+        """Whoever leaves has the traceback from Python, and an agent puts what it is given back with into its log."""
+        if leave:
+            _log().error("task %s: %d failures in a row, and the loop ends; the last: %s", task.id, FAILURES_MAX, says)
+        elif error is not None:
+            whole = None if task._hand is not None and task._hand.has_agent() else error
+            _log().error("task %s is given back: %s", task.id, says, exc_info=whole)
 
 
 def tasks(
@@ -603,22 +609,3 @@ def _torch_view(torch: Any, part: sources.Part) -> Any:
     if safetensors.array(data, part.type, part.shape).ctypes.data % safetensors.TYPES[part.type][0]:
         data = memoryview(bytearray(data))
     return torch.frombuffer(data, dtype=dtype).reshape(part.shape)
-
-
-def _reason_of(error: Optional[BaseException]) -> Tuple[str, str]:
-    """The word for giving a task back, and what a person should read of it."""
-    if error is None:
-        return "trainer-failed", "the task was left without submit or abort"
-    import traceback
-
-    # A person looks for the line of their own that led here, not for ours.
-    frames = traceback.extract_tb(error.__traceback__)
-    while len(frames) > 1 and os.path.dirname(frames[-1].filename) == os.path.dirname(__file__):
-        frames.pop()
-    lines = ["Traceback (most recent call last):\n", *traceback.format_list(frames)]
-    text = "".join(lines + traceback.format_exception_only(type(error), error))
-    if isinstance(error, Error) and error.code == "numeric":
-        return "not-finite", text
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return "out-of-memory", text
-    return "trainer-failed", text

@@ -58,6 +58,31 @@ class Agent(unittest.TestCase):
         rounds = self.rounds("ends", 2, "")
         self.assertEqual(len({r["metrics"]["pid"]["mean"] for r in rounds}), 2)
 
+    def test_failures(self) -> None:
+        """Each is told to its end in the device's log, once; the coordinator is told the line of the script."""
+        path = self.fleet.path("fails.py")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("import json, rivulet\nfor task in rivulet.tasks():\n    with task:\n        json.loads('{x')\n")
+        self.fleet.digits("fails", 1, 200)
+        with open(self.fleet.path("fails", "rivulet.conf"), "a", encoding="utf-8") as f:
+            f.write("[trainer t]\nexec = %s %s\nenv = PYTHONPATH=%s\n" % (sys.executable, path, PACKAGE))
+            f.write("read = %s\npersistent = yes\nshare_jobs = yes\n" % PACKAGE)
+        self.fleet.run("fails")
+        jobs = []
+        for i in range(3):
+            job = digits_job("fails%d" % i, 1, 1)
+            job.update({"trainer": "t", "select": {"devices": ["fails"]}, "priority": 9 - i})
+            jobs.append(ask(self.fleet, "/v1/jobs", json.dumps(job).encode())["job"])
+        for name in jobs:
+            failed = within(30, "it fails", lambda: ask(self.fleet, "/v1/jobs/" + name)["failures"])[0]
+            self.assertEqual(failed["log"], "json.decoder.JSONDecodeError, fails.py line 4")
+        within(30, "it ends", lambda: "trainer.ended" in self.fleet.log("fails"))
+        lines = [line for line in self.fleet.log("fails").splitlines() if " task.aborted " in line]
+        for line in lines:
+            self.assertRegex(line, r'Expecting property name [^"]* \(char 1\) "$')
+            self.assertEqual(line.count("Traceback"), 1, line)
+        self.assertEqual(["The third failure in a row: the program ends." in line for line in lines], [False, False, True])
+
 
 if __name__ == "__main__":
     unittest.main()

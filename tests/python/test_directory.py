@@ -27,6 +27,11 @@ for task in rivulet.tasks(trainer="t", data="d", examples=10, home="/nowhere"):
         assert x.dtype == "float32" and x.shape == (20, 1, 2, 2), x.shape
         if "raise" in task.params:
             raise KeyError("raised on purpose")
+        if "deep" in task.params:
+            import json
+            json.loads("{" + "x" * task.params["deep"])
+        if "long" in task.params:
+            raise ValueError("begin " + "x" * 5000 + " end")
         if "leave" in task.params:
             continue
         if "reason" in task.params:
@@ -175,6 +180,20 @@ class Once(Agent):
         self.run_script(self.task("aborts", reason="no-gpu"))
         self.assertEqual(self.report("aborts"), {"abort": {"reason": "no-gpu", "text": "no graphics card"}})
         self.assertFalse(os.path.exists(self.path("aborts", "after.safetensors")))
+
+    def test_what_is_told(self) -> None:
+        """The owner's line, the innermost one, and the end of the message; and once."""
+        said = self.run_script(self.task("deep", deep=10))
+        text = self.report("deep")["abort"]["text"]
+        lines = text.splitlines()
+        self.assertRegex(lines[1], r'^  File ".*script\.py", line \d+, in <module>$')
+        self.assertIn("  [2 of libraries]", lines)
+        self.assertRegex(text, r'decoder\.py", line \d+, in raw_decode')
+        self.assertTrue(lines[-1].startswith("json.decoder.JSONDecodeError: Expecting property name"), text)
+        self.assertNotIn("Traceback", said)
+        self.run_script(self.task("long", long=1))
+        text = self.report("long")["abort"]["text"]
+        self.assertRegex(text, r'(?s)script\.py", line \d+.*\nValueError: begin x+ \[\.\.\.\] x+ end\n$')
 
     def test_evaluation(self) -> None:
         with open(self.script, "w", encoding="utf-8") as f:
@@ -333,7 +352,11 @@ class Persistent(Agent):
             self.assertEqual(self.hear(), {"done": name})
         self.assertEqual(self.process.wait(20 * PATIENCE), 1)
         self.assertIn("KeyError: 'raised on purpose'", self.log())
+        self.assertIn("3 failures in a row, and the loop ends; the last: KeyError: 'raised on purpose'", self.log())
+        self.assertEqual(self.log().count("Traceback"), 1)
         self.assertNotIn("left\n", self.log())
+        first, last = (self.report(name)["abort"]["text"] for name in ("one", "three"))
+        self.assertEqual(last, "The third failure in a row: the program ends.\n" + first)
 
     def test_a_line_without_end(self) -> None:
         self.start()

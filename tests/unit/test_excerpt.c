@@ -63,12 +63,38 @@ only_class_and_line(void **state)
 	expect(SETTINGS_LOG_REASON, "say   File \"a.py\", line 3\nKeyError: 1\n", "");
 }
 
+/* A library's line tells nobody what to mend. */
+static void
+the_owners_line(void **state)
+{
+	(void)state;
+	static const char deep[] =
+	    "  File \"/srv/train.py\", line 15, in <module>\n    net(x)\n"
+	    "  File \"/srv/venv/lib/python3.11/site-packages/torch/nn/modules/module.py\", line "
+	    "1787\n    return f()\n  [3 of libraries]\n"
+	    "  File \"/usr/lib/python3.11/json/__init__.py\", line 9, in load\n    loads()\n"
+	    "  File \"<frozen runpy>\", line 8, in run\nRuntimeError: x\n";
+
+	expect(SETTINGS_LOG_REASON, deep, "RuntimeError, train.py line 15");
+	/* Not of the traceback before, which was of another exception; and a path in the code is none. */
+	expect(SETTINGS_LOG_REASON,
+	    "  File \"a.py\", line 3\nKeyError: 'x'\n\nDuring handling:\n"
+	    "  File \"/v/site-packages/b.py\", line 4\n  File \"/v/site-packages/c.py\", line 5\n"
+	    "TypeError: y\n",
+	    "TypeError, c.py line 5");
+	expect(SETTINGS_LOG_REASON,
+	    "  File \"a.py\", line 3\n    open('/v/site-packages/x')\n"
+	    "  File \"/usr/lib/python3/dist-packages/b.py\", line 4\nOSError: y\n",
+	    "OSError, a.py line 3");
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_owner_decides),
 	    cmocka_unit_test(only_class_and_line),
+	    cmocka_unit_test(the_owners_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
