@@ -120,6 +120,18 @@ work_with(struct external *x, struct companions *all, struct why *why)
 	return e;
 }
 
+/* Behind its output: whatever is cut off, it is not the message. */
+static void
+add_said(struct trainer_out *out, const char *said)
+{
+	struct last_words log = {
+	    .text = out->log, .room = sizeof(out->log), .len = strlen(out->log)};
+
+	if (*said && log.len > 0 && out->log[log.len - 1] != '\n')
+		last_words_add(&log, "\n", 1);
+	last_words_add(&log, said, strlen(said));
+}
+
 static enum err
 take(struct external *x, struct why *why)
 {
@@ -132,6 +144,7 @@ take(struct external *x, struct why *why)
 	enum err e = report_file_read(report, x->dir.path, task, why);
 	out->abort = report->cause.reason;
 	memcpy(out->word, report->cause.word, sizeof(out->word));
+	add_said(out, report->said);
 	out->finish = report->finish;
 	out->report = report->report;
 	out->has_report = report->has_report;

@@ -163,16 +163,23 @@ drain_end(
 }
 
 static void
-drain(struct companion *c)
+drain_words(struct companion *c)
 {
-	if (c->output >= 0 && !drain_end(c, c->output, take_output))
-		close_end(&c->output);
 	if (c->words_out < 0 || drain_end(c, c->words_out, take_words))
 		return;
 	close_end(&c->words_out);
 	c->closed_at = backoff_now();
 	if (*c->wrong.text)
 		companion_step(c, COURSE_WRONG);
+}
+
+/* The words first: what it printed before it said that it is done is then read, too. */
+static void
+drain(struct companion *c)
+{
+	drain_words(c);
+	if (c->output >= 0 && !drain_end(c, c->output, take_output))
+		close_end(&c->output);
 }
 
 /* --- its process */

@@ -7,6 +7,7 @@
 
 #include "file.h"
 #include "identity.h"
+#include "last_words.h"
 
 static bool
 take_figures(struct finish *f, const struct json *doc)
@@ -66,6 +67,14 @@ is_word(const char *text)
 	return len > 0 && len < ABORT_WORD_MAX && !text[len];
 }
 
+static bool
+is_sentence(const char *text)
+{
+	struct why why;
+
+	return strlen(text) < sizeof(why.text) && !strchr(text, '\n');
+}
+
 static enum err
 take_abort(struct report_file *out, const struct json *abort, struct why *why)
 {
@@ -77,7 +86,12 @@ take_abort(struct report_file *out, const struct json *abort, struct why *why)
 		    "report.json: abort.reason is no word of 1 to %d of the letters a to z and -",
 		    ABORT_WORD_MAX - 1);
 	out->cause = abort_reason_parse(word);
-	return err_set(why, ERR_DENIED, "%.250s", text ? text : word);
+	if (!text || is_sentence(text))
+		return err_set(why, ERR_DENIED, "%s", text ? text : word);
+	struct last_words said;
+	last_words_init(&said, out->said, sizeof(out->said));
+	last_words_add(&said, text, strlen(text));
+	return err_set(why, ERR_DENIED, "the trainer gave the task back");
 }
 
 /* A name of an entry of the directory, and of nothing else. */

@@ -6,7 +6,7 @@
  * What the client tells its program: one line per event, "event key=value ...". The library never prints; the program
  * gives a sink. Values are quoted when they hold anything but [A-Za-z0-9_.:/+,-]; control characters never get through.
  */
-#define EVENTS_LINE_MAX 1024
+#define EVENTS_LINE_MAX 4608 /* the log of a task given back fits, each byte of it escaped */
 
 enum events_level { EVENTS_ERROR, EVENTS_WARN, EVENTS_INFO, EVENTS_DEBUG };
 

@@ -290,6 +290,33 @@ test_abort(void **state)
 	}
 }
 
+/* Why it gives the task back is the end of its log, whatever it printed; and the end of that is kept. */
+static void
+test_abort_text(void **state)
+{
+	(void)state;
+	struct trial t;
+	enum err e = run(&t,
+	    "printf said; cat > report.json <<'E'\n"
+	    "{\"abort\": {\"reason\": \"gone\", \"text\": \"Traceback\\nKeyError: 1\"}}\nE\n",
+	    "");
+	assert_int_equal(e, ERR_DENIED);
+	assert_string_equal(why.text, "the trainer gave the task back");
+	assert_string_equal(t.out.log, "said\nTraceback\nKeyError: 1");
+	trial_deinit(&t);
+	e = run(&t,
+	    "head -c 3000 /dev/zero | tr '\\0' o; x=$(head -c 3000 /dev/zero | tr '\\0' x)\n"
+	    "echo '{\"abort\": {\"reason\": \"gone\", \"text\": \"'$x' the end\"}}' > "
+	    "report.json\n",
+	    "");
+	assert_int_equal(e, ERR_DENIED);
+	size_t len = strlen(t.out.log);
+	assert_int_equal(len, sizeof(t.out.log) - 1);
+	assert_string_equal(t.out.log + len - 9, "x the end");
+	assert_null(strchr(t.out.log, 'o'));
+	trial_deinit(&t);
+}
+
 /* One tensor a file. */
 static const char in_parts[] =
     "/usr/bin/python3 - <<'E'\n"
@@ -563,6 +590,7 @@ main(void)
 	    cmocka_unit_test(test_deadline),
 	    cmocka_unit_test(test_bad),
 	    cmocka_unit_test(test_abort),
+	    cmocka_unit_test(test_abort_text),
 	    cmocka_unit_test(test_after_in_parts),
 	    cmocka_unit_test(test_no_link_out),
 	    cmocka_unit_test(test_own_tensors),
