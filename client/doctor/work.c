@@ -73,8 +73,10 @@ check_trainer(struct cmd_doctor *d, const struct settings_trainer *t)
 	if (e) {
 		cmd_doctor_add(d, "trainer", CMD_DOCTOR_FAULT,
 		    e == ERR_NOTFOUND ? CMD_NOT_FOUND : CMD_SETTINGS,
-		    e == ERR_NOTFOUND ? "install it, chmod +x it, or mend exec in rivulet.conf"
-				      : "mend it in rivulet.conf: close quotes, name whole paths",
+		    e == ERR_NOTFOUND
+			? "install it, let the agent's user read or run it, or mend exec in "
+			  "rivulet.conf"
+			: "mend it in rivulet.conf: close quotes, name whole paths",
 		    "%s", why.text);
 		return;
 	}

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 enum err
 program_order_init(struct program_order *out, const struct program *p, struct why *why)
@@ -60,6 +62,31 @@ program_run(struct child_result *out, const struct program *p, const struct prog
 	return e;
 }
 
+static bool
+is_script(const char *word)
+{
+	const char *dot = strrchr(word, '.');
+
+	return dot && dot > word && (strcmp(dot, ".py") == 0 || strcmp(dot, ".sh") == 0);
+}
+
+/* Behind the program: whole paths, and scripts, which a program that runs in its task's directory finds by those alone. */
+static enum err
+try_words(const char *const *argv, const char *place, struct why *why)
+{
+	for (size_t i = 1; argv[i]; i++) {
+		if (argv[i][0] == '/' && access(argv[i], R_OK) != 0)
+			return err_set(why, ERR_NOTFOUND, "%s%.100s is not there or not readable",
+			    place, argv[i]);
+		if (argv[i][0] != '/' && argv[i][0] != '-' && is_script(argv[i]) &&
+		    !strpbrk(argv[i], " \n"))
+			return err_set(why, ERR_INVALID,
+			    "%s%.100s is no whole path, and the program runs elsewhere", place,
+			    argv[i]);
+	}
+	return ERR_OK;
+}
+
 enum err
 program_try(const struct settings *settings, const struct settings_trainer *trainer,
     const char *home, struct why *why)
@@ -77,8 +104,11 @@ program_try(const struct settings *settings, const struct settings_trainer *trai
 	if (!cage_find(found, argv[0], getenv("PATH")))
 		return err_set(
 		    why, ERR_NOTFOUND, "%s%.100s is not there or not executable", place, argv[0]);
+	enum err e = try_words(argv, place, why);
+	if (e)
+		return e;
 	const struct cage_options options = {.trainer = trainer, .argv = argv, .home = home};
-	enum err e = cage_init(&cage, &options, &inner);
+	e = cage_init(&cage, &options, &inner);
 	if (e)
 		return err_set(why, e, "%s%.150s", place, inner.text);
 	cage_deinit(&cage);

@@ -41,8 +41,8 @@ struct program_run {
 ERR_MUST_USE enum err program_run(struct child_result *out, const struct program *p,
     const struct program_run *run, struct why *why);
 
-/* Could it be run? ERR_INVALID: its words cannot be split, or a path among read and write is none; ERR_NOTFOUND: the program is not
- * there. `why` begins with the place in the settings. */
+/* Could it be run? ERR_INVALID: its words cannot be split, a script among them is no whole path, or a path among read and write is none;
+ * ERR_NOTFOUND: the program is not there, or a file that its words name by a whole path. `why` begins with the place in the settings. */
 ERR_MUST_USE enum err program_try(const struct settings *settings,
     const struct settings_trainer *trainer, const char *home, struct why *why);
 

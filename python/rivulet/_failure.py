@@ -21,7 +21,7 @@ def _is_own(path: str) -> bool:
 
 
 def _told(frames: List[traceback.FrameSummary]) -> List[str]:
-    """The owner's frames, and the innermost one. What lies between would leave no room for them, nor for the message."""
+    """The owner's frames, and the innermost one: what lies between would leave no room for them."""
     lines, between = ["Traceback (most recent call last):\n"], 0
     for i, frame in enumerate(frames):
         if not _is_own(frame.filename) and i < len(frames) - 1:

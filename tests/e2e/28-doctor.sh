@@ -243,6 +243,15 @@ chmod +x "$FLEET/trainer.sh"
 doctor "$FLEET/bad" --offline
 says "a trainer that is executable" 3 "ok *trainer .*trainer.sh"
 copy bad
+printf '[trainer torch]\nexec = /bin/sh %s/no.py 5\n[trainer near]\nexec = /bin/sh near.py\n' "$FLEET" >>"$FLEET/bad/rivulet.conf"
+doctor "$FLEET/bad" --offline
+says "scripts that will not be found" 3 "FAULT *trainer .*trainer torch.exec: .*/no.py is not there or not readable" \
+	"FAULT *trainer .*trainer near.exec: near.py is no whole path"
+: >"$FLEET/no.py"
+sed -i "s| near.py| $FLEET/no.py --lr=0.1 org/model|" "$FLEET/bad/rivulet.conf"
+doctor "$FLEET/bad" --offline
+says "scripts that are there" 0 "ok *trainer .*trainer torch" "ok *trainer .*trainer near"
+copy bad
 printf '[trainer builtin]\nexec = /bin/sh -c "echo no gadget >&2; exit 3"\n' >>"$FLEET/bad/rivulet.conf"
 doctor "$FLEET/bad" --offline
 says "a program that offers nothing" 6 "FAULT *trainer .*\[trainer builtin\] offers nothing: exited with 3: no gadget"
