@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -114,6 +115,22 @@ work_budget(const struct work *w, double own)
 	return own > 0 && own < left ? own : left;
 }
 
+/* The tensor of the first value of a delta vector that is not finite; NULL: all are. */
+static const struct tensor *
+first_not_finite(const struct work *w, const float *vector)
+{
+	size_t n = (size_t)w->table.elements, at = 0;
+
+	while (at < n && isfinite(vector[at]))
+		at++;
+	for (size_t i = 0; at < n && i < w->table.count; i++) {
+		const struct tensor *t = &w->table.items[i];
+		if (t->in_delta && at - t->first < t->elements)
+			return t;
+	}
+	return NULL;
+}
+
 enum err
 work_delta(const struct work *w, float **out, struct why *why)
 {
@@ -134,6 +151,12 @@ work_delta(const struct work *w, float **out, struct why *why)
 		modelfile_gather(after, &w->table, w->weights);
 		for (size_t i = 0; i < n; i++)
 			after[i] -= before[i];
+		const struct tensor *wrong = first_not_finite(w, after);
+		if (wrong)
+			e = err_set(why, ERR_NUMERIC,
+			    "tensor \"%.180s\" has a value that is not finite", wrong->name);
+	}
+	if (!e) {
 		*out = after;
 		after = NULL;
 	}

@@ -31,7 +31,8 @@ void work_deinit(struct work *w);
 double work_left(const struct work *w);
 /* Seconds that training may take from now on: a share of what is left, at most `own` (0: no limit of the owner's), never 0. */
 double work_budget(const struct work *w, double own);
-/* The delta vector, table.elements floats: weights minus the base model in the file. The caller frees it. */
+/* The delta vector, table.elements floats: weights minus the base model in the file. The caller frees it. ERR_NUMERIC: a value is not
+ * finite; `why` names its tensor. */
 ERR_MUST_USE enum err work_delta(const struct work *w, float **out, struct why *why);
 /* The learning rate of the task's round: the job's, after its schedule; 0 if it gives none. */
 double work_rate(const struct work *w);

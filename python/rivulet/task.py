@@ -324,7 +324,7 @@ class Task:
     def _figures(self, **given: Any) -> sources.Figures:
         own = {**self._noted.get("metrics", {}), **(given["metrics"] or {})}
         given = {**given, **{n: v for n, v in self._noted.items() if given[n] is None}}
-        metrics = [(str(name), _number(value)) for name, value in own.items()]
+        metrics = [(str(name), _metric(name, value)) for name, value in own.items()]
         if self.kind == "evaluate":
             return self._measured(given["evaluate"], metrics)
         calls = self._calls
@@ -519,6 +519,13 @@ def _detached(value: Any) -> Any:
 def _number(value: Any) -> float:
     """NaN for None."""
     return math.nan if value is None else float(value)
+
+
+def _metric(name: Any, value: Any) -> float:
+    try:
+        return _number(value)
+    except (TypeError, ValueError, RuntimeError):  # the last is of a tensor of several elements
+        raise ValueError("metric %r is no number: it is a %s" % (name, type(value).__name__)) from None
 
 
 def _optimizer_word(optimizer: Any) -> str:

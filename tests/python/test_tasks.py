@@ -187,6 +187,10 @@ class Tasks(WithFleet):
                     with self.assertRaises(rivulet.Error) as caught:
                         task.submit(**how)
                     self.assertEqual(caught.exception.code, "numeric")
+                    self.assertTrue(how or 'tensor "fc.bias" has a value that is not finite' in str(caught.exception))
+                for value in ("x", [1.0], numpy.zeros(2)):
+                    with self.assertRaisesRegex(ValueError, "metric 'odd' is no number: it is a "):
+                        task.submit(metrics={"fine": 1, "odd": value})
                 # Another type is converted, another tensor does no harm.
                 self.assertTrue(task.submit({"fc.weight": weight, "fc.bias": bias, "more": bias}))
                 for call in (task.submit, task.stop_now, lambda: task.abort("no-data")):
