@@ -48,6 +48,7 @@ struct companion {
 	/* What it was started for. */
 	char job[33];
 	const struct settings_data *data;
+	uint64_t stamp; /* of its program's files then */
 	/* The task in hand; NULL: none. */
 	const struct companion_task *task;
 	const char *directory;

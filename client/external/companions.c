@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "child.h"
+#include "program.h"
 
 #define SLICE_MS 100
 
@@ -23,6 +24,11 @@ fits(const struct companion *c, const struct companion_task *t)
 {
 	enum course_state s = c->course.state;
 
+	uint64_t stamp = program_stamp(c->trainer);
+
+	/* What is just being replaced is no reason to start it: it may not be whole yet. */
+	if (stamp != 0 && stamp != c->stamp)
+		return false;
 	return (s == COURSE_READY || s == COURSE_STARTING || s == COURSE_LATE) &&
 	    c->data == t->data && (c->trainer->share_jobs || strcmp(c->job, t->job) == 0);
 }
@@ -52,6 +58,7 @@ wait_and_start(struct companion *c, const struct companion_task *t, struct compa
 	}
 	snprintf(c->job, sizeof(c->job), "%s", t->job);
 	c->data = t->data;
+	c->stamp = program_stamp(c->trainer);
 	return companion_start(c, why);
 }
 

@@ -5,7 +5,7 @@
 
 /*
  * The programs that stay, one of each trainer, each started when there is a task for it. It is of one job, or with share_jobs of one data
- * set, and is started anew for another.
+ * set, and is started anew for another, and when its program's files have changed.
  */
 struct companions {
 	struct companion_place place;
@@ -27,7 +27,7 @@ void companions_deinit(struct companions *c);
  * end of others. Does not block. */
 void companions_tend(struct companions *c);
 /* Before the task's directory is made: has the program started, if it is not there, within a back-off after a failure. Blocks for
- * that, and for the leaving of a program that was started for another job. ERR_AGAIN: stopped; ERR_TIMEOUT: the back-off
+ * that, and for the leaving of a program that was started for another job, or from files that are others now. ERR_AGAIN: stopped; ERR_TIMEOUT: the back-off
  * is longer than the task's time; else what could not be done. */
 ERR_MUST_USE enum err companions_call(struct companions *c, const struct companion_task *t,
     struct companions_result *out, struct why *why);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum err
@@ -68,6 +69,46 @@ is_script(const char *word)
 	const char *dot = strrchr(word, '.');
 
 	return dot && dot > word && (strcmp(dot, ".py") == 0 || strcmp(dot, ".sh") == 0);
+}
+
+static uint64_t
+mixed(uint64_t stamp, uint64_t value)
+{
+	return (stamp ^ value) * 1099511628211u; /* as FNV-1a does it with bytes */
+}
+
+/* Not what else exec names: a log or a data file changes without the program being another. */
+static bool
+is_of_program(const char *const *argv, size_t i)
+{
+	return i == 0 ||
+	    (argv[i][0] == '/' && (i == 1 || is_script(argv[i]) || access(argv[i], X_OK) == 0));
+}
+
+uint64_t
+program_stamp(const struct settings_trainer *trainer)
+{
+	const char *argv[PROGRAM_WORDS_MAX + 1];
+	char words[SETTINGS_TEXT_MAX], found[PATH_MAX];
+	uint64_t stamp = 14695981039346656037u;
+	struct stat st;
+
+	snprintf(words, sizeof(words), "%s", trainer->exec);
+	if (child_split(words, argv, PROGRAM_WORDS_MAX) ||
+	    !cage_find(found, argv[0], getenv("PATH")))
+		return 0;
+	for (size_t i = 0; argv[i]; i++) {
+		if (!is_of_program(argv, i))
+			continue;
+		if (stat(i == 0 ? found : argv[i], &st) != 0)
+			return 0;
+		if (!S_ISREG(st.st_mode))
+			continue;
+		stamp = mixed(mixed(stamp, st.st_dev), st.st_ino);
+		stamp =
+		    mixed(mixed(stamp, (uint64_t)st.st_mtim.tv_sec), (uint64_t)st.st_mtim.tv_nsec);
+	}
+	return stamp;
 }
 
 /* Behind the program: whole paths, and scripts, which a program that runs in its task's directory finds by those alone. */

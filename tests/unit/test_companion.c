@@ -5,7 +5,9 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "backoff.h"
 #include "companions.h"
@@ -115,6 +117,29 @@ test_stays(void **state)
 	t.in.data = &t.settings->data[0];
 	run_well();
 	assert_int_equal(starts(), 2);
+	tear_down();
+}
+
+/* A program that was edited is not run on as it was. */
+static void
+test_edited(void **state)
+{
+	(void)state;
+	set_up(GOOD, "");
+	run_well();
+	assert_int_equal(unlink(script), 0); /* as while an editor replaces it */
+	run_well();
+	assert_int_equal(starts(), 1);
+	int fd = open(script, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_int_equal(write(fd, GOOD, sizeof(GOOD) - 1), (ssize_t)sizeof(GOOD) - 1);
+	close(fd);
+	run_well();
+	assert_int_equal(starts(), 2);
+	const struct timespec times[2] = {{.tv_sec = 5}, {.tv_sec = 5}};
+	assert_int_equal(utimensat(AT_FDCWD, script, times, 0), 0);
+	run_well();
+	run_well();
+	assert_int_equal(starts(), 3);
 	tear_down();
 }
 
@@ -422,6 +447,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_stays),
+	    cmocka_unit_test(test_edited),
 	    cmocka_unit_test(test_alone),
 	    cmocka_unit_test(test_noise),
 	    cmocka_unit_test(test_wrong),
