@@ -212,8 +212,10 @@ measure_need(struct making *m, struct plan_need *need, struct why *why)
 
 	if (!e)
 		e = measure(m, 2 * n, &two, why);
+	if (e == ERR_LIMIT)
+		cannot(m->out, "memory: %s; memory_bytes of --config allows less", why->text);
 	if (e)
-		return e;
+		return e == ERR_LIMIT ? ERR_OK : e;
 	need->per_example = (double)(two.peak - one.peak) / (double)n;
 	need->bytes = (double)one.peak - need->per_example * (double)n;
 	return ERR_OK;
@@ -227,10 +229,9 @@ measure_device(struct making *m, const struct fleet_profiles *profiles, struct w
 
 	if (!e)
 		e = measure(m, out->examples, &out->footprint, why);
-	if (e != ERR_LIMIT)
-		return e;
-	cannot(out, "memory: %s; memory_bytes of --config allows less", why->text);
-	return ERR_OK;
+	if (e == ERR_LIMIT)
+		cannot(out, "memory: %s; memory_bytes of --config allows less", why->text);
+	return e == ERR_LIMIT ? ERR_OK : e;
 }
 
 static void
@@ -312,11 +313,12 @@ take_fleet(struct making *m, struct why *why)
 	struct fleet_profiles profiles = {.count = 0};
 	struct plan_estimate *out = m->out;
 	uint64_t may = UINT64_MAX;
-	struct plan_need need;
+	struct plan_need need = {0, 0};
 
 	enum err e = measure_need(m, &need, why);
-	if (!e)
-		e = read_fleet(m, &profiles, &need, why);
+	if (e || out->problem_count > 0)
+		return e;
+	e = read_fleet(m, &profiles, &need, why);
 	out->devices = profiles.devices;
 	if (!e)
 		e = measure_device(m, &profiles, why);

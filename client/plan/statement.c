@@ -315,7 +315,8 @@ plan_statement_print(const struct json *sheet)
 	if (json_bool(json_get(sheet, "exists"), &exists) && exists)
 		cmd_print_line("%-21s %s",
 		    "note:", "it is a job already; the disk is what its rounds to come will take");
-	if (count(sheet, "parameters") == 0)
+	/* Of a job that cannot run for what it is alone, there is no more to say. */
+	if (count(json_get(sheet, "memory"), "peak") == 0)
 		return;
 	print_devices(json_get(sheet, "devices"));
 	print_bytes(json_get(sheet, "bytes"));

@@ -99,13 +99,30 @@ says "^cannot run:  *memory"
 jobs=$(curl_admin /v1/jobs | pick 'len(d["jobs"])')
 sed 's/"name": "small"/"name": "many"/; s/"goal": 4/"goal": 5/' "$FLEET/small.json" >"$FLEET/many.json"
 run 4 fleet_admin job plan "$FLEET/many.json"
-says "^cannot run:  *goal: 4 active devices, and a round wants reports of 5"
+says "^cannot run:  *goal: 4 devices may work on it, and a round wants reports of 5"
 sed 's/"name": "digits"/"name": "letters"/' "$FLEET/small.json" >"$FLEET/letters.json"
 run 4 fleet_admin job plan "$FLEET/letters.json"
 says "^cannot run:  *data: 0 of 4 devices have offered \"letters\""
 sed 's/"name": "digits", /"name": "digits", "min_examples": 350, /' "$FLEET/small.json" >"$FLEET/rich.json"
 run 4 fleet_admin job submit "$FLEET/rich.json" --dry-run
 says "data: 1 of 4 devices"
+sed 's/"name": "small"/"name": "few"/; s/"stop"/"select": {"devices": ["device1", "device2"]}, "stop"/' "$FLEET/small.json" >"$FLEET/few.json"
+run 4 fleet_admin job plan "$FLEET/few.json"
+says "^cannot run:  *goal: 2 devices may work on it"
+sed 's/"name": "small"/"name": "none"/; s/"stop"/"select": {"labels": {"site": "nowhere"}}, "stop"/' "$FLEET/small.json" >"$FLEET/none.json"
+run 4 fleet_admin job plan "$FLEET/none.json"
+says "^cannot run:  *goal: 0 devices may work on it"
+# Which devices a share of them is follows from the job's id: the plan's is that of the job.
+sed 's/"name": "small"/"name": "part"/; s/"goal": 4/"goal": 1/; s/"stop"/"select": {"percent": [0, 50]}, "stop"/' "$FLEET/small.json" >"$FLEET/part.json"
+curl_admin /v1/plan --data-binary "@$FLEET/part.json" >"$FLEET/part" || fleet_fail "no plan: $(cat "$FLEET/part")"
+want=$(fleet_table device1 device2 device3 device4 && python3 -S -E - "$FLEET" <<'END'
+import csv, hashlib, sys
+job = hashlib.sha256(open(sys.argv[1] + "/part.json", "rb").read()).digest()[:16]
+ids = [bytes.fromhex(r["id"]) for r in csv.DictReader(open(sys.argv[1] + "/fleet.csv"))]
+print(sum(int.from_bytes(hashlib.sha256(job + i).digest()[:8], "big") < 1 << 63 for i in ids))
+END
+)
+[ "$(pick 'd["reach"]["devices"]' <"$FLEET/part")" = "$want" ] || fleet_fail "reach is not $want: $(cat "$FLEET/part")"
 sed 's/"name": "small",/"name": "small", "trainer": "mine",/' "$FLEET/small.json" >"$FLEET/mine.json"
 run 0 fleet_admin job plan "$FLEET/mine.json"
 says "^note:  *nobody has the trainer.* \"mine\""
@@ -117,6 +134,10 @@ sed 's/"name": "small"/"name": "measured"/; s/"stop"/"evaluate": {"by": "coordin
 run 4 fleet_admin job plan "$FLEET/nowhere.json"
 says "^cannot run:  *.*nowhere"
 [ "$(curl_admin /v1/jobs | pick 'len(d["jobs"])')" = "$jobs" ] || fleet_fail "a plan submitted something"
+
+models=$(find "$FLEET/state/models" -type f | wc -l)
+run 0 fleet_admin job plan "$FLEET/mine.json"
+[ "$(find "$FLEET/state/models" -type f | wc -l)" = "$models" ] || fleet_fail "a plan left a model"
 
 # --- a job that begins with a model that the coordinator has; and fleets that nobody is asked about
 run 4 fleet_admin job submit "$FLEET/small.json" --set name=next --init adam --dry-run
@@ -130,6 +151,8 @@ said_near() { printf '%s\n' "$SAID" | pick "abs($1 - $2) <= $3" | grep -qx True 
 said_near 'd["seconds"]["p50"]' 43.2 0.3
 said_near 'd["devices"]["count"]' 100 0
 run 3 "$RIVULET" job plan "$FLEET/small.json" --fleet "$FLEET/nowhere.csv"
+run 0 "$RIVULET" job plan "$FLEET/small.json" --devices 100
+says "^devices  *100"
 run 2 "$RIVULET" job plan
 fleet_end
 echo "$CHECKS checks"
