@@ -94,7 +94,9 @@ set_available(struct fleet_profile *p, const char *cell)
 {
 	const char *want = "a share of the time, 0.001 to 1";
 
-	return set_number(&p->available, cell, 1, want) || p->available < FLEET_AVAILABLE_MIN ? want : NULL;
+	return set_number(&p->available, cell, 1, want) || p->available < FLEET_AVAILABLE_MIN
+	    ? want
+	    : NULL;
 }
 
 static const char *
