@@ -25,9 +25,9 @@ static const char *const texts[] = {
 	 "up_bytes, up_seconds, at) SELECT n % 5, n, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM "
 	 "(SELECT coalesce(max(serial) + 1, 0) AS n FROM speed WHERE job = ?1 AND device = ?2)"),
     [EACH - STORE_TASK_STATEMENTS] =
-	"SELECT " COLUMNS " FROM speed WHERE job = ? ORDER BY device, serial",
+	("SELECT " COLUMNS " FROM speed WHERE job = ? ORDER BY device, serial"),
     [OF_DEVICE - STORE_TASK_STATEMENTS] =
-	"SELECT " COLUMNS " FROM speed WHERE device = ? ORDER BY job, serial",
+	("SELECT " COLUMNS " FROM speed WHERE device = ? ORDER BY job, serial"),
     [REPORTS - STORE_TASK_STATEMENTS] =
 	("SELECT accept.device, count(*) FROM accept JOIN round ON round.job = accept.job "
 	 "AND round.round = accept.folded AND round.state = 'committed' WHERE accept.job = ? "

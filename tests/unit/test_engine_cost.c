@@ -58,7 +58,7 @@ long_patterns(void **state)
 	/* One that was taken before there was a bound. */
 	struct engine_job *j = load(c, b.data);
 	assert_int_equal(engine_first_model(&c->s, j, model, &c->why), ERR_OK);
-	assert_int_equal(engine_take_table(&c->s, j, model, false, &c->why), ERR_OK);
+	assert_int_equal(engine_take_table(&c->s, j, model, &c->why), ERR_OK);
 	assert_int_equal(j->work->table.elements, 400);
 	engine_job_free(j);
 	buf_deinit(&b);
