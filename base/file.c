@@ -306,3 +306,44 @@ file_remove_dir(const char *path, struct why *why)
 		return ERR_OK;
 	return err_errno(why, "remove %s", path);
 }
+
+/* --- for a while */
+
+static enum err
+scratch_path(char *path, const char *name, struct why *why)
+{
+	const char *base = getenv("TMPDIR");
+	int n = snprintf(path, PATH_MAX, "%s/%s.XXXXXX", base && *base ? base : "/tmp", name);
+
+	if (n > 0 && n < PATH_MAX)
+		return ERR_OK;
+	path[0] = '\0';
+	return err_set(why, ERR_LIMIT, "TMPDIR is too long");
+}
+
+enum err
+file_scratch_dir(char *path, const char *name, struct why *why)
+{
+	enum err e = scratch_path(path, name, why);
+
+	if (e || mkdtemp(path))
+		return e;
+	e = err_errno(why, "create a scratch directory %s", path);
+	path[0] = '\0';
+	return e;
+}
+
+enum err
+file_scratch(int *fd, struct why *why)
+{
+	char path[PATH_MAX];
+	enum err e = scratch_path(path, "rivulet", why);
+
+	if (e)
+		return e;
+	*fd = mkostemp(path, O_CLOEXEC);
+	if (*fd < 0)
+		return err_errno(why, "create a scratch file %s", path);
+	unlink(path);
+	return ERR_OK;
+}

@@ -51,5 +51,9 @@ ERR_MUST_USE enum err file_empty_dir(const char *path, struct why *why);
 ERR_MUST_USE enum err file_give(const char *path, const char *dir, struct why *why);
 /* rm -r, following no link; a missing directory is fine. */
 ERR_MUST_USE enum err file_remove_dir(const char *path, struct why *why);
+/* Below TMPDIR, else /tmp: a directory of its own, "NAME.XXXXXX"; path has PATH_MAX bytes and is "" after a failure. */
+ERR_MUST_USE enum err file_scratch_dir(char *path, const char *name, struct why *why);
+/* There too: a file that has no name, and is gone once nobody has it open. */
+ERR_MUST_USE enum err file_scratch(int *fd, struct why *why);
 
 #endif

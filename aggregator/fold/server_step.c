@@ -63,6 +63,17 @@ server_step_floats(const struct server_step *s)
 	return variate_at(s) + (s->spec->variates ? s->table->elements : 0);
 }
 
+uint64_t
+server_step_bytes(const struct aggregate_spec *aggregate, const struct download_spec *download,
+    const struct tensor_table *table)
+{
+	struct server_step s = {.table = table};
+
+	if (server_step_choose(&s, aggregate, 1) || server_step_download(&s, download, 1, 1, NULL))
+		return 0;
+	return server_step_floats(&s) * sizeof(float);
+}
+
 void
 server_step_start(const struct server_step *s, float *state)
 {

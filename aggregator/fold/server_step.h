@@ -36,6 +36,9 @@ ERR_MUST_USE enum err server_step_download(struct server_step *s, const struct d
 void server_step_scale(struct server_step *s, double factor);
 /* Floats of state; 0 if there is none. */
 uint64_t server_step_floats(const struct server_step *s);
+/* Bytes of the state of a job, whatever its round; 0 if its optimizer or codec is not in this build. */
+uint64_t server_step_bytes(const struct aggregate_spec *aggregate,
+    const struct download_spec *download, const struct tensor_table *table);
 /* Fills the state of a job's first round. */
 void server_step_start(const struct server_step *s, float *state);
 /* rule_input.centre: the rule's last update. NULL if the rule keeps none. */

@@ -112,56 +112,43 @@ cmd_find_in(const struct json *list, enum cmd_find_kind kind, const char *word,
 	return *out ? ERR_OK : err_set(why, ERR_NOTFOUND, "no %s \"%.60s\"", k->noun, word);
 }
 
+/* Those that jobs show: the present one of each, and its best. */
+static struct json *
+shown_models(const struct json *jobs)
+{
+	struct json *models = json_array();
+
+	for (const struct json *j = json_first(jobs); j; j = json_next(j)) {
+		const struct json *best = json_get(j, "best");
+		json_push(models, json_copy(j));
+		if (best)
+			json_push(models, json_copy(best));
+	}
+	return models;
+}
+
 enum err
 cmd_find(struct cmd_admin *a, enum cmd_find_kind kind, const char *word, char id[CMD_FIND_ID],
     struct why *why)
 {
 	const struct kind *k = &kinds[kind];
 	const struct json *item;
-	struct json *doc = NULL;
+	struct json *doc = NULL, *models = NULL;
 
 	if (strlen(word) == k->digits && word[strspn(word, "0123456789abcdef")] == '\0') {
 		memcpy(id, word, k->digits + 1);
 		return ERR_OK;
 	}
 	enum err e = cmd_admin_call(a, "GET", k->path, NULL, &doc, why);
+	if (!e && kind == CMD_FIND_MODEL)
+		models = shown_models(json_get(doc, k->list));
 	if (!e)
-		e = cmd_find_in(json_get(doc, k->list), kind, word, &item, why);
+		e = cmd_find_in(models ? models : json_get(doc, k->list), kind, word, &item, why);
 	if (!e)
 		snprintf(id, CMD_FIND_ID, "%s", id_of(k, item));
+	json_free(models);
 	json_free(doc);
 	return e;
-}
-
-/* The beginning of a model that a job shows: its present one, or its best. */
-static enum err
-find_shown(struct cmd_admin *a, const char *word, char id[CMD_FIND_ID], struct why *why)
-{
-	const struct json *all;
-	struct json *doc = NULL;
-	size_t fits = 0;
-
-	enum err e = cmd_admin_call(a, "GET", "/v1/jobs", NULL, &doc, why);
-	all = json_get(doc, "jobs");
-	for (const struct json *j = json_first(all); j && *word; j = json_next(j)) {
-		const char *shown[] = {json_string(json_get(j, "model")),
-		    json_string(json_get(json_get(j, "best"), "model"))};
-		for (size_t i = 0; i < sizeof(shown) / sizeof(*shown); i++) {
-			if (!shown[i] || strlen(shown[i]) != 64 ||
-			    strncmp(shown[i], word, strlen(word)) != 0 ||
-			    (fits > 0 && strcmp(id, shown[i]) == 0))
-				continue;
-			memcpy(id, shown[i], 65);
-			fits++;
-		}
-	}
-	json_free(doc);
-	if (e || fits == 1)
-		return e;
-	return fits > 1
-	    ? err_set(why, ERR_INVALID, "%zu models fit \"%.60s\"; give the id (rivulet job show)",
-		  fits, word)
-	    : err_set(why, ERR_NOTFOUND, "no model \"%.60s\"", word);
 }
 
 enum err
@@ -176,7 +163,7 @@ cmd_find_model(struct cmd_admin *a, const char *word, char id[CMD_FIND_ID], stru
 	}
 	enum err e = cmd_find(a, CMD_FIND_JOB, word, job, why);
 	if (e == ERR_NOTFOUND)
-		return find_shown(a, word, id, why);
+		return cmd_find(a, CMD_FIND_MODEL, word, id, why);
 	if (e)
 		return e;
 	snprintf(path, sizeof(path), "/v1/jobs/%s", job);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "admin.h"
+#include "body.h"
 #include "cmd.h"
 #include "deletion.h"
 #include "export.h"
@@ -75,51 +76,22 @@ choose(struct cmd_admin *a, const char *word, const struct chosen *c, char id[65
 }
 
 static enum err
-download(struct cmd_admin *a, const char *id, int fd, struct hash *hash, struct why *why)
-{
-	char path[96], got[65];
-	uint8_t digest[HASH_LEN];
-	struct transport_answer answer;
-	struct transport_sink sink = {.fd = fd, .max = MODEL_MAX, .hash = hash};
-	const struct session_call call = {
-	    .path = path, .attempts = 1, .request = {.method = "GET", .sink = &sink}};
-
-	snprintf(path, sizeof(path), "/v1/models/%s", id);
-	hash_start(hash);
-	enum err e = session_do(a->session, &call, &answer, why);
-	if (!e)
-		e = session_problem(&answer, NULL, why);
-	transport_answer_deinit(&answer);
-	if (e)
-		return e;
-	hash_finish(hash, digest);
-	hex_encode(got, digest, sizeof(digest));
-	if (strcmp(got, id) != 0)
-		return err_set(
-		    why, ERR_CORRUPT, "what came is not model %.12s: its hash is %.12s", id, got);
-	return ERR_OK;
-}
-
-static enum err
 get(struct cmd_admin *a, const char *id, const char *file, struct why *why)
 {
 	char temp[PATH_MAX];
-	struct hash *hash = hash_new();
 	int n = snprintf(temp, sizeof(temp), "%s.part", file);
 
-	if (!hash || n < 0 || (size_t)n >= sizeof(temp)) {
-		hash_free(hash);
-		return err_set(why, hash ? ERR_LIMIT : ERR_NOMEM, "cannot write %.100s", file);
-	}
+	if (n < 0 || (size_t)n >= sizeof(temp))
+		return err_set(why, ERR_LIMIT, "cannot write %.100s", file);
 	int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	enum err e = fd < 0 ? err_errno(why, "create %s", temp) : download(a, id, fd, hash, why);
+	enum err e =
+	    fd < 0 ? err_errno(why, "create %s", temp) : cmd_body_model(a, id, fd, MODEL_MAX, why);
 	if (!e)
 		e = file_commit(fd, temp, file, why);
 	if (fd >= 0)
 		close(fd);
 	if (fd >= 0 && e)
 		unlink(temp);
-	hash_free(hash);
 	return e;
 }
 

@@ -126,20 +126,6 @@ load_all(struct alone *a, struct why *why)
 	return e;
 }
 
-static enum err
-make_scratch(struct alone *a, struct why *why)
-{
-	const char *base = getenv("TMPDIR");
-	int n = snprintf(a->scratch, sizeof(a->scratch), "%s/rivulet-train.XXXXXX",
-	    base && *base ? base : "/tmp");
-
-	if (n < 0 || (size_t)n >= sizeof(a->scratch) || !mkdtemp(a->scratch)) {
-		a->scratch[0] = '\0';
-		return err_errno(why, "create a scratch directory");
-	}
-	return ERR_OK;
-}
-
 static void
 remove_scratch(const struct alone *a)
 {
@@ -391,7 +377,7 @@ go(struct alone *a)
 	a->epochs = json_array();
 	enum err e = load_all(a, &why);
 	if (!e)
-		e = make_scratch(a, &why);
+		e = file_scratch_dir(a->scratch, "rivulet-train", &why);
 	if (!e)
 		e = run(a, &why);
 	if (!e && a->json && !a->plan)

@@ -23,19 +23,6 @@ struct fleet_slots {
 /* --- with programs */
 
 static enum err
-make_scratch(struct fleet_slots *s, struct why *why)
-{
-	const char *base = getenv("TMPDIR");
-	int n = snprintf(s->scratch, sizeof(s->scratch), "%s/rivulet-simulate.XXXXXX",
-	    base && *base ? base : "/tmp");
-
-	if (n > 0 && (size_t)n < sizeof(s->scratch) && mkdtemp(s->scratch))
-		return ERR_OK;
-	s->scratch[0] = '\0';
-	return err_errno(why, "create a scratch directory");
-}
-
-static enum err
 equip(struct fleet_slots *s, const struct settings *settings, unsigned i, struct why *why)
 {
 	struct fleet_slot *slot = &s->items[i];
@@ -99,7 +86,7 @@ fleet_slots_new(struct fleet_slots **out, const struct settings *settings, unsig
 	enum err e = s ? ERR_OK : ERR_NOMEM;
 
 	if (!e && programs)
-		e = make_scratch(s, why);
+		e = file_scratch_dir(s->scratch, "rivulet-simulate", why);
 	for (unsigned i = 0; !e && programs && i < count; i++)
 		e = equip(s, settings, i, why);
 	if (e) {

@@ -113,23 +113,6 @@ wide_table(struct tensor_table *out, const struct tensor_table *from, struct why
 }
 
 static enum err
-open_copy(int *fd, struct why *why)
-{
-	const char *base = getenv("TMPDIR");
-	char path[PATH_MAX];
-	int n =
-	    snprintf(path, sizeof(path), "%s/rivulet-model.XXXXXX", base && *base ? base : "/tmp");
-
-	if (n < 0 || (size_t)n >= sizeof(path))
-		return err_set(why, ERR_LIMIT, "TMPDIR is too long");
-	*fd = mkostemp(path, O_CLOEXEC);
-	if (*fd < 0)
-		return err_errno(why, "create %s", path);
-	unlink(path);
-	return ERR_OK;
-}
-
-static enum err
 write_copy(int *fd, const struct source *s, struct why *why)
 {
 	struct tensor_table table = {0};
@@ -140,7 +123,7 @@ write_copy(int *fd, const struct source *s, struct why *why)
 	if (!e && (e = modelfile_header(&head, &table, NULL)))
 		err_set(why, e, "the model's header: %s", err_name(e));
 	if (!e)
-		e = open_copy(fd, why);
+		e = file_scratch(fd, why);
 	if (!e && file_pwrite(*fd, head.data, head.len, 0))
 		e = err_errno(why, "write a copy of the model");
 	if (!e)

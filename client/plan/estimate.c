@@ -1,13 +1,13 @@
 #include "estimate.h"
 
-#include <fcntl.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "body.h"
+#include "file.h"
 #include "modelfile.h"
 #include "network.h"
 #include "server_step.h"
@@ -68,7 +68,8 @@ static enum err
 ask(struct making *m, struct why *why)
 {
 	struct plan_estimate *out = m->out;
-	enum err e = plan_known_try(m->want->admin, m->want->text, m->want->len, &m->trial, why);
+	enum err e = cmd_body_document(
+	    m->want->admin, "/v1/plan", m->want->text, m->want->len, &m->trial, why);
 
 	if (e == ERR_INVALID || e == ERR_STATE || e == ERR_LIMIT) {
 		cannot(out, "%s", why->text);
@@ -90,23 +91,16 @@ ask(struct making *m, struct why *why)
 static enum err
 fetch_init(struct making *m, struct why *why)
 {
-	const char *base = getenv("TMPDIR");
-	char path[PATH_MAX];
 	uint64_t bytes = 0;
-	int n =
-	    snprintf(path, sizeof(path), "%s/rivulet-plan.XXXXXX", base && *base ? base : "/tmp");
+	enum err e = file_scratch(&m->init_fd, why);
 
-	if (n < 0 || (size_t)n >= sizeof(path))
-		return err_set(why, ERR_LIMIT, "TMPDIR is too long");
-	m->init_fd = mkostemp(path, O_CLOEXEC);
-	if (m->init_fd < 0)
-		return err_errno(why, "create a scratch file");
-	unlink(path);
+	if (e)
+		return e;
 	snprintf(m->init, sizeof(m->init), "/proc/self/fd/%d", m->init_fd);
 	m->first = m->init;
 	/* What the coordinator keeps may be wider than what a job makes of it. */
 	(void)json_u64(json_get(m->trial, "model_bytes"), &bytes);
-	return plan_known_model(m->want->admin, m->out->job.recipe.init, m->init_fd,
+	return cmd_body_model(m->want->admin, m->out->job.recipe.init, m->init_fd,
 	    2 * bytes + MODELFILE_HEADER_MAX + MODELFILE_PREFIX, why);
 }
 
@@ -202,6 +196,15 @@ measure(struct making *m, uint64_t examples, struct plan_footprint *f, struct wh
 	return plan_footprint(f, &m->out->job.recipe, &m->table, m->settings, &set, 0, why);
 }
 
+/* What the settings do not allow is a finding. */
+static enum err
+limited(struct making *m, enum err e, const struct why *why)
+{
+	if (e == ERR_LIMIT)
+		cannot(m->out, "memory: %s; memory_bytes of --config allows less", why->text);
+	return e == ERR_LIMIT ? ERR_OK : e;
+}
+
 /* It grows with the examples as a line: by their order, and by the batch where that is all of them. */
 static enum err
 measure_need(struct making *m, struct plan_need *need, struct why *why)
@@ -212,10 +215,8 @@ measure_need(struct making *m, struct plan_need *need, struct why *why)
 
 	if (!e)
 		e = measure(m, 2 * n, &two, why);
-	if (e == ERR_LIMIT)
-		cannot(m->out, "memory: %s; memory_bytes of --config allows less", why->text);
 	if (e)
-		return e == ERR_LIMIT ? ERR_OK : e;
+		return limited(m, e, why);
 	need->per_example = (double)(two.peak - one.peak) / (double)n;
 	need->bytes = (double)one.peak - need->per_example * (double)n;
 	return ERR_OK;
@@ -229,9 +230,7 @@ measure_device(struct making *m, const struct fleet_profiles *profiles, struct w
 
 	if (!e)
 		e = measure(m, out->examples, &out->footprint, why);
-	if (e == ERR_LIMIT)
-		cannot(out, "memory: %s; memory_bytes of --config allows less", why->text);
-	return e == ERR_LIMIT ? ERR_OK : e;
+	return limited(m, e, why);
 }
 
 static void
@@ -338,18 +337,6 @@ take_fleet(struct making *m, struct why *why)
 
 /* --- the coordinator */
 
-static uint64_t
-state_bytes(const struct making *m)
-{
-	const struct job_spec *job = &m->out->job;
-	struct server_step s = {.table = &m->table};
-
-	if (server_step_choose(&s, &job->aggregate, 1) ||
-	    server_step_download(&s, &job->download, 1, 1, NULL))
-		return 0;
-	return server_step_floats(&s) * sizeof(float);
-}
-
 static void
 read_forecast(struct plan_estimate *e, const struct json *f)
 {
@@ -375,7 +362,7 @@ count_disk(struct making *m)
 	    .payload_bytes =
 		vectors_times(recipe_upload_most(&out->job.recipe.upload, m->table.elements),
 		    out->job.aggregate.variates > 0),
-	    .state_bytes = state_bytes(m),
+	    .state_bytes = server_step_bytes(&out->job.aggregate, &out->job.download, &m->table),
 	    .rounds = out->job.stop.rounds};
 
 	out->disk_fits = true;

@@ -4,7 +4,7 @@
 #include "job.h"
 #include "profile.h"
 
-/* What a coordinator says of a document and of its devices, before there is a job. Calls block on the network. */
+/* A coordinator's devices, as it has seen them. Calls block on the network. */
 struct plan_known {
 	uint64_t devices; /* active ones, */
 	uint64_t with_data; /* that offered the job's data set with as many examples as it wants, */
@@ -23,12 +23,5 @@ struct plan_need {
 ERR_MUST_USE enum err plan_known_fleet(struct plan_known *out, struct cmd_admin *a,
     const struct data_spec *data, const struct plan_need *need, struct why *why);
 void plan_known_deinit(struct plan_known *k);
-
-/* Has the coordinator check the document as at submission; the caller frees *trial. */
-ERR_MUST_USE enum err plan_known_try(
-    struct cmd_admin *a, const char *text, size_t len, struct json **trial, struct why *why);
-/* Fetches a model into a file that is there and empty. ERR_LIMIT past so many bytes, ERR_CORRUPT if it is another one. */
-ERR_MUST_USE enum err plan_known_model(
-    struct cmd_admin *a, const char *id, int fd, uint64_t most, struct why *why);
 
 #endif

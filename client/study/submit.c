@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "body.h"
 #include "cmd.h"
 #include "edit.h"
 #include "file.h"
@@ -69,26 +70,10 @@ cmd_submit_warn(const char *text, size_t len, const struct json *job)
 	}
 	json_free(document);
 	const struct json *warnings = json_get(job, "warnings");
-	for (size_t i = 0; i < json_count(warnings); i++) {
-		const char *said = json_string(json_at(warnings, i));
+	for (const struct json *w = json_first(warnings); w; w = json_next(w)) {
+		const char *said = json_string(w);
 		cmd_print_error("%s", said ? said : "");
 	}
-}
-
-enum err
-cmd_submit_text(
-    struct cmd_admin *a, const char *text, size_t len, struct json **job, struct why *why)
-{
-	struct buf body;
-
-	buf_init(&body, JOB_DOCUMENT_MAX);
-	enum err e = buf_append(&body, text, len);
-	if (e)
-		err_set(why, e, "the document is larger than %u bytes", JOB_DOCUMENT_MAX);
-	else
-		e = cmd_admin_call(a, "POST", "/v1/jobs", &body, job, why);
-	buf_deinit(&body);
-	return e;
 }
 
 /* --- What --init means */
@@ -234,7 +219,7 @@ submit(struct submit *s, const char *path, struct why *why)
 	if (!e && s->dry)
 		return planning_show(&want, s->a.json, &s->runs, why);
 	if (!e)
-		e = cmd_submit_text(&s->a, s->text, s->len, &job, why);
+		e = cmd_body_document(&s->a, "/v1/jobs", s->text, s->len, &job, why);
 	const char *id = json_string(json_get(job, "job"));
 	if (!e)
 		cmd_submit_warn(s->text, s->len, job);

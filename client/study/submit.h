@@ -5,9 +5,6 @@
 /* `rivulet job submit`. */
 int cmd_submit_main(int argc, char **argv);
 
-/* Posts a document's bytes; *job is what came, and the caller frees it. */
-ERR_MUST_USE enum err cmd_submit_text(
-    struct cmd_admin *a, const char *text, size_t len, struct json **job, struct why *why);
 /* On standard error, what its submitter should know of a document, and what the coordinator says of the job. */
 void cmd_submit_warn(const char *text, size_t len, const struct json *job);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "body.h"
 #include "cells.h"
 #include "cmd.h"
 #include "contact.h"
@@ -93,7 +94,7 @@ begin(struct sweep *s, size_t index, struct why *why)
 	buf_init(&text, JOB_DOCUMENT_MAX);
 	enum err e = document_text(s, index, &text, why);
 	if (!e)
-		e = cmd_submit_text(&s->a, buf_str(&text), text.len, &job, why);
+		e = cmd_body_document(&s->a, "/v1/jobs", buf_str(&text), text.len, &job, why);
 	const char *id = json_string(json_get(job, "job"));
 	if (!e && (!id || strlen(id) != 32))
 		e = err_set(why, ERR_CORRUPT, "what came is no job");

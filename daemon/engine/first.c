@@ -21,16 +21,29 @@ make_net(const struct services *s, const struct recipe *r, struct net **out, str
 	return net_new(out, &r->net, r->data.class_count, 1, false, most, why);
 }
 
+/* Of the file that is made for the job: drawn, or arranged from another. */
+static enum err
+make_head(struct buf *head, const struct engine_job *j, const struct tensor_table *table)
+{
+	const char *init = j->work->spec.recipe.init;
+	struct modelfile_meta meta = {.round = 0};
+
+	memcpy(meta.job, j->hex, sizeof(meta.job));
+	if (init[0])
+		memcpy(meta.base, init, sizeof(meta.base));
+	buf_init(head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
+	return modelfile_header(head, table, &meta);
+}
+
 /* Into the model folder. */
 static enum err
-write_net(const struct services *s, struct net *net, const struct modelfile_meta *meta,
-    uint8_t id[32], struct why *why)
+write_net(const struct services *s, const struct engine_job *j, struct net *net, uint8_t id[32],
+    struct why *why)
 {
 	const struct tensor_table *table = net_tensors(net);
 	struct buf head;
 
-	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
-	enum err e = modelfile_header(&head, table, meta);
+	enum err e = make_head(&head, j, table);
 	if (!e)
 		e = models_put(
 		    s->models, head.data, head.len, net_params(net), table->bytes, id, why);
@@ -42,15 +55,13 @@ write_net(const struct services *s, struct net *net, const struct modelfile_meta
 static enum err
 draw_model(const struct services *s, const struct engine_job *j, uint8_t id[32], struct why *why)
 {
-	struct modelfile_meta meta = {.round = 0};
 	struct net *net = NULL;
 
 	enum err e = make_net(s, &j->work->spec.recipe, &net, why);
 	if (e)
 		return e;
 	net_init(net, j->work->spec.seed);
-	memcpy(meta.job, j->hex, sizeof(meta.job));
-	e = write_net(s, net, &meta, id, why);
+	e = write_net(s, j, net, id, why);
 	net_free(net);
 	return e;
 }
@@ -81,27 +92,30 @@ check_layers(const struct services *s, struct engine_work *w, const struct tenso
 	return e;
 }
 
+static enum err
+check_fit(const struct tensor_table *own, const struct models_map *from, struct why *why)
+{
+	struct why detail = {""};
+	enum err e = tensor_table_fits(own, &from->table, &detail);
+
+	return e ? err_set(why, e, "model.init: %.240s", detail.text) : ERR_OK;
+}
+
 /* The uploaded model as it is, or written anew in the layers' order, which that of a delta's elements follows. */
 static enum err
 arrange_model(const struct services *s, const struct engine_job *j, const struct models_map *from,
     uint8_t id[32], struct why *why)
 {
-	struct modelfile_meta meta = {.round = 0};
 	struct net *net = NULL;
-	struct why detail = {""};
 
 	enum err e = make_net(s, &j->work->spec.recipe, &net, why);
 	if (e)
 		return e;
 	const struct tensor_table *table = net_tensors(net);
-	e = tensor_table_fits(table, &from->table, &detail);
-	if (e) {
-		err_set(why, e, "model.init: %.240s", detail.text);
-	} else if (!tensor_table_same(table, &from->table)) {
+	e = check_fit(table, from, why);
+	if (!e && !tensor_table_same(table, &from->table)) {
 		modelfile_arrange(net_params(net), table, from->data + from->data_at, &from->table);
-		memcpy(meta.job, j->hex, sizeof(meta.job));
-		memcpy(meta.base, j->work->spec.recipe.init, sizeof(meta.base));
-		e = write_net(s, net, &meta, id, why);
+		e = write_net(s, j, net, id, why);
 	}
 	net_free(net);
 	return e;
@@ -149,19 +163,12 @@ take_roles(struct engine_job *j, bool submitted, struct why *why)
 	return e;
 }
 
-/* Of the file that draw_model or arrange_model would write. */
 static enum err
 count_bytes(struct engine_job *j, const struct tensor_table *table, struct why *why)
 {
-	const char *init = j->work->spec.recipe.init;
-	struct modelfile_meta meta = {.round = 0};
 	struct buf head;
+	enum err e = make_head(&head, j, table);
 
-	memcpy(meta.job, j->hex, sizeof(meta.job));
-	if (init[0])
-		memcpy(meta.base, init, sizeof(meta.base));
-	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
-	enum err e = modelfile_header(&head, table, &meta);
 	j->model_bytes = head.len + table->bytes;
 	buf_deinit(&head);
 	return e ? err_set(why, e, "the model's head cannot be written") : ERR_OK;
@@ -173,14 +180,13 @@ describe_layers(
     const struct services *s, struct engine_job *j, const struct models_map *from, struct why *why)
 {
 	struct net *net = NULL;
-	struct why detail = {""};
 
 	enum err e = make_net(s, &j->work->spec.recipe, &net, why);
 	if (e)
 		return e;
 	const struct tensor_table *table = net_tensors(net);
-	if (from && (e = tensor_table_fits(table, &from->table, &detail)))
-		err_set(why, e, "model.init: %.240s", detail.text);
+	if (from)
+		e = check_fit(table, from, why);
 	if (!e)
 		e = tensor_table_copy(&j->work->table, table);
 	if (!e && from && tensor_table_same(table, &from->table))

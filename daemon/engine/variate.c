@@ -18,12 +18,9 @@ engine_variate_payload(const struct engine_job *j)
 uint64_t
 engine_variate_state_bytes(const struct engine_job *j)
 {
-	struct server_step s = {.table = &j->work->table};
+	const struct job_spec *spec = &j->work->spec;
 
-	if (server_step_choose(&s, &j->work->spec.aggregate, 1) ||
-	    server_step_download(&s, &j->work->spec.download, 1, 1, NULL))
-		return 0;
-	return server_step_floats(&s) * sizeof(float);
+	return server_step_bytes(&spec->aggregate, &spec->download, &j->work->table);
 }
 
 enum err
