@@ -21,7 +21,6 @@ take_line(void *context, const struct simulate_line *line)
 	struct taking *t = context;
 	struct plan_playout *c = t->out;
 
-	c->tasks += line->invited;
 	if (line->evaluation || line->abandoned)
 		return;
 	double *all = bytes_grow(c->round_seconds, (size_t)c->played, &t->room, sizeof(*all));
@@ -77,8 +76,6 @@ take_result(
     struct plan_playout *c, const struct plan_playout_want *want, const struct simulate_result *r)
 {
 	c->reports = r->reports;
-	c->late = r->late;
-	c->gave_up = r->aborted;
 	c->bytes_up = r->bytes_up;
 	c->bytes_down = r->bytes_down;
 	c->seconds = (double)r->us / 1e6;

@@ -15,7 +15,7 @@ struct plan_playout {
 	uint64_t
 	    rounds; /* until the job ends; 0: it says no number of rounds, reports or seconds */
 	uint64_t played; /* of them, and what follows is of these */
-	uint64_t tasks, reports, late, gave_up;
+	uint64_t reports;
 	uint64_t bytes_up, bytes_down;
 	double seconds, device_seconds, wasted_seconds;
 	double *round_seconds; /* of each, ascending */
