@@ -146,9 +146,6 @@ check_result(const struct alone *a, const struct work *w, const struct finish *f
 		    (unsigned long long)f->examples);
 	if (!e)
 		e = work_delta(w, &delta, why);
-	for (uint64_t i = 0; !e && i < w->table.elements; i++)
-		if (!isfinite(delta[i]))
-			e = err_set(why, ERR_NUMERIC, "trained weights are not finite");
 	free(delta);
 	return e;
 }
