@@ -49,20 +49,21 @@ ROOMS_crypto    := primitives x509 tls
 USES_crypto/x509 := primitives
 USES_crypto/tls  := x509 primitives
 
-ROOMS_wire      := text words model codec figures job examples onnx message
+ROOMS_wire      := text words model net codec figures job examples onnx message
 USES_wire/model   := text
+USES_wire/net     := text
 USES_wire/figures := text
-USES_wire/job     := figures codec model text
-USES_wire/examples := job figures codec model text
-USES_wire/onnx    := job figures codec model text
-USES_wire/message := job figures codec model words text
+USES_wire/job     := figures codec net model text
+USES_wire/examples := job figures codec net model text
+USES_wire/onnx    := job figures codec net model text
+USES_wire/message := job figures codec net model words text
 
 # Pictures become pixels in image: only what packs sets sees that room and its libraries.
 ROOMS_data      := files image
 
 ROOMS_model     := kernels layers backend net train glyphs
 USES_model/backend := layers kernels
-USES_model/net     := backend layers
+USES_model/net     := backend layers kernels
 USES_model/train   := net layers
 
 ROOMS_aggregator := rules fold

@@ -212,13 +212,22 @@ measure(const struct training *t, struct trainer_out *out, struct why *why)
 	return ERR_OK;
 }
 
+/* What a text says next has no names, unless the job gives them. */
+static size_t
+classes_of(const struct recipe *recipe, const struct dataset *set)
+{
+	if (!net_spec_labels(&recipe->net))
+		return 0;
+	return recipe->data.class_count || recipe->data.window ? recipe->data.class_count
+							       : set->classes;
+}
+
 static enum err
 evaluate_task(struct training *t, struct trainer_out *out, struct why *why)
 {
 	const struct trainer_in *in = t->in;
 	const struct recipe *recipe = &in->work->task.recipe;
 	const struct dataset *set = measured_set(in);
-	size_t classes = recipe->data.class_count ? recipe->data.class_count : set->classes;
 
 	if (set->count == 0) {
 		out->abort = ABORT_NO_DATA;
@@ -226,8 +235,8 @@ evaluate_task(struct training *t, struct trainer_out *out, struct why *why)
 	}
 	if (in->seconds > 0)
 		t->until = backoff_now() + in->seconds;
-	enum err e = net_new(&t->net, &recipe->net, recipe->net.loss == LOSS_MSE ? 0 : classes,
-	    BATCH_EVAL, false, in->settings->memory_bytes, why);
+	enum err e = net_new(&t->net, &recipe->net, classes_of(recipe, set), BATCH_EVAL, false,
+	    in->settings->memory_bytes, why);
 	if (!e)
 		e = load_params(t, why);
 	return e ? e : measure(t, out, why);
@@ -288,13 +297,12 @@ static enum err
 make_net(struct net **out, const struct recipe *recipe, const struct dataset *train,
     uint64_t validation, uint64_t most, struct why *why)
 {
-	size_t classes = recipe->data.class_count ? recipe->data.class_count : train->classes;
 	uint64_t batch = batch_of(recipe, train);
 
 	if (batch < BATCH_EVAL && validation > 0)
 		batch = BATCH_EVAL;
-	return net_new(out, &recipe->net, recipe->net.loss == LOSS_MSE ? 0 : classes,
-	    (uint32_t)batch, true, most, why);
+	return net_new(
+	    out, &recipe->net, classes_of(recipe, train), (uint32_t)batch, true, most, why);
 }
 
 /* The owner's limits. */

@@ -86,7 +86,7 @@ ask_offer(struct rivulet *r, const struct rivulet_options *options, struct why *
 	if (o->memory_bytes == 0)
 		o->memory_bytes = memory_here();
 	o->codec_count = put_names(o->codecs, codec_names());
-	o->layer_count = put_names(o->layers, recipe_layer_names());
+	o->layer_count = put_names(o->layers, net_spec_type_names());
 	o->feature_count = put_names(o->features, recipe_feature_names());
 	return put_loop(o, options, why);
 }

@@ -31,7 +31,7 @@ cmd_network_read_job(struct job_spec *out, const char *path, struct why *why)
 enum err
 cmd_network_new(struct net **out, const struct recipe *r, uint32_t batch, struct why *why)
 {
-	size_t classes = r->net.loss == LOSS_MSE ? 0 : r->data.class_count;
+	size_t classes = net_spec_labels(&r->net) ? r->data.class_count : 0;
 
 	if (r->net.layer_count == 0)
 		return err_set(why, ERR_INVALID,

@@ -40,7 +40,7 @@ engine_offer_lacks(const struct engine_job *j, const struct offer *o, enum task_
 	if (!r->builtin)
 		return WAIT_NONE;
 	for (size_t l = 0; l < r->net.layer_count; l++) {
-		const char *type = recipe_layer_type_name(r->net.layers[l].type);
+		const char *type = net_spec_type_name(r->net.layers[l].type);
 		if (!engine_offer_names(o->layers, o->layer_count, type))
 			return WAIT_OLD_AGENT;
 	}

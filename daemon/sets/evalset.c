@@ -109,6 +109,54 @@ check_cost(const struct config *c, const struct recipe *recipe, struct why *why)
 	    TRAIN_MEASURE_BATCH, work, (double)c->evaluation_work);
 }
 
+static bool
+is_text(const struct dataset *d)
+{
+	return dataset_form(d) == DATASET_TOKENS;
+}
+
+/* The set as the job reads it: a text in windows of its length. Given back with give_back. */
+static enum err
+borrow(struct evalset *s, const struct recipe *recipe, struct dataset *out, struct why *why)
+{
+	struct dataset *all = NULL;
+	enum err e = load(s, recipe->evaluate_data, &all, why);
+
+	if (e)
+		return e;
+	*out = *all;
+	if (recipe->data.window == 0)
+		return ERR_OK;
+	pthread_mutex_lock(&s->lock);
+	e = dataset_cut(out, all, recipe->data.window, why);
+	pthread_mutex_unlock(&s->lock);
+	return e;
+}
+
+/* Sets count who uses their rows. */
+static void
+give_back(struct evalset *s, const struct recipe *recipe, struct dataset *d)
+{
+	if (recipe->data.window == 0)
+		return;
+	pthread_mutex_lock(&s->lock);
+	dataset_deinit(d);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static enum err
+check_text(const struct dataset *d, const struct recipe *recipe, struct why *why)
+{
+	uint32_t window = recipe->data.window;
+
+	if (is_text(d) && window < d->rows->items)
+		return ERR_OK;
+	return err_set(why, ERR_INVALID,
+	    "data set \"%s\" of the coordinator is no text of more than the %u tokens of "
+	    "data.window",
+	    recipe->evaluate_data, window);
+}
+
 enum err
 evalset_check(struct evalset *s, const struct recipe *recipe, struct why *why)
 {
@@ -119,6 +167,10 @@ evalset_check(struct evalset *s, const struct recipe *recipe, struct why *why)
 	enum err e = load(s, recipe->evaluate_data, &d, why);
 	if (e)
 		return e;
+	if (spec->window > 0) {
+		e = check_text(d, recipe, why);
+		return e ? e : check_cost(s->config, recipe, why);
+	}
 	if (dataset_shape_fits(d, spec))
 		return check_cost(s->config, recipe, why);
 	return err_set(why, ERR_INVALID,
@@ -151,20 +203,22 @@ enum err
 evalset_run(
     struct evalset *s, const struct evalset_work *work, struct train_score *score, struct why *why)
 {
-	struct dataset *d = NULL;
+	struct dataset d;
 	unsigned threads = 0;
 
-	enum err e = load(s, work->recipe->evaluate_data, &d, why);
+	enum err e = count_threads(s->config, work, &threads, why);
 	if (!e)
-		e = count_threads(s->config, work, &threads, why);
+		e = borrow(s, work->recipe, &d, why);
 	if (e)
 		return e;
 	const struct train_measure w = {.recipe = work->recipe,
 	    .params = work->params,
-	    .set = d,
+	    .set = &d,
 	    .counts = work->counts,
 	    .threads = threads,
 	    .stop = work->stop,
 	    .context = work->context};
-	return train_measure_run(&w, score, why);
+	e = train_measure_run(&w, score, why);
+	give_back(s, work->recipe, &d);
+	return e;
 }

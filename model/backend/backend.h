@@ -20,8 +20,11 @@ struct backend_pass {
 	uint32_t n; /* examples */
 	const struct draw *draw; /* for dropout; NULL: none */
 	const float *weights; /* the state's first vector */
+	float *statistics; /* the same, where a backward pass counts; backward only */
+	bool training; /* forward: a batch's own statistics */
+	bool exact; /* products by our own kernels alone */
 	char *context, *gradients; /* where the offsets of a layer begin */
-	float *work; /* as many floats as the hungriest layer needs */
+	float *work; /* as many floats as the hungriest layer needs for the net's largest batch */
 	const float *input; /* of the net: the caller's */
 	float *input_gradient; /* NULL: not wanted */
 	const struct sgd *sgd; /* where gradients of parameters go; backward only */
@@ -39,7 +42,7 @@ struct backend_layer {
 
 struct backend {
 	const char *name;
-	const struct backend_layer *layers[LAYER_ADD + 1]; /* by type; NULL: not of this back end */
+	const struct backend_layer *layers[LAYER_TYPES]; /* by type; NULL: not of this back end */
 	/* A block, on a cache line; NULL if there is no memory. Its bytes are not zeroed. */
 	void *(*allocate)(size_t bytes);
 	void (*release)(void *block); /* or NULL */

@@ -108,6 +108,8 @@ need(struct layer *l, struct why *why)
 {
 	struct plan p;
 
+	if (l->spec.groups > 1)
+		return grouped_passes.need(l, why);
 	if (!plan(&p, l))
 		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
 	l->work = p.end;
@@ -193,7 +195,7 @@ forward_example(const struct layer *l, const struct plan *p, const struct view *
 		    .n = (size_t)s.rows * l->out.w,
 		    .k = s.channels * p->kernel_area,
 		    .a = v->weight + s.channel * p->kernel_area,
-		    .a_row = l->fan_in,
+		    .a_row = l->param[PARAM_WEIGHT].fan_in,
 		    .a_col = 1,
 		    .b = work + p->slab,
 		    .b_row = (size_t)s.rows * l->out.w,
@@ -211,6 +213,10 @@ forward(const struct layer *l, const struct backend_pass *pass)
 	const struct view v = view_of(l, pass);
 	struct plan p;
 
+	if (l->spec.groups > 1) {
+		grouped_passes.forward(l, pass);
+		return;
+	}
 	if (!plan(&p, l))
 		return;
 	for (size_t i = 0; i < pass->n; i++)
@@ -358,6 +364,10 @@ backward(const struct layer *l, const struct backend_pass *pass)
 	struct plan p;
 	float *work = v.work;
 
+	if (l->spec.groups > 1) {
+		grouped_passes.backward(l, pass);
+		return;
+	}
 	if (!plan(&p, l))
 		return;
 	memset(work + p.gradient, 0, l->out.c * l->spec.kernel[0] * p.run * sizeof(float));
@@ -367,10 +377,9 @@ backward(const struct layer *l, const struct backend_pass *pass)
 	for (size_t i = 0; i < pass->n; i++)
 		backward_example(l, &p, &v, i);
 	gather_gradient(l, &p, work + p.gradient, work + p.weights);
-	if (!l->hold_weight)
-		sgd_apply(pass->sgd, l->weight_at, work + p.weights, l->weights);
-	if (v.bias && !l->hold_bias)
-		sgd_apply(pass->sgd, l->bias_at, work + p.bias, l->biases);
+	view_give(l, pass, PARAM_WEIGHT, work + p.weights);
+	if (v.bias)
+		view_give(l, pass, PARAM_BIAS, work + p.bias);
 }
 
 const struct backend_layer conv_passes = {.need = need, .forward = forward, .backward = backward};

@@ -22,11 +22,15 @@ extern const struct backend_layer linear_passes;
  * Workspace does not grow with the batch.
  */
 extern const struct backend_layer conv_passes;
+/* The same in more groups than one, which conv_passes turns to. */
+extern const struct backend_layer grouped_passes;
 
 /* Largest element of each window; padding never wins. The first of equals gets the gradient. */
 extern const struct backend_layer pool_max_passes;
 /* Mean of each window; padding counts as zeros. */
 extern const struct backend_layer pool_average_passes;
+/* Mean of each channel. */
+extern const struct backend_layer pool_global_passes;
 
 extern const struct backend_layer elementwise_relu_passes;
 /* While training each element is zero with probability `rate`, all others are divided by 1 - rate. */
@@ -36,9 +40,21 @@ extern const struct backend_layer elementwise_flatten_passes;
 /* Sum of one or more inputs of one shape. */
 extern const struct backend_layer elementwise_add_passes;
 
+extern const struct backend_layer activation_relu6_passes, activation_sigmoid_passes,
+    activation_tanh_passes, activation_gelu_passes, activation_silu_passes,
+    activation_hardswish_passes;
+/* Inputs side by side; the product of two. */
+extern const struct backend_layer join_concat_passes, join_multiply_passes;
+/* groupnorm; layernorm and rmsnorm. */
+extern const struct backend_layer norm_group_passes, norm_row_passes;
+extern const struct backend_layer batchnorm_passes;
+extern const struct backend_layer embedding_passes, embedding_positions_passes;
+extern const struct backend_layer lstm_passes, gru_passes;
+extern const struct backend_layer attention_passes;
+
 /* A layer's operands during a pass. */
 struct view {
-	const float *weight, *bias; /* NULL: none */
+	const float *weight, *bias; /* the first and the second parameter; NULL: none */
 	const float *x[RECIPE_INPUTS_MAX];
 	float *y, *dy;
 	float *dx[RECIPE_INPUTS_MAX]; /* NULL: nobody needs it */
@@ -47,5 +63,8 @@ struct view {
 };
 
 struct view view_of(const struct layer *l, const struct backend_pass *p);
+/* Hands over a gradient that is formed, unless the parameter is held. */
+void view_give(
+    const struct layer *l, const struct backend_pass *p, size_t param, const float *gradient);
 
 #endif

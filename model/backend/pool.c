@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu.h"
+#include "norm_sums.h"
 
 static bool
 is_plain2(const struct layer_spec *s)
@@ -250,3 +250,33 @@ average_backward(const struct layer *l, const struct backend_pass *p)
 
 const struct backend_layer pool_average_passes = {
     .forward = average_forward, .backward = average_backward};
+
+/* The mean of each channel: elements ascending in sixteen lanes. */
+static void
+global_forward(const struct layer *l, const struct backend_pass *p)
+{
+	const struct view v = view_of(l, p);
+	size_t area = l->in[0].size / l->in[0].c;
+
+	for (size_t i = 0; i < (size_t)p->n * l->in[0].c; i++) {
+		struct norm_sums s = {0};
+		norm_sums_add(&s, v.x[0] + i * area, area);
+		v.y[i] = norm_sums_first(&s) / (float)area;
+	}
+}
+
+static void
+global_backward(const struct layer *l, const struct backend_pass *p)
+{
+	const struct view v = view_of(l, p);
+	size_t area = l->in[0].size / l->in[0].c;
+
+	for (size_t i = 0; v.dx[0] && i < (size_t)p->n * l->in[0].c; i++) {
+		float g = v.dy[i] / (float)area, *dx = v.dx[0] + i * area;
+		for (size_t k = 0; k < area; k++)
+			dx[k] = l->add[0] ? dx[k] + g : g;
+	}
+}
+
+const struct backend_layer pool_global_passes = {
+    .forward = global_forward, .backward = global_backward};

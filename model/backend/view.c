@@ -1,4 +1,5 @@
 #include "cpu_inside.h"
+#include "sgd.h"
 
 static void *
 at(char *block, size_t offset)
@@ -10,8 +11,8 @@ struct view
 view_of(const struct layer *l, const struct backend_pass *p)
 {
 	struct view v = {
-	    .weight = l->weights > 0 ? p->weights + l->weight_at : NULL,
-	    .bias = l->biases > 0 ? p->weights + l->bias_at : NULL,
+	    .weight = l->param_count > PARAM_WEIGHT ? p->weights + l->param[PARAM_WEIGHT].at : NULL,
+	    .bias = l->param_count > PARAM_BIAS ? p->weights + l->param[PARAM_BIAS].at : NULL,
 	    .dy = at(p->gradients, l->dy_at),
 	    .kept = at(p->context, l->kept_at),
 	    .work = p->work,
@@ -25,4 +26,13 @@ view_of(const struct layer *l, const struct backend_pass *p)
 	/* A layer of the same bytes only looks at the net's input; nobody writes through its y. */
 	v.y = l->y_at == LAYER_OUTSIDE ? (float *)(uintptr_t)p->input : at(p->context, l->y_at);
 	return v;
+}
+
+void
+view_give(const struct layer *l, const struct backend_pass *p, size_t param, const float *gradient)
+{
+	const struct layer_param *to = &l->param[param];
+
+	if (!to->hold)
+		sgd_apply(p->sgd, to->at, gradient, to->count);
 }

@@ -16,14 +16,14 @@ kernels(void)
 void
 gemm_outer(const struct gemm *g)
 {
-	if (!gemm_blas(g, false))
+	if (g->exact || !gemm_blas(g, false))
 		kernels()->outer(g);
 }
 
 void
 gemm_dot(const struct gemm *g)
 {
-	if (!gemm_blas(g, true))
+	if (g->exact || !gemm_blas(g, true))
 		kernels()->dot(g);
 }
 

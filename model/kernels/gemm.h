@@ -1,5 +1,6 @@
 #ifndef GEMM_H
 #define GEMM_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct gemm {
 	float *c; /* element (i, j) at c[i * c_row + j] */
 	size_t c_row;
 	float alpha, beta; /* c = beta * c + alpha * sum; c is not read when beta is 0 */
+	bool exact; /* never by OpenBLAS */
 };
 
 /* Rows of b added up: the sum over p runs in ascending order, one product after the other. */

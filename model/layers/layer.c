@@ -1,5 +1,10 @@
 #include "layer.h"
 
+#include <stdlib.h>
+
+#include "layer_norm.h"
+#include "layer_sequence.h"
+#include "layer_window.h"
 #include "num.h"
 
 enum err
@@ -13,29 +18,44 @@ layer_shape_set(
 	if (c > UINT32_MAX || h > UINT32_MAX || w > UINT32_MAX || !num_mul(c, h, &size) ||
 	    !num_mul(size, w, &size) || size > SIZE_MAX / sizeof(float))
 		return err_set(why, ERR_LIMIT, "layer \"%s\": its output is too large", name);
-	*s = (struct layer_shape){(uint32_t)c, (uint32_t)h, (uint32_t)w, size};
+	*s = (struct layer_shape){
+	    (uint32_t)c, (uint32_t)h, (uint32_t)w, h == 1 && w == 1 ? 1 : 3, size};
 	return ERR_OK;
 }
 
-/* Output extents of a window that slides over in[0]. */
-static enum err
-window(const struct layer *l, uint64_t *height, uint64_t *width, struct why *why)
+enum err
+layer_shape_rows(
+    struct layer_shape *s, uint64_t rows, uint64_t width, const char *name, struct why *why)
 {
-	const struct layer_spec *s = &l->spec;
-	uint64_t extent[2] = {l->in[0].h, l->in[0].w};
+	enum err e = layer_shape_set(s, rows, 1, width, name, why);
 
-	for (int i = 0; i < 2; i++) {
-		if (s->kernel[i] == 0 || s->stride[i] == 0)
-			return err_set(why, ERR_INVALID,
-			    "layer \"%s\": kernel and stride must be at least 1", s->name);
-		extent[i] += 2 * (uint64_t)s->padding[i];
-		if (extent[i] < s->kernel[i])
-			return err_set(why, ERR_INVALID,
-			    "layer \"%s\": the kernel is larger than its padded input", s->name);
-		extent[i] = (extent[i] - s->kernel[i]) / s->stride[i] + 1;
-	}
-	*height = extent[0];
-	*width = extent[1];
+	if (!e)
+		s->dims = 2;
+	return e;
+}
+
+bool
+layer_shape_same(const struct layer_shape *a, const struct layer_shape *b)
+{
+	return a->c == b->c && a->h == b->h && a->w == b->w && (a->dims == 2) == (b->dims == 2);
+}
+
+enum err
+layer_param_add(struct layer *l, const struct layer_param *p, struct why *why)
+{
+	struct layer_param *to = &l->param[l->param_count];
+
+	if (l->param_count == LAYER_PARAMS_MAX)
+		return err_set(why, ERR_LIMIT, "layer \"%s\": too many tensors", l->spec.name);
+	*to = *p;
+	to->count = 1;
+	for (unsigned i = 0; i < p->dims; i++)
+		if (p->shape[i] > SIZE_MAX ||
+		    !num_mul(to->count, (size_t)p->shape[i], &to->count) ||
+		    to->count > SIZE_MAX / sizeof(float))
+			return err_set(
+			    why, ERR_LIMIT, "layer \"%s\": too many weights", l->spec.name);
+	l->param_count++;
 	return ERR_OK;
 }
 
@@ -43,66 +63,31 @@ static enum err
 check_linear(struct layer *l, struct why *why)
 {
 	const struct layer_shape *in = &l->in[0];
-	enum err e = layer_shape_set(&l->out, l->spec.out, 1, 1, l->spec.name, why);
+	size_t width = layer_width(in);
+	struct layer_param p = {.suffix = "weight",
+	    .shape = {l->spec.out, width},
+	    .dims = 2,
+	    .fan_in = width,
+	    .fan_out = l->spec.out};
+	enum err e = in->dims == 2
+	    ? layer_shape_rows(&l->out, in->c, l->spec.out, l->spec.name, why)
+	    : layer_shape_set(&l->out, l->spec.out, 1, 1, l->spec.name, why);
 
 	if (e)
 		return e;
-	if (in->h != 1 || in->w != 1)
+	if (in->dims == 3)
 		return err_set(why, ERR_INVALID,
 		    "layer \"%s\": linear needs a flat input; put a flatten layer before it",
 		    l->spec.name);
-	if (!num_mul(in->c, l->out.c, &l->weights))
-		return err_set(why, ERR_LIMIT, "layer \"%s\": too many weights", l->spec.name);
-	l->biases = l->spec.bias ? l->out.c : 0;
-	l->weight_dims = 2;
-	l->weight_shape[0] = l->out.c;
-	l->weight_shape[1] = in->c;
-	l->fan_in = in->c;
-	l->fan_out = l->out.c;
-	return ERR_OK;
+	e = layer_param_add(l, &p, why);
+	p.suffix = "bias";
+	p.dims = 1;
+	p.start = START_BIAS;
+	return e || !l->spec.bias ? e : layer_param_add(l, &p, why);
 }
 
 static enum err
-check_conv(struct layer *l, struct why *why)
-{
-	const struct layer_spec *s = &l->spec;
-	size_t area = (size_t)s->kernel[0] * s->kernel[1];
-	uint64_t h = 0, w = 0;
-	enum err e = window(l, &h, &w, why);
-
-	if (!e)
-		e = layer_shape_set(&l->out, s->out, h, w, s->name, why);
-	if (e)
-		return e;
-	if (!num_mul(area, l->in[0].c, &l->fan_in) || !num_mul(area, s->out, &l->fan_out) ||
-	    !num_mul(l->fan_in, s->out, &l->weights))
-		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", s->name);
-	l->biases = s->bias ? s->out : 0;
-	l->weight_dims = 4;
-	l->weight_shape[0] = s->out;
-	l->weight_shape[1] = l->in[0].c;
-	l->weight_shape[2] = s->kernel[0];
-	l->weight_shape[3] = s->kernel[1];
-	return ERR_OK;
-}
-
-static enum err
-check_pool(struct layer *l, struct why *why)
-{
-	const struct layer_spec *s = &l->spec;
-	uint64_t h = 0, w = 0;
-	enum err e = window(l, &h, &w, why);
-
-	if (e)
-		return e;
-	if (s->padding[0] > s->kernel[0] / 2 || s->padding[1] > s->kernel[1] / 2)
-		return err_set(why, ERR_INVALID,
-		    "layer \"%s\": the padding is more than half the kernel", s->name);
-	return layer_shape_set(&l->out, l->in[0].c, h, w, s->name, why);
-}
-
-static enum err
-check_relu(struct layer *l, struct why *why)
+check_same(struct layer *l, struct why *why)
 {
 	(void)why;
 	l->out = l->in[0];
@@ -129,32 +114,92 @@ static enum err
 check_add(struct layer *l, struct why *why)
 {
 	for (size_t i = 1; i < l->spec.input_count; i++)
-		if (l->in[i].c != l->in[0].c || l->in[i].h != l->in[0].h ||
-		    l->in[i].w != l->in[0].w)
+		if (!layer_shape_same(&l->in[i], &l->in[0]))
 			return err_set(why, ERR_INVALID,
 			    "layer \"%s\": its inputs are of different shapes", l->spec.name);
 	l->out = l->in[0];
 	return ERR_OK;
 }
 
+/* The second input may hold one value for each channel of the first. */
+static enum err
+check_multiply(struct layer *l, struct why *why)
+{
+	const struct layer_shape *a = &l->in[0], *b = &l->in[1];
+	bool channels = b->size == a->c && b->dims == 1;
+
+	if (l->spec.input_count != 2 || (!channels && !layer_shape_same(a, b)))
+		return err_set(why, ERR_INVALID,
+		    "layer \"%s\": it needs two inputs of one shape, or one value for each channel "
+		    "as the second",
+		    l->spec.name);
+	l->out = *a;
+	return ERR_OK;
+}
+
+/* All dimensions but `dim` agree. */
+static enum err
+check_concat(struct layer *l, struct why *why)
+{
+	const struct layer_shape *first = &l->in[0];
+	bool across = first->dims == 2 && l->spec.dim == 2; /* the width of rows */
+	uint64_t sum = 0;
+
+	if (l->spec.dim != 1 && !across)
+		return err_set(why, ERR_UNSUPPORTED,
+		    "layer \"%s\": dim must be 1, or 2 of two dimensions", l->spec.name);
+	for (size_t i = 0; i < l->spec.input_count; i++) {
+		struct layer_shape s = l->in[i];
+		sum += across ? s.w : s.c;
+		*(across ? &s.w : &s.c) = across ? first->w : first->c;
+		if (s.dims != first->dims || !layer_shape_same(&s, first))
+			return err_set(why, ERR_INVALID,
+			    "layer \"%s\": its inputs differ in more than what is joined",
+			    l->spec.name);
+	}
+	if (first->dims == 2)
+		return layer_shape_rows(
+		    &l->out, across ? first->c : sum, across ? sum : first->w, l->spec.name, why);
+	return layer_shape_set(&l->out, sum, first->h, first->w, l->spec.name, why);
+}
+
 static const struct {
 	enum err (*check)(struct layer *l, struct why *why);
 	struct layer_traits traits;
-} types[] = {
+} types[LAYER_TYPES] = {
     [LAYER_LINEAR] = {check_linear, {0}},
-    [LAYER_CONV2D] = {check_conv, {0}},
-    [LAYER_MAXPOOL2D] = {check_pool, {0}},
-    [LAYER_AVGPOOL2D] = {check_pool, {0}},
-    [LAYER_RELU] = {check_relu, {.may_alias = true}},
+    [LAYER_CONV2D] = {layer_window_conv, {0}},
+    [LAYER_CONV1D] = {layer_window_conv, {0}},
+    [LAYER_MAXPOOL2D] = {layer_window_pool, {0}},
+    [LAYER_AVGPOOL2D] = {layer_window_pool, {0}},
+    [LAYER_GLOBAL_AVGPOOL] = {layer_window_global, {0}},
+    [LAYER_RELU] = {check_same, {.may_alias = true}},
+    [LAYER_RELU6] = {check_same, {.may_alias = true, .reads_output = true}},
+    [LAYER_SIGMOID] = {check_same, {.may_alias = true, .reads_output = true}},
+    [LAYER_TANH] = {check_same, {.may_alias = true, .reads_output = true}},
+    [LAYER_GELU] = {check_same, {0}},
+    [LAYER_SILU] = {check_same, {0}},
+    [LAYER_HARDSWISH] = {check_same, {0}},
     [LAYER_FLATTEN] = {check_flatten, {.same_bytes = true}},
     [LAYER_DROPOUT] = {check_dropout, {.may_alias = true}},
     [LAYER_ADD] = {check_add, {.many_inputs = true}},
+    [LAYER_MULTIPLY] = {check_multiply, {.many_inputs = true}},
+    [LAYER_CONCAT] = {check_concat, {.many_inputs = true}},
+    [LAYER_GROUPNORM] = {layer_norm_groups, {0}},
+    [LAYER_BATCHNORM] = {layer_norm_batch, {0}},
+    [LAYER_LAYERNORM] = {layer_norm_rows, {0}},
+    [LAYER_RMSNORM] = {layer_norm_rows, {0}},
+    [LAYER_EMBEDDING] = {layer_sequence_embedding, {0}},
+    [LAYER_POSITIONS] = {layer_sequence_positions, {.may_alias = true}},
+    [LAYER_LSTM] = {layer_sequence_recurrent, {0}},
+    [LAYER_GRU] = {layer_sequence_recurrent, {0}},
+    [LAYER_ATTENTION] = {layer_sequence_attention, {0}},
 };
 
 enum err
 layer_check_type(const struct layer *l, struct why *why)
 {
-	if (l->spec.type < 0 || (size_t)l->spec.type >= sizeof(types) / sizeof(types[0]))
+	if (l->spec.type < 0 || l->spec.type >= LAYER_TYPES)
 		return err_set(why, ERR_UNSUPPORTED, "layer \"%s\": unknown type", l->spec.name);
 	return ERR_OK;
 }
@@ -169,21 +214,33 @@ double
 layer_work(const struct layer *l)
 {
 	const struct layer_spec *s = &l->spec;
-	const struct layer_shape *in = &l->in[0];
-	double out = (double)l->out.h * l->out.w;
+	double out = (double)l->out.size, rows = (double)layer_rows(&l->in[0]);
 
 	switch (s->type) {
 	case LAYER_LINEAR:
-		return (double)l->weights;
+		return (double)l->param[PARAM_WEIGHT].count * rows;
 	case LAYER_CONV2D:
-		return (double)l->weights * out +
-		    (double)in->c * ((double)in->h + 2.0 * s->padding[0]) *
-		    ((double)in->w + 2.0 * s->padding[1]);
+	case LAYER_CONV1D:
 	case LAYER_MAXPOOL2D:
 	case LAYER_AVGPOOL2D:
-		return (double)l->out.size * s->kernel[0] * s->kernel[1];
+		return layer_window_work(l);
+	case LAYER_LSTM:
+	case LAYER_GRU:
+	case LAYER_ATTENTION:
+		return layer_sequence_work(l);
+	case LAYER_SIGMOID:
+	case LAYER_TANH:
+	case LAYER_GELU:
+	case LAYER_SILU:
+	case LAYER_GROUPNORM:
+	case LAYER_LAYERNORM:
+	case LAYER_RMSNORM:
+	case LAYER_BATCHNORM:
+		return 8 * out;
+	case LAYER_GLOBAL_AVGPOOL:
+		return (double)l->in[0].size;
 	default:
-		return (double)l->out.size;
+		return out;
 	}
 }
 

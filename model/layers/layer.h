@@ -1,19 +1,58 @@
 #ifndef LAYER_H
 #define LAYER_H
-#include "recipe.h"
+#include "net_spec.h"
 
 /*
  * What a layer of a net is, whatever runs it: its shapes, its parameters, and where in the net's two blocks its operands lie. Nothing
  * here changes during a pass, and nothing is a pointer: a back end adds offsets to where its blocks begin (backend.h).
  */
 struct layer_shape {
-	uint32_t c, h, w; /* a flat shape of n features is {n, 1, 1} */
+	uint32_t c, h,
+	    w; /* n features are {n, 1, 1}; of two dimensions, steps of a sequence or channels of a signal: {c, 1, w} */
+	unsigned dims; /* 1 to 3; a picture of one pixel is flat */
 	size_t size; /* c * h * w */
 };
+
+/* The last dimension, and how often it is there: what linear layers and norms of a sequence work on. */
+static inline size_t
+layer_width(const struct layer_shape *s)
+{
+	return s->dims == 2 ? s->w : s->size;
+}
+
+static inline size_t
+layer_rows(const struct layer_shape *s)
+{
+	return s->dims == 2 ? s->c : 1;
+}
 
 /* Offsets that lead into no block: to what the caller of a pass holds (the net's input, and its gradient), and to nothing. */
 #define LAYER_OUTSIDE (SIZE_MAX - 1)
 #define LAYER_NOWHERE SIZE_MAX
+
+/* How the elements of a parameter begin. */
+enum layer_start {
+	START_WEIGHT, /* as the layer's init says */
+	START_BIAS, /* zero, or as a weight with INIT_TORCH */
+	START_ZERO,
+	START_ONE
+};
+
+struct layer_param {
+	const char *suffix; /* its tensor is NAME.suffix */
+	uint64_t shape[4];
+	unsigned dims;
+	size_t count, fan_in, fan_out;
+	enum layer_start start;
+	bool counts; /* moved by forward passes in training, not by steps */
+	/* Set when the net is built. */
+	size_t at; /* first element in the vectors of the block of state */
+	bool hold; /* does not move: its gradient is not handed over */
+};
+
+#define LAYER_PARAMS_MAX (4 * NET_SPEC_STACK_MAX)
+/* Of most layers. */
+enum { PARAM_WEIGHT, PARAM_BIAS, PARAM_MEAN, PARAM_VARIANCE };
 
 struct layer {
 	struct layer_spec spec; /* inputs: indices within the net */
@@ -22,19 +61,17 @@ struct layer {
 
 	/* Set by layer_check. */
 	struct layer_shape out;
-	size_t weights, biases; /* parameters, 0: none */
-	uint64_t weight_shape[4];
-	unsigned weight_dims;
-	size_t fan_in, fan_out;
+	struct layer_param param[LAYER_PARAMS_MAX];
+	size_t param_count;
 
 	/* Set by the back end. */
 	size_t saved; /* bytes per example kept from forward for backward */
-	size_t work; /* floats of workspace of a pass */
+	size_t saved_once; /* likewise, whatever the batch */
+	size_t work; /* floats of workspace of a pass, */
+	size_t work_each; /* and per example */
 
 	/* Set when the net is built. */
-	size_t weight_at, bias_at; /* first element in the vectors of the block of state */
 	bool trains; /* some parameter, or the net's input, depends on this layer's gradient */
-	bool hold_weight, hold_bias; /* these do not move: their gradients are not handed over */
 
 	/* Set by plan.c: bytes. */
 	bool in_place; /* y is x[0] and dx[0] is dy */
@@ -49,6 +86,7 @@ struct layer_traits {
 	bool may_alias; /* element by element: works with y == x */
 	bool same_bytes; /* y is always x, only the shape differs */
 	bool many_inputs;
+	bool reads_output; /* on the way back: nobody may write over y */
 };
 
 /* ERR_UNSUPPORTED for no type. */
@@ -62,5 +100,13 @@ double layer_work(const struct layer *l);
 /* The product of up to three extents, checked. */
 ERR_MUST_USE enum err layer_shape_set(
     struct layer_shape *s, uint64_t c, uint64_t h, uint64_t w, const char *name, struct why *why);
+/* Rows of a width: two dimensions, even if one of them is 1. */
+ERR_MUST_USE enum err layer_shape_rows(
+    struct layer_shape *s, uint64_t rows, uint64_t width, const char *name, struct why *why);
+/* The same dimensions? */
+bool layer_shape_same(const struct layer_shape *a, const struct layer_shape *b);
+/* A parameter behind the layer's last one; ERR_LIMIT. */
+ERR_MUST_USE enum err layer_param_add(
+    struct layer *l, const struct layer_param *p, struct why *why);
 
 #endif

@@ -45,15 +45,11 @@ add_tensors(struct graph *g, struct layer *l, struct why *why)
 	char name[TENSOR_NAME_MAX];
 	enum err e = ERR_OK;
 
-	l->weight_at = g->tensors.elements;
-	if (l->weights > 0) {
-		snprintf(name, sizeof(name), "%s.weight", l->spec.name);
-		e = tensor_table_add(&g->tensors, name, l->weight_shape, l->weight_dims, why);
-	}
-	l->bias_at = g->tensors.elements;
-	if (!e && l->biases > 0) {
-		snprintf(name, sizeof(name), "%s.bias", l->spec.name);
-		e = tensor_table_add(&g->tensors, name, l->weight_shape, 1, why);
+	for (size_t i = 0; !e && i < l->param_count; i++) {
+		struct layer_param *p = &l->param[i];
+		p->at = g->tensors.elements;
+		snprintf(name, sizeof(name), "%s.%s", l->spec.name, p->suffix);
+		e = tensor_table_add(&g->tensors, name, p->shape, p->dims, why);
 	}
 	return e;
 }
@@ -85,7 +81,7 @@ add_layer(struct graph *g, struct layer *l, size_t first, struct why *why)
 		l->trains |= first > 0 && from == (int)first - 1;
 	}
 	e = layer_check(l, why);
-	l->trains |= l->weights > 0;
+	l->trains |= l->param_count > 0;
 	return e;
 }
 
@@ -107,8 +103,10 @@ static enum err
 build(struct graph *g, const struct net_spec *spec, size_t first, const struct backend *backend,
     struct why *why)
 {
-	enum err e = layer_shape_set(
-	    &g->input, spec->input[0], spec->input[1], spec->input[2], "input", why);
+	const uint32_t *in = spec->input;
+	enum err e = spec->input_dims == 2
+	    ? layer_shape_rows(&g->input, in[0], in[2], "input", why)
+	    : layer_shape_set(&g->input, in[0], in[1], in[2], "input", why);
 
 	for (size_t i = 0; !e && i < g->count; i++) {
 		struct layer *l = &g->layers[i];

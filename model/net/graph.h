@@ -1,6 +1,7 @@
 #ifndef GRAPH_H
 #define GRAPH_H
 #include "backend.h"
+#include "tensor.h"
 
 /* The layers of a net, checked against each other, with their parameters: the whole of a description, or layers [first, last) of it. */
 struct graph {

@@ -7,11 +7,27 @@
  * loss. ERR_NUMERIC if the loss is not finite; the gradient is meaningless then.
  */
 
-/* Softmax and cross-entropy; every label is in [0, width). */
-ERR_MUST_USE enum err loss_cross_entropy(const float *outputs, const int32_t *labels, uint32_t n,
-    size_t width, float *gradient, struct net_result *result);
+/* As net_spec has it. */
+struct loss_how {
+	enum loss_type type;
+	bool target_input;
+	bool ignores;
+	int32_t ignored;
+	float smoothing;
+	float *class_weights; /* NULL: all 1 */
+	size_t class_weight_count;
+};
+
+/* Does a row of that label count? */
+bool loss_counts(const struct loss_how *how, int32_t label);
+/* Softmax and cross-entropy, as PyTorch's with smoothing, weights and an ignored label; every label that counts is in [0, width). */
+ERR_MUST_USE enum err loss_cross_entropy(const struct loss_how *how, const float *outputs,
+    const int32_t *labels, size_t n, size_t width, float *gradient, struct net_result *result);
 /* Mean over the elements of the squared difference. */
 ERR_MUST_USE enum err loss_mse(const float *outputs, const float *targets, uint32_t n, size_t width,
+    float *gradient, struct net_result *result);
+/* Mean over the elements of the binary cross-entropy, sigmoid inside. */
+ERR_MUST_USE enum err loss_bce(const float *outputs, const float *targets, uint32_t n, size_t width,
     float *gradient, struct net_result *result);
 
 /* The class that a row decides for: its largest output, the first of equals. */

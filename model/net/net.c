@@ -10,15 +10,60 @@ check_loss(const struct net *net, struct why *why)
 {
 	const struct layer *l = net_last(net);
 
-	if (!net->ends || net->loss == LOSS_MSE)
+	if (!net->ends)
 		return ERR_OK;
-	if (l->out.h != 1 || l->out.w != 1)
-		return err_set(why, ERR_INVALID, "layer \"%s\": cross-entropy needs a flat output",
+	if (net->loss.target_input && (net->part.first > 0 || l->out.size != net->graph.input.size))
+		return err_set(why, ERR_INVALID,
+		    "layer \"%s\": its %zu outputs are to meet an input of %zu values",
+		    l->spec.name, l->out.size, net->graph.input.size);
+	if (net->loss.type != LOSS_CROSS_ENTROPY)
+		return ERR_OK;
+	if (l->out.dims == 3)
+		return err_set(why, ERR_INVALID,
+		    "layer \"%s\": cross-entropy needs a flat output, or one for each step",
 		    l->spec.name);
-	if (l->out.size != net->part.classes)
+	size_t width = layer_width(&l->out);
+	/* What a text says next has no names. */
+	if (width != net->part.classes && (net->part.classes > 0 || net->vocabulary == 0))
 		return err_set(why, ERR_INVALID, "layer \"%s\": it has %zu outputs for %zu classes",
-		    l->spec.name, l->out.size, net->part.classes);
+		    l->spec.name, width, net->part.classes);
+	if (net->loss.class_weights && net->loss.class_weight_count != width)
+		return err_set(why, ERR_INVALID, "model.class_weights: %zu for %zu classes",
+		    net->loss.class_weight_count, width);
 	return ERR_OK;
+}
+
+/* What outlives the description. */
+static enum err
+take_loss(struct net *net, const struct net_spec *spec, struct why *why)
+{
+	size_t bytes = spec->class_weight_count * sizeof(*spec->class_weights);
+
+	net->loss = (struct loss_how){.type = spec->loss,
+	    .target_input = spec->target_input,
+	    .ignores = spec->ignores,
+	    .ignored = spec->ignored,
+	    .smoothing = spec->smoothing,
+	    .class_weight_count = spec->class_weight_count};
+	if (!spec->class_weights)
+		return ERR_OK;
+	net->loss.class_weights = malloc(bytes > 0 ? bytes : 1);
+	if (!net->loss.class_weights)
+		return err_set(why, ERR_NOMEM, "no memory for the network");
+	memcpy(net->loss.class_weights, spec->class_weights, bytes);
+	return ERR_OK;
+}
+
+/* Of all embeddings, the smallest: what the input may say. */
+static void
+find_vocabulary(struct net *net)
+{
+	for (size_t i = 0; i < net->graph.count; i++) {
+		const struct layer_spec *s = &net->graph.layers[i].spec;
+		if (s->type == LAYER_EMBEDDING &&
+		    (net->vocabulary == 0 || s->vocabulary < net->vocabulary))
+			net->vocabulary = s->vocabulary;
+	}
 }
 
 /* Room for so many vectors of state. The weights move along. */
@@ -56,9 +101,9 @@ held(const struct net *net, uint64_t first)
 {
 	for (size_t i = 0; i < net->graph.count; i++) {
 		const struct layer *l = &net->graph.layers[i];
-		if ((l->hold_weight && l->weights > 0 && l->weight_at == first) ||
-		    (l->hold_bias && l->biases > 0 && l->bias_at == first))
-			return true;
+		for (size_t k = 0; k < l->param_count; k++)
+			if (l->param[k].hold && l->param[k].at == first)
+				return true;
 	}
 	return false;
 }
@@ -86,7 +131,11 @@ set_up(struct net *net, const struct net_spec *spec, struct why *why)
 	if (!e)
 		e = plan_passes(&net->plan, net->graph.layers, net->graph.count, &want, why);
 	if (!e)
+		e = take_loss(net, spec, why);
+	if (!e) {
+		find_vocabulary(net);
 		e = check_loss(net, why);
+	}
 	if (!e)
 		e = make_state(net, 1, why);
 	if (e)
@@ -110,7 +159,8 @@ net_new_part(struct net **out, const struct net_part *part, struct why *why)
 	if (!net)
 		return err_set(why, ERR_NOMEM, "no memory for the network");
 	net->backend = &backend_cpu;
-	net->loss = part->spec->loss;
+	net->exact = part->spec->arithmetic == ARITHMETIC_EXACT ||
+	    (part->spec->arithmetic == ARITHMETIC_DEFAULT && net_spec_modern(part->spec));
 	net->part = *part;
 	net->ends = part->last == part->spec->layer_count;
 	enum err e = set_up(net, part->spec, why);
@@ -146,6 +196,7 @@ net_free(struct net *net)
 	net->backend->release(net->passes);
 	free(net->moving);
 	free(net->contexts);
+	free(net->loss.class_weights);
 	free(net);
 }
 
@@ -170,7 +221,36 @@ net_inputs(const struct net *net)
 size_t
 net_outputs(const struct net *net)
 {
-	return net_last(net)->out.size;
+	const struct layer_shape *out = &net_last(net)->out;
+
+	return net->ends && net->loss.type == LOSS_CROSS_ENTROPY ? layer_width(out) : out->size;
+}
+
+size_t
+net_labels(const struct net *net)
+{
+	return net->ends && net->loss.type == LOSS_CROSS_ENTROPY ? layer_rows(&net_last(net)->out)
+								 : 0;
+}
+
+bool
+net_label_counts(const struct net *net, int32_t label)
+{
+	return loss_counts(&net->loss, label);
+}
+
+size_t
+net_targets(const struct net *net)
+{
+	bool wants = net->ends && net->loss.type != LOSS_CROSS_ENTROPY && !net->loss.target_input;
+
+	return wants ? net_last(net)->out.size : 0;
+}
+
+size_t
+net_vocabulary(const struct net *net)
+{
+	return net->vocabulary;
 }
 
 void
@@ -211,13 +291,10 @@ net_init(struct net *net, uint64_t seed)
 	memset(net->state, 0, net->graph.tensors.elements * sizeof(float));
 	for (size_t i = 0; i < net->graph.count; i++) {
 		const struct layer *l = &net->graph.layers[i];
-		if (l->weights > 0)
-			init_weights(net->state + l->weight_at, l->weights, l->spec.init, l->fan_in,
-			    l->fan_out, seed, l->index);
-		/* In a stream of its own, behind those of all layers. */
-		if (l->biases > 0 && l->spec.init == INIT_TORCH)
-			init_weights(net->state + l->bias_at, l->biases, INIT_TORCH, l->fan_in,
-			    l->fan_out, seed, RECIPE_LAYERS_MAX + l->index);
+		/* Each parameter has a stream of its own: the first ones of all layers, then the second ones. */
+		for (size_t k = 0; k < l->param_count; k++)
+			init_param(net->state + l->param[k].at, &l->spec, &l->param[k], seed,
+			    k * RECIPE_LAYERS_MAX + l->index);
 	}
 }
 
@@ -228,8 +305,8 @@ net_hold(struct net *net, size_t i)
 
 	for (size_t k = 0; k < net->graph.count; k++) {
 		struct layer *l = &net->graph.layers[k];
-		l->hold_weight |= l->weights > 0 && l->weight_at == first;
-		l->hold_bias |= l->biases > 0 && l->bias_at == first;
+		for (size_t j = 0; j < l->param_count; j++)
+			l->param[j].hold |= l->param[j].at == first;
 	}
 	list_moving(net);
 }

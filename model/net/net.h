@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net_spec.h"
 #include "recipe.h"
 #include "tensor.h"
 
@@ -48,8 +49,16 @@ void net_init(struct net *net, uint64_t seed);
 /* Floats per example. */
 size_t net_inputs(const struct net *net);
 uint32_t net_max_batch(const struct net *net);
-/* Width of the output (classes for cross-entropy). */
+/* Width of the output (classes for cross-entropy): of a sequence, of one step. */
 size_t net_outputs(const struct net *net);
+/* Labels of an example: 1, of a sequence one for each step; 0 without labels. */
+size_t net_labels(const struct net *net);
+/* Does the loss look at an example or a step of that label? */
+bool net_label_counts(const struct net *net, int32_t label);
+/* Targets of an example; 0 with labels, or where the input is the target. */
+size_t net_targets(const struct net *net);
+/* The net's input is whole numbers below that; 0: any numbers. */
+size_t net_vocabulary(const struct net *net);
 /* The same as channels, height, width; a flat output of n values is {n, 1, 1}. */
 void net_output_shape(const struct net *net, uint32_t out[3]);
 
@@ -57,10 +66,13 @@ void net_output_shape(const struct net *net, uint32_t out[3]);
 double net_work(const struct net *net);
 uint64_t net_bytes(const struct net *net);
 
-/* Result of a pass over one batch, sums over its examples. */
+/* Result of a pass over one batch, sums over its examples or, with labels, over these. */
 struct net_result {
-	double loss; /* sum of per-example losses (mse: per-example mean over outputs) */
-	uint64_t right; /* examples whose largest output is the label; 0 for regression */
+	double loss; /* sum (mse, bce: of per-example means over outputs) */
+	double
+	    weight; /* what it is divided by for the mean: labels that count, by their classes' weights; examples */
+	uint64_t right; /* labels that are the largest output, */
+	uint64_t labels; /* of so many that count; 0 for regression */
 };
 
 struct draw;
@@ -68,14 +80,14 @@ struct draw;
 /* One batch; all of it stays the caller's. */
 struct net_batch {
 	const float *x; /* n x input floats */
-	const int32_t *labels; /* n, for cross-entropy */
-	const float *targets; /* n x outputs, for mse */
+	const int32_t *labels; /* n x net_labels */
+	const float *targets; /* n x net_targets */
 	uint32_t n;
 	const struct draw *draw; /* what dropout draws from; NULL: no dropout */
 };
 
 /* A pass without dropout, whatever the batch says of it. Outputs (logits) stay readable in net_output() until the next pass.
- * ERR_NUMERIC if the loss is not finite, ERR_INVALID for a label out of range, a missing array or more than max_batch examples. */
+ * ERR_NUMERIC if the loss is not finite, ERR_INVALID for a label or a token out of range, a missing array or more than max_batch examples. */
 ERR_MUST_USE enum err net_eval(
     struct net *net, const struct net_batch *batch, struct net_result *result);
 const float *net_output(const struct net *net);

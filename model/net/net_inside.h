@@ -1,6 +1,7 @@
 #ifndef NET_INSIDE_H
 #define NET_INSIDE_H
 #include "graph.h"
+#include "loss.h"
 #include "net.h"
 #include "plan.h"
 #include "update.h"
@@ -12,7 +13,9 @@ struct net {
 	struct plan plan;
 	struct net_part part; /* its spec is not looked at after net_new_part */
 	bool ends; /* with the loss */
-	enum loss_type loss;
+	struct loss_how loss;
+	size_t vocabulary; /* of the smallest embedding; 0: none */
+	bool exact; /* products */
 	float *state; /* the two blocks of backend.h */
 	char *passes;
 	size_t stride, vectors; /* of the state: floats from one vector to the next; how many */

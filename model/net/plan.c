@@ -28,7 +28,8 @@ static enum err
 share_outputs(struct layer *layers, size_t count, struct why *why)
 {
 	unsigned users[RECIPE_LAYERS_MAX] = {0};
-	bool sole[RECIPE_LAYERS_MAX];
+	/* Of a layer's output: it has bytes of its own; nobody may write over them. */
+	bool sole[RECIPE_LAYERS_MAX], fixed[RECIPE_LAYERS_MAX];
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < layers[i].spec.input_count; k++)
@@ -38,9 +39,11 @@ share_outputs(struct layer *layers, size_t count, struct why *why)
 		struct layer *l = &layers[i];
 		const struct layer_traits *t = layer_traits(l->spec.type);
 		int from = l->spec.inputs[0];
-		bool free_input = from != LAYER_INPUT && users[from] == 1 && sole[from];
+		bool free_input =
+		    from != LAYER_INPUT && users[from] == 1 && sole[from] && !fixed[from];
 		l->in_place = free_input && (t->may_alias || t->same_bytes);
 		sole[i] = t->same_bytes ? free_input : true;
+		fixed[i] = t->reads_output || (t->same_bytes && from != LAYER_INPUT && fixed[from]);
 		if (users[i] == 0 && i + 1 < count)
 			return err_set(why, ERR_INVALID,
 			    "layer \"%s\": no other layer uses its output", l->spec.name);
@@ -97,6 +100,26 @@ link_inputs(struct layer *l, const struct layer *layers, const struct plan_want 
 	}
 }
 
+static bool
+place_kept(struct plan *p, struct layer *l, uint32_t batch)
+{
+	size_t bytes;
+
+	return num_mul(l->saved, batch, &bytes) && num_add(bytes, l->saved_once, &bytes) &&
+	    reserve(&p->context, &l->kept_at, bytes, 1);
+}
+
+static bool
+count_work(const struct layer *l, uint32_t batch, size_t *work)
+{
+	size_t floats;
+
+	if (!num_mul(l->work_each, batch, &floats) || !num_add(floats, l->work, &floats))
+		return false;
+	*work = floats > *work ? floats : *work;
+	return true;
+}
+
 /* The last layer's gradient is that of the loss, which is worked out even if nothing moves. */
 static bool
 place_layer(
@@ -113,7 +136,7 @@ place_layer(
 	if (want->train && (l->trains || i + 1 == count) && !place_gradient(p, l, before, floats))
 		return false;
 	link_inputs(l, layers, want);
-	return !want->train || reserve(&p->context, &l->kept_at, want->max_batch, l->saved);
+	return !want->train || place_kept(p, l, want->max_batch);
 }
 
 static bool
@@ -137,8 +160,8 @@ plan_passes(struct plan *p, struct layer *layers, size_t count, const struct pla
 	*p = (struct plan){0};
 	order_gradients(layers, count);
 	for (size_t i = 0; i < count; i++) {
-		work = layers[i].work > work ? layers[i].work : work;
-		if (!place_layer(p, layers, count, i, want))
+		if (!count_work(&layers[i], want->max_batch, &work) ||
+		    !place_layer(p, layers, count, i, want))
 			return err_set(
 			    why, ERR_LIMIT, "layer \"%s\": too large", layers[i].spec.name);
 	}

@@ -26,9 +26,22 @@ net_output(const struct net *net)
 }
 
 static enum err
+check_tokens(const float *x, size_t n, size_t vocabulary)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!(x[i] >= 0 && x[i] < (float)vocabulary) || x[i] != (float)(uint32_t)x[i])
+			return ERR_INVALID;
+	return ERR_OK;
+}
+
+static enum err
 check_examples(const struct net *net, const struct net_batch *b)
 {
-	return b->n > 0 && b->n <= net->part.max_batch && b->x ? ERR_OK : ERR_INVALID;
+	if (b->n == 0 || b->n > net->part.max_batch || !b->x)
+		return ERR_INVALID;
+	return net->vocabulary > 0
+	    ? check_tokens(b->x, b->n * net->graph.input.size, net->vocabulary)
+	    : ERR_OK;
 }
 
 static enum err
@@ -40,12 +53,12 @@ check_batch(const struct net *net, const struct net_batch *b)
 		return e;
 	if (!net->ends)
 		return ERR_OK;
-	if (net->loss == LOSS_MSE)
-		return b->targets ? ERR_OK : ERR_INVALID;
-	if (!b->labels)
+	size_t labels = net_labels(net) * b->n;
+	if ((net_targets(net) > 0 && !b->targets) || (labels > 0 && !b->labels))
 		return ERR_INVALID;
-	for (uint32_t i = 0; i < b->n; i++)
-		if (b->labels[i] < 0 || (size_t)b->labels[i] >= net_outputs(net))
+	for (size_t i = 0; i < labels; i++)
+		if (loss_counts(&net->loss, b->labels[i]) &&
+		    (b->labels[i] < 0 || (size_t)b->labels[i] >= net_outputs(net)))
 			return ERR_INVALID;
 	return ERR_OK;
 }
@@ -58,6 +71,7 @@ pass_of(struct net *net, uint32_t context)
 	return (struct backend_pass){.n = b->n,
 	    .draw = b->draw,
 	    .weights = net->state,
+	    .exact = net->exact,
 	    .context = context_at(net, context),
 	    .gradients = net->passes,
 	    .work = (float *)(void *)(net->passes + net->plan.work_at),
@@ -72,21 +86,22 @@ passes_of(const struct net *net, const struct layer *l)
 
 /* The batch was checked. */
 static void
-run(struct net *net, uint32_t context, const struct net_batch *batch)
+run(struct net *net, uint32_t context, const struct net_batch *batch, bool training)
 {
 	net->contexts[context] = *batch;
-	const struct backend_pass pass = pass_of(net, context);
+	struct backend_pass pass = pass_of(net, context);
+	pass.training = training;
 	for (size_t i = 0; i < net->graph.count; i++)
 		passes_of(net, &net->graph.layers[i])->forward(&net->graph.layers[i], &pass);
 }
 
 static enum err
-forward(struct net *net, uint32_t context, const struct net_batch *batch)
+forward(struct net *net, uint32_t context, const struct net_batch *batch, bool training)
 {
 	enum err e = check_batch(net, batch);
 
 	if (!e)
-		run(net, context, batch);
+		run(net, context, batch, training);
 	return e;
 }
 
@@ -101,10 +116,18 @@ loss(struct net *net, uint32_t context, float *gradient, struct net_result *resu
 {
 	const struct net_batch *b = &net->contexts[context];
 	const float *y = net_context_output(net, context);
+	const float *targets = net->loss.target_input ? b->x : b->targets;
 
-	if (net->loss == LOSS_MSE)
-		return loss_mse(y, b->targets, b->n, net_outputs(net), gradient, result);
-	return loss_cross_entropy(y, b->labels, b->n, net_outputs(net), gradient, result);
+	switch (net->loss.type) {
+	case LOSS_CROSS_ENTROPY:
+		return loss_cross_entropy(&net->loss, y, b->labels, b->n * net_labels(net),
+		    net_outputs(net), gradient, result);
+	case LOSS_BCE:
+		return loss_bce(y, targets, b->n, net_outputs(net), gradient, result);
+	case LOSS_MSE:
+		break;
+	}
+	return loss_mse(y, targets, b->n, net_outputs(net), gradient, result);
 }
 
 /* The gradient of the output is there. The context is free afterwards. */
@@ -114,6 +137,7 @@ backward(struct net *net, uint32_t context, const struct sgd *sgd, float *input_
 	struct backend_pass pass = pass_of(net, context);
 
 	pass.sgd = sgd;
+	pass.statistics = net->state;
 	pass.input_gradient = input_gradient;
 	for (size_t i = net->graph.count; i-- > 0;)
 		if (net->graph.layers[i].trains)
@@ -127,14 +151,14 @@ net_eval(struct net *net, const struct net_batch *batch, struct net_result *resu
 	struct net_batch still = *batch;
 
 	still.draw = NULL;
-	enum err e = net->ends ? forward(net, 0, &still) : ERR_STATE;
+	enum err e = net->ends ? forward(net, 0, &still, false) : ERR_STATE;
 	return e ? e : loss(net, 0, NULL, result);
 }
 
 static enum err
 learn(struct net *net, const struct net_batch *b, const struct sgd *sgd, struct net_result *result)
 {
-	enum err e = net->part.train && net->ends ? forward(net, 0, b) : ERR_STATE;
+	enum err e = net->part.train && net->ends ? forward(net, 0, b, true) : ERR_STATE;
 
 	if (!e)
 		e = loss(net, 0, output_gradient(net), result);
@@ -151,7 +175,7 @@ net_predict(struct net *net, const float *x, uint32_t n)
 
 	if (e)
 		return e;
-	run(net, 0, &batch);
+	run(net, 0, &batch, false);
 	/* Without answers there is no way back. */
 	net->contexts[0].n = 0;
 	return ERR_OK;
@@ -208,7 +232,7 @@ net_add(struct net *net, const struct net_batch *batch, float share, struct net_
 enum err
 net_forward(struct net *net, uint32_t context, const struct net_batch *batch)
 {
-	return context < net->part.contexts ? forward(net, context, batch) : ERR_INVALID;
+	return context < net->part.contexts ? forward(net, context, batch, true) : ERR_INVALID;
 }
 
 static enum err
@@ -231,7 +255,7 @@ net_backward(
 		return e;
 	if (g->output)
 		memcpy(output_gradient(net), g->output,
-		    net->contexts[context].n * net_outputs(net) * sizeof(float));
+		    net->contexts[context].n * net_last(net)->out.size * sizeof(float));
 	else
 		e = loss(net, context, output_gradient(net), result);
 	if (!e) {

@@ -52,7 +52,8 @@ evaluate_share(void *arg, unsigned i)
 static enum err
 join(const struct evaluation *v, unsigned n, struct train_score *score, struct why *why)
 {
-	double loss = 0, right = 0;
+	double loss = 0, right = 0, weight = 0;
+	uint64_t labels = 0;
 	bool finite = true;
 
 	score->examples = 0;
@@ -65,17 +66,20 @@ join(const struct evaluation *v, unsigned n, struct train_score *score, struct w
 		}
 		finite = finite && s->e == ERR_OK;
 		score->examples += s->part.count;
-		loss += s->score.loss * (double)s->score.examples;
-		right += s->score.accuracy * (double)s->score.examples;
+		loss += s->score.loss * s->score.weight;
+		weight += s->score.weight;
+		right += s->score.labels > 0 ? s->score.accuracy * (double)s->score.labels : 0;
+		labels += s->score.labels;
 		if (s->counts)
 			counts_add(v->work->counts, s->counts);
 	}
 	if (score->examples == 0)
 		return err_set(why, ERR_INVALID, "the data set is empty");
-	score->loss = finite ? loss / (double)score->examples : (double)NAN;
-	score->accuracy = finite       ? right / (double)score->examples
-	    : v->shares[0].part.labels ? 0
-				       : (double)NAN;
+	score->weight = weight;
+	score->labels = labels;
+	score->loss = !finite ? (double)NAN : weight > 0 ? loss / weight : 0;
+	bool labelled = net_spec_labels(&v->work->recipe->net);
+	score->accuracy = !labelled ? (double)NAN : labels > 0 ? right / (double)labels : 0;
 	return ERR_OK;
 }
 

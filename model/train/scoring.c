@@ -48,10 +48,10 @@ scoring_class(struct counts *to, const float *row, size_t label, size_t width)
 
 void
 scoring_classes(
-    struct counts *to, const float *outputs, const int32_t *labels, uint32_t n, size_t width)
+    struct counts *to, const float *outputs, const int32_t *labels, size_t n, size_t width)
 {
 	to->examples += n;
-	for (uint32_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		scoring_class(to, outputs + i * width, (size_t)labels[i], width);
 }
 

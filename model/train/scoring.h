@@ -14,7 +14,7 @@
 
 /* outputs: n rows of `width`; labels in [0, width). */
 void scoring_classes(
-    struct counts *to, const float *outputs, const int32_t *labels, uint32_t n, size_t width);
+    struct counts *to, const float *outputs, const int32_t *labels, size_t n, size_t width);
 /* targets: of the same shape as outputs. */
 void scoring_values(
     struct counts *to, const float *outputs, const float *targets, uint32_t n, size_t width);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "augment.h"
@@ -28,6 +29,8 @@ struct batch {
 	uint32_t size;
 	float *x;
 	int32_t *labels;
+	size_t label_width;
+	int32_t *next; /* of a text: an example's; NULL: labels stand in the set */
 	float *targets;
 	float *scratch; /* an example's, for augmentation; NULL: there is none */
 };
@@ -37,22 +40,26 @@ batch_deinit(struct batch *b)
 {
 	free(b->x);
 	free(b->labels);
+	free(b->next);
 	free(b->targets);
 	free(b->scratch);
 }
 
 /* The caller frees with batch_deinit in either case. */
 static enum err
-batch_init(struct batch *b, const struct dataset *data, uint32_t size)
+batch_init(struct batch *b, const struct net *net, const struct dataset *data, uint32_t size)
 {
-	size_t x, targets;
+	size_t x, targets, labels, width = net_labels(net);
 
-	*b = (struct batch){.size = size};
+	*b = (struct batch){.size = size, .label_width = width};
 	if (!num_mul(size, data->features * sizeof(float), &x) ||
+	    !num_mul(size, width * sizeof(*b->labels), &labels) ||
 	    !num_mul(size, data->target_width * sizeof(float), &targets))
 		return ERR_NOMEM;
 	b->x = malloc(x);
-	b->labels = malloc(size * sizeof(*b->labels));
+	b->labels = malloc(labels > 0 ? labels : 1);
+	if (width > 0 && !data->labels && !(b->next = malloc(data->features * sizeof(*b->next))))
+		return ERR_NOMEM;
 	b->targets = malloc(targets > 0 ? targets : 1);
 	return b->x && b->labels && b->targets ? ERR_OK : ERR_NOMEM;
 }
@@ -71,6 +78,19 @@ fill_example(const struct batch *b, const struct dataset *data, const struct dat
 	dataset_normalise(spec, data->features, x);
 }
 
+/* Of a text: the token behind each, or behind the last. */
+static void
+fill_labels(const struct batch *b, const struct dataset *data, uint32_t at, uint32_t i)
+{
+	if (data->labels)
+		b->labels[i] = data->labels[at];
+	if (!b->next)
+		return;
+	dataset_next(data, at, b->next);
+	memcpy(b->labels + i * b->label_width, b->next + data->features - b->label_width,
+	    b->label_width * sizeof(*b->labels));
+}
+
 /* Gathers the n examples named by order, or those from `first` on without an order. */
 static void
 batch_fill(struct batch *b, const struct dataset *data, const struct data_spec *spec,
@@ -79,8 +99,7 @@ batch_fill(struct batch *b, const struct dataset *data, const struct data_spec *
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t at = order ? order[first + i] : (uint32_t)(first + i);
 		fill_example(b, data, spec, draw, at, i);
-		if (data->labels)
-			b->labels[i] = data->labels[at];
+		fill_labels(b, data, at, i);
 		for (size_t k = 0; data->targets && k < data->target_width; k++)
 			b->targets[i * data->target_width + k] =
 			    data->targets[at * data->target_width + k];
@@ -91,10 +110,28 @@ static struct net_batch
 batch_of(const struct batch *b, const struct dataset *data, uint32_t n, const struct draw *draw)
 {
 	return (struct net_batch){.x = b->x,
-	    .labels = data->labels ? b->labels : NULL,
+	    .labels = b->label_width > 0 ? b->labels : NULL,
 	    .targets = data->targets ? b->targets : NULL,
 	    .n = n,
 	    .draw = draw};
+}
+
+/* A text, whose tokens are the input and, one later, the labels. */
+static enum err
+check_text(const struct net *net, const struct dataset *data, struct why *why)
+{
+	size_t vocabulary = net_vocabulary(net), labels = net_labels(net);
+
+	if (vocabulary == 0 || (labels != 1 && labels != data->features))
+		return err_set(why, ERR_INVALID,
+		    "the data set is a text: it needs an embedding, and outputs for each step or "
+		    "for "
+		    "the last");
+	if (data->classes > vocabulary || data->classes > net_outputs(net))
+		return err_set(why, ERR_INVALID,
+		    "the text has %zu tokens, the network takes %zu and gives %zu", data->classes,
+		    vocabulary, net_outputs(net));
+	return ERR_OK;
 }
 
 static enum err
@@ -108,10 +145,13 @@ check_data(const struct net *net, const struct dataset *data, struct why *why)
 		return err_set(why, ERR_INVALID,
 		    "examples have %zu values and the network takes %zu", data->features,
 		    net_inputs(net));
-	if (!data->labels && (!data->targets || data->target_width != net_outputs(net)))
+	if (dataset_form(data) == DATASET_TOKENS)
+		return check_text(net, data, why);
+	if (net_labels(net) > 1 || (net_labels(net) == 1 && !data->labels) ||
+	    (net_targets(net) > 0 && (!data->targets || data->target_width != net_targets(net))))
 		return err_set(why, ERR_INVALID,
 		    "the data set has no labels, or no targets of the network's width");
-	for (size_t i = 0; data->labels && i < data->count; i++)
+	for (size_t i = 0; net_labels(net) > 0 && i < data->count; i++)
 		if (data->labels[i] < 0 || (size_t)data->labels[i] >= net_outputs(net))
 			return err_set(why, ERR_INVALID,
 			    "label %d does not fit the network's %zu outputs", data->labels[i],
@@ -149,8 +189,10 @@ pass(struct run *r, size_t first, uint32_t n, double share)
 					 : net_step(r->net, &batch, &r->update, &got);
 	if (e)
 		return e;
-	r->result->loss += share * got.loss / n;
-	r->result->accuracy += share * (double)got.right / n;
+	if (got.weight > 0)
+		r->result->loss += share * got.loss / got.weight;
+	if (got.labels > 0)
+		r->result->accuracy += share * (double)got.right / (double)got.labels;
 	return ERR_OK;
 }
 
@@ -264,7 +306,7 @@ finish(struct run *r, struct why *why)
 		    (unsigned long long)t->steps);
 	t->examples = counted(r);
 	t->loss /= (double)t->steps;
-	t->accuracy = r->data->labels ? t->accuracy / (double)t->steps : (double)NAN;
+	t->accuracy = net_labels(r->net) > 0 ? t->accuracy / (double)t->steps : (double)NAN;
 	t->normaliser =
 	    r->config->local->optimizer.type == OPTIMIZER_SGD ? r->weight : (double)t->steps;
 	return ERR_OK;
@@ -304,7 +346,8 @@ train_bytes(struct net *net, const struct train_config *config, const struct dat
 {
 	struct run r = {.net = net, .data = data, .config = config};
 	uint64_t size = batch_size(config->local, data);
-	uint64_t targets = data->targets ? data->target_width * sizeof(float) : sizeof(int32_t);
+	uint64_t targets =
+	    data->targets ? data->target_width * sizeof(float) : net_labels(net) * sizeof(int32_t);
 	bool augments = config->data && recipe_augments(config->data);
 
 	set_update(&r);
@@ -325,7 +368,7 @@ start(struct run *r, struct why *why)
 		return err_set(why, ERR_LIMIT, "batches of %u examples for a network built for %u",
 		    size, net_max_batch(r->net));
 	r->order = malloc(count * sizeof(*r->order));
-	if (!r->order || batch_init(&r->batch, r->data, size))
+	if (!r->order || batch_init(&r->batch, r->net, r->data, size))
 		return err_set(why, ERR_NOMEM, "no memory for a batch");
 	if (r->config->data && recipe_augments(r->config->data) &&
 	    !(r->batch.scratch = malloc(r->data->features * sizeof(float))))
@@ -372,9 +415,12 @@ train_run(struct net *net, const struct dataset *data, const struct train_config
 static void
 count_batch(struct counts *to, const struct net *net, const struct net_batch *b)
 {
-	if (to && b->labels)
-		scoring_classes(to, net_output(net), b->labels, b->n, net_outputs(net));
-	else if (to)
+	size_t width = net_outputs(net);
+
+	for (size_t i = 0; to && b->labels && i < b->n * net_labels(net); i++)
+		if (net_label_counts(net, b->labels[i]))
+			scoring_classes(to, net_output(net) + i * width, b->labels + i, 1, width);
+	if (to && b->targets)
 		scoring_values(to, net_output(net), b->targets, b->n, net_outputs(net));
 }
 
@@ -382,7 +428,7 @@ static enum err
 score_batches(struct net *net, const struct dataset *data, const struct train_config *config,
     struct batch *b, struct train_score *score)
 {
-	uint64_t right = 0, batches = (data->count + b->size - 1) / b->size;
+	uint64_t right = 0, labels = 0, batches = (data->count + b->size - 1) / b->size;
 
 	for (size_t i = 0; i < data->count; i += b->size) {
 		size_t left = data->count - i;
@@ -397,12 +443,24 @@ score_batches(struct net *net, const struct dataset *data, const struct train_co
 			return e;
 		count_batch(config->counts, net, &batch);
 		score->loss += got.loss;
+		score->weight += got.weight;
 		right += got.right;
+		labels += got.labels;
 	}
 	score->examples = data->count;
-	score->loss /= (double)data->count;
-	score->accuracy = data->labels ? (double)right / (double)data->count : (double)NAN;
+	score->labels = labels;
+	score->loss = score->weight > 0 ? score->loss / score->weight : 0;
+	score->accuracy = labels > 0 ? (double)right / (double)labels : (double)NAN;
 	return ERR_OK;
+}
+
+/* What a text says next need not have names: then no figure asks for classes. */
+static size_t
+scored_classes(const struct net *net, const struct train_config *config)
+{
+	bool unnamed = net_vocabulary(net) > 0 && config->counts->class_count == 0;
+
+	return net_labels(net) > 0 && !unnamed ? net_outputs(net) : 0;
 }
 
 enum err
@@ -422,14 +480,13 @@ train_evaluate_while(struct net *net, const struct dataset *data, const struct t
 	enum err e = check_data(net, data, why);
 
 	*score = (struct train_score){0};
-	if (!e && config->counts &&
-	    config->counts->class_count != (data->labels ? net_outputs(net) : 0))
+	if (!e && config->counts && config->counts->class_count != scored_classes(net, config))
 		e = err_set(why, ERR_INVALID, "figures of %zu classes, and the network has %zu",
-		    config->counts->class_count, data->labels ? net_outputs(net) : 0);
+		    config->counts->class_count, scored_classes(net, config));
 	if (e)
 		return e;
 	uint32_t size = net_max_batch(net);
-	e = batch_init(&b, data, data->count < size ? (uint32_t)data->count : size);
+	e = batch_init(&b, net, data, data->count < size ? (uint32_t)data->count : size);
 	if (!e)
 		e = score_batches(net, data, config, &b, score);
 	if (e)

@@ -49,8 +49,11 @@ ERR_MUST_USE enum err train_bytes(struct net *net, const struct train_config *co
 
 struct train_score {
 	uint64_t examples;
-	double loss; /* mean per example */
-	double accuracy; /* share right; NaN for regression */
+	uint64_t labels; /* that count; 0 without */
+	double
+	    weight; /* what the mean loss counts: examples, or labels by their weights (net_result) */
+	double loss; /* mean, of a text per token */
+	double accuracy; /* share of labels that are right; NaN for regression */
 };
 /* Evaluates on the whole set in batches. */
 ERR_MUST_USE enum err train_evaluate(struct net *net, const struct dataset *data,

@@ -29,6 +29,7 @@ nets_add(struct nets *n, enum layer_type type, const char *name)
 	l->inputs[0] = (int)n->spec.layer_count - 1;
 	l->input_count = 1;
 	l->bias = true;
+	l->groups = 1;
 	n->spec.layer_count++;
 	return l;
 }

@@ -560,12 +560,12 @@ static void
 test_layer_names(void **state)
 {
 	(void)state;
-	const char *const *names = recipe_layer_names();
+	const char *const *names = net_spec_type_names();
 	size_t n = 0;
 
 	for (; names[n]; n++)
-		assert_string_equal(names[n], recipe_layer_type_name((enum layer_type)n));
-	assert_int_equal(n, LAYER_ADD + 1);
+		assert_string_equal(names[n], net_spec_type_name((enum layer_type)n));
+	assert_int_equal(n, LAYER_TYPES);
 }
 
 #define PICTURES "{\"name\":\"d\",\"shape\":[1,8,4],\"classes\":2,\"augment\":"
@@ -587,7 +587,7 @@ test_augment(void **state)
 	    {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":2,\"augment\":{}}",
 		"data.augment: needs a data.shape of channels, height, width"},
 	    {"data", "{\"name\":\"d\",\"shape\":[4],\"classes\":2,\"window\":4}",
-		"data.window: no layer takes tokens yet: another trainer does, with init"},
+		"data.window: only an embedding layer takes tokens"},
 	};
 
 	(void)state;

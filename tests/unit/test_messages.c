@@ -282,7 +282,7 @@ fill_offer(struct offer *in)
 	in->trainer_count = 2;
 	strcpy(in->codecs[0], "f32");
 	in->codec_count = 1;
-	for (const char *const *name = recipe_layer_names(); *name; name++)
+	for (const char *const *name = net_spec_type_names(); *name; name++)
 		strcpy(in->layers[in->layer_count++], *name);
 	strcpy(in->features[0], "prox");
 	strcpy(in->features[1], "later");

@@ -307,13 +307,29 @@ dataset_normalise(const struct data_spec *spec, size_t features, float *x)
 		normalise(x + c * plane, plane, spec->mean[c], spec->std[c]);
 }
 
+/* Tokens are bytes or I32 of this machine's order, below 2^24. */
+static void
+fill_tokens(const struct dataset *d, uint32_t index, float *out)
+{
+	const uint8_t *from = stored(d, index);
+
+	for (size_t i = 0; i < d->features; i++) {
+		int32_t token = from[i * dataset_type_size(d->rows->type)];
+		if (d->rows->type == DATASET_I32)
+			memcpy(&token, from + i * sizeof(token), sizeof(token));
+		out[i] = (float)token;
+	}
+}
+
 void
 dataset_fill(const struct dataset *d, const struct data_spec *spec, uint32_t index, float *out)
 {
 	size_t n = d->features;
 
 	assert(index < d->count);
-	if (d->rows)
+	if (dataset_form(d) == DATASET_TOKENS)
+		fill_tokens(d, index, out);
+	else if (d->rows)
 		dataset_widen(out, stored(d, index), d->rows->type, d->rows->big_endian, n);
 	else if (d->bytes)
 		scale_bytes(out, d->bytes + index * n, n);

@@ -81,7 +81,7 @@ struct dataset dataset_window(const struct dataset *d, size_t from, size_t count
 ERR_MUST_USE enum err dataset_cut(
     struct dataset *out, const struct dataset *d, uint64_t window, struct why *why);
 
-/* Writes example `index` (< count) as `features` floats: bytes as value/255, all else as it is; then, if spec is given
+/* Writes example `index` (< count) as `features` floats: pixels as value/255, all else, tokens too, as it is; then, if spec is given
  * and has channels, (x - mean) / std with one mean and std for all or one for each of `channels` equal planes. Every step
  * is one IEEE operation in binary32: the same bits on every machine. */
 void dataset_fill(

@@ -292,7 +292,7 @@ read_stop(struct job_spec *out, struct field *doc)
 		field_fail(&target, NULL, "needs \"accuracy\" or \"loss\"");
 	if (out->recipe.evaluate_by == EVALUATE_NONE && (s->has_accuracy || s->has_loss))
 		field_fail(&target, NULL, "needs \"evaluate\": nothing would measure it");
-	if (s->has_accuracy && out->recipe.net.layer_count && out->recipe.net.loss == LOSS_MSE)
+	if (s->has_accuracy && out->recipe.net.layer_count && !net_spec_labels(&out->recipe.net))
 		field_fail(&target, "accuracy", "the mse loss has none");
 }
 
@@ -434,9 +434,10 @@ job_check(const struct job_spec *job, struct why *why)
 	if (e)
 		return e;
 
-	if (r->net.layer_count > 0 && r->net.loss == LOSS_MSE && r->data.class_count > 0)
+	if (r->net.layer_count > 0 && !net_spec_labels(&r->net) && r->data.class_count > 0)
 		return err_set(why, ERR_INVALID,
-		    "data.classes: mse is for numbers; use cross_entropy, or leave classes out");
+		    "data.classes: mse and bce are for numbers; use cross_entropy, or leave "
+		    "classes out");
 	return check_hostile(&job->aggregate.rule, why);
 }
 

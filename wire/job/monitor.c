@@ -39,7 +39,7 @@ job_monitor_word(char out[JOB_MONITOR_WORD], const struct monitor_spec *m)
 static bool
 has_accuracy(const struct recipe *r)
 {
-	return r->net.layer_count > 0 ? r->net.loss != LOSS_MSE : r->data.class_count > 0;
+	return r->net.layer_count > 0 ? net_spec_labels(&r->net) : r->data.class_count > 0;
 }
 
 static void

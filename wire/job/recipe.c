@@ -1,12 +1,41 @@
 #include "recipe.h"
 #include "recipe_inside.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Keys beside the recipe's in a job document, which job.c reads. */
 static const char *const job_keys[] = {"name", "seed", "round", "select", "priority", "aggregate",
     "download", "stop", "guard", "kind", "monitor", "keep", "share"};
+
+static void
+read_model(struct recipe *out, struct field *doc)
+{
+	struct field model = field_object(doc, "model");
+
+	if (!field_has(doc, "model"))
+		field_fail(doc, "model", "missing");
+	net_spec_read(&out->net, &model);
+	field_hex(&model, "init", out->init, sizeof(out->init), "");
+	field_end(&model);
+	if (out->net.layer_count == 0 && !out->init[0])
+		field_fail(doc, "model", "needs \"layers\", \"init\" or both");
+}
+
+/* Behind the job's own rules: what batch norms count is averaged, not trained. */
+static void
+add_rules(struct recipe *out)
+{
+	static const char *const patterns[RECIPE_RULES_IMPLIED] = {
+	    "*.running_mean", "*.running_var"};
+
+	for (size_t i = 0; i < RECIPE_RULES_IMPLIED; i++) {
+		struct tensor_rule *rule = &out->rules[out->rule_count++];
+		snprintf(rule->pattern, sizeof(rule->pattern), "%s", patterns[i]);
+		rule->role = TENSOR_AVERAGE;
+	}
+}
 
 static void
 read_tensors(struct recipe *out, struct field *doc)
@@ -20,9 +49,10 @@ read_tensors(struct recipe *out, struct field *doc)
 	struct field item;
 	size_t n = field_map(&list, doc, "tensors", RECIPE_RULES_MAX);
 
-	if (n == 0)
+	bool implied = net_spec_has(&out->net, LAYER_BATCHNORM);
+	if (n == 0 && !implied)
 		return;
-	out->rules = calloc(n, sizeof(*out->rules));
+	out->rules = calloc(n + RECIPE_RULES_IMPLIED, sizeof(*out->rules));
 	if (!out->rules) {
 		field_no_memory(doc);
 		return;
@@ -32,6 +62,8 @@ read_tensors(struct recipe *out, struct field *doc)
 		field_member(&item, FIELD_LINE, rule->pattern, sizeof(rule->pattern));
 		rule->role = (enum tensor_role)field_choice(&item, NULL, roles, FIELD_MUST_CHOICE);
 	}
+	if (implied)
+		add_rules(out);
 }
 
 bool
@@ -61,8 +93,9 @@ check_evaluate(const struct recipe *r, const struct field *doc, struct field *o)
 		    doc, "evaluate", "the coordinator cannot evaluate a model without layers");
 	if (r->evaluate_by != EVALUATE_COORDINATOR && field_has(o, "every"))
 		field_fail(o, "every", "belongs to \"by\": \"coordinator\"");
-	if (r->figures.regression && r->net.layer_count > 0 && r->net.loss != LOSS_MSE)
-		field_fail(o, "figures", "\"regression\" goes with the mse loss");
+	if (r->figures.regression && r->net.layer_count > 0 && net_spec_labels(&r->net))
+		field_fail(
+		    o, "figures", "\"regression\" goes with numbers to meet, not with labels");
 }
 
 static void
@@ -100,7 +133,7 @@ recipe_parse(struct recipe *out, const struct json *doc, bool strict, struct why
 	*out = (struct recipe){.text = NULL};
 	for (size_t i = 0; i < sizeof(job_keys) / sizeof(*job_keys); i++)
 		field_has(&root, job_keys[i]);
-	recipe_layer_read(out, &root);
+	read_model(out, &root);
 	read_tensors(out, &root);
 	read_trainer(out, &root);
 	recipe_data_read(out, &root);
@@ -121,7 +154,7 @@ recipe_deinit(struct recipe *r)
 {
 	recipe_text_free(r->text);
 	json_free(r->data.classes);
-	free(r->net.layers);
+	net_spec_deinit(&r->net);
 	free(r->rules);
 	*r = (struct recipe){.text = NULL};
 }

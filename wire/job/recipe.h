@@ -3,6 +3,7 @@
 #include "codec.h"
 #include "figure_set.h"
 #include "json.h"
+#include "net_spec.h"
 #include "recipe_text.h"
 #include "tensor.h"
 
@@ -11,60 +12,12 @@
  * recipe_parse makes them from JSON. Unknown keys are errors when `strict` (job files) and ignored otherwise
  * (task messages).
  */
-#define RECIPE_NAME_MAX 64
-#define RECIPE_LAYERS_MAX 256
-#define RECIPE_INPUTS_MAX 8
-#define RECIPE_CLASSES_MAX 4096
+#define RECIPE_NAME_MAX NET_SPEC_NAME_MAX
 #define RECIPE_RULES_MAX 64
+#define RECIPE_RULES_IMPLIED 2 /* at most so many more follow from the layers */
 #define RECIPE_CODECS_MAX 8
 #define RECIPE_STEPS_MAX 1000000000
 #define RECIPE_BUILTIN "builtin" /* the trainer that every device has under this name */
-
-enum layer_type {
-	LAYER_LINEAR, /* {"type":"linear","out":200,"bias":true,"init":"he"} */
-	LAYER_CONV2D, /* {"type":"conv2d","out":32,"kernel":[5,5],"stride":[1,1],"padding":[0,0],"bias":true,"init":"he"} */
-	LAYER_MAXPOOL2D, /* {"type":"maxpool2d","kernel":[2,2],"stride":[2,2],"padding":[0,0]}; stride defaults to kernel */
-	LAYER_AVGPOOL2D, /* likewise; padding counts as zeros, as in PyTorch's default */
-	LAYER_RELU,
-	LAYER_FLATTEN,
-	LAYER_DROPOUT, /* {"type":"dropout","rate":0.5} */
-	LAYER_ADD, /* sum of its inputs, all of one shape */
-};
-
-enum layer_init {
-	INIT_HE,
-	INIT_GLOROT,
-	INIT_ZERO,
-	INIT_TORCH
-}; /* uniform: He sqrt(6/fan_in), Glorot sqrt(6/(fan_in+fan_out)); biases zero. Torch: 1/sqrt(fan_in), biases too */
-
-#define LAYER_INPUT (-1) /* the network's input, called "input" */
-
-struct layer_spec {
-	enum layer_type type;
-	char name[RECIPE_NAME_MAX]; /* given, or type and 1-based position: "linear3" */
-	/* Indices of earlier layers or LAYER_INPUT; default: the layer before. */
-	int inputs[RECIPE_INPUTS_MAX];
-	size_t input_count;
-	uint32_t out; /* features or channels */
-	uint32_t kernel[2], stride[2], padding[2]; /* height, width */
-	bool bias;
-	enum layer_init init;
-	float rate; /* dropout: probability of zero, 0 <= rate < 1 */
-};
-
-enum loss_type {
-	LOSS_CROSS_ENTROPY,
-	LOSS_MSE
-}; /* "cross_entropy" (softmax inside), "mse" (mean over elements) */
-
-struct net_spec {
-	uint32_t input[3]; /* channels, height, width; a flat input of n features is {n, 1, 1} */
-	unsigned input_dims; /* 1 or 3, as given by data.shape; 0 if it was not */
-	struct layer_spec *layers;
-	size_t layer_count; /* 0: the model is given by init only and needs an external trainer */
-	enum loss_type loss;
-};
 
 enum schedule_type {
 	SCHEDULE_CONSTANT,
@@ -211,8 +164,5 @@ const char *recipe_feature_missing(const struct recipe *r, const struct codec *c
     const char (*offered)[RECIPE_NAME_MAX], size_t count);
 /* Does it change training examples? */
 bool recipe_augments(const struct data_spec *d);
-const char *recipe_layer_type_name(enum layer_type type);
-/* Names of all layer types, NULL-terminated, for the device's offer. */
-const char *const *recipe_layer_names(void);
 
 #endif

@@ -14,11 +14,12 @@ read_shape(struct recipe *out, struct field *data)
 	struct field_list list;
 	struct field item;
 	uint64_t product = 1;
-	size_t least = out->net.layer_count ? 1 : 0;
+	/* The examples of a text are as long as its window. */
+	size_t least = out->net.layer_count && !field_has(data, "window") ? 1 : 0;
 	size_t n = field_array(&list, data, "shape", least, 3);
 
-	if (list.self.value && n != 1 && n != 3)
-		field_fail(data, "shape", "must have 1 or 3 numbers");
+	if (list.self.value && n > 3)
+		field_fail(data, "shape", "must have 1 to 3 numbers");
 	out->data.dims = (unsigned)n;
 	for (size_t i = 0; field_each(&list, &item); i++) {
 		out->data.shape[i] =
@@ -27,9 +28,21 @@ read_shape(struct recipe *out, struct field *data)
 	}
 	if (product > RECIPE_INPUT_MAX)
 		field_fail(data, "shape", "more than %u values per example", RECIPE_INPUT_MAX);
+}
+
+/* Two dimensions a, b are the network's a, 1, b. */
+static void
+set_input(struct recipe *out)
+{
+	const struct data_spec *d = &out->data;
+
 	for (size_t i = 0; i < 3; i++)
-		out->net.input[i] = n == 0 ? 0 : i < n ? out->data.shape[i] : 1;
-	out->net.input_dims = (unsigned)n;
+		out->net.input[i] = d->dims == 0 ? 0 : i < d->dims ? d->shape[i] : 1;
+	if (d->dims == 2) {
+		out->net.input[1] = 1;
+		out->net.input[2] = d->shape[1];
+	}
+	out->net.input_dims = d->dims;
 }
 
 static int
@@ -186,11 +199,14 @@ read_window(struct recipe *out, struct field *data)
 	d->window = (uint32_t)field_u64(data, "window", 1, RECIPE_SHAPE_MAX, 0);
 	if (d->window == 0)
 		return;
-	if (out->net.layer_count)
-		field_fail(
-		    data, "window", "no layer takes tokens yet: another trainer does, with init");
 	if (d->dims > 0 && (d->dims != 1 || d->shape[0] != d->window))
 		field_fail(data, "window", "is not data.shape");
+	if (out->net.layer_count == 0)
+		return;
+	d->shape[0] = d->window;
+	d->dims = 1;
+	if (!net_spec_has(&out->net, LAYER_EMBEDDING))
+		field_fail(data, "window", "only an embedding layer takes tokens");
 }
 
 void
@@ -207,9 +223,11 @@ recipe_data_read(struct recipe *out, struct field *doc)
 	read_normalise(d, &data);
 	read_augment(d, &data);
 	read_window(out, &data);
+	set_input(out);
 	d->validation = field_double(&data, "validation", 0, RECIPE_SHARE_MAX, 0);
 	d->min_examples = field_u64(&data, "min_examples", 1, JSON_INT_MAX, 1);
 	field_end(&data);
-	if (out->net.layer_count && out->net.loss == LOSS_CROSS_ENTROPY && d->class_count < 2)
+	if (out->net.layer_count && net_spec_labels(&out->net) && d->class_count < 2 &&
+	    d->window == 0)
 		field_fail(&data, "classes", "cross_entropy needs at least 2");
 }

@@ -12,6 +12,7 @@ enum feature {
 	FEATURE_FEEDBACK,
 	FEATURE_FIGURES,
 	FEATURE_INIT_TORCH,
+	FEATURE_NETWORKS,
 	FEATURE_OPTIMIZERS,
 	FEATURE_PROX,
 	FEATURE_RANDOM_COUNTER,
@@ -32,6 +33,7 @@ static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
     [FEATURE_FEEDBACK] = "feedback",
     [FEATURE_FIGURES] = "figures",
     [FEATURE_INIT_TORCH] = "init-torch",
+    [FEATURE_NETWORKS] = "networks",
     [FEATURE_OPTIMIZERS] = "optimizers",
     [FEATURE_PROX] = "prox",
     [FEATURE_RANDOM_COUNTER] = "random-counter",
@@ -56,6 +58,7 @@ recipe_feature_actor(const char *name)
 	    [FEATURE_FEEDBACK] = FEATURE_BY_DEVICE,
 	    [FEATURE_FIGURES] = FEATURE_BY_BOTH,
 	    [FEATURE_INIT_TORCH] = FEATURE_BY_DEVICE,
+	    [FEATURE_NETWORKS] = FEATURE_BY_DEVICE,
 	    [FEATURE_SIZED] = FEATURE_BY_DEVICE,
 	    [FEATURE_TRAINER_VARIATES] = FEATURE_BY_DEVICE,
 	    [FEATURE_VARIATES] = FEATURE_BY_BOTH,
@@ -114,6 +117,8 @@ recipe_feature_missing(const struct recipe *r, const struct codec *codec,
 	/* Also of another trainer: its report may be longer than an old device sends. */
 	needs[FEATURE_FIGURES] = r->evaluate_by == EVALUATE_DEVICES && figure_set_any(&r->figures);
 	needs[FEATURE_INIT_TORCH] = has_init(&r->net, INIT_TORCH);
+	/* Of the built-in network, whoever trains it: devices read the description. */
+	needs[FEATURE_NETWORKS] = net_spec_widened(&r->net);
 	needs[FEATURE_TRAINER_VARIATES] = !r->builtin && r->local.variates > 0;
 	needs[FEATURE_WINDOW] = r->data.window > 0;
 	/* Also of another trainer: an old device would not know how much is wanted. */

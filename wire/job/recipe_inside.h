@@ -9,8 +9,6 @@
  */
 
 /* Limits of numbers in a recipe; see FORMAT.md. */
-#define RECIPE_OUT_MAX 1000000
-#define RECIPE_WINDOW_MAX 1024
 #define RECIPE_SHAPE_MAX 65536
 #define RECIPE_INPUT_MAX (1u << 24)
 #define RECIPE_CHANNELS_MAX 16
@@ -28,8 +26,6 @@
 /* For unknown keys of a job document: which one is meant. */
 const struct field_synonym *recipe_synonym_table(void);
 
-/* "model". */
-void recipe_layer_read(struct recipe *out, struct field *doc);
 /* "data". After the model: a network needs a shape, cross-entropy needs classes. */
 void recipe_data_read(struct recipe *out, struct field *doc);
 /* "local". After the trainer: the built-in one needs a learning rate. */

@@ -20,6 +20,8 @@ static const char *const schedule_names[] = {[SCHEDULE_CONSTANT] = "constant",
 static const char *const optimizer_names[] = {
     [OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADAM] = "adam", [OPTIMIZER_ADAMW] = "adamw"};
 
+static const char *const arithmetic_names[] = {"exact", "fast", NULL};
+
 static const char *const random_names[] = {
     [RANDOM_STREAM] = "stream", [RANDOM_COUNTER] = "counter", NULL};
 
@@ -153,6 +155,15 @@ recipe_schedule_read(struct schedule_spec *out, struct field *parent)
 	field_end(&o);
 }
 
+/* Of the network's products, wherever they are made. */
+static void
+read_arithmetic(struct net_spec *out, struct field *local)
+{
+	if (field_has(local, "arithmetic"))
+		out->arithmetic = (enum net_arithmetic)(
+		    ARITHMETIC_EXACT + field_choice(local, "arithmetic", arithmetic_names, 0));
+}
+
 static void
 read_variates(struct recipe *out, struct field *local)
 {
@@ -196,6 +207,7 @@ recipe_local_read(struct recipe *out, struct field *doc)
 	read_step(&out->local, &local);
 	recipe_schedule_read(&out->local.schedule, &local);
 	check_growth(&out->local, &local);
+	read_arithmetic(&out->net, &local);
 	read_variates(out, &local);
 	field_end(&local);
 }

@@ -149,10 +149,7 @@ rank_wanted(const struct writer *w, const struct layer_spec *l)
 	case LAYER_MAXPOOL2D:
 	case LAYER_AVGPOOL2D:
 		return PLANES;
-	case LAYER_RELU:
-	case LAYER_FLATTEN:
-	case LAYER_DROPOUT:
-	case LAYER_ADD:
+	default:
 		break;
 	}
 	for (size_t i = 0; i < l->input_count; i++)
@@ -338,7 +335,8 @@ check(const struct onnx_model *m, struct why *why)
 
 	for (size_t i = 0; i < m->net->layer_count; i++) {
 		const struct layer_spec *l = &m->net->layers[i];
-		if (l->type >= sizeof(ops) / sizeof(ops[0]) || !ops[l->type].op)
+		if (l->type >= sizeof(ops) / sizeof(ops[0]) || !ops[l->type].op ||
+		    (l->type == LAYER_CONV2D && l->groups > 1))
 			return err_set(why, ERR_UNSUPPORTED,
 			    "layer \"%s\": nothing in ONNX stands for its type here", l->name);
 		for (int k = 0; ops[l->type].weights && k < (l->bias ? 2 : 1); k++) {

@@ -1,0 +1,91 @@
+#include "recurrent.h"
+
+#include "cpu.h"
+#include "curves.h"
+
+/* A row: gates i, f, g, o behind their curves, and the cell c. */
+CPU_CLONES static void
+mix(float *row, const float *before, size_t n)
+{
+	const float *i = row, *f = row + n, *g = row + 2 * n;
+	float *c = row + 4 * n;
+
+	if (before)
+		for (size_t k = 0; k < n; k++)
+			c[k] = f[k] * before[k] + i[k] * g[k];
+	else
+		for (size_t k = 0; k < n; k++)
+			c[k] = i[k] * g[k];
+}
+
+CPU_CLONES static void
+multiply(float *h, const float *a, const float *b, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		h[k] = a[k] * b[k];
+}
+
+static void
+step(const struct recurrent_step *s)
+{
+	size_t n = s->hidden;
+
+	curves_sigmoid(s->row, s->row, 2 * n);
+	curves_tanh(s->row + 2 * n, s->row + 2 * n, n);
+	curves_sigmoid(s->row + 3 * n, s->row + 3 * n, n);
+	mix(s->row, s->before ? s->before + 4 * n : NULL, n);
+	curves_tanh(s->scratch, s->row + 4 * n, n);
+	multiply(s->h, s->row + 3 * n, s->scratch, n);
+}
+
+/* tanh: of the cell. */
+CPU_CLONES static void
+unmix(float *restrict row, const float *restrict before, const float *restrict tanh,
+    float *restrict dh, float *restrict dc, size_t n)
+{
+	for (size_t k = 0; k < n; k++) {
+		float i = row[k], f = row[n + k], g = row[2 * n + k], o = row[3 * n + k];
+		float d = dc[k] + dh[k] * o * (1 - tanh[k] * tanh[k]);
+		float c = before ? before[k] : 0;
+		row[k] = d * g * (i * (1 - i));
+		row[n + k] = d * c * (f * (1 - f));
+		row[2 * n + k] = d * i * (1 - g * g);
+		row[3 * n + k] = dh[k] * tanh[k] * (o * (1 - o));
+		dc[k] = d * f;
+		dh[k] = 0;
+	}
+}
+
+static void
+back(const struct recurrent_back *b)
+{
+	size_t n = b->hidden;
+
+	curves_tanh(b->scratch, b->row + 4 * n, n);
+	unmix(b->row, b->before ? b->before + 4 * n : NULL, b->scratch, b->dh, b->dc, n);
+}
+
+static const struct recurrent_cell cell = {
+    .gates = 4, .row = 5, .step = step, .back = back, .last_column = 3};
+
+static enum err
+need(struct layer *l, struct why *why)
+{
+	return recurrent_need(l, &cell)
+	    ? err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name)
+	    : ERR_OK;
+}
+
+static void
+forward(const struct layer *l, const struct backend_pass *p)
+{
+	recurrent_forward(l, p, &cell);
+}
+
+static void
+backward(const struct layer *l, const struct backend_pass *p)
+{
+	recurrent_backward(l, p, &cell);
+}
+
+const struct backend_layer lstm_passes = {.need = need, .forward = forward, .backward = backward};

@@ -1,0 +1,230 @@
+#include "cpu_inside.h"
+
+#include <math.h>
+
+#include "cpu.h"
+#include "lanes.h"
+#include "norm_sums.h"
+
+/*
+ * A group of channels of an example is one run of memory; of rows (layernorm, rmsnorm) each row is. What is kept for the way back are its
+ * mean and the inverse of its deviation; the rest comes from x again.
+ *
+ * With m elements, h = (x - mean) inverse, and g = dy weight:
+ *   dx = inverse (g - sum g / m - h sum g h / m)        rmsnorm: without the first sum, mean 0
+ */
+struct spans {
+	size_t count, length; /* of a batch */
+	size_t channels, area; /* of a span: its length is their product */
+};
+
+static struct spans
+spans_of(const struct layer *l, uint32_t n)
+{
+	const struct layer_shape *in = &l->in[0];
+	size_t area = in->size / in->c;
+	uint32_t groups = l->spec.groups;
+
+	return (struct spans){(size_t)n * groups, in->size / groups, in->c / groups, area};
+}
+
+static enum err
+group_need(struct layer *l, struct why *why)
+{
+	(void)why;
+	l->saved = 2 * (size_t)l->spec.groups * sizeof(float);
+	l->work = 4 * (size_t)l->in[0].c;
+	return ERR_OK;
+}
+
+static void
+group_forward(const struct layer *l, const struct backend_pass *p)
+{
+	const struct view v = view_of(l, p);
+	const struct spans s = spans_of(l, p->n);
+	float *kept = v.kept;
+
+	for (size_t i = 0; i < s.count; i++) {
+		const float *x = v.x[0] + i * s.length;
+		size_t first = i % l->spec.groups * s.channels;
+		float mean, inverse;
+		norm_sums_moments(x, s.length, l->spec.epsilon, &mean, &inverse);
+		for (size_t c = 0; c < s.channels; c++) {
+			float a = v.weight ? inverse * v.weight[first + c] : inverse;
+			float b = v.bias ? v.bias[first + c] - mean * a : -(mean * a);
+			norm_sums_line(
+			    v.y + i * s.length + c * s.area, x + c * s.area, s.area, a, b);
+		}
+		if (kept) {
+			kept[2 * i] = mean;
+			kept[2 * i + 1] = inverse;
+		}
+	}
+}
+
+/* One span: adds to the gradients of its channels, writes dx. */
+static void
+group_span_back(const struct layer *l, const struct view *v, const struct spans *s, size_t i)
+{
+	const float *kept = v->kept, *x = v->x[0] + i * s->length, *dy = v->dy + i * s->length;
+	size_t first = i % l->spec.groups * s->channels, all = l->in[0].c;
+	float mean = kept[2 * i], inverse = kept[2 * i + 1], total = 0, along = 0;
+	float *shift = v->work + first, *scale = v->work + all + first;
+
+	for (size_t c = 0; c < s->channels; c++) {
+		float a, b, w = v->weight ? v->weight[first + c] : 1;
+		norm_sums_pair(dy + c * s->area, x + c * s->area, s->area, &a, &b);
+		b = (b - mean * a) * inverse;
+		shift[c] += a;
+		scale[c] += b;
+		total += w * a;
+		along += w * b;
+	}
+	total /= (float)s->length;
+	along /= (float)s->length;
+	float slope = -(inverse * inverse * along);
+	float level = -(mean * slope) - inverse * total;
+	for (size_t c = 0; v->dx[0] && c < s->channels; c++) {
+		float g = v->weight ? inverse * v->weight[first + c] : inverse;
+		size_t at = c * s->area;
+		norm_sums_plane(v->dx[0] + i * s->length + at, dy + at, x + at, s->area,
+		    (struct norm_sums_terms){g, slope, level}, l->add[0]);
+	}
+}
+
+static void
+group_backward(const struct layer *l, const struct backend_pass *p)
+{
+	const struct view v = view_of(l, p);
+	const struct spans s = spans_of(l, p->n);
+	size_t channels = l->in[0].c;
+
+	for (size_t c = 0; c < 2 * channels; c++)
+		v.work[c] = 0;
+	for (size_t i = 0; i < s.count; i++)
+		group_span_back(l, &v, &s, i);
+	if (!v.weight)
+		return;
+	view_give(l, p, PARAM_WEIGHT, v.work + channels);
+	view_give(l, p, PARAM_BIAS, v.work);
+}
+
+const struct backend_layer norm_group_passes = {
+    .need = group_need, .forward = group_forward, .backward = group_backward};
+
+static enum err
+row_need(struct layer *l, struct why *why)
+{
+	(void)why;
+	l->saved = 2 * layer_rows(&l->in[0]) * sizeof(float);
+	l->work = 2 * layer_width(&l->in[0]);
+	return ERR_OK;
+}
+
+/* y = (x - mean) * inverse * weight + bias */
+CPU_CLONES static void
+affine_row(float *y, const float *x, const float *weight, const float *bias, size_t n, float mean,
+    float inverse)
+{
+	if (weight && bias)
+		for (size_t i = 0; i < n; i++)
+			y[i] = (x[i] - mean) * inverse * weight[i] + bias[i];
+	else if (weight)
+		for (size_t i = 0; i < n; i++)
+			y[i] = (x[i] - mean) * inverse * weight[i];
+	else
+		for (size_t i = 0; i < n; i++)
+			y[i] = (x[i] - mean) * inverse;
+}
+
+static void
+row_forward(const struct layer *l, const struct backend_pass *p)
+{
+	const struct view v = view_of(l, p);
+	size_t width = layer_width(&l->in[0]), rows = p->n * layer_rows(&l->in[0]);
+	float *kept = v.kept;
+
+	for (size_t i = 0; i < rows; i++) {
+		const float *x = v.x[0] + i * width;
+		float mean = 0, inverse;
+		if (l->spec.type == LAYER_LAYERNORM)
+			norm_sums_moments(x, width, l->spec.epsilon, &mean, &inverse);
+		else
+			norm_sums_root(x, width, l->spec.epsilon, &inverse);
+		affine_row(v.y + i * width, x, v.weight, v.bias, width, mean, inverse);
+		if (kept) {
+			kept[2 * i] = mean;
+			kept[2 * i + 1] = inverse;
+		}
+	}
+}
+
+/* Adds dy and dy h to the columns' sums, and to *total and *along g and g h. */
+CPU_CLONES static void
+row_sums(const float *dy, const float *x, const float *weight, size_t n, float mean, float inverse,
+    float *shift, float *scale, float *total, float *along)
+{
+	size_t whole = n - n % LANES_SIZE;
+	lanes16 a = {0}, b = {0};
+	float last[2][LANES_SIZE] = {{0}, {0}};
+
+	for (size_t i = 0; i < n; i++) {
+		shift[i] += dy[i];
+		scale[i] += dy[i] * ((x[i] - mean) * inverse);
+	}
+	for (size_t i = 0; i < whole; i += LANES_SIZE) {
+		lanes16 g = LANES_AT(dy + i);
+		if (weight)
+			g *= LANES_AT(weight + i);
+		a += g;
+		b += g * ((LANES_AT(x + i) - mean) * inverse);
+	}
+	for (size_t i = whole; i < n; i++) {
+		float g = weight ? dy[i] * weight[i] : dy[i];
+		last[0][i - whole] = g;
+		last[1][i - whole] = g * ((x[i] - mean) * inverse);
+	}
+	a += LANES_AT(last[0]);
+	b += LANES_AT(last[1]);
+	*total = lanes_fold(&a);
+	*along = lanes_fold(&b);
+}
+
+CPU_CLONES static void
+row_gradient(float *dx, const float *dy, const float *x, const float *weight, size_t n, float mean,
+    float inverse, float total, float along, bool add)
+{
+	for (size_t i = 0; i < n; i++) {
+		float g = weight ? dy[i] * weight[i] : dy[i];
+		float d = inverse * (g - total - (x[i] - mean) * inverse * along);
+		dx[i] = add ? dx[i] + d : d;
+	}
+}
+
+static void
+row_backward(const struct layer *l, const struct backend_pass *p)
+{
+	const struct view v = view_of(l, p);
+	size_t width = layer_width(&l->in[0]), rows = p->n * layer_rows(&l->in[0]);
+	const float *kept = v.kept;
+
+	for (size_t i = 0; i < 2 * width; i++)
+		v.work[i] = 0;
+	for (size_t i = 0; i < rows; i++) {
+		const float *dy = v.dy + i * width, *x = v.x[0] + i * width;
+		float mean = kept[2 * i], inverse = kept[2 * i + 1], total, along;
+		row_sums(
+		    dy, x, v.weight, width, mean, inverse, v.work, v.work + width, &total, &along);
+		total = l->spec.type == LAYER_LAYERNORM ? total / (float)width : 0;
+		if (v.dx[0])
+			row_gradient(v.dx[0] + i * width, dy, x, v.weight, width, mean, inverse,
+			    total, along / (float)width, l->add[0]);
+	}
+	if (v.weight)
+		view_give(l, p, PARAM_WEIGHT, v.work + width);
+	if (v.bias)
+		view_give(l, p, PARAM_BIAS, v.work);
+}
+
+const struct backend_layer norm_row_passes = {
+    .need = row_need, .forward = row_forward, .backward = row_backward};

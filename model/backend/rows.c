@@ -1,0 +1,123 @@
+#include "rows.h"
+
+#include <string.h>
+
+#include "cpu.h"
+#include "gemm.h"
+#include "sgd.h"
+
+static void
+put_bias(const struct rows_product *p, float *y)
+{
+	for (size_t i = 0; p->bias && i < p->rows; i++)
+		memcpy(y + i * p->out, p->bias, p->out * sizeof(float));
+}
+
+void
+rows_direct(const struct rows_product *p, const float *x, float *y)
+{
+	put_bias(p, y);
+	gemm_dot(&(struct gemm){.m = p->rows,
+	    .n = p->out,
+	    .k = p->in,
+	    .a = x,
+	    .a_row = p->in,
+	    .a_col = 1,
+	    .b = p->weight,
+	    .b_row = p->in,
+	    .c = y,
+	    .c_row = p->out,
+	    .alpha = 1,
+	    .beta = p->bias ? 1 : 0,
+	    .exact = p->exact});
+}
+
+#define TILE ((size_t)16)
+
+void
+rows_turn(float *to, const float *weight, size_t out, size_t in)
+{
+	for (size_t i = 0; i < in; i += TILE)
+		for (size_t o = 0; o < out; o += TILE)
+			for (size_t a = i; a < in && a < i + TILE; a++)
+				for (size_t b = o; b < out && b < o + TILE; b++)
+					to[a * out + b] = weight[b * in + a];
+}
+
+void
+rows_turned(const struct rows_product *p, const float *x, float *y, float *work)
+{
+	put_bias(p, y);
+	rows_turn(work, p->weight, p->out, p->in);
+	gemm_outer(&(struct gemm){.m = p->rows,
+	    .n = p->out,
+	    .k = p->in,
+	    .a = x,
+	    .a_row = p->in,
+	    .a_col = 1,
+	    .b = work,
+	    .b_row = p->out,
+	    .c = y,
+	    .c_row = p->out,
+	    .alpha = 1,
+	    .beta = p->bias ? 1 : 0,
+	    .exact = p->exact});
+}
+
+void
+rows_back(const struct rows_product *p, const float *dy, float *dx, bool add)
+{
+	gemm_outer(&(struct gemm){.m = p->rows,
+	    .n = p->in,
+	    .k = p->out,
+	    .a = dy,
+	    .a_row = p->out,
+	    .a_col = 1,
+	    .b = p->weight,
+	    .b_row = p->in,
+	    .c = dx,
+	    .c_row = p->in,
+	    .alpha = 1,
+	    .beta = add ? 1 : 0,
+	    .exact = p->exact});
+}
+
+void
+rows_gradient(const struct rows_product *p, const struct layer *l, size_t param,
+    const struct backend_pass *pass, const float *dy, const float *x)
+{
+	const struct layer_param *to = &l->param[param];
+
+	if (to->hold)
+		return;
+	struct sgd_target t = sgd_begin(pass->sgd, to->at);
+	gemm_outer(&(struct gemm){.m = p->out,
+	    .n = p->in,
+	    .k = p->rows,
+	    .a = dy,
+	    .a_row = 1,
+	    .a_col = p->out,
+	    .b = x,
+	    .b_row = p->in,
+	    .c = t.to,
+	    .c_row = p->in,
+	    .alpha = t.alpha,
+	    .beta = t.beta,
+	    .exact = p->exact});
+	sgd_end(pass->sgd, to->at, to->count);
+}
+
+CPU_CLONES static void
+add_rows(float *sum, const float *rows, size_t n, size_t width)
+{
+	memset(sum, 0, width * sizeof(float));
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j < width; j++)
+			sum[j] += rows[i * width + j];
+}
+
+void
+rows_sum(float *sum, const float *rows, size_t n, size_t width)
+{
+	add_rows(sum, rows, n, width);
+}

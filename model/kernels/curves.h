@@ -1,0 +1,30 @@
+#ifndef CURVES_H
+#define CURVES_H
+#include <stddef.h>
+
+/*
+ * Curves over arrays: our own, because libm's last bit differs between machines and weights depend on it. Single IEEE operations in one
+ * order: the same bits on every machine. Errors against the exact value: below 3e-7 of it (exp, sigmoid), 2e-7 absolute (tanh, erf). In
+ * and out may be one array. NaN stays NaN.
+ */
+void curves_exp(float *y, const float *x, size_t n); /* 0 below -87, what e^88 is above 88 */
+void curves_sigmoid(float *y, const float *x, size_t n);
+void curves_tanh(float *y, const float *x, size_t n);
+/* x Phi(x): by erf, or by PyTorch's approximation with tanh. */
+void curves_gelu(float *y, const float *x, size_t n);
+void curves_gelu_tanh(float *y, const float *x, size_t n);
+/* x sigmoid(x) */
+void curves_silu(float *y, const float *x, size_t n);
+/* Slopes of the three at x. */
+void curves_gelu_slope(float *slope, const float *x, size_t n);
+void curves_gelu_tanh_slope(float *slope, const float *x, size_t n);
+void curves_silu_slope(float *slope, const float *x, size_t n);
+/* Rows of `width` become e^(x - largest) / their sum, in sixteen lanes (lanes.h). */
+void curves_softmax(float *rows, size_t n, size_t width);
+
+/* Sines and cosines of an angle in radians, 0 <= angle < 2^24; error below 1e-9. For tables. */
+void curves_turn(double angle, double *sine, double *cosine);
+/* e^x for x <= 0, error below 3e-13 of it. */
+double curves_exp_negative(double x);
+
+#endif

@@ -1,0 +1,475 @@
+/* Layers of newer networks: gradients against central differences, training and evaluation, one part and the whole. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "net.h"
+#include "prng.h"
+#include "recipe.h"
+
+#define BATCH 3
+#define STEP 2e-3f
+
+struct trial {
+	struct recipe recipe;
+	struct net *net;
+	float *x, *targets;
+	int32_t *labels;
+};
+
+static void
+read_recipe(struct recipe *out, const char *shape, const char *model)
+{
+	char text[4096];
+	struct json *doc = NULL;
+	struct why why = {""};
+
+	snprintf(text, sizeof(text),
+	    "{\"model\": %s, \"data\": {\"name\": \"d\", %s}, \"local\": {\"epochs\": 1, "
+	    "\"optimizer\": {\"name\": \"sgd\", \"rate\": 0.1}}}",
+	    model, shape);
+	if (json_parse(&doc, text, strlen(text), &why) || recipe_parse(out, doc, true, &why))
+		fail_msg("%s: %s", model, why.text);
+	json_free(doc);
+}
+
+static void
+fill(struct trial *t)
+{
+	size_t in = net_inputs(t->net) * BATCH, labels = net_labels(t->net) * BATCH;
+	size_t targets = net_targets(t->net) * BATCH, words = net_vocabulary(t->net);
+	struct prng r;
+
+	t->x = malloc(in * sizeof(float));
+	t->labels = malloc((labels + 1) * sizeof(int32_t));
+	t->targets = malloc((targets + 1) * sizeof(float));
+	prng_seed(&r, 6);
+	for (size_t i = 0; i < in; i++)
+		t->x[i] = words ? (float)prng_below(&r, words) : 2 * prng_float(&r) - 1;
+	for (size_t i = 0; i < labels; i++)
+		t->labels[i] = (int32_t)prng_below(&r, net_outputs(t->net));
+	for (size_t i = 0; i < targets; i++)
+		t->targets[i] = prng_float(&r);
+}
+
+static void
+begin(struct trial *t, const char *shape, const char *model)
+{
+	const struct net_update how = {.rate = 0.1f, .parts = 2};
+	struct why why = {""};
+
+	*t = (struct trial){0};
+	read_recipe(&t->recipe, shape, model);
+	if (net_new(&t->net, &t->recipe.net, t->recipe.data.class_count, BATCH, true, 0, &why))
+		fail_msg("%s: %s", model, why.text);
+	net_init(t->net, 5);
+	assert_int_equal(net_prepare(t->net, &how, &why), ERR_OK);
+	fill(t);
+}
+
+static void
+end(struct trial *t)
+{
+	net_free(t->net);
+	recipe_deinit(&t->recipe);
+	free(t->x);
+	free(t->labels);
+	free(t->targets);
+}
+
+static struct net_batch
+batch_of(const struct trial *t)
+{
+	return (struct net_batch){
+	    .x = t->x, .labels = t->labels, .targets = t->targets, .n = BATCH};
+}
+
+/* Of a pass in training: norms use the batch's own statistics. */
+static double
+mean_loss(struct trial *t)
+{
+	const struct net_batch b = batch_of(t);
+	struct net_result result;
+
+	assert_int_equal(net_add(t->net, &b, 1, &result), ERR_OK);
+	return result.loss / result.weight;
+}
+
+static double
+slope_at(struct trial *t, float *w)
+{
+	float old = *w;
+
+	*w = old + STEP;
+	double after = mean_loss(t), up = (double)*w;
+	*w = old - STEP;
+	double slope = (after - mean_loss(t)) / (up - (double)*w);
+	*w = old;
+	return slope;
+}
+
+/* Statistics have no gradient. */
+static bool
+counts(const struct tensor *t)
+{
+	return strstr(t->name, ".running_") != NULL;
+}
+
+static void
+check(const char *shape, const char *model)
+{
+	struct trial t;
+	double top = 0;
+
+	begin(&t, shape, model);
+	const struct tensor_table *table = net_tensors(t.net);
+	float *gradient = calloc(table->elements, sizeof(float));
+	const struct net_batch b = batch_of(&t);
+	assert_int_equal(net_gradient(t.net, &b, gradient), ERR_OK);
+	for (size_t i = 0; i < table->elements; i++)
+		top = fmax(top, fabs((double)gradient[i]));
+	assert_true(top > 1e-3);
+	for (size_t k = 0; k < table->count; k++)
+		for (size_t i = 0; i < table->items[k].elements && !counts(&table->items[k]); i++) {
+			size_t at = table->items[k].begin / sizeof(float) + i;
+			double slope = slope_at(&t, net_params(t.net) + at);
+			if (!(fabs(slope - (double)gradient[at]) <= 4e-4 + 8e-3 * top))
+				fail_msg("%s\n%s[%zu]: gradient %g, difference %g", model,
+				    table->items[k].name, i, (double)gradient[at], slope);
+		}
+	free(gradient);
+	end(&t);
+}
+
+/* Layers behind a linear or convolution, so that what goes back through them is checked as well. */
+#define FLAT "\"shape\": [6]"
+#define PLANES "\"shape\": [4, 5, 6], \"classes\": 3"
+#define SERIES "\"shape\": [5, 7], \"classes\": 3"
+#define WORDS "\"window\": 5"
+#define CONV "{\"type\": \"conv2d\", \"out\": 4, \"kernel\": 3, \"padding\": 1}"
+#define CLOSE "{\"type\": \"flatten\"}, {\"type\": \"linear\", \"out\": 3}"
+#define CLASSES "\"loss\": \"cross_entropy\""
+
+static void
+activations(void **state)
+{
+	static const char *const types[] = {"{\"type\": \"relu6\"}", "{\"type\": \"sigmoid\"}",
+	    "{\"type\": \"tanh\"}", "{\"type\": \"gelu\"}",
+	    "{\"type\": \"gelu\", \"approximate\": \"tanh\"}", "{\"type\": \"silu\"}",
+	    "{\"type\": \"hardswish\"}"};
+	char model[1024];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		snprintf(model, sizeof(model),
+		    "{\"layers\": [{\"type\": \"linear\", \"out\": 7}, %s, {\"type\": \"dropout\", "
+		    "\"rate\": 0}, {\"type\": \"linear\", \"out\": 3}], \"loss\": \"mse\"}",
+		    types[i]);
+		check(FLAT, model);
+	}
+}
+
+static void
+norms_of_planes(void **state)
+{
+	static const char *const types[] = {"{\"type\": \"groupnorm\", \"groups\": 2}",
+	    "{\"type\": \"groupnorm\", \"groups\": 4, \"affine\": false}",
+	    "{\"type\": \"batchnorm\"}", "{\"type\": \"batchnorm\", \"affine\": false}"};
+	char model[1024];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		snprintf(model, sizeof(model),
+		    "{\"layers\": [" CONV ", %s, {\"type\": \"tanh\"}, " CLOSE "], " CLASSES "}",
+		    types[i]);
+		check(PLANES, model);
+	}
+}
+
+static void
+norms_of_rows(void **state)
+{
+	static const char *const types[] = {"layernorm", "rmsnorm", "batchnorm"};
+	char model[1024];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		snprintf(model, sizeof(model),
+		    "{\"layers\": [{\"type\": \"linear\", \"out\": 7}, {\"type\": \"%s\"}, "
+		    "{\"type\": \"tanh\"}, {\"type\": \"linear\", \"out\": 3}], \"loss\": \"mse\"}",
+		    types[i]);
+		check(FLAT, model);
+		snprintf(model, sizeof(model),
+		    "{\"layers\": [{\"type\": \"linear\", \"out\": 17}, {\"type\": \"%s\"}, "
+		    "{\"type\": \"tanh\"}, " CLOSE "], " CLASSES "}",
+		    types[i]);
+		check(SERIES, model);
+	}
+}
+
+static void
+convolutions(void **state)
+{
+	(void)state;
+	check(PLANES,
+	    "{\"layers\": [" CONV
+	    ", {\"type\": \"conv2d\", \"out\": 4, \"kernel\": 3, \"padding\": 1, "
+	    "\"groups\": 4}, {\"type\": \"tanh\"}, " CLOSE "], " CLASSES "}");
+	check(PLANES,
+	    "{\"layers\": [" CONV
+	    ", {\"type\": \"conv2d\", \"out\": 6, \"kernel\": [3, 2], \"stride\": "
+	    "2, \"padding\": 1, \"groups\": 2, \"bias\": false}, {\"type\": \"tanh\"}, " CLOSE
+	    "], " CLASSES "}");
+	check(SERIES,
+	    "{\"layers\": [{\"type\": \"conv1d\", \"out\": 4, \"kernel\": 3, \"padding\": 1}, "
+	    "{\"type\": "
+	    "\"tanh\"}, {\"type\": \"conv1d\", \"out\": 4, \"kernel\": 3, \"stride\": 2, "
+	    "\"groups\": 4}, "
+	    "{\"type\": \"global_avgpool\"}, {\"type\": \"linear\", \"out\": 3}], " CLASSES "}");
+}
+
+static void
+joins(void **state)
+{
+	(void)state;
+	check(PLANES,
+	    "{\"layers\": [{\"type\": \"conv2d\", \"name\": \"a\", \"out\": 4, \"kernel\": 3, "
+	    "\"padding\": "
+	    "1}, {\"type\": \"global_avgpool\"}, {\"type\": \"linear\", \"out\": 4}, {\"type\": "
+	    "\"sigmoid\", \"name\": \"gate\"}, {\"type\": \"multiply\", \"inputs\": [\"a\", "
+	    "\"gate\"]}, "
+	    "{\"type\": \"concat\", \"inputs\": [\"multiply5\", \"a\", \"input\"]}, " CLOSE
+	    "], " CLASSES "}");
+	check(SERIES,
+	    "{\"layers\": [{\"type\": \"linear\", \"name\": \"a\", \"out\": 4}, {\"type\": "
+	    "\"linear\", "
+	    "\"name\": \"b\", \"inputs\": [\"input\"], \"out\": 4}, {\"type\": \"multiply\", "
+	    "\"inputs\": "
+	    "[\"a\", \"b\"]}, {\"type\": \"concat\", \"dim\": 2, \"inputs\": [\"multiply3\", "
+	    "\"a\"]}, "
+	    "{\"type\": \"concat\", \"inputs\": [\"concat4\", \"concat4\"]}, " CLOSE "], " CLASSES
+	    "}");
+}
+
+static void
+recurrent(void **state)
+{
+	static const char *const types[] = {"lstm", "gru"};
+	char model[1024];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++)
+		for (int form = 0; form < 4; form++) {
+			snprintf(model, sizeof(model),
+			    "{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 9, \"out\": "
+			    "3}, "
+			    "{\"type\": \"%s\", \"out\": 5, \"layers\": %d, \"bias\": %s, "
+			    "\"output\": "
+			    "\"%s\"}, {\"type\": \"linear\", \"out\": 4}], " CLASSES "}",
+			    types[i], form % 2 + 1, form < 3 ? "true" : "false",
+			    form < 2 ? "sequence" : "last");
+			check(WORDS, model);
+		}
+}
+
+static void
+attention(void **state)
+{
+	char model[1024];
+
+	(void)state;
+	for (int form = 0; form < 4; form++) {
+		snprintf(model, sizeof(model),
+		    "{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 9, \"out\": 8}, "
+		    "{\"type\": "
+		    "\"positions\", \"name\": \"p\"}, {\"type\": \"attention\", \"heads\": 2, "
+		    "\"causal\": "
+		    "%s, \"positions\": \"%s\", \"bias\": %s}, {\"type\": \"add\", \"inputs\": "
+		    "[\"attention3\", \"p\"]}, {\"type\": \"layernorm\"}, {\"type\": \"linear\", "
+		    "\"out\": 4}], " CLASSES "}",
+		    form % 2 ? "true" : "false", form < 2 ? "none" : "rotary",
+		    form == 3 ? "false" : "true");
+		check(WORDS, model);
+	}
+}
+
+static void
+losses(void **state)
+{
+	static const char *const keys[] = {"\"label_smoothing\": 0.2", "\"ignore_index\": 1",
+	    "\"class_weights\": [0.5, 1, 2]",
+	    "\"label_smoothing\": 0.1, \"ignore_index\": 2, \"class_weights\": [0.5, 1, 2]"};
+	char model[1024];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		snprintf(
+		    model, sizeof(model), "{\"layers\": [" CLOSE "], " CLASSES ", %s}", keys[i]);
+		check("\"shape\": [6], \"classes\": 3", model);
+	}
+	check(FLAT, "{\"layers\": [{\"type\": \"linear\", \"out\": 3}], \"loss\": \"bce\"}");
+	check(FLAT,
+	    "{\"layers\": [{\"type\": \"linear\", \"out\": 2}, {\"type\": \"linear\", \"out\": "
+	    "6}], "
+	    "\"loss\": \"mse\", \"target\": \"input\"}");
+}
+
+/* A step at a time gives what all steps together give: a net without a way back keeps less and gives the same bits. */
+static void
+evaluation_is_training(void **state)
+{
+	static const char *const models[] = {
+	    "{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 9, \"out\": 3}, {\"type\": "
+	    "\"lstm\", "
+	    "\"out\": 5, \"layers\": 2}, {\"type\": \"gru\", \"out\": 6, \"layers\": 3, "
+	    "\"output\": "
+	    "\"last\"}, {\"type\": \"linear\", \"out\": 4}], " CLASSES "}",
+	    "{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 9, \"out\": 8}, {\"type\": "
+	    "\"attention\", \"heads\": 4, \"causal\": true, \"positions\": \"rotary\"}, {\"type\": "
+	    "\"rmsnorm\"}, {\"type\": \"linear\", \"out\": 4}], " CLASSES "}"};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct trial t;
+		struct net *still = NULL;
+		struct net_result a, b;
+		begin(&t, WORDS, models[i]);
+		const struct net_batch batch = batch_of(&t);
+		assert_int_equal(net_new(&still, &t.recipe.net, 0, BATCH, false, 0, NULL), ERR_OK);
+		memcpy(net_params(still), net_params(t.net), net_tensors(t.net)->bytes);
+		assert_int_equal(net_eval(still, &batch, &a), ERR_OK);
+		assert_int_equal(net_add(t.net, &batch, 1, &b), ERR_OK);
+		assert_memory_equal(net_output(still), net_output(t.net),
+		    BATCH * net_labels(still) * net_outputs(still) * sizeof(float));
+		assert_true(a.loss == b.loss && a.labels == BATCH * net_labels(still));
+		net_free(still);
+		end(&t);
+	}
+}
+
+static void
+batchnorm_counts(void **state)
+{
+	struct trial t;
+	struct net_result result;
+
+	(void)state;
+	begin(&t, FLAT,
+	    "{\"layers\": [{\"type\": \"batchnorm\", \"momentum\": 1}, {\"type\": \"linear\", "
+	    "\"out\": 2}], "
+	    "\"loss\": \"mse\"}");
+	const struct net_batch b = batch_of(&t);
+	assert_int_equal(t.recipe.rule_count, 2);
+	assert_int_equal(net_add(t.net, &b, 1, &result), ERR_OK);
+	const struct tensor *mean =
+	    tensor_table_find(net_tensors(t.net), "batchnorm1.running_mean");
+	const struct tensor *spread =
+	    tensor_table_find(net_tensors(t.net), "batchnorm1.running_var");
+	const float *m = net_params(t.net) + mean->begin / 4,
+		    *v = net_params(t.net) + spread->begin / 4;
+	for (size_t c = 0; c < 6; c++) {
+		double sum = 0, squares = 0;
+		for (size_t i = 0; i < BATCH; i++)
+			sum += (double)t.x[i * 6 + c];
+		for (size_t i = 0; i < BATCH; i++)
+			squares += pow((double)t.x[i * 6 + c] - sum / BATCH, 2);
+		assert_true(fabs(sum / BATCH - (double)m[c]) < 1e-6);
+		assert_true(fabs(squares / (BATCH - 1) - (double)v[c]) < 1e-5);
+	}
+	end(&t);
+}
+
+static void
+refusals(void **state)
+{
+	static const struct {
+		const char *shape, *model, *says;
+	} all[] = {
+	    {FLAT, "{\"layers\": [{\"type\": \"groupnorm\", \"groups\": 4}], \"loss\": \"mse\"}",
+		"6 channels do not fall into 4 groups"},
+	    {PLANES, "{\"layers\": [{\"type\": \"lstm\", \"out\": 3}], \"loss\": \"mse\"}",
+		"needs a sequence"},
+	    {SERIES, "{\"layers\": [{\"type\": \"attention\", \"heads\": 2}], \"loss\": \"mse\"}",
+		"does not fall into 2 heads"},
+	    {PLANES,
+		"{\"layers\": [{\"type\": \"conv1d\", \"out\": 3, \"kernel\": 1}], \"loss\": "
+		"\"mse\"}",
+		"channels and length"},
+	    {PLANES,
+		"{\"layers\": [" CONV ", {\"type\": \"concat\", \"inputs\": [\"input\", "
+		"\"conv2d1\"], \"dim\": 2}], \"loss\": \"mse\"}",
+		"dim must be 1"},
+	    {FLAT,
+		"{\"layers\": [{\"type\": \"linear\", \"out\": 5}], \"loss\": \"mse\", \"target\": "
+		"\"input\"}",
+		"5 outputs are to meet an input of 6 values"},
+	    {"\"shape\": [6], \"classes\": 3",
+		"{\"layers\": [{\"type\": \"linear\", \"out\": 3}], " CLASSES
+		", \"class_weights\": [1, 2]}",
+		"2 for 3 classes"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct recipe r;
+		struct net *net = NULL;
+		struct why why = {""};
+		read_recipe(&r, all[i].shape, all[i].model);
+		assert_int_not_equal(
+		    net_new(&net, &r.net, r.data.class_count, BATCH, true, 0, &why), ERR_OK);
+		if (!strstr(why.text, all[i].says))
+			fail_msg("\"%s\" is not in \"%s\"", all[i].says, why.text);
+		recipe_deinit(&r);
+	}
+}
+
+static void
+tokens_are_checked(void **state)
+{
+	static const float wrong[] = {-1, 9, 0.5f, NAN, INFINITY};
+	struct trial t;
+	struct net_result result;
+
+	(void)state;
+	begin(&t, WORDS,
+	    "{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 9, \"out\": 3}, {\"type\": "
+	    "\"linear\", "
+	    "\"out\": 9}], " CLASSES "}");
+	const struct net_batch b = batch_of(&t);
+	assert_int_equal(net_eval(t.net, &b, &result), ERR_OK);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		float old = t.x[7];
+		t.x[7] = wrong[i];
+		assert_int_equal(net_eval(t.net, &b, &result), ERR_INVALID);
+		t.x[7] = old;
+	}
+	end(&t);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(activations),
+	    cmocka_unit_test(norms_of_planes),
+	    cmocka_unit_test(norms_of_rows),
+	    cmocka_unit_test(convolutions),
+	    cmocka_unit_test(joins),
+	    cmocka_unit_test(recurrent),
+	    cmocka_unit_test(attention),
+	    cmocka_unit_test(losses),
+	    cmocka_unit_test(evaluation_is_training),
+	    cmocka_unit_test(batchnorm_counts),
+	    cmocka_unit_test(refusals),
+	    cmocka_unit_test(tokens_are_checked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
