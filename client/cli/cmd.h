@@ -26,6 +26,7 @@ int cmd_rotate_main(int argc, char **argv);
 int cmd_doctor_main(int argc, char **argv);
 int cmd_leave_main(int argc, char **argv);
 int cmd_train_main(int argc, char **argv);
+int cmd_preset_main(int argc, char **argv);
 int cmd_eval_main(int argc, char **argv);
 int cmd_simulate_main(int argc, char **argv);
 int cmd_data_main(int argc, char **argv);

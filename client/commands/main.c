@@ -18,6 +18,7 @@ static const struct command commands[] = {
     {"leave", cmd_leave_main, "end this device's membership and wipe its key"},
     {"train", cmd_train_main, "train a job's model alone, without a network"},
     {"eval", cmd_eval_main, "a job's network on rows or a data set, alone"},
+    {"preset", cmd_preset_main, "well-known networks as the layers of a job"},
     {"simulate", cmd_simulate_main, "play a job on devices that exist in this process alone"},
     {"data", cmd_data_main, "pack pictures or a table into one file, show such a file"},
     {"status", cmd_status_main, "what the coordinator is doing"},

@@ -4,6 +4,7 @@
 
 #include "file.h"
 #include "modelfile.h"
+#include "preset.h"
 #include "tensors.h"
 
 enum err
@@ -12,7 +13,7 @@ cmd_network_read_job(struct job_spec *out, const char *path, struct why *why)
 	char *text = NULL;
 	size_t len = 0;
 	struct why inner;
-	enum err e = file_read(path, JOB_DOCUMENT_MAX, &text, &len, why);
+	enum err e = preset_read(path, &text, &len, why);
 
 	if (e)
 		return e;

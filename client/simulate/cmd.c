@@ -10,6 +10,7 @@
 #include "num.h"
 #include "options.h"
 #include "output.h"
+#include "preset.h"
 #include "print.h"
 #include "refuse.h"
 #include "replay.h"
@@ -62,7 +63,7 @@ print_round(void *context, const struct simulate_line *line)
 static enum err
 read_job(struct simulation *s, struct why *why)
 {
-	enum err e = file_read(s->job_file, JOB_DOCUMENT_MAX, &s->text, &s->len, why);
+	enum err e = preset_read(s->job_file, &s->text, &s->len, why);
 
 	if (e)
 		return e;

@@ -12,6 +12,7 @@
 #include "job.h"
 #include "num.h"
 #include "planning.h"
+#include "preset.h"
 #include "print.h"
 #include "rounds.h"
 #include "task_kind.h"
@@ -194,15 +195,17 @@ prepare(struct submit *s, const char *path, struct why *why)
 	struct json *document = NULL;
 	enum err e = file_read(path, JOB_DOCUMENT_MAX, &s->text, &s->len, why);
 
-	if (e || (!s->init && s->sets.count == 0))
+	if (e)
 		return e;
+	if (!s->init && s->sets.count == 0)
+		return preset_expand(&s->text, &s->len, why);
 	e = json_parse(&document, s->text, s->len, why);
 	if (!e)
 		e = edit(s, &document, why);
 	if (!e)
 		e = reprint(s, document, why);
 	json_free(document);
-	return e;
+	return e ? e : preset_expand(&s->text, &s->len, why);
 }
 
 static enum err

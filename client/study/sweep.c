@@ -14,6 +14,7 @@
 #include "file.h"
 #include "job.h"
 #include "num.h"
+#include "preset.h"
 #include "print.h"
 #include "states.h"
 #include "submit.h"
@@ -73,7 +74,8 @@ document_text(struct sweep *s, size_t index, struct buf *text, struct why *why)
 	if (!e)
 		e = buf_append(text, "\n", 1);
 	json_free(document);
-	return e ? err_set(why, e, "a document cannot be written: %s", err_name(e)) : ERR_OK;
+	return e ? err_set(why, e, "a document cannot be written: %s", err_name(e))
+		 : preset_expand(&text->data, &text->len, why);
 }
 
 /* What concerns the submitter and not the document ends the sweep. */

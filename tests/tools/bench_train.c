@@ -1,35 +1,60 @@
 /*
  * bench_train [SECONDS [NAME BATCH]]: training speed of the built-in trainer, one thread: forward, loss, backward and SGD
  * step per batch over examples that already lie in memory. One line per case, each measured in a process of its own so that
- * the peak of its memory is its own.
+ * its memory is its own: what is anonymous when the last step is done, of which nothing was given back before.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "../unit/nets.h"
 #include "net.h"
+#include "preset.h"
 #include "prng.h"
+#include "recipe.h"
 
-#define EXAMPLES 640
-#define FEATURES 784
+#define EXAMPLES 128
 
+#define PICTURE "{\"shape\": [1, 28, 28], \"classes\": 10}"
+#define CONV(out, padding) \
+	"{\"type\": \"conv2d\", \"out\": " #out ", \"kernel\": 5, \"padding\": " #padding "}"
+#define RELU "{\"type\": \"relu\"}"
+#define POOL "{\"type\": \"maxpool2d\", \"kernel\": 2}"
+#define FLAT "{\"type\": \"flatten\"}"
+#define LINEAR(out) "{\"type\": \"linear\", \"out\": " #out "}"
+#define LAYERS(list) "{\"loss\": \"cross_entropy\", \"layers\": [" list "]}"
+
+/* The networks of bench_torch.py, in the same order. */
 static const struct {
-	const char *name;
-	void (*make)(struct nets *n);
-	uint32_t batch;
+	const char *name, *model, *data; /* data NULL: model is a preset's settings */
+	const char *preset;
 } cases[] = {
-    {"2nn", nets_2nn, 10},
-    {"2nn", nets_2nn, 64},
-    {"lenet", nets_lenet, 10},
-    {"lenet", nets_lenet, 64},
-    {"cnn", nets_cnn, 10},
-    {"cnn", nets_cnn, 64},
+    {"2nn", LAYERS(FLAT ", " LINEAR(200) ", " RELU ", " LINEAR(200) ", " RELU ", " LINEAR(10)),
+	PICTURE, NULL},
+    {"lenet",
+	LAYERS(CONV(6, 2) ", " RELU ", " POOL
+			  ", " CONV(16, 0) ", " RELU ", " POOL ", " FLAT ", " LINEAR(
+			      120) ", " RELU ", " LINEAR(84) ", " RELU ", " LINEAR(10)),
+	PICTURE, NULL},
+    {"cnn",
+	LAYERS(CONV(32, 2) ", " RELU ", " POOL ", " CONV(
+	    64, 2) ", " RELU ", " POOL ", " FLAT ", " LINEAR(512) ", " RELU ", " LINEAR(10)),
+	PICTURE, NULL},
+    {"dscnn", "{}", NULL, "ds-cnn"},
+    {"mbv2", "{\"width\": 35}", NULL, "mobilenetv2"},
+    {"ae", "{}", NULL, "autoencoder"},
+    {"resnet20", "{}", NULL, "resnet20-gn"},
+    {"gru",
+	LAYERS("{\"type\": \"embedding\", \"vocabulary\": 10004, \"out\": 96}, {\"type\": \"gru\", "
+	       "\"out\": 512}, " LINEAR(96) ", " LINEAR(10004)),
+	"{\"window\": 20}", NULL},
+    {"lstm", "{\"vocabulary\": 90}", NULL, "char-lstm"},
+    {"gpt", "{\"vocabulary\": 65}", NULL, "gpt"},
+    {"resnet18", "{}", NULL, "resnet18-gn"},
 };
+static const uint32_t batches[] = {10, 64};
 
 static double
 now(void)
@@ -40,21 +65,30 @@ now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+struct examples {
+	float *x;
+	int32_t *labels;
+};
+
 static void
-fill(float *x, int32_t *labels)
+fill(struct examples *e, const struct net *net)
 {
+	size_t in = net_inputs(net) * EXAMPLES, labels = net_labels(net) * EXAMPLES;
 	struct prng r;
 
 	prng_seed(&r, 1);
-	for (size_t i = 0; i < (size_t)EXAMPLES * FEATURES; i++)
-		x[i] = prng_float(&r);
-	for (size_t i = 0; i < EXAMPLES; i++)
-		labels[i] = (int32_t)prng_below(&r, 10);
+	e->x = malloc(in * sizeof(*e->x));
+	e->labels = malloc((labels + 1) * sizeof(*e->labels));
+	for (size_t i = 0; i < in; i++)
+		e->x[i] = net_vocabulary(net) > 0 ? (float)prng_below(&r, net_vocabulary(net))
+						  : prng_float(&r);
+	for (size_t i = 0; i < labels; i++)
+		e->labels[i] = (int32_t)prng_below(&r, net_outputs(net));
 }
 
 /* Passes over the data until the time is over; samples per second, negative if it fails. */
 static double
-measure(struct net *net, uint32_t batch, double seconds, const float *x, const int32_t *labels)
+measure(struct net *net, uint32_t batch, double seconds, const struct examples *e)
 {
 	struct net_update sgd = {.rate = 0.01f};
 	struct net_result result;
@@ -63,8 +97,9 @@ measure(struct net *net, uint32_t batch, double seconds, const float *x, const i
 
 	for (size_t at = 0; used < seconds; at = at + 2 * batch <= EXAMPLES ? at + batch : 0) {
 		if (net_step(net,
-			&(struct net_batch){
-			    .x = x + at * FEATURES, .labels = labels + at, .n = batch},
+			&(struct net_batch){.x = e->x + at * net_inputs(net),
+			    .labels = e->labels + at * net_labels(net),
+			    .n = batch},
 			&sgd, &result))
 			return -1;
 		done += batch;
@@ -73,33 +108,81 @@ measure(struct net *net, uint32_t batch, double seconds, const float *x, const i
 	return (double)done / used;
 }
 
-static int
-run(size_t index, double seconds)
+/* Kilobytes. */
+static double
+anonymous(void)
 {
-	static float x[EXAMPLES * FEATURES];
-	static int32_t labels[EXAMPLES];
-	uint32_t batch = cases[index].batch;
-	struct nets n;
-	struct net *net;
-	struct why why = {""};
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[128];
+	double kb = 0;
 
-	fill(x, labels);
-	cases[index].make(&n);
-	if (net_new(&net, &n.spec, 10, batch, true, 0, &why)) {
-		fprintf(stderr, "bench_train: %s\n", why.text);
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "RssAnon: %lf", &kb) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kb;
+}
+
+static enum err
+read_recipe(struct recipe *out, size_t index, struct why *why)
+{
+	struct json *doc = json_object(), *model = NULL, *data = NULL, *settings = NULL;
+	const char *text = cases[index].model;
+	enum err e = json_parse(&settings, text, strlen(text), why);
+
+	if (!e && cases[index].preset)
+		e = preset_model(&model, &data, cases[index].preset, settings, why);
+	else if (!e)
+		e = json_parse(&data, cases[index].data, strlen(cases[index].data), why);
+	if (!e) {
+		json_add_string(data, "name", "bench");
+		json_add(doc, "model", model ? model : json_copy(settings));
+		json_add(doc, "data", data);
+		struct json *local = json_object(), *optimizer = json_object();
+		json_add_double(optimizer, "rate", 0.01);
+		json_add_string(optimizer, "name", "sgd");
+		json_add(local, "optimizer", optimizer);
+		json_add_u64(local, "epochs", 1);
+		json_add(doc, "local", local);
+		e = recipe_parse(out, doc, true, why);
+	}
+	json_free(settings);
+	json_free(doc);
+	return e;
+}
+
+static int
+run(size_t index, uint32_t batch, double seconds)
+{
+	struct recipe recipe;
+	struct examples examples;
+	struct net *net = NULL;
+	struct why why = {""};
+	enum err e = read_recipe(&recipe, index, &why);
+
+	if (!e)
+		e = net_new(&net, &recipe.net, recipe.data.class_count, batch, true, 0, &why);
+	if (e) {
+		fprintf(stderr, "bench_train: %s: %s\n", cases[index].name, why.text);
 		return 1;
 	}
 	net_init(net, 1);
-	double rate = measure(net, batch, seconds / 5, x, labels); /* warm up */
+	fill(&examples, net);
+	double rate = measure(net, batch, seconds / 5, &examples); /* warm up */
 	if (rate > 0)
-		rate = measure(net, batch, seconds, x, labels);
-	struct rusage usage;
-	getrusage(RUSAGE_SELF, &usage);
-	net_free(net);
+		rate = measure(net, batch, seconds, &examples);
 	printf("train %s batch %u: %.0f samples/s, RSS %.1f MiB\n", cases[index].name, batch, rate,
-	    (double)usage.ru_maxrss / 1024);
+	    anonymous() / 1024);
 	fflush(stdout);
 	return rate > 0 ? 0 : 1;
+}
+
+static bool
+wanted(int argc, char **argv, size_t index, uint32_t batch)
+{
+	return argc <= 3 ||
+	    (strcmp(cases[index].name, argv[2]) == 0 && (int)batch == atoi(argv[3]));
 }
 
 int
@@ -108,16 +191,16 @@ main(int argc, char **argv)
 	double seconds = argc > 1 ? atof(argv[1]) : 1;
 	int failed = 0;
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		int status = 0;
-		if (argc > 3 &&
-		    (strcmp(cases[i].name, argv[2]) != 0 || (int)cases[i].batch != atoi(argv[3])))
-			continue;
-		pid_t child = fork();
-		if (child == 0)
-			_exit(run(i, seconds));
-		if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0)
-			failed = 1;
-	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (size_t b = 0; b < sizeof(batches) / sizeof(batches[0]); b++) {
+			int status = 0;
+			if (!wanted(argc, argv, i, batches[b]))
+				continue;
+			pid_t child = fork();
+			if (child == 0)
+				_exit(run(i, batches[b], seconds));
+			if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0)
+				failed = 1;
+		}
 	return failed;
 }

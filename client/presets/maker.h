@@ -1,0 +1,38 @@
+#ifndef MAKER_H
+#define MAKER_H
+#include "json.h"
+#include "preset.h"
+
+/* Builds a list of layers. Nothing fails before the end: what has no memory is missing, and json_print or preset_model says so. */
+struct maker {
+	struct json *layers;
+	const struct preset_setting *settings; /* with their values */
+	struct json *last; /* what maker_layer began */
+};
+
+/* What a setting is; it exists. */
+uint32_t maker_get(const struct maker *m, const char *setting);
+/* Begins a layer; name NULL: the one it gets by its place. */
+void maker_layer(struct maker *m, const char *type, const char *name);
+/* Keys of the layer that was begun last. */
+void maker_u64(struct maker *m, const char *key, uint64_t v);
+void maker_pair(struct maker *m, const char *key, uint64_t height, uint64_t width);
+void maker_word(struct maker *m, const char *key, const char *word);
+void maker_bool(struct maker *m, const char *key, bool v);
+void maker_inputs(struct maker *m, const char *a, const char *b); /* b NULL: one */
+
+/* Formats a name into a buffer of the caller's. */
+#define MAKER_NAME 64
+const char *maker_name(char out[MAKER_NAME], const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The networks, each in a file of its kind. */
+void maker_resnet18(struct maker *m);
+void maker_resnet20(struct maker *m);
+void maker_mobilenet(struct maker *m);
+void maker_ds_cnn(struct maker *m);
+void maker_char_lstm(struct maker *m);
+void maker_gpt(struct maker *m);
+void maker_autoencoder(struct maker *m);
+
+#endif

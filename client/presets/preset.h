@@ -1,0 +1,35 @@
+#ifndef PRESET_H
+#define PRESET_H
+#include "json.h"
+
+/*
+ * Networks that people know by name, as layers: names and shapes are torchvision's where it has them, so that its files fit. A preset is
+ * expanded where a job document is read: what is sent, hashed and signed has layers only.
+ */
+
+/* A number that a preset takes, with what it is if nobody says. */
+struct preset_setting {
+	const char *name; /* NULL ends a list */
+	uint32_t min, max, value;
+};
+
+struct preset {
+	const char *name; /* NULL ends the list */
+	const char *help;
+	const struct preset_setting *settings;
+};
+
+const struct preset *preset_list(void);
+/* {"layers": [...], "loss": ...} of a preset; settings: an object of numbers, or NULL. *data, if not NULL, gets what the network needs of
+ * "data": {"shape": [...]} or {"window": n}. The caller frees both. ERR_NOTFOUND for no preset, ERR_INVALID for a setting it has not or
+ * that is out of range, ERR_NOMEM. */
+ERR_MUST_USE enum err preset_model(struct json **model, struct json **data, const char *name,
+    const struct json *settings, struct why *why);
+
+/* A job document whose "model" is {"preset": NAME, "set": {...}} becomes one of layers: *text, of *len bytes, is freed and made anew.
+ * "loss" and other keys of the model stay; what "data" lacks of the network's needs is added. Any other document is left as it is. */
+ERR_MUST_USE enum err preset_expand(char **text, size_t *len, struct why *why);
+/* Reads a job file and expands it; the caller frees *text. */
+ERR_MUST_USE enum err preset_read(const char *path, char **text, size_t *len, struct why *why);
+
+#endif
