@@ -26,13 +26,4 @@ void maker_inputs(struct maker *m, const char *a, const char *b); /* b NULL: one
 const char *maker_name(char out[MAKER_NAME], const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The networks, each in a file of its kind. */
-void maker_resnet18(struct maker *m);
-void maker_resnet20(struct maker *m);
-void maker_mobilenet(struct maker *m);
-void maker_ds_cnn(struct maker *m);
-void maker_char_lstm(struct maker *m);
-void maker_gpt(struct maker *m);
-void maker_autoencoder(struct maker *m);
-
 #endif

@@ -6,6 +6,8 @@
 #include "file.h"
 #include "job.h"
 #include "maker.h"
+#include "sequence.h"
+#include "vision.h"
 
 #define SETTINGS_MAX 12
 
@@ -57,14 +59,14 @@ static const struct preset presets[] = {
 
 /* In the order of `presets`. */
 static const struct entry entries[] = {
-    {maker_resnet18, KIND_PICTURES, "cross_entropy", 0},
-    {maker_resnet18, KIND_PICTURES, "cross_entropy", 0},
-    {maker_resnet20, KIND_PICTURES, "cross_entropy", 0},
-    {maker_mobilenet, KIND_PICTURES, "cross_entropy", 0},
-    {maker_ds_cnn, KIND_PICTURES, "cross_entropy", 49},
-    {maker_char_lstm, KIND_TOKENS, "cross_entropy", 0},
-    {maker_gpt, KIND_TOKENS, "cross_entropy", 0},
-    {maker_autoencoder, KIND_FEATURES, "mse", 0},
+    {vision_resnet18, KIND_PICTURES, "cross_entropy", 0},
+    {vision_resnet18, KIND_PICTURES, "cross_entropy", 0},
+    {vision_resnet20, KIND_PICTURES, "cross_entropy", 0},
+    {vision_mobilenet, KIND_PICTURES, "cross_entropy", 0},
+    {vision_ds_cnn, KIND_PICTURES, "cross_entropy", 49},
+    {sequence_char_lstm, KIND_TOKENS, "cross_entropy", 0},
+    {sequence_gpt, KIND_TOKENS, "cross_entropy", 0},
+    {sequence_autoencoder, KIND_FEATURES, "mse", 0},
 };
 
 const struct preset *

@@ -1,7 +1,7 @@
-#include "maker.h"
+#include "sequence.h"
 
 void
-maker_char_lstm(struct maker *m)
+sequence_char_lstm(struct maker *m)
 {
 	uint32_t words = maker_get(m, "vocabulary");
 
@@ -57,7 +57,7 @@ gpt_block(struct maker *m, unsigned i, uint32_t width, char from[MAKER_NAME])
 }
 
 void
-maker_gpt(struct maker *m)
+sequence_gpt(struct maker *m)
 {
 	uint32_t width = maker_get(m, "width"), words = maker_get(m, "vocabulary");
 	char from[MAKER_NAME] = "wpe";
@@ -78,7 +78,7 @@ maker_gpt(struct maker *m)
 
 /* MLPerf Tiny's, of 640 spectral values: 4 layers, a narrow one, 4 layers. */
 void
-maker_autoencoder(struct maker *m)
+sequence_autoencoder(struct maker *m)
 {
 	uint32_t width = maker_get(m, "width"), narrow = maker_get(m, "narrow");
 	char name[MAKER_NAME];

@@ -1,4 +1,4 @@
-#include "maker.h"
+#include "vision.h"
 
 #include <string.h>
 
@@ -83,7 +83,7 @@ stages(struct maker *m, unsigned count, unsigned blocks, uint32_t width, uint32_
 
 /* A small picture keeps its size at the beginning, as is usual with 32 pixels; a large one is quartered. */
 void
-maker_resnet18(struct maker *m)
+vision_resnet18(struct maker *m)
 {
 	uint32_t groups = maker_get(m, "groups");
 	bool small = maker_get(m, "side") < 64;
@@ -110,7 +110,7 @@ maker_resnet18(struct maker *m)
 }
 
 void
-maker_resnet20(struct maker *m)
+vision_resnet20(struct maker *m)
 {
 	uint32_t groups = maker_get(m, "groups");
 	char from[MAKER_NAME] = "relu";
@@ -171,7 +171,7 @@ inverted(struct maker *m, unsigned f, uint32_t in, uint32_t out, uint32_t stride
 }
 
 void
-maker_mobilenet(struct maker *m)
+vision_mobilenet(struct maker *m)
 {
 	static const struct {
 		uint32_t times, out, repeat, stride;
@@ -202,7 +202,7 @@ maker_mobilenet(struct maker *m)
 /* --- keyword spotting: MLPerf Tiny's DS-CNN on 49 frames of 10 coefficients */
 
 void
-maker_ds_cnn(struct maker *m)
+vision_ds_cnn(struct maker *m)
 {
 	char conv[MAKER_NAME], norm[MAKER_NAME], name[MAKER_NAME];
 	uint32_t width = maker_get(m, "width");

@@ -7,8 +7,8 @@
  * hold offsets into them.
  *
  *   state     vectors of one float per parameter: weights, then what the optimizer keeps
- *   passes    gradients and workspace, which one pass after the other uses, then the contexts: outputs, and what layers keep for the
- *             way back
+ *   passes    gradients, outputs that no way back reads, and workspace, which one pass after the other uses; then the contexts: the
+ *             other outputs, and what layers keep for the way back
  *
  * A net runs as a whole on one back end: `need` of each layer is asked before anything is allocated.
  */
@@ -23,7 +23,8 @@ struct backend_pass {
 	float *statistics; /* the same, where a backward pass counts; backward only */
 	bool training; /* forward: a batch's own statistics */
 	bool exact; /* products by our own kernels alone */
-	char *context, *gradients; /* where the offsets of a layer begin */
+	char *context,
+	    *gradients; /* where the offsets of a layer begin: gradients, what is shared */
 	float *work; /* as many floats as the hungriest layer needs for the net's largest batch */
 	const float *input; /* of the net: the caller's */
 	float *input_gradient; /* NULL: not wanted */

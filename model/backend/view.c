@@ -19,12 +19,15 @@ view_of(const struct layer *l, const struct backend_pass *p)
 	};
 
 	for (size_t i = 0; i < l->spec.input_count; i++) {
-		v.x[i] = l->x_at[i] == LAYER_OUTSIDE ? p->input : at(p->context, l->x_at[i]);
+		v.x[i] = l->x_at[i] == LAYER_OUTSIDE
+		    ? p->input
+		    : at(l->x_shared[i] ? p->gradients : p->context, l->x_at[i]);
 		v.dx[i] = l->dx_at[i] == LAYER_OUTSIDE ? p->input_gradient
 						       : at(p->gradients, l->dx_at[i]);
 	}
 	/* A layer of the same bytes only looks at the net's input; nobody writes through its y. */
-	v.y = l->y_at == LAYER_OUTSIDE ? (float *)(uintptr_t)p->input : at(p->context, l->y_at);
+	v.y = l->y_at == LAYER_OUTSIDE ? (float *)(uintptr_t)p->input
+				       : at(l->y_shared ? p->gradients : p->context, l->y_at);
 	return v;
 }
 

@@ -76,8 +76,10 @@ struct layer {
 	/* Set by plan.c: bytes. */
 	bool in_place; /* y is x[0] and dx[0] is dy */
 	bool add[RECIPE_INPUTS_MAX]; /* dx[i] already holds another user's gradient: add to it */
-	size_t x_at[RECIPE_INPUTS_MAX], y_at,
-	    kept_at; /* into a context; kept nowhere: no backward */
+	size_t x_at[RECIPE_INPUTS_MAX],
+	    y_at; /* into a context or, shared, into what all passes use */
+	bool x_shared[RECIPE_INPUTS_MAX], y_shared;
+	size_t kept_at; /* into a context; nowhere: no backward */
 	size_t dy_at, dx_at[RECIPE_INPUTS_MAX]; /* into the gradients; nowhere: nobody needs it */
 };
 
@@ -86,7 +88,8 @@ struct layer_traits {
 	bool may_alias; /* element by element: works with y == x */
 	bool same_bytes; /* y is always x, only the shape differs */
 	bool many_inputs;
-	bool reads_output; /* on the way back: nobody may write over y */
+	/* On the way back: x is read; y is; and nobody may have written over y. */
+	bool reads_input, reads_output, fixes_output;
 };
 
 /* ERR_UNSUPPORTED for no type. */

@@ -1,8 +1,28 @@
 #include "plan.h"
 
+#include <stdlib.h>
+
+#include "arena.h"
 #include "num.h"
 
 #define LINE ((size_t)64)
+
+/*
+ * Time, for what lives for a while: layer i runs forward at i, the loss at `count`, layer i backward at 2 count - i.
+ */
+struct planning {
+	struct layer *layers;
+	size_t count;
+	const struct plan_want *want;
+	/* Of a layer: whose output's bytes, whose gradient's bytes it uses (count: the caller's). */
+	size_t root[RECIPE_LAYERS_MAX], gradient_root[RECIPE_LAYERS_MAX];
+	/* Of a root: the last layer that reads it; does the way back? */
+	size_t last_user[RECIPE_LAYERS_MAX];
+	bool needed_back[RECIPE_LAYERS_MAX];
+	struct arena_item items[2 * RECIPE_LAYERS_MAX];
+	size_t item_count;
+	size_t *places[2 * RECIPE_LAYERS_MAX]; /* where an item's offset goes */
+};
 
 static bool
 round_up(size_t bytes, size_t *out)
@@ -43,7 +63,7 @@ share_outputs(struct layer *layers, size_t count, struct why *why)
 		    from != LAYER_INPUT && users[from] == 1 && sole[from] && !fixed[from];
 		l->in_place = free_input && (t->may_alias || t->same_bytes);
 		sole[i] = t->same_bytes ? free_input : true;
-		fixed[i] = t->reads_output || (t->same_bytes && from != LAYER_INPUT && fixed[from]);
+		fixed[i] = t->fixes_output || (t->same_bytes && from != LAYER_INPUT && fixed[from]);
 		if (users[i] == 0 && i + 1 < count)
 			return err_set(why, ERR_INVALID,
 			    "layer \"%s\": no other layer uses its output", l->spec.name);
@@ -66,38 +86,105 @@ order_gradients(struct layer *layers, size_t count)
 }
 
 static bool
-place_output(struct plan *p, struct layer *l, const struct layer *before, size_t floats)
+has_gradient(const struct planning *p, size_t i)
 {
-	bool same = l->in_place || layer_traits(l->spec.type)->same_bytes;
-
-	if (!same)
-		return reserve(&p->context, &l->y_at, floats, sizeof(float));
-	l->y_at = before ? before->y_at : LAYER_OUTSIDE;
-	return true;
-}
-
-static bool
-place_gradient(struct plan *p, struct layer *l, const struct layer *before, size_t floats)
-{
-	if (!l->in_place || !before || before->dy_at == LAYER_NOWHERE)
-		return reserve(&p->shared, &l->dy_at, floats, sizeof(float));
-	l->dy_at = before->dy_at;
-	return true;
+	/* The last layer's gradient is that of the loss, which is worked out even if nothing moves. */
+	return p->want->train && (p->layers[i].trains || i + 1 == p->count);
 }
 
 static void
-link_inputs(struct layer *l, const struct layer *layers, const struct plan_want *want)
+find_roots(struct planning *p)
 {
-	for (size_t i = 0; i < l->spec.input_count; i++) {
-		int from = l->spec.inputs[i];
-		bool outside = from == LAYER_INPUT;
-		l->x_at[i] = outside ? LAYER_OUTSIDE : layers[from].y_at;
-		l->dx_at[i] = LAYER_NOWHERE;
-		if (want->train && outside && want->input_gradient)
-			l->dx_at[i] = LAYER_OUTSIDE;
-		else if (want->train && !outside && layers[from].trains)
-			l->dx_at[i] = layers[from].dy_at;
+	for (size_t i = 0; i < p->count; i++) {
+		const struct layer *l = &p->layers[i];
+		int from = l->spec.inputs[0];
+		bool same = l->in_place || layer_traits(l->spec.type)->same_bytes;
+		p->root[i] = !same ? i : from == LAYER_INPUT ? p->count : p->root[from];
+		p->gradient_root[i] =
+		    l->in_place && from != LAYER_INPUT && has_gradient(p, (size_t)from)
+		    ? p->gradient_root[from]
+		    : i;
 	}
+}
+
+/* Who reads a layer's bytes last, and whether somebody does on the way back. */
+static void
+find_users(struct planning *p)
+{
+	for (size_t i = 0; i < p->count; i++)
+		p->last_user[i] = i;
+	for (size_t i = 0; i < p->count; i++) {
+		const struct layer *l = &p->layers[i];
+		const struct layer_traits *t = layer_traits(l->spec.type);
+		for (size_t k = 0; k < l->spec.input_count; k++) {
+			int from = l->spec.inputs[k];
+			if (from == LAYER_INPUT || p->root[from] == p->count)
+				continue;
+			p->last_user[p->root[from]] = i;
+			p->needed_back[p->root[from]] |= t->reads_input && l->trains;
+		}
+		if (p->root[i] < p->count)
+			p->needed_back[p->root[i]] |= t->reads_output && l->trains;
+	}
+	/* Whoever asked for the pass reads the last one. */
+	if (p->root[p->count - 1] < p->count)
+		p->needed_back[p->root[p->count - 1]] = true;
+}
+
+static void
+add_item(struct planning *p, size_t *place, size_t bytes, size_t from, size_t to)
+{
+	p->places[p->item_count] = place;
+	p->items[p->item_count++] = (struct arena_item){
+	    .bytes = bytes, .from = {(unsigned)from, 1}, .to = {(unsigned)to, 0}};
+}
+
+static bool
+bytes_of(const struct planning *p, size_t i, size_t *bytes)
+{
+	return num_mul(p->layers[i].out.size, p->want->max_batch, bytes) &&
+	    num_mul(*bytes, sizeof(float), bytes);
+}
+
+/* An output that the way back reads lies in the context; another only as long as the way forward reads it. */
+static bool
+place_output(struct planning *p, struct plan *plan, size_t i)
+{
+	struct layer *l = &p->layers[i];
+	size_t bytes;
+
+	if (p->root[i] != i)
+		return true;
+	if (!bytes_of(p, i, &bytes))
+		return false;
+	bool last = p->root[p->count - 1] == i;
+	if (last || (p->want->train && p->needed_back[i]))
+		return reserve(&plan->context, &l->y_at, bytes, 1);
+	l->y_shared = true;
+	add_item(p, &l->y_at, bytes, i, p->last_user[i]);
+	return true;
+}
+
+/* From the first that writes it, the loss or its last user, to the layer's own way back. */
+static bool
+place_gradient(struct planning *p, size_t i)
+{
+	size_t bytes, top = i, born = p->count;
+
+	p->layers[i].dy_at = LAYER_NOWHERE;
+	if (!has_gradient(p, i) || p->gradient_root[i] != i)
+		return true;
+	for (size_t k = i + 1; k < p->count; k++)
+		if (p->gradient_root[k] == i)
+			top = k;
+	for (size_t k = p->count; top + 1 < p->count && k-- > top;)
+		for (size_t n = 0; n < p->layers[k].spec.input_count; n++)
+			if (p->layers[k].spec.inputs[n] == (int)top && born == p->count)
+				born = 2 * p->count - k;
+	if (!bytes_of(p, i, &bytes))
+		return false;
+	add_item(p, &p->layers[i].dy_at, bytes, born, 2 * p->count - i);
+	return true;
 }
 
 static bool
@@ -120,54 +207,91 @@ count_work(const struct layer *l, uint32_t batch, size_t *work)
 	return true;
 }
 
-/* The last layer's gradient is that of the loss, which is worked out even if nothing moves. */
 static bool
-place_layer(
-    struct plan *p, struct layer *layers, size_t count, size_t i, const struct plan_want *want)
+place_layer(struct planning *p, struct plan *plan, size_t i, size_t *work)
 {
-	struct layer *l = &layers[i];
-	int from = l->spec.inputs[0];
-	const struct layer *before = from == LAYER_INPUT ? NULL : &layers[from];
-	size_t floats;
+	struct layer *l = &p->layers[i];
 
-	l->dy_at = l->kept_at = LAYER_NOWHERE;
-	if (!num_mul(l->out.size, want->max_batch, &floats) || !place_output(p, l, before, floats))
-		return false;
-	if (want->train && (l->trains || i + 1 == count) && !place_gradient(p, l, before, floats))
-		return false;
-	link_inputs(l, layers, want);
-	return !want->train || place_kept(p, l, want->max_batch);
+	l->kept_at = LAYER_NOWHERE;
+	return count_work(l, p->want->max_batch, work) && place_output(p, plan, i) &&
+	    place_gradient(p, i) && (!p->want->train || place_kept(plan, l, p->want->max_batch));
+}
+
+/* What is another's, once all places are known. */
+static void
+link_layer(struct planning *p, size_t i)
+{
+	struct layer *l = &p->layers[i];
+
+	if (p->root[i] == p->count) {
+		l->y_at = LAYER_OUTSIDE;
+	} else if (p->root[i] != i) {
+		l->y_at = p->layers[p->root[i]].y_at;
+		l->y_shared = p->layers[p->root[i]].y_shared;
+	}
+	if (has_gradient(p, i) && p->gradient_root[i] != i)
+		l->dy_at = p->layers[p->gradient_root[i]].dy_at;
+	for (size_t k = 0; k < l->spec.input_count; k++) {
+		int from = l->spec.inputs[k];
+		bool outside = from == LAYER_INPUT;
+		l->x_at[k] = outside ? LAYER_OUTSIDE : p->layers[from].y_at;
+		l->x_shared[k] = !outside && p->layers[from].y_shared;
+		l->dx_at[k] = LAYER_NOWHERE;
+		if (p->want->train && outside && p->want->input_gradient)
+			l->dx_at[k] = LAYER_OUTSIDE;
+		else if (p->want->train && !outside && p->layers[from].trains)
+			l->dx_at[k] = p->layers[from].dy_at;
+	}
 }
 
 static bool
-add_up(struct plan *p, size_t work, uint32_t contexts)
+add_up(struct planning *p, struct plan *plan, size_t work)
 {
 	size_t all;
 
-	return reserve(&p->shared, &p->work_at, work, sizeof(float)) &&
-	    num_mul(p->context, contexts, &all) && num_add(p->shared, all, &p->passes);
+	if (!arena_place(p->items, p->item_count, &plan->shared))
+		return false;
+	for (size_t i = 0; i < p->item_count; i++)
+		*p->places[i] = p->items[i].at;
+	for (size_t i = 0; i < p->count; i++)
+		link_layer(p, i);
+	return reserve(&plan->shared, &plan->work_at, work, sizeof(float)) &&
+	    num_mul(plan->context, p->want->contexts, &all) &&
+	    num_add(plan->shared, all, &plan->passes);
+}
+
+static enum err
+place_all(struct planning *p, struct plan *plan, struct why *why)
+{
+	size_t work = 0;
+
+	*plan = (struct plan){0};
+	order_gradients(p->layers, p->count);
+	find_roots(p);
+	find_users(p);
+	for (size_t i = 0; i < p->count; i++)
+		if (!place_layer(p, plan, i, &work))
+			return err_set(
+			    why, ERR_LIMIT, "layer \"%s\": too large", p->layers[i].spec.name);
+	return add_up(p, plan, work) ? ERR_OK : err_set(why, ERR_LIMIT, "the network is too large");
 }
 
 enum err
 plan_passes(struct plan *p, struct layer *layers, size_t count, const struct plan_want *want,
     struct why *why)
 {
-	size_t work = 0;
-	enum err e = share_outputs(layers, count, why);
+	struct planning *planning = calloc(1, sizeof(*planning));
 
-	if (e)
-		return e;
-	*p = (struct plan){0};
-	order_gradients(layers, count);
-	for (size_t i = 0; i < count; i++) {
-		if (!count_work(&layers[i], want->max_batch, &work) ||
-		    !place_layer(p, layers, count, i, want))
-			return err_set(
-			    why, ERR_LIMIT, "layer \"%s\": too large", layers[i].spec.name);
-	}
-	if (!add_up(p, work, want->contexts))
-		return err_set(why, ERR_LIMIT, "the network is too large");
-	return ERR_OK;
+	if (!planning)
+		return err_set(why, ERR_NOMEM, "no memory to plan the network");
+	planning->layers = layers;
+	planning->count = count;
+	planning->want = want;
+	enum err e = share_outputs(layers, count, why);
+	if (!e)
+		e = place_all(planning, p, why);
+	free(planning);
+	return e;
 }
 
 bool

@@ -7,8 +7,9 @@
  *
  * Every part begins on a cache line, and its bytes are rounded up to whole ones, r():
  *   state     r(4 x parameters) per vector
- *   shared    r(4 x batch x outputs) for the gradient of each layer that needs one of its own, r(4 x floats) of workspace
- *   context   r(4 x batch x outputs) for each layer that does not write over its input, r(batch x saved) where there is a way back
+ *   shared    the gradients of outputs, r(4 x batch x outputs) each, and outputs that the way back does not read, each only as long as
+ *             somebody needs it (arena.h); r(4 x floats) of workspace
+ *   context   outputs that the way back reads, but for those that are written over their input, and r(batch x saved) where there is one
  */
 struct plan_want {
 	uint32_t max_batch, contexts; /* each at least 1 */
@@ -18,7 +19,7 @@ struct plan_want {
 };
 
 struct plan {
-	size_t work_at; /* bytes into the shared part, which begins with the gradients */
+	size_t work_at; /* bytes into the shared part, behind all else */
 	size_t shared, context; /* bytes */
 	size_t passes; /* of the second block: shared, then every context */
 };

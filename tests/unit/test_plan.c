@@ -6,9 +6,11 @@
 
 #include <cmocka.h>
 
+#include "arena.h"
 #include "graph.h"
 #include "nets.h"
 #include "plan.h"
+#include "prng.h"
 
 static size_t
 lines(size_t bytes)
@@ -34,23 +36,24 @@ plan_of(const struct nets *n, struct plan_want want)
 	return p;
 }
 
-/* 2NN: the flatten layer is the input; each ReLU writes over its input. */
+/* 2NN: the flatten layer is the input; each ReLU writes over its input. The gradient of the last layer is gone when that of the first
+ * begins. */
 static void
 two_layers(void **state)
 {
 	struct nets n;
-	const size_t outputs = 2 * lines(4 * 10 * 200) + lines(4 * 10 * 10);
+	const size_t wide = 2 * lines(4 * 10 * 200), outputs = wide + lines(4 * 10 * 10);
 
 	(void)state;
 	nets_2nn(&n);
 	struct planned p = plan_of(&n, (struct plan_want){10, 3, true, false});
-	assert_int_equal(p.plan.work_at, outputs);
-	assert_int_equal(p.plan.shared, outputs + lines(4 * 200));
+	assert_int_equal(p.plan.work_at, wide);
+	assert_int_equal(p.plan.shared, wide + lines(4 * 200));
 	assert_int_equal(p.plan.context, outputs);
 	assert_int_equal(p.plan.passes, p.plan.shared + 3 * outputs);
 	graph_deinit(&p.graph);
 	p = plan_of(&n, (struct plan_want){10, 1, false, false});
-	assert_int_equal(p.plan.shared, lines(4 * 200));
+	assert_int_equal(p.plan.shared, wide + lines(4 * 200));
 	assert_int_equal(p.plan.passes, outputs + lines(4 * 200));
 	graph_deinit(&p.graph);
 	/* As a later part the flatten layer hands a gradient on. */
@@ -59,7 +62,7 @@ two_layers(void **state)
 	graph_deinit(&p.graph);
 }
 
-/* Convolution, pool with what it keeps for the way back, dropout over its input. */
+/* Convolution, pool with what it keeps for the way back, dropout over its input. Nobody reads the convolution's output on the way back. */
 static void
 kept(void **state)
 {
@@ -74,8 +77,9 @@ kept(void **state)
 	nets_add(&n, LAYER_FLATTEN, "flat");
 	nets_linear(&n, "fc", 4);
 	struct planned p = plan_of(&n, (struct plan_want){5, 2, true, false});
-	assert_int_equal(p.plan.work_at, conv + pool + lines(4 * batch * 4));
-	assert_int_equal(p.plan.context, conv + 3 * pool + lines(4 * batch * 4));
+	assert_int_equal(p.plan.work_at, conv + pool);
+	assert_true(p.graph.layers[0].y_shared && p.graph.layers[1].x_shared[0]);
+	assert_int_equal(p.plan.context, 3 * pool + lines(4 * batch * 4));
 	assert_int_equal(p.plan.shared, p.plan.work_at + lines(4 * (size_t)p.graph.layers[0].work));
 	graph_deinit(&p.graph);
 }
@@ -126,7 +130,7 @@ apart(const struct stretch *s, size_t count, size_t end)
 	}
 }
 
-/* In three networks, outputs and what is kept have places of their own, and so have gradients: but what is said to be shared. */
+/* In three networks, outputs that stay and what is kept have places of their own, and so have gradients of neighbours. */
 static void
 nothing_overlaps(void **state)
 {
@@ -135,25 +139,63 @@ nothing_overlaps(void **state)
 	(void)state;
 	for (size_t m = 0; m < 3; m++) {
 		struct nets n;
-		struct stretch forward[64], backward[32];
-		size_t f = 0, b = 0;
+		struct stretch forward[64];
+		size_t f = 0;
 		makes[m](&n);
 		struct planned p = plan_of(&n, (struct plan_want){7, 2, true, true});
 		for (size_t i = 0; i < p.graph.count; i++) {
 			const struct layer *l = &p.graph.layers[i];
 			forward[f++] = (struct stretch){l->kept_at, 7 * l->saved};
-			if (!l->in_place && l->y_at != LAYER_OUTSIDE)
+			if (!l->in_place && !l->y_shared && l->y_at != LAYER_OUTSIDE)
 				forward[f++] = (struct stretch){l->y_at, 28 * l->out.size};
-			if (!l->in_place && l->trains)
-				backward[b++] = (struct stretch){l->dy_at, 28 * l->out.size};
+			const struct stretch near[2] = {
+			    {l->dy_at, 28 * l->out.size}, {l->dx_at[0], 28 * l->in[0].size}};
+			if (!l->in_place && l->trains && l->dx_at[0] < LAYER_OUTSIDE)
+				apart(near, 2, p.plan.work_at);
 			if (i > 0 && l->spec.inputs[0] >= 0)
 				assert_int_equal(
 				    l->x_at[0], p.graph.layers[l->spec.inputs[0]].y_at);
 		}
 		apart(forward, f, p.plan.context);
-		apart(backward, b, p.plan.work_at);
 		graph_deinit(&p.graph);
 	}
+}
+
+/* Two that live at once never overlap, whatever their lives; fewer bytes than one place each. */
+static void
+arena(void **state)
+{
+	struct arena_item items[60];
+	struct prng r;
+	size_t end, sum = 0;
+
+	(void)state;
+	prng_seed(&r, 3);
+	for (size_t i = 0; i < 60; i++) {
+		unsigned from = (unsigned)prng_below(&r, 40), again = (unsigned)prng_below(&r, 40);
+		items[i] = (struct arena_item){.bytes = prng_below(&r, 1000),
+		    .from = {from, again},
+		    .to = {from + (unsigned)prng_below(&r, 6), i % 3 ? 0 : again + 2}};
+		if (i % 3 && again == 0)
+			items[i].from[1] = 1;
+		sum += lines(items[i].bytes);
+	}
+	assert_true(arena_place(items, 60, &end));
+	assert_true(end < sum * 3 / 4);
+	for (size_t i = 0; i < 60; i++)
+		for (size_t k = 0; k < i; k++) {
+			const struct arena_item *a = &items[i], *b = &items[k];
+			bool meet = false;
+			for (unsigned t = 0; t < 50; t++)
+				meet |= ((t >= a->from[0] && t <= a->to[0]) ||
+					    (t >= a->from[1] && t <= a->to[1])) &&
+				    ((t >= b->from[0] && t <= b->to[0]) ||
+					(t >= b->from[1] && t <= b->to[1]));
+			assert_true(!meet || a->at + a->bytes <= b->at ||
+			    b->at + b->bytes <= a->at || a->bytes == 0 || b->bytes == 0);
+		}
+	items[0].bytes = SIZE_MAX;
+	assert_false(arena_place(items, 60, &end));
 }
 
 static void
@@ -202,6 +244,7 @@ main(void)
 	    cmocka_unit_test(nothing_trains),
 	    cmocka_unit_test(state_block),
 	    cmocka_unit_test(nothing_overlaps),
+	    cmocka_unit_test(arena),
 	    cmocka_unit_test(too_large),
 	    cmocka_unit_test(missing_layer),
 	};
