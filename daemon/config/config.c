@@ -271,7 +271,7 @@ data_check(void *fields, const char **key)
 	const struct config_data *d = fields;
 
 	*key = "format";
-	if (d->source.format == DATA_TEXT || d->source.format == DATA_EXTERNAL)
+	if (d->source.format == DATA_EXTERNAL)
 		return "is one that only a device's trainer reads";
 	return data_source_check(&d->source, key);
 }

@@ -225,7 +225,7 @@ static const struct {
     {"[data x]\nformat = idx\nimages = /i\n[server]\n",
 	"rivuletd.conf:1: [data x] labels: is missing"},
     {"[data x]\nformat = csv\nlabel = y\n", "rivuletd.conf:1: [data x] path: is missing"},
-    {"[data x]\nformat = text\npath = /i\n",
+    {"[data x]\nformat = external\nexamples = 5\npath = /i\n",
 	"rivuletd.conf:1: [data x] format: is one that only a device's trainer reads"},
     {"[data x]\nformat = csv\npath = /i\nmissing = drop\n",
 	"rivuletd.conf:1: [data x] missing: is skip, or the number to put in place of a missing "
