@@ -103,9 +103,11 @@ gelu_tanh(float x)
 ALWAYS float
 gelu_tanh_slope(float x)
 {
-	float t = hyperbolic(TANH_SLOPE * (x + TANH_CUBE * (x * x * x)));
-	float inner = TANH_SLOPE * (1.0f + 3.0f * TANH_CUBE * (x * x));
+	float t = hyperbolic(TANH_SLOPE * (x + TANH_CUBE * (x * x * x))), z = x * x;
 
+	/* Long flat there, but nothing times infinity is no number. */
+	z = z > 1e30f ? 1e30f : z;
+	float inner = TANH_SLOPE * (1.0f + 3.0f * TANH_CUBE * z);
 	return 0.5f * (1.0f + t) + 0.5f * x * ((1.0f - t * t) * inner);
 }
 

@@ -5,9 +5,10 @@
 /*
  * Curves over arrays: our own, because libm's last bit differs between machines and weights depend on it. Single IEEE operations in one
  * order: the same bits on every machine. Errors against the exact value: below 3e-7 of it (exp, sigmoid), 2e-7 absolute (tanh, erf). In
- * and out may be one array. NaN stays NaN.
+ * and out may be one array. NaN stays NaN, finite numbers give finite ones. What belongs to |x| above 1e30 is not exact any more.
  */
-void curves_exp(float *y, const float *x, size_t n); /* 0 below -87, what e^88 is above 88 */
+void curves_exp(
+    float *y, const float *x, size_t n); /* what e^-87 is below -87, what e^88 is above 88 */
 void curves_sigmoid(float *y, const float *x, size_t n);
 void curves_tanh(float *y, const float *x, size_t n);
 /* x Phi(x): by erf, or by PyTorch's approximation with tanh. */
