@@ -67,7 +67,7 @@ gelu_forward(const struct layer *l, const struct backend_pass *p)
 }
 
 CPU_CLONES static void
-multiply(float *dx, const float *dy, const float *slope, size_t n, bool add)
+multiply_slope(float *dx, const float *dy, const float *slope, size_t n, bool add)
 {
 	if (add)
 		for (size_t i = 0; i < n; i++)
@@ -98,7 +98,7 @@ curve_backward(const struct layer *l, const struct backend_pass *p,
 	for (size_t i = 0; v.dx[0] && i < n; i += PIECE) {
 		size_t some = n - i < PIECE ? n - i : PIECE;
 		slope(v.work, v.x[0] + i, some);
-		multiply(v.dx[0] + i, v.dy + i, v.work, some, l->add[0]);
+		multiply_slope(v.dx[0] + i, v.dy + i, v.work, some, l->add[0]);
 	}
 }
 

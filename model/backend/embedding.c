@@ -26,7 +26,7 @@ forward(const struct layer *l, const struct backend_pass *p)
 }
 
 CPU_CLONES static void
-add_to(float *y, const float *x, size_t n)
+add_to_row(float *y, const float *x, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		y[i] += x[i];
@@ -43,7 +43,7 @@ backward(const struct layer *l, const struct backend_pass *p)
 		return;
 	memset(v.work, 0, l->param[PARAM_WEIGHT].count * sizeof(float));
 	for (size_t i = 0; i < p->n * l->in[0].size; i++)
-		add_to(v.work + (size_t)v.x[0][i] * width, v.dy + i * width, width);
+		add_to_row(v.work + (size_t)v.x[0][i] * width, v.dy + i * width, width);
 	view_give(l, p, PARAM_WEIGHT, v.work);
 }
 
@@ -67,7 +67,7 @@ positions_forward(const struct layer *l, const struct backend_pass *p)
 		float *y = v.y + i * l->out.size;
 		if (y != v.x[0] + i * l->out.size)
 			memcpy(y, v.x[0] + i * l->out.size, l->out.size * sizeof(float));
-		add_to(y, v.weight, l->out.size);
+		add_to_row(y, v.weight, l->out.size);
 	}
 }
 
@@ -79,9 +79,9 @@ positions_backward(const struct layer *l, const struct backend_pass *p)
 
 	memset(v.work, 0, n * sizeof(float));
 	for (size_t i = 0; i < p->n; i++)
-		add_to(v.work, v.dy + i * n, n);
+		add_to_row(v.work, v.dy + i * n, n);
 	if (v.dx[0] && v.dx[0] != v.dy && l->add[0])
-		add_to(v.dx[0], v.dy, p->n * n);
+		add_to_row(v.dx[0], v.dy, p->n * n);
 	else if (v.dx[0] && v.dx[0] != v.dy)
 		memcpy(v.dx[0], v.dy, p->n * n * sizeof(float));
 	view_give(l, p, PARAM_WEIGHT, v.work);

@@ -21,7 +21,7 @@ gate(float *restrict row, const float *restrict pre, size_t n)
 }
 
 CPU_CLONES static void
-mix(float *h, const float *before, const float *row, size_t n)
+mix_states(float *h, const float *before, const float *row, size_t n)
 {
 	for (size_t k = 0; k < n; k++) {
 		float z = row[n + k], new = row[2 * n + k];
@@ -38,11 +38,11 @@ step(const struct recurrent_step *s)
 	curves_sigmoid(s->row, s->row, 2 * n);
 	gate(s->row, s->pre + 2 * n, n);
 	curves_tanh(s->row + 2 * n, s->row + 2 * n, n);
-	mix(s->h, s->h_before, s->row, n);
+	mix_states(s->h, s->h_before, s->row, n);
 }
 
 CPU_CLONES static void
-unmix(float *restrict row, const float *restrict before, float *restrict dh, size_t n)
+unmix_states(float *restrict row, const float *restrict before, float *restrict dh, size_t n)
 {
 	for (size_t k = 0; k < n; k++) {
 		float r = row[k], z = row[n + k], new = row[2 * n + k], part = row[3 * n + k];
@@ -59,7 +59,7 @@ unmix(float *restrict row, const float *restrict before, float *restrict dh, siz
 static void
 back(const struct recurrent_back *b)
 {
-	unmix(b->row, b->h_before, b->dh, b->hidden);
+	unmix_states(b->row, b->h_before, b->dh, b->hidden);
 }
 
 static const struct recurrent_cell cell = {

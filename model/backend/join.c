@@ -35,7 +35,7 @@ concat_forward(const struct layer *l, const struct backend_pass *p)
 }
 
 CPU_CLONES static void
-add_to(float *y, const float *x, size_t n)
+add_piece(float *y, const float *x, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		y[i] += x[i];
@@ -53,7 +53,7 @@ concat_backward(const struct layer *l, const struct backend_pass *p)
 		for (size_t k = 0; v.dx[i] && k < s.count; k++) {
 			const float *from = v.dy + k * s.whole + at;
 			if (l->add[i])
-				add_to(v.dx[i] + k * width, from, width);
+				add_piece(v.dx[i] + k * width, from, width);
 			else
 				memcpy(v.dx[i] + k * width, from, width * sizeof(float));
 		}
@@ -77,7 +77,7 @@ product(float *to, const float *a, const float *b, size_t n, bool add)
 }
 
 CPU_CLONES static void
-scale(float *to, const float *a, float b, size_t n, bool add)
+scale_channel(float *to, const float *a, float b, size_t n, bool add)
 {
 	if (add)
 		for (size_t i = 0; i < n; i++)
@@ -118,7 +118,7 @@ multiply_forward(const struct layer *l, const struct backend_pass *p)
 		return;
 	}
 	for (size_t i = 0; i < (size_t)p->n * l->out.c; i++)
-		scale(v.y + i * area, v.x[0] + i * area, v.x[1][i], area, false);
+		scale_channel(v.y + i * area, v.x[0] + i * area, v.x[1][i], area, false);
 }
 
 static void
@@ -129,7 +129,8 @@ multiply_channels_back(const struct layer *l, const struct view *v, uint32_t n)
 	for (size_t i = 0; i < (size_t)n * l->out.c; i++) {
 		float sum;
 		if (v->dx[0])
-			scale(v->dx[0] + i * area, v->dy + i * area, v->x[1][i], area, l->add[0]);
+			scale_channel(
+			    v->dx[0] + i * area, v->dy + i * area, v->x[1][i], area, l->add[0]);
 		if (!v->dx[1])
 			continue;
 		dot(&sum, v->dy + i * area, v->x[0] + i * area, area);

@@ -19,7 +19,7 @@ mix(float *row, const float *before, size_t n)
 }
 
 CPU_CLONES static void
-multiply(float *h, const float *a, const float *b, size_t n)
+multiply_gate(float *h, const float *a, const float *b, size_t n)
 {
 	for (size_t k = 0; k < n; k++)
 		h[k] = a[k] * b[k];
@@ -35,7 +35,7 @@ step(const struct recurrent_step *s)
 	curves_sigmoid(s->row + 3 * n, s->row + 3 * n, n);
 	mix(s->row, s->before ? s->before + 4 * n : NULL, n);
 	curves_tanh(s->scratch, s->row + 4 * n, n);
-	multiply(s->h, s->row + 3 * n, s->scratch, n);
+	multiply_gate(s->h, s->row + 3 * n, s->scratch, n);
 }
 
 /* tanh: of the cell. */

@@ -18,7 +18,7 @@ add_values(float lanes[16], const float *x, size_t n)
 }
 
 CPU_CLONES static void
-add_squares(float lanes[16], const float *x, size_t n, float mean)
+add_distances(float lanes[16], const float *x, size_t n, float mean)
 {
 	size_t whole = n - n % LANES_SIZE;
 	lanes16 sum = LANES_AT(lanes);
@@ -55,7 +55,7 @@ norm_sums_add(struct norm_sums *s, const float *x, size_t n)
 void
 norm_sums_add_squares(struct norm_sums *s, const float *x, size_t n, float mean)
 {
-	add_squares(s->lanes[1], x, n, mean);
+	add_distances(s->lanes[1], x, n, mean);
 }
 
 void

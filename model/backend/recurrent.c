@@ -271,7 +271,7 @@ back_through(const struct stage *s, const float *rows, float *dh)
 }
 
 CPU_CLONES static void
-add_to(float *y, const float *x, size_t n)
+add_state(float *y, const float *x, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		y[i] += x[i];
@@ -290,7 +290,7 @@ back_steps(const struct stage *s, const float *dy, bool last)
 			float *row = s->rows + (i * s->steps + t) * s->row;
 			const float *own = s->h + (i * s->steps + t) * h;
 			if (!last || t + 1 == s->steps)
-				add_to(dh + i * h, dy + (last ? i : i * s->steps + t) * h, h);
+				add_state(dh + i * h, dy + (last ? i : i * s->steps + t) * h, h);
 			s->cell->back(&(struct recurrent_back){.hidden = h,
 			    .row = row,
 			    .before = t > 0 ? row - s->row : NULL,
@@ -347,8 +347,8 @@ give_biases(const struct stage *s, size_t first)
 	memset(a, 0, 2 * s->wide * sizeof(float));
 	for (size_t r = 0; r < s->examples * s->steps; r++) {
 		const float *row = s->rows + r * s->row;
-		add_to(a, row, s->wide);
-		add_to(b + most, row + s->cell->last_column * s->hidden, s->hidden);
+		add_state(a, row, s->wide);
+		add_state(b + most, row + s->cell->last_column * s->hidden, s->hidden);
 	}
 	memcpy(b, a, most * sizeof(float));
 	view_give(s->l, s->p, first + INPUT_BIAS, a);
