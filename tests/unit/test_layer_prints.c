@@ -1,0 +1,145 @@
+/* Trained networks of each newer type of layer and form of loss: the same bits with every compiler, on every instruction set and machine.
+ * A row that changes breaks the promise of net.h; model/ARITHMETIC.md has the order of each sum. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fingerprint.h"
+#include "recipe_text.h"
+
+#define BATCH 29
+#define STEPS 5
+
+#define FLAT "\"shape\": [37], \"classes\": 5"
+#define PLANES "\"shape\": [3, 9, 19], \"classes\": 5"
+#define SERIES "\"shape\": [5, 37], \"classes\": 5"
+#define WORDS "\"window\": 21"
+#define CONV "{\"type\": \"conv2d\", \"out\": 6, \"kernel\": 3, \"padding\": 1}, "
+#define EMBEDDING "{\"type\": \"embedding\", \"vocabulary\": 23, \"out\": 18}, "
+#define TANH "{\"type\": \"tanh\"}, "
+#define POOLED "{\"type\": \"global_avgpool\"}, {\"type\": \"linear\", \"out\": 5}"
+#define WIDE "{\"type\": \"linear\", \"out\": 145}, "
+#define CLOSE "{\"type\": \"linear\", \"out\": 5}"
+#define CROSS "\"loss\": \"cross_entropy\""
+
+static const struct row {
+	const char *data, *layers, *loss;
+	uint64_t print;
+} rows[] = {
+    {WORDS, EMBEDDING "{\"type\": \"lstm\", \"out\": 19, \"layers\": 2}, " CLOSE, CROSS,
+	0x4246cfa4480a4af0u},
+    {WORDS, EMBEDDING "{\"type\": \"gru\", \"out\": 19, \"layers\": 2}, " CLOSE, CROSS,
+	0x279856e83114aae1u},
+    {WORDS, EMBEDDING "{\"type\": \"lstm\", \"out\": 7, \"output\": \"last\"}, " CLOSE, CROSS,
+	0x32350964849dd4a6u},
+    {WORDS,
+	EMBEDDING "{\"type\": \"gru\", \"out\": 7, \"bias\": false, \"output\": \"last\"}, " CLOSE,
+	CROSS, 0x82e416419b828ec5u},
+    {WORDS,
+	EMBEDDING "{\"type\": \"attention\", \"heads\": 3, \"causal\": true, \"positions\": "
+		  "\"rotary\"}, " CLOSE,
+	CROSS, 0x4519b474c9ca3ba6u},
+    {"\"window\": 131",
+	EMBEDDING "{\"type\": \"positions\"}, {\"type\": \"attention\", \"heads\": 2}, " CLOSE,
+	CROSS, 0xbb829b2668ec70c3u},
+    {PLANES, CONV "{\"type\": \"groupnorm\", \"groups\": 2}, " TANH POOLED, CROSS,
+	0x1ab50814f185018fu},
+    {PLANES, CONV "{\"type\": \"batchnorm\"}, " TANH POOLED, CROSS, 0xce53ece5762a2b00u},
+    {FLAT, WIDE "{\"type\": \"batchnorm\"}, " TANH CLOSE, CROSS, 0xd990404cf1cee35au},
+    {SERIES, WIDE "{\"type\": \"layernorm\"}, " TANH POOLED, CROSS, 0x86cca13583782279u},
+    {SERIES, WIDE "{\"type\": \"rmsnorm\"}, " TANH POOLED, CROSS, 0x96c949c4d846833du},
+    {PLANES,
+	CONV
+	"{\"type\": \"conv2d\", \"out\": 6, \"kernel\": 3, \"stride\": 2, \"groups\": 6}, " TANH
+	    POOLED,
+	CROSS, 0x4bc11fe8a81fb8d7u},
+    {PLANES,
+	CONV "{\"type\": \"conv2d\", \"out\": 4, \"kernel\": [2, 3], \"padding\": 1, \"groups\": "
+	     "2}, " TANH POOLED,
+	CROSS, 0xdc2d28d41445ddd7u},
+    {SERIES, "{\"type\": \"conv1d\", \"out\": 7, \"kernel\": 4, \"stride\": 2}, " TANH POOLED,
+	CROSS, 0x61a7e92d384c8879u},
+    {FLAT, WIDE "{\"type\": \"gelu\"}, " WIDE CLOSE, CROSS, 0xc51a0b7a41d6777au},
+    {FLAT, WIDE "{\"type\": \"gelu\", \"approximate\": \"tanh\"}, " CLOSE, CROSS,
+	0x98a02116fb037601u},
+    {FLAT, WIDE "{\"type\": \"silu\"}, " WIDE CLOSE, CROSS, 0xb51959b7108d44dau},
+    {FLAT, WIDE "{\"type\": \"sigmoid\"}, {\"type\": \"relu6\"}, {\"type\": \"hardswish\"}, " CLOSE,
+	CROSS, 0x30907a3f0c4b285cu},
+    {PLANES,
+	"{\"type\": \"conv2d\", \"name\": \"a\", \"out\": 6, \"kernel\": 3}, {\"type\": "
+	"\"global_avgpool\"}, {\"type\": \"linear\", \"out\": 6}, "
+	"{\"type\": \"sigmoid\", \"name\": \"gate\"}, {\"type\": \"multiply\", \"inputs\": [\"a\", "
+	"\"gate\"], \"name\": \"m\"}, "
+	"{\"type\": \"concat\", \"inputs\": [\"a\", \"m\"]}, " POOLED,
+	CROSS, 0x57e78670d0a1ebd0u},
+    {FLAT, WIDE TANH CLOSE, CROSS ", \"label_smoothing\": 0.1", 0x858c76b16287895cu},
+    {FLAT, WIDE TANH CLOSE,
+	CROSS
+	", \"ignore_index\": 2, \"class_weights\": [1, 0.5, 2, 0.25, 3], \"label_smoothing\": 0.1",
+	0x2cf2f99c9676725fu},
+    {"\"shape\": [37]", WIDE TANH CLOSE, "\"loss\": \"bce\"", 0x8697709bd0b42497u},
+    {"\"shape\": [37]", WIDE TANH "{\"type\": \"linear\", \"out\": 37}",
+	"\"loss\": \"bce\", \"target\": \"input\"", 0x9c47823b8dc5e3ffu},
+};
+
+/* Like weights that trained a while: norms scale, biases shift. */
+static void
+shake(struct net *net)
+{
+	float *w = net_params(net);
+	struct prng r;
+
+	prng_seed(&r, 7);
+	for (size_t i = 0; i < net_tensors(net)->elements; i++)
+		w[i] = w[i] + 0.125f * prng_float(&r);
+}
+
+static uint64_t
+print_of(const struct row *row)
+{
+	static const struct net_update how = {
+	    .rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f};
+	char model[2048];
+	struct trial t;
+	struct net_result result;
+	struct why why = {""};
+
+	snprintf(model, sizeof(model), "{\"layers\": [%s], %s}", row->layers, row->loss);
+	trial_begin(&t, BATCH, row->data, model);
+	shake(t.net);
+	assert_int_equal(net_prepare(t.net, &how, &why), ERR_OK);
+	for (int i = 0; i < STEPS; i++)
+		assert_int_equal(net_step(t.net, &t.batch, &how, &result), ERR_OK);
+	uint64_t print = fingerprint(net_params(t.net), net_tensors(t.net)->bytes);
+	assert_int_equal(net_eval(t.net, &t.batch, &result), ERR_OK);
+	size_t outputs = net_outputs(t.net) * (net_labels(t.net) > 0 ? net_labels(t.net) : 1);
+	print = fingerprint_add(print, net_output(t.net), BATCH * outputs * sizeof(float));
+	trial_end(&t);
+	return print;
+}
+
+static void
+same_bits_everywhere(void **state)
+{
+	size_t wrong = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t print = print_of(&rows[i]);
+		if (print != rows[i].print)
+			print_error("row %zu: 0x%016llx\n", i, (unsigned long long)print);
+		wrong += print != rows[i].print;
+	}
+	assert_int_equal(wrong, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits_everywhere)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
