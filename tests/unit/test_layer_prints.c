@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "fingerprint.h"
-#include "recipe_text.h"
+#include "net_trial.h"
 
 #define BATCH 29
 #define STEPS 5
@@ -103,12 +103,12 @@ print_of(const struct row *row)
 	static const struct net_update how = {
 	    .rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f};
 	char model[2048];
-	struct trial t;
+	struct net_trial t;
 	struct net_result result;
 	struct why why = {""};
 
 	snprintf(model, sizeof(model), "{\"layers\": [%s], %s}", row->layers, row->loss);
-	trial_begin(&t, BATCH, row->data, model);
+	net_trial_begin(&t, BATCH, row->data, model);
 	shake(t.net);
 	assert_int_equal(net_prepare(t.net, &how, &why), ERR_OK);
 	for (int i = 0; i < STEPS; i++)
@@ -117,7 +117,7 @@ print_of(const struct row *row)
 	assert_int_equal(net_eval(t.net, &t.batch, &result), ERR_OK);
 	size_t outputs = net_outputs(t.net) * (net_labels(t.net) > 0 ? net_labels(t.net) : 1);
 	print = fingerprint_add(print, net_output(t.net), BATCH * outputs * sizeof(float));
-	trial_end(&t);
+	net_trial_end(&t);
 	return print;
 }
 

@@ -1,5 +1,5 @@
-#ifndef RECIPE_TEXT_H
-#define RECIPE_TEXT_H
+#ifndef NET_TRIAL_H
+#define NET_TRIAL_H
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "recipe.h"
 
 /* Networks as jobs describe them, and a batch for them, for tests. */
-struct trial {
+struct net_trial {
 	struct recipe recipe;
 	struct net *net;
 	float *x, *targets;
@@ -20,7 +20,7 @@ struct trial {
 
 /* data: keys beside the name, such as "shape". */
 static inline void
-recipe_text(struct recipe *out, const char *data, const char *model)
+net_trial_recipe(struct recipe *out, const char *data, const char *model)
 {
 	char text[4096];
 	struct json *doc = NULL;
@@ -36,13 +36,13 @@ recipe_text(struct recipe *out, const char *data, const char *model)
 }
 
 static inline void
-trial_begin(struct trial *t, uint32_t n, const char *data, const char *model)
+net_trial_begin(struct net_trial *t, uint32_t n, const char *data, const char *model)
 {
 	struct why why = {""};
 	struct prng r;
 
-	*t = (struct trial){0};
-	recipe_text(&t->recipe, data, model);
+	*t = (struct net_trial){0};
+	net_trial_recipe(&t->recipe, data, model);
 	if (net_new(&t->net, &t->recipe.net, t->recipe.data.class_count, n, true, 0, &why))
 		fail_msg("%s: %s", model, why.text);
 	net_init(t->net, 5);
@@ -63,7 +63,7 @@ trial_begin(struct trial *t, uint32_t n, const char *data, const char *model)
 }
 
 static inline void
-trial_end(struct trial *t)
+net_trial_end(struct net_trial *t)
 {
 	net_free(t->net);
 	recipe_deinit(&t->recipe);
