@@ -80,6 +80,28 @@ fill_floats(void **state)
 	assert_memory_equal(out, ((float[]){0, 1, 0.5f, 1, 4, 6}), sizeof(out));
 }
 
+static void
+shapes(void **state)
+{
+	static const struct {
+		unsigned have, want;
+		uint32_t here[3], there[3];
+		bool fits;
+	} rows[] = {{1, 0, {6, 1, 1}, {0}, true}, {1, 1, {6, 1, 1}, {6, 0, 0}, true},
+	    {3, 3, {1, 2, 3}, {1, 2, 3}, true}, {3, 3, {2, 3, 1}, {1, 2, 3}, false},
+	    {3, 2, {1, 2, 3}, {2, 3, 0}, true}, {3, 2, {1, 3, 2}, {2, 3, 0}, false},
+	    {3, 2, {2, 2, 3}, {2, 3, 0}, false}, {1, 2, {6, 1, 1}, {2, 3, 0}, false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct dataset d = {.dims = rows[i].have};
+		struct data_spec spec = {.dims = rows[i].want};
+		memcpy(d.shape, rows[i].here, sizeof(d.shape));
+		memcpy(spec.shape, rows[i].there, sizeof(spec.shape));
+		assert_true(dataset_shape_fits(&d, &spec) == rows[i].fits);
+	}
+}
+
 int
 main(void)
 {
@@ -87,6 +109,7 @@ main(void)
 	    cmocka_unit_test(subset),
 	    cmocka_unit_test(fill_bytes),
 	    cmocka_unit_test(fill_floats),
+	    cmocka_unit_test(shapes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

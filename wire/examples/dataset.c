@@ -68,7 +68,10 @@ dataset_shape_text(char out[DATASET_SHAPE_TEXT], const uint32_t shape[3], unsign
 bool
 dataset_shape_fits(const struct dataset *d, const struct data_spec *spec)
 {
-	return spec->dims == 0 ||
+	const uint32_t plane[3] = {1, spec->shape[0], spec->shape[1]};
+	bool two = spec->dims == 2 && d->dims == 3;
+
+	return spec->dims == 0 || (two && memcmp(d->shape, plane, sizeof(plane)) == 0) ||
 	    (d->dims == spec->dims &&
 		memcmp(d->shape, spec->shape, d->dims * sizeof(*d->shape)) == 0);
 }

@@ -68,7 +68,8 @@ void dataset_deinit(struct dataset *d);
 #define DATASET_SHAPE_TEXT 48
 const char *dataset_shape_text(
     char out[DATASET_SHAPE_TEXT], const uint32_t shape[3], unsigned dims);
-/* The same dimensions in the same order? A recipe without a shape takes any. */
+/* The same dimensions in the same order? A recipe without a shape takes any; one of two dimensions a set of planes [1, a, b], as
+ * files have them. */
 bool dataset_shape_fits(const struct dataset *d, const struct data_spec *spec);
 
 /* The examples of `from` with the given indices as a new set (for validation shares): a copy of what lies in memory; rows are shared.
