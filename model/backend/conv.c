@@ -179,7 +179,8 @@ next(const struct layer *l, const struct plan *p, struct slab *s)
 }
 
 static void
-forward_example(const struct layer *l, const struct plan *p, const struct view *v, size_t index)
+forward_example(
+    const struct layer *l, const struct plan *p, const struct view *v, size_t index, bool exact)
 {
 	size_t out = (size_t)l->out.h * l->out.w;
 	float *work = v->work, *y = v->y + index * l->out.size;
@@ -203,6 +204,7 @@ forward_example(const struct layer *l, const struct plan *p, const struct view *
 		    .c_row = out,
 		    .alpha = 1,
 		    .beta = v->bias || s.channel > 0 ? 1 : 0,
+		    .exact = exact,
 		});
 	}
 }
@@ -220,7 +222,7 @@ forward(const struct layer *l, const struct backend_pass *pass)
 	if (!plan(&p, l))
 		return;
 	for (size_t i = 0; i < pass->n; i++)
-		forward_example(l, &p, &v, i);
+		forward_example(l, &p, &v, i, pass->exact);
 }
 
 /* x, one example, into the middle of a picture of zeros, channels innermost. */
