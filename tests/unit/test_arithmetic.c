@@ -1,5 +1,5 @@
 /* model/ARITHMETIC.md in plain loops, one operation after the other, compared to the bit: outputs, gradients of what a layer reads and of
- * its parameters. */
+ * its parameters. Layers of features and planes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,163 +8,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "curves.h"
-#include "net_trial.h"
-
-#define N 3 /* examples */
-#define LANES ((size_t)16)
-
-/* One layer of a network, the middle one, with a gradient from outside. */
-struct one {
-	struct recipe recipe;
-	struct net *net;
-	size_t in, out, params; /* floats of an example; of all parameters */
-	float *x, *w, *y, *dy, *dx, *dw; /* dw: as the layer gave it */
-	float *want_y, *want_dx, *want_dw;
-};
-
-static float *
-draw(size_t n, uint64_t seed, uint64_t below)
-{
-	float *out = calloc(n + 1, sizeof(*out));
-	struct prng r;
-
-	prng_seed(&r, seed);
-	for (size_t i = 0; i < n; i++)
-		out[i] = below ? (float)prng_below(&r, below) : 2 * prng_float(&r) - 1;
-	return out;
-}
-
-static void
-one_begin(struct one *o, const char *shape, const char *layer)
-{
-	static const struct net_update how = {.rate = 1, .parts = 2};
-	char model[1024], data[64];
-	bool words = strstr(layer, "embedding") != NULL;
-	struct why why = {""};
-
-	*o = (struct one){0};
-	snprintf(model, sizeof(model),
-	    "{\"layers\": [%s%s, {\"type\": \"flatten\"}], \"loss\": \"mse\"}",
-	    words ? "" : "{\"type\": \"dropout\", \"rate\": 0}, ", layer);
-	snprintf(data, sizeof(data), "%s", shape);
-	net_trial_recipe(&o->recipe, data, model);
-	o->recipe.net.arithmetic = ARITHMETIC_EXACT;
-	const struct net_part part = {.spec = &o->recipe.net,
-	    .first = words ? 0 : 1,
-	    .last = words ? 1 : 2,
-	    .max_batch = N,
-	    .contexts = 1,
-	    .train = true};
-	if (net_new_part(&o->net, &part, &why))
-		fail_msg("%s: %s", layer, why.text);
-	assert_int_equal(net_prepare(o->net, &how, &why), ERR_OK);
-	uint32_t s[3];
-	net_output_shape(o->net, s);
-	o->in = net_inputs(o->net);
-	o->out = (size_t)s[0] * s[1] * s[2];
-	o->params = (size_t)net_tensors(o->net)->elements;
-	o->x = draw(N * o->in, 1, net_vocabulary(o->net));
-	o->w = draw(o->params, 2, 0);
-	o->dy = draw(N * o->out, 3, 0);
-	o->want_y = calloc(N * o->out, sizeof(float));
-	o->want_dx = calloc(N * o->in, sizeof(float));
-	o->want_dw = calloc(o->params + 1, sizeof(float));
-}
-
-/* From weights of zero a step of rate 1 leaves the gradient, turned round. */
-static void
-one_run(struct one *o)
-{
-	static const struct net_update how = {.rate = 1, .parts = 2};
-	const struct net_batch b = {.x = o->x, .n = N};
-	struct net_result result;
-
-	memcpy(net_params(o->net), o->w, o->params * sizeof(float));
-	assert_int_equal(net_forward(o->net, 0, &b), ERR_OK);
-	o->y = malloc(N * o->out * sizeof(float));
-	memcpy(o->y, net_context_output(o->net, 0), N * o->out * sizeof(float));
-	o->dx = calloc(N * o->in, sizeof(float));
-	const struct net_gradients g = {
-	    .output = o->dy, .input = net_vocabulary(o->net) > 0 ? NULL : o->dx, .share = 1};
-	assert_int_equal(net_backward(o->net, 0, &g, &result), ERR_OK);
-	memset(net_params(o->net), 0, o->params * sizeof(float));
-	net_move(o->net, &how);
-	o->dw = malloc((o->params + 1) * sizeof(float));
-	for (size_t i = 0; i < o->params; i++)
-		o->dw[i] = -net_params(o->net)[i];
-}
-
-/* Zeros of both signs are one. */
-static void
-same(const char *what, const float *got, const float *want, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!(got[i] == want[i]))
-			fail_msg(
-			    "%s[%zu] is %a, in order %a", what, i, (double)got[i], (double)want[i]);
-}
-
-static void
-one_end(struct one *o)
-{
-	one_run(o);
-	same("y", o->y, o->want_y, N * o->out);
-	if (net_vocabulary(o->net) == 0)
-		same("dx", o->dx, o->want_dx, N * o->in);
-	same("gradient", o->dw, o->want_dw, o->params);
-	net_free(o->net);
-	recipe_deinit(&o->recipe);
-	float *all[] = {o->x, o->w, o->y, o->dy, o->dx, o->dw, o->want_y, o->want_dx, o->want_dw};
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		free(all[i]);
-}
-
-/* --- Sums */
-
-/* Ascending: a[i * a_step] b[i * b_step]. */
-static float
-ascend(const float *a, size_t a_step, const float *b, size_t b_step, size_t n)
-{
-	float sum = 0;
-
-	for (size_t i = 0; i < n; i++)
-		sum += a[i * a_step] * b[i * b_step];
-	return sum;
-}
-
-static float
-fold(float lanes[16])
-{
-	for (size_t half = LANES / 2; half > 0; half /= 2)
-		for (size_t i = 0; i < half; i++)
-			lanes[i] += lanes[i + half];
-	return lanes[0];
-}
-
-/* In lanes; b NULL: of a. */
-static float
-lanes_of(const float *a, const float *b, size_t n)
-{
-	float lanes[16] = {0};
-
-	for (size_t i = 0; i < n; i++)
-		lanes[i % LANES] += b ? a[i] * b[i] : a[i];
-	return fold(lanes);
-}
-
-/* gemm_dot's: lanes within blocks of equal length. */
-static float
-blocks(const float *a, const float *b, size_t n, float start)
-{
-	size_t count = (n + 1023) / 1024;
-	size_t step = count > 1 ? ((n + count - 1) / count + 15) / 16 * 16 : n;
-	float sum = start;
-
-	for (size_t p = 0; p < n; p += step)
-		sum += lanes_of(a + p, b + p, n - p < step ? n - p : step);
-	return sum;
-}
+#include "one_layer.h"
 
 /* --- linear */
 
@@ -310,12 +154,207 @@ conv2d(void **state)
 	one_end(&o);
 }
 
+/* In groups: y and dx in one chain each, weights' gradients in lanes over all rows of an example. */
+static void
+grouped_back(struct one *o, const struct window *s, size_t i)
+{
+	size_t area = s->oh * s->ow, k = i % s->out, in = s->c / s->groups;
+	size_t base = k / (s->out / s->groups) * in, kernel = in * s->kh * s->kw;
+	const float *dy = o->dy + i * area;
+	float *x = o->x + i / s->out * o->in, *dx = o->want_dx + i / s->out * o->in;
+
+	for (size_t c = 0; c < in; c++)
+		for (size_t e = 0; e < s->kh * s->kw; e++) {
+			float lanes[16] = {0};
+			for (size_t p = 0; p < area; p++) {
+				const float *v = under(
+				    s, x, base + c, p / s->ow, e / s->kw, p % s->ow, e % s->kw);
+				lanes[p % s->ow % LANES] += dy[p] * (v ? *v : 0);
+			}
+			o->want_dw[k * kernel + c * s->kh * s->kw + e] += fold(lanes);
+		}
+	for (size_t r = 0; r < s->oh; r++)
+		for (size_t e = 0; e < s->kh * s->kw; e++)
+			for (size_t q = 0; q < s->ow; q++)
+				for (size_t c = 0; c < in; c++) {
+					float *v =
+					    under(s, x, base + c, r, e / s->kw, q, e % s->kw);
+					if (v)
+						dx[v - x] +=
+						    o->w[k * kernel + c * s->kh * s->kw + e] *
+						    dy[r * s->ow + q];
+				}
+	o->want_dw[s->out * kernel + k] += lanes_of(dy, NULL, area);
+}
+
+static void
+grouped(void **state)
+{
+	static const struct window all[] = {{4, 7, 41, 6, 7, 20, 3, 4, 1, 2, 1, 1, 2, 0},
+	    {3, 9, 21, 3, 5, 21, 3, 3, 2, 1, 1, 1, 3, 0}};
+	static const char *const shapes[] = {"\"shape\": [4, 7, 41]", "\"shape\": [3, 9, 21]"};
+	static const char *const layers[] = {
+	    "{\"type\": \"conv2d\", \"out\": 6, \"kernel\": [3, 4], \"stride\": [1, 2], "
+	    "\"padding\": 1, \"groups\": 2}",
+	    "{\"type\": \"conv2d\", \"out\": 3, \"kernel\": 3, \"stride\": [2, 1], \"padding\": "
+	    "1, \"groups\": 3}"};
+	struct one o;
+
+	(void)state;
+	for (size_t k = 0; k < 2; k++) {
+		one_begin(&o, shapes[k], layers[k]);
+		conv_forward(&o, &all[k]);
+		for (size_t i = 0; i < N * all[k].out; i++)
+			grouped_back(&o, &all[k], i);
+		one_end(&o);
+	}
+}
+
+/* --- Norms */
+
+#define EPSILON 1e-5f
+
+/* Of n floats, `count` runs of `length` of them `apart`: each run goes on in the same lanes. */
+static void
+moments(const float *x, size_t length, size_t count, size_t apart, float *mean, float *inverse)
+{
+	float sums[16] = {0}, squares[16] = {0}, n = (float)count * (float)length;
+
+	for (size_t i = 0; i < count * length; i++)
+		sums[i % length % LANES] += x[i / length * apart + i % length];
+	*mean = fold(sums) / n;
+	for (size_t i = 0; i < count * length; i++) {
+		float d = x[i / length * apart + i % length] - *mean;
+		squares[i % length % LANES] += d * d;
+	}
+	*inverse = 1.0f / sqrtf(fold(squares) / n + EPSILON);
+}
+
+/* Of groups of channels of `area` places. */
+static void
+group_span(struct one *o, size_t span, size_t groups, size_t channels, size_t area)
+{
+	size_t length = channels * area, first = span % groups * channels, all = channels * groups;
+	const float *x = o->x + span * length, *dy = o->dy + span * length;
+	float mean, inverse, total = 0, along = 0;
+
+	moments(x, length, 1, 0, &mean, &inverse);
+	for (size_t c = 0; c < channels; c++) {
+		float w = o->w[first + c], scale = inverse * w;
+		float shift = o->w[all + first + c] - mean * scale;
+		float a = lanes_of(dy + c * area, NULL, area);
+		float b = (lanes_of(dy + c * area, x + c * area, area) - mean * a) * inverse;
+		for (size_t i = c * area; i < (c + 1) * area; i++)
+			o->want_y[span * length + i] = x[i] * scale + shift;
+		o->want_dw[all + first + c] += a;
+		o->want_dw[first + c] += b;
+		total += w * a;
+		along += w * b;
+	}
+	total /= (float)length;
+	along /= (float)length;
+	float slope = -(inverse * inverse * along), level = -(mean * slope) - inverse * total;
+	for (size_t i = 0; i < length; i++)
+		o->want_dx[span * length + i] =
+		    dy[i] * (inverse * o->w[first + i / area]) + (x[i] * slope + level);
+}
+
+static void
+groupnorm(void **state)
+{
+	struct one o;
+
+	(void)state;
+	one_begin(&o, "\"shape\": [6, 5, 7]", "{\"type\": \"groupnorm\", \"groups\": 2}");
+	for (size_t span = 0; span < (size_t)N * 2; span++)
+		group_span(&o, span, 2, 3, 35);
+	one_end(&o);
+}
+
+static void
+layer_row(struct one *o, size_t row, size_t n)
+{
+	const float *x = o->x + row * n, *dy = o->dy + row * n, *w = o->w;
+	float mean, inverse, g[64], h[64];
+
+	moments(x, n, 1, 0, &mean, &inverse);
+	for (size_t i = 0; i < n; i++) {
+		o->want_y[row * n + i] = (x[i] - mean) * inverse * w[i] + w[n + i];
+		g[i] = dy[i] * w[i];
+		h[i] = (x[i] - mean) * inverse;
+		o->want_dw[i] += dy[i] * h[i];
+		o->want_dw[n + i] += dy[i];
+	}
+	float total = lanes_of(g, NULL, n) / (float)n, along = lanes_of(g, h, n) / (float)n;
+	for (size_t i = 0; i < n; i++)
+		o->want_dx[row * n + i] = inverse * (g[i] - total - h[i] * along);
+}
+
+static void
+layernorm(void **state)
+{
+	struct one o;
+
+	(void)state;
+	one_begin(&o, "\"shape\": [5, 37]", "{\"type\": \"layernorm\"}");
+	for (size_t row = 0; row < (size_t)N * 5; row++)
+		layer_row(&o, row, 37);
+	one_end(&o);
+}
+
+/* Planes: runs of each example in the same lanes. Flat: examples ascending. */
+static void
+batch_channel(struct one *o, size_t c, size_t channels, size_t area)
+{
+	size_t size = channels * area;
+	float *w = o->w, count = (float)N * (float)area, mean, inverse, a = 0, b = 0;
+	float lanes[2][16] = {{0}, {0}};
+
+	moments(o->x + c * area, area, N, size, &mean, &inverse);
+	float scale = inverse * w[c], shift = w[channels + c] - mean * scale;
+	for (size_t i = 0; i < N * area; i++) {
+		size_t at = i / area * size + c * area + i % area;
+		o->want_y[at] = o->x[at] * scale + shift;
+		lanes[0][i % area % LANES] += o->dy[at];
+		lanes[1][i % area % LANES] += o->dy[at] * o->x[at];
+	}
+	a = fold(lanes[0]);
+	b = (fold(lanes[1]) - mean * a) * inverse;
+	float slope = -(inverse * inverse * (w[c] * b / count));
+	float level = -(mean * slope) - inverse * (w[c] * a / count);
+	for (size_t i = 0; i < N * area; i++) {
+		size_t at = i / area * size + c * area + i % area;
+		o->want_dx[at] = o->dy[at] * (inverse * w[c]) + (o->x[at] * slope + level);
+	}
+	o->want_dw[c] = b;
+	o->want_dw[channels + c] = a;
+}
+
+static void
+batchnorm(void **state)
+{
+	struct one o;
+
+	(void)state;
+	for (int flat = 0; flat < 2; flat++) {
+		one_begin(&o, flat ? "\"shape\": [19]" : "\"shape\": [3, 5, 7]",
+		    "{\"type\": \"batchnorm\"}");
+		for (size_t c = 0; c < (flat ? 19 : 3); c++)
+			batch_channel(&o, c, flat ? 19 : 3, flat ? 1 : 35);
+		one_end(&o);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(linear),
 	    cmocka_unit_test(conv2d),
+	    cmocka_unit_test(grouped),
+	    cmocka_unit_test(groupnorm),
+	    cmocka_unit_test(layernorm),
+	    cmocka_unit_test(batchnorm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
