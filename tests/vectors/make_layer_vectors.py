@@ -222,6 +222,28 @@ def sequences():
         linear(8, 21), layer("gelu", nn.GELU()), linear(21, 8), layer("add", Wrap(lambda a, b: a + b), inputs=["linear8", "s"]), linear(8, 9)], {}
 
 
+def shared():
+    """Each layer reads what others read, too: their gradients are added."""
+    def named(pair, **keys):
+        return dict(pair[0], inputs=["a"], **keys), pair[1]
+
+    yield "shared_planes", [2, 5, 7], [
+        conv2d(2, 4, 3, padding=1, name="a"), named(layer("groupnorm", nn.GroupNorm(2, 4), groups=2), name="b"),
+        named(layer("batchnorm", nn.BatchNorm2d(4)), name="c"), named(conv2d(4, 4, 3, padding=1, groups=4), name="d"),
+        named(layer("gelu", nn.GELU()), name="e"), named(layer("relu6", nn.ReLU6()), name="f"), named(conv2d(4, 4, 1), name="g"),
+        named(layer("hardswish", nn.Hardswish()), name="h"),
+        concat(inputs=["h", "b", "c", "d", "e", "f", "g", "a"]), tanh(), pooled(), linear(32, 3)], {"classes": 3}
+    yield "shared_rows", [5, 7], [
+        linear(7, 6, name="a"), named(recurrent("lstm", 6, 3), name="b"), named(recurrent("gru", 6, 4), name="c"),
+        named(attention(6, 2), name="d"), named(layer("layernorm", nn.LayerNorm(6)), name="e"), named(layer("rmsnorm", nn.RMSNorm(6, 1e-6)), name="f"),
+        named(linear(6, 5), name="g"), named(layer("positions", Positions(5, 6)), name="h"),
+        concat(2, inputs=["h", "b", "c", "d", "e", "f", "g", "a"]), tanh(), linear(42, 2), flatten(), linear(10, 3)], {"classes": 3}
+    yield "shared_curves", [7], [
+        linear(7, 19, name="a"), named(layer("sigmoid", nn.Sigmoid()), name="b"), named(tanh(), name="c"), named(layer("silu", nn.SiLU()), name="d"),
+        named(layer("batchnorm", nn.BatchNorm1d(19)), name="e"), named(layer("layernorm", nn.LayerNorm(19)), name="f"), named(linear(19, 3), name="g"),
+        concat(inputs=["b", "c", "d", "e", "f", "g", "a"]), linear(117, 2)], {}
+
+
 def losses():
     weights = [0.5, 1, 2.25]
     for name, keys in (("smoothing", {"label_smoothing": 0.2}), ("ignored", {"ignore_index": -7}), ("class_weights", {"class_weights": weights}),
@@ -337,7 +359,7 @@ def main():
     os.makedirs(HERE, exist_ok=True)
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(1)
-    for group in (activations, norms, convolutions, joins, sequences, losses):
+    for group in (activations, norms, convolutions, joins, sequences, shared, losses):
         # Modules draw their weights when they are made: a seed for each group, and one for each network's data.
         torch.manual_seed(zlib.crc32(group.__name__.encode()))
         for name, shape, layers, more in group():
