@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "backoff.h"
+#include "cpu.h"
 #include "net.h"
+#include "team.h"
 #include "train.h"
 #include "trainer.h"
 #include "training.h"
@@ -12,6 +14,7 @@
 
 struct training {
 	const struct trainer_in *in;
+	struct team *team;
 	struct net *net;
 	float *shift; /* what is added to every gradient; NULL: nothing */
 	double began, until; /* monotonic; until 0: no budget */
@@ -222,6 +225,16 @@ classes_of(const struct recipe *recipe, const struct dataset *set)
 							       : set->classes;
 }
 
+/* As many threads as the owner allows: all of the machine's, if nothing is said. */
+static enum err
+make_team(struct team **out, const struct settings *settings, struct why *why)
+{
+	uint64_t threads = settings->threads > 0 ? settings->threads : cpu_count();
+	enum err e = team_new(out, threads < TEAM_MAX ? (unsigned)threads : TEAM_MAX);
+
+	return e ? err_set(why, e, "no memory for threads") : ERR_OK;
+}
+
 static enum err
 evaluate_task(struct training *t, struct trainer_out *out, struct why *why)
 {
@@ -235,8 +248,14 @@ evaluate_task(struct training *t, struct trainer_out *out, struct why *why)
 	}
 	if (in->seconds > 0)
 		t->until = backoff_now() + in->seconds;
-	enum err e = net_new(&t->net, &recipe->net, classes_of(recipe, set), BATCH_EVAL, false,
-	    in->settings->memory_bytes, why);
+	const struct net_part whole = {.spec = &recipe->net,
+	    .classes = classes_of(recipe, set),
+	    .last = recipe->net.layer_count,
+	    .max_batch = BATCH_EVAL,
+	    .contexts = 1,
+	    .max_bytes = in->settings->memory_bytes,
+	    .team = t->team};
+	enum err e = net_new_part(&t->net, &whole, why);
 	if (!e)
 		e = load_params(t, why);
 	return e ? e : measure(t, out, why);
@@ -294,15 +313,22 @@ batch_of(const struct recipe *recipe, const struct dataset *train)
 }
 
 static enum err
-make_net(struct net **out, const struct recipe *recipe, const struct dataset *train,
-    uint64_t validation, uint64_t most, struct why *why)
+make_net(struct net **out, struct team *team, const struct recipe *recipe,
+    const struct dataset *train, uint64_t validation, uint64_t most, struct why *why)
 {
 	uint64_t batch = batch_of(recipe, train);
 
 	if (batch < BATCH_EVAL && validation > 0)
 		batch = BATCH_EVAL;
-	return net_new(
-	    out, &recipe->net, classes_of(recipe, train), (uint32_t)batch, true, most, why);
+	const struct net_part whole = {.spec = &recipe->net,
+	    .classes = classes_of(recipe, train),
+	    .last = recipe->net.layer_count,
+	    .max_batch = (uint32_t)batch,
+	    .contexts = 1,
+	    .train = true,
+	    .max_bytes = most,
+	    .team = team};
+	return net_new_part(out, &whole, why);
 }
 
 /* The owner's limits. */
@@ -330,10 +356,14 @@ trainer_builtin_bytes(const struct settings *settings, const struct recipe *reci
 	if (train->count > DATASET_EXAMPLES_MAX)
 		return err_set(
 		    why, ERR_LIMIT, "%zu examples are more than a data set may have", train->count);
-	enum err e = make_net(&net, recipe, train, validation, settings->memory_bytes, why);
+	struct team *team = NULL;
+	enum err e = make_team(&team, settings, why);
+	if (!e)
+		e = make_net(&net, team, recipe, train, validation, settings->memory_bytes, why);
 	if (!e)
 		e = train_bytes(net, &config, train, bytes, why);
 	net_free(net);
+	team_free(team);
 	return e;
 }
 
@@ -353,8 +383,8 @@ train_task(struct training *t, struct trainer_out *out, struct why *why)
 	}
 	const struct trainer_in *in = t->in;
 	set_limits(t);
-	enum err e = make_net(&t->net, &in->work->task.recipe, in->train, in->validation->count,
-	    in->settings->memory_bytes, why);
+	enum err e = make_net(&t->net, t->team, &in->work->task.recipe, in->train,
+	    in->validation->count, in->settings->memory_bytes, why);
 	if (!e)
 		e = load_params(t, why);
 	if (!e)
@@ -374,11 +404,14 @@ trainer_builtin_run(const struct trainer_in *in, struct trainer_out *out, struct
 	struct training t = {.in = in};
 
 	memset(out, 0, sizeof(*out));
-	enum err e = in->work->task.kind == TASK_EVALUATE ? evaluate_task(&t, out, why)
-							  : train_task(&t, out, why);
+	enum err e = make_team(&t.team, in->settings, why);
+	if (!e)
+		e = in->work->task.kind == TASK_EVALUATE ? evaluate_task(&t, out, why)
+							 : train_task(&t, out, why);
 	if (e && !out->abort)
 		out->abort = abort_reason(e);
 	free(t.shift);
 	net_free(t.net);
+	team_free(t.team);
 	return e;
 }

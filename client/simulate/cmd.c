@@ -156,6 +156,8 @@ read_settings(struct simulation *s, struct why *why)
 
 	if (e)
 		return e;
+	/* Devices are played side by side: one thread each. */
+	s->settings->threads = 1;
 	s->options.setup.settings = s->settings;
 	s->options.data = settings_find_data(s->settings, name);
 	return s->data && !s->options.data

@@ -9,6 +9,7 @@
 #include "lanes.h"
 #include "num.h"
 #include "rows.h"
+#include "team.h"
 
 /*
  * Multi-head self-attention. Of each example queries, keys, values and what the heads give are kept; weights of attention are made again
@@ -29,11 +30,12 @@ struct attention {
 	float *qkv, *mixed; /* [n][steps][3 width], [n][steps][width] */
 	/* Work: */
 	float *turned; /* weights */
+	float *sine, *cosine; /* [steps][head / 2] */
+	float *back; /* [n][steps][width] */
+	/* Of a lane: */
 	float *keys, *values; /* [head][steps], of one head */
 	float *scores, *slopes; /* [BLOCK][steps] */
-	float *sine, *cosine; /* [steps][head / 2] */
 	float *gradient; /* [steps][3 width], of one example */
-	float *back; /* [n][steps][width] */
 };
 
 static enum err
@@ -44,9 +46,9 @@ need(struct layer *l, struct why *why)
 
 	if (!num_mul(steps, width, &area) || !num_mul(area, 5, &l->work_each) ||
 	    !num_mul(area, 4 * sizeof(float), &l->saved) || !num_mul(steps, 2 * BLOCK, &square) ||
-	    !num_mul(head, 3 * steps, &sum) || !num_add(sum, square, &sum) ||
-	    !num_add(sum, 3 * area, &sum) || !num_add(sum, 3 * width, &sum) ||
-	    !num_add(sum, 3 * width * width, &l->work))
+	    !num_mul(head, 2 * steps, &sum) || !num_add(sum, square, &sum) ||
+	    !num_add(sum, 3 * area, &l->work_lane) ||
+	    !num_add(steps * head, 3 * width * width, &l->work))
 		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
 	return ERR_OK;
 }
@@ -70,14 +72,32 @@ attention_of(const struct layer *l, const struct backend_pass *p, const struct v
 	    .turned = v->work,
 	    .back = each};
 
-	a.gradient = a.turned + 3 * width * width;
-	a.keys = a.gradient + 3 * steps * width;
-	a.values = a.keys + head * steps;
-	a.scores = a.values + head * steps;
-	a.slopes = a.scores + BLOCK * steps;
-	a.sine = a.slopes + BLOCK * steps;
+	a.sine = a.turned + 3 * width * width;
 	a.cosine = a.sine + steps * (head / 2);
 	return a;
+}
+
+/* The same with one thread's own memory. */
+static struct attention
+in_lane(const struct attention *all, unsigned lane)
+{
+	struct attention a = *all;
+
+	a.gradient = view_lane(a.l, a.p, lane);
+	a.keys = a.gradient + 3 * a.steps * a.width;
+	a.values = a.keys + a.head * a.steps;
+	a.scores = a.values + a.head * a.steps;
+	a.slopes = a.scores + BLOCK * a.steps;
+	return a;
+}
+
+/* Multiply-adds of a pass over all examples' scores. */
+static size_t
+pieces(const struct attention *a, double passes)
+{
+	double each = passes * (double)a->steps * (double)a->steps * (double)a->width;
+
+	return team_pieces(a->p->team, each * a->p->n, a->p->n) > 1 ? a->p->n : 1;
 }
 
 static struct rows_product
@@ -93,7 +113,8 @@ projection(const struct attention *a, bool in)
 	    .out = in ? 3 * a->width : a->width,
 	    .weight = w + l->param[in ? 0 : out].at,
 	    .bias = bias ? w + l->param[in ? 1 : 3].at : NULL,
-	    .exact = a->exact};
+	    .exact = a->exact,
+	    .team = a->p->team};
 }
 
 /* Angles of step t and pair k: t / 10000^(2 k / head). */
@@ -216,23 +237,38 @@ mix_head(const struct attention *a, const float *rows, float *mixed, size_t head
 }
 
 static void
+mix_example(void *arg, size_t i, unsigned lane)
+{
+	const struct attention a = in_lane(arg, lane);
+	size_t area = a.steps * a.width;
+	float *rows = a.qkv + 3 * i * area;
+
+	if (a.l->spec.rotation == ROTATION_ROTARY)
+		rotate(&a, rows, 1);
+	for (size_t h = 0; h < a.heads; h++)
+		mix_head(&a, rows, a.mixed + i * area, h);
+}
+
+/* By examples, each a piece, if there is work for more than one thread. */
+static void
+each_example(struct attention *a, double passes, void (*fn)(void *arg, size_t i, unsigned lane))
+{
+	bool shared = pieces(a, passes) > 1;
+
+	team_run(shared ? a->p->team : NULL, a->p->n, fn, a);
+}
+
+static void
 forward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct view v = view_of(l, p);
-	const struct attention a = attention_of(l, p, &v);
+	struct attention a = attention_of(l, p, &v);
 	const struct rows_product in = projection(&a, true), out = projection(&a, false);
-	size_t area = a.steps * a.width;
 
 	rows_turned(&in, v.x[0], a.qkv, a.turned);
 	if (l->spec.rotation == ROTATION_ROTARY)
 		make_turns(&a);
-	for (size_t i = 0; i < p->n; i++) {
-		float *rows = a.qkv + 3 * i * area;
-		if (l->spec.rotation == ROTATION_ROTARY)
-			rotate(&a, rows, 1);
-		for (size_t h = 0; h < a.heads; h++)
-			mix_head(&a, rows, a.mixed + i * area, h);
-	}
+	each_example(&a, 2, mix_example);
 	rows_turned(&out, a.mixed, v.y, a.turned);
 }
 
@@ -326,17 +362,18 @@ back_head(const struct attention *a, const float *rows, const float *dmixed, siz
 
 /* An example's queries, keys and values become their gradients. */
 static void
-back_example(const struct attention *a, size_t i)
+back_example(void *arg, size_t i, unsigned lane)
 {
-	size_t area = a->steps * a->width;
-	float *rows = a->qkv + 3 * i * area;
+	const struct attention a = in_lane(arg, lane);
+	size_t area = a.steps * a.width;
+	float *rows = a.qkv + 3 * i * area;
 
-	memset(a->gradient, 0, 3 * area * sizeof(float));
-	for (size_t h = 0; h < a->heads; h++)
-		back_head(a, rows, a->back + i * area, h);
-	if (a->l->spec.rotation == ROTATION_ROTARY)
-		rotate(a, a->gradient, -1);
-	memcpy(rows, a->gradient, 3 * area * sizeof(float));
+	memset(a.gradient, 0, 3 * area * sizeof(float));
+	for (size_t h = 0; h < a.heads; h++)
+		back_head(&a, rows, a.back + i * area, h);
+	if (a.l->spec.rotation == ROTATION_ROTARY)
+		rotate(&a, a.gradient, -1);
+	memcpy(rows, a.gradient, 3 * area * sizeof(float));
 }
 
 static void
@@ -357,14 +394,13 @@ static void
 backward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct view v = view_of(l, p);
-	const struct attention a = attention_of(l, p, &v);
+	struct attention a = attention_of(l, p, &v);
 	const struct rows_product in = projection(&a, true), out = projection(&a, false);
 
 	rows_back(&out, v.dy, a.back, false);
 	if (l->spec.rotation == ROTATION_ROTARY)
 		make_turns(&a);
-	for (size_t i = 0; i < p->n; i++)
-		back_example(&a, i);
+	each_example(&a, 5, back_example);
 	if (v.dx[0])
 		rows_back(&in, a.qkv, v.dx[0], l->add[0]);
 	give(&a, &out, false, v.dy, a.mixed);

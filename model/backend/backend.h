@@ -14,6 +14,7 @@
  */
 struct draw;
 struct sgd;
+struct team;
 
 /* One pass of a batch through a net, the same for all of its layers. */
 struct backend_pass {
@@ -23,6 +24,7 @@ struct backend_pass {
 	float *statistics; /* the same, where a backward pass counts; backward only */
 	bool training; /* forward: a batch's own statistics */
 	bool exact; /* products by our own kernels alone */
+	struct team *team; /* threads for it; NULL: one. */
 	char *context,
 	    *gradients; /* where the offsets of a layer begin: gradients, what is shared */
 	float *work; /* as many floats as the hungriest layer needs for the net's largest batch */

@@ -6,6 +6,7 @@
 #include "gemm.h"
 #include "num.h"
 #include "sgd.h"
+#include "team.h"
 
 #define LANES 16 /* floats that copies and kernels may run past their end */
 #define SLAB_FLOATS ((size_t)1 << 16)
@@ -30,6 +31,8 @@ struct plan {
 	size_t weights; /* [out][kh][deep_run] */
 	size_t gradient, bias; /* [out][kh][run] */
 	size_t end;
+	/* Of a thread: the forward pass has all above of it, the way back what stands before the weights. */
+	size_t lane;
 };
 
 /* Takes a * b * c floats and LANES behind them; false on overflow. */
@@ -81,11 +84,15 @@ plan_backward(struct plan *p, const struct layer *l)
 	if (pixels > UINT32_MAX || !take(&end, &p->pixels, p->height, p->width, l->in[0].c) ||
 	    !take(&end, &p->deep_pixels, pixels, 1, 1) || !take(&end, &p->spots, out, 1, 1) ||
 	    !take(&end, &p->at, out, 1, 1) || !take(&end, &p->value, out, 1, 1) ||
-	    !take(&end, &p->weights, l->out.c, kernel[0], p->deep_run) ||
+	    !num_add(end, 0, &p->lane))
+		return false;
+	p->lane = p->end > p->lane ? p->end : p->lane;
+	end = 0;
+	if (!take(&end, &p->weights, l->out.c, kernel[0], p->deep_run) ||
 	    !take(&end, &p->gradient, l->out.c, kernel[0], p->run) ||
 	    !take(&end, &p->bias, l->out.c, 1, 1))
 		return false;
-	p->end = p->end > end ? p->end : end;
+	p->end = end;
 	return true;
 }
 
@@ -113,6 +120,7 @@ need(struct layer *l, struct why *why)
 	if (!plan(&p, l))
 		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
 	l->work = p.end;
+	l->work_lane = p.lane;
 	return ERR_OK;
 }
 
@@ -178,24 +186,35 @@ next(const struct layer *l, const struct plan *p, struct slab *s)
 	return s->channel < l->in[0].c;
 }
 
-static void
-forward_example(
-    const struct layer *l, const struct plan *p, const struct view *v, size_t index, bool exact)
-{
-	size_t out = (size_t)l->out.h * l->out.w;
-	float *work = v->work, *y = v->y + index * l->out.size;
+/* A pass over a batch. */
+struct course {
+	const struct layer *l;
+	const struct backend_pass *pass;
+	struct view v;
+	struct plan p;
+	size_t chunks; /* of output channels, whose weights' gradients are pieces */
+};
 
-	pad(l, p, v->x[0] + index * l->in[0].size, work + p->planes);
+static void
+forward_example(void *arg, size_t index, unsigned lane)
+{
+	const struct course *c = arg;
+	const struct layer *l = c->l;
+	const struct plan *p = &c->p;
+	size_t out = (size_t)l->out.h * l->out.w;
+	float *work = view_lane(l, c->pass, lane), *y = c->v.y + index * l->out.size;
+
+	pad(l, p, c->v.x[0] + index * l->in[0].size, work + p->planes);
 	for (uint32_t o = 0; o < l->out.c; o++)
-		for (size_t i = 0; v->bias && i < out; i++)
-			y[o * out + i] = v->bias[o];
+		for (size_t i = 0; c->v.bias && i < out; i++)
+			y[o * out + i] = c->v.bias[o];
 	for (struct slab s = {0}; next(l, p, &s);) {
 		unfold(l, p, s, work + p->planes, work + p->slab);
 		gemm_outer(&(struct gemm){
 		    .m = l->out.c,
 		    .n = (size_t)s.rows * l->out.w,
 		    .k = s.channels * p->kernel_area,
-		    .a = v->weight + s.channel * p->kernel_area,
+		    .a = c->v.weight + s.channel * p->kernel_area,
 		    .a_row = l->param[PARAM_WEIGHT].fan_in,
 		    .a_col = 1,
 		    .b = work + p->slab,
@@ -203,26 +222,37 @@ forward_example(
 		    .c = y + (size_t)s.row * l->out.w,
 		    .c_row = out,
 		    .alpha = 1,
-		    .beta = v->bias || s.channel > 0 ? 1 : 0,
-		    .exact = exact,
+		    .beta = c->v.bias || s.channel > 0 ? 1 : 0,
+		    .exact = c->pass->exact,
 		});
 	}
+}
+
+static bool
+begin(struct course *c, const struct layer *l, const struct backend_pass *pass)
+{
+	*c = (struct course){.l = l, .pass = pass, .v = view_of(l, pass)};
+	return plan(&c->p, l);
+}
+
+/* Is the pass worth more than one thread? */
+static bool
+is_shared(const struct course *c)
+{
+	double each = (double)c->l->param[PARAM_WEIGHT].count * c->l->out.h * c->l->out.w;
+
+	return team_pieces(c->pass->team, each * c->pass->n, SIZE_MAX) > 1;
 }
 
 static void
 forward(const struct layer *l, const struct backend_pass *pass)
 {
-	const struct view v = view_of(l, pass);
-	struct plan p;
+	struct course c;
 
-	if (l->spec.groups > 1) {
+	if (l->spec.groups > 1)
 		grouped_passes.forward(l, pass);
-		return;
-	}
-	if (!plan(&p, l))
-		return;
-	for (size_t i = 0; i < pass->n; i++)
-		forward_example(l, &p, &v, i, pass->exact);
+	else if (begin(&c, l, pass))
+		team_run(is_shared(&c) ? pass->team : NULL, pass->n, forward_example, &c);
 }
 
 /* x, one example, into the middle of a picture of zeros, channels innermost. */
@@ -315,73 +345,121 @@ gather_gradient(const struct layer *l, const struct plan *p, const float *from, 
 					    (size_t)x * l->in[0].c + c];
 }
 
-/* One channel of one example's dy. */
+/* What is worked out of an example's dy. */
+enum parts { WEIGHTS = 1, INPUT = 2 };
+
+/* One channel of one example's dy. work: the pass's; own: the lane's. */
 static void
-backward_channel(
-    const struct layer *l, const struct plan *p, const struct view *v, uint32_t o, const float *dy)
+backward_channel(const struct course *c, float *own, uint32_t o, const float *dy, int parts)
 {
+	const struct layer *l = c->l;
+	const struct plan *p = &c->p;
 	uint32_t kh = l->spec.kernel[0], depth = l->in[0].c;
-	float *work = v->work;
-	uint32_t *spots = (uint32_t *)(void *)(work + p->spots),
-		 *at = (uint32_t *)(void *)(work + p->at);
-	float *value = work + p->value;
+	float *work = c->v.work, *value = own + p->value;
+	uint32_t *spots = (uint32_t *)(void *)(own + p->spots);
+	uint32_t *at = (uint32_t *)(void *)(own + p->at);
 	size_t n = find_spots(l, p, dy, spots, value);
 	struct gemm_spots s = {n, at, value};
 
-	for (size_t i = 0; v->bias && i < n; i++)
-		work[p->bias + o] += value[i];
-	scale(at, spots, n, depth);
-	for (uint32_t k = 0; k < kh; k++)
-		gemm_gather(work + p->gradient + ((size_t)o * kh + k) * p->run,
-		    work + p->pixels + k * p->width * depth, &s, p->run);
-	if (!v->dx[0])
-		return;
-	scale(at, spots, n, (uint32_t)p->deep);
-	for (uint32_t k = 0; k < kh; k++)
-		gemm_scatter(work + p->deep_pixels + k * p->width * p->deep,
-		    work + p->weights + ((size_t)o * kh + k) * p->deep_run, &s, p->deep_run);
+	if (parts & WEIGHTS) {
+		for (size_t i = 0; c->v.bias && i < n; i++)
+			work[p->bias + o] += value[i];
+		scale(at, spots, n, depth);
+		for (uint32_t k = 0; k < kh; k++)
+			gemm_gather(work + p->gradient + ((size_t)o * kh + k) * p->run,
+			    own + p->pixels + k * p->width * depth, &s, p->run);
+	}
+	if (parts & INPUT) {
+		scale(at, spots, n, (uint32_t)p->deep);
+		for (uint32_t k = 0; k < kh; k++)
+			gemm_scatter(own + p->deep_pixels + k * p->width * p->deep,
+			    work + p->weights + ((size_t)o * kh + k) * p->deep_run, &s,
+			    p->deep_run);
+	}
+}
+
+/* Output channels [from, to) of an example. */
+static void
+backward_example(
+    const struct course *c, size_t index, unsigned lane, uint32_t from, uint32_t to, int parts)
+{
+	const struct layer *l = c->l;
+	const struct plan *p = &c->p;
+	float *own = view_lane(l, c->pass, lane);
+	size_t out = (size_t)l->out.h * l->out.w;
+	const float *dy = c->v.dy + index * l->out.size;
+
+	if (parts & WEIGHTS)
+		to_pixels(l, p, c->v.x[0] + index * l->in[0].size, own + p->pixels);
+	if (parts & INPUT)
+		memset(own + p->deep_pixels, 0, p->height * p->width * p->deep * sizeof(float));
+	for (uint32_t o = from; o < to; o++)
+		backward_channel(c, own, o, dy + o * out, parts);
+	if (parts & INPUT)
+		from_pixels(
+		    l, p, own + p->deep_pixels, c->v.dx[0] + index * l->in[0].size, l->add[0]);
 }
 
 static void
-backward_example(const struct layer *l, const struct plan *p, const struct view *v, size_t index)
+backward_input(void *arg, size_t index, unsigned lane)
 {
-	float *work = v->work;
-	size_t out = (size_t)l->out.h * l->out.w;
-	const float *dy = v->dy + index * l->out.size;
+	const struct course *c = arg;
 
-	to_pixels(l, p, v->x[0] + index * l->in[0].size, work + p->pixels);
-	if (v->dx[0])
-		memset(work + p->deep_pixels, 0, p->height * p->width * p->deep * sizeof(float));
-	for (uint32_t o = 0; o < l->out.c; o++)
-		backward_channel(l, p, v, o, dy + o * out);
-	if (v->dx[0])
-		from_pixels(
-		    l, p, work + p->deep_pixels, v->dx[0] + index * l->in[0].size, l->add[0]);
+	backward_example(c, index, lane, 0, c->l->out.c, INPUT);
+}
+
+/* Of some output channels, all examples in their order. */
+static void
+backward_weights(void *arg, size_t chunk, unsigned lane)
+{
+	const struct course *c = arg;
+	size_t all = c->l->out.c;
+	uint32_t from = (uint32_t)(all * chunk / c->chunks);
+	uint32_t to = (uint32_t)(all * (chunk + 1) / c->chunks);
+
+	for (size_t i = 0; i < c->pass->n; i++)
+		backward_example(c, i, lane, from, to, WEIGHTS);
+}
+
+/* One thread turns each example's x round once for both; several cut the one by examples, the other by channels. */
+static void
+backward_all(struct course *c)
+{
+	struct team *team = c->pass->team;
+	int parts = c->v.dx[0] ? WEIGHTS | INPUT : WEIGHTS;
+
+	if (!is_shared(c)) {
+		for (size_t i = 0; i < c->pass->n; i++)
+			backward_example(c, i, 0, 0, c->l->out.c, parts);
+		return;
+	}
+	if (parts & INPUT)
+		team_run(team, c->pass->n, backward_input, c);
+	c->chunks = team_size(team) < c->l->out.c ? team_size(team) : c->l->out.c;
+	team_run(team, c->chunks, backward_weights, c);
 }
 
 static void
 backward(const struct layer *l, const struct backend_pass *pass)
 {
-	const struct view v = view_of(l, pass);
-	struct plan p;
-	float *work = v.work;
+	struct course c;
 
 	if (l->spec.groups > 1) {
 		grouped_passes.backward(l, pass);
 		return;
 	}
-	if (!plan(&p, l))
+	if (!begin(&c, l, pass))
 		return;
-	memset(work + p.gradient, 0, l->out.c * l->spec.kernel[0] * p.run * sizeof(float));
-	memset(work + p.bias, 0, l->out.c * sizeof(float));
-	if (v.dx[0])
-		spread_weights(l, &p, v.weight, work + p.weights);
-	for (size_t i = 0; i < pass->n; i++)
-		backward_example(l, &p, &v, i);
-	gather_gradient(l, &p, work + p.gradient, work + p.weights);
-	view_give(l, pass, PARAM_WEIGHT, work + p.weights);
-	if (v.bias)
-		view_give(l, pass, PARAM_BIAS, work + p.bias);
+	float *work = c.v.work;
+	memset(work + c.p.gradient, 0, l->out.c * l->spec.kernel[0] * c.p.run * sizeof(float));
+	memset(work + c.p.bias, 0, l->out.c * sizeof(float));
+	if (c.v.dx[0])
+		spread_weights(l, &c.p, c.v.weight, work + c.p.weights);
+	backward_all(&c);
+	gather_gradient(l, &c.p, work + c.p.gradient, work + c.p.weights);
+	view_give(l, pass, PARAM_WEIGHT, work + c.p.weights);
+	if (c.v.bias)
+		view_give(l, pass, PARAM_BIAS, work + c.p.bias);
 }
 
 const struct backend_layer conv_passes = {.need = need, .forward = forward, .backward = backward};

@@ -63,6 +63,8 @@ struct view {
 };
 
 struct view view_of(const struct layer *l, const struct backend_pass *p);
+/* What one thread of the pass has to itself: work_lane floats, behind all other work. */
+float *view_lane(const struct layer *l, const struct backend_pass *p, unsigned lane);
 /* Hands over a gradient that is formed, unless the parameter is held. */
 void view_give(
     const struct layer *l, const struct backend_pass *p, size_t param, const float *gradient);

@@ -26,7 +26,8 @@ forward(const struct layer *l, const struct backend_pass *p)
 	    .out = l->spec.out,
 	    .weight = v.weight,
 	    .bias = v.bias,
-	    .exact = p->exact};
+	    .exact = p->exact,
+	    .team = p->team};
 
 	if (layer_rows(&l->in[0]) > 1)
 		rows_turned(&product, v.x[0], v.y, p->work);
@@ -43,7 +44,8 @@ backward(const struct layer *l, const struct backend_pass *p)
 	    .out = l->spec.out,
 	    .weight = v.weight,
 	    .bias = v.bias,
-	    .exact = p->exact};
+	    .exact = p->exact,
+	    .team = p->team};
 
 	if (v.dx[0])
 		rows_back(&product, v.dy, v.dx[0], l->add[0]);

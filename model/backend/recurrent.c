@@ -77,7 +77,8 @@ project(const struct stage *s, size_t count, const float *x, size_t x_row, float
 	    .c_row = to_row,
 	    .alpha = 1,
 	    .beta = 1,
-	    .exact = s->p->exact});
+	    .exact = s->p->exact,
+	    .team = s->p->team});
 }
 
 /* Of a cell that takes both parts together, both biases; otherwise the input's. */
@@ -110,7 +111,8 @@ recur(const struct stage *s, const float *h, float *to, size_t to_row)
 	    .c_row = to_row,
 	    .alpha = 1,
 	    .beta = 1,
-	    .exact = s->p->exact});
+	    .exact = s->p->exact,
+	    .team = s->p->team});
 }
 
 static void
@@ -259,7 +261,8 @@ back_through(const struct stage *s, const float *rows, float *dh)
 	    .c_row = h,
 	    .alpha = 1,
 	    .beta = 1,
-	    .exact = s->p->exact};
+	    .exact = s->p->exact,
+	    .team = s->p->team};
 
 	gemm_outer(&g);
 	if (!apart)
@@ -326,7 +329,8 @@ give_product(const struct stage *s, size_t param, size_t count, const float *row
 	    .c_row = width,
 	    .alpha = t.alpha,
 	    .beta = t.beta,
-	    .exact = s->p->exact};
+	    .exact = s->p->exact,
+	    .team = s->p->team};
 	gemm_outer(&g);
 	if (apart) {
 		g.m = s->hidden;
@@ -391,7 +395,8 @@ back_input(const struct stage *s, float *dx, bool add)
 	    .c_row = s->in,
 	    .alpha = 1,
 	    .beta = add ? 1 : 0,
-	    .exact = s->p->exact});
+	    .exact = s->p->exact,
+	    .team = s->p->team});
 }
 
 void

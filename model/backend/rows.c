@@ -29,7 +29,8 @@ rows_direct(const struct rows_product *p, const float *x, float *y)
 	    .c_row = p->out,
 	    .alpha = 1,
 	    .beta = p->bias ? 1 : 0,
-	    .exact = p->exact});
+	    .exact = p->exact,
+	    .team = p->team});
 }
 
 #define TILE ((size_t)16)
@@ -61,7 +62,8 @@ rows_turned(const struct rows_product *p, const float *x, float *y, float *work)
 	    .c_row = p->out,
 	    .alpha = 1,
 	    .beta = p->bias ? 1 : 0,
-	    .exact = p->exact});
+	    .exact = p->exact,
+	    .team = p->team});
 }
 
 void
@@ -79,7 +81,8 @@ rows_back(const struct rows_product *p, const float *dy, float *dx, bool add)
 	    .c_row = p->in,
 	    .alpha = 1,
 	    .beta = add ? 1 : 0,
-	    .exact = p->exact});
+	    .exact = p->exact,
+	    .team = p->team});
 }
 
 void
@@ -103,7 +106,8 @@ rows_gradient(const struct rows_product *p, const struct layer *l, size_t param,
 	    .c_row = p->in,
 	    .alpha = t.alpha,
 	    .beta = t.beta,
-	    .exact = p->exact});
+	    .exact = p->exact,
+	    .team = p->team});
 	sgd_end(pass->sgd, to->at, to->count);
 }
 

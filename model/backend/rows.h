@@ -15,6 +15,7 @@ struct rows_product {
 	size_t rows, in, out;
 	const float *weight, *bias; /* bias NULL: none */
 	bool exact;
+	struct team *team;
 };
 
 void rows_direct(const struct rows_product *p, const float *x, float *y);

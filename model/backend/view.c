@@ -39,3 +39,9 @@ view_give(const struct layer *l, const struct backend_pass *p, size_t param, con
 	if (!to->hold)
 		sgd_apply(p->sgd, to->at, gradient, to->count);
 }
+
+float *
+view_lane(const struct layer *l, const struct backend_pass *p, unsigned lane)
+{
+	return p->work + l->work + l->work_each * p->n + l->work_lane * lane;
+}

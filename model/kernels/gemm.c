@@ -1,5 +1,9 @@
 #include "gemm_blas.h"
 #include "gemm_inside.h"
+#include "team.h"
+
+#define STRIPE_COLUMNS 64
+#define STRIPE_ROWS 6
 
 static const struct gemm_kernels *
 kernels(void)
@@ -13,18 +17,64 @@ kernels(void)
 	return &gemm_plain_kernels;
 }
 
+/* A product in stripes of c: of columns, or of rows where these are more. */
+struct stripes {
+	const struct gemm *g;
+	size_t count;
+	bool dot, columns;
+};
+
+static void
+run_stripe(void *arg, size_t i, unsigned lane)
+{
+	const struct stripes *s = arg;
+	struct gemm g = *s->g;
+	/* Whole vectors, whole tiles. */
+	size_t unit = s->columns ? STRIPE_COLUMNS : STRIPE_ROWS, all = s->columns ? g.n : g.m;
+	size_t units = (all + unit - 1) / unit, first = units * i / s->count * unit;
+	size_t last = units * (i + 1) / s->count * unit;
+
+	(void)lane;
+	last = last < all ? last : all;
+	if (s->columns) {
+		g.n = last - first;
+		g.b += s->dot ? first * g.b_row : first;
+		g.c += first;
+	} else {
+		g.m = last - first;
+		g.a += first * g.a_row;
+		g.c += first * g.c_row;
+	}
+	if (last > first)
+		(s->dot ? kernels()->dot : kernels()->outer)(&g);
+}
+
+static void
+run(const struct gemm *g, bool dot)
+{
+	struct stripes s = {.g = g, .dot = dot, .columns = g->n >= g->m};
+	size_t unit = s.columns ? STRIPE_COLUMNS : STRIPE_ROWS, all = s.columns ? g->n : g->m;
+
+	if (!g->exact && gemm_blas(g, dot))
+		return;
+	s.count = team_pieces(
+	    g->team, (double)g->m * (double)g->n * (double)g->k, (all + unit - 1) / unit);
+	if (s.count > 1)
+		team_run(g->team, s.count, run_stripe, &s);
+	else
+		(dot ? kernels()->dot : kernels()->outer)(g);
+}
+
 void
 gemm_outer(const struct gemm *g)
 {
-	if (g->exact || !gemm_blas(g, false))
-		kernels()->outer(g);
+	run(g, false);
 }
 
 void
 gemm_dot(const struct gemm *g)
 {
-	if (g->exact || !gemm_blas(g, true))
-		kernels()->dot(g);
+	run(g, true);
 }
 
 void

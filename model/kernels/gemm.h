@@ -12,6 +12,8 @@
  * The order of every sum of our own kernels is part of the contract: the same bits on every machine and with every compiler.
  * OpenBLAS gives the same bits for one kind of CPU and one version of it.
  */
+struct team;
+
 struct gemm {
 	size_t m, n, k;
 	const float *a; /* element (i, p) at a[i * a_row + p * a_col] */
@@ -22,6 +24,7 @@ struct gemm {
 	size_t c_row;
 	float alpha, beta; /* c = beta * c + alpha * sum; c is not read when beta is 0 */
 	bool exact; /* never by OpenBLAS */
+	struct team *team; /* large products are cut by rows or columns of c; NULL: one thread */
 };
 
 /* Rows of b added up: the sum over p runs in ascending order, one product after the other. */

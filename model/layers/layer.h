@@ -68,7 +68,8 @@ struct layer {
 	size_t saved; /* bytes per example kept from forward for backward */
 	size_t saved_once; /* likewise, whatever the batch */
 	size_t work; /* floats of workspace of a pass, */
-	size_t work_each; /* and per example */
+	size_t work_each; /* and per example, */
+	size_t work_lane; /* and, behind both, per thread */
 
 	/* Set when the net is built. */
 	bool trains; /* some parameter, or the net's input, depends on this layer's gradient */

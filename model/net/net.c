@@ -4,6 +4,7 @@
 #include "init.h"
 #include "net_inside.h"
 #include "num.h"
+#include "team.h"
 
 static enum err
 check_loss(const struct net *net, struct why *why)
@@ -125,7 +126,11 @@ static enum err
 set_up(struct net *net, const struct net_spec *spec, struct why *why)
 {
 	const struct net_part *p = &net->part;
-	const struct plan_want want = {p->max_batch, p->contexts, p->train, p->first > 0};
+	const struct plan_want want = {.max_batch = p->max_batch,
+	    .contexts = p->contexts,
+	    .threads = team_size(p->team),
+	    .train = p->train,
+	    .input_gradient = p->first > 0};
 	enum err e = graph_build(&net->graph, spec, p->first, p->last, net->backend, why);
 
 	if (!e)

@@ -12,8 +12,8 @@
  * [out, in], conv weight [out, in, kh, kw], activations [batch, channels, height, width]; flatten in that order).
  * Parameter tensors are named "<layer>.weight" and "<layer>.bias", in layer order, one contiguous block.
  *
- * One thread owns a net, and nothing inside starts another; run several nets in several threads to use several
- * cores. Every sum has a fixed order, so a pass gives the same bits on every machine and with every compiler.
+ * One thread owns a net; a team of threads may work on its passes (net_part). Every sum has a fixed order, so a pass gives the same bits
+ * on every machine, with every compiler and any number of threads.
  */
 struct net;
 
@@ -28,6 +28,7 @@ ERR_MUST_USE enum err net_new(struct net **out, const struct net_spec *spec, siz
  * together what the whole does, bit for bit, if randomness is drawn by place (draw.h). ERR_UNSUPPORTED if a layer reads more across a cut
  * than the output of the layer before it; otherwise as net_new.
  */
+struct team;
 struct net_part {
 	const struct net_spec *spec; /* the whole; not looked at later */
 	size_t classes; /* of the whole */
@@ -36,6 +37,7 @@ struct net_part {
 	uint32_t contexts; /* batches that may be on their way at once, at least 1 */
 	bool train;
 	uint64_t max_bytes; /* 0: no limit */
+	struct team *team; /* threads that passes are worked out by, the caller's; NULL: one */
 };
 ERR_MUST_USE enum err net_new_part(struct net **out, const struct net_part *part, struct why *why);
 void net_free(struct net *net);

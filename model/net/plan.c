@@ -197,11 +197,13 @@ place_kept(struct plan *p, struct layer *l, uint32_t batch)
 }
 
 static bool
-count_work(const struct layer *l, uint32_t batch, size_t *work)
+count_work(const struct layer *l, const struct plan_want *want, size_t *work)
 {
-	size_t floats;
+	size_t floats, lanes;
 
-	if (!num_mul(l->work_each, batch, &floats) || !num_add(floats, l->work, &floats))
+	if (!num_mul(l->work_each, want->max_batch, &floats) ||
+	    !num_add(floats, l->work, &floats) || !num_mul(l->work_lane, want->threads, &lanes) ||
+	    !num_add(floats, lanes, &floats))
 		return false;
 	*work = floats > *work ? floats : *work;
 	return true;
@@ -213,8 +215,8 @@ place_layer(struct planning *p, struct plan *plan, size_t i, size_t *work)
 	struct layer *l = &p->layers[i];
 
 	l->kept_at = LAYER_NOWHERE;
-	return count_work(l, p->want->max_batch, work) && place_output(p, plan, i) &&
-	    place_gradient(p, i) && (!p->want->train || place_kept(plan, l, p->want->max_batch));
+	return count_work(l, p->want, work) && place_output(p, plan, i) && place_gradient(p, i) &&
+	    (!p->want->train || place_kept(plan, l, p->want->max_batch));
 }
 
 /* What is another's, once all places are known. */

@@ -12,7 +12,7 @@
  *   context   outputs that the way back reads, but for those that are written over their input, and r(batch x saved) where there is one
  */
 struct plan_want {
-	uint32_t max_batch, contexts; /* each at least 1 */
+	uint32_t max_batch, contexts, threads; /* each at least 1 */
 	bool train; /* false leaves out what only the backward pass needs */
 	/* The backward pass ends at the net's input, not at the first parameter. */
 	bool input_gradient;

@@ -72,6 +72,7 @@ pass_of(struct net *net, uint32_t context)
 	    .draw = b->draw,
 	    .weights = net->state,
 	    .exact = net->exact,
+	    .team = net->part.team,
 	    .context = context_at(net, context),
 	    .gradients = net->passes,
 	    .work = (float *)(void *)(net->passes + net->plan.work_at),

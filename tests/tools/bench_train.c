@@ -1,5 +1,5 @@
 /*
- * bench_train [SECONDS [NAME BATCH]]: training speed of the built-in trainer, one thread: forward, loss, backward and SGD
+ * [THREADS=N] bench_train [SECONDS [NAME BATCH]]: training speed of the built-in trainer, one thread or more: forward, loss, backward and SGD
  * step per batch over examples that already lie in memory. One line per case, each measured in a process of its own so that
  * its memory is its own: what is anonymous when the last step is done, of which nothing was given back before.
  */
@@ -14,6 +14,7 @@
 #include "preset.h"
 #include "prng.h"
 #include "recipe.h"
+#include "team.h"
 
 #define EXAMPLES 128
 
@@ -161,8 +162,18 @@ run(size_t index, uint32_t batch, double seconds)
 	struct why why = {""};
 	enum err e = read_recipe(&recipe, index, &why);
 
+	struct team *team = NULL;
 	if (!e)
-		e = net_new(&net, &recipe.net, recipe.data.class_count, batch, true, 0, &why);
+		e = team_new(&team, getenv("THREADS") ? (unsigned)atoi(getenv("THREADS")) : 1);
+	const struct net_part whole = {.spec = &recipe.net,
+	    .classes = recipe.data.class_count,
+	    .last = recipe.net.layer_count,
+	    .max_batch = batch,
+	    .contexts = 1,
+	    .train = true,
+	    .team = team};
+	if (!e)
+		e = net_new_part(&net, &whole, &why);
 	if (e) {
 		fprintf(stderr, "bench_train: %s: %s\n", cases[index].name, why.text);
 		return 1;

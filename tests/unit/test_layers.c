@@ -14,6 +14,7 @@
 #include "net.h"
 #include "prng.h"
 #include "recipe.h"
+#include "team.h"
 
 #define BATCH 3
 #define STEP 2e-3f
@@ -355,6 +356,92 @@ evaluation_is_training(void **state)
 	}
 }
 
+/* Parameters after three steps by so many threads. */
+static void
+train_by(unsigned threads, const char *shape, const char *model, uint32_t n, float **params,
+    size_t *bytes)
+{
+	struct recipe r;
+	struct net *net = NULL;
+	struct team *team = NULL;
+	struct why why = {""};
+	const struct net_update sgd = {.rate = 0.05f};
+	struct net_result result;
+	struct prng random;
+
+	read_recipe(&r, shape, model);
+	assert_int_equal(team_new(&team, threads), ERR_OK);
+	const struct net_part whole = {.spec = &r.net,
+	    .classes = r.data.class_count,
+	    .last = r.net.layer_count,
+	    .max_batch = n,
+	    .contexts = 1,
+	    .train = true,
+	    .team = team};
+	if (net_new_part(&net, &whole, &why))
+		fail_msg("%s: %s", model, why.text);
+	net_init(net, 1);
+	size_t in = net_inputs(net) * n, labels = net_labels(net) * n, words = net_vocabulary(net);
+	float *x = malloc(in * sizeof(float));
+	int32_t *y = malloc(labels * sizeof(int32_t));
+	prng_seed(&random, 2);
+	for (size_t i = 0; i < in; i++)
+		x[i] = words ? (float)prng_below(&random, words) : prng_float(&random);
+	for (size_t i = 0; i < labels; i++)
+		y[i] = (int32_t)prng_below(&random, net_outputs(net));
+	const struct net_batch batch = {.x = x, .labels = y, .n = n};
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(net_step(net, &batch, &sgd, &result), ERR_OK);
+	*bytes = net_tensors(net)->bytes;
+	*params = malloc(*bytes);
+	memcpy(*params, net_params(net), *bytes);
+	free(x);
+	free(y);
+	net_free(net);
+	team_free(team);
+	recipe_deinit(&r);
+}
+
+/* What is cut up are outputs, never sums. */
+static void
+any_number_of_threads(void **state)
+{
+	static const struct {
+		const char *shape, *model;
+	} rows[] = {
+	    {"\"shape\": [8, 24, 24], \"classes\": 10",
+		"{\"layers\": [{\"type\": \"conv2d\", \"out\": 24, \"kernel\": 3, \"padding\": 1}, "
+		"{\"type\": \"relu\"}, {\"type\": \"conv2d\", \"out\": 17, \"kernel\": 3}, "
+		"{\"type\": "
+		"\"maxpool2d\", \"kernel\": 2}, {\"type\": \"flatten\"}, {\"type\": \"linear\", "
+		"\"out\": 300}, {\"type\": \"linear\", \"out\": 10}], " CLASSES "}"},
+	    {"\"window\": 9",
+		"{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 50, \"out\": 100}, "
+		"{\"type\": "
+		"\"lstm\", \"out\": 250}, {\"type\": \"gru\", \"out\": 260}, {\"type\": "
+		"\"linear\", "
+		"\"out\": 50}], " CLASSES "}"},
+	    {"\"window\": 130",
+		"{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 50, \"out\": 96}, "
+		"{\"type\": "
+		"\"attention\", \"heads\": 3, \"causal\": true, \"positions\": \"rotary\"}, "
+		"{\"type\": "
+		"\"linear\", \"out\": 50}], " CLASSES "}"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		float *one, *many;
+		size_t bytes;
+		train_by(1, rows[i].shape, rows[i].model, 11, &one, &bytes);
+		for (unsigned threads = 2; threads <= 5; threads++) {
+			train_by(threads, rows[i].shape, rows[i].model, 11, &many, &bytes);
+			assert_memory_equal(one, many, bytes);
+			free(many);
+		}
+		free(one);
+	}
+}
+
 static void
 batchnorm_counts(void **state)
 {
@@ -466,6 +553,7 @@ main(void)
 	    cmocka_unit_test(attention),
 	    cmocka_unit_test(losses),
 	    cmocka_unit_test(evaluation_is_training),
+	    cmocka_unit_test(any_number_of_threads),
 	    cmocka_unit_test(batchnorm_counts),
 	    cmocka_unit_test(refusals),
 	    cmocka_unit_test(tokens_are_checked),

@@ -46,18 +46,18 @@ two_layers(void **state)
 
 	(void)state;
 	nets_2nn(&n);
-	struct planned p = plan_of(&n, (struct plan_want){10, 3, true, false});
+	struct planned p = plan_of(&n, (struct plan_want){10, 3, 1, true, false});
 	assert_int_equal(p.plan.work_at, wide);
 	assert_int_equal(p.plan.shared, wide + lines(4 * 200));
 	assert_int_equal(p.plan.context, outputs);
 	assert_int_equal(p.plan.passes, p.plan.shared + 3 * outputs);
 	graph_deinit(&p.graph);
-	p = plan_of(&n, (struct plan_want){10, 1, false, false});
+	p = plan_of(&n, (struct plan_want){10, 1, 1, false, false});
 	assert_int_equal(p.plan.shared, wide + lines(4 * 200));
 	assert_int_equal(p.plan.passes, outputs + lines(4 * 200));
 	graph_deinit(&p.graph);
 	/* As a later part the flatten layer hands a gradient on. */
-	p = plan_of(&n, (struct plan_want){10, 1, true, true});
+	p = plan_of(&n, (struct plan_want){10, 1, 1, true, true});
 	assert_int_equal(p.graph.layers[0].dx_at[0], LAYER_OUTSIDE);
 	graph_deinit(&p.graph);
 }
@@ -76,11 +76,12 @@ kept(void **state)
 	nets_add(&n, LAYER_DROPOUT, "drop")->rate = 0.5f;
 	nets_add(&n, LAYER_FLATTEN, "flat");
 	nets_linear(&n, "fc", 4);
-	struct planned p = plan_of(&n, (struct plan_want){5, 2, true, false});
+	struct planned p = plan_of(&n, (struct plan_want){5, 2, 1, true, false});
 	assert_int_equal(p.plan.work_at, conv + pool);
 	assert_true(p.graph.layers[0].y_shared && p.graph.layers[1].x_shared[0]);
 	assert_int_equal(p.plan.context, 3 * pool + lines(4 * batch * 4));
-	assert_int_equal(p.plan.shared, p.plan.work_at + lines(4 * (size_t)p.graph.layers[0].work));
+	assert_int_equal(p.plan.shared,
+	    p.plan.work_at + lines(4 * (p.graph.layers[0].work + p.graph.layers[0].work_lane)));
 	graph_deinit(&p.graph);
 }
 
@@ -94,7 +95,7 @@ nothing_trains(void **state)
 	nets_start(&n, 100, 1, 1, LOSS_MSE);
 	nets_add(&n, LAYER_DROPOUT, "a");
 	nets_add(&n, LAYER_RELU, "b");
-	struct planned p = plan_of(&n, (struct plan_want){2, 1, true, false});
+	struct planned p = plan_of(&n, (struct plan_want){2, 1, 1, true, false});
 	assert_int_equal(p.graph.layers[0].dy_at, LAYER_NOWHERE);
 	assert_int_equal(p.graph.layers[1].dy_at, 0);
 	assert_int_equal(p.plan.shared, lines(800));
@@ -142,7 +143,7 @@ nothing_overlaps(void **state)
 		struct stretch forward[64];
 		size_t f = 0;
 		makes[m](&n);
-		struct planned p = plan_of(&n, (struct plan_want){7, 2, true, true});
+		struct planned p = plan_of(&n, (struct plan_want){7, 2, 1, true, true});
 		for (size_t i = 0; i < p.graph.count; i++) {
 			const struct layer *l = &p.graph.layers[i];
 			forward[f++] = (struct stretch){l->kept_at, 7 * l->saved};
@@ -205,7 +206,7 @@ too_large(void **state)
 	struct graph g;
 	struct plan p;
 	struct why why = {""};
-	struct plan_want want = {UINT32_MAX, UINT32_MAX, true, false};
+	struct plan_want want = {UINT32_MAX, UINT32_MAX, 1, true, false};
 
 	(void)state;
 	nets_start(&n, 1 << 20, 1, 1, LOSS_MSE);

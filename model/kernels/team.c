@@ -1,0 +1,152 @@
+#include "team.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+/* Multiply-adds that are worth waking a thread for: some 25 microseconds. */
+#define PIECE 1e6
+/* Per thread, so that one that is late holds up less. */
+#define PIECES_EACH 2
+
+struct call {
+	void (*fn)(void *arg, size_t piece, unsigned lane);
+	void *arg;
+	size_t count;
+};
+
+struct team {
+	pthread_mutex_t lock;
+	pthread_cond_t wake, done;
+	unsigned threads;
+	unsigned long
+	    number; /* of the call: a thread that has seen it has no part in it any more */
+	unsigned working; /* threads that are in the call */
+	bool open, stopping; /* open: threads may still join the call */
+	struct call call;
+	atomic_size_t next;
+	struct helper {
+		struct team *team;
+		unsigned lane;
+		pthread_t id;
+	} helpers[TEAM_MAX];
+};
+
+static void
+work(struct team *t, const struct call *c, unsigned lane)
+{
+	size_t piece;
+
+	while ((piece = atomic_fetch_add(&t->next, 1)) < c->count)
+		c->fn(c->arg, piece, lane);
+}
+
+static void *
+help(void *arg)
+{
+	struct helper *h = arg;
+	struct team *t = h->team;
+	unsigned long seen = 0;
+
+	pthread_mutex_lock(&t->lock);
+	while (!t->stopping) {
+		if (!t->open || t->number == seen) {
+			pthread_cond_wait(&t->wake, &t->lock);
+			continue;
+		}
+		seen = t->number;
+		t->working++;
+		const struct call call = t->call;
+		pthread_mutex_unlock(&t->lock);
+		work(t, &call, h->lane);
+		pthread_mutex_lock(&t->lock);
+		if (--t->working == 0)
+			pthread_cond_signal(&t->done);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return NULL;
+}
+
+enum err
+team_new(struct team **out, unsigned threads)
+{
+	struct team *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return ERR_NOMEM;
+	t->threads = 1;
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->wake, NULL);
+	pthread_cond_init(&t->done, NULL);
+	/* Fewer than asked for is slower, not wrong. */
+	while (t->threads < threads && t->threads < TEAM_MAX) {
+		struct helper *h = &t->helpers[t->threads];
+		*h = (struct helper){.team = t, .lane = t->threads};
+		if (pthread_create(&h->id, NULL, help, h) != 0)
+			break;
+		t->threads++;
+	}
+	*out = t;
+	return ERR_OK;
+}
+
+void
+team_free(struct team *t)
+{
+	if (!t)
+		return;
+	pthread_mutex_lock(&t->lock);
+	t->stopping = true;
+	pthread_cond_broadcast(&t->wake);
+	pthread_mutex_unlock(&t->lock);
+	for (unsigned i = 1; i < t->threads; i++)
+		pthread_join(t->helpers[i].id, NULL);
+	pthread_cond_destroy(&t->done);
+	pthread_cond_destroy(&t->wake);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+unsigned
+team_size(const struct team *t)
+{
+	return t ? t->threads : 1;
+}
+
+void
+team_run(
+    struct team *t, size_t count, void (*fn)(void *arg, size_t piece, unsigned lane), void *arg)
+{
+	if (team_size(t) == 1 || count < 2) {
+		for (size_t i = 0; i < count; i++)
+			fn(arg, i, 0);
+		return;
+	}
+	pthread_mutex_lock(&t->lock);
+	t->call = (struct call){fn, arg, count};
+	atomic_store(&t->next, 0);
+	t->number++;
+	t->open = true;
+	pthread_cond_broadcast(&t->wake);
+	pthread_mutex_unlock(&t->lock);
+	work(t, &t->call, 0);
+	/* Nothing is left to begin: who has not woken yet need not. */
+	pthread_mutex_lock(&t->lock);
+	t->open = false;
+	while (t->working > 0)
+		pthread_cond_wait(&t->done, &t->lock);
+	pthread_mutex_unlock(&t->lock);
+}
+
+size_t
+team_pieces(const struct team *t, double work, size_t most)
+{
+	double worth = work / PIECE, limit = (double)team_size(t) * PIECES_EACH;
+
+	if (team_size(t) == 1 || worth < 2)
+		return 1;
+	worth = worth < limit ? worth : limit;
+	size_t n = (size_t)worth;
+	return n < most ? n : most;
+}

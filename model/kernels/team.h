@@ -1,0 +1,27 @@
+#ifndef TEAM_H
+#define TEAM_H
+#include <stddef.h>
+
+#include "err.h"
+
+/*
+ * Threads that work on pieces of one pass. What is cut up are outputs, never sums, so the bits do not hang on how many there are. They
+ * sleep between calls; whoever calls works along, so that a call is never later than without them on a machine that has other things
+ * to do, but for the piece that a thread is at when the machine takes it away.
+ */
+struct team;
+
+/* `threads` in all, the caller's included, 1 to TEAM_MAX. */
+#define TEAM_MAX 64
+ERR_MUST_USE enum err team_new(struct team **out, unsigned threads);
+void team_free(struct team *t);
+/* 1 for NULL. */
+unsigned team_size(const struct team *t);
+/* fn(arg, piece, lane) for each piece in [0, count), in any order; returns when all are done. No two calls with one lane, which is below
+ * team_size, run at once: a lane may have memory of its own. One call at a time. t NULL: the caller alone, pieces ascending, lane 0. */
+void team_run(
+    struct team *t, size_t count, void (*fn)(void *arg, size_t piece, unsigned lane), void *arg);
+/* How many pieces work of so many multiply-adds, of at most `most` parts, is worth. */
+size_t team_pieces(const struct team *t, double work, size_t most);
+
+#endif
