@@ -81,34 +81,94 @@ def pair(layer, key, default):
     return [value, value] if isinstance(value, int) else value
 
 
-def output_shape(layer, shape):
-    """Of one layer, as [channels, height, width], a flat one as [n, 1, 1]; `shape` is its input's."""
-    if layer["type"] == "linear":
-        return [layer["out"], 1, 1]
-    if layer["type"] == "flatten":
-        return [math.prod(shape), 1, 1]
-    if layer["type"] in ("conv2d", "maxpool2d", "avgpool2d"):
-        kernel = pair(layer, "kernel", None)
-        stride = pair(layer, "stride", kernel if "pool" in layer["type"] else 1)
-        padding = pair(layer, "padding", 0)
-        sides = [(n + 2 * p - k) // s + 1 for n, p, k, s in zip(shape[1:], padding, kernel, stride)]
-        return [layer.get("out", shape[0])] + sides
+def windows(layer, extents, kernel):
+    """What a window leaves of extents."""
+    stride = pair(layer, "stride", kernel if "pool" in layer["type"] else 1)
+    padding = pair(layer, "padding", 0)
+    count = len(extents)
+    return [(n + 2 * p - k) // s + 1 for n, p, k, s in zip(extents, padding[-count:], kernel[-count:], stride[-count:])]
+
+
+def output_shape(layer, shapes):
+    """Of one layer: [channels, height, width], [rows, width] or [features]; `shapes` are its inputs'."""
+    kind, shape = layer["type"], shapes[0]
+    if kind == "linear":
+        return shape[:1] * (len(shape) == 2) + [layer["out"]]
+    if kind == "flatten":
+        return [math.prod(shape)]
+    if kind == "global_avgpool":
+        return shape[:1]
+    if kind == "embedding":
+        return [shape[0], layer["out"]]
+    if kind in ("lstm", "gru"):
+        return shape[:1] * (layer.get("output") != "last") + [layer["out"]]
+    if kind == "concat":
+        at = layer.get("dim", 1) - 1
+        return shape[:at] + [sum(s[at] for s in shapes)] + shape[at + 1 :]
+    if kind in ("conv2d", "conv1d"):
+        extents = (shape + [1, 1])[1:3] if kind == "conv2d" else shape[1:]
+        return [layer["out"]] + windows(layer, extents, pair(layer, "kernel", None))
+    if kind in ("maxpool2d", "avgpool2d"):
+        extents = windows(layer, shape[1:] if len(shape) == 3 else [1, shape[1]], pair(layer, "kernel", None))
+        return shape[:1] + (extents[1:] if len(shape) == 2 and extents[0] == 1 else extents)
     return shape
+
+
+def stacked(layer, width):
+    """The tensors of an LSTM or a GRU."""
+    out, tensors = layer["out"], {}
+    rows = out * (4 if layer["type"] == "lstm" else 3)
+    for i in range(layer.get("layers", 1)):
+        tensors["weight_ih_l%d" % i] = [rows, width if i == 0 else out]
+        tensors["weight_hh_l%d" % i] = [rows, out]
+        if layer.get("bias", True):
+            tensors["bias_ih_l%d" % i] = tensors["bias_hh_l%d" % i] = [rows]
+    return tensors
+
+
+def tensors_of(layer, shape):
+    """Name and shape of each of a layer's own tensors, in order; `shape` is its input's."""
+    kind = layer["type"]
+    width = shape[-1] if len(shape) == 2 else math.prod(shape)
+    scale = {"weight": [shape[0]], "bias": [shape[0]]} if layer.get("affine", True) else {}
+    if kind in ("lstm", "gru"):
+        return stacked(layer, width)
+    if kind == "embedding":
+        return {"weight": [layer["vocabulary"], layer["out"]]}
+    if kind == "positions":
+        return {"weight": shape}
+    if kind == "groupnorm":
+        return scale
+    if kind == "batchnorm":
+        return dict(scale, running_mean=[shape[0]], running_var=[shape[0]])
+    if kind in ("layernorm", "rmsnorm"):
+        return {k: [width] for k in ("weight", "bias")[: 2 if kind == "layernorm" else 1] if scale}
+    if kind == "attention":
+        names = {"in_proj_weight": 3, "in_proj_bias": 3, "out_proj.weight": 1, "out_proj.bias": 1}
+        return {
+            k: [n * width, width][: 1 if "bias" in k else 2]
+            for k, n in names.items()
+            if layer.get("bias", True) or "bias" not in k
+        }
+    if "out" not in layer:
+        return {}
+    if kind == "linear":
+        weight = [layer["out"], width]
+    else:
+        kernel = pair(layer, "kernel", None)
+        weight = [layer["out"], shape[0] // layer.get("groups", 1)] + kernel[: 2 if kind == "conv2d" else 1]
+    return dict({"weight": weight}, **({"bias": [layer["out"]]} if layer.get("bias", True) else {}))
 
 
 def layer_tensors(job):
     """The name and shape of each parameter of a job's layers, in order."""
-    shapes = {"input": (list(job["data"]["shape"]) + [1, 1])[:3]}
+    shapes = {"input": list(job["data"]["shape"])}
     tensors, before = {}, "input"
     for i, layer in enumerate(job["model"]["layers"]):
         name = layer.get("name", layer["type"] + str(i + 1))
-        shape = shapes[layer.get("inputs", [before])[0]]
-        shapes[name], before = output_shape(layer, shape), name
-        if "out" in layer:
-            window = pair(layer, "kernel", None) if layer["type"] == "conv2d" else []
-            tensors[name + ".weight"] = [layer["out"], shape[0]] + window
-            if layer.get("bias", True):
-                tensors[name + ".bias"] = [layer["out"]]
+        inputs = [shapes[n] for n in layer.get("inputs", [before])]
+        shapes[name], before = output_shape(layer, inputs), name
+        tensors.update({"%s.%s" % (name, k): v for k, v in tensors_of(layer, inputs[0]).items()})
     return tensors
 
 

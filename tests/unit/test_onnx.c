@@ -138,6 +138,156 @@ refusals(void **state)
 	refused(t, ERR_UNSUPPORTED, ONNX_BYTES_MAX, "\"sum\"");
 }
 
+/* A sequence, and a network of it: spec with input [3, 4]. */
+static void
+start_rows(struct nets *n)
+{
+	nets_start(n, 3, 1, 4, LOSS_MSE);
+	n->spec.input_dims = 2;
+}
+
+static struct net *
+encode(struct nets *n, struct buf *out, enum err want)
+{
+	struct net *net;
+	struct why why = {""};
+
+	assert_int_equal(net_new(&net, &n->spec, 0, 1, false, 0, &why), ERR_OK);
+	for (size_t i = 0; i < net_tensors(net)->elements; i++)
+		net_params(net)[i] = (float)i;
+	struct onnx_model m = {.name = "rows",
+	    .net = &n->spec,
+	    .tensors = net_tensors(net),
+	    .weights = net_params(net)};
+	net_output_shape(net, m.output);
+	buf_init(out, ONNX_BYTES_MAX);
+	assert_int_equal(onnx_encode(out, &m, &why), want);
+	return net;
+}
+
+/* Is there a tensor of these floats? */
+static bool
+holds(const struct buf *b, const float *v, size_t n)
+{
+	return memmem(b->data, b->len, v, n * sizeof(*v)) != NULL;
+}
+
+static bool
+says(const struct buf *b, const char *word)
+{
+	return memmem(b->data, b->len, word, strlen(word)) != NULL;
+}
+
+/* One hidden value and rows of four: the weights of the four gates i, f, g, o are 0 to 3, 4 to 7, 8 to 11, 12 to 15, those of the
+ * hidden value 16 to 19. ONNX has i, o, f, c. */
+static void
+gates_are_rearranged(void **state)
+{
+	static const float weights[] = {0, 1, 2, 3, 12, 13, 14, 15, 4, 5, 6, 7, 8, 9, 10, 11},
+			   hidden[] = {16, 19, 17, 18}, biases[] = {20, 23, 21, 22, 24, 27, 25, 26};
+	static const float as_they_are[] = {3, 4};
+	struct nets n;
+	struct buf out;
+
+	(void)state;
+	start_rows(&n);
+	struct layer_spec *l = nets_add(&n, LAYER_LSTM, "l");
+	l->out = l->stack = 1;
+	struct net *net = encode(&n, &out, ERR_OK);
+	assert_true(says(&out, "LSTM"));
+	assert_true(holds(&out, weights, 16));
+	assert_true(holds(&out, hidden, 4));
+	assert_true(holds(&out, biases, 8));
+	assert_false(holds(&out, as_they_are, 2));
+	buf_deinit(&out);
+	net_free(net);
+}
+
+/* PyTorch r, z, n; ONNX z, r, h. */
+static void
+gates_of_a_gru(void **state)
+{
+	static const float weights[] = {4, 5, 6, 7, 0, 1, 2, 3, 8, 9, 10, 11},
+			   hidden[] = {13, 12, 14};
+	struct nets n;
+	struct buf out;
+
+	(void)state;
+	start_rows(&n);
+	struct layer_spec *l = nets_add(&n, LAYER_GRU, "g");
+	l->out = l->stack = 1;
+	l->bias = false;
+	struct net *net = encode(&n, &out, ERR_OK);
+	assert_true(says(&out, "linear_before_reset"));
+	assert_true(holds(&out, weights, 12));
+	assert_true(holds(&out, hidden, 3));
+	buf_deinit(&out);
+	net_free(net);
+}
+
+/* Step 1 of heads of two: cosine and sine of 1. */
+static void
+attention_with_places(void **state)
+{
+	static const float cosines[] = {1, 1, 0.540302305868f, 0.540302305868f};
+	struct nets n;
+	struct buf out;
+
+	(void)state;
+	start_rows(&n);
+	struct layer_spec *l = nets_add(&n, LAYER_ATTENTION, "a");
+	l->heads = 2;
+	l->causal = true;
+	l->rotation = ROTATION_ROTARY;
+	struct net *net = encode(&n, &out, ERR_OK);
+	assert_true(says(&out, "Softmax"));
+	assert_true(says(&out, "/places/a"));
+	assert_true(holds(&out, cosines, 4));
+	buf_deinit(&out);
+	net_free(net);
+}
+
+/* Layers that want more tensors than the model has, or others. */
+static void
+tensors_that_do_not_fit(void **state)
+{
+	static const enum layer_type types[] = {
+	    LAYER_LSTM, LAYER_ATTENTION, LAYER_BATCHNORM, LAYER_GROUPNORM};
+	struct nets n, other;
+	struct buf out;
+	struct why why = {""};
+
+	(void)state;
+	start_rows(&n);
+	nets_linear(&n, "x", 4);
+	struct net *net = encode(&n, &out, ERR_OK);
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		start_rows(&other);
+		struct layer_spec *l = nets_add(&other, types[i], "x");
+		l->out = l->stack = l->heads = 1;
+		struct onnx_model m = {.name = "rows",
+		    .net = &other.spec,
+		    .tensors = net_tensors(net),
+		    .weights = net_params(net)};
+		assert_int_equal(onnx_encode(&out, &m, &why), i == 3 ? ERR_OK : ERR_NOTFOUND);
+	}
+	net_free(net);
+	buf_deinit(&out);
+	start_rows(&n);
+	struct layer_spec *l = nets_add(&n, LAYER_LSTM, "x");
+	l->out = l->stack = 1;
+	net = encode(&n, &out, ERR_OK);
+	l->out = 2;
+	struct onnx_model m = {.name = "rows",
+	    .net = &n.spec,
+	    .tensors = net_tensors(net),
+	    .weights = net_params(net)};
+	assert_int_equal(onnx_encode(&out, &m, &why), ERR_INVALID);
+	assert_non_null(strstr(why.text, "weight_ih_l0"));
+	net_free(net);
+	buf_deinit(&out);
+}
+
 /* A message in a message whose length takes one byte or more: 0x12 is field 2 with bytes, 0x1a is 3. */
 static void
 nested(size_t n, const char *head, size_t head_len)
@@ -180,10 +330,11 @@ numbers(void **state)
 	struct protobuf p = {.out = &out};
 	protobuf_u64(&p, 20, 300);
 	protobuf_i64(&p, 1, -1);
+	protobuf_f32(&p, 2, -2);
 	assert_int_equal(p.err, ERR_OK);
-	assert_int_equal(out.len, 15);
-	assert_memory_equal(
-	    out.data, "\xa0\x01\xac\x02\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 15);
+	assert_int_equal(out.len, 20);
+	assert_memory_equal(out.data,
+	    "\xa0\x01\xac\x02\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x15\0\0\0\xc0", 20);
 	buf_deinit(&out);
 }
 
@@ -210,6 +361,10 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(bytes_of_onnx_itself, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(refusals, set_up, tear_down),
+	    cmocka_unit_test(gates_are_rearranged),
+	    cmocka_unit_test(gates_of_a_gru),
+	    cmocka_unit_test(attention_with_places),
+	    cmocka_unit_test(tensors_that_do_not_fit),
 	    cmocka_unit_test(lengths),
 	    cmocka_unit_test(numbers),
 	    cmocka_unit_test(an_error_sticks),

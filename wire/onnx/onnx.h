@@ -5,7 +5,7 @@
 /*
  * A built-in network with its weights as an ONNX file (onnx.ai, onnx.proto3): IR version 8, the operators of opset 13, which every runtime
  * of since 2021 has. Inference only: dropout passes its input on. Input "input" and output "output" are F32 [batch, example...] with any
- * batch. What the recipe does to an example (data.normalise) stands as the first two nodes, so the input is as the job's data set has
+ * batch; what an embedding reads is whole numbers as F32. What the recipe does to an example (data.normalise) stands as the first two nodes, so the input is as the job's data set has
  * it, bytes as value / 255. Fields are written by ascending number: the bytes are those that ONNX's own library makes of the same graph.
  */
 #define ONNX_OPSET 13
@@ -17,13 +17,13 @@ struct onnx_model {
 	const struct net_spec
 	    *net; /* at least one layer; its shapes were checked against each other */
 	const struct data_spec *data; /* its normalisation; NULL: none */
-	const struct tensor_table *tensors; /* "<layer>.weight", "<layer>.bias", all F32 */
+	const struct tensor_table *tensors; /* "<layer>.weight" and others, all F32 */
 	const void *weights; /* their data section */
 	uint32_t output[3]; /* of the last layer: channels, height, width */
 };
 
-/* Appends the file to out. ERR_UNSUPPORTED names a layer for which ONNX has nothing here, ERR_NOTFOUND a tensor that is missing;
- * ERR_LIMIT past ONNX_BYTES_MAX or out->max, ERR_NOMEM. */
+/* Appends the file to out. ERR_UNSUPPORTED names a layer for which ONNX has nothing here, ERR_NOTFOUND a tensor that is missing, ERR_INVALID
+ * one whose shape its layer cannot read; ERR_LIMIT past ONNX_BYTES_MAX or out->max, ERR_NOMEM. */
 ERR_MUST_USE enum err onnx_encode(struct buf *out, const struct onnx_model *m, struct why *why);
 
 #endif

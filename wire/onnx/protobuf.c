@@ -4,7 +4,7 @@
 
 #define VARINT_MAX 10
 
-enum wire_type { VARINT = 0, BYTES = 2 };
+enum wire_type { VARINT = 0, BYTES = 2, FIXED32 = 5 };
 
 static size_t
 varint(uint8_t out[VARINT_MAX], uint64_t v)
@@ -52,6 +52,13 @@ protobuf_i64(struct protobuf *p, uint32_t field, int64_t v)
 }
 
 void
+protobuf_f32(struct protobuf *p, uint32_t field, float v)
+{
+	put_key(p, field, FIXED32);
+	put(p, &v, sizeof(v));
+}
+
+void
 protobuf_bytes(struct protobuf *p, uint32_t field, const void *data, size_t len)
 {
 	put_key(p, field, BYTES);
@@ -63,6 +70,12 @@ void
 protobuf_string(struct protobuf *p, uint32_t field, const char *text)
 {
 	protobuf_bytes(p, field, text, strlen(text));
+}
+
+void
+protobuf_raw(struct protobuf *p, const void *data, size_t len)
+{
+	put(p, data, len);
 }
 
 size_t

@@ -1,0 +1,201 @@
+#include "plain.h"
+
+/* A node on the layer's first input, with the layer's output. */
+static struct nodes_node
+node_on(const char *op, const struct nodes_value *x)
+{
+	return (struct nodes_node){.op = op, .inputs = {x}, .input_count = 1};
+}
+
+static void
+add_attribute(struct nodes_node *n, struct nodes_attribute a)
+{
+	n->attributes[n->attribute_count++] = a;
+}
+
+/* Of two dimensions, or of the last one alone. */
+static void
+add_window(struct nodes_node *n, const struct layer_spec *l, size_t dims)
+{
+	struct nodes_attribute kernel = {.name = "kernel_shape", .kind = KIND_INTS, .count = dims},
+			       pads = {.name = "pads", .kind = KIND_INTS, .count = 2 * dims},
+			       strides = {.name = "strides", .kind = KIND_INTS, .count = dims};
+
+	for (size_t i = 0; i < dims; i++) {
+		size_t from = i + 2 - dims;
+		kernel.ints[i] = l->kernel[from];
+		pads.ints[i] = pads.ints[dims + i] = l->padding[from];
+		strides.ints[i] = l->stride[from];
+	}
+	add_attribute(n, kernel);
+	add_attribute(n, pads);
+	add_attribute(n, strides);
+}
+
+static void
+add_weights(struct nodes *g, struct nodes_node *n, struct nodes_value v[2])
+{
+	static const char *const suffixes[2] = {"weight", "bias"};
+
+	for (int i = 0; i < (nodes_layer(g)->bias ? 2 : 1); i++) {
+		v[i] = nodes_tensor(g, suffixes[i]);
+		n->inputs[n->input_count++] = &v[i];
+	}
+}
+
+void
+plain_linear(struct nodes *g)
+{
+	enum nodes_rank rank = nodes_rank(g) == RANK_ROWS ? RANK_ROWS : RANK_FLAT;
+	struct nodes_value x = nodes_input(g, 0, rank), weights[2];
+	struct nodes_node n = node_on("Gemm", &x);
+
+	if (rank == RANK_ROWS) {
+		nodes_project(g, NULL, &x, "weight", nodes_layer(g)->bias ? "bias" : NULL);
+		return;
+	}
+	add_weights(g, &n, weights);
+	add_attribute(&n, nodes_int("transB", 1));
+	nodes_add(g, &n);
+}
+
+void
+plain_conv(struct nodes *g)
+{
+	const struct layer_spec *l = nodes_layer(g);
+	bool line = l->type == LAYER_CONV1D;
+	struct nodes_value x = nodes_input(g, 0, line ? RANK_ROWS : RANK_PLANES), weights[2];
+	struct nodes_node n = node_on("Conv", &x);
+
+	add_weights(g, &n, weights);
+	if (l->groups > 1)
+		add_attribute(&n, nodes_int("group", l->groups));
+	add_window(&n, l, line ? 1 : 2);
+	n.rows = line ? l->out : 0;
+	nodes_add(g, &n);
+}
+
+/* Of rows: they are planes of height 1, and rows again if that is still so. */
+void
+plain_pool(struct nodes *g)
+{
+	static const int64_t height[1] = {2};
+	const struct layer_spec *l = nodes_layer(g);
+	struct nodes_shape from = nodes_shape(g, 0);
+	bool again =
+	    from.rank == RANK_ROWS && (1 + 2 * l->padding[0] - l->kernel[0]) / l->stride[0] == 0;
+	struct nodes_value x = nodes_input(g, 0, RANK_PLANES), y;
+	struct nodes_node n = node_on(l->type == LAYER_MAXPOOL2D ? "MaxPool" : "AveragePool", &x);
+
+	if (l->type == LAYER_AVGPOOL2D)
+		add_attribute(&n, nodes_int("count_include_pad", 1));
+	add_window(&n, l, 2);
+	n.what = again ? "pooled" : NULL;
+	y = nodes_add(g, &n);
+	if (!again)
+		return;
+	y.rows = from.rows;
+	nodes_reshape(g, "Squeeze", NULL, &y, height, 1, RANK_ROWS);
+}
+
+/* A flat input has channels of one value. */
+void
+plain_global(struct nodes *g)
+{
+	enum nodes_rank rank = nodes_rank(g);
+	struct nodes_value x = nodes_input(g, 0, rank);
+
+	if (rank == RANK_FLAT) {
+		nodes_one(g, "Identity", NULL, &x);
+		return;
+	}
+	x = nodes_one(g, "GlobalAveragePool", "mean", &x);
+	struct nodes_node n = node_on("Flatten", &x);
+	n.rank = RANK_FLAT;
+	nodes_add(g, &n);
+}
+
+void
+plain_flatten(struct nodes *g)
+{
+	struct nodes_value x = nodes_input(g, 0, nodes_rank(g));
+	struct nodes_node n = node_on("Flatten", &x);
+
+	n.rank = RANK_FLAT;
+	nodes_add(g, &n);
+}
+
+static struct nodes_node
+join(struct nodes *g, const char *op, struct nodes_value in[RECIPE_INPUTS_MAX])
+{
+	enum nodes_rank rank = nodes_rank(g);
+	struct nodes_node n = {.op = op};
+
+	for (size_t i = 0; i < nodes_layer(g)->input_count; i++) {
+		in[i] = nodes_input(g, i, rank);
+		n.inputs[n.input_count++] = &in[i];
+	}
+	return n;
+}
+
+void
+plain_add(struct nodes *g)
+{
+	struct nodes_value in[RECIPE_INPUTS_MAX];
+	struct nodes_node n = join(g, "Sum", in);
+
+	nodes_add(g, &n);
+}
+
+void
+plain_concat(struct nodes *g)
+{
+	struct nodes_value in[RECIPE_INPUTS_MAX];
+	struct nodes_node n = join(g, "Concat", in);
+	uint32_t dim = nodes_layer(g)->dim;
+
+	for (size_t i = 0; dim == 1 && i < n.input_count; i++)
+		n.rows += in[i].rows;
+	add_attribute(&n, nodes_int("axis", dim));
+	nodes_add(g, &n);
+}
+
+/* The second may be one value for each channel: it gets the dimensions that it lacks. */
+void
+plain_multiply(struct nodes *g)
+{
+	static const int64_t lacking[2] = {2, 3};
+	enum nodes_rank rank = nodes_shape(g, 0).rank, other = nodes_shape(g, 1).rank;
+	struct nodes_value a = nodes_input(g, 0, rank),
+			   b = nodes_input(g, 1, other == rank ? rank : RANK_FLAT);
+
+	if (b.rank != rank)
+		b = nodes_reshape(g, "Unsqueeze", "each", &b, lacking, (size_t)rank - 2, rank);
+	nodes_two(g, "Mul", NULL, &a, &b);
+}
+
+/* The input is whole numbers as floats. */
+void
+plain_embedding(struct nodes *g)
+{
+	struct nodes_value x = nodes_input(g, 0, RANK_FLAT), w = nodes_tensor(g, "weight");
+	struct nodes_node cast = node_on("Cast", &x);
+
+	cast.what = "tokens";
+	add_attribute(&cast, nodes_int("to", 7));
+	x = nodes_add(g, &cast);
+	struct nodes_node n = {.op = "Gather",
+	    .inputs = {&w, &x},
+	    .input_count = 2,
+	    .rank = RANK_ROWS,
+	    .rows = g->m->net->input[0]};
+	nodes_add(g, &n);
+}
+
+void
+plain_positions(struct nodes *g)
+{
+	struct nodes_value x = nodes_input(g, 0, RANK_ROWS), w = nodes_tensor(g, "weight");
+
+	nodes_two(g, "Add", NULL, &x, &w);
+}

@@ -1,0 +1,15 @@
+#ifndef POINTWISE_H
+#define POINTWISE_H
+#include "nodes.h"
+
+/* Layers that work element by element, dropout among them: each writes the layer on its way. Within wire/onnx. */
+void pointwise_relu(struct nodes *g);
+void pointwise_relu6(struct nodes *g);
+void pointwise_sigmoid(struct nodes *g);
+void pointwise_tanh(struct nodes *g);
+void pointwise_gelu(struct nodes *g);
+void pointwise_silu(struct nodes *g);
+void pointwise_hardswish(struct nodes *g);
+void pointwise_dropout(struct nodes *g); /* which is for training */
+
+#endif
