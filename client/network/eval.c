@@ -78,12 +78,22 @@ score(struct eval *v, struct why *why)
 	return e;
 }
 
+/* Of one row: of a sequence, those of all steps. */
+static size_t
+outputs_of(const struct net *net)
+{
+	uint32_t shape[3];
+
+	net_output_shape(net, shape);
+	return (size_t)shape[0] * shape[1] * shape[2];
+}
+
 /* The outputs of all rows, in one block of count x outputs. */
 static enum err
 predict(struct eval *v, float *to, struct why *why)
 {
 	const struct dataset *set = &v->set;
-	size_t width = net_outputs(v->net), bytes, n;
+	size_t width = outputs_of(v->net), bytes, n;
 	float *x = num_mul(set->features, CMD_NETWORK_BATCH * sizeof(float), &bytes) ? malloc(bytes)
 										     : NULL;
 	enum err e = x ? ERR_OK : err_set(why, ERR_NOMEM, "no memory for a batch");
@@ -168,7 +178,7 @@ print_rows(const struct eval *v, const float *values, size_t width)
 static enum err
 outputs(struct eval *v, struct why *why)
 {
-	size_t width = net_outputs(v->net), bytes;
+	size_t width = outputs_of(v->net), bytes;
 	uint64_t most = v->output ? OUTPUTS_MAX : PRINTED_MAX;
 
 	if (width > most / v->set.count || !num_mul(v->set.count * width, sizeof(float), &bytes))
