@@ -31,8 +31,8 @@ def shape_of(text: str) -> List[int]:
         shape = [int(n) for n in text.split(",")]
     except ValueError:
         shape = []
-    if len(shape) not in (1, 3) or not all(1 <= n <= 65536 for n in shape):
-        raise argparse.ArgumentTypeError("%r: FEATURES or CHANNELS,HEIGHT,WIDTH, such as 1,28,28" % text)
+    if len(shape) > 3 or not all(1 <= n <= 65536 for n in shape or [0]):
+        raise argparse.ArgumentTypeError("%r: FEATURES, STEPS,WIDTH or CHANNELS,HEIGHT,WIDTH, such as 1,28,28" % text)
     return shape
 
 
@@ -51,7 +51,7 @@ def arguments(given: Optional[Sequence[str]]) -> argparse.Namespace:
         "--input", type=shape_of, required=True, metavar="SHAPE", help="of one example: 784, or 3,32,32"
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="where job.json, init.safetensors and README.md go")
-    parser.add_argument("--loss", choices=("cross_entropy", "mse"), default="cross_entropy")
+    parser.add_argument("--loss", choices=("cross_entropy", "mse", "bce"), default="cross_entropy")
     parser.add_argument("--classes", type=int, metavar="N", help="of cross_entropy (default: the network's outputs)")
     parser.add_argument("--name", help="of the job (default: NAME)")
     parser.add_argument(
@@ -121,16 +121,42 @@ def network_of(args: argparse.Namespace) -> Tuple[Any, Any, Any]:
     except Exception as e:
         theirs(e)
         raise Stop("") from None
-    seed = torch.Generator().manual_seed(1)
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        return (net,) + examples(args, net)
+
+
+def vocabulary_of(net: Any) -> int:
+    """Whole numbers below that go into any of its embeddings; 0: it has none."""
+    import torch
+
+    return min([m.num_embeddings for m in net.modules() if isinstance(m, torch.nn.Embedding)], default=0)
+
+
+def examples(args: argparse.Namespace, net: Any) -> Tuple[Any, Any]:
+    """Random ones, and what the network makes of them. Tokens where it has an embedding, and takes them."""
+    import torch
+
+    from . import trace
+
+    vocabulary = vocabulary_of(net)
     for count in (trace.BATCH, EXAMPLES):
-        x = torch.randn(count, *args.input, generator=seed, dtype=torch.float32)
-        try:
-            with torch.no_grad():
-                outputs = net(x.clone())  # what works in place must not touch the examples
-        except Exception as e:
-            theirs(e)
+        floats = torch.randn(count, *args.input)
+        kinds = [torch.randint(vocabulary, (count, *args.input)), floats] if vocabulary else [floats]
+        failed: Optional[Exception] = None
+        for x in kinds:
+            try:
+                with torch.no_grad():
+                    outputs = net(x.clone())  # what works in place must not touch the examples
+                break
+            except Exception as e:
+                failed = failed or e
+        else:
+            assert failed is not None
+            theirs(failed)
             raise Stop("%s fails on an input of shape %s" % (args.attribute, list(x.shape))) from None
-    return net, x, outputs
+    args.tokens = not x.is_floating_point()
+    return x, outputs
 
 
 def refuse(problems: Sequence[Any]) -> None:
@@ -145,17 +171,19 @@ def refuse(problems: Sequence[Any]) -> None:
 
 def check_outputs(args: argparse.Namespace, outputs: Any) -> None:
     """Do the outputs fit the loss? Sets the number of classes."""
-    if args.loss == "mse":
+    args.text_window = False
+    if args.loss != "cross_entropy":
         args.classes = 0
         return
-    if outputs.dim() != 2 or outputs.shape[1] < 2:
+    if outputs.dim() not in (2, 3) or outputs.shape[-1] < 2:
         raise Stop(
-            "outputs of shape %s: cross_entropy wants one number for each of 2 or more classes; --loss mse takes any"
-            % list(outputs.shape[1:])
+            "outputs of shape %s: cross_entropy wants one number for each of 2 or more classes, once or for each step; "
+            "--loss mse takes any" % list(outputs.shape[1:])
         )
-    if args.classes not in (None, outputs.shape[1]):
-        raise Stop("--classes %d, and the network has %d outputs" % (args.classes, outputs.shape[1]))
-    args.classes = outputs.shape[1]
+    if args.classes not in (None, outputs.shape[-1]):
+        raise Stop("--classes %d, and the network has %d outputs" % (args.classes, outputs.shape[-1]))
+    args.classes = outputs.shape[-1]
+    args.text_window = args.tokens and outputs.dim() == 3
 
 
 def write(args: argparse.Namespace, net: Any, converted: Any) -> Dict[str, Any]:
@@ -166,6 +194,7 @@ def write(args: argparse.Namespace, net: Any, converted: Any) -> Dict[str, Any]:
         raise Stop("%s is there already; --force writes over it" % path)
     state = net.state_dict()
     tensors = {ours: state[name] for ours, name in converted.tensors.items()}
+    tensors.update({ours: tensors[ours].reshape(shape) for ours, shape in converted.reshaped.items()})
     init = os.path.join(args.out, "init.safetensors")
     safetensors.save(init, tensors)
     with open(init, "rb") as f:
@@ -180,17 +209,19 @@ def write(args: argparse.Namespace, net: Any, converted: Any) -> Dict[str, Any]:
         args.classes,
         args.data,
         job.roles(converted.tensors, trains),
+        args.text_window,
     )
     renamed = {ours: name for ours, name in converted.tensors.items() if ours != name}
     parameters = sum(t.numel() for t in tensors.values())
     with open(path, "w") as f:
         f.write(job.text(document))
     with open(os.path.join(args.out, "README.md"), "w") as f:
-        f.write(job.readme(document, args.network, parameters, renamed))
+        f.write(job.readme(document, args.network, parameters, renamed, converted.reshaped))
     count = len(converted.layers)
     print("%s: %d layer%s, %s parameters" % (args.out, count, "" if count == 1 else "s", "{:,}".format(parameters)))
     for ours, name in renamed.items():
-        print("%s is called %s in the job" % (name, ours))
+        shape = ", of shape %s" % converted.reshaped[ours] if ours in converted.reshaped else ""
+        print("%s is called %s in the job%s" % (name, ours, shape))
     return document
 
 
@@ -200,7 +231,7 @@ def compare(args: argparse.Namespace, x: Any, outputs: Any) -> None:
 
     with tempfile.TemporaryDirectory() as scratch:
         rows, out = os.path.join(scratch, "rows.safetensors"), os.path.join(scratch, "out.safetensors")
-        safetensors.save(rows, {"rows": x})
+        safetensors.save(rows, {"rows": x.float()})
         command = [
             args.rivulet,
             "eval",
@@ -237,7 +268,7 @@ def convert(args: argparse.Namespace) -> None:
     from . import trace
 
     net, x, outputs = network_of(args)
-    converted = trace.convert(net, args.input)
+    converted = trace.convert(net, args.input, args.tokens)
     refuse(converted.problems)
     check_outputs(args, outputs)
     try:

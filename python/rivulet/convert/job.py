@@ -11,16 +11,12 @@ def roles(tensors: Dict[str, str], trains: Dict[str, bool]) -> Dict[str, str]:
 
     tensors: name in the job, name in the state_dict; trains: by the latter. ValueError: more patterns than a job has.
     """
-    frozen: Dict[str, List[bool]] = {}
-    for name, theirs in tensors.items():
-        frozen.setdefault(name.rpartition(".")[0], []).append(not trains[theirs])
-    found = {layer + ".*": "frozen" for layer, parts in frozen.items() if all(parts)}
+    own = {name: theirs for name, theirs in tensors.items() if theirs in trains}  # not those that batch norms count
+    layers = {name.rpartition(".")[0] for name in own}
+    still = [x for x in layers if not any(trains[t] for name, t in own.items() if name.startswith(x + "."))]
+    found = {x + ".*": "frozen" for x in sorted(still)}
     found.update(
-        {
-            name: "frozen"
-            for name, theirs in tensors.items()
-            if not trains[theirs] and not all(frozen[name.rpartition(".")[0]])
-        }
+        {n: "frozen" for n, t in own.items() if not trains[t] and not any(n.startswith(x + ".") for x in still)}
     )
     if len(found) > ROLES_MAX:
         raise ValueError("%d layers do not train; a job says so of at most %d" % (len(found), ROLES_MAX))
@@ -28,14 +24,34 @@ def roles(tensors: Dict[str, str], trains: Dict[str, bool]) -> Dict[str, str]:
 
 
 # What a layer has where nothing is said.
-DEFAULTS = {"bias": True, "padding": 0}
+DEFAULTS = {
+    "bias": True,
+    "padding": 0,
+    "affine": True,
+    "approximate": "none",
+    "layers": 1,
+    "output": "sequence",
+    "causal": False,
+    "dim": 1,
+    "momentum": 0.1,
+}
+
+
+def default(layer: Dict[str, Any], key: str, short: Dict[str, Any]) -> Any:
+    """Of one key, where it depends on the layer."""
+    if key == "stride":
+        return 1 if layer["type"].startswith("conv") else short.get("kernel")
+    if key == "groups" and layer["type"].startswith("conv"):
+        return 1
+    if key == "epsilon":
+        return 1e-6 if layer["type"] == "rmsnorm" else 1e-5
+    return DEFAULTS.get(key)
 
 
 def compact(layer: Dict[str, Any]) -> Dict[str, Any]:
     """The same layer as people write it: one number for a square, no defaults."""
-    short = {k: v[0] if k in ("kernel", "stride", "padding") and v[0] == v[1] else v for k, v in layer.items()}
-    stride = 1 if layer["type"] == "conv2d" else short.get("kernel")
-    return {k: v for k, v in short.items() if DEFAULTS.get(k) != v and (k != "stride" or v != stride)}
+    short = {k: v[0] if isinstance(v, list) and k != "inputs" and v[0] == v[1] else v for k, v in layer.items()}
+    return {k: v for k, v in short.items() if default(layer, k, short) != v}
 
 
 def document(
@@ -47,10 +63,13 @@ def document(
     classes: int,
     data: str,
     tensors: Dict[str, str],
+    text_window: bool,
 ) -> Dict[str, Any]:
-    """A whole job: a coordinator takes it as it is, once the model `init` is there."""
-    about: Dict[str, Any] = {"name": data, "shape": list(shape)}
-    if loss == "cross_entropy":
+    """A whole job: a coordinator takes it as it is, once the model `init` is there. text_window: an example is a
+    stretch of a text, and each of its tokens is to be told from those before."""
+    about: Dict[str, Any] = {"name": data}
+    about.update({"window": shape[0]} if text_window else {"shape": list(shape)})
+    if loss == "cross_entropy" and not text_window:
         about["classes"] = classes
     about["validation"] = 0.1
     job: Dict[str, Any] = {
@@ -122,11 +141,14 @@ A model that comes back (`rivulet model get {name} -o model.safetensors`) goes i
 """
 
 
-def readme(job: Dict[str, Any], source: str, parameters: int, renamed: Dict[str, str]) -> str:
+def readme(
+    job: Dict[str, Any], source: str, parameters: int, renamed: Dict[str, str], reshaped: Dict[str, List[int]]
+) -> str:
     names = ""
     if renamed:
         names = " These names differ:\n\n| in the state_dict | in the model |\n|---|---|\n"
-        names += "\n".join("| `%s` | `%s` |" % (theirs, ours) for ours, theirs in renamed.items())
+        shapes = {ours: ", of shape %s" % shape for ours, shape in reshaped.items()}
+        names += "\n".join("| `%s` | `%s`%s |" % (theirs, o, shapes.get(o, "")) for o, theirs in renamed.items())
     return README.format(
         name=job["name"],
         source=source,

@@ -5,7 +5,8 @@ arguments of a function, and gives the layers of the job document that do the sa
 `options.refuse`. Names and inputs of layers are the tracer's business. A layer that the trainer learns gets its builder
 here, and its lines in MODULES, FUNCTIONS and METHODS.
 
-Shapes are without the batch: [channels, height, width], or [features].
+Shapes are without the batch: [channels, height, width], [rows, width] (steps of a sequence, channels of a signal), or
+[features]. What needs more than one operation, and layers that give several results, are the business of `patterns`.
 """
 
 import math
@@ -17,16 +18,20 @@ from torch import nn
 from torch.nn import functional
 
 WINDOW_MAX = 1024  # of kernel, stride and padding
+JOIN_MAX = 8
+STACK_MAX = 4
 DROPOUT_MAX = 0.999
 Layer = Dict[str, Any]
 Shape = Sequence[int]
 
 
 class Options:
-    """One operation's options, the shapes of its input and output, and what of it is refused so far."""
+    """One operation's options, the shapes of its inputs and output, and what of it is refused so far."""
 
-    def __init__(self, values: Mapping[str, Any], shape: Shape, output: Shape) -> None:
-        self.values, self.shape, self.output = values, list(shape), list(output)
+    def __init__(self, values: Mapping[str, Any], shapes: Sequence[Shape], output: Shape) -> None:
+        self.values, self.output = values, list(output)
+        self.shapes = [list(shape) for shape in shapes]
+        self.shape = self.shapes[0]
         self.refused: List[str] = []
 
     def __getitem__(self, key: str) -> Any:
@@ -43,25 +48,45 @@ class Options:
             if not same:
                 self.refuse("%s=%r: only %s=%r has a counterpart" % (key, given, key, value))
 
-    def pair(self, key: str) -> List[int]:
-        """Height and width."""
+    def numbers(self, key: str, count: int) -> List[int]:
+        """One for each dimension: height and width, or a length."""
         value = self[key]
         value = list(value) if isinstance(value, (tuple, list)) else [value]
-        if not all(isinstance(v, int) and 0 <= v <= WINDOW_MAX for v in value) or len(value) not in (1, 2):
+        if not all(isinstance(v, int) and 0 <= v <= WINDOW_MAX for v in value) or len(value) not in (1, count):
             self.refuse("%s=%r: numbers from 0 to %d are taken" % (key, self[key], WINDOW_MAX))
-            return [1, 1]
-        return value * 2 if len(value) == 1 else value
+            return [1] * count
+        return value * count if len(value) == 1 else value
 
-    def planes(self) -> bool:
-        """Refuses an input that is not [channels, height, width]."""
-        if len(self.shape) != 3:
-            self.refuse("an example of shape %s: [channels, height, width] is taken" % self.shape)
-        return len(self.shape) == 3
+    def takes(self, dims: int) -> bool:
+        """Refuses an input of other than so many dimensions."""
+        if len(self.shape) != dims:
+            words = {2: "[channels, length]", 3: "[channels, height, width]"}[dims]
+            self.refuse("an example of shape %s: %s is taken" % (self.shape, words))
+        return len(self.shape) == dims
+
+    def last_dimension(self, key: str) -> None:
+        """What acts on the last dimension, of a flat example or of rows."""
+        given = self[key]
+        given = list(given) if isinstance(given, (tuple, list)) else [given]
+        if len(self.shape) == 3 or given != self.shape[-1:]:
+            self.refuse(
+                "an example of shape %s: only the last dimension of a flat example or of rows is taken" % self.shape
+            )
+
+    def same_shapes(self) -> None:
+        if any(shape != self.shape for shape in self.shapes):
+            self.refuse("of %s: shapes that differ have no counterpart" % " and ".join(map(str, self.shapes)))
+
+    def affine(self, given: bool) -> Layer:
+        """Of a norm: weight and bias, or neither."""
+        if given and self["bias"] is None:
+            self.refuse("bias=False: a norm that trains has a bias here")
+        return {"epsilon": self["eps"], "affine": given}
 
 
 def linear(o: Options) -> List[Layer]:
-    if len(o.shape) != 1:
-        o.refuse("an example of shape %s: only a flat one is taken, put a flatten before it" % o.shape)
+    if len(o.shape) > 2:
+        o.refuse("an example of shape %s: a flat one or rows are taken, put a flatten before it" % o.shape)
     return [{"type": "linear", "out": o["out_features"], "bias": o["bias"] is not None, "init": "torch"}]
 
 
@@ -71,70 +96,158 @@ def same_padding(o: Options, kernel: List[int]) -> List[int]:
     return [k // 2 for k in kernel]
 
 
+def convolution(o: Options, dims: int) -> Layer:
+    """dims: 1 or 2."""
+    o.takes(dims + 1)
+    o.only(dilation=1, padding_mode="zeros")
+    kernel = o.numbers("kernel_size", dims)
+    if o["padding"] == "same":
+        padding = same_padding(o, kernel)
+    else:
+        padding = [0] * dims if o["padding"] == "valid" else o.numbers("padding", dims)
+    return {
+        "type": "conv%dd" % dims,
+        "out": o["out_channels"],
+        "kernel": kernel,
+        "stride": o.numbers("stride", dims),
+        "padding": padding,
+        "groups": o["groups"],
+        "bias": o["bias"] is not None,
+        "init": "torch",
+    }
+
+
 def conv2d(o: Options) -> List[Layer]:
-    o.planes()
-    o.only(dilation=1, groups=1, padding_mode="zeros")
-    kernel = o.pair("kernel_size")
-    words = {"same": same_padding, "valid": lambda o, kernel: [0, 0]}
-    padding = words[o["padding"]](o, kernel) if o["padding"] in ("same", "valid") else o.pair("padding")
-    return [
-        {
-            "type": "conv2d",
-            "out": o["out_channels"],
-            "kernel": kernel,
-            "stride": o.pair("stride"),
-            "padding": padding,
-            "bias": o["bias"] is not None,
-            "init": "torch",
-        }
-    ]
+    return [convolution(o, 2)]
 
 
-def pool(o: Options, kind: str) -> List[Layer]:
-    o.planes()
+def conv1d(o: Options) -> List[Layer]:
+    layer = convolution(o, 1)
+    return [{k: v[0] if isinstance(v, list) else v for k, v in layer.items()}]
+
+
+def pool(o: Options, kind: str, dims: int) -> List[Layer]:
+    """A signal's window has height 1."""
+    o.takes(dims + 1)
     o.only(ceil_mode=False)
-    kernel = o.pair("kernel_size")
-    stride = kernel if o["stride"] in (None, (), []) else o.pair("stride")
-    return [{"type": kind, "kernel": kernel, "stride": stride, "padding": o.pair("padding")}]
+    kernel = o.numbers("kernel_size", dims)
+    stride = kernel if o["stride"] in (None, (), []) else o.numbers("stride", dims)
+    padding = o.numbers("padding", dims)
+    if dims == 1:
+        kernel, stride, padding = [1] + kernel, [1] + stride, [0] + padding
+    return [{"type": kind, "kernel": kernel, "stride": stride, "padding": padding}]
 
 
-def maxpool2d(o: Options) -> List[Layer]:
+def maxpool2d(o: Options, dims: int = 2) -> List[Layer]:
     o.only(dilation=1, return_indices=False)
-    return pool(o, "maxpool2d")
+    return pool(o, "maxpool2d", dims)
 
 
-def avgpool2d(o: Options) -> List[Layer]:
+def avgpool2d(o: Options, dims: int = 2) -> List[Layer]:
     o.only(divisor_override=None)
-    layers = pool(o, "avgpool2d")
+    layers = pool(o, "avgpool2d", dims)
     if any(layers[0]["padding"]):
         o.only(count_include_pad=True)
     return layers
 
 
-def adaptive_avgpool2d(o: Options) -> List[Layer]:
+def maxpool1d(o: Options) -> List[Layer]:
+    return maxpool2d(o, 1)
+
+
+def avgpool1d(o: Options) -> List[Layer]:
+    return avgpool2d(o, 1)
+
+
+def adaptive_avgpool2d(o: Options, dims: int = 2) -> List[Layer]:
     """Windows of one size that do not overlap, if the input's extents are multiples of the output's."""
-    if not o.planes():
+    if not o.takes(dims + 1):
         return []
-    kernel = [a // b for a, b in zip(o.shape[1:], o.output[1:])]
-    if any(a % b for a, b in zip(o.shape[1:], o.output[1:])):
+    extents = list(zip(o.shape[1:], o.output[1:]))
+    kernel = [1] * (2 - dims) + [a // b for a, b in extents]
+    if any(a % b for a, b in extents):
         o.refuse("from %s to %s: its windows are of different sizes" % (o.shape[1:], o.output[1:]))
     return [] if kernel == [1, 1] else [{"type": "avgpool2d", "kernel": kernel, "stride": kernel, "padding": [0, 0]}]
 
 
+def adaptive_avgpool1d(o: Options) -> List[Layer]:
+    return adaptive_avgpool2d(o, 1)
+
+
 def mean(o: Options) -> List[Layer]:
-    """Over height and width: an average over the whole plane."""
+    """Over height and width, or over a signal's length."""
     dims = o["dim"] if isinstance(o["dim"], (tuple, list)) else [o["dim"]]
     o.only(dtype=None)
-    if not o.planes():
+    rank = len(o.shape) + 1
+    if rank == 2:
+        o.takes(3)
         return []
-    if not all(isinstance(d, int) for d in dims) or {d % 4 for d in dims} != {2, 3}:
-        o.refuse("dim=%r: only the mean over height and width has a counterpart" % (o["dim"],))
-    layers: List[Layer] = [{"type": "avgpool2d", "kernel": o.shape[1:], "stride": o.shape[1:], "padding": [0, 0]}]
+    if not all(isinstance(d, int) for d in dims) or {d % rank for d in dims} != set(range(2, rank)):
+        o.refuse(
+            "dim=%r: only the mean over height and width, or over a signal's length, has a counterpart" % (o["dim"],)
+        )
+        return []
+    if not o["keepdim"] and rank == 3:
+        return [{"type": "global_avgpool"}]
+    kernel = [1] * (4 - rank) + o.shape[1:]
+    layers: List[Layer] = [{"type": "avgpool2d", "kernel": kernel, "stride": kernel, "padding": [0, 0]}]
     return layers if o["keepdim"] else layers + [{"type": "flatten"}]
 
 
-def relu(o: Options) -> List[Layer]:
-    return [{"type": "relu"}]
+def simple(kind: str) -> Callable[[Options], List[Layer]]:
+    """A layer without options."""
+    return lambda o: [{"type": kind}]
+
+
+relu, relu6, sigmoid, tanh = simple("relu"), simple("relu6"), simple("sigmoid"), simple("tanh")
+silu, hardswish = simple("silu"), simple("hardswish")
+
+
+def gelu(o: Options) -> List[Layer]:
+    return [{"type": "gelu", "approximate": o["approximate"]}]
+
+
+def groupnorm(o: Options) -> List[Layer]:
+    return [dict({"type": "groupnorm", "groups": o["num_groups"]}, **o.affine(o["affine"]))]
+
+
+def layernorm(o: Options) -> List[Layer]:
+    o.last_dimension("normalized_shape")
+    return [dict({"type": "layernorm"}, **o.affine(o["elementwise_affine"]))]
+
+
+def rmsnorm(o: Options) -> List[Layer]:
+    o.last_dimension("normalized_shape")
+    epsilon = torch.finfo(torch.float32).eps if o["eps"] is None else o["eps"]
+    return [{"type": "rmsnorm", "epsilon": epsilon, "affine": o["elementwise_affine"]}]
+
+
+def batchnorm(o: Options) -> List[Layer]:
+    o.only(track_running_stats=True)
+    if o["momentum"] is None:
+        o.refuse("momentum=None: a number is taken")
+    return [dict({"type": "batchnorm", "momentum": o["momentum"]}, **o.affine(o["affine"]))]
+
+
+def embedding(o: Options) -> List[Layer]:
+    o.only(padding_idx=None, max_norm=None, scale_grad_by_freq=False, sparse=False)
+    return [{"type": "embedding", "vocabulary": o["num_embeddings"], "out": o["embedding_dim"]}]
+
+
+def recurrent(o: Options) -> List[Layer]:
+    """nn.LSTM and nn.GRU."""
+    o.only(batch_first=True, bidirectional=False, proj_size=0)
+    if o["dropout"] and o["num_layers"] > 1:
+        o.refuse("dropout=%r: between its layers there is none here; make two of it" % o["dropout"])
+    if o["num_layers"] > STACK_MAX:
+        o.refuse("num_layers=%d: at most %d are taken" % (o["num_layers"], STACK_MAX))
+    return [{"type": o["mode"].lower(), "out": o["hidden_size"], "layers": o["num_layers"], "bias": o["bias"]}]
+
+
+def attention(o: Options) -> List[Layer]:
+    """nn.MultiheadAttention; whether it is causal is found out by its mask."""
+    o.only(batch_first=True, dropout=0, bias_k=None, bias_v=None, add_zero_attn=False, _qkv_same_embed_dim=True)
+    return [{"type": "attention", "heads": o["num_heads"], "bias": o["in_proj_bias"] is not None}]
 
 
 def flatten(o: Options) -> List[Layer]:
@@ -156,7 +269,25 @@ def dropout(o: Options) -> List[Layer]:
 
 def add(o: Options) -> List[Layer]:
     o.only(alpha=1)
+    o.same_shapes()
     return [{"type": "add"}]
+
+
+def multiply(o: Options) -> List[Layer]:
+    """The second input may be one value for each channel; so may the first, which the tracer puts second."""
+    if o.shapes[1] != o.shape[:1] + [1, 1] or len(o.shape) != 3:
+        o.same_shapes()
+    return [{"type": "multiply"}]
+
+
+def concat(o: Options) -> List[Layer]:
+    rank = len(o.shape) + 1
+    dim = o["dim"] % rank if isinstance(o["dim"], int) else 0
+    if dim == 0 or dim > (2 if rank == 3 else 1):
+        o.refuse("dim=%r: only channels or features, and the width of rows, have a counterpart" % (o["dim"],))
+    if len(o.shapes) > JOIN_MAX:
+        o.refuse("of %d: at most %d are taken" % (len(o.shapes), JOIN_MAX))
+    return [] if len(o.shapes) == 1 else [{"type": "concat", "dim": dim}]
 
 
 def identity(o: Options) -> List[Layer]:
@@ -168,7 +299,7 @@ class Entry(NamedTuple):
 
     build: Callable[[Options], List[Layer]]
     arguments: Tuple[Tuple[str, Any], ...] = ()
-    tensors: int = 1  # the first so many arguments
+    tensors: int = 1  # the first so many arguments; 0: a list, the first
     in_place: bool = False
 
 
@@ -176,9 +307,19 @@ REQUIRED = None
 _POOL = (("kernel_size", REQUIRED), ("stride", None), ("padding", 0))
 _MAX = Entry(maxpool2d, _POOL + (("dilation", 1), ("ceil_mode", False), ("return_indices", False)))
 _AVERAGE = Entry(avgpool2d, _POOL + (("ceil_mode", False), ("count_include_pad", True), ("divisor_override", None)))
+_MAX1 = _MAX._replace(build=maxpool1d)
+_AVERAGE1 = Entry(avgpool1d, _POOL + (("ceil_mode", False), ("count_include_pad", True)))
+_ADAPTIVE1 = Entry(adaptive_avgpool1d, (("output_size", REQUIRED),))
 _ADAPTIVE = Entry(adaptive_avgpool2d, (("output_size", REQUIRED),))
 _MEAN = Entry(mean, (("dim", None), ("keepdim", False), ("dtype", None)))
 _RELU, _RELU_ = Entry(relu, (("inplace", False),)), Entry(relu, in_place=True)
+_CURVES = {
+    kind: Entry(simple(kind), (("inplace", False),)) for kind in ("relu6", "sigmoid", "tanh", "silu", "hardswish")
+}
+_CURVES_ = {kind: Entry(simple(kind), in_place=True) for kind in ("relu6", "sigmoid", "tanh")}
+_GELU = Entry(gelu, (("approximate", "none"),))
+_MULTIPLY, _MULTIPLY_ = Entry(multiply, tensors=2), Entry(multiply, tensors=2, in_place=True)
+_CONCAT = Entry(concat, (("dim", 0),), tensors=0)
 _FLATTEN = Entry(flatten, (("start_dim", 0), ("end_dim", -1)))
 _DROPOUT = Entry(dropout, (("p", 0.5), ("training", True), ("inplace", False)))
 _ADD, _ADD_ = Entry(add, (("alpha", 1),), tensors=2), Entry(add, (("alpha", 1),), tensors=2, in_place=True)
@@ -188,14 +329,34 @@ _SHAPE, _SAME = Entry(flatten), Entry(identity)
 MODULES: Dict[type, Callable[[Options], List[Layer]]] = {
     nn.Linear: linear,
     nn.Conv2d: conv2d,
+    nn.Conv1d: conv1d,
     nn.MaxPool2d: maxpool2d,
+    nn.MaxPool1d: maxpool1d,
     nn.AvgPool2d: avgpool2d,
+    nn.AvgPool1d: avgpool1d,
     nn.AdaptiveAvgPool2d: adaptive_avgpool2d,
+    nn.AdaptiveAvgPool1d: adaptive_avgpool1d,
     nn.ReLU: relu,
+    nn.ReLU6: relu6,
+    nn.Sigmoid: sigmoid,
+    nn.Tanh: tanh,
+    nn.GELU: gelu,
+    nn.SiLU: silu,
+    nn.Hardswish: hardswish,
+    nn.GroupNorm: groupnorm,
+    nn.LayerNorm: layernorm,
+    nn.BatchNorm1d: batchnorm,
+    nn.BatchNorm2d: batchnorm,
+    nn.Embedding: embedding,
+    nn.LSTM: recurrent,
+    nn.GRU: recurrent,
+    nn.MultiheadAttention: attention,
     nn.Flatten: flatten,
     nn.Dropout: dropout,
     nn.Identity: identity,
 }
+if hasattr(nn, "RMSNorm"):  # since PyTorch 2.4
+    MODULES[nn.RMSNorm] = rmsnorm
 
 FUNCTIONS: Dict[Any, Entry] = {
     functional.max_pool2d: _MAX,
@@ -206,6 +367,25 @@ FUNCTIONS: Dict[Any, Entry] = {
     functional.relu_: _RELU_,
     torch.relu: _RELU,
     torch.relu_: _RELU_,
+    functional.max_pool1d: _MAX1,
+    torch.max_pool1d: _MAX1,
+    functional.avg_pool1d: _AVERAGE1,
+    functional.adaptive_avg_pool1d: _ADAPTIVE1,
+    functional.relu6: _CURVES["relu6"],
+    functional.sigmoid: _CURVES["sigmoid"],
+    torch.sigmoid: _CURVES["sigmoid"],
+    torch.sigmoid_: _CURVES_["sigmoid"],
+    functional.tanh: _CURVES["tanh"],
+    torch.tanh: _CURVES["tanh"],
+    torch.tanh_: _CURVES_["tanh"],
+    functional.silu: _CURVES["silu"],
+    functional.hardswish: _CURVES["hardswish"],
+    functional.gelu: _GELU,
+    torch.cat: _CONCAT,
+    torch.concat: _CONCAT,
+    torch.mul: _MULTIPLY,
+    operator.mul: _MULTIPLY,
+    operator.imul: _MULTIPLY_,
     functional.dropout: _DROPOUT,
     torch.flatten: _FLATTEN,
     torch.reshape: _SHAPE,
@@ -218,6 +398,12 @@ FUNCTIONS: Dict[Any, Entry] = {
 METHODS: Dict[str, Entry] = {
     "relu": _RELU,
     "relu_": _RELU_,
+    "sigmoid": _CURVES["sigmoid"],
+    "sigmoid_": _CURVES_["sigmoid"],
+    "tanh": _CURVES["tanh"],
+    "tanh_": _CURVES_["tanh"],
+    "mul": _MULTIPLY,
+    "mul_": _MULTIPLY_,
     "flatten": _FLATTEN,
     "view": _SHAPE,
     "reshape": _SHAPE,
@@ -227,11 +413,14 @@ METHODS: Dict[str, Entry] = {
     "contiguous": _SAME,
     "clone": _SAME,
     "float": _SAME,
+    "long": _SAME,
+    "int": _SAME,
 }
 
 # What people are likely to have, and what to do about it.
 _SOFTMAX = "leave it off: the loss cross_entropy has the softmax inside"
-_NORM = "the built-in trainer has no such layer, docs/jobs.md#layers says why"
+_TURN = "nothing here changes the order of dimensions, but for the heads of an attention"
+_PARTS = "write it with nn.MultiheadAttention, or F.scaled_dot_product_attention: docs/convert.md"
 HINTS: Dict[Any, str] = {
     nn.LogSoftmax: _SOFTMAX,
     nn.Softmax: _SOFTMAX,
@@ -241,6 +430,12 @@ HINTS: Dict[Any, str] = {
     torch.softmax: _SOFTMAX,
     "log_softmax": _SOFTMAX,
     "softmax": _SOFTMAX,
-    nn.BatchNorm1d: _NORM,
-    nn.BatchNorm2d: _NORM,
+    torch.transpose: _TURN,
+    torch.permute: _TURN,
+    "transpose": _TURN,
+    "permute": _TURN,
+    torch.matmul: _PARTS,
+    operator.matmul: _PARTS,
+    nn.TransformerEncoderLayer: _PARTS,
+    nn.TransformerEncoder: _PARTS,
 }

@@ -1,18 +1,19 @@
-"""From a PyTorch network to layers: torch.fx gives the operations, the table in `layers` what stands for each."""
+"""From a PyTorch network to layers: torch.fx gives the operations, `layers` says what stands for each, `patterns` what
+stands for several."""
 
 import contextlib
 import inspect
+import math
 import operator
 import os
 import re
 import sys
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set
 
 import torch
 from torch import fx, nn
-from torch.fx.passes.shape_prop import ShapeProp
 
-from . import layers
+from . import layers, patterns
 
 LAYERS_MAX = 256
 NAME_MAX = 63
@@ -34,11 +35,13 @@ class Problem(NamedTuple):
 
 
 class Network(NamedTuple):
-    """layers as a job document has them; tensors: name in the job, name in the state_dict."""
+    """layers as a job document has them; tensors: name in the job, name in the state_dict; reshaped: shapes of those
+    that have another one in the job, by their names there."""
 
     layers: List[Dict[str, Any]]
     tensors: Dict[str, str]
     problems: List[Problem]
+    reshaped: Dict[str, List[int]]
 
 
 def place(path: str, line: int) -> str:
@@ -126,11 +129,15 @@ def names_of_functions() -> Dict[Any, str]:
     return found
 
 
-def shape_of(node: Any) -> Optional[List[int]]:
-    """Of one example; None for what is no float32 tensor with a batch in front."""
+def shape_of(node: Any, dtype: torch.dtype = torch.float32) -> Optional[List[int]]:
+    """Of one example; None for what is no tensor of that type with a batch in front."""
     meta: Any = node.meta.get("tensor_meta") if isinstance(node, fx.Node) else None
     shape = list(getattr(meta, "shape", ()))
-    return shape[1:] if len(shape) > 1 and shape[0] == BATCH and meta.dtype == torch.float32 else None
+    return shape[1:] if len(shape) > 1 and shape[0] == BATCH and meta.dtype == dtype else None
+
+
+def tokens_of(node: Any) -> Optional[List[int]]:
+    return shape_of(node, torch.int64) or shape_of(node, torch.int32)
 
 
 FUNCTION_NAMES = names_of_functions()
@@ -152,6 +159,13 @@ class Conversion:
         self.names: Set[str] = {INPUT}
         self.called: Set[int] = set()  # modules with parameters, and those that are refused
         self.order: Dict[fx.Node, int] = {}
+        # Of patterns: what runs in place of a node, nodes that others stand for, results of modules that give several.
+        self.planned: Dict[fx.Node, Callable[[], None]] = {}
+        self.done: Set[fx.Node] = set()
+        self.aliases: Dict[fx.Node, fx.Node] = {}
+        self.constants: Set[fx.Node] = set()
+        self.found: Dict[fx.Node, Any] = {}  # what operations gave
+        self.reshaped: Dict[str, List[int]] = {}
 
     def refuse(self, where: str, what: str) -> None:
         problem = Problem(where, what)
@@ -180,29 +194,86 @@ class Conversion:
             inputs = [whole["name"]]
         return inputs[0]
 
+    # --- of patterns
+
+    def users(self, node: fx.Node) -> List[fx.Node]:
+        """On the way to the output."""
+        return [u for u in node.users if u in self.order]
+
+    def shape(self, node: Any) -> Optional[List[int]]:
+        return shape_of(node)
+
+    def place_of(self, node: fx.Node) -> str:
+        module = self.modules.get(str(node.target)) if node.op == "call_module" else None
+        return (module.__dict__.get(PLACE) if module is not None else None) or called_at(node)
+
+    def mark_mask(self, mask: Any) -> None:
+        """What makes a mask is done with."""
+        mine = {n for n in patterns.ancestors(mask) | {mask} if n in self.constants}
+        self.done |= mine
+        holders = [str(n.target).rpartition(".")[0] for n in mine if n.op == "get_attr"]
+        self.called |= {id(self.modules[holder]) for holder in holders}
+
+    def causal(self, mask: Any, allowed: bool) -> bool:
+        """Whether a mask hides what comes later."""
+        if mask not in self.constants:
+            raise patterns.Refused("a mask that depends on the input has no counterpart")
+        return patterns.causal(self.found[mask], allowed)
+
+    def several(self, node: fx.Node, module: nn.Module, what: str, where: str, options: Dict[str, Any]) -> None:
+        """A module that gives several results."""
+        source = patterns.argument(node, 0, "query" if isinstance(module, nn.MultiheadAttention) else "input")
+        shape = shape_of(source)
+        if shape is None:
+            self.refuse(where, "%s: its input is no float32 tensor with the batch as first dimension" % what)
+            return
+        o = layers.Options(options, [shape], [])
+        built = None
+        try:
+            built = patterns.SEVERAL[type(module)](self, node, module, o)
+        except patterns.Refused as e:
+            o.refuse(str(e))
+        for text in o.refused:
+            self.refuse(where, "%s: %s" % (what, text))
+        if built and not o.refused:
+            self.values[node] = self.append(built, str(node.target), [self.source(source)])
+            self.keep(module, str(node.target))
+
+    def source(self, node: fx.Node) -> str:
+        """The layer whose output an operation reads."""
+        return self.values.get(self.aliases.get(node, node), INPUT)
+
+    def keep(self, module: nn.Module, target: str) -> None:
+        """The last layer has the tensors of a module."""
+        named = [name for name, _ in module.named_parameters()]
+        named += [name for name, b in module.named_buffers() if b.dtype == torch.float32]
+        self.tensors.update({"%s.%s" % (self.layers[-1]["name"], name): "%s.%s" % (target, name) for name in named})
+        self.called.update(id(m) for m in module.modules())
+
     # --- operations
 
     def build(
         self, node: fx.Node, what: str, where: str, entry: Any, options: Dict[str, Any], sources: List[fx.Node]
     ) -> None:
         """The layers for one operation whose counterpart is known."""
-        shape, output = shape_of(sources[0]), shape_of(node)
-        o = layers.Options(options, shape or [], output or [])
-        known = shape is not None and (output is not None or entry is not layers.flatten)
+        whole = entry in (layers.embedding, layers.identity)  # what whole numbers go through
+        shapes = [shape_of(s) or (tokens_of(s) if whole else None) for s in sources]
+        output = shape_of(node) or (tokens_of(node) if entry is layers.identity else None)
+        fits = all(shape is not None for shape in shapes) and bool(shapes)
+        o = layers.Options(options, [shape or [] for shape in shapes] or [[]], output or [])
+        known = fits and (output is not None or entry is not layers.flatten)
         built = entry(o) if known else []
-        if not o.refused and (shape is None or output is None):
+        if not o.refused and (not fits or output is None):
             o.refuse("its input or output is no float32 tensor with the batch as first dimension")
+        if entry is layers.identity and fits and (shape_of(sources[0]) is None) != (shape_of(node) is None):
+            o.refuse("only the network's input can be whole numbers, and only an embedding reads them")
+        if entry is layers.embedding and fits and tokens_of(sources[0]) is None:
+            o.refuse("an embedding reads the network's input, whole numbers")
         for text in o.refused:
             self.refuse(where, "%s: %s" % (what, text))
-        if len(sources) > 1 and any(shape_of(s) != shape for s in sources):
-            self.refuse(
-                where,
-                "%s: of %s: shapes that differ have no counterpart"
-                % (what, " and ".join(str(shape_of(s)) for s in sources)),
-            )
         wanted = str(node.target) if node.op == "call_module" else node.name
         if not o.refused:
-            self.values[node] = self.append(built, wanted, [self.values.get(s, INPUT) for s in sources])
+            self.values[node] = self.append(built, wanted, [self.source(s) for s in sources])
 
     def in_place(self, node: fx.Node, what: str, source: fx.Node) -> None:
         """What works in place must be the last that reads its input."""
@@ -239,11 +310,15 @@ class Conversion:
             self.in_place(node, what, sources[0])
         options = {k: v for k, v in vars(module).items() if not k.startswith("_")}
         options.update(bias=getattr(module, "bias", None), training=True)
+        options["in_proj_bias"] = getattr(module, "in_proj_bias", None)
+        options["_qkv_same_embed_dim"] = getattr(module, "_qkv_same_embed_dim", None)
+        if type(module) in patterns.SEVERAL:
+            self.several(node, module, what, where, options)
+            return
         before = len(self.layers)
         self.build(node, what, where, build, options, sources)
-        for name, _ in module.named_parameters(recurse=False):
-            if len(self.layers) > before:
-                self.tensors["%s.%s" % (self.layers[-1]["name"], name)] = "%s.%s" % (target, name)
+        if len(self.layers) > before:
+            self.keep(module, target)
 
     def call(self, node: fx.Node, what: str, entry: Optional[layers.Entry]) -> None:
         """A function or a method."""
@@ -254,14 +329,20 @@ class Conversion:
             self.refuse(where, what + ": " + layers.HINTS.get(node.target, "the built-in trainer has nothing like it"))
             return
         arguments = list(node.args)
-        names = ["input", "other"][: entry.tensors]
-        given = arguments[: entry.tensors] + [node.kwargs[n] for n in names[len(arguments) :] if n in node.kwargs]
+        names = ["input", "other"][: entry.tensors] or ["tensors"]
+        given = arguments[: len(names)] + [node.kwargs[n] for n in names[len(arguments) :] if n in node.kwargs]
+        if entry.tensors == 0 and isinstance(given[0], (list, tuple)):
+            given = list(given[0])
         sources = [a for a in given if isinstance(a, fx.Node)]
-        if len(sources) != entry.tensors:
+        if len(sources) != (entry.tensors or len(given)):
             self.refuse(where, "%s: of numbers, it has no counterpart" % what)
             return
+        if entry.build is layers.multiply and math.prod(shape_of(sources[0]) or []) < math.prod(
+            shape_of(sources[1]) or []
+        ):
+            sources.reverse()
         options = dict(entry.arguments)
-        options.update(zip(options, arguments[entry.tensors :]))
+        options.update(zip(options, arguments[len(names) :]))
         options.update({k: v for k, v in node.kwargs.items() if k not in names})
         for key in dict(entry.arguments):
             if isinstance(options[key], fx.Node):
@@ -272,9 +353,13 @@ class Conversion:
         self.build(node, what, where, entry.build, options, sources)
 
     def take(self, node: fx.Node) -> None:
+        if node in self.done and node not in self.planned:
+            return
         if node.op.startswith("call_") and node.meta[NO_GRADIENT]:
             self.refuse(called_at(node), "%s: within no_grad; freeze weights by requires_grad_(False)" % node.target)
-        if node.op == "call_module":
+        if node in self.planned:
+            self.planned[node]()
+        elif node.op == "call_module":
             self.call_module(node)
         elif node.op == "call_function":
             what = FUNCTION_NAMES.get(id(node.target)) or str(getattr(node.target, "__name__", node.target))
@@ -318,17 +403,22 @@ class Conversion:
             if a.target is nn.functional.dropout and drops(b):
                 self.refuse(called_at(a), "dropout: it drops in evaluation, too; give training=self.training")
 
-    def run(self, graph: fx.Graph, shape: Sequence[int]) -> None:
+    def run(self, graph: fx.Graph, shape: Sequence[int], tokens: bool) -> None:
         (output,) = [n for n in graph.nodes if n.op == "output"]
-        ShapeProp(fx.GraphModule(self.net, graph)).propagate(
-            torch.zeros(BATCH, *shape, dtype=torch.float32), *defaults_of(self.net).values()
-        )
+        values = patterns.Values(fx.GraphModule(self.net, graph))
+        with torch.no_grad():
+            values.propagate(
+                torch.zeros(BATCH, *shape, dtype=torch.int64 if tokens else torch.float32),
+                *defaults_of(self.net).values(),
+            )
+        self.found, self.constants = values.found, patterns.constants(graph)
         needed = {output}
         for node in reversed(list(graph.nodes)):
             if node in needed:
                 needed.update(node.all_input_nodes)
         nodes = [n for n in graph.nodes if n in needed]
         self.order = {n: i for i, n in enumerate(nodes)}
+        patterns.find(self, nodes)
         for node in nodes:
             self.take(node)
         if not isinstance(output.args[0], fx.Node) or shape_of(output.args[0]) is None:
@@ -349,8 +439,9 @@ def error_at(error: BaseException) -> str:
     return where
 
 
-def convert(net: nn.Module, shape: Sequence[int]) -> Network:
-    """The layers that do what `net` does with examples of that shape, or all that has no counterpart.
+def convert(net: nn.Module, shape: Sequence[int], tokens: bool = False) -> Network:
+    """The layers that do what `net` does with examples of that shape, whole numbers if they are tokens, or all that has
+    no counterpart.
 
     The network must run: its own errors are raised as they are.
     """
@@ -365,7 +456,7 @@ def convert(net: nn.Module, shape: Sequence[int]) -> Network:
         c.refuse(error_at(e) or forward_at(net), "torch.fx cannot follow this: %s" % str(e).splitlines()[0])
     if graphs:
         c.check_modes(*graphs)
-        c.run(graphs[0], shape)
+        c.run(graphs[0], shape, tokens)
         c.check_rest()
     tensors = {ours: name.partition(".")[2] for ours, name in c.tensors.items()} if alone else c.tensors
-    return Network(c.layers, tensors, c.problems)
+    return Network(c.layers, tensors, c.problems, c.reshaped)

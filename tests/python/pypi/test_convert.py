@@ -15,6 +15,8 @@ import unittest
 import torch
 from torch import nn
 
+import refusals
+import study
 from fleet import TOP, Fleet, within
 from networks import RIVULET
 from rivulet import safetensors
@@ -152,82 +154,35 @@ GOOD = {
     "relu_only": ("5", [], "linear relu"),
 }
 
-# A network for examples of shape [3, 8, 8] in which one thing has no counterpart.
-HEAD = """\
-    import torch
-    import torch.nn.functional as F
-    from torch import nn
-
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.a = nn.Conv2d(3, 3, 1)
-            self.b = {made}
-
-        def forward(self, x):
-            x = self.a(x)
-            {done}
-            return x
-    """
-MADE, DONE = 10, 14  # their lines
-REFUSED = [
-    # what self.b is, what forward does, line, words
-    ("nn.BatchNorm2d(3)", "x = self.b(x)", MADE, r"b \(nn\.BatchNorm2d\): the built-in trainer has no such layer"),
-    ("nn.Sequential(nn.ReLU(), nn.Tanh())", "x = self.b(x)", MADE, r"b\.1 \(nn\.Tanh\)"),
-    ("nn.Conv2d(3, 3, 3, dilation=2)", "x = self.b(x)", MADE, r"dilation=\(2, 2\)"),
-    ("nn.Conv2d(3, 3, 3, groups=3)", "x = self.b(x)", MADE, r"groups=3"),
-    ("nn.Conv2d(3, 3, 3, padding=1, padding_mode='circular')", "x = self.b(x)", MADE, r"padding_mode='circular'"),
-    ("nn.Conv2d(3, 3, 2, padding='same')", "x = self.b(x)", MADE, r"padding='same' with an even kernel"),
-    ("nn.ConvTranspose2d(3, 3, 3)", "x = self.b(x)", MADE, r"ConvTranspose2d"),
-    ("nn.MaxPool2d(3, ceil_mode=True)", "x = self.b(x)", MADE, r"ceil_mode=True"),
-    ("nn.MaxPool2d(2, dilation=2)", "x = self.b(x)", MADE, r"dilation=2"),
-    ("nn.MaxPool2d(2, return_indices=True)", "x, _ = self.b(x)", MADE, r"return_indices=True"),
-    ("nn.AvgPool2d(3, padding=1, count_include_pad=False)", "x = self.b(x)", MADE, r"count_include_pad=False"),
-    ("nn.AvgPool2d(2, divisor_override=3)", "x = self.b(x)", MADE, r"divisor_override=3"),
-    ("nn.AdaptiveAvgPool2d(3)", "x = self.b(x)", MADE, r"windows are of different sizes"),
-    ("nn.Flatten(2)", "x = self.b(x)", MADE, r"from \[3, 8, 8\] to \[3, 64\]"),
-    ("nn.Linear(8, 8)", "x = self.b(x)", MADE, r"put a flatten before it"),
-    ("nn.Dropout2d(0.5)", "x = self.b(x)", MADE, r"Dropout2d"),
-    ("nn.Dropout(1.0)", "x = self.b(x)", MADE, r"p=1\.0"),
-    ("nn.LogSoftmax(1)", "x = self.b(x)", MADE, r"cross_entropy has the softmax inside"),
-    (
-        "nn.ReLU(inplace=True)",
-        "y = self.b(x); x = x + y",
-        MADE + 4,
-        r"works in place, and .*:14 reads what was there before",
+# Of study.py: shape, further arguments, layers of the job (how many, which types), tensors that have another name there.
+STUDY = {
+    "ds_cnn": ("1,49,10", [], 31, "avgpool2d batchnorm conv2d dropout flatten linear relu", 0),
+    "mobilenet_v2_035": ("3,96,96", [], 153, "add avgpool2d batchnorm conv2d dropout flatten linear relu6", 0),
+    "autoencoder_640": ("640", ["--loss", "mse"], 28, "batchnorm linear relu", 0),
+    "resnet20_gn": ("3,32,32", [], 73, "add avgpool2d conv2d flatten groupnorm linear relu", 0),
+    "resnet18_gn": ("3,32,32", [], 68, "add avgpool2d conv2d flatten groupnorm linear relu", 0),
+    "Gru512": ("20", [], 4, "embedding gru linear", 0),
+    "CharLstm": ("80", [], 3, "embedding linear lstm", 0),
+    "Gpt": ("128", [], 40, "add attention dropout embedding gelu layernorm linear positions", 16),
+    "Encoder": ("12", [], 9, "add attention embedding gelu layernorm linear positions", 1),
+    "Patches": ("5,6", [], 6, "add attention flatten linear tanh", 2),
+    "Signal": (
+        "3,40",
+        [],
+        11,
+        "avgpool2d batchnorm concat conv1d global_avgpool hardswish linear maxpool2d sigmoid silu",
+        0,
     ),
-    ("nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 3, 1))", "x = self.b(x)", MADE, r"ParametrizedConv2d"),
-    ("nn.utils.weight_norm(nn.Conv2d(3, 3, 1))", "x = self.b(x)", MADE, r"hooks"),
-    ("nn.Parameter(torch.ones(3, 1, 1))", "x = x * self.b", DONE, r"self\.b: weights are used by layers"),
-    ("nn.Conv2d(3, 3, 1)", "x = self.b(self.b(x))", DONE, r"used twice: layers do not share weights"),
-    ("nn.Conv2d(3, 3, 1); self.b.weight = self.a.weight", "x = self.b(x)", MADE, r"b\.weight is a\.weight"),
-    ("nn.Conv2d(3, 3, 1)", "pass", MADE, r"b\.weight: nothing on the way to the output uses it"),
-    ("self.register_buffer('mean', torch.zeros(3))", "pass", 8, r"mean: layers have no buffers"),
-    ("nn.Conv2d(3, 3, 1).double()", "x = self.b(x.double()).float()", MADE, r"weight is torch\.float64"),
-    ("None", "x = torch.sigmoid(x)", DONE, r"torch\.sigmoid: the built-in trainer has nothing like it"),
-    ("None", "x = F.gelu(x)", DONE, r"F\.gelu"),
-    ("None", "x = x.tanh()", DONE, r"Tensor\.tanh"),
-    ("None", "x = x + 1", DONE, r"add: of numbers"),
-    ("None", "x = torch.add(x, x, alpha=2)", DONE, r"alpha=2"),
-    ("None", "x = x + x.mean((2, 3), keepdim=True)", DONE, r"shapes that differ"),
-    ("None", "x = x.mean(1)", DONE, r"only the mean over height and width"),
-    ("None", "x = torch.cat([x, x], 1)", DONE, r"torch\.cat"),
-    ("None", "x = x.reshape(-1, 64)", DONE, r"batch as first dimension"),
-    ("None", "x = x.view(x.size(0), 3, 64)", DONE, r"only a flat example"),
-    ("None", "x = F.dropout(x, 0.5)", DONE, r"it drops in evaluation, too"),
-    ("None", "x = F.dropout(x, 0.5, training=False)", DONE, r"training=False"),
-    ("None", "x = F.max_pool2d(x, 2, ceil_mode=True)", DONE, r"F\.max_pool2d: ceil_mode=True"),
-    ("None", "x = x if x.sum() > 0 else -x", DONE, r"torch\.fx cannot follow this"),
-    ("None", "x = F.relu(x) if self.training else x", 12, r"other things in training than in evaluation"),
-    ("None", "x = (x, x)", 12, r"must return one tensor"),
-    (
-        "nn.Conv2d(3, 3, 1)",
-        "\n            with torch.no_grad():\n                x = self.b(x)",
-        DONE + 2,
-        r"within no_grad",
+    "SqueezeExcite": (
+        "3,9,9",
+        ["--loss", "bce"],
+        13,
+        "avgpool2d conv2d flatten groupnorm linear multiply relu relu6 sigmoid",
+        0,
     ),
-]
+    "LastStates": ("6,5", [], 4, "gru linear lstm rmsnorm", 0),
+    "LastHidden": ("6,5", [], 2, "linear lstm", 0),
+}
 
 
 class Convert(unittest.TestCase):
@@ -286,10 +241,47 @@ class Convert(unittest.TestCase):
                         {k: tuple(v.shape) for k, v in state.items()}, {k: v.shape for k, v in tensors.items()}
                     )
 
+    def test_networks_that_people_bring(self):
+        for attribute, (shape, options, count, types, renamed) in STUDY.items():
+            with self.subTest(attribute):
+                target = os.path.join(self.dir, attribute)
+                torch.manual_seed(4)
+                code, out, err = self.run_command(study.__file__ + ":" + attribute, shape, "--out", target, *options)
+                self.assertEqual((code, err), (0, ""))
+                self.assertLessEqual(float(re.search(r"equal to (\S+) on 8 random inputs", out).group(1)), TOLERANCE)
+                with open(os.path.join(target, "job.json")) as f:
+                    made = json.load(f)["model"]["layers"]
+                self.assertEqual((len(made), {layer["type"] for layer in made}), (count, set(types.split())))
+                names = dict(line.split(" is called ") for line in out.splitlines() if " is called " in line)
+                names = {k: v.split(" in the job")[0] for k, v in names.items()}
+                self.assertEqual("weight in the job, of shape [12, 16]" in out, attribute == "Encoder")
+                self.assertEqual(len(names), renamed)
+                torch.manual_seed(4)
+                state = getattr(study, attribute)().state_dict()
+                tensors = safetensors.load(os.path.join(target, "init.safetensors"))
+                wanted = {names.get(k, k): v for k, v in state.items() if v.dtype == torch.float32}
+                self.assertEqual(set(tensors), set(wanted))
+                for name, value in wanted.items():
+                    self.assertEqual(value.flatten().tolist(), tensors[name].flatten().tolist(), name)
+
+    def test_a_text_is_a_window(self):
+        target = os.path.join(self.dir, "window")
+        code, _, err = self.run_command(study.__file__ + ":Gpt", "128", "--out", target)
+        self.assertEqual((code, err), (0, ""))
+        with open(os.path.join(target, "job.json")) as f:
+            job = json.load(f)
+        self.assertEqual(
+            {k: job["data"].get(k) for k in ("window", "shape", "classes")},
+            {"window": 128, "shape": None, "classes": None},
+        )
+        attention = [layer for layer in job["model"]["layers"] if layer["type"] == "attention"][0]
+        self.assertEqual(attention, {"type": "attention", "name": "blocks.0.attn", "heads": 4, "causal": True})
+
     def test_every_layer_has_a_counterpart(self):
-        with open(os.path.join(TOP, "wire/job/recipe_layer.c")) as f:
+        with open(os.path.join(TOP, "wire/net/net_spec.c")) as f:
             names = f.read().split("type_names[] = {", 1)[1].split("};", 1)[0]
-        made = {word for _, _, types in GOOD.values() for word in types.split()}
+        made = {word for case in GOOD.values() for word in case[2].split()}
+        made |= {word for case in STUDY.values() for word in case[3].split()}
         self.assertEqual({line.split('"')[1] for line in names.splitlines() if '"' in line}, made)
 
     def test_the_id_is_the_one_that_a_coordinator_gives(self):
@@ -376,28 +368,33 @@ class Convert(unittest.TestCase):
         error = (torch.from_numpy(safetensors.load(out)["output"].copy()) - want).abs().max() / want.abs().max()
         self.assertLess(float(error), TOLERANCE)
 
-    def test_what_has_no_counterpart_is_named(self):
-        for i, (made, done, line, words) in enumerate(REFUSED):
+    def refuse(self, head, shape, cases):
+        target = os.path.join(self.dir, "refused")
+        for i, (made, done, line, words) in enumerate(cases):
             with self.subTest(made=made, done=done):
                 path = os.path.join(self.dir, "refused%d.py" % i)
-                source = textwrap.dedent(HEAD).format(made=made, done=done.replace("\n    ", "\n"))
+                source = textwrap.dedent(head).format(made=made, done=done.replace("\n    ", "\n"))
                 with open(path, "w") as f:
                     f.write(source)
-                code, out, err = self.run_command(
-                    path + ":Net", "3,8,8", "--out", os.path.join(self.dir, "refused"), "--loss", "mse"
-                )
+                code, out, err = self.run_command(path + ":Net", shape, "--out", target, "--loss", "mse", "--force")
                 self.assertEqual((code, out), (1, ""), err)
                 self.assertNotIn("Traceback", err)
                 self.assertRegex(err, r"(?m)^%s:%d: .*%s" % (re.escape(path), line, words))
-                self.assertFalse(os.path.exists(os.path.join(self.dir, "refused")))
+                self.assertFalse(os.path.exists(target))
+
+    def test_what_has_no_counterpart_is_named(self):
+        self.refuse(refusals.HEAD, "3,8,8", refusals.CASES)
+
+    def test_what_has_no_counterpart_in_a_sequence_is_named(self):
+        self.refuse(refusals.ROWS_HEAD, "6,8", refusals.ROWS_CASES)
 
     def test_all_of_it_is_named_at_once(self):
         path = os.path.join(self.dir, "many.py")
         with open(path, "w") as f:
             f.write(
-                "from torch import nn\nnet = nn.Sequential(\n    nn.Conv2d(3, 3, 3, groups=3, dilation=2),\n"
-                "    nn.BatchNorm2d(3),\n"
-                "    nn.ReLU(),\n    nn.Sigmoid(),\n)\n"
+                "from torch import nn\nnet = nn.Sequential(\n    nn.Conv2d(3, 3, 3, padding_mode='reflect', dilation=2),\n"
+                "    nn.InstanceNorm2d(3),\n"
+                "    nn.ReLU(),\n    nn.Softplus(),\n)\n"
             )
         code, _, err = self.run_command(
             path + ":net", "3,8,8", "--out", os.path.join(self.dir, "many"), "--loss", "mse"
@@ -436,7 +433,7 @@ class Convert(unittest.TestCase):
         mine = os.path.join(self.dir, "mine.py")
         for network, shape, more, code, words in (
             (mine, "5", [], 2, "FILE.py:NAME"),
-            (mine + ":LeNet", "28,28", [], 2, "CHANNELS,HEIGHT,WIDTH"),
+            (mine + ":LeNet", "1,1,28,28", [], 2, "CHANNELS,HEIGHT,WIDTH"),
             (mine + ":Nothing", "5", [], 1, "has no Nothing"),
             (mine + "x:LeNet", "5", [], 1, "no such file"),
             (mine + ":torch", "5", [], 1, "no torch.nn.Module"),
