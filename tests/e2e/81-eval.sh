@@ -45,6 +45,23 @@ printf '%s\n' "$SAID" >"$FLEET/printed"
 run 0 "$RIVULET" eval "$FLEET/job.json" --init "$FLEET/model.safetensors" --input "$FLEET/flat" --json
 printf '%s\n' "$SAID" >"$FLEET/json"
 
+# --- a sequence has the outputs of all its steps
+
+numpy <<-'END' || fleet_fail "a sequence"
+	import json, sys, numpy as np
+	from networks import job_document, layer_tensors, write_tensors
+	d = sys.argv[1]
+	layers = [{"type": "embedding", "vocabulary": 9, "out": 3}, {"type": "linear", "out": 9}]
+	job = job_document([5], layers, loss="cross_entropy", classes=9)
+	with open(d + "/steps.json", "w") as f: json.dump(job, f)
+	write_tensors(d + "/steps", {k: np.ones(v, "<f4") for k, v in layer_tensors(job).items()})
+	write_tensors(d + "/tokens", {"x": np.arange(10).reshape(2, 5).astype("<f4") % 9})
+END
+run 0 "$RIVULET" eval "$FLEET/steps.json" --init "$FLEET/steps" --input "$FLEET/tokens" -o "$FLEET/steps.out"
+says '^2 rows of 45 outputs'
+run 0 "$RIVULET" eval "$FLEET/steps.json" --init "$FLEET/steps" --input "$FLEET/tokens"
+[ "$(printf '%s\n' "$SAID" | tr ' ' '\n' | sort -u)" = 4 ] || fleet_fail "outputs of a sequence: $SAID"
+
 # --- figures: those that training gave for the same model
 
 run 0 "$RIVULET" eval "$FLEET/job.json" --init "$FLEET/model.safetensors" --data digits --home "$FLEET/device" --json
