@@ -169,8 +169,8 @@ def refuse(problems: Sequence[Any]) -> None:
         )
 
 
-def check_outputs(args: argparse.Namespace, outputs: Any) -> None:
-    """Do the outputs fit the loss? Sets the number of classes."""
+def check_outputs(args: argparse.Namespace, outputs: Any, converted: Any) -> None:
+    """Do the outputs fit the loss? Sets the number of classes, and whether the network tells what a text says next."""
     args.text_window = False
     if args.loss != "cross_entropy":
         args.classes = 0
@@ -183,7 +183,8 @@ def check_outputs(args: argparse.Namespace, outputs: Any) -> None:
     if args.classes not in (None, outputs.shape[-1]):
         raise Stop("--classes %d, and the network has %d outputs" % (args.classes, outputs.shape[-1]))
     args.classes = outputs.shape[-1]
-    args.text_window = args.tokens and outputs.dim() == 3
+    words = [layer["vocabulary"] for layer in converted.layers if layer["type"] == "embedding"]
+    args.text_window = args.tokens and (outputs.dim() == 3 or args.classes in words)
 
 
 def write(args: argparse.Namespace, net: Any, converted: Any) -> Dict[str, Any]:
@@ -270,7 +271,7 @@ def convert(args: argparse.Namespace) -> None:
     net, x, outputs = network_of(args)
     converted = trace.convert(net, args.input, args.tokens)
     refuse(converted.problems)
-    check_outputs(args, outputs)
+    check_outputs(args, outputs, converted)
     try:
         write(args, net, converted)
     except ValueError as e:

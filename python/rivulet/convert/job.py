@@ -66,7 +66,7 @@ def document(
     text_window: bool,
 ) -> Dict[str, Any]:
     """A whole job: a coordinator takes it as it is, once the model `init` is there. text_window: an example is a
-    stretch of a text, and each of its tokens is to be told from those before."""
+    stretch of a text, and what is to be told is the token after it, or after each of its own."""
     about: Dict[str, Any] = {"name": data}
     about.update({"window": shape[0]} if text_window else {"shape": list(shape)})
     if loss == "cross_entropy" and not text_window:

@@ -295,3 +295,15 @@ class LastHidden(nn.Module):
     def forward(self, x):
         _, (h, _) = self.lstm(x)
         return self.out(h[-1])
+
+
+class Sentiment(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(50, 6)
+        self.gru = nn.GRU(6, 4, batch_first=True)
+        self.out = nn.Linear(4, 2)
+
+    def forward(self, x):
+        x, _ = self.gru(self.embed(x))
+        return self.out(x[:, -1])

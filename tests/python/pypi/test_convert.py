@@ -265,17 +265,21 @@ class Convert(unittest.TestCase):
                     self.assertEqual(value.flatten().tolist(), tensors[name].flatten().tolist(), name)
 
     def test_a_text_is_a_window(self):
-        target = os.path.join(self.dir, "window")
-        code, _, err = self.run_command(study.__file__ + ":Gpt", "128", "--out", target)
-        self.assertEqual((code, err), (0, ""))
-        with open(os.path.join(target, "job.json")) as f:
-            job = json.load(f)
-        self.assertEqual(
-            {k: job["data"].get(k) for k in ("window", "shape", "classes")},
-            {"window": 128, "shape": None, "classes": None},
-        )
-        attention = [layer for layer in job["model"]["layers"] if layer["type"] == "attention"][0]
-        self.assertEqual(attention, {"type": "attention", "name": "blocks.0.attn", "heads": 4, "causal": True})
+        """Where an output is for each token, or is one of them; a class is something else."""
+        for attribute, steps, data in (
+            ("Gpt", "128", {"window": 128, "shape": None, "classes": None}),
+            ("CharLstm", "80", {"window": 80, "shape": None, "classes": None}),
+            ("Sentiment", "9", {"window": None, "shape": [9], "classes": 2}),
+        ):
+            target = os.path.join(self.dir, "window_" + attribute)
+            code, _, err = self.run_command(study.__file__ + ":" + attribute, steps, "--out", target)
+            self.assertEqual((code, err), (0, ""))
+            with open(os.path.join(target, "job.json")) as f:
+                job = json.load(f)
+            self.assertEqual({k: job["data"].get(k) for k in data}, data)
+            for layer in job["model"]["layers"]:
+                if layer["type"] == "attention" and attribute == "Gpt":
+                    self.assertEqual((layer["heads"], layer["causal"]), (4, True))
 
     def test_every_layer_has_a_counterpart(self):
         with open(os.path.join(TOP, "wire/net/net_spec.c")) as f:
