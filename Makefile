@@ -88,7 +88,7 @@ USES_daemon/backup   := models audit registry store config runtime
 USES_daemon/check    := backup spool models registry audit store config runtime
 USES_daemon/program  := check backup api fold usage engine net http spool models registry audit store config runtime report
 
-ROOMS_client    := host home session settings eligibility models outbox work device external agent fleet cli presets curves verify doctor network pack simulate plan study commands
+ROOMS_client    := host home session settings eligibility models outbox work device external agent fleet cli presets curves verify doctor network trainer pack simulate plan study commands
 USES_client/session  := home host
 USES_client/settings := home
 USES_client/eligibility := settings home host
@@ -103,10 +103,11 @@ USES_client/study    := plan curves presets cli session home host
 USES_client/verify   := cli session home host
 USES_client/doctor   := cli agent external outbox eligibility settings session home host
 USES_client/network  := presets cli agent external models settings session home host
+USES_client/trainer := network presets cli agent external device work outbox models settings session home host
 USES_client/pack    := cli session home host
 USES_client/simulate := network verify presets cli fleet agent external device work outbox models eligibility settings session home host
 USES_client/plan     := simulate network presets cli fleet agent external device work models settings session home host
-USES_client/commands := plan simulate fleet pack network doctor verify study curves presets cli agent external device work outbox models eligibility settings session home host
+USES_client/commands := plan simulate fleet pack trainer network doctor verify study curves presets cli agent external device work outbox models eligibility settings session home host
 
 # librivulet: the rooms of a device. A room with a FLOORS_ line sees these floors, and not all that its house uses.
 DEVICE := $(addprefix client/,host home session settings eligibility models outbox work device)

@@ -25,6 +25,7 @@ int cmd_run_main(int argc, char **argv);
 int cmd_rotate_main(int argc, char **argv);
 int cmd_doctor_main(int argc, char **argv);
 int cmd_leave_main(int argc, char **argv);
+int cmd_trainer_main(int argc, char **argv);
 int cmd_train_main(int argc, char **argv);
 int cmd_preset_main(int argc, char **argv);
 int cmd_eval_main(int argc, char **argv);

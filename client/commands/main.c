@@ -17,6 +17,7 @@ static const struct command commands[] = {
     {"rotate", cmd_rotate_main, "give this device a new key"},
     {"leave", cmd_leave_main, "end this device's membership and wipe its key"},
     {"train", cmd_train_main, "train a job's model alone, without a network"},
+    {"trainer", cmd_trainer_main, "the built-in trainer as a program of an agent's"},
     {"eval", cmd_eval_main, "a job's network on rows or a data set, alone"},
     {"preset", cmd_preset_main, "well-known networks as the layers of a job"},
     {"simulate", cmd_simulate_main, "play a job on devices that exist in this process alone"},

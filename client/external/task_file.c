@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "file.h"
+#include "hex.h"
 #include "training.h"
 
 #define TASK_FILE_MAX (2u << 20)
@@ -79,6 +80,9 @@ put_keys(struct json *doc, const struct task_file *f)
 	add_text(doc, "validation", f->validation);
 	if (f->seconds > 0)
 		json_add_double(doc, "seconds", f->seconds);
+	char device[65];
+	hex_encode(device, f->device, 32);
+	json_add_string(doc, "device", device);
 	json_add_u64(doc, "local_seed", seed % JSON_INT_MAX);
 	json_add_double(doc, "rate", work_rate(w));
 	json_add_u64(doc, "threads", f->threads);

@@ -182,7 +182,9 @@ backward(const struct layer *l, const struct backend_pass *p)
 			norm_sums_plane(v.dx[0] + at, v.dy + at, v.x[0] + at, area, t, l->add[0]);
 		}
 	}
-	move_running(l, p, v.kept);
+	/* Not if they are held, as frozen ones are. */
+	if (l->param[running(l)].counts)
+		move_running(l, p, v.kept);
 	if (!l->spec.bias)
 		return;
 	view_give(l, p, PARAM_WEIGHT, b);

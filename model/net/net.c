@@ -311,7 +311,10 @@ net_hold(struct net *net, size_t i)
 	for (size_t k = 0; k < net->graph.count; k++) {
 		struct layer *l = &net->graph.layers[k];
 		for (size_t j = 0; j < l->param_count; j++)
-			l->param[j].hold |= l->param[j].at == first;
+			if (l->param[j].at == first) {
+				l->param[j].hold = true;
+				l->param[j].counts = false;
+			}
 	}
 	list_moving(net);
 }
