@@ -271,21 +271,27 @@ groupnorm(void **state)
 	one_end(&o);
 }
 
+/* root: rmsnorm, without mean and shift. */
 static void
-layer_row(struct one *o, size_t row, size_t n)
+layer_row(struct one *o, size_t row, size_t n, bool root)
 {
 	const float *x = o->x + row * n, *dy = o->dy + row * n, *w = o->w;
-	float mean, inverse, g[64], h[64];
+	float mean = 0, inverse, g[64], h[64];
 
-	moments(x, n, 1, 0, &mean, &inverse);
+	if (root)
+		inverse = 1.0f / sqrtf(lanes_of(x, x, n) / (float)n + 1e-6f);
+	else
+		moments(x, n, 1, 0, &mean, &inverse);
 	for (size_t i = 0; i < n; i++) {
-		o->want_y[row * n + i] = (x[i] - mean) * inverse * w[i] + w[n + i];
-		g[i] = dy[i] * w[i];
 		h[i] = (x[i] - mean) * inverse;
+		o->want_y[row * n + i] = root ? h[i] * w[i] : h[i] * w[i] + w[n + i];
+		g[i] = dy[i] * w[i];
 		o->want_dw[i] += dy[i] * h[i];
-		o->want_dw[n + i] += dy[i];
+		if (!root)
+			o->want_dw[n + i] += dy[i];
 	}
-	float total = lanes_of(g, NULL, n) / (float)n, along = lanes_of(g, h, n) / (float)n;
+	float total = root ? 0 : lanes_of(g, NULL, n) / (float)n,
+	      along = lanes_of(g, h, n) / (float)n;
 	for (size_t i = 0; i < n; i++)
 		o->want_dx[row * n + i] = inverse * (g[i] - total - h[i] * along);
 }
@@ -298,7 +304,11 @@ layernorm(void **state)
 	(void)state;
 	one_begin(&o, "\"shape\": [5, 37]", "{\"type\": \"layernorm\"}");
 	for (size_t row = 0; row < (size_t)N * 5; row++)
-		layer_row(&o, row, 37);
+		layer_row(&o, row, 37, false);
+	one_end(&o);
+	one_begin(&o, "\"shape\": [61]", "{\"type\": \"rmsnorm\"}");
+	for (size_t row = 0; row < N; row++)
+		layer_row(&o, row, 61, true);
 	one_end(&o);
 }
 
