@@ -91,7 +91,9 @@ forward(const struct layer *l, const struct backend_pass *p)
 	float *kept = v.kept ? v.kept : v.work, *scale = v.work + 2 * channels,
 	      *shift = scale + channels;
 
-	if (!p->training)
+	if (p->again)
+		; /* they are kept */
+	else if (!p->training)
 		running_moments(l, p, kept);
 	else if (area == 1)
 		flat_moments(l, v.x[0], p->n, kept);

@@ -48,7 +48,10 @@ group_forward(const struct layer *l, const struct backend_pass *p)
 		const float *x = v.x[0] + i * s.length;
 		size_t first = i % l->spec.groups * s.channels;
 		float mean, inverse;
-		norm_sums_moments(x, s.length, l->spec.epsilon, &mean, &inverse);
+		if (p->again)
+			mean = kept[2 * i], inverse = kept[2 * i + 1];
+		else
+			norm_sums_moments(x, s.length, l->spec.epsilon, &mean, &inverse);
 		for (size_t c = 0; c < s.channels; c++) {
 			float a = v.weight ? inverse * v.weight[first + c] : inverse;
 			float b = v.bias ? v.bias[first + c] - mean * a : -(mean * a);
@@ -147,7 +150,9 @@ row_forward(const struct layer *l, const struct backend_pass *p)
 	for (size_t i = 0; i < rows; i++) {
 		const float *x = v.x[0] + i * width;
 		float mean = 0, inverse;
-		if (l->spec.type == LAYER_LAYERNORM)
+		if (p->again)
+			mean = kept[2 * i], inverse = kept[2 * i + 1];
+		else if (l->spec.type == LAYER_LAYERNORM)
 			norm_sums_moments(x, width, l->spec.epsilon, &mean, &inverse);
 		else
 			norm_sums_root(x, width, l->spec.epsilon, &inverse);

@@ -80,6 +80,8 @@ struct layer {
 	size_t x_at[RECIPE_INPUTS_MAX],
 	    y_at; /* into a context or, shared, into what all passes use */
 	bool x_shared[RECIPE_INPUTS_MAX], y_shared;
+	uint32_t again; /* y is worked out again before the way back of layer again - 1; 0: not */
+	bool before; /* some layer is, before this one's */
 	size_t kept_at; /* into a context; nowhere: no backward */
 	size_t dy_at, dx_at[RECIPE_INPUTS_MAX]; /* into the gradients; nowhere: nobody needs it */
 };
@@ -91,6 +93,8 @@ struct layer_traits {
 	bool many_inputs;
 	/* On the way back: x is read; y is; and nobody may have written over y. */
 	bool reads_input, reads_output, fixes_output;
+	bool renews; /* y is cheap to work out again from x and what is kept, */
+	bool follows; /* and so from y of such a layer, in place */
 };
 
 /* ERR_UNSUPPORTED for no type. */

@@ -19,6 +19,8 @@ struct planning {
 	/* Of a root: the last layer that reads it; does the way back? */
 	size_t last_user[RECIPE_LAYERS_MAX];
 	bool needed_back[RECIPE_LAYERS_MAX];
+	size_t first_back[RECIPE_LAYERS_MAX]; /* of them, the first on the way back */
+	bool renewed[RECIPE_LAYERS_MAX]; /* it is worked out again instead of being kept */
 	struct arena_item items[2 * RECIPE_LAYERS_MAX];
 	size_t item_count;
 	size_t *places[2 * RECIPE_LAYERS_MAX]; /* where an item's offset goes */
@@ -107,6 +109,32 @@ find_roots(struct planning *p)
 	}
 }
 
+static void
+note_back(struct planning *p, size_t root, size_t reader, bool reads)
+{
+	if (!reads || !p->layers[reader].trains)
+		return;
+	p->needed_back[root] = true;
+	p->first_back[root] = reader;
+}
+
+/* Of norms, and what rectifies them in place, the output is as quickly made again as it is written and read. Their input stays. */
+static void
+find_renewed(struct planning *p)
+{
+	for (size_t i = 0; i < p->count; i++) {
+		const struct layer *l = &p->layers[i];
+		int from = l->spec.inputs[0];
+		bool input_stays =
+		    from == LAYER_INPUT || p->root[from] == p->count || !p->renewed[p->root[from]];
+		if (p->root[i] == i)
+			p->renewed[i] = p->want->train && p->needed_back[i] && input_stays &&
+			    layer_traits(l->spec.type)->renews && p->root[p->count - 1] != i;
+		else if (p->root[i] < p->count)
+			p->renewed[p->root[i]] &= layer_traits(l->spec.type)->follows;
+	}
+}
+
 /* Who reads a layer's bytes last, and whether somebody does on the way back. */
 static void
 find_users(struct planning *p)
@@ -121,10 +149,10 @@ find_users(struct planning *p)
 			if (from == LAYER_INPUT || p->root[from] == p->count)
 				continue;
 			p->last_user[p->root[from]] = i;
-			p->needed_back[p->root[from]] |= t->reads_input && l->trains;
+			note_back(p, p->root[from], i, t->reads_input);
 		}
 		if (p->root[i] < p->count)
-			p->needed_back[p->root[i]] |= t->reads_output && l->trains;
+			note_back(p, p->root[i], i, t->reads_output);
 	}
 	/* Whoever asked for the pass reads the last one. */
 	if (p->root[p->count - 1] < p->count)
@@ -158,6 +186,15 @@ place_output(struct planning *p, struct plan *plan, size_t i)
 	if (!bytes_of(p, i, &bytes))
 		return false;
 	bool last = p->root[p->count - 1] == i;
+	if (p->renewed[i]) {
+		l->y_shared = true;
+		l->again = (uint32_t)p->first_back[i] + 1;
+		p->layers[p->first_back[i]].before = true;
+		add_item(p, &l->y_at, bytes, i, p->last_user[i]);
+		p->items[p->item_count - 1].from[1] = (unsigned)(2 * p->count - p->first_back[i]);
+		p->items[p->item_count - 1].to[1] = (unsigned)(2 * p->count - i);
+		return true;
+	}
 	if (last || (p->want->train && p->needed_back[i]))
 		return reserve(&plan->context, &l->y_at, bytes, 1);
 	l->y_shared = true;
@@ -230,6 +267,7 @@ link_layer(struct planning *p, size_t i)
 	} else if (p->root[i] != i) {
 		l->y_at = p->layers[p->root[i]].y_at;
 		l->y_shared = p->layers[p->root[i]].y_shared;
+		l->again = p->layers[p->root[i]].again;
 	}
 	if (has_gradient(p, i) && p->gradient_root[i] != i)
 		l->dy_at = p->layers[p->gradient_root[i]].dy_at;
@@ -271,6 +309,7 @@ place_all(struct planning *p, struct plan *plan, struct why *why)
 	order_gradients(p->layers, p->count);
 	find_roots(p);
 	find_users(p);
+	find_renewed(p);
 	for (size_t i = 0; i < p->count; i++)
 		if (!place_layer(p, plan, i, &work))
 			return err_set(

@@ -131,6 +131,19 @@ loss(struct net *net, uint32_t context, float *gradient, struct net_result *resu
 	return loss_mse(y, targets, b->n, net_outputs(net), gradient, result);
 }
 
+/* What layer `reader` needs, and was not kept. */
+static void
+renew(const struct net *net, size_t reader, const struct backend_pass *back)
+{
+	struct backend_pass pass = *back;
+
+	pass.training = pass.again = true;
+	for (size_t i = 0; i < reader; i++)
+		if (net->graph.layers[i].again == reader + 1)
+			passes_of(net, &net->graph.layers[i])
+			    ->forward(&net->graph.layers[i], &pass);
+}
+
 /* The gradient of the output is there. The context is free afterwards. */
 static void
 backward(struct net *net, uint32_t context, const struct sgd *sgd, float *input_gradient)
@@ -140,10 +153,13 @@ backward(struct net *net, uint32_t context, const struct sgd *sgd, float *input_
 	pass.sgd = sgd;
 	pass.statistics = net->state;
 	pass.input_gradient = input_gradient;
-	for (size_t i = net->graph.count; i-- > 0;)
-		if (net->graph.layers[i].trains)
-			passes_of(net, &net->graph.layers[i])
-			    ->backward(&net->graph.layers[i], &pass);
+	for (size_t i = net->graph.count; i-- > 0;) {
+		const struct layer *l = &net->graph.layers[i];
+		if (l->before)
+			renew(net, i, &pass);
+		if (l->trains)
+			passes_of(net, l)->backward(l, &pass);
+	}
 }
 
 enum err
