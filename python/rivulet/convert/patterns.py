@@ -185,6 +185,7 @@ def find_attention(c: Any, node: fx.Node) -> None:
         text = str(e)
         c.planned[node] = lambda: c.refuse(c.place_of(node), "F.scaled_dot_product_attention: %s" % text)
         c.done |= a.inside - {node}
+        c.called |= {id(c.modules[str(n.target)]) for n in a.inside if n.op == "call_module"}
         return
     c.done |= a.inside - {end}
     c.planned[end] = lambda: a.write(root, end, layer)
@@ -289,6 +290,12 @@ def find(c: Any, nodes: List[fx.Node]) -> None:
 def takes(c: Any, node: fx.Node, key: Any) -> List[fx.Node]:
     """The operations that take one result."""
     return [u for u in c.users(node) if u.target is operator.getitem and u.args[1] == key]
+
+
+def taken(c: Any, node: fx.Node) -> Set[fx.Node]:
+    """All operations that take a result out of others."""
+    found = {u for u in c.users(node) if u.target is operator.getitem}
+    return found.union(*(taken(c, u) for u in found))
 
 
 def is_last_step(node: fx.Node) -> bool:

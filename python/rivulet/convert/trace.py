@@ -209,10 +209,7 @@ class Conversion:
 
     def mark_mask(self, mask: Any) -> None:
         """What makes a mask is done with."""
-        mine = {n for n in patterns.ancestors(mask) | {mask} if n in self.constants}
-        self.done |= mine
-        holders = [str(n.target).rpartition(".")[0] for n in mine if n.op == "get_attr"]
-        self.called |= {id(self.modules[holder]) for holder in holders}
+        self.done |= {n for n in patterns.ancestors(mask) | {mask} if n in self.constants}
 
     def causal(self, mask: Any, allowed: bool) -> bool:
         """Whether a mask hides what comes later."""
@@ -229,13 +226,16 @@ class Conversion:
             return
         o = layers.Options(options, [shape], [])
         built = None
+        self.called.update(id(m) for m in module.modules())
         try:
             built = patterns.SEVERAL[type(module)](self, node, module, o)
         except patterns.Refused as e:
             o.refuse(str(e))
         for text in o.refused:
             self.refuse(where, "%s: %s" % (what, text))
-        if built and not o.refused:
+        if o.refused:
+            self.done |= patterns.taken(self, node)
+        elif built:
             self.values[node] = self.append(built, str(node.target), [self.source(source)])
             self.keep(module, str(node.target))
 
@@ -393,10 +393,16 @@ class Conversion:
                     "%s: layers have no buffers; persistent=False keeps it out of the model" % name,
                 )
 
+    def same(self, a: fx.Node, b: fx.Node) -> bool:
+        """The same operation? Tensors that forward makes have other names each time."""
+        if all(n.op == "get_attr" and str(n.target).startswith("_tensor_constant") for n in (a, b)):
+            return torch.equal(getattr(self.net, str(a.target)), getattr(self.net, str(b.target)))
+        return (a.op, str(a.target)) == (b.op, str(b.target))
+
     def check_modes(self, train: fx.Graph, evaluation: fx.Graph) -> None:
         """Training and evaluation do the same but for dropout, which is on in one and off in the other."""
         one, two = list(train.nodes), list(evaluation.nodes)
-        if [(n.op, str(n.target)) for n in one] != [(n.op, str(n.target)) for n in two]:
+        if len(one) != len(two) or not all(self.same(a, b) for a, b in zip(one, two)):
             self.refuse(forward_at(self.net), "forward does other things in training than in evaluation")
             return
         for a, b in zip(one, two):

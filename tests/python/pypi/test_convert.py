@@ -165,7 +165,7 @@ STUDY = {
     "CharLstm": ("80", [], 3, "embedding linear lstm", 0),
     "Gpt": ("128", [], 40, "add attention dropout embedding gelu layernorm linear positions", 16),
     "Encoder": ("12", [], 9, "add attention embedding gelu layernorm linear positions", 1),
-    "Patches": ("5,6", [], 6, "add attention flatten linear tanh", 2),
+    "Patches": ("5,6", [], 7, "add attention flatten linear positions tanh", 2),
     "Signal": (
         "3,40",
         [],
