@@ -160,13 +160,15 @@ nodes_elements(const struct nodes *g, const struct tensor *t)
 static void
 write_channels(struct nodes *g, const char *name, const float *v)
 {
-	static const unsigned dims[] = {[RANK_FLAT] = 1, [RANK_ROWS] = 2, [RANK_PLANES] = 3};
 	const struct data_spec *d = g->m->data;
 	const uint64_t shape[3] = {d->channels, 1, 1};
+	enum nodes_rank rank = nodes_input_shape(g->m->net).rank;
 	const struct initializer t = {.name = name,
 	    .type = ELEMENT_FLOAT,
 	    .shape = shape,
-	    .dims = dims[nodes_input_shape(g->m->net).rank],
+	    .dims = rank == RANK_FLAT ? 1
+		: rank == RANK_ROWS   ? 2
+				      : 3,
 	    .data = v,
 	    .bytes = d->channels * sizeof(*v)};
 
