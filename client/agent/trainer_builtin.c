@@ -225,14 +225,26 @@ classes_of(const struct recipe *recipe, const struct dataset *set)
 							       : set->classes;
 }
 
-/* As many threads as the owner allows: all of the machine's, if nothing is said. */
+/* With as many threads as the owner allows: all of the machine's, if nothing is said. Each needs memory of its own, so fewer if that is
+ * more than the owner allows; the bits do not hang on it. */
 static enum err
-make_team(struct team **out, const struct settings *settings, struct why *why)
+make_whole(struct team **team, struct net **net, const struct settings *settings,
+    struct net_part *whole, struct why *why)
 {
-	uint64_t threads = settings->threads > 0 ? settings->threads : cpu_count();
-	enum err e = team_new(out, threads < TEAM_MAX ? (unsigned)threads : TEAM_MAX);
+	uint64_t most = settings->threads > 0 ? settings->threads : cpu_count();
+	unsigned threads = most < TEAM_MAX ? (unsigned)most : TEAM_MAX;
 
-	return e ? err_set(why, e, "no memory for threads") : ERR_OK;
+	for (;; threads /= 2) {
+		enum err e = team_new(team, threads);
+		if (e)
+			return err_set(why, e, "no memory for threads");
+		whole->team = *team;
+		e = net_new_part(net, whole, why);
+		if (e != ERR_LIMIT || threads == 1)
+			return e;
+		team_free(*team);
+		*team = NULL;
+	}
 }
 
 static enum err
@@ -248,14 +260,13 @@ evaluate_task(struct training *t, struct trainer_out *out, struct why *why)
 	}
 	if (in->seconds > 0)
 		t->until = backoff_now() + in->seconds;
-	const struct net_part whole = {.spec = &recipe->net,
+	struct net_part whole = {.spec = &recipe->net,
 	    .classes = classes_of(recipe, set),
 	    .last = recipe->net.layer_count,
 	    .max_batch = BATCH_EVAL,
 	    .contexts = 1,
-	    .max_bytes = in->settings->memory_bytes,
-	    .team = t->team};
-	enum err e = net_new_part(&t->net, &whole, why);
+	    .max_bytes = in->settings->memory_bytes};
+	enum err e = make_whole(&t->team, &t->net, in->settings, &whole, why);
 	if (!e)
 		e = load_params(t, why);
 	return e ? e : measure(t, out, why);
@@ -313,22 +324,23 @@ batch_of(const struct recipe *recipe, const struct dataset *train)
 }
 
 static enum err
-make_net(struct net **out, struct team *team, const struct recipe *recipe,
-    const struct dataset *train, uint64_t validation, uint64_t most, struct why *why)
+make_net(struct team **team, struct net **net, const struct settings *settings,
+    const struct recipe *recipe, const struct dataset *train, uint64_t validation, struct why *why)
 {
-	uint64_t batch = batch_of(recipe, train);
+	uint64_t batch = batch_of(recipe, train), micro = recipe->local.micro_batch;
 
-	if (batch < BATCH_EVAL && validation > 0)
+	batch = micro > 0 && micro < batch ? micro : batch;
+	/* A job that cuts its batches has its reason. */
+	if (batch < BATCH_EVAL && validation > 0 && micro == 0)
 		batch = BATCH_EVAL;
-	const struct net_part whole = {.spec = &recipe->net,
+	struct net_part whole = {.spec = &recipe->net,
 	    .classes = classes_of(recipe, train),
 	    .last = recipe->net.layer_count,
 	    .max_batch = (uint32_t)batch,
 	    .contexts = 1,
 	    .train = true,
-	    .max_bytes = most,
-	    .team = team};
-	return net_new_part(out, &whole, why);
+	    .max_bytes = settings->memory_bytes};
+	return make_whole(team, net, settings, &whole, why);
 }
 
 /* The owner's limits. */
@@ -357,9 +369,7 @@ trainer_builtin_bytes(const struct settings *settings, const struct recipe *reci
 		return err_set(
 		    why, ERR_LIMIT, "%zu examples are more than a data set may have", train->count);
 	struct team *team = NULL;
-	enum err e = make_team(&team, settings, why);
-	if (!e)
-		e = make_net(&net, team, recipe, train, validation, settings->memory_bytes, why);
+	enum err e = make_net(&team, &net, settings, recipe, train, validation, why);
 	if (!e)
 		e = train_bytes(net, &config, train, bytes, why);
 	net_free(net);
@@ -383,8 +393,8 @@ train_task(struct training *t, struct trainer_out *out, struct why *why)
 	}
 	const struct trainer_in *in = t->in;
 	set_limits(t);
-	enum err e = make_net(&t->net, t->team, &in->work->task.recipe, in->train,
-	    in->validation->count, in->settings->memory_bytes, why);
+	enum err e = make_net(&t->team, &t->net, in->settings, &in->work->task.recipe, in->train,
+	    in->validation->count, why);
 	if (!e)
 		e = load_params(t, why);
 	if (!e)
@@ -404,10 +414,8 @@ trainer_builtin_run(const struct trainer_in *in, struct trainer_out *out, struct
 	struct training t = {.in = in};
 
 	memset(out, 0, sizeof(*out));
-	enum err e = make_team(&t.team, in->settings, why);
-	if (!e)
-		e = in->work->task.kind == TASK_EVALUATE ? evaluate_task(&t, out, why)
-							 : train_task(&t, out, why);
+	enum err e = in->work->task.kind == TASK_EVALUATE ? evaluate_task(&t, out, why)
+							  : train_task(&t, out, why);
 	if (e && !out->abort)
 		out->abort = abort_reason(e);
 	free(t.shift);

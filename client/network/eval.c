@@ -44,6 +44,8 @@ load_data(struct eval *v, struct why *why)
 		e = data_load(&v->set, d, why);
 	if (!e)
 		e = data_fits(&v->set, d, &v->job.recipe, why);
+	if (!e)
+		e = data_cut(&v->set, v->job.recipe.data.window, why);
 	settings_free(settings);
 	return e;
 }

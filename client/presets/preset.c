@@ -232,7 +232,9 @@ preset_expand(char **text, size_t *len, struct why *why)
 		return ERR_OK;
 	const struct json *said = json_get(doc, "model"), *name = json_get(said, "preset");
 	enum err e = ERR_OK;
-	if (name && !json_string(name))
+	if (name && json_get(said, "layers"))
+		e = err_set(why, ERR_INVALID, "model: either \"preset\" or \"layers\"");
+	else if (name && !json_string(name))
 		e = err_set(why, ERR_INVALID, "model.preset: must be a name");
 	else if (name)
 		e = preset_model(&model, &data, json_string(name), json_get(said, "set"), why);

@@ -21,7 +21,9 @@ engine_owner_bytes(const struct engine_job *j)
 	const struct recipe *r = &w->spec.recipe;
 
 	return sizeof(*j) + sizeof(*w) + recipe_text_bytes(r->text) +
-	    r->net.layer_count * sizeof(*r->net.layers) + r->rule_count * sizeof(*r->rules) +
+	    r->net.layer_count * sizeof(*r->net.layers) +
+	    r->net.class_weight_count * sizeof(*r->net.class_weights) +
+	    r->rule_count * sizeof(*r->rules) +
 	    w->spec.select.device_count * sizeof(*w->spec.select.devices) +
 	    w->table.count * sizeof(*w->table.items) +
 	    w->spec.aggregate.variates * sizeof(*j->members);

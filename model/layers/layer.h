@@ -95,6 +95,8 @@ struct layer_traits {
 	bool reads_input, reads_output, fixes_output;
 	bool renews; /* y is cheap to work out again from x and what is kept, */
 	bool follows; /* and so from y of such a layer, in place */
+	/* On the way back the sign of y is read, which may be another layer's by then: not one that makes something else of it. */
+	bool reads_sign, turns_sign;
 };
 
 /* ERR_UNSUPPORTED for no type. */

@@ -130,6 +130,9 @@ loss_cross_entropy(const struct loss_how *how, const float *outputs, const int32
 		if (!loss_counts(how, labels[i])) {
 			if (row)
 				memset(row, 0, width * sizeof(*row));
+			/* Nothing times a value that is none is none. */
+			for (size_t j = 0; j < width; j++)
+				result->loss += 0 * (double)x[j];
 			continue;
 		}
 		result->loss += row_loss(how, x, (size_t)labels[i], width, scale, row);

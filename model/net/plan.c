@@ -51,7 +51,7 @@ share_outputs(struct layer *layers, size_t count, struct why *why)
 {
 	unsigned users[RECIPE_LAYERS_MAX] = {0};
 	/* Of a layer's output: it has bytes of its own; nobody may write over them. */
-	bool sole[RECIPE_LAYERS_MAX], fixed[RECIPE_LAYERS_MAX];
+	bool sole[RECIPE_LAYERS_MAX], fixed[RECIPE_LAYERS_MAX], signs[RECIPE_LAYERS_MAX];
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < layers[i].spec.input_count; k++)
@@ -63,7 +63,11 @@ share_outputs(struct layer *layers, size_t count, struct why *why)
 		int from = l->spec.inputs[0];
 		bool free_input =
 		    from != LAYER_INPUT && users[from] == 1 && sole[from] && !fixed[from];
-		l->in_place = free_input && (t->may_alias || t->same_bytes);
+		l->in_place = free_input && (t->may_alias || t->same_bytes) &&
+		    !(t->turns_sign && signs[from]);
+		/* Whose sign somebody before it will read. */
+		signs[i] = t->reads_sign ||
+		    ((l->in_place || t->same_bytes) && from != LAYER_INPUT && signs[from]);
 		sole[i] = t->same_bytes ? free_input : true;
 		fixed[i] = t->fixes_output || (t->same_bytes && from != LAYER_INPUT && fixed[from]);
 		if (users[i] == 0 && i + 1 < count)

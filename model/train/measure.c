@@ -77,9 +77,11 @@ join(const struct evaluation *v, unsigned n, struct train_score *score, struct w
 		return err_set(why, ERR_INVALID, "the data set is empty");
 	score->weight = weight;
 	score->labels = labels;
-	score->loss = !finite ? (double)NAN : weight > 0 ? loss / weight : 0;
+	score->loss = finite && weight > 0 ? loss / weight : (double)NAN;
 	bool labelled = net_spec_labels(&v->work->recipe->net);
-	score->accuracy = !labelled ? (double)NAN : labels > 0 ? right / (double)labels : 0;
+	score->accuracy = !labelled ? (double)NAN
+	    : finite && labels > 0  ? right / (double)labels
+				    : 0;
 	return ERR_OK;
 }
 

@@ -32,6 +32,7 @@ struct batch {
 	size_t label_width;
 	int32_t *next; /* of a text: an example's; NULL: labels stand in the set */
 	float *targets;
+	bool takes_targets; /* the network compares with those of the set */
 	float *scratch; /* an example's, for augmentation; NULL: there is none */
 };
 
@@ -51,7 +52,8 @@ batch_init(struct batch *b, const struct net *net, const struct dataset *data, u
 {
 	size_t x, targets, labels, width = net_labels(net);
 
-	*b = (struct batch){.size = size, .label_width = width};
+	*b = (struct batch){
+	    .size = size, .label_width = width, .takes_targets = net_targets(net) > 0};
 	if (!num_mul(size, data->features * sizeof(float), &x) ||
 	    !num_mul(size, width * sizeof(*b->labels), &labels) ||
 	    !num_mul(size, data->target_width * sizeof(float), &targets))
@@ -82,7 +84,7 @@ fill_example(const struct batch *b, const struct dataset *data, const struct dat
 static void
 fill_labels(const struct batch *b, const struct dataset *data, uint32_t at, uint32_t i)
 {
-	if (data->labels)
+	if (data->labels && b->label_width > 0)
 		b->labels[i] = data->labels[at];
 	if (!b->next)
 		return;
@@ -100,18 +102,18 @@ batch_fill(struct batch *b, const struct dataset *data, const struct data_spec *
 		uint32_t at = order ? order[first + i] : (uint32_t)(first + i);
 		fill_example(b, data, spec, draw, at, i);
 		fill_labels(b, data, at, i);
-		for (size_t k = 0; data->targets && k < data->target_width; k++)
+		for (size_t k = 0; b->takes_targets && k < data->target_width; k++)
 			b->targets[i * data->target_width + k] =
 			    data->targets[at * data->target_width + k];
 	}
 }
 
 static struct net_batch
-batch_of(const struct batch *b, const struct dataset *data, uint32_t n, const struct draw *draw)
+batch_of(const struct batch *b, uint32_t n, const struct draw *draw)
 {
 	return (struct net_batch){.x = b->x,
 	    .labels = b->label_width > 0 ? b->labels : NULL,
-	    .targets = data->targets ? b->targets : NULL,
+	    .targets = b->takes_targets ? b->targets : NULL,
 	    .n = n,
 	    .draw = draw};
 }
@@ -152,7 +154,8 @@ check_data(const struct net *net, const struct dataset *data, struct why *why)
 		return err_set(why, ERR_INVALID,
 		    "the data set has no labels, or no targets of the network's width");
 	for (size_t i = 0; net_labels(net) > 0 && i < data->count; i++)
-		if (data->labels[i] < 0 || (size_t)data->labels[i] >= net_outputs(net))
+		if (net_label_counts(net, data->labels[i]) &&
+		    (data->labels[i] < 0 || (size_t)data->labels[i] >= net_outputs(net)))
 			return err_set(why, ERR_INVALID,
 			    "label %d does not fit the network's %zu outputs", data->labels[i],
 			    net_outputs(net));
@@ -181,7 +184,7 @@ struct run {
 static enum err
 pass(struct run *r, size_t first, uint32_t n, double share)
 {
-	const struct net_batch batch = batch_of(&r->batch, r->data, n, &r->draw);
+	const struct net_batch batch = batch_of(&r->batch, n, &r->draw);
 	struct net_result got;
 
 	batch_fill(&r->batch, r->data, r->config->data, &r->draw, r->order, first, n);
@@ -312,6 +315,38 @@ finish(struct run *r, struct why *why)
 	return ERR_OK;
 }
 
+static uint32_t
+batch_size(const struct local_spec *local, const struct dataset *data)
+{
+	uint32_t count = (uint32_t)data->count;
+
+	return local->batch > 0 && local->batch < count ? local->batch : count;
+}
+
+/* What one pass takes. */
+static uint32_t
+pass_size(const struct local_spec *local, const struct dataset *data)
+{
+	uint32_t batch = batch_size(local, data);
+
+	return local->micro_batch > 0 && local->micro_batch < batch ? local->micro_batch : batch;
+}
+
+/* Examples of a step. */
+static size_t
+step_size(const struct local_spec *local, const struct dataset *data)
+{
+	return (size_t)batch_size(local, data) * (local->accumulate > 1 ? local->accumulate : 1);
+}
+
+static uint32_t
+parts_of(const struct local_spec *local, const struct dataset *data)
+{
+	size_t size = pass_size(local, data), parts = (step_size(local, data) + size - 1) / size;
+
+	return parts < UINT32_MAX ? (uint32_t)parts : UINT32_MAX;
+}
+
 static void
 set_update(struct run *r)
 {
@@ -329,15 +364,7 @@ set_update(struct run *r)
 	    .beta2 = o->beta2,
 	    .epsilon = o->epsilon,
 	    .shift = r->config->shift,
-	    .parts = local->accumulate};
-}
-
-static uint32_t
-batch_size(const struct local_spec *local, const struct dataset *data)
-{
-	uint32_t count = (uint32_t)data->count;
-
-	return local->batch > 0 && local->batch < count ? local->batch : count;
+	    .parts = parts_of(local, r->data)};
 }
 
 enum err
@@ -345,7 +372,7 @@ train_bytes(struct net *net, const struct train_config *config, const struct dat
     uint64_t *bytes, struct why *why)
 {
 	struct run r = {.net = net, .data = data, .config = config};
-	uint64_t size = batch_size(config->local, data);
+	uint64_t size = pass_size(config->local, data);
 	uint64_t targets =
 	    data->targets ? data->target_width * sizeof(float) : net_labels(net) * sizeof(int32_t);
 	bool augments = config->data && recipe_augments(config->data);
@@ -362,7 +389,7 @@ static enum err
 start(struct run *r, struct why *why)
 {
 	const struct local_spec *local = r->config->local;
-	uint32_t count = (uint32_t)r->data->count, size = batch_size(local, r->data);
+	uint32_t count = (uint32_t)r->data->count, size = pass_size(local, r->data);
 
 	if (size > net_max_batch(r->net))
 		return err_set(why, ERR_LIMIT, "batches of %u examples for a network built for %u",
@@ -379,12 +406,27 @@ start(struct run *r, struct why *why)
 	prng_seed2(&r->dropout, r->config->seed, STREAM_DROPOUT);
 	r->draw = (struct draw){
 	    .stream = local->random == RANDOM_STREAM ? &r->dropout : NULL, .seed = r->config->seed};
-	r->step_examples = (size_t)size * (local->accumulate > 1 ? local->accumulate : 1);
+	r->step_examples = step_size(local, r->data);
 	set_update(r);
 	enum err e = net_prepare(r->net, &r->update, why);
 	r->began = seconds_now();
 	r->planned = training_steps(local, r->data->count);
 	return e;
+}
+
+static void
+say_failed(const struct run *r, enum err e, struct why *why)
+{
+	unsigned long long step = r->result->steps + 1;
+	size_t vocabulary = net_vocabulary(r->net);
+
+	if (e == ERR_INVALID && vocabulary > 0)
+		err_set(
+		    why, e, "step %llu: a value is no whole number below %zu", step, vocabulary);
+	else
+		err_set(why, e,
+		    e == ERR_NUMERIC ? "the loss is not finite at step %llu" : "step %llu failed",
+		    step);
 }
 
 enum err
@@ -400,10 +442,7 @@ train_run(struct net *net, const struct dataset *data, const struct train_config
 	while (!e && !r.done) {
 		e = epoch(&r);
 		if (e)
-			err_set(why, e,
-			    e == ERR_NUMERIC ? "the loss is not finite at step %llu"
-					     : "step %llu failed",
-			    (unsigned long long)result->steps + 1);
+			say_failed(&r, e, why);
 	}
 	if (!e)
 		e = finish(&r, why);
@@ -420,8 +459,10 @@ count_batch(struct counts *to, const struct net *net, const struct net_batch *b)
 	for (size_t i = 0; to && b->labels && i < b->n * net_labels(net); i++)
 		if (net_label_counts(net, b->labels[i]))
 			scoring_classes(to, net_output(net) + i * width, b->labels + i, 1, width);
-	if (to && b->targets)
-		scoring_values(to, net_output(net), b->targets, b->n, net_outputs(net));
+	/* Without labels and targets the input is what is to come out. */
+	const float *targets = b->targets || b->labels ? b->targets : b->x;
+	if (to && targets)
+		scoring_values(to, net_output(net), targets, b->n, net_outputs(net));
 }
 
 static enum err
@@ -437,7 +478,7 @@ score_batches(struct net *net, const struct dataset *data, const struct train_co
 		if (config->stop && config->stop(config->context, i / b->size, batches))
 			return ERR_CLOSED;
 		batch_fill(b, data, config->data, NULL, NULL, i, n);
-		const struct net_batch batch = batch_of(b, data, n, NULL);
+		const struct net_batch batch = batch_of(b, n, NULL);
 		enum err e = net_eval(net, &batch, &got);
 		if (e)
 			return e;
@@ -449,7 +490,7 @@ score_batches(struct net *net, const struct dataset *data, const struct train_co
 	}
 	score->examples = data->count;
 	score->labels = labels;
-	score->loss = score->weight > 0 ? score->loss / score->weight : 0;
+	score->loss = score->weight > 0 ? score->loss / score->weight : (double)NAN;
 	score->accuracy = labels > 0 ? (double)right / (double)labels : (double)NAN;
 	return ERR_OK;
 }

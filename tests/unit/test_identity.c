@@ -430,6 +430,7 @@ static const struct pair local_pairs[] = {
     {.general = PLAIN ",\"clip_norm\":0"},
     {.general = PLAIN ",\"clip_norm\":1e29"},
     {.general = PLAIN ",\"accumulate\":1"},
+    {.general = PLAIN "},\"parallel\":{\"micro_batch\":10"},
     {.general = PLAIN ",\"seconds\":1e6"},
     {.general = PLAIN ",\"random\":\"stream\""},
     {.general = "\"optimizer\":{\"rate\":0.1,\"momentum\":0}"},

@@ -462,7 +462,7 @@ test_mse_accuracy(void **state)
 	struct why why;
 
 	assert_int_equal(job_parse(&job, text, sizeof(text) - 1, &why), ERR_INVALID);
-	assert_string_equal(why.text, "stop.target.accuracy: the mse loss has none");
+	assert_string_equal(why.text, "stop.target.accuracy: the job's loss has none");
 }
 
 static void

@@ -67,7 +67,7 @@ check(const struct job_spec *job, struct field *o)
 	if (r->evaluate_by == EVALUATE_NONE && job->guard.metric != GUARD_OWN)
 		field_fail(o, NULL, "needs \"evaluate\": nothing would measure it");
 	if (job->guard.metric == GUARD_ACCURACY && r->net.layer_count && !net_spec_labels(&r->net))
-		field_fail(o, "metric", "the mse loss has no accuracy");
+		field_fail(o, "metric", "the job's loss has no accuracy");
 	if (job->guard.action != GUARD_DO_ROLLBACK && field_has(o, "times"))
 		field_fail(o, "times", "belongs to \"do\": \"rollback\"");
 	/* What devices keep of deltas that led into the collapse would not go back. */

@@ -293,7 +293,7 @@ read_stop(struct job_spec *out, struct field *doc)
 	if (out->recipe.evaluate_by == EVALUATE_NONE && (s->has_accuracy || s->has_loss))
 		field_fail(&target, NULL, "needs \"evaluate\": nothing would measure it");
 	if (s->has_accuracy && out->recipe.net.layer_count && !net_spec_labels(&out->recipe.net))
-		field_fail(&target, "accuracy", "the mse loss has none");
+		field_fail(&target, "accuracy", "the job's loss has none");
 }
 
 /* What belongs to rounds that make models is none of an evaluation's. */

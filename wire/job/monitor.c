@@ -75,7 +75,7 @@ job_monitor_read(struct job_spec *out, struct field *doc)
 	if (m->metric != MONITOR_OWN && r->evaluate_by == EVALUATE_NONE)
 		field_fail(&o, "metric", "needs \"evaluate\": nothing would measure it");
 	if (m->metric == MONITOR_ACCURACY && r->net.layer_count && !has_accuracy(r))
-		field_fail(&o, "metric", "the mse loss has no accuracy");
+		field_fail(&o, "metric", "the job's loss has no accuracy");
 	field_end(&o);
 }
 

@@ -207,6 +207,8 @@ read_window(struct recipe *out, struct field *data)
 	d->dims = 1;
 	if (!net_spec_has(&out->net, LAYER_EMBEDDING))
 		field_fail(data, "window", "only an embedding layer takes tokens");
+	if (d->channels > 0)
+		field_fail(data, "normalise", "tokens of a window are numbered, not measured");
 }
 
 void

@@ -12,6 +12,7 @@ enum feature {
 	FEATURE_FEEDBACK,
 	FEATURE_FIGURES,
 	FEATURE_INIT_TORCH,
+	FEATURE_MICRO_BATCH,
 	FEATURE_NETWORKS,
 	FEATURE_OPTIMIZERS,
 	FEATURE_PROX,
@@ -33,6 +34,7 @@ static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
     [FEATURE_FEEDBACK] = "feedback",
     [FEATURE_FIGURES] = "figures",
     [FEATURE_INIT_TORCH] = "init-torch",
+    [FEATURE_MICRO_BATCH] = "micro-batch",
     [FEATURE_NETWORKS] = "networks",
     [FEATURE_OPTIMIZERS] = "optimizers",
     [FEATURE_PROX] = "prox",
@@ -86,6 +88,7 @@ of_builtin(bool *needs, const struct local_spec *l, const struct data_spec *d)
 	needs[FEATURE_ACCUMULATE] = l->accumulate > 1;
 	needs[FEATURE_BUDGET] = l->seconds > 0 && l->unit != LOCAL_SECONDS;
 	needs[FEATURE_CLIP] = l->clip_norm > 0;
+	needs[FEATURE_MICRO_BATCH] = l->micro_batch > 0;
 	needs[FEATURE_OPTIMIZERS] = l->optimizer.type != OPTIMIZER_SGD || l->optimizer.nesterov;
 	needs[FEATURE_PROX] = l->prox > 0;
 	needs[FEATURE_RANDOM_COUNTER] = l->random == RANDOM_COUNTER;

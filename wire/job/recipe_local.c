@@ -155,6 +155,17 @@ recipe_schedule_read(struct schedule_spec *out, struct field *parent)
 	field_end(&o);
 }
 
+/* "parallel": how a step is cut up, which decides the order of its sums. */
+static void
+read_parallel(struct recipe *out, struct field *doc)
+{
+	if (!field_has(doc, "parallel"))
+		return;
+	struct field o = field_object(doc, "parallel");
+	out->local.micro_batch = (uint32_t)field_u64(&o, "micro_batch", 1, RECIPE_BATCH_MAX, 0);
+	field_end(&o);
+}
+
 /* Of the network's products, wherever they are made. */
 static void
 read_arithmetic(struct net_spec *out, struct field *local)
@@ -208,6 +219,7 @@ recipe_local_read(struct recipe *out, struct field *doc)
 	recipe_schedule_read(&out->local.schedule, &local);
 	check_growth(&out->local, &local);
 	read_arithmetic(&out->net, &local);
+	read_parallel(out, doc);
 	read_variates(out, &local);
 	field_end(&local);
 }

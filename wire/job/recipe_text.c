@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* "upload" is the last, so that a task may name one of several codecs behind what all tasks share. */
-enum key { MODEL, TENSORS, TRAINER, PARAMS, DATA, LOCAL, EVALUATE, UPLOAD, KEYS };
+enum key { MODEL, TENSORS, TRAINER, PARAMS, DATA, LOCAL, PARALLEL, EVALUATE, UPLOAD, KEYS };
 
 static const char *const keys[KEYS] = {[MODEL] = "model",
     [TENSORS] = "tensors",
@@ -13,6 +13,7 @@ static const char *const keys[KEYS] = {[MODEL] = "model",
     [PARAMS] = "params",
     [DATA] = "data",
     [LOCAL] = "local",
+    [PARALLEL] = "parallel",
     [EVALUATE] = "evaluate",
     [UPLOAD] = "upload"};
 

@@ -379,6 +379,10 @@ read_class_weights(struct net_spec *out, struct field *model)
 	for (size_t i = 0; field_each(&list, &item); i++)
 		out->class_weights[i] = (float)field_double(&item, NULL, 0, 1e6, FIELD_MUST_DOUBLE);
 	out->class_weight_count = n;
+	for (size_t i = 0; i < n; i++)
+		if (out->class_weights[i] > 0)
+			return;
+	field_fail(model, "class_weights", "must not all be 0");
 }
 
 /* What only goes with labels. */

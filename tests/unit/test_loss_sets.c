@@ -1,0 +1,147 @@
+/* Data sets that do not quite fit a loss, and what a network keeps of its sums: nothing beyond a buffer's end, no wrong gradient. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "dataset.h"
+#include "net_trial.h"
+#include "train.h"
+
+#define COUNT 64
+#define AUTOENCODER \
+	"{\"layers\": [{\"type\": \"linear\", \"out\": 4}], \"loss\": \"mse\", \"target\": " \
+	"\"input\"}"
+
+/* A network that is to give its own input looks at no label and no target of the set, also where its figures are counted. */
+static void
+only_the_input(void **state)
+{
+	static float x[COUNT * 4], targets[COUNT];
+	static int32_t labels[COUNT];
+	struct net_trial t;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT * 4; i++)
+		x[i] = (float)(i % 7);
+	net_trial_begin(&t, 32, "\"shape\": [4]", AUTOENCODER);
+	t.recipe.local.batch = 32;
+	for (int with = 0; with < 2; with++) {
+		const struct dataset d = {.count = COUNT,
+		    .shape = {4, 1, 1},
+		    .dims = 1,
+		    .features = 4,
+		    .floats = x,
+		    .labels = with ? labels : NULL,
+		    .targets = with ? NULL : targets,
+		    .target_width = with ? 0 : 1};
+		const struct figure_set wanted = {.regression = true};
+		struct train_config c = {
+		    .local = &t.recipe.local, .data = &t.recipe.data, .round = 1};
+		struct train_result result;
+		struct train_score score;
+		assert_int_equal(train_run(t.net, &d, &c, &result, NULL), ERR_OK);
+		assert_int_equal(counts_new(&c.counts, &wanted, 0, NULL), ERR_OK);
+		assert_int_equal(train_evaluate_while(t.net, &d, &c, &score, NULL), ERR_OK);
+		assert_int_equal(c.counts->regression.values, COUNT * 4);
+		assert_true(fabs(c.counts->regression.squares / (COUNT * 4) - score.loss) < 1e-6);
+		counts_free(c.counts);
+	}
+	net_trial_end(&t);
+}
+
+/* The slope of a ReLU is by its sign, which a layer in its place must not turn. */
+static void
+signs(void **state)
+{
+	static const char *const models[] = {"{\"layers\": [{\"type\": \"linear\", \"out\": 1, "
+					     "\"bias\": false}, {\"type\": \"relu\"}, "
+					     "{\"type\": \"sigmoid\"}], \"loss\": \"mse\"}",
+	    "{\"layers\": [{\"type\": \"linear\", \"out\": 1, \"bias\": false}, {\"type\": "
+	    "\"relu\"}, "
+	    "{\"type\": \"dropout\", \"rate\": 0}, {\"type\": \"flatten\"}, {\"type\": "
+	    "\"sigmoid\"}], "
+	    "\"loss\": \"mse\"}"};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct net_trial t;
+		float gradient = 7;
+		net_trial_begin(&t, 1, "\"shape\": [1]", models[i]);
+		net_params(t.net)[0] = -1;
+		t.x[0] = 2;
+		t.targets[0] = 1;
+		assert_int_equal(net_gradient(t.net, &t.batch, &gradient), ERR_OK);
+		assert_true(gradient == 0);
+		net_trial_end(&t);
+	}
+}
+
+/* No label that counts is no figure; a row that does not count still has to be finite. */
+static void
+nothing_counts(void **state)
+{
+	struct net_trial t;
+	struct net_result result;
+	struct train_score score;
+	float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+	int32_t labels[4] = {1, 1, 1, 1};
+	const struct dataset d = {.count = 4,
+	    .shape = {2, 1, 1},
+	    .dims = 1,
+	    .features = 2,
+	    .floats = x,
+	    .labels = labels,
+	    .classes = 3};
+
+	(void)state;
+	net_trial_begin(&t, 4, "\"shape\": [2], \"classes\": 3",
+	    "{\"layers\": [{\"type\": \"linear\", \"out\": 3}], \"loss\": \"cross_entropy\", "
+	    "\"ignore_index\": 1}");
+	assert_int_equal(train_evaluate(t.net, &d, &t.recipe.data, &score, NULL), ERR_OK);
+	assert_true(isnan(score.loss) && isnan(score.accuracy) && score.labels == 0);
+	x[3] = NAN;
+	const struct net_batch batch = {.x = x, .labels = labels, .n = 4};
+	const struct net_update sgd = {.rate = 0.1f};
+	float before[9];
+	memcpy(before, net_params(t.net), sizeof(before));
+	assert_int_equal(net_step(t.net, &batch, &sgd, &result), ERR_NUMERIC);
+	assert_memory_equal(before, net_params(t.net), sizeof(before));
+	net_trial_end(&t);
+}
+
+/* Held, as frozen tensors are, its statistics do not move either. */
+static void
+held_statistics(void **state)
+{
+	struct net_trial t;
+	struct net_result result;
+	const struct net_update sgd = {.rate = 0.1f};
+	float before[8];
+
+	(void)state;
+	net_trial_begin(&t, 3, "\"shape\": [2]",
+	    "{\"layers\": [{\"type\": \"batchnorm\"}], \"loss\": \"mse\"}");
+	for (size_t i = 0; i < net_tensors(t.net)->count; i++)
+		net_hold(t.net, i);
+	memcpy(before, net_params(t.net), sizeof(before));
+	assert_int_equal(net_step(t.net, &t.batch, &sgd, &result), ERR_OK);
+	assert_memory_equal(before, net_params(t.net), sizeof(before));
+	net_trial_end(&t);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(only_the_input),
+	    cmocka_unit_test(signs),
+	    cmocka_unit_test(nothing_counts),
+	    cmocka_unit_test(held_statistics),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
