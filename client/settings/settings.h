@@ -72,7 +72,8 @@ struct settings {
 	size_t url_count;
 	char mirror[ADDRESS_MAX];
 	double mirror_timeout; /* seconds */
-	uint64_t threads; /* for external trainers: OMP_NUM_THREADS; 0: theirs to choose, and all processors for the built-in one */
+	uint64_t
+	    threads; /* for external trainers: OMP_NUM_THREADS; 0: theirs to choose, and all processors for the built-in one */
 	enum settings_log send_log;
 	uint64_t model_bytes, memory_bytes, cache_bytes, outbox_bytes, residual_bytes,
 	    examples_bytes;

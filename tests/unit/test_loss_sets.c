@@ -133,6 +133,39 @@ held_statistics(void **state)
 	net_trial_end(&t);
 }
 
+/* A batch in pieces is as many batches of their size in one step, to the bit. */
+static void
+micro_batches(void **state)
+{
+	static float x[COUNT * 4];
+	const struct dataset d = {
+	    .count = 50, .shape = {4, 1, 1}, .dims = 1, .features = 4, .floats = x};
+	struct net_trial t[2];
+	uint64_t bytes[2];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT * 4; i++)
+		x[i] = (float)(i % 5);
+	for (int cut = 0; cut < 2; cut++) {
+		net_trial_begin(&t[cut], 20, "\"shape\": [4]", AUTOENCODER);
+		struct local_spec *local = &t[cut].recipe.local;
+		const struct train_config c = {
+		    .local = local, .data = &t[cut].recipe.data, .round = 1, .seed = 9};
+		struct train_result result;
+		local->batch = cut ? 20 : 4;
+		local->accumulate = cut ? 1 : 5;
+		local->micro_batch = cut ? 4 : 0;
+		assert_int_equal(train_run(t[cut].net, &d, &c, &result, NULL), ERR_OK);
+		assert_int_equal(result.steps, 3);
+		assert_int_equal(train_bytes(t[cut].net, &c, &d, &bytes[cut], NULL), ERR_OK);
+	}
+	assert_memory_equal(
+	    net_params(t[0].net), net_params(t[1].net), net_tensors(t[0].net)->bytes);
+	assert_int_equal(bytes[0], bytes[1]);
+	net_trial_end(&t[0]);
+	net_trial_end(&t[1]);
+}
+
 int
 main(void)
 {
@@ -141,6 +174,7 @@ main(void)
 	    cmocka_unit_test(signs),
 	    cmocka_unit_test(nothing_counts),
 	    cmocka_unit_test(held_statistics),
+	    cmocka_unit_test(micro_batches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

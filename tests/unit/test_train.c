@@ -396,38 +396,6 @@ accumulate(void **state)
 }
 
 /* Formula (FedNova): 4 steps with momentum 1/2 weigh 1 + 3/2 + 7/4 + 15/8. */
-/* A batch in pieces is as many batches of their size in one step: to the bit, with less memory than the batch as a whole. */
-static void
-micro_batches(void **state)
-{
-	struct local_spec whole = {
-	    .amount = 2, .batch = 4, .accumulate = 5, .optimizer = {.rate = 0.05}};
-	struct local_spec cut = {
-	    .amount = 2, .batch = 20, .micro_batch = 4, .optimizer = {.rate = 0.05}};
-	struct train_config config = {.data = &plain, .round = 1, .seed = 11};
-	struct dataset d;
-	uint64_t bytes[2];
-
-	(void)state;
-	assert_int_equal(glyphs_make(&d, 1, 2, 50, 0), ERR_OK);
-	struct net *a = new_net(nets_2nn, 4), *b = new_net(nets_2nn, 4), *c = new_net(nets_2nn, 20);
-	config.local = &whole;
-	struct train_result first = train(a, &d, &config);
-	config.local = &cut;
-	struct train_result second = train(b, &d, &config);
-	assert_int_equal(first.steps, second.steps);
-	assert_memory_equal(net_params(a), net_params(b), net_tensors(a)->bytes);
-	assert_int_equal(train_bytes(b, &config, &d, &bytes[0], NULL), ERR_OK);
-	cut.micro_batch = 0;
-	assert_int_equal(train_bytes(c, &config, &d, &bytes[1], NULL), ERR_OK);
-	/* The gradient is collected for it. */
-	assert_true(bytes[0] < bytes[1] + net_tensors(a)->bytes);
-	net_free(a);
-	net_free(b);
-	net_free(c);
-	dataset_deinit(&d);
-}
-
 static void
 normaliser(void **state)
 {
@@ -598,7 +566,6 @@ main(void)
 	    cmocka_unit_test(partial_work),
 	    cmocka_unit_test(unequal_devices),
 	    cmocka_unit_test(accumulate),
-	    cmocka_unit_test(micro_batches),
 	    cmocka_unit_test(normaliser),
 	    cmocka_unit_test(fresh_momentum),
 	    cmocka_unit_test(learns),

@@ -75,7 +75,8 @@ struct local_spec {
 	double prox; /* FedProx's mu; 0: none */
 	double clip_norm; /* largest norm of a gradient; 0: any */
 	uint32_t accumulate; /* batches per step, at least 1 */
-	uint32_t micro_batch; /* a batch is worked through in pieces of so many examples, whose gradients are summed; 0: whole */
+	uint32_t
+	    micro_batch; /* a batch is worked through in pieces of so many examples, whose gradients are summed; 0: whole */
 	enum local_random random;
 	uint32_t variates; /* devices that keep a control variate each (SCAFFOLD); 0: none does */
 };
