@@ -5,7 +5,7 @@
 set -u
 FLEET_NAME=13-upgrade
 . tests/e2e/common.sh
-OLD=${OLD:-build/402de29/rivulet build/5e9c804/rivulet}
+OLD=${OLD:-build/402de29/rivulet build/5e9c804/rivulet build/eb9b924/rivulet}
 
 fleet_dir
 tar -xzf tests/vectors/state-402de29.tar.gz -C "$FLEET" || fleet_fail "no vector"
@@ -100,6 +100,7 @@ measured() {
 }
 measured 955543f 1 "\[('open', 'accuracy', None), ('over', None, None)\]"
 measured 5e9c804 0 "\[('open', 'accuracy', 0), ('over', 'accuracy', [012])\]"
+measured eb9b924 0 "\[('open', 'accuracy', 0), ('over', 'accuracy', [012])\]"
 FLEET=$first
 fleet_end
-echo "states of 402de29, 955543f and 5e9c804 as those would have done them;${beside:- without} old agents beside ours"
+echo "states of 402de29, 955543f, 5e9c804 and eb9b924 as those would have done them;${beside:- without} old agents beside ours"
