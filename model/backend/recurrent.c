@@ -363,7 +363,7 @@ give_biases(const struct stage *s, size_t first)
 static void
 clear_last(const struct stage *s)
 {
-	for (size_t i = 0; i < s->examples; i++)
+	for (size_t i = 0; s->h && i < s->examples; i++)
 		memset(s->h + ((i + 1) * s->steps - 1) * s->hidden, 0, s->hidden * sizeof(float));
 }
 

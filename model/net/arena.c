@@ -17,9 +17,13 @@ meet(const struct arena_item *a, const struct arena_item *b)
 	return false;
 }
 
+struct place {
+	struct arena_item *item;
+};
+
 /* The lowest place from *at on where `item` meets none of those placed; they are walked until none is in the way. */
 static bool
-find_place(struct arena_item *item, struct arena_item *const *placed, size_t count)
+find_place(struct arena_item *item, const struct place *placed, size_t count)
 {
 	size_t end;
 	bool moved = true;
@@ -30,7 +34,7 @@ find_place(struct arena_item *item, struct arena_item *const *placed, size_t cou
 		if (!num_add(item->at, item->bytes, &end))
 			return false;
 		for (size_t i = 0; i < count; i++) {
-			const struct arena_item *other = placed[i];
+			const struct arena_item *other = placed[i].item;
 			if (item->at < other->at + other->bytes && other->at < end &&
 			    meet(item, other)) {
 				item->at = other->at + other->bytes;
@@ -45,8 +49,8 @@ find_place(struct arena_item *item, struct arena_item *const *placed, size_t cou
 static int
 by_size(const void *a, const void *b)
 {
-	const struct arena_item *x = *(struct arena_item *const *)a;
-	const struct arena_item *y = *(struct arena_item *const *)b;
+	const struct arena_item *x = ((const struct place *)a)->item;
+	const struct arena_item *y = ((const struct place *)b)->item;
 
 	if (x->bytes != y->bytes)
 		return x->bytes < y->bytes ? 1 : -1;
@@ -56,20 +60,21 @@ by_size(const void *a, const void *b)
 bool
 arena_place(struct arena_item *items, size_t count, size_t *end)
 {
-	struct arena_item **order = calloc(count + 1, sizeof(*order));
+	struct place *order = calloc(count + 1, sizeof(*order));
 	bool fits = order != NULL;
 
 	*end = 0;
 	for (size_t i = 0; fits && i < count; i++) {
 		fits = num_add(items[i].bytes, LINE - 1, &items[i].bytes);
 		items[i].bytes &= ~(LINE - 1);
-		order[i] = &items[i];
+		order[i].item = &items[i];
 	}
 	if (fits)
-		qsort(order, count, sizeof(struct arena_item *), by_size);
+		qsort(order, count, sizeof(*order), by_size);
 	for (size_t i = 0; fits && i < count; i++) {
-		fits = find_place(order[i], order, i);
-		size_t last = order[i]->at + order[i]->bytes;
+		struct arena_item *item = order[i].item;
+		fits = find_place(item, order, i);
+		size_t last = item->at + item->bytes;
 		*end = fits && last > *end ? last : *end;
 	}
 	free(order);

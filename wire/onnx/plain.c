@@ -21,8 +21,7 @@ add_window(struct nodes_node *n, const struct layer_spec *l, size_t dims)
 			       pads = {.name = "pads", .kind = KIND_INTS, .count = 2 * dims},
 			       strides = {.name = "strides", .kind = KIND_INTS, .count = dims};
 
-	for (size_t i = 0; i < dims; i++) {
-		size_t from = i + 2 - dims;
+	for (size_t from = dims == 1, i = 0; from < 2; from++, i++) {
 		kernel.ints[i] = l->kernel[from];
 		pads.ints[i] = pads.ints[dims + i] = l->padding[from];
 		strides.ints[i] = l->stride[from];
