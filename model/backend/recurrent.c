@@ -406,6 +406,8 @@ recurrent_backward(
 	const struct view v = view_of(l, p);
 	const float *dy = v.dy;
 
+	if (!v.kept || !dy)
+		return;
 	for (unsigned at = l->spec.stack; at-- > 0;) {
 		const struct stage s = stage_of(l, p, cell, &v, at);
 		float *between = s.each + 2 * s.examples * s.hidden;
