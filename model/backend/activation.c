@@ -22,7 +22,7 @@
 			name##_gradient(v.dx[0], v.dy, v.from, p->n * l->out.size, l->add[0]); \
 	}
 
-SLOPE_PASSES(relu6, y, a[i] > 0 && a[i] < 6 ? 1.0f : 0.0f)
+SLOPE_PASSES(relu6, y, ((a[i] > 0) & (a[i] < 6)) ? 1.0f : 0.0f)
 SLOPE_PASSES(sigmoid, y, a[i] * (1.0f - a[i]))
 SLOPE_PASSES(tanh, y, 1.0f - a[i] * a[i])
 SLOPE_PASSES(hardswish, x[0], a[i] <= -3 ? 0.0f : a[i] >= 3 ? 1.0f : a[i] * (1.0f / 3.0f) + 0.5f)

@@ -122,6 +122,7 @@ silu_slope(float x)
 #define CURVE(name, value) \
 	CPU_CLONES static void name##_all(float *y, const float *from, size_t n) \
 	{ \
+		LANES_FREE \
 		for (size_t i = 0; i < n; i++) { \
 			float x = from[i]; \
 			y[i] = value; \

@@ -11,6 +11,12 @@
 typedef float lanes16 __attribute__((vector_size(64)));
 typedef float lanes16_any __attribute__((vector_size(64), aligned(4), may_alias));
 #define LANES_SIZE ((size_t)16)
+/* Before a loop whose elements do not hang on each other, although in and out may be one array. */
+#if defined(__clang__)
+#define LANES_FREE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define LANES_FREE _Pragma("GCC ivdep")
+#endif
 #define LANES_AT(p) (*(const lanes16_any *)(const void *)(p))
 #define LANES_TO(p) (*(lanes16_any *)(void *)(p))
 
