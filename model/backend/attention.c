@@ -6,9 +6,9 @@
 #include "cpu.h"
 #include "curves.h"
 #include "gemm.h"
-#include "lanes.h"
 #include "num.h"
 #include "rows.h"
+#include "runs.h"
 #include "team.h"
 
 /*
@@ -276,15 +276,8 @@ forward(const struct layer *l, const struct backend_pass *p)
 CPU_CLONES static void
 unsoften(float *slopes, const float *scores, size_t n, float scale)
 {
-	size_t whole = n - n % LANES_SIZE;
-	lanes16 sum = {0}, x, y;
+	float mean = runs_dot(slopes, scores, n);
 
-	for (size_t i = 0; i < whole; i += LANES_SIZE)
-		sum += LANES_AT(slopes + i) * LANES_AT(scores + i);
-	lanes_part(&x, slopes + whole, n - whole);
-	lanes_part(&y, scores + whole, n - whole);
-	sum += x * y;
-	float mean = lanes_fold(&sum);
 	for (size_t i = 0; i < n; i++)
 		slopes[i] = scores[i] * (slopes[i] - mean) * scale;
 }

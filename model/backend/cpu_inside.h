@@ -49,7 +49,8 @@ extern const struct backend_layer join_concat_passes, join_multiply_passes;
 extern const struct backend_layer norm_group_passes, norm_row_passes;
 extern const struct backend_layer batchnorm_passes;
 extern const struct backend_layer embedding_passes, embedding_positions_passes;
-extern const struct backend_layer lstm_passes, gru_passes;
+/* lstm, gru. */
+extern const struct backend_layer recurrent_passes;
 extern const struct backend_layer attention_passes;
 
 /* A layer's operands during a pass. */

@@ -4,6 +4,7 @@
 
 #include "cpu.h"
 #include "draw.h"
+#include "runs.h"
 
 CPU_CLONES static void
 rectify(float *y, const float *x, size_t n)
@@ -24,23 +25,12 @@ gate_gradient(float *dx, const float *dy, const float *gate, size_t n, bool add)
 			dx[i] = gate[i] > 0 ? dy[i] : 0;
 }
 
-CPU_CLONES static void
-add_to(float *y, const float *x, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		y[i] += x[i];
-}
-
 /* Gives dy to dx unchanged. */
 static void
 pass_gradient(const struct layer *l, const struct view *v, size_t i, size_t n)
 {
-	if (!v->dx[i] || v->dx[i] == v->dy)
-		return;
-	if (l->add[i])
-		add_to(v->dx[i], v->dy, n);
-	else
-		memcpy(v->dx[i], v->dy, n * sizeof(float));
+	if (v->dx[i] && v->dx[i] != v->dy)
+		runs_give(v->dx[i], v->dy, n, l->add[i]);
 }
 
 static void
@@ -153,7 +143,7 @@ add_forward(const struct layer *l, const struct backend_pass *p)
 
 	memcpy(v.y, v.x[0], n * sizeof(float));
 	for (size_t i = 1; i < l->spec.input_count; i++)
-		add_to(v.y, v.x[i], n);
+		runs_add(v.y, v.x[i], n);
 }
 
 static void

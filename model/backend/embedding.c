@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-#include "cpu.h"
-#include "sgd.h"
+#include "runs.h"
 
 /* The net's input holds whole numbers below the vocabulary: net/run.c has looked. */
 static enum err
@@ -25,13 +24,6 @@ forward(const struct layer *l, const struct backend_pass *p)
 		    v.y + i * width, v.weight + (size_t)v.x[0][i] * width, width * sizeof(float));
 }
 
-CPU_CLONES static void
-add_to_row(float *y, const float *x, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		y[i] += x[i];
-}
-
 /* The gradient of a row is the sum of those of its uses, in their order. */
 static void
 backward(const struct layer *l, const struct backend_pass *p)
@@ -43,7 +35,7 @@ backward(const struct layer *l, const struct backend_pass *p)
 		return;
 	memset(v.work, 0, l->param[PARAM_WEIGHT].count * sizeof(float));
 	for (size_t i = 0; i < p->n * l->in[0].size; i++)
-		add_to_row(v.work + (size_t)v.x[0][i] * width, v.dy + i * width, width);
+		runs_add(v.work + (size_t)v.x[0][i] * width, v.dy + i * width, width);
 	view_give(l, p, PARAM_WEIGHT, v.work);
 }
 
@@ -67,7 +59,7 @@ positions_forward(const struct layer *l, const struct backend_pass *p)
 		float *y = v.y + i * l->out.size;
 		if (y != v.x[0] + i * l->out.size)
 			memcpy(y, v.x[0] + i * l->out.size, l->out.size * sizeof(float));
-		add_to_row(y, v.weight, l->out.size);
+		runs_add(y, v.weight, l->out.size);
 	}
 }
 
@@ -79,11 +71,9 @@ positions_backward(const struct layer *l, const struct backend_pass *p)
 
 	memset(v.work, 0, n * sizeof(float));
 	for (size_t i = 0; i < p->n; i++)
-		add_to_row(v.work, v.dy + i * n, n);
-	if (v.dx[0] && v.dx[0] != v.dy && l->add[0])
-		add_to_row(v.dx[0], v.dy, p->n * n);
-	else if (v.dx[0] && v.dx[0] != v.dy)
-		memcpy(v.dx[0], v.dy, p->n * n * sizeof(float));
+		runs_add(v.work, v.dy + i * n, n);
+	if (v.dx[0] && v.dx[0] != v.dy)
+		runs_give(v.dx[0], v.dy, p->n * n, l->add[0]);
 	view_give(l, p, PARAM_WEIGHT, v.work);
 }
 

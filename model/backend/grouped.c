@@ -4,7 +4,9 @@
 
 #include "cpu.h"
 #include "lanes.h"
+#include "norm_sums.h"
 #include "num.h"
+#include "runs.h"
 
 /*
  * Convolutions in groups, of one channel each (depthwise) or more. Rows of padded planes are the unit: each element of a kernel adds a
@@ -183,19 +185,6 @@ back_plane(const struct layer *l, const struct shape *s, const float *weight, co
 			}
 }
 
-CPU_CLONES static void
-sum_plane(float *to, const float *dy, size_t n)
-{
-	size_t whole = n - n % LANES_SIZE;
-	lanes16 sum = {0}, part;
-
-	for (size_t i = 0; i < whole; i += LANES_SIZE)
-		sum += LANES_AT(dy + i);
-	lanes_part(&part, dy + whole, n - whole);
-	sum += part;
-	*to += lanes_fold(&sum);
-}
-
 /* Out of the middle of the padded planes. */
 static void
 unpad(const struct layer *l, const struct shape *s, const float *planes, float *dx, bool add)
@@ -207,10 +196,7 @@ unpad(const struct layer *l, const struct shape *s, const float *planes, float *
 			const float *from = planes +
 			    (c * s->height + y + l->spec.padding[0]) * s->width +
 			    l->spec.padding[1];
-			if (add)
-				add_row(dx, from, w, 1, 1);
-			else
-				memcpy(dx, from, w * sizeof(float));
+			runs_give(dx, from, w, add);
 		}
 }
 
@@ -229,7 +215,9 @@ backward_group(const struct layer *l, const struct shape *s, const struct view *
 		const float *dy = v->dy + (i * s->out + o) * area;
 		size_t at = (first + o) * s->in * s->kernel;
 		weight_plane(l, s, v->work, dy, gradient + at);
-		sum_plane(bias + first + o, dy, area);
+		struct norm_sums sum = {0};
+		norm_sums_add(&sum, dy, area);
+		bias[first + o] += norm_sums_first(&sum);
 		if (v->dx[0])
 			back_plane(l, s, v->weight + at, dy, v->work + planes);
 	}

@@ -62,27 +62,5 @@ back(const struct recurrent_back *b)
 	unmix_states(b->row, b->h_before, b->dh, b->hidden);
 }
 
-static const struct recurrent_cell cell = {
-    .gates = 3, .row = 4, .apart = true, .step = step, .back = back, .last_column = 3};
-
-static enum err
-need(struct layer *l, struct why *why)
-{
-	return recurrent_need(l, &cell)
-	    ? err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name)
-	    : ERR_OK;
-}
-
-static void
-forward(const struct layer *l, const struct backend_pass *p)
-{
-	recurrent_forward(l, p, &cell);
-}
-
-static void
-backward(const struct layer *l, const struct backend_pass *p)
-{
-	recurrent_backward(l, p, &cell);
-}
-
-const struct backend_layer gru_passes = {.need = need, .forward = forward, .backward = backward};
+const struct recurrent_cell gru_cell = {
+    .gates = 3, .row = 4, .apart = true, .step = step, .back = back};

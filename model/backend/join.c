@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cpu.h"
-#include "lanes.h"
+#include "runs.h"
 
 /* How concat walks: so many pieces one after the other, of which input i has `width` floats each. */
 struct pieces {
@@ -34,13 +34,6 @@ concat_forward(const struct layer *l, const struct backend_pass *p)
 	}
 }
 
-CPU_CLONES static void
-add_piece(float *y, const float *x, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		y[i] += x[i];
-}
-
 static void
 concat_backward(const struct layer *l, const struct backend_pass *p)
 {
@@ -50,13 +43,8 @@ concat_backward(const struct layer *l, const struct backend_pass *p)
 
 	for (size_t i = 0; i < l->spec.input_count; i++) {
 		size_t width = p->n * l->in[i].size / s.count;
-		for (size_t k = 0; v.dx[i] && k < s.count; k++) {
-			const float *from = v.dy + k * s.whole + at;
-			if (l->add[i])
-				add_piece(v.dx[i] + k * width, from, width);
-			else
-				memcpy(v.dx[i] + k * width, from, width * sizeof(float));
-		}
+		for (size_t k = 0; v.dx[i] && k < s.count; k++)
+			runs_give(v.dx[i] + k * width, v.dy + k * s.whole + at, width, l->add[i]);
 		at += width;
 	}
 }
@@ -87,20 +75,6 @@ scale_channel(float *to, const float *a, float b, size_t n, bool add)
 			to[i] = a[i] * b;
 }
 
-CPU_CLONES static void
-dot(float *to, const float *a, const float *b, size_t n)
-{
-	size_t whole = n - n % LANES_SIZE;
-	lanes16 sum = {0}, x, y;
-
-	for (size_t i = 0; i < whole; i += LANES_SIZE)
-		sum += LANES_AT(a + i) * LANES_AT(b + i);
-	lanes_part(&x, a + whole, n - whole);
-	lanes_part(&y, b + whole, n - whole);
-	sum += x * y;
-	*to = lanes_fold(&sum);
-}
-
 static bool
 by_channel(const struct layer *l)
 {
@@ -127,13 +101,12 @@ multiply_channels_back(const struct layer *l, const struct view *v, uint32_t n)
 	size_t area = l->out.size / l->out.c;
 
 	for (size_t i = 0; i < (size_t)n * l->out.c; i++) {
-		float sum;
 		if (v->dx[0])
 			scale_channel(
 			    v->dx[0] + i * area, v->dy + i * area, v->x[1][i], area, l->add[0]);
 		if (!v->dx[1])
 			continue;
-		dot(&sum, v->dy + i * area, v->x[0] + i * area, area);
+		float sum = runs_dot(v->dy + i * area, v->x[0] + i * area, area);
 		v->dx[1][i] = l->add[1] ? v->dx[1][i] + sum : sum;
 	}
 }

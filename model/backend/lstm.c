@@ -65,27 +65,4 @@ back(const struct recurrent_back *b)
 	unmix(b->row, b->before ? b->before + 4 * n : NULL, b->scratch, b->dh, b->dc, n);
 }
 
-static const struct recurrent_cell cell = {
-    .gates = 4, .row = 5, .step = step, .back = back, .last_column = 3};
-
-static enum err
-need(struct layer *l, struct why *why)
-{
-	return recurrent_need(l, &cell)
-	    ? err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name)
-	    : ERR_OK;
-}
-
-static void
-forward(const struct layer *l, const struct backend_pass *p)
-{
-	recurrent_forward(l, p, &cell);
-}
-
-static void
-backward(const struct layer *l, const struct backend_pass *p)
-{
-	recurrent_backward(l, p, &cell);
-}
-
-const struct backend_layer lstm_passes = {.need = need, .forward = forward, .backward = backward};
+const struct recurrent_cell lstm_cell = {.gates = 4, .row = 5, .step = step, .back = back};

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-#include "cpu.h"
 #include "gemm.h"
 #include "num.h"
 #include "rows.h"
+#include "runs.h"
 #include "sgd.h"
 
 enum { INPUT_WEIGHT, HIDDEN_WEIGHT, INPUT_BIAS, HIDDEN_BIAS };
@@ -33,8 +33,14 @@ kept_floats(const struct layer *l, const struct recurrent_cell *cell)
 	return layer_rows(&l->in[0]) * l->spec.out * (cell->row * l->spec.stack + own);
 }
 
-enum err
-recurrent_need(struct layer *l, const struct recurrent_cell *cell)
+static const struct recurrent_cell *
+cell_of(const struct layer *l)
+{
+	return l->spec.type == LAYER_LSTM ? &lstm_cell : &gru_cell;
+}
+
+static enum err
+count_needs(struct layer *l, const struct recurrent_cell *cell)
 {
 	size_t hidden = l->spec.out, wide = cell->gates * hidden, in = l->in[0].w;
 	size_t deep = in > hidden ? in : hidden, steps = layer_rows(&l->in[0]), each, turned;
@@ -51,6 +57,13 @@ recurrent_need(struct layer *l, const struct recurrent_cell *cell)
 	return ERR_OK;
 }
 
+/* Of a row on the way back, in units of `hidden`: the gradient at h U of the last gate. */
+static size_t
+last_column(const struct recurrent_cell *cell)
+{
+	return cell->apart ? cell->gates : cell->gates - 1;
+}
+
 static const float *
 weights_of(const struct stage *s, int which)
 {
@@ -59,17 +72,16 @@ weights_of(const struct stage *s, int which)
 	return s->p->weights + l->param[s->at * (l->spec.bias ? 4 : 2) + (unsigned)which].at;
 }
 
-/* x W and the biases into the gates of `count` rows from step `first` on. */
+/* Rows of length k times the weights that lie turned, added to gates. */
 static void
-project(const struct stage *s, size_t count, const float *x, size_t x_row, float *to, size_t to_row)
+add_product(const struct stage *s, size_t rows, size_t k, const float *a, size_t a_row, float *to,
+    size_t to_row)
 {
-	for (size_t i = 0; i < count; i++)
-		memcpy(to + i * to_row, s->sums, s->wide * sizeof(float));
-	gemm_outer(&(struct gemm){.m = count,
+	gemm_outer(&(struct gemm){.m = rows,
 	    .n = s->wide,
-	    .k = s->in,
-	    .a = x,
-	    .a_row = x_row,
+	    .k = k,
+	    .a = a,
+	    .a_row = a_row,
 	    .a_col = 1,
 	    .b = s->turned,
 	    .b_row = s->wide,
@@ -79,6 +91,15 @@ project(const struct stage *s, size_t count, const float *x, size_t x_row, float
 	    .beta = 1,
 	    .exact = s->p->exact,
 	    .team = s->p->team});
+}
+
+/* x W and the biases into the gates of `count` rows from step `first` on. */
+static void
+project(const struct stage *s, size_t count, const float *x, size_t x_row, float *to, size_t to_row)
+{
+	for (size_t i = 0; i < count; i++)
+		memcpy(to + i * to_row, s->sums, s->wide * sizeof(float));
+	add_product(s, count, s->in, x, x_row, to, to_row);
 }
 
 /* Of a cell that takes both parts together, both biases; otherwise the input's. */
@@ -99,20 +120,7 @@ put_biases(const struct stage *s)
 static void
 recur(const struct stage *s, const float *h, float *to, size_t to_row)
 {
-	gemm_outer(&(struct gemm){.m = s->examples,
-	    .n = s->wide,
-	    .k = s->hidden,
-	    .a = h,
-	    .a_row = s->steps * s->hidden,
-	    .a_col = 1,
-	    .b = s->turned,
-	    .b_row = s->wide,
-	    .c = to,
-	    .c_row = to_row,
-	    .alpha = 1,
-	    .beta = 1,
-	    .exact = s->p->exact,
-	    .team = s->p->team});
+	add_product(s, s->examples, s->hidden, h, s->steps * s->hidden, to, to_row);
 }
 
 static void
@@ -220,10 +228,10 @@ place_still(struct stage *s, const struct view *v, float **all)
 	*all = s->sums + 2 * (s->wide + s->hidden);
 }
 
-void
-recurrent_forward(
-    const struct layer *l, const struct backend_pass *p, const struct recurrent_cell *cell)
+static void
+forward(const struct layer *l, const struct backend_pass *p)
 {
+	const struct recurrent_cell *cell = cell_of(l);
 	const struct view v = view_of(l, p);
 	struct stage s = {0};
 
@@ -248,7 +256,7 @@ back_through(const struct stage *s, const float *rows, float *dh)
 {
 	const float *hidden_weight = weights_of(s, HIDDEN_WEIGHT);
 	size_t h = s->hidden, most = (s->cell->gates - 1) * h;
-	bool apart = s->cell->last_column != s->cell->gates - 1;
+	bool apart = s->cell->apart;
 	struct gemm g = {.m = s->examples,
 	    .n = h,
 	    .k = apart ? most : s->wide,
@@ -268,16 +276,9 @@ back_through(const struct stage *s, const float *rows, float *dh)
 	if (!apart)
 		return;
 	g.k = h;
-	g.a = rows + s->cell->last_column * h;
+	g.a = rows + last_column(s->cell) * h;
 	g.b = hidden_weight + most * h;
 	gemm_outer(&g);
-}
-
-CPU_CLONES static void
-add_state(float *y, const float *x, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		y[i] += x[i];
 }
 
 /* dy: [n][steps][hidden], or of the last step alone. Rows become gradients at the gates. */
@@ -293,7 +294,7 @@ back_steps(const struct stage *s, const float *dy, bool last)
 			float *row = s->rows + (i * s->steps + t) * s->row;
 			const float *own = s->h + (i * s->steps + t) * h;
 			if (!last || t + 1 == s->steps)
-				add_state(dh + i * h, dy + (last ? i : i * s->steps + t) * h, h);
+				runs_add(dh + i * h, dy + (last ? i : i * s->steps + t) * h, h);
 			s->cell->back(&(struct recurrent_back){.hidden = h,
 			    .row = row,
 			    .before = t > 0 ? row - s->row : NULL,
@@ -334,7 +335,7 @@ give_product(const struct stage *s, size_t param, size_t count, const float *row
 	gemm_outer(&g);
 	if (apart) {
 		g.m = s->hidden;
-		g.a = rows + s->cell->last_column * s->hidden;
+		g.a = rows + last_column(s->cell) * s->hidden;
 		g.c = t.to + most * width;
 		gemm_outer(&g);
 	}
@@ -351,8 +352,8 @@ give_biases(const struct stage *s, size_t first)
 	memset(a, 0, 2 * s->wide * sizeof(float));
 	for (size_t r = 0; r < s->examples * s->steps; r++) {
 		const float *row = s->rows + r * s->row;
-		add_state(a, row, s->wide);
-		add_state(b + most, row + s->cell->last_column * s->hidden, s->hidden);
+		runs_add(a, row, s->wide);
+		runs_add(b + most, row + last_column(s->cell) * s->hidden, s->hidden);
 	}
 	memcpy(b, a, most * sizeof(float));
 	view_give(s->l, s->p, first + INPUT_BIAS, a);
@@ -374,8 +375,8 @@ give_gradients(const struct stage *s)
 
 	give_product(s, first + INPUT_WEIGHT, count, s->rows, s->x, s->in, false);
 	clear_last(s);
-	give_product(s, first + HIDDEN_WEIGHT, count - 1, s->rows + s->row, s->h, s->hidden,
-	    s->cell->last_column != s->cell->gates - 1);
+	give_product(
+	    s, first + HIDDEN_WEIGHT, count - 1, s->rows + s->row, s->h, s->hidden, s->cell->apart);
 	if (s->l->spec.bias)
 		give_biases(s, first);
 }
@@ -399,10 +400,10 @@ back_input(const struct stage *s, float *dx, bool add)
 	    .team = s->p->team});
 }
 
-void
-recurrent_backward(
-    const struct layer *l, const struct backend_pass *p, const struct recurrent_cell *cell)
+static void
+backward(const struct layer *l, const struct backend_pass *p)
 {
+	const struct recurrent_cell *cell = cell_of(l);
 	const struct view v = view_of(l, p);
 	const float *dy = v.dy;
 
@@ -420,3 +421,14 @@ recurrent_backward(
 		dy = between;
 	}
 }
+
+static enum err
+need(struct layer *l, struct why *why)
+{
+	return count_needs(l, cell_of(l))
+	    ? err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name)
+	    : ERR_OK;
+}
+
+const struct backend_layer recurrent_passes = {
+    .need = need, .forward = forward, .backward = backward};

@@ -33,17 +33,11 @@ struct recurrent_back {
 
 struct recurrent_cell {
 	size_t gates, row;
-	bool apart; /* h U is not simply added to x W */
+	/* h U is not simply added to x W, and on the way back its last gate has a column of its own, behind the others. */
+	bool apart;
 	void (*step)(const struct recurrent_step *s);
 	void (*back)(const struct recurrent_back *b);
-	/* Which columns of a row, in units of `hidden`, are the gradient at h U of gate 0.., and at the last gate. */
-	size_t last_column;
 };
-
-enum err recurrent_need(struct layer *l, const struct recurrent_cell *cell);
-void recurrent_forward(
-    const struct layer *l, const struct backend_pass *p, const struct recurrent_cell *cell);
-void recurrent_backward(
-    const struct layer *l, const struct backend_pass *p, const struct recurrent_cell *cell);
+extern const struct recurrent_cell lstm_cell, gru_cell;
 
 #endif

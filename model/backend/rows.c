@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "cpu.h"
 #include "gemm.h"
+#include "runs.h"
 #include "sgd.h"
 
 static void
@@ -45,44 +45,39 @@ rows_turn(float *to, const float *weight, size_t out, size_t in)
 					to[a * out + b] = weight[b * in + a];
 }
 
-void
-rows_turned(const struct rows_product *p, const float *x, float *y, float *work)
+/* c[rows, n] (+)= a[rows, k] b[k, n] */
+static void
+multiply(const struct rows_product *p, const float *a, size_t k, const float *b, float *c, size_t n,
+    bool add)
 {
-	put_bias(p, y);
-	rows_turn(work, p->weight, p->out, p->in);
 	gemm_outer(&(struct gemm){.m = p->rows,
-	    .n = p->out,
-	    .k = p->in,
-	    .a = x,
-	    .a_row = p->in,
+	    .n = n,
+	    .k = k,
+	    .a = a,
+	    .a_row = k,
 	    .a_col = 1,
-	    .b = work,
-	    .b_row = p->out,
-	    .c = y,
-	    .c_row = p->out,
+	    .b = b,
+	    .b_row = n,
+	    .c = c,
+	    .c_row = n,
 	    .alpha = 1,
-	    .beta = p->bias ? 1 : 0,
+	    .beta = add ? 1 : 0,
 	    .exact = p->exact,
 	    .team = p->team});
 }
 
 void
+rows_turned(const struct rows_product *p, const float *x, float *y, float *work)
+{
+	put_bias(p, y);
+	rows_turn(work, p->weight, p->out, p->in);
+	multiply(p, x, p->in, work, y, p->out, p->bias != NULL);
+}
+
+void
 rows_back(const struct rows_product *p, const float *dy, float *dx, bool add)
 {
-	gemm_outer(&(struct gemm){.m = p->rows,
-	    .n = p->in,
-	    .k = p->out,
-	    .a = dy,
-	    .a_row = p->out,
-	    .a_col = 1,
-	    .b = p->weight,
-	    .b_row = p->in,
-	    .c = dx,
-	    .c_row = p->in,
-	    .alpha = 1,
-	    .beta = add ? 1 : 0,
-	    .exact = p->exact,
-	    .team = p->team});
+	multiply(p, dy, p->out, p->weight, dx, p->in, add);
 }
 
 void
@@ -111,17 +106,10 @@ rows_gradient(const struct rows_product *p, const struct layer *l, size_t param,
 	sgd_end(pass->sgd, to->at, to->count);
 }
 
-CPU_CLONES static void
-add_rows(float *sum, const float *rows, size_t n, size_t width)
-{
-	memset(sum, 0, width * sizeof(float));
-	for (size_t i = 0; i < n; i++)
-		for (size_t j = 0; j < width; j++)
-			sum[j] += rows[i * width + j];
-}
-
 void
 rows_sum(float *sum, const float *rows, size_t n, size_t width)
 {
-	add_rows(sum, rows, n, width);
+	memset(sum, 0, width * sizeof(float));
+	for (size_t i = 0; i < n; i++)
+		runs_add(sum, rows + i * width, width);
 }

@@ -1,0 +1,51 @@
+#include "runs.h"
+
+#include <string.h>
+
+#include "cpu.h"
+#include "lanes.h"
+
+CPU_CLONES static void
+add_run(float *to, const float *from, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] += from[i];
+}
+
+void
+runs_add(float *to, const float *from, size_t n)
+{
+	add_run(to, from, n);
+}
+
+void
+runs_give(float *to, const float *from, size_t n, bool add)
+{
+	if (add)
+		add_run(to, from, n);
+	else
+		memcpy(to, from, n * sizeof(*to));
+}
+
+CPU_CLONES static void
+dot_run(float *sum, const float *a, const float *b, size_t n)
+{
+	size_t whole = n - n % LANES_SIZE;
+	lanes16 all = {0}, x, y;
+
+	for (size_t i = 0; i < whole; i += LANES_SIZE)
+		all += LANES_AT(a + i) * LANES_AT(b + i);
+	lanes_part(&x, a + whole, n - whole);
+	lanes_part(&y, b + whole, n - whole);
+	all += x * y;
+	*sum = lanes_fold(&all);
+}
+
+float
+runs_dot(const float *a, const float *b, size_t n)
+{
+	float sum;
+
+	dot_run(&sum, a, b, n);
+	return sum;
+}

@@ -1,0 +1,14 @@
+#ifndef RUNS_H
+#define RUNS_H
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Runs of memory, element by element. */
+
+void runs_add(float *to, const float *from, size_t n);
+/* to = from, or to += from: a gradient that is handed on unchanged. */
+void runs_give(float *to, const float *from, size_t n, bool add);
+/* Sum of products in sixteen lanes (lanes.h). */
+float runs_dot(const float *a, const float *b, size_t n);
+
+#endif
