@@ -11,15 +11,6 @@
 
 #define SETTINGS_MAX 12
 
-enum preset_kind { KIND_PICTURES, KIND_FEATURES, KIND_TOKENS };
-
-struct entry {
-	void (*make)(struct maker *m);
-	enum preset_kind kind;
-	const char *loss;
-	uint32_t height; /* pictures that are not square: 0 is `side` */
-};
-
 #define PICTURES(side, classes) \
 	{"side", 1, 1024, side}, {"channels", 1, 1024, 3}, \
 	{ \
@@ -46,27 +37,22 @@ static const struct preset_setting autoencoder[] = {
     {"features", 1, 65536, 640}, {"width", 1, 65536, 128}, {"narrow", 1, 65536, 8}, {.name = NULL}};
 
 static const struct preset presets[] = {
-    {"resnet18-gn", "ResNet-18 with group norm, torchvision's names", resnet_gn},
-    {"resnet18-bn", "ResNet-18 with batch norm: torchvision's resnet18", resnet_bn},
-    {"resnet20-gn", "ResNet-20 for small pictures, with group norm", resnet20_gn},
-    {"mobilenetv2", "MobileNetV2: torchvision's; width is in hundredths", mobilenet},
-    {"ds-cnn", "keyword spotting, MLPerf Tiny's DS-CNN", ds_cnn},
-    {"char-lstm", "next characters by LSTMs", char_lstm},
-    {"gpt", "a small GPT-2", gpt},
-    {"autoencoder", "anomalies, MLPerf Tiny's autoencoder", autoencoder},
+    {"resnet18-gn", "ResNet-18 with group norm, torchvision's names", resnet_gn, vision_resnet18,
+	PRESET_PICTURES, "cross_entropy", 0},
+    {"resnet18-bn", "ResNet-18 with batch norm: torchvision's resnet18", resnet_bn, vision_resnet18,
+	PRESET_PICTURES, "cross_entropy", 0},
+    {"resnet20-gn", "ResNet-20 for small pictures, with group norm", resnet20_gn, vision_resnet20,
+	PRESET_PICTURES, "cross_entropy", 0},
+    {"mobilenetv2", "MobileNetV2: torchvision's; width is in hundredths", mobilenet,
+	vision_mobilenet, PRESET_PICTURES, "cross_entropy", 0},
+    {"ds-cnn", "keyword spotting, MLPerf Tiny's DS-CNN", ds_cnn, vision_ds_cnn, PRESET_PICTURES,
+	"cross_entropy", 49},
+    {"char-lstm", "next characters by LSTMs", char_lstm, sequence_char_lstm, PRESET_TOKENS,
+	"cross_entropy", 0},
+    {"gpt", "a small GPT-2", gpt, sequence_gpt, PRESET_TOKENS, "cross_entropy", 0},
+    {"autoencoder", "anomalies, MLPerf Tiny's autoencoder", autoencoder, sequence_autoencoder,
+	PRESET_FEATURES, "mse", 0},
     {.name = NULL},
-};
-
-/* In the order of `presets`. */
-static const struct entry entries[] = {
-    {vision_resnet18, KIND_PICTURES, "cross_entropy", 0},
-    {vision_resnet18, KIND_PICTURES, "cross_entropy", 0},
-    {vision_resnet20, KIND_PICTURES, "cross_entropy", 0},
-    {vision_mobilenet, KIND_PICTURES, "cross_entropy", 0},
-    {vision_ds_cnn, KIND_PICTURES, "cross_entropy", 49},
-    {sequence_char_lstm, KIND_TOKENS, "cross_entropy", 0},
-    {sequence_gpt, KIND_TOKENS, "cross_entropy", 0},
-    {sequence_autoencoder, KIND_FEATURES, "mse", 0},
 };
 
 const struct preset *
@@ -96,16 +82,16 @@ apply(struct preset_setting *to, const char *preset, const struct json *settings
 }
 
 static struct json *
-data_of(const struct maker *m, const struct entry *e)
+data_of(const struct maker *m, const struct preset *e)
 {
 	struct json *data = json_object(), *shape = json_array();
 
-	if (e->kind == KIND_TOKENS) {
+	if (e->kind == PRESET_TOKENS) {
 		json_free(shape);
 		json_add_u64(data, "window", maker_get(m, "window"));
 		return data;
 	}
-	if (e->kind == KIND_FEATURES) {
+	if (e->kind == PRESET_FEATURES) {
 		json_push(shape, json_new_u64(maker_get(m, "features")));
 	} else {
 		uint32_t side = maker_get(m, "side");
@@ -114,19 +100,19 @@ data_of(const struct maker *m, const struct entry *e)
 		json_push(shape, json_new_u64(side));
 	}
 	json_add(data, "shape", shape);
-	if (e->kind == KIND_PICTURES)
+	if (e->kind == PRESET_PICTURES)
 		json_add_u64(data, "classes", maker_get(m, "classes"));
 	return data;
 }
 
-static enum err
-find(const char *name, size_t *at, struct why *why)
+static const struct preset *
+find(const char *name)
 {
-	for (*at = 0; presets[*at].name; ++*at)
-		if (strcmp(presets[*at].name, name) == 0)
-			return ERR_OK;
-	return err_set(
-	    why, ERR_NOTFOUND, "no preset is called \"%.60s\"; `rivulet preset` lists them", name);
+	const struct preset *p = presets;
+
+	while (p->name && strcmp(p->name, name) != 0)
+		p++;
+	return p->name ? p : NULL;
 }
 
 enum err
@@ -134,26 +120,27 @@ preset_model(struct json **model, struct json **data, const char *name, const st
     struct why *why)
 {
 	struct preset_setting values[SETTINGS_MAX];
-	size_t at, n = 0;
-	enum err e = find(name, &at, why);
+	const struct preset *p = find(name);
+	size_t n = 0;
 
-	if (e)
-		return e;
+	if (!p)
+		return err_set(why, ERR_NOTFOUND,
+		    "no preset is called \"%.60s\"; `rivulet preset` lists them", name);
 	do
-		values[n] = presets[at].settings[n];
+		values[n] = p->settings[n];
 	while (values[n++].name);
-	e = apply(values, name, settings, why);
+	enum err e = apply(values, name, settings, why);
 	if (e)
 		return e;
 	struct maker m = {.layers = json_array(), .settings = values};
-	entries[at].make(&m);
+	p->make(&m);
 	*model = json_object();
 	json_add(*model, "layers", m.layers);
-	json_add_string(*model, "loss", entries[at].loss);
-	if (entries[at].kind == KIND_FEATURES)
+	json_add_string(*model, "loss", p->loss);
+	if (p->kind == PRESET_FEATURES)
 		json_add_string(*model, "target", "input");
 	if (data)
-		*data = data_of(&m, &entries[at]);
+		*data = data_of(&m, p);
 	return ERR_OK;
 }
 

@@ -13,10 +13,18 @@ struct preset_setting {
 	uint32_t min, max, value;
 };
 
+/* What an example is. */
+enum preset_kind { PRESET_PICTURES, PRESET_FEATURES, PRESET_TOKENS };
+
+struct maker;
 struct preset {
 	const char *name; /* NULL ends the list */
 	const char *help;
 	const struct preset_setting *settings;
+	void (*make)(struct maker *m);
+	enum preset_kind kind;
+	const char *loss;
+	uint32_t height; /* of pictures that are not square; 0: `side` */
 };
 
 const struct preset *preset_list(void);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include <poll.h>
 
+#include "lines.h"
 #include "net_spec.h"
 #include "num.h"
 #include "options.h"
@@ -116,59 +116,57 @@ is_ending(void *context)
 
 /* --- one that stays */
 
-/* Lines from the agent. While a task is worked on, `finish` is looked for between its steps. */
+/* What the agent says. While a task is worked on, `finish` is looked for between its steps. */
 struct talk {
 	int in, out;
-	char *line; /* SPOKEN_MAX and an end */
-	size_t len; /* of what has come of the next lines */
+	struct lines lines;
+	struct json *next; /* a line that gives a task, not yet taken */
+	char task[SPOKEN_TASK_MAX]; /* in hand; "": none */
 	bool closed, finish;
 };
 
-/* More of what the agent says; waits for it, or looks once. */
-static void
+static enum err
+hear(void *context, const char *line, size_t len)
+{
+	struct talk *t = context;
+	struct json *said = NULL;
+
+	/* What is no JSON is no word of this version's. */
+	if (json_parse(&said, line, len, NULL))
+		return ERR_OK;
+	const char *finish = json_string(json_get(said, "finish"));
+	if (finish && strcmp(finish, t->task) == 0)
+		t->finish = true;
+	if (!json_get(said, "task") || t->next) {
+		json_free(said);
+		return ERR_OK;
+	}
+	t->next = said;
+	return ERR_OK;
+}
+
+/* Waits for more of what the agent says, or looks once. */
+static enum err
 listen_to(struct talk *t, bool waits)
 {
 	struct pollfd p = {.fd = t->in, .events = POLLIN};
+	char some[4096];
 
-	if (t->closed || t->len == SPOKEN_MAX)
-		return;
-	if (poll(&p, 1, waits ? -1 : 0) <= 0)
-		return;
-	ssize_t n = read(t->in, t->line + t->len, SPOKEN_MAX - t->len);
+	if (t->closed || poll(&p, 1, waits ? -1 : 0) <= 0)
+		return ERR_OK;
+	ssize_t n = read(t->in, some, sizeof(some));
 	if (n > 0)
-		t->len += (size_t)n;
-	else if (n == 0 || errno != EINTR)
-		t->closed = true;
-}
-
-/* The next whole line, which is taken away; false if there is none yet. */
-static bool
-next_line(struct talk *t, struct json **said)
-{
-	char *end = memchr(t->line, '\n', t->len);
-
-	*said = NULL;
-	if (!end)
-		return false;
-	size_t len = (size_t)(end - t->line);
-	if (json_parse(said, t->line, len, NULL))
-		*said = NULL;
-	t->len -= len + 1;
-	memmove(t->line, end + 1, t->len);
-	return true;
+		return lines_feed(&t->lines, some, (size_t)n, hear, t);
+	t->closed = n == 0 || errno != EINTR;
+	return ERR_OK;
 }
 
 static bool
 is_finishing(void *context)
 {
 	struct talk *t = context;
-	struct json *said;
 
-	listen_to(t, false);
-	while (!t->finish && next_line(t, &said)) {
-		t->finish = json_get(said, "finish") != NULL;
-		json_free(said);
-	}
+	t->closed |= listen_to(t, false) != ERR_OK;
 	return t->finish || t->closed || ending;
 }
 
@@ -189,20 +187,24 @@ say(const struct talk *t, const char *key, const char *value)
 }
 
 static enum err
-take_line(struct talk *t, const struct json *said, struct why *why)
+take_next(struct talk *t, struct why *why)
 {
+	const struct wish wish = {is_finishing, t};
+	struct json *said = t->next;
 	const char *task = json_string(json_get(said, "task"));
 	const char *directory = json_string(json_get(said, "directory"));
-	const struct wish wish = {is_finishing, t};
+	enum err e = ERR_OK;
 
-	if (!task || !directory || strlen(task) >= SPOKEN_TASK_MAX)
-		return ERR_OK;
+	t->next = NULL;
 	t->finish = false;
-	char id[SPOKEN_TASK_MAX];
-	memcpy(id, task, strlen(task) + 1);
-	enum err e = do_task(directory, &wish, why);
-	if (!e && say(t, "done", id))
-		e = err_set(why, ERR_CLOSED, "the agent is gone");
+	if (task && directory && strlen(task) < sizeof(t->task)) {
+		memcpy(t->task, task, strlen(task) + 1);
+		e = do_task(directory, &wish, why);
+		if (!e && say(t, "done", t->task))
+			e = err_set(why, ERR_CLOSED, "the agent is gone");
+		t->task[0] = '\0';
+	}
+	json_free(said);
 	return e;
 }
 
@@ -210,24 +212,20 @@ take_line(struct talk *t, const struct json *said, struct why *why)
 static enum err
 stay(int in, int out, struct why *why)
 {
-	struct talk t = {.in = in, .out = out, .line = malloc(SPOKEN_MAX + 1)};
-	enum err e = t.line ? ERR_OK : err_set(why, ERR_NOMEM, "no memory");
+	struct talk t = {.in = in, .out = out};
+	enum err e = ERR_OK;
 
-	if (!e && say(&t, "ready", NULL))
+	lines_init(&t.lines, SPOKEN_MAX);
+	if (say(&t, "ready", NULL))
 		e = err_set(why, ERR_CLOSED, "the agent is gone");
-	while (!e && !ending) {
-		struct json *said = NULL;
-		if (next_line(&t, &said))
-			e = take_line(&t, said, why);
-		else if (t.closed)
-			break;
-		else if (t.len == SPOKEN_MAX)
-			e = err_set(why, ERR_LIMIT, "a line of the agent's is too long");
-		else
-			listen_to(&t, true);
-		json_free(said);
+	while (!e && !ending && (t.next || !t.closed)) {
+		if (t.next)
+			e = take_next(&t, why);
+		else if ((e = listen_to(&t, true)))
+			err_set(why, e, "a line of the agent's is too long");
 	}
-	free(t.line);
+	json_free(t.next);
+	lines_deinit(&t.lines);
 	return e;
 }
 

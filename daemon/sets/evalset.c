@@ -109,17 +109,12 @@ check_cost(const struct config *c, const struct recipe *recipe, struct why *why)
 	    TRAIN_MEASURE_BATCH, work, (double)c->evaluation_work);
 }
 
-static bool
-is_text(const struct dataset *d)
-{
-	return dataset_form(d) == DATASET_TOKENS;
-}
-
 /* The set as the job reads it: a text in windows of its length. Given back with give_back. */
 static enum err
 borrow(struct evalset *s, const struct recipe *recipe, struct dataset *out, struct why *why)
 {
 	struct dataset *all = NULL;
+	struct why detail = {""};
 	enum err e = load(s, recipe->evaluate_data, &all, why);
 
 	if (e)
@@ -128,8 +123,11 @@ borrow(struct evalset *s, const struct recipe *recipe, struct dataset *out, stru
 	if (recipe->data.window == 0)
 		return ERR_OK;
 	pthread_mutex_lock(&s->lock);
-	e = dataset_cut(out, all, recipe->data.window, why);
+	e = dataset_cut(out, all, recipe->data.window, &detail);
 	pthread_mutex_unlock(&s->lock);
+	if (e)
+		err_set(why, e, "data set \"%s\" of the coordinator: %.150s", recipe->evaluate_data,
+		    detail.text);
 	return e;
 }
 
@@ -144,39 +142,25 @@ give_back(struct evalset *s, const struct recipe *recipe, struct dataset *d)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static enum err
-check_text(const struct dataset *d, const struct recipe *recipe, struct why *why)
-{
-	uint32_t window = recipe->data.window;
-
-	if (is_text(d) && window < d->rows->items)
-		return ERR_OK;
-	return err_set(why, ERR_INVALID,
-	    "data set \"%s\" of the coordinator is no text of more than the %u tokens of "
-	    "data.window",
-	    recipe->evaluate_data, window);
-}
-
 enum err
 evalset_check(struct evalset *s, const struct recipe *recipe, struct why *why)
 {
 	const struct data_spec *spec = &recipe->data;
 	char here[DATASET_SHAPE_TEXT], there[DATASET_SHAPE_TEXT];
-	struct dataset *d = NULL;
+	struct dataset d;
 
-	enum err e = load(s, recipe->evaluate_data, &d, why);
+	enum err e = borrow(s, recipe, &d, why);
 	if (e)
 		return e;
-	if (spec->window > 0) {
-		e = check_text(d, recipe, why);
-		return e ? e : check_cost(s->config, recipe, why);
-	}
-	if (dataset_shape_fits(d, spec))
-		return check_cost(s->config, recipe, why);
-	return err_set(why, ERR_INVALID,
-	    "data set \"%s\" of the coordinator has examples of shape %s, data.shape is %s",
-	    recipe->evaluate_data, dataset_shape_text(here, d->shape, d->dims),
-	    dataset_shape_text(there, spec->shape, spec->dims));
+	if (dataset_shape_fits(&d, spec))
+		e = check_cost(s->config, recipe, why);
+	else
+		e = err_set(why, ERR_INVALID,
+		    "data set \"%s\" of the coordinator has examples of shape %s, data.shape is %s",
+		    recipe->evaluate_data, dataset_shape_text(here, d.shape, d.dims),
+		    dataset_shape_text(there, spec->shape, spec->dims));
+	give_back(s, recipe, &d);
+	return e;
 }
 
 /* So many nets fit into the limit at one time. A job of before there was one has a net all the same. */

@@ -6,106 +6,35 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "json.h"
-#include "net.h"
-#include "prng.h"
-#include "recipe.h"
+#include "net_trial.h"
 #include "team.h"
 
 #define BATCH 3
 #define STEP 2e-3f
 
-struct trial {
-	struct recipe recipe;
-	struct net *net;
-	float *x, *targets;
-	int32_t *labels;
-};
-
+/* Steps of two parts: so a gradient may be collected, and the loss of a pass in training be seen. */
 static void
-read_recipe(struct recipe *out, const char *shape, const char *model)
-{
-	char text[4096];
-	struct json *doc = NULL;
-	struct why why = {""};
-
-	snprintf(text, sizeof(text),
-	    "{\"model\": %s, \"data\": {\"name\": \"d\", %s}, \"local\": {\"epochs\": 1, "
-	    "\"optimizer\": {\"name\": \"sgd\", \"rate\": 0.1}}}",
-	    model, shape);
-	if (json_parse(&doc, text, strlen(text), &why) || recipe_parse(out, doc, true, &why))
-		fail_msg("%s: %s", model, why.text);
-	json_free(doc);
-}
-
-static void
-fill(struct trial *t)
-{
-	size_t in = net_inputs(t->net) * BATCH, labels = net_labels(t->net) * BATCH;
-	size_t targets = net_targets(t->net) * BATCH, words = net_vocabulary(t->net);
-	struct prng r;
-
-	t->x = malloc(in * sizeof(float));
-	t->labels = malloc((labels + 1) * sizeof(int32_t));
-	t->targets = malloc((targets + 1) * sizeof(float));
-	prng_seed(&r, 6);
-	for (size_t i = 0; i < in; i++)
-		t->x[i] = words ? (float)prng_below(&r, words) : 2 * prng_float(&r) - 1;
-	for (size_t i = 0; i < labels; i++)
-		t->labels[i] = (int32_t)prng_below(&r, net_outputs(t->net));
-	for (size_t i = 0; i < targets; i++)
-		t->targets[i] = prng_float(&r);
-}
-
-static void
-begin(struct trial *t, const char *shape, const char *model)
+begin(struct net_trial *t, const char *shape, const char *model)
 {
 	const struct net_update how = {.rate = 0.1f, .parts = 2};
-	struct why why = {""};
 
-	*t = (struct trial){0};
-	read_recipe(&t->recipe, shape, model);
-	if (net_new(&t->net, &t->recipe.net, t->recipe.data.class_count, BATCH, true, 0, &why))
-		fail_msg("%s: %s", model, why.text);
-	net_init(t->net, 5);
-	assert_int_equal(net_prepare(t->net, &how, &why), ERR_OK);
-	fill(t);
-}
-
-static void
-end(struct trial *t)
-{
-	net_free(t->net);
-	recipe_deinit(&t->recipe);
-	free(t->x);
-	free(t->labels);
-	free(t->targets);
-}
-
-static struct net_batch
-batch_of(const struct trial *t)
-{
-	return (struct net_batch){
-	    .x = t->x, .labels = t->labels, .targets = t->targets, .n = BATCH};
+	net_trial_begin(t, BATCH, shape, model);
+	assert_int_equal(net_prepare(t->net, &how, NULL), ERR_OK);
 }
 
 /* Of a pass in training: norms use the batch's own statistics. */
 static double
-mean_loss(struct trial *t)
+mean_loss(struct net_trial *t)
 {
-	const struct net_batch b = batch_of(t);
 	struct net_result result;
 
-	assert_int_equal(net_add(t->net, &b, 1, &result), ERR_OK);
+	assert_int_equal(net_add(t->net, &t->batch, 1, &result), ERR_OK);
 	return result.loss / result.weight;
 }
 
 static double
-slope_at(struct trial *t, float *w)
+slope_at(struct net_trial *t, float *w)
 {
 	float old = *w;
 
@@ -127,14 +56,13 @@ counts(const struct tensor *t)
 static void
 check(const char *shape, const char *model)
 {
-	struct trial t;
+	struct net_trial t;
 	double top = 0;
 
 	begin(&t, shape, model);
 	const struct tensor_table *table = net_tensors(t.net);
 	float *gradient = calloc(table->elements, sizeof(float));
-	const struct net_batch b = batch_of(&t);
-	assert_int_equal(net_gradient(t.net, &b, gradient), ERR_OK);
+	assert_int_equal(net_gradient(t.net, &t.batch, gradient), ERR_OK);
 	for (size_t i = 0; i < table->elements; i++)
 		top = fmax(top, fabs((double)gradient[i]));
 	assert_true(top > 1e-3);
@@ -147,7 +75,7 @@ check(const char *shape, const char *model)
 				    table->items[k].name, i, (double)gradient[at], slope);
 		}
 	free(gradient);
-	end(&t);
+	net_trial_end(&t);
 }
 
 /* Layers behind a linear or convolution, so that what goes back through them is checked as well. */
@@ -339,20 +267,19 @@ evaluation_is_training(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
-		struct trial t;
+		struct net_trial t;
 		struct net *still = NULL;
 		struct net_result a, b;
 		begin(&t, WORDS, models[i]);
-		const struct net_batch batch = batch_of(&t);
 		assert_int_equal(net_new(&still, &t.recipe.net, 0, BATCH, false, 0, NULL), ERR_OK);
 		memcpy(net_params(still), net_params(t.net), net_tensors(t.net)->bytes);
-		assert_int_equal(net_eval(still, &batch, &a), ERR_OK);
-		assert_int_equal(net_add(t.net, &batch, 1, &b), ERR_OK);
+		assert_int_equal(net_eval(still, &t.batch, &a), ERR_OK);
+		assert_int_equal(net_add(t.net, &t.batch, 1, &b), ERR_OK);
 		assert_memory_equal(net_output(still), net_output(t.net),
 		    BATCH * net_labels(still) * net_outputs(still) * sizeof(float));
 		assert_true(a.loss == b.loss && a.labels == BATCH * net_labels(still));
 		net_free(still);
-		end(&t);
+		net_trial_end(&t);
 	}
 }
 
@@ -369,7 +296,7 @@ train_by(unsigned threads, const char *shape, const char *model, uint32_t n, flo
 	struct net_result result;
 	struct prng random;
 
-	read_recipe(&r, shape, model);
+	net_trial_recipe(&r, shape, model);
 	assert_int_equal(team_new(&team, threads), ERR_OK);
 	const struct net_part whole = {.spec = &r.net,
 	    .classes = r.data.class_count,
@@ -445,7 +372,7 @@ any_number_of_threads(void **state)
 static void
 batchnorm_counts(void **state)
 {
-	struct trial t;
+	struct net_trial t;
 	struct net_result result;
 
 	(void)state;
@@ -453,9 +380,8 @@ batchnorm_counts(void **state)
 	    "{\"layers\": [{\"type\": \"batchnorm\", \"momentum\": 1}, {\"type\": \"linear\", "
 	    "\"out\": 2}], "
 	    "\"loss\": \"mse\"}");
-	const struct net_batch b = batch_of(&t);
 	assert_int_equal(t.recipe.rule_count, 2);
-	assert_int_equal(net_add(t.net, &b, 1, &result), ERR_OK);
+	assert_int_equal(net_add(t.net, &t.batch, 1, &result), ERR_OK);
 	const struct tensor *mean =
 	    tensor_table_find(net_tensors(t.net), "batchnorm1.running_mean");
 	const struct tensor *spread =
@@ -471,7 +397,7 @@ batchnorm_counts(void **state)
 		assert_true(fabs(sum / BATCH - (double)m[c]) < 1e-6);
 		assert_true(fabs(squares / (BATCH - 1) - (double)v[c]) < 1e-5);
 	}
-	end(&t);
+	net_trial_end(&t);
 }
 
 static void
@@ -508,7 +434,7 @@ refusals(void **state)
 		struct recipe r;
 		struct net *net = NULL;
 		struct why why = {""};
-		read_recipe(&r, all[i].shape, all[i].model);
+		net_trial_recipe(&r, all[i].shape, all[i].model);
 		assert_int_not_equal(
 		    net_new(&net, &r.net, r.data.class_count, BATCH, true, 0, &why), ERR_OK);
 		if (!strstr(why.text, all[i].says))
@@ -521,7 +447,7 @@ static void
 tokens_are_checked(void **state)
 {
 	static const float wrong[] = {-1, 9, 0.5f, NAN, INFINITY};
-	struct trial t;
+	struct net_trial t;
 	struct net_result result;
 
 	(void)state;
@@ -529,15 +455,14 @@ tokens_are_checked(void **state)
 	    "{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 9, \"out\": 3}, {\"type\": "
 	    "\"linear\", "
 	    "\"out\": 9}], " CLASSES "}");
-	const struct net_batch b = batch_of(&t);
-	assert_int_equal(net_eval(t.net, &b, &result), ERR_OK);
+	assert_int_equal(net_eval(t.net, &t.batch, &result), ERR_OK);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		float old = t.x[7];
 		t.x[7] = wrong[i];
-		assert_int_equal(net_eval(t.net, &b, &result), ERR_INVALID);
+		assert_int_equal(net_eval(t.net, &t.batch, &result), ERR_INVALID);
 		t.x[7] = old;
 	}
-	end(&t);
+	net_trial_end(&t);
 }
 
 int
