@@ -61,9 +61,14 @@ USES_wire/message := job figures codec net model words text
 # Pictures become pixels in image: only what packs sets sees that room and its libraries.
 ROOMS_data      := files image
 
-ROOMS_model     := kernels layers backend net train glyphs
+ROOMS_model     := kernels layers backend dense spatial norms sequence cpu net train glyphs
 USES_model/backend := layers kernels
-USES_model/net     := backend layers kernels
+USES_model/dense   := backend layers kernels
+USES_model/spatial := backend layers kernels
+USES_model/norms   := backend layers kernels
+USES_model/sequence := backend layers kernels
+USES_model/cpu     := sequence norms spatial dense backend layers
+USES_model/net     := cpu backend layers kernels
 USES_model/train   := net layers
 
 ROOMS_aggregator := rules fold

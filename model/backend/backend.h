@@ -52,7 +52,4 @@ struct backend {
 	void (*release)(void *block); /* or NULL */
 };
 
-/* The reference for all others: the same bits on every machine (gemm.h). */
-extern const struct backend backend_cpu;
-
 #endif

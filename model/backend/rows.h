@@ -1,6 +1,6 @@
 #ifndef ROWS_H
 #define ROWS_H
-#include "cpu_inside.h"
+#include "operands.h"
 
 /*
  * Products of rows with a matrix of weights [out, in], as linear layers, recurrent ones and attention need them:

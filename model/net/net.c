@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend_cpu.h"
 #include "init.h"
 #include "net_inside.h"
 #include "num.h"

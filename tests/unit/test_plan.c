@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "arena.h"
+#include "backend_cpu.h"
 #include "graph.h"
 #include "nets.h"
 #include "plan.h"

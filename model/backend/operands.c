@@ -1,4 +1,4 @@
-#include "cpu_inside.h"
+#include "operands.h"
 #include "sgd.h"
 
 static void *
@@ -7,10 +7,10 @@ at(char *block, size_t offset)
 	return block && offset != LAYER_NOWHERE ? block + offset : NULL;
 }
 
-struct view
-view_of(const struct layer *l, const struct backend_pass *p)
+struct operands
+operands_of(const struct layer *l, const struct backend_pass *p)
 {
-	struct view v = {
+	struct operands v = {
 	    .weight = l->param_count > PARAM_WEIGHT ? p->weights + l->param[PARAM_WEIGHT].at : NULL,
 	    .bias = l->param_count > PARAM_BIAS ? p->weights + l->param[PARAM_BIAS].at : NULL,
 	    .dy = at(p->gradients, l->dy_at),
@@ -32,7 +32,8 @@ view_of(const struct layer *l, const struct backend_pass *p)
 }
 
 void
-view_give(const struct layer *l, const struct backend_pass *p, size_t param, const float *gradient)
+operands_give(
+    const struct layer *l, const struct backend_pass *p, size_t param, const float *gradient)
 {
 	const struct layer_param *to = &l->param[param];
 
@@ -41,7 +42,7 @@ view_give(const struct layer *l, const struct backend_pass *p, size_t param, con
 }
 
 float *
-view_lane(const struct layer *l, const struct backend_pass *p, unsigned lane)
+operands_lane(const struct layer *l, const struct backend_pass *p, unsigned lane)
 {
 	return p->work + l->work + l->work_each * p->n + l->work_lane * lane;
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cpu_sequence.h"
 #include "gemm.h"
 #include "num.h"
 #include "rows.h"
@@ -178,7 +179,7 @@ forward_still(const struct stage *s, float *all)
 
 static struct stage
 stage_of(const struct layer *l, const struct backend_pass *p, const struct recurrent_cell *cell,
-    const struct view *v, unsigned at)
+    const struct operands *v, unsigned at)
 {
 	size_t hidden = l->spec.out, steps = layer_rows(&l->in[0]), in = l->in[0].w;
 	size_t deep = in > hidden ? in : hidden, wide = cell->gates * hidden;
@@ -217,7 +218,7 @@ take_last(const struct stage *s, float *y)
 
 /* One array of hidden states serves all layers: a step reads what it then writes over. */
 static void
-place_still(struct stage *s, const struct view *v, float **all)
+place_still(struct stage *s, const struct operands *v, float **all)
 {
 	float *rows = s->each + s->examples * s->wide;
 	float *h = rows + s->examples * s->row;
@@ -232,7 +233,7 @@ static void
 forward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct recurrent_cell *cell = cell_of(l);
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	struct stage s = {0};
 
 	for (unsigned at = 0; at < l->spec.stack; at++) {
@@ -356,8 +357,8 @@ give_biases(const struct stage *s, size_t first)
 		runs_add(b + most, row + last_column(s->cell) * s->hidden, s->hidden);
 	}
 	memcpy(b, a, most * sizeof(float));
-	view_give(s->l, s->p, first + INPUT_BIAS, a);
-	view_give(s->l, s->p, first + HIDDEN_BIAS, b);
+	operands_give(s->l, s->p, first + INPUT_BIAS, a);
+	operands_give(s->l, s->p, first + HIDDEN_BIAS, b);
 }
 
 /* The state before the first step is zero: so is what stands before each example's rows once its last state is not needed any more. */
@@ -404,7 +405,7 @@ static void
 backward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct recurrent_cell *cell = cell_of(l);
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	const float *dy = v.dy;
 
 	if (!v.kept || !dy)

@@ -1,4 +1,4 @@
-#include "cpu_inside.h"
+#include "cpu_dense.h"
 
 #include <string.h>
 
@@ -16,7 +16,7 @@ need(struct layer *l, struct why *why)
 static void
 forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t width = l->spec.out;
 
 	for (size_t i = 0; i < p->n * l->in[0].size; i++)
@@ -28,7 +28,7 @@ forward(const struct layer *l, const struct backend_pass *p)
 static void
 backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t width = l->spec.out;
 
 	if (l->param[PARAM_WEIGHT].hold)
@@ -36,7 +36,7 @@ backward(const struct layer *l, const struct backend_pass *p)
 	memset(v.work, 0, l->param[PARAM_WEIGHT].count * sizeof(float));
 	for (size_t i = 0; i < p->n * l->in[0].size; i++)
 		runs_add(v.work + (size_t)v.x[0][i] * width, v.dy + i * width, width);
-	view_give(l, p, PARAM_WEIGHT, v.work);
+	operands_give(l, p, PARAM_WEIGHT, v.work);
 }
 
 const struct backend_layer embedding_passes = {
@@ -53,7 +53,7 @@ positions_need(struct layer *l, struct why *why)
 static void
 positions_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 
 	for (size_t i = 0; i < p->n; i++) {
 		float *y = v.y + i * l->out.size;
@@ -66,7 +66,7 @@ positions_forward(const struct layer *l, const struct backend_pass *p)
 static void
 positions_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t n = l->out.size;
 
 	memset(v.work, 0, n * sizeof(float));
@@ -74,7 +74,7 @@ positions_backward(const struct layer *l, const struct backend_pass *p)
 		runs_add(v.work, v.dy + i * n, n);
 	if (v.dx[0] && v.dx[0] != v.dy)
 		runs_give(v.dx[0], v.dy, p->n * n, l->add[0]);
-	view_give(l, p, PARAM_WEIGHT, v.work);
+	operands_give(l, p, PARAM_WEIGHT, v.work);
 }
 
 const struct backend_layer embedding_positions_passes = {

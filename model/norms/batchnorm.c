@@ -1,4 +1,4 @@
-#include "cpu_inside.h"
+#include "cpu_norms.h"
 
 #include <math.h>
 
@@ -86,7 +86,7 @@ running_moments(const struct layer *l, const struct backend_pass *p, float *kept
 static void
 forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t channels = l->in[0].c, area = area_of(l);
 	float *kept = v.kept ? v.kept : v.work, *scale = v.work + 2 * channels,
 	      *shift = scale + channels;
@@ -132,7 +132,7 @@ move_running(const struct layer *l, const struct backend_pass *p, const float *k
 
 /* Sums of dy and of dy h for each channel. */
 static void
-sums(const struct layer *l, const struct view *v, uint32_t n, float *a, float *b)
+sums(const struct layer *l, const struct operands *v, uint32_t n, float *a, float *b)
 {
 	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size;
 	const float *kept = v->kept;
@@ -158,7 +158,7 @@ sums(const struct layer *l, const struct view *v, uint32_t n, float *a, float *b
 }
 
 static struct norm_sums_terms
-terms(const struct layer *l, const struct view *v, const float *a, const float *b, size_t c,
+terms(const struct layer *l, const struct operands *v, const float *a, const float *b, size_t c,
     float count)
 {
 	const float *kept = v->kept;
@@ -172,7 +172,7 @@ terms(const struct layer *l, const struct view *v, const float *a, const float *
 static void
 backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size;
 	float *a = v.work, *b = v.work + channels, count = (float)p->n * (float)area;
 
@@ -189,8 +189,8 @@ backward(const struct layer *l, const struct backend_pass *p)
 		move_running(l, p, v.kept);
 	if (!l->spec.bias)
 		return;
-	view_give(l, p, PARAM_WEIGHT, b);
-	view_give(l, p, PARAM_BIAS, a);
+	operands_give(l, p, PARAM_WEIGHT, b);
+	operands_give(l, p, PARAM_BIAS, a);
 }
 
 const struct backend_layer batchnorm_passes = {

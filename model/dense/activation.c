@@ -1,4 +1,4 @@
-#include "cpu_inside.h"
+#include "cpu_dense.h"
 
 #include "cpu.h"
 #include "curves.h"
@@ -17,7 +17,7 @@
 	} \
 	static void name##_backward(const struct layer *l, const struct backend_pass *p) \
 	{ \
-		const struct view v = view_of(l, p); \
+		const struct operands v = operands_of(l, p); \
 		if (v.dx[0]) \
 			name##_gradient(v.dx[0], v.dy, v.from, p->n * l->out.size, l->add[0]); \
 	}
@@ -49,7 +49,7 @@ hardswish(float *y, const float *x, size_t n)
 #define FORWARD(name, call) \
 	static void name##_forward(const struct layer *l, const struct backend_pass *p) \
 	{ \
-		const struct view v = view_of(l, p); \
+		const struct operands v = operands_of(l, p); \
 		call(v.y, v.x[0], p->n * l->out.size); \
 	}
 
@@ -62,7 +62,7 @@ FORWARD(silu, curves_silu)
 static void
 gelu_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	(l->spec.tanh_form ? curves_gelu_tanh : curves_gelu)(v.y, v.x[0], p->n * l->out.size);
 }
 
@@ -92,7 +92,7 @@ static void
 curve_backward(const struct layer *l, const struct backend_pass *p,
     void (*slope)(float *slope, const float *x, size_t n))
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t n = p->n * l->out.size;
 
 	for (size_t i = 0; v.dx[0] && i < n; i += PIECE) {

@@ -1,4 +1,4 @@
-#include "cpu_inside.h"
+#include "cpu_dense.h"
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ need(struct layer *l, struct why *why)
 static void
 forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	const struct rows_product product = {.rows = p->n * layer_rows(&l->in[0]),
 	    .in = layer_width(&l->in[0]),
 	    .out = l->spec.out,
@@ -38,7 +38,7 @@ forward(const struct layer *l, const struct backend_pass *p)
 static void
 backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	const struct rows_product product = {.rows = p->n * layer_rows(&l->in[0]),
 	    .in = layer_width(&l->in[0]),
 	    .out = l->spec.out,
@@ -52,7 +52,7 @@ backward(const struct layer *l, const struct backend_pass *p)
 	rows_gradient(&product, l, PARAM_WEIGHT, p, v.dy, v.x[0]);
 	if (v.bias && !l->param[PARAM_BIAS].hold) {
 		rows_sum(p->work, v.dy, product.rows, product.out);
-		view_give(l, p, PARAM_BIAS, p->work);
+		operands_give(l, p, PARAM_BIAS, p->work);
 	}
 }
 

@@ -1,4 +1,4 @@
-#include "cpu_inside.h"
+#include "cpu_spatial.h"
 
 #include <string.h>
 
@@ -111,7 +111,7 @@ forward_plane(const struct layer *l, const struct shape *s, const float *planes,
 static void
 forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	const struct shape s = shape_of(l);
 	size_t area = (size_t)l->out.h * l->out.w, in = (size_t)l->in[0].h * l->in[0].w;
 
@@ -202,7 +202,7 @@ unpad(const struct layer *l, const struct shape *s, const float *planes, float *
 
 /* One group of one example. */
 static void
-backward_group(const struct layer *l, const struct shape *s, const struct view *v, size_t i,
+backward_group(const struct layer *l, const struct shape *s, const struct operands *v, size_t i,
     float *gradient, float *bias)
 {
 	size_t area = (size_t)l->out.h * l->out.w, in = (size_t)l->in[0].h * l->in[0].w;
@@ -228,7 +228,7 @@ backward_group(const struct layer *l, const struct shape *s, const struct view *
 static void
 backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	const struct shape s = shape_of(l);
 	size_t weights = l->param[PARAM_WEIGHT].count;
 	float *gradient = v.work + 2 * s.in * s.height * s.width, *bias = gradient + weights;
@@ -236,9 +236,9 @@ backward(const struct layer *l, const struct backend_pass *p)
 	memset(gradient, 0, (weights + l->spec.out) * sizeof(float));
 	for (size_t i = 0; i < (size_t)p->n * l->spec.groups; i++)
 		backward_group(l, &s, &v, i, gradient, bias);
-	view_give(l, p, PARAM_WEIGHT, gradient);
+	operands_give(l, p, PARAM_WEIGHT, gradient);
 	if (v.bias)
-		view_give(l, p, PARAM_BIAS, bias);
+		operands_give(l, p, PARAM_BIAS, bias);
 }
 
 const struct backend_layer grouped_passes = {

@@ -1,4 +1,4 @@
-#include "cpu_inside.h"
+#include "cpu_dense.h"
 
 #include <string.h>
 
@@ -22,7 +22,7 @@ pieces_of(const struct layer *l, uint32_t n)
 static void
 concat_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	struct pieces s = pieces_of(l, p->n);
 	size_t at = 0;
 
@@ -37,7 +37,7 @@ concat_forward(const struct layer *l, const struct backend_pass *p)
 static void
 concat_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	struct pieces s = pieces_of(l, p->n);
 	size_t at = 0;
 
@@ -84,7 +84,7 @@ by_channel(const struct layer *l)
 static void
 multiply_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t n = p->n * l->out.size, area = l->out.size / l->out.c;
 
 	if (!by_channel(l)) {
@@ -96,7 +96,7 @@ multiply_forward(const struct layer *l, const struct backend_pass *p)
 }
 
 static void
-multiply_channels_back(const struct layer *l, const struct view *v, uint32_t n)
+multiply_channels_back(const struct layer *l, const struct operands *v, uint32_t n)
 {
 	size_t area = l->out.size / l->out.c;
 
@@ -114,7 +114,7 @@ multiply_channels_back(const struct layer *l, const struct view *v, uint32_t n)
 static void
 multiply_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t n = p->n * l->out.size;
 
 	if (by_channel(l)) {

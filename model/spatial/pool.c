@@ -1,4 +1,4 @@
-#include "cpu_inside.h"
+#include "cpu_spatial.h"
 
 #include <math.h>
 #include <string.h>
@@ -163,7 +163,7 @@ max_plane2(const struct layer *l, const float *x, float *y, uint32_t *to, float 
 static void
 max_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t in = (size_t)l->in[0].h * l->in[0].w, out = (size_t)l->out.h * l->out.w;
 	uint32_t *index = v.kept;
 	bool plain = index && is_plain2(&l->spec);
@@ -181,7 +181,7 @@ max_forward(const struct layer *l, const struct backend_pass *p)
 static void
 max_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t in = (size_t)l->in[0].h * l->in[0].w, out = (size_t)l->out.h * l->out.w;
 	const uint32_t *index = v.kept;
 
@@ -209,7 +209,7 @@ area(const struct layer *l)
 static void
 average_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t in = (size_t)l->in[0].h * l->in[0].w;
 	float *y = v.y, scale = 1 / area(l);
 
@@ -228,7 +228,7 @@ average_forward(const struct layer *l, const struct backend_pass *p)
 static void
 average_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t in = (size_t)l->in[0].h * l->in[0].w;
 	const float *dy = v.dy;
 	float scale = 1 / area(l);
@@ -255,7 +255,7 @@ const struct backend_layer pool_average_passes = {
 static void
 global_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t area = l->in[0].size / l->in[0].c;
 
 	for (size_t i = 0; i < (size_t)p->n * l->in[0].c; i++) {
@@ -268,7 +268,7 @@ global_forward(const struct layer *l, const struct backend_pass *p)
 static void
 global_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t area = l->in[0].size / l->in[0].c;
 
 	for (size_t i = 0; v.dx[0] && i < (size_t)p->n * l->in[0].c; i++) {

@@ -1,6 +1,6 @@
 #ifndef RECURRENT_H
 #define RECURRENT_H
-#include "cpu_inside.h"
+#include "operands.h"
 
 /*
  * Recurrent layers on top of each other, each over all steps before the next. Arrays are [example][step][...]. With the gates' weights

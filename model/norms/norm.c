@@ -1,4 +1,4 @@
-#include "cpu_inside.h"
+#include "cpu_norms.h"
 
 #include <math.h>
 
@@ -40,7 +40,7 @@ group_need(struct layer *l, struct why *why)
 static void
 group_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	const struct spans s = spans_of(l, p->n);
 	float *kept = v.kept;
 
@@ -67,7 +67,7 @@ group_forward(const struct layer *l, const struct backend_pass *p)
 
 /* One span: adds to the gradients of its channels, writes dx. */
 static void
-group_span_back(const struct layer *l, const struct view *v, const struct spans *s, size_t i)
+group_span_back(const struct layer *l, const struct operands *v, const struct spans *s, size_t i)
 {
 	const float *kept = v->kept, *x = v->x[0] + i * s->length, *dy = v->dy + i * s->length;
 	size_t first = i % l->spec.groups * s->channels, all = l->in[0].c;
@@ -98,7 +98,7 @@ group_span_back(const struct layer *l, const struct view *v, const struct spans 
 static void
 group_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	const struct spans s = spans_of(l, p->n);
 	size_t channels = l->in[0].c;
 
@@ -108,8 +108,8 @@ group_backward(const struct layer *l, const struct backend_pass *p)
 		group_span_back(l, &v, &s, i);
 	if (!v.weight)
 		return;
-	view_give(l, p, PARAM_WEIGHT, v.work + channels);
-	view_give(l, p, PARAM_BIAS, v.work);
+	operands_give(l, p, PARAM_WEIGHT, v.work + channels);
+	operands_give(l, p, PARAM_BIAS, v.work);
 }
 
 const struct backend_layer norm_group_passes = {
@@ -143,7 +143,7 @@ affine_row(float *y, const float *x, const float *weight, const float *bias, siz
 static void
 row_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t width = layer_width(&l->in[0]), rows = p->n * layer_rows(&l->in[0]);
 	float *kept = v.kept;
 
@@ -209,7 +209,7 @@ row_gradient(float *dx, const float *dy, const float *x, const float *weight, si
 static void
 row_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t width = layer_width(&l->in[0]), rows = p->n * layer_rows(&l->in[0]);
 	const float *kept = v.kept;
 
@@ -226,9 +226,9 @@ row_backward(const struct layer *l, const struct backend_pass *p)
 			    total, along / (float)width, l->add[0]);
 	}
 	if (v.weight)
-		view_give(l, p, PARAM_WEIGHT, v.work + width);
+		operands_give(l, p, PARAM_WEIGHT, v.work + width);
 	if (v.bias)
-		view_give(l, p, PARAM_BIAS, v.work);
+		operands_give(l, p, PARAM_BIAS, v.work);
 }
 
 const struct backend_layer norm_row_passes = {

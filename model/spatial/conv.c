@@ -1,4 +1,4 @@
-#include "cpu_inside.h"
+#include "cpu_spatial.h"
 
 #include <string.h>
 
@@ -190,7 +190,7 @@ next(const struct layer *l, const struct plan *p, struct slab *s)
 struct course {
 	const struct layer *l;
 	const struct backend_pass *pass;
-	struct view v;
+	struct operands v;
 	struct plan p;
 	size_t chunks; /* of output channels, whose weights' gradients are pieces */
 };
@@ -202,7 +202,7 @@ forward_example(void *arg, size_t index, unsigned lane)
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
 	size_t out = (size_t)l->out.h * l->out.w;
-	float *work = view_lane(l, c->pass, lane), *y = c->v.y + index * l->out.size;
+	float *work = operands_lane(l, c->pass, lane), *y = c->v.y + index * l->out.size;
 
 	pad(l, p, c->v.x[0] + index * l->in[0].size, work + p->planes);
 	for (uint32_t o = 0; o < l->out.c; o++)
@@ -231,7 +231,7 @@ forward_example(void *arg, size_t index, unsigned lane)
 static bool
 begin(struct course *c, const struct layer *l, const struct backend_pass *pass)
 {
-	*c = (struct course){.l = l, .pass = pass, .v = view_of(l, pass)};
+	*c = (struct course){.l = l, .pass = pass, .v = operands_of(l, pass)};
 	return plan(&c->p, l);
 }
 
@@ -385,7 +385,7 @@ backward_example(
 {
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
-	float *own = view_lane(l, c->pass, lane);
+	float *own = operands_lane(l, c->pass, lane);
 	size_t out = (size_t)l->out.h * l->out.w;
 	const float *dy = c->v.dy + index * l->out.size;
 
@@ -457,9 +457,9 @@ backward(const struct layer *l, const struct backend_pass *pass)
 		spread_weights(l, &c.p, c.v.weight, work + c.p.weights);
 	backward_all(&c);
 	gather_gradient(l, &c.p, work + c.p.gradient, work + c.p.weights);
-	view_give(l, pass, PARAM_WEIGHT, work + c.p.weights);
+	operands_give(l, pass, PARAM_WEIGHT, work + c.p.weights);
 	if (c.v.bias)
-		view_give(l, pass, PARAM_BIAS, work + c.p.bias);
+		operands_give(l, pass, PARAM_BIAS, work + c.p.bias);
 }
 
 const struct backend_layer conv_passes = {.need = need, .forward = forward, .backward = backward};

@@ -1,6 +1,11 @@
+#include "backend_cpu.h"
+
 #include <stdlib.h>
 
-#include "cpu_inside.h"
+#include "cpu_dense.h"
+#include "cpu_norms.h"
+#include "cpu_sequence.h"
+#include "cpu_spatial.h"
 
 static void *
 allocate(size_t bytes)

@@ -1,4 +1,4 @@
-#include "cpu_inside.h"
+#include "cpu_dense.h"
 
 #include <string.h>
 
@@ -27,7 +27,7 @@ gate_gradient(float *dx, const float *dy, const float *gate, size_t n, bool add)
 
 /* Gives dy to dx unchanged. */
 static void
-pass_gradient(const struct layer *l, const struct view *v, size_t i, size_t n)
+pass_gradient(const struct layer *l, const struct operands *v, size_t i, size_t n)
 {
 	if (v->dx[i] && v->dx[i] != v->dy)
 		runs_give(v->dx[i], v->dy, n, l->add[i]);
@@ -36,14 +36,14 @@ pass_gradient(const struct layer *l, const struct view *v, size_t i, size_t n)
 static void
 relu_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	rectify(v.y, v.x[0], p->n * l->out.size);
 }
 
 static void
 relu_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	if (v.dx[0])
 		gate_gradient(v.dx[0], v.dy, v.y, p->n * l->out.size, l->add[0]);
 }
@@ -87,7 +87,7 @@ make_mask(float *mask, size_t n, float rate)
 static void
 dropout_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t n = p->n * l->out.size;
 	float *mask = v.kept;
 
@@ -106,7 +106,7 @@ dropout_forward(const struct layer *l, const struct backend_pass *p)
 static void
 dropout_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t n = p->n * l->out.size;
 
 	if (v.dx[0] && l->add[0])
@@ -128,7 +128,7 @@ flatten_forward(const struct layer *l, const struct backend_pass *p)
 static void
 flatten_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	pass_gradient(l, &v, 0, p->n * l->out.size);
 }
 
@@ -138,7 +138,7 @@ const struct backend_layer elementwise_flatten_passes = {
 static void
 add_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	size_t n = p->n * l->out.size;
 
 	memcpy(v.y, v.x[0], n * sizeof(float));
@@ -149,7 +149,7 @@ add_forward(const struct layer *l, const struct backend_pass *p)
 static void
 add_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	for (size_t i = 0; i < l->spec.input_count; i++)
 		pass_gradient(l, &v, i, p->n * l->out.size);
 }

@@ -1,4 +1,4 @@
-#include "cpu_inside.h"
+#include "cpu_sequence.h"
 
 #include <math.h>
 #include <string.h>
@@ -54,7 +54,7 @@ need(struct layer *l, struct why *why)
 }
 
 static struct attention
-attention_of(const struct layer *l, const struct backend_pass *p, const struct view *v)
+attention_of(const struct layer *l, const struct backend_pass *p, const struct operands *v)
 {
 	size_t steps = layer_rows(&l->in[0]), width = l->in[0].w, head = width / l->spec.heads;
 	float *each = v->work + l->work;
@@ -83,7 +83,7 @@ in_lane(const struct attention *all, unsigned lane)
 {
 	struct attention a = *all;
 
-	a.gradient = view_lane(a.l, a.p, lane);
+	a.gradient = operands_lane(a.l, a.p, lane);
 	a.keys = a.gradient + 3 * a.steps * a.width;
 	a.values = a.keys + a.head * a.steps;
 	a.scores = a.values + a.head * a.steps;
@@ -261,7 +261,7 @@ each_example(struct attention *a, double passes, void (*fn)(void *arg, size_t i,
 static void
 forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	struct attention a = attention_of(l, p, &v);
 	const struct rows_product in = projection(&a, true), out = projection(&a, false);
 
@@ -380,13 +380,13 @@ give(const struct attention *a, const struct rows_product *r, bool in, const flo
 	if (!bias)
 		return;
 	rows_sum(a->turned, dy, r->rows, r->out);
-	view_give(a->l, a->p, param + 1, a->turned);
+	operands_give(a->l, a->p, param + 1, a->turned);
 }
 
 static void
 backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct view v = view_of(l, p);
+	const struct operands v = operands_of(l, p);
 	struct attention a = attention_of(l, p, &v);
 	const struct rows_product in = projection(&a, true), out = projection(&a, false);
 
