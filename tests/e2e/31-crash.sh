@@ -2,6 +2,7 @@
 # The coordinator, and now and then a device, is killed with -9 at random moments of a job, also while it starts: the job
 # still ends with the models of an undisturbed run, each round committed once, nothing left behind.
 #   SEED=N   repeats the moments of a run, as far as time can be repeated
+#   EPOCHS=N   of a round, where a step takes longer than elsewhere (default 10)
 set -u
 FLEET_NAME=31-crash
 . tests/e2e/common.sh
@@ -25,7 +26,7 @@ glyph_device device2 2 400
 glyph_device device3 3 600
 glyph_device device4 4 3000
 glyph_job "$FLEET/job.json" crash 4 $rounds
-sed -i 's/"epochs": 1/"epochs": 10/
+sed -i 's/"epochs": 1/"epochs": '"${EPOCHS:-10}"'/
 	s/"stop"/"aggregate": {"server_optimizer": {"name": "sgd", "momentum": 0.5}},\n "evaluate": {"by": "coordinator", "data": "digits"}, "stop"/' "$FLEET/job.json"
 # shellcheck disable=SC2086 # a list
 fleet_keep $devices
