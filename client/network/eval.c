@@ -115,7 +115,7 @@ predict(struct eval *v, float *to, struct why *why)
 	return e;
 }
 
-/* [rows, outputs], or [rows, channels, height, width] where the last layer gives such. */
+/* [rows, outputs], of a sequence [rows, steps, outputs], or [rows, channels, height, width] where the last layer gives such. */
 static enum err
 write_outputs(const struct eval *v, const float *values, struct why *why)
 {
@@ -124,10 +124,11 @@ write_outputs(const struct eval *v, const float *values, struct why *why)
 	uint32_t out[3];
 
 	net_output_shape(v->net, out);
-	const uint64_t shape[] = {v->set.count, out[0], out[1], out[2]};
+	const uint64_t rows = v->set.count, image[] = {rows, out[0], out[1], out[2]};
+	const uint64_t line[] = {rows, out[0], out[2]};
 	buf_init(&file, SIZE_MAX / 2);
-	enum err e =
-	    tensor_table_add(&table, "output", shape, out[1] == 1 && out[2] == 1 ? 2 : 4, why);
+	enum err e = out[1] > 1 ? tensor_table_add(&table, "output", image, 4, why)
+				: tensor_table_add(&table, "output", line, out[2] > 1 ? 3 : 2, why);
 	if (!e && (e = modelfile_header(&file, &table, NULL)))
 		err_set(why, e, "no memory for the outputs");
 	if (!e && (e = buf_append(&file, values, (size_t)table.bytes)))

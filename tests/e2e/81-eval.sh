@@ -98,6 +98,7 @@ numpy <<-'END' || fleet_fail "outputs are not those of numpy"
 	want = h @ w["fc2.weight"].T + w["fc2.bias"]
 	got = read_tensors(d + "/pixels.out")["output"]
 	assert got.shape == want.shape == (150, 10)
+	assert read_tensors(d + "/steps.out")["output"].shape == (2, 5, 9)
 	assert np.abs(got - want).max() < 1e-5 * np.abs(want).max(), np.abs(got - want).max()
 	assert np.array_equal(np.loadtxt(d + "/printed", dtype="f4"), got)
 	document = json.load(open(d + "/json"))
