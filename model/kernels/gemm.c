@@ -38,7 +38,7 @@ run_stripe(void *arg, size_t i, unsigned lane)
 	last = last < all ? last : all;
 	if (s->columns) {
 		g.n = last - first;
-		g.b += s->dot ? first * g.b_row : first;
+		g.b += s->dot ? first * g.b_row : g.packed ? first * g.k : first;
 		g.c += first;
 	} else {
 		g.m = last - first;
@@ -55,7 +55,7 @@ run(const struct gemm *g, bool dot)
 	struct stripes s = {.g = g, .dot = dot, .columns = g->n >= g->m};
 	size_t unit = s.columns ? STRIPE_COLUMNS : STRIPE_ROWS, all = s.columns ? g->n : g->m;
 
-	if (!g->exact && gemm_blas(g, dot))
+	if (gemm_blas(g, dot))
 		return;
 	s.count = team_pieces(
 	    g->team, (double)g->m * (double)g->n * (double)g->k, (all + unit - 1) / unit);

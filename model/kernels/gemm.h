@@ -24,11 +24,28 @@ struct gemm {
 	size_t c_row;
 	float alpha, beta; /* c = beta * c + alpha * sum; c is not read when beta is 0 */
 	bool exact; /* never by OpenBLAS */
+	bool packed; /* gemm_pack's: b lies in panels, b_row has no meaning */
 	struct team *team; /* large products are cut by rows or columns of c; NULL: one thread */
 };
 
 /* Rows of b added up: the sum over p runs in ascending order, one product after the other. */
 void gemm_outer(const struct gemm *g);
+
+/*
+ * A b that many outer products read is packed once. gemm_pack writes g's b into `to`, gemm_pack_floats(k, n) long, and lets g read it
+ * there, so that g may run by gemm_outer again and again: with any a, c, alpha, beta and team, as long as all else in g and what lies
+ * in `to` stay as gemm_pack left them. Every side, stride (a_row, a_col, c_row) and `exact` must be set before, since a product that
+ * will go to OpenBLAS gets its b row by row. The bits are those of the same product unpacked.
+ *
+ *	struct gemm g = {.m = m, .n = n, .k = k, .b = weight, .b_row = k, .a_row = ..., ...};
+ *	gemm_pack(&g, work, true);
+ *	for (each step) { g.a = ...; g.c = ...; gemm_outer(&g); }
+ *
+ * turned: b lies as for gemm_dot, (p, j) at b[j * b_row + p].
+ */
+size_t gemm_pack_floats(size_t k, size_t n); /* k * (n + 15) must fit */
+void gemm_pack(struct gemm *g, float *to, bool turned);
+
 /* Rows of a times rows of b (a_col is 1). The sum runs in blocks of at most GEMM_DOT_BLOCK; within a block lane
  * p % 16 collects its products in ascending order, and the lanes are folded by halves. */
 #define GEMM_DOT_BLOCK 1024

@@ -25,10 +25,16 @@ is_large(const struct gemm *g)
 }
 
 bool
-gemm_blas(const struct gemm *g, bool dot)
+gemm_blas_takes(const struct gemm *g)
 {
 	/* a is row by row or column by column; anything else has no name in BLAS. */
-	if (!is_large(g) || (g->a_col != 1 && g->a_row != 1))
+	return !g->exact && is_large(g) && (g->a_col == 1 || g->a_row == 1);
+}
+
+bool
+gemm_blas(const struct gemm *g, bool dot)
+{
+	if (!gemm_blas_takes(g))
 		return false;
 	bool across = g->a_col != 1;
 	pthread_once(&once, use_one_thread);

@@ -11,6 +11,8 @@
 #define GEMM_BLAS_SIDE 24 /* the shortest side worth packing */
 #define GEMM_BLAS_WORK ((size_t)1 << 19) /* m * n * k from which OpenBLAS is used */
 
+/* Whether the product is large enough. */
+bool gemm_blas_takes(const struct gemm *g);
 /* Carries out the product and returns true if it is large enough. dot: b holds rows of length k (transposed). */
 bool gemm_blas(const struct gemm *g, bool dot);
 

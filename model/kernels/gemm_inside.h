@@ -2,6 +2,9 @@
 #define GEMM_INSIDE_H
 #include "gemm.h"
 
+/* Columns of a panel of a packed b: element (p, j) at b[j / 16 * 16 * k + p * 16 + j % 16]; the last panel is filled up with zeros. */
+#define GEMM_PANEL 16
+
 /* The products of gemm.h for one instruction set each; all give the same bits. */
 struct gemm_kernels {
 	void (*outer)(const struct gemm *g);

@@ -15,6 +15,7 @@
 
 #include "gemm_inside.h"
 #include "prng.h"
+#include "team.h"
 
 /* n floats whose end lies flush against an unreadable page. */
 struct guarded {
@@ -84,6 +85,44 @@ reference(const struct gemm *g, bool dot, float before, size_t i, size_t j)
 	return (double)g->alpha * sum + (g->beta != 0 ? (double)g->beta * (double)before : 0);
 }
 
+/* The order of gemm.h, one product after the other. */
+static float
+ascending(const struct gemm *g, size_t i, size_t j)
+{
+	float sum = 0;
+
+	for (size_t p = 0; p < g->k; p++)
+		sum += g->a[i * g->a_row + p * g->a_col] * g->b[p * g->b_row + j];
+	return g->alpha * sum;
+}
+
+static float
+lanes(const struct gemm *g, size_t i, size_t j, size_t first, size_t k)
+{
+	float t[16] = {0};
+
+	for (size_t p = 0; p < k; p++)
+		t[p % 16] += g->a[i * g->a_row + first + p] * g->b[j * g->b_row + first + p];
+	for (size_t half = 8; half > 0; half /= 2)
+		for (size_t l = 0; l < half; l++)
+			t[l] += t[l + half];
+	return g->alpha * t[0];
+}
+
+static float
+ordered(const struct gemm *g, bool dot, float before, size_t i, size_t j)
+{
+	size_t blocks = (g->k + GEMM_DOT_BLOCK - 1) / GEMM_DOT_BLOCK;
+	size_t length = blocks > 1 ? ((g->k + blocks - 1) / blocks + 15) / 16 * 16 : g->k;
+	size_t first = dot && length < g->k ? length : g->k;
+	float sum = dot ? lanes(g, i, j, 0, first) : ascending(g, i, j);
+
+	sum = g->beta != 0 ? g->beta * before + sum : sum;
+	for (size_t p = first; p < g->k; p += length)
+		sum += lanes(g, i, j, p, g->k - p < length ? g->k - p : length);
+	return sum;
+}
+
 static void
 check(struct gemm *g, bool dot, const float *before, const float *after)
 {
@@ -93,11 +132,39 @@ check(struct gemm *g, bool dot, const float *before, const float *after)
 		for (size_t j = 0; j < g->n; j++) {
 			size_t at = i * g->c_row + j;
 			double want = reference(g, dot, before[at], i, j);
-			if (!(fabs((double)after[at] - want) <= tolerance))
+			if (!(fabs((double)after[at] - want) <= tolerance) ||
+			    after[at] != ordered(g, dot, before[at], i, j))
 				fail_msg("%s m %zu n %zu k %zu at %zu,%zu: %.9g for %.9g",
 				    dot ? "dot" : "outer", g->m, g->n, g->k, i, j,
 				    (double)after[at], want);
 		}
+}
+
+/* The product packed, from b as it lies and from b turned, gives the same. */
+static void
+packed(const struct gemm *g, const struct set *set, const float *before, bool turned)
+{
+	struct gemm own = *g;
+	struct guarded b = guarded_new(g->n * g->k), c = guarded_new(g->m * g->n);
+	struct guarded to = guarded_new(gemm_pack_floats(g->k, g->n));
+	size_t bytes = g->m * g->n * sizeof(float);
+
+	for (size_t p = 0; p < g->k; p++)
+		for (size_t j = 0; j < g->n; j++)
+			b.x[turned ? j * g->k + p : p * g->n + j] = g->b[p * g->b_row + j];
+	own.b = b.x;
+	own.b_row = turned ? g->k : g->n;
+	own.c = c.x;
+	own.exact = true;
+	memcpy(c.x, before, bytes);
+	gemm_pack(&own, to.x, turned);
+	set->kernels->outer(&own);
+	if (memcmp(c.x, g->c, bytes) != 0)
+		fail_msg("%s packed differs: m %zu n %zu k %zu turned %d", set->name, g->m, g->n,
+		    g->k, turned);
+	guarded_free(&b);
+	guarded_free(&c);
+	guarded_free(&to);
 }
 
 /* One product by every set; beta 0 must not read c, so c holds NaN then. */
@@ -128,6 +195,8 @@ product(struct prng *r, struct gemm g, bool dot, bool transposed)
 		else if (memcmp(first.x, c.x, bytes) != 0)
 			fail_msg(
 			    "%s differs from plain: m %zu n %zu k %zu", set[i].name, g.m, g.n, g.k);
+		for (int turned = 0; !dot && turned < 2; turned++)
+			packed(&g, &set[i], before.x, turned);
 	}
 	guarded_free(&a);
 	guarded_free(&b);
@@ -227,6 +296,38 @@ spots_of(struct prng *r, size_t width, bool scatter)
 	guarded_free(&first);
 }
 
+/* By the door: in one piece and by a team, packed and not; large ones by OpenBLAS where that is allowed. */
+static void
+doors(void **state)
+{
+	struct prng r;
+	struct team *team;
+	const size_t sides[][3] = {{10, 130, 70}, {64, 200, 70}, {300, 50, 90}, {1, 700, 2500}};
+
+	(void)state;
+	prng_seed(&r, 5);
+	assert_int_equal(team_new(&team, 3), ERR_OK);
+	for (size_t q = 0; q < 2 * sizeof(sides) / sizeof(*sides); q++) {
+		size_t m = sides[q / 2][0], n = sides[q / 2][1], k = sides[q / 2][2];
+		struct guarded a = guarded_random(&r, m * k), b = guarded_random(&r, n * k);
+		struct guarded c[2] = {guarded_new(m * n), guarded_new(m * n)};
+		struct guarded to = guarded_new(gemm_pack_floats(k, n));
+		struct gemm g = {m, n, k, a.x, k, 1, b.x, n, c[0].x, n, 1, 0, q % 2, false, NULL};
+		gemm_outer(&g);
+		g.c = c[1].x;
+		g.team = team;
+		gemm_pack(&g, to.x, false);
+		gemm_outer(&g);
+		assert_memory_equal(c[0].x, c[1].x, m * n * sizeof(float));
+		guarded_free(&a);
+		guarded_free(&b);
+		guarded_free(&c[0]);
+		guarded_free(&c[1]);
+		guarded_free(&to);
+	}
+	team_free(team);
+}
+
 static void
 spots(void **state)
 {
@@ -247,6 +348,7 @@ main(void)
 	    cmocka_unit_test(random_shapes),
 	    cmocka_unit_test(every_tile),
 	    cmocka_unit_test(large),
+	    cmocka_unit_test(doors),
 	    cmocka_unit_test(spots),
 	};
 
