@@ -33,51 +33,48 @@ rows_direct(const struct rows_product *p, const float *x, float *y)
 	    .team = p->team});
 }
 
-#define TILE ((size_t)16)
-
-void
-rows_turn(float *to, const float *weight, size_t out, size_t in)
-{
-	for (size_t i = 0; i < in; i += TILE)
-		for (size_t o = 0; o < out; o += TILE)
-			for (size_t a = i; a < in && a < i + TILE; a++)
-				for (size_t b = o; b < out && b < o + TILE; b++)
-					to[a * out + b] = weight[b * in + a];
-}
-
 /* c[rows, n] (+)= a[rows, k] b[k, n] */
-static void
-multiply(const struct rows_product *p, const float *a, size_t k, const float *b, float *c, size_t n,
-    bool add)
+static struct gemm
+product_of(const struct rows_product *p, const float *a, size_t k, float *c, size_t n, bool add)
 {
-	gemm_outer(&(struct gemm){.m = p->rows,
+	return (struct gemm){.m = p->rows,
 	    .n = n,
 	    .k = k,
 	    .a = a,
 	    .a_row = k,
 	    .a_col = 1,
-	    .b = b,
-	    .b_row = n,
+	    .b = p->weight,
+	    .b_row = p->in,
 	    .c = c,
 	    .c_row = n,
 	    .alpha = 1,
 	    .beta = add ? 1 : 0,
 	    .exact = p->exact,
-	    .team = p->team});
+	    .team = p->team};
+}
+
+size_t
+rows_turned_work(size_t in, size_t out)
+{
+	return gemm_pack_floats(in, out);
 }
 
 void
 rows_turned(const struct rows_product *p, const float *x, float *y, float *work)
 {
+	struct gemm g = product_of(p, x, p->in, y, p->out, p->bias != NULL);
+
 	put_bias(p, y);
-	rows_turn(work, p->weight, p->out, p->in);
-	multiply(p, x, p->in, work, y, p->out, p->bias != NULL);
+	gemm_pack(&g, work, true);
+	gemm_outer(&g);
 }
 
 void
 rows_back(const struct rows_product *p, const float *dy, float *dx, bool add)
 {
-	multiply(p, dy, p->out, p->weight, dx, p->in, add);
+	const struct gemm g = product_of(p, dy, p->out, dx, p->in, add);
+
+	gemm_outer(&g);
 }
 
 void

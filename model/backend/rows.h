@@ -19,7 +19,8 @@ struct rows_product {
 };
 
 void rows_direct(const struct rows_product *p, const float *x, float *y);
-/* The same for many rows, by a copy of the weights that is turned round: work has in * out floats. */
+/* The same for many rows, by a copy of the weights: work has rows_turned_work floats. in * (out + 15) must fit. */
+size_t rows_turned_work(size_t in, size_t out);
 void rows_turned(const struct rows_product *p, const float *x, float *y, float *work);
 void rows_back(const struct rows_product *p, const float *dy, float *dx, bool add);
 /* The gradient of parameter `param` goes where the pass's gradients go; the update is part of the product, so the weights are walked
@@ -28,7 +29,5 @@ void rows_gradient(const struct rows_product *p, const struct layer *l, size_t p
     const struct backend_pass *pass, const float *dy, const float *x);
 /* Sums of columns, rows ascending. */
 void rows_sum(float *sum, const float *rows, size_t n, size_t width);
-/* weight[out, in] to [in, out]. */
-void rows_turn(float *to, const float *weight, size_t out, size_t in);
 
 #endif

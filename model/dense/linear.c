@@ -4,16 +4,21 @@
 
 #include "cpu.h"
 #include "gemm.h"
+#include "num.h"
 #include "rows.h"
 #include "sgd.h"
 
 static enum err
 need(struct layer *l, struct why *why)
 {
-	(void)why;
+	size_t in = layer_width(&l->in[0]), most;
+
 	l->work = l->out.size;
-	if (layer_rows(&l->in[0]) > 1)
-		l->work = l->param[PARAM_WEIGHT].count;
+	if (layer_rows(&l->in[0]) == 1)
+		return ERR_OK;
+	if (!num_mul(in, (size_t)l->spec.out + 16, &most))
+		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
+	l->work = rows_turned_work(in, l->spec.out);
 	return ERR_OK;
 }
 

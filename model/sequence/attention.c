@@ -47,8 +47,8 @@ need(struct layer *l, struct why *why)
 	if (!num_mul(steps, width, &area) || !num_mul(area, 5, &l->work_each) ||
 	    !num_mul(area, 4 * sizeof(float), &l->saved) || !num_mul(steps, 2 * BLOCK, &square) ||
 	    !num_mul(head, 2 * steps, &sum) || !num_add(sum, square, &sum) ||
-	    !num_add(sum, 3 * area, &l->work_lane) ||
-	    !num_add(steps * head, 3 * width * width, &l->work))
+	    !num_add(sum, 3 * area, &l->work_lane) || !num_mul(width, 3 * width + 16, &sum) ||
+	    !num_add(steps * head, rows_turned_work(width, 3 * width), &l->work))
 		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
 	return ERR_OK;
 }
@@ -72,7 +72,7 @@ attention_of(const struct layer *l, const struct backend_pass *p, const struct o
 	    .turned = v->work,
 	    .back = each};
 
-	a.sine = a.turned + 3 * width * width;
+	a.sine = a.turned + rows_turned_work(width, 3 * width);
 	a.cosine = a.sine + steps * (head / 2);
 	return a;
 }

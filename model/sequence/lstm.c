@@ -18,6 +18,9 @@ mix(float *row, const float *before, size_t n)
 			c[k] = i[k] * g[k];
 }
 
+/* Between curves, so many elements stay near. */
+#define PIECE ((size_t)64)
+
 CPU_CLONES static void
 multiply_gate(float *h, const float *a, const float *b, size_t n)
 {
@@ -29,28 +32,34 @@ static void
 step(const struct recurrent_step *s)
 {
 	size_t n = s->hidden;
+	float tanh[PIECE];
 
 	curves_sigmoid(s->row, s->row, 2 * n);
 	curves_tanh(s->row + 2 * n, s->row + 2 * n, n);
 	curves_sigmoid(s->row + 3 * n, s->row + 3 * n, n);
 	mix(s->row, s->before ? s->before + 4 * n : NULL, n);
-	curves_tanh(s->scratch, s->row + 4 * n, n);
-	multiply_gate(s->h, s->row + 3 * n, s->scratch, n);
+	for (size_t k = 0; k < n; k += PIECE) {
+		size_t some = n - k < PIECE ? n - k : PIECE;
+		curves_tanh(tanh, s->row + 4 * n + k, some);
+		multiply_gate(s->h + k, s->row + 3 * n + k, tanh, some);
+	}
 }
 
-/* tanh: of the cell. */
+/* Of some elements; `width` is of a gate. tanh: of the cell. */
 CPU_CLONES static void
-unmix(float *restrict row, const float *restrict before, const float *restrict tanh,
+unmix(float *restrict row, size_t width, const float *restrict before, const float *restrict tanh,
     float *restrict dh, float *restrict dc, size_t n)
 {
+	float *restrict fs = row + width, *restrict gs = fs + width, *restrict os = gs + width;
+
 	for (size_t k = 0; k < n; k++) {
-		float i = row[k], f = row[n + k], g = row[2 * n + k], o = row[3 * n + k];
+		float i = row[k], f = fs[k], g = gs[k], o = os[k];
 		float d = dc[k] + dh[k] * o * (1 - tanh[k] * tanh[k]);
 		float c = before ? before[k] : 0;
 		row[k] = d * g * (i * (1 - i));
-		row[n + k] = d * c * (f * (1 - f));
-		row[2 * n + k] = d * i * (1 - g * g);
-		row[3 * n + k] = dh[k] * tanh[k] * (o * (1 - o));
+		fs[k] = d * c * (f * (1 - f));
+		gs[k] = d * i * (1 - g * g);
+		os[k] = dh[k] * tanh[k] * (o * (1 - o));
 		dc[k] = d * f;
 		dh[k] = 0;
 	}
@@ -60,9 +69,14 @@ static void
 back(const struct recurrent_back *b)
 {
 	size_t n = b->hidden;
+	float tanh[PIECE];
 
-	curves_tanh(b->scratch, b->row + 4 * n, n);
-	unmix(b->row, b->before ? b->before + 4 * n : NULL, b->scratch, b->dh, b->dc, n);
+	for (size_t k = 0; k < n; k += PIECE) {
+		size_t some = n - k < PIECE ? n - k : PIECE;
+		curves_tanh(tanh, b->row + 4 * n + k, some);
+		unmix(b->row + k, n, b->before ? b->before + 4 * n + k : NULL, tanh, b->dh + k,
+		    b->dc + k, some);
+	}
 }
 
 const struct recurrent_cell lstm_cell = {.gates = 4, .row = 5, .step = step, .back = back};

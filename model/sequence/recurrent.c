@@ -5,25 +5,30 @@
 #include "cpu_sequence.h"
 #include "gemm.h"
 #include "num.h"
-#include "rows.h"
 #include "runs.h"
 #include "sgd.h"
+#include "team.h"
 
 enum { INPUT_WEIGHT, HIDDEN_WEIGHT, INPUT_BIAS, HIDDEN_BIAS };
 
-/* One layer of the stack during a pass. */
+/* One layer of the stack during a pass, of all examples or of some that stand one after the other. */
 struct stage {
 	const struct recurrent_cell *cell;
 	const struct layer *l;
 	const struct backend_pass *p;
 	unsigned at; /* in the stack */
 	size_t steps, hidden, in, wide; /* wide: of all gates */
-	size_t examples, row;
+	size_t examples, row, stride; /* stride: of rows, from one example to the next */
 	const float *x; /* [n][steps][in] */
 	float *h; /* [n][steps][hidden] */
 	float *rows; /* [n][steps][row]; evaluating: [n][row] */
-	float *turned, *sums; /* work: of weights; of biases */
+	const float *dy; /* [n][steps][hidden]; of the last step alone: [n][hidden] */
+	bool last; /* dy is */
+	struct gemm input, through[2]; /* products with W and, of one step, with U */
+	float *packed, *more, *sums; /* work: weights, twice; biases */
 	float *each; /* work for each example */
+	float *pre; /* [n][wide] */
+	float *dh, *dc; /* [n][hidden] */
 };
 
 static size_t
@@ -40,21 +45,32 @@ cell_of(const struct layer *l)
 	return l->spec.type == LAYER_LSTM ? &lstm_cell : &gru_cell;
 }
 
+static size_t
+packed_floats(size_t hidden, size_t in, size_t wide)
+{
+	size_t deep = in > hidden ? in : hidden;
+	size_t forth = gemm_pack_floats(deep, wide), back = gemm_pack_floats(wide, hidden);
+
+	return forth > back ? forth : back;
+}
+
 static enum err
 count_needs(struct layer *l, const struct recurrent_cell *cell)
 {
 	size_t hidden = l->spec.out, wide = cell->gates * hidden, in = l->in[0].w;
-	size_t deep = in > hidden ? in : hidden, steps = layer_rows(&l->in[0]), each, turned;
+	size_t steps = layer_rows(&l->in[0]), each, packed;
 
 	/* Weights were counted, so sums of them fit; what hangs on steps is checked. */
-	if (!num_mul(wide, deep, &turned) || !num_mul(steps, hidden, &each) ||
+	if (!num_mul(wide + 16, (in > hidden ? in : hidden) + 16, &packed) ||
+	    !num_mul(steps, hidden, &each) ||
 	    !num_mul(each, (cell->row + 1) * l->spec.stack, &l->saved) ||
 	    !num_mul(l->saved, sizeof(float), &l->saved))
 		return ERR_LIMIT;
 	l->saved = kept_floats(l, cell) * sizeof(float);
-	if (!num_mul(turned, 2, &turned) || !num_add(turned, 2 * wide + 2 * hidden, &l->work))
+	if (!num_mul(packed_floats(hidden, in, wide), 2, &packed) ||
+	    !num_add(packed, 2 * wide, &l->work))
 		return ERR_LIMIT;
-	l->work_each = each + (cell->row + cell->gates + 2) * hidden;
+	l->work_each = each + (cell->row + cell->gates) * hidden;
 	return ERR_OK;
 }
 
@@ -73,34 +89,45 @@ weights_of(const struct stage *s, int which)
 	return s->p->weights + l->param[s->at * (l->spec.bias ? 4 : 2) + (unsigned)which].at;
 }
 
-/* Rows of length k times the weights that lie turned, added to gates. */
-static void
-add_product(const struct stage *s, size_t rows, size_t k, const float *a, size_t a_row, float *to,
-    size_t to_row)
+/* Rows of gates (+)= rows of length k times weights [wide, k], which are packed. */
+static struct gemm
+pack_gates(const struct stage *s, int which, size_t rows, size_t k, size_t a_row, size_t to_row,
+    float *packed)
 {
-	gemm_outer(&(struct gemm){.m = rows,
+	struct gemm g = {.m = rows,
 	    .n = s->wide,
 	    .k = k,
-	    .a = a,
 	    .a_row = a_row,
 	    .a_col = 1,
-	    .b = s->turned,
-	    .b_row = s->wide,
-	    .c = to,
+	    .b = weights_of(s, which),
+	    .b_row = k,
 	    .c_row = to_row,
 	    .alpha = 1,
 	    .beta = 1,
 	    .exact = s->p->exact,
-	    .team = s->p->team});
+	    .team = s->p->team};
+
+	gemm_pack(&g, packed, true);
+	return g;
 }
 
-/* x W and the biases into the gates of `count` rows from step `first` on. */
 static void
-project(const struct stage *s, size_t count, const float *x, size_t x_row, float *to, size_t to_row)
+multiply(const struct gemm *product, const float *a, float *c)
 {
-	for (size_t i = 0; i < count; i++)
-		memcpy(to + i * to_row, s->sums, s->wide * sizeof(float));
-	add_product(s, count, s->in, x, x_row, to, to_row);
+	struct gemm g = *product;
+
+	g.a = a;
+	g.c = c;
+	gemm_outer(&g);
+}
+
+/* x W and the biases into gates, as many rows as the product has. */
+static void
+project(const struct stage *s, const float *x, float *to)
+{
+	for (size_t i = 0; i < s->input.m; i++)
+		memcpy(to + i * s->input.c_row, s->sums, s->wide * sizeof(float));
+	multiply(&s->input, x, to);
 }
 
 /* Of a cell that takes both parts together, both biases; otherwise the input's. */
@@ -117,64 +144,122 @@ put_biases(const struct stage *s)
 	}
 }
 
-/* h U of the step before, added to the gates or, apart, into `pre`. `turned` holds U. */
 static void
-recur(const struct stage *s, const float *h, float *to, size_t to_row)
+step(const struct stage *s, size_t t, float *rows, const float *before)
 {
-	add_product(s, s->examples, s->hidden, h, s->steps * s->hidden, to, to_row);
-}
-
-static void
-step(const struct stage *s, size_t t, float *rows, size_t stride, const float *before)
-{
-	float *pre = s->each, *scratch = s->sums + 2 * s->wide;
-
 	for (size_t i = 0; s->cell->apart && i < s->examples; i++)
-		memcpy(pre + i * s->wide, s->sums + s->wide, s->wide * sizeof(float));
+		memcpy(s->pre + i * s->wide, s->sums + s->wide, s->wide * sizeof(float));
 	if (t > 0)
-		recur(s, s->h + (t - 1) * s->hidden, s->cell->apart ? pre : rows,
-		    s->cell->apart ? s->wide : stride);
+		multiply(
+		    &s->through[0], s->h + (t - 1) * s->hidden, s->cell->apart ? s->pre : rows);
 	for (size_t i = 0; i < s->examples; i++) {
 		float *h = s->h + (i * s->steps + t) * s->hidden;
 		s->cell->step(&(struct recurrent_step){.hidden = s->hidden,
-		    .row = rows + i * stride,
-		    .before = before ? before + i * stride : NULL,
+		    .row = rows + i * s->stride,
+		    .before = before ? before + i * s->stride : NULL,
 		    .h_before = t > 0 ? h - s->hidden : NULL,
 		    .h = h,
-		    .scratch = scratch,
-		    .pre = pre + i * s->wide});
+		    .pre = s->pre + i * s->wide});
 	}
+}
+
+/* Examples do not meet between steps: each piece of them goes all the way alone. */
+struct pieces {
+	struct stage all;
+	size_t count;
+	void (*run)(const struct stage *s);
+};
+
+/* Fewer rows than these make products slow. */
+#define PIECE_ROWS 5
+
+static void
+run_piece(void *arg, size_t piece, unsigned lane)
+{
+	const struct pieces *p = arg;
+	struct stage s = p->all;
+	size_t n = s.examples, first = n * piece / p->count;
+
+	(void)lane;
+	s.examples = n * (piece + 1) / p->count - first;
+	s.x += first * s.steps * s.in;
+	s.h += first * s.steps * s.hidden;
+	s.rows += first * s.stride;
+	s.dy += s.dy ? first * (s.last ? 1 : s.steps) * s.hidden : 0;
+	s.pre += first * s.wide;
+	s.dh += first * s.hidden;
+	s.dc += first * s.hidden;
+	for (size_t i = 0; i < 2; i++) {
+		s.through[i].m = s.examples;
+		s.through[i].team = NULL;
+	}
+	p->run(&s);
+}
+
+/* OpenBLAS's bits hang on the number of rows. */
+static void
+run_steps(const struct stage *s, void (*run)(const struct stage *s))
+{
+	double work = (double)s->examples * (double)(s->steps * s->wide) * (double)s->hidden;
+	struct pieces p = {.all = *s, .run = run};
+
+	p.count = s->through[0].packed
+	    ? team_pieces(s->p->team, work, (s->examples + PIECE_ROWS - 1) / PIECE_ROWS)
+	    : 1;
+	if (p.count > 1)
+		team_run(s->p->team, p.count, run_piece, &p);
+	else
+		run(s);
+}
+
+static void
+steps_kept(const struct stage *s)
+{
+	for (size_t t = 0; t < s->steps; t++) {
+		float *rows = s->rows + t * s->row;
+		step(s, t, rows, t > 0 ? rows - s->row : NULL);
+	}
+}
+
+static void
+steps_still(const struct stage *s)
+{
+	struct stage piece = *s;
+
+	piece.input.m = s->examples;
+	piece.input.team = s->through[0].team;
+	for (size_t t = 0; t < s->steps; t++) {
+		project(&piece, s->x + t * s->in, s->rows);
+		step(s, t, s->rows, t > 0 ? s->rows : NULL);
+	}
+}
+
+static void
+pack_through(struct stage *s)
+{
+	s->through[0] = pack_gates(s, HIDDEN_WEIGHT, s->examples, s->hidden, s->steps * s->hidden,
+	    s->cell->apart ? s->wide : s->stride, s->packed);
 }
 
 /* All steps' inputs in one product. */
 static void
-forward_kept(const struct stage *s)
+forward_kept(struct stage *s)
 {
-	size_t stride = s->steps * s->row;
-
-	rows_turn(s->turned, weights_of(s, INPUT_WEIGHT), s->wide, s->in);
-	project(s, s->examples * s->steps, s->x, s->in, s->rows, s->row);
-	rows_turn(s->turned, weights_of(s, HIDDEN_WEIGHT), s->wide, s->hidden);
-	for (size_t t = 0; t < s->steps; t++) {
-		float *rows = s->rows + t * s->row;
-		step(s, t, rows, stride, t > 0 ? rows - s->row : NULL);
-	}
+	s->input =
+	    pack_gates(s, INPUT_WEIGHT, s->examples * s->steps, s->in, s->in, s->row, s->packed);
+	project(s, s->x, s->rows);
+	pack_through(s);
+	run_steps(s, steps_kept);
 }
 
-/* Evaluating, one step's rows are enough. The weights of the input are read as they lie, by their own sum over inputs. */
+/* Evaluating, one step's rows are enough. */
 static void
-forward_still(const struct stage *s, float *all)
+forward_still(struct stage *s)
 {
-	const float *input = weights_of(s, INPUT_WEIGHT);
-	struct stage in = *s;
-
-	in.turned = all;
-	rows_turn(all, input, s->wide, s->in);
-	rows_turn(s->turned, weights_of(s, HIDDEN_WEIGHT), s->wide, s->hidden);
-	for (size_t t = 0; t < s->steps; t++) {
-		project(&in, s->examples, s->x + t * s->in, s->steps * s->in, s->rows, s->row);
-		step(s, t, s->rows, s->row, t > 0 ? s->rows : NULL);
-	}
+	s->input =
+	    pack_gates(s, INPUT_WEIGHT, s->examples, s->in, s->steps * s->in, s->row, s->more);
+	pack_through(s);
+	run_steps(s, steps_still);
 }
 
 static struct stage
@@ -182,7 +267,7 @@ stage_of(const struct layer *l, const struct backend_pass *p, const struct recur
     const struct operands *v, unsigned at)
 {
 	size_t hidden = l->spec.out, steps = layer_rows(&l->in[0]), in = l->in[0].w;
-	size_t deep = in > hidden ? in : hidden, wide = cell->gates * hidden;
+	size_t wide = cell->gates * hidden, packed = packed_floats(hidden, in, wide);
 	struct stage s = {.cell = cell,
 	    .l = l,
 	    .p = p,
@@ -193,8 +278,10 @@ stage_of(const struct layer *l, const struct backend_pass *p, const struct recur
 	    .wide = wide,
 	    .examples = p->n,
 	    .row = cell->row * hidden,
-	    .turned = v->work,
-	    .sums = v->work + wide * deep,
+	    .stride = (v->kept ? steps : 1) * cell->row * hidden,
+	    .packed = v->work,
+	    .more = v->work + packed,
+	    .sums = v->work + 2 * packed,
 	    .each = v->work + l->work};
 	size_t row_floats = p->n * steps * s.row, h_floats = p->n * steps * hidden;
 	bool top = at + 1 == l->spec.stack;
@@ -205,6 +292,8 @@ stage_of(const struct layer *l, const struct backend_pass *p, const struct recur
 		s.h = top && !l->spec.last ? v->y : base + at * h_floats;
 		s.x = at == 0 ? v->x[0] : base + (at - 1) * h_floats;
 	}
+	s.pre = s.dh = s.each;
+	s.dc = s.dh + p->n * hidden;
 	return s;
 }
 
@@ -218,7 +307,7 @@ take_last(const struct stage *s, float *y)
 
 /* One array of hidden states serves all layers: a step reads what it then writes over. */
 static void
-place_still(struct stage *s, const struct operands *v, float **all)
+place_still(struct stage *s, const struct operands *v)
 {
 	float *rows = s->each + s->examples * s->wide;
 	float *h = rows + s->examples * s->row;
@@ -226,7 +315,6 @@ place_still(struct stage *s, const struct operands *v, float **all)
 	s->rows = rows;
 	s->h = s->l->spec.last ? h : v->y;
 	s->x = s->at == 0 ? v->x[0] : s->h;
-	*all = s->sums + 2 * (s->wide + s->hidden);
 }
 
 static void
@@ -237,15 +325,14 @@ forward(const struct layer *l, const struct backend_pass *p)
 	struct stage s = {0};
 
 	for (unsigned at = 0; at < l->spec.stack; at++) {
-		float *all = NULL;
 		s = stage_of(l, p, cell, &v, at);
 		if (!v.kept)
-			place_still(&s, &v, &all);
+			place_still(&s, &v);
 		put_biases(&s);
 		if (v.kept)
 			forward_kept(&s);
 		else
-			forward_still(&s, all);
+			forward_still(&s);
 	}
 	if (l->spec.last)
 		take_last(&s, v.y);
@@ -253,59 +340,63 @@ forward(const struct layer *l, const struct backend_pass *p)
 
 /* What comes through U, added to the gradient of the hidden state before: all gates in one sum, or those before the last, then that. */
 static void
-back_through(const struct stage *s, const float *rows, float *dh)
+pack_back(struct stage *s)
 {
-	const float *hidden_weight = weights_of(s, HIDDEN_WEIGHT);
 	size_t h = s->hidden, most = (s->cell->gates - 1) * h;
 	bool apart = s->cell->apart;
 	struct gemm g = {.m = s->examples,
 	    .n = h,
 	    .k = apart ? most : s->wide,
-	    .a = rows,
-	    .a_row = s->steps * s->row,
+	    .a_row = s->stride,
 	    .a_col = 1,
-	    .b = hidden_weight,
+	    .b = weights_of(s, HIDDEN_WEIGHT),
 	    .b_row = h,
-	    .c = dh,
 	    .c_row = h,
 	    .alpha = 1,
 	    .beta = 1,
 	    .exact = s->p->exact,
 	    .team = s->p->team};
 
-	gemm_outer(&g);
+	s->through[0] = s->through[1] = g;
+	gemm_pack(&s->through[0], s->packed, false);
 	if (!apart)
 		return;
-	g.k = h;
-	g.a = rows + last_column(s->cell) * h;
-	g.b = hidden_weight + most * h;
-	gemm_outer(&g);
+	s->through[1].k = h;
+	s->through[1].b += most * h;
+	gemm_pack(&s->through[1], s->packed + gemm_pack_floats(most, h), false);
 }
 
-/* dy: [n][steps][hidden], or of the last step alone. Rows become gradients at the gates. */
 static void
-back_steps(const struct stage *s, const float *dy, bool last)
+back_through(const struct stage *s, const float *rows)
 {
-	float *dh = s->each, *dc = dh + s->examples * s->hidden;
+	multiply(&s->through[0], rows, s->dh);
+	if (s->cell->apart)
+		multiply(&s->through[1], rows + last_column(s->cell) * s->hidden, s->dh);
+}
+
+/* Rows become gradients at the gates. */
+static void
+back_steps(const struct stage *s)
+{
 	size_t h = s->hidden;
 
-	memset(dh, 0, 2 * s->examples * h * sizeof(float));
+	memset(s->dh, 0, s->examples * h * sizeof(float));
+	memset(s->dc, 0, s->examples * h * sizeof(float));
 	for (size_t t = s->steps; t-- > 0;) {
 		for (size_t i = 0; i < s->examples; i++) {
-			float *row = s->rows + (i * s->steps + t) * s->row;
+			float *row = s->rows + (i * s->steps + t) * s->row, *dh = s->dh + i * h;
 			const float *own = s->h + (i * s->steps + t) * h;
-			if (!last || t + 1 == s->steps)
-				runs_add(dh + i * h, dy + (last ? i : i * s->steps + t) * h, h);
+			if (!s->last || t + 1 == s->steps)
+				runs_add(dh, s->dy + (s->last ? i : i * s->steps + t) * h, h);
 			s->cell->back(&(struct recurrent_back){.hidden = h,
 			    .row = row,
 			    .before = t > 0 ? row - s->row : NULL,
 			    .h_before = t > 0 ? own - h : NULL,
-			    .dh = dh + i * h,
-			    .dc = dc + i * h,
-			    .scratch = s->sums + 2 * s->wide});
+			    .dh = dh,
+			    .dc = s->dc + i * h});
 		}
 		if (t > 0)
-			back_through(s, s->rows + t * s->row, dh);
+			back_through(s, s->rows + t * s->row);
 	}
 }
 
@@ -411,9 +502,12 @@ backward(const struct layer *l, const struct backend_pass *p)
 	if (!v.kept || !dy)
 		return;
 	for (unsigned at = l->spec.stack; at-- > 0;) {
-		const struct stage s = stage_of(l, p, cell, &v, at);
+		struct stage s = stage_of(l, p, cell, &v, at);
 		float *between = s.each + 2 * s.examples * s.hidden;
-		back_steps(&s, dy, l->spec.last && at + 1 == l->spec.stack);
+		s.dy = dy;
+		s.last = l->spec.last && at + 1 == l->spec.stack;
+		pack_back(&s);
+		run_steps(&s, back_steps);
 		if (at > 0)
 			back_input(&s, between, false);
 		else if (v.dx[0])

@@ -18,7 +18,6 @@ struct recurrent_step {
 	const float *before; /* of the step before; NULL: none */
 	const float *h_before; /* NULL: zeros */
 	float *h;
-	float *scratch; /* `hidden` floats */
 	const float *pre; /* of a cell with `apart`: h U and its bias, for all gates */
 };
 
@@ -28,7 +27,6 @@ struct recurrent_back {
 	const float *before, *h_before;
 	float *dh,
 	    *dc; /* of h and the cell; become those of the step before, but for what comes through U */
-	float *scratch;
 };
 
 struct recurrent_cell {
