@@ -49,3 +49,16 @@ runs_dot(const float *a, const float *b, size_t n)
 	dot_run(&sum, a, b, n);
 	return sum;
 }
+
+/* Blocks that lie in the nearest cache both ways. */
+#define TILE ((size_t)16)
+
+void
+runs_turn(float *to, size_t to_row, const float *from, size_t from_row, size_t rows, size_t columns)
+{
+	for (size_t i = 0; i < rows; i += TILE)
+		for (size_t j = 0; j < columns; j += TILE)
+			for (size_t b = j; b < columns && b < j + TILE; b++)
+				for (size_t a = i; a < rows && a < i + TILE; a++)
+					to[b * to_row + a] = from[a * from_row + b];
+}

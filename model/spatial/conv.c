@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "conv_dense.h"
 #include "cpu.h"
 #include "gemm.h"
 #include "num.h"
@@ -33,6 +34,7 @@ struct plan {
 	size_t end;
 	/* Of a thread: the forward pass has all above of it, the way back what stands before the weights. */
 	size_t lane;
+	struct conv_dense dense;
 };
 
 /* Takes a * b * c floats and LANES behind them; false on overflow. */
@@ -90,8 +92,9 @@ plan_backward(struct plan *p, const struct layer *l)
 	end = 0;
 	if (!take(&end, &p->weights, l->out.c, kernel[0], p->deep_run) ||
 	    !take(&end, &p->gradient, l->out.c, kernel[0], p->run) ||
-	    !take(&end, &p->bias, l->out.c, 1, 1))
+	    !take(&end, &p->bias, l->out.c, 1, 1) || !conv_dense_plan(&p->dense, l))
 		return false;
+	p->lane = p->dense.lane > p->lane ? p->dense.lane : p->lane;
 	p->end = end;
 	return true;
 }
@@ -193,6 +196,7 @@ struct course {
 	struct operands v;
 	struct plan p;
 	size_t chunks; /* of output channels, whose weights' gradients are pieces */
+	bool dense; /* backward: most of dy is not zero */
 };
 
 static void
@@ -404,8 +408,14 @@ static void
 backward_input(void *arg, size_t index, unsigned lane)
 {
 	const struct course *c = arg;
+	const struct layer *l = c->l;
 
-	backward_example(c, index, lane, 0, c->l->out.c, INPUT);
+	if (c->dense)
+		conv_dense_input(&c->p.dense, l, c->v.work + c->p.weights,
+		    c->v.dy + index * l->out.size, c->v.dx[0] + index * l->in[0].size,
+		    operands_lane(l, c->pass, lane));
+	else
+		backward_example(c, index, lane, 0, l->out.c, INPUT);
 }
 
 /* Of some output channels, all examples in their order. */
@@ -417,7 +427,11 @@ backward_weights(void *arg, size_t chunk, unsigned lane)
 	uint32_t from = (uint32_t)(all * chunk / c->chunks);
 	uint32_t to = (uint32_t)(all * (chunk + 1) / c->chunks);
 
-	for (size_t i = 0; i < c->pass->n; i++)
+	if (c->dense)
+		conv_dense_weights(&c->p.dense, c->l, &c->v, c->pass->n, from, to,
+		    c->v.work + c->p.gradient, c->v.bias ? c->v.work + c->p.bias : NULL,
+		    operands_lane(c->l, c->pass, lane));
+	for (size_t i = 0; !c->dense && i < c->pass->n; i++)
 		backward_example(c, i, lane, from, to, WEIGHTS);
 }
 
@@ -428,7 +442,9 @@ backward_all(struct course *c)
 	struct team *team = c->pass->team;
 	int parts = c->v.dx[0] ? WEIGHTS | INPUT : WEIGHTS;
 
-	if (!is_shared(c)) {
+	if (!is_shared(c))
+		team = NULL;
+	if (!c->dense && !team) {
 		for (size_t i = 0; i < c->pass->n; i++)
 			backward_example(c, i, 0, 0, c->l->out.c, parts);
 		return;
@@ -453,7 +469,10 @@ backward(const struct layer *l, const struct backend_pass *pass)
 	float *work = c.v.work;
 	memset(work + c.p.gradient, 0, l->out.c * l->spec.kernel[0] * c.p.run * sizeof(float));
 	memset(work + c.p.bias, 0, l->out.c * sizeof(float));
-	if (c.v.dx[0])
+	c.dense = conv_dense_pays(c.v.dy, pass->n * l->out.size);
+	if (c.v.dx[0] && c.dense)
+		conv_dense_turn(l, c.v.weight, work + c.p.weights);
+	else if (c.v.dx[0])
 		spread_weights(l, &c.p, c.v.weight, work + c.p.weights);
 	backward_all(&c);
 	gather_gradient(l, &c.p, work + c.p.gradient, work + c.p.weights);

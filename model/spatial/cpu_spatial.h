@@ -11,8 +11,8 @@
  * of output at a time, into a slab [channels * kh * kw][rows * output width] that stays in the cache; a product with
  * the weights follows.
  *
- * Backward, most of dy is zero: behind a ReLU about half, behind a 2 x 2 maximum three quarters and more. Only
- * the others are worked on. Pixels hold their channels side by side there, so that what lies under one row of the
+ * Backward, where most of dy is zero (behind a ReLU about half, behind a 2 x 2 maximum three quarters and more), only
+ * the others are worked on; where it is not, as behind norms, conv_dense.h makes products of all, with the same bits. Pixels hold their channels side by side there, so that what lies under one row of the
  * kernel is one run of memory: x's run times dy is added to the gradient of the weights, the weights' run times dy
  * to the gradient of x.
  *

@@ -1,0 +1,38 @@
+#ifndef CONV_DENSE_H
+#define CONV_DENSE_H
+#include "operands.h"
+
+/*
+ * The way back of a convolution whose dy is mostly not zero, as behind norms: products of matrices that lie in padded planes. The same
+ * sums in the same order as conv.c's by single elements, to which only terms of zero are added.
+ */
+struct conv_dense {
+	/* Of a thread, in floats: where the parts of its memory begin, and its size. */
+	size_t output, value, under, none; /* weights: tables of taps.h; */
+	size_t ones, pixels; /* x of some examples, padded, channels innermost */
+	size_t row, product, place, step; /* input: tables; */
+	size_t planes, slab, result; /* dy, padded; what lies under narrow rows; some rows of dx */
+	size_t lane;
+	size_t turned; /* floats of the weights for dx, for all threads */
+	/* Sizes. */
+	size_t group; /* examples in pixels */
+	size_t run; /* floats under a row of the kernel, in whole lanes */
+	size_t lead[2], plane[2]; /* of planes: zeros before dy, and all: height, width */
+	bool narrow; /* dx: its rows are laid side by side in a slab, */
+	size_t rows; /* so many at a time */
+};
+
+/* False if it is too large to count. */
+bool conv_dense_plan(struct conv_dense *d, const struct layer *l);
+/* Is so much of a batch's dy not zero that this is the quicker way? */
+bool conv_dense_pays(const float *dy, size_t n);
+/* The weights as conv_dense_input wants them: `turned` floats. */
+void conv_dense_turn(const struct layer *l, const float *weight, float *turned);
+/* dx of one example. own: the thread's memory. */
+void conv_dense_input(const struct conv_dense *d, const struct layer *l, const float *turned,
+    const float *dy, float *dx, float *own);
+/* Of output channels [from, to), all examples: adds to gradient[out][kernel height][run] and, unless NULL, to bias[out]. */
+void conv_dense_weights(const struct conv_dense *d, const struct layer *l, const struct operands *v,
+    size_t n, uint32_t from, uint32_t to, float *gradient, float *bias, float *own);
+
+#endif
