@@ -31,14 +31,25 @@ operands_of(const struct layer *l, const struct backend_pass *p)
 	return v;
 }
 
+struct sgd
+operands_sgd(const struct layer_param *to, const struct backend_pass *p)
+{
+	struct sgd s = *p->sgd;
+
+	s.add |= to->adds;
+	return s;
+}
+
 void
 operands_give(
     const struct layer *l, const struct backend_pass *p, size_t param, const float *gradient)
 {
 	const struct layer_param *to = &l->param[param];
 
-	if (!to->hold)
-		sgd_apply(p->sgd, to->at, gradient, to->count);
+	if (to->hold)
+		return;
+	const struct sgd s = operands_sgd(to, p);
+	sgd_apply(&s, to->at, gradient, to->count);
 }
 
 float *

@@ -15,6 +15,9 @@ struct operands {
 };
 
 struct operands operands_of(const struct layer *l, const struct backend_pass *p);
+struct sgd;
+/* Where the gradient of one parameter goes. */
+struct sgd operands_sgd(const struct layer_param *to, const struct backend_pass *p);
 /* What one thread of the pass has to itself: work_lane floats, behind all other work. */
 float *operands_lane(const struct layer *l, const struct backend_pass *p, unsigned lane);
 /* Hands over a gradient that is formed, unless the parameter is held. */

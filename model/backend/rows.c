@@ -62,7 +62,7 @@ rows_turned_work(size_t in, size_t out)
 void
 rows_turned(const struct rows_product *p, const float *x, float *y, float *work)
 {
-	struct gemm g = product_of(p, x, p->in, y, p->out, p->bias != NULL);
+	struct gemm g = product_of(p, x, p->in, y, p->out, p->bias || p->adds);
 
 	put_bias(p, y);
 	gemm_pack(&g, work, true);
@@ -85,7 +85,8 @@ rows_gradient(const struct rows_product *p, const struct layer *l, size_t param,
 
 	if (to->hold)
 		return;
-	struct sgd_target t = sgd_begin(pass->sgd, to->at);
+	const struct sgd s = operands_sgd(to, pass);
+	struct sgd_target t = sgd_begin(&s, to->at);
 	gemm_outer(&(struct gemm){.m = p->out,
 	    .n = p->in,
 	    .k = p->rows,
@@ -100,7 +101,7 @@ rows_gradient(const struct rows_product *p, const struct layer *l, size_t param,
 	    .beta = t.beta,
 	    .exact = p->exact,
 	    .team = p->team});
-	sgd_end(pass->sgd, to->at, to->count);
+	sgd_end(&s, to->at, to->count);
 }
 
 void

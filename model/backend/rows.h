@@ -14,6 +14,7 @@
 struct rows_product {
 	size_t rows, in, out;
 	const float *weight, *bias; /* bias NULL: none */
+	bool adds; /* rows_turned: to what is in y, without bias */
 	bool exact;
 	struct team *team;
 };

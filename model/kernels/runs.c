@@ -28,6 +28,19 @@ runs_give(float *to, const float *from, size_t n, bool add)
 }
 
 CPU_CLONES static void
+scale_run(float *x, size_t n, float by)
+{
+	for (size_t i = 0; i < n; i++)
+		x[i] *= by;
+}
+
+void
+runs_scale(float *x, size_t n, float by)
+{
+	scale_run(x, n, by);
+}
+
+CPU_CLONES static void
 dot_run(float *sum, const float *a, const float *b, size_t n)
 {
 	size_t whole = n - n % LANES_SIZE;

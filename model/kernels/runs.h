@@ -8,6 +8,7 @@
 void runs_add(float *to, const float *from, size_t n);
 /* to = from, or to += from: a gradient that is handed on unchanged. */
 void runs_give(float *to, const float *from, size_t n, bool add);
+void runs_scale(float *x, size_t n, float by);
 /* Sum of products in sixteen lanes (lanes.h). */
 float runs_dot(const float *a, const float *b, size_t n);
 /* to[j * to_row + i] = from[i * from_row + j] for i < rows, j < columns. */

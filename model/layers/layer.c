@@ -1,5 +1,6 @@
 #include "layer.h"
 
+#include <float.h>
 #include <stdlib.h>
 
 #include "layer_norm.h"
@@ -59,6 +60,33 @@ layer_param_add(struct layer *l, const struct layer_param *p, struct why *why)
 	return ERR_OK;
 }
 
+/* Small matrices whose product is added to the weight; the layer's output must not be narrower than they are. */
+static enum err
+check_lora(struct layer *l, struct why *why)
+{
+	const struct layer_spec *s = &l->spec;
+	size_t width = layer_width(&l->in[0]);
+
+	if (s->rank == 0)
+		return ERR_OK;
+	if (s->rank > width || s->rank > s->out || !(s->alpha > 0 && s->alpha <= FLT_MAX))
+		return err_set(why, ERR_INVALID,
+		    "layer \"%s\": lora of rank %u, and its weight is [%u, %zu]; alpha is above 0",
+		    s->name, s->rank, s->out, width);
+	const struct layer_param narrow = {.suffix = "lora_A.weight",
+				     .shape = {s->rank, width},
+				     .dims = 2,
+				     .fan_in = width,
+				     .fan_out = s->rank,
+				     .start = START_TORCH},
+				 wide = {.suffix = "lora_B.weight",
+				     .shape = {s->out, s->rank},
+				     .dims = 2,
+				     .start = START_ZERO};
+	enum err e = layer_param_add(l, &narrow, why);
+	return e ? e : layer_param_add(l, &wide, why);
+}
+
 static enum err
 check_linear(struct layer *l, struct why *why)
 {
@@ -83,7 +111,9 @@ check_linear(struct layer *l, struct why *why)
 	p.suffix = "bias";
 	p.dims = 1;
 	p.start = START_BIAS;
-	return e || !l->spec.bias ? e : layer_param_add(l, &p, why);
+	if (!e && l->spec.bias)
+		e = layer_param_add(l, &p, why);
+	return e ? e : check_lora(l, why);
 }
 
 static enum err
@@ -223,7 +253,9 @@ layer_work(const struct layer *l)
 
 	switch (s->type) {
 	case LAYER_LINEAR:
-		return (double)l->param[PARAM_WEIGHT].count * rows;
+		return ((double)l->param[PARAM_WEIGHT].count +
+			   (double)s->rank * ((double)layer_width(&l->in[0]) + (double)s->out)) *
+		    rows;
 	case LAYER_CONV2D:
 	case LAYER_CONV1D:
 	case LAYER_MAXPOOL2D:

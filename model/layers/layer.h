@@ -34,6 +34,7 @@ layer_rows(const struct layer_shape *s)
 enum layer_start {
 	START_WEIGHT, /* as the layer's init says */
 	START_BIAS, /* zero, or as a weight with INIT_TORCH */
+	START_TORCH, /* as INIT_TORCH, whatever the layer's is */
 	START_ZERO,
 	START_ONE
 };
@@ -48,11 +49,19 @@ struct layer_param {
 	/* Set when the net is built. */
 	size_t at; /* first element in the vectors of the block of state */
 	bool hold; /* does not move: its gradient is not handed over */
+	bool lent; /* it is an earlier layer's, and no tensor of its own */
+	bool adds; /* a later layer that uses it, too, has handed over its gradient before */
 };
 
 #define LAYER_PARAMS_MAX (4 * NET_SPEC_STACK_MAX)
 /* Of most layers. */
 enum { PARAM_WEIGHT, PARAM_BIAS, PARAM_MEAN, PARAM_VARIANCE };
+/* Of a linear layer with lora: [rank, in]; [out, rank] is the next. */
+static inline size_t
+layer_lora(const struct layer_spec *s)
+{
+	return s->bias ? 2 : 1;
+}
 
 struct layer {
 	struct layer_spec spec; /* inputs: indices within the net */

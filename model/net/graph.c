@@ -19,14 +19,33 @@ check_inputs(const struct layer *l, struct why *why)
 		if (s->inputs[i] < LAYER_INPUT || s->inputs[i] >= (int)l->index)
 			return err_set(why, ERR_INVALID,
 			    "layer \"%s\": its input is no earlier layer", s->name);
+	if (s->tied > l->index || (s->tied > 0 && s->type != LAYER_LINEAR))
+		return err_set(
+		    why, ERR_INVALID, "layer \"%s\": its weight is no earlier layer's", s->name);
 	return ERR_OK;
+}
+
+/* A weight that is used behind `cut` is not one of before. */
+static enum err
+check_tie(const struct net_spec *spec, size_t i, size_t cut, struct why *why)
+{
+	uint32_t tied = spec->layers[i].tied;
+
+	if (tied == 0 || tied > cut)
+		return ERR_OK;
+	return err_set(why, ERR_UNSUPPORTED,
+	    "layer \"%s\" uses the weight of \"%s\" across the cut before \"%s\"",
+	    spec->layers[i].name, spec->layers[tied - 1].name, spec->layers[cut].name);
 }
 
 /* Only the output of the layer before `cut` may be read behind it. */
 static enum err
 check_cut(const struct net_spec *spec, size_t cut, struct why *why)
 {
-	for (size_t i = cut; i < spec->layer_count; i++)
+	for (size_t i = cut; i < spec->layer_count; i++) {
+		enum err e = check_tie(spec, i, cut, why);
+		if (e)
+			return e;
 		for (size_t k = 0; k < spec->layers[i].input_count && k < RECIPE_INPUTS_MAX; k++) {
 			int from = spec->layers[i].inputs[k];
 			if (from >= LAYER_INPUT && from < (int)cut - 1)
@@ -36,6 +55,35 @@ check_cut(const struct net_spec *spec, size_t cut, struct why *why)
 				    from == LAYER_INPUT ? "input" : spec->layers[from].name,
 				    spec->layers[cut].name);
 		}
+	}
+	return ERR_OK;
+}
+
+/* Its weight becomes the earlier layer's. Gradients are handed over from the last layer to the first. */
+static enum err
+tie(struct graph *g, struct layer *l, struct why *why)
+{
+	size_t from = l->spec.tied - 1;
+	struct layer_param *own = &l->param[PARAM_WEIGHT];
+	const struct layer *lender = &g->layers[from];
+	const struct layer_param *lent = &lender->param[PARAM_WEIGHT];
+
+	if ((lender->spec.type != LAYER_EMBEDDING && lender->spec.type != LAYER_LINEAR) ||
+	    lender->spec.tied > 0)
+		return err_set(why, ERR_INVALID, "layer \"%s\": \"%s\" has no weight for it",
+		    l->spec.name, lender->spec.name);
+	if (lent->shape[0] != own->shape[0] || lent->shape[1] != own->shape[1])
+		return err_set(why, ERR_INVALID,
+		    "layer \"%s\": the weight of \"%s\" is [%llu, %llu], and [%llu, %llu] is "
+		    "wanted",
+		    l->spec.name, lender->spec.name, (unsigned long long)lent->shape[0],
+		    (unsigned long long)lent->shape[1], (unsigned long long)own->shape[0],
+		    (unsigned long long)own->shape[1]);
+	own->lent = true;
+	own->at = lent->at;
+	for (size_t i = from; i < l->index; i++)
+		if (i == from || g->layers[i].spec.tied == l->spec.tied)
+			g->layers[i].param[PARAM_WEIGHT].adds = true;
 	return ERR_OK;
 }
 
@@ -47,6 +95,8 @@ add_tensors(struct graph *g, struct layer *l, struct why *why)
 
 	for (size_t i = 0; !e && i < l->param_count; i++) {
 		struct layer_param *p = &l->param[i];
+		if (p->lent)
+			continue;
 		p->at = g->tensors.elements;
 		snprintf(name, sizeof(name), "%s.%s", l->spec.name, p->suffix);
 		e = tensor_table_add(&g->tensors, name, p->shape, p->dims, why);
@@ -112,6 +162,8 @@ build(struct graph *g, const struct net_spec *spec, size_t first, const struct b
 		struct layer *l = &g->layers[i];
 		*l = (struct layer){.spec = spec->layers[i], .index = (uint32_t)i};
 		e = add_layer(g, l, first, why);
+		if (!e && l->spec.tied > 0)
+			e = tie(g, l, why);
 		if (!e && i >= first)
 			e = ask(backend, l, why);
 		if (!e && i >= first)

@@ -49,7 +49,9 @@ init_param(float *w, const struct layer_spec *layer, const struct layer_param *p
 	struct prng r;
 
 	prng_seed2(&r, seed, stream);
-	if (drawn && layer->init == INIT_NORMAL)
+	if (p->start == START_TORCH)
+		draw_uniform(w, p->count, (float)bound(INIT_TORCH, p->fan_in, p->fan_out), &r);
+	else if (drawn && layer->init == INIT_NORMAL)
 		draw_normal(w, p->count, layer->deviation, &r);
 	else if (drawn)
 		draw_uniform(w, p->count, (float)bound(layer->init, p->fan_in, p->fan_out), &r);

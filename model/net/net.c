@@ -123,6 +123,16 @@ list_moving(struct net *net)
 				(size_t)t->items[i].elements};
 }
 
+/* Does a layer use another's weight? */
+static bool
+has_ties(const struct graph *g)
+{
+	for (size_t i = 0; i < g->count; i++)
+		if (g->layers[i].spec.tied > 0)
+			return true;
+	return false;
+}
+
 static enum err
 set_up(struct net *net, const struct net_spec *spec, struct why *why)
 {
@@ -140,6 +150,7 @@ set_up(struct net *net, const struct net_spec *spec, struct why *why)
 		e = take_loss(net, spec, why);
 	if (!e) {
 		find_vocabulary(net);
+		net->ties = has_ties(&net->graph);
 		e = check_loss(net, why);
 	}
 	if (!e)
@@ -299,8 +310,9 @@ net_init(struct net *net, uint64_t seed)
 		const struct layer *l = &net->graph.layers[i];
 		/* Each parameter has a stream of its own: the first ones of all layers, then the second ones. */
 		for (size_t k = 0; k < l->param_count; k++)
-			init_param(net->state + l->param[k].at, &l->spec, &l->param[k], seed,
-			    k * RECIPE_LAYERS_MAX + l->index);
+			if (!l->param[k].lent)
+				init_param(net->state + l->param[k].at, &l->spec, &l->param[k],
+				    seed, k * RECIPE_LAYERS_MAX + l->index);
 	}
 }
 
@@ -323,14 +335,18 @@ net_hold(struct net *net, size_t i)
 enum err
 net_prepare(struct net *net, const struct net_update *how, struct why *why)
 {
+	struct net_update own = *how;
+
 	if (!net->part.train)
 		return ERR_STATE;
+	if (net->ties && own.parts < 2)
+		own.parts = 2;
 	if (how->clip > 0 && (net->part.first > 0 || !net->ends))
 		return err_set(why, ERR_UNSUPPORTED,
 		    "the norm of a gradient is known to the whole network only");
-	enum err e = make_state(net, 1 + update_vectors(how), why);
+	enum err e = make_state(net, 1 + update_vectors(&own), why);
 	if (!e)
-		update_begin(&net->update, how, net->state, net->stride,
+		update_begin(&net->update, &own, net->state, net->stride,
 		    (size_t)net->graph.tensors.elements);
 	return e;
 }

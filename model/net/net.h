@@ -42,7 +42,7 @@ struct net_part {
 ERR_MUST_USE enum err net_new_part(struct net **out, const struct net_part *part, struct why *why);
 void net_free(struct net *net);
 
-/* Names, shapes and order of the parameters; all roles TRAIN. Lives as long as the net. */
+/* Names, shapes and order of the parameters, a shared one where it is first; all roles TRAIN. Lives as long as the net. */
 const struct tensor_table *net_tensors(const struct net *net);
 /* The parameters: net_tensors()->elements floats, which net_prepare may move. */
 float *net_params(struct net *net);
@@ -104,7 +104,8 @@ ERR_MUST_USE enum err net_predict(struct net *net, const float *x, uint32_t n);
  *   shift   g += shift, which stays the caller's: one float per parameter (SCAFFOLD's control variates)
  * and then as PyTorch 1.13: SGD  g += weight_decay * w; v = momentum * v + g; w -= rate * v (nesterov: rate * (g + momentum * v));
  * Adam with weight_decay added to g, AdamW with w *= 1 - rate * weight_decay, both with bias correction.
- * SGD with prox, clip, shift and nesterov left out moves weights while it goes backward and stores no gradient.
+ * SGD with prox, clip, shift and nesterov left out moves weights while it goes backward and stores no gradient, unless layers share a
+ * weight.
  */
 struct net_update {
 	enum optimizer_type type;
@@ -117,7 +118,7 @@ struct net_update {
 	uint32_t parts; /* above 1: steps are made with net_add and net_move */
 };
 /* Makes room for what such steps keep, forgets what earlier ones kept, and takes the parameters as anchor. Without it there are only
- * steps of SGD that keep nothing. ERR_LIMIT if that is more than max_bytes, ERR_NOMEM, ERR_UNSUPPORTED for clip in a part. */
+ * steps of SGD that keep nothing, and none if layers share a weight. ERR_LIMIT if that is more than max_bytes, ERR_NOMEM, ERR_UNSUPPORTED for clip in a part. */
 ERR_MUST_USE enum err net_prepare(struct net *net, const struct net_update *how, struct why *why);
 /* Forward, backward and update in one go. result holds the loss before the step. Parameters are
  * untouched after a failure: as net_eval, ERR_STATE for a net not built to train or not prepared, ERR_LIMIT, ERR_NOMEM. */

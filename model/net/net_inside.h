@@ -16,6 +16,7 @@ struct net {
 	struct loss_how loss;
 	size_t vocabulary; /* of the smallest embedding; 0: none */
 	bool exact; /* products */
+	bool ties; /* layers share a weight: a step needs its whole gradient first */
 	float *state; /* the two blocks of backend.h */
 	char *passes;
 	size_t stride, vectors; /* of the state: floats from one vector to the next; how many */

@@ -222,9 +222,11 @@ enum err
 net_step(struct net *net, const struct net_batch *batch, const struct net_update *how,
     struct net_result *result)
 {
-	if (!update_ready(&net->update, how))
+	bool collects = update_collects(how) || net->ties;
+
+	if (!update_ready(&net->update, how) || (collects && !net->update.gradient))
 		return ERR_STATE;
-	if (update_collects(how)) {
+	if (collects) {
 		enum err e = collect(net, batch, 1, result);
 		if (!e)
 			net_move(net, how);

@@ -13,6 +13,21 @@
 #define BATCH 3
 #define STEP 2e-3f
 
+/* Its second matrices begin as zeros, and the first ones have no gradient then. */
+static void
+open_lora(struct net *net)
+{
+	const struct tensor_table *t = net_tensors(net);
+	struct prng r;
+
+	prng_seed(&r, 9);
+	for (size_t k = 0; k < t->count; k++)
+		for (size_t i = 0; strstr(t->items[k].name, "lora_B") && i < t->items[k].elements;
+		     i++)
+			net_params(net)[t->items[k].begin / sizeof(float) + i] =
+			    2 * prng_float(&r) - 1;
+}
+
 /* Steps of two parts: so a gradient may be collected, and the loss of a pass in training be seen. */
 static void
 begin(struct net_trial *t, const char *shape, const char *model)
@@ -20,6 +35,7 @@ begin(struct net_trial *t, const char *shape, const char *model)
 	const struct net_update how = {.rate = 0.1f, .parts = 2};
 
 	net_trial_begin(t, BATCH, shape, model);
+	open_lora(t->net);
 	assert_int_equal(net_prepare(t->net, &how, NULL), ERR_OK);
 }
 
@@ -228,6 +244,49 @@ attention(void **state)
 		    form == 3 ? "false" : "true");
 		check(WORDS, model);
 	}
+}
+
+#define TIED "{\"type\": \"embedding\", \"name\": \"e\", \"vocabulary\": 4, \"out\": 5}, "
+
+/* A weight's gradient is the sum of those of all its uses. */
+static void
+ties(void **state)
+{
+	(void)state;
+	check(WORDS,
+	    "{\"layers\": [" TIED "{\"type\": \"tanh\"}, {\"type\": \"linear\", \"out\": 5}, "
+	    "{\"type\": \"linear\", \"out\": 4, \"weights\": \"e\"}], " CLASSES "}");
+	check(WORDS,
+	    "{\"layers\": [" TIED
+	    "{\"type\": \"linear\", \"out\": 4, \"weights\": \"e\", \"bias\": false, \"name\": "
+	    "\"a\"}, {\"type\": \"linear\", \"out\": 5}, {\"type\": \"tanh\"}, "
+	    "{\"type\": \"linear\", \"out\": 4, \"weights\": \"e\"}], " CLASSES "}");
+	check(FLAT,
+	    "{\"layers\": [{\"type\": \"linear\", \"name\": \"a\", \"out\": 6}, {\"type\": "
+	    "\"tanh\"}, {\"type\": \"linear\", \"out\": 6, \"weights\": \"a\"}, {\"type\": "
+	    "\"tanh\"}, {\"type\": \"linear\", \"out\": 6, \"weights\": \"a\"}], \"loss\": "
+	    "\"mse\"}");
+}
+
+#define LORA ", \"lora\": {\"rank\": 2, \"alpha\": 3}}"
+
+static void
+lora(void **state)
+{
+	(void)state;
+	check(FLAT,
+	    "{\"layers\": [{\"type\": \"linear\", \"out\": 7" LORA
+	    ", {\"type\": \"tanh\"}, {\"type\": \"linear\", \"out\": 3, \"bias\": false" LORA
+	    "], \"loss\": \"mse\"}");
+	check(SERIES,
+	    "{\"layers\": [{\"type\": \"linear\", \"out\": 6" LORA
+	    ", {\"type\": \"tanh\"}, {\"type\": \"linear\", \"out\": 3, \"bias\": false" LORA
+	    ", " CLOSE "], " CLASSES "}");
+	/* What reads the same is added. */
+	check(SERIES,
+	    "{\"layers\": [{\"type\": \"linear\", \"name\": \"a\", \"out\": 6}, {\"type\": "
+	    "\"linear\", \"name\": \"b\", \"out\": 6" LORA
+	    ", {\"type\": \"multiply\", \"inputs\": [\"a\", \"b\"]}, " CLOSE "], " CLASSES "}");
 }
 
 static void
@@ -476,6 +535,8 @@ main(void)
 	    cmocka_unit_test(joins),
 	    cmocka_unit_test(recurrent),
 	    cmocka_unit_test(attention),
+	    cmocka_unit_test(ties),
+	    cmocka_unit_test(lora),
 	    cmocka_unit_test(losses),
 	    cmocka_unit_test(evaluation_is_training),
 	    cmocka_unit_test(any_number_of_threads),

@@ -23,18 +23,41 @@ read_model(struct recipe *out, struct field *doc)
 		field_fail(doc, "model", "needs \"layers\", \"init\" or both");
 }
 
-/* Behind the job's own rules: what batch norms count is averaged, not trained. */
+static void
+add_rule(struct recipe *out, const char *layer, const char *tensor, enum tensor_role role)
+{
+	struct tensor_rule *rule = &out->rules[out->rule_count++];
+
+	snprintf(rule->pattern, sizeof(rule->pattern), "%s.%s", layer, tensor);
+	rule->role = role;
+}
+
+/* Behind the job's own rules: what batch norms count is averaged, not trained; what lora is added to stays as it is. */
 static void
 add_rules(struct recipe *out)
 {
-	static const char *const patterns[RECIPE_RULES_IMPLIED] = {
-	    "*.running_mean", "*.running_var"};
-
-	for (size_t i = 0; i < RECIPE_RULES_IMPLIED; i++) {
-		struct tensor_rule *rule = &out->rules[out->rule_count++];
-		snprintf(rule->pattern, sizeof(rule->pattern), "%s", patterns[i]);
-		rule->role = TENSOR_AVERAGE;
+	if (net_spec_has(&out->net, LAYER_BATCHNORM)) {
+		add_rule(out, "*", "running_mean", TENSOR_AVERAGE);
+		add_rule(out, "*", "running_var", TENSOR_AVERAGE);
 	}
+	for (size_t i = 0; i < out->net.layer_count; i++) {
+		const struct layer_spec *l = &out->net.layers[i];
+		if (l->rank == 0)
+			continue;
+		add_rule(out, l->name, "weight", TENSOR_FROZEN);
+		if (l->bias)
+			add_rule(out, l->name, "bias", TENSOR_FROZEN);
+	}
+}
+
+static size_t
+count_rules(const struct net_spec *net)
+{
+	size_t n = net_spec_has(net, LAYER_BATCHNORM) ? 2 : 0;
+
+	for (size_t i = 0; i < net->layer_count; i++)
+		n += net->layers[i].rank > 0 ? 1u + net->layers[i].bias : 0;
+	return n;
 }
 
 static void
@@ -49,10 +72,10 @@ read_tensors(struct recipe *out, struct field *doc)
 	struct field item;
 	size_t n = field_map(&list, doc, "tensors", RECIPE_RULES_MAX);
 
-	bool implied = net_spec_has(&out->net, LAYER_BATCHNORM);
-	if (n == 0 && !implied)
+	size_t implied = count_rules(&out->net);
+	if (n + implied == 0)
 		return;
-	out->rules = calloc(n + RECIPE_RULES_IMPLIED, sizeof(*out->rules));
+	out->rules = calloc(n + implied, sizeof(*out->rules));
 	if (!out->rules) {
 		field_no_memory(doc);
 		return;
@@ -62,8 +85,7 @@ read_tensors(struct recipe *out, struct field *doc)
 		field_member(&item, FIELD_LINE, rule->pattern, sizeof(rule->pattern));
 		rule->role = (enum tensor_role)field_choice(&item, NULL, roles, FIELD_MUST_CHOICE);
 	}
-	if (implied)
-		add_rules(out);
+	add_rules(out);
 }
 
 bool

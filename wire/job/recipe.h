@@ -14,7 +14,6 @@
  */
 #define RECIPE_NAME_MAX NET_SPEC_NAME_MAX
 #define RECIPE_RULES_MAX 64
-#define RECIPE_RULES_IMPLIED 2 /* at most so many more follow from the layers */
 #define RECIPE_CODECS_MAX 8
 #define RECIPE_STEPS_MAX 1000000000
 #define RECIPE_BUILTIN "builtin" /* the trainer that every device has under this name */

@@ -206,7 +206,7 @@ tensor_table_bound(const struct tensor_table *t, const struct tensor_rule *rules
 	for (size_t i = 0; i < t->count; i++)
 		names += strlen(t->items[i].name);
 	for (size_t i = 0; i < rule_count; i++)
-		patterns += strlen(rules[i].pattern);
+		patterns += strchr(rules[i].pattern, '*') ? strlen(rules[i].pattern) : 1;
 	if (names * patterns <= TENSOR_MATCH_MAX)
 		return ERR_OK;
 	return err_set(why, ERR_LIMIT,

@@ -87,7 +87,7 @@ uint64_t tensor_bytes(const struct tensor *t);
  * ERR_LIMIT past TENSOR_COUNT_MAX or on overflow. */
 ERR_MUST_USE enum err tensor_table_add(struct tensor_table *t, const char *name,
     const uint64_t *shape, unsigned dims, struct why *why);
-/* What matching may cost for a new job: bytes of all patterns times bytes of all names. ERR_LIMIT above TENSOR_MATCH_MAX. */
+/* What matching may cost for a new job: bytes of all patterns, 1 for a whole name, times bytes of all names. ERR_LIMIT above TENSOR_MATCH_MAX. */
 ERR_MUST_USE enum err tensor_table_bound(const struct tensor_table *t,
     const struct tensor_rule *rules, size_t rule_count, struct why *why);
 /* Sets roles and from them `in_delta`, `first` and `elements`. ERR_INVALID if a TRAIN or AVERAGE tensor is not F32;

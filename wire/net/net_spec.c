@@ -76,11 +76,19 @@ grouped(const struct layer_spec *l)
 	return (l->type == LAYER_CONV2D || l->type == LAYER_CONV1D) && l->groups > 1;
 }
 
+/* A linear layer that says more than its own weight. */
+static bool
+adapted(const struct layer_spec *l)
+{
+	return l->tied > 0 || l->rank > 0;
+}
+
 bool
 net_spec_modern(const struct net_spec *s)
 {
 	for (size_t i = 0; i < s->layer_count; i++)
-		if (s->layers[i].type > LAYER_ADD || grouped(&s->layers[i]))
+		if (s->layers[i].type > LAYER_ADD || grouped(&s->layers[i]) ||
+		    adapted(&s->layers[i]))
 			return true;
 	return s->input_dims == 2;
 }
@@ -89,7 +97,8 @@ bool
 net_spec_widened(const struct net_spec *s)
 {
 	for (size_t i = 0; i < s->layer_count; i++)
-		if (grouped(&s->layers[i]) || s->layers[i].init == INIT_NORMAL)
+		if (grouped(&s->layers[i]) || adapted(&s->layers[i]) ||
+		    s->layers[i].init == INIT_NORMAL)
 			return true;
 	return s->loss > LOSS_MSE || s->target_input || s->ignores || s->smoothing > 0 ||
 	    s->class_weights || s->arithmetic != ARITHMETIC_DEFAULT || s->input_dims == 2;
@@ -227,6 +236,46 @@ read_name(struct net_spec *net, size_t at, struct field *o)
 		field_fail(o, "name", "\"%s\" is taken", l->name);
 }
 
+/* A matrix [out, in] of its own, which a linear layer can use as well. */
+static bool
+lends(const struct layer_spec *l)
+{
+	return l->type == LAYER_EMBEDDING || (l->type == LAYER_LINEAR && l->tied == 0);
+}
+
+static void
+read_tie(struct net_spec *net, size_t at, struct field *o)
+{
+	char name[NET_SPEC_NAME_MAX];
+
+	if (!field_has(o, "weights"))
+		return;
+	field_string(o, "weights", FIELD_NAME, name, sizeof(name), NULL);
+	int from = find_layer(net->layers, at, name);
+	if (from == LAYER_INPUT || from == (int)at)
+		field_fail(o, "weights", "\"%s\" is no earlier layer", name);
+	else if (!lends(&net->layers[from]))
+		field_fail(o, "weights",
+		    "\"%s\" is neither an embedding nor a linear layer with a weight of its own",
+		    name);
+	else
+		net->layers[at].tied = (uint32_t)from + 1;
+}
+
+static void
+read_lora(struct layer_spec *l, struct field *o)
+{
+	if (!field_has(o, "lora"))
+		return;
+	struct field lora = field_object(o, "lora");
+	if (l->tied > 0)
+		field_fail(o, "lora", "does not go with \"weights\"");
+	l->rank = read_count(&lora, "rank", NET_SPEC_RANK_MAX, FIELD_MUST_U64);
+	l->alpha = (float)field_double(
+	    &lora, "alpha", NET_SPEC_ALPHA_MIN, NET_SPEC_ALPHA_MAX, (double)l->rank);
+	field_end(&lora);
+}
+
 static bool
 joins(enum layer_type type)
 {
@@ -338,6 +387,10 @@ read_layer(struct net_spec *net, size_t at, struct field *item)
 	read_name(net, at, &o);
 	read_inputs(net, at, &o);
 	read_keys(l, &o);
+	if (l->type == LAYER_LINEAR) {
+		read_tie(net, at, &o);
+		read_lora(l, &o);
+	}
 	field_end(&o);
 }
 

@@ -20,6 +20,9 @@
 #define NET_SPEC_WINDOW_MAX 1024
 #define NET_SPEC_STACK_MAX 4 /* recurrent layers in one */
 #define NET_SPEC_EPSILON_MIN 1e-12
+#define NET_SPEC_RANK_MAX 4096 /* of lora */
+#define NET_SPEC_ALPHA_MIN 1e-6
+#define NET_SPEC_ALPHA_MAX 1e6
 #define NET_SPEC_RATE_MAX 0.999 /* of dropout: below 1 in f32 as well */
 #define NET_SPEC_IGNORE_MAX 2147483647
 
@@ -78,6 +81,11 @@ struct layer_spec {
 	uint32_t stack; /* lstm, gru: layers on top of each other */
 	uint32_t heads; /* attention */
 	uint32_t dim; /* concat: 1 is the first after the batch */
+	/* linear: 1 + the index of the earlier layer whose weight it uses; 0: it has its own. */
+	uint32_t tied;
+	/* linear: of the product of two matrices, times alpha / rank, that is added to its own; 0: there is none. */
+	uint32_t rank;
+	float alpha;
 	bool bias; /* of norms: trained scale and shift */
 	bool last; /* lstm, gru: only the output of the last step */
 	bool causal; /* attention: a step sees itself and what was before it */
