@@ -1,7 +1,6 @@
-/* A job that is accepted makes a task that a device can read. */
+/* A job that is accepted makes a task that a device can read, and a network within its limits. */
 
-#include "fuzz.h"
-#include "job.h"
+#include "fuzz_network.h"
 #include "messages.h"
 
 int
@@ -28,6 +27,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		abort();
 	if (out.seed != job.seed || out.recipe.net.layer_count != job.recipe.net.layer_count)
 		abort();
+	network_try(&job.recipe);
 	messages_task_deinit(&out);
 	job_deinit(&job);
 	buf_deinit(&text);

@@ -157,7 +157,13 @@ def tensors_of(layer, shape):
     else:
         kernel = pair(layer, "kernel", None)
         weight = [layer["out"], shape[0] // layer.get("groups", 1)] + kernel[: 2 if kind == "conv2d" else 1]
-    return dict({"weight": weight}, **({"bias": [layer["out"]]} if layer.get("bias", True) else {}))
+    tensors = {} if "weights" in layer else {"weight": weight}
+    if layer.get("bias", True):
+        tensors["bias"] = [layer["out"]]
+    if "lora" in layer:
+        rank = layer["lora"]["rank"]
+        tensors.update({"lora_A.weight": [rank, width], "lora_B.weight": [layer["out"], rank]})
+    return tensors
 
 
 def layer_tensors(job):

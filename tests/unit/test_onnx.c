@@ -247,6 +247,64 @@ attention_with_places(void **state)
 	net_free(net);
 }
 
+static size_t
+count(const struct buf *b, const char *word)
+{
+	const char *at = b->data, *end = at + b->len;
+	size_t n = 0;
+
+	while ((at = memmem(at, (size_t)(end - at), word, strlen(word)))) {
+		at += strlen(word);
+		n++;
+	}
+	return n;
+}
+
+/* One tensor, written once, that two layers read. */
+static void
+weights_of_another(void **state)
+{
+	static const float weights[] = {
+	    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19};
+	struct nets n;
+	struct buf out;
+
+	(void)state;
+	start_rows(&n);
+	nets_linear(&n, "a", 4);
+	struct layer_spec *l = nets_linear(&n, "b", 4);
+	l->tied = 1;
+	l->bias = false;
+	struct net *net = encode(&n, &out, ERR_OK);
+	assert_int_equal(net_tensors(net)->count, 2);
+	assert_int_equal(count(&out, "a.weight"), 3);
+	assert_false(says(&out, "b.weight"));
+	assert_true(holds(&out, weights, 16));
+	buf_deinit(&out);
+	net_free(net);
+}
+
+/* [1, 4] begins at 20, [4, 1] at 24; 3 / 1 is their scale. */
+static void
+lora_is_added(void **state)
+{
+	static const float narrow[] = {20, 21, 22, 23}, wide[] = {24, 25, 26, 27}, scale[] = {3};
+	struct nets n;
+	struct buf out;
+
+	(void)state;
+	start_rows(&n);
+	struct layer_spec *l = nets_linear(&n, "a", 4);
+	l->rank = 1;
+	l->alpha = 3;
+	struct net *net = encode(&n, &out, ERR_OK);
+	assert_int_equal(count(&out, "MatMul"), 3);
+	assert_true(says(&out, "a.lora_A.weight") && says(&out, "a.lora_B.weight"));
+	assert_true(holds(&out, narrow, 4) && holds(&out, wide, 4) && holds(&out, scale, 1));
+	buf_deinit(&out);
+	net_free(net);
+}
+
 /* Layers that want more tensors than the model has, or others. */
 static void
 tensors_that_do_not_fit(void **state)
@@ -364,6 +422,8 @@ main(void)
 	    cmocka_unit_test(gates_are_rearranged),
 	    cmocka_unit_test(gates_of_a_gru),
 	    cmocka_unit_test(attention_with_places),
+	    cmocka_unit_test(weights_of_another),
+	    cmocka_unit_test(lora_is_added),
 	    cmocka_unit_test(tensors_that_do_not_fit),
 	    cmocka_unit_test(lengths),
 	    cmocka_unit_test(numbers),

@@ -105,9 +105,12 @@ nodes_fill(struct nodes *g, const char *what, float v, uint64_t n)
 static const struct tensor *
 find(struct nodes *g, const char *suffix)
 {
+	const struct layer_spec *l = nodes_layer(g);
 	char name[TENSOR_NAME_MAX];
 
-	snprintf(name, sizeof(name), "%s.%s", nodes_layer(g)->name, suffix);
+	if (l->tied > 0 && strcmp(suffix, "weight") == 0)
+		l = &g->m->net->layers[l->tied - 1];
+	snprintf(name, sizeof(name), "%s.%s", l->name, suffix);
 	const struct tensor *t = tensor_table_find(g->m->tensors, name);
 	if (!t && !g->err)
 		g->err = err_set(g->why, ERR_NOTFOUND, "the model has no tensor \"%s\"", name);

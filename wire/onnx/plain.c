@@ -42,20 +42,36 @@ add_weights(struct nodes *g, struct nodes_node *n, struct nodes_value v[2])
 	}
 }
 
+/* The layer's output is the weight's, and that of two narrow matrices, times alpha / rank. */
+static void
+add_lora(struct nodes *g, const struct nodes_value *x, const struct nodes_value *own)
+{
+	const struct layer_spec *l = nodes_layer(g);
+	struct nodes_value y = nodes_project(g, "narrow", x, "lora_A.weight", NULL);
+
+	y = nodes_project(g, "wide", &y, "lora_B.weight", NULL);
+	y = nodes_by(g, "Mul", "lora", &y, l->alpha / (float)l->rank);
+	nodes_two(g, "Add", NULL, own, &y);
+}
+
 void
 plain_linear(struct nodes *g)
 {
+	const struct layer_spec *l = nodes_layer(g);
 	enum nodes_rank rank = nodes_rank(g) == RANK_ROWS ? RANK_ROWS : RANK_FLAT;
-	struct nodes_value x = nodes_input(g, 0, rank), weights[2];
+	struct nodes_value x = nodes_input(g, 0, rank), weights[2], y;
 	struct nodes_node n = node_on("Gemm", &x);
 
+	n.what = l->rank > 0 ? "own" : NULL;
 	if (rank == RANK_ROWS) {
-		nodes_project(g, NULL, &x, "weight", nodes_layer(g)->bias ? "bias" : NULL);
-		return;
+		y = nodes_project(g, n.what, &x, "weight", l->bias ? "bias" : NULL);
+	} else {
+		add_weights(g, &n, weights);
+		add_attribute(&n, nodes_int("transB", 1));
+		y = nodes_add(g, &n);
 	}
-	add_weights(g, &n, weights);
-	add_attribute(&n, nodes_int("transB", 1));
-	nodes_add(g, &n);
+	if (l->rank > 0)
+		add_lora(g, &x, &y);
 }
 
 void

@@ -178,6 +178,31 @@ CASES = {
         ],
         {},
     ),
+    "linear with lora": ([6], [{"type": "linear", "out": 5, "lora": {"rank": 2, "alpha": 3}}, {"type": "relu"}], {}),
+    "linear with lora on rows": (
+        [4, 6],
+        [{"type": "linear", "out": 5, "bias": False, "lora": {"rank": 3}}, {"type": "tanh"}],
+        {},
+    ),
+    "weights of an earlier layer": (
+        [4],
+        [
+            {"type": "linear", "name": "a", "out": 4},
+            {"type": "tanh"},
+            {"type": "linear", "out": 4, "weights": "a"},
+            {"type": "linear", "out": 4, "weights": "a", "bias": False},
+        ],
+        {},
+    ),
+    "tokens and words of one table": (
+        [6],
+        [
+            {"type": "embedding", "name": "tokens", "vocabulary": 11, "out": 8},
+            {"type": "linear", "name": "wide", "out": 8, "lora": {"rank": 2}},
+            {"type": "linear", "name": "words", "out": 11, "weights": "tokens"},
+        ],
+        {},
+    ),
     "concat": (
         [2, 5, 4],
         [conv("a", 3, 1), conv("b", 4, 1, inputs=["input"]), {"type": "concat", "inputs": ["a", "input", "b"]}],
