@@ -4,6 +4,7 @@
 #include "companions.h"
 #include "dataset.h"
 #include "finish.h"
+#include "net.h"
 #include "settings.h"
 #include "spawner.h"
 #include "work.h"
@@ -25,6 +26,7 @@ struct trainer_in {
 	struct companions
 	    *companions; /* programs that stay; NULL: they do not stay longer than a task */
 	double seconds; /* time budget; <= 0: none */
+	unsigned threads; /* of the built-in trainer, at most; 0: as the settings say */
 	char *examples_id; /* of train and validation, as in examples_file.h; may be NULL */
 	bool (*stop)(void *context); /* finish early with what there is; may be NULL */
 	void *context;
@@ -60,11 +62,20 @@ bool trainer_too_little(const struct trainer_in *in, const struct finish *finish
 /* The one for the recipe; NULL if there is none here. */
 const struct trainer *trainer_find(const struct settings *settings, const struct recipe *recipe);
 
-/* Bytes that the built-in trainer takes for a task of the recipe, beside weights and examples, at its most. Of `train` it looks at the
- * count and what an example is. ERR_LIMIT above the settings' memory_bytes; ERR_INVALID, ERR_NOMEM. */
-ERR_MUST_USE enum err trainer_builtin_bytes(const struct settings *settings,
-    const struct recipe *recipe, const struct dataset *train, uint64_t validation, uint64_t *bytes,
-    struct why *why);
+/* A task before it is there. Of `train` the count and what an example is are looked at. */
+struct trainer_plan {
+	const struct recipe *recipe;
+	enum task_kind kind;
+	const struct dataset *train;
+	uint64_t validation; /* examples */
+	unsigned threads;
+};
+/* The network that the built-in trainer would make for it, only planned, and in *data (may be NULL) the bytes of its batches. The caller frees
+ * it with net_free. ERR_INVALID, ERR_LIMIT, ERR_NOMEM. */
+ERR_MUST_USE enum err trainer_builtin_plan(
+    struct net **out, const struct trainer_plan *plan, uint64_t *data, struct why *why);
+/* As many as the owner allows: all of the machine's, if nothing is said. */
+unsigned trainer_builtin_threads(const struct settings *settings);
 bool trainer_builtin_fits(const struct settings *settings, const struct recipe *recipe);
 ERR_MUST_USE enum err trainer_builtin_run(
     const struct trainer_in *in, struct trainer_out *out, struct why *why);

@@ -225,26 +225,43 @@ classes_of(const struct recipe *recipe, const struct dataset *set)
 							       : set->classes;
 }
 
-/* With as many threads as the owner allows: all of the machine's, if nothing is said. Each needs memory of its own, so fewer if that is
- * more than the owner allows; the bits do not hang on it. */
-static enum err
-make_whole(struct team **team, struct net **net, const struct settings *settings,
-    struct net_part *whole, struct why *why)
+unsigned
+trainer_builtin_threads(const struct settings *settings)
 {
 	uint64_t most = settings->threads > 0 ? settings->threads : cpu_count();
-	unsigned threads = most < TEAM_MAX ? (unsigned)most : TEAM_MAX;
 
+	return most < TEAM_MAX ? (unsigned)most : TEAM_MAX;
+}
+
+/* Each thread needs memory of its own, so fewer work if that is more than the owner allows; the bits do not hang on it. */
+static enum err
+make_whole(struct training *t, struct net_part *whole, struct why *why)
+{
+	const struct settings *settings = t->in->settings;
+	unsigned threads = t->in->threads > 0 ? t->in->threads : trainer_builtin_threads(settings);
+
+	whole->max_bytes = settings->memory_bytes;
 	for (;; threads /= 2) {
-		enum err e = team_new(team, threads);
+		enum err e = team_new(&t->team, threads);
 		if (e)
 			return err_set(why, e, "no memory for threads");
-		whole->team = *team;
-		e = net_new_part(net, whole, why);
+		whole->team = t->team;
+		e = net_new_part(&t->net, whole, why);
 		if (e != ERR_LIMIT || threads == 1)
 			return e;
-		team_free(*team);
-		*team = NULL;
+		team_free(t->team);
+		t->team = NULL;
 	}
+}
+
+static struct net_part
+evaluating_part(const struct recipe *recipe, const struct dataset *set)
+{
+	return (struct net_part){.spec = &recipe->net,
+	    .classes = classes_of(recipe, set),
+	    .last = recipe->net.layer_count,
+	    .max_batch = BATCH_EVAL,
+	    .contexts = 1};
 }
 
 static enum err
@@ -260,13 +277,8 @@ evaluate_task(struct training *t, struct trainer_out *out, struct why *why)
 	}
 	if (in->seconds > 0)
 		t->until = backoff_now() + in->seconds;
-	struct net_part whole = {.spec = &recipe->net,
-	    .classes = classes_of(recipe, set),
-	    .last = recipe->net.layer_count,
-	    .max_batch = BATCH_EVAL,
-	    .contexts = 1,
-	    .max_bytes = in->settings->memory_bytes};
-	enum err e = make_whole(&t->team, &t->net, in->settings, &whole, why);
+	struct net_part whole = evaluating_part(recipe, set);
+	enum err e = make_whole(t, &whole, why);
 	if (!e)
 		e = load_params(t, why);
 	return e ? e : measure(t, out, why);
@@ -323,9 +335,8 @@ batch_of(const struct recipe *recipe, const struct dataset *train)
 	return batch < train->count ? batch : train->count;
 }
 
-static enum err
-make_net(struct team **team, struct net **net, const struct settings *settings,
-    const struct recipe *recipe, const struct dataset *train, uint64_t validation, struct why *why)
+static struct net_part
+training_part(const struct recipe *recipe, const struct dataset *train, uint64_t validation)
 {
 	uint64_t batch = batch_of(recipe, train), micro = recipe->local.micro_batch;
 
@@ -333,14 +344,12 @@ make_net(struct team **team, struct net **net, const struct settings *settings,
 	/* A job that cuts its batches has its reason. */
 	if (batch < BATCH_EVAL && validation > 0 && micro == 0)
 		batch = BATCH_EVAL;
-	struct net_part whole = {.spec = &recipe->net,
+	return (struct net_part){.spec = &recipe->net,
 	    .classes = classes_of(recipe, train),
 	    .last = recipe->net.layer_count,
 	    .max_batch = (uint32_t)batch,
 	    .contexts = 1,
-	    .train = true,
-	    .max_bytes = settings->memory_bytes};
-	return make_whole(team, net, settings, &whole, why);
+	    .train = true};
 }
 
 /* The owner's limits. */
@@ -358,22 +367,35 @@ set_limits(struct training *t)
 }
 
 enum err
-trainer_builtin_bytes(const struct settings *settings, const struct recipe *recipe,
-    const struct dataset *train, uint64_t validation, uint64_t *bytes, struct why *why)
+trainer_builtin_plan(
+    struct net **out, const struct trainer_plan *plan, uint64_t *data, struct why *why)
 {
+	const struct recipe *recipe = plan->recipe;
 	const struct train_config config = {
 	    .local = &recipe->local, .data = &recipe->data, .round = 1};
-	struct net *net = NULL;
+	const struct dataset *train = plan->train;
+	bool trains = plan->kind != TASK_EVALUATE;
+	uint64_t training = 0;
 
-	if (train->count > DATASET_EXAMPLES_MAX)
-		return err_set(
-		    why, ERR_LIMIT, "%zu examples are more than a data set may have", train->count);
-	struct team *team = NULL;
-	enum err e = make_net(&team, &net, settings, recipe, train, validation, why);
-	if (!e)
-		e = train_bytes(net, &config, train, bytes, why);
-	net_free(net);
-	team_free(team);
+	if (train->count == 0 || train->count > DATASET_EXAMPLES_MAX)
+		return err_set(why, train->count > 0 ? ERR_LIMIT : ERR_INVALID,
+		    "%zu examples are %s", train->count,
+		    train->count > 0 ? "more than a data set may have" : "too few to work on");
+	struct net_part whole = trains ? training_part(recipe, train, plan->validation)
+				       : evaluating_part(recipe, train);
+	whole.planned = plan->threads;
+	enum err e = net_new_part(out, &whole, why);
+	if (!e && trains)
+		e = train_bytes(*out, &config, train, &training, why);
+	uint64_t rated = trains ? plan->validation : train->count;
+	uint64_t measuring = !e && rated > 0 ? train_evaluate_bytes(*out, train, rated) : 0;
+	if (e) {
+		net_free(*out);
+		*out = NULL;
+	} else if (data) {
+		training -= trains ? net_bytes(*out) : 0;
+		*data = training > measuring ? training : measuring;
+	}
 	return e;
 }
 
@@ -393,8 +415,9 @@ train_task(struct training *t, struct trainer_out *out, struct why *why)
 	}
 	const struct trainer_in *in = t->in;
 	set_limits(t);
-	enum err e = make_net(&t->team, &t->net, in->settings, &in->work->task.recipe, in->train,
-	    in->validation->count, why);
+	struct net_part whole =
+	    training_part(&in->work->task.recipe, in->train, in->validation->count);
+	enum err e = make_whole(t, &whole, why);
 	if (!e)
 		e = load_params(t, why);
 	if (!e)

@@ -31,6 +31,8 @@ struct alone {
 	    *out_file, *init;
 	bool json;
 	bool plan, fits; /* --plan */
+	const char *memory_text; /* --memory */
+	uint64_t memory; /* 0: not given */
 	char home[PATH_MAX], scratch[PATH_MAX];
 	uint8_t device[32];
 	struct settings *settings;
@@ -69,6 +71,11 @@ load_job(struct alone *a, struct why *why)
 		return e;
 	a->has_job = true;
 	a->rounds = 1;
+	if (a->memory_text && !a->plan)
+		return err_set(why, ERR_INVALID, "--memory belongs to --plan");
+	if (a->memory_text && (!num_bytes(a->memory_text, &a->memory) || a->memory == 0))
+		return err_set(why, ERR_INVALID, "--memory wants a size like 64M, not \"%.40s\"",
+		    a->memory_text);
 	a->max_examples = a->job.aggregate.max_examples;
 	if (a->epochs_text) {
 		if (!num_u64(a->epochs_text, 1000000, &a->rounds) || a->rounds == 0)
@@ -289,32 +296,57 @@ one_round(struct alone *a, struct cmd_trial *trial, uint64_t round, struct why *
 	return e;
 }
 
+/* Where its bytes go, and what a piece of a batch may be. */
+static enum err
+detail(const struct footprint_want *want, struct plan_task *t, struct net **net, struct why *why)
+{
+	if (t->footprint.program)
+		return ERR_OK;
+	enum err e = footprint_network(net, want, t->footprint.threads, why);
+	t->net = *net;
+	return e || t->limit == 0 ? e : footprint_propose(&t->proposal, want, why);
+}
+
 /* What a task would take of this device, which trains nothing. */
 static enum err
 show_plan(struct alone *a, struct cmd_trial *trial, struct why *why)
 {
 	const struct work *w = &trial->work;
 	const struct recipe *recipe = &w->task.recipe;
-	struct plan_task t = {.recipe = recipe, .table = &w->table, .examples = a->train.count};
-	uint64_t most = a->settings->memory_bytes;
+	struct plan_task t = {.recipe = recipe,
+	    .table = &w->table,
+	    .examples = a->train.count,
+	    .limit = a->memory > 0 ? a->memory : a->settings->memory_bytes};
+	const struct footprint_want want = {.recipe = recipe,
+	    .kind = TASK_TRAIN,
+	    .table = &w->table,
+	    .settings = a->settings,
+	    .train = &a->train,
+	    .validation = a->validation.count,
+	    .examples_bytes = footprint_examples(&a->all, recipe),
+	    .most = t.limit};
+	struct net *net = NULL;
 
-	enum err e = plan_footprint_bytes(&t.bytes, recipe, &w->table, why);
+	enum err e = footprint_bytes(&t.bytes, recipe, &w->table, why);
 	if (!e)
-		e = plan_footprint(&t.footprint, recipe, &w->table, a->settings, &a->train,
-		    plan_footprint_examples(&a->all, recipe), why);
-	a->fits = !e && (most == 0 || t.footprint.peak <= most);
-	if (e == ERR_LIMIT || (!e && !a->fits))
-		cmd_print_error("a task takes more memory than memory_bytes allows: %llu bytes",
-		    (unsigned long long)most);
-	if (e)
-		return e == ERR_LIMIT ? ERR_OK : e;
-	struct json *sheet = plan_statement_task(&t);
-	if (a->json)
-		cmd_print_json(sheet);
-	else
-		plan_statement_print_task(sheet);
-	json_free(sheet);
-	return ERR_OK;
+		e = footprint_of(&t.footprint, &want, why);
+	if (!e)
+		e = detail(&want, &t, &net, why);
+	if (!e) {
+		struct json *sheet = plan_statement_task(&t);
+		if (a->json)
+			cmd_print_json(sheet);
+		else
+			plan_statement_print_task(sheet);
+		json_free(sheet);
+	}
+	a->fits = !e && (t.limit == 0 || t.footprint.peak <= t.limit);
+	if (!e && !a->fits)
+		cmd_print_error("a task takes %llu bytes of memory, more than the %llu that %s",
+		    (unsigned long long)t.footprint.peak, (unsigned long long)t.limit,
+		    a->memory > 0 ? "--memory allows" : "memory_bytes allows");
+	net_free(net);
+	return e;
 }
 
 static enum err
@@ -401,11 +433,13 @@ cmd_train_main(int argc, char **argv)
 		&a.init, NULL},
 	    {"out", 'o', "FILE", "write the trained model there", &a.out_file, NULL},
 	    {"plan", 0, NULL, "train nothing: say what a task takes of this device", NULL, &a.plan},
+	    {"memory", 0, "SIZE", "with --plan: propose a parallel.micro_batch for so much (64M)",
+		&a.memory_text, NULL},
 	    {"json", 0, NULL, "print JSON", NULL, &a.json},
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
 	const struct cmd_usage usage = {"train JOBFILE [--data NAME] [--epochs N] [--test NAME] "
-					"[--out FILE] [--config FILE] [--plan]",
+					"[--out FILE] [--config FILE] [--plan [--memory SIZE]]",
 	    "Trains a job's model on this machine alone, with the same trainer that the agent "
 	    "uses.",
 	    1, 1};

@@ -188,12 +188,21 @@ median_examples(const struct fleet_profiles *p, uint64_t *out, struct why *why)
 
 /* Beside its examples, of which nobody knows how much of them lies in memory. */
 static enum err
-measure(struct making *m, uint64_t examples, struct plan_footprint *f, struct why *why)
+measure(struct making *m, uint64_t examples, struct footprint *f, struct why *why)
 {
 	struct dataset set;
 
-	shape_of(&set, &m->out->job.recipe, examples);
-	return plan_footprint(f, &m->out->job.recipe, &m->table, m->settings, &set, 0, why);
+	const struct recipe *recipe = &m->out->job.recipe;
+
+	shape_of(&set, recipe, examples);
+	const struct footprint_want want = {.recipe = recipe,
+	    .kind = TASK_TRAIN,
+	    .table = &m->table,
+	    .settings = m->settings,
+	    .train = &set,
+	    .validation = recipe->data.validation > 0 ? examples : 0,
+	    .most = m->settings->memory_bytes};
+	return footprint_of(f, &want, why);
 }
 
 /* What the settings do not allow is a finding. */
@@ -201,7 +210,7 @@ static enum err
 limited(struct making *m, enum err e, const struct why *why)
 {
 	if (e == ERR_LIMIT)
-		cannot(m->out, "memory: %s; memory_bytes of --config allows less", why->text);
+		cannot(m->out, "memory: %s", why->text);
 	return e == ERR_LIMIT ? ERR_OK : e;
 }
 
@@ -209,7 +218,7 @@ limited(struct making *m, enum err e, const struct why *why)
 static enum err
 measure_need(struct making *m, struct plan_need *need, struct why *why)
 {
-	struct plan_footprint one, two;
+	struct footprint one, two;
 	uint64_t n = EXAMPLES_DEFAULT;
 	enum err e = measure(m, n, &one, why);
 
@@ -380,11 +389,11 @@ count_disk(struct making *m)
 
 /* Seconds of a processor, measured with four devices and models of 3 kB to 6 MB on a core of 2.5 GHz: for a round, for a report with its
  * requests and signatures, and for a byte that comes or goes, is encrypted, hashed, stored and folded. */
-struct costs {
+struct price {
 	double round, report, byte;
 };
-static const struct costs with_mbedtls = {0.004, 0.0045, 9.5e-9};
-static const struct costs with_openssl = {0.004, 0.0025, 2.5e-9};
+static const struct price with_mbedtls = {0.004, 0.0045, 9.5e-9};
+static const struct price with_openssl = {0.004, 0.0025, 2.5e-9};
 /* Likewise, of the time between the last delta of a round and the first task of the next, when nothing else is done: for the round, and
  * for a byte that is folded or written. */
 #define BETWEEN_ROUND 0.03
@@ -394,7 +403,7 @@ static void
 count_processor(struct plan_estimate *e)
 {
 	const struct plan_playout *c = &e->playout;
-	const struct costs *k = strstr(tls_backend(), "mbedTLS") ? &with_mbedtls : &with_openssl;
+	const struct price *k = strstr(tls_backend(), "mbedTLS") ? &with_mbedtls : &with_openssl;
 
 	if (c->played == 0)
 		return;
@@ -440,7 +449,7 @@ make(struct making *m, struct why *why)
 		return e;
 	e = take_table(m, why);
 	if (!e)
-		e = plan_footprint_bytes(&out->bytes, &out->job.recipe, &m->table, why);
+		e = footprint_bytes(&out->bytes, &out->job.recipe, &m->table, why);
 	out->parameters = m->table.elements;
 	out->difference = forecast_difference_bytes(&out->job, m->table.elements);
 	if (!e)

@@ -28,10 +28,10 @@ struct plan_estimate {
 	bool is_known; /* the coordinator's own devices: */
 	struct plan_known known;
 	bool has_times; /* at least one is known to be so fast */
-	struct plan_bytes bytes;
+	struct footprint_bytes bytes;
 	uint64_t
 	    difference; /* fetched in place of a model by who has the last one; 0: there is none */
-	struct plan_footprint footprint;
+	struct footprint footprint;
 	struct job_forecast disk;
 	bool disk_fits;
 	struct plan_playout playout;

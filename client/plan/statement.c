@@ -11,7 +11,21 @@
 /* --- as JSON */
 
 static struct json *
-footprint_json(const struct plan_footprint *f, uint64_t of)
+network_json(const struct costs *c)
+{
+	struct json *v = json_object();
+
+	json_add_u64(v, "weights", c->weights);
+	json_add_u64(v, "optimizer", c->optimizer);
+	json_add_u64(v, "gradient", c->gradient);
+	json_add_u64(v, "contexts", c->contexts);
+	json_add_u64(v, "shared", c->shared);
+	json_add_u64(v, "work", c->work);
+	return v;
+}
+
+static struct json *
+footprint_json(const struct footprint *f, uint64_t of)
 {
 	struct json *v = json_object();
 
@@ -20,6 +34,9 @@ footprint_json(const struct plan_footprint *f, uint64_t of)
 	json_add_u64(v, "examples", f->examples);
 	json_add_u64(v, "weights", f->weights);
 	json_add_u64(v, "training", f->training);
+	json_add(v, "network", network_json(&f->costs));
+	json_add_u64(v, "data", f->data);
+	json_add_u64(v, "threads", f->threads);
 	json_add_u64(v, "delta", f->delta);
 	json_add_bool(v, "program", f->program);
 	json_add_u64(v, "peak", f->peak);
@@ -27,7 +44,7 @@ footprint_json(const struct plan_footprint *f, uint64_t of)
 }
 
 static struct json *
-task_bytes_json(const struct plan_bytes *b)
+task_bytes_json(const struct footprint_bytes *b)
 {
 	struct json *v = json_object();
 
@@ -328,6 +345,57 @@ plan_statement_print(const struct json *sheet)
 
 /* --- of one device */
 
+static struct json *
+layer_json(const struct costs_layer *l)
+{
+	struct json *v = json_object();
+
+	json_add_string(v, "name", l->name);
+	json_add_string(v, "type", net_spec_type_name(l->type));
+	json_add_u64(v, "parameters", l->parameters);
+	json_add_u64(v, "each", l->each);
+	json_add_u64(v, "kept", l->kept);
+	json_add_u64(v, "passing", l->passing);
+	json_add_u64(v, "gradient", l->gradient);
+	json_add_u64(v, "work", l->work);
+	return v;
+}
+
+static struct json *
+layers_json(const struct net *net)
+{
+	struct json *list = json_array();
+	struct costs_layer l;
+
+	for (size_t i = 0; net && i < costs_layers(net); i++) {
+		costs_layer(net, i, &l);
+		json_push(list, layer_json(&l));
+	}
+	return list;
+}
+
+/* What a piece of a batch may be for the memory that there is. */
+static void
+add_limit(struct json *v, const struct plan_task *t)
+{
+	struct json *piece = json_object();
+
+	json_add_bool(v, "fits", t->limit == 0 || t->footprint.peak <= t->limit);
+	if (t->limit == 0 || !t->net) {
+		json_free(piece);
+		json_add_null(v, "limit");
+		json_add_null(v, "micro_batch");
+		return;
+	}
+	json_add_u64(v, "limit", t->limit);
+	if (t->proposal.micro_batch > 0)
+		json_add_u64(piece, "proposed", t->proposal.micro_batch);
+	else
+		json_add_null(piece, "proposed");
+	json_add_u64(piece, "peak", t->proposal.peak);
+	json_add(v, "micro_batch", piece);
+}
+
 struct json *
 plan_statement_task(const struct plan_task *t)
 {
@@ -342,7 +410,68 @@ plan_statement_task(const struct plan_task *t)
 		json_add_null(v, "steps");
 	json_add_u64(v, "parameters", t->table->elements);
 	json_add(v, "bytes", task_bytes_json(&t->bytes));
+	json_add(v, "layers", layers_json(t->net));
+	add_limit(v, t);
 	return v;
+}
+
+static void
+print_layers(const struct json *layers)
+{
+	static const char *const heads[] = {
+	    "LAYER", "TYPE", "PARAMETERS", "AN EXAMPLE", "KEPT", "PASSING", "GRADIENT", "WORK"};
+	static const char *const keys[] = {
+	    "parameters", "each", "kept", "passing", "gradient", "work"};
+	struct cmd_table table;
+
+	if (json_count(layers) == 0)
+		return;
+	cmd_print_start(&table, heads, sizeof(heads) / sizeof(*heads));
+	for (const struct json *l = json_first(layers); l; l = json_next(l)) {
+		cmd_print_text(&table, l, "name");
+		cmd_print_text(&table, l, "type");
+		for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+			cmd_print_bytes(&table, l, keys[i]);
+	}
+	cmd_print_end(&table);
+}
+
+static void
+print_network(const struct json *f)
+{
+	static const char *const keys[] = {
+	    "weights", "optimizer", "gradient", "contexts", "shared", "work"};
+	static const char *const words[] = {
+	    "weights", "optimizer", "gradient", "kept", "shared", "workspace"};
+	const struct json *network = json_get(f, "network");
+	char text[16];
+
+	cmd_print_part("%-21s ", "the network");
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		bytes(text, network, keys[i]);
+		cmd_print_part("%s %s, ", words[i], text);
+	}
+	bytes(text, f, "data");
+	cmd_print_line("batches %s; %llu thread%s", text, count(f, "threads"),
+	    count(f, "threads") == 1 ? "" : "s");
+}
+
+static void
+print_proposal(const struct json *sheet)
+{
+	const struct json *piece = json_get(sheet, "micro_batch");
+	char limit[16], peak[16];
+
+	if (json_kind(piece) != JSON_OBJECT)
+		return;
+	bytes(limit, sheet, "limit");
+	bytes(peak, piece, "peak");
+	if (count(piece, "proposed") > 0)
+		cmd_print_line("%-21s %llu: a task takes %s of the %s", "parallel.micro_batch",
+		    count(piece, "proposed"), peak, limit);
+	else
+		cmd_print_line("%-21s none fits into %s: the least that a task takes is %s",
+		    "parallel.micro_batch", limit, peak);
 }
 
 void
@@ -358,5 +487,9 @@ plan_statement_print_task(const struct json *sheet)
 	bytes(down, b, "model");
 	bytes(up, b, "delta");
 	cmd_print_line("%-21s %s down, %s up", "", down, up);
+	print_layers(json_get(sheet, "layers"));
+	if (json_count(json_get(sheet, "layers")) > 0)
+		print_network(json_get(sheet, "memory"));
 	print_footprint(json_get(sheet, "memory"));
+	print_proposal(sheet);
 }

@@ -10,8 +10,11 @@ struct plan_task {
 	const struct recipe *recipe;
 	const struct tensor_table *table;
 	uint64_t examples;
-	struct plan_footprint footprint;
-	struct plan_bytes bytes;
+	struct footprint footprint;
+	struct footprint_bytes bytes;
+	const struct net *net; /* as it was counted; NULL: a program trains */
+	uint64_t limit; /* of memory; 0: none, else with a net: */
+	struct footprint_proposal proposal;
 };
 struct json *plan_statement_task(const struct plan_task *t);
 void plan_statement_print_task(const struct json *sheet);

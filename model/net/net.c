@@ -5,7 +5,6 @@
 #include "init.h"
 #include "net_inside.h"
 #include "num.h"
-#include "team.h"
 
 static enum err
 check_loss(const struct net *net, struct why *why)
@@ -80,6 +79,11 @@ make_state(struct net *net, size_t vectors, struct why *why)
 		return err_set(why, ERR_LIMIT,
 		    "the network needs more memory than the limit of %llu bytes",
 		    (unsigned long long)net->part.max_bytes);
+	if (net->part.planned > 0) {
+		net->vectors = vectors > net->vectors ? vectors : net->vectors;
+		net->stride = bytes / vectors / sizeof(float);
+		return ERR_OK;
+	}
 	if (net->state && vectors <= net->vectors)
 		return ERR_OK;
 	float *state = net->backend->allocate(bytes);
@@ -139,7 +143,7 @@ set_up(struct net *net, const struct net_spec *spec, struct why *why)
 	const struct net_part *p = &net->part;
 	const struct plan_want want = {.max_batch = p->max_batch,
 	    .contexts = p->contexts,
-	    .threads = team_size(p->team),
+	    .threads = net_threads(net),
 	    .train = p->train,
 	    .input_gradient = p->first > 0};
 	enum err e = graph_build(&net->graph, spec, p->first, p->last, net->backend, why);
@@ -155,7 +159,7 @@ set_up(struct net *net, const struct net_spec *spec, struct why *why)
 	}
 	if (!e)
 		e = make_state(net, 1, why);
-	if (e)
+	if (e || p->planned > 0)
 		return e;
 	net->passes = net->backend->allocate(net->plan.passes);
 	net->moving = calloc(net->graph.tensors.count + 1, sizeof(*net->moving));
@@ -345,7 +349,8 @@ net_prepare(struct net *net, const struct net_update *how, struct why *why)
 		return err_set(why, ERR_UNSUPPORTED,
 		    "the norm of a gradient is known to the whole network only");
 	enum err e = make_state(net, 1 + update_vectors(&own), why);
-	if (!e)
+	net->stores = update_stores(&own);
+	if (!e && net->part.planned == 0)
 		update_begin(&net->update, &own, net->state, net->stride,
 		    (size_t)net->graph.tensors.elements);
 	return e;

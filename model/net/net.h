@@ -36,6 +36,8 @@ struct net_part {
 	uint32_t max_batch;
 	uint32_t contexts; /* batches that may be on their way at once, at least 1 */
 	bool train;
+	/* Above 0: it is planned for so many threads and nothing is allocated. It has no parameters and no passes, only figures. */
+	unsigned planned;
 	uint64_t max_bytes; /* 0: no limit */
 	struct team *team; /* threads that passes are worked out by, the caller's; NULL: one */
 };

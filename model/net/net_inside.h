@@ -4,6 +4,7 @@
 #include "loss.h"
 #include "net.h"
 #include "plan.h"
+#include "team.h"
 #include "update.h"
 
 /* A net: net.c makes it, run.c runs it. */
@@ -20,11 +21,18 @@ struct net {
 	float *state; /* the two blocks of backend.h */
 	char *passes;
 	size_t stride, vectors; /* of the state: floats from one vector to the next; how many */
+	bool stores; /* one of them is the gradient */
 	struct update update;
 	struct update_range *moving; /* what steps may move, one range per tensor */
 	size_t moving_count;
 	struct net_batch *contexts; /* what each holds; n 0: nothing */
 };
+
+static inline unsigned
+net_threads(const struct net *net)
+{
+	return net->part.planned > 0 ? net->part.planned : team_size(net->part.team);
+}
 
 static inline const struct layer *
 net_last(const struct net *net)

@@ -237,26 +237,27 @@ place_kept(struct plan *p, struct layer *l, uint32_t batch)
 	    reserve(&p->context, &l->kept_at, bytes, 1);
 }
 
-static bool
-count_work(const struct layer *l, const struct plan_want *want, size_t *work)
+bool
+plan_work(const struct layer *l, const struct plan_want *want, size_t *floats)
 {
-	size_t floats, lanes;
+	size_t lanes;
 
-	if (!num_mul(l->work_each, want->max_batch, &floats) ||
-	    !num_add(floats, l->work, &floats) || !num_mul(l->work_lane, want->threads, &lanes) ||
-	    !num_add(floats, lanes, &floats))
-		return false;
-	*work = floats > *work ? floats : *work;
-	return true;
+	return num_mul(l->work_each, want->max_batch, floats) &&
+	    num_add(*floats, l->work, floats) && num_mul(l->work_lane, want->threads, &lanes) &&
+	    num_add(*floats, lanes, floats);
 }
 
 static bool
 place_layer(struct planning *p, struct plan *plan, size_t i, size_t *work)
 {
 	struct layer *l = &p->layers[i];
+	size_t floats;
 
 	l->kept_at = LAYER_NOWHERE;
-	return count_work(l, p->want, work) && place_output(p, plan, i) && place_gradient(p, i) &&
+	if (!plan_work(l, p->want, &floats))
+		return false;
+	*work = floats > *work ? floats : *work;
+	return place_output(p, plan, i) && place_gradient(p, i) &&
 	    (!p->want->train || place_kept(plan, l, p->want->max_batch));
 }
 

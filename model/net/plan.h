@@ -27,6 +27,8 @@ struct plan {
 /* Sets what a layer says is set by plan.c. ERR_INVALID for a layer whose output nobody uses, ERR_LIMIT; with the layer's name in why. */
 ERR_MUST_USE enum err plan_passes(struct plan *p, struct layer *layers, size_t count,
     const struct plan_want *want, struct why *why);
+/* Floats of workspace that a layer wants for its passes; false if they are too many to count. */
+bool plan_work(const struct layer *l, const struct plan_want *want, size_t *floats);
 /* Bytes of the first block with so many vectors; false if they are too many to count. */
 bool plan_state(uint64_t elements, size_t vectors, size_t *bytes);
 

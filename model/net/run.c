@@ -37,6 +37,8 @@ check_tokens(const float *x, size_t n, size_t vocabulary)
 static enum err
 check_examples(const struct net *net, const struct net_batch *b)
 {
+	if (net->part.planned > 0)
+		return ERR_STATE;
 	if (b->n == 0 || b->n > net->part.max_batch || !b->x)
 		return ERR_INVALID;
 	return net->vocabulary > 0

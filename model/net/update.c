@@ -22,10 +22,16 @@ update_collects(const struct net_update *how)
 	return adaptive(how) || how->nesterov || how->prox != 0 || how->clip > 0 || how->shift;
 }
 
+bool
+update_stores(const struct net_update *how)
+{
+	return update_collects(how) || how->parts > 1;
+}
+
 size_t
 update_vectors(const struct net_update *how)
 {
-	size_t n = update_collects(how) || how->parts > 1 ? 1 : 0;
+	size_t n = update_stores(how) ? 1 : 0;
 
 	if (adaptive(how))
 		n += 2;
@@ -42,7 +48,7 @@ update_begin(
 	const struct {
 		float **vector;
 		bool needed;
-	} all[] = {{&u->gradient, update_collects(how) || how->parts > 1}, {&u->first, momentum},
+	} all[] = {{&u->gradient, update_stores(how)}, {&u->first, momentum},
 	    {&u->second, adaptive(how)}, {&u->anchor, how->prox != 0}};
 	float *next = state;
 

@@ -16,6 +16,8 @@ struct update {
 
 /* Does a step so described need the gradient as a vector? */
 bool update_collects(const struct net_update *how);
+/* Is it kept as one, for that or to collect several passes? */
+bool update_stores(const struct net_update *how);
 /* Vectors that it needs beside the weights, velocity included. */
 size_t update_vectors(const struct net_update *how);
 /* Begins anew with the vectors behind the weights, `stride` floats from one to the next: zeros all, and keeps the weights as the

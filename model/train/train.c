@@ -367,20 +367,34 @@ set_update(struct run *r)
 	    .parts = parts_of(local, r->data)};
 }
 
+static uint64_t
+batch_bytes(const struct net *net, const struct dataset *data, uint64_t examples)
+{
+	uint64_t targets =
+	    data->targets ? data->target_width * sizeof(float) : net_labels(net) * sizeof(int32_t);
+
+	return examples * (data->features * sizeof(float) + targets);
+}
+
+uint64_t
+train_evaluate_bytes(const struct net *net, const struct dataset *data, uint64_t examples)
+{
+	uint64_t most = net_max_batch(net);
+
+	return batch_bytes(net, data, examples < most ? examples : most);
+}
+
 enum err
 train_bytes(struct net *net, const struct train_config *config, const struct dataset *data,
     uint64_t *bytes, struct why *why)
 {
 	struct run r = {.net = net, .data = data, .config = config};
 	uint64_t size = pass_size(config->local, data);
-	uint64_t targets =
-	    data->targets ? data->target_width * sizeof(float) : net_labels(net) * sizeof(int32_t);
 	bool augments = config->data && recipe_augments(config->data);
 
 	set_update(&r);
 	enum err e = net_prepare(net, &r.update, why);
-	*bytes = net_bytes(net) + data->count * sizeof(*r.order) +
-	    size * (data->features * sizeof(float) + targets) +
+	*bytes = net_bytes(net) + data->count * sizeof(*r.order) + batch_bytes(net, data, size) +
 	    (augments ? data->features * sizeof(float) : 0);
 	return e;
 }

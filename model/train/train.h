@@ -47,6 +47,9 @@ ERR_MUST_USE enum err train_run(struct net *net, const struct dataset *data,
 ERR_MUST_USE enum err train_bytes(struct net *net, const struct train_config *config,
     const struct dataset *data, uint64_t *bytes, struct why *why);
 
+/* Bytes that an evaluation takes beside the net, of so many examples as the set has. */
+uint64_t train_evaluate_bytes(const struct net *net, const struct dataset *data, uint64_t examples);
+
 struct train_score {
 	uint64_t examples;
 	uint64_t labels; /* that count; 0 without */

@@ -1,0 +1,189 @@
+#include "footprint.h"
+
+#include <string.h>
+
+#include "codec.h"
+#include "manifest.h"
+#include "modelfile.h"
+#include "trainer.h"
+#include "vectors.h"
+
+/* Of an agent with its connections and libraries, measured where it waits. */
+#define PROCESS_BYTES ((uint64_t)3000 << 10)
+
+enum err
+footprint_bytes(struct footprint_bytes *out, const struct recipe *recipe,
+    const struct tensor_table *table, struct why *why)
+{
+	const struct codec *codec = codec_find_name(recipe->codec);
+	struct modelfile_meta meta = {.round = 1};
+	struct buf head;
+
+	if (!codec)
+		return err_set(why, ERR_UNSUPPORTED, "the codec %s of upload is not in this build",
+		    recipe->codec);
+	memset(meta.job, '0', sizeof(meta.job) - 1);
+	memset(meta.base, '0', sizeof(meta.base) - 1);
+	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
+	enum err e = modelfile_header(&head, table, &meta);
+	out->model = head.len + table->bytes;
+	out->delta = manifest_body_bytes(
+	    vectors_times(recipe_upload_bytes(&recipe->upload, codec, table->elements),
+		recipe->local.variates > 0));
+	buf_deinit(&head);
+	return e ? err_set(why, e, "no memory for a model's head") : ERR_OK;
+}
+
+static uint64_t
+larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+uint64_t
+footprint_examples(const struct dataset *d, const struct recipe *recipe)
+{
+	uint64_t value = d->bytes ? 1 : d->floats ? sizeof(float) : 0;
+	uint64_t one = d->features * value + (d->row ? sizeof(*d->row) : 0) +
+	    (d->labels ? sizeof(*d->labels) : 0) +
+	    (d->targets ? d->target_width * sizeof(float) : 0);
+	uint64_t held = d->count * one;
+
+	/* The parts are lists of rows, or copies of what lies in memory. */
+	return recipe->data.validation > 0 ? 2 * held : held;
+}
+
+/* What lies there at the worst moment of finish_submit, in vectors as long as the delta: before and after, and the base as it stands in
+ * the file; then what is sent, and what its codec lost. */
+static uint64_t
+delta_bytes(const struct recipe *recipe, const struct tensor_table *table)
+{
+	const struct codec *codec = codec_find_name(recipe->codec);
+	uint64_t vector = table->elements * sizeof(float);
+	bool variates = recipe->local.variates > 0;
+	uint64_t payload =
+	    vectors_times(recipe_upload_most(&recipe->upload, table->elements), variates);
+	uint64_t feedback = codec && recipe_upload_feedback(&recipe->upload, codec) ? vector : 0;
+	uint64_t held = variates ? 2 * vector : 0; /* the server's variate and the device's */
+
+	return held +
+	    larger(
+		2 * vector + table->bytes, vector + payload + feedback + (variates ? vector : 0));
+}
+
+enum err
+footprint_network(
+    struct net **out, const struct footprint_want *want, unsigned threads, struct why *why)
+{
+	const struct trainer_plan plan = {.recipe = want->recipe,
+	    .kind = want->kind,
+	    .train = want->train,
+	    .validation = want->validation,
+	    .threads = threads};
+
+	return trainer_builtin_plan(out, &plan, NULL, why);
+}
+
+/* Beside the rest, with so many threads. */
+static enum err
+count_training(
+    struct footprint *out, const struct footprint_want *want, unsigned threads, struct why *why)
+{
+	struct net *net = NULL;
+	const struct trainer_plan plan = {.recipe = want->recipe,
+	    .kind = want->kind,
+	    .train = want->train,
+	    .validation = want->validation,
+	    .threads = threads};
+	enum err e = trainer_builtin_plan(&net, &plan, &out->data, why);
+
+	if (e)
+		return e;
+	costs_all(net, &out->costs);
+	out->threads = threads;
+	out->training = net_bytes(net) + out->data;
+	const struct tensor_table *table = want->table ? want->table : net_tensors(net);
+	out->weights = table->bytes;
+	if (want->kind == TASK_TRAIN) {
+		out->delta = delta_bytes(want->recipe, table);
+		if (want->recipe->local.variates > 0)
+			out->training += 3 * table->elements * sizeof(float);
+	}
+	net_free(net);
+	return ERR_OK;
+}
+
+static void
+add_up(struct footprint *f)
+{
+	f->peak = f->process + f->examples + f->weights + larger(f->training, f->delta);
+}
+
+enum err
+footprint_of(struct footprint *out, const struct footprint_want *want, struct why *why)
+{
+	const struct trainer *trainer = trainer_find(want->settings, want->recipe);
+	unsigned threads = trainer_builtin_threads(want->settings);
+
+	*out = (struct footprint){.process = PROCESS_BYTES,
+	    .examples = want->examples_bytes,
+	    .program = !trainer || trainer->run != trainer_builtin_run};
+	if (out->program) {
+		out->weights = want->table->bytes;
+		out->delta = delta_bytes(want->recipe, want->table);
+		add_up(out);
+		return ERR_OK;
+	}
+	for (;; threads /= 2) {
+		enum err e = count_training(out, want, threads, why);
+		add_up(out);
+		if (e || threads == 1 || want->most == 0 || out->peak <= want->most)
+			return e;
+	}
+}
+
+/* Whether pieces of so many examples fit. */
+static enum err
+try_piece(uint64_t piece, const struct footprint_want *want, uint64_t *peak, struct why *why)
+{
+	struct recipe recipe = *want->recipe;
+	struct footprint_want smaller = *want;
+	struct footprint f;
+
+	recipe.local.micro_batch = (uint32_t)piece;
+	*peak = UINT64_MAX;
+	smaller.recipe = &recipe;
+	enum err e = footprint_of(&f, &smaller, why);
+	if (!e)
+		*peak = f.peak;
+	return e == ERR_LIMIT ? ERR_OK : e;
+}
+
+enum err
+footprint_propose(
+    struct footprint_proposal *out, const struct footprint_want *want, struct why *why)
+{
+	uint64_t batch = want->recipe->local.batch, whole = 0, one = 0, peak = 0;
+
+	if (batch == 0 || batch > want->train->count)
+		batch = want->train->count;
+	/* The whole batch is no piece, and takes no vector to collect gradients in. */
+	enum err e = try_piece(batch, want, &whole, why);
+	if (!e)
+		e = try_piece(1, want, &one, why);
+	*out = (struct footprint_proposal){.peak = whole < one ? whole : one};
+	if (whole <= want->most)
+		*out = (struct footprint_proposal){batch, whole};
+	else if (one <= want->most)
+		*out = (struct footprint_proposal){1, one};
+	/* Pieces below `high` may fit: what a piece takes grows with it. */
+	for (uint64_t high = batch; !e && out->micro_batch > 0 && high - out->micro_batch > 1;) {
+		uint64_t middle = out->micro_batch + (high - out->micro_batch) / 2;
+		e = try_piece(middle, want, &peak, why);
+		if (peak <= want->most)
+			*out = (struct footprint_proposal){middle, peak};
+		else
+			high = middle;
+	}
+	return e;
+}
