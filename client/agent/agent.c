@@ -15,6 +15,7 @@
 #include "nursery.h"
 #include "owner_check.h"
 #include "program.h"
+#include "room.h"
 #include "stock.h"
 #include "task_directory.h"
 #include "trainer.h"
@@ -35,7 +36,8 @@ struct agent {
 	struct owner_check check;
 	struct spawner checker; /* of its own: a trainer may be at work */
 	struct trainer_out out; /* of the task in hand */
-	char resting[VERDICT_WORD_MAX]; /* why, as it was told last; "": it works */
+	unsigned threads; /* that it is to be done with; 0: as the settings say */
+	char resting[160]; /* why, as it was told last; "": it works */
 	enum wait_reason stopped; /* why its training was ended by the owner's rules */
 	uint64_t done; /* deltas that were taken */
 };
@@ -150,7 +152,8 @@ consider(void *agent, struct work *w, struct why *why)
 	}
 	if (data_fits(&item->all, item->settings, recipe, why))
 		return ABORT_DATA_MISMATCH;
-	return consider_trainer(a, w, why);
+	reason = consider_trainer(a, w, why);
+	return reason ? reason : room_find(a->r, item, w, &a->threads, why);
 }
 
 static enum err
@@ -191,6 +194,7 @@ train(struct agent *a, struct why *why)
 	    .device = session_device(device_session(a->r)),
 	    .spawner = &a->spawner,
 	    .seconds = work_budget(w, settings->seconds_per_round),
+	    .threads = a->threads,
 	    .companions = &a->companions,
 	    .stop = stop_training,
 	    .context = a};
@@ -324,13 +328,13 @@ reload_wanted(const struct agent *a)
 static void
 tell_rest(struct agent *a)
 {
-	const char *word = device_unready(a->r);
-	char line[64] = "waiting for work";
+	const char *rest = device_unready(a->r), *word = *rest ? rest : device_shortage(a->r);
+	char line[sizeof(a->resting) + 16] = "waiting for work";
 
 	if (strcmp(word, a->resting) == 0)
 		return;
 	if (*word)
-		snprintf(line, sizeof(line), "resting: %s", word);
+		snprintf(line, sizeof(line), "%s: %s", *rest ? "resting" : "waiting", word);
 	snprintf(a->resting, sizeof(a->resting), "%s", word);
 	tell_status(a, line);
 }

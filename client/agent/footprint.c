@@ -47,7 +47,11 @@ footprint_examples(const struct dataset *d, const struct recipe *recipe)
 	uint64_t one = d->features * value + (d->row ? sizeof(*d->row) : 0) +
 	    (d->labels ? sizeof(*d->labels) : 0) +
 	    (d->targets ? d->target_width * sizeof(float) : 0);
-	uint64_t held = d->count * one;
+	/* A text with a vocabulary of its own lies in memory as numbers. */
+	uint64_t text = d->rows && d->rows->heap && d->rows->tokens
+	    ? d->rows->items * dataset_type_size(d->rows->type)
+	    : 0;
+	uint64_t held = d->count * one + text;
 
 	/* The parts are lists of rows, or copies of what lies in memory. */
 	return recipe->data.validation > 0 ? 2 * held : held;

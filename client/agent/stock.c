@@ -90,10 +90,11 @@ is_cut(const struct stock_item *item, uint32_t window)
 	return window > 0 && item->all.features != window;
 }
 
-/* The examples that the job works on: of a text in windows as long as it wants. */
-static enum err
-choose_cut(struct stock_item *item, uint32_t window, const struct dataset **out)
+enum err
+stock_whole(struct stock_item *item, const struct data_spec *job, const struct dataset **out)
 {
+	uint32_t window = job->window;
+
 	*out = &item->all;
 	if (!is_cut(item, window))
 		return ERR_OK;
@@ -116,7 +117,7 @@ stock_split(struct stock_item *item, const struct data_spec *job, uint64_t seed,
 	static const struct dataset empty;
 	const struct dataset *all;
 	double share = job->validation;
-	enum err e = choose_cut(item, job->window, &all);
+	enum err e = stock_whole(item, job, &all);
 
 	if (e)
 		return e;

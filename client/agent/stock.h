@@ -37,6 +37,9 @@ void stock_deinit(struct stock *s);
 bool stock_refresh(struct stock *s, const struct events *events);
 /* NULL if there is no such set or it is not loaded. */
 struct stock_item *stock_find(struct stock *s, const char *name);
+/* Points to all examples that the job works on: of a text in windows as long as it wants. */
+ERR_MUST_USE enum err stock_whole(
+    struct stock_item *item, const struct data_spec *job, const struct dataset **out);
 /* Points to training and validation share of what the job works on; with share 0 the training part is the whole set and no copy is made.
  * The seed is of the job and the device. */
 ERR_MUST_USE enum err stock_split(struct stock_item *item, const struct data_spec *job,

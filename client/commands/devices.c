@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "jobs.h"
 #include "print.h"
 #include "states.h"
 
@@ -281,9 +282,12 @@ cmd_devices_one(const struct json *device)
 {
 	for (size_t i = 0; i < json_count(device); i++) {
 		const struct json *v = json_at(device, i);
+		if (strcmp(json_key(v), "refused") == 0)
+			continue;
 		printf("%-16s ", json_key(v));
 		print_value(json_key(v), v);
 	}
+	cmd_jobs_refused("refuses the job ", json_get(device, "refused"));
 	if (is_cloned(device))
 		printf(
 		    "\nThis key was used on two machines: its home was copied. Find the copy, then "

@@ -220,6 +220,20 @@ print_devices(const struct json *devices)
 	cmd_print_line("%s", "");
 }
 
+void
+cmd_jobs_refused(const char *head, const struct json *refused)
+{
+	for (const struct json *r = json_first(refused); r; r = json_next(r)) {
+		const char *name = json_string(json_get(r, "name"));
+		const char *reason = json_string(json_get(r, "reason"));
+		uint64_t needed = 0, had = 0;
+		(void)json_u64(json_get(r, "needed_bytes"), &needed);
+		(void)json_u64(json_get(r, "memory_bytes"), &had);
+		cmd_print_line("%s %s: %s, %" PRIu64 " bytes for a task and %" PRIu64 " there",
+		    head, name ? name : "?", reason ? reason : "?", needed, had);
+	}
+}
+
 /* By the monitor. */
 static void
 print_best(const struct json *job)
@@ -274,6 +288,7 @@ cmd_jobs_one(const struct json *job)
 	print_best(job);
 	fact("rollbacks", json_get(job, "guard"), "rollbacks");
 	print_devices(json_get(job, "devices"));
+	cmd_jobs_refused("refused by", json_get(job, "refused"));
 	if (json_kind(open) == JSON_OBJECT) {
 		fact("open round", open, "round");
 		fact("kind", open, "kind");

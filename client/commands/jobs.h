@@ -19,4 +19,7 @@ void cmd_jobs_overrides(const struct json *job);
 /* One JOB, a line per fact. */
 void cmd_jobs_one(const struct json *job);
 
+/* Who cannot hold what: a line for each, behind that word. */
+void cmd_jobs_refused(const char *head, const struct json *refused);
+
 #endif

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "codec.h"
+#include "device.h"
 #include "home.h"
 #include "json.h"
 #include "machine.h"
@@ -36,14 +36,6 @@ drop_feature(struct offer *o, const char *name)
 		if (strcmp(o->features[i], name) != 0)
 			memmove(o->features[kept++], o->features[i], sizeof(o->features[i]));
 	o->feature_count = kept;
-}
-
-static uint64_t
-memory_here(void)
-{
-	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-
-	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
 }
 
 static enum err
@@ -82,9 +74,7 @@ ask_offer(struct rivulet *r, const struct rivulet_options *options, struct why *
 	snprintf(o->agent, sizeof(o->agent), "%s", RIVULET_VERSION);
 	o->protocol = MESSAGES_PROTOCOL;
 	machine_id(o->machine);
-	o->memory_bytes = r->settings->memory_bytes;
-	if (o->memory_bytes == 0)
-		o->memory_bytes = memory_here();
+	o->memory_bytes = device_memory(r);
 	o->codec_count = put_names(o->codecs, codec_names());
 	o->layer_count = put_names(o->layers, net_spec_type_names());
 	o->feature_count = put_names(o->features, recipe_feature_names());
@@ -153,7 +143,8 @@ take_wait(
 	if (strcmp(r->waiting, reason) != 0) {
 		events_emit(&r->events, EVENTS_INFO, "waiting",
 		    EVENTS_PAIRS(EVENTS_S("reason", reason), EVENTS_D("seconds", after)));
-		home_note(r->home, "waiting", reason);
+		bool is_short = strcmp(reason, wait_reason_name(WAIT_OUT_OF_MEMORY)) == 0;
+		home_note(r->home, "waiting", is_short && *r->shortage ? r->shortage : reason);
 	}
 	memcpy(r->waiting, reason, sizeof(r->waiting));
 }

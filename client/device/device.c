@@ -1,8 +1,10 @@
 #include "device.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "handle_inside.h"
+#include "machine.h"
 #include "send.h"
 
 struct offer *
@@ -69,6 +71,18 @@ const char *
 device_unready(const struct rivulet *r)
 {
 	return r->unready;
+}
+
+uint64_t
+device_memory(const struct rivulet *r)
+{
+	return r->settings->memory_bytes > 0 ? r->settings->memory_bytes : machine_memory();
+}
+
+const char *
+device_shortage(const struct rivulet *r)
+{
+	return strcmp(r->waiting, wait_reason_name(WAIT_OUT_OF_MEMORY)) == 0 ? r->shortage : "";
 }
 
 bool

@@ -14,7 +14,8 @@ struct rivulet;
 
 /* The agent fills in data, trainers and what these can do, and may do so again between tasks; the rest is the device's. */
 struct offer *device_offer(struct rivulet *r);
-/* consider is asked about each task before its model is fetched, and may change task and text: ABORT_NONE, or the reason it is given back for, with the sentence in why. */
+/* consider is asked about each task before its model is fetched, and may change task and text: ABORT_NONE, or the reason it is given back for,
+ * with the sentence in why; with ABORT_OUT_OF_MEMORY it sets the work's two bytes. */
 void device_consider(struct rivulet *r,
     enum abort_reason (*consider)(void *context, struct work *work, struct why *why),
     void *context);
@@ -32,6 +33,10 @@ void device_check_with(struct rivulet *r, eligibility_check *check, void *contex
 enum wait_reason device_stops(struct rivulet *r, struct why *why);
 /* What the coordinator was told of the owner's rules: the word of the one that says no, or "". */
 const char *device_unready(const struct rivulet *r);
+/* Bytes that a task may take here: the owner's memory_bytes, else what the machine lets this process have; 0: it cannot be told. */
+uint64_t device_memory(const struct rivulet *r);
+/* Why it waits, if that is for want of memory: with what a task takes and what there is; else "". */
+const char *device_shortage(const struct rivulet *r);
 /* Blocks after a task that came to nothing, longer each time, until a delta is taken. False: cancelled. */
 bool device_rest(struct rivulet *r);
 

@@ -48,6 +48,8 @@ struct rivulet {
 	struct eligibility *eligibility; /* NULL: the owner has no rules */
 	char unready[VERDICT_WORD_MAX]; /* what the coordinator was told of them; "": ready */
 	char waiting[32]; /* last reason for waiting, so that it is logged once */
+	char
+	    shortage[160]; /* of the last task that did not fit into memory: "out-of-memory: ..." */
 	enum abort_reason (*consider)(
 	    void *context, struct work *work, struct why *why); /* device.h; NULL without */
 	void *consider_context;

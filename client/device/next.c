@@ -1,5 +1,6 @@
 #include "next.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,6 +172,24 @@ load(struct rivulet *r)
 	return e ? e : show_task(r);
 }
 
+/* Given back for want of memory: so much is missing. */
+static struct abort_cause
+cause_of(struct rivulet *r, enum abort_reason reason)
+{
+	const struct work *w = &r->work;
+	struct abort_cause cause = abort_reason_cause(reason);
+
+	if (reason != ABORT_OUT_OF_MEMORY || w->needed_bytes == 0)
+		return cause;
+	cause.needed_bytes = w->needed_bytes;
+	cause.memory_bytes = w->memory_bytes;
+	snprintf(r->shortage, sizeof(r->shortage),
+	    "%s: a task of job %.8s takes %llu bytes, and %llu are allowed here", cause.word,
+	    w->task.job, (unsigned long long)w->needed_bytes, (unsigned long long)w->memory_bytes);
+	home_note(r->home, "waiting", r->shortage);
+	return cause;
+}
+
 /* Fetches and loads; a task that cannot be done is given back and ERR_TIMEOUT returned. */
 static enum err
 prepare(struct rivulet *r)
@@ -186,8 +205,7 @@ prepare(struct rivulet *r)
 	if (!reason)
 		reason = abort_reason(e);
 	if (reason) {
-		e = send_abort(
-		    r, r->work.task.task, abort_reason_cause(reason), r->why.text, &ignored);
+		e = send_abort(r, r->work.task.task, cause_of(r, reason), r->why.text, &ignored);
 		e = e == ERR_AGAIN ? e : ERR_TIMEOUT;
 	}
 	handle_drop(r);

@@ -289,6 +289,8 @@ meaning(const char *reason)
 	    [WAIT_NO_TRAINER] =
 		"the job needs a trainer that rivulet.conf does not name or that offers nothing",
 	    [WAIT_NO_CODEC] = "the job needs a newer version of rivulet",
+	    [WAIT_OUT_OF_MEMORY] =
+		"the job's tasks take more memory than [limits] memory_bytes or the machine has",
 	    [WAIT_OLD_AGENT] = "this rivulet is too old for the coordinator",
 	    [WAIT_SPOOL_FULL] = "the coordinator's disk has no room for deltas",
 	    [WAIT_BUSY] = "the coordinator is busy",
@@ -302,7 +304,11 @@ meaning(const char *reason)
 	    [WAIT_METERED] = "[eligibility] metered = pause",
 	    [WAIT_DATA_CAP] = "[eligibility] upload_per_day or download_per_day",
 	};
-	enum wait_reason r = wait_reason_find(reason);
+	char word[ABORT_WORD_MAX];
+
+	/* What follows the word says it better. */
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(reason, ":"), reason);
+	enum wait_reason r = wait_reason_find(word);
 	return r < sizeof(means) / sizeof(*means) && means[r] ? means[r] : "";
 }
 

@@ -21,6 +21,7 @@ struct work {
 	/* Of a job with control variates (scaffold.h), table.elements each; else NULL. */
 	float *server_variate, *own_variate;
 	float *shift; /* is added to every gradient; NULL for zeros */
+	uint64_t needed_bytes, memory_bytes; /* of a task that does not fit into memory; else 0 */
 };
 
 /* Loads the base model of work->task from `path`. Reasons: ERR_CORRUPT, ERR_LIMIT past memory_bytes (0: no limit), ... */

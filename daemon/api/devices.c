@@ -13,6 +13,7 @@
 #include "registry.h"
 #include "server.h"
 #include "store.h"
+#include "views.h"
 
 static void
 add_time(struct json *v, const char *key, double at)
@@ -146,8 +147,11 @@ api_device_show(struct exchange *x)
 {
 	struct registry_view d;
 
-	if (find_device(x, &d))
-		exchange_json(x, 200, device_json(&d));
+	if (!find_device(x, &d))
+		return;
+	struct json *v = device_json(&d);
+	json_add(v, "refused", views_refusals_of(x->services, d.row.id));
+	exchange_json(x, 200, v);
 }
 
 static void

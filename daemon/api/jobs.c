@@ -220,6 +220,8 @@ api_job_show(struct exchange *x)
 		json_free(v);
 		return;
 	}
+	if (!job.for_device)
+		json_add(v, "refused", views_refusals(x->services, job.id));
 	if (may_read_logs(x, &job))
 		json_add(v, "failures",
 		    views_failures(x->services->engine, x->services->registry, job.id));

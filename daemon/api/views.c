@@ -318,6 +318,55 @@ views_failures(struct engine *g, struct registry *registry, const uint8_t job[16
 	return list;
 }
 
+static struct json *
+refusal_json(const struct engine_refusal *r)
+{
+	struct json *v = json_object();
+
+	json_add_string(v, "reason", abort_reason_name(ABORT_OUT_OF_MEMORY));
+	json_add_string(v, "kind", task_kind_name(r->kind));
+	json_add_u64(v, "needed_bytes", r->needed_bytes);
+	json_add_u64(v, "memory_bytes", r->memory_bytes);
+	json_add_seconds(v, "at", r->at);
+	return v;
+}
+
+struct json *
+views_refusals(const struct services *s, const uint8_t job[16])
+{
+	struct engine_refusal all[ENGINE_REFUSALS];
+	size_t count = engine_refusals(s->engine, job, all);
+	struct json *list = json_array();
+	struct registry_view device;
+
+	for (size_t i = 0; i < count; i++) {
+		struct json *v = refusal_json(&all[i]);
+		add_hex(v, "device", all[i].device, sizeof(all[i].device));
+		if (registry_get(s->registry, all[i].device, &device) == ERR_OK)
+			json_add_string(v, "name", device.row.name);
+		json_push(list, v);
+	}
+	return list;
+}
+
+struct json *
+views_refusals_of(const struct services *s, const uint8_t device[32])
+{
+	struct engine_refusal all[ENGINE_REFUSALS];
+	size_t count = engine_refusals_of(s->engine, device, all);
+	struct json *list = json_array();
+	struct job_view job;
+
+	for (size_t i = 0; i < count; i++) {
+		struct json *v = refusal_json(&all[i]);
+		add_hex(v, "job", all[i].job, sizeof(all[i].job));
+		if (engine_job(s->engine, all[i].job, NULL, &job))
+			json_add_string(v, "name", job.name);
+		json_push(list, v);
+	}
+	return list;
+}
+
 /* --- rounds */
 
 static void

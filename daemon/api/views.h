@@ -17,6 +17,9 @@ const uint8_t *views_seen_by(const struct exchange *x);
 struct json *views_warnings(const struct engine_reach *r);
 /* The last tasks of a job that devices gave back: for administrators and the job's owner. */
 struct json *views_failures(struct engine *g, struct registry *registry, const uint8_t job[16]);
+/* Devices that cannot hold the job's tasks, and jobs whose tasks the device cannot hold. */
+struct json *views_refusals(const struct services *s, const uint8_t job[16]);
+struct json *views_refusals_of(const struct services *s, const uint8_t device[32]);
 struct json *views_round(const struct store_round *r);
 /* The id in the path, or a problem response and false. */
 bool views_find_id(struct exchange *x, uint8_t id[16]);

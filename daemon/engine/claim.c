@@ -326,7 +326,10 @@ give_up(struct engine *g, struct engine_job *j, struct invite *v, struct abort_c
 
 	const bool out = v->state == INVITE_OUT;
 
-	v->state = abort_reason_passes(cause.reason) ? INVITE_STOPPED : INVITE_ABORTED;
+	const bool evaluates = v->round == j->row.round && engine_evaluates(j);
+	const bool refused =
+	    engine_refusal_note(j, v, evaluates ? TASK_EVALUATE : TASK_TRAIN, cause);
+	v->state = refused || abort_reason_passes(cause.reason) ? INVITE_STOPPED : INVITE_ABORTED;
 	engine_share_end(g, j, v);
 	engine_late_returned(g, j, v);
 	standing_gave_up(g->services->registry, v->device, j->place, cause.reason);
@@ -380,6 +383,7 @@ engine_device_gone(struct engine *g, const uint8_t device[32], const char *word)
 	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen)) {
 		struct invite *have = engine_find_invite(j, device);
 		engine_draw_forget(j, device);
+		engine_refusal_forget(j, device);
 		if (have && have->state == INVITE_OUT)
 			give_up(g, j, have, cause);
 	}

@@ -164,18 +164,43 @@ invite(struct engine *g, struct engine_job *j, const uint8_t device[32], struct 
 	return WAIT_NONE;
 }
 
+/* Who asks. */
+struct asker {
+	const uint8_t *device;
+	const struct offer *offer;
+	uint64_t print; /* of it */
+	struct standing_ask *standing;
+	struct task *out;
+};
+
+/* Why the job has nothing for the device, whatever its rounds are about. */
+static enum wait_reason
+judge_asker(struct engine *g, struct engine_job *j, const struct asker *a)
+{
+	enum wait_reason why = engine_ineligible(g, j, a->device);
+
+	if (!why)
+		why = engine_offer_unready(a->offer);
+	if (!why &&
+	    engine_refusal_stands(
+		j, a->device, engine_evaluates(j) ? TASK_EVALUATE : TASK_TRAIN, a->print))
+		why = WAIT_OUT_OF_MEMORY;
+	if (!why)
+		why = lacks(j, a->device, a->offer);
+	return why;
+}
+
 /* WAIT_NONE: out holds a task of this job. */
 static enum wait_reason
-ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const struct offer *offer,
-    struct task *out)
+ask_job(struct engine *g, struct engine_job *j, const struct asker *a)
 {
+	const uint8_t *device = a->device;
+	const struct offer *offer = a->offer;
+	struct task *out = a->out;
+
 	if (j->state != JOB_RUNNING)
 		return j->state == JOB_PAUSED ? WAIT_PAUSED : WAIT_NO_JOB;
-	enum wait_reason why = engine_ineligible(g, j, device);
-	if (!why)
-		why = engine_offer_unready(offer);
-	if (!why)
-		why = lacks(j, device, offer);
+	enum wait_reason why = judge_asker(g, j, a);
 	if (why)
 		return why;
 	if (!engine_evaluates(j) && engine_variate_full(j, device))
@@ -210,6 +235,7 @@ ask_job(struct engine *g, struct engine_job *j, const uint8_t device[32], const 
 	}
 	have->given_ms = clock_ms();
 	have->began_ms = 0;
+	have->print = a->print;
 	engine_share_begin(g, j, have);
 	FAULT("task.given");
 	return WAIT_NONE;
@@ -234,14 +260,6 @@ engine_spool_full(struct engine *g)
 	return full;
 }
 
-/* Who asks. */
-struct asker {
-	const uint8_t *device;
-	const struct offer *offer;
-	struct standing_ask *standing;
-	struct task *out;
-};
-
 /* Who asks again gets what it has, whichever job of that priority has had less by now. Lock held, and given away. */
 static enum wait_reason
 ask_held(struct engine *g, const struct asker *a, struct engine_job **held, int64_t priority)
@@ -252,7 +270,7 @@ ask_held(struct engine *g, const struct asker *a, struct engine_job **held, int6
 		return WAIT_NO_JOB;
 	j->users--;
 	*held = NULL;
-	enum wait_reason why = ask_job(g, j, a->device, a->offer, a->out);
+	enum wait_reason why = ask_job(g, j, a);
 	standing_say(a->standing, j->place, why);
 	return why ? WAIT_NO_JOB : WAIT_NONE;
 }
@@ -268,7 +286,7 @@ walk_jobs(struct engine *g, const struct asker *a)
 	while (reason && !g->stopping && (j = engine_share_next(g, &walk))) {
 		enum wait_reason why = ask_held(g, a, &held, j->member.priority);
 		if (why) {
-			why = ask_job(g, j, a->device, a->offer, a->out);
+			why = ask_job(g, j, a);
 			standing_say(a->standing, j->place, why);
 		}
 		/* The first job's reason is the telling one, unless it only says the job is over. */
@@ -303,7 +321,8 @@ engine_ask(struct engine *g, const uint8_t device[32], const struct offer *offer
 	if (offer->protocol < MESSAGES_PROTOCOL)
 		reason = WAIT_OLD_AGENT;
 	else if (!reason)
-		reason = ask_jobs(g, &(struct asker){device, offer, &standing, out});
+		reason = ask_jobs(
+		    g, &(struct asker){device, offer, engine_refusal_print(offer), &standing, out});
 	if (reason) {
 		const struct config *c = shared_take(g->services->config);
 		messages_task_deinit(out);

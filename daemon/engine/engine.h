@@ -89,6 +89,20 @@ ERR_MUST_USE enum err engine_abort(struct engine *g, const uint8_t device[32], c
     struct abort_cause cause, const char *log);
 /* The last tasks of a job that devices gave back, as tails_of. */
 size_t engine_tails(struct engine *g, const uint8_t job[16], struct tail out[TAILS_OF_JOB]);
+/* A device that cannot hold a job's tasks, by its own word. */
+#define ENGINE_REFUSALS 20 /* shown at most */
+struct engine_refusal {
+	uint8_t device[32], job[16];
+	enum task_kind kind;
+	uint64_t print; /* of the offer that it stands for */
+	uint64_t needed_bytes, memory_bytes;
+	double at; /* Unix time */
+};
+/* The first of a job, by device; those of a device, by job. How many there are in out. */
+size_t engine_refusals(
+    struct engine *g, const uint8_t job[16], struct engine_refusal out[ENGINE_REFUSALS]);
+size_t engine_refusals_of(
+    struct engine *g, const uint8_t device[32], struct engine_refusal out[ENGINE_REFUSALS]);
 /* A device is erased: so is what it said, and how fast it was. */
 void engine_forget(struct engine *g, const uint8_t device[32]);
 /* A device is here no more, for the reason that the word says: others may have the places of all its tasks. */

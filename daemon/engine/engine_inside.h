@@ -40,6 +40,7 @@ struct invite {
 	double charged;
 	uint64_t given_ms; /* when it went out last; 0: not since the start */
 	uint64_t began_ms; /* when its delta first began to come after that; 0: not yet */
+	uint64_t print; /* of the offer that it went out for: engine_refusal_print */
 };
 
 /* A difference: its model, what that comes from, the file's length. */
@@ -132,6 +133,8 @@ struct engine_job {
 	uint64_t bytes_up, bytes_down;
 	struct invite *invites; /* sorted by device */
 	size_t invite_count, invite_room;
+	struct engine_refusal *refusals; /* sorted by device */
+	size_t refusal_count, refusal_room;
 	struct choice_ticket *candidates; /* gathered askers, the first to be drawn first */
 	size_t candidate_count, candidate_room;
 	struct engine_member *members; /* of a job with control variates: those it has, by device */
@@ -406,6 +409,18 @@ enum problem_type engine_claim_steps(
     const struct engine_job *j, const struct manifest *m, struct why *why);
 /* Has the device done this task already, and waits to send the delta? */
 bool engine_offer_unsent(const struct offer *o, const char *task);
+
+/* refusal.c: who cannot hold the job's tasks. Lock held, but for the first. */
+/* Of what a device can and has; what only tells of the moment is left out. */
+uint64_t engine_refusal_print(const struct offer *o);
+/* The task was given back: is it for want of memory, before anything was fetched? Then the device is not asked again
+ * (false: or there was no memory to note that). */
+bool engine_refusal_note(
+    struct engine_job *j, const struct invite *v, enum task_kind kind, struct abort_cause cause);
+void engine_refusal_forget(struct engine_job *j, const uint8_t device[32]);
+/* Has it refused tasks of this kind with the same offer? One with another offer is forgotten. */
+bool engine_refusal_stands(
+    struct engine_job *j, const uint8_t device[32], enum task_kind kind, uint64_t print);
 
 /* engine_steps.c: the differences between a job's newest models. */
 /* Finds those in the model folder that lead to j->model. No lock. */

@@ -39,6 +39,7 @@ engine_job_free(struct engine_job *j)
 		return;
 	work_free(j->work);
 	free(j->invites);
+	free(j->refusals);
 	free(j->candidates);
 	free(j->members);
 	free(j->evaluators);
@@ -55,10 +56,13 @@ engine_job_shrink(struct engine *g, struct engine_job *j)
 	work_free(j->work);
 	j->work = NULL;
 	free(j->invites);
+	free(j->refusals);
 	free(j->candidates);
 	free(j->members);
 	free(j->evaluators);
 	j->invites = NULL;
+	j->refusals = NULL;
+	j->refusal_count = j->refusal_room = 0;
 	j->candidates = NULL;
 	j->members = NULL;
 	j->evaluators = NULL;

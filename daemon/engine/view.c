@@ -292,8 +292,10 @@ engine_forget(struct engine *g, const uint8_t device[32])
 
 	tails_forget_device(&g->tails, device);
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
+	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen)) {
+		engine_refusal_forget(j, device);
 		if (j->work)
 			tempo_forget(&j->work->tempo, device);
+	}
 	lock_release(&g->lock);
 }

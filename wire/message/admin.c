@@ -91,6 +91,10 @@ messages_abort_encode(struct buf *out, const struct abort_request *in)
 	field_show(log, sizeof(log), in->log, FIELD_SHOWN_TEXT);
 	json_add_string(o, "reason", in->cause.word);
 	json_add_string(o, "log", log);
+	if (in->cause.needed_bytes > 0) {
+		json_add_u64(o, "needed_bytes", in->cause.needed_bytes);
+		json_add_u64(o, "memory_bytes", in->cause.memory_bytes);
+	}
 	return messages_finish(out, o);
 }
 
@@ -102,6 +106,8 @@ read_abort(void *to, struct field *o)
 
 	field_string(o, "reason", FIELD_NAME, word, sizeof(word), NULL);
 	out->cause = abort_reason_parse(word);
+	out->cause.needed_bytes = field_u64(o, "needed_bytes", 0, JSON_INT_MAX, 0);
+	out->cause.memory_bytes = field_u64(o, "memory_bytes", 0, JSON_INT_MAX, 0);
 	field_string(o, "log", FIELD_TEXT, out->log, sizeof(out->log), "");
 }
 

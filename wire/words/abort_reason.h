@@ -1,6 +1,7 @@
 #ifndef ABORT_REASON_H
 #define ABORT_REASON_H
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "wait_reason.h"
 
@@ -46,11 +47,13 @@ enum abort_reason abort_reason_of_owner(enum wait_reason r);
 /* The device may do the same task soon after: it was stopped, or its owner's rules kept it from it. */
 bool abort_reason_passes(enum abort_reason r);
 
-/* A reason with its word, which of ABORT_UNKNOWN is the one that came. */
+/* A reason with its word, which of ABORT_UNKNOWN is the one that came. Of ABORT_OUT_OF_MEMORY, found before anything was fetched, also how
+ * many bytes the task takes and the device has; else 0. */
 #define ABORT_WORD_MAX 33 /* with its end */
 struct abort_cause {
 	enum abort_reason reason;
 	char word[ABORT_WORD_MAX];
+	uint64_t needed_bytes, memory_bytes;
 };
 struct abort_cause abort_reason_cause(enum abort_reason r);
 /* A word from outside; it is cut to fit. */

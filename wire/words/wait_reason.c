@@ -16,6 +16,7 @@ static const char *const names[] = {
     [WAIT_ABORTED] = "aborted",
     [WAIT_JOB_FULL] = "job-full",
     [WAIT_OLD_AGENT] = "old-agent",
+    [WAIT_OUT_OF_MEMORY] = "out-of-memory",
     [WAIT_BUSY] = "busy",
     [WAIT_RESTARTING] = "restarting",
     [WAIT_ON_BATTERY] = "on-battery",

@@ -20,6 +20,7 @@ enum wait_reason {
 	WAIT_ABORTED,
 	WAIT_JOB_FULL,
 	WAIT_OLD_AGENT,
+	WAIT_OUT_OF_MEMORY, /* it said so of this job, and offers what it offered then */
 	WAIT_BUSY,
 	WAIT_RESTARTING,
 	/* Of the device's owner (docs/devices.md, When the device works): the device says so itself. */

@@ -1,0 +1,49 @@
+#include "room.h"
+
+#include "device.h"
+#include "footprint.h"
+#include "json.h"
+#include "shard.h"
+#include "trainer.h"
+
+enum abort_reason
+room_find(
+    struct rivulet *r, struct stock_item *item, struct work *w, unsigned *threads, struct why *why)
+{
+	const struct recipe *recipe = &w->task.recipe;
+	const struct settings *settings = device_settings(r);
+	const struct dataset *all;
+	struct footprint f;
+
+	*threads = 0;
+	if (trainer_find(settings, recipe)->run != trainer_builtin_run)
+		return ABORT_NONE;
+	enum err e = stock_whole(item, &recipe->data, &all);
+	struct dataset train = e ? (struct dataset){.count = 0} : *all;
+	uint64_t held = shard_held(train.count, recipe->data.validation);
+	if (w->task.kind == TASK_TRAIN)
+		train.count -= held;
+	/* What is wrong with data or network is said by what trains. */
+	if (e || train.count == 0)
+		return ABORT_NONE;
+	const struct footprint_want want = {.recipe = recipe,
+	    .kind = w->task.kind,
+	    .settings = settings,
+	    .train = &train,
+	    .validation = held,
+	    .examples_bytes = footprint_examples(&item->all, recipe),
+	    .most = device_memory(r)};
+	e = footprint_of(&f, &want, why);
+	if (e && e != ERR_LIMIT)
+		return ABORT_NONE;
+	uint64_t peak = e ? JSON_INT_MAX : f.peak;
+	if (want.most == 0 || peak <= want.most) {
+		*threads = f.threads;
+		return ABORT_NONE;
+	}
+	w->needed_bytes = peak;
+	w->memory_bytes = want.most;
+	err_set(why, ERR_LIMIT, "a task takes %llu bytes of memory, and %llu are allowed here",
+	    (unsigned long long)peak, (unsigned long long)want.most);
+	return ABORT_OUT_OF_MEMORY;
+}
