@@ -181,11 +181,98 @@ f32_past_end(void **state)
 	assert_int_equal(c->check(&p, 0, data, 8, &sum, carry), ERR_OK);
 }
 
+/* A payload in memory, and values of which those behind `from` differ each time they are read. */
+struct place {
+	uint8_t *payload;
+	const float *values;
+	uint64_t from;
+	float off;
+};
+
+static enum err
+put(void *context, const void *data, size_t len, uint64_t at)
+{
+	struct place *p = context;
+
+	memcpy(p->payload + at, data, len);
+	return ERR_OK;
+}
+
+static enum err
+get(void *context, uint64_t first, size_t count, float *out)
+{
+	struct place *p = context;
+
+	for (size_t i = 0; i < count; i++)
+		out[i] = first + i < p->from ? p->values[first + i] : p->off;
+	p->off /= 2;
+	return ERR_OK;
+}
+
+/* Tile by tile each codec gives the bytes that it gives of the whole vector: lengths around its blocks and tiles, and blocks of zeros,
+ * for which no random numbers are drawn. */
+static void
+tiles(void **state)
+{
+	static const size_t lengths[] = {1, 63, 4097, 16384, 16385, 3 * 16384 + 4095, 100000};
+	static float values[100000];
+	static uint8_t whole[500000], tile[500000];
+
+	(void)state;
+	draw(values, 100000, 3);
+	memset(values + 5000, 0, 20000 * sizeof(*values));
+	for (const char *const *name = codec_names(); *name; name++)
+		for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+			const struct codec *c = codec_find_name(*name);
+			const struct codec_params p = {.elements = lengths[i],
+			    .block = c->block,
+			    .seed = 5,
+			    .entries = lengths[i] / 3};
+			const struct codec_values from = codec_values_in(values);
+			struct place place = {.payload = tile};
+			const struct codec_sink to = {put, &place};
+			uint64_t len, tile_len;
+			memset(tile, 0xee, sizeof(tile));
+			assert_int_equal(c->encode(whole, &len, values, &p), ERR_OK);
+			assert_int_equal(codec_write(c, &p, &from, &to, &tile_len), ERR_OK);
+			assert_int_equal(tile_len, len);
+			assert_memory_equal(tile, whole, len);
+			assert_int_equal(tile[len], 0xee);
+		}
+}
+
+/* Values that a program changes while they are read: an error, or a payload that is none, but nothing worse. */
+static void
+changing(void **state)
+{
+	static float values[40000];
+	static uint8_t payload[200000];
+
+	(void)state;
+	draw(values, 40000, 4);
+	for (const char *const *name = codec_names(); *name; name++)
+		for (uint64_t from = 0; from < 40000; from += 13000) {
+			const struct codec *c = codec_find_name(*name);
+			const struct codec_params p = {.elements = 40000, .entries = 20000};
+			struct place place = {payload, values, from, 1e30f};
+			const struct codec_values all = {get, &place};
+			const struct codec_sink to = {put, &place};
+			uint64_t len;
+			enum err e = codec_write(c, &p, &all, &to, &len);
+			if (c->fixed_size && strcmp(*name, "f16") != 0)
+				assert_int_equal(e, ERR_OK);
+			if (!c->fixed_size && from == 0)
+				assert_int_equal(e, ERR_INVALID);
+		}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(table),
+	    cmocka_unit_test(tiles),
+	    cmocka_unit_test(changing),
 	    cmocka_unit_test(f32_bytes),
 	    cmocka_unit_test(f32_cuts),
 	    cmocka_unit_test(f32_not_finite),

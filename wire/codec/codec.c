@@ -5,6 +5,7 @@
 #include "f32.h"
 #include "half.h"
 #include "int8.h"
+#include "prng.h"
 #include "rotated.h"
 #include "sparse.h"
 
@@ -136,5 +137,51 @@ codec_read(const struct codec *c, const struct codec_params *p, const struct cod
 		out += n;
 		count -= n;
 	}
+	return e;
+}
+
+/* --- writing */
+
+static enum err
+read_memory(void *values, uint64_t first, size_t count, float *out)
+{
+	memcpy(out, (const float *)values + first, count * sizeof(*out));
+	return ERR_OK;
+}
+
+struct codec_values
+codec_values_in(const float *values)
+{
+	return (struct codec_values){read_memory, (void *)(uintptr_t)values};
+}
+
+enum err
+codec_write(const struct codec *c, const struct codec_params *p, const struct codec_values *from,
+    const struct codec_sink *to, uint64_t *payload_len)
+{
+	float values[PIECE];
+	uint8_t bytes[PIECE_BYTES];
+	struct codec_params part = *p;
+	struct prng random;
+	uint64_t at = 0;
+	enum err e = ERR_OK;
+
+	if (c->stream)
+		return c->stream(to, payload_len, from, p);
+	prng_seed(&random, p->seed);
+	part.random = &random;
+	for (uint64_t first = 0; !e && first < p->elements; first += PIECE) {
+		size_t n = p->elements - first < PIECE ? (size_t)(p->elements - first) : PIECE;
+		uint64_t len = 0;
+		part.first = first;
+		part.elements = n;
+		e = from->read(from->context, first, n, values);
+		if (!e)
+			e = c->encode(bytes, &len, values, &part);
+		if (!e)
+			e = to->write(to->context, bytes, (size_t)len, at);
+		at += len;
+	}
+	*payload_len = at;
 	return e;
 }

@@ -20,14 +20,34 @@ enum codec_id {
 	CODEC_SIGN = 6,
 };
 
-/* What encoding and decoding need to know besides the bytes. The last three matter only to a codec without fixed size. */
+struct prng;
+
+/* What encoding and decoding need to know besides the bytes. */
 struct codec_params {
 	uint64_t elements;
 	uint32_t block; /* manifest field; 0 for codecs without blocks */
 	uint64_t seed;
+	/* These three matter only to a codec without fixed size. */
 	uint64_t entries; /* the most elements that are sent; 0: as many as there are */
 	uint64_t payload; /* bytes of the payload */
 	uint8_t *table; /* for check alone: room for codec_table_bytes, kept between its calls */
+	/* For encode of fixed size, part by part (codec_write): `elements` is the part's. */
+	uint64_t first; /* elements before it, whole blocks of them */
+	struct prng *random; /* NULL, or as the part before left it, begun with the seed */
+};
+
+/* Where values come from: element after element, or several times over. Fails with whatever it says. */
+struct codec_values {
+	enum err (*read)(void *context, uint64_t first, size_t count, float *out);
+	void *context;
+};
+/* A vector in memory. */
+struct codec_values codec_values_in(const float *values);
+
+/* Where a payload goes. */
+struct codec_sink {
+	enum err (*write)(void *context, const void *data, size_t len, uint64_t at);
+	void *context;
 };
 
 struct codec {
@@ -41,6 +61,9 @@ struct codec {
 	/* payload has payload_bytes(elements) bytes. ERR_NUMERIC if a value is not finite. */
 	enum err (*encode)(void *payload, uint64_t *payload_len, const float *values,
 	    const struct codec_params *p);
+	/* The same out of values that lie elsewhere, in little memory. NULL with fixed size: see codec_write. */
+	enum err (*stream)(const struct codec_sink *to, uint64_t *payload_len,
+	    const struct codec_values *from, const struct codec_params *p);
 	/* Checks `len` bytes that stand at byte offset `at` of the payload as they arrive, in order and without gaps.
 	 * `carry` is zeroed before the first call and holds what straddles two calls. `sum_squares` has grown by the
 	 * squares of all decoded values once the last byte was seen, and does not depend on how the payload was cut.
@@ -80,6 +103,11 @@ enum err codec_memory_read(void *memory, void *out, size_t len, uint64_t at);
  * ERR_INVALID for elements that are not there or a payload that check would refuse. */
 ERR_MUST_USE enum err codec_read(const struct codec *c, const struct codec_params *p,
     const struct codec_source *source, uint64_t first, size_t count, float *out);
+
+/* As encode, tile by tile: the same bytes, whatever the length, in 200 KiB. Some are written before a value that is not finite is found.
+ * ERR_INVALID if values that are read several times were not the same each time; errors of both ends. */
+ERR_MUST_USE enum err codec_write(const struct codec *c, const struct codec_params *p,
+    const struct codec_values *from, const struct codec_sink *to, uint64_t *payload_len);
 
 /* NULL if this build does not handle the id or name. */
 const struct codec *codec_find(unsigned id);

@@ -84,15 +84,18 @@ static enum err
 encode(void *payload, uint64_t *payload_len, const float *values, const struct codec_params *p)
 {
 	uint8_t *out = payload;
-	struct prng r;
+	struct prng own, *r = p->random;
 
-	prng_seed(&r, p->seed);
+	if (!r) {
+		r = &own;
+		prng_seed(r, p->seed);
+	}
 	for (uint64_t i = 0; i < p->elements; i += BLOCK) {
 		size_t n = p->elements - i < BLOCK ? (size_t)(p->elements - i) : BLOCK;
 		float most = largest(values + i, n);
 		if (!isfinite(most))
 			return ERR_NUMERIC;
-		encode_block(out, values + i, n, most, &r);
+		encode_block(out, values + i, n, most, r);
 		out += SCALE + n;
 	}
 	*payload_len = payload_bytes(p->elements);

@@ -200,7 +200,7 @@ encode(const struct format *f, uint8_t *out, uint64_t *len, const float *values,
 		size_t have = p->elements - i < n ? (size_t)(p->elements - i) : n;
 		memcpy(x, values + i, have * sizeof(float));
 		memset(x + have, 0, (n - have) * sizeof(float));
-		enum err e = encode_block(f, out, x, n, p->seed, i / BLOCK);
+		enum err e = encode_block(f, out, x, n, p->seed, (p->first + i) / BLOCK);
 		if (e)
 			return e;
 		out += block_bytes(f, n);

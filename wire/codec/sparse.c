@@ -78,41 +78,84 @@ magnitude(float x)
 	return bits & 0x7fffffff;
 }
 
-/* How many could be sent; UINT64_MAX if a value is not finite. */
-static uint64_t
-count_candidates(const float *values, uint64_t n)
+/* Hands all values to take, a block at a time. */
+static enum err
+walk(const struct codec_values *from, const struct codec_params *p,
+    enum err (*take)(void *context, const float *values, uint32_t n), void *context)
 {
-	uint64_t count = 0;
+	float values[BLOCK];
+	enum err e = ERR_OK;
+
+	for (uint64_t b = 0; !e && b < blocks_of(p->elements); b++) {
+		uint32_t n = block_elements(p, b);
+		e = from->read(from->context, b * BLOCK, n, values);
+		if (!e)
+			e = take(context, values, n);
+	}
+	return e;
+}
+
+/* Counts what could be sent. */
+static enum err
+count_candidates(void *context, const float *values, uint32_t n)
+{
+	uint64_t *count = context;
 	uint32_t bad = 0;
 
-	for (uint64_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		uint32_t m = magnitude(values[i]);
-		count += m > NOTHING;
+		*count += m > NOTHING;
 		bad |= m >= NOT_FINITE;
 	}
-	return bad ? UINT64_MAX : count;
+	return bad ? ERR_NUMERIC : ERR_OK;
+}
+
+/* How many magnitudes have the digits so far, by their next one. */
+struct digits {
+	uint32_t found, known; /* the digits so far, and which bits they are */
+	uint32_t shift, mask; /* of the next one */
+	uint32_t counts[2048];
+};
+
+static enum err
+count_digits(void *context, const float *values, uint32_t n)
+{
+	struct digits *d = context;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t m = magnitude(values[i]);
+		if ((m & d->known) == d->found)
+			d->counts[m >> d->shift & d->mask]++;
+	}
+	return ERR_OK;
 }
 
 /* The magnitude of rank k from the top, by its digits: three passes, whatever the values. */
-static struct choice
-choose(const float *values, uint64_t n, uint64_t k)
+static enum err
+choose(
+    struct choice *out, const struct codec_values *from, const struct codec_params *p, uint64_t k)
 {
-	static const unsigned shifts[] = {20, 10, 0}, digits[] = {2048, 1024, 1024};
-	uint32_t found = 0, known = 0; /* the digits so far, and which bits they are */
+	static const uint32_t shifts[] = {20, 10, 0}, digits[] = {2048, 1024, 1024};
+	struct digits d = {.found = 0};
+	enum err e = ERR_OK;
 
-	for (size_t pass = 0; pass < 3; pass++) {
-		uint32_t counts[2048] = {0}, mask = digits[pass] - 1, digit = mask;
-		for (uint64_t i = 0; i < n; i++) {
-			uint32_t m = magnitude(values[i]);
-			if ((m & known) == found)
-				counts[m >> shifts[pass] & mask]++;
+	for (size_t pass = 0; !e && pass < 3; pass++) {
+		d.shift = shifts[pass];
+		d.mask = digits[pass] - 1;
+		memset(d.counts, 0, sizeof(d.counts));
+		e = walk(from, p, count_digits, &d);
+		uint32_t digit = d.mask;
+		for (; !e && d.counts[digit] < k; digit--) {
+			k -= d.counts[digit];
+			/* Of the same values as before there are so many. */
+			if (digit == 0)
+				return ERR_INVALID;
 		}
-		for (; counts[digit] < k; digit--)
-			k -= counts[digit];
-		found |= digit << shifts[pass];
-		known |= mask << shifts[pass];
+		d.found |= digit << d.shift;
+		d.known |= d.mask << d.shift;
 	}
-	return (struct choice){found, k};
+	*out = (struct choice){d.found, k};
+	return e;
 }
 
 static uint8_t *
@@ -146,29 +189,67 @@ put_block(uint8_t **out, const float *values, uint32_t n, struct choice *c)
 	return ERR_OK;
 }
 
+struct writer {
+	const struct codec_sink *to;
+	struct choice choice;
+	uint64_t block, begin, end; /* of the payload: behind the table, and what was written */
+};
+
+/* One block, and its end in the table. */
+static enum err
+write_block(void *context, const float *values, uint32_t n)
+{
+	uint8_t bytes[(ENTRY + 1) * BLOCK], *out = bytes;
+	struct writer *w = context;
+	enum err e = put_block(&out, values, n, &w->choice);
+
+	if (e)
+		return e;
+	size_t len = (size_t)(out - bytes);
+	uint32_t end = (uint32_t)(w->end + len - w->begin);
+	if (len > 0)
+		e = w->to->write(w->to->context, bytes, len, w->end);
+	if (!e)
+		e = w->to->write(w->to->context, &end, sizeof(end), w->block * CODEC_TABLE_ENTRY);
+	w->end += len;
+	w->block++;
+	return e;
+}
+
+static enum err
+stream(const struct codec_sink *to, uint64_t *payload_len, const struct codec_values *from,
+    const struct codec_params *p)
+{
+	struct writer w = {
+	    .to = to, .choice = {NOTHING, 0}, .begin = blocks_of(p->elements) * CODEC_TABLE_ENTRY};
+	uint64_t candidates = 0, most = entries_of(p);
+	enum err e = walk(from, p, count_candidates, &candidates);
+
+	if (!e && p->elements > CODEC_SPARSE_ELEMENTS_MAX)
+		e = ERR_LIMIT;
+	if (!e && candidates > most)
+		e = choose(&w.choice, from, p, most);
+	w.end = w.begin;
+	if (!e)
+		e = walk(from, p, write_block, &w);
+	*payload_len = w.end;
+	return e;
+}
+
+static enum err
+write_memory(void *payload, const void *data, size_t len, uint64_t at)
+{
+	memcpy((uint8_t *)payload + at, data, len);
+	return ERR_OK;
+}
+
 static enum err
 encode(void *payload, uint64_t *payload_len, const float *values, const struct codec_params *p)
 {
-	uint64_t blocks = blocks_of(p->elements), most = entries_of(p);
-	uint64_t candidates = count_candidates(values, p->elements);
-	struct choice c = {NOTHING, 0};
-	uint8_t *table = payload, *begin = table + blocks * CODEC_TABLE_ENTRY, *out = begin;
+	const struct codec_values from = codec_values_in(values);
+	const struct codec_sink to = {write_memory, payload};
 
-	if (candidates == UINT64_MAX)
-		return ERR_NUMERIC;
-	if (p->elements > CODEC_SPARSE_ELEMENTS_MAX)
-		return ERR_LIMIT;
-	if (candidates > most)
-		c = choose(values, p->elements, most);
-	for (uint64_t b = 0; b < blocks; b++) {
-		enum err e = put_block(&out, values + b * BLOCK, block_elements(p, b), &c);
-		if (e)
-			return e;
-		uint32_t end = (uint32_t)(out - begin);
-		memcpy(table + b * CODEC_TABLE_ENTRY, &end, sizeof(end));
-	}
-	*payload_len = (uint64_t)(out - table);
-	return ERR_OK;
+	return stream(&to, payload_len, &from, p);
 }
 
 /* --- entries, a byte after the other */
@@ -338,6 +419,7 @@ const struct codec codec_sparse = {
     .fixed_size = false,
     .payload_bytes = payload_bytes,
     .encode = encode,
+    .stream = stream,
     .check = check,
     .decode = decode,
 };
