@@ -10,6 +10,7 @@
 
 /* Of an agent with its connections and libraries, measured where it waits. */
 #define PROCESS_BYTES ((uint64_t)3000 << 10)
+#define TILES_BYTES ((uint64_t)400 << 10)
 
 enum err
 footprint_bytes(struct footprint_bytes *out, const struct recipe *recipe,
@@ -57,22 +58,16 @@ footprint_examples(const struct dataset *d, const struct recipe *recipe)
 	return recipe->data.validation > 0 ? 2 * held : held;
 }
 
-/* What lies there at the worst moment of finish_submit, in vectors as long as the delta: before and after, and the base as it stands in
- * the file; then what is sent, and what its codec lost. */
+/* What lies there at the worst moment of finish_submit: a chunk and tiles, hashes of the chunks, the table of a sparse payload. */
 static uint64_t
 delta_bytes(const struct recipe *recipe, const struct tensor_table *table)
 {
 	const struct codec *codec = codec_find_name(recipe->codec);
-	uint64_t vector = table->elements * sizeof(float);
-	bool variates = recipe->local.variates > 0;
-	uint64_t payload =
-	    vectors_times(recipe_upload_most(&recipe->upload, table->elements), variates);
-	uint64_t feedback = codec && recipe_upload_feedback(&recipe->upload, codec) ? vector : 0;
-	uint64_t held = variates ? 2 * vector : 0; /* the server's variate and the device's */
+	uint64_t payload = vectors_times(
+	    recipe_upload_most(&recipe->upload, table->elements), recipe->local.variates > 0);
 
-	return held +
-	    larger(
-		2 * vector + table->bytes, vector + payload + feedback + (variates ? vector : 0));
+	return MANIFEST_CHUNK + TILES_BYTES + manifest_body_bytes(payload) - payload +
+	    (codec ? codec_table_bytes(codec, table->elements) : 0);
 }
 
 enum err
@@ -111,7 +106,7 @@ count_training(
 	if (want->kind == TASK_TRAIN) {
 		out->delta = delta_bytes(want->recipe, table);
 		if (want->recipe->local.variates > 0)
-			out->training += 3 * table->elements * sizeof(float);
+			out->training += table->elements * sizeof(float);
 	}
 	net_free(net);
 	return ERR_OK;
@@ -133,7 +128,6 @@ footprint_of(struct footprint *out, const struct footprint_want *want, struct wh
 	    .examples = want->examples_bytes,
 	    .program = !trainer || trainer->run != trainer_builtin_run};
 	if (out->program) {
-		out->weights = want->table->bytes;
 		out->delta = delta_bytes(want->recipe, want->table);
 		add_up(out);
 		return ERR_OK;

@@ -144,17 +144,13 @@ remove_scratch(const struct alone *a)
 static enum err
 check_result(const struct alone *a, const struct work *w, const struct finish *f, struct why *why)
 {
-	float *delta = NULL;
 	enum err e = finish_check(f, why);
 
 	if (!e && f->examples > a->max_examples)
 		return err_set(why, ERR_INVALID,
 		    "%llu examples are more than aggregate.max_examples",
 		    (unsigned long long)f->examples);
-	if (!e)
-		e = work_delta(w, &delta, why);
-	free(delta);
-	return e;
+	return e ? e : work_delta_check(w, why);
 }
 
 static enum err

@@ -1,59 +1,89 @@
 #include "feedback.h"
 
-#include <stdlib.h>
-#include <string.h>
+#define TILE 4096 /* elements worked on at a time */
 
-#include "vectors.h"
-
-/* What the coordinator will make of the payload. */
-static enum err
-decode(const struct delta *d, float *out, struct why *why)
+enum err
+feedback_init(
+    struct feedback *f, struct rivulet *r, const struct codec_values *delta, struct why *why)
 {
-	struct codec_memory memory = {d->payload, d->payload_len};
-	const struct codec_source source = {codec_memory_read, &memory};
-	struct manifest m;
+	const struct work *w = &r->work;
 
-	enum err e = manifest_decode(&m, d->manifest, MANIFEST_LEN, why);
-	if (e)
-		return e;
-	const struct vectors v = vectors_of(&m);
-	e = vectors_read(&v, 0, &source, 0, (size_t)m.elements, out);
-	return e ? err_set(why, e, "the delta cannot be decoded") : ERR_OK;
+	*f = (struct feedback){delta, {.fd = -1}};
+	enum err e = residual_open(&r->residual, w->task.job, w->table.elements, &f->residual, why);
+	if (e == ERR_CORRUPT)
+		events_emit(&r->events, EVENTS_ERROR, "residual.lost",
+		    EVENTS_PAIRS(EVENTS_S("job", w->task.job), EVENTS_S("reason", why->text)));
+	return e == ERR_CORRUPT || e == ERR_NOTFOUND ? ERR_OK : e;
 }
 
-/* A residual that is damaged is gone; the job goes on without it. */
-static enum err
-add_residual(struct rivulet *r, float *sum, uint64_t elements, struct why *why)
+void
+feedback_deinit(struct feedback *f)
 {
-	enum err e = residual_add(&r->residual, r->work.task.job, sum, elements, why);
+	kept_close(&f->residual);
+}
 
-	if (e != ERR_CORRUPT)
-		return e;
-	events_emit(&r->events, EVENTS_ERROR, "residual.lost",
-	    EVENTS_PAIRS(EVENTS_S("job", r->work.task.job), EVENTS_S("reason", why->text)));
-	return ERR_OK;
+static enum err
+read_sum(void *context, uint64_t first, size_t count, float *out)
+{
+	const struct feedback *f = context;
+	const struct codec_values residual = kept_values(&f->residual);
+	float part[TILE];
+	enum err e = f->delta->read(f->delta->context, first, count, out);
+
+	while (!e && f->residual.fd >= 0 && count > 0) {
+		size_t n = count < TILE ? count : TILE;
+		e = residual.read(residual.context, first, n, part);
+		for (size_t i = 0; !e && i < n; i++)
+			out[i] += part[i];
+		first += n;
+		out += n;
+		count -= n;
+	}
+	return e;
+}
+
+struct codec_values
+feedback_values(const struct feedback *f)
+{
+	return (struct codec_values){read_sum, (void *)(uintptr_t)f};
+}
+
+/* What the coordinator will make of the payload is taken from the delta. */
+struct lost {
+	const struct codec_values *delta;
+	struct codec_values decoded;
+};
+
+static enum err
+read_lost(void *context, uint64_t first, size_t count, float *out)
+{
+	const struct lost *lost = context;
+	float part[TILE];
+	enum err e = lost->delta->read(lost->delta->context, first, count, out);
+
+	while (!e && count > 0) {
+		size_t n = count < TILE ? count : TILE;
+		e = lost->decoded.read(lost->decoded.context, first, n, part);
+		for (size_t i = 0; !e && i < n; i++)
+			out[i] -= part[i];
+		first += n;
+		out += n;
+		count -= n;
+	}
+	return e;
 }
 
 enum err
-feedback_make(struct delta *out, struct rivulet *r, const struct delta_facts *facts, float *values,
-    struct why *why)
+feedback_keep(
+    const struct feedback *f, struct rivulet *r, const struct delta *made, struct why *why)
 {
-	uint64_t elements = r->work.table.elements;
-	float *sum = malloc((size_t)elements * sizeof(*sum));
+	const struct work *w = &r->work;
+	struct delta_decoded decoded;
 
-	if (!sum)
-		return err_set(why, ERR_NOMEM, "no memory for the residual");
-	memcpy(sum, values, (size_t)elements * sizeof(*sum));
-	enum err e = add_residual(r, sum, elements, why);
-	if (!e)
-		e = delta_make(out, facts, sum, NULL, elements, session_key(r->session), why);
-	if (!e)
-		e = decode(out, sum, why);
-	for (uint64_t i = 0; !e && i < elements; i++)
-		values[i] -= sum[i];
-	if (!e)
-		e = residual_keep(
-		    &r->residual, r->work.task.job, r->work.task.task, values, elements, why);
-	free(sum);
-	return e;
+	if (delta_decoded(&decoded, made, 0))
+		return err_set(why, ERR_INVALID, "the delta cannot be decoded");
+	struct lost lost = {f->delta, delta_decoded_values(&decoded)};
+	const struct codec_values values = {read_lost, &lost};
+	return residual_keep(
+	    &r->residual, w->task.job, w->task.task, &values, w->table.elements, why);
 }

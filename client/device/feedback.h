@@ -3,9 +3,19 @@
 #include "delta.h"
 #include "handle_inside.h"
 
-/* As delta_make for the task in hand, of values plus what encoding took from the job's deltas before (residual.h); what it takes now
- * is kept on disk until this one is accepted. values come back as that change. */
-ERR_MUST_USE enum err feedback_make(struct delta *out, struct rivulet *r,
-    const struct delta_facts *facts, float *values, struct why *why);
+/* Error feedback of the task in hand (residual.h). */
+struct feedback {
+	const struct codec_values *delta;
+	struct kept residual; /* what encoding took from the job's deltas before; fd -1: nothing */
+};
+/* feedback_deinit is due whatever comes. A residual that is damaged is gone, and the job goes on without it. */
+ERR_MUST_USE enum err feedback_init(
+    struct feedback *f, struct rivulet *r, const struct codec_values *delta, struct why *why);
+/* What is to be encoded: the delta and the residual. */
+struct codec_values feedback_values(const struct feedback *f);
+/* What encoding takes now is kept on disk until this delta is accepted. */
+ERR_MUST_USE enum err feedback_keep(
+    const struct feedback *f, struct rivulet *r, const struct delta *made, struct why *why);
+void feedback_deinit(struct feedback *f);
 
 #endif

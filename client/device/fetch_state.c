@@ -1,11 +1,9 @@
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "fetch.h"
-#include "file.h"
 #include "hash.h"
 #include "hex.h"
 #include "scaffold.h"
@@ -59,24 +57,25 @@ download(struct rivulet *r, struct transport_sink *sink, struct why *why)
 	return e;
 }
 
-/* The variate is the last of the state's vectors. */
+/* The variate is the last of the state's vectors; the file has no name from here on. */
 static enum err
 fetch_into(struct rivulet *r, const char *part, struct why *why)
 {
 	const struct task *t = &r->work.task;
-	size_t bytes = (size_t)r->work.table.elements * sizeof(float);
+	uint64_t bytes = r->work.table.elements * sizeof(float);
 	struct transport_sink sink = {.max = t->state_bytes, .hash = hash_new()};
 
 	if (!sink.hash)
 		return err_set(why, ERR_NOMEM, "no memory");
 	sink.fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	enum err e = sink.fd < 0 ? err_errno(why, "create %s", part) : download(r, &sink, why);
-	if (!e && file_pread(sink.fd, r->work.server_variate, bytes, t->state_bytes - bytes))
-		e = err_set(why, ERR_IO, "%s cannot be read", part);
-	if (sink.fd >= 0) {
-		close(sink.fd);
+	if (sink.fd >= 0)
 		unlink(part);
-	}
+	if (!e)
+		r->work.server = (struct work_vector){
+		    .in_file = true, .fd = sink.fd, .at = t->state_bytes - bytes};
+	else if (sink.fd >= 0)
+		close(sink.fd);
 	hash_free(sink.hash);
 	return e;
 }
@@ -88,9 +87,6 @@ fetch_state(struct rivulet *r, struct why *why)
 	uint64_t bytes = w->table.elements * sizeof(float);
 	char part[PATH_MAX];
 
-	w->server_variate = calloc(1, (size_t)bytes);
-	if (!w->server_variate)
-		return err_set(why, ERR_NOMEM, "no memory for a variate");
 	if (!w->task.state[0])
 		return ERR_OK;
 	if (w->task.state_bytes % bytes != 0 || w->task.state_bytes / bytes > STATE_VECTORS_MAX)

@@ -116,20 +116,50 @@ finish_of(
 
 /* Before the delta can be sent: it counts from the moment it is accepted. */
 static enum err
-keep_variate(struct rivulet *r, const struct delta *delta, float *change)
+keep_variate(struct rivulet *r, const struct delta *delta)
 {
-	enum err e = delta_second(delta, change);
+	struct delta_decoded decoded;
 
-	if (e)
-		return err_set(&r->why, e, "the variate cannot be decoded");
-	return scaffold_keep(&r->work, r->home, change, &r->why);
+	if (delta_decoded(&decoded, delta, 1))
+		return err_set(&r->why, ERR_INVALID, "the variate cannot be decoded");
+	const struct codec_values change = delta_decoded_values(&decoded);
+	return scaffold_keep(&r->work, r->home, &change, &r->why);
+}
+
+/* The delta of the training, and what is kept of it. */
+static enum err
+make_delta(struct rivulet *r, const struct delta_facts *facts, const struct codec_values *values,
+    const struct outbox_draft *draft, struct delta *out)
+{
+	const struct work *w = &r->work;
+	const struct scaffold_change change = scaffold_change_of(w, values, facts->steps);
+	const struct codec_values second = scaffold_change_values(&change);
+	bool feeds = work_feedback(w), variates = work_variates(w);
+	struct feedback feedback = {.residual = {.fd = -1}};
+	enum err e = feeds ? feedback_init(&feedback, r, values, &r->why) : ERR_OK;
+	const struct codec_values sum = feeds ? feedback_values(&feedback) : *values;
+	const struct delta_input in = {.values = &sum,
+	    .second = variates ? &second : NULL,
+	    .elements = w->table.elements,
+	    .fd = draft->fd,
+	    .at = draft->body_at};
+
+	if (!e)
+		e = delta_make(out, facts, &in, session_key(r->session), &r->why);
+	if (!e && feeds)
+		e = feedback_keep(&feedback, r, out, &r->why);
+	if (!e && variates)
+		e = keep_variate(r, out);
+	feedback_deinit(&feedback);
+	return e;
 }
 
 static enum err
-make(struct rivulet *r, const struct finish *f, const struct buf *report, struct delta *out)
+make(struct rivulet *r, const struct finish *f, const struct buf *report,
+    const struct outbox_draft *draft, struct delta *out)
 {
 	const struct work *w = &r->work;
-	float *values = NULL, *change = NULL;
+	struct work_delta source;
 	const struct delta_facts facts = {.task = &w->task,
 	    .device = session_device(r->session),
 	    .examples = f->examples,
@@ -144,18 +174,13 @@ make(struct rivulet *r, const struct finish *f, const struct buf *report, struct
 	    .made_at_ms = machine_time_ms()};
 	if (w->task.kind == TASK_EVALUATE)
 		return delta_evaluation(out, &facts, session_key(r->session), &r->why);
-	enum err e = work_delta(w, &values, &r->why);
-	if (!e && work_variates(w) && !(change = scaffold_change(w, values, f->steps)))
-		e = err_set(&r->why, ERR_NOMEM, "no memory for a variate");
-	if (!e && work_feedback(w))
-		e = feedback_make(out, r, &facts, values, &r->why);
-	else if (!e)
-		e = delta_make(out, &facts, values, change, w->table.elements,
-		    session_key(r->session), &r->why);
-	if (!e && change)
-		e = keep_variate(r, out, change);
-	free(values);
-	free(change);
+	enum err e = work_delta_open(&source, w, &r->why);
+	const struct codec_values values = work_delta_values(&source);
+	if (!e)
+		e = make_delta(r, &facts, &values, draft, out);
+	if (!e)
+		e = work_unchanged(w, &r->why);
+	work_delta_close(&source);
 	return e;
 }
 
@@ -163,27 +188,34 @@ make(struct rivulet *r, const struct finish *f, const struct buf *report, struct
 static enum err
 keep(struct rivulet *r, const struct finish *f)
 {
-	struct delta delta = {.payload = NULL};
+	const struct work *w = &r->work;
+	struct delta delta = {.leaves = NULL};
+	struct outbox_draft draft = {.fd = -1};
 	struct buf report;
+	uint64_t least = w->task.kind == TASK_EVALUATE
+	    ? 0
+	    : delta_least(&w->task, w->table.elements, work_variates(w));
 	enum err e = ERR_OK;
 
 	buf_init(&report, REPORT_MAX);
 	if (f->report && (e = messages_report_encode(&report, f->report)))
 		err_set(&r->why, e, "the report cannot be written: %s", err_name(e));
 	if (!e)
-		e = make(r, f, &report, &delta);
+		e = outbox_begin(&draft, &r->outbox, w->task.task, report.len, least, &r->why);
+	if (!e)
+		e = make(r, f, &report, &draft, &delta);
 	FAULT("client.delta");
 	const struct outbox_item item = {.manifest = delta.manifest,
 	    .report = report.data,
 	    .report_len = report.len,
 	    .leaves = delta.leaves,
 	    .leaves_len = delta.leaves_len,
-	    .payload = delta.payload,
 	    .payload_len = delta.payload_len};
 	if (!e)
-		e = outbox_put(&r->outbox, &item, &r->why);
+		e = outbox_commit(&draft, &r->outbox, &item, &r->why);
 	if (e)
-		residual_refuse(&r->residual, r->work.task.task);
+		residual_refuse(&r->residual, w->task.task);
+	outbox_discard(&draft);
 	delta_deinit(&delta);
 	buf_deinit(&report);
 	return e;

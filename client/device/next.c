@@ -28,7 +28,7 @@ list_tensors(struct rivulet *r)
 	for (size_t i = 0; i < w->table.count; i++) {
 		const struct tensor *t = &w->table.items[i];
 		/* A foreign file's data need not be aligned; such a tensor cannot be given as floats. */
-		bool floats = t->dtype == TENSOR_F32 && t->begin % sizeof(float) == 0;
+		bool floats = w->weights && t->dtype == TENSOR_F32 && t->begin % sizeof(float) == 0;
 		r->tensors[i] = (struct rivulet_tensor){.name = t->name,
 		    .shape = t->shape,
 		    .dims = t->dims,
@@ -37,7 +37,7 @@ list_tensors(struct rivulet *r)
 		    .trained = t->in_delta,
 		    .role = (int)t->role,
 		    .type = tensor_dtype_name(t->dtype),
-		    .bytes = w->weights + t->begin,
+		    .bytes = w->weights ? w->weights + t->begin : NULL,
 		    .size = t->end - t->begin};
 	}
 	return ERR_OK;

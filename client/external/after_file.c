@@ -13,6 +13,7 @@
 struct after {
 	const char *name;
 	int fd; /* -1: it is not open */
+	struct stat stat;
 	struct tensor_table table;
 	uint64_t data_at;
 };
@@ -42,7 +43,6 @@ static enum err
 open_file(struct after *a, const char *directory, struct why *why)
 {
 	char path[PATH_MAX];
-	struct stat st;
 	struct why inner = {""};
 	enum err e = identity_path(path, directory, a->name, why);
 
@@ -51,9 +51,9 @@ open_file(struct after *a, const char *directory, struct why *why)
 	a->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (a->fd < 0 && errno == ENOENT)
 		return err_set(why, ERR_NOTFOUND, "the trainer left no %s", a->name);
-	if (a->fd < 0 || fstat(a->fd, &st) != 0 || !S_ISREG(st.st_mode))
+	if (a->fd < 0 || fstat(a->fd, &a->stat) != 0 || !S_ISREG(a->stat.st_mode))
 		return err_set(why, ERR_INVALID, "%s is a link, or no regular file", a->name);
-	e = read_head(a, (uint64_t)st.st_size, &inner);
+	e = read_head(a, (uint64_t)a->stat.st_size, &inner);
 	return e ? err_set(why, e, "%s: %.200s", a->name, *inner.text ? inner.text : err_name(e))
 		 : ERR_OK;
 }
@@ -80,6 +80,7 @@ find(struct after *files, size_t count, const char *name, struct after **out,
 	    count == 1 ? files[0].name : "what the trainer left", name);
 }
 
+/* Into the weights; where these are not in memory, its place is noted. */
 static enum err
 take_tensor(
     struct work *w, const struct tensor *want, struct after *files, size_t count, struct why *why)
@@ -95,27 +96,59 @@ take_tensor(
 		return err_set(why, ERR_INVALID,
 		    "%s: \"%.100s\" has another type or shape than in the base", from->name,
 		    want->name);
-	if (file_pread(from->fd, w->weights + want->begin, (size_t)(want->end - want->begin),
-		from->data_at + have->begin))
+	uint64_t at = from->data_at + have->begin;
+	if (w->files)
+		w->files->after[want - w->table.items] = (struct work_place){from->fd, at};
+	else if (file_pread(
+		     from->fd, w->weights + want->begin, (size_t)(want->end - want->begin), at))
 		return err_set(why, ERR_IO, "%s cannot be read", from->name);
 	return ERR_OK;
+}
+
+static enum err
+make_room(struct work_files *f, const struct work *w, size_t count, struct why *why)
+{
+	f->after = calloc(w->table.count + 1, sizeof(*f->after));
+	f->left = calloc(count + 1, sizeof(*f->left));
+	if (!f->after || !f->left)
+		return err_set(why, ERR_NOMEM, "no memory for places of tensors");
+	for (size_t i = 0; i < w->table.count; i++)
+		f->after[i].fd = -1;
+	return ERR_OK;
+}
+
+/* They stay open until the task is over, also where their names are gone by then. */
+static void
+hold(struct work_files *f, struct after *files, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (files[i].fd < 0)
+			continue;
+		f->left[f->left_count++] = (struct work_left){files[i].fd, files[i].stat};
+		files[i].fd = -1;
+	}
 }
 
 enum err
 after_file_take(
     struct work *w, const char *directory, const struct report_file *report, struct why *why)
 {
-	struct after *files = calloc(report->after_count + 1, sizeof(*files));
+	size_t count = report->after_count;
+	struct after *files = calloc(count + 1, sizeof(*files));
 	enum err e = files ? ERR_OK : err_set(why, ERR_NOMEM, "no memory for files of tensors");
 
-	for (size_t i = 0; files && i < report->after_count; i++)
+	for (size_t i = 0; files && i < count; i++)
 		files[i] = (struct after){.name = report->after[i], .fd = -1};
-	for (size_t i = 0; !e && i < report->after_count; i++)
+	if (!e && w->files)
+		e = make_room(w->files, w, count, why);
+	for (size_t i = 0; !e && i < count; i++)
 		e = open_file(&files[i], directory, why);
 	for (size_t i = 0; !e && i < w->table.count; i++)
 		if (w->table.items[i].in_delta || w->table.items[i].role == TENSOR_LOCAL)
-			e = take_tensor(w, &w->table.items[i], files, report->after_count, why);
-	for (size_t i = 0; files && i < report->after_count; i++) {
+			e = take_tensor(w, &w->table.items[i], files, count, why);
+	if (!e && w->files)
+		hold(w->files, files, count);
+	for (size_t i = 0; files && i < count; i++) {
 		tensor_table_deinit(&files[i].table);
 		if (files[i].fd >= 0)
 			close(files[i].fd);

@@ -11,6 +11,7 @@
 #include "hash.h"
 #include "hex.h"
 #include "identity.h"
+#include "scaffold.h"
 #include "task_file.h"
 #include "tensors_file.h"
 #include "training.h"
@@ -154,44 +155,51 @@ give_base(struct task_directory *d, const struct work *w, char path[PATH_MAX], s
 
 /* --- what is of this device alone */
 
-/* Its local tensors, as they are after its last round. */
 static enum err
-write_local(const struct work *w, const char *path, struct why *why)
+read_local(const void *context, const struct tensor *t, uint64_t at, size_t len, void *out)
+{
+	return work_read(context, t, at, len, out);
+}
+
+/* Whole floats are asked for. */
+static enum err
+read_variates(const void *context, const struct tensor *t, uint64_t at, size_t len, void *out)
+{
+	return scaffold_shift(context, t->first + at / sizeof(float), len / sizeof(float), out);
+}
+
+/* A file of tensors of the work: those that are local, or those of the delta. */
+static enum err
+write_tensors(const struct work *w, const char *path, bool local, struct why *why)
 {
 	struct tensors_file f;
 	enum err e = tensors_file_init(&f, w->table.count);
 
 	if (e)
-		return err_set(why, e, "no memory for local tensors");
-	for (size_t i = 0; i < w->table.count; i++)
-		if (w->table.items[i].role == TENSOR_LOCAL)
-			tensors_file_add(
-			    &f, &w->table.items[i], w->weights + w->table.items[i].begin);
+		return err_set(why, e, "no memory for a list of tensors");
+	for (size_t i = 0; i < w->table.count; i++) {
+		const struct tensor *t = &w->table.items[i];
+		const struct tensors_file_bytes bytes = {local ? read_local : read_variates, w, t};
+		if (local ? t->role == TENSOR_LOCAL : t->in_delta)
+			tensors_file_add_bytes(&f, &bytes);
+	}
 	e = tensors_file_write(&f, path, why);
 	tensors_file_deinit(&f);
 	return e;
+}
+
+/* Its local tensors, as they are after its last round. */
+static enum err
+write_local(const struct work *w, const char *path, struct why *why)
+{
+	return write_tensors(w, path, true, why);
 }
 
 /* What is added to every gradient, tensor by tensor. */
 static enum err
 write_variates(const struct work *w, const char *path, struct why *why)
 {
-	struct tensors_file f;
-	float *none = w->shift ? NULL : calloc((size_t)w->table.elements, sizeof(*none));
-	const float *shift = w->shift ? w->shift : none;
-	enum err e = shift ? tensors_file_init(&f, w->table.count) : ERR_NOMEM;
-
-	if (e) {
-		free(none);
-		return err_set(why, e, "no memory for control variates");
-	}
-	for (size_t i = 0; i < w->table.count; i++)
-		if (w->table.items[i].in_delta)
-			tensors_file_add(&f, &w->table.items[i], shift + w->table.items[i].first);
-	e = tensors_file_write(&f, path, why);
-	tensors_file_deinit(&f);
-	free(none);
-	return e;
+	return write_tensors(w, path, false, why);
 }
 
 static bool

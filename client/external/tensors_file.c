@@ -10,6 +10,7 @@
 #include "modelfile.h"
 
 #define BLOCK ((size_t)1 << 20)
+#define PIECE ((size_t)64 << 10)
 
 enum err
 tensors_file_init(struct tensors_file *f, size_t most)
@@ -60,6 +61,12 @@ tensors_file_add_rows(
 	add(f, like)->rows = *rows;
 }
 
+void
+tensors_file_add_bytes(struct tensors_file *f, const struct tensors_file_bytes *bytes)
+{
+	add(f, bytes->tensor)->bytes = *bytes;
+}
+
 static enum err
 make_head(const struct tensors_file *f, struct buf *head, struct why *why)
 {
@@ -70,12 +77,6 @@ make_head(const struct tensors_file *f, struct buf *head, struct why *why)
 	if (e)
 		buf_deinit(head);
 	return e ? err_set(why, e, "tensors for a trainer cannot be described") : ERR_OK;
-}
-
-static size_t
-length(const struct tensors_file *f, size_t i)
-{
-	return (size_t)(f->table.items[i].end - f->table.items[i].begin);
 }
 
 /* Where the bytes go, piece after piece. */
@@ -121,15 +122,40 @@ take_rows(struct sink *s, const struct tensor *t, const struct tensors_file_rows
 }
 
 static enum err
+take_bytes(struct sink *s, const struct tensors_file_bytes *bytes, uint64_t len)
+{
+	char *block = malloc(PIECE);
+	enum err e = block ? ERR_OK : ERR_NOMEM;
+
+	for (uint64_t at = 0; !e && at < len; at += PIECE) {
+		size_t n = len - at < PIECE ? (size_t)(len - at) : PIECE;
+		e = bytes->read(bytes->context, bytes->tensor, at, n, block);
+		if (!e)
+			e = take(s, block, n);
+	}
+	free(block);
+	return e;
+}
+
+static enum err
+take_part(struct sink *s, const struct tensors_file *f, size_t i)
+{
+	const struct tensors_file_part *p = &f->parts[i];
+	const struct tensor *t = &f->table.items[i];
+
+	if (p->data)
+		return take(s, p->data, (size_t)(t->end - t->begin));
+	return p->rows.copy ? take_rows(s, t, &p->rows)
+			    : take_bytes(s, &p->bytes, t->end - t->begin);
+}
+
+static enum err
 take_all(struct sink *s, const struct tensors_file *f, const struct buf *head)
 {
 	enum err e = take(s, head->data, head->len);
 
-	for (size_t i = 0; !e && i < f->table.count; i++) {
-		const struct tensors_file_part *p = &f->parts[i];
-		e = p->data ? take(s, p->data, length(f, i))
-			    : take_rows(s, &f->table.items[i], &p->rows);
-	}
+	for (size_t i = 0; !e && i < f->table.count; i++)
+		e = take_part(s, f, i);
 	return e;
 }
 

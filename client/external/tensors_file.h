@@ -8,12 +8,22 @@ struct tensors_file_rows {
 	const void *context; /* not owned */
 };
 
+/* Bytes of a tensor that lie elsewhere. */
+struct tensors_file_bytes {
+	/* len bytes of `tensor` from its byte `at` on. */
+	enum err (*read)(
+	    const void *context, const struct tensor *tensor, uint64_t at, size_t len, void *out);
+	const void *context; /* not owned */
+	const struct tensor *tensor; /* neither */
+};
+
 /* Arrays as a safetensors file that a program reads. */
 struct tensors_file {
 	struct tensor_table table;
 	struct tensors_file_part {
 		const void *data; /* not owned; NULL: */
-		struct tensors_file_rows rows;
+		struct tensors_file_rows rows; /* copy is NULL: */
+		struct tensors_file_bytes bytes;
 	} * parts; /* of each tensor */
 };
 
@@ -25,6 +35,8 @@ void tensors_file_add(struct tensors_file *f, const struct tensor *like, const v
 /* The same of rows, of which the first dimension says how many there are. */
 void tensors_file_add_rows(
     struct tensors_file *f, const struct tensor *like, const struct tensors_file_rows *rows);
+/* The same of bytes->tensor. */
+void tensors_file_add_bytes(struct tensors_file *f, const struct tensors_file_bytes *bytes);
 /* The file's length. */
 ERR_MUST_USE enum err tensors_file_bytes(
     const struct tensors_file *f, uint64_t *out, struct why *why);

@@ -133,19 +133,10 @@ copy_local(const struct tensor_table *table, uint8_t *weights, uint8_t *packed, 
 static enum err
 load_variates(const struct fleet_shop *s, const struct fleet_task *t, struct work *w)
 {
-	const struct fleet_memory *m = &s->memories[t->device];
-	size_t n = (size_t)s->table->elements;
-
 	if (!work_variates(w) || t->kind == TASK_EVALUATE)
 		return ERR_OK;
-	w->own_variate = calloc(n, sizeof(float));
-	w->server_variate = calloc(n, sizeof(float));
-	if (!w->own_variate || !w->server_variate)
-		return ERR_NOMEM;
-	if (m->own)
-		memcpy(w->own_variate, m->own, n * sizeof(float));
-	if (t->base->variate)
-		memcpy(w->server_variate, t->base->variate, n * sizeof(float));
+	w->own.memory = s->memories[t->device].own;
+	w->server.memory = t->base->variate;
 	return scaffold_correct(w, NULL);
 }
 
@@ -325,6 +316,17 @@ take_local(const struct fleet_shop *s, struct fleet_task *t, const struct work *
 }
 
 static enum err
+take_change(struct fleet_task *t, const struct work *w, size_t n)
+{
+	const struct codec_values delta = codec_values_in(t->delta);
+	const struct scaffold_change change = scaffold_change_of(w, &delta, t->steps_done);
+	const struct codec_values values = scaffold_change_values(&change);
+
+	t->change = malloc(n * sizeof(*t->change));
+	return t->change ? values.read(values.context, 0, n, t->change) : ERR_NOMEM;
+}
+
+static enum err
 take_delta(const struct fleet_shop *s, struct fleet_task *t, const struct work *w)
 {
 	size_t n = (size_t)s->table->elements;
@@ -340,9 +342,8 @@ take_delta(const struct fleet_shop *s, struct fleet_task *t, const struct work *
 	free(before);
 	if (!before || !t->delta)
 		return ERR_NOMEM;
-	if (work_variates(w))
-		t->change = scaffold_change(w, t->delta, t->steps_done);
-	return work_variates(w) && !t->change ? ERR_NOMEM : take_local(s, t, w);
+	enum err e = work_variates(w) ? take_change(t, w, n) : ERR_OK;
+	return e ? e : take_local(s, t, w);
 }
 
 void

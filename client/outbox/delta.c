@@ -4,71 +4,112 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "file.h"
 #include "hex.h"
 #include "merkle.h"
 #include "sign.h"
 #include "training.h"
-#include "vectors.h"
+
+struct place {
+	int fd;
+	uint64_t at;
+};
 
 static enum err
-encode_payload(struct delta *out, const struct vectors *v, const float *values, const float *second,
-    struct why *why)
+write_place(void *context, const void *data, size_t len, uint64_t at)
 {
-	const struct codec *codec = v->codec;
-	const struct codec_params params = vectors_params(v, 1);
-	uint64_t most = vectors_bytes(v), more = most / 2;
+	const struct place *p = context;
 
-	out->payload = most > 0 && most < SIZE_MAX ? malloc((size_t)most) : NULL;
-	if (!out->payload)
-		return err_set(why, ERR_NOMEM, "no memory for the delta");
-	out->payload_len = most;
-	enum err e = codec->encode(out->payload, &out->payload_len, values, &v->params);
-	if (!e && second) {
-		e = codec->encode(out->payload + more, &more, second, &params);
-		out->payload_len += more;
-	}
-	if (e)
-		return err_set(why, e,
-		    e == ERR_NUMERIC ? "the delta has a value that is not finite"
-				     : "codec %s failed",
-		    codec->name);
-	return ERR_OK;
+	return file_pwrite(p->fd, data, len, p->at + at);
 }
 
 static enum err
-hash_payload(struct delta *out, uint8_t root[HASH_LEN], struct why *why)
+encode_vector(struct delta *out, const struct codec *codec, const struct codec_params *params,
+    const struct codec_values *values)
+{
+	struct place place = {out->fd, out->payload_at + out->payload_len};
+	const struct codec_sink sink = {write_place, &place};
+	uint64_t len = 0;
+	enum err e = codec_write(codec, params, values, &sink, &len);
+
+	out->payload_len += len;
+	return e;
+}
+
+/* Behind room for the leaves of the longest. */
+static enum err
+encode_payload(
+    struct delta *out, const struct vectors *v, const struct delta_input *in, struct why *why)
+{
+	const struct codec_params params = vectors_params(v, 1);
+	uint64_t most = vectors_bytes(v);
+
+	if (most == 0 || most >= INT64_MAX / 2)
+		return err_set(why, ERR_LIMIT, "a delta of so many elements is too long");
+	out->payload_at = in->at + manifest_chunks(most) * HASH_LEN;
+	if (why)
+		why->text[0] = '\0';
+	enum err e = encode_vector(out, v->codec, &v->params, in->values);
+	if (!e && in->second)
+		e = encode_vector(out, v->codec, &params, in->second);
+	if (!e || (why && why->text[0]))
+		return e;
+	if (e == ERR_NUMERIC)
+		return err_set(why, e, "the delta has a value that is not finite");
+	if (e == ERR_INVALID)
+		return err_set(why, e, "the values changed while they were read");
+	return err_set(why, e, "codec %s failed: %s", v->codec->name, err_name(e));
+}
+
+/* Chunk after chunk: its hash, what the coordinator will decode of it, and its place right behind the leaves. */
+static enum err
+seal_chunks(
+    struct delta *out, const struct vectors *v, uint64_t at, double *squares, uint8_t *chunk)
+{
+	uint8_t carry[64] = {0};
+	enum err e = ERR_OK;
+
+	for (uint64_t i = 0; !e && i * MANIFEST_CHUNK < out->payload_len; i++) {
+		uint64_t from = i * MANIFEST_CHUNK, left = out->payload_len - from;
+		size_t len = left < MANIFEST_CHUNK ? (size_t)left : MANIFEST_CHUNK;
+		e = file_pread(out->fd, chunk, len, out->payload_at + from);
+		if (e)
+			return e;
+		merkle_leaf(out->leaves + i * HASH_LEN, chunk, len);
+		e = vectors_check(v, from, chunk, len, squares, carry);
+		if (!e && at < out->payload_at)
+			e = file_pwrite(out->fd, chunk, len, at + from);
+	}
+	out->payload_at = at;
+	return e;
+}
+
+/* The norm is of what the coordinator will decode, computed the way it does. */
+static enum err
+seal_payload(struct delta *out, const struct vectors *of, const struct delta_input *in,
+    struct manifest *m, struct why *why)
 {
 	uint64_t n = manifest_chunks(out->payload_len);
+	struct vectors v = *of;
+	double squares = 0;
 
 	out->leaves_len = (size_t)n * HASH_LEN;
 	out->leaves = malloc(out->leaves_len);
-	if (!out->leaves)
-		return err_set(why, ERR_NOMEM, "no memory for the hashes");
-	for (uint64_t i = 0; i < n; i++) {
-		uint64_t at = i * MANIFEST_CHUNK, left = out->payload_len - at;
-		merkle_leaf(out->leaves + i * HASH_LEN, out->payload + at,
-		    left < MANIFEST_CHUNK ? (size_t)left : MANIFEST_CHUNK);
-	}
-	merkle_root(root, out->leaves, (size_t)n);
-	return ERR_OK;
-}
-
-/* Norm of what the coordinator will decode, computed the way it does. */
-static enum err
-norm_of(const struct delta *d, const struct vectors *of, float *out)
-{
-	struct vectors v = *of;
-	double sum = 0;
-	uint8_t carry[64] = {0};
-
-	v.params.payload = v.second ? d->payload_len / 2 : d->payload_len;
+	uint8_t *chunk = malloc(MANIFEST_CHUNK);
+	v.params.payload = v.second ? out->payload_len / 2 : out->payload_len;
 	v.params.table = malloc((size_t)codec_table_bytes(v.codec, v.params.elements) + 1);
-	enum err e = v.params.table
-	    ? vectors_check(&v, 0, d->payload, (size_t)d->payload_len, &sum, carry)
-	    : ERR_NOMEM;
+	enum err e = out->leaves && chunk && v.params.table ? ERR_OK : ERR_NOMEM;
+	if (!e)
+		e = seal_chunks(out, &v, in->at + out->leaves_len, &squares, chunk);
+	if (!e)
+		merkle_root(m->root, out->leaves, (size_t)n);
+	free(chunk);
 	free(v.params.table);
-	*out = (float)sqrt(sum);
-	return !e && !isfinite(*out) ? ERR_NUMERIC : e;
+	m->payload_bytes = out->payload_len;
+	m->norm = (float)sqrt(squares);
+	if (!e && !isfinite(m->norm))
+		e = ERR_NUMERIC;
+	return e ? err_set(why, e, "the delta's norm: %s", err_name(e)) : ERR_OK;
 }
 
 static bool
@@ -129,15 +170,25 @@ delta_evaluation(
 	return sign_manifest(out, &m, key, why);
 }
 
+uint64_t
+delta_least(const struct task *task, uint64_t elements, bool second)
+{
+	const struct codec *codec = codec_find_name(task->recipe.codec);
+
+	if (!codec || !codec->fixed_size)
+		return 0;
+	return manifest_body_bytes(vectors_times(codec->payload_bytes(elements), second));
+}
+
 enum err
-delta_make(struct delta *out, const struct delta_facts *facts, const float *values,
-    const float *second, uint64_t elements, const struct key *key, struct why *why)
+delta_make(struct delta *out, const struct delta_facts *facts, const struct delta_input *in,
+    const struct key *key, struct why *why)
 {
 	const struct task *t = facts->task;
 	const struct codec *codec = codec_find_name(t->recipe.codec);
 	struct manifest m = {0};
 
-	memset(out, 0, sizeof(*out));
+	*out = (struct delta){.fd = in->fd};
 	if (!codec)
 		return err_set(why, ERR_UNSUPPORTED, "unknown codec \"%.40s\"", t->recipe.codec);
 	if (!take_ids(&m, t))
@@ -145,19 +196,16 @@ delta_make(struct delta *out, const struct delta_facts *facts, const float *valu
 	take_facts(&m, facts);
 	m.codec = codec->id;
 	m.block = codec->block;
-	m.elements = elements;
+	m.elements = in->elements;
 	m.codec_seed = training_seed(t->seed, t->round, facts->device);
-	m.flags |= second ? MANIFEST_SECOND : 0;
+	m.flags |= in->second ? MANIFEST_SECOND : 0;
 	struct vectors v = vectors_of(&m);
-	v.params.entries = recipe_upload_entries(&t->recipe.upload, elements);
-	if (second && !codec->fixed_size)
+	v.params.entries = recipe_upload_entries(&t->recipe.upload, in->elements);
+	if (in->second && !codec->fixed_size)
 		return err_set(why, ERR_UNSUPPORTED, "codec %s takes one vector", codec->name);
-	enum err e = encode_payload(out, &v, values, second, why);
+	enum err e = encode_payload(out, &v, in, why);
 	if (!e)
-		e = hash_payload(out, m.root, why);
-	m.payload_bytes = out->payload_len;
-	if (!e && (e = norm_of(out, &v, &m.norm)))
-		err_set(why, e, "the delta's norm: %s", err_name(e));
+		e = seal_payload(out, &v, in, &m, why);
 	if (!e)
 		e = sign_manifest(out, &m, key, why);
 	if (e)
@@ -165,23 +213,48 @@ delta_make(struct delta *out, const struct delta_facts *facts, const float *valu
 	return e;
 }
 
-enum err
-delta_second(const struct delta *d, float *out)
-{
-	struct codec_memory memory = {d->payload, d->payload_len};
-	const struct codec_source source = {codec_memory_read, &memory};
-	struct manifest m;
-
-	if (manifest_decode(&m, d->manifest, MANIFEST_LEN, NULL) || !(m.flags & MANIFEST_SECOND))
-		return ERR_INVALID;
-	const struct vectors v = vectors_of(&m);
-	return vectors_read(&v, 1, &source, 0, (size_t)m.elements, out);
-}
-
 void
 delta_deinit(struct delta *d)
 {
 	free(d->leaves);
-	free(d->payload);
-	d->leaves = d->payload = NULL;
+	d->leaves = NULL;
+}
+
+/* --- as it will be decoded */
+
+enum err
+delta_decoded(struct delta_decoded *out, const struct delta *d, unsigned which)
+{
+	struct manifest m;
+
+	if (manifest_decode(&m, d->manifest, MANIFEST_LEN, NULL) ||
+	    (which > 0 && !(m.flags & MANIFEST_SECOND)))
+		return ERR_INVALID;
+	*out = (struct delta_decoded){d, vectors_of(&m), which};
+	return ERR_OK;
+}
+
+static enum err
+read_payload(void *context, void *out, size_t len, uint64_t at)
+{
+	const struct delta *d = context;
+
+	if (at > d->payload_len || len > d->payload_len - at)
+		return ERR_CORRUPT;
+	return file_pread(d->fd, out, len, d->payload_at + at);
+}
+
+static enum err
+read_decoded(void *context, uint64_t first, size_t count, float *out)
+{
+	const struct delta_decoded *d = context;
+	const struct codec_source source = {read_payload, (void *)(uintptr_t)d->delta};
+
+	return vectors_read(&d->vectors, d->which, &source, first, count, out);
+}
+
+struct codec_values
+delta_decoded_values(const struct delta_decoded *d)
+{
+	return (struct codec_values){read_decoded, (void *)(uintptr_t)d};
 }

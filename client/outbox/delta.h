@@ -3,6 +3,7 @@
 #include "hash.h"
 #include "manifest.h"
 #include "messages.h"
+#include "vectors.h"
 
 /* From the difference of two weight vectors to bytes that may be sent: codec, hash tree, manifest, signature. */
 
@@ -21,24 +22,45 @@ struct delta_facts {
 	uint64_t made_at_ms;
 };
 
+/* What is encoded, and where its payload goes. */
+struct delta_input {
+	const struct codec_values *values; /* after minus before; may set `why` when it fails */
+	const struct codec_values *second; /* NULL for a delta of one vector */
+	uint64_t elements; /* of each, at least 1 */
+	int fd; /* to be read and written */
+	uint64_t at; /* where the body begins: leaves, and the payload behind them */
+};
+
+/* Only the payload is in the file. */
 struct delta {
 	uint8_t manifest[MANIFEST_LEN];
 	uint8_t *leaves;
 	size_t leaves_len;
-	uint8_t *payload;
-	uint64_t payload_len;
+	int fd;
+	uint64_t payload_at, payload_len;
 };
 
-/* values: `elements` >= 1 floats, after minus before; second: as many, or NULL for a delta of one vector. ERR_NUMERIC if one is not finite, ERR_UNSUPPORTED for a codec
- * of the job that this build does not know. The caller deinits *out. */
+/* The least that the body of such a delta may have, in bytes: all of them with a codec of fixed size. */
+uint64_t delta_least(const struct task *task, uint64_t elements, bool second);
+/* In O(1) memory but for the leaves. ERR_NUMERIC if a value is not finite, ERR_UNSUPPORTED for a codec of the job that this build does not
+ * know, ERR_INVALID also for values that changed meanwhile, ERR_NOSPACE, ... The caller deinits *out. */
 ERR_MUST_USE enum err delta_make(struct delta *out, const struct delta_facts *facts,
-    const float *values, const float *second, uint64_t elements, const struct key *key,
-    struct why *why);
+    const struct delta_input *in, const struct key *key, struct why *why);
 /* Of a task that evaluates: a manifest, and nothing beside the report, which facts->report is. ERR_INVALID without one. */
 ERR_MUST_USE enum err delta_evaluation(
     struct delta *out, const struct delta_facts *facts, const struct key *key, struct why *why);
-/* The second vector as who gets the delta decodes it: `elements` floats. ERR_INVALID if there is none. */
-ERR_MUST_USE enum err delta_second(const struct delta *d, float *out);
 void delta_deinit(struct delta *d);
+
+/* A vector of a delta as who gets it decodes it. */
+struct delta_decoded {
+	const struct delta *delta;
+	struct vectors vectors;
+	unsigned which;
+};
+/* which: 0, or 1 for the second one. ERR_INVALID if there is none. */
+ERR_MUST_USE enum err delta_decoded(
+    struct delta_decoded *out, const struct delta *d, unsigned which);
+/* Its values, while *d lives. */
+struct codec_values delta_decoded_values(const struct delta_decoded *d);
 
 #endif

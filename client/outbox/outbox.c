@@ -87,25 +87,22 @@ put_head(uint8_t out[HEAD_LEN], const struct outbox_item *item)
 	bytes_put_zeros(&w, w.left);
 }
 
+/* What stands around the payload; what stands behind it goes. */
 static enum err
-write_parts(int fd, const struct outbox_item *item)
+write_parts(const struct outbox_draft *d, const struct outbox_item *item)
 {
 	uint8_t head[HEAD_LEN];
-	uint64_t at = HEAD_LEN + MANIFEST_LEN;
+	uint64_t end = d->body_at + item->leaves_len + item->payload_len;
 
 	put_head(head, item);
-	enum err e = file_pwrite(fd, head, HEAD_LEN, 0);
+	enum err e = file_pwrite(d->fd, head, HEAD_LEN, 0);
 	if (!e)
-		e = file_pwrite(fd, item->manifest, MANIFEST_LEN, HEAD_LEN);
+		e = file_pwrite(d->fd, item->manifest, MANIFEST_LEN, HEAD_LEN);
 	if (!e && item->report_len)
-		e = file_pwrite(fd, item->report, item->report_len, at);
-	at += item->report_len;
-	if (!e)
-		e = file_pwrite(fd, item->leaves, item->leaves_len, at);
-	at += item->leaves_len;
-	if (!e)
-		e = file_pwrite(fd, item->payload, (size_t)item->payload_len, at);
-	return e;
+		e = file_pwrite(d->fd, item->report, item->report_len, HEAD_LEN + MANIFEST_LEN);
+	if (!e && item->leaves_len)
+		e = file_pwrite(d->fd, item->leaves, item->leaves_len, d->body_at);
+	return e || ftruncate(d->fd, (off_t)end) == 0 ? e : ERR_IO;
 }
 
 /* The task's id stands in the manifest. */
@@ -115,35 +112,68 @@ task_of(char out[OUTBOX_TASK_HEX], const uint8_t *manifest)
 	hex_encode(out, manifest + 96, 16);
 }
 
-enum err
-outbox_put(const struct outbox *o, const struct outbox_item *item, struct why *why)
+static enum err
+check_room(const struct outbox *o, const char *task, uint64_t need, struct why *why)
 {
-	char task[OUTBOX_TASK_HEX], temp[PATH_MAX], path[PATH_MAX];
-	uint64_t need =
-	    HEAD_LEN + MANIFEST_LEN + item->report_len + item->leaves_len + item->payload_len;
-
-	if (item->report_len > REPORT_MAX)
-		return err_set(why, ERR_LIMIT, "report too long");
-	task_of(task, item->manifest);
 	uint64_t held = bytes_held(o, task);
+
 	if (need > o->max_bytes || held > o->max_bytes - need)
 		return err_set(why, ERR_NOSPACE, "outbox_bytes is used up");
-	path_of(o, task, TEMP, temp);
-	path_of(o, task, SUFFIX, path);
-	int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return err_errno(why, "create %s", temp);
-	enum err e = write_parts(fd, item);
+	return ERR_OK;
+}
+
+enum err
+outbox_begin(struct outbox_draft *d, const struct outbox *o, const char *task, size_t report_len,
+    uint64_t least, struct why *why)
+{
+	*d = (struct outbox_draft){.fd = -1, .body_at = HEAD_LEN + MANIFEST_LEN + report_len};
+	snprintf(d->task, sizeof(d->task), "%.32s", task);
+	if (report_len > REPORT_MAX)
+		return err_set(why, ERR_LIMIT, "report too long");
+	enum err e = check_room(o, task, d->body_at + least, why);
 	if (e)
-		err_errno(why, "write %s", temp);
+		return e;
+	path_of(o, task, TEMP, d->temp);
+	d->fd = open(d->temp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	return d->fd < 0 ? err_errno(why, "create %s", d->temp) : ERR_OK;
+}
+
+enum err
+outbox_commit(
+    struct outbox_draft *d, const struct outbox *o, const struct outbox_item *item, struct why *why)
+{
+	char task[OUTBOX_TASK_HEX], path[PATH_MAX];
+
+	task_of(task, item->manifest);
+	if (strcmp(task, d->task) != 0)
+		return err_set(why, ERR_INVALID, "the manifest is of another task");
+	enum err e = check_room(o, task, d->body_at + item->leaves_len + item->payload_len, why);
+	if (e)
+		return e;
+	path_of(o, task, SUFFIX, path);
+	e = write_parts(d, item);
+	if (e)
+		err_errno(why, "write %s", d->temp);
 	FAULT("outbox.written");
 	if (!e)
-		e = file_commit(fd, temp, path, why);
-	close(fd);
+		e = file_commit(d->fd, d->temp, path, why);
 	/* It may have its name already: what could not be kept for good is not to be sent. */
-	if (e && unlink(temp) != 0)
+	if (e && access(d->temp, F_OK) != 0)
 		unlink(path);
+	if (!e)
+		d->temp[0] = '\0';
 	return e;
+}
+
+void
+outbox_discard(struct outbox_draft *d)
+{
+	if (d->fd < 0)
+		return;
+	close(d->fd);
+	d->fd = -1;
+	if (d->temp[0])
+		unlink(d->temp);
 }
 
 static int

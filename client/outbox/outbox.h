@@ -28,8 +28,14 @@ struct outbox_item {
 	size_t report_len;
 	const void *leaves;
 	size_t leaves_len;
-	const void *payload;
 	uint64_t payload_len;
+};
+
+/* One that is being written. Whoever has it writes its payload to fd, right behind `leaves_len` bytes at body_at. */
+struct outbox_draft {
+	char task[OUTBOX_TASK_HEX], temp[PATH_MAX];
+	int fd; /* to be read and written; -1: there is none */
+	uint64_t body_at;
 };
 
 struct outbox_entry {
@@ -45,9 +51,14 @@ struct outbox_entry {
 /* Makes the directory and removes what an interrupted write left. */
 ERR_MUST_USE enum err outbox_init(
     struct outbox *o, const char *home, uint64_t max_bytes, struct why *why);
-/* Writes an entry; an older one of the same task is replaced. ERR_NOSPACE past max_bytes. */
-ERR_MUST_USE enum err outbox_put(
-    const struct outbox *o, const struct outbox_item *item, struct why *why);
+/* Begins an entry that will have a body of `least` bytes and more. ERR_NOSPACE past max_bytes. outbox_discard is due whatever comes. */
+ERR_MUST_USE enum err outbox_begin(struct outbox_draft *d, const struct outbox *o, const char *task,
+    size_t report_len, uint64_t least, struct why *why);
+/* The payload is written: the entry is durable after this, in place of an older one of the same task. ERR_NOSPACE past max_bytes. */
+ERR_MUST_USE enum err outbox_commit(struct outbox_draft *d, const struct outbox *o,
+    const struct outbox_item *item, struct why *why);
+/* Removes what was not committed. */
+void outbox_discard(struct outbox_draft *d);
 /* Task ids waiting, in name order; returns how many, at most max. */
 size_t outbox_list(const struct outbox *o, char (*tasks)[OUTBOX_TASK_HEX], size_t max);
 bool outbox_has(const struct outbox *o, const char *task);

@@ -15,6 +15,7 @@
 #define JOB_HEX 32
 #define DAYS_KEPT 365
 #define DAY 86400
+#define BLOCK (16u << 10)
 
 enum err
 local_init(const char *home, struct why *why)
@@ -59,21 +60,27 @@ path_of(char out[PATH_MAX], const struct work *w, const char *home)
 	return n > 0 && n < PATH_MAX;
 }
 
-/* Copies between the weights and a packed row of the local tensors. */
-static void
-copy(const struct work *w, uint8_t *packed, bool out)
+/* Into the weights; where there are none, the file is where they are read from then. */
+static enum err
+take(struct work *w, struct kept *k)
 {
-	for (size_t i = 0; i < w->table.count; i++) {
+	enum err e = ERR_OK;
+	uint64_t at = 0;
+
+	if (w->files) {
+		w->files->local = k->fd;
+		w->files->local_at = devicefile_head(DEVICEFILE_LOCAL);
+		k->fd = -1;
+		return ERR_OK;
+	}
+	for (size_t i = 0; !e && i < w->table.count; i++) {
 		const struct tensor *t = &w->table.items[i];
-		size_t n = (size_t)(t->end - t->begin);
 		if (t->role != TENSOR_LOCAL)
 			continue;
-		if (out)
-			memcpy(packed, w->weights + t->begin, n);
-		else
-			memcpy(w->weights + t->begin, packed, n);
-		packed += n;
+		e = kept_read(k, w->weights + t->begin, (size_t)(t->end - t->begin), at);
+		at += t->end - t->begin;
 	}
+	return e;
 }
 
 enum err
@@ -87,17 +94,34 @@ local_load(struct work *w, const char *home, struct why *why)
 		return ERR_OK;
 	if (!path_of(path, w, home))
 		return err_set(why, ERR_LIMIT, "path too long");
-	enum err e = kept_read(&k, DEVICEFILE_LOCAL, path, why);
+	enum err e = kept_open(&k, DEVICEFILE_LOCAL, path, why);
 	if (e)
 		return e == ERR_NOTFOUND ? ERR_OK : e;
-	if (k.file.count == bytes)
-		copy(w, kept_body(&k), false);
-	else
+	if (k.file.count != bytes)
 		e = err_set(why, ERR_CORRUPT, "%s is of another model", path);
+	else if (take(w, &k))
+		e = err_set(why, ERR_IO, "%s cannot be read", path);
 	/* Should that fail, the next save does it. */
 	if (!e && k.file.unhashed)
 		(void)!local_save(w, home, NULL);
-	kept_deinit(&k);
+	kept_close(&k);
+	return e;
+}
+
+static enum err
+add_tensor(struct kept_new *k, const struct work *w, const struct tensor *t, uint8_t *block,
+    struct why *why)
+{
+	uint64_t bytes = t->end - t->begin;
+	enum err e = ERR_OK;
+
+	for (uint64_t at = 0; !e && at < bytes; at += BLOCK) {
+		size_t n = bytes - at < BLOCK ? (size_t)(bytes - at) : BLOCK;
+		if (work_read(w, t, at, n, block))
+			e = err_set(why, ERR_IO, "tensor \"%.180s\" cannot be read", t->name);
+		else
+			e = kept_new_add(k, block, n, why);
+	}
 	return e;
 }
 
@@ -106,7 +130,8 @@ local_save(const struct work *w, const char *home, struct why *why)
 {
 	const struct devicefile file = {.kind = DEVICEFILE_LOCAL, .count = bytes_of(w)};
 	char path[PATH_MAX], dir[PATH_MAX];
-	struct kept k;
+	uint8_t block[BLOCK];
+	struct kept_new k;
 
 	if (file.count == 0)
 		return ERR_OK;
@@ -116,11 +141,12 @@ local_save(const struct work *w, const char *home, struct why *why)
 	enum err e = file_mkdirs(dir, 0700, why);
 	if (e)
 		return e;
-	e = kept_init(&k, &file);
-	if (e)
-		return err_set(why, e, "no memory for the local tensors");
-	copy(w, kept_body(&k), true);
-	e = kept_write(&k, path, why);
-	kept_deinit(&k);
+	e = kept_new(&k, &file, path, why);
+	for (size_t i = 0; !e && i < w->table.count; i++)
+		if (w->table.items[i].role == TENSOR_LOCAL)
+			e = add_tensor(&k, w, &w->table.items[i], block, why);
+	if (!e)
+		e = kept_new_finish(&k, why);
+	kept_new_deinit(&k);
 	return e;
 }

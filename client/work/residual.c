@@ -12,7 +12,6 @@
 #include "fault.h"
 #include "file.h"
 #include "hex.h"
-#include "kept.h"
 
 #define ID 16
 #define HEX (2 * ID)
@@ -20,6 +19,7 @@
 #define CHANGE ".change"
 #define DAY 86400.0
 #define DAYS_KEPT 30
+#define PART 1024 /* elements added at a time */
 
 static void
 path_of(const struct residual *r, const char *id, const char *suffix, char path[PATH_MAX])
@@ -90,14 +90,14 @@ is_added(const struct residual *r, const char *task)
 	char path[PATH_MAX], job[HEX + 1];
 
 	path_of(r, task, CHANGE, path);
-	if (kept_read(&change, DEVICEFILE_RESIDUAL, path, NULL))
+	if (kept_open(&change, DEVICEFILE_RESIDUAL, path, NULL))
 		return true; /* of no use either way */
 	hex_encode(job, change.file.job, ID);
 	path_of(r, job, SUM, path);
-	bool added = kept_read(&sum, DEVICEFILE_RESIDUAL, path, NULL) == ERR_OK &&
+	bool added = kept_open(&sum, DEVICEFILE_RESIDUAL, path, NULL) == ERR_OK &&
 	    memcmp(sum.file.task, change.file.task, ID) == 0;
-	kept_deinit(&sum);
-	kept_deinit(&change);
+	kept_close(&sum);
+	kept_close(&change);
 	return added;
 }
 
@@ -130,57 +130,43 @@ residual_init(struct residual *r, const char *home, uint64_t max_bytes, const st
 
 /* --- a delta's course */
 
-static void
-add(float *values, const float *more, uint64_t elements)
-{
-	for (uint64_t i = 0; i < elements; i++)
-		values[i] += more[i];
-}
-
 enum err
-residual_add(
-    const struct residual *r, const char *job, float *values, uint64_t elements, struct why *why)
+residual_open(
+    const struct residual *r, const char *job, uint64_t elements, struct kept *out, struct why *why)
 {
 	char path[PATH_MAX];
-	struct kept sum;
 
 	path_of(r, job, SUM, path);
-	enum err e = kept_read(&sum, DEVICEFILE_RESIDUAL, path, why);
-	if (e == ERR_NOTFOUND)
-		return ERR_OK;
-	if (!e && sum.file.count != elements)
+	enum err e = kept_open(out, DEVICEFILE_RESIDUAL, path, why);
+	if (!e && out->file.count != elements) {
 		e = err_set(why, ERR_CORRUPT, "%s is of another model", path);
-	if (!e)
-		add(values, kept_body(&sum), elements);
+		kept_close(out);
+	}
 	if (e == ERR_CORRUPT)
 		unlink(path);
-	kept_deinit(&sum);
 	return e;
 }
 
 enum err
-residual_keep(const struct residual *r, const char *job, const char *task, const float *change,
-    uint64_t elements, struct why *why)
+residual_keep(const struct residual *r, const char *job, const char *task,
+    const struct codec_values *change, uint64_t elements, struct why *why)
 {
 	struct devicefile file = {.kind = DEVICEFILE_RESIDUAL, .count = elements};
 	char path[PATH_MAX], name[HEX + sizeof(CHANGE)];
-	struct kept k;
+	uint64_t bytes = devicefile_bytes(file.kind, elements);
 
 	if (!hex_decode(file.job, ID, job, HEX) || !hex_decode(file.task, ID, task, HEX))
 		return err_set(why, ERR_INVALID, "ids are not hex");
+	if (bytes == 0)
+		return err_set(why, ERR_LIMIT, "a residual of so many elements is too long");
 	enum err e = file_mkdirs(r->dir, 0700, why);
 	if (e)
 		return e;
-	e = kept_init(&k, &file);
-	if (e)
-		return err_set(why, e, "no memory for the residual");
-	memcpy(kept_body(&k), change, (size_t)elements * sizeof(float));
 	snprintf(name, sizeof(name), "%.32s%s", task, CHANGE);
 	path_of(r, task, CHANGE, path);
-	e = make_room(r, job, name, k.len, why);
+	e = make_room(r, job, name, bytes, why);
 	if (!e)
-		e = kept_write(&k, path, why);
-	kept_deinit(&k);
+		e = kept_write(&file, change, path, why);
 	FAULT("residual.kept");
 	return e;
 }
@@ -198,6 +184,35 @@ settle(const struct residual *r, const struct kept *sum, struct why *why)
 	return unlink(path) == 0 ? file_sync_dir(r->dir, why) : err_errno(why, "remove %s", path);
 }
 
+/* A sum as it will be. */
+struct both {
+	const struct kept *sum, *change; /* sum->fd is -1: it is zeros */
+};
+
+static enum err
+read_both(void *context, uint64_t first, size_t count, float *out)
+{
+	const struct both *b = context;
+	const struct codec_values sum = kept_values(b->sum), change = kept_values(b->change);
+	float part[PART];
+	enum err e = ERR_OK;
+
+	if (b->sum->fd >= 0)
+		e = sum.read(sum.context, first, count, out);
+	else
+		memset(out, 0, count * sizeof(*out));
+	while (!e && count > 0) {
+		size_t n = count < PART ? count : PART;
+		e = change.read(change.context, first, n, part);
+		for (size_t i = 0; !e && i < n; i++)
+			out[i] += part[i];
+		first += n;
+		out += n;
+		count -= n;
+	}
+	return e;
+}
+
 static enum err
 add_change(const struct residual *r, const struct kept *change, struct why *why)
 {
@@ -206,24 +221,23 @@ add_change(const struct residual *r, const struct kept *change, struct why *why)
 
 	hex_encode(job, change->file.job, ID);
 	path_of(r, job, SUM, path);
-	enum err e = kept_read(&sum, DEVICEFILE_RESIDUAL, path, why);
+	enum err e = kept_open(&sum, DEVICEFILE_RESIDUAL, path, why);
 	if (!e && memcmp(sum.file.task, change->file.task, ID) == 0) {
-		kept_deinit(&sum);
+		kept_close(&sum);
 		return ERR_OK;
 	}
 	if (!e)
 		e = settle(r, &sum, why);
 	/* Without one, or with one that is of no use, the residual begins with this change. */
 	if (e == ERR_NOTFOUND || e == ERR_CORRUPT || (!e && sum.file.count != change->file.count)) {
-		kept_deinit(&sum);
-		e = kept_init(&sum, &change->file);
+		kept_close(&sum);
+		e = ERR_OK;
 	}
-	if (!e) {
-		add(kept_body(&sum), kept_body(change), sum.file.count);
-		memcpy(sum.file.task, change->file.task, ID);
-		e = kept_write(&sum, path, why);
-	}
-	kept_deinit(&sum);
+	struct both both = {&sum, change};
+	const struct codec_values values = {read_both, &both};
+	if (!e)
+		e = kept_write(&change->file, &values, path, why);
+	kept_close(&sum);
 	return e;
 }
 
@@ -234,12 +248,12 @@ residual_accept(const struct residual *r, const char *task, struct why *why)
 	struct kept change;
 
 	path_of(r, task, CHANGE, path);
-	enum err e = kept_read(&change, DEVICEFILE_RESIDUAL, path, why);
+	enum err e = kept_open(&change, DEVICEFILE_RESIDUAL, path, why);
 	if (e == ERR_NOTFOUND)
 		return ERR_OK;
 	if (!e)
 		e = add_change(r, &change, why);
-	kept_deinit(&change);
+	kept_close(&change);
 	FAULT("residual.added");
 	/* A damaged one can't be added ever. */
 	if (!e || e == ERR_CORRUPT)

@@ -1,5 +1,6 @@
 #ifndef RESIDUAL_H
 #define RESIDUAL_H
+#include "kept.h"
 #include "outbox.h"
 
 /*
@@ -23,14 +24,14 @@ struct residual {
  * directory. */
 ERR_MUST_USE enum err residual_init(struct residual *r, const char *home, uint64_t max_bytes,
     const struct outbox *o, struct why *why);
-/* Adds the residual of the job to `elements` values; adds nothing if there is none. ERR_CORRUPT: the file is damaged or of another
- * model, and was removed. */
-ERR_MUST_USE enum err residual_add(
-    const struct residual *r, const char *job, float *values, uint64_t elements, struct why *why);
+/* The residual of the job, `elements` values; the caller closes it. ERR_NOTFOUND: there is none. ERR_CORRUPT: the file is damaged or of
+ * another model, and was removed. */
+ERR_MUST_USE enum err residual_open(const struct residual *r, const char *job, uint64_t elements,
+    struct kept *out, struct why *why);
 /* Keeps a task's change durably, in place of an older one. Where room is short, residuals of other jobs without a delta for a day
  * go, the oldest first; ERR_NOSPACE past max_bytes. */
 ERR_MUST_USE enum err residual_keep(const struct residual *r, const char *job, const char *task,
-    const float *change, uint64_t elements, struct why *why);
+    const struct codec_values *change, uint64_t elements, struct why *why);
 /* Adds a task's change, durably and once, however often it is asked to; a task without one is fine. */
 ERR_MUST_USE enum err residual_accept(const struct residual *r, const char *task, struct why *why);
 /* Forgets the residual of a job, durably, but not the changes of deltas that wait: it made a delta longer than the job takes, and would

@@ -18,6 +18,7 @@
 #define JOB_HEX 32
 #define DAYS_KEPT 90
 #define DAY 86400
+#define TILE 4096 /* elements worked on at a time */
 
 /* --- the directory */
 
@@ -81,22 +82,23 @@ scaffold_path(
 
 /* --- the own variate's files */
 
-/* The elements of a file that is of this round, or NULL. */
-static float *
-read_file(const struct work *w, const char *home, const char *suffix, uint64_t round)
+/* Opens the file as w->own if it is of this round. */
+static bool
+open_own(struct work *w, const char *home, const char *suffix, uint64_t round)
 {
 	char path[PATH_MAX];
-	float *out = NULL;
 	struct kept k;
 
 	if (scaffold_path(path, w, home, suffix, NULL) ||
-	    kept_read(&k, DEVICEFILE_VARIATE, path, NULL))
-		return NULL;
-	size_t bytes = (size_t)k.file.count * sizeof(float);
-	if (k.file.round == round && k.file.count == w->table.elements && (out = malloc(bytes)))
-		memcpy(out, kept_body(&k), bytes);
-	kept_deinit(&k);
-	return out;
+	    kept_open(&k, DEVICEFILE_VARIATE, path, NULL))
+		return false;
+	if (k.file.round != round || k.file.count != w->table.elements) {
+		kept_close(&k);
+		return false;
+	}
+	w->own = (struct work_vector){
+	    .in_file = true, .fd = k.fd, .at = devicefile_head(DEVICEFILE_VARIATE)};
+	return true;
 }
 
 /* The new file has its place for good before it is used. */
@@ -124,15 +126,11 @@ find_own(struct work *w, const char *home, struct why *why)
 {
 	uint64_t counted = w->task.counted;
 
-	if (counted == 0) {
-		w->own_variate = calloc((size_t)w->table.elements, sizeof(float));
-		return w->own_variate ? ERR_OK : err_set(why, ERR_NOMEM, "no memory for a variate");
-	}
-	w->own_variate = read_file(w, home, ".next", counted);
-	if (w->own_variate)
+	if (counted == 0)
+		return ERR_OK;
+	if (open_own(w, home, ".next", counted))
 		return promote(w, home, why);
-	w->own_variate = read_file(w, home, ".own", counted);
-	return w->own_variate
+	return open_own(w, home, ".own", counted)
 	    ? ERR_OK
 	    : err_set(why, ERR_STATE,
 		  "the control variate that counts since round %llu is not in this home",
@@ -162,57 +160,119 @@ scaffold_load(struct work *w, const char *home, struct why *why)
 }
 
 enum err
+scaffold_shift(const struct work *w, uint64_t first, size_t count, float *out)
+{
+	float own[TILE];
+	enum err e = work_vector_read(&w->server, first, count, out);
+
+	while (!e && count > 0) {
+		size_t n = count < TILE ? count : TILE;
+		e = work_vector_read(&w->own, first, n, own);
+		if (!e)
+			variate_correction(out, out, own, n);
+		first += n;
+		out += n;
+		count -= n;
+	}
+	return e;
+}
+
+enum err
 scaffold_correct(struct work *w, struct why *why)
 {
 	size_t n = (size_t)w->table.elements;
 
+	if (w->streams)
+		return ERR_OK;
 	w->shift = malloc(n * sizeof(float));
 	if (!w->shift)
 		return err_set(why, ERR_NOMEM, "no memory for a variate");
-	variate_correction(w->shift, w->server_variate, w->own_variate, n);
+	enum err e = scaffold_shift(w, 0, n, w->shift);
 	/* A step without one is made another way, and the first round is to be that of plain averaging. */
-	if (is_zero(w->shift, n)) {
+	if (e || is_zero(w->shift, n)) {
 		free(w->shift);
 		w->shift = NULL;
 	}
-	return ERR_OK;
+	return e ? err_set(why, e, "a control variate cannot be read") : ERR_OK;
 }
 
 /* --- after the training */
 
-float *
-scaffold_change(const struct work *w, const float *delta, unsigned long long steps)
+struct scaffold_change
+scaffold_change_of(const struct work *w, const struct codec_values *delta, unsigned long long steps)
 {
 	const struct task *t = &w->task;
-	double rates = (double)steps * (double)(float)training_rate(&t->recipe.local, t->round);
-	size_t n = (size_t)w->table.elements;
-	float *change = calloc(n, sizeof(*change));
+	double rate = (double)(float)training_rate(&t->recipe.local, t->round);
 
-	/* With a rate of 0 nothing was learned. */
-	if (change && rates > 0)
-		variate_change(change, w->server_variate, delta, rates, n);
-	return change;
+	return (struct scaffold_change){w, delta, (double)steps * rate};
+}
+
+static enum err
+read_change(void *context, uint64_t first, size_t count, float *out)
+{
+	const struct scaffold_change *c = context;
+	float server[TILE];
+	enum err e = c->delta->read(c->delta->context, first, count, out);
+
+	while (!e && count > 0) {
+		size_t n = count < TILE ? count : TILE;
+		e = work_vector_read(&c->work->server, first, n, server);
+		/* With a rate of 0 nothing was learned. */
+		if (c->rates > 0)
+			variate_change(out, server, out, c->rates, n);
+		else
+			memset(out, 0, n * sizeof(*out));
+		first += n;
+		out += n;
+		count -= n;
+	}
+	return e;
+}
+
+struct codec_values
+scaffold_change_values(const struct scaffold_change *c)
+{
+	return (struct codec_values){read_change, (void *)(uintptr_t)c};
+}
+
+/* A variate as it will be. */
+struct next {
+	const struct work *work;
+	const struct codec_values *change;
+};
+
+static enum err
+read_next(void *context, uint64_t first, size_t count, float *out)
+{
+	const struct next *next = context;
+	float change[TILE];
+	enum err e = work_vector_read(&next->work->own, first, count, out);
+
+	while (!e && count > 0) {
+		size_t n = count < TILE ? count : TILE;
+		e = next->change->read(next->change->context, first, n, change);
+		if (!e)
+			variate_advance(out, change, n);
+		first += n;
+		out += n;
+		count -= n;
+	}
+	return e;
 }
 
 enum err
-scaffold_keep(const struct work *w, const char *home, const float *change, struct why *why)
+scaffold_keep(
+    const struct work *w, const char *home, const struct codec_values *change, struct why *why)
 {
 	const struct devicefile file = {
 	    .kind = DEVICEFILE_VARIATE, .count = w->table.elements, .round = w->task.round};
-	size_t n = (size_t)w->table.elements;
+	struct next next = {w, change};
+	const struct codec_values values = {read_next, &next};
 	char path[PATH_MAX];
-	struct kept k;
-
 	enum err e = scaffold_path(path, w, home, ".next", why);
-	if (e)
-		return e;
-	e = kept_init(&k, &file);
-	if (e)
-		return err_set(why, e, "no memory for a variate");
-	memcpy(kept_body(&k), w->own_variate, n * sizeof(float));
-	variate_advance(kept_body(&k), change, n);
-	e = kept_write(&k, path, why);
-	kept_deinit(&k);
+
+	if (!e)
+		e = kept_write(&file, &values, path, why);
 	FAULT("client.variate");
 	return e;
 }

@@ -16,16 +16,27 @@
 /* Before anything else here: removes what a killed download or write left, and the files of jobs for which neither was written for 90
  * days. Makes no directory. */
 ERR_MUST_USE enum err scaffold_init(const char *home, struct why *why);
-/* Finds w->own_variate. ERR_STATE: what the coordinator counts is not here any more. */
+/* Finds w->own. ERR_STATE: what the coordinator counts is not here any more. */
 ERR_MUST_USE enum err scaffold_load(struct work *w, const char *home, struct why *why);
-/* w->shift from both variates. */
+/* Elements of what is added to gradients, from both variates. */
+ERR_MUST_USE enum err scaffold_shift(
+    const struct work *w, uint64_t first, size_t count, float *out);
+/* w->shift, all of that. */
 ERR_MUST_USE enum err scaffold_correct(struct work *w, struct why *why);
-/* The variate's change by the training: table.elements floats. delta: after minus before; steps: of the training. NULL if memory is
- * short. The caller frees it. */
-float *scaffold_change(const struct work *w, const float *delta, unsigned long long steps);
+
+/* The variate's change by the training: table.elements floats. */
+struct scaffold_change {
+	const struct work *work;
+	const struct codec_values *delta;
+	double rates;
+};
+/* delta: after minus before; steps: of the training. */
+struct scaffold_change scaffold_change_of(
+    const struct work *w, const struct codec_values *delta, unsigned long long steps);
+struct codec_values scaffold_change_values(const struct scaffold_change *c);
 /* Keeps the variate after that change, as the coordinator will decode it, durably, as JOB.next. */
 ERR_MUST_USE enum err scaffold_keep(
-    const struct work *w, const char *home, const float *change, struct why *why);
+    const struct work *w, const char *home, const struct codec_values *change, struct why *why);
 /* Path of the job's file with that suffix. */
 ERR_MUST_USE enum err scaffold_path(char out[PATH_MAX], const struct work *w, const char *home,
     const char *suffix, struct why *why);

@@ -14,11 +14,7 @@
 #include "model_head.h"
 #include "schedule.h"
 
-/* Weights, two vectors while the delta is made, and its payload; with control variates four vectors and a payload more; with error
- * feedback the residual. */
-#define MEMORY_COPIES 4
-#define MEMORY_VARIATES 5
-#define MEMORY_FEEDBACK 1
+#define TILE 4096 /* elements read at a time */
 #define DEADLINE_SHARE 0.9 /* of the time left; the rest is for encoding and sending */
 
 static enum err
@@ -49,17 +45,31 @@ read_weights(const struct work *w, int fd, uint8_t **out, struct why *why)
 	return ERR_OK;
 }
 
-/* Vectors as large as the model. */
+/* Vectors as large as the model: the weights, with control variates also what is added to gradients. */
 static uint64_t
 copies_of(const struct work *w)
 {
-	uint64_t copies = MEMORY_COPIES;
+	return work_variates(w) ? 2 : 1;
+}
 
-	if (work_variates(w))
-		copies += MEMORY_VARIATES;
-	if (work_feedback(w))
-		copies += MEMORY_FEEDBACK;
-	return copies;
+static enum err
+load_weights(struct work *w, int fd, uint64_t memory_bytes, struct why *why)
+{
+	if (memory_bytes && w->table.bytes > memory_bytes / copies_of(w))
+		return err_set(why, ERR_LIMIT, "a model of %llu bytes needs more than memory_bytes",
+		    (unsigned long long)w->table.bytes);
+	return read_weights(w, fd, &w->weights, why);
+}
+
+static enum err
+keep_files(struct work *w, int fd, struct why *why)
+{
+	w->files = calloc(1, sizeof(*w->files));
+	if (!w->files)
+		return err_set(why, ERR_NOMEM, "no memory for a task");
+	w->files->local = -1;
+	w->files->base = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return w->files->base < 0 ? err_errno(why, "open %s again", w->path) : ERR_OK;
 }
 
 enum err
@@ -71,17 +81,37 @@ work_load(struct work *w, const char *path, uint64_t memory_bytes, struct why *w
 	if (fd < 0)
 		return err_errno(why, "open %s", path);
 	enum err e = read_head(w, fd, why);
-	if (!e && memory_bytes && w->table.bytes > memory_bytes / copies_of(w))
-		e = err_set(why, ERR_LIMIT, "a model of %llu bytes needs more than memory_bytes",
-		    (unsigned long long)w->table.bytes);
 	if (!e)
-		e = read_weights(w, fd, &w->weights, why);
+		e = w->streams ? keep_files(w, fd, why) : load_weights(w, fd, memory_bytes, why);
 	close(fd);
 	if (e)
 		return e;
 	w->params = recipe_text_params(w->task.recipe.text);
 	w->recipe = strdup(recipe_text_all(w->task.recipe.text));
 	return w->params && w->recipe ? ERR_OK : ERR_NOMEM;
+}
+
+static void
+close_vector(struct work_vector *v)
+{
+	if (v->in_file)
+		close(v->fd);
+}
+
+static void
+close_files(struct work_files *f)
+{
+	if (!f)
+		return;
+	if (f->base >= 0)
+		close(f->base);
+	if (f->local >= 0)
+		close(f->local);
+	for (size_t i = 0; i < f->left_count; i++)
+		close(f->left[i].fd);
+	free(f->left);
+	free(f->after);
+	free(f);
 }
 
 void
@@ -93,8 +123,9 @@ work_deinit(struct work *w)
 	free(w->weights);
 	free(w->params);
 	free(w->recipe);
-	free(w->server_variate);
-	free(w->own_variate);
+	close_files(w->files);
+	close_vector(&w->server);
+	close_vector(&w->own);
 	free(w->shift);
 	memset(w, 0, sizeof(*w));
 }
@@ -115,58 +146,145 @@ work_budget(const struct work *w, double own)
 	return own > 0 && own < left ? own : left;
 }
 
-/* The tensor of the first value of a delta vector that is not finite; NULL: all are. */
-static const struct tensor *
-first_not_finite(const struct work *w, const float *vector)
-{
-	size_t n = (size_t)w->table.elements, at = 0;
+/* --- reading */
 
-	while (at < n && isfinite(vector[at]))
-		at++;
-	for (size_t i = 0; at < n && i < w->table.count; i++) {
-		const struct tensor *t = &w->table.items[i];
-		if (t->in_delta && at - t->first < t->elements)
-			return t;
-	}
-	return NULL;
+/* Where local tensors stand in their file. */
+static uint64_t
+local_place(const struct work *w, const struct tensor *t)
+{
+	uint64_t at = w->files->local_at;
+
+	for (size_t i = 0; &w->table.items[i] != t; i++)
+		if (w->table.items[i].role == TENSOR_LOCAL)
+			at += w->table.items[i].end - w->table.items[i].begin;
+	return at;
 }
 
 enum err
-work_delta(const struct work *w, float **out, struct why *why)
+work_read(const struct work *w, const struct tensor *t, uint64_t at, size_t len, void *out)
 {
-	size_t n = (size_t)w->table.elements;
-	uint8_t *base = NULL;
-	float *before = calloc(n, sizeof(*before)), *after = calloc(n, sizeof(*after));
-	int fd = open(w->path, O_RDONLY | O_CLOEXEC);
+	const struct work_files *f = w->files;
+	const struct work_place *place = f && f->after ? &f->after[t - w->table.items] : NULL;
+
+	if (w->weights) {
+		memcpy(out, w->weights + t->begin + at, len);
+		return ERR_OK;
+	}
+	if (place && place->fd >= 0)
+		return file_pread(place->fd, out, len, place->at + at);
+	if (t->role == TENSOR_LOCAL && f->local >= 0)
+		return file_pread(f->local, out, len, local_place(w, t) + at);
+	return file_pread(f->base, out, len, w->data_at + t->begin + at);
+}
+
+enum err
+work_vector_read(const struct work_vector *v, uint64_t first, size_t count, float *out)
+{
+	if (v->in_file)
+		return file_pread(v->fd, out, count * sizeof(*out), v->at + first * sizeof(*out));
+	if (v->memory)
+		memcpy(out, v->memory + first, count * sizeof(*out));
+	else
+		memset(out, 0, count * sizeof(*out));
+	return ERR_OK;
+}
+
+enum err
+work_unchanged(const struct work *w, struct why *why)
+{
+	for (size_t i = 0; w->files && i < w->files->left_count; i++) {
+		const struct work_left *left = &w->files->left[i];
+		struct stat now;
+		if (fstat(left->fd, &now) != 0 || now.st_size != left->stat.st_size ||
+		    now.st_mtim.tv_sec != left->stat.st_mtim.tv_sec ||
+		    now.st_mtim.tv_nsec != left->stat.st_mtim.tv_nsec)
+			return err_set(why, ERR_INVALID,
+			    "the program changed what it had left, while it was read");
+	}
+	return ERR_OK;
+}
+
+/* --- the delta */
+
+enum err
+work_delta_open(struct work_delta *d, const struct work *w, struct why *why)
+{
+	*d = (struct work_delta){w, open(w->path, O_RDONLY | O_CLOEXEC), why};
+	return d->base < 0 ? err_errno(why, "open %s", w->path) : ERR_OK;
+}
+
+void
+work_delta_close(struct work_delta *d)
+{
+	if (d->base >= 0)
+		close(d->base);
+	d->base = -1;
+}
+
+/* At most TILE elements of one tensor, from byte `at` of it on. */
+static enum err
+subtract(const struct work_delta *d, const struct tensor *t, uint64_t at, size_t count, float *out)
+{
+	const struct work *w = d->work;
+	size_t len = count * sizeof(float);
+	float before[TILE];
+	bool finite = true;
+
+	if (file_pread(d->base, before, len, w->data_at + t->begin + at))
+		return err_set(d->why, ERR_CORRUPT, "%s cannot be read", w->path);
+	if (work_read(w, t, at, len, out))
+		return err_set(
+		    d->why, ERR_IO, "what the trainer left of \"%.180s\" cannot be read", t->name);
+	for (size_t i = 0; i < count; i++) {
+		out[i] -= before[i];
+		finite &= isfinite(out[i]) != 0;
+	}
+	return finite ? ERR_OK
+		      : err_set(d->why, ERR_NUMERIC,
+			    "tensor \"%.180s\" has a value that is not finite", t->name);
+}
+
+static enum err
+read_delta(void *context, uint64_t first, size_t count, float *out)
+{
+	const struct work_delta *d = context;
+	const struct tensor_table *table = &d->work->table;
+	struct tensor_piece piece;
 	enum err e = ERR_OK;
 
-	if (fd < 0)
-		e = err_errno(why, "open %s", w->path);
-	else if (!before || !after)
-		e = err_set(why, ERR_NOMEM, "no memory for the delta");
-	if (!e)
-		e = read_weights(w, fd, &base, why);
-	if (!e) {
-		modelfile_gather(before, &w->table, base);
-		modelfile_gather(after, &w->table, w->weights);
-		for (size_t i = 0; i < n; i++)
-			after[i] -= before[i];
-		const struct tensor *wrong = first_not_finite(w, after);
-		if (wrong)
-			e = err_set(why, ERR_NUMERIC,
-			    "tensor \"%.180s\" has a value that is not finite", wrong->name);
+	for (size_t i = 0; !e && tensor_table_piece(table, &i, first, count, &piece);) {
+		float *to = out + (piece.first - first);
+		uint64_t at = piece.at - piece.tensor->begin;
+		for (size_t done = 0; !e && done < piece.count; done += TILE) {
+			size_t n = piece.count - done < TILE ? piece.count - done : TILE;
+			e = subtract(d, piece.tensor, at + done * sizeof(float), n, to + done);
+		}
 	}
-	if (!e) {
-		*out = after;
-		after = NULL;
-	}
-	if (fd >= 0)
-		close(fd);
-	free(base);
-	free(before);
-	free(after);
 	return e;
 }
+
+struct codec_values
+work_delta_values(struct work_delta *d)
+{
+	return (struct codec_values){read_delta, d};
+}
+
+enum err
+work_delta_check(const struct work *w, struct why *why)
+{
+	struct work_delta d;
+	float tile[TILE];
+	enum err e = work_delta_open(&d, w, why);
+
+	for (uint64_t at = 0; !e && at < w->table.elements; at += TILE) {
+		uint64_t left = w->table.elements - at;
+		e = read_delta(&d, at, left < TILE ? (size_t)left : TILE, tile);
+	}
+	work_delta_close(&d);
+	return e;
+}
+
+/* --- what the job wants */
 
 double
 work_rate(const struct work *w)

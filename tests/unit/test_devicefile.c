@@ -17,9 +17,10 @@
 static enum err
 decode(struct devicefile *out, const void *data, size_t len)
 {
-	struct flush f = flush_new(data, len);
+	size_t have = len < DEVICEFILE_HEAD_MAX ? len : DEVICEFILE_HEAD_MAX;
+	struct flush f = flush_new(data, have);
 	struct why why = {""};
-	enum err e = devicefile_decode(out, f.data, len, hash_sha256, &why);
+	enum err e = devicefile_decode(out, f.data, len, &why);
 
 	assert_true(!e || (e == ERR_CORRUPT && why.text[0]));
 	flush_free(&f);
@@ -54,8 +55,9 @@ make(uint8_t out[LONGEST], const struct row *row)
 	memset(out, 0xee, LONGEST);
 	for (size_t i = 0; i < row->body; i++)
 		out[row->head + i] = (uint8_t)(i + 1);
-	devicefile_encode(&row->file, out, hash_sha256);
-	assert_true(out[hashed + 32] == 0xee);
+	devicefile_encode(&row->file, out);
+	assert_true(out[row->head] == 1);
+	hash_sha256(out + hashed, out, hashed);
 	return hashed + 32;
 }
 
@@ -78,7 +80,7 @@ layout(void **state)
 	}
 }
 
-/* Cut at any length, made longer, or with any bit of any byte changed. */
+/* Cut at any length or made longer. A changed byte is for the hash to find (test_kept). */
 static void
 damage(void **state)
 {
@@ -90,16 +92,10 @@ damage(void **state)
 		for (size_t n = 0; n < len; n++)
 			assert_int_equal(decode(&out, data, n), ERR_CORRUPT);
 		assert_int_equal(decode(&out, data, len + 1), ERR_CORRUPT);
-		for (size_t bit = 0; bit < 8 * len; bit++) {
-			data[bit / 8] ^= (uint8_t)(1 << bit % 8);
-			assert_int_equal(decode(&out, data, len), ERR_CORRUPT);
-			data[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		}
 		assert_int_equal(decode(&out, data, len), ERR_OK);
 	}
 }
 
-/* A head that is wrong under a hash that is right. */
 static void
 wrong_heads(void **state)
 {
@@ -114,7 +110,6 @@ wrong_heads(void **state)
 		struct devicefile out;
 		size_t len = make(data, &rows[wrong[i].row]);
 		data[wrong[i].at] ^= 0x80;
-		hash_sha256(data + len - 32, data, len - 32);
 		assert_int_equal(decode(&out, data, len), ERR_CORRUPT);
 	}
 }
@@ -123,8 +118,8 @@ static void
 sizes(void **state)
 {
 	(void)state;
-	assert_int_equal(devicefile_bytes(DEVICEFILE_LOCAL, SIZE_MAX - 48), SIZE_MAX);
-	assert_int_equal(devicefile_bytes(DEVICEFILE_LOCAL, SIZE_MAX - 47), 0);
+	assert_true(devicefile_bytes(DEVICEFILE_LOCAL, UINT64_MAX - 48) == UINT64_MAX);
+	assert_int_equal(devicefile_bytes(DEVICEFILE_LOCAL, UINT64_MAX - 47), 0);
 	assert_int_equal(devicefile_bytes(DEVICEFILE_RESIDUAL, UINT64_MAX / 4), 0);
 	assert_int_equal(devicefile_bytes(DEVICEFILE_VARIATE, UINT64_MAX), 0);
 }
@@ -155,7 +150,9 @@ earlier_program(void **state)
 		assert_int_equal(file.round, files[i].round);
 		assert_int_equal(file.unhashed, local);
 		memcpy(out, data, local ? len : len - 32);
-		devicefile_encode(&file, out, hash_sha256);
+		devicefile_encode(&file, out);
+		if (!local)
+			hash_sha256(out + len - 32, out, len - 32);
 		assert_int_equal(out[4], local);
 		out[4] = 0;
 		assert_memory_equal(out, data, len);

@@ -62,6 +62,9 @@ tear_down(void **state)
 	return 0;
 }
 
+/* least: its length is said before, as of a codec of fixed size. */
+static bool least = true;
+
 static enum err
 put(const struct outbox *o, const char *task)
 {
@@ -81,15 +84,25 @@ put(const struct outbox *o, const char *task)
 	    .normaliser = 1,
 	    .report = "{\"metrics\":{}}",
 	    .report_len = 14};
-	assert_int_equal(delta_make(&d, &f, values, NULL, ELEMENTS, key, NULL), ERR_OK);
+	struct outbox_draft draft;
+	enum err e = outbox_begin(
+	    &draft, o, task, f.report_len, least ? delta_least(&t, ELEMENTS, false) : 0, NULL);
+	if (e) {
+		outbox_discard(&draft);
+		return e;
+	}
+	const struct codec_values from = codec_values_in(values);
+	const struct delta_input in = {
+	    .values = &from, .elements = ELEMENTS, .fd = draft.fd, .at = draft.body_at};
+	assert_int_equal(delta_make(&d, &f, &in, key, NULL), ERR_OK);
 	const struct outbox_item item = {.manifest = d.manifest,
 	    .report = f.report,
 	    .report_len = f.report_len,
 	    .leaves = d.leaves,
 	    .leaves_len = d.leaves_len,
-	    .payload = d.payload,
 	    .payload_len = d.payload_len};
-	enum err e = outbox_put(o, &item, NULL);
+	e = outbox_commit(&draft, o, &item, NULL);
+	outbox_discard(&draft);
 	delta_deinit(&d);
 	return e;
 }
@@ -221,13 +234,18 @@ test_quota(void **state)
 	char tasks[4][OUTBOX_TASK_HEX];
 
 	(void)state;
-	assert_int_equal(outbox_init(&o, home, 2000000, NULL), ERR_OK);
-	assert_int_equal(put(&o, FIRST), ERR_OK);
-	assert_int_equal(put(&o, FIRST), ERR_OK); /* replaces, so it fits */
-	assert_int_equal(put(&o, SECOND), ERR_NOSPACE);
-	assert_int_equal(outbox_list(&o, tasks, 4), 1);
-	assert_int_equal(outbox_init(&o, home, 1000, NULL), ERR_OK);
-	assert_int_equal(put(&o, FIRST), ERR_NOSPACE);
+	for (int turn = 0; turn < 2; turn++) {
+		least = turn == 0;
+		assert_int_equal(outbox_init(&o, home, 2000000, NULL), ERR_OK);
+		assert_int_equal(put(&o, FIRST), ERR_OK);
+		assert_int_equal(put(&o, FIRST), ERR_OK); /* replaces, so it fits */
+		assert_int_equal(put(&o, SECOND), ERR_NOSPACE);
+		assert_int_equal(outbox_list(&o, tasks, 4), 1);
+		assert_int_equal(outbox_init(&o, home, 1000, NULL), ERR_OK);
+		assert_int_equal(put(&o, FIRST), ERR_NOSPACE);
+		assert_int_equal(outbox_list(&o, tasks, 4), 1);
+	}
+	least = true;
 }
 
 /* No descriptor is left for the directory's sync, after the file has its name: what the caller was told failed is not sent. */

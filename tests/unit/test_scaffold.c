@@ -56,11 +56,11 @@ load(struct trial *t, uint64_t round, uint64_t counted, struct why *why)
 {
 	struct work *w = &t->work;
 
-	free(w->own_variate);
-	free(w->server_variate);
+	if (w->own.in_file)
+		close(w->own.fd);
 	free(w->shift);
-	w->own_variate = w->shift = NULL;
-	w->server_variate = calloc(ELEMENTS, sizeof(float));
+	w->own = (struct work_vector){.memory = NULL};
+	w->shift = NULL;
 	w->task.round = round;
 	w->task.counted = counted;
 	enum err e = scaffold_load(w, t->home, why);
@@ -75,10 +75,12 @@ expect_own(struct trial *t, uint64_t round, uint64_t counted, float want)
 
 	if (e)
 		fail_msg("round %u: %s", (unsigned)round, why.text);
+	float own[ELEMENTS];
+	assert_int_equal(work_vector_read(&t->work.own, 0, t->work.table.elements, own), ERR_OK);
 	for (size_t i = 0; i < t->work.table.elements; i++)
-		if (t->work.own_variate[i] < want || t->work.own_variate[i] > want)
-			fail_msg("round %u: %g, not %g", (unsigned)round,
-			    (double)t->work.own_variate[i], (double)want);
+		if (own[i] < want || own[i] > want)
+			fail_msg(
+			    "round %u: %g, not %g", (unsigned)round, (double)own[i], (double)want);
 }
 
 static void
@@ -89,7 +91,8 @@ report(struct trial *t, float value)
 
 	for (size_t i = 0; i < ELEMENTS; i++)
 		change[i] = value;
-	assert_int_equal(scaffold_keep(&t->work, t->home, change, &why), ERR_OK);
+	const struct codec_values values = codec_values_in(change);
+	assert_int_equal(scaffold_keep(&t->work, t->home, &values, &why), ERR_OK);
 }
 
 static void
@@ -168,7 +171,9 @@ earlier_program(void **state)
 	    file_read("tests/vectors/device/variate.own", 1000, &data, &len, NULL), ERR_OK);
 	assert_int_equal(file_write(path, data, len, 0600, NULL), ERR_OK);
 	assert_int_equal(load(&t, 3, 2, &why), ERR_OK);
-	assert_memory_equal(t.work.own_variate, want, sizeof(want));
+	float own[ELEMENTS];
+	assert_int_equal(work_vector_read(&t.work.own, 0, ELEMENTS, own), ERR_OK);
+	assert_memory_equal(own, want, sizeof(want));
 	free(data);
 	remove_files(&t);
 }
@@ -250,23 +255,35 @@ the_correction(void **state)
 		    with[i] - plain[i], i < 4 ? 0.5f * 2 * (float)(i + 1) : 0, 1e-5f);
 }
 
+/* In two parts. */
+static void
+change_of(const struct work *w, const float *delta, float out[ELEMENTS])
+{
+	const struct codec_values from = codec_values_in(delta);
+	const struct scaffold_change change = scaffold_change_of(w, &from, 4);
+	const struct codec_values values = scaffold_change_values(&change);
+
+	assert_int_equal(values.read(values.context, 0, 2, out), ERR_OK);
+	assert_int_equal(values.read(values.context, 2, ELEMENTS - 2, out + 2), ERR_OK);
+}
+
 static void
 the_change(void **state)
 {
 	static const float delta[ELEMENTS] = {1, 1, 1, 1, 1, -2};
+	static const float server[ELEMENTS] = {0, 0, 0, 0, 0, 0.25f};
+	float change[ELEMENTS];
 	struct trial t;
 
 	(void)state;
 	trial_init(&t, JOB(""), "");
 	expect_own(&t, 1, 0, 0);
-	t.work.server_variate[5] = 0.25f;
-	float *change = scaffold_change(&t.work, delta, 4);
+	t.work.server.memory = server;
+	change_of(&t.work, delta, change);
 	assert_true(change[0] == -0.5f && change[5] == 0.75f);
-	free(change);
 	t.work.task.recipe.local.optimizer.rate = 0;
-	change = scaffold_change(&t.work, delta, 4);
+	change_of(&t.work, delta, change);
 	assert_true(change[0] == 0 && change[5] == 0);
-	free(change);
 	remove_files(&t);
 }
 

@@ -8,9 +8,10 @@
 
 /*
  * Files that a device keeps of a job from round to round (FORMAT.md, "Files of a device"): a head, a body of `count` units, and the
- * SHA-256 of both. The whole file is in memory; wire/ hashes nothing, so `hash` comes from the caller.
+ * SHA-256 of both.
  */
 #define DEVICEFILE_HASH 32
+#define DEVICEFILE_HEAD_MAX 64
 
 enum devicefile_kind {
 	DEVICEFILE_RESIDUAL, /* RVE1: what encoding took from the job's deltas; f32 */
@@ -30,12 +31,12 @@ struct devicefile {
 /* Bytes of a head, behind which the body lies. A multiple of 8. */
 size_t devicefile_head(enum devicefile_kind kind);
 /* Bytes of a whole file; 0 if there can be none of that size. */
-size_t devicefile_bytes(enum devicefile_kind kind, uint64_t count);
-/* Head and hash around a body that is in its place. data: devicefile_bytes of them. */
-void devicefile_encode(const struct devicefile *in, uint8_t *data,
-    void (*hash)(uint8_t out[DEVICEFILE_HASH], const void *data, size_t len));
-/* ERR_CORRUPT unless it is a whole file of one of the kinds, reserved bytes are zero and its hash is right. */
-ERR_MUST_USE enum err devicefile_decode(struct devicefile *out, const void *data, size_t len,
-    void (*hash)(uint8_t out[DEVICEFILE_HASH], const void *data, size_t len), struct why *why);
+uint64_t devicefile_bytes(enum devicefile_kind kind, uint64_t count);
+/* Its head: devicefile_head bytes. The hash goes behind the body. */
+void devicefile_encode(const struct devicefile *in, uint8_t *head);
+/* The head of a file of `len` bytes, of which `head` has the first DEVICEFILE_HEAD_MAX, or all. ERR_CORRUPT unless it is of one of the
+ * kinds, reserved bytes are zero and the file is as long as it says; whether its hash is right is for the caller to see. */
+ERR_MUST_USE enum err devicefile_decode(
+    struct devicefile *out, const void *head, uint64_t len, struct why *why);
 
 #endif
