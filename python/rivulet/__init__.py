@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, List
 
 if TYPE_CHECKING:
     from .coordinator import ApiError, Coordinator, frame
+    from .presets import preset
     from .task import Stop, Task, tasks
 
 __version__ = "1.0"
-__all__ = ["ApiError", "Coordinator", "Error", "Stop", "Task", "frame", "tasks"]
+__all__ = ["ApiError", "Coordinator", "Error", "Stop", "Task", "frame", "preset", "tasks"]
 
 _HOMES = {
     "tasks": "task",
@@ -21,6 +22,7 @@ _HOMES = {
     "Coordinator": "coordinator",
     "ApiError": "coordinator",
     "frame": "coordinator",
+    "preset": "presets",
 }
 _MODULES = ("flower", "transformers")  # for those who have the packages
 

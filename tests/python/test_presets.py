@@ -1,0 +1,61 @@
+"""rivulet.preset: what `rivulet preset` prints, and what it refuses."""
+import json
+import os
+import subprocess
+import unittest
+from unittest import mock
+
+from fleet import RIVULET, Fleet
+
+import rivulet
+from rivulet import Coordinator, Error
+
+
+@mock.patch.dict(os.environ, {"RIVULET": RIVULET})
+class Presets(unittest.TestCase):
+    def printed(self, *words: str) -> object:
+        return json.loads(subprocess.run([RIVULET, "preset", *words], capture_output=True, check=True).stdout)
+
+    def test_as_the_command(self) -> None:
+        self.assertEqual(rivulet.preset("gpt"), self.printed("gpt"))
+        made = rivulet.preset("char-lstm", vocabulary=90, hidden=32, last=1)
+        self.assertEqual(made, self.printed("char-lstm", "-s", "vocabulary=90", "-s", "hidden=32", "-s", "last=1"))
+        self.assertEqual(made["data"], {"window": 80})
+        lstm = {"type": "lstm", "name": "lstm", "out": 32, "layers": 2, "output": "last"}
+        self.assertEqual(made["model"]["layers"][1], lstm)
+
+    def test_what_is_refused(self) -> None:
+        for name, settings, words in (
+            ("nothing", {}, 'no preset is called "nothing"'),
+            ("gpt", {"hidden": 3}, 'has no setting "hidden"'),
+            ("gpt", {"width": 0}, "width must be a whole number from 1"),
+            ("gpt", {"width": -1}, "KEY=NUMBER"),
+            ("gpt", {"width": 1.5}, "a whole number, not 1.5"),
+            ("gpt", {"width": True}, "a whole number, not True"),
+            ("--help", {}, "no name of a preset"),
+            ("", {}, "no name of a preset"),
+        ):
+            with self.subTest(name=name, settings=settings), self.assertRaises(Error) as caught:
+                rivulet.preset(name, **settings)  # type: ignore[arg-type]
+            self.assertEqual(caught.exception.code, "invalid")
+            self.assertIn(words, str(caught.exception))
+            self.assertNotIn("rivulet: ", str(caught.exception))
+
+    def test_without_the_program(self) -> None:
+        with mock.patch.dict(os.environ, {"RIVULET": "/nowhere/rivulet"}), self.assertRaises(Error) as caught:
+            rivulet.preset("gpt")
+        self.assertEqual(caught.exception.code, "not-found")
+        self.assertIn("/nowhere/rivulet: No such file", str(caught.exception))
+
+    def test_a_coordinator_takes_it(self) -> None:
+        job = rivulet.preset("autoencoder", features=12, width=4, narrow=2)
+        job["data"]["name"] = "readings"
+        job.update(name="anomalies", local={"optimizer": {"rate": 0.1}}, round={"goal": 1}, stop={"rounds": 1})
+        with Fleet() as fleet, Coordinator(socket=fleet.socket) as coordinator:
+            said = coordinator.submit(job)
+            document = coordinator.job(said)["document"]
+        self.assertEqual(document["model"], self.printed("autoencoder", "-s", "features=12", "-s", "width=4", "-s", "narrow=2")["model"])  # type: ignore[index]
+
+
+if __name__ == "__main__":
+    unittest.main()
