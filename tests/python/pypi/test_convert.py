@@ -1,5 +1,6 @@
 """`python -m rivulet.convert`: networks that have a counterpart give the same outputs, train, and come back by name;
-what has none is named by file and line. Needs numpy and torch; the program is $BUILD/rivulet."""
+what has none is named by file and line; their ONNX files give the same outputs, too. Needs numpy, torch and onnxruntime; the program is
+$BUILD/rivulet."""
 
 import contextlib
 import io
@@ -12,6 +13,7 @@ import tempfile
 import textwrap
 import unittest
 
+import onnxruntime
 import torch
 from torch import nn
 
@@ -228,18 +230,41 @@ class Convert(unittest.TestCase):
         made = getattr(sys.modules["mine"], attribute)
         return made if isinstance(made, nn.Module) else made()
 
+    def compare_onnx(self, target, net):
+        """What `rivulet model export` makes of what was converted, beside the network."""
+        with open(os.path.join(target, "job.json")) as f:
+            job = json.load(f)
+        model, out = os.path.join(target, "init.safetensors"), os.path.join(target, "net.onnx")
+        given = ["model", "export", model, "--job", os.path.join(target, "job.json"), "--onnx", out]
+        subprocess.run([RIVULET, *given], check=True, stdout=subprocess.DEVNULL)
+        about, first = job["data"], job["model"]["layers"][0]
+        shape = [4] + (about.get("shape") or [about["window"]])
+        if first["type"] == "embedding":
+            x = torch.randint(first["vocabulary"], shape)
+        else:
+            x = torch.randn(shape)
+        with torch.no_grad():
+            wanted = net.eval()(x.clone())
+        session = onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
+        (outputs,) = session.run(None, {session.get_inputs()[0].name: x.float().numpy()})
+        error = (torch.from_numpy(outputs).reshape(wanted.shape) - wanted).abs().max() / wanted.abs().max()
+        self.assertLess(float(error), TOLERANCE)
+
     def test_networks_with_a_counterpart(self):
         for attribute, (_, _, types) in GOOD.items():
             with self.subTest(attribute):
                 target, out, job = self.convert(attribute)
                 self.assertLessEqual(float(re.search(r"equal to (\S+) on 8 random inputs", out).group(1)), TOLERANCE)
                 self.assertEqual([layer["type"] for layer in job["model"]["layers"]], types.split())
-                state = self.network(attribute).state_dict()
+                net = self.network(attribute)
+                state = net.state_dict()
                 tensors = safetensors.load(os.path.join(target, "init.safetensors"))
                 if attribute not in ("Odd", "logistic"):
                     self.assertEqual(
                         {k: tuple(v.shape) for k, v in state.items()}, {k: v.shape for k, v in tensors.items()}
                     )
+                    net.load_state_dict({k: torch.from_numpy(v.copy()) for k, v in tensors.items()})
+                    self.compare_onnx(target, net)
 
     def test_networks_that_people_bring(self):
         for attribute, (shape, options, count, types, renamed) in STUDY.items():
@@ -257,7 +282,9 @@ class Convert(unittest.TestCase):
                 self.assertEqual("weight in the job, of shape [12, 16]" in out, attribute == "Encoder")
                 self.assertEqual(len(names), renamed)
                 torch.manual_seed(4)
-                state = getattr(study, attribute)().state_dict()
+                net = getattr(study, attribute)()
+                self.compare_onnx(target, net)
+                state = net.state_dict()
                 tensors = safetensors.load(os.path.join(target, "init.safetensors"))
                 wanted = {names.get(k, k): v for k, v in state.items() if v.dtype == torch.float32}
                 self.assertEqual(set(tensors), set(wanted))
