@@ -1,4 +1,4 @@
-"""Well-known networks as a job's layers. The list is `rivulet preset`'s, and so is the work: the program writes them."""
+"""Well-known networks as a job's layers: those of `rivulet preset`, which the program itself writes."""
 import json
 import os
 import subprocess
@@ -16,14 +16,14 @@ def preset(name: str, **settings: int) -> Dict[str, Any]:
     It is written by the program ``rivulet``, or the one that the variable RIVULET names. Error: there is none
     ("not-found"), it knows no such preset, or a setting is not the preset's or is out of range ("invalid").
     """
+    if not isinstance(name, str) or not name or name.startswith("-"):
+        raise Error("%r is no name of a preset" % (name,), "invalid")
     program = os.environ.get("RIVULET") or "rivulet"
     command = [program, "preset", name]
     for key, value in settings.items():
         if isinstance(value, bool) or not isinstance(value, int):
             raise Error("the setting %s of a preset is a whole number, not %r" % (key, value), "invalid")
         command += ["--set", "%s=%d" % (key, value)]
-    if not isinstance(name, str) or not name or name.startswith("-"):
-        raise Error("%r is no name of a preset" % (name,), "invalid")
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False)
     except OSError as e:

@@ -3,6 +3,8 @@ import json
 import os
 import subprocess
 import unittest
+import warnings
+from typing import Any
 from unittest import mock
 
 from fleet import RIVULET, Fleet
@@ -13,7 +15,7 @@ from rivulet import Coordinator, Error
 
 @mock.patch.dict(os.environ, {"RIVULET": RIVULET})
 class Presets(unittest.TestCase):
-    def printed(self, *words: str) -> object:
+    def printed(self, *words: str) -> Any:
         return json.loads(subprocess.run([RIVULET, "preset", *words], capture_output=True, check=True).stdout)
 
     def test_as_the_command(self) -> None:
@@ -52,9 +54,9 @@ class Presets(unittest.TestCase):
         job["data"]["name"] = "readings"
         job.update(name="anomalies", local={"optimizer": {"rate": 0.1}}, round={"goal": 1}, stop={"rounds": 1})
         with Fleet() as fleet, Coordinator(socket=fleet.socket) as coordinator:
-            said = coordinator.submit(job)
-            document = coordinator.job(said)["document"]
-        self.assertEqual(document["model"], self.printed("autoencoder", "-s", "features=12", "-s", "width=4", "-s", "narrow=2")["model"])  # type: ignore[index]
+            with warnings.catch_warnings(record=True):  # that no device is there
+                document = coordinator.job(coordinator.submit(job))["document"]
+        self.assertEqual(document["model"], job["model"])
 
 
 if __name__ == "__main__":
