@@ -56,7 +56,7 @@ static enum err
 arrange_model(struct cmd_trial *t, const char *init, struct why *why)
 {
 	struct net *net;
-	enum err e = cmd_network_load(&net, &t->work.task.recipe, init, 1, why);
+	enum err e = cmd_network_load(&net, &t->work.task.recipe, init, t->work.task.seed, 1, why);
 
 	if (e)
 		return e;

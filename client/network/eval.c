@@ -208,7 +208,8 @@ outputs(struct eval *v, struct why *why)
 static enum err
 work(struct eval *v, struct why *why)
 {
-	enum err e = cmd_network_load(&v->net, &v->job.recipe, v->init, CMD_NETWORK_BATCH, why);
+	enum err e =
+	    cmd_network_load(&v->net, &v->job.recipe, v->init, v->job.seed, CMD_NETWORK_BATCH, why);
 
 	if (!e && v->data) {
 		e = load_data(v, why);

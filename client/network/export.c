@@ -10,7 +10,7 @@ cmd_export_onnx(
 {
 	struct net *net;
 	struct buf out;
-	enum err e = cmd_network_load(&net, r, model, 1, why);
+	enum err e = cmd_network_load(&net, r, model, 1, 1, why);
 
 	if (e)
 		return e;

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "file.h"
-#include "modelfile.h"
 #include "preset.h"
+#include "take.h"
 #include "tensors.h"
 
 enum err
@@ -50,24 +50,23 @@ fill(struct net *net, const char *file, struct why *why)
 
 	if (e)
 		return e;
-	e = tensor_table_fits(net_tensors(net), &from.table, &detail);
+	e = take_file(net, &from.table, from.data, &detail);
 	if (e)
 		err_set(why, e, "%.100s: %.140s", file, detail.text);
-	else
-		modelfile_arrange(net_params(net), net_tensors(net), from.data, &from.table);
 	cmd_tensors_close(&from);
 	return e;
 }
 
 enum err
-cmd_network_load(
-    struct net **out, const struct recipe *r, const char *file, uint32_t batch, struct why *why)
+cmd_network_load(struct net **out, const struct recipe *r, const char *file, uint64_t seed,
+    uint32_t batch, struct why *why)
 {
 	struct net *net = NULL;
 	enum err e = cmd_network_new(&net, r, batch, why);
 
 	if (e)
 		return e;
+	net_init(net, seed);
 	e = fill(net, file, why);
 	if (e)
 		net_free(net);

@@ -14,8 +14,8 @@ ERR_MUST_USE enum err cmd_network_read_job(struct job_spec *out, const char *pat
  * weights of zero. ERR_INVALID if the recipe has no layers. The caller frees *out with net_free. */
 ERR_MUST_USE enum err cmd_network_new(
     struct net **out, const struct recipe *r, uint32_t batch, struct why *why);
-/* The same with the weights of a safetensors file, its tensors in any order, F16, BF16 and F64 widened. */
-ERR_MUST_USE enum err cmd_network_load(
-    struct net **out, const struct recipe *r, const char *file, uint32_t batch, struct why *why);
+/* The same with the weights of a safetensors file (take.h), F16, BF16 and F64 widened; what it lacks is drawn from the seed. */
+ERR_MUST_USE enum err cmd_network_load(struct net **out, const struct recipe *r, const char *file,
+    uint64_t seed, uint32_t batch, struct why *why);
 
 #endif

@@ -142,7 +142,7 @@ take_table(struct making *m, struct why *why)
 		e = err_set(why, ERR_INVALID,
 		    "the job begins with a model of its own: give its file with --init FILE");
 	if (!e)
-		e = m->first ? read_table(m, why) : draw_table(m, why);
+		e = r->net.layer_count > 0 ? draw_table(m, why) : read_table(m, why);
 	return e ? e : tensor_table_assign(&m->table, r->rules, r->rule_count, why);
 }
 

@@ -32,7 +32,7 @@ static const struct preset_setting char_lstm[] = {{"vocabulary", 2, 1000000, 256
     {"layers", 1, 4, 2}, {"last", 0, 1, 0}, {.name = NULL}};
 static const struct preset_setting gpt[] = {{"vocabulary", 2, 1000000, 256},
     {"window", 1, 65536, 128}, {"width", 1, 65536, 128}, {"layers", 1, 24, 4},
-    {"heads", 1, 1024, 4}, {.name = NULL}};
+    {"heads", 1, 1024, 4}, {"tied", 0, 1, 0}, {.name = NULL}};
 static const struct preset_setting autoencoder[] = {
     {"features", 1, 65536, 640}, {"width", 1, 65536, 128}, {"narrow", 1, 65536, 8}, {.name = NULL}};
 

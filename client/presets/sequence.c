@@ -73,7 +73,10 @@ sequence_gpt(struct maker *m)
 	maker_layer(m, "linear", "lm_head");
 	maker_u64(m, "out", words);
 	maker_bool(m, "bias", false);
-	normal(m);
+	if (maker_get(m, "tied"))
+		maker_word(m, "weights", "wte");
+	else
+		normal(m);
 }
 
 /* MLPerf Tiny's, of 640 spectral values: 4 layers, a narrow one, 4 layers. */

@@ -14,6 +14,7 @@
 #include "network.h"
 #include "rule.h"
 #include "source.h"
+#include "take.h"
 #include "tensors.h"
 
 /* The set that a coordinator's configuration would hold, where [data] says nothing else. */
@@ -181,8 +182,9 @@ draw_first(struct simulate_coordinator *c, uint8_t **data, struct why *why)
 	return e;
 }
 
+/* A file with the tensors of the layers stays as it is; one that lacks some, or has names of its own for them, is written anew. */
 static enum err
-note_order(struct simulate_coordinator *c, struct why *why)
+fit_layers(struct simulate_coordinator *c, uint8_t **data, struct why *why)
 {
 	const struct recipe *r = &c->setup.job->recipe;
 	struct net *net = NULL;
@@ -192,8 +194,17 @@ note_order(struct simulate_coordinator *c, struct why *why)
 	enum err e = net_new(&net, &r->net, r->data.class_count, 1, false, 0, why);
 	if (!e)
 		e = tensor_table_copy(&c->net, net_tensors(net));
-	if (!e)
-		e = tensor_table_fits(&c->net, &c->table, why);
+	if (!e && tensor_table_fits(&c->net, &c->table, NULL)) {
+		net_init(net, c->setup.job->seed);
+		e = take_file(net, &c->table, *data, why);
+		free(*data);
+		*data = e ? NULL : malloc((size_t)c->net.bytes);
+		tensor_table_deinit(&c->table);
+		if (!e)
+			e = *data ? tensor_table_copy(&c->table, &c->net) : ERR_NOMEM;
+		if (!e)
+			memcpy(*data, net_params(net), (size_t)c->net.bytes);
+	}
 	net_free(net);
 	return e;
 }
@@ -213,7 +224,7 @@ read_first(struct simulate_coordinator *c, uint8_t **data, struct why *why)
 	if (!e)
 		memcpy(*data, from.data, (size_t)c->table.bytes);
 	cmd_tensors_close(&from);
-	return e ? e : note_order(c, why);
+	return e ? e : fit_layers(c, data, why);
 }
 
 /* A job's `init` names the file by its hash: what it is called in records. */

@@ -7,6 +7,7 @@
 #include "modelfile.h"
 #include "models.h"
 #include "net.h"
+#include "take.h"
 
 /* The model that a job begins with: what is known of it before it is made, the making, and its table. */
 
@@ -93,15 +94,15 @@ check_layers(const struct services *s, struct engine_work *w, const struct tenso
 }
 
 static enum err
-check_fit(const struct tensor_table *own, const struct models_map *from, struct why *why)
+check_fit(const struct net *net, const struct models_map *from, struct why *why)
 {
 	struct why detail = {""};
-	enum err e = tensor_table_fits(own, &from->table, &detail);
+	enum err e = take_fits(net, &from->table, from->data + from->data_at, &detail);
 
 	return e ? err_set(why, e, "model.init: %.240s", detail.text) : ERR_OK;
 }
 
-/* The uploaded model as it is, or written anew in the layers' order, which that of a delta's elements follows. */
+/* The uploaded model as it is, or written anew in the layers' order, which that of a delta's elements follows. What it lacks is drawn. */
 static enum err
 arrange_model(const struct services *s, const struct engine_job *j, const struct models_map *from,
     uint8_t id[32], struct why *why)
@@ -112,10 +113,12 @@ arrange_model(const struct services *s, const struct engine_job *j, const struct
 	if (e)
 		return e;
 	const struct tensor_table *table = net_tensors(net);
-	e = check_fit(table, from, why);
+	e = check_fit(net, from, why);
 	if (!e && !tensor_table_same(table, &from->table)) {
-		modelfile_arrange(net_params(net), table, from->data + from->data_at, &from->table);
-		e = write_net(s, j, net, id, why);
+		net_init(net, j->work->spec.seed);
+		e = take_file(net, &from->table, from->data + from->data_at, why);
+		if (!e)
+			e = write_net(s, j, net, id, why);
 	}
 	net_free(net);
 	return e;
@@ -186,7 +189,7 @@ describe_layers(
 		return e;
 	const struct tensor_table *table = net_tensors(net);
 	if (from)
-		e = check_fit(table, from, why);
+		e = check_fit(net, from, why);
 	if (!e)
 		e = tensor_table_copy(&j->work->table, table);
 	if (!e && from && tensor_table_same(table, &from->table))

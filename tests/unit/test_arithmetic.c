@@ -49,6 +49,55 @@ linear(void **state)
 	one_end(&o);
 }
 
+/* Of a linear layer of `in` features, with lora of rank 3 and alpha 5: behind its own sums. */
+static void
+lora_sums(struct one *o, size_t rows, size_t in, size_t out)
+{
+	const float scale = 5.0f / 3.0f;
+	const float *a = o->w + (in + 1) * out, *b = a + 3 * in;
+	float *middle = calloc(rows * 3, sizeof(float)), *back = calloc(rows * 3, sizeof(float));
+	float *da = o->want_dw + (in + 1) * out, *db = da + 3 * in;
+
+	for (size_t i = 0; i < rows * 3; i++) {
+		middle[i] = scale * ascend(o->x + i / 3 * in, 1, a + i % 3 * in, 1, in);
+		back[i] = scale * ascend(o->dy + i / 3 * out, 1, b + i % 3, 3, out);
+	}
+	for (size_t i = 0; i < rows * out; i++)
+		o->want_y[i] += ascend(middle + i / out * 3, 1, b + i % out * 3, 1, 3);
+	for (size_t i = 0; i < rows * in; i++)
+		o->want_dx[i] += ascend(back + i / in * 3, 1, a + i % in, in, 3);
+	for (size_t i = 0; i < 3 * in; i++)
+		da[i] = ascend(back + i / in, 3, o->x + i % in, in, rows);
+	for (size_t i = 0; i < 3 * out; i++)
+		db[i] = ascend(o->dy + i / 3, out, middle + i % 3, 3, rows);
+	free(middle);
+	free(back);
+}
+
+static void
+lora(void **state)
+{
+	static const char *const layer =
+	    "{\"type\": \"linear\", \"out\": 21, \"lora\": {\"rank\": 3, \"alpha\": 5}}";
+	struct one o;
+
+	(void)state;
+	one_begin(&o, "\"shape\": [1100]", layer);
+	for (size_t i = 0; i < (size_t)N * 21; i++)
+		o.want_y[i] = blocks(o.x + i / 21 * 1100, o.w + i % 21 * 1100, 1100,
+		    o.w[(size_t)1100 * 21 + i % 21]);
+	linear_back(&o, N, 1100, 21);
+	lora_sums(&o, N, 1100, 21);
+	one_end(&o);
+	one_begin(&o, "\"shape\": [6, 70]", layer);
+	for (size_t i = 0; i < (size_t)N * 6 * 21; i++)
+		o.want_y[i] = ascend(o.x + i / 21 * 70, 1, o.w + i % 21 * 70, 1, 70) +
+		    o.w[(size_t)21 * 70 + i % 21];
+	linear_back(&o, (size_t)N * 6, 70, 21);
+	lora_sums(&o, (size_t)N * 6, 70, 21);
+	one_end(&o);
+}
+
 /* --- Convolutions */
 
 struct window {
@@ -360,6 +409,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(linear),
+	    cmocka_unit_test(lora),
 	    cmocka_unit_test(conv2d),
 	    cmocka_unit_test(grouped),
 	    cmocka_unit_test(groupnorm),

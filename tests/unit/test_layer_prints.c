@@ -75,6 +75,22 @@ static const struct row {
 	"\"gate\"], \"name\": \"m\"}, "
 	"{\"type\": \"concat\", \"inputs\": [\"a\", \"m\"]}, " POOLED,
 	CROSS, 0x57e78670d0a1ebd0u},
+    {FLAT,
+	"{\"type\": \"linear\", \"out\": 145, \"lora\": {\"rank\": 9, \"alpha\": 5}}, " TANH CLOSE,
+	CROSS, 0xb3bc19864011b918u},
+    {SERIES,
+	"{\"type\": \"linear\", \"out\": 35, \"bias\": false, \"lora\": {\"rank\": 19}}, " TANH
+	    POOLED,
+	CROSS, 0x2fd68bae6c71420fu},
+    {WORDS,
+	"{\"type\": \"embedding\", \"name\": \"e\", \"vocabulary\": 23, \"out\": 18}, {\"type\": "
+	"\"gru\", \"out\": 18}, {\"type\": \"linear\", \"out\": 23, \"weights\": \"e\"}",
+	CROSS, 0x17563581798d2bf5u},
+    {FLAT,
+	"{\"type\": \"linear\", \"name\": \"a\", \"out\": 37}, " TANH
+	"{\"type\": \"linear\", \"out\": 37, \"weights\": \"a\"}, " TANH
+	"{\"type\": \"linear\", \"out\": 37, \"weights\": \"a\", \"bias\": false}, " CLOSE,
+	CROSS, 0x72e1d45fd7acd8b6u},
     {FLAT, WIDE TANH CLOSE, CROSS ", \"label_smoothing\": 0.1", 0x858c76b16287895cu},
     {FLAT, WIDE TANH CLOSE,
 	CROSS

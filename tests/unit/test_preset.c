@@ -50,6 +50,7 @@ sizes(void **state)
 	    {"{\"preset\": \"ds-cnn\"}", 23756},
 	    {"{\"preset\": \"char-lstm\", \"set\": {\"vocabulary\": 90}}", 822570},
 	    {"{\"preset\": \"gpt\", \"set\": {\"vocabulary\": 65}}", 826368},
+	    {"{\"preset\": \"gpt\", \"set\": {\"vocabulary\": 65, \"tied\": 1}}", 818048},
 	    {"{\"preset\": \"autoencoder\"}", 267928}};
 
 	(void)state;

@@ -86,6 +86,19 @@ class Positions(nn.Module):
         return x + self.weight
 
 
+class Lora(nn.Linear):
+    """As PEFT adds it, without dropout; all of it trains here."""
+
+    def __init__(self, before, out, bias, rank, alpha):
+        super().__init__(before, out, bias)
+        self.lora_A = nn.Linear(before, rank, bias=False)
+        self.lora_B = nn.Linear(rank, out, bias=False)
+        self.scaling = alpha / rank
+
+    def forward(self, x):
+        return super().forward(x) + self.lora_B(self.lora_A(x)) * self.scaling
+
+
 def layer(kind, module, **keys):
     return dict(keys, type=kind), module
 
@@ -244,6 +257,27 @@ def shared():
         concat(inputs=["b", "c", "d", "e", "f", "g", "a"]), linear(117, 2)], {}
 
 
+def lora(before, out, rank, alpha, **keys):
+    return layer("linear", Lora(before, out, keys.get("bias", True), rank, alpha), out=out, lora={"rank": rank, "alpha": alpha}, **keys)
+
+
+def tied(of, before, out, name, **keys):
+    """Uses the weight of the layer `of`, which is called so."""
+    module = nn.Linear(before, out, bias=keys.get("bias", True))
+    module.weight = of[1].weight
+    return layer("linear", module, out=out, weights=name, **keys)
+
+
+def adapted():
+    yield "lora", [7], [lora(7, 19, 3, 6), tanh(), lora(19, 2, 2, 1, bias=False)], {}
+    yield "lora_rows", [5, 7], [lora(7, 19, 4, 8, bias=False), tanh(), lora(19, 2, 1, 0.5), flatten(), linear(10, 3)], {"classes": 3}
+    words = embedding(9, 7)
+    words[0]["name"] = "e"
+    yield "tied_embedding", 5, [words, lora(7, 7, 2, 4), tanh(), tied(words, 7, 9, "e")], {}
+    first = linear(6, 6, name="a")
+    yield "tied_linear", [6], [first, tanh(), tied(first, 6, 6, "a", bias=False), tanh(), tied(first, 6, 6, "a")], {}
+
+
 def losses():
     weights = [0.5, 1, 2.25]
     for name, keys in (("smoothing", {"label_smoothing": 0.2}), ("ignored", {"ignore_index": -7}), ("class_weights", {"class_weights": weights}),
@@ -305,7 +339,13 @@ def put(out, *tensors):
 
 
 def state_of(net):
-    return {name: t for name, t in net.state_dict().items() if "num_batches" not in name}
+    """A shared tensor under its first name alone."""
+    seen, found = set(), {}
+    for name, t in net.state_dict().items():
+        if "num_batches" not in name and t.data_ptr() not in seen:
+            seen.add(t.data_ptr())
+            found[name] = t
+    return found
 
 
 def gradient_of(net):
@@ -359,7 +399,7 @@ def main():
     os.makedirs(HERE, exist_ok=True)
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(1)
-    for group in (activations, norms, convolutions, joins, sequences, shared, losses):
+    for group in (activations, norms, convolutions, joins, sequences, shared, adapted, losses):
         # Modules draw their weights when they are made: a seed for each group, and one for each network's data.
         torch.manual_seed(zlib.crc32(group.__name__.encode()))
         for name, shape, layers, more in group():
