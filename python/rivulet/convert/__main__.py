@@ -115,6 +115,8 @@ def network_of(args: argparse.Namespace) -> Tuple[Any, Any, Any]:
             net = made if isinstance(made, torch.nn.Module) or not callable(made) else made()
         if not isinstance(net, torch.nn.Module):
             raise Stop("%s is no torch.nn.Module, and makes none" % args.network)
+        if hasattr(net, "peft_config") and hasattr(net, "get_base_model"):
+            net = net.get_base_model()
         net = net.cpu().eval()
     except Stop:
         raise
@@ -209,7 +211,7 @@ def write(args: argparse.Namespace, net: Any, converted: Any) -> Dict[str, Any]:
         args.loss,
         args.classes,
         args.data,
-        job.roles(converted.tensors, trains),
+        job.roles(converted.tensors, trains, job.bases(converted.layers)),
         args.text_window,
     )
     renamed = {ours: name for ours, name in converted.tensors.items() if ours != name}

@@ -1,26 +1,34 @@
 """The job document of a converted network, and the page that says what is left to fill in."""
 
 import json
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Set
 
 ROLES_MAX = 64
 
 
-def roles(tensors: Dict[str, str], trains: Dict[str, bool]) -> Dict[str, str]:
+def roles(tensors: Dict[str, str], trains: Dict[str, bool], bases: Set[str]) -> Dict[str, str]:
     """`tensors` of the job: what does not ask for a gradient is frozen, by whole layers where it can be.
 
-    tensors: name in the job, name in the state_dict; trains: by the latter. ValueError: more patterns than a job has.
+    tensors: name in the job, name in the state_dict; trains: by the latter; bases: those of the job that are frozen
+    where nothing is said. ValueError: more patterns than a job has.
     """
     own = {name: theirs for name, theirs in tensors.items() if theirs in trains}  # not those that batch norms count
+    said = {name: "train" for name in sorted(bases & set(own)) if trains[own[name]]}
+    own = {name: theirs for name, theirs in own.items() if name not in bases}
     layers = {name.rpartition(".")[0] for name in own}
     still = [x for x in layers if not any(trains[t] for name, t in own.items() if name.startswith(x + "."))]
-    found = {x + ".*": "frozen" for x in sorted(still)}
+    found = dict(said, **{x + ".*": "frozen" for x in sorted(still)})
     found.update(
         {n: "frozen" for n, t in own.items() if not trains[t] and not any(n.startswith(x + ".") for x in still)}
     )
     if len(found) > ROLES_MAX:
         raise ValueError("%d layers do not train; a job says so of at most %d" % (len(found), ROLES_MAX))
     return found
+
+
+def bases(layers: List[Dict[str, Any]]) -> Set[str]:
+    """The tensors beside lora."""
+    return {"%s.%s" % (layer["name"], k) for layer in layers if "lora" in layer for k in ("weight", "bias")}
 
 
 # What a layer has where nothing is said.

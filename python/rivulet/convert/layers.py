@@ -20,6 +20,7 @@ from torch.nn import functional
 WINDOW_MAX = 1024  # of kernel, stride and padding
 JOIN_MAX = 8
 STACK_MAX = 4
+RANK_MAX = 4096
 DROPOUT_MAX = 0.999
 Layer = Dict[str, Any]
 Shape = Sequence[int]
@@ -88,6 +89,31 @@ def linear(o: Options) -> List[Layer]:
     if len(o.shape) > 2:
         o.refuse("an example of shape %s: a flat one or rows are taken, put a flatten before it" % o.shape)
     return [{"type": "linear", "out": o["out_features"], "bias": o["bias"] is not None, "init": "torch"}]
+
+
+def is_lora(module: nn.Module) -> bool:
+    """A Linear that PEFT has put adapters beside; PEFT need not be there."""
+    return (type(module).__module__, type(module).__name__) == ("peft.tuners.lora.layer", "Linear")
+
+
+def lora(o: Options) -> List[Layer]:
+    """The options are those of the Linear beneath, and the module."""
+    module = o["module"]
+    built = linear(o)
+    names = [name for name in module.active_adapters if name in module.lora_A]
+    if type(module.base_layer) is not nn.Linear or module.merged or module.disable_adapters or len(names) != 1:
+        o.refuse("one adapter of an nn.Linear, active and not merged, has a counterpart")
+        return built
+    (name,) = names
+    if type(module.lora_dropout[name]) is not nn.Identity:
+        o.refuse("lora_dropout: only 0 has a counterpart")
+    if name in getattr(module, "lora_variant", {}) or module.use_dora.get(name) or module.lora_B[name].bias is not None:
+        o.refuse("DoRA and other variants, and lora_bias, have no counterpart")
+    rank = module.r[name]
+    if rank > min(module.in_features, module.out_features, RANK_MAX):
+        o.refuse("r=%d: at most the smaller of inputs and outputs is taken, and %d" % (rank, RANK_MAX))
+    built[0]["lora"] = {"rank": rank, "alpha": module.scaling[name] * rank}
+    return built
 
 
 def same_padding(o: Options, kernel: List[int]) -> List[int]:

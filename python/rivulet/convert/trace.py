@@ -91,6 +91,9 @@ class Tracer(fx.Tracer):
         super().__init__()
         self.record_stack_traces = True
 
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return layers.is_lora(m) or super().is_leaf_module(m, module_qualified_name)
+
     def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
         node = super().create_node(*args, **kwargs)
         node.meta[NO_GRADIENT] = not torch.is_grad_enabled()
@@ -166,6 +169,8 @@ class Conversion:
         self.constants: Set[fx.Node] = set()
         self.found: Dict[fx.Node, Any] = {}  # what operations gave
         self.reshaped: Dict[str, List[int]] = {}
+        self.lenders: Dict[int, str] = {}  # parameters that a later layer may use as well, and their layers
+        self.shared: Set[str] = set()  # names in the state_dict of what an earlier layer has
 
     def refuse(self, where: str, what: str) -> None:
         problem = Problem(where, what)
@@ -249,6 +254,30 @@ class Conversion:
         named += [name for name, b in module.named_buffers() if b.dtype == torch.float32]
         self.tensors.update({"%s.%s" % (self.layers[-1]["name"], name): "%s.%s" % (target, name) for name in named})
         self.called.update(id(m) for m in module.modules())
+        if type(module) in (nn.Linear, nn.Embedding):
+            self.tie(id(module.weight))
+
+    def keep_lora(self, module: Any, target: str) -> None:
+        """PEFT's names have more parts."""
+        name, target = self.layers[-1]["name"], target + "."
+        (adapter,) = [a for a in module.active_adapters if a in module.lora_A]
+        theirs = {"weight": "base_layer.weight", "bias": "base_layer.bias"}
+        theirs.update({"lora_%s.weight" % x: "lora_%s.%s.weight" % (x, adapter) for x in "AB"})
+        state = module.state_dict()
+        self.tensors.update({"%s.%s" % (name, k): target + v for k, v in theirs.items() if v in state})
+        self.called.update(id(m) for m in module.modules())
+        self.lenders.setdefault(id(module.base_layer.weight), name)
+
+    def tie(self, weight: int) -> None:
+        """The last layer uses an earlier one's weight, if that is the same parameter."""
+        layer = self.layers[-1]
+        if layer["type"] not in ("linear", "embedding"):
+            return
+        lender = self.lenders.setdefault(weight, layer["name"])
+        if lender == layer["name"] or layer["type"] != "linear":
+            return
+        layer["weights"] = lender
+        self.shared.add(self.tensors.pop(layer["name"] + ".weight"))
 
     # --- operations
 
@@ -287,7 +316,7 @@ class Conversion:
     def check_module(self, node: fx.Node, module: nn.Module, what: str, where: str) -> None:
         own = dict(module.named_parameters(recurse=False))
         if own and id(module) in self.called:
-            self.refuse(called_at(node) or where, "%s: it is used twice: layers do not share weights" % what)
+            self.refuse(called_at(node) or where, "%s: it is used twice: make two, of which one may be an nn.Linear with the other's weight" % what)
         self.called.add(id(module))
         if any(getattr(module, hooks) for hooks in ("_forward_hooks", "_forward_pre_hooks")):
             self.refuse(where, "%s: hooks (weight_norm and spectral_norm are some) have no counterpart" % what)
@@ -298,10 +327,10 @@ class Conversion:
     def call_module(self, node: fx.Node) -> None:
         target = str(node.target)
         module = self.modules[target]
-        what = "%s (nn.%s)" % (target, type(module).__name__)
+        what = "%s (%s%s)" % (target, "" if layers.is_lora(module) else "nn.", type(module).__name__)
         where = module.__dict__.get(PLACE) or called_at(node)
-        self.check_module(node, module, what, where)
-        build = layers.MODULES.get(type(module))
+        self.check_module(node, getattr(module, "base_layer") if layers.is_lora(module) else module, what, where)
+        build = layers.lora if layers.is_lora(module) else layers.MODULES.get(type(module))
         if build is None:
             self.refuse(where, what + ": " + layers.HINTS.get(type(module), "the built-in trainer has no such layer"))
             return
@@ -309,7 +338,7 @@ class Conversion:
         if getattr(module, "inplace", False):
             self.in_place(node, what, sources[0])
         options = {k: v for k, v in vars(module).items() if not k.startswith("_")}
-        options.update(bias=getattr(module, "bias", None), training=True)
+        options.update(bias=getattr(module, "bias", None), training=True, module=module)
         options["in_proj_bias"] = getattr(module, "in_proj_bias", None)
         options["_qkv_same_embed_dim"] = getattr(module, "_qkv_same_embed_dim", None)
         if type(module) in patterns.SEVERAL:
@@ -318,7 +347,7 @@ class Conversion:
         before = len(self.layers)
         self.build(node, what, where, build, options, sources)
         if len(self.layers) > before:
-            self.keep(module, target)
+            (self.keep_lora if build is layers.lora else self.keep)(module, target)
 
     def call(self, node: fx.Node, what: str, entry: Optional[layers.Entry]) -> None:
         """A function or a method."""
@@ -379,8 +408,12 @@ class Conversion:
         for name, p in self.net.named_parameters(remove_duplicate=False):
             owner = self.modules[name.rpartition(".")[0]]
             where = owner.__dict__.get(PLACE, "")
+            if name in self.shared:
+                continue
             if id(p) in seen and id(owner) in self.called:
-                self.refuse(where, "%s is %s: layers do not share weights" % (name, seen[id(p)]))
+                self.refuse(
+                    where, "%s is %s: only nn.Linear uses an earlier layer's weight" % (name, seen[id(p)])
+                )
             elif name not in used and id(owner) not in self.called:
                 self.refuse(where, "%s: nothing on the way to the output uses it" % name)
             seen.setdefault(id(p), name)

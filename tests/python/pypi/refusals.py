@@ -55,7 +55,7 @@ CASES = [
     ("nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 3, 1))", "x = self.b(x)", MADE, r"ParametrizedConv2d"),
     ("nn.utils.weight_norm(nn.Conv2d(3, 3, 1))", "x = self.b(x)", MADE, r"hooks"),
     ("nn.Parameter(torch.ones(3, 1, 1))", "x = x * self.b", DONE, r"self\.b: weights are used by layers"),
-    ("nn.Conv2d(3, 3, 1)", "x = self.b(self.b(x))", DONE, r"used twice: layers do not share weights"),
+    ("nn.Conv2d(3, 3, 1)", "x = self.b(self.b(x))", DONE, r"used twice: make two"),
     ("nn.Conv2d(3, 3, 1); self.b.weight = self.a.weight", "x = self.b(x)", MADE, r"b\.weight is a\.weight"),
     ("nn.Conv2d(3, 3, 1)", "pass", MADE, r"b\.weight: nothing on the way to the output uses it"),
     ("self.register_buffer('mean', torch.zeros(3))", "pass", 8, r"mean: layers have no buffers"),

@@ -298,6 +298,65 @@ class LastHidden(nn.Module):
         return self.out(h[-1])
 
 
+class Tied(nn.Module):
+    """The last layer has the embedding's weight, and so has one between."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(11, 6)
+        self.gru = nn.GRU(6, 6, batch_first=True)
+        self.first = nn.Linear(6, 6)
+        self.second = nn.Linear(6, 6, bias=False)
+        self.out = nn.Linear(6, 11)
+        self.second.weight = self.first.weight
+        self.out.weight = self.words.weight
+
+    def forward(self, x):
+        x = self.first(self.gru(self.words(x))[0])
+        return self.out(self.second(torch.tanh(x)))
+
+
+def adapted(**more):
+    """What PEFT makes of a network; more: of its LoraConfig."""
+    import peft
+
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc1, self.fc2 = nn.Linear(12, 9), nn.Linear(9, 4)
+
+        def forward(self, x):
+            return self.fc2(torch.relu(self.fc1(x)))
+
+    config = peft.LoraConfig(**dict({"r": 3, "lora_alpha": 12, "target_modules": ["fc1"]}, **more))
+    net = peft.get_peft_model(Two(), config)
+    with torch.no_grad():
+        net.base_model.model.fc1.lora_B["default"].weight.normal_()
+    return net
+
+
+def adapted_with_dropout():
+    return adapted(lora_dropout=0.1)
+
+
+def adapted_dora():
+    return adapted(use_dora=True)
+
+
+def adapted_by_hand():
+    """Three Linear and a number."""
+
+    class Hand(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.base, self.a, self.b = nn.Linear(12, 9), nn.Linear(12, 2, bias=False), nn.Linear(2, 9, bias=False)
+
+        def forward(self, x):
+            return self.base(x) + self.b(self.a(x)) * 0.5
+
+    return Hand()
+
+
 class Sentiment(nn.Module):
     def __init__(self):
         super().__init__()

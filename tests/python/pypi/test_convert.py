@@ -184,6 +184,7 @@ STUDY = {
     ),
     "LastStates": ("6,5", [], 4, "gru linear lstm rmsnorm", 0),
     "LastHidden": ("6,5", [], 2, "linear lstm", 0),
+    "Tied": ("5", [], 6, "embedding gru linear tanh", 0),
 }
 
 
@@ -286,10 +287,50 @@ class Convert(unittest.TestCase):
                 self.compare_onnx(target, net)
                 state = net.state_dict()
                 tensors = safetensors.load(os.path.join(target, "init.safetensors"))
-                wanted = {names.get(k, k): v for k, v in state.items() if v.dtype == torch.float32}
+                second = {"second.weight", "out.weight"} if attribute == "Tied" else set()
+                wanted = {
+                    names.get(k, k): v for k, v in state.items() if v.dtype == torch.float32 and k not in second
+                }
                 self.assertEqual(set(tensors), set(wanted))
                 for name, value in wanted.items():
                     self.assertEqual(value.flatten().tolist(), tensors[name].flatten().tolist(), name)
+
+    def test_weights_of_another(self):
+        target = os.path.join(self.dir, "tied")
+        code, _, err = self.run_command(study.__file__ + ":Tied", "5", "--out", target)
+        self.assertEqual((code, err), (0, ""))
+        with open(os.path.join(target, "job.json")) as f:
+            made = json.load(f)["model"]["layers"]
+        self.assertEqual(
+            {layer["name"]: layer["weights"] for layer in made if "weights" in layer},
+            {"second": "first", "out": "words"},
+        )
+
+    def test_adapters_of_peft(self):
+        target = os.path.join(self.dir, "peft")
+        torch.manual_seed(5)
+        code, out, err = self.run_command(study.__file__ + ":adapted", "12", "--out", target)
+        self.assertEqual((code, err), (0, ""))
+        self.assertLessEqual(float(re.search(r"equal to (\S+) on 8 random inputs", out).group(1)), TOLERANCE)
+        self.assertIn("fc1.lora_A.default.weight is called fc1.lora_A.weight in the job", out)
+        with open(os.path.join(target, "job.json")) as f:
+            job = json.load(f)
+        self.assertEqual(job["model"]["layers"][0]["lora"], {"rank": 3, "alpha": 12})
+        self.assertEqual(job["tensors"], {"fc2.*": "frozen"})
+        torch.manual_seed(5)
+        state = study.adapted().get_base_model().state_dict()
+        tensors = safetensors.load(os.path.join(target, "init.safetensors"))
+        self.assertEqual(set(tensors), {"fc1.weight", "fc1.bias", "fc1.lora_A.weight", "fc1.lora_B.weight", "fc2.weight", "fc2.bias"})
+        self.assertEqual(tensors["fc1.weight"].tolist(), state["fc1.base_layer.weight"].tolist())
+        self.assertEqual(tensors["fc1.lora_B.weight"].tolist(), state["fc1.lora_B.default.weight"].tolist())
+        for attribute, words in (
+            ("adapted_with_dropout", r"fc1 \(Linear\): lora_dropout: only 0"),
+            ("adapted_dora", r"fc1 \(Linear\): DoRA"),
+            ("adapted_by_hand", r"mul: of numbers, it has no counterpart"),
+        ):
+            code, _, err = self.run_command(study.__file__ + ":" + attribute, "12", "--out", target, "--force")
+            self.assertEqual(code, 1)
+            self.assertRegex(err, words)
 
     def test_a_text_is_a_window(self):
         """Where an output is for each token, or is one of them; a class is something else."""
