@@ -68,11 +68,17 @@ END
 tr -d '\n\t' >"$FLEET/recipes.4" <<END
 "model": {"layers": [$CNN], "loss": "cross_entropy"}, $PLANES, "upload": {"codec": "sparse", "share": 0.1}, "local": {"epochs": 1, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.05}}
 END
-for i in 1 2 3 4; do cat "$FLEET/recipes.$i" && echo; done >"$FLEET/recipes"
+tr -d '\n\t' >"$FLEET/recipes.5" <<END
+"model": {"layers": [{"type": "embedding", "name": "e", "vocabulary": 256, "out": 12}, {"type": "linear", "name": "mid", "out": 12,
+	"lora": {"rank": 3, "alpha": 6}}, {"type": "tanh"}, {"type": "linear", "name": "out", "out": 256, "weights": "e"}], "loss": "cross_entropy"},
+	"data": {"name": "words", "window": 20, "validation": 0.1}, "evaluate": {"by": "devices"},
+	"local": {"steps": 7, "batch": 8, "control_variates": {"devices": 2}, "optimizer": {"name": "sgd", "rate": 0.5}}
+END
+for i in 1 2 3 4 5; do cat "$FLEET/recipes.$i" && echo; done >"$FLEET/recipes"
 
 agents ''
 submit_as inside >"$FLEET/inside"
-[ "$(wc -l <"$FLEET/inside")" -ge 16 ] || fleet_fail "too few lines: $(cat "$FLEET/inside")"
+[ "$(wc -l <"$FLEET/inside")" -ge 20 ] || fleet_fail "too few lines: $(cat "$FLEET/inside")"
 for how in once persistent; do
 	more="
 [trainer builtin]
@@ -84,7 +90,7 @@ persistent = yes"
 	submit_as $how >"$FLEET/$how"
 	cmp -s "$FLEET/inside" "$FLEET/$how" || fleet_fail "$how: $(diff "$FLEET/inside" "$FLEET/$how")"
 	grep -q 'trainer.offer ' "$FLEET/device1.log" || fleet_fail "$how: the program was not asked"
-	echo "ok: $how: four recipes, the same bits"
+	echo "ok: $how: five recipes, the same bits"
 done
 
 # --- alone, and what cannot be

@@ -107,7 +107,8 @@ def lora(o: Options) -> List[Layer]:
     (name,) = names
     if type(module.lora_dropout[name]) is not nn.Identity:
         o.refuse("lora_dropout: only 0 has a counterpart")
-    if name in getattr(module, "lora_variant", {}) or module.use_dora.get(name) or module.lora_B[name].bias is not None:
+    other = name in getattr(module, "lora_variant", {}) or module.use_dora.get(name)
+    if other or module.lora_B[name].bias is not None:
         o.refuse("DoRA and other variants, and lora_bias, have no counterpart")
     rank = module.r[name]
     if rank > min(module.in_features, module.out_features, RANK_MAX):

@@ -316,7 +316,10 @@ class Conversion:
     def check_module(self, node: fx.Node, module: nn.Module, what: str, where: str) -> None:
         own = dict(module.named_parameters(recurse=False))
         if own and id(module) in self.called:
-            self.refuse(called_at(node) or where, "%s: it is used twice: make two, of which one may be an nn.Linear with the other's weight" % what)
+            self.refuse(
+                called_at(node) or where,
+                "%s: it is used twice: make two; an nn.Linear may have an earlier one's weight" % what,
+            )
         self.called.add(id(module))
         if any(getattr(module, hooks) for hooks in ("_forward_hooks", "_forward_pre_hooks")):
             self.refuse(where, "%s: hooks (weight_norm and spectral_norm are some) have no counterpart" % what)
@@ -411,9 +414,7 @@ class Conversion:
             if name in self.shared:
                 continue
             if id(p) in seen and id(owner) in self.called:
-                self.refuse(
-                    where, "%s is %s: only nn.Linear uses an earlier layer's weight" % (name, seen[id(p)])
-                )
+                self.refuse(where, "%s is %s: only nn.Linear uses an earlier layer's weight" % (name, seen[id(p)]))
             elif name not in used and id(owner) not in self.called:
                 self.refuse(where, "%s: nothing on the way to the output uses it" % name)
             seen.setdefault(id(p), name)
