@@ -66,6 +66,84 @@ kill -HUP "$small"
 job_done 60
 [ "$(shown "/v1/devices/device1" "len(d['refused'])")" = 0 ] || fleet_fail "still refused: $(curl_admin /v1/devices/device1)"
 [ "$(shown "/v1/jobs/$JOB/rounds" "d['rounds'][0]['reports']")" = 2 ] || fleet_fail "not both reported"
-fleet_kill TERM "$small"
+for pid in $FLEET_PIDS; do
+	fleet_kill TERM "$pid"
+done
+
+# --- what is planned is what it takes: the peak of what is anonymous, as the kernel counts it, within 6 MiB
+python3 -S -E - "$FLEET" <<'END'
+import random, sys
+draw = random.Random(5)
+def idx(name, *shape):
+    size = 1
+    for n in shape:
+        size *= n
+    with open(sys.argv[1] + "/" + name, "wb") as f:
+        f.write(bytes([0, 0, 8, len(shape)]) + b"".join(n.to_bytes(4, "big") for n in shape) + draw.randbytes(size))
+idx("small", 40, 3, 32, 32)
+idx("large", 16, 3, 96, 96)
+for name, n, classes in ("small-labels", 40, 10), ("large-labels", 16, 2):
+    with open(sys.argv[1] + "/" + name, "wb") as f:
+        f.write(bytes([0, 0, 8, 1]) + n.to_bytes(4, "big") + bytes(i % classes for i in range(n)))
+open(sys.argv[1] + "/text", "w").write("".join(draw.choice("abcdefgh \n") for _ in range(4000)))
+END
+fleet_join device3 "
+[data digits]
+format = glyphs
+count = 100
+[data small]
+format = idx
+images = $FLEET/small
+labels = $FLEET/small-labels
+[data large]
+format = idx
+images = $FLEET/large
+labels = $FLEET/large-labels
+[data text]
+format = text
+path = $FLEET/text"
+LENET='"layers": [{"type": "conv2d", "out": 6, "kernel": 5, "padding": 2}, {"type": "relu"}, {"type": "maxpool2d", "kernel": 2},
+	{"type": "conv2d", "out": 16, "kernel": 5}, {"type": "relu"}, {"type": "maxpool2d", "kernel": 2}, {"type": "flatten"},
+	{"type": "linear", "out": 120}, {"type": "relu"}, {"type": "linear", "out": 84}, {"type": "relu"}, {"type": "linear", "out": 10}],
+	"loss": "cross_entropy"'
+takes() { # takes NAME MODEL DATA LOCAL
+	cat >"$FLEET/$1.json" <<-END
+		{"name": "$1", "seed": 3, "model": {$2}, "data": {$3}, "local": {"epochs": 1, $4},
+		 "round": {"goal": 1, "deadline_s": 3600}, "stop": {"rounds": 1}}
+	END
+	"$RIVULET" train "$FLEET/$1.json" --home "$FLEET/device3" --plan --json >"$FLEET/plan" || fleet_fail "$1: no plan: $(cat "$FLEET/plan")"
+	fleet_run device3 --rounds 1
+	rm -f "$FLEET/anonymous"
+	python3 -S -E tests/tools/anonymous.py "$AGENT_PID" "$FLEET/anonymous" &
+	spy=$!
+	JOB=$(fleet_admin job submit "$FLEET/$1.json" 2>"$FLEET/said") || fleet_fail "$1: $(cat "$FLEET/said")"
+	wait "$AGENT_PID" || fleet_fail "$1: the agent failed"
+	wait "$spy"
+	FLEET_PIDS=
+	job_done 30
+	python3 -S -E - "$FLEET" "$1" "$TEST_SLOW" <<-'END' || fleet_fail "$1 does not take what was planned: $(cat "$FLEET/plan")"
+		import json, sys
+		plan = json.load(open(sys.argv[1] + "/plan"))["memory"]["peak"] / 2**20
+		seen = int(open(sys.argv[1] + "/anonymous").read()) / 1024
+		print("%-12s planned %6.1f MiB, seen %6.1f MiB" % (sys.argv[2], plan, seen))
+		# A sanitizer's memory is its own.
+		sys.exit(abs(plan - seen) > 6 and float(sys.argv[3]) == 1)
+	END
+	CHECKS=$((CHECKS + 1))
+}
+SGD='"optimizer": {"name": "sgd", "rate": 0.01}'
+ADAM='"optimizer": {"name": "adam", "rate": 0.001}'
+takes lenet "$LENET" '"name": "digits", "shape": [1, 28, 28], "classes": 10' "\"batch\": 50, $SGD"
+takes resnet20-gn '"preset": "resnet20-gn"' '"name": "small"' "\"batch\": 20, $ADAM"
+# With the piece that is proposed it fits.
+run 4 "$RIVULET" train "$FLEET/resnet20-gn.json" --home "$FLEET/device3" --plan --memory 24M --json
+piece=$(printf '%s\n' "$SAID" | grep -v '^rivulet:' | pick 'd["micro_batch"]["proposed"]')
+takes pieces '"preset": "resnet20-gn"' '"name": "small"' "\"batch\": 20, $ADAM}, \"parallel\": {\"micro_batch\": $piece"
+run 0 "$RIVULET" train "$FLEET/pieces.json" --home "$FLEET/device3" --plan --memory 24M
+says "^LAYER .*PARAMETERS" "^layer1.0.conv1 .*conv2d" "^the network  *weights 1.0 MiB" "^parallel.micro_batch  *$piece: a task takes 2[0-9.]* MiB of the 24.0 MiB"
+run 4 "$RIVULET" train "$FLEET/resnet20-gn.json" --home "$FLEET/device3" --plan --memory 4M
+says "^parallel.micro_batch  *none fits into 4.0 MiB: the least that a task takes is"
+takes char-lstm '"preset": "char-lstm"' '"name": "text"' "\"batch\": 10, $ADAM"
+takes mobilenetv2 '"preset": "mobilenetv2"' '"name": "large"' "\"batch\": 16, $SGD"
 fleet_end
 echo "$CHECKS checks"
