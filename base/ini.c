@@ -225,6 +225,19 @@ ini_number(const struct ini_key *k, void *field, const char *value, struct why *
 }
 
 enum err
+ini_auto(const struct ini_key *k, void *field, const char *value, struct why *why)
+{
+	uint64_t v = 0;
+
+	if (strcmp(value, "auto") != 0 && (!num_u64(value, k->max, &v) || v < k->min))
+		return err_set(why, ERR_INVALID,
+		    "\"%.40s\" is neither auto nor a whole number from %" PRIu64 " to %" PRIu64,
+		    value, k->min, k->max);
+	memcpy(field, &v, sizeof(v));
+	return ERR_OK;
+}
+
+enum err
 ini_choice(const struct ini_key *k, void *field, const char *value, struct why *why)
 {
 	char list[80] = "";

@@ -89,6 +89,9 @@ ERR_MUST_USE enum err ini_text(
     const struct ini_key *key, void *field, const char *value, struct why *why);
 ERR_MUST_USE enum err ini_number(
     const struct ini_key *key, void *field, const char *value, struct why *why);
+/* The same with the word auto, which is 0. */
+ERR_MUST_USE enum err ini_auto(
+    const struct ini_key *key, void *field, const char *value, struct why *why);
 /* The place of the value in `field`, or of one of several that a key was given; "" if it is the default. */
 #define INI_LAST SIZE_MAX
 const char *ini_notes_place(const struct ini_notes *notes, const void *field, size_t which);

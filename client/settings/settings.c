@@ -160,7 +160,7 @@ static const struct ini_key coordinator_keys[] = {
     {.name = NULL},
 };
 static const struct ini_key device_keys[] = {
-    {"threads", ini_number, IN(settings, threads), 0, 1024, .fallback = NULL},
+    {"threads", ini_auto, IN(settings, threads), 0, 1024, .fallback = NULL},
     {"send_log", ini_choice, IN(settings, send_log), .words = logs},
     {.name = NULL},
 };

@@ -56,6 +56,7 @@ struct config {
 	uint64_t model_bytes; /* model_bytes = 4G: largest model file taken or made */
 	/* One evaluation by the coordinator: */
 	uint64_t evaluation_bytes; /* evaluation_bytes = 1G: of memory; 0: no limit */
+	uint64_t evaluation_threads; /* evaluation_threads = auto: 0, one per processor */
 	uint64_t evaluation_work; /* evaluation_work = 16G: multiply-adds of a batch; 0: no limit */
 	uint32_t header_timeout_s; /* header_timeout = 10 */
 	uint32_t idle_timeout_s; /* idle_timeout = 75 */

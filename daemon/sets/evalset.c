@@ -163,14 +163,14 @@ evalset_check(struct evalset *s, const struct recipe *recipe, struct why *why)
 	return e;
 }
 
-/* So many nets fit into the limit at one time. A job of before there was one has a net all the same. */
+/* As many as the configuration says, if so many nets fit into its limit at one time. A job of before there was one has a net all the same. */
 static enum err
 count_threads(
     const struct config *c, const struct evalset_work *w, unsigned *threads, struct why *why)
 {
 	struct net *net = NULL;
 
-	*threads = w->threads;
+	*threads = c->evaluation_threads > 0 ? (unsigned)c->evaluation_threads : w->threads;
 	if (c->evaluation_bytes == 0)
 		return ERR_OK;
 	enum err e = make_net(w->recipe, 0, &net, why);

@@ -12,7 +12,8 @@ struct evalset_work {
 	const float *params; /* data section of a model, in the network's order */
 	struct counts
 	    *counts; /* to which the recipe's figures are added; NULL: they are not wanted */
-	unsigned threads; /* fewer are used where evaluation_bytes has no room for as many */
+	unsigned
+	    threads; /* where the configuration says no number; fewer if evaluation_bytes has no room for as many */
 	/* Called on these threads before each batch; returning true ends the evaluation. NULL: never. */
 	bool (*stop)(void *context, uint64_t done, uint64_t planned);
 	void *context;

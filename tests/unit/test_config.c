@@ -37,6 +37,7 @@ test_defaults(void **state)
 	assert_string_equal(c.admin_socket, "/run/rivulet/admin.sock");
 	assert_int_equal(c.io_threads, 0);
 	assert_int_equal(c.worker_threads, 0);
+	assert_int_equal(c.evaluation_threads, 0);
 	assert_int_equal(c.log_level, LOG_LEVEL_INFO);
 	assert_int_equal(c.connections, 10000);
 	assert_int_equal(c.header_bytes, 32 << 10);
@@ -173,6 +174,12 @@ static const struct {
 	"rivuletd.conf:5: [limits] long_poll: given twice"},
     {"[server]\nstate_dir =\n", "rivuletd.conf:2: [server] state_dir: is empty"},
     {"[server]\nstate_dir = ; nothing\n", "rivuletd.conf:2: [server] state_dir: is empty"},
+    {"[limits]\nevaluation_threads = 257\n",
+	"rivuletd.conf:2: [limits] evaluation_threads: \"257\" is neither auto nor a whole "
+	"number from 0 to 256"},
+    {"[limits]\nevaluation_threads = all\n",
+	"rivuletd.conf:2: [limits] evaluation_threads: \"all\" is neither auto nor a whole "
+	"number from 0 to 256"},
     {"[server]\nio_threads = 257\n",
 	"rivuletd.conf:2: [server] io_threads: \"257\" is not a whole number from 0 to "
 	"256"},

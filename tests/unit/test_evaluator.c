@@ -8,6 +8,7 @@
 
 #include "coordinator_fixture.h"
 #include "engine_inside.h"
+#include "evalset.h"
 
 /* Two jobs of ten parameters. One example of the first is quick, one of the second takes over a million multiply-adds. */
 #define QUICK "{\"type\":\"linear\",\"out\":2}"
@@ -218,6 +219,83 @@ a_budget(void **state)
 	await_rounds(c, id, 1);
 }
 
+#define SEEN 16
+struct seen {
+	pthread_mutex_t lock;
+	pthread_t threads[SEEN];
+	size_t count, want;
+};
+
+static size_t
+count_in(struct seen *s)
+{
+	bool is_new = true;
+
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->count; i++)
+		is_new = is_new && !pthread_equal(s->threads[i], pthread_self());
+	if (is_new && s->count < SEEN)
+		s->threads[s->count++] = pthread_self();
+	size_t count = s->count;
+	pthread_mutex_unlock(&s->lock);
+	return count;
+}
+
+/* Nobody goes on before as many are there as are to come. */
+static bool
+look(void *context, uint64_t done, uint64_t planned)
+{
+	struct seen *s = context;
+	uint64_t until = clock_ms() + 20000;
+
+	(void)done;
+	(void)planned;
+	while (count_in(s) < s->want && clock_ms() < until)
+		usleep(1000);
+	return false;
+}
+
+static size_t
+threads_of(const struct config *config, const struct recipe *recipe, size_t want,
+    struct train_score *score)
+{
+	static const float params[ELEMENTS];
+	struct seen seen = {.lock = PTHREAD_MUTEX_INITIALIZER, .want = want};
+	struct evalset *set = NULL;
+	struct why why = {""};
+	const struct evalset_work work = {
+	    .recipe = recipe, .params = params, .threads = 4, .stop = look, .context = &seen};
+
+	assert_int_equal(evalset_new(&set, config), ERR_OK);
+	if (evalset_run(set, &work, score, &why))
+		fail_msg("%s", why.text);
+	evalset_free(set);
+	return seen.count;
+}
+
+/* As many as the configuration says, as memory allows; the figures are the same. */
+static void
+its_threads(void **state)
+{
+	static const char quick[] = QUICK_JOB("quick", "");
+	struct coordinator *c = *state;
+	struct train_score alone, all;
+	struct job_spec job;
+
+	assert_int_equal(job_parse(&job, quick, strlen(quick), &c->why), ERR_OK);
+	c->config.evaluation_bytes = 0;
+	assert_int_equal(threads_of(&c->config, &job.recipe, 4, &all), 4);
+	c->config.evaluation_threads = 1;
+	assert_int_equal(threads_of(&c->config, &job.recipe, 1, &alone), 1);
+	assert_true(all.loss == alone.loss && all.accuracy == alone.accuracy);
+	c->config.evaluation_threads = 3;
+	assert_int_equal(threads_of(&c->config, &job.recipe, 3, &all), 3);
+	assert_true(all.loss == alone.loss);
+	c->config.evaluation_bytes = 1;
+	assert_int_equal(threads_of(&c->config, &job.recipe, 1, &all), 1);
+	job_deinit(&job);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, setup, coordinator_teardown)
 
 int
@@ -229,6 +307,7 @@ main(void)
 	    WITH(a_restart),
 	    WITH(each_third_round),
 	    WITH(a_budget),
+	    WITH(its_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

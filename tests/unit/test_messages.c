@@ -700,7 +700,7 @@ static void
 test_abort(void **state)
 {
 	(void)state;
-	static struct abort_request in = {{ABORT_TRAINER_FAILED, "trainer-failed"},
+	static struct abort_request in = {{ABORT_TRAINER_FAILED, "trainer-failed", 0, 0},
 					"line 1\n\x1b[31mred\xff\r\n\tend \xc3\xa9"},
 				    out;
 	struct buf b;
@@ -724,6 +724,35 @@ test_abort(void **state)
 	assert_string_equal(out.cause.word, "lab-in-use");
 	assert_int_equal(out.cause.reason, ABORT_UNKNOWN);
 	buf_deinit(&b);
+}
+
+/* Without them it is as ever, and they stand together. */
+static void
+test_abort_memory(void **state)
+{
+	static struct abort_request in, out;
+	struct buf b;
+
+	(void)state;
+	in.cause = abort_reason_cause(ABORT_OUT_OF_MEMORY);
+	buf_init(&b, 20000);
+	assert_int_equal(messages_abort_encode(&b, &in), ERR_OK);
+	assert_string_equal(buf_str(&b), "{\"reason\":\"out-of-memory\",\"log\":\"\"}");
+	buf_deinit(&b);
+	in.cause.needed_bytes = 22199440;
+	in.cause.memory_bytes = 4194304;
+	buf_init(&b, 20000);
+	assert_int_equal(messages_abort_encode(&b, &in), ERR_OK);
+	assert_int_equal(messages_abort_decode(&out, b.data, b.len, NULL), ERR_OK);
+	assert_int_equal(out.cause.needed_bytes, 22199440);
+	assert_int_equal(out.cause.memory_bytes, 4194304);
+	buf_deinit(&b);
+	static const char *const bad[] = {"{\"reason\":\"x\",\"needed_bytes\":-1}",
+	    "{\"reason\":\"x\",\"memory_bytes\":\"1\"}",
+	    "{\"reason\":\"x\",\"needed_bytes\":1e300}"};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_int_equal(
+		    messages_abort_decode(&out, bad[i], strlen(bad[i]), NULL), ERR_INVALID);
 }
 
 static void
@@ -830,6 +859,7 @@ main(void)
 	    cmocka_unit_test(test_report_limits),
 	    cmocka_unit_test(test_join),
 	    cmocka_unit_test(test_abort),
+	    cmocka_unit_test(test_abort_memory),
 	    cmocka_unit_test(test_problem),
 	    cmocka_unit_test(test_token_request),
 	    cmocka_unit_test(test_token_text),

@@ -134,7 +134,11 @@ static const struct {
     {"[limits]\nepochs = 1\nepochs = 2\n", "device.conf:3: limits.epochs", "twice"},
     {"[limits]\nepochs =\n", "device.conf:2: limits.epochs", "whole number"},
     {"[device]\nthreads = 2000\n", "device.conf:2: device.threads",
-	"\"2000\" is not a whole number from 0 to 1024"},
+	"\"2000\" is neither auto nor a whole number from 0 to 1024"},
+    {"[device]\nthreads = Auto\n", "device.conf:2: device.threads",
+	"\"Auto\" is neither auto nor a whole number from 0 to 1024"},
+    {"[device]\nthreads = -1\n", "device.conf:2: device.threads", "neither auto nor"},
+    {"[device]\nthreads =\n", "device.conf:2: device.threads", "neither auto nor"},
     {"[eligibility]\nhours = Mon..Fri 22-06\n", "device.conf:2: eligibility.hours",
 	"\"Mon..Fri 22-06\" is not like"},
     {"[eligibility]\nhours =\n", "device.conf:2: eligibility.hours", "is not like"},
@@ -253,6 +257,19 @@ test_long_and_zero(void **state)
 }
 
 static void
+test_auto_threads(void **state)
+{
+	static const char text[] = "[device]\nthreads = auto\n";
+	struct settings *s = NULL;
+	struct why why;
+
+	(void)state;
+	assert_int_equal(settings_parse(&s, "device.conf", text, strlen(text), &why), ERR_OK);
+	assert_int_equal(s->threads, 0);
+	settings_free(s);
+}
+
+static void
 test_too_many(void **state)
 {
 	char text[4096] = "";
@@ -350,6 +367,7 @@ main(void)
 	    cmocka_unit_test(test_split),
 	    cmocka_unit_test(test_partitions),
 	    cmocka_unit_test(test_long_and_zero),
+	    cmocka_unit_test(test_auto_threads),
 	    cmocka_unit_test(test_too_many),
 	    cmocka_unit_test(test_load),
 	    cmocka_unit_test(test_load_directory),
