@@ -1,8 +1,12 @@
 #include "taps.h"
 
+#include <string.h>
+
 #include "gemm_inside.h"
 
 #define TAPS_ROWS 6
+/* Sums in lanes at once: a row of most kernels. */
+#define DOTS 3
 /* Products of a tile before the next tile begins: a strip of b stays in the nearest cache. */
 #define BLOCK ((size_t)256)
 
@@ -12,9 +16,11 @@ struct taps_part {
 	enum taps_sum sum;
 };
 
-struct taps_tiles {
+struct taps_set {
 	size_t lanes, vecs;
-	void (*at[TAPS_ROWS][4])(const struct taps *t, const struct taps_part *q);
+	void (*tiles[TAPS_ROWS][4])(const struct taps *t, const struct taps_part *q);
+	void (*dots)(
+	    float *lanes, const float *a, const float *b, const uint32_t *b_at, size_t k, size_t n);
 };
 
 #if GEMM_X86
@@ -78,20 +84,20 @@ store_part(float *p, gemm_vec4 v, size_t r)
 #define NAME(x) x##_plain
 #include "taps_tile.inc"
 
-static const struct taps_tiles *
-tiles(void)
+static const struct taps_set *
+kernels(void)
 {
 #if GEMM_X86
 	if (__builtin_cpu_supports("avx512f"))
-		return &taps_tiles_avx512;
+		return &taps_set_avx512;
 	if (__builtin_cpu_supports("avx2"))
-		return &taps_tiles_avx2;
+		return &taps_set_avx2;
 #endif
-	return &taps_tiles_plain;
+	return &taps_set_plain;
 }
 
 static void
-block(const struct taps *t, const struct taps_tiles *set, struct taps_part q)
+block(const struct taps *t, const struct taps_set *set, struct taps_part q)
 {
 	size_t strips = (t->m + TAPS_ROWS - 1) / TAPS_ROWS, step = set->lanes * set->vecs;
 
@@ -100,7 +106,7 @@ block(const struct taps *t, const struct taps_tiles *set, struct taps_part q)
 		for (size_t s = 0; s < strips; s++) {
 			q.i = t->m * s / strips;
 			size_t rows = t->m * (s + 1) / strips - q.i;
-			set->at[rows - 1][(q.columns - 1) / set->lanes](t, &q);
+			set->tiles[rows - 1][(q.columns - 1) / set->lanes](t, &q);
 		}
 	}
 }
@@ -109,7 +115,7 @@ block(const struct taps *t, const struct taps_tiles *set, struct taps_part q)
 void
 taps_sum(const struct taps *t)
 {
-	const struct taps_tiles *set = tiles();
+	const struct taps_set *set = kernels();
 	size_t most = t->sum == TAPS_ADD ? t->k : BLOCK;
 
 	for (size_t p = 0; p == 0 || p < t->k; p += most) {
@@ -120,4 +126,17 @@ taps_sum(const struct taps *t)
 		if (most == 0)
 			break;
 	}
+}
+
+void
+taps_dots(float *lanes, const float *a, const float *b, const uint32_t *b_at, size_t k, size_t n)
+{
+	size_t whole = n - n % 16;
+	float last[16] = {0};
+
+	kernels()->dots(lanes, a, b, b_at, k, whole);
+	if (whole == n)
+		return;
+	memcpy(last, a + whole, (n - whole) * sizeof(float));
+	kernels()->dots(lanes, last, b + whole, b_at, k, 16);
 }

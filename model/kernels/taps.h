@@ -31,5 +31,9 @@ struct taps {
 };
 
 void taps_sum(const struct taps *t);
+/* Sums in sixteen lanes (lanes.h), of k arrays with one: lanes[p][i % 16] += a[i] * b[b_at[p] + i], i < n ascending. What stands up to
+ * TAPS_PAST floats behind an array of b must be finite. */
+void taps_dots(
+    float *lanes, const float *a, const float *b, const uint32_t *b_at, size_t k, size_t n);
 
 #endif

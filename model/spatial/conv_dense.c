@@ -22,74 +22,13 @@ take(size_t *end, size_t *at, size_t a, size_t b, size_t c)
 	    num_add(n, TAPS_PAST, &n) && num_add(*end, n, end);
 }
 
-/* dx is worked out in phases, rows and columns of one remainder by the strides, which the same elements of the kernel reach. */
-struct phase {
-	size_t from[2]; /* its first row and column */
-	size_t size[2]; /* how many there are */
-	size_t count; /* output channels times elements of the kernel */
-	size_t weights; /* where its weights begin: [in][count] */
-};
-
-static size_t
-phases(const struct layer *l)
-{
-	return (size_t)l->spec.stride[0] * l->spec.stride[1];
-}
-
-/* Elements of the kernel along one dimension that reach the rows or columns of a phase. */
-static bool
-reaches(const struct layer *l, int dim, size_t from, size_t k)
-{
-	return (from + l->spec.padding[dim] + l->spec.kernel[dim] * (size_t)l->spec.stride[dim] -
-		   k) %
-	    l->spec.stride[dim] ==
-	    0;
-}
-
-static size_t
-count_of(const struct layer *l, int dim, size_t from)
-{
-	size_t n = 0;
-
-	for (size_t k = 0; k < l->spec.kernel[dim]; k++)
-		n += reaches(l, dim, from, k);
-	return n;
-}
-
-/* The phase after p; the first for zeros and index 0. */
-static void
-next_phase(const struct layer *l, size_t index, struct phase *p)
-{
-	const uint32_t *stride = l->spec.stride, in[2] = {l->in[0].h, l->in[0].w};
-
-	p->weights += p->count * l->in[0].c;
-	p->from[0] = index / stride[1];
-	p->from[1] = index % stride[1];
-	for (int k = 0; k < 2; k++)
-		p->size[k] =
-		    p->from[k] < in[k] ? (in[k] - p->from[k] + stride[k] - 1) / stride[k] : 0;
-	p->count = l->out.c * count_of(l, 0, p->from[0]) * count_of(l, 1, p->from[1]);
-}
-
-/* Along one dimension: zeros before dy, and all, such that what every element of dx reaches lies inside. */
-static void
-plan_plane(struct conv_dense *d, const struct layer *l, int dim, size_t in, size_t out)
-{
-	size_t kernel = l->spec.kernel[dim], stride = l->spec.stride[dim];
-	size_t reach = (in - 1 + l->spec.padding[dim]) / stride + 1;
-
-	d->lead[dim] = (kernel - 1) / stride;
-	d->plane[dim] = d->lead[dim] + (reach > out ? reach : out);
-}
-
 static bool
 plan_input(struct conv_dense *d, const struct layer *l)
 {
 	size_t most = l->param[PARAM_WEIGHT].count / l->in[0].c, row, width, end = 0;
 	size_t height = (l->in[0].h + l->spec.stride[0] - 1) / l->spec.stride[0];
 
-	plan_plane(d, l, 0, l->in[0].h, l->out.h);
-	plan_plane(d, l, 1, l->in[0].w, l->out.w);
+	d->dy = planes_of(l);
 	width = (l->in[0].w + l->spec.stride[1] - 1) / l->spec.stride[1];
 	d->rows = 1;
 	d->narrow = width < WIDE;
@@ -101,10 +40,9 @@ plan_input(struct conv_dense *d, const struct layer *l)
 		size_t parts = (height + fit - 1) / fit;
 		d->rows = (height + parts - 1) / parts;
 	}
-	d->turned = l->param[PARAM_WEIGHT].count;
 	if (!take(&end, &d->row, l->in[0].c, 1, 1) || !take(&end, &d->product, most, 1, 1) ||
 	    !take(&end, &d->place, most, 1, 1) || !take(&end, &d->step, most, 1, 1) ||
-	    !take(&end, &d->planes, d->plane[0], d->plane[1], l->out.c) ||
+	    !take(&end, &d->planes, d->dy.size[0], d->dy.size[1], l->out.c) ||
 	    !take(&end, &d->slab, row, d->rows, 1) ||
 	    !take(&end, &d->result, d->rows, width, l->in[0].c))
 		return false;
@@ -171,53 +109,11 @@ conv_dense_pays(const float *dy, size_t n)
 void
 conv_dense_turn(const struct layer *l, const float *weight, float *turned)
 {
-	const uint32_t *kernel = l->spec.kernel;
-	struct phase p = {0};
-
-	for (size_t f = 0; f < phases(l); f++) {
-		next_phase(l, f, &p);
-		for (size_t c = 0; c < l->in[0].c; c++)
-			for (size_t o = 0; o < l->out.c; o++)
-				for (size_t y = 0; y < kernel[0]; y++)
-					for (size_t x = kernel[1]; x-- > 0;)
-						if (reaches(l, 0, p.from[0], y) &&
-						    reaches(l, 1, p.from[1], x))
-							*turned++ = weight[((o * l->in[0].c + c) *
-										   kernel[0] +
-									       y) *
-								kernel[1] +
-							    x];
+	for (size_t f = 0; f < planes_of(l).phases; f++) {
+		const struct planes_phase p = planes_phase(l, f);
+		planes_turn(l, &p, l->in[0].c, l->out.c, weight, turned);
+		turned += l->in[0].c * l->out.c * p.taps;
 	}
-}
-
-/* dy of an example into planes of zeros. */
-static void
-fill_planes(const struct conv_dense *d, const struct layer *l, const float *dy, float *planes)
-{
-	memset(planes, 0, l->out.c * d->plane[0] * d->plane[1] * sizeof(float));
-	for (size_t o = 0; o < l->out.c; o++)
-		for (size_t y = 0; y < l->out.h; y++, dy += l->out.w)
-			memcpy(
-			    planes + (o * d->plane[0] + y + d->lead[0]) * d->plane[1] + d->lead[1],
-			    dy, l->out.w * sizeof(float));
-}
-
-/* Where in the planes each product's place under the phase's first element of dx lies. */
-static void
-find_places(const struct conv_dense *d, const struct layer *l, const struct phase *p, uint32_t *at)
-{
-	const uint32_t *kernel = l->spec.kernel, *stride = l->spec.stride;
-	size_t y0 = p->from[0] + l->spec.padding[0] + d->lead[0] * stride[0];
-	size_t x0 = p->from[1] + l->spec.padding[1] + d->lead[1] * stride[1];
-
-	for (size_t o = 0; o < l->out.c; o++)
-		for (size_t y = 0; y < kernel[0]; y++)
-			for (size_t x = kernel[1]; x-- > 0;)
-				if (reaches(l, 0, p->from[0], y) && reaches(l, 1, p->from[1], x))
-					*at++ =
-					    (uint32_t)((o * d->plane[0] + (y0 - y) / stride[0]) *
-						    d->plane[1] +
-						(x0 - x) / stride[1]);
 }
 
 /* A phase's tables: rows and products of the weights, products under the first element of dx, likewise in a slab. */
@@ -240,66 +136,51 @@ lay_out(float *slab, const float *from, const struct tables *t, size_t count, si
 			    *(const vector *)(const void *)(from + t->place[p] + y * apart);
 }
 
-/* Some rows of a phase to where they belong. */
-static void
-give_rows(const struct layer *l, const struct phase *p, const float *result, size_t first,
-    size_t rows, float *dx)
-{
-	size_t sy = l->spec.stride[0], sx = l->spec.stride[1], width = p->size[1];
-
-	for (size_t c = 0; c < l->in[0].c; c++)
-		for (size_t y = first; y < first + rows; y++, result += width) {
-			float *to =
-			    dx + (c * l->in[0].h + p->from[0] + y * sy) * l->in[0].w + p->from[1];
-			if (sx == 1)
-				runs_give(to, result, width, l->add[0]);
-			else
-				for (size_t x = 0; x < width; x++)
-					to[x * sx] = l->add[0] ? to[x * sx] + result[x] : result[x];
-		}
-}
-
 static struct tables
-tables_of(const struct conv_dense *d, const struct layer *l, const struct phase *p, float *own)
+tables_of(
+    const struct conv_dense *d, const struct layer *l, const struct planes_phase *p, float *own)
 {
 	uint32_t *words = (uint32_t *)(void *)own;
 	struct tables t = {words + d->row, words + d->product, words + d->place, words + d->step};
+	size_t count = l->out.c * p->taps;
 
 	for (size_t c = 0; c < l->in[0].c; c++)
-		t.row[c] = (uint32_t)(c * p->count);
-	for (size_t k = 0; k < p->count; k++) {
+		t.row[c] = (uint32_t)(c * count);
+	for (size_t k = 0; k < count; k++) {
 		t.product[k] = (uint32_t)k;
 		t.step[k] = (uint32_t)(k * d->rows * p->size[1]);
 	}
-	find_places(d, l, p, t.place);
+	planes_find(&d->dy, l, p, l->out.c, t.place);
 	return t;
 }
 
 static void
-input_phase(const struct conv_dense *d, const struct layer *l, const struct phase *p,
+input_phase(const struct conv_dense *d, const struct layer *l, const struct planes_phase *p,
     const float *turned, float *dx, float *own)
 {
 	const struct tables t = tables_of(d, l, p, own);
-	bool plain = phases(l) == 1 && !l->add[0];
+	bool plain = d->dy.phases == 1 && !l->add[0];
 	size_t area = (size_t)l->in[0].h * l->in[0].w, width = p->size[1];
+	size_t count = l->out.c * p->taps;
 
 	for (size_t y = 0; y < p->size[0]; y += d->rows) {
 		size_t rows = p->size[0] - y < d->rows ? p->size[0] - y : d->rows;
-		const float *b = own + d->planes + y * d->plane[1];
+		size_t n = rows * width;
+		const float *b = own + d->planes + y * d->dy.size[1];
 		if (d->narrow)
-			lay_out(own + d->slab, b, &t, p->count, rows, width, d->plane[1]);
+			lay_out(own + d->slab, b, &t, count, rows, width, d->dy.size[1]);
 		taps_sum(&(struct taps){.m = l->in[0].c,
-		    .n = rows * width,
-		    .k = p->count,
-		    .a = turned + p->weights,
+		    .n = n,
+		    .k = count,
+		    .a = turned,
 		    .a_row = t.row,
 		    .a_at = t.product,
 		    .b = d->narrow ? own + d->slab : b,
 		    .b_at = d->narrow ? t.step : t.place,
 		    .c = plain ? dx + y * width : own + d->result,
-		    .c_row = plain ? area : rows * width});
-		if (!plain)
-			give_rows(l, p, own + d->result, y, rows, dx);
+		    .c_row = plain ? area : n});
+		for (size_t c = 0; !plain && c < l->in[0].c; c++)
+			planes_give(l, p, y, rows, own + d->result + c * n, width, dx + c * area);
 	}
 }
 
@@ -307,12 +188,12 @@ void
 conv_dense_input(const struct conv_dense *d, const struct layer *l, const float *turned,
     const float *dy, float *dx, float *own)
 {
-	struct phase p = {0};
-
-	fill_planes(d, l, dy, own + d->planes);
-	for (size_t f = 0; f < phases(l); f++) {
-		next_phase(l, f, &p);
+	memset(own + d->planes, 0, l->out.c * d->dy.size[0] * d->dy.size[1] * sizeof(float));
+	planes_fill(&d->dy, l, l->out.c, dy, own + d->planes);
+	for (size_t f = 0; f < d->dy.phases; f++) {
+		const struct planes_phase p = planes_phase(l, f);
 		input_phase(d, l, &p, turned, dx, own);
+		turned += l->in[0].c * l->out.c * p.taps;
 	}
 }
 

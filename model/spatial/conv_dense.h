@@ -1,6 +1,7 @@
 #ifndef CONV_DENSE_H
 #define CONV_DENSE_H
 #include "operands.h"
+#include "planes.h"
 
 /*
  * The way back of a convolution whose dy is mostly not zero, as behind norms: products of matrices that lie in padded planes. The same
@@ -13,11 +14,10 @@ struct conv_dense {
 	size_t row, product, place, step; /* input: tables; */
 	size_t planes, slab, result; /* dy, padded; what lies under narrow rows; some rows of dx */
 	size_t lane;
-	size_t turned; /* floats of the weights for dx, for all threads */
 	/* Sizes. */
 	size_t group; /* examples in pixels */
 	size_t run; /* floats under a row of the kernel, in whole lanes */
-	size_t lead[2], plane[2]; /* of planes: zeros before dy, and all: height, width */
+	struct planes dy;
 	bool narrow; /* dx: its rows are laid side by side in a slab, */
 	size_t rows; /* so many at a time */
 };
@@ -26,7 +26,7 @@ struct conv_dense {
 bool conv_dense_plan(struct conv_dense *d, const struct layer *l);
 /* Is so much of a batch's dy not zero that this is the quicker way? */
 bool conv_dense_pays(const float *dy, size_t n);
-/* The weights as conv_dense_input wants them: `turned` floats. */
+/* The weights as conv_dense_input wants them: as many floats. */
 void conv_dense_turn(const struct layer *l, const float *weight, float *turned);
 /* dx of one example. own: the thread's memory. */
 void conv_dense_input(const struct conv_dense *d, const struct layer *l, const float *turned,

@@ -2,243 +2,234 @@
 
 #include <string.h>
 
-#include "cpu.h"
+#include "gemm.h"
 #include "lanes.h"
 #include "norm_sums.h"
 #include "num.h"
-#include "runs.h"
+#include "planes.h"
+#include "taps.h"
+#include "team.h"
 
 /*
- * Convolutions in groups, of one channel each (depthwise) or more. Rows of padded planes are the unit: each element of a kernel adds a
- * multiple of one row to another.
- *
- *   y       bias, then input channels of the group, kernel rows, kernel columns, ascending
- *   dx      output channels of the group, output rows, kernel rows, kernel columns, ascending
- *   weight  examples ascending; within one: output rows ascending into sixteen lanes (lanes.h), folded
+ * Convolutions in groups, of one channel each (depthwise) or more. Planes (planes.h) are walked through as one run of memory, rows and the
+ * zeros between them, so that a vector is full however short the rows are: what comes out between rows is dropped. A group is a piece of its
+ * own: its outputs, its part of dx and the gradients of its weights.
  */
-struct shape {
-	size_t height, width; /* of a padded plane */
+struct plan {
+	struct planes planes;
 	size_t in, out; /* channels of a group */
 	size_t kernel; /* its elements */
+	size_t plane; /* floats of one */
+	size_t some; /* output channels whose gradients are summed at once */
+	/* Parts of a thread's memory, in floats. */
+	size_t x, dy, rows, at, turned, lanes, end;
+	/* Of all: gradients of weights and biases. */
+	size_t gradient, bias;
 };
 
-static struct shape
-shape_of(const struct layer *l)
+/* Floats of lanes at a time. */
+#define LANES_FLOATS ((size_t)1 << 16)
+
+static bool
+take(size_t *end, size_t *at, size_t a, size_t b, size_t c)
+{
+	size_t n;
+
+	*at = *end;
+	return num_mul(a, b, &n) && num_mul(n, c, &n) && n <= UINT32_MAX &&
+	    num_add(n, 2 * LANES_SIZE, &n) && num_add(*end, n, end);
+}
+
+static bool
+plan(struct plan *p, const struct layer *l)
 {
 	const struct layer_spec *s = &l->spec;
+	size_t inputs, weights;
 
-	return (struct shape){.height = l->in[0].h + 2 * (size_t)s->padding[0],
-	    .width = l->in[0].w + 2 * (size_t)s->padding[1],
+	*p = (struct plan){.planes = planes_of(l),
 	    .in = l->in[0].c / s->groups,
 	    .out = s->out / s->groups,
 	    .kernel = (size_t)s->kernel[0] * s->kernel[1]};
+	weights = l->param[PARAM_WEIGHT].count;
+	size_t each = p->in * p->kernel * LANES_SIZE;
+	p->some = each < LANES_FLOATS ? LANES_FLOATS / each : 1;
+	p->some = p->some < p->out ? p->some : p->out;
+	p->bias = weights;
+	return num_mul(p->planes.size[0], p->planes.size[1], &p->plane) &&
+	    num_mul(p->in, p->planes.phases, &inputs) &&
+	    take(&p->end, &p->x, inputs, p->plane, 1) &&
+	    take(&p->end, &p->dy, p->out, p->plane, 1) && take(&p->end, &p->rows, p->plane, 1, 1) &&
+	    take(&p->end, &p->at, (p->in > p->out ? p->in : p->out), p->kernel, 1) &&
+	    take(&p->end, &p->turned, p->in, p->out, p->kernel) &&
+	    take(&p->end, &p->lanes, p->some, each, 1);
 }
 
-/* Padded planes of a group's input and of its gradient, the gradients of all weights and biases, a row. */
 static enum err
 need(struct layer *l, struct why *why)
 {
-	const struct shape s = shape_of(l);
-	size_t planes, weights = l->param[PARAM_WEIGHT].count;
+	struct plan p;
 
-	if (!num_mul(s.height, s.width, &planes) || !num_mul(planes, 2 * s.in, &planes) ||
-	    !num_add(planes, weights, &planes) || !num_add(planes, l->spec.out, &planes) ||
-	    !num_add(planes, l->out.w, &l->work))
+	if (!plan(&p, l) || !num_add(p.bias, l->spec.out, &l->work))
 		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
+	l->work_lane = p.end;
 	return ERR_OK;
 }
 
-static void
-pad(const struct layer *l, const struct shape *s, const float *x, float *planes)
-{
-	uint32_t h = l->in[0].h, w = l->in[0].w;
+struct course {
+	const struct layer *l;
+	const struct backend_pass *pass;
+	struct operands v;
+	struct plan p;
+};
 
-	memset(planes, 0, s->in * s->height * s->width * sizeof(float));
-	for (size_t c = 0; c < s->in; c++)
-		for (size_t y = 0; y < h; y++)
-			memcpy(planes + (c * s->height + y + l->spec.padding[0]) * s->width +
-				l->spec.padding[1],
-			    x + (c * h + y) * w, w * sizeof(float));
+/* What products read that lies between and behind planes is zero. */
+static float *
+begin(const struct course *c, unsigned lane)
+{
+	float *own = operands_lane(c->l, c->pass, lane);
+
+	memset(own, 0, c->p.at * sizeof(float));
+	return own;
 }
 
-CPU_CLONES static void
-add_row(float *y, const float *x, size_t n, size_t stride, float w)
+/* Floats of a plane's rows, of which the last ends with its own end; in whole lanes. */
+static size_t
+run_of(const struct plan *p, size_t rows, size_t width)
 {
-	if (stride == 1)
-		for (size_t i = 0; i < n; i++)
-			y[i] += w * x[i];
-	else
-		for (size_t i = 0; i < n; i++)
-			y[i] += w * x[i * stride];
-}
+	size_t n = (rows - 1) * p->planes.size[1] + width;
 
-CPU_CLONES static void
-spread_row(float *x, const float *y, size_t n, size_t stride, float w)
-{
-	if (stride == 1)
-		for (size_t i = 0; i < n; i++)
-			x[i] += w * y[i];
-	else
-		for (size_t i = 0; i < n; i++)
-			x[i * stride] += w * y[i];
-}
-
-static const float *
-row_under(const struct layer *l, const struct shape *s, const float *planes, size_t c, size_t y,
-    size_t ky)
-{
-	return planes + (c * s->height + y * l->spec.stride[0] + ky) * s->width;
-}
-
-/* One channel of output of one example. */
-static void
-forward_plane(const struct layer *l, const struct shape *s, const float *planes,
-    const float *weight, float *y)
-{
-	const uint32_t *kernel = l->spec.kernel;
-	size_t stride = l->spec.stride[1], width = l->out.w;
-
-	for (size_t c = 0; c < s->in; c++)
-		for (size_t r = 0; r < l->out.h; r++)
-			for (size_t ky = 0; ky < kernel[0]; ky++) {
-				const float *x = row_under(l, s, planes, c, r, ky);
-				const float *w = weight + c * s->kernel + ky * kernel[1];
-				for (size_t kx = 0; kx < kernel[1]; kx++)
-					add_row(y + r * width, x + kx, width, stride, w[kx]);
-			}
+	return (n + LANES_SIZE - 1) / LANES_SIZE * LANES_SIZE;
 }
 
 static void
-forward(const struct layer *l, const struct backend_pass *p)
+forward_group(void *arg, size_t group, unsigned lane)
 {
-	const struct operands v = operands_of(l, p);
-	const struct shape s = shape_of(l);
+	const struct course *c = arg;
+	const struct layer *l = c->l;
+	const struct plan *p = &c->p;
 	size_t area = (size_t)l->out.h * l->out.w, in = (size_t)l->in[0].h * l->in[0].w;
+	size_t n = run_of(p, l->out.h, l->out.w), taps = p->in * p->kernel;
+	float *own = begin(c, lane), *rows = own + p->rows;
+	uint32_t *at = (uint32_t *)(void *)(own + p->at);
 
-	for (size_t i = 0; i < (size_t)p->n * l->spec.groups; i++) {
-		size_t first = i % l->spec.groups * s.out;
-		pad(l, &s, v.x[0] + i * s.in * in, v.work);
-		for (size_t o = 0; o < s.out; o++) {
-			float *y = v.y + (i * s.out + o) * area;
-			for (size_t k = 0; k < area; k++)
-				y[k] = v.bias ? v.bias[first + o] : 0;
-			forward_plane(l, &s, v.work, v.weight + (first + o) * s.in * s.kernel, y);
+	planes_find_x(&p->planes, l, p->in, at);
+	for (size_t i = 0; i < c->pass->n; i++) {
+		const float *x = c->v.x[0] + i * l->in[0].size + group * p->in * in;
+		planes_fill_x(&p->planes, l, p->in, x, own + p->x);
+		for (size_t o = group * p->out; o < (group + 1) * p->out; o++) {
+			for (size_t k = 0; k < n; k++)
+				rows[k] = c->v.bias ? c->v.bias[o] : 0;
+			gemm_gather(rows, own + p->x,
+			    &(struct gemm_spots){taps, at, c->v.weight + o * taps}, n);
+			planes_copy(c->v.y + i * l->out.size + o * area, l->out.w, rows,
+			    p->planes.size[1], l->out.h, l->out.w);
 		}
 	}
 }
 
-CPU_CLONES static void
-dot_rows(lanes16_any *sum, const float *dy, const float *x, size_t n, size_t stride)
+static void
+run(const struct layer *l, const struct backend_pass *pass,
+    void (*fn)(void *arg, size_t group, unsigned lane))
 {
-	size_t whole = n - n % LANES_SIZE;
-	float last[LANES_SIZE] = {0};
-	lanes16 all = *sum;
+	struct course c = {.l = l, .pass = pass, .v = operands_of(l, pass)};
+	double work = (double)l->param[PARAM_WEIGHT].count * l->out.h * l->out.w * pass->n;
 
-	if (stride == 1)
-		for (size_t i = 0; i < whole; i += LANES_SIZE)
-			all += LANES_AT(dy + i) * LANES_AT(x + i);
-	else
-		for (size_t i = 0; i < whole; i += LANES_SIZE) {
-			float some[LANES_SIZE];
-			for (size_t k = 0; k < LANES_SIZE; k++)
-				some[k] = x[(i + k) * stride];
-			all += LANES_AT(dy + i) * LANES_AT(some);
+	if (plan(&c.p, l))
+		team_run(team_pieces(pass->team, work, SIZE_MAX) > 1 ? pass->team : NULL,
+		    l->spec.groups, fn, &c);
+}
+
+static void
+forward(const struct layer *l, const struct backend_pass *pass)
+{
+	run(l, pass, forward_group);
+}
+
+/* Of one group of an example, whose dy is in planes. */
+static void
+input_group(const struct course *c, float *own, const float *weight, float *dx)
+{
+	const struct layer *l = c->l;
+	const struct plan *p = &c->p;
+	size_t area = (size_t)l->in[0].h * l->in[0].w;
+	uint32_t *at = (uint32_t *)(void *)(own + p->at);
+
+	for (size_t f = 0; f < p->planes.phases; f++) {
+		const struct planes_phase phase = planes_phase(l, f);
+		if (phase.size[0] == 0 || phase.size[1] == 0)
+			continue;
+		size_t n = run_of(p, phase.size[0], phase.size[1]), taps = p->out * phase.taps;
+		planes_find(&p->planes, l, &phase, p->out, at);
+		planes_turn(l, &phase, p->in, p->out, weight, own + p->turned);
+		for (size_t k = 0; k < p->in; k++) {
+			memset(own + p->rows, 0, n * sizeof(float));
+			gemm_gather(own + p->rows, own + p->dy,
+			    &(struct gemm_spots){taps, at, own + p->turned + k * taps}, n);
+			planes_give(l, &phase, 0, phase.size[0], own + p->rows, p->planes.size[1],
+			    dx + k * area);
 		}
-	for (size_t i = whole; i < n; i++)
-		last[i - whole] = dy[i] * x[i * stride];
-	*sum = all + LANES_AT(last);
+	}
 }
 
+/* Output channels [from, to) of a group, of which they are all or some; dx with the first of them. */
 static void
-weight_plane(const struct layer *l, const struct shape *s, const float *planes, const float *dy,
-    float *gradient)
+backward_some(const struct course *c, size_t group, size_t from, size_t to, float *own)
 {
-	const uint32_t *kernel = l->spec.kernel;
-
-	for (size_t c = 0; c < s->in; c++)
-		for (size_t ky = 0; ky < kernel[0]; ky++)
-			for (size_t kx = 0; kx < kernel[1]; kx++) {
-				float lanes[LANES_SIZE] = {0};
-				for (size_t r = 0; r < l->out.h; r++)
-					dot_rows(&LANES_TO(lanes), dy + r * l->out.w,
-					    row_under(l, s, planes, c, r, ky) + kx, l->out.w,
-					    l->spec.stride[1]);
-				lanes16 all = LANES_AT(lanes);
-				gradient[c * s->kernel + ky * kernel[1] + kx] += lanes_fold(&all);
-			}
-}
-
-static void
-back_plane(const struct layer *l, const struct shape *s, const float *weight, const float *dy,
-    float *planes)
-{
-	const uint32_t *kernel = l->spec.kernel;
-
-	for (size_t c = 0; c < s->in; c++)
-		for (size_t r = 0; r < l->out.h; r++)
-			for (size_t ky = 0; ky < kernel[0]; ky++) {
-				size_t at = (c * s->height + r * l->spec.stride[0] + ky) * s->width;
-				const float *w = weight + c * s->kernel + ky * kernel[1];
-				for (size_t kx = 0; kx < kernel[1]; kx++)
-					spread_row(planes + at + kx, dy + r * l->out.w, l->out.w,
-					    l->spec.stride[1], w[kx]);
-			}
-}
-
-/* Out of the middle of the padded planes. */
-static void
-unpad(const struct layer *l, const struct shape *s, const float *planes, float *dx, bool add)
-{
-	uint32_t h = l->in[0].h, w = l->in[0].w;
-
-	for (size_t c = 0; c < s->in; c++)
-		for (size_t y = 0; y < h; y++, dx += w) {
-			const float *from = planes +
-			    (c * s->height + y + l->spec.padding[0]) * s->width +
-			    l->spec.padding[1];
-			runs_give(dx, from, w, add);
-		}
-}
-
-/* One group of one example. */
-static void
-backward_group(const struct layer *l, const struct shape *s, const struct operands *v, size_t i,
-    float *gradient, float *bias)
-{
+	const struct layer *l = c->l;
+	const struct plan *p = &c->p;
 	size_t area = (size_t)l->out.h * l->out.w, in = (size_t)l->in[0].h * l->in[0].w;
-	size_t first = i % l->spec.groups * s->out, planes = s->in * s->height * s->width;
+	size_t taps = p->in * p->kernel, pitch = p->planes.size[1];
+	size_t n = (l->out.h - 1) * pitch + l->out.w, first = group * p->out;
+	const float *begin = own + p->dy + p->planes.lead[0] * pitch + p->planes.lead[1];
+	float *gradient = c->v.work, *bias = gradient + p->bias;
+	uint32_t *at = (uint32_t *)(void *)(own + p->at);
 
-	pad(l, s, v->x[0] + i * s->in * in, v->work);
-	if (v->dx[0])
-		memset(v->work + planes, 0, planes * sizeof(float));
-	for (size_t o = 0; o < s->out; o++) {
-		const float *dy = v->dy + (i * s->out + o) * area;
-		size_t at = (first + o) * s->in * s->kernel;
-		weight_plane(l, s, v->work, dy, gradient + at);
+	memset(own + p->lanes, 0, (to - from) * taps * LANES_SIZE * sizeof(float));
+	for (size_t i = 0; i < c->pass->n; i++) {
+		planes_fill(
+		    &p->planes, l, p->out, c->v.dy + i * l->out.size + first * area, own + p->dy);
+		planes_fill_x(&p->planes, l, p->in,
+		    c->v.x[0] + i * l->in[0].size + group * p->in * in, own + p->x);
+		if (c->v.dx[0] && from == 0)
+			input_group(c, own, c->v.weight + first * taps,
+			    c->v.dx[0] + i * l->in[0].size + group * p->in * in);
+		planes_find_x(&p->planes, l, p->in, at);
+		for (size_t o = from; o < to; o++)
+			taps_dots(own + p->lanes + (o - from) * taps * LANES_SIZE,
+			    begin + o * p->plane, own + p->x, at, taps, n);
+	}
+	for (size_t k = 0; k < (to - from) * taps; k++) {
+		lanes16 sum = LANES_AT(own + p->lanes + k * LANES_SIZE);
+		gradient[(first + from) * taps + k] = lanes_fold(&sum);
+	}
+	for (size_t o = first + from; c->v.bias && o < first + to; o++) {
 		struct norm_sums sum = {0};
-		norm_sums_add(&sum, dy, area);
-		bias[first + o] += norm_sums_first(&sum);
-		if (v->dx[0])
-			back_plane(l, s, v->weight + at, dy, v->work + planes);
+		for (size_t i = 0; i < c->pass->n; i++)
+			norm_sums_add(&sum, c->v.dy + i * l->out.size + o * area, area);
+		bias[o] = norm_sums_first(&sum);
 	}
-	if (v->dx[0])
-		unpad(l, s, v->work + planes, v->dx[0] + i * s->in * in, l->add[0]);
 }
 
 static void
-backward(const struct layer *l, const struct backend_pass *p)
+backward_group(void *arg, size_t group, unsigned lane)
 {
-	const struct operands v = operands_of(l, p);
-	const struct shape s = shape_of(l);
-	size_t weights = l->param[PARAM_WEIGHT].count;
-	float *gradient = v.work + 2 * s.in * s.height * s.width, *bias = gradient + weights;
+	const struct course *c = arg;
+	const struct plan *p = &c->p;
+	float *own = begin(c, lane);
 
-	memset(gradient, 0, (weights + l->spec.out) * sizeof(float));
-	for (size_t i = 0; i < (size_t)p->n * l->spec.groups; i++)
-		backward_group(l, &s, &v, i, gradient, bias);
-	operands_give(l, p, PARAM_WEIGHT, gradient);
+	for (size_t o = 0; o < p->out; o += p->some)
+		backward_some(c, group, o, o + p->some < p->out ? o + p->some : p->out, own);
+}
+
+static void
+backward(const struct layer *l, const struct backend_pass *pass)
+{
+	const struct operands v = operands_of(l, pass);
+
+	run(l, pass, backward_group);
+	operands_give(l, pass, PARAM_WEIGHT, v.work);
 	if (v.bias)
-		operands_give(l, p, PARAM_BIAS, bias);
+		operands_give(l, pass, PARAM_BIAS, v.work + l->param[PARAM_WEIGHT].count);
 }
 
 const struct backend_layer grouped_passes = {

@@ -203,37 +203,55 @@ conv2d(void **state)
 	one_end(&o);
 }
 
-/* In groups: y and dx in one chain each, weights' gradients in lanes over all rows of an example. */
+static size_t
+most(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+/* In groups, one output channel: weights' gradients in lanes over planes whose rows lie apart, of all examples. */
 static void
-grouped_back(struct one *o, const struct window *s, size_t i)
+grouped_weights(struct one *o, const struct window *s, size_t k)
+{
+	size_t area = s->oh * s->ow, in = s->c / s->groups, base = k / (s->out / s->groups) * in;
+	size_t kernel = s->kh * s->kw,
+	       apart = (s->kw - 1) / s->sw + most((s->w - 1 + s->pw) / s->sw + 1, s->ow);
+
+	for (size_t e = 0; e < in * kernel; e++) {
+		float lanes[16] = {0};
+		for (size_t i = 0; i < N * area; i++) {
+			size_t p = i % area, n = i / area, r = p / s->ow, q = p % s->ow;
+			const float *v = under(s, o->x + n * o->in, base + e / kernel, r,
+			    e % kernel / s->kw, q, e % s->kw);
+			lanes[(r * apart + q) % LANES] +=
+			    o->dy[n * o->out + k * area + p] * (v ? *v : 0);
+		}
+		o->want_dw[k * in * kernel + e] = fold(lanes);
+	}
+	float bias[16] = {0};
+	for (size_t i = 0; i < N * area; i++)
+		bias[i % area % LANES] += o->dy[i / area * o->out + k * area + i % area];
+	o->want_dw[s->out * in * kernel + k] = fold(bias);
+}
+
+/* dx as in one group. */
+static void
+grouped_input(struct one *o, const struct window *s, size_t i)
 {
 	size_t area = s->oh * s->ow, k = i % s->out, in = s->c / s->groups;
 	size_t base = k / (s->out / s->groups) * in, kernel = in * s->kh * s->kw;
-	const float *dy = o->dy + i * area;
 	float *x = o->x + i / s->out * o->in, *dx = o->want_dx + i / s->out * o->in;
 
-	for (size_t c = 0; c < in; c++)
-		for (size_t e = 0; e < s->kh * s->kw; e++) {
-			float lanes[16] = {0};
-			for (size_t p = 0; p < area; p++) {
-				const float *v = under(
-				    s, x, base + c, p / s->ow, e / s->kw, p % s->ow, e % s->kw);
-				lanes[p % s->ow % LANES] += dy[p] * (v ? *v : 0);
-			}
-			o->want_dw[k * kernel + c * s->kh * s->kw + e] += fold(lanes);
-		}
-	for (size_t r = 0; r < s->oh; r++)
-		for (size_t e = 0; e < s->kh * s->kw; e++)
-			for (size_t q = 0; q < s->ow; q++)
-				for (size_t c = 0; c < in; c++) {
+	for (size_t ky = 0; ky < s->kh; ky++)
+		for (size_t p = 0; p < area; p++)
+			for (size_t c = 0; c < in; c++)
+				for (size_t kx = 0; kx < s->kw; kx++) {
+					size_t at = k * kernel + (c * s->kh + ky) * s->kw + kx;
 					float *v =
-					    under(s, x, base + c, r, e / s->kw, q, e % s->kw);
+					    under(s, x, base + c, p / s->ow, ky, p % s->ow, kx);
 					if (v)
-						dx[v - x] +=
-						    o->w[k * kernel + c * s->kh * s->kw + e] *
-						    dy[r * s->ow + q];
+						dx[v - x] += o->w[at] * o->dy[i * area + p];
 				}
-	o->want_dw[s->out * kernel + k] += lanes_of(dy, NULL, area);
 }
 
 static void
@@ -254,7 +272,9 @@ grouped(void **state)
 		one_begin(&o, shapes[k], layers[k]);
 		conv_forward(&o, &all[k]);
 		for (size_t i = 0; i < N * all[k].out; i++)
-			grouped_back(&o, &all[k], i);
+			grouped_input(&o, &all[k], i);
+		for (size_t i = 0; i < all[k].out; i++)
+			grouped_weights(&o, &all[k], i);
 		one_end(&o);
 	}
 }

@@ -74,11 +74,37 @@ sums(void **state)
 				compare(&r, 1 + (n + k) % ROWS, n, products[k], (enum taps_sum)sum);
 }
 
+/* Sixteen lanes of each sum, chained from what is there. */
+static void
+dots(void **state)
+{
+	float lanes[ROWS * 16], expected[ROWS * 16];
+	struct prng r;
+
+	(void)state;
+	prng_seed(&r, 2);
+	fill(&r, a, SPACE);
+	fill(&r, b, SPACE + COLUMNS + TAPS_PAST);
+	for (size_t n = 0; n <= COLUMNS; n++) {
+		size_t k = n % (ROWS + 1);
+		fill(&r, lanes, ROWS * 16);
+		memcpy(expected, lanes, sizeof(lanes));
+		for (size_t p = 0; p < k; p++)
+			b_at[p] = (uint32_t)prng_below(&r, SPACE);
+		for (size_t p = 0; p < k; p++)
+			for (size_t i = 0; i < n; i++)
+				expected[p * 16 + i % 16] += a[i] * b[b_at[p] + i];
+		taps_dots(lanes, a, b, b_at, k, n);
+		assert_memory_equal(lanes, expected, sizeof(lanes));
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(sums),
+	    cmocka_unit_test(dots),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,204 @@
+#include "planes.h"
+
+#include <string.h>
+
+#include "cpu.h"
+
+struct planes
+planes_of(const struct layer *l)
+{
+	const uint32_t in[2] = {l->in[0].h, l->in[0].w}, out[2] = {l->out.h, l->out.w};
+	const struct layer_spec *s = &l->spec;
+	struct planes p = {.phases = (size_t)s->stride[0] * s->stride[1]};
+
+	for (int k = 0; k < 2; k++) {
+		size_t reach = ((size_t)in[k] - 1 + s->padding[k]) / s->stride[k] + 1;
+		p.lead[k] = ((size_t)s->kernel[k] - 1) / s->stride[k];
+		p.size[k] = p.lead[k] + (reach > out[k] ? reach : out[k]);
+	}
+	return p;
+}
+
+/* Does row or column k of the kernel reach a phase? Where it lies in padded planes is `at` strides, and a remainder. */
+static bool
+reaches(const struct layer *l, int dim, size_t from, size_t k)
+{
+	size_t stride = l->spec.stride[dim];
+
+	return (from + l->spec.padding[dim]) % stride == k % stride;
+}
+
+struct planes_phase
+planes_phase(const struct layer *l, size_t index)
+{
+	const uint32_t in[2] = {l->in[0].h, l->in[0].w}, *stride = l->spec.stride;
+	struct planes_phase p = {.from = {index / stride[1], index % stride[1]}, .taps = 1};
+
+	for (int k = 0; k < 2; k++) {
+		size_t n = 0;
+		p.size[k] = p.from[k] < in[k] ? (in[k] - p.from[k] + stride[k] - 1) / stride[k] : 0;
+		for (size_t i = 0; i < l->spec.kernel[k]; i++)
+			n += reaches(l, k, p.from[k], i);
+		p.taps *= n;
+	}
+	return p;
+}
+
+void
+planes_find(const struct planes *p, const struct layer *l, const struct planes_phase *phase,
+    size_t out, uint32_t *at)
+{
+	const uint32_t *kernel = l->spec.kernel, *stride = l->spec.stride;
+	size_t y0 = phase->from[0] + l->spec.padding[0] + p->lead[0] * stride[0];
+	size_t x0 = phase->from[1] + l->spec.padding[1] + p->lead[1] * stride[1];
+
+	for (size_t o = 0; o < out; o++)
+		for (size_t y = 0; y < kernel[0]; y++)
+			for (size_t x = kernel[1]; reaches(l, 0, phase->from[0], y) && x-- > 0;)
+				if (reaches(l, 1, phase->from[1], x))
+					*at++ = (uint32_t)((o * p->size[0] + (y0 - y) / stride[0]) *
+						p->size[1] +
+					    (x0 - x) / stride[1]);
+}
+
+void
+planes_turn(const struct layer *l, const struct planes_phase *phase, size_t in, size_t out,
+    const float *weight, float *to)
+{
+	const uint32_t *kernel = l->spec.kernel;
+	size_t area = (size_t)kernel[0] * kernel[1];
+
+	for (size_t o = 0; o < out; o++)
+		for (size_t c = 0; c < in; c++, weight += area) {
+			float *tap = to + (c * out + o) * phase->taps;
+			for (size_t y = 0; y < kernel[0]; y++)
+				for (size_t x = kernel[1];
+				     reaches(l, 0, phase->from[0], y) && x-- > 0;)
+					if (reaches(l, 1, phase->from[1], x))
+						*tap++ = weight[y * kernel[1] + x];
+		}
+}
+
+typedef struct {
+	float v[8];
+} eight;
+typedef struct {
+	float v[4];
+} four;
+
+CPU_CLONES static void
+copy_rows(
+    float *to, size_t to_apart, const float *from, size_t from_apart, size_t rows, size_t width)
+{
+	for (; rows > 0; rows--, to += to_apart, from += from_apart) {
+		size_t x = 0;
+		for (; x + 8 <= width; x += 8)
+			*(eight *)(void *)(to + x) = *(const eight *)(const void *)(from + x);
+		if (x + 4 <= width) {
+			*(four *)(void *)(to + x) = *(const four *)(const void *)(from + x);
+			x += 4;
+		}
+		for (; x < width; x++)
+			to[x] = from[x];
+	}
+}
+
+void
+planes_copy(
+    float *to, size_t to_apart, const float *from, size_t from_apart, size_t rows, size_t width)
+{
+	copy_rows(to, to_apart, from, from_apart, rows, width);
+}
+
+void
+planes_fill(
+    const struct planes *p, const struct layer *l, size_t out, const float *dy, float *planes)
+{
+	planes += p->lead[0] * p->size[1] + p->lead[1];
+	for (size_t o = 0; o < out; o++)
+		copy_rows(planes + o * p->size[0] * p->size[1], p->size[1],
+		    dy + o * l->out.h * l->out.w, l->out.w, l->out.h, l->out.w);
+}
+
+void
+planes_find_x(const struct planes *p, const struct layer *l, size_t in, uint32_t *at)
+{
+	const uint32_t *kernel = l->spec.kernel, *stride = l->spec.stride;
+
+	for (size_t c = 0; c < in; c++)
+		for (size_t y = 0; y < kernel[0]; y++)
+			for (size_t x = 0; x < kernel[1]; x++) {
+				size_t phase = y % stride[0] * stride[1] + x % stride[1];
+				size_t row = (c * p->phases + phase) * p->size[0] + y / stride[0];
+				*at++ = (uint32_t)(row * p->size[1] + x / stride[1]);
+			}
+}
+
+/* Every second element or so of each row. */
+CPU_CLONES static void
+thin_rows(float *to, size_t to_apart, const float *from, size_t from_apart, size_t rows,
+    size_t width, size_t stride)
+{
+	for (; rows > 0; rows--, to += to_apart, from += from_apart)
+		if (stride == 2)
+			for (size_t x = 0; x < width; x++)
+				to[x] = from[2 * x];
+		else
+			for (size_t x = 0; x < width; x++)
+				to[x] = from[x * stride];
+}
+
+void
+planes_fill_x(
+    const struct planes *p, const struct layer *l, size_t in, const float *x, float *planes)
+{
+	const uint32_t *stride = l->spec.stride, *padding = l->spec.padding;
+	size_t w = l->in[0].w, area = l->in[0].h * w, plane = p->size[0] * p->size[1];
+
+	for (size_t i = 0; i < in * p->phases; i++) {
+		const struct planes_phase f = planes_phase(l, i % p->phases);
+		size_t y = f.from[0] + padding[0], c = f.from[1] + padding[1];
+		size_t phase = y % stride[0] * stride[1] + c % stride[1];
+		float *to = planes + (i / p->phases * p->phases + phase) * plane +
+		    y / stride[0] * p->size[1] + c / stride[1];
+		const float *from = x + i / p->phases * area + f.from[0] * w + f.from[1];
+		if (f.size[0] == 0 || f.size[1] == 0)
+			continue;
+		if (stride[1] == 1)
+			copy_rows(to, p->size[1], from, stride[0] * w, f.size[0], f.size[1]);
+		else
+			thin_rows(
+			    to, p->size[1], from, stride[0] * w, f.size[0], f.size[1], stride[1]);
+	}
+}
+
+CPU_CLONES static void
+give_places(float *to, size_t to_apart, size_t stride, const float *from, size_t from_apart,
+    size_t rows, size_t width, bool add)
+{
+	for (; rows > 0; rows--, to += to_apart, from += from_apart)
+		if (add && stride == 1)
+			for (size_t x = 0; x < width; x++)
+				to[x] += from[x];
+		else if (add)
+			for (size_t x = 0; x < width; x++)
+				to[x * stride] += from[x];
+		else
+			for (size_t x = 0; x < width; x++)
+				to[x * stride] = from[x];
+}
+
+void
+planes_give(const struct layer *l, const struct planes_phase *phase, size_t first, size_t rows,
+    const float *from, size_t apart, float *dx)
+{
+	const uint32_t *stride = l->spec.stride;
+	size_t w = l->in[0].w;
+	float *to = dx + (phase->from[0] + first * stride[0]) * w + phase->from[1];
+
+	if (stride[1] == 1 && !l->add[0])
+		copy_rows(to, stride[0] * w, from, apart, rows, phase->size[1]);
+	else
+		give_places(
+		    to, stride[0] * w, stride[1], from, apart, rows, phase->size[1], l->add[0]);
+}
