@@ -2,18 +2,22 @@
 
 #include "cpu.h"
 #include "curves.h"
+#include "lanes.h"
 
 /* Of an activation: the slope at each element, from y or from x. */
 #define SLOPE_PASSES(name, from, slope) \
 	CPU_CLONES static void name##_gradient( \
 	    float *dx, const float *dy, const float *a, size_t n, bool add) \
 	{ \
-		if (add) \
+		if (add) { \
+			LANES_FREE \
 			for (size_t i = 0; i < n; i++) \
 				dx[i] += dy[i] * (slope); \
-		else \
+		} else { \
+			LANES_FREE \
 			for (size_t i = 0; i < n; i++) \
 				dx[i] = dy[i] * (slope); \
+		} \
 	} \
 	static void name##_backward(const struct layer *l, const struct backend_pass *p) \
 	{ \
@@ -22,7 +26,7 @@
 			name##_gradient(v.dx[0], v.dy, v.from, p->n * l->out.size, l->add[0]); \
 	}
 
-SLOPE_PASSES(relu6, y, ((a[i] > 0) & (a[i] < 6)) ? 1.0f : 0.0f)
+SLOPE_PASSES(relu6, y, (a[i] > 0 ? 1.0f : 0.0f) * (a[i] < 6 ? 1.0f : 0.0f))
 SLOPE_PASSES(sigmoid, y, a[i] * (1.0f - a[i]))
 SLOPE_PASSES(tanh, y, 1.0f - a[i] * a[i])
 SLOPE_PASSES(hardswish, x[0], a[i] <= -3 ? 0.0f : a[i] >= 3 ? 1.0f : a[i] * (1.0f / 3.0f) + 0.5f)
@@ -30,6 +34,7 @@ SLOPE_PASSES(hardswish, x[0], a[i] <= -3 ? 0.0f : a[i] >= 3 ? 1.0f : a[i] * (1.0
 CPU_CLONES static void
 relu6(float *y, const float *x, size_t n)
 {
+	LANES_FREE
 	for (size_t i = 0; i < n; i++) {
 		float a = x[i] < 0 ? 0 : x[i];
 		y[i] = a > 6 ? 6 : a;
@@ -39,6 +44,7 @@ relu6(float *y, const float *x, size_t n)
 CPU_CLONES static void
 hardswish(float *y, const float *x, size_t n)
 {
+	LANES_FREE
 	for (size_t i = 0; i < n; i++) {
 		float a = x[i] + 3 < 0 ? 0 : x[i] + 3;
 		a = a > 6 ? 6 : a;

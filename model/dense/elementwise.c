@@ -4,11 +4,13 @@
 
 #include "cpu.h"
 #include "draw.h"
+#include "lanes.h"
 #include "runs.h"
 
 CPU_CLONES static void
 rectify(float *y, const float *x, size_t n)
 {
+	LANES_FREE
 	for (size_t i = 0; i < n; i++)
 		y[i] = x[i] < 0 ? 0 : x[i];
 }
@@ -17,12 +19,15 @@ rectify(float *y, const float *x, size_t n)
 CPU_CLONES static void
 gate_gradient(float *dx, const float *dy, const float *gate, size_t n, bool add)
 {
-	if (add)
+	if (add) {
+		LANES_FREE
 		for (size_t i = 0; i < n; i++)
 			dx[i] += gate[i] > 0 ? dy[i] : 0;
-	else
+	} else {
+		LANES_FREE
 		for (size_t i = 0; i < n; i++)
 			dx[i] = gate[i] > 0 ? dy[i] : 0;
+	}
 }
 
 /* Gives dy to dx unchanged. */

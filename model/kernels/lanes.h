@@ -17,6 +17,30 @@ typedef float lanes16_any __attribute__((vector_size(64), aligned(4), may_alias)
 #else
 #define LANES_FREE _Pragma("GCC ivdep")
 #endif
+/*
+ * lanes[i % 16] += a term, for i < n ascending. four: the terms of elements i to i + 3, a vector, mostly of LANES_FOUR; one: that of element
+ * i. Four vectors of four, because compilers keep those in registers on every machine, and wider ones not.
+ */
+typedef float lanes4 __attribute__((vector_size(16)));
+typedef float lanes4_any __attribute__((vector_size(16), aligned(4), may_alias));
+#define LANES_FOUR(p) ((lanes4) * (const lanes4_any *)(const void *)(p))
+#define LANES_ADD(lanes, n, four, one) \
+	do { \
+		lanes4_any *to_ = (lanes4_any *)(void *)(lanes); \
+		lanes4 a_ = to_[0], b_ = to_[1], c_ = to_[2], d_ = to_[3]; \
+		size_t i = 0, lane_ = 0; \
+		while (i + 16 <= (n)) { \
+			a_ += (four), i += 4; \
+			b_ += (four), i += 4; \
+			c_ += (four), i += 4; \
+			d_ += (four), i += 4; \
+		} \
+		to_[0] = a_, to_[1] = b_, to_[2] = c_, to_[3] = d_; \
+		for (; i + 4 <= (n); i += 4, lane_ += 4) \
+			*to_++ += (four); \
+		for (; i < (n); i++, lane_++) \
+			(lanes)[lane_] += (one); \
+	} while (0)
 #define LANES_AT(p) (*(const lanes16_any *)(const void *)(p))
 #define LANES_TO(p) (*(lanes16_any *)(void *)(p))
 

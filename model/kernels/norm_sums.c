@@ -8,42 +8,20 @@
 CPU_CLONES static void
 add_values(float lanes[16], const float *x, size_t n)
 {
-	size_t whole = n - n % LANES_SIZE;
-	lanes16 sum = LANES_AT(lanes), part;
-
-	for (size_t i = 0; i < whole; i += LANES_SIZE)
-		sum += LANES_AT(x + i);
-	lanes_part(&part, x + whole, n - whole);
-	LANES_TO(lanes) = sum + part;
+	LANES_ADD(lanes, n, LANES_FOUR(x + i), x[i]);
 }
 
 CPU_CLONES static void
 add_distances(float lanes[16], const float *x, size_t n, float mean)
 {
-	size_t whole = n - n % LANES_SIZE;
-	lanes16 sum = LANES_AT(lanes);
-	float last[LANES_SIZE] = {0};
-
-	for (size_t i = 0; i < whole; i += LANES_SIZE) {
-		lanes16 d = LANES_AT(x + i) - mean;
-		sum += d * d;
-	}
-	for (size_t i = whole; i < n; i++)
-		last[i - whole] = (x[i] - mean) * (x[i] - mean);
-	LANES_TO(lanes) = sum + LANES_AT(last);
+	LANES_ADD(lanes, n, (LANES_FOUR(x + i) - mean) * (LANES_FOUR(x + i) - mean),
+	    (x[i] - mean) * (x[i] - mean));
 }
 
 CPU_CLONES static void
 add_products(float lanes[16], const float *a, const float *b, size_t n)
 {
-	size_t whole = n - n % LANES_SIZE;
-	lanes16 sum = LANES_AT(lanes), x, y;
-
-	for (size_t i = 0; i < whole; i += LANES_SIZE)
-		sum += LANES_AT(a + i) * LANES_AT(b + i);
-	lanes_part(&x, a + whole, n - whole);
-	lanes_part(&y, b + whole, n - whole);
-	LANES_TO(lanes) = sum + x * y;
+	LANES_ADD(lanes, n, LANES_FOUR(a + i) * LANES_FOUR(b + i), a[i] * b[i]);
 }
 
 void

@@ -43,14 +43,10 @@ runs_scale(float *x, size_t n, float by)
 CPU_CLONES static void
 dot_run(float *sum, const float *a, const float *b, size_t n)
 {
-	size_t whole = n - n % LANES_SIZE;
-	lanes16 all = {0}, x, y;
+	float lanes[LANES_SIZE] = {0};
 
-	for (size_t i = 0; i < whole; i += LANES_SIZE)
-		all += LANES_AT(a + i) * LANES_AT(b + i);
-	lanes_part(&x, a + whole, n - whole);
-	lanes_part(&y, b + whole, n - whole);
-	all += x * y;
+	LANES_ADD(lanes, n, LANES_FOUR(a + i) * LANES_FOUR(b + i), a[i] * b[i]);
+	lanes16 all = LANES_AT(lanes);
 	*sum = lanes_fold(&all);
 }
 

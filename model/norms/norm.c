@@ -169,28 +169,25 @@ CPU_CLONES static void
 row_sums(const float *dy, const float *x, const float *weight, size_t n, float mean, float inverse,
     float *shift, float *scale, float *total, float *along)
 {
-	size_t whole = n - n % LANES_SIZE;
-	lanes16 a = {0}, b = {0};
-	float last[2][LANES_SIZE] = {{0}, {0}};
+	float sums[2][LANES_SIZE] = {{0}, {0}};
 
 	for (size_t i = 0; i < n; i++) {
 		shift[i] += dy[i];
 		scale[i] += dy[i] * ((x[i] - mean) * inverse);
 	}
-	for (size_t i = 0; i < whole; i += LANES_SIZE) {
-		lanes16 g = LANES_AT(dy + i);
-		if (weight)
-			g *= LANES_AT(weight + i);
-		a += g;
-		b += g * ((LANES_AT(x + i) - mean) * inverse);
+	if (weight) {
+		LANES_ADD(
+		    sums[0], n, LANES_FOUR(dy + i) * LANES_FOUR(weight + i), dy[i] * weight[i]);
+		LANES_ADD(sums[1], n,
+		    LANES_FOUR(dy + i) * LANES_FOUR(weight + i) *
+			((LANES_FOUR(x + i) - mean) * inverse),
+		    dy[i] * weight[i] * ((x[i] - mean) * inverse));
+	} else {
+		LANES_ADD(sums[0], n, LANES_FOUR(dy + i), dy[i]);
+		LANES_ADD(sums[1], n, LANES_FOUR(dy + i) * ((LANES_FOUR(x + i) - mean) * inverse),
+		    dy[i] * ((x[i] - mean) * inverse));
 	}
-	for (size_t i = whole; i < n; i++) {
-		float g = weight ? dy[i] * weight[i] : dy[i];
-		last[0][i - whole] = g;
-		last[1][i - whole] = g * ((x[i] - mean) * inverse);
-	}
-	a += LANES_AT(last[0]);
-	b += LANES_AT(last[1]);
+	lanes16 a = LANES_AT(sums[0]), b = LANES_AT(sums[1]);
 	*total = lanes_fold(&a);
 	*along = lanes_fold(&b);
 }

@@ -22,7 +22,7 @@ struct plan {
 	size_t plane; /* floats of one */
 	size_t some; /* output channels whose gradients are summed at once */
 	/* Parts of a thread's memory, in floats. */
-	size_t x, dy, rows, at, turned, lanes, end;
+	size_t x, dy, rows, at, back, turned, lanes, end;
 	/* Of all: gradients of weights and biases. */
 	size_t gradient, bias;
 };
@@ -59,7 +59,8 @@ plan(struct plan *p, const struct layer *l)
 	    num_mul(p->in, p->planes.phases, &inputs) &&
 	    take(&p->end, &p->x, inputs, p->plane, 1) &&
 	    take(&p->end, &p->dy, p->out, p->plane, 1) && take(&p->end, &p->rows, p->plane, 1, 1) &&
-	    take(&p->end, &p->at, (p->in > p->out ? p->in : p->out), p->kernel, 1) &&
+	    take(&p->end, &p->at, p->in, p->kernel, 1) &&
+	    take(&p->end, &p->back, p->out, p->kernel, 1) &&
 	    take(&p->end, &p->turned, p->in, p->out, p->kernel) &&
 	    take(&p->end, &p->lanes, p->some, each, 1);
 }
@@ -145,29 +146,49 @@ forward(const struct layer *l, const struct backend_pass *pass)
 	run(l, pass, forward_group);
 }
 
+/* What every example's way back through a group uses: its tables, its weights turned round. */
+static float *
+begin_back(const struct course *c, size_t group, unsigned lane)
+{
+	const struct plan *p = &c->p;
+	float *own = begin(c, lane), *turned = own + p->turned;
+	uint32_t *words = (uint32_t *)(void *)own, *back = words + p->back;
+
+	planes_find_x(&p->planes, c->l, p->in, words + p->at);
+	for (size_t f = 0; c->v.dx[0] && f < p->planes.phases; f++) {
+		const struct planes_phase phase = planes_phase(c->l, f);
+		planes_find(&p->planes, c->l, &phase, p->out, back);
+		planes_turn(c->l, &phase, p->in, p->out,
+		    c->v.weight + group * p->out * p->in * p->kernel, turned);
+		back += p->out * phase.taps;
+		turned += p->in * p->out * phase.taps;
+	}
+	return own;
+}
+
 /* Of one group of an example, whose dy is in planes. */
 static void
-input_group(const struct course *c, float *own, const float *weight, float *dx)
+input_group(const struct course *c, float *own, float *dx)
 {
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
 	size_t area = (size_t)l->in[0].h * l->in[0].w;
-	uint32_t *at = (uint32_t *)(void *)(own + p->at);
+	const float *weight = own + p->turned;
+	const uint32_t *at = (const uint32_t *)(const void *)(own + p->back);
 
 	for (size_t f = 0; f < p->planes.phases; f++) {
 		const struct planes_phase phase = planes_phase(l, f);
-		if (phase.size[0] == 0 || phase.size[1] == 0)
-			continue;
-		size_t n = run_of(p, phase.size[0], phase.size[1]), taps = p->out * phase.taps;
-		planes_find(&p->planes, l, &phase, p->out, at);
-		planes_turn(l, &phase, p->in, p->out, weight, own + p->turned);
-		for (size_t k = 0; k < p->in; k++) {
+		size_t taps = p->out * phase.taps;
+		for (size_t k = 0; phase.size[0] * phase.size[1] > 0 && k < p->in; k++) {
+			size_t n = run_of(p, phase.size[0], phase.size[1]);
 			memset(own + p->rows, 0, n * sizeof(float));
 			gemm_gather(own + p->rows, own + p->dy,
-			    &(struct gemm_spots){taps, at, own + p->turned + k * taps}, n);
+			    &(struct gemm_spots){taps, at, weight + k * taps}, n);
 			planes_give(l, &phase, 0, phase.size[0], own + p->rows, p->planes.size[1],
 			    dx + k * area);
 		}
+		weight += p->in * taps;
+		at += taps;
 	}
 }
 
@@ -182,7 +203,7 @@ backward_some(const struct course *c, size_t group, size_t from, size_t to, floa
 	size_t n = (l->out.h - 1) * pitch + l->out.w, first = group * p->out;
 	const float *begin = own + p->dy + p->planes.lead[0] * pitch + p->planes.lead[1];
 	float *gradient = c->v.work, *bias = gradient + p->bias;
-	uint32_t *at = (uint32_t *)(void *)(own + p->at);
+	const uint32_t *at = (const uint32_t *)(const void *)(own + p->at);
 
 	memset(own + p->lanes, 0, (to - from) * taps * LANES_SIZE * sizeof(float));
 	for (size_t i = 0; i < c->pass->n; i++) {
@@ -191,9 +212,7 @@ backward_some(const struct course *c, size_t group, size_t from, size_t to, floa
 		planes_fill_x(&p->planes, l, p->in,
 		    c->v.x[0] + i * l->in[0].size + group * p->in * in, own + p->x);
 		if (c->v.dx[0] && from == 0)
-			input_group(c, own, c->v.weight + first * taps,
-			    c->v.dx[0] + i * l->in[0].size + group * p->in * in);
-		planes_find_x(&p->planes, l, p->in, at);
+			input_group(c, own, c->v.dx[0] + i * l->in[0].size + group * p->in * in);
 		for (size_t o = from; o < to; o++)
 			taps_dots(own + p->lanes + (o - from) * taps * LANES_SIZE,
 			    begin + o * p->plane, own + p->x, at, taps, n);
@@ -215,7 +234,7 @@ backward_group(void *arg, size_t group, unsigned lane)
 {
 	const struct course *c = arg;
 	const struct plan *p = &c->p;
-	float *own = begin(c, lane);
+	float *own = begin_back(c, group, lane);
 
 	for (size_t o = 0; o < p->out; o += p->some)
 		backward_some(c, group, o, o + p->some < p->out ? o + p->some : p->out, own);

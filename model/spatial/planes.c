@@ -86,21 +86,26 @@ typedef struct {
 	float v[4];
 } four;
 
+/* The last vector of a row begins where it ends with the row, over what is there already. */
 CPU_CLONES static void
 copy_rows(
     float *to, size_t to_apart, const float *from, size_t from_apart, size_t rows, size_t width)
 {
-	for (; rows > 0; rows--, to += to_apart, from += from_apart) {
-		size_t x = 0;
-		for (; x + 8 <= width; x += 8)
-			*(eight *)(void *)(to + x) = *(const eight *)(const void *)(from + x);
-		if (x + 4 <= width) {
-			*(four *)(void *)(to + x) = *(const four *)(const void *)(from + x);
-			x += 4;
+	for (; rows > 0; rows--, to += to_apart, from += from_apart)
+		if (width >= 8) {
+			for (size_t x = 0; x + 8 < width; x += 8)
+				*(eight *)(void *)(to + x) =
+				    *(const eight *)(const void *)(from + x);
+			*(eight *)(void *)(to + width - 8) =
+			    *(const eight *)(const void *)(from + width - 8);
+		} else if (width >= 4) {
+			*(four *)(void *)to = *(const four *)(const void *)from;
+			*(four *)(void *)(to + width - 4) =
+			    *(const four *)(const void *)(from + width - 4);
+		} else {
+			for (size_t x = 0; x < width; x++)
+				to[x] = from[x];
 		}
-		for (; x < width; x++)
-			to[x] = from[x];
-	}
 }
 
 void
