@@ -8,14 +8,14 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* x = k ln2 + r, |r| <= ln2 / 2; e^r by Cephes' polynomial. Adding and taking away ROUND leaves the nearest whole number, which stands
- * in the low bits on the way. */
+/* x = k ln2 + r, |r| <= ln2 / 2; e^r - 1 by Cephes' polynomial, and 2^k. Adding and taking away `round` leaves the nearest whole number,
+ * which stands in the low bits on the way. */
 ALWAYS float
-power(float x)
+power_parts(float x, float *scale)
 {
 	const float round = 12582912.0f;
 	uint32_t bits, origin;
-	float scale, t, r, p;
+	float t, r, p;
 
 	x = x < -87.0f ? -87.0f : x;
 	x = x > 88.0f ? 88.0f : x;
@@ -23,7 +23,7 @@ power(float x)
 	memcpy(&bits, &t, sizeof(bits));
 	memcpy(&origin, &round, sizeof(origin));
 	bits = (bits - origin + 127) << 23;
-	memcpy(&scale, &bits, sizeof(scale));
+	memcpy(scale, &bits, sizeof(*scale));
 	t -= round;
 	r = x - t * 0.693359375f;
 	r = r + t * 2.12194440e-4f;
@@ -33,7 +33,14 @@ power(float x)
 	p = p * r + 4.1665795894e-2f;
 	p = p * r + 1.6666665459e-1f;
 	p = p * r + 5.0000001201e-1f;
-	p = p * (r * r) + r;
+	return p * (r * r) + r;
+}
+
+ALWAYS float
+power(float x)
+{
+	float scale, p = power_parts(x, &scale);
+
 	return (p + 1.0f) * scale;
 }
 
@@ -43,21 +50,15 @@ logistic(float x)
 	return 1.0f / (1.0f + power(-x));
 }
 
-/* Cephes' polynomial near zero, where 1 - 2 / (e^2x + 1) loses digits. */
+/* With e = e^(-2 |x|) - 1, which keeps its digits near zero: -e / (e + 2). */
 ALWAYS float
 hyperbolic(float x)
 {
-	float a = x < 0 ? -x : x, z = x * x, far, near;
+	float a = x < 0 ? -x : x, scale, p = power_parts(-(a + a), &scale), e;
 
-	near = -5.70498872745e-3f;
-	near = near * z + 2.06390887954e-2f;
-	near = near * z + -5.37397155531e-2f;
-	near = near * z + 1.33314422036e-1f;
-	near = near * z + -3.33332819422e-1f;
-	near = near * z * x + x;
-	far = 1.0f - 2.0f / (power(a + a) + 1.0f);
-	far = x < 0 ? -far : far;
-	return a < 0.625f ? near : far;
+	e = p * scale + (scale - 1.0f);
+	e = e / (e + 2.0f);
+	return x < 0 ? e : -e;
 }
 
 /* Abramowitz and Stegun, 7.1.26; `bell` is e^(-x x). */
@@ -77,8 +78,8 @@ error_function(float x, float bell)
 
 #define ROOT_HALF 0.70710678118654752f
 #define BELL_TOP 0.39894228040143268f /* 1 / sqrt(2 pi) */
-#define TANH_SLOPE 0.79788456080286536f /* sqrt(2 / pi) */
-#define TANH_CUBE 0.044715f
+#define TANH_SLOPE 1.59576912160573071f /* 2 sqrt(2 / pi) */
+#define TANH_CUBE 0.07135481627159f /* 0.044715 of it */
 
 ALWAYS float
 gelu(float x)
@@ -94,21 +95,23 @@ gelu_slope(float x)
 	return 0.5f * (1.0f + error_function(x * ROOT_HALF, bell)) + x * (BELL_TOP * bell);
 }
 
+/* (1 + tanh u) / 2 is the sigmoid of 2 u. */
 ALWAYS float
 gelu_tanh(float x)
 {
-	return 0.5f * x * (1.0f + hyperbolic(TANH_SLOPE * (x + TANH_CUBE * (x * x * x))));
+	return x * logistic(x * (TANH_SLOPE + TANH_CUBE * (x * x)));
 }
 
 ALWAYS float
 gelu_tanh_slope(float x)
 {
-	float t = hyperbolic(TANH_SLOPE * (x + TANH_CUBE * (x * x * x))), z = x * x;
-
-	/* Long flat there, but nothing times infinity is no number. */
-	z = z > 1e30f ? 1e30f : z;
-	float inner = TANH_SLOPE * (1.0f + 3.0f * TANH_CUBE * z);
-	return 0.5f * (1.0f + t) + 0.5f * x * ((1.0f - t * t) * inner);
+	/* Flat from there on, but nothing times infinity is no number. */
+	x = x < -10.0f ? -10.0f : x;
+	x = x > 10.0f ? 10.0f : x;
+	float z = x * x, e = power(-x * (TANH_SLOPE + TANH_CUBE * z)), s = 1.0f / (1.0f + e);
+	float inner = TANH_SLOPE + 3.0f * TANH_CUBE * z;
+	/* 1 - s without losing digits. */
+	return s + x * (e * s) * (s * inner);
 }
 
 ALWAYS float
@@ -143,15 +146,42 @@ CURVE(gelu_slope, gelu_slope(x))
 CURVE(gelu_tanh_slope, gelu_tanh_slope(x))
 CURVE(silu_slope, silu_slope(x))
 
+/* In any order the largest is the same. */
+CPU_CLONES static void
+find_largest(float *top, const float *x, size_t n)
+{
+	float lanes[LANES_SIZE];
+	size_t whole = n - n % LANES_SIZE;
+
+	for (size_t k = 0; k < LANES_SIZE; k++)
+		lanes[k] = x[0];
+	for (size_t i = 0; i < whole; i += LANES_SIZE)
+		for (size_t k = 0; k < LANES_SIZE; k++)
+			lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];
+	*top = lanes[0];
+	for (size_t k = 1; k < LANES_SIZE; k++)
+		*top = lanes[k] > *top ? lanes[k] : *top;
+	for (size_t i = whole; i < n; i++)
+		*top = x[i] > *top ? x[i] : *top;
+}
+
+float
+curves_largest(const float *x, size_t n)
+{
+	float top;
+
+	find_largest(&top, x, n);
+	return top;
+}
+
 CPU_CLONES static void
 soften(float *row, size_t n)
 {
 	size_t whole = n - n % LANES_SIZE;
-	float top = row[0];
+	float top = curves_largest(row, n);
 	lanes16 sum = {0}, part;
 
-	for (size_t i = 1; i < n; i++)
-		top = row[i] > top ? row[i] : top;
+	LANES_FREE
 	for (size_t i = 0; i < n; i++)
 		row[i] = power(row[i] - top);
 	for (size_t i = 0; i < whole; i += LANES_SIZE)
@@ -170,24 +200,57 @@ curves_softmax(float *rows, size_t n, size_t width)
 		soften(rows + i * width, width);
 }
 
-/* x = k ln2 + r, |r| <= ln2 / 2, then Taylor to the tenth power. */
+/* x = k ln2 + r, |r| <= ln2 / 2, then Taylor to the tenth power; k is rounded up from half below. Nothing is left of less than -700. */
+ALWAYS double
+falling(double x)
+{
+	const double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
+	const double round = 6755399441055744.0;
+	uint64_t bits, origin, keep = x < -700 ? 0 : UINT64_MAX;
+	double y, k, scale, r, sum;
+
+	y = x * 0x1.71547652b82fep0 - 0.5;
+	k = (y + round) - round;
+	k = k < y ? k + 1 : k;
+	y = k + round;
+	memcpy(&bits, &y, sizeof(bits));
+	memcpy(&origin, &round, sizeof(origin));
+	bits = ((bits - origin + 1023) << 52) & keep;
+	memcpy(&scale, &bits, sizeof(scale));
+	r = (x - k * ln2_high) - k * ln2_low;
+	memcpy(&bits, &r, sizeof(bits));
+	bits &= keep;
+	memcpy(&r, &bits, sizeof(r));
+	sum = 1.0 / 3628800;
+	sum = sum * r + 1.0 / 362880;
+	sum = sum * r + 1.0 / 40320;
+	sum = sum * r + 1.0 / 5040;
+	sum = sum * r + 1.0 / 720;
+	sum = sum * r + 1.0 / 120;
+	sum = sum * r + 1.0 / 24;
+	sum = sum * r + 1.0 / 6;
+	sum = sum * r + 1.0 / 2;
+	sum = sum * r + 1;
+	return (sum * r + 1) * scale;
+}
+
 double
 curves_exp_negative(double x)
 {
-	static const double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
-	static const double inverse[] = {1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
-	    1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2, 1, 1};
+	return falling(x);
+}
 
-	if (!(x >= -700))
-		return x < 0 ? 0 : x;
-	int64_t k = (int64_t)(x * 0x1.71547652b82fep0 - 0.5);
-	double r = (x - (double)k * ln2_high) - (double)k * ln2_low, sum = 0;
-	for (size_t i = 0; i < sizeof(inverse) / sizeof(inverse[0]); i++)
-		sum = sum * r + inverse[i];
-	uint64_t bits = (uint64_t)(1023 + k) << 52;
-	double scale;
-	memcpy(&scale, &bits, sizeof(scale));
-	return sum * scale;
+CPU_CLONES static void
+fall_all(double *powers, const float *x, size_t n, double top)
+{
+	for (size_t i = 0; i < n; i++)
+		powers[i] = falling((double)x[i] - top);
+}
+
+void
+curves_exp_below(double *powers, const float *x, size_t n, double top)
+{
+	fall_all(powers, x, n, top);
 }
 
 /* Quarters of a turn taken off, Taylor within an eighth on either side. */

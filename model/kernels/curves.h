@@ -27,5 +27,9 @@ void curves_softmax(float *rows, size_t n, size_t width);
 void curves_turn(double angle, double *sine, double *cosine);
 /* e^x for x <= 0, error below 3e-13 of it. */
 double curves_exp_negative(double x);
+/* The same of x - top, which is at most 0. */
+void curves_exp_below(double *powers, const float *x, size_t n, double top);
+/* The largest of n > 0; of numbers that are none only the first counts, and it is then the largest. */
+float curves_largest(const float *x, size_t n);
 
 #endif

@@ -3,28 +3,20 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu.h"
 #include "curves.h"
+#include "team.h"
 
 size_t
 loss_argmax(const float *x, size_t n)
 {
+	float top = curves_largest(x, n);
 	size_t best = 0;
 
-	for (size_t i = 1; i < n; i++)
-		if (x[i] > x[best])
-			best = i;
+	/* If it is no number, the first is it. */
+	while (x[best] < top)
+		best++;
 	return best;
-}
-
-/* row: powers of e, becomes (softmax - one at the label) / n */
-static void
-softmax_gradient(float *row, size_t width, size_t label, float sum, float n)
-{
-	for (size_t j = 0; j < width; j++)
-		row[j] = row[j] / sum;
-	row[label] -= 1;
-	for (size_t j = 0; j < width; j++)
-		row[j] = row[j] / n;
 }
 
 static enum err
@@ -33,28 +25,43 @@ finish(const struct net_result *result)
 	return isfinite(result->loss) ? ERR_OK : ERR_NUMERIC;
 }
 
-static enum err
-plain_cross_entropy(const float *outputs, const int32_t *labels, size_t n, size_t width,
-    float *gradient, struct net_result *result)
+/* The sum, ascending, of the powers of e of a row less its top; `to`, if not NULL, gets the powers. */
+static double
+add_powers(const float *x, size_t width, double top, float *to)
 {
-	for (size_t i = 0; i < n; i++) {
-		const float *x = outputs + i * width;
-		size_t label = (size_t)labels[i], best = loss_argmax(x, width);
-		double top = (double)x[best], sum = 0;
-		for (size_t j = 0; j < width; j++) {
-			double power = curves_exp_negative((double)x[j] - top);
-			sum += power;
-			if (gradient)
-				gradient[i * width + j] = (float)power;
-		}
-		result->loss += log(sum) + top - (double)x[label];
-		result->right += best == label;
-		if (gradient)
-			softmax_gradient(gradient + i * width, width, label, (float)sum, (float)n);
+	double powers[64], sum = 0;
+
+	for (size_t first = 0, n; first < width; first += n) {
+		n = width - first < 64 ? width - first : 64;
+		curves_exp_below(powers, x + first, n, top);
+		for (size_t j = 0; j < n; j++)
+			sum += powers[j];
+		for (size_t j = 0; to && j < n; j++)
+			to[first + j] = (float)powers[j];
 	}
-	result->weight = (double)n;
-	result->labels = n;
-	return finish(result);
+	return sum;
+}
+
+CPU_CLONES static void
+divide(float *row, size_t width, float by)
+{
+	for (size_t j = 0; j < width; j++)
+		row[j] = row[j] / by;
+}
+
+/* One row without weights or smoothing; gradient, of n rows' mean: (softmax - one at the label) / n. */
+static double
+plain_row_loss(const float *x, size_t label, size_t width, size_t n, float *gradient)
+{
+	double top = (double)curves_largest(x, width);
+	double sum = add_powers(x, width, top, gradient);
+
+	if (gradient) {
+		divide(gradient, width, (float)sum);
+		gradient[label] -= 1;
+		divide(gradient, width, (float)n);
+	}
+	return log(sum) + top - (double)x[label];
 }
 
 bool
@@ -86,16 +93,8 @@ static double
 row_loss(const struct loss_how *how, const float *x, size_t label, size_t width, double scale,
     float *powers)
 {
-	size_t best = loss_argmax(x, width);
-	double top = (double)x[best], sum = 0, spread = (double)how->smoothing / (double)width;
-	double all = 0, loss = 0;
-
-	for (size_t j = 0; j < width; j++) {
-		double power = curves_exp_negative((double)x[j] - top);
-		sum += power;
-		if (powers)
-			powers[j] = (float)power;
-	}
+	double top = (double)curves_largest(x, width), sum = add_powers(x, width, top, powers);
+	double spread = (double)how->smoothing / (double)width, all = 0, loss = 0;
 	double level = log(sum) + top;
 	for (size_t j = 0; j < width; j++) {
 		double share = spread * weight_of(how, j);
@@ -115,28 +114,78 @@ row_loss(const struct loss_how *how, const float *x, size_t label, size_t width,
 	return loss;
 }
 
+/* Nothing, but nothing times a value that is none is none. */
+static double
+ignored_row_loss(const float *x, size_t width, float *gradient)
+{
+	double loss = 0;
+
+	if (gradient)
+		memset(gradient, 0, width * sizeof(*gradient));
+	for (size_t j = 0; j < width; j++)
+		loss += 0 * (double)x[j];
+	return loss;
+}
+
+/* Some rows of a batch of n; what they add is added up in their order, whoever worked it out. */
+#define ROWS ((size_t)64)
+struct rows {
+	const struct loss_how *how;
+	bool plain;
+	size_t n, width, count, pieces;
+	double scale;
+	const float *x;
+	const int32_t *labels;
+	float *gradient;
+	double loss[ROWS];
+	bool right[ROWS];
+};
+
+static void
+work_rows(void *arg, size_t piece, unsigned lane)
+{
+	struct rows *r = arg;
+
+	(void)lane;
+	for (size_t i = r->count * piece / r->pieces; i < r->count * (piece + 1) / r->pieces; i++) {
+		const float *x = r->x + i * r->width;
+		float *to = r->gradient ? r->gradient + i * r->width : NULL;
+		size_t label = (size_t)r->labels[i];
+		bool counts = loss_counts(r->how, r->labels[i]);
+		if (!counts)
+			r->loss[i] = ignored_row_loss(x, r->width, to);
+		else if (r->plain)
+			r->loss[i] = plain_row_loss(x, label, r->width, r->n, to);
+		else
+			r->loss[i] = row_loss(r->how, x, label, r->width, r->scale, to);
+		r->right[i] = counts && loss_argmax(x, r->width) == label;
+	}
+}
+
+/* Of one output, in multiply-adds. */
+#define WORK 150.0
+
 enum err
 loss_cross_entropy(const struct loss_how *how, const float *outputs, const int32_t *labels,
     size_t n, size_t width, float *gradient, struct net_result *result)
 {
+	struct rows r = {.how = how, .n = n, .width = width};
+
 	*result = (struct net_result){0};
-	if (!how->ignores && !how->class_weights && how->smoothing == 0)
-		return plain_cross_entropy(outputs, labels, n, width, gradient, result);
 	weigh(how, labels, n, result);
-	double scale = result->weight > 0 ? 1 / result->weight : 0;
-	for (size_t i = 0; i < n; i++) {
-		const float *x = outputs + i * width;
-		float *row = gradient ? gradient + i * width : NULL;
-		if (!loss_counts(how, labels[i])) {
-			if (row)
-				memset(row, 0, width * sizeof(*row));
-			/* Nothing times a value that is none is none. */
-			for (size_t j = 0; j < width; j++)
-				result->loss += 0 * (double)x[j];
-			continue;
+	r.plain = !how->ignores && !how->class_weights && how->smoothing == 0;
+	r.scale = result->weight > 0 ? 1 / result->weight : 0;
+	for (size_t first = 0; first < n; first += r.count) {
+		r.count = n - first < ROWS ? n - first : ROWS;
+		r.x = outputs + first * width;
+		r.labels = labels + first;
+		r.gradient = gradient ? gradient + first * width : NULL;
+		r.pieces = team_pieces(how->team, (double)(r.count * width) * WORK, r.count);
+		team_run(how->team, r.pieces, work_rows, &r);
+		for (size_t i = 0; i < r.count; i++) {
+			result->loss += r.loss[i];
+			result->right += r.right[i];
 		}
-		result->loss += row_loss(how, x, (size_t)labels[i], width, scale, row);
-		result->right += loss_argmax(x, width) == (size_t)labels[i];
 	}
 	return finish(result);
 }

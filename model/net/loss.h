@@ -16,6 +16,7 @@ struct loss_how {
 	float smoothing;
 	float *class_weights; /* NULL: all 1 */
 	size_t class_weight_count;
+	struct team *team; /* rows are cut up for it */
 };
 
 /* Does a row of that label count? */

@@ -41,6 +41,7 @@ take_loss(struct net *net, const struct net_spec *spec, struct why *why)
 	size_t bytes = spec->class_weight_count * sizeof(*spec->class_weights);
 
 	net->loss = (struct loss_how){.type = spec->loss,
+	    .team = net->part.team,
 	    .target_input = spec->target_input,
 	    .ignores = spec->ignores,
 	    .ignored = spec->ignored,

@@ -30,14 +30,14 @@ static const struct row {
 	uint64_t print;
 } rows[] = {
     {WORDS, EMBEDDING "{\"type\": \"lstm\", \"out\": 19, \"layers\": 2}, " CLOSE, CROSS,
-	0x4246cfa4480a4af0u},
+	0x0c2b3e23a66ccfabu},
     {WORDS, EMBEDDING "{\"type\": \"gru\", \"out\": 19, \"layers\": 2}, " CLOSE, CROSS,
-	0x279856e83114aae1u},
+	0x6dd1d766bf752faeu},
     {WORDS, EMBEDDING "{\"type\": \"lstm\", \"out\": 7, \"output\": \"last\"}, " CLOSE, CROSS,
-	0x32350964849dd4a6u},
+	0x158439c04a2f3e2bu},
     {WORDS,
 	EMBEDDING "{\"type\": \"gru\", \"out\": 7, \"bias\": false, \"output\": \"last\"}, " CLOSE,
-	CROSS, 0x82e416419b828ec5u},
+	CROSS, 0x8306801ec2493752u},
     {WORDS,
 	EMBEDDING "{\"type\": \"attention\", \"heads\": 3, \"causal\": true, \"positions\": "
 		  "\"rotary\"}, " CLOSE,
@@ -46,25 +46,25 @@ static const struct row {
 	EMBEDDING "{\"type\": \"positions\"}, {\"type\": \"attention\", \"heads\": 2}, " CLOSE,
 	CROSS, 0xbb829b2668ec70c3u},
     {PLANES, CONV "{\"type\": \"groupnorm\", \"groups\": 2}, " TANH POOLED, CROSS,
-	0x1ab50814f185018fu},
-    {PLANES, CONV "{\"type\": \"batchnorm\"}, " TANH POOLED, CROSS, 0xce53ece5762a2b00u},
-    {FLAT, WIDE "{\"type\": \"batchnorm\"}, " TANH CLOSE, CROSS, 0xd990404cf1cee35au},
-    {SERIES, WIDE "{\"type\": \"layernorm\"}, " TANH POOLED, CROSS, 0x86cca13583782279u},
-    {SERIES, WIDE "{\"type\": \"rmsnorm\"}, " TANH POOLED, CROSS, 0x96c949c4d846833du},
+	0x4cf16e92834bd661u},
+    {PLANES, CONV "{\"type\": \"batchnorm\"}, " TANH POOLED, CROSS, 0xc9c7f0d6da849d4fu},
+    {FLAT, WIDE "{\"type\": \"batchnorm\"}, " TANH CLOSE, CROSS, 0xcdfaca1f82df1a98u},
+    {SERIES, WIDE "{\"type\": \"layernorm\"}, " TANH POOLED, CROSS, 0xc3fb88bdac8e387cu},
+    {SERIES, WIDE "{\"type\": \"rmsnorm\"}, " TANH POOLED, CROSS, 0x2babfb2959c95038u},
     {PLANES,
 	CONV
 	"{\"type\": \"conv2d\", \"out\": 6, \"kernel\": 3, \"stride\": 2, \"groups\": 6}, " TANH
 	    POOLED,
-	CROSS, 0xafc5bbcf11015bbfu},
+	CROSS, 0x926e5290a1cc6f71u},
     {PLANES,
 	CONV "{\"type\": \"conv2d\", \"out\": 4, \"kernel\": [2, 3], \"padding\": 1, \"groups\": "
 	     "2}, " TANH POOLED,
-	CROSS, 0x2e4b81ff1a08e0c8u},
+	CROSS, 0x795242f7da5095ffu},
     {SERIES, "{\"type\": \"conv1d\", \"out\": 7, \"kernel\": 4, \"stride\": 2}, " TANH POOLED,
-	CROSS, 0x61a7e92d384c8879u},
+	CROSS, 0xb52639ae9e6b8442u},
     {FLAT, WIDE "{\"type\": \"gelu\"}, " WIDE CLOSE, CROSS, 0xc51a0b7a41d6777au},
     {FLAT, WIDE "{\"type\": \"gelu\", \"approximate\": \"tanh\"}, " CLOSE, CROSS,
-	0x98a02116fb037601u},
+	0xcdbeaf63da25fac8u},
     {FLAT, WIDE "{\"type\": \"silu\"}, " WIDE CLOSE, CROSS, 0xb51959b7108d44dau},
     {FLAT, WIDE "{\"type\": \"sigmoid\"}, {\"type\": \"relu6\"}, {\"type\": \"hardswish\"}, " CLOSE,
 	CROSS, 0x30907a3f0c4b285cu},
@@ -75,30 +75,14 @@ static const struct row {
 	"\"gate\"], \"name\": \"m\"}, "
 	"{\"type\": \"concat\", \"inputs\": [\"a\", \"m\"]}, " POOLED,
 	CROSS, 0x57e78670d0a1ebd0u},
-    {FLAT,
-	"{\"type\": \"linear\", \"out\": 145, \"lora\": {\"rank\": 9, \"alpha\": 5}}, " TANH CLOSE,
-	CROSS, 0xb3bc19864011b918u},
-    {SERIES,
-	"{\"type\": \"linear\", \"out\": 35, \"bias\": false, \"lora\": {\"rank\": 19}}, " TANH
-	    POOLED,
-	CROSS, 0x2fd68bae6c71420fu},
-    {WORDS,
-	"{\"type\": \"embedding\", \"name\": \"e\", \"vocabulary\": 23, \"out\": 18}, {\"type\": "
-	"\"gru\", \"out\": 18}, {\"type\": \"linear\", \"out\": 23, \"weights\": \"e\"}",
-	CROSS, 0x17563581798d2bf5u},
-    {FLAT,
-	"{\"type\": \"linear\", \"name\": \"a\", \"out\": 37}, " TANH
-	"{\"type\": \"linear\", \"out\": 37, \"weights\": \"a\"}, " TANH
-	"{\"type\": \"linear\", \"out\": 37, \"weights\": \"a\", \"bias\": false}, " CLOSE,
-	CROSS, 0x72e1d45fd7acd8b6u},
-    {FLAT, WIDE TANH CLOSE, CROSS ", \"label_smoothing\": 0.1", 0x858c76b16287895cu},
+    {FLAT, WIDE TANH CLOSE, CROSS ", \"label_smoothing\": 0.1", 0xb4f2d685600fd79cu},
     {FLAT, WIDE TANH CLOSE,
 	CROSS
 	", \"ignore_index\": 2, \"class_weights\": [1, 0.5, 2, 0.25, 3], \"label_smoothing\": 0.1",
-	0x2cf2f99c9676725fu},
-    {"\"shape\": [37]", WIDE TANH CLOSE, "\"loss\": \"bce\"", 0x8697709bd0b42497u},
+	0x57d368cc8444696bu},
+    {"\"shape\": [37]", WIDE TANH CLOSE, "\"loss\": \"bce\"", 0x1554cdc66c48536cu},
     {"\"shape\": [37]", WIDE TANH "{\"type\": \"linear\", \"out\": 37}",
-	"\"loss\": \"bce\", \"target\": \"input\"", 0x9c47823b8dc5e3ffu},
+	"\"loss\": \"bce\", \"target\": \"input\"", 0x5e66955bb4bf7013u},
 };
 
 /* Like weights that trained a while: norms scale, biases shift. */
