@@ -2,10 +2,39 @@
 
 #include "cpu.h"
 #include "curves.h"
+#include "elements.h"
 #include "lanes.h"
+#include "runs.h"
 
-/* Of an activation: the slope at each element, from y or from x. */
-#define SLOPE_PASSES(name, from, slope) \
+/* dy times the slope, worked out from y or from x. */
+static void
+run_back(
+    const struct layer *l, const struct backend_pass *p, elements_fn *fn, bool output, bool curve)
+{
+	const struct operands v = operands_of(l, p);
+
+	if (v.dx[0])
+		elements_run(p->team,
+		    &(struct elements){.fn = fn,
+			.to = v.dx[0],
+			.a = v.dy,
+			.b = output ? v.y : v.x[0],
+			.n = p->n * l->out.size,
+			.add = l->add[0],
+			.curve = curve});
+}
+
+static void
+run_forward(const struct layer *l, const struct backend_pass *p, elements_fn *fn, bool curve)
+{
+	const struct operands v = operands_of(l, p);
+
+	elements_run(p->team,
+	    &(struct elements){
+		.fn = fn, .to = v.y, .a = v.x[0], .n = p->n * l->out.size, .curve = curve});
+}
+
+#define SLOPE_PASSES(name, output, slope) \
 	CPU_CLONES static void name##_gradient( \
 	    float *dx, const float *dy, const float *a, size_t n, bool add) \
 	{ \
@@ -19,17 +48,19 @@
 				dx[i] = dy[i] * (slope); \
 		} \
 	} \
+	static void name##_back(float *dx, const float *dy, const float *a, size_t n, bool add) \
+	{ \
+		name##_gradient(dx, dy, a, n, add); \
+	} \
 	static void name##_backward(const struct layer *l, const struct backend_pass *p) \
 	{ \
-		const struct operands v = operands_of(l, p); \
-		if (v.dx[0]) \
-			name##_gradient(v.dx[0], v.dy, v.from, p->n * l->out.size, l->add[0]); \
+		run_back(l, p, name##_back, output, false); \
 	}
 
-SLOPE_PASSES(relu6, y, (a[i] > 0 ? 1.0f : 0.0f) * (a[i] < 6 ? 1.0f : 0.0f))
-SLOPE_PASSES(sigmoid, y, a[i] * (1.0f - a[i]))
-SLOPE_PASSES(tanh, y, 1.0f - a[i] * a[i])
-SLOPE_PASSES(hardswish, x[0], a[i] <= -3 ? 0.0f : a[i] >= 3 ? 1.0f : a[i] * (1.0f / 3.0f) + 0.5f)
+SLOPE_PASSES(relu6, true, ((a[i] > 0) & (a[i] < 6)) ? 1.0f : 0.0f)
+SLOPE_PASSES(sigmoid, true, a[i] * (1.0f - a[i]))
+SLOPE_PASSES(tanh, true, 1.0f - a[i] * a[i])
+SLOPE_PASSES(hardswish, false, a[i] <= -3 ? 0.0f : a[i] >= 3 ? 1.0f : a[i] * (1.0f / 3.0f) + 0.5f)
 
 CPU_CLONES static void
 relu6(float *y, const float *x, size_t n)
@@ -52,72 +83,58 @@ hardswish(float *y, const float *x, size_t n)
 	}
 }
 
-#define FORWARD(name, call) \
+#define FORWARD(name, call, curve) \
+	static void name##_elements(float *y, const float *x, const float *b, size_t n, bool add) \
+	{ \
+		(void)b; \
+		(void)add; \
+		call(y, x, n); \
+	} \
 	static void name##_forward(const struct layer *l, const struct backend_pass *p) \
 	{ \
-		const struct operands v = operands_of(l, p); \
-		call(v.y, v.x[0], p->n * l->out.size); \
+		run_forward(l, p, name##_elements, curve); \
 	}
 
-FORWARD(relu6, relu6)
-FORWARD(hardswish, hardswish)
-FORWARD(sigmoid, curves_sigmoid)
-FORWARD(tanh, curves_tanh)
-FORWARD(silu, curves_silu)
+FORWARD(relu6, relu6, false)
+FORWARD(hardswish, hardswish, false)
+FORWARD(sigmoid, curves_sigmoid, true)
+FORWARD(tanh, curves_tanh, true)
+FORWARD(silu, curves_silu, true)
+FORWARD(gelu_erf, curves_gelu, true)
+FORWARD(gelu_tanh, curves_gelu_tanh, true)
 
 static void
 gelu_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct operands v = operands_of(l, p);
-	(l->spec.tanh_form ? curves_gelu_tanh : curves_gelu)(v.y, v.x[0], p->n * l->out.size);
-}
-
-CPU_CLONES static void
-multiply_slope(float *dx, const float *dy, const float *slope, size_t n, bool add)
-{
-	if (add)
-		for (size_t i = 0; i < n; i++)
-			dx[i] += dy[i] * slope[i];
-	else
-		for (size_t i = 0; i < n; i++)
-			dx[i] = dy[i] * slope[i];
+	(l->spec.tanh_form ? gelu_tanh_forward : gelu_erf_forward)(l, p);
 }
 
 /* Slopes are worked out in pieces that stay in the cache. */
-#define PIECE ((size_t)1024)
+#define PIECE ((size_t)512)
 
-static enum err
-curve_need(struct layer *l, struct why *why)
-{
-	(void)why;
-	l->work = PIECE;
-	return ERR_OK;
-}
-
-static void
-curve_backward(const struct layer *l, const struct backend_pass *p,
-    void (*slope)(float *slope, const float *x, size_t n))
-{
-	const struct operands v = operands_of(l, p);
-	size_t n = p->n * l->out.size;
-
-	for (size_t i = 0; v.dx[0] && i < n; i += PIECE) {
-		size_t some = n - i < PIECE ? n - i : PIECE;
-		slope(v.work, v.x[0] + i, some);
-		multiply_slope(v.dx[0] + i, v.dy + i, v.work, some, l->add[0]);
+#define CURVE_PASSES(name, curve) \
+	static void name##_back(float *dx, const float *dy, const float *x, size_t n, bool add) \
+	{ \
+		float slope[PIECE]; \
+		for (size_t i = 0; i < n; i += PIECE) { \
+			size_t some = n - i < PIECE ? n - i : PIECE; \
+			curve(slope, x + i, some); \
+			runs_product(dx + i, dy + i, slope, some, add); \
+		} \
+	} \
+	static void name##_backward(const struct layer *l, const struct backend_pass *p) \
+	{ \
+		run_back(l, p, name##_back, false, true); \
 	}
-}
 
-static void
-silu_backward(const struct layer *l, const struct backend_pass *p)
-{
-	curve_backward(l, p, curves_silu_slope);
-}
+CURVE_PASSES(silu, curves_silu_slope)
+CURVE_PASSES(gelu_erf, curves_gelu_slope)
+CURVE_PASSES(gelu_tanh, curves_gelu_tanh_slope)
 
 static void
 gelu_backward(const struct layer *l, const struct backend_pass *p)
 {
-	curve_backward(l, p, l->spec.tanh_form ? curves_gelu_tanh_slope : curves_gelu_slope);
+	(l->spec.tanh_form ? gelu_tanh_backward : gelu_erf_backward)(l, p);
 }
 
 const struct backend_layer activation_relu6_passes = {
@@ -129,6 +146,6 @@ const struct backend_layer activation_tanh_passes = {
 const struct backend_layer activation_hardswish_passes = {
     .forward = hardswish_forward, .backward = hardswish_backward};
 const struct backend_layer activation_silu_passes = {
-    .need = curve_need, .forward = silu_forward, .backward = silu_backward};
+    .forward = silu_forward, .backward = silu_backward};
 const struct backend_layer activation_gelu_passes = {
-    .need = curve_need, .forward = gelu_forward, .backward = gelu_backward};
+    .forward = gelu_forward, .backward = gelu_backward};

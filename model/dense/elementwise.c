@@ -4,6 +4,7 @@
 
 #include "cpu.h"
 #include "draw.h"
+#include "elements.h"
 #include "lanes.h"
 #include "runs.h"
 
@@ -13,6 +14,14 @@ rectify(float *y, const float *x, size_t n)
 	LANES_FREE
 	for (size_t i = 0; i < n; i++)
 		y[i] = x[i] < 0 ? 0 : x[i];
+}
+
+static void
+relu(float *y, const float *x, const float *b, size_t n, bool add)
+{
+	(void)b;
+	(void)add;
+	rectify(y, x, n);
 }
 
 /* dx = dy where `gate` is positive, elsewhere 0; added to dx if `add`. */
@@ -30,27 +39,52 @@ gate_gradient(float *dx, const float *dy, const float *gate, size_t n, bool add)
 	}
 }
 
+static void
+relu_back(float *dx, const float *dy, const float *y, size_t n, bool add)
+{
+	gate_gradient(dx, dy, y, n, add);
+}
+
+static void
+hand_on(float *to, const float *from, const float *b, size_t n, bool add)
+{
+	(void)b;
+	runs_give(to, from, n, add);
+}
+
 /* Gives dy to dx unchanged. */
 static void
-pass_gradient(const struct layer *l, const struct operands *v, size_t i, size_t n)
+pass_gradient(
+    const struct layer *l, const struct operands *v, size_t i, size_t n, struct team *team)
 {
 	if (v->dx[i] && v->dx[i] != v->dy)
-		runs_give(v->dx[i], v->dy, n, l->add[i]);
+		elements_run(team,
+		    &(struct elements){
+			.fn = hand_on, .to = v->dx[i], .a = v->dy, .n = n, .add = l->add[i]});
 }
 
 static void
 relu_forward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct operands v = operands_of(l, p);
-	rectify(v.y, v.x[0], p->n * l->out.size);
+
+	elements_run(p->team,
+	    &(struct elements){.fn = relu, .to = v.y, .a = v.x[0], .n = p->n * l->out.size});
 }
 
 static void
 relu_backward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct operands v = operands_of(l, p);
+
 	if (v.dx[0])
-		gate_gradient(v.dx[0], v.dy, v.y, p->n * l->out.size, l->add[0]);
+		elements_run(p->team,
+		    &(struct elements){.fn = relu_back,
+			.to = v.dx[0],
+			.a = v.dy,
+			.b = v.y,
+			.n = p->n * l->out.size,
+			.add = l->add[0]});
 }
 
 const struct backend_layer elementwise_relu_passes = {
@@ -62,20 +96,6 @@ dropout_need(struct layer *l, struct why *why)
 	(void)why;
 	l->saved = l->out.size * sizeof(float);
 	return ERR_OK;
-}
-
-CPU_CLONES static void
-multiply(float *y, const float *x, const float *mask, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		y[i] = x[i] * mask[i];
-}
-
-CPU_CLONES static void
-multiply_add(float *y, const float *x, const float *mask, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		y[i] += x[i] * mask[i];
 }
 
 /* Numbers in [0, 1) become what elements are multiplied by. */
@@ -99,7 +119,9 @@ dropout_forward(const struct layer *l, const struct backend_pass *p)
 	if (mask && p->draw) {
 		draw_floats(p->draw, l->index, l->out.size, mask, n);
 		make_mask(mask, n, l->spec.rate);
-		multiply(v.y, v.x[0], mask, n);
+		elements_run(p->team,
+		    &(struct elements){
+			.fn = runs_product, .to = v.y, .a = v.x[0], .b = mask, .n = n});
 		return;
 	}
 	for (size_t i = 0; mask && i < n; i++)
@@ -114,10 +136,14 @@ dropout_backward(const struct layer *l, const struct backend_pass *p)
 	const struct operands v = operands_of(l, p);
 	size_t n = p->n * l->out.size;
 
-	if (v.dx[0] && l->add[0])
-		multiply_add(v.dx[0], v.dy, v.kept, n);
-	else if (v.dx[0])
-		multiply(v.dx[0], v.dy, v.kept, n);
+	if (v.dx[0])
+		elements_run(p->team,
+		    &(struct elements){.fn = runs_product,
+			.to = v.dx[0],
+			.a = v.dy,
+			.b = v.kept,
+			.n = n,
+			.add = l->add[0]});
 }
 
 const struct backend_layer elementwise_dropout_passes = {
@@ -134,7 +160,7 @@ static void
 flatten_backward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct operands v = operands_of(l, p);
-	pass_gradient(l, &v, 0, p->n * l->out.size);
+	pass_gradient(l, &v, 0, p->n * l->out.size, p->team);
 }
 
 const struct backend_layer elementwise_flatten_passes = {
@@ -146,9 +172,10 @@ add_forward(const struct layer *l, const struct backend_pass *p)
 	const struct operands v = operands_of(l, p);
 	size_t n = p->n * l->out.size;
 
-	memcpy(v.y, v.x[0], n * sizeof(float));
-	for (size_t i = 1; i < l->spec.input_count; i++)
-		runs_add(v.y, v.x[i], n);
+	for (size_t i = 0; i < l->spec.input_count; i++)
+		elements_run(p->team,
+		    &(struct elements){
+			.fn = hand_on, .to = v.y, .a = v.x[i], .n = n, .add = i > 0});
 }
 
 static void
@@ -156,7 +183,7 @@ add_backward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct operands v = operands_of(l, p);
 	for (size_t i = 0; i < l->spec.input_count; i++)
-		pass_gradient(l, &v, i, p->n * l->out.size);
+		pass_gradient(l, &v, i, p->n * l->out.size, p->team);
 }
 
 const struct backend_layer elementwise_add_passes = {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "elements.h"
 #include "runs.h"
 
 /* How concat walks: so many pieces one after the other, of which input i has `width` floats each. */
@@ -53,15 +54,11 @@ const struct backend_layer join_concat_passes = {
     .forward = concat_forward, .backward = concat_backward};
 
 /* y or dx = a * b, element by element. */
-CPU_CLONES static void
-product(float *to, const float *a, const float *b, size_t n, bool add)
+static void
+product(struct team *team, float *to, const float *a, const float *b, size_t n, bool add)
 {
-	if (add)
-		for (size_t i = 0; i < n; i++)
-			to[i] += a[i] * b[i];
-	else
-		for (size_t i = 0; i < n; i++)
-			to[i] = a[i] * b[i];
+	elements_run(team,
+	    &(struct elements){.fn = runs_product, .to = to, .a = a, .b = b, .n = n, .add = add});
 }
 
 CPU_CLONES static void
@@ -88,7 +85,7 @@ multiply_forward(const struct layer *l, const struct backend_pass *p)
 	size_t n = p->n * l->out.size, area = l->out.size / l->out.c;
 
 	if (!by_channel(l)) {
-		product(v.y, v.x[0], v.x[1], n, false);
+		product(p->team, v.y, v.x[0], v.x[1], n, false);
 		return;
 	}
 	for (size_t i = 0; i < (size_t)p->n * l->out.c; i++)
@@ -123,7 +120,7 @@ multiply_backward(const struct layer *l, const struct backend_pass *p)
 	}
 	for (int i = 0; i < 2; i++)
 		if (v.dx[i])
-			product(v.dx[i], v.dy, v.x[1 - i], n, l->add[i]);
+			product(p->team, v.dx[i], v.dy, v.x[1 - i], n, l->add[i]);
 }
 
 const struct backend_layer join_multiply_passes = {

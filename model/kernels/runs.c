@@ -41,6 +41,23 @@ runs_scale(float *x, size_t n, float by)
 }
 
 CPU_CLONES static void
+multiply_run(float *to, const float *a, const float *b, size_t n, bool add)
+{
+	if (add)
+		for (size_t i = 0; i < n; i++)
+			to[i] += a[i] * b[i];
+	else
+		for (size_t i = 0; i < n; i++)
+			to[i] = a[i] * b[i];
+}
+
+void
+runs_product(float *to, const float *a, const float *b, size_t n, bool add)
+{
+	multiply_run(to, a, b, n, add);
+}
+
+CPU_CLONES static void
 dot_run(float *sum, const float *a, const float *b, size_t n)
 {
 	float lanes[LANES_SIZE] = {0};

@@ -150,3 +150,29 @@ team_pieces(const struct team *t, double work, size_t most)
 	size_t n = (size_t)worth;
 	return n < most ? n : most;
 }
+
+struct share {
+	const struct team_work *work;
+	size_t count;
+};
+
+static void
+run_share(void *arg, size_t piece, unsigned lane)
+{
+	const struct share *s = arg;
+	const struct team_work *w = s->work;
+	size_t first = w->n * piece / s->count, last = w->n * (piece + 1) / s->count;
+
+	w->fn(w->arg, first, last - first, lane);
+}
+
+void
+team_share(struct team *t, const struct team_work *w)
+{
+	struct share s = {w, team_pieces(t, w->each * (double)w->n, w->n / w->least)};
+
+	if (s.count > 1)
+		team_run(t, s.count, run_share, &s);
+	else if (w->n > 0)
+		w->fn(w->arg, 0, w->n, 0);
+}

@@ -24,4 +24,14 @@ void team_run(
 /* How many pieces work of so many multiply-adds, of at most `most` parts, is worth. */
 size_t team_pieces(const struct team *t, double work, size_t most);
 
+/* Equal things in a row, each worth `each` multiply-adds. */
+struct team_work {
+	size_t n, least; /* of a piece, but where n is less; above 0 */
+	double each;
+	void (*fn)(void *arg, size_t first, size_t count, unsigned lane);
+	void *arg;
+};
+/* As team_run, in as many pieces as it is worth. */
+void team_share(struct team *t, const struct team_work *w);
+
 #endif

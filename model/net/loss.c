@@ -132,7 +132,7 @@ ignored_row_loss(const float *x, size_t width, float *gradient)
 struct rows {
 	const struct loss_how *how;
 	bool plain;
-	size_t n, width, count, pieces;
+	size_t n, width;
 	double scale;
 	const float *x;
 	const int32_t *labels;
@@ -142,12 +142,12 @@ struct rows {
 };
 
 static void
-work_rows(void *arg, size_t piece, unsigned lane)
+work_rows(void *arg, size_t first, size_t count, unsigned lane)
 {
 	struct rows *r = arg;
 
 	(void)lane;
-	for (size_t i = r->count * piece / r->pieces; i < r->count * (piece + 1) / r->pieces; i++) {
+	for (size_t i = first; i < first + count; i++) {
 		const float *x = r->x + i * r->width;
 		float *to = r->gradient ? r->gradient + i * r->width : NULL;
 		size_t label = (size_t)r->labels[i];
@@ -175,14 +175,18 @@ loss_cross_entropy(const struct loss_how *how, const float *outputs, const int32
 	weigh(how, labels, n, result);
 	r.plain = !how->ignores && !how->class_weights && how->smoothing == 0;
 	r.scale = result->weight > 0 ? 1 / result->weight : 0;
-	for (size_t first = 0; first < n; first += r.count) {
-		r.count = n - first < ROWS ? n - first : ROWS;
+	for (size_t first = 0, count; first < n; first += count) {
+		count = n - first < ROWS ? n - first : ROWS;
 		r.x = outputs + first * width;
 		r.labels = labels + first;
 		r.gradient = gradient ? gradient + first * width : NULL;
-		r.pieces = team_pieces(how->team, (double)(r.count * width) * WORK, r.count);
-		team_run(how->team, r.pieces, work_rows, &r);
-		for (size_t i = 0; i < r.count; i++) {
+		team_share(how->team,
+		    &(struct team_work){.n = count,
+			.least = 1,
+			.each = WORK * (double)width,
+			.fn = work_rows,
+			.arg = &r});
+		for (size_t i = 0; i < count; i++) {
 			result->loss += r.loss[i];
 			result->right += r.right[i];
 		}

@@ -164,24 +164,23 @@ step(const struct stage *s, size_t t, float *rows, const float *before)
 }
 
 /* Examples do not meet between steps: each piece of them goes all the way alone. */
-struct pieces {
-	struct stage all;
-	size_t count;
+struct piece {
+	const struct stage *all;
 	void (*run)(const struct stage *s);
 };
 
-/* Fewer rows than these make products slow. */
-#define PIECE_ROWS 5
-
 static void
-run_piece(void *arg, size_t piece, unsigned lane)
+run_piece(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct pieces *p = arg;
-	struct stage s = p->all;
-	size_t n = s.examples, first = n * piece / p->count;
+	const struct piece *p = arg;
+	struct stage s = *p->all;
 
 	(void)lane;
-	s.examples = n * (piece + 1) / p->count - first;
+	if (count == s.examples) {
+		p->run(&s);
+		return;
+	}
+	s.examples = count;
 	s.x += first * s.steps * s.in;
 	s.h += first * s.steps * s.hidden;
 	s.rows += first * s.stride;
@@ -189,77 +188,62 @@ run_piece(void *arg, size_t piece, unsigned lane)
 	s.pre += first * s.wide;
 	s.dh += first * s.hidden;
 	s.dc += first * s.hidden;
-	for (size_t i = 0; i < 2; i++) {
-		s.through[i].m = s.examples;
-		s.through[i].team = NULL;
-	}
+	s.input.m = s.input.m / p->all->examples * count;
+	s.through[0].m = s.through[1].m = count;
+	s.input.team = s.through[0].team = s.through[1].team = NULL;
 	p->run(&s);
 }
+
+/* Fewer examples than these make products slow. */
+#define LEAST ((size_t)4)
 
 /* OpenBLAS's bits hang on the number of rows. */
 static void
 run_steps(const struct stage *s, void (*run)(const struct stage *s))
 {
-	double work = (double)s->examples * (double)(s->steps * s->wide) * (double)s->hidden;
-	struct pieces p = {.all = *s, .run = run};
+	struct piece p = {s, run};
+	bool cut = s->through[0].packed && (!s->input.b || s->input.packed);
 
-	p.count = s->through[0].packed
-	    ? team_pieces(s->p->team, work, (s->examples + PIECE_ROWS - 1) / PIECE_ROWS)
-	    : 1;
-	if (p.count > 1)
-		team_run(s->p->team, p.count, run_piece, &p);
-	else
-		run(s);
+	team_share(s->p->team,
+	    &(struct team_work){.n = s->examples,
+		.least = cut ? LEAST : s->examples,
+		.each = (double)(s->steps * s->wide) * (double)s->hidden,
+		.fn = run_piece,
+		.arg = &p});
 }
 
+/* All steps' inputs in one product. */
 static void
 steps_kept(const struct stage *s)
 {
+	project(s, s->x, s->rows);
 	for (size_t t = 0; t < s->steps; t++) {
 		float *rows = s->rows + t * s->row;
 		step(s, t, rows, t > 0 ? rows - s->row : NULL);
 	}
 }
 
+/* Evaluating, one step's rows are enough. */
 static void
 steps_still(const struct stage *s)
 {
-	struct stage piece = *s;
-
-	piece.input.m = s->examples;
-	piece.input.team = s->through[0].team;
 	for (size_t t = 0; t < s->steps; t++) {
-		project(&piece, s->x + t * s->in, s->rows);
+		project(s, s->x + t * s->in, s->rows);
 		step(s, t, s->rows, t > 0 ? s->rows : NULL);
 	}
 }
 
 static void
-pack_through(struct stage *s)
+run_forward(struct stage *s, bool kept)
 {
+	size_t together = kept ? s->steps : 1;
+
+	put_biases(s);
+	s->input = pack_gates(s, INPUT_WEIGHT, s->examples * together, s->in,
+	    s->steps / together * s->in, s->row, s->more);
 	s->through[0] = pack_gates(s, HIDDEN_WEIGHT, s->examples, s->hidden, s->steps * s->hidden,
 	    s->cell->apart ? s->wide : s->stride, s->packed);
-}
-
-/* All steps' inputs in one product. */
-static void
-forward_kept(struct stage *s)
-{
-	s->input =
-	    pack_gates(s, INPUT_WEIGHT, s->examples * s->steps, s->in, s->in, s->row, s->packed);
-	project(s, s->x, s->rows);
-	pack_through(s);
-	run_steps(s, steps_kept);
-}
-
-/* Evaluating, one step's rows are enough. */
-static void
-forward_still(struct stage *s)
-{
-	s->input =
-	    pack_gates(s, INPUT_WEIGHT, s->examples, s->in, s->steps * s->in, s->row, s->more);
-	pack_through(s);
-	run_steps(s, steps_still);
+	run_steps(s, kept ? steps_kept : steps_still);
 }
 
 static struct stage
@@ -328,11 +312,7 @@ forward(const struct layer *l, const struct backend_pass *p)
 		s = stage_of(l, p, cell, &v, at);
 		if (!v.kept)
 			place_still(&s, &v);
-		put_biases(&s);
-		if (v.kept)
-			forward_kept(&s);
-		else
-			forward_still(&s);
+		run_forward(&s, v.kept);
 	}
 	if (l->spec.last)
 		take_last(&s, v.y);
