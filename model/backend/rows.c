@@ -5,6 +5,7 @@
 #include "gemm.h"
 #include "runs.h"
 #include "sgd.h"
+#include "team.h"
 
 static void
 put_bias(const struct rows_product *p, float *y)
@@ -104,10 +105,29 @@ rows_gradient(const struct rows_product *p, const struct layer *l, size_t param,
 	sgd_end(&s, to->at, to->count);
 }
 
-void
-rows_sum(float *sum, const float *rows, size_t n, size_t width)
+static void
+sum_columns(void *arg, size_t first, size_t count, unsigned lane)
 {
-	memset(sum, 0, width * sizeof(float));
-	for (size_t i = 0; i < n; i++)
-		runs_add(sum, rows + i * width, width);
+	const struct rows_sum *s = arg;
+
+	(void)lane;
+	memset(s->sum + first, 0, count * sizeof(float));
+	for (size_t i = 0; i < s->rows; i++)
+		runs_add(s->sum + first, s->from + i * s->stride + first, count);
+}
+
+/* Of one element, in multiply-adds. */
+#define SUM 8.0
+
+void
+rows_sum(struct team *team, const struct rows_sum *s)
+{
+	struct rows_sum all = *s;
+
+	team_share(team,
+	    &(struct team_work){.n = s->width,
+		.least = 64,
+		.each = SUM * (double)s->rows,
+		.fn = sum_columns,
+		.arg = &all});
 }

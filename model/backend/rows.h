@@ -29,6 +29,11 @@ void rows_back(const struct rows_product *p, const float *dy, float *dx, bool ad
 void rows_gradient(const struct rows_product *p, const struct layer *l, size_t param,
     const struct backend_pass *pass, const float *dy, const float *x);
 /* Sums of columns, rows ascending. */
-void rows_sum(float *sum, const float *rows, size_t n, size_t width);
+struct rows_sum {
+	float *sum;
+	const float *from;
+	size_t rows, stride, width;
+};
+void rows_sum(struct team *team, const struct rows_sum *s);
 
 #endif

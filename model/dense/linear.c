@@ -119,7 +119,8 @@ backward(const struct layer *l, const struct backend_pass *p)
 		rows_back(&product, v.dy, v.dx[0], l->add[0]);
 	rows_gradient(&product, l, PARAM_WEIGHT, p, v.dy, v.x[0]);
 	if (product.bias && !l->param[PARAM_BIAS].hold) {
-		rows_sum(p->work, v.dy, product.rows, product.out);
+		rows_sum(p->team,
+		    &(struct rows_sum){p->work, v.dy, product.rows, product.out, product.out});
 		operands_give(l, p, PARAM_BIAS, p->work);
 	}
 	if (l->spec.rank > 0)

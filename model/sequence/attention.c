@@ -33,7 +33,8 @@ struct attention {
 	float *sine, *cosine; /* [steps][head / 2] */
 	float *back; /* [n][steps][width] */
 	/* Of a lane: */
-	float *keys, *values; /* [head][steps], of one head */
+	float *packed[2]; /* keys, values, of one head */
+	struct gemm keys, values; /* products with their columns */
 	float *scores, *slopes; /* [BLOCK][steps] */
 	float *gradient; /* [steps][3 width], of one example */
 };
@@ -46,7 +47,7 @@ need(struct layer *l, struct why *why)
 
 	if (!num_mul(steps, width, &area) || !num_mul(area, 5, &l->work_each) ||
 	    !num_mul(area, 4 * sizeof(float), &l->saved) || !num_mul(steps, 2 * BLOCK, &square) ||
-	    !num_mul(head, 2 * steps, &sum) || !num_add(sum, square, &sum) ||
+	    !num_mul(2 * head, steps + 16, &sum) || !num_add(sum, square, &sum) ||
 	    !num_add(sum, 3 * area, &l->work_lane) || !num_mul(width, 3 * width + 16, &sum) ||
 	    !num_add(steps * head, rows_turned_work(width, 3 * width), &l->work))
 		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
@@ -84,9 +85,9 @@ in_lane(const struct attention *all, unsigned lane)
 	struct attention a = *all;
 
 	a.gradient = operands_lane(a.l, a.p, lane);
-	a.keys = a.gradient + 3 * a.steps * a.width;
-	a.values = a.keys + a.head * a.steps;
-	a.scores = a.values + a.head * a.steps;
+	a.packed[0] = a.gradient + 3 * a.steps * a.width;
+	a.packed[1] = a.packed[0] + gemm_pack_floats(a.head, a.steps);
+	a.scores = a.packed[1] + gemm_pack_floats(a.head, a.steps);
 	a.slopes = a.scores + BLOCK * a.steps;
 	return a;
 }
@@ -172,31 +173,45 @@ next_block(const struct attention *a, struct block *b)
 	return b->count > 0;
 }
 
-static void
-turn_round(const struct attention *a, const float *rows, float *to)
+/* Rows of a block times the columns of one head's keys or values. */
+static struct gemm
+pack_columns(const struct attention *a, const float *rows, size_t a_row, float alpha, float *to)
 {
-	for (size_t t = 0; t < a->steps; t++)
-		for (size_t k = 0; k < a->head; k++)
-			to[k * a->steps + t] = rows[t * 3 * a->width + k];
+	struct gemm g = {.m = a->steps < BLOCK ? a->steps : BLOCK,
+	    .n = a->steps,
+	    .k = a->head,
+	    .a_row = a_row,
+	    .a_col = 1,
+	    .b = rows,
+	    .b_row = 3 * a->width,
+	    .c_row = a->steps,
+	    .alpha = alpha,
+	    .beta = 0,
+	    .exact = a->exact};
+
+	gemm_pack(&g, to, true);
+	return g;
+}
+
+/* OpenBLAS takes no smaller product if it does not take the largest. */
+static void
+multiply_columns(const struct gemm *columns, const struct block *b, const float *from, float *to)
+{
+	struct gemm g = *columns;
+
+	g.m = b->count;
+	g.n = b->seen;
+	g.a = from + b->first * g.a_row;
+	g.c = to;
+	g.c_row = b->seen;
+	gemm_outer(&g);
 }
 
 /* The block's weights of attention. */
 static void
 attend(const struct attention *a, const struct block *b)
 {
-	gemm_outer(&(struct gemm){.m = b->count,
-	    .n = b->seen,
-	    .k = a->head,
-	    .a = b->q + b->first * 3 * a->width,
-	    .a_row = 3 * a->width,
-	    .a_col = 1,
-	    .b = a->keys,
-	    .b_row = a->steps,
-	    .c = a->scores,
-	    .c_row = b->seen,
-	    .alpha = a->scale,
-	    .beta = 0,
-	    .exact = a->exact});
+	multiply_columns(&a->keys, b, b->q, a->scores);
 	for (size_t r = 0; r < b->count; r++) {
 		size_t own = a->l->spec.causal ? b->first + r + 1 : b->seen;
 		curves_softmax(a->scores + r * b->seen, 1, own);
@@ -213,11 +228,11 @@ head_of(const float *rows, const struct attention *a, size_t head)
 }
 
 static void
-mix_head(const struct attention *a, const float *rows, float *mixed, size_t head)
+mix_head(struct attention *a, const float *rows, float *mixed, size_t head)
 {
 	struct block b = head_of(rows, a, head);
 
-	turn_round(a, b.k, a->keys);
+	a->keys = pack_columns(a, b.k, 3 * a->width, a->scale, a->packed[0]);
 	while (next_block(a, &b)) {
 		attend(a, &b);
 		gemm_outer(&(struct gemm){.m = b.count,
@@ -239,7 +254,7 @@ mix_head(const struct attention *a, const float *rows, float *mixed, size_t head
 static void
 mix_example(void *arg, size_t i, unsigned lane)
 {
-	const struct attention a = in_lane(arg, lane);
+	struct attention a = in_lane(arg, lane);
 	size_t area = a.steps * a.width;
 	float *rows = a.qkv + 3 * i * area;
 
@@ -306,19 +321,7 @@ add_across(const struct attention *a, const struct block *b, const float *from, 
 static void
 back_block(const struct attention *a, const struct block *b, const float *dmixed, float *dq)
 {
-	gemm_outer(&(struct gemm){.m = b->count,
-	    .n = b->seen,
-	    .k = a->head,
-	    .a = dmixed + b->first * a->width,
-	    .a_row = a->width,
-	    .a_col = 1,
-	    .b = a->values,
-	    .b_row = a->steps,
-	    .c = a->slopes,
-	    .c_row = b->seen,
-	    .alpha = 1,
-	    .beta = 0,
-	    .exact = a->exact});
+	multiply_columns(&a->values, b, dmixed, a->slopes);
 	for (size_t r = 0; r < b->count; r++)
 		unsoften(a->slopes + r * b->seen, a->scores + r * b->seen, b->seen, a->scale);
 	gemm_outer(&(struct gemm){.m = b->count,
@@ -337,14 +340,14 @@ back_block(const struct attention *a, const struct block *b, const float *dmixed
 }
 
 static void
-back_head(const struct attention *a, const float *rows, const float *dmixed, size_t head)
+back_head(struct attention *a, const float *rows, const float *dmixed, size_t head)
 {
 	struct block b = head_of(rows, a, head);
 	float *dq = a->gradient + head * a->head, *dk = dq + a->width, *dv = dk + a->width;
 
 	dmixed += head * a->head;
-	turn_round(a, b.k, a->keys);
-	turn_round(a, b.v, a->values);
+	a->keys = pack_columns(a, b.k, 3 * a->width, a->scale, a->packed[0]);
+	a->values = pack_columns(a, b.v, a->width, 1, a->packed[1]);
 	while (next_block(a, &b)) {
 		attend(a, &b);
 		back_block(a, &b, dmixed, dq);
@@ -357,7 +360,7 @@ back_head(const struct attention *a, const float *rows, const float *dmixed, siz
 static void
 back_example(void *arg, size_t i, unsigned lane)
 {
-	const struct attention a = in_lane(arg, lane);
+	struct attention a = in_lane(arg, lane);
 	size_t area = a.steps * a.width;
 	float *rows = a.qkv + 3 * i * area;
 
@@ -379,7 +382,7 @@ give(const struct attention *a, const struct rows_product *r, bool in, const flo
 	rows_gradient(r, a->l, param, a->p, dy, x);
 	if (!bias)
 		return;
-	rows_sum(a->turned, dy, r->rows, r->out);
+	rows_sum(a->p->team, &(struct rows_sum){a->turned, dy, r->rows, r->out, r->out});
 	operands_give(a->l, a->p, param + 1, a->turned);
 }
 

@@ -5,6 +5,7 @@
 #include "cpu_sequence.h"
 #include "gemm.h"
 #include "num.h"
+#include "rows.h"
 #include "runs.h"
 #include "sgd.h"
 #include "team.h"
@@ -421,13 +422,15 @@ give_biases(const struct stage *s, size_t first)
 	float *a = s->sums, *b = a + s->wide;
 	size_t most = (s->cell->gates - 1) * s->hidden;
 
-	memset(a, 0, 2 * s->wide * sizeof(float));
-	for (size_t r = 0; r < s->examples * s->steps; r++) {
-		const float *row = s->rows + r * s->row;
-		runs_add(a, row, s->wide);
-		runs_add(b + most, row + last_column(s->cell) * s->hidden, s->hidden);
+	struct rows_sum sum = {a, s->rows, s->examples * s->steps, s->row, s->wide};
+	rows_sum(s->p->team, &sum);
+	memcpy(b, a, s->wide * sizeof(float));
+	if (s->cell->apart) {
+		sum.sum = b + most;
+		sum.from += last_column(s->cell) * s->hidden;
+		sum.width = s->hidden;
+		rows_sum(s->p->team, &sum);
 	}
-	memcpy(b, a, most * sizeof(float));
 	operands_give(s->l, s->p, first + INPUT_BIAS, a);
 	operands_give(s->l, s->p, first + HIDDEN_BIAS, b);
 }
