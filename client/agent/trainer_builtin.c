@@ -97,21 +97,6 @@ store_params(const struct training *t, struct why *why)
 	return ERR_OK;
 }
 
-static enum err
-hold_frozen(const struct training *t, struct why *why)
-{
-	const struct tensor *theirs;
-
-	for (size_t i = 0; i < net_tensors(t->net)->count; i++) {
-		enum err e = match(t, i, &theirs, why);
-		if (e)
-			return e;
-		if (theirs->role == TENSOR_FROZEN)
-			net_hold(t->net, i);
-	}
-	return ERR_OK;
-}
-
 /* Would the next step, as long as those so far, end after the time? */
 static bool
 out_of_time(const struct training *t, uint64_t done)
@@ -349,7 +334,9 @@ training_part(const struct recipe *recipe, const struct dataset *train, uint64_t
 	    .last = recipe->net.layer_count,
 	    .max_batch = (uint32_t)batch,
 	    .contexts = 1,
-	    .train = true};
+	    .train = true,
+	    .rules = recipe->rules,
+	    .rule_count = recipe->rule_count};
 }
 
 /* The owner's limits. */
@@ -420,8 +407,6 @@ train_task(struct training *t, struct trainer_out *out, struct why *why)
 	enum err e = make_whole(t, &whole, why);
 	if (!e)
 		e = load_params(t, why);
-	if (!e)
-		e = hold_frozen(t, why);
 	if (!e)
 		e = load_shift(t, why);
 	if (!e)

@@ -94,7 +94,8 @@ static enum err
 dropout_need(struct layer *l, struct why *why)
 {
 	(void)why;
-	l->saved = l->out.size * sizeof(float);
+	l->saved = l->out.size;
+	l->work = l->out.size;
 	return ERR_OK;
 }
 
@@ -108,42 +109,60 @@ make_mask(float *mask, size_t n, float rate)
 		mask[i] = mask[i] < rate ? 0 : scale;
 }
 
-/* The mask holds what each element is multiplied by; without dropout all ones, so that backward need not know. */
+CPU_CLONES static void
+store_mask(uint8_t *stays, const float *mask, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		stays[i] = mask[i] > 0;
+}
+
+CPU_CLONES static void
+load_mask(float *mask, const uint8_t *stays, size_t n, float rate)
+{
+	float scale = 1 / (1 - rate);
+
+	for (size_t i = 0; i < n; i++)
+		mask[i] = stays[i] ? scale : 0;
+}
+
+/* Of each element is kept whether it stays. Example by example, so that the factors need little room. */
 static void
 dropout_forward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct operands v = operands_of(l, p);
-	size_t n = p->n * l->out.size;
-	float *mask = v.kept;
+	size_t n = l->out.size;
+	bool drops = p->training && p->draw;
 
-	if (mask && p->draw) {
-		draw_floats(p->draw, l->index, l->out.size, mask, n);
-		make_mask(mask, n, l->spec.rate);
-		elements_run(p->team,
-		    &(struct elements){
-			.fn = runs_product, .to = v.y, .a = v.x[0], .b = mask, .n = n});
-		return;
+	if (!drops && v.y != v.x[0])
+		memcpy(v.y, v.x[0], p->n * n * sizeof(float));
+	for (uint32_t i = 0; drops && i < p->n; i++) {
+		uint8_t *stays = v.kept ? (uint8_t *)v.kept + i * n : NULL;
+		struct draw draw = *p->draw;
+		draw.example += i;
+		if (p->again) {
+			load_mask(v.work, stays, n, l->spec.rate);
+		} else {
+			draw_floats(&draw, l->index, n, v.work, n);
+			make_mask(v.work, n, l->spec.rate);
+			if (stays)
+				store_mask(stays, v.work, n);
+		}
+		runs_product(v.y + i * n, v.x[0] + i * n, v.work, n, false);
 	}
-	for (size_t i = 0; mask && i < n; i++)
-		mask[i] = 1;
-	if (v.y != v.x[0])
-		memcpy(v.y, v.x[0], n * sizeof(float));
 }
 
 static void
 dropout_backward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct operands v = operands_of(l, p);
-	size_t n = p->n * l->out.size;
+	size_t n = l->out.size;
 
-	if (v.dx[0])
-		elements_run(p->team,
-		    &(struct elements){.fn = runs_product,
-			.to = v.dx[0],
-			.a = v.dy,
-			.b = v.kept,
-			.n = n,
-			.add = l->add[0]});
+	if (!p->draw)
+		pass_gradient(l, &v, 0, p->n * n, p->team);
+	for (uint32_t i = 0; p->draw && v.dx[0] && i < p->n; i++) {
+		load_mask(v.work, (const uint8_t *)v.kept + i * n, n, l->spec.rate);
+		runs_product(v.dx[0] + i * n, v.dy + i * n, v.work, n, l->add[0]);
+	}
 }
 
 const struct backend_layer elementwise_dropout_passes = {

@@ -48,7 +48,7 @@ struct layer_param {
 	bool counts; /* moved by forward passes in training, not by steps */
 	/* Set when the net is built. */
 	size_t at; /* first element in the vectors of the block of state */
-	bool hold; /* does not move: its gradient is not handed over */
+	bool hold; /* frozen: its gradient is not handed over */
 	bool lent; /* it is an earlier layer's, and no tensor of its own */
 	bool adds; /* a later layer that uses it, too, has handed over its gradient before */
 };

@@ -81,14 +81,17 @@ tie(struct graph *g, struct layer *l, struct why *why)
 		    (unsigned long long)own->shape[1]);
 	own->lent = true;
 	own->at = lent->at;
+	own->hold = lent->hold;
+	l->trains |= !own->hold;
 	for (size_t i = from; i < l->index; i++)
 		if (i == from || g->layers[i].spec.tied == l->spec.tied)
 			g->layers[i].param[PARAM_WEIGHT].adds = true;
 	return ERR_OK;
 }
 
+/* A layer trains if a tensor of its own moves, by steps or by what it counts. */
 static enum err
-add_tensors(struct graph *g, struct layer *l, struct why *why)
+add_tensors(struct graph *g, struct layer *l, const struct net_part *part, struct why *why)
 {
 	char name[TENSOR_NAME_MAX];
 	enum err e = ERR_OK;
@@ -100,6 +103,12 @@ add_tensors(struct graph *g, struct layer *l, struct why *why)
 		p->at = g->tensors.elements;
 		snprintf(name, sizeof(name), "%s.%s", l->spec.name, p->suffix);
 		e = tensor_table_add(&g->tensors, name, p->shape, p->dims, why);
+		if (e)
+			break;
+		p->hold = tensor_role_of(&g->tensors.items[g->tensors.count - 1], part->rules,
+			      part->rule_count) == TENSOR_FROZEN;
+		p->counts &= !p->hold;
+		l->trains |= !p->hold;
 	}
 	return e;
 }
@@ -130,9 +139,7 @@ add_layer(struct graph *g, struct layer *l, size_t first, struct why *why)
 		l->trains |= from != LAYER_INPUT && g->layers[from].trains;
 		l->trains |= first > 0 && from == (int)first - 1;
 	}
-	e = layer_check(l, why);
-	l->trains |= l->param_count > 0;
-	return e;
+	return layer_check(l, why);
 }
 
 /* Drops what lies before the part. */
@@ -150,9 +157,10 @@ trim(struct graph *g, size_t first)
 }
 
 static enum err
-build(struct graph *g, const struct net_spec *spec, size_t first, const struct backend *backend,
-    struct why *why)
+build(struct graph *g, const struct net_part *part, const struct backend *backend, struct why *why)
 {
+	const struct net_spec *spec = part->spec;
+	size_t first = part->first;
 	const uint32_t *in = spec->input;
 	enum err e = spec->input_dims == 2
 	    ? layer_shape_rows(&g->input, in[0], in[2], "input", why)
@@ -167,7 +175,7 @@ build(struct graph *g, const struct net_spec *spec, size_t first, const struct b
 		if (!e && i >= first)
 			e = ask(backend, l, why);
 		if (!e && i >= first)
-			e = add_tensors(g, l, why);
+			e = add_tensors(g, l, part, why);
 	}
 	if (!e)
 		trim(g, first);
@@ -189,18 +197,18 @@ check_part(const struct net_spec *spec, size_t first, size_t last, struct why *w
 }
 
 enum err
-graph_build(struct graph *g, const struct net_spec *spec, size_t first, size_t last,
-    const struct backend *backend, struct why *why)
+graph_build(
+    struct graph *g, const struct net_part *part, const struct backend *backend, struct why *why)
 {
-	enum err e = check_part(spec, first, last, why);
+	enum err e = check_part(part->spec, part->first, part->last, why);
 
-	*g = (struct graph){.count = last};
+	*g = (struct graph){.count = part->last};
 	if (e)
 		return e;
 	g->layers = calloc(g->count, sizeof(*g->layers));
 	if (!g->layers)
 		return err_set(why, ERR_NOMEM, "no memory for %zu layers", g->count);
-	e = build(g, spec, first, backend, why);
+	e = build(g, part, backend, why);
 	if (e)
 		graph_deinit(g);
 	return e;

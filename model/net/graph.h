@@ -1,9 +1,10 @@
 #ifndef GRAPH_H
 #define GRAPH_H
 #include "backend.h"
-#include "tensor.h"
+#include "net.h"
 
-/* The layers of a net, checked against each other, with their parameters: the whole of a description, or layers [first, last) of it. */
+/* The layers of a net, checked against each other, with their parameters: the whole of a description, or layers [first, last) of it. Of a
+ * part's other settings its rules count. */
 struct graph {
 	struct layer *layers;
 	size_t count;
@@ -13,8 +14,8 @@ struct graph {
 
 /* ERR_INVALID, ERR_LIMIT or ERR_UNSUPPORTED (the back end lacks a layer, a part needs more than the one tensor before it) with the
  * layer's name in why; *g is then empty. */
-ERR_MUST_USE enum err graph_build(struct graph *g, const struct net_spec *spec, size_t first,
-    size_t last, const struct backend *backend, struct why *why);
+ERR_MUST_USE enum err graph_build(
+    struct graph *g, const struct net_part *part, const struct backend *backend, struct why *why);
 void graph_deinit(struct graph *g);
 
 #endif

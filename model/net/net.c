@@ -147,7 +147,7 @@ set_up(struct net *net, const struct net_spec *spec, struct why *why)
 	    .threads = net_threads(net),
 	    .train = p->train,
 	    .input_gradient = p->first > 0};
-	enum err e = graph_build(&net->graph, spec, p->first, p->last, net->backend, why);
+	enum err e = graph_build(&net->graph, p, net->backend, why);
 
 	if (!e)
 		e = plan_passes(&net->plan, net->graph.layers, net->graph.count, &want, why);
@@ -319,22 +319,6 @@ net_init(struct net *net, uint64_t seed)
 				init_param(net->state + l->param[k].at, &l->spec, &l->param[k],
 				    seed, k * RECIPE_LAYERS_MAX + l->index);
 	}
-}
-
-void
-net_hold(struct net *net, size_t i)
-{
-	uint64_t first = net->graph.tensors.items[i].begin / sizeof(float);
-
-	for (size_t k = 0; k < net->graph.count; k++) {
-		struct layer *l = &net->graph.layers[k];
-		for (size_t j = 0; j < l->param_count; j++)
-			if (l->param[j].at == first) {
-				l->param[j].hold = true;
-				l->param[j].counts = false;
-			}
-	}
-	list_moving(net);
 }
 
 enum err

@@ -38,6 +38,10 @@ struct net_part {
 	bool train;
 	/* Above 0: it is planned for so many threads and nothing is allocated. It has no parameters and no passes, only figures. */
 	unsigned planned;
+	/* Tensors whose role is FROZEN stay as they are in every step: their gradient counts as zero, and is not worked out where nothing
+	 * before them moves either. Not looked at later. */
+	const struct tensor_rule *rules;
+	size_t rule_count;
 	uint64_t max_bytes; /* 0: no limit */
 	struct team *team; /* threads that passes are worked out by, the caller's; NULL: one */
 };
@@ -150,10 +154,7 @@ struct net_gradients {
  * or the net is not prepared with parts above 1; ERR_INVALID for a gradient missing or too many. */
 ERR_MUST_USE enum err net_backward(struct net *net, uint32_t context,
     const struct net_gradients *gradients, struct net_result *result);
-/* Parameter tensor i (of net_tensors) stays as it is in every step from now on: its gradient counts as zero. */
-void net_hold(struct net *net, size_t i);
-/* For tests: the gradient of the mean loss over the batch, net_tensors()->elements floats. That of tensors on hold is not
- * written. */
+/* For tests: the gradient of the mean loss over the batch, net_tensors()->elements floats. That of frozen tensors is not written. */
 ERR_MUST_USE enum err net_gradient(struct net *net, const struct net_batch *batch, float *grad);
 
 #endif

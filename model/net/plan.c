@@ -132,8 +132,9 @@ find_renewed(struct planning *p)
 		bool input_stays =
 		    from == LAYER_INPUT || p->root[from] == p->count || !p->renewed[p->root[from]];
 		if (p->root[i] == i)
-			p->renewed[i] = p->want->train && p->needed_back[i] && input_stays &&
-			    layer_traits(l->spec.type)->renews && p->root[p->count - 1] != i;
+			p->renewed[i] = p->want->train && l->trains && p->needed_back[i] &&
+			    input_stays && layer_traits(l->spec.type)->renews &&
+			    p->root[p->count - 1] != i;
 		else if (p->root[i] < p->count)
 			p->renewed[p->root[i]] &= layer_traits(l->spec.type)->follows;
 	}
@@ -258,7 +259,7 @@ place_layer(struct planning *p, struct plan *plan, size_t i, size_t *work)
 		return false;
 	*work = floats > *work ? floats : *work;
 	return place_output(p, plan, i) && place_gradient(p, i) &&
-	    (!p->want->train || place_kept(plan, l, p->want->max_batch));
+	    (!p->want->train || !l->trains || place_kept(plan, l, p->want->max_batch));
 }
 
 /* What is another's, once all places are known. */

@@ -62,6 +62,26 @@ net_trial_begin(struct net_trial *t, uint32_t n, const char *data, const char *m
 	    (struct net_batch){.x = t->x, .labels = t->labels, .targets = t->targets, .n = n};
 }
 
+/* The same network with tensors frozen. */
+static inline void
+net_trial_freeze(struct net_trial *t, const struct tensor_rule *rules, size_t count)
+{
+	const struct net_part part = {.spec = &t->recipe.net,
+	    .classes = t->recipe.data.class_count,
+	    .last = t->recipe.net.layer_count,
+	    .max_batch = t->batch.n,
+	    .contexts = 1,
+	    .train = true,
+	    .rules = rules,
+	    .rule_count = count};
+	struct why why = {""};
+
+	net_free(t->net);
+	if (net_new_part(&t->net, &part, &why))
+		fail_msg("%s", why.text);
+	net_init(t->net, 5);
+}
+
 static inline void
 net_trial_end(struct net_trial *t)
 {

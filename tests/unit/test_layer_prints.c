@@ -55,11 +55,11 @@ static const struct row {
 	CONV
 	"{\"type\": \"conv2d\", \"out\": 6, \"kernel\": 3, \"stride\": 2, \"groups\": 6}, " TANH
 	    POOLED,
-	CROSS, 0x926e5290a1cc6f71u},
+	CROSS, 0x94ff0a59164ebeb5u},
     {PLANES,
 	CONV "{\"type\": \"conv2d\", \"out\": 4, \"kernel\": [2, 3], \"padding\": 1, \"groups\": "
 	     "2}, " TANH POOLED,
-	CROSS, 0x795242f7da5095ffu},
+	CROSS, 0x93a769e0c4f3dae3u},
     {SERIES, "{\"type\": \"conv1d\", \"out\": 7, \"kernel\": 4, \"stride\": 2}, " TANH POOLED,
 	CROSS, 0xb52639ae9e6b8442u},
     {FLAT, WIDE "{\"type\": \"gelu\"}, " WIDE CLOSE, CROSS, 0xc51a0b7a41d6777au},
@@ -75,6 +75,22 @@ static const struct row {
 	"\"gate\"], \"name\": \"m\"}, "
 	"{\"type\": \"concat\", \"inputs\": [\"a\", \"m\"]}, " POOLED,
 	CROSS, 0x57e78670d0a1ebd0u},
+    {FLAT,
+	"{\"type\": \"linear\", \"out\": 145, \"lora\": {\"rank\": 9, \"alpha\": 5}}, " TANH CLOSE,
+	CROSS, 0x5daa82e4bacf20adu},
+    {SERIES,
+	"{\"type\": \"linear\", \"out\": 35, \"bias\": false, \"lora\": {\"rank\": 19}}, " TANH
+	    POOLED,
+	CROSS, 0xb2ba49faa52852ebu},
+    {WORDS,
+	"{\"type\": \"embedding\", \"name\": \"e\", \"vocabulary\": 23, \"out\": 18}, {\"type\": "
+	"\"gru\", \"out\": 18}, {\"type\": \"linear\", \"out\": 23, \"weights\": \"e\"}",
+	CROSS, 0x0f7b0a05d8cac700u},
+    {FLAT,
+	"{\"type\": \"linear\", \"name\": \"a\", \"out\": 37}, " TANH
+	"{\"type\": \"linear\", \"out\": 37, \"weights\": \"a\"}, " TANH
+	"{\"type\": \"linear\", \"out\": 37, \"weights\": \"a\", \"bias\": false}, " CLOSE,
+	CROSS, 0xebc254b0f93e6f89u},
     {FLAT, WIDE TANH CLOSE, CROSS ", \"label_smoothing\": 0.1", 0xb4f2d685600fd79cu},
     {FLAT, WIDE TANH CLOSE,
 	CROSS

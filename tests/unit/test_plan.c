@@ -31,7 +31,8 @@ plan_of(const struct nets *n, struct plan_want want)
 	struct planned p = {.want = want};
 	struct why why = {""};
 
-	if (graph_build(&p.graph, &n->spec, 0, n->spec.layer_count, &backend_cpu, &why) ||
+	const struct net_part whole = {.spec = &n->spec, .last = n->spec.layer_count};
+	if (graph_build(&p.graph, &whole, &backend_cpu, &why) ||
 	    plan_passes(&p.plan, p.graph.layers, p.graph.count, &want, &why))
 		fail_msg("%s", why.text);
 	return p;
@@ -80,7 +81,8 @@ kept(void **state)
 	struct planned p = plan_of(&n, (struct plan_want){5, 2, 1, true, false});
 	assert_int_equal(p.plan.work_at, conv + pool);
 	assert_true(p.graph.layers[0].y_shared && p.graph.layers[1].x_shared[0]);
-	assert_int_equal(p.plan.context, 3 * pool + lines(4 * batch * 4));
+	/* The pool's output and places, a byte of the dropout for each. */
+	assert_int_equal(p.plan.context, 2 * pool + lines(batch * 48) + lines(4 * batch * 4));
 	assert_int_equal(p.plan.shared,
 	    p.plan.work_at + lines(4 * (p.graph.layers[0].work + p.graph.layers[0].work_lane)));
 	graph_deinit(&p.graph);
@@ -99,8 +101,9 @@ nothing_trains(void **state)
 	struct planned p = plan_of(&n, (struct plan_want){2, 1, 1, true, false});
 	assert_int_equal(p.graph.layers[0].dy_at, LAYER_NOWHERE);
 	assert_int_equal(p.graph.layers[1].dy_at, 0);
-	assert_int_equal(p.plan.shared, lines(800));
-	assert_int_equal(p.plan.context, 2 * lines(800));
+	assert_int_equal(p.graph.layers[0].kept_at, LAYER_NOWHERE);
+	assert_int_equal(p.plan.shared, lines(800) + lines(400));
+	assert_int_equal(p.plan.context, lines(800));
 	graph_deinit(&p.graph);
 }
 
@@ -147,7 +150,8 @@ nothing_overlaps(void **state)
 		struct planned p = plan_of(&n, (struct plan_want){7, 2, 1, true, true});
 		for (size_t i = 0; i < p.graph.count; i++) {
 			const struct layer *l = &p.graph.layers[i];
-			forward[f++] = (struct stretch){l->kept_at, 7 * l->saved};
+			if (l->kept_at != LAYER_NOWHERE)
+				forward[f++] = (struct stretch){l->kept_at, 7 * l->saved};
 			if (!l->in_place && !l->y_shared && l->y_at != LAYER_OUTSIDE)
 				forward[f++] = (struct stretch){l->y_at, 28 * l->out.size};
 			const struct stretch near[2] = {
@@ -212,7 +216,9 @@ too_large(void **state)
 	(void)state;
 	nets_start(&n, 1 << 20, 1, 1, LOSS_MSE);
 	nets_linear(&n, "wide", 1 << 20);
-	assert_int_equal(graph_build(&g, &n.spec, 0, 1, &backend_cpu, &why), ERR_OK);
+	assert_int_equal(
+	    graph_build(&g, &(struct net_part){.spec = &n.spec, .last = 1}, &backend_cpu, &why),
+	    ERR_OK);
 	assert_int_equal(plan_passes(&p, g.layers, g.count, &want, &why), ERR_LIMIT);
 	assert_true(*why.text);
 	graph_deinit(&g);
@@ -231,9 +237,12 @@ missing_layer(void **state)
 	some.name = "some";
 	some.layers[LAYER_RELU] = NULL;
 	nets_2nn(&n);
-	assert_int_equal(graph_build(&g, &n.spec, 0, 6, &some, &why), ERR_UNSUPPORTED);
+	assert_int_equal(
+	    graph_build(&g, &(struct net_part){.spec = &n.spec, .last = 6}, &some, &why),
+	    ERR_UNSUPPORTED);
 	assert_string_equal(why.text, "layer \"relu1\": not on the back end some");
-	assert_int_equal(graph_build(&g, &n.spec, 0, 2, &some, &why), ERR_OK);
+	assert_int_equal(
+	    graph_build(&g, &(struct net_part){.spec = &n.spec, .last = 2}, &some, &why), ERR_OK);
 	graph_deinit(&g);
 }
 

@@ -107,7 +107,7 @@ struct fixture {
 };
 
 static void
-begin(struct fixture *f, uint64_t max_bytes)
+begin(struct fixture *f, uint64_t max_bytes, const struct tensor_rule *rules, size_t rule_count)
 {
 	struct nets n;
 	struct prng r;
@@ -116,7 +116,16 @@ begin(struct fixture *f, uint64_t max_bytes)
 	nets_linear(&n, "fc1", 5);
 	nets_add(&n, LAYER_RELU, "relu");
 	nets_linear(&n, "fc2", 3);
-	assert_int_equal(net_new(&f->net, &n.spec, 3, BATCH, true, max_bytes, NULL), ERR_OK);
+	const struct net_part whole = {.spec = &n.spec,
+	    .classes = 3,
+	    .last = n.spec.layer_count,
+	    .max_batch = BATCH,
+	    .contexts = 1,
+	    .train = true,
+	    .rules = rules,
+	    .rule_count = rule_count,
+	    .max_bytes = max_bytes};
+	assert_int_equal(net_new_part(&f->net, &whole, NULL), ERR_OK);
 	net_init(f->net, 1);
 	prng_seed(&r, 5);
 	for (size_t i = 0; i < BATCH * 6; i++)
@@ -158,7 +167,7 @@ shifts(void **state)
 	struct fixture f;
 
 	(void)state;
-	begin(&f, 0);
+	begin(&f, 0, NULL, 0);
 	float *shift = malloc(f.n * sizeof(float));
 	for (size_t i = 0; i < f.n; i++)
 		shift[i] = 0.01f * (float)i;
@@ -180,7 +189,7 @@ clips(void **state)
 	double moved = 0;
 
 	(void)state;
-	begin(&f, 0);
+	begin(&f, 0, NULL, 0);
 	assert_int_equal(net_prepare(f.net, &how, NULL), ERR_OK);
 	assert_int_equal(step(&f, &how), ERR_OK);
 	for (size_t i = 0; i < f.n; i++) {
@@ -200,6 +209,8 @@ clips(void **state)
 static void
 holds(void **state)
 {
+	const struct tensor_rule outer[] = {
+	    {"fc1.weight", TENSOR_FROZEN}, {"fc2.bias", TENSOR_FROZEN}};
 	struct net_update ways[] = {
 	    {.rate = 0.1f, .weight_decay = 0.1f},
 	    {.rate = 0.1f, .weight_decay = 0.1f, .momentum = 0.9f},
@@ -215,9 +226,7 @@ holds(void **state)
 	(void)state;
 	for (size_t k = 0; k < sizeof(ways) / sizeof(ways[0]); k++) {
 		struct fixture f;
-		begin(&f, 0);
-		net_hold(f.net, 0);
-		net_hold(f.net, 3);
+		begin(&f, 0, outer, 2);
 		assert_int_equal(net_prepare(f.net, &ways[k], NULL), ERR_OK);
 		for (int i = 0; i < 3; i++)
 			assert_int_equal(step(&f, &ways[k]), ERR_OK);
@@ -230,8 +239,7 @@ holds(void **state)
 	}
 	struct fixture f;
 	double moved = 0;
-	begin(&f, 0);
-	net_hold(f.net, 0);
+	begin(&f, 0, outer, 1);
 	struct net_update how = {.rate = 1, .clip = 1e-3};
 	assert_int_equal(net_prepare(f.net, &how, NULL), ERR_OK);
 	assert_int_equal(step(&f, &how), ERR_OK);
@@ -253,8 +261,8 @@ parts(void **state)
 	struct fixture f, g;
 
 	(void)state;
-	begin(&f, 0);
-	begin(&g, 0);
+	begin(&f, 0, NULL, 0);
+	begin(&g, 0, NULL, 0);
 	assert_int_equal(net_add(f.net, &(struct net_batch){.x = f.x, .labels = f.labels, .n = 2},
 			     0.25f, &result),
 	    ERR_STATE);
@@ -325,7 +333,7 @@ memory(void **state)
 		assert_int_equal(net_prepare(net, &rows[k].how, &why), ERR_OK);
 		net_free(net);
 	}
-	begin(&f, 0);
+	begin(&f, 0, NULL, 0);
 	assert_int_equal(step(&f, &rows[4].how), ERR_STATE);
 	assert_int_equal(step(&f, &rows[7].how), ERR_STATE);
 	end(&f);

@@ -182,8 +182,8 @@ matches(const char *pattern, const char *name)
 	return len <= left && memcmp(name + left - len, pattern, len) == 0;
 }
 
-static enum tensor_role
-role_of(const struct tensor *t, const struct tensor_rule *rules, size_t rule_count)
+enum tensor_role
+tensor_role_of(const struct tensor *t, const struct tensor_rule *rules, size_t rule_count)
 {
 	for (size_t i = 0; i < rule_count; i++)
 		if (matches(rules[i].pattern, t->name))
@@ -223,7 +223,7 @@ tensor_table_assign(
 
 	for (size_t i = 0; i < t->count; i++) {
 		const struct tensor *item = &t->items[i];
-		enum tensor_role role = role_of(item, rules, rule_count);
+		enum tensor_role role = tensor_role_of(item, rules, rule_count);
 		if (travels(role) && item->dtype != TENSOR_F32)
 			return err_set(why, ERR_INVALID,
 			    "tensor \"%s\" is %s; only F32 can have the role %s", item->name,

@@ -90,6 +90,9 @@ ERR_MUST_USE enum err tensor_table_add(struct tensor_table *t, const char *name,
 /* What matching may cost for a new job: bytes of all patterns, 1 for a whole name, times bytes of all names. ERR_LIMIT above TENSOR_MATCH_MAX. */
 ERR_MUST_USE enum err tensor_table_bound(const struct tensor_table *t,
     const struct tensor_rule *rules, size_t rule_count, struct why *why);
+/* By the rules alone. */
+enum tensor_role tensor_role_of(
+    const struct tensor *t, const struct tensor_rule *rules, size_t rule_count);
 /* Sets roles and from them `in_delta`, `first` and `elements`. ERR_INVALID if a TRAIN or AVERAGE tensor is not F32;
  * the table is then unchanged. */
 ERR_MUST_USE enum err tensor_table_assign(
