@@ -4,6 +4,22 @@
 
 /* Columns of a panel of a packed b: element (p, j) at b[j / 16 * 16 * k + p * 16 + j % 16]; the last panel is filled up with zeros. */
 #define GEMM_PANEL 16
+/* to[p * to_row + j] = from[j * row + p], p < k, j < n */
+void gemm_pack_turn(float *to, size_t to_row, const float *from, size_t row, size_t k, size_t n);
+void gemm_pack_panels(float *to, const struct gemm *g, bool turned);
+
+/* Products cut into blocks, whose operands are packed on the stack. */
+#define GEMM_BLOCK_COLUMNS 96
+bool gemm_blocks_pay(const struct gemm *g);
+/* c = beta * c + alpha * (sums + a * b), b packed, rows of sums GEMM_BLOCK_COLUMNS long; sums NULL: from 0. */
+typedef void gemm_part(const struct gemm *g, const float *sums);
+void gemm_blocks_outer(const struct gemm *g, gemm_part *part);
+
+static inline size_t
+gemm_least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
 
 /* The products of gemm.h for one instruction set each; all give the same bits. */
 struct gemm_kernels {

@@ -167,26 +167,36 @@ packed(const struct gemm *g, const struct set *set, const float *before, bool tu
 	guarded_free(&to);
 }
 
-/* One product by every set; beta 0 must not read c, so c holds NaN then. */
-static void
-product(struct prng *r, struct gemm g, bool dot, bool transposed)
+/* Elements of `rows` rows of `width` that begin `row` apart. */
+static size_t
+span(size_t rows, size_t row, size_t width)
 {
-	struct guarded a = guarded_random(r, g.m * g.k), b = guarded_random(r, g.n * g.k);
-	struct guarded c = guarded_new(g.m * g.n), first = guarded_new(g.m * g.n);
-	struct guarded before = guarded_random(r, g.m * g.n);
-	size_t bytes = g.m * g.n * sizeof(float);
+	return (rows - 1) * row + width;
+}
+
+/* One product by every set, rows `gap` apart; beta 0 must not read c, so c holds NaN then. */
+static void
+product(struct prng *r, struct gemm g, bool dot, bool transposed, size_t gap)
+{
+	size_t a_wide = transposed ? g.m : g.k, a_high = transposed ? g.k : g.m;
+	size_t b_wide = dot ? g.k : g.n, b_high = dot ? g.n : g.k;
+	size_t cells = span(g.m, g.n + gap, g.n), bytes = cells * sizeof(float);
+	struct guarded a = guarded_random(r, span(a_high, a_wide + gap, a_wide));
+	struct guarded b = guarded_random(r, span(b_high, b_wide + gap, b_wide));
+	struct guarded c = guarded_new(cells), first = guarded_new(cells);
+	struct guarded before = guarded_random(r, cells);
 	struct set set[3];
 
 	g.a = a.x;
-	g.a_row = transposed ? 1 : g.k;
-	g.a_col = transposed ? g.m : 1;
+	g.a_row = transposed ? 1 : g.k + gap;
+	g.a_col = transposed ? g.m + gap : 1;
 	g.b = b.x;
-	g.b_row = dot ? g.k : g.n;
-	g.c_row = g.n;
+	g.b_row = b_wide + gap;
+	g.c_row = g.n + gap;
 	for (size_t i = 0, n = sets(set); i < n; i++) {
 		g.c = c.x;
 		memcpy(c.x, before.x, bytes);
-		for (size_t k = 0; g.beta == 0 && k < g.m * g.n; k++)
+		for (size_t k = 0; g.beta == 0 && k < cells; k++)
 			c.x[k] = NAN;
 		(dot ? set[i].kernels->dot : set[i].kernels->outer)(&g);
 		check(&g, dot, before.x, c.x);
@@ -195,7 +205,7 @@ product(struct prng *r, struct gemm g, bool dot, bool transposed)
 		else if (memcmp(first.x, c.x, bytes) != 0)
 			fail_msg(
 			    "%s differs from plain: m %zu n %zu k %zu", set[i].name, g.m, g.n, g.k);
-		for (int turned = 0; !dot && turned < 2; turned++)
+		for (int turned = 0; !dot && gap == 0 && turned < 2; turned++)
 			packed(&g, &set[i], before.x, turned);
 	}
 	guarded_free(&a);
@@ -220,7 +230,7 @@ random_shapes(void **state)
 		    .k = 1 + prng_below(&r, i % 10 == 0 ? 2500 : 70)};
 		g.alpha = 1 - 2 * prng_float(&r);
 		g.beta = i % 3 == 0 ? 0 : i % 3 == 1 ? 1 : prng_float(&r);
-		product(&r, g, i % 2 == 0, i % 4 == 1);
+		product(&r, g, i % 2 == 0, i % 4 == 1, i % 5 < 3 ? 0 : (size_t)i % 5);
 	}
 }
 
@@ -237,7 +247,7 @@ every_tile(void **state)
 				product(&r,
 				    (struct gemm){
 					.m = m, .n = n, .k = 21, .alpha = 1, .beta = 0.5f},
-				    dot, false);
+				    dot, false, 0);
 }
 
 /* Matrices large enough for the other walking order. */
@@ -249,8 +259,9 @@ large(void **state)
 	(void)state;
 	prng_seed(&r, 3);
 	product(
-	    &r, (struct gemm){.m = 7, .n = 1000, .k = 150, .alpha = 1, .beta = 1}, false, false);
-	product(&r, (struct gemm){.m = 13, .n = 9, .k = 5000, .alpha = 1, .beta = 0}, true, false);
+	    &r, (struct gemm){.m = 7, .n = 1000, .k = 150, .alpha = 1, .beta = 1}, false, false, 0);
+	product(
+	    &r, (struct gemm){.m = 13, .n = 9, .k = 5000, .alpha = 1, .beta = 0}, true, false, 0);
 }
 
 /* A row of `width` for each spot, overlapping as a convolution's do; the last ends flush against the guard. */
@@ -294,6 +305,24 @@ spots_of(struct prng *r, size_t width, bool scatter)
 	guarded_free(&row);
 	guarded_free(&value);
 	guarded_free(&first);
+}
+
+/* Large enough to be packed in blocks: every edge of a block, whatever its size. */
+static void
+blocks(void **state)
+{
+	struct prng r;
+
+	(void)state;
+	prng_seed(&r, 6);
+	for (int i = 0; i < 48; i++) {
+		struct gemm g = {.m = 24 + prng_below(&r, i % 4 == 0 ? 500 : 90),
+		    .n = 16 + prng_below(&r, i % 4 == 1 ? 300 : 60),
+		    .k = 16 + prng_below(&r, i % 4 == 2 ? 1500 : 140)};
+		g.alpha = 1 - 2 * prng_float(&r);
+		g.beta = i % 3 == 0 ? 0 : i % 3 == 1 ? 1 : prng_float(&r);
+		product(&r, g, i >= 32, i % 2 == 1 && i < 32, prng_below(&r, 4));
+	}
 }
 
 /* By the door: in one piece and by a team, packed and not; large ones by OpenBLAS where that is allowed. */
@@ -348,6 +377,7 @@ main(void)
 	    cmocka_unit_test(random_shapes),
 	    cmocka_unit_test(every_tile),
 	    cmocka_unit_test(large),
+	    cmocka_unit_test(blocks),
 	    cmocka_unit_test(doors),
 	    cmocka_unit_test(spots),
 	};

@@ -1,0 +1,89 @@
+#include <string.h>
+
+#include "gemm_inside.h"
+
+/* Fewer rows than these do not pay for packing b, shorter sums or narrower rows for the rest of it. */
+#define LEAST_ROWS 24
+#define LEAST_DEEP 16
+#define AHEAD 8 /* rows of a packed side: the CPU does not guess such distances */
+
+/* What one block of c holds, and how long its sums are before they are put down. In the second-level cache, and on the stack. */
+struct shape {
+	size_t rows, deep;
+};
+/* Rows of a are read where they lie, so that many pass by one block of b; columns of a are packed as well. */
+static const struct shape of_rows = {192, 192}, of_columns = {96, 128};
+#define COLUMNS GEMM_BLOCK_COLUMNS
+#define ROOM_B (192 * COLUMNS)
+#define ROOM_SUMS (192 * COLUMNS)
+#define ROOM_A (96 * 128)
+
+struct work {
+	const struct shape *shape;
+	gemm_part *part;
+	float b[ROOM_B], sums[ROOM_SUMS], a[ROOM_A];
+};
+
+bool
+gemm_blocks_pay(const struct gemm *g)
+{
+	return !g->packed && g->m >= LEAST_ROWS && g->n >= GEMM_PANEL && g->k >= LEAST_DEEP;
+}
+
+static void
+pack_a(float *to, const struct gemm *g)
+{
+	for (size_t p = 0; p < g->k; p++) {
+		const float *from = g->a + p * g->a_col;
+		for (size_t i = 0; p + AHEAD < g->k && i < g->m; i += GEMM_PANEL)
+			__builtin_prefetch(from + AHEAD * g->a_col + i);
+		memcpy(to + p * g->m, from, g->m * sizeof(float));
+	}
+}
+
+/* The products of k elements at p, added to the sums of those before. */
+static void
+go_on(struct work *w, const struct gemm *block, size_t p, size_t k)
+{
+	struct gemm g = *block;
+
+	g.k = k;
+	g.a += p * g.a_col;
+	g.b += p * g.b_row;
+	gemm_pack_panels(w->b, &g, false);
+	g.b = w->b;
+	g.packed = true;
+	if (w->shape == &of_columns) {
+		pack_a(w->a, &g);
+		g.a = w->a;
+		g.a_col = g.m;
+	}
+	if (p + k < block->k) {
+		g.alpha = 1;
+		g.beta = 0;
+		g.c = w->sums;
+		g.c_row = COLUMNS;
+		g.n = (g.n + GEMM_PANEL - 1) / GEMM_PANEL * GEMM_PANEL;
+	}
+	w->part(&g, p > 0 ? w->sums : NULL);
+}
+
+void
+gemm_blocks_outer(const struct gemm *g, gemm_part *part)
+{
+	struct work w;
+
+	w.shape = g->a_col != 1 && g->a_row == 1 ? &of_columns : &of_rows;
+	w.part = part;
+	for (size_t j = 0; j < g->n; j += COLUMNS)
+		for (size_t i = 0; i < g->m; i += w.shape->rows) {
+			struct gemm block = *g;
+			block.m = gemm_least(g->m - i, w.shape->rows);
+			block.n = gemm_least(g->n - j, COLUMNS);
+			block.a += i * g->a_row;
+			block.b += j;
+			block.c += i * g->c_row + j;
+			for (size_t p = 0; p < g->k; p += w.shape->deep)
+				go_on(&w, &block, p, gemm_least(g->k - p, w.shape->deep));
+		}
+}
