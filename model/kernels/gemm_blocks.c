@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <string.h>
 
 #include "gemm_inside.h"
@@ -85,5 +86,43 @@ gemm_blocks_outer(const struct gemm *g, gemm_part *part)
 			block.c += i * g->c_row + j;
 			for (size_t p = 0; p < g->k; p += w.shape->deep)
 				go_on(&w, &block, p, gemm_least(g->k - p, w.shape->deep));
+		}
+}
+
+static void
+pack_lanes(float *to, const struct gemm *g)
+{
+	size_t steps = GEMM_LANE_STEPS(g->k), row = steps * GEMM_PANEL;
+
+	for (size_t j = 0; j < g->n; j += GEMM_PANEL, to += 16 * row) {
+		size_t columns = gemm_least(g->n - j, GEMM_PANEL);
+		if (columns < GEMM_PANEL)
+			memset(to, 0, 16 * row * sizeof(float));
+		for (size_t p = 0; p < g->k; p += 16)
+			gemm_pack_turn(to + p, row, g->b + j * g->b_row + p, g->b_row,
+			    gemm_least(g->k - p, 16), columns);
+	}
+}
+
+void
+gemm_blocks_dot(const struct gemm *g, gemm_part *part)
+{
+	float b[ROOM_B];
+	size_t step = gemm_dot_step(g->k), panel = GEMM_LANE_STEPS(step) * 16 * GEMM_PANEL;
+	size_t columns = ROOM_B / panel * GEMM_PANEL;
+
+	static_assert(GEMM_LANE_STEPS(GEMM_DOT_BLOCK) * 16 * GEMM_PANEL <= ROOM_B, "one panel");
+	for (size_t p = 0; p < g->k; p += step)
+		for (size_t j = 0; j < g->n; j += columns) {
+			struct gemm own = *g;
+			own.k = gemm_least(g->k - p, step);
+			own.n = gemm_least(g->n - j, columns);
+			own.a += p;
+			own.b += j * g->b_row + p;
+			own.c += j;
+			own.beta = p > 0 ? 1 : g->beta;
+			pack_lanes(b, &own);
+			own.b = b;
+			part(&own, NULL);
 		}
 }

@@ -14,11 +14,25 @@ bool gemm_blocks_pay(const struct gemm *g);
 /* c = beta * c + alpha * (sums + a * b), b packed, rows of sums GEMM_BLOCK_COLUMNS long; sums NULL: from 0. */
 typedef void gemm_part(const struct gemm *g, const float *sums);
 void gemm_blocks_outer(const struct gemm *g, gemm_part *part);
+/* part: the lanes of one block of k; in a panel, element (p, j) of b at ((p % 16) * GEMM_LANE_STEPS(k) + p / 16) * 16 + j % 16. */
+#define GEMM_LANE_STEPS(k) \
+	(((k) + 15) / 16 | \
+	    1) /* odd: lanes a power of two apart would share their place in the cache */
+void gemm_blocks_dot(const struct gemm *g, gemm_part *part);
 
 static inline size_t
 gemm_least(size_t a, size_t b)
 {
 	return a < b ? a : b;
+}
+
+/* The blocks of gemm_dot's sums are of about equal length, whole vectors of sixteen. */
+static inline size_t
+gemm_dot_step(size_t k)
+{
+	size_t blocks = (k + GEMM_DOT_BLOCK - 1) / GEMM_DOT_BLOCK;
+
+	return blocks > 1 ? ((k + blocks - 1) / blocks + 15) / 16 * 16 : k;
 }
 
 /* The products of gemm.h for one instruction set each; all give the same bits. */
