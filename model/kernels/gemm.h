@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 /*
- * Dense matrix products in f32, row by row in memory. The matrices of local training are mostly small and skinny and change
- * with every step, so packing them costs more than it brings: our own kernels read them in place. Large products go to
- * OpenBLAS (gemm_blas.h).
+ * Dense matrix products in f32, row by row in memory. Few rows at a time read b in place, since packing it costs more than it brings;
+ * many rows pass by blocks of b packed on the stack (gemm_blocks.c: up to 200 KiB of it), and what many products share is packed once
+ * (gemm_pack). Large products go to OpenBLAS (gemm_blas.h) unless they must be exact.
  *
  * The order of every sum of our own kernels is part of the contract: the same bits on every machine and with every compiler.
  * OpenBLAS gives the same bits for one kind of CPU and one version of it.

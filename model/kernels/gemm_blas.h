@@ -5,10 +5,10 @@
 #include "gemm.h"
 
 /*
- * Large products go to OpenBLAS, on one thread: it uses fused multiply-add and packs its operands, which pays once every side
- * is long. Skinny products, where packing costs more than it brings, stay with our own kernels.
+ * Large products go to OpenBLAS, on one thread: it uses fused multiply-add. Skinny ones, and all that must be exact, stay with our own
+ * kernels.
  */
-#define GEMM_BLAS_SIDE 24 /* the shortest side worth packing */
+#define GEMM_BLAS_SIDE 24 /* the shortest side */
 #define GEMM_BLAS_WORK ((size_t)1 << 19) /* m * n * k from which OpenBLAS is used */
 
 /* Whether the product is large enough. */
