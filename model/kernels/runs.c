@@ -79,12 +79,28 @@ runs_dot(const float *a, const float *b, size_t n)
 /* Blocks that lie in the nearest cache both ways. */
 #define TILE ((size_t)16)
 
+CPU_CLONES static void
+turn_tile(float *to, size_t to_row, const float *from, size_t from_row, size_t rows, size_t columns)
+{
+	size_t whole = rows - rows % 4;
+
+	for (size_t j = 0; j < columns; j++, to += to_row, from++) {
+		for (size_t i = 0; i < whole; i += 4) {
+			const float *f = from + i * from_row;
+			*(lanes4_any *)(void *)(to + i) =
+			    (lanes4){f[0], f[from_row], f[2 * from_row], f[3 * from_row]};
+		}
+		for (size_t i = whole; i < rows; i++)
+			to[i] = from[i * from_row];
+	}
+}
+
 void
 runs_turn(float *to, size_t to_row, const float *from, size_t from_row, size_t rows, size_t columns)
 {
 	for (size_t i = 0; i < rows; i += TILE)
 		for (size_t j = 0; j < columns; j += TILE)
-			for (size_t b = j; b < columns && b < j + TILE; b++)
-				for (size_t a = i; a < rows && a < i + TILE; a++)
-					to[b * to_row + a] = from[a * from_row + b];
+			turn_tile(to + j * to_row + i, to_row, from + i * from_row + j, from_row,
+			    rows - i < TILE ? rows - i : TILE,
+			    columns - j < TILE ? columns - j : TILE);
 }

@@ -10,6 +10,10 @@
 /* Products of a tile before the next tile begins: a strip of b stays in the nearest cache. */
 #define BLOCK ((size_t)256)
 
+/* Floats that stay in the second cache, and columns of a block of b that do. */
+#define CACHED ((size_t)1 << 15)
+#define WIDE_STRIP 128
+
 /* A tile's share: rows from i, columns [j, j + columns), k products from the first. */
 struct taps_part {
 	size_t i, j, columns, first, k;
@@ -96,19 +100,32 @@ kernels(void)
 	return &taps_set_plain;
 }
 
+/* Columns [from, to) of all rows. */
 static void
-block(const struct taps *t, const struct taps_set *set, struct taps_part q)
+columns(
+    const struct taps *t, const struct taps_set *set, struct taps_part q, size_t from, size_t to)
 {
 	size_t strips = (t->m + TAPS_ROWS - 1) / TAPS_ROWS, step = set->lanes * set->vecs;
 
-	for (q.j = 0; q.j < t->n; q.j += step) {
-		q.columns = t->n - q.j < step ? t->n - q.j : step;
-		for (size_t s = 0; s < strips; s++) {
-			q.i = t->m * s / strips;
-			size_t rows = t->m * (s + 1) / strips - q.i;
+	for (size_t s = 0; s < strips; s++) {
+		q.i = t->m * s / strips;
+		size_t rows = t->m * (s + 1) / strips - q.i;
+		for (q.j = from; q.j < to; q.j += step) {
+			q.columns = to - q.j < step ? to - q.j : step;
 			set->tiles[rows - 1][(q.columns - 1) / set->lanes](t, &q);
 		}
 	}
+}
+
+/* One strip of b after the other if all of a stays in the second cache meanwhile, else some at once. */
+static void
+block(const struct taps *t, const struct taps_set *set, struct taps_part q)
+{
+	size_t step = set->lanes * set->vecs;
+	size_t some = t->m * q.k > CACHED && step < WIDE_STRIP ? WIDE_STRIP : step;
+
+	for (size_t j = 0; j < t->n; j += some)
+		columns(t, set, q, j, t->n - j < some ? t->n : j + some);
 }
 
 /* A sum that is added to c must be whole. */

@@ -7,6 +7,7 @@
 #include "gemm.h"
 #include "num.h"
 #include "sgd.h"
+#include "taps.h"
 #include "team.h"
 
 #define LANES 16 /* floats that copies and kernels may run past their end */
@@ -23,7 +24,7 @@ struct plan {
 	size_t kernel_area;
 	/* Forward. */
 	uint32_t channels, rows; /* of a full slab */
-	size_t planes, slab;
+	size_t planes, slab, tables;
 	/* Backward. */
 	size_t deep; /* channels, rounded up to whole lanes: floats per pixel of dx */
 	size_t run, deep_run; /* floats under one row of the kernel, in whole lanes: of x, of dx */
@@ -51,7 +52,7 @@ take(size_t *end, size_t *at, size_t a, size_t b, size_t c)
 static bool
 plan_forward(struct plan *p, const struct layer *l)
 {
-	size_t row, channel, slab;
+	size_t row, channel, slab, tables;
 
 	if (!num_mul(p->kernel_area, l->out.w, &row) || !num_mul(row, l->out.h, &channel))
 		return false;
@@ -61,7 +62,9 @@ plan_forward(struct plan *p, const struct layer *l)
 	p->rows = p->rows < l->out.h ? p->rows : l->out.h;
 	return num_mul(p->channels, p->rows, &slab) &&
 	    take(&p->end, &p->planes, p->height, p->width, l->in[0].c) &&
-	    take(&p->end, &p->slab, slab, row, 1);
+	    take(&p->end, &p->slab, slab, row, 1) &&
+	    num_mul(p->channels, 2 * p->kernel_area, &tables) &&
+	    num_add(tables, l->out.c, &tables) && take(&p->end, &p->tables, tables, 1, 1);
 }
 
 static bool
@@ -197,7 +200,54 @@ struct course {
 	struct plan p;
 	size_t chunks; /* of output channels, whose weights' gradients are pieces */
 	bool dense; /* backward: most of dy is not zero */
+	bool rows; /* forward: products of long rows as they lie in the planes */
 };
+
+/* An example that is padded, by rows of output: the sums of the slabs, without slabs. */
+static void
+forward_rows(const struct course *c, float *work, float *y)
+{
+	const struct layer *l = c->l;
+	const struct plan *p = &c->p;
+	const uint32_t *kernel = l->spec.kernel;
+	uint32_t *row = (uint32_t *)(void *)(work + p->tables), *product = row + l->out.c;
+	size_t taps = p->kernel_area * p->channels, all = p->kernel_area * l->in[0].c;
+	uint32_t *under = product + taps, *to = under;
+
+	for (size_t o = 0; o < l->out.c; o++)
+		row[o] = (uint32_t)(o * all);
+	for (size_t k = 0; k < taps; k++)
+		product[k] = (uint32_t)k;
+	for (size_t i = 0; i < p->channels; i++)
+		for (size_t ky = 0; ky < kernel[0]; ky++)
+			for (size_t kx = 0; kx < kernel[1]; kx++)
+				*to++ = (uint32_t)((i * p->height + ky) * p->width + kx);
+	for (size_t first = 0; first < l->in[0].c; first += p->channels)
+		for (size_t r = 0; r < l->out.h; r++) {
+			size_t some = l->in[0].c - first;
+			some = some < p->channels ? some : p->channels;
+			taps_sum(&(struct taps){.m = l->out.c,
+			    .n = l->out.w,
+			    .k = some * p->kernel_area,
+			    .a = c->v.weight + first * p->kernel_area,
+			    .a_row = row,
+			    .a_at = product,
+			    .b = work + p->planes +
+				(first * p->height + r * l->spec.stride[0]) * p->width,
+			    .b_at = under,
+			    .c = y + r * l->out.w,
+			    .c_row = (size_t)l->out.h * l->out.w,
+			    .sum = c->v.bias || first > 0 ? TAPS_ADD : TAPS_STORE});
+		}
+}
+
+/* Long rows of stride 1 need not be laid out in a slab, if no slab may go to OpenBLAS. */
+static bool
+has_rows(const struct layer *l, const struct backend_pass *pass)
+{
+	return pass->exact && !conv_dense_is_point(l) && l->spec.stride[1] == 1 &&
+	    l->out.w >= TAPS_PAST;
+}
 
 static void
 forward_example(void *arg, size_t index, unsigned lane)
@@ -208,21 +258,31 @@ forward_example(void *arg, size_t index, unsigned lane)
 	size_t out = (size_t)l->out.h * l->out.w;
 	float *work = operands_lane(l, c->pass, lane), *y = c->v.y + index * l->out.size;
 
-	pad(l, p, c->v.x[0] + index * l->in[0].size, work + p->planes);
+	const float *x = c->v.x[0] + index * l->in[0].size;
+	bool point = conv_dense_is_point(l);
+
+	if (!point)
+		pad(l, p, x, work + p->planes);
 	for (uint32_t o = 0; o < l->out.c; o++)
 		for (size_t i = 0; c->v.bias && i < out; i++)
 			y[o * out + i] = c->v.bias[o];
+	if (c->rows) {
+		forward_rows(c, work, y);
+		return;
+	}
 	for (struct slab s = {0}; next(l, p, &s);) {
-		unfold(l, p, s, work + p->planes, work + p->slab);
+		size_t width = (size_t)s.rows * l->out.w;
+		if (!point)
+			unfold(l, p, s, work + p->planes, work + p->slab);
 		gemm_outer(&(struct gemm){
 		    .m = l->out.c,
-		    .n = (size_t)s.rows * l->out.w,
+		    .n = width,
 		    .k = s.channels * p->kernel_area,
 		    .a = c->v.weight + s.channel * p->kernel_area,
 		    .a_row = l->param[PARAM_WEIGHT].fan_in,
 		    .a_col = 1,
-		    .b = work + p->slab,
-		    .b_row = (size_t)s.rows * l->out.w,
+		    .b = point ? x + s.channel * out + (size_t)s.row * l->out.w : work + p->slab,
+		    .b_row = point ? out : width,
 		    .c = y + (size_t)s.row * l->out.w,
 		    .c_row = out,
 		    .alpha = 1,
@@ -255,8 +315,10 @@ forward(const struct layer *l, const struct backend_pass *pass)
 
 	if (l->spec.groups > 1)
 		grouped_passes.forward(l, pass);
-	else if (begin(&c, l, pass))
-		team_run(is_shared(&c) ? pass->team : NULL, pass->n, forward_example, &c);
+	if (l->spec.groups > 1 || !begin(&c, l, pass))
+		return;
+	c.rows = has_rows(l, pass);
+	team_run(is_shared(&c) ? pass->team : NULL, pass->n, forward_example, &c);
 }
 
 /* x, one example, into the middle of a picture of zeros, channels innermost. */

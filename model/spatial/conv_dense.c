@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "gemm.h"
 #include "num.h"
 #include "runs.h"
 #include "taps.h"
@@ -77,8 +78,12 @@ plan_weights(struct conv_dense *d, const struct layer *l)
 bool
 conv_dense_plan(struct conv_dense *d, const struct layer *l)
 {
+	size_t values;
+
 	*d = (struct conv_dense){0};
-	return plan_input(d, l) && plan_weights(d, l);
+	/* What tables point at. */
+	return plan_input(d, l) && plan_weights(d, l) && num_mul(l->out.size, d->group, &values) &&
+	    values <= UINT32_MAX && l->param[PARAM_WEIGHT].count <= UINT32_MAX;
 }
 
 CPU_CLONES static void
@@ -106,10 +111,21 @@ conv_dense_pays(const float *dy, size_t n)
 	return count > n / 3;
 }
 
+bool
+conv_dense_is_point(const struct layer *l)
+{
+	const struct layer_spec *s = &l->spec;
+
+	return s->kernel[0] == 1 && s->kernel[1] == 1 && s->stride[0] == 1 && s->stride[1] == 1 &&
+	    s->padding[0] == 0 && s->padding[1] == 0;
+}
+
 void
 conv_dense_turn(const struct layer *l, const float *weight, float *turned)
 {
-	for (size_t f = 0; f < planes_of(l).phases; f++) {
+	if (conv_dense_is_point(l))
+		memcpy(turned, weight, l->param[PARAM_WEIGHT].count * sizeof(float));
+	for (size_t f = 0; !conv_dense_is_point(l) && f < planes_of(l).phases; f++) {
 		const struct planes_phase p = planes_phase(l, f);
 		planes_turn(l, &p, l->in[0].c, l->out.c, weight, turned);
 		turned += l->in[0].c * l->out.c * p.taps;
@@ -159,7 +175,7 @@ input_phase(const struct conv_dense *d, const struct layer *l, const struct plan
     const float *turned, float *dx, float *own)
 {
 	const struct tables t = tables_of(d, l, p, own);
-	bool plain = d->dy.phases == 1 && !l->add[0];
+	bool direct = d->dy.phases == 1;
 	size_t area = (size_t)l->in[0].h * l->in[0].w, width = p->size[1];
 	size_t count = l->out.c * p->taps;
 
@@ -177,17 +193,43 @@ input_phase(const struct conv_dense *d, const struct layer *l, const struct plan
 		    .a_at = t.product,
 		    .b = d->narrow ? own + d->slab : b,
 		    .b_at = d->narrow ? t.step : t.place,
-		    .c = plain ? dx + y * width : own + d->result,
-		    .c_row = plain ? area : n});
-		for (size_t c = 0; !plain && c < l->in[0].c; c++)
+		    .c = direct ? dx + y * width : own + d->result,
+		    .c_row = direct ? area : n,
+		    .sum = direct && l->add[0] ? TAPS_ADD : TAPS_STORE});
+		for (size_t c = 0; !direct && c < l->in[0].c; c++)
 			planes_give(l, p, y, rows, own + d->result + c * n, width, dx + c * area);
 	}
+}
+
+/* A kernel of one element is a product of matrices as they lie. */
+static void
+input_points(const struct layer *l, const float *weight, const float *dy, float *dx)
+{
+	size_t area = (size_t)l->in[0].h * l->in[0].w;
+
+	gemm_outer(&(struct gemm){.m = l->in[0].c,
+	    .n = area,
+	    .k = l->out.c,
+	    .a = weight,
+	    .a_row = 1,
+	    .a_col = l->in[0].c,
+	    .b = dy,
+	    .b_row = area,
+	    .c = dx,
+	    .c_row = area,
+	    .alpha = 1,
+	    .beta = l->add[0] ? 1 : 0,
+	    .exact = true});
 }
 
 void
 conv_dense_input(const struct conv_dense *d, const struct layer *l, const float *turned,
     const float *dy, float *dx, float *own)
 {
+	if (conv_dense_is_point(l)) {
+		input_points(l, turned, dy, dx);
+		return;
+	}
 	memset(own + d->planes, 0, l->out.c * d->dy.size[0] * d->dy.size[1] * sizeof(float));
 	planes_fill(&d->dy, l, l->out.c, dy, own + d->planes);
 	for (size_t f = 0; f < d->dy.phases; f++) {

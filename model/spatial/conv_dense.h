@@ -26,6 +26,8 @@ struct conv_dense {
 bool conv_dense_plan(struct conv_dense *d, const struct layer *l);
 /* Is so much of a batch's dy not zero that this is the quicker way? */
 bool conv_dense_pays(const float *dy, size_t n);
+/* A kernel of one element, which nothing surrounds: x and dy are matrices as they lie. */
+bool conv_dense_is_point(const struct layer *l);
 /* The weights as conv_dense_input wants them: as many floats. */
 void conv_dense_turn(const struct layer *l, const float *weight, float *turned);
 /* dx of one example. own: the thread's memory. */

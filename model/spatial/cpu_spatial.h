@@ -9,7 +9,8 @@
  *
  * Forward, one example at a time is copied into planes with their zeros around them, and unfolded, some channels and rows
  * of output at a time, into a slab [channels * kh * kw][rows * output width] that stays in the cache; a product with
- * the weights follows.
+ * the weights follows. Long rows of stride 1 are multiplied as they lie in the planes instead, unless products may go to OpenBLAS, and a
+ * kernel of one element takes x as it is: the same sums.
  *
  * Backward, where most of dy is zero (behind a ReLU about half, behind a 2 x 2 maximum three quarters and more), only
  * the others are worked on; where it is not, as behind norms, conv_dense.h makes products of all, with the same bits. Pixels hold their channels side by side there, so that what lies under one row of the

@@ -51,32 +51,52 @@ planes_find(const struct planes *p, const struct layer *l, const struct planes_p
 	const uint32_t *kernel = l->spec.kernel, *stride = l->spec.stride;
 	size_t y0 = phase->from[0] + l->spec.padding[0] + p->lead[0] * stride[0];
 	size_t x0 = phase->from[1] + l->spec.padding[1] + p->lead[1] * stride[1];
+	size_t n = 0, plane = p->size[0] * p->size[1];
 
-	for (size_t o = 0; o < out; o++)
-		for (size_t y = 0; y < kernel[0]; y++)
-			for (size_t x = kernel[1]; reaches(l, 0, phase->from[0], y) && x-- > 0;)
-				if (reaches(l, 1, phase->from[1], x))
-					*at++ = (uint32_t)((o * p->size[0] + (y0 - y) / stride[0]) *
-						p->size[1] +
-					    (x0 - x) / stride[1]);
+	for (size_t y = 0; y < kernel[0]; y++)
+		for (size_t x = kernel[1]; reaches(l, 0, phase->from[0], y) && x-- > 0;)
+			if (reaches(l, 1, phase->from[1], x))
+				at[n++] = (uint32_t)((y0 - y) / stride[0] * p->size[1] +
+				    (x0 - x) / stride[1]);
+	for (size_t k = n; k < out * n; k++)
+		at[k] = at[k - n] + (uint32_t)plane;
 }
+
+/* Elements of the kernel that reach a phase, in planes_find's order: up to TAPS of them from the first on. */
+#define TAPS 64
+
+static size_t
+order_of(const struct layer *l, const struct planes_phase *phase, size_t first, size_t order[TAPS])
+{
+	size_t n = 0;
+
+	for (size_t y = 0; y < l->spec.kernel[0]; y++)
+		for (size_t x = l->spec.kernel[1]; reaches(l, 0, phase->from[0], y) && x-- > 0;)
+			if (reaches(l, 1, phase->from[1], x) && n++ >= first && n - first <= TAPS)
+				order[n - first - 1] = y * l->spec.kernel[1] + x;
+	return n - first < TAPS ? n - first : TAPS;
+}
+
+/* Input channels whose weights are turned at a time: lines of memory that are written bit by bit. */
+#define TURN 16
 
 void
 planes_turn(const struct layer *l, const struct planes_phase *phase, size_t in, size_t out,
     const float *weight, float *to)
 {
-	const uint32_t *kernel = l->spec.kernel;
-	size_t area = (size_t)kernel[0] * kernel[1];
+	size_t area = (size_t)l->spec.kernel[0] * l->spec.kernel[1], order[TAPS];
 
-	for (size_t o = 0; o < out; o++)
-		for (size_t c = 0; c < in; c++, weight += area) {
-			float *tap = to + (c * out + o) * phase->taps;
-			for (size_t y = 0; y < kernel[0]; y++)
-				for (size_t x = kernel[1];
-				     reaches(l, 0, phase->from[0], y) && x-- > 0;)
-					if (reaches(l, 1, phase->from[1], x))
-						*tap++ = weight[y * kernel[1] + x];
-		}
+	for (size_t first = 0; first < phase->taps; first += TAPS) {
+		size_t some = order_of(l, phase, first, order);
+		for (size_t k = 0; k < in; k += TURN)
+			for (size_t o = 0; o < out; o++)
+				for (size_t c = k; c < in && c < k + TURN; c++) {
+					const float *w = weight + (o * in + c) * area;
+					float *tap = to + (c * out + o) * phase->taps + first;
+					for (size_t t = 0; t < some; t++)
+						tap[t] = w[order[t]];
+				}
+	}
 }
 
 typedef struct {
