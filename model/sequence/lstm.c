@@ -2,6 +2,7 @@
 
 #include "cpu.h"
 #include "curves.h"
+#include "runs.h"
 
 /* A row: gates i, f, g, o behind their curves, and the cell c. */
 CPU_CLONES static void
@@ -34,6 +35,8 @@ step(const struct recurrent_step *s)
 	size_t n = s->hidden;
 	float tanh[PIECE];
 
+	if (s->pre)
+		runs_add(s->row, s->pre, 4 * n);
 	curves_sigmoid(s->row, s->row, 2 * n);
 	curves_tanh(s->row + 2 * n, s->row + 2 * n, n);
 	curves_sigmoid(s->row + 3 * n, s->row + 3 * n, n);

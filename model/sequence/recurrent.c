@@ -30,6 +30,10 @@ struct stage {
 	float *each; /* work for each example */
 	float *pre; /* [n][wide] */
 	float *dh, *dc; /* [n][hidden] */
+	/* What a step's product with U reads, for all examples side by side: [n][hidden] of states; on the way back [n][row]. Rows that lie
+	 * a sequence apart meet in few lines of the caches. */
+	float *near;
+	size_t near_row;
 };
 
 static size_t
@@ -71,7 +75,7 @@ count_needs(struct layer *l, const struct recurrent_cell *cell)
 	if (!num_mul(packed_floats(hidden, in, wide), 2, &packed) ||
 	    !num_add(packed, 2 * wide, &l->work))
 		return ERR_LIMIT;
-	l->work_each = each + (cell->row + cell->gates) * hidden;
+	l->work_each = each + (cell->row + cell->gates + 1) * hidden;
 	return ERR_OK;
 }
 
@@ -151,8 +155,7 @@ step(const struct stage *s, size_t t, float *rows, const float *before)
 	for (size_t i = 0; s->cell->apart && i < s->examples; i++)
 		memcpy(s->pre + i * s->wide, s->sums + s->wide, s->wide * sizeof(float));
 	if (t > 0)
-		multiply(
-		    &s->through[0], s->h + (t - 1) * s->hidden, s->cell->apart ? s->pre : rows);
+		multiply(&s->through[0], s->near, s->pre);
 	for (size_t i = 0; i < s->examples; i++) {
 		float *h = s->h + (i * s->steps + t) * s->hidden;
 		s->cell->step(&(struct recurrent_step){.hidden = s->hidden,
@@ -160,7 +163,8 @@ step(const struct stage *s, size_t t, float *rows, const float *before)
 		    .before = before ? before + i * s->stride : NULL,
 		    .h_before = t > 0 ? h - s->hidden : NULL,
 		    .h = h,
-		    .pre = s->pre + i * s->wide});
+		    .pre = s->cell->apart || t > 0 ? s->pre + i * s->wide : NULL});
+		memcpy(s->near + i * s->hidden, h, s->hidden * sizeof(float));
 	}
 }
 
@@ -189,6 +193,7 @@ run_piece(void *arg, size_t first, size_t count, unsigned lane)
 	s.pre += first * s.wide;
 	s.dh += first * s.hidden;
 	s.dc += first * s.hidden;
+	s.near += first * s.near_row;
 	s.input.m = s.input.m / p->all->examples * count;
 	s.through[0].m = s.through[1].m = count;
 	s.input.team = s.through[0].team = s.through[1].team = NULL;
@@ -242,8 +247,11 @@ run_forward(struct stage *s, bool kept)
 	put_biases(s);
 	s->input = pack_gates(s, INPUT_WEIGHT, s->examples * together, s->in,
 	    s->steps / together * s->in, s->row, s->more);
-	s->through[0] = pack_gates(s, HIDDEN_WEIGHT, s->examples, s->hidden, s->steps * s->hidden,
-	    s->cell->apart ? s->wide : s->stride, s->packed);
+	s->through[0] =
+	    pack_gates(s, HIDDEN_WEIGHT, s->examples, s->hidden, s->hidden, s->wide, s->packed);
+	s->through[0].beta = s->cell->apart ? 1 : 0;
+	s->near = s->pre + s->examples * s->wide;
+	s->near_row = s->hidden;
 	run_steps(s, kept ? steps_kept : steps_still);
 }
 
@@ -294,7 +302,7 @@ take_last(const struct stage *s, float *y)
 static void
 place_still(struct stage *s, const struct operands *v)
 {
-	float *rows = s->each + s->examples * s->wide;
+	float *rows = s->each + s->examples * (s->wide + s->hidden);
 	float *h = rows + s->examples * s->row;
 
 	s->rows = rows;
@@ -328,7 +336,7 @@ pack_back(struct stage *s)
 	struct gemm g = {.m = s->examples,
 	    .n = h,
 	    .k = apart ? most : s->wide,
-	    .a_row = s->stride,
+	    .a_row = s->row,
 	    .a_col = 1,
 	    .b = weights_of(s, HIDDEN_WEIGHT),
 	    .b_row = h,
@@ -338,6 +346,8 @@ pack_back(struct stage *s)
 	    .exact = s->p->exact,
 	    .team = s->p->team};
 
+	s->near = s->dc + s->examples * h;
+	s->near_row = s->row;
 	s->through[0] = s->through[1] = g;
 	gemm_pack(&s->through[0], s->packed, false);
 	if (!apart)
@@ -348,11 +358,11 @@ pack_back(struct stage *s)
 }
 
 static void
-back_through(const struct stage *s, const float *rows)
+back_through(const struct stage *s)
 {
-	multiply(&s->through[0], rows, s->dh);
+	multiply(&s->through[0], s->near, s->dh);
 	if (s->cell->apart)
-		multiply(&s->through[1], rows + last_column(s->cell) * s->hidden, s->dh);
+		multiply(&s->through[1], s->near + last_column(s->cell) * s->hidden, s->dh);
 }
 
 /* Rows become gradients at the gates. */
@@ -375,9 +385,10 @@ back_steps(const struct stage *s)
 			    .h_before = t > 0 ? own - h : NULL,
 			    .dh = dh,
 			    .dc = s->dc + i * h});
+			memcpy(s->near + i * s->row, row, s->row * sizeof(float));
 		}
 		if (t > 0)
-			back_through(s, s->rows + t * s->row);
+			back_through(s);
 	}
 }
 
@@ -486,7 +497,7 @@ backward(const struct layer *l, const struct backend_pass *p)
 		return;
 	for (unsigned at = l->spec.stack; at-- > 0;) {
 		struct stage s = stage_of(l, p, cell, &v, at);
-		float *between = s.each + 2 * s.examples * s.hidden;
+		float *between = s.each + s.examples * (2 * s.hidden + s.row);
 		s.dy = dy;
 		s.last = l->spec.last && at + 1 == l->spec.stack;
 		pack_back(&s);

@@ -18,7 +18,8 @@ struct recurrent_step {
 	const float *before; /* of the step before; NULL: none */
 	const float *h_before; /* NULL: zeros */
 	float *h;
-	const float *pre; /* of a cell with `apart`: h U and its bias, for all gates */
+	const float *
+	    pre; /* h U, of a cell with `apart` and its bias, for all gates; otherwise NULL without a step before */
 };
 
 struct recurrent_back {
