@@ -338,9 +338,9 @@ show_plan(struct alone *a, struct cmd_trial *trial, struct why *why)
 	}
 	a->fits = !e && (t.limit == 0 || t.footprint.peak <= t.limit);
 	if (!e && !a->fits)
-		cmd_print_error("a task takes %llu bytes of memory, more than the %llu that %s",
-		    (unsigned long long)t.footprint.peak, (unsigned long long)t.limit,
-		    a->memory > 0 ? "--memory allows" : "memory_bytes allows");
+		cmd_print_error("a task takes %llu bytes, more memory than %s allows: %llu",
+		    (unsigned long long)t.footprint.peak,
+		    a->memory > 0 ? "--memory" : "memory_bytes", (unsigned long long)t.limit);
 	net_free(net);
 	return e;
 }
