@@ -335,6 +335,7 @@ show_plan(struct alone *a, struct cmd_trial *trial, struct why *why)
 		else
 			plan_statement_print_task(sheet);
 		json_free(sheet);
+		fflush(stdout);
 	}
 	a->fits = !e && (t.limit == 0 || t.footprint.peak <= t.limit);
 	if (!e && !a->fits)

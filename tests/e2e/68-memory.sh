@@ -137,7 +137,7 @@ takes lenet "$LENET" '"name": "digits", "shape": [1, 28, 28], "classes": 10' "\"
 takes resnet20-gn '"preset": "resnet20-gn"' '"name": "small"' "\"batch\": 20, $ADAM"
 # With the piece that is proposed it fits.
 run 4 "$RIVULET" train "$FLEET/resnet20-gn.json" --home "$FLEET/device3" --plan --memory 24M --json
-piece=$(printf '%s\n' "$SAID" | grep -v '^rivulet:' | pick 'd["micro_batch"]["proposed"]')
+piece=$(printf '%s\n' "$SAID" | grep -v '^rivulet:' | pick 'd["micro_batch"]["proposed"]') || fleet_fail "no proposal in: $SAID"
 takes pieces '"preset": "resnet20-gn"' '"name": "small"' "\"batch\": 20, $ADAM}, \"parallel\": {\"micro_batch\": $piece"
 run 0 "$RIVULET" train "$FLEET/pieces.json" --home "$FLEET/device3" --plan --memory 24M
 says "^LAYER .*PARAMETERS" "^layer1.0.conv1 .*conv2d" "^the network  *weights 1.0 MiB" "^parallel.micro_batch  *$piece: a task takes 2[0-9.]* MiB of the 24.0 MiB"
