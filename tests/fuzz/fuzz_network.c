@@ -1,4 +1,4 @@
-/* Job documents written layer by layer, as the input's bytes say: most are accepted, and their networks are built and run. */
+/* Job documents written layer by layer, as the input's bytes say: the networks of those that are accepted are built and run. */
 #include <stdarg.h>
 #include <stdio.h>
 

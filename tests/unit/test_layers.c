@@ -376,6 +376,7 @@ train_by(unsigned threads, const char *shape, const char *model, uint32_t n, flo
 	for (size_t i = 0; i < labels; i++)
 		y[i] = (int32_t)prng_below(&random, net_outputs(net));
 	const struct net_batch batch = {.x = x, .labels = y, .n = n};
+	assert_int_equal(net_prepare(net, &sgd, NULL), ERR_OK);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(net_step(net, &batch, &sgd, &result), ERR_OK);
 	*bytes = net_tensors(net)->bytes;
@@ -412,7 +413,12 @@ any_number_of_threads(void **state)
 		"{\"type\": "
 		"\"attention\", \"heads\": 3, \"causal\": true, \"positions\": \"rotary\"}, "
 		"{\"type\": "
-		"\"linear\", \"out\": 50}], " CLASSES "}"}};
+		"\"linear\", \"out\": 50}], " CLASSES "}"},
+	    {"\"window\": 130",
+		"{\"layers\": [{\"type\": \"embedding\", \"name\": \"e\", \"vocabulary\": 50, "
+		"\"out\": "
+		"96}, {\"type\": \"linear\", \"out\": 96, \"lora\": {\"rank\": 40}}, {\"type\": "
+		"\"linear\", \"out\": 50, \"weights\": \"e\"}], " CLASSES "}"}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
