@@ -5,10 +5,10 @@
 
 /* Error feedback of the task in hand (residual.h). */
 struct feedback {
-	const struct codec_values *delta;
+	struct codec_values_pair both; /* the delta, and: */
 	struct kept residual; /* what encoding took from the job's deltas before; fd -1: nothing */
 };
-/* feedback_deinit is due whatever comes. A residual that is damaged is gone, and the job goes on without it. */
+/* *f stays where it is, and feedback_deinit is due whatever comes. A residual that is damaged is gone, and the job goes on without it. */
 ERR_MUST_USE enum err feedback_init(
     struct feedback *f, struct rivulet *r, const struct codec_values *delta, struct why *why);
 /* What is to be encoded: the delta and the residual. */

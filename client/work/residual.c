@@ -19,7 +19,6 @@
 #define CHANGE ".change"
 #define DAY 86400.0
 #define DAYS_KEPT 30
-#define PART 1024 /* elements added at a time */
 
 static void
 path_of(const struct residual *r, const char *id, const char *suffix, char path[PATH_MAX])
@@ -184,35 +183,6 @@ settle(const struct residual *r, const struct kept *sum, struct why *why)
 	return unlink(path) == 0 ? file_sync_dir(r->dir, why) : err_errno(why, "remove %s", path);
 }
 
-/* A sum as it will be. */
-struct both {
-	const struct kept *sum, *change; /* sum->fd is -1: it is zeros */
-};
-
-static enum err
-read_both(void *context, uint64_t first, size_t count, float *out)
-{
-	const struct both *b = context;
-	const struct codec_values sum = kept_values(b->sum), change = kept_values(b->change);
-	float part[PART];
-	enum err e = ERR_OK;
-
-	if (b->sum->fd >= 0)
-		e = sum.read(sum.context, first, count, out);
-	else
-		memset(out, 0, count * sizeof(*out));
-	while (!e && count > 0) {
-		size_t n = count < PART ? count : PART;
-		e = change.read(change.context, first, n, part);
-		for (size_t i = 0; !e && i < n; i++)
-			out[i] += part[i];
-		first += n;
-		out += n;
-		count -= n;
-	}
-	return e;
-}
-
 static enum err
 add_change(const struct residual *r, const struct kept *change, struct why *why)
 {
@@ -233,8 +203,10 @@ add_change(const struct residual *r, const struct kept *change, struct why *why)
 		kept_close(&sum);
 		e = ERR_OK;
 	}
-	struct both both = {&sum, change};
-	const struct codec_values values = {read_both, &both};
+	struct codec_values_pair both = {.b = kept_values(change)};
+	if (sum.fd >= 0)
+		both.a = kept_values(&sum);
+	const struct codec_values values = codec_values_of(&both);
 	if (!e)
 		e = kept_write(&change->file, &values, path, why);
 	kept_close(&sum);

@@ -162,19 +162,11 @@ scaffold_load(struct work *w, const char *home, struct why *why)
 enum err
 scaffold_shift(const struct work *w, uint64_t first, size_t count, float *out)
 {
-	float own[TILE];
-	enum err e = work_vector_read(&w->server, first, count, out);
+	const struct codec_values_pair both = {
+	    work_vector_values(&w->server), work_vector_values(&w->own), true};
+	const struct codec_values values = codec_values_of(&both);
 
-	while (!e && count > 0) {
-		size_t n = count < TILE ? count : TILE;
-		e = work_vector_read(&w->own, first, n, own);
-		if (!e)
-			variate_correction(out, out, own, n);
-		first += n;
-		out += n;
-		count -= n;
-	}
-	return e;
+	return values.read(values.context, first, count, out);
 }
 
 enum err
@@ -211,12 +203,13 @@ static enum err
 read_change(void *context, uint64_t first, size_t count, float *out)
 {
 	const struct scaffold_change *c = context;
+	const struct codec_values from = work_vector_values(&c->work->server);
 	float server[TILE];
 	enum err e = c->delta->read(c->delta->context, first, count, out);
 
 	while (!e && count > 0) {
 		size_t n = count < TILE ? count : TILE;
-		e = work_vector_read(&c->work->server, first, n, server);
+		e = from.read(from.context, first, n, server);
 		/* With a rate of 0 nothing was learned. */
 		if (c->rates > 0)
 			variate_change(out, server, out, c->rates, n);
@@ -235,39 +228,14 @@ scaffold_change_values(const struct scaffold_change *c)
 	return (struct codec_values){read_change, (void *)(uintptr_t)c};
 }
 
-/* A variate as it will be. */
-struct next {
-	const struct work *work;
-	const struct codec_values *change;
-};
-
-static enum err
-read_next(void *context, uint64_t first, size_t count, float *out)
-{
-	const struct next *next = context;
-	float change[TILE];
-	enum err e = work_vector_read(&next->work->own, first, count, out);
-
-	while (!e && count > 0) {
-		size_t n = count < TILE ? count : TILE;
-		e = next->change->read(next->change->context, first, n, change);
-		if (!e)
-			variate_advance(out, change, n);
-		first += n;
-		out += n;
-		count -= n;
-	}
-	return e;
-}
-
 enum err
 scaffold_keep(
     const struct work *w, const char *home, const struct codec_values *change, struct why *why)
 {
 	const struct devicefile file = {
 	    .kind = DEVICEFILE_VARIATE, .count = w->table.elements, .round = w->task.round};
-	struct next next = {w, change};
-	const struct codec_values values = {read_next, &next};
+	const struct codec_values_pair next = {work_vector_values(&w->own), *change, false};
+	const struct codec_values values = codec_values_of(&next);
 	char path[PATH_MAX];
 	enum err e = scaffold_path(path, w, home, ".next", why);
 

@@ -177,9 +177,11 @@ work_read(const struct work *w, const struct tensor *t, uint64_t at, size_t len,
 	return file_pread(f->base, out, len, w->data_at + t->begin + at);
 }
 
-enum err
-work_vector_read(const struct work_vector *v, uint64_t first, size_t count, float *out)
+static enum err
+read_vector(void *context, uint64_t first, size_t count, float *out)
 {
+	const struct work_vector *v = context;
+
 	if (v->in_file)
 		return file_pread(v->fd, out, count * sizeof(*out), v->at + first * sizeof(*out));
 	if (v->memory)
@@ -187,6 +189,12 @@ work_vector_read(const struct work_vector *v, uint64_t first, size_t count, floa
 	else
 		memset(out, 0, count * sizeof(*out));
 	return ERR_OK;
+}
+
+struct codec_values
+work_vector_values(const struct work_vector *v)
+{
+	return (struct codec_values){read_vector, (void *)(uintptr_t)v};
 }
 
 enum err

@@ -64,8 +64,7 @@ double work_budget(const struct work *w, double own);
 /* Bytes of one of the table's tensors as it is now: after the training, or before it. */
 ERR_MUST_USE enum err work_read(
     const struct work *w, const struct tensor *t, uint64_t at, size_t len, void *out);
-ERR_MUST_USE enum err work_vector_read(
-    const struct work_vector *v, uint64_t first, size_t count, float *out);
+struct codec_values work_vector_values(const struct work_vector *v);
 
 /* The delta vector, table.elements floats: the weights as they are now minus the base model in the file. */
 struct work_delta {

@@ -68,6 +68,14 @@ load(struct trial *t, uint64_t round, uint64_t counted, struct why *why)
 }
 
 static void
+read_own(const struct trial *t, float own[ELEMENTS])
+{
+	const struct codec_values values = work_vector_values(&t->work.own);
+
+	assert_int_equal(values.read(values.context, 0, ELEMENTS, own), ERR_OK);
+}
+
+static void
 expect_own(struct trial *t, uint64_t round, uint64_t counted, float want)
 {
 	struct why why = {""};
@@ -76,7 +84,7 @@ expect_own(struct trial *t, uint64_t round, uint64_t counted, float want)
 	if (e)
 		fail_msg("round %u: %s", (unsigned)round, why.text);
 	float own[ELEMENTS];
-	assert_int_equal(work_vector_read(&t->work.own, 0, t->work.table.elements, own), ERR_OK);
+	read_own(t, own);
 	for (size_t i = 0; i < t->work.table.elements; i++)
 		if (own[i] < want || own[i] > want)
 			fail_msg(
@@ -172,7 +180,7 @@ earlier_program(void **state)
 	assert_int_equal(file_write(path, data, len, 0600, NULL), ERR_OK);
 	assert_int_equal(load(&t, 3, 2, &why), ERR_OK);
 	float own[ELEMENTS];
-	assert_int_equal(work_vector_read(&t.work.own, 0, ELEMENTS, own), ERR_OK);
+	read_own(&t, own);
 	assert_memory_equal(own, want, sizeof(want));
 	free(data);
 	remove_files(&t);

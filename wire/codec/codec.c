@@ -142,19 +142,6 @@ codec_read(const struct codec *c, const struct codec_params *p, const struct cod
 
 /* --- writing */
 
-static enum err
-read_memory(void *values, uint64_t first, size_t count, float *out)
-{
-	memcpy(out, (const float *)values + first, count * sizeof(*out));
-	return ERR_OK;
-}
-
-struct codec_values
-codec_values_in(const float *values)
-{
-	return (struct codec_values){read_memory, (void *)(uintptr_t)values};
-}
-
 enum err
 codec_write(const struct codec *c, const struct codec_params *p, const struct codec_values *from,
     const struct codec_sink *to, uint64_t *payload_len)

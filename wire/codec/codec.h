@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "err.h"
+#include "values.h"
 
 /*
  * How the elements of a delta travel. A codec is one row of a table; encode and decode stand side by side in
@@ -35,14 +35,6 @@ struct codec_params {
 	uint64_t first; /* elements before it, whole blocks of them */
 	struct prng *random; /* NULL, or as the part before left it, begun with the seed */
 };
-
-/* Where values come from: element after element, or several times over. Fails with whatever it says. */
-struct codec_values {
-	enum err (*read)(void *context, uint64_t first, size_t count, float *out);
-	void *context;
-};
-/* A vector in memory. */
-struct codec_values codec_values_in(const float *values);
 
 /* Where a payload goes. */
 struct codec_sink {

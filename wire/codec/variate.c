@@ -1,13 +1,6 @@
 #include "variate.h"
 
 void
-variate_correction(float *out, const float *server, const float *own, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		out[i] = server[i] - own[i];
-}
-
-void
 variate_change(float *out, const float *server, const float *delta, double rates, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -7,8 +7,6 @@
  * own+ = own - server + (before - after) / (sum of the rates). All vectors have n elements, in the delta vector's order.
  */
 
-/* out = server - own: what is added to every gradient. */
-void variate_correction(float *out, const float *server, const float *own, size_t n);
 /* out = own+ - own = -(server + delta / rates), with delta = after - before and rates > 0 the sum of the steps' rates; in f64,
  * rounded once. */
 void variate_change(float *out, const float *server, const float *delta, double rates, size_t n);
