@@ -35,8 +35,7 @@ def pack(out, images, labels, devices, split, only=None):
     x, y = idx(images), idx(labels).astype(numpy.int64)
     draw = numpy.random.default_rng(1)
     if only is not None:
-        x = x.reshape(len(x), -1)[y == int(only)]
-        y = numpy.zeros(len(x), numpy.int64)
+        x, y = x.reshape(len(x), -1)[y == int(only)], y[y == int(only)]
     order = draw.permutation(len(x))
     count = int(devices)
     if split == "label":
@@ -48,10 +47,7 @@ def pack(out, images, labels, devices, split, only=None):
     groups = numpy.zeros(len(x), numpy.int64)
     for i, share in enumerate(shares):
         groups[share] = i
-    if only is not None:
-        data.save_packed(out, x, x[:, :1] / numpy.float32(255), groups=groups)
-    else:
-        data.save_packed(out, x, y, groups=groups)
+    data.save_packed(out, x, y, [str(digit) for digit in range(10)], groups)
     numpy.savez(out + ".npz", x=x, y=y, groups=groups)
 
 
