@@ -194,7 +194,7 @@ def all_rows():
     gpt = rivulet.preset("gpt", vocabulary=CHARACTERS, window=64, width=64, layers=2)
     anomaly = rivulet.preset("autoencoder", features=784)
     rows = [
-        Row("gpt", gpt, Letters(), local(16, "adam", 0.003, steps=10), 21, figure="loss", every=3, least=2.3, tolerance=0.03),
+        Row("gpt", gpt, Letters(), local(16, "adam", 0.003, steps=10), 21, figure="loss", every=3, least=2.45, tolerance=0.03),
         Row("lstm", lstm, Letters(), local(4, "sgd", 1.0), 1200, devices=200, every=5, least=0.56, in_time=False),
     ]
     for split in ("iid", "label"):
