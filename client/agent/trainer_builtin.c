@@ -336,7 +336,8 @@ training_part(const struct recipe *recipe, const struct dataset *train, uint64_t
 	    .contexts = 1,
 	    .train = true,
 	    .rules = recipe->rules,
-	    .rule_count = recipe->rule_count};
+	    .rule_count = recipe->rule_count,
+	    .recompute = recipe->local.recompute == RECOMPUTE_BLOCKS};
 }
 
 /* The owner's limits. */

@@ -23,7 +23,8 @@ struct backend_pass {
 	const float *weights; /* the state's first vector */
 	float *statistics; /* the same, where a backward pass counts; backward only */
 	bool training; /* forward: a batch's own statistics */
-	bool again; /* forward, in the middle of the way back: what is kept stands */
+	bool
+	    again; /* forward, in the middle of the way back: what stands (layer_traits) is read, not made */
 	bool exact; /* products by our own kernels alone */
 	struct team *team; /* threads for it; NULL: one. */
 	char *context,

@@ -14,7 +14,7 @@ operands_of(const struct layer *l, const struct backend_pass *p)
 	    .weight = l->param_count > PARAM_WEIGHT ? p->weights + l->param[PARAM_WEIGHT].at : NULL,
 	    .bias = l->param_count > PARAM_BIAS ? p->weights + l->param[PARAM_BIAS].at : NULL,
 	    .dy = at(p->gradients, l->dy_at),
-	    .kept = at(p->context, l->kept_at),
+	    .kept = at(l->kept_shared ? p->gradients : p->context, l->kept_at),
 	    .work = p->work,
 	};
 

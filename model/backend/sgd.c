@@ -5,6 +5,8 @@
 struct sgd_target
 sgd_begin(const struct sgd *s, size_t first)
 {
+	if (s->step)
+		return (struct sgd_target){s->scratch, 1, 0};
 	if (s->gradient)
 		return (struct sgd_target){s->gradient + first, s->share, s->add ? 1 : 0};
 	if (s->velocity)
@@ -25,7 +27,9 @@ move(float *w, float *v, size_t n, float rate, float decay)
 void
 sgd_end(const struct sgd *s, size_t first, size_t count)
 {
-	if (!s->gradient && s->velocity)
+	if (s->step)
+		s->step(s->context, first, s->scratch, count);
+	else if (!s->gradient && s->velocity)
 		move(s->params + first, s->velocity + first, count, s->rate, s->weight_decay);
 }
 

@@ -4,9 +4,9 @@
 #include <stddef.h>
 
 /*
- * Where gradients go. Layers hand over one parameter tensor after the other, and the same two calls serve three
- * ends: a plain step (straight into the weights), a step with momentum (into the velocity), or the gradient itself, which is
- * tests' or what update.h makes a step of.
+ * Where gradients go. Layers hand over one parameter tensor after the other, and the same two calls serve four
+ * ends: a plain step (straight into the weights), a step with momentum (into the velocity), a step of another kind that looks at one tensor
+ * at a time, or the gradient itself, which is tests' or what update.h makes a step of.
  */
 struct sgd {
 	float *params;
@@ -15,6 +15,10 @@ struct sgd {
 	float share; /* of this gradient in what is collected */
 	bool add; /* to what was collected before */
 	float rate, momentum, weight_decay;
+	/* Not NULL: takes a tensor's gradient, formed in `scratch`, which has room for the largest; it may change it. */
+	void (*step)(const void *context, size_t first, float *gradient, size_t count);
+	const void *context;
+	float *scratch;
 };
 
 /* A product of matrices that is a gradient may be formed as  to = beta * to + alpha * product. */

@@ -89,9 +89,10 @@ struct layer {
 	size_t x_at[RECIPE_INPUTS_MAX],
 	    y_at; /* into a context or, shared, into what all passes use */
 	bool x_shared[RECIPE_INPUTS_MAX], y_shared;
-	uint32_t again; /* y is worked out again before the way back of layer again - 1; 0: not */
+	uint32_t again; /* it is worked out again before the way back of layer again - 1; 0: not */
 	bool before; /* some layer is, before this one's */
-	size_t kept_at; /* into a context; nowhere: no backward */
+	size_t kept_at; /* likewise; nowhere: no backward */
+	bool kept_shared;
 	size_t dy_at, dx_at[RECIPE_INPUTS_MAX]; /* into the gradients; nowhere: nobody needs it */
 };
 
@@ -102,6 +103,7 @@ struct layer_traits {
 	bool many_inputs;
 	/* On the way back: x is read; y is; and nobody may have written over y. */
 	bool reads_input, reads_output, fixes_output;
+	bool stands; /* what it keeps is not made again (backend_pass.again) */
 	bool renews; /* y is cheap to work out again from x and what is kept, */
 	bool follows; /* and so from y of such a layer, in place */
 	/* On the way back the sign of y is read, which may be another layer's by then: not one that makes something else of it. */

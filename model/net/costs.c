@@ -12,7 +12,7 @@ end_of(const struct net *net, size_t from)
 		const struct layer *l = &net->graph.layers[i];
 		if (!l->y_shared && l->y_at > from && l->y_at < end)
 			end = l->y_at;
-		if (l->kept_at > from && l->kept_at < end)
+		if (!l->kept_shared && l->kept_at > from && l->kept_at < end)
 			end = l->kept_at;
 	}
 	return end;
@@ -60,7 +60,9 @@ costs_layer(const struct net *net, size_t i, struct costs_layer *out)
 		out->passing = output;
 	else if (is_own(net, i))
 		out->kept = end_of(net, l->y_at) - l->y_at;
-	if (l->kept_at != LAYER_NOWHERE && l->saved + l->saved_once > 0)
+	if (l->kept_at != LAYER_NOWHERE && l->kept_shared)
+		out->passing += l->saved * want.max_batch + l->saved_once;
+	else if (l->kept_at != LAYER_NOWHERE && l->saved + l->saved_once > 0)
 		out->kept += end_of(net, l->kept_at) - l->kept_at;
 	if (out->kept > l->saved_once)
 		out->each = (out->kept - l->saved_once) / want.max_batch;
@@ -76,7 +78,7 @@ costs_all(const struct net *net, struct costs *out)
 	uint64_t vector = (uint64_t)net->stride * sizeof(float);
 
 	*out = (struct costs){.weights = vector,
-	    .gradient = net->stores ? vector : 0,
+	    .gradient = net->stores ? vector : (uint64_t)net->scratch * sizeof(float),
 	    .optimizer = (net->vectors - 1 - net->stores) * vector,
 	    .contexts = net->plan.passes - net->plan.shared,
 	    .shared = net->plan.work_at,

@@ -25,14 +25,16 @@ finish(const struct net_result *result)
 	return isfinite(result->loss) ? ERR_OK : ERR_NUMERIC;
 }
 
+#define CHUNK ((size_t)64)
+
 /* The sum, ascending, of the powers of e of a row less its top; `to`, if not NULL, gets the powers. */
 static double
 add_powers(const float *x, size_t width, double top, float *to)
 {
-	double powers[64], sum = 0;
+	double powers[CHUNK], sum = 0;
 
 	for (size_t first = 0, n; first < width; first += n) {
-		n = width - first < 64 ? width - first : 64;
+		n = width - first < CHUNK ? width - first : CHUNK;
 		curves_exp_below(powers, x + first, n, top);
 		for (size_t j = 0; j < n; j++)
 			sum += powers[j];
@@ -53,7 +55,7 @@ divide(float *row, size_t width, float by)
 static double
 plain_row_loss(const float *x, size_t label, size_t width, size_t n, float *gradient)
 {
-	double top = (double)curves_largest(x, width);
+	double top = (double)curves_largest(x, width), score = (double)x[label];
 	double sum = add_powers(x, width, top, gradient);
 
 	if (gradient) {
@@ -61,7 +63,7 @@ plain_row_loss(const float *x, size_t label, size_t width, size_t n, float *grad
 		gradient[label] -= 1;
 		divide(gradient, width, (float)n);
 	}
-	return log(sum) + top - (double)x[label];
+	return log(sum) + top - score;
 }
 
 bool
@@ -87,29 +89,31 @@ weigh(const struct loss_how *how, const int32_t *labels, size_t n, struct net_re
 		}
 }
 
-/* One row. The label's share of the loss is weight (1 - smoothing), that of each class beside it its weight smoothing / width; powers:
- * of e, becomes the gradient. */
+/* One row. The label's share of the loss is weight (1 - smoothing), that of each class beside it its weight smoothing / width; powers of
+ * e become the gradient, which may be x: so they are made a second time when their sum is known. */
 static double
 row_loss(const struct loss_how *how, const float *x, size_t label, size_t width, double scale,
-    float *powers)
+    float *gradient)
 {
-	double top = (double)curves_largest(x, width), sum = add_powers(x, width, top, powers);
+	double top = (double)curves_largest(x, width), sum = add_powers(x, width, top, NULL);
 	double spread = (double)how->smoothing / (double)width, all = 0, loss = 0;
-	double level = log(sum) + top;
+	double level = log(sum) + top, powers[CHUNK];
 	for (size_t j = 0; j < width; j++) {
 		double share = spread * weight_of(how, j);
 		if (j == label)
 			share += (1 - (double)how->smoothing) * weight_of(how, j);
+		if (gradient && j % CHUNK == 0)
+			curves_exp_below(powers, x + j, width - j < CHUNK ? width - j : CHUNK, top);
 		all += share;
 		loss += share * (level - (double)x[j]);
-		if (powers)
-			powers[j] = powers[j] / (float)sum;
+		if (gradient)
+			gradient[j] = (float)powers[j % CHUNK] / (float)sum;
 	}
-	for (size_t j = 0; powers && j < width; j++) {
+	for (size_t j = 0; gradient && j < width; j++) {
 		double share = spread * weight_of(how, j);
 		if (j == label)
 			share += (1 - (double)how->smoothing) * weight_of(how, j);
-		powers[j] = (float)(scale * (all * (double)powers[j] - share));
+		gradient[j] = (float)(scale * (all * (double)gradient[j] - share));
 	}
 	return loss;
 }
@@ -120,10 +124,10 @@ ignored_row_loss(const float *x, size_t width, float *gradient)
 {
 	double loss = 0;
 
-	if (gradient)
-		memset(gradient, 0, width * sizeof(*gradient));
 	for (size_t j = 0; j < width; j++)
 		loss += 0 * (double)x[j];
+	if (gradient)
+		memset(gradient, 0, width * sizeof(*gradient));
 	return loss;
 }
 
@@ -152,13 +156,13 @@ work_rows(void *arg, size_t first, size_t count, unsigned lane)
 		float *to = r->gradient ? r->gradient + i * r->width : NULL;
 		size_t label = (size_t)r->labels[i];
 		bool counts = loss_counts(r->how, r->labels[i]);
+		r->right[i] = counts && loss_argmax(x, r->width) == label;
 		if (!counts)
 			r->loss[i] = ignored_row_loss(x, r->width, to);
 		else if (r->plain)
 			r->loss[i] = plain_row_loss(x, label, r->width, r->n, to);
 		else
 			r->loss[i] = row_loss(r->how, x, label, r->width, r->scale, to);
-		r->right[i] = counts && loss_argmax(x, r->width) == label;
 	}
 }
 

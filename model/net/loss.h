@@ -4,7 +4,7 @@
 
 /*
  * Losses over a batch of n rows of `width` outputs. `gradient`, if not NULL, becomes the gradient of the batch's mean
- * loss. ERR_NUMERIC if the loss is not finite; the gradient is meaningless then.
+ * loss; it may be `outputs`. ERR_NUMERIC if the loss is not finite; the gradient is meaningless then.
  */
 
 /* As net_spec has it. */

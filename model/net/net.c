@@ -68,13 +68,15 @@ find_vocabulary(struct net *net)
 	}
 }
 
-/* Room for so many vectors of state. The weights move along. */
+/* Room for so many vectors of state, and floats behind them. The weights move along. */
 static enum err
-make_state(struct net *net, size_t vectors, struct why *why)
+make_state(struct net *net, size_t vectors, size_t scratch, struct why *why)
 {
-	size_t bytes, all;
+	size_t stride, bytes, behind, all;
 
-	if (!plan_state(net->graph.tensors.elements, vectors, &bytes) ||
+	if (!plan_state(net->graph.tensors.elements, 1, &stride) ||
+	    !plan_state(net->graph.tensors.elements, vectors, &bytes) ||
+	    !plan_state(scratch, 1, &behind) || !num_add(bytes, behind, &bytes) ||
 	    !num_add(bytes, net->plan.passes, &all) ||
 	    (net->part.max_bytes > 0 && all > net->part.max_bytes))
 		return err_set(why, ERR_LIMIT,
@@ -82,10 +84,11 @@ make_state(struct net *net, size_t vectors, struct why *why)
 		    (unsigned long long)net->part.max_bytes);
 	if (net->part.planned > 0) {
 		net->vectors = vectors > net->vectors ? vectors : net->vectors;
-		net->stride = bytes / vectors / sizeof(float);
+		net->scratch = behind / sizeof(float);
+		net->stride = stride / sizeof(float);
 		return ERR_OK;
 	}
-	if (net->state && vectors <= net->vectors)
+	if (net->state && vectors <= net->vectors && scratch <= net->scratch)
 		return ERR_OK;
 	float *state = net->backend->allocate(bytes);
 	if (!state)
@@ -98,7 +101,8 @@ make_state(struct net *net, size_t vectors, struct why *why)
 	net->backend->release(net->state);
 	net->state = state;
 	net->vectors = vectors;
-	net->stride = bytes / vectors / sizeof(float);
+	net->scratch = behind / sizeof(float);
+	net->stride = stride / sizeof(float);
 	net->update = (struct update){0};
 	return ERR_OK;
 }
@@ -146,7 +150,9 @@ set_up(struct net *net, const struct net_spec *spec, struct why *why)
 	    .contexts = p->contexts,
 	    .threads = net_threads(net),
 	    .train = p->train,
-	    .input_gradient = p->first > 0};
+	    .input_gradient = p->first > 0,
+	    .ends = net->ends,
+	    .recompute = p->recompute};
 	enum err e = graph_build(&net->graph, p, net->backend, why);
 
 	if (!e)
@@ -159,15 +165,19 @@ set_up(struct net *net, const struct net_spec *spec, struct why *why)
 		e = check_loss(net, why);
 	}
 	if (!e)
-		e = make_state(net, 1, why);
-	if (e || p->planned > 0)
+		e = make_state(net, 1, 0, why);
+	if (e)
 		return e;
-	net->passes = net->backend->allocate(net->plan.passes);
 	net->moving = calloc(net->graph.tensors.count + 1, sizeof(*net->moving));
-	net->contexts = calloc(p->contexts, sizeof(*net->contexts));
-	if (!net->passes || !net->moving || !net->contexts)
+	if (!net->moving)
 		return err_set(why, ERR_NOMEM, "no memory for the network");
 	list_moving(net);
+	if (p->planned > 0)
+		return ERR_OK;
+	net->passes = net->backend->allocate(net->plan.passes);
+	net->contexts = calloc(p->contexts, sizeof(*net->contexts));
+	if (!net->passes || !net->contexts)
+		return err_set(why, ERR_NOMEM, "no memory for the network");
 	return ERR_OK;
 }
 
@@ -304,7 +314,8 @@ net_work(const struct net *net)
 uint64_t
 net_bytes(const struct net *net)
 {
-	return (uint64_t)net->vectors * net->stride * sizeof(float) + net->plan.passes;
+	return ((uint64_t)net->vectors * net->stride + net->scratch) * sizeof(float) +
+	    net->plan.passes;
 }
 
 void
@@ -321,6 +332,17 @@ net_init(struct net *net, uint64_t seed)
 	}
 }
 
+/* Of what moves. */
+static size_t
+largest(const struct net *net)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < net->moving_count; i++)
+		most = net->moving[i].count > most ? net->moving[i].count : most;
+	return most;
+}
+
 enum err
 net_prepare(struct net *net, const struct net_update *how, struct why *why)
 {
@@ -333,8 +355,9 @@ net_prepare(struct net *net, const struct net_update *how, struct why *why)
 	if (how->clip > 0 && (net->part.first > 0 || !net->ends))
 		return err_set(why, ERR_UNSUPPORTED,
 		    "the norm of a gradient is known to the whole network only");
-	enum err e = make_state(net, 1 + update_vectors(&own), why);
 	net->stores = update_stores(&own);
+	enum err e = make_state(net, 1 + update_vectors(&own),
+	    update_collects(&own) && !net->stores ? largest(net) : 0, why);
 	if (!e && net->part.planned == 0)
 		update_begin(&net->update, &own, net->state, net->stride,
 		    (size_t)net->graph.tensors.elements);

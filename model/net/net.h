@@ -42,6 +42,9 @@ struct net_part {
 	 * before them moves either. Not looked at later. */
 	const struct tensor_rule *rules;
 	size_t rule_count;
+	/* Outputs inside blocks of layers (blocks.h) are not kept for the way back but worked out again: the same bits, less memory, about
+	 * a third more time. */
+	bool recompute;
 	uint64_t max_bytes; /* 0: no limit */
 	struct team *team; /* threads that passes are worked out by, the caller's; NULL: one */
 };
@@ -110,8 +113,8 @@ ERR_MUST_USE enum err net_predict(struct net *net, const float *x, uint32_t n);
  *   shift   g += shift, which stays the caller's: one float per parameter (SCAFFOLD's control variates)
  * and then as PyTorch 1.13: SGD  g += weight_decay * w; v = momentum * v + g; w -= rate * v (nesterov: rate * (g + momentum * v));
  * Adam with weight_decay added to g, AdamW with w *= 1 - rate * weight_decay, both with bias correction.
- * SGD with prox, clip, shift and nesterov left out moves weights while it goes backward and stores no gradient, unless layers share a
- * weight.
+ * Weights move while it goes backward, and the gradient of one tensor after the other is stored at most; with clip, several parts, or
+ * layers that share a weight, it is stored whole.
  */
 struct net_update {
 	enum optimizer_type type;
@@ -122,11 +125,13 @@ struct net_update {
 	double beta1, beta2, epsilon; /* Adam, AdamW */
 	const float *shift; /* NULL: none */
 	uint32_t parts; /* above 1: steps are made with net_add and net_move */
+	uint32_t
+	    groups; /* above 1, of a step of parts: of those it is the sum of sums, see net_fold */
 };
 /* Makes room for what such steps keep, forgets what earlier ones kept, and takes the parameters as anchor. Without it there are only
  * steps of SGD that keep nothing, and none if layers share a weight. ERR_LIMIT if that is more than max_bytes, ERR_NOMEM, ERR_UNSUPPORTED for clip in a part. */
 ERR_MUST_USE enum err net_prepare(struct net *net, const struct net_update *how, struct why *why);
-/* Forward, backward and update in one go. result holds the loss before the step. Parameters are
+/* Forward, backward and update in one go; net_output() is spent. result holds the loss before the step. Parameters are
  * untouched after a failure: as net_eval, ERR_STATE for a net not built to train or not prepared, ERR_LIMIT, ERR_NOMEM. */
 ERR_MUST_USE enum err net_step(struct net *net, const struct net_batch *batch,
     const struct net_update *how, struct net_result *result);
@@ -134,6 +139,8 @@ ERR_MUST_USE enum err net_step(struct net *net, const struct net_batch *batch,
  * after net_prepare with parts above 1. Errors as net_step. */
 ERR_MUST_USE enum err net_add(
     struct net *net, const struct net_batch *batch, float share, struct net_result *result);
+/* With `groups` above 1: what was added since the last call becomes one term of the sum that net_move takes. At least once before it. */
+void net_fold(struct net *net);
 void net_move(struct net *net, const struct net_update *how);
 
 /*

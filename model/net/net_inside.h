@@ -20,7 +20,8 @@ struct net {
 	bool ties; /* layers share a weight: a step needs its whole gradient first */
 	float *state; /* the two blocks of backend.h */
 	char *passes;
-	size_t stride, vectors; /* of the state: floats from one vector to the next; how many */
+	size_t stride, vectors; /* of the state: floats from one vector to the next; how many; */
+	size_t scratch; /* floats behind them */
 	bool stores; /* one of them is the gradient */
 	struct update update;
 	struct update_range *moving; /* what steps may move, one range per tensor */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "arena.h"
+#include "blocks.h"
 #include "num.h"
 
 #define LINE ((size_t)64)
@@ -19,11 +20,16 @@ struct planning {
 	/* Of a root: the last layer that reads it; does the way back? */
 	size_t last_user[RECIPE_LAYERS_MAX];
 	bool needed_back[RECIPE_LAYERS_MAX];
-	size_t first_back[RECIPE_LAYERS_MAX]; /* of them, the first on the way back */
+	size_t first_back[RECIPE_LAYERS_MAX]; /* of them, the first on the way back, */
+	size_t last_back[RECIPE_LAYERS_MAX]; /* and the last */
 	bool renewed[RECIPE_LAYERS_MAX]; /* it is worked out again instead of being kept */
-	struct arena_item items[2 * RECIPE_LAYERS_MAX];
+	/* Of a layer: where its block ends that is worked out again, 0 without; of a root: it is among that. */
+	size_t block[RECIPE_LAYERS_MAX];
+	bool remade[RECIPE_LAYERS_MAX];
+	bool spends; /* the last gradient takes the place of the last output */
+	struct arena_item items[3 * RECIPE_LAYERS_MAX];
 	size_t item_count;
-	size_t *places[2 * RECIPE_LAYERS_MAX]; /* where an item's offset goes */
+	size_t *places[3 * RECIPE_LAYERS_MAX]; /* where an item's offset goes */
 };
 
 static bool
@@ -118,6 +124,8 @@ note_back(struct planning *p, size_t root, size_t reader, bool reads)
 {
 	if (!reads || !p->layers[reader].trains)
 		return;
+	if (!p->needed_back[root])
+		p->last_back[root] = reader;
 	p->needed_back[root] = true;
 	p->first_back[root] = reader;
 }
@@ -133,7 +141,7 @@ find_renewed(struct planning *p)
 		    from == LAYER_INPUT || p->root[from] == p->count || !p->renewed[p->root[from]];
 		if (p->root[i] == i)
 			p->renewed[i] = p->want->train && l->trains && p->needed_back[i] &&
-			    input_stays && layer_traits(l->spec.type)->renews &&
+			    input_stays && p->block[i] == 0 && layer_traits(l->spec.type)->renews &&
 			    p->root[p->count - 1] != i;
 		else if (p->root[i] < p->count)
 			p->renewed[p->root[i]] &= layer_traits(l->spec.type)->follows;
@@ -159,9 +167,56 @@ find_users(struct planning *p)
 		if (p->root[i] < p->count)
 			note_back(p, p->root[i], i, t->reads_output);
 	}
-	/* Whoever asked for the pass reads the last one. */
-	if (p->root[p->count - 1] < p->count)
-		p->needed_back[p->root[p->count - 1]] = true;
+}
+
+/* What a layer keeps for the way back is dropped and made again. */
+static bool
+drops(const struct planning *p, size_t i)
+{
+	const struct layer *l = &p->layers[i];
+
+	return p->want->train && l->trains && p->block[i] > 0 && l->saved + l->saved_once > 0 &&
+	    !layer_traits(l->spec.type)->stands;
+}
+
+/* An output inside a block, which is dropped. */
+static bool
+is_inside(const struct planning *p, size_t root)
+{
+	return root < p->count && p->block[root] > 0 && p->root[p->block[root] - 1] != root;
+}
+
+/* What has to run again, from the last layer back: what the way back of a block reads, and what that is made of. */
+static void
+find_remade(struct planning *p)
+{
+	for (size_t i = 0; i < p->count; i++)
+		p->remade[i] = is_inside(p, i) && p->needed_back[i];
+	for (size_t i = 0; i < p->count; i++)
+		if (drops(p, i) && p->root[i] < p->count)
+			p->remade[p->root[i]] = true;
+	for (size_t i = p->count; i-- > 0;) {
+		const struct layer *l = &p->layers[i];
+		if (p->root[i] == p->count || !p->remade[p->root[i]])
+			continue;
+		for (size_t k = 0; k < l->spec.input_count; k++) {
+			size_t from = l->spec.inputs[k] == LAYER_INPUT ? p->count
+								       : p->root[l->spec.inputs[k]];
+			if (from == p->count || from == p->root[i])
+				continue;
+			if (is_inside(p, from))
+				p->remade[from] = true;
+			else
+				p->needed_back[from] = true;
+		}
+	}
+}
+
+/* When a block is worked out again. */
+static unsigned
+block_time(const struct planning *p, size_t i)
+{
+	return (unsigned)(2 * p->count - (p->block[i] - 1));
 }
 
 static void
@@ -172,6 +227,13 @@ add_item(struct planning *p, size_t *place, size_t bytes, size_t from, size_t to
 	    .bytes = bytes, .from = {(unsigned)from, 1}, .to = {(unsigned)to, 0}};
 }
 
+static void
+live_again(struct planning *p, size_t from, size_t to)
+{
+	p->items[p->item_count - 1].from[1] = (unsigned)from;
+	p->items[p->item_count - 1].to[1] = (unsigned)to;
+}
+
 static bool
 bytes_of(const struct planning *p, size_t i, size_t *bytes)
 {
@@ -179,12 +241,19 @@ bytes_of(const struct planning *p, size_t i, size_t *bytes)
 	    num_mul(*bytes, sizeof(float), bytes);
 }
 
-/* An output that the way back reads lies in the context; another only as long as the way forward reads it. */
+static void
+share_output(struct planning *p, size_t i, size_t bytes, size_t to)
+{
+	p->layers[i].y_shared = true;
+	add_item(p, &p->layers[i].y_at, bytes, i, to);
+}
+
+/* An output that the way back reads lies in the context; another only as long as the way forward reads it, or what runs again. */
 static bool
 place_output(struct planning *p, struct plan *plan, size_t i)
 {
 	struct layer *l = &p->layers[i];
-	size_t bytes;
+	size_t bytes, end = 2 * p->count;
 
 	if (p->root[i] != i)
 		return true;
@@ -192,18 +261,22 @@ place_output(struct planning *p, struct plan *plan, size_t i)
 		return false;
 	bool last = p->root[p->count - 1] == i;
 	if (p->renewed[i]) {
-		l->y_shared = true;
 		l->again = (uint32_t)p->first_back[i] + 1;
 		p->layers[p->first_back[i]].before = true;
-		add_item(p, &l->y_at, bytes, i, p->last_user[i]);
-		p->items[p->item_count - 1].from[1] = (unsigned)(2 * p->count - p->first_back[i]);
-		p->items[p->item_count - 1].to[1] = (unsigned)(2 * p->count - i);
-		return true;
-	}
-	if (last || (p->want->train && p->needed_back[i]))
+		share_output(p, i, bytes, p->last_user[i]);
+		live_again(p, end - p->first_back[i], end - i);
+	} else if (last && p->spends) {
+		share_output(p, i, bytes, end - p->gradient_root[p->count - 1]);
+	} else if (is_inside(p, i)) {
+		share_output(p, i, bytes, p->last_user[i]);
+		if (p->remade[i])
+			live_again(p, block_time(p, i),
+			    p->needed_back[i] ? end - p->last_back[i] : block_time(p, i));
+	} else if (last || (p->want->train && p->needed_back[i])) {
 		return reserve(&plan->context, &l->y_at, bytes, 1);
-	l->y_shared = true;
-	add_item(p, &l->y_at, bytes, i, p->last_user[i]);
+	} else {
+		share_output(p, i, bytes, p->last_user[i]);
+	}
 	return true;
 }
 
@@ -214,7 +287,8 @@ place_gradient(struct planning *p, size_t i)
 	size_t bytes, top = i, born = p->count;
 
 	p->layers[i].dy_at = LAYER_NOWHERE;
-	if (!has_gradient(p, i) || p->gradient_root[i] != i)
+	if (!has_gradient(p, i) || p->gradient_root[i] != i ||
+	    (p->spends && p->gradient_root[p->count - 1] == i))
 		return true;
 	for (size_t k = i + 1; k < p->count; k++)
 		if (p->gradient_root[k] == i)
@@ -229,13 +303,33 @@ place_gradient(struct planning *p, size_t i)
 	return true;
 }
 
+/* Also what does not train may be a norm that is made again. */
 static bool
-place_kept(struct plan *p, struct layer *l, uint32_t batch)
+reads_kept_again(const struct planning *p, size_t i)
 {
+	size_t root = p->root[i];
+
+	return root < p->count && p->remade[root] && layer_traits(p->layers[i].spec.type)->stands;
+}
+
+static bool
+place_kept(struct planning *p, struct plan *plan, size_t i)
+{
+	struct layer *l = &p->layers[i];
 	size_t bytes;
 
-	return num_mul(l->saved, batch, &bytes) && num_add(bytes, l->saved_once, &bytes) &&
-	    reserve(&p->context, &l->kept_at, bytes, 1);
+	l->kept_at = LAYER_NOWHERE;
+	if (!p->want->train || (!l->trains && !reads_kept_again(p, i)))
+		return true;
+	if (!num_mul(l->saved, p->want->max_batch, &bytes) ||
+	    !num_add(bytes, l->saved_once, &bytes))
+		return false;
+	if (!drops(p, i))
+		return reserve(&plan->context, &l->kept_at, bytes, 1);
+	l->kept_shared = true;
+	add_item(p, &l->kept_at, bytes, i, i);
+	live_again(p, block_time(p, i), 2 * p->count - i);
+	return true;
 }
 
 bool
@@ -254,12 +348,10 @@ place_layer(struct planning *p, struct plan *plan, size_t i, size_t *work)
 	struct layer *l = &p->layers[i];
 	size_t floats;
 
-	l->kept_at = LAYER_NOWHERE;
 	if (!plan_work(l, p->want, &floats))
 		return false;
 	*work = floats > *work ? floats : *work;
-	return place_output(p, plan, i) && place_gradient(p, i) &&
-	    (!p->want->train || !l->trains || place_kept(plan, l, p->want->max_batch));
+	return place_output(p, plan, i) && place_gradient(p, i) && place_kept(p, plan, i);
 }
 
 /* What is another's, once all places are known. */
@@ -275,7 +367,13 @@ link_layer(struct planning *p, size_t i)
 		l->y_shared = p->layers[p->root[i]].y_shared;
 		l->again = p->layers[p->root[i]].again;
 	}
-	if (has_gradient(p, i) && p->gradient_root[i] != i)
+	if (p->root[i] < p->count && p->remade[p->root[i]]) {
+		l->again = (uint32_t)p->block[i];
+		p->layers[p->block[i] - 1].before = true;
+	}
+	if (p->spends && p->gradient_root[p->count - 1] == i)
+		l->dy_at = p->layers[p->root[i]].y_at;
+	else if (has_gradient(p, i) && p->gradient_root[i] != i)
 		l->dy_at = p->layers[p->gradient_root[i]].dy_at;
 	for (size_t k = 0; k < l->spec.input_count; k++) {
 		int from = l->spec.inputs[k];
@@ -306,21 +404,81 @@ add_up(struct planning *p, struct plan *plan, size_t work)
 	    num_add(plan->shared, all, &plan->passes);
 }
 
+/* May the loss write its gradient over the outputs? */
+static bool
+may_spend(const struct planning *p)
+{
+	size_t root = p->root[p->count - 1];
+
+	return p->want->train && p->want->ends && p->want->contexts == 1 && root < p->count &&
+	    !p->needed_back[root];
+}
+
+static void
+begin(struct planning *p)
+{
+	p->item_count = 0;
+	for (size_t i = 0; i < p->count; i++) {
+		struct layer *l = &p->layers[i];
+		l->y_shared = l->kept_shared = l->before = false;
+		l->again = 0;
+		p->needed_back[i] = false;
+	}
+	order_gradients(p->layers, p->count);
+	find_roots(p);
+	find_users(p);
+}
+
+/* With the blocks that are set. */
 static enum err
 place_all(struct planning *p, struct plan *plan, struct why *why)
 {
 	size_t work = 0;
 
 	*plan = (struct plan){0};
-	order_gradients(p->layers, p->count);
-	find_roots(p);
-	find_users(p);
+	begin(p);
+	p->spends = may_spend(p);
+	find_remade(p);
 	find_renewed(p);
 	for (size_t i = 0; i < p->count; i++)
 		if (!place_layer(p, plan, i, &work))
 			return err_set(
 			    why, ERR_LIMIT, "layer \"%s\": too large", p->layers[i].spec.name);
 	return add_up(p, plan, work) ? ERR_OK : err_set(why, ERR_LIMIT, "the network is too large");
+}
+
+/* Blocks of a half of all bytes, a quarter, an eighth and so on, and with each piece its own: those that need least, the largest of
+ * equals. The network fits without. */
+static enum err
+place_blocks(struct planning *p, struct plan *plan, struct why *why)
+{
+	size_t bytes[RECIPE_LAYERS_MAX], all = 0, best = SIZE_MAX, least = plan->passes;
+	bool cut[RECIPE_LAYERS_MAX] = {false};
+	const struct blocks_in in = {p->layers, p->count, p->root, p->last_user, bytes};
+	enum err e = ERR_OK;
+
+	begin(p);
+	for (size_t i = 0; i < p->count; i++) {
+		size_t kept = p->layers[i].saved * p->want->max_batch;
+		if (!bytes_of(p, i, &bytes[i]))
+			return err_set(why, ERR_LIMIT, "the network is too large");
+		bytes[i] = (p->root[i] == i && p->needed_back[i] ? bytes[i] : 0) +
+		    (p->layers[i].trains ? kept : 0);
+		all += bytes[i];
+	}
+	blocks_cuts(&in, cut);
+	for (size_t limit = all / 2; !e; limit = limit > all / 4096 ? limit / 2 : 0) {
+		blocks_find(&in, cut, limit, p->block);
+		e = place_all(p, plan, why);
+		if (!e && plan->passes < least) {
+			least = plan->passes;
+			best = limit;
+		}
+		if (limit == 0)
+			break;
+	}
+	blocks_find(&in, cut, best, p->block);
+	return e ? e : place_all(p, plan, why);
 }
 
 enum err
@@ -337,6 +495,8 @@ plan_passes(struct plan *p, struct layer *layers, size_t count, const struct pla
 	enum err e = share_outputs(layers, count, why);
 	if (!e)
 		e = place_all(planning, p, why);
+	if (!e && want->train && want->recompute)
+		e = place_blocks(planning, p, why);
 	free(planning);
 	return e;
 }

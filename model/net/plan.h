@@ -7,15 +7,21 @@
  *
  * Every part begins on a cache line, and its bytes are rounded up to whole ones, r():
  *   state     r(4 x parameters) per vector
- *   shared    the gradients of outputs, r(4 x batch x outputs) each, and outputs that the way back does not read, each only as long as
- *             somebody needs it (arena.h); r(4 x floats) of workspace
+ *   shared    the gradients of outputs, r(4 x batch x outputs) each, and outputs that the way back does not read or that are worked out
+ *             again for it, each only as long as somebody needs it (arena.h); r(4 x floats) of workspace
  *   context   outputs that the way back reads, but for those that are written over their input, and r(batch x saved) where there is one
+ *
+ * With blocks that are worked out again (blocks.h) what is inside them is shared, what layers keep for the way back included. Where the net
+ * ends with the loss and there is one context, the gradient of the last output lies where that was.
  */
 struct plan_want {
 	uint32_t max_batch, contexts, threads; /* each at least 1 */
 	bool train; /* false leaves out what only the backward pass needs */
 	/* The backward pass ends at the net's input, not at the first parameter. */
 	bool input_gradient;
+	bool ends; /* with the loss */
+	bool
+	    recompute; /* what is inside blocks is worked out again: those with which the net takes least */
 };
 
 struct plan {

@@ -13,10 +13,12 @@ context_at(const struct net *net, uint32_t context)
 const float *
 net_context_output(const struct net *net, uint32_t context)
 {
-	size_t at = net_last(net)->y_at;
+	const struct layer *l = net_last(net);
 
-	return at == LAYER_OUTSIDE ? net->contexts[context].x
-				   : (const float *)(const void *)(context_at(net, context) + at);
+	if (l->y_at == LAYER_OUTSIDE)
+		return net->contexts[context].x;
+	const char *block = l->y_shared ? net->passes : context_at(net, context);
+	return (const float *)(const void *)(block + l->y_at);
 }
 
 const float *
@@ -133,14 +135,14 @@ loss(struct net *net, uint32_t context, float *gradient, struct net_result *resu
 	return loss_mse(y, targets, b->n, net_outputs(net), gradient, result);
 }
 
-/* What layer `reader` needs, and was not kept. */
+/* What the way back needs from layer `reader` on, itself included, and was not kept. */
 static void
 renew(const struct net *net, size_t reader, const struct backend_pass *back)
 {
 	struct backend_pass pass = *back;
 
 	pass.training = pass.again = true;
-	for (size_t i = 0; i < reader; i++)
+	for (size_t i = 0; i <= reader; i++)
 		if (net->graph.layers[i].again == reader + 1)
 			passes_of(net, &net->graph.layers[i])
 			    ->forward(&net->graph.layers[i], &pass);
@@ -174,13 +176,20 @@ net_eval(struct net *net, const struct net_batch *batch, struct net_result *resu
 	return e ? e : loss(net, 0, NULL, result);
 }
 
+/* As far as a step may fail. */
 static enum err
-learn(struct net *net, const struct net_batch *b, const struct sgd *sgd, struct net_result *result)
+begin_step(struct net *net, const struct net_batch *b, struct net_result *result)
 {
 	enum err e = net->part.train && net->ends ? forward(net, 0, b, true) : ERR_STATE;
 
-	if (!e)
-		e = loss(net, 0, output_gradient(net), result);
+	return e ? e : loss(net, 0, output_gradient(net), result);
+}
+
+static enum err
+learn(struct net *net, const struct net_batch *b, const struct sgd *sgd, struct net_result *result)
+{
+	enum err e = begin_step(net, b, result);
+
 	if (!e)
 		backward(net, 0, sgd, NULL);
 	return e;
@@ -220,6 +229,22 @@ collect(struct net *net, const struct net_batch *b, float share, struct net_resu
 	return e;
 }
 
+static enum err
+step_fused(struct net *net, const struct net_batch *batch, const struct net_update *how,
+    struct net_result *result)
+{
+	const struct update_fused fused = {&net->update, how, net->state};
+	const struct sgd sgd = {
+	    .step = update_tensor, .context = &fused, .scratch = net->update.gradient};
+	enum err e = begin_step(net, batch, result);
+
+	if (e)
+		return e;
+	update_next(&net->update, how);
+	backward(net, 0, &sgd, NULL);
+	return ERR_OK;
+}
+
 enum err
 net_step(struct net *net, const struct net_batch *batch, const struct net_update *how,
     struct net_result *result)
@@ -228,6 +253,8 @@ net_step(struct net *net, const struct net_batch *batch, const struct net_update
 
 	if (!update_ready(&net->update, how) || (collects && !net->update.gradient))
 		return ERR_STATE;
+	if (collects && !net->update.whole)
+		return step_fused(net, batch, how, result);
 	if (collects) {
 		enum err e = collect(net, batch, 1, result);
 		if (!e)
@@ -247,7 +274,7 @@ net_step(struct net *net, const struct net_batch *batch, const struct net_update
 enum err
 net_add(struct net *net, const struct net_batch *batch, float share, struct net_result *result)
 {
-	return net->update.gradient ? collect(net, batch, share, result) : ERR_STATE;
+	return net->update.whole ? collect(net, batch, share, result) : ERR_STATE;
 }
 
 enum err
@@ -262,7 +289,7 @@ check_backward(const struct net *net, uint32_t context, const struct net_gradien
 	if (context >= net->part.contexts || (!net->ends && !g->output) ||
 	    (net->part.first == 0 && g->input))
 		return ERR_INVALID;
-	return net->update.gradient && net->contexts[context].n > 0 ? ERR_OK : ERR_STATE;
+	return net->update.whole && net->contexts[context].n > 0 ? ERR_OK : ERR_STATE;
 }
 
 enum err
@@ -285,6 +312,12 @@ net_backward(
 	}
 	net->contexts[context].n = 0;
 	return e;
+}
+
+void
+net_fold(struct net *net)
+{
+	update_fold(&net->update, (size_t)net->graph.tensors.elements);
 }
 
 void

@@ -25,13 +25,13 @@ update_collects(const struct net_update *how)
 bool
 update_stores(const struct net_update *how)
 {
-	return update_collects(how) || how->parts > 1;
+	return how->clip > 0 || how->parts > 1;
 }
 
 size_t
 update_vectors(const struct net_update *how)
 {
-	size_t n = update_stores(how) ? 1 : 0;
+	size_t n = (update_stores(how) ? 1u : 0u) + (how->groups > 1 ? 1u : 0u);
 
 	if (adaptive(how))
 		n += 2;
@@ -48,17 +48,19 @@ update_begin(
 	const struct {
 		float **vector;
 		bool needed;
-	} all[] = {{&u->gradient, update_stores(how)}, {&u->first, momentum},
-	    {&u->second, adaptive(how)}, {&u->anchor, how->prox != 0}};
+	} all[] = {{&u->gradient, update_stores(how)}, {&u->total, how->groups > 1},
+	    {&u->first, momentum}, {&u->second, adaptive(how)}, {&u->anchor, how->prox != 0}};
 	float *next = state;
 
-	*u = (struct update){.power1 = 1, .power2 = 1};
+	*u = (struct update){.power1 = 1, .power2 = 1, .whole = update_stores(how)};
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (all[i].needed) {
 			next += stride;
 			*all[i].vector = next;
 			memset(next, 0, count * sizeof(*next));
 		}
+	if (update_collects(how) && !u->whole)
+		u->gradient = next + stride;
 	if (u->anchor)
 		memcpy(u->anchor, state, count * sizeof(*state));
 }
@@ -66,8 +68,9 @@ update_begin(
 bool
 update_ready(const struct update *u, const struct net_update *how)
 {
-	return (u->gradient || !update_collects(how)) && (u->first || how->momentum == 0) &&
-	    (u->second || !adaptive(how)) && (u->anchor || how->prox == 0);
+	return (u->gradient || !update_collects(how)) && (u->whole || !update_stores(how)) &&
+	    (u->first || how->momentum == 0) && (u->second || !adaptive(how)) &&
+	    (u->anchor || how->prox == 0);
 }
 
 CPU_CLONES static void
@@ -121,11 +124,6 @@ gain(float *restrict g, float *restrict v, size_t n, float momentum, bool nester
 	}
 }
 
-struct adam {
-	float beta1, rest1, beta2, rest2; /* rest: one minus beta */
-	float step, root, epsilon; /* rate / (1 - beta1^t), sqrt(1 - beta2^t) */
-};
-
 CPU_CLONES static void
 adapt(float *restrict w, const float *restrict g, float *restrict m, float *restrict v, size_t n,
     const struct adam *restrict a)
@@ -139,13 +137,15 @@ adapt(float *restrict w, const float *restrict g, float *restrict m, float *rest
 	}
 }
 
-static struct adam
-next_adam(struct update *u, const struct net_update *how)
+void
+update_next(struct update *u, const struct net_update *how)
 {
+	if (!adaptive(how))
+		return;
 	u->steps++;
 	u->power1 *= how->beta1;
 	u->power2 *= how->beta2;
-	return (struct adam){.beta1 = (float)how->beta1,
+	u->adam = (struct adam){.beta1 = (float)how->beta1,
 	    .rest1 = (float)(1 - how->beta1),
 	    .beta2 = (float)how->beta2,
 	    .rest2 = (float)(1 - how->beta2),
@@ -156,57 +156,82 @@ next_adam(struct update *u, const struct net_update *how)
 
 /* What torch's clip_grad_norm_ multiplies with. */
 static float
-clip_factor(const struct update *u, double clip, const struct update_range *r, size_t count)
+clip_factor(const float *gradient, double clip, const struct update_range *r, size_t count)
 {
 	double lane[LANES] = {0}, sum = 0;
 
 	for (size_t i = 0; i < count; i++)
-		gather_squares(lane, u->gradient + r[i].first, r[i].count);
+		gather_squares(lane, gradient + r[i].first, r[i].count);
 	for (size_t k = 0; k < LANES; k++)
 		sum += lane[k];
 	double factor = clip / (sqrt(sum) + CLIP_EPSILON);
 	return factor < 1 ? (float)factor : 1;
 }
 
+/* What the clip does not see yet. */
 static void
-move_range(struct update *u, const struct net_update *how, float *params,
-    const struct update_range *r, const struct adam *adam)
+pull_tensor(const struct update_fused *f, size_t first, float *g, size_t count)
 {
-	float *g = u->gradient + r->first, *w = params + r->first;
+	if (f->how->prox != 0)
+		pull(g, f->params + first, f->update->anchor + first, count, f->how->prox);
+}
+
+static void
+move_tensor(const struct update_fused *f, size_t first, float *g, size_t count)
+{
+	const struct net_update *how = f->how;
+	const struct update *u = f->update;
+	float *w = f->params + first;
 
 	if (how->shift)
-		add_scaled(g, how->shift + r->first, r->count, 1);
+		add_scaled(g, how->shift + first, count, 1);
 	if (how->type == OPTIMIZER_ADAMW)
-		shrink(w, r->count, (float)(1 - (double)how->rate * (double)how->weight_decay));
+		shrink(w, count, (float)(1 - (double)how->rate * (double)how->weight_decay));
 	else if (how->weight_decay != 0)
-		add_scaled(g, w, r->count, how->weight_decay);
+		add_scaled(g, w, count, how->weight_decay);
 	if (adaptive(how)) {
-		adapt(w, g, u->first + r->first, u->second + r->first, r->count, adam);
+		adapt(w, g, u->first + first, u->second + first, count, &u->adam);
 		return;
 	}
 	if (how->momentum != 0)
-		gain(g, u->first + r->first, r->count, how->momentum, how->nesterov);
-	descend(w, g, r->count, how->rate);
+		gain(g, u->first + first, count, how->momentum, how->nesterov);
+	descend(w, g, count, how->rate);
+}
+
+void
+update_tensor(const void *fused, size_t first, float *gradient, size_t count)
+{
+	pull_tensor(fused, first, gradient, count);
+	move_tensor(fused, first, gradient, count);
+}
+
+void
+update_fold(struct update *u, size_t count)
+{
+	if (u->summed)
+		add_scaled(u->total, u->gradient, count, 1);
+	else
+		memcpy(u->total, u->gradient, count * sizeof(*u->total));
+	u->summed = true;
+	u->collected = false;
 }
 
 void
 update_move(struct update *u, const struct net_update *how, float *params,
     const struct update_range *ranges, size_t range_count)
 {
-	struct adam adam = {0};
+	const struct update_fused f = {u, how, params};
+	float *gradient = u->total ? u->total : u->gradient;
 
-	if (adaptive(how))
-		adam = next_adam(u, how);
-	for (size_t i = 0; how->prox != 0 && i < range_count; i++) {
-		size_t at = ranges[i].first;
-		pull(u->gradient + at, params + at, u->anchor + at, ranges[i].count, how->prox);
-	}
+	update_next(u, how);
+	for (size_t i = 0; i < range_count; i++)
+		pull_tensor(&f, ranges[i].first, gradient + ranges[i].first, ranges[i].count);
 	if (how->clip > 0) {
-		float factor = clip_factor(u, how->clip, ranges, range_count);
+		float factor = clip_factor(gradient, how->clip, ranges, range_count);
 		for (size_t i = 0; factor < 1 && i < range_count; i++)
-			shrink(u->gradient + ranges[i].first, ranges[i].count, factor);
+			shrink(gradient + ranges[i].first, ranges[i].count, factor);
 	}
 	for (size_t i = 0; i < range_count; i++)
-		move_range(u, how, params, &ranges[i], &adam);
-	u->collected = false;
+		move_tensor(&f, ranges[i].first, gradient + ranges[i].first, ranges[i].count);
+	u->collected = u->summed = false;
 }

@@ -3,30 +3,50 @@
 #include "net.h"
 
 /*
- * Steps that need the whole gradient before a weight moves. Gradients of one or more passes are collected in a vector of
- * their own; update_move then moves the weights as net_update says. Plain SGD does without (sgd.h).
+ * Steps beyond plain SGD (sgd.h). Each tensor is moved as soon as its gradient is there, which lies in room for the largest of them; a step
+ * that needs the whole gradient first, or several, collects it in a vector, and update_move then moves the weights. The bits are the same.
  */
-struct update {
-	float *gradient, *first, *second,
-	    *anchor; /* vectors of the net's state; NULL: not needed */
-	bool collected; /* the gradient holds something */
-	uint64_t steps; /* of Adam, and the betas to that power */
-	double power1, power2;
+struct adam {
+	float beta1, rest1, beta2, rest2; /* rest: one minus beta */
+	float step, root, epsilon; /* rate / (1 - beta1^t), sqrt(1 - beta2^t) */
 };
 
-/* Does a step so described need the gradient as a vector? */
+struct update {
+	float *first, *second, *anchor, *total; /* vectors of the net's state; NULL: not needed */
+	float *gradient; /* likewise; or, if not `whole`, of one tensor */
+	bool whole;
+	bool collected; /* the gradient holds something, */
+	bool summed; /* the total does */
+	uint64_t steps; /* of Adam, and the betas to that power */
+	double power1, power2;
+	struct adam adam; /* of the step under way */
+};
+
+/* Is a step so described made here? */
 bool update_collects(const struct net_update *how);
-/* Is it kept as one, for that or to collect several passes? */
+/* Does it need the whole gradient as a vector? */
 bool update_stores(const struct net_update *how);
 /* Vectors that it needs beside the weights, velocity included. */
 size_t update_vectors(const struct net_update *how);
-/* Begins anew with the vectors behind the weights, `stride` floats from one to the next: zeros all, and keeps the weights as the
- * anchor. */
+/* Begins anew with the vectors behind the weights, `stride` floats from one to the next, and behind them, for a step that is made here
+ * but does not store, room for the largest tensor: zeros all vectors, and keeps the weights as the anchor. */
 void update_begin(
     struct update *u, const struct net_update *how, float *state, size_t stride, size_t count);
 /* Has update_begin made room for such a step? */
 bool update_ready(const struct update *u, const struct net_update *how);
-/* Moves params by what was collected and begins to collect anew; one range per tensor that may move. */
+
+/* A step tensor by tensor: sgd.h's `step`, whose context is this. update_next comes first. */
+struct update_fused {
+	struct update *update;
+	const struct net_update *how;
+	float *params;
+};
+void update_next(struct update *u, const struct net_update *how);
+void update_tensor(const void *fused, size_t first, float *gradient, size_t count);
+
+/* Adds what was collected to the total, and begins to collect anew. */
+void update_fold(struct update *u, size_t count);
+/* Moves params by the total, or without one by what was collected, and begins to collect anew; one range per tensor that may move. */
 struct update_range {
 	size_t first, count;
 };

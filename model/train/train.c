@@ -248,6 +248,9 @@ step(struct run *r, size_t first)
 	    r->data->count - first < r->step_examples ? r->data->count : first + r->step_examples;
 	double all = (double)(end - first);
 
+	/* Batches of a run, whose gradients are one term of the sum. */
+	uint32_t groups = r->update.groups, run = (r->update.parts + groups - 1) / groups;
+
 	r->draw.step = r->result->steps;
 	r->draw.micro_batch = 0;
 	for (size_t at = first; at < end; at += r->batch.size, r->draw.micro_batch++) {
@@ -255,6 +258,8 @@ step(struct run *r, size_t first)
 		enum err e = pass(r, at, n, n / all);
 		if (e)
 			return e;
+		if (groups > 1 && ((r->draw.micro_batch + 1) % run == 0 || at + n == end))
+			net_fold(r->net);
 	}
 	if (r->update.parts > 1)
 		net_move(r->net, &r->update);
@@ -364,7 +369,10 @@ set_update(struct run *r)
 	    .beta2 = o->beta2,
 	    .epsilon = o->epsilon,
 	    .shift = r->config->shift,
-	    .parts = parts_of(local, r->data)};
+	    .parts = parts_of(local, r->data),
+	    .groups = 1};
+	if (local->groups > 1 && r->update.parts > 1)
+		r->update.groups = local->groups;
 }
 
 static uint64_t

@@ -31,6 +31,7 @@
 static const struct {
 	const char *name, *model, *data; /* data NULL: model is a preset's settings */
 	const char *preset;
+	bool large; /* only if it is named: with Adam, blocks worked out again, a batch of 1 */
 } cases[] = {
     {"2nn", LAYERS(FLAT ", " LINEAR(200) ", " RELU ", " LINEAR(200) ", " RELU ", " LINEAR(10)),
 	PICTURE, NULL},
@@ -54,6 +55,9 @@ static const struct {
     {"lstm", "{\"vocabulary\": 90}", NULL, "char-lstm"},
     {"gpt", "{\"vocabulary\": 65}", NULL, "gpt"},
     {"resnet18", "{}", NULL, "resnet18-gn"},
+    {"gpt124",
+	"{\"vocabulary\": 25000, \"window\": 1024, \"width\": 768, \"layers\": 12, \"heads\": 12}",
+	NULL, "gpt", true},
 };
 static const uint32_t batches[] = {10, 64};
 
@@ -89,9 +93,9 @@ fill(struct examples *e, const struct net *net)
 
 /* Passes over the data until the time is over; samples per second, negative if it fails. */
 static double
-measure(struct net *net, uint32_t batch, double seconds, const struct examples *e)
+measure(struct net *net, const struct net_update *how, uint32_t batch, double seconds,
+    const struct examples *e)
 {
-	struct net_update sgd = {.rate = 0.01f};
 	struct net_result result;
 	double start = now(), used = 0;
 	uint64_t done = 0;
@@ -101,7 +105,7 @@ measure(struct net *net, uint32_t batch, double seconds, const struct examples *
 			&(struct net_batch){.x = e->x + at * net_inputs(net),
 			    .labels = e->labels + at * net_labels(net),
 			    .n = batch},
-			&sgd, &result))
+			how, &result))
 			return -1;
 		done += batch;
 		used = now() - start;
@@ -171,20 +175,31 @@ run(size_t index, uint32_t batch, double seconds)
 	    .max_batch = batch,
 	    .contexts = 1,
 	    .train = true,
+	    .recompute = cases[index].large,
 	    .team = team};
+	const struct net_update how = cases[index].large
+	    ? (struct net_update){.type = OPTIMIZER_ADAM,
+		  .rate = 1e-4f,
+		  .beta1 = 0.9,
+		  .beta2 = 0.999,
+		  .epsilon = 1e-8}
+	    : (struct net_update){.rate = 0.01f};
 	if (!e)
 		e = net_new_part(&net, &whole, &why);
+	if (!e)
+		e = net_prepare(net, &how, &why);
 	if (e) {
 		fprintf(stderr, "bench_train: %s: %s\n", cases[index].name, why.text);
 		return 1;
 	}
 	net_init(net, 1);
 	fill(&examples, net);
-	double rate = measure(net, batch, seconds / 5, &examples); /* warm up */
+	double rate = measure(net, &how, batch, seconds / 5, &examples); /* warm up */
 	if (rate > 0)
-		rate = measure(net, batch, seconds, &examples);
-	printf("train %s batch %u: %.0f samples/s, RSS %.1f MiB\n", cases[index].name, batch, rate,
-	    anonymous() / 1024);
+		rate = measure(net, &how, batch, seconds, &examples);
+	printf("train %s batch %u: %.*f samples/s, RSS %.1f MiB, planned %.1f MiB\n",
+	    cases[index].name, batch, rate < 10 ? 3 : 0, rate, anonymous() / 1024,
+	    (double)net_bytes(net) / (1 << 20));
 	fflush(stdout);
 	return rate > 0 ? 0 : 1;
 }
@@ -192,8 +207,9 @@ run(size_t index, uint32_t batch, double seconds)
 static bool
 wanted(int argc, char **argv, size_t index, uint32_t batch)
 {
-	return argc <= 3 ||
-	    (strcmp(cases[index].name, argv[2]) == 0 && (int)batch == atoi(argv[3]));
+	if (argc <= 3)
+		return !cases[index].large;
+	return (strcmp(cases[index].name, argv[2]) == 0 && (int)batch == atoi(argv[3]));
 }
 
 int
@@ -205,11 +221,12 @@ main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		for (size_t b = 0; b < sizeof(batches) / sizeof(batches[0]); b++) {
 			int status = 0;
-			if (!wanted(argc, argv, i, batches[b]))
+			uint32_t batch = cases[i].large ? 1 : batches[b];
+			if ((cases[i].large && b > 0) || !wanted(argc, argv, i, batch))
 				continue;
 			pid_t child = fork();
 			if (child == 0)
-				_exit(run(i, batches[b], seconds));
+				_exit(run(i, batch, seconds));
 			if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0)
 				failed = 1;
 		}

@@ -109,8 +109,6 @@ in_a_network(void **state)
 	static float x[N * WIDTH], whole[N * WIDTH];
 	struct nets n;
 	struct net *net;
-	struct net_result result;
-	const struct net_update still = {.rate = 0};
 	struct draw d = {.seed = 5};
 	struct net_batch b = {.x = x, .targets = x, .n = N, .draw = &d};
 	size_t passed = 0;
@@ -122,7 +120,7 @@ in_a_network(void **state)
 	assert_int_equal(net_new(&net, &n.spec, 0, N, true, 0, NULL), ERR_OK);
 	for (size_t i = 0; i < N * WIDTH; i++)
 		x[i] = 1;
-	assert_int_equal(net_step(net, &b, &still, &result), ERR_OK);
+	assert_int_equal(net_forward(net, 0, &b), ERR_OK);
 	memcpy(whole, net_output(net), sizeof(whole));
 	for (size_t i = 0; i < N * WIDTH; i++)
 		passed += whole[i] == 4;
@@ -131,7 +129,7 @@ in_a_network(void **state)
 	for (uint32_t at = 0; at < N; at += 2) {
 		d.example = at;
 		b.n = 2;
-		assert_int_equal(net_step(net, &b, &still, &result), ERR_OK);
+		assert_int_equal(net_forward(net, 0, &b), ERR_OK);
 		assert_memory_equal(
 		    net_output(net), whole + (size_t)at * WIDTH, 2 * WIDTH * sizeof(float));
 	}

@@ -254,36 +254,45 @@ what_an_offer_lacks(void **state)
 	expect(c, 1, "");
 }
 
+static const struct {
+	const char *feature, *trainer, *local, *upload;
+} lacks[] = {{"accumulate", "builtin", "\"accumulate\":2", "\"f32\""},
+    {"budget", "builtin", "\"epochs\":1,\"seconds\":5", "\"f32\""},
+    {"clip", "builtin", "\"clip_norm\":1", "\"f32\""},
+    {"feedback", "builtin", "\"epochs\":1", "[\"f16\",\"f32\"],\"feedback\":true"},
+    {"feedback", "own", "\"epochs\":1", "\"f32\",\"feedback\":true"},
+    {"feedback", "builtin", "\"epochs\":1", "\"sparse\""},
+    {"optimizers", "builtin", "\"optimizer\":{\"name\":\"adam\",\"rate\":0.1}", "\"f32\""},
+    {"optimizers", "builtin", "\"optimizer\":{\"rate\":0.1,\"momentum\":0.9,\"nesterov\":true}",
+	"\"f32\""},
+    {"prox", "builtin", "\"prox\":0.1", "\"f32\""},
+    {"micro-batch", "builtin", "\"optimizer\":{\"rate\":0.1}},\"parallel\":{\"micro_batch\":2",
+	"\"f32\""},
+    {"groups", "builtin",
+	"\"batch\":4,\"optimizer\":{\"rate\":0.1}},\"parallel\":{\"micro_batch\":2,"
+	"\"groups\":2",
+	"\"f32\""},
+    {"recompute", "builtin", "\"recompute\":\"blocks\"", "\"f32\""},
+    {"", "builtin", "\"recompute\":\"none\"", "\"f32\""},
+    {"random-counter", "builtin", "\"random\":\"counter\"", "\"f32\""},
+    {"", "builtin", "\"random\":\"stream\"", "\"f32\""},
+    {"schedules", "builtin", "\"schedule\":{\"type\":\"linear\",\"period\":9}", "\"f32\""},
+    {"variates", "builtin", "\"control_variates\":{\"devices\":9}", "\"f32\""},
+    {"", "builtin", "\"seconds\":5", "\"f32\""},
+    {"", "builtin", "\"epochs\":1", "[\"f32\",\"sparse\"]"},
+    {"", "own", "\"prox\":0.1,\"clip_norm\":1,\"accumulate\":2", "\"f32\""}};
+
 /* Who does not know a key of the recipe would pass over it: such a device gets no task, as long as its agent is who acts on it. */
 static void
 what_an_old_agent_lacks(void **state)
 {
 	struct coordinator *c = *state;
-	static const struct {
-		const char *feature, *trainer, *local, *upload;
-	} rows[] = {{"accumulate", "builtin", "\"accumulate\":2", "\"f32\""},
-	    {"budget", "builtin", "\"epochs\":1,\"seconds\":5", "\"f32\""},
-	    {"clip", "builtin", "\"clip_norm\":1", "\"f32\""},
-	    {"feedback", "builtin", "\"epochs\":1", "[\"f16\",\"f32\"],\"feedback\":true"},
-	    {"feedback", "own", "\"epochs\":1", "\"f32\",\"feedback\":true"},
-	    {"feedback", "builtin", "\"epochs\":1", "\"sparse\""},
-	    {"optimizers", "builtin", "\"optimizer\":{\"name\":\"adam\",\"rate\":0.1}", "\"f32\""},
-	    {"optimizers", "builtin",
-		"\"optimizer\":{\"rate\":0.1,\"momentum\":0.9,\"nesterov\":true}", "\"f32\""},
-	    {"prox", "builtin", "\"prox\":0.1", "\"f32\""},
-	    {"random-counter", "builtin", "\"random\":\"counter\"", "\"f32\""},
-	    {"", "builtin", "\"random\":\"stream\"", "\"f32\""},
-	    {"schedules", "builtin", "\"schedule\":{\"type\":\"linear\",\"period\":9}", "\"f32\""},
-	    {"variates", "builtin", "\"control_variates\":{\"devices\":9}", "\"f32\""},
-	    {"", "builtin", "\"seconds\":5", "\"f32\""},
-	    {"", "builtin", "\"epochs\":1", "[\"f32\",\"sparse\"]"},
-	    {"", "own", "\"prox\":0.1,\"clip_norm\":1,\"accumulate\":2", "\"f32\""}};
 	struct offer whole = c->offer;
 	struct task t;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < sizeof(lacks) / sizeof(*lacks); i++) {
 		const char *optimizer =
-		    strstr(rows[i].local, "optimizer") ? "" : ",\"optimizer\":{\"rate\":0.1}";
+		    strstr(lacks[i].local, "optimizer") ? "" : ",\"optimizer\":{\"rate\":0.1}";
 		char text[1024];
 		uint8_t id[16];
 		snprintf(text, sizeof(text),
@@ -292,20 +301,20 @@ what_an_old_agent_lacks(void **state)
 		    "\"classes\":2},"
 		    "\"trainer\":\"%s\",\"local\":{%s%s},\"upload\":{\"codec\":%s},\"round\":{"
 		    "\"goal\":1}}",
-		    i, rows[i].trainer, rows[i].local, optimizer, rows[i].upload);
+		    i, lacks[i].trainer, lacks[i].local, optimizer, lacks[i].upload);
 		submit(c, text, id);
-		strcpy(c->offer.trainers[0], rows[i].trainer);
+		strcpy(c->offer.trainers[0], lacks[i].trainer);
 		strcpy(c->offer.codecs[0],
-		    strcmp(rows[i].upload, "\"sparse\"") == 0 ? "sparse" : "f32");
+		    strcmp(lacks[i].upload, "\"sparse\"") == 0 ? "sparse" : "f32");
 		c->offer.feature_count = 0;
 		/* All but the one. */
-		for (size_t f = 0; *rows[i].feature && f < whole.feature_count; f++)
-			if (strcmp(whole.features[f], rows[i].feature) != 0)
+		for (size_t f = 0; *lacks[i].feature && f < whole.feature_count; f++)
+			if (strcmp(whole.features[f], lacks[i].feature) != 0)
 				strcpy(
 				    c->offer.features[c->offer.feature_count++], whole.features[f]);
-		if (*rows[i].feature) {
+		if (*lacks[i].feature) {
 			expect(c, 1, "old-agent");
-			strcpy(c->offer.features[c->offer.feature_count++], rows[i].feature);
+			strcpy(c->offer.features[c->offer.feature_count++], lacks[i].feature);
 		}
 		assert_string_equal(ask(c, 1, &t), "");
 		assert_int_equal(

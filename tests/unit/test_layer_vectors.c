@@ -212,8 +212,9 @@ check(const char *name)
 	const struct net_batch b = {.x = v.x, .labels = v.labels, .targets = v.target, .n = BATCH};
 	evaluate(&v, &b, true);
 	float *gradient = calloc(v.params, sizeof(*gradient));
-	assert_int_equal(net_gradient(v.net, &b, gradient), ERR_OK);
+	assert_int_equal(net_forward(v.net, 0, &b), ERR_OK);
 	compare_output(&v, "output in training");
+	assert_int_equal(net_gradient(v.net, &b, gradient), ERR_OK);
 	/* That pass moved running statistics. */
 	memcpy(net_params(v.net), v.start, v.params * sizeof(float));
 	assert_int_equal(net_prepare(v.net, &sgd, &why), ERR_OK);

@@ -333,9 +333,11 @@ evaluation_is_training(void **state)
 		assert_int_equal(net_new(&still, &t.recipe.net, 0, BATCH, false, 0, NULL), ERR_OK);
 		memcpy(net_params(still), net_params(t.net), net_tensors(t.net)->bytes);
 		assert_int_equal(net_eval(still, &t.batch, &a), ERR_OK);
-		assert_int_equal(net_add(t.net, &t.batch, 1, &b), ERR_OK);
+		assert_int_equal(net_forward(t.net, 0, &t.batch), ERR_OK);
 		assert_memory_equal(net_output(still), net_output(t.net),
 		    BATCH * net_labels(still) * net_outputs(still) * sizeof(float));
+		assert_int_equal(
+		    net_backward(t.net, 0, &(struct net_gradients){.share = 1}, &b), ERR_OK);
 		assert_true(a.loss == b.loss && a.labels == BATCH * net_labels(still));
 		net_free(still);
 		net_trial_end(&t);

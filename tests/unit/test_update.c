@@ -58,13 +58,28 @@ check_case(struct bytes_reader *r, int number)
 
 	assert_int_equal(k, 11);
 	/* Weights, then at most four vectors of what is not yet zero. */
-	float *state = malloc(5 * n * sizeof(*state));
-	memset(state, 0xff, 5 * n * sizeof(*state));
+	float *state = malloc(10 * n * sizeof(*state)), *other = state + 5 * n;
+	memset(state, 0xff, 10 * n * sizeof(*state));
 	memcpy(state, params, n * sizeof(*state));
+	memcpy(other, params, n * sizeof(*state));
 	update_begin(&u, &how, state, n, n);
+	/* Tensor by tensor, where the norm of all is not needed. */
+	struct net_update alone = how;
+	struct update v = {.gradient = NULL};
+	const struct update_fused fused = {&v, &alone, other};
+	alone.parts = 1;
+	update_begin(&v, &alone, other, n, n);
 	for (size_t at = 0; at < all; at += n) {
 		memcpy(u.gradient, gradients + at, n * sizeof(float));
 		update_move(&u, &how, state, ranges, 2);
+		update_next(&v, &alone);
+		for (size_t i = 0; update_collects(&alone) && !update_stores(&alone) && i < 2;
+		     i++) {
+			size_t first = ranges[i].first, count = ranges[i].count;
+			memcpy(v.gradient, gradients + at + first, count * sizeof(float));
+			update_tensor(&fused, first, v.gradient, count);
+			assert_memory_equal(state + first, other + first, count * sizeof(float));
+		}
 		for (size_t i = 0; i < n; i++)
 			if (!(fabs((double)state[i] - (double)after[at + i]) <= TOLERANCE))
 				fail_msg("case %d, step %zu: [%zu] is %.9g, not %.9g", number,
@@ -293,17 +308,19 @@ memory(void **state)
 {
 	static const struct {
 		struct net_update how;
-		size_t vectors;
+		size_t vectors, tensors; /* a gradient of the largest tensor */
 	} rows[] = {
-	    {{.rate = 1}, 0},
-	    {{.rate = 1, .momentum = 0.5f}, 1},
-	    {{.rate = 1, .momentum = 0.5f, .nesterov = true}, 2},
-	    {{.rate = 1, .clip = 1}, 1},
-	    {{.rate = 1, .prox = 1}, 2},
-	    {{.rate = 1, .parts = 2}, 1},
-	    {{.rate = 1, .parts = 2, .momentum = 0.5f, .prox = 1}, 3},
-	    {{.type = OPTIMIZER_ADAM, .rate = 1}, 3},
-	    {{.type = OPTIMIZER_ADAMW, .rate = 1, .prox = 1}, 4},
+	    {{.rate = 1}, 0, 0},
+	    {{.rate = 1, .momentum = 0.5f}, 1, 0},
+	    {{.rate = 1, .momentum = 0.5f, .nesterov = true}, 1, 1},
+	    {{.rate = 1, .clip = 1}, 1, 0},
+	    {{.rate = 1, .prox = 1}, 1, 1},
+	    {{.rate = 1, .parts = 2}, 1, 0},
+	    {{.rate = 1, .parts = 2, .groups = 2}, 2, 0},
+	    {{.rate = 1, .parts = 2, .momentum = 0.5f, .prox = 1}, 3, 0},
+	    {{.type = OPTIMIZER_ADAM, .rate = 1}, 2, 1},
+	    {{.type = OPTIMIZER_ADAMW, .rate = 1, .prox = 1}, 3, 1},
+	    {{.type = OPTIMIZER_ADAM, .rate = 1, .clip = 1}, 3, 0},
 	};
 	struct fixture f;
 
@@ -327,15 +344,19 @@ memory(void **state)
 		struct net *net;
 		nets_start(&n, 6, 1, 1, LOSS_MSE);
 		nets_linear(&n, "fc1", 5);
-		/* 35 floats, on cache lines. */
-		bytes += rows[k].vectors * 192;
+		/* 35 floats, on cache lines; the weight has 30. */
+		bytes += rows[k].vectors * 192 + rows[k].tensors * 128;
 		assert_int_equal(net_new(&net, &n.spec, 0, BATCH, true, bytes, NULL), ERR_OK);
 		assert_int_equal(net_prepare(net, &rows[k].how, &why), ERR_OK);
 		net_free(net);
 	}
 	begin(&f, 0, NULL, 0);
 	assert_int_equal(step(&f, &rows[4].how), ERR_STATE);
-	assert_int_equal(step(&f, &rows[7].how), ERR_STATE);
+	assert_int_equal(step(&f, &rows[8].how), ERR_STATE);
+	/* Room for a tensor is none for the whole gradient. */
+	assert_int_equal(net_prepare(f.net, &rows[8].how, NULL), ERR_OK);
+	assert_int_equal(step(&f, &rows[8].how), ERR_OK);
+	assert_int_equal(step(&f, &rows[10].how), ERR_STATE);
 	end(&f);
 }
 

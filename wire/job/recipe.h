@@ -61,6 +61,12 @@ enum local_random {
 	RANDOM_COUNTER, /* seed, step, micro-batch, layer and element: any cut of the work draws the same */
 };
 
+/* What a device drops on the way forward and works out again on the way back: less memory, the same bits. */
+enum local_recompute {
+	RECOMPUTE_NONE,
+	RECOMPUTE_BLOCKS, /* outputs inside blocks of layers */
+};
+
 struct local_spec {
 	enum local_unit unit;
 	/* Whole, of epochs or steps; with LOCAL_SECONDS it does not count; LOCAL_SIZED: min_steps, in a task what it says. */
@@ -76,6 +82,9 @@ struct local_spec {
 	uint32_t accumulate; /* batches per step, at least 1 */
 	uint32_t
 	    micro_batch; /* a batch is worked through in pieces of so many examples, whose gradients are summed; 0: whole */
+	uint32_t
+	    groups; /* gradients of pieces are summed in so many runs, then over the runs; at least 1 */
+	enum local_recompute recompute;
 	enum local_random random;
 	uint32_t variates; /* devices that keep a control variate each (SCAFFOLD); 0: none does */
 };

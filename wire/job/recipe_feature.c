@@ -11,12 +11,14 @@ enum feature {
 	FEATURE_EVALUATE_TASK,
 	FEATURE_FEEDBACK,
 	FEATURE_FIGURES,
+	FEATURE_GROUPS,
 	FEATURE_INIT_TORCH,
 	FEATURE_MICRO_BATCH,
 	FEATURE_NETWORKS,
 	FEATURE_OPTIMIZERS,
 	FEATURE_PROX,
 	FEATURE_RANDOM_COUNTER,
+	FEATURE_RECOMPUTE,
 	FEATURE_SCHEDULES,
 	FEATURE_SIZED,
 	FEATURE_TRAINER_VARIATES,
@@ -33,12 +35,14 @@ static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
     [FEATURE_EVALUATE_TASK] = RECIPE_FEATURE_EVALUATE,
     [FEATURE_FEEDBACK] = "feedback",
     [FEATURE_FIGURES] = "figures",
+    [FEATURE_GROUPS] = "groups",
     [FEATURE_INIT_TORCH] = "init-torch",
     [FEATURE_MICRO_BATCH] = "micro-batch",
     [FEATURE_NETWORKS] = "networks",
     [FEATURE_OPTIMIZERS] = "optimizers",
     [FEATURE_PROX] = "prox",
     [FEATURE_RANDOM_COUNTER] = "random-counter",
+    [FEATURE_RECOMPUTE] = "recompute",
     [FEATURE_SCHEDULES] = "schedules",
     [FEATURE_SIZED] = "sized",
     [FEATURE_TRAINER_VARIATES] = RECIPE_FEATURE_TRAINER_VARIATES,
@@ -88,10 +92,13 @@ of_builtin(bool *needs, const struct local_spec *l, const struct data_spec *d)
 	needs[FEATURE_ACCUMULATE] = l->accumulate > 1;
 	needs[FEATURE_BUDGET] = l->seconds > 0 && l->unit != LOCAL_SECONDS;
 	needs[FEATURE_CLIP] = l->clip_norm > 0;
+	needs[FEATURE_GROUPS] = l->groups > 1;
 	needs[FEATURE_MICRO_BATCH] = l->micro_batch > 0;
 	needs[FEATURE_OPTIMIZERS] = l->optimizer.type != OPTIMIZER_SGD || l->optimizer.nesterov;
 	needs[FEATURE_PROX] = l->prox > 0;
 	needs[FEATURE_RANDOM_COUNTER] = l->random == RANDOM_COUNTER;
+	/* The bits are the same without, but the memory may not be there. */
+	needs[FEATURE_RECOMPUTE] = l->recompute != RECOMPUTE_NONE;
 	needs[FEATURE_SCHEDULES] =
 	    l->schedule.type == SCHEDULE_LINEAR || l->schedule.type == SCHEDULE_WSD;
 	needs[FEATURE_VARIATES] = l->variates > 0;

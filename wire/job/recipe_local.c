@@ -25,6 +25,9 @@ static const char *const arithmetic_names[] = {"exact", "fast", NULL};
 static const char *const random_names[] = {
     [RANDOM_STREAM] = "stream", [RANDOM_COUNTER] = "counter", NULL};
 
+static const char *const recompute_names[] = {
+    [RECOMPUTE_NONE] = "none", [RECOMPUTE_BLOCKS] = "blocks", NULL};
+
 /* "target_s" in the place of an amount: the coordinator says how many steps. */
 static void
 read_sized(struct local_spec *out, struct field *local)
@@ -117,6 +120,8 @@ read_step(struct local_spec *out, struct field *local)
 		field_fail(local, "accumulate", "needs \"batch\": one of 0 is the whole share");
 	out->clip_norm = field_double(local, "clip_norm", 0, CLIP_MAX, 0);
 	out->random = (enum local_random)field_choice(local, "random", random_names, RANDOM_STREAM);
+	out->recompute =
+	    (enum local_recompute)field_choice(local, "recompute", recompute_names, RECOMPUTE_NONE);
 	out->prox = field_double(local, "prox", 0, RATE_MAX, 0);
 	/* Beyond it a step of the pull alone goes past the base. */
 	if (out->optimizer.type == OPTIMIZER_SGD && out->prox * out->optimizer.rate > 1)
@@ -155,14 +160,34 @@ recipe_schedule_read(struct schedule_spec *out, struct field *parent)
 	field_end(&o);
 }
 
+/* Runs of equal length: so many pieces has a step. */
+static void
+check_groups(const struct local_spec *l, struct field *parallel)
+{
+	if (l->groups == 1)
+		return;
+	if (l->micro_batch == 0 || l->batch == 0) {
+		field_fail(parallel, "groups", "needs \"micro_batch\" and a local.batch above 0");
+		return;
+	}
+	uint64_t examples = (uint64_t)l->batch * l->accumulate;
+	uint64_t size = l->micro_batch < l->batch ? l->micro_batch : l->batch;
+	if ((examples + size - 1) / size % l->groups != 0)
+		field_fail(parallel, "groups",
+		    "must divide the pieces of a step, local.batch x accumulate / micro_batch");
+}
+
 /* "parallel": how a step is cut up, which decides the order of its sums. */
 static void
 read_parallel(struct recipe *out, struct field *doc)
 {
+	out->local.groups = 1;
 	if (!field_has(doc, "parallel"))
 		return;
 	struct field o = field_object(doc, "parallel");
 	out->local.micro_batch = (uint32_t)field_u64(&o, "micro_batch", 1, RECIPE_BATCH_MAX, 0);
+	out->local.groups = (uint32_t)field_u64(&o, "groups", 1, RECIPE_GROUPS_MAX, 1);
+	check_groups(&out->local, &o);
 	field_end(&o);
 }
 

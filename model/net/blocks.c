@@ -1,0 +1,56 @@
+#include "blocks.h"
+
+void
+blocks_cuts(const struct blocks_in *in, bool *cut)
+{
+	size_t crossing[RECIPE_LAYERS_MAX] = {0};
+	bool written[RECIPE_LAYERS_MAX] = {false}; /* over, behind the place */
+
+	for (size_t i = 0; i < in->count; i++) {
+		for (size_t c = i + 1; in->root[i] == i && c <= in->last_user[i]; c++)
+			crossing[c]++;
+		for (size_t c = in->root[i] + 1; c <= i; c++)
+			written[c] = true;
+	}
+	for (size_t c = 1; c < in->count; c++)
+		cut[c] = !written[c] && crossing[c] == (in->root[c - 1] < in->count ? 1 : 0);
+}
+
+struct stretch {
+	size_t bytes;
+	bool trains;
+};
+
+static struct stretch
+look(const struct blocks_in *in, size_t from, size_t to)
+{
+	struct stretch s = {0};
+
+	for (size_t i = from; i < to; i++) {
+		s.bytes += in->bytes[i];
+		s.trains |= in->layers[i].trains;
+	}
+	return s;
+}
+
+void
+blocks_find(const struct blocks_in *in, const bool *cut, size_t limit, size_t *end)
+{
+	size_t first = 0, last = 0; /* of the block so far */
+
+	for (size_t i = 0; i < in->count; i++)
+		end[i] = 0;
+	for (size_t c = 1; c <= in->count; c++) {
+		if (c < in->count && !cut[c])
+			continue;
+		struct stretch s = look(in, first, c);
+		if (last > first && s.bytes > limit) {
+			for (size_t i = first; i < last; i++)
+				end[i] = last;
+			first = last;
+		} else if (!s.trains) {
+			first = c;
+		}
+		last = c;
+	}
+}
