@@ -63,32 +63,81 @@ pass_gradient(
 			.fn = hand_on, .to = v->dx[i], .a = v->dy, .n = n, .add = l->add[i]});
 }
 
+/* Which elements of y are positive: bit k of byte j of a block is that of element k SIDE + j. */
+#define SIDE ((size_t)64)
+#define BLOCK (8 * SIDE)
+
+CPU_CLONES static void
+store_signs(uint8_t *to, const float *y, size_t n)
+{
+	for (size_t i = 0; i < n; i += BLOCK, to += SIDE) {
+		memset(to, 0, SIDE);
+		for (size_t k = 0; k < 8 && i + k * SIDE < n; k++) {
+			const float *some = y + i + k * SIDE;
+			size_t count = n - i - k * SIDE;
+			count = count < SIDE ? count : SIDE;
+			for (size_t j = 0; j < count; j++)
+				to[j] |= (uint8_t)((some[j] > 0) << k);
+		}
+	}
+}
+
+/* dx = dy where the bit is set, elsewhere 0; added to dx if `add`. */
+CPU_CLONES static void
+sign_gradient(float *dx, const float *dy, const uint8_t *signs, size_t n, bool add)
+{
+	for (size_t i = 0; i < n; i += SIDE) {
+		const uint8_t *from = signs + i / BLOCK * SIDE;
+		size_t k = i / SIDE % 8, count = n - i < SIDE ? n - i : SIDE;
+		for (size_t j = 0; j < count; j++) {
+			float g = from[j] >> k & 1 ? dy[i + j] : 0;
+			dx[i + j] = add ? dx[i + j] + g : g;
+		}
+	}
+}
+
+static enum err
+relu_need(struct layer *l, struct why *why)
+{
+	(void)why;
+	l->saved = (l->out.size + BLOCK - 1) / BLOCK * SIDE;
+	return ERR_OK;
+}
+
+/* The signs are kept where the plan does not keep y. */
 static void
 relu_forward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct operands v = operands_of(l, p);
+	size_t n = l->out.size;
 
-	elements_run(p->team,
-	    &(struct elements){.fn = relu, .to = v.y, .a = v.x[0], .n = p->n * l->out.size});
+	elements_run(
+	    p->team, &(struct elements){.fn = relu, .to = v.y, .a = v.x[0], .n = p->n * n});
+	for (uint32_t i = 0; v.kept && i < p->n; i++)
+		store_signs((uint8_t *)v.kept + i * l->saved, v.y + i * n, n);
 }
 
 static void
 relu_backward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct operands v = operands_of(l, p);
+	size_t n = l->out.size;
 
-	if (v.dx[0])
+	if (v.dx[0] && !v.kept)
 		elements_run(p->team,
 		    &(struct elements){.fn = relu_back,
 			.to = v.dx[0],
 			.a = v.dy,
 			.b = v.y,
-			.n = p->n * l->out.size,
+			.n = p->n * n,
 			.add = l->add[0]});
+	for (uint32_t i = 0; v.dx[0] && v.kept && i < p->n; i++)
+		sign_gradient(v.dx[0] + i * n, v.dy + i * n, (const uint8_t *)v.kept + i * l->saved,
+		    n, l->add[0]);
 }
 
 const struct backend_layer elementwise_relu_passes = {
-    .forward = relu_forward, .backward = relu_backward};
+    .need = relu_need, .forward = relu_forward, .backward = relu_backward};
 
 static enum err
 dropout_need(struct layer *l, struct why *why)

@@ -26,6 +26,7 @@ struct planning {
 	/* Of a layer: where its block ends that is worked out again, 0 without; of a root: it is among that. */
 	size_t block[RECIPE_LAYERS_MAX];
 	bool remade[RECIPE_LAYERS_MAX];
+	bool signs[RECIPE_LAYERS_MAX]; /* of a layer: it keeps signs instead of its output */
 	bool spends; /* the last gradient takes the place of the last output */
 	struct arena_item items[3 * RECIPE_LAYERS_MAX];
 	size_t item_count;
@@ -165,7 +166,15 @@ find_users(struct planning *p)
 			note_back(p, p->root[from], i, t->reads_input);
 		}
 		if (p->root[i] < p->count)
-			note_back(p, p->root[i], i, t->reads_output);
+			note_back(p, p->root[i], i, t->reads_output && !t->reads_sign);
+	}
+	/* Where only its sign is read, that is kept. */
+	for (size_t i = 0; i < p->count; i++) {
+		bool reads = layer_traits(p->layers[i].spec.type)->reads_sign &&
+		    p->layers[i].trains && p->root[i] < p->count;
+		p->signs[i] = reads && !p->needed_back[p->root[i]];
+		if (reads && !p->signs[i] && i < p->last_back[p->root[i]])
+			p->last_back[p->root[i]] = i;
 	}
 }
 
@@ -319,7 +328,8 @@ place_kept(struct planning *p, struct plan *plan, size_t i)
 	size_t bytes;
 
 	l->kept_at = LAYER_NOWHERE;
-	if (!p->want->train || (!l->trains && !reads_kept_again(p, i)))
+	if (!p->want->train || (!l->trains && !reads_kept_again(p, i)) ||
+	    (layer_traits(l->spec.type)->reads_sign && !p->signs[i]))
 		return true;
 	if (!num_mul(l->saved, p->want->max_batch, &bytes) ||
 	    !num_add(bytes, l->saved_once, &bytes))

@@ -60,13 +60,13 @@ tr -d '\n\t' >"$FLEET/recipes.1" <<END
 "model": {"layers": [$CNN], "loss": "cross_entropy"}, $PLANES, "local": {"epochs": 2, "batch": 10, "random": "counter", "clip_norm": 1, "optimizer": {"name": "adam", "rate": 0.01}}
 END
 tr -d '\n\t' >"$FLEET/recipes.2" <<END
-"model": {"preset": "char-lstm", "set": {"hidden": 24, "window": 20}}, "data": {"name": "words", "validation": 0.1}, "evaluate": {"by": "devices"}, "local": {"steps": 7, "batch": 8, "prox": 0.01, "accumulate": 2, "optimizer": {"name": "sgd", "rate": 0.5, "momentum": 0.9}}
+"model": {"preset": "char-lstm", "set": {"hidden": 24, "window": 20}}, "data": {"name": "words", "validation": 0.1}, "evaluate": {"by": "devices"}, "local": {"steps": 7, "batch": 8, "prox": 0.01, "accumulate": 2, "recompute": "blocks", "optimizer": {"name": "sgd", "rate": 0.5, "momentum": 0.9}}
 END
 tr -d '\n\t' >"$FLEET/recipes.3" <<END
 "model": {"layers": [$CNN], "loss": "cross_entropy"}, $PLANES, "tensors": {"conv.*": "frozen", "bn.*": "local"}, "local": {"epochs": 1, "batch": 10, "control_variates": {"devices": 2}, "optimizer": {"name": "sgd", "rate": 0.05}}
 END
 tr -d '\n\t' >"$FLEET/recipes.4" <<END
-"model": {"layers": [$CNN], "loss": "cross_entropy"}, $PLANES, "upload": {"codec": "sparse", "share": 0.1}, "local": {"epochs": 1, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.05}}
+"model": {"layers": [$CNN], "loss": "cross_entropy"}, $PLANES, "upload": {"codec": "sparse", "share": 0.1}, "parallel": {"micro_batch": 3, "groups": 2}, "local": {"epochs": 1, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.05}}
 END
 tr -d '\n\t' >"$FLEET/recipes.5" <<END
 "model": {"layers": [{"type": "embedding", "name": "e", "vocabulary": 256, "out": 12}, {"type": "linear", "name": "mid", "out": 12,

@@ -167,6 +167,7 @@ last_layer(void **state)
 
 #define CONV "{\"type\": \"conv2d\", \"out\": 6, \"kernel\": 3, \"padding\": 1}, "
 #define RELU "{\"type\": \"relu\"}, "
+#define RELU6 "{\"type\": \"relu6\"}, "
 #define POOL "{\"type\": \"maxpool2d\", \"kernel\": 2}, "
 #define DROP "{\"type\": \"dropout\", \"rate\": 0.3}, "
 #define BN "{\"type\": \"batchnorm\"}, "
@@ -193,7 +194,7 @@ blocks(void **state)
 	    {NULL, "ds-cnn", false},
 	    {NULL, "gpt", false},
 	    {"\"shape\": [2, 20, 20], \"classes\": 5",
-		CROSS(CONV BN RELU POOL DROP CONV POOL DROP CONV RELU DROP BN HEAD), false},
+		CROSS(CONV BN RELU6 POOL DROP CONV RELU POOL DROP CONV RELU6 DROP BN HEAD), false},
 	    {"\"shape\": [2, 20, 20], \"classes\": 5",
 		CROSS("{\"name\": \"conv1\", \"type\": \"conv2d\", \"out\": 6, "
 		      "\"kernel\": 3}, {\"name\": \"bn1\", \"type\": "
