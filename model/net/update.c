@@ -31,8 +31,10 @@ update_stores(const struct net_update *how)
 size_t
 update_vectors(const struct net_update *how)
 {
-	size_t n = (update_stores(how) ? 1u : 0u) + (how->groups > 1 ? 1u : 0u);
+	size_t n = update_stores(how) ? 1 : 0;
 
+	if (how->groups > 1)
+		n++;
 	if (adaptive(how))
 		n += 2;
 	else if (how->momentum != 0)
