@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "norm_sums.h"
+#include "team.h"
 
 /*
  * A channel's statistics run over examples and places. In training they are the batch's, and the way back moves the running ones towards
@@ -54,20 +55,18 @@ flat_moments(const struct layer *l, const float *x, uint32_t n, float *kept)
 }
 
 static void
-plane_moments(const struct layer *l, const float *x, uint32_t n, float *kept)
+plane_moments(const struct layer *l, const float *x, uint32_t n, size_t c, float *kept)
 {
 	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size;
 	float count = (float)n * (float)area;
+	struct norm_sums s = {0};
 
-	for (size_t c = 0; c < channels; c++) {
-		struct norm_sums s = {0};
-		for (uint32_t i = 0; i < n; i++)
-			norm_sums_add(&s, x + i * size + c * area, area);
-		kept[c] = norm_sums_first(&s) / count;
-		for (uint32_t i = 0; i < n; i++)
-			norm_sums_add_squares(&s, x + i * size + c * area, area, kept[c]);
-		kept[channels + c] = 1.0f / sqrtf(norm_sums_second(&s) / count + l->spec.epsilon);
-	}
+	for (uint32_t i = 0; i < n; i++)
+		norm_sums_add(&s, x + i * size + c * area, area);
+	kept[c] = norm_sums_first(&s) / count;
+	for (uint32_t i = 0; i < n; i++)
+		norm_sums_add_squares(&s, x + i * size + c * area, area, kept[c]);
+	kept[channels + c] = 1.0f / sqrtf(norm_sums_second(&s) / count + l->spec.epsilon);
 }
 
 static void
@@ -83,32 +82,63 @@ running_moments(const struct layer *l, const struct backend_pass *p, float *kept
 	}
 }
 
+/* A pass, by channels. */
+struct course {
+	const struct layer *l;
+	const struct backend_pass *p;
+	struct operands v;
+	float *kept;
+	size_t pieces;
+};
+
+/* Some channels are a piece; where there is one place of each, all are. */
+static void
+run(struct course *c, void (*fn)(void *arg, size_t piece, unsigned lane))
+{
+	size_t channels = c->l->in[0].c;
+	/* An element costs some multiply-adds, and memory. */
+	double work = 8.0 * (double)c->l->in[0].size * c->p->n;
+
+	c->pieces = area_of(c->l) > 1 ? team_pieces(c->p->team, work, channels) : 1;
+	team_run(c->p->team, c->pieces, fn, c);
+}
+
+static void
+forward_channels(void *arg, size_t piece, unsigned lane)
+{
+	const struct course *o = arg;
+	const struct layer *l = o->l;
+	const struct operands *v = &o->v;
+	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size;
+	size_t from = channels * piece / o->pieces, to = channels * (piece + 1) / o->pieces;
+	float *kept = o->kept, *scale = v->work + 2 * channels, *shift = scale + channels;
+
+	(void)lane;
+	for (size_t c = from; c < to; c++) {
+		if (o->p->training && !o->p->again && area > 1)
+			plane_moments(l, v->x[0], o->p->n, c, kept);
+		scale[c] = l->spec.bias ? kept[channels + c] * v->weight[c] : kept[channels + c];
+		shift[c] = (l->spec.bias ? v->bias[c] : 0) - kept[c] * scale[c];
+		for (size_t i = 0; area > 1 && i < o->p->n; i++)
+			norm_sums_line(v->y + i * size + c * area, v->x[0] + i * size + c * area,
+			    area, scale[c], shift[c]);
+	}
+	for (size_t i = 0; area == 1 && i < o->p->n; i++)
+		for (size_t c = from; c < to; c++)
+			v->y[i * channels + c] = v->x[0][i * channels + c] * scale[c] + shift[c];
+}
+
 static void
 forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct operands v = operands_of(l, p);
-	size_t channels = l->in[0].c, area = area_of(l);
-	float *kept = v.kept ? v.kept : v.work, *scale = v.work + 2 * channels,
-	      *shift = scale + channels;
+	struct course c = {.l = l, .p = p, .v = operands_of(l, p)};
 
-	if (p->again)
-		; /* they are kept */
-	else if (!p->training)
-		running_moments(l, p, kept);
-	else if (area == 1)
-		flat_moments(l, v.x[0], p->n, kept);
-	else
-		plane_moments(l, v.x[0], p->n, kept);
-	for (size_t c = 0; c < channels; c++) {
-		scale[c] = l->spec.bias ? kept[channels + c] * v.weight[c] : kept[channels + c];
-		shift[c] = (l->spec.bias ? v.bias[c] : 0) - kept[c] * scale[c];
-	}
-	for (size_t i = 0; area > 1 && i < p->n * channels; i++)
-		norm_sums_line(v.y + i * area, v.x[0] + i * area, area, scale[i % channels],
-		    shift[i % channels]);
-	for (size_t i = 0; area == 1 && i < p->n; i++)
-		for (size_t c = 0; c < channels; c++)
-			v.y[i * channels + c] = v.x[0][i * channels + c] * scale[c] + shift[c];
+	c.kept = c.v.kept ? c.v.kept : c.v.work;
+	if (!p->again && !p->training)
+		running_moments(l, p, c.kept);
+	else if (!p->again && area_of(l) == 1)
+		flat_moments(l, c.v.x[0], p->n, c.kept);
+	run(&c, forward_channels);
 }
 
 /* Towards the batch's; its variance as of a sample (one less in the count), as PyTorch has it. */
@@ -130,14 +160,15 @@ move_running(const struct layer *l, const struct backend_pass *p, const float *k
 	}
 }
 
-/* Sums of dy and of dy h for each channel. */
+/* Sums of dy and of dy h for channels [from, to). */
 static void
-sums(const struct layer *l, const struct operands *v, uint32_t n, float *a, float *b)
+sums(const struct layer *l, const struct operands *v, uint32_t n, float *a, float *b, size_t from,
+    size_t to)
 {
 	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size;
 	const float *kept = v->kept;
 
-	for (size_t c = 0; c < channels; c++) {
+	for (size_t c = from; c < to; c++) {
 		struct norm_sums s = {0};
 		a[c] = b[c] = 0;
 		for (uint32_t i = 0; area > 1 && i < n; i++)
@@ -149,11 +180,11 @@ sums(const struct layer *l, const struct operands *v, uint32_t n, float *a, floa
 		}
 	}
 	for (uint32_t i = 0; area == 1 && i < n; i++)
-		for (size_t c = 0; c < channels; c++) {
+		for (size_t c = from; c < to; c++) {
 			a[c] += v->dy[i * channels + c];
 			b[c] += v->dy[i * channels + c] * v->x[0][i * channels + c];
 		}
-	for (size_t c = 0; c < channels; c++)
+	for (size_t c = from; c < to; c++)
 		b[c] = (b[c] - kept[c] * a[c]) * kept[channels + c];
 }
 
@@ -170,20 +201,35 @@ terms(const struct layer *l, const struct operands *v, const float *a, const flo
 }
 
 static void
-backward(const struct layer *l, const struct backend_pass *p)
+backward_channels(void *arg, size_t piece, unsigned lane)
 {
-	const struct operands v = operands_of(l, p);
+	const struct course *o = arg;
+	const struct layer *l = o->l;
+	const struct operands *v = &o->v;
 	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size;
-	float *a = v.work, *b = v.work + channels, count = (float)p->n * (float)area;
+	size_t from = channels * piece / o->pieces, to = channels * (piece + 1) / o->pieces;
+	float *a = v->work, *b = v->work + channels, count = (float)o->p->n * (float)area;
 
-	sums(l, &v, p->n, a, b);
-	for (size_t c = 0; v.dx[0] && c < channels; c++) {
-		struct norm_sums_terms t = terms(l, &v, a, b, c, count);
-		for (uint32_t i = 0; i < p->n; i++) {
+	(void)lane;
+	sums(l, v, o->p->n, a, b, from, to);
+	for (size_t c = from; v->dx[0] && c < to; c++) {
+		struct norm_sums_terms t = terms(l, v, a, b, c, count);
+		for (uint32_t i = 0; i < o->p->n; i++) {
 			size_t at = i * size + c * area;
-			norm_sums_plane(v.dx[0] + at, v.dy + at, v.x[0] + at, area, t, l->add[0]);
+			norm_sums_plane(
+			    v->dx[0] + at, v->dy + at, v->x[0] + at, area, t, l->add[0]);
 		}
 	}
+}
+
+static void
+backward(const struct layer *l, const struct backend_pass *p)
+{
+	struct course c = {.l = l, .p = p, .v = operands_of(l, p)};
+	const struct operands v = c.v;
+	float *a = v.work, *b = v.work + l->in[0].c;
+
+	run(&c, backward_channels);
 	/* Not if they are held, as frozen ones are. */
 	if (l->param[running(l)].counts)
 		move_running(l, p, v.kept);

@@ -1,10 +1,12 @@
 #include "cpu_norms.h"
 
 #include <math.h>
+#include <stdint.h>
 
 #include "cpu.h"
 #include "lanes.h"
 #include "norm_sums.h"
+#include "team.h"
 
 /*
  * A group of channels of an example is one run of memory; of rows (layernorm, rmsnorm) each row is. What is kept for the way back are its
@@ -37,32 +39,64 @@ group_need(struct layer *l, struct why *why)
 	return ERR_OK;
 }
 
+/* A pass, by groups of channels. */
+struct course {
+	const struct layer *l;
+	const struct backend_pass *p;
+	struct operands v;
+	struct spans s;
+};
+
+static void
+run_groups(struct course *c, void (*fn)(void *arg, size_t group, unsigned lane))
+{
+	/* An element costs some multiply-adds, and memory. */
+	double work = 8.0 * (double)c->l->in[0].size * c->p->n;
+
+	team_run(team_pieces(c->p->team, work, SIZE_MAX) > 1 ? c->p->team : NULL, c->l->spec.groups,
+	    fn, c);
+}
+
+static void
+group_span(const struct course *o, size_t i)
+{
+	const struct operands *v = &o->v;
+	const struct spans *s = &o->s;
+	const float *x = v->x[0] + i * s->length;
+	size_t first = i % o->l->spec.groups * s->channels;
+	float *kept = v->kept, mean, inverse;
+
+	if (o->p->again)
+		mean = kept[2 * i], inverse = kept[2 * i + 1];
+	else
+		norm_sums_moments(x, s->length, o->l->spec.epsilon, &mean, &inverse);
+	for (size_t c = 0; c < s->channels; c++) {
+		float a = v->weight ? inverse * v->weight[first + c] : inverse;
+		float b = v->bias ? v->bias[first + c] - mean * a : -(mean * a);
+		norm_sums_line(v->y + i * s->length + c * s->area, x + c * s->area, s->area, a, b);
+	}
+	if (kept) {
+		kept[2 * i] = mean;
+		kept[2 * i + 1] = inverse;
+	}
+}
+
+static void
+forward_group(void *arg, size_t group, unsigned lane)
+{
+	const struct course *o = arg;
+
+	(void)lane;
+	for (size_t i = group; i < o->s.count; i += o->l->spec.groups)
+		group_span(o, i);
+}
+
 static void
 group_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct operands v = operands_of(l, p);
-	const struct spans s = spans_of(l, p->n);
-	float *kept = v.kept;
+	struct course c = {l, p, operands_of(l, p), spans_of(l, p->n)};
 
-	for (size_t i = 0; i < s.count; i++) {
-		const float *x = v.x[0] + i * s.length;
-		size_t first = i % l->spec.groups * s.channels;
-		float mean, inverse;
-		if (p->again)
-			mean = kept[2 * i], inverse = kept[2 * i + 1];
-		else
-			norm_sums_moments(x, s.length, l->spec.epsilon, &mean, &inverse);
-		for (size_t c = 0; c < s.channels; c++) {
-			float a = v.weight ? inverse * v.weight[first + c] : inverse;
-			float b = v.bias ? v.bias[first + c] - mean * a : -(mean * a);
-			norm_sums_line(
-			    v.y + i * s.length + c * s.area, x + c * s.area, s.area, a, b);
-		}
-		if (kept) {
-			kept[2 * i] = mean;
-			kept[2 * i + 1] = inverse;
-		}
-	}
+	run_groups(&c, forward_group);
 }
 
 /* One span: adds to the gradients of its channels, writes dx. */
@@ -96,16 +130,25 @@ group_span_back(const struct layer *l, const struct operands *v, const struct sp
 }
 
 static void
+backward_group(void *arg, size_t group, unsigned lane)
+{
+	const struct course *o = arg;
+
+	(void)lane;
+	for (size_t i = group; i < o->s.count; i += o->l->spec.groups)
+		group_span_back(o->l, &o->v, &o->s, i);
+}
+
+static void
 group_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct operands v = operands_of(l, p);
-	const struct spans s = spans_of(l, p->n);
+	struct course c = {l, p, operands_of(l, p), spans_of(l, p->n)};
+	const struct operands v = c.v;
 	size_t channels = l->in[0].c;
 
-	for (size_t c = 0; c < 2 * channels; c++)
-		v.work[c] = 0;
-	for (size_t i = 0; i < s.count; i++)
-		group_span_back(l, &v, &s, i);
+	for (size_t k = 0; k < 2 * channels; k++)
+		v.work[k] = 0;
+	run_groups(&c, backward_group);
 	if (!v.weight)
 		return;
 	operands_give(l, p, PARAM_WEIGHT, v.work + channels);

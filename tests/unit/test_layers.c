@@ -404,6 +404,13 @@ any_number_of_threads(void **state)
 		"{\"type\": "
 		"\"maxpool2d\", \"kernel\": 2}, {\"type\": \"flatten\"}, {\"type\": \"linear\", "
 		"\"out\": 300}, {\"type\": \"linear\", \"out\": 10}], " CLASSES "}"},
+	    /* Norms and groups, large enough to be cut, and gradients without zeros. */
+	    {"\"shape\": [24, 40, 40], \"classes\": 10",
+		"{\"layers\": [{\"type\": \"conv2d\", \"out\": 24, \"kernel\": 3, \"padding\": 1, "
+		"\"groups\": 24}, {\"type\": \"batchnorm\"}, {\"type\": \"conv2d\", \"out\": 12, "
+		"\"kernel\": 3, \"stride\": 2}, {\"type\": \"groupnorm\", \"groups\": 3}, "
+		"{\"type\": "
+		"\"global_avgpool\"}, {\"type\": \"linear\", \"out\": 10}], " CLASSES "}"},
 	    {"\"window\": 9",
 		"{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 50, \"out\": 100}, "
 		"{\"type\": "
