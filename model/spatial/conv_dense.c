@@ -252,29 +252,37 @@ fill_pixels(const struct layer *l, const float *x, float *pixels)
 		    pixels + ((y + top) * width + left) * depth, depth, x + y * w, h * w, depth, w);
 }
 
+/* Tables of the elements of dy of a group of examples, and of the pixels under them. */
+static void
+find_pixels(const struct conv_dense *d, const struct layer *l, size_t pixels, float *own)
+{
+	size_t depth = l->in[0].c, width = l->in[0].w + 2 * (size_t)l->spec.padding[1], k = 0;
+	size_t down = l->spec.stride[0] * width * depth, right = l->spec.stride[1] * depth;
+	uint32_t *words = (uint32_t *)(void *)own;
+
+	for (size_t i = 0; i < d->group; i++)
+		for (size_t y = 0; y < l->out.h; y++)
+			for (size_t x = 0; x < l->out.w; x++, k++) {
+				words[d->value + k] =
+				    (uint32_t)(i * l->out.size + y * l->out.w + x);
+				words[d->under + k] = (uint32_t)(i * pixels + y * down + x * right);
+				words[d->none + k] = 0;
+			}
+	own[d->ones] = 1;
+}
+
 void
 conv_dense_weights(const struct conv_dense *d, const struct layer *l, const struct operands *v,
     size_t n, uint32_t from, uint32_t to, float *gradient, float *bias, float *own)
 {
-	const uint32_t *kernel = l->spec.kernel, *stride = l->spec.stride;
-	size_t depth = l->in[0].c, width = l->in[0].w + 2 * (size_t)l->spec.padding[1];
-	size_t pixels = (l->in[0].h + 2 * (size_t)l->spec.padding[0]) * width * depth;
-	uint32_t *row = (uint32_t *)(void *)(own + d->output),
-		 *at = (uint32_t *)(void *)(own + d->value);
-	uint32_t *under = (uint32_t *)(void *)(own + d->under);
-	uint32_t *none = (uint32_t *)(void *)(own + d->none);
+	size_t kernel = l->spec.kernel[0], depth = l->in[0].c;
+	size_t row = (l->in[0].w + 2 * (size_t)l->spec.padding[1]) * depth;
+	size_t pixels = (l->in[0].h + 2 * (size_t)l->spec.padding[0]) * row;
+	uint32_t *words = (uint32_t *)(void *)own;
 
 	for (size_t o = from; o < to; o++)
-		row[o - from] = (uint32_t)(o * l->out.h * l->out.w);
-	for (size_t i = 0, k = 0; i < d->group; i++)
-		for (size_t y = 0; y < l->out.h; y++)
-			for (size_t x = 0; x < l->out.w; x++, k++) {
-				at[k] = (uint32_t)(i * l->out.size + y * l->out.w + x);
-				under[k] = (uint32_t)(i * pixels +
-				    (y * stride[0] * width + x * stride[1]) * depth);
-				none[k] = 0;
-			}
-	own[d->ones] = 1;
+		words[d->output + o - from] = (uint32_t)(o * l->out.h * l->out.w);
+	find_pixels(d, l, pixels, own);
 	for (size_t i = 0; i < n; i += d->group) {
 		size_t some = n - i < d->group ? n - i : d->group;
 		for (size_t e = 0; e < some; e++)
@@ -284,22 +292,22 @@ conv_dense_weights(const struct conv_dense *d, const struct layer *l, const stru
 		    .n = d->run,
 		    .k = some * l->out.h * l->out.w,
 		    .a = v->dy + i * l->out.size,
-		    .a_row = row,
-		    .a_at = at,
-		    .b_at = under,
-		    .c_row = kernel[0] * d->run,
+		    .a_row = words + d->output,
+		    .a_at = words + d->value,
+		    .b_at = words + d->under,
+		    .c_row = kernel * d->run,
 		    .sum = TAPS_CHAIN};
-		for (size_t y = 0; y < kernel[0]; y++) {
-			t.b = own + d->pixels + y * width * depth;
-			t.c = gradient + (from * kernel[0] + y) * d->run;
+		for (size_t y = 0; y < kernel; y++) {
+			t.b = own + d->pixels + y * row;
+			t.c = gradient + (from * kernel + y) * d->run;
 			taps_sum(&t);
 		}
-		if (bias) {
-			t.n = t.c_row = 1;
-			t.b = own + d->ones;
-			t.b_at = none;
-			t.c = bias + from;
-			taps_sum(&t);
-		}
+		if (!bias)
+			continue;
+		t.n = t.c_row = 1;
+		t.b = own + d->ones;
+		t.b_at = words + d->none;
+		t.c = bias + from;
+		taps_sum(&t);
 	}
 }
