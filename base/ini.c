@@ -191,12 +191,10 @@ unknown_section(struct reader *r, const char *head)
 void
 ini_defaults(const struct ini_key *keys, void *fields)
 {
-	for (const struct ini_key *k = keys; k->name; k++) {
-		if (!k->fallback)
-			continue;
-		enum err e = k->set(k, (char *)fields + k->offset, k->fallback, NULL);
-		(void)e; /* The tests hold every default against its own range. */
-	}
+	/* The tests hold every default against its own range. */
+	for (const struct ini_key *k = keys; k->name; k++)
+		if (k->fallback)
+			(void)!k->set(k, (char *)fields + k->offset, k->fallback, NULL);
 }
 
 enum err
@@ -214,25 +212,13 @@ ini_text(const struct ini_key *k, void *field, const char *value, struct why *wh
 enum err
 ini_number(const struct ini_key *k, void *field, const char *value, struct why *why)
 {
-	uint64_t v;
-
-	if (!num_u64(value, k->max, &v) || v < k->min)
-		return err_set(why, ERR_INVALID,
-		    "\"%.40s\" is not a whole number from %" PRIu64 " to %" PRIu64, value, k->min,
-		    k->max);
-	memcpy(field, &v, sizeof(v));
-	return ERR_OK;
-}
-
-enum err
-ini_auto(const struct ini_key *k, void *field, const char *value, struct why *why)
-{
+	const char *zero = k->words ? k->words[0] : NULL;
 	uint64_t v = 0;
 
-	if (strcmp(value, "auto") != 0 && (!num_u64(value, k->max, &v) || v < k->min))
+	if ((!zero || strcmp(value, zero) != 0) && (!num_u64(value, k->max, &v) || v < k->min))
 		return err_set(why, ERR_INVALID,
-		    "\"%.40s\" is neither auto nor a whole number from %" PRIu64 " to %" PRIu64,
-		    value, k->min, k->max);
+		    "\"%.40s\" is not %s%sa whole number from %" PRIu64 " to %" PRIu64, value,
+		    zero ? zero : "", zero ? " or " : "", k->min, k->max);
 	memcpy(field, &v, sizeof(v));
 	return ERR_OK;
 }

@@ -84,13 +84,10 @@ ERR_MUST_USE enum err ini_read(
 /* A setter: one of key->words becomes its number, in a bool or an enum of that size. */
 ERR_MUST_USE enum err ini_choice(
     const struct ini_key *key, void *field, const char *value, struct why *why);
-/* Texts of 1 to size - 1 bytes; whole numbers from min to max into a uint64_t. */
+/* Texts of 1 to size - 1 bytes; whole numbers from min to max into a uint64_t, where key->words may have one word that stands for 0. */
 ERR_MUST_USE enum err ini_text(
     const struct ini_key *key, void *field, const char *value, struct why *why);
 ERR_MUST_USE enum err ini_number(
-    const struct ini_key *key, void *field, const char *value, struct why *why);
-/* The same with the word auto, which is 0. */
-ERR_MUST_USE enum err ini_auto(
     const struct ini_key *key, void *field, const char *value, struct why *why);
 /* The place of the value in `field`, or of one of several that a key was given; "" if it is the default. */
 #define INI_LAST SIZE_MAX

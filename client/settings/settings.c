@@ -151,6 +151,7 @@ static const char *const powers[] = {"any", "mains", NULL};
 static const char *const links[] = {[SETTINGS_LINK_AUTO] = "auto",
     [SETTINGS_LINK_METERED] = "metered", [SETTINGS_LINK_UNMETERED] = "unmetered", NULL};
 static const char *const metered_words[] = {"allow", "pause", NULL};
+static const char *const autos[] = {"auto", NULL};
 static const char *const noes[] = {"no", "yes", NULL};
 
 static const struct ini_key coordinator_keys[] = {
@@ -160,7 +161,7 @@ static const struct ini_key coordinator_keys[] = {
     {.name = NULL},
 };
 static const struct ini_key device_keys[] = {
-    {"threads", ini_auto, IN(settings, threads), 0, 1024, .fallback = NULL},
+    {"threads", ini_number, IN(settings, threads), 0, 1024, .words = autos},
     {"send_log", ini_choice, IN(settings, send_log), .words = logs},
     {.name = NULL},
 };

@@ -150,6 +150,7 @@ static const char *const no_yes[] = {"no", "yes", NULL};
 static const char *const levels[] = {
     [LOG_LEVEL_ERROR] = "error", [LOG_LEVEL_WARN] = "warn", [LOG_LEVEL_INFO] = "info", [LOG_LEVEL_DEBUG] = "debug", NULL};
 
+static const char *const autos[] = {"auto", NULL};
 static const struct ini_key server_keys[] = {
     {"listen", set_listen, IN(config, listen_count), .fallback = "7443", .many = true},
     {"state_dir", set_text, IN(config, state_dir), .fallback = "/var/lib/rivulet"},
@@ -168,7 +169,7 @@ static const struct ini_key limits_keys[] = {
     {"json_bytes", set_bytes, IN(config, json_bytes), 8 * KI, 64 * MI, .fallback = "1M"},
     {"model_bytes", set_bytes, IN(config, model_bytes), KI, 1024 * GI, .fallback = "4G"},
     {"evaluation_bytes", set_bytes, IN(config, evaluation_bytes), 0, 1024 * GI, .fallback = "1G"},
-    {"evaluation_threads", ini_auto, IN(config, evaluation_threads), 0, 256, .fallback = "auto"},
+    {"evaluation_threads", ini_number, IN(config, evaluation_threads), 0, 256, .fallback = "auto", .words = autos},
     {"evaluation_work", set_bytes, IN(config, evaluation_work), 0, 1024 * GI, .fallback = "16G"},
     {"header_timeout", set_number, IN(config, header_timeout_s), 1, 600, .fallback = "10"},
     {"idle_timeout", set_number, IN(config, idle_timeout_s), 1, DAY, .fallback = "75"},

@@ -410,7 +410,7 @@ enum problem_type engine_claim_steps(
 /* Has the device done this task already, and waits to send the delta? */
 bool engine_offer_unsent(const struct offer *o, const char *task);
 
-/* refusal.c: who cannot hold the job's tasks. Lock held, but for the first. */
+/* offer.c: who cannot hold the job's tasks. Lock held, but for the first. */
 /* Of what a device can and has; what only tells of the moment is left out. */
 uint64_t engine_refusal_print(const struct offer *o);
 /* The task was given back: is it for want of memory, before anything was fetched? Then the device is not asked again

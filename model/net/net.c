@@ -168,16 +168,13 @@ set_up(struct net *net, const struct net_spec *spec, struct why *why)
 		e = make_state(net, 1, 0, why);
 	if (e)
 		return e;
+	if (p->planned == 0)
+		net->passes = net->backend->allocate(net->plan.passes);
 	net->moving = calloc(net->graph.tensors.count + 1, sizeof(*net->moving));
-	if (!net->moving)
+	net->contexts = calloc(p->contexts, sizeof(*net->contexts));
+	if ((p->planned == 0 && !net->passes) || !net->moving || !net->contexts)
 		return err_set(why, ERR_NOMEM, "no memory for the network");
 	list_moving(net);
-	if (p->planned > 0)
-		return ERR_OK;
-	net->passes = net->backend->allocate(net->plan.passes);
-	net->contexts = calloc(p->contexts, sizeof(*net->contexts));
-	if (!net->passes || !net->contexts)
-		return err_set(why, ERR_NOMEM, "no memory for the network");
 	return ERR_OK;
 }
 

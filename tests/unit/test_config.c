@@ -175,10 +175,10 @@ static const struct {
     {"[server]\nstate_dir =\n", "rivuletd.conf:2: [server] state_dir: is empty"},
     {"[server]\nstate_dir = ; nothing\n", "rivuletd.conf:2: [server] state_dir: is empty"},
     {"[limits]\nevaluation_threads = 257\n",
-	"rivuletd.conf:2: [limits] evaluation_threads: \"257\" is neither auto nor a whole "
+	"rivuletd.conf:2: [limits] evaluation_threads: \"257\" is not auto or a whole "
 	"number from 0 to 256"},
     {"[limits]\nevaluation_threads = all\n",
-	"rivuletd.conf:2: [limits] evaluation_threads: \"all\" is neither auto nor a whole "
+	"rivuletd.conf:2: [limits] evaluation_threads: \"all\" is not auto or a whole "
 	"number from 0 to 256"},
     {"[server]\nio_threads = 257\n",
 	"rivuletd.conf:2: [server] io_threads: \"257\" is not a whole number from 0 to "
