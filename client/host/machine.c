@@ -92,12 +92,9 @@ machine_cgroup_memory(const char *groups, const char *folder)
 }
 
 static uint64_t
-resource_limit(int which)
+limit_of(const struct rlimit *limit)
 {
-	struct rlimit limit;
-
-	return getrlimit(which, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY ? limit.rlim_cur
-										: UINT64_MAX;
+	return limit->rlim_cur != RLIM_INFINITY ? limit->rlim_cur : UINT64_MAX;
 }
 
 uint64_t
@@ -107,10 +104,16 @@ machine_memory(void)
 	char *groups = NULL;
 	size_t len;
 	uint64_t most = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_MAX;
-	uint64_t all[] = {most, resource_limit(RLIMIT_AS), resource_limit(RLIMIT_DATA), UINT64_MAX};
+	uint64_t all[] = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit) == 0)
+		all[0] = limit_of(&limit);
+	if (getrlimit(RLIMIT_DATA, &limit) == 0)
+		all[1] = limit_of(&limit);
 
 	if (file_read("/proc/self/cgroup", 64u << 10, &groups, &len, NULL) == ERR_OK)
-		all[3] = machine_cgroup_memory(groups, "/sys/fs/cgroup");
+		all[2] = machine_cgroup_memory(groups, "/sys/fs/cgroup");
 	free(groups);
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		most = all[i] < most ? all[i] : most;
