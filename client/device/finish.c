@@ -122,22 +122,22 @@ keep_variate(struct rivulet *r, const struct delta *delta)
 
 	if (delta_decoded(&decoded, delta, 1))
 		return err_set(&r->why, ERR_INVALID, "the variate cannot be decoded");
-	const struct codec_values change = delta_decoded_values(&decoded);
+	const struct codec_elements change = delta_decoded_values(&decoded);
 	return scaffold_keep(&r->work, r->home, &change, &r->why);
 }
 
 /* The delta of the training, and what is kept of it. */
 static enum err
-make_delta(struct rivulet *r, const struct delta_facts *facts, const struct codec_values *values,
+make_delta(struct rivulet *r, const struct delta_facts *facts, const struct codec_elements *values,
     const struct outbox_draft *draft, struct delta *out)
 {
 	const struct work *w = &r->work;
 	const struct scaffold_change change = scaffold_change_of(w, values, facts->steps);
-	const struct codec_values second = scaffold_change_values(&change);
+	const struct codec_elements second = scaffold_change_values(&change);
 	bool feeds = work_feedback(w), variates = work_variates(w);
 	struct feedback feedback = {.residual = {.fd = -1}};
 	enum err e = feeds ? feedback_init(&feedback, r, values, &r->why) : ERR_OK;
-	const struct codec_values sum = feeds ? feedback_values(&feedback) : *values;
+	const struct codec_elements sum = feeds ? feedback_values(&feedback) : *values;
 	const struct delta_input in = {.values = &sum,
 	    .second = variates ? &second : NULL,
 	    .elements = w->table.elements,
@@ -175,7 +175,7 @@ make(struct rivulet *r, const struct finish *f, const struct buf *report,
 	if (w->task.kind == TASK_EVALUATE)
 		return delta_evaluation(out, &facts, session_key(r->session), &r->why);
 	enum err e = work_delta_open(&source, w, &r->why);
-	const struct codec_values values = work_delta_values(&source);
+	const struct codec_elements values = work_delta_values(&source);
 	if (!e)
 		e = make_delta(r, &facts, &values, draft, out);
 	if (!e)

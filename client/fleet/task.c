@@ -318,9 +318,9 @@ take_local(const struct fleet_shop *s, struct fleet_task *t, const struct work *
 static enum err
 take_change(struct fleet_task *t, const struct work *w, size_t n)
 {
-	const struct codec_values delta = codec_values_in(t->delta);
+	const struct codec_elements delta = codec_elements_in(t->delta);
 	const struct scaffold_change change = scaffold_change_of(w, &delta, t->steps_done);
-	const struct codec_values values = scaffold_change_values(&change);
+	const struct codec_elements values = scaffold_change_values(&change);
 
 	t->change = malloc(n * sizeof(*t->change));
 	return t->change ? values.read(values.context, 0, n, t->change) : ERR_NOMEM;

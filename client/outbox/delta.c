@@ -25,7 +25,7 @@ write_place(void *context, const void *data, size_t len, uint64_t at)
 
 static enum err
 encode_vector(struct delta *out, const struct codec *codec, const struct codec_params *params,
-    const struct codec_values *values)
+    const struct codec_elements *values)
 {
 	struct place place = {out->fd, out->payload_at + out->payload_len};
 	const struct codec_sink sink = {write_place, &place};
@@ -253,8 +253,8 @@ read_decoded(void *context, uint64_t first, size_t count, float *out)
 	return vectors_read(&d->vectors, d->which, &source, first, count, out);
 }
 
-struct codec_values
+struct codec_elements
 delta_decoded_values(const struct delta_decoded *d)
 {
-	return (struct codec_values){read_decoded, (void *)(uintptr_t)d};
+	return (struct codec_elements){read_decoded, (void *)(uintptr_t)d};
 }

@@ -24,8 +24,8 @@ struct delta_facts {
 
 /* What is encoded, and where its payload goes. */
 struct delta_input {
-	const struct codec_values *values; /* after minus before; may set `why` when it fails */
-	const struct codec_values *second; /* NULL for a delta of one vector */
+	const struct codec_elements *values; /* after minus before; may set `why` when it fails */
+	const struct codec_elements *second; /* NULL for a delta of one vector */
 	uint64_t elements; /* of each, at least 1 */
 	int fd; /* to be read and written */
 	uint64_t at; /* where the body begins: leaves, and the payload behind them */
@@ -61,6 +61,6 @@ struct delta_decoded {
 ERR_MUST_USE enum err delta_decoded(
     struct delta_decoded *out, const struct delta *d, unsigned which);
 /* Its values, while *d lives. */
-struct codec_values delta_decoded_values(const struct delta_decoded *d);
+struct codec_elements delta_decoded_values(const struct delta_decoded *d);
 
 #endif

@@ -85,10 +85,10 @@ read_floats(void *context, uint64_t first, size_t count, float *out)
 	return kept_read(context, out, count * sizeof(*out), first * sizeof(*out));
 }
 
-struct codec_values
+struct codec_elements
 kept_values(const struct kept *k)
 {
-	return (struct codec_values){read_floats, (void *)(uintptr_t)k};
+	return (struct codec_elements){read_floats, (void *)(uintptr_t)k};
 }
 
 void
@@ -174,7 +174,7 @@ kept_new_deinit(struct kept_new *k)
 }
 
 enum err
-kept_write(const struct devicefile *file, const struct codec_values *values, const char *path,
+kept_write(const struct devicefile *file, const struct codec_elements *values, const char *path,
     struct why *why)
 {
 	float *tile = malloc(TILE * sizeof(*tile));

@@ -18,7 +18,7 @@ ERR_MUST_USE enum err kept_open(
 /* Bytes of its body. */
 ERR_MUST_USE enum err kept_read(const struct kept *k, void *out, size_t len, uint64_t at);
 /* The body as floats, while *k lives. */
-struct codec_values kept_values(const struct kept *k);
+struct codec_elements kept_values(const struct kept *k);
 void kept_close(struct kept *k);
 
 /* One that is written: its body part by part, then it takes the place of an older one, durably. kept_new_deinit is due after kept_new
@@ -37,7 +37,7 @@ ERR_MUST_USE enum err kept_new_add(
 ERR_MUST_USE enum err kept_new_finish(struct kept_new *k, struct why *why);
 void kept_new_deinit(struct kept_new *k);
 /* All of it, from values: file->count of them, which are floats. `path`'s directory is there. */
-ERR_MUST_USE enum err kept_write(const struct devicefile *file, const struct codec_values *values,
+ERR_MUST_USE enum err kept_write(const struct devicefile *file, const struct codec_elements *values,
     const char *path, struct why *why);
 
 #endif

@@ -148,7 +148,7 @@ residual_open(
 
 enum err
 residual_keep(const struct residual *r, const char *job, const char *task,
-    const struct codec_values *change, uint64_t elements, struct why *why)
+    const struct codec_elements *change, uint64_t elements, struct why *why)
 {
 	struct devicefile file = {.kind = DEVICEFILE_RESIDUAL, .count = elements};
 	char path[PATH_MAX], name[HEX + sizeof(CHANGE)];
@@ -203,10 +203,10 @@ add_change(const struct residual *r, const struct kept *change, struct why *why)
 		kept_close(&sum);
 		e = ERR_OK;
 	}
-	struct codec_values_pair both = {.b = kept_values(change)};
+	struct codec_elements_pair both = {.b = kept_values(change)};
 	if (sum.fd >= 0)
 		both.a = kept_values(&sum);
-	const struct codec_values values = codec_values_of(&both);
+	const struct codec_elements values = codec_elements_of(&both);
 	if (!e)
 		e = kept_write(&change->file, &values, path, why);
 	kept_close(&sum);

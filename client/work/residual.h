@@ -31,7 +31,7 @@ ERR_MUST_USE enum err residual_open(const struct residual *r, const char *job, u
 /* Keeps a task's change durably, in place of an older one. Where room is short, residuals of other jobs without a delta for a day
  * go, the oldest first; ERR_NOSPACE past max_bytes. */
 ERR_MUST_USE enum err residual_keep(const struct residual *r, const char *job, const char *task,
-    const struct codec_values *change, uint64_t elements, struct why *why);
+    const struct codec_elements *change, uint64_t elements, struct why *why);
 /* Adds a task's change, durably and once, however often it is asked to; a task without one is fine. */
 ERR_MUST_USE enum err residual_accept(const struct residual *r, const char *task, struct why *why);
 /* Forgets the residual of a job, durably, but not the changes of deltas that wait: it made a delta longer than the job takes, and would

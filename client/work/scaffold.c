@@ -162,9 +162,9 @@ scaffold_load(struct work *w, const char *home, struct why *why)
 enum err
 scaffold_shift(const struct work *w, uint64_t first, size_t count, float *out)
 {
-	const struct codec_values_pair both = {
+	const struct codec_elements_pair both = {
 	    work_vector_values(&w->server), work_vector_values(&w->own), true};
-	const struct codec_values values = codec_values_of(&both);
+	const struct codec_elements values = codec_elements_of(&both);
 
 	return values.read(values.context, first, count, out);
 }
@@ -191,7 +191,8 @@ scaffold_correct(struct work *w, struct why *why)
 /* --- after the training */
 
 struct scaffold_change
-scaffold_change_of(const struct work *w, const struct codec_values *delta, unsigned long long steps)
+scaffold_change_of(
+    const struct work *w, const struct codec_elements *delta, unsigned long long steps)
 {
 	const struct task *t = &w->task;
 	double rate = (double)(float)training_rate(&t->recipe.local, t->round);
@@ -203,7 +204,7 @@ static enum err
 read_change(void *context, uint64_t first, size_t count, float *out)
 {
 	const struct scaffold_change *c = context;
-	const struct codec_values from = work_vector_values(&c->work->server);
+	const struct codec_elements from = work_vector_values(&c->work->server);
 	float server[TILE];
 	enum err e = c->delta->read(c->delta->context, first, count, out);
 
@@ -222,20 +223,20 @@ read_change(void *context, uint64_t first, size_t count, float *out)
 	return e;
 }
 
-struct codec_values
+struct codec_elements
 scaffold_change_values(const struct scaffold_change *c)
 {
-	return (struct codec_values){read_change, (void *)(uintptr_t)c};
+	return (struct codec_elements){read_change, (void *)(uintptr_t)c};
 }
 
 enum err
 scaffold_keep(
-    const struct work *w, const char *home, const struct codec_values *change, struct why *why)
+    const struct work *w, const char *home, const struct codec_elements *change, struct why *why)
 {
 	const struct devicefile file = {
 	    .kind = DEVICEFILE_VARIATE, .count = w->table.elements, .round = w->task.round};
-	const struct codec_values_pair next = {work_vector_values(&w->own), *change, false};
-	const struct codec_values values = codec_values_of(&next);
+	const struct codec_elements_pair next = {work_vector_values(&w->own), *change, false};
+	const struct codec_elements values = codec_elements_of(&next);
 	char path[PATH_MAX];
 	enum err e = scaffold_path(path, w, home, ".next", why);
 

@@ -27,16 +27,16 @@ ERR_MUST_USE enum err scaffold_correct(struct work *w, struct why *why);
 /* The variate's change by the training: table.elements floats. */
 struct scaffold_change {
 	const struct work *work;
-	const struct codec_values *delta;
+	const struct codec_elements *delta;
 	double rates;
 };
 /* delta: after minus before; steps: of the training. */
 struct scaffold_change scaffold_change_of(
-    const struct work *w, const struct codec_values *delta, unsigned long long steps);
-struct codec_values scaffold_change_values(const struct scaffold_change *c);
+    const struct work *w, const struct codec_elements *delta, unsigned long long steps);
+struct codec_elements scaffold_change_values(const struct scaffold_change *c);
 /* Keeps the variate after that change, as the coordinator will decode it, durably, as JOB.next. */
 ERR_MUST_USE enum err scaffold_keep(
-    const struct work *w, const char *home, const struct codec_values *change, struct why *why);
+    const struct work *w, const char *home, const struct codec_elements *change, struct why *why);
 /* Path of the job's file with that suffix. */
 ERR_MUST_USE enum err scaffold_path(char out[PATH_MAX], const struct work *w, const char *home,
     const char *suffix, struct why *why);

@@ -191,10 +191,10 @@ read_vector(void *context, uint64_t first, size_t count, float *out)
 	return ERR_OK;
 }
 
-struct codec_values
+struct codec_elements
 work_vector_values(const struct work_vector *v)
 {
-	return (struct codec_values){read_vector, (void *)(uintptr_t)v};
+	return (struct codec_elements){read_vector, (void *)(uintptr_t)v};
 }
 
 enum err
@@ -271,10 +271,10 @@ read_delta(void *context, uint64_t first, size_t count, float *out)
 	return e;
 }
 
-struct codec_values
+struct codec_elements
 work_delta_values(struct work_delta *d)
 {
-	return (struct codec_values){read_delta, d};
+	return (struct codec_elements){read_delta, d};
 }
 
 enum err

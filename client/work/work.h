@@ -64,7 +64,7 @@ double work_budget(const struct work *w, double own);
 /* Bytes of one of the table's tensors as it is now: after the training, or before it. */
 ERR_MUST_USE enum err work_read(
     const struct work *w, const struct tensor *t, uint64_t at, size_t len, void *out);
-struct codec_values work_vector_values(const struct work_vector *v);
+struct codec_elements work_vector_values(const struct work_vector *v);
 
 /* The delta vector, table.elements floats: the weights as they are now minus the base model in the file. */
 struct work_delta {
@@ -74,7 +74,7 @@ struct work_delta {
 };
 ERR_MUST_USE enum err work_delta_open(struct work_delta *d, const struct work *w, struct why *why);
 /* While *d and `why` live. ERR_NUMERIC: a value is not finite; `why` names its tensor. */
-struct codec_values work_delta_values(struct work_delta *d);
+struct codec_elements work_delta_values(struct work_delta *d);
 void work_delta_close(struct work_delta *d);
 /* Are all its values finite? As the reading says it. */
 ERR_MUST_USE enum err work_delta_check(const struct work *w, struct why *why);

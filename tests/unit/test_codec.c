@@ -228,7 +228,7 @@ tiles(void **state)
 			    .block = c->block,
 			    .seed = 5,
 			    .entries = lengths[i] / 3};
-			const struct codec_values from = codec_values_in(values);
+			const struct codec_elements from = codec_elements_in(values);
 			struct place place = {.payload = tile};
 			const struct codec_sink to = {put, &place};
 			uint64_t len, tile_len;
@@ -255,7 +255,7 @@ changing(void **state)
 			const struct codec *c = codec_find_name(*name);
 			const struct codec_params p = {.elements = 40000, .entries = 20000};
 			struct place place = {payload, values, from, 1e30f};
-			const struct codec_values all = {get, &place};
+			const struct codec_elements all = {get, &place};
 			const struct codec_sink to = {put, &place};
 			uint64_t len;
 			enum err e = codec_write(c, &p, &all, &to, &len);

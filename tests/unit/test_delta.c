@@ -110,7 +110,8 @@ static enum err
 make(struct made *m, const struct delta_facts *f, const float *one, const float *second, size_t n,
     struct why *why)
 {
-	const struct codec_values first = codec_values_in(one), other = codec_values_in(second);
+	const struct codec_elements first = codec_elements_in(one),
+				    other = codec_elements_in(second);
 
 	return make_with(m, f,
 	    (struct delta_input){.values = &first, .second = second ? &other : NULL, .elements = n},
@@ -190,7 +191,7 @@ test_second(void **state)
 	assert_memory_equal(&n.norm, &m.norm, sizeof(n.norm));
 	assert_memory_equal(two.payload, one.payload, one.delta.payload_len);
 	assert_int_equal(delta_decoded(&decoded, &two.delta, 1), ERR_OK);
-	const struct codec_values back = delta_decoded_values(&decoded);
+	const struct codec_elements back = delta_decoded_values(&decoded);
 	assert_int_equal(back.read(back.context, 0, ELEMENTS, got), ERR_OK);
 	assert_memory_equal(got, second, ELEMENTS * sizeof(float));
 	strcpy(t.recipe.codec, "sparse");
@@ -296,7 +297,7 @@ test_changing(void **state)
 	struct delta_facts f = make_facts(&t);
 	struct why why = {""};
 	float scale = 1;
-	const struct codec_values all = {read_other, &scale};
+	const struct codec_elements all = {read_other, &scale};
 	struct made d;
 
 	(void)state;

@@ -53,7 +53,7 @@ whole(void **state)
 {
 	const struct devicefile file = {.kind = DEVICEFILE_VARIATE, .count = COUNT, .round = 9};
 	float *in = numbers(), part[7];
-	const struct codec_values from = codec_values_in(in);
+	const struct codec_elements from = codec_elements_in(in);
 	uint8_t head[DEVICEFILE_HEAD_MAX], hash[HASH_LEN];
 	struct kept k;
 	char *data;
@@ -70,7 +70,7 @@ whole(void **state)
 	assert_memory_equal(data + len - HASH_LEN, hash, HASH_LEN);
 	assert_int_equal(kept_open(&k, DEVICEFILE_VARIATE, path, NULL), ERR_OK);
 	assert_int_equal(k.file.round, 9);
-	const struct codec_values back = kept_values(&k);
+	const struct codec_elements back = kept_values(&k);
 	assert_int_equal(back.read(back.context, COUNT - 7, 7, part), ERR_OK);
 	assert_memory_equal(part, in + COUNT - 7, sizeof(part));
 	assert_int_not_equal(back.read(back.context, COUNT, 9, part), ERR_OK);
@@ -86,7 +86,7 @@ damage(void **state)
 {
 	const struct devicefile file = {.kind = DEVICEFILE_RESIDUAL, .count = 5};
 	const float in[5] = {1, 2, 3, 4, 5};
-	const struct codec_values from = codec_values_in(in);
+	const struct codec_elements from = codec_elements_in(in);
 	struct why why = {""};
 	struct kept k;
 	char *data;
@@ -129,7 +129,7 @@ unfinished(void **state)
 {
 	const struct devicefile file = {.kind = DEVICEFILE_VARIATE, .count = COUNT};
 	float *in = numbers();
-	const struct codec_values from = codec_values_in(in), broken = {broken_read, NULL};
+	const struct codec_elements from = codec_elements_in(in), broken = {broken_read, NULL};
 	struct kept k;
 
 	(void)state;

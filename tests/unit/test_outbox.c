@@ -91,7 +91,7 @@ put(const struct outbox *o, const char *task)
 		outbox_discard(&draft);
 		return e;
 	}
-	const struct codec_values from = codec_values_in(values);
+	const struct codec_elements from = codec_elements_in(values);
 	const struct delta_input in = {
 	    .values = &from, .elements = ELEMENTS, .fd = draft.fd, .at = draft.body_at};
 	assert_int_equal(delta_make(&d, &f, &in, key, NULL), ERR_OK);

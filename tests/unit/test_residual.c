@@ -134,7 +134,7 @@ static enum err
 keep_change(const struct residual *r, const char *job, const char *task, const float *change,
     uint64_t elements, struct why *why)
 {
-	const struct codec_values values = codec_values_in(change);
+	const struct codec_elements values = codec_elements_in(change);
 
 	return residual_keep(r, job, task, &values, elements, why);
 }

@@ -70,7 +70,7 @@ load(struct trial *t, uint64_t round, uint64_t counted, struct why *why)
 static void
 read_own(const struct trial *t, float own[ELEMENTS])
 {
-	const struct codec_values values = work_vector_values(&t->work.own);
+	const struct codec_elements values = work_vector_values(&t->work.own);
 
 	assert_int_equal(values.read(values.context, 0, ELEMENTS, own), ERR_OK);
 }
@@ -99,7 +99,7 @@ report(struct trial *t, float value)
 
 	for (size_t i = 0; i < ELEMENTS; i++)
 		change[i] = value;
-	const struct codec_values values = codec_values_in(change);
+	const struct codec_elements values = codec_elements_in(change);
 	assert_int_equal(scaffold_keep(&t->work, t->home, &values, &why), ERR_OK);
 }
 
@@ -267,9 +267,9 @@ the_correction(void **state)
 static void
 change_of(const struct work *w, const float *delta, float out[ELEMENTS])
 {
-	const struct codec_values from = codec_values_in(delta);
+	const struct codec_elements from = codec_elements_in(delta);
 	const struct scaffold_change change = scaffold_change_of(w, &from, 4);
-	const struct codec_values values = scaffold_change_values(&change);
+	const struct codec_elements values = scaffold_change_values(&change);
 
 	assert_int_equal(values.read(values.context, 0, 2, out), ERR_OK);
 	assert_int_equal(values.read(values.context, 2, ELEMENTS - 2, out + 2), ERR_OK);

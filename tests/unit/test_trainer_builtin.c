@@ -44,7 +44,7 @@ test_trains(void **state)
 	assert_memory_not_equal(first, base, 24);
 	/* Weights after minus weights before, never the other sign. */
 	assert_int_equal(work_delta_open(&source, &t.work, &why), ERR_OK);
-	const struct codec_values values = work_delta_values(&source);
+	const struct codec_elements values = work_delta_values(&source);
 	assert_int_equal(values.read(values.context, 0, 6, delta), ERR_OK);
 	work_delta_close(&source);
 	for (size_t i = 0; i < 6; i++) {

@@ -143,7 +143,7 @@ codec_read(const struct codec *c, const struct codec_params *p, const struct cod
 /* --- writing */
 
 enum err
-codec_write(const struct codec *c, const struct codec_params *p, const struct codec_values *from,
+codec_write(const struct codec *c, const struct codec_params *p, const struct codec_elements *from,
     const struct codec_sink *to, uint64_t *payload_len)
 {
 	float values[PIECE];

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "values.h"
+#include "elements.h"
 
 /*
  * How the elements of a delta travel. A codec is one row of a table; encode and decode stand side by side in
@@ -55,7 +55,7 @@ struct codec {
 	    const struct codec_params *p);
 	/* The same out of values that lie elsewhere, in little memory. NULL with fixed size: see codec_write. */
 	enum err (*stream)(const struct codec_sink *to, uint64_t *payload_len,
-	    const struct codec_values *from, const struct codec_params *p);
+	    const struct codec_elements *from, const struct codec_params *p);
 	/* Checks `len` bytes that stand at byte offset `at` of the payload as they arrive, in order and without gaps.
 	 * `carry` is zeroed before the first call and holds what straddles two calls. `sum_squares` has grown by the
 	 * squares of all decoded values once the last byte was seen, and does not depend on how the payload was cut.
@@ -99,7 +99,7 @@ ERR_MUST_USE enum err codec_read(const struct codec *c, const struct codec_param
 /* As encode, tile by tile: the same bytes, whatever the length, in 200 KiB. Some are written before a value that is not finite is found.
  * ERR_INVALID if values that are read several times were not the same each time; errors of both ends. */
 ERR_MUST_USE enum err codec_write(const struct codec *c, const struct codec_params *p,
-    const struct codec_values *from, const struct codec_sink *to, uint64_t *payload_len);
+    const struct codec_elements *from, const struct codec_sink *to, uint64_t *payload_len);
 
 /* NULL if this build does not handle the id or name. */
 const struct codec *codec_find(unsigned id);

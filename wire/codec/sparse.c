@@ -80,7 +80,7 @@ magnitude(float x)
 
 /* Hands all values to take, a block at a time. */
 static enum err
-walk(const struct codec_values *from, const struct codec_params *p,
+walk(const struct codec_elements *from, const struct codec_params *p,
     enum err (*take)(void *context, const float *values, uint32_t n), void *context)
 {
 	float values[BLOCK];
@@ -133,7 +133,7 @@ count_digits(void *context, const float *values, uint32_t n)
 /* The magnitude of rank k from the top, by its digits: three passes, whatever the values. */
 static enum err
 choose(
-    struct choice *out, const struct codec_values *from, const struct codec_params *p, uint64_t k)
+    struct choice *out, const struct codec_elements *from, const struct codec_params *p, uint64_t k)
 {
 	static const uint32_t shifts[] = {20, 10, 0}, digits[] = {2048, 1024, 1024};
 	struct digits d = {.found = 0};
@@ -217,7 +217,7 @@ write_block(void *context, const float *values, uint32_t n)
 }
 
 static enum err
-stream(const struct codec_sink *to, uint64_t *payload_len, const struct codec_values *from,
+stream(const struct codec_sink *to, uint64_t *payload_len, const struct codec_elements *from,
     const struct codec_params *p)
 {
 	struct writer w = {
@@ -246,7 +246,7 @@ write_memory(void *payload, const void *data, size_t len, uint64_t at)
 static enum err
 encode(void *payload, uint64_t *payload_len, const float *values, const struct codec_params *p)
 {
-	const struct codec_values from = codec_values_in(values);
+	const struct codec_elements from = codec_elements_in(values);
 	const struct codec_sink to = {write_memory, payload};
 
 	return stream(&to, payload_len, &from, p);

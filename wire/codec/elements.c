@@ -1,4 +1,4 @@
-#include "values.h"
+#include "elements.h"
 
 #include <string.h>
 
@@ -11,10 +11,10 @@ read_memory(void *values, uint64_t first, size_t count, float *out)
 	return ERR_OK;
 }
 
-struct codec_values
-codec_values_in(const float *values)
+struct codec_elements
+codec_elements_in(const float *values)
 {
-	return (struct codec_values){read_memory, (void *)(uintptr_t)values};
+	return (struct codec_elements){read_memory, (void *)(uintptr_t)values};
 }
 
 static void
@@ -29,7 +29,7 @@ add(float *out, const float *more, size_t n, bool minus)
 static enum err
 read_pair(void *context, uint64_t first, size_t count, float *out)
 {
-	const struct codec_values_pair *p = context;
+	const struct codec_elements_pair *p = context;
 	float part[PART];
 	enum err e = ERR_OK;
 
@@ -49,8 +49,8 @@ read_pair(void *context, uint64_t first, size_t count, float *out)
 	return e;
 }
 
-struct codec_values
-codec_values_of(const struct codec_values_pair *pair)
+struct codec_elements
+codec_elements_of(const struct codec_elements_pair *pair)
 {
-	return (struct codec_values){read_pair, (void *)(uintptr_t)pair};
+	return (struct codec_elements){read_pair, (void *)(uintptr_t)pair};
 }

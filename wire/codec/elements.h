@@ -1,5 +1,5 @@
-#ifndef VALUES_H
-#define VALUES_H
+#ifndef ELEMENTS_H
+#define ELEMENTS_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -7,21 +7,21 @@
 #include "err.h"
 
 /* A vector that is read part by part, several times over where need be, and is nowhere whole. */
-struct codec_values {
+struct codec_elements {
 	/* Fails with whatever it says. */
 	enum err (*read)(void *context, uint64_t first, size_t count, float *out);
 	void *context;
 };
 
 /* One in memory. */
-struct codec_values codec_values_in(const float *values);
+struct codec_elements codec_elements_in(const float *values);
 
 /* Element by element a + b, or a - b, each rounded once. */
-struct codec_values_pair {
-	struct codec_values a, b; /* a.read NULL: zeros */
+struct codec_elements_pair {
+	struct codec_elements a, b; /* a.read NULL: zeros */
 	bool minus;
 };
 /* While *pair lives. */
-struct codec_values codec_values_of(const struct codec_values_pair *pair);
+struct codec_elements codec_elements_of(const struct codec_elements_pair *pair);
 
 #endif
