@@ -199,8 +199,8 @@ def all_rows():
     ]
     for split in ("iid", "label"):
         for norm, model in NORMS.items():
-            rate, least = (0.1, 0.95) if split == "iid" else (0.05, None)
-            rows.append(Row(f"mnist-{norm}-{split}", model, Digits(split), local(10, "sgd", rate, steps=40), 8, every=1, least=least))
+            rate, rounds, least = (0.1, 8, 0.95) if split == "iid" else (0.05, 16, None)
+            rows.append(Row(f"mnist-{norm}-{split}", model, Digits(split), local(10, "sgd", rate, steps=40), rounds, every=1, least=least))
     for digit in (0, 4):
         source = Digits("iid", only=digit)
         rows.append(Row(f"autoencoder-{digit}", anomaly, source, local(32, "adam", 0.001), 25, figure="auc", every=5, least=0.85, last=1))
