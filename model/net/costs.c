@@ -33,6 +33,9 @@ has_gradient(const struct net *net, size_t i)
 	const struct layer *l = &net->graph.layers[i];
 	int from = l->spec.inputs[0];
 
+	/* That of the loss is written over what it is about. */
+	if (i + 1 == net->graph.count && l->y_shared && l->dy_at == l->y_at)
+		return false;
 	return net->part.train && l->dy_at != LAYER_NOWHERE &&
 	    !(l->in_place && from != LAYER_INPUT && net->graph.layers[from].dy_at == l->dy_at);
 }

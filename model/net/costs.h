@@ -21,7 +21,8 @@ struct costs_layer {
 };
 
 struct costs {
-	uint64_t weights, optimizer, gradient; /* the state: gradient 0 where none is stored */
+	uint64_t weights, optimizer,
+	    gradient; /* the state; gradient: of all tensors, the largest, or none */
 	uint64_t contexts; /* what is kept */
 	uint64_t shared; /* outputs and gradients that live for a while */
 	uint64_t work;

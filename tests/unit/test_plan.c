@@ -48,18 +48,24 @@ two_layers(void **state)
 
 	(void)state;
 	nets_2nn(&n);
-	struct planned p = plan_of(&n, (struct plan_want){10, 3, 1, true, false});
+	struct planned p = plan_of(
+	    &n, (struct plan_want){.max_batch = 10, .contexts = 3, .threads = 1, .train = true});
 	assert_int_equal(p.plan.work_at, wide);
 	assert_int_equal(p.plan.shared, wide + lines(4 * 200));
 	assert_int_equal(p.plan.context, outputs);
 	assert_int_equal(p.plan.passes, p.plan.shared + 3 * outputs);
 	graph_deinit(&p.graph);
-	p = plan_of(&n, (struct plan_want){10, 1, 1, false, false});
+	p = plan_of(&n, (struct plan_want){.max_batch = 10, .contexts = 1, .threads = 1});
 	assert_int_equal(p.plan.shared, wide + lines(4 * 200));
 	assert_int_equal(p.plan.passes, outputs + lines(4 * 200));
 	graph_deinit(&p.graph);
 	/* As a later part the flatten layer hands a gradient on. */
-	p = plan_of(&n, (struct plan_want){10, 1, 1, true, true});
+	p = plan_of(&n,
+	    (struct plan_want){.max_batch = 10,
+		.contexts = 1,
+		.threads = 1,
+		.train = true,
+		.input_gradient = true});
 	assert_int_equal(p.graph.layers[0].dx_at[0], LAYER_OUTSIDE);
 	graph_deinit(&p.graph);
 }
@@ -78,7 +84,8 @@ kept(void **state)
 	nets_add(&n, LAYER_DROPOUT, "drop")->rate = 0.5f;
 	nets_add(&n, LAYER_FLATTEN, "flat");
 	nets_linear(&n, "fc", 4);
-	struct planned p = plan_of(&n, (struct plan_want){5, 2, 1, true, false});
+	struct planned p = plan_of(
+	    &n, (struct plan_want){.max_batch = 5, .contexts = 2, .threads = 1, .train = true});
 	assert_int_equal(p.plan.work_at, conv + pool);
 	assert_true(p.graph.layers[0].y_shared && p.graph.layers[1].x_shared[0]);
 	/* The pool's output and places, a byte of the dropout for each. */
@@ -98,7 +105,8 @@ nothing_trains(void **state)
 	nets_start(&n, 100, 1, 1, LOSS_MSE);
 	nets_add(&n, LAYER_DROPOUT, "a");
 	nets_add(&n, LAYER_RELU, "b");
-	struct planned p = plan_of(&n, (struct plan_want){2, 1, 1, true, false});
+	struct planned p = plan_of(
+	    &n, (struct plan_want){.max_batch = 2, .contexts = 1, .threads = 1, .train = true});
 	assert_int_equal(p.graph.layers[0].dy_at, LAYER_NOWHERE);
 	assert_int_equal(p.graph.layers[1].dy_at, 0);
 	assert_int_equal(p.graph.layers[0].kept_at, LAYER_NOWHERE);
@@ -147,7 +155,12 @@ nothing_overlaps(void **state)
 		struct stretch forward[64];
 		size_t f = 0;
 		makes[m](&n);
-		struct planned p = plan_of(&n, (struct plan_want){7, 2, 1, true, true});
+		struct planned p = plan_of(&n,
+		    (struct plan_want){.max_batch = 7,
+			.contexts = 2,
+			.threads = 1,
+			.train = true,
+			.input_gradient = true});
 		for (size_t i = 0; i < p.graph.count; i++) {
 			const struct layer *l = &p.graph.layers[i];
 			if (l->kept_at != LAYER_NOWHERE)
@@ -211,7 +224,8 @@ too_large(void **state)
 	struct graph g;
 	struct plan p;
 	struct why why = {""};
-	struct plan_want want = {UINT32_MAX, UINT32_MAX, 1, true, false};
+	struct plan_want want = {
+	    .max_batch = UINT32_MAX, .contexts = UINT32_MAX, .threads = 1, .train = true};
 
 	(void)state;
 	nets_start(&n, 1 << 20, 1, 1, LOSS_MSE);

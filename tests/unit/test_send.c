@@ -70,8 +70,9 @@ static void
 keep(const struct rivulet *r, const char *job, const char *task)
 {
 	const float change[4] = {1, 2, 3, 4};
+	const struct codec_elements elements = codec_elements_in(change);
 
-	assert_int_equal(residual_keep(&r->residual, job, task, change, 4, NULL), ERR_OK);
+	assert_int_equal(residual_keep(&r->residual, job, task, &elements, 4, NULL), ERR_OK);
 }
 
 static bool
