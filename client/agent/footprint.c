@@ -66,7 +66,8 @@ delta_bytes(const struct recipe *recipe, const struct tensor_table *table)
 	uint64_t payload = vectors_times(
 	    recipe_upload_most(&recipe->upload, table->elements), recipe->local.variates > 0);
 
-	return MANIFEST_CHUNK + TILES_BYTES + manifest_body_bytes(payload) - payload +
+	return (payload < MANIFEST_CHUNK ? payload : MANIFEST_CHUNK) + TILES_BYTES +
+	    manifest_body_bytes(payload) - payload +
 	    (codec ? codec_table_bytes(codec, table->elements) : 0);
 }
 

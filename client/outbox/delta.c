@@ -13,21 +13,40 @@
 struct place {
 	int fd;
 	uint64_t at;
+	struct why *why;
 };
+
+static enum err
+put(int fd, const void *data, size_t len, uint64_t at, struct why *why)
+{
+	enum err e = file_pwrite(fd, data, len, at);
+
+	return e ? err_errno(why, "write the delta") : ERR_OK;
+}
+
+static enum err
+get(int fd, void *data, size_t len, uint64_t at, struct why *why)
+{
+	enum err e = file_pread(fd, data, len, at);
+
+	if (e == ERR_CORRUPT)
+		return err_set(why, e, "the delta's file was cut short");
+	return e ? err_errno(why, "read the delta") : ERR_OK;
+}
 
 static enum err
 write_place(void *context, const void *data, size_t len, uint64_t at)
 {
 	const struct place *p = context;
 
-	return file_pwrite(p->fd, data, len, p->at + at);
+	return put(p->fd, data, len, p->at + at, p->why);
 }
 
 static enum err
 encode_vector(struct delta *out, const struct codec *codec, const struct codec_params *params,
-    const struct codec_elements *values)
+    const struct codec_elements *values, struct why *why)
 {
-	struct place place = {out->fd, out->payload_at + out->payload_len};
+	struct place place = {out->fd, out->payload_at + out->payload_len, why};
 	const struct codec_sink sink = {write_place, &place};
 	uint64_t len = 0;
 	enum err e = codec_write(codec, params, values, &sink, &len);
@@ -49,9 +68,9 @@ encode_payload(
 	out->payload_at = in->at + manifest_chunks(most) * HASH_LEN;
 	if (why)
 		why->text[0] = '\0';
-	enum err e = encode_vector(out, v->codec, &v->params, in->values);
+	enum err e = encode_vector(out, v->codec, &v->params, in->values, why);
 	if (!e && in->second)
-		e = encode_vector(out, v->codec, &params, in->second);
+		e = encode_vector(out, v->codec, &params, in->second, why);
 	if (!e || (why && why->text[0]))
 		return e;
 	if (e == ERR_NUMERIC)
@@ -63,8 +82,8 @@ encode_payload(
 
 /* Chunk after chunk: its hash, what the coordinator will decode of it, and its place right behind the leaves. */
 static enum err
-seal_chunks(
-    struct delta *out, const struct vectors *v, uint64_t at, double *squares, uint8_t *chunk)
+seal_chunks(struct delta *out, const struct vectors *v, uint64_t at, double *squares,
+    uint8_t *chunk, struct why *why)
 {
 	uint8_t carry[64] = {0};
 	enum err e = ERR_OK;
@@ -72,13 +91,15 @@ seal_chunks(
 	for (uint64_t i = 0; !e && i * MANIFEST_CHUNK < out->payload_len; i++) {
 		uint64_t from = i * MANIFEST_CHUNK, left = out->payload_len - from;
 		size_t len = left < MANIFEST_CHUNK ? (size_t)left : MANIFEST_CHUNK;
-		e = file_pread(out->fd, chunk, len, out->payload_at + from);
+		e = get(out->fd, chunk, len, out->payload_at + from, why);
 		if (e)
 			return e;
 		merkle_leaf(out->leaves + i * HASH_LEN, chunk, len);
 		e = vectors_check(v, from, chunk, len, squares, carry);
-		if (!e && at < out->payload_at)
-			e = file_pwrite(out->fd, chunk, len, at + from);
+		if (e)
+			return err_set(why, e, "the delta's norm: %s", err_name(e));
+		if (at < out->payload_at)
+			e = put(out->fd, chunk, len, at + from, why);
 	}
 	out->payload_at = at;
 	return e;
@@ -98,9 +119,11 @@ seal_payload(struct delta *out, const struct vectors *of, const struct delta_inp
 	uint8_t *chunk = malloc(MANIFEST_CHUNK);
 	v.params.payload = v.second ? out->payload_len / 2 : out->payload_len;
 	v.params.table = malloc((size_t)codec_table_bytes(v.codec, v.params.elements) + 1);
-	enum err e = out->leaves && chunk && v.params.table ? ERR_OK : ERR_NOMEM;
+	enum err e = ERR_OK;
+	if (!out->leaves || !chunk || !v.params.table)
+		e = err_set(why, ERR_NOMEM, "no memory for the delta");
 	if (!e)
-		e = seal_chunks(out, &v, in->at + out->leaves_len, &squares, chunk);
+		e = seal_chunks(out, &v, in->at + out->leaves_len, &squares, chunk, why);
 	if (!e)
 		merkle_root(m->root, out->leaves, (size_t)n);
 	free(chunk);
@@ -108,8 +131,8 @@ seal_payload(struct delta *out, const struct vectors *of, const struct delta_inp
 	m->payload_bytes = out->payload_len;
 	m->norm = (float)sqrt(squares);
 	if (!e && !isfinite(m->norm))
-		e = ERR_NUMERIC;
-	return e ? err_set(why, e, "the delta's norm: %s", err_name(e)) : ERR_OK;
+		e = err_set(why, ERR_NUMERIC, "the delta's norm is not finite");
+	return e;
 }
 
 static bool

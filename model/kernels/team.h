@@ -6,7 +6,7 @@
 
 /*
  * Threads that work on pieces of one pass. What is cut up are outputs, never sums, so the bits do not hang on how many there are. They
- * sleep between calls; whoever calls works along, so that a call is never later than without them on a machine that has other things
+ * sleep between calls that do not follow each other at once; whoever calls works along, so that a call is never later than without them on a machine that has other things
  * to do, but for the piece that a thread is at when the machine takes it away.
  */
 struct team;

@@ -97,7 +97,7 @@ run(struct course *c, void (*fn)(void *arg, size_t piece, unsigned lane))
 {
 	size_t channels = c->l->in[0].c;
 	/* An element costs some multiply-adds, and memory. */
-	double work = 8.0 * (double)c->l->in[0].size * c->p->n;
+	double work = 30.0 * (double)c->l->in[0].size * c->p->n;
 
 	c->pieces = area_of(c->l) > 1 ? team_pieces(c->p->team, work, channels) : 1;
 	team_run(c->p->team, c->pieces, fn, c);

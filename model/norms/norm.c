@@ -51,7 +51,7 @@ static void
 run_groups(struct course *c, void (*fn)(void *arg, size_t group, unsigned lane))
 {
 	/* An element costs some multiply-adds, and memory. */
-	double work = 8.0 * (double)c->l->in[0].size * c->p->n;
+	double work = 30.0 * (double)c->l->in[0].size * c->p->n;
 
 	team_run(team_pieces(c->p->team, work, SIZE_MAX) > 1 ? c->p->team : NULL, c->l->spec.groups,
 	    fn, c);

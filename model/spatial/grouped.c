@@ -133,7 +133,8 @@ run(const struct layer *l, const struct backend_pass *pass,
     void (*fn)(void *arg, size_t group, unsigned lane))
 {
 	struct course c = {.l = l, .pass = pass, .v = operands_of(l, pass)};
-	double work = (double)l->param[PARAM_WEIGHT].count * l->out.h * l->out.w * pass->n;
+	/* Sums are short: each product costs several of a matrix product's. */
+	double work = 6.0 * (double)l->param[PARAM_WEIGHT].count * l->out.h * l->out.w * pass->n;
 
 	if (plan(&c.p, l))
 		team_run(team_pieces(pass->team, work, SIZE_MAX) > 1 ? pass->team : NULL,

@@ -56,12 +56,13 @@ RIVULET=$plain
 trouble full-outbox disk-full "No space left" "write ENOSPC $FLEET/dev/outbox"
 trouble read-only disk-full "Read-only" "open EROFS $FLEET/dev/outbox"
 trouble no-sync disk-full "Input/output error" "sync EIO $FLEET/dev/outbox"
+trouble unread-while-made disk-full "read the delta: Input/output error" "read EIO .temp"
 trouble full-cache disk-full "no-space" "write ENOSPC $FLEET/dev/models"
 trouble no-memory out-of-memory "" "memory ENOMEM 300000"
 
 # --- what is in the outbox when the disk cannot be read stays there, and is sent later
 unsent() { [ "$(find "$FLEET/dev/outbox" -name '*.delta' | wc -l)" -eq 1 ]; }
-faults "read EIO $FLEET/dev/outbox"
+faults "read EIO .delta"
 submit unread
 within 30 unsent || fleet_fail "unread: nothing in the outbox"
 sleep 3
