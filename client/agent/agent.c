@@ -152,8 +152,6 @@ consider(void *agent, struct work *w, struct why *why)
 	}
 	if (data_fits(&item->all, item->settings, recipe, why))
 		return ABORT_DATA_MISMATCH;
-	/* A program needs no weights in the agent's memory. */
-	w->streams = trainer_external_fits(device_settings(a->r), recipe);
 	reason = consider_trainer(a, w, why);
 	return reason ? reason : room_find(a->r, item, w, &a->threads, why);
 }

@@ -16,10 +16,14 @@ room_find(
 	struct footprint f;
 
 	*threads = 0;
+	/* A program needs no weights in the agent's memory. */
+	w->streams = trainer_external_fits(settings, recipe);
 	if (trainer_find(settings, recipe)->run != trainer_builtin_run)
 		return ABORT_NONE;
 	enum err e = stock_whole(item, &recipe->data, &all);
-	struct dataset train = e ? (struct dataset){.count = 0} : *all;
+	struct dataset train = {.count = 0};
+	if (!e)
+		train = *all;
 	uint64_t held = shard_held(train.count, recipe->data.validation);
 	if (w->task.kind == TASK_TRAIN)
 		train.count -= held;

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "elements.h"
+#include "codec_elements.h"
 
 /*
  * How the elements of a delta travel. A codec is one row of a table; encode and decode stand side by side in

@@ -1,5 +1,5 @@
-#ifndef ELEMENTS_H
-#define ELEMENTS_H
+#ifndef CODEC_ELEMENTS_H
+#define CODEC_ELEMENTS_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "elements.h"
+#include "codec_elements.h"
 
 #include <string.h>
 
