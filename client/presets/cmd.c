@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net.h"
 #include "num.h"
 #include "options.h"
 #include "preset.h"
 #include "print.h"
+#include "recipe.h"
 
 /* "KEY=NUMBER" into the settings; which there are, the preset knows. */
 static enum err
@@ -48,6 +50,39 @@ print_list(void)
 	cmd_print_end(&t);
 }
 
+/* Do settings that are each in range make a network, too? */
+static enum err
+check(const struct json *model, const struct json *data, struct why *why)
+{
+	struct json *doc = json_object(), *named = json_copy(data), *local = json_object();
+	struct json *optimizer = json_object();
+	struct recipe recipe;
+	struct net *net = NULL;
+
+	json_add_string(named, "name", "data");
+	json_add_string(optimizer, "name", "sgd");
+	json_add_double(optimizer, "rate", 0.1);
+	json_add_u64(local, "epochs", 1);
+	json_add(local, "optimizer", optimizer);
+	json_add(doc, "model", json_copy(model));
+	json_add(doc, "data", named);
+	json_add(doc, "local", local);
+	enum err e = recipe_parse(&recipe, doc, true, why);
+	if (!e) {
+		const struct net_part whole = {.spec = &recipe.net,
+		    .classes = recipe.data.class_count,
+		    .last = recipe.net.layer_count,
+		    .max_batch = 1,
+		    .contexts = 1,
+		    .planned = 1};
+		e = net_new_part(&net, &whole, why);
+	}
+	net_free(net);
+	recipe_deinit(&recipe);
+	json_free(doc);
+	return e;
+}
+
 /* What a job document has to say of the network and its data. */
 static enum err
 print_preset(const char *name, const struct json *settings, struct why *why)
@@ -56,10 +91,12 @@ print_preset(const char *name, const struct json *settings, struct why *why)
 	enum err e = preset_model(&model, &data, name, settings, why);
 
 	if (!e) {
+		e = check(model, data, why);
 		json_add(out, "model", model);
 		json_add(out, "data", data);
-		cmd_print_json(out);
 	}
+	if (!e)
+		cmd_print_json(out);
 	json_free(out);
 	return e;
 }

@@ -169,6 +169,8 @@ says '12 of 12 rounds|rounds.*12'
 
 # --- what does not fit says so
 
+run 6 "$RIVULET" preset gpt --set width=30
+says 'layer "h.0.attn": a width of 30 does not fall into 4 heads'
 sed 's/"window": 32/"window": 32, "depth": 2/' "$FLEET/text.json" >"$FLEET/wrong.json"
 run 6 fleet_admin job submit "$FLEET/wrong.json"
 says 'preset char-lstm has no setting "depth"'
