@@ -1,5 +1,6 @@
 #include "machine.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,15 +50,35 @@ machine_disk_free(const char *path, uint64_t *bytes)
 	return true;
 }
 
+/* A file of the kernel's, whose length it does not say before it is read: at most max bytes of it. NULL: it cannot be read. */
+static char *
+read_kernel(const char *path, size_t max)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *text = fd < 0 ? NULL : malloc(max + 1);
+	size_t len = 0;
+	ssize_t n = 0;
+
+	while (text && len < max && (n = read(fd, text + len, max - len)) > 0)
+		len += (size_t)n;
+	if (fd >= 0)
+		close(fd);
+	if (text && n >= 0) {
+		text[len] = '\0';
+		return text;
+	}
+	free(text);
+	return NULL;
+}
+
 /* One line of a file as a number; UINT64_MAX for anything else, such as "max". */
 static uint64_t
 read_limit(const char *path)
 {
-	char *text = NULL;
+	char *text = read_kernel(path, 64);
 	uint64_t v = UINT64_MAX;
-	size_t len;
 
-	if (file_read(path, 64, &text, &len, NULL))
+	if (!text)
 		return v;
 	text[strcspn(text, "\n")] = '\0';
 	if (!num_u64(text, UINT64_MAX, &v))
@@ -101,8 +122,7 @@ uint64_t
 machine_memory(void)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-	char *groups = NULL;
-	size_t len;
+	char *groups = read_kernel("/proc/self/cgroup", 64u << 10);
 	uint64_t most = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_MAX;
 	uint64_t all[] = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
 	struct rlimit limit;
@@ -111,8 +131,7 @@ machine_memory(void)
 		all[0] = limit_of(&limit);
 	if (getrlimit(RLIMIT_DATA, &limit) == 0)
 		all[1] = limit_of(&limit);
-
-	if (file_read("/proc/self/cgroup", 64u << 10, &groups, &len, NULL) == ERR_OK)
+	if (groups)
 		all[2] = machine_cgroup_memory(groups, "/sys/fs/cgroup");
 	free(groups);
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
