@@ -285,6 +285,9 @@ place_output(struct planning *p, struct plan *plan, size_t i)
 		return reserve(&plan->context, &l->y_at, bytes, 1);
 	} else {
 		share_output(p, i, bytes, p->last_user[i]);
+		/* The end of a block that runs again for what it keeps: it is written then, though nobody reads it. */
+		if (p->remade[i])
+			live_again(p, block_time(p, i), block_time(p, i));
 	}
 	return true;
 }

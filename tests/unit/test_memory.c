@@ -206,6 +206,13 @@ blocks(void **state)
 			    "\"causal\": true, \"positions\": \"rotary\"}, " DROP
 			    "{\"type\": \"linear\", \"out\": 23}"),
 		false},
+	    /* A block that runs again for what its last layer keeps, and whose output nobody reads on the way back. */
+	    {"\"shape\": [1, 6, 11], \"classes\": 5",
+		CROSS("{\"name\": \"a\", \"type\": \"conv2d\", \"out\": 9, \"kernel\": 1}, "
+		      "{\"type\": \"gelu\"}, {\"type\": \"multiply\", \"inputs\": [\"gelu2\", "
+		      "\"a\"]}, " POOL "{\"type\": \"maxpool2d\", \"kernel\": 2, \"stride\": "
+		      "1, \"padding\": 1}, " CONV HEAD),
+		false},
 	};
 	const struct net_update ways[] = {{.rate = 0.05f, .momentum = 0.9f},
 	    {.type = OPTIMIZER_ADAM, .rate = 0.01f, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8}};
