@@ -45,8 +45,8 @@ room_find(
 		*threads = f.threads;
 		return ABORT_NONE;
 	}
-	w->needed_bytes = peak;
-	w->memory_bytes = want.most;
+	w->needed_bytes = peak < JSON_INT_MAX ? peak : JSON_INT_MAX;
+	w->memory_bytes = want.most < JSON_INT_MAX ? want.most : JSON_INT_MAX;
 	err_set(why, ERR_LIMIT, "a task takes %llu bytes of memory, and %llu are allowed here",
 	    (unsigned long long)peak, (unsigned long long)want.most);
 	return ABORT_OUT_OF_MEMORY;

@@ -71,6 +71,8 @@ encode_payload(
 	enum err e = encode_vector(out, v->codec, &v->params, in->values, why);
 	if (!e && in->second)
 		e = encode_vector(out, v->codec, &params, in->second, why);
+	if (!e && out->payload_len > most)
+		e = ERR_INVALID;
 	if (!e || (why && why->text[0]))
 		return e;
 	if (e == ERR_NUMERIC)

@@ -310,7 +310,7 @@ costs_and_devices(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		net_trial_begin(&t, 1, i == 0 ? WORDS : FLAT, models[i]);
 		t.recipe.net.layers[0].init = INIT_HE;
-		assert_true(net_spec_widened(&t.recipe.net) && net_spec_modern(&t.recipe.net));
+		assert_true(net_spec_adapted(&t.recipe.net) && net_spec_modern(&t.recipe.net));
 		net_trial_end(&t);
 	}
 }

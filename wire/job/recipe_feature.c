@@ -4,6 +4,7 @@
 
 enum feature {
 	FEATURE_ACCUMULATE,
+	FEATURE_ADAPTERS,
 	FEATURE_AUGMENT,
 	FEATURE_BUDGET,
 	FEATURE_BUFFERED,
@@ -28,6 +29,7 @@ enum feature {
 };
 
 static const char *const names[] = {[FEATURE_ACCUMULATE] = "accumulate",
+    [FEATURE_ADAPTERS] = "adapters",
     [FEATURE_AUGMENT] = "augment",
     [FEATURE_BUDGET] = "budget",
     [FEATURE_BUFFERED] = RECIPE_FEATURE_BUFFERED,
@@ -59,7 +61,8 @@ recipe_feature_names(void)
 enum feature_actor
 recipe_feature_actor(const char *name)
 {
-	static const enum feature_actor actors[FEATURES] = {[FEATURE_BUFFERED] = FEATURE_BY_DEVICE,
+	static const enum feature_actor actors[FEATURES] = {[FEATURE_ADAPTERS] = FEATURE_BY_DEVICE,
+	    [FEATURE_BUFFERED] = FEATURE_BY_DEVICE,
 	    [FEATURE_EVALUATE_TASK] = FEATURE_BY_DEVICE,
 	    [FEATURE_FEEDBACK] = FEATURE_BY_DEVICE,
 	    [FEATURE_FIGURES] = FEATURE_BY_BOTH,
@@ -128,6 +131,7 @@ recipe_feature_missing(const struct recipe *r, const struct codec *codec,
 	needs[FEATURE_FIGURES] = r->evaluate_by == EVALUATE_DEVICES && figure_set_any(&r->figures);
 	needs[FEATURE_INIT_TORCH] = has_init(&r->net, INIT_TORCH);
 	/* Of the built-in network, whoever trains it: devices read the description. */
+	needs[FEATURE_ADAPTERS] = net_spec_adapted(&r->net);
 	needs[FEATURE_NETWORKS] = net_spec_widened(&r->net);
 	needs[FEATURE_TRAINER_VARIATES] = !r->builtin && r->local.variates > 0;
 	needs[FEATURE_WINDOW] = r->data.window > 0;

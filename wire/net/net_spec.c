@@ -94,11 +94,19 @@ net_spec_modern(const struct net_spec *s)
 }
 
 bool
+net_spec_adapted(const struct net_spec *s)
+{
+	for (size_t i = 0; i < s->layer_count; i++)
+		if (adapted(&s->layers[i]))
+			return true;
+	return false;
+}
+
+bool
 net_spec_widened(const struct net_spec *s)
 {
 	for (size_t i = 0; i < s->layer_count; i++)
-		if (grouped(&s->layers[i]) || adapted(&s->layers[i]) ||
-		    s->layers[i].init == INIT_NORMAL)
+		if (grouped(&s->layers[i]) || s->layers[i].init == INIT_NORMAL)
 			return true;
 	return s->loss > LOSS_MSE || s->target_input || s->ignores || s->smoothing > 0 ||
 	    s->class_weights || s->arithmetic != ARITHMETIC_DEFAULT || s->input_dims == 2;

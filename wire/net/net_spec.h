@@ -131,7 +131,9 @@ struct net_spec {
  * net_spec_deinit. */
 void net_spec_read(struct net_spec *out, struct field *model);
 void net_spec_deinit(struct net_spec *s);
-/* Does it say more than version 402de29 understands, beyond names of layers? */
+/* Does a layer use another's weight, or have narrow ones beside its own? */
+bool net_spec_adapted(const struct net_spec *s);
+/* Does it say more than version 402de29 understands, beyond that and names of layers? */
 bool net_spec_widened(const struct net_spec *s);
 /* Is one of its layers of those that version 402de29 lacks? */
 bool net_spec_modern(const struct net_spec *s);
