@@ -164,12 +164,12 @@ enum err
 work_read(const struct work *w, const struct tensor *t, uint64_t at, size_t len, void *out)
 {
 	const struct work_files *f = w->files;
-	const struct work_place *place = f && f->after ? &f->after[t - w->table.items] : NULL;
 
-	if (w->weights) {
+	if (!f) {
 		memcpy(out, w->weights + t->begin + at, len);
 		return ERR_OK;
 	}
+	const struct work_place *place = f->after ? &f->after[t - w->table.items] : NULL;
 	if (place && place->fd >= 0)
 		return file_pread(place->fd, out, len, place->at + at);
 	if (t->role == TENSOR_LOCAL && f->local >= 0)

@@ -84,7 +84,7 @@ void
 planes_turn(const struct layer *l, const struct planes_phase *phase, size_t in, size_t out,
     const float *weight, float *to)
 {
-	size_t area = (size_t)l->spec.kernel[0] * l->spec.kernel[1], order[TAPS];
+	size_t area = (size_t)l->spec.kernel[0] * l->spec.kernel[1], order[TAPS] = {0};
 
 	for (size_t first = 0; first < phase->taps; first += TAPS) {
 		size_t some = order_of(l, phase, first, order);

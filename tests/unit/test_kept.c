@@ -52,7 +52,7 @@ static void
 whole(void **state)
 {
 	const struct devicefile file = {.kind = DEVICEFILE_VARIATE, .count = COUNT, .round = 9};
-	float *in = numbers(), part[7];
+	float *in = numbers(), part[9];
 	const struct codec_elements from = codec_elements_in(in);
 	uint8_t head[DEVICEFILE_HEAD_MAX], hash[HASH_LEN];
 	struct kept k;
@@ -72,7 +72,7 @@ whole(void **state)
 	assert_int_equal(k.file.round, 9);
 	const struct codec_elements back = kept_values(&k);
 	assert_int_equal(back.read(back.context, COUNT - 7, 7, part), ERR_OK);
-	assert_memory_equal(part, in + COUNT - 7, sizeof(part));
+	assert_memory_equal(part, in + COUNT - 7, 7 * sizeof(*part));
 	assert_int_not_equal(back.read(back.context, COUNT, 9, part), ERR_OK);
 	kept_close(&k);
 	assert_int_equal(kept_open(&k, DEVICEFILE_LOCAL, path, NULL), ERR_CORRUPT);

@@ -176,6 +176,37 @@ last_layer(void **state)
 	"{\"type\": \"embedding\", \"vocabulary\": 23, \"out\": 18}, {\"type\": \"positions\"}, "
 #define CROSS(layers) "{\"layers\": [" layers "], \"loss\": \"cross_entropy\"}"
 
+static const struct {
+	const char *data, *model;
+	bool front;
+} rows[] = {
+    {NULL, "resnet20-gn", false},
+    {NULL, "resnet20-gn", true},
+    {NULL, "mobilenetv2", false},
+    {NULL, "ds-cnn", false},
+    {NULL, "gpt", false},
+    {"\"shape\": [2, 20, 20], \"classes\": 5",
+	CROSS(CONV BN RELU6 POOL DROP CONV RELU POOL DROP CONV RELU6 DROP BN HEAD), false},
+    {"\"shape\": [2, 20, 20], \"classes\": 5",
+	CROSS("{\"name\": \"conv1\", \"type\": \"conv2d\", \"out\": 6, "
+	      "\"kernel\": 3}, {\"name\": \"bn1\", \"type\": "
+	      "\"batchnorm\"}, " RELU DROP CONV BN RELU POOL CONV RELU CONV RELU HEAD),
+	true},
+    {"\"window\": 21",
+	CROSS(WORDS "{\"type\": \"lstm\", \"out\": 19, \"layers\": 2}, {\"type\": "
+		    "\"gru\", \"out\": 12}, {\"type\": \"attention\", \"heads\": 3, "
+		    "\"causal\": true, \"positions\": \"rotary\"}, " DROP
+		    "{\"type\": \"linear\", \"out\": 23}"),
+	false},
+    /* A block that runs again for what its last layer keeps, and whose output nobody reads on the way back. */
+    {"\"shape\": [1, 6, 11], \"classes\": 5",
+	CROSS("{\"name\": \"a\", \"type\": \"conv2d\", \"out\": 9, \"kernel\": 1}, "
+	      "{\"type\": \"gelu\"}, {\"type\": \"multiply\", \"inputs\": [\"gelu2\", "
+	      "\"a\"]}, " POOL "{\"type\": \"maxpool2d\", \"kernel\": 2, \"stride\": "
+	      "1, \"padding\": 1}, " CONV HEAD),
+	false},
+};
+
 /* Chains, residual connections, what layers keep, masks, running statistics; also behind frozen layers. Blocks save memory, Adam's whole
  * gradient is not there. */
 static void
@@ -184,36 +215,6 @@ blocks(void **state)
 	static const struct tensor_rule front[] = {{"conv1.*", TENSOR_FROZEN},
 	    {"bn1.*", TENSOR_FROZEN}, {"layer1.0.conv1.*", TENSOR_FROZEN},
 	    {"layer1.0.bn1.*", TENSOR_FROZEN}};
-	static const struct {
-		const char *data, *model;
-		bool front;
-	} rows[] = {
-	    {NULL, "resnet20-gn", false},
-	    {NULL, "resnet20-gn", true},
-	    {NULL, "mobilenetv2", false},
-	    {NULL, "ds-cnn", false},
-	    {NULL, "gpt", false},
-	    {"\"shape\": [2, 20, 20], \"classes\": 5",
-		CROSS(CONV BN RELU6 POOL DROP CONV RELU POOL DROP CONV RELU6 DROP BN HEAD), false},
-	    {"\"shape\": [2, 20, 20], \"classes\": 5",
-		CROSS("{\"name\": \"conv1\", \"type\": \"conv2d\", \"out\": 6, "
-		      "\"kernel\": 3}, {\"name\": \"bn1\", \"type\": "
-		      "\"batchnorm\"}, " RELU DROP CONV BN RELU POOL CONV RELU CONV RELU HEAD),
-		true},
-	    {"\"window\": 21",
-		CROSS(WORDS "{\"type\": \"lstm\", \"out\": 19, \"layers\": 2}, {\"type\": "
-			    "\"gru\", \"out\": 12}, {\"type\": \"attention\", \"heads\": 3, "
-			    "\"causal\": true, \"positions\": \"rotary\"}, " DROP
-			    "{\"type\": \"linear\", \"out\": 23}"),
-		false},
-	    /* A block that runs again for what its last layer keeps, and whose output nobody reads on the way back. */
-	    {"\"shape\": [1, 6, 11], \"classes\": 5",
-		CROSS("{\"name\": \"a\", \"type\": \"conv2d\", \"out\": 9, \"kernel\": 1}, "
-		      "{\"type\": \"gelu\"}, {\"type\": \"multiply\", \"inputs\": [\"gelu2\", "
-		      "\"a\"]}, " POOL "{\"type\": \"maxpool2d\", \"kernel\": 2, \"stride\": "
-		      "1, \"padding\": 1}, " CONV HEAD),
-		false},
-	};
 	const struct net_update ways[] = {{.rate = 0.05f, .momentum = 0.9f},
 	    {.type = OPTIMIZER_ADAM, .rate = 0.01f, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8}};
 
