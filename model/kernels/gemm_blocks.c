@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "gemm_inside.h"
+#include "runs.h"
 
 /* Fewer rows than these do not pay for packing b, shorter sums or narrower rows for the rest of it. */
 #define LEAST_ROWS 24
@@ -99,8 +100,8 @@ pack_lanes(float *to, const struct gemm *g)
 		if (columns < GEMM_PANEL)
 			memset(to, 0, 16 * row * sizeof(float));
 		for (size_t p = 0; p < g->k; p += 16)
-			gemm_pack_turn(to + p, row, g->b + j * g->b_row + p, g->b_row,
-			    gemm_least(g->k - p, 16), columns);
+			runs_turn(to + p, row, g->b + j * g->b_row + p, g->b_row, columns,
+			    gemm_least(g->k - p, 16));
 	}
 }
 

@@ -1,11 +1,10 @@
 #ifndef GEMM_INSIDE_H
 #define GEMM_INSIDE_H
 #include "gemm.h"
+#include "lanes.h"
 
 /* Columns of a panel of a packed b: element (p, j) at b[j / 16 * 16 * k + p * 16 + j % 16]; the last panel is filled up with zeros. */
 #define GEMM_PANEL 16
-/* to[p * to_row + j] = from[j * row + p], p < k, j < n */
-void gemm_pack_turn(float *to, size_t to_row, const float *from, size_t row, size_t k, size_t n);
 void gemm_pack_panels(float *to, const struct gemm *g, bool turned);
 
 /* Products cut into blocks, whose operands are packed on the stack. */
@@ -54,11 +53,6 @@ extern const struct gemm_kernels gemm_avx512_kernels; /* needs AVX-512F */
 extern const struct gemm_kernels gemm_avx2_kernels; /* needs AVX2 */
 #endif
 extern const struct gemm_kernels gemm_plain_kernels;
-
-/* Sixteen bytes: SSE2, NEON and most other vector units. */
-typedef float gemm_vec4 __attribute__((vector_size(16)));
-typedef float gemm_vec4_unaligned __attribute__((vector_size(16), aligned(4), may_alias));
-#define VEC4(p) ((gemm_vec4) * (const gemm_vec4_unaligned *)(p))
 
 /* Inner loops over the rows and vectors of a tile must be unrolled whole: their arrays are registers. */
 #if defined(__clang__)

@@ -30,62 +30,17 @@ struct taps_set {
 #if GEMM_X86
 #include <immintrin.h>
 
-#define TARGET __attribute__((target("avx512f")))
-#define VEC __m512
-#define LANES 16
-#define LOAD(p) _mm512_loadu_ps(p)
-#define STORE(p, v) _mm512_storeu_ps(p, v)
-#define MASK(r) ((__mmask16)((1u << (r)) - 1))
-#define LOAD_PART(p, r) _mm512_maskz_loadu_ps(MASK(r), p)
-#define STORE_PART(p, v, r) _mm512_mask_storeu_ps(p, MASK(r), v)
-#define SPLAT(x) _mm512_set1_ps(x)
+#include "set_avx512.inc"
 #define TILE_VECS 4
-#define NAME(x) x##_avx512
 #include "taps_tile.inc"
 
-static const int words[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-
-#define TARGET __attribute__((target("avx2")))
-#define VEC __m256
-#define LANES 8
-#define LOAD(p) _mm256_loadu_ps(p)
-#define STORE(p, v) _mm256_storeu_ps(p, v)
-#define MASK(r) _mm256_loadu_si256((const __m256i *)(const void *)(words + 8 - (r)))
-#define LOAD_PART(p, r) _mm256_maskload_ps(p, MASK(r))
-#define STORE_PART(p, v, r) _mm256_maskstore_ps(p, MASK(r), v)
-#define SPLAT(x) _mm256_set1_ps(x)
+#include "set_avx2.inc"
 #define TILE_VECS 2
-#define NAME(x) x##_avx2
 #include "taps_tile.inc"
 #endif
 
-static inline gemm_vec4
-load_part(const float *p, size_t r)
-{
-	float t[4] = {0};
-
-	for (size_t i = 0; i < r; i++)
-		t[i] = p[i];
-	return (gemm_vec4){t[0], t[1], t[2], t[3]};
-}
-
-static inline void
-store_part(float *p, gemm_vec4 v, size_t r)
-{
-	for (size_t i = 0; i < r; i++)
-		p[i] = v[i];
-}
-
-#define TARGET
-#define VEC gemm_vec4
-#define LANES 4
-#define LOAD(p) VEC4(p)
-#define STORE(p, v) (*(gemm_vec4_unaligned *)(p) = (v))
-#define LOAD_PART(p, r) load_part(p, r)
-#define STORE_PART(p, v, r) store_part(p, v, r)
-#define SPLAT(x) ((gemm_vec4){(x), (x), (x), (x)})
+#include "set_plain.inc"
 #define TILE_VECS 2
-#define NAME(x) x##_plain
 #include "taps_tile.inc"
 
 static const struct taps_set *
