@@ -38,20 +38,10 @@ struct plan {
 	struct conv_dense dense;
 };
 
-/* Takes a * b * c floats and LANES behind them; false on overflow. */
-static bool
-take(size_t *end, size_t *at, size_t a, size_t b, size_t c)
-{
-	size_t n;
-
-	*at = *end;
-	return num_mul(a, b, &n) && num_mul(n, c, &n) && num_add(n, LANES, &n) &&
-	    num_add(*end, n, end);
-}
-
 static bool
 plan_forward(struct plan *p, const struct layer *l)
 {
+	struct planes_room room = {0, LANES, SIZE_MAX};
 	size_t row, channel, slab, tables;
 
 	if (!num_mul(p->kernel_area, l->out.w, &row) || !num_mul(row, l->out.h, &channel))
@@ -60,11 +50,14 @@ plan_forward(struct plan *p, const struct layer *l)
 	p->channels = p->channels < l->in[0].c ? p->channels : l->in[0].c;
 	p->rows = row < SLAB_FLOATS ? (uint32_t)(SLAB_FLOATS / row) : 1;
 	p->rows = p->rows < l->out.h ? p->rows : l->out.h;
-	return num_mul(p->channels, p->rows, &slab) &&
-	    take(&p->end, &p->planes, p->height, p->width, l->in[0].c) &&
-	    take(&p->end, &p->slab, slab, row, 1) &&
-	    num_mul(p->channels, 2 * p->kernel_area, &tables) &&
-	    num_add(tables, l->out.c, &tables) && take(&p->end, &p->tables, tables, 1, 1);
+	if (!num_mul(p->channels, p->rows, &slab) ||
+	    !planes_take(&room, &p->planes, p->height, p->width, l->in[0].c) ||
+	    !planes_take(&room, &p->slab, slab, row, 1) ||
+	    !num_mul(p->channels, 2 * p->kernel_area, &tables) ||
+	    !num_add(tables, l->out.c, &tables) || !planes_take(&room, &p->tables, tables, 1, 1))
+		return false;
+	p->lane = room.end;
+	return true;
 }
 
 static bool
@@ -80,25 +73,27 @@ static bool
 plan_backward(struct plan *p, const struct layer *l)
 {
 	const uint32_t *kernel = l->spec.kernel;
-	size_t out = (size_t)l->out.h * l->out.w, pixels, end = 0;
+	size_t out = (size_t)l->out.h * l->out.w, pixels;
+	struct planes_room room = {0, LANES, SIZE_MAX};
 
 	if (!round_up(l->in[0].c, &p->deep) || !num_mul(l->in[0].c, kernel[1], &p->run) ||
 	    !round_up(p->run, &p->run) || !num_mul(p->deep, kernel[1], &p->deep_run) ||
 	    !num_mul(p->height, p->width, &pixels) || !num_mul(pixels, p->deep, &pixels))
 		return false;
-	if (pixels > UINT32_MAX || !take(&end, &p->pixels, p->height, p->width, l->in[0].c) ||
-	    !take(&end, &p->deep_pixels, pixels, 1, 1) || !take(&end, &p->spots, out, 1, 1) ||
-	    !take(&end, &p->at, out, 1, 1) || !take(&end, &p->value, out, 1, 1) ||
-	    !num_add(end, 0, &p->lane))
+	if (pixels > UINT32_MAX ||
+	    !planes_take(&room, &p->pixels, p->height, p->width, l->in[0].c) ||
+	    !planes_take(&room, &p->deep_pixels, pixels, 1, 1) ||
+	    !planes_take(&room, &p->spots, out, 1, 1) || !planes_take(&room, &p->at, out, 1, 1) ||
+	    !planes_take(&room, &p->value, out, 1, 1))
 		return false;
-	p->lane = p->end > p->lane ? p->end : p->lane;
-	end = 0;
-	if (!take(&end, &p->weights, l->out.c, kernel[0], p->deep_run) ||
-	    !take(&end, &p->gradient, l->out.c, kernel[0], p->run) ||
-	    !take(&end, &p->bias, l->out.c, 1, 1) || !conv_dense_plan(&p->dense, l))
+	p->lane = room.end > p->lane ? room.end : p->lane;
+	room.end = 0;
+	if (!planes_take(&room, &p->weights, l->out.c, kernel[0], p->deep_run) ||
+	    !planes_take(&room, &p->gradient, l->out.c, kernel[0], p->run) ||
+	    !planes_take(&room, &p->bias, l->out.c, 1, 1) || !conv_dense_plan(&p->dense, l))
 		return false;
 	p->lane = p->dense.lane > p->lane ? p->dense.lane : p->lane;
-	p->end = end;
+	p->end = room.end;
 	return true;
 }
 
@@ -321,22 +316,6 @@ forward(const struct layer *l, const struct backend_pass *pass)
 	team_run(is_shared(&c) ? pass->team : NULL, pass->n, forward_example, &c);
 }
 
-/* x, one example, into the middle of a picture of zeros, channels innermost. */
-static void
-to_pixels(const struct layer *l, const struct plan *p, const float *x, float *pixels)
-{
-	uint32_t h = l->in[0].h, w = l->in[0].w, depth = l->in[0].c;
-
-	memset(pixels, 0, p->height * p->width * depth * sizeof(float));
-	for (uint32_t c = 0; c < depth; c++)
-		for (uint32_t y = 0; y < h; y++) {
-			float *to = pixels +
-			    ((y + l->spec.padding[0]) * p->width + l->spec.padding[1]) * depth + c;
-			for (uint32_t i = 0; i < w; i++)
-				to[(size_t)i * depth] = *x++;
-		}
-}
-
 /* The way back, for dx. */
 static void
 from_pixels(const struct layer *l, const struct plan *p, const float *pixels, float *dx, bool add)
@@ -456,7 +435,7 @@ backward_example(
 	const float *dy = c->v.dy + index * l->out.size;
 
 	if (parts & WEIGHTS)
-		to_pixels(l, p, c->v.x[0] + index * l->in[0].size, own + p->pixels);
+		conv_dense_pixels(l, c->v.x[0] + index * l->in[0].size, own + p->pixels);
 	if (parts & INPUT)
 		memset(own + p->deep_pixels, 0, p->height * p->width * p->deep * sizeof(float));
 	for (uint32_t o = from; o < to; o++)

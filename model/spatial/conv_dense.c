@@ -14,19 +14,10 @@
 #define WIDE 16
 
 static bool
-take(size_t *end, size_t *at, size_t a, size_t b, size_t c)
-{
-	size_t n;
-
-	*at = *end;
-	return num_mul(a, b, &n) && num_mul(n, c, &n) && n <= UINT32_MAX &&
-	    num_add(n, TAPS_PAST, &n) && num_add(*end, n, end);
-}
-
-static bool
 plan_input(struct conv_dense *d, const struct layer *l)
 {
-	size_t most = l->param[PARAM_WEIGHT].count / l->in[0].c, row, width, end = 0;
+	size_t most = l->param[PARAM_WEIGHT].count / l->in[0].c, row, width;
+	struct planes_room room = {0, TAPS_PAST, UINT32_MAX};
 	size_t height = (l->in[0].h + l->spec.stride[0] - 1) / l->spec.stride[0];
 
 	d->dy = planes_of(l);
@@ -41,13 +32,15 @@ plan_input(struct conv_dense *d, const struct layer *l)
 		size_t parts = (height + fit - 1) / fit;
 		d->rows = (height + parts - 1) / parts;
 	}
-	if (!take(&end, &d->row, l->in[0].c, 1, 1) || !take(&end, &d->product, most, 1, 1) ||
-	    !take(&end, &d->place, most, 1, 1) || !take(&end, &d->step, most, 1, 1) ||
-	    !take(&end, &d->planes, d->dy.size[0], d->dy.size[1], l->out.c) ||
-	    !take(&end, &d->slab, row, d->rows, 1) ||
-	    !take(&end, &d->result, d->rows, width, l->in[0].c))
+	if (!planes_take(&room, &d->row, l->in[0].c, 1, 1) ||
+	    !planes_take(&room, &d->product, most, 1, 1) ||
+	    !planes_take(&room, &d->place, most, 1, 1) ||
+	    !planes_take(&room, &d->step, most, 1, 1) ||
+	    !planes_take(&room, &d->planes, d->dy.size[0], d->dy.size[1], l->out.c) ||
+	    !planes_take(&room, &d->slab, row, d->rows, 1) ||
+	    !planes_take(&room, &d->result, d->rows, width, l->in[0].c))
 		return false;
-	d->lane = end;
+	d->lane = room.end;
 	return true;
 }
 
@@ -56,7 +49,8 @@ plan_weights(struct conv_dense *d, const struct layer *l)
 {
 	const struct layer_spec *s = &l->spec;
 	size_t height = l->in[0].h + 2 * (size_t)s->padding[0], pixels;
-	size_t width = l->in[0].w + 2 * (size_t)s->padding[1], end = 0;
+	size_t width = l->in[0].w + 2 * (size_t)s->padding[1];
+	struct planes_room room = {0, TAPS_PAST, UINT32_MAX};
 
 	if (!num_mul(height, width, &pixels) || !num_mul(pixels, l->in[0].c, &pixels))
 		return false;
@@ -65,13 +59,14 @@ plan_weights(struct conv_dense *d, const struct layer *l)
 	size_t places = (size_t)l->out.h * l->out.w, enough = 256 / places + 1;
 	d->group = d->group < enough ? d->group : enough;
 	d->run = (l->in[0].c * (size_t)s->kernel[1] + TAPS_PAST - 1) / TAPS_PAST * TAPS_PAST;
-	if (!take(&end, &d->output, l->out.c, 1, 1) ||
-	    !take(&end, &d->value, places, d->group, 1) ||
-	    !take(&end, &d->under, places, d->group, 1) ||
-	    !take(&end, &d->none, places, d->group, 1) || !take(&end, &d->ones, 1, 1, 1) ||
-	    !take(&end, &d->pixels, pixels, d->group, 1))
+	if (!planes_take(&room, &d->output, l->out.c, 1, 1) ||
+	    !planes_take(&room, &d->value, places, d->group, 1) ||
+	    !planes_take(&room, &d->under, places, d->group, 1) ||
+	    !planes_take(&room, &d->none, places, d->group, 1) ||
+	    !planes_take(&room, &d->ones, 1, 1, 1) ||
+	    !planes_take(&room, &d->pixels, pixels, d->group, 1))
 		return false;
-	d->lane = d->lane > end ? d->lane : end;
+	d->lane = d->lane > room.end ? d->lane : room.end;
 	return true;
 }
 
@@ -239,9 +234,8 @@ conv_dense_input(const struct conv_dense *d, const struct layer *l, const float 
 	}
 }
 
-/* x, one example, into the middle of a picture of zeros, channels innermost. */
-static void
-fill_pixels(const struct layer *l, const float *x, float *pixels)
+void
+conv_dense_pixels(const struct layer *l, const float *x, float *pixels)
 {
 	size_t h = l->in[0].h, w = l->in[0].w, depth = l->in[0].c;
 	size_t top = l->spec.padding[0], left = l->spec.padding[1], width = w + 2 * left;
@@ -286,7 +280,7 @@ conv_dense_weights(const struct conv_dense *d, const struct layer *l, const stru
 	for (size_t i = 0; i < n; i += d->group) {
 		size_t some = n - i < d->group ? n - i : d->group;
 		for (size_t e = 0; e < some; e++)
-			fill_pixels(
+			conv_dense_pixels(
 			    l, v->x[0] + (i + e) * l->in[0].size, own + d->pixels + e * pixels);
 		struct taps t = {.m = to - from,
 		    .n = d->run,

@@ -33,6 +33,8 @@ void conv_dense_turn(const struct layer *l, const float *weight, float *turned);
 /* dx of one example. own: the thread's memory. */
 void conv_dense_input(const struct conv_dense *d, const struct layer *l, const float *turned,
     const float *dy, float *dx, float *own);
+/* x, one example, into the middle of a picture of zeros, channels innermost. */
+void conv_dense_pixels(const struct layer *l, const float *x, float *pixels);
 /* Of output channels [from, to), all examples: adds to gradient[out][kernel height][run] and, unless NULL, to bias[out]. */
 void conv_dense_weights(const struct conv_dense *d, const struct layer *l, const struct operands *v,
     size_t n, uint32_t from, uint32_t to, float *gradient, float *bias, float *own);

@@ -22,23 +22,14 @@ struct plan {
 	size_t plane; /* floats of one */
 	size_t some; /* output channels whose gradients are summed at once */
 	/* Parts of a thread's memory, in floats. */
-	size_t x, dy, rows, at, back, turned, lanes, end;
+	size_t x, dy, rows, at, back, turned, lanes;
+	struct planes_room room;
 	/* Of all: gradients of weights and biases. */
 	size_t gradient, bias;
 };
 
 /* Floats of lanes at a time. */
 #define LANES_FLOATS ((size_t)1 << 16)
-
-static bool
-take(size_t *end, size_t *at, size_t a, size_t b, size_t c)
-{
-	size_t n;
-
-	*at = *end;
-	return num_mul(a, b, &n) && num_mul(n, c, &n) && n <= UINT32_MAX &&
-	    num_add(n, 2 * LANES_SIZE, &n) && num_add(*end, n, end);
-}
 
 static bool
 plan(struct plan *p, const struct layer *l)
@@ -49,7 +40,8 @@ plan(struct plan *p, const struct layer *l)
 	*p = (struct plan){.planes = planes_of(l),
 	    .in = l->in[0].c / s->groups,
 	    .out = s->out / s->groups,
-	    .kernel = (size_t)s->kernel[0] * s->kernel[1]};
+	    .kernel = (size_t)s->kernel[0] * s->kernel[1],
+	    .room = {0, 2 * LANES_SIZE, UINT32_MAX}};
 	weights = l->param[PARAM_WEIGHT].count;
 	size_t each = p->in * p->kernel * LANES_SIZE;
 	p->some = each < LANES_FLOATS ? LANES_FLOATS / each : 1;
@@ -57,12 +49,13 @@ plan(struct plan *p, const struct layer *l)
 	p->bias = weights;
 	return num_mul(p->planes.size[0], p->planes.size[1], &p->plane) &&
 	    num_mul(p->in, p->planes.phases, &inputs) &&
-	    take(&p->end, &p->x, inputs, p->plane, 1) &&
-	    take(&p->end, &p->dy, p->out, p->plane, 1) && take(&p->end, &p->rows, p->plane, 1, 1) &&
-	    take(&p->end, &p->at, p->in, p->kernel, 1) &&
-	    take(&p->end, &p->back, p->out, p->kernel, 1) &&
-	    take(&p->end, &p->turned, p->in, p->out, p->kernel) &&
-	    take(&p->end, &p->lanes, p->some, each, 1);
+	    planes_take(&p->room, &p->x, inputs, p->plane, 1) &&
+	    planes_take(&p->room, &p->dy, p->out, p->plane, 1) &&
+	    planes_take(&p->room, &p->rows, p->plane, 1, 1) &&
+	    planes_take(&p->room, &p->at, p->in, p->kernel, 1) &&
+	    planes_take(&p->room, &p->back, p->out, p->kernel, 1) &&
+	    planes_take(&p->room, &p->turned, p->in, p->out, p->kernel) &&
+	    planes_take(&p->room, &p->lanes, p->some, each, 1);
 }
 
 static enum err
@@ -72,7 +65,7 @@ need(struct layer *l, struct why *why)
 
 	if (!plan(&p, l) || !num_add(p.bias, l->spec.out, &l->work))
 		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
-	l->work_lane = p.end;
+	l->work_lane = p.room.end;
 	return ERR_OK;
 }
 

@@ -3,6 +3,17 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "num.h"
+
+bool
+planes_take(struct planes_room *room, size_t *at, size_t a, size_t b, size_t c)
+{
+	size_t n;
+
+	*at = room->end;
+	return num_mul(a, b, &n) && num_mul(n, c, &n) && n <= room->most &&
+	    num_add(n, room->past, &n) && num_add(room->end, n, &room->end);
+}
 
 struct planes
 planes_of(const struct layer *l)

@@ -19,6 +19,13 @@ struct planes_phase {
 	size_t taps; /* elements of the kernel that reach it */
 };
 
+/* A workspace, in floats: `past` stand behind each part, which has at most `most`. */
+struct planes_room {
+	size_t end, past, most;
+};
+/* The next part, of a * b * c floats, begins at *at. False if it is too large, or all are too many to count. */
+bool planes_take(struct planes_room *room, size_t *at, size_t a, size_t b, size_t c);
+
 struct planes planes_of(const struct layer *l);
 struct planes_phase planes_phase(const struct layer *l, size_t index);
 /* What lies under the first element of a phase of dx, in planes of dy: [out][taps], rows of the kernel ascending, columns descending. */
