@@ -71,15 +71,21 @@ delta_bytes(const struct recipe *recipe, const struct tensor_table *table)
 	    (codec ? codec_table_bytes(codec, table->elements) : 0);
 }
 
-enum err
-footprint_network(
-    struct net **out, const struct footprint_want *want, unsigned threads, struct why *why)
+static struct trainer_plan
+plan_of(const struct footprint_want *want, unsigned threads)
 {
-	const struct trainer_plan plan = {.recipe = want->recipe,
+	return (struct trainer_plan){.recipe = want->recipe,
 	    .kind = want->kind,
 	    .train = want->train,
 	    .validation = want->validation,
 	    .threads = threads};
+}
+
+enum err
+footprint_network(
+    struct net **out, const struct footprint_want *want, unsigned threads, struct why *why)
+{
+	const struct trainer_plan plan = plan_of(want, threads);
 
 	return trainer_builtin_plan(out, &plan, NULL, why);
 }
@@ -89,12 +95,8 @@ static enum err
 count_training(
     struct footprint *out, const struct footprint_want *want, unsigned threads, struct why *why)
 {
+	const struct trainer_plan plan = plan_of(want, threads);
 	struct net *net = NULL;
-	const struct trainer_plan plan = {.recipe = want->recipe,
-	    .kind = want->kind,
-	    .train = want->train,
-	    .validation = want->validation,
-	    .threads = threads};
 	enum err e = trainer_builtin_plan(&net, &plan, &out->data, why);
 
 	if (e)

@@ -83,20 +83,20 @@ make_head(const struct tensors_file *f, struct buf *head, struct why *why)
 struct sink {
 	struct hash *hash; /* NULL: */
 	int fd;
+	const char *path;
 	uint64_t at;
+	struct why *why;
 };
 
 static enum err
 take(struct sink *s, const void *data, size_t len)
 {
-	enum err e = ERR_OK;
-
 	if (s->hash)
 		hash_update(s->hash, data, len);
-	else
-		e = file_pwrite(s->fd, data, len, s->at);
+	else if (file_pwrite(s->fd, data, len, s->at))
+		return err_errno(s->why, "write %s", s->path);
 	s->at += len;
-	return e;
+	return ERR_OK;
 }
 
 /* Through a block of as many rows as fit, at least one. */
@@ -107,7 +107,7 @@ take_rows(struct sink *s, const struct tensor *t, const struct tensors_file_rows
 	size_t row = (size_t)((t->end - t->begin) / count), held = 0;
 	size_t room = row > BLOCK ? row : BLOCK;
 	char *block = malloc(room);
-	enum err e = block ? ERR_OK : ERR_NOMEM;
+	enum err e = block ? ERR_OK : err_set(s->why, ERR_NOMEM, "no memory for rows");
 
 	for (uint64_t i = 0; !e && i < count; i++) {
 		rows->copy(rows->context, (uint32_t)i, block + held);
@@ -125,12 +125,15 @@ static enum err
 take_bytes(struct sink *s, const struct tensors_file_bytes *bytes, uint64_t len)
 {
 	char *block = malloc(PIECE);
-	enum err e = block ? ERR_OK : ERR_NOMEM;
+	enum err e = block ? ERR_OK : err_set(s->why, ERR_NOMEM, "no memory for a piece");
 
 	for (uint64_t at = 0; !e && at < len; at += PIECE) {
 		size_t n = len - at < PIECE ? (size_t)(len - at) : PIECE;
 		e = bytes->read(bytes->context, bytes->tensor, at, n, block);
-		if (!e)
+		if (e)
+			err_set(s->why, e, "tensor \"%.100s\" cannot be read: %s",
+			    bytes->tensor->name, err_name(e));
+		else
 			e = take(s, block, n);
 	}
 	free(block);
@@ -181,17 +184,15 @@ tensors_file_hash(const struct tensors_file *f, char hex[65], struct why *why)
 
 	if (e)
 		return e;
-	struct sink sink = {.hash = hash_new()};
+	struct sink sink = {.hash = hash_new(), .why = why};
 	if (sink.hash) {
 		hash_start(sink.hash);
 		e = take_all(&sink, f, &head);
 		hash_finish(sink.hash, sum);
 		hex_encode(hex, sum, sizeof(sum));
 	} else {
-		e = ERR_NOMEM;
+		e = err_set(why, ERR_NOMEM, "no memory for a hash");
 	}
-	if (e)
-		err_set(why, e, "no memory for a hash");
 	hash_free(sink.hash);
 	buf_deinit(&head);
 	return e;
@@ -205,9 +206,9 @@ tensors_file_put(const struct tensors_file *f, int fd, const char *path, struct 
 
 	if (e)
 		return e;
-	e = take_all(&(struct sink){.fd = fd}, f, &head);
+	e = take_all(&(struct sink){.fd = fd, .path = path, .why = why}, f, &head);
 	buf_deinit(&head);
-	return e ? err_errno(why, "write %s", path) : ERR_OK;
+	return e;
 }
 
 enum err

@@ -89,7 +89,7 @@ put_head(uint8_t out[HEAD_LEN], const struct outbox_item *item)
 
 /* What stands around the payload; what stands behind it goes. */
 static enum err
-write_parts(const struct outbox_draft *d, const struct outbox_item *item)
+write_parts(const struct outbox_draft *d, const struct outbox_item *item, struct why *why)
 {
 	uint8_t head[HEAD_LEN];
 	uint64_t end = d->body_at + item->leaves_len + item->payload_len;
@@ -102,7 +102,8 @@ write_parts(const struct outbox_draft *d, const struct outbox_item *item)
 		e = file_pwrite(d->fd, item->report, item->report_len, HEAD_LEN + MANIFEST_LEN);
 	if (!e && item->leaves_len)
 		e = file_pwrite(d->fd, item->leaves, item->leaves_len, d->body_at);
-	return e || ftruncate(d->fd, (off_t)end) == 0 ? e : ERR_IO;
+	return e || ftruncate(d->fd, (off_t)end) != 0 ? err_errno(why, "write %s", d->temp)
+						      : ERR_OK;
 }
 
 /* The task's id stands in the manifest. */
@@ -151,9 +152,7 @@ outbox_commit(
 	if (e)
 		return e;
 	path_of(o, task, SUFFIX, path);
-	e = write_parts(d, item);
-	if (e)
-		err_errno(why, "write %s", d->temp);
+	e = write_parts(d, item, why);
 	FAULT("outbox.written");
 	if (!e)
 		e = file_commit(d->fd, d->temp, path, why);

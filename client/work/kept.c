@@ -101,14 +101,14 @@ kept_close(struct kept *k)
 
 /* --- writing */
 
-static enum err
-add(struct kept_new *k, const void *data, size_t len)
+enum err
+kept_new_add(struct kept_new *k, const void *data, size_t len, struct why *why)
 {
-	enum err e = file_pwrite(k->fd, data, len, k->at);
-
+	if (file_pwrite(k->fd, data, len, k->at))
+		return err_errno(why, "write %s", k->temp);
 	hash_update(k->hash, data, len);
 	k->at += len;
-	return e;
+	return ERR_OK;
 }
 
 enum err
@@ -135,14 +135,7 @@ kept_new(struct kept_new *k, const struct devicefile *file, const char *path, st
 	}
 	hash_start(k->hash);
 	devicefile_encode(file, head);
-	return add(k, head, devicefile_head(file->kind)) ? err_errno(why, "write %s", k->temp)
-							 : ERR_OK;
-}
-
-enum err
-kept_new_add(struct kept_new *k, const void *data, size_t len, struct why *why)
-{
-	return add(k, data, len) ? err_errno(why, "write %s", k->temp) : ERR_OK;
+	return kept_new_add(k, head, devicefile_head(file->kind), why);
 }
 
 enum err

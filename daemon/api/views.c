@@ -294,20 +294,28 @@ views_jobs(struct exchange *x, struct json *head)
 	exchange_list(x, head, "jobs", fill_jobs, slice);
 }
 
+/* With the name that it has by now. */
+static void
+add_device(struct json *v, struct registry *registry, const uint8_t id[32])
+{
+	struct registry_view device;
+
+	add_hex(v, "device", id, 32);
+	if (registry_get(registry, id, &device) == ERR_OK)
+		json_add_string(v, "name", device.row.name);
+}
+
 struct json *
 views_failures(struct engine *g, struct registry *registry, const uint8_t job[16])
 {
 	struct tail tails[TAILS_OF_JOB];
 	size_t count = engine_tails(g, job, tails);
 	struct json *list = json_array();
-	struct registry_view device;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct tail *t = &tails[i];
 		struct json *v = json_object();
-		add_hex(v, "device", t->device, sizeof(t->device));
-		if (registry_get(registry, t->device, &device) == ERR_OK)
-			json_add_string(v, "name", device.row.name);
+		add_device(v, registry, t->device);
 		json_add_u64(v, "round", t->round);
 		json_add_string(v, "reason", t->reason);
 		json_add_seconds(v, "at", t->at_seconds);
@@ -337,13 +345,10 @@ views_refusals(const struct services *s, const uint8_t job[16])
 	struct engine_refusal all[ENGINE_REFUSALS];
 	size_t count = engine_refusals(s->engine, job, all);
 	struct json *list = json_array();
-	struct registry_view device;
 
 	for (size_t i = 0; i < count; i++) {
 		struct json *v = refusal_json(&all[i]);
-		add_hex(v, "device", all[i].device, sizeof(all[i].device));
-		if (registry_get(s->registry, all[i].device, &device) == ERR_OK)
-			json_add_string(v, "name", device.row.name);
+		add_device(v, s->registry, all[i].device);
 		json_push(list, v);
 	}
 	return list;

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /* Multiply-adds that are worth waking a thread for: some 25 microseconds. */
@@ -176,6 +177,12 @@ team_pieces(const struct team *t, double work, size_t most)
 	worth = worth < limit ? worth : limit;
 	size_t n = (size_t)worth;
 	return n < most ? n : most;
+}
+
+struct team *
+team_worth(struct team *t, double work)
+{
+	return team_pieces(t, work, SIZE_MAX) > 1 ? t : NULL;
 }
 
 struct share {

@@ -23,6 +23,8 @@ void team_run(
     struct team *t, size_t count, void (*fn)(void *arg, size_t piece, unsigned lane), void *arg);
 /* How many pieces work of so many multiply-adds, of at most `most` parts, is worth. */
 size_t team_pieces(const struct team *t, double work, size_t most);
+/* t, or NULL where so much is worth one piece: for pieces that are what they are. */
+struct team *team_worth(struct team *t, double work);
 
 /* Equal things in a row, each worth `each` multiply-adds. */
 struct team_work {

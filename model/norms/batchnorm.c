@@ -88,29 +88,30 @@ struct course {
 	const struct backend_pass *p;
 	struct operands v;
 	float *kept;
-	size_t pieces;
 };
 
 /* Some channels are a piece; where there is one place of each, all are. */
 static void
-run(struct course *c, void (*fn)(void *arg, size_t piece, unsigned lane))
+run(struct course *c, void (*fn)(void *arg, size_t first, size_t count, unsigned lane))
 {
-	size_t channels = c->l->in[0].c;
-	/* An element costs some multiply-adds, and memory. */
-	double work = 30.0 * (double)c->l->in[0].size * c->p->n;
+	size_t channels = c->l->in[0].c, area = area_of(c->l);
 
-	c->pieces = area_of(c->l) > 1 ? team_pieces(c->p->team, work, channels) : 1;
-	team_run(c->p->team, c->pieces, fn, c);
+	/* An element costs some multiply-adds, and memory. */
+	team_share(c->p->team,
+	    &(struct team_work){.n = channels,
+		.least = area > 1 ? 1 : channels,
+		.each = 30.0 * (double)area * c->p->n,
+		.fn = fn,
+		.arg = c});
 }
 
 static void
-forward_channels(void *arg, size_t piece, unsigned lane)
+forward_channels(void *arg, size_t from, size_t count, unsigned lane)
 {
 	const struct course *o = arg;
 	const struct layer *l = o->l;
 	const struct operands *v = &o->v;
-	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size;
-	size_t from = channels * piece / o->pieces, to = channels * (piece + 1) / o->pieces;
+	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size, to = from + count;
 	float *kept = o->kept, *scale = v->work + 2 * channels, *shift = scale + channels;
 
 	(void)lane;
@@ -201,19 +202,18 @@ terms(const struct layer *l, const struct operands *v, const float *a, const flo
 }
 
 static void
-backward_channels(void *arg, size_t piece, unsigned lane)
+backward_channels(void *arg, size_t from, size_t count, unsigned lane)
 {
 	const struct course *o = arg;
 	const struct layer *l = o->l;
 	const struct operands *v = &o->v;
-	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size;
-	size_t from = channels * piece / o->pieces, to = channels * (piece + 1) / o->pieces;
-	float *a = v->work, *b = v->work + channels, count = (float)o->p->n * (float)area;
+	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size, to = from + count;
+	float *a = v->work, *b = v->work + channels, places = (float)o->p->n * (float)area;
 
 	(void)lane;
 	sums(l, v, o->p->n, a, b, from, to);
 	for (size_t c = from; v->dx[0] && c < to; c++) {
-		struct norm_sums_terms t = terms(l, v, a, b, c, count);
+		struct norm_sums_terms t = terms(l, v, a, b, c, places);
 		for (uint32_t i = 0; i < o->p->n; i++) {
 			size_t at = i * size + c * area;
 			norm_sums_plane(

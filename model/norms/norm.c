@@ -1,7 +1,6 @@
 #include "cpu_norms.h"
 
 #include <math.h>
-#include <stdint.h>
 
 #include "cpu.h"
 #include "lanes.h"
@@ -53,8 +52,7 @@ run_groups(struct course *c, void (*fn)(void *arg, size_t group, unsigned lane))
 	/* An element costs some multiply-adds, and memory. */
 	double work = 30.0 * (double)c->l->in[0].size * c->p->n;
 
-	team_run(team_pieces(c->p->team, work, SIZE_MAX) > 1 ? c->p->team : NULL, c->l->spec.groups,
-	    fn, c);
+	team_run(team_worth(c->p->team, work), c->l->spec.groups, fn, c);
 }
 
 static void

@@ -92,15 +92,6 @@ in_lane(const struct attention *all, unsigned lane)
 	return a;
 }
 
-/* Multiply-adds of a pass over all examples' scores. */
-static size_t
-pieces(const struct attention *a, double passes)
-{
-	double each = passes * (double)a->steps * (double)a->steps * (double)a->width;
-
-	return team_pieces(a->p->team, each * a->p->n, a->p->n) > 1 ? a->p->n : 1;
-}
-
 static struct rows_product
 projection(const struct attention *a, bool in)
 {
@@ -264,13 +255,13 @@ mix_example(void *arg, size_t i, unsigned lane)
 		mix_head(&a, rows, a.mixed + i * area, h);
 }
 
-/* By examples, each a piece, if there is work for more than one thread. */
+/* By examples, each a piece; of so many passes over their scores. */
 static void
 each_example(struct attention *a, double passes, void (*fn)(void *arg, size_t i, unsigned lane))
 {
-	bool shared = pieces(a, passes) > 1;
+	double each = passes * (double)a->steps * (double)a->steps * (double)a->width;
 
-	team_run(shared ? a->p->team : NULL, a->p->n, fn, a);
+	team_run(team_worth(a->p->team, each * a->p->n), a->p->n, fn, a);
 }
 
 static void

@@ -294,13 +294,12 @@ begin(struct course *c, const struct layer *l, const struct backend_pass *pass)
 	return plan(&c->p, l);
 }
 
-/* Is the pass worth more than one thread? */
-static bool
-is_shared(const struct course *c)
+static struct team *
+team_of(const struct course *c)
 {
 	double each = (double)c->l->param[PARAM_WEIGHT].count * c->l->out.h * c->l->out.w;
 
-	return team_pieces(c->pass->team, each * c->pass->n, SIZE_MAX) > 1;
+	return team_worth(c->pass->team, each * c->pass->n);
 }
 
 static void
@@ -313,7 +312,7 @@ forward(const struct layer *l, const struct backend_pass *pass)
 	if (l->spec.groups > 1 || !begin(&c, l, pass))
 		return;
 	c.rows = has_rows(l, pass);
-	team_run(is_shared(&c) ? pass->team : NULL, pass->n, forward_example, &c);
+	team_run(team_of(&c), pass->n, forward_example, &c);
 }
 
 /* The way back, for dx. */
@@ -480,11 +479,9 @@ backward_weights(void *arg, size_t chunk, unsigned lane)
 static void
 backward_all(struct course *c)
 {
-	struct team *team = c->pass->team;
+	struct team *team = team_of(c);
 	int parts = c->v.dx[0] ? WEIGHTS | INPUT : WEIGHTS;
 
-	if (!is_shared(c))
-		team = NULL;
 	if (!c->dense && !team) {
 		for (size_t i = 0; i < c->pass->n; i++)
 			backward_example(c, i, 0, 0, c->l->out.c, parts);

@@ -130,8 +130,7 @@ run(const struct layer *l, const struct backend_pass *pass,
 	double work = 6.0 * (double)l->param[PARAM_WEIGHT].count * l->out.h * l->out.w * pass->n;
 
 	if (plan(&c.p, l))
-		team_run(team_pieces(pass->team, work, SIZE_MAX) > 1 ? pass->team : NULL,
-		    l->spec.groups, fn, &c);
+		team_run(team_worth(pass->team, work), l->spec.groups, fn, &c);
 }
 
 static void
