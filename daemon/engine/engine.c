@@ -94,18 +94,36 @@ fill_task(struct engine *g, struct engine_job *j, struct invite *invite, struct 
 		engine_variate_fill(j, invite->device, out);
 }
 
+/* Who asks. */
+struct asker {
+	const uint8_t *device;
+	const struct offer *offer;
+	uint64_t print; /* of it */
+	struct standing_ask *standing;
+	struct task *out;
+};
+
+/* Why tasks of that kind of the job are not for the device. */
+static enum wait_reason
+lacks_for(struct engine_job *j, const struct asker *a, enum task_kind kind)
+{
+	return engine_refusal_stands(j, a->device, kind, a->print)
+	    ? WAIT_OUT_OF_MEMORY
+	    : engine_offer_lacks(j, a->offer, kind);
+}
+
 /* Why the device can do nothing for the job's open round. */
 static enum wait_reason
-lacks(struct engine_job *j, const uint8_t device[32], const struct offer *offer)
+lacks(struct engine_job *j, const struct asker *a)
 {
 	enum wait_reason why;
 
 	if (engine_evaluates(j))
-		return engine_offer_lacks(j, offer, TASK_EVALUATE);
-	why = engine_offer_lacks(j, offer, TASK_TRAIN);
+		return lacks_for(j, a, TASK_EVALUATE);
+	why = lacks_for(j, a, TASK_TRAIN);
 	j->asked |= why == WAIT_NONE;
-	if (engine_draw_wants_evaluator(j) && !engine_offer_lacks(j, offer, TASK_EVALUATE))
-		engine_draw_evaluator(j, device);
+	if (engine_draw_wants_evaluator(j) && !lacks_for(j, a, TASK_EVALUATE))
+		engine_draw_evaluator(j, a->device);
 	return why;
 }
 
@@ -164,15 +182,6 @@ invite(struct engine *g, struct engine_job *j, const uint8_t device[32], struct 
 	return WAIT_NONE;
 }
 
-/* Who asks. */
-struct asker {
-	const uint8_t *device;
-	const struct offer *offer;
-	uint64_t print; /* of it */
-	struct standing_ask *standing;
-	struct task *out;
-};
-
 /* Why the job has nothing for the device, whatever its rounds are about. */
 static enum wait_reason
 judge_asker(struct engine *g, struct engine_job *j, const struct asker *a)
@@ -181,13 +190,7 @@ judge_asker(struct engine *g, struct engine_job *j, const struct asker *a)
 
 	if (!why)
 		why = engine_offer_unready(a->offer);
-	if (!why &&
-	    engine_refusal_stands(
-		j, a->device, engine_evaluates(j) ? TASK_EVALUATE : TASK_TRAIN, a->print))
-		why = WAIT_OUT_OF_MEMORY;
-	if (!why)
-		why = lacks(j, a->device, a->offer);
-	return why;
+	return why ? why : lacks(j, a);
 }
 
 /* WAIT_NONE: out holds a task of this job. */

@@ -92,13 +92,14 @@ size_t engine_tails(struct engine *g, const uint8_t job[16], struct tail out[TAI
 /* A device that cannot hold a job's tasks, by its own word. */
 #define ENGINE_REFUSALS 20 /* shown at most */
 struct engine_refusal {
-	uint8_t device[32], job[16];
-	enum task_kind kind;
+	uint8_t device[32];
+	uint8_t kind; /* enum task_kind; with the device, what it is found by */
+	uint8_t job[16];
 	uint64_t print; /* of the offer that it stands for */
 	uint64_t needed_bytes, memory_bytes;
 	double at; /* Unix time */
 };
-/* The first of a job, by device; those of a device, by job. How many there are in out. */
+/* The first of a job, by device and kind; those of a device, by job. How many there are in out. */
 size_t engine_refusals(
     struct engine *g, const uint8_t job[16], struct engine_refusal out[ENGINE_REFUSALS]);
 size_t engine_refusals_of(

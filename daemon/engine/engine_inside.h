@@ -133,7 +133,7 @@ struct engine_job {
 	uint64_t bytes_up, bytes_down;
 	struct invite *invites; /* sorted by device */
 	size_t invite_count, invite_room;
-	struct engine_refusal *refusals; /* sorted by device */
+	struct engine_refusal *refusals; /* sorted by device and kind */
 	size_t refusal_count, refusal_room;
 	struct choice_ticket *candidates; /* gathered askers, the first to be drawn first */
 	size_t candidate_count, candidate_room;
@@ -418,7 +418,7 @@ uint64_t engine_refusal_print(const struct offer *o);
 bool engine_refusal_note(
     struct engine_job *j, const struct invite *v, enum task_kind kind, struct abort_cause cause);
 void engine_refusal_forget(struct engine_job *j, const uint8_t device[32]);
-/* Has it refused tasks of this kind with the same offer? One with another offer is forgotten. */
+/* Has it refused tasks of this kind with the same offer? All of another offer are forgotten. */
 bool engine_refusal_stands(
     struct engine_job *j, const uint8_t device[32], enum task_kind kind, uint64_t print);
 

@@ -225,65 +225,82 @@ engine_refusal_print(const struct offer *o)
 	return h;
 }
 
+/* Where a refusal stands, or would stand. */
 static size_t
-place_of(const struct engine_job *j, const uint8_t device[32])
+place_of(const struct engine_job *j, const uint8_t device[32], enum task_kind kind)
 {
-	return bytes_place(j->refusals, j->refusal_count, sizeof(*j->refusals), device, 32);
+	uint8_t key[33];
+
+	memcpy(key, device, 32);
+	key[32] = (uint8_t)kind;
+	return bytes_place(j->refusals, j->refusal_count, sizeof(*j->refusals), key, sizeof(key));
 }
 
-static bool
-is_at(const struct engine_job *j, size_t at, const uint8_t device[32])
+static struct engine_refusal *
+find_refusal(const struct engine_job *j, const uint8_t device[32], enum task_kind kind)
 {
-	return at < j->refusal_count && memcmp(j->refusals[at].device, device, 32) == 0;
+	size_t at = place_of(j, device, kind);
+	struct engine_refusal *r = at < j->refusal_count ? &j->refusals[at] : NULL;
+
+	return r && r->kind == kind && memcmp(r->device, device, 32) == 0 ? r : NULL;
+}
+
+static struct engine_refusal *
+add_refusal(struct engine_job *j, size_t at)
+{
+	struct engine_refusal *all =
+	    bytes_grow(j->refusals, j->refusal_count, &j->refusal_room, sizeof(*all));
+
+	if (!all)
+		return NULL;
+	j->refusals = all;
+	memmove(&all[at + 1], &all[at], (j->refusal_count++ - at) * sizeof(*all));
+	return &all[at];
 }
 
 bool
 engine_refusal_note(
     struct engine_job *j, const struct invite *v, enum task_kind kind, struct abort_cause cause)
 {
-	size_t at = place_of(j, v->device);
-
 	if (cause.reason != ABORT_OUT_OF_MEMORY || cause.needed_bytes == 0)
 		return false;
-	if (!is_at(j, at, v->device)) {
-		struct engine_refusal *all =
-		    bytes_grow(j->refusals, j->refusal_count, &j->refusal_room, sizeof(*all));
-		if (!all)
-			return false;
-		j->refusals = all;
-		memmove(&all[at + 1], &all[at], (j->refusal_count++ - at) * sizeof(*all));
-	}
-	struct engine_refusal *r = &j->refusals[at];
-	*r = (struct engine_refusal){.kind = kind,
+	struct engine_refusal *r = find_refusal(j, v->device, kind);
+	if (!r)
+		r = add_refusal(j, place_of(j, v->device, kind));
+	if (!r)
+		return false;
+	*r = (struct engine_refusal){.kind = (uint8_t)kind,
 	    .print = v->print,
 	    .needed_bytes = cause.needed_bytes,
 	    .memory_bytes = cause.memory_bytes,
 	    .at = clock_wall()};
 	memcpy(r->device, v->device, 32);
+	if (kind == TASK_EVALUATE)
+		engine_draw_forget(j, v->device);
 	return true;
 }
 
 void
 engine_refusal_forget(struct engine_job *j, const uint8_t device[32])
 {
-	size_t at = place_of(j, device);
-
-	if (is_at(j, at, device))
-		memmove(&j->refusals[at], &j->refusals[at + 1],
-		    (--j->refusal_count - at) * sizeof(*j->refusals));
+	for (int kind = 0; kind < TASK_UNKNOWN; kind++) {
+		struct engine_refusal *r = find_refusal(j, device, (enum task_kind)kind);
+		if (r)
+			memmove(
+			    r, r + 1, (size_t)(j->refusals + --j->refusal_count - r) * sizeof(*r));
+	}
 }
 
 bool
 engine_refusal_stands(
     struct engine_job *j, const uint8_t device[32], enum task_kind kind, uint64_t print)
 {
-	size_t at = place_of(j, device);
+	const struct engine_refusal *r = find_refusal(j, device, kind);
 
-	if (!is_at(j, at, device))
-		return false;
-	if (j->refusals[at].print == print)
-		return j->refusals[at].kind == kind;
-	engine_refusal_forget(j, device);
+	if (r && r->print == print)
+		return true;
+	if (r)
+		engine_refusal_forget(j, device);
 	return false;
 }
 
@@ -310,14 +327,15 @@ engine_refusals_of(
 	size_t n = 0;
 
 	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j && n < ENGINE_REFUSALS;
-	     j = engine_next(g, j, &seen)) {
-		size_t at = place_of(j, device);
-		if (!is_at(j, at, device))
-			continue;
-		out[n] = j->refusals[at];
-		memcpy(out[n++].job, j->id, sizeof(j->id));
-	}
+	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
+		for (int kind = 0; kind < TASK_UNKNOWN && n < ENGINE_REFUSALS; kind++) {
+			const struct engine_refusal *r =
+			    find_refusal(j, device, (enum task_kind)kind);
+			if (!r)
+				continue;
+			out[n] = *r;
+			memcpy(out[n++].job, j->id, sizeof(j->id));
+		}
 	lock_release(&g->lock);
 	return n;
 }

@@ -239,6 +239,49 @@ agents_that_do_not_evaluate(void **state)
 }
 
 static void
+give_back(struct coordinator *c, uint8_t tag, const struct task *t)
+{
+	struct abort_cause cause = abort_reason_cause(ABORT_OUT_OF_MEMORY);
+
+	cause.needed_bytes = 5000;
+	cause.memory_bytes = 1000;
+	assert_int_equal(engine_abort(c->s.engine, device_id(tag), t->task, cause, NULL), ERR_OK);
+}
+
+/* To measure a model takes less memory than to train it: who refuses the one may do the other, and who refuses both is asked for neither. */
+static void
+too_small(void **state)
+{
+	struct coordinator *c = *state;
+	struct engine_refusal shown[ENGINE_REFUSALS];
+	struct task t;
+	uint8_t job[16];
+
+	can_evaluate(c);
+	submit(c, plain, job);
+	for (uint8_t tag = 3; tag <= 4; tag++) {
+		assert_string_equal(ask(c, tag, &t), "");
+		give_back(c, tag, &t);
+		assert_string_equal(ask(c, tag, &t), "out-of-memory");
+	}
+	first_round(c);
+	await_task(c, 3, 2, &t);
+	give_back(c, 3, &t);
+	assert_string_equal(ask(c, 3, &t), "out-of-memory");
+	assert_int_equal(engine_refusals(c->s.engine, job, shown), 3);
+	assert_int_equal(shown[0].kind, TASK_TRAIN);
+	assert_int_equal(shown[1].kind, TASK_EVALUATE);
+	assert_memory_equal(shown[1].device, device_id(3), 32);
+	assert_int_equal(engine_refusals_of(c->s.engine, device_id(3), shown), 2);
+	for (uint8_t tag = 1; tag <= 4; tag += 3) {
+		await_task(c, tag, 2, &t);
+		assert_null(report(c, &t, tag, 1, 0.9));
+	}
+	await_state(c, job, "done");
+	metric_is(c, job, 1, 0.9);
+}
+
+static void
 less_than_the_quorum(void **state)
 {
 	struct coordinator *c = *state;
@@ -524,6 +567,7 @@ main(void)
 	    EACH(the_last_model_has_its_figure),
 	    EACH(after_a_target),
 	    EACH(agents_that_do_not_evaluate),
+	    EACH(too_small),
 	    EACH(less_than_the_quorum),
 	    EACH(no_numbers),
 	    EACH(hostile_reports),
