@@ -3,7 +3,8 @@
 #include <immintrin.h>
 #include <stdbool.h>
 
-#include "set_avx2.inc"
+#define VECTORS 256
+#include "vectors.inc"
 #define OUTER_ROWS 6
 #define OUTER_VECS 2
 #define DOT_ROWS 2

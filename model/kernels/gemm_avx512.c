@@ -3,7 +3,8 @@
 #include <immintrin.h>
 #include <stdbool.h>
 
-#include "set_avx512.inc"
+#define VECTORS 512
+#include "vectors.inc"
 #define OUTER_ROWS 6
 #define OUTER_VECS 4
 #define DOT_ROWS 5

@@ -3,7 +3,8 @@
 
 #include "gemm_inside.h"
 
-#include "set_plain.inc"
+#define VECTORS 128
+#include "vectors.inc"
 #define OUTER_ROWS 6
 #define OUTER_VECS 2
 #define DOT_ROWS 1

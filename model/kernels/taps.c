@@ -30,16 +30,19 @@ struct taps_set {
 #if GEMM_X86
 #include <immintrin.h>
 
-#include "set_avx512.inc"
+#define VECTORS 512
+#include "vectors.inc"
 #define TILE_VECS 4
 #include "taps_tile.inc"
 
-#include "set_avx2.inc"
+#define VECTORS 256
+#include "vectors.inc"
 #define TILE_VECS 2
 #include "taps_tile.inc"
 #endif
 
-#include "set_plain.inc"
+#define VECTORS 128
+#include "vectors.inc"
 #define TILE_VECS 2
 #include "taps_tile.inc"
 
