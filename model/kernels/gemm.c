@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "gemm_blas.h"
 #include "gemm_inside.h"
 #include "team.h"
@@ -87,4 +89,17 @@ void
 gemm_scatter(float *rows, const float *from, const struct gemm_spots *s, size_t width)
 {
 	kernels()->scatter(rows, from, s, width);
+}
+
+void
+gemm_dots(float *lanes, const float *a, const float *b, const uint32_t *b_at, size_t k, size_t n)
+{
+	size_t whole = n - n % 16;
+	float last[16] = {0};
+
+	kernels()->dots(lanes, a, b, b_at, k, whole);
+	if (whole == n)
+		return;
+	memcpy(last, a + whole, (n - whole) * sizeof(float));
+	kernels()->dots(lanes, last, b + whole, b_at, k, 16);
 }

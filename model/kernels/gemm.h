@@ -20,15 +20,23 @@ struct gemm {
 	size_t a_row, a_col;
 	const float *b; /* outer: (p, j) at b[p * b_row + j]; dot: (j, p) at b[j * b_row + p] */
 	size_t b_row;
+	const uint32_t *b_at; /* outer: unless NULL, row p of b begins at b[b_at[p]]. See below */
 	float *c; /* element (i, j) at c[i * c_row + j] */
 	size_t c_row;
 	float alpha, beta; /* c = beta * c + alpha * sum; c is not read when beta is 0 */
+	bool chain; /* outer: a sum begins with what is in c, not with 0. alpha is 1, beta 0 */
 	bool exact; /* never by OpenBLAS */
 	bool packed; /* gemm_pack's: b lies in panels, b_row has no meaning */
 	struct team *team; /* large products are cut by rows or columns of c; NULL: one thread */
 };
 
-/* Rows of b added up: the sum over p runs in ascending order, one product after the other. */
+/*
+ * Rows of b added up: the sum over p runs in ascending order, one product after the other.
+ *
+ * With b_at, rows of b lie anywhere and may overlap, as convolutions meet them in padded planes: they are read in whole vectors, up to
+ * GEMM_PAST floats, of any value, behind the n columns. Such products, and those that chain, must be exact.
+ */
+#define GEMM_PAST 16
 void gemm_outer(const struct gemm *g);
 
 /*
@@ -61,5 +69,10 @@ struct gemm_spots {
 void gemm_gather(float *to, const float *rows, const struct gemm_spots *s, size_t width);
 /* rows[at[i] + j] += value[i] * from[j] for each i, ascending. */
 void gemm_scatter(float *rows, const float *from, const struct gemm_spots *s, size_t width);
+
+/* Sums in sixteen lanes (lanes.h), of k arrays with one: lanes[p][i % 16] += a[i] * b[b_at[p] + i], i < n ascending. What stands up to
+ * GEMM_PAST floats behind an array of b must be finite. */
+void gemm_dots(
+    float *lanes, const float *a, const float *b, const uint32_t *b_at, size_t k, size_t n);
 
 #endif

@@ -9,7 +9,9 @@
 #define OUTER_VECS 2
 #define DOT_ROWS 2
 #define DOT_COLS 3
+#define DOTS 3 /* sums in lanes at once: a row of most kernels */
 #include "gemm_tile.inc"
 
-const struct gemm_kernels gemm_avx2_kernels = {outer_avx2, dot_avx2, gather_avx2, scatter_avx2};
+const struct gemm_kernels gemm_avx2_kernels = {
+    outer_avx2, dot_avx2, gather_avx2, scatter_avx2, dots_avx2};
 #endif

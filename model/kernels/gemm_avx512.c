@@ -9,8 +9,9 @@
 #define OUTER_VECS 4
 #define DOT_ROWS 5
 #define DOT_COLS 4
+#define DOTS 3 /* sums in lanes at once: a row of most kernels */
 #include "gemm_tile.inc"
 
 const struct gemm_kernels gemm_avx512_kernels = {
-    outer_avx512, dot_avx512, gather_avx512, scatter_avx512};
+    outer_avx512, dot_avx512, gather_avx512, scatter_avx512, dots_avx512};
 #endif

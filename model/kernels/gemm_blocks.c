@@ -7,6 +7,7 @@
 /* Fewer rows than these do not pay for packing b, shorter sums or narrower rows for the rest of it. */
 #define LEAST_ROWS 24
 #define LEAST_DEEP 16
+#define FIND_ROWS 40 /* fewer are quicker from where the rows of b lie */
 #define AHEAD 8 /* rows of a packed side: the CPU does not guess such distances */
 
 /* What one block of c holds, and how long its sums are before they are put down. In the second-level cache, and on the stack. */
@@ -29,7 +30,9 @@ struct work {
 bool
 gemm_blocks_pay(const struct gemm *g)
 {
-	return !g->packed && g->m >= LEAST_ROWS && g->n >= GEMM_PANEL && g->k >= LEAST_DEEP;
+	if (g->b_at)
+		return g->m >= FIND_ROWS || g->k > of_rows.deep;
+	return (!g->packed && g->m >= LEAST_ROWS && g->n >= GEMM_PANEL && g->k >= LEAST_DEEP);
 }
 
 static void
@@ -48,18 +51,27 @@ static void
 go_on(struct work *w, const struct gemm *block, size_t p, size_t k)
 {
 	struct gemm g = *block;
+	bool find = g.b_at && g.m < FIND_ROWS;
 
 	g.k = k;
 	g.a += p * g.a_col;
-	g.b += p * g.b_row;
-	gemm_pack_panels(w->b, &g, false);
-	g.b = w->b;
-	g.packed = true;
+	if (g.b_at)
+		g.b_at += p;
+	else
+		g.b += p * g.b_row;
+	if (!find) {
+		gemm_pack_panels(w->b, &g, false);
+		g.b = w->b;
+		g.b_at = NULL;
+		g.packed = true;
+	}
 	if (w->shape == &of_columns) {
 		pack_a(w->a, &g);
 		g.a = w->a;
 		g.a_col = g.m;
 	}
+	for (size_t i = 0; g.chain && p == 0 && i < g.m; i++)
+		memcpy(w->sums + i * COLUMNS, g.c + i * g.c_row, g.n * sizeof(float));
 	if (p + k < block->k) {
 		g.alpha = 1;
 		g.beta = 0;
@@ -67,7 +79,7 @@ go_on(struct work *w, const struct gemm *block, size_t p, size_t k)
 		g.c_row = COLUMNS;
 		g.n = (g.n + GEMM_PANEL - 1) / GEMM_PANEL * GEMM_PANEL;
 	}
-	w->part(&g, p > 0 ? w->sums : NULL);
+	w->part(&g, g.chain || p > 0 ? w->sums : NULL);
 }
 
 void
@@ -85,7 +97,7 @@ gemm_blocks_outer(const struct gemm *g, gemm_part *part)
 			block.a += i * g->a_row;
 			block.b += j;
 			block.c += i * g->c_row + j;
-			for (size_t p = 0; p < g->k; p += w.shape->deep)
+			for (size_t p = 0; p == 0 || p < g->k; p += w.shape->deep)
 				go_on(&w, &block, p, gemm_least(g->k - p, w.shape->deep));
 		}
 }

@@ -7,6 +7,9 @@
 #define GEMM_PANEL 16
 void gemm_pack_panels(float *to, const struct gemm *g, bool turned);
 
+/* How the rows of b of an outer product lie. */
+enum gemm_b { B_ROWS, B_PANELS, B_ANYWHERE };
+
 /* Products cut into blocks, whose operands are packed on the stack. */
 #define GEMM_BLOCK_COLUMNS 96
 bool gemm_blocks_pay(const struct gemm *g);
@@ -40,6 +43,8 @@ struct gemm_kernels {
 	void (*dot)(const struct gemm *g);
 	void (*gather)(float *to, const float *rows, const struct gemm_spots *s, size_t width);
 	void (*scatter)(float *rows, const float *from, const struct gemm_spots *s, size_t width);
+	void (*dots)(
+	    float *lanes, const float *a, const float *b, const uint32_t *b_at, size_t k, size_t n);
 };
 
 /* -DGEMM_X86=0 builds the plain kernels alone: for checking that they agree with the others. */
@@ -57,8 +62,10 @@ extern const struct gemm_kernels gemm_plain_kernels;
 /* Inner loops over the rows and vectors of a tile must be unrolled whole: their arrays are registers. */
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
+#define TWICE _Pragma("clang loop unroll_count(2)")
 #else
 #define UNROLL _Pragma("GCC unroll 8")
+#define TWICE _Pragma("GCC unroll 2")
 #endif
 
 #endif

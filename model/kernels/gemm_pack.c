@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "cpu.h"
 #include "gemm_blas.h"
 #include "gemm_inside.h"
 #include "runs.h"
@@ -23,6 +24,18 @@ copy_rows(float *to, const float *from, size_t row, size_t k, size_t n)
 		}
 }
 
+typedef struct {
+	float v[GEMM_PANEL];
+} panel_row;
+
+/* A panel of rows that lie anywhere. */
+CPU_CLONES static void
+find_rows(float *to, const float *from, const uint32_t *at, size_t k)
+{
+	for (size_t p = 0; p < k; p++, to += GEMM_PANEL)
+		*(panel_row *)(void *)to = *(const panel_row *)(const void *)(from + at[p]);
+}
+
 /* As OpenBLAS takes it. */
 static void
 pack_rows(float *to, const struct gemm *g, bool turned)
@@ -44,6 +57,10 @@ gemm_pack_panels(float *to, const struct gemm *g, bool turned)
 {
 	size_t whole = g->n / GEMM_PANEL * GEMM_PANEL;
 
+	for (size_t j = 0; g->b_at && j < g->n; j += GEMM_PANEL)
+		find_rows(to + j * g->k, g->b + j, g->b_at, g->k);
+	if (g->b_at)
+		return;
 	if (whole < g->n)
 		memset(to + whole * g->k, 0, GEMM_PANEL * g->k * sizeof(float));
 	for (size_t j = 0; turned && j < g->n; j += GEMM_PANEL)

@@ -7,10 +7,9 @@
 #include "gemm.h"
 #include "num.h"
 #include "sgd.h"
-#include "taps.h"
 #include "team.h"
 
-#define LANES 16 /* floats that copies and kernels may run past their end */
+#define LANES GEMM_PAST /* floats that copies and kernels may run past their end */
 #define SLAB_FLOATS ((size_t)1 << 16)
 
 /* Some input channels and some output rows of one example. */
@@ -24,7 +23,7 @@ struct plan {
 	size_t kernel_area;
 	/* Forward. */
 	uint32_t channels, rows; /* of a full slab */
-	size_t planes, slab, tables;
+	size_t planes, slab, under;
 	/* Backward. */
 	size_t deep; /* channels, rounded up to whole lanes: floats per pixel of dx */
 	size_t run, deep_run; /* floats under one row of the kernel, in whole lanes: of x, of dx */
@@ -42,7 +41,7 @@ static bool
 plan_forward(struct plan *p, const struct layer *l)
 {
 	struct planes_room room = {0, LANES, SIZE_MAX};
-	size_t row, channel, slab, tables;
+	size_t row, channel, slab;
 
 	if (!num_mul(p->kernel_area, l->out.w, &row) || !num_mul(row, l->out.h, &channel))
 		return false;
@@ -53,8 +52,7 @@ plan_forward(struct plan *p, const struct layer *l)
 	if (!num_mul(p->channels, p->rows, &slab) ||
 	    !planes_take(&room, &p->planes, p->height, p->width, l->in[0].c) ||
 	    !planes_take(&room, &p->slab, slab, row, 1) ||
-	    !num_mul(p->channels, 2 * p->kernel_area, &tables) ||
-	    !num_add(tables, l->out.c, &tables) || !planes_take(&room, &p->tables, tables, 1, 1))
+	    !planes_take(&room, &p->under, p->channels, p->kernel_area, 1))
 		return false;
 	p->lane = room.end;
 	return true;
@@ -205,14 +203,8 @@ forward_rows(const struct course *c, float *work, float *y)
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
 	const uint32_t *kernel = l->spec.kernel;
-	uint32_t *row = (uint32_t *)(void *)(work + p->tables), *product = row + l->out.c;
-	size_t taps = p->kernel_area * p->channels, all = p->kernel_area * l->in[0].c;
-	uint32_t *under = product + taps, *to = under;
+	uint32_t *under = (uint32_t *)(void *)(work + p->under), *to = under;
 
-	for (size_t o = 0; o < l->out.c; o++)
-		row[o] = (uint32_t)(o * all);
-	for (size_t k = 0; k < taps; k++)
-		product[k] = (uint32_t)k;
 	for (size_t i = 0; i < p->channels; i++)
 		for (size_t ky = 0; ky < kernel[0]; ky++)
 			for (size_t kx = 0; kx < kernel[1]; kx++)
@@ -221,18 +213,20 @@ forward_rows(const struct course *c, float *work, float *y)
 		for (size_t r = 0; r < l->out.h; r++) {
 			size_t some = l->in[0].c - first;
 			some = some < p->channels ? some : p->channels;
-			taps_sum(&(struct taps){.m = l->out.c,
+			gemm_outer(&(struct gemm){.m = l->out.c,
 			    .n = l->out.w,
 			    .k = some * p->kernel_area,
 			    .a = c->v.weight + first * p->kernel_area,
-			    .a_row = row,
-			    .a_at = product,
+			    .a_row = l->param[PARAM_WEIGHT].fan_in,
+			    .a_col = 1,
 			    .b = work + p->planes +
 				(first * p->height + r * l->spec.stride[0]) * p->width,
 			    .b_at = under,
 			    .c = y + r * l->out.w,
 			    .c_row = (size_t)l->out.h * l->out.w,
-			    .sum = c->v.bias || first > 0 ? TAPS_ADD : TAPS_STORE});
+			    .alpha = 1,
+			    .beta = c->v.bias || first > 0 ? 1 : 0,
+			    .exact = true});
 		}
 }
 
@@ -241,7 +235,7 @@ static bool
 has_rows(const struct layer *l, const struct backend_pass *pass)
 {
 	return pass->exact && !conv_dense_is_point(l) && l->spec.stride[1] == 1 &&
-	    l->out.w >= TAPS_PAST;
+	    l->out.w >= GEMM_PAST;
 }
 
 static void

@@ -6,7 +6,6 @@
 #include "gemm.h"
 #include "num.h"
 #include "runs.h"
-#include "taps.h"
 
 /* Floats of pixels, or of what lies under rows, at a time. */
 #define SLAB_FLOATS ((size_t)1 << 17)
@@ -17,7 +16,7 @@ static bool
 plan_input(struct conv_dense *d, const struct layer *l)
 {
 	size_t most = l->param[PARAM_WEIGHT].count / l->in[0].c, row, width;
-	struct planes_room room = {0, TAPS_PAST, UINT32_MAX};
+	struct planes_room room = {0, GEMM_PAST, UINT32_MAX};
 	size_t height = (l->in[0].h + l->spec.stride[0] - 1) / l->spec.stride[0];
 
 	d->dy = planes_of(l);
@@ -32,9 +31,7 @@ plan_input(struct conv_dense *d, const struct layer *l)
 		size_t parts = (height + fit - 1) / fit;
 		d->rows = (height + parts - 1) / parts;
 	}
-	if (!planes_take(&room, &d->row, l->in[0].c, 1, 1) ||
-	    !planes_take(&room, &d->product, most, 1, 1) ||
-	    !planes_take(&room, &d->place, most, 1, 1) ||
+	if (!planes_take(&room, &d->place, most, 1, 1) ||
 	    !planes_take(&room, &d->step, most, 1, 1) ||
 	    !planes_take(&room, &d->planes, d->dy.size[0], d->dy.size[1], l->out.c) ||
 	    !planes_take(&room, &d->slab, row, d->rows, 1) ||
@@ -50,7 +47,7 @@ plan_weights(struct conv_dense *d, const struct layer *l)
 	const struct layer_spec *s = &l->spec;
 	size_t height = l->in[0].h + 2 * (size_t)s->padding[0], pixels;
 	size_t width = l->in[0].w + 2 * (size_t)s->padding[1];
-	struct planes_room room = {0, TAPS_PAST, UINT32_MAX};
+	struct planes_room room = {0, GEMM_PAST, UINT32_MAX};
 
 	if (!num_mul(height, width, &pixels) || !num_mul(pixels, l->in[0].c, &pixels))
 		return false;
@@ -58,12 +55,9 @@ plan_weights(struct conv_dense *d, const struct layer *l)
 	/* More brings nothing. */
 	size_t places = (size_t)l->out.h * l->out.w, enough = 256 / places + 1;
 	d->group = d->group < enough ? d->group : enough;
-	d->run = (l->in[0].c * (size_t)s->kernel[1] + TAPS_PAST - 1) / TAPS_PAST * TAPS_PAST;
-	if (!planes_take(&room, &d->output, l->out.c, 1, 1) ||
-	    !planes_take(&room, &d->value, places, d->group, 1) ||
-	    !planes_take(&room, &d->under, places, d->group, 1) ||
-	    !planes_take(&room, &d->none, places, d->group, 1) ||
-	    !planes_take(&room, &d->ones, 1, 1, 1) ||
+	d->run = (l->in[0].c * (size_t)s->kernel[1] + GEMM_PAST - 1) / GEMM_PAST * GEMM_PAST;
+	if (!planes_take(&room, &d->under, places, d->group, 1) ||
+	    !planes_take(&room, &d->value, d->group > 1 ? l->out.c : 0, places, d->group) ||
 	    !planes_take(&room, &d->pixels, pixels, d->group, 1))
 		return false;
 	d->lane = d->lane > room.end ? d->lane : room.end;
@@ -73,12 +67,8 @@ plan_weights(struct conv_dense *d, const struct layer *l)
 bool
 conv_dense_plan(struct conv_dense *d, const struct layer *l)
 {
-	size_t values;
-
 	*d = (struct conv_dense){0};
-	/* What tables point at. */
-	return plan_input(d, l) && plan_weights(d, l) && num_mul(l->out.size, d->group, &values) &&
-	    values <= UINT32_MAX && l->param[PARAM_WEIGHT].count <= UINT32_MAX;
+	return plan_input(d, l) && plan_weights(d, l);
 }
 
 CPU_CLONES static void
@@ -127,13 +117,13 @@ conv_dense_turn(const struct layer *l, const float *weight, float *turned)
 	}
 }
 
-/* A phase's tables: rows and products of the weights, products under the first element of dx, likewise in a slab. */
+/* A phase's tables: what lies under the first element of dx, likewise in a slab. */
 struct tables {
-	uint32_t *row, *product, *place, *step;
+	uint32_t *place, *step;
 };
 
 typedef struct {
-	float v[TAPS_PAST];
+	float v[GEMM_PAST];
 } vector;
 
 /* Short rows under each product side by side. Whole vectors are copied: what runs past the end of a row is written over by the next. */
@@ -152,15 +142,10 @@ tables_of(
     const struct conv_dense *d, const struct layer *l, const struct planes_phase *p, float *own)
 {
 	uint32_t *words = (uint32_t *)(void *)own;
-	struct tables t = {words + d->row, words + d->product, words + d->place, words + d->step};
-	size_t count = l->out.c * p->taps;
+	struct tables t = {words + d->place, words + d->step};
 
-	for (size_t c = 0; c < l->in[0].c; c++)
-		t.row[c] = (uint32_t)(c * count);
-	for (size_t k = 0; k < count; k++) {
-		t.product[k] = (uint32_t)k;
+	for (size_t k = 0; k < l->out.c * p->taps; k++)
 		t.step[k] = (uint32_t)(k * d->rows * p->size[1]);
-	}
 	planes_find(&d->dy, l, p, l->out.c, t.place);
 	return t;
 }
@@ -180,17 +165,19 @@ input_phase(const struct conv_dense *d, const struct layer *l, const struct plan
 		const float *b = own + d->planes + y * d->dy.size[1];
 		if (d->narrow)
 			lay_out(own + d->slab, b, &t, count, rows, width, d->dy.size[1]);
-		taps_sum(&(struct taps){.m = l->in[0].c,
+		gemm_outer(&(struct gemm){.m = l->in[0].c,
 		    .n = n,
 		    .k = count,
 		    .a = turned,
-		    .a_row = t.row,
-		    .a_at = t.product,
+		    .a_row = count,
+		    .a_col = 1,
 		    .b = d->narrow ? own + d->slab : b,
 		    .b_at = d->narrow ? t.step : t.place,
 		    .c = direct ? dx + y * width : own + d->result,
 		    .c_row = direct ? area : n,
-		    .sum = direct && l->add[0] ? TAPS_ADD : TAPS_STORE});
+		    .alpha = 1,
+		    .beta = direct && l->add[0] ? 1 : 0,
+		    .exact = true});
 		for (size_t c = 0; !direct && c < l->in[0].c; c++)
 			planes_give(l, p, y, rows, own + d->result + c * n, width, dx + c * area);
 	}
@@ -246,62 +233,72 @@ conv_dense_pixels(const struct layer *l, const float *x, float *pixels)
 		    pixels + ((y + top) * width + left) * depth, depth, x + y * w, h * w, depth, w);
 }
 
-/* Tables of the elements of dy of a group of examples, and of the pixels under them. */
+/* The pixels under the elements of dy of a group of examples. */
 static void
-find_pixels(const struct conv_dense *d, const struct layer *l, size_t pixels, float *own)
+find_pixels(const struct conv_dense *d, const struct layer *l, size_t pixels, uint32_t *under)
 {
-	size_t depth = l->in[0].c, width = l->in[0].w + 2 * (size_t)l->spec.padding[1], k = 0;
+	size_t depth = l->in[0].c, width = l->in[0].w + 2 * (size_t)l->spec.padding[1];
 	size_t down = l->spec.stride[0] * width * depth, right = l->spec.stride[1] * depth;
-	uint32_t *words = (uint32_t *)(void *)own;
 
 	for (size_t i = 0; i < d->group; i++)
 		for (size_t y = 0; y < l->out.h; y++)
-			for (size_t x = 0; x < l->out.w; x++, k++) {
-				words[d->value + k] =
-				    (uint32_t)(i * l->out.size + y * l->out.w + x);
-				words[d->under + k] = (uint32_t)(i * pixels + y * down + x * right);
-				words[d->none + k] = 0;
-			}
-	own[d->ones] = 1;
+			for (size_t x = 0; x < l->out.w; x++)
+				*under++ = (uint32_t)(i * pixels + y * down + x * right);
+}
+
+/* Rows of output channels [from, to): the examples' dy side by side. */
+static void
+join_examples(const struct layer *l, const float *dy, size_t n, size_t from, size_t to, float *rows)
+{
+	size_t places = (size_t)l->out.h * l->out.w;
+
+	for (size_t o = from; o < to; o++)
+		for (size_t i = 0; i < n; i++, rows += places)
+			memcpy(rows, dy + i * l->out.size + o * places, places * sizeof(float));
 }
 
 void
 conv_dense_weights(const struct conv_dense *d, const struct layer *l, const struct operands *v,
     size_t n, uint32_t from, uint32_t to, float *gradient, float *bias, float *own)
 {
+	static const float one = 1;
 	size_t kernel = l->spec.kernel[0], depth = l->in[0].c;
 	size_t row = (l->in[0].w + 2 * (size_t)l->spec.padding[1]) * depth;
 	size_t pixels = (l->in[0].h + 2 * (size_t)l->spec.padding[0]) * row;
-	uint32_t *words = (uint32_t *)(void *)own;
+	size_t places = (size_t)l->out.h * l->out.w;
+	uint32_t *under = (uint32_t *)(void *)(own + d->under);
 
-	for (size_t o = from; o < to; o++)
-		words[d->output + o - from] = (uint32_t)(o * l->out.h * l->out.w);
-	find_pixels(d, l, pixels, own);
+	find_pixels(d, l, pixels, under);
 	for (size_t i = 0; i < n; i += d->group) {
 		size_t some = n - i < d->group ? n - i : d->group;
 		for (size_t e = 0; e < some; e++)
 			conv_dense_pixels(
 			    l, v->x[0] + (i + e) * l->in[0].size, own + d->pixels + e * pixels);
-		struct taps t = {.m = to - from,
+		const float *dy = v->dy + i * l->out.size;
+		struct gemm g = {.m = to - from,
 		    .n = d->run,
-		    .k = some * l->out.h * l->out.w,
-		    .a = v->dy + i * l->out.size,
-		    .a_row = words + d->output,
-		    .a_at = words + d->value,
-		    .b_at = words + d->under,
+		    .k = some * places,
+		    .a = d->group > 1 ? own + d->value : dy + from * places,
+		    .a_row = some * places,
+		    .a_col = 1,
+		    .b_at = under,
 		    .c_row = kernel * d->run,
-		    .sum = TAPS_CHAIN};
+		    .alpha = 1,
+		    .chain = true,
+		    .exact = true};
+		if (d->group > 1)
+			join_examples(l, dy, some, from, to, own + d->value);
 		for (size_t y = 0; y < kernel; y++) {
-			t.b = own + d->pixels + y * row;
-			t.c = gradient + (from * kernel + y) * d->run;
-			taps_sum(&t);
+			g.b = own + d->pixels + y * row;
+			g.c = gradient + (from * kernel + y) * d->run;
+			gemm_outer(&g);
 		}
 		if (!bias)
 			continue;
-		t.n = t.c_row = 1;
-		t.b = own + d->ones;
-		t.b_at = words + d->none;
-		t.c = bias + from;
-		taps_sum(&t);
+		g.n = g.c_row = 1;
+		g.b = &one;
+		g.b_at = NULL;
+		g.c = bias + from;
+		gemm_outer(&g);
 	}
 }

@@ -9,9 +9,9 @@
  */
 struct conv_dense {
 	/* Of a thread, in floats: where the parts of its memory begin, and its size. */
-	size_t output, value, under, none; /* weights: tables of taps.h; */
-	size_t ones, pixels; /* x of some examples, padded, channels innermost */
-	size_t row, product, place, step; /* input: tables; */
+	size_t under; /* weights: where the pixels under each output begin; */
+	size_t value, pixels; /* dy of some examples side by side, x padded, channels innermost */
+	size_t place, step; /* input: what lies under each product, in planes and in the slab; */
 	size_t planes, slab, result; /* dy, padded; what lies under narrow rows; some rows of dx */
 	size_t lane;
 	/* Sizes. */

@@ -7,7 +7,6 @@
 #include "norm_sums.h"
 #include "num.h"
 #include "planes.h"
-#include "taps.h"
 #include "team.h"
 
 /*
@@ -207,7 +206,7 @@ backward_some(const struct course *c, size_t group, size_t from, size_t to, floa
 		if (c->v.dx[0] && from == 0)
 			input_group(c, own, c->v.dx[0] + i * l->in[0].size + group * p->in * in);
 		for (size_t o = from; o < to; o++)
-			taps_dots(own + p->lanes + (o - from) * taps * LANES_SIZE,
+			gemm_dots(own + p->lanes + (o - from) * taps * LANES_SIZE,
 			    begin + o * p->plane, own + p->x, at, taps, n);
 	}
 	for (size_t k = 0; k < (to - from) * taps; k++) {

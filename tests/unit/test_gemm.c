@@ -341,7 +341,18 @@ doors(void **state)
 		struct guarded a = guarded_random(&r, m * k), b = guarded_random(&r, n * k);
 		struct guarded c[2] = {guarded_new(m * n), guarded_new(m * n)};
 		struct guarded to = guarded_new(gemm_pack_floats(k, n));
-		struct gemm g = {m, n, k, a.x, k, 1, b.x, n, c[0].x, n, 1, 0, q % 2, false, NULL};
+		struct gemm g = {.m = m,
+		    .n = n,
+		    .k = k,
+		    .a = a.x,
+		    .a_row = k,
+		    .a_col = 1,
+		    .b = b.x,
+		    .b_row = n,
+		    .c = c[0].x,
+		    .c_row = n,
+		    .alpha = 1,
+		    .exact = q % 2};
 		gemm_outer(&g);
 		g.c = c[1].x;
 		g.team = team;

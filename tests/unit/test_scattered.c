@@ -8,18 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gemm.h"
 #include "prng.h"
-#include "taps.h"
 
-#define ROWS 14
+#define ROWS 61 /* more than one block packs */
 #define COLUMNS 70
 #define PRODUCTS 600
 #define SPACE 4096
 #define EDGE 3 /* floats behind a row of c, which must stay */
 
-static float a[SPACE], b[SPACE + COLUMNS + TAPS_PAST], c[ROWS * (COLUMNS + EDGE)],
+static float a[SPACE], b[SPACE + COLUMNS + GEMM_PAST], c[ROWS * (COLUMNS + EDGE)],
     want[ROWS * (COLUMNS + EDGE)];
-static uint32_t a_row[ROWS], a_at[PRODUCTS], b_at[PRODUCTS];
+static uint32_t b_at[PRODUCTS];
+enum sum { STORE, CHAIN, ADD };
 
 static void
 fill(struct prng *r, float *to, size_t n)
@@ -29,33 +30,42 @@ fill(struct prng *r, float *to, size_t n)
 }
 
 static void
-expect(const struct taps *t)
+expect(const struct gemm *g)
 {
-	for (size_t i = 0; i < t->m; i++)
-		for (size_t j = 0; j < t->n; j++) {
-			float *to = want + i * t->c_row + j, sum = t->sum == TAPS_CHAIN ? *to : 0;
-			for (size_t p = 0; p < t->k; p++)
-				sum += a[a_row[i] + a_at[p]] * b[b_at[p] + j];
-			*to = t->sum == TAPS_ADD ? *to + sum : sum;
+	for (size_t i = 0; i < g->m; i++)
+		for (size_t j = 0; j < g->n; j++) {
+			float *to = want + i * g->c_row + j, sum = g->chain ? *to : 0;
+			for (size_t p = 0; p < g->k; p++)
+				sum += a[i * g->a_row + p] * b[b_at[p] + j];
+			*to = g->beta != 0 ? *to + sum : sum;
 		}
 }
 
 static void
-compare(struct prng *r, size_t m, size_t n, size_t k, enum taps_sum sum)
+compare(struct prng *r, size_t m, size_t n, size_t k, enum sum sum)
 {
-	const struct taps t = {m, n, k, a, a_row, a_at, b, b_at, c, n + EDGE, sum};
+	const struct gemm g = {.m = m,
+	    .n = n,
+	    .k = k,
+	    .a = a,
+	    .a_row = 1 + prng_below(r, (SPACE - k) / ROWS),
+	    .a_col = 1,
+	    .b = b,
+	    .b_at = b_at,
+	    .c = c,
+	    .c_row = n + EDGE,
+	    .alpha = 1,
+	    .beta = sum == ADD ? 1 : 0,
+	    .chain = sum == CHAIN,
+	    .exact = true};
 
-	fill(r, c, m * t.c_row);
+	fill(r, c, m * g.c_row);
 	memcpy(want, c, sizeof(c));
-	for (size_t i = 0; i < m; i++)
-		a_row[i] = (uint32_t)prng_below(r, SPACE / 2);
-	for (size_t p = 0; p < k; p++) {
-		a_at[p] = (uint32_t)prng_below(r, SPACE / 2);
+	for (size_t p = 0; p < k; p++)
 		b_at[p] = (uint32_t)prng_below(r, SPACE);
-	}
-	expect(&t);
-	taps_sum(&t);
-	assert_memory_equal(c, want, m * t.c_row * sizeof(float));
+	expect(&g);
+	gemm_outer(&g);
+	assert_memory_equal(c, want, m * g.c_row * sizeof(float));
 }
 
 static void
@@ -67,24 +77,24 @@ sums(void **state)
 	(void)state;
 	prng_seed(&r, 1);
 	fill(&r, a, SPACE);
-	fill(&r, b, SPACE + COLUMNS + TAPS_PAST);
+	fill(&r, b, SPACE + COLUMNS + GEMM_PAST);
 	for (size_t n = 1; n <= COLUMNS; n++)
 		for (size_t k = 0; k < sizeof(products) / sizeof(products[0]); k++)
-			for (int sum = TAPS_STORE; sum <= TAPS_ADD; sum++)
-				compare(&r, 1 + (n + k) % ROWS, n, products[k], (enum taps_sum)sum);
+			for (int sum = STORE; sum <= ADD; sum++)
+				compare(&r, 1 + (n + k) % ROWS, n, products[k], (enum sum)sum);
 }
 
 /* Sixteen lanes of each sum, chained from what is there. */
 static void
 dots(void **state)
 {
-	float lanes[ROWS * 16], expected[ROWS * 16];
+	static float lanes[ROWS * 16], expected[ROWS * 16];
 	struct prng r;
 
 	(void)state;
 	prng_seed(&r, 2);
 	fill(&r, a, SPACE);
-	fill(&r, b, SPACE + COLUMNS + TAPS_PAST);
+	fill(&r, b, SPACE + COLUMNS + GEMM_PAST);
 	for (size_t n = 0; n <= COLUMNS; n++) {
 		size_t k = n % (ROWS + 1);
 		fill(&r, lanes, ROWS * 16);
@@ -94,7 +104,7 @@ dots(void **state)
 		for (size_t p = 0; p < k; p++)
 			for (size_t i = 0; i < n; i++)
 				expected[p * 16 + i % 16] += a[i] * b[b_at[p] + i];
-		taps_dots(lanes, a, b, b_at, k, n);
+		gemm_dots(lanes, a, b, b_at, k, n);
 		assert_memory_equal(lanes, expected, sizeof(lanes));
 	}
 }
