@@ -31,8 +31,8 @@ bool
 gemm_blocks_pay(const struct gemm *g)
 {
 	if (g->b_at)
-		return g->m >= FIND_ROWS || g->k > of_rows.deep;
-	return (!g->packed && g->m >= LEAST_ROWS && g->n >= GEMM_PANEL && g->k >= LEAST_DEEP);
+		return g->m >= FIND_ROWS;
+	return !g->packed && g->m >= LEAST_ROWS && g->n >= GEMM_PANEL && g->k >= LEAST_DEEP;
 }
 
 static void
@@ -51,7 +51,6 @@ static void
 go_on(struct work *w, const struct gemm *block, size_t p, size_t k)
 {
 	struct gemm g = *block;
-	bool find = g.b_at && g.m < FIND_ROWS;
 
 	g.k = k;
 	g.a += p * g.a_col;
@@ -59,12 +58,10 @@ go_on(struct work *w, const struct gemm *block, size_t p, size_t k)
 		g.b_at += p;
 	else
 		g.b += p * g.b_row;
-	if (!find) {
-		gemm_pack_panels(w->b, &g, false);
-		g.b = w->b;
-		g.b_at = NULL;
-		g.packed = true;
-	}
+	gemm_pack_panels(w->b, &g, false);
+	g.b = w->b;
+	g.b_at = NULL;
+	g.packed = true;
 	if (w->shape == &of_columns) {
 		pack_a(w->a, &g);
 		g.a = w->a;
