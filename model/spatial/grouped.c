@@ -11,14 +11,15 @@
 
 /*
  * Convolutions in groups, of one channel each (depthwise) or more. Planes (planes.h) are walked through as one run of memory, rows and the
- * zeros between them, so that a vector is full however short the rows are: what comes out between rows is dropped. A group is a piece of its
- * own: its outputs, its part of dx and the gradients of its weights.
+ * zeros between them, so that a vector is full however short the rows are: what comes out between rows is dropped. Small planes of several
+ * examples make one run; each begins on a whole lane, so that it is in the same lanes as alone. A group is a piece of its own: its
+ * outputs, its part of dx and the gradients of its weights.
  */
 struct plan {
 	struct planes planes;
 	size_t in, out; /* channels of a group */
 	size_t kernel; /* its elements */
-	size_t plane; /* floats of one */
+	size_t examples; /* at a time */
 	size_t some; /* output channels whose gradients are summed at once */
 	/* Parts of a thread's memory, in floats. */
 	size_t x, dy, rows, at, back, turned, lanes;
@@ -29,9 +30,33 @@ struct plan {
 
 /* Floats of lanes at a time. */
 #define LANES_FLOATS ((size_t)1 << 16)
+/* Floats of a group's planes that lie side by side, if they are several examples'. */
+#define SIDE_FLOATS ((size_t)1 << 12)
+
+static size_t
+whole_lanes(size_t n)
+{
+	return (n + LANES_SIZE - 1) / LANES_SIZE * LANES_SIZE;
+}
+
+/* Of a pass of at most n examples. */
+static bool
+plan_planes(struct plan *p, size_t n)
+{
+	size_t plane, group;
+
+	if (!num_mul(p->planes.size[0], p->planes.size[1], &plane) ||
+	    !num_add(plane, LANES_SIZE, &group) ||
+	    !num_mul(group, p->in * p->planes.phases + p->out, &group))
+		return false;
+	p->examples = group < SIDE_FLOATS ? SIDE_FLOATS / group : 1;
+	p->examples = p->examples < n ? p->examples : n;
+	p->planes.example = whole_lanes(plane);
+	return num_mul(p->examples, p->planes.example, &p->planes.apart);
+}
 
 static bool
-plan(struct plan *p, const struct layer *l)
+plan(struct plan *p, const struct layer *l, size_t n)
 {
 	const struct layer_spec *s = &l->spec;
 	size_t inputs, weights;
@@ -46,11 +71,10 @@ plan(struct plan *p, const struct layer *l)
 	p->some = each < LANES_FLOATS ? LANES_FLOATS / each : 1;
 	p->some = p->some < p->out ? p->some : p->out;
 	p->bias = weights;
-	return num_mul(p->planes.size[0], p->planes.size[1], &p->plane) &&
-	    num_mul(p->in, p->planes.phases, &inputs) &&
-	    planes_take(&p->room, &p->x, inputs, p->plane, 1) &&
-	    planes_take(&p->room, &p->dy, p->out, p->plane, 1) &&
-	    planes_take(&p->room, &p->rows, p->plane, 1, 1) &&
+	return num_mul(p->in, p->planes.phases, &inputs) && plan_planes(p, n) &&
+	    planes_take(&p->room, &p->x, inputs, p->planes.apart, 1) &&
+	    planes_take(&p->room, &p->dy, p->out, p->planes.apart, 1) &&
+	    planes_take(&p->room, &p->rows, p->planes.apart, 1, 1) &&
 	    planes_take(&p->room, &p->at, p->in, p->kernel, 1) &&
 	    planes_take(&p->room, &p->back, p->out, p->kernel, 1) &&
 	    planes_take(&p->room, &p->turned, p->in, p->out, p->kernel) &&
@@ -62,7 +86,7 @@ need(struct layer *l, struct why *why)
 {
 	struct plan p;
 
-	if (!plan(&p, l) || !num_add(p.bias, l->spec.out, &l->work))
+	if (!plan(&p, l, SIZE_MAX) || !num_add(p.bias, l->spec.out, &l->work))
 		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
 	l->work_lane = p.room.end;
 	return ERR_OK;
@@ -85,13 +109,44 @@ begin(const struct course *c, unsigned lane)
 	return own;
 }
 
-/* Floats of a plane's rows, of which the last ends with its own end; in whole lanes. */
+/* Floats of some examples' planes, of which the last ends with its last row's own end. */
 static size_t
-run_of(const struct plan *p, size_t rows, size_t width)
+run_of(const struct planes *p, size_t rows, size_t width)
 {
-	size_t n = (rows - 1) * p->planes.size[1] + width;
+	return (p->examples - 1) * p->example + (rows - 1) * p->size[1] + width;
+}
 
-	return (n + LANES_SIZE - 1) / LANES_SIZE * LANES_SIZE;
+/* The planes of a pass's examples from the i-th on, as many as lie side by side. */
+static struct planes
+planes_from(const struct course *c, size_t i)
+{
+	struct planes some = c->p.planes;
+	size_t left = c->pass->n - i;
+
+	some.examples = left < c->p.examples ? left : c->p.examples;
+	return some;
+}
+
+/* Of one group of some examples, whose x is in planes. */
+static void
+forward_some(const struct course *c, const struct planes *some, size_t group, float *own, float *y)
+{
+	const struct layer *l = c->l;
+	const struct plan *p = &c->p;
+	size_t area = (size_t)l->out.h * l->out.w, taps = p->in * p->kernel;
+	size_t n = whole_lanes(run_of(some, l->out.h, l->out.w));
+	float *rows = own + p->rows;
+	const uint32_t *at = (const uint32_t *)(const void *)(own + p->at);
+
+	for (size_t o = group * p->out; o < (group + 1) * p->out; o++) {
+		for (size_t k = 0; k < n; k++)
+			rows[k] = c->v.bias ? c->v.bias[o] : 0;
+		gemm_gather(
+		    rows, own + p->x, &(struct gemm_spots){taps, at, c->v.weight + o * taps}, n);
+		for (size_t e = 0; e < some->examples; e++)
+			planes_copy(y + e * l->out.size + o * area, l->out.w,
+			    rows + e * some->example, some->size[1], l->out.h, l->out.w);
+	}
 }
 
 static void
@@ -100,23 +155,15 @@ forward_group(void *arg, size_t group, unsigned lane)
 	const struct course *c = arg;
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
-	size_t area = (size_t)l->out.h * l->out.w, in = (size_t)l->in[0].h * l->in[0].w;
-	size_t n = run_of(p, l->out.h, l->out.w), taps = p->in * p->kernel;
-	float *own = begin(c, lane), *rows = own + p->rows;
-	uint32_t *at = (uint32_t *)(void *)(own + p->at);
+	size_t in = (size_t)l->in[0].h * l->in[0].w;
+	float *own = begin(c, lane);
 
-	planes_find_x(&p->planes, l, p->in, at);
-	for (size_t i = 0; i < c->pass->n; i++) {
-		const float *x = c->v.x[0] + i * l->in[0].size + group * p->in * in;
-		planes_fill_x(&p->planes, l, p->in, x, own + p->x);
-		for (size_t o = group * p->out; o < (group + 1) * p->out; o++) {
-			for (size_t k = 0; k < n; k++)
-				rows[k] = c->v.bias ? c->v.bias[o] : 0;
-			gemm_gather(rows, own + p->x,
-			    &(struct gemm_spots){taps, at, c->v.weight + o * taps}, n);
-			planes_copy(c->v.y + i * l->out.size + o * area, l->out.w, rows,
-			    p->planes.size[1], l->out.h, l->out.w);
-		}
+	planes_find_x(&p->planes, l, p->in, (uint32_t *)(void *)(own + p->at));
+	for (size_t i = 0; i < c->pass->n; i += p->examples) {
+		const struct planes some = planes_from(c, i);
+		planes_fill_x(&some, l, p->in, c->v.x[0] + i * l->in[0].size + group * p->in * in,
+		    own + p->x);
+		forward_some(c, &some, group, own, c->v.y + i * l->out.size);
 	}
 }
 
@@ -128,7 +175,7 @@ run(const struct layer *l, const struct backend_pass *pass,
 	/* Sums are short: each product costs several of a matrix product's. */
 	double work = 6.0 * (double)l->param[PARAM_WEIGHT].count * l->out.h * l->out.w * pass->n;
 
-	if (plan(&c.p, l))
+	if (plan(&c.p, l, pass->n))
 		team_run(team_worth(pass->team, work), l->spec.groups, fn, &c);
 }
 
@@ -158,26 +205,28 @@ begin_back(const struct course *c, size_t group, unsigned lane)
 	return own;
 }
 
-/* Of one group of an example, whose dy is in planes. */
+/* Of one group of some examples, whose dy is in planes. */
 static void
-input_group(const struct course *c, float *own, float *dx)
+input_some(const struct course *c, const struct planes *some, float *own, float *dx)
 {
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
-	size_t area = (size_t)l->in[0].h * l->in[0].w;
+	size_t area = (size_t)l->in[0].h * l->in[0].w, pitch = some->size[1];
 	const float *weight = own + p->turned;
 	const uint32_t *at = (const uint32_t *)(const void *)(own + p->back);
 
-	for (size_t f = 0; f < p->planes.phases; f++) {
+	for (size_t f = 0; f < some->phases; f++) {
 		const struct planes_phase phase = planes_phase(l, f);
 		size_t taps = p->out * phase.taps;
 		for (size_t k = 0; phase.size[0] * phase.size[1] > 0 && k < p->in; k++) {
-			size_t n = run_of(p, phase.size[0], phase.size[1]);
+			size_t n = whole_lanes(run_of(some, phase.size[0], phase.size[1]));
 			memset(own + p->rows, 0, n * sizeof(float));
 			gemm_gather(own + p->rows, own + p->dy,
 			    &(struct gemm_spots){taps, at, weight + k * taps}, n);
-			planes_give(l, &phase, 0, phase.size[0], own + p->rows, p->planes.size[1],
-			    dx + k * area);
+			for (size_t e = 0; e < some->examples; e++)
+				planes_give(l, &phase, 0, phase.size[0],
+				    own + p->rows + e * some->example, pitch,
+				    dx + e * l->in[0].size + k * area);
 		}
 		weight += p->in * taps;
 		at += taps;
@@ -191,23 +240,25 @@ backward_some(const struct course *c, size_t group, size_t from, size_t to, floa
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
 	size_t area = (size_t)l->out.h * l->out.w, in = (size_t)l->in[0].h * l->in[0].w;
-	size_t taps = p->in * p->kernel, pitch = p->planes.size[1];
-	size_t n = (l->out.h - 1) * pitch + l->out.w, first = group * p->out;
-	const float *begin = own + p->dy + p->planes.lead[0] * pitch + p->planes.lead[1];
+	size_t taps = p->in * p->kernel, first = group * p->out;
+	const float *begin =
+	    own + p->dy + p->planes.lead[0] * p->planes.size[1] + p->planes.lead[1];
 	float *gradient = c->v.work, *bias = gradient + p->bias;
 	const uint32_t *at = (const uint32_t *)(const void *)(own + p->at);
 
 	memset(own + p->lanes, 0, (to - from) * taps * LANES_SIZE * sizeof(float));
-	for (size_t i = 0; i < c->pass->n; i++) {
+	for (size_t i = 0; i < c->pass->n; i += p->examples) {
+		const struct planes some = planes_from(c, i);
+		size_t x = i * l->in[0].size + group * p->in * in;
 		planes_fill(
-		    &p->planes, l, p->out, c->v.dy + i * l->out.size + first * area, own + p->dy);
-		planes_fill_x(&p->planes, l, p->in,
-		    c->v.x[0] + i * l->in[0].size + group * p->in * in, own + p->x);
+		    &some, l, p->out, c->v.dy + i * l->out.size + first * area, own + p->dy);
+		planes_fill_x(&some, l, p->in, c->v.x[0] + x, own + p->x);
 		if (c->v.dx[0] && from == 0)
-			input_group(c, own, c->v.dx[0] + i * l->in[0].size + group * p->in * in);
+			input_some(c, &some, own, c->v.dx[0] + x);
 		for (size_t o = from; o < to; o++)
 			gemm_dots(own + p->lanes + (o - from) * taps * LANES_SIZE,
-			    begin + o * p->plane, own + p->x, at, taps, n);
+			    begin + o * some.apart, own + p->x, at, taps,
+			    run_of(&some, l->out.h, l->out.w));
 	}
 	for (size_t k = 0; k < (to - from) * taps; k++) {
 		lanes16 sum = LANES_AT(own + p->lanes + k * LANES_SIZE);

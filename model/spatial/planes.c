@@ -20,13 +20,14 @@ planes_of(const struct layer *l)
 {
 	const uint32_t in[2] = {l->in[0].h, l->in[0].w}, out[2] = {l->out.h, l->out.w};
 	const struct layer_spec *s = &l->spec;
-	struct planes p = {.phases = (size_t)s->stride[0] * s->stride[1]};
+	struct planes p = {.phases = (size_t)s->stride[0] * s->stride[1], .examples = 1};
 
 	for (int k = 0; k < 2; k++) {
 		size_t reach = ((size_t)in[k] - 1 + s->padding[k]) / s->stride[k] + 1;
 		p.lead[k] = ((size_t)s->kernel[k] - 1) / s->stride[k];
 		p.size[k] = p.lead[k] + (reach > out[k] ? reach : out[k]);
 	}
+	p.apart = p.size[0] * p.size[1];
 	return p;
 }
 
@@ -62,7 +63,7 @@ planes_find(const struct planes *p, const struct layer *l, const struct planes_p
 	const uint32_t *kernel = l->spec.kernel, *stride = l->spec.stride;
 	size_t y0 = phase->from[0] + l->spec.padding[0] + p->lead[0] * stride[0];
 	size_t x0 = phase->from[1] + l->spec.padding[1] + p->lead[1] * stride[1];
-	size_t n = 0, plane = p->size[0] * p->size[1];
+	size_t n = 0;
 
 	for (size_t y = 0; y < kernel[0]; y++)
 		for (size_t x = kernel[1]; reaches(l, 0, phase->from[0], y) && x-- > 0;)
@@ -70,7 +71,7 @@ planes_find(const struct planes *p, const struct layer *l, const struct planes_p
 				at[n++] = (uint32_t)((y0 - y) / stride[0] * p->size[1] +
 				    (x0 - x) / stride[1]);
 	for (size_t k = n; k < out * n; k++)
-		at[k] = at[k - n] + (uint32_t)plane;
+		at[k] = at[k - n] + (uint32_t)p->apart;
 }
 
 /* Elements of the kernel that reach a phase, in planes_find's order: up to TAPS of them from the first on. */
@@ -150,10 +151,13 @@ void
 planes_fill(
     const struct planes *p, const struct layer *l, size_t out, const float *dy, float *planes)
 {
+	size_t area = (size_t)l->out.h * l->out.w;
+
 	planes += p->lead[0] * p->size[1] + p->lead[1];
 	for (size_t o = 0; o < out; o++)
-		copy_rows(planes + o * p->size[0] * p->size[1], p->size[1],
-		    dy + o * l->out.h * l->out.w, l->out.w, l->out.h, l->out.w);
+		for (size_t e = 0; e < p->examples; e++)
+			copy_rows(planes + o * p->apart + e * p->example, p->size[1],
+			    dy + e * l->out.size + o * area, l->out.w, l->out.h, l->out.w);
 }
 
 void
@@ -165,8 +169,8 @@ planes_find_x(const struct planes *p, const struct layer *l, size_t in, uint32_t
 		for (size_t y = 0; y < kernel[0]; y++)
 			for (size_t x = 0; x < kernel[1]; x++) {
 				size_t phase = y % stride[0] * stride[1] + x % stride[1];
-				size_t row = (c * p->phases + phase) * p->size[0] + y / stride[0];
-				*at++ = (uint32_t)(row * p->size[1] + x / stride[1]);
+				*at++ = (uint32_t)((c * p->phases + phase) * p->apart +
+				    y / stride[0] * p->size[1] + x / stride[1]);
 			}
 }
 
@@ -184,27 +188,35 @@ thin_rows(float *to, size_t to_apart, const float *from, size_t from_apart, size
 				to[x] = from[x * stride];
 }
 
+/* One phase of a channel of x. */
+static void
+fill_phase(const struct planes *p, const struct layer *l, const struct planes_phase *f,
+    const float *x, float *to)
+{
+	size_t apart = l->spec.stride[0] * (size_t)l->in[0].w, stride = l->spec.stride[1];
+
+	for (size_t e = 0; e < p->examples; e++, x += l->in[0].size, to += p->example)
+		if (stride == 1)
+			copy_rows(to, p->size[1], x, apart, f->size[0], f->size[1]);
+		else
+			thin_rows(to, p->size[1], x, apart, f->size[0], f->size[1], stride);
+}
+
 void
 planes_fill_x(
     const struct planes *p, const struct layer *l, size_t in, const float *x, float *planes)
 {
 	const uint32_t *stride = l->spec.stride, *padding = l->spec.padding;
-	size_t w = l->in[0].w, area = l->in[0].h * w, plane = p->size[0] * p->size[1];
+	size_t w = l->in[0].w, area = l->in[0].h * w;
 
-	for (size_t i = 0; i < in * p->phases; i++) {
-		const struct planes_phase f = planes_phase(l, i % p->phases);
+	for (size_t i = 0; i < p->phases; i++) {
+		const struct planes_phase f = planes_phase(l, i);
 		size_t y = f.from[0] + padding[0], c = f.from[1] + padding[1];
 		size_t phase = y % stride[0] * stride[1] + c % stride[1];
-		float *to = planes + (i / p->phases * p->phases + phase) * plane +
-		    y / stride[0] * p->size[1] + c / stride[1];
-		const float *from = x + i / p->phases * area + f.from[0] * w + f.from[1];
-		if (f.size[0] == 0 || f.size[1] == 0)
-			continue;
-		if (stride[1] == 1)
-			copy_rows(to, p->size[1], from, stride[0] * w, f.size[0], f.size[1]);
-		else
-			thin_rows(
-			    to, p->size[1], from, stride[0] * w, f.size[0], f.size[1], stride[1]);
+		float *to = planes + phase * p->apart + y / stride[0] * p->size[1] + c / stride[1];
+		const float *from = x + f.from[0] * w + f.from[1];
+		for (size_t k = 0; f.size[0] > 0 && f.size[1] > 0 && k < in; k++)
+			fill_phase(p, l, &f, from + k * area, to + k * p->phases * p->apart);
 	}
 }
 

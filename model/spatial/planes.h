@@ -11,6 +11,9 @@ struct planes {
 	size_t lead[2]; /* dy: zeros before it, rows and columns */
 	size_t size[2]; /* of a plane of dy, and of a phase of x */
 	size_t phases;
+	/* Pictures may hold the planes of several examples, one behind the other: so many, and floats from one to the next of a channel or
+	 * phase, and from one channel or phase to the next. */
+	size_t examples, example, apart;
 };
 
 struct planes_phase {
@@ -34,12 +37,12 @@ void planes_find(const struct planes *p, const struct layer *l, const struct pla
 /* Weights [out][in][kernel] in that order: [in][out][taps]. */
 void planes_turn(const struct layer *l, const struct planes_phase *phase, size_t in, size_t out,
     const float *weight, float *to);
-/* Channels of dy into planes that hold zeros elsewhere. */
+/* Channels of dy, of all examples, into planes that hold zeros elsewhere. */
 void planes_fill(
     const struct planes *p, const struct layer *l, size_t out, const float *dy, float *planes);
 /* What lies under the first output, in the phases of `in` channels of x: [in][kernel]. */
 void planes_find_x(const struct planes *p, const struct layer *l, size_t in, uint32_t *at);
-/* Channels of x into their phases: [in][phases], zeros elsewhere. */
+/* Channels of x, likewise, into their phases: [in][phases]. */
 void planes_fill_x(
     const struct planes *p, const struct layer *l, size_t in, const float *x, float *planes);
 /* One channel of a phase of dx, from rows that lie `apart`, into dx or added to it. */
