@@ -36,7 +36,7 @@ struct backend_pass {
 };
 
 struct backend_layer {
-	/* Sets what the layer saves and works with; NULL: nothing of either. ERR_LIMIT. */
+	/* Sets what the layer saves and works with, and whether it rectifies; NULL: nothing of all. ERR_LIMIT. */
 	enum err (*need)(struct layer *l, struct why *why);
 	/* Reads x, writes y and what backward will want to `kept`. */
 	void (*forward)(const struct layer *l, const struct backend_pass *p);

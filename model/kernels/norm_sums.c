@@ -36,9 +36,64 @@ norm_sums_add_squares(struct norm_sums *s, const float *x, size_t n, float mean)
 	add_distances(s->lanes[1], x, n, mean);
 }
 
-void
-norm_sums_add_pair(struct norm_sums *s, const float *dy, const float *x, size_t n)
+typedef int mask4 __attribute__((vector_size(16)));
+
+/* dy where it counts. */
+#define INSIDE_FOUR(dy, x) ((lanes4)((mask4)(dy) & (((x)*a + b > 0) & ((x)*a + b < top))))
+#define INSIDE(dy, x) (((x)*a + b > 0) & ((x)*a + b < top) ? (dy) : 0)
+
+/* Fewer than four, zeros behind them. */
+static inline lanes4
+last_of(const float *p, size_t n)
 {
+	return (lanes4){p[0], n > 1 ? p[1] : 0, n > 2 ? p[2] : 0, 0};
+}
+
+/* Both sums at once. */
+CPU_CLONES static void
+add_inside(struct norm_sums *s, const float *dy, const float *x, size_t n,
+    const struct norm_sums_affine *line)
+{
+	lanes4_any *sums = (lanes4_any *)(void *)s->lanes[0];
+	lanes4_any *products = (lanes4_any *)(void *)s->lanes[1];
+	float a = line->a, b = line->b, top = line->top;
+	size_t i = 0, k = 0;
+	lanes4 g;
+
+	if (n >= 16) {
+		lanes4 sum[4] = {sums[0], sums[1], sums[2], sums[3]};
+		lanes4 along[4] = {products[0], products[1], products[2], products[3]};
+		for (; i + 16 <= n; i += 16)
+			for (size_t j = 0; j < 4; j++) {
+				g = INSIDE_FOUR(
+				    LANES_FOUR(dy + i + 4 * j), LANES_FOUR(x + i + 4 * j));
+				sum[j] += g;
+				along[j] += g * LANES_FOUR(x + i + 4 * j);
+			}
+		for (size_t j = 0; j < 4; j++)
+			sums[j] = sum[j], products[j] = along[j];
+	}
+	for (; i + 4 <= n; i += 4, k++) {
+		g = INSIDE_FOUR(LANES_FOUR(dy + i), LANES_FOUR(x + i));
+		sums[k] += g;
+		products[k] += g * LANES_FOUR(x + i);
+	}
+	if (i < n) {
+		lanes4 last = last_of(x + i, n - i);
+		g = INSIDE_FOUR(last_of(dy + i, n - i), last);
+		sums[k] += g;
+		products[k] += g * last;
+	}
+}
+
+void
+norm_sums_add_pair(struct norm_sums *s, const float *dy, const float *x, size_t n,
+    const struct norm_sums_affine *line)
+{
+	if (line->top > 0) {
+		add_inside(s, dy, x, n, line);
+		return;
+	}
 	add_values(s->lanes[0], dy, n);
 	add_products(s->lanes[1], dy, x, n);
 }
@@ -84,11 +139,12 @@ norm_sums_root(const float *x, size_t n, float epsilon, float *inverse)
 }
 
 void
-norm_sums_pair(const float *dy, const float *x, size_t n, float *a, float *b)
+norm_sums_pair(const float *dy, const float *x, size_t n, const struct norm_sums_affine *line,
+    float *a, float *b)
 {
 	struct norm_sums s = {0};
 
-	norm_sums_add_pair(&s, dy, x, n);
+	norm_sums_add_pair(&s, dy, x, n, line);
 	*a = norm_sums_first(&s);
 	*b = norm_sums_second(&s);
 }
@@ -100,10 +156,22 @@ line(float *y, const float *x, size_t n, float a, float b)
 		y[i] = x[i] * a + b;
 }
 
-void
-norm_sums_line(float *y, const float *x, size_t n, float a, float b)
+CPU_CLONES static void
+cut_line(float *y, const float *x, size_t n, float a, float b, float top)
 {
-	line(y, x, n, a, b);
+	for (size_t i = 0; i < n; i++) {
+		float at = x[i] * a + b, up = at < 0 ? 0 : at;
+		y[i] = up > top ? top : up;
+	}
+}
+
+void
+norm_sums_line(float *y, const float *x, size_t n, const struct norm_sums_affine *to)
+{
+	if (to->top > 0)
+		cut_line(y, x, n, to->a, to->b, to->top);
+	else
+		line(y, x, n, to->a, to->b);
 }
 
 CPU_CLONES static void
@@ -120,9 +188,24 @@ plane(
 			dx[i] = dy[i] * g + (x[i] * slope + level);
 }
 
+CPU_CLONES static void
+cut_plane(
+    float *dx, const float *dy, const float *x, size_t n, const struct norm_sums_terms *t, bool add)
+{
+	float g = t->dy, slope = t->x, level = t->one;
+	float a = t->line.a, b = t->line.b, top = t->line.top;
+
+	if (add)
+		for (size_t i = 0; i < n; i++)
+			dx[i] += INSIDE(dy[i], x[i]) * g + (x[i] * slope + level);
+	else
+		for (size_t i = 0; i < n; i++)
+			dx[i] = INSIDE(dy[i], x[i]) * g + (x[i] * slope + level);
+}
+
 void
 norm_sums_plane(
-    float *dx, const float *dy, const float *x, size_t n, struct norm_sums_terms t, bool add)
+    float *dx, const float *dy, const float *x, size_t n, const struct norm_sums_terms *t, bool add)
 {
-	plane(dx, dy, x, n, &t, add);
+	(t->line.top > 0 ? cut_plane : plane)(dx, dy, x, n, t, add);
 }

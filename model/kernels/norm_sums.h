@@ -9,16 +9,21 @@
 void norm_sums_moments(const float *x, size_t n, float epsilon, float *mean, float *inverse);
 /* 1 / sqrt(mean of squares + epsilon). */
 void norm_sums_root(const float *x, size_t n, float epsilon, float *inverse);
+/* y = x a + b. With a top other than 0 y is cut to [0, top], and on the way back dy counts as 0 where x a + b is not between them. */
+struct norm_sums_affine {
+	float a, b, top;
+};
+void norm_sums_line(float *y, const float *x, size_t n, const struct norm_sums_affine *line);
 /* Sums of dy and of dy x. */
-void norm_sums_pair(const float *dy, const float *x, size_t n, float *a, float *b);
-/* y = x a + b */
-void norm_sums_line(float *y, const float *x, size_t n, float a, float b);
+void norm_sums_pair(const float *dy, const float *x, size_t n, const struct norm_sums_affine *line,
+    float *a, float *b);
 struct norm_sums_terms {
 	float dy, x, one;
+	struct norm_sums_affine line;
 };
 /* dx = dy t.dy + (x t.x + t.one) */
-void norm_sums_plane(
-    float *dx, const float *dy, const float *x, size_t n, struct norm_sums_terms t, bool add);
+void norm_sums_plane(float *dx, const float *dy, const float *x, size_t n,
+    const struct norm_sums_terms *t, bool add);
 
 /* Sums over several runs, one after the other into the same lanes. */
 struct norm_sums {
@@ -27,7 +32,8 @@ struct norm_sums {
 void norm_sums_add(struct norm_sums *s, const float *x, size_t n);
 /* Of squared distances from the mean. */
 void norm_sums_add_squares(struct norm_sums *s, const float *x, size_t n, float mean);
-void norm_sums_add_pair(struct norm_sums *s, const float *dy, const float *x, size_t n);
+void norm_sums_add_pair(struct norm_sums *s, const float *dy, const float *x, size_t n,
+    const struct norm_sums_affine *line);
 float norm_sums_first(const struct norm_sums *s);
 float norm_sums_second(const struct norm_sums *s);
 

@@ -79,12 +79,15 @@ struct layer {
 	size_t work; /* floats of workspace of a pass, */
 	size_t work_each; /* and per example, */
 	size_t work_lane; /* and, behind both, per thread */
+	bool rectifies; /* it can do the work of a relu or relu6 behind it, both ways */
 
 	/* Set when the net is built. */
 	bool trains; /* some parameter, or the net's input, depends on this layer's gradient */
 
 	/* Set by plan.c: bytes. */
 	bool in_place; /* y is x[0] and dx[0] is dy */
+	float top; /* its y is cut to [0, top], and dy counts where y is inside; 0: not */
+	bool done; /* so by the layer before it, and has no pass of its own */
 	bool add[RECIPE_INPUTS_MAX]; /* dx[i] already holds another user's gradient: add to it */
 	size_t x_at[RECIPE_INPUTS_MAX],
 	    y_at; /* into a context or, shared, into what all passes use */

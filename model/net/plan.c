@@ -1,5 +1,6 @@
 #include "plan.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "arena.h"
@@ -52,6 +53,20 @@ reserve(size_t *end, size_t *at, size_t n, size_t size)
 	return num_mul(n, size, &bytes) && round_up(bytes, &bytes) && num_add(*end, bytes, end);
 }
 
+/* What rectifies in place is left to the layer before it, if that can. */
+static void
+hand_over(struct layer *layers, struct layer *l)
+{
+	struct layer *to = l->in_place ? &layers[l->spec.inputs[0]] : NULL;
+	enum layer_type type = l->spec.type;
+
+	l->top = 0;
+	l->done =
+	    to && to->rectifies && to->top == 0 && (type == LAYER_RELU || type == LAYER_RELU6);
+	if (l->done)
+		to->top = type == LAYER_RELU6 ? 6 : INFINITY;
+}
+
 /* A layer may write over its input when nobody else reads those bytes. */
 static enum err
 share_outputs(struct layer *layers, size_t count, struct why *why)
@@ -72,11 +87,13 @@ share_outputs(struct layer *layers, size_t count, struct why *why)
 		    from != LAYER_INPUT && users[from] == 1 && sole[from] && !fixed[from];
 		l->in_place = free_input && (t->may_alias || t->same_bytes) &&
 		    !(t->turns_sign && signs[from]);
+		hand_over(layers, l);
 		/* Whose sign somebody before it will read. */
-		signs[i] = t->reads_sign ||
+		signs[i] = (t->reads_sign && !l->done) ||
 		    ((l->in_place || t->same_bytes) && from != LAYER_INPUT && signs[from]);
 		sole[i] = t->same_bytes ? free_input : true;
-		fixed[i] = t->fixes_output || (t->same_bytes && from != LAYER_INPUT && fixed[from]);
+		fixed[i] = (t->fixes_output && !l->done) ||
+		    (t->same_bytes && from != LAYER_INPUT && fixed[from]);
 		if (users[i] == 0 && i + 1 < count)
 			return err_set(why, ERR_INVALID,
 			    "layer \"%s\": no other layer uses its output", l->spec.name);
@@ -166,12 +183,13 @@ find_users(struct planning *p)
 			note_back(p, p->root[from], i, t->reads_input);
 		}
 		if (p->root[i] < p->count)
-			note_back(p, p->root[i], i, t->reads_output && !t->reads_sign);
+			note_back(p, p->root[i], i, t->reads_output && !t->reads_sign && !l->done);
 	}
 	/* Where only its sign is read, that is kept. */
 	for (size_t i = 0; i < p->count; i++) {
-		bool reads = layer_traits(p->layers[i].spec.type)->reads_sign &&
-		    p->layers[i].trains && p->root[i] < p->count;
+		const struct layer *l = &p->layers[i];
+		bool reads = layer_traits(l->spec.type)->reads_sign && !l->done && l->trains &&
+		    p->root[i] < p->count;
 		p->signs[i] = reads && !p->needed_back[p->root[i]];
 		if (reads && !p->signs[i] && i < p->last_back[p->root[i]])
 			p->last_back[p->root[i]] = i;
@@ -273,7 +291,7 @@ place_output(struct planning *p, struct plan *plan, size_t i)
 		l->again = (uint32_t)p->first_back[i] + 1;
 		p->layers[p->first_back[i]].before = true;
 		share_output(p, i, bytes, p->last_user[i]);
-		live_again(p, end - p->first_back[i], end - i);
+		live_again(p, end - p->first_back[i], end - p->last_back[i]);
 	} else if (last && p->spends) {
 		share_output(p, i, bytes, end - p->gradient_root[p->count - 1]);
 	} else if (is_inside(p, i)) {

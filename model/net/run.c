@@ -89,6 +89,13 @@ passes_of(const struct net *net, const struct layer *l)
 	return net->backend->layers[l->spec.type];
 }
 
+static void
+run_layer(const struct net *net, const struct layer *l, const struct backend_pass *pass)
+{
+	if (!l->done)
+		passes_of(net, l)->forward(l, pass);
+}
+
 /* The batch was checked. */
 static void
 run(struct net *net, uint32_t context, const struct net_batch *batch, bool training)
@@ -97,7 +104,7 @@ run(struct net *net, uint32_t context, const struct net_batch *batch, bool train
 	struct backend_pass pass = pass_of(net, context);
 	pass.training = training;
 	for (size_t i = 0; i < net->graph.count; i++)
-		passes_of(net, &net->graph.layers[i])->forward(&net->graph.layers[i], &pass);
+		run_layer(net, &net->graph.layers[i], &pass);
 }
 
 static enum err
@@ -144,8 +151,7 @@ renew(const struct net *net, size_t reader, const struct backend_pass *back)
 	pass.training = pass.again = true;
 	for (size_t i = 0; i <= reader; i++)
 		if (net->graph.layers[i].again == reader + 1)
-			passes_of(net, &net->graph.layers[i])
-			    ->forward(&net->graph.layers[i], &pass);
+			run_layer(net, &net->graph.layers[i], &pass);
 }
 
 /* The gradient of the output is there. The context is free afterwards. */
@@ -161,7 +167,7 @@ backward(struct net *net, uint32_t context, const struct sgd *sgd, float *input_
 		const struct layer *l = &net->graph.layers[i];
 		if (l->before)
 			renew(net, i, &pass);
-		if (l->trains)
+		if (l->trains && !l->done)
 			passes_of(net, l)->backward(l, &pass);
 	}
 }

@@ -15,6 +15,7 @@ need(struct layer *l, struct why *why)
 	(void)why;
 	l->saved_once = 2 * (size_t)l->in[0].c * sizeof(float);
 	l->work = 4 * (size_t)l->in[0].c;
+	l->rectifies = l->in[0].size > l->in[0].c;
 	return ERR_OK;
 }
 
@@ -55,21 +56,6 @@ flat_moments(const struct layer *l, const float *x, uint32_t n, float *kept)
 }
 
 static void
-plane_moments(const struct layer *l, const float *x, uint32_t n, size_t c, float *kept)
-{
-	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size;
-	float count = (float)n * (float)area;
-	struct norm_sums s = {0};
-
-	for (uint32_t i = 0; i < n; i++)
-		norm_sums_add(&s, x + i * size + c * area, area);
-	kept[c] = norm_sums_first(&s) / count;
-	for (uint32_t i = 0; i < n; i++)
-		norm_sums_add_squares(&s, x + i * size + c * area, area, kept[c]);
-	kept[channels + c] = 1.0f / sqrtf(norm_sums_second(&s) / count + l->spec.epsilon);
-}
-
-static void
 running_moments(const struct layer *l, const struct backend_pass *p, float *kept)
 {
 	const float *mean = p->weights + l->param[running(l)].at;
@@ -90,7 +76,7 @@ struct course {
 	float *kept;
 };
 
-/* Some channels are a piece; where there is one place of each, all are. */
+/* Some channels are a piece. */
 static void
 run(struct course *c, void (*fn)(void *arg, size_t first, size_t count, unsigned lane))
 {
@@ -99,34 +85,103 @@ run(struct course *c, void (*fn)(void *arg, size_t first, size_t count, unsigned
 	/* An element costs some multiply-adds, and memory. */
 	team_share(c->p->team,
 	    &(struct team_work){.n = channels,
-		.least = area > 1 ? 1 : channels,
+		.least = 1,
 		.each = 30.0 * (double)area * c->p->n,
 		.fn = fn,
 		.arg = c});
+}
+
+/* Channels whose values in all examples, up to so many floats, stay in the cache from one sum to the next; examples are walked through in
+ * memory's order. */
+#define BLOCK_FLOATS ((size_t)1 << 15)
+#define BLOCK ((size_t)64)
+
+static size_t
+block_of(const struct course *c, size_t left)
+{
+	size_t channel = c->p->n * area_of(c->l), n = BLOCK_FLOATS / channel;
+
+	n = n < 1 ? 1 : n < BLOCK ? n : BLOCK;
+	return n < left ? n : left;
+}
+
+static void
+block_moments(const struct course *o, size_t first, size_t some)
+{
+	const struct layer *l = o->l;
+	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size;
+	const float *x = o->v.x[0] + first * area;
+	float count = (float)o->p->n * (float)area, *mean = o->kept + first;
+	struct norm_sums s[BLOCK] = {{{{0}}}};
+
+	for (uint32_t i = 0; i < o->p->n; i++)
+		for (size_t c = 0; c < some; c++)
+			norm_sums_add(&s[c], x + i * size + c * area, area);
+	for (size_t c = 0; c < some; c++)
+		mean[c] = norm_sums_first(&s[c]) / count;
+	for (uint32_t i = 0; i < o->p->n; i++)
+		for (size_t c = 0; c < some; c++)
+			norm_sums_add_squares(&s[c], x + i * size + c * area, area, mean[c]);
+	for (size_t c = 0; c < some; c++)
+		mean[channels + c] =
+		    1.0f / sqrtf(norm_sums_second(&s[c]) / count + l->spec.epsilon);
+}
+
+static struct norm_sums_affine
+line_of(const struct course *o, size_t c)
+{
+	const struct layer *l = o->l;
+	const struct operands *v = &o->v;
+	float inverse = o->kept[l->in[0].c + c];
+	float a = l->spec.bias ? inverse * v->weight[c] : inverse;
+
+	return (struct norm_sums_affine){
+	    a, (l->spec.bias ? v->bias[c] : 0) - o->kept[c] * a, l->top};
+}
+
+static void
+forward_block(const struct course *o, size_t first, size_t some)
+{
+	size_t area = area_of(o->l), size = o->l->in[0].size;
+	struct norm_sums_affine line[BLOCK];
+
+	if (o->p->training && !o->p->again)
+		block_moments(o, first, some);
+	for (size_t c = 0; c < some; c++)
+		line[c] = line_of(o, first + c);
+	for (uint32_t i = 0; i < o->p->n; i++)
+		for (size_t c = 0; c < some; c++) {
+			size_t at = i * size + (first + c) * area;
+			norm_sums_line(o->v.y + at, o->v.x[0] + at, area, &line[c]);
+		}
 }
 
 static void
 forward_channels(void *arg, size_t from, size_t count, unsigned lane)
 {
 	const struct course *o = arg;
-	const struct layer *l = o->l;
-	const struct operands *v = &o->v;
-	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size, to = from + count;
-	float *kept = o->kept, *scale = v->work + 2 * channels, *shift = scale + channels;
 
 	(void)lane;
-	for (size_t c = from; c < to; c++) {
-		if (o->p->training && !o->p->again && area > 1)
-			plane_moments(l, v->x[0], o->p->n, c, kept);
-		scale[c] = l->spec.bias ? kept[channels + c] * v->weight[c] : kept[channels + c];
-		shift[c] = (l->spec.bias ? v->bias[c] : 0) - kept[c] * scale[c];
-		for (size_t i = 0; area > 1 && i < o->p->n; i++)
-			norm_sums_line(v->y + i * size + c * area, v->x[0] + i * size + c * area,
-			    area, scale[c], shift[c]);
+	for (size_t some, end = from + count; from < end; from += some)
+		forward_block(o, from, some = block_of(o, end - from));
+}
+
+/* Of places with one value for each channel. */
+static void
+forward_flat(const struct course *o)
+{
+	size_t channels = o->l->in[0].c;
+	float *scale = o->v.work + 2 * channels, *shift = scale + channels;
+
+	for (size_t c = 0; c < channels; c++) {
+		const struct norm_sums_affine line = line_of(o, c);
+		scale[c] = line.a;
+		shift[c] = line.b;
 	}
-	for (size_t i = 0; area == 1 && i < o->p->n; i++)
-		for (size_t c = from; c < to; c++)
-			v->y[i * channels + c] = v->x[0][i * channels + c] * scale[c] + shift[c];
+	for (size_t i = 0; i < o->p->n; i++)
+		for (size_t c = 0; c < channels; c++)
+			o->v.y[i * channels + c] =
+			    o->v.x[0][i * channels + c] * scale[c] + shift[c];
 }
 
 static void
@@ -139,7 +194,10 @@ forward(const struct layer *l, const struct backend_pass *p)
 		running_moments(l, p, c.kept);
 	else if (!p->again && area_of(l) == 1)
 		flat_moments(l, c.v.x[0], p->n, c.kept);
-	run(&c, forward_channels);
+	if (area_of(l) == 1)
+		forward_flat(&c);
+	else
+		run(&c, forward_channels);
 }
 
 /* Towards the batch's; its variance as of a sample (one less in the count), as PyTorch has it. */
@@ -161,64 +219,82 @@ move_running(const struct layer *l, const struct backend_pass *p, const float *k
 	}
 }
 
-/* Sums of dy and of dy h for channels [from, to). */
-static void
-sums(const struct layer *l, const struct operands *v, uint32_t n, float *a, float *b, size_t from,
-    size_t to)
+/* From the sums of dy and of dy x, in a and b, to those of dy h and what dx is made of. */
+static struct norm_sums_terms
+terms(const struct course *o, size_t c, const float *a, float *b)
 {
-	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size;
-	const float *kept = v->kept;
+	const struct layer *l = o->l;
+	const float *kept = o->kept;
+	float inverse = kept[l->in[0].c + c], w = l->spec.bias ? o->v.weight[c] : 1;
+	float count = (float)o->p->n * (float)area_of(l);
 
-	for (size_t c = from; c < to; c++) {
-		struct norm_sums s = {0};
-		a[c] = b[c] = 0;
-		for (uint32_t i = 0; area > 1 && i < n; i++)
-			norm_sums_add_pair(
-			    &s, v->dy + i * size + c * area, v->x[0] + i * size + c * area, area);
-		if (area > 1) {
-			a[c] = norm_sums_first(&s);
-			b[c] = norm_sums_second(&s);
-		}
-	}
-	for (uint32_t i = 0; area == 1 && i < n; i++)
-		for (size_t c = from; c < to; c++) {
-			a[c] += v->dy[i * channels + c];
-			b[c] += v->dy[i * channels + c] * v->x[0][i * channels + c];
-		}
-	for (size_t c = from; c < to; c++)
-		b[c] = (b[c] - kept[c] * a[c]) * kept[channels + c];
+	b[c] = (b[c] - kept[c] * a[c]) * inverse;
+	float slope = -(inverse * inverse * (w * b[c] / count));
+	return (struct norm_sums_terms){.dy = inverse * w,
+	    .x = slope,
+	    .one = -(kept[c] * slope) - inverse * (w * a[c] / count),
+	    .line = line_of(o, c)};
 }
 
-static struct norm_sums_terms
-terms(const struct layer *l, const struct operands *v, const float *a, const float *b, size_t c,
-    float count)
+static void
+backward_block(const struct course *o, size_t first, size_t some)
 {
-	const float *kept = v->kept;
-	float inverse = kept[l->in[0].c + c], w = l->spec.bias ? v->weight[c] : 1;
-	float slope = -(inverse * inverse * (w * b[c] / count));
+	const struct layer *l = o->l;
+	const struct operands *v = &o->v;
+	size_t area = area_of(l), size = l->in[0].size;
+	float *a = v->work, *b = v->work + l->in[0].c;
+	struct norm_sums s[BLOCK] = {{{{0}}}};
+	struct norm_sums_terms t[BLOCK];
 
-	return (struct norm_sums_terms){
-	    inverse * w, slope, -(kept[c] * slope) - inverse * (w * a[c] / count)};
+	for (size_t c = 0; c < some; c++)
+		t[c].line = line_of(o, first + c);
+	for (uint32_t i = 0; i < o->p->n; i++)
+		for (size_t c = 0; c < some; c++) {
+			size_t at = i * size + (first + c) * area;
+			norm_sums_add_pair(&s[c], v->dy + at, v->x[0] + at, area, &t[c].line);
+		}
+	for (size_t c = 0; c < some; c++) {
+		a[first + c] = norm_sums_first(&s[c]);
+		b[first + c] = norm_sums_second(&s[c]);
+		t[c] = terms(o, first + c, a, b);
+	}
+	for (uint32_t i = 0; v->dx[0] && i < o->p->n; i++)
+		for (size_t c = 0; c < some; c++) {
+			size_t at = i * size + (first + c) * area;
+			norm_sums_plane(
+			    v->dx[0] + at, v->dy + at, v->x[0] + at, area, &t[c], l->add[0]);
+		}
 }
 
 static void
 backward_channels(void *arg, size_t from, size_t count, unsigned lane)
 {
 	const struct course *o = arg;
-	const struct layer *l = o->l;
-	const struct operands *v = &o->v;
-	size_t channels = l->in[0].c, area = area_of(l), size = l->in[0].size, to = from + count;
-	float *a = v->work, *b = v->work + channels, places = (float)o->p->n * (float)area;
 
 	(void)lane;
-	sums(l, v, o->p->n, a, b, from, to);
-	for (size_t c = from; v->dx[0] && c < to; c++) {
-		struct norm_sums_terms t = terms(l, v, a, b, c, places);
-		for (uint32_t i = 0; i < o->p->n; i++) {
-			size_t at = i * size + c * area;
-			norm_sums_plane(
-			    v->dx[0] + at, v->dy + at, v->x[0] + at, area, t, l->add[0]);
+	for (size_t some, end = from + count; from < end; from += some)
+		backward_block(o, from, some = block_of(o, end - from));
+}
+
+/* Columns are summed, as by flat_moments. */
+static void
+backward_flat(const struct course *o)
+{
+	const struct operands *v = &o->v;
+	size_t channels = o->l->in[0].c;
+	float *a = v->work, *b = v->work + channels;
+
+	for (size_t c = 0; c < channels; c++)
+		a[c] = b[c] = 0;
+	for (uint32_t i = 0; i < o->p->n; i++)
+		for (size_t c = 0; c < channels; c++) {
+			a[c] += v->dy[i * channels + c];
+			b[c] += v->dy[i * channels + c] * v->x[0][i * channels + c];
 		}
+	for (size_t c = 0; c < channels; c++) {
+		const struct norm_sums_terms t = terms(o, c, a, b);
+		for (size_t i = c; v->dx[0] && i < o->p->n * channels; i += channels)
+			norm_sums_plane(v->dx[0] + i, v->dy + i, v->x[0] + i, 1, &t, o->l->add[0]);
 	}
 }
 
@@ -229,7 +305,11 @@ backward(const struct layer *l, const struct backend_pass *p)
 	const struct operands v = c.v;
 	float *a = v.work, *b = v.work + l->in[0].c;
 
-	run(&c, backward_channels);
+	c.kept = v.kept;
+	if (area_of(l) == 1)
+		backward_flat(&c);
+	else
+		run(&c, backward_channels);
 	/* Not if they are held, as frozen ones are. */
 	if (l->param[running(l)].counts)
 		move_running(l, p, v.kept);

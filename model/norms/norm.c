@@ -35,6 +35,7 @@ group_need(struct layer *l, struct why *why)
 	(void)why;
 	l->saved = 2 * (size_t)l->spec.groups * sizeof(float);
 	l->work = 4 * (size_t)l->in[0].c;
+	l->rectifies = true;
 	return ERR_OK;
 }
 
@@ -55,6 +56,15 @@ run_groups(struct course *c, void (*fn)(void *arg, size_t group, unsigned lane))
 	team_run(team_worth(c->p->team, work), c->l->spec.groups, fn, c);
 }
 
+static struct norm_sums_affine
+line_of(const struct layer *l, const struct operands *v, size_t channel, float mean, float inverse)
+{
+	float a = v->weight ? inverse * v->weight[channel] : inverse;
+	float b = v->bias ? v->bias[channel] - mean * a : -(mean * a);
+
+	return (struct norm_sums_affine){a, b, l->top};
+}
+
 static void
 group_span(const struct course *o, size_t i)
 {
@@ -69,9 +79,8 @@ group_span(const struct course *o, size_t i)
 	else
 		norm_sums_moments(x, s->length, o->l->spec.epsilon, &mean, &inverse);
 	for (size_t c = 0; c < s->channels; c++) {
-		float a = v->weight ? inverse * v->weight[first + c] : inverse;
-		float b = v->bias ? v->bias[first + c] - mean * a : -(mean * a);
-		norm_sums_line(v->y + i * s->length + c * s->area, x + c * s->area, s->area, a, b);
+		const struct norm_sums_affine line = line_of(o->l, v, first + c, mean, inverse);
+		norm_sums_line(v->y + i * s->length + c * s->area, x + c * s->area, s->area, &line);
 	}
 	if (kept) {
 		kept[2 * i] = mean;
@@ -108,7 +117,8 @@ group_span_back(const struct layer *l, const struct operands *v, const struct sp
 
 	for (size_t c = 0; c < s->channels; c++) {
 		float a, b, w = v->weight ? v->weight[first + c] : 1;
-		norm_sums_pair(dy + c * s->area, x + c * s->area, s->area, &a, &b);
+		const struct norm_sums_affine line = line_of(l, v, first + c, mean, inverse);
+		norm_sums_pair(dy + c * s->area, x + c * s->area, s->area, &line, &a, &b);
 		b = (b - mean * a) * inverse;
 		shift[c] += a;
 		scale[c] += b;
@@ -120,10 +130,11 @@ group_span_back(const struct layer *l, const struct operands *v, const struct sp
 	float slope = -(inverse * inverse * along);
 	float level = -(mean * slope) - inverse * total;
 	for (size_t c = 0; v->dx[0] && c < s->channels; c++) {
-		float g = v->weight ? inverse * v->weight[first + c] : inverse;
+		const struct norm_sums_affine line = line_of(l, v, first + c, mean, inverse);
+		const struct norm_sums_terms terms = {line.a, slope, level, line};
 		size_t at = c * s->area;
-		norm_sums_plane(v->dx[0] + i * s->length + at, dy + at, x + at, s->area,
-		    (struct norm_sums_terms){g, slope, level}, l->add[0]);
+		norm_sums_plane(
+		    v->dx[0] + i * s->length + at, dy + at, x + at, s->area, &terms, l->add[0]);
 	}
 }
 

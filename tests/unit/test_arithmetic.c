@@ -258,17 +258,20 @@ static void
 grouped(void **state)
 {
 	static const struct window all[] = {{4, 7, 41, 6, 7, 20, 3, 4, 1, 2, 1, 1, 2, 0},
-	    {3, 9, 21, 3, 5, 21, 3, 3, 2, 1, 1, 1, 3, 0}};
-	static const char *const shapes[] = {"\"shape\": [4, 7, 41]", "\"shape\": [3, 9, 21]"};
+	    {3, 9, 21, 3, 5, 21, 3, 3, 2, 1, 1, 1, 3, 0},
+	    {2, 30, 27, 2, 30, 27, 3, 3, 1, 1, 1, 1, 2, 0}};
+	static const char *const shapes[] = {
+	    "\"shape\": [4, 7, 41]", "\"shape\": [3, 9, 21]", "\"shape\": [2, 30, 27]"};
 	static const char *const layers[] = {
 	    "{\"type\": \"conv2d\", \"out\": 6, \"kernel\": [3, 4], \"stride\": [1, 2], "
 	    "\"padding\": 1, \"groups\": 2}",
 	    "{\"type\": \"conv2d\", \"out\": 3, \"kernel\": 3, \"stride\": [2, 1], \"padding\": "
-	    "1, \"groups\": 3}"};
+	    "1, \"groups\": 3}",
+	    "{\"type\": \"conv2d\", \"out\": 2, \"kernel\": 3, \"padding\": 1, \"groups\": 2}"};
 	struct one o;
 
 	(void)state;
-	for (size_t k = 0; k < 2; k++) {
+	for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
 		one_begin(&o, shapes[k], layers[k]);
 		conv_forward(&o, &all[k]);
 		for (size_t i = 0; i < N * all[k].out; i++)

@@ -171,6 +171,7 @@ last_layer(void **state)
 #define POOL "{\"type\": \"maxpool2d\", \"kernel\": 2}, "
 #define DROP "{\"type\": \"dropout\", \"rate\": 0.3}, "
 #define BN "{\"type\": \"batchnorm\"}, "
+#define GN "{\"type\": \"groupnorm\", \"groups\": 3}, "
 #define HEAD "{\"type\": \"flatten\"}, {\"type\": \"linear\", \"out\": 5}"
 #define WORDS \
 	"{\"type\": \"embedding\", \"vocabulary\": 23, \"out\": 18}, {\"type\": \"positions\"}, "
@@ -186,7 +187,8 @@ static const struct {
     {NULL, "ds-cnn", false},
     {NULL, "gpt", false},
     {"\"shape\": [2, 20, 20], \"classes\": 5",
-	CROSS(CONV BN RELU6 POOL DROP CONV RELU POOL DROP CONV RELU6 DROP BN HEAD), false},
+	CROSS(CONV RELU CONV BN RELU6 POOL DROP CONV RELU POOL DROP CONV RELU6 DROP BN HEAD),
+	false},
     {"\"shape\": [2, 20, 20], \"classes\": 5",
 	CROSS("{\"name\": \"conv1\", \"type\": \"conv2d\", \"out\": 6, "
 	      "\"kernel\": 3}, {\"name\": \"bn1\", \"type\": "
@@ -244,6 +246,40 @@ blocks(void **state)
 			net_free(nets[1]);
 		}
 		end(&t);
+	}
+}
+
+#define NOTHING "{\"type\": \"dropout\", \"rate\": 0}, "
+
+/* A relu that the norm before it does along, and one that a dropout of nothing parts from its norm. */
+static void
+rectified(void **state)
+{
+	static const char *const models[][2] = {
+	    {CROSS(CONV BN RELU6 NOTHING CONV BN RELU NOTHING POOL CONV BN RELU6 NOTHING HEAD),
+		CROSS(CONV BN NOTHING RELU6 CONV BN NOTHING RELU POOL CONV BN NOTHING RELU6 HEAD)},
+	    {CROSS(CONV GN RELU NOTHING CONV GN RELU6 NOTHING POOL CONV GN RELU NOTHING HEAD),
+		CROSS(CONV GN NOTHING RELU CONV GN NOTHING RELU6 POOL CONV GN NOTHING RELU HEAD)}};
+	const struct net_update sgd = {.rate = 0.002f};
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct net *nets[2];
+		for (int parted = 0; parted < 2; parted++) {
+			struct trial t;
+			begin(&t, "\"shape\": [2, 14, 13], \"classes\": 5", models[i % 2][parted]);
+			t.part.recompute = i >= 2;
+			nets[parted] = make(&t, &sgd);
+			/* Many above 6. */
+			for (size_t k = 0; k < net_tensors(nets[parted])->elements; k++)
+				net_params(nets[parted])[k] *= 4;
+			train(&t, nets[parted], &sgd, true);
+			end(&t);
+		}
+		assert_memory_equal(
+		    net_params(nets[0]), net_params(nets[1]), net_tensors(nets[0])->bytes);
+		net_free(nets[0]);
+		net_free(nets[1]);
 	}
 }
 
@@ -346,6 +382,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(last_layer),
 	    cmocka_unit_test(blocks),
+	    cmocka_unit_test(rectified),
 	    cmocka_unit_test(groups),
 	};
 
