@@ -99,14 +99,21 @@ struct course {
 	struct plan p;
 };
 
-/* What products read that lies between and behind planes is zero. */
-static float *
+/* What all groups use that a thread works on: zeros, where nothing else is put between and behind planes, and tables. */
+static void
 begin(const struct course *c, unsigned lane)
 {
+	const struct plan *p = &c->p;
 	float *own = operands_lane(c->l, c->pass, lane);
+	uint32_t *words = (uint32_t *)(void *)own, *back = words + p->back;
 
-	memset(own, 0, c->p.at * sizeof(float));
-	return own;
+	memset(own, 0, p->rows * sizeof(float));
+	planes_find_x(&p->planes, c->l, p->in, words + p->at);
+	for (size_t f = 0; f < p->planes.phases; f++) {
+		const struct planes_phase phase = planes_phase(c->l, f);
+		planes_find(&p->planes, c->l, &phase, p->out, back);
+		back += p->out * phase.taps;
+	}
 }
 
 /* Floats of some examples' planes, of which the last ends with its last row's own end. */
@@ -156,9 +163,8 @@ forward_group(void *arg, size_t group, unsigned lane)
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
 	size_t in = (size_t)l->in[0].h * l->in[0].w;
-	float *own = begin(c, lane);
+	float *own = operands_lane(l, c->pass, lane);
 
-	planes_find_x(&p->planes, l, p->in, (uint32_t *)(void *)(own + p->at));
 	for (size_t i = 0; i < c->pass->n; i += p->examples) {
 		const struct planes some = planes_from(c, i);
 		planes_fill_x(&some, l, p->in, c->v.x[0] + i * l->in[0].size + group * p->in * in,
@@ -175,8 +181,13 @@ run(const struct layer *l, const struct backend_pass *pass,
 	/* Sums are short: each product costs several of a matrix product's. */
 	double work = 6.0 * (double)l->param[PARAM_WEIGHT].count * l->out.h * l->out.w * pass->n;
 
-	if (plan(&c.p, l, pass->n))
-		team_run(team_worth(pass->team, work), l->spec.groups, fn, &c);
+	struct team *team = team_worth(pass->team, work);
+
+	if (!plan(&c.p, l, pass->n))
+		return;
+	for (unsigned lane = 0; lane < team_size(team); lane++)
+		begin(&c, lane);
+	team_run(team, l->spec.groups, fn, &c);
 }
 
 static void
@@ -185,24 +196,19 @@ forward(const struct layer *l, const struct backend_pass *pass)
 	run(l, pass, forward_group);
 }
 
-/* What every example's way back through a group uses: its tables, its weights turned round. */
-static float *
-begin_back(const struct course *c, size_t group, unsigned lane)
+/* A group's weights as the way back wants them. */
+static void
+turn(const struct course *c, size_t group, float *turned)
 {
 	const struct plan *p = &c->p;
-	float *own = begin(c, lane), *turned = own + p->turned;
-	uint32_t *words = (uint32_t *)(void *)own, *back = words + p->back;
+	size_t count = p->out * p->in;
 
-	planes_find_x(&p->planes, c->l, p->in, words + p->at);
 	for (size_t f = 0; c->v.dx[0] && f < p->planes.phases; f++) {
 		const struct planes_phase phase = planes_phase(c->l, f);
-		planes_find(&p->planes, c->l, &phase, p->out, back);
-		planes_turn(c->l, &phase, p->in, p->out,
-		    c->v.weight + group * p->out * p->in * p->kernel, turned);
-		back += p->out * phase.taps;
-		turned += p->in * p->out * phase.taps;
+		planes_turn(
+		    c->l, &phase, p->in, p->out, c->v.weight + group * count * p->kernel, turned);
+		turned += count * phase.taps;
 	}
-	return own;
 }
 
 /* Of one group of some examples, whose dy is in planes. */
@@ -277,8 +283,9 @@ backward_group(void *arg, size_t group, unsigned lane)
 {
 	const struct course *c = arg;
 	const struct plan *p = &c->p;
-	float *own = begin_back(c, group, lane);
+	float *own = operands_lane(c->l, c->pass, lane);
 
+	turn(c, group, own + p->turned);
 	for (size_t o = 0; o < p->out; o += p->some)
 		backward_some(c, group, o, o + p->some < p->out ? o + p->some : p->out, own);
 }
