@@ -180,12 +180,15 @@ plane(
 {
 	float g = t->dy, slope = t->x, level = t->one;
 
-	if (add)
+	if (add) {
+		LANES_FREE
 		for (size_t i = 0; i < n; i++)
 			dx[i] += dy[i] * g + (x[i] * slope + level);
-	else
+	} else {
+		LANES_FREE
 		for (size_t i = 0; i < n; i++)
 			dx[i] = dy[i] * g + (x[i] * slope + level);
+	}
 }
 
 CPU_CLONES static void
@@ -195,12 +198,15 @@ cut_plane(
 	float g = t->dy, slope = t->x, level = t->one;
 	float a = t->line.a, b = t->line.b, top = t->line.top;
 
-	if (add)
+	if (add) {
+		LANES_FREE
 		for (size_t i = 0; i < n; i++)
 			dx[i] += INSIDE(dy[i], x[i]) * g + (x[i] * slope + level);
-	else
+	} else {
+		LANES_FREE
 		for (size_t i = 0; i < n; i++)
 			dx[i] = INSIDE(dy[i], x[i]) * g + (x[i] * slope + level);
+	}
 }
 
 void

@@ -21,7 +21,7 @@ struct norm_sums_terms {
 	float dy, x, one;
 	struct norm_sums_affine line;
 };
-/* dx = dy t.dy + (x t.x + t.one) */
+/* dx = dy t.dy + (x t.x + t.one); dx may be dy. */
 void norm_sums_plane(float *dx, const float *dy, const float *x, size_t n,
     const struct norm_sums_terms *t, bool add);
 

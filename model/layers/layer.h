@@ -85,7 +85,8 @@ struct layer {
 	bool trains; /* some parameter, or the net's input, depends on this layer's gradient */
 
 	/* Set by plan.c: bytes. */
-	bool in_place; /* y is x[0] and dx[0] is dy */
+	bool in_place; /* y is x[0] */
+	bool spends; /* dx[0], where it is somewhere, is dy */
 	float top; /* its y is cut to [0, top], and dy counts where y is inside; 0: not */
 	bool done; /* so by the layer before it, and has no pass of its own */
 	bool add[RECIPE_INPUTS_MAX]; /* dx[i] already holds another user's gradient: add to it */
@@ -106,6 +107,7 @@ struct layer_traits {
 	bool many_inputs;
 	/* On the way back: x is read; y is; and nobody may have written over y. */
 	bool reads_input, reads_output, fixes_output;
+	bool spends; /* works with dx[0] == dy, though not with y == x */
 	bool stands; /* what it keeps is not made again (backend_pass.again) */
 	bool renews; /* y is cheap to work out again from x and what is kept, */
 	bool follows; /* and so from y of such a layer, in place */

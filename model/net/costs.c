@@ -37,7 +37,7 @@ has_gradient(const struct net *net, size_t i)
 	if (i + 1 == net->graph.count && l->y_shared && l->dy_at == l->y_at)
 		return false;
 	return net->part.train && l->dy_at != LAYER_NOWHERE &&
-	    !(l->in_place && from != LAYER_INPUT && net->graph.layers[from].dy_at == l->dy_at);
+	    !(l->spends && from != LAYER_INPUT && net->graph.layers[from].dy_at == l->dy_at);
 }
 
 size_t

@@ -87,6 +87,7 @@ share_outputs(struct layer *layers, size_t count, struct why *why)
 		    from != LAYER_INPUT && users[from] == 1 && sole[from] && !fixed[from];
 		l->in_place = free_input && (t->may_alias || t->same_bytes) &&
 		    !(t->turns_sign && signs[from]);
+		l->spends = l->in_place || (t->spends && from != LAYER_INPUT && users[from] == 1);
 		hand_over(layers, l);
 		/* Whose sign somebody before it will read. */
 		signs[i] = (t->reads_sign && !l->done) ||
@@ -131,7 +132,7 @@ find_roots(struct planning *p)
 		bool same = l->in_place || layer_traits(l->spec.type)->same_bytes;
 		p->root[i] = !same ? i : from == LAYER_INPUT ? p->count : p->root[from];
 		p->gradient_root[i] =
-		    l->in_place && from != LAYER_INPUT && has_gradient(p, (size_t)from)
+		    l->spends && from != LAYER_INPUT && has_gradient(p, (size_t)from)
 		    ? p->gradient_root[from]
 		    : i;
 	}
@@ -403,7 +404,7 @@ link_layer(struct planning *p, size_t i)
 		p->layers[p->block[i] - 1].before = true;
 	}
 	if (p->spends && p->gradient_root[p->count - 1] == i)
-		l->dy_at = p->layers[p->root[i]].y_at;
+		l->dy_at = p->layers[p->root[p->count - 1]].y_at;
 	else if (has_gradient(p, i) && p->gradient_root[i] != i)
 		l->dy_at = p->layers[p->gradient_root[i]].dy_at;
 	for (size_t k = 0; k < l->spec.input_count; k++) {

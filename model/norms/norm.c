@@ -248,6 +248,7 @@ CPU_CLONES static void
 row_gradient(float *dx, const float *dy, const float *x, const float *weight, size_t n, float mean,
     float inverse, float total, float along, bool add)
 {
+	LANES_FREE
 	for (size_t i = 0; i < n; i++) {
 		float g = weight ? dy[i] * weight[i] : dy[i];
 		float d = inverse * (g - total - (x[i] - mean) * inverse * along);
