@@ -38,9 +38,9 @@ norm_sums_add_squares(struct norm_sums *s, const float *x, size_t n, float mean)
 
 typedef int mask4 __attribute__((vector_size(16)));
 
-/* dy where it counts. */
-#define INSIDE_FOUR(dy, x) ((lanes4)((mask4)(dy) & (((x)*a + b > 0) & ((x)*a + b < top))))
-#define INSIDE(dy, x) (((x)*a + b > 0) & ((x)*a + b < top) ? (dy) : 0)
+/* Where dy counts: of one element, or of a vector. */
+#define INSIDE(x) (((x)*a + b > 0) & ((x)*a + b < top))
+#define INSIDE_FOUR(dy, x) ((lanes4)((mask4)(dy)&INSIDE(x)))
 
 /* Fewer than four, zeros behind them. */
 static inline lanes4
@@ -201,11 +201,11 @@ cut_plane(
 	if (add) {
 		LANES_FREE
 		for (size_t i = 0; i < n; i++)
-			dx[i] += INSIDE(dy[i], x[i]) * g + (x[i] * slope + level);
+			dx[i] += (INSIDE(x[i]) ? dy[i] : 0) * g + (x[i] * slope + level);
 	} else {
 		LANES_FREE
 		for (size_t i = 0; i < n; i++)
-			dx[i] = INSIDE(dy[i], x[i]) * g + (x[i] * slope + level);
+			dx[i] = (INSIDE(x[i]) ? dy[i] : 0) * g + (x[i] * slope + level);
 	}
 }
 
