@@ -8,55 +8,57 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* x = k ln2 + r, |r| <= ln2 / 2; e^r - 1 by Cephes' polynomial, and 2^k. Adding and taking away `round` leaves the nearest whole number,
- * which stands in the low bits on the way. */
-ALWAYS float
-power_parts(float x, float *scale)
+/*
+ * Numbers pass in pieces, and each piece step by step: the operations of one number hang on each other for longer than CPUs look ahead, so
+ * that a loop over all of them would mostly wait.
+ *
+ * e^x = (p + 1) scale, of x = k ln2 + r, |r| <= ln2 / 2: p = e^r - 1 by Cephes' polynomial, scale = 2^k. Adding and taking away `round`
+ * leaves the nearest whole number, which stands in the low bits on the way.
+ */
+#define PIECE ((size_t)256)
+struct powers {
+	float p[PIECE]; /* at first x */
+	float scale[PIECE];
+};
+
+ALWAYS void
+raise(struct powers *e, size_t n)
 {
 	const float round = 12582912.0f;
-	uint32_t bits, origin;
-	float t, r, p;
 
-	x = x < -87.0f ? -87.0f : x;
-	x = x > 88.0f ? 88.0f : x;
-	t = x * 1.44269504088896341f + round;
-	memcpy(&bits, &t, sizeof(bits));
-	memcpy(&origin, &round, sizeof(origin));
-	bits = (bits - origin + 127) << 23;
-	memcpy(scale, &bits, sizeof(*scale));
-	t -= round;
-	r = x - t * 0.693359375f;
-	r = r + t * 2.12194440e-4f;
-	p = 1.9875691500e-4f;
-	p = p * r + 1.3981999507e-3f;
-	p = p * r + 8.3334519073e-3f;
-	p = p * r + 4.1665795894e-2f;
-	p = p * r + 1.6666665459e-1f;
-	p = p * r + 5.0000001201e-1f;
-	return p * (r * r) + r;
+	for (size_t i = 0; i < n; i++)
+		e->p[i] = e->p[i] < -87.0f ? -87.0f : e->p[i];
+	for (size_t i = 0; i < n; i++) {
+		uint32_t bits, origin;
+		float x = e->p[i], t;
+		x = x > 88.0f ? 88.0f : x;
+		t = x * 1.44269504088896341f + round;
+		memcpy(&bits, &t, sizeof(bits));
+		memcpy(&origin, &round, sizeof(origin));
+		bits = (bits - origin + 127) << 23;
+		memcpy(&e->scale[i], &bits, sizeof(bits));
+		t -= round;
+		x = x - t * 0.693359375f;
+		e->p[i] = x + t * 2.12194440e-4f;
+	}
+	for (size_t i = 0; i < n; i++) {
+		float r = e->p[i], p = 1.9875691500e-4f;
+		p = p * r + 1.3981999507e-3f;
+		p = p * r + 8.3334519073e-3f;
+		p = p * r + 4.1665795894e-2f;
+		p = p * r + 1.6666665459e-1f;
+		p = p * r + 5.0000001201e-1f;
+		e->p[i] = p * (r * r) + r;
+	}
 }
-
-ALWAYS float
-power(float x)
-{
-	float scale, p = power_parts(x, &scale);
-
-	return (p + 1.0f) * scale;
-}
-
-ALWAYS float
-logistic(float x)
-{
-	return 1.0f / (1.0f + power(-x));
-}
+#define POWER ((p + 1.0f) * scale)
 
 /* With e = e^(-2 |x|) - 1, which keeps its digits near zero: -e / (e + 2). */
 ALWAYS float
-hyperbolic(float x)
+hyperbolic(float x, float p, float scale)
 {
-	float a = x < 0 ? -x : x, scale, p = power_parts(-(a + a), &scale), e;
+	float e = p * scale + (scale - 1.0f);
 
-	e = p * scale + (scale - 1.0f);
 	e = e / (e + 2.0f);
 	return x < 0 ? e : -e;
 }
@@ -82,53 +84,53 @@ error_function(float x, float bell)
 #define TANH_CUBE 0.07135481627159f /* 0.044715 of it */
 
 ALWAYS float
-gelu(float x)
+gelu_slope(float x, float bell)
 {
-	return 0.5f * x * (1.0f + error_function(x * ROOT_HALF, power(-0.5f * x * x)));
-}
-
-ALWAYS float
-gelu_slope(float x)
-{
-	float bell = power(-0.5f * x * x);
-
 	return 0.5f * (1.0f + error_function(x * ROOT_HALF, bell)) + x * (BELL_TOP * bell);
 }
 
-/* (1 + tanh u) / 2 is the sigmoid of 2 u. */
+/* Flat from there on, but nothing times infinity is no number. */
 ALWAYS float
-gelu_tanh(float x)
+not_flat(float x)
 {
-	return x * logistic(x * (TANH_SLOPE + TANH_CUBE * (x * x)));
+	x = x < -10.0f ? -10.0f : x;
+	return x > 10.0f ? 10.0f : x;
 }
 
+/* e: e^-u, where (1 + tanh(u / 2)) / 2, the sigmoid of u, is GELU's factor. */
 ALWAYS float
-gelu_tanh_slope(float x)
+gelu_tanh_slope(float x, float e)
 {
-	/* Flat from there on, but nothing times infinity is no number. */
-	x = x < -10.0f ? -10.0f : x;
-	x = x > 10.0f ? 10.0f : x;
-	float z = x * x, e = power(-x * (TANH_SLOPE + TANH_CUBE * z)), s = 1.0f / (1.0f + e);
-	float inner = TANH_SLOPE + 3.0f * TANH_CUBE * z;
+	float z = x * x, s = 1.0f / (1.0f + e), inner = TANH_SLOPE + 3.0f * TANH_CUBE * z;
+
 	/* 1 - s without losing digits. */
 	return s + x * (e * s) * (s * inner);
 }
 
 ALWAYS float
-silu_slope(float x)
+silu_slope(float x, float s)
 {
-	float s = logistic(x);
-
 	return s * (1.0f + x * (1.0f - s));
 }
 
-#define CURVE(name, value) \
+/* value: of x and of p and scale, the parts of e^power. */
+#define CURVE(name, power, value) \
 	CPU_CLONES static void name##_all(float *y, const float *from, size_t n) \
 	{ \
-		LANES_FREE \
-		for (size_t i = 0; i < n; i++) { \
-			float x = from[i]; \
-			y[i] = value; \
+		struct powers e; \
+		for (size_t at = 0, some; at < n; at += some) { \
+			some = n - at < PIECE ? n - at : PIECE; \
+			for (size_t i = 0; i < some; i++) { \
+				float x = from[at + i]; \
+				e.p[i] = power; \
+			} \
+			raise(&e, some); \
+			LANES_FREE \
+			for (size_t i = 0; i < some; i++) { \
+				float x = from[at + i], p = e.p[i], scale = e.scale[i]; \
+				(void)x; \
+				y[at + i] = value; \
+			} \
 		} \
 	} \
 	void curves_##name(float *y, const float *x, size_t n) \
@@ -136,33 +138,41 @@ silu_slope(float x)
 		name##_all(y, x, n); \
 	}
 
-CURVE(exp, power(x))
-CURVE(sigmoid, logistic(x))
-CURVE(tanh, hyperbolic(x))
-CURVE(gelu, gelu(x))
-CURVE(gelu_tanh, gelu_tanh(x))
-CURVE(silu, x *logistic(x))
-CURVE(gelu_slope, gelu_slope(x))
-CURVE(gelu_tanh_slope, gelu_tanh_slope(x))
-CURVE(silu_slope, silu_slope(x))
+#define SIGMOID (1.0f / (1.0f + POWER))
+CURVE(exp, x, POWER)
+CURVE(sigmoid, -x, SIGMOID)
+CURVE(tanh, x < 0 ? x + x : -(x + x), hyperbolic(x, p, scale))
+CURVE(gelu, -0.5f * x * x, 0.5f * x * (1.0f + error_function(x * ROOT_HALF, POWER)))
+CURVE(gelu_tanh, -(x *(TANH_SLOPE + TANH_CUBE * (x * x))), x *SIGMOID)
+CURVE(silu, -x, x *SIGMOID)
+CURVE(gelu_slope, -0.5f * x * x, gelu_slope(x, POWER))
+CURVE(gelu_tanh_slope, -not_flat(x) * (TANH_SLOPE + TANH_CUBE * (not_flat(x) * not_flat(x))),
+    gelu_tanh_slope(not_flat(x), POWER))
+CURVE(silu_slope, -x, silu_slope(x, SIGMOID))
 
 /* In any order the largest is the same. */
-CPU_CLONES static void
-find_largest(float *top, const float *x, size_t n)
+ALWAYS float
+largest(const float *x, size_t n)
 {
 	float lanes[LANES_SIZE];
-	size_t whole = n - n % LANES_SIZE;
 
 	for (size_t k = 0; k < LANES_SIZE; k++)
 		lanes[k] = x[0];
-	for (size_t i = 0; i < whole; i += LANES_SIZE)
+	for (size_t i = 0; i + LANES_SIZE <= n; i += LANES_SIZE)
 		for (size_t k = 0; k < LANES_SIZE; k++)
 			lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];
-	*top = lanes[0];
-	for (size_t k = 1; k < LANES_SIZE; k++)
-		*top = lanes[k] > *top ? lanes[k] : *top;
-	for (size_t i = whole; i < n; i++)
-		*top = x[i] > *top ? x[i] : *top;
+	for (size_t i = n - n % LANES_SIZE; i < n; i++)
+		lanes[i % LANES_SIZE] = x[i] > lanes[i % LANES_SIZE] ? x[i] : lanes[i % LANES_SIZE];
+	for (size_t half = LANES_SIZE / 2; half > 0; half /= 2)
+		for (size_t k = 0; k < half; k++)
+			lanes[k] = lanes[k + half] > lanes[k] ? lanes[k + half] : lanes[k];
+	return lanes[0];
+}
+
+CPU_CLONES static void
+find_largest(float *top, const float *x, size_t n)
+{
+	*top = largest(x, n);
 }
 
 float
@@ -177,17 +187,23 @@ curves_largest(const float *x, size_t n)
 CPU_CLONES static void
 soften(float *row, size_t n)
 {
-	size_t whole = n - n % LANES_SIZE;
-	float top = curves_largest(row, n);
-	lanes16 sum = {0}, part;
+	float top = largest(row, n), lanes[LANES_SIZE] = {0};
+	struct powers e;
 
-	LANES_FREE
-	for (size_t i = 0; i < n; i++)
-		row[i] = power(row[i] - top);
-	for (size_t i = 0; i < whole; i += LANES_SIZE)
-		sum += LANES_AT(row + i);
-	lanes_part(&part, row + whole, n - whole);
-	sum += part;
+	for (size_t at = 0, some; at < n; at += some) {
+		some = n - at < PIECE ? n - at : PIECE;
+		/* Whole lanes, for which no loop ends number by number. */
+		size_t all = (some + LANES_SIZE - 1) / LANES_SIZE * LANES_SIZE;
+		for (size_t i = 0; i < some; i++)
+			e.p[i] = row[at + i] - top;
+		for (size_t i = some; i < all; i++)
+			e.p[i] = 0;
+		raise(&e, all);
+		for (size_t i = 0; i < some; i++)
+			row[at + i] = (e.p[i] + 1.0f) * e.scale[i];
+	}
+	LANES_ADD(lanes, n, LANES_FOUR(row + i), row[i]);
+	lanes16 sum = LANES_AT(lanes);
 	float scale = 1.0f / lanes_fold(&sum);
 	for (size_t i = 0; i < n; i++)
 		row[i] *= scale;
