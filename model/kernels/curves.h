@@ -20,8 +20,9 @@ void curves_silu(float *y, const float *x, size_t n);
 void curves_gelu_slope(float *slope, const float *x, size_t n);
 void curves_gelu_tanh_slope(float *slope, const float *x, size_t n);
 void curves_silu_slope(float *slope, const float *x, size_t n);
-/* Rows of `width` become e^(x - largest) / their sum, in sixteen lanes (lanes.h). */
-void curves_softmax(float *rows, size_t n, size_t width);
+/* n > 0 numbers become e^(x - largest) / their sum, in sixteen lanes (lanes.h). Behind them is room up to a multiple of sixteen, which
+ * becomes zeros. */
+void curves_softmax(float *row, size_t n);
 
 /* Sines and cosines of an angle in radians, 0 <= angle < 2^24; error below 1e-9. For tables. */
 void curves_turn(double angle, double *sine, double *cosine);

@@ -18,8 +18,12 @@
  *   scores    sum over a head's width, ascending, of q k; times 1 / sqrt(width); softmax over the steps seen (curves_softmax)
  *   output    sum over the steps, ascending
  *   dq        sum over steps; dk, dv: rows in blocks of BLOCK, each a sum over its rows, block after block
+ *
+ * Few rows at a time, STRIP, since what causal ones do not see is left out strip by strip. Products that OpenBLAS may take are of whole
+ * blocks: which ones it takes shows in their bits.
  */
 #define BLOCK ((size_t)64)
+#define STRIP ((size_t)16)
 
 struct attention {
 	const struct layer *l;
@@ -35,9 +39,18 @@ struct attention {
 	/* Of a lane: */
 	float *packed[2]; /* keys, values, of one head */
 	struct gemm keys, values; /* products with their columns */
-	float *scores, *slopes; /* [BLOCK][steps] */
-	float *gradient; /* [steps][3 width], of one example */
+	float *copies
+	    [3]; /* [steps][head]: on the way back queries, keys and the gradient of what the head gives; else values */
+	size_t row; /* of scores */
+	float *scores, *slopes; /* [BLOCK][row] */
 };
+
+/* Whole lanes, for curves_softmax; an odd number, since rows a power of two apart would share their place in the cache. */
+static size_t
+score_row(size_t steps)
+{
+	return ((steps + 15) / 16 | 1) * 16;
+}
 
 static enum err
 need(struct layer *l, struct why *why)
@@ -46,9 +59,10 @@ need(struct layer *l, struct why *why)
 	size_t area, square, sum;
 
 	if (!num_mul(steps, width, &area) || !num_mul(area, 5, &l->work_each) ||
-	    !num_mul(area, 4 * sizeof(float), &l->saved) || !num_mul(steps, 2 * BLOCK, &square) ||
-	    !num_mul(2 * head, steps + 16, &sum) || !num_add(sum, square, &sum) ||
-	    !num_add(sum, 3 * area, &l->work_lane) || !num_mul(width, 3 * width + 16, &sum) ||
+	    !num_mul(area, 4 * sizeof(float), &l->saved) ||
+	    !num_mul(score_row(steps), 2 * BLOCK, &square) ||
+	    !num_mul(5 * head, steps + 16, &sum) || !num_add(sum, square, &l->work_lane) ||
+	    !num_mul(width, 3 * width + 16, &sum) ||
 	    !num_add(steps * head, rows_turned_work(width, 3 * width), &l->work))
 		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
 	return ERR_OK;
@@ -84,11 +98,14 @@ in_lane(const struct attention *all, unsigned lane)
 {
 	struct attention a = *all;
 
-	a.gradient = operands_lane(a.l, a.p, lane);
-	a.packed[0] = a.gradient + 3 * a.steps * a.width;
+	a.packed[0] = operands_lane(a.l, a.p, lane);
 	a.packed[1] = a.packed[0] + gemm_pack_floats(a.head, a.steps);
-	a.scores = a.packed[1] + gemm_pack_floats(a.head, a.steps);
-	a.slopes = a.scores + BLOCK * a.steps;
+	a.copies[0] = a.packed[1] + gemm_pack_floats(a.head, a.steps);
+	a.copies[1] = a.copies[0] + a.steps * a.head;
+	a.copies[2] = a.copies[1] + a.steps * a.head;
+	a.row = score_row(a.steps);
+	a.scores = a.copies[2] + a.steps * a.head;
+	a.slopes = a.scores + BLOCK * a.row;
 	return a;
 }
 
@@ -149,22 +166,36 @@ rotate(const struct attention *a, float *rows, float way)
 			    a->cosine + t * half, half, way);
 }
 
-/* Rows [first, first + count) of one head, and how many steps they see at most. */
-struct block {
-	const float *q, *k, *v; /* of the head: rows of 3 width floats */
+/* Rows [first, first + count), and how many steps they see at most. */
+struct span {
 	size_t first, count, seen;
 };
 
 static bool
-next_block(const struct attention *a, struct block *b)
+next_rows(const struct attention *a, struct span *s, size_t most, size_t end)
 {
-	b->first += b->count;
-	b->count = a->steps - b->first < BLOCK ? a->steps - b->first : BLOCK;
-	b->seen = a->l->spec.causal ? b->first + b->count : a->steps;
-	return b->count > 0;
+	s->first += s->count;
+	s->count = end - s->first < most ? end - s->first : most;
+	s->seen = a->l->spec.causal ? s->first + s->count : a->steps;
+	return s->count > 0;
 }
 
-/* Rows of a block times the columns of one head's keys or values. */
+static bool
+next_strip(const struct attention *a, struct span *s, size_t end)
+{
+	return next_rows(a, s, a->exact ? STRIP : BLOCK, end);
+}
+
+static void
+copy_head(const struct attention *a, size_t which, const float *from, size_t row)
+{
+	float *to = a->copies[which];
+
+	for (size_t t = 0; t < a->steps; t++)
+		memcpy(to + t * a->head, from + t * row, a->head * sizeof(float));
+}
+
+/* Rows of a strip, a_row apart, times the columns of one head's keys or values. */
 static struct gemm
 pack_columns(const struct attention *a, const float *rows, size_t a_row, float alpha, float *to)
 {
@@ -175,7 +206,7 @@ pack_columns(const struct attention *a, const float *rows, size_t a_row, float a
 	    .a_col = 1,
 	    .b = rows,
 	    .b_row = 3 * a->width,
-	    .c_row = a->steps,
+	    .c_row = a->row,
 	    .alpha = alpha,
 	    .beta = 0,
 	    .exact = a->exact};
@@ -186,59 +217,61 @@ pack_columns(const struct attention *a, const float *rows, size_t a_row, float a
 
 /* OpenBLAS takes no smaller product if it does not take the largest. */
 static void
-multiply_columns(const struct gemm *columns, const struct block *b, const float *from, float *to)
+multiply_columns(const struct gemm *columns, const struct span *s, const float *from, float *to)
 {
 	struct gemm g = *columns;
 
-	g.m = b->count;
-	g.n = b->seen;
-	g.a = from + b->first * g.a_row;
+	g.m = s->count;
+	g.n = s->seen;
+	g.a = from + s->first * g.a_row;
 	g.c = to;
-	g.c_row = b->seen;
 	gemm_outer(&g);
 }
 
-/* The block's weights of attention. */
+/* to[count, head] = scores[count, seen] rows[seen, head] */
 static void
-attend(const struct attention *a, const struct block *b)
+multiply_rows(const struct attention *a, const struct span *s, const float *scores,
+    const float *rows, float *to, size_t to_row)
 {
-	multiply_columns(&a->keys, b, b->q, a->scores);
-	for (size_t r = 0; r < b->count; r++) {
-		size_t own = a->l->spec.causal ? b->first + r + 1 : b->seen;
-		curves_softmax(a->scores + r * b->seen, 1, own);
-		memset(a->scores + r * b->seen + own, 0, (b->seen - own) * sizeof(float));
-	}
+	gemm_outer(&(struct gemm){.m = s->count,
+	    .n = a->head,
+	    .k = s->seen,
+	    .a = scores,
+	    .a_row = a->row,
+	    .a_col = 1,
+	    .b = rows,
+	    .b_row = a->head,
+	    .c = to + s->first * to_row,
+	    .c_row = to_row,
+	    .alpha = 1,
+	    .beta = 0,
+	    .exact = a->exact});
 }
 
-static struct block
-head_of(const float *rows, const struct attention *a, size_t head)
+/* Weights of attention. */
+static void
+attend(const struct attention *a, const struct span *s, const float *q, float *scores)
 {
-	const float *q = rows + head * a->head;
-
-	return (struct block){.q = q, .k = q + a->width, .v = q + 2 * a->width};
+	multiply_columns(&a->keys, s, q, scores);
+	for (size_t r = 0; r < s->count; r++, scores += a->row) {
+		size_t own = a->l->spec.causal ? s->first + r + 1 : s->seen;
+		curves_softmax(scores, own);
+		for (own = (own + 15) / 16 * 16; own < s->seen; own++)
+			scores[own] = 0;
+	}
 }
 
 static void
 mix_head(struct attention *a, const float *rows, float *mixed, size_t head)
 {
-	struct block b = head_of(rows, a, head);
+	const float *q = rows + head * a->head;
+	struct span s = {0};
 
-	a->keys = pack_columns(a, b.k, 3 * a->width, a->scale, a->packed[0]);
-	while (next_block(a, &b)) {
-		attend(a, &b);
-		gemm_outer(&(struct gemm){.m = b.count,
-		    .n = a->head,
-		    .k = b.seen,
-		    .a = a->scores,
-		    .a_row = b.seen,
-		    .a_col = 1,
-		    .b = b.v,
-		    .b_row = 3 * a->width,
-		    .c = mixed + b.first * a->width + head * a->head,
-		    .c_row = a->width,
-		    .alpha = 1,
-		    .beta = 0,
-		    .exact = a->exact});
+	a->keys = pack_columns(a, q + a->width, 3 * a->width, a->scale, a->packed[0]);
+	copy_head(a, 0, q + 2 * a->width, 3 * a->width);
+	while (next_strip(a, &s, a->steps)) {
+		attend(a, &s, q, a->scores);
+		multiply_rows(a, &s, a->scores, a->copies[0], mixed + head * a->head, a->width);
 	}
 }
 
@@ -288,66 +321,67 @@ unsoften(float *slopes, const float *scores, size_t n, float scale)
 		slopes[i] = scores[i] * (slopes[i] - mean) * scale;
 }
 
-/* to[seen, head] += from[count, seen]^T rows[count, head] */
+/* to[seen, head] (+)= from[count, seen]^T rows[count, head]; of causal rows none before the column's own. */
 static void
-add_across(const struct attention *a, const struct block *b, const float *from, const float *rows,
-    size_t row, float *to)
+add_across(const struct attention *a, const struct span *b, const float *from, const float *rows,
+    float *to)
 {
-	gemm_outer(&(struct gemm){.m = b->seen,
-	    .n = a->head,
-	    .k = b->count,
-	    .a = from,
-	    .a_row = 1,
-	    .a_col = b->seen,
-	    .b = rows,
-	    .b_row = row,
-	    .c = to,
-	    .c_row = 3 * a->width,
-	    .alpha = 1,
-	    .beta = 1,
-	    .exact = a->exact});
-}
+	bool causal = a->l->spec.causal;
 
-/* The gradient at the block's scores, in `slopes`; its part of dq. dmixed: of the head, rows of `width`. */
-static void
-back_block(const struct attention *a, const struct block *b, const float *dmixed, float *dq)
-{
-	multiply_columns(&a->values, b, dmixed, a->slopes);
-	for (size_t r = 0; r < b->count; r++)
-		unsoften(a->slopes + r * b->seen, a->scores + r * b->seen, b->seen, a->scale);
-	gemm_outer(&(struct gemm){.m = b->count,
-	    .n = a->head,
-	    .k = b->seen,
-	    .a = a->slopes,
-	    .a_row = b->seen,
-	    .a_col = 1,
-	    .b = b->k,
-	    .b_row = 3 * a->width,
-	    .c = dq + b->first * 3 * a->width,
-	    .c_row = 3 * a->width,
-	    .alpha = 1,
-	    .beta = 0,
-	    .exact = a->exact});
-}
-
-static void
-back_head(struct attention *a, const float *rows, const float *dmixed, size_t head)
-{
-	struct block b = head_of(rows, a, head);
-	float *dq = a->gradient + head * a->head, *dk = dq + a->width, *dv = dk + a->width;
-
-	dmixed += head * a->head;
-	a->keys = pack_columns(a, b.k, 3 * a->width, a->scale, a->packed[0]);
-	a->values = pack_columns(a, b.v, a->width, 1, a->packed[1]);
-	while (next_block(a, &b)) {
-		attend(a, &b);
-		back_block(a, &b, dmixed, dq);
-		add_across(a, &b, a->slopes, b.q + b.first * 3 * a->width, 3 * a->width, dk);
-		add_across(a, &b, a->scores, dmixed + b.first * a->width, a->width, dv);
+	for (size_t j = 0, some; j < b->seen; j += some) {
+		some = a->exact && b->seen - j > STRIP ? STRIP : b->seen - j;
+		size_t skip = causal && j > b->first ? j - b->first : 0;
+		bool begins = b->first == 0 || (causal && j >= b->first);
+		gemm_outer(&(struct gemm){.m = some,
+		    .n = a->head,
+		    .k = b->count - skip,
+		    .a = from + skip * a->row + j,
+		    .a_row = 1,
+		    .a_col = a->row,
+		    .b = rows + (b->first + skip) * a->head,
+		    .b_row = a->head,
+		    .c = to + j * 3 * a->width,
+		    .c_row = 3 * a->width,
+		    .alpha = 1,
+		    .beta = begins ? 0 : 1,
+		    .exact = a->exact});
 	}
 }
 
-/* An example's queries, keys and values become their gradients. */
+/* The gradient at a strip's scores, in `slopes`; its part of dq. */
+static void
+back_strip(const struct attention *a, const struct span *s, float *scores, float *slopes, float *dq)
+{
+	attend(a, s, a->copies[0], scores);
+	multiply_columns(&a->values, s, a->copies[2], slopes);
+	for (size_t r = 0; r < s->count; r++)
+		unsoften(slopes + r * a->row, scores + r * a->row, s->seen, a->scale);
+	multiply_rows(a, s, slopes, a->copies[1], dq, 3 * a->width);
+}
+
+/* The head's queries, keys and values become their gradients. */
+static void
+back_head(struct attention *a, float *rows, const float *dmixed, size_t head)
+{
+	float *q = rows + head * a->head, *k = q + a->width, *v = k + a->width;
+	struct span b = {0};
+
+	copy_head(a, 0, q, 3 * a->width);
+	copy_head(a, 1, k, 3 * a->width);
+	copy_head(a, 2, dmixed + head * a->head, a->width);
+	a->keys = pack_columns(a, k, a->head, a->scale, a->packed[0]);
+	a->values = pack_columns(a, v, a->head, 1, a->packed[1]);
+	while (next_rows(a, &b, BLOCK, a->steps)) {
+		struct span s = {.first = b.first};
+		while (next_strip(a, &s, b.first + b.count)) {
+			size_t at = (s.first - b.first) * a->row;
+			back_strip(a, &s, a->scores + at, a->slopes + at, q);
+		}
+		add_across(a, &b, a->slopes, a->copies[0], k);
+		add_across(a, &b, a->scores, a->copies[2], v);
+	}
+}
+
 static void
 back_example(void *arg, size_t i, unsigned lane)
 {
@@ -355,12 +389,10 @@ back_example(void *arg, size_t i, unsigned lane)
 	size_t area = a.steps * a.width;
 	float *rows = a.qkv + 3 * i * area;
 
-	memset(a.gradient, 0, 3 * area * sizeof(float));
 	for (size_t h = 0; h < a.heads; h++)
 		back_head(&a, rows, a.back + i * area, h);
 	if (a.l->spec.rotation == ROTATION_ROTARY)
-		rotate(&a, a.gradient, -1);
-	memcpy(rows, a.gradient, 3 * area * sizeof(float));
+		rotate(&a, rows, -1);
 }
 
 static void

@@ -219,6 +219,7 @@ gru(void **state)
 /* --- Attention */
 
 #define LONG ((size_t)70) /* more than the 64 rows of a block */
+#define ROOM ((LONG + 15) / 16 * 16) /* that curves_softmax wants */
 #define WIDTH ((size_t)12)
 #define HEAD ((size_t)6)
 #define BLOCK ((size_t)64)
@@ -258,7 +259,7 @@ attend(const struct attention *a, size_t r, size_t head, float *scores)
 		scores[s] = s < seen ? a->scale *
 			ascend(&a->qkv[r][head * HEAD], 1, &a->qkv[s][WIDTH + head * HEAD], 1, HEAD)
 				     : 0;
-	curves_softmax(scores, 1, seen);
+	curves_softmax(scores, seen);
 }
 
 static void
@@ -266,7 +267,7 @@ attention_forward(struct one *o, struct attention *a, size_t example)
 {
 	const float *x = o->x + example * LONG * WIDTH, *in_bias = o->w + 3 * WIDTH * WIDTH;
 	const float *out = in_bias + 3 * WIDTH, *out_bias = out + WIDTH * WIDTH;
-	float scores[LONG];
+	float scores[ROOM];
 
 	for (size_t i = 0; i < LONG * 3 * WIDTH; i++) {
 		size_t t = i / (3 * WIDTH), k = i % (3 * WIDTH);
@@ -288,7 +289,7 @@ attention_forward(struct one *o, struct attention *a, size_t example)
 static void
 attention_block(struct attention *a, size_t first, size_t head)
 {
-	static float scores[BLOCK][LONG], slopes[BLOCK][LONG];
+	static float scores[BLOCK][ROOM], slopes[BLOCK][LONG];
 	size_t count = LONG - first < BLOCK ? LONG - first : BLOCK, at = head * HEAD;
 
 	for (size_t r = 0; r < count; r++) {
@@ -308,7 +309,7 @@ attention_block(struct attention *a, size_t first, size_t head)
 			a->dqkv[s][WIDTH + k] +=
 			    ascend(&slopes[0][s], LONG, &a->qkv[first][k], 3 * WIDTH, count);
 			a->dqkv[s][2 * WIDTH + k] +=
-			    ascend(&scores[0][s], LONG, &a->dmixed[first][k], WIDTH, count);
+			    ascend(&scores[0][s], ROOM, &a->dmixed[first][k], WIDTH, count);
 		}
 }
 

@@ -200,11 +200,14 @@ same_bits_anywhere(void **state)
 static void
 softmax_row(const float *x, size_t n)
 {
-	float y[40];
+	float y[64];
 	double top = -INFINITY, sum = 0;
 
-	memcpy(y, x, n * sizeof(*y));
-	curves_softmax(y, 1, n);
+	for (size_t k = 0; k < 64; k++)
+		y[k] = k < n ? x[k] : NAN;
+	curves_softmax(y, n);
+	for (size_t k = n; k < 64; k++)
+		assert_true(k < (n + 15) / 16 * 16 ? y[k] == 0 : isnan(y[k]));
 	for (size_t k = 0; k < n; k++)
 		top = fmax(top, (double)x[k]);
 	for (size_t k = 0; k < n; k++)
@@ -219,7 +222,7 @@ softmax_row(const float *x, size_t n)
 static void
 softmax(void **state)
 {
-	float x[40], two[2] = {1, NAN};
+	float x[40], two[16] = {1, NAN};
 	struct prng r;
 
 	(void)state;
@@ -231,10 +234,10 @@ softmax(void **state)
 				x[k] = scale * (2 * prng_float(&r) - 1) + (turn % 3 ? 0 : 1e6f);
 			softmax_row(x, n);
 		}
-	curves_softmax(two, 1, 2);
+	curves_softmax(two, 2);
 	assert_true(isnan(two[0]) && isnan(two[1]));
-	memcpy(two, (float[2]){0x1.fffffep127f, -0x1.fffffep127f}, sizeof(two));
-	curves_softmax(two, 1, 2);
+	memcpy(two, (float[2]){0x1.fffffep127f, -0x1.fffffep127f}, 2 * sizeof(*two));
+	curves_softmax(two, 2);
 	assert_true(two[0] == 1 && two[1] < 2e-38f);
 }
 
