@@ -54,27 +54,71 @@ product_of(const struct rows_product *p, const float *a, size_t k, float *c, siz
 	    .team = p->team};
 }
 
+/* Floats of a packed weight that stay in the second-level cache while rows pass by it. */
+#define NEAR ((size_t)1 << 17)
+/* Rows that stay in the first between two passes over them. */
+#define SLICE ((size_t)24)
+/* Fewer rows do not pay for a copy of the weight, since gemm.h makes one for each block of about as many. */
+#define MANY ((size_t)192)
+
 size_t
-rows_turned_work(size_t in, size_t out)
+rows_work(size_t in, size_t out)
 {
-	return gemm_pack_floats(in, out);
+	size_t forward = gemm_pack_floats(in, out), back = gemm_pack_floats(out, in);
+
+	return forward > back ? forward : back;
+}
+
+struct passage {
+	const struct rows_product *p;
+	const struct gemm *g; /* packed */
+};
+
+static void
+pass_rows(void *arg, size_t first, size_t count, unsigned lane)
+{
+	const struct passage *s = arg;
+	struct rows_product few = *s->p;
+	struct gemm g = *s->g;
+
+	(void)lane;
+	few.team = g.team = NULL;
+	g.a += first * g.a_row;
+	g.c += first * g.c_row;
+	for (; count > 0; count -= g.m, g.a += g.m * g.a_row, g.c += g.m * g.c_row) {
+		few.rows = g.m = count < SLICE ? count : SLICE;
+		put_bias(&few, g.c);
+		gemm_outer(&g);
+	}
 }
 
 void
 rows_turned(const struct rows_product *p, const float *x, float *y, float *work)
 {
 	struct gemm g = product_of(p, x, p->in, y, p->out, p->bias || p->adds);
+	struct passage few = {p, &g};
 
-	put_bias(p, y);
 	gemm_pack(&g, work, true);
-	gemm_outer(&g);
+	if (g.packed && p->in * p->out <= NEAR) {
+		team_share(p->team,
+		    &(struct team_work){.n = p->rows,
+			.least = SLICE,
+			.each = (double)p->in * (double)p->out,
+			.fn = pass_rows,
+			.arg = &few});
+	} else {
+		put_bias(p, y);
+		gemm_outer(&g);
+	}
 }
 
 void
-rows_back(const struct rows_product *p, const float *dy, float *dx, bool add)
+rows_back(const struct rows_product *p, const float *dy, float *dx, bool add, float *work)
 {
-	const struct gemm g = product_of(p, dy, p->out, dx, p->in, add);
+	struct gemm g = product_of(p, dy, p->out, dx, p->in, add);
 
+	if (work && p->exact && p->rows >= MANY && p->in * p->out <= NEAR)
+		gemm_pack(&g, work, false);
 	gemm_outer(&g);
 }
 

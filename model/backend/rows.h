@@ -20,10 +20,11 @@ struct rows_product {
 };
 
 void rows_direct(const struct rows_product *p, const float *x, float *y);
-/* The same for many rows, by a copy of the weights: work has rows_turned_work floats. in * (out + 15) must fit. */
-size_t rows_turned_work(size_t in, size_t out);
+/* The same for many rows, by a copy of the weights: work has rows_work floats; of rows_back it may be NULL. in * (out +
+ * 15) and out * (in + 15) must fit. */
+size_t rows_work(size_t in, size_t out);
 void rows_turned(const struct rows_product *p, const float *x, float *y, float *work);
-void rows_back(const struct rows_product *p, const float *dy, float *dx, bool add);
+void rows_back(const struct rows_product *p, const float *dy, float *dx, bool add, float *work);
 /* The gradient of parameter `param` goes where the pass's gradients go; the update is part of the product, so the weights are walked
  * through once and no gradient is stored. */
 void rows_gradient(const struct rows_product *p, const struct layer *l, size_t param,

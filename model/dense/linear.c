@@ -19,10 +19,9 @@ need(struct layer *l, struct why *why)
 
 	if (!num_mul(in, out + 16, &most) || !num_mul(out, in + 16, &most))
 		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
-	l->work = rows > 1 ? largest(rows_turned_work(in, out), out) : out;
+	l->work = rows > 1 ? largest(rows_work(in, out), out) : out;
 	if (rank > 0)
-		l->work = largest(
-		    l->work, largest(rows_turned_work(in, rank), rows_turned_work(rank, out)));
+		l->work = largest(l->work, largest(rows_work(in, rank), rows_work(rank, out)));
 	l->work_each = 2 * rows * rank;
 	return ERR_OK;
 }
@@ -85,10 +84,10 @@ lora_backward(const struct layer *l, const struct backend_pass *p, const struct 
 	float *back = p->work + l->work + first.rows * first.out;
 	size_t at = layer_lora(&l->spec);
 
-	rows_back(&second, v->dy, back, false);
+	rows_back(&second, v->dy, back, false, p->work);
 	runs_scale(back, first.rows * first.out, l->spec.alpha / (float)l->spec.rank);
 	if (v->dx[0])
-		rows_back(&first, back, v->dx[0], true);
+		rows_back(&first, back, v->dx[0], true, p->work);
 	rows_gradient(&first, l, at, p, back, v->x[0]);
 	rows_gradient(&second, l, at + 1, p, v->dy, middle);
 }
@@ -116,7 +115,8 @@ backward(const struct layer *l, const struct backend_pass *p)
 	const struct rows_product product = product_of(l, p);
 
 	if (v.dx[0])
-		rows_back(&product, v.dy, v.dx[0], l->add[0]);
+		rows_back(
+		    &product, v.dy, v.dx[0], l->add[0], layer_rows(&l->in[0]) > 1 ? p->work : NULL);
 	rows_gradient(&product, l, PARAM_WEIGHT, p, v.dy, v.x[0]);
 	if (product.bias && !l->param[PARAM_BIAS].hold) {
 		rows_sum(p->team,

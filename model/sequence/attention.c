@@ -62,8 +62,8 @@ need(struct layer *l, struct why *why)
 	    !num_mul(area, 4 * sizeof(float), &l->saved) ||
 	    !num_mul(score_row(steps), 2 * BLOCK, &square) ||
 	    !num_mul(5 * head, steps + 16, &sum) || !num_add(sum, square, &l->work_lane) ||
-	    !num_mul(width, 3 * width + 16, &sum) ||
-	    !num_add(steps * head, rows_turned_work(width, 3 * width), &l->work))
+	    !num_mul(3 * width, width + 16, &sum) ||
+	    !num_add(steps * head, rows_work(width, 3 * width), &l->work))
 		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
 	return ERR_OK;
 }
@@ -87,7 +87,7 @@ attention_of(const struct layer *l, const struct backend_pass *p, const struct o
 	    .turned = v->work,
 	    .back = each};
 
-	a.sine = a.turned + rows_turned_work(width, 3 * width);
+	a.sine = a.turned + rows_work(width, 3 * width);
 	a.cosine = a.sine + steps * (head / 2);
 	return a;
 }
@@ -416,12 +416,12 @@ backward(const struct layer *l, const struct backend_pass *p)
 	struct attention a = attention_of(l, p, &v);
 	const struct rows_product in = projection(&a, true), out = projection(&a, false);
 
-	rows_back(&out, v.dy, a.back, false);
+	rows_back(&out, v.dy, a.back, false, a.turned);
 	if (l->spec.rotation == ROTATION_ROTARY)
 		make_turns(&a);
 	each_example(&a, 5, back_example);
 	if (v.dx[0])
-		rows_back(&in, a.qkv, v.dx[0], l->add[0]);
+		rows_back(&in, a.qkv, v.dx[0], l->add[0], a.turned);
 	give(&a, &out, false, v.dy, a.mixed);
 	give(&a, &in, true, a.qkv, v.x[0]);
 }
