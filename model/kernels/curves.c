@@ -1,5 +1,6 @@
 #include "curves.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -17,21 +18,20 @@
  */
 #define PIECE ((size_t)256)
 struct powers {
-	float p[PIECE]; /* at first x */
+	float p[PIECE]; /* at first x, which LEAST has passed */
 	float scale[PIECE];
 };
+#define LEAST(x) ((x) < -87.0f ? -87.0f : (x))
+#define MOST(x) ((x) > 88.0f ? 88.0f : (x))
 
 ALWAYS void
-raise(struct powers *e, size_t n)
+raise(struct powers *e, size_t n, bool below)
 {
 	const float round = 12582912.0f;
 
-	for (size_t i = 0; i < n; i++)
-		e->p[i] = e->p[i] < -87.0f ? -87.0f : e->p[i];
 	for (size_t i = 0; i < n; i++) {
 		uint32_t bits, origin;
-		float x = e->p[i], t;
-		x = x > 88.0f ? 88.0f : x;
+		float x = below ? e->p[i] : MOST(e->p[i]), t;
 		t = x * 1.44269504088896341f + round;
 		memcpy(&bits, &t, sizeof(bits));
 		memcpy(&origin, &round, sizeof(origin));
@@ -121,10 +121,10 @@ silu_slope(float x, float s)
 		for (size_t at = 0, some; at < n; at += some) { \
 			some = n - at < PIECE ? n - at : PIECE; \
 			for (size_t i = 0; i < some; i++) { \
-				float x = from[at + i]; \
-				e.p[i] = power; \
+				float x = from[at + i], u = power; \
+				e.p[i] = LEAST(u); \
 			} \
-			raise(&e, some); \
+			raise(&e, some, false); \
 			LANES_FREE \
 			for (size_t i = 0; i < some; i++) { \
 				float x = from[at + i], p = e.p[i], scale = e.scale[i]; \
@@ -150,23 +150,33 @@ CURVE(gelu_tanh_slope, -not_flat(x) * (TANH_SLOPE + TANH_CUBE * (not_flat(x) * n
     gelu_tanh_slope(not_flat(x), POWER))
 CURVE(silu_slope, -x, silu_slope(x, SIGMOID))
 
-/* In any order the largest is the same. */
+#define LARGER(a, b) ((b) > (a) ? (b) : (a))
+
+/* In any order the largest is the same. Each loop has a constant length, so that none goes number by number. */
+ALWAYS float
+largest_of_lanes(float lanes[LANES_SIZE])
+{
+	for (size_t k = 0; k < 8; k++)
+		lanes[k] = LARGER(lanes[k], lanes[k + 8]);
+	for (size_t k = 0; k < 4; k++)
+		lanes[k] = LARGER(lanes[k], lanes[k + 4]);
+	float even = LARGER(lanes[0], lanes[2]), odd = LARGER(lanes[1], lanes[3]);
+	return LARGER(even, odd);
+}
+
 ALWAYS float
 largest(const float *x, size_t n)
 {
-	float lanes[LANES_SIZE];
+	float lanes[LANES_SIZE], first = x[0];
 
 	for (size_t k = 0; k < LANES_SIZE; k++)
-		lanes[k] = x[0];
-	for (size_t i = 0; i + LANES_SIZE <= n; i += LANES_SIZE)
+		lanes[k] = first;
+	for (; n >= LANES_SIZE; n -= LANES_SIZE, x += LANES_SIZE)
 		for (size_t k = 0; k < LANES_SIZE; k++)
-			lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];
-	for (size_t i = n - n % LANES_SIZE; i < n; i++)
-		lanes[i % LANES_SIZE] = x[i] > lanes[i % LANES_SIZE] ? x[i] : lanes[i % LANES_SIZE];
-	for (size_t half = LANES_SIZE / 2; half > 0; half /= 2)
-		for (size_t k = 0; k < half; k++)
-			lanes[k] = lanes[k + half] > lanes[k] ? lanes[k + half] : lanes[k];
-	return lanes[0];
+			lanes[k] = LARGER(lanes[k], x[k]);
+	for (size_t k = 0; k < n; k++)
+		lanes[k] = LARGER(lanes[k], x[k]);
+	return largest_of_lanes(lanes);
 }
 
 CPU_CLONES static void
@@ -189,17 +199,17 @@ CPU_CLONES static void
 soften(float *row, size_t n)
 {
 	size_t all = (n + LANES_SIZE - 1) / LANES_SIZE * LANES_SIZE, own = LANES_SIZE - (all - n);
-	float *last = row + all - LANES_SIZE, lanes[LANES_SIZE] = {0};
+	float *last = row + all - LANES_SIZE, lanes[LANES_SIZE] = {0}, first = row[0];
 	struct powers e;
 
 	for (size_t k = 0; k < LANES_SIZE; k++)
-		last[k] = k < own ? last[k] : row[0];
+		last[k] = k < own ? last[k] : first;
 	float top = largest(row, all);
 	for (size_t at = 0, some; at < all; at += some) {
 		some = all - at < PIECE ? all - at : PIECE;
 		for (size_t i = 0; i < some; i++)
-			e.p[i] = row[at + i] - top;
-		raise(&e, some);
+			e.p[i] = LEAST(row[at + i] - top);
+		raise(&e, some, true);
 		for (size_t i = 0; i < some; i++)
 			row[at + i] = (e.p[i] + 1.0f) * e.scale[i];
 	}

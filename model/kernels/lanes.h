@@ -57,13 +57,12 @@ lanes_part(lanes16 *to, const float *p, size_t n)
 static inline float
 lanes_fold(const lanes16 *v)
 {
-	float t[LANES_SIZE];
+	const float *t = (const float *)v;
+	lanes4 low = LANES_FOUR(t) + LANES_FOUR(t + 8),
+	       high = LANES_FOUR(t + 4) + LANES_FOUR(t + 12);
+	lanes4 x = low + high;
 
-	memcpy(t, v, sizeof(t));
-	for (size_t half = LANES_SIZE / 2; half > 0; half /= 2)
-		for (size_t i = 0; i < half; i++)
-			t[i] += t[i + half];
-	return t[0];
+	return (x[0] + x[2]) + (x[1] + x[3]);
 }
 
 #endif
