@@ -234,16 +234,36 @@ flatten_backward(const struct layer *l, const struct backend_pass *p)
 const struct backend_layer elementwise_flatten_passes = {
     .forward = flatten_forward, .backward = flatten_backward};
 
+CPU_CLONES static void
+add_two(float *y, const float *a, const float *b, size_t n)
+{
+	LANES_FREE
+	for (size_t i = 0; i < n; i++)
+		y[i] = a[i] + b[i];
+}
+
+static void
+add_pair(float *y, const float *a, const float *b, size_t n, bool add)
+{
+	(void)add;
+	add_two(y, a, b, n);
+}
+
 static void
 add_forward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct operands v = operands_of(l, p);
-	size_t n = p->n * l->out.size;
+	struct elements e = {.fn = hand_on, .to = v.y, .a = v.x[0], .n = p->n * l->out.size};
 
-	for (size_t i = 0; i < l->spec.input_count; i++)
+	if (l->spec.input_count > 1) {
+		e.fn = add_pair;
+		e.b = v.x[1];
+	}
+	elements_run(p->team, &e);
+	for (size_t i = 2; i < l->spec.input_count; i++)
 		elements_run(p->team,
 		    &(struct elements){
-			.fn = hand_on, .to = v.y, .a = v.x[i], .n = n, .add = i > 0});
+			.fn = hand_on, .to = v.y, .a = v.x[i], .n = e.n, .add = true});
 }
 
 static void

@@ -1,5 +1,6 @@
 #include "cpu_sequence.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@
  */
 #define BLOCK ((size_t)64)
 #define STRIP ((size_t)16)
+static_assert(BLOCK % STRIP == 0, "a block is whole strips");
 
 struct attention {
 	const struct layer *l;
