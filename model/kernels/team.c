@@ -7,13 +7,17 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Multiply-adds that are worth waking a thread for: some 25 microseconds. */
-#define PIECE 1e6
+/* Multiply-adds that are worth handing to a thread that is awake, some 10 microseconds; and what is worth waking one, which takes its caller
+ * as long and brings the thread some 30 microseconds later. */
+#define PIECE 4e5
+#define ROUSING 1.6e6
 /* Per thread, so that one that is late holds up less. */
 #define PIECES_EACH 2
-/* The calls of a step follow each other faster than a thread wakes up: before it sleeps it lets others run so many times and looks again,
- * some 20 microseconds where nobody else wants the processor. */
-#define LOOKS 50
+/* The calls of a step follow each other faster than waking pays: before a thread sleeps it lets others run so many times and looks again, some
+ * 80 microseconds where nobody else wants the processor. */
+#define LOOKS 200
+/* The last pieces are as good as done: so often the caller looks at them before it sleeps, some 10 microseconds. */
+#define GLANCES 4000
 
 struct call {
 	void (*fn)(void *arg, size_t piece, unsigned lane);
@@ -21,16 +25,22 @@ struct call {
 	size_t count;
 };
 
+/* The state: the call's number, whether threads may still join it, how many are in it. */
+#define INSIDE 0xffu
+#define OPEN 0x100u
+#define NUMBER 0x200u
+
 struct team {
-	pthread_mutex_t lock;
-	pthread_cond_t wake, done;
 	unsigned threads;
-	/* Changed with the lock held: of the call (a thread that has seen it has no part in it any more), threads that are in it. */
-	atomic_ulong number;
-	atomic_uint working;
-	bool open, stopping; /* open: threads may still join the call */
+	atomic_uint state;
+	/* Set while nobody is inside. */
 	struct call call;
 	atomic_size_t next;
+	/* Threads that sleep, and whether the caller does; changed with the lock held. */
+	pthread_mutex_t lock;
+	pthread_cond_t wake, done;
+	atomic_uint asleep;
+	atomic_bool waiting, stopping;
 	struct helper {
 		struct team *team;
 		unsigned lane;
@@ -47,16 +57,62 @@ work(struct team *t, const struct call *c, unsigned lane)
 		c->fn(c->arg, piece, lane);
 }
 
-/* A call after the one with that number, soon? */
-static bool
-comes(struct team *t, unsigned long seen)
+/* Whoever sleeps holds the lock from when it says so until it does. */
+static void
+rouse(struct team *t, pthread_cond_t *who)
 {
-	for (unsigned i = 0; i < LOOKS; i++) {
-		if (atomic_load(&t->number) != seen)
+	pthread_mutex_lock(&t->lock);
+	pthread_mutex_unlock(&t->lock);
+	pthread_cond_signal(who);
+}
+
+/* One more for the call, if it is worth it; that one sees to the next. */
+static void
+rouse_helper(struct team *t)
+{
+	if (atomic_load(&t->asleep) > 0 && atomic_load(&t->next) < t->call.count)
+		rouse(t, &t->wake);
+}
+
+/* Is a call open that is not the one of that state? */
+static bool
+is_new(unsigned state, unsigned seen)
+{
+	return state & OPEN && state / NUMBER != seen / NUMBER;
+}
+
+/* Into a call that is not `seen`, which becomes that one; false: there is none. */
+static bool
+join(struct team *t, unsigned *seen)
+{
+	unsigned state = atomic_load(&t->state);
+
+	while (is_new(state, *seen))
+		if (atomic_compare_exchange_weak(&t->state, &state, state + 1)) {
+			*seen = state;
 			return true;
-		sched_yield();
-	}
+		}
 	return false;
+}
+
+static void
+leave(struct team *t)
+{
+	unsigned left = atomic_fetch_sub(&t->state, 1) - 1;
+
+	if ((left & (INSIDE | OPEN)) == 0 && atomic_load(&t->waiting))
+		rouse(t, &t->done);
+}
+
+static void
+nap(struct team *t, unsigned seen)
+{
+	pthread_mutex_lock(&t->lock);
+	atomic_fetch_add(&t->asleep, 1);
+	while (!is_new(atomic_load(&t->state), seen) && !atomic_load(&t->stopping))
+		pthread_cond_wait(&t->wake, &t->lock);
+	atomic_fetch_sub(&t->asleep, 1);
+	pthread_mutex_unlock(&t->lock);
 }
 
 static void *
@@ -64,29 +120,22 @@ help(void *arg)
 {
 	struct helper *h = arg;
 	struct team *t = h->team;
-	unsigned long seen = 0;
+	unsigned seen = 0, looks = 0;
 
-	pthread_mutex_lock(&t->lock);
-	while (!t->stopping) {
-		if (!t->open || t->number == seen) {
-			seen = t->number;
-			pthread_mutex_unlock(&t->lock);
-			bool called = comes(t, seen);
-			pthread_mutex_lock(&t->lock);
-			if (!called && !t->stopping && t->number == seen)
-				pthread_cond_wait(&t->wake, &t->lock);
-			continue;
+	while (!atomic_load(&t->stopping)) {
+		if (join(t, &seen)) {
+			const struct call call = t->call;
+			rouse_helper(t);
+			work(t, &call, h->lane);
+			leave(t);
+			looks = 0;
+		} else if (looks++ < LOOKS) {
+			sched_yield();
+		} else {
+			nap(t, seen);
+			looks = 0;
 		}
-		seen = t->number;
-		t->working++;
-		const struct call call = t->call;
-		pthread_mutex_unlock(&t->lock);
-		work(t, &call, h->lane);
-		pthread_mutex_lock(&t->lock);
-		if (--t->working == 0)
-			pthread_cond_signal(&t->done);
 	}
-	pthread_mutex_unlock(&t->lock);
 	return NULL;
 }
 
@@ -119,9 +168,9 @@ team_free(struct team *t)
 	if (!t)
 		return;
 	pthread_mutex_lock(&t->lock);
-	t->stopping = true;
-	pthread_cond_broadcast(&t->wake);
+	atomic_store(&t->stopping, true);
 	pthread_mutex_unlock(&t->lock);
+	pthread_cond_broadcast(&t->wake);
 	for (unsigned i = 1; i < t->threads; i++)
 		pthread_join(t->helpers[i].id, NULL);
 	pthread_cond_destroy(&t->done);
@@ -136,6 +185,24 @@ team_size(const struct team *t)
 	return t ? t->threads : 1;
 }
 
+static bool
+is_busy(struct team *t)
+{
+	return atomic_load(&t->state) & INSIDE;
+}
+
+/* For those who are inside a call that is closed. */
+static void
+wait_for(struct team *t)
+{
+	pthread_mutex_lock(&t->lock);
+	atomic_store(&t->waiting, true);
+	while (is_busy(t))
+		pthread_cond_wait(&t->done, &t->lock);
+	atomic_store(&t->waiting, false);
+	pthread_mutex_unlock(&t->lock);
+}
+
 void
 team_run(
     struct team *t, size_t count, void (*fn)(void *arg, size_t piece, unsigned lane), void *arg)
@@ -145,34 +212,27 @@ team_run(
 			fn(arg, i, 0);
 		return;
 	}
-	pthread_mutex_lock(&t->lock);
 	t->call = (struct call){fn, arg, count};
 	atomic_store(&t->next, 0);
-	t->open = true;
-	t->number++;
-	pthread_cond_broadcast(&t->wake);
-	pthread_mutex_unlock(&t->lock);
+	atomic_store(&t->state, (atomic_load(&t->state) / NUMBER + 1) * NUMBER + OPEN);
+	rouse_helper(t);
 	work(t, &t->call, 0);
 	/* Nothing is left to begin: who has not woken yet need not. */
-	pthread_mutex_lock(&t->lock);
-	t->open = false;
-	pthread_mutex_unlock(&t->lock);
-	for (unsigned i = 0; i < LOOKS && atomic_load(&t->working) > 0; i++)
-		sched_yield();
-	if (atomic_load(&t->working) == 0)
-		return;
-	pthread_mutex_lock(&t->lock);
-	while (t->working > 0)
-		pthread_cond_wait(&t->done, &t->lock);
-	pthread_mutex_unlock(&t->lock);
+	atomic_fetch_and(&t->state, ~OPEN);
+	for (unsigned i = 0; i < GLANCES && is_busy(t); i++)
+		;
+	if (is_busy(t))
+		wait_for(t);
 }
 
+/* Whether all sleep is as it happens: nothing but time hangs on how work is cut. */
 size_t
-team_pieces(const struct team *t, double work, size_t most)
+team_pieces(struct team *t, double work, size_t most)
 {
 	double worth = work / PIECE, limit = (double)team_size(t) * PIECES_EACH;
 
-	if (team_size(t) == 1 || worth < 2)
+	if (team_size(t) == 1 || worth < 2 ||
+	    (work < ROUSING && atomic_load(&t->asleep) == t->threads - 1))
 		return 1;
 	worth = worth < limit ? worth : limit;
 	size_t n = (size_t)worth;

@@ -7,7 +7,7 @@
 /*
  * Threads that work on pieces of one pass. What is cut up are outputs, never sums, so the bits do not hang on how many there are. They
  * sleep between calls that do not follow each other at once; whoever calls works along, so that a call is never later than without them on a machine that has other things
- * to do, but for the piece that a thread is at when the machine takes it away.
+ * to do, but for the piece that a thread is at when the machine takes it away. Small work is not worth waking them, and is shared only while they are awake.
  */
 struct team;
 
@@ -22,7 +22,7 @@ unsigned team_size(const struct team *t);
 void team_run(
     struct team *t, size_t count, void (*fn)(void *arg, size_t piece, unsigned lane), void *arg);
 /* How many pieces work of so many multiply-adds, of at most `most` parts, is worth. */
-size_t team_pieces(const struct team *t, double work, size_t most);
+size_t team_pieces(struct team *t, double work, size_t most);
 /* t, or NULL where so much is worth one piece: for pieces that are what they are. */
 struct team *team_worth(struct team *t, double work);
 
