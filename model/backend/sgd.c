@@ -1,6 +1,7 @@
 #include "sgd.h"
 
 #include "cpu.h"
+#include "team.h"
 
 struct sgd_target
 sgd_begin(const struct sgd *s, size_t first)
@@ -24,13 +25,44 @@ move(float *w, float *v, size_t n, float rate, float decay)
 	}
 }
 
+/* Of a tensor. */
+struct course {
+	const struct sgd *s;
+	size_t first;
+	const float *gradient; /* that is formed */
+};
+
+/* Of one element, in multiply-adds. */
+#define MOVE 8.0
+
+static void
+run(const struct course *c, size_t n, void (*fn)(void *arg, size_t at, size_t n, unsigned lane))
+{
+	struct course all = *c;
+
+	team_share(c->s->team,
+	    &(struct team_work){.n = n, .least = 1024, .each = MOVE, .fn = fn, .arg = &all});
+}
+
+static void
+end_some(void *arg, size_t at, size_t n, unsigned lane)
+{
+	const struct course *c = arg;
+	const struct sgd *s = c->s;
+	size_t first = c->first + at;
+
+	(void)lane;
+	if (s->step)
+		s->step(s->context, first, s->scratch + at, n);
+	else
+		move(s->params + first, s->velocity + first, n, s->rate, s->weight_decay);
+}
+
 void
 sgd_end(const struct sgd *s, size_t first, size_t count)
 {
-	if (s->step)
-		s->step(s->context, first, s->scratch, count);
-	else if (!s->gradient && s->velocity)
-		move(s->params + first, s->velocity + first, count, s->rate, s->weight_decay);
+	if (s->step || (!s->gradient && s->velocity))
+		run(&(struct course){s, first, NULL}, count, end_some);
 }
 
 CPU_CLONES static void
@@ -44,11 +76,19 @@ blend(float *to, const float *from, size_t n, float alpha, float beta)
 			to[i] = beta * to[i] + alpha * from[i];
 }
 
+static void
+blend_some(void *arg, size_t at, size_t n, unsigned lane)
+{
+	const struct course *c = arg;
+	struct sgd_target t = sgd_begin(c->s, c->first);
+
+	(void)lane;
+	blend(t.to + at, c->gradient + at, n, t.alpha, t.beta);
+}
+
 void
 sgd_apply(const struct sgd *s, size_t first, const float *gradient, size_t count)
 {
-	struct sgd_target t = sgd_begin(s, first);
-
-	blend(t.to, gradient, count, t.alpha, t.beta);
+	run(&(struct course){s, first, gradient}, count, blend_some);
 	sgd_end(s, first, count);
 }

@@ -8,14 +8,17 @@
  * ends: a plain step (straight into the weights), a step with momentum (into the velocity), a step of another kind that looks at one tensor
  * at a time, or the gradient itself, which is tests' or what update.h makes a step of.
  */
+struct team;
 struct sgd {
+	struct team *team; /* threads for it; NULL: one */
 	float *params;
 	float *velocity; /* NULL: no momentum */
 	float *gradient; /* not NULL: only collect here, touch no parameter */
 	float share; /* of this gradient in what is collected */
 	bool add; /* to what was collected before */
 	float rate, momentum, weight_decay;
-	/* Not NULL: takes a tensor's gradient, formed in `scratch`, which has room for the largest; it may change it. */
+	/* Not NULL: takes some elements of a tensor's gradient, formed in `scratch`, which has room for the largest; it may change them.
+	 * Several threads take parts of one tensor. */
 	void (*step)(const void *context, size_t first, float *gradient, size_t count);
 	const void *context;
 	float *scratch;

@@ -7,6 +7,7 @@
 #include "elements.h"
 #include "lanes.h"
 #include "runs.h"
+#include "team.h"
 
 CPU_CLONES static void
 rectify(float *y, const float *x, size_t n)
@@ -66,6 +67,8 @@ pass_gradient(
 /* Which elements of y are positive: bit k of byte j of a block is that of element k SIDE + j. */
 #define SIDE ((size_t)64)
 #define BLOCK (8 * SIDE)
+/* Of an element, in multiply-adds. */
+#define SIGN 10.0
 
 CPU_CLONES static void
 store_signs(uint8_t *to, const float *y, size_t n)
@@ -104,17 +107,61 @@ relu_need(struct layer *l, struct why *why)
 	return ERR_OK;
 }
 
+/* A pass that keeps signs, by examples. */
+struct course {
+	const struct layer *l;
+	struct operands v;
+};
+
+static void
+run(const struct layer *l, const struct backend_pass *p,
+    void (*fn)(void *arg, size_t first, size_t count, unsigned lane))
+{
+	struct course c = {l, operands_of(l, p)};
+
+	team_share(p->team,
+	    &(struct team_work){
+		.n = p->n, .least = 1, .each = SIGN * (double)l->out.size, .fn = fn, .arg = &c});
+}
+
+static void
+rectify_examples(void *arg, size_t first, size_t count, unsigned lane)
+{
+	const struct course *c = arg;
+	size_t n = c->l->out.size;
+
+	(void)lane;
+	for (size_t i = first; i < first + count; i++) {
+		float *y = c->v.y + i * n;
+		rectify(y, c->v.x[0] + i * n, n);
+		store_signs((uint8_t *)c->v.kept + i * c->l->saved, y, n);
+	}
+}
+
+static void
+gate_examples(void *arg, size_t first, size_t count, unsigned lane)
+{
+	const struct course *c = arg;
+	size_t n = c->l->out.size;
+
+	(void)lane;
+	for (size_t i = first; i < first + count; i++)
+		sign_gradient(c->v.dx[0] + i * n, c->v.dy + i * n,
+		    (const uint8_t *)c->v.kept + i * c->l->saved, n, c->l->add[0]);
+}
+
 /* The signs are kept where the plan does not keep y. */
 static void
 relu_forward(const struct layer *l, const struct backend_pass *p)
 {
 	const struct operands v = operands_of(l, p);
-	size_t n = l->out.size;
 
-	elements_run(
-	    p->team, &(struct elements){.fn = relu, .to = v.y, .a = v.x[0], .n = p->n * n});
-	for (uint32_t i = 0; v.kept && i < p->n; i++)
-		store_signs((uint8_t *)v.kept + i * l->saved, v.y + i * n, n);
+	if (v.kept)
+		run(l, p, rectify_examples);
+	else
+		elements_run(p->team,
+		    &(struct elements){
+			.fn = relu, .to = v.y, .a = v.x[0], .n = p->n * l->out.size});
 }
 
 static void
@@ -131,9 +178,8 @@ relu_backward(const struct layer *l, const struct backend_pass *p)
 			.b = v.y,
 			.n = p->n * n,
 			.add = l->add[0]});
-	for (uint32_t i = 0; v.dx[0] && v.kept && i < p->n; i++)
-		sign_gradient(v.dx[0] + i * n, v.dy + i * n, (const uint8_t *)v.kept + i * l->saved,
-		    n, l->add[0]);
+	if (v.dx[0] && v.kept)
+		run(l, p, gate_examples);
 }
 
 const struct backend_layer elementwise_relu_passes = {

@@ -132,7 +132,7 @@ ignored_row_loss(const float *x, size_t width, float *gradient)
 }
 
 /* Some rows of a batch of n; what they add is added up in their order, whoever worked it out. */
-#define ROWS ((size_t)64)
+#define ROWS ((size_t)512)
 struct rows {
 	const struct loss_how *how;
 	bool plain;

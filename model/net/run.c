@@ -159,8 +159,10 @@ static void
 backward(struct net *net, uint32_t context, const struct sgd *sgd, float *input_gradient)
 {
 	struct backend_pass pass = pass_of(net, context);
+	struct sgd own = *sgd;
 
-	pass.sgd = sgd;
+	own.team = pass.team;
+	pass.sgd = &own;
 	pass.statistics = net->state;
 	pass.input_gradient = input_gradient;
 	for (size_t i = net->graph.count; i-- > 0;) {

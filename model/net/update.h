@@ -35,7 +35,7 @@ void update_begin(
 /* Has update_begin made room for such a step? */
 bool update_ready(const struct update *u, const struct net_update *how);
 
-/* A step tensor by tensor: sgd.h's `step`, whose context is this. update_next comes first. */
+/* A step tensor by tensor, or by parts of one: sgd.h's `step`, whose context is this. update_next comes first. */
 struct update_fused {
 	struct update *update;
 	const struct net_update *how;

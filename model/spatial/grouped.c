@@ -178,10 +178,10 @@ run(const struct layer *l, const struct backend_pass *pass,
     void (*fn)(void *arg, size_t group, unsigned lane))
 {
 	struct course c = {.l = l, .pass = pass, .v = operands_of(l, pass)};
-	/* Sums are short: each product costs several of a matrix product's. */
-	double work = 6.0 * (double)l->param[PARAM_WEIGHT].count * l->out.h * l->out.w * pass->n;
+	/* Sums are short: each product costs several of a matrix product's, and beside them a channel some that does not hang on its size. */
+	double each = (double)l->param[PARAM_WEIGHT].count * l->out.h * l->out.w;
 
-	struct team *team = team_worth(pass->team, work);
+	struct team *team = team_worth(pass->team, pass->n * (6.0 * each + 2000.0 * l->out.c));
 
 	if (!plan(&c.p, l, pass->n))
 		return;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "norm_sums.h"
+#include "team.h"
 
 static bool
 is_plain2(const struct layer_spec *s)
@@ -19,8 +20,35 @@ max_need(struct layer *l, struct why *why)
 		return err_set(
 		    why, ERR_LIMIT, "layer \"%s\": its input is too large", l->spec.name);
 	l->saved = l->out.size * sizeof(uint32_t);
-	l->work = is_plain2(&l->spec) ? 4 * (size_t)l->out.h * l->out.w : 0;
+	l->work_lane = is_plain2(&l->spec) ? 4 * (size_t)l->out.h * l->out.w : 0;
 	return ERR_OK;
+}
+
+/* A pass, by planes of a batch. */
+struct course {
+	const struct layer *l;
+	const struct backend_pass *p;
+	struct operands v;
+	size_t in, out; /* elements of a plane */
+};
+
+/* Of a plane's elements, in and out, in multiply-adds; and what a plane costs beside them. */
+#define ELEMENT 30.0
+#define PLANE 1000.0
+
+static void
+run(const struct layer *l, const struct backend_pass *p,
+    void (*fn)(void *arg, size_t first, size_t count, unsigned lane))
+{
+	struct course c = {
+	    l, p, operands_of(l, p), l->in[0].size / l->in[0].c, l->out.size / l->out.c};
+
+	team_share(p->team,
+	    &(struct team_work){.n = (size_t)p->n * l->out.c,
+		.least = 1,
+		.each = PLANE + ELEMENT * (double)(c.in + c.out),
+		.fn = fn,
+		.arg = &c});
 }
 
 /* The part of a window that lies within the plane: [from, to). */
@@ -161,37 +189,59 @@ max_plane2(const struct layer *l, const float *x, float *y, uint32_t *to, float 
 }
 
 static void
+max_planes(void *arg, size_t first, size_t count, unsigned lane)
+{
+	const struct course *c = arg;
+	uint32_t *index = c->v.kept;
+	bool plain = index && is_plain2(&c->l->spec);
+	float *work = operands_lane(c->l, c->p, lane);
+
+	for (size_t i = first; i < first + count; i++) {
+		const float *x = c->v.x[0] + i * c->in;
+		uint32_t *to = index ? index + i * c->out : NULL;
+		if (plain)
+			max_plane2(c->l, x, c->v.y + i * c->out, to, work);
+		else
+			max_plane(c->l, x, c->v.y + i * c->out, to);
+	}
+}
+
+static void
 max_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct operands v = operands_of(l, p);
-	size_t in = (size_t)l->in[0].h * l->in[0].w, out = (size_t)l->out.h * l->out.w;
-	uint32_t *index = v.kept;
-	bool plain = index && is_plain2(&l->spec);
+	run(l, p, max_planes);
+}
 
-	for (size_t i = 0; i < (size_t)p->n * l->out.c; i++) {
-		const float *x = v.x[0] + i * in;
-		uint32_t *to = index ? index + i * out : NULL;
-		if (plain)
-			max_plane2(l, x, v.y + i * out, to, v.work);
-		else
-			max_plane(l, x, v.y + i * out, to);
-	}
+/* Where dx of these planes begins: zeros, unless it is added to. */
+static float *
+begin_back(const struct course *c, size_t first, size_t count)
+{
+	float *dx = c->v.dx[0] + first * c->in;
+
+	if (!c->l->add[0])
+		memset(dx, 0, count * c->in * sizeof(float));
+	return dx;
+}
+
+static void
+max_planes_back(void *arg, size_t first, size_t count, unsigned lane)
+{
+	const struct course *c = arg;
+	const uint32_t *index = (const uint32_t *)c->v.kept + first * c->out;
+	const float *dy = c->v.dy + first * c->out;
+	float *dx = begin_back(c, first, count);
+
+	(void)lane;
+	for (size_t i = 0; i < count; i++, dx += c->in)
+		for (size_t j = 0; j < c->out; j++)
+			dx[*index++] += *dy++;
 }
 
 static void
 max_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct operands v = operands_of(l, p);
-	size_t in = (size_t)l->in[0].h * l->in[0].w, out = (size_t)l->out.h * l->out.w;
-	const uint32_t *index = v.kept;
-
-	if (!v.dx[0])
-		return;
-	if (!l->add[0])
-		memset(v.dx[0], 0, p->n * l->in[0].size * sizeof(float));
-	for (size_t i = 0; i < (size_t)p->n * l->out.c; i++)
-		for (size_t j = 0; j < out; j++)
-			v.dx[0][i * in + index[i * out + j]] += v.dy[i * out + j];
+	if (operands_of(l, p).dx[0])
+		run(l, p, max_planes_back);
 }
 
 const struct backend_layer pool_max_passes = {
@@ -207,45 +257,57 @@ area(const struct layer *l)
 }
 
 static void
-average_forward(const struct layer *l, const struct backend_pass *p)
+average_planes(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct operands v = operands_of(l, p);
-	size_t in = (size_t)l->in[0].h * l->in[0].w;
-	float *y = v.y, scale = 1 / area(l);
+	const struct course *o = arg;
+	const struct layer *l = o->l;
+	float *y = o->v.y + first * o->out, scale = 1 / area(l);
 
-	for (size_t i = 0; i < (size_t)p->n * l->out.c; i++)
+	(void)lane;
+	for (size_t i = first; i < first + count; i++)
 		for (uint32_t r = 0; r < l->out.h; r++)
 			for (uint32_t c = 0; c < l->out.w; c++) {
 				struct span ys = window(l, 0, r), xs = window(l, 1, c);
 				float sum = 0;
 				for (uint32_t a = ys.from; a < ys.to; a++)
 					for (uint32_t b = xs.from; b < xs.to; b++)
-						sum += v.x[0][i * in + (size_t)a * l->in[0].w + b];
+						sum += o->v.x[0][i * o->in +
+						    (size_t)a * l->in[0].w + b];
 				*y++ = sum * scale;
 			}
 }
 
 static void
-average_backward(const struct layer *l, const struct backend_pass *p)
+average_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct operands v = operands_of(l, p);
-	size_t in = (size_t)l->in[0].h * l->in[0].w;
-	const float *dy = v.dy;
-	float scale = 1 / area(l);
+	run(l, p, average_planes);
+}
 
-	if (!v.dx[0])
-		return;
-	if (!l->add[0])
-		memset(v.dx[0], 0, p->n * l->in[0].size * sizeof(float));
-	for (size_t i = 0; i < (size_t)p->n * l->out.c; i++)
+static void
+average_planes_back(void *arg, size_t first, size_t count, unsigned lane)
+{
+	const struct course *o = arg;
+	const struct layer *l = o->l;
+	const float *dy = o->v.dy + first * o->out;
+	float *dx = begin_back(o, first, count), scale = 1 / area(l);
+
+	(void)lane;
+	for (size_t i = 0; i < count; i++)
 		for (uint32_t r = 0; r < l->out.h; r++)
 			for (uint32_t c = 0; c < l->out.w; c++) {
 				struct span ys = window(l, 0, r), xs = window(l, 1, c);
 				float g = *dy++ * scale;
 				for (uint32_t a = ys.from; a < ys.to; a++)
 					for (uint32_t b = xs.from; b < xs.to; b++)
-						v.dx[0][i * in + (size_t)a * l->in[0].w + b] += g;
+						dx[i * o->in + (size_t)a * l->in[0].w + b] += g;
 			}
+}
+
+static void
+average_backward(const struct layer *l, const struct backend_pass *p)
+{
+	if (operands_of(l, p).dx[0])
+		run(l, p, average_planes_back);
 }
 
 const struct backend_layer pool_average_passes = {
@@ -253,29 +315,42 @@ const struct backend_layer pool_average_passes = {
 
 /* The mean of each channel: elements ascending in sixteen lanes. */
 static void
+global_planes(void *arg, size_t first, size_t count, unsigned lane)
+{
+	const struct course *c = arg;
+
+	(void)lane;
+	for (size_t i = first; i < first + count; i++) {
+		struct norm_sums s = {0};
+		norm_sums_add(&s, c->v.x[0] + i * c->in, c->in);
+		c->v.y[i] = norm_sums_first(&s) / (float)c->in;
+	}
+}
+
+static void
 global_forward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct operands v = operands_of(l, p);
-	size_t area = l->in[0].size / l->in[0].c;
+	run(l, p, global_planes);
+}
 
-	for (size_t i = 0; i < (size_t)p->n * l->in[0].c; i++) {
-		struct norm_sums s = {0};
-		norm_sums_add(&s, v.x[0] + i * area, area);
-		v.y[i] = norm_sums_first(&s) / (float)area;
+static void
+global_planes_back(void *arg, size_t first, size_t count, unsigned lane)
+{
+	const struct course *c = arg;
+
+	(void)lane;
+	for (size_t i = first; i < first + count; i++) {
+		float g = c->v.dy[i] / (float)c->in, *dx = c->v.dx[0] + i * c->in;
+		for (size_t k = 0; k < c->in; k++)
+			dx[k] = c->l->add[0] ? dx[k] + g : g;
 	}
 }
 
 static void
 global_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct operands v = operands_of(l, p);
-	size_t area = l->in[0].size / l->in[0].c;
-
-	for (size_t i = 0; v.dx[0] && i < (size_t)p->n * l->in[0].c; i++) {
-		float g = v.dy[i] / (float)area, *dx = v.dx[0] + i * area;
-		for (size_t k = 0; k < area; k++)
-			dx[k] = l->add[0] ? dx[k] + g : g;
-	}
+	if (operands_of(l, p).dx[0])
+		run(l, p, global_planes_back);
 }
 
 const struct backend_layer pool_global_passes = {
