@@ -35,7 +35,7 @@ struct team {
 	atomic_uint state;
 	/* Set while nobody is inside. */
 	struct call call;
-	atomic_size_t next;
+	atomic_size_t taken, behind; /* pieces, and those of them from the end on */
 	/* Threads that sleep, and whether the caller does; changed with the lock held. */
 	pthread_mutex_t lock;
 	pthread_cond_t wake, done;
@@ -48,13 +48,14 @@ struct team {
 	} helpers[TEAM_MAX];
 };
 
+/* The caller begins in front, the others behind: from call to call each meets again what it left in its cache. */
 static void
 work(struct team *t, const struct call *c, unsigned lane)
 {
-	size_t piece;
-
-	while ((piece = atomic_fetch_add(&t->next, 1)) < c->count)
+	for (size_t front = 0; atomic_fetch_add(&t->taken, 1) < c->count;) {
+		size_t piece = lane == 0 ? front++ : c->count - 1 - atomic_fetch_add(&t->behind, 1);
 		c->fn(c->arg, piece, lane);
+	}
 }
 
 /* Whoever sleeps holds the lock from when it says so until it does. */
@@ -70,7 +71,7 @@ rouse(struct team *t, pthread_cond_t *who)
 static void
 rouse_helper(struct team *t)
 {
-	if (atomic_load(&t->asleep) > 0 && atomic_load(&t->next) < t->call.count)
+	if (atomic_load(&t->asleep) > 0 && atomic_load(&t->taken) < t->call.count)
 		rouse(t, &t->wake);
 }
 
@@ -213,7 +214,8 @@ team_run(
 		return;
 	}
 	t->call = (struct call){fn, arg, count};
-	atomic_store(&t->next, 0);
+	atomic_store(&t->taken, 0);
+	atomic_store(&t->behind, 0);
 	atomic_store(&t->state, (atomic_load(&t->state) / NUMBER + 1) * NUMBER + OPEN);
 	rouse_helper(t);
 	work(t, &t->call, 0);

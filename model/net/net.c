@@ -355,8 +355,10 @@ net_prepare(struct net *net, const struct net_update *how, struct why *why)
 	net->stores = update_stores(&own);
 	enum err e = make_state(net, 1 + update_vectors(&own),
 	    update_collects(&own) && !net->stores ? largest(net) : 0, why);
-	if (!e && net->part.planned == 0)
+	if (!e && net->part.planned == 0) {
 		update_begin(&net->update, &own, net->state, net->stride,
 		    (size_t)net->graph.tensors.elements);
+		net->update.team = net->part.team;
+	}
 	return e;
 }

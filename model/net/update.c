@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "team.h"
 
 /* Partial sums of a norm; part of the result's definition, so it never changes. */
 #define LANES 8
@@ -207,13 +208,75 @@ update_tensor(const void *fused, size_t first, float *gradient, size_t count)
 	move_tensor(fused, first, gradient, count);
 }
 
+/* Of one element, in multiply-adds. */
+#define MOVE 8.0
+
+/* Over a whole gradient. */
+struct sweep {
+	const struct update_fused *f;
+	float *gradient;
+	size_t first; /* of a tensor */
+	float factor;
+};
+
+typedef void sweep_fn(void *arg, size_t at, size_t count, unsigned lane);
+
+static void
+sweep(struct sweep *s, const struct update_range *r, size_t count, sweep_fn *fn)
+{
+	for (size_t i = 0; i < count; i++) {
+		s->first = r[i].first;
+		team_share(s->f->update->team,
+		    &(struct team_work){
+			.n = r[i].count, .least = 1024, .each = MOVE, .fn = fn, .arg = s});
+	}
+}
+
+static void
+pull_some(void *arg, size_t at, size_t count, unsigned lane)
+{
+	const struct sweep *s = arg;
+
+	(void)lane;
+	pull_tensor(s->f, s->first + at, s->gradient + s->first + at, count);
+}
+
+static void
+shrink_some(void *arg, size_t at, size_t count, unsigned lane)
+{
+	const struct sweep *s = arg;
+
+	(void)lane;
+	shrink(s->gradient + s->first + at, count, s->factor);
+}
+
+static void
+move_some(void *arg, size_t at, size_t count, unsigned lane)
+{
+	const struct sweep *s = arg;
+
+	(void)lane;
+	move_tensor(s->f, s->first + at, s->gradient + s->first + at, count);
+}
+
+static void
+fold_some(void *arg, size_t at, size_t count, unsigned lane)
+{
+	const struct update *u = arg;
+
+	(void)lane;
+	if (u->summed)
+		add_scaled(u->total + at, u->gradient + at, count, 1);
+	else
+		memcpy(u->total + at, u->gradient + at, count * sizeof(*u->total));
+}
+
 void
 update_fold(struct update *u, size_t count)
 {
-	if (u->summed)
-		add_scaled(u->total, u->gradient, count, 1);
-	else
-		memcpy(u->total, u->gradient, count * sizeof(*u->total));
+	team_share(u->team,
+	    &(struct team_work){
+		.n = count, .least = 1024, .each = MOVE, .fn = fold_some, .arg = u});
 	u->summed = true;
 	u->collected = false;
 }
@@ -223,17 +286,16 @@ update_move(struct update *u, const struct net_update *how, float *params,
     const struct update_range *ranges, size_t range_count)
 {
 	const struct update_fused f = {u, how, params};
-	float *gradient = u->total ? u->total : u->gradient;
+	struct sweep s = {.f = &f, .gradient = u->total ? u->total : u->gradient};
 
 	update_next(u, how);
-	for (size_t i = 0; i < range_count; i++)
-		pull_tensor(&f, ranges[i].first, gradient + ranges[i].first, ranges[i].count);
+	if (how->prox != 0)
+		sweep(&s, ranges, range_count, pull_some);
 	if (how->clip > 0) {
-		float factor = clip_factor(gradient, how->clip, ranges, range_count);
-		for (size_t i = 0; factor < 1 && i < range_count; i++)
-			shrink(gradient + ranges[i].first, ranges[i].count, factor);
+		s.factor = clip_factor(s.gradient, how->clip, ranges, range_count);
+		if (s.factor < 1)
+			sweep(&s, ranges, range_count, shrink_some);
 	}
-	for (size_t i = 0; i < range_count; i++)
-		move_tensor(&f, ranges[i].first, gradient + ranges[i].first, ranges[i].count);
+	sweep(&s, ranges, range_count, move_some);
 	u->collected = u->summed = false;
 }

@@ -11,6 +11,7 @@ struct adam {
 	float step, root, epsilon; /* rate / (1 - beta1^t), sqrt(1 - beta2^t) */
 };
 
+struct team;
 struct update {
 	float *first, *second, *anchor, *total; /* vectors of the net's state; NULL: not needed */
 	float *gradient; /* likewise; or, if not `whole`, of one tensor */
@@ -20,6 +21,7 @@ struct update {
 	uint64_t steps; /* of Adam, and the betas to that power */
 	double power1, power2;
 	struct adam adam; /* of the step under way */
+	struct team *team; /* threads for it; NULL: one */
 };
 
 /* Is a step so described made here? */
