@@ -344,7 +344,38 @@ evaluation_is_training(void **state)
 	}
 }
 
-/* Parameters after three steps by so many threads. */
+/* Three steps of each kind. */
+static void
+take_steps(struct net *net, const struct net_batch *batch)
+{
+	static const struct net_update kinds[] = {{.rate = 0.05f},
+	    {.type = OPTIMIZER_ADAM,
+		.rate = 0.001f,
+		.beta1 = 0.9,
+		.beta2 = 0.999,
+		.epsilon = 1e-8,
+		.prox = 0.1f},
+	    {.rate = 0.01f, .momentum = 0.9f, .clip = 0.1, .prox = 0.1f, .groups = 2}};
+	struct net_result result;
+
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		const struct net_update *how = &kinds[k];
+		assert_int_equal(net_prepare(net, how, NULL), ERR_OK);
+		for (int i = 0; i < 3; i++) {
+			if (how->groups < 2) {
+				assert_int_equal(net_step(net, batch, how, &result), ERR_OK);
+				continue;
+			}
+			for (uint32_t group = 0; group < how->groups; group++) {
+				assert_int_equal(net_add(net, batch, 0.5f, &result), ERR_OK);
+				net_fold(net);
+			}
+			net_move(net, how);
+		}
+	}
+}
+
+/* Parameters after some steps by so many threads. */
 static void
 train_by(unsigned threads, const char *shape, const char *model, uint32_t n, float **params,
     size_t *bytes)
@@ -353,8 +384,6 @@ train_by(unsigned threads, const char *shape, const char *model, uint32_t n, flo
 	struct net *net = NULL;
 	struct team *team = NULL;
 	struct why why = {""};
-	const struct net_update sgd = {.rate = 0.05f};
-	struct net_result result;
 	struct prng random;
 
 	net_trial_recipe(&r, shape, model);
@@ -377,10 +406,7 @@ train_by(unsigned threads, const char *shape, const char *model, uint32_t n, flo
 		x[i] = words ? (float)prng_below(&random, words) : prng_float(&random);
 	for (size_t i = 0; i < labels; i++)
 		y[i] = (int32_t)prng_below(&random, net_outputs(net));
-	const struct net_batch batch = {.x = x, .labels = y, .n = n};
-	assert_int_equal(net_prepare(net, &sgd, NULL), ERR_OK);
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(net_step(net, &batch, &sgd, &result), ERR_OK);
+	take_steps(net, &(struct net_batch){.x = x, .labels = y, .n = n});
 	*bytes = net_tensors(net)->bytes;
 	*params = malloc(*bytes);
 	memcpy(*params, net_params(net), *bytes);
@@ -411,6 +437,15 @@ any_number_of_threads(void **state)
 		"\"kernel\": 3, \"stride\": 2}, {\"type\": \"groupnorm\", \"groups\": 3}, "
 		"{\"type\": "
 		"\"global_avgpool\"}, {\"type\": \"linear\", \"out\": 10}], " CLASSES "}"},
+	    /* Pools, and signs that are kept. */
+	    {"\"shape\": [16, 32, 32], \"classes\": 10",
+		"{\"layers\": [{\"type\": \"maxpool2d\", \"kernel\": 3, \"stride\": 1, "
+		"\"padding\": 1}, {\"type\": \"conv2d\", \"out\": 16, \"kernel\": 1}, {\"type\": "
+		"\"relu\"}, {\"type\": \"maxpool2d\", \"kernel\": 2}, {\"type\": \"conv2d\", "
+		"\"out\": "
+		"16, \"kernel\": 1}, {\"type\": \"avgpool2d\", \"kernel\": 2, \"stride\": 1}, "
+		"{\"type\": "
+		"\"flatten\"}, {\"type\": \"linear\", \"out\": 10}], " CLASSES "}"},
 	    {"\"window\": 9",
 		"{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 50, \"out\": 100}, "
 		"{\"type\": "
