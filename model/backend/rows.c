@@ -7,11 +7,38 @@
 #include "sgd.h"
 #include "team.h"
 
+/* Of one element, in multiply-adds. */
+#define PUT 4.0
+#define SUM 8.0
+
+struct biases {
+	const struct rows_product *p;
+	float *y;
+};
+
+static void
+put_some(void *arg, size_t first, size_t count, unsigned lane)
+{
+	const struct biases *b = arg;
+	size_t out = b->p->out;
+
+	(void)lane;
+	for (size_t i = first; i < first + count; i++)
+		memcpy(b->y + i * out, b->p->bias, out * sizeof(float));
+}
+
 static void
 put_bias(const struct rows_product *p, float *y)
 {
-	for (size_t i = 0; p->bias && i < p->rows; i++)
-		memcpy(y + i * p->out, p->bias, p->out * sizeof(float));
+	struct biases b = {p, y};
+
+	if (p->bias)
+		team_share(p->team,
+		    &(struct team_work){.n = p->rows,
+			.least = 1,
+			.each = PUT * (double)p->out,
+			.fn = put_some,
+			.arg = &b});
 }
 
 void
@@ -159,9 +186,6 @@ sum_columns(void *arg, size_t first, size_t count, unsigned lane)
 	for (size_t i = 0; i < s->rows; i++)
 		runs_add(s->sum + first, s->from + i * s->stride + first, count);
 }
-
-/* Of one element, in multiply-adds. */
-#define SUM 8.0
 
 void
 rows_sum(struct team *team, const struct rows_sum *s)
