@@ -92,11 +92,15 @@ need(struct layer *l, struct why *why)
 	return ERR_OK;
 }
 
+struct course;
+typedef void group_fn(const struct course *c, size_t group, unsigned lane);
+
 struct course {
 	const struct layer *l;
 	const struct backend_pass *pass;
 	struct operands v;
 	struct plan p;
+	group_fn *fn;
 };
 
 /* What all groups use that a thread works on: zeros, where nothing else is put between and behind planes, and tables. */
@@ -157,9 +161,8 @@ forward_some(const struct course *c, const struct planes *some, size_t group, fl
 }
 
 static void
-forward_group(void *arg, size_t group, unsigned lane)
+forward_group(const struct course *c, size_t group, unsigned lane)
 {
-	const struct course *c = arg;
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
 	size_t in = (size_t)l->in[0].h * l->in[0].w;
@@ -174,20 +177,33 @@ forward_group(void *arg, size_t group, unsigned lane)
 }
 
 static void
-run(const struct layer *l, const struct backend_pass *pass,
-    void (*fn)(void *arg, size_t group, unsigned lane))
+run_groups(void *arg, size_t first, size_t count, unsigned lane)
 {
-	struct course c = {.l = l, .pass = pass, .v = operands_of(l, pass)};
-	/* Sums are short: each product costs several of a matrix product's, and beside them a channel some that does not hang on its size. */
-	double each = (double)l->param[PARAM_WEIGHT].count * l->out.h * l->out.w;
+	const struct course *c = arg;
 
-	struct team *team = team_worth(pass->team, pass->n * (6.0 * each + 2000.0 * l->out.c));
+	for (size_t group = first; group < first + count; group++)
+		c->fn(c, group, lane);
+}
+
+static void
+run(const struct layer *l, const struct backend_pass *pass, group_fn *fn)
+{
+	struct course c = {.l = l, .pass = pass, .v = operands_of(l, pass), .fn = fn};
+	/* Sums are short: each product costs several of a matrix product's, and beside them a channel some that does not hang on its size. */
+	double products = (double)l->param[PARAM_WEIGHT].count * l->out.h * l->out.w;
+	double work = pass->n * (6.0 * products + 2000.0 * l->out.c);
+	struct team *team = team_worth(pass->team, work);
 
 	if (!plan(&c.p, l, pass->n))
 		return;
 	for (unsigned lane = 0; lane < team_size(team); lane++)
 		begin(&c, lane);
-	team_run(team, l->spec.groups, fn, &c);
+	team_share(team,
+	    &(struct team_work){.n = l->spec.groups,
+		.least = 1,
+		.each = work / l->spec.groups,
+		.fn = run_groups,
+		.arg = &c});
 }
 
 static void
@@ -279,9 +295,8 @@ backward_some(const struct course *c, size_t group, size_t from, size_t to, floa
 }
 
 static void
-backward_group(void *arg, size_t group, unsigned lane)
+backward_group(const struct course *c, size_t group, unsigned lane)
 {
-	const struct course *c = arg;
 	const struct plan *p = &c->p;
 	float *own = operands_lane(c->l, c->pass, lane);
 
