@@ -37,6 +37,9 @@ operands_sgd(const struct layer_param *to, const struct backend_pass *p)
 	struct sgd s = *p->sgd;
 
 	s.add |= to->adds;
+	s.waits = to->lent;
+	if (s.scratch)
+		s.scratch += to->room;
 	return s;
 }
 

@@ -7,7 +7,7 @@ struct sgd_target
 sgd_begin(const struct sgd *s, size_t first)
 {
 	if (s->step)
-		return (struct sgd_target){s->scratch, 1, 0};
+		return (struct sgd_target){s->scratch, 1, s->add ? 1 : 0};
 	if (s->gradient)
 		return (struct sgd_target){s->gradient + first, s->share, s->add ? 1 : 0};
 	if (s->velocity)
@@ -61,7 +61,7 @@ end_some(void *arg, size_t at, size_t n, unsigned lane)
 void
 sgd_end(const struct sgd *s, size_t first, size_t count)
 {
-	if (s->step || (!s->gradient && s->velocity))
+	if (!s->waits && (s->step || (!s->gradient && s->velocity)))
 		run(&(struct course){s, first, NULL}, count, end_some);
 }
 

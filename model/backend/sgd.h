@@ -16,9 +16,10 @@ struct sgd {
 	float *gradient; /* not NULL: only collect here, touch no parameter */
 	float share; /* of this gradient in what is collected */
 	bool add; /* to what was collected before */
+	bool waits; /* an earlier layer will add to it: no step yet */
 	float rate, momentum, weight_decay;
-	/* Not NULL: takes some elements of a tensor's gradient, formed in `scratch`, which has room for the largest; it may change them.
-	 * Several threads take parts of one tensor. */
+	/* Not NULL: takes some elements of a tensor's gradient, formed in its room of `scratch` (layer_param); it may change them. Several
+	 * threads take parts of one tensor. */
 	void (*step)(const void *context, size_t first, float *gradient, size_t count);
 	const void *context;
 	float *scratch;

@@ -51,6 +51,7 @@ struct layer_param {
 	bool hold; /* frozen: its gradient is not handed over */
 	bool lent; /* it is an earlier layer's, and no tensor of its own */
 	bool adds; /* a later layer that uses it, too, has handed over its gradient before */
+	size_t room; /* where a step forms its gradient: floats into the scratch of sgd.h */
 };
 
 #define LAYER_PARAMS_MAX (4 * NET_SPEC_STACK_MAX)

@@ -22,7 +22,7 @@ struct costs_layer {
 
 struct costs {
 	uint64_t weights, optimizer,
-	    gradient; /* the state; gradient: of all tensors, the largest, or none */
+	    gradient; /* the state; gradient: of all tensors; of the largest, and of each that layers share; or none */
 	uint64_t contexts; /* what is kept */
 	uint64_t shared; /* outputs and gradients that live for a while */
 	uint64_t work;

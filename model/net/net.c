@@ -132,14 +132,33 @@ list_moving(struct net *net)
 				(size_t)t->items[i].elements};
 }
 
-/* Does a layer use another's weight? */
-static bool
-has_ties(const struct graph *g)
+/* One room for all tensors that are moved when their layer has handed them over, and one for each that gathers what several layers do. */
+static void
+place_gradients(struct net *net)
 {
-	for (size_t i = 0; i < g->count; i++)
-		if (g->layers[i].spec.tied > 0)
-			return true;
-	return false;
+	const size_t line = 64 / sizeof(float);
+	struct layer *layers = net->graph.layers;
+	size_t most = 0;
+
+	for (size_t i = 0; i < net->graph.count; i++)
+		for (size_t k = 0; k < layers[i].param_count; k++) {
+			const struct layer_param *p = &layers[i].param[k];
+			net->ties |= p->lent;
+			if (!p->hold && !p->lent && !p->adds && p->count > most)
+				most = p->count;
+		}
+	net->rooms = (most + line - 1) / line * line;
+	for (size_t i = 0; i < net->graph.count; i++) {
+		struct layer_param *p = &layers[i].param[PARAM_WEIGHT];
+		if (layers[i].spec.tied > 0) {
+			p->room = layers[layers[i].spec.tied - 1 - net->part.first]
+				      .param[PARAM_WEIGHT]
+				      .room;
+		} else if (p->adds && !p->hold) {
+			p->room = net->rooms;
+			net->rooms += (p->count + line - 1) / line * line;
+		}
+	}
 }
 
 static enum err
@@ -161,7 +180,7 @@ set_up(struct net *net, const struct net_spec *spec, struct why *why)
 		e = take_loss(net, spec, why);
 	if (!e) {
 		find_vocabulary(net);
-		net->ties = has_ties(&net->graph);
+		place_gradients(net);
 		e = check_loss(net, why);
 	}
 	if (!e)
@@ -329,36 +348,23 @@ net_init(struct net *net, uint64_t seed)
 	}
 }
 
-/* Of what moves. */
-static size_t
-largest(const struct net *net)
-{
-	size_t most = 0;
-
-	for (size_t i = 0; i < net->moving_count; i++)
-		most = net->moving[i].count > most ? net->moving[i].count : most;
-	return most;
-}
-
 enum err
 net_prepare(struct net *net, const struct net_update *how, struct why *why)
 {
-	struct net_update own = *how;
-
 	if (!net->part.train)
 		return ERR_STATE;
-	if (net->ties && own.parts < 2)
-		own.parts = 2;
 	if (how->clip > 0 && (net->part.first > 0 || !net->ends))
 		return err_set(why, ERR_UNSUPPORTED,
 		    "the norm of a gradient is known to the whole network only");
-	net->stores = update_stores(&own);
-	enum err e = make_state(net, 1 + update_vectors(&own),
-	    update_collects(&own) && !net->stores ? largest(net) : 0, why);
-	if (!e && net->part.planned == 0) {
-		update_begin(&net->update, &own, net->state, net->stride,
-		    (size_t)net->graph.tensors.elements);
-		net->update.team = net->part.team;
-	}
-	return e;
+	net->stores = update_stores(how);
+	bool apart = !net->stores && (net->ties || update_collects(how));
+	enum err e = make_state(net, 1 + update_vectors(how), apart ? net->rooms : 0, why);
+	if (e || net->part.planned > 0)
+		return e;
+	float *rooms = update_begin(
+	    &net->update, how, net->state, net->stride, (size_t)net->graph.tensors.elements);
+	if (apart)
+		net->update.gradient = rooms;
+	net->update.team = net->part.team;
+	return ERR_OK;
 }

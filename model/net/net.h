@@ -113,8 +113,8 @@ ERR_MUST_USE enum err net_predict(struct net *net, const float *x, uint32_t n);
  *   shift   g += shift, which stays the caller's: one float per parameter (SCAFFOLD's control variates)
  * and then as PyTorch 1.13: SGD  g += weight_decay * w; v = momentum * v + g; w -= rate * v (nesterov: rate * (g + momentum * v));
  * Adam with weight_decay added to g, AdamW with w *= 1 - rate * weight_decay, both with bias correction.
- * Weights move while it goes backward, and the gradient of one tensor after the other is stored at most; with clip, several parts, or
- * layers that share a weight, it is stored whole.
+ * Weights move while it goes backward, and the gradient of one tensor after the other is stored at most, beside those of weights that
+ * layers share; with clip or several parts it is stored whole.
  */
 struct net_update {
 	enum optimizer_type type;

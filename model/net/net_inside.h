@@ -17,11 +17,12 @@ struct net {
 	struct loss_how loss;
 	size_t vocabulary; /* of the smallest embedding; 0: none */
 	bool exact; /* products */
-	bool ties; /* layers share a weight: a step needs its whole gradient first */
+	bool ties; /* layers share a weight, which moves when all have handed over its gradient */
 	float *state; /* the two blocks of backend.h */
 	char *passes;
 	size_t stride, vectors; /* of the state: floats from one vector to the next; how many; */
 	size_t scratch; /* floats behind them */
+	size_t rooms; /* for gradients of single tensors, floats */
 	bool stores; /* one of them is the gradient */
 	struct update update;
 	struct update_range *moving; /* what steps may move, one range per tensor */

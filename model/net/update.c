@@ -43,7 +43,7 @@ update_vectors(const struct net_update *how)
 	return how->prox != 0 ? n + 1 : n;
 }
 
-void
+float *
 update_begin(
     struct update *u, const struct net_update *how, float *state, size_t stride, size_t count)
 {
@@ -62,10 +62,9 @@ update_begin(
 			*all[i].vector = next;
 			memset(next, 0, count * sizeof(*next));
 		}
-	if (update_collects(how) && !u->whole)
-		u->gradient = next + stride;
 	if (u->anchor)
 		memcpy(u->anchor, state, count * sizeof(*state));
+	return next + stride;
 }
 
 bool

@@ -3,8 +3,9 @@
 #include "net.h"
 
 /*
- * Steps beyond plain SGD (sgd.h). Each tensor is moved as soon as its gradient is there, which lies in room for the largest of them; a step
- * that needs the whole gradient first, or several, collects it in a vector, and update_move then moves the weights. The bits are the same.
+ * Steps beyond plain SGD (sgd.h). Each tensor is moved as soon as its gradient is there, which lies in room for the largest of them, or, if
+ * layers share it, in its own; a step that needs the whole gradient first, or several, collects it in a vector, and update_move then moves
+ * the weights. The bits are the same.
  */
 struct adam {
 	float beta1, rest1, beta2, rest2; /* rest: one minus beta */
@@ -14,7 +15,7 @@ struct adam {
 struct team;
 struct update {
 	float *first, *second, *anchor, *total; /* vectors of the net's state; NULL: not needed */
-	float *gradient; /* likewise; or, if not `whole`, of one tensor */
+	float *gradient; /* likewise; or, if not `whole`, of single tensors: the caller's to set */
 	bool whole;
 	bool collected; /* the gradient holds something, */
 	bool summed; /* the total does */
@@ -30,11 +31,11 @@ bool update_collects(const struct net_update *how);
 bool update_stores(const struct net_update *how);
 /* Vectors that it needs beside the weights, velocity included. */
 size_t update_vectors(const struct net_update *how);
-/* Begins anew with the vectors behind the weights, `stride` floats from one to the next, and behind them, for a step that is made here
- * but does not store, room for the largest tensor: zeros all vectors, and keeps the weights as the anchor. */
-void update_begin(
+/* Begins anew with the vectors behind the weights, `stride` floats from one to the next: zeros them, and keeps the weights as the anchor.
+ * Returns where they end. */
+float *update_begin(
     struct update *u, const struct net_update *how, float *state, size_t stride, size_t count);
-/* Has update_begin made room for such a step? */
+/* Is there room for such a step? */
 bool update_ready(const struct update *u, const struct net_update *how);
 
 /* A step tensor by tensor, or by parts of one: sgd.h's `step`, whose context is this. update_next comes first. */

@@ -57,18 +57,21 @@ check_case(struct bytes_reader *r, int number)
 	struct update u = {.gradient = NULL};
 
 	assert_int_equal(k, 11);
-	/* Weights, then at most four vectors of what is not yet zero. */
-	float *state = malloc(10 * n * sizeof(*state)), *other = state + 5 * n;
-	memset(state, 0xff, 10 * n * sizeof(*state));
+	/* Weights, then at most four vectors of what is not yet zero; at last room for a tensor. */
+	float *state = malloc(11 * n * sizeof(*state)), *other = state + 5 * n;
+	memset(state, 0xff, 11 * n * sizeof(*state));
 	memcpy(state, params, n * sizeof(*state));
 	memcpy(other, params, n * sizeof(*state));
-	update_begin(&u, &how, state, n, n);
+	assert_ptr_equal(
+	    update_begin(&u, &how, state, n, n), state + (1 + update_vectors(&how)) * n);
 	/* Tensor by tensor, where the norm of all is not needed. */
 	struct net_update alone = how;
 	struct update v = {.gradient = NULL};
 	const struct update_fused fused = {&v, &alone, other};
 	alone.parts = 1;
-	update_begin(&v, &alone, other, n, n);
+	float *behind = update_begin(&v, &alone, other, n, n);
+	if (!v.whole)
+		v.gradient = behind;
 	for (size_t at = 0; at < all; at += n) {
 		memcpy(u.gradient, gradients + at, n * sizeof(float));
 		update_move(&u, &how, state, ranges, 2);
