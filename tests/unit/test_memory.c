@@ -283,6 +283,98 @@ rectified(void **state)
 	}
 }
 
+/* --- weights that layers share */
+
+#define SHARED \
+	"{\"type\": \"embedding\", \"name\": \"e\", \"vocabulary\": 19, \"out\": 12}, " \
+	"{\"type\": \"linear\", \"name\": \"a\", \"out\": 12}, {\"type\": \"tanh\"}, " \
+	"{\"type\": \"linear\", \"out\": 12, \"weights\": \"a\"}, {\"type\": \"tanh\"}, " \
+	"{\"type\": \"linear\", \"out\": 12, \"weights\": \"a\", \"bias\": false}, " \
+	"{\"type\": \"linear\", \"name\": \"wide\", \"out\": 70}, {\"type\": \"gelu\"}, " \
+	"{\"type\": \"linear\", \"out\": 12}, " \
+	"{\"type\": \"linear\", \"out\": 19, \"weights\": \"e\"}"
+
+static const struct {
+	struct net_update how;
+	size_t vectors;
+} shared_ways[] = {
+    {{.rate = 0.05f, .weight_decay = 0.1f}, 0},
+    {{.rate = 0.05f, .momentum = 0.9f, .weight_decay = 0.1f}, 1},
+    {{.rate = 0.05f, .momentum = 0.9f, .nesterov = true, .prox = 0.3f}, 2},
+    {{.type = OPTIMIZER_ADAM, .rate = 0.01f, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8}, 2},
+    {{.type = OPTIMIZER_ADAMW,
+	 .rate = 0.01f,
+	 .weight_decay = 0.1f,
+	 .beta1 = 0.9,
+	 .beta2 = 0.99,
+	 .epsilon = 1e-8},
+	2},
+};
+
+static size_t
+lines(size_t floats)
+{
+	return (floats * sizeof(float) + 63) / 64 * 64;
+}
+
+/* The same steps, whose whole gradient is collected first. */
+static void
+train_whole(const struct trial *t, struct net *net, const struct net_update *how)
+{
+	struct net_result result;
+	struct draw draw = {.seed = 3};
+
+	for (draw.step = 0; draw.step < STEPS; draw.step++) {
+		assert_int_equal(net_add(net,
+				     &(struct net_batch){
+					 .x = t->x, .labels = t->labels, .n = BATCH, .draw = &draw},
+				     1, &result),
+		    ERR_OK);
+		net_move(net, how);
+	}
+}
+
+/* Only their gradients are gathered, beside room for the largest other one: "e" of 19 x 12, "a" of 12 x 12, "wide" of 70 x 12. Frozen ones
+ * have none. */
+static void
+shared(void **state)
+{
+	static const struct tensor_rule held[] = {{"e.weight", TENSOR_FROZEN}};
+	const size_t rooms[] = {
+	    lines(70 * 12) + lines(19 * 12) + lines(12 * 12), lines(70 * 12) + lines(12 * 12)};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shared_ways) / sizeof(shared_ways[0]); i++)
+		for (int k = 0; k < 4; k++) {
+			struct net_update how = shared_ways[i].how;
+			struct trial t;
+			begin(&t, "\"window\": 9", CROSS(SHARED));
+			t.part.recompute = k / 2;
+			t.part.rules = held;
+			t.part.rule_count = (size_t)k % 2;
+			struct net *bare = NULL, *nets[2];
+			assert_int_equal(net_new_part(&bare, &t.part, NULL), ERR_OK);
+			nets[0] = make(&t, &how);
+			how.parts = 2;
+			nets[1] = make(&t, &how);
+			size_t vector = lines((size_t)net_tensors(bare)->elements);
+			assert_int_equal(net_bytes(nets[0]),
+			    net_bytes(bare) + shared_ways[i].vectors * vector + rooms[k % 2]);
+			assert_int_equal(net_bytes(nets[1]),
+			    net_bytes(bare) + (shared_ways[i].vectors + 1) * vector);
+			train(&t, nets[0], &shared_ways[i].how, false);
+			train_whole(&t, nets[1], &how);
+			assert_memory_not_equal(
+			    net_params(nets[0]), net_params(bare), net_tensors(bare)->bytes);
+			assert_memory_equal(
+			    net_params(nets[0]), net_params(nets[1]), net_tensors(bare)->bytes);
+			net_free(bare);
+			net_free(nets[0]);
+			net_free(nets[1]);
+			end(&t);
+		}
+}
+
 /* --- pieces of a step summed in runs, the runs one after the other: in plain loops */
 
 enum { COUNT = 22, PIECE = 2, PIECES = 6, GROUPS = 3, FLOATS = 15 };
@@ -383,6 +475,7 @@ main(void)
 	    cmocka_unit_test(last_layer),
 	    cmocka_unit_test(blocks),
 	    cmocka_unit_test(rectified),
+	    cmocka_unit_test(shared),
 	    cmocka_unit_test(groups),
 	};
 
