@@ -109,8 +109,11 @@ count_training(
 	if (want->kind == TASK_TRAIN) {
 		out->delta = delta_bytes(want->recipe, table);
 		if (want->recipe->local.variates > 0)
-			out->training += table->elements * sizeof(float);
+			out->variates = table->elements * sizeof(float);
 	}
+	if (want->kind != TASK_TRAIN || table->bytes != net_tensors(net)->bytes)
+		out->training += out->weights;
+	out->training += out->variates;
 	net_free(net);
 	return ERR_OK;
 }
@@ -118,7 +121,9 @@ count_training(
 static void
 add_up(struct footprint *f)
 {
-	f->peak = f->process + f->examples + f->weights + larger(f->training, f->delta);
+	uint64_t handing = f->weights + larger(f->weights + f->variates, f->delta);
+
+	f->peak = f->process + f->examples + larger(f->training, handing);
 }
 
 enum err

@@ -14,11 +14,14 @@
 struct footprint {
 	uint64_t process; /* an agent that waits */
 	uint64_t examples; /* what of the data set lies in memory */
-	uint64_t weights; /* of the task in hand */
-	uint64_t training; /* the built-in trainer, beside these: */
+	uint64_t
+	    weights; /* of the task in hand; before and after the training a copy in the network, too */
+	uint64_t
+	    training; /* the built-in trainer, and of the weights what its network does not take over: */
 	struct costs costs; /* its network, */
 	uint64_t data; /* batches and their order */
 	unsigned threads; /* that it works with */
+	uint64_t variates; /* of a job with control variates: what is added to gradients */
 	uint64_t
 	    delta; /* making the delta, once the training is over, beside process, examples and weights */
 	bool program; /* a program trains, whose memory is its own */

@@ -47,8 +47,8 @@ struct trainer {
 	const char *name;
 	/* Does it do jobs of that recipe on a device with these settings? */
 	bool (*fits)(const struct settings *settings, const struct recipe *recipe);
-	/* Changes in->work->weights in place and fills *out, which the caller ends with trainer_out_deinit, also after a failure, when
-	 * out->abort is set; of a task that evaluates, only out's report and finish.examples. Blocks. */
+	/* Changes in->work->weights and fills *out, which the caller ends with trainer_out_deinit, also after a failure, when out->abort
+	 * is set and the weights may be gone (NULL); of a task that evaluates, only out's report and finish.examples. Blocks. */
 	enum err (*run)(const struct trainer_in *in, struct trainer_out *out, struct why *why);
 };
 

@@ -53,31 +53,42 @@ load_params(const struct training *t, struct why *why)
 	return ERR_OK;
 }
 
-/* From the delta vector's order to the network's; tensors that are not in the delta are left alone. */
+/* Until the network gives them back nobody else needs them, if it has them all. */
+static void
+drop_weights(const struct training *t)
+{
+	struct work *w = t->in->work;
+
+	if (net_tensors(t->net)->bytes != w->table.bytes)
+		return;
+	free(w->weights);
+	w->weights = NULL;
+}
+
+/* From the delta vector's order to the network's; tensors that are not in the delta are left alone. The work's own goes. */
 static enum err
 load_shift(struct training *t, struct why *why)
 {
 	const struct tensor_table *own = net_tensors(t->net);
-	const struct work *w = t->in->work;
+	struct work *w = t->in->work;
 	const struct tensor *theirs;
-	enum err e = ERR_OK;
 
 	if (!w->shift)
 		return ERR_OK;
-	uint8_t *section = calloc(1, (size_t)w->table.bytes);
 	t->shift = calloc((size_t)own->elements, sizeof(float));
-	if (!section || !t->shift)
-		e = err_set(why, ERR_NOMEM, "no memory for a variate");
-	if (!e)
-		modelfile_scatter(section, &w->table, w->shift);
-	for (size_t i = 0; i < own->count && !e; i++) {
-		e = match(t, i, &theirs, why);
-		if (!e)
-			memcpy((uint8_t *)t->shift + own->items[i].begin, section + theirs->begin,
+	if (!t->shift)
+		return err_set(why, ERR_NOMEM, "no memory for a variate");
+	for (size_t i = 0; i < own->count; i++) {
+		enum err e = match(t, i, &theirs, why);
+		if (e)
+			return e;
+		if (theirs->in_delta)
+			memcpy((uint8_t *)t->shift + own->items[i].begin, w->shift + theirs->first,
 			    (size_t)(theirs->end - theirs->begin));
 	}
-	free(section);
-	return e;
+	free(w->shift);
+	w->shift = NULL;
+	return ERR_OK;
 }
 
 static enum err
@@ -85,13 +96,19 @@ store_params(const struct training *t, struct why *why)
 {
 	const struct tensor_table *own = net_tensors(t->net);
 	const struct tensor *theirs;
-	const uint8_t *params = (const uint8_t *)net_params(t->net);
+	struct work *w = t->in->work;
 
+	net_shed(t->net);
+	if (!w->weights)
+		w->weights = malloc((size_t)w->table.bytes);
+	if (!w->weights)
+		return err_set(why, ERR_NOMEM, "no memory for the weights");
+	const uint8_t *params = (const uint8_t *)net_params(t->net);
 	for (size_t i = 0; i < own->count; i++) {
 		enum err e = match(t, i, &theirs, why);
 		if (e)
 			return e;
-		memcpy(t->in->work->weights + theirs->begin, params + own->items[i].begin,
+		memcpy(w->weights + theirs->begin, params + own->items[i].begin,
 		    (size_t)(theirs->end - theirs->begin));
 	}
 	return ERR_OK;
@@ -408,6 +425,8 @@ train_task(struct training *t, struct trainer_out *out, struct why *why)
 	enum err e = make_whole(t, &whole, why);
 	if (!e)
 		e = load_params(t, why);
+	if (!e)
+		drop_weights(t);
 	if (!e)
 		e = load_shift(t, why);
 	if (!e)

@@ -243,8 +243,10 @@ print_footprint(const struct json *f)
 	bytes(weights, f, "weights");
 	bytes(training, f, "training");
 	bytes(delta, f, "delta");
-	cmd_print_line("%-21s %s: agent %s, weights %s, training %s or then the delta %s%s%s",
-	    "a device's memory", peak, process, weights, program ? "by a program" : training, delta,
+	cmd_print_line(
+	    "%-21s %s: agent %s, training %s, or before and after it weights %s twice or "
+	    "with the delta %s%s%s",
+	    "a device's memory", peak, process, program ? "by a program" : training, weights, delta,
 	    count(f, "examples") > 0 ? ", examples " : "; its examples beside it",
 	    count(f, "examples") > 0 ? examples : "");
 }

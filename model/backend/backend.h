@@ -50,6 +50,8 @@ struct backend {
 	const struct backend_layer *layers[LAYER_TYPES]; /* by type; NULL: not of this back end */
 	/* A block, on a cache line; NULL if there is no memory. Its bytes are not zeroed. */
 	void *(*allocate)(size_t bytes);
+	/* The block cut to its first bytes; it may lie elsewhere then, on no cache line. */
+	void *(*cut)(void *block, size_t bytes);
 	void (*release)(void *block); /* or NULL */
 };
 

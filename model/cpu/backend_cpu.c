@@ -18,6 +18,14 @@ allocate(size_t bytes)
 	return p;
 }
 
+static void *
+cut(void *block, size_t bytes)
+{
+	void *p = realloc(block, bytes > 0 ? bytes : 1);
+
+	return p ? p : block;
+}
+
 const struct backend backend_cpu = {
     .name = "cpu",
     .layers = {[LAYER_LINEAR] = &linear_passes,
@@ -48,5 +56,6 @@ const struct backend backend_cpu = {
 	[LAYER_CONCAT] = &join_concat_passes,
 	[LAYER_MULTIPLY] = &join_multiply_passes},
     .allocate = allocate,
+    .cut = cut,
     .release = free,
 };

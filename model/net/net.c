@@ -248,6 +248,15 @@ net_free(struct net *net)
 	free(net);
 }
 
+void
+net_shed(struct net *net)
+{
+	net->backend->release(net->passes);
+	net->passes = NULL;
+	net->state = net->backend->cut(
+	    net->state, (size_t)net->graph.tensors.elements * sizeof(*net->state));
+}
+
 const struct tensor_table *
 net_tensors(const struct net *net)
 {

@@ -55,6 +55,8 @@ void net_free(struct net *net);
 const struct tensor_table *net_tensors(const struct net *net);
 /* The parameters: net_tensors()->elements floats, which net_prepare may move. */
 float *net_params(struct net *net);
+/* Ends it: gives back all memory but that of the parameters, which may move. Nothing but net_params and net_tensors is for it then. */
+void net_shed(struct net *net);
 /* Draws initial parameters from the seed: the same bits on every machine. */
 void net_init(struct net *net, uint64_t seed);
 /* Floats per example. */

@@ -15,6 +15,11 @@
 	"\"out\": 16, \"kernel\": 3, \"padding\": 1}, {\"type\": \"relu\"}, " \
 	"{\"type\": \"flatten\"}, {\"type\": \"linear\", \"out\": 4}]}"
 
+#define WIDE \
+	"{\"loss\": \"cross_entropy\", \"layers\": [{\"type\": \"flatten\"}, {\"type\": " \
+	"\"linear\", \"out\": 500}, " \
+	"{\"type\": \"linear\", \"out\": 4}]}"
+
 struct task_of {
 	struct recipe recipe;
 	struct settings *settings;
@@ -23,7 +28,7 @@ struct task_of {
 };
 
 static void
-begin(struct task_of *t, uint32_t batch, size_t examples)
+begin_with(struct task_of *t, const char *net, uint32_t batch, size_t examples)
 {
 	static const char text[] = "[device]\nthreads = 8\n";
 	struct why why = {""};
@@ -33,12 +38,18 @@ begin(struct task_of *t, uint32_t batch, size_t examples)
 				  .dims = 3,
 				  .features = 3 * 24 * 24,
 				  .classes = 4}};
-	net_trial_recipe(&t->recipe, "\"shape\": [3, 24, 24], \"classes\": 4", NET);
+	net_trial_recipe(&t->recipe, "\"shape\": [3, 24, 24], \"classes\": 4", net);
 	t->recipe.local.batch = batch;
 	if (settings_parse(&t->settings, "", text, strlen(text), &why))
 		fail_msg("%s", why.text);
 	t->want = (struct footprint_want){
 	    .recipe = &t->recipe, .kind = TASK_TRAIN, .settings = t->settings, .train = &t->train};
+}
+
+static void
+begin(struct task_of *t, uint32_t batch, size_t examples)
+{
+	begin_with(t, NET, batch, examples);
 }
 
 static void
@@ -79,7 +90,7 @@ fewer_threads(void **state)
 	struct footprint one = of(&t.want);
 	assert_int_equal(one.threads, 1);
 	assert_true(one.peak < half.peak && one.peak > 1);
-	assert_int_equal(one.peak, one.process + one.weights + one.training);
+	assert_int_equal(one.peak, one.process + one.training);
 	assert_int_equal(one.training,
 	    one.data + one.costs.weights + one.costs.optimizer + one.costs.gradient +
 		one.costs.contexts + one.costs.shared + one.costs.work);
@@ -105,6 +116,38 @@ kinds(void **state)
 	assert_int_equal(evaluates.weights, trains.weights);
 	t.train.count = 0;
 	assert_int_equal(footprint_of(&trains, &t.want, NULL), ERR_INVALID);
+	end(&t);
+}
+
+/* Where little more than the weights counts, both copies of them do, before the training and after it. While it lasts there is one, if the
+ * network has all that the model has. */
+static void
+copies(void **state)
+{
+	static const uint64_t shape[] = {3};
+	struct task_of t;
+	struct net *net;
+	struct tensor_table more;
+
+	(void)state;
+	begin_with(&t, WIDE, 1, 10);
+	t.settings->threads = 1;
+	struct footprint f = of(&t.want);
+	assert_true(f.training < 2 * f.weights && f.delta < f.weights);
+	assert_int_equal(f.peak, f.process + 2 * f.weights);
+	t.recipe.local.variates = 1;
+	struct footprint shifted = of(&t.want);
+	assert_int_equal(shifted.training, f.training + f.weights);
+	assert_int_equal(shifted.peak, f.process + 3 * f.weights);
+	t.recipe.local.variates = 0;
+	assert_int_equal(net_new(&net, &t.recipe.net, 4, 1, false, 0, NULL), ERR_OK);
+	assert_int_equal(tensor_table_copy(&more, net_tensors(net)), ERR_OK);
+	assert_int_equal(tensor_table_add(&more, "another", shape, 1, NULL), ERR_OK);
+	t.want.table = &more;
+	struct footprint beside = of(&t.want);
+	assert_int_equal(beside.training, f.training + f.weights + 12);
+	tensor_table_deinit(&more);
+	net_free(net);
 	end(&t);
 }
 
@@ -160,6 +203,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(fewer_threads),
 	    cmocka_unit_test(kinds),
+	    cmocka_unit_test(copies),
 	    cmocka_unit_test(proposals),
 	};
 
