@@ -23,7 +23,9 @@ cut(void *block, size_t bytes)
 {
 	void *p = realloc(block, bytes > 0 ? bytes : 1);
 
-	return p ? p : block;
+	if (!p)
+		return block;
+	return p;
 }
 
 const struct backend backend_cpu = {
