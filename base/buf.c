@@ -1,9 +1,12 @@
 #include "buf.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define LARGE_BLOCK (128 << 10)
 
 void
 buf_init(struct buf *b, size_t max)
@@ -106,4 +109,10 @@ const char *
 buf_str(const struct buf *b)
 {
 	return b->data ? b->data : "";
+}
+
+void
+buf_give_back(void)
+{
+	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
 }

@@ -31,4 +31,8 @@ ERR_MUST_USE enum err buf_extend(struct buf *b, size_t n, void **at);
 /* The content as a C string; "" when empty. */
 const char *buf_str(const struct buf *b);
 
+/* For a program that stays, before all else: from now on all blocks of 128 KiB and more go back to the system as they are freed, models
+ * among them. Otherwise glibc raises this bound with the first of them and keeps those that follow, in a heap for each thread. */
+void buf_give_back(void);
+
 #endif

@@ -1,4 +1,3 @@
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "buf.h"
 #include "cmd.h"
 #include "events.h"
 #include "num.h"
@@ -24,16 +24,6 @@ on_signal(int sig)
 		reloading = 1;
 	else
 		stopping = 1;
-}
-
-#define LARGE_BLOCK (128 << 10)
-
-/* A model's vectors go back to the system as they are freed. Otherwise glibc raises this bound with the first of them, keeps those that
- * follow in its heap, and the agent holds a model's size while it waits. */
-static void
-give_back_memory(void)
-{
-	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
 }
 
 /* What this program's callbacks share. */
@@ -171,7 +161,7 @@ cmd_run_main(int argc, char **argv)
 
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
-	give_back_memory();
+	buf_give_back();
 	run.level = verbose ? EVENTS_DEBUG : EVENTS_INFO;
 	struct agent_options options = {
 	    .once = once, .reload = &reloading, .ready = on_ready, .status = on_status};

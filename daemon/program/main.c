@@ -8,6 +8,7 @@
 
 #include "audit.h"
 #include "begin.h"
+#include "buf.h"
 #include "clock.h"
 #include "command.h"
 #include "engine.h"
@@ -114,6 +115,7 @@ run(const char *path, const struct config *config)
 	struct why why = {""};
 	sigset_t signals;
 
+	buf_give_back();
 	/* Blocked before any thread starts, so that only serve() sees them. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
