@@ -51,7 +51,8 @@ plan_weights(struct conv_dense *d, const struct layer *l)
 
 	if (!num_mul(height, width, &pixels) || !num_mul(pixels, l->in[0].c, &pixels))
 		return false;
-	d->group = pixels < SLAB_FLOATS ? SLAB_FLOATS / pixels : 1;
+	size_t most = pixels > l->out.size ? pixels : l->out.size;
+	d->group = most < SLAB_FLOATS ? SLAB_FLOATS / most : 1;
 	/* More brings nothing. */
 	size_t places = (size_t)l->out.h * l->out.w, enough = 256 / places + 1;
 	d->group = d->group < enough ? d->group : enough;
