@@ -288,22 +288,39 @@ evaluate_task(struct training *t, struct trainer_out *out, struct why *why)
 
 /* --- a task that trains */
 
+static struct train_config
+config_of(struct training *t)
+{
+	const struct task *task = &t->in->work->task;
+
+	return (struct train_config){.local = &task->recipe.local,
+	    .data = &task->recipe.data,
+	    .round = task->round,
+	    .shift = t->shift,
+	    .seed = training_seed(task->seed, task->round, t->in->device),
+	    .stop = after_step,
+	    .context = t};
+}
+
+/* What the steps keep beside the weights is there before these are, which would have to be copied else. */
+static enum err
+make_vectors(struct training *t, struct why *why)
+{
+	const struct train_config config = config_of(t);
+	uint64_t bytes;
+
+	return train_bytes(t->net, &config, t->in->train, &bytes, why);
+}
+
 static enum err
 train(struct training *t, struct trainer_out *out, struct why *why)
 {
 	static const uint16_t ids[] = {[OPTIMIZER_SGD] = MANIFEST_SGD,
 	    [OPTIMIZER_ADAM] = MANIFEST_ADAM,
 	    [OPTIMIZER_ADAMW] = MANIFEST_ADAMW};
-	const struct task *task = &t->in->work->task;
-	const struct recipe *recipe = &task->recipe;
+	const struct recipe *recipe = &t->in->work->task.recipe;
+	const struct train_config config = config_of(t);
 	struct train_result result;
-	const struct train_config config = {.local = &recipe->local,
-	    .data = &recipe->data,
-	    .round = task->round,
-	    .shift = t->shift,
-	    .seed = training_seed(task->seed, task->round, t->in->device),
-	    .stop = after_step,
-	    .context = t};
 
 	t->began = backoff_now();
 	enum err e = train_run(t->net, t->in->train, &config, &result, why);
@@ -423,6 +440,8 @@ train_task(struct training *t, struct trainer_out *out, struct why *why)
 	struct net_part whole =
 	    training_part(&in->work->task.recipe, in->train, in->validation->count);
 	enum err e = make_whole(t, &whole, why);
+	if (!e)
+		e = make_vectors(t, why);
 	if (!e)
 		e = load_params(t, why);
 	if (!e)

@@ -3,12 +3,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct team;
+
 /*
  * Where gradients go. Layers hand over one parameter tensor after the other, and the same two calls serve four
  * ends: a plain step (straight into the weights), a step with momentum (into the velocity), a step of another kind that looks at one tensor
  * at a time, or the gradient itself, which is tests' or what update.h makes a step of.
  */
-struct team;
 struct sgd {
 	struct team *team; /* threads for it; NULL: one */
 	float *params;

@@ -38,8 +38,9 @@ norm_sums_add_squares(struct norm_sums *s, const float *x, size_t n, float mean)
 
 typedef int mask4 __attribute__((vector_size(16)));
 
-/* Where dy counts: of one element, or of a vector. */
-#define INSIDE(x) (((x)*a + b > 0) & ((x)*a + b < top))
+/* Where dy counts: of one element, or of a vector. Nothing reaches a top that is no number. */
+#define INSIDE(x) (((x)*a + b > 0) & (((x)*a + b >= top) == 0))
+#define TOP_OF(line) ((line)->top < INFINITY ? (line)->top : NAN)
 #define INSIDE_FOUR(dy, x) ((lanes4)((mask4)(dy)&INSIDE(x)))
 
 /* Fewer than four, zeros behind them. */
@@ -56,7 +57,7 @@ add_inside(struct norm_sums *s, const float *dy, const float *x, size_t n,
 {
 	lanes4_any *sums = (lanes4_any *)(void *)s->lanes[0];
 	lanes4_any *products = (lanes4_any *)(void *)s->lanes[1];
-	float a = line->a, b = line->b, top = line->top;
+	float a = line->a, b = line->b, top = TOP_OF(line);
 	size_t i = 0, k = 0;
 	lanes4 g;
 
@@ -196,7 +197,7 @@ cut_plane(
     float *dx, const float *dy, const float *x, size_t n, const struct norm_sums_terms *t, bool add)
 {
 	float g = t->dy, slope = t->x, level = t->one;
-	float a = t->line.a, b = t->line.b, top = t->line.top;
+	float a = t->line.a, b = t->line.b, top = TOP_OF(&t->line);
 
 	if (add) {
 		LANES_FREE

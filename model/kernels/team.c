@@ -67,11 +67,11 @@ rouse(struct team *t, pthread_cond_t *who)
 	pthread_cond_signal(who);
 }
 
-/* One more for the call, if it is worth it; that one sees to the next. */
+/* One more for the call, if there are more pieces than those who are awake will begin; that one sees to the next. */
 static void
-rouse_helper(struct team *t)
+rouse_helper(struct team *t, unsigned awake)
 {
-	if (atomic_load(&t->asleep) > 0 && atomic_load(&t->taken) < t->call.count)
+	if (atomic_load(&t->asleep) > 0 && atomic_load(&t->taken) + awake < t->call.count)
 		rouse(t, &t->wake);
 }
 
@@ -126,7 +126,7 @@ help(void *arg)
 	while (!atomic_load(&t->stopping)) {
 		if (join(t, &seen)) {
 			const struct call call = t->call;
-			rouse_helper(t);
+			rouse_helper(t, 1);
 			work(t, &call, h->lane);
 			leave(t);
 			looks = 0;
@@ -217,7 +217,7 @@ team_run(
 	atomic_store(&t->taken, 0);
 	atomic_store(&t->behind, 0);
 	atomic_store(&t->state, (atomic_load(&t->state) / NUMBER + 1) * NUMBER + OPEN);
-	rouse_helper(t);
+	rouse_helper(t, t->threads - atomic_load(&t->asleep));
 	work(t, &t->call, 0);
 	/* Nothing is left to begin: who has not woken yet need not. */
 	atomic_fetch_and(&t->state, ~OPEN);

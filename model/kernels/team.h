@@ -6,8 +6,9 @@
 
 /*
  * Threads that work on pieces of one pass. What is cut up are outputs, never sums, so the bits do not hang on how many there are. They
- * sleep between calls that do not follow each other at once; whoever calls works along, so that a call is never later than without them on a machine that has other things
- * to do, but for the piece that a thread is at when the machine takes it away. Small work is not worth waking them, and is shared only while they are awake.
+ * sleep between calls that do not follow each other at once; whoever calls works along, so that a call is never later than without them
+ * on a machine that has other things to do, but for the piece that a thread is at when the machine takes it away. Small work is not worth
+ * waking them, and is shared only while they are awake.
  */
 struct team;
 

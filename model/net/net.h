@@ -131,7 +131,8 @@ struct net_update {
 	    groups; /* above 1, of a step of parts: of those it is the sum of sums, see net_fold */
 };
 /* Makes room for what such steps keep, forgets what earlier ones kept, and takes the parameters as anchor. Without it there are only
- * steps of SGD that keep nothing, and none if layers share a weight. ERR_LIMIT if that is more than max_bytes, ERR_NOMEM, ERR_UNSUPPORTED for clip in a part. */
+ * steps of SGD that keep nothing, and none if layers share a weight. ERR_LIMIT if that is more than max_bytes, ERR_NOMEM, ERR_UNSUPPORTED
+ * for clip in a part. */
 ERR_MUST_USE enum err net_prepare(struct net *net, const struct net_update *how, struct why *why);
 /* Forward, backward and update in one go; net_output() is spent. result holds the loss before the step. Parameters are
  * untouched after a failure: as net_eval, ERR_STATE for a net not built to train or not prepared, ERR_LIMIT, ERR_NOMEM. */

@@ -330,10 +330,13 @@ add_across(const struct attention *a, const struct span *b, const float *from, c
 {
 	bool causal = a->l->spec.causal;
 
+	/* In one product with columns that have sums already. */
+	for (size_t j = b->first; causal && !a->exact && j < b->seen; j++)
+		memset(to + j * 3 * a->width, 0, a->head * sizeof(float));
 	for (size_t j = 0, some; j < b->seen; j += some) {
 		some = a->exact && b->seen - j > STRIP ? STRIP : b->seen - j;
 		size_t skip = causal && j > b->first ? j - b->first : 0;
-		bool begins = b->first == 0 || (causal && j >= b->first);
+		bool begins = b->first == 0 || (causal && a->exact && j >= b->first);
 		gemm_outer(&(struct gemm){.m = some,
 		    .n = a->head,
 		    .k = b->count - skip,
