@@ -14,8 +14,8 @@
  *
  * Backward, where most of dy is zero (behind a ReLU about half, behind a 2 x 2 maximum three quarters and more), only
  * the others are worked on; where it is not, as behind norms, conv_dense.h makes products of all, with the same bits.
- * Pixels hold their channels side by side there, so that what lies under one row of the kernel is one run of memory: x's run times dy is added to the gradient of the weights, the weights' run times dy
- * to the gradient of x.
+ * Pixels hold their channels side by side there, so that what lies under one row of the kernel is one run of memory:
+ * x's run times dy is added to the gradient of the weights, the weights' run times dy to the gradient of x.
  *
  * Workspace does not grow with the batch.
  */
