@@ -105,13 +105,16 @@ count_training(
 	out->threads = threads;
 	out->training = net_bytes(net) + out->data;
 	const struct tensor_table *table = want->table ? want->table : net_tensors(net);
-	out->weights = table->bytes;
+	uint64_t own = net_tensors(net)->bytes;
+	/* A model may have more than its network. */
+	bool larger_file = !want->table && want->model_bytes > own + MODELFILE_HEADER_MAX;
+	out->weights = larger_file ? want->model_bytes : table->bytes;
 	if (want->kind == TASK_TRAIN) {
 		out->delta = delta_bytes(want->recipe, table);
 		if (want->recipe->local.variates > 0)
 			out->variates = table->elements * sizeof(float);
 	}
-	if (want->kind != TASK_TRAIN || table->bytes != net_tensors(net)->bytes)
+	if (want->kind != TASK_TRAIN || out->weights != own)
 		out->training += out->weights;
 	out->training += out->variates;
 	net_free(net);

@@ -44,6 +44,7 @@ struct footprint_want {
 	enum task_kind kind;
 	const struct tensor_table
 	    *table; /* the model's, with the job's roles; NULL: that of the recipe's network */
+	uint64_t model_bytes; /* of its file, where there is no table; 0: as the network has */
 	const struct settings *settings;
 	const struct dataset *train; /* its count and what an example is are looked at */
 	uint64_t validation; /* examples */

@@ -32,6 +32,7 @@ room_find(
 		return ABORT_NONE;
 	const struct footprint_want want = {.recipe = recipe,
 	    .kind = w->task.kind,
+	    .model_bytes = w->task.model_bytes,
 	    .settings = settings,
 	    .train = &train,
 	    .validation = held,

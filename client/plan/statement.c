@@ -37,6 +37,7 @@ footprint_json(const struct footprint *f, uint64_t of)
 	json_add(v, "network", network_json(&f->costs));
 	json_add_u64(v, "data", f->data);
 	json_add_u64(v, "threads", f->threads);
+	json_add_u64(v, "variates", f->variates);
 	json_add_u64(v, "delta", f->delta);
 	json_add_bool(v, "program", f->program);
 	json_add_u64(v, "peak", f->peak);
@@ -230,23 +231,37 @@ print_bytes(const struct json *b)
 	cmd_print_line("%-21s %12s %12s", "the job", down, up);
 }
 
+/* What the agent itself works on: the training, or what comes before and after it. */
 static void
-print_footprint(const struct json *f)
+tell_training(char *out, size_t size, const struct json *f)
 {
-	char peak[16], process[16], examples[16], weights[16], training[16], delta[16];
+	char weights[16], training[16], delta[16], variates[16];
 	bool program = false;
 
 	(void)json_bool(json_get(f, "program"), &program);
-	bytes(peak, f, "peak");
-	bytes(process, f, "process");
-	bytes(examples, f, "examples");
 	bytes(weights, f, "weights");
 	bytes(training, f, "training");
 	bytes(delta, f, "delta");
-	cmd_print_line(
-	    "%-21s %s: agent %s, training %s, or before and after it weights %s twice or "
-	    "with the delta %s%s%s",
-	    "a device's memory", peak, process, program ? "by a program" : training, weights, delta,
+	bytes(variates, f, "variates");
+	if (program)
+		snprintf(out, size, "training by a program, the delta %s", delta);
+	else
+		snprintf(out, size,
+		    "training %s, or before and after it weights %s twice%s%s or with the delta %s",
+		    training, weights, count(f, "variates") > 0 ? " and variates " : "",
+		    count(f, "variates") > 0 ? variates : "", delta);
+}
+
+static void
+print_footprint(const struct json *f)
+{
+	char peak[16], process[16], examples[16], work[160];
+
+	bytes(peak, f, "peak");
+	bytes(process, f, "process");
+	bytes(examples, f, "examples");
+	tell_training(work, sizeof(work), f);
+	cmd_print_line("%-21s %s: agent %s, %s%s%s", "a device's memory", peak, process, work,
 	    count(f, "examples") > 0 ? ", examples " : "; its examples beside it",
 	    count(f, "examples") > 0 ? examples : "");
 }

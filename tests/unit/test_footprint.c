@@ -146,6 +146,12 @@ copies(void **state)
 	t.want.table = &more;
 	struct footprint beside = of(&t.want);
 	assert_int_equal(beside.training, f.training + f.weights + 12);
+	t.want.table = NULL;
+	t.want.model_bytes = f.weights + (3 << 20);
+	struct footprint file = of(&t.want);
+	assert_int_equal(file.training, f.training + f.weights + (3 << 20));
+	t.want.model_bytes = f.weights + 1000;
+	assert_int_equal(of(&t.want).peak, f.peak);
 	tensor_table_deinit(&more);
 	net_free(net);
 	end(&t);
