@@ -2,9 +2,7 @@
 
 #include "team.h"
 
-/* Of one element, in multiply-adds. */
-#define MOVE 8.0
-#define CURVE 40.0
+#define CURVE 40.0 /* an element of it, in multiply-adds */
 
 static void
 run_piece(void *arg, size_t first, size_t count, unsigned lane)
@@ -20,10 +18,5 @@ elements_run(struct team *t, const struct elements *e)
 {
 	struct elements all = *e;
 
-	team_share(t,
-	    &(struct team_work){.n = e->n,
-		.least = 1024,
-		.each = e->curve ? CURVE : MOVE,
-		.fn = run_piece,
-		.arg = &all});
+	team_elements(t, e->n, e->curve ? CURVE : TEAM_MOVE, run_piece, &all);
 }

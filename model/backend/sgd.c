@@ -32,18 +32,6 @@ struct course {
 	const float *gradient; /* that is formed */
 };
 
-/* Of one element, in multiply-adds. */
-#define MOVE 8.0
-
-static void
-run(const struct course *c, size_t n, void (*fn)(void *arg, size_t at, size_t n, unsigned lane))
-{
-	struct course all = *c;
-
-	team_share(c->s->team,
-	    &(struct team_work){.n = n, .least = 1024, .each = MOVE, .fn = fn, .arg = &all});
-}
-
 static void
 end_some(void *arg, size_t at, size_t n, unsigned lane)
 {
@@ -61,8 +49,10 @@ end_some(void *arg, size_t at, size_t n, unsigned lane)
 void
 sgd_end(const struct sgd *s, size_t first, size_t count)
 {
+	struct course c = {s, first, NULL};
+
 	if (!s->waits && (s->step || (!s->gradient && s->velocity)))
-		run(&(struct course){s, first, NULL}, count, end_some);
+		team_elements(s->team, count, TEAM_MOVE, end_some, &c);
 }
 
 CPU_CLONES static void
@@ -89,6 +79,8 @@ blend_some(void *arg, size_t at, size_t n, unsigned lane)
 void
 sgd_apply(const struct sgd *s, size_t first, const float *gradient, size_t count)
 {
-	run(&(struct course){s, first, gradient}, count, blend_some);
+	struct course c = {s, first, gradient};
+
+	team_elements(s->team, count, TEAM_MOVE, blend_some, &c);
 	sgd_end(s, first, count);
 }

@@ -272,3 +272,14 @@ team_share(struct team *t, const struct team_work *w)
 	else if (w->n > 0)
 		w->fn(w->arg, 0, w->n, 0);
 }
+
+/* Elements that a thread begins with. */
+#define ELEMENTS 1024
+
+void
+team_elements(struct team *t, size_t n, double each,
+    void (*fn)(void *arg, size_t first, size_t count, unsigned lane), void *arg)
+{
+	team_share(
+	    t, &(struct team_work){.n = n, .least = ELEMENTS, .each = each, .fn = fn, .arg = arg});
+}

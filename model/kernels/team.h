@@ -36,5 +36,9 @@ struct team_work {
 };
 /* As team_run, in as many pieces as it is worth. */
 void team_share(struct team *t, const struct team_work *w);
+/* The same of n elements of arrays, `each` of them worth so many multiply-adds. */
+#define TEAM_MOVE 8.0 /* one that is moved or added to */
+void team_elements(struct team *t, size_t n, double each,
+    void (*fn)(void *arg, size_t first, size_t count, unsigned lane), void *arg);
 
 #endif

@@ -207,55 +207,53 @@ update_tensor(const void *fused, size_t first, float *gradient, size_t count)
 	move_tensor(fused, first, gradient, count);
 }
 
-/* Of one element, in multiply-adds. */
-#define MOVE 8.0
-
-/* Over a whole gradient. */
+/* Over a whole gradient, tensor by tensor. */
 struct sweep {
 	const struct update_fused *f;
 	float *gradient;
 	size_t first; /* of a tensor */
 	float factor;
+	void (*fn)(const struct sweep *s, size_t first, float *g, size_t count);
 };
 
-typedef void sweep_fn(void *arg, size_t at, size_t count, unsigned lane);
+static void
+sweep_some(void *arg, size_t at, size_t count, unsigned lane)
+{
+	const struct sweep *s = arg;
+	size_t first = s->first + at;
+
+	(void)lane;
+	s->fn(s, first, s->gradient + first, count);
+}
 
 static void
-sweep(struct sweep *s, const struct update_range *r, size_t count, sweep_fn *fn)
+sweep(struct sweep *s, const struct update_range *r, size_t count,
+    void (*fn)(const struct sweep *s, size_t first, float *g, size_t count))
 {
+	s->fn = fn;
 	for (size_t i = 0; i < count; i++) {
 		s->first = r[i].first;
-		team_share(s->f->update->team,
-		    &(struct team_work){
-			.n = r[i].count, .least = 1024, .each = MOVE, .fn = fn, .arg = s});
+		team_elements(s->f->update->team, r[i].count, TEAM_MOVE, sweep_some, s);
 	}
 }
 
 static void
-pull_some(void *arg, size_t at, size_t count, unsigned lane)
+pull_some(const struct sweep *s, size_t first, float *g, size_t count)
 {
-	const struct sweep *s = arg;
-
-	(void)lane;
-	pull_tensor(s->f, s->first + at, s->gradient + s->first + at, count);
+	pull_tensor(s->f, first, g, count);
 }
 
 static void
-shrink_some(void *arg, size_t at, size_t count, unsigned lane)
+shrink_some(const struct sweep *s, size_t first, float *g, size_t count)
 {
-	const struct sweep *s = arg;
-
-	(void)lane;
-	shrink(s->gradient + s->first + at, count, s->factor);
+	(void)first;
+	shrink(g, count, s->factor);
 }
 
 static void
-move_some(void *arg, size_t at, size_t count, unsigned lane)
+move_some(const struct sweep *s, size_t first, float *g, size_t count)
 {
-	const struct sweep *s = arg;
-
-	(void)lane;
-	move_tensor(s->f, s->first + at, s->gradient + s->first + at, count);
+	move_tensor(s->f, first, g, count);
 }
 
 static void
@@ -273,9 +271,7 @@ fold_some(void *arg, size_t at, size_t count, unsigned lane)
 void
 update_fold(struct update *u, size_t count)
 {
-	team_share(u->team,
-	    &(struct team_work){
-		.n = count, .least = 1024, .each = MOVE, .fn = fold_some, .arg = u});
+	team_elements(u->team, count, TEAM_MOVE, fold_some, u);
 	u->summed = true;
 	u->collected = false;
 }

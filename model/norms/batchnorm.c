@@ -69,27 +69,16 @@ running_moments(const struct layer *l, const struct backend_pass *p, float *kept
 }
 
 /* A pass, by channels. */
+struct course;
+typedef void block_fn(const struct course *c, size_t first, size_t some);
+
 struct course {
 	const struct layer *l;
 	const struct backend_pass *p;
 	struct operands v;
 	float *kept;
+	block_fn *block; /* of some channels */
 };
-
-/* Some channels are a piece. */
-static void
-run(struct course *c, void (*fn)(void *arg, size_t first, size_t count, unsigned lane))
-{
-	size_t channels = c->l->in[0].c, area = area_of(c->l);
-
-	/* An element costs some multiply-adds, and memory. */
-	team_share(c->p->team,
-	    &(struct team_work){.n = channels,
-		.least = 1,
-		.each = 30.0 * (double)area * c->p->n,
-		.fn = fn,
-		.arg = c});
-}
 
 /* Channels whose values in all examples, up to so many floats, stay in the cache from one sum to the next; examples are walked through in
  * memory's order. */
@@ -103,6 +92,32 @@ block_of(const struct course *c, size_t left)
 
 	n = n < 1 ? 1 : n < BLOCK ? n : BLOCK;
 	return n < left ? n : left;
+}
+
+static void
+run_channels(void *arg, size_t from, size_t count, unsigned lane)
+{
+	const struct course *o = arg;
+
+	(void)lane;
+	for (size_t some, end = from + count; from < end; from += some)
+		o->block(o, from, some = block_of(o, end - from));
+}
+
+/* Some channels are a piece. */
+static void
+run(struct course *c, block_fn *block)
+{
+	size_t channels = c->l->in[0].c, area = area_of(c->l);
+
+	c->block = block;
+	/* An element costs some multiply-adds, and memory. */
+	team_share(c->p->team,
+	    &(struct team_work){.n = channels,
+		.least = 1,
+		.each = 30.0 * (double)area * c->p->n,
+		.fn = run_channels,
+		.arg = c});
 }
 
 static void
@@ -156,16 +171,6 @@ forward_block(const struct course *o, size_t first, size_t some)
 		}
 }
 
-static void
-forward_channels(void *arg, size_t from, size_t count, unsigned lane)
-{
-	const struct course *o = arg;
-
-	(void)lane;
-	for (size_t some, end = from + count; from < end; from += some)
-		forward_block(o, from, some = block_of(o, end - from));
-}
-
 /* Of places with one value for each channel. */
 static void
 forward_flat(const struct course *o)
@@ -197,7 +202,7 @@ forward(const struct layer *l, const struct backend_pass *p)
 	if (area_of(l) == 1)
 		forward_flat(&c);
 	else
-		run(&c, forward_channels);
+		run(&c, forward_block);
 }
 
 /* Towards the batch's; its variance as of a sample (one less in the count), as PyTorch has it. */
@@ -266,16 +271,6 @@ backward_block(const struct course *o, size_t first, size_t some)
 		}
 }
 
-static void
-backward_channels(void *arg, size_t from, size_t count, unsigned lane)
-{
-	const struct course *o = arg;
-
-	(void)lane;
-	for (size_t some, end = from + count; from < end; from += some)
-		backward_block(o, from, some = block_of(o, end - from));
-}
-
 /* Columns are summed, as by flat_moments. */
 static void
 backward_flat(const struct course *o)
@@ -309,7 +304,7 @@ backward(const struct layer *l, const struct backend_pass *p)
 	if (area_of(l) == 1)
 		backward_flat(&c);
 	else
-		run(&c, backward_channels);
+		run(&c, backward_block);
 	/* Not if they are held, as frozen ones are. */
 	if (l->param[running(l)].counts)
 		move_running(l, p, v.kept);
