@@ -67,7 +67,7 @@ USES_model/dense   := backend layers kernels
 USES_model/spatial := backend layers kernels
 USES_model/norms   := backend layers kernels
 USES_model/sequence := backend layers kernels
-USES_model/cpu     := sequence norms spatial dense backend layers
+USES_model/cpu     := sequence norms spatial dense backend layers kernels
 USES_model/net     := cpu backend layers kernels
 USES_model/train   := net layers
 

@@ -1,5 +1,6 @@
 #ifndef BACKEND_H
 #define BACKEND_H
+#include "gemm.h"
 #include "layer.h"
 
 /*
@@ -25,7 +26,7 @@ struct backend_pass {
 	bool training; /* forward: a batch's own statistics */
 	bool
 	    again; /* forward, in the middle of the way back: what stands (layer_traits) is read, not made */
-	bool exact; /* products by our own kernels alone */
+	enum gemm_arithmetic arithmetic; /* of products */
 	struct team *team; /* threads for it; NULL: one. */
 	char *context,
 	    *gradients; /* where the offsets of a layer begin: gradients, what is shared */

@@ -57,7 +57,7 @@ rows_direct(const struct rows_product *p, const float *x, float *y)
 	    .c_row = p->out,
 	    .alpha = 1,
 	    .beta = p->bias ? 1 : 0,
-	    .exact = p->exact,
+	    .arithmetic = p->arithmetic,
 	    .team = p->team});
 }
 
@@ -77,7 +77,7 @@ product_of(const struct rows_product *p, const float *a, size_t k, float *c, siz
 	    .c_row = n,
 	    .alpha = 1,
 	    .beta = add ? 1 : 0,
-	    .exact = p->exact,
+	    .arithmetic = p->arithmetic,
 	    .team = p->team};
 }
 
@@ -144,7 +144,7 @@ rows_back(const struct rows_product *p, const float *dy, float *dx, bool add, fl
 {
 	struct gemm g = product_of(p, dy, p->out, dx, p->in, add);
 
-	if (work && p->exact && p->rows >= MANY && p->in * p->out <= NEAR)
+	if (work && p->arithmetic != GEMM_MIXED && p->rows >= MANY && p->in * p->out <= NEAR)
 		gemm_pack(&g, work, false);
 	gemm_outer(&g);
 }
@@ -171,7 +171,7 @@ rows_gradient(const struct rows_product *p, const struct layer *l, size_t param,
 	    .c_row = p->in,
 	    .alpha = t.alpha,
 	    .beta = t.beta,
-	    .exact = p->exact,
+	    .arithmetic = p->arithmetic,
 	    .team = p->team});
 	sgd_end(&s, to->at, to->count);
 }

@@ -15,7 +15,7 @@ struct rows_product {
 	size_t rows, in, out;
 	const float *weight, *bias; /* bias NULL: none */
 	bool adds; /* rows_turned: to what is in y, without bias */
-	bool exact;
+	enum gemm_arithmetic arithmetic;
 	struct team *team;
 };
 

@@ -36,7 +36,7 @@ product_of(const struct layer *l, const struct backend_pass *p)
 	    .out = l->spec.out,
 	    .weight = p->weights + l->param[PARAM_WEIGHT].at,
 	    .bias = bias ? p->weights + bias->at : NULL,
-	    .exact = p->exact,
+	    .arithmetic = p->arithmetic,
 	    .team = p->team};
 }
 

@@ -8,9 +8,18 @@
 #define STRIPE_ROWS 6
 
 static const struct gemm_kernels *
-kernels(void)
+kernels(enum gemm_arithmetic how)
 {
+	(void)how;
+#if GEMM_NEON
+	if (how == GEMM_FAST)
+		return &gemm_neon_fused_kernels;
+#endif
 #if GEMM_X86
+	if (how == GEMM_FAST && __builtin_cpu_supports("avx512f"))
+		return &gemm_avx512_fused_kernels;
+	if (how == GEMM_FAST && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+		return &gemm_avx2_fused_kernels;
 	if (__builtin_cpu_supports("avx512f"))
 		return &gemm_avx512_kernels;
 	if (__builtin_cpu_supports("avx2"))
@@ -48,7 +57,7 @@ run_stripe(void *arg, size_t i, unsigned lane)
 		g.c += first * g.c_row;
 	}
 	if (last > first)
-		(s->dot ? kernels()->dot : kernels()->outer)(&g);
+		(s->dot ? kernels(g.arithmetic)->dot : kernels(g.arithmetic)->outer)(&g);
 }
 
 static void
@@ -64,7 +73,7 @@ run(const struct gemm *g, bool dot)
 	if (s.count > 1)
 		team_run(g->team, s.count, run_stripe, &s);
 	else
-		(dot ? kernels()->dot : kernels()->outer)(g);
+		(dot ? kernels(g->arithmetic)->dot : kernels(g->arithmetic)->outer)(g);
 }
 
 void
@@ -80,26 +89,29 @@ gemm_dot(const struct gemm *g)
 }
 
 void
-gemm_gather(float *to, const float *rows, const struct gemm_spots *s, size_t width)
+gemm_gather(enum gemm_arithmetic how, float *to, const float *rows, const struct gemm_spots *s,
+    size_t width)
 {
-	kernels()->gather(to, rows, s, width);
+	kernels(how)->gather(to, rows, s, width);
 }
 
 void
-gemm_scatter(float *rows, const float *from, const struct gemm_spots *s, size_t width)
+gemm_scatter(enum gemm_arithmetic how, float *rows, const float *from, const struct gemm_spots *s,
+    size_t width)
 {
-	kernels()->scatter(rows, from, s, width);
+	kernels(how)->scatter(rows, from, s, width);
 }
 
 void
-gemm_dots(float *lanes, const float *a, const float *b, const uint32_t *b_at, size_t k, size_t n)
+gemm_dots(enum gemm_arithmetic how, float *lanes, const float *a, const float *b,
+    const uint32_t *b_at, size_t k, size_t n)
 {
 	size_t whole = n - n % 16;
 	float last[16] = {0};
 
-	kernels()->dots(lanes, a, b, b_at, k, whole);
+	kernels(how)->dots(lanes, a, b, b_at, k, whole);
 	if (whole == n)
 		return;
 	memcpy(last, a + whole, (n - whole) * sizeof(float));
-	kernels()->dots(lanes, last, b + whole, b_at, k, 16);
+	kernels(how)->dots(lanes, last, b + whole, b_at, k, 16);
 }

@@ -7,12 +7,18 @@
 /*
  * Dense matrix products in f32, row by row in memory. Few rows at a time read b in place, since packing it costs more than it brings;
  * many rows pass by blocks of b packed on the stack (gemm_blocks.c: up to 200 KiB of it), and what many products share is packed once
- * (gemm_pack). Large products go to OpenBLAS (gemm_blas.h) unless they must be exact.
+ * (gemm_pack).
  *
- * The order of every sum of our own kernels is part of the contract: the same bits on every machine and with every compiler.
- * OpenBLAS gives the same bits for one kind of CPU and one version of it.
+ * The order of every sum of our own kernels is part of the contract: the same bits on every machine and with every compiler, but for
+ * those that fuse. OpenBLAS gives the same bits for one kind of CPU and one version of it.
  */
 struct team;
+
+enum gemm_arithmetic {
+	GEMM_MIXED, /* our own kernels, which round each product; large ones by OpenBLAS (gemm_blas.h) */
+	GEMM_EXACT, /* our own kernels, which round each product */
+	GEMM_FAST, /* our own kernels, whose products go into the sum unrounded where the CPU can; large ones by OpenBLAS */
+};
 
 struct gemm {
 	size_t m, n, k;
@@ -25,7 +31,7 @@ struct gemm {
 	size_t c_row;
 	float alpha, beta; /* c = beta * c + alpha * sum; c is not read when beta is 0 */
 	bool chain; /* outer: a sum begins with what is in c, not with 0. alpha is 1, beta 0 */
-	bool exact; /* never by OpenBLAS */
+	enum gemm_arithmetic arithmetic;
 	bool packed; /* gemm_pack's: b lies in panels, b_row has no meaning */
 	struct team *team; /* large products are cut by rows or columns of c; NULL: one thread */
 };
@@ -34,7 +40,7 @@ struct gemm {
  * Rows of b added up: the sum over p runs in ascending order, one product after the other.
  *
  * With b_at, rows of b lie anywhere and may overlap, as convolutions meet them in padded planes: they are read in whole vectors, up to
- * GEMM_PAST floats, of any value, behind the n columns; a_col is 1. Such products, and those that chain, must be exact.
+ * GEMM_PAST floats, of any value, behind the n columns; a_col is 1. Such products, and those that chain, never go to OpenBLAS.
  */
 #define GEMM_PAST 16
 void gemm_outer(const struct gemm *g);
@@ -42,7 +48,7 @@ void gemm_outer(const struct gemm *g);
 /*
  * A b that many outer products read is packed once. gemm_pack writes g's b into `to`, gemm_pack_floats(k, n) long, and lets g read it
  * there, so that g may run by gemm_outer again and again: with any a, c, alpha, beta and team, as long as all else in g and what lies
- * in `to` stay as gemm_pack left them. Every side, stride (a_row, a_col, c_row) and `exact` must be set before, since a product that
+ * in `to` stay as gemm_pack left them. Every side, stride (a_row, a_col, c_row) and `arithmetic` must be set before, since a product that
  * will go to OpenBLAS gets its b row by row. The bits are those of the same product unpacked.
  *
  *	struct gemm g = {.m = m, .n = n, .k = k, .b = weight, .b_row = k, .a_row = ..., ...};
@@ -66,13 +72,15 @@ struct gemm_spots {
 	const float *value;
 };
 /* to[j] += sum over i, ascending, of value[i] * rows[at[i] + j]; j < width, a multiple of 16. */
-void gemm_gather(float *to, const float *rows, const struct gemm_spots *s, size_t width);
+void gemm_gather(enum gemm_arithmetic how, float *to, const float *rows, const struct gemm_spots *s,
+    size_t width);
 /* rows[at[i] + j] += value[i] * from[j] for each i, ascending. */
-void gemm_scatter(float *rows, const float *from, const struct gemm_spots *s, size_t width);
+void gemm_scatter(enum gemm_arithmetic how, float *rows, const float *from,
+    const struct gemm_spots *s, size_t width);
 
 /* Sums in sixteen lanes (lanes.h), of k arrays with one: lanes[p][i % 16] += a[i] * b[b_at[p] + i], i < n ascending. What stands up to
  * GEMM_PAST floats behind an array of b must be finite. */
-void gemm_dots(
-    float *lanes, const float *a, const float *b, const uint32_t *b_at, size_t k, size_t n);
+void gemm_dots(enum gemm_arithmetic how, float *lanes, const float *a, const float *b,
+    const uint32_t *b_at, size_t k, size_t n);
 
 #endif

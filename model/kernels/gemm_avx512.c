@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #define VECTORS 512
+#define FUSED 0
 #include "vectors.inc"
 #define OUTER_ROWS 6
 #define OUTER_VECS 4

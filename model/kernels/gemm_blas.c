@@ -28,7 +28,8 @@ bool
 gemm_blas_takes(const struct gemm *g)
 {
 	/* a is row by row or column by column; anything else has no name in BLAS. */
-	return !g->exact && is_large(g) && (g->a_col == 1 || g->a_row == 1);
+	return g->arithmetic != GEMM_EXACT && !g->b_at && !g->chain && is_large(g) &&
+	    (g->a_col == 1 || g->a_row == 1);
 }
 
 bool

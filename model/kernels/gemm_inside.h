@@ -37,7 +37,7 @@ gemm_dot_step(size_t k)
 	return blocks > 1 ? ((k + blocks - 1) / blocks + 15) / 16 * 16 : k;
 }
 
-/* The products of gemm.h for one instruction set each; all give the same bits. */
+/* The products of gemm.h for one instruction set each. Those that round each product give the same bits, and so do those that fuse. */
 struct gemm_kernels {
 	void (*outer)(const struct gemm *g);
 	void (*dot)(const struct gemm *g);
@@ -53,9 +53,18 @@ struct gemm_kernels {
 #elif !defined(GEMM_X86)
 #define GEMM_X86 0
 #endif
+#if defined(__aarch64__)
+#define GEMM_NEON 1 /* all such CPUs have it */
+#else
+#define GEMM_NEON 0
+#endif
 #if GEMM_X86
-extern const struct gemm_kernels gemm_avx512_kernels; /* needs AVX-512F */
+extern const struct gemm_kernels gemm_avx512_kernels, gemm_avx512_fused_kernels; /* need AVX-512F */
 extern const struct gemm_kernels gemm_avx2_kernels; /* needs AVX2 */
+extern const struct gemm_kernels gemm_avx2_fused_kernels; /* needs AVX2 and FMA */
+#endif
+#if GEMM_NEON
+extern const struct gemm_kernels gemm_neon_fused_kernels;
 #endif
 extern const struct gemm_kernels gemm_plain_kernels;
 

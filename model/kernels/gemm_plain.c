@@ -4,6 +4,7 @@
 #include "gemm_inside.h"
 
 #define VECTORS 128
+#define FUSED 0
 #include "vectors.inc"
 #define OUTER_ROWS 6
 #define OUTER_VECS 2

@@ -1,5 +1,6 @@
 #ifndef NET_INSIDE_H
 #define NET_INSIDE_H
+#include "gemm.h"
 #include "graph.h"
 #include "loss.h"
 #include "net.h"
@@ -16,7 +17,7 @@ struct net {
 	bool ends; /* with the loss */
 	struct loss_how loss;
 	size_t vocabulary; /* of the smallest embedding; 0: none */
-	bool exact; /* products */
+	enum gemm_arithmetic arithmetic; /* of products */
 	bool ties; /* layers share a weight, which moves when all have handed over its gradient */
 	float *state; /* the two blocks of backend.h */
 	char *passes;

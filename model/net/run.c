@@ -75,7 +75,7 @@ pass_of(struct net *net, uint32_t context)
 	return (struct backend_pass){.n = b->n,
 	    .draw = b->draw,
 	    .weights = net->state,
-	    .exact = net->exact,
+	    .arithmetic = net->arithmetic,
 	    .team = net->part.team,
 	    .context = context_at(net, context),
 	    .gradients = net->passes,

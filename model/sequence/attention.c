@@ -20,8 +20,7 @@
  *   output    sum over the steps, ascending
  *   dq        sum over steps; dk, dv: rows in blocks of BLOCK, each a sum over its rows, block after block
  *
- * Few rows at a time, STRIP, since what causal ones do not see is left out strip by strip. Products that OpenBLAS may take are of whole
- * blocks: which ones it takes shows in their bits.
+ * Few rows at a time, STRIP, since what causal ones do not see is left out strip by strip: too few for OpenBLAS.
  */
 #define BLOCK ((size_t)64)
 #define STRIP ((size_t)16)
@@ -32,7 +31,6 @@ struct attention {
 	const struct backend_pass *p;
 	size_t steps, width, heads, head; /* head: width of one */
 	float scale;
-	bool exact;
 	float *qkv, *mixed; /* [n][steps][3 width], [n][steps][width] */
 	/* Work: */
 	float *turned; /* weights */
@@ -83,7 +81,6 @@ attention_of(const struct layer *l, const struct backend_pass *p, const struct o
 	    .heads = l->spec.heads,
 	    .head = head,
 	    .scale = 1.0f / sqrtf((float)head),
-	    .exact = p->exact,
 	    .qkv = kept,
 	    .mixed = kept + p->n * steps * 3 * width,
 	    .turned = v->work,
@@ -124,7 +121,7 @@ projection(const struct attention *a, bool in)
 	    .out = in ? 3 * a->width : a->width,
 	    .weight = w + l->param[in ? 0 : out].at,
 	    .bias = bias ? w + l->param[in ? 1 : 3].at : NULL,
-	    .exact = a->exact,
+	    .arithmetic = a->p->arithmetic,
 	    .team = a->p->team};
 }
 
@@ -185,7 +182,7 @@ next_rows(const struct attention *a, struct span *s, size_t most, size_t end)
 static bool
 next_strip(const struct attention *a, struct span *s, size_t end)
 {
-	return next_rows(a, s, a->exact ? STRIP : BLOCK, end);
+	return next_rows(a, s, STRIP, end);
 }
 
 static void
@@ -201,7 +198,7 @@ copy_head(const struct attention *a, size_t which, const float *from, size_t row
 static struct gemm
 pack_columns(const struct attention *a, const float *rows, size_t a_row, float alpha, float *to)
 {
-	struct gemm g = {.m = a->steps < BLOCK ? a->steps : BLOCK,
+	struct gemm g = {.m = STRIP,
 	    .n = a->steps,
 	    .k = a->head,
 	    .a_row = a_row,
@@ -211,13 +208,12 @@ pack_columns(const struct attention *a, const float *rows, size_t a_row, float a
 	    .c_row = a->row,
 	    .alpha = alpha,
 	    .beta = 0,
-	    .exact = a->exact};
+	    .arithmetic = a->p->arithmetic};
 
 	gemm_pack(&g, to, true);
 	return g;
 }
 
-/* OpenBLAS takes no smaller product if it does not take the largest. */
 static void
 multiply_columns(const struct gemm *columns, const struct span *s, const float *from, float *to)
 {
@@ -247,7 +243,7 @@ multiply_rows(const struct attention *a, const struct span *s, const float *scor
 	    .c_row = to_row,
 	    .alpha = 1,
 	    .beta = 0,
-	    .exact = a->exact});
+	    .arithmetic = a->p->arithmetic});
 }
 
 /* Weights of attention. */
@@ -330,13 +326,10 @@ add_across(const struct attention *a, const struct span *b, const float *from, c
 {
 	bool causal = a->l->spec.causal;
 
-	/* In one product with columns that have sums already. */
-	for (size_t j = b->first; causal && !a->exact && j < b->seen; j++)
-		memset(to + j * 3 * a->width, 0, a->head * sizeof(float));
 	for (size_t j = 0, some; j < b->seen; j += some) {
-		some = a->exact && b->seen - j > STRIP ? STRIP : b->seen - j;
+		some = b->seen - j > STRIP ? STRIP : b->seen - j;
 		size_t skip = causal && j > b->first ? j - b->first : 0;
-		bool begins = b->first == 0 || (causal && a->exact && j >= b->first);
+		bool begins = b->first == 0 || (causal && j >= b->first);
 		gemm_outer(&(struct gemm){.m = some,
 		    .n = a->head,
 		    .k = b->count - skip,
@@ -349,7 +342,7 @@ add_across(const struct attention *a, const struct span *b, const float *from, c
 		    .c_row = 3 * a->width,
 		    .alpha = 1,
 		    .beta = begins ? 0 : 1,
-		    .exact = a->exact});
+		    .arithmetic = a->p->arithmetic});
 	}
 }
 

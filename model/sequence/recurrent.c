@@ -109,7 +109,7 @@ pack_gates(const struct stage *s, int which, size_t rows, size_t k, size_t a_row
 	    .c_row = to_row,
 	    .alpha = 1,
 	    .beta = 1,
-	    .exact = s->p->exact,
+	    .arithmetic = s->p->arithmetic,
 	    .team = s->p->team};
 
 	gemm_pack(&g, packed, true);
@@ -343,7 +343,7 @@ pack_back(struct stage *s)
 	    .c_row = h,
 	    .alpha = 1,
 	    .beta = 1,
-	    .exact = s->p->exact,
+	    .arithmetic = s->p->arithmetic,
 	    .team = s->p->team};
 
 	s->near = s->dc + s->examples * h;
@@ -414,7 +414,7 @@ give_product(const struct stage *s, size_t param, size_t count, const float *row
 	    .c_row = width,
 	    .alpha = t.alpha,
 	    .beta = t.beta,
-	    .exact = s->p->exact,
+	    .arithmetic = s->p->arithmetic,
 	    .team = s->p->team};
 	gemm_outer(&g);
 	if (apart) {
@@ -482,7 +482,7 @@ back_input(const struct stage *s, float *dx, bool add)
 	    .c_row = s->in,
 	    .alpha = 1,
 	    .beta = add ? 1 : 0,
-	    .exact = s->p->exact,
+	    .arithmetic = s->p->arithmetic,
 	    .team = s->p->team});
 }
 

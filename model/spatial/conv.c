@@ -226,16 +226,16 @@ forward_rows(const struct course *c, float *work, float *y)
 			    .c_row = (size_t)l->out.h * l->out.w,
 			    .alpha = 1,
 			    .beta = c->v.bias || first > 0 ? 1 : 0,
-			    .exact = true});
+			    .arithmetic = c->pass->arithmetic});
 		}
 }
 
-/* Long rows of stride 1 need not be laid out in a slab, if no slab may go to OpenBLAS. */
+/* Long rows of stride 1 need not be laid out in a slab, and slabs go to OpenBLAS in mixed networks. */
 static bool
 has_rows(const struct layer *l, const struct backend_pass *pass)
 {
-	return pass->exact && !conv_dense_is_point(l) && l->spec.stride[1] == 1 &&
-	    l->out.w >= GEMM_PAST;
+	return pass->arithmetic != GEMM_MIXED && !conv_dense_is_point(l) &&
+	    l->spec.stride[1] == 1 && l->out.w >= GEMM_PAST;
 }
 
 static void
@@ -276,7 +276,7 @@ forward_example(void *arg, size_t index, unsigned lane)
 		    .c_row = out,
 		    .alpha = 1,
 		    .beta = c->v.bias || s.channel > 0 ? 1 : 0,
-		    .exact = c->pass->exact,
+		    .arithmetic = c->pass->arithmetic,
 		});
 	}
 }
@@ -285,7 +285,10 @@ static bool
 begin(struct course *c, const struct layer *l, const struct backend_pass *pass)
 {
 	*c = (struct course){.l = l, .pass = pass, .v = operands_of(l, pass)};
-	return plan(&c->p, l);
+	if (!plan(&c->p, l))
+		return false;
+	c->p.dense.arithmetic = pass->arithmetic;
+	return true;
 }
 
 static struct team *
@@ -404,13 +407,15 @@ backward_channel(const struct course *c, float *own, uint32_t o, const float *dy
 			work[p->bias + o] += value[i];
 		scale(at, spots, n, depth);
 		for (uint32_t k = 0; k < kh; k++)
-			gemm_gather(work + p->gradient + ((size_t)o * kh + k) * p->run,
+			gemm_gather(c->pass->arithmetic,
+			    work + p->gradient + ((size_t)o * kh + k) * p->run,
 			    own + p->pixels + k * p->width * depth, &s, p->run);
 	}
 	if (parts & INPUT) {
 		scale(at, spots, n, (uint32_t)p->deep);
 		for (uint32_t k = 0; k < kh; k++)
-			gemm_scatter(own + p->deep_pixels + k * p->width * p->deep,
+			gemm_scatter(c->pass->arithmetic,
+			    own + p->deep_pixels + k * p->width * p->deep,
 			    work + p->weights + ((size_t)o * kh + k) * p->deep_run, &s,
 			    p->deep_run);
 	}

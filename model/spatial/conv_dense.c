@@ -178,15 +178,16 @@ input_phase(const struct conv_dense *d, const struct layer *l, const struct plan
 		    .c_row = direct ? area : n,
 		    .alpha = 1,
 		    .beta = direct && l->add[0] ? 1 : 0,
-		    .exact = true});
+		    .arithmetic = d->arithmetic});
 		for (size_t c = 0; !direct && c < l->in[0].c; c++)
 			planes_give(l, p, y, rows, own + d->result + c * n, width, dx + c * area);
 	}
 }
 
-/* A kernel of one element is a product of matrices as they lie. */
+/* A kernel of one element is a product of matrices as they lie. Of mixed networks OpenBLAS has no product of the way back. */
 static void
-input_points(const struct layer *l, const float *weight, const float *dy, float *dx)
+input_points(enum gemm_arithmetic how, const struct layer *l, const float *weight, const float *dy,
+    float *dx)
 {
 	size_t area = (size_t)l->in[0].h * l->in[0].w;
 
@@ -202,7 +203,7 @@ input_points(const struct layer *l, const float *weight, const float *dy, float 
 	    .c_row = area,
 	    .alpha = 1,
 	    .beta = l->add[0] ? 1 : 0,
-	    .exact = true});
+	    .arithmetic = how});
 }
 
 void
@@ -210,7 +211,8 @@ conv_dense_input(const struct conv_dense *d, const struct layer *l, const float 
     const float *dy, float *dx, float *own)
 {
 	if (conv_dense_is_point(l)) {
-		input_points(l, turned, dy, dx);
+		input_points(
+		    d->arithmetic == GEMM_MIXED ? GEMM_EXACT : d->arithmetic, l, turned, dy, dx);
 		return;
 	}
 	memset(own + d->planes, 0, l->out.c * d->dy.size[0] * d->dy.size[1] * sizeof(float));
@@ -286,7 +288,7 @@ conv_dense_weights(const struct conv_dense *d, const struct layer *l, const stru
 		    .c_row = kernel * d->run,
 		    .alpha = 1,
 		    .chain = true,
-		    .exact = true};
+		    .arithmetic = d->arithmetic};
 		if (d->group > 1)
 			join_examples(l, dy, some, from, to, own + d->value);
 		for (size_t y = 0; y < kernel; y++) {

@@ -1,5 +1,6 @@
 #ifndef CONV_DENSE_H
 #define CONV_DENSE_H
+#include "gemm.h"
 #include "operands.h"
 #include "planes.h"
 
@@ -18,6 +19,7 @@ struct conv_dense {
 	size_t group; /* examples in pixels */
 	size_t run; /* floats under a row of the kernel, in whole lanes */
 	struct planes dy;
+	enum gemm_arithmetic arithmetic; /* the pass's */
 	bool narrow; /* dx: its rows are laid side by side in a slab, */
 	size_t rows; /* so many at a time */
 };

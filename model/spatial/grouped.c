@@ -152,8 +152,8 @@ forward_some(const struct course *c, const struct planes *some, size_t group, fl
 	for (size_t o = group * p->out; o < (group + 1) * p->out; o++) {
 		for (size_t k = 0; k < n; k++)
 			rows[k] = c->v.bias ? c->v.bias[o] : 0;
-		gemm_gather(
-		    rows, own + p->x, &(struct gemm_spots){taps, at, c->v.weight + o * taps}, n);
+		gemm_gather(c->pass->arithmetic, rows, own + p->x,
+		    &(struct gemm_spots){taps, at, c->v.weight + o * taps}, n);
 		for (size_t e = 0; e < some->examples; e++)
 			planes_copy(y + e * l->out.size + o * area, l->out.w,
 			    rows + e * some->example, some->size[1], l->out.h, l->out.w);
@@ -243,7 +243,7 @@ input_some(const struct course *c, const struct planes *some, float *own, float 
 		for (size_t k = 0; phase.size[0] * phase.size[1] > 0 && k < p->in; k++) {
 			size_t n = whole_lanes(run_of(some, phase.size[0], phase.size[1]));
 			memset(own + p->rows, 0, n * sizeof(float));
-			gemm_gather(own + p->rows, own + p->dy,
+			gemm_gather(c->pass->arithmetic, own + p->rows, own + p->dy,
 			    &(struct gemm_spots){taps, at, weight + k * taps}, n);
 			for (size_t e = 0; e < some->examples; e++)
 				planes_give(l, &phase, 0, phase.size[0],
@@ -278,9 +278,9 @@ backward_some(const struct course *c, size_t group, size_t from, size_t to, floa
 		if (c->v.dx[0] && from == 0)
 			input_some(c, &some, own, c->v.dx[0] + x);
 		for (size_t o = from; o < to; o++)
-			gemm_dots(own + p->lanes + (o - from) * taps * LANES_SIZE,
-			    begin + o * some.apart, own + p->x, at, taps,
-			    run_of(&some, l->out.h, l->out.w));
+			gemm_dots(c->pass->arithmetic,
+			    own + p->lanes + (o - from) * taps * LANES_SIZE, begin + o * some.apart,
+			    own + p->x, at, taps, run_of(&some, l->out.h, l->out.w));
 	}
 	for (size_t k = 0; k < (to - from) * taps; k++) {
 		lanes16 sum = LANES_AT(own + p->lanes + k * LANES_SIZE);

@@ -1,5 +1,5 @@
 /*
- * [THREADS=N] bench_train [SECONDS [NAME BATCH]]: training speed of the built-in trainer, one thread or more: forward, loss, backward and SGD
+ * [THREADS=N] [ARITHMETIC=exact|fast] bench_train [SECONDS [NAME BATCH]]: training speed of the built-in trainer, one thread or more: forward, loss, backward and SGD
  * step per batch over examples that already lie in memory. One line per case, each measured in a process of its own so that
  * its memory is its own: what is anonymous when the last step is done, of which nothing was given back before.
  */
@@ -156,6 +156,8 @@ read_recipe(struct recipe *out, size_t index, struct why *why)
 		json_add_string(optimizer, "name", "sgd");
 		json_add(local, "optimizer", optimizer);
 		json_add_u64(local, "epochs", 1);
+		if (getenv("ARITHMETIC"))
+			json_add_string(local, "arithmetic", getenv("ARITHMETIC"));
 		json_add(doc, "local", local);
 		e = recipe_parse(out, doc, true, why);
 	}

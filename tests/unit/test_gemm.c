@@ -155,7 +155,7 @@ packed(const struct gemm *g, const struct set *set, const float *before, bool tu
 	own.b = b.x;
 	own.b_row = turned ? g->k : g->n;
 	own.c = c.x;
-	own.exact = true;
+	own.arithmetic = GEMM_EXACT;
 	memcpy(c.x, before, bytes);
 	gemm_pack(&own, to.x, turned);
 	set->kernels->outer(&own);
@@ -352,7 +352,7 @@ doors(void **state)
 		    .c = c[0].x,
 		    .c_row = n,
 		    .alpha = 1,
-		    .exact = q % 2};
+		    .arithmetic = q % 2 ? GEMM_EXACT : GEMM_MIXED};
 		gemm_outer(&g);
 		g.c = c[1].x;
 		g.team = team;

@@ -57,7 +57,7 @@ compare(struct prng *r, size_t m, size_t n, size_t k, enum sum sum)
 	    .alpha = 1,
 	    .beta = sum == ADD ? 1 : 0,
 	    .chain = sum == CHAIN,
-	    .exact = true};
+	    .arithmetic = GEMM_EXACT};
 
 	fill(r, c, m * g.c_row);
 	memcpy(want, c, sizeof(c));
@@ -104,7 +104,7 @@ dots(void **state)
 		for (size_t p = 0; p < k; p++)
 			for (size_t i = 0; i < n; i++)
 				expected[p * 16 + i % 16] += a[i] * b[b_at[p] + i];
-		gemm_dots(lanes, a, b, b_at, k, n);
+		gemm_dots(GEMM_EXACT, lanes, a, b, b_at, k, n);
 		assert_memory_equal(lanes, expected, sizeof(lanes));
 	}
 }

@@ -1,0 +1,19 @@
+#include "gemm_inside.h"
+#if GEMM_NEON
+#include <arm_neon.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define VECTORS 128
+#define FUSED 1
+#include "vectors.inc"
+#define OUTER_ROWS 6
+#define OUTER_VECS 2
+#define DOT_ROWS 1
+#define DOT_COLS 3
+#define DOTS 3 /* sums in lanes at once: a row of most kernels */
+#include "gemm_tile.inc"
+
+const struct gemm_kernels gemm_neon_fused_kernels = {
+    outer_neon_fused, dot_neon_fused, gather_neon_fused, scatter_neon_fused, dots_neon_fused};
+#endif
