@@ -7,8 +7,8 @@
 #define STRIPE_COLUMNS 64
 #define STRIPE_ROWS 6
 
-static const struct gemm_kernels *
-kernels(enum gemm_arithmetic how)
+const struct gemm_kernels *
+gemm_kernels_of(enum gemm_arithmetic how)
 {
 	(void)how;
 #if GEMM_NEON
@@ -57,7 +57,8 @@ run_stripe(void *arg, size_t i, unsigned lane)
 		g.c += first * g.c_row;
 	}
 	if (last > first)
-		(s->dot ? kernels(g.arithmetic)->dot : kernels(g.arithmetic)->outer)(&g);
+		(s->dot ? gemm_kernels_of(g.arithmetic)->dot
+			: gemm_kernels_of(g.arithmetic)->outer)(&g);
 }
 
 static void
@@ -73,7 +74,8 @@ run(const struct gemm *g, bool dot)
 	if (s.count > 1)
 		team_run(g->team, s.count, run_stripe, &s);
 	else
-		(dot ? kernels(g->arithmetic)->dot : kernels(g->arithmetic)->outer)(g);
+		(dot ? gemm_kernels_of(g->arithmetic)->dot : gemm_kernels_of(g->arithmetic)->outer)(
+		    g);
 }
 
 void
@@ -92,14 +94,14 @@ void
 gemm_gather(enum gemm_arithmetic how, float *to, const float *rows, const struct gemm_spots *s,
     size_t width)
 {
-	kernels(how)->gather(to, rows, s, width);
+	gemm_kernels_of(how)->gather(to, rows, s, width);
 }
 
 void
 gemm_scatter(enum gemm_arithmetic how, float *rows, const float *from, const struct gemm_spots *s,
     size_t width)
 {
-	kernels(how)->scatter(rows, from, s, width);
+	gemm_kernels_of(how)->scatter(rows, from, s, width);
 }
 
 void
@@ -109,9 +111,9 @@ gemm_dots(enum gemm_arithmetic how, float *lanes, const float *a, const float *b
 	size_t whole = n - n % 16;
 	float last[16] = {0};
 
-	kernels(how)->dots(lanes, a, b, b_at, k, whole);
+	gemm_kernels_of(how)->dots(lanes, a, b, b_at, k, whole);
 	if (whole == n)
 		return;
 	memcpy(last, a + whole, (n - whole) * sizeof(float));
-	kernels(how)->dots(lanes, last, b + whole, b_at, k, 16);
+	gemm_kernels_of(how)->dots(lanes, last, b + whole, b_at, k, 16);
 }

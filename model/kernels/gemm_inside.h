@@ -47,6 +47,9 @@ struct gemm_kernels {
 	    float *lanes, const float *a, const float *b, const uint32_t *b_at, size_t k, size_t n);
 };
 
+/* The best of this machine's. */
+const struct gemm_kernels *gemm_kernels_of(enum gemm_arithmetic how);
+
 /* -DGEMM_X86=0 builds the plain kernels alone: for checking that they agree with the others. */
 #if !defined(GEMM_X86) && defined(__x86_64__)
 #define GEMM_X86 1

@@ -73,7 +73,7 @@ gemm_pack_panels(float *to, const struct gemm *g, bool turned)
 void
 gemm_pack(struct gemm *g, float *to, bool turned)
 {
-	g->packed = !gemm_blas_takes(g);
+	g->packed = !gemm_blas_takes(g, false);
 	if (g->packed)
 		gemm_pack_panels(to, g, turned);
 	else

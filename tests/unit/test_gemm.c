@@ -1,4 +1,5 @@
-/* The kernels of every instruction set of this machine: right, all of the same bits, and never outside their arrays. */
+/* The kernels of every instruction set of this machine: right, all that round products of the same bits, and all that fuse, and never outside
+ * their arrays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,21 +57,36 @@ guarded_free(struct guarded *g)
 struct set {
 	const char *name;
 	const struct gemm_kernels *kernels;
+	bool fused;
 };
+#define SETS 6
 
 static size_t
-sets(struct set out[3])
+sets(struct set out[SETS])
 {
 	size_t n = 0;
 
-	out[n++] = (struct set){"plain", &gemm_plain_kernels};
+	out[n++] = (struct set){"plain", &gemm_plain_kernels, false};
 #if GEMM_X86
 	if (__builtin_cpu_supports("avx2"))
-		out[n++] = (struct set){"avx2", &gemm_avx2_kernels};
+		out[n++] = (struct set){"avx2", &gemm_avx2_kernels, false};
 	if (__builtin_cpu_supports("avx512f"))
-		out[n++] = (struct set){"avx512", &gemm_avx512_kernels};
+		out[n++] = (struct set){"avx512", &gemm_avx512_kernels, false};
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+		out[n++] = (struct set){"avx2 fused", &gemm_avx2_fused_kernels, true};
+	if (__builtin_cpu_supports("avx512f"))
+		out[n++] = (struct set){"avx512 fused", &gemm_avx512_fused_kernels, true};
+#endif
+#if GEMM_NEON
+	out[n++] = (struct set){"neon fused", &gemm_neon_fused_kernels, true};
 #endif
 	return n;
+}
+
+static float
+plus(bool fused, float sum, float x, float y)
+{
+	return fused ? fmaf(x, y, sum) : sum + x * y;
 }
 
 static double
@@ -87,22 +103,23 @@ reference(const struct gemm *g, bool dot, float before, size_t i, size_t j)
 
 /* The order of gemm.h, one product after the other. */
 static float
-ascending(const struct gemm *g, size_t i, size_t j)
+ascending(const struct gemm *g, bool fused, size_t i, size_t j)
 {
 	float sum = 0;
 
 	for (size_t p = 0; p < g->k; p++)
-		sum += g->a[i * g->a_row + p * g->a_col] * g->b[p * g->b_row + j];
+		sum = plus(fused, sum, g->a[i * g->a_row + p * g->a_col], g->b[p * g->b_row + j]);
 	return g->alpha * sum;
 }
 
 static float
-lanes(const struct gemm *g, size_t i, size_t j, size_t first, size_t k)
+lanes(const struct gemm *g, bool fused, size_t i, size_t j, size_t first, size_t k)
 {
 	float t[16] = {0};
 
 	for (size_t p = 0; p < k; p++)
-		t[p % 16] += g->a[i * g->a_row + first + p] * g->b[j * g->b_row + first + p];
+		t[p % 16] = plus(fused, t[p % 16], g->a[i * g->a_row + first + p],
+		    g->b[j * g->b_row + first + p]);
 	for (size_t half = 8; half > 0; half /= 2)
 		for (size_t l = 0; l < half; l++)
 			t[l] += t[l + half];
@@ -110,21 +127,21 @@ lanes(const struct gemm *g, size_t i, size_t j, size_t first, size_t k)
 }
 
 static float
-ordered(const struct gemm *g, bool dot, float before, size_t i, size_t j)
+ordered(const struct gemm *g, bool fused, bool dot, float before, size_t i, size_t j)
 {
 	size_t blocks = (g->k + GEMM_DOT_BLOCK - 1) / GEMM_DOT_BLOCK;
 	size_t length = blocks > 1 ? ((g->k + blocks - 1) / blocks + 15) / 16 * 16 : g->k;
 	size_t first = dot && length < g->k ? length : g->k;
-	float sum = dot ? lanes(g, i, j, 0, first) : ascending(g, i, j);
+	float sum = dot ? lanes(g, fused, i, j, 0, first) : ascending(g, fused, i, j);
 
 	sum = g->beta != 0 ? g->beta * before + sum : sum;
 	for (size_t p = first; p < g->k; p += length)
-		sum += lanes(g, i, j, p, g->k - p < length ? g->k - p : length);
+		sum += lanes(g, fused, i, j, p, g->k - p < length ? g->k - p : length);
 	return sum;
 }
 
 static void
-check(struct gemm *g, bool dot, const float *before, const float *after)
+check(struct gemm *g, bool fused, bool dot, const float *before, const float *after)
 {
 	double tolerance = 1e-6 * (4 + sqrt((double)g->k));
 
@@ -133,7 +150,7 @@ check(struct gemm *g, bool dot, const float *before, const float *after)
 			size_t at = i * g->c_row + j;
 			double want = reference(g, dot, before[at], i, j);
 			if (!(fabs((double)after[at] - want) <= tolerance) ||
-			    after[at] != ordered(g, dot, before[at], i, j))
+			    after[at] != ordered(g, fused, dot, before[at], i, j))
 				fail_msg("%s m %zu n %zu k %zu at %zu,%zu: %.9g for %.9g",
 				    dot ? "dot" : "outer", g->m, g->n, g->k, i, j,
 				    (double)after[at], want);
@@ -185,7 +202,7 @@ product(struct prng *r, struct gemm g, bool dot, bool transposed, size_t gap)
 	struct guarded b = guarded_random(r, span(b_high, b_wide + gap, b_wide));
 	struct guarded c = guarded_new(cells), first = guarded_new(cells);
 	struct guarded before = guarded_random(r, cells);
-	struct set set[3];
+	struct set set[SETS];
 
 	g.a = a.x;
 	g.a_row = transposed ? 1 : g.k + gap;
@@ -199,12 +216,12 @@ product(struct prng *r, struct gemm g, bool dot, bool transposed, size_t gap)
 		for (size_t k = 0; g.beta == 0 && k < cells; k++)
 			c.x[k] = NAN;
 		(dot ? set[i].kernels->dot : set[i].kernels->outer)(&g);
-		check(&g, dot, before.x, c.x);
-		if (i == 0)
+		check(&g, set[i].fused, dot, before.x, c.x);
+		if (i == 0 || set[i].fused != set[i - 1].fused)
 			memcpy(first.x, c.x, bytes);
 		else if (memcmp(first.x, c.x, bytes) != 0)
-			fail_msg(
-			    "%s differs from plain: m %zu n %zu k %zu", set[i].name, g.m, g.n, g.k);
+			fail_msg("%s differs from others: m %zu n %zu k %zu", set[i].name, g.m, g.n,
+			    g.k);
 		for (int turned = 0; !dot && gap == 0 && turned < 2; turned++)
 			packed(&g, &set[i], before.x, turned);
 	}
@@ -276,7 +293,7 @@ spots_of(struct prng *r, size_t width, bool scatter)
 	struct guarded first = guarded_new(36 * 3 + width);
 	size_t n = scatter ? 36 * 3 + width : width;
 	struct guarded *to = scatter ? &rows : &row;
-	struct set set[3];
+	struct set set[SETS];
 
 	for (uint32_t i = 0; i < 37; i++)
 		at[i] = 3 * i;
@@ -291,12 +308,14 @@ spots_of(struct prng *r, size_t width, bool scatter)
 			float want = before.x[j];
 			for (size_t i = 0; i < 37; i++)
 				if (!scatter)
-					want += value.x[i] * rows.x[at[i] + j];
+					want =
+					    plus(set[k].fused, want, value.x[i], rows.x[at[i] + j]);
 				else if (j >= at[i] && j - at[i] < width)
-					want += value.x[i] * row.x[j - at[i]];
+					want =
+					    plus(set[k].fused, want, value.x[i], row.x[j - at[i]]);
 			assert_true(to->x[j] == want);
 		}
-		if (k == 0)
+		if (k == 0 || set[k].fused != set[k - 1].fused)
 			memcpy(first.x, to->x, n * sizeof(float));
 		assert_memory_equal(first.x, to->x, n * sizeof(float));
 	}
@@ -336,8 +355,8 @@ doors(void **state)
 	(void)state;
 	prng_seed(&r, 5);
 	assert_int_equal(team_new(&team, 3), ERR_OK);
-	for (size_t q = 0; q < 2 * sizeof(sides) / sizeof(*sides); q++) {
-		size_t m = sides[q / 2][0], n = sides[q / 2][1], k = sides[q / 2][2];
+	for (size_t q = 0; q < 3 * sizeof(sides) / sizeof(*sides); q++) {
+		size_t m = sides[q / 3][0], n = sides[q / 3][1], k = sides[q / 3][2];
 		struct guarded a = guarded_random(&r, m * k), b = guarded_random(&r, n * k);
 		struct guarded c[2] = {guarded_new(m * n), guarded_new(m * n)};
 		struct guarded to = guarded_new(gemm_pack_floats(k, n));
@@ -352,7 +371,7 @@ doors(void **state)
 		    .c = c[0].x,
 		    .c_row = n,
 		    .alpha = 1,
-		    .arithmetic = q % 2 ? GEMM_EXACT : GEMM_MIXED};
+		    .arithmetic = (enum gemm_arithmetic)(q % 3)};
 		gemm_outer(&g);
 		g.c = c[1].x;
 		g.team = team;

@@ -5,10 +5,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gemm.h"
+#include "gemm_inside.h"
 #include "prng.h"
 
 #define ROWS 61 /* more than one block packs */
@@ -29,20 +31,32 @@ fill(struct prng *r, float *to, size_t n)
 		to[i] = 2 * prng_float(r) - 1;
 }
 
+static float
+plus(bool fused, float sum, float x, float y)
+{
+	return fused ? fmaf(x, y, sum) : sum + x * y;
+}
+
+static bool
+fuses(enum gemm_arithmetic how)
+{
+	return gemm_kernels_of(how) != gemm_kernels_of(GEMM_EXACT);
+}
+
 static void
-expect(const struct gemm *g)
+expect(const struct gemm *g, bool fused)
 {
 	for (size_t i = 0; i < g->m; i++)
 		for (size_t j = 0; j < g->n; j++) {
 			float *to = want + i * g->c_row + j, sum = g->chain ? *to : 0;
 			for (size_t p = 0; p < g->k; p++)
-				sum += a[i * g->a_row + p] * b[b_at[p] + j];
+				sum = plus(fused, sum, a[i * g->a_row + p], b[b_at[p] + j]);
 			*to = g->beta != 0 ? *to + sum : sum;
 		}
 }
 
 static void
-compare(struct prng *r, size_t m, size_t n, size_t k, enum sum sum)
+compare(enum gemm_arithmetic how, struct prng *r, size_t m, size_t n, size_t k, enum sum sum)
 {
 	const struct gemm g = {.m = m,
 	    .n = n,
@@ -57,13 +71,13 @@ compare(struct prng *r, size_t m, size_t n, size_t k, enum sum sum)
 	    .alpha = 1,
 	    .beta = sum == ADD ? 1 : 0,
 	    .chain = sum == CHAIN,
-	    .arithmetic = GEMM_EXACT};
+	    .arithmetic = how};
 
 	fill(r, c, m * g.c_row);
 	memcpy(want, c, sizeof(c));
 	for (size_t p = 0; p < k; p++)
 		b_at[p] = (uint32_t)prng_below(r, SPACE);
-	expect(&g);
+	expect(&g, fuses(how));
 	gemm_outer(&g);
 	assert_memory_equal(c, want, m * g.c_row * sizeof(float));
 }
@@ -80,8 +94,12 @@ sums(void **state)
 	fill(&r, b, SPACE + COLUMNS + GEMM_PAST);
 	for (size_t n = 1; n <= COLUMNS; n++)
 		for (size_t k = 0; k < sizeof(products) / sizeof(products[0]); k++)
-			for (int sum = STORE; sum <= ADD; sum++)
-				compare(&r, 1 + (n + k) % ROWS, n, products[k], (enum sum)sum);
+			for (int sum = STORE; sum <= ADD; sum++) {
+				compare(GEMM_EXACT, &r, 1 + (n + k) % ROWS, n, products[k],
+				    (enum sum)sum);
+				compare(GEMM_FAST, &r, 1 + (n + k) % ROWS, n, products[k],
+				    (enum sum)sum);
+			}
 }
 
 /* Sixteen lanes of each sum, chained from what is there. */
@@ -95,16 +113,18 @@ dots(void **state)
 	prng_seed(&r, 2);
 	fill(&r, a, SPACE);
 	fill(&r, b, SPACE + COLUMNS + GEMM_PAST);
-	for (size_t n = 0; n <= COLUMNS; n++) {
-		size_t k = n % (ROWS + 1);
+	for (size_t q = 0; q < 2 * (COLUMNS + 1); q++) {
+		size_t n = q / 2, k = n % (ROWS + 1);
+		enum gemm_arithmetic how = q % 2 ? GEMM_FAST : GEMM_EXACT;
 		fill(&r, lanes, ROWS * 16);
 		memcpy(expected, lanes, sizeof(lanes));
 		for (size_t p = 0; p < k; p++)
 			b_at[p] = (uint32_t)prng_below(&r, SPACE);
 		for (size_t p = 0; p < k; p++)
 			for (size_t i = 0; i < n; i++)
-				expected[p * 16 + i % 16] += a[i] * b[b_at[p] + i];
-		gemm_dots(GEMM_EXACT, lanes, a, b, b_at, k, n);
+				expected[p * 16 + i % 16] = plus(
+				    fuses(how), expected[p * 16 + i % 16], a[i], b[b_at[p] + i]);
+		gemm_dots(how, lanes, a, b, b_at, k, n);
 		assert_memory_equal(lanes, expected, sizeof(lanes));
 	}
 }
