@@ -106,9 +106,9 @@ enum loss_type {
 
 /* How products are made. */
 enum net_arithmetic {
-	ARITHMETIC_DEFAULT, /* exact in networks with a layer that version 402de29 lacks, fast in the others */
+	ARITHMETIC_DEFAULT, /* exact in networks with a layer that version 402de29 lacks; in the others as it did: large ones by OpenBLAS */
 	ARITHMETIC_EXACT, /* the same bits on every CPU */
-	ARITHMETIC_FAST,
+	ARITHMETIC_FAST, /* whatever is quickest: OpenBLAS, fused multiply-add */
 };
 
 struct net_spec {
