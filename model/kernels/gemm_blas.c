@@ -1,5 +1,6 @@
 #include "gemm_blas.h"
 
+#include <assert.h>
 #include <cblas.h>
 #include <limits.h>
 #include <pthread.h>
@@ -46,6 +47,7 @@ gemm_blas(const struct gemm *g, bool dot)
 	if (!gemm_blas_takes(g, dot))
 		return false;
 	bool across = g->a_col != 1;
+	assert(!g->packed);
 	pthread_once(&once, use_one_thread);
 	cblas_sgemm(CblasRowMajor, across ? CblasTrans : CblasNoTrans,
 	    dot ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, (int)g->k, g->alpha, g->a,

@@ -12,9 +12,9 @@
 #define GEMM_BLAS_WORK ((size_t)1 << 19) /* m * n * k from which OpenBLAS is used */
 #define GEMM_BLAS_LONG 512 /* k from which OpenBLAS has fast outer products */
 
-/* Whether the product is large enough. */
+/* Whether OpenBLAS has the product. */
 bool gemm_blas_takes(const struct gemm *g, bool dot);
-/* Carries out the product and returns true if it is large enough. dot: b holds rows of length k (transposed). */
+/* Carries it out and returns true if so. dot: b holds rows of length k (transposed). */
 bool gemm_blas(const struct gemm *g, bool dot);
 
 #endif

@@ -50,15 +50,15 @@ struct gemm_kernels {
 /* The best of this machine's. */
 const struct gemm_kernels *gemm_kernels_of(enum gemm_arithmetic how);
 
-/* -DGEMM_X86=0 builds the plain kernels alone: for checking that they agree with the others. */
+/* -DGEMM_X86=0 -DGEMM_NEON=0 builds the plain kernels alone: for checking that they agree with the others. */
 #if !defined(GEMM_X86) && defined(__x86_64__)
 #define GEMM_X86 1
 #elif !defined(GEMM_X86)
 #define GEMM_X86 0
 #endif
-#if defined(__aarch64__)
+#if !defined(GEMM_NEON) && defined(__aarch64__)
 #define GEMM_NEON 1 /* all such CPUs have it */
-#else
+#elif !defined(GEMM_NEON)
 #define GEMM_NEON 0
 #endif
 #if GEMM_X86

@@ -36,16 +36,6 @@ find_rows(float *to, const float *from, const uint32_t *at, size_t k)
 		*(panel_row *)(void *)to = *(const panel_row *)(const void *)(from + at[p]);
 }
 
-/* As OpenBLAS takes it. */
-static void
-pack_rows(float *to, const struct gemm *g, bool turned)
-{
-	if (turned)
-		runs_turn(to, g->n, g->b, g->b_row, g->n, g->k);
-	for (size_t p = 0; !turned && p < g->k; p++)
-		memcpy(to + p * g->n, g->b + p * g->b_row, g->n * sizeof(float));
-}
-
 size_t
 gemm_pack_floats(size_t k, size_t n)
 {
@@ -76,8 +66,10 @@ gemm_pack(struct gemm *g, float *to, bool turned)
 	g->packed = !gemm_blas_takes(g, false);
 	if (g->packed)
 		gemm_pack_panels(to, g, turned);
+	else if (turned)
+		runs_turn(to, g->n, g->b, g->b_row, g->n, g->k);
 	else
-		pack_rows(to, g, turned);
+		return;
 	g->b = to;
 	g->b_row = g->n;
 }

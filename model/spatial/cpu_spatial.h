@@ -9,7 +9,7 @@
  *
  * Forward, one example at a time is copied into planes with their zeros around them, and unfolded, some channels and rows
  * of output at a time, into a slab [channels * kh * kw][rows * output width] that stays in the cache; a product with
- * the weights follows. Long rows of stride 1 are multiplied as they lie in the planes instead, unless products may go to OpenBLAS, and a
+ * the weights follows. Long rows of stride 1 are multiplied as they lie in the planes instead, unless the network is mixed, and a
  * kernel of one element takes x as it is: the same sums.
  *
  * Backward, where most of dy is zero (behind a ReLU about half, behind a 2 x 2 maximum three quarters and more), only

@@ -350,7 +350,8 @@ doors(void **state)
 {
 	struct prng r;
 	struct team *team;
-	const size_t sides[][3] = {{10, 130, 70}, {64, 200, 70}, {300, 50, 90}, {1, 700, 2500}};
+	const size_t sides[][3] = {{10, 130, 70}, {64, 200, 70}, {300, 50, 90}, {1, 700, 2500},
+	    {64, 130, 511}, {64, 130, 512}};
 
 	(void)state;
 	prng_seed(&r, 5);
@@ -400,6 +401,22 @@ spots(void **state)
 	}
 }
 
+/* What each arithmetic runs on: fast ones on the widest that fuse, if there are any. */
+static void
+choice(void **state)
+{
+	struct set set[SETS];
+	size_t n = sets(set), widest = 0;
+
+	(void)state;
+	for (size_t i = 0; i < n; i++)
+		if (!set[i].fused)
+			widest = i;
+	assert_ptr_equal(gemm_kernels_of(GEMM_EXACT), set[widest].kernels);
+	assert_ptr_equal(gemm_kernels_of(GEMM_MIXED), set[widest].kernels);
+	assert_ptr_equal(gemm_kernels_of(GEMM_FAST), set[n - 1].kernels);
+}
+
 int
 main(void)
 {
@@ -409,6 +426,7 @@ main(void)
 	    cmocka_unit_test(large),
 	    cmocka_unit_test(blocks),
 	    cmocka_unit_test(doors),
+	    cmocka_unit_test(choice),
 	    cmocka_unit_test(spots),
 	};
 
