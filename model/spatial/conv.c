@@ -191,7 +191,7 @@ struct course {
 	const struct backend_pass *pass;
 	struct operands v;
 	struct plan p;
-	size_t chunks; /* of output channels, whose weights' gradients are pieces */
+	size_t chunks; /* of channels, whose weights' gradients are pieces */
 	bool dense; /* backward: most of dy is not zero */
 	bool rows; /* forward: products of long rows as they lie in the planes */
 };
@@ -357,33 +357,54 @@ scale(uint32_t *at, const uint32_t *spots, size_t n, uint32_t factor)
 		at[i] = spots[i] * factor;
 }
 
-/* weight[out][c][kh][kw] to [out][kh][kw][deep], zeros behind the channels. */
+/* Of some output channels: weight[out][c][kh][kw] to [out][kh][kw][deep], zeros behind the channels. */
 static void
-spread_weights(const struct layer *l, const struct plan *p, const float *w, float *to)
+spread_weights(const struct course *c, size_t first, size_t count)
 {
+	const struct layer *l = c->l;
+	const struct plan *p = &c->p;
 	const uint32_t *k = l->spec.kernel;
+	const float *w = c->v.weight + first * l->param[PARAM_WEIGHT].fan_in;
+	float *to = c->v.work + p->weights + first * k[0] * p->deep_run;
 
-	memset(to, 0, l->out.c * k[0] * p->deep_run * sizeof(float));
-	for (uint32_t o = 0; o < l->out.c; o++)
-		for (uint32_t c = 0; c < l->in[0].c; c++)
+	memset(to, 0, count * k[0] * p->deep_run * sizeof(float));
+	for (size_t o = 0; o < count; o++)
+		for (uint32_t i = 0; i < l->in[0].c; i++)
 			for (uint32_t y = 0; y < k[0]; y++)
 				for (uint32_t x = 0; x < k[1]; x++)
-					to[((size_t)o * k[0] + y) * p->deep_run + x * p->deep + c] =
-					    *w++;
+					to[(o * k[0] + y) * p->deep_run + x * p->deep + i] = *w++;
 }
 
-/* The gradient from [out][kh][run] to the layout of the weights. */
+/* Of some channels, input's or output's. */
 static void
-gather_gradient(const struct layer *l, const struct plan *p, const float *from, float *gradient)
+turn_weights(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const uint32_t *k = l->spec.kernel;
+	const struct course *c = arg;
 
-	for (uint32_t o = 0; o < l->out.c; o++)
-		for (uint32_t c = 0; c < l->in[0].c; c++)
+	(void)lane;
+	if (c->dense)
+		conv_dense_turn(c->l, first, count, c->v.weight, c->v.work + c->p.weights);
+	else
+		spread_weights(c, first, count);
+}
+
+/* The gradient of some output channels from [out][kh][run] to the layout of the weights. */
+static void
+gather_gradient(void *arg, size_t first, size_t count, unsigned lane)
+{
+	const struct course *c = arg;
+	const struct layer *l = c->l;
+	const uint32_t *k = l->spec.kernel;
+	const float *from = c->v.work + c->p.gradient;
+	float *gradient = c->v.work + c->p.weights + first * l->param[PARAM_WEIGHT].fan_in;
+
+	(void)lane;
+	for (size_t o = first; o < first + count; o++)
+		for (uint32_t i = 0; i < l->in[0].c; i++)
 			for (uint32_t y = 0; y < k[0]; y++)
 				for (uint32_t x = 0; x < k[1]; x++)
-					*gradient++ = from[((size_t)o * k[0] + y) * p->run +
-					    (size_t)x * l->in[0].c + c];
+					*gradient++ = from[(o * k[0] + y) * c->p.run +
+					    (size_t)x * l->in[0].c + i];
 }
 
 /* What is worked out of an example's dy. */
@@ -444,34 +465,56 @@ backward_example(
 }
 
 static void
-backward_input(void *arg, size_t index, unsigned lane)
+backward_input(const struct course *c, size_t index, unsigned lane)
 {
-	const struct course *c = arg;
 	const struct layer *l = c->l;
 
 	if (c->dense)
-		conv_dense_input(&c->p.dense, l, c->v.work + c->p.weights,
+		conv_dense_input(&c->p.dense, l,
+		    conv_dense_is_point(l) ? c->v.weight : c->v.work + c->p.weights,
 		    c->v.dy + index * l->out.size, c->v.dx[0] + index * l->in[0].size,
 		    operands_lane(l, c->pass, lane));
 	else
 		backward_example(c, index, lane, 0, l->out.c, INPUT);
 }
 
-/* Of some output channels, all examples in their order. */
+/* Of some channels, all examples in their order. */
 static void
-backward_weights(void *arg, size_t chunk, unsigned lane)
+backward_weights(const struct course *c, size_t chunk, unsigned lane)
 {
-	const struct course *c = arg;
-	size_t all = c->l->out.c;
+	const struct layer *l = c->l;
+	const struct plan *p = &c->p;
+	size_t all = l->out.c, rows = l->spec.kernel[0] * p->run;
 	uint32_t from = (uint32_t)(all * chunk / c->chunks);
 	uint32_t to = (uint32_t)(all * (chunk + 1) / c->chunks);
+	float *gradient = c->v.work + p->gradient, *bias = c->v.work + p->bias;
 
-	if (c->dense)
-		conv_dense_weights(&c->p.dense, c->l, &c->v, c->pass->n, from, to,
-		    c->v.work + c->p.gradient, c->v.bias ? c->v.work + c->p.bias : NULL,
-		    operands_lane(c->l, c->pass, lane));
-	for (size_t i = 0; !c->dense && i < c->pass->n; i++)
+	if (c->dense) {
+		const struct conv_dense_part part = conv_dense_part(l, chunk, c->chunks);
+		const struct conv_dense_sums sums = {gradient, c->v.bias ? bias : NULL};
+		conv_dense_weights(
+		    &p->dense, l, &c->v, c->pass->n, &part, &sums, operands_lane(l, c->pass, lane));
+		return;
+	}
+	memset(gradient + from * rows, 0, (to - from) * rows * sizeof(float));
+	memset(bias + from, 0, (to - from) * sizeof(float));
+	for (size_t i = 0; i < c->pass->n; i++)
 		backward_example(c, i, lane, from, to, WEIGHTS);
+}
+
+/* Each thread begins with a chunk of the weights; whoever is done with it goes on with the examples, which lie between the chunks. */
+static void
+backward_piece(void *arg, size_t piece, unsigned lane)
+{
+	const struct course *c = arg;
+	size_t examples = c->v.dx[0] ? c->pass->n : 0;
+
+	if (piece == 0)
+		backward_weights(c, 0, lane);
+	else if (piece <= examples)
+		backward_input(c, piece - 1, lane);
+	else
+		backward_weights(c, piece - examples, lane);
 }
 
 /* One thread turns each example's x round once for both; several cut the one by examples, the other by channels. */
@@ -479,17 +522,39 @@ static void
 backward_all(struct course *c)
 {
 	struct team *team = team_of(c);
+	const struct plan *p = &c->p;
+	const struct layer *l = c->l;
 	int parts = c->v.dx[0] ? WEIGHTS | INPUT : WEIGHTS;
 
-	if (!c->dense && !team) {
-		for (size_t i = 0; i < c->pass->n; i++)
-			backward_example(c, i, 0, 0, c->l->out.c, parts);
+	if (c->dense || team) {
+		c->chunks = team_size(team) < l->out.c ? team_size(team) : l->out.c;
+		team_run(team, c->chunks + (parts & INPUT ? c->pass->n : 0), backward_piece, c);
 		return;
 	}
-	if (parts & INPUT)
-		team_run(team, c->pass->n, backward_input, c);
-	c->chunks = team_size(team) < c->l->out.c ? team_size(team) : c->l->out.c;
-	team_run(team, c->chunks, backward_weights, c);
+	memset(c->v.work + p->gradient, 0, l->out.c * l->spec.kernel[0] * p->run * sizeof(float));
+	memset(c->v.work + p->bias, 0, l->out.c * sizeof(float));
+	for (size_t i = 0; i < c->pass->n; i++)
+		backward_example(c, i, 0, 0, l->out.c, parts);
+}
+
+static void
+give(const struct course *c)
+{
+	const struct layer *l = c->l;
+	const float *gradient = c->v.work + c->p.gradient;
+
+	if (c->p.kernel_area > 1 || l->in[0].c != c->p.run) {
+		team_share(c->pass->team,
+		    &(struct team_work){.n = l->out.c,
+			.least = 1,
+			.each = TEAM_MOVE * (double)l->param[PARAM_WEIGHT].fan_in,
+			.fn = gather_gradient,
+			.arg = (void *)(uintptr_t)c});
+		gradient = c->v.work + c->p.weights;
+	}
+	operands_give(l, c->pass, PARAM_WEIGHT, gradient);
+	if (c->v.bias)
+		operands_give(l, c->pass, PARAM_BIAS, c->v.work + c->p.bias);
 }
 
 static void
@@ -503,19 +568,17 @@ backward(const struct layer *l, const struct backend_pass *pass)
 	}
 	if (!begin(&c, l, pass))
 		return;
-	float *work = c.v.work;
-	memset(work + c.p.gradient, 0, l->out.c * l->spec.kernel[0] * c.p.run * sizeof(float));
-	memset(work + c.p.bias, 0, l->out.c * sizeof(float));
-	c.dense = conv_dense_pays(c.v.dy, pass->n * l->out.size);
-	if (c.v.dx[0] && c.dense)
-		conv_dense_turn(l, c.v.weight, work + c.p.weights);
-	else if (c.v.dx[0])
-		spread_weights(l, &c.p, c.v.weight, work + c.p.weights);
+	c.dense = conv_dense_pays(pass->team, c.v.dy, pass->n * l->out.size);
+	if (c.v.dx[0])
+		team_share(pass->team,
+		    &(struct team_work){.n = c.dense ? l->in[0].c : l->out.c,
+			.least = 1,
+			.each = TEAM_MOVE * (double)l->param[PARAM_WEIGHT].count /
+			    (c.dense ? l->in[0].c : l->out.c),
+			.fn = turn_weights,
+			.arg = &c});
 	backward_all(&c);
-	gather_gradient(l, &c.p, work + c.p.gradient, work + c.p.weights);
-	operands_give(l, pass, PARAM_WEIGHT, work + c.p.weights);
-	if (c.v.bias)
-		operands_give(l, pass, PARAM_BIAS, work + c.p.bias);
+	give(&c);
 }
 
 const struct backend_layer conv_passes = {.need = need, .forward = forward, .backward = backward};

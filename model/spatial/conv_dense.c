@@ -1,11 +1,13 @@
 #include "conv_dense.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "cpu.h"
 #include "gemm.h"
 #include "num.h"
 #include "runs.h"
+#include "team.h"
 
 /* Floats of pixels, or of what lies under rows, at a time. */
 #define SLAB_FLOATS ((size_t)1 << 17)
@@ -72,6 +74,9 @@ conv_dense_plan(struct conv_dense *d, const struct layer *l)
 	return plan_input(d, l) && plan_weights(d, l);
 }
 
+/* An element, in multiply-adds. */
+#define COUNT 2.0
+
 CPU_CLONES static void
 count_values(size_t *count, const float *dy, size_t n)
 {
@@ -88,13 +93,29 @@ count_values(size_t *count, const float *dy, size_t n)
 	*count = sum;
 }
 
-bool
-conv_dense_pays(const float *dy, size_t n)
-{
-	size_t count;
+struct count {
+	const float *dy;
+	atomic_size_t found;
+};
 
-	count_values(&count, dy, n);
-	return count > n / 3;
+static void
+count_some(void *arg, size_t first, size_t n, unsigned lane)
+{
+	struct count *c = arg;
+	size_t found;
+
+	(void)lane;
+	count_values(&found, c->dy + first, n);
+	atomic_fetch_add(&c->found, found);
+}
+
+bool
+conv_dense_pays(struct team *team, const float *dy, size_t n)
+{
+	struct count c = {.dy = dy};
+
+	team_elements(team, n, COUNT, count_some, &c);
+	return atomic_load(&c.found) > n / 3;
 }
 
 bool
@@ -107,13 +128,13 @@ conv_dense_is_point(const struct layer *l)
 }
 
 void
-conv_dense_turn(const struct layer *l, const float *weight, float *turned)
+conv_dense_turn(
+    const struct layer *l, size_t first, size_t count, const float *weight, float *turned)
 {
-	if (conv_dense_is_point(l))
-		memcpy(turned, weight, l->param[PARAM_WEIGHT].count * sizeof(float));
 	for (size_t f = 0; !conv_dense_is_point(l) && f < planes_of(l).phases; f++) {
 		const struct planes_phase p = planes_phase(l, f);
-		planes_turn(l, &p, l->in[0].c, l->out.c, weight, turned);
+		planes_turn(l, &p,
+		    &(struct planes_weights){l->in[0].c, l->out.c, first, count, weight, turned});
 		turned += l->in[0].c * l->out.c * p.taps;
 	}
 }
@@ -224,29 +245,38 @@ conv_dense_input(const struct conv_dense *d, const struct layer *l, const float 
 	}
 }
 
-void
-conv_dense_pixels(const struct layer *l, const float *x, float *pixels)
+/* Channels [first, end). */
+static void
+lay_pixels(const struct layer *l, const float *x, size_t first, size_t end, float *pixels)
 {
-	size_t h = l->in[0].h, w = l->in[0].w, depth = l->in[0].c;
+	size_t h = l->in[0].h, w = l->in[0].w, depth = end - first;
 	size_t top = l->spec.padding[0], left = l->spec.padding[1], width = w + 2 * left;
 
 	memset(pixels, 0, (h + 2 * top) * width * depth * sizeof(float));
 	for (size_t y = 0; y < h; y++)
-		runs_turn(
-		    pixels + ((y + top) * width + left) * depth, depth, x + y * w, h * w, depth, w);
+		runs_turn(pixels + ((y + top) * width + left) * depth, depth,
+		    x + (first * h + y) * w, h * w, depth, w);
+}
+
+void
+conv_dense_pixels(const struct layer *l, const float *x, float *pixels)
+{
+	lay_pixels(l, x, 0, l->in[0].c, pixels);
 }
 
 /* The pixels under the elements of dy of a group of examples. */
 static void
-find_pixels(const struct conv_dense *d, const struct layer *l, size_t pixels, uint32_t *under)
+find_pixels(const struct conv_dense *d, const struct layer *l, size_t depth, uint32_t *under)
 {
-	size_t depth = l->in[0].c, width = l->in[0].w + 2 * (size_t)l->spec.padding[1];
+	size_t height = l->in[0].h + 2 * (size_t)l->spec.padding[0];
+	size_t width = l->in[0].w + 2 * (size_t)l->spec.padding[1];
 	size_t down = l->spec.stride[0] * width * depth, right = l->spec.stride[1] * depth;
 
 	for (size_t i = 0; i < d->group; i++)
 		for (size_t y = 0; y < l->out.h; y++)
 			for (size_t x = 0; x < l->out.w; x++)
-				*under++ = (uint32_t)(i * pixels + y * down + x * right);
+				*under++ =
+				    (uint32_t)(i * height * width * depth + y * down + x * right);
 }
 
 /* Rows of output channels [from, to): the examples' dy side by side. */
@@ -260,26 +290,39 @@ join_examples(const struct layer *l, const float *dy, size_t n, size_t from, siz
 			memcpy(rows, dy + i * l->out.size + o * places, places * sizeof(float));
 }
 
+struct conv_dense_part
+conv_dense_part(const struct layer *l, size_t index, size_t count)
+{
+	size_t in = l->in[0].c, out = l->out.c;
+
+	if (l->spec.kernel[1] == 1 && in >= count * GEMM_PAST) {
+		size_t lanes = in / GEMM_PAST;
+		size_t last = index + 1 < count ? lanes * (index + 1) / count * GEMM_PAST : in;
+		return (struct conv_dense_part){lanes * index / count * GEMM_PAST, last, 0, out};
+	}
+	return (struct conv_dense_part){0, in, out * index / count, out * (index + 1) / count};
+}
+
 void
 conv_dense_weights(const struct conv_dense *d, const struct layer *l, const struct operands *v,
-    size_t n, uint32_t from, uint32_t to, float *gradient, float *bias, float *own)
+    size_t n, const struct conv_dense_part *part, const struct conv_dense_sums *to, float *own)
 {
 	static const float one = 1;
-	size_t kernel = l->spec.kernel[0], depth = l->in[0].c;
+	size_t kernel = l->spec.kernel[0], depth = part->in_end - part->in;
 	size_t row = (l->in[0].w + 2 * (size_t)l->spec.padding[1]) * depth;
 	size_t pixels = (l->in[0].h + 2 * (size_t)l->spec.padding[0]) * row;
-	size_t places = (size_t)l->out.h * l->out.w;
+	size_t places = (size_t)l->out.h * l->out.w, from = part->out;
 	uint32_t *under = (uint32_t *)(void *)(own + d->under);
 
-	find_pixels(d, l, pixels, under);
+	find_pixels(d, l, depth, under);
 	for (size_t i = 0; i < n; i += d->group) {
 		size_t some = n - i < d->group ? n - i : d->group;
 		for (size_t e = 0; e < some; e++)
-			conv_dense_pixels(
-			    l, v->x[0] + (i + e) * l->in[0].size, own + d->pixels + e * pixels);
+			lay_pixels(l, v->x[0] + (i + e) * l->in[0].size, part->in, part->in_end,
+			    own + d->pixels + e * pixels);
 		const float *dy = v->dy + i * l->out.size;
-		struct gemm g = {.m = to - from,
-		    .n = d->run,
+		struct gemm g = {.m = part->out_end - from,
+		    .n = part->in > 0 || part->in_end < l->in[0].c ? depth : d->run,
 		    .k = some * places,
 		    .a = d->group > 1 ? own + d->value : dy + from * places,
 		    .a_row = some * places,
@@ -287,21 +330,21 @@ conv_dense_weights(const struct conv_dense *d, const struct layer *l, const stru
 		    .b_at = under,
 		    .c_row = kernel * d->run,
 		    .alpha = 1,
-		    .chain = true,
+		    .chain = i > 0,
 		    .arithmetic = d->arithmetic};
 		if (d->group > 1)
-			join_examples(l, dy, some, from, to, own + d->value);
+			join_examples(l, dy, some, from, part->out_end, own + d->value);
 		for (size_t y = 0; y < kernel; y++) {
 			g.b = own + d->pixels + y * row;
-			g.c = gradient + (from * kernel + y) * d->run;
+			g.c = to->weight + (from * kernel + y) * d->run + part->in;
 			gemm_outer(&g);
 		}
-		if (!bias)
+		if (!to->bias || part->in > 0)
 			continue;
 		g.n = g.c_row = 1;
 		g.b = &one;
 		g.b_at = NULL;
-		g.c = bias + from;
+		g.c = to->bias + from;
 		gemm_outer(&g);
 	}
 }

@@ -26,19 +26,31 @@ struct conv_dense {
 
 /* False if it is too large to count. */
 bool conv_dense_plan(struct conv_dense *d, const struct layer *l);
+struct team;
 /* Is so much of a batch's dy not zero that this is the quicker way? */
-bool conv_dense_pays(const float *dy, size_t n);
+bool conv_dense_pays(struct team *team, const float *dy, size_t n);
 /* A kernel of one element, which nothing surrounds: x and dy are matrices as they lie. */
 bool conv_dense_is_point(const struct layer *l);
-/* The weights as conv_dense_input wants them: as many floats. */
-void conv_dense_turn(const struct layer *l, const float *weight, float *turned);
+/* The weights of some input channels as conv_dense_input wants them: in all as many floats. Those of points are as they should be. */
+void conv_dense_turn(
+    const struct layer *l, size_t first, size_t count, const float *weight, float *turned);
 /* dx of one example. own: the thread's memory. */
 void conv_dense_input(const struct conv_dense *d, const struct layer *l, const float *turned,
     const float *dy, float *dx, float *own);
 /* x, one example, into the middle of a picture of zeros, channels innermost. */
 void conv_dense_pixels(const struct layer *l, const float *x, float *pixels);
-/* Of output channels [from, to), all examples: adds to gradient[out][kernel height][run] and, unless NULL, to bias[out]. */
+/* Channels [in, in_end) and [out, out_end). */
+struct conv_dense_part {
+	size_t in, in_end, out, out_end;
+};
+/* One of so many about equal parts of the gradients: of input channels where these alone are turned then, else of output channels. */
+struct conv_dense_part conv_dense_part(const struct layer *l, size_t index, size_t count);
+/* Where sums go: gradient[out][kernel height][run], and bias[out] or NULL. */
+struct conv_dense_sums {
+	float *weight, *bias;
+};
+/* The sums of a part over all examples; those of a bias belong to the first input channel. */
 void conv_dense_weights(const struct conv_dense *d, const struct layer *l, const struct operands *v,
-    size_t n, uint32_t from, uint32_t to, float *gradient, float *bias, float *own);
+    size_t n, const struct conv_dense_part *part, const struct conv_dense_sums *to, float *own);
 
 #endif

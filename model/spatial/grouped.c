@@ -221,8 +221,12 @@ turn(const struct course *c, size_t group, float *turned)
 
 	for (size_t f = 0; c->v.dx[0] && f < p->planes.phases; f++) {
 		const struct planes_phase phase = planes_phase(c->l, f);
-		planes_turn(
-		    c->l, &phase, p->in, p->out, c->v.weight + group * count * p->kernel, turned);
+		planes_turn(c->l, &phase,
+		    &(struct planes_weights){.in = p->in,
+			.out = p->out,
+			.count = p->in,
+			.from = c->v.weight + group * count * p->kernel,
+			.to = turned});
 		turned += count * phase.taps;
 	}
 }

@@ -93,20 +93,20 @@ order_of(const struct layer *l, const struct planes_phase *phase, size_t first, 
 #define TURN 16
 
 void
-planes_turn(const struct layer *l, const struct planes_phase *phase, size_t in, size_t out,
-    const float *weight, float *to)
+planes_turn(const struct layer *l, const struct planes_phase *phase, const struct planes_weights *w)
 {
 	size_t area = (size_t)l->spec.kernel[0] * l->spec.kernel[1], order[TAPS] = {0};
+	size_t end = w->first + w->count;
 
 	for (size_t first = 0; first < phase->taps; first += TAPS) {
 		size_t some = order_of(l, phase, first, order);
-		for (size_t k = 0; k < in; k += TURN)
-			for (size_t o = 0; o < out; o++)
-				for (size_t c = k; c < in && c < k + TURN; c++) {
-					const float *w = weight + (o * in + c) * area;
-					float *tap = to + (c * out + o) * phase->taps + first;
+		for (size_t k = w->first; k < end; k += TURN)
+			for (size_t o = 0; o < w->out; o++)
+				for (size_t c = k; c < end && c < k + TURN; c++) {
+					const float *from = w->from + (o * w->in + c) * area;
+					float *tap = w->to + (c * w->out + o) * phase->taps + first;
 					for (size_t t = 0; t < some; t++)
-						tap[t] = w[order[t]];
+						tap[t] = from[order[t]];
 				}
 	}
 }

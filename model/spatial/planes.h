@@ -35,8 +35,14 @@ struct planes_phase planes_phase(const struct layer *l, size_t index);
 void planes_find(const struct planes *p, const struct layer *l, const struct planes_phase *phase,
     size_t out, uint32_t *at);
 /* Weights [out][in][kernel] in that order: [in][out][taps]. */
-void planes_turn(const struct layer *l, const struct planes_phase *phase, size_t in, size_t out,
-    const float *weight, float *to);
+struct planes_weights {
+	size_t in, out;
+	size_t first, count; /* the input channels that are turned */
+	const float *from;
+	float *to;
+};
+void planes_turn(
+    const struct layer *l, const struct planes_phase *phase, const struct planes_weights *w);
 /* Channels of dy, of all examples, into planes that hold zeros elsewhere. */
 void planes_fill(
     const struct planes *p, const struct layer *l, size_t out, const float *dy, float *planes);
