@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "cpu.h"
+#include "lanes.h"
 #include "norm_sums.h"
 #include "team.h"
 
@@ -14,7 +16,7 @@ need(struct layer *l, struct why *why)
 {
 	(void)why;
 	l->saved_once = 2 * (size_t)l->in[0].c * sizeof(float);
-	l->work = 4 * (size_t)l->in[0].c;
+	l->work = 2 * (size_t)l->in[0].c;
 	l->rectifies = l->in[0].size > l->in[0].c;
 	return ERR_OK;
 }
@@ -30,29 +32,6 @@ static size_t
 area_of(const struct layer *l)
 {
 	return l->in[0].size / l->in[0].c;
-}
-
-/* Of places with one value for each channel, columns are summed, examples ascending. */
-static void
-flat_moments(const struct layer *l, const float *x, uint32_t n, float *kept)
-{
-	size_t channels = l->in[0].c;
-	float *mean = kept, *inverse = kept + channels;
-
-	for (size_t c = 0; c < 2 * channels; c++)
-		kept[c] = 0;
-	for (size_t i = 0; i < n; i++)
-		for (size_t c = 0; c < channels; c++)
-			mean[c] += x[i * channels + c];
-	for (size_t c = 0; c < channels; c++)
-		mean[c] /= (float)n;
-	for (size_t i = 0; i < n; i++)
-		for (size_t c = 0; c < channels; c++) {
-			float d = x[i * channels + c] - mean[c];
-			inverse[c] += d * d;
-		}
-	for (size_t c = 0; c < channels; c++)
-		inverse[c] = 1.0f / sqrtf(inverse[c] / (float)n + l->spec.epsilon);
 }
 
 static void
@@ -171,22 +150,102 @@ forward_block(const struct course *o, size_t first, size_t some)
 		}
 }
 
-/* Of places with one value for each channel. */
-static void
-forward_flat(const struct course *o)
-{
-	size_t channels = o->l->in[0].c;
-	float *scale = o->v.work + 2 * channels, *shift = scale + channels;
+/* With one value for each channel and example, columns of the examples' rows, which lie `apart`. */
+struct columns {
+	size_t rows, apart, width;
+};
 
-	for (size_t c = 0; c < channels; c++) {
-		const struct norm_sums_affine line = line_of(o, c);
-		scale[c] = line.a;
-		shift[c] = line.b;
+CPU_CLONES static void
+add_columns(float *sum, const float *x, const struct columns *k)
+{
+	for (size_t i = 0; i < k->rows; i++, x += k->apart) {
+		LANES_FREE
+		for (size_t c = 0; c < k->width; c++)
+			sum[c] += x[c];
 	}
-	for (size_t i = 0; i < o->p->n; i++)
-		for (size_t c = 0; c < channels; c++)
-			o->v.y[i * channels + c] =
-			    o->v.x[0][i * channels + c] * scale[c] + shift[c];
+}
+
+CPU_CLONES static void
+add_column_squares(float *sum, const float *x, const float *mean, const struct columns *k)
+{
+	for (size_t i = 0; i < k->rows; i++, x += k->apart) {
+		LANES_FREE
+		for (size_t c = 0; c < k->width; c++) {
+			float d = x[c] - mean[c];
+			sum[c] += d * d;
+		}
+	}
+}
+
+CPU_CLONES static void
+add_column_products(float *sum, const float *dy, const float *x, const struct columns *k)
+{
+	for (size_t i = 0; i < k->rows; i++, dy += k->apart, x += k->apart) {
+		LANES_FREE
+		for (size_t c = 0; c < k->width; c++)
+			sum[c] += dy[c] * x[c];
+	}
+}
+
+/* What columns are multiplied by and what is added. */
+struct lines {
+	float dy[BLOCK], x[BLOCK], one[BLOCK];
+};
+
+CPU_CLONES static void
+column_lines(float *y, const float *x, const struct lines *t, const struct columns *k)
+{
+	for (size_t i = 0; i < k->rows; i++, y += k->apart, x += k->apart) {
+		LANES_FREE
+		for (size_t c = 0; c < k->width; c++)
+			y[c] = x[c] * t->x[c] + t->one[c];
+	}
+}
+
+CPU_CLONES static void
+column_planes(float *dx, const float *dy, const float *x, const struct lines *t,
+    const struct columns *k, bool add)
+{
+	for (size_t i = 0; i < k->rows; i++, dx += k->apart, dy += k->apart, x += k->apart)
+		if (add) {
+			LANES_FREE
+			for (size_t c = 0; c < k->width; c++)
+				dx[c] += dy[c] * t->dy[c] + (x[c] * t->x[c] + t->one[c]);
+		} else {
+			LANES_FREE
+			for (size_t c = 0; c < k->width; c++)
+				dx[c] = dy[c] * t->dy[c] + (x[c] * t->x[c] + t->one[c]);
+		}
+}
+
+static void
+column_moments(const struct course *o, size_t first, const struct columns *k)
+{
+	const float *x = o->v.x[0] + first;
+	float mean[BLOCK] = {0}, squares[BLOCK] = {0}, *kept = o->kept + first;
+
+	add_columns(mean, x, k);
+	for (size_t c = 0; c < k->width; c++)
+		kept[c] = mean[c] /= (float)k->rows;
+	add_column_squares(squares, x, mean, k);
+	for (size_t c = 0; c < k->width; c++)
+		kept[k->apart + c] = 1.0f / sqrtf(squares[c] / (float)k->rows + o->l->spec.epsilon);
+}
+
+static void
+forward_columns(const struct course *o, size_t first, size_t some)
+{
+	const struct columns k = {o->p->n, o->l->in[0].c, some};
+	struct lines t;
+
+	if (o->p->training && !o->p->again)
+		column_moments(o, first, &k);
+	for (size_t c = 0; c < some; c++) {
+		const struct norm_sums_affine line = line_of(o, first + c);
+		t.x[c] = line.a;
+		t.one[c] = line.b;
+	}
+	column_lines(o->v.y + first, o->v.x[0] + first, &t, &k);
 }
 
 static void
@@ -197,12 +256,7 @@ forward(const struct layer *l, const struct backend_pass *p)
 	c.kept = c.v.kept ? c.v.kept : c.v.work;
 	if (!p->again && !p->training)
 		running_moments(l, p, c.kept);
-	else if (!p->again && area_of(l) == 1)
-		flat_moments(l, c.v.x[0], p->n, c.kept);
-	if (area_of(l) == 1)
-		forward_flat(&c);
-	else
-		run(&c, forward_block);
+	run(&c, area_of(l) == 1 ? forward_columns : forward_block);
 }
 
 /* Towards the batch's; its variance as of a sample (one less in the count), as PyTorch has it. */
@@ -271,26 +325,28 @@ backward_block(const struct course *o, size_t first, size_t some)
 		}
 }
 
-/* Columns are summed, as by flat_moments. */
 static void
-backward_flat(const struct course *o)
+backward_columns(const struct course *o, size_t first, size_t some)
 {
 	const struct operands *v = &o->v;
-	size_t channels = o->l->in[0].c;
-	float *a = v->work, *b = v->work + channels;
+	const struct columns k = {o->p->n, o->l->in[0].c, some};
+	float *a = v->work, *b = v->work + o->l->in[0].c;
+	float sum[BLOCK] = {0}, products[BLOCK] = {0};
+	struct lines lines;
 
-	for (size_t c = 0; c < channels; c++)
-		a[c] = b[c] = 0;
-	for (uint32_t i = 0; i < o->p->n; i++)
-		for (size_t c = 0; c < channels; c++) {
-			a[c] += v->dy[i * channels + c];
-			b[c] += v->dy[i * channels + c] * v->x[0][i * channels + c];
-		}
-	for (size_t c = 0; c < channels; c++) {
-		const struct norm_sums_terms t = terms(o, c, a, b);
-		for (size_t i = c; v->dx[0] && i < o->p->n * channels; i += channels)
-			norm_sums_plane(v->dx[0] + i, v->dy + i, v->x[0] + i, 1, &t, o->l->add[0]);
+	add_columns(sum, v->dy + first, &k);
+	add_column_products(products, v->dy + first, v->x[0] + first, &k);
+	for (size_t c = 0; c < some; c++) {
+		a[first + c] = sum[c];
+		b[first + c] = products[c];
+		const struct norm_sums_terms t = terms(o, first + c, a, b);
+		lines.dy[c] = t.dy;
+		lines.x[c] = t.x;
+		lines.one[c] = t.one;
 	}
+	if (v->dx[0])
+		column_planes(
+		    v->dx[0] + first, v->dy + first, v->x[0] + first, &lines, &k, o->l->add[0]);
 }
 
 static void
@@ -301,10 +357,7 @@ backward(const struct layer *l, const struct backend_pass *p)
 	float *a = v.work, *b = v.work + l->in[0].c;
 
 	c.kept = v.kept;
-	if (area_of(l) == 1)
-		backward_flat(&c);
-	else
-		run(&c, backward_block);
+	run(&c, area_of(l) == 1 ? backward_columns : backward_block);
 	/* Not if they are held, as frozen ones are. */
 	if (l->param[running(l)].counts)
 		move_running(l, p, v.kept);
