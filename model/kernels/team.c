@@ -14,10 +14,11 @@
 /* Per thread, so that one that is late holds up less. */
 #define PIECES_EACH 2
 /* The calls of a step follow each other faster than waking pays: before a thread sleeps it lets others run so many times and looks again, some
- * 80 microseconds where nobody else wants the processor. */
-#define LOOKS 200
-/* The last pieces are as good as done: so often the caller looks at them before it sleeps, some 10 microseconds. */
-#define GLANCES 4000
+ * 300 microseconds where nobody else wants the processor. */
+#define LOOKS 1000
+/* The last pieces are as good as done: so often the caller looks at them before it sleeps, some 60 microseconds, about what waking it would
+ * take. */
+#define GLANCES 100000
 
 struct call {
 	void (*fn)(void *arg, size_t piece, unsigned lane);

@@ -101,6 +101,7 @@ struct course {
 	struct operands v;
 	struct plan p;
 	group_fn *fn;
+	bool begun[TEAM_MAX]; /* by lane */
 };
 
 /* What all groups use that a thread works on: zeros, where nothing else is put between and behind planes, and tables. */
@@ -179,8 +180,11 @@ forward_group(const struct course *c, size_t group, unsigned lane)
 static void
 run_groups(void *arg, size_t first, size_t count, unsigned lane)
 {
-	const struct course *c = arg;
+	struct course *c = arg;
 
+	if (!c->begun[lane])
+		begin(c, lane);
+	c->begun[lane] = true;
 	for (size_t group = first; group < first + count; group++)
 		c->fn(c, group, lane);
 }
@@ -192,13 +196,10 @@ run(const struct layer *l, const struct backend_pass *pass, group_fn *fn)
 	/* Sums are short: each product costs several of a matrix product's, and beside them a channel some that does not hang on its size. */
 	double products = (double)l->param[PARAM_WEIGHT].count * l->out.h * l->out.w;
 	double work = pass->n * (6.0 * products + 2000.0 * l->out.c);
-	struct team *team = team_worth(pass->team, work);
 
 	if (!plan(&c.p, l, pass->n))
 		return;
-	for (unsigned lane = 0; lane < team_size(team); lane++)
-		begin(&c, lane);
-	team_share(team,
+	team_share(pass->team,
 	    &(struct team_work){.n = l->spec.groups,
 		.least = 1,
 		.each = work / l->spec.groups,
