@@ -28,25 +28,32 @@ gemm_kernels_of(enum gemm_arithmetic how)
 	return &gemm_plain_kernels;
 }
 
-/* A product in stripes of c: of columns, or of rows where these are more. */
+/* A product in stripes of c, of whole units: of columns, or of rows where these are more; OpenBLAS's are always of rows. */
 struct stripes {
 	const struct gemm *g;
-	size_t count;
-	bool dot, columns;
+	size_t unit, units, count;
+	bool dot, columns, blas;
 };
+
+static void
+multiply(const struct stripes *s, const struct gemm *g)
+{
+	if (s->blas)
+		gemm_blas(g, s->dot);
+	else
+		(s->dot ? gemm_kernels_of(g->arithmetic)->dot
+			: gemm_kernels_of(g->arithmetic)->outer)(g);
+}
 
 static void
 run_stripe(void *arg, size_t i, unsigned lane)
 {
 	const struct stripes *s = arg;
 	struct gemm g = *s->g;
-	/* Whole vectors, whole tiles. */
-	size_t unit = s->columns ? STRIPE_COLUMNS : STRIPE_ROWS, all = s->columns ? g.n : g.m;
-	size_t units = (all + unit - 1) / unit, first = units * i / s->count * unit;
-	size_t last = units * (i + 1) / s->count * unit;
+	size_t all = s->columns ? g.n : g.m, first = s->units * i / s->count * s->unit;
+	size_t last = i + 1 < s->count ? s->units * (i + 1) / s->count * s->unit : all;
 
 	(void)lane;
-	last = last < all ? last : all;
 	if (s->columns) {
 		g.n = last - first;
 		g.b += s->dot ? first * g.b_row : g.packed ? first * g.k : first;
@@ -56,26 +63,33 @@ run_stripe(void *arg, size_t i, unsigned lane)
 		g.a += first * g.a_row;
 		g.c += first * g.c_row;
 	}
-	if (last > first)
-		(s->dot ? gemm_kernels_of(g.arithmetic)->dot
-			: gemm_kernels_of(g.arithmetic)->outer)(&g);
+	multiply(s, &g);
+}
+
+/* Whole vectors and tiles; of how many units a stripe is at least is the result. */
+static size_t
+cut(struct stripes *s)
+{
+	const struct gemm *g = s->g;
+
+	s->blas = gemm_blas_takes(g, s->dot);
+	s->columns = !s->blas && g->n >= g->m;
+	s->unit = s->blas ? GEMM_BLAS_ROWS : s->columns ? STRIPE_COLUMNS : STRIPE_ROWS;
+	s->units = s->blas ? g->m / s->unit : ((s->columns ? g->n : g->m) + s->unit - 1) / s->unit;
+	return s->blas ? GEMM_BLAS_STRIPE / (g->n * g->k * s->unit) + 1 : 1;
 }
 
 static void
 run(const struct gemm *g, bool dot)
 {
-	struct stripes s = {.g = g, .dot = dot, .columns = g->n >= g->m};
-	size_t unit = s.columns ? STRIPE_COLUMNS : STRIPE_ROWS, all = s.columns ? g->n : g->m;
+	struct stripes s = {.g = g, .dot = dot};
+	size_t least = cut(&s);
 
-	if (gemm_blas(g, dot))
-		return;
-	s.count = team_pieces(
-	    g->team, (double)g->m * (double)g->n * (double)g->k, (all + unit - 1) / unit);
+	s.count = team_pieces(g->team, (double)g->m * (double)g->n * (double)g->k, s.units / least);
 	if (s.count > 1)
 		team_run(g->team, s.count, run_stripe, &s);
 	else
-		(dot ? gemm_kernels_of(g->arithmetic)->dot : gemm_kernels_of(g->arithmetic)->outer)(
-		    g);
+		multiply(&s, g);
 }
 
 void

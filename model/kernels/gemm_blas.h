@@ -5,16 +5,22 @@
 #include "gemm.h"
 
 /*
- * Large products go to OpenBLAS, on one thread: it uses fused multiply-add. Skinny ones, and all that must be exact, stay with our own
+ * Large products go to OpenBLAS, whose own threads are off: it uses fused multiply-add. Skinny ones, and all that must be exact, stay with our own
  * kernels; of fast ones, also outer products whose sums are not long, at which ours that fuse reach 95 % of it and more.
  */
 #define GEMM_BLAS_SIDE 24 /* the shortest side */
 #define GEMM_BLAS_WORK ((size_t)1 << 19) /* m * n * k from which OpenBLAS is used */
 #define GEMM_BLAS_LONG 512 /* k from which OpenBLAS has fast outer products */
 
+/* Several threads may take stripes of rows: each a multiple of so many, but the last, and of so many multiply-adds, which leaves every
+ * element in a tile of the same shape, above what some processors' OpenBLAS does by kernels for small products. Columns, of which it
+ * makes blocks by a size of its own, are not cut. */
+#define GEMM_BLAS_ROWS 48
+#define GEMM_BLAS_STRIPE ((size_t)8000000)
+
 /* Whether OpenBLAS has the product. */
 bool gemm_blas_takes(const struct gemm *g, bool dot);
-/* Carries it out and returns true if so. dot: b holds rows of length k (transposed). */
-bool gemm_blas(const struct gemm *g, bool dot);
+/* dot: b holds rows of length k (transposed). */
+void gemm_blas(const struct gemm *g, bool dot);
 
 #endif

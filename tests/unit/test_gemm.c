@@ -388,6 +388,56 @@ doors(void **state)
 	team_free(team);
 }
 
+/* What OpenBLAS works out in stripes has the bits of one call, whatever its processor's tiles. */
+static void
+stripes(void **state)
+{
+	struct prng r;
+	struct team *team[2];
+
+	(void)state;
+	prng_seed(&r, 8);
+	assert_int_equal(team_new(&team[0], 2), ERR_OK);
+	assert_int_equal(team_new(&team[1], 5), ERR_OK);
+	for (int i = 0; i < 24; i++) {
+		bool dot = i % 3 == 0, across = i % 3 == 1;
+		size_t m = 96 + prng_below(&r, 600), n = 200 + prng_below(&r, 500);
+		size_t k = 20000000 / (m * n) + 24 + prng_below(&r, i % 2 ? 700 : 100);
+		struct guarded a = guarded_random(&r, m * k), b = guarded_random(&r, n * k);
+		struct guarded whole = guarded_random(&r, m * n), c = guarded_new(m * n);
+		struct gemm g = {.m = m,
+		    .n = n,
+		    .k = k,
+		    .a = a.x,
+		    .a_row = across ? 1 : k,
+		    .a_col = across ? m : 1,
+		    .b = b.x,
+		    .b_row = dot ? k : n,
+		    .c_row = n,
+		    .alpha = i % 4 ? 1 : -0.01f,
+		    .beta = i % 5 ? 1 : 0.75f,
+		    .arithmetic = i % 4 == 3 ? GEMM_FAST : GEMM_MIXED};
+		struct guarded before = guarded_new(m * n);
+		memcpy(before.x, whole.x, m * n * sizeof(float));
+		g.c = whole.x;
+		(dot ? gemm_dot : gemm_outer)(&g);
+		for (int t = 0; t < 2; t++) {
+			memcpy(c.x, before.x, m * n * sizeof(float));
+			g.c = c.x;
+			g.team = team[t];
+			(dot ? gemm_dot : gemm_outer)(&g);
+			assert_memory_equal(c.x, whole.x, m * n * sizeof(float));
+		}
+		guarded_free(&a);
+		guarded_free(&b);
+		guarded_free(&c);
+		guarded_free(&whole);
+		guarded_free(&before);
+	}
+	team_free(team[0]);
+	team_free(team[1]);
+}
+
 static void
 spots(void **state)
 {
@@ -427,6 +477,7 @@ main(void)
 	    cmocka_unit_test(blocks),
 	    cmocka_unit_test(doors),
 	    cmocka_unit_test(choice),
+	    cmocka_unit_test(stripes),
 	    cmocka_unit_test(spots),
 	};
 
