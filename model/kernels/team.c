@@ -7,12 +7,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Multiply-adds that are worth handing to a thread that is awake, some 10 microseconds; and what is worth waking one, which takes its caller
- * as long and brings the thread some 30 microseconds later. */
-#define PIECE 4e5
+/* Multiply-adds that are worth handing to a thread that is awake, some 5 microseconds; and what is worth waking one, which takes its caller
+ * longer and brings the thread some 30 microseconds later. */
+#define PIECE 2e5
 #define ROUSING 1.6e6
-/* Per thread, so that one that is late holds up less. */
-#define PIECES_EACH 2
+/* Per thread at most, so that one that is late holds up less. */
+#define PIECES_EACH 4
 /* The calls of a step follow each other faster than waking pays: before a thread sleeps it lets others run so many times and looks again, some
  * 300 microseconds where nobody else wants the processor. */
 #define LOOKS 1000
