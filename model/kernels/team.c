@@ -16,9 +16,9 @@
 /* The calls of a step follow each other faster than waking pays: before a thread sleeps it lets others run so many times and looks again, some
  * 300 microseconds where nobody else wants the processor. */
 #define LOOKS 1000
-/* The last pieces are as good as done: so often the caller looks at them before it sleeps, some 60 microseconds, about what waking it would
+/* The last pieces are as good as done: so often the caller looks at them before it sleeps, some 40 microseconds, about what waking it would
  * take. */
-#define GLANCES 100000
+#define GLANCES 60000
 
 struct call {
 	void (*fn)(void *arg, size_t piece, unsigned lane);
