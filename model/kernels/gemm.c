@@ -66,26 +66,37 @@ run_stripe(void *arg, size_t i, unsigned lane)
 	multiply(s, &g);
 }
 
-/* Whole vectors and tiles; of how many units a stripe is at least is the result. */
+/* Whole vectors and tiles; the result is how many stripes there may be. */
 static size_t
 cut(struct stripes *s)
 {
 	const struct gemm *g = s->g;
 
-	s->blas = gemm_blas_takes(g, s->dot);
-	s->columns = !s->blas && g->n >= g->m;
-	s->unit = s->blas ? GEMM_BLAS_ROWS : s->columns ? STRIPE_COLUMNS : STRIPE_ROWS;
-	s->units = s->blas ? g->m / s->unit : ((s->columns ? g->n : g->m) + s->unit - 1) / s->unit;
-	return s->blas ? GEMM_BLAS_STRIPE / (g->n * g->k * s->unit) + 1 : 1;
+	s->columns = g->n >= g->m;
+	s->unit = s->columns ? STRIPE_COLUMNS : STRIPE_ROWS;
+	s->units = ((s->columns ? g->n : g->m) + s->unit - 1) / s->unit;
+	return s->units;
+}
+
+static size_t
+cut_blas(struct stripes *s)
+{
+	const struct gemm *g = s->g;
+	size_t most = (size_t)team_size(g->team) * GEMM_BLAS_EACH;
+
+	s->blas = true;
+	s->unit = GEMM_BLAS_ROWS;
+	s->units = g->m <= GEMM_BLAS_MOST ? g->m / s->unit : 1;
+	return gemm_least(most, s->units / (GEMM_BLAS_STRIPE / (g->n * g->k * s->unit) + 1));
 }
 
 static void
 run(const struct gemm *g, bool dot)
 {
 	struct stripes s = {.g = g, .dot = dot};
-	size_t least = cut(&s);
+	size_t most = gemm_blas_takes(g, dot) ? cut_blas(&s) : cut(&s);
 
-	s.count = team_pieces(g->team, (double)g->m * (double)g->n * (double)g->k, s.units / least);
+	s.count = team_pieces(g->team, (double)g->m * (double)g->n * (double)g->k, most);
 	if (s.count > 1)
 		team_run(g->team, s.count, run_stripe, &s);
 	else

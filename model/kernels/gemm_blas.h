@@ -13,10 +13,13 @@
 #define GEMM_BLAS_LONG 512 /* k from which OpenBLAS has fast outer products */
 
 /* Several threads may take stripes of rows: each a multiple of so many, but the last, and of so many multiply-adds, which leaves every
- * element in a tile of the same shape, above what some processors' OpenBLAS does by kernels for small products. Columns, of which it
- * makes blocks by a size of its own, are not cut. */
+ * element in a tile of the same shape, above what some processors' OpenBLAS does by kernels for small products. Not cut are columns, and
+ * more rows than all processors' OpenBLAS takes at once: of both it makes blocks by sizes of its own. */
 #define GEMM_BLAS_ROWS 48
 #define GEMM_BLAS_STRIPE ((size_t)8000000)
+#define GEMM_BLAS_MOST 32768
+/* Stripes for each thread at most, as each packs the whole of b again. */
+#define GEMM_BLAS_EACH 2
 
 /* Whether OpenBLAS has the product. */
 bool gemm_blas_takes(const struct gemm *g, bool dot);

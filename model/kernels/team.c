@@ -19,6 +19,7 @@
 /* The last pieces are as good as done: so often the caller looks at them before it sleeps, some 40 microseconds, about what waking it would
  * take. */
 #define GLANCES 60000
+#define GLANCES_ALONE 4000
 
 struct call {
 	void (*fn)(void *arg, size_t piece, unsigned lane);
@@ -222,8 +223,9 @@ team_run(
 	work(t, &t->call, 0);
 	/* Nothing is left to begin: who has not woken yet need not. */
 	atomic_fetch_and(&t->state, ~OPEN);
-	for (unsigned i = 0; i < GLANCES && is_busy(t); i++)
-		;
+	for (unsigned i = 1; i <= GLANCES && is_busy(t); i++)
+		if (i % GLANCES_ALONE == 0)
+			sched_yield(); /* who is busy may wait for this very processor */
 	if (is_busy(t))
 		wait_for(t);
 }

@@ -63,13 +63,16 @@ struct course {
  * memory's order. */
 #define BLOCK_FLOATS ((size_t)1 << 15)
 #define BLOCK ((size_t)64)
+#define LEAST_COLUMNS ((size_t)16)
 
 static size_t
 block_of(const struct course *c, size_t left)
 {
 	size_t channel = c->p->n * area_of(c->l), n = BLOCK_FLOATS / channel;
 
-	n = n < 1 ? 1 : n < BLOCK ? n : BLOCK;
+	/* Columns, one place each, by whole vectors. */
+	size_t least = area_of(c->l) == 1 ? LEAST_COLUMNS : 1;
+	n = n < least ? least : n < BLOCK ? n : BLOCK;
 	return n < left ? n : left;
 }
 

@@ -569,7 +569,7 @@ backward(const struct layer *l, const struct backend_pass *pass)
 	if (!begin(&c, l, pass))
 		return;
 	c.dense = conv_dense_pays(pass->team, c.v.dy, pass->n * l->out.size);
-	if (c.v.dx[0])
+	if (c.v.dx[0] && !(c.dense && conv_dense_is_point(l)))
 		team_share(pass->team,
 		    &(struct team_work){.n = c.dense ? l->in[0].c : l->out.c,
 			.least = 1,

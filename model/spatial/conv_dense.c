@@ -131,7 +131,7 @@ void
 conv_dense_turn(
     const struct layer *l, size_t first, size_t count, const float *weight, float *turned)
 {
-	for (size_t f = 0; !conv_dense_is_point(l) && f < planes_of(l).phases; f++) {
+	for (size_t f = 0; f < planes_of(l).phases; f++) {
 		const struct planes_phase p = planes_phase(l, f);
 		planes_turn(l, &p,
 		    &(struct planes_weights){l->in[0].c, l->out.c, first, count, weight, turned});

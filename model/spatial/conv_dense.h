@@ -4,6 +4,8 @@
 #include "operands.h"
 #include "planes.h"
 
+struct team;
+
 /*
  * The way back of a convolution whose dy is mostly not zero, as behind norms: products of matrices that lie in padded planes. The same
  * sums in the same order as conv.c's by single elements, to which only terms of zero are added.
@@ -26,12 +28,11 @@ struct conv_dense {
 
 /* False if it is too large to count. */
 bool conv_dense_plan(struct conv_dense *d, const struct layer *l);
-struct team;
 /* Is so much of a batch's dy not zero that this is the quicker way? */
 bool conv_dense_pays(struct team *team, const float *dy, size_t n);
 /* A kernel of one element, which nothing surrounds: x and dy are matrices as they lie. */
 bool conv_dense_is_point(const struct layer *l);
-/* The weights of some input channels as conv_dense_input wants them: in all as many floats. Those of points are as they should be. */
+/* The weights of some input channels as conv_dense_input wants them: in all as many floats. Not of points, which are as they should be. */
 void conv_dense_turn(
     const struct layer *l, size_t first, size_t count, const float *weight, float *turned);
 /* dx of one example. own: the thread's memory. */

@@ -42,7 +42,7 @@ take(void *arg, size_t piece, unsigned lane)
 static void
 pause_between(struct prng *r)
 {
-	struct timespec t = {.tv_nsec = 400000};
+	struct timespec t = {.tv_nsec = 2000000};
 
 	if (prng_below(r, 16) == 0)
 		nanosleep(&t, NULL);
