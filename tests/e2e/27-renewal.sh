@@ -36,13 +36,13 @@ glyph_device one 1 60
 glyph_device two 2 60
 glyph_device loop 3 60
 
-# --- ten rounds of two seconds each, with certificates that live for twelve, in the agent and in a program of one's own
+# --- ten rounds of two seconds each, most of which nobody trains, with certificates that live for twelve, in the agent and in a program of one's own
 cat >"$FLEET/job.json" <<END
 {"name": "rounds", "seed": 7,
  "model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc", "out": 10}], "loss": "cross_entropy"},
  "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10},
- "local": {"seconds": $long, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
- "round": {"goal": 2, "deadline_s": 3600}, "stop": {"rounds": 10}}
+ "local": {"seconds": $((2 * long))e-1, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
+ "round": {"goal": 2, "deadline_s": 3600, "pick": "sample", "sample_s": $((8 * long))e-1}, "stop": {"rounds": 10}}
 END
 for name in one two; do
 	cp "$FLEET/$name/cert.pem" "$FLEET/$name.first"
@@ -62,7 +62,8 @@ renewals=$(($(count one 'certificate.renewed') + $(count two 'certificate.renewe
 grep -q 'expired-certificate' "$FLEET/rivuletd.log" && fleet_fail "a certificate was used after its time"
 
 # --- a training longer than the certificate's life: renewed before the delta is sent
-sed -i "s/\"name\": \"rounds\"/\"name\": \"long\"/; s/\"seconds\": $long/\"seconds\": $((validity + 3))/; s/\"rounds\": 10/\"rounds\": 1/" "$FLEET/job.json"
+sed -i "s/\"name\": \"rounds\"/\"name\": \"long\"/; s/\"seconds\": [^,]*/\"seconds\": $((validity + 3))/; s/\"goal\": 2/\"goal\": 1/
+	s/\"stop\": {\"rounds\": 10}/\"select\": {\"devices\": [\"one\"]}, \"stop\": {\"rounds\": 1}/" "$FLEET/job.json"
 before=$(count one 'certificate.renewed')
 job_submit "$FLEET/job.json"
 job_done 60
@@ -100,7 +101,7 @@ sed -i '/^\[limits\]/,$d' "$FLEET/rivuletd.conf"
 fleet_restart
 rules=$FLEET/rules log=$FLEET/requests
 faults ""
-python3 tests/tools/faulty_coordinator.py "$FLEET/state" "$FLEET/dev" "$PORT" "$rules" "$log" >"$FLEET/proxy-port" 2>"$FLEET/proxy.log" &
+python3 -S -E tests/tools/faulty_coordinator.py "$FLEET/state" "$FLEET/dev" "$PORT" "$rules" "$log" >"$FLEET/proxy-port" 2>"$FLEET/proxy.log" &
 proxy=$!
 FLEET_PIDS=$proxy
 within 20 test -s "$FLEET/proxy-port" || fleet_fail "the proxy did not start"
@@ -136,7 +137,7 @@ cp -p "$FLEET/dev/key.pem" "$FLEET/foreign/dev/"
 "$RIVULET" join "https://localhost:$(cat "$FLEET/foreign/state/port")" --token-file "$FLEET/foreign/token" --home "$FLEET/foreign/dev" \
 	>/dev/null || fleet_fail "joining the second coordinator"
 fleet_kill TERM $foreign
-python3 -c 'import json, sys
+python3 -S -E -c 'import json, sys
 home = sys.argv[1]
 doc = json.load(open(home + "/device.json"))
 doc.update({name: open(home + "/" + file).read() for name, file in (("certificate", "cert.pem"), ("ca", "ca.pem"), ("signer", "signer.pem"))})

@@ -5,7 +5,6 @@ set -u
 umask 077
 FLEET_NAME=35-backup
 . tests/e2e/common.sh
-rounds=30
 
 d() { # d ARGUMENTS...: rivuletd with the configuration
 	"$RIVULETD" --config "$FLEET/rivuletd.conf" "$@"
@@ -17,7 +16,7 @@ round_past() { # round_past N
 }
 
 incarnations() { # of the receipts, in order
-	python3 - "$FLEET/state/rivulet.db" <<-'END'
+	python3 -S -E - "$FLEET/state/rivulet.db" <<-'END'
 		import sqlite3, sys
 		db = sqlite3.connect("file:%s?mode=ro" % sys.argv[1], uri=True)
 		print(*sorted({int.from_bytes(r[0][72:80], "little") for r in db.execute("SELECT receipt FROM accept")}))
@@ -28,8 +27,9 @@ fleet_start
 for i in 1 2 3; do
 	glyph_device device$i $i 200
 done
-glyph_job "$FLEET/job.json" backup 3 $rounds
-sed -i 's/"epochs": 1/"epochs": 150/
+# Its end is set when all else has been seen.
+glyph_job "$FLEET/job.json" backup 3 100000
+sed -i 's/"epochs": 1/"epochs": 20/; s/"goal"/"pick": "sample", "sample_s": 0.3, &/
 	s/"stop"/"download": {"codec": "int8"}, "aggregate": {"server_optimizer": {"name": "sgd", "momentum": 0.5}}, "stop"/' "$FLEET/job.json"
 job_submit "$FLEET/job.json"
 for i in 1 2 3; do
@@ -99,12 +99,14 @@ within 120 round_past $((back + 2)) || fleet_fail "devices do not go on"
 fleet_kill KILL "$DAEMON_PID"
 fleet_restart
 curl_admin /v1/status | pick "d['incarnation']" | grep -qx "$second" || fleet_fail "raised again"
+rounds=$(($(curl_admin "/v1/jobs/$JOB" | pick "d['rounds_committed']") + 3))
+fleet_admin job set "$JOB" stop.rounds=$rounds >/dev/null || fleet_fail "job set"
 job_done 240
 [ "$(incarnations)" = "1 $second" ] || fleet_fail "receipts of incarnations $(incarnations)"
 curl_admin "/v1/jobs/$JOB/rounds" | pick "[r['round'] for r in d['rounds']] == list(range(1, $rounds + 1))" | grep -qx True ||
 	fleet_fail "$(curl_admin "/v1/jobs/$JOB/rounds")"
 fleet_end
-python3 - "$FLEET/state/rivulet.db" <<-'END' || fleet_fail "the audit log does not say it once"
+python3 -S -E - "$FLEET/state/rivulet.db" <<-'END' || fleet_fail "the audit log does not say it once"
 	import sqlite3, sys
 	db = sqlite3.connect(sys.argv[1])
 	n = db.execute("SELECT count(*) FROM audit WHERE body LIKE '%coordinator.restored%'").fetchone()[0]

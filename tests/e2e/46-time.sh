@@ -7,7 +7,7 @@ FLEET_NAME=46-time
 . tests/e2e/common.sh
 tools=$BUILD/tests/tools
 devices="device1 device2 device3"
-rounds=40
+rounds=30
 done_= began=$(date +%s)
 
 fake= # a process under the thread or address sanitizer does not bear another library before it
@@ -19,9 +19,9 @@ run_at() { # run_at FILE NAME: an agent whose clock is that of now plus what FIL
 	AGENT_PID=$!
 	FLEET_PIDS="$FLEET_PIDS $AGENT_PID"
 }
-submit() { # submit NAME GOAL ROUNDS [EPOCHS]
+submit() { # submit NAME GOAL ROUNDS [PAUSE]: with so many seconds between the rounds
 	glyph_job "$FLEET/job.json" "$1" "$2" "$3"
-	sed -i "s/\"epochs\": 1/\"epochs\": ${4:-1}/" "$FLEET/job.json"
+	[ -z "${4:-}" ] || sed -i "s/\"goal\"/\"pick\": \"sample\", \"sample_s\": $4, &/" "$FLEET/job.json"
 	job_submit "$FLEET/job.json"
 }
 said() { grep -qE "$2" "$FLEET/$1.log"; }
@@ -57,7 +57,7 @@ again() {
 }
 
 again
-submit time 3 $rounds 10
+submit time 3 $rounds 0.4
 for name in $devices; do
 	fleet_run "$name"
 done
@@ -76,7 +76,7 @@ for name in $devices; do
 	enrol "$name"
 	fleet_run "$name"
 done
-submit time 3 $rounds 10
+submit time 3 $rounds 0.4
 job_done 60
 same "renewed in a job"
 for name in $devices; do
@@ -101,7 +101,7 @@ validity 365d
 # --- asleep for several rounds: waiting for work, and with a task in hand
 again
 glyph_job "$FLEET/job.json" sleep 2 400
-sed -i 's/"goal": 2/&, "over_select": 1.5/; s/"epochs": 1/"epochs": 20/' "$FLEET/job.json"
+sed -i 's/"goal": 2/&, "over_select": 1.5/; s/"epochs": 1/"epochs": 4/' "$FLEET/job.json"
 job_submit "$FLEET/job.json"
 for name in $devices; do
 	fleet_run "$name"
@@ -188,7 +188,7 @@ if [ -n "$fake" ]; then
 	run_at "$FLEET/slow" device1
 	run_at "$FLEET/fast" device2
 	run_at "$FLEET/slower" device3
-	submit time 3 $rounds 10
+	submit time 3 $rounds 0.4
 	job_done 60
 	same "wrong by hours"
 	said device1 'clock.wrong this_device=slow seconds=(18000|1799.|1800.)' || fleet_fail "device1: $(cat "$FLEET/device1.log")"
