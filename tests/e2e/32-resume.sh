@@ -46,7 +46,7 @@ peer() { # peer DEVICE COMMAND...
 	shift
 	eval "peer_task=\$task_$peer_device"
 	# shellcheck disable=SC2154 # from eval
-	python3 tests/tools/resume_peer.py "$FLEET/$peer_device" "$PORT" "$peer_task" "$FLEET/$peer_device/good" "$@" 2>&1
+	python3 -S -E tests/tools/resume_peer.py "$FLEET/$peer_device" "$PORT" "$peer_task" "$FLEET/$peer_device/good" "$@" 2>&1
 }
 chunk() { # chunk N: offset of the body at which chunk N begins
 	echo $((leaves + $1 * MIB))
@@ -57,7 +57,7 @@ killed() {
 	fleet_restart
 }
 flip() { # flip FILE OFFSET
-	python3 -c 'import sys
+	python3 -S -E -c 'import sys
 with open(sys.argv[1], "r+b") as f:
     f.seek(int(sys.argv[2])); b = f.read(1); f.seek(int(sys.argv[2])); f.write(bytes([b[0] ^ 16]))' "$1" "$2"
 }
