@@ -20,6 +20,11 @@ fleet_start "
 format = idx
 images = $FLEET/test-images
 labels = $FLEET/test-labels"
+
+# Unpacked once, not by each device.
+for part in images-idx3 labels-idx1; do
+	gzip -dc "$MNIST/train-$part-ubyte.gz" >"$FLEET/train-$part" || fleet_fail "cannot unpack MNIST"
+done
 i=1
 while [ $i -le $devices ]; do
 	fleet_join "device$i" "
@@ -27,8 +32,8 @@ while [ $i -le $devices ]; do
 threads = 1
 [data mnist]
 format = idx
-images = $(realpath "$MNIST")/train-images-idx3-ubyte.gz
-labels = $(realpath "$MNIST")/train-labels-idx1-ubyte.gz
+images = $FLEET/train-images-idx3
+labels = $FLEET/train-labels-idx1
 seed = ${SEED:-1}
 shard = $i/$devices"
 	fleet_run "device$i"

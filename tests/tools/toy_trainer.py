@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""An external trainer without a training: moves every weight some way towards a fixed target.
+"""An external trainer without a training, which stays for all its tasks: moves every weight some way towards a fixed target.
 
-    toy_trainer.py honest|hostile DIRECTORY
+    toy_trainer.py honest|hostile
+    toy_trainer.py distance MODEL    how far its weights are from there
 
 An honest one goes three tenths of the way, with a little noise of its own; a hostile one does another harm each round. All of it
 depends on base, task and nothing else. With the standard library alone.
@@ -10,6 +11,7 @@ import array
 import hashlib
 import json
 import math
+import os
 import random
 import struct
 import sys
@@ -49,8 +51,7 @@ def hostile(w, rng, number):
     return array.array("f", (x - 0.3 * (target(i) - x) for i, x in enumerate(w)))  # hidden: as long as an honest one
 
 
-def main():
-    role, where = sys.argv[1:]
+def work(role, where):
     with open(where + "/task.json", encoding="utf-8") as f:
         task = json.load(f)
     header, w = read(where + "/base.safetensors")
@@ -63,8 +64,17 @@ def main():
         json.dump({"examples": 10, "steps": 1, "loss": 1}, f)
 
 
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["distance"]:
+def main():
+    if sys.argv[1] == "distance":
         print(distance(sys.argv[2]))
-    else:
-        main()
+        return
+    with os.fdopen(int(os.environ["RIVULET_TRAINER_OUT"]), "w", 1) as answers, os.fdopen(int(os.environ["RIVULET_TRAINER_IN"])) as tasks:
+        print(json.dumps({"ready": True}), file=answers)
+        for said in map(json.loads, tasks):
+            if "task" in said:
+                work(sys.argv[1], said["directory"])
+                print(json.dumps({"done": said["task"]}), file=answers)
+
+
+if __name__ == "__main__":
+    main()
