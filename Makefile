@@ -180,8 +180,8 @@ $(BUILD)/%.o: %.c Makefile | $(BUILD)/headers $(BUILD)/hardening
 	$(Q)$(CC) $(STD) $(HARD) @$(BUILD)/hardening $(WARN) $(SANF) $(CFLAGS) $(EXTRA) $(call inc,$(patsubst %/,%,$(dir $<))) -MMD -MP -c $< -o $@
 
 # Numeric kernels are the one place where -O3 pays: gcc's -O2 leaves most loops over arrays alone, and with traps so do loops with choices
-# (nobody asks which exceptions floating point raised).
-$(BUILD)/model/%.o $(BUILD)/aggregator/%.o $(BUILD)/wire/codec/%.o $(BUILD)/tests/tools/bench_fold.o: EXTRA := -O3 -fno-trapping-math
+# (nobody asks which exceptions floating point raised). With sanitizers it does not: they forbid most of what it would do.
+$(BUILD)/model/%.o $(BUILD)/aggregator/%.o $(BUILD)/wire/codec/%.o $(BUILD)/tests/tools/bench_fold.o: EXTRA := $(if $(SAN),,-O3) -fno-trapping-math
 
 # Archives in link order: users before the used.
 stack = $(foreach d,$(1),$(foreach r,$(call reverse,$(call rooms,$d)),$(call archive,$r)))

@@ -71,8 +71,12 @@ extern const struct gemm_kernels gemm_neon_fused_kernels;
 #endif
 extern const struct gemm_kernels gemm_plain_kernels;
 
-/* Inner loops over the rows and vectors of a tile must be unrolled whole: their arrays are registers. */
-#if defined(__clang__)
+/* Inner loops over the rows and vectors of a tile must be unrolled whole: their arrays are registers. Where a sanitizer looks
+ * at each access of memory they would take a minute to compile, and are none. */
+#if defined(__SANITIZE_ADDRESS__)
+#define UNROLL
+#define TWICE
+#elif defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #define TWICE _Pragma("clang loop unroll_count(2)")
 #else
