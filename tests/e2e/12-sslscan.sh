@@ -23,7 +23,7 @@ timeout $((60 * TEST_PATIENCE)) sslscan --show-certificate --xml="$FLEET/scan.xm
 	fleet_fail "sslscan: $(tail -n 3 "$FLEET/scan.log")"
 
 found() { # found EXPRESSION: Python's, on the element t of the scan
-	python3 -c 'import sys, xml.etree.ElementTree as e
+	python3 -S -E -c 'import sys, xml.etree.ElementTree as e
 t = e.parse(sys.argv[1]).getroot().find("ssltest")
 print(eval(sys.argv[2]))' "$FLEET/scan.xml" "$1"
 }

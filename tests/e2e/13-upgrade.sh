@@ -16,7 +16,7 @@ state_dir = $FLEET/state
 admin_socket = $FLEET/admin.sock
 END
 # Names were not one device's then.
-sql() { python3 -c 'import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute(sys.argv[2]); c.commit()' "$FLEET/state/rivulet.db" "$1"; }
+sql() { python3 -S -E -c 'import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute(sys.argv[2]); c.commit()' "$FLEET/state/rivulet.db" "$1"; }
 sql "UPDATE device SET name = 'device1' WHERE name = 'device2'" || fleet_fail "no second device1"
 "$RIVULETD" --config "$FLEET/rivuletd.conf" check >"$FLEET/check" 2>&1 || fleet_fail "check before the start: $(cat "$FLEET/check")"
 fleet_daemon

@@ -25,7 +25,7 @@ call() { # call METHOD PATH [CURL_OPTION...]: prints the status; the body is in 
 		"http://localhost$path"
 }
 pick() { # pick KEY...: from out
-	python3 -c 'import json, sys
+	python3 -S -E -c 'import json, sys
 v = json.load(open(sys.argv[1]))
 for k in sys.argv[2:]:
     v = v[int(k)] if isinstance(v, list) else v[k]
@@ -200,7 +200,7 @@ say "a device not named" "wait ineligible" "$("$peer" ask "$FLEET/north" "$PORT"
 call POST "/v1/jobs/$named/stop" >/dev/null
 
 # The share of a job is fixed by job and device: search a seed that parts the two, and predict who gets the task.
-chosen=$(python3 - "$FLEET" <<'END'
+chosen=$(python3 -S -E - "$FLEET" <<'END'
 import hashlib, json, sys
 fleet = sys.argv[1]
 ids = {n: bytes.fromhex(json.load(open(f"{fleet}/{n}/device.json"))["device"]) for n in ("north", "south")}
@@ -240,7 +240,7 @@ values = array.array("f", data[at:])
 open("after.safetensors", "wb").write(data[:at] + array.array("f", [v + 1 for v in values]).tobytes())
 json.dump({"examples": 5, "steps": 1, "loss": 0.5, "accuracy": 0.25, "metrics": {"sum": sum(values)}}, open("report.json", "w"))
 END
-python3 - "$FLEET/first.safetensors" <<'END'
+python3 -S -E - "$FLEET/first.safetensors" <<'END'
 import array, json, struct, sys
 head = json.dumps({"w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
                    "b": {"dtype": "F32", "shape": [3], "data_offsets": [24, 36]}}).encode()
@@ -276,7 +276,7 @@ fleet_run south
 until_job "$init" "done" state
 say "its rounds" 2 "$(job "$init" rounds_committed)"
 fleet_admin model get init -o "$FLEET/last.safetensors" >/dev/null || fleet_fail "no model of the job"
-say "two rounds added two to every weight" "\[2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0\]" "$(python3 -c '
+say "two rounds added two to every weight" "\[2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0\]" "$(python3 -S -E -c '
 import array, struct, sys
 d = open(sys.argv[1], "rb").read()
 n = struct.unpack("<Q", d[:8])[0]

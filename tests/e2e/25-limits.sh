@@ -30,7 +30,7 @@ limit() { # limit KEY VALUE...: sets them and starts anew
 }
 crowd() { # crowd: Python on standard input, with the above
 	cat "$FLEET/crowd.py" - >"$FLEET/now.py"
-	DAEMON_PID=$DAEMON_PID timeout $((60 * TEST_PATIENCE)) python3 "$FLEET/now.py" "$PORT" "$FLEET" 2>&1
+	DAEMON_PID=$DAEMON_PID timeout $((60 * TEST_PATIENCE)) python3 -S -E "$FLEET/now.py" "$PORT" "$FLEET" 2>&1
 }
 
 fleet_start "io_threads = 2

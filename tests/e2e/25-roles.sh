@@ -72,7 +72,7 @@ awk -F- 'NR == FNR {secret = $3; next} {print $1 "-" $2 "-" secret "-" $4}' "$FL
 echo garbage >"$FLEET/token.garbage-token"
 sleep 1.2
 
-got=$(python3 tests/tools/role_table.py "$FLEET" "$PORT") || {
+got=$(python3 -S -E tests/tools/role_table.py "$FLEET" "$PORT") || {
 	echo "$got" | head -60
 	exit 1
 }

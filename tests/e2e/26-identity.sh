@@ -68,7 +68,7 @@ offer "$(now_ms)" 1 50 >"$FLEET/offer"
 	ask ann /v1/tasks -d "@$FLEET/offer" >"$FLEET/parked"
 ) &
 parked=$!
-python3 - "$PORT" "$FLEET" >"$FLEET/upload" 2>&1 <<'END' &
+python3 -S -E - "$PORT" "$FLEET" >"$FLEET/upload" 2>&1 <<'END' &
 import http.client, socket, ssl, sys, time
 context = ssl.create_default_context(cafile=sys.argv[2] + "/ca.pem")
 context.load_cert_chain(sys.argv[2] + "/sue/cert.pem", sys.argv[2] + "/sue/key.pem")
@@ -186,7 +186,7 @@ want "an abort of no task" "404 not-found" "$(ask ann "/v1/tasks/$(printf '%032d
 want "leaves no trace" "None 0" "$(show ann last_abort) $(grep -c 'task\.log' "$FLEET/rivuletd.log")"
 glyph_job "$FLEET/job.json" given-up 1 1
 job_submit "$FLEET/job.json"
-python3 - "$FLEET/offer" <<'END' >"$FLEET/able"
+python3 -S -E - "$FLEET/offer" <<'END' >"$FLEET/able"
 import json, sys
 offer = json.load(open(sys.argv[1]))
 offer.update(data=[{"name": "digits", "examples": 300}], trainers=["builtin"], codecs=["f32"], layers=["flatten", "linear", "relu"], memory_bytes=1 << 30)
@@ -215,7 +215,7 @@ want "its repeat, by the old key" "200 " "$(rotate bob3 "$FLEET/bob4.pem")"
 take bob "$FLEET/bob4.pem"
 rotated=$(events device.rotated)
 want "a fourth" "429 too-many-requests" "$(rotate bob "$FLEET/bob5.pem" -D "$FLEET/head")"
-want "in an hour" True "$(sed -n 's/^[Rr]etry-[Aa]fter: \([0-9]*\).*/3400 < \1 <= 3600/p' "$FLEET/head" | python3 -c 'print(eval(input()))')"
+want "in an hour" True "$(sed -n 's/^[Rr]etry-[Aa]fter: \([0-9]*\).*/3400 < \1 <= 3600/p' "$FLEET/head" | python3 -S -E -c 'print(eval(input()))')"
 want "also by the present key again" "200 " "$(rotate bob "$FLEET/bob4.pem")"
 want "which changes nothing" "$rotated" "$(events device.rotated)"
 FLEET_SAID=$("$RIVULET" rotate --home "$FLEET/bob" 2>&1)
@@ -251,7 +251,7 @@ handshakes() { curl_admin /v1/status | pick 'd["reports"]["server"]["handshakes_
 failures() { curl_admin /v1/status | pick 'd["reports"]["server"]["handshakes_failed_total"]'; }
 looked() { [ "$(handshakes)" -ge $((before + 3)) ]; }
 before=$(handshakes) failed="$(failures) $(grep -c tls.failed "$FLEET/rivuletd.log")"
-python3 -c "import socket
+python3 -S -E -c "import socket
 for i in range(3): socket.create_connection(('127.0.0.1', $PORT)).close()"
 within 20 looked || fleet_fail "the connections were not counted"
 want "failures after connections without a word" "$failed" "$(failures) $(grep -c tls.failed "$FLEET/rivuletd.log")"

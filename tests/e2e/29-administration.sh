@@ -65,7 +65,7 @@ says "can read its select.devices"
 case $SAID in *max_norm*) fleet_fail "warned of a bounded job: $SAID" ;; esac
 run 0 remote submitter job stop named
 owner=$(remote reader job show first --json | pick 'd["owner"]')
-want=$(python3 -c 'import hashlib, sys; print(hashlib.sha256(b"token" + bytes.fromhex(open(sys.argv[1]).read()[5:21])).hexdigest())' "$FLEET/submitter")
+want=$(python3 -S -E -c 'import hashlib, sys; print(hashlib.sha256(b"token" + bytes.fromhex(open(sys.argv[1]).read()[5:21])).hexdigest())' "$FLEET/submitter")
 [ "$owner" = "$want" ] || fleet_fail "the job's owner is $owner"
 run 0 remote reader job list
 says "^$(printf %.12s "$JOB") +first .* $(printf %.12s "$owner")\$"

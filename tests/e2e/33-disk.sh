@@ -101,7 +101,7 @@ delayed() {
 	curl_admin "/v1/jobs/$JOB" | pick "d['reason'] == 'all rounds done'" | grep -qx True || fleet_fail "$(curl_admin "/v1/jobs/$JOB")"
 }
 hold_database() { # until $holder ends
-	python3 -c 'import sqlite3, sys, time
+	python3 -S -E -c 'import sqlite3, sys, time
 db = sqlite3.connect(sys.argv[1], isolation_level=None)
 db.execute("BEGIN IMMEDIATE")
 print("held", flush=True)
@@ -217,7 +217,7 @@ FILES=64
 export FILES
 fleet_restart
 unset FILES
-python3 - "$PORT" "$DAEMON_PID" <<'END' || fleet_fail "few descriptors"
+python3 -S -E - "$PORT" "$DAEMON_PID" <<'END' || fleet_fail "few descriptors"
 import os, socket, sys, time
 port, pid = int(sys.argv[1]), sys.argv[2]
 ticks = lambda: sum(int(n) for n in open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[11:13])

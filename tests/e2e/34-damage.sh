@@ -13,7 +13,7 @@ fresh() { # the state as the kill left it
 }
 
 flip() { # flip FILE OFFSET: one bit
-	python3 - "$1" "$2" <<-'END'
+	python3 -S -E - "$1" "$2" <<-'END'
 		import os, sys
 		with open(sys.argv[1], "r+b") as f:
 		    f.seek(int(sys.argv[2]), os.SEEK_SET if int(sys.argv[2]) >= 0 else os.SEEK_END)
@@ -50,7 +50,7 @@ aside() { # aside TEXT: the job waits with that reason, the other one goes on
 }
 
 # --- a job in its third round with two of three deltas, another one untouched, and a coordinator killed
-fleet_start
+fleet_start "reserve = 1M"
 for i in 1 2 3; do
 	glyph_device device$i $i 100
 done
@@ -148,7 +148,7 @@ for how in flip cut gone; do
 	grep -q "taken back: device [0-9a-f]*, job $A, round 3" "$FLEET/check.json" ||
 		fleet_fail "$what: whose claim is broken is not said: $(cat "$FLEET/check.json")"
 	check 0 ""
-	python3 - "$state/rivulet.db" <<-'END' || fleet_fail "$what: the audit log does not say it"
+	python3 -S -E - "$state/rivulet.db" <<-'END' || fleet_fail "$what: the audit log does not say it"
 		import sqlite3, sys
 		db = sqlite3.connect(sys.argv[1])
 		n = db.execute("SELECT count(*) FROM audit WHERE body LIKE '%delta.lost%rivuletd check%'").fetchone()[0]
@@ -171,7 +171,7 @@ check 0 ""
 
 what="files of a newer version"
 fresh
-python3 - "$state/spool/$delta" <<-'END'
+python3 -S -E - "$state/spool/$delta" <<-'END'
 	import sys
 	with open(sys.argv[1], "r+b") as f:
 	    f.seek(4); f.write(b"\x09")
@@ -208,7 +208,7 @@ done
 what="an older database"
 for keep in 2 0; do
 	fresh
-	python3 - "$state/rivulet.db" $keep <<-'END'
+	python3 -S -E - "$state/rivulet.db" $keep <<-'END'
 		import sqlite3, sys
 		db = sqlite3.connect(sys.argv[1])
 		keep = int(sys.argv[2])
@@ -259,7 +259,7 @@ grep -q "0 damaged" "$FLEET/out" || fleet_fail "$what: check: $(cat "$FLEET/out"
 
 what="a middle page of the database"
 fresh
-python3 - "$state/rivulet.db" <<-'END'
+python3 -S -E - "$state/rivulet.db" <<-'END'
 	import sqlite3, sys
 	db = sqlite3.connect(sys.argv[1])
 	db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -281,13 +281,13 @@ refused "is damaged, and committed changes stand"
 
 what="a newer database"
 fresh
-python3 -c 'import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute("PRAGMA user_version = 99"); db.close()' "$state/rivulet.db"
+python3 -S -E -c 'import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute("PRAGMA user_version = 99"); db.close()' "$state/rivulet.db"
 check 7 database-newer
 refused "newer"
 
 what="a changed job"
 fresh
-python3 - "$state/rivulet.db" <<-'END'
+python3 -S -E - "$state/rivulet.db" <<-'END'
 	import sqlite3, sys
 	db = sqlite3.connect(sys.argv[1])
 	db.execute("UPDATE job SET document = replace(document, '0.1', '0.2')")
@@ -298,7 +298,7 @@ refused "document"
 
 what="a missing round, and a row of another delta"
 fresh
-python3 - "$state/rivulet.db" <<-'END'
+python3 -S -E - "$state/rivulet.db" <<-'END'
 	import sqlite3, sys
 	db = sqlite3.connect(sys.argv[1])
 	db.execute("DELETE FROM accept WHERE round = 2")
@@ -311,7 +311,7 @@ check 7 "file-orphan round-damaged row-damaged"
 
 what="the audit log"
 fresh
-python3 - "$state/rivulet.db" <<-'END'
+python3 -S -E - "$state/rivulet.db" <<-'END'
 	import sqlite3, sys
 	db = sqlite3.connect(sys.argv[1])
 	db.execute("UPDATE audit SET body = body || ' ' WHERE seq = 3")
@@ -492,7 +492,7 @@ waits() { # waits TEXT: for three seconds, and says so once
 	[ "$(grep -c start.waits "$FLEET/rivuletd.log")" -eq 1 ] && [ ! -e "$state/port" ] || fleet_fail "$what: $(cat "$FLEET/rivuletd.log")"
 }
 fresh
-python3 -c 'import socket, sys, time
+python3 -S -E -c 'import socket, sys, time
 s = socket.socket()
 s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
 s.bind(("127.0.0.1", int(sys.argv[1])))

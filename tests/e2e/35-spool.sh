@@ -19,12 +19,12 @@ say() { # say WHAT WANT GOT; * in WANT fits anything
 	failed=1
 }
 flip() { # flip FILE OFFSET
-	python3 -c 'import sys
+	python3 -S -E -c 'import sys
 with open(sys.argv[1], "r+b") as f:
     f.seek(int(sys.argv[2])); b = f.read(1); f.seek(int(sys.argv[2])); f.write(bytes([b[0] ^ 16]))' "$1" "$2"
 }
 holds() { # holds FILE OF FROM: yes if FILE holds the 24 bytes of OF from FROM on
-	python3 -c 'import sys
+	python3 -S -E -c 'import sys
 of = open(sys.argv[2], "rb").read()[int(sys.argv[3]):][:24]
 print("yes" if of in open(sys.argv[1], "rb").read() else "no")' "$1" "$2" "$3"
 }
@@ -33,7 +33,7 @@ peer() { # peer DEVICE COMMAND...
 	shift
 	eval "peer_task=\$task_$peer_device"
 	# shellcheck disable=SC2154 # from eval
-	python3 tests/tools/resume_peer.py "$FLEET/$peer_device" "$PORT" "$peer_task" "$FLEET/$peer_device/good" "$@" 2>&1
+	python3 -S -E tests/tools/resume_peer.py "$FLEET/$peer_device" "$PORT" "$peer_task" "$FLEET/$peer_device/good" "$@" 2>&1
 }
 reports() { fleet_admin job show deltas --json | pick 'd["open"]["reports"] if d["open"] else "none"'; }
 state() { fleet_admin job show deltas --json | pick 'd["state"] + " " + d["reason"]'; }

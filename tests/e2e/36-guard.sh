@@ -20,7 +20,7 @@ for i in 1 2 3; do glyph_device device$i $i 300; done
 # guarded NAME ROUNDS EVALUATE GUARD: three rounds at a good rate, then at ten times that, which makes the loss at least twice as large
 guarded() {
 	glyph_job "$FLEET/$1.json" "$1" 3 "$2"
-	python3 - "$FLEET/$1.json" "$3" "$4" <<-'END' || fleet_fail "cannot write the job"
+	python3 -S -E - "$FLEET/$1.json" "$3" "$4" <<-'END' || fleet_fail "cannot write the job"
 		import json, sys
 		path, evaluate, guard = sys.argv[1:]
 		d = json.load(open(path))
@@ -140,7 +140,7 @@ echo "ok: on devices"
 
 guarded buffers 12 '{"by": "devices"}' '{"metric": "loss", "factor": 1.3, "window": 32, "do": "rollback", "times": 1000}'
 sed -i 's/"rate": 0.05/"rate": 0.2/' "$FLEET/buffers.json"
-python3 - "$FLEET/buffers.json" <<'END' || fleet_fail "cannot write the job"
+python3 -S -E - "$FLEET/buffers.json" <<'END' || fleet_fail "cannot write the job"
 import json, sys
 d = json.load(open(sys.argv[1]))
 d["round"] = {"mode": "buffered", "goal": 2, "concurrency": 3}
@@ -184,7 +184,7 @@ of_rounds "(lambda r: any(x['state'] == 'failed' for x in r) and
 	all(y['base'] != x['base'] for x, y in zip(r, r[1:]) if x['state'] == 'failed'))(d['rounds'])" | grep -qx True ||
 	fleet_fail "a loss that is no number on devices: $(cat "$FLEET/rounds")"
 verify
-python3 - "$FLEET/audit/bodies.jsonl" <<'END' || fleet_fail "the records do not tell why it went back"
+python3 -S -E - "$FLEET/audit/bodies.jsonl" <<'END' || fleet_fail "the records do not tell why it went back"
 import json, sys
 said = [json.loads(x) for x in open(sys.argv[1]) if "round.failed" in x]
 sys.exit(not any(x.get("evaluate", {}).get("loss", 0) is None and x["guard"]["do"] == "rollback" for x in said))

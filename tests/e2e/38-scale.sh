@@ -35,7 +35,7 @@ fleet_restart
 job_done 120
 
 fleet_admin verify fetch "$FLEET/audit" >"$FLEET/fetched" 2>&1 || fleet_fail "fetch: $(cat "$FLEET/fetched")"
-python3 - "$FLEET/audit/bodies.jsonl" $rounds <<-'END' || fleet_fail "the factors do not follow from the reports"
+python3 -S -E - "$FLEET/audit/bodies.jsonl" $rounds <<-'END' || fleet_fail "the factors do not follow from the reports"
 	import json, sys
 	rows = [d for d in map(json.loads, open(sys.argv[1])) if d["event"] == "round.committed"]
 	assert len(rows) == int(sys.argv[2])

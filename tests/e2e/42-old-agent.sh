@@ -36,7 +36,7 @@ curl_admin /v1/devices/old | pick "d['agent'] == '9.0'" | grep -qx True || fleet
 
 # What the first version does not know of a recipe it would pass over.
 job_submit_keys() { # job_submit_keys NAME LOCAL UPLOAD: a job before the other, as job $JOB
-	python3 - "$FLEET/job.json" "$FLEET/keys.json" "$1" "$2" "$3" <<-'END'
+	python3 -S -E - "$FLEET/job.json" "$FLEET/keys.json" "$1" "$2" "$3" <<-'END'
 		import json, sys
 		job = json.load(open(sys.argv[1]))
 		job.update(name=sys.argv[3], priority=1)
@@ -66,7 +66,7 @@ END
 JOB=$main
 
 # A device that joins and works through a coordinator of a later version.
-python3 tests/tools/newer_coordinator.py "$FLEET/state" "$FLEET/late" "$PORT" >"$FLEET/proxy-port" 2>"$FLEET/proxy.log" &
+python3 -S -E tests/tools/newer_coordinator.py "$FLEET/state" "$FLEET/late" "$PORT" >"$FLEET/proxy-port" 2>"$FLEET/proxy.log" &
 proxy=$!
 FLEET_PIDS="$FLEET_PIDS $proxy"
 proxy_ready() { [ -s "$FLEET/proxy-port" ]; }

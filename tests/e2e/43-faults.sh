@@ -10,7 +10,7 @@ fleet_start
 rules=$FLEET/rules log=$FLEET/requests
 : >"$rules"
 : >"$log"
-python3 tests/tools/faulty_coordinator.py "$FLEET/state" "$FLEET/dev" "$PORT" "$rules" "$log" >"$FLEET/proxy-port" 2>"$FLEET/proxy.log" &
+python3 -S -E tests/tools/faulty_coordinator.py "$FLEET/state" "$FLEET/dev" "$PORT" "$rules" "$log" >"$FLEET/proxy-port" 2>"$FLEET/proxy.log" &
 proxy=$!
 FLEET_PIDS="$FLEET_PIDS $proxy"
 proxy_ready() { [ -s "$FLEET/proxy-port" ]; }
@@ -146,7 +146,7 @@ stop_agent
 
 # --- a byte of the cached base model changed: it is fetched again
 for file in "$FLEET"/dev/models/*.safetensors; do
-	python3 -c 'import sys
+	python3 -S -E -c 'import sys
 with open(sys.argv[1], "r+b") as f:
     f.seek(-1, 2)
     byte = f.read(1)[0]

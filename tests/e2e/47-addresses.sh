@@ -49,7 +49,7 @@ read -r first second <"$FLEET/relay.out"
 join() { "$RIVULET" join "$1" --token-file "$FLEET/token" --home "$FLEET/dev" >>"$FLEET/join.log" 2>&1 || fleet_fail "join $1"; }
 join "https://127.0.0.1:$second"
 join "https://127.0.0.1:$second"
-python3 -c 'import json, sys
+python3 -S -E -c 'import json, sys
 sys.exit(json.load(open(sys.argv[1]))["coordinators"] != sys.argv[2:])' "$FLEET/dev/device.json" \
 	"$URL" "https://127.0.0.1:$second" || fleet_fail "addresses: $(cat "$FLEET/dev/device.json")"
 glyph_job "$FLEET/job.json" moves 1 3
@@ -120,7 +120,7 @@ job_done 60
 stop
 
 # --- a proxy, of which the environment tells; a password; a proxy that cannot
-background "$FLEET/proxy.out" python3 tests/tools/connect_proxy.py "$FLEET/proxy.requests" someone:secret
+background "$FLEET/proxy.out" python3 -S -E tests/tools/connect_proxy.py "$FLEET/proxy.requests" someone:secret
 proxy=127.0.0.1:$(cat "$FLEET/proxy.out")
 urls dev "$URL"
 submit proxy 1
@@ -166,7 +166,7 @@ else
 fi
 
 # --- IPv6
-if python3 -c 'import socket; socket.create_server(("::1", 0), family=socket.AF_INET6)' 2>/dev/null; then
+if python3 -S -E -c 'import socket; socket.create_server(("::1", 0), family=socket.AF_INET6)' 2>/dev/null; then
 	fleet_kill TERM "$DAEMON_PID"
 	sed -i "s/^listen = .*/listen = [::1]:$PORT/" "$FLEET/rivuletd.conf"
 	fleet_daemon

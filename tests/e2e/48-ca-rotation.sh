@@ -30,7 +30,7 @@ want() { [ "$2" = "$3" ] || fleet_fail "$1: want \"$2\", got \"$3\""; }
 
 # What a connection that stays open hears: a line per request it is told to make.
 hold() {
-	python3 - "$PORT" "$FLEET/$1" "$FLEET/ask" <<-'END' >"$FLEET/held" &
+	python3 -S -E - "$PORT" "$FLEET/$1" "$FLEET/ask" <<-'END' >"$FLEET/held" &
 		import http.client, os, socket, ssl, sys, time
 		port, home, ask = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 		context = ssl.create_default_context(cafile=home + "/ca.pem")

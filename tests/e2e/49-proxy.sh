@@ -52,7 +52,7 @@ while True:
         threading.Thread(target=pump, args=pair, daemon=True).start()
 END
 balancer() { # balancer NAME VERSION SOURCE: sets URL to it
-	python3 "$FLEET/balancer.py" "$direct" "$2" "$3" >"$FLEET/$1.port" 2>"$FLEET/$1.balancer.log" &
+	python3 -S -E "$FLEET/balancer.py" "$direct" "$2" "$3" >"$FLEET/$1.port" 2>"$FLEET/$1.balancer.log" &
 	FLEET_PIDS="$FLEET_PIDS $!"
 	within 20 test -s "$FLEET/$1.port" || fleet_fail "the balancer did not start"
 	URL=https://localhost:$(cat "$FLEET/$1.port")
@@ -74,7 +74,7 @@ for source in 203.0.113.7 2001:db8::7; do
 done
 echo "ok: two devices did a job behind balancers, and the log knows them"
 
-DAEMON_PID=$DAEMON_PID timeout $((60 * TEST_PATIENCE)) python3 - "$direct" "$FLEET" "$TEST_PATIENCE" <<'END' || fleet_fail "see above"
+DAEMON_PID=$DAEMON_PID timeout $((60 * TEST_PATIENCE)) python3 -S -E - "$direct" "$FLEET" "$TEST_PATIENCE" <<'END' || fleet_fail "see above"
 import os, socket, ssl, sys, time
 
 PORT, HOME, PATIENCE = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])

@@ -56,7 +56,7 @@ replayed() {
 	shift
 	"$RIVULET" simulate "$FLEET/job.json" --replay "$FLEET/records" --config "$FLEET/fleet.conf" --fleet "$FLEET/names.csv" "$@" >"$FLEET/lines" ||
 		return 1
-	python3 -c 'import json, sys
+	python3 -S -E -c 'import json, sys
 print(*(r["round"] for r in map(json.loads, sys.stdin) if "summary" not in r))' <"$FLEET/lines" >"$FLEET/numbers"
 	[ "$(cat "$FLEET/numbers")" = "$(seq -s ' ' "$replayed_rounds")" ] || fleet_fail "repeated: $(cat "$FLEET/numbers")"
 }
@@ -93,7 +93,7 @@ echo "ok: a guard of buffers repeated from the records"
 
 # A model's file names its job, whose id is that of its document: so what jobs come to is the hash of the weights.
 weights() {
-	python3 -c 'import hashlib, sys
+	python3 -S -E -c 'import hashlib, sys
 d = open(sys.argv[1], "rb").read()
 print(hashlib.sha256(d[8 + int.from_bytes(d[:8], "little"):]).hexdigest())' "$1"
 }

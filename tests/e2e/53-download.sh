@@ -41,9 +41,9 @@ for row in ' 1 1' '{"codec":"f16"} 1.9 2.1' '{"codec":"int8"} 3.6 3.8' '{"codec"
 	job_done 120
 	got=$(down 2)
 	[ -n "$whole" ] || whole=$got
-	python3 -c 'import sys; w, g, low, high = map(float, sys.argv[1:]); sys.exit(not low <= w / g <= high)' \
+	python3 -S -E -c 'import sys; w, g, low, high = map(float, sys.argv[1:]); sys.exit(not low <= w / g <= high)' \
 		"$whole" "$got" "${bounds% *}" "${bounds#* }" || fleet_fail "${codec:-none}: $got bytes down, whole models $whole"
-	echo "ok: ${codec:-none}: $got bytes down in $((rounds - 1)) rounds, $(python3 -c "print('%.2f' % ($whole / $got))") x less"
+	echo "ok: ${codec:-none}: $got bytes down in $((rounds - 1)) rounds, $(python3 -S -E -c "print('%.2f' % ($whole / $got))") x less"
 done
 [ "$(log_of difference.failed device1 | wc -l)" -eq 0 ] || fleet_fail "$(log_of difference.failed device1)"
 

@@ -22,7 +22,7 @@ job() { # job NAME UPLOAD ROUNDS
 }
 up() { curl_admin "/v1/jobs/$JOB/rounds" | pick "sum(r['bytes_up'] for r in d['rounds'])"; }
 accuracy() { curl_admin "/v1/jobs/$JOB/rounds" | pick "[r['evaluate']['accuracy'] for r in d['rounds'] if r.get('evaluate')][-1]"; }
-ratio() { python3 -c 'import sys; a, b, op, c = sys.argv[1:]; print("%.3f" % (float(a) / float(b))); sys.exit(not eval("float(a) / float(b) %s float(c)" % op))' "$@"; }
+ratio() { python3 -S -E -c 'import sys; a, b, op, c = sys.argv[1:]; print("%.3f" % (float(a) / float(b))); sys.exit(not eval("float(a) / float(b) %s float(c)" % op))' "$@"; }
 refused() { # refused NAME UPLOAD MORE WORDS
 	job "$1" "$2" 1
 	sed -i "s/\"stop\"/$3, \"stop\"/" "$FLEET/$1.json"

@@ -28,7 +28,7 @@ rounds_are() { [ "$(curl_admin "/v1/jobs/$JOB" | pick 'd["rounds_committed"]')" 
 # What a device counts in round R stands in the file that names R. Prints the distance between the coordinator's variate and the
 # mean of theirs, over the longest of theirs; fails if a file is missing, or nothing was learned.
 distance() {
-	python3 - "$FLEET" "$JOB" "$(curl_admin "/v1/jobs/$JOB" | pick 'd["rounds_committed"]')" $devices <<-'END'
+	python3 -S -E - "$FLEET" "$JOB" "$(curl_admin "/v1/jobs/$JOB" | pick 'd["rounds_committed"]')" $devices <<-'END'
 		import array, glob, hashlib, math, os, struct, sys
 		fleet, job, counted, names = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:]
 		own = []
@@ -57,7 +57,7 @@ distance() {
 # in_step WHAT LIMIT: the job is paused, so nothing moves once a round that was closing is committed
 in_step() {
 	for try in $(seq 60); do
-		apart=$(distance 2>"$FLEET/apart") && python3 -c "import sys; sys.exit(not $apart < $2)" && break
+		apart=$(distance 2>"$FLEET/apart") && python3 -S -E -c "import sys; sys.exit(not $apart < $2)" && break
 		[ "$try" -lt 60 ] || fleet_fail "$1: c is off the mean by ${apart:-?}: $(cat "$FLEET/apart")"
 		sleep 1
 	done
@@ -107,7 +107,7 @@ else:
 END
 for i in 1 2 3; do
 	glyph_device device$i $i $((200 * i))
-	printf '[trainer own]\nexec = python3 %s %d\npersistent = %s\n' "$FLEET/own.py" $i "$([ $i = 1 ] && echo no || echo yes)" >>"$FLEET/device$i/rivulet.conf"
+	printf '[trainer own]\nexec = python3 -S -E %s %d\npersistent = %s\n' "$FLEET/own.py" $i "$([ $i = 1 ] && echo no || echo yes)" >>"$FLEET/device$i/rivulet.conf"
 done
 
 # --- the first round, and the mean over some
@@ -127,7 +127,7 @@ within 90 rounds_are 5 || fleet_fail "no five rounds: $(curl_admin "/v1/jobs/$JO
 fleet_admin job pause "$JOB" >/dev/null || fleet_fail "pause"
 in_step "f32" 5e-6
 weights() { # weights MODEL: the hash of the data behind the header, which names the job
-	curl_admin "/v1/models/$1" -o "$FLEET/weights" && python3 -c "
+	curl_admin "/v1/models/$1" -o "$FLEET/weights" && python3 -S -E -c "
 import hashlib, sys
 d = open('$FLEET/weights', 'rb').read()
 print(hashlib.sha256(d[8 + int.from_bytes(d[:8], 'little'):]).hexdigest())"
@@ -193,12 +193,12 @@ job_submit "$FLEET/own.json"
 within 90 rounds_are 25 || fleet_fail "no 25 rounds of owners' programs: $(curl_admin "/v1/jobs/$JOB")"
 fleet_admin job pause "$JOB" >/dev/null || fleet_fail "pause"
 in_step "owners' programs" 5e-6
-mean=$(curl_admin "/v1/models/$(curl_admin "/v1/jobs/$JOB" | pick 'd["model"]')" -o "$FLEET/weights" && python3 -c "
+mean=$(curl_admin "/v1/models/$(curl_admin "/v1/jobs/$JOB" | pick 'd["model"]')" -o "$FLEET/weights" && python3 -S -E -c "
 import array
 d = open('$FLEET/weights', 'rb').read()
 w = array.array('f', d[8 + int.from_bytes(d[:8], 'little'):])
 assert max(w) - min(w) < 0.02, (min(w), max(w))
-print(sum(w) / len(w))") && python3 -c "import sys; sys.exit(not 1.98 < $mean < 2.02)" || fleet_fail "owners' programs settle at ${mean:-many places}"
+print(sum(w) / len(w))") && python3 -S -E -c "import sys; sys.exit(not 1.98 < $mean < 2.02)" || fleet_fail "owners' programs settle at ${mean:-many places}"
 fleet_admin job stop "$JOB" >/dev/null || fleet_fail "stop"
 echo "ok: owners' programs settle at $mean"
 

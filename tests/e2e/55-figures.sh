@@ -19,7 +19,7 @@ shutil.copy("base.safetensors", "after.safetensors")
 json.dump({"examples": 1, "steps": 1, "loss": 0.5}, open("report.json", "w"))
 END
 # Two classes by a noisy line, and a number along another.
-python3 - "$FLEET" <<'END' || fleet_fail "no data"
+python3 -S -E - "$FLEET" <<'END' || fleet_fail "no data"
 import random, sys
 for device in 1, 2, 3:
     draw = random.Random(device)
@@ -59,7 +59,7 @@ done
 
 # job NAME BASE CHANGES: BASE with the keys of the object CHANGES put into it
 job() {
-	python3 - "$2" "$FLEET/$1.json" "$3" "$1" <<-'END' || fleet_fail "cannot write $1"
+	python3 -S -E - "$2" "$FLEET/$1.json" "$3" "$1" <<-'END' || fleet_fail "cannot write $1"
 		import json, sys
 		base, out, changes, name = sys.argv[1:]
 		d = json.load(open(base))
@@ -83,7 +83,7 @@ validation='"data": {"name": "digits", "shape": [1, 28, 28], "classes": 10, "val
 figures='"figures": ["classes", "confusion", "top3"]'
 job dump "$FLEET/base.json" "{$validation, \"trainer\": \"dump\", \"stop\": {\"rounds\": 1}}"
 job_done 60
-python3 - "$FLEET" <<'END' || fleet_fail "nothing dumped"
+python3 -S -E - "$FLEET" <<'END' || fleet_fail "nothing dumped"
 import glob, json, struct, sys
 fleet = sys.argv[1]
 images, labels = bytearray(), bytearray()
@@ -109,7 +109,7 @@ done_as devices
 JOB_DEVICES=$JOB
 job coordinator "$FLEET/base.json" "{$validation, \"evaluate\": {\"by\": \"coordinator\", \"data\": \"joined\", $figures}, \"stop\": {\"rounds\": 3}}"
 done_as coordinator
-python3 - "$FLEET" <<'END' || fleet_fail "the figures differ"
+python3 -S -E - "$FLEET" <<'END' || fleet_fail "the figures differ"
 import json, sys
 devices, coordinator = [[r["figures"] for r in json.load(open("%s/%s.rounds" % (sys.argv[1], name)))["rounds"]] for name in ("devices", "coordinator")]
 assert len(devices) == 4 and len(coordinator) == 3, (devices, coordinator)
@@ -133,7 +133,7 @@ run 3 fleet_admin model get "$JOB_DEVICES" --round 9 -o "$FLEET/none"
 run 2 fleet_admin model get "$JOB_DEVICES" --round 1 --best -o "$FLEET/none"
 init=$(fleet_admin model put "$FLEET/best.safetensors") || fleet_fail "the best model is refused"
 job again "$FLEET/base.json" "{$validation, \"evaluate\": {\"by\": \"devices\"}, \"stop\": {\"rounds\": 1}}"
-python3 - "$FLEET" "$init" <<'END' || fleet_fail "cannot write again.json"
+python3 -S -E - "$FLEET" "$init" <<'END' || fleet_fail "cannot write again.json"
 import json, sys
 d = json.load(open(sys.argv[1] + "/again.json"))
 d["model"]["init"], d["name"] = sys.argv[2], "again-best"

@@ -12,7 +12,7 @@ expect() { # expect WHAT EXPRESSION: of JOB
 	[ "$(of_job "$2")" = True ] || fleet_fail "$1: $(curl_admin "/v1/jobs/$JOB")"
 }
 measured_job() { # measured_job NAME: glyph_job's, evaluated by its devices; as job $JOB
-	python3 - "$FLEET/plain.json" "$FLEET/job.json" "$1" <<-'END'
+	python3 -S -E - "$FLEET/plain.json" "$FLEET/job.json" "$1" <<-'END'
 		import json, sys
 		job = json.load(open(sys.argv[1]))
 		job["name"] = sys.argv[3]
@@ -125,7 +125,7 @@ for n in 3 4; do
 	fleet_run device$n
 	owners="${owners:-} $AGENT_PID"
 done
-python3 - "$FLEET/plain.json" "$FLEET/job.json" <<-'END'
+python3 -S -E - "$FLEET/plain.json" "$FLEET/job.json" <<-'END'
 	import json, sys
 	job = json.load(open(sys.argv[1]))
 	job.update(name="own", trainer="own", evaluate={"by": "devices", "figures": ["classes"]}, stop={"rounds": 1})
@@ -151,7 +151,7 @@ echo "ok: owners' programs"
 
 fleet_kill TERM "$first"
 fleet_kill TERM "$second"
-python3 tests/tools/newer_coordinator.py "$FLEET/state" "$FLEET/device1" "$PORT" evaluate-task >"$FLEET/proxy-port" 2>"$FLEET/proxy.log" &
+python3 -S -E tests/tools/newer_coordinator.py "$FLEET/state" "$FLEET/device1" "$PORT" evaluate-task >"$FLEET/proxy-port" 2>"$FLEET/proxy.log" &
 FLEET_PIDS="$FLEET_PIDS $!"
 proxy=$!
 proxy_ready() { [ -s "$FLEET/proxy-port" ]; }
@@ -196,7 +196,7 @@ cp "$FLEET/answer" "$FLEET/answer.task"
 [ "$(request device1 POST "/v1/tasks/$task/report" -d '')" = 400 ] || fleet_fail "without a manifest: $(cat "$FLEET/answer")"
 grep -q bad-manifest "$FLEET/answer" || fleet_fail "without a manifest: $(cat "$FLEET/answer")"
 manifest() { # manifest KIND: unsigned, of the task, as a header
-	python3 - "$FLEET/answer.task" "$1" "$2" <<-'END'
+	python3 -S -E - "$FLEET/answer.task" "$1" "$2" <<-'END'
 		import base64, json, struct, sys
 		t, kind, device = json.load(open(sys.argv[1])), int(sys.argv[2]), sys.argv[3]
 		h = bytes.fromhex

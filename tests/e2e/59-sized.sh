@@ -44,7 +44,7 @@ for line in words:
         work(said["directory"])
         print(json.dumps({"done": said["task"]}), file=answers)
 END
-python=$(python3 -c 'import sys; print(sys.executable)')
+python=$(python3 -S -E -c 'import sys; print(sys.executable)')
 sleeper() { # sleeper NAME SECONDS
 	glyph_device "$1" 1 50
 	printf '[trainer sleeps]\nexec = %s %s/app/sleeps.py\npersistent = yes\nconfine = no\ngrace_s = 0.1\nenv = DEVICE=%s SECONDS=%s\n' \
@@ -65,7 +65,7 @@ asked() { [ -f "$FLEET/app/$1.asked" ] && [ "$(wc -l <"$FLEET/app/$1.asked")" -g
 steps_of() { # steps_of NAME ROUND: as the coordinator has it
 	curl_admin "/v1/jobs/$JOB/rounds/$2" | pick "[r['steps'] for r in d['devices'] if r['name'] == '$1'][0]"
 }
-query() { python3 -c 'import sqlite3, sys
+query() { python3 -S -E -c 'import sqlite3, sys
 with sqlite3.connect(sys.argv[1]) as db:
     for row in db.execute(sys.argv[2]):
         print(*row)' "$FLEET/state/rivulet.db" "$1"; }
@@ -85,7 +85,7 @@ within 20 asked fast 5 || fleet_fail "the fast device was not asked in round 5"
 [ "$(head -n 1 "$FLEET/app/fast.asked")" = "1 5" ] || fleet_fail "without a history it is not min_steps"
 curl_admin "/v1/jobs/$JOB/rounds" >"$FLEET/answer"
 shortest=$(pick "min(r['closed_at'] - r['opened_at'] for r in d['rounds'] if 2 < r['round'] < 5)" <"$FLEET/answer")
-python3 -c 'import sys
+python3 -S -E -c 'import sys
 fast, slow, shortest = map(float, sys.argv[1:])
 sys.exit(not (4 * slow < fast < 14 * slow and shortest <= 1.3))' "$(steps_of fast 4)" "$(steps_of slow 4)" "$shortest" ||
 	fleet_fail "round 4: $(steps_of fast 4) and $(steps_of slow 4) steps, a round of $shortest s"

@@ -81,7 +81,7 @@ device() { # device NAME
 kept() { cat "$FLEET/$1/trainers/stays/$2"; }
 
 fleet_start
-python=$(python3 -c 'import sys; print(sys.executable)')
+python=$(python3 -S -E -c 'import sys; print(sys.executable)')
 device one
 fleet_run one
 one=$AGENT_PID

@@ -22,7 +22,7 @@ tamper() {
 	cp -a "$FLEET/audit" "$FLEET/bad"
 	tamper_key=$FLEET/other.key
 	[ "$1" != rewrite ] || tamper_key=$FLEET/state/keys/sign.key
-	python3 - "$FLEET/bad" "$1" "$2" "$tamper_key" <<-'END' || fleet_fail "cannot tamper: $1 $2"
+	python3 -S -E - "$FLEET/bad" "$1" "$2" "$tamper_key" <<-'END' || fleet_fail "cannot tamper: $1 $2"
 		import base64, hashlib, json, subprocess, sys
 		where, what, seq, key = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 		chain = bytearray(open(where + "/chain", "rb").read())
@@ -136,7 +136,7 @@ echo "ok: $(wc -l <"$FLEET/audit/bodies.jsonl") entries verify offline"
 head=$(verified '"%d:%s" % (d["entries"], d["head"])')
 
 # The round's record over HTTP is the entry.
-curl_admin "/v1/jobs/$JOB/rounds/2/record" | python3 -c "
+curl_admin "/v1/jobs/$JOB/rounds/2/record" | python3 -S -E -c "
 import base64, json, sys
 d = json.load(sys.stdin)
 link = base64.b64decode(d['link'])
@@ -173,7 +173,7 @@ verify "$FLEET/bad" && fleet_fail "a signer that the CA did not certify was take
 grep -q "not issued by this CA" "$FLEET/verify.err" || fleet_fail "another signer: $(cat "$FLEET/verify.err")"
 verify "$FLEET/audit" --ca "$FLEET/bad/signer.pem" && fleet_fail "a CA that did not certify the signer was taken"
 # A chain that was cut off at its end is good by itself, but not for who has seen more of it.
-python3 - "$FLEET/bad" "$FLEET/audit" <<-'END'
+python3 -S -E - "$FLEET/bad" "$FLEET/audit" <<-'END'
 	import json, shutil, sys
 	bad, good = sys.argv[1:]
 	shutil.copy(good + "/signer.pem", bad)
@@ -231,7 +231,7 @@ done
 # A coordinator that died after a round's commit, before its deltas were put away, does that after its start.
 fleet_kill TERM "$DAEMON_PID"
 for delta in $(find "$FLEET/state/kept" -name '*.delta' | sort); do
-	if python3 -c "import sys; sys.exit(int.from_bytes(open('$delta', 'rb').read(4096).split(b'RVD1')[1][20:28], 'little') != 4)"; then
+	if python3 -S -E -c "import sys; sys.exit(int.from_bytes(open('$delta', 'rb').read(4096).split(b'RVD1')[1][20:28], 'little') != 4)"; then
 		mv "$delta" "$FLEET/state/spool/"
 	fi
 done
@@ -254,7 +254,7 @@ cp "$FLEET/delta" "$some"
 # folding again can tell.
 rm -rf "$FLEET/bad"
 cp -a "$FLEET/audit" "$FLEET/bad"
-python3 - "$FLEET/bad" "$(seq_of round.committed)" "$FLEET/state/keys/sign.key" <<-'END' || fleet_fail "cannot forge"
+python3 -S -E - "$FLEET/bad" "$(seq_of round.committed)" "$FLEET/state/keys/sign.key" <<-'END' || fleet_fail "cannot forge"
 	import hashlib, json, subprocess, sys
 	where, first, key = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 	chain = open(where + "/chain", "rb").read()
@@ -291,7 +291,7 @@ sed -i 's/"stop"/"aggregate": {"server_optimizer": {"name": "sgd", "rate": 0.9, 
 job_submit "$FLEET/job2.json"
 job_done 60
 fleet_admin model get "$MODEL" -o "$FLEET/clean.safetensors" >/dev/null || fleet_fail "model get"
-python3 - "$FLEET/clean/$first-1.safetensors" "$FLEET/clean.safetensors" <<-'END' || fleet_fail "--without gives other weights than a run without the device"
+python3 -S -E - "$FLEET/clean/$first-1.safetensors" "$FLEET/clean.safetensors" <<-'END' || fleet_fail "--without gives other weights than a run without the device"
 	import sys
 	def data(path):
 	    b = open(path, "rb").read()
@@ -319,7 +319,7 @@ rm -r "$FLEET/audit"
 fetch
 good "$FLEET/audit" "after erasing"
 [ "$(verified 'd["erased"], d["rounds"]["folded"], d["rounds"]["not_folded"]')" = "(6, 1, 4)" ] || fleet_fail "after erasing: $(cat "$FLEET/verified")"
-python3 - "$FLEET/audit" "$id" device3 <<-'END' || fleet_fail "something still names the erased device"
+python3 -S -E - "$FLEET/audit" "$id" device3 <<-'END' || fleet_fail "something still names the erased device"
 	import base64, json, sys
 	where, id, name = sys.argv[1:]
 	texts = [open(where + "/bodies.jsonl", "rb").read()]

@@ -40,7 +40,7 @@ acknowledged() { # what devices hold receipts for
 	done | sort -u
 }
 known() { # known DIR: what that state, or copy, holds rows of
-	python3 - "$1/rivulet.db" <<-'END'
+	python3 -S -E - "$1/rivulet.db" <<-'END'
 		import sqlite3, sys
 		db = sqlite3.connect("file:%s?mode=ro" % sys.argv[1], uri=True)
 		for line in sorted("%s %s %d" % (d.hex(), j.hex(), r) for d, j, r in db.execute("SELECT device, job, round FROM accept")):
@@ -143,7 +143,7 @@ copy_of oldest
 go_on
 # What a sweep left behind: 200 jobs that are over.
 glyph_job "$FLEET/sweep.json" sweep 3 10
-python3 - "$FLEET" <<-'END' || fleet_fail "no sweep"
+python3 -S -E - "$FLEET" <<-'END' || fleet_fail "no sweep"
 	import http.client, json, socket, sys
 	c = http.client.HTTPConnection("localhost")
 	c.sock = socket.socket(socket.AF_UNIX)

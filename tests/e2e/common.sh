@@ -157,7 +157,7 @@ fleet_again() {
 }
 
 fleet_table() {
-	curl_admin /v1/devices | python3 -c 'import json, sys
+	curl_admin /v1/devices | python3 -S -E -c 'import json, sys
 ids = {d["name"]: d["device"] for d in json.load(sys.stdin)["devices"]}
 print("name,id", *("%s,%s" % (name, ids[name]) for name in sys.argv[1:]), sep="\n")' "$@" >"$FLEET/fleet.csv" || fleet_fail "not all of these are devices: $*"
 }
@@ -167,7 +167,7 @@ as_simulated() {
 		pick "'\n'.join('%d %s %r %r' % (r['round'], r['model'], r['evaluate']['accuracy'], r['evaluate']['loss']) for r in d['rounds'])" >"$FLEET/real"
 	"$RIVULET" simulate "$FLEET/job.json" --fleet "$FLEET/fleet.csv" --config "$FLEET/fleet.conf" --test test --threads 2 --out "$FLEET/last" \
 		>"$FLEET/lines" || fleet_fail "$2: simulate ended with status $?"
-	python3 -c 'import json, sys
+	python3 -S -E -c 'import json, sys
 for line in sys.stdin:
     r = json.loads(line)
     if "summary" not in r:
@@ -178,7 +178,7 @@ for line in sys.stdin:
 }
 
 mnist_test() {
-	python3 -c 'import gzip, sys
+	python3 -S -E -c 'import gzip, sys
 mnist, out, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 for name, head in ("images", 16), ("labels", 8):
     with gzip.open("%s/t10k-%s-idx%d-ubyte.gz" % (mnist, name, 3 if name == "images" else 1)) as f:
