@@ -45,7 +45,7 @@ png(top + "/bomb/a/bomb.png", 60000, 60000, b"\0" * 1000)
 os.makedirs(top + "/known/a")
 png(top + "/known/a/x.png", 2, 1, b"\0" + bytes([10, 20, 30, 255, 0, 0, 0, 0]), 6)
 END
-python3 "$FLEET/png.py" "$FLEET" || fleet_fail "pictures"
+python3 -S -E "$FLEET/png.py" "$FLEET" || fleet_fail "pictures"
 run 0 "$RIVULET" data pack "$FLEET/pictures" -o "$FLEET/set.rvp" --size 16x16 --json
 has '"examples": 160' '"class-99"' '"classes": 4'
 run 0 "$RIVULET" data show "$FLEET/set.rvp"
@@ -166,7 +166,7 @@ END
 case ${SAN:-} in
 ?*) echo "skipped: sanitizers need memory of their own" ;;
 *)
-	run 0 python3 "$FLEET/large.py" "$FLEET" "$RIVULET" 131072
+	run 0 python3 -S -E "$FLEET/large.py" "$FLEET" "$RIVULET" 131072
 	has 'anonymous memory'
 	echo "ok: 4 GiB, $(echo "$SAID" | tail -1)"
 	;;
@@ -193,7 +193,7 @@ assert x == half[:len(x)] and y == half[1:len(y) + 1], (x[:50], y[:50])
 open("after.safetensors", "wb").write(open("base.safetensors", "rb").read())
 json.dump({"examples": xs[0], "steps": 1, "loss": 1}, open("report.json", "w"))
 END
-python3 - "$FLEET" <<'END'
+python3 -S -E - "$FLEET" <<'END'
 import json, random, struct, sys
 top = sys.argv[1]
 random.seed(2)

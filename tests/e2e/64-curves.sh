@@ -14,7 +14,7 @@ said() { # said EXPRESSION WANT: of the JSON that was said
 }
 
 events() { # events DIR: "STEP TAG VALUE" of each figure in a run's event file, whose checksums are left to the unit test
-	python3 - "$1" <<-'END'
+	python3 -S -E - "$1" <<-'END'
 		import glob, struct, sys
 
 		def fields(b):
@@ -51,7 +51,7 @@ events() { # events DIR: "STEP TAG VALUE" of each figure in a run's event file, 
 }
 
 api_events() { # the same of JOB as the API has it
-	curl_admin "/v1/jobs/$JOB/rounds" | python3 -c 'import json, struct, sys
+	curl_admin "/v1/jobs/$JOB/rounds" | python3 -S -E -c 'import json, struct, sys
 for r in json.load(sys.stdin)["rounds"]:
     for tag in "loss", "accuracy":
         if r["state"] == "committed":
@@ -103,7 +103,7 @@ run 7 fleet_admin job export first --tensorboard "$FLEET/board"
 
 # --- tables
 run 0 fleet_admin job export first --csv "$FLEET/rounds.csv"
-python3 -c 'import csv, sys
+python3 -S -E -c 'import csv, sys
 for r in csv.DictReader(open(sys.argv[1])):
     for tag in "loss/train", "accuracy/train":
         print(r["round"], tag, r[tag])' "$FLEET/rounds.csv" >"$FLEET/table"
@@ -124,8 +124,8 @@ printf '%s\n' "$SAID" | LC_ALL=C grep -q '[^ -~]' && fleet_fail "bytes that are 
 run 0 env COLUMNS=60 RIVULET_SOCKET="$FLEET/admin.sock" "$RIVULET" job show first --plot --metric loss
 [ "$(printf '%s\n' "$SAID" | sed '/^loss by/,$!d' | wc -L)" = 60 ] || fleet_fail "the plot is not 60 columns wide: $SAID"
 # A bare system in a chroot may have no pseudo-terminals.
-if python3 -c 'import os; os.openpty()' 2>/dev/null; then
-	run 0 python3 -c 'import fcntl, os, pty, struct, sys, termios
+if python3 -S -E -c 'import os; os.openpty()' 2>/dev/null; then
+	run 0 python3 -S -E -c 'import fcntl, os, pty, struct, sys, termios
 pid, fd = pty.fork()
 if pid == 0:
     fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
@@ -190,7 +190,7 @@ run 2 fleet_admin job compare first second --x epochs
 # --- a sweep: ended with its first jobs running, it goes on where it was. The first cell's document is refused; the rest goes on.
 fleet_kill TERM "$AGENT_PID" # so that jobs wait for a device
 sweep() { # what a shell starts in the background ignores Ctrl-C
-	RIVULET_SOCKET=$FLEET/admin.sock exec python3 -c 'import os, signal, sys
+	RIVULET_SOCKET=$FLEET/admin.sock exec python3 -S -E -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])' "$RIVULET" job sweep "$FLEET/job.json" --set local.batch=none,10,20 --set local.optimizer.rate=0.05,0.2 \
 		--set stop.rounds=2 --parallel 2 --prefix s- "$@"

@@ -7,7 +7,7 @@ FLEET_NAME=66-networks
 . tests/e2e/common.sh
 
 fleet_dir
-python3 - "$FLEET" <<'END'
+python3 -S -E - "$FLEET" <<'END'
 import random, sys
 words = "the quick brown fox jumps over a lazy dog and then the dog sleeps while a fox runs home".split()
 for name, seed, count in (("train", 1, 3000), ("test", 2, 400)):
@@ -60,7 +60,7 @@ check_job() { # check_job NAME SET ROUNDS: $FLEET/job.json runs as it is simulat
 }
 figure() { curl_admin "/v1/jobs/$JOB/rounds/$1" | pick "d['evaluate']['$2']"; }
 better() { # better NAME LOSS: of the last round, than that
-	python3 -c 'import sys; sys.exit(not float(sys.argv[1]) < float(sys.argv[2]))' "$(figure 3 loss)" "$2" ||
+	python3 -S -E -c 'import sys; sys.exit(not float(sys.argv[1]) < float(sys.argv[2]))' "$(figure 3 loss)" "$2" ||
 		fleet_fail "$1: a loss of $(figure 3 loss) after 3 rounds"
 }
 
@@ -98,7 +98,7 @@ END
 check_job norms digits 3
 better norms 2.3
 run 0 fleet_admin model get "$JOB" -o "$FLEET/norms.safetensors"
-python3 - "$FLEET/norms.safetensors" <<'END' || fleet_fail "running statistics"
+python3 -S -E - "$FLEET/norms.safetensors" <<'END' || fleet_fail "running statistics"
 import json, struct, sys
 data = open(sys.argv[1], "rb").read()
 n = struct.unpack("<Q", data[:8])[0]
@@ -134,7 +134,7 @@ job_done 120
 better lora "$base_loss"
 [ "$(curl_admin "/v1/jobs/$JOB" | pick "d['parameters']")" = 36 ] || fleet_fail "more than 2 x 8 and 10 x 2 numbers travel"
 run 0 fleet_admin model get "$JOB" -o "$FLEET/lora.safetensors"
-python3 - "$FLEET/norms.safetensors" "$FLEET/lora.safetensors" <<'END' || fleet_fail "tensors of lora"
+python3 -S -E - "$FLEET/norms.safetensors" "$FLEET/lora.safetensors" <<'END' || fleet_fail "tensors of lora"
 import json, sys
 def read(path):
     data = open(path, "rb").read()

@@ -6,7 +6,7 @@ FLEET_NAME=67-trainer
 . tests/e2e/common.sh
 
 fleet_start
-python3 - "$FLEET/text" <<'END'
+python3 -S -E - "$FLEET/text" <<'END'
 import random, sys
 draw = random.Random(4)
 words = "one two three four five six seven eight nine ten".split()
@@ -50,7 +50,7 @@ submit_as() { # submit_as NAME: each recipe as a job of that name; prints what c
 		JOB=$(fleet_admin job submit "$FLEET/job.json" 2>"$FLEET/said") || fleet_fail "job $i: $(cat "$FLEET/said")"
 		job_done 60
 		fleet_admin model get "$JOB" -o "$FLEET/model" >"$FLEET/said" 2>&1 || fleet_fail "model get: $(cat "$FLEET/said")"
-		python3 -c 'import hashlib, sys
+		python3 -S -E -c 'import hashlib, sys
 data = open(sys.argv[1], "rb").read()
 print(hashlib.sha256(data[8 + int.from_bytes(data[:8], "little"):]).hexdigest())' "$FLEET/model"
 		curl_admin "/v1/jobs/$JOB/rounds" | pick "'\n'.join('%d %s %r %r %d %r %r' % (r['round'], r['state'], r['loss'], r['accuracy'], r['examples'], r['evaluate'], r.get('steps')) for r in d['rounds'])"
