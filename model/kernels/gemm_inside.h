@@ -73,7 +73,14 @@ extern const struct gemm_kernels gemm_plain_kernels;
 
 /* Inner loops over the rows and vectors of a tile must be unrolled whole: their arrays are registers. Where a sanitizer looks
  * at each access of memory they would take a minute to compile, and are none. */
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__clang__) && defined(__has_feature)
+#define GEMM_WATCHED __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define GEMM_WATCHED 1
+#else
+#define GEMM_WATCHED 0
+#endif
+#if GEMM_WATCHED
 #define UNROLL
 #define TWICE
 #elif defined(__clang__)
