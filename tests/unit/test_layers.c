@@ -414,10 +414,15 @@ train_by(unsigned threads, const char *shape, const char *model, uint32_t n, flo
 	recipe_deinit(&r);
 }
 
-/* What is cut up are outputs, never sums. */
+/* What is cut up are outputs, never sums. A sanitizer that watches threads needs no more than some. */
 static void
 any_number_of_threads(void **state)
 {
+#ifdef __SANITIZE_THREAD__
+	static const unsigned counts[] = {3};
+#else
+	static const unsigned counts[] = {2, 3, 5};
+#endif
 	static const struct {
 		const char *shape, *model;
 	} rows[] = {
@@ -466,8 +471,8 @@ any_number_of_threads(void **state)
 		float *one, *many;
 		size_t bytes;
 		train_by(1, rows[i].shape, rows[i].model, 11, &one, &bytes);
-		for (unsigned threads = 2; threads <= 5; threads += threads - 1) {
-			train_by(threads, rows[i].shape, rows[i].model, 11, &many, &bytes);
+		for (size_t t = 0; t < sizeof(counts) / sizeof(counts[0]); t++) {
+			train_by(counts[t], rows[i].shape, rows[i].model, 11, &many, &bytes);
 			assert_memory_equal(one, many, bytes);
 			free(many);
 		}
