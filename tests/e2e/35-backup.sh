@@ -99,8 +99,10 @@ within 120 round_past $((back + 2)) || fleet_fail "devices do not go on"
 fleet_kill KILL "$DAEMON_PID"
 fleet_restart
 curl_admin /v1/status | pick "d['incarnation']" | grep -qx "$second" || fleet_fail "raised again"
+fleet_admin job pause "$JOB" >/dev/null || fleet_fail "job pause"
 rounds=$(($(curl_admin "/v1/jobs/$JOB" | pick "d['rounds_committed']") + 3))
 fleet_admin job set "$JOB" stop.rounds=$rounds >/dev/null || fleet_fail "job set"
+fleet_admin job resume "$JOB" >/dev/null || fleet_fail "job resume"
 job_done 240
 [ "$(incarnations)" = "1 $second" ] || fleet_fail "receipts of incarnations $(incarnations)"
 curl_admin "/v1/jobs/$JOB/rounds" | pick "[r['round'] for r in d['rounds']] == list(range(1, $rounds + 1))" | grep -qx True ||

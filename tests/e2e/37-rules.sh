@@ -55,7 +55,7 @@ submit_all() {
 }
 rounds_done() { curl_admin /v1/jobs 2>/dev/null | pick "sum(j['rounds_committed'] for j in d['jobs'])" 2>/dev/null || echo 0; }
 all_done() { [ "$(rounds_done)" -ge $((rounds * $(wc -l <"$FLEET/jobs"))) ]; }
-some_done() { [ "$(rounds_done)" -ge "$1" ]; }
+moved() { all_done || [ "$(rounds_done)" -ge "$at" ]; }
 histories() { # histories FILE
 	: >"$1"
 	while read -r name JOB; do
@@ -105,8 +105,9 @@ fleet_again $devices
 submit_all
 run_all
 kills=0
-for part in 1 2 3 4; do
-	within 240 some_done $((part * rounds * $(wc -l <"$FLEET/jobs") / 5)) || fleet_fail "stands still: $(curl_admin /v1/jobs)"
+while [ $kills -lt 4 ]; do
+	at=$(($(rounds_done) + 3))
+	within 240 moved || fleet_fail "stands still: $(curl_admin /v1/jobs)"
 	all_done && break
 	fleet_kill KILL "$DAEMON_PID"
 	kills=$((kills + 1))

@@ -100,7 +100,7 @@ validity 365d
 
 # --- asleep for several rounds: waiting for work, and with a task in hand
 again
-glyph_job "$FLEET/job.json" sleep 2 400
+glyph_job "$FLEET/job.json" sleep 2 100000
 sed -i 's/"goal": 2/&, "over_select": 1.5/; s/"epochs": 1/"epochs": 4/' "$FLEET/job.json"
 job_submit "$FLEET/job.json"
 for name in $devices; do
