@@ -6,11 +6,6 @@
 #define VECTORS 256
 #define FUSED 0
 #include "vectors.inc"
-#define OUTER_ROWS 6
-#define OUTER_VECS 2
-#define DOT_ROWS 2
-#define DOT_COLS 3
-#define DOTS 3 /* sums in lanes at once: a row of most kernels */
 #include "gemm_tile.inc"
 
 const struct gemm_kernels gemm_avx2_kernels = {

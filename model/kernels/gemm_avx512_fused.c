@@ -6,11 +6,6 @@
 #define VECTORS 512
 #define FUSED 1
 #include "vectors.inc"
-#define OUTER_ROWS 6
-#define OUTER_VECS 4
-#define DOT_ROWS 5
-#define DOT_COLS 4
-#define DOTS 3 /* sums in lanes at once: a row of most kernels */
 #include "gemm_tile.inc"
 
 const struct gemm_kernels gemm_avx512_fused_kernels = {outer_avx512_fused, dot_avx512_fused,

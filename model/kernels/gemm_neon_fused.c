@@ -7,11 +7,6 @@
 #define VECTORS 128
 #define FUSED 1
 #include "vectors.inc"
-#define OUTER_ROWS 6
-#define OUTER_VECS 2
-#define DOT_ROWS 1
-#define DOT_COLS 3
-#define DOTS 3 /* sums in lanes at once: a row of most kernels */
 #include "gemm_tile.inc"
 
 const struct gemm_kernels gemm_neon_fused_kernels = {

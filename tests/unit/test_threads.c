@@ -81,6 +81,48 @@ train_by(unsigned threads, const char *shape, const char *model, uint32_t n, flo
 	recipe_deinit(&r);
 }
 
+static const struct {
+	const char *shape, *model;
+} rows[] = {{"\"shape\": [8, 24, 24], \"classes\": 10",
+		"{\"layers\": [{\"type\": \"conv2d\", \"out\": 24, \"kernel\": 3, \"padding\": 1}, "
+		"{\"type\": \"relu\"}, {\"type\": \"conv2d\", \"out\": 17, \"kernel\": 3}, "
+		"{\"type\": "
+		"\"maxpool2d\", \"kernel\": 2}, {\"type\": \"flatten\"}, {\"type\": \"linear\", "
+		"\"out\": 300}, {\"type\": \"linear\", \"out\": 10}], " CLASSES "}"},
+    /* Norms and groups, large enough to be cut, and gradients without zeros. */
+    {"\"shape\": [24, 40, 40], \"classes\": 10",
+	"{\"layers\": [{\"type\": \"conv2d\", \"out\": 24, \"kernel\": 3, \"padding\": 1, "
+	"\"groups\": 24}, {\"type\": \"batchnorm\"}, {\"type\": \"conv2d\", \"out\": 12, "
+	"\"kernel\": 3, \"stride\": 2}, {\"type\": \"groupnorm\", \"groups\": 3}, "
+	"{\"type\": "
+	"\"global_avgpool\"}, {\"type\": \"linear\", \"out\": 10}], " CLASSES "}"},
+    /* Pools, and signs that are kept. */
+    {"\"shape\": [16, 32, 32], \"classes\": 10",
+	"{\"layers\": [{\"type\": \"maxpool2d\", \"kernel\": 3, \"stride\": 1, "
+	"\"padding\": 1}, {\"type\": \"conv2d\", \"out\": 16, \"kernel\": 1}, {\"type\": "
+	"\"relu\"}, {\"type\": \"maxpool2d\", \"kernel\": 2}, {\"type\": \"conv2d\", "
+	"\"out\": "
+	"16, \"kernel\": 1}, {\"type\": \"avgpool2d\", \"kernel\": 2, \"stride\": 1}, "
+	"{\"type\": "
+	"\"flatten\"}, {\"type\": \"linear\", \"out\": 10}], " CLASSES "}"},
+    {"\"window\": 9",
+	"{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 50, \"out\": 100}, "
+	"{\"type\": "
+	"\"lstm\", \"out\": 250}, {\"type\": \"gru\", \"out\": 260}, {\"type\": "
+	"\"linear\", "
+	"\"out\": 50}], " CLASSES "}"},
+    {"\"window\": 130",
+	"{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 50, \"out\": 96}, "
+	"{\"type\": "
+	"\"attention\", \"heads\": 3, \"causal\": true, \"positions\": \"rotary\"}, "
+	"{\"type\": "
+	"\"linear\", \"out\": 50}], " CLASSES "}"},
+    {"\"window\": 130",
+	"{\"layers\": [{\"type\": \"embedding\", \"name\": \"e\", \"vocabulary\": 50, "
+	"\"out\": "
+	"96}, {\"type\": \"linear\", \"out\": 96, \"lora\": {\"rank\": 40}}, {\"type\": "
+	"\"linear\", \"out\": 50, \"weights\": \"e\"}], " CLASSES "}"}};
+
 /* What is cut up are outputs, never sums. A sanitizer that watches threads needs no more than some. */
 static void
 any_number_of_threads(void **state)
@@ -90,49 +132,6 @@ any_number_of_threads(void **state)
 #else
 	static const unsigned counts[] = {2, 3, 5};
 #endif
-	static const struct {
-		const char *shape, *model;
-	} rows[] = {
-	    {"\"shape\": [8, 24, 24], \"classes\": 10",
-		"{\"layers\": [{\"type\": \"conv2d\", \"out\": 24, \"kernel\": 3, \"padding\": 1}, "
-		"{\"type\": \"relu\"}, {\"type\": \"conv2d\", \"out\": 17, \"kernel\": 3}, "
-		"{\"type\": "
-		"\"maxpool2d\", \"kernel\": 2}, {\"type\": \"flatten\"}, {\"type\": \"linear\", "
-		"\"out\": 300}, {\"type\": \"linear\", \"out\": 10}], " CLASSES "}"},
-	    /* Norms and groups, large enough to be cut, and gradients without zeros. */
-	    {"\"shape\": [24, 40, 40], \"classes\": 10",
-		"{\"layers\": [{\"type\": \"conv2d\", \"out\": 24, \"kernel\": 3, \"padding\": 1, "
-		"\"groups\": 24}, {\"type\": \"batchnorm\"}, {\"type\": \"conv2d\", \"out\": 12, "
-		"\"kernel\": 3, \"stride\": 2}, {\"type\": \"groupnorm\", \"groups\": 3}, "
-		"{\"type\": "
-		"\"global_avgpool\"}, {\"type\": \"linear\", \"out\": 10}], " CLASSES "}"},
-	    /* Pools, and signs that are kept. */
-	    {"\"shape\": [16, 32, 32], \"classes\": 10",
-		"{\"layers\": [{\"type\": \"maxpool2d\", \"kernel\": 3, \"stride\": 1, "
-		"\"padding\": 1}, {\"type\": \"conv2d\", \"out\": 16, \"kernel\": 1}, {\"type\": "
-		"\"relu\"}, {\"type\": \"maxpool2d\", \"kernel\": 2}, {\"type\": \"conv2d\", "
-		"\"out\": "
-		"16, \"kernel\": 1}, {\"type\": \"avgpool2d\", \"kernel\": 2, \"stride\": 1}, "
-		"{\"type\": "
-		"\"flatten\"}, {\"type\": \"linear\", \"out\": 10}], " CLASSES "}"},
-	    {"\"window\": 9",
-		"{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 50, \"out\": 100}, "
-		"{\"type\": "
-		"\"lstm\", \"out\": 250}, {\"type\": \"gru\", \"out\": 260}, {\"type\": "
-		"\"linear\", "
-		"\"out\": 50}], " CLASSES "}"},
-	    {"\"window\": 130",
-		"{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 50, \"out\": 96}, "
-		"{\"type\": "
-		"\"attention\", \"heads\": 3, \"causal\": true, \"positions\": \"rotary\"}, "
-		"{\"type\": "
-		"\"linear\", \"out\": 50}], " CLASSES "}"},
-	    {"\"window\": 130",
-		"{\"layers\": [{\"type\": \"embedding\", \"name\": \"e\", \"vocabulary\": 50, "
-		"\"out\": "
-		"96}, {\"type\": \"linear\", \"out\": 96, \"lora\": {\"rank\": 40}}, {\"type\": "
-		"\"linear\", \"out\": 50, \"weights\": \"e\"}], " CLASSES "}"}};
-
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		float *one, *many;
