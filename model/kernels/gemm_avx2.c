@@ -5,7 +5,6 @@
 
 #define VECTORS 256
 #define FUSED 0
-#include "vectors.inc"
 #include "gemm_tile.inc"
 
 const struct gemm_kernels gemm_avx2_kernels = {

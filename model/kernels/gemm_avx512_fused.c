@@ -5,7 +5,6 @@
 
 #define VECTORS 512
 #define FUSED 1
-#include "vectors.inc"
 #include "gemm_tile.inc"
 
 const struct gemm_kernels gemm_avx512_fused_kernels = {outer_avx512_fused, dot_avx512_fused,

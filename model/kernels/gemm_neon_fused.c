@@ -6,7 +6,6 @@
 
 #define VECTORS 128
 #define FUSED 1
-#include "vectors.inc"
 #include "gemm_tile.inc"
 
 const struct gemm_kernels gemm_neon_fused_kernels = {
