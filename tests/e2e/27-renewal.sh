@@ -41,13 +41,14 @@ cat >"$FLEET/job.json" <<END
 {"name": "rounds", "seed": 7,
  "model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc", "out": 10}], "loss": "cross_entropy"},
  "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10},
- "local": {"seconds": $((2 * long))e-1, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
- "round": {"goal": 2, "deadline_s": 3600, "pick": "sample", "sample_s": $((8 * long))e-1}, "stop": {"rounds": 10}}
+ "local": {"seconds": $((5 * long))e-2, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}},
+ "round": {"goal": 2, "deadline_s": 3600, "pick": "sample", "sample_s": $((95 * long))e-2}, "stop": {"rounds": 10}}
 END
-for name in one two; do
+for name in two one; do
 	cp "$FLEET/$name/cert.pem" "$FLEET/$name.first"
 	fleet_run $name
 done
+one=$AGENT_PID
 job_submit "$FLEET/job.json"
 job_done 90
 [ "$(curl_admin "/v1/jobs/$JOB/rounds" | pick 'sum(r["state"] == "committed" and r["reports"] == 2 for r in d["rounds"])')" -eq 10 ] ||
@@ -61,11 +62,16 @@ renewals=$(($(count one 'certificate.renewed') + $(count two 'certificate.renewe
 [ "$renewals" -lt 60 ] || fleet_fail "$renewals renewals: they come too often"
 grep -q 'expired-certificate' "$FLEET/rivuletd.log" && fleet_fail "a certificate was used after its time"
 
-# --- a training longer than the certificate's life: renewed before the delta is sent
-sed -i "s/\"name\": \"rounds\"/\"name\": \"long\"/; s/\"seconds\": [^,]*/\"seconds\": $((validity + 3))/; s/\"goal\": 2/\"goal\": 1/
+# --- a training longer than the certificate's life, because the device sleeps meanwhile: renewed before the delta is sent
+sed -i "s/\"name\": \"rounds\"/\"name\": \"long\"/; s/\"seconds\": [^,]*/\"seconds\": $long/; s/\"goal\": 2/\"goal\": 1/
 	s/\"stop\": {\"rounds\": 10}/\"select\": {\"devices\": [\"one\"]}, \"stop\": {\"rounds\": 1}/" "$FLEET/job.json"
 before=$(count one 'certificate.renewed')
 job_submit "$FLEET/job.json"
+training() { said one "task.received job=$JOB"; }
+within 30 training || fleet_fail "no task: $(tail -n 3 "$FLEET/one.log")"
+kill -STOP "$one"
+sleep $((validity + 1))
+kill -CONT "$one"
 job_done 60
 [ "$(count one 'certificate.renewed')" -gt "$before" ] || fleet_fail "not renewed after a long training"
 said one 'certificate.renewed cause=(expired|due)' || fleet_fail "$(grep certificate "$FLEET/one.log")"
@@ -169,7 +175,7 @@ fleet_kill TERM "$AGENT_PID"
 faults ""
 fleet_run dev
 job_done 60
-said dev 'delta.accepted.*receipt=verified' || fleet_fail "the delta of an old key was not taken"
+[ "$(log_lines 1 "$FLEET/dev.log" 'delta.accepted.*receipt=verified')" -ge 1 ] || fleet_fail "the delta of an old key was not taken"
 said dev 'delta.(dropped|refused)' && fleet_fail "the delta of an old key was lost"
 fleet_kill TERM "$AGENT_PID"
 whole dev

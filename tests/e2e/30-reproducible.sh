@@ -10,7 +10,7 @@ FLEET_NAME=30-reproducible
 OTHER_BUILDS=${OTHER_BUILDS:-build/mbedtls build/openssl build/mbedtls-clang build/openssl-clang}
 own_rivuletd=$RIVULETD own_rivulet=$RIVULET
 devices="device1 device2 device3 device4"
-rounds=8
+rounds=5
 
 threads() { # threads IO WORKERS: of the coordinator, from its next start
 	sed -i "s/^io_threads = .*/io_threads = $1/;s/^worker_threads = .*/worker_threads = $2/" "$FLEET/rivuletd.conf"

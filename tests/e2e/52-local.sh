@@ -79,7 +79,7 @@ echo "ok: FedNova is refused where it makes no sense"
 
 glyph_device slow 3 20000
 fleet_run slow
-job deadline '{"epochs":400,"batch":10,"optimizer":{"rate":0.01}}' 2 1 $((16 * TEST_SLOW)) '"select": {"devices": ["small", "slow"]}'
+job deadline '{"epochs":400,"batch":10,"optimizer":{"rate":0.01}}' 2 1 $((8 * TEST_SLOW)) '"select": {"devices": ["small", "slow"]}'
 job_submit "$FLEET/deadline.json"
 job_done 60
 says "/v1/jobs/$JOB/rounds/1" "{r['name']: r['partial'] for r in d['devices']} == {'small': False, 'slow': True}"

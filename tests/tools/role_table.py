@@ -2,8 +2,8 @@
 
     role_table.py FLEET PORT    the files that tests/e2e/25-roles.sh left in FLEET
 
-Each cell is asked three times: on a fresh connection, on one that resumes the TLS session of the cell before, and again on that
-one, which stays open. Ends with what happens to connections and sessions whose identity changes under them. Prints what
+Each cell is asked on a connection that resumes the TLS session of the cell before, and again on that one, which stays open; one
+cell in four on a fresh connection as well. Ends with what happens to connections and sessions whose identity changes under them. Prints what
 differs, then the number of checks; exit status 1 if anything differed.
 """
 import base64
@@ -215,16 +215,17 @@ def table(everyone):
     names = {"job": JOB, "elsewhere": ELSEWHERE, "model": MODEL, "none": NONE32}
     routed = documented()
     asked = set()
-    for request, cells in rows():
+    for row, (request, cells) in enumerate(rows()):
         if routes_of(request) not in routed:
             say(f"{request} stands in docs/api.md", True, False)
             continue
         asked.add(routes_of(request))
         filled = re.sub(r"\{(\w+)\}", lambda m: names[m[1]], request)
-        for who in everyone:
+        for i, who in enumerate(everyone):
             want = want_of(who.name, request, cells)
-            with who.connect() as sock:
-                say(f"{who.name}: {request}", want, who.ask(sock, filled))
+            if not who.session or (row + i) % 4 == 0:
+                with who.connect() as sock:
+                    say(f"{who.name}: {request}", want, who.ask(sock, filled))
             with who.connect(resume=True) as sock:
                 say(f"{who.name}: {request}: resumed", True, sock.session_reused)
                 say(f"{who.name}: {request}, resumed", want, who.ask(sock, filled))
