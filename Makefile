@@ -147,7 +147,7 @@ LIBS_ALL    = $(LIBS_DAEMON) $(LIBS_INI) $(LIBS_CURL) $(LIBS_BLAS) $(LIBS_IMAGE)
 DEPS     := gcc libc6-dev pkg-config libmbedtls-dev libssl-dev libcurl4-openssl-dev libcjson-dev libopenblas-dev \
             libsqlite3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libhttp-parser-dev libinih-dev libcmocka-dev curl openssl python3 python3-numpy \
             iproute2 procps sslscan
-DEPS_DEV := ccache clang clang-format clang-tidy cppcheck libclang-rt-dev llvm systemd valgrind git nginx-light faketime openmpi-bin python3-mpi4py python3-venv
+DEPS_DEV := ccache clang clang-format clang-tidy cppcheck libclang-rt-dev lld llvm systemd valgrind git nginx-light faketime openmpi-bin python3-mpi4py python3-venv
 
 .PHONY: all check unit e2e replay demo lint bench fuzz torture install clean deps deps-dev
 all: $(BUILD)/rivuletd $(BUILD)/rivulet $(BUILD)/librivulet.a $(BUILD)/librivulet.so examples
