@@ -1,17 +1,16 @@
 #!/bin/sh
-# Six devices (FULL=1: twelve), each behind a bad link of its own: late, slow, cut every second or two in every way a connection can end, with
+# Six devices, each behind a bad link of its own: late, slow, cut every second or two in every way a connection can end, with
 # wrong bytes and with bytes that come twice. A model takes longer to pass than a connection lives. The job ends with the models
 # of an undisturbed run; nothing is trained twice, and of what has passed once little passes again.
 #   SEED=N      repeats the links' accidents, as far as time can be repeated
-#   ROUNDS=N    of the job; default 2. COUNT=N devices. CUT=MIN-MAX, RATE=N as for the relay
+#   ROUNDS=N    of the job; default 2. COUNT=N devices; default 6. CUT=MIN-MAX, RATE=N as for the relay
 #   FREEZE=1    adds links that forget connections without a word, which takes minutes
 set -u
 FLEET_NAME=44-broken-links
 . tests/e2e/common.sh
 SEED=${SEED:-$(date +%s)}
 rounds=${ROUNDS:-2}
-count=${COUNT:-${FULL:+12}}
-count=${count:-6}
+count=${COUNT:-6}
 devices=
 i=0
 while [ $i -lt $count ]; do
