@@ -1,5 +1,5 @@
 #!/bin/sh
-# Who may do what: every route as everyone who can ask, over fresh, resumed and open TLS connections, against a table written by
+# Who may do what: every route as everyone who can ask, over resumed, open and now and then fresh TLS connections, against a table written by
 # hand; then identities that change under open connections.
 #   BUILD=build/mbedtls tests/e2e/25-roles.sh
 set -u

@@ -80,8 +80,8 @@ bad=
 while read -r name JOB; do
 	model=$(curl_admin "/v1/jobs/$JOB" | pick 'd["model"]')
 	first=$(curl_admin "/v1/jobs/$JOB/rounds" | pick 'd["rounds"][0]["base"]')
-	before=$("$trainer" distance "$FLEET/state/models/$first")
-	after=$("$trainer" distance "$FLEET/state/models/$model")
+	before=$("$trainer" distance "$FLEET/state/models/$first") && after=$("$trainer" distance "$FLEET/state/models/$model") ||
+		fleet_fail "$name: no model to measure"
 	near=$(awk -v before="$before" -v after="$after" 'BEGIN { print after != "inf" && after < 0.75 * before ? "True" : "False" }')
 	echo "$name: mean distance from the honest target $before, after $rounds rounds $after"
 	case $name:$near in mean:True | [!m]*:False | m[!e]*:False | median:False) bad="$bad $name" ;; esac
@@ -106,7 +106,7 @@ submit_all
 run_all
 kills=0
 while [ $kills -lt 4 ]; do
-	at=$(($(rounds_done) + 3))
+	at=$(($(rounds_done) + 1))
 	within 240 moved || fleet_fail "stands still: $(curl_admin /v1/jobs)"
 	all_done && break
 	fleet_kill KILL "$DAEMON_PID"

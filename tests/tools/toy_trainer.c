@@ -42,8 +42,10 @@ weights_read(struct weights *m, const char *path)
 	}
 	struct bytes_reader r = bytes_reader(m->file, m->len);
 	size_t head = 8 + (size_t)bytes_get_u64(&r);
-	if (r.bad || head > m->len)
+	if (r.bad || head > m->len) {
+		free(m->file);
 		return false;
+	}
 	m->w = (float *)(void *)(m->file + head);
 	m->count = (m->len - head) / sizeof(float);
 	return true;
