@@ -32,6 +32,7 @@ struct gemm {
 	float alpha, beta; /* c = beta * c + alpha * sum; c is not read when beta is 0 */
 	bool chain; /* outer: a sum begins with what is in c, not with 0. alpha is 1, beta 0 */
 	enum gemm_arithmetic arithmetic;
+	bool own; /* not to OpenBLAS: its bits hang on m, and it packs b each time */
 	bool packed; /* gemm_pack's: b lies in panels, b_row has no meaning */
 	struct team *team; /* large products are cut by rows or columns of c; NULL: one thread */
 };

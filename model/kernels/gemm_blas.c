@@ -37,7 +37,7 @@ bool
 gemm_blas_takes(const struct gemm *g, bool dot)
 {
 	/* a is row by row or column by column; anything else has no name in BLAS. */
-	return !is_ours(g, dot) && !g->b_at && !g->chain && is_large(g) &&
+	return !is_ours(g, dot) && !g->own && !g->b_at && !g->chain && is_large(g) &&
 	    (g->a_col == 1 || g->a_row == 1);
 }
 

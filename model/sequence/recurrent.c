@@ -110,6 +110,7 @@ pack_gates(const struct stage *s, int which, size_t rows, size_t k, size_t a_row
 	    .alpha = 1,
 	    .beta = 1,
 	    .arithmetic = s->p->arithmetic,
+	    .own = true,
 	    .team = s->p->team};
 
 	gemm_pack(&g, packed, true);
@@ -168,7 +169,7 @@ step(const struct stage *s, size_t t, float *rows, const float *before)
 	}
 }
 
-/* Examples do not meet between steps: each piece of them goes all the way alone. */
+/* Examples do not meet between steps: each piece of them goes all the way alone. OpenBLAS's bits would hang on the number of rows. */
 struct piece {
 	const struct stage *all;
 	void (*run)(const struct stage *s);
@@ -200,19 +201,21 @@ run_piece(void *arg, size_t first, size_t count, unsigned lane)
 	p->run(&s);
 }
 
-/* Fewer examples than these make products slow. */
+/* Fewer examples than these make products slow; each piece reads all weights at each step, so that few pieces are best. */
 #define LEAST ((size_t)4)
+#define PIECES_EACH 2
 
-/* OpenBLAS's bits hang on the number of rows. */
 static void
 run_steps(const struct stage *s, void (*run)(const struct stage *s))
 {
 	struct piece p = {s, run};
-	bool cut = s->through[0].packed && (!s->input.b || s->input.packed);
+	size_t least = s->examples / (team_size(s->p->team) * PIECES_EACH);
 
+	if (least < LEAST)
+		least = LEAST;
 	team_share(s->p->team,
 	    &(struct team_work){.n = s->examples,
-		.least = cut ? LEAST : s->examples,
+		.least = least,
 		.each = (double)(s->steps * s->wide) * (double)s->hidden,
 		.fn = run_piece,
 		.arg = &p});
@@ -344,6 +347,7 @@ pack_back(struct stage *s)
 	    .alpha = 1,
 	    .beta = 1,
 	    .arithmetic = s->p->arithmetic,
+	    .own = true,
 	    .team = s->p->team};
 
 	s->near = s->dc + s->examples * h;
