@@ -21,14 +21,7 @@ static const char filed[] = JOB("filed", TWO,
     ",\"download\":{\"codec\":\"int8\"},\"aggregate\":{\"server_optimizer\":{\"name\":\"sgd\","
     "\"momentum\":0.5}}");
 static const char limited[] = JOB("limited", TWO, ",\"stop\":{\"rounds\":2}");
-#define THREE "\"goal\":3,\"quorum\":2"
-#define TARGET ",\"stop\":{\"target\":{\"accuracy\":0.9,\"loss\":0.05}}"
-#define MEDIAN ",\"aggregate\":{\"rule\":{\"name\":\"median\",\"hostile\":1}}"
-#define BACK \
-	",\"guard\":{\"metric\":\"accuracy\",\"drop\":0.1,\"do\":\"rollback\"}," \
-	"\"upload\":{\"codec\":\"f32\"}"
-static const char capped[] = JOB("capped", THREE, TARGET);
-static const char wary[] = JOB("wary", "\"goal\":3,\"quorum\":3", MEDIAN TARGET BACK);
+
 static const char hasty[] = JOB("hasty", TWO ",\"deadline_s\":0.2", "");
 
 /* Files of a folder whose names end so. */
@@ -272,92 +265,6 @@ the_last_round(void **state)
 	coordinator_start(c);
 	assert_true(job_is(c, job, "done"));
 	assert_int_equal(job_number(c, job, "rounds_committed"), 2);
-}
-
-/* --- a device's word on the model */
-
-#define HONEST "{\"evaluate\":{\"examples\":10,\"accuracy\":0.5,\"loss\":1}}"
-
-/* A round of three, of which the last says what it likes. */
-static void
-measured(struct coordinator *c, const uint8_t job[16], uint64_t round, char *claim)
-{
-	static char honest[] = HONEST;
-	struct task t[3];
-
-	for (uint8_t i = 0; i < 3; i++)
-		assert_string_equal(ask(c, i + 1, &t[i]), "");
-	for (uint8_t i = 0; i < 3; i++) {
-		c->report = i < 2 ? honest : claim;
-		assert_null(deliver(c, &t[i], i + 1, 0.1f, 10));
-	}
-	c->report = NULL;
-	await_rounds(c, job, round);
-}
-
-/* Of no more examples than it trained on. */
-static void
-claimed_examples(void **state)
-{
-	static char claim[] = "{\"evaluate\":{\"examples\":1000000,\"accuracy\":1,\"loss\":1}}";
-	struct coordinator *c = *state;
-	uint8_t job[16];
-
-	submit(c, capped, job);
-	measured(c, job, 1, claim);
-	assert_true(job_is(c, job, "running"));
-	const struct store_metric m = round_row(c, job, 1).evaluate;
-	assert_int_equal(m.examples, 30);
-	assert_true(fabs(m.accuracy - 2.0 / 3) < 1e-9);
-}
-
-/* Neither the end of a job nor a way back, where some may be hostile. */
-static void
-one_device_decides_nothing(void **state)
-{
-	static char claims[][72] = {"{\"evaluate\":{\"examples\":10,\"accuracy\":1,\"loss\":0}}",
-	    "{\"evaluate\":{\"examples\":10,\"accuracy\":0,\"loss\":-1e308}}",
-	    "{\"evaluate\":{\"examples\":10}}"};
-	struct coordinator *c = *state;
-	uint8_t job[16];
-
-	submit(c, wary, job);
-	for (uint64_t n = 1; n <= 3; n++) {
-		measured(c, job, n, claims[n - 1]);
-		const struct store_round r = round_row(c, job, n);
-		assert_true(job_is(c, job, "running"));
-		assert_string_equal(r.reason, "");
-		assert_true(r.evaluate.known && r.evaluate.accuracy == 0.5 && r.evaluate.loss == 1);
-	}
-}
-
-/* A damaged delta pauses the job and keeps the round; repaired and resumed, it is folded. */
-static void
-a_damaged_delta(void **state)
-{
-	struct coordinator *c = *state;
-	struct task a, b;
-	uint8_t job[16];
-	char path[160];
-
-	submit(c, plain, job);
-	assert_string_equal(ask(c, 1, &a), "");
-	assert_string_equal(ask(c, 2, &b), "");
-	assert_null(deliver(c, &a, 1, 1, 100));
-	snprintf(path, sizeof(path), "%s/spool/%s.delta", c->dir, a.task);
-	assert_int_equal(truncate(path, SPOOL_BYTES - 1), 0);
-	assert_null(deliver(c, &b, 2, 1, 100));
-	await_state(c, job, "paused");
-	assert_int_equal(job_number(c, job, "rounds_committed"), 0);
-	assert_int_equal(job_number(c, job, "reports"), 2);
-	assert_int_equal(round_row(c, job, 1).state, OUTCOME_OPEN);
-	/* The byte that was cut off is the upper one of 1.0f. */
-	int fd = open(path, O_WRONLY);
-	assert_int_equal(pwrite(fd, "\x3f", 1, SPOOL_BYTES - 1), 1);
-	close(fd);
-	assert_int_equal(engine_command(c->s.engine, job, JOB_RUNNING, NULL, &c->why), ERR_OK);
-	await_rounds(c, job, 1);
-	assert_int_equal(round_row(c, job, 1).state, OUTCOME_COMMITTED);
 }
 
 /* The committed model is its base plus the decoded difference, to the bit, and the next task names the way. */
@@ -661,9 +568,6 @@ main(void)
 	    WITH(server_momentum),
 	    WITH(not_finite_three_times),
 	    WITH(the_last_round),
-	    WITH(claimed_examples),
-	    WITH(one_device_decides_nothing),
-	    WITH(a_damaged_delta),
 	    WITH(no_file_without_a_row),
 	    WITH(opened_again),
 	    WITH(old_models_go),

@@ -534,8 +534,6 @@ every_prefix(void **state)
 	http_request_deinit(&p.r);
 }
 
-/* --- queries */
-
 static void
 query(const char *text, const char *name, const char *want)
 {
@@ -569,56 +567,6 @@ queries(void **state)
 	query("a=00000000000000000000000005", "a", "");
 }
 
-/* --- response heads */
-
-static void
-print(const struct http_head *h, const char *want)
-{
-	struct buf b;
-
-	buf_init(&b, 1024);
-	assert_int_equal(http_head_print(&b, h), ERR_OK);
-	assert_string_equal(buf_str(&b), want);
-	buf_deinit(&b);
-}
-
-static void
-response_heads(void **state)
-{
-	(void)state;
-	print(&(struct http_head){200, "application/json", 12, false, "", 0, false},
-	    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n");
-	print(&(struct http_head){503, NULL, 0, true, "Retry-After: 5\r\n", 0, false},
-	    "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n"
-	    "Retry-After: 5\r\n\r\n");
-	print(&(struct http_head){204, NULL, 0, false, NULL, 0, false},
-	    "HTTP/1.1 204 No Content\r\n\r\n");
-	print(&(struct http_head){304, NULL, 9, false, "ETag: \"e\"\r\n", 0, false},
-	    "HTTP/1.1 304 Not Modified\r\nETag: \"e\"\r\n\r\n");
-	print(&(struct http_head){100, NULL, 0, false, NULL, 0, false},
-	    "HTTP/1.1 100 Continue\r\n\r\n");
-	print(&(struct http_head){206, NULL, UINT64_MAX, false, NULL, 0, false},
-	    "HTTP/1.1 206 Partial Content\r\nContent-Length: 18446744073709551615\r\n\r\n");
-	print(&(struct http_head){.status = 200, .content_type = "a/b", .chunked = true},
-	    "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nTransfer-Encoding: chunked\r\n\r\n");
-	assert_string_equal(http_reason(507), "Insufficient Storage");
-	/* The example of RFC 9110, section 5.6.7. */
-	print(&(struct http_head){204, NULL, 0, false, NULL, 784111777, false},
-	    "HTTP/1.1 204 No Content\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n");
-}
-
-static void
-response_without_room(void **state)
-{
-	struct buf b;
-
-	(void)state;
-	buf_init(&b, 20);
-	assert_int_equal(
-	    http_head_print(&b, &(struct http_head){200, "a/b", 1, true, "", 0, false}), ERR_LIMIT);
-	buf_deinit(&b);
-}
-
 int
 main(void)
 {
@@ -646,8 +594,6 @@ main(void)
 	    cmocka_unit_test(long_paths),
 	    cmocka_unit_test(every_prefix),
 	    cmocka_unit_test(queries),
-	    cmocka_unit_test(response_heads),
-	    cmocka_unit_test(response_without_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
