@@ -41,7 +41,7 @@ struct gemm {
  * Rows of b added up: the sum over p runs in ascending order, one product after the other.
  *
  * With b_at, rows of b lie anywhere and may overlap, as convolutions meet them in padded planes: they are read in whole vectors, up to
- * GEMM_PAST floats, of any value, behind the n columns; a_col is 1. Such products, and those that chain, never go to OpenBLAS.
+ * GEMM_PAST floats, of any value, behind the n columns; a_col is 1. Such products never go to OpenBLAS, nor do those that chain.
  */
 #define GEMM_PAST 16
 void gemm_outer(const struct gemm *g);
