@@ -49,7 +49,7 @@ void gemm_outer(const struct gemm *g);
 /*
  * A b that many outer products read is packed once. gemm_pack writes g's b into `to`, gemm_pack_floats(k, n) long, and lets g read it
  * there, so that g may run by gemm_outer again and again: with any a, c, alpha, beta and team, as long as all else in g and what lies
- * in `to` stay as gemm_pack left them. Every side, stride (a_row, a_col, c_row) and `arithmetic` must be set before, since a product that
+ * in `to` stay as gemm_pack left them. Every side, stride (a_row, a_col, c_row), `arithmetic` and `own` must be set before, since a product that
  * will go to OpenBLAS gets its b row by row, and reads one that is not turned where it lies. The bits are those of the same product unpacked.
  *
  *	struct gemm g = {.m = m, .n = n, .k = k, .b = weight, .b_row = k, .a_row = ..., ...};

@@ -5,8 +5,8 @@
 #include "gemm.h"
 
 /*
- * Large products go to OpenBLAS, whose own threads are off: it uses fused multiply-add. Skinny ones, and all that must be exact, stay with our own
- * kernels; of fast ones, also outer products whose sums are not long, at which ours that fuse reach 95 % of it and more.
+ * Large products go to OpenBLAS, whose own threads are off: it uses fused multiply-add. Skinny ones, those that say `own`, and all that must be exact, stay
+ * with our own kernels; of fast ones, also outer products whose sums are not long, at which ours that fuse reach 95 % of it and more.
  */
 #define GEMM_BLAS_SIDE 24 /* the shortest side */
 #define GEMM_BLAS_WORK ((size_t)1 << 19) /* m * n * k from which OpenBLAS is used */

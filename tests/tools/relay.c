@@ -39,6 +39,7 @@
 #include <unistd.h>
 
 #include "num.h"
+#include "prng.h"
 #include "relay_flow.h"
 
 #define LINKS_MAX 128

@@ -35,4 +35,6 @@ as_wrong(struct coordinator *c, const struct task *t, const struct manifest *m,
 		    "%s instead of %s: %s", problem_word(got), problem_word(problem), c->why.text);
 }
 
+#define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
+
 #endif

@@ -8,7 +8,6 @@
 
 #include "engine_fixture.h"
 #include "hash.h"
-#include "models.h"
 
 static void
 a_task(void **state)
@@ -417,8 +416,6 @@ full_spool(void **state)
 	    ERR_INVALID);
 	assert_int_equal(models_there(c), models + 1);
 }
-
-#define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
 
 int
 main(void)

@@ -144,8 +144,6 @@ drawn_without_the_gone(void **state)
 	assert_int_equal(job_number(c, id, "invited"), 1);
 }
 
-#define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
-
 int
 main(void)
 {

@@ -161,8 +161,6 @@ twice_at_once(void **state)
 	assert_int_equal(engine_take(c->s.engine, &b), ERR_STATE);
 }
 
-#define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
-
 int
 main(void)
 {

@@ -282,8 +282,6 @@ the_list_follows_the_rows(void **state)
 	}
 }
 
-#define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
-
 int
 main(void)
 {

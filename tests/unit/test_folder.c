@@ -5,7 +5,6 @@
 
 #include <cmocka.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 
 #include "coordinator_fixture.h"
@@ -21,7 +20,6 @@ static const char filed[] = JOB("filed", TWO,
     ",\"download\":{\"codec\":\"int8\"},\"aggregate\":{\"server_optimizer\":{\"name\":\"sgd\","
     "\"momentum\":0.5}}");
 static const char limited[] = JOB("limited", TWO, ",\"stop\":{\"rounds\":2}");
-
 static const char hasty[] = JOB("hasty", TWO ",\"deadline_s\":0.2", "");
 
 /* Files of a folder whose names end so. */

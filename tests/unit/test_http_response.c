@@ -1,4 +1,4 @@
-/* Heads of responses. */
+/* Queries, and the heads of responses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,10 +6,42 @@
 
 #include <cmocka.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "http.h"
+
+static void
+query(const char *text, const char *name, const char *want)
+{
+	struct http_request r = {.keep_alive = false};
+	char out[8] = "";
+
+	snprintf(r.query, sizeof(r.query), "%s", text);
+	bool found = http_query(&r, name, out, sizeof(out));
+	if (found != (want != NULL) || (want && strcmp(out, want) != 0))
+		fail_msg("%s in '%s': %s", name, text, found ? out : "not found");
+}
+
+static void
+queries(void **state)
+{
+	(void)state;
+	query("", "a", NULL);
+	query("a=1", "a", "1");
+	query("a=1&b=2", "b", "2");
+	query("a=&b=2", "a", "");
+	query("a=1&a=2", "a", "1");
+	query("aa=1&a=2", "a", "2");
+	query("a", "a", NULL);
+	query("a&a=3", "a", "3");
+	query("&&a=3&", "a", "3");
+	query("ab=3", "a", NULL);
+	query("a=b=c", "a", "b=c");
+	query("a=1234567", "a", "1234567");
+	/* Not a number cut short, nor one that was not given. */
+	query("a=12345678", "a", "");
+	query("a=00000000000000000000000005", "a", "");
+}
 
 static void
 print(const struct http_head *h, const char *want)
@@ -63,6 +95,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(queries),
 	    cmocka_unit_test(response_heads),
 	    cmocka_unit_test(response_without_room),
 	};

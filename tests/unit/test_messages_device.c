@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job.h"
 #include "messages.h"
 
 #define HEX32 "0123456789abcdef0123456789abcdef"

@@ -6,8 +6,6 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "net.h"
 #include "nets.h"

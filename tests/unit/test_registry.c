@@ -441,6 +441,38 @@ access_tokens(void **state)
 	assert_int_equal(by_token(f, &submitter, NOW).problem, PROBLEM_NONE);
 }
 
+static enum err
+write_token(struct store_db *db, void *row, struct why *why)
+{
+	(void)why;
+	return store_token_put(db, row);
+}
+
+/* The last use survives a restart, and a change of the token's row; it is written when others are, not at each use. */
+static void
+token_use(void **state)
+{
+	struct fixture *f = *state;
+	struct registry_token_use use;
+	struct token t;
+	struct store_token row = access_token(5, "reader", &t);
+
+	assert_int_equal(store_write(f->store, write_token, &row, &f->why), ERR_OK);
+	assert_int_equal(registry_put_token(f->r, &row), ERR_OK);
+	assert_false(registry_token_use(f->r, t.id, &use));
+	registry_token_used(f->r, t.id, "192.0.2.7");
+	assert_true(registry_token_use(f->r, t.id, &use));
+	double at = use.at;
+	registry_flush(f->r, f->store);
+	row.revoked = true;
+	assert_int_equal(store_write(f->store, write_token, &row, &f->why), ERR_OK);
+	registry_free(f->r);
+	assert_int_equal(registry_new(&f->r, f->store, &f->why), ERR_OK);
+	assert_true(registry_token_use(f->r, t.id, &use));
+	assert_true(use.at >= at && use.at < at + 1);
+	assert_string_equal(use.address, "192.0.2.7");
+}
+
 /* --- many at once */
 
 struct busy {
@@ -490,40 +522,6 @@ threads(void **state)
 	assert_int_equal(report.joined, 240);
 	assert_int_equal(report.by_state[DEVICE_ACTIVE], 240);
 	assert_int_equal(report.seen, 240);
-}
-
-/* --- names */
-
-static enum err
-write_token(struct store_db *db, void *row, struct why *why)
-{
-	(void)why;
-	return store_token_put(db, row);
-}
-
-/* The last use survives a restart, and a change of the token's row; it is written when others are, not at each use. */
-static void
-token_use(void **state)
-{
-	struct fixture *f = *state;
-	struct registry_token_use use;
-	struct token t;
-	struct store_token row = access_token(5, "reader", &t);
-
-	assert_int_equal(store_write(f->store, write_token, &row, &f->why), ERR_OK);
-	assert_int_equal(registry_put_token(f->r, &row), ERR_OK);
-	assert_false(registry_token_use(f->r, t.id, &use));
-	registry_token_used(f->r, t.id, "192.0.2.7");
-	assert_true(registry_token_use(f->r, t.id, &use));
-	double at = use.at;
-	registry_flush(f->r, f->store);
-	row.revoked = true;
-	assert_int_equal(store_write(f->store, write_token, &row, &f->why), ERR_OK);
-	registry_free(f->r);
-	assert_int_equal(registry_new(&f->r, f->store, &f->why), ERR_OK);
-	assert_true(registry_token_use(f->r, t.id, &use));
-	assert_true(use.at >= at && use.at < at + 1);
-	assert_string_equal(use.address, "192.0.2.7");
 }
 
 int
