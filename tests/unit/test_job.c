@@ -125,15 +125,10 @@ good(const char *text)
 	return job;
 }
 
+/* What a device is told. */
 static void
-test_two_nn(void **state)
+check_two_nn(const struct recipe *r)
 {
-	(void)state;
-	struct job_spec j = good(two_nn);
-	const struct recipe *r = &j.recipe;
-
-	assert_string_equal(j.name, "mnist-2nn");
-	assert_int_equal(j.seed, 7);
 	assert_int_equal(r->net.layer_count, 5);
 	assert_int_equal(r->net.layers[0].type, LAYER_LINEAR);
 	assert_int_equal(r->net.layers[0].out, 200);
@@ -170,6 +165,17 @@ test_two_nn(void **state)
 	assert_int_equal(r->local.schedule.type, SCHEDULE_CONSTANT);
 	assert_int_equal(r->evaluate_by, EVALUATE_COORDINATOR);
 	assert_string_equal(r->evaluate_data, "mnist-test");
+}
+
+static void
+test_two_nn(void **state)
+{
+	(void)state;
+	struct job_spec j = good(two_nn);
+
+	assert_string_equal(j.name, "mnist-2nn");
+	assert_int_equal(j.seed, 7);
+	check_two_nn(&j.recipe);
 	assert_int_equal(j.round.goal, 10);
 	assert_int_equal(j.round.quorum, 8);
 	assert_true(

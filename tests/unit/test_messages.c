@@ -9,10 +9,8 @@
 #include <string.h>
 
 #include "job.h"
-#include "messages.h"
+#include "messages_fixture.h"
 
-#define HEX32 "0123456789abcdef0123456789abcdef"
-#define HEX64 HEX32 HEX32
 #define OTHER64 "fedcba9876543210fedcba9876543210" HEX32
 #define RECIPE \
 	"{\"model\":{\"layers\":[{\"type\":\"linear\",\"out\":2}],\"loss\":\"cross_entropy\"}," \
@@ -21,16 +19,6 @@
 	"\"rate\":0.1}}}"
 
 /* Decoders under one signature, so that tables of bad texts can name them. */
-static enum err
-offer(const char *text, struct why *why)
-{
-	struct offer o;
-	enum err e = messages_offer_decode(&o, text, strlen(text), why);
-
-	messages_offer_deinit(&o);
-	return e;
-}
-
 static enum err
 task(const char *text, struct why *why)
 {

@@ -11,20 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "messages.h"
-
-#define HEX32 "0123456789abcdef0123456789abcdef"
-#define HEX64 HEX32 HEX32
-
-static enum err
-offer(const char *text, struct why *why)
-{
-	struct offer o;
-	enum err e = messages_offer_decode(&o, text, strlen(text), why);
-
-	messages_offer_deinit(&o);
-	return e;
-}
+#include "messages_fixture.h"
 
 static void
 fill_offer(struct offer *in)

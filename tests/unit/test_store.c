@@ -258,17 +258,41 @@ collect_folded(void *ctx, const struct store_accept *a)
 	return ERR_OK;
 }
 
+#define REPORT "{\"loss\":1}"
+
+/* Device 2's delta of round 1, which stands in a. */
+static enum err
+find_accept(struct store_db *db, struct store_accept a, struct why *why)
+{
+	struct store_accept got;
+	uint64_t count;
+
+	CHECK(store_accept_get(db, a.job, 1, a.device, &got) == ERR_OK);
+	CHECK(strcmp(got.report, REPORT) == 0);
+	free(got.report);
+	CHECK(memcmp(got.manifest, a.manifest, sizeof(a.manifest)) == 0);
+	CHECK(memcmp(got.receipt, a.receipt, sizeof(a.receipt)) == 0);
+	CHECK(memcmp(got.task, a.task, sizeof(a.task)) == 0);
+	CHECK(got.body_bytes == 12345 && got.accepted_at == 7.0);
+	CHECK(store_accept_get(db, a.job, 3, a.device, &got) == ERR_NOTFOUND);
+	CHECK(store_accept_count(db, a.device, &count) == ERR_OK);
+	CHECK(count == 2);
+	memset(a.device, 77, 32);
+	CHECK(store_accept_count(db, a.device, &count) == ERR_OK);
+	CHECK(count == 0);
+	return ERR_OK;
+}
+
 static enum err
 accepts(struct store_db *db, void *arg, struct why *why)
 {
 	struct store_job j = job(1, 1);
 	struct store_round r = make_round(1, 1);
-	struct store_accept a, got;
+	struct store_accept a;
 	struct store_device d;
 	struct tags t = {.n = 0};
 	static const uint8_t order[] = {200, 2, 100, 0};
-	char report[] = "{\"loss\":1}";
-	uint64_t count;
+	char report[] = REPORT;
 
 	(void)arg;
 	a = make_accept(1, 1, 2);
@@ -307,20 +331,7 @@ accepts(struct store_db *db, void *arg, struct why *why)
 	t = (struct tags){.n = 0};
 	CHECK(store_accept_after(db, &a, collect_accept, &t) == ERR_OK);
 	CHECK(t.n == 2 && memcmp(t.tag, "\x64\xc8", 2) == 0);
-	CHECK(store_accept_get(db, a.job, 1, a.device, &got) == ERR_OK);
-	CHECK(strcmp(got.report, report) == 0);
-	free(got.report);
-	CHECK(memcmp(got.manifest, a.manifest, sizeof(a.manifest)) == 0);
-	CHECK(memcmp(got.receipt, a.receipt, sizeof(a.receipt)) == 0);
-	CHECK(memcmp(got.task, a.task, sizeof(a.task)) == 0);
-	CHECK(got.body_bytes == 12345 && got.accepted_at == 7.0);
-	CHECK(store_accept_get(db, a.job, 3, a.device, &got) == ERR_NOTFOUND);
-	CHECK(store_accept_count(db, a.device, &count) == ERR_OK);
-	CHECK(count == 2);
-	memset(a.device, 77, 32);
-	CHECK(store_accept_count(db, a.device, &count) == ERR_OK);
-	CHECK(count == 0);
-	return ERR_OK;
+	return find_accept(db, a, why);
 }
 
 static void
