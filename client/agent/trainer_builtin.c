@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backoff.h"
+#include "contention.h"
 #include "cpu.h"
 #include "net.h"
 #include "team.h"
@@ -15,6 +16,7 @@
 struct training {
 	const struct trainer_in *in;
 	struct team *team;
+	struct contention contention; /* with other programs */
 	struct net *net;
 	float *shift; /* what is added to every gradient; NULL: nothing */
 	double began, until; /* monotonic; until 0: no budget */
@@ -123,12 +125,20 @@ out_of_time(const struct training *t, uint64_t done)
 	return t->until > 0 && now + (now - t->began) / (double)done > t->until;
 }
 
+/* As many threads for what comes next as other programs leave processors. */
+static void
+set_threads(struct training *t)
+{
+	team_use(t->team, contention_threads(&t->contention, backoff_now()));
+}
+
 static bool
 after_step(void *context, uint64_t done, uint64_t planned)
 {
-	const struct training *t = context;
+	struct training *t = context;
 
 	(void)planned;
+	set_threads(t);
 	return (t->in->stop && t->in->stop(t->in->context)) || out_of_time(t, done) ||
 	    (t->most_steps && done >= t->most_steps);
 }
@@ -144,13 +154,22 @@ make_counts(const struct training *t, struct trainer_out *out, struct why *why)
 	    : ERR_OK;
 }
 
+static bool
+after_batch(void *context, uint64_t done, uint64_t planned)
+{
+	(void)done;
+	(void)planned;
+	set_threads(context);
+	return false;
+}
+
 /* The base of a round, before it is trained. */
 static enum err
-evaluate(const struct training *t, struct trainer_out *out, struct why *why)
+evaluate(struct training *t, struct trainer_out *out, struct why *why)
 {
 	struct train_score score;
 	const struct recipe *recipe = &t->in->work->task.recipe;
-	struct train_config config = {.data = &recipe->data};
+	struct train_config config = {.data = &recipe->data, .stop = after_batch, .context = t};
 
 	if (recipe->evaluate_by != EVALUATE_DEVICES || t->in->validation->count == 0)
 		return ERR_OK;
@@ -174,10 +193,11 @@ evaluate(const struct training *t, struct trainer_out *out, struct why *why)
 static bool
 is_broken_off(void *context, uint64_t done, uint64_t planned)
 {
-	const struct training *t = context;
+	struct training *t = context;
 
 	(void)done;
 	(void)planned;
+	set_threads(t);
 	return (t->in->stop && t->in->stop(t->in->context)) ||
 	    (t->until > 0 && backoff_now() > t->until);
 }
@@ -191,13 +211,12 @@ measured_set(const struct trainer_in *in)
 
 /* A loss that is no number is a finding: the report then has no figures. */
 static enum err
-measure(const struct training *t, struct trainer_out *out, struct why *why)
+measure(struct training *t, struct trainer_out *out, struct why *why)
 {
 	struct train_score score;
 	const struct dataset *set = measured_set(t->in);
-	struct train_config config = {.data = &t->in->work->task.recipe.data,
-	    .stop = is_broken_off,
-	    .context = (void *)(uintptr_t)t};
+	struct train_config config = {
+	    .data = &t->in->work->task.recipe.data, .stop = is_broken_off, .context = t};
 	enum err e = make_counts(t, out, why);
 
 	if (e)
@@ -248,6 +267,7 @@ make_whole(struct training *t, struct net_part *whole, struct why *why)
 		if (e)
 			return err_set(why, e, "no memory for threads");
 		whole->team = t->team;
+		contention_begin(&t->contention, team_size(t->team), backoff_now());
 		e = net_new_part(&t->net, whole, why);
 		if (e != ERR_LIMIT || threads == 1)
 			return e;

@@ -82,7 +82,7 @@ static size_t
 cut_blas(struct stripes *s)
 {
 	const struct gemm *g = s->g;
-	size_t most = (size_t)team_size(g->team) * GEMM_BLAS_EACH;
+	size_t most = (size_t)team_active(g->team) * GEMM_BLAS_EACH;
 
 	s->blas = true;
 	s->unit = GEMM_BLAS_ROWS;

@@ -34,21 +34,38 @@ struct call {
 
 struct team {
 	unsigned threads;
+	atomic_uint active; /* of them may work, the first lanes */
 	atomic_uint state;
 	/* Set while nobody is inside. */
 	struct call call;
 	atomic_size_t taken, behind; /* pieces, and those of them from the end on */
-	/* Threads that sleep, and whether the caller does; changed with the lock held. */
+	/* The lanes that sleep, a bit each, and whether the caller does; changed with the lock held. */
 	pthread_mutex_t lock;
-	pthread_cond_t wake, done;
-	atomic_uint asleep;
+	pthread_cond_t done;
+	atomic_ullong asleep;
 	atomic_bool waiting, stopping;
 	struct helper {
 		struct team *team;
 		unsigned lane;
 		pthread_t id;
+		pthread_cond_t wake;
 	} helpers[TEAM_MAX];
 };
+
+/* Of those that may work, the lanes that sleep. */
+static unsigned long long
+sleepers(struct team *t)
+{
+	unsigned long long lanes = ~0ull >> (TEAM_MAX - atomic_load(&t->active));
+
+	return atomic_load(&t->asleep) & lanes;
+}
+
+static unsigned
+count_sleepers(struct team *t)
+{
+	return (unsigned)__builtin_popcountll(sleepers(t));
+}
 
 /* The caller begins in front, the others behind: from call to call each meets again what it left in its cache. */
 static void
@@ -73,24 +90,28 @@ rouse(struct team *t, pthread_cond_t *who)
 static void
 rouse_helper(struct team *t, unsigned awake)
 {
-	if (atomic_load(&t->asleep) > 0 && atomic_load(&t->taken) + awake < t->call.count)
-		rouse(t, &t->wake);
+	unsigned long long asleep = sleepers(t);
+
+	if (asleep && atomic_load(&t->taken) + awake < t->call.count)
+		rouse(t, &t->helpers[__builtin_ctzll(asleep)].wake);
 }
 
-/* Is a call open that is not the one of that state? */
+/* Is a call open to this lane that is not the one of state `seen`? */
 static bool
-is_new(unsigned state, unsigned seen)
+is_new(const struct helper *h, unsigned state, unsigned seen)
 {
-	return state & OPEN && state / NUMBER != seen / NUMBER;
+	return state & OPEN && state / NUMBER != seen / NUMBER &&
+	    h->lane < atomic_load(&h->team->active);
 }
 
 /* Into a call that is not `seen`, which becomes that one; false: there is none. */
 static bool
-join(struct team *t, unsigned *seen)
+join(const struct helper *h, unsigned *seen)
 {
+	struct team *t = h->team;
 	unsigned state = atomic_load(&t->state);
 
-	while (is_new(state, *seen))
+	while (is_new(h, state, *seen))
 		if (atomic_compare_exchange_weak(&t->state, &state, state + 1)) {
 			*seen = state;
 			return true;
@@ -108,13 +129,15 @@ leave(struct team *t)
 }
 
 static void
-nap(struct team *t, unsigned seen)
+nap(struct helper *h, unsigned seen)
 {
+	struct team *t = h->team;
+
 	pthread_mutex_lock(&t->lock);
-	atomic_fetch_add(&t->asleep, 1);
-	while (!is_new(atomic_load(&t->state), seen) && !atomic_load(&t->stopping))
-		pthread_cond_wait(&t->wake, &t->lock);
-	atomic_fetch_sub(&t->asleep, 1);
+	atomic_fetch_or(&t->asleep, 1ull << h->lane);
+	while (!is_new(h, atomic_load(&t->state), seen) && !atomic_load(&t->stopping))
+		pthread_cond_wait(&h->wake, &t->lock);
+	atomic_fetch_and(&t->asleep, ~(1ull << h->lane));
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -126,7 +149,7 @@ help(void *arg)
 	unsigned seen = 0, looks = 0;
 
 	while (!atomic_load(&t->stopping)) {
-		if (join(t, &seen)) {
+		if (join(h, &seen)) {
 			const struct call call = t->call;
 			rouse_helper(t, 1);
 			work(t, &call, h->lane);
@@ -135,7 +158,7 @@ help(void *arg)
 		} else if (looks++ < LOOKS) {
 			sched_yield();
 		} else {
-			nap(t, seen);
+			nap(h, seen);
 			looks = 0;
 		}
 	}
@@ -150,17 +173,21 @@ team_new(struct team **out, unsigned threads)
 	if (!t)
 		return ERR_NOMEM;
 	t->threads = 1;
+	atomic_store(&t->active, 1);
 	pthread_mutex_init(&t->lock, NULL);
-	pthread_cond_init(&t->wake, NULL);
 	pthread_cond_init(&t->done, NULL);
 	/* Fewer than asked for is slower, not wrong. */
 	while (t->threads < threads && t->threads < TEAM_MAX) {
 		struct helper *h = &t->helpers[t->threads];
 		*h = (struct helper){.team = t, .lane = t->threads};
-		if (pthread_create(&h->id, NULL, help, h) != 0)
+		pthread_cond_init(&h->wake, NULL);
+		if (pthread_create(&h->id, NULL, help, h) != 0) {
+			pthread_cond_destroy(&h->wake);
 			break;
+		}
 		t->threads++;
 	}
+	atomic_store(&t->active, t->threads);
 	*out = t;
 	return ERR_OK;
 }
@@ -173,11 +200,12 @@ team_free(struct team *t)
 	pthread_mutex_lock(&t->lock);
 	atomic_store(&t->stopping, true);
 	pthread_mutex_unlock(&t->lock);
-	pthread_cond_broadcast(&t->wake);
-	for (unsigned i = 1; i < t->threads; i++)
+	for (unsigned i = 1; i < t->threads; i++) {
+		pthread_cond_signal(&t->helpers[i].wake);
 		pthread_join(t->helpers[i].id, NULL);
+		pthread_cond_destroy(&t->helpers[i].wake);
+	}
 	pthread_cond_destroy(&t->done);
-	pthread_cond_destroy(&t->wake);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 }
@@ -186,6 +214,19 @@ unsigned
 team_size(const struct team *t)
 {
 	return t ? t->threads : 1;
+}
+
+unsigned
+team_active(const struct team *t)
+{
+	return t ? atomic_load(&t->active) : 1;
+}
+
+void
+team_use(struct team *t, unsigned threads)
+{
+	if (t)
+		atomic_store(&t->active, threads < t->threads ? threads : t->threads);
 }
 
 static bool
@@ -210,7 +251,7 @@ void
 team_run(
     struct team *t, size_t count, void (*fn)(void *arg, size_t piece, unsigned lane), void *arg)
 {
-	if (team_size(t) == 1 || count < 2) {
+	if (team_active(t) == 1 || count < 2) {
 		for (size_t i = 0; i < count; i++)
 			fn(arg, i, 0);
 		return;
@@ -219,7 +260,7 @@ team_run(
 	atomic_store(&t->taken, 0);
 	atomic_store(&t->behind, 0);
 	atomic_store(&t->state, (atomic_load(&t->state) / NUMBER + 1) * NUMBER + OPEN);
-	rouse_helper(t, t->threads - atomic_load(&t->asleep));
+	rouse_helper(t, t->active - count_sleepers(t));
 	work(t, &t->call, 0);
 	/* Nothing is left to begin: who has not woken yet need not. */
 	atomic_fetch_and(&t->state, ~OPEN);
@@ -234,10 +275,10 @@ team_run(
 size_t
 team_pieces(struct team *t, double work, size_t most)
 {
-	double worth = work / PIECE, limit = (double)team_size(t) * PIECES_EACH;
+	double worth = work / PIECE, limit = (double)team_active(t) * PIECES_EACH;
 
-	if (team_size(t) == 1 || worth < 2 ||
-	    (work < ROUSING && atomic_load(&t->asleep) == t->threads - 1))
+	if (team_active(t) == 1 || worth < 2 ||
+	    (work < ROUSING && count_sleepers(t) == team_active(t) - 1))
 		return 1;
 	worth = worth < limit ? worth : limit;
 	size_t n = (size_t)worth;

@@ -16,8 +16,11 @@ struct team;
 #define TEAM_MAX 64
 ERR_MUST_USE enum err team_new(struct team **out, unsigned threads);
 void team_free(struct team *t);
-/* 1 for NULL. */
+/* Lanes. 1 for NULL. */
 unsigned team_size(const struct team *t);
+/* How many of them work, the first ones: all, until team_use says otherwise; it takes 1 or more, between calls. NULL: always 1. */
+unsigned team_active(const struct team *t);
+void team_use(struct team *t, unsigned threads);
 /* fn(arg, piece, lane) for each piece in [0, count), in any order; returns when all are done. No two calls with one lane, which is below
  * team_size, run at once: a lane may have memory of its own. One call at a time. t NULL: the caller alone, pieces ascending, lane 0. */
 void team_run(

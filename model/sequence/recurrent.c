@@ -209,7 +209,7 @@ static void
 run_steps(const struct stage *s, void (*run)(const struct stage *s))
 {
 	struct piece p = {s, run};
-	size_t least = s->examples / (team_size(s->p->team) * PIECES_EACH);
+	size_t least = s->examples / (team_active(s->p->team) * PIECES_EACH);
 
 	if (least < LEAST)
 		least = LEAST;

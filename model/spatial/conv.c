@@ -527,7 +527,7 @@ backward_all(struct course *c)
 	int parts = c->v.dx[0] ? WEIGHTS | INPUT : WEIGHTS;
 
 	if (c->dense || team) {
-		c->chunks = team_size(team) < l->out.c ? team_size(team) : l->out.c;
+		c->chunks = team_active(team) < l->out.c ? team_active(team) : l->out.c;
 		team_run(team, c->chunks + (parts & INPUT ? c->pass->n : 0), backward_piece, c);
 		return;
 	}

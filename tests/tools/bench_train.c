@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "contention.h"
 #include "net.h"
 #include "preset.h"
 #include "prng.h"
@@ -98,10 +99,11 @@ fill(struct examples *e, const struct net *net)
 		e->labels[i] = (int32_t)prng_below(&r, net_outputs(net));
 }
 
-/* Passes over the data until the time is over; samples per second, negative if it fails. */
+/* Passes over the data until the time is over, with as many threads of the team as the trainer would take; samples per second, negative if it
+ * fails. */
 static double
 measure(struct net *net, const struct net_update *how, uint32_t batch, double seconds,
-    const struct examples *e)
+    const struct examples *e, struct team *team, struct contention *contention)
 {
 	struct net_result result;
 	double start = now(), used = 0;
@@ -116,6 +118,7 @@ measure(struct net *net, const struct net_update *how, uint32_t batch, double se
 			return -1;
 		done += batch;
 		used = now() - start;
+		team_use(team, contention_threads(contention, start + used));
 	}
 	return (double)done / used;
 }
@@ -202,9 +205,12 @@ run(size_t index, uint32_t batch, double seconds)
 	}
 	net_init(net, 1);
 	fill(&examples, net);
-	double rate = measure(net, &how, batch, seconds / 5, &examples); /* warm up */
+	struct contention contention;
+	contention_begin(&contention, team_size(team), now());
+	double rate =
+	    measure(net, &how, batch, seconds / 5, &examples, team, &contention); /* warm up */
 	if (rate > 0)
-		rate = measure(net, &how, batch, seconds, &examples);
+		rate = measure(net, &how, batch, seconds, &examples, team, &contention);
 	printf("train %s batch %u: %.*f samples/s, RSS %.1f MiB, planned %.1f MiB, data %.1f MiB\n",
 	    cases[index].name, batch, rate < 10 ? 3 : 0, rate, anonymous() / 1024,
 	    (double)net_bytes(net) / (1 << 20),

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <time.h>
 
 #include "prng.h"
@@ -59,15 +60,18 @@ run_calls(unsigned threads)
 	prng_seed(&r, threads);
 	assert_int_equal(team_new(&t, threads), ERR_OK);
 	assert_int_equal(team_size(t), threads);
+	assert_int_equal(team_active(t), threads);
 	for (unsigned k = 0; k < CALLS / threads; k++) {
 		struct call c = {.work = prng_below(&r, 3000)};
+		if (k % 8 == 7)
+			team_use(t, 1 + (unsigned)prng_below(&r, threads));
 		size_t count = prng_below(&r, PIECES + 1), lanes = 0;
 		team_run(t, count, take, &c);
 		for (size_t i = 0; i < PIECES; i++)
 			assert_int_equal(c.done[i], i < count);
 		for (unsigned i = 0; i < TEAM_MAX; i++) {
 			lanes += c.lane[i];
-			assert_true(c.lane[i] == 0 || i < threads);
+			assert_true(c.lane[i] == 0 || i < team_active(t));
 		}
 		assert_int_equal(lanes, count);
 		assert_int_equal(c.twice, 0);
@@ -136,6 +140,48 @@ little_work_is_one_piece(void **state)
 	team_free(NULL);
 }
 
+static void
+ignore(void *arg, size_t piece, unsigned lane)
+{
+	(void)arg;
+	(void)piece;
+	(void)lane;
+}
+
+/* Waits for the last lane to come, five seconds at most. */
+static void
+wait_for_last(void *arg, size_t piece, unsigned lane)
+{
+	const struct timespec shortly = {.tv_nsec = 1000000};
+	atomic_bool *came = arg;
+
+	(void)piece;
+	if (lane == 2)
+		atomic_store(came, true);
+	for (unsigned i = 0; i < 5000 && !atomic_load(came); i++)
+		nanosleep(&shortly, NULL);
+}
+
+static void
+who_was_not_needed_comes_back(void **state)
+{
+	struct team *t = NULL;
+
+	(void)state;
+	assert_int_equal(team_new(&t, 3), ERR_OK);
+	for (unsigned k = 0; k < 20; k++) {
+		atomic_bool came = false;
+		team_use(t, 1 + k % 2);
+		for (unsigned i = 0; i < 100 * (k % 3); i++)
+			team_run(t, 2, ignore, NULL);
+		team_use(t, 100);
+		assert_int_equal(team_active(t), 3);
+		team_run(t, 3, wait_for_last, &came);
+		assert_true(came);
+	}
+	team_free(t);
+}
+
 int
 main(void)
 {
@@ -143,6 +189,7 @@ main(void)
 	    cmocka_unit_test(each_piece_is_done_once),
 	    cmocka_unit_test(shares_are_the_whole),
 	    cmocka_unit_test(little_work_is_one_piece),
+	    cmocka_unit_test(who_was_not_needed_comes_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
