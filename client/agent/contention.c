@@ -1,38 +1,27 @@
 #include "contention.h"
 
-#include <dirent.h>
 #include <stdio.h>
 
 /* Seconds. */
 #define WINDOW 0.03
-/* What threads wait for on a machine that has nothing else to do: together, and each. */
-#define ALWAYS 0.25
-#define EACH 0.02
-/* Windows: before one more is tried again, longer each time that it did not pay, and those after which it did. */
-#define SOON 3
+/* Of a window, what a thread may wait on a machine that has little else to do. */
+#define ALLOWED 0.15
+/* Windows: before more threads are tried again, doubled each time that it did not pay, and those after which it did. */
+#define SOON 1
 #define RARELY 128
 #define PROVEN 8
 
-/* By all threads of this process; the few that do not compute hardly wait. */
 static double
 read_waited(void)
 {
-	DIR *tasks = opendir("/proc/self/task");
-	double sum = 0;
+	unsigned long long nanoseconds = 0;
+	FILE *f = fopen("/proc/thread-self/schedstat", "re");
 
-	for (struct dirent *d; tasks && (d = readdir(tasks));) {
-		char path[sizeof("/proc/self/task//schedstat") + sizeof(d->d_name)];
-		unsigned long long nanoseconds;
-		snprintf(path, sizeof(path), "/proc/self/task/%s/schedstat", d->d_name);
-		FILE *f = d->d_name[0] != '.' ? fopen(path, "re") : NULL;
-		if (f && fscanf(f, "%*u %llu", &nanoseconds) == 1)
-			sum += 1e-9 * (double)nanoseconds;
-		if (f)
-			fclose(f);
-	}
-	if (tasks)
-		closedir(tasks);
-	return sum;
+	if (f && fscanf(f, "%*u %llu", &nanoseconds) != 1)
+		nanoseconds = 0;
+	if (f)
+		fclose(f);
+	return 1e-9 * (double)nanoseconds;
 }
 
 void
@@ -43,22 +32,27 @@ contention_begin(struct contention *c, unsigned most, double now)
 		c->waited = read_waited();
 }
 
-static void
-lower(struct contention *c, double share)
+/* One, of many a quarter. */
+static unsigned
+some_of(unsigned threads)
 {
-	unsigned by = share > 1 ? (unsigned)share : 1;
+	return threads >= 8 ? threads / 4 : 1;
+}
 
+static void
+lower(struct contention *c)
+{
 	c->patience = !c->raised ? SOON : 2 * c->patience < RARELY ? 2 * c->patience : RARELY;
 	c->raised = false;
-	c->threads = by < c->threads ? c->threads - by : 1;
+	c->threads -= some_of(c->threads);
 }
 
 static void
 raise(struct contention *c)
 {
-	unsigned by = c->threads / 4 > 0 ? c->threads / 4 : 1;
+	unsigned more = c->threads + some_of(c->threads);
 
-	c->threads = c->threads + by < c->most ? c->threads + by : c->most;
+	c->threads = more < c->most ? more : c->most;
 	c->raised = true;
 	c->calm = 0;
 }
@@ -66,10 +60,10 @@ raise(struct contention *c)
 unsigned
 contention_decide(struct contention *c, double share)
 {
-	if (share > ALWAYS + EACH * c->threads) {
+	if (share > ALLOWED) {
 		c->calm = 0;
 		if (c->threads > 1)
-			lower(c, share);
+			lower(c);
 		return c->threads;
 	}
 	c->calm++;

@@ -25,19 +25,19 @@ is_large(const struct gemm *g)
 	return g->m * g->n >= GEMM_BLAS_WORK / g->k;
 }
 
-/* Ours that fuse are as quick as OpenBLAS, or all but, unless sums are long or in lanes. */
+/* Ours that fuse are as quick as OpenBLAS, or all but, unless sums are long. */
 static bool
-is_ours(const struct gemm *g, bool dot)
+is_ours(const struct gemm *g)
 {
-	return g->arithmetic == GEMM_EXACT ||
-	    (g->arithmetic == GEMM_FAST && !dot && g->k < GEMM_BLAS_LONG);
+	return g->arithmetic == GEMM_EXACT || g->own || g->turned ||
+	    (g->arithmetic == GEMM_FAST && g->k < GEMM_BLAS_LONG);
 }
 
 bool
-gemm_blas_takes(const struct gemm *g, bool dot)
+gemm_blas_takes(const struct gemm *g)
 {
 	/* a is row by row or column by column; anything else has no name in BLAS. */
-	return !is_ours(g, dot) && !g->own && !g->b_at && !g->chain && is_large(g) &&
+	return !is_ours(g) && !g->b_at && !g->chain && is_large(g) &&
 	    (g->a_col == 1 || g->a_row == 1);
 }
 

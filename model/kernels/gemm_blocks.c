@@ -30,6 +30,8 @@ struct work {
 bool
 gemm_blocks_pay(const struct gemm *g)
 {
+	if (g->turned)
+		return true;
 	if (g->b_at)
 		return g->m >= FIND_ROWS;
 	return !g->packed && g->m >= LEAST_ROWS && g->n >= GEMM_PANEL && g->k >= LEAST_DEEP;
@@ -57,8 +59,8 @@ go_on(struct work *w, const struct gemm *block, size_t p, size_t k)
 	if (g.b_at)
 		g.b_at += p;
 	else
-		g.b += p * g.b_row;
-	gemm_pack_panels(w->b, &g, false);
+		g.b += g.turned ? p : p * g.b_row;
+	gemm_pack_panels(w->b, &g, g.turned);
 	g.b = w->b;
 	g.b_at = NULL;
 	g.packed = true;
@@ -92,7 +94,7 @@ gemm_blocks_outer(const struct gemm *g, gemm_part *part)
 			block.m = gemm_least(g->m - i, w.shape->rows);
 			block.n = gemm_least(g->n - j, COLUMNS);
 			block.a += i * g->a_row;
-			block.b += j;
+			block.b += g->turned ? j * g->b_row : j;
 			block.c += i * g->c_row + j;
 			for (size_t p = 0; p == 0 || p < g->k; p += w.shape->deep)
 				go_on(&w, &block, p, gemm_least(g->k - p, w.shape->deep));

@@ -63,7 +63,7 @@ gemm_pack_panels(float *to, const struct gemm *g, bool turned)
 void
 gemm_pack(struct gemm *g, float *to, bool turned)
 {
-	g->packed = !gemm_blas_takes(g, false);
+	g->packed = !gemm_blas_takes(g);
 	if (g->packed)
 		gemm_pack_panels(to, g, turned);
 	else if (turned)

@@ -27,16 +27,16 @@ decide_often(struct contention *c, double share, unsigned windows)
 }
 
 static void
-as_many_fewer_as_wait(void **state)
+fewer_while_others_want_them(void **state)
 {
 	struct contention c;
 
 	(void)state;
 	contention_begin(&c, 8, 0);
-	assert_int_equal(decide_often(&c, 0.3, 100), 8);
-	assert_int_equal(contention_decide(&c, 0.6), 7);
-	assert_int_equal(contention_decide(&c, 3.4), 4);
-	assert_int_equal(contention_decide(&c, 30), 1);
+	assert_int_equal(decide_often(&c, 0.1, 100), 8);
+	assert_int_equal(contention_decide(&c, 0.6), 6);
+	assert_int_equal(contention_decide(&c, 0.3), 5);
+	assert_int_equal(decide_often(&c, 0.3, 10), 1);
 	assert_int_equal(decide_often(&c, 0.9, 100), 1);
 }
 
@@ -47,9 +47,9 @@ all_again_when_it_is_quiet(void **state)
 
 	(void)state;
 	contention_begin(&c, 64, 0);
-	assert_int_equal(decide_often(&c, 64, 1), 1);
-	assert_int_equal(decide_often(&c, 0.01, 3), 2);
-	assert_int_equal(decide_often(&c, 0.01, 60), 64);
+	assert_int_equal(decide_often(&c, 1, 20), 1);
+	assert_int_equal(contention_decide(&c, 0.01), 2);
+	assert_int_equal(decide_often(&c, 0.01, 30), 64);
 	contention_begin(&c, 1, 0);
 	assert_int_equal(decide_often(&c, 0.01, 10), 1);
 }
@@ -64,12 +64,12 @@ what_does_not_pay_is_rarely_tried(void **state)
 	(void)state;
 	contention_begin(&c, 2, 0);
 	for (unsigned i = 0; i < 1000; i++)
-		tried += contention_decide(&c, c.threads == 2 ? 1 : 0.01) == 2;
+		tried += contention_decide(&c, c.threads == 2 ? 0.5 : 0.01) == 2;
 	assert_in_range(tried, 5, 20);
 	/* And soon again once it has paid. */
 	assert_int_equal(decide_often(&c, 0.01, 200), 2);
-	assert_int_equal(contention_decide(&c, 1), 1);
-	assert_int_equal(decide_often(&c, 0.01, 3), 2);
+	assert_int_equal(contention_decide(&c, 0.5), 1);
+	assert_int_equal(contention_decide(&c, 0.01), 2);
 }
 
 static pid_t
@@ -91,7 +91,7 @@ programs_that_run_are_seen(void **state)
 	struct contention c;
 
 	(void)state;
-	if (access("/proc/self/schedstat", R_OK) != 0)
+	if (access("/proc/thread-self/schedstat", R_OK) != 0)
 		skip(); /* a kernel without CONFIG_SCHED_INFO */
 	pid_t *spinning = calloc(count, sizeof(*spinning));
 	assert_non_null(spinning);
@@ -113,7 +113,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(as_many_fewer_as_wait),
+	    cmocka_unit_test(fewer_while_others_want_them),
 	    cmocka_unit_test(all_again_when_it_is_quiet),
 	    cmocka_unit_test(what_does_not_pay_is_rarely_tried),
 	    cmocka_unit_test(programs_that_run_are_seen),

@@ -441,6 +441,55 @@ stripes(void **state)
 	team_free(team[1]);
 }
 
+/* Many rows by rows that fuse are many rows by columns, in one piece and by a team. */
+static void
+turned(void **state)
+{
+	struct prng r;
+	struct team *team;
+	const size_t sides[][3] = {
+	    {24, 16, 16}, {64, 130, 640}, {301, 50, 90}, {25, 700, 193}, {400, 17, 1500}};
+
+	(void)state;
+	prng_seed(&r, 9);
+	assert_int_equal(team_new(&team, 5), ERR_OK);
+	for (size_t q = 0; q < sizeof(sides) / sizeof(*sides); q++) {
+		size_t m = sides[q][0], n = sides[q][1], k = sides[q][2];
+		struct guarded a = guarded_random(&r, m * k), rows = guarded_random(&r, n * k);
+		struct guarded columns = guarded_new(n * k), before = guarded_random(&r, m * n);
+		struct guarded c[3] = {guarded_new(m * n), guarded_new(m * n), guarded_new(m * n)};
+		struct gemm g = {.m = m,
+		    .n = n,
+		    .k = k,
+		    .a = a.x,
+		    .a_row = k,
+		    .a_col = 1,
+		    .c_row = n,
+		    .alpha = q % 2 ? 1 : -0.3f,
+		    .beta = q % 3 ? 1 : 0.75f,
+		    .arithmetic = GEMM_FAST,
+		    .own = true};
+		for (size_t i = 0; i < n * k; i++)
+			columns.x[i % k * n + i / k] = rows.x[i];
+		for (size_t i = 0; i < 3; i++) {
+			memcpy(c[i].x, before.x, m * n * sizeof(float));
+			g.b = i == 0 ? columns.x : rows.x;
+			g.b_row = i == 0 ? n : k;
+			g.c = c[i].x;
+			g.team = i == 2 ? team : NULL;
+			(i == 0 ? gemm_outer : gemm_dot)(&g);
+			assert_memory_equal(c[0].x, c[i].x, m * n * sizeof(float));
+		}
+		guarded_free(&a);
+		guarded_free(&rows);
+		guarded_free(&columns);
+		guarded_free(&before);
+		for (size_t i = 0; i < 3; i++)
+			guarded_free(&c[i]);
+	}
+	team_free(team);
+}
+
 static void
 spots(void **state)
 {
@@ -481,6 +530,7 @@ main(void)
 	    cmocka_unit_test(doors),
 	    cmocka_unit_test(choice),
 	    cmocka_unit_test(stripes),
+	    cmocka_unit_test(turned),
 	    cmocka_unit_test(spots),
 	};
 
