@@ -11,17 +11,17 @@
 #define RARELY 128
 #define PROVEN 8
 
-static double
-read_waited(void)
+/* As before, if the kernel says nothing. */
+static void
+read_waited(double *waited)
 {
-	unsigned long long nanoseconds = 0;
+	unsigned long long nanoseconds;
 	FILE *f = fopen("/proc/thread-self/schedstat", "re");
 
-	if (f && fscanf(f, "%*u %llu", &nanoseconds) != 1)
-		nanoseconds = 0;
+	if (f && fscanf(f, "%*u %llu", &nanoseconds) == 1)
+		*waited = 1e-9 * (double)nanoseconds;
 	if (f)
 		fclose(f);
-	return 1e-9 * (double)nanoseconds;
 }
 
 void
@@ -29,7 +29,7 @@ contention_begin(struct contention *c, unsigned most, double now)
 {
 	*c = (struct contention){.most = most, .threads = most, .looked = now, .patience = SOON};
 	if (most > 1)
-		c->waited = read_waited();
+		read_waited(&c->waited);
 }
 
 /* One, of many a quarter. */
@@ -42,9 +42,13 @@ some_of(unsigned threads)
 static void
 lower(struct contention *c)
 {
-	c->patience = !c->raised ? SOON : 2 * c->patience < RARELY ? 2 * c->patience : RARELY;
+	if (!c->raised) {
+		c->threads -= some_of(c->threads);
+		return;
+	}
+	c->threads = c->before;
 	c->raised = false;
-	c->threads -= some_of(c->threads);
+	c->patience = 2 * c->patience < RARELY ? 2 * c->patience : RARELY;
 }
 
 static void
@@ -52,6 +56,7 @@ raise(struct contention *c)
 {
 	unsigned more = c->threads + some_of(c->threads);
 
+	c->before = c->threads;
 	c->threads = more < c->most ? more : c->most;
 	c->raised = true;
 	c->calm = 0;
@@ -81,8 +86,8 @@ contention_threads(struct contention *c, double now)
 {
 	if (c->most == 1 || now < c->looked + WINDOW)
 		return c->threads;
-	double waited = read_waited(), share = (waited - c->waited) / (now - c->looked);
-	c->waited = waited;
+	double before = c->waited, time = now - c->looked;
+	read_waited(&c->waited);
 	c->looked = now;
-	return contention_decide(c, share);
+	return contention_decide(c, (c->waited - before) / time);
 }

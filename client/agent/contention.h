@@ -13,6 +13,7 @@ struct contention {
 	    waited; /* seconds: when the kernel was asked last, and all waiting until then */
 	unsigned calm,
 	    patience; /* windows without contention so far, and before more threads are tried */
+	unsigned before; /* the last raise */
 	bool raised; /* the last of them are on trial */
 };
 

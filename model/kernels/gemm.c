@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <string.h>
 
 #include "gemm_blas.h"
@@ -6,6 +7,7 @@
 
 #define STRIPE_COLUMNS 64
 #define STRIPE_ROWS 6
+#define STRIPE_TURNED 48 /* rows, each stripe of which packs all of b */
 
 const struct gemm_kernels *
 gemm_kernels_of(enum gemm_arithmetic how)
@@ -72,8 +74,8 @@ cut(struct stripes *s)
 {
 	const struct gemm *g = s->g;
 
-	s->columns = g->n >= g->m;
-	s->unit = s->columns ? STRIPE_COLUMNS : STRIPE_ROWS;
+	s->columns = g->n >= g->m || (g->turned && g->n >= STRIPE_COLUMNS * team_active(g->team));
+	s->unit = s->columns ? STRIPE_COLUMNS : g->turned ? STRIPE_TURNED : STRIPE_ROWS;
 	s->units = ((s->columns ? g->n : g->m) + s->unit - 1) / s->unit;
 	return s->units;
 }
@@ -115,6 +117,7 @@ gemm_dot(const struct gemm *g)
 {
 	struct gemm turned = *g;
 
+	assert(g->a_col == 1 && !g->b_at && !g->packed && !g->chain);
 	turned.turned = g->arithmetic == GEMM_FAST && gemm_blocks_pay(g);
 	run(&turned, !turned.turned);
 }

@@ -32,7 +32,7 @@ struct gemm {
 	float alpha, beta; /* c = beta * c + alpha * sum; c is not read when beta is 0 */
 	bool chain; /* outer: a sum begins with what is in c, not with 0. alpha is 1, beta 0 */
 	enum gemm_arithmetic arithmetic;
-	bool own; /* not to OpenBLAS: its bits hang on m, and it packs b each time */
+	bool own; /* outer: not to OpenBLAS: its bits hang on m, and it packs b each time */
 	bool packed; /* gemm_pack's: b lies in panels, b_row has no meaning */
 	bool turned; /* gemm.c's own, of an outer product: b lies as for a dot */
 	struct team *team; /* large products are cut by rows or columns of c; NULL: one thread */
@@ -63,7 +63,8 @@ size_t gemm_pack_floats(size_t k, size_t n); /* k * (n + 15) must fit */
 void gemm_pack(struct gemm *g, float *to, bool turned);
 
 /* Rows of a times rows of b (a_col is 1). The sum runs in blocks of at most GEMM_DOT_BLOCK; within a block lane
- * p % 16 collects its products in ascending order, and the lanes are folded by halves. */
+ * p % 16 collects its products in ascending order, and the lanes are folded by halves. A fast one of many rows (m of 24 and more, n and k of
+ * 16) runs as gemm_outer's. */
 #define GEMM_DOT_BLOCK 1024
 void gemm_dot(const struct gemm *g);
 

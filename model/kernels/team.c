@@ -1,5 +1,6 @@
 #include "team.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -200,8 +201,9 @@ team_free(struct team *t)
 	pthread_mutex_lock(&t->lock);
 	atomic_store(&t->stopping, true);
 	pthread_mutex_unlock(&t->lock);
-	for (unsigned i = 1; i < t->threads; i++) {
+	for (unsigned i = 1; i < t->threads; i++)
 		pthread_cond_signal(&t->helpers[i].wake);
+	for (unsigned i = 1; i < t->threads; i++) {
 		pthread_join(t->helpers[i].id, NULL);
 		pthread_cond_destroy(&t->helpers[i].wake);
 	}
@@ -225,6 +227,7 @@ team_active(const struct team *t)
 void
 team_use(struct team *t, unsigned threads)
 {
+	assert(threads > 0);
 	if (t)
 		atomic_store(&t->active, threads < t->threads ? threads : t->threads);
 }
@@ -260,7 +263,7 @@ team_run(
 	atomic_store(&t->taken, 0);
 	atomic_store(&t->behind, 0);
 	atomic_store(&t->state, (atomic_load(&t->state) / NUMBER + 1) * NUMBER + OPEN);
-	rouse_helper(t, t->active - count_sleepers(t));
+	rouse_helper(t, team_active(t) - count_sleepers(t));
 	work(t, &t->call, 0);
 	/* Nothing is left to begin: who has not woken yet need not. */
 	atomic_fetch_and(&t->state, ~OPEN);

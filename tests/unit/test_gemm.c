@@ -448,25 +448,25 @@ turned(void **state)
 	struct prng r;
 	struct team *team;
 	const size_t sides[][3] = {
-	    {24, 16, 16}, {64, 130, 640}, {301, 50, 90}, {25, 700, 193}, {400, 17, 1500}};
+	    {24, 16, 16}, {64, 130, 640}, {301, 50, 190}, {25, 700, 193}, {400, 17, 1500}};
 
 	(void)state;
 	prng_seed(&r, 9);
 	assert_int_equal(team_new(&team, 5), ERR_OK);
 	for (size_t q = 0; q < sizeof(sides) / sizeof(*sides); q++) {
-		size_t m = sides[q][0], n = sides[q][1], k = sides[q][2];
-		struct guarded a = guarded_random(&r, m * k), rows = guarded_random(&r, n * k);
+		size_t m = sides[q][0], n = sides[q][1], k = sides[q][2], a_row = k + q;
+		struct guarded a = guarded_random(&r, m * a_row), rows = guarded_random(&r, n * k);
 		struct guarded columns = guarded_new(n * k), before = guarded_random(&r, m * n);
 		struct guarded c[3] = {guarded_new(m * n), guarded_new(m * n), guarded_new(m * n)};
 		struct gemm g = {.m = m,
 		    .n = n,
 		    .k = k,
 		    .a = a.x,
-		    .a_row = k,
+		    .a_row = a_row,
 		    .a_col = 1,
 		    .c_row = n,
 		    .alpha = q % 2 ? 1 : -0.3f,
-		    .beta = q % 3 ? 1 : 0.75f,
+		    .beta = (float)(q % 3) / 2,
 		    .arithmetic = GEMM_FAST,
 		    .own = true};
 		for (size_t i = 0; i < n * k; i++)
