@@ -111,14 +111,15 @@ gemm_outer(const struct gemm *g)
 	run(g, false);
 }
 
-/* Of many rows a sum in one lane is quicker than in sixteen, and unlike OpenBLAS's cut without end. */
+/* Of many rows a sum in one lane is quicker than in sixteen, and unlike OpenBLAS's cut without end; not so where it walks through a b that
+ * is larger than caches. */
 void
 gemm_dot(const struct gemm *g)
 {
 	struct gemm turned = *g;
 
 	assert(g->a_col == 1 && !g->b_at && !g->packed && !g->chain);
-	turned.turned = g->arithmetic == GEMM_FAST && gemm_blocks_pay(g);
+	turned.turned = g->arithmetic == GEMM_FAST && g->k < GEMM_DOT_BLOCK && gemm_blocks_pay(g);
 	run(&turned, !turned.turned);
 }
 

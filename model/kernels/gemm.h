@@ -63,8 +63,8 @@ size_t gemm_pack_floats(size_t k, size_t n); /* k * (n + 15) must fit */
 void gemm_pack(struct gemm *g, float *to, bool turned);
 
 /* Rows of a times rows of b (a_col is 1). The sum runs in blocks of at most GEMM_DOT_BLOCK; within a block lane
- * p % 16 collects its products in ascending order, and the lanes are folded by halves. A fast one of many rows (m of 24 and more, n and k of
- * 16) runs as gemm_outer's. */
+ * p % 16 collects its products in ascending order, and the lanes are folded by halves. A fast one of many rows (m of 24 and more, n of 16,
+ * k of 16 to 1,023) runs as gemm_outer's. */
 #define GEMM_DOT_BLOCK 1024
 void gemm_dot(const struct gemm *g);
 
