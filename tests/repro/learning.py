@@ -1,6 +1,7 @@
 """Learning beside PyTorch: each row is a job document with rivulet simulate and, by learning_torch.py, the same job by hand in
 PyTorch: the same layers, first model, examples of each device, local steps, rounds and plain FedAvg. What differs is what each draws:
-batches, and which devices of a round where not all take part. So figures are compared as means over the last measured rounds.
+batches, and which devices of a round where not all take part. So figures are compared as means over the last measured rounds, and where
+these still scatter by more than is judged, over several draws of the first model and all else.
 
 Rows and their public settings: LEAF's and TFF's Shakespeare (embedding 8, two LSTMs of 256, windows of 80, 10 devices a round,
 batch 4, SGD with rate 1 on devices and coordinator; google-research/federated: optimization/docs/hyperparameters.md), MLPerf Tiny's
@@ -27,19 +28,19 @@ CHARACTERS = 90  # as TFF's; the text has 65
 
 
 class Row:
-    """rounds of `goal` of `devices`; figure: what is compared, within `tolerance`, over the last `last` measurements; least: what it
-    must be at all (of a loss: at most)."""
+    """rounds of `goal` of `devices`; figure: what is compared, within `tolerance`, over the last `last` measurements of `draws` runs; least:
+    what it must be at all (of a loss: at most)."""
 
     def __init__(self, name, model, source, local, rounds, devices=10, goal=10, figure="accuracy", least=None, **more):
         self.name, self.model, self.source, self.local, self.rounds = name, model, source, local, ROUNDS or rounds
         self.devices, self.goal, self.figure, self.least = devices, goal, figure, least
         self.tolerance, self.last = more.get("tolerance", 0.01), more.get("last", 3)
-        self.every, self.in_time = more.get("every", 2), more.get("in_time", True)
+        self.every, self.in_time, self.draws = more.get("every", 2), more.get("in_time", True), more.get("draws", 1)
 
-    def documents(self):
+    def documents(self, draw=0):
         job = {
             "name": "learning-" + self.name,
-            "seed": 1,
+            "seed": 1 + draw,
             "model": self.model["model"],
             "data": {"name": "train", **self.model["data"]},
             "local": self.local,
@@ -133,9 +134,9 @@ def torch(*words, **more):
     return subprocess.run([interpreter(), TORCH, *map(str, words)], check=True, env=environment, **more)
 
 
-def by_hand(row):
+def by_hand(row, draw):
     """What PyTorch came to, by round; kept as the other side is."""
-    job, fleet = row.documents()
+    job, fleet = row.documents(draw)
     path = repro.path_of(job, fleet)
     if not os.path.exists(path + ".torch.jsonl"):
         command = [f"{repro.BUILD}/rivulet", "simulate", path + ".job.json", "--fleet", path + ".csv", "--config", path + ".conf"]
@@ -150,9 +151,9 @@ def by_hand(row):
         return [json.loads(line) for line in f]
 
 
-def area(row):
+def area(row, draw):
     """The area under the curve of both last models, by the error of each test image."""
-    path = repro.path_of(*row.documents())
+    path = repro.path_of(*row.documents(draw))
     rows, outputs = path + ".rows", path + ".outputs"
     common = [row.source.test["test"], row.source.test["labels"], row.source.only]
     torch("rows", rows, *common)
@@ -203,17 +204,25 @@ def all_rows():
             rows.append(Row(f"mnist-{norm}-{split}", model, Digits(split), local(10, "sgd", rate, steps=40), rounds, every=1, least=least))
     for digit in (0, 4):
         source = Digits("iid", only=digit)
-        rows.append(Row(f"autoencoder-{digit}", anomaly, source, local(32, "adam", 0.001), 25, figure="auc", every=5, least=0.85, last=1))
+        rows.append(Row(f"autoencoder-{digit}", anomaly, source, local(32, "adam", 0.001), 25, figure="auc", every=5, least=0.85, last=1, draws=4))
     return rows
 
 
-def figures(row):
-    """(ours, PyTorch's) as they are compared, and the curves."""
-    ours = [r for r in repro.get(row.documents(), row.name, row.in_time).rounds if "loss" in r]
-    theirs = by_hand(row)
+def run(row, draw):
+    """(ours, PyTorch's) of one draw, and the curves."""
+    ours = [r for r in repro.get(row.documents(draw), row.name, row.in_time).rounds if "loss" in r]
+    theirs = by_hand(row, draw)
     if row.figure == "auc":
-        return area(row), (ours, theirs)
+        return area(row, draw), (ours, theirs)
     return [sum(r[row.figure] for r in side[-row.last :]) / len(side[-row.last :]) for side in (ours, theirs)], (ours, theirs)
+
+
+def figures(row):
+    """(ours, PyTorch's) as they are compared, and the curves of the first draw."""
+    runs = [run(row, draw) for draw in range(row.draws)]
+    if row.draws > 1:
+        print(f"{row.name}, {row.figure} by draw: " + ", ".join(f"{ours:.4f} ({theirs:.4f})" for (ours, theirs), _ in runs))
+    return [sum(pair[side] for pair, _ in runs) / row.draws for side in (0, 1)], runs[0][1]
 
 
 def curve(row, ours, theirs):
