@@ -84,7 +84,7 @@ tail -n 1 "$FLEET/lines" | grep -q '"staleness":{[^}]*"max":[1-9]' || fleet_fail
 echo "ok: buffers repeated from the records"
 # With a rate that soon is too large, so that the guard goes back by what devices measured of a base.
 glyph_job "$FLEET/job.json" branches 2 8
-sed -i 's/"goal": 2/"mode": "buffered", "goal": 2, "concurrency": 4/;s/"classes": 10/"classes": 10, "validation": 0.2/;s/"stop"/"aggregate": {"server_optimizer": {"rate": 1, "momentum": 0.5, "schedule": {"type": "step", "every": 2, "gamma": 10}}}, "evaluate": {"by": "devices"}, "guard": {"metric": "loss", "factor": 1.3, "do": "rollback"}, "stop"/' "$FLEET/job.json"
+sed -i 's/"goal": 2/"mode": "buffered", "goal": 2, "concurrency": 4/;s/"classes": 10/"classes": 10, "validation": 0.2/;s/"stop"/"aggregate": {"server_optimizer": {"rate": 1, "momentum": 0.5, "schedule": {"type": "step", "every": 2, "gamma": 10}}}, "evaluate": {"by": "devices"}, "guard": {"metric": "loss", "factor": 1.3, "do": "rollback", "times": 1000}, "stop"/' "$FLEET/job.json"
 job_submit "$FLEET/job.json"
 job_done 120
 replayed 8 --out "$FLEET/last" && [ "$(sha256sum <"$FLEET/last" | cut -d ' ' -f 1)" = "$MODEL" ] || fleet_fail "branches, not repeated: $(cat "$FLEET/lines")"
