@@ -27,7 +27,7 @@
 #endif
 
 #if defined(__x86_64__) && defined(__linux__) && !defined(CPU_NO_CLONES)
-#define CPU_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
+#define CPU_CLONES __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
 #else
 #define CPU_CLONES
 #endif

@@ -43,6 +43,14 @@ typedef int mask4 __attribute__((vector_size(16)));
 #define TOP_OF(line) ((line)->top < INFINITY ? (line)->top : NAN)
 #define INSIDE_FOUR(dy, x) ((lanes4)((mask4)(dy)&INSIDE(x)))
 
+#define ADD_FOUR(sum, product) \
+	do { \
+		g = INSIDE_FOUR(LANES_FOUR(dy + i), LANES_FOUR(x + i)); \
+		(sum) += g; \
+		(product) += g * LANES_FOUR(x + i); \
+		i += 4; \
+	} while (0)
+
 /* Fewer than four, zeros behind them. */
 static inline lanes4
 last_of(const float *p, size_t n)
@@ -62,23 +70,19 @@ add_inside(struct norm_sums *s, const float *dy, const float *x, size_t n,
 	lanes4 g;
 
 	if (n >= 16) {
-		lanes4 sum[4] = {sums[0], sums[1], sums[2], sums[3]};
-		lanes4 along[4] = {products[0], products[1], products[2], products[3]};
-		for (; i + 16 <= n; i += 16)
-			for (size_t j = 0; j < 4; j++) {
-				g = INSIDE_FOUR(
-				    LANES_FOUR(dy + i + 4 * j), LANES_FOUR(x + i + 4 * j));
-				sum[j] += g;
-				along[j] += g * LANES_FOUR(x + i + 4 * j);
-			}
-		for (size_t j = 0; j < 4; j++)
-			sums[j] = sum[j], products[j] = along[j];
+		lanes4 s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
+		lanes4 p0 = products[0], p1 = products[1], p2 = products[2], p3 = products[3];
+		while (i + 16 <= n) {
+			ADD_FOUR(s0, p0);
+			ADD_FOUR(s1, p1);
+			ADD_FOUR(s2, p2);
+			ADD_FOUR(s3, p3);
+		}
+		sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
+		products[0] = p0, products[1] = p1, products[2] = p2, products[3] = p3;
 	}
-	for (; i + 4 <= n; i += 4, k++) {
-		g = INSIDE_FOUR(LANES_FOUR(dy + i), LANES_FOUR(x + i));
-		sums[k] += g;
-		products[k] += g * LANES_FOUR(x + i);
-	}
+	for (; i + 4 <= n; k++)
+		ADD_FOUR(sums[k], products[k]);
 	if (i < n) {
 		lanes4 last = last_of(x + i, n - i);
 		g = INSIDE_FOUR(last_of(dy + i, n - i), last);

@@ -13,14 +13,16 @@
  * Convolutions in groups, of one channel each (depthwise) or more. Planes (planes.h) are walked through as one run of memory, rows and the
  * zeros between them, so that a vector is full however short the rows are: what comes out between rows is dropped. Small planes of several
  * examples make one run; each begins on a whole lane, so that it is in the same lanes as alone. A group is a piece of its own: its
- * outputs, its part of dx and the gradients of its weights.
+ * outputs, its part of dx and the gradients of its weights. Small groups take turns at each few examples, so that memory is read in order.
  */
 struct plan {
 	struct planes planes;
 	size_t in, out; /* channels of a group */
 	size_t kernel; /* its elements */
 	size_t examples; /* at a time */
-	size_t some; /* output channels whose gradients are summed at once */
+	size_t groups; /* that take turns */
+	size_t
+	    some; /* output channels whose gradients are summed at once: of one group, or all of each */
 	/* Parts of a thread's memory, in floats. */
 	size_t x, dy, rows, at, back, turned, lanes;
 	struct planes_room room;
@@ -70,6 +72,8 @@ plan(struct plan *p, const struct layer *l, size_t n)
 	size_t each = p->in * p->kernel * LANES_SIZE;
 	p->some = each < LANES_FLOATS ? LANES_FLOATS / each : 1;
 	p->some = p->some < p->out ? p->some : p->out;
+	p->groups = p->some < p->out ? 1 : LANES_FLOATS / (each * p->out);
+	p->groups = p->groups < 1 ? 1 : p->groups < s->groups ? p->groups : s->groups;
 	p->bias = weights;
 	return num_mul(p->in, p->planes.phases, &inputs) && plan_planes(p, n) &&
 	    planes_take(&p->room, &p->x, inputs, p->planes.apart, 1) &&
@@ -77,8 +81,8 @@ plan(struct plan *p, const struct layer *l, size_t n)
 	    planes_take(&p->room, &p->rows, p->planes.apart, 1, 1) &&
 	    planes_take(&p->room, &p->at, p->in, p->kernel, 1) &&
 	    planes_take(&p->room, &p->back, p->out, p->kernel, 1) &&
-	    planes_take(&p->room, &p->turned, p->in, p->out, p->kernel) &&
-	    planes_take(&p->room, &p->lanes, p->some, each, 1);
+	    planes_take(&p->room, &p->turned, p->groups * p->in, p->out, p->kernel) &&
+	    planes_take(&p->room, &p->lanes, p->groups * p->some, each, 1);
 }
 
 static enum err
@@ -93,14 +97,15 @@ need(struct layer *l, struct why *why)
 }
 
 struct course;
-typedef void group_fn(const struct course *c, size_t group, unsigned lane);
+/* Groups [first, first + count), as many as take turns. */
+typedef void groups_fn(const struct course *c, size_t first, size_t count, float *own);
 
 struct course {
 	const struct layer *l;
 	const struct backend_pass *pass;
 	struct operands v;
 	struct plan p;
-	group_fn *fn;
+	groups_fn *fn;
 	bool begun[TEAM_MAX]; /* by lane */
 };
 
@@ -162,18 +167,19 @@ forward_some(const struct course *c, const struct planes *some, size_t group, fl
 }
 
 static void
-forward_group(const struct course *c, size_t group, unsigned lane)
+forward_groups(const struct course *c, size_t first, size_t count, float *own)
 {
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
 	size_t in = (size_t)l->in[0].h * l->in[0].w;
-	float *own = operands_lane(l, c->pass, lane);
 
 	for (size_t i = 0; i < c->pass->n; i += p->examples) {
 		const struct planes some = planes_from(c, i);
-		planes_fill_x(&some, l, p->in, c->v.x[0] + i * l->in[0].size + group * p->in * in,
-		    own + p->x);
-		forward_some(c, &some, group, own, c->v.y + i * l->out.size);
+		const float *x = c->v.x[0] + i * l->in[0].size;
+		for (size_t group = first; group < first + count; group++) {
+			planes_fill_x(&some, l, p->in, x + group * p->in * in, own + p->x);
+			forward_some(c, &some, group, own, c->v.y + i * l->out.size);
+		}
 	}
 }
 
@@ -181,16 +187,18 @@ static void
 run_groups(void *arg, size_t first, size_t count, unsigned lane)
 {
 	struct course *c = arg;
+	size_t end = first + count;
 
 	if (!c->begun[lane])
 		begin(c, lane);
 	c->begun[lane] = true;
-	for (size_t group = first; group < first + count; group++)
-		c->fn(c, group, lane);
+	for (; first < end; first += c->p.groups)
+		c->fn(c, first, end - first < c->p.groups ? end - first : c->p.groups,
+		    operands_lane(c->l, c->pass, lane));
 }
 
 static void
-run(const struct layer *l, const struct backend_pass *pass, group_fn *fn)
+run(const struct layer *l, const struct backend_pass *pass, groups_fn *fn)
 {
 	struct course c = {.l = l, .pass = pass, .v = operands_of(l, pass), .fn = fn};
 	/* Sums are short: each product costs several of a matrix product's, and beside them a channel some that does not hang on its size. */
@@ -210,7 +218,7 @@ run(const struct layer *l, const struct backend_pass *pass, group_fn *fn)
 static void
 forward(const struct layer *l, const struct backend_pass *pass)
 {
-	run(l, pass, forward_group);
+	run(l, pass, forward_groups);
 }
 
 /* A group's weights as the way back wants them. */
@@ -234,12 +242,12 @@ turn(const struct course *c, size_t group, float *turned)
 
 /* Of one group of some examples, whose dy is in planes. */
 static void
-input_some(const struct course *c, const struct planes *some, float *own, float *dx)
+input_some(
+    const struct course *c, const struct planes *some, const float *weight, float *own, float *dx)
 {
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
 	size_t area = (size_t)l->in[0].h * l->in[0].w, pitch = some->size[1];
-	const float *weight = own + p->turned;
 	const uint32_t *at = (const uint32_t *)(const void *)(own + p->back);
 
 	for (size_t f = 0; f < some->phases; f++) {
@@ -260,38 +268,61 @@ input_some(const struct course *c, const struct planes *some, float *own, float 
 	}
 }
 
-/* Output channels [from, to) of a group, of which they are all or some; dx with the first of them. */
+/* Output channels [from, to) of each of some groups: all of them, or some of one group's. */
+struct part {
+	size_t first, count; /* groups */
+	size_t from, to;
+	float *own;
+};
+
+/* Of some examples from the i-th on, the k-th of these groups. dx comes with its first channels. */
 static void
-backward_some(const struct course *c, size_t group, size_t from, size_t to, float *own)
+backward_some(
+    const struct course *c, const struct part *part, const struct planes *some, size_t i, size_t k)
 {
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
+	float *own = part->own;
 	size_t area = (size_t)l->out.h * l->out.w, in = (size_t)l->in[0].h * l->in[0].w;
-	size_t taps = p->in * p->kernel, first = group * p->out;
+	size_t taps = p->in * p->kernel, group = part->first + k, sums = taps * LANES_SIZE;
 	const float *begin =
 	    own + p->dy + p->planes.lead[0] * p->planes.size[1] + p->planes.lead[1];
-	float *gradient = c->v.work, *bias = gradient + p->bias;
 	const uint32_t *at = (const uint32_t *)(const void *)(own + p->at);
+	float *lanes = own + p->lanes + k * p->out * sums;
+	size_t x = i * l->in[0].size + group * p->in * in;
 
-	memset(own + p->lanes, 0, (to - from) * taps * LANES_SIZE * sizeof(float));
+	planes_fill(
+	    some, l, p->out, c->v.dy + i * l->out.size + group * p->out * area, own + p->dy);
+	planes_fill_x(some, l, p->in, c->v.x[0] + x, own + p->x);
+	if (c->v.dx[0] && part->from == 0)
+		input_some(c, some, own + p->turned + k * p->out * taps, own, c->v.dx[0] + x);
+	for (size_t o = part->from; o < part->to; o++)
+		gemm_dots(c->pass->arithmetic, lanes + (o - part->from) * sums,
+		    begin + o * some->apart, own + p->x, at, taps,
+		    run_of(some, l->out.h, l->out.w));
+}
+
+static void
+backward_part(const struct course *c, const struct part *part)
+{
+	const struct layer *l = c->l;
+	const struct plan *p = &c->p;
+	size_t area = (size_t)l->out.h * l->out.w, taps = p->in * p->kernel;
+	size_t first = part->first * p->out + part->from,
+	       count = part->count * (part->to - part->from);
+	float *gradient = c->v.work, *bias = gradient + p->bias, *lanes = part->own + p->lanes;
+
+	memset(lanes, 0, count * taps * LANES_SIZE * sizeof(float));
 	for (size_t i = 0; i < c->pass->n; i += p->examples) {
 		const struct planes some = planes_from(c, i);
-		size_t x = i * l->in[0].size + group * p->in * in;
-		planes_fill(
-		    &some, l, p->out, c->v.dy + i * l->out.size + first * area, own + p->dy);
-		planes_fill_x(&some, l, p->in, c->v.x[0] + x, own + p->x);
-		if (c->v.dx[0] && from == 0)
-			input_some(c, &some, own, c->v.dx[0] + x);
-		for (size_t o = from; o < to; o++)
-			gemm_dots(c->pass->arithmetic,
-			    own + p->lanes + (o - from) * taps * LANES_SIZE, begin + o * some.apart,
-			    own + p->x, at, taps, run_of(&some, l->out.h, l->out.w));
+		for (size_t k = 0; k < part->count; k++)
+			backward_some(c, part, &some, i, k);
 	}
-	for (size_t k = 0; k < (to - from) * taps; k++) {
-		lanes16 sum = LANES_AT(own + p->lanes + k * LANES_SIZE);
-		gradient[(first + from) * taps + k] = lanes_fold(&sum);
+	for (size_t k = 0; k < count * taps; k++) {
+		lanes16 sum = LANES_AT(lanes + k * LANES_SIZE);
+		gradient[first * taps + k] = lanes_fold(&sum);
 	}
-	for (size_t o = first + from; c->v.bias && o < first + to; o++) {
+	for (size_t o = first; c->v.bias && o < first + count; o++) {
 		struct norm_sums sum = {0};
 		for (size_t i = 0; i < c->pass->n; i++)
 			norm_sums_add(&sum, c->v.dy + i * l->out.size + o * area, area);
@@ -300,14 +331,17 @@ backward_some(const struct course *c, size_t group, size_t from, size_t to, floa
 }
 
 static void
-backward_group(const struct course *c, size_t group, unsigned lane)
+backward_groups(const struct course *c, size_t first, size_t count, float *own)
 {
 	const struct plan *p = &c->p;
-	float *own = operands_lane(c->l, c->pass, lane);
+	struct part part = {.first = first, .count = count, .own = own};
 
-	turn(c, group, own + p->turned);
-	for (size_t o = 0; o < p->out; o += p->some)
-		backward_some(c, group, o, o + p->some < p->out ? o + p->some : p->out, own);
+	for (size_t k = 0; k < count; k++)
+		turn(c, first + k, own + p->turned + k * p->in * p->out * p->kernel);
+	for (; part.from < p->out; part.from = part.to) {
+		part.to = part.from + p->some < p->out ? part.from + p->some : p->out;
+		backward_part(c, &part);
+	}
 }
 
 static void
@@ -315,7 +349,7 @@ backward(const struct layer *l, const struct backend_pass *pass)
 {
 	const struct operands v = operands_of(l, pass);
 
-	run(l, pass, backward_group);
+	run(l, pass, backward_groups);
 	operands_give(l, pass, PARAM_WEIGHT, v.work);
 	if (v.bias)
 		operands_give(l, pass, PARAM_BIAS, v.work + l->param[PARAM_WEIGHT].count);

@@ -10,7 +10,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && sizeof(float) == 4,
 
 #define SIZE sizeof(float)
 #define LANES 4
-#define STEP 16 /* elements per turn of the inner loop, a multiple of LANES */
+typedef double doubles __attribute__((vector_size(LANES * sizeof(double))));
+typedef float floats __attribute__((vector_size(LANES * SIZE), aligned(1), may_alias));
 
 /* What `carry` holds between calls. Element i is summed in lane i % LANES, whatever the cuts: the sum of a payload
  * does not depend on how it arrived. */
@@ -27,21 +28,19 @@ payload_bytes(uint64_t elements)
 	return elements > UINT64_MAX / SIZE ? UINT64_MAX : elements * SIZE;
 }
 
-/* Adds the squares of n elements at p, n a multiple of STEP, beginning at lane 0. */
+/* Adds the squares of n elements at p, n a multiple of LANES, beginning at lane 0. */
 CPU_CLONES static void
 add_squares(double lanes[LANES], const uint8_t *p, size_t n)
 {
-	double sum[LANES];
+	doubles sum;
 
-	memcpy(sum, lanes, sizeof(sum));
-	for (size_t i = 0; i < n; i += STEP) {
-		float x[STEP];
-		memcpy(x, p + i * SIZE, sizeof(x));
-		for (size_t k = 0; k < STEP; k += LANES)
-			for (size_t j = 0; j < LANES; j++)
-				sum[j] += (double)x[k + j] * (double)x[k + j];
+	memcpy(&sum, lanes, sizeof(sum));
+	for (size_t i = 0; i < n; i += LANES) {
+		doubles x =
+		    __builtin_convertvector(*(const floats *)(const void *)(p + i * SIZE), doubles);
+		sum += x * x;
 	}
-	memcpy(lanes, sum, sizeof(sum));
+	memcpy(lanes, &sum, sizeof(sum));
 }
 
 static void
@@ -59,7 +58,7 @@ add_elements(struct state *s, uint64_t index, const uint8_t *p, size_t n)
 {
 	for (; n > 0 && index % LANES != 0; n--, index++, p += SIZE)
 		add_one(s, index, p);
-	size_t bulk = n - n % STEP;
+	size_t bulk = n - n % LANES;
 	add_squares(s->lanes, p, bulk);
 	for (size_t i = bulk; i < n; i++)
 		add_one(s, index + i, p + i * SIZE);
