@@ -367,11 +367,12 @@ place_kept(struct planning *p, struct plan *plan, size_t i)
 bool
 plan_work(const struct layer *l, const struct plan_want *want, size_t *floats)
 {
-	size_t lanes;
+	size_t apart = l->work_lane > 0 ? LAYER_LANES_APART : 0, lanes;
 
 	return num_mul(l->work_each, want->max_batch, floats) &&
-	    num_add(*floats, l->work, floats) && num_mul(l->work_lane, want->threads, &lanes) &&
-	    num_add(*floats, lanes, floats);
+	    num_add(*floats, l->work, floats) && num_add(l->work_lane, apart, &lanes) &&
+	    num_mul(lanes, want->threads - 1, &lanes) && num_add(*floats, lanes, floats) &&
+	    num_add(*floats, l->work_lane, floats);
 }
 
 static bool

@@ -337,14 +337,16 @@ static size_t
 find_spots(
     const struct layer *l, const struct plan *p, const float *dy, uint32_t *spots, float *value)
 {
+	uint32_t width = l->out.w, stride = l->spec.stride[1];
 	size_t n = 0;
 
 	for (uint32_t y = 0; y < l->out.h; y++) {
-		size_t row = (size_t)y * l->spec.stride[0] * p->width;
-		for (uint32_t x = 0; x < l->out.w; x++, dy++) {
-			spots[n] = (uint32_t)(row + (size_t)x * l->spec.stride[1]);
-			value[n] = *dy;
-			n += *dy != 0;
+		uint32_t at = (uint32_t)((size_t)y * l->spec.stride[0] * p->width), bits;
+		for (uint32_t x = 0; x < width; x++, dy++, at += stride) {
+			memcpy(&bits, dy, sizeof(bits));
+			spots[n] = at;
+			memcpy(value + n, &bits, sizeof(bits));
+			n += bits << 1 != 0;
 		}
 	}
 	return n;
@@ -424,8 +426,11 @@ backward_channel(const struct course *c, float *own, uint32_t o, const float *dy
 	struct gemm_spots s = {n, at, value};
 
 	if (parts & WEIGHTS) {
+		/* In a register: other threads write beside it. */
+		float sum = work[p->bias + o];
 		for (size_t i = 0; c->v.bias && i < n; i++)
-			work[p->bias + o] += value[i];
+			sum += value[i];
+		work[p->bias + o] = sum;
 		scale(at, spots, n, depth);
 		for (uint32_t k = 0; k < kh; k++)
 			gemm_gather(c->pass->arithmetic,
