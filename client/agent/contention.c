@@ -6,9 +6,9 @@
 #define WINDOW 0.03
 /* Of a window, what a thread may wait on a machine that has little else to do. */
 #define ALLOWED 0.15
-/* Windows: before more threads are tried again, doubled each time that it did not pay, and those after which it did. */
-#define SOON 1
-#define RARELY 128
+/* Windows: before more threads are tried again, four times as many each time that it did not pay, and those after which it did. */
+#define SOON 4
+#define RARELY 64
 #define PROVEN 8
 
 /* As before, if the kernel says nothing. */
@@ -48,7 +48,7 @@ lower(struct contention *c)
 	}
 	c->threads = c->before;
 	c->raised = false;
-	c->patience = 2 * c->patience < RARELY ? 2 * c->patience : RARELY;
+	c->patience = 4 * c->patience < RARELY ? 4 * c->patience : RARELY;
 }
 
 static void

@@ -48,8 +48,9 @@ all_again_when_it_is_quiet(void **state)
 	(void)state;
 	contention_begin(&c, 64, 0);
 	assert_int_equal(decide_often(&c, 1, 20), 1);
+	assert_int_equal(decide_often(&c, 0.01, 3), 1);
 	assert_int_equal(contention_decide(&c, 0.01), 2);
-	assert_int_equal(decide_often(&c, 0.01, 30), 64);
+	assert_int_equal(decide_often(&c, 0.01, 100), 64);
 	contention_begin(&c, 1, 0);
 	assert_int_equal(decide_often(&c, 0.01, 10), 1);
 }
@@ -80,7 +81,7 @@ what_does_not_pay_is_rarely_tried(void **state)
 	count_trials(&c, 2);
 	assert_int_equal(decide_often(&c, 0.01, 200), 2);
 	assert_int_equal(contention_decide(&c, 0.5), 1);
-	assert_int_equal(contention_decide(&c, 0.01), 2);
+	assert_int_equal(decide_often(&c, 0.01, 4), 2);
 }
 
 static pid_t
