@@ -19,7 +19,8 @@
  * not find. And only under a name that no other file uses so: clang 14 also exports what chooses.
  *
  * x86-64-v4, not avx512f: without the short vectors of AVX-512VL gcc 12 copies scalars with moves of 512 bits, and SSE code that follows
- * one stalls (130 ns for each call of norm_sums_add_pair on a Xeon of the Sapphire Rapids kind).
+ * one stalls (130 ns for each call of norm_sums_add_pair on a Xeon of the Sapphire Rapids kind). clang before 18 takes the name and
+ * never chooses it.
  */
 #if defined(__SANITIZE_THREAD__)
 #define CPU_NO_CLONES 1
@@ -30,7 +31,12 @@
 #endif
 
 #if defined(__x86_64__) && defined(__linux__) && !defined(CPU_NO_CLONES)
-#define CPU_CLONES __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
+#if defined(__clang__) && __clang_major__ < 18
+#define CPU_WIDEST "avx512f"
+#else
+#define CPU_WIDEST "arch=x86-64-v4"
+#endif
+#define CPU_CLONES __attribute__((target_clones("default", "avx2", CPU_WIDEST)))
 #else
 #define CPU_CLONES
 #endif

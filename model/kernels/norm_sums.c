@@ -43,6 +43,7 @@ typedef int mask4 __attribute__((vector_size(16)));
 #define TOP_OF(line) ((line)->top < INFINITY ? (line)->top : NAN)
 #define INSIDE_FOUR(dy, x) ((lanes4)((mask4)(dy)&INSIDE(x)))
 
+/* Of elements i to i + 3, which goes on to the next. */
 #define ADD_FOUR(sum, product) \
 	do { \
 		g = INSIDE_FOUR(LANES_FOUR(dy + i), LANES_FOUR(x + i)); \

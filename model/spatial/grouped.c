@@ -21,8 +21,7 @@ struct plan {
 	size_t kernel; /* its elements */
 	size_t examples; /* at a time */
 	size_t groups; /* that take turns */
-	size_t
-	    some; /* output channels whose gradients are summed at once: of one group, or all of each */
+	size_t some; /* output channels of a group summed at once; not all only if it is alone */
 	/* Parts of a thread's memory, in floats. */
 	size_t x, dy, rows, at, back, turned, lanes;
 	struct planes_room room;

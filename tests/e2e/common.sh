@@ -6,7 +6,7 @@
 #   log_lines N FILE PATTERN           waits until FILE has N lines like that, or more, and prints how many: what another process
 #                                      writes may come a moment after what it did was seen
 #   job_submit FILE                    sets JOB to the job's id
-#   job_done SECONDS                   waits until JOB is done and sets MODEL to its last model's id
+#   job_done SECONDS                   waits until JOB is done, fails once it is paused or stopped, and sets MODEL to its last model's id
 #   glyph_device NAME HAND COUNT       enrols a device with drawn digits of that hand
 #   glyph_job FILE NAME GOAL ROUNDS    writes a small job on them; every device must report
 #   spool_empty                        no file is left in the spool

@@ -259,15 +259,22 @@ grouped(void **state)
 {
 	static const struct window all[] = {{4, 7, 41, 6, 7, 20, 3, 4, 1, 2, 1, 1, 2, 0},
 	    {3, 9, 21, 3, 5, 21, 3, 3, 2, 1, 1, 1, 3, 0},
-	    {2, 30, 27, 2, 30, 27, 3, 3, 1, 1, 1, 1, 2, 0}};
-	static const char *const shapes[] = {
-	    "\"shape\": [4, 7, 41]", "\"shape\": [3, 9, 21]", "\"shape\": [2, 30, 27]"};
+	    {2, 30, 27, 2, 30, 27, 3, 3, 1, 1, 1, 1, 2, 0},
+	    /* Lanes for four groups of ten at a time; for two channels of a group's five. */
+	    {10, 8, 8, 10, 8, 8, 31, 31, 1, 1, 15, 15, 10, 0},
+	    {4, 8, 8, 10, 8, 8, 31, 31, 1, 1, 15, 15, 2, 0}};
+	static const char *const shapes[] = {"\"shape\": [4, 7, 41]", "\"shape\": [3, 9, 21]",
+	    "\"shape\": [2, 30, 27]", "\"shape\": [10, 8, 8]", "\"shape\": [4, 8, 8]"};
 	static const char *const layers[] = {
 	    "{\"type\": \"conv2d\", \"out\": 6, \"kernel\": [3, 4], \"stride\": [1, 2], "
 	    "\"padding\": 1, \"groups\": 2}",
 	    "{\"type\": \"conv2d\", \"out\": 3, \"kernel\": 3, \"stride\": [2, 1], \"padding\": "
 	    "1, \"groups\": 3}",
-	    "{\"type\": \"conv2d\", \"out\": 2, \"kernel\": 3, \"padding\": 1, \"groups\": 2}"};
+	    "{\"type\": \"conv2d\", \"out\": 2, \"kernel\": 3, \"padding\": 1, \"groups\": 2}",
+	    "{\"type\": \"conv2d\", \"out\": 10, \"kernel\": 31, \"padding\": 15, \"groups\": "
+	    "10}",
+	    "{\"type\": \"conv2d\", \"out\": 10, \"kernel\": 31, \"padding\": 15, \"groups\": "
+	    "2}"};
 	struct one o;
 
 	(void)state;
