@@ -180,6 +180,7 @@ said dev 'delta.(dropped|refused)' && fleet_fail "the delta of an old key was lo
 fleet_kill TERM "$AGENT_PID"
 whole dev
 
+sent() { [ -z "$(ls -A "$FLEET/dev/outbox")" ]; }
 # --- the answer to a rotation is lost and the command killed: the agent ends it when it is refused, or the command does
 for who in agent command; do
 	faults "POST /v1/rotate lose"
@@ -196,6 +197,7 @@ for who in agent command; do
 		job_submit "$FLEET/job.json"
 		fleet_run dev
 		job_done 60
+		within 20 sent || fleet_fail "left in the outbox: $(ls "$FLEET/dev/outbox")"
 		fleet_kill TERM "$AGENT_PID"
 		said dev 'key.rotated' || fleet_fail "the agent did not end the rotation"
 	else
