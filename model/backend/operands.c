@@ -58,5 +58,5 @@ operands_give(
 float *
 operands_lane(const struct layer *l, const struct backend_pass *p, unsigned lane)
 {
-	return p->work + l->work + l->work_each * p->n + (l->work_lane + LAYER_LANES_APART) * lane;
+	return p->work + l->work + l->work_each * p->n + (l->work_lane + layer_apart(l)) * lane;
 }

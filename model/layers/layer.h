@@ -64,9 +64,6 @@ layer_lora(const struct layer_spec *s)
 	return s->bias ? 2 : 1;
 }
 
-/* Floats between what two threads work in, over a page: a CPU fetches lines ahead up to a page's end, and takes them from the other. */
-#define LAYER_LANES_APART (1024 + 80)
-
 struct layer {
 	struct layer_spec spec; /* inputs: indices within the net */
 	uint32_t index; /* in the whole network, of which the net may be a part */
@@ -82,7 +79,7 @@ struct layer {
 	size_t saved_once; /* likewise, whatever the batch */
 	size_t work; /* floats of workspace of a pass, */
 	size_t work_each; /* and per example, */
-	size_t work_lane; /* and, behind both, per thread, LAYER_LANES_APART */
+	size_t work_lane; /* and, behind both, per thread, layer_apart between them */
 	bool rectifies; /* it can do the work of a relu or relu6 behind it, both ways */
 
 	/* Set when the net is built. */
@@ -103,6 +100,13 @@ struct layer {
 	bool kept_shared;
 	size_t dy_at, dx_at[RECIPE_INPUTS_MAX]; /* into the gradients; nowhere: nobody needs it */
 };
+
+/* Floats between what two threads work in, over a page: a CPU fetches lines ahead up to a page's end, and takes them from the other. */
+static inline size_t
+layer_apart(const struct layer *l)
+{
+	return l->work_lane > 0 ? 1024 + 80 : 0;
+}
 
 /* What types of layers are like, for planning. */
 struct layer_traits {

@@ -367,10 +367,10 @@ place_kept(struct planning *p, struct plan *plan, size_t i)
 bool
 plan_work(const struct layer *l, const struct plan_want *want, size_t *floats)
 {
-	size_t apart = l->work_lane > 0 ? LAYER_LANES_APART : 0, lanes;
+	size_t lanes;
 
 	return num_mul(l->work_each, want->max_batch, floats) &&
-	    num_add(*floats, l->work, floats) && num_add(l->work_lane, apart, &lanes) &&
+	    num_add(*floats, l->work, floats) && num_add(l->work_lane, layer_apart(l), &lanes) &&
 	    num_mul(lanes, want->threads - 1, &lanes) && num_add(*floats, lanes, floats) &&
 	    num_add(*floats, l->work_lane, floats);
 }

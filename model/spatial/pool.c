@@ -194,7 +194,7 @@ max_planes(void *arg, size_t first, size_t count, unsigned lane)
 	const struct course *c = arg;
 	uint32_t *index = c->v.kept;
 	bool plain = index && is_plain2(&c->l->spec);
-	float *work = plain ? operands_lane(c->l, c->p, lane) : NULL;
+	float *work = operands_lane(c->l, c->p, lane);
 
 	for (size_t i = first; i < first + count; i++) {
 		const float *x = c->v.x[0] + i * c->in;

@@ -180,8 +180,8 @@ said dev 'delta.(dropped|refused)' && fleet_fail "the delta of an old key was lo
 fleet_kill TERM "$AGENT_PID"
 whole dev
 
-sent() { [ -z "$(ls -A "$FLEET/dev/outbox")" ]; }
 # --- the answer to a rotation is lost and the command killed: the agent ends it when it is refused, or the command does
+sent() { [ -z "$(ls -A "$FLEET/dev/outbox")" ]; }
 for who in agent command; do
 	faults "POST /v1/rotate lose"
 	old=$(key_of dev)

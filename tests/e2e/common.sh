@@ -81,23 +81,19 @@ job_submit() {
 	JOB=$(pick 'd["job"]' <"$FLEET/submitted")
 }
 
-job_is_done() {
-	case $(curl_admin "/v1/jobs/$JOB" 2>/dev/null) in
-	*'"state":"done"'*) ;;
-	*) return 1 ;;
-	esac
+# job_in STATE...: JOB is in one of them
+job_in() {
+	job_seen=$(curl_admin "/v1/jobs/$JOB" 2>/dev/null)
+	for job_state; do
+		case $job_seen in *"\"state\":\"$job_state\""*) return 0 ;; esac
+	done
+	return 1
 }
+job_is_done() { job_in done; }
 
 # A job that waits for a person, or has ended in another way, will not be done.
-job_is_settled() {
-	case $(curl_admin "/v1/jobs/$JOB" 2>/dev/null) in
-	*'"state":"done"'* | *'"state":"paused"'* | *'"state":"stopped"'*) ;;
-	*) return 1 ;;
-	esac
-}
-
 job_done() {
-	within "$1" job_is_settled && job_is_done || fleet_fail "the job is not done, $(($1 * TEST_PATIENCE)) s at most: $(curl_admin "/v1/jobs/$JOB")"
+	within "$1" job_in done paused stopped && job_is_done || fleet_fail "the job is not done, or not within $(($1 * TEST_PATIENCE)) s: $(curl_admin "/v1/jobs/$JOB")"
 	MODEL=$(curl_admin "/v1/jobs/$JOB" | pick 'd["model"]')
 }
 
