@@ -107,6 +107,14 @@ num_add(size_t a, size_t b, size_t *out)
 	return !__builtin_add_overflow(a, b, out);
 }
 
+bool
+num_round_up(size_t n, size_t unit, size_t *out)
+{
+	size_t over = n % unit;
+
+	return num_add(n, over ? unit - over : 0, out);
+}
+
 double
 num_power(double x, uint64_t n)
 {

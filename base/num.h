@@ -16,6 +16,8 @@ bool num_bytes(const char *text, uint64_t *out);
 bool num_seconds(const char *text, uint64_t *out);
 bool num_mul(size_t a, size_t b, size_t *out);
 bool num_add(size_t a, size_t b, size_t *out);
+/* n, or the next multiple of `unit`. */
+bool num_round_up(size_t n, size_t unit, size_t *out);
 
 /* x^n by squaring: exactly rounded steps, the same on every machine, unlike libm's pow. */
 double num_power(double x, uint64_t n);

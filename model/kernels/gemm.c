@@ -137,6 +137,13 @@ gemm_scatter(enum gemm_arithmetic how, float *rows, const float *from, const str
 	gemm_kernels_of(how)->scatter(rows, from, s, width);
 }
 
+size_t
+gemm_find(enum gemm_arithmetic how, uint32_t *at, float *value, const float *from,
+    const uint32_t *places, size_t n)
+{
+	return gemm_kernels_of(how)->find(at, value, from, places, n);
+}
+
 void
 gemm_dots(enum gemm_arithmetic how, float *lanes, const float *a, const float *b,
     const uint32_t *b_at, size_t k, size_t n)

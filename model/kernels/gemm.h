@@ -80,6 +80,10 @@ void gemm_gather(enum gemm_arithmetic how, float *to, const float *rows, const s
 /* rows[at[i] + j] += value[i] * from[j] for each i, ascending. */
 void gemm_scatter(enum gemm_arithmetic how, float *rows, const float *from,
     const struct gemm_spots *s, size_t width);
+/* What is not zero of n elements, in their order: value of them from `from`, `at` from what stands at the same place in `places`. The result
+ * is how many; up to GEMM_PAST elements behind them are overwritten. */
+size_t gemm_find(enum gemm_arithmetic how, uint32_t *at, float *value, const float *from,
+    const uint32_t *places, size_t n);
 
 /* Sums in sixteen lanes (lanes.h), of k arrays with one: lanes[p][i % 16] += a[i] * b[b_at[p] + i], i < n ascending. What stands up to
  * GEMM_PAST floats behind an array of b must be finite. */

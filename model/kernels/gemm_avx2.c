@@ -7,6 +7,5 @@
 #define FUSED 0
 #include "gemm_tile.inc"
 
-const struct gemm_kernels gemm_avx2_kernels = {
-    outer_avx2, dot_avx2, gather_avx2, scatter_avx2, dots_avx2};
+const struct gemm_kernels gemm_avx2_kernels = GEMM_KERNELS;
 #endif

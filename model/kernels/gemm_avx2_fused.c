@@ -7,6 +7,5 @@
 #define FUSED 1
 #include "gemm_tile.inc"
 
-const struct gemm_kernels gemm_avx2_fused_kernels = {
-    outer_avx2_fused, dot_avx2_fused, gather_avx2_fused, scatter_avx2_fused, dots_avx2_fused};
+const struct gemm_kernels gemm_avx2_fused_kernels = GEMM_KERNELS;
 #endif

@@ -7,6 +7,5 @@
 #define FUSED 0
 #include "gemm_tile.inc"
 
-const struct gemm_kernels gemm_avx512_kernels = {
-    outer_avx512, dot_avx512, gather_avx512, scatter_avx512, dots_avx512};
+const struct gemm_kernels gemm_avx512_kernels = GEMM_KERNELS;
 #endif

@@ -7,6 +7,5 @@
 #define FUSED 1
 #include "gemm_tile.inc"
 
-const struct gemm_kernels gemm_avx512_fused_kernels = {outer_avx512_fused, dot_avx512_fused,
-    gather_avx512_fused, scatter_avx512_fused, dots_avx512_fused};
+const struct gemm_kernels gemm_avx512_fused_kernels = GEMM_KERNELS;
 #endif

@@ -43,6 +43,8 @@ struct gemm_kernels {
 	void (*dot)(const struct gemm *g);
 	void (*gather)(float *to, const float *rows, const struct gemm_spots *s, size_t width);
 	void (*scatter)(float *rows, const float *from, const struct gemm_spots *s, size_t width);
+	size_t (*find)(
+	    uint32_t *at, float *value, const float *from, const uint32_t *places, size_t n);
 	void (*dots)(
 	    float *lanes, const float *a, const float *b, const uint32_t *b_at, size_t k, size_t n);
 };

@@ -8,6 +8,5 @@
 #define FUSED 1
 #include "gemm_tile.inc"
 
-const struct gemm_kernels gemm_neon_fused_kernels = {
-    outer_neon_fused, dot_neon_fused, gather_neon_fused, scatter_neon_fused, dots_neon_fused};
+const struct gemm_kernels gemm_neon_fused_kernels = GEMM_KERNELS;
 #endif

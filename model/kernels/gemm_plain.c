@@ -7,5 +7,4 @@
 #define FUSED 0
 #include "gemm_tile.inc"
 
-const struct gemm_kernels gemm_plain_kernels = {
-    outer_plain, dot_plain, gather_plain, scatter_plain, dots_plain};
+const struct gemm_kernels gemm_plain_kernels = GEMM_KERNELS;

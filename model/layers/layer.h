@@ -79,7 +79,8 @@ struct layer {
 	size_t saved_once; /* likewise, whatever the batch */
 	size_t work; /* floats of workspace of a pass, */
 	size_t work_each; /* and per example, */
-	size_t work_lane; /* and, behind both, per thread, layer_apart between them */
+	size_t
+	    work_lane; /* and, behind both, from LAYER_LINE to LAYER_LINE, per thread, layer_apart between them */
 	bool rectifies; /* it can do the work of a relu or relu6 behind it, both ways */
 
 	/* Set when the net is built. */
@@ -100,6 +101,9 @@ struct layer {
 	bool kept_shared;
 	size_t dy_at, dx_at[RECIPE_INPUTS_MAX]; /* into the gradients; nowhere: nobody needs it */
 };
+
+/* Floats of a line of the cache: vectors that do not lie across two are quicker. */
+#define LAYER_LINE ((size_t)16)
 
 /* Floats between what two threads work in, over a page: a CPU fetches lines ahead up to a page's end, and takes them from the other. */
 static inline size_t

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "num.h"
+
 /* Inputs exist, come earlier, and are as many as the type takes. */
 static enum err
 check_inputs(const struct layer *l, struct why *why)
@@ -121,7 +123,14 @@ ask(const struct backend *backend, struct layer *l, struct why *why)
 	if (!passes)
 		return err_set(why, ERR_UNSUPPORTED, "layer \"%s\": not on the back end %s",
 		    l->spec.name, backend->name);
-	return passes->need ? passes->need(l, why) : ERR_OK;
+	enum err e = passes->need ? passes->need(l, why) : ERR_OK;
+	if (e)
+		return e;
+	if (!num_round_up(l->work, LAYER_LINE, &l->work) ||
+	    !num_round_up(l->work_each, LAYER_LINE, &l->work_each) ||
+	    !num_round_up(l->work_lane, LAYER_LINE, &l->work_lane))
+		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
+	return ERR_OK;
 }
 
 static enum err

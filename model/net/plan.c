@@ -34,15 +34,6 @@ struct planning {
 	size_t *places[3 * RECIPE_LAYERS_MAX]; /* where an item's offset goes */
 };
 
-static bool
-round_up(size_t bytes, size_t *out)
-{
-	if (!num_add(bytes, LINE - 1, out))
-		return false;
-	*out &= ~(LINE - 1);
-	return true;
-}
-
 /* Takes n * size bytes off the end. */
 static bool
 reserve(size_t *end, size_t *at, size_t n, size_t size)
@@ -50,7 +41,8 @@ reserve(size_t *end, size_t *at, size_t n, size_t size)
 	size_t bytes;
 
 	*at = *end;
-	return num_mul(n, size, &bytes) && round_up(bytes, &bytes) && num_add(*end, bytes, end);
+	return num_mul(n, size, &bytes) && num_round_up(bytes, LINE, &bytes) &&
+	    num_add(*end, bytes, end);
 }
 
 /* What rectifies in place is left to the layer before it, if that can. */
@@ -540,5 +532,5 @@ plan_state(uint64_t elements, size_t vectors, size_t *bytes)
 	size_t vector;
 
 	return elements <= SIZE_MAX && num_mul((size_t)elements, sizeof(float), &vector) &&
-	    round_up(vector, &vector) && num_mul(vector, vectors, bytes);
+	    num_round_up(vector, LINE, &vector) && num_mul(vector, vectors, bytes);
 }

@@ -31,6 +31,8 @@ struct plan {
 	size_t spots, at, value; /* the elements of dy that are not zero */
 	size_t weights; /* [out][kh][deep_run] */
 	size_t gradient, bias; /* [out][kh][run] */
+	size_t
+	    places; /* for each element of one channel of dy the pixel of the padded input where its kernel begins */
 	size_t end;
 	/* Of a thread: the forward pass has all above of it, the way back what stands before the weights. */
 	size_t lane;
@@ -59,24 +61,16 @@ plan_forward(struct plan *p, const struct layer *l)
 }
 
 static bool
-round_up(size_t n, size_t *out)
-{
-	if (!num_add(n, LANES - 1, out))
-		return false;
-	*out -= *out % LANES;
-	return true;
-}
-
-static bool
 plan_backward(struct plan *p, const struct layer *l)
 {
 	const uint32_t *kernel = l->spec.kernel;
 	size_t out = (size_t)l->out.h * l->out.w, pixels;
 	struct planes_room room = {0, LANES, SIZE_MAX};
 
-	if (!round_up(l->in[0].c, &p->deep) || !num_mul(l->in[0].c, kernel[1], &p->run) ||
-	    !round_up(p->run, &p->run) || !num_mul(p->deep, kernel[1], &p->deep_run) ||
-	    !num_mul(p->height, p->width, &pixels) || !num_mul(pixels, p->deep, &pixels))
+	if (!num_round_up(l->in[0].c, LANES, &p->deep) ||
+	    !num_mul(l->in[0].c, kernel[1], &p->run) || !num_round_up(p->run, LANES, &p->run) ||
+	    !num_mul(p->deep, kernel[1], &p->deep_run) || !num_mul(p->height, p->width, &pixels) ||
+	    !num_mul(pixels, p->deep, &pixels))
 		return false;
 	if (pixels > UINT32_MAX ||
 	    !planes_take(&room, &p->pixels, p->height, p->width, l->in[0].c) ||
@@ -88,7 +82,8 @@ plan_backward(struct plan *p, const struct layer *l)
 	room.end = 0;
 	if (!planes_take(&room, &p->weights, l->out.c, kernel[0], p->deep_run) ||
 	    !planes_take(&room, &p->gradient, l->out.c, kernel[0], p->run) ||
-	    !planes_take(&room, &p->bias, l->out.c, 1, 1) || !conv_dense_plan(&p->dense, l))
+	    !planes_take(&room, &p->bias, l->out.c, 1, 1) ||
+	    !planes_take(&room, &p->places, out, 1, 1) || !conv_dense_plan(&p->dense, l))
 		return false;
 	p->lane = p->dense.lane > p->lane ? p->dense.lane : p->lane;
 	p->end = room.end;
@@ -332,24 +327,14 @@ from_pixels(const struct layer *l, const struct plan *p, const float *pixels, fl
 		}
 }
 
-/* Finds what is not zero in one channel of dy: the pixel of the padded input where its kernel begins, and the value. */
-static size_t
-find_spots(
-    const struct layer *l, const struct plan *p, const float *dy, uint32_t *spots, float *value)
+static void
+find_places(const struct layer *l, const struct plan *p, uint32_t *places)
 {
-	uint32_t width = l->out.w, stride = l->spec.stride[1];
-	size_t n = 0;
+	const uint32_t *stride = l->spec.stride;
 
-	for (uint32_t y = 0; y < l->out.h; y++) {
-		uint32_t at = (uint32_t)((size_t)y * l->spec.stride[0] * p->width), bits;
-		for (uint32_t x = 0; x < width; x++, dy++, at += stride) {
-			memcpy(&bits, dy, sizeof(bits));
-			spots[n] = at;
-			memcpy(value + n, &bits, sizeof(bits));
-			n += bits << 1 != 0;
-		}
-	}
-	return n;
+	for (size_t y = 0; y < l->out.h; y++)
+		for (size_t x = 0; x < l->out.w; x++)
+			*places++ = (uint32_t)(y * stride[0] * p->width + x * stride[1]);
 }
 
 CPU_CLONES static void
@@ -422,7 +407,8 @@ backward_channel(const struct course *c, float *own, uint32_t o, const float *dy
 	float *work = c->v.work, *value = own + p->value;
 	uint32_t *spots = (uint32_t *)(void *)(own + p->spots);
 	uint32_t *at = (uint32_t *)(void *)(own + p->at);
-	size_t n = find_spots(l, p, dy, spots, value);
+	size_t n = gemm_find(c->pass->arithmetic, spots, value, dy,
+	    (const uint32_t *)(void *)(work + p->places), (size_t)l->out.h * l->out.w);
 	struct gemm_spots s = {n, at, value};
 
 	if (parts & WEIGHTS) {
@@ -574,6 +560,8 @@ backward(const struct layer *l, const struct backend_pass *pass)
 	if (!begin(&c, l, pass))
 		return;
 	c.dense = conv_dense_pays(pass->team, c.v.dy, pass->n * l->out.size);
+	if (!c.dense)
+		find_places(l, &c.p, (uint32_t *)(void *)(c.v.work + c.p.places));
 	if (c.v.dx[0] && !(c.dense && conv_dense_is_point(l)))
 		team_share(pass->team,
 		    &(struct team_work){.n = c.dense ? l->in[0].c : l->out.c,

@@ -12,7 +12,8 @@ planes_take(struct planes_room *room, size_t *at, size_t a, size_t b, size_t c)
 
 	*at = room->end;
 	return num_mul(a, b, &n) && num_mul(n, c, &n) && n <= room->most &&
-	    num_add(n, room->past, &n) && num_add(room->end, n, &room->end);
+	    num_add(n, room->past, &n) && num_round_up(n, LAYER_LINE, &n) &&
+	    num_add(room->end, n, &room->end);
 }
 
 struct planes

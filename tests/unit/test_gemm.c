@@ -503,6 +503,38 @@ spots(void **state)
 	}
 }
 
+/* What is not zero, in its order, of every kind of zero and of value: nothing is read behind it. */
+static void
+found(void **state)
+{
+	static const float kinds[] = {0, -0.0F, 1.5F, 0, NAN, 1e-40F, 0, INFINITY};
+	struct set set[SETS];
+	struct prng r;
+
+	(void)state;
+	prng_seed(&r, 9);
+	for (size_t n = 0; n <= 70; n++) {
+		struct guarded from = guarded_new(n), places = guarded_new(n);
+		uint32_t want_at[70], at[70 + GEMM_PAST], *place = (uint32_t *)(void *)places.x;
+		float want[70], value[70 + GEMM_PAST];
+		size_t wanted = 0;
+		for (size_t i = 0; i < n; i++) {
+			from.x[i] = kinds[prng_u64(&r) % 8];
+			place[i] = (uint32_t)prng_u64(&r);
+			want[wanted] = from.x[i];
+			want_at[wanted] = place[i];
+			wanted += from.x[i] != 0;
+		}
+		for (size_t k = 0, count = sets(set); k < count; k++) {
+			assert_int_equal(set[k].kernels->find(at, value, from.x, place, n), wanted);
+			assert_memory_equal(value, want, wanted * sizeof(float));
+			assert_memory_equal(at, want_at, wanted * sizeof(*at));
+		}
+		guarded_free(&from);
+		guarded_free(&places);
+	}
+}
+
 /* What each arithmetic runs on: fast ones on the widest that fuse, if there are any. */
 static void
 choice(void **state)
@@ -532,6 +564,7 @@ main(void)
 	    cmocka_unit_test(stripes),
 	    cmocka_unit_test(turned),
 	    cmocka_unit_test(spots),
+	    cmocka_unit_test(found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,6 +135,10 @@ sums_and_products_do_not_wrap(void **state)
 	assert_false(num_mul(SIZE_MAX / 2 + 1, 2, &v));
 	assert_false(num_add(SIZE_MAX, 1, &v));
 	assert_true(num_mul(SIZE_MAX, 1, &v) && v == SIZE_MAX);
+	assert_true(num_round_up(0, 16, &v) && v == 0);
+	assert_true(num_round_up(17, 16, &v) && v == 32);
+	assert_true(num_round_up(SIZE_MAX - 15, 16, &v) && v == SIZE_MAX - 15);
+	assert_false(num_round_up(SIZE_MAX - 14, 16, &v));
 	assert_true(num_mul(0, SIZE_MAX, &v) && v == 0);
 	assert_true(num_mul(12345, 54321, &v) && v == 670592745u);
 	assert_true(num_add(SIZE_MAX - 1, 1, &v) && v == SIZE_MAX);
