@@ -6,7 +6,7 @@
 
 /*
  * Dense matrix products in f32, row by row in memory. Few rows at a time read b in place, since packing it costs more than it brings;
- * many rows pass by blocks of b packed on the stack (gemm_blocks.c: up to 200 KiB of it), and what many products share is packed once
+ * many rows pass by blocks of b packed on the stack (gemm_blocks.c: up to 270 KiB of it), and what many products share is packed once
  * (gemm_pack).
  *
  * The order of every sum of our own kernels is part of the contract: the same bits on every machine and with every compiler, but for

@@ -25,12 +25,12 @@ is_large(const struct gemm *g)
 	return g->m * g->n >= GEMM_BLAS_WORK / g->k;
 }
 
-/* Ours that fuse are as quick as OpenBLAS, or all but, unless sums are long. */
+/* Ours that fuse are as quick as OpenBLAS, or all but, unless sums are long; and threads share them where OpenBLAS's cannot be cut. */
 static bool
 is_ours(const struct gemm *g)
 {
 	return g->arithmetic == GEMM_EXACT || g->own || g->turned ||
-	    (g->arithmetic == GEMM_FAST && g->k < GEMM_BLAS_LONG);
+	    (g->arithmetic == GEMM_FAST && (g->k < GEMM_BLAS_LONG || g->m < 2 * GEMM_BLAS_ROWS));
 }
 
 bool

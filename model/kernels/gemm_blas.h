@@ -6,7 +6,7 @@
 
 /*
  * Large products go to OpenBLAS, whose own threads are off: it uses fused multiply-add. Skinny ones, those that say `own`, and all that must be exact, stay
- * with our own kernels; of fast ones, also those whose sums are not long, at which ours that fuse reach 95 % of it and more.
+ * with our own kernels; of fast ones, also those whose sums are not long, at which ours that fuse reach 95 % of it and more, and those of few rows.
  */
 #define GEMM_BLAS_SIDE 24 /* the shortest side */
 #define GEMM_BLAS_WORK ((size_t)1 << 19) /* m * n * k from which OpenBLAS is used */

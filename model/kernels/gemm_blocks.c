@@ -20,6 +20,8 @@ static const struct shape of_rows = {192, 192}, of_columns = {96, 128};
 #define ROOM_B (192 * COLUMNS)
 #define ROOM_SUMS (192 * COLUMNS)
 #define ROOM_A (96 * 128)
+/* Of dots, four panels of the longest: the widest tile of any kernels. */
+#define ROOM_LANES (4 * GEMM_LANE_STEPS(GEMM_DOT_BLOCK) * 16 * GEMM_PANEL)
 
 struct work {
 	const struct shape *shape;
@@ -119,11 +121,10 @@ pack_lanes(float *to, const struct gemm *g)
 void
 gemm_blocks_dot(const struct gemm *g, gemm_part *part)
 {
-	float b[ROOM_B];
+	float b[ROOM_LANES];
 	size_t step = gemm_dot_step(g->k), panel = GEMM_LANE_STEPS(step) * 16 * GEMM_PANEL;
-	size_t columns = ROOM_B / panel * GEMM_PANEL;
+	size_t columns = ROOM_LANES / panel * GEMM_PANEL;
 
-	static_assert(GEMM_LANE_STEPS(GEMM_DOT_BLOCK) * 16 * GEMM_PANEL <= ROOM_B, "one panel");
 	for (size_t p = 0; p < g->k; p += step)
 		for (size_t j = 0; j < g->n; j += columns) {
 			struct gemm own = *g;

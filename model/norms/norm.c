@@ -1,6 +1,6 @@
 #include "cpu_norms.h"
 
-#include <math.h>
+#include <string.h>
 
 #include "cpu.h"
 #include "lanes.h"
@@ -47,11 +47,13 @@ struct course {
 	struct spans s;
 };
 
+/* An element, in multiply-adds: some, and memory. */
+#define ELEMENT 30.0
+
 static void
 run_groups(struct course *c, void (*fn)(void *arg, size_t group, unsigned lane))
 {
-	/* An element costs some multiply-adds, and memory. */
-	double work = 30.0 * (double)c->l->in[0].size * c->p->n;
+	double work = ELEMENT * (double)c->l->in[0].size * c->p->n;
 
 	team_run(team_worth(c->p->team, work), c->l->spec.groups, fn, c);
 }
@@ -192,23 +194,46 @@ affine_row(float *y, const float *x, const float *weight, const float *bias, siz
 			y[i] = (x[i] - mean) * inverse;
 }
 
-static void
-row_forward(const struct layer *l, const struct backend_pass *p)
+static struct course
+rows_course(const struct layer *l, const struct backend_pass *p)
 {
-	const struct operands v = operands_of(l, p);
 	size_t width = layer_width(&l->in[0]), rows = p->n * layer_rows(&l->in[0]);
-	float *kept = v.kept;
 
-	for (size_t i = 0; i < rows; i++) {
-		const float *x = v.x[0] + i * width;
+	return (struct course){l, p, operands_of(l, p), {rows, width, width, 1}};
+}
+
+static void
+share(struct course *c, size_t n, size_t least,
+    void (*fn)(void *arg, size_t first, size_t count, unsigned lane))
+{
+	team_share(c->p->team,
+	    &(struct team_work){.n = n,
+		.least = least,
+		.each = ELEMENT * (double)c->s.count * (double)c->s.length / (double)n,
+		.fn = fn,
+		.arg = c});
+}
+
+static void
+forward_rows(void *arg, size_t first, size_t count, unsigned lane)
+{
+	const struct course *c = arg;
+	const struct layer *l = c->l;
+	const struct operands *v = &c->v;
+	size_t width = c->s.length;
+	float *kept = v->kept;
+
+	(void)lane;
+	for (size_t i = first; i < first + count; i++) {
+		const float *x = v->x[0] + i * width;
 		float mean = 0, inverse;
-		if (p->again)
+		if (c->p->again)
 			mean = kept[2 * i], inverse = kept[2 * i + 1];
 		else if (l->spec.type == LAYER_LAYERNORM)
 			norm_sums_moments(x, width, l->spec.epsilon, &mean, &inverse);
 		else
 			norm_sums_root(x, width, l->spec.epsilon, &inverse);
-		affine_row(v.y + i * width, x, v.weight, v.bias, width, mean, inverse);
+		affine_row(v->y + i * width, x, v->weight, v->bias, width, mean, inverse);
 		if (kept) {
 			kept[2 * i] = mean;
 			kept[2 * i + 1] = inverse;
@@ -216,17 +241,49 @@ row_forward(const struct layer *l, const struct backend_pass *p)
 	}
 }
 
-/* Adds dy and dy h to the columns' sums, and to *total and *along g and g h. */
-CPU_CLONES static void
-row_sums(const float *dy, const float *x, const float *weight, size_t n, float mean, float inverse,
-    float *shift, float *scale, float *total, float *along)
+static void
+row_forward(const struct layer *l, const struct backend_pass *p)
 {
-	float sums[2][LANES_SIZE] = {{0}, {0}};
+	struct course c = rows_course(l, p);
 
+	share(&c, c.s.count, 1, forward_rows);
+}
+
+/* Adds dy and dy h of n columns of a row to their sums. */
+CPU_CLONES static void
+add_row(float *shift, float *scale, const float *dy, const float *x, size_t n, float mean,
+    float inverse)
+{
 	for (size_t i = 0; i < n; i++) {
 		shift[i] += dy[i];
 		scale[i] += dy[i] * ((x[i] - mean) * inverse);
 	}
+}
+
+static void
+backward_columns(void *arg, size_t first, size_t count, unsigned lane)
+{
+	const struct course *c = arg;
+	const struct operands *v = &c->v;
+	size_t width = c->s.length;
+	const float *kept = v->kept;
+	float *shift = v->work + first, *scale = v->work + width + first;
+
+	(void)lane;
+	memset(shift, 0, count * sizeof(*shift));
+	memset(scale, 0, count * sizeof(*scale));
+	for (size_t i = 0; i < c->s.count; i++)
+		add_row(shift, scale, v->dy + i * width + first, v->x[0] + i * width + first, count,
+		    kept[2 * i], kept[2 * i + 1]);
+}
+
+/* Sums of g and of g h over a row. */
+CPU_CLONES static void
+row_sums(const float *dy, const float *x, const float *weight, size_t n, float mean, float inverse,
+    float *total, float *along)
+{
+	float sums[2][LANES_SIZE] = {{0}, {0}};
+
 	if (weight) {
 		LANES_ADD(
 		    sums[0], n, LANES_FOUR(dy + i) * LANES_FOUR(weight + i), dy[i] * weight[i]);
@@ -257,28 +314,40 @@ row_gradient(float *dx, const float *dy, const float *x, const float *weight, si
 }
 
 static void
+backward_rows(void *arg, size_t first, size_t count, unsigned lane)
+{
+	const struct course *c = arg;
+	const struct layer *l = c->l;
+	const struct operands *v = &c->v;
+	size_t width = c->s.length;
+	const float *kept = v->kept;
+
+	(void)lane;
+	for (size_t i = first; i < first + count; i++) {
+		const float *dy = v->dy + i * width, *x = v->x[0] + i * width;
+		float mean = kept[2 * i], inverse = kept[2 * i + 1], total, along;
+		row_sums(dy, x, v->weight, width, mean, inverse, &total, &along);
+		total = l->spec.type == LAYER_LAYERNORM ? total / (float)width : 0;
+		row_gradient(v->dx[0] + i * width, dy, x, v->weight, width, mean, inverse, total,
+		    along / (float)width, l->add[0]);
+	}
+}
+
+/* The columns' sums first: dx may take the place of dy. */
+static void
 row_backward(const struct layer *l, const struct backend_pass *p)
 {
-	const struct operands v = operands_of(l, p);
-	size_t width = layer_width(&l->in[0]), rows = p->n * layer_rows(&l->in[0]);
-	const float *kept = v.kept;
+	struct course c = rows_course(l, p);
+	const struct operands *v = &c.v;
 
-	for (size_t i = 0; i < 2 * width; i++)
-		v.work[i] = 0;
-	for (size_t i = 0; i < rows; i++) {
-		const float *dy = v.dy + i * width, *x = v.x[0] + i * width;
-		float mean = kept[2 * i], inverse = kept[2 * i + 1], total, along;
-		row_sums(
-		    dy, x, v.weight, width, mean, inverse, v.work, v.work + width, &total, &along);
-		total = l->spec.type == LAYER_LAYERNORM ? total / (float)width : 0;
-		if (v.dx[0])
-			row_gradient(v.dx[0] + i * width, dy, x, v.weight, width, mean, inverse,
-			    total, along / (float)width, l->add[0]);
-	}
-	if (v.weight)
-		operands_give(l, p, PARAM_WEIGHT, v.work + width);
-	if (v.bias)
-		operands_give(l, p, PARAM_BIAS, v.work);
+	if (v->weight)
+		share(&c, c.s.length, 4 * LANES_SIZE, backward_columns);
+	if (v->dx[0])
+		share(&c, c.s.count, 1, backward_rows);
+	if (v->weight)
+		operands_give(l, p, PARAM_WEIGHT, v->work + c.s.length);
+	if (v->bias)
+		operands_give(l, p, PARAM_BIAS, v->work);
 }
 
 const struct backend_layer norm_row_passes = {
