@@ -120,6 +120,10 @@ static const struct {
 	"{\"type\": "
 	"\"linear\", \"out\": 50}], " CLASSES "}"},
     {"\"window\": 130",
+	"{\"layers\": [{\"type\": \"embedding\", \"vocabulary\": 50, \"out\": 200}, "
+	"{\"type\": \"layernorm\"}, {\"type\": \"rmsnorm\"}, {\"type\": "
+	"\"linear\", \"out\": 50}], " CLASSES "}"},
+    {"\"window\": 130",
 	"{\"layers\": [{\"type\": \"embedding\", \"name\": \"e\", \"vocabulary\": 50, "
 	"\"out\": "
 	"96}, {\"type\": \"linear\", \"out\": 96, \"lora\": {\"rank\": 40}}, {\"type\": "
