@@ -58,7 +58,12 @@ run_stripe(void *arg, size_t i, unsigned lane)
 	(void)lane;
 	if (s->columns) {
 		g.n = last - first;
-		g.b += s->dot || g.turned ? first * g.b_row : g.packed ? first * g.k : first;
+		if (g.b_at)
+			g.b_first += first;
+		else
+			g.b += s->dot || g.turned ? first * g.b_row
+			    : g.packed		  ? first * g.k
+						  : first;
 		g.c += first;
 	} else {
 		g.m = last - first;

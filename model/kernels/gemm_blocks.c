@@ -96,7 +96,10 @@ gemm_blocks_outer(const struct gemm *g, gemm_part *part)
 			block.m = gemm_least(g->m - i, w.shape->rows);
 			block.n = gemm_least(g->n - j, COLUMNS);
 			block.a += i * g->a_row;
-			block.b += g->turned ? j * g->b_row : j;
+			if (g->b_at)
+				block.b_first += j;
+			else
+				block.b += g->turned ? j * g->b_row : j;
 			block.c += i * g->c_row + j;
 			for (size_t p = 0; p == 0 || p < g->k; p += w.shape->deep)
 				go_on(&w, &block, p, gemm_least(g->k - p, w.shape->deep));

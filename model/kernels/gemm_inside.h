@@ -28,6 +28,14 @@ gemm_least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
+/* Where column j of rows that lie anywhere is. */
+static inline size_t
+gemm_column(const struct gemm *g, size_t j)
+{
+	j += g->b_first;
+	return g->b_run ? j + j / g->b_run * g->b_skip : j;
+}
+
 /* The blocks of gemm_dot's sums are of about equal length, whole vectors of sixteen. */
 static inline size_t
 gemm_dot_step(size_t k)

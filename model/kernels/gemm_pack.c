@@ -48,7 +48,7 @@ gemm_pack_panels(float *to, const struct gemm *g, bool turned)
 	size_t whole = g->n / GEMM_PANEL * GEMM_PANEL;
 
 	for (size_t j = 0; g->b_at && j < g->n; j += GEMM_PANEL)
-		find_rows(to + j * g->k, g->b + j, g->b_at, g->k);
+		find_rows(to + j * g->k, g->b + gemm_column(g, j), g->b_at, g->k);
 	if (g->b_at)
 		return;
 	if (whole < g->n)

@@ -199,17 +199,18 @@ forward_rows(const struct course *c, float *work, float *y)
 	const struct plan *p = &c->p;
 	const uint32_t *kernel = l->spec.kernel;
 	uint32_t *under = (uint32_t *)(void *)(work + p->under), *to = under;
+	size_t rows = l->out.w % GEMM_PAST == 0 ? l->out.h : 1; /* at a time */
 
 	for (size_t i = 0; i < p->channels; i++)
 		for (size_t ky = 0; ky < kernel[0]; ky++)
 			for (size_t kx = 0; kx < kernel[1]; kx++)
 				*to++ = (uint32_t)((i * p->height + ky) * p->width + kx);
 	for (size_t first = 0; first < l->in[0].c; first += p->channels)
-		for (size_t r = 0; r < l->out.h; r++) {
+		for (size_t r = 0; r < l->out.h; r += rows) {
 			size_t some = l->in[0].c - first;
 			some = some < p->channels ? some : p->channels;
 			gemm_outer(&(struct gemm){.m = l->out.c,
-			    .n = l->out.w,
+			    .n = rows * l->out.w,
 			    .k = some * p->kernel_area,
 			    .a = c->v.weight + first * p->kernel_area,
 			    .a_row = l->param[PARAM_WEIGHT].fan_in,
@@ -217,6 +218,8 @@ forward_rows(const struct course *c, float *work, float *y)
 			    .b = work + p->planes +
 				(first * p->height + r * l->spec.stride[0]) * p->width,
 			    .b_at = under,
+			    .b_run = rows > 1 ? l->out.w : 0,
+			    .b_skip = l->spec.stride[0] * p->width - l->out.w,
 			    .c = y + r * l->out.w,
 			    .c_row = (size_t)l->out.h * l->out.w,
 			    .alpha = 1,

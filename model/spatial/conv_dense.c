@@ -11,33 +11,31 @@
 
 /* Floats of pixels, or of what lies under rows, at a time. */
 #define SLAB_FLOATS ((size_t)1 << 17)
-/* Rows of dx that are shorter are laid side by side. */
+/* Rows of dx that are shorter are laid side by side; of multiples of it several are worked out at once where they lie. */
 #define WIDE 16
 
 static bool
 plan_input(struct conv_dense *d, const struct layer *l)
 {
-	size_t most = l->param[PARAM_WEIGHT].count / l->in[0].c, row, width;
+	size_t most = l->param[PARAM_WEIGHT].count / l->in[0].c, width, slab, result, row;
 	struct planes_room room = {0, GEMM_PAST, UINT32_MAX};
 	size_t height = (l->in[0].h + l->spec.stride[0] - 1) / l->spec.stride[0];
 
 	d->dy = planes_of(l);
 	width = (l->in[0].w + l->spec.stride[1] - 1) / l->spec.stride[1];
-	d->rows = 1;
 	d->narrow = width < WIDE;
-	row = 0;
-	if (d->narrow) {
-		/* About equal parts. */
-		row = most * width;
-		size_t fit = row < SLAB_FLOATS ? SLAB_FLOATS / row : 1;
-		size_t parts = (height + fit - 1) / fit;
-		d->rows = (height + parts - 1) / parts;
-	}
+	slab = d->narrow ? most * width : 0;
+	result = d->dy.phases > 1 ? l->in[0].c * width : 0;
+	row = slab > result ? slab : result;
+	/* About equal parts. */
+	size_t fit = row < SLAB_FLOATS ? SLAB_FLOATS / (row + 1) : 1;
+	size_t parts = (height + fit - 1) / fit;
+	d->rows = d->narrow || width % WIDE == 0 ? (height + parts - 1) / parts : 1;
 	if (!planes_take(&room, &d->place, most, 1, 1) ||
 	    !planes_take(&room, &d->step, most, 1, 1) ||
 	    !planes_take(&room, &d->planes, d->dy.size[0], d->dy.size[1], l->out.c) ||
-	    !planes_take(&room, &d->slab, row, d->rows, 1) ||
-	    !planes_take(&room, &d->result, d->rows, width, l->in[0].c))
+	    !planes_take(&room, &d->slab, slab, d->rows, 1) ||
+	    !planes_take(&room, &d->result, result, d->rows, 1))
 		return false;
 	d->lane = room.end;
 	return true;
@@ -179,10 +177,10 @@ input_phase(const struct conv_dense *d, const struct layer *l, const struct plan
 	const struct tables t = tables_of(d, l, p, own);
 	bool direct = d->dy.phases == 1;
 	size_t area = (size_t)l->in[0].h * l->in[0].w, width = p->size[1];
-	size_t count = l->out.c * p->taps;
+	size_t count = l->out.c * p->taps, most = d->narrow || width % WIDE == 0 ? d->rows : 1;
 
-	for (size_t y = 0; y < p->size[0]; y += d->rows) {
-		size_t rows = p->size[0] - y < d->rows ? p->size[0] - y : d->rows;
+	for (size_t y = 0; y < p->size[0]; y += most) {
+		size_t rows = p->size[0] - y < most ? p->size[0] - y : most;
 		size_t n = rows * width;
 		const float *b = own + d->planes + y * d->dy.size[1];
 		if (d->narrow)
@@ -195,6 +193,8 @@ input_phase(const struct conv_dense *d, const struct layer *l, const struct plan
 		    .a_col = 1,
 		    .b = d->narrow ? own + d->slab : b,
 		    .b_at = d->narrow ? t.step : t.place,
+		    .b_run = d->narrow || rows == 1 ? 0 : width,
+		    .b_skip = d->dy.size[1] - width,
 		    .c = direct ? dx + y * width : own + d->result,
 		    .c_row = direct ? area : n,
 		    .alpha = 1,

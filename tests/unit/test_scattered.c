@@ -14,12 +14,13 @@
 #include "prng.h"
 
 #define ROWS 61 /* more than one block packs */
-#define COLUMNS 70
+#define COLUMNS 130 /* likewise */
 #define PRODUCTS 600
 #define SPACE 4096
+#define SKIPPED 72 /* at most, between runs of columns */
 #define EDGE 3 /* floats behind a row of c, which must stay */
 
-static float a[SPACE], b[SPACE + COLUMNS + GEMM_PAST], c[ROWS * (COLUMNS + EDGE)],
+static float a[SPACE], b[SPACE + COLUMNS + SKIPPED + GEMM_PAST], c[ROWS * (COLUMNS + EDGE)],
     want[ROWS * (COLUMNS + EDGE)];
 static uint32_t b_at[PRODUCTS];
 enum sum { STORE, CHAIN, ADD };
@@ -49,8 +50,9 @@ expect(const struct gemm *g, bool fused)
 	for (size_t i = 0; i < g->m; i++)
 		for (size_t j = 0; j < g->n; j++) {
 			float *to = want + i * g->c_row + j, sum = g->chain ? *to : 0;
+			size_t column = g->b_run ? j + j / g->b_run * g->b_skip : j;
 			for (size_t p = 0; p < g->k; p++)
-				sum = plus(fused, sum, a[i * g->a_row + p], b[b_at[p] + j]);
+				sum = plus(fused, sum, a[i * g->a_row + p], b[b_at[p] + column]);
 			*to = g->beta != 0 ? *to + sum : sum;
 		}
 }
@@ -66,6 +68,8 @@ compare(enum gemm_arithmetic how, struct prng *r, size_t m, size_t n, size_t k, 
 	    .a_col = 1,
 	    .b = b,
 	    .b_at = b_at,
+	    .b_run = 16 * prng_below(r, 4),
+	    .b_skip = prng_below(r, 10),
 	    .c = c,
 	    .c_row = n + EDGE,
 	    .alpha = 1,
@@ -91,8 +95,8 @@ sums(void **state)
 	(void)state;
 	prng_seed(&r, 1);
 	fill(&r, a, SPACE);
-	fill(&r, b, SPACE + COLUMNS + GEMM_PAST);
-	for (size_t n = 1; n <= COLUMNS; n++)
+	fill(&r, b, sizeof(b) / sizeof(*b));
+	for (size_t n = 1; n <= COLUMNS; n += n < 70 ? 1 : 10)
 		for (size_t k = 0; k < sizeof(products) / sizeof(products[0]); k++)
 			for (int sum = STORE; sum <= ADD; sum++) {
 				compare(GEMM_EXACT, &r, 1 + (n + k) % ROWS, n, products[k],
@@ -112,7 +116,7 @@ dots(void **state)
 	(void)state;
 	prng_seed(&r, 2);
 	fill(&r, a, SPACE);
-	fill(&r, b, SPACE + COLUMNS + GEMM_PAST);
+	fill(&r, b, sizeof(b) / sizeof(*b));
 	for (size_t q = 0; q < 2 * (COLUMNS + 1); q++) {
 		size_t n = q / 2, k = n % (ROWS + 1);
 		enum gemm_arithmetic how = q % 2 ? GEMM_FAST : GEMM_EXACT;
