@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "conv_dense.h"
+#include "conv_forward.h"
 #include "cpu.h"
 #include "gemm.h"
 #include "num.h"
@@ -10,21 +11,10 @@
 #include "team.h"
 
 #define LANES GEMM_PAST /* floats that copies and kernels may run past their end */
-#define SLAB_FLOATS ((size_t)1 << 16)
 
-/* Some input channels and some output rows of one example. */
-struct slab {
-	uint32_t channel, channels, row, rows;
-};
-
-/* Sizes, and where the parts of the workspace begin, in floats. Forward and backward use the same space. */
+/* The way back: sizes, and where the parts of the workspace begin, in floats. */
 struct plan {
 	size_t height, width; /* of a padded plane */
-	size_t kernel_area;
-	/* Forward. */
-	uint32_t channels, rows; /* of a full slab */
-	size_t planes, slab, under;
-	/* Backward. */
 	size_t deep; /* channels, rounded up to whole lanes: floats per pixel of dx */
 	size_t run, deep_run; /* floats under one row of the kernel, in whole lanes: of x, of dx */
 	size_t pixels, deep_pixels; /* x and dx, padded, channels innermost */
@@ -32,41 +22,22 @@ struct plan {
 	size_t weights; /* [out][kh][deep_run] */
 	size_t gradient, bias; /* [out][kh][run] */
 	size_t
-	    places; /* for each element of one channel of dy the pixel of the padded input where its kernel begins */
+	    places; /* of one channel of dy: the pixel of the padded input where the kernel begins */
 	size_t end;
-	/* Of a thread: the forward pass has all above of it, the way back what stands before the weights. */
-	size_t lane;
+	size_t lane; /* of a thread: what stands before the weights */
 	struct conv_dense dense;
 };
 
+/* False if it is too large to count. */
 static bool
-plan_forward(struct plan *p, const struct layer *l)
+plan(struct plan *p, const struct layer *l)
 {
-	struct planes_room room = {0, LANES, SIZE_MAX};
-	size_t row, channel, slab;
-
-	if (!num_mul(p->kernel_area, l->out.w, &row) || !num_mul(row, l->out.h, &channel))
-		return false;
-	p->channels = channel < SLAB_FLOATS ? (uint32_t)(SLAB_FLOATS / channel) : 1;
-	p->channels = p->channels < l->in[0].c ? p->channels : l->in[0].c;
-	p->rows = row < SLAB_FLOATS ? (uint32_t)(SLAB_FLOATS / row) : 1;
-	p->rows = p->rows < l->out.h ? p->rows : l->out.h;
-	if (!num_mul(p->channels, p->rows, &slab) ||
-	    !planes_take(&room, &p->planes, p->height, p->width, l->in[0].c) ||
-	    !planes_take(&room, &p->slab, slab, row, 1) ||
-	    !planes_take(&room, &p->under, p->channels, p->kernel_area, 1))
-		return false;
-	p->lane = room.end;
-	return true;
-}
-
-static bool
-plan_backward(struct plan *p, const struct layer *l)
-{
-	const uint32_t *kernel = l->spec.kernel;
+	const uint32_t *kernel = l->spec.kernel, *padding = l->spec.padding;
 	size_t out = (size_t)l->out.h * l->out.w, pixels;
 	struct planes_room room = {0, LANES, SIZE_MAX};
 
+	*p = (struct plan){.height = l->in[0].h + 2 * (size_t)padding[0],
+	    .width = l->in[0].w + 2 * (size_t)padding[1]};
 	if (!num_round_up(l->in[0].c, LANES, &p->deep) ||
 	    !num_mul(l->in[0].c, kernel[1], &p->run) || !num_round_up(p->run, LANES, &p->run) ||
 	    !num_mul(p->deep, kernel[1], &p->deep_run) || !num_mul(p->height, p->width, &pixels) ||
@@ -78,7 +49,7 @@ plan_backward(struct plan *p, const struct layer *l)
 	    !planes_take(&room, &p->spots, out, 1, 1) || !planes_take(&room, &p->at, out, 1, 1) ||
 	    !planes_take(&room, &p->value, out, 1, 1))
 		return false;
-	p->lane = room.end > p->lane ? room.end : p->lane;
+	p->lane = room.end;
 	room.end = 0;
 	if (!planes_take(&room, &p->weights, l->out.c, kernel[0], p->deep_run) ||
 	    !planes_take(&room, &p->gradient, l->out.c, kernel[0], p->run) ||
@@ -90,194 +61,30 @@ plan_backward(struct plan *p, const struct layer *l)
 	return true;
 }
 
-/* False if it is too large to count. */
-static bool
-plan(struct plan *p, const struct layer *l)
-{
-	const struct layer_spec *s = &l->spec;
-
-	*p = (struct plan){
-	    .height = l->in[0].h + 2 * (size_t)s->padding[0],
-	    .width = l->in[0].w + 2 * (size_t)s->padding[1],
-	    .kernel_area = (size_t)s->kernel[0] * s->kernel[1],
-	};
-	return plan_forward(p, l) && plan_backward(p, l);
-}
-
 static enum err
 need(struct layer *l, struct why *why)
 {
+	struct conv_forward f;
 	struct plan p;
 
 	if (l->spec.groups > 1)
 		return grouped_passes.need(l, why);
-	if (!plan(&p, l))
+	if (!conv_forward_plan(&f, l) || !plan(&p, l))
 		return err_set(why, ERR_LIMIT, "layer \"%s\": it is too large", l->spec.name);
 	l->work = p.end;
-	l->work_lane = p.lane;
+	l->work_lane = f.lane > p.lane ? f.lane : p.lane;
 	return ERR_OK;
 }
 
-/* x, one example, into the middle of planes of zeros. */
-static void
-pad(const struct layer *l, const struct plan *p, const float *x, float *planes)
-{
-	uint32_t h = l->in[0].h, w = l->in[0].w;
-
-	memset(planes, 0, l->in[0].c * p->height * p->width * sizeof(float));
-	for (uint32_t c = 0; c < l->in[0].c; c++)
-		for (uint32_t y = 0; y < h; y++)
-			memcpy(planes + (c * p->height + y + l->spec.padding[0]) * p->width +
-				l->spec.padding[1],
-			    x + ((size_t)c * h + y) * w, w * sizeof(float));
-}
-
-typedef struct {
-	float v[LANES];
-} lanes;
-
-/* One row of the slab: the same kernel element under every output. Whole lanes are copied where the stride allows:
- * what runs past the end of a row is written over by the next. */
-CPU_CLONES static void
-unfold_row(
-    float *to, const float *from, uint32_t rows, uint32_t width, size_t from_row, uint32_t stride)
-{
-	for (uint32_t y = 0; y < rows; y++, to += width, from += from_row) {
-		for (uint32_t x = 0; stride == 1 && x < width; x += LANES)
-			*(lanes *)(void *)(to + x) = *(const lanes *)(const void *)(from + x);
-		for (uint32_t x = 0; stride != 1 && x < width; x++)
-			to[x] = from[(size_t)x * stride];
-	}
-}
-
-static void
-unfold(const struct layer *l, const struct plan *p, struct slab s, const float *planes, float *slab)
-{
-	const struct layer_spec *spec = &l->spec;
-	size_t width = (size_t)s.rows * l->out.w;
-
-	for (uint32_t c = s.channel; c < s.channel + s.channels; c++)
-		for (uint32_t ky = 0; ky < spec->kernel[0]; ky++)
-			for (uint32_t kx = 0; kx < spec->kernel[1]; kx++, slab += width) {
-				size_t y = (size_t)s.row * spec->stride[0] + ky;
-				unfold_row(slab, planes + (c * p->height + y) * p->width + kx,
-				    s.rows, l->out.w, spec->stride[0] * p->width, spec->stride[1]);
-			}
-}
-
-/* The slab after s; the first for zeros. Rows run within channels. False after the last. */
-static bool
-next(const struct layer *l, const struct plan *p, struct slab *s)
-{
-	s->row += s->rows;
-	if (s->row >= l->out.h) {
-		s->row = 0;
-		s->channel += s->channels;
-	}
-	s->rows = l->out.h - s->row < p->rows ? l->out.h - s->row : p->rows;
-	uint32_t left = l->in[0].c - s->channel;
-	s->channels = left < p->channels ? left : p->channels;
-	return s->channel < l->in[0].c;
-}
-
-/* A pass over a batch. */
+/* The way back over a batch. */
 struct course {
 	const struct layer *l;
 	const struct backend_pass *pass;
 	struct operands v;
 	struct plan p;
 	size_t chunks; /* of channels, whose weights' gradients are pieces */
-	bool dense; /* backward: most of dy is not zero */
-	bool rows; /* forward: products of long rows as they lie in the planes */
+	bool dense; /* most of dy is not zero */
 };
-
-/* An example that is padded, by rows of output: the sums of the slabs, without slabs. */
-static void
-forward_rows(const struct course *c, float *work, float *y)
-{
-	const struct layer *l = c->l;
-	const struct plan *p = &c->p;
-	const uint32_t *kernel = l->spec.kernel;
-	uint32_t *under = (uint32_t *)(void *)(work + p->under), *to = under;
-	size_t rows = l->out.w % GEMM_PAST == 0 ? l->out.h : 1; /* at a time */
-
-	for (size_t i = 0; i < p->channels; i++)
-		for (size_t ky = 0; ky < kernel[0]; ky++)
-			for (size_t kx = 0; kx < kernel[1]; kx++)
-				*to++ = (uint32_t)((i * p->height + ky) * p->width + kx);
-	for (size_t first = 0; first < l->in[0].c; first += p->channels)
-		for (size_t r = 0; r < l->out.h; r += rows) {
-			size_t some = l->in[0].c - first;
-			some = some < p->channels ? some : p->channels;
-			gemm_outer(&(struct gemm){.m = l->out.c,
-			    .n = rows * l->out.w,
-			    .k = some * p->kernel_area,
-			    .a = c->v.weight + first * p->kernel_area,
-			    .a_row = l->param[PARAM_WEIGHT].fan_in,
-			    .a_col = 1,
-			    .b = work + p->planes +
-				(first * p->height + r * l->spec.stride[0]) * p->width,
-			    .b_at = under,
-			    .b_run = rows > 1 ? l->out.w : 0,
-			    .b_skip = l->spec.stride[0] * p->width - l->out.w,
-			    .c = y + r * l->out.w,
-			    .c_row = (size_t)l->out.h * l->out.w,
-			    .alpha = 1,
-			    .beta = c->v.bias || first > 0 ? 1 : 0,
-			    .arithmetic = c->pass->arithmetic});
-		}
-}
-
-/* Long rows of stride 1 need not be laid out in a slab, and slabs go to OpenBLAS in mixed networks. */
-static bool
-has_rows(const struct layer *l, const struct backend_pass *pass)
-{
-	return pass->arithmetic != GEMM_MIXED && !conv_dense_is_point(l) &&
-	    l->spec.stride[1] == 1 && l->out.w >= GEMM_PAST;
-}
-
-static void
-forward_example(void *arg, size_t index, unsigned lane)
-{
-	const struct course *c = arg;
-	const struct layer *l = c->l;
-	const struct plan *p = &c->p;
-	size_t out = (size_t)l->out.h * l->out.w;
-	float *work = operands_lane(l, c->pass, lane), *y = c->v.y + index * l->out.size;
-
-	const float *x = c->v.x[0] + index * l->in[0].size;
-	bool point = conv_dense_is_point(l);
-
-	if (!point)
-		pad(l, p, x, work + p->planes);
-	for (uint32_t o = 0; o < l->out.c; o++)
-		for (size_t i = 0; c->v.bias && i < out; i++)
-			y[o * out + i] = c->v.bias[o];
-	if (c->rows) {
-		forward_rows(c, work, y);
-		return;
-	}
-	for (struct slab s = {0}; next(l, p, &s);) {
-		size_t width = (size_t)s.rows * l->out.w;
-		if (!point)
-			unfold(l, p, s, work + p->planes, work + p->slab);
-		gemm_outer(&(struct gemm){
-		    .m = l->out.c,
-		    .n = width,
-		    .k = s.channels * p->kernel_area,
-		    .a = c->v.weight + s.channel * p->kernel_area,
-		    .a_row = l->param[PARAM_WEIGHT].fan_in,
-		    .a_col = 1,
-		    .b = point ? x + s.channel * out + (size_t)s.row * l->out.w : work + p->slab,
-		    .b_row = point ? out : width,
-		    .c = y + (size_t)s.row * l->out.w,
-		    .c_row = out,
-		    .alpha = 1,
-		    .beta = c->v.bias || s.channel > 0 ? 1 : 0,
-		    .arithmetic = c->pass->arithmetic,
-		});
-	}
-}
 
 static bool
 begin(struct course *c, const struct layer *l, const struct backend_pass *pass)
@@ -290,24 +97,20 @@ begin(struct course *c, const struct layer *l, const struct backend_pass *pass)
 }
 
 static struct team *
-team_of(const struct course *c)
+team_of(const struct layer *l, const struct backend_pass *pass)
 {
-	double each = (double)c->l->param[PARAM_WEIGHT].count * c->l->out.h * c->l->out.w;
+	double each = (double)l->param[PARAM_WEIGHT].count * l->out.h * l->out.w;
 
-	return team_worth(c->pass->team, each * c->pass->n);
+	return team_worth(pass->team, each * pass->n);
 }
 
 static void
 forward(const struct layer *l, const struct backend_pass *pass)
 {
-	struct course c;
-
 	if (l->spec.groups > 1)
 		grouped_passes.forward(l, pass);
-	if (l->spec.groups > 1 || !begin(&c, l, pass))
-		return;
-	c.rows = has_rows(l, pass);
-	team_run(team_of(&c), pass->n, forward_example, &c);
+	else
+		conv_forward_run(l, pass, team_of(l, pass));
 }
 
 /* The way back, for dx. */
@@ -515,7 +318,7 @@ backward_piece(void *arg, size_t piece, unsigned lane)
 static void
 backward_all(struct course *c)
 {
-	struct team *team = team_of(c);
+	struct team *team = team_of(c->l, c->pass);
 	const struct plan *p = &c->p;
 	const struct layer *l = c->l;
 	int parts = c->v.dx[0] ? WEIGHTS | INPUT : WEIGHTS;
@@ -537,7 +340,7 @@ give(const struct course *c)
 	const struct layer *l = c->l;
 	const float *gradient = c->v.work + c->p.gradient;
 
-	if (c->p.kernel_area > 1 || l->in[0].c != c->p.run) {
+	if (l->param[PARAM_WEIGHT].fan_in > l->in[0].c || l->in[0].c != c->p.run) {
 		team_share(c->pass->team,
 		    &(struct team_work){.n = l->out.c,
 			.least = 1,

@@ -192,7 +192,7 @@ def main():
             measure(model, batch, seconds / 5, x, y, classes)
             rate = measure(model, batch, seconds, x, y, classes)
             rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            print(f"torch {name} batch {batch}: {rate:.0f} samples/s, RSS {rss:.1f} MiB", flush=True)
+            print(f"torch {name} batch {batch}: {rate:.{2 if rate < 100 else 0}f} samples/s, RSS {rss:.1f} MiB", flush=True)
 
 
 main()

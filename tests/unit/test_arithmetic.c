@@ -184,23 +184,39 @@ conv_back(struct one *o, const struct window *s)
 static void
 conv2d(void **state)
 {
+	static const struct {
+		struct window window;
+		const char *shape, *layer;
+	} all[] = {
+	    {{3, 7, 9, 5, 4, 4, 3, 2, 2, 3, 1, 2, 1, 3}, "\"shape\": [3, 7, 9]",
+		"{\"type\": \"conv2d\", \"out\": 5, \"kernel\": [3, 2], \"stride\": [2, 3], "
+		"\"padding\": [1, 2]}"},
+	    /* 65,536 / (9 * 20 * 20) input channels at a time; large enough for OpenBLAS. */
+	    {{24, 20, 20, 24, 20, 20, 3, 3, 1, 1, 1, 1, 1, 18}, "\"shape\": [24, 20, 20]",
+		"{\"type\": \"conv2d\", \"out\": 24, \"kernel\": 3, \"padding\": 1}"},
+	    /* Rows of whole vectors, of which several are worked out at once. */
+	    {{5, 6, 32, 7, 6, 32, 3, 3, 1, 1, 1, 1, 1, 5}, "\"shape\": [5, 6, 32]",
+		"{\"type\": \"conv2d\", \"out\": 7, \"kernel\": 3, \"padding\": 1}"},
+	    {{5, 6, 64, 7, 3, 32, 3, 3, 2, 2, 1, 1, 1, 5}, "\"shape\": [5, 6, 64]",
+		"{\"type\": \"conv2d\", \"out\": 7, \"kernel\": 3, \"stride\": 2, \"padding\": 1}"},
+	    /* Small maps, several examples side by side and some channels at a time: 65,536 / (9 * 4 * 4) are a sum. */
+	    {{460, 4, 4, 5, 4, 4, 3, 3, 1, 1, 1, 1, 1, 455}, "\"shape\": [460, 4, 4]",
+		"{\"type\": \"conv2d\", \"out\": 5, \"kernel\": 3, \"padding\": 1}"},
+	    {{7, 8, 7, 120, 4, 4, 3, 3, 2, 2, 1, 1, 1, 7}, "\"shape\": [7, 8, 7]",
+		"{\"type\": \"conv2d\", \"out\": 120, \"kernel\": 3, \"stride\": 2, "
+		"\"padding\": 1}"},
+	    {{70, 3, 3, 9, 3, 3, 1, 1, 1, 1, 0, 0, 1, 70}, "\"shape\": [70, 3, 3]",
+		"{\"type\": \"conv2d\", \"out\": 9, \"kernel\": 1}"},
+	};
 	struct one o;
 
 	(void)state;
-	struct window s = {3, 7, 9, 5, 4, 4, 3, 2, 2, 3, 1, 2, 1, 3};
-	one_begin(&o, "\"shape\": [3, 7, 9]",
-	    "{\"type\": \"conv2d\", \"out\": 5, \"kernel\": [3, 2], \"stride\": [2, 3], "
-	    "\"padding\": [1, 2]}");
-	conv_forward(&o, &s);
-	conv_back(&o, &s);
-	one_end(&o);
-	/* 65,536 / (9 * 20 * 20) input channels at a time; large enough for OpenBLAS. */
-	s = (struct window){24, 20, 20, 24, 20, 20, 3, 3, 1, 1, 1, 1, 1, 18};
-	one_begin(&o, "\"shape\": [24, 20, 20]",
-	    "{\"type\": \"conv2d\", \"out\": 24, \"kernel\": 3, \"padding\": 1}");
-	conv_forward(&o, &s);
-	conv_back(&o, &s);
-	one_end(&o);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		one_begin(&o, all[i].shape, all[i].layer);
+		conv_forward(&o, &all[i].window);
+		conv_back(&o, &all[i].window);
+		one_end(&o);
+	}
 }
 
 static size_t

@@ -98,6 +98,13 @@ static const struct {
 	"\"kernel\": 3, \"stride\": 2}, {\"type\": \"groupnorm\", \"groups\": 3}, "
 	"{\"type\": "
 	"\"global_avgpool\"}, {\"type\": \"linear\", \"out\": 10}], " CLASSES "}"},
+    /* Small maps, examples side by side. */
+    {"\"shape\": [96, 6, 5], \"classes\": 10",
+	"{\"layers\": [{\"type\": \"conv2d\", \"out\": 96, \"kernel\": 3, \"padding\": 1}, "
+	"{\"type\": \"batchnorm\"}, {\"type\": \"conv2d\", \"out\": 90, \"kernel\": 3, "
+	"\"stride\": 2}, {\"type\": \"groupnorm\", \"groups\": 3}, {\"type\": \"conv2d\", "
+	"\"out\": 300, \"kernel\": 1}, {\"type\": \"global_avgpool\"}, {\"type\": "
+	"\"linear\", \"out\": 10}], " CLASSES "}"},
     /* Pools, and signs that are kept. */
     {"\"shape\": [16, 32, 32], \"classes\": 10",
 	"{\"layers\": [{\"type\": \"maxpool2d\", \"kernel\": 3, \"stride\": 1, "

@@ -1,0 +1,25 @@
+#ifndef CONV_FORWARD_H
+#define CONV_FORWARD_H
+#include "operands.h"
+
+/*
+ * The forward pass of a convolution without groups. Input channels are laid out under the outputs in slabs; each slab's products are a sum
+ * of their own, ascending, which is added to those before. Neither threads nor what is laid side by side changes a sum.
+ */
+struct conv_forward {
+	size_t height, width; /* of a padded plane */
+	size_t kernel_area;
+	uint32_t channels, rows; /* of a full slab */
+	/* Small maps: so many examples side by side, `some` channels of a slab at a time in rows of `pitch`. 1: each alone. */
+	size_t joined, pitch;
+	uint32_t some;
+	/* A thread's memory, in floats: where its parts begin, and all. */
+	size_t planes, slab, under, sums;
+	size_t lane;
+};
+
+/* False if it is too large to count. */
+bool conv_forward_plan(struct conv_forward *f, const struct layer *l);
+void conv_forward_run(const struct layer *l, const struct backend_pass *pass, struct team *team);
+
+#endif
