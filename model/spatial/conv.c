@@ -4,9 +4,11 @@
 
 #include "conv_dense.h"
 #include "conv_forward.h"
+#include "conv_input.h"
 #include "cpu.h"
 #include "gemm.h"
 #include "num.h"
+#include "runs.h"
 #include "sgd.h"
 #include "team.h"
 
@@ -26,6 +28,7 @@ struct plan {
 	size_t end;
 	size_t lane; /* of a thread: what stands before the weights */
 	struct conv_dense dense;
+	struct conv_input input;
 };
 
 /* False if it is too large to count. */
@@ -54,9 +57,11 @@ plan(struct plan *p, const struct layer *l)
 	if (!planes_take(&room, &p->weights, l->out.c, kernel[0], p->deep_run) ||
 	    !planes_take(&room, &p->gradient, l->out.c, kernel[0], p->run) ||
 	    !planes_take(&room, &p->bias, l->out.c, 1, 1) ||
-	    !planes_take(&room, &p->places, out, 1, 1) || !conv_dense_plan(&p->dense, l))
+	    !planes_take(&room, &p->places, out, 1, 1) || !conv_dense_plan(&p->dense, l) ||
+	    !conv_input_plan(&p->input, l))
 		return false;
 	p->lane = p->dense.lane > p->lane ? p->dense.lane : p->lane;
+	p->lane = p->input.lane > p->lane ? p->input.lane : p->lane;
 	p->end = room.end;
 	return true;
 }
@@ -83,6 +88,7 @@ struct course {
 	struct operands v;
 	struct plan p;
 	size_t chunks; /* of channels, whose weights' gradients are pieces */
+	size_t groups; /* of examples, whose dx are pieces */
 	bool dense; /* most of dy is not zero */
 };
 
@@ -92,7 +98,7 @@ begin(struct course *c, const struct layer *l, const struct backend_pass *pass)
 	*c = (struct course){.l = l, .pass = pass, .v = operands_of(l, pass)};
 	if (!plan(&c->p, l))
 		return false;
-	c->p.dense.arithmetic = pass->arithmetic;
+	c->p.dense.arithmetic = c->p.input.arithmetic = pass->arithmetic;
 	return true;
 }
 
@@ -156,16 +162,13 @@ spread_weights(const struct course *c, size_t first, size_t count)
 {
 	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
-	const uint32_t *k = l->spec.kernel;
-	const float *w = c->v.weight + first * l->param[PARAM_WEIGHT].fan_in;
-	float *to = c->v.work + p->weights + first * k[0] * p->deep_run;
+	size_t in = l->in[0].c, area = (size_t)l->spec.kernel[0] * l->spec.kernel[1];
+	size_t spread = area * p->deep;
+	float *to = c->v.work + p->weights + first * spread;
 
-	memset(to, 0, count * k[0] * p->deep_run * sizeof(float));
-	for (size_t o = 0; o < count; o++)
-		for (uint32_t i = 0; i < l->in[0].c; i++)
-			for (uint32_t y = 0; y < k[0]; y++)
-				for (uint32_t x = 0; x < k[1]; x++)
-					to[(o * k[0] + y) * p->deep_run + x * p->deep + i] = *w++;
+	memset(to, 0, count * spread * sizeof(float));
+	for (size_t o = first; o < first + count; o++, to += spread)
+		runs_turn(to, p->deep, c->v.weight + o * in * area, area, in, area);
 }
 
 /* Of some channels, input's or output's. */
@@ -176,7 +179,7 @@ turn_weights(void *arg, size_t first, size_t count, unsigned lane)
 
 	(void)lane;
 	if (c->dense)
-		conv_dense_turn(c->l, first, count, c->v.weight, c->v.work + c->p.weights);
+		conv_input_turn(c->l, first, count, c->v.weight, c->v.work + c->p.weights);
 	else
 		spread_weights(c, first, count);
 }
@@ -187,17 +190,18 @@ gather_gradient(void *arg, size_t first, size_t count, unsigned lane)
 {
 	const struct course *c = arg;
 	const struct layer *l = c->l;
-	const uint32_t *k = l->spec.kernel;
-	const float *from = c->v.work + c->p.gradient;
-	float *gradient = c->v.work + c->p.weights + first * l->param[PARAM_WEIGHT].fan_in;
+	size_t rows = l->spec.kernel[0], width = l->spec.kernel[1], in = l->in[0].c, run = c->p.run;
+	const float *from = c->v.work + c->p.gradient + first * rows * run;
+	float *to = c->v.work + c->p.weights + first * in * rows * width;
 
 	(void)lane;
-	for (size_t o = first; o < first + count; o++)
-		for (uint32_t i = 0; i < l->in[0].c; i++)
-			for (uint32_t y = 0; y < k[0]; y++)
-				for (uint32_t x = 0; x < k[1]; x++)
-					*gradient++ = from[(o * k[0] + y) * c->p.run +
-					    (size_t)x * l->in[0].c + i];
+	for (size_t o = 0; o < count; o++, from += rows * run, to += in * rows * width)
+		if (run == width * in)
+			runs_turn(to, rows * width, from, in, rows * width, in);
+		else
+			for (size_t y = 0; y < rows; y++)
+				runs_turn(
+				    to + y * width, rows * width, from + y * run, in, width, in);
 }
 
 /* What is worked out of an example's dy. */
@@ -261,18 +265,21 @@ backward_example(
 		    l, p, own + p->deep_pixels, c->v.dx[0] + index * l->in[0].size, l->add[0]);
 }
 
+/* Of a group of examples. */
 static void
-backward_input(const struct course *c, size_t index, unsigned lane)
+backward_input(const struct course *c, size_t group, unsigned lane)
 {
 	const struct layer *l = c->l;
+	size_t first = c->pass->n * group / c->groups;
+	size_t count = c->pass->n * (group + 1) / c->groups - first;
 
 	if (c->dense)
-		conv_dense_input(&c->p.dense, l,
+		conv_input_run(&c->p.input, l,
 		    conv_dense_is_point(l) ? c->v.weight : c->v.work + c->p.weights,
-		    c->v.dy + index * l->out.size, c->v.dx[0] + index * l->in[0].size,
+		    c->v.dy + first * l->out.size, c->v.dx[0] + first * l->in[0].size, count,
 		    operands_lane(l, c->pass, lane));
 	else
-		backward_example(c, index, lane, 0, l->out.c, INPUT);
+		backward_example(c, first, lane, 0, l->out.c, INPUT);
 }
 
 /* Of some channels, all examples in their order. */
@@ -299,19 +306,19 @@ backward_weights(const struct course *c, size_t chunk, unsigned lane)
 		backward_example(c, i, lane, from, to, WEIGHTS);
 }
 
-/* Each thread begins with a chunk of the weights; whoever is done with it goes on with the examples, which lie between the chunks. */
+/* Each thread begins with a chunk of the weights; whoever is done with it goes on with the examples, whose groups lie between the chunks. */
 static void
 backward_piece(void *arg, size_t piece, unsigned lane)
 {
 	const struct course *c = arg;
-	size_t examples = c->v.dx[0] ? c->pass->n : 0;
+	size_t groups = c->v.dx[0] ? c->groups : 0;
 
 	if (piece == 0)
 		backward_weights(c, 0, lane);
-	else if (piece <= examples)
+	else if (piece <= groups)
 		backward_input(c, piece - 1, lane);
 	else
-		backward_weights(c, piece - examples, lane);
+		backward_weights(c, piece - groups, lane);
 }
 
 /* One thread turns each example's x round once for both; several cut the one by examples, the other by channels. */
@@ -324,8 +331,10 @@ backward_all(struct course *c)
 	int parts = c->v.dx[0] ? WEIGHTS | INPUT : WEIGHTS;
 
 	if (c->dense || team) {
+		size_t joined = c->dense ? p->input.joined : 1;
 		c->chunks = team_active(team) < l->out.c ? team_active(team) : l->out.c;
-		team_run(team, c->chunks + (parts & INPUT ? c->pass->n : 0), backward_piece, c);
+		c->groups = conv_forward_groups(c->pass->n, joined, team);
+		team_run(team, c->chunks + (parts & INPUT ? c->groups : 0), backward_piece, c);
 		return;
 	}
 	memset(c->v.work + p->gradient, 0, l->out.c * l->spec.kernel[0] * p->run * sizeof(float));

@@ -6,49 +6,22 @@
 #include "cpu.h"
 #include "gemm.h"
 #include "num.h"
+#include "planes.h"
 #include "runs.h"
 #include "team.h"
 
-/* Floats of pixels, or of what lies under rows, at a time. */
+/* Floats of pixels at a time. */
 #define SLAB_FLOATS ((size_t)1 << 17)
-/* Rows of dx that are shorter are laid side by side; of multiples of it several are worked out at once where they lie. */
-#define WIDE 16
 
-static bool
-plan_input(struct conv_dense *d, const struct layer *l)
-{
-	size_t most = l->param[PARAM_WEIGHT].count / l->in[0].c, width, slab, result, row;
-	struct planes_room room = {0, GEMM_PAST, UINT32_MAX};
-	size_t height = (l->in[0].h + l->spec.stride[0] - 1) / l->spec.stride[0];
-
-	d->dy = planes_of(l);
-	width = (l->in[0].w + l->spec.stride[1] - 1) / l->spec.stride[1];
-	d->narrow = width < WIDE;
-	slab = d->narrow ? most * width : 0;
-	result = d->dy.phases > 1 ? l->in[0].c * width : 0;
-	row = slab > result ? slab : result;
-	/* About equal parts. */
-	size_t fit = row < SLAB_FLOATS ? SLAB_FLOATS / (row + 1) : 1;
-	size_t parts = (height + fit - 1) / fit;
-	d->rows = d->narrow || width % WIDE == 0 ? (height + parts - 1) / parts : 1;
-	if (!planes_take(&room, &d->place, most, 1, 1) ||
-	    !planes_take(&room, &d->step, most, 1, 1) ||
-	    !planes_take(&room, &d->planes, d->dy.size[0], d->dy.size[1], l->out.c) ||
-	    !planes_take(&room, &d->slab, slab, d->rows, 1) ||
-	    !planes_take(&room, &d->result, result, d->rows, 1))
-		return false;
-	d->lane = room.end;
-	return true;
-}
-
-static bool
-plan_weights(struct conv_dense *d, const struct layer *l)
+bool
+conv_dense_plan(struct conv_dense *d, const struct layer *l)
 {
 	const struct layer_spec *s = &l->spec;
 	size_t height = l->in[0].h + 2 * (size_t)s->padding[0], pixels;
 	size_t width = l->in[0].w + 2 * (size_t)s->padding[1];
 	struct planes_room room = {0, GEMM_PAST, UINT32_MAX};
 
+	*d = (struct conv_dense){0};
 	if (!num_mul(height, width, &pixels) || !num_mul(pixels, l->in[0].c, &pixels))
 		return false;
 	size_t most = pixels > l->out.size ? pixels : l->out.size;
@@ -61,15 +34,8 @@ plan_weights(struct conv_dense *d, const struct layer *l)
 	    !planes_take(&room, &d->value, d->group > 1 ? l->out.c : 0, places, d->group) ||
 	    !planes_take(&room, &d->pixels, pixels, d->group, 1))
 		return false;
-	d->lane = d->lane > room.end ? d->lane : room.end;
+	d->lane = room.end;
 	return true;
-}
-
-bool
-conv_dense_plan(struct conv_dense *d, const struct layer *l)
-{
-	*d = (struct conv_dense){0};
-	return plan_input(d, l) && plan_weights(d, l);
 }
 
 /* An element, in multiply-adds. */
@@ -123,126 +89,6 @@ conv_dense_is_point(const struct layer *l)
 
 	return s->kernel[0] == 1 && s->kernel[1] == 1 && s->stride[0] == 1 && s->stride[1] == 1 &&
 	    s->padding[0] == 0 && s->padding[1] == 0;
-}
-
-void
-conv_dense_turn(
-    const struct layer *l, size_t first, size_t count, const float *weight, float *turned)
-{
-	for (size_t f = 0; f < planes_of(l).phases; f++) {
-		const struct planes_phase p = planes_phase(l, f);
-		planes_turn(l, &p,
-		    &(struct planes_weights){l->in[0].c, l->out.c, first, count, weight, turned});
-		turned += l->in[0].c * l->out.c * p.taps;
-	}
-}
-
-/* A phase's tables: what lies under the first element of dx, likewise in a slab. */
-struct tables {
-	uint32_t *place, *step;
-};
-
-typedef struct {
-	float v[GEMM_PAST];
-} vector;
-
-/* Short rows under each product side by side. Whole vectors are copied: what runs past the end of a row is written over by the next. */
-CPU_CLONES static void
-lay_out(float *slab, const float *from, const struct tables *t, size_t count, size_t rows,
-    size_t width, size_t apart)
-{
-	for (size_t p = 0; p < count; p++)
-		for (size_t y = 0; y < rows; y++)
-			*(vector *)(void *)(slab + t->step[p] + y * width) =
-			    *(const vector *)(const void *)(from + t->place[p] + y * apart);
-}
-
-static struct tables
-tables_of(
-    const struct conv_dense *d, const struct layer *l, const struct planes_phase *p, float *own)
-{
-	uint32_t *words = (uint32_t *)(void *)own;
-	struct tables t = {words + d->place, words + d->step};
-
-	for (size_t k = 0; k < l->out.c * p->taps; k++)
-		t.step[k] = (uint32_t)(k * d->rows * p->size[1]);
-	planes_find(&d->dy, l, p, l->out.c, t.place);
-	return t;
-}
-
-static void
-input_phase(const struct conv_dense *d, const struct layer *l, const struct planes_phase *p,
-    const float *turned, float *dx, float *own)
-{
-	const struct tables t = tables_of(d, l, p, own);
-	bool direct = d->dy.phases == 1;
-	size_t area = (size_t)l->in[0].h * l->in[0].w, width = p->size[1];
-	size_t count = l->out.c * p->taps, most = d->narrow || width % WIDE == 0 ? d->rows : 1;
-
-	for (size_t y = 0; y < p->size[0]; y += most) {
-		size_t rows = p->size[0] - y < most ? p->size[0] - y : most;
-		size_t n = rows * width;
-		const float *b = own + d->planes + y * d->dy.size[1];
-		if (d->narrow)
-			lay_out(own + d->slab, b, &t, count, rows, width, d->dy.size[1]);
-		gemm_outer(&(struct gemm){.m = l->in[0].c,
-		    .n = n,
-		    .k = count,
-		    .a = turned,
-		    .a_row = count,
-		    .a_col = 1,
-		    .b = d->narrow ? own + d->slab : b,
-		    .b_at = d->narrow ? t.step : t.place,
-		    .b_run = d->narrow || rows == 1 ? 0 : width,
-		    .b_skip = d->dy.size[1] - width,
-		    .c = direct ? dx + y * width : own + d->result,
-		    .c_row = direct ? area : n,
-		    .alpha = 1,
-		    .beta = direct && l->add[0] ? 1 : 0,
-		    .arithmetic = d->arithmetic});
-		for (size_t c = 0; !direct && c < l->in[0].c; c++)
-			planes_give(l, p, y, rows, own + d->result + c * n, width, dx + c * area);
-	}
-}
-
-/* A kernel of one element is a product of matrices as they lie. Of mixed networks OpenBLAS has no product of the way back. */
-static void
-input_points(enum gemm_arithmetic how, const struct layer *l, const float *weight, const float *dy,
-    float *dx)
-{
-	size_t area = (size_t)l->in[0].h * l->in[0].w;
-
-	gemm_outer(&(struct gemm){.m = l->in[0].c,
-	    .n = area,
-	    .k = l->out.c,
-	    .a = weight,
-	    .a_row = 1,
-	    .a_col = l->in[0].c,
-	    .b = dy,
-	    .b_row = area,
-	    .c = dx,
-	    .c_row = area,
-	    .alpha = 1,
-	    .beta = l->add[0] ? 1 : 0,
-	    .arithmetic = how});
-}
-
-void
-conv_dense_input(const struct conv_dense *d, const struct layer *l, const float *turned,
-    const float *dy, float *dx, float *own)
-{
-	if (conv_dense_is_point(l)) {
-		input_points(
-		    d->arithmetic == GEMM_MIXED ? GEMM_EXACT : d->arithmetic, l, turned, dy, dx);
-		return;
-	}
-	memset(own + d->planes, 0, l->out.c * d->dy.size[0] * d->dy.size[1] * sizeof(float));
-	planes_fill(&d->dy, l, l->out.c, dy, own + d->planes);
-	for (size_t f = 0; f < d->dy.phases; f++) {
-		const struct planes_phase p = planes_phase(l, f);
-		input_phase(d, l, &p, turned, dx, own);
-		turned += l->in[0].c * l->out.c * p.taps;
-	}
 }
 
 /* Channels [first, end). */

@@ -2,28 +2,22 @@
 #define CONV_DENSE_H
 #include "gemm.h"
 #include "operands.h"
-#include "planes.h"
 
 struct team;
 
 /*
- * The way back of a convolution whose dy is mostly not zero, as behind norms: products of matrices that lie in padded planes. The same
+ * The weights of a convolution without groups whose dy is mostly not zero, as behind norms: products of matrices of pixels. The same
  * sums in the same order as conv.c's by single elements, to which only terms of zero are added.
  */
 struct conv_dense {
 	/* Of a thread, in floats: where the parts of its memory begin, and its size. */
-	size_t under; /* weights: where the pixels under each output begin; */
+	size_t under; /* where the pixels under each output begin */
 	size_t value, pixels; /* dy of some examples side by side, x padded, channels innermost */
-	size_t place, step; /* input: what lies under each product, in planes and in the slab; */
-	size_t planes, slab, result; /* dy, padded; what lies under narrow rows; some rows of dx */
 	size_t lane;
 	/* Sizes. */
 	size_t group; /* examples in pixels */
 	size_t run; /* floats under a row of the kernel, in whole lanes */
-	struct planes dy;
 	enum gemm_arithmetic arithmetic; /* the pass's */
-	bool narrow; /* dx: its rows are laid side by side in a slab, */
-	size_t rows; /* so many at a time */
 };
 
 /* False if it is too large to count. */
@@ -32,12 +26,6 @@ bool conv_dense_plan(struct conv_dense *d, const struct layer *l);
 bool conv_dense_pays(struct team *team, const float *dy, size_t n);
 /* A kernel of one element, which nothing surrounds: x and dy are matrices as they lie. */
 bool conv_dense_is_point(const struct layer *l);
-/* The weights of some input channels as conv_dense_input wants them: in all as many floats. Not of points, which are as they should be. */
-void conv_dense_turn(
-    const struct layer *l, size_t first, size_t count, const float *weight, float *turned);
-/* dx of one example. own: the thread's memory. */
-void conv_dense_input(const struct conv_dense *d, const struct layer *l, const float *turned,
-    const float *dy, float *dx, float *own);
 /* x, one example, into the middle of a picture of zeros, channels innermost. */
 void conv_dense_pixels(const struct layer *l, const float *x, float *pixels);
 /* Channels [in, in_end) and [out, out_end). */

@@ -310,6 +310,15 @@ forward_group(void *arg, size_t group, unsigned lane)
 	}
 }
 
+size_t
+conv_forward_groups(size_t n, size_t joined, const struct team *team)
+{
+	size_t threads = team_active(team), least = (n + joined - 1) / joined;
+	size_t groups = (least + threads - 1) / threads * threads;
+
+	return groups < n ? groups : n;
+}
+
 void
 conv_forward_run(const struct layer *l, const struct backend_pass *pass, struct team *team)
 {
@@ -322,9 +331,6 @@ conv_forward_run(const struct layer *l, const struct backend_pass *pass, struct 
 		team_run(team, pass->n, forward_example, &c);
 		return;
 	}
-	/* As many for each thread. */
-	size_t threads = team_active(team), most = (pass->n + c.f.joined - 1) / c.f.joined;
-	c.groups = (most + threads - 1) / threads * threads;
-	c.groups = c.groups < pass->n ? c.groups : pass->n;
+	c.groups = conv_forward_groups(pass->n, c.f.joined, team);
 	team_run(team, c.groups, forward_group, &c);
 }

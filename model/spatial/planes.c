@@ -91,24 +91,42 @@ order_of(const struct layer *l, const struct planes_phase *phase, size_t first, 
 }
 
 /* Input channels whose weights are turned at a time: lines of memory that are written bit by bit. */
-#define TURN 16
+#define TURN ((size_t)16)
+/* Output channels ahead whose weights are asked for: they lie too far apart for the CPU to guess. */
+#define AHEAD 4
+
+/* `some` elements of the kernel, from tap `first` on. */
+static inline __attribute__((always_inline)) void
+turn_some(const struct planes_weights *w, size_t area, size_t taps, size_t first,
+    const size_t *order, size_t some)
+{
+	for (size_t k = w->first; k < w->first + w->count; k += TURN)
+		for (size_t o = 0; o < w->out; o++) {
+			size_t count = w->first + w->count - k;
+			const float *from = w->from + (o * w->in + k) * area;
+			float *to = w->to + (k * w->out + o) * taps + first;
+			for (size_t c = 0; c < count && c < TURN; c++) {
+				__builtin_prefetch(from + AHEAD * w->in * area);
+				for (size_t t = 0; t < some; t++)
+					to[t] = from[order[t]];
+				from += area;
+				to += w->out * taps;
+			}
+		}
+}
 
 void
 planes_turn(const struct layer *l, const struct planes_phase *phase, const struct planes_weights *w)
 {
 	size_t area = (size_t)l->spec.kernel[0] * l->spec.kernel[1], order[TAPS] = {0};
-	size_t end = w->first + w->count;
 
 	for (size_t first = 0; first < phase->taps; first += TAPS) {
 		size_t some = order_of(l, phase, first, order);
-		for (size_t k = w->first; k < end; k += TURN)
-			for (size_t o = 0; o < w->out; o++)
-				for (size_t c = k; c < end && c < k + TURN; c++) {
-					const float *from = w->from + (o * w->in + c) * area;
-					float *tap = w->to + (c * w->out + o) * phase->taps + first;
-					for (size_t t = 0; t < some; t++)
-						tap[t] = from[order[t]];
-				}
+		/* A constant number is no loop. */
+		if (some == 9)
+			turn_some(w, area, phase->taps, first, order, 9);
+		else
+			turn_some(w, area, phase->taps, first, order, some);
 	}
 }
 
