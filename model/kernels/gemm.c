@@ -69,6 +69,7 @@ run_stripe(void *arg, size_t i, unsigned lane)
 		g.m = last - first;
 		g.a += first * g.a_row;
 		g.c += first * g.c_row;
+		g.before = g.before ? g.before + first : NULL;
 	}
 	multiply(s, &g);
 }

@@ -33,6 +33,8 @@ struct gemm {
 	float *c; /* element (i, j) at c[i * c_row + j] */
 	size_t c_row;
 	float alpha, beta; /* c = beta * c + alpha * sum; c is not read when beta is 0 */
+	const float *
+	    before; /* outer, with beta 0: unless NULL, row i of c counts as before[i] everywhere, and beta as 1. Not chained */
 	bool chain; /* outer: a sum begins with what is in c, not with 0. alpha is 1, beta 0 */
 	enum gemm_arithmetic arithmetic;
 	bool own; /* outer: not to OpenBLAS: its bits hang on m, and it packs b each time */

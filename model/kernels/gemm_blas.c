@@ -45,9 +45,13 @@ void
 gemm_blas(const struct gemm *g, bool dot)
 {
 	bool across = g->a_col != 1;
+	float beta = g->before ? 1 : g->beta;
 	assert(!g->packed);
+	for (size_t i = 0; g->before && i < g->m; i++)
+		for (size_t j = 0; j < g->n; j++)
+			g->c[i * g->c_row + j] = g->before[i];
 	pthread_once(&once, use_one_thread);
 	cblas_sgemm(CblasRowMajor, across ? CblasTrans : CblasNoTrans,
 	    dot ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, (int)g->k, g->alpha, g->a,
-	    (int)(across ? g->a_col : g->a_row), g->b, (int)g->b_row, g->beta, g->c, (int)g->c_row);
+	    (int)(across ? g->a_col : g->a_row), g->b, (int)g->b_row, beta, g->c, (int)g->c_row);
 }

@@ -76,6 +76,7 @@ go_on(struct work *w, const struct gemm *block, size_t p, size_t k)
 	if (p + k < block->k) {
 		g.alpha = 1;
 		g.beta = 0;
+		g.before = NULL;
 		g.c = w->sums;
 		g.c_row = COLUMNS;
 		g.n = (g.n + GEMM_PANEL - 1) / GEMM_PANEL * GEMM_PANEL;
@@ -101,6 +102,7 @@ gemm_blocks_outer(const struct gemm *g, gemm_part *part)
 			else
 				block.b += g->turned ? j * g->b_row : j;
 			block.c += i * g->c_row + j;
+			block.before = g->before ? g->before + i : NULL;
 			for (size_t p = 0; p == 0 || p < g->k; p += w.shape->deep)
 				go_on(&w, &block, p, gemm_least(g->k - p, w.shape->deep));
 		}

@@ -180,7 +180,8 @@ forward_rows(const struct course *c, float *work, float *y)
 			    .c = y + r * l->out.w,
 			    .c_row = (size_t)l->out.h * l->out.w,
 			    .alpha = 1,
-			    .beta = c->v.bias || first > 0 ? 1 : 0,
+			    .beta = first > 0 ? 1 : 0,
+			    .before = first > 0 ? NULL : c->v.bias,
 			    .arithmetic = c->pass->arithmetic});
 		}
 }
@@ -207,9 +208,6 @@ forward_example(void *arg, size_t index, unsigned lane)
 
 	if (!point)
 		pad(l, f, x, 0, l->in[0].c, work + f->planes);
-	for (uint32_t o = 0; o < l->out.c; o++)
-		for (size_t i = 0; c->v.bias && i < out; i++)
-			y[o * out + i] = c->v.bias[o];
 	if (c->rows) {
 		forward_rows(c, work, y);
 		return;
@@ -230,7 +228,8 @@ forward_example(void *arg, size_t index, unsigned lane)
 		    .c = y + (size_t)s.row * l->out.w,
 		    .c_row = out,
 		    .alpha = 1,
-		    .beta = c->v.bias || s.channel > 0 ? 1 : 0,
+		    .beta = s.channel > 0 ? 1 : 0,
+		    .before = s.channel > 0 ? NULL : c->v.bias,
 		    .arithmetic = c->pass->arithmetic,
 		});
 	}

@@ -23,7 +23,7 @@ struct plan {
 	size_t groups; /* that take turns */
 	size_t some; /* output channels of a group summed at once; not all only if it is alone */
 	/* Parts of a thread's memory, in floats. */
-	size_t x, dy, rows, at, back, turned, lanes;
+	size_t x, dy, rows, at, back, turned, lanes, sums;
 	struct planes_room room;
 	/* Of all: gradients of weights and biases. */
 	size_t gradient, bias;
@@ -81,7 +81,8 @@ plan(struct plan *p, const struct layer *l, size_t n)
 	    planes_take(&p->room, &p->at, p->in, p->kernel, 1) &&
 	    planes_take(&p->room, &p->back, p->out, p->kernel, 1) &&
 	    planes_take(&p->room, &p->turned, p->groups * p->in, p->out, p->kernel) &&
-	    planes_take(&p->room, &p->lanes, p->groups * p->some, each, 1);
+	    planes_take(&p->room, &p->lanes, p->groups * p->some, each, 1) &&
+	    planes_take(&p->room, &p->sums, p->groups * p->some, 2 * LANES_SIZE, 1);
 }
 
 static enum err
@@ -267,6 +268,21 @@ input_some(
 	}
 }
 
+/* A thread's sums of biases' gradients. */
+static struct norm_sums *
+sums_of(const struct course *c, float *own)
+{
+	return (struct norm_sums *)(void *)(own + c->p.sums);
+}
+
+/* Of some examples, one channel of dy. */
+static void
+add_bias(const struct course *c, const struct planes *some, const float *dy, struct norm_sums *sum)
+{
+	for (size_t e = 0; e < some->examples; e++)
+		norm_sums_add(sum, dy + e * c->l->out.size, (size_t)c->l->out.h * c->l->out.w);
+}
+
 /* Output channels [from, to) of each of some groups: all of them, or some of one group's. */
 struct part {
 	size_t first, count; /* groups */
@@ -289,9 +305,11 @@ backward_some(
 	const uint32_t *at = (const uint32_t *)(const void *)(own + p->at);
 	float *lanes = own + p->lanes + k * p->out * sums;
 	size_t x = i * l->in[0].size + group * p->in * in;
+	const float *dy = c->v.dy + i * l->out.size + group * p->out * area;
 
-	planes_fill(
-	    some, l, p->out, c->v.dy + i * l->out.size + group * p->out * area, own + p->dy);
+	planes_fill(some, l, p->out, dy, own + p->dy);
+	for (size_t o = part->from; c->v.bias && o < part->to; o++)
+		add_bias(c, some, dy + o * area, sums_of(c, own) + k * p->out + o - part->from);
 	planes_fill_x(some, l, p->in, c->v.x[0] + x, own + p->x);
 	if (c->v.dx[0] && part->from == 0)
 		input_some(c, some, own + p->turned + k * p->out * taps, own, c->v.dx[0] + x);
@@ -304,13 +322,14 @@ backward_some(
 static void
 backward_part(const struct course *c, const struct part *part)
 {
-	const struct layer *l = c->l;
 	const struct plan *p = &c->p;
-	size_t area = (size_t)l->out.h * l->out.w, taps = p->in * p->kernel;
+	size_t taps = p->in * p->kernel;
 	size_t first = part->first * p->out + part->from,
 	       count = part->count * (part->to - part->from);
 	float *gradient = c->v.work, *bias = gradient + p->bias, *lanes = part->own + p->lanes;
+	struct norm_sums *sums = sums_of(c, part->own);
 
+	memset(sums, 0, count * sizeof(*sums));
 	memset(lanes, 0, count * taps * LANES_SIZE * sizeof(float));
 	for (size_t i = 0; i < c->pass->n; i += p->examples) {
 		const struct planes some = planes_from(c, i);
@@ -321,12 +340,8 @@ backward_part(const struct course *c, const struct part *part)
 		lanes16 sum = LANES_AT(lanes + k * LANES_SIZE);
 		gradient[first * taps + k] = lanes_fold(&sum);
 	}
-	for (size_t o = first; c->v.bias && o < first + count; o++) {
-		struct norm_sums sum = {0};
-		for (size_t i = 0; i < c->pass->n; i++)
-			norm_sums_add(&sum, c->v.dy + i * l->out.size + o * area, area);
-		bias[o] = norm_sums_first(&sum);
-	}
+	for (size_t o = 0; c->v.bias && o < count; o++)
+		bias[first + o] = norm_sums_first(&sums[o]);
 }
 
 static void

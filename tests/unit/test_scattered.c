@@ -23,7 +23,7 @@
 static float a[SPACE], b[SPACE + COLUMNS + SKIPPED + GEMM_PAST], c[ROWS * (COLUMNS + EDGE)],
     want[ROWS * (COLUMNS + EDGE)];
 static uint32_t b_at[PRODUCTS];
-enum sum { STORE, CHAIN, ADD };
+enum sum { STORE, CHAIN, ADD, BEFORE };
 
 static void
 fill(struct prng *r, float *to, size_t n)
@@ -53,9 +53,11 @@ expect(const struct gemm *g, bool fused)
 			size_t column = g->b_run ? j + j / g->b_run * g->b_skip : j;
 			for (size_t p = 0; p < g->k; p++)
 				sum = plus(fused, sum, a[i * g->a_row + p], b[b_at[p] + column]);
-			*to = g->beta != 0 ? *to + sum : sum;
+			*to = g->before ? g->before[i] + sum : g->beta != 0 ? *to + sum : sum;
 		}
 }
+
+static float before[ROWS];
 
 static void
 compare(enum gemm_arithmetic how, struct prng *r, size_t m, size_t n, size_t k, enum sum sum)
@@ -74,10 +76,12 @@ compare(enum gemm_arithmetic how, struct prng *r, size_t m, size_t n, size_t k, 
 	    .c_row = n + EDGE,
 	    .alpha = 1,
 	    .beta = sum == ADD ? 1 : 0,
+	    .before = sum == BEFORE ? before : NULL,
 	    .chain = sum == CHAIN,
 	    .arithmetic = how};
 
 	fill(r, c, m * g.c_row);
+	fill(r, before, m);
 	memcpy(want, c, sizeof(c));
 	for (size_t p = 0; p < k; p++)
 		b_at[p] = (uint32_t)prng_below(r, SPACE);
@@ -98,7 +102,7 @@ sums(void **state)
 	fill(&r, b, sizeof(b) / sizeof(*b));
 	for (size_t n = 1; n <= COLUMNS; n += n < 70 ? 1 : 10)
 		for (size_t k = 0; k < sizeof(products) / sizeof(products[0]); k++)
-			for (int sum = STORE; sum <= ADD; sum++) {
+			for (int sum = STORE; sum <= BEFORE; sum++) {
 				compare(GEMM_EXACT, &r, 1 + (n + k) % ROWS, n, products[k],
 				    (enum sum)sum);
 				compare(GEMM_FAST, &r, 1 + (n + k) % ROWS, n, products[k],
