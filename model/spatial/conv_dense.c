@@ -12,6 +12,8 @@
 
 /* Floats of pixels at a time. */
 #define SLAB_FLOATS ((size_t)1 << 17)
+/* Of points, maps of so many places are products by themselves, one example after the other. */
+#define LARGE 64
 
 bool
 conv_dense_plan(struct conv_dense *d, const struct layer *l)
@@ -30,6 +32,9 @@ conv_dense_plan(struct conv_dense *d, const struct layer *l)
 	size_t places = (size_t)l->out.h * l->out.w, enough = 256 / places + 1;
 	d->group = d->group < enough ? d->group : enough;
 	d->run = (l->in[0].c * (size_t)s->kernel[1] + GEMM_PAST - 1) / GEMM_PAST * GEMM_PAST;
+	d->direct = conv_dense_is_point(l) && places >= LARGE;
+	if (d->direct)
+		return true;
 	if (!planes_take(&room, &d->under, places, d->group, 1) ||
 	    !planes_take(&room, &d->value, d->group > 1 ? l->out.c : 0, places, d->group) ||
 	    !planes_take(&room, &d->pixels, pixels, d->group, 1))
@@ -149,17 +154,72 @@ conv_dense_part(const struct layer *l, size_t index, size_t count)
 	return (struct conv_dense_part){0, in, out * index / count, out * (index + 1) / count};
 }
 
+/* A part's product: so many places of dy. */
+static struct gemm
+product_of(const struct conv_dense *d, const struct layer *l, const struct conv_dense_part *part,
+    const float *dy, size_t places)
+{
+	return (struct gemm){.m = part->out_end - part->out,
+	    .n = part->in_end - part->in,
+	    .k = places,
+	    .a = dy,
+	    .a_row = places,
+	    .a_col = 1,
+	    .c_row = l->spec.kernel[0] * d->run,
+	    .alpha = 1,
+	    .arithmetic = d->arithmetic};
+}
+
+static void
+add_bias(struct gemm g, const struct conv_dense_part *part, const struct conv_dense_sums *to)
+{
+	static const float one = 1;
+
+	if (!to->bias || part->in > 0)
+		return;
+	g.n = g.c_row = 1;
+	g.b = &one;
+	g.b_row = 0;
+	g.b_at = NULL;
+	g.turned = false;
+	g.c = to->bias + part->out;
+	gemm_outer(&g);
+}
+
+/* Rows of x are turned when the product packs them. */
+static void
+add_points(const struct conv_dense *d, const struct layer *l, const struct operands *v, size_t n,
+    const struct conv_dense_part *part, const struct conv_dense_sums *to)
+{
+	size_t places = (size_t)l->out.h * l->out.w;
+
+	for (size_t i = 0; i < n; i++) {
+		struct gemm g =
+		    product_of(d, l, part, v->dy + i * l->out.size + part->out * places, places);
+		g.b = v->x[0] + i * l->in[0].size + part->in * places;
+		g.b_row = places;
+		g.turned = true;
+		g.c = to->weight + part->out * d->run + part->in;
+		g.chain = i > 0;
+		gemm_outer(&g);
+		add_bias(g, part, to);
+	}
+}
+
 void
 conv_dense_weights(const struct conv_dense *d, const struct layer *l, const struct operands *v,
     size_t n, const struct conv_dense_part *part, const struct conv_dense_sums *to, float *own)
 {
-	static const float one = 1;
 	size_t kernel = l->spec.kernel[0], depth = part->in_end - part->in;
 	size_t row = (l->in[0].w + 2 * (size_t)l->spec.padding[1]) * depth;
 	size_t pixels = (l->in[0].h + 2 * (size_t)l->spec.padding[0]) * row;
 	size_t places = (size_t)l->out.h * l->out.w, from = part->out;
 	uint32_t *under = (uint32_t *)(void *)(own + d->under);
 
+	if (d->direct) {
+		add_points(d, l, v, n, part, to);
+		return;
+	}
 	find_pixels(d, l, depth, under);
 	for (size_t i = 0; i < n; i += d->group) {
 		size_t some = n - i < d->group ? n - i : d->group;
@@ -167,17 +227,11 @@ conv_dense_weights(const struct conv_dense *d, const struct layer *l, const stru
 			lay_pixels(l, v->x[0] + (i + e) * l->in[0].size, part->in, part->in_end,
 			    own + d->pixels + e * pixels);
 		const float *dy = v->dy + i * l->out.size;
-		struct gemm g = {.m = part->out_end - from,
-		    .n = part->in > 0 || part->in_end < l->in[0].c ? depth : d->run,
-		    .k = some * places,
-		    .a = d->group > 1 ? own + d->value : dy + from * places,
-		    .a_row = some * places,
-		    .a_col = 1,
-		    .b_at = under,
-		    .c_row = kernel * d->run,
-		    .alpha = 1,
-		    .chain = i > 0,
-		    .arithmetic = d->arithmetic};
+		struct gemm g = product_of(
+		    d, l, part, d->group > 1 ? own + d->value : dy + from * places, some * places);
+		g.n = depth < l->in[0].c ? depth : d->run;
+		g.b_at = under;
+		g.chain = i > 0;
 		if (d->group > 1)
 			join_examples(l, dy, some, from, part->out_end, own + d->value);
 		for (size_t y = 0; y < kernel; y++) {
@@ -185,12 +239,6 @@ conv_dense_weights(const struct conv_dense *d, const struct layer *l, const stru
 			g.c = to->weight + (from * kernel + y) * d->run + part->in;
 			gemm_outer(&g);
 		}
-		if (!to->bias || part->in > 0)
-			continue;
-		g.n = g.c_row = 1;
-		g.b = &one;
-		g.b_at = NULL;
-		g.c = to->bias + from;
-		gemm_outer(&g);
+		add_bias(g, part, to);
 	}
 }

@@ -15,6 +15,7 @@ struct conv_dense {
 	size_t value, pixels; /* dy of some examples side by side, x padded, channels innermost */
 	size_t lane;
 	/* Sizes. */
+	bool direct; /* points: x and dy are multiplied as they lie, and a thread needs no memory */
 	size_t group; /* examples in pixels */
 	size_t run; /* floats under a row of the kernel, in whole lanes */
 	enum gemm_arithmetic arithmetic; /* the pass's */

@@ -205,6 +205,9 @@ conv2d(void **state)
 	    {{7, 8, 7, 120, 4, 4, 3, 3, 2, 2, 1, 1, 1, 7}, "\"shape\": [7, 8, 7]",
 		"{\"type\": \"conv2d\", \"out\": 120, \"kernel\": 3, \"stride\": 2, "
 		"\"padding\": 1}"},
+	    /* Points, of large maps and of small ones. */
+	    {{33, 9, 8, 7, 9, 8, 1, 1, 1, 1, 0, 0, 1, 33}, "\"shape\": [33, 9, 8]",
+		"{\"type\": \"conv2d\", \"out\": 7, \"kernel\": 1}"},
 	    {{70, 3, 3, 9, 3, 3, 1, 1, 1, 1, 0, 0, 1, 70}, "\"shape\": [70, 3, 3]",
 		"{\"type\": \"conv2d\", \"out\": 9, \"kernel\": 1}"},
 	};

@@ -98,6 +98,12 @@ static const struct {
 	"\"kernel\": 3, \"stride\": 2}, {\"type\": \"groupnorm\", \"groups\": 3}, "
 	"{\"type\": "
 	"\"global_avgpool\"}, {\"type\": \"linear\", \"out\": 10}], " CLASSES "}"},
+    /* Points, cut by input channels. */
+    {"\"shape\": [90, 9, 9], \"classes\": 10",
+	"{\"layers\": [{\"type\": \"conv2d\", \"out\": 90, \"kernel\": 1}, {\"type\": "
+	"\"batchnorm\"}, {\"type\": \"conv2d\", \"out\": 100, \"kernel\": 1}, {\"type\": "
+	"\"batchnorm\"}, {\"type\": \"global_avgpool\"}, {\"type\": \"linear\", \"out\": "
+	"10}], " CLASSES "}"},
     /* Small maps, examples side by side. */
     {"\"shape\": [96, 6, 5], \"classes\": 10",
 	"{\"layers\": [{\"type\": \"conv2d\", \"out\": 96, \"kernel\": 3, \"padding\": 1}, "
