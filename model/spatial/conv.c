@@ -306,7 +306,7 @@ backward_weights(const struct course *c, size_t chunk, unsigned lane)
 		backward_example(c, i, lane, from, to, WEIGHTS);
 }
 
-/* Each thread begins with a chunk of the weights; whoever is done with it goes on with the examples, whose groups lie between the chunks. */
+/* Some threads begin with a chunk of the weights, others with the examples, whose groups lie between the chunks. */
 static void
 backward_piece(void *arg, size_t piece, unsigned lane)
 {
@@ -331,8 +331,10 @@ backward_all(struct course *c)
 	int parts = c->v.dx[0] ? WEIGHTS | INPUT : WEIGHTS;
 
 	if (c->dense || team) {
-		size_t joined = c->dense ? p->input.joined : 1;
-		c->chunks = team_active(team) < l->out.c ? team_active(team) : l->out.c;
+		size_t joined = c->dense ? p->input.joined : 1, threads = team_active(team);
+		/* The weights are about half of the work, and each chunk of them turns all examples. */
+		size_t chunks = parts & INPUT ? (threads + 1) / 2 : threads;
+		c->chunks = chunks < l->out.c ? chunks : l->out.c;
 		c->groups = conv_forward_groups(c->pass->n, joined, team);
 		team_run(team, c->chunks + (parts & INPUT ? c->groups : 0), backward_piece, c);
 		return;
