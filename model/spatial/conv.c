@@ -376,7 +376,7 @@ backward(const struct layer *l, const struct backend_pass *pass)
 	}
 	if (!begin(&c, l, pass))
 		return;
-	c.dense = conv_dense_pays(pass->team, c.v.dy, pass->n * l->out.size);
+	c.dense = conv_dense_pays(c.v.dy, pass->n * l->out.size);
 	if (!c.dense)
 		find_places(l, &c.p, (uint32_t *)(void *)(c.v.work + c.p.places));
 	if (c.v.dx[0] && !(c.dense && conv_dense_is_point(l)))

@@ -1,6 +1,5 @@
 #include "conv_dense.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "cpu.h"
@@ -8,7 +7,6 @@
 #include "num.h"
 #include "planes.h"
 #include "runs.h"
-#include "team.h"
 
 /* Floats of pixels at a time. */
 #define SLAB_FLOATS ((size_t)1 << 17)
@@ -43,48 +41,26 @@ conv_dense_plan(struct conv_dense *d, const struct layer *l)
 	return true;
 }
 
-/* An element, in multiply-adds. */
-#define COUNT 2.0
+/* So many elements tell: the first ones. */
+#define SAMPLE ((size_t)1 << 15)
 
 CPU_CLONES static void
 count_values(size_t *count, const float *dy, size_t n)
 {
-	size_t sum = 0;
+	int some = 0;
 
-	while (n > 0) {
-		int some = 0, part = n < 4096 ? (int)n : 4096;
-		for (int i = 0; i < part; i++)
-			some += dy[i] != 0;
-		sum += (size_t)some;
-		dy += part;
-		n -= (size_t)part;
-	}
-	*count = sum;
-}
-
-struct count {
-	const float *dy;
-	atomic_size_t found;
-};
-
-static void
-count_some(void *arg, size_t first, size_t n, unsigned lane)
-{
-	struct count *c = arg;
-	size_t found;
-
-	(void)lane;
-	count_values(&found, c->dy + first, n);
-	atomic_fetch_add(&c->found, found);
+	for (size_t i = 0; i < n; i++)
+		some += dy[i] != 0;
+	*count = (size_t)some;
 }
 
 bool
-conv_dense_pays(struct team *team, const float *dy, size_t n)
+conv_dense_pays(const float *dy, size_t n)
 {
-	struct count c = {.dy = dy};
+	size_t found, sample = n < SAMPLE ? n : SAMPLE;
 
-	team_elements(team, n, COUNT, count_some, &c);
-	return atomic_load(&c.found) > n / 3;
+	count_values(&found, dy, sample);
+	return found > sample / 3;
 }
 
 bool
@@ -104,6 +80,10 @@ lay_pixels(const struct layer *l, const float *x, size_t first, size_t end, floa
 	size_t top = l->spec.padding[0], left = l->spec.padding[1], width = w + 2 * left;
 
 	memset(pixels, 0, (h + 2 * top) * width * depth * sizeof(float));
+	if (depth == 1) {
+		planes_copy(pixels + top * width + left, width, x + first * h * w, w, h, w);
+		return;
+	}
 	for (size_t y = 0; y < h; y++)
 		runs_turn(pixels + ((y + top) * width + left) * depth, depth,
 		    x + (first * h + y) * w, h * w, depth, w);

@@ -3,8 +3,6 @@
 #include "gemm.h"
 #include "operands.h"
 
-struct team;
-
 /*
  * The weights of a convolution without groups whose dy is mostly not zero, as behind norms: products of matrices of pixels. The same
  * sums in the same order as conv.c's by single elements, to which only terms of zero are added.
@@ -24,7 +22,7 @@ struct conv_dense {
 /* False if it is too large to count. */
 bool conv_dense_plan(struct conv_dense *d, const struct layer *l);
 /* Is so much of a batch's dy not zero that this is the quicker way? */
-bool conv_dense_pays(struct team *team, const float *dy, size_t n);
+bool conv_dense_pays(const float *dy, size_t n);
 /* A kernel of one element, which nothing surrounds: x and dy are matrices as they lie. */
 bool conv_dense_is_point(const struct layer *l);
 /* x, one example, into the middle of a picture of zeros, channels innermost. */
