@@ -124,7 +124,7 @@ gemm_dot(const struct gemm *g)
 {
 	struct gemm turned = *g;
 
-	assert(g->a_col == 1 && !g->b_at && !g->packed && !g->chain);
+	assert(g->a_col == 1 && !g->b_at && !g->packed && !g->chain && !g->before);
 	turned.turned = g->arithmetic == GEMM_FAST && g->k < GEMM_DOT_BLOCK && gemm_blocks_pay(g);
 	run(&turned, !turned.turned);
 }

@@ -17,11 +17,12 @@ float runs_dot(const float *a, const float *b, size_t n);
 void runs_turn(
     float *to, size_t to_row, const float *from, size_t from_row, size_t rows, size_t columns);
 
-/* Asks for a run that is read soon. CPUs guess what comes next in memory, but no jumps, as from one example to the next. */
+/* Asks for a run that is read soon, or for its beginning: CPUs guess what comes next in memory, but no jumps, as from one example to the next. */
+#define RUNS_ASK ((size_t)512)
 static inline void
 runs_ask(const float *from, size_t n)
 {
-	for (size_t i = 0; i < n; i += 16)
+	for (size_t i = 0; i < n && i < RUNS_ASK; i += 16)
 		__builtin_prefetch(from + i);
 }
 

@@ -330,3 +330,12 @@ team_elements(struct team *t, size_t n, double each,
 	team_share(
 	    t, &(struct team_work){.n = n, .least = ELEMENTS, .each = each, .fn = fn, .arg = arg});
 }
+
+size_t
+team_groups(const struct team *t, size_t n, size_t most)
+{
+	size_t threads = team_active(t), least = (n + most - 1) / most;
+	size_t groups = (least + threads - 1) / threads * threads;
+
+	return groups < n ? groups : n;
+}

@@ -43,5 +43,7 @@ void team_share(struct team *t, const struct team_work *w);
 #define TEAM_MOVE 8.0 /* one that is moved or added to */
 void team_elements(struct team *t, size_t n, double each,
     void (*fn)(void *arg, size_t first, size_t count, unsigned lane), void *arg);
+/* How many groups n things make, at most so many in each: as many groups for each thread, if there are enough. */
+size_t team_groups(const struct team *t, size_t n, size_t most);
 
 #endif

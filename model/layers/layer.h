@@ -80,7 +80,7 @@ struct layer {
 	size_t work; /* floats of workspace of a pass, */
 	size_t work_each; /* and per example, */
 	size_t
-	    work_lane; /* and, behind both, from LAYER_LINE to LAYER_LINE, per thread, layer_apart between them */
+	    work_lane; /* and, behind both, per thread, layer_apart between them. All three become multiples of LAYER_LINE */
 	bool rectifies; /* it can do the work of a relu or relu6 behind it, both ways */
 
 	/* Set when the net is built. */

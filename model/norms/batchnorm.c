@@ -115,7 +115,8 @@ block_moments(const struct course *o, size_t first, size_t some)
 	for (uint32_t i = 0; i < o->p->n; i++)
 		for (size_t c = 0; c < some; c++) {
 			const float *run = x + i * size + c * area;
-			runs_ask(run + size, area);
+			if (i + 1 < o->p->n)
+				runs_ask(run + size, area);
 			norm_sums_add(&s[c], run, area);
 		}
 	for (size_t c = 0; c < some; c++)
@@ -317,8 +318,10 @@ backward_block(const struct course *o, size_t first, size_t some)
 	for (uint32_t i = 0; i < o->p->n; i++)
 		for (size_t c = 0; c < some; c++) {
 			size_t at = i * size + (first + c) * area;
-			runs_ask(v->dy + at + size, area);
-			runs_ask(v->x[0] + at + size, area);
+			if (i + 1 < o->p->n) {
+				runs_ask(v->dy + at + size, area);
+				runs_ask(v->x[0] + at + size, area);
+			}
 			norm_sums_add_pair(&s[c], v->dy + at, v->x[0] + at, area, &t[c].line);
 		}
 	for (size_t c = 0; c < some; c++) {

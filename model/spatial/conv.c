@@ -21,12 +21,12 @@ struct plan {
 	size_t run, deep_run; /* floats under one row of the kernel, in whole lanes: of x, of dx */
 	size_t pixels, deep_pixels; /* x and dx, padded, channels innermost */
 	size_t spots, at, value; /* the elements of dy that are not zero */
-	size_t weights; /* [out][kh][deep_run] */
+	size_t weights; /* [out][kh][deep_run], or turned; in the end the gradient as it is given */
 	size_t gradient, bias; /* [out][kh][run] */
 	size_t
 	    places; /* of one channel of dy: the pixel of the padded input where the kernel begins */
 	size_t end;
-	size_t lane; /* of a thread: what stands before the weights */
+	size_t lane; /* of a thread: the most of this way and of those of dense and input */
 	struct conv_dense dense;
 	struct conv_input input;
 };
@@ -335,7 +335,7 @@ backward_all(struct course *c)
 		/* The weights are about half of the work, and each chunk of them turns all examples. */
 		size_t chunks = parts & INPUT ? (threads + 1) / 2 : threads;
 		c->chunks = chunks < l->out.c ? chunks : l->out.c;
-		c->groups = conv_forward_groups(c->pass->n, joined, team);
+		c->groups = team_groups(team, c->pass->n, joined);
 		team_run(team, c->chunks + (parts & INPUT ? c->groups : 0), backward_piece, c);
 		return;
 	}

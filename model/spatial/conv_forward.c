@@ -10,7 +10,10 @@
 #include "team.h"
 
 #define LANES GEMM_PAST /* floats that copies and kernels may run past their end */
-#define SLAB_FLOATS ((size_t)1 << 16)
+#define SLAB_FLOATS ((size_t)1 << 16) /* part of the order of sums */
+/* Of examples side by side: floats that are laid out at a time, and of their sums. */
+#define JOINED_FLOATS ((size_t)1 << 16)
+#define SUMS_FLOATS ((size_t)1 << 18)
 /* Columns that fill the widest tile. One example of fewer would read all weights for itself. */
 #define COLUMNS 64
 
@@ -37,14 +40,15 @@ plan_slabs(struct conv_forward *f, const struct layer *l, size_t *floats)
 static void
 plan_joined(struct conv_forward *f, const struct layer *l, size_t *floats)
 {
-	size_t area = (size_t)l->out.h * l->out.w;
+	size_t area = (size_t)l->out.h * l->out.w, pitch = COLUMNS / area * area + LANES;
 
-	f->joined =
-	    area <= COLUMNS / 2 && f->kernel_area <= SLAB_FLOATS / COLUMNS / 2 ? COLUMNS / area : 1;
-	f->pitch = f->joined * area + LANES;
-	if (f->joined == 1)
+	f->joined = 1;
+	if (area > COLUMNS / 2 || f->kernel_area > JOINED_FLOATS / pitch ||
+	    l->out.c > SUMS_FLOATS / pitch)
 		return;
-	size_t channel = f->kernel_area * f->pitch, most = SLAB_FLOATS / channel;
+	size_t channel = f->kernel_area * pitch, most = JOINED_FLOATS / channel;
+	f->joined = COLUMNS / area;
+	f->pitch = pitch;
 	f->some = most < f->channels ? (uint32_t)most : f->channels;
 	*floats = *floats > f->some * channel ? *floats : f->some * channel;
 }
@@ -309,15 +313,6 @@ forward_group(void *arg, size_t group, unsigned lane)
 	}
 }
 
-size_t
-conv_forward_groups(size_t n, size_t joined, const struct team *team)
-{
-	size_t threads = team_active(team), least = (n + joined - 1) / joined;
-	size_t groups = (least + threads - 1) / threads * threads;
-
-	return groups < n ? groups : n;
-}
-
 void
 conv_forward_run(const struct layer *l, const struct backend_pass *pass, struct team *team)
 {
@@ -330,6 +325,6 @@ conv_forward_run(const struct layer *l, const struct backend_pass *pass, struct 
 		team_run(team, pass->n, forward_example, &c);
 		return;
 	}
-	c.groups = conv_forward_groups(pass->n, c.f.joined, team);
+	c.groups = team_groups(team, pass->n, c.f.joined);
 	team_run(team, c.groups, forward_group, &c);
 }

@@ -20,8 +20,6 @@ struct conv_forward {
 
 /* False if it is too large to count. */
 bool conv_forward_plan(struct conv_forward *f, const struct layer *l);
-/* Groups of n examples, at most so many in each: as many for each thread. */
-size_t conv_forward_groups(size_t n, size_t joined, const struct team *team);
 void conv_forward_run(const struct layer *l, const struct backend_pass *pass, struct team *team);
 
 #endif

@@ -8,6 +8,8 @@
 
 /* Floats that lie under rows at a time. */
 #define SLAB_FLOATS ((size_t)1 << 16)
+/* Of sums of examples side by side. */
+#define SUMS_FLOATS ((size_t)1 << 18)
 /* Rows of dx that are shorter are laid side by side; of multiples of it several are worked out at once where they lie. */
 #define WIDE GEMM_PAST
 /* Maps that are larger are read where they lie, however short their rows. */
@@ -15,45 +17,49 @@
 /* Columns that fill the widest tile. One example of fewer would read all weights for itself. */
 #define COLUMNS 64
 
-/* Behind each row of a slab there is room for what a copy of whole vectors runs past it. */
-static bool
-plan_joined(struct conv_input *d, size_t area, size_t out, size_t kernel)
+/* Maps that are small, or whose rows are too short to be read where they lie: not if that took much memory. Behind each row of a slab there
+ * is room for what a copy of whole vectors runs past it. */
+static void
+plan_joined(struct conv_input *d, const struct layer *l, size_t width, size_t area, size_t kernel)
 {
-	size_t channel;
+	size_t joined = area <= COLUMNS / 2 ? COLUMNS / area : 1, pitch = joined * area + GEMM_PAST;
+	size_t most = SUMS_FLOATS / pitch;
 
-	d->joined = area <= COLUMNS / 2 ? COLUMNS / area : 1;
-	d->pitch = d->joined * area + GEMM_PAST;
-	if (!num_mul(kernel, d->pitch, &channel))
-		return false;
-	d->some = channel < SLAB_FLOATS ? SLAB_FLOATS / channel : 1;
-	d->some = d->some < out ? d->some : out;
-	return true;
+	if (conv_dense_is_point(l) ? joined == 1 : width >= WIDE || area > SMALL)
+		return;
+	if (kernel > SLAB_FLOATS / pitch || d->dy.phases > most || l->in[0].c > most / d->dy.phases)
+		return;
+	d->joined = joined;
+	d->pitch = pitch;
+	d->some = SLAB_FLOATS / (kernel * pitch);
+	d->some = d->some < l->out.c ? d->some : l->out.c;
 }
 
 bool
 conv_input_plan(struct conv_input *d, const struct layer *l)
 {
 	const uint32_t *stride = l->spec.stride;
-	size_t kernel = (size_t)l->spec.kernel[0] * l->spec.kernel[1], in = l->in[0].c, area,
-	       result;
-	size_t height = (l->in[0].h + stride[0] - 1) / stride[0];
+	size_t kernel = (size_t)l->spec.kernel[0] * l->spec.kernel[1], in = l->in[0].c, area;
+	size_t height = (l->in[0].h + stride[0] - 1) / stride[0], result = 0;
 	size_t width = (l->in[0].w + stride[1] - 1) / stride[1];
 	struct planes_room room = {0, GEMM_PAST, UINT32_MAX};
 
 	*d = (struct conv_input){.dy = planes_of(l), .joined = 1, .rows = 1};
 	if (!num_mul(height, width, &area))
 		return false;
-	bool small = conv_dense_is_point(l) ? area <= COLUMNS / 2 : width < WIDE && area <= SMALL;
-	if (small && !plan_joined(d, area, l->out.c, kernel))
-		return false;
-	if (!small && width % WIDE == 0) {
+	plan_joined(d, l, width, area, kernel);
+	if (d->some == 0 && width % WIDE == 0) {
 		/* About equal parts. */
 		size_t fit = d->dy.phases > 1 ? SLAB_FLOATS / (in * width + 1) + 1 : height;
 		size_t parts = (height + fit - 1) / fit;
 		d->rows = (height + parts - 1) / parts;
 	}
-	result = small ? d->pitch * d->dy.phases : d->dy.phases > 1 ? d->rows * width : 0;
-	size_t channels = small ? d->some : l->out.c;
+	if (d->some > 0)
+		result = d->pitch * d->dy.phases;
+	else if (d->dy.phases > 1)
+		result = d->rows * width;
+	/* Points are laid out without planes, or not at all. */
+	size_t channels = conv_dense_is_point(l) ? 0 : d->some > 0 ? d->some : l->out.c;
 	if (!planes_take(&room, &d->place, channels, kernel, 1) ||
 	    !planes_take(&room, &d->planes, d->dy.size[0], d->dy.size[1], channels) ||
 	    !planes_take(&room, &d->slab, d->some, kernel, d->pitch) ||
@@ -166,7 +172,14 @@ lay_example(const struct conv_input *d, const struct layer *l, const float *dy, 
 {
 	const uint32_t *place = (const uint32_t *)(const void *)(own + d->place);
 	float *slab = own + d->slab;
+	size_t area = (size_t)l->out.h * l->out.w;
 
+	if (conv_dense_is_point(l)) {
+		for (size_t o = 0; o < channels; o++)
+			memcpy(slab + o * d->pitch + index * area, dy + o * area,
+			    area * sizeof(float));
+		return;
+	}
 	memset(own + d->planes, 0, channels * d->dy.apart * sizeof(float));
 	planes_fill(&d->dy, l, channels, dy, own + d->planes);
 	for (size_t f = 0; f < d->dy.phases; f++) {
@@ -203,7 +216,7 @@ add_channels(const struct conv_input *d, const struct layer *l, const float *tur
 		    .alpha = 1,
 		    .chain = first > 0,
 		    .own = true,
-		    .arithmetic = d->arithmetic == GEMM_MIXED ? GEMM_EXACT : d->arithmetic});
+		    .arithmetic = d->arithmetic});
 		turned += l->in[0].c * all;
 		slab += d->some * p.taps * d->pitch;
 	}
@@ -233,7 +246,7 @@ join_examples(const struct conv_input *d, const struct layer *l, const float *tu
 	uint32_t *place = (uint32_t *)(void *)(own + d->place);
 	size_t area = (size_t)l->out.h * l->out.w;
 
-	for (size_t f = 0; f < d->dy.phases; f++) {
+	for (size_t f = 0; f < d->dy.phases && !conv_dense_is_point(l); f++) {
 		const struct planes_phase p = planes_phase(l, f);
 		planes_find(&d->dy, l, &p, d->some, place);
 		place += d->some * p.taps;

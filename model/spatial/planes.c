@@ -48,11 +48,11 @@ planes_phase(const struct layer *l, size_t index)
 	struct planes_phase p = {.from = {index / stride[1], index % stride[1]}, .taps = 1};
 
 	for (int k = 0; k < 2; k++) {
-		size_t n = 0;
+		/* The first of the kernel's that reaches it, and every stride-th after it. */
+		size_t first = (p.from[k] + l->spec.padding[k]) % stride[k];
+		size_t kernel = l->spec.kernel[k];
 		p.size[k] = p.from[k] < in[k] ? (in[k] - p.from[k] + stride[k] - 1) / stride[k] : 0;
-		for (size_t i = 0; i < l->spec.kernel[k]; i++)
-			n += reaches(l, k, p.from[k], i);
-		p.taps *= n;
+		p.taps *= first < kernel ? (kernel - first - 1) / stride[k] + 1 : 0;
 	}
 	return p;
 }
@@ -106,7 +106,8 @@ turn_some(const struct planes_weights *w, size_t area, size_t taps, size_t first
 			const float *from = w->from + (o * w->in + k) * area;
 			float *to = w->to + (k * w->out + o) * taps + first;
 			for (size_t c = 0; c < count && c < TURN; c++) {
-				__builtin_prefetch(from + AHEAD * w->in * area);
+				if (o + AHEAD < w->out)
+					__builtin_prefetch(from + AHEAD * w->in * area);
 				for (size_t t = 0; t < some; t++)
 					to[t] = from[order[t]];
 				from += area;

@@ -22,7 +22,7 @@ struct planes_phase {
 	size_t taps; /* elements of the kernel that reach it */
 };
 
-/* A workspace, in floats: `past` stand behind each part, which has at most `most`. */
+/* A workspace, in floats: `past` stand behind each part, which has at most `most` and begins on a line of the cache. */
 struct planes_room {
 	size_t end, past, most;
 };

@@ -208,6 +208,16 @@ conv2d(void **state)
 	    /* Points, of large maps and of small ones. */
 	    {{33, 9, 8, 7, 9, 8, 1, 1, 1, 1, 0, 0, 1, 33}, "\"shape\": [33, 9, 8]",
 		"{\"type\": \"conv2d\", \"out\": 7, \"kernel\": 1}"},
+	    {{8, 1, 20, 40, 1, 20, 1, 1, 1, 1, 0, 0, 1, 8}, "\"shape\": [8, 1, 20]",
+		"{\"type\": \"conv2d\", \"out\": 40, \"kernel\": 1}"},
+	    {{4, 1, 30, 9, 1, 30, 1, 3, 1, 1, 0, 1, 1, 4}, "\"shape\": [4, 1, 30]",
+		"{\"type\": \"conv2d\", \"out\": 9, \"kernel\": [1, 3], \"padding\": [0, 1]}"},
+	    /* Phases of dx without elements; rows of a phase in more than one part. */
+	    {{5, 2, 3, 6, 1, 2, 3, 3, 4, 2, 1, 1, 1, 5}, "\"shape\": [5, 2, 3]",
+		"{\"type\": \"conv2d\", \"out\": 6, \"kernel\": 3, \"stride\": [4, 2], "
+		"\"padding\": 1}"},
+	    {{700, 10, 32, 2, 5, 16, 3, 3, 2, 2, 1, 1, 1, 91}, "\"shape\": [700, 10, 32]",
+		"{\"type\": \"conv2d\", \"out\": 2, \"kernel\": 3, \"stride\": 2, \"padding\": 1}"},
 	    {{70, 3, 3, 9, 3, 3, 1, 1, 1, 1, 0, 0, 1, 70}, "\"shape\": [70, 3, 3]",
 		"{\"type\": \"conv2d\", \"out\": 9, \"kernel\": 1}"},
 	};

@@ -40,7 +40,10 @@ static const struct row {
 	    80, "1") NORM "{\"type\": \"global_avgpool\"}, " HEAD)},
     /* The way back through a point of more than 512 channels. */
     {ARITHMETIC_FAST, "\"shape\": [3, 9, 9], \"classes\": 5",
-	CROSS(CONV(48, "3") NORM CONV(520, "1") NORM "{\"type\": \"global_avgpool\"}, " HEAD)},
+	CROSS(CONV(96, "3") NORM CONV(520, "1") NORM "{\"type\": \"global_avgpool\"}, " HEAD)},
+    /* Small maps, examples side by side. */
+    {ARITHMETIC_FAST, "\"shape\": [20, 5, 5], \"classes\": 5",
+	CROSS(CONV(100, "3, \"padding\": 1") NORM CONV(40, "3") NORM CONV(60, "1") NORM HEAD)},
     {ARITHMETIC_FAST, "\"shape\": [300], \"classes\": 5",
 	CROSS("{\"type\": \"linear\", \"out\": 400}, " RELU
 	      "{\"type\": \"linear\", \"out\": 300}, " HEAD)},
@@ -56,6 +59,9 @@ static const struct row {
     {ARITHMETIC_DEFAULT, "\"shape\": [9, 14, 13], \"classes\": 5",
 	CROSS(CONV(48, "3, \"padding\": 1") RELU "{\"type\": \"maxpool2d\", \"kernel\": 2}, " CONV(
 	    64, "3") RELU "{\"type\": \"flatten\"}, {\"type\": \"linear\", \"out\": 300}, " HEAD)},
+    /* Convolutions alone, of a small map and of long rows: as they always were. */
+    {ARITHMETIC_DEFAULT, "\"shape\": [48, 7, 7], \"classes\": 5", CROSS(CONV(64, "3") RELU HEAD)},
+    {ARITHMETIC_DEFAULT, "\"shape\": [48, 6, 18], \"classes\": 5", CROSS(CONV(64, "3") RELU HEAD)},
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 

@@ -351,7 +351,7 @@ doors(void **state)
 	struct prng r;
 	struct team *team;
 	const size_t sides[][3] = {{10, 130, 70}, {64, 200, 70}, {300, 50, 90}, {1, 700, 2500},
-	    {64, 130, 511}, {64, 130, 512}};
+	    {96, 130, 511}, {96, 130, 512}, {95, 130, 512}};
 
 	(void)state;
 	prng_seed(&r, 5);
@@ -360,7 +360,8 @@ doors(void **state)
 		size_t m = sides[q / 3][0], n = sides[q / 3][1], k = sides[q / 3][2];
 		struct guarded a = guarded_random(&r, m * k), b = guarded_random(&r, n * k);
 		struct guarded c[2] = {guarded_new(m * n), guarded_new(m * n)};
-		struct guarded to = guarded_new(gemm_pack_floats(k, n));
+		struct guarded to = guarded_new(gemm_pack_floats(k, n)),
+			       before = guarded_random(&r, m);
 		struct gemm g = {.m = m,
 		    .n = n,
 		    .k = k,
@@ -372,6 +373,7 @@ doors(void **state)
 		    .c = c[0].x,
 		    .c_row = n,
 		    .alpha = 1,
+		    .before = before.x,
 		    .arithmetic = (enum gemm_arithmetic)(q % 3)};
 		gemm_outer(&g);
 		g.c = c[1].x;
@@ -379,6 +381,13 @@ doors(void **state)
 		gemm_pack(&g, to.x, false);
 		gemm_outer(&g);
 		assert_memory_equal(c[0].x, c[1].x, m * n * sizeof(float));
+		for (size_t i = 0; i < m; i++) {
+			double want = (double)before.x[i];
+			for (size_t p = 0; p < k; p++)
+				want += (double)a.x[i * k + p] * (double)b.x[p * n + n - 1];
+			assert_true(fabs((double)c[0].x[i * n + n - 1] - want) < 1e-4);
+		}
+		guarded_free(&before);
 		guarded_free(&a);
 		guarded_free(&b);
 		guarded_free(&c[0]);

@@ -12,6 +12,7 @@
 
 #include "gemm_inside.h"
 #include "prng.h"
+#include "team.h"
 
 #define ROWS 61 /* more than one block packs */
 #define COLUMNS 130 /* likewise */
@@ -21,7 +22,8 @@
 #define EDGE 3 /* floats behind a row of c, which must stay */
 
 static float a[SPACE], b[SPACE + COLUMNS + SKIPPED + GEMM_PAST], c[ROWS * (COLUMNS + EDGE)],
-    want[ROWS * (COLUMNS + EDGE)];
+    want[ROWS * (COLUMNS + EDGE)], held[ROWS * (COLUMNS + EDGE)];
+static struct team *team;
 static uint32_t b_at[PRODUCTS];
 enum sum { STORE, CHAIN, ADD, BEFORE };
 
@@ -86,7 +88,14 @@ compare(enum gemm_arithmetic how, struct prng *r, size_t m, size_t n, size_t k, 
 	for (size_t p = 0; p < k; p++)
 		b_at[p] = (uint32_t)prng_below(r, SPACE);
 	expect(&g, fuses(how));
+	memcpy(held, c, sizeof(c));
 	gemm_outer(&g);
+	assert_memory_equal(c, want, m * g.c_row * sizeof(float));
+	/* In stripes. */
+	struct gemm shared = g;
+	shared.team = team;
+	memcpy(c, held, sizeof(c));
+	gemm_outer(&shared);
 	assert_memory_equal(c, want, m * g.c_row * sizeof(float));
 }
 
@@ -97,6 +106,7 @@ sums(void **state)
 	struct prng r;
 
 	(void)state;
+	assert_int_equal(team_new(&team, 3), ERR_OK);
 	prng_seed(&r, 1);
 	fill(&r, a, SPACE);
 	fill(&r, b, sizeof(b) / sizeof(*b));
@@ -108,6 +118,7 @@ sums(void **state)
 				compare(GEMM_FAST, &r, 1 + (n + k) % ROWS, n, products[k],
 				    (enum sum)sum);
 			}
+	team_free(team);
 }
 
 /* Sixteen lanes of each sum, chained from what is there. */
