@@ -39,8 +39,8 @@ struct gemm {
 	enum gemm_arithmetic arithmetic;
 	bool own; /* outer: not to OpenBLAS: its bits hang on m, and it packs b each time */
 	bool packed; /* gemm_pack's: b lies in panels, b_row has no meaning */
-	bool
-	    turned; /* outer: b lies as for a dot, and is turned when it is packed, as it always is. Not to OpenBLAS, nor through gemm_pack */
+	/* outer: b lies as for a dot, and is always packed, and turned then. Not to OpenBLAS, nor through gemm_pack. */
+	bool turned;
 	struct team *team; /* large products are cut by rows or columns of c; NULL: one thread */
 };
 

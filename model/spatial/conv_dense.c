@@ -41,8 +41,9 @@ conv_dense_plan(struct conv_dense *d, const struct layer *l)
 	return true;
 }
 
-/* So many elements tell: the first ones. */
-#define SAMPLE ((size_t)1 << 15)
+/* So many elements tell, a run of some here and there. */
+#define SAMPLES ((size_t)32)
+#define SAMPLE ((size_t)1024)
 
 CPU_CLONES static void
 count_values(size_t *count, const float *dy, size_t n)
@@ -51,16 +52,19 @@ count_values(size_t *count, const float *dy, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		some += dy[i] != 0;
-	*count = (size_t)some;
+	*count += (size_t)some;
 }
 
 bool
 conv_dense_pays(const float *dy, size_t n)
 {
-	size_t found, sample = n < SAMPLE ? n : SAMPLE;
+	size_t found = 0, each = n < SAMPLES * SAMPLE ? n / SAMPLES : SAMPLE;
 
-	count_values(&found, dy, sample);
-	return found > sample / 3;
+	if (each == 0)
+		return true;
+	for (size_t k = 0; k < SAMPLES; k++)
+		count_values(&found, dy + (n - each) / SAMPLES * k, each);
+	return found > SAMPLES * each / 3;
 }
 
 bool

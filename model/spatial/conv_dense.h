@@ -21,7 +21,7 @@ struct conv_dense {
 
 /* False if it is too large to count. */
 bool conv_dense_plan(struct conv_dense *d, const struct layer *l);
-/* Is so much of a batch's dy not zero, by its first examples, that this is the quicker way? It gives the same sums. */
+/* Is so much of a batch's dy not zero, as samples tell, that this is the quicker way? */
 bool conv_dense_pays(const float *dy, size_t n);
 /* A kernel of one element, which nothing surrounds: x and dy are matrices as they lie. */
 bool conv_dense_is_point(const struct layer *l);

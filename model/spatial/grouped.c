@@ -48,7 +48,7 @@ plan_planes(struct plan *p, size_t n)
 
 	if (!num_mul(p->planes.size[0], p->planes.size[1], &plane) ||
 	    !num_add(plane, LANES_SIZE, &group) ||
-	    !num_mul(group, p->in * p->planes.phases + p->out, &group))
+	    !num_mul(group, p->in * p->planes.residues + p->out, &group))
 		return false;
 	p->examples = group < SIDE_FLOATS ? SIDE_FLOATS / group : 1;
 	p->examples = p->examples < n ? p->examples : n;
@@ -74,7 +74,7 @@ plan(struct plan *p, const struct layer *l, size_t n)
 	p->groups = p->some < p->out ? 1 : LANES_FLOATS / (each * p->out);
 	p->groups = p->groups < 1 ? 1 : p->groups < s->groups ? p->groups : s->groups;
 	p->bias = weights;
-	return num_mul(p->in, p->planes.phases, &inputs) && plan_planes(p, n) &&
+	return num_mul(p->in, p->planes.residues, &inputs) && plan_planes(p, n) &&
 	    planes_take(&p->room, &p->x, inputs, p->planes.apart, 1) &&
 	    planes_take(&p->room, &p->dy, p->out, p->planes.apart, 1) &&
 	    planes_take(&p->room, &p->rows, p->planes.apart, 1, 1) &&
@@ -253,7 +253,7 @@ input_some(
 	for (size_t f = 0; f < some->phases; f++) {
 		const struct planes_phase phase = planes_phase(l, f);
 		size_t taps = p->out * phase.taps;
-		for (size_t k = 0; phase.size[0] * phase.size[1] > 0 && k < p->in; k++) {
+		for (size_t k = 0; k < p->in; k++) {
 			size_t n = whole_lanes(run_of(some, phase.size[0], phase.size[1]));
 			memset(own + p->rows, 0, n * sizeof(float));
 			gemm_gather(c->pass->arithmetic, own + p->rows, own + p->dy,

@@ -16,12 +16,20 @@ planes_take(struct planes_room *room, size_t *at, size_t a, size_t b, size_t c)
 	    num_add(room->end, n, &room->end);
 }
 
+static size_t
+least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
 struct planes
 planes_of(const struct layer *l)
 {
 	const uint32_t in[2] = {l->in[0].h, l->in[0].w}, out[2] = {l->out.h, l->out.w};
 	const struct layer_spec *s = &l->spec;
-	struct planes p = {.phases = (size_t)s->stride[0] * s->stride[1], .examples = 1};
+	struct planes p = {.phases = least(s->stride[0], in[0]) * least(s->stride[1], in[1]),
+	    .residues = (size_t)s->stride[0] * s->stride[1],
+	    .examples = 1};
 
 	for (int k = 0; k < 2; k++) {
 		size_t reach = ((size_t)in[k] - 1 + s->padding[k]) / s->stride[k] + 1;
@@ -32,28 +40,20 @@ planes_of(const struct layer *l)
 	return p;
 }
 
-/* Does row or column k of the kernel reach a phase? Where it lies in padded planes is `at` strides, and a remainder. */
-static bool
-reaches(const struct layer *l, int dim, size_t from, size_t k)
-{
-	size_t stride = l->spec.stride[dim];
-
-	return (from + l->spec.padding[dim]) % stride == k % stride;
-}
-
 struct planes_phase
 planes_phase(const struct layer *l, size_t index)
 {
 	const uint32_t in[2] = {l->in[0].h, l->in[0].w}, *stride = l->spec.stride;
-	struct planes_phase p = {.from = {index / stride[1], index % stride[1]}, .taps = 1};
+	size_t across = least(stride[1], in[1]);
+	struct planes_phase p = {.from = {index / across, index % across}};
 
 	for (int k = 0; k < 2; k++) {
-		/* The first of the kernel's that reaches it, and every stride-th after it. */
-		size_t first = (p.from[k] + l->spec.padding[k]) % stride[k];
 		size_t kernel = l->spec.kernel[k];
-		p.size[k] = p.from[k] < in[k] ? (in[k] - p.from[k] + stride[k] - 1) / stride[k] : 0;
-		p.taps *= first < kernel ? (kernel - first - 1) / stride[k] + 1 : 0;
+		p.size[k] = (in[k] - p.from[k] + stride[k] - 1) / stride[k];
+		p.first[k] = (p.from[k] + l->spec.padding[k]) % stride[k];
+		p.count[k] = p.first[k] < kernel ? (kernel - p.first[k] - 1) / stride[k] + 1 : 0;
 	}
+	p.taps = p.count[0] * p.count[1];
 	return p;
 }
 
@@ -61,33 +61,35 @@ void
 planes_find(const struct planes *p, const struct layer *l, const struct planes_phase *phase,
     size_t out, uint32_t *at)
 {
-	const uint32_t *kernel = l->spec.kernel, *stride = l->spec.stride;
-	size_t y0 = phase->from[0] + l->spec.padding[0] + p->lead[0] * stride[0];
-	size_t x0 = phase->from[1] + l->spec.padding[1] + p->lead[1] * stride[1];
-	size_t n = 0;
+	const uint32_t *stride = l->spec.stride;
+	/* By the first row and the last column of the kernel. */
+	size_t y = (phase->from[0] + l->spec.padding[0] - phase->first[0]) / stride[0] + p->lead[0];
+	size_t x = (phase->from[1] + l->spec.padding[1] - phase->first[1]) / stride[1] +
+	    p->lead[1] + 1 - phase->count[1];
 
-	for (size_t y = 0; y < kernel[0]; y++)
-		for (size_t x = kernel[1]; reaches(l, 0, phase->from[0], y) && x-- > 0;)
-			if (reaches(l, 1, phase->from[1], x))
-				at[n++] = (uint32_t)((y0 - y) / stride[0] * p->size[1] +
-				    (x0 - x) / stride[1]);
-	for (size_t k = n; k < out * n; k++)
-		at[k] = at[k - n] + (uint32_t)p->apart;
+	for (size_t i = 0; i < phase->taps; i++)
+		at[i] =
+		    (uint32_t)((y - i / phase->count[1]) * p->size[1] + x + i % phase->count[1]);
+	for (size_t k = phase->taps; k < out * phase->taps; k++)
+		at[k] = at[k - phase->taps] + (uint32_t)p->apart;
 }
 
 /* Elements of the kernel that reach a phase, in planes_find's order: up to TAPS of them from the first on. */
-#define TAPS 64
+#define TAPS ((size_t)64)
 
 static size_t
-order_of(const struct layer *l, const struct planes_phase *phase, size_t first, size_t order[TAPS])
+order_of(const struct layer *l, const struct planes_phase *p, size_t first, size_t order[TAPS])
 {
-	size_t n = 0;
+	const uint32_t *stride = l->spec.stride;
+	size_t some = least(p->taps - first, TAPS);
 
-	for (size_t y = 0; y < l->spec.kernel[0]; y++)
-		for (size_t x = l->spec.kernel[1]; reaches(l, 0, phase->from[0], y) && x-- > 0;)
-			if (reaches(l, 1, phase->from[1], x) && n++ >= first && n - first <= TAPS)
-				order[n - first - 1] = y * l->spec.kernel[1] + x;
-	return n - first < TAPS ? n - first : TAPS;
+	for (size_t t = 0; t < some; t++) {
+		size_t y = (first + t) / p->count[1],
+		       x = p->count[1] - 1 - (first + t) % p->count[1];
+		order[t] =
+		    (p->first[0] + y * stride[0]) * l->spec.kernel[1] + p->first[1] + x * stride[1];
+	}
+	return some;
 }
 
 /* Input channels whose weights are turned at a time: lines of memory that are written bit by bit. */
@@ -189,7 +191,7 @@ planes_find_x(const struct planes *p, const struct layer *l, size_t in, uint32_t
 		for (size_t y = 0; y < kernel[0]; y++)
 			for (size_t x = 0; x < kernel[1]; x++) {
 				size_t phase = y % stride[0] * stride[1] + x % stride[1];
-				*at++ = (uint32_t)((c * p->phases + phase) * p->apart +
+				*at++ = (uint32_t)((c * p->residues + phase) * p->apart +
 				    y / stride[0] * p->size[1] + x / stride[1]);
 			}
 }
@@ -235,8 +237,8 @@ planes_fill_x(
 		size_t phase = y % stride[0] * stride[1] + c % stride[1];
 		float *to = planes + phase * p->apart + y / stride[0] * p->size[1] + c / stride[1];
 		const float *from = x + f.from[0] * w + f.from[1];
-		for (size_t k = 0; f.size[0] > 0 && f.size[1] > 0 && k < in; k++)
-			fill_phase(p, l, &f, from + k * area, to + k * p->phases * p->apart);
+		for (size_t k = 0; k < in; k++)
+			fill_phase(p, l, &f, from + k * area, to + k * p->residues * p->apart);
 	}
 }
 

@@ -10,7 +10,7 @@
 struct planes {
 	size_t lead[2]; /* dy: zeros before it, rows and columns */
 	size_t size[2]; /* of a plane of dy, and of a phase of x */
-	size_t phases;
+	size_t phases, residues; /* of x, those with elements; of x with its padding, all */
 	/* Pictures may hold the planes of several examples, one behind the other: so many, and floats from one to the next of a channel or
 	 * phase, and from one channel or phase to the next. */
 	size_t examples, example, apart;
@@ -19,7 +19,9 @@ struct planes {
 struct planes_phase {
 	size_t from[2]; /* its first row and column in x */
 	size_t size[2]; /* how many of them */
-	size_t taps; /* elements of the kernel that reach it */
+	size_t first[2],
+	    count[2]; /* rows and columns of the kernel that reach it, a stride apart */
+	size_t taps; /* their product */
 };
 
 /* A workspace, in floats: `past` stand behind each part, which has at most `most` and begins on a line of the cache. */
@@ -30,7 +32,7 @@ struct planes_room {
 bool planes_take(struct planes_room *room, size_t *at, size_t a, size_t b, size_t c);
 
 struct planes planes_of(const struct layer *l);
-struct planes_phase planes_phase(const struct layer *l, size_t index);
+struct planes_phase planes_phase(const struct layer *l, size_t index); /* below phases */
 /* What lies under the first element of a phase of dx, in planes of dy: [out][taps], rows of the kernel ascending, columns descending. */
 void planes_find(const struct planes *p, const struct layer *l, const struct planes_phase *phase,
     size_t out, uint32_t *at);
@@ -48,7 +50,7 @@ void planes_fill(
     const struct planes *p, const struct layer *l, size_t out, const float *dy, float *planes);
 /* What lies under the first output, in the phases of `in` channels of x: [in][kernel]. */
 void planes_find_x(const struct planes *p, const struct layer *l, size_t in, uint32_t *at);
-/* Channels of x, likewise, into their phases: [in][phases]. */
+/* Channels of x, likewise, into their phases: [in][residues]. */
 void planes_fill_x(
     const struct planes *p, const struct layer *l, size_t in, const float *x, float *planes);
 /* One channel of a phase of dx, from rows that lie `apart`, into dx or added to it. */

@@ -205,21 +205,33 @@ conv2d(void **state)
 	    {{7, 8, 7, 120, 4, 4, 3, 3, 2, 2, 1, 1, 1, 7}, "\"shape\": [7, 8, 7]",
 		"{\"type\": \"conv2d\", \"out\": 120, \"kernel\": 3, \"stride\": 2, "
 		"\"padding\": 1}"},
+	    /* The same of one long row; of more channels than are laid out at once, or than are laid out at all. */
+	    {{4, 1, 30, 9, 1, 30, 1, 3, 1, 1, 0, 1, 1, 4}, "\"shape\": [4, 1, 30]",
+		"{\"type\": \"conv2d\", \"out\": 9, \"kernel\": [1, 3], \"padding\": [0, 1]}"},
+	    {{900, 4, 4, 3, 2, 2, 3, 3, 2, 2, 1, 1, 1, 900}, "\"shape\": [900, 4, 4]",
+		"{\"type\": \"conv2d\", \"out\": 3, \"kernel\": 3, \"stride\": 2, \"padding\": 1}"},
+	    {{2, 90, 12, 3, 90, 12, 3, 3, 1, 1, 1, 1, 1, 2}, "\"shape\": [2, 90, 12]",
+		"{\"type\": \"conv2d\", \"out\": 3, \"kernel\": 3, \"padding\": 1}"},
 	    /* Points, of large maps and of small ones. */
 	    {{33, 9, 8, 7, 9, 8, 1, 1, 1, 1, 0, 0, 1, 33}, "\"shape\": [33, 9, 8]",
 		"{\"type\": \"conv2d\", \"out\": 7, \"kernel\": 1}"},
 	    {{8, 1, 20, 40, 1, 20, 1, 1, 1, 1, 0, 0, 1, 8}, "\"shape\": [8, 1, 20]",
 		"{\"type\": \"conv2d\", \"out\": 40, \"kernel\": 1}"},
-	    {{4, 1, 30, 9, 1, 30, 1, 3, 1, 1, 0, 1, 1, 4}, "\"shape\": [4, 1, 30]",
-		"{\"type\": \"conv2d\", \"out\": 9, \"kernel\": [1, 3], \"padding\": [0, 1]}"},
-	    /* Phases of dx without elements; rows of a phase in more than one part. */
+	    {{70, 3, 3, 9, 3, 3, 1, 1, 1, 1, 0, 0, 1, 70}, "\"shape\": [70, 3, 3]",
+		"{\"type\": \"conv2d\", \"out\": 9, \"kernel\": 1}"},
+	    {{4, 1, 2, 900, 1, 2, 1, 1, 1, 1, 0, 0, 1, 4}, "\"shape\": [4, 1, 2]",
+		"{\"type\": \"conv2d\", \"out\": 900, \"kernel\": 1}"},
+	    {{900, 1, 2, 5, 1, 2, 1, 1, 1, 1, 0, 0, 1, 900}, "\"shape\": [900, 1, 2]",
+		"{\"type\": \"conv2d\", \"out\": 5, \"kernel\": 1}"},
+	    /* Strides larger than x; rows of a phase in more than one part; a kernel of more than 64 elements. */
 	    {{5, 2, 3, 6, 1, 2, 3, 3, 4, 2, 1, 1, 1, 5}, "\"shape\": [5, 2, 3]",
 		"{\"type\": \"conv2d\", \"out\": 6, \"kernel\": 3, \"stride\": [4, 2], "
 		"\"padding\": 1}"},
-	    {{700, 10, 32, 2, 5, 16, 3, 3, 2, 2, 1, 1, 1, 91}, "\"shape\": [700, 10, 32]",
+	    {{700, 18, 32, 2, 9, 16, 3, 3, 2, 2, 1, 1, 1, 50}, "\"shape\": [700, 18, 32]",
 		"{\"type\": \"conv2d\", \"out\": 2, \"kernel\": 3, \"stride\": 2, \"padding\": 1}"},
-	    {{70, 3, 3, 9, 3, 3, 1, 1, 1, 1, 0, 0, 1, 70}, "\"shape\": [70, 3, 3]",
-		"{\"type\": \"conv2d\", \"out\": 9, \"kernel\": 1}"},
+	    {{3, 12, 12, 4, 2, 3, 11, 12, 3, 2, 1, 2, 1, 3}, "\"shape\": [3, 12, 12]",
+		"{\"type\": \"conv2d\", \"out\": 4, \"kernel\": [11, 12], \"stride\": [3, 2], "
+		"\"padding\": [1, 2]}"},
 	};
 	struct one o;
 
