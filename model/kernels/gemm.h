@@ -27,14 +27,14 @@ struct gemm {
 	const float *b; /* outer: (p, j) at b[p * b_row + j]; dot: (j, p) at b[j * b_row + p] */
 	size_t b_row;
 	const uint32_t *b_at; /* outer: unless NULL, row p of b begins at b[b_at[p]]. See below */
-	size_t b_run,
-	    b_skip; /* with b_at: its columns come in runs of b_run, a multiple of 16, b_skip floats between them; 0: one run */
+	/* With b_at: its columns come in runs of b_run, a multiple of 16, b_skip floats between them; 0: one run. */
+	size_t b_run, b_skip;
 	size_t b_first; /* gemm.c's own: columns of b before its first */
 	float *c; /* element (i, j) at c[i * c_row + j] */
 	size_t c_row;
 	float alpha, beta; /* c = beta * c + alpha * sum; c is not read when beta is 0 */
-	const float *
-	    before; /* outer, with beta 0: unless NULL, row i of c counts as before[i] everywhere, and beta as 1. Not chained */
+	/* Outer, with beta 0: unless NULL, row i of c counts as before[i] everywhere, and beta as 1. Not chained. */
+	const float *before;
 	bool chain; /* outer: a sum begins with what is in c, not with 0. alpha is 1, beta 0 */
 	enum gemm_arithmetic arithmetic;
 	bool own; /* outer: not to OpenBLAS: its bits hang on m, and it packs b each time */

@@ -130,6 +130,7 @@ gemm_blocks_dot(const struct gemm *g, gemm_part *part)
 	size_t step = gemm_dot_step(g->k), panel = GEMM_LANE_STEPS(step) * 16 * GEMM_PANEL;
 	size_t columns = ROOM_LANES / panel * GEMM_PANEL;
 
+	static_assert(GEMM_LANE_STEPS(GEMM_DOT_BLOCK) * 16 * GEMM_PANEL <= ROOM_LANES, "one panel");
 	for (size_t p = 0; p < g->k; p += step)
 		for (size_t j = 0; j < g->n; j += columns) {
 			struct gemm own = *g;

@@ -23,8 +23,7 @@ struct plan {
 	size_t spots, at, value; /* the elements of dy that are not zero */
 	size_t weights; /* [out][kh][deep_run], or turned; in the end the gradient as it is given */
 	size_t gradient, bias; /* [out][kh][run] */
-	size_t
-	    places; /* of one channel of dy: the pixel of the padded input where the kernel begins */
+	size_t places; /* of one channel of dy: where in the padded input the kernel begins */
 	size_t end;
 	size_t lane; /* of a thread: the most of this way and of those of dense and input */
 	struct conv_dense dense;

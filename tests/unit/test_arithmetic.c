@@ -182,64 +182,51 @@ conv_back(struct one *o, const struct window *s)
 }
 
 static void
+window_begin(struct one *o, const struct window *s)
+{
+	char shape[64], layer[256];
+
+	snprintf(shape, sizeof(shape), "\"shape\": [%zu, %zu, %zu]", s->c, s->h, s->w);
+	snprintf(layer, sizeof(layer),
+	    "{\"type\": \"conv2d\", \"out\": %zu, \"kernel\": [%zu, %zu], \"stride\": [%zu, %zu], "
+	    "\"padding\": [%zu, %zu], \"groups\": %zu}",
+	    s->out, s->kh, s->kw, s->sh, s->sw, s->ph, s->pw, s->groups);
+	one_begin(o, shape, layer);
+}
+
+static void
 conv2d(void **state)
 {
-	static const struct {
-		struct window window;
-		const char *shape, *layer;
-	} all[] = {
-	    {{3, 7, 9, 5, 4, 4, 3, 2, 2, 3, 1, 2, 1, 3}, "\"shape\": [3, 7, 9]",
-		"{\"type\": \"conv2d\", \"out\": 5, \"kernel\": [3, 2], \"stride\": [2, 3], "
-		"\"padding\": [1, 2]}"},
+	static const struct window all[] = {{3, 7, 9, 5, 4, 4, 3, 2, 2, 3, 1, 2, 1, 3},
 	    /* 65,536 / (9 * 20 * 20) input channels at a time; large enough for OpenBLAS. */
-	    {{24, 20, 20, 24, 20, 20, 3, 3, 1, 1, 1, 1, 1, 18}, "\"shape\": [24, 20, 20]",
-		"{\"type\": \"conv2d\", \"out\": 24, \"kernel\": 3, \"padding\": 1}"},
+	    {24, 20, 20, 24, 20, 20, 3, 3, 1, 1, 1, 1, 1, 18},
 	    /* Rows of whole vectors, of which several are worked out at once. */
-	    {{5, 6, 32, 7, 6, 32, 3, 3, 1, 1, 1, 1, 1, 5}, "\"shape\": [5, 6, 32]",
-		"{\"type\": \"conv2d\", \"out\": 7, \"kernel\": 3, \"padding\": 1}"},
-	    {{5, 6, 64, 7, 3, 32, 3, 3, 2, 2, 1, 1, 1, 5}, "\"shape\": [5, 6, 64]",
-		"{\"type\": \"conv2d\", \"out\": 7, \"kernel\": 3, \"stride\": 2, \"padding\": 1}"},
+	    {5, 6, 32, 7, 6, 32, 3, 3, 1, 1, 1, 1, 1, 5},
+	    {5, 6, 64, 7, 3, 32, 3, 3, 2, 2, 1, 1, 1, 5},
 	    /* Small maps, several examples side by side and some channels at a time: 65,536 / (9 * 4 * 4) are a sum. */
-	    {{460, 4, 4, 5, 4, 4, 3, 3, 1, 1, 1, 1, 1, 455}, "\"shape\": [460, 4, 4]",
-		"{\"type\": \"conv2d\", \"out\": 5, \"kernel\": 3, \"padding\": 1}"},
-	    {{7, 8, 7, 120, 4, 4, 3, 3, 2, 2, 1, 1, 1, 7}, "\"shape\": [7, 8, 7]",
-		"{\"type\": \"conv2d\", \"out\": 120, \"kernel\": 3, \"stride\": 2, "
-		"\"padding\": 1}"},
-	    /* The same of one long row; of more channels than are laid out at once, or than are laid out at all. */
-	    {{4, 1, 30, 9, 1, 30, 1, 3, 1, 1, 0, 1, 1, 4}, "\"shape\": [4, 1, 30]",
-		"{\"type\": \"conv2d\", \"out\": 9, \"kernel\": [1, 3], \"padding\": [0, 1]}"},
-	    {{900, 4, 4, 3, 2, 2, 3, 3, 2, 2, 1, 1, 1, 900}, "\"shape\": [900, 4, 4]",
-		"{\"type\": \"conv2d\", \"out\": 3, \"kernel\": 3, \"stride\": 2, \"padding\": 1}"},
-	    {{2, 90, 12, 3, 90, 12, 3, 3, 1, 1, 1, 1, 1, 2}, "\"shape\": [2, 90, 12]",
-		"{\"type\": \"conv2d\", \"out\": 3, \"kernel\": 3, \"padding\": 1}"},
+	    {460, 4, 4, 5, 4, 4, 3, 3, 1, 1, 1, 1, 1, 455},
+	    {7, 8, 7, 120, 4, 4, 3, 3, 2, 2, 1, 1, 1, 7},
+	    /* The same of one long row; of more channels than are laid out side by side; maps too large for it. */
+	    {4, 1, 30, 9, 1, 30, 1, 3, 1, 1, 0, 1, 1, 4},
+	    {900, 4, 4, 3, 2, 2, 3, 3, 2, 2, 1, 1, 1, 900},
+	    {2, 90, 12, 3, 90, 12, 3, 3, 1, 1, 1, 1, 1, 2},
 	    /* Points, of large maps and of small ones. */
-	    {{33, 9, 8, 7, 9, 8, 1, 1, 1, 1, 0, 0, 1, 33}, "\"shape\": [33, 9, 8]",
-		"{\"type\": \"conv2d\", \"out\": 7, \"kernel\": 1}"},
-	    {{8, 1, 20, 40, 1, 20, 1, 1, 1, 1, 0, 0, 1, 8}, "\"shape\": [8, 1, 20]",
-		"{\"type\": \"conv2d\", \"out\": 40, \"kernel\": 1}"},
-	    {{70, 3, 3, 9, 3, 3, 1, 1, 1, 1, 0, 0, 1, 70}, "\"shape\": [70, 3, 3]",
-		"{\"type\": \"conv2d\", \"out\": 9, \"kernel\": 1}"},
-	    {{4, 1, 2, 900, 1, 2, 1, 1, 1, 1, 0, 0, 1, 4}, "\"shape\": [4, 1, 2]",
-		"{\"type\": \"conv2d\", \"out\": 900, \"kernel\": 1}"},
-	    {{900, 1, 2, 5, 1, 2, 1, 1, 1, 1, 0, 0, 1, 900}, "\"shape\": [900, 1, 2]",
-		"{\"type\": \"conv2d\", \"out\": 5, \"kernel\": 1}"},
+	    {33, 9, 8, 7, 9, 8, 1, 1, 1, 1, 0, 0, 1, 33},
+	    {8, 1, 20, 40, 1, 20, 1, 1, 1, 1, 0, 0, 1, 8},
+	    {70, 3, 3, 9, 3, 3, 1, 1, 1, 1, 0, 0, 1, 70},
+	    {4, 1, 2, 900, 1, 2, 1, 1, 1, 1, 0, 0, 1, 4},
+	    {900, 1, 2, 5, 1, 2, 1, 1, 1, 1, 0, 0, 1, 900},
 	    /* Strides larger than x; rows of a phase in more than one part; a kernel of more than 64 elements. */
-	    {{5, 2, 3, 6, 1, 2, 3, 3, 4, 2, 1, 1, 1, 5}, "\"shape\": [5, 2, 3]",
-		"{\"type\": \"conv2d\", \"out\": 6, \"kernel\": 3, \"stride\": [4, 2], "
-		"\"padding\": 1}"},
-	    {{700, 18, 32, 2, 9, 16, 3, 3, 2, 2, 1, 1, 1, 50}, "\"shape\": [700, 18, 32]",
-		"{\"type\": \"conv2d\", \"out\": 2, \"kernel\": 3, \"stride\": 2, \"padding\": 1}"},
-	    {{3, 12, 12, 4, 2, 3, 11, 12, 3, 2, 1, 2, 1, 3}, "\"shape\": [3, 12, 12]",
-		"{\"type\": \"conv2d\", \"out\": 4, \"kernel\": [11, 12], \"stride\": [3, 2], "
-		"\"padding\": [1, 2]}"},
-	};
+	    {5, 2, 3, 6, 1, 2, 3, 3, 4, 2, 1, 1, 1, 5},
+	    {700, 18, 32, 2, 9, 16, 3, 3, 2, 2, 1, 1, 1, 50},
+	    {3, 12, 12, 4, 2, 3, 11, 12, 3, 2, 1, 2, 1, 3}};
 	struct one o;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		one_begin(&o, all[i].shape, all[i].layer);
-		conv_forward(&o, &all[i].window);
-		conv_back(&o, &all[i].window);
+		window_begin(&o, &all[i]);
+		conv_forward(&o, &all[i]);
+		conv_back(&o, &all[i]);
 		one_end(&o);
 	}
 }
@@ -304,23 +291,11 @@ grouped(void **state)
 	    /* Lanes for four groups of ten at a time; for two channels of a group's five. */
 	    {10, 8, 8, 10, 8, 8, 31, 31, 1, 1, 15, 15, 10, 0},
 	    {4, 8, 8, 10, 8, 8, 31, 31, 1, 1, 15, 15, 2, 0}};
-	static const char *const shapes[] = {"\"shape\": [4, 7, 41]", "\"shape\": [3, 9, 21]",
-	    "\"shape\": [2, 30, 27]", "\"shape\": [10, 8, 8]", "\"shape\": [4, 8, 8]"};
-	static const char *const layers[] = {
-	    "{\"type\": \"conv2d\", \"out\": 6, \"kernel\": [3, 4], \"stride\": [1, 2], "
-	    "\"padding\": 1, \"groups\": 2}",
-	    "{\"type\": \"conv2d\", \"out\": 3, \"kernel\": 3, \"stride\": [2, 1], \"padding\": "
-	    "1, \"groups\": 3}",
-	    "{\"type\": \"conv2d\", \"out\": 2, \"kernel\": 3, \"padding\": 1, \"groups\": 2}",
-	    "{\"type\": \"conv2d\", \"out\": 10, \"kernel\": 31, \"padding\": 15, \"groups\": "
-	    "10}",
-	    "{\"type\": \"conv2d\", \"out\": 10, \"kernel\": 31, \"padding\": 15, \"groups\": "
-	    "2}"};
 	struct one o;
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
-		one_begin(&o, shapes[k], layers[k]);
+		window_begin(&o, &all[k]);
 		conv_forward(&o, &all[k]);
 		for (size_t i = 0; i < N * all[k].out; i++)
 			grouped_input(&o, &all[k], i);
