@@ -212,8 +212,11 @@ run(size_t index, uint32_t batch, double seconds)
 	if (rate > 0)
 		rate = measure(net, &how, batch, seconds, &examples, team, &contention);
 	printf("train %s batch %u: %.*f samples/s, RSS %.1f MiB, planned %.1f MiB, data %.1f MiB\n",
-	    cases[index].name, batch, rate < 10 ? 3 : rate < 100 ? 2 : 0, rate, anonymous() / 1024,
-	    (double)net_bytes(net) / (1 << 20),
+	    cases[index].name, batch,
+	    rate < 10	     ? 3
+		: rate < 100 ? 2
+			     : 0,
+	    rate, anonymous() / 1024, (double)net_bytes(net) / (1 << 20),
 	    (double)(net_inputs(net) + net_labels(net)) * EXAMPLES * sizeof(float) / (1 << 20));
 	fflush(stdout);
 	return rate > 0 ? 0 : 1;
