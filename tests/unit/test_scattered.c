@@ -110,7 +110,7 @@ sums(void **state)
 	prng_seed(&r, 1);
 	fill(&r, a, SPACE);
 	fill(&r, b, sizeof(b) / sizeof(*b));
-	for (size_t n = 1; n <= COLUMNS; n += n < 70 ? 1 : 10)
+	for (size_t n = 1; n <= COLUMNS; n += n < 36 ? 1 : 7)
 		for (size_t k = 0; k < sizeof(products) / sizeof(products[0]); k++)
 			for (int sum = STORE; sum <= BEFORE; sum++) {
 				compare(GEMM_EXACT, &r, 1 + (n + k) % ROWS, n, products[k],
