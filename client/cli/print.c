@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "shown.h"
 
 #define JSON_TEXT_MAX (64u << 20)
@@ -261,7 +262,7 @@ cmd_print_age(struct cmd_table *t, const struct json *object, const char *key)
 		cmd_print_cell(t, "-");
 		return;
 	}
-	double age = fabs((double)time(NULL) - v);
+	double age = fabs(clock_wall() - v);
 	if (age < 120)
 		cmd_print_cell(t, "%.0fs", age);
 	else if (age < 7200)

@@ -1,9 +1,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "admin.h"
+#include "clock.h"
 #include "cmd.h"
 #include "find.h"
 #include "print.h"
@@ -159,7 +159,7 @@ read_since(const char *text, uint64_t *since, struct why *why)
 		return ERR_OK;
 	if (!cmd_admin_duration(text, &age))
 		return err_set(why, ERR_INVALID, "--since is a time like 90s, 15m, 24h or 2d");
-	uint64_t now = (uint64_t)time(NULL);
+	uint64_t now = (uint64_t)clock_unix();
 	*since = age < now ? now - age : 0;
 	return ERR_OK;
 }

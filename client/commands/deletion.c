@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "admin.h"
+#include "clock.h"
 #include "cmd.h"
 #include "find.h"
 #include "print.h"
@@ -95,7 +95,7 @@ filters_fit(const struct filter *f, const struct json *job)
 		return false;
 	if (f->older &&
 	    (!json_double(json_get(job, "ended_at"), &ended) ||
-		ended > (double)time(NULL) - (double)f->older_s))
+		ended > clock_wall() - (double)f->older_s))
 		return false;
 	if (f->name && (!name || fnmatch(f->name, name, 0) != 0))
 		return false;

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "jobs.h"
 #include "print.h"
 #include "states.h"
@@ -236,7 +236,7 @@ print_time(double at)
 	char text[CMD_PRINT_TIME_MAX];
 
 	cmd_print_time(text, at);
-	printf("%s (%.0f s ago)\n", text, difftime(time(NULL), (time_t)at));
+	printf("%s (%.0f s ago)\n", text, clock_wall() - (double)at);
 }
 
 static void

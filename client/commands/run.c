@@ -4,11 +4,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent.h"
 #include "buf.h"
+#include "clock.h"
 #include "cmd.h"
 #include "events.h"
 #include "num.h"
@@ -53,7 +53,7 @@ print_event(void *context, int level, const char *line)
 		fprintf(stderr, "<%c>%s %s\n", prefix[level], events_level_name(level), line);
 		return;
 	}
-	cmd_print_time(stamp, (double)time(NULL));
+	cmd_print_time(stamp, clock_wall());
 	fprintf(stderr, "%s %s %s\n", stamp, events_level_name(level), line);
 }
 

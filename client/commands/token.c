@@ -1,9 +1,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "admin.h"
+#include "clock.h"
 #include "cmd.h"
 #include "file.h"
 #include "find.h"
@@ -172,7 +172,7 @@ print_tokens(const struct json *tokens)
 	static const char *const heads[] = {"TOKEN", "KIND", "ROLE", "OWNER", "USES", "LEFT",
 	    "CREATED", "EXPIRES", "STATE", "NAME", "USED", "FROM", "LABELS"};
 	struct cmd_table t;
-	double now = (double)time(NULL), expires;
+	double now = clock_wall(), expires;
 
 	cmd_print_start(&t, heads, sizeof(heads) / sizeof(*heads));
 	for (size_t i = 0; i < json_count(tokens); i++) {

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "cmd.h"
 #include "doctor.h"
 #include "hex.h"
@@ -126,7 +126,7 @@ static void
 check_certificate(struct cmd_doctor *d)
 {
 	const struct x509_info *c = &d->held.cert;
-	int64_t now = time(NULL), left = c->not_after - now;
+	int64_t now = clock_unix(), left = c->not_after - now;
 	int64_t life = c->not_after - c->not_before;
 	char span[32], date[CMD_PRINT_TIME_MAX];
 
@@ -161,7 +161,7 @@ check_ca(struct cmd_doctor *d, const struct x509_cert *ca)
 		return;
 	hash_sha256(hash, ca->der, ca->len);
 	hex_encode(hex, hash, sizeof(hash));
-	left = info.not_after - time(NULL);
+	left = info.not_after - clock_unix();
 	cmd_doctor_span(span, (double)left);
 	if (left <= 0)
 		cmd_doctor_add(d, "ca", CMD_DOCTOR_FAULT, CMD_DENIED,

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "cmd.h"
 #include "doctor.h"
 #include "hex.h"
@@ -128,7 +128,7 @@ note_clock(struct cmd_doctor *d, const struct transport_answer *answer)
 {
 	if (answer->date == 0 || d->offset_known)
 		return;
-	d->offset = answer->date - (int64_t)time(NULL);
+	d->offset = answer->date - clock_unix();
 	d->offset_known = true;
 }
 

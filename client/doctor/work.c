@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "cmd.h"
 #include "confine.h"
 #include "data.h"
@@ -236,7 +236,7 @@ check_entry(struct cmd_doctor *d, const struct outbox *o, const char *task, doub
 		return -1;
 	}
 	if (fstat(entry.fd, &st) == 0)
-		*age = difftime(time(NULL), st.st_mtime);
+		*age = clock_wall() - (double)st.st_mtime;
 	outbox_close(&entry);
 	return 0;
 }
@@ -324,7 +324,7 @@ check_last(struct cmd_doctor *d)
 	    file_read(path, 4096, &text, &len, NULL))
 		return;
 	text[strcspn(text, "\n")] = '\0';
-	cmd_doctor_span(span, difftime(time(NULL), st.st_mtime));
+	cmd_doctor_span(span, clock_wall() - (double)st.st_mtime);
 	const char *detail = strchr(text, ' ');
 	const char *means = detail ? meaning(detail + 1) : "";
 	cmd_doctor_add(d, "last", CMD_DOCTOR_NOTE, 0, NULL,

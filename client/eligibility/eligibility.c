@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "backoff.h"
+#include "clock.h"
 #include "load.h"
 
 #define LINK_EVERY_S 1.0
@@ -40,7 +41,7 @@ today(const struct tm *t)
 static void
 read_clock(struct readings *now)
 {
-	time_t t = time(NULL);
+	time_t t = clock_unix();
 
 	localtime_r(&t, &now->local);
 }

@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include "clock.h"
+
 #define SLICE_S 0.2
 #define JITTER_MAX_S 5.0
 
@@ -53,10 +55,7 @@ backoff_after(struct backoff *b, double retry_after)
 double
 backoff_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	return clock_seconds();
 }
 
 bool

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "file.h"
 #include "hash.h"
 #include "hex.h"
@@ -142,8 +142,7 @@ machine_memory(void)
 uint64_t
 machine_time_ms(void)
 {
-	struct timespec t;
+	double now = clock_wall();
 
-	clock_gettime(CLOCK_REALTIME, &t);
-	return t.tv_sec < 0 ? 0 : (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return now < 0 ? 0 : (uint64_t)(now * 1000 + 0.5);
 }

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "confine.h"
 #include "file.h"
 #include "image.h"
@@ -178,10 +178,7 @@ decoder_stop(struct decoder *d)
 static double
 seconds_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+	return clock_seconds();
 }
 
 static enum err

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "home.h"
 #include "identity_set.h"
 #include "session_inside.h"
@@ -44,7 +44,7 @@ static struct renew_facts
 facts_of(const struct session *s)
 {
 	return (struct renew_facts){
-	    .now = (int64_t)time(NULL) + (s->clock_known ? s->clock_offset : 0),
+	    .now = clock_unix() + (s->clock_known ? s->clock_offset : 0),
 	    .not_before = s->held.cert.not_before,
 	    .not_after = s->held.cert.not_after,
 	    .renew_after = s->held.identity.renew_after,

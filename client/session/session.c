@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "messages.h"
 #include "rekey.h"
 #include "renew.h"
@@ -227,7 +227,7 @@ note_clock(struct session *s, const struct transport_answer *answer)
 
 	if (!*s->home || answer->date == 0)
 		return;
-	off = answer->date - (int64_t)time(NULL);
+	off = answer->date - clock_unix();
 	s->clock_known = true;
 	s->clock_offset = off;
 	moved = off - s->clock_told;

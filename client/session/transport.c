@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "fault.h"
 #include "file.h"
 #include "hash.h"
@@ -445,7 +446,7 @@ explain(
 	    : t->text[0]	     ? t->text
 				     : curl_easy_strerror(rc);
 	char today[64] = "";
-	time_t now = time(NULL);
+	time_t now = clock_unix();
 	struct tm tm;
 
 	if ((distrust == TRANSPORT_EXPIRED || distrust == TRANSPORT_NOT_YET) && gmtime_r(&now, &tm))

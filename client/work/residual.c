@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "fault.h"
 #include "file.h"
 #include "hex.h"
@@ -39,7 +40,7 @@ static uint64_t
 bytes_held(const struct residual *r, const char *but, const char *job, char oldest[PATH_MAX])
 {
 	DIR *d = opendir(r->dir);
-	time_t before = time(NULL) - (time_t)DAY;
+	time_t before = clock_unix() - (time_t)DAY;
 	struct dirent *ent;
 	struct stat st;
 	uint64_t total = 0;
@@ -104,7 +105,7 @@ enum err
 residual_init(struct residual *r, const char *home, uint64_t max_bytes, const struct outbox *o,
     struct why *why)
 {
-	time_t before = time(NULL) - (time_t)(DAYS_KEPT * DAY);
+	time_t before = clock_unix() - (time_t)(DAYS_KEPT * DAY);
 	struct dirent *ent;
 	struct stat st;
 	int n = snprintf(r->dir, sizeof(r->dir), "%s/residual", home);

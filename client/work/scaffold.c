@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "fault.h"
 #include "file.h"
 #include "kept.h"
@@ -48,7 +49,7 @@ is_variate(const char *name)
 enum err
 scaffold_init(const char *home, struct why *why)
 {
-	time_t before = time(NULL) - (time_t)DAYS_KEPT * DAY;
+	time_t before = clock_unix() - (time_t)DAYS_KEPT * DAY;
 	char path[PATH_MAX];
 	struct dirent **list = NULL;
 	struct stat st;

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 enum {
 	LINE_MAX_BYTES = 1024,
 	TAIL = 5 /* kept free for " ..." and the newline */
@@ -45,18 +47,17 @@ bool
 log_has_room(enum log_level level)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static time_t second;
+	static uint64_t second;
 	static unsigned lines;
 	static unsigned long long skipped;
-	struct timespec now;
 
 	if ((int)level > atomic_load(&threshold))
 		return false;
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	uint64_t now = clock_ms() / 1000;
 	pthread_mutex_lock(&lock);
-	if (now.tv_sec != second)
+	if (now != second)
 		lines = 0;
-	second = now.tv_sec;
+	second = now;
 	bool room = lines < LOG_CROWD;
 	unsigned long long before = room ? skipped : 0;
 	lines += room;
@@ -149,7 +150,6 @@ stderr_is_journal(void)
 static void
 add_prefix(struct line *l, enum log_level level)
 {
-	struct timespec now;
 	struct tm tm;
 	char date[32];
 
@@ -157,10 +157,11 @@ add_prefix(struct line *l, enum log_level level)
 		add(l, "<%d>", levels[level].priority);
 		return;
 	}
-	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
+	double now = clock_wall();
+	time_t whole = (time_t)floor(now);
+	gmtime_r(&whole, &tm);
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
-	add(l, "%s.%03ldZ ", date, now.tv_nsec / 1000000);
+	add(l, "%s.%03dZ ", date, (int)((now - (double)whole) * 1000 + 0.5) % 1000);
 }
 
 void

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "augment.h"
+#include "clock.h"
 #include "draw.h"
 #include "num.h"
 #include "prng.h"
@@ -18,10 +18,7 @@ enum { STREAM_ORDER, STREAM_DROPOUT };
 static double
 seconds_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+	return clock_seconds();
 }
 
 /* Room for one batch in the form that net.h takes. */

@@ -5,7 +5,7 @@
 set -u
 FLEET_NAME=13-upgrade
 . tests/e2e/common.sh
-OLD=${OLD:-build/402de29/rivulet build/5e9c804/rivulet build/eb9b924/rivulet}
+OLD=${OLD:-build/402de29/rivulet build/5e9c804/rivulet build/eb9b924/rivulet build/8904a80/rivulet}
 
 fleet_dir
 tar -xzf tests/vectors/state-402de29.tar.gz -C "$FLEET" || fleet_fail "no vector"
@@ -53,7 +53,10 @@ beside() {
 	job_done 120
 	curl_admin "/v1/jobs/$JOB/rounds" | pick "[r['reports'] for r in d['rounds']]" | grep -qx '\[2, 2, 2\]' || fleet_fail "$old_name: not all reports"
 	fleet_kill TERM "$ours"
-	refuses layers 's/"relu"/"tanh"/'
+	case $old_name in
+	8904a80) ;; # it knows each word of the documents of today
+	*) refuses layers 's/"relu"/"tanh"/' ;;
+	esac
 	case $old_name in
 	402de29 | 5e9c804) refuses buffered 's/"goal": 2/"mode": "buffered", "goal": 1/' ;;
 	esac
@@ -109,6 +112,7 @@ measured() {
 measured 955543f 1 "\[('open', 'accuracy', None), ('over', None, None)\]"
 measured 5e9c804 0 "\[('open', 'accuracy', 0), ('over', 'accuracy', [012])\]"
 measured eb9b924 0 "\[('open', 'accuracy', 0), ('over', 'accuracy', [012])\]"
+measured 8904a80 0 "\[('open', 'accuracy', 0), ('over', 'accuracy', [012])\]"
 FLEET=$first
 fleet_end
-echo "states of 402de29, 955543f, 5e9c804 and eb9b924 as those would have done them;${beside:- without} old agents beside ours"
+echo "states of 402de29, 955543f, 5e9c804, eb9b924 and 8904a80 as those would have done them;${beside:- without} old agents beside ours"
