@@ -10,7 +10,7 @@
 #include "coordinator_fixture.h"
 #include "engine_inside.h"
 
-/* Linked in the place of the coordinator's: time goes by where a test says so, and only there. */
+/* Linked in the place of base's: time goes by where a test says so, and only there. */
 static atomic_ullong now_ms = 1000000;
 
 uint64_t
@@ -20,9 +20,21 @@ clock_ms(void)
 }
 
 double
+clock_seconds(void)
+{
+	return (double)clock_ms() / 1000;
+}
+
+double
 clock_wall(void)
 {
-	return 1700000000 + (double)atomic_load(&now_ms) / 1000;
+	return 1700000000 + clock_seconds();
+}
+
+int64_t
+clock_unix(void)
+{
+	return (int64_t)clock_wall();
 }
 
 static void

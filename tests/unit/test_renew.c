@@ -95,7 +95,7 @@ static void
 test_clock(void **state)
 {
 	static struct session s = {.home = "/nowhere", .locked = true};
-	const int64_t now = time(NULL), years = 3 * 365 * (int64_t)DAY;
+	const int64_t now = clock_unix(), years = 3 * 365 * (int64_t)DAY;
 
 	(void)state;
 	s.held.cert.not_before = now - 10 * DAY;
@@ -146,8 +146,8 @@ test_failures(void **state)
 		assert_true(pause > last / 5);
 		last = pause;
 	}
-	s.held.cert.not_before = time(NULL) - 2 * DAY;
-	s.held.cert.not_after = time(NULL) + 10;
+	s.held.cert.not_before = clock_unix() - 2 * DAY;
+	s.held.cert.not_after = clock_unix() + 10;
 	succeeded(&s, "due");
 	assert_int_equal(s.renew_failures, 0);
 	/* A tenth of ten seconds and one more: not at once again, though the dates say so. */

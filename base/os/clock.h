@@ -6,7 +6,7 @@
  * The two clocks, and the only place that reads them: intervals, timeouts and put-offs are of the monotonic one, dates that people,
  * certificates and rows carry of the wall clock, which may jump both ways at any time. Any thread, never blocks.
  *
- * The test hook: in a build with faults (base/fault.h) RIVULET_CLOCK_SPEED=n in the environment lets the monotonic clock run n times
+ * The test hook: in a build with faults (base/os/fault.h) RIVULET_CLOCK_SPEED=n in the environment lets the monotonic clock run n times
  * as fast (1 to 1000). A test moves the wall clock by libfaketime, which moves TLS's dates with it.
  */
 
