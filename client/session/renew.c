@@ -43,8 +43,7 @@ renew_needed(const struct renew_facts *f, int64_t *at)
 static struct renew_facts
 facts_of(const struct session *s)
 {
-	return (struct renew_facts){
-	    .now = clock_unix() + (s->clock_known ? s->clock_offset : 0),
+	return (struct renew_facts){.now = clock_unix() + (s->clock_known ? s->clock_offset : 0),
 	    .not_before = s->held.cert.not_before,
 	    .not_after = s->held.cert.not_after,
 	    .renew_after = s->held.identity.renew_after,
