@@ -77,7 +77,7 @@ USES_model/train   := net layers
 ROOMS_aggregator := rules fold
 USES_aggregator/fold := rules
 
-ROOMS_daemon    := report runtime config sets store models audit registry spool tempo http net engine usage fold api backup check program
+ROOMS_daemon    := report runtime config sets store models audit registry spool tempo http net engine usage fold lookup api backup check program
 USES_daemon/runtime  := report
 USES_daemon/config   := runtime
 USES_daemon/sets     := config runtime
@@ -91,10 +91,11 @@ USES_daemon/net      := http models registry store config runtime report
 USES_daemon/engine   := tempo spool models registry audit store sets config runtime report
 USES_daemon/usage    := engine spool models registry audit store config runtime report
 USES_daemon/fold     := engine spool models registry audit store sets config runtime report
-USES_daemon/api      := net http usage engine spool models registry audit store config runtime report
+USES_daemon/lookup   := http engine spool models registry audit store config runtime report
+USES_daemon/api      := lookup net http usage engine spool models registry audit store config runtime report
 USES_daemon/backup   := models audit registry store config runtime
 USES_daemon/check    := backup spool models registry audit store config runtime
-USES_daemon/program  := check backup api fold usage engine net http spool models registry audit store config runtime report
+USES_daemon/program  := check backup api lookup fold usage engine net http spool models registry audit store config runtime report
 
 ROOMS_client    := host home session settings eligibility models outbox work device external agent fleet cli presets curves verify doctor network trainer pack simulate plan study commands
 USES_client/session  := home host

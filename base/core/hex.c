@@ -1,5 +1,7 @@
 #include "hex.h"
 
+#include <string.h>
+
 void
 hex_encode(char *out, const void *data, size_t len)
 {
@@ -36,4 +38,12 @@ hex_decode(void *out, size_t len, const char *text, size_t text_len)
 	for (size_t i = 0; i < len; i++)
 		p[i] = (uint8_t)(value(text[2 * i]) * 16 + value(text[2 * i + 1]));
 	return true;
+}
+
+bool
+hex_like_id(const char *text)
+{
+	size_t len = strspn(text, "0123456789abcdef");
+
+	return text[len] == '\0' && len >= 6 && len <= 32;
 }

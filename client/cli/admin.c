@@ -121,8 +121,9 @@ cmd_admin_call(struct cmd_admin *a, const char *method, const char *path, const 
 		err_set(why, e,
 		    "cannot reach a coordinator at %s; is rivuletd running? (--socket, --url)",
 		    a->socket);
+	a->problem = PROBLEM_NONE;
 	if (!e)
-		e = session_problem(&answer, NULL, why);
+		e = session_problem(&answer, &a->problem, why);
 	if (!e && out && answer.body.len > 0)
 		e = json_parse(out, answer.body.data, answer.body.len, why);
 	transport_answer_deinit(&answer);

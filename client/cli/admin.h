@@ -11,6 +11,7 @@ struct cmd_admin {
 	const char *socket, *url, *home, *token_file, *ca;
 	bool json;
 	struct session *session;
+	enum problem_type problem; /* of the latest call, PROBLEM_NONE without one */
 };
 
 /* Entries for a command's option table. */

@@ -178,15 +178,29 @@ pick_where(const struct change *c, const struct json *devices)
 	return out;
 }
 
-static enum err
-pick_named(
-    const struct json *devices, const struct cmd_words *words, struct json *out, struct why *why)
+static const struct json *
+of_id(const struct json *devices, const char *id)
 {
-	const struct json *found;
+	for (const struct json *d = json_first(devices); d; d = json_next(d)) {
+		const char *own = json_string(json_get(d, "device"));
+		if (own && strcmp(own, id) == 0)
+			return d;
+	}
+	return NULL;
+}
+
+static enum err
+pick_named(struct change *c, const struct json *devices, const struct cmd_words *words,
+    struct json *out, struct why *why)
+{
+	char id[CMD_FIND_ID];
 	enum err e = ERR_OK;
 
 	for (size_t i = 0; i < words->count && !e; i++) {
-		e = cmd_find_in(devices, CMD_FIND_DEVICE, words->words[i], &found, why);
+		e = cmd_find(&c->admin, CMD_FIND_DEVICE, words->words[i], id, why);
+		const struct json *found = e ? NULL : of_id(devices, id);
+		if (!e && !found)
+			e = err_set(why, ERR_NOTFOUND, "no device \"%.64s\"", words->words[i]);
 		if (!e)
 			json_push(out, json_copy(found));
 	}
@@ -198,7 +212,7 @@ change_all(
     struct change *c, const struct json *devices, const struct cmd_words *words, struct why *why)
 {
 	struct json *picked = c->filter.where ? pick_where(c, devices) : json_array();
-	enum err e = pick_named(devices, words, picked, why);
+	enum err e = pick_named(c, devices, words, picked, why);
 	size_t count = json_count(picked);
 
 	/* A name is one device's. */
@@ -222,7 +236,11 @@ print_one(const struct change *c, const struct json *d)
 	const char *id = json_string(json_get(d, "device")),
 		   *name = json_string(json_get(d, "name"));
 	const char *state = json_string(json_get(d, "state"));
+	const char *warning = json_string(json_get(d, "warning"));
 	bool changed = false;
+
+	if (warning)
+		cmd_print_error("%s: %s", name ? name : "?", warning);
 
 	(void)json_bool(json_get(d, "changed"), &changed);
 	if (c->verb->becomes && !c->dry_run)

@@ -28,7 +28,8 @@
 
 #define ROUNDS_SHOWN 20
 #define JOB_HELP \
-	"JOB: id, unique beginning of an id, or name: of the job that is not over, else of the " \
+	"JOB: id, unique beginning of an id, or name, your own jobs first: of the one that is " \
+	"not over, else the " \
 	"newest."
 
 static enum err

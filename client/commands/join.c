@@ -5,6 +5,7 @@
 #include "cmd.h"
 #include "file.h"
 #include "hash.h"
+#include "hex.h"
 #include "join.h"
 #include "options.h"
 #include "print.h"
@@ -38,6 +39,10 @@ report(const struct identity *id, enum join_state state, const char *home, bool 
 	    [JOIN_ALREADY] = "already joined",
 	    [JOIN_AGAIN] = "joined again"};
 
+	if (state == JOIN_NEW && hex_like_id(id->name))
+		cmd_print_error("the name %s looks like an id: where another device's id begins "
+				"so, the word is refused",
+		    id->name);
 	if (!json) {
 		cmd_print_line("%s %s as %s (role %s, device %.16s) in %s", words[state],
 		    id->urls[0], id->name, id->role, id->device, home);

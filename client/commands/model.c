@@ -72,7 +72,7 @@ static enum err
 choose(struct cmd_admin *a, const char *word, const struct chosen *c, char id[65], struct why *why)
 {
 	return c->round || c->best ? find_chosen(a, word, c, id, why)
-				   : cmd_find_model(a, word, id, why);
+				   : cmd_find(a, CMD_FIND_WEIGHTS, word, id, why);
 }
 
 static enum err

@@ -40,7 +40,7 @@ submit_evaluation(struct cmd_admin *a, const struct evaluate *v, struct json **o
 	struct buf text;
 
 	buf_init(&text, JOB_DOCUMENT_MAX);
-	enum err e = cmd_find_model(a, v->model, model, why);
+	enum err e = cmd_find(a, CMD_FIND_WEIGHTS, v->model, model, why);
 	if (!e)
 		e = get_document(a, v->like, &like, why);
 	if (!e)
@@ -116,7 +116,8 @@ cmd_evaluate_main(int argc, char **argv)
 	    "Has devices evaluate a model on their data, and prints the id of the job that does "
 	    "it.\n"
 	    "The same again is the same job; under another name the model is evaluated anew.\n"
-	    "JOB: id, unique beginning of an id, or name: of the job that is not over, else of the "
+	    "JOB: id, unique beginning of an id, or name, your own jobs first: of the one that is "
+	    "not over, else the "
 	    "newest.",
 	    1, 1};
 	struct cmd_words words;

@@ -439,6 +439,10 @@ changed_json(struct exchange *x, const struct relabelled *c)
 	view.row = c->row;
 	struct json *v = device_json(&view);
 	json_add_bool(v, "changed", c->changed);
+	if (c->changed && hex_like_id(c->row.name))
+		json_add_string(v, "warning",
+		    "the name looks like an id: where another device's id begins so, the word is "
+		    "refused");
 	return v;
 }
 

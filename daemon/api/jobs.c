@@ -42,7 +42,7 @@ show_submitted(struct exchange *x, unsigned status, const uint8_t id[16])
 		return;
 	}
 	struct json *v = views_job(&job);
-	json_add(v, "warnings", views_warnings(&reach));
+	json_add(v, "warnings", views_warnings(&reach, job.name));
 	exchange_json(x, status, v);
 }
 
@@ -68,6 +68,8 @@ refuse(struct exchange *x, enum err e, bool bounded, const struct why *why)
 		exchange_problem(x, PROBLEM_BAD_JOB, "%s", why->text);
 	else if (e == ERR_STATE)
 		exchange_problem(x, PROBLEM_DELETED_JOB, "%s", why->text);
+	else if (e == ERR_EXISTS)
+		exchange_problem(x, PROBLEM_FOREIGN_JOB, "%s", why->text);
 	else if (e == ERR_DENIED && bounded)
 		exchange_problem(x, PROBLEM_OWNER_LIMIT, "%s", why->text);
 	else

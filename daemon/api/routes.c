@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "lookup.h"
 
 #define ANY ROLE_ANYONE
 #define DEV ROLE_DEVICE
@@ -56,6 +57,7 @@ static const struct route table[] = {
     {VERB_GET, "/v1/jobs/{}/rounds/{}/record", DEV | READ, ROUTE_WORK, .handle = api_round_record},
     {VERB_GET, "/v1/jobs/{}/participation", READ, ROUTE_WORK, .handle = api_participation},
     {VERB_GET, "/v1/audit", READ, ROUTE_WORK, .handle = api_audit_list},
+    {VERB_GET, "/v1/find", READ, ROUTE_WORK, .handle = lookup_handle},
     {VERB_GET, "/v1/fleet", READ, ROUTE_WORK, .handle = api_fleet},
     {VERB_GET, "/v1/devices", READ, ROUTE_WORK, .handle = api_devices_list},
     {VERB_GET, "/v1/devices/{}", READ, ROUTE_WORK, .handle = api_device_show},

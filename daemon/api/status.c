@@ -1,7 +1,10 @@
+#include <string.h>
+
 #include "api.h"
 #include "archive.h"
 #include "clock.h"
 #include "engine.h"
+#include "hex.h"
 #include "lost.h"
 #include "ready.h"
 #include "registry.h"
@@ -124,6 +127,26 @@ ca_json(const struct services *s, uint64_t not_renewed)
 	return v;
 }
 
+/* Who asks, as the coordinator knows it: whose jobs and models are its own. */
+static struct json *
+asker_json(const struct exchange *x)
+{
+	static const uint8_t nobody[32];
+	struct json *v = json_object();
+	char hex[65], by[EXCHANGE_ACTOR_MAX];
+
+	exchange_actor(x, by);
+	json_add_string(v, "by", by);
+	json_add_string(v, "role", registry_role_name(x->who.roles));
+	hex_encode(hex, x->who.owner, sizeof(x->who.owner));
+	if (memcmp(x->who.owner, nobody, sizeof(nobody)) == 0)
+		json_add_null(v, "owner");
+	else
+		json_add_string(v, "owner", hex);
+	json_add_string(v, "owner_name", x->who.owner_name);
+	return v;
+}
+
 void
 api_status(struct exchange *x)
 {
@@ -144,6 +167,7 @@ api_status(struct exchange *x)
 	json_add_bool(v, "ready", !state.reason);
 	json_add_string(v, "reason", wait_reason_name(state.reason));
 	json_add_string(v, "detail", state.detail);
+	json_add(v, "you", asker_json(x));
 	json_add(v, "devices", devices_json(&devices));
 	json_add(v, "spool", spool_json(s));
 	json_add(v, "kept", kept_json(s));

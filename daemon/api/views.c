@@ -236,9 +236,15 @@ static void __attribute__((format(printf, 2, 3))) warn(struct json *list, const 
 }
 
 struct json *
-views_warnings(const struct engine_reach *r)
+views_warnings(const struct engine_reach *r, const char *name)
 {
 	struct json *list = json_array();
+
+	if (hex_like_id(name))
+		warn(list,
+		    "the name \"%s\" looks like an id: where another job's id begins so, the word "
+		    "is refused",
+		    name);
 
 	if (r->goal > r->devices)
 		warn(list, "round.goal is %u, and %" PRIu64 " active devices may work on it: %s",
@@ -529,7 +535,7 @@ views_trial(const struct engine_trial *t, const struct services *s)
 	json_add_u64(v, "parameters", t->job.parameters);
 	json_add_u64(v, "model_bytes", t->job.model_bytes);
 	json_add(v, "reach", reach_json(&t->reach));
-	json_add(v, "warnings", views_warnings(&t->reach));
+	json_add(v, "warnings", views_warnings(&t->reach, t->job.name));
 	if (usage_read(s, &u, NULL) == ERR_OK)
 		json_add(v, "forecast", forecast_json(&u, &t->job));
 	return v;

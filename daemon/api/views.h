@@ -14,7 +14,7 @@ void views_jobs(struct exchange *x, struct json *head);
 /* NULL for those who may see everything. */
 const uint8_t *views_seen_by(const struct exchange *x);
 /* A list of sentences for the one who submits a job: why its rounds may never end. */
-struct json *views_warnings(const struct engine_reach *r);
+struct json *views_warnings(const struct engine_reach *r, const char *name);
 /* The last tasks of a job that devices gave back: for administrators and the job's owner. */
 struct json *views_failures(struct engine *g, struct registry *registry, const uint8_t job[16]);
 /* Devices that cannot hold the job's tasks, and jobs whose tasks the device cannot hold. */

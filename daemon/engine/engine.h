@@ -134,7 +134,7 @@ struct engine_document {
 	bool bounded; /* [limits] owner_* hold for the owner */
 };
 /* Takes a job document. *created is false if it is there already. ERR_INVALID: the document is wrong; ERR_STATE: its job was deleted;
- * ERR_DENIED: a bound of its owner, and what to do. */
+ * ERR_EXISTS: it is, or was, a job of another owner; ERR_DENIED: a bound of its owner, and what to do. */
 ERR_MUST_USE enum err engine_submit(struct engine *g, const struct engine_document *document,
     uint8_t id[16], bool *created, struct why *why);
 /* Counts a submission or a deletion by this owner. Returns 0, or the seconds until it may do one more. */

@@ -365,6 +365,13 @@ bool engine_past_selects(struct engine *g, const uint8_t job[16], const uint8_t 
 /* owner.c */
 /* Memory that a job with work takes while it is not over, as [limits] owner_document_bytes counts it. */
 uint64_t engine_owner_bytes(const struct engine_job *j);
+/* ERR_OK: the document is a job of who submits it, or of anybody where an administrator does; ERR_NOTFOUND: none yet; ERR_EXISTS:
+ * somebody else's. *count of jobs are not over. */
+ERR_MUST_USE enum err engine_owner_find(struct engine *g, const struct engine_document *document,
+    const uint8_t id[16], size_t *count, struct why *why);
+/* ERR_STATE: the document's job was deleted; ERR_EXISTS: it was another owner's. */
+ERR_MUST_USE enum err engine_owner_deleted(
+    struct store_db *db, const uint8_t id[16], const uint8_t owner[32], struct why *why);
 /* May its owner have this job, which is complete but for its rows, too? ERR_DENIED names the limit and what to do. No lock. */
 ERR_MUST_USE enum err engine_owner_takes(
     struct engine *g, const struct engine_job *j, struct why *why);

@@ -93,25 +93,11 @@ pin_init(struct store_db *db, const struct recipe *r, const uint8_t owner[32], s
 }
 
 static enum err
-refuse_deleted(struct store_db *db, void *id, struct why *why)
-{
-	enum err e = store_delete_known(db, id);
-
-	if (e == ERR_NOTFOUND)
-		return ERR_OK;
-	return e
-	    ? e
-	    : err_set(why, ERR_STATE,
-		  "this job was deleted, and its document may not come again: change its name or "
-		  "seed");
-}
-
-static enum err
 write_submission(struct store_db *db, void *arg, struct why *why)
 {
 	struct submission *s = arg;
 
-	enum err e = refuse_deleted(db, s->job.id, why);
+	enum err e = engine_owner_deleted(db, s->job.id, s->job.owner, why);
 	if (!e)
 		e = store_job_insert(db, &s->job);
 	FAULT("job.row");
@@ -316,30 +302,36 @@ begin(
 	return e;
 }
 
-static bool
-exists(struct engine *g, const uint8_t id[16], size_t *count)
+struct claim {
+	const uint8_t *id, *owner; /* of a document */
+};
+
+static enum err
+not_deleted(struct store_db *db, void *arg, struct why *why)
 {
-	lock_take(&g->lock);
-	bool found = engine_find(g, id) != NULL;
-	*count = g->report.jobs[JOB_RUNNING] + g->report.jobs[JOB_PAUSED];
-	lock_release(&g->lock);
-	return found;
+	const struct claim *c = arg;
+
+	return engine_owner_deleted(db, c->id, c->owner, why);
 }
 
-/* Of a document that may become a job of this id: checked, in no list, without a model. ERR_EXISTS: there is one. */
+/* Of a document that may become a job of this id: checked, in no list, without a model. NULL: it is a job already. ERR_EXISTS: of
+ * another owner. */
 static enum err
 make(struct engine *g, const struct engine_document *document, const uint8_t id[16],
     struct engine_job **out, struct why *why)
 {
 	size_t count;
 
-	if (exists(g, id, &count))
-		return ERR_EXISTS;
+	*out = NULL;
+	enum err e = engine_owner_find(g, document, id, &count, why);
+	if (e != ERR_NOTFOUND)
+		return e;
 	if (count >= ENGINE_JOBS_MAX)
 		return err_set(why, ERR_INVALID, "%zu jobs are not over yet; stop some", count);
-	enum err e = job_bound(document->text, document->len, why);
+	e = job_bound(document->text, document->len, why);
 	if (!e)
-		e = store_read(g->services->store, refuse_deleted, (void *)(uintptr_t)id, why);
+		e = store_read(
+		    g->services->store, not_deleted, &(struct claim){id, document->owner}, why);
 	if (!e)
 		e = engine_job_new(out, id, document->text, document->len, why);
 	if (!e) {
@@ -349,24 +341,38 @@ make(struct engine *g, const struct engine_document *document, const uint8_t id[
 	return e == ERR_LIMIT ? ERR_INVALID : e;
 }
 
+/* Another submission of the document, made at the same time, which is between its row and its place in the list perhaps. */
+static enum err
+won(struct engine *g, const struct engine_document *document, const uint8_t id[16], struct why *why)
+{
+	size_t count;
+	enum err e = engine_owner_find(g, document, id, &count, why);
+
+	return e == ERR_NOTFOUND ? ERR_OK : e;
+}
+
 enum err
 engine_submit(struct engine *g, const struct engine_document *document, uint8_t id[16],
     bool *created, struct why *why)
 {
 	uint8_t digest[HASH_LEN];
-	struct engine_job *j = NULL;
+	struct engine_job *j;
 
 	hash_sha256(digest, document->text, document->len);
 	memcpy(id, digest, 16);
+	*created = false;
 	enum err e = make(g, document, id, &j, why);
-	if (!e)
-		e = begin(g, j, document, why);
-	*created = !e;
+	if (e || !j)
+		return e;
+	e = begin(g, j, document, why);
 	if (e) {
 		engine_job_free(j);
 		/* Two submissions of one document at once: the other one won. */
-		return e == ERR_EXISTS ? ERR_OK : e == ERR_LIMIT ? ERR_INVALID : e;
+		return e == ERR_EXISTS ? won(g, document, id, why)
+		    : e == ERR_LIMIT   ? ERR_INVALID
+				       : e;
 	}
+	*created = true;
 	wake_ring(&g->services->wake);
 	return ERR_OK;
 }
@@ -376,30 +382,19 @@ engine_try(struct engine *g, const struct engine_document *document, struct engi
     struct why *why)
 {
 	uint8_t digest[HASH_LEN];
-	struct engine_job *j = NULL;
+	struct engine_job *j;
 
 	*out = (struct engine_trial){.exists = false};
 	hash_sha256(digest, document->text, document->len);
 	enum err e = make(g, document, digest, &j, why);
-	if (e == ERR_EXISTS) {
+	if (!e && !j) {
 		out->exists = engine_job(g, digest, NULL, &out->job);
 		(void)!engine_reach(g, digest, &out->reach);
-		e = ERR_OK;
 	} else if (!e) {
 		engine_forecast_new(g, j, out);
 	}
 	engine_job_free(j);
 	return e;
-}
-
-bool
-engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t owner[32])
-{
-	lock_take(&g->lock);
-	const struct engine_job *j = engine_find(g, id);
-	bool foreign = j && memcmp(j->owner, owner, sizeof(j->owner)) != 0;
-	lock_release(&g->lock);
-	return foreign;
 }
 
 /* --- after a fold */

@@ -3,6 +3,7 @@
 
 #include "bytes.h"
 #include "clock.h"
+#include "delete_rows.h"
 #include "engine_inside.h"
 
 /* What one owner may have and do: [limits] owner_*. Two submissions at one moment may both be the last that fits. */
@@ -254,4 +255,53 @@ engine_owner_spend(struct engine *g, const uint8_t owner[32])
 		wait = spend(o, HOUR_MS / most, clock_ms());
 	lock_release(&g->lock);
 	return wait;
+}
+
+/* --- documents that somebody else submitted */
+
+bool
+engine_is_foreign(struct engine *g, const uint8_t id[16], const uint8_t owner[32])
+{
+	lock_take(&g->lock);
+	const struct engine_job *j = engine_find(g, id);
+	bool foreign = j && memcmp(j->owner, owner, sizeof(j->owner)) != 0;
+	lock_release(&g->lock);
+	return foreign;
+}
+
+static enum err
+refuse_foreign(struct why *why)
+{
+	return err_set(why, ERR_EXISTS,
+	    "somebody else submitted this very document before: any changed word, its name or "
+	    "seed, "
+	    "makes another job");
+}
+
+enum err
+engine_owner_find(struct engine *g, const struct engine_document *document, const uint8_t id[16],
+    size_t *count, struct why *why)
+{
+	lock_take(&g->lock);
+	const struct engine_job *j = engine_find(g, id);
+	bool foreign = j && document->bounded &&
+	    memcmp(j->owner, document->owner, sizeof(document->owner)) != 0;
+	*count = g->report.jobs[JOB_RUNNING] + g->report.jobs[JOB_PAUSED];
+	lock_release(&g->lock);
+	return foreign ? refuse_foreign(why) : j ? ERR_OK : ERR_NOTFOUND;
+}
+
+enum err
+engine_owner_deleted(
+    struct store_db *db, const uint8_t id[16], const uint8_t owner[32], struct why *why)
+{
+	enum err e = store_delete_known(db, id);
+
+	if (e)
+		return e == ERR_NOTFOUND ? ERR_OK : e;
+	e = store_delete_foreign(db, id, owner);
+	if (e != ERR_NOTFOUND)
+		return e ? e : refuse_foreign(why);
+	return err_set(why, ERR_STATE,
+	    "this job was deleted, and its document may not come again: change its name or seed");
 }

@@ -11,15 +11,24 @@ registry_state_problem(enum device_state state)
 	return state == DEVICE_LEFT ? PROBLEM_DEVICE_LEFT : PROBLEM_DEVICE_SUSPENDED;
 }
 
+static const struct {
+	const char *name;
+	unsigned bit;
+} roles[] = {{"device", ROLE_DEVICE}, {"reader", ROLE_READER}, {"submitter", ROLE_SUBMITTER},
+    {"admin", ROLE_ADMIN}};
+
+const char *
+registry_role_name(unsigned set)
+{
+	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++)
+		if (set & roles[i].bit)
+			return roles[i].name;
+	return "";
+}
+
 unsigned
 registry_role(const char *name)
 {
-	static const struct {
-		const char *name;
-		unsigned bit;
-	} roles[] = {{"device", ROLE_DEVICE}, {"reader", ROLE_READER},
-	    {"submitter", ROLE_SUBMITTER}, {"admin", ROLE_ADMIN}};
-
 	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++)
 		if (strcmp(name, roles[i].name) == 0)
 			return roles[i].bit;

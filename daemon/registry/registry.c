@@ -367,15 +367,19 @@ registry_find(struct registry *r, const char *text, struct registry_view *out)
 {
 	uint8_t id[32];
 	size_t matches = 0;
+	bool lives = false; /* who holds the name is meant, and not who held it */
 
 	if (hex_decode(id, sizeof(id), text, strlen(text)))
 		return registry_get(r, id, out);
 	pthread_mutex_lock(&r->lock);
-	for (size_t i = 0; i < r->count && matches < 2; i++) {
-		if (strcmp(r->items[i]->view.row.name, text) != 0)
+	for (size_t i = 0; i < r->count; i++) {
+		const struct registry_view *v = &r->items[i]->view;
+		bool holds = v->row.state == DEVICE_ACTIVE || v->row.state == DEVICE_SUSPENDED;
+		if (strcmp(v->row.name, text) != 0 || (lives && !holds))
 			continue;
-		*out = r->items[i]->view;
-		matches++;
+		matches = lives == holds ? matches + 1 : 1;
+		lives = holds;
+		*out = *v;
 	}
 	pthread_mutex_unlock(&r->lock);
 	return matches == 0 ? ERR_NOTFOUND : matches == 1 ? ERR_OK : ERR_EXISTS;
@@ -433,8 +437,9 @@ is_listed(const struct device *d, const struct select_spec *select)
 		return true;
 	hex_encode(hex, d->view.row.id, 32);
 	for (size_t i = 0; i < select->device_count; i++)
-		if (strcmp(select->devices[i], d->view.row.name) == 0 ||
-		    strcmp(select->devices[i], hex) == 0)
+		/* What could be a full id is one: no name takes the place of the device that has it. */
+		if (strcmp(select->devices[i],
+			strlen(select->devices[i]) == KEY_ID_HEX - 1 ? hex : d->view.row.name) == 0)
 			return true;
 	return false;
 }

@@ -58,6 +58,8 @@ void registry_report(struct registry *r, struct registry_report *out);
 
 /* What stands against a device that is not active. */
 enum problem_type registry_state_problem(enum device_state state);
+/* The word of the first of these roles; "": of none. */
+const char *registry_role_name(unsigned set);
 /* Decides what a certificate gives: fills who->device, owner, spki, roles, problem. The key leads to the device. */
 void registry_identify(
     struct registry *r, const struct x509_info *cert, double now, struct identity *who);

@@ -20,6 +20,7 @@ enum statement {
 	JOB,
 	TOMBSTONE,
 	KNOWN,
+	OTHERS,
 	STATEMENTS
 };
 _Static_assert((int)STATEMENTS <= (int)STORE_METRIC_STATEMENTS, "the cache has a place for each");
@@ -51,8 +52,11 @@ static const char *const texts[] = {
     [ROUNDS - STORE_DELETE_STATEMENTS] = "DELETE FROM round WHERE job = ?",
     [PAST - STORE_DELETE_STATEMENTS] = "DELETE FROM past_job WHERE id = ?",
     [JOB - STORE_DELETE_STATEMENTS] = "DELETE FROM job WHERE id = ?",
-    [TOMBSTONE - STORE_DELETE_STATEMENTS] = "INSERT INTO deleted_job (id, at) VALUES (?, ?)",
+    [TOMBSTONE - STORE_DELETE_STATEMENTS] =
+	"INSERT INTO deleted_job (id, at, owner) SELECT id, ?2, owner FROM job WHERE id = ?1",
     [KNOWN - STORE_DELETE_STATEMENTS] = "SELECT id FROM deleted_job WHERE id = ?",
+    [OTHERS - STORE_DELETE_STATEMENTS] =
+	"SELECT id FROM deleted_job WHERE id = ? AND owner <> ? AND owner <> x''",
 };
 
 static struct store_query
@@ -125,18 +129,18 @@ store_delete_job(struct store_db *db, const uint8_t job[16], double now)
 	/* What refers to the job before the job. */
 	static const enum statement all[] = {
 	    DOCUMENT, BEST, SPEEDS, SIZED, OUT, OVERRIDE, ROUNDS, PAST, JOB};
-	enum err e = store_delete_reports(db, job, 0, INT64_MAX);
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && !e; i++)
-		e = run(db, all[i], job);
-	if (!e && sqlite3_changes(db->sql) == 0)
-		return ERR_NOTFOUND;
-	if (e)
-		return e;
 	const struct store_field field = {STORE_REAL, 0, 0};
 	struct store_query q = begin(db, TOMBSTONE, job);
+
 	store_query_row(&q, &(struct store_table){1, &field}, &now);
-	return store_query_done(&q);
+	enum err e = store_query_done(&q);
+	if (!e && sqlite3_changes(db->sql) == 0)
+		return ERR_NOTFOUND;
+	if (!e)
+		e = store_delete_reports(db, job, 0, INT64_MAX);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && !e; i++)
+		e = run(db, all[i], job);
+	return e;
 }
 
 enum err
@@ -146,5 +150,16 @@ store_delete_known(struct store_db *db, const uint8_t job[16])
 	struct store_query q = begin(db, KNOWN, job);
 	uint8_t id[16];
 
+	return store_query_one(&q, &(struct store_table){1, &field}, id);
+}
+
+enum err
+store_delete_foreign(struct store_db *db, const uint8_t job[16], const uint8_t owner[32])
+{
+	static const struct store_field field = {STORE_BLOB, 0, 16};
+	struct store_query q = begin(db, OTHERS, job);
+	uint8_t id[16];
+
+	store_query_blob(&q, owner, 32);
 	return store_query_one(&q, &(struct store_table){1, &field}, id);
 }

@@ -17,5 +17,8 @@ ERR_MUST_USE enum err store_delete_reports(
 ERR_MUST_USE enum err store_delete_job(struct store_db *db, const uint8_t job[16], double now);
 /* Is there a tombstone? ERR_NOTFOUND. */
 ERR_MUST_USE enum err store_delete_known(struct store_db *db, const uint8_t job[16]);
+/* Is there one, of another owner's job? ERR_NOTFOUND, also where nobody knows whose it was. */
+ERR_MUST_USE enum err store_delete_foreign(
+    struct store_db *db, const uint8_t job[16], const uint8_t owner[32]);
 
 #endif

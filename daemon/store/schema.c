@@ -200,6 +200,9 @@ static const char *const migrations[] = {
     "	round INTEGER NOT NULL, at REAL NOT NULL, PRIMARY KEY (job, device)) STRICT, "
     "WITHOUT ROWID;"
     "CREATE INDEX task_out_device ON task_out (device);",
+    /* Whose a deleted job was; "": not known. */
+    "ALTER TABLE deleted_job ADD COLUMN owner BLOB NOT NULL DEFAULT x'' "
+    "	CHECK (length(owner) IN (0, 32));",
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 

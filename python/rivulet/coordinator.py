@@ -8,10 +8,10 @@ import hashlib
 import json
 import logging
 import os
+import re
 import sys
 import tempfile
 import time
-import urllib.parse
 import warnings
 from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, Optional, Union, cast
 
@@ -132,8 +132,8 @@ class Coordinator:
         return [device for device in devices if state is None or device["state"] == state]
 
     def device(self, device: str) -> Row:
-        """One DEVICE by id or name."""
-        return cast(Row, self.request("GET", "/v1/devices/" + urllib.parse.quote(device, safe="")))
+        """One DEVICE by id, the beginning of one, or name."""
+        return cast(Row, self.request("GET", "/v1/devices/" + self._find("device", device)))
 
     # --- ordering
 
@@ -276,7 +276,13 @@ class Coordinator:
         word = job if isinstance(job, str) else str(job["job"])
         if len(word) == 32 and not word.strip("0123456789abcdef"):
             return word
-        return _find_job(self.request("GET", "/v1/jobs")["jobs"], word)
+        return self._find("job", word)
+
+    def _find(self, kind: str, word: str) -> str:
+        # One that no name and no id can be does not travel.
+        if not re.fullmatch("[A-Za-z0-9_.-]{1,64}", word):
+            raise ApiError('no %s "%.64s"' % (kind, word), "not-found")
+        return str(self.request("GET", "/v1/find?kind=%s&word=%s" % (kind, word))["id"])
 
     def _begin_with(self, document: Row, init: Any) -> None:
         from . import _initial, safetensors
@@ -333,23 +339,6 @@ def _parse(text: bytes) -> Row:
     if not isinstance(document, dict) or not isinstance(document.get("model", {}), dict):
         raise Error("the job is no object with an object `model`", "invalid")
     return document
-
-
-def _find_job(jobs: List[Row], word: str) -> str:
-    by_id = [job for job in jobs if word and job["job"].startswith(word)]
-    by_name = [job for job in jobs if job["name"] == word]
-    living = [job for job in by_name if job["state"] not in _OVER]
-    newest = sorted(by_name, key=lambda job: job["created_at"])[-1:]
-    by_name = living or newest
-    # Short names that happen to be hex digits are names.
-    if by_name and (len(word) < 12 or by_name == by_id):
-        by_id = []
-    found = by_id + by_name
-    if not found:
-        raise ApiError('no job "%.60s"' % word, "not-found")
-    if len(found) > 1:
-        raise ApiError('%d jobs fit "%.60s"; give the id' % (len(found), word), "invalid")
-    return str(found[0]["job"])
 
 
 def _sha256(f: BinaryIO) -> str:

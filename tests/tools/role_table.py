@@ -69,6 +69,7 @@ POST /v1/jobs/{job}/set {}           | N F F F 400:bad-message F F
 DELETE /v1/jobs/{none}               | N F F 404:unknown-job 404:unknown-job F 404:unknown-job
 DELETE /v1/jobs/{elsewhere}          | N F F F 409:wrong-state F F
 DELETE /v1/models/{none}             | N F F 404:not-found 404:not-found F 404:not-found
+GET /v1/find?kind=job&word=nothing   | N F 404:unknown-job 404:unknown-job 404:unknown-job 404:unknown-job 404:unknown-job
 GET /v1/fleet                        | N F 200 200 200 200 200
 GET /v1/devices                      | N F 200 200 200 200 200
 GET /v1/devices/device               | N F 200 200 200 200 200

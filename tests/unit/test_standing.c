@@ -165,7 +165,7 @@ is_warned(struct coordinator *c, const uint8_t job[16], const char *part)
 	bool found = false;
 
 	assert_true(engine_reach(c->s.engine, job, &reach));
-	struct json *list = views_warnings(&reach);
+	struct json *list = views_warnings(&reach, "job");
 	for (size_t i = 0; i < json_count(list); i++)
 		found |= strstr(json_string(json_at(list, i)), part) != NULL;
 	if (!part[0])

@@ -64,6 +64,8 @@ static const struct {
 	"The state of the job or device does not allow this"},
     [PROBLEM_OWNER_LIMIT] = {"owner-limit", 409, "The owner has as much as it may"},
     [PROBLEM_DELETED_JOB] = {"deleted-job", 409, "The job was deleted for good"},
+    [PROBLEM_FOREIGN_JOB] = {"foreign-job", 409, "Somebody else submitted this document"},
+    [PROBLEM_AMBIGUOUS] = {"ambiguous", 409, "The word fits several things"},
     [PROBLEM_KEY_IN_USE] = {"key-in-use", 409, "The key belongs to another identity, or did"},
     [PROBLEM_NAME_IN_USE] = {"name-in-use", 409, "Another device has this name"},
     [PROBLEM_LENGTH_REQUIRED] = {"length-required", 411, "A body needs Content-Length"},
