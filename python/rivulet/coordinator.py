@@ -279,10 +279,14 @@ class Coordinator:
         return self._find("job", word)
 
     def _find(self, kind: str, word: str) -> str:
-        # One that no name and no id can be does not travel.
-        if not re.fullmatch("[A-Za-z0-9_.-]{1,64}", word):
-            raise ApiError('no %s "%.64s"' % (kind, word), "not-found")
-        return str(self.request("GET", "/v1/find?kind=%s&word=%s" % (kind, word))["id"])
+        # What can be neither a name nor an id does not travel.
+        if re.fullmatch("[A-Za-z0-9_.-]{1,64}", word):
+            try:
+                return str(self.request("GET", "/v1/find?kind=%s&word=%s" % (kind, word))["id"])
+            except ApiError as e:
+                if e.status != 404:
+                    raise
+        raise ApiError('no %s "%.64s"' % (kind, word), "not-found")
 
     def _begin_with(self, document: Row, init: Any) -> None:
         from . import _initial, safetensors
