@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "glyphs.h"
+#include "packed.h"
+#include "shown.h"
 #include "source.h"
 
 /* Only a trainer reads it: nothing is known but the count. */
@@ -36,6 +38,24 @@ load_glyphs(struct dataset *out, const struct settings_data *d, struct why *why)
 	return e;
 }
 
+/* One that no message may hold would cost the device its whole offer. */
+static enum err
+names_are_shown(const struct dataset *set, const struct settings_data *from, struct why *why)
+{
+	char name[RECIPE_NAME_MAX] = "";
+	size_t n = data_class_names(from->source.classes, 0, name);
+
+	for (size_t i = 0; i < n; i++) {
+		data_class_names(from->source.classes, i, name);
+		if (!*name || !shown_is(name))
+			return err_set(why, ERR_INVALID,
+			    "the name of class %zu has characters that cannot be shown", i);
+	}
+	return n == 0 && set->names
+	    ? packed_names_check(set->names, strlen(set->names), (uint32_t)set->classes, why)
+	    : ERR_OK;
+}
+
 enum err
 data_load(struct dataset *out, const struct settings_data *from, struct why *why)
 {
@@ -50,11 +70,13 @@ data_load(struct dataset *out, const struct settings_data *from, struct why *why
 	if (e)
 		return e;
 	size_t named = data_class_names(from->source.classes, 0, NULL);
-	if (named > 0 && out->labels && named < out->classes) {
+	if (named > 0 && out->labels && named < out->classes)
 		e = err_set(why, ERR_INVALID, "label %zu is beyond the %zu class names",
 		    out->classes - 1, named);
+	if (!e)
+		e = names_are_shown(out, from, why);
+	if (e)
 		dataset_deinit(out);
-	}
 	return e;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "ca_fetch.h"
 #include "cmd.h"
@@ -62,6 +63,8 @@ open_with_token(struct cmd_admin *a, struct why *why)
 
 	if (!e)
 		e = file_read(a->token_file, TOKEN_FILE_MAX, &token, &len, why);
+	if (!e)
+		cmd_admin_token_warn(a->token_file);
 	while (!e && len > 0 && isspace((unsigned char)token[len - 1]))
 		token[--len] = '\0';
 	if (!e)
@@ -128,6 +131,17 @@ cmd_admin_call(struct cmd_admin *a, const char *method, const char *path, const 
 		e = json_parse(out, answer.body.data, answer.body.len, why);
 	transport_answer_deinit(&answer);
 	return e;
+}
+
+void
+cmd_admin_token_warn(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IRWXO))
+		cmd_print_error("%s: everybody on this machine can use this token: chmod o= %s, "
+				"and make a new one",
+		    path, path);
 }
 
 bool

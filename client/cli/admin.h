@@ -36,6 +36,8 @@ void cmd_admin_close(struct cmd_admin *a);
  * or NULL. */
 ERR_MUST_USE enum err cmd_admin_call(struct cmd_admin *a, const char *method, const char *path,
     const struct buf *body, struct json **out, struct why *why);
+/* Says so on standard error if others of this machine can read or write the file with a token. */
+void cmd_admin_token_warn(const char *path);
 /* "90", "90s", "15m", "24h", "7d" to seconds. */
 bool cmd_admin_duration(const char *text, uint64_t *seconds);
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin.h"
 #include "cmd.h"
 #include "file.h"
 #include "hash.h"
@@ -26,6 +27,7 @@ read_token(char out[TOKEN_FILE_MAX], const char *path, struct why *why)
 	enum err e = file_read(path, TOKEN_FILE_MAX - 1, &text, &len, why);
 	if (e)
 		return e;
+	cmd_admin_token_warn(path);
 	memcpy(out, text, len + 1);
 	hash_wipe(text, len);
 	free(text);

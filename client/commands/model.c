@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "admin.h"
@@ -22,6 +23,7 @@
 #include "widen.h"
 
 #define MODEL_MAX ((uint64_t)1 << 40)
+#define ROOM_LEFT 20 /* a twentieth of what is free stays so, whatever the coordinator sends */
 
 /* Which of a job's models is meant. */
 struct chosen {
@@ -75,6 +77,18 @@ choose(struct cmd_admin *a, const char *word, const struct chosen *c, char id[65
 				   : cmd_find(a, CMD_FIND_WEIGHTS, word, id, why);
 }
 
+static uint64_t
+room_for(int fd)
+{
+	struct statvfs v;
+
+	if (fstatvfs(fd, &v) != 0)
+		return MODEL_MAX;
+	uint64_t room = (uint64_t)v.f_bavail * v.f_frsize;
+	room -= room / ROOM_LEFT;
+	return room < MODEL_MAX ? room : MODEL_MAX;
+}
+
 static enum err
 get(struct cmd_admin *a, const char *id, const char *file, struct why *why)
 {
@@ -84,8 +98,15 @@ get(struct cmd_admin *a, const char *id, const char *file, struct why *why)
 	if (n < 0 || (size_t)n >= sizeof(temp))
 		return err_set(why, ERR_LIMIT, "cannot write %.100s", file);
 	int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	enum err e =
-	    fd < 0 ? err_errno(why, "create %s", temp) : cmd_body_model(a, id, fd, MODEL_MAX, why);
+	enum err e = fd < 0 ? err_errno(why, "create %s", temp) : ERR_OK;
+	uint64_t most = e ? 0 : room_for(fd);
+	if (!e)
+		e = cmd_body_model(a, id, fd, most, why);
+	if (e == ERR_LIMIT)
+		err_set(why, e,
+		    "the model has more than %llu bytes, which is all there is room for beside "
+		    "%.100s",
+		    (unsigned long long)most, file);
 	if (!e)
 		e = file_commit(fd, temp, file, why);
 	if (fd >= 0)

@@ -95,7 +95,7 @@ create(struct cmd_admin *a, const struct token_request *request, const char *fil
 	if (!e && a->json)
 		cmd_print_json(doc);
 	else if (!e && !file)
-		printf("%s\n", token);
+		cmd_print_line("%s", token);
 	json_free(doc);
 	buf_deinit(&body);
 	return e;

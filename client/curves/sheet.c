@@ -72,6 +72,9 @@ put_text(struct buf *out, const char *text)
 	bool quote = clean && strpbrk(clean, ",\"");
 	if (!e && quote)
 		e = buf_append(out, "\"", 1);
+	/* What a spreadsheet would compute is text to it. */
+	if (!e && strchr("=+-@", *clean))
+		e = buf_append(out, "'", *clean ? 1 : 0);
 	for (const char *p = clean; !e && p && *p; p++)
 		e = buf_printf(out, "%s%c", *p == '"' ? "\"" : "", *p);
 	if (!e && quote)

@@ -113,8 +113,10 @@ hear(void *companion, const char *line, size_t len)
 	enum err e = spoken_read(&said, line, len, &why);
 
 	if (e)
-		return err_set(&c->wrong, e, "trainer %s wrote a line that %s", c->trainer->name,
-		    *why.text ? why.text : "is no JSON");
+		/* ERR_LIMIT would be the line's length. */
+		return err_set(&c->wrong, e == ERR_LIMIT ? ERR_INVALID : e,
+		    "trainer %s wrote a line that is not understood: %s", c->trainer->name,
+		    *why.text ? why.text : "it is no JSON");
 	if (said.kind == SPOKEN_READY)
 		companion_step(c, COURSE_IS_READY);
 	if (said.kind != SPOKEN_DONE)

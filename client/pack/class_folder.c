@@ -10,6 +10,7 @@
 
 #include "bytes.h"
 #include "packed.h"
+#include "shown.h"
 
 void
 class_folder_deinit(struct class_folder *f)
@@ -104,6 +105,11 @@ add_class(struct class_folder *f, const char *path, const char *name, struct why
 	if (!S_ISDIR(st.st_mode))
 		return err_set(
 		    why, ERR_INVALID, "%.200s: only folders, one per class, may be here", path);
+	/* Before hours of decoding: a name with a newline would be two. */
+	if (strlen(name) > PACKED_NAME_MAX || !shown_is(name))
+		return err_set(why, ERR_INVALID,
+		    "%.200s: a class's name has 1 to %d bytes, all of which can be shown", path,
+		    PACKED_NAME_MAX);
 	if (f->classes == RECIPE_CLASSES_MAX || buf_printf(&f->names, "%s\n", name))
 		return err_set(why, ERR_LIMIT, "more than %d classes", RECIPE_CLASSES_MAX);
 	f->classes++;

@@ -67,8 +67,8 @@ print_names(const char *names)
 	size_t n = 0;
 
 	for (const char *end; (end = strchr(names, '\n')) && n < CLASSES_SHOWN; names = end + 1)
-		printf("%s%.*s", n++ ? ", " : "names     ", (int)(end - names), names);
-	printf("%s\n", *names ? ", ..." : "");
+		cmd_print_part("%s%.*s", n++ ? ", " : "names     ", (int)(end - names), names);
+	cmd_print_line("%s", *names ? ", ..." : "");
 }
 
 static void

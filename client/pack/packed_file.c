@@ -126,9 +126,13 @@ packed_file_finish(struct packed_file *f, const struct packed *p, const struct p
 {
 	uint8_t head[PACKED_HASH_AT];
 	size_t n = p->array.count * (p->target_width ? p->target_width : 1);
-	enum err e =
-	    end->labels ? put_words(f, end->labels, n, why) : put_words(f, end->targets, n, why);
+	enum err e = p->names_bytes > 0
+	    ? packed_names_check(end->names, (size_t)p->names_bytes, p->classes, why)
+	    : ERR_OK;
 
+	if (!e)
+		e = end->labels ? put_words(f, end->labels, n, why)
+				: put_words(f, end->targets, n, why);
 	if (!e && end->groups)
 		e = put_words(f, end->groups, p->array.count, why);
 	if (!e && p->names_bytes > 0)

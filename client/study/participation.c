@@ -66,12 +66,17 @@ cmd_participation_print(const struct json *participation)
 
 /* --- the fleet */
 
-/* A name without what a cell of CSV cannot have. */
+/* A name without what a cell of CSV cannot have, nor what begins a formula. */
 static void
 print_name(const char *name)
 {
-	for (const char *c = name && *name ? name : "device"; *c; c++)
-		putchar(*c > ' ' && *c <= '~' && *c != ',' && *c != '"' && *c != '#' ? *c : '_');
+	const char *begin = name && *name ? name : "device";
+
+	for (const char *c = begin; *c; c++) {
+		bool good = *c > ' ' && *c <= '~' && *c != ',' && *c != '"' && *c != '#' &&
+		    (c > begin || !strchr("=+-@", *c));
+		putchar(good ? *c : '_');
+	}
 }
 
 /* Empty where nothing is known. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "shown.h"
 
 #define MAGIC "RVP1"
 #define VERSION 1
@@ -87,22 +88,32 @@ read_fields(struct packed *p, struct bytes_reader *r, uint64_t *length)
 	    bytes_get_zeros(r, r->left);
 }
 
-/* One line for each class, or nothing. */
-static bool
-names_fit(const struct packed *p, const uint8_t *file)
+/* Where the name ends; 0: it is none. */
+static size_t
+name_length(const char *name, size_t left)
 {
-	const uint8_t *names = file + packed_names_at(p);
-	uint64_t lines = 0, begin = 0;
+	size_t at = 0, n;
 
-	for (uint64_t i = 0; i < p->names_bytes; i++) {
-		if (names[i] == 0 || (names[i] == '\n' && i == begin))
-			return false;
-		if (names[i] == '\n') {
-			lines++;
-			begin = i + 1;
-		}
-	}
-	return p->names_bytes == 0 || (lines == p->classes && begin == p->names_bytes);
+	while (at < left && at <= PACKED_NAME_MAX && (n = shown_char(name + at, left - at)) > 0)
+		at += n;
+	return at <= PACKED_NAME_MAX && at < left && name[at] == '\n' ? at : 0;
+}
+
+enum err
+packed_names_check(const char *names, size_t bytes, uint32_t classes, struct why *why)
+{
+	uint32_t lines = 0;
+
+	for (size_t at = 0, n; at < bytes && lines < classes; at += n + 1, lines++)
+		if ((n = name_length(names + at, bytes - at)) == 0)
+			return err_set(why, ERR_INVALID,
+			    "the name of class %u is empty, longer than %d bytes, or has "
+			    "characters that "
+			    "cannot be shown",
+			    lines, PACKED_NAME_MAX);
+		else if (lines + 1 == classes && at + n + 1 == bytes)
+			return ERR_OK;
+	return err_set(why, ERR_INVALID, "the class names are not one line for each");
 }
 
 enum err
@@ -126,9 +137,11 @@ packed_decode(struct packed *out, const uint8_t *file, size_t len, struct why *w
 	if (p.target_width > len / 4 || packed_length(&p) != length || length != len)
 		return err_set(why, ERR_INVALID, "the packed set has %zu bytes, its head says %llu",
 		    len, (unsigned long long)length);
-	if (!names_fit(&p, file))
-		return err_set(
-		    why, ERR_INVALID, "the packed set's class names are not one line for each");
+	if (p.names_bytes > 0)
+		e = packed_names_check((const char *)file + packed_names_at(&p),
+		    (size_t)p.names_bytes, p.classes, why);
+	if (e)
+		return e;
 	p.array.behind = length - packed_labels_at(&p);
 	*out = p;
 	return ERR_OK;

@@ -26,6 +26,10 @@ uint64_t packed_length(const struct packed *p);
 
 /* The first PACKED_HASH_AT bytes of the head; the rest is the hash. */
 void packed_encode(uint8_t out[PACKED_HASH_AT], const struct packed *p);
+/* A line for each class, of 1 to PACKED_NAME_MAX bytes that can be shown (shown.h): a coordinator takes no others in an offer. */
+#define PACKED_NAME_MAX 63
+ERR_MUST_USE enum err packed_names_check(
+    const char *names, size_t bytes, uint32_t classes, struct why *why);
 /* The head of a file of len bytes: every size is held against them, the names against the classes. */
 ERR_MUST_USE enum err packed_decode(
     struct packed *out, const uint8_t *file, size_t len, struct why *why);

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import ssl
+import stat
 import time
 import warnings
 from typing import List, Optional, Tuple
@@ -87,6 +88,9 @@ def of_home(home: str) -> Tuple[ssl.SSLContext, List[str]]:
 def token(path: str) -> Tuple[str, str]:
     """An access token from its file, and the SHA-256, in hex, of the CA that it names."""
     text = read(path, TOKEN_MAX).strip()
+    mode = os.stat(path).st_mode
+    if stat.S_ISREG(mode) and mode & stat.S_IRWXO:
+        warnings.warn("%s: everybody on this machine can use this token: chmod o= it, and make a new one" % path, stacklevel=4)
     match = _TOKEN.fullmatch(text)
     if not match:
         raise Error("%s holds no token" % path, "invalid")

@@ -52,6 +52,12 @@ run 4 remote gone status
 run 4 remote token status # a join token reads nothing
 run 6 "$RIVULET" status --token-file "$FLEET/reader"
 says "token-file goes with --url"
+chmod 644 "$FLEET/reader"
+run 0 remote reader status
+says "everybody on this machine can use this token"
+chmod 640 "$FLEET/reader"
+run 0 remote reader status
+case $SAID in *everybody*) fleet_fail "warned of a token that others cannot read: $SAID" ;; esac
 
 # --- roles
 glyph_job "$FLEET/job.json" first 1 1

@@ -74,6 +74,26 @@ printf 'x' | dd of="$FLEET/bad.rvp" bs=1 seek=5000 conv=notrunc 2>/dev/null
 run 7 "$RIVULET" data show "$FLEET/bad.rvp"
 has 'another hash'
 
+# --- names of classes that nobody may show: not packed; where a file has them all the same it is not read
+for bad in "$(printf 'up\033[2K')" "$(printf 'two\nlines')" "$(printf '%064d' 7)"; do
+	mkdir -p "$FLEET/names/$bad"
+	cp "$FLEET/known/a/x.png" "$FLEET/names/$bad/"
+	run 6 "$RIVULET" data pack "$FLEET/names" -o "$FLEET/bad.rvp"
+	has "a class.s name has 1 to 63 bytes, all of which can be shown\\|a name in it has a control character"
+	rm -rf "$FLEET/names"
+done
+python3 -S -E - "$FLEET" <<'END'
+import hashlib, sys
+top = sys.argv[1]
+data = bytearray(open(top + "/set.rvp", "rb").read())
+at = data.rindex(b"class-99")
+data[at:at + 5] = b"\033[2Jx"
+data[96:128] = hashlib.sha256(bytes(data[:96] + data[128:])).digest()
+open(top + "/named.rvp", "wb").write(data)
+END
+run 6 "$RIVULET" data show "$FLEET/named.rvp"
+has 'the name of class 3 .* cannot be shown'
+
 # --- a table, by user
 cat >"$FLEET/table.csv" <<-END
 	user;age;note;weight;kind
@@ -109,7 +129,14 @@ format = packed
 path = $FLEET/set.rvp
 shard = $n/2
 partition = dirichlet
-alpha = 1"
+alpha = 1
+[data named]
+format = packed
+path = $FLEET/named.rvp
+[data called]
+format = packed
+path = $FLEET/set.rvp
+classes = a, b$(printf '\342\200\256'), c, d"
 	fleet_run "device$n"
 done
 job_submit "$FLEET/pictures.json"
@@ -117,6 +144,9 @@ job_done 60
 curl_admin "/v1/jobs/$JOB/rounds" >"$FLEET/answer"
 pick "sum(r['examples'] for r in d['rounds']) == 320 and d['rounds'][1]['evaluate']['accuracy'] > 0.9" <"$FLEET/answer" | grep -qx True ||
 	fleet_fail "rounds: $(cat "$FLEET/answer")"
+curl_admin "/v1/fleet?data=pictures" | pick "[(x['examples'] or 0) > 0 for x in d['devices']]" | grep -qx '\[True, True\]' ||
+	fleet_fail "a set with a bad name spoils the offer: $(curl_admin "/v1/fleet?data=pictures")"
+[ "$(grep -c 'data.failed' "$FLEET/device1.log")" = 2 ] || fleet_fail "not told: $(grep data "$FLEET/device1.log")"
 fleet_end
 sed 's/"class-99"/"class-98"/' "$FLEET/pictures.json" >"$FLEET/other.json"
 run 6 "$RIVULET" train "$FLEET/other.json" --home "$FLEET/device1"

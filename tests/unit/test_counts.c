@@ -111,6 +111,8 @@ what_cannot_be(void **state)
 	    {"[1,0,1]", "[0,0,1]", "twice"},
 	    {"[1,3]", "[1,6]", "evaluate.top"},
 	    {"[1,3]", "[2,3]", "top1 is missing"},
+	    {"[1,3]", "[1,3],[1,4]", "twice"},
+	    {"[1,3]", "[1,3],[9,0],[9,4]", "twice"},
 	    {"[255,1]", "[256,1]", "evaluate.auc.positive[1][0]"},
 	    {"[0,3]]", "[0,4]]", "evaluate.auc does not add up"},
 	    {"[255,1]],\"negative\":[[0,3]]", "[255,2]],\"negative\":[[0,2]]", "differ in class 1"},

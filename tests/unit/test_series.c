@@ -186,6 +186,31 @@ test_sheet(void **state)
 	json_free(all);
 }
 
+/* What a spreadsheet would take for a formula. */
+static void
+test_formula(void **state)
+{
+	static const char *const names[][2] = {{"=1+1", "'=1+1"}, {"-a", "'-a"}, {"@x", "'@x"},
+	    {"+1,2", "\"'+1,2\""}, {"a=1", "a=1"}, {"", ""}};
+	struct sheet sheet = {.count = 0};
+	struct json *round = json_object();
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct json *job = json_object();
+		char want[64];
+		struct buf out;
+		json_add_string(job, "name", names[i][0]);
+		snprintf(want, sizeof(want), ",%s,,,,,,,,,\n", names[i][1]);
+		buf_init(&out, 1 << 16);
+		assert_int_equal(sheet_row(&out, &sheet, job, round), ERR_OK);
+		assert_string_equal(buf_str(&out), want);
+		buf_deinit(&out);
+		json_free(job);
+	}
+	json_free(round);
+}
+
 int
 main(void)
 {
@@ -196,6 +221,7 @@ main(void)
 	    cmocka_unit_test(test_scalars),
 	    cmocka_unit_test(test_meant),
 	    cmocka_unit_test(test_sheet),
+	    cmocka_unit_test(test_formula),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,6 +261,26 @@ test_try(void **state)
 	settings_free(s);
 }
 
+/* The table of wire/FORMAT.md names each feature that an offer may have. */
+static void
+test_documented(void **state)
+{
+	char *text = NULL, cell[64];
+	size_t len;
+
+	(void)state;
+	assert_int_equal(file_read("wire/FORMAT.md", 1u << 20, &text, &len, NULL), ERR_OK);
+	const char *table = strstr(text, "| feature | recipes that need it |");
+	assert_non_null(table);
+	for (const char *const *name = recipe_feature_names(); *name; name++) {
+		snprintf(cell, sizeof(cell), "`%s`", *name);
+		const char *at = strstr(table, cell);
+		if (!at || at > strstr(table, "\n\n"))
+			fail_msg("%s is not in the table of features", *name);
+	}
+	free(text);
+}
+
 int
 main(void)
 {
@@ -273,6 +293,7 @@ main(void)
 	    cmocka_unit_test(test_no_program),
 	    cmocka_unit_test(test_find),
 	    cmocka_unit_test(test_try),
+	    cmocka_unit_test(test_documented),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

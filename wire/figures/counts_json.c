@@ -172,23 +172,27 @@ read_top(struct counts *out, struct field *o)
 	struct field_list list;
 	struct field item;
 	uint64_t row[ROW_MAX] = {0};
-	bool seen[FIGURE_SET_TOPS_MAX] = {false};
+	bool seen[FIGURE_SET_TOP_MAX + 1] = {false};
+	uint64_t twice = 0;
 
 	if (!open_rows(&list, o, "top", FIGURE_SET_TOP_MAX))
 		return;
 	while (field_each(&list, &item)) {
 		if (!read_row(&item, row, 2, 1, FIGURE_SET_TOP_MAX + 1))
 			return;
+		if (seen[row[0]])
+			twice = row[0];
+		seen[row[0]] = true;
 		for (size_t i = 0; i < out->wanted.top_count; i++)
-			if (out->wanted.tops[i] == row[0]) {
-				seen[i] = true;
+			if (out->wanted.tops[i] == row[0])
 				out->top[i] = row[1];
-			}
 	}
 	for (size_t i = 0; i < out->wanted.top_count; i++)
-		if (!seen[i])
+		if (!seen[out->wanted.tops[i]])
 			field_fail(
 			    o, "top", "top%u is missing: the job asks for it", out->wanted.tops[i]);
+	if (twice > 0)
+		field_fail(o, "top", "%u stands there twice", (unsigned)twice);
 }
 
 static void
