@@ -113,8 +113,8 @@ print_one(const struct filter *f, const struct json *answer)
 	(void)json_u64(json_get(answer, "models"), &models);
 	(void)json_u64(json_get(answer, "deltas"), &deltas);
 	(void)json_u64(json_get(answer, "bytes"), &bytes);
-	printf("%s %s: %" PRIu64 " models, %" PRIu64 " deltas, %" PRIu64 " bytes\n", id ? id : "?",
-	    f->dry ? "would go" : "deleted", models, deltas, bytes);
+	cmd_print_line("%s %s: %" PRIu64 " models, %" PRIu64 " deltas, %" PRIu64 " bytes",
+	    id ? id : "?", f->dry ? "would go" : "deleted", models, deltas, bytes);
 }
 
 static enum err
@@ -186,7 +186,7 @@ static void
 print_sum(const struct cmd_admin *a, const struct filter *f, struct sum *sum)
 {
 	if (!a->json) {
-		printf("%zu jobs %s, %" PRIu64 " bytes\n", sum->count,
+		cmd_print_line("%zu jobs %s, %" PRIu64 " bytes", sum->count,
 		    f->dry ? "would go" : "deleted", sum->bytes);
 		return;
 	}
@@ -245,7 +245,7 @@ cmd_deletion_jobs(int argc, char **argv)
 		return rc;
 	enum err e = check(&f, &why);
 	if (e) {
-		fprintf(stderr, "rivulet: %s\n", why.text);
+		cmd_print_error("%s", why.text);
 		return CMD_USAGE;
 	}
 	e = cmd_admin_open(&a, &why);
@@ -279,8 +279,8 @@ cmd_deletion_models(int argc, char **argv)
 		e = cmd_admin_call(&a, "DELETE", path, NULL, NULL, &why);
 	}
 	if (!e && a.json)
-		printf("{\"model\": \"%s\", \"deleted\": true}\n", id);
+		cmd_print_line("{\"model\": \"%s\", \"deleted\": true}", id);
 	else if (!e)
-		printf("%s deleted\n", id);
+		cmd_print_line("%s deleted", id);
 	return cmd_admin_end(&a, e, &why);
 }

@@ -97,7 +97,7 @@ device_one(int argc, char **argv)
 	else if (!e && show)
 		cmd_devices_one(doc);
 	else if (!e)
-		printf("%s erased\n", id);
+		cmd_print_line("%s erased", id);
 	json_free(doc);
 	return cmd_admin_end(&a, e, &why);
 }

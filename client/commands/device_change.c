@@ -265,7 +265,7 @@ print(struct change *c)
 	for (const struct json *d = json_first(c->answers); d; d = json_next(d))
 		print_one(c, d);
 	if (c->filter.where)
-		printf("%zu of %zu devices %schanged\n", c->changed, json_count(c->answers),
+		cmd_print_line("%zu of %zu devices %schanged", c->changed, json_count(c->answers),
 		    c->dry_run ? "would be " : "");
 }
 

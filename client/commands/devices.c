@@ -188,7 +188,7 @@ print_totals(const struct json *devices)
 {
 	size_t cloned = 0, n = json_count(devices);
 
-	printf("%zu device%s", n, n == 1 ? "" : "s");
+	cmd_print_part("%zu device%s", n, n == 1 ? "" : "s");
 	for (enum device_state k = DEVICE_ACTIVE; k <= DEVICE_LEFT; k++) {
 		size_t count = 0;
 		for (size_t i = 0; i < n; i++) {
@@ -197,7 +197,7 @@ print_totals(const struct json *devices)
 			cloned += k == DEVICE_ACTIVE && is_cloned(json_at(devices, i));
 		}
 		if (count)
-			printf(", %zu %s", count, states_device_name(k));
+			cmd_print_part(", %zu %s", count, states_device_name(k));
 	}
 	if (cloned)
 		printf("; %zu CLONED: one key on two machines", cloned);
@@ -236,7 +236,7 @@ print_time(double at)
 	char text[CMD_PRINT_TIME_MAX];
 
 	cmd_print_time(text, at);
-	printf("%s (%.0f s ago)\n", text, clock_wall() - (double)at);
+	cmd_print_line("%s (%.0f s ago)", text, clock_wall() - (double)at);
 }
 
 static void
@@ -247,7 +247,7 @@ print_labels(const struct json *labels)
 		cmd_print_part(
 		    "%s%s=%s", i ? " " : "", json_key(json_at(labels, i)), value ? value : "?");
 	}
-	printf("%s\n", json_count(labels) ? "" : "-");
+	cmd_print_line("%s", json_count(labels) ? "" : "-");
 }
 
 static void
@@ -284,7 +284,7 @@ cmd_devices_one(const struct json *device)
 		const struct json *v = json_at(device, i);
 		if (strcmp(json_key(v), "refused") == 0)
 			continue;
-		printf("%-16s ", json_key(v));
+		cmd_print_part("%-16s ", json_key(v));
 		print_value(json_key(v), v);
 	}
 	cmd_jobs_refused("refuses the job ", json_get(device, "refused"));

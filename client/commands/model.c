@@ -159,7 +159,7 @@ model_get(int argc, char **argv)
 		cmd_print_json(doc);
 		json_free(doc);
 	} else if (!e) {
-		printf("%s %s\n", id, file);
+		cmd_print_line("%s %s", id, file);
 	}
 	return cmd_admin_end(&a, e, &why);
 }
@@ -196,14 +196,14 @@ static void
 say(const char *file, const struct widen_note *n)
 {
 	if (n->widened > 0)
-		fprintf(stderr,
+		cmd_print_error(
 		    "%s: %zu tensors become F32, as training wants them; the first is \"%s\", %s "
-		    "(--as-is leaves them)\n",
+		    "(--as-is leaves them)",
 		    file, n->widened, n->first, tensor_dtype_name(n->was));
 	if (n->wrapper)
-		fprintf(stderr,
+		cmd_print_error(
 		    "%s: all names begin with \"%s\", which no layer's do: save the state_dict of "
-		    "model.%.*s instead\n",
+		    "model.%.*s instead",
 		    file, n->wrapper, (int)strlen(n->wrapper) - 1, n->wrapper);
 }
 
@@ -261,7 +261,7 @@ model_put(int argc, char **argv)
 	if (!e && a.json)
 		print_put(id, &note);
 	else if (!e)
-		printf("%s\n", id);
+		cmd_print_line("%s", id);
 	return cmd_admin_end(&a, e, &why);
 }
 
@@ -316,7 +316,7 @@ inspect_table(const struct tensor_table *table, const struct modelfile_meta *met
 	char shape[CMD_PRINT_CELL_MAX];
 	uint64_t elements = 0;
 
-	printf("model    %s\n", id);
+	cmd_print_line("model    %s", id);
 	if (*meta->job)
 		cmd_print_line("job      %s", meta->job);
 	if (*meta->job)
@@ -496,7 +496,7 @@ model_export(int argc, char **argv)
 		cmd_print_json(doc);
 		json_free(doc);
 	} else if (!e) {
-		printf("%s\n", w.to);
+		cmd_print_line("%s", w.to);
 	}
 	return cmd_admin_end(&a, e, &why);
 }

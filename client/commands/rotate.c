@@ -75,7 +75,8 @@ report(const char *home, bool waiting, bool json)
 	struct json *doc;
 
 	if (!json && waiting) {
-		printf("the agent in %s was asked; it makes the new key after its task\n", home);
+		cmd_print_line(
+		    "the agent in %s was asked; it makes the new key after its task", home);
 		return;
 	}
 	if (credentials_load(&held, home, NULL) == ERR_OK) {
@@ -83,7 +84,7 @@ report(const char *home, bool waiting, bool json)
 		credentials_deinit(&held);
 	}
 	if (!json) {
-		printf("device %.16s has a new key\n", hex);
+		cmd_print_line("device %.16s has a new key", hex);
 		return;
 	}
 	doc = json_object();

@@ -159,7 +159,9 @@ cmd_figures_print(const struct json *rounds, bool confusion)
 	(void)json_u64(json_get(round, "round"), &number);
 	(void)json_u64(json_get(f, "examples"), &examples);
 	(void)json_u64(json_get(f, "reports"), &reports);
-	printf("\nround %" PRIu64 ": figures over %" PRIu64 " examples of %" PRIu64 " report%s\n",
+	printf("\n");
+	cmd_print_line("round %" PRIu64 ": figures over %" PRIu64 " examples of %" PRIu64
+		       " report%s",
 	    number, examples, reports, reports == 1 ? "" : "s");
 	print_classes(f);
 	print_single(f);

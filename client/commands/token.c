@@ -239,8 +239,8 @@ token_revoke(int argc, char **argv)
 	if (!e && json_u64(json_get(answer, "stopped"), &stopped) && !a.json)
 		printf("%" PRIu64 " jobs stopped\n", stopped);
 	if (!e && a.json)
-		printf(
-		    "{\"id\": \"%s\", \"revoked\": true, \"stopped\": %" PRIu64 "}\n", id, stopped);
+		cmd_print_line(
+		    "{\"id\": \"%s\", \"revoked\": true, \"stopped\": %" PRIu64 "}", id, stopped);
 	json_free(answer);
 	return cmd_admin_end(&a, e, &why);
 }

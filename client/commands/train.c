@@ -177,7 +177,7 @@ run_trainer(struct alone *a, struct work *w, struct trainer_out *out, struct why
 	if (!e)
 		e = check_result(a, w, &out->finish, why);
 	if (e && *out->log) {
-		fprintf(stderr, "--- the end of what trainer %s said:\n", recipe->trainer);
+		cmd_print_error("the end of what trainer %s said:", recipe->trainer);
 		cmd_print_said(out->log);
 		fprintf(stderr, "\n---\n");
 	}
@@ -211,9 +211,9 @@ add_score(struct json *o, const struct score *s)
 static void
 print_score(const struct score *s)
 {
-	printf("  %s loss %.4f", s->set, s->score.loss);
+	cmd_print_part("  %s loss %.4f", s->set, s->score.loss);
 	if (isfinite(s->score.accuracy))
-		printf("  %s accuracy %.4f", s->set, s->score.accuracy);
+		cmd_print_part("  %s accuracy %.4f", s->set, s->score.accuracy);
 }
 
 static void
@@ -235,14 +235,14 @@ report(struct alone *a, uint64_t round, const struct trainer_out *out,
 		json_push(a->epochs, o);
 		return;
 	}
-	printf("%s %llu  examples %llu  steps %llu  loss %.4f", a->epochs_text ? "epoch" : "round",
-	    (unsigned long long)round, (unsigned long long)f->examples,
-	    (unsigned long long)f->steps, f->loss);
+	cmd_print_part("%s %llu  examples %llu  steps %llu  loss %.4f",
+	    a->epochs_text ? "epoch" : "round", (unsigned long long)round,
+	    (unsigned long long)f->examples, (unsigned long long)f->steps, f->loss);
 	if (isfinite(f->accuracy))
 		printf("  accuracy %.4f", f->accuracy);
 	for (size_t i = 0; i < SCORES && scores[i].set; i++)
 		print_score(&scores[i]);
-	printf("  %.1f s%s\n", seconds, f->partial ? "  (partial)" : "");
+	cmd_print_line("  %.1f s%s", seconds, f->partial ? "  (partial)" : "");
 	fflush(stdout);
 }
 

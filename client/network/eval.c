@@ -198,7 +198,7 @@ outputs(struct eval *v, struct why *why)
 	if (!e && v->json)
 		print_json(v, values, width);
 	else if (!e && v->output)
-		printf("%zu rows of %zu outputs %s\n", v->set.count, width, v->output);
+		cmd_print_line("%zu rows of %zu outputs %s", v->set.count, width, v->output);
 	else if (!e)
 		print_rows(v, values, width);
 	free(values);

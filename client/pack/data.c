@@ -85,7 +85,7 @@ show(const struct packed *p, const char *names, const uint8_t hash[32], bool jso
 		return;
 	}
 	array_shape(&d, &p->array);
-	printf("examples  %zu of shape %s, %s\n", p->array.count,
+	cmd_print_line("examples  %zu of shape %s, %s", p->array.count,
 	    dataset_shape_text(shape, d.shape, d.dims),
 	    p->array.type == DATASET_U8 ? "pixels" : "numbers");
 	if (p->classes)
@@ -96,7 +96,8 @@ show(const struct packed *p, const char *names, const uint8_t hash[32], bool jso
 		print_names(names);
 	if (p->groups)
 		printf("groups    %u\n", p->groups);
-	printf("bytes     %llu\nsha256    %s\n", (unsigned long long)packed_length(p), hex);
+	cmd_print_line("bytes     %llu", (unsigned long long)packed_length(p));
+	cmd_print_line("sha256    %s", hex);
 }
 
 static int

@@ -87,7 +87,7 @@ evaluate(struct cmd_admin *a, const struct evaluate *v, struct why *why)
 	if (!e && a->json && !v->wait)
 		cmd_print_json(doc);
 	else if (!e && !a->json)
-		printf("%s\n", id);
+		cmd_print_line("%s", id);
 	fflush(stdout);
 	if (!e && v->wait)
 		e = wait_for(a, id, why);
@@ -127,8 +127,8 @@ cmd_evaluate_main(int argc, char **argv)
 	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
 		return rc;
 	if (!v.like || (goal && (!num_u64(goal, JOB_GOAL_MAX, &v.goal) || v.goal == 0))) {
-		fprintf(stderr, "rivulet: %s\n",
-		    v.like ? "--goal wants a number from 1 to 200000" : "--like is missing");
+		cmd_print_error(
+		    "%s", v.like ? "--goal wants a number from 1 to 200000" : "--like is missing");
 		return CMD_USAGE;
 	}
 	v.model = words.words[0];

@@ -99,7 +99,7 @@ print_csv(const struct json *devices)
 
 	printf("name,count");
 	for (size_t k = 0; k < sizeof(keys) / sizeof(*keys); k++)
-		printf(",%s", keys[k]);
+		cmd_print_part(",%s", keys[k]);
 	printf("\n");
 	for (size_t i = 0; i < json_count(devices); i++) {
 		const struct json *device = json_at(devices, i);
