@@ -16,5 +16,8 @@ double clock_seconds(void);
 /* Unix seconds, to the millisecond; whole ones. Negative before 1970. */
 double clock_wall(void);
 int64_t clock_unix(void);
+/* Monotonic milliseconds in which the wall clock, left alone, goes just as far: the time of a suspended machine counts, and no test's
+ * speed does. For judging the wall clock. */
+uint64_t clock_elapsed_ms(void);
 
 #endif

@@ -44,6 +44,7 @@ enum statement {
 	ERASE_REPORTS,
 	ERASE_SEEN,
 	ERASE_JOINED,
+	ERASE_CLAIMS,
 	ERASE_SPEEDS,
 	ERASE_SIZED,
 	ERASE_OUT,
@@ -82,6 +83,7 @@ static const char *const texts[] = {
     [ERASE_SIZED - STORE_AUDIT_STATEMENTS] = "DELETE FROM sized WHERE device = ?",
     [ERASE_OUT - STORE_AUDIT_STATEMENTS] = "DELETE FROM task_out WHERE device = ?",
     [ERASE_JOINED - STORE_AUDIT_STATEMENTS] = "DELETE FROM joined WHERE device = ?",
+    [ERASE_CLAIMS - STORE_AUDIT_STATEMENTS] = "DELETE FROM device_claim WHERE device = ?",
 };
 
 static struct store_query
@@ -219,5 +221,6 @@ store_audit_erase(struct store_db *db, const uint8_t device[32],
 		e = delete_rows(db, ERASE_SIZED, device, NULL);
 	if (!e)
 		e = delete_rows(db, ERASE_OUT, device, NULL);
+	e = e ? e : delete_rows(db, ERASE_CLAIMS, device, NULL);
 	return e ? e : delete_rows(db, ERASE_JOINED, device, NULL);
 }

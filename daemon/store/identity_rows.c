@@ -45,6 +45,13 @@ enum statement {
 	TOKEN_USED,
 	JOIN_GET,
 	JOIN_PUT,
+	KEYS_RESTORED,
+	CLAIMS_RESTORED,
+	KEYS_DATED,
+	CLAIM_USE,
+	CLAIM_PUT,
+	CLAIM_EACH,
+	CLAIM_CLEAR,
 	STATEMENTS_END
 };
 _Static_assert((int)STATEMENTS_END <= (int)STORE_DELETE_STATEMENTS,
@@ -99,23 +106,25 @@ enum err
 store_key_retire(struct store_db *db, const uint8_t key[32], double now)
 {
 	static const struct store_field field = {STORE_REAL, 0, 0};
-	struct store_query q =
-	    store_query_begin(db, KEY_RETIRE, "UPDATE device_key SET retired_at = ? WHERE key = ?");
+	struct store_query q = store_query_begin(db, KEY_RETIRE,
+	    "UPDATE device_key SET retired_at = ?, retired_after = "
+	    "(SELECT coalesce(max(rowid), 0) FROM accept) WHERE key = ?");
 
 	store_query_row(&q, &(struct store_table){1, &field}, &now);
 	store_query_blob(&q, key, 32);
 	return store_query_done(&q);
 }
 
-/* The first of the device's rows is its oldest: rows are numbered in the order they came. */
+/* Rows are numbered in the order they came, whatever their times say. A number that is given again is of a later row: the key stays
+ * for longer. */
 enum err
 store_key_prune(struct store_db *db, struct store_pruning *p)
 {
 	struct store_query q = store_query_begin(db, KEY_PRUNE,
 	    "DELETE FROM device_key WHERE key IN ("
-	    "	SELECT key FROM device_key WHERE device = ? AND key NOT IN (?, ?) AND retired_at <"
-	    "	    coalesce((SELECT accepted_at FROM accept WHERE device = ? "
-	    "		ORDER BY rowid LIMIT 1), 9e99) LIMIT ?) RETURNING key");
+	    "	SELECT key FROM device_key WHERE device = ? AND key NOT IN (?, ?) AND "
+	    "	    retired_after IS NOT NULL AND NOT EXISTS (SELECT 1 FROM accept WHERE device = ?"
+	    "		AND accept.rowid <= retired_after) LIMIT ?) RETURNING key");
 
 	store_query_blob(&q, p->device, 32);
 	store_query_blob(&q, p->present, 32);
@@ -216,5 +225,87 @@ store_token_used(struct store_db *db, const uint8_t id[8], double at, const char
 	store_query_row(&q, &(struct store_table){1, &field}, &at);
 	store_query_text(&q, address, strlen(address), SIZE_MAX);
 	store_query_blob(&q, id, 8);
+	return store_query_done(&q);
+}
+
+/* --- a restored state */
+
+enum err
+store_claims_restored(struct store_db *db)
+{
+	struct store_query q = store_query_begin(db, KEYS_RESTORED,
+	    "UPDATE device SET restored_key_at = key_at, "
+	    "claim = CASE claim WHEN 'contested' THEN claim ELSE 'none' END");
+	enum err e = store_query_done(&q);
+
+	if (e)
+		return e;
+	q = store_query_begin(db, CLAIMS_RESTORED,
+	    "DELETE FROM device_claim WHERE device NOT IN "
+	    "(SELECT id FROM device WHERE claim = 'contested')");
+	return store_query_done(&q);
+}
+
+enum err
+store_keys_dated(struct store_db *db, double now)
+{
+	static const struct store_field field = {STORE_REAL, 0, 0};
+	struct store_query q =
+	    store_query_begin(db, KEYS_DATED, "UPDATE device SET key_at = ? WHERE key_at = 0");
+
+	store_query_row(&q, &(struct store_table){1, &field}, &now);
+	return store_query_done(&q);
+}
+
+enum err
+store_claim_use(struct store_db *db, const uint8_t device[32], const uint8_t spki[91])
+{
+	struct store_query q = store_query_begin(db, CLAIM_USE,
+	    "UPDATE device SET claim = 'used' WHERE id = ? AND spki = ? AND claim = 'none'");
+
+	store_query_blob(&q, device, 32);
+	store_query_blob(&q, spki, 91);
+	return store_query_done(&q);
+}
+
+static const struct store_field claim_fields[] = {
+    {STORE_BLOB, offsetof(struct store_claim, device), 32},
+    {STORE_BLOB, offsetof(struct store_claim, spki), 91},
+    {STORE_REAL, offsetof(struct store_claim, issued_at), 0},
+};
+static const struct store_table claim_table = {3, claim_fields};
+
+enum err
+store_claim_put(struct store_db *db, const struct store_claim *c)
+{
+	struct store_query q = store_query_begin(db, CLAIM_PUT,
+	    "INSERT INTO device_claim (device, spki, issued_at) VALUES (?,?,?) "
+	    "ON CONFLICT (device, spki) DO NOTHING");
+
+	store_query_row(&q, &claim_table, c);
+	return store_query_done(&q);
+}
+
+enum err
+store_claim_each(struct store_db *db, const uint8_t device[32],
+    enum err (*fn)(void *ctx, const struct store_claim *c), void *ctx)
+{
+	struct store_query q = store_query_begin(db, CLAIM_EACH,
+	    "SELECT device, spki, issued_at FROM device_claim WHERE device = ? ORDER BY spki");
+	struct store_claim c;
+
+	store_query_blob(&q, device, 32);
+	while (store_query_next(&q, &claim_table, &c))
+		q.e = fn(ctx, &c);
+	return store_query_end(&q);
+}
+
+enum err
+store_claim_clear(struct store_db *db, const uint8_t device[32])
+{
+	struct store_query q =
+	    store_query_begin(db, CLAIM_CLEAR, "DELETE FROM device_claim WHERE device = ?");
+
+	store_query_blob(&q, device, 32);
 	return store_query_done(&q);
 }

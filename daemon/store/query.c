@@ -100,6 +100,13 @@ store_query_word(struct store_query *q, const char *word)
 	store_query_text(q, word, strlen(word), DOCUMENT_MAX);
 }
 
+/* A row that nobody has set it in. */
+static const char *
+claim_word(enum device_claim c)
+{
+	return states_claim_name(c == CLAIM_UNKNOWN ? CLAIM_NONE : c);
+}
+
 void
 store_query_row(struct store_query *q, const struct store_table *t, const void *from)
 {
@@ -134,6 +141,9 @@ store_query_row(struct store_query *q, const struct store_table *t, const void *
 			break;
 		case STORE_DEVICE_STATE:
 			store_query_word(q, states_device_name(*(const enum device_state *)p));
+			break;
+		case STORE_DEVICE_CLAIM:
+			store_query_word(q, claim_word(*(const enum device_claim *)p));
 			break;
 		case STORE_JOB_STATE:
 			store_query_word(q, states_job_name(*(const enum job_state *)p));
@@ -241,6 +251,8 @@ read_field(sqlite3_stmt *st, int i, char *row, const struct store_field *f)
 		return !null && (n == 0 || n == 1);
 	case STORE_DEVICE_STATE:
 		return (*(enum device_state *)p = states_device_find(word(st, i)));
+	case STORE_DEVICE_CLAIM:
+		return (*(enum device_claim *)p = states_claim_find(word(st, i)));
 	case STORE_JOB_STATE:
 		return (*(enum job_state *)p = states_job_find(word(st, i)));
 	case STORE_ROUND_OUTCOME:

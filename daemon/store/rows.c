@@ -21,6 +21,9 @@ static const struct store_field device_fields[] = {
     {STORE_BLOB, ARRAY(device, previous)},
     {STORE_UNSIGNED, AT(device, ca_generation), 0},
     {STORE_REAL, AT(device, rotations_at), 0},
+    {STORE_REAL, AT(device, key_at), 0},
+    {STORE_REAL, AT(device, restored_key_at), 0},
+    {STORE_DEVICE_CLAIM, AT(device, claim), 0},
 };
 TABLE(device);
 
@@ -133,7 +136,8 @@ _Static_assert(
     (int)STATEMENTS <= (int)STORE_ROW_STATEMENTS, "the cache has a place for each statement");
 
 #define DEVICE \
-	"id, spki, name, role, state, labels, joined_at, previous, ca_generation, rotations_at"
+	"id, spki, name, role, state, labels, joined_at, previous, ca_generation, rotations_at, " \
+	"key_at, restored_key_at, claim"
 #define TOKEN \
 	"id, secret_hash, role, labels, uses, uses_left, created_at, expires_at, revoked, " \
 	"access, name, name_prefix, owner, last_used, last_address"
@@ -148,11 +152,13 @@ _Static_assert(
 /* INSERT OR REPLACE would delete the old row, and with it what refers to it; hence the upserts. */
 static const char *const texts[STATEMENTS] = {
     [DEVICE_PUT] =
-	"INSERT INTO device (" DEVICE ") VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE "
+	"INSERT INTO device (" DEVICE
+	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE "
 	"SET spki = excluded.spki, name = excluded.name, role = excluded.role, "
 	"state = excluded.state, labels = excluded.labels, joined_at = excluded.joined_at, "
 	"previous = excluded.previous, ca_generation = excluded.ca_generation, "
-	"rotations_at = excluded.rotations_at",
+	"rotations_at = excluded.rotations_at, key_at = excluded.key_at, "
+	"restored_key_at = excluded.restored_key_at, claim = excluded.claim",
     [DEVICE_GET] = "SELECT " DEVICE " FROM device WHERE id = ?",
     [DEVICE_EACH] = "SELECT " DEVICE " FROM device ORDER BY rowid",
     [TOKEN_PUT] =

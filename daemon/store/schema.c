@@ -202,7 +202,19 @@ static const char *const migrations[] = {
     "CREATE INDEX task_out_device ON task_out (device);",
     /* Whose a deleted job was; "": not known. */
     "ALTER TABLE deleted_job ADD COLUMN owner BLOB NOT NULL DEFAULT x'' "
-    "	CHECK (length(owner) IN (0, 32));",
+    "	CHECK (length(owner) IN (0, 32));"
+    /* Until when a device's key became its own (0: nobody knows), the same of the key that a backup had, and what came of newer keys
+     * that were shown to the state restored from it. */
+    "ALTER TABLE device ADD COLUMN key_at REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE device ADD COLUMN restored_key_at REAL NOT NULL DEFAULT 0;"
+    "ALTER TABLE device ADD COLUMN claim TEXT NOT NULL DEFAULT 'none';"
+    "CREATE TABLE device_claim ("
+    "	device BLOB NOT NULL REFERENCES device, spki BLOB NOT NULL CHECK (length(spki) = 91),"
+    "	issued_at REAL NOT NULL, PRIMARY KEY (device, spki)) STRICT, WITHOUT ROWID;"
+    /* Which reports came before a key was retired, by the order of rows, which no clock moves. */
+    "ALTER TABLE device_key ADD COLUMN retired_after INTEGER;"
+    "UPDATE device_key SET retired_after = (SELECT coalesce(max(rowid), 0) FROM accept) "
+    "WHERE retired_at IS NOT NULL;",
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 

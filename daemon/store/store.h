@@ -72,6 +72,9 @@ struct store_device {
 	uint8_t previous[91]; /* the key before the last rotation; zero if there was none */
 	uint64_t ca_generation; /* of the CA of the newest certificate it has used */
 	double rotations_at; /* Unix time: from then on its rotations count as none */
+	double key_at; /* Unix time: its key is its own since then or before; 0: nobody knows */
+	double restored_key_at; /* that of the backup that this state came from */
+	enum device_claim claim; /* since then; CLAIM_UNKNOWN is written as CLAIM_NONE */
 };
 ERR_MUST_USE enum err store_device_put(struct store_db *db, const struct store_device *d);
 ERR_MUST_USE enum err store_device_get(
@@ -103,6 +106,24 @@ struct store_pruning {
 	size_t count;
 };
 ERR_MUST_USE enum err store_key_prune(struct store_db *db, struct store_pruning *p);
+
+/* A key that claims to be a device's by a certificate, in a state that was restored from a backup. */
+struct store_claim {
+	uint8_t device[32], spki[91];
+	double issued_at; /* of the certificate, Unix seconds */
+};
+/* A backup becomes a state: each key's date is that of the backup, and what was claimed before is over, unless it is contested. */
+ERR_MUST_USE enum err store_claims_restored(struct store_db *db);
+/* Keys whose date nobody knows are no newer than now. */
+ERR_MUST_USE enum err store_keys_dated(struct store_db *db, double now);
+/* The device's key was used, if it is this one still and nothing else was known of it. */
+ERR_MUST_USE enum err store_claim_use(
+    struct store_db *db, const uint8_t device[32], const uint8_t spki[91]);
+ERR_MUST_USE enum err store_claim_put(
+    struct store_db *db, const struct store_claim *c); /* there already: no change */
+ERR_MUST_USE enum err store_claim_each(struct store_db *db, const uint8_t device[32],
+    enum err (*fn)(void *ctx, const struct store_claim *c), void *ctx);
+ERR_MUST_USE enum err store_claim_clear(struct store_db *db, const uint8_t device[32]);
 
 /* What a device was last heard to say. Texts are "" and numbers NaN where nothing is known. */
 struct store_seen {

@@ -38,7 +38,8 @@ enum store_type {
 	STORE_ANY64, /* uint64_t without order */
 	STORE_REAL, /* NaN is stored as NULL */
 	STORE_BOOL,
-	STORE_DEVICE_STATE, /* these three are stored as their names */
+	STORE_DEVICE_STATE, /* these four are stored as their names */
+	STORE_DEVICE_CLAIM,
 	STORE_JOB_STATE,
 	STORE_ROUND_OUTCOME
 };

@@ -340,19 +340,20 @@ test_accepts(void **state)
 	write_ok(*state, accepts, NULL);
 }
 
+/* Of the last one nobody knows that it is in use but who says so. The times are of a clock that went back and forth. */
 static enum err
-put_keys(struct store_db *db, const uint8_t device_id[32], struct why *why)
+put_keys(struct store_db *db, const uint8_t device_id[32], uint8_t from, uint8_t to)
 {
+	enum err e = ERR_OK;
 	uint8_t key[32];
 
-	for (uint8_t tag = 11; tag <= 14; tag++) {
+	for (uint8_t tag = from; tag <= to && !e; tag++) {
 		memset(key, tag, sizeof(key));
-		CHECK(store_key_put(db, key, device_id) == ERR_OK);
-		/* Of the last one nobody knows that it is in use but who says so. */
-		if (tag != 13)
-			CHECK(store_key_retire(db, key, tag == 12 ? 9 : 5) == ERR_OK);
+		e = store_key_put(db, key, device_id);
+		if (!e && tag != 13)
+			e = store_key_retire(db, key, tag == 11 ? 4e9 : 1);
 	}
-	return ERR_OK;
+	return e;
 }
 
 /* One key was retired before the first manifest on record, one after it, two are in use. */
@@ -368,8 +369,8 @@ keys(struct store_db *db, void *arg, struct why *why)
 
 	(void)arg;
 	CHECK(store_device_put(db, &d) == ERR_OK && store_job_insert(db, &j) == ERR_OK);
-	CHECK(store_round_put(db, &r) == ERR_OK && store_accept_insert(db, &a) == ERR_OK);
-	CHECK(put_keys(db, d.id, why) == ERR_OK);
+	CHECK(store_round_put(db, &r) == ERR_OK && put_keys(db, d.id, 11, 11) == ERR_OK);
+	CHECK(store_accept_insert(db, &a) == ERR_OK && put_keys(db, d.id, 12, 14) == ERR_OK);
 	memcpy(p.device, d.id, 32);
 	memset(p.previous, 13, 32);
 	memset(p.present, 14, 32);
@@ -387,6 +388,54 @@ static void
 test_keys(void **state)
 {
 	write_ok(*state, keys, NULL);
+}
+
+static enum err
+count_claim(void *ctx, const struct store_claim *c)
+{
+	*(unsigned *)ctx += c->spki[0];
+	return ERR_OK;
+}
+
+/* What a backup says of its keys is kept for the state that comes of it; what is contested stays so. */
+static enum err
+claims(struct store_db *db, void *arg, struct why *why)
+{
+	struct store_device d = device(2), other = device(3), got;
+	struct store_claim c = {.spki = {5}, .issued_at = 7};
+	unsigned seen = 0;
+
+	(void)arg;
+	d.key_at = 100;
+	other.claim = CLAIM_CONTESTED;
+	CHECK(store_device_put(db, &d) == ERR_OK && store_device_put(db, &other) == ERR_OK);
+	memcpy(c.device, d.id, 32);
+	CHECK(store_claim_put(db, &c) == ERR_OK && store_claim_put(db, &c) == ERR_OK);
+	memcpy(c.device, other.id, 32);
+	CHECK(store_claim_put(db, &c) == ERR_OK);
+	CHECK(store_claim_use(db, d.id, c.spki) == ERR_OK);
+	CHECK(store_device_get(db, d.id, &got) == ERR_OK && got.claim == CLAIM_NONE);
+	CHECK(store_claim_use(db, d.id, d.spki) == ERR_OK);
+	CHECK(store_device_get(db, d.id, &got) == ERR_OK && got.claim == CLAIM_USED);
+	CHECK(got.key_at == 100 && got.restored_key_at == 0);
+	CHECK(store_claims_restored(db) == ERR_OK);
+	CHECK(store_device_get(db, d.id, &got) == ERR_OK && got.claim == CLAIM_NONE);
+	CHECK(got.key_at == 100 && got.restored_key_at == 100);
+	CHECK(store_claim_each(db, d.id, count_claim, &seen) == ERR_OK && seen == 0);
+	CHECK(store_claim_each(db, other.id, count_claim, &seen) == ERR_OK && seen == 5);
+	CHECK(store_keys_dated(db, 300) == ERR_OK);
+	CHECK(store_device_get(db, d.id, &got) == ERR_OK && got.key_at == 100);
+	CHECK(store_device_get(db, other.id, &got) == ERR_OK && got.key_at == 300);
+	CHECK(got.claim == CLAIM_CONTESTED && got.restored_key_at == 0);
+	CHECK(store_claim_clear(db, other.id) == ERR_OK);
+	CHECK(store_claim_each(db, other.id, count_claim, &seen) == ERR_OK && seen == 5);
+	return ERR_OK;
+}
+
+static void
+test_claims(void **state)
+{
+	write_ok(*state, claims, NULL);
 }
 
 static enum err
@@ -474,6 +523,7 @@ main(void)
 	    WITH_STORE(test_rounds),
 	    WITH_STORE(test_accepts),
 	    WITH_STORE(test_keys),
+	    WITH_STORE(test_claims),
 	    WITH_STORE(test_models_and_meta),
 	    WITH_STORE(test_each_in_each),
 	};

@@ -20,6 +20,15 @@ static const char *const devices[] = {
     [DEVICE_LEFT] = "left",
 };
 
+static const char *const claims[] = {
+    [CLAIM_UNKNOWN] = "",
+    [CLAIM_NONE] = "none",
+    [CLAIM_USED] = "used",
+    [CLAIM_TAKEN] = "taken",
+    [CLAIM_CONTESTED] = "contested",
+    [CLAIM_SETTLED] = "settled",
+};
+
 static const char *const rounds[] = {
     [OUTCOME_UNKNOWN] = "",
     [OUTCOME_OPEN] = "open",
@@ -71,6 +80,18 @@ enum device_state
 states_device_find(const char *name)
 {
 	return (enum device_state)find(devices, COUNT(devices), name);
+}
+
+const char *
+states_claim_name(enum device_claim s)
+{
+	return claims[s];
+}
+
+enum device_claim
+states_claim_find(const char *name)
+{
+	return (enum device_claim)find(claims, COUNT(claims), name);
 }
 
 const char *

@@ -26,6 +26,18 @@ enum device_state {
 const char *states_device_name(enum device_state s);
 enum device_state states_device_find(const char *name);
 
+/* Of a device in a state that was restored from a backup, since then: what is known of keys that are newer than the backup's. */
+enum device_claim {
+	CLAIM_UNKNOWN,
+	CLAIM_NONE, /* no key of it was seen */
+	CLAIM_USED, /* the backup's key was */
+	CLAIM_TAKEN, /* a newer one took its place, by its certificate */
+	CLAIM_CONTESTED, /* suspended: which key is its own is for an administrator to say, */
+	CLAIM_SETTLED, /* who has said it */
+};
+const char *states_claim_name(enum device_claim s);
+enum device_claim states_claim_find(const char *name);
+
 /* What became of a round. One that failed has its number and its record, and its model is its base; so it is with one that only
  * evaluates its base. */
 enum round_outcome {
