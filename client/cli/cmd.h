@@ -32,6 +32,7 @@ int cmd_eval_main(int argc, char **argv);
 int cmd_simulate_main(int argc, char **argv);
 int cmd_data_main(int argc, char **argv);
 int cmd_status_main(int argc, char **argv);
+int cmd_clock_main(int argc, char **argv);
 int cmd_job_main(int argc, char **argv);
 int cmd_token_main(int argc, char **argv);
 int cmd_device_main(int argc, char **argv);

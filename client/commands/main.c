@@ -23,6 +23,7 @@ static const struct command commands[] = {
     {"simulate", cmd_simulate_main, "play a job on devices that exist in this process alone"},
     {"data", cmd_data_main, "pack pictures or a table into one file, show such a file"},
     {"status", cmd_status_main, "what the coordinator is doing"},
+    {"clock", cmd_clock_main, "confirm the coordinator's clock after it has moved"},
     {"job", cmd_job_main,
 	"plan, submit, sweep, evaluate, list, show, compare, export, pause, resume, stop, set, "
 	"delete"},

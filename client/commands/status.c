@@ -48,6 +48,18 @@ print_disk(const struct json *doc)
 	printf("\n");
 }
 
+/* The coordinator does its work, but somebody has to do something. */
+static void
+print_clock(const struct json *doc)
+{
+	const struct json *clock = json_get(doc, "clock");
+	const char *detail = json_string(json_get(clock, "detail"));
+	bool believed = true;
+
+	if (json_bool(json_get(clock, "believed"), &believed) && !believed)
+		cmd_print_line("warning: %s", detail ? detail : "the clock is doubted");
+}
+
 static void
 print_status(const struct json *doc)
 {
@@ -77,6 +89,7 @@ print_status(const struct json *doc)
 		    "them: \"rivuletd check\" lists them\n\n",
 		    (unsigned long long)number(lost, "files"),
 		    (unsigned long long)number(lost, "bytes"));
+	print_clock(doc);
 	print_disk(doc);
 	cmd_jobs_print(json_get(doc, "jobs"), false);
 }
@@ -129,4 +142,48 @@ cmd_status_main(int argc, char **argv)
 	}
 	rc = cmd_admin_end(&a, e, &why);
 	return rc == CMD_OK && !ready ? CMD_FAILED : rc;
+}
+
+/* --- the coordinator's clock */
+
+static int
+clock_confirm(int argc, char **argv)
+{
+	struct cmd_admin a = {.socket = NULL};
+	const struct cmd_option table[] = {
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct cmd_usage usage = {"clock confirm " CMD_ADMIN_USAGE,
+	    "Says that the coordinator's clock is right although it has moved: what is old is "
+	    "deleted again.\n"
+	    "\"rivulet status\" says when that is asked for. Where nothing is, nothing changes.",
+	    0, 0};
+	struct cmd_words words;
+	struct why why = {""};
+	struct json *doc = NULL;
+	bool changed = false;
+	int rc;
+
+	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	enum err e = cmd_admin_open(&a, &why);
+	if (!e)
+		e = cmd_admin_call(&a, "POST", "/v1/clock/confirm", NULL, &doc, &why);
+	(void)json_bool(json_get(doc, "changed"), &changed);
+	if (!e && a.json)
+		cmd_print_json(doc);
+	else if (!e)
+		printf("%s\n", changed ? "the clock is confirmed" : "nobody doubts the clock");
+	json_free(doc);
+	return cmd_admin_end(&a, e, &why);
+}
+
+int
+cmd_clock_main(int argc, char **argv)
+{
+	static const struct cmd_verb verbs[] = {
+	    {"confirm", clock_confirm, "say that the coordinator's clock is right"},
+	    {NULL, NULL, NULL},
+	};
+
+	return cmd_admin_verbs("clock", verbs, argc, argv);
 }

@@ -7,6 +7,7 @@ void api_health(struct exchange *x);
 void api_ready(struct exchange *x);
 void api_ca(struct exchange *x);
 void api_status(struct exchange *x);
+void api_clock_confirm(struct exchange *x);
 
 void api_join(struct exchange *x);
 void api_renew(struct exchange *x);

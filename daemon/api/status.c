@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "age.h"
 #include "api.h"
 #include "archive.h"
 #include "clock.h"
@@ -24,6 +25,20 @@ api_health(struct exchange *x)
 	exchange_json(x, 200, v);
 }
 
+/* What keeps nobody from working. */
+static void
+add_warning(const struct services *s, struct json *v)
+{
+	struct age_report r;
+
+	age_report(s->age, &r);
+	if (!r.doubt)
+		return;
+	json_add_string(v, "warning", age_doubt_name(r.doubt));
+	json_add_string(v, "detail", r.detail);
+	json_add_seconds(v, "since", r.since_seconds);
+}
+
 void
 api_ready(struct exchange *x)
 {
@@ -38,6 +53,8 @@ api_ready(struct exchange *x)
 	}
 	if (state.since_seconds > 0)
 		json_add_seconds(v, "since", state.since_seconds);
+	if (!state.reason)
+		add_warning(x->services, v);
 	exchange_json(x, state.reason ? 503 : 200, v);
 	if (state.reason)
 		exchange_header(x, "Retry-After", "2");
@@ -147,6 +164,43 @@ asker_json(const struct exchange *x)
 	return v;
 }
 
+static struct json *
+clock_json(const struct services *s)
+{
+	struct json *v = json_object();
+	struct age_report r;
+
+	age_report(s->age, &r);
+	json_add_bool(v, "believed", !r.doubt);
+	json_add_string(v, "reason", age_doubt_name(r.doubt));
+	json_add_string(v, "detail", r.detail);
+	if (r.doubt)
+		json_add_seconds(v, "since", r.since_seconds);
+	else
+		json_add_null(v, "since");
+	json_add_seconds(v, "newest", r.newest_seconds);
+	return v;
+}
+
+void
+api_clock_confirm(struct exchange *x)
+{
+	char actor[EXCHANGE_ACTOR_MAX];
+	struct why why = {""};
+	bool changed = false;
+
+	exchange_actor(x, actor);
+	enum err e = age_confirm(x->services->age, actor, &changed, &why);
+	if (e) {
+		exchange_failed(x, e, &why);
+		return;
+	}
+	struct json *v = json_object();
+	json_add(v, "clock", clock_json(x->services));
+	json_add_bool(v, "changed", changed);
+	exchange_json(x, 200, v);
+}
+
 void
 api_status(struct exchange *x)
 {
@@ -175,6 +229,7 @@ api_status(struct exchange *x)
 	json_add_double(v, "certificate_ends", (double)s->certificate_ends);
 	json_add(v, "ca", ca_json(s, devices.not_renewed));
 	if (x->who.roles & ROLE_READERS) {
+		json_add(v, "clock", clock_json(s));
 		views_disk(v, s);
 		json_add(v, "reports", reports_json(s));
 	}

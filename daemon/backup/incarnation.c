@@ -27,6 +27,8 @@ raise_it(struct store_db *db, struct begin *b, struct why *why)
 
 	if (!e)
 		e = store_meta_put(db, "backup", 0);
+	if (!e)
+		e = store_claims_restored(db);
 	if (e)
 		return e;
 	struct json *facts = json_object();

@@ -76,6 +76,8 @@ static const struct kind kinds[CHECK_KINDS] = {
     [CHECK_FILE_LOST] = {"file-lost", CHECK_WARNING,
 	"its database is lost, or an older one was put back: restore the right one, or "
 	"--delete-lost"},
+    [CHECK_CLOCK_DOUBTED] = {"clock-doubted", CHECK_WARNING,
+	"set the clock, or start the coordinator and \"rivulet clock confirm\", or --older 0"},
     [CHECK_MODE_WIDE] = {"mode-wide", CHECK_WARNING, "chmod it; " REPAIR},
     [CHECK_OWNER_WRONG] = {"owner-wrong", CHECK_WARNING, "chown it; as root, " REPAIR},
     [CHECK_DIRECTORY_MISSING] = {"directory-missing", CHECK_WARNING, REPAIR},

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "age.h"
 #include "check_inside.h"
 #include "clock.h"
 #include "delta_file.h"
@@ -38,6 +39,26 @@ is_due(const struct check *c, const struct stat *st)
 	return c->delete_lost && clock_wall() - (double)st->st_mtime >= (double)c->older_s;
 }
 
+/* May an age be told by this clock? What is asked for whatever its age is has none. */
+static bool
+is_believed(struct check *c)
+{
+	enum age_doubt doubt = AGE_LATER;
+
+	if (!c->delete_lost || c->older_s == 0)
+		return true;
+	if (!c->db)
+		check_found(c, CHECK_CLOCK_DOUBTED, "lost", false,
+		    "without a database nobody knows whether the clock is right: nothing is "
+		    "removed for "
+		    "its age");
+	else if (age_of_database(c->db, &doubt) || doubt)
+		check_found(c, CHECK_CLOCK_DOUBTED, "lost", false,
+		    "the clock is not where the database says (%s): nothing is removed for its age",
+		    age_doubt_name(doubt));
+	return c->db && !doubt;
+}
+
 static void
 judge_lost(struct check *c, const char *folder, const char *base)
 {
@@ -55,6 +76,10 @@ judge_lost(struct check *c, const char *folder, const char *base)
 void
 check_lost_run(struct check *c)
 {
+	const bool asked = c->delete_lost;
+
+	c->delete_lost = asked && is_believed(c);
 	check_each_file(c, "lost", judge_lost);
 	check_each_file(c, "spool/lost", judge_lost);
+	c->delete_lost = asked;
 }

@@ -51,6 +51,7 @@ struct services {
 	struct archive *archive;
 	struct folder *folder;
 	struct audit *audit; /* counts refusals */
+	struct age *age; /* may be NULL in tests: the clock is believed */
 	struct health *health; /* may be NULL: health_note and health_reason know */
 	struct reserve *reserve; /* may be NULL in tests */
 	struct worker_pool *pool;

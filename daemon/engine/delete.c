@@ -1,6 +1,9 @@
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "age.h"
 #include "archive.h"
 #include "audit.h"
 #include "bytes.h"
@@ -27,7 +30,8 @@ struct delta {
 struct deletion {
 	struct engine *g;
 	const uint8_t *id;
-	const char *by;
+	const char *by, *reason; /* reason: why, if nobody asked for it; or NULL */
+	char name[RECIPE_NAME_MAX];
 	bool dry;
 	struct engine_deletion *out;
 	uint64_t from, to, last; /* rounds */
@@ -201,6 +205,8 @@ audit_deletion(struct store_db *db, const struct deletion *d, struct why *why)
 	json_add_u64(facts, "deltas", d->out->deltas);
 	if (detail)
 		json_add_string(detail, "by", d->by);
+	if (d->reason)
+		json_add_string(facts, "reason", d->reason);
 	return audit_append(db, d->g->services,
 	    &(struct audit_event){
 		.event = RECORD_JOB_DELETED, .job = d->id, .facts = facts, .detail = detail},
@@ -269,6 +275,7 @@ begin(struct deletion *d, struct why *why)
 	if (!e) {
 		j->deleting = !d->dry;
 		d->last = j->row.round;
+		snprintf(d->name, sizeof(d->name), "%s", j->name);
 	}
 	lock_release(&g->lock);
 	return e;
@@ -306,10 +313,29 @@ delete_job(struct deletion *d, struct why *why)
 	FAULT("delete.committed");
 	drop_files(d);
 	hex_encode(hex, d->id, 16);
-	log_event(LOG_LEVEL_INFO, "job.deleted", LOG_S("job", hex), LOG_U("models", d->out->models),
-	    LOG_U("deltas", d->out->deltas), LOG_U("bytes", d->out->bytes),
-	    LOG_S("by", d->by ? d->by : ""));
+	log_event(LOG_LEVEL_INFO, "job.deleted", LOG_S("job", hex), LOG_S("name", d->name),
+	    LOG_U("models", d->out->models), LOG_U("deltas", d->out->deltas),
+	    LOG_U("bytes", d->out->bytes), LOG_S("by", d->by ? d->by : ""),
+	    LOG_S("why", d->reason ? d->reason : "asked for"));
 	return ERR_OK;
+}
+
+static enum err
+run(struct deletion *d, struct why *why)
+{
+	*d->out = (struct engine_deletion){.models = 0};
+	enum err e = begin(d, why);
+	if (!e && d->dry) {
+		e = drop_all_rounds(d, why);
+		if (!e)
+			e = store_read(d->g->services->store, find_models, d, why);
+	} else if (!e) {
+		e = delete_job(d, why);
+		end(d, e);
+	}
+	free(d->deltas);
+	free(d->models);
+	return e;
 }
 
 enum err
@@ -318,38 +344,60 @@ engine_delete(struct engine *g, const uint8_t id[16], const char *by, bool dry,
 {
 	struct deletion d = {.g = g, .id = id, .by = by, .dry = dry, .out = out};
 
-	*out = (struct engine_deletion){.models = 0};
-	enum err e = begin(&d, why);
-	if (!e && dry) {
-		e = drop_all_rounds(&d, why);
-		if (!e)
-			e = store_read(g->services->store, find_models, &d, why);
-	} else if (!e) {
-		e = delete_job(&d, why);
-		end(&d, e);
-	}
-	free(d.deltas);
-	free(d.models);
-	return e;
+	return run(&d, why);
 }
 
 /* --- by their age */
 
+/* Since when a job is over. One that ended while the clock was doubted has ended now. */
+static double
+end_of(struct engine_job *j, double now)
+{
+	if (isnan(j->ended_at))
+		j->ended_at = now;
+	return j->ended_at;
+}
+
 static bool
-find_old(struct engine *g, double before, uint8_t id[16])
+find_old(struct engine *g, double now, double age, uint8_t id[16], double *ended_at)
 {
 	unsigned seen = 0;
 	bool found = false;
 
 	lock_take(&g->lock);
 	for (struct engine_job *j = g->jobs; j && !found; j = engine_next(g, j, &seen)) {
-		found = !j->gone && !states_job_lives(j->state) && j->ended_at < before &&
+		found = !j->gone && !states_job_lives(j->state) && end_of(j, now) < now - age &&
 		    j->folds == 0 && !j->deleting;
-		if (found)
+		if (found) {
 			memcpy(id, j->id, 16);
+			*ended_at = j->ended_at;
+		}
 	}
 	lock_release(&g->lock);
 	return found;
+}
+
+/* *found: there was one, and the clock is believed as it is looked at. */
+static enum err
+delete_oldest(struct engine *g, double age, bool *found, struct why *why)
+{
+	struct engine_deletion gone;
+	char reason[96];
+	uint8_t id[16];
+	double now, ended_at = NAN;
+
+	const bool believed = age_now(g->services->age, &now);
+
+	if (!believed)
+		log_event(LOG_LEVEL_DEBUG, "retention.waits", LOG_S("why", "the clock is doubted"));
+	*found = believed && find_old(g, now, age, id, &ended_at);
+	if (!*found)
+		return ERR_OK;
+	snprintf(reason, sizeof(reason),
+	    "it ended %.1f hours ago: [retention] ended_jobs is %.0f s", (now - ended_at) / 3600,
+	    age);
+	struct deletion d = {.g = g, .id = id, .reason = reason, .out = &gone};
+	return run(&d, why);
 }
 
 void
@@ -357,16 +405,15 @@ engine_delete_old(struct engine *g)
 {
 	const struct config *c = shared_take(g->services->config);
 	double age = (double)c->ended_jobs_s;
-	struct engine_deletion gone;
 	struct why why = {""};
 	enum err e = ERR_OK;
-	uint8_t id[16];
+	bool found = true;
 
 	shared_give(g->services->config, c);
 	if (age == 0)
 		return;
-	for (unsigned i = 0; i < OLD_AT_ONCE && !e && find_old(g, clock_wall() - age, id); i++)
-		e = engine_delete(g, id, NULL, false, &gone, &why);
+	for (unsigned i = 0; i < OLD_AT_ONCE && !e && found; i++)
+		e = delete_oldest(g, age, &found, &why);
 	if (e && e != ERR_CLOSED)
 		log_event(LOG_LEVEL_WARN, "retention.failed",
 		    LOG_S("why", why.text[0] ? why.text : err_name(e)));

@@ -26,7 +26,7 @@ start_fold(struct engine *g, struct engine_job *j)
 	f.row.aborted = close.aborted;
 	f.row.reopened = close.reopened;
 	f.bytes_down = j->bytes_down;
-	f.limit = engine_terms_limit(j);
+	f.limit = engine_terms_limit(g, j);
 	f.overrides = j->work->overrides;
 	f.evaluate_deadline_s = j->work->terms.evaluate_deadline_s;
 	f.no_numbers = close.no_numbers;

@@ -208,7 +208,8 @@ bool engine_late_holds(const struct engine_job *j, const uint8_t model[32]);
 /* A task of a buffered job went out: it is watched for its time. */
 void engine_late_watch(struct engine *g, struct engine_job *j, struct invite *v);
 /* Those that were out before the coordinator started, in whatever rounds. */
-ERR_MUST_USE enum err engine_late_load_out(struct store_db *db, struct engine_job *j);
+ERR_MUST_USE enum err engine_late_load_out(
+    const struct engine *g, struct store_db *db, struct engine_job *j);
 /* The device gives its task back: some time its row goes. */
 void engine_late_returned(struct engine *g, const struct engine_job *j, struct invite *v);
 /* Frees the places of tasks that are out for too long. */
@@ -324,7 +325,7 @@ struct round_policy engine_terms_policy(const struct engine_job *j, bool evaluat
 ERR_MUST_USE enum err engine_terms_load(
     struct engine *g, struct store_db *db, struct engine_job *j, struct why *why);
 /* Of "stop", what the job reaches with its round that has closed. Lock held. */
-enum after_limit engine_terms_limit(const struct engine_job *j);
+enum after_limit engine_terms_limit(const struct engine *g, const struct engine_job *j);
 
 /* share.c: what jobs have had of the devices. Lock held. */
 /* A job that is linked, or is to be: from now on it is asked for work. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "age.h"
 #include "audit.h"
 #include "clock.h"
 #include "engine_inside.h"
@@ -42,7 +43,7 @@ engine_change_state(struct store_db *db, const struct services *s, const struct 
 	*was = row.state;
 	if (!states_job_lives(row.state))
 		return ERR_OK;
-	e = store_job_set_state(db, c->job, c->state, c->reason);
+	e = store_job_set_state(db, c->job, c->state, c->reason, age_stamp(s->age));
 	if (!e && states_job_over(c->state))
 		e = store_sized_drop(db, c->job, INT64_MAX);
 	if (!e && states_job_over(c->state))
@@ -92,7 +93,7 @@ engine_note_state(struct engine *g, struct engine_job *j, enum job_state state, 
 	g->report.jobs[j->state]--;
 	g->report.jobs[state]++;
 	j->state = state;
-	j->ended_at = states_job_lives(state) ? NAN : clock_wall();
+	j->ended_at = states_job_lives(state) ? NAN : age_stamp(g->services->age);
 	engine_share_wait(g, j, state == JOB_PAUSED);
 	if (!states_job_lives(state)) {
 		share_order_remove(&g->order, &j->member);

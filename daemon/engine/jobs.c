@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "age.h"
 #include "audit.h"
 #include "buf.h"
 #include "clock.h"
@@ -283,7 +284,7 @@ begin(
 	    .job = {.document = (char *)(uintptr_t)document->text,
 		.document_len = document->len,
 		.state = JOB_RUNNING,
-		.created_at = clock_wall(),
+		.created_at = age_latest(g->services->age),
 		.ended_at = NAN}};
 
 	enum err e = engine_first_model(g->services, j, model, why);

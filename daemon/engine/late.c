@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "age.h"
 #include "bytes.h"
 #include "clock.h"
 #include "engine_inside.h"
@@ -187,7 +188,7 @@ bool
 engine_out_missing(
     struct engine *g, const uint8_t device[32], const struct task *task, struct store_out *out)
 {
-	*out = (struct store_out){.round = task->round, .at = clock_wall()};
+	*out = (struct store_out){.round = task->round, .at = age_latest(g->services->age)};
 	if (task->wait || !hex_decode(out->job, sizeof(out->job), task->job, strlen(task->job)))
 		return false;
 	memcpy(out->device, device, sizeof(out->device));
@@ -246,14 +247,21 @@ engine_late_returned(struct engine *g, const struct engine_job *j, struct invite
 		free(row);
 }
 
+/* Tasks that are out, and the time; NaN: the clock is doubted, and none of them is over. */
+struct out_load {
+	struct engine_job *job;
+	double now;
+};
+
 static enum err
 load_out(void *ctx, const struct store_out *row)
 {
-	struct engine_job *j = ctx;
+	const struct out_load *l = ctx;
+	struct engine_job *j = l->job;
 	struct invite *v = engine_hold_invite(j, row->device);
 	/* The clock may have been set back meanwhile. */
 	const double most = j->work->terms.round.task_timeout_s;
-	const double left = fmin(row->at + most - clock_wall(), most);
+	const double left = fmin(row->at + most - l->now, most);
 
 	if (!v)
 		return ERR_NOMEM;
@@ -267,14 +275,16 @@ load_out(void *ctx, const struct store_out *row)
 }
 
 enum err
-engine_late_load_out(struct store_db *db, struct engine_job *j)
+engine_late_load_out(const struct engine *g, struct store_db *db, struct engine_job *j)
 {
-	struct store_out after = {.at = clock_wall() - j->work->terms.round.task_timeout_s};
+	struct out_load l = {j, age_stamp(g->services->age)};
+	struct store_out after = {
+	    .at = isnan(l.now) ? 0 : l.now - j->work->terms.round.task_timeout_s};
 
 	if (j->work->spec.round.mode != ROUND_MODE_BUFFERED || engine_evaluates(j))
 		return ERR_OK;
 	memcpy(after.job, j->id, sizeof(after.job));
-	return store_out_unanswered(db, &after, load_out, j);
+	return store_out_unanswered(db, &after, load_out, &l);
 }
 
 void

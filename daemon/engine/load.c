@@ -274,7 +274,7 @@ load_open(struct loader *l)
 	if (!e)
 		e = engine_late_load(l->db, j);
 	if (!e)
-		e = engine_late_load_out(l->db, j);
+		e = engine_late_load_out(l->g, l->db, j);
 	if (!e)
 		e = engine_rest_load(l->db, j);
 	if (!e && j->round.policy.buffered)

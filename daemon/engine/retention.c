@@ -5,6 +5,8 @@
 
 #include "engine_inside.h"
 #include "fault.h"
+#include "hex.h"
+#include "log.h"
 #include "models.h"
 #include "store.h"
 
@@ -57,6 +59,27 @@ remove_one(struct store_db *db, void *arg, struct why *why)
 					    : store_model_put(db, m);
 }
 
+/* Of which job each is says the log at debug: one line a round is enough. */
+static void
+tell(const struct old_models *o)
+{
+	char job[33], model[65];
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < o->count; i++) {
+		const struct store_model *m = &o->models[i];
+		hex_encode(job, m->job, sizeof(m->job));
+		hex_encode(model, m->id, sizeof(m->id));
+		bytes += m->bytes;
+		log_event(LOG_LEVEL_DEBUG, "model.deleted", LOG_S("model", model),
+		    LOG_S("job", job), LOG_U("round", m->round));
+	}
+	hex_encode(job, o->models[0].job, sizeof(o->models[0].job));
+	log_event(LOG_LEVEL_INFO, "models.deleted", LOG_U("models", o->count),
+	    LOG_U("bytes", bytes), LOG_S("job", job),
+	    LOG_S("why", "[retention] keep_last and keep_every, or the job's keep"));
+}
+
 /* Rows first: a crash in between leaves a file without a row, never a row without its file. */
 static enum err
 remove_batch(const struct services *s, struct old_models *o)
@@ -64,6 +87,8 @@ remove_batch(const struct services *s, struct old_models *o)
 	enum err e = store_write_reserved(s->store, forget_old, NULL, o, NULL);
 
 	FAULT("clean.rows");
+	if (!e && o->count > 0)
+		tell(o);
 	for (o->at = 0; o->at < o->count && !e; o->at++) {
 		engine_steps_gone(s->engine, o->models[o->at].job, o->models[o->at].id);
 		e = store_write(s->store, remove_one, o, NULL);

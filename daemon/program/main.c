@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "age.h"
 #include "audit.h"
 #include "begin.h"
 #include "buf.h"
@@ -88,6 +89,7 @@ serve(struct setup *setup, const sigset_t *signals, const char *path)
 		shared_give(s->config, c);
 		if (clock_ms() >= settle) {
 			registry_settle(s->registry);
+			age_tick(s->age);
 			settle = clock_ms() + SETTLE_MS;
 		}
 		if (clock_ms() >= flush) {

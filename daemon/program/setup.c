@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "age.h"
 #include "archive.h"
 #include "audit.h"
 #include "certificates.h"
@@ -273,6 +274,8 @@ build(struct setup *u, struct why *why)
 	if (!e)
 		e = audit_new(&u->s.audit, &u->s);
 	if (!e)
+		e = age_new(&u->s.age, &u->s, why);
+	if (!e)
 		e = worker_pool_new(&u->s.pool, workers < 2 ? 2 : workers);
 	if (!e)
 		e = store_write(u->s.store, settle_names, &u->s, why);
@@ -450,7 +453,9 @@ setup_free(struct setup *u)
 	if (u->s.registry)
 		registry_flush(u->s.registry, u->s.store);
 	audit_free(u->s.audit);
+	age_stop(u->s.age);
 	store_close(u->s.store);
+	age_free(u->s.age);
 	server_free(u->s.server);
 	engine_free(u->s.engine);
 	registry_free(u->s.registry);

@@ -13,6 +13,7 @@
 #include "fault.h"
 #include "file.h"
 #include "hex.h"
+#include "log.h"
 #include "report.h"
 
 #define SUFFIX ".delta"
@@ -20,7 +21,7 @@
 struct item {
 	uint8_t task[16];
 	uint64_t bytes;
-	int64_t at; /* seconds; when its file was last written */
+	int64_t at; /* nanoseconds; in the order in which they came here */
 };
 
 struct archive {
@@ -30,6 +31,7 @@ struct archive {
 	struct item *items; /* [first, end), oldest first */
 	size_t first, end, room;
 	uint64_t bytes;
+	uint64_t dropped, dropped_bytes; /* since the log spoke of it */
 };
 
 static void
@@ -39,6 +41,12 @@ path_of(const struct archive *k, const uint8_t task[16], char out[PATH_MAX])
 
 	hex_encode(hex, task, 16);
 	snprintf(out, PATH_MAX, "%s/%s" SUFFIX, k->dir, hex);
+}
+
+static int64_t
+time_of(const struct stat *st)
+{
+	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
 
 /* Lock held, but at the start. */
@@ -56,7 +64,7 @@ add_item(struct archive *k, const uint8_t task[16], const struct stat *st)
 		return ERR_NOMEM;
 	k->items = grown;
 	struct item *n = &k->items[k->end++];
-	*n = (struct item){.bytes = (uint64_t)st->st_size, .at = st->st_mtime};
+	*n = (struct item){.bytes = (uint64_t)st->st_size, .at = time_of(st)};
 	memcpy(n->task, task, 16);
 	k->bytes += n->bytes;
 	return ERR_OK;
@@ -141,7 +149,23 @@ drop_oldest(struct archive *k, uint64_t limit)
 		path_of(k, n->task, path);
 		unlink(path);
 		k->bytes -= n->bytes;
+		k->dropped++;
+		k->dropped_bytes += n->bytes;
 	}
+}
+
+/* The clock may have gone back or far ahead meanwhile: a file says that it is newer than the one before it, or a start would take it
+ * for older. If that cannot be written, so it does. Lock held. */
+static void
+keep_order(const struct archive *k, const char *path, struct stat *st)
+{
+	if (k->first == k->end || time_of(st) > k->items[k->end - 1].at)
+		return;
+	const int64_t at = k->items[k->end - 1].at + 1;
+	st->st_mtim =
+	    (struct timespec){.tv_sec = (time_t)(at / 1000000000), .tv_nsec = at % 1000000000};
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st->st_mtim};
+	(void)!utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
 }
 
 enum err
@@ -156,7 +180,11 @@ archive_add(struct archive *k, const uint8_t task[16], uint64_t limit, struct wh
 	if (e)
 		return e;
 	pthread_mutex_lock(&k->lock);
-	e = stat(path, &st) == 0 ? add_item(k, task, &st) : ERR_NOTFOUND;
+	e = stat(path, &st) == 0 ? ERR_OK : ERR_NOTFOUND;
+	if (!e)
+		keep_order(k, path, &st);
+	if (!e)
+		e = add_item(k, task, &st);
 	drop_oldest(k, limit);
 	pthread_mutex_unlock(&k->lock);
 	return e;
@@ -165,6 +193,14 @@ archive_add(struct archive *k, const uint8_t task[16], uint64_t limit, struct wh
 enum err
 archive_sync(struct archive *k, struct why *why)
 {
+	pthread_mutex_lock(&k->lock);
+	const uint64_t dropped = k->dropped, bytes = k->dropped_bytes;
+	k->dropped = k->dropped_bytes = 0;
+	pthread_mutex_unlock(&k->lock);
+	if (dropped > 0)
+		log_event(LOG_LEVEL_INFO, "deltas.deleted", LOG_U("deltas", dropped),
+		    LOG_U("bytes", bytes),
+		    LOG_S("why", "kept/ was above [retention] keep_deltas_bytes"));
 	return file_sync_dir(k->dir, why);
 }
 

@@ -4,7 +4,7 @@
 
 /*
  * The folder kept/: deltas of rounds that are over, for those who will fold them again ([retention] keep_deltas). Same files as in
- * the spool, whose key opens them. The oldest go first when a limit is passed. Any thread; calls may wait for the disk.
+ * the spool, whose key opens them. The oldest go first when a limit is passed: those that came here first, whatever the clock did. Any thread; calls may wait for the disk.
  */
 struct archive;
 struct archive_report; /* report.h */

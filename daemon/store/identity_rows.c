@@ -1,3 +1,4 @@
+#include <math.h>
 #include <string.h>
 
 #include "store_inside.h"
@@ -230,6 +231,9 @@ store_token_used(struct store_db *db, const uint8_t id[8], double at, const char
 
 /* --- a restored state */
 
+#define RESTORED_AT "restored_at"
+#define UNDATED UINT64_MAX
+
 enum err
 store_claims_restored(struct store_db *db)
 {
@@ -243,7 +247,18 @@ store_claims_restored(struct store_db *db)
 	q = store_query_begin(db, CLAIMS_RESTORED,
 	    "DELETE FROM device_claim WHERE device NOT IN "
 	    "(SELECT id FROM device WHERE claim = 'contested')");
-	return store_query_done(&q);
+	e = store_query_done(&q);
+	return e ? e : store_meta_put(db, RESTORED_AT, UNDATED);
+}
+
+enum err
+store_restored_at(struct store_db *db, double *out)
+{
+	uint64_t at;
+
+	enum err e = store_meta_get(db, RESTORED_AT, &at);
+	*out = e ? 0 : at == UNDATED ? NAN : (double)at;
+	return e == ERR_NOTFOUND ? ERR_OK : e;
 }
 
 enum err
@@ -254,7 +269,11 @@ store_keys_dated(struct store_db *db, double now)
 	    store_query_begin(db, KEYS_DATED, "UPDATE device SET key_at = ? WHERE key_at = 0");
 
 	store_query_row(&q, &(struct store_table){1, &field}, &now);
-	return store_query_done(&q);
+	enum err e = store_query_done(&q);
+	double restored_at;
+	if (!e)
+		e = store_restored_at(db, &restored_at);
+	return !e && isnan(restored_at) ? store_meta_put(db, RESTORED_AT, (uint64_t)ceil(now)) : e;
 }
 
 enum err

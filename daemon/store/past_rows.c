@@ -49,7 +49,7 @@ static const struct store_field brief_fields[] = {
 };
 static const struct store_table brief_table = {3, brief_fields};
 
-enum statement { PUT = STORE_PAST_STATEMENTS, GET, BRIEF, STATEMENTS };
+enum statement { PUT = STORE_PAST_STATEMENTS, GET, BRIEF, DATE_PAST, DATE_JOB, STATEMENTS };
 _Static_assert((int)STATEMENTS <= (int)STORE_MODEL_STATEMENTS, "the cache has a place for each");
 
 #define PAST \
@@ -58,6 +58,24 @@ _Static_assert((int)STATEMENTS <= (int)STORE_MODEL_STATEMENTS, "the cache has a 
 	"metric_loss, metric_accuracy, metric_round, is_guarded, has_best, bad, rollbacks, " \
 	"base_round, best_round, best_model, best_value, only_evaluates, monitor, monitor_rises, " \
 	"keep_last, keep_every"
+
+enum err
+store_past_dated(struct store_db *db, double now)
+{
+	static const char *const texts[] = {
+	    "UPDATE past_job SET ended_at = ? WHERE ended_at IS NULL",
+	    "UPDATE job SET ended_at = ? WHERE ended_at IS NULL AND state IN ('done', 'stopped')",
+	};
+	static const struct store_field field = {STORE_REAL, 0, 0};
+	enum err e = ERR_OK;
+
+	for (int i = 0; i < 2 && !e; i++) {
+		struct store_query q = store_query_begin(db, DATE_PAST + i, texts[i]);
+		store_query_row(&q, &(struct store_table){1, &field}, &now);
+		e = store_query_done(&q);
+	}
+	return e;
+}
 
 enum err
 store_past_put(struct store_db *db, const struct store_past *p)

@@ -31,6 +31,8 @@ struct store_past {
 ERR_MUST_USE enum err store_past_put(struct store_db *db, const struct store_past *p);
 ERR_MUST_USE enum err store_past_get(
     struct store_db *db, const uint8_t id[16], struct store_past *out);
+/* Jobs that are over, and nobody knows since when, ended now. */
+ERR_MUST_USE enum err store_past_dated(struct store_db *db, double now);
 
 /* Which jobs there are, by age, without a look at their documents. */
 struct store_job_brief {

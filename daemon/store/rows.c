@@ -173,7 +173,7 @@ static const char *const texts[STATEMENTS] = {
     [JOB_INSERT] = "INSERT INTO job (" JOB ") VALUES (?,?,?,?,?,?,?)",
     [JOB_SET_STATE] =
 	("UPDATE job SET state = ?1, reason = ?2, ended_at = CASE WHEN ?1 IN ('done', 'stopped') "
-	 "THEN (julianday('now') - 2440587.5) * 86400.0 END WHERE id = ?3"),
+	 "THEN ?3 END WHERE id = ?4"),
     [JOB_GET] = "SELECT " JOB " FROM job WHERE id = ?",
     [JOB_EACH] = "SELECT " JOB " FROM job ORDER BY rowid",
     [ROUND_PUT] =
@@ -310,14 +310,16 @@ cut(const char *s, size_t max)
 
 enum err
 store_job_set_state(
-    struct store_db *db, const uint8_t id[16], enum job_state state, const char *reason)
+    struct store_db *db, const uint8_t id[16], enum job_state state, const char *reason, double at)
 {
+	static const struct store_field field = {STORE_REAL, 0, 0};
 	struct store_query q = begin(db, JOB_SET_STATE);
 
 	reason = reason ? reason : "";
 	store_query_word(&q, states_job_name(state));
 	store_query_text(
 	    &q, reason, cut(reason, sizeof(((struct store_job *)0)->reason) - 1), SIZE_MAX);
+	store_query_row(&q, &(struct store_table){1, &field}, &at);
 	store_query_blob(&q, id, 16);
 	enum err e = store_query_done(&q);
 	return !e && sqlite3_changes(db->sql) == 0 ? ERR_NOTFOUND : e;

@@ -112,9 +112,12 @@ struct store_claim {
 	uint8_t device[32], spki[91];
 	double issued_at; /* of the certificate, Unix seconds */
 };
-/* A backup becomes a state: each key's date is that of the backup, and what was claimed before is over, unless it is contested. */
+/* A backup becomes a state: each key's date is that of the backup, and what was claimed before is over, unless it is contested. When
+ * that was is known when somebody says it, by store_keys_dated. */
 ERR_MUST_USE enum err store_claims_restored(struct store_db *db);
-/* Keys whose date nobody knows are no newer than now. */
+/* When a backup became this state, Unix seconds; 0: never, NaN: not known. */
+ERR_MUST_USE enum err store_restored_at(struct store_db *db, double *out);
+/* Keys whose date nobody knows are no newer than now, and so it is with the moment of a restore. */
 ERR_MUST_USE enum err store_keys_dated(struct store_db *db, double now);
 /* The device's key was used, if it is this one still and nothing else was known of it. */
 ERR_MUST_USE enum err store_claim_use(
@@ -189,9 +192,9 @@ struct store_job {
 };
 ERR_MUST_USE enum err store_job_insert(
     struct store_db *db, const struct store_job *j); /* ERR_EXISTS */
-/* reason may be NULL, and is cut to fit. */
+/* reason may be NULL, and is cut to fit. at: of one that is over, when it ended; NaN: not known, until store_past_dated. */
 ERR_MUST_USE enum err store_job_set_state(
-    struct store_db *db, const uint8_t id[16], enum job_state state, const char *reason);
+    struct store_db *db, const uint8_t id[16], enum job_state state, const char *reason, double at);
 ERR_MUST_USE enum err store_job_get(
     struct store_db *db, const uint8_t id[16], struct store_job *out);
 ERR_MUST_USE enum err store_job_each(struct store_db *db,

@@ -275,7 +275,7 @@ end_jobs(struct store_db *db, void *arg, struct why *why)
 	(void)arg;
 	(void)why;
 	for (unsigned i = 0; i < count_jobs() && !e; i++)
-		e = store_job_set_state(db, ids[i], JOB_STOPPED, "");
+		e = store_job_set_state(db, ids[i], JOB_STOPPED, "", 1);
 	return e;
 }
 

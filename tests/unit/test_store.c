@@ -143,7 +143,7 @@ jobs(struct store_db *db, void *arg, struct why *why)
 	memset(reason, 'r', sizeof(reason));
 	reason[sizeof(reason) - 1] = '\0';
 	memcpy(reason + 126, "\xc3\xa9", 2);
-	CHECK(store_job_set_state(db, j.id, JOB_STOPPED, reason) == ERR_OK);
+	CHECK(store_job_set_state(db, j.id, JOB_STOPPED, reason, 5) == ERR_OK);
 	CHECK(store_job_get(db, j.id, &got) == ERR_OK);
 	CHECK(got.state == JOB_STOPPED);
 	CHECK(strlen(got.reason) == 126);
@@ -151,14 +151,14 @@ jobs(struct store_db *db, void *arg, struct why *why)
 	CHECK(strcmp(got.document, j.document) == 0);
 	free(got.document);
 	memset(reason, 'r', sizeof(reason) - 1);
-	CHECK(store_job_set_state(db, j.id, JOB_DONE, reason) == ERR_OK);
+	CHECK(store_job_set_state(db, j.id, JOB_DONE, reason, NAN) == ERR_OK);
 	CHECK(store_job_get(db, j.id, &got) == ERR_OK);
 	CHECK(strlen(got.reason) == 127);
 	free(got.document);
-	CHECK(store_job_set_state(db, j.id, JOB_RUNNING, NULL) == ERR_OK);
-	CHECK(store_job_set_state(db, j.id, JOB_UNKNOWN, "") == ERR_INVALID);
+	CHECK(store_job_set_state(db, j.id, JOB_RUNNING, NULL, 6) == ERR_OK);
+	CHECK(store_job_set_state(db, j.id, JOB_UNKNOWN, "", 0) == ERR_INVALID);
 	memset(j.id, 99, 16);
-	CHECK(store_job_set_state(db, j.id, JOB_DONE, "") == ERR_NOTFOUND);
+	CHECK(store_job_set_state(db, j.id, JOB_DONE, "", 0) == ERR_NOTFOUND);
 	got.document = reason;
 	CHECK(store_job_get(db, j.id, &got) == ERR_NOTFOUND);
 	CHECK(!got.document);

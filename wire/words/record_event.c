@@ -27,6 +27,7 @@ static const char *const names[RECORD_EVENTS] = {
     [RECORD_ROUND_FAILED] = "round.failed",
     [RECORD_ROUND_EVALUATED] = "round.evaluated",
     [RECORD_DELTA_LOST] = "delta.lost",
+    [RECORD_CLOCK_CONFIRMED] = "clock.confirmed",
     [RECORD_REFUSED] = "refused",
 };
 

@@ -27,6 +27,7 @@ enum record_event {
 	RECORD_ROUND_FAILED,
 	RECORD_ROUND_EVALUATED,
 	RECORD_DELTA_LOST,
+	RECORD_CLOCK_CONFIRMED, /* an administrator says that the clock is right */
 	RECORD_REFUSED,
 	RECORD_EVENTS, /* how many there are */
 };

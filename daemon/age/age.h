@@ -1,0 +1,53 @@
+#ifndef AGE_H
+#define AGE_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "services.h"
+
+/*
+ * Whether the wall clock may be believed where something is deleted, or ended for good, because of its age (README.md). Any thread, also
+ * the store's; one lock of its own, held while the clocks are read and while a row is queued. Calls never block unless they say so.
+ */
+struct age;
+
+enum age_doubt { AGE_BELIEVED, AGE_STEPPED, AGE_EARLIER, AGE_LATER };
+/* "" of AGE_BELIEVED. */
+const char *age_doubt_name(enum age_doubt d);
+
+#define AGE_STEP_S 3600
+#define AGE_LATER_S (7 * 86400)
+#define AGE_SLACK_S 60
+#define AGE_STORED_MS 3600000
+
+/* At start, after the store is open and the incarnation is known: judges the clock by what is stored. Blocks. */
+ERR_MUST_USE enum err age_new(struct age **out, const struct services *s, struct why *why);
+/* The last look, before the store closes: what is believed is stored. NULL is legal. */
+void age_stop(struct age *a);
+void age_free(struct age *a);
+
+/* The time to judge ages by. False: the clock is doubted, and nothing may happen for its age. NULL (a test's services) believes. */
+bool age_now(struct age *a, double *now);
+/* The time for a row that something is deleted by later; NaN while the clock is doubted. */
+double age_stamp(struct age *a);
+/* The wall clock, or the earliest that it can be if that is later: for what ends so long after. */
+double age_latest(struct age *a);
+/* Looks at the clock, so that a step is noticed when nothing is deleted, and stores it now and then. Call every second or so. */
+void age_tick(struct age *a);
+
+struct age_report {
+	enum age_doubt doubt;
+	double since_seconds; /* the wall clock when it began; 0: believed */
+	double newest_seconds; /* the newest stored time; 0: none */
+	char detail[256]; /* what is wrong and what to do; "" while believed */
+};
+void age_report(struct age *a, struct age_report *out);
+
+/* An administrator (by) says that the clock is right. *changed: it was doubted. Blocks; not from the store thread. */
+ERR_MUST_USE enum err age_confirm(struct age *a, const char *by, bool *changed, struct why *why);
+
+/* This clock, by what a database has stored: for who looks at a directory from outside. */
+struct store_db;
+ERR_MUST_USE enum err age_of_database(struct store_db *db, enum age_doubt *out);
+
+#endif
