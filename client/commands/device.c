@@ -43,11 +43,13 @@ device_list(int argc, char **argv)
 	    {"label", 0, "K=V", "the same", &filter.where, NULL},
 	    {"reason", 0, "WORD", "only those that wait for this reason", &filter.reason, NULL},
 	    {"cloned", 0, NULL, "only keys that were seen on two machines", NULL, &filter.cloned},
+	    {"contested", 0, NULL, "only those that several keys claim to be", NULL,
+		&filter.contested},
 	    CMD_ADMIN_OPTIONS(&a),
 	    {NULL, 0, NULL, NULL, NULL, NULL},
 	};
-	const struct cmd_usage usage = {
-	    "device list [--state STATE] [--where k=v] [--reason WORD] [--cloned] " CMD_ADMIN_USAGE,
+	const struct cmd_usage usage = {"device list [--state STATE] [--where k=v] [--reason WORD] "
+					"[--cloned] [--contested] " CMD_ADMIN_USAGE,
 	    "Lists the devices that joined.", 0, 0};
 	struct cmd_words words;
 	struct why why = {""};
@@ -102,6 +104,55 @@ device_one(int argc, char **argv)
 	return cmd_admin_end(&a, e, &why);
 }
 
+/* argv[0] is the verb. */
+static int
+device_rekey(int argc, char **argv)
+{
+	struct cmd_admin a = {.socket = NULL};
+	const char *key = NULL;
+	const struct cmd_option table[] = {
+	    {"key", 0, "KEY", "the beginning of its fingerprint, 8 digits or more", &key, NULL},
+	    CMD_ADMIN_OPTIONS(&a), {NULL, 0, NULL, NULL, NULL, NULL}};
+	const struct cmd_usage usage = {"device rekey DEVICE [--key KEY] " CMD_ADMIN_USAGE,
+	    "Says which key is a device's, when after the restore of a backup several claim to be, "
+	    "and lets it go on\n"
+	    "under its id, name and labels. The others are refused from then on. Without --key it "
+	    "is "
+	    "the one that\n"
+	    "is newer than the backup's, if there is only one. \"rivulet device show\" lists "
+	    "them.\n"
+	    "DEVICE: id, unique beginning of an id, or name.",
+	    1, 1};
+	struct cmd_words words;
+	struct why why = {""};
+	struct json *doc = NULL;
+	char id[CMD_FIND_ID], path[256];
+	int rc;
+
+	if (!cmd_options_take(&words, table, &usage, argc, argv, &rc))
+		return rc;
+	if (key &&
+	    (strlen(key) < 8 || strlen(key) > 64 ||
+		strspn(key, "0123456789abcdef") != strlen(key))) {
+		cmd_print_error("--key wants 8 to 64 digits of a key's fingerprint");
+		return CMD_USAGE;
+	}
+	enum err e = cmd_admin_open(&a, &why);
+	if (!e)
+		e = cmd_find(&a, CMD_FIND_DEVICE, words.words[0], id, &why);
+	if (!e) {
+		snprintf(path, sizeof(path), "/v1/devices/%s/rekey%s%s", id, key ? "/" : "",
+		    key ? key : "");
+		e = cmd_admin_call(&a, "POST", path, NULL, &doc, &why);
+	}
+	if (!e && a.json)
+		cmd_print_json(doc);
+	else if (!e)
+		cmd_print_line("%s active, its key is %s", id, json_string(json_get(doc, "key")));
+	json_free(doc);
+	return cmd_admin_end(&a, e, &why);
+}
+
 int
 cmd_device_main(int argc, char **argv)
 {
@@ -113,6 +164,7 @@ cmd_device_main(int argc, char **argv)
 	    {"suspend", cmd_device_change_main, "refuse it until it is resumed"},
 	    {"resume", cmd_device_change_main, "let it go on"},
 	    {"revoke", cmd_device_change_main, "refuse it for good"},
+	    {"rekey", device_rekey, "say which key is its own, after a restore"},
 	    {"erase", device_one, "delete all that tells about a revoked one"},
 	    {NULL, NULL, NULL},
 	};

@@ -66,6 +66,15 @@ is_cloned(const struct json *device)
 }
 
 static bool
+is_contested(const struct json *device)
+{
+	bool contested = false;
+
+	(void)json_bool(json_get(device, "contested"), &contested);
+	return contested;
+}
+
+static bool
 passes(const struct json *device, const struct cmd_devices_filter *filter)
 {
 	const char *state = json_string(json_get(device, "state"));
@@ -73,6 +82,8 @@ passes(const struct json *device, const struct cmd_devices_filter *filter)
 	if (filter->state && (!state || strcmp(state, filter->state) != 0))
 		return false;
 	if (filter->cloned && !is_cloned(device))
+		return false;
+	if (filter->contested && !is_contested(device))
 		return false;
 	const char *reason = json_string(json_get(device, "reason"));
 	if (filter->reason && (!reason || strcmp(reason, filter->reason) != 0))
@@ -146,7 +157,9 @@ cell_reason(struct cmd_table *t, const struct json *d)
 	const char *word = json_string(json_get(event, "reason"));
 	const char *reason = json_string(json_get(d, "reason"));
 
-	if (is_cloned(d))
+	if (is_contested(d))
+		cmd_print_cell(t, "CONTESTED");
+	else if (is_cloned(d))
 		cmd_print_cell(t, "CLONED");
 	else if (word && reason && strcmp(word, reason) == 0)
 		cmd_print_cell(t, "%s %s", aborted ? "abort" : "refused", word);
@@ -293,4 +306,12 @@ cmd_devices_one(const struct json *device)
 		    "\nThis key was used on two machines: its home was copied. Find the copy, then "
 		    "give the\n"
 		    "rightful one a new key (rivulet rotate); the copy is refused from then on.\n");
+	if (is_contested(device))
+		printf(
+		    "\nAfter the restore of a backup several keys claim to be this device's: "
+		    "`key`, "
+		    "the present one,\n"
+		    "and those under `claims`. Find out which one the device holds (rivulet doctor "
+		    "there), then\n"
+		    "rivulet device rekey DEVICE --key KEY.\n");
 }

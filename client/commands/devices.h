@@ -11,6 +11,7 @@ struct cmd_devices_filter {
 	const char *where; /* "k=v,k=v": all of these labels; NULL: any */
 	const char *reason; /* why it waits, a word; NULL: any */
 	bool cloned; /* only those seen on two machines */
+	bool contested; /* only those that several keys claim to be */
 };
 
 /* ERR_INVALID: the labels are no list of k=v. */

@@ -28,7 +28,7 @@ static const struct command commands[] = {
 	"plan, submit, sweep, evaluate, list, show, compare, export, pause, resume, stop, set, "
 	"delete"},
     {"token", cmd_token_main, "create, list, revoke tokens"},
-    {"device", cmd_device_main, "list, show, suspend, resume, revoke, erase devices"},
+    {"device", cmd_device_main, "list, show, suspend, resume, revoke, rekey, erase devices"},
     {"model", cmd_model_main, "get, put, inspect, export models"},
     {"audit", cmd_audit_main, "what the audit log says, of whom and since when"},
     {"verify", cmd_verify_main, "check the audit log, offline; fold rounds again"},

@@ -90,6 +90,11 @@ print_status(const struct json *doc)
 		    (unsigned long long)number(lost, "files"),
 		    (unsigned long long)number(lost, "bytes"));
 	print_clock(doc);
+	if (number(devices, "contested") > 0)
+		printf("warning: of %llu devices several keys claim to be theirs: \"rivulet device "
+		       "list "
+		       "--contested\", then \"rivulet device rekey\"\n",
+		    (unsigned long long)number(devices, "contested"));
 	print_disk(doc);
 	cmd_jobs_print(json_get(doc, "jobs"), false);
 }

@@ -5,6 +5,7 @@
 
 #include "api.h"
 #include "audit.h"
+#include "claim.h"
 #include "engine.h"
 #include "hex.h"
 #include "log.h"
@@ -85,6 +86,8 @@ device_json(const struct registry_view *d)
 	json_add_seconds(v, "joined_at", d->row.joined_at);
 	json_add_u64(v, "reports", d->reports);
 	json_add_u64(v, "ca_generation", d->row.ca_generation);
+	json_add_bool(
+	    v, "contested", d->row.state == DEVICE_SUSPENDED && d->row.claim == CLAIM_CONTESTED);
 	add_seen(v, &d->seen);
 	return v;
 }
@@ -151,6 +154,7 @@ api_device_show(struct exchange *x)
 		return;
 	struct json *v = device_json(&d);
 	json_add(v, "refused", views_refusals_of(x->services, d.row.id));
+	claim_describe(v, x->services, &d.row);
 	exchange_json(x, 200, v);
 }
 
@@ -209,6 +213,10 @@ write_state(struct store_db *db, void *arg, struct why *why)
 	if (!may_become(c->row.state, c->to))
 		return err_set(
 		    why, ERR_STATE, "the device is %s", states_device_name(c->row.state));
+	if (c->to == DEVICE_ACTIVE && c->row.claim == CLAIM_CONTESTED)
+		return err_set(why, ERR_STATE,
+		    "several keys claim to be the device's: \"rivulet device rekey\" says which "
+		    "is");
 	c->row.state = c->to;
 	c->changed = true;
 	e = store_device_put(db, &c->row);

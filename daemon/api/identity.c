@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "age.h"
 #include "api.h"
 #include "audit.h"
 #include "clock.h"
@@ -129,6 +130,15 @@ charge(struct rotation *r, struct why *why)
 	return ERR_OK;
 }
 
+/* 0 while the clock is doubted. */
+static double
+known_time(const struct services *s)
+{
+	double now;
+
+	return age_now(s->age, &now) ? now : 0;
+}
+
 /* The key before the last may do nothing from now on, and goes with the last manifest that it signed. */
 static enum err
 replace_key(struct store_db *db, struct rotation *r, const uint8_t key[HASH_LEN])
@@ -142,10 +152,15 @@ replace_key(struct store_db *db, struct rotation *r, const uint8_t key[HASH_LEN]
 	memcpy(p->device, r->row.id, sizeof(p->device));
 	memcpy(p->present, key, sizeof(p->present));
 	key_id(p->previous, r->row.previous);
+	r->row.key_at = known_time(r->services);
+	double restored_at = 0;
 	enum err e = store_key_put(db, key, r->row.id);
 	if (!e)
-		e = store_key_retire(db, retired, clock_wall());
-	return e ? e : store_key_prune(db, p);
+		e = store_key_retire(db, retired, r->row.key_at);
+	if (!e)
+		e = store_restored_at(db, &restored_at);
+	/* One that was retired since must not look like one that the backup did not know. */
+	return e || restored_at != 0 ? e : store_key_prune(db, p);
 }
 
 /* Registry and certificate were looked at before; here the rows decide, for another request may have come between. */

@@ -4,9 +4,8 @@
 
 #include "clock.h"
 #include "hex.h"
+#include "keys.h"
 #include "messages.h"
-
-#define BACKDATE (2 * 86400) /* for devices whose clock is behind */
 
 struct issue {
 	const struct services_ca *ca;
@@ -27,7 +26,7 @@ make_certificate(const struct issue *i, char out[4096], struct why *why)
 	struct x509_request r = {.use = X509_CLIENT,
 	    .common_name = name,
 	    .spki = i->device->spki,
-	    .not_before = i->now - BACKDATE,
+	    .not_before = i->now - KEYS_BACKDATE,
 	    .not_after = i->now + i->validity};
 
 	hex_encode(name, i->device->id, sizeof(i->device->id));

@@ -1,7 +1,9 @@
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "age.h"
 #include "api.h"
 #include "audit.h"
 #include "clock.h"
@@ -230,6 +232,10 @@ read_request(struct exchange *x, struct enrolment *j)
 		snprintf(j->device.name, sizeof(j->device.name), "%s", q->name);
 		j->device.state = DEVICE_ACTIVE;
 		j->device.joined_at = j->now;
+		if (!age_now(j->services->age, &j->device.key_at))
+			j->device.key_at = 0;
+		/* No backup has a key of it. */
+		j->device.restored_key_at = HUGE_VAL;
 		const struct services_ca *ca = shared_take(j->services->ca);
 		j->device.ca_generation = ca->generation;
 		shared_give(j->services->ca, ca);

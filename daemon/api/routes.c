@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "claim.h"
 #include "lookup.h"
 
 #define ANY ROLE_ANYONE
@@ -70,6 +71,9 @@ static const struct route table[] = {
     {VERB_POST, "/v1/devices/set", ADM, ROUTE_WORK, true, .body_max = CHANGE_BODY,
 	.handle = api_devices_set},
     {VERB_POST, "/v1/devices/{}/erase", ADM, ROUTE_WORK, .handle = api_device_erase},
+    {VERB_POST, "/v1/devices/{}/rekey", ADM, ROUTE_WORK, .handle = claim_rekey},
+    {VERB_POST, "/v1/devices/{}/rekey/{}", ADM, ROUTE_WORK, .handle = claim_rekey},
+    {VERB_POST, ROUTE_CLAIM, ANY, ROUTE_STREAM, true, .bare = true, .stream = &claim_stream},
     {VERB_GET, "/v1/tokens", ADM, ROUTE_WORK, .handle = api_tokens_list},
     {VERB_POST, "/v1/tokens", ADM, ROUTE_WORK, true, .body_max = SMALL_BODY,
 	.handle = api_tokens_create},

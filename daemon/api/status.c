@@ -89,6 +89,7 @@ devices_json(const struct registry_report *r)
 
 	json_add_u64(v, "joined", r->joined);
 	json_add_u64(v, "active", r->seen);
+	json_add_u64(v, "contested", r->contested);
 	return v;
 }
 

@@ -304,7 +304,7 @@ exchange_reset(struct exchange *x)
 	x->response = (struct response){.status = 0};
 	x->route = NULL;
 	x->state = NULL;
-	x->wanted = x->parked = x->given = x->expired = false;
+	x->wanted = x->again = x->parked = x->given = x->expired = false;
 	x->until_ms = 0;
 	x->retry_after_s = 0;
 	memset(&x->who, 0, sizeof(x->who));

@@ -60,6 +60,8 @@ struct exchange {
 	uint32_t retry_after_s; /* of a 429; 0: a minute */
 	struct buf body; /* whole body of a non-streaming route */
 	bool wanted; /* streaming: begin() set it, the body may come */
+	bool
+	    again; /* streaming: begin() set it, who asks is to be looked at again, and the request routed anew, once */
 	bool parked; /* polling: set by the handler to be called again */
 	/* Polling: set by the handler when somebody has the exchange, who calls exchange_done: then, without a response, it is called again. */
 	bool given;

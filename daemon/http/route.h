@@ -25,6 +25,10 @@ struct route {
 	void (*drop)(struct exchange *x);
 };
 
+/* Not a path that anybody can ask for: where keys go that a restored state does not know (identity.claims), before their request. It is a
+ * stream, whose `begin` decides on the head, and answers or sets x->again. */
+#define ROUTE_CLAIM "claim"
+
 /* The route for verb and path; fills param. NULL if there is none; then *path_known says whether another verb would do. */
 typedef const struct route *(*route_finder)(
     enum http_verb verb, const char *path, char param[2][72], bool *path_known);

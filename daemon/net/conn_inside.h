@@ -34,6 +34,8 @@ struct conn {
 	bool gone; /* closed while the exchange is elsewhere */
 	struct buf in, out;
 	size_t head_seen; /* of `in`: holds no end of a head */
+	bool
+	    claimed; /* what a key asked for that a restored state does not know was decided for this request */
 	size_t out_at;
 	uint64_t file_at;
 	bool chunked; /* the answer is a list that goes on */

@@ -6,6 +6,8 @@
 #include "route.h"
 #include "worker.h"
 
+static bool route_again(struct conn *c);
+
 void
 conn_on_done(struct exchange *x)
 {
@@ -16,7 +18,11 @@ conn_on_done(struct exchange *x)
 		conn_close(c);
 		return;
 	}
-	if (c->state == CONN_BEGIN && x->wanted && x->response.status == 0) {
+	if (c->state == CONN_BEGIN && x->again && x->response.status == 0) {
+		x->again = false;
+		if (!route_again(c))
+			return;
+	} else if (c->state == CONN_BEGIN && x->wanted && x->response.status == 0) {
 		conn_change_state(c, CONN_STREAM);
 		if (x->request.expect_continue && c->in.len == 0 &&
 		    buf_printf(&c->out, "HTTP/1.1 100 Continue\r\n\r\n")) {
@@ -240,6 +246,11 @@ find_route(struct conn *c, const char **detail)
 	bool path_known = false;
 
 	x->route = c->io->find(x->request.method, x->request.path, x->param, &path_known);
+	/* Once a request: what was decided about it is what it gets then. */
+	if (x->who.claims && x->route && x->retry_after_s == 0 && !c->claimed) {
+		c->claimed = true;
+		x->route = c->io->find(VERB_POST, ROUTE_CLAIM, x->param, &path_known);
+	}
 	if (c->kind == CONN_PROBE && x->route && !x->route->probe)
 		x->route = NULL;
 	if (x->retry_after_s > 0) {
@@ -256,34 +267,13 @@ find_route(struct conn *c, const char **detail)
 	return problem ? problem : check_body(c, detail);
 }
 
-bool
-conn_start_request(struct conn *c, size_t head_len)
+/* By whom it comes from and what it asks for. False: the connection is closed. */
+static bool
+route_request(struct conn *c)
 {
 	struct exchange *x = &c->x;
-	unsigned status = 400;
-	struct why why = {""};
 	const char *detail = "";
 
-	enum err e = http_request_parse(&x->request, c->in.data, head_len, &status, &why);
-	buf_consume(&c->in, head_len);
-	c->turns++;
-	c->head_seen = 0;
-	c->body_len = c->body_left = e ? 0 : x->request.length;
-	conn_identify(c);
-	x->retry_after_s = conn_charge(c);
-	if (e) {
-		x->request.keep_alive = false;
-		conn_refuse(c,
-		    status == 411	? PROBLEM_LENGTH_REQUIRED
-			: status == 417 ? PROBLEM_EXPECTATION_FAILED
-			: status == 414 ? PROBLEM_PATH_TOO_LONG
-			: status == 431 ? PROBLEM_HEADER_TOO_LARGE
-			: status == 503 ? PROBLEM_UNAVAILABLE
-			: status == 505 ? PROBLEM_VERSION
-					: PROBLEM_BAD_REQUEST,
-		    why.text);
-		return true;
-	}
 	enum problem_type problem = find_route(c, &detail);
 	if (problem)
 		x->route = NULL;
@@ -306,6 +296,46 @@ conn_start_request(struct conn *c, size_t head_len)
 	}
 	conn_change_state(c, CONN_BODY);
 	return true;
+}
+
+bool
+conn_start_request(struct conn *c, size_t head_len)
+{
+	struct exchange *x = &c->x;
+	unsigned status = 400;
+	struct why why = {""};
+
+	enum err e = http_request_parse(&x->request, c->in.data, head_len, &status, &why);
+	buf_consume(&c->in, head_len);
+	c->turns++;
+	c->head_seen = 0;
+	c->claimed = false;
+	c->body_len = c->body_left = e ? 0 : x->request.length;
+	conn_identify(c);
+	x->retry_after_s = conn_charge(c);
+	if (e) {
+		x->request.keep_alive = false;
+		conn_refuse(c,
+		    status == 411	? PROBLEM_LENGTH_REQUIRED
+			: status == 417 ? PROBLEM_EXPECTATION_FAILED
+			: status == 414 ? PROBLEM_PATH_TOO_LONG
+			: status == 431 ? PROBLEM_HEADER_TOO_LARGE
+			: status == 503 ? PROBLEM_UNAVAILABLE
+			: status == 505 ? PROBLEM_VERSION
+					: PROBLEM_BAD_REQUEST,
+		    why.text);
+		return true;
+	}
+	return route_request(c);
+}
+
+/* Who asks has become another in the registry meanwhile. */
+static bool
+route_again(struct conn *c)
+{
+	conn_change_state(c, CONN_HEAD);
+	conn_identify(c);
+	return route_request(c);
 }
 
 void

@@ -20,12 +20,19 @@ registry_counts_behind(const struct registry *r, const struct device *d)
 	    state != DEVICE_LEFT;
 }
 
+static bool
+is_contested(const struct device *d)
+{
+	return d->view.row.state == DEVICE_SUSPENDED && d->view.row.claim == CLAIM_CONTESTED;
+}
+
 void
 registry_counts_enter(struct registry *r, const struct device *d)
 {
 	r->counts.joined++;
 	++r->counts.by_state[d->view.row.state];
 	r->counts.not_renewed += registry_counts_behind(r, d);
+	r->counts.contested += is_contested(d);
 }
 
 void
@@ -34,6 +41,7 @@ registry_counts_leave(struct registry *r, const struct device *d)
 	r->counts.joined--;
 	--r->counts.by_state[d->view.row.state];
 	r->counts.not_renewed -= registry_counts_behind(r, d);
+	r->counts.contested -= is_contested(d);
 }
 
 void

@@ -84,12 +84,12 @@ check_ca(struct registry *r, const struct x509_info *cert, struct device *d)
 /* What stands against a key and a certificate of this device. */
 static enum problem_type
 judge(struct registry *r, struct device *d, const struct x509_info *cert, double now,
-    struct identity *who)
+    struct identity *who, bool *first_use)
 {
 	const struct store_device *row = &d->view.row;
 	bool in_time = now >= (double)cert->not_before && now <= (double)cert->not_after;
 
-	if (d->doubtful)
+	if (d->doubtful || d->claiming)
 		return PROBLEM_UNAVAILABLE;
 	if (row->state != DEVICE_ACTIVE)
 		return registry_state_problem(row->state);
@@ -100,6 +100,7 @@ judge(struct registry *r, struct device *d, const struct x509_info *cert, double
 	}
 	if (!check_ca(r, cert, d))
 		return PROBLEM_RETIRED_CA;
+	*first_use = registry_claim_used(r, d);
 	if (!in_time) {
 		who->roles |= ROLE_EXPIRED;
 		return PROBLEM_EXPIRED_CERTIFICATE;
@@ -114,6 +115,7 @@ registry_identify(
 {
 	char name[KEY_ID_HEX];
 	uint8_t key[HASH_LEN];
+	bool first_use = false;
 
 	who->problem = PROBLEM_UNKNOWN_DEVICE;
 	memcpy(who->spki, cert->spki, sizeof(who->spki));
@@ -125,8 +127,12 @@ registry_identify(
 		if (strcmp(name, cert->common_name) == 0) {
 			memcpy(who->device, d->view.row.id, HASH_LEN);
 			memcpy(who->owner, d->view.row.id, HASH_LEN);
-			who->problem = judge(r, d, cert, now, who);
+			who->problem = judge(r, d, cert, now, who, &first_use);
 		}
+	} else {
+		registry_claim_note(r, cert, who);
 	}
 	pthread_mutex_unlock(&r->lock);
+	if (first_use)
+		registry_claim_store_use(r, who);
 }

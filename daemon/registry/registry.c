@@ -133,10 +133,16 @@ insert(struct registry *r, struct device *d)
 		struct device *old = r->items[at];
 		registry_counts_leave(r, old);
 		struct store_device row = d->view.row;
+		const bool used = old->view.row.claim == CLAIM_USED;
 		d->view = old->view;
 		d->view.row = row;
 		d->unsaved = old->unsaved;
 		d->renewed_ms = old->renewed_ms;
+		d->claiming = old->claiming;
+		memcpy(d->noted, old->noted, sizeof(d->noted));
+		/* Its row may not say so yet. */
+		if (used && row.claim == CLAIM_NONE)
+			d->view.row.claim = CLAIM_USED;
 		d->told = old->told;
 		old->told = (struct registry_told){.room = 0};
 		if (row.state != DEVICE_ACTIVE)
@@ -299,9 +305,13 @@ static enum err
 load_all(struct store_db *db, void *arg, struct why *why)
 {
 	struct registry *r = arg;
+	double restored_at = 0;
 	enum err e = store_device_each(db, load_one, r);
 
 	(void)why;
+	if (!e)
+		e = store_restored_at(db, &restored_at);
+	r->restored = restored_at != 0;
 	if (!e)
 		e = store_key_each(db, load_key, r);
 	if (!e)

@@ -64,6 +64,13 @@ const char *registry_role_name(unsigned set);
 void registry_identify(
     struct registry *r, const struct x509_info *cert, double now, struct identity *who);
 
+/* --- claims.c: a key asks for the place of a restored backup's, who->claims */
+
+/* From here on the device's present key may do nothing; *used: it did since the restore. False: another claim is being decided. */
+bool registry_claim_begin(struct registry *r, const uint8_t id[32], bool *used);
+/* It is decided, and registry_follow was called. */
+void registry_claim_end(struct registry *r, const uint8_t id[32], const uint8_t spki[KEY_SPKI_LEN]);
+
 /* Certificates of other CAs give nothing from now on, resumed and open sessions included. */
 void registry_set_ca(struct registry *r, const struct services_ca *ca);
 /* Does the device still use a certificate of a CA that is being replaced? */

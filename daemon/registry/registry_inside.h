@@ -40,6 +40,9 @@ struct device {
 	bool unsaved; /* view.seen, or view.row.ca_generation, is newer than its row */
 	/* Its row was changed and could not be read since: nobody knows what it may. */
 	bool doubtful;
+	bool
+	    claiming; /* a newer key asks for its place: until that is decided its key may do nothing */
+	uint8_t noted[KEY_SPKI_LEN]; /* the last key that did */
 	struct registry_told told;
 };
 
@@ -78,6 +81,7 @@ _Static_assert(
 /* Sorted arrays: joins are rare, look-ups are binary searches. */
 struct registry {
 	struct store *store;
+	bool restored; /* from a backup: of keys that came after that nothing is known */
 	/* Reading a row and taking it over; before the lock, and before the store's reader. */
 	pthread_mutex_t following;
 	pthread_mutex_t lock;
@@ -129,5 +133,11 @@ void registry_flush_tokens(struct registry *r, struct store *store);
 void registry_seen_written(void *arg, enum err e, const struct why *why);
 /* By SHA-256 of any key it ever had. */
 struct device *registry_device_of_key(const struct registry *r, const uint8_t key[32]);
+/* --- claims.c, the first two with the lock held */
+/* Of a key that is nobody's: whom its certificate names, and whether it may ask for that place. */
+void registry_claim_note(struct registry *r, const struct x509_info *cert, struct identity *who);
+/* The device's key is used. True: for the first time since the restore, which is to be written. */
+bool registry_claim_used(struct registry *r, struct device *d);
+void registry_claim_store_use(struct registry *r, const struct identity *who);
 
 #endif

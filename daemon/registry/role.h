@@ -35,6 +35,9 @@ struct identity {
 	char owner_name[64]; /* of such a token */
 	uint8_t spki[KEY_SPKI_LEN];
 	enum problem_type problem; /* why a certificate gives no role */
+	/* A key that a restored state does not know, with a certificate of this CA that names the device: it asks for its place. */
+	bool claims;
+	int64_t issued_at; /* of that certificate, Unix seconds */
 };
 
 #endif

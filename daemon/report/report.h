@@ -28,6 +28,7 @@ struct registry_report {
 	uint64_t seen; /* within the last REGISTRY_SEEN_SECONDS */
 	/* Active or suspended, and the certificate is of an older CA than the newest. */
 	uint64_t not_renewed;
+	uint64_t contested; /* suspended, for several keys claim to be theirs */
 };
 
 struct spool_report {
