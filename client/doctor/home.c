@@ -94,6 +94,19 @@ check_joined(struct cmd_doctor *d)
 		    why.text);
 }
 
+/* By its fingerprint an administrator names it: rivulet device rekey. */
+static void
+tell_key(struct cmd_doctor *d)
+{
+	uint8_t id[HASH_LEN];
+	char hex[KEY_ID_HEX];
+
+	key_id(id, key_spki(d->held.key));
+	hex_encode(hex, id, sizeof(id));
+	cmd_doctor_add(d, "key", CMD_DOCTOR_FINE, 0, NULL,
+	    "key.pem is private and fits cert.pem; fingerprint %.16s", hex);
+}
+
 static void
 check_credentials(struct cmd_doctor *d)
 {
@@ -114,8 +127,7 @@ check_credentials(struct cmd_doctor *d)
 		    e == ERR_NOTFOUND ? CMD_NOT_FOUND : CMD_CORRUPT,
 		    "put the file back, or rivulet leave --force and join again", "%s", why.text);
 	else
-		cmd_doctor_add(
-		    d, "key", CMD_DOCTOR_FINE, 0, NULL, "key.pem is private and fits cert.pem");
+		tell_key(d);
 	if (d->usable && !d->held.has_signer)
 		cmd_doctor_add(d, "signer", CMD_DOCTOR_NOTE, 0, NULL,
 		    "signer.pem is missing, so that receipts are not checked; the agent gets it by "

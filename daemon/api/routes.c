@@ -73,12 +73,14 @@ static const struct route table[] = {
     {VERB_POST, "/v1/devices/{}/erase", ADM, ROUTE_WORK, .handle = api_device_erase},
     {VERB_POST, "/v1/devices/{}/rekey", ADM, ROUTE_WORK, .handle = claim_rekey},
     {VERB_POST, "/v1/devices/{}/rekey/{}", ADM, ROUTE_WORK, .handle = claim_rekey},
-    {VERB_POST, ROUTE_CLAIM, ANY, ROUTE_STREAM, true, .bare = true, .stream = &claim_stream},
     {VERB_GET, "/v1/tokens", ADM, ROUTE_WORK, .handle = api_tokens_list},
     {VERB_POST, "/v1/tokens", ADM, ROUTE_WORK, true, .body_max = SMALL_BODY,
 	.handle = api_tokens_create},
     {VERB_DELETE, "/v1/tokens/{}", ADM, ROUTE_WORK, .handle = api_token_revoke},
 };
+
+static const struct route claim = {
+    VERB_POST, ROUTE_CLAIM, ANY, ROUTE_STREAM, true, .bare = true, .stream = &claim_stream};
 
 /* Does path fit the pattern? Parameters go to param. */
 static bool
@@ -109,6 +111,9 @@ routes_find(enum http_verb verb, const char *path, char param[2][72], bool *path
 	const struct route *get = NULL;
 
 	*path_known = false;
+	/* No request has such a path: they begin with a slash. */
+	if (strcmp(path, ROUTE_CLAIM) == 0)
+		return &claim;
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
 		if (!fits(table[i].pattern, path, param))
 			continue;
