@@ -90,11 +90,11 @@ print_status(const struct json *doc)
 		    (unsigned long long)number(lost, "files"),
 		    (unsigned long long)number(lost, "bytes"));
 	print_clock(doc);
-	if (number(devices, "contested") > 0)
+	if (number(doc, "contested") > 0)
 		printf("warning: of %llu devices several keys claim to be theirs: \"rivulet device "
 		       "list "
 		       "--contested\", then \"rivulet device rekey\"\n",
-		    (unsigned long long)number(devices, "contested"));
+		    (unsigned long long)number(doc, "contested"));
 	print_disk(doc);
 	cmd_jobs_print(json_get(doc, "jobs"), false);
 }

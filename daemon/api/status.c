@@ -89,7 +89,6 @@ devices_json(const struct registry_report *r)
 
 	json_add_u64(v, "joined", r->joined);
 	json_add_u64(v, "active", r->seen);
-	json_add_u64(v, "contested", r->contested);
 	return v;
 }
 
@@ -230,6 +229,7 @@ api_status(struct exchange *x)
 	json_add_double(v, "certificate_ends", (double)s->certificate_ends);
 	json_add(v, "ca", ca_json(s, devices.not_renewed));
 	if (x->who.roles & ROLE_READERS) {
+		json_add_u64(v, "contested", devices.contested);
 		json_add(v, "clock", clock_json(s));
 		views_disk(v, s);
 		json_add(v, "reports", reports_json(s));

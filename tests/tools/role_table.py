@@ -79,6 +79,9 @@ POST /v1/devices/nobody/revoke       | N F F F 404:not-found F F
 POST /v1/devices/nobody/set {}       | N F F F 404:not-found F F
 POST /v1/devices/set {}              | N F F F 200 F F
 POST /v1/devices/nobody/erase        | N F F F 404:not-found F F
+POST /v1/devices/nobody/rekey        | N F F F 404:not-found F F
+POST /v1/devices/nobody/rekey/01234567 | N F F F 404:not-found F F
+POST /v1/clock/confirm               | N F F F 200 F F
 GET /v1/tokens                       | N F F F 200 F F
 POST /v1/tokens {"uses":0}           | N F F F 400:bad-message F F
 DELETE /v1/tokens/0000               | N F F F 404:not-found F F
@@ -193,7 +196,7 @@ def routes_of(request):
     """The pattern of docs/api.md that a row asks."""
     verb, path = request.split("?")[0].split(" ")[:2]
     path = re.sub(r"^(/v1/(?:jobs|models|states|devices|tokens|deltas|tasks)/)(?!set$)[^/]+", r"\1{}", path)
-    return verb, re.sub(r"(/rounds/|/from/)[^/]+", r"\1{}", path)
+    return verb, re.sub(r"(/rounds/|/from/|/rekey/)[^/]+", r"\1{}", path)
 
 
 def documented():
