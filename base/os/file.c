@@ -157,18 +157,24 @@ file_sync_dir(const char *path, struct why *why)
 }
 
 enum err
-file_commit(int fd, const char *from, const char *to, struct why *why)
+file_rename(const char *from, const char *to, struct why *why)
 {
 	char dir[PATH_MAX];
 
-	if (fdatasync(fd) != 0)
-		return err_errno(why, "sync %s", from);
 	FAULT("file.synced");
 	if (rename(from, to) != 0)
 		return err_errno(why, "rename %s to %s", from, to);
 	FAULT("file.renamed");
 	dir_of(to, dir);
 	return file_sync_dir(dir, why);
+}
+
+enum err
+file_commit(int fd, const char *from, const char *to, struct why *why)
+{
+	if (fdatasync(fd) != 0)
+		return err_errno(why, "sync %s", from);
+	return file_rename(from, to, why);
 }
 
 enum err

@@ -32,6 +32,8 @@ ERR_MUST_USE enum err file_write(
     const char *path, const void *data, size_t len, mode_t mode, struct why *why);
 /* Syncs the file behind fd (opened as `from`), renames it to `to` and syncs the directory of `to`. */
 ERR_MUST_USE enum err file_commit(int fd, const char *from, const char *to, struct why *why);
+/* The same of a file that is synced already. */
+ERR_MUST_USE enum err file_rename(const char *from, const char *to, struct why *why);
 /* Makes entries of a directory durable. */
 ERR_MUST_USE enum err file_sync_dir(const char *path, struct why *why);
 /* mkdir -p; existing directories are fine. */

@@ -7,8 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "stop.h"
+
 #define HASH_BLOCK 64 /* SHA-256's block, which HMAC pads its key to */
 #define READ_BLOCK ((size_t)256 * 1024)
+#define PIECE ((uint64_t)1 << 20) /* hashed between two looks at the time */
 
 static ssize_t
 read_block(int fd, void *out, size_t len, off_t at)
@@ -22,14 +25,33 @@ read_block(int fd, void *out, size_t len, off_t at)
 }
 
 enum err
-hash_file(int fd, uint8_t out[HASH_LEN])
+hash_bytes(uint8_t out[HASH_LEN], const void *data, uint64_t len, struct stop *stop)
+{
+	struct hash *h = hash_new();
+	enum err e = h ? ERR_OK : ERR_NOMEM;
+
+	if (!e)
+		hash_start(h);
+	for (uint64_t at = 0; at < len && !e; at += PIECE) {
+		hash_update(h, (const uint8_t *)data + at,
+		    len - at < PIECE ? (size_t)(len - at) : (size_t)PIECE);
+		e = stop_asked(stop) ? ERR_CLOSED : ERR_OK;
+	}
+	if (!e)
+		hash_finish(h, out);
+	hash_free(h);
+	return e;
+}
+
+enum err
+hash_file_until(int fd, uint8_t out[HASH_LEN], struct stop *stop)
 {
 	enum err e = ERR_NOMEM;
 	struct stat st;
 	struct hash *h = hash_new();
 	uint8_t *block = malloc(READ_BLOCK);
 	off_t at = 0;
-	ssize_t n;
+	ssize_t n = 1;
 
 	if (!h || !block)
 		goto out;
@@ -38,17 +60,23 @@ hash_file(int fd, uint8_t out[HASH_LEN])
 		goto out;
 	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	hash_start(h);
-	while ((n = read_block(fd, block, READ_BLOCK, at)) > 0) {
+	while (!stop_asked(stop) && (n = read_block(fd, block, READ_BLOCK, at)) > 0) {
 		hash_update(h, block, (size_t)n);
 		at += n;
 	}
-	e = n < 0 ? ERR_IO : ERR_OK;
+	e = n < 0 ? ERR_IO : n > 0 ? ERR_CLOSED : ERR_OK;
 	if (!e)
 		hash_finish(h, out);
 out:
 	free(block);
 	hash_free(h);
 	return e;
+}
+
+enum err
+hash_file(int fd, uint8_t out[HASH_LEN])
+{
+	return hash_file_until(fd, out, NULL);
 }
 
 /* One of HMAC's two hashes: SHA-256((key xor pad) || data). */

@@ -24,8 +24,13 @@ void hash_update(struct hash *h, const void *data, size_t len);
 void hash_finish(struct hash *h, uint8_t out[HASH_LEN]);
 
 void hash_sha256(uint8_t out[HASH_LEN], const void *data, size_t len);
+/* The same of what may be long: ERR_CLOSED once the program is to end. stop may be NULL. ERR_NOMEM. */
+struct stop;
+ERR_MUST_USE enum err hash_bytes(
+    uint8_t out[HASH_LEN], const void *data, uint64_t len, struct stop *stop);
 /* SHA-256 of a regular file from fd, offset 0 to its end; reads in blocks, blocks the caller. */
 ERR_MUST_USE enum err hash_file(int fd, uint8_t out[HASH_LEN]);
+ERR_MUST_USE enum err hash_file_until(int fd, uint8_t out[HASH_LEN], struct stop *stop);
 void hash_hmac(
     uint8_t out[HASH_LEN], const void *key, size_t key_len, const void *data, size_t data_len);
 /* Constant in time for equal len. */

@@ -2,6 +2,7 @@
 
 #include "buf.h"
 #include "engine_inside.h"
+#include "fault.h"
 #include "hex.h"
 #include "measure.h"
 #include "modelfile.h"
@@ -11,15 +12,22 @@
 
 /* The model that a job begins with: what is known of it before it is made, the making, and its table. */
 
-/* Within the configuration's limit for models. */
+/* Within the configuration's limit for models. Of figures only: no document makes anybody hold its weights. */
 static enum err
-make_net(const struct services *s, const struct recipe *r, struct net **out, struct why *why)
+plan_net(const struct services *s, const struct recipe *r, struct net **out, struct why *why)
 {
 	const struct config *c = shared_take(s->config);
 	uint64_t most = c->model_bytes;
 
 	shared_give(s->config, c);
-	return net_new(out, &r->net, r->data.class_count, 1, false, most, why);
+	const struct net_part whole = {.spec = &r->net,
+	    .classes = r->data.class_count,
+	    .last = r->net.layer_count,
+	    .max_batch = 1,
+	    .contexts = 1,
+	    .planned = 1,
+	    .max_bytes = most};
+	return net_new_part(out, &whole, why);
 }
 
 /* Of the file that is made for the job: drawn, or arranged from another. */
@@ -36,18 +44,52 @@ make_head(struct buf *head, const struct engine_job *j, const struct tensor_tabl
 	return modelfile_header(head, table, &meta);
 }
 
-/* Into the model folder. */
+/* A model on its way into the model folder. */
+struct making {
+	struct models_file *file;
+	struct why *why;
+};
+
 static enum err
-write_net(const struct services *s, const struct engine_job *j, struct net *net, uint8_t id[32],
-    struct why *why)
+take_piece(void *making, const float *w, size_t n)
 {
-	const struct tensor_table *table = net_tensors(net);
+	struct making *m = making;
+
+	return models_file_add(m->file, w, n * sizeof(*w), m->why);
+}
+
+/* from: whose tensors it has; NULL: all are drawn. */
+static enum err
+write_weights(struct making *m, const struct net *net, uint64_t seed, const struct models_map *from)
+{
+	const struct net_drawing how = {
+	    .seed = seed, .end = UINT64_MAX, .take = take_piece, .context = m};
+
+	return from ? take_pieces(net, &from->table, from->data + from->data_at, &how, m->why)
+		    : net_draw(net, &how);
+}
+
+/* Piece by piece, in the memory of one. */
+static enum err
+write_net(const struct services *s, const struct engine_job *j, const struct net *net,
+    const struct models_map *from, uint8_t id[32], struct why *why)
+{
+	struct making m = {.file = NULL, .why = why};
 	struct buf head;
 
-	enum err e = make_head(&head, j, table);
+	enum err e = make_head(&head, j, net_tensors(net));
 	if (!e)
-		e = models_put(
-		    s->models, head.data, head.len, net_params(net), table->bytes, id, why);
+		e = models_file_begin(s->models, &m.file, why);
+	if (!e)
+		e = models_file_add(m.file, head.data, head.len, why);
+	FAULT("job.draws");
+	if (!e)
+		e = write_weights(&m, net, j->work->spec.seed, from);
+	if (!e)
+		e = models_file_end(m.file, id, why);
+	if (!e)
+		e = models_file_keep(m.file, MODELS_KIND_MODEL, id, why);
+	models_file_drop(m.file);
 	buf_deinit(&head);
 	return e;
 }
@@ -58,11 +100,10 @@ draw_model(const struct services *s, const struct engine_job *j, uint8_t id[32],
 {
 	struct net *net = NULL;
 
-	enum err e = make_net(s, &j->work->spec.recipe, &net, why);
+	enum err e = plan_net(s, &j->work->spec.recipe, &net, why);
 	if (e)
 		return e;
-	net_init(net, j->work->spec.seed);
-	e = write_net(s, j, net, id, why);
+	e = write_net(s, j, net, NULL, id, why);
 	net_free(net);
 	return e;
 }
@@ -83,7 +124,7 @@ check_layers(const struct services *s, struct engine_work *w, const struct tenso
 {
 	struct net *net = NULL;
 
-	enum err e = make_net(s, &w->spec.recipe, &net, why);
+	enum err e = plan_net(s, &w->spec.recipe, &net, why);
 	if (!e && !tensor_table_same(net_tensors(net), table))
 		e = err_set(
 		    why, ERR_INVALID, "the model does not have the tensors of model.layers");
@@ -109,17 +150,13 @@ arrange_model(const struct services *s, const struct engine_job *j, const struct
 {
 	struct net *net = NULL;
 
-	enum err e = make_net(s, &j->work->spec.recipe, &net, why);
+	enum err e = plan_net(s, &j->work->spec.recipe, &net, why);
 	if (e)
 		return e;
 	const struct tensor_table *table = net_tensors(net);
 	e = check_fit(net, from, why);
-	if (!e && !tensor_table_same(table, &from->table)) {
-		net_init(net, j->work->spec.seed);
-		e = take_file(net, &from->table, from->data + from->data_at, why);
-		if (!e)
-			e = write_net(s, j, net, id, why);
-	}
+	if (!e && !tensor_table_same(table, &from->table))
+		e = write_net(s, j, net, from, id, why);
 	net_free(net);
 	return e;
 }
@@ -184,7 +221,7 @@ describe_layers(
 {
 	struct net *net = NULL;
 
-	enum err e = make_net(s, &j->work->spec.recipe, &net, why);
+	enum err e = plan_net(s, &j->work->spec.recipe, &net, why);
 	if (e)
 		return e;
 	const struct tensor_table *table = net_tensors(net);

@@ -31,6 +31,15 @@ set_sound(struct models *m, const uint8_t to[32], bool sound)
 	models_set_sound(m, key, sound);
 }
 
+void
+models_set_sound_of(struct models *m, enum models_kind kind, const uint8_t id[32], bool sound)
+{
+	if (kind == MODELS_KIND_DIFFERENCE)
+		set_sound(m, id, sound);
+	else if (kind == MODELS_KIND_MODEL)
+		models_set_sound(m, id, sound);
+}
+
 static bool
 is_sound(struct models *m, const uint8_t to[32])
 {
@@ -41,22 +50,41 @@ is_sound(struct models *m, const uint8_t to[32])
 }
 
 enum err
-models_difference_put(struct models *m, struct difference *d, const void *payload, struct why *why)
+models_difference_write(struct models *m, struct difference *d, const void *payload,
+    struct models_file **out, struct why *why)
 {
-	uint8_t head[DIFFERENCE_HEAD];
-	const void *const piece[2] = {head, payload};
-	const uint64_t len[2] = {sizeof(head), d->payload_bytes};
-	char path[PATH_MAX];
+	uint8_t head[DIFFERENCE_HEAD], hash[HASH_LEN];
+	struct models_file *f = NULL;
 
-	hash_sha256(d->payload_hash, payload, d->payload_bytes);
+	enum err e = hash_bytes(d->payload_hash, payload, d->payload_bytes, m->stop);
+	if (e)
+		return err_set(why, e, "hash of a difference: %s", err_name(e));
 	difference_encode(head, d);
 	hash_sha256(d->tag, head, DIFFERENCE_TAGGED);
 	difference_encode(head, d);
-	models_path(m, d->to, MODELS_DIFFERENCE, path);
-	enum err e = models_write(m, piece, len, path, why);
-	FAULT("difference.written");
+	e = models_file_begin(m, &f, why);
 	if (!e)
-		set_sound(m, d->to, true);
+		e = models_file_add(f, head, sizeof(head), why);
+	if (!e)
+		e = models_file_add(f, payload, d->payload_bytes, why);
+	if (!e)
+		e = models_file_end(f, hash, why);
+	if (e)
+		models_file_drop(f);
+	else
+		*out = f;
+	return e;
+}
+
+enum err
+models_difference_put(struct models *m, struct difference *d, const void *payload, struct why *why)
+{
+	struct models_file *f = NULL;
+
+	enum err e = models_difference_write(m, d, payload, &f, why);
+	if (!e)
+		e = models_file_keep(f, MODELS_KIND_DIFFERENCE, d->to, why);
+	models_file_drop(f);
 	return e;
 }
 
@@ -123,7 +151,9 @@ check_payload(struct models *m, const struct difference *d, const uint8_t *paylo
 
 	if (is_sound(m, d->to))
 		return ERR_OK;
-	hash_sha256(hash, payload, d->payload_bytes);
+	enum err e = hash_bytes(hash, payload, d->payload_bytes, m->stop);
+	if (e)
+		return err_set(why, e, "hash of a difference: %s", err_name(e));
 	if (memcmp(hash, d->payload_hash, sizeof(hash)) != 0)
 		return err_set(why, ERR_CORRUPT, "a difference does not match its hash");
 	set_sound(m, d->to, true);

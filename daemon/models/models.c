@@ -72,6 +72,12 @@ models_open(struct models **out, const char *dir, struct why *why)
 }
 
 void
+models_until(struct models *m, struct stop *stop)
+{
+	m->stop = stop;
+}
+
+void
 models_close(struct models *m)
 {
 	if (!m)
@@ -135,7 +141,9 @@ check_bytes(struct models *m, const struct models_map *map, const uint8_t id[32]
 
 	if (models_is_sound(m, id))
 		return ERR_OK;
-	hash_sha256(hash, map->data, map->bytes);
+	enum err e = hash_bytes(hash, map->data, map->bytes, m->stop);
+	if (e)
+		return err_set(why, e, e == ERR_CLOSED ? "told to end" : "no memory");
 	if (memcmp(hash, id, HASH_LEN) != 0)
 		return err_set(why, ERR_CORRUPT, "%s does not match its name", path);
 	models_set_sound(m, id, true);
@@ -289,47 +297,22 @@ models_adopt(struct models *m, int fd, const char *temp, const uint8_t id[32], s
 	return e;
 }
 
-enum err
-models_write(struct models *m, const void *const piece[2], const uint64_t len[2], const char *path,
-    struct why *why)
-{
-	char temp[PATH_MAX];
-
-	models_temp_path(m, temp, sizeof(temp));
-	int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	enum err e = fd < 0 ? err_errno(why, "create %s", temp) : ERR_OK;
-	for (int i = 0; i < 2 && !e; i++) {
-		e = file_pwrite(fd, piece[i], len[i], i ? len[0] : 0);
-		if (e)
-			err_errno(why, "write %s", temp);
-	}
-	FAULT("model.part");
-	if (!e)
-		e = file_commit(fd, temp, path, why);
-	if (fd >= 0)
-		close(fd);
-	if (e)
-		unlink(temp);
-	return e;
-}
-
-/* The file is named "<hash><suffix>". */
+/* Two pieces, one of which may be empty. */
 static enum err
-put_pieces(struct models *m, const void *const piece[2], const uint64_t len[2], const char *suffix,
-    uint8_t id[32], struct why *why)
+put_pieces(struct models *m, const void *const piece[2], const uint64_t len[2],
+    enum models_kind kind, uint8_t id[32], struct why *why)
 {
-	char path[PATH_MAX];
-	struct hash *h = hash_new();
+	struct models_file *f = NULL;
 
-	if (!h)
-		return err_set(why, ERR_NOMEM, "no memory");
-	hash_start(h);
-	for (int i = 0; i < 2; i++)
-		hash_update(h, piece[i], len[i]);
-	hash_finish(h, id);
-	hash_free(h);
-	models_path(m, id, suffix, path);
-	return models_write(m, piece, len, path, why);
+	enum err e = models_file_begin(m, &f, why);
+	for (int i = 0; i < 2 && !e; i++)
+		e = models_file_add(f, piece[i], len[i], why);
+	if (!e)
+		e = models_file_end(f, id, why);
+	if (!e)
+		e = models_file_keep(f, kind, id, why);
+	models_file_drop(f);
+	return e;
 }
 
 enum err
@@ -339,10 +322,7 @@ models_put(struct models *m, const void *header, size_t header_len, const void *
 	const void *const piece[2] = {header, data};
 	const uint64_t len[2] = {header_len, data_len};
 
-	enum err e = put_pieces(m, piece, len, "", id, why);
-	if (!e)
-		models_set_sound(m, id, true);
-	return e;
+	return put_pieces(m, piece, len, MODELS_KIND_MODEL, id, why);
 }
 
 static enum err
@@ -381,7 +361,7 @@ models_state_put(
 	const void *const piece[2] = {state, NULL};
 	const uint64_t len[2] = {count * sizeof(float), 0};
 
-	return put_pieces(m, piece, len, ".state", hash, why);
+	return put_pieces(m, piece, len, MODELS_KIND_STATE, hash, why);
 }
 
 enum err
@@ -392,7 +372,7 @@ models_state_get(
 	uint8_t found[HASH_LEN];
 	struct stat st;
 
-	models_path(m, hash, ".state", path);
+	models_path(m, hash, MODELS_STATE, path);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return err_errno(why, "open %s", path);
@@ -402,9 +382,10 @@ models_state_get(
 	if (!e)
 		e = file_pread(fd, state, count * sizeof(float), 0);
 	close(fd);
+	if (!e)
+		e = hash_bytes(found, state, count * sizeof(float), m->stop);
 	if (e)
 		return e;
-	hash_sha256(found, state, count * sizeof(float));
 	return memcmp(found, hash, HASH_LEN) == 0
 	    ? ERR_OK
 	    : err_set(why, ERR_CORRUPT, "%s does not match its hash", path);
@@ -419,12 +400,14 @@ models_state_check(struct models *m, const uint8_t hash[32], struct why *why)
 
 	if (memcmp(hash, none, HASH_LEN) == 0)
 		return ERR_OK;
-	models_path(m, hash, ".state", path);
+	models_path(m, hash, MODELS_STATE, path);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return err_errno(why, "open %s", path);
-	enum err e = hash_file(fd, found);
+	enum err e = hash_file_until(fd, found, m->stop);
 	close(fd);
+	if (e == ERR_CLOSED)
+		return err_set(why, e, "told to end");
 	if (!e && memcmp(found, hash, HASH_LEN) == 0)
 		return ERR_OK;
 	return err_set(why, ERR_CORRUPT, "%s does not match its hash", path);
@@ -434,5 +417,5 @@ enum err
 models_state_delete(struct models *m, const uint8_t hash[32])
 {
 	models_set_sound(m, hash, false);
-	return remove_file(m, hash, ".state");
+	return remove_file(m, hash, MODELS_STATE);
 }

@@ -13,6 +13,7 @@
  * renamed. Open models are mapped once and shared by everyone who serves or reads them. Any thread.
  */
 struct models;
+struct stop;
 
 struct models_map {
 	uint8_t id[32];
@@ -32,6 +33,8 @@ struct models_map {
 /* Makes the folder, or removes what a crash left unfinished in it: one coordinator at a time. */
 ERR_MUST_USE enum err models_open(struct models **out, const char *dir, struct why *why);
 void models_close(struct models *m);
+/* From now on what takes long ends with ERR_CLOSED when it is asked for. Before any other thread. */
+void models_until(struct models *m, struct stop *stop);
 
 /* Maps a model; each reference is released once. The first time in a process its bytes are hashed. ERR_NOTFOUND, or ERR_CORRUPT
  * if they do not match its name or its header does not parse. */
@@ -42,6 +45,24 @@ void models_map_release(struct models_map *map); /* NULL is legal */
 /* Writes a model from header and data durably; id receives its hash. */
 ERR_MUST_USE enum err models_put(struct models *m, const void *header, size_t header_len,
     const void *data, uint64_t data_len, uint8_t id[32], struct why *why);
+/*
+ * A file that comes piece by piece, so that nobody holds it whole: begin, add as often as one likes, end, keep; then drop, which is also
+ * the end of one that is not kept. It is written under a temporary name and hashed as it comes, and synced now and then, so that no
+ * other's sync has to wait for all of it. ERR_CLOSED if the program is to end.
+ */
+struct models_file;
+enum models_kind { MODELS_KIND_MODEL, MODELS_KIND_STATE, MODELS_KIND_DIFFERENCE };
+ERR_MUST_USE enum err models_file_begin(
+    struct models *m, struct models_file **out, struct why *why);
+ERR_MUST_USE enum err models_file_add(
+    struct models_file *f, const void *data, uint64_t len, struct why *why);
+/* Its bytes are durable; hash receives theirs. */
+ERR_MUST_USE enum err models_file_end(struct models_file *f, uint8_t hash[32], struct why *why);
+/* And so is its name. A difference has that of the model that it leads to, and all others their hash's. */
+ERR_MUST_USE enum err models_file_keep(
+    struct models_file *f, enum models_kind kind, const uint8_t id[32], struct why *why);
+void models_file_drop(struct models_file *f); /* NULL is legal */
+
 /* A path for a file under construction in the same folder (unique), and its adoption under `id` after the caller hashed it. */
 void models_temp_path(struct models *m, char *out, size_t room);
 ERR_MUST_USE enum err models_adopt(
@@ -80,8 +101,12 @@ ERR_MUST_USE enum err models_state_map(
 ERR_MUST_USE enum err models_state_check(struct models *m, const uint8_t hash[32], struct why *why);
 ERR_MUST_USE enum err models_state_delete(struct models *m, const uint8_t hash[32]);
 
-/* Differences. Fills d->payload_hash and d->tag and writes d with its payload beside the model d->to, durably. */
+#define MODELS_STATE ".state"
 #define MODELS_DIFFERENCE ".diff"
+/* Differences. Fills d->payload_hash and d->tag and writes d with its payload: a file that is ended, to be kept as d->to's. */
+ERR_MUST_USE enum err models_difference_write(struct models *m, struct difference *d,
+    const void *payload, struct models_file **out, struct why *why);
+/* And keeps it. */
 ERR_MUST_USE enum err models_difference_put(
     struct models *m, struct difference *d, const void *payload, struct why *why);
 /* The head of the difference that leads to this model. ERR_NOTFOUND if there is none, ERR_CORRUPT if it is no such file. */

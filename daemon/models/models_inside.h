@@ -6,7 +6,7 @@
 
 #include "models.h"
 
-/* Inside of models/: shared by models.c, models_difference.c and models_state.c only. */
+/* Inside of models/: for this room only. */
 struct models {
 	char dir[PATH_MAX - 128];
 	pthread_mutex_t lock;
@@ -17,6 +17,7 @@ struct models {
 	atomic_uint temp;
 	_Atomic uint64_t joined; /* bytes of differences that are put together in memory */
 	uint64_t joined_max; /* MODELS_JOINED_MAX */
+	struct stop *stop; /* NULL: nobody asks for it */
 };
 
 void models_path(const struct models *m, const uint8_t id[32], const char *suffix, char *out);
@@ -30,8 +31,8 @@ struct models_map *models_link_map(struct models *m, struct models_map *fresh);
 ERR_MUST_USE enum err models_map_file(struct models_map *map, const char *path, struct why *why);
 /* Frees a map that is not shared. */
 void models_unmap(struct models_map *map);
-/* Writes up to two pieces to a temporary file and renames it to path, durably. */
-ERR_MUST_USE enum err models_write(struct models *m, const void *const piece[2],
-    const uint64_t len[2], const char *path, struct why *why);
+/* Bytes that are not trusted any more, or have just been checked; of a difference by its model. */
+void models_set_sound_of(
+    struct models *m, enum models_kind kind, const uint8_t id[32], bool sound);
 
 #endif

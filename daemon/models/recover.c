@@ -18,7 +18,7 @@ kind_of(const char *name, uint8_t id[32])
 		return KIND_OTHER;
 	if (len == 64)
 		return KIND_MODEL;
-	if (strcmp(name + 64, ".state") == 0)
+	if (strcmp(name + 64, MODELS_STATE) == 0)
 		return KIND_STATE;
 	return strcmp(name + 64, MODELS_DIFFERENCE) == 0 ? KIND_DIFFERENCE : KIND_OTHER;
 }

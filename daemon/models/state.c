@@ -14,7 +14,9 @@ map_bytes(struct models *m, struct models_map *map, const char *path, struct why
 	/* Once: devices ask for it one after the other, and most of them find no map of it. */
 	if (e || models_is_sound(m, map->id))
 		return e;
-	hash_sha256(hash, map->data, map->bytes);
+	e = hash_bytes(hash, map->data, map->bytes, m->stop);
+	if (e)
+		return err_set(why, e, e == ERR_CLOSED ? "told to end" : "no memory");
 	if (memcmp(hash, map->id, HASH_LEN) != 0)
 		return err_set(why, ERR_CORRUPT, "%s does not match its hash", path);
 	models_set_sound(m, map->id, true);
@@ -29,7 +31,7 @@ models_state_map(struct models *m, const uint8_t hash[32], struct models_map **o
 	*out = models_find_map(m, hash, hash);
 	if (*out)
 		return ERR_OK;
-	models_path(m, hash, ".state", path);
+	models_path(m, hash, MODELS_STATE, path);
 	struct models_map *map = calloc(1, sizeof(*map));
 	if (!map)
 		return ERR_NOMEM;

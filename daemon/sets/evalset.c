@@ -79,10 +79,19 @@ load(struct evalset *s, const char *name, struct dataset **out, struct why *why)
 	return e;
 }
 
+/* Of figures only. */
 static enum err
-make_net(const struct recipe *r, uint64_t most, struct net **out, struct why *why)
+plan_net(const struct recipe *r, uint64_t most, struct net **out, struct why *why)
 {
-	return net_new(out, &r->net, r->data.class_count, TRAIN_MEASURE_BATCH, false, most, why);
+	const struct net_part whole = {.spec = &r->net,
+	    .classes = r->data.class_count,
+	    .last = r->net.layer_count,
+	    .max_batch = TRAIN_MEASURE_BATCH,
+	    .contexts = 1,
+	    .planned = 1,
+	    .max_bytes = most};
+
+	return net_new_part(out, &whole, why);
 }
 
 static enum err
@@ -91,7 +100,7 @@ check_cost(const struct config *c, const struct recipe *recipe, struct why *why)
 	struct net *net = NULL;
 	struct why detail = {""};
 
-	enum err e = make_net(recipe, c->evaluation_bytes, &net, &detail);
+	enum err e = plan_net(recipe, c->evaluation_bytes, &net, &detail);
 	if (e == ERR_LIMIT)
 		return err_set(why, e,
 		    "evaluate: a batch of %d examples needs more memory than the %llu bytes of the "
@@ -173,7 +182,7 @@ count_threads(
 	*threads = c->evaluation_threads > 0 ? (unsigned)c->evaluation_threads : w->threads;
 	if (c->evaluation_bytes == 0)
 		return ERR_OK;
-	enum err e = make_net(w->recipe, 0, &net, why);
+	enum err e = plan_net(w->recipe, 0, &net, why);
 	if (e)
 		return e;
 	uint64_t room = c->evaluation_bytes / net_bytes(net);

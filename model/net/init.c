@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "prng.h"
-
 static double
 bound(enum layer_init how, size_t fan_in, size_t fan_out)
 {
@@ -21,41 +19,55 @@ bound(enum layer_init how, size_t fan_in, size_t fan_out)
 	return 0;
 }
 
-static void
-draw_uniform(float *w, size_t n, float b, struct prng *r)
-{
-	for (size_t i = 0; i < n; i++)
-		w[i] = b * (2 * prng_float(r) - 1);
-}
-
-/* The sum of twelve uniform numbers has a variance of 1. */
-static void
-draw_normal(float *w, size_t n, float deviation, struct prng *r)
-{
-	for (size_t i = 0; i < n; i++) {
-		float sum = -6;
-		for (int k = 0; k < 12; k++)
-			sum += prng_float(r);
-		w[i] = deviation * sum;
-	}
-}
-
 void
-init_param(float *w, const struct layer_spec *layer, const struct layer_param *p, uint64_t seed,
-    uint64_t stream)
+init_begin(struct init *d, const struct layer_spec *layer, const struct layer_param *p,
+    uint64_t seed, uint64_t stream)
 {
 	bool drawn =
 	    p->start == START_WEIGHT || (p->start == START_BIAS && layer->init == INIT_TORCH);
-	struct prng r;
 
-	prng_seed2(&r, seed, stream);
-	if (p->start == START_TORCH)
-		draw_uniform(w, p->count, (float)bound(INIT_TORCH, p->fan_in, p->fan_out), &r);
-	else if (drawn && layer->init == INIT_NORMAL)
-		draw_normal(w, p->count, layer->deviation, &r);
-	else if (drawn)
-		draw_uniform(w, p->count, (float)bound(layer->init, p->fan_in, p->fan_out), &r);
-	else
-		for (size_t i = 0; i < p->count; i++)
-			w[i] = p->start == START_ONE ? 1 : 0;
+	*d = (struct init){.how = INIT_FILLED, .value = p->start == START_ONE ? 1 : 0};
+	prng_seed2(&d->from, seed, stream);
+	if (p->start == START_TORCH || (drawn && layer->init != INIT_NORMAL)) {
+		enum layer_init how = drawn ? layer->init : INIT_TORCH;
+		d->how = INIT_UNIFORM;
+		d->value = (float)bound(how, p->fan_in, p->fan_out);
+	} else if (drawn) {
+		d->how = INIT_NORMALLY;
+		d->value = layer->deviation;
+	}
+}
+
+/* The sum of twelve uniform numbers has a variance of 1. */
+static float
+normal(struct prng *r)
+{
+	float sum = -6;
+
+	for (int k = 0; k < 12; k++)
+		sum += prng_float(r);
+	return sum;
+}
+
+void
+init_next(struct init *d, float *w, size_t n)
+{
+	const float value = d->value;
+	struct prng r = d->from; /* kept in registers: w may not point at it */
+
+	switch (d->how) {
+	case INIT_UNIFORM:
+		for (size_t i = 0; i < n; i++)
+			w[i] = value * (2 * prng_float(&r) - 1);
+		break;
+	case INIT_NORMALLY:
+		for (size_t i = 0; i < n; i++)
+			w[i] = value * normal(&r);
+		break;
+	case INIT_FILLED:
+		for (size_t i = 0; i < n; i++)
+			w[i] = value;
+		break;
+	}
+	d->from = r;
 }

@@ -357,18 +357,53 @@ net_bytes(const struct net *net)
 	    net->plan.passes;
 }
 
+/* --- the first parameters */
+
+/* Each parameter has a stream of its own: the first ones of all layers, then the second ones. */
+static void
+begin_param(struct init *d, const struct layer *l, size_t k, uint64_t seed)
+{
+	init_begin(d, &l->spec, &l->param[k], seed, k * RECIPE_LAYERS_MAX + l->index);
+}
+
 void
 net_init(struct net *net, uint64_t seed)
 {
-	memset(net->state, 0, net->graph.tensors.elements * sizeof(float));
+	struct init d;
+
 	for (size_t i = 0; i < net->graph.count; i++) {
 		const struct layer *l = &net->graph.layers[i];
-		/* Each parameter has a stream of its own: the first ones of all layers, then the second ones. */
-		for (size_t k = 0; k < l->param_count; k++)
-			if (!l->param[k].lent)
-				init_param(net->state + l->param[k].at, &l->spec, &l->param[k],
-				    seed, k * RECIPE_LAYERS_MAX + l->index);
+		for (size_t k = 0; k < l->param_count; k++) {
+			if (l->param[k].lent)
+				continue;
+			begin_param(&d, l, k, seed);
+			init_next(&d, net->state + l->param[k].at, l->param[k].count);
+		}
 	}
+}
+
+enum err
+net_draw(const struct net *net, const struct net_drawing *how)
+{
+	float piece[NET_DRAW_PIECE];
+	struct init d;
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; i < net->graph.count; i++) {
+		const struct layer *l = &net->graph.layers[i];
+		for (size_t k = 0; k < l->param_count; k++) {
+			const struct layer_param *p = &l->param[k];
+			if (p->lent || p->at < how->first || p->at >= how->end)
+				continue;
+			begin_param(&d, l, k, how->seed);
+			for (size_t left = p->count, n; left > 0 && !e; left -= n) {
+				n = left < NET_DRAW_PIECE ? left : NET_DRAW_PIECE;
+				init_next(&d, piece, n);
+				e = how->take(how->context, piece, n);
+			}
+		}
+	}
+	return e;
 }
 
 enum err

@@ -59,6 +59,15 @@ float *net_params(struct net *net);
 void net_shed(struct net *net);
 /* Draws initial parameters from the seed: the same bits on every machine. */
 void net_init(struct net *net, uint64_t seed);
+/* The same ones for who has no memory for them, of a net that may be one of figures only: those of the tensors that begin with elements
+ * [first, end), in the order of net_tensors, in pieces of at most NET_DRAW_PIECE. Ends with what take returns, if that is no ERR_OK. */
+#define NET_DRAW_PIECE 16384
+struct net_drawing {
+	uint64_t seed, first, end;
+	enum err (*take)(void *context, const float *w, size_t n);
+	void *context;
+};
+ERR_MUST_USE enum err net_draw(const struct net *net, const struct net_drawing *how);
 /* Floats per example. */
 size_t net_inputs(const struct net *net);
 uint32_t net_max_batch(const struct net *net);

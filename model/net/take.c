@@ -96,17 +96,59 @@ prepare(const struct net *net, struct tensor_table *want, struct tensor_table *h
 	return e ? e : tensor_table_fits(want, have, why);
 }
 
+/* What becomes of the tensors once both tables fit: copied to where all have their places, or handed over. */
+struct taking {
+	float *to;
+	const struct net_drawing *drawing;
+};
+
 static enum err
-work_out(const struct net *net, const struct tensor_table *file, const void *data, float *to,
-    struct why *why)
+hand_over(const struct net_drawing *how, const char *from, uint64_t elements)
+{
+	float piece[NET_DRAW_PIECE];
+	enum err e = ERR_OK;
+
+	/* A foreign file may not align its numbers. */
+	for (uint64_t at = 0; at < elements && !e; at += NET_DRAW_PIECE) {
+		size_t n = elements - at < NET_DRAW_PIECE ? (size_t)(elements - at) : NET_DRAW_PIECE;
+		memcpy(piece, from + at * sizeof(float), n * sizeof(float));
+		e = how->take(how->context, piece, n);
+	}
+	return e;
+}
+
+static enum err
+hand_over_all(const struct net *net, const struct tensor_table *have, const char *data,
+    const struct net_drawing *drawing)
+{
+	const struct tensor_table *want = &net->graph.tensors;
+	enum err e = ERR_OK;
+
+	for (size_t i = 0; i < want->count && !e; i++) {
+		const struct tensor *own = &want->items[i];
+		const struct tensor *there = tensor_table_find(have, own->name);
+		struct net_drawing one = *drawing;
+		one.first = own->begin / sizeof(float);
+		one.end = own->end / sizeof(float);
+		e = there ? hand_over(drawing, data + there->begin, own->elements)
+			  : net_draw(net, &one);
+	}
+	return e;
+}
+
+static enum err
+work_out(const struct net *net, const struct tensor_table *file, const void *data,
+    const struct taking *taking, struct why *why)
 {
 	struct tensor_table have = {0}, want = {0};
 	enum err e = tensor_table_copy(&have, file);
 
 	if (!e)
 		e = prepare(net, &want, &have, data, why);
-	if (!e && to)
-		modelfile_arrange(to, &net->graph.tensors, data, &have);
+	if (!e && taking->to)
+		modelfile_arrange(taking->to, &net->graph.tensors, data, &have);
+	if (!e && taking->drawing)
+		e = hand_over_all(net, &have, data, taking->drawing);
 	if (e == ERR_NOMEM)
 		err_set(why, e, "no memory for the tensor table");
 	tensor_table_deinit(&want);
@@ -117,11 +159,18 @@ work_out(const struct net *net, const struct tensor_table *file, const void *dat
 enum err
 take_fits(const struct net *net, const struct tensor_table *have, const void *data, struct why *why)
 {
-	return work_out(net, have, data, NULL, why);
+	return work_out(net, have, data, &(struct taking){NULL, NULL}, why);
 }
 
 enum err
 take_file(struct net *net, const struct tensor_table *have, const void *data, struct why *why)
 {
-	return work_out(net, have, data, net->state, why);
+	return work_out(net, have, data, &(struct taking){net->state, NULL}, why);
+}
+
+enum err
+take_pieces(const struct net *net, const struct tensor_table *have, const void *data,
+    const struct net_drawing *how, struct why *why)
+{
+	return work_out(net, have, data, &(struct taking){NULL, how}, why);
 }

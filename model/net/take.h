@@ -12,5 +12,9 @@ ERR_MUST_USE enum err take_fits(
 /* The same, and copies them. */
 ERR_MUST_USE enum err take_file(
     struct net *net, const struct tensor_table *have, const void *data, struct why *why);
+/* What net_init and take_file come to, for who has no memory for it: all of it in the order of net_tensors, of a net that may be one of
+ * figures only. Of how, first and end are not looked at. Ends with what its take returns, if that is no ERR_OK. */
+ERR_MUST_USE enum err take_pieces(const struct net *net, const struct tensor_table *have,
+    const void *data, const struct net_drawing *how, struct why *why);
 
 #endif
