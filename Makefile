@@ -97,7 +97,7 @@ USES_daemon/lookup   := http engine spool models registry audit store config run
 USES_daemon/api      := lookup claim net http usage engine spool models registry age audit store config runtime report
 USES_daemon/backup   := models audit registry store config runtime
 USES_daemon/check    := backup spool models registry age audit store config runtime
-USES_daemon/program  := check backup api lookup fold usage engine net http spool models registry age audit store config runtime report
+USES_daemon/program  := check backup api lookup fold usage engine net http spool models registry age audit store sets config runtime report
 
 ROOMS_client    := host home session settings eligibility models outbox work device external agent fleet cli presets curves verify doctor network trainer pack simulate plan study commands
 USES_client/session  := home host

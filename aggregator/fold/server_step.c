@@ -75,12 +75,18 @@ server_step_bytes(const struct aggregate_spec *aggregate, const struct download_
 }
 
 void
+server_step_start_part(const struct server_step *s, float *state, uint64_t first, uint64_t count)
+{
+	uint64_t optimizer = centre_at(s), n = s->table->elements;
+
+	for (uint64_t i = first; i < first + count; i++)
+		state[i] = i < optimizer ? s->opt->state_start(&s->params, (size_t)(i / n)) : 0;
+}
+
+void
 server_step_start(const struct server_step *s, float *state)
 {
-	uint64_t floats = server_step_floats(s), optimizer = centre_at(s), n = s->table->elements;
-
-	for (uint64_t i = 0; i < floats; i++)
-		state[i] = i < optimizer ? s->opt->state_start(&s->params, (size_t)(i / n)) : 0;
+	server_step_start_part(s, state, 0, server_step_floats(s));
 }
 
 const float *

@@ -37,6 +37,7 @@
 /* Deltas that rules other than the plain mean take; distances need memory of its square. */
 #define RULE_DELTAS_MAX 1024
 
+struct stop;
 struct rule_input {
 	/* Decodes elements [first, first+count) of delta number `delta` into out (count floats, count <= RULE_TILE). Must be
 	 * safe for concurrent calls with different `out`. */
@@ -49,9 +50,19 @@ struct rule_input {
 	const double *weights;
 	const float *centre; /* rule_keeps: the last update, `elements` floats; zero at first */
 	uint64_t seed; /* of bucketing: another one each round */
+	/* Once it is asked for, rule_measure and rule_plan end with ERR_CLOSED. NULL: never. */
+	struct stop *stop;
 };
 
 struct rule;
+
+/* What a rule takes for so many deltas, to bound it beforehand: operations on each element, and what comes but once, both about as long
+ * as a multiply-add; bytes of memory beside what is read and written, with so many threads. Zeros for a rule that rule_check refuses. */
+struct rule_cost {
+	double each, once;
+	uint64_t bytes;
+};
+struct rule_cost rule_cost(const struct rule_spec *spec, size_t deltas, unsigned threads);
 
 /* Is there a rule of this name? */
 bool rule_known(const char *name);
@@ -67,7 +78,7 @@ ERR_MUST_USE enum err rule_new(
 void rule_free(struct rule *r);
 /* Strips to be measured before rule_plan; 0 if this rule needs neither. */
 unsigned rule_measures(const struct rule *r);
-/* What read_tile returned, or ERR_NOMEM. */
+/* What read_tile returned, ERR_NOMEM or ERR_CLOSED. */
 ERR_MUST_USE enum err rule_measure(struct rule *r, unsigned strip);
 ERR_MUST_USE enum err rule_plan(struct rule *r);
 /* Writes the update for [first, first+count) to update[0..count). ERR_NUMERIC if a value is not finite, ERR_NOMEM, or what

@@ -5,6 +5,7 @@
 #include "distance.h"
 #include "rule_inside.h"
 #include "select.h"
+#include "stop.h"
 #include "vec.h"
 
 /* What stands for a distance beyond f32's range: far from everything, and still a number to calculate with. */
@@ -59,6 +60,8 @@ rule_measure(struct rule *r, unsigned strip)
 		e = norms ? measure_norms(r, sums, first, n, tiles)
 			  : measure_distances(r, sums, first, n, width, tiles);
 		first += n;
+		if (!e && stop_asked(r->in.stop))
+			e = ERR_CLOSED;
 	}
 	free(tiles);
 	return e;
@@ -174,7 +177,7 @@ plan_mix(struct rule *r, double **d2)
 		e = mixed && r->mix ? ERR_OK : ERR_NOMEM;
 	}
 	if (!e && *d2)
-		e = select_mixed(*d2, n, shares, r->rows, mixed);
+		e = select_mixed(*d2, n, shares, r->rows, mixed, r->in.stop);
 	for (size_t i = 0; !e && i < r->rows * n; i++)
 		r->mix[i] = shares[i] > 0;
 	free(shares);
@@ -243,7 +246,8 @@ plan_sum(struct rule *r, const double *d2, double *weights)
 	if (is(r, "krum"))
 		return select_krum(d2, r->rows, r->spec.hostile, r->spec.picks, weights);
 	if (is(r, "centered_clipping"))
-		return select_clip(d2, r->rows, r->spec.radius, r->spec.iterations, weights);
+		return select_clip(
+		    d2, r->rows, r->spec.radius, r->spec.iterations, weights, r->in.stop);
 	if (!is(r, "geometric_median"))
 		return ERR_OK;
 	double *alpha = malloc(r->rows * sizeof(*alpha));
@@ -251,8 +255,8 @@ plan_sum(struct rule *r, const double *d2, double *weights)
 		return ERR_NOMEM;
 	for (size_t i = 0; i < r->rows; i++)
 		alpha[i] = weights[i] / total;
-	enum err e =
-	    select_median(d2, r->rows, alpha, r->spec.smoothing, r->spec.iterations, weights);
+	enum err e = select_median(
+	    d2, r->rows, alpha, r->spec.smoothing, r->spec.iterations, weights, r->in.stop);
 	free(alpha);
 	return e;
 }
@@ -263,8 +267,9 @@ plan_bulyan(struct rule *r, const double *d2)
 	bool *picked = calloc(r->rows, sizeof(*picked));
 	double *weights = calloc(r->rows, sizeof(*weights));
 	size_t count = 0;
-	enum err e =
-	    picked && weights ? select_bulyan(d2, r->rows, r->spec.hostile, picked) : ERR_NOMEM;
+	enum err e = picked && weights
+	    ? select_bulyan(d2, r->rows, r->spec.hostile, picked, r->in.stop)
+	    : ERR_NOMEM;
 
 	r->form = RULE_AROUND;
 	for (size_t i = 0; !e && i < r->rows; i++) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "prng.h"
+#include "stop.h"
 
 #define NEGLIGIBLE 1e-5
 
@@ -74,11 +75,15 @@ krum_deinit(struct krum *k)
 	free(k->picked);
 }
 
-static void
-krum_scores(struct krum *k, const double *d2, size_t n, size_t nearest)
+static enum err
+krum_scores(struct krum *k, const double *d2, size_t n, size_t nearest, struct stop *stop)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		k->scores[i] = k->in[i] ? krum_score(d2, n, k->in, i, nearest, k->scratch) : 0;
+		if (stop_asked(stop))
+			return ERR_CLOSED;
+	}
+	return ERR_OK;
 }
 
 enum err
@@ -89,8 +94,9 @@ select_krum(const double *d2, size_t n, size_t f, size_t picks, double *weights)
 	if (f > n || n < 2 * f + 3 || picks < 1 || picks > n - f)
 		return ERR_INVALID;
 	enum err e = krum_init(&k, n);
+	if (!e)
+		e = krum_scores(&k, d2, n, n - f - 2, NULL);
 	if (!e) {
-		krum_scores(&k, d2, n, n - f - 2);
 		for (size_t p = 0; p < picks; p++)
 			k.picked[best(k.scores, k.in, k.picked, n)] = true;
 		for (size_t i = 0; i < n; i++)
@@ -101,7 +107,7 @@ select_krum(const double *d2, size_t n, size_t f, size_t picks, double *weights)
 }
 
 enum err
-select_bulyan(const double *d2, size_t n, size_t f, bool *picked)
+select_bulyan(const double *d2, size_t n, size_t f, bool *picked, struct stop *stop)
 {
 	struct krum k;
 
@@ -111,7 +117,9 @@ select_bulyan(const double *d2, size_t n, size_t f, bool *picked)
 	memset(picked, 0, n * sizeof(*picked));
 	for (size_t left = n; left > 2 * f && !e; left--) {
 		/* Of the few that are left at the end, one neighbour is still looked at. */
-		krum_scores(&k, d2, n, left > f + 2 ? left - f - 2 : 1);
+		e = krum_scores(&k, d2, n, left > f + 2 ? left - f - 2 : 1, stop);
+		if (e)
+			break;
 		size_t at = best(k.scores, k.in, k.picked, n);
 		picked[at] = true;
 		k.in[at] = false;
@@ -193,7 +201,7 @@ nearest_other(const double *squares, size_t n)
 
 enum err
 select_median(const double *d2, size_t n, const double *alpha, double nu, unsigned iterations,
-    double *weights)
+    double *weights, struct stop *stop)
 {
 	double *far = malloc(n * sizeof(*far));
 	enum err e = far ? ERR_OK : ERR_NOMEM;
@@ -215,13 +223,16 @@ select_median(const double *d2, size_t n, const double *alpha, double nu, unsign
 			weights[i] = alpha[i] / (d > least ? d : least);
 		}
 		e = normalise(weights, n);
+		if (!e && stop_asked(stop))
+			e = ERR_CLOSED;
 	}
 	free(far);
 	return e;
 }
 
 enum err
-select_clip(const double *d2, size_t n, double tau, unsigned iterations, double *weights)
+select_clip(
+    const double *d2, size_t n, double tau, unsigned iterations, double *weights, struct stop *stop)
 {
 	double *far = malloc(n * sizeof(*far));
 	enum err e = far ? ERR_OK : ERR_NOMEM;
@@ -243,6 +254,8 @@ select_clip(const double *d2, size_t n, double tau, unsigned iterations, double 
 		}
 		for (size_t i = 0; i < n; i++)
 			weights[i] = weights[i] * (1 - moved) + (i + 1 < n ? far[i] : 0);
+		if (stop_asked(stop))
+			e = ERR_CLOSED;
 	}
 	free(far);
 	return e;
@@ -310,26 +323,52 @@ select_buckets(size_t n, size_t s, uint64_t seed, double *mix, size_t *rows)
 	return ERR_OK;
 }
 
-/* The square of a difference a - b of points with coefficients a and b is -(a - b) D (a - b) / 2 = aDb - aDa/2 - bDb/2. */
-enum err
-select_mixed(const double *d2, size_t n, const double *mix, size_t rows, double *out)
+/* mix D, a row at a time. */
+static enum err
+mix_distances(
+    const double *d2, size_t n, const double *mix, size_t rows, double *product, struct stop *stop)
 {
-	double *product = calloc(rows * n, sizeof(*product)); /* mix D */
-
-	if (!product)
-		return ERR_NOMEM;
-	for (size_t i = 0; i < rows; i++)
+	for (size_t i = 0; i < rows; i++) {
 		for (size_t k = 0; k < n; k++)
 			for (size_t j = 0; j < n && mix[i * n + k] != 0; j++)
 				product[i * n + j] += mix[i * n + k] * d2[k * n + j];
-	for (size_t i = 0; i < rows; i++)
+		if (stop_asked(stop))
+			return ERR_CLOSED;
+	}
+	return ERR_OK;
+}
+
+/* mix D mix'. */
+static enum err
+mix_both(
+    const double *product, size_t n, const double *mix, size_t rows, double *out, struct stop *stop)
+{
+	for (size_t i = 0; i < rows; i++) {
 		for (size_t j = 0; j < rows; j++) {
 			out[i * rows + j] = 0;
 			for (size_t k = 0; k < n; k++)
 				if (mix[j * n + k] != 0)
 					out[i * rows + j] += product[i * n + k] * mix[j * n + k];
 		}
+		if (stop_asked(stop))
+			return ERR_CLOSED;
+	}
+	return ERR_OK;
+}
+
+/* The square of a difference a - b of points with coefficients a and b is -(a - b) D (a - b) / 2 = aDb - aDa/2 - bDb/2. */
+enum err
+select_mixed(
+    const double *d2, size_t n, const double *mix, size_t rows, double *out, struct stop *stop)
+{
+	double *product = calloc(rows * n, sizeof(*product));
+	enum err e = product ? mix_distances(d2, n, mix, rows, product, stop) : ERR_NOMEM;
+
+	if (!e)
+		e = mix_both(product, n, mix, rows, out, stop);
 	free(product);
+	if (e)
+		return e;
 	for (size_t i = 0; i < rows; i++)
 		for (size_t j = i + 1; j < rows; j++) {
 			double d = out[i * rows + j] - (out[i * rows + i] + out[j * rows + j]) / 2;

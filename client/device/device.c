@@ -5,6 +5,7 @@
 
 #include "handle_inside.h"
 #include "machine.h"
+#include "ram.h"
 #include "send.h"
 
 struct offer *
@@ -76,7 +77,7 @@ device_unready(const struct rivulet *r)
 uint64_t
 device_memory(const struct rivulet *r)
 {
-	return r->settings->memory_bytes > 0 ? r->settings->memory_bytes : machine_memory();
+	return r->settings->memory_bytes > 0 ? r->settings->memory_bytes : ram_limit();
 }
 
 const char *

@@ -13,11 +13,6 @@
 void machine_id(char out[MACHINE_HEX]);
 /* Bytes that this user may still write where `path` is. False if that cannot be told. */
 bool machine_disk_free(const char *path, uint64_t *bytes);
-/* Bytes of memory that this process may have: the machine's, or less where its control groups (version 2) or resource limits say so. 0: it
- * cannot be told. */
-uint64_t machine_memory(void);
-/* The least that control groups allow, by what /proc/self/cgroup has, below that folder; UINT64_MAX: nothing is said. */
-uint64_t machine_cgroup_memory(const char *groups, const char *folder);
 /* The wall clock in Unix ms; 0 if it stands before 1970. */
 uint64_t machine_time_ms(void);
 

@@ -47,6 +47,16 @@ set_bytes(const struct ini_key *k, void *field, const char *value, struct why *w
 	return ERR_OK;
 }
 
+/* 0 stands for it. */
+static enum err
+set_bytes_or_auto(const struct ini_key *k, void *field, const char *value, struct why *why)
+{
+	if (strcmp(value, "auto") != 0)
+		return set_bytes(k, field, value, why);
+	put_unsigned(k, field, 0);
+	return ERR_OK;
+}
+
 static enum err
 set_seconds(const struct ini_key *k, void *field, const char *value, struct why *why)
 {
@@ -171,6 +181,8 @@ static const struct ini_key limits_keys[] = {
     {"evaluation_bytes", set_bytes, IN(config, evaluation_bytes), 0, 1024 * GI, .fallback = "1G"},
     {"evaluation_threads", ini_number, IN(config, evaluation_threads), 0, 256, .fallback = "auto", .words = autos},
     {"evaluation_work", set_bytes, IN(config, evaluation_work), 0, 1024 * GI, .fallback = "16G"},
+    {"work_bytes", set_bytes_or_auto, IN(config, work_bytes), 64 * MI, 1024 * GI, .fallback = "auto"},
+    {"fold_work", set_bytes, IN(config, fold_work), 0, INT64_MAX, .fallback = "4096G"},
     {"header_timeout", set_number, IN(config, header_timeout_s), 1, 600, .fallback = "10"},
     {"idle_timeout", set_number, IN(config, idle_timeout_s), 1, DAY, .fallback = "75"},
     {"slow_upload_bytes", set_bytes, IN(config, slow_upload_bytes), 1, GI, .fallback = "1K"},
@@ -187,6 +199,7 @@ static const struct ini_key limits_keys[] = {
     {"owner_model_bytes", set_bytes, IN(config, owner_model_bytes), 0, INT64_MAX, .fallback = "256G"},
     {"owner_document_bytes", set_bytes, IN(config, owner_document_bytes), 0, 1024 * GI, .fallback = "16M"},
     {"owner_evaluation", set_bytes, IN(config, owner_evaluation), 0, 1024 * GI, .fallback = "64G"},
+    {"owner_fold_work", set_bytes, IN(config, owner_fold_work), 0, INT64_MAX, .fallback = "16384G"},
     {"owner_priority", set_number, IN(config, owner_priority), 0, 1000000, .fallback = "0"},
     {"owner_share", set_number, IN(config, owner_share), 1, 1000, .fallback = "1"},
     {"owner_changes_per_hour", set_number, IN(config, owner_changes_per_hour), 0, 1000000, .fallback = "1000"},

@@ -58,6 +58,8 @@ struct config {
 	uint64_t evaluation_bytes; /* evaluation_bytes = 1G: of memory; 0: no limit */
 	uint64_t evaluation_threads; /* evaluation_threads = auto: 0, one per processor */
 	uint64_t evaluation_work; /* evaluation_work = 16G: multiply-adds of a batch; 0: no limit */
+	uint64_t work_bytes; /* work_bytes = auto: 0; of memory for all folds and evaluations */
+	uint64_t fold_work; /* fold_work = 4096G: operations of one round's fold; 0: no limit */
 	uint32_t header_timeout_s; /* header_timeout = 10 */
 	uint32_t idle_timeout_s; /* idle_timeout = 75 */
 	uint32_t slow_upload_bytes; /* slow_upload_bytes = 1K: least bytes per second ... */
@@ -74,6 +76,7 @@ struct config {
 	uint64_t owner_model_bytes; /* owner_model_bytes = 256G: uploaded, and of its jobs */
 	uint64_t owner_document_bytes; /* owner_document_bytes = 16M: memory of jobs not over */
 	uint64_t owner_evaluation; /* owner_evaluation = 64G: sum of evaluation_work of its jobs */
+	uint64_t owner_fold_work; /* owner_fold_work = 16384G: sum of fold_work of its jobs */
 	uint32_t owner_priority; /* owner_priority = 0: the highest */
 	uint32_t owner_share; /* owner_share = 1: the largest */
 	uint32_t owner_changes_per_hour; /* owner_changes_per_hour = 1000 */

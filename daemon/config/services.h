@@ -7,6 +7,7 @@
 #include "hash.h"
 #include "key.h"
 #include "shared.h"
+#include "stop.h"
 #include "tls.h"
 #include "wake.h"
 #include "x509.h"
@@ -55,6 +56,9 @@ struct services {
 	struct health *health; /* may be NULL: health_note and health_reason know */
 	struct reserve *reserve; /* may be NULL in tests */
 	struct worker_pool *pool;
+	struct budget *budget; /* may be NULL in tests */
+	struct evalsets *sets; /* likewise */
+	struct stop *stop; /* what takes long looks at it; may be NULL in tests */
 	struct server *server;
 	struct wake wake;
 	/* Unix seconds: from when on the CA and the server's certificate in use are both valid; when the latter ends. */

@@ -16,8 +16,11 @@ static void
 start_fold(struct engine *g, struct engine_job *j)
 {
 	const struct round_close close = round_close(&j->round);
-	struct engine_fold f = {
-	    .job = j, .spec = &j->work->spec, .table = &j->work->table, .row = j->row};
+	struct engine_fold f = {.job = j,
+	    .spec = &j->work->spec,
+	    .table = &j->work->table,
+	    .cost = j->work->cost,
+	    .row = j->row};
 
 	memcpy(f.job_id, j->id, 16);
 	memcpy(f.owner, j->owner, sizeof(f.owner));

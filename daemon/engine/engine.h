@@ -3,6 +3,7 @@
 #include "abort_reason.h"
 #include "after.h"
 #include "best.h"
+#include "fold_cost.h"
 #include "job.h"
 #include "manifest.h"
 #include "messages.h"
@@ -232,6 +233,7 @@ struct engine_fold {
 	char job_hex[33];
 	const struct job_spec *spec;
 	const struct tensor_table *table;
+	struct fold_cost cost; /* of memory and time */
 	struct store_round row; /* base, optimizer_state of the base, opened_at, counts */
 	uint64_t bytes_down;
 	enum after_limit limit; /* that the job reaches with this round */

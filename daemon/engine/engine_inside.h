@@ -71,6 +71,8 @@ struct engine_work {
 	struct tensor_table table; /* immutable; roles are assigned */
 	double
 	    evaluation; /* multiply-adds of a batch of the coordinator's evaluation; 0: it makes none */
+	struct fold_cost
+	    cost; /* of a round of its goal; bytes with the net that measures its model */
 	struct schedule_state schedule; /* after the last round that ended */
 	/* Of a job that takes late deltas: the rounds whose tasks may still be answered, the newest first. */
 	struct late_point *points;
@@ -257,6 +259,11 @@ ERR_MUST_USE enum err engine_first_model(
  * lock. */
 ERR_MUST_USE enum err engine_first_table(
     const struct services *s, struct engine_job *j, struct why *why);
+/* What a round of the job will take of the coordinator, by its document and table. */
+void engine_cost_note(struct engine_work *w);
+/* Is that within [limits], whosever job it is? ERR_LIMIT names the one that it passes. No lock. */
+ERR_MUST_USE enum err engine_cost_check(
+    const struct services *s, const struct engine_work *w, struct why *why);
 /* Reads the table of a model that is there into the job, assigns the job's roles, checks it against the layers. No lock. */
 ERR_MUST_USE enum err engine_take_table(
     const struct services *s, struct engine_job *j, const uint8_t model[32], struct why *why);

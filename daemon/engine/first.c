@@ -200,6 +200,8 @@ take_roles(struct engine_job *j, bool submitted, struct why *why)
 	if (!e && j->work->table.elements == 0 && !j->work->spec.only_evaluates)
 		e = err_set(why, ERR_INVALID, "the model has no tensor to train");
 	j->parameters = j->work->table.elements;
+	if (!e)
+		engine_cost_note(j->work);
 	return e;
 }
 

@@ -1,6 +1,9 @@
 #include <string.h>
 
+#include "budget.h"
+#include "cpu.h"
 #include "engine_inside.h"
+#include "evalset.h"
 
 struct keep_spec
 engine_forecast_keep(const struct config *c, const struct engine_job *j)
@@ -51,4 +54,39 @@ engine_forecast_new(struct engine *g, const struct engine_job *j, struct engine_
 	out->job.forecast = engine_forecast(c, j);
 	shared_give(g->services->config, c);
 	engine_reach_of(g, j, &out->reach);
+}
+
+void
+engine_cost_note(struct engine_work *w)
+{
+	const struct job_spec *spec = &w->spec;
+
+	w->cost =
+	    fold_cost(&spec->aggregate, &spec->download, &w->table, spec->round.goal, cpu_count());
+	if (spec->recipe.evaluate_by == EVALUATE_COORDINATOR)
+		w->cost.bytes += evalset_net_bytes(&spec->recipe);
+}
+
+enum err
+engine_cost_check(const struct services *s, const struct engine_work *w, struct why *why)
+{
+	const struct config *c = shared_take(s->config);
+	const uint64_t work = c->fold_work,
+		       bytes = budget_large(budget_all(s->budget, c->work_bytes));
+
+	shared_give(s->config, c);
+	if (w->spec.only_evaluates)
+		return ERR_OK;
+	if (work > 0 && w->cost.work > (double)work)
+		return err_set(why, ERR_LIMIT,
+		    "folding a round takes %.3g operations; the coordinator's [limits] fold_work "
+		    "is "
+		    "%.3g: a smaller model, fewer reports a round or another rule take less",
+		    w->cost.work, (double)work);
+	if (w->cost.bytes > bytes)
+		return err_set(why, ERR_LIMIT,
+		    "folding a round takes %llu bytes of memory; the coordinator's [limits] "
+		    "work_bytes allow %llu: ask its administrator",
+		    (unsigned long long)w->cost.bytes, (unsigned long long)bytes);
+	return ERR_OK;
 }

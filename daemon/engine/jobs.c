@@ -11,7 +11,7 @@
 #include "delete_rows.h"
 #include "engine.h"
 #include "engine_inside.h"
-#include "evalset.h"
+#include "evalsets.h"
 #include "fault.h"
 #include "hex.h"
 #include "log.h"
@@ -140,13 +140,11 @@ check_evaluation(const struct services *s, const struct engine_job *j, struct wh
 {
 	if (j->work->spec.recipe.evaluate_by != EVALUATE_COORDINATOR)
 		return ERR_OK;
-	struct evalset *set = NULL;
-	const struct config *c = shared_take(s->config);
-	enum err e = evalset_new(&set, c);
+	struct evalsets_use *sets = NULL;
+	enum err e = evalsets_take(s->sets, s->config, &sets);
 	if (!e)
-		e = evalset_check(set, &j->work->spec.recipe, why);
-	evalset_free(set);
-	shared_give(s->config, c);
+		e = evalset_check(sets->set, &j->work->spec.recipe, why);
+	evalsets_give(sets, s->config);
 	return e == ERR_NOTFOUND ? ERR_INVALID : e;
 }
 
@@ -266,6 +264,8 @@ check(struct engine *g, struct engine_job *j, bool bounded, struct why *why)
 		e = check_patterns(j, why);
 	if (!e)
 		e = check_quota(g->services, j, why);
+	if (!e)
+		e = engine_cost_check(g->services, j->work, why);
 	if (!e && bounded)
 		e = engine_owner_takes(g, j, why);
 	return e == ERR_NOTFOUND ? no_init(why) : e;

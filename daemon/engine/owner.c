@@ -12,7 +12,7 @@
 
 struct owned {
 	uint64_t jobs, bytes, kept;
-	double evaluation;
+	double evaluation, folds;
 };
 
 uint64_t
@@ -56,6 +56,7 @@ add(struct owned *o, const struct config *c, const struct engine_job *j)
 	o->jobs++;
 	o->bytes += engine_owner_bytes(j);
 	o->evaluation += j->work->evaluation;
+	o->folds += j->work->cost.work;
 }
 
 /* Its jobs that are not over. */
@@ -112,9 +113,12 @@ bound(const struct config *c, const struct engine_job *j, const struct owned *o,
 	if (!e)
 		e = within("owner_document_bytes", "bytes of documents and tables",
 		    (double)o->bytes, c->owner_document_bytes, why);
+	if (!e)
+		e = within("owner_evaluation", "multiply-adds of an evaluation's batches",
+		    o->evaluation, c->owner_evaluation, why);
 	return e ? e
-		 : within("owner_evaluation", "multiply-adds of an evaluation's batches",
-		       o->evaluation, c->owner_evaluation, why);
+		 : within("owner_fold_work", "operations of a round's folds", o->folds,
+		       c->owner_fold_work, why);
 }
 
 static enum err

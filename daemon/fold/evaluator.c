@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "clock.h"
-#include "evalset.h"
+#include "evalsets.h"
 #include "fault.h"
 #include "log.h"
 #include "worker.h"
@@ -17,17 +17,11 @@
 #define NICE 10 /* whoever asks for work or sends a delta goes first */
 #define LOOK_MS 50 /* how often it is asked whether the job still lives */
 
-/* The data sets of one configuration. */
-struct sets {
-	const struct config *config;
-	struct evalset *set;
-	unsigned users; /* while they are the newest, the evaluator is one */
-};
-
 struct place {
 	struct evaluator *evaluator;
 	struct evaluation v;
 	bool taken;
+	uint8_t owner[32]; /* for whom */
 	uint64_t until_ms;
 	_Atomic uint64_t look_ms; /* when to look at the job again */
 	atomic_bool late, over; /* why it was broken off: for the deadline, or for good */
@@ -37,61 +31,10 @@ struct evaluator {
 	const struct services *services;
 	unsigned threads;
 	struct worker_pool *pool;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* of the places */
 	struct place places[PLACES];
-	struct sets *sets;
 	atomic_bool stopping;
 };
-
-/* --- data */
-
-/* Lock held. */
-static void
-give_sets(struct evaluator *e, struct sets *s)
-{
-	if (!s || --s->users > 0)
-		return;
-	evalset_free(s->set);
-	shared_give(e->services->config, s->config);
-	free(s);
-}
-
-static enum err
-make_sets(struct evaluator *e, const struct config *config)
-{
-	struct sets *s = calloc(1, sizeof(*s));
-
-	if (!s || evalset_new(&s->set, config)) {
-		free(s);
-		return ERR_NOMEM;
-	}
-	s->users = 1;
-	s->config = config;
-	give_sets(e, e->sets);
-	e->sets = s;
-	return ERR_OK;
-}
-
-/* Those of the configuration in force. */
-static enum err
-take_sets(struct evaluator *e, struct sets **out)
-{
-	const struct config *config = shared_take(e->services->config);
-	enum err result = ERR_OK;
-
-	pthread_mutex_lock(&e->lock);
-	bool fresh = !e->sets || e->sets->config != config;
-	if (fresh)
-		result = make_sets(e, config);
-	if (!result) {
-		*out = e->sets;
-		e->sets->users++;
-	}
-	pthread_mutex_unlock(&e->lock);
-	if (!fresh || result)
-		shared_give(e->services->config, config);
-	return result;
-}
 
 /* --- one evaluation */
 
@@ -153,21 +96,21 @@ measure(struct place *p)
 	struct evalset_work work = {.recipe = &p->v.f->spec->recipe,
 	    .params = p->v.params,
 	    .threads = p->evaluator->threads,
+	    .budget = p->evaluator->services->budget,
 	    .stop = stop,
 	    .context = p};
-	struct sets *sets = NULL;
+	const struct services *services = p->evaluator->services;
+	struct evalsets_use *sets = NULL;
 	struct train_score score = {.loss = NAN};
 	struct why why = {""};
 
 	FAULT("evaluate.begin");
-	enum err e = take_sets(p->evaluator, &sets);
+	enum err e = evalsets_take(services->sets, services->config, &sets);
 	if (!e)
 		e = make_counts(work.recipe, &work.counts, &why);
 	if (!e)
 		e = evalset_run(sets->set, &work, &score, &why);
-	pthread_mutex_lock(&p->evaluator->lock);
-	give_sets(p->evaluator, sets);
-	pthread_mutex_unlock(&p->evaluator->lock);
+	evalsets_give(sets, services->config);
 	keep_counts(p, work.counts, !e && isfinite(score.loss));
 	if (e == ERR_CLOSED) {
 		if (atomic_load(&p->late))
@@ -210,22 +153,36 @@ free_place(struct evaluator *e)
 	return NULL;
 }
 
-static bool
-is_served(const struct evaluator *e, const uint8_t owner[32])
+static struct place *
+place_of(struct evaluator *e, const uint8_t owner[32])
 {
 	for (size_t i = 0; i < PLACES; i++)
-		if (e->places[i].taken && memcmp(e->places[i].v.f->owner, owner, 32) == 0)
-			return true;
-	return false;
+		if (e->places[i].taken && memcmp(e->places[i].owner, owner, 32) == 0)
+			return &e->places[i];
+	return NULL;
 }
 
 bool
 evaluator_takes(struct evaluator *e, const uint8_t owner[32])
 {
 	pthread_mutex_lock(&e->lock);
-	bool takes = free_place(e) && !is_served(e, owner);
+	struct place *p = place_of(e, owner) ? NULL : free_place(e);
+	if (p) {
+		p->taken = true;
+		memcpy(p->owner, owner, sizeof(p->owner));
+	}
 	pthread_mutex_unlock(&e->lock);
-	return takes;
+	return p;
+}
+
+void
+evaluator_leaves(struct evaluator *e, const uint8_t owner[32])
+{
+	pthread_mutex_lock(&e->lock);
+	struct place *p = place_of(e, owner);
+	if (p)
+		p->taken = false;
+	pthread_mutex_unlock(&e->lock);
 }
 
 enum err
@@ -234,10 +191,9 @@ evaluator_begin(struct evaluator *e, const struct evaluation *v)
 	double ms = v->f->evaluate_deadline_s * 1000;
 
 	pthread_mutex_lock(&e->lock);
-	struct place *p = free_place(e);
+	struct place *p = place_of(e, v->f->owner);
 	if (p) {
 		p->v = *v;
-		p->taken = true;
 		p->until_ms = clock_ms() + (uint64_t)ms;
 		atomic_store(&p->look_ms, 0);
 		atomic_store(&p->late, false);
@@ -245,11 +201,8 @@ evaluator_begin(struct evaluator *e, const struct evaluation *v)
 	}
 	pthread_mutex_unlock(&e->lock);
 	enum err result = p ? worker_submit(e->pool, run, p) : ERR_STATE;
-	if (p && result) {
-		pthread_mutex_lock(&e->lock);
-		p->taken = false;
-		pthread_mutex_unlock(&e->lock);
-	}
+	if (result)
+		evaluator_leaves(e, v->f->owner);
 	return result;
 }
 
@@ -280,7 +233,6 @@ evaluator_free(struct evaluator *e)
 		return;
 	atomic_store(&e->stopping, true);
 	worker_pool_free(e->pool);
-	give_sets(e, e->sets);
 	pthread_mutex_destroy(&e->lock);
 	free(e);
 }

@@ -21,9 +21,11 @@ struct evaluation {
 
 ERR_MUST_USE enum err evaluator_new(
     struct evaluator **out, const struct services *services, unsigned threads);
-/* Is a place free, and none taken by this owner? */
+/* Keeps a place for this owner, if one is free and the owner has none. */
 bool evaluator_takes(struct evaluator *e, const uint8_t owner[32]);
-/* Copies v, whose pointers stay until done is called. Only after evaluator_takes, by one thread. ERR_NOMEM. */
+/* Gives back the place that was kept. */
+void evaluator_leaves(struct evaluator *e, const uint8_t owner[32]);
+/* Copies v, whose pointers stay until done is called, into the place that was kept for its owner. ERR_NOMEM: it is given back. */
 ERR_MUST_USE enum err evaluator_begin(struct evaluator *e, const struct evaluation *v);
 /* Breaks off what runs; every done has been called after that. */
 void evaluator_free(struct evaluator *e);

@@ -9,7 +9,10 @@
 #include "log.h"
 #include "measured.h"
 #include "spool.h"
+#include "stop.h"
 #include "worker.h"
+
+#define PIECE ((uint64_t)4 << 20) /* between two looks whether the program is to end */
 
 /* --- reading */
 
@@ -145,6 +148,8 @@ open_all(struct fold *w, struct why *why)
 		const struct fold_input *in = &w->inputs[i];
 		if (!in->e)
 			continue;
+		if (in->e == ERR_CLOSED)
+			return err_set(why, in->e, "told to end");
 		if (!engine_job_lives(w->services->engine, w->f->job))
 			return err_set(why, in->e, "the job was stopped");
 		hex_encode(task, in->task, sizeof(in->task));
@@ -179,12 +184,24 @@ fold_open(struct fold *w, struct why *why)
 
 /* --- folding */
 
+/* Has a thread failed, or is the program to end? Looked at before each piece of work. */
+static bool
+is_over(struct fold *w)
+{
+	if (atomic_load(&w->failed))
+		return true;
+	if (!stop_asked(w->services->stop))
+		return false;
+	atomic_store(&w->failed, (int)ERR_CLOSED);
+	return true;
+}
+
 static void
 run_tile(void *arg, unsigned i)
 {
 	struct fold *w = arg;
 
-	if (atomic_load(&w->failed))
+	if (is_over(w))
 		return;
 	enum err e = fold_tile_run(&w->tile, i, &w->squares[i]);
 	if (e)
@@ -196,7 +213,7 @@ run_strip(void *arg, unsigned i)
 {
 	struct fold *w = arg;
 
-	if (atomic_load(&w->failed))
+	if (is_over(w))
 		return;
 	enum err e = fold_sum_measure(&w->tile.sum, i);
 	if (e)
@@ -221,6 +238,19 @@ make_rule(struct fold *w, struct why *why)
 }
 
 static enum err
+start_state(struct fold *w, uint64_t floats)
+{
+	struct server_step *s = &w->tile.step;
+
+	for (uint64_t at = 0; at < floats; at += PIECE) {
+		server_step_start_part(s, s->state, at, floats - at < PIECE ? floats - at : PIECE);
+		if (is_over(w))
+			return ERR_CLOSED;
+	}
+	return ERR_OK;
+}
+
+static enum err
 prepare_optimizer(struct fold *w, struct why *why)
 {
 	static const uint8_t none[32];
@@ -241,10 +271,8 @@ prepare_optimizer(struct fold *w, struct why *why)
 	s->state = calloc(floats, sizeof(float));
 	if (!s->state)
 		return err_set(why, ERR_NOMEM, "no memory for the optimizer's state");
-	if (memcmp(w->f->row.optimizer_state, none, 32) == 0) {
-		server_step_start(s, s->state);
-		return ERR_OK;
-	}
+	if (memcmp(w->f->row.optimizer_state, none, 32) == 0)
+		return start_state(w, floats);
 	return models_state_get(
 	    w->services->models, w->f->row.optimizer_state, s->state, floats, why);
 }
@@ -260,7 +288,8 @@ point_at_deltas(struct fold *w)
 	    .context = w,
 	    .deltas = w->count,
 	    .weights = w->weights,
-	    .seed = fold_sum_seed(w->f->spec->seed, w->f->row.round)};
+	    .seed = fold_sum_seed(w->f->spec->seed, w->f->row.round),
+	    .stop = w->services->stop};
 	s->changes = s->deltas;
 	s->changes.read_tile = read_change;
 }
@@ -282,7 +311,13 @@ make_room(struct fold *w, struct why *why)
 	w->squares = calloc(tiles, sizeof(double));
 	if (!s->data || !w->squares || tiles > UINT32_MAX)
 		return err_set(why, ERR_NOMEM, "no memory for the new model");
-	memcpy(s->data, w->base->data + w->base->data_at, s->table->bytes);
+	for (uint64_t at = 0; at < s->table->bytes; at += PIECE) {
+		uint64_t left = s->table->bytes - at;
+		memcpy(s->data + at, w->base->data + w->base->data_at + at,
+		    (size_t)(left < PIECE ? left : PIECE));
+		if (is_over(w))
+			return ERR_CLOSED;
+	}
 	return ERR_OK;
 }
 

@@ -39,7 +39,7 @@ struct fold {
 	struct fold_tile tile; /* owns its step's data, state and payload */
 	struct scale scale; /* of the rate, after this round */
 	double *squares; /* sum of squares of the update, per tile */
-	atomic_int failed; /* first enum err of any thread */
+	atomic_int failed; /* first enum err of any thread; ERR_CLOSED once the program is to end */
 	struct engine_outcome out;
 	/* sums over the manifests and reports */
 	double loss, accuracy, accuracy_examples;
@@ -58,7 +58,8 @@ ERR_MUST_USE enum err fold_read(struct fold *w, struct why *why);
 /* And opens their files and hashes each against its manifest's root. ERR_CORRUPT if
  * there is none, or one is damaged: *why and the log say which, and where. */
 ERR_MUST_USE enum err fold_open(struct fold *w, struct why *why);
-/* Makes tile.step.data, tile.step.state and out.row.norm. ERR_NUMERIC if the new model is not finite: data is then of no use. */
+/* Makes tile.step.data, tile.step.state and out.row.norm. ERR_NUMERIC if the new model is not finite: data is then of no use. ERR_CLOSED, as
+ * of fold_open: the program is to end, and the round is folded after the next start. */
 ERR_MUST_USE enum err fold_run(struct fold *w, struct why *why);
 /* Closes the deltas' files; what was read of them stays. */
 void fold_close(struct fold *w);

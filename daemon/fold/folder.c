@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
-#include "archive.h"
-#include "audit.h"
+#include "budget.h"
 #include "clock.h"
 #include "commit.h"
 #include "cpu.h"
@@ -18,73 +18,57 @@
 #include "histogram.h"
 #include "log.h"
 #include "measured.h"
-#include "modelfile.h"
 #include "models.h"
-#include "registry.h"
-#include "retention.h"
-#include "round_record.h"
-#include "spool.h"
+#include "round_files.h"
+#include "round_rest.h"
+#include "stop.h"
+
+/*
+ * Small rounds have threads of their own, and large ones others, at a low priority: whoever folds a large model, with whatever rule, gives
+ * way to those who fold small ones. Of each kind an owner has one round at work at a time.
+ */
+enum kind { SMALL, LARGE };
+#define LANES_SMALL 2
+#define LANES 5
+#define SMALL_WORK 1.5e8 /* operations: about a tenth of a second */
+#define NICE 10
 
 /* A closed round. One whose model is to be measured is queued twice: to be folded, and folded. */
 struct queued {
 	struct queued *next;
 	struct engine_fold f;
 	struct fold w;
+	enum kind kind;
+	uint64_t bytes; /* that it will take of the budget, */
+	bool taken; /* and has */
+	bool place; /* the evaluator keeps one */
 	bool folded;
+	struct round_files files;
+};
+
+/* A thread, and whose round it folds. */
+struct lane {
+	struct folder *folder;
+	enum kind kind;
+	pthread_t id;
+	bool running, busy;
+	uint8_t owner[32];
 };
 
 struct folder {
 	const struct services *services;
 	struct evaluator *evaluator;
 	unsigned threads;
-	pthread_t id;
-	pthread_mutex_t lock;
+	struct lane lanes[LANES];
+	pthread_mutex_t lock; /* of the lanes and the queue */
 	pthread_cond_t wake;
 	struct queued *head, **tail;
-	bool running, stopping;
+	bool stopping;
+	/* Held from when files get their names to when what the round replaced is gone: what no row names is then of no use to anybody. */
+	pthread_mutex_t commit;
 };
 
 /* --- results */
-
-/* How devices that hold the base get the new model. */
-static enum err
-write_difference(struct fold *w, struct why *why)
-{
-	struct difference d = w->tile.step.download.difference;
-
-	if (!d.codec)
-		return ERR_OK;
-	memcpy(d.job, w->f->job_id, sizeof(d.job));
-	d.round = w->f->row.round;
-	memcpy(d.from, w->f->row.base, 32);
-	memcpy(d.to, w->out.row.model, 32);
-	w->out.difference_bytes = DIFFERENCE_HEAD + d.payload_bytes;
-	return models_difference_put(w->services->models, &d, w->tile.step.download.payload, why);
-}
-
-static enum err
-write_model(struct fold *w, struct why *why)
-{
-	struct modelfile_meta meta = {.round = w->f->row.round};
-	struct engine_outcome *o = &w->out;
-	struct buf head;
-
-	memcpy(meta.job, w->f->job_hex, sizeof(meta.job));
-	hex_encode(meta.base, w->f->row.base, 32);
-	buf_init(&head, MODELFILE_HEADER_MAX + MODELFILE_PREFIX);
-	enum err e = modelfile_header(&head, w->f->table, &meta);
-	if (!e)
-		e = models_put(w->services->models, head.data, head.len, w->tile.step.data,
-		    w->f->table->bytes, o->row.model, why);
-	o->model_bytes = head.len + w->f->table->bytes;
-	buf_deinit(&head);
-	if (!e)
-		e = write_difference(w, why);
-	if (!e && w->tile.step.state)
-		e = models_state_put(w->services->models, w->tile.step.state,
-		    server_step_floats(&w->tile.step), o->row.optimizer_state, why);
-	return e;
-}
 
 static void
 fill_row(struct fold *w)
@@ -98,133 +82,6 @@ fill_row(struct fold *w)
 	r->accuracy =
 	    trained && w->accuracy_examples > 0 ? w->accuracy / w->accuracy_examples : NAN;
 	r->closed_at = clock_wall();
-}
-
-/* --- what a round leaves behind */
-
-/* Of a device that was erased since the commit: its other kept deltas were looked for too early to find these. */
-static void
-forget_erased(const struct services *s, const struct fold *w)
-{
-	struct registry_view view;
-
-	for (size_t i = 0; i < w->count; i++)
-		if (registry_get(s->registry, w->inputs[i].device, &view) == ERR_OK &&
-		    registry_is_erased(&view.row))
-			(void)!archive_remove(s->archive, w->inputs[i].task);
-}
-
-/* What cannot be kept is logged and goes: the round is committed, and its room is needed. */
-static void
-leave_spool(const struct services *s, const struct fold *w)
-{
-	const struct config *c = shared_take(s->config);
-	struct why why = {""};
-	enum err e = ERR_OK;
-
-	for (size_t i = 0; i < w->count; i++) {
-		if (c->keep_deltas && !e)
-			e = archive_add(s->archive, w->inputs[i].task, c->keep_deltas_bytes, &why);
-		spool_remove(s->spool, w->inputs[i].task);
-	}
-	if (c->keep_deltas)
-		forget_erased(s, w);
-	if (c->keep_deltas && !e)
-		e = archive_sync(s->archive, &why);
-	shared_give(s->config, c);
-	if (e)
-		log_event(LOG_LEVEL_ERROR, "delta.not-kept", LOG_S("job", w->f->job_hex),
-		    LOG_U("round", w->f->row.round), LOG_S("why", why.text));
-}
-
-/* What the guard could go back to before this round, and now cannot. */
-static enum err
-forget_states(const struct fold *w)
-{
-	static const uint8_t none[32];
-	struct schedule_state before = w->f->schedule;
-	const uint8_t *state;
-	enum err e = ERR_OK;
-
-	for (uint32_t i = 0; !e && (state = schedule_state_held(&before, i)); i++)
-		if (memcmp(state, none, 32) != 0 && !engine_uses_state(w->services->engine, state))
-			e = models_state_delete(w->services->models, state);
-	return e;
-}
-
-/* Those of jobs that were stopped, in whatever round they were. */
-static enum err
-forget_stopped(const struct services *s)
-{
-	uint8_t hash[32];
-	enum err e = ERR_OK;
-
-	while (!e && engine_forgotten_state(s->engine, hash))
-		if (!engine_uses_state(s->engine, hash))
-			e = models_state_delete(s->models, hash);
-	return e;
-}
-
-static enum err
-remove_early(void *ctx, const struct store_accept *a)
-{
-	const struct fold *w = ctx;
-
-	spool_remove(w->services->spool, a->task);
-	return ERR_OK;
-}
-
-static enum err
-remove_all_early(struct store_db *db, void *arg, struct why *why)
-{
-	const struct fold *w = arg;
-
-	(void)why;
-	return store_accept_waiting(db, w->f->job_id, w->f->row.round + 1, remove_early, arg);
-}
-
-/* Uploads of tasks that are too old now; and of a job that makes no more models all of them, with what was taken for its next round. */
-static void
-forget_parts(struct fold *w)
-{
-	const struct services *s = w->services;
-	const uint64_t oldest = w->f->spec->round.max_staleness, round = w->f->row.round;
-
-	if (w->out.after.begin_next && round > oldest)
-		spool_forget(s->spool, w->f->job_id, round - oldest);
-	if (w->out.after.begin_next)
-		return;
-	spool_forget(s->spool, w->f->job_id, round);
-	if (oldest > 0)
-		(void)!store_write(s->store, remove_all_early, w, NULL);
-}
-
-static void
-clean_up(struct fold *w)
-{
-	const struct services *s = w->services;
-	static const uint8_t none[32];
-	enum err e = ERR_OK;
-
-	if (w->out.row.state != OUTCOME_EVALUATED)
-		leave_spool(s, w);
-	forget_parts(w);
-	FAULT("clean.spool");
-	if (memcmp(w->f->row.optimizer_state, none, 32) != 0 &&
-	    !engine_uses_state(s->engine, w->f->row.optimizer_state))
-		e = models_state_delete(s->models, w->f->row.optimizer_state);
-	/* Of a job that has ended with this round. */
-	if (memcmp(w->out.row.optimizer_state, none, 32) != 0 &&
-	    !engine_uses_state(s->engine, w->out.row.optimizer_state))
-		e = models_state_delete(s->models, w->out.row.optimizer_state);
-	if (!e)
-		e = forget_states(w);
-	if (!e)
-		e = forget_stopped(s);
-	if (!e)
-		e = retention_pass(s);
-	if (e)
-		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(e)));
 }
 
 /* --- one round */
@@ -301,13 +158,13 @@ fold_model(struct fold *w, struct why *why)
 	return e;
 }
 
+/* Lock of commits held. */
 static enum err
-commit_round(struct fold *w, struct why *why)
+commit_round(struct queued *q, struct why *why)
 {
-	enum err e = ERR_OK;
+	struct fold *w = &q->w;
+	enum err e = round_files_keep(&q->files, w, why);
 
-	if (w->out.row.state == OUTCOME_COMMITTED)
-		e = write_model(w, why);
 	if (e)
 		return e;
 	FAULT("fold.model");
@@ -320,35 +177,66 @@ commit_round(struct fold *w, struct why *why)
 
 /* What a commit that failed leaves: the round may be folded again with other deltas, or never. */
 static void
-drop_files(const struct fold *w)
+drop_files(const struct queued *q)
 {
+	const struct fold *w = &q->w;
 	const struct services *s = w->services;
 
-	if (w->out.row.state != OUTCOME_COMMITTED)
+	if (!q->files.kept)
 		return;
 	engine_drop_leftover(s, w->out.row.model);
 	if (!engine_uses_state(s->engine, w->out.row.optimizer_state))
 		(void)!models_state_delete(s->models, w->out.row.optimizer_state);
 }
 
-/* A round that is folded, or could not be. */
+/* Its memory and its place are others'. */
 static void
-end_round(struct queued *q, enum err e, struct why *why)
+give_back(struct folder *d, struct queued *q)
 {
+	fold_deinit(&q->w);
+	pthread_mutex_lock(&d->lock);
+	if (q->taken)
+		budget_give(d->services->budget, q->bytes, q->kind == SMALL);
+	if (q->place)
+		evaluator_leaves(d->evaluator, q->f.owner);
+	pthread_cond_broadcast(&d->wake);
+	pthread_mutex_unlock(&d->lock);
+}
+
+static void
+commit_or_fail(struct folder *d, struct queued *q, enum err e, struct why *why)
+{
+	struct engine *g = d->services->engine;
+
+	pthread_mutex_lock(&d->commit);
 	if (!e)
-		e = commit_round(&q->w, why);
+		e = commit_round(q, why);
 	if (e) {
-		drop_files(&q->w);
-		if (!why->text[0])
-			err_set(why, e, "%s", err_name(e));
-		engine_fold_failed(q->w.services->engine, &q->f, e, why);
+		drop_files(q);
 	} else {
 		FAULT("clean.begin");
-		clean_up(&q->w);
+		round_rest_clear(&q->w);
 		FAULT("clean.done");
 	}
-	fold_deinit(&q->w);
-	engine_fold_end(q->w.services->engine, &q->f);
+	pthread_mutex_unlock(&d->commit);
+	/* A round that a stop broke off is complete in the store: it is folded after the next start. */
+	if (!e || (e == ERR_CLOSED && stop_asked(d->services->stop)))
+		return;
+	if (!why->text[0])
+		err_set(why, e, "%s", err_name(e));
+	engine_fold_failed(g, &q->f, e, why);
+}
+
+/* A round that is folded, or could not be. */
+static void
+end_round(struct folder *d, struct queued *q, enum err e, struct why *why)
+{
+	if (!e)
+		e = round_files_write(&q->files, &q->w, why);
+	commit_or_fail(d, q, e, why);
+	round_files_drop(&q->files);
+	give_back(d, q);
+	engine_fold_end(d->services->engine, &q->f);
 	free(q);
 }
 
@@ -361,12 +249,42 @@ is_measured(const struct queued *q)
 	    job_measures(q->f.spec, q->f.row.round, q->f.limit != AFTER_NO_LIMIT);
 }
 
-/* May it be taken up now? A round whose model is to be measured is not even folded before its owner's turn has come: models that
- * wait would fill the memory. */
+/* Has one of this kind a round of the owner in hand? Lock held. */
 static bool
-is_due(const struct folder *d, const struct queued *q)
+is_served(const struct folder *d, const struct queued *q)
 {
-	return q->folded || !is_measured(q) || evaluator_takes(d->evaluator, q->f.owner);
+	for (size_t i = 0; i < LANES; i++) {
+		const struct lane *l = &d->lanes[i];
+		if (l->busy && l->kind == q->kind && memcmp(l->owner, q->f.owner, 32) == 0)
+			return true;
+	}
+	return false;
+}
+
+enum due { DUE, DUE_LATER, DUE_NO_ROOM };
+
+/* May it be taken up now? A round whose model is to be measured is not even folded before its owner's turn has come: models that
+ * wait would fill the memory. On DUE it has its memory, and its place. Lock held. */
+static enum due
+is_due(struct folder *d, struct queued *q)
+{
+	if (q->folded)
+		return DUE;
+	if (is_served(d, q))
+		return DUE_LATER;
+	if (is_measured(q) && !evaluator_takes(d->evaluator, q->f.owner))
+		return DUE_LATER;
+	q->place = is_measured(q);
+	const struct config *c = shared_take(d->services->config);
+	const uint64_t all = budget_all(d->services->budget, c->work_bytes);
+	shared_give(d->services->config, c);
+	q->taken = budget_take(d->services->budget, all, q->bytes, q->kind == SMALL);
+	if (q->taken)
+		return DUE;
+	if (q->place)
+		evaluator_leaves(d->evaluator, q->f.owner);
+	q->place = false;
+	return DUE_NO_ROOM;
 }
 
 /* Lock held. */
@@ -410,11 +328,19 @@ end_turn(struct folder *d, const struct queued *last)
 
 /* Lock held. */
 static struct queued *
-first_due(struct folder *d)
+first_due(struct lane *l)
 {
+	struct folder *d = l->folder;
+
 	for (struct queued **at = &d->head; *at; at = &(*at)->next) {
 		struct queued *q = *at;
-		if (!is_due(d, q))
+		if (q->kind != l->kind)
+			continue;
+		enum due due = is_due(d, q);
+		/* Nobody behind it has what there is: it would wait for ever. */
+		if (due == DUE_NO_ROOM)
+			return NULL;
+		if (due != DUE)
 			continue;
 		take_out(d, at);
 		if (!q->folded && is_measured(q))
@@ -433,8 +359,9 @@ evaluated(void *folder, void *round)
 
 	pthread_mutex_lock(&d->lock);
 	q->folded = true;
+	q->place = false;
 	append(d, q);
-	pthread_cond_signal(&d->wake);
+	pthread_cond_broadcast(&d->wake);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -450,8 +377,11 @@ begin_evaluation(struct folder *d, struct queued *q)
 	    .context = d,
 	    .round = q};
 
-	return is_measured(q) && q->w.out.row.state == OUTCOME_COMMITTED &&
-	    evaluator_begin(d->evaluator, &v) == ERR_OK;
+	if (!q->place || q->w.out.row.state != OUTCOME_COMMITTED)
+		return false;
+	/* Once begun, it may be over, and the round another thread's. */
+	q->place = false;
+	return evaluator_begin(d->evaluator, &v) == ERR_OK;
 }
 
 /* Folds, and either ends the round or has its model measured first. */
@@ -474,27 +404,39 @@ begin_round(struct folder *d, struct queued *q)
 	if (!e)
 		e = measured_end(w, &why);
 	if (e || !begin_evaluation(d, q))
-		end_round(q, e, &why);
+		end_round(d, q, e, &why);
 }
 
 /* No round: a job was deleted, and what it named may be free now. */
 static void
 forget(struct folder *d, struct queued *q)
 {
-	if (forget_stopped(d->services))
-		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", "states"));
+	pthread_mutex_lock(&d->commit);
+	round_rest_forget(d->services);
+	pthread_mutex_unlock(&d->commit);
 	free(q);
 }
 
-/* --- the thread */
+/* --- the threads */
 
+/* What the lane has had in hand is done with. */
 static struct queued *
-next_round(struct folder *d)
+next_round(struct lane *l)
 {
-	pthread_mutex_lock(&d->lock);
+	struct folder *d = l->folder;
 	struct queued *q = NULL;
-	while (!d->stopping && !(q = first_due(d)))
+
+	pthread_mutex_lock(&d->lock);
+	if (l->busy) {
+		l->busy = false;
+		pthread_cond_broadcast(&d->wake);
+	}
+	while (!d->stopping && !(q = first_due(l)))
 		pthread_cond_wait(&d->wake, &d->lock);
+	if (q) {
+		l->busy = !q->folded;
+		memcpy(l->owner, q->f.owner, sizeof(l->owner));
+	}
 	pthread_mutex_unlock(&d->lock);
 	return q;
 }
@@ -502,19 +444,38 @@ next_round(struct folder *d)
 static void *
 run(void *arg)
 {
-	struct folder *d = arg;
+	struct lane *l = arg;
 	struct queued *q;
 
-	while ((q = next_round(d))) {
+	/* Of this thread alone, and of those that it starts. */
+	if (l->kind == LARGE)
+		(void)setpriority(PRIO_PROCESS, 0, NICE);
+	while ((q = next_round(l))) {
 		struct why why = {""};
 		if (!q->f.job)
-			forget(d, q);
+			forget(l->folder, q);
 		else if (q->folded)
-			end_round(q, ERR_OK, &why);
+			end_round(l->folder, q, ERR_OK, &why);
 		else
-			begin_round(d, q);
+			begin_round(l->folder, q);
 	}
 	return NULL;
+}
+
+/* Each kind needs one. */
+static bool
+start_lanes(struct folder *d)
+{
+	bool has[] = {[SMALL] = false, [LARGE] = false};
+
+	for (size_t i = 0; i < LANES; i++) {
+		struct lane *l = &d->lanes[i];
+		l->folder = d;
+		l->kind = i < LANES_SMALL ? SMALL : LARGE;
+		l->running = pthread_create(&l->id, NULL, run, l) == 0;
+		has[l->kind] |= l->running;
+	}
+	return has[SMALL] && has[LARGE];
 }
 
 enum err
@@ -528,15 +489,28 @@ folder_new(struct folder **out, const struct services *services, struct why *why
 	d->threads = cpu_count();
 	d->tail = &d->head;
 	pthread_mutex_init(&d->lock, NULL);
+	pthread_mutex_init(&d->commit, NULL);
 	pthread_cond_init(&d->wake, NULL);
 	enum err e = evaluator_new(&d->evaluator, services, d->threads);
-	d->running = !e && pthread_create(&d->id, NULL, run, d) == 0;
-	if (!d->running) {
+	if (e || !start_lanes(d)) {
 		folder_free(d);
-		return err_set(why, ERR_NOMEM, "cannot start the folding thread");
+		return err_set(why, ERR_NOMEM, "cannot start the folding threads");
 	}
 	*out = d;
 	return ERR_OK;
+}
+
+/* What takes no arithmetic on models takes no memory for them. */
+static void
+classify(const struct folder *d, struct queued *q)
+{
+	const struct config *c = shared_take(d->services->config);
+	const uint64_t most = budget_small(budget_all(d->services->budget, c->work_bytes));
+	const bool folds = q->f.job && q->f.row.state != OUTCOME_EVALUATING && q->f.no_numbers == 0;
+
+	shared_give(d->services->config, c);
+	q->bytes = folds ? q->f.cost.bytes : 0;
+	q->kind = folds && (q->f.cost.work > SMALL_WORK || q->bytes > most) ? LARGE : SMALL;
 }
 
 enum err
@@ -548,9 +522,10 @@ folder_submit(void *folder, const struct engine_fold *f)
 	if (!q)
 		return ERR_NOMEM;
 	q->f = *f;
+	classify(d, q);
 	pthread_mutex_lock(&d->lock);
 	append(d, q);
-	pthread_cond_signal(&d->wake);
+	pthread_cond_broadcast(&d->wake);
 	pthread_mutex_unlock(&d->lock);
 	return ERR_OK;
 }
@@ -562,18 +537,22 @@ folder_free(struct folder *d)
 		return;
 	pthread_mutex_lock(&d->lock);
 	d->stopping = true;
-	pthread_cond_signal(&d->wake);
+	pthread_cond_broadcast(&d->wake);
 	pthread_mutex_unlock(&d->lock);
-	if (d->running)
-		pthread_join(d->id, NULL);
+	for (size_t i = 0; i < LANES; i++)
+		if (d->lanes[i].running)
+			pthread_join(d->lanes[i].id, NULL);
 	evaluator_free(d->evaluator);
 	while (d->head) {
 		struct queued *q = d->head;
 		d->head = q->next;
 		fold_deinit(&q->w);
+		if (q->taken)
+			budget_give(d->services->budget, q->bytes, q->kind == SMALL);
 		free(q);
 	}
 	pthread_cond_destroy(&d->wake);
+	pthread_mutex_destroy(&d->commit);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 }

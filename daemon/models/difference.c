@@ -255,7 +255,7 @@ map_step(struct models *m, struct models_map *map, struct why *why)
 	struct difference d;
 
 	models_path(m, map->id, MODELS_DIFFERENCE, path);
-	enum err e = models_map_file(map, path, why);
+	enum err e = models_map_file(map, path, m->stop, why);
 	if (!e)
 		e = check_head(map->data, map->bytes, map->id, &d, why);
 	if (e)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,8 +17,11 @@
 #include "hash.h"
 #include "hex.h"
 #include "modelfile.h"
+#include "stop.h"
 
 #define TEMP_PREFIX "tmp."
+#define AHEAD ((uint64_t)8 << 20)
+#define PAGE 4096
 
 void
 models_path(const struct models *m, const uint8_t id[32], const char *suffix, char *out)
@@ -162,14 +166,34 @@ models_unmap(struct models_map *map)
 	free(map);
 }
 
+/* All of it now, and not as it is touched by whoever must not wait: but piece by piece, as a disk may take long. */
+static enum err
+read_ahead(const struct models_map *map, struct stop *stop, struct why *why)
+{
+	volatile uint8_t seen = 0;
+
+	for (uint64_t at = 0; at < map->bytes; at += AHEAD) {
+		uint64_t end = map->bytes - at < AHEAD ? map->bytes : at + AHEAD;
+		(void)madvise(
+		    (void *)(uintptr_t)(map->data + at), (size_t)(end - at), MADV_WILLNEED);
+		for (uint64_t i = at; i < end; i += PAGE)
+			seen = (uint8_t)(seen ^ map->data[i]);
+		if (stop_asked(stop))
+			return err_set(why, ERR_CLOSED, "told to end");
+	}
+	return ERR_OK;
+}
+
 enum err
-models_map_file(struct models_map *map, const char *path, struct why *why)
+models_map_file(struct models_map *map, const char *path, struct stop *stop, struct why *why)
 {
 	struct file_map file = {0};
-	enum err e = file_map(&file, path, UINT64_MAX, true, why);
+	enum err e = file_map(&file, path, UINT64_MAX, false, why);
 
 	map->data = file.data;
 	map->bytes = file.len;
+	if (!e)
+		e = read_ahead(map, stop, why);
 	return e == ERR_INVALID ? ERR_CORRUPT : e;
 }
 
@@ -183,7 +207,7 @@ map_model(struct models *m, const uint8_t id[32], struct models_map **out, struc
 	if (!map)
 		return ERR_NOMEM;
 	models_path(m, id, "", path);
-	enum err e = models_map_file(map, path, why);
+	enum err e = models_map_file(map, path, m->stop, why);
 	if (e == ERR_NOTFOUND)
 		err_set(why, e, "model %.16s: %s", path + strlen(m->dir) + 1, strerror(ENOENT));
 	else if (!e && map->bytes < MODELFILE_PREFIX)
@@ -364,6 +388,29 @@ models_state_put(
 	return put_pieces(m, piece, len, MODELS_KIND_STATE, hash, why);
 }
 
+/* Read and hashed piece by piece. */
+static enum err
+read_hashed(int fd, void *to, uint64_t len, uint8_t hash[HASH_LEN], struct stop *stop)
+{
+	struct hash *h = hash_new();
+	enum err e = h ? ERR_OK : ERR_NOMEM;
+
+	if (!e)
+		hash_start(h);
+	for (uint64_t at = 0; at < len && !e; at += AHEAD) {
+		size_t n = len - at < AHEAD ? (size_t)(len - at) : (size_t)AHEAD;
+		e = file_pread(fd, (uint8_t *)to + at, n, at);
+		if (!e)
+			hash_update(h, (uint8_t *)to + at, n);
+		if (!e && stop_asked(stop))
+			e = ERR_CLOSED;
+	}
+	if (!e)
+		hash_finish(h, hash);
+	hash_free(h);
+	return e;
+}
+
 enum err
 models_state_get(
     struct models *m, const uint8_t hash[32], float *state, uint64_t count, struct why *why)
@@ -380,12 +427,10 @@ models_state_get(
 	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != count * sizeof(float))
 		e = err_set(why, ERR_CORRUPT, "%s has the wrong length", path);
 	if (!e)
-		e = file_pread(fd, state, count * sizeof(float), 0);
+		e = read_hashed(fd, state, count * sizeof(float), found, m->stop);
 	close(fd);
-	if (!e)
-		e = hash_bytes(found, state, count * sizeof(float), m->stop);
 	if (e)
-		return e;
+		return why->text[0] ? e : err_set(why, e, "read %s: %s", path, err_name(e));
 	return memcmp(found, hash, HASH_LEN) == 0
 	    ? ERR_OK
 	    : err_set(why, ERR_CORRUPT, "%s does not match its hash", path);

@@ -27,12 +27,12 @@ void models_set_sound(struct models *m, const uint8_t id[32], bool sound);
 struct models_map *models_find_map(struct models *m, const uint8_t id[32], const uint8_t from[32]);
 /* Shares a fresh map, or frees it if another thread was quicker; returns the shared one. */
 struct models_map *models_link_map(struct models *m, struct models_map *fresh);
-/* Maps a file of the folder. ERR_CORRUPT if it is empty or no file. */
-ERR_MUST_USE enum err models_map_file(struct models_map *map, const char *path, struct why *why);
+/* Maps a file of the folder and reads all of it. ERR_CORRUPT if it is empty or no file, ERR_CLOSED. */
+ERR_MUST_USE enum err models_map_file(
+    struct models_map *map, const char *path, struct stop *stop, struct why *why);
 /* Frees a map that is not shared. */
 void models_unmap(struct models_map *map);
 /* Bytes that are not trusted any more, or have just been checked; of a difference by its model. */
-void models_set_sound_of(
-    struct models *m, enum models_kind kind, const uint8_t id[32], bool sound);
+void models_set_sound_of(struct models *m, enum models_kind kind, const uint8_t id[32], bool sound);
 
 #endif

@@ -9,7 +9,7 @@ static enum err
 map_bytes(struct models *m, struct models_map *map, const char *path, struct why *why)
 {
 	uint8_t hash[HASH_LEN];
-	enum err e = models_map_file(map, path, why);
+	enum err e = models_map_file(map, path, m->stop, why);
 
 	/* Once: devices ask for it one after the other, and most of them find no map of it. */
 	if (e || models_is_sound(m, map->id))

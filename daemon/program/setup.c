@@ -9,10 +9,12 @@
 #include "age.h"
 #include "archive.h"
 #include "audit.h"
+#include "budget.h"
 #include "certificates.h"
 #include "clock.h"
 #include "cpu.h"
 #include "engine.h"
+#include "evalsets.h"
 #include "fault.h"
 #include "file.h"
 #include "folder.h"
@@ -34,11 +36,12 @@
 #include "watch.h"
 #include "worker.h"
 
-#define STOP_MS 5000
+#define STOP_MS 3000 /* with what else takes its time, all is over within five seconds */
 #define CERTIFICATE_DAYS 30 /* from then on it is warned of */
 
 struct setup {
 	struct services s;
+	struct stop stop;
 	struct watch *watch;
 	int lock_fd;
 	bool started;
@@ -228,6 +231,8 @@ open_storage(struct setup *u, struct why *why)
 	if (!e)
 		e = models_open(&u->s.models, path, why);
 	if (!e)
+		models_until(u->s.models, u->s.stop);
+	if (!e)
 		e = spool_start(&u->s, why);
 	state_path(u, "reserve", path, sizeof(path));
 	if (!e)
@@ -265,6 +270,10 @@ build(struct setup *u, struct why *why)
 		e = server_try(c, why);
 	if (!e)
 		e = health_new(&u->s.health);
+	if (!e)
+		e = budget_new(&u->s.budget);
+	if (!e)
+		e = evalsets_new(&u->s.sets, u->s.config);
 	if (!e)
 		e = keys_load(c->state_dir, &u->s, task_key, why);
 	if (!e)
@@ -309,6 +318,8 @@ setup_new(struct setup **out, const struct config *config, struct why *why)
 	if (!u)
 		return err_set(why, ERR_NOMEM, "no memory");
 	u->lock_fd = -1;
+	u->stop.sees_signals = true;
+	u->s.stop = &u->stop;
 	u->s.started_at = clock_wall();
 	enum err e = use_first_config(u, config, why);
 	if (!e)
@@ -443,6 +454,7 @@ setup_free(struct setup *u)
 {
 	if (!u)
 		return;
+	stop_ask(&u->stop);
 	watch_stop(u->watch);
 	if (u->s.engine)
 		engine_stop(u->s.engine);
@@ -465,6 +477,8 @@ setup_free(struct setup *u)
 	watch_free(u->watch);
 	reserve_free(u->s.reserve);
 	health_free(u->s.health);
+	evalsets_free(u->s.sets);
+	budget_free(u->s.budget);
 	shared_free(u->s.tls);
 	keys_free(&u->s);
 	if (u->s.config)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "budget.h"
 #include "glyphs.h"
 #include "net.h"
 #include "source.h"
@@ -172,24 +173,40 @@ evalset_check(struct evalset *s, const struct recipe *recipe, struct why *why)
 	return e;
 }
 
-/* As many as the configuration says, if so many nets fit into its limit at one time. A job of before there was one has a net all the same. */
-static enum err
-count_threads(
-    const struct config *c, const struct evalset_work *w, unsigned *threads, struct why *why)
+uint64_t
+evalset_net_bytes(const struct recipe *recipe)
 {
 	struct net *net = NULL;
 
-	*threads = c->evaluation_threads > 0 ? (unsigned)c->evaluation_threads : w->threads;
-	if (c->evaluation_bytes == 0)
-		return ERR_OK;
-	enum err e = plan_net(w->recipe, 0, &net, why);
-	if (e)
-		return e;
-	uint64_t room = c->evaluation_bytes / net_bytes(net);
+	if (recipe->net.layer_count == 0 || plan_net(recipe, 0, &net, NULL))
+		return 0;
+	uint64_t bytes = net_bytes(net);
 	net_free(net);
-	if (room < *threads)
-		*threads = room > 0 ? (unsigned)room : 1;
-	return ERR_OK;
+	return bytes;
+}
+
+/* How many nets there are at a time: as many as the configuration says, if so many fit into its limit and into the budget, at least one. A
+ * job of before there was a limit has a net all the same. */
+struct nets {
+	unsigned threads;
+	uint64_t taken; /* bytes, for all but the first */
+};
+
+static struct nets
+take_nets(const struct config *c, const struct evalset_work *w)
+{
+	const uint64_t each = evalset_net_bytes(w->recipe);
+	const uint64_t all = budget_all(w->budget, c->work_bytes);
+	struct nets n = {.threads = 1};
+	unsigned most = c->evaluation_threads > 0 ? (unsigned)c->evaluation_threads : w->threads;
+
+	if (c->evaluation_bytes > 0 && each > 0 && c->evaluation_bytes / each < most)
+		most = (unsigned)(c->evaluation_bytes / each);
+	while (n.threads < most && budget_take(w->budget, all, each, false)) {
+		n.threads++;
+		n.taken += each;
+	}
+	return n;
 }
 
 enum err
@@ -197,21 +214,20 @@ evalset_run(
     struct evalset *s, const struct evalset_work *work, struct train_score *score, struct why *why)
 {
 	struct dataset d;
-	unsigned threads = 0;
 
-	enum err e = count_threads(s->config, work, &threads, why);
-	if (!e)
-		e = borrow(s, work->recipe, &d, why);
+	enum err e = borrow(s, work->recipe, &d, why);
 	if (e)
 		return e;
+	const struct nets nets = take_nets(s->config, work);
 	const struct train_measure w = {.recipe = work->recipe,
 	    .params = work->params,
 	    .set = &d,
 	    .counts = work->counts,
-	    .threads = threads,
+	    .threads = nets.threads,
 	    .stop = work->stop,
 	    .context = work->context};
 	e = train_measure_run(&w, score, why);
+	budget_give(work->budget, nets.taken, false);
 	give_back(s, work->recipe, &d);
 	return e;
 }

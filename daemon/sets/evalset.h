@@ -13,7 +13,9 @@ struct evalset_work {
 	struct counts
 	    *counts; /* to which the recipe's figures are added; NULL: they are not wanted */
 	unsigned
-	    threads; /* where the configuration says no number; fewer if evaluation_bytes has no room for as many */
+	    threads; /* where the configuration says no number; fewer if evaluation_bytes or the budget has no room for as many */
+	/* Beside the memory of one net, which the caller has taken, that of as many more as it has room for. NULL: it has. */
+	struct budget *budget;
 	/* Called on these threads before each batch; returning true ends the evaluation. NULL: never. */
 	bool (*stop)(void *context, uint64_t done, uint64_t planned);
 	void *context;
@@ -25,6 +27,8 @@ void evalset_free(struct evalset *s);
  * without labels), and what was counted is of no use. ERR_NOTFOUND if there is no such set, ERR_CLOSED if it was ended. */
 ERR_MUST_USE enum err evalset_run(
     struct evalset *s, const struct evalset_work *work, struct train_score *score, struct why *why);
+/* The memory of a net that measures a model of the recipe; 0 if it cannot be told. */
+uint64_t evalset_net_bytes(const struct recipe *recipe);
 /* Could this set be loaded, does it fit the recipe, and is a batch within the configuration's limits? Loads it. */
 ERR_MUST_USE enum err evalset_check(
     struct evalset *s, const struct recipe *recipe, struct why *why);

@@ -10,6 +10,7 @@
 #include "hex.h"
 #include "merkle.h"
 #include "rng.h"
+#include "stop.h"
 
 #define PIECE 16384 /* bytes encrypted at a time */
 
@@ -182,6 +183,8 @@ verify_chunks(const struct delta_file *f, const uint8_t *leaves, uint8_t *chunk,
 			return err_set(why, ERR_CORRUPT, "chunk %llu of %llu is damaged",
 			    (unsigned long long)i, (unsigned long long)n);
 		left -= len;
+		if (stop_asked(f->stop))
+			return err_set(why, ERR_CLOSED, "told to end");
 	}
 	return ERR_OK;
 }

@@ -20,6 +20,8 @@ struct delta_file {
 	uint8_t nonce[SPOOLFILE_NONCE];
 	uint8_t manifest[MANIFEST_LEN];
 	uint64_t leaf_bytes, body_bytes; /* as the manifest says */
+	struct stop
+	    *stop; /* the opener's to set: ends delta_file_verify with ERR_CLOSED; or NULL */
 };
 
 /* Writes the head into the empty file fd, which from then on belongs to *f, also on failure. key NULL: no encryption. */

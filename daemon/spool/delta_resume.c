@@ -1,6 +1,7 @@
 #include "delta_resume.h"
 #include "fault.h"
 #include "reseal.h"
+#include "stop.h"
 #include "verified.h"
 
 #include <stdlib.h>
@@ -35,7 +36,9 @@ hash_again(
 			delta_body_skip(body, &known);
 		/* On the way to the mark it stays where it is: a newer transfer would begin at less. */
 		bool behind = skips && body->good.at < known.at;
-		if (!behind && !spool_verified_until(s, part, &body->good))
+		if (stop_asked(part->file.stop))
+			e = err_set(why, ERR_CLOSED, "told to end");
+		else if (!behind && !spool_verified_until(s, part, &body->good))
 			e = err_set(why, ERR_AGAIN, "a newer transfer of this task has begun");
 	}
 	free(piece);

@@ -41,6 +41,7 @@ spool_open(struct spool **out, const struct spool_options *options, struct why *
 	if (!s)
 		return err_set(why, ERR_NOMEM, "no memory");
 	s->quota = options->quota;
+	s->stop = options->stop;
 	s->memory = options->memory;
 	s->sealed = options->secret != NULL;
 	if (s->sealed)
@@ -264,6 +265,7 @@ resume_locked(struct spool *s, const uint8_t task[16], const uint8_t device[32],
 	path_of(s, task, SUFFIX_PART, path);
 	enum err e = delta_file_open(&part->file, path, O_RDWR, spool_key(s), why);
 	if (!e) {
+		part->file.stop = s->stop;
 		make_live(slot, part);
 		return ERR_OK;
 	}
@@ -505,6 +507,7 @@ spool_read(struct spool *s, const uint8_t task[16], const uint8_t *manifest,
 	enum err e = delta_file_open(file, path, O_RDONLY, spool_key(s), why);
 	if (e)
 		return e;
+	file->stop = s->stop;
 	e = check_accepted(file, path, manifest, why);
 	if (e)
 		delta_file_close(file);

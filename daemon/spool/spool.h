@@ -20,6 +20,7 @@ struct spool_options {
 	uint64_t quota; /* bytes; 0: no limit */
 	bool memory; /* the folder does not outlive the machine: nothing is synced */
 	const uint8_t *secret; /* 32 bytes: new files are encrypted; NULL: they are not */
+	struct stop *stop; /* once it is asked for, hashing ends with ERR_CLOSED; NULL: never */
 	const char *
 	    lost; /* where deltas go that no row explains, on the same file system; made when needed */
 };

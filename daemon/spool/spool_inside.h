@@ -61,6 +61,7 @@ struct spool {
 	struct condemned *condemned;
 	struct orphan *orphans;
 	struct spool_verified *verified;
+	struct stop *stop; /* may be NULL */
 };
 
 /* Notes a part. NULL without memory. Lock held, or no other thread. */

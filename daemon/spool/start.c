@@ -101,7 +101,8 @@ open_spool(struct services *s, struct why *why)
 	    .dir = s->fixed->spool_path[0] ? s->fixed->spool_path : dir,
 	    .quota = s->fixed->spool_quota,
 	    .memory = s->fixed->spool_memory,
-	    .secret = found ? secret : NULL};
+	    .secret = found ? secret : NULL,
+	    .stop = s->stop};
 	e = spool_open(&s->spool, &o, why);
 	hash_wipe(secret, sizeof(secret));
 	return e;
@@ -380,7 +381,8 @@ check_all(struct kept *k, struct why *why)
 	worker_parallel(cpu_count(), (unsigned)k->open.count, verify, k);
 	for (size_t i = 0; i < k->open.count; i++) {
 		const struct accepted *d = &k->open.deltas[i];
-		if (d->e == ERR_NOMEM || d->e == ERR_DENIED || (memory && d->e && !is_bad(d)))
+		if (d->e == ERR_NOMEM || d->e == ERR_DENIED || d->e == ERR_CLOSED ||
+		    (memory && d->e && !is_bad(d)))
 			return err_set(why, d->e, "%s", d->why.text);
 	}
 	return memory ? drop_lost(k, why) : condemn_bad(k, why);

@@ -110,7 +110,8 @@ hand_over(const struct net_drawing *how, const char *from, uint64_t elements)
 
 	/* A foreign file may not align its numbers. */
 	for (uint64_t at = 0; at < elements && !e; at += NET_DRAW_PIECE) {
-		size_t n = elements - at < NET_DRAW_PIECE ? (size_t)(elements - at) : NET_DRAW_PIECE;
+		size_t n =
+		    elements - at < NET_DRAW_PIECE ? (size_t)(elements - at) : NET_DRAW_PIECE;
 		memcpy(piece, from + at * sizeof(float), n * sizeof(float));
 		e = how->take(how->context, piece, n);
 	}

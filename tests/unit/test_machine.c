@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,81 +58,12 @@ test_clock_and_disk(void **state)
 	assert_false(machine_disk_free("/no/such/place", &bytes));
 }
 
-/* Its own group and all around it; what is no number says nothing. */
-static void
-groups(void **state)
-{
-	char dir[] = "/tmp/rivulet.XXXXXX", path[128];
-
-	(void)state;
-	assert_non_null(mkdtemp(dir));
-	static const char *const folders[] = {"/a", "/a/b"};
-	for (size_t i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "%s%s", dir, folders[i]);
-		assert_int_equal(mkdir(path, 0700), 0);
-	}
-	assert_true(machine_cgroup_memory("0::/a/b\n", dir) == UINT64_MAX);
-	snprintf(path, sizeof(path), "%s/a/memory.max", dir);
-	write_id(path, "5000000\n");
-	assert_int_equal(machine_cgroup_memory("0::/a/b\n", dir), 5000000);
-	assert_int_equal(machine_cgroup_memory("1:name=x:/a\n0::/a/b\n", dir), 5000000);
-	assert_int_equal(machine_cgroup_memory("0::/a", dir), 5000000);
-	assert_true(machine_cgroup_memory("0::/\n", dir) == UINT64_MAX);
-	assert_true(machine_cgroup_memory("1:memory:/a\n", dir) == UINT64_MAX);
-	assert_true(machine_cgroup_memory("", dir) == UINT64_MAX);
-	snprintf(path, sizeof(path), "%s/a/b/memory.max", dir);
-	write_id(path, "max\n");
-	assert_int_equal(machine_cgroup_memory("0::/a/b\n", dir), 5000000);
-	write_id(path, "4096\n");
-	assert_int_equal(machine_cgroup_memory("0::/a/b\n", dir), 4096);
-	unlink(path);
-	/* The kernel's files have no length before they are read. */
-	unsigned long long pids = 0;
-	FILE *f = fopen("/proc/sys/kernel/pid_max", "re");
-	if (f && fscanf(f, "%llu", &pids) == 1) {
-		assert_int_equal(symlink("/proc/sys/kernel/pid_max", path), 0);
-		assert_int_equal(
-		    machine_cgroup_memory("0::/a/b\n", dir), pids < 5000000 ? pids : 5000000);
-		unlink(path);
-	}
-	if (f)
-		fclose(f);
-	snprintf(path, sizeof(path), "%s/a/memory.max", dir);
-	unlink(path);
-	for (size_t i = 2; i-- > 0;) {
-		snprintf(path, sizeof(path), "%s%s", dir, folders[i]);
-		rmdir(path);
-	}
-	rmdir(dir);
-}
-
-static void
-memory(void **state)
-{
-	uint64_t all = machine_memory();
-	struct rlimit was, less;
-
-	(void)state;
-	assert_true(all > 1 << 20);
-#ifdef __SANITIZE_ADDRESS__
-	skip(); /* it has taken more addresses than that */
-#endif
-	assert_int_equal(getrlimit(RLIMIT_AS, &was), 0);
-	less = was;
-	less.rlim_cur = (rlim_t)(all - 4096);
-	assert_int_equal(setrlimit(RLIMIT_AS, &less), 0);
-	assert_int_equal(machine_memory(), all - 4096);
-	assert_int_equal(setrlimit(RLIMIT_AS, &was), 0);
-}
-
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_id),
 	    cmocka_unit_test(test_clock_and_disk),
-	    cmocka_unit_test(groups),
-	    cmocka_unit_test(memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,7 +57,7 @@ fold_cut(const struct rule_spec *s, const float *data, size_t n, size_t elements
     const float *centre, size_t most, float *out)
 {
 	struct fleet f = {data, elements};
-	struct rule_input in = {read_tile, &f, elements, n, claimed, centre, 7};
+	struct rule_input in = {read_tile, &f, elements, n, claimed, centre, 7, NULL};
 	struct rule *r;
 	struct why why = {""};
 	unsigned strips;

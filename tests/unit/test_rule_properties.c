@@ -25,7 +25,7 @@ static void
 fold_rule(const struct rule_spec *s, float *data, size_t n, const float *centre, float *out)
 {
 	static const double ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-	const struct rule_input in = {read_fleet, data, E, n, ones, centre, 3};
+	const struct rule_input in = {read_fleet, data, E, n, ones, centre, 3, NULL};
 	struct rule *r;
 	struct why why = {""};
 

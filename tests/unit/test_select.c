@@ -71,14 +71,14 @@ bulyan(void **state)
 	bool picked[7];
 
 	measure(d2, x, 7, 1);
-	assert_int_equal(select_bulyan(d2, 7, 1, picked), ERR_OK);
+	assert_int_equal(select_bulyan(d2, 7, 1, picked, NULL), ERR_OK);
 	size_t count = 0;
 	for (size_t i = 0; i < 7; i++)
 		count += picked[i];
 	assert_int_equal(count, 5);
 	assert_false(picked[3]);
-	assert_int_equal(select_bulyan(d2, 6, 1, picked), ERR_INVALID);
-	assert_int_equal(select_bulyan(d2, 7, 0, picked), ERR_OK);
+	assert_int_equal(select_bulyan(d2, 6, 1, picked, NULL), ERR_INVALID);
+	assert_int_equal(select_bulyan(d2, 7, 0, picked, NULL), ERR_OK);
 	for (size_t i = 0; i < 7; i++)
 		assert_true(picked[i]);
 }
@@ -93,16 +93,16 @@ median(void **state)
 	double d2[25], w[5];
 
 	measure(d2, five, 5, 1);
-	assert_int_equal(select_median(d2, 5, equal, 1e-6, 10, w), ERR_OK);
+	assert_int_equal(select_median(d2, 5, equal, 1e-6, 10, w, NULL), ERR_OK);
 	assert_true(fabs(combine(w, five, 5) - .2) < 1e-4);
-	assert_int_equal(select_median(d2, 5, heavy, 1e-6, 10, w), ERR_OK);
+	assert_int_equal(select_median(d2, 5, heavy, 1e-6, 10, w, NULL), ERR_OK);
 	assert_true(fabs(combine(w, five, 5)) < 1e-4);
 	/* Far beyond all others, one vector is as good as absent. */
 	static const double far[] = {0, 1, 2, 3, 1e18};
 	measure(d2, far, 5, 1);
-	assert_int_equal(select_median(d2, 5, equal, .1, 10, w), ERR_OK);
+	assert_int_equal(select_median(d2, 5, equal, .1, 10, w, NULL), ERR_OK);
 	assert_true(combine(w, far, 5) >= 0 && combine(w, far, 5) <= 3);
-	assert_int_equal(select_median(d2, 5, equal, 0, 10, w), ERR_INVALID);
+	assert_int_equal(select_median(d2, 5, equal, 0, 10, w, NULL), ERR_INVALID);
 }
 
 /* The corners of a square and a vector near its middle, but not there: the median is not one of the vectors, and is found whatever
@@ -124,7 +124,7 @@ median_leaves(void **state)
 			y[i] = square[2 * i + 1];
 		}
 		for (size_t k = 0; k < 2; k++) {
-			assert_int_equal(select_median(d2, n, alpha, nu[k], 60, w), ERR_OK);
+			assert_int_equal(select_median(d2, n, alpha, nu[k], 60, w, NULL), ERR_OK);
 			double px = combine(w, x, n), py = combine(w, y, n);
 			got = 0;
 			for (size_t i = 0; i < n; i++)
@@ -157,7 +157,7 @@ median_reference(void **state)
 	for (size_t i = 0; i < MOST; i++)
 		alpha[i] = 1.0 / MOST;
 	measure(d2, x, MOST, DIMS);
-	assert_int_equal(select_median(d2, MOST, alpha, 1e-9, 0, w), ERR_OK);
+	assert_int_equal(select_median(d2, MOST, alpha, 1e-9, 0, w, NULL), ERR_OK);
 	for (size_t k = 0; k < DIMS; k++) {
 		z[k] = 0;
 		for (size_t i = 0; i < MOST; i++)
@@ -186,7 +186,7 @@ median_reference(void **state)
 		}
 		for (size_t k = 0; k < DIMS; k++)
 			z[k] = next[k] / sum;
-		assert_int_equal(select_median(d2, MOST, alpha, .1, t, w), ERR_OK);
+		assert_int_equal(select_median(d2, MOST, alpha, .1, t, w, NULL), ERR_OK);
 		for (size_t k = 0; k < DIMS; k++) {
 			double mine = 0;
 			for (size_t i = 0; i < MOST; i++)
@@ -205,14 +205,14 @@ clip(void **state)
 	double d2[16], w[4];
 
 	measure(d2, x, 4, 1);
-	assert_int_equal(select_clip(d2, 4, 1, 1, w), ERR_OK);
+	assert_int_equal(select_clip(d2, 4, 1, 1, w, NULL), ERR_OK);
 	assert_true(fabs(combine(w, x, 4) - 1.0 / 3) < 1e-12);
-	assert_int_equal(select_clip(d2, 4, 1, 3, w), ERR_OK);
+	assert_int_equal(select_clip(d2, 4, 1, 3, w, NULL), ERR_OK);
 	assert_true(fabs(combine(w, x, 4)) <= 1 + 1e-9);
 	/* Nothing to clip: one iteration gives the mean. */
-	assert_int_equal(select_clip(d2, 4, 1e6, 1, w), ERR_OK);
+	assert_int_equal(select_clip(d2, 4, 1e6, 1, w, NULL), ERR_OK);
 	assert_true(fabs(combine(w, x, 4) - 100.0 / 3) < 1e-9);
-	assert_int_equal(select_clip(d2, 4, 0, 1, w), ERR_INVALID);
+	assert_int_equal(select_clip(d2, 4, 0, 1, w, NULL), ERR_INVALID);
 }
 
 static void
@@ -284,7 +284,7 @@ mixed(void **state)
 				for (size_t k = 0; k < DIMS; k++)
 					y[i * DIMS + k] += mix[i * MOST + j] * x[j * DIMS + k];
 		measure(want, y, rows, DIMS);
-		assert_int_equal(select_mixed(d2, MOST, mix, rows, got), ERR_OK);
+		assert_int_equal(select_mixed(d2, MOST, mix, rows, got, NULL), ERR_OK);
 		for (size_t i = 0; i < rows * rows; i++)
 			assert_true(fabs(got[i] - want[i]) < 1e-12);
 	}
