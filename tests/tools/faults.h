@@ -24,6 +24,7 @@ struct attempt {
 	char manifest[1024]; /* header values; "" leaves the header away */
 	char report[16384];
 	struct key *key; /* signs */
+	bool sparse; /* codec sparse: the first element alone */
 };
 
 static inline uint8_t *
@@ -269,6 +270,27 @@ apply(const struct fault *f, enum stage stage, struct attempt *a)
 	memcpy(a->raw + f->at, &v, sizeof(v));
 }
 
+/* The ends of the blocks, then a gap of none and the value 1 as bf16. */
+#define SPARSE_BLOCK 16384
+#define SPARSE_ENTRY 3
+
+static inline uint64_t
+sparse_bytes(uint64_t elements)
+{
+	return (elements + SPARSE_BLOCK - 1) / SPARSE_BLOCK * 4 + SPARSE_ENTRY;
+}
+
+static inline void
+put_sparse(struct attempt *a)
+{
+	uint8_t *p = payload(a);
+
+	for (; p + SPARSE_ENTRY < payload(a) + a->m.payload_bytes; p += 4)
+		*p = SPARSE_ENTRY;
+	p[1] = 0x80;
+	p[2] = 0x3f;
+}
+
 static inline void
 make_body(struct attempt *a, const struct fault *f)
 {
@@ -278,8 +300,10 @@ make_body(struct attempt *a, const struct fault *f)
 	a->body_bytes = a->length = manifest_body_bytes(a->m.payload_bytes);
 	if (a->body_bytes > BODY_MAX || !(a->body = calloc(1, a->body_bytes + 4)))
 		https_die("body", "too large");
-	for (uint64_t i = 0; i < a->m.elements; i++)
+	for (uint64_t i = 0; i < a->m.elements && !a->sparse; i++)
 		put_float(a, i, 1e-4f * (float)(i % 13));
+	if (a->sparse)
+		put_sparse(a);
 	apply(f, NUMBERS, a);
 	for (uint64_t i = 0; i < chunks; i++) {
 		uint64_t at = i * MANIFEST_CHUNK, left = a->m.payload_bytes - at;

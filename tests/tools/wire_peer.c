@@ -3,7 +3,8 @@
  *
  *   wire_peer ask HOME PORT                                prints "TASK JOB ROUND BASE" of the task it was given
  *   wire_peer put HOME PORT ELEMENTS MODE FAULT TASK JOB ROUND BASE
- *        sends a delta of ELEMENTS f32 with one fault (see the table; "none" is a good one) and prints
+ *        sends a delta of ELEMENTS f32 (sparse:ELEMENTS: of the codec sparse, the first one alone) with one fault (see the table;
+ *        "none" is a good one) and prints
  *        "STATUS WORD BODY_BYTES_SENT END": the word ends the problem's type, or is "receipt"; END is open, closed, reset.
  *        MODE: wait     Expect: 100-continue; the body goes when it is asked for, and stops when an answer comes
  *              rush     head and body at once, without looking
@@ -20,6 +21,7 @@
 #include <time.h>
 
 #include "../unit/fleet.h"
+#include "codec.h"
 #include "faults.h"
 #include "hex.h"
 #include "messages.h"
@@ -172,19 +174,23 @@ put(char **argv)
 {
 	const struct fault *f = find_fault(argv[4]);
 	const char *signer = getenv("WIRE_OTHER");
+	const bool sparse = strncmp(argv[2], "sparse:", 7) == 0;
 	struct https_home h, other;
 	struct x509_info info;
 	struct attempt a = {.m = {.round = strtoull(argv[7], NULL, 10),
 				.examples = EXAMPLES,
 				.steps = STEPS,
-				.elements = strtoull(argv[2], NULL, 10),
+				.elements = strtoull(argv[2] + (sparse ? 7 : 0), NULL, 10),
+				.codec = sparse ? codec_find_name("sparse")->id : 0,
+				.block = sparse ? SPARSE_BLOCK : 0,
 				.normaliser = 2,
 				.accuracy = 0.5f}};
 
 	https_load(&h, argv[0]);
 	https_load(&other, strcmp(f->name, "other-key") == 0 && signer ? signer : argv[0]);
 	a.key = other.key;
-	a.m.payload_bytes = a.m.elements * 4;
+	a.sparse = sparse;
+	a.m.payload_bytes = sparse ? sparse_bytes(a.m.elements) : a.m.elements * 4;
 	/* By its certificate: after a rotation the key does not tell. */
 	if (!h.has_cert || x509_parse(&info, &h.cert, NULL) ||
 	    !hex_decode(a.m.device, 32, info.common_name, strlen(info.common_name)))
@@ -206,8 +212,9 @@ ask(const char *home, const char *port)
 {
 	static const char offer[] =
 	    "{\"agent\":\"1.0\",\"protocol\":1,\"data\":[{\"name\":\"digits\",\"examples\":1000}],"
-	    "\"trainers\":[\"builtin\",\"noop\"],\"codecs\":[\"f32\"],"
-	    "\"layers\":[\"linear\",\"flatten\",\"relu\"],\"features\":[\"figures\",\"buffered\"],"
+	    "\"trainers\":[\"builtin\",\"noop\"],\"codecs\":[\"f32\",\"sparse\"],"
+	    "\"layers\":[\"linear\",\"flatten\",\"relu\"],\"features\":[\"figures\",\"buffered\","
+	    "\"feedback\"],"
 	    "\"wait\":0}";
 	struct https_home h;
 	struct https c;
