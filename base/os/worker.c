@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 
 #define WORKER_THREADS_MAX 256
 
@@ -11,48 +13,103 @@ struct item {
 	struct item *next;
 	void (*fn)(void *arg);
 	void *arg;
+	bool is_for; /* somebody: */
+	uint8_t who[WORKER_FOR];
 };
 
 struct worker_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	struct item *head, **tail;
+	struct item *running; /* of those that are for somebody */
 	bool stopping;
+	int by;
 	unsigned threads;
 	pthread_t ids[WORKER_THREADS_MAX];
 };
+
+/* Lock held, as below. */
+static bool
+is_served(const struct worker_pool *p, const struct item *it)
+{
+	for (const struct item *r = p->running; r; r = r->next)
+		if (it->is_for && memcmp(r->who, it->who, sizeof(it->who)) == 0)
+			return true;
+	return false;
+}
+
+/* The first whose turn it is; NULL: none. */
+static struct item *
+take_item(struct worker_pool *p)
+{
+	for (struct item **at = &p->head; *at; at = &(*at)->next) {
+		struct item *it = *at;
+		if (is_served(p, it))
+			continue;
+		*at = it->next;
+		if (!*at)
+			p->tail = at;
+		if (it->is_for) {
+			it->next = p->running;
+			p->running = it;
+		}
+		return it;
+	}
+	return NULL;
+}
 
 /* Next item, waiting for one; NULL when the pool stops and nothing is left. */
 static struct item *
 next_item(struct worker_pool *p)
 {
+	struct item *it;
+
 	pthread_mutex_lock(&p->lock);
-	while (!p->head && !p->stopping)
+	while (!(it = take_item(p)) && (p->head || !p->stopping))
 		pthread_cond_wait(&p->wake, &p->lock);
-	struct item *it = p->head;
-	if (it) {
-		p->head = it->next;
-		if (!p->head)
-			p->tail = &p->head;
-	}
 	pthread_mutex_unlock(&p->lock);
 	return it;
+}
+
+static void
+end_item(struct worker_pool *p, struct item *it)
+{
+	if (it->is_for) {
+		pthread_mutex_lock(&p->lock);
+		struct item **at = &p->running;
+		while (*at != it)
+			at = &(*at)->next;
+		*at = it->next;
+		pthread_cond_broadcast(&p->wake);
+		pthread_mutex_unlock(&p->lock);
+	}
+	free(it);
 }
 
 static void *
 run(void *arg)
 {
+	struct worker_pool *p = arg;
 	struct item *it;
 
-	while ((it = next_item(arg))) {
+	/* Of this thread alone. */
+	if (p->by > 0)
+		(void)setpriority(PRIO_PROCESS, 0, p->by);
+	while ((it = next_item(p))) {
 		it->fn(it->arg);
-		free(it);
+		end_item(p, it);
 	}
 	return NULL;
 }
 
 enum err
 worker_pool_new(struct worker_pool **out, unsigned threads)
+{
+	return worker_pool_new_behind(out, threads, 0);
+}
+
+enum err
+worker_pool_new_behind(struct worker_pool **out, unsigned threads, int by)
 {
 	struct worker_pool *p = calloc(1, sizeof(*p));
 
@@ -61,6 +118,7 @@ worker_pool_new(struct worker_pool **out, unsigned threads)
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->wake, NULL);
 	p->tail = &p->head;
+	p->by = by;
 	if (threads > WORKER_THREADS_MAX)
 		threads = WORKER_THREADS_MAX;
 	while (p->threads < threads && pthread_create(&p->ids[p->threads], NULL, run, p) == 0)
@@ -89,20 +147,36 @@ worker_pool_free(struct worker_pool *p)
 	free(p);
 }
 
-enum err
-worker_submit(struct worker_pool *p, void (*fn)(void *arg), void *arg)
+static enum err
+append(struct worker_pool *p, const struct item *item)
 {
 	struct item *it = malloc(sizeof(*it));
 
 	if (!it)
 		return ERR_NOMEM;
-	*it = (struct item){NULL, fn, arg};
+	*it = *item;
 	pthread_mutex_lock(&p->lock);
 	*p->tail = it;
 	p->tail = &it->next;
 	pthread_cond_signal(&p->wake);
 	pthread_mutex_unlock(&p->lock);
 	return ERR_OK;
+}
+
+enum err
+worker_submit(struct worker_pool *p, void (*fn)(void *arg), void *arg)
+{
+	return append(p, &(struct item){.fn = fn, .arg = arg});
+}
+
+enum err
+worker_submit_for(
+    struct worker_pool *p, const uint8_t who[WORKER_FOR], void (*fn)(void *arg), void *arg)
+{
+	struct item it = {.fn = fn, .arg = arg, .is_for = true};
+
+	memcpy(it.who, who, sizeof(it.who));
+	return append(p, &it);
 }
 
 struct parallel {

@@ -1,5 +1,7 @@
 #ifndef WORKER_H
 #define WORKER_H
+#include <stdint.h>
+
 #include "err.h"
 
 /*
@@ -9,10 +11,16 @@
 struct worker_pool;
 
 ERR_MUST_USE enum err worker_pool_new(struct worker_pool **out, unsigned threads);
+/* The same, of threads that give way to all others by so much (setpriority). */
+ERR_MUST_USE enum err worker_pool_new_behind(struct worker_pool **out, unsigned threads, int by);
 /* Runs what is queued, then joins the threads. */
 void worker_pool_free(struct worker_pool *p);
 /* Queues fn(arg). Never blocks. ERR_NOMEM. */
 ERR_MUST_USE enum err worker_submit(struct worker_pool *p, void (*fn)(void *arg), void *arg);
+/* The same for somebody, of whom the pool runs one at a time: the others go first then. */
+#define WORKER_FOR 32
+ERR_MUST_USE enum err worker_submit_for(
+    struct worker_pool *p, const uint8_t who[WORKER_FOR], void (*fn)(void *arg), void *arg);
 /* Runs fn(arg, i) for i in [0, count) on up to `threads` fresh threads, the caller being one of them; returns when all are
  * done. For aggregation and evaluation, which are few and long. */
 void worker_parallel(

@@ -56,6 +56,7 @@ struct services {
 	struct health *health; /* may be NULL: health_note and health_reason know */
 	struct reserve *reserve; /* may be NULL in tests */
 	struct worker_pool *pool;
+	struct worker_pool *slow; /* for what may take long; NULL (in tests): pool does that, too */
 	struct budget *budget; /* may be NULL in tests */
 	struct evalsets *sets; /* likewise */
 	struct stop *stop; /* what takes long looks at it; may be NULL in tests */

@@ -6,6 +6,7 @@
 enum route_kind {
 	ROUTE_NOW, /* answers at once, on the I/O thread: nothing that waits */
 	ROUTE_WORK, /* runs on a worker, may block on the store and the disk */
+	ROUTE_SLOW, /* likewise, may take long: on workers of its own, which give way, one request of an owner at a time */
 	ROUTE_POLL, /* on the I/O thread; may park the exchange */
 	ROUTE_STREAM, /* the body goes piece by piece to stream_ops */
 };

@@ -77,8 +77,13 @@ work_list(void *arg)
 static void
 give_to_worker(struct conn *c, enum conn_state state, void (*fn)(void *arg))
 {
+	const struct services *s = c->io->services;
+	const bool slow = c->x.route->kind == ROUTE_SLOW && s->slow;
+
 	conn_change_state(c, state);
-	if (worker_submit(c->io->services->pool, fn, &c->x) == ERR_OK)
+	enum err e = slow ? worker_submit_for(s->slow, c->x.who.owner, fn, &c->x)
+			  : worker_submit(s->pool, fn, &c->x);
+	if (!e)
 		return;
 	conn_change_state(c, CONN_WRITE);
 	conn_refuse(c, PROBLEM_UNAVAILABLE, "no memory");
@@ -114,6 +119,7 @@ dispatch(struct conn *c)
 		conn_poll_again(c);
 		break;
 	case ROUTE_WORK:
+	case ROUTE_SLOW:
 		give_to_worker(c, CONN_BUSY, work_handle);
 		break;
 	case ROUTE_STREAM:

@@ -37,6 +37,8 @@
 #include "worker.h"
 
 #define STOP_MS 3000 /* with what else takes its time, all is over within five seconds */
+#define SLOW_THREADS 3 /* owners whose submissions are at work at a time */
+#define SLOW_BY 10
 #define CERTIFICATE_DAYS 30 /* from then on it is warned of */
 
 struct setup {
@@ -287,6 +289,8 @@ build(struct setup *u, struct why *why)
 	if (!e)
 		e = worker_pool_new(&u->s.pool, workers < 2 ? 2 : workers);
 	if (!e)
+		e = worker_pool_new_behind(&u->s.slow, SLOW_THREADS, SLOW_BY);
+	if (!e)
 		e = store_write(u->s.store, settle_names, &u->s, why);
 	if (!e)
 		e = registry_new(&u->s.registry, u->s.store, why);
@@ -461,6 +465,7 @@ setup_free(struct setup *u)
 	if (u->started)
 		server_stop(u->s.server, STOP_MS);
 	folder_free(u->s.folder);
+	worker_pool_free(u->s.slow);
 	worker_pool_free(u->s.pool);
 	if (u->s.registry)
 		registry_flush(u->s.registry, u->s.store);

@@ -19,7 +19,7 @@ large=$((large / wide * wide))
 layer() { # layer NAME OUTPUTS SEED MORE: a job of one layer of 4096 inputs without a bias, for the device "peer"
 	cat <<-END
 		{"name": "$1", "seed": $3, "model": {"layers": [{"type": "linear", "name": "fc", "out": $2, "bias": false}], "loss": "mse"},
-		 "data": {"name": "digits", "shape": [$wide]}, "local": {"steps": 1, "batch": 1, "optimizer": {"name": "sgd", "rate": 0.1}},
+		 "data": {"name": "wide", "shape": [$wide]}, "local": {"steps": 1, "batch": 1, "optimizer": {"name": "sgd", "rate": 0.1}},
 		 "select": {"devices": ["peer"]}, "upload": {"codec": "sparse", "share": 0.001, "feedback": false},
 		 "round": {"goal": 1, "deadline_s": 3600}, "stop": {"rounds": 1000}$4}
 	END
@@ -63,9 +63,9 @@ limited() {
 	RIVULETD=$RIVULETD_WHOLE
 }
 committed() { curl_admin "/v1/jobs/$1" | pick "d['rounds_committed']"; }
-# lies JOB: the peer's next delta of the large job
+# report: the peer's next delta of the large job
 report() {
-	report_task=$("$PEER" ask "$FLEET/peer" "$PORT")
+	report_task=$(WIRE_DATA=wide "$PEER" ask "$FLEET/peer" "$PORT")
 	case $report_task in wait*) return 1 ;; esac
 	# shellcheck disable=SC2086 # four words
 	"$PEER" put "$FLEET/peer" "$PORT" "sparse:$large" rush none $report_task | grep -q '^201 receipt' || fleet_fail "the delta was refused"

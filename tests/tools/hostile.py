@@ -34,6 +34,8 @@ OTHERS_MAX = 0.15  # of the machine: if other programs take more, times say noth
 HOMES = {"nobody": "nobody", "device": "crowd", "submitter": "submitter", "owner": "owner", "reader": "reader"}  # of each kind of attacker
 HEAD_START = {"hoard": 8}  # seconds in which it takes what it can get
 LIES_MAX = 60
+WIDE, LARGE, HUGE = 4096, 6000, 240000  # inputs and outputs of a layer: 98 MB, 3.9 GB
+FOLD_MEMORY = 400  # MiB more: the large model, its base, what a fold needs
 ROTATIONS_MAX = 3  # and then one an hour
 LIES = """flipped-signature changed other-key wrong-job older-round newer-round wrong-base wrong-device wrong-task shorter longer
 payload-short payload-long wrong-root wrong-leaf wrong-chunk nan infinity large no-examples many-examples endless-examples
@@ -175,6 +177,8 @@ class Newcomer(threading.Thread):
 class Watch:
     """Rounds, newcomers, memory and time between entering and leaving."""
 
+    more = 0  # MiB that the coordinator may take beside MEMORY_MAX
+
     def __enter__(self):
         self.newcomer = Newcomer()
         self.newcomer.start()
@@ -223,7 +227,7 @@ def row(name, offered, got, w, good, why, slow):
         busy += 1
     if w.newcomer.kept_out():
         reasons.append("devices are kept out")
-    if w.peak > MEMORY_MAX:
+    if w.peak > MEMORY_MAX + w.more:
         reasons.append("too much memory")
     failed += bool(reasons)
     verdict = "FAIL: " + ", ".join(reasons) if reasons else "PASS"
@@ -241,7 +245,7 @@ def judge(attack, *arguments):
     while True:
         rest(each * QUIET_SHARE)
         name, offered, got, w, good, why = attack(*arguments, each * (1 - QUIET_SHARE))
-        if len(slow) == 2 or not good or not w.rounds or w.newcomer.kept_out() or w.peak > MEMORY_MAX or slowness(w) <= RATIO_MAX:
+        if len(slow) == 2 or not good or not w.rounds or w.newcomer.kept_out() or w.peak > MEMORY_MAX + w.more or slowness(w) <= RATIO_MAX:
             return row(name, offered, got, w, good, why, slow)
         slow.append(slowness(w))
 
@@ -328,6 +332,100 @@ def rotations(seconds):
     return ("rotations", f"{r.asked / w.seconds:.0f} new keys/s", got, w, good, "not three rotations and no more")
 
 
+def layer(name, outputs, seed, more=None):
+    """A job of one layer, for the device "folder" alone."""
+    document = {"name": name, "seed": seed, "model": {"layers": [{"type": "linear", "name": "fc", "out": outputs, "bias": False}], "loss": "mse"},
+                "data": {"name": "wide", "shape": [WIDE]}, "local": {"steps": 1, "batch": 1, "optimizer": {"name": "sgd", "rate": 0.1}},
+                "select": {"devices": ["folder"]}, "upload": {"codec": "sparse", "share": 0.001, "feedback": False},
+                "round": {"goal": 1, "deadline_s": 3600}, "stop": {"rounds": 1000}}
+    return json.dumps({**document, **(more or {})})
+
+
+class Owner:
+    """Who may submit jobs, by a token; counts the answers."""
+
+    def __init__(self):
+        self.context = ssl.create_default_context(cafile=FLEET + "/owner/ca.pem")
+        self.context.check_hostname = False
+        with open(FLEET + "/owner/token") as f:
+            self.token = f.read().strip()
+        self.answers = {}
+
+    def ask(self, verb, path, body=None):
+        c = http.client.HTTPSConnection("127.0.0.1", int(PORT), timeout=120, context=self.context, source_address=("127.0.0.68", 0))
+        try:
+            c.request(verb, path, body, {"Authorization": "Bearer " + self.token})
+            a = c.getresponse()
+            status, text = a.status, a.read()
+        except (OSError, http.client.HTTPException):
+            status, text = 0, b""
+        finally:
+            c.close()
+        what = f"{path.split('/')[2]} {status}"
+        self.answers[what] = self.answers.get(what, 0) + 1
+        return status, text
+
+    def remove(self, text):
+        job = json.loads(text)["job"]
+        self.ask("POST", f"/v1/jobs/{job}/stop")
+        until = time.time() + 20
+        while self.ask("DELETE", f"/v1/jobs/{job}")[0] == 409 and time.time() < until:
+            time.sleep(0.2)  # its last round is being folded
+
+    def __str__(self):
+        return ", ".join(f"{n} x {a}" for a, n in sorted(self.answers.items()))
+
+
+def documents(seconds):
+    """A submitter plans and submits models of gigabytes, four documents at a time, and takes back what is accepted."""
+    owner, count = Owner(), [0]
+
+    def repeat(number):
+        while time.time() < start + seconds:
+            count[0] += 1
+            seed = int(time.time() * 1000) % 1000000 * 10 + number
+            owner.ask("POST", "/v1/plan", layer("huge", HUGE, seed))
+            status, text = owner.ask("POST", "/v1/jobs", layer("large", LARGE, seed))
+            if status == 201:
+                owner.remove(text)
+
+    with Watch() as w:
+        start = time.time()
+        threads = [threading.Thread(target=repeat, args=(i,)) for i in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    good = owner.answers.get("plan 0", 0) + owner.answers.get("jobs 0", 0) == 0 and owner.answers.get("jobs 201", 0) > 0
+    return ("documents", f"{count[0]} plans of 3.9 GB and submissions of 98 MB, four at a time", str(owner), w, good, "requests were not answered")
+
+
+def folds(seconds):
+    """A submitter with one device of its own has large rounds folded, one after the other."""
+    owner, peer, count = Owner(), f"{BUILD}/tests/tools/wire_peer", 0
+    rule = {"aggregate": {"rule": {"name": "geometric_median", "hostile": 0, "iterations": 100}}}
+    status, text = owner.ask("POST", "/v1/jobs", layer("folds", LARGE, int(time.time()), rule))
+    env = dict(os.environ, WIRE_DATA="wide", HTTPS_SOURCE="127.0.0.69")
+
+    def say(*arguments):
+        p = subprocess.run([peer, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env, preexec_fn=aside)
+        return p.stdout.split()
+
+    with Watch() as w:
+        w.more = FOLD_MEMORY
+        start, before = time.time(), children()
+        while status == 201 and time.time() < start + seconds:
+            half(start, before)
+            task = say("ask", FLEET + "/folder", PORT)
+            if len(task) == 4:
+                count += say("put", FLEET + "/folder", PORT, f"sparse:{WIDE * LARGE}", "rush", "none", *task)[:1] == ["201"]
+            else:
+                time.sleep(0.05)
+    if status == 201:
+        owner.remove(text)
+    return ("folds", f"{count} deltas of {WIDE * LARGE} parameters in 6 KB", str(owner), w, count > 0, "no delta was taken")
+
+
 def bombs(seconds):
     """Data sets whose few bytes unpack to many: a device's and the coordinator's loader."""
     with Watch() as w:
@@ -359,7 +457,7 @@ ELEMENTS = elements()
 listed = subprocess.run([f"{LOAD}/tests/tools/attacker", "list"], stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")
 only = os.environ.get("HOSTILE_ONLY", "").split()
 attacks = [line.split() for line in listed if line and (not only or line.split()[0] in only)]
-scripted = {"lies": lies, "rotations": rotations, "gzip-bombs": bombs}
+scripted = {"lies": lies, "rotations": rotations, "documents": documents, "folds": folds, "gzip-bombs": bombs}
 scripted = [attack for name, attack in scripted.items() if not only or name in only]
 each = SECONDS / (len(attacks) + len(scripted))
 print(f"hostile: {len(attacks) + len(scripted)} attacks of {each * (1 - QUIET_SHARE):.1f} s, each after {each * QUIET_SHARE:.1f} s of quiet; rounds of honest devices go on")

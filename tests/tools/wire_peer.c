@@ -1,7 +1,8 @@
 /*
  * A device that does wrong, one thing at a time, for tests of what the coordinator refuses.
  *
- *   wire_peer ask HOME PORT                                prints "TASK JOB ROUND BASE" of the task it was given
+ *   wire_peer ask HOME PORT                                prints "TASK JOB ROUND BASE" of the task it was given;
+ *        WIRE_DATA names the data set that it offers, for "digits"
  *   wire_peer put HOME PORT ELEMENTS MODE FAULT TASK JOB ROUND BASE
  *        sends a delta of ELEMENTS f32 (sparse:ELEMENTS: of the codec sparse, the first one alone) with one fault (see the table;
  *        "none" is a good one) and prints
@@ -210,25 +211,27 @@ put(char **argv)
 static int
 ask(const char *home, const char *port)
 {
-	static const char offer[] =
-	    "{\"agent\":\"1.0\",\"protocol\":1,\"data\":[{\"name\":\"digits\",\"examples\":1000}],"
-	    "\"trainers\":[\"builtin\",\"noop\"],\"codecs\":[\"f32\",\"sparse\"],"
-	    "\"layers\":[\"linear\",\"flatten\",\"relu\"],\"features\":[\"figures\",\"buffered\","
-	    "\"feedback\"],"
-	    "\"wait\":0}";
+	const char *data = getenv("WIRE_DATA");
+	char offer[512];
 	struct https_home h;
 	struct https c;
 	struct https_answer a;
 	struct task t;
 	struct why why = {""};
-	char head[512];
+	char head[1024];
 
+	int len = snprintf(offer, sizeof(offer),
+	    "{\"agent\":\"1.0\",\"protocol\":1,\"data\":[{\"name\":\"%.60s\",\"examples\":1000}],"
+	    "\"trainers\":[\"builtin\",\"noop\"],\"codecs\":[\"f32\",\"sparse\"],"
+	    "\"layers\":[\"linear\",\"flatten\",\"relu\"],"
+	    "\"features\":[\"figures\",\"buffered\",\"feedback\"],\"wait\":0}",
+	    data ? data : "digits");
 	https_load(&h, home);
 	if (!https_open(&c, &h, port))
 		https_die("ask", tls_why(c.session));
 	int n = snprintf(head, sizeof(head),
-	    "POST /v1/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
-	    sizeof(offer) - 1, offer);
+	    "POST /v1/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len,
+	    offer);
 	https_write(&c, head, (uint64_t)n, false);
 	https_read(&c, &a);
 	if (a.status != 200 || messages_task_decode(&t, a.body, a.len, &why) != ERR_OK)
