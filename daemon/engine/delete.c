@@ -121,6 +121,8 @@ drop_all_rounds(struct deletion *d, struct why *why)
 	for (d->from = 1; d->from <= d->last && !e; d->from = d->to + 1) {
 		d->to = d->from + ROUNDS_AT_ONCE - 1;
 		e = drop_rounds(d, why);
+		if (!e && stop_asked(d->g->services->stop))
+			e = err_set(why, ERR_CLOSED, "told to end");
 	}
 	return e;
 }
@@ -188,7 +190,7 @@ drop_files(struct deletion *d)
 {
 	enum err e = ERR_OK;
 
-	for (d->at = 0; d->at < d->model_count && !e; d->at++)
+	for (d->at = 0; d->at < d->model_count && !e && !stop_asked(d->g->services->stop); d->at++)
 		e = store_write(d->g->services->store, drop_file, d, NULL);
 	if (e)
 		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(e)));

@@ -89,7 +89,8 @@ remove_batch(const struct services *s, struct old_models *o)
 	FAULT("clean.rows");
 	if (!e && o->count > 0)
 		tell(o);
-	for (o->at = 0; o->at < o->count && !e; o->at++) {
+	/* What a stop leaves goes at the next start: it has no row. */
+	for (o->at = 0; o->at < o->count && !e && !stop_asked(s->stop); o->at++) {
 		engine_steps_gone(s->engine, o->models[o->at].job, o->models[o->at].id);
 		e = store_write(s->store, remove_one, o, NULL);
 	}
@@ -108,7 +109,7 @@ retention_pass(const struct services *s)
 	o->files = s->models;
 	do
 		e = remove_batch(s, o);
-	while (!e && o->count == BATCH);
+	while (!e && o->count == BATCH && !stop_asked(s->stop));
 	free(o);
 	return e;
 }

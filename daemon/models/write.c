@@ -11,7 +11,7 @@
 #include "stop.h"
 
 #define PIECE ((uint64_t)1 << 20) /* between two looks whether the program is to end */
-#define SYNC_EACH ((uint64_t)64 << 20)
+#define SYNC_EACH ((uint64_t)16 << 20)
 
 struct models_file {
 	struct models *m;

@@ -12,6 +12,7 @@
 
 #include "prng.h"
 #include "rule.h"
+#include "stop.h"
 
 #define MOST 40
 
@@ -332,6 +333,65 @@ refusals(void **state)
 	assert_non_null(strstr(why.text, "pick"));
 }
 
+/* Once the program is to end: each rule that looks at all deltas first says so in the middle of it. */
+static void
+told_to_end(void **state)
+{
+	static const char *const names[] = {
+	    "krum", "bulyan", "geometric_median", "centered_clipping"};
+	static float data[8 * 100];
+	static const float centre[100];
+	struct fleet f = {data, 100};
+	struct why why = {""};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(data) / sizeof(*data); i++)
+		data[i] = (float)(i % 17);
+	for (size_t k = 0; k < 2 * sizeof(names) / sizeof(*names); k++) {
+		struct stop stop = {.sees_signals = false};
+		const struct rule_input in = {read_tile, &f, 100, 8, ones, centre, 7, &stop};
+		struct rule_spec s = *spec(names[k / 2], 1);
+		struct rule *r = NULL;
+
+		s.nearest = k % 2;
+		assert_int_equal(rule_new(&r, &s, &in, &why), ERR_OK);
+		for (unsigned strip = 0; strip < rule_measures(r); strip++)
+			assert_int_equal(rule_measure(r, strip), ERR_OK);
+		stop_ask(&stop);
+		assert_int_equal(rule_measure(r, rule_measures(r) - 1), ERR_CLOSED);
+		/* Krum's own part is short. */
+		if (k > 0)
+			assert_int_equal(rule_plan(r), ERR_CLOSED);
+		rule_free(r);
+	}
+}
+
+/* Operations on each element, by hand: reading n, pairs of n, sorting n. */
+static void
+costs(void **state)
+{
+	struct rule_cost mean, median, krum, bulyan, clip;
+	struct rule_spec bounded = *spec("mean", 0), nearest = *spec("median", 1);
+	(void)state;
+
+	mean = rule_cost(spec("mean", 0), 1000, 4);
+	assert_true(mean.each == 1000 && mean.once == 0);
+	median = rule_cost(spec("median", 1), 64, 4);
+	assert_true(median.each == 64 + 64 * 36 / 4 && median.bytes > mean.bytes);
+	krum = rule_cost(spec("krum", 1), 64, 4);
+	assert_true(krum.each == 64 + 64 + 64 * 64 / 2 && krum.once == 64 * 64 * 6);
+	bulyan = rule_cost(spec("bulyan", 1), 64, 4);
+	assert_true(bulyan.each == krum.each + 64 * 36 / 4 && bulyan.once == 64 * krum.once);
+	clip = rule_cost(spec("centered_clipping", 1), 63, 4);
+	assert_true(clip.each == krum.each && clip.once == 64 * 64 * 9);
+	bounded.bound = 1;
+	assert_true(rule_cost(&bounded, 100, 1).each == 200);
+	nearest.nearest = true;
+	assert_true(rule_cost(&nearest, 64, 1).each > krum.each + median.each - 64);
+	assert_true(rule_cost(spec("median", 1), 5000, 1).each == 0);
+	assert_true(rule_cost(spec("none", 1), 5, 1).each == 0);
+}
+
 int
 main(void)
 {
@@ -344,6 +404,8 @@ main(void)
 	    cmocka_unit_test(bounding),
 	    cmocka_unit_test(equivariance),
 	    cmocka_unit_test(refusals),
+	    cmocka_unit_test(told_to_end),
+	    cmocka_unit_test(costs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 #include "spool_fixture.h"
+#include "stop.h"
 
 static void
 accepted_and_removed(void **state)
@@ -19,6 +20,10 @@ accepted_and_removed(void **state)
 	assert_int_equal(delta_file_read(&file, bytes, sizeof(bytes), file.leaf_bytes), ERR_OK);
 	assert_int_equal(bytes[0] + bytes[299], 14);
 	assert_int_equal(delta_file_verify(&file, &f->why), ERR_OK);
+	struct stop stop = {.sees_signals = false};
+	stop_ask(&stop);
+	file.stop = &stop;
+	assert_int_equal(delta_file_verify(&file, &f->why), ERR_CLOSED);
 	assert_int_equal(
 	    delta_file_read(&file, bytes, sizeof(bytes), file.leaf_bytes + 1), ERR_CORRUPT);
 	delta_file_close(&file);

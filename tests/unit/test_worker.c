@@ -239,6 +239,66 @@ as_many_threads_as_asked(void **state)
 	pthread_mutex_destroy(&m.lock);
 }
 
+/* --- for somebody */
+
+struct order {
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	char said[16];
+	size_t count;
+	bool held;
+};
+
+struct errand {
+	struct order *order;
+	char name;
+	bool waits;
+};
+
+static void
+run_errand(void *arg)
+{
+	struct errand *e = arg;
+	struct order *o = e->order;
+
+	pthread_mutex_lock(&o->lock);
+	o->said[o->count++] = e->name;
+	pthread_cond_broadcast(&o->change);
+	while (e->waits && o->held)
+		pthread_cond_wait(&o->change, &o->lock);
+	pthread_mutex_unlock(&o->lock);
+}
+
+/* The first owner's first errand takes long: its others wait, with a thread free, and the other owner's do not. */
+static void
+one_at_a_time_for_each(void **state)
+{
+	static const uint8_t first[WORKER_FOR] = {1}, second[WORKER_FOR] = {2};
+	struct order o = {
+	    .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER, .held = true};
+	struct errand long_one = {&o, 'a', true}, more[] = {{&o, 'b', false}, {&o, 'c', false}},
+		      other[] = {{&o, 'x', false}, {&o, 'y', false}};
+	struct worker_pool *p = NULL;
+
+	(void)state;
+	assert_int_equal(worker_pool_new_behind(&p, 2, 5), ERR_OK);
+	assert_int_equal(worker_submit_for(p, first, run_errand, &long_one), ERR_OK);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(worker_submit_for(p, first, run_errand, &more[i]), ERR_OK);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(worker_submit_for(p, second, run_errand, &other[i]), ERR_OK);
+	pthread_mutex_lock(&o.lock);
+	while (o.count < 3)
+		pthread_cond_wait(&o.change, &o.lock);
+	assert_memory_equal(o.said, "axy", 3);
+	o.held = false;
+	pthread_cond_broadcast(&o.change);
+	pthread_mutex_unlock(&o.lock);
+	worker_pool_free(p);
+	assert_int_equal(o.count, 5);
+	assert_memory_equal(o.said, "axybc", 5);
+}
+
 int
 main(void)
 {
@@ -251,6 +311,7 @@ main(void)
 	    cmocka_unit_test(no_threads_is_no_pool),
 	    cmocka_unit_test(every_index_once),
 	    cmocka_unit_test(as_many_threads_as_asked),
+	    cmocka_unit_test(one_at_a_time_for_each),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
