@@ -157,27 +157,72 @@ simulate_model_keep(struct simulate_coordinator *c, struct simulate_model *m)
 
 /* --- the first one */
 
+/* Of figures only: the weights are drawn to where they stay. */
+static enum err
+plan_net(const struct simulate_coordinator *c, struct net **out, struct why *why)
+{
+	const struct recipe *r = &c->setup.job->recipe;
+	const struct net_part whole = {.spec = &r->net,
+	    .classes = r->data.class_count,
+	    .last = r->net.layer_count,
+	    .max_batch = 1,
+	    .contexts = 1,
+	    .planned = 1};
+
+	return net_new_part(out, &whole, why);
+}
+
+struct filling {
+	uint8_t *at;
+};
+
+static enum err
+fill(void *filling, const float *w, size_t n)
+{
+	struct filling *f = filling;
+
+	memcpy(f->at, w, n * sizeof(*w));
+	f->at += n * sizeof(*w);
+	return ERR_OK;
+}
+
+/* from: what is taken of a file, NULL: nothing. */
+static enum err
+fill_first(struct simulate_coordinator *c, const struct net *net, const uint8_t *from,
+    uint8_t **data, struct why *why)
+{
+	uint8_t *whole = malloc((size_t)net_tensors(net)->bytes);
+	struct filling f = {whole};
+	const struct net_drawing how = {
+	    .seed = c->setup.job->seed, .end = UINT64_MAX, .take = fill, .context = &f};
+
+	if (!whole)
+		return ERR_NOMEM;
+	enum err e = from ? take_pieces(net, &c->table, from, &how, why) : net_draw(net, &how);
+	if (e)
+		free(whole);
+	else
+		*data = whole;
+	return e;
+}
+
 static enum err
 draw_first(struct simulate_coordinator *c, uint8_t **data, struct why *why)
 {
-	const struct recipe *r = &c->setup.job->recipe;
 	struct net *net = NULL;
 
-	if (r->net.layer_count == 0)
+	if (c->setup.job->recipe.net.layer_count == 0)
 		return err_set(why, ERR_INVALID,
 		    "the job has no layers: give its first weights with --init FILE");
-	enum err e = net_new(&net, &r->net, r->data.class_count, 1, false, 0, why);
+	enum err e = plan_net(c, &net, why);
 	if (e)
 		return e;
-	net_init(net, c->setup.job->seed);
 	e = tensor_table_copy(&c->table, net_tensors(net));
 	if (!e)
 		e = tensor_table_copy(&c->net, net_tensors(net));
-	*data = e ? NULL : malloc((size_t)c->table.bytes);
-	if (!e && !*data)
-		e = ERR_NOMEM;
+	*data = NULL;
 	if (!e)
-		memcpy(*data, net_params(net), (size_t)c->table.bytes);
+		e = fill_first(c, net, NULL, data, why);
 	net_free(net);
 	return e;
 }
@@ -186,24 +231,21 @@ draw_first(struct simulate_coordinator *c, uint8_t **data, struct why *why)
 static enum err
 fit_layers(struct simulate_coordinator *c, uint8_t **data, struct why *why)
 {
-	const struct recipe *r = &c->setup.job->recipe;
 	struct net *net = NULL;
+	uint8_t *fresh = NULL;
 
-	if (r->net.layer_count == 0)
+	if (c->setup.job->recipe.net.layer_count == 0)
 		return ERR_OK;
-	enum err e = net_new(&net, &r->net, r->data.class_count, 1, false, 0, why);
+	enum err e = plan_net(c, &net, why);
 	if (!e)
 		e = tensor_table_copy(&c->net, net_tensors(net));
 	if (!e && tensor_table_fits(&c->net, &c->table, NULL)) {
-		net_init(net, c->setup.job->seed);
-		e = take_file(net, &c->table, *data, why);
+		e = fill_first(c, net, *data, &fresh, why);
 		free(*data);
-		*data = e ? NULL : malloc((size_t)c->net.bytes);
+		*data = fresh;
 		tensor_table_deinit(&c->table);
 		if (!e)
-			e = *data ? tensor_table_copy(&c->table, &c->net) : ERR_NOMEM;
-		if (!e)
-			memcpy(*data, net_params(net), (size_t)c->net.bytes);
+			e = tensor_table_copy(&c->table, &c->net);
 	}
 	net_free(net);
 	return e;

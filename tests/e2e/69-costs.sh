@@ -71,7 +71,10 @@ report() {
 	"$PEER" put "$FLEET/peer" "$PORT" "sparse:$large" rush none $report_task | grep -q '^201 receipt' || fleet_fail "the delta was refused"
 }
 
-fleet_start
+fleet_start "
+[data heavy]
+format = glyphs
+count = 4000"
 fleet_join peer
 for i in 1 2; do glyph_device "device$i" "$i" 50; done
 
@@ -110,7 +113,6 @@ fleet_kill TERM "$DAEMON_PID"
 fleet_restart
 
 # --- bounds of a fold
-sed -i '/^\[limits\]/,$d' "$FLEET/rivuletd.conf"
 printf '[limits]\nfold_work = 500M\n' >>"$FLEET/rivuletd.conf"
 kill -HUP "$DAEMON_PID"
 within 20 logged 'reload.done' || fleet_fail "no reload"
@@ -167,6 +169,29 @@ ends_soon "the hash of a model"
 [ "$(grep -c ' started ' "$FLEET/rivuletd.log")" = "$from" ] || fleet_fail "it started first"
 fleet_restart
 within 120 folded 2 || fleet_fail "the round that was broken off is not folded"
+
+# --- while a model is evaluated, by some ten million multiply-adds for each of 4000 examples and core
+cat >"$FLEET/job.json" <<-END
+	{"name": "measured", "seed": 7,
+	 "model": {"layers": [{"type": "conv2d", "out": 32, "kernel": 5, "padding": 2}, {"type": "relu"}, {"type": "conv2d", "out": 64, "kernel": 5, "padding": 2},
+	                      {"type": "relu"}, {"type": "flatten"}, {"type": "linear", "out": 10}], "loss": "cross_entropy"},
+	 "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10}, "select": {"devices": ["device1"]},
+	 "local": {"steps": 1, "batch": 1, "optimizer": {"name": "sgd", "rate": 0.1}},
+	 "evaluate": {"by": "coordinator", "data": "heavy", "deadline_s": 3600}, "round": {"goal": 1, "deadline_s": 3600}, "stop": {"rounds": 1}}
+END
+curl_admin "/v1/jobs/$honest/stop" -X POST >/dev/null
+job_submit "$FLEET/job.json"
+fleet_run device1
+given() { grep -q "delta.accepted job=$JOB" "$FLEET/device1.log"; }
+within 60 given || fleet_fail "device1 has not reported"
+sleep 1 # of many seconds
+folded_now=$(committed "$JOB")
+[ "$folded_now" = 0 ] || fleet_fail "the evaluation was over too soon"
+ends_soon "an evaluation"
+fleet_restart
+curl_admin "/v1/jobs/$JOB/stop" -X POST >/dev/null || fleet_fail "the measured job does not stop"
+for pid in $FLEET_PIDS; do fleet_kill TERM "$pid"; done
+FLEET_PIDS=
 
 # --- while a first model is drawn
 layer drawn $((large / wide)) 6 "" >"$FLEET/drawn.json"
