@@ -173,6 +173,19 @@ class Jobs(WithFleet):
         # Once more is the same job, and the weights are there already.
         self.assertEqual(self.admin.submit(self.fleet.path("job.json"), init=weights)["job"], job["job"])
 
+    def test_first_models_stay_what_they_were(self) -> None:
+        folder = os.path.join(TOP, "tests", "vectors", "first")
+        for name in sorted(os.listdir(folder)):
+            if name.endswith(".safetensors"):
+                self.admin.upload(os.path.join(folder, name))
+        with open(os.path.join(folder, "ids"), encoding="utf-8") as f:
+            lines = [line.split() for line in f]
+        self.assertGreaterEqual(len(lines), 12)
+        for name, model, size in lines:
+            job = self.admin.submit(os.path.join(folder, name + ".json"))
+            self.assertEqual((self.admin.model_id(job), job["model_bytes"]), (model, int(size)), name)
+            self.admin.stop(job)
+
     def test_frozen_tensors_stay(self) -> None:
         document = digits_job("frozen", 2, 1)
         document["tensors"] = {"fc1.*": "frozen"}

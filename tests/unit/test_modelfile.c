@@ -385,6 +385,32 @@ too_many(void **state)
 	buf_deinit(&text);
 }
 
+/* A header of a megabyte could make sixty of them: what no table needs is not read. */
+static void
+too_many_values(void **state)
+{
+	const size_t room = MODELFILE_HEADER_MAX;
+	char *file = malloc(MODELFILE_PREFIX + room);
+	struct tensor_table t = {0};
+	struct why why = {""};
+	size_t len = 0;
+
+	(void)state;
+	assert_non_null(file);
+	char *text = file + MODELFILE_PREFIX;
+	len += (size_t)snprintf(text, room, "{\"a\":{\"dtype\":\"F32\",\"shape\":[");
+	while (len < room - 100)
+		len += (size_t)snprintf(text + len, room - len, "1,");
+	len += (size_t)snprintf(text + len, room - len, "1],\"data_offsets\":[0,4]}}");
+	for (int i = 0; i < MODELFILE_PREFIX; i++)
+		file[i] = (char)(len >> 8 * i & 0xff);
+	assert_int_equal(modelfile_parse(&t, NULL, file, MODELFILE_PREFIX + len,
+			     MODELFILE_PREFIX + len + 4, &why),
+	    ERR_LIMIT);
+	assert_non_null(strstr(why.text, "values"));
+	free(file);
+}
+
 int
 main(void)
 {
@@ -398,6 +424,7 @@ main(void)
 	    cmocka_unit_test(truncated),
 	    cmocka_unit_test(limits),
 	    cmocka_unit_test(too_many),
+	    cmocka_unit_test(too_many_values),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

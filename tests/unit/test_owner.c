@@ -157,6 +157,27 @@ evaluation(void **state)
 	assert_int_equal(submit_as(c, FIRST, 1, true, id), ERR_OK);
 }
 
+/* What one round of each of its jobs takes the coordinator, together. */
+static void
+folds(void **state)
+{
+	struct coordinator *c = *state;
+	uint8_t id[16];
+
+	c->config.owner_fold_work = 1;
+	denied(c, FIRST, "owner_fold_work");
+	c->config.owner_fold_work = 0;
+	assert_int_equal(submit_as(c, FIRST, 1, true, id), ERR_OK);
+	double work = engine_find(c->s.engine, id)->work->cost.work;
+	assert_true(work > ELEMENTS);
+	c->config.owner_fold_work = (uint64_t)(work * 1.5);
+	coordinator_stop(c);
+	coordinator_start(c);
+	denied(c, JOB("another", "\"goal\":1", ""), "owner_fold_work");
+	/* Others' are others'. */
+	assert_int_equal(submit_as(c, JOB("another", "\"goal\":1", ""), 2, true, id), ERR_OK);
+}
+
 /* All at once if it likes, then one each share of the hour. */
 static void
 in_an_hour(void **state)
@@ -184,6 +205,7 @@ main(void)
 	    WITH(bytes),
 	    WITH(a_model_stays),
 	    WITH(evaluation),
+	    WITH(folds),
 	    WITH(in_an_hour),
 	};
 

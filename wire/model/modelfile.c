@@ -8,6 +8,7 @@
 #include "bytes.h"
 #include "hex.h"
 #include "json.h"
+#include "json_scan.h"
 #include "num.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "data sections are used in place");
@@ -216,6 +217,9 @@ modelfile_parse(struct tensor_table *table, struct modelfile_meta *meta, const v
 	/* The reference reader takes no white space here. */
 	if (text[0] != '{')
 		return err_set(why, ERR_INVALID, "the model file's header is not a JSON object");
+	if (json_scan_values(text, (size_t)data_at - MODELFILE_PREFIX) > MODELFILE_VALUES_MAX)
+		return err_set(why, ERR_LIMIT, "the model file's header has more than %u values",
+		    MODELFILE_VALUES_MAX);
 	e = json_parse(&header, text, (size_t)data_at - MODELFILE_PREFIX, why);
 	if (!e)
 		e = read_table(&t, &read, header, why);

@@ -11,6 +11,8 @@
  */
 #define MODELFILE_HEADER_MAX (1u << 20)
 #define MODELFILE_PREFIX 8
+/* Of a header: as many as the largest table needs, and metadata. Reading each takes some 100 bytes, and several may be read at a time. */
+#define MODELFILE_VALUES_MAX (1u << 16)
 
 struct modelfile_meta {
 	char job[33]; /* hex, "" if none */
