@@ -7,10 +7,7 @@
 #include <dirent.h>
 #include <stdatomic.h>
 
-#include "budget.h"
 #include "coordinator_fixture.h"
-#include "cpu.h"
-#include "stop.h"
 
 #define TWO "\"goal\":2,\"quorum\":2"
 static const char plain[] = JOB("plain", TWO, "");
@@ -556,101 +553,6 @@ a_lost_model_stops_one_job(void **state)
 	assert_int_equal(engine_command(c->s.engine, a, JOB_STOPPED, NULL, &c->why), ERR_OK);
 }
 
-/* --- whose round is next */
-
-static const char sorted[] =
-    JOB("sorted", TWO, ",\"aggregate\":{\"rule\":{\"name\":\"median\",\"hostile\":0}}");
-
-/* A sorting rule needs tiles of all deltas: in so small a budget its rounds are large ones, those of a mean are small. */
-static void
-a_small_budget(struct coordinator *c)
-{
-	const uint64_t small = ((uint64_t)cpu_count() + 1) << 20;
-
-	c->config.work_bytes = small * 32;
-	assert_int_equal(budget_new(&c->s.budget), ERR_OK);
-}
-
-/* Who needs much waits until there is room, and nobody else with it. */
-static void
-room_for_large_ones(void **state)
-{
-	struct coordinator *c = *state;
-	struct budget *budget;
-	uint8_t large[16], small[16];
-
-	a_small_budget(c);
-	budget = c->s.budget;
-	const uint64_t all = budget_large(c->config.work_bytes);
-	assert_true(budget_take(budget, c->config.work_bytes, all, false));
-	submit(c, sorted, large);
-	one_round(c, 1, 1.0f, 2, 5.0f);
-	submit(c, plain, small);
-	for (uint64_t n = 1; n <= 3; n++) {
-		one_round(c, 3, 1.0f, 4, 5.0f);
-		await_rounds(c, small, n);
-	}
-	assert_int_equal(job_number(c, large, "rounds_committed"), 0);
-	assert_true(job_is(c, large, "running"));
-	budget_give(budget, all, false);
-	/* The next who is done wakes those who wait. */
-	one_round(c, 3, 1.0f, 4, 5.0f);
-	await_rounds(c, small, 4);
-	await_rounds(c, large, 1);
-	coordinator_stop(c);
-	assert_int_equal(budget_taken(budget), 0);
-	budget_free(budget);
-	coordinator_start(c);
-}
-
-/* Nothing of a round that a stop breaks off is lost, and its job is not paused. */
-static void
-a_stop_breaks_it_off(void **state)
-{
-	static const char *const jobs[] = {plain, sorted, momentum, stepwise};
-
-	for (size_t i = 0; i < sizeof(jobs) / sizeof(*jobs); i++) {
-		struct coordinator *c = second();
-		struct stop stop = {.sees_signals = false};
-		uint8_t job[16];
-
-		(void)state;
-		c->s.stop = &stop;
-		models_until(c->s.models, &stop);
-		submit(c, jobs[i], job);
-		stop_ask(&stop);
-		one_round(c, 1, 1.0f, 2, 5.0f);
-		coordinator_stop(c);
-		coordinator_start(c);
-		assert_true(job_is(c, job, "running"));
-		await_rounds(c, job, 1);
-		assert_int_equal(round_row(c, job, 1).reports, 2);
-		assert_int_equal(files(c, "models", "tmp"), 0);
-		coordinator_teardown(&(void *){c});
-	}
-}
-
-/* What a job will take of the coordinator is known before it is taken. */
-static void
-bounds_of_a_fold(void **state)
-{
-	struct coordinator *c = *state;
-	uint8_t id[16];
-
-	c->config.fold_work = 1;
-	coordinator_refuses(c, plain, "fold_work");
-	c->config.fold_work = 0;
-	assert_int_equal(budget_new(&c->s.budget), ERR_OK);
-	c->config.work_bytes = 1000;
-	coordinator_refuses(c, plain, "work_bytes");
-	c->config.work_bytes = 0;
-	submit(c, plain, id);
-	struct budget *budget = c->s.budget;
-	coordinator_stop(c);
-	budget_free(budget);
-	coordinator_start(c);
-}
-
 #define WITH(test) cmocka_unit_test_setup_teardown(test, coordinator_setup, coordinator_teardown)
 
 int
@@ -673,9 +575,6 @@ main(void)
 	    WITH(a_shared_state_stays),
 	    WITH(a_stopped_jobs_state_goes),
 	    WITH(a_lost_model_stops_one_job),
-	    WITH(room_for_large_ones),
-	    WITH(a_stop_breaks_it_off),
-	    WITH(bounds_of_a_fold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
