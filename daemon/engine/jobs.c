@@ -363,8 +363,10 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 	memcpy(id, digest, 16);
 	*created = false;
 	enum err e = make(g, document, id, &j, why);
-	if (e || !j)
+	if (e || !j) {
+		engine_job_free(j);
 		return e;
+	}
 	e = begin(g, j, document, why);
 	if (e) {
 		engine_job_free(j);
