@@ -331,15 +331,15 @@ static struct queued *
 first_due(struct lane *l)
 {
 	struct folder *d = l->folder;
+	bool full = false;
 
 	for (struct queued **at = &d->head; *at; at = &(*at)->next) {
 		struct queued *q = *at;
-		if (q->kind != l->kind)
+		/* Who found no room would wait for ever if those behind had what there is; what is folded gives some back. */
+		if (q->kind != l->kind || (full && !q->folded))
 			continue;
 		enum due due = is_due(d, q);
-		/* Nobody behind it has what there is: it would wait for ever. */
-		if (due == DUE_NO_ROOM)
-			return NULL;
+		full |= due == DUE_NO_ROOM;
 		if (due != DUE)
 			continue;
 		take_out(d, at);

@@ -99,6 +99,71 @@ room_for_large_ones(void **state)
 	coordinator_start(c);
 }
 
+static void
+submit_of(struct coordinator *c, const char *text, uint8_t owner, uint8_t id[16])
+{
+	struct engine_document d = {.text = text, .len = strlen(text), .owner = {owner}};
+	bool created;
+
+	if (engine_submit(c->s.engine, &d, id, &created, &c->why))
+		fail_msg("%s", c->why.text);
+}
+
+static void
+a_table(struct coordinator *c)
+{
+	struct config_data *d = &c->config.data[0];
+	FILE *f = fopen(coordinator_path(c, "few"), "w");
+
+	assert_non_null(f);
+	fprintf(f, "a,b,c,d,e\n0.5,1,2,3,0\n1,0.5,2,3,1\n");
+	assert_int_equal(fclose(f), 0);
+	*d = (struct config_data){.name = "few", .source = {.format = DATA_CSV, .label = "e"}};
+	snprintf(d->source.path, sizeof(d->source.path), "%s", c->path);
+	c->config.data_count = 1;
+}
+
+/* A round that waits for room does not hold up the one whose memory it waits for, which was measured meanwhile and came behind it. */
+static void
+what_is_folded_goes_first(void **state)
+{
+	static const char measured[] =
+	    "{\"name\":\"measured\",\"seed\":3,\"model\":{\"layers\":[{\"type\":\"linear\","
+	    "\"name\":\"fc\",\"out\":2}],"
+	    "\"loss\":\"cross_entropy\"},\"data\":{\"name\":\"d\",\"shape\":[4],\"classes\":2},"
+	    "\"local\":{\"optimizer\":"
+	    "{\"rate\":0.1}},\"round\":{" TWO
+	    "},\"evaluate\":{\"by\":\"coordinator\",\"data\":\"few\"},"
+	    "\"aggregate\":{\"rule\":{\"name\":\"median\",\"hostile\":0}}}";
+	struct coordinator *c = *state;
+	uint8_t first[16], second[16], small[16];
+
+	a_table(c);
+	submit_of(c, measured, 1, first);
+	a_small_budget(c);
+	struct budget *budget = c->s.budget;
+	const uint64_t all = budget_large(c->config.work_bytes);
+	assert_true(budget_take(budget, c->config.work_bytes, all, false));
+	one_round(c, 1, 1.0f, 2, 5.0f);
+	c->config.work_bytes = 0;
+	submit_of(c, sorted, 2, second);
+	c->config.work_bytes = ((uint64_t)cpu_count() + 1) << 25;
+	one_round(c, 5, 1.0f, 6, 5.0f);
+	budget_give(budget, all, false);
+	c->config.work_bytes = 0;
+	submit_of(c, plain, 3, small);
+	c->config.work_bytes = ((uint64_t)cpu_count() + 1) << 25;
+	one_round(c, 3, 1.0f, 4, 5.0f);
+	await_rounds(c, small, 1);
+	await_rounds(c, first, 1);
+	await_rounds(c, second, 1);
+	assert_true(round_row(c, first, 1).evaluate.known);
+	coordinator_stop(c);
+	assert_int_equal(budget_taken(budget), 0);
+	budget_free(budget);
+	coordinator_start(c);
+}
+
 /* Nothing of a round that a stop breaks off is lost, and its job is not paused. */
 static void
 a_stop_breaks_it_off(void **state)
@@ -154,6 +219,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    WITH(room_for_large_ones),
+	    WITH(what_is_folded_goes_first),
 	    WITH(a_stop_breaks_it_off),
 	    WITH(bounds_of_a_fold),
 	};
