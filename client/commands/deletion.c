@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "admin.h"
-#include "clock.h"
 #include "cmd.h"
 #include "find.h"
 #include "print.h"
@@ -17,6 +16,7 @@ struct filter {
 	const struct cmd_words *words;
 	const char *states, *older, *owner, *name;
 	uint64_t older_s;
+	double now; /* by the coordinator's clock, which the jobs' ends are of */
 	bool dry, yes;
 };
 
@@ -95,7 +95,7 @@ filters_fit(const struct filter *f, const struct json *job)
 		return false;
 	if (f->older &&
 	    (!json_double(json_get(job, "ended_at"), &ended) ||
-		ended > clock_wall() - (double)f->older_s))
+		ended > f->now - (double)f->older_s))
 		return false;
 	if (f->name && (!name || fnmatch(f->name, name, 0) != 0))
 		return false;
@@ -135,6 +135,31 @@ delete_one(
 		print_one(f, answer);
 	json_push(sum->list, answer);
 	return ERR_OK;
+}
+
+/* What cannot be undone for its age waits while that clock has stepped, also if a person asks for it. */
+static enum err
+ask_time(struct cmd_admin *a, struct filter *f, struct why *why)
+{
+	struct json *doc = NULL;
+	double started = 0, up = 0;
+	bool believed = true;
+
+	if (!f->older)
+		return ERR_OK;
+	enum err e = cmd_admin_call(a, "GET", "/v1/status", NULL, &doc, why);
+	if (!e &&
+	    (!json_double(json_get(doc, "started_at"), &started) ||
+		!json_double(json_get(doc, "uptime_s"), &up)))
+		e = err_set(why, ERR_INVALID, "the coordinator does not say what time it is");
+	(void)json_bool(json_get(json_get(doc, "clock"), "believed"), &believed);
+	if (!e && !believed)
+		e = err_set(why, ERR_STATE,
+		    "the coordinator's clock has stepped, so that no job has an age: \"rivulet "
+		    "status\" says more; or name the jobs");
+	f->now = started + up;
+	json_free(doc);
+	return e;
 }
 
 static enum err
@@ -249,6 +274,8 @@ cmd_deletion_jobs(int argc, char **argv)
 		return CMD_USAGE;
 	}
 	e = cmd_admin_open(&a, &why);
+	if (!e)
+		e = ask_time(&a, &f, &why);
 	if (!e)
 		e = delete_picked(&a, &f, &why);
 	return cmd_admin_end(&a, e, &why);

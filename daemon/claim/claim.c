@@ -5,7 +5,6 @@
 
 #include "age.h"
 #include "audit.h"
-#include "fault.h"
 #include "hex.h"
 #include "log.h"
 #include "registry.h"
@@ -237,10 +236,10 @@ begin(struct exchange *x)
 	}
 	c.believed = age_now(s->age, &c.now);
 	enum err e = store_write(s->store, decide, &c, &why);
-	FAULT("claim.committed");
 	if (!e)
 		e = registry_follow(s->registry, x->who.device);
-	registry_claim_end(s->registry, x->who.device, x->who.spki);
+	registry_claim_end(
+	    s->registry, x->who.device, x->who.spki, e || c.problem == PROBLEM_UNAVAILABLE);
 	if (!e && (c.taken || c.contested))
 		server_forget(s->server);
 	if (!e && c.taken)

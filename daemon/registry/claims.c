@@ -105,12 +105,14 @@ registry_claim_begin(struct registry *r, const uint8_t id[32], bool *used)
 }
 
 void
-registry_claim_end(struct registry *r, const uint8_t id[32], const uint8_t spki[KEY_SPKI_LEN])
+registry_claim_end(
+    struct registry *r, const uint8_t id[32], const uint8_t spki[KEY_SPKI_LEN], bool waits)
 {
 	pthread_mutex_lock(&r->lock);
 	struct device *d = registry_device(r, id);
 	if (d) {
 		d->claiming = false;
+		d->waiting = waits;
 		memcpy(d->noted, spki, sizeof(d->noted));
 	}
 	pthread_mutex_unlock(&r->lock);

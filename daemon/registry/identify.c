@@ -89,7 +89,7 @@ judge(struct registry *r, struct device *d, const struct x509_info *cert, double
 	const struct store_device *row = &d->view.row;
 	bool in_time = now >= (double)cert->not_before && now <= (double)cert->not_after;
 
-	if (d->doubtful || d->claiming)
+	if (d->doubtful || d->claiming || d->waiting)
 		return PROBLEM_UNAVAILABLE;
 	if (row->state != DEVICE_ACTIVE)
 		return registry_state_problem(row->state);

@@ -68,8 +68,9 @@ void registry_identify(
 
 /* From here on the device's present key may do nothing; *used: it did since the restore. False: another claim is being decided. */
 bool registry_claim_begin(struct registry *r, const uint8_t id[32], bool *used);
-/* It is decided, and registry_follow was called. */
-void registry_claim_end(struct registry *r, const uint8_t id[32], const uint8_t spki[KEY_SPKI_LEN]);
+/* It is decided, and registry_follow was called; waits: it is not, and the key has to ask again. */
+void registry_claim_end(
+    struct registry *r, const uint8_t id[32], const uint8_t spki[KEY_SPKI_LEN], bool waits);
 
 /* Certificates of other CAs give nothing from now on, resumed and open sessions included. */
 void registry_set_ca(struct registry *r, const struct services_ca *ca);

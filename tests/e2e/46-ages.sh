@@ -78,6 +78,8 @@ start +400d
 await "at +400 d" 'warn clock.doubted reason=clock-later'
 kept "at +400 d"
 want "the reason" clock-later "$(doubt)"
+fleet_admin job delete --older 30d --yes >"$FLEET/said" 2>&1 && fleet_fail "deleted by hand, by age: $(cat "$FLEET/said")"
+grep -q "clock has stepped" "$FLEET/said" || fleet_fail "job delete: $(cat "$FLEET/said")"
 fleet_admin status >"$FLEET/said" || fleet_fail "status is not ready: $(cat "$FLEET/said")"
 grep -q '^warning: .*days later than the newest time.*rivulet clock confirm' "$FLEET/said" || fleet_fail "status: $(cat "$FLEET/said")"
 curl_admin /readyz >"$FLEET/ready" || fleet_fail "readyz: $(cat "$FLEET/ready")"

@@ -135,7 +135,7 @@ asks_in_vain(void **state)
 	put(f, &d);
 	who = identify(f, &cert, NOW);
 	assert_true(who.claims && who.problem == PROBLEM_DEVICE_SUSPENDED);
-	registry_claim_end(f->r, d.id, cert.spki);
+	registry_claim_end(f->r, d.id, cert.spki, false);
 	assert_false(identify(f, &cert, NOW).claims);
 }
 
@@ -162,12 +162,19 @@ used(void **state)
 	assert_true(registry_claim_begin(f->r, d.id, &was) && !was);
 	assert_false(registry_claim_begin(f->r, d.id, &was));
 	assert_int_equal(identify(f, &cert, NOW).problem, PROBLEM_UNAVAILABLE);
-	registry_claim_end(f->r, d.id, cert.spki);
+	registry_claim_end(f->r, d.id, cert.spki, false);
+	/* One that has to wait keeps it waiting. */
+	assert_true(registry_claim_begin(f->r, d.id, &was) && !was);
+	registry_claim_end(f->r, d.id, cert.spki, true);
+	put(f, &d);
+	assert_int_equal(identify(f, &cert, NOW).problem, PROBLEM_UNAVAILABLE);
+	assert_true(registry_claim_begin(f->r, d.id, &was) && !was);
+	registry_claim_end(f->r, d.id, cert.spki, false);
 	/* An expired certificate may renew: that is use. */
 	cert.not_after = (int64_t)NOW - 1;
 	assert_int_equal(identify(f, &cert, NOW).problem, PROBLEM_EXPIRED_CERTIFICATE);
 	assert_true(registry_claim_begin(f->r, d.id, &was) && was);
-	registry_claim_end(f->r, d.id, cert.spki);
+	registry_claim_end(f->r, d.id, cert.spki, false);
 	assert_int_equal(store_write(f->store, read_claim, &d, &f->why), ERR_OK);
 	assert_int_equal(d.claim, CLAIM_USED);
 	/* A row that was read before does not take it back. */
