@@ -36,6 +36,7 @@ restore(struct fixture *f)
 	f->r->ca[0].generation = 1;
 	f->r->ca_count = 1;
 	d.restored_key_at = BACKUP;
+	d.claim = CLAIM_NONE;
 	return d;
 }
 
