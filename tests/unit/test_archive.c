@@ -130,6 +130,34 @@ age_survives_a_restart(void **state)
 	assert_true(is_kept(c, 7) && is_kept(c, 1) && !is_kept(c, 9) && !is_kept(c, 2));
 }
 
+/* A clock that goes back, far ahead and back again makes none of them older than those before it. */
+static void
+whatever_the_clock_did(void **state)
+{
+	static const struct {
+		uint8_t tag;
+		time_t at;
+	} rows[] = {{9, 4000000000}, {2, 1000000}, {7, 1000000}, {3, 2000000000}};
+	struct coordinator *c = *state;
+	char hex[33], name[64];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct timespec times[2] = {{.tv_sec = rows[i].at}, {.tv_sec = rows[i].at}};
+		const uint8_t *task = in_spool(c, rows[i].tag);
+		hex_encode(hex, task, 16);
+		snprintf(name, sizeof(name), "spool/%s.delta", hex);
+		assert_int_equal(utimensat(AT_FDCWD, coordinator_path(c, name), times, 0), 0);
+		assert_int_equal(archive_add(c->s.archive, task, 0, &c->why), ERR_OK);
+	}
+	reopen(c);
+	assert_int_equal(archive_add(c->s.archive, in_spool(c, 1), 3 * BYTES, &c->why), ERR_OK);
+	assert_true(is_kept(c, 7) && is_kept(c, 3) && is_kept(c, 1));
+	assert_true(!is_kept(c, 9) && !is_kept(c, 2));
+	reopen(c);
+	assert_int_equal(archive_add(c->s.archive, in_spool(c, 4), 2 * BYTES, &c->why), ERR_OK);
+	assert_true(is_kept(c, 1) && is_kept(c, 4));
+}
+
 static void
 removing_one(void **state)
 {
@@ -263,6 +291,7 @@ main(void)
 	    WITH(no_limit),
 	    WITH(room_is_used_again),
 	    WITH(age_survives_a_restart),
+	    WITH(whatever_the_clock_did),
 	    WITH(removing_one),
 	    WITH(after_a_round),
 	    WITH(all_of_a_device),
