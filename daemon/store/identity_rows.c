@@ -265,8 +265,8 @@ enum err
 store_keys_dated(struct store_db *db, double now)
 {
 	static const struct store_field field = {STORE_REAL, 0, 0};
-	struct store_query q =
-	    store_query_begin(db, KEYS_DATED, "UPDATE device SET key_at = ? WHERE key_at = 0");
+	struct store_query q = store_query_begin(db, KEYS_DATED,
+	    "UPDATE device INDEXED BY device_undated SET key_at = ? WHERE key_at = 0");
 
 	store_query_row(&q, &(struct store_table){1, &field}, &now);
 	enum err e = store_query_done(&q);

@@ -64,7 +64,8 @@ store_past_dated(struct store_db *db, double now)
 {
 	static const char *const texts[] = {
 	    "UPDATE past_job SET ended_at = ? WHERE ended_at IS NULL",
-	    "UPDATE job SET ended_at = ? WHERE ended_at IS NULL AND state IN ('done', 'stopped')",
+	    "UPDATE job INDEXED BY job_undated SET ended_at = ? WHERE ended_at IS NULL AND state "
+	    "IN ('done', 'stopped')",
 	};
 	static const struct store_field field = {STORE_REAL, 0, 0};
 	enum err e = ERR_OK;

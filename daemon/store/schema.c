@@ -211,6 +211,10 @@ static const char *const migrations[] = {
     "CREATE TABLE device_claim ("
     "	device BLOB NOT NULL REFERENCES device, spki BLOB NOT NULL CHECK (length(spki) = 91),"
     "	issued_at REAL NOT NULL, PRIMARY KEY (device, spki)) STRICT, WITHOUT ROWID;"
+    /* What has no date yet is looked for every hour: nobody goes over all jobs for that, whose dates lie behind their documents. */
+    "CREATE INDEX device_undated ON device (id) WHERE key_at = 0;"
+    "CREATE INDEX job_undated ON job (id) WHERE ended_at IS NULL AND state IN ('done', "
+    "'stopped');"
     /* Which reports came before a key was retired, by the order of rows, which no clock moves. */
     "ALTER TABLE device_key ADD COLUMN retired_after INTEGER;"
     "UPDATE device_key SET retired_after = (SELECT coalesce(max(rowid), 0) FROM accept) "
