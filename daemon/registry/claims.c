@@ -2,9 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "hex.h"
 #include "keys.h"
 #include "registry_inside.h"
+
+#define WAITS_MS 900000 /* whoever has to wait asks again within it */
 
 /* Keys that a restored state does not know, and whose certificates say that they are a device's. */
 
@@ -112,7 +115,7 @@ registry_claim_end(
 	struct device *d = registry_device(r, id);
 	if (d) {
 		d->claiming = false;
-		d->waiting = waits;
+		d->waits_ms = waits ? clock_ms() + WAITS_MS : 0;
 		memcpy(d->noted, spki, sizeof(d->noted));
 	}
 	pthread_mutex_unlock(&r->lock);

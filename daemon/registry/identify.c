@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "clock.h"
 #include "hex.h"
 #include "registry_inside.h"
 
@@ -89,7 +90,7 @@ judge(struct registry *r, struct device *d, const struct x509_info *cert, double
 	const struct store_device *row = &d->view.row;
 	bool in_time = now >= (double)cert->not_before && now <= (double)cert->not_after;
 
-	if (d->doubtful || d->claiming || d->waiting)
+	if (d->doubtful || d->claiming || clock_ms() < d->waits_ms)
 		return PROBLEM_UNAVAILABLE;
 	if (row->state != DEVICE_ACTIVE)
 		return registry_state_problem(row->state);

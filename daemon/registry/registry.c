@@ -139,7 +139,7 @@ insert(struct registry *r, struct device *d)
 		d->unsaved = old->unsaved;
 		d->renewed_ms = old->renewed_ms;
 		d->claiming = old->claiming;
-		d->waiting = old->waiting;
+		d->waits_ms = old->waits_ms;
 		memcpy(d->noted, old->noted, sizeof(d->noted));
 		/* Its row may not say so yet. */
 		if (used && row.claim == CLAIM_NONE)

@@ -40,8 +40,10 @@ struct device {
 	bool unsaved; /* view.seen, or view.row.ca_generation, is newer than its row */
 	/* Its row was changed and could not be read since: nobody knows what it may. */
 	bool doubtful;
-	/* A newer key asks for its place, or has to wait for an answer: until that is decided its key may do nothing. */
-	bool claiming, waiting;
+	/* A newer key asks for its place: until that is decided its key may do nothing. One that has to wait for an answer asks again before
+	 * waits_ms, by clock_ms. */
+	bool claiming;
+	uint64_t waits_ms;
 	uint8_t noted[KEY_SPKI_LEN]; /* the last key that did */
 	struct registry_told told;
 };

@@ -170,7 +170,11 @@ used(void **state)
 	put(f, &d);
 	assert_int_equal(identify(f, &cert, NOW).problem, PROBLEM_UNAVAILABLE);
 	assert_true(registry_claim_begin(f->r, d.id, &was) && !was);
-	registry_claim_end(f->r, d.id, cert.spki, false);
+	registry_claim_end(f->r, d.id, cert.spki, true);
+	/* Not for ever, if it does not come again. */
+	struct device *held = registry_device(f->r, d.id);
+	assert_true(held->waits_ms > clock_ms() && held->waits_ms <= clock_ms() + 900000);
+	held->waits_ms = clock_ms();
 	/* An expired certificate may renew: that is use. */
 	cert.not_after = (int64_t)NOW - 1;
 	assert_int_equal(identify(f, &cert, NOW).problem, PROBLEM_EXPIRED_CERTIFICATE);
