@@ -214,7 +214,7 @@ if [ -n "$fake" ]; then
 	real=$RIVULETD
 	cat >"$FLEET/rivuletd.sh" <<-END
 		#!/bin/sh
-		export LD_PRELOAD=$fake FAKETIME_TIMESTAMP_FILE=$FLEET/clock FAKETIME_CACHE_DURATION=1 FAKETIME_DONT_FAKE_MONOTONIC=1
+		export LD_PRELOAD='$fake' FAKETIME_TIMESTAMP_FILE=$FLEET/clock FAKETIME_CACHE_DURATION=1 FAKETIME_DONT_FAKE_MONOTONIC=1
 		exec $real "\$@"
 	END
 	chmod +x "$FLEET/rivuletd.sh"
