@@ -10,6 +10,7 @@
 #include "budget.h"
 #include "coordinator_fixture.h"
 #include "cpu.h"
+#include "engine_inside.h"
 #include "stop.h"
 
 #define TWO "\"goal\":2,\"quorum\":2"
@@ -135,26 +136,32 @@ what_is_folded_goes_first(void **state)
 	    "{\"rate\":0.1}},\"round\":{" TWO
 	    "},\"evaluate\":{\"by\":\"coordinator\",\"data\":\"few\"},"
 	    "\"aggregate\":{\"rule\":{\"name\":\"median\",\"hostile\":0}}}";
+	static const char waits[] = JOB("waits", TWO,
+	    ",\"select\":{\"devices\":[\"device-3\",\"device-4\"]},\"aggregate\":{\"rule\":{"
+	    "\"name\":\"median\",\"hostile\":0}}");
+	static const char wakes[] =
+	    JOB("wakes", TWO, ",\"select\":{\"devices\":[\"device-5\",\"device-6\"]}");
 	struct coordinator *c = *state;
-	uint8_t first[16], second[16], small[16];
+	uint8_t first[16], second[16], third[16];
 
 	a_table(c);
 	submit_of(c, measured, 1, first);
+	/* So little that each round has it alone. */
 	a_small_budget(c);
 	struct budget *budget = c->s.budget;
-	const uint64_t all = budget_large(c->config.work_bytes);
-	assert_true(budget_take(budget, c->config.work_bytes, all, false));
+	const uint64_t all = engine_find(c->s.engine, first)->work->cost.bytes;
+	c->config.work_bytes = all;
+	assert_true(budget_take(budget, all, all, false));
 	one_round(c, 1, 1.0f, 2, 5.0f);
 	c->config.work_bytes = 0;
-	submit_of(c, sorted, 2, second);
-	c->config.work_bytes = ((uint64_t)cpu_count() + 1) << 25;
-	one_round(c, 5, 1.0f, 6, 5.0f);
-	budget_give(budget, all, false);
-	c->config.work_bytes = 0;
-	submit_of(c, plain, 3, small);
-	c->config.work_bytes = ((uint64_t)cpu_count() + 1) << 25;
+	submit_of(c, waits, 2, second);
+	submit_of(c, wakes, 3, third);
+	c->config.work_bytes = all;
 	one_round(c, 3, 1.0f, 4, 5.0f);
-	await_rounds(c, small, 1);
+	budget_give(budget, all, false);
+	/* Whatever comes wakes those who wait. */
+	one_round(c, 5, 1.0f, 6, 5.0f);
+	await_rounds(c, third, 1);
 	await_rounds(c, first, 1);
 	await_rounds(c, second, 1);
 	assert_true(round_row(c, first, 1).evaluate.known);
