@@ -79,9 +79,8 @@ engine_cost_check(const struct services *s, const struct engine_work *w, struct 
 		return ERR_OK;
 	if (work > 0 && w->cost.work > (double)work)
 		return err_set(why, ERR_LIMIT,
-		    "folding a round takes %.3g operations; the coordinator's [limits] fold_work "
-		    "is "
-		    "%.3g: a smaller model, fewer reports a round or another rule take less",
+		    "folding a round takes %.3g operations, and the coordinator's [limits] "
+		    "fold_work is %.3g: a smaller model, fewer reports or another rule take less",
 		    w->cost.work, (double)work);
 	if (w->cost.bytes > bytes)
 		return err_set(why, ERR_LIMIT,
