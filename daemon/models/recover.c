@@ -6,6 +6,7 @@
 #include "file.h"
 #include "hex.h"
 #include "models_inside.h"
+#include "stop.h"
 
 enum kind { KIND_MODEL, KIND_STATE, KIND_DIFFERENCE, KIND_OTHER };
 
@@ -64,8 +65,11 @@ recover_pass(struct recovery *r, struct why *why)
 
 	if (!d)
 		return err_errno(why, "open %s", r->m->dir);
-	while (!e && (ent = readdir(d)))
+	while (!e && (ent = readdir(d))) {
 		e = recover_file(r, ent->d_name, why);
+		if (!e && stop_asked(r->m->stop))
+			e = err_set(why, ERR_CLOSED, "told to end");
+	}
 	closedir(d);
 	return e;
 }

@@ -11,6 +11,7 @@
 #include "hex.h"
 #include "lost.h"
 #include "spool_inside.h"
+#include "stop.h"
 
 struct spool_slot *
 spool_slot_add(struct spool *s, const struct manifest *m, uint64_t bytes)
@@ -131,6 +132,8 @@ recover_pass(struct recovery *r, struct why *why)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", r->s->dir, ent->d_name);
 		e = recover_file(r, task, part, path, why);
+		if (!e && stop_asked(r->s->stop))
+			e = err_set(why, ERR_CLOSED, "told to end");
 	}
 	closedir(d);
 	return e;

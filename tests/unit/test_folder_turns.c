@@ -131,7 +131,8 @@ what_is_folded_goes_first(void **state)
 	static const char measured[] =
 	    "{\"name\":\"measured\",\"seed\":3,\"model\":{\"layers\":[{\"type\":\"linear\","
 	    "\"name\":\"fc\",\"out\":2}],"
-	    "\"loss\":\"cross_entropy\"},\"data\":{\"name\":\"d\",\"shape\":[4],\"classes\":2},"
+	    "\"loss\":\"cross_entropy\"},\"select\":{\"devices\":[\"device-1\",\"device-2\"]},"
+	    "\"data\":{\"name\":\"d\",\"shape\":[4],\"classes\":2},"
 	    "\"local\":{\"optimizer\":"
 	    "{\"rate\":0.1}},\"round\":{" TWO
 	    "},\"evaluate\":{\"by\":\"coordinator\",\"data\":\"few\"},"
@@ -146,6 +147,8 @@ what_is_folded_goes_first(void **state)
 
 	a_table(c);
 	submit_of(c, measured, 1, first);
+	submit_of(c, waits, 2, second);
+	submit_of(c, wakes, 3, third);
 	/* So little that each round has it alone. */
 	a_small_budget(c);
 	struct budget *budget = c->s.budget;
@@ -153,10 +156,6 @@ what_is_folded_goes_first(void **state)
 	c->config.work_bytes = all;
 	assert_true(budget_take(budget, all, all, false));
 	one_round(c, 1, 1.0f, 2, 5.0f);
-	c->config.work_bytes = 0;
-	submit_of(c, waits, 2, second);
-	submit_of(c, wakes, 3, third);
-	c->config.work_bytes = all;
 	one_round(c, 3, 1.0f, 4, 5.0f);
 	budget_give(budget, all, false);
 	/* Whatever comes wakes those who wait. */
@@ -198,6 +197,27 @@ a_stop_breaks_it_off(void **state)
 	}
 }
 
+/* A start that is told to end says so, and the next one finds all there is. */
+static void
+a_start_breaks_off(void **state)
+{
+	static const uint8_t task_key[32] = {42};
+	struct coordinator *c = *state;
+	struct stop stop = {.sees_signals = false};
+	struct engine *g = NULL;
+	uint8_t job[16];
+
+	submit(c, plain, job);
+	coordinator_stop(c);
+	coordinator_start(c);
+	stop_ask(&stop);
+	c->s.stop = &stop;
+	assert_int_equal(engine_new(&g, &c->s, task_key, &c->why), ERR_CLOSED);
+	assert_null(g);
+	c->s.stop = NULL;
+	assert_true(job_is(c, job, "running"));
+}
+
 /* What a job will take of the coordinator is known before it is taken. */
 static void
 bounds_of_a_fold(void **state)
@@ -228,6 +248,7 @@ main(void)
 	    WITH(room_for_large_ones),
 	    WITH(what_is_folded_goes_first),
 	    WITH(a_stop_breaks_it_off),
+	    WITH(a_start_breaks_off),
 	    WITH(bounds_of_a_fold),
 	};
 
