@@ -13,6 +13,7 @@
 #define NAME_SHOWN 16
 #define LABELS_SHOWN 16
 #define REASON_SHOWN 20
+#define AHEAD_S 120 /* less is how far two clocks may be apart */
 
 /* The label that "k=v" at p asks for: is it there? *rest is what follows. */
 static bool
@@ -65,6 +66,13 @@ is_cloned(const struct json *device)
 	return cloned;
 }
 
+/* Why its certificate is refused; NULL: it is taken, as far as anybody knows. */
+static const char *
+locked_out(const struct json *device)
+{
+	return json_string(json_get(device, "locked_out"));
+}
+
 static bool
 is_contested(const struct json *device)
 {
@@ -85,7 +93,8 @@ passes(const struct json *device, const struct cmd_devices_filter *filter)
 		return false;
 	if (filter->contested && !is_contested(device))
 		return false;
-	const char *reason = json_string(json_get(device, "reason"));
+	const char *reason =
+	    locked_out(device) ? locked_out(device) : json_string(json_get(device, "reason"));
 	if (filter->reason && (!reason || strcmp(reason, filter->reason) != 0))
 		return false;
 	for (const char *p = wanted(filter); *p;)
@@ -105,11 +114,11 @@ cmd_devices_pick(const struct json *devices, const struct cmd_devices_filter *fi
 	return out;
 }
 
-/* "active", or with another role than device "active,admin". */
+/* "active", or with another role than device "active,admin"; "locked-out" of one that is active, but is not let in. */
 static void
 cell_state(struct cmd_table *t, const struct json *d)
 {
-	const char *state = json_string(json_get(d, "state"));
+	const char *state = locked_out(d) ? "locked-out" : json_string(json_get(d, "state"));
 	const char *role = json_string(json_get(d, "role"));
 	bool plain = !role || strcmp(role, "device") == 0;
 
@@ -161,6 +170,8 @@ cell_reason(struct cmd_table *t, const struct json *d)
 		cmd_print_cell(t, "CONTESTED");
 	else if (is_cloned(d))
 		cmd_print_cell(t, "CLONED");
+	else if (locked_out(d))
+		cmd_print_text(t, d, "locked_out");
 	else if (word && reason && strcmp(word, reason) == 0)
 		cmd_print_cell(t, "%s %s", aborted ? "abort" : "refused", word);
 	else
@@ -178,6 +189,18 @@ cell_cut(struct cmd_table *t, int most)
 	}
 }
 
+/* How long ago; "ahead" was noted by a clock that was wrong, there or here. */
+static void
+cell_seen(struct cmd_table *t, const struct json *d)
+{
+	double at;
+
+	if (json_double(json_get(d, "last_contact"), &at) && at - clock_wall() > AHEAD_S)
+		cmd_print_cell(t, "ahead");
+	else
+		cmd_print_age(t, d, "last_contact");
+}
+
 static void
 print_row(struct cmd_table *t, const struct json *d)
 {
@@ -185,7 +208,7 @@ print_row(struct cmd_table *t, const struct json *d)
 	cmd_print_text(t, d, "name");
 	cell_cut(t, NAME_SHOWN);
 	cell_state(t, d);
-	cmd_print_age(t, d, "last_contact");
+	cell_seen(t, d);
 	cmd_print_text(t, d, "agent");
 	cell_clock(t, d);
 	cmd_print_bytes(t, d, "disk_free_bytes");
@@ -199,7 +222,7 @@ print_row(struct cmd_table *t, const struct json *d)
 static void
 print_totals(const struct json *devices)
 {
-	size_t cloned = 0, n = json_count(devices);
+	size_t cloned = 0, locked = 0, n = json_count(devices);
 
 	cmd_print_part("%zu device%s", n, n == 1 ? "" : "s");
 	for (enum device_state k = DEVICE_ACTIVE; k <= DEVICE_LEFT; k++) {
@@ -208,10 +231,13 @@ print_totals(const struct json *devices)
 			const char *state = json_string(json_get(json_at(devices, i), "state"));
 			count += states_device_find(state) == k;
 			cloned += k == DEVICE_ACTIVE && is_cloned(json_at(devices, i));
+			locked += k == DEVICE_ACTIVE && locked_out(json_at(devices, i));
 		}
 		if (count)
 			cmd_print_part(", %zu %s", count, states_device_name(k));
 	}
+	if (locked)
+		printf("; %zu LOCKED OUT: their certificates are refused", locked);
 	if (cloned)
 		printf("; %zu CLONED: one key on two machines", cloned);
 	printf("\n");
@@ -248,8 +274,13 @@ print_time(double at)
 {
 	char text[CMD_PRINT_TIME_MAX];
 
+	const double ago = clock_wall() - at;
+
 	cmd_print_time(text, at);
-	cmd_print_line("%s (%.0f s ago)", text, clock_wall() - (double)at);
+	if (ago >= 0)
+		cmd_print_line("%s (%.0f s ago)", text, ago);
+	else
+		cmd_print_line("%s (%.0f s ahead of this machine's clock)", text, -ago);
 }
 
 static void

@@ -217,8 +217,7 @@ take_task(
 		work_deinit(w);
 		return found ? give_back(r, id, ABORT_UNSUPPORTED, why, pause_s) : e;
 	}
-	if (w->task.renew)
-		session_renew_wanted(r->session);
+	session_renew_asked(r->session, w->task.renew, !w->task.wait);
 	if (w->task.wait) {
 		take_wait(r, &w->task, answer, pause_s);
 		work_deinit(w);

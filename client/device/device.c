@@ -89,7 +89,10 @@ device_shortage(const struct rivulet *r)
 bool
 device_rest(struct rivulet *r)
 {
-	return backoff_sleep(backoff_next(&r->idle), handle_cancelled, r);
+	handle_settle(r);
+	const double pause = session_rest(r->session, backoff_next(&r->idle));
+
+	return handle_rest(r, pause) != HANDLE_BROKEN_OFF;
 }
 
 const char *

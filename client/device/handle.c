@@ -80,6 +80,39 @@ handle_cancelled(void *handle)
 }
 
 void
+handle_settle(struct rivulet *r)
+{
+	const unsigned steps = session_steps(r->session);
+
+	if (steps == r->steps)
+		return;
+	r->steps = steps;
+	backoff_reset(&r->idle);
+	backoff_reset(&r->resend);
+	backoff_reset(&r->rotate);
+	backoff_reset(session_backoff(r->session));
+	r->resend_at = r->rotate_at = r->mirror_at = 0;
+}
+
+static bool
+ends_rest(void *handle)
+{
+	struct rivulet *r = handle;
+
+	r->stepped = session_clock_stepped(r->session);
+	return r->stepped || handle_cancelled(r);
+}
+
+enum handle_rest
+handle_rest(struct rivulet *r, double seconds)
+{
+	r->stepped = false;
+	if (backoff_sleep(seconds, ends_rest, r))
+		return HANDLE_RESTED;
+	return r->stepped ? HANDLE_STEPPED : HANDLE_BROKEN_OFF;
+}
+
+void
 handle_drop(struct rivulet *r)
 {
 	if (r->weights_held)

@@ -30,6 +30,8 @@ struct rivulet {
 	void *context;
 	/* Cancel is not heard before: a finished delta gets its chance to be sent. */
 	double grace_until;
+	bool stepped; /* this device's clock has, while it rested */
+	unsigned steps; /* session_steps: how many the back-off below knows of */
 	double away_since; /* backoff_now(): no coordinator was reached since; 0: it is reached */
 	bool asking; /* waiting for work: that may be broken off for a request of this machine */
 	bool (*interrupted)(void *context); /* device.h; NULL without */
@@ -65,6 +67,11 @@ const struct verdict *handle_verdict(struct rivulet *r);
 bool handle_interrupted(const struct rivulet *r);
 /* struct options' cancel in the shape the parts want; context is the handle. */
 bool handle_cancelled(void *handle);
+/* Sleeps. The wait is over, too, once this device's clock steps: what the last failure came from may be over with it. */
+enum handle_rest { HANDLE_RESTED, HANDLE_STEPPED, HANDLE_BROKEN_OFF };
+enum handle_rest handle_rest(struct rivulet *r, double seconds);
+/* Forgets failures from before a clock stepped. */
+void handle_settle(struct rivulet *r);
 /* Forgets the task in hand, if there is one. */
 void handle_drop(struct rivulet *r);
 

@@ -248,6 +248,7 @@ static enum err
 one_pass(struct rivulet *r, double left, double *pause_s)
 {
 	*pause_s = 0;
+	handle_settle(r);
 	if (handle_requested(r))
 		serve_rotation(r);
 	enum err e = send_all(r, &r->why);
@@ -256,6 +257,8 @@ one_pass(struct rivulet *r, double left, double *pause_s)
 		e = ask_once(r, longest_wait(r, left), pause_s, &r->why);
 	if (e)
 		return e;
+	/* Before a long training. */
+	session_renew(r->session);
 	if (outbox_has(&r->outbox, r->work.task.task)) {
 		/* Done already, but the coordinator has not taken the delta, or has lost it with its memory. */
 		handle_drop(r);
@@ -277,21 +280,21 @@ note_failure(struct rivulet *r, enum err e)
 	r->waiting[0] = '\0';
 }
 
-/* Waits, and renews the certificate when that becomes due meanwhile; false: cancelled, or something is asked of us. */
+/* Waits, and renews the certificate when that becomes due meanwhile; a wait is over when this device's clock steps, which may be what the
+ * last failure came from. False: cancelled, or something is asked of us. */
 static bool
 rest(struct rivulet *r, double seconds)
 {
 	double until = backoff_now() + seconds;
-	bool whole;
 
 	for (;;) {
 		double left = until - backoff_now(), due = session_renew_in(r->session);
 		bool last = !(due < left);
 		r->asking = true;
-		whole = backoff_sleep(last ? left : due + REST_S, handle_cancelled, r);
+		const enum handle_rest how = handle_rest(r, last ? left : due + REST_S);
 		r->asking = false;
-		if (last || !whole)
-			return whole;
+		if (last || how != HANDLE_RESTED)
+			return how != HANDLE_BROKEN_OFF;
 		session_renew(r->session);
 	}
 }

@@ -116,6 +116,7 @@ examine(const char *home, const char *config, bool offline, bool json)
 	cmd_doctor_home_check(d);
 	if (!offline)
 		cmd_doctor_net_check(d);
+	cmd_doctor_certificate_check(d);
 	cmd_doctor_work_check(d);
 	if (json)
 		print_json(d);

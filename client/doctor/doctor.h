@@ -45,10 +45,12 @@ void cmd_doctor_span(char out[32], double seconds);
 /* The exit code that all findings together deserve: the first fault's, else the first warning's, else 0. */
 int cmd_doctor_code(const struct cmd_doctor *d);
 
-/* Home, lock, identity files, certificate and CA dates. Sets joined and usable. */
+/* Home, lock, identity files. Sets joined and usable. */
 void cmd_doctor_home_check(struct cmd_doctor *d);
 /* Each address: DNS, TCP, TLS, what the coordinator says of this device, the clocks; the mirror. */
 void cmd_doctor_net_check(struct cmd_doctor *d);
+/* The dates of certificate and CA, by the coordinator's clock if that is known. */
+void cmd_doctor_certificate_check(struct cmd_doctor *d);
 /* The owner's rules, and what the sensors say. Needs settings. */
 void cmd_doctor_rules_check(struct cmd_doctor *d);
 /* Settings, data sets, trainers, disk space, outbox, what the agent last waited for. */

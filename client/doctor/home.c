@@ -135,34 +135,7 @@ check_credentials(struct cmd_doctor *d)
 }
 
 static void
-check_certificate(struct cmd_doctor *d)
-{
-	const struct x509_info *c = &d->held.cert;
-	int64_t now = clock_unix(), left = c->not_after - now;
-	int64_t life = c->not_after - c->not_before;
-	char span[32], date[CMD_PRINT_TIME_MAX];
-
-	cmd_doctor_span(span, (double)left);
-	cmd_print_time(date, (double)c->not_after);
-	if (now < c->not_before)
-		cmd_doctor_add(d, "certificate", CMD_DOCTOR_FAULT, CMD_DENIED,
-		    "set this machine's clock (is there a network time service?)",
-		    "cert.pem is not valid yet by this machine's clock");
-	else if (left <= 0)
-		cmd_doctor_add(d, "certificate", CMD_DOCTOR_WARNING, CMD_DENIED,
-		    "the agent renews it by itself as soon as it reaches the coordinator",
-		    "cert.pem expired %s ago, on %s", span, date);
-	else if (left < (life > 2 * BACKDATE ? life - BACKDATE : life) / LATE_SHARE)
-		cmd_doctor_add(d, "certificate", CMD_DOCTOR_WARNING, CMD_DENIED,
-		    "see the agent's log for certificate.renew-failed; it goes on trying",
-		    "cert.pem expires in %s, on %s, and was not renewed yet", span, date);
-	else
-		cmd_doctor_add(d, "certificate", CMD_DOCTOR_FINE, 0, NULL,
-		    "cert.pem is valid for %s, to %s", span, date);
-}
-
-static void
-check_ca(struct cmd_doctor *d, const struct x509_cert *ca)
+check_ca(struct cmd_doctor *d, const struct x509_cert *ca, int64_t now)
 {
 	struct x509_info info;
 	uint8_t hash[HASH_LEN];
@@ -173,7 +146,7 @@ check_ca(struct cmd_doctor *d, const struct x509_cert *ca)
 		return;
 	hash_sha256(hash, ca->der, ca->len);
 	hex_encode(hex, hash, sizeof(hash));
-	left = info.not_after - clock_unix();
+	left = info.not_after - now;
 	cmd_doctor_span(span, (double)left);
 	if (left <= 0)
 		cmd_doctor_add(d, "ca", CMD_DOCTOR_FAULT, CMD_DENIED,
@@ -186,6 +159,79 @@ check_ca(struct cmd_doctor *d, const struct x509_cert *ca)
 		    "CA %s (%.16s), valid for %s", info.common_name, hex, span);
 }
 
+/* The coordinator judges by its own clock, and both sides give out and read dates by theirs: which one is wrong nobody can tell from here. */
+static void
+add_not_yet(struct cmd_doctor *d, const char *begins)
+{
+	char there[CMD_PRINT_TIME_MAX];
+
+	if (!d->offset_known) {
+		cmd_doctor_add(d, "certificate", CMD_DOCTOR_FAULT, CMD_DENIED,
+		    "set this machine's clock (is there a network time service?); if it is right, "
+		    "the agent renews the certificate as soon as it reaches the coordinator",
+		    "cert.pem is not valid yet by this machine's clock: it begins on %s, and was "
+		    "given out by a clock that stood ahead, unless this one is behind",
+		    begins);
+		return;
+	}
+	cmd_print_time(there, (double)(clock_unix() + d->offset));
+	cmd_doctor_add(d, "certificate", CMD_DOCTOR_WARNING, CMD_DENIED,
+	    "a running agent renews it within a minute; if that is not the date, set the "
+	    "coordinator's clock",
+	    "cert.pem begins on %s, and by the coordinator's clock it is %s: it was given out by a "
+	    "clock that stood ahead, or the coordinator's is behind",
+	    begins, there);
+}
+
+static void
+add_ended(struct cmd_doctor *d, const char *span, const char *ends)
+{
+	const struct x509_info *c = &d->held.cert;
+	const int64_t here = clock_unix();
+	char there[CMD_PRINT_TIME_MAX];
+
+	cmd_print_time(there, (double)(here + d->offset));
+	if (d->offset_known && here >= c->not_before && here < c->not_after)
+		cmd_doctor_add(d, "certificate", CMD_DOCTOR_WARNING, CMD_DENIED,
+		    "a running agent renews it within a minute; if that is not the date, set the "
+		    "coordinator's clock, else this machine's",
+		    "cert.pem ends on %s, and by the coordinator's clock it is %s; by this "
+		    "machine's it is still good",
+		    ends, there);
+	else
+		cmd_doctor_add(d, "certificate", CMD_DOCTOR_WARNING, CMD_DENIED,
+		    "the agent renews it by itself as soon as it reaches the coordinator",
+		    "cert.pem expired %s ago, on %s", span, ends);
+}
+
+void
+cmd_doctor_certificate_check(struct cmd_doctor *d)
+{
+	const struct x509_info *c = &d->held.cert;
+	int64_t now = clock_unix() + (d->offset_known ? d->offset : 0);
+	int64_t left = c->not_after - now, life = c->not_after - c->not_before;
+	char span[32], begins[CMD_PRINT_TIME_MAX], ends[CMD_PRINT_TIME_MAX];
+
+	if (!d->usable)
+		return;
+	cmd_doctor_span(span, (double)left);
+	cmd_print_time(begins, (double)c->not_before);
+	cmd_print_time(ends, (double)c->not_after);
+	if (now < c->not_before)
+		add_not_yet(d, begins);
+	else if (left <= 0)
+		add_ended(d, span, ends);
+	else if (left < (life > BACKDATE ? life - BACKDATE : life) / LATE_SHARE)
+		cmd_doctor_add(d, "certificate", CMD_DOCTOR_WARNING, CMD_DENIED,
+		    "see the agent's log for certificate.renew-failed; it goes on trying",
+		    "cert.pem expires in %s, on %s, and was not renewed yet", span, ends);
+	else
+		cmd_doctor_add(d, "certificate", CMD_DOCTOR_FINE, 0, NULL,
+		    "cert.pem is valid for %s, to %s", span, ends);
+	for (size_t i = 0; i < d->held.trust.count; i++)
+		check_ca(d, &d->held.trust.ca[i], now);
+}
+
 void
 cmd_doctor_home_check(struct cmd_doctor *d)
 {
@@ -196,9 +242,4 @@ cmd_doctor_home_check(struct cmd_doctor *d)
 	check_agent(d);
 	if (d->joined)
 		check_credentials(d);
-	if (!d->usable)
-		return;
-	check_certificate(d);
-	for (size_t i = 0; i < d->held.trust.count; i++)
-		check_ca(d, &d->held.trust.ca[i]);
 }

@@ -12,6 +12,8 @@
 #include "cmd.h"
 #include "doctor.h"
 #include "hex.h"
+#include "home.h"
+#include "json.h"
 #include "session.h"
 
 #define CONNECT_MS 10000
@@ -310,8 +312,10 @@ explain_refusal(struct place *p, long status, enum problem_type type, const char
 		}
 	if (type == PROBLEM_EXPIRED_CERTIFICATE)
 		cmd_doctor_add(p->d, "standing", CMD_DOCTOR_WARNING, CMD_DENIED,
-		    "the agent renews it by itself",
-		    "%s: reached; it refuses the certificate as expired", p->url);
+		    "a running agent renews it by itself, within a minute of both clocks being "
+		    "right; see the findings of clock and certificate",
+		    "%s: reached; it refuses the certificate as expired, or as not valid yet",
+		    p->url);
 	else if (status >= 500 || status == 429)
 		cmd_doctor_add(p->d, "standing", CMD_DOCTOR_WARNING, CMD_UNREACHABLE,
 		    "it should pass; the coordinator's /readyz and log say more",
@@ -323,6 +327,60 @@ explain_refusal(struct place *p, long status, enum problem_type type, const char
 		cmd_doctor_add(p->d, "standing", CMD_DOCTOR_FAULT, CMD_UNREACHABLE,
 		    "is the address right?", "%s: what answers there is no coordinator (%s)",
 		    p->url, text);
+}
+
+/* Does this coordinator, by its status, replace its CA? */
+static bool
+is_replacing(const struct transport_answer *status)
+{
+	struct json *doc = NULL;
+	bool rotating = false;
+
+	if (!json_parse(&doc, buf_str(&status->body), status->body.len, NULL))
+		(void)json_bool(json_get(json_get(doc, "ca"), "rotating"), &rotating);
+	json_free(doc);
+	return rotating;
+}
+
+static bool
+is_of(const struct x509_info *cert, const struct x509_cert *ca)
+{
+	uint8_t key[X509_KEY_ID_LEN];
+	struct x509_info info;
+
+	if (x509_parse(&info, ca, NULL))
+		return false;
+	x509_key_id(key, info.spki);
+	return memcmp(key, cert->issuer_key, sizeof(key)) == 0;
+}
+
+/* While the CA is replaced: whose certificate is still of the old one is shut out once that is over. */
+static void
+check_change_of_ca(struct place *p, const struct transport_answer *status)
+{
+	const struct transport_options anonymous = {.ca_pem = p->d->held.ca_pem};
+	struct trust *offered = malloc(sizeof(*offered));
+	struct transport_answer answer = {.retry_after_s = -1};
+	struct why why = {""};
+	bool old = offered && is_replacing(status) &&
+	    look(&anonymous, p->url, "/v1/ca", &answer, &why) == 200 &&
+	    trust_parse(offered, buf_str(&answer.body), &why) == ERR_OK;
+
+	/* The present CA comes first. */
+	if (old && is_of(&p->d->held.cert, &offered->ca[0])) {
+		bool runs = home_holder(p->d->home) != 0;
+		cmd_doctor_add(p->d, "ca", runs ? CMD_DOCTOR_NOTE : CMD_DOCTOR_WARNING,
+		    runs ? 0 : CMD_DENIED,
+		    runs ? "the agent renews within two minutes, and in a long training before or "
+			   "after it"
+			 : "start the agent before \"rivuletd ca finish\"",
+		    "%s: its CA is being replaced, and this device is not yet under the new one",
+		    p->url);
+	} else if (old)
+		cmd_doctor_add(p->d, "ca", CMD_DOCTOR_FINE, 0, NULL,
+		    "%s: its CA is being replaced; this device is under the new one", p->url);
+	transport_answer_deinit(&answer);
+	free(offered);
 }
 
 static void
@@ -348,9 +406,11 @@ check_tls(struct place *p)
 		explain_silence(p, &why);
 	else if (session_problem(&answer, &type, &why))
 		explain_refusal(p, status, type, why.text);
-	else
+	else {
 		cmd_doctor_add(p->d, "coordinator", CMD_DOCTOR_FINE, 0, NULL,
 		    "%s answers, and knows this device", p->url);
+		check_change_of_ca(p, &answer);
+	}
 	transport_answer_deinit(&answer);
 }
 

@@ -8,7 +8,8 @@
 
 /*
  * What of a day's bytes are used up: HOME/transferred, which is durable before the bytes go. A day ends at midnight by the clock on
- * the wall; a clock that was set back does not begin another one. A file that does not read counts as a day that is used up.
+ * the wall. A clock that was set back begins no other day, neither then nor when it is right again: what was used stays used until the next
+ * midnight that passes, so that a clock which stood years ahead costs a day and no more. A file that does not read counts as a day that is used up.
  */
 #define QUOTA_FILE "transferred"
 
@@ -19,6 +20,8 @@ struct quota {
 	const char *home;
 	uint64_t most[QUOTA_WAYS]; /* bytes of a day; 0: no limit, and nothing is counted */
 	uint32_t day; /* 20261125 */
+	uint32_t
+	    held; /* a later day that the counts are of, too, for the clock was set back; 0: none */
 	uint64_t used[QUOTA_WAYS];
 	bool refused[QUOTA_WAYS]; /* today something did not fit */
 };

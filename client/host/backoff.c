@@ -1,5 +1,6 @@
 #include "backoff.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 #include "clock.h"
@@ -20,14 +21,38 @@ backoff_reset(struct backoff *b)
 	b->attempt = 0;
 }
 
+#ifdef RIVULET_FAULTS
+static bool
+is_hasty(void)
+{
+	static _Thread_local int known;
+
+	if (!known)
+		known = getenv("RIVULET_CLOCK_SPEED") ? 1 : 2;
+	return known == 2;
+}
+#else
+static bool
+is_hasty(void)
+{
+	return false;
+}
+#endif
+
+static double
+cap(void)
+{
+	return is_hasty() ? BACKOFF_HASTY_CAP_S : BACKOFF_CAP_S;
+}
+
 double
 backoff_limit(unsigned attempt)
 {
-	double limit = BACKOFF_BASE_S;
+	double limit = is_hasty() ? BACKOFF_HASTY_BASE_S : BACKOFF_BASE_S;
 
-	while (attempt-- > 0 && limit < BACKOFF_CAP_S)
+	while (attempt-- > 0 && limit < cap())
 		limit *= 2;
-	return limit < BACKOFF_CAP_S ? limit : BACKOFF_CAP_S;
+	return limit < cap() ? limit : cap();
 }
 
 double
@@ -35,7 +60,7 @@ backoff_next(struct backoff *b)
 {
 	double limit = backoff_limit(b->attempt);
 
-	if (limit < BACKOFF_CAP_S)
+	if (limit < cap())
 		b->attempt++;
 	return limit * prng_double(&b->rng);
 }

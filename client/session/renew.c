@@ -1,10 +1,11 @@
 #include "renew.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "clock.h"
 #include "home.h"
 #include "identity_set.h"
 #include "session_inside.h"
@@ -13,7 +14,9 @@
 #define PAUSE_FIRST_S 2.0
 #define PAUSE_MAX_S 3600.0
 #define PAUSE_BUSY_S 60.0
+#define SPREAD_S 10.0 /* when the coordinator asks all devices at once to renew */
 #define ANSWER_MAX (64u << 10)
+#define DATE_MAX 32
 
 static int64_t
 lifetime_of(const struct renew_facts *f)
@@ -28,13 +31,16 @@ renew_needed(const struct renew_facts *f, int64_t *at)
 {
 	int64_t due = f->not_after - lifetime_of(f) / 3;
 
-	/* What the coordinator said counts only if it is earlier: it must not keep a device from renewing. */
-	if (f->renew_after > 0 && f->renew_after < due)
+	/* What the coordinator said counts only if it is earlier: it must not keep a device from renewing. By a wrong clock it may have
+	 * said what lies before the certificate's time. */
+	if (f->renew_after > f->not_before && f->renew_after < due)
 		due = f->renew_after;
 	due += (int64_t)((double)(f->not_after - due) / 4 * f->spread);
 	*at = due;
 	if (f->now >= f->not_after)
 		return RENEW_EXPIRED;
+	if (f->now < f->not_before)
+		return RENEW_NOT_YET;
 	if (f->now >= due)
 		return RENEW_DUE;
 	return f->has_signer ? RENEW_NO : RENEW_SIGNER;
@@ -43,7 +49,7 @@ renew_needed(const struct renew_facts *f, int64_t *at)
 static struct renew_facts
 facts_of(const struct session *s)
 {
-	return (struct renew_facts){.now = clock_unix() + (s->clock_known ? s->clock_offset : 0),
+	return (struct renew_facts){.now = skew_now(&s->skew),
 	    .not_before = s->held.cert.not_before,
 	    .not_after = s->held.cert.not_after,
 	    .renew_after = s->held.identity.renew_after,
@@ -51,37 +57,52 @@ facts_of(const struct session *s)
 	    .spread = s->spread};
 }
 
+/* What the certificate's dates, or the home, ask for; NULL: nothing. */
 static const char *
-cause_of(const struct session *s)
+need_of(const struct session *s, int64_t *at)
 {
 	const struct renew_facts f = facts_of(s);
-	int64_t at;
 
-	switch (renew_needed(&f, &at)) {
+	switch (renew_needed(&f, at)) {
 	case RENEW_EXPIRED:
 		return "expired";
+	case RENEW_NOT_YET:
+		/* By this device's clock alone it is that one which is wrong. */
+		return s->skew.known ? "not-yet" : NULL;
 	case RENEW_DUE:
 		return "due";
 	case RENEW_SIGNER:
 		/* An administrator's command checks no receipts. */
-		return s->locked ? "signer" : s->renew_wanted ? "asked" : NULL;
+		return s->locked ? "signer" : NULL;
 	default:
-		return s->renew_wanted ? "asked" : NULL;
+		return NULL;
 	}
+}
+
+static const char *
+cause_of(const struct session *s)
+{
+	int64_t at;
+	const char *need = need_of(s, &at);
+
+	if (need && backoff_now() >= s->renew_dates_at)
+		return need;
+	return s->renew_wanted ? "asked" : NULL;
 }
 
 double
 renew_in(const struct session *s)
 {
-	const struct renew_facts f = facts_of(s);
-	double pause = s->renew_at - backoff_now(), due = 0;
-	int64_t at;
+	const double now = backoff_now();
+	int64_t at = 0;
 
 	if (!*s->home)
 		return PAUSE_MAX_S;
-	if (renew_needed(&f, &at) == RENEW_NO && !s->renew_wanted)
-		due = (double)(at - f.now);
-	return pause > due ? pause : due > 0 ? due : 0;
+	double due = need_of(s, &at) ? 0 : (double)(at - skew_now(&s->skew));
+	due = fmax(due, s->renew_dates_at - now);
+	if (s->renew_wanted)
+		due = 0;
+	return fmax(fmax(due, s->renew_at - now), 0);
 }
 
 static enum err
@@ -154,16 +175,39 @@ renew_locked(struct session *s, struct why *why)
 	return e ? e : session_reload(s, why);
 }
 
-/* Not at once again: a tenth of the life that the certificate has, whatever the coordinator's dates say. */
+static double
+drawn_pause(struct session *s)
+{
+	return RENEW_PAUSE_MIN_S +
+	    (RENEW_PAUSE_MAX_S - RENEW_PAUSE_MIN_S) * prng_double(&s->backoff.rng);
+}
+
+/* After so many renewals in a row that changed nothing. */
+static double
+pause_after(struct session *s, unsigned renewals)
+{
+	double pause = RENEW_PAUSE_MAX_S;
+
+	if (renewals <= RENEW_CALM)
+		return drawn_pause(s);
+	for (unsigned i = RENEW_CALM; i < renewals && pause < PAUSE_MAX_S; i++)
+		pause *= 2;
+	return fmin(pause, PAUSE_MAX_S) * (0.5 + 0.5 * prng_double(&s->backoff.rng));
+}
+
+/* Not at once again. For its dates: a tenth of the life that the certificate has, whatever the coordinator's dates say. */
 static void
 succeeded(struct session *s, const char *cause)
 {
 	const struct renew_facts f = facts_of(s);
-	double days = (double)(f.not_after - f.now) / 86400;
+	const double days = (double)(f.not_after - f.now) / 86400;
+	const double rest = 1 + (double)lifetime_of(&f) / 10, now = backoff_now();
+	const unsigned vain = s->renew_asked > s->renew_refused ? s->renew_asked : s->renew_refused;
 
 	s->renew_failures = 0;
 	s->renew_wanted = false;
-	s->renew_at = backoff_now() + 1 + (double)lifetime_of(&f) / 10;
+	s->renew_dates_at = now + rest;
+	s->renew_at = now + fmin(rest, pause_after(s, vain));
 	events_emit(s->events, EVENTS_INFO, "certificate.renewed",
 	    EVENTS_PAIRS(EVENTS_S("cause", cause), EVENTS_D("days", days),
 		EVENTS_S("signer", s->held.has_signer ? "known" : "unknown")));
@@ -219,4 +263,96 @@ renew_if_due(struct session *s)
 	cause = cause_of(s);
 	if (cause)
 		(void)!renew_now(s, cause, NULL);
+}
+
+/* --- what the coordinator says of the certificate */
+
+static void
+print_date(char out[DATE_MAX], int64_t seconds)
+{
+	const time_t t = (time_t)seconds;
+	struct tm tm;
+
+	if (!gmtime_r(&t, &tm) || !strftime(out, DATE_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm))
+		strcpy(out, "?");
+}
+
+static void
+tell_refused(struct session *s, int64_t date)
+{
+	char there[DATE_MAX] = "unknown", begins[DATE_MAX], ends[DATE_MAX];
+
+	if (s->refused)
+		return;
+	s->refused = true;
+	if (date > 0)
+		print_date(there, date);
+	print_date(begins, s->held.cert.not_before);
+	print_date(ends, s->held.cert.not_after);
+	events_emit(s->events, EVENTS_WARN, "certificate.refused",
+	    EVENTS_PAIRS(EVENTS_S("coordinator", there), EVENTS_S("begins", begins),
+		EVENTS_S("ends", ends), EVENTS_D("again_s", fmax(s->renew_at - backoff_now(), 0))));
+}
+
+static void
+no_longer_than(double *at, double pause)
+{
+	*at = fmin(*at, backoff_now() + pause);
+}
+
+static void
+shorten_pauses(struct session *s)
+{
+	const double pause = drawn_pause(s);
+
+	no_longer_than(&s->renew_at, pause);
+	no_longer_than(&s->renew_dates_at, pause);
+}
+
+void
+renew_hurry(struct session *s)
+{
+	s->renew_failures = s->renew_asked = s->renew_refused = 0;
+	shorten_pauses(s);
+}
+
+bool
+renew_refused(struct session *s, int64_t date)
+{
+	const bool in_time = date >= s->held.cert.not_before && date <= s->held.cert.not_after;
+	struct why why;
+
+	/* The coordinator judged by another clock than it shows. */
+	if (date > 0 && in_time && s->renew_refused < RENEW_CALM)
+		shorten_pauses(s);
+	tell_refused(s, date);
+	if (backoff_now() < s->renew_at)
+		return false;
+	s->renew_refused++;
+	return renew_now(s, "refused", &why) == ERR_OK;
+}
+
+void
+renew_accepted(struct session *s)
+{
+	s->renew_refused = 0;
+	s->steps += s->refused;
+	s->refused = false;
+}
+
+void
+renew_asked(struct session *s, bool wanted, bool busy)
+{
+	if (!wanted)
+		s->renew_asked = 0;
+	if (!wanted || s->renew_wanted)
+		return;
+	s->renew_wanted = true;
+	/* Of what was put off for long before, nobody knew that it would be asked for. */
+	if (s->renew_asked++ == 0) {
+		s->renew_failures = 0;
+		no_longer_than(&s->renew_at, drawn_pause(s));
+	}
+	if (!busy)
+		s->renew_at = fmax(s->renew_at, backoff_now() + SPREAD_S * s->spread);
 }

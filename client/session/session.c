@@ -1,5 +1,6 @@
 #include "session.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,9 @@
 #define URL_MAX (ADDRESS_MAX + 256)
 #define RETRY_AFTER_MAX_S 300.0
 #define CLOCK_OFF_S 60
+#define REFUSED_LOOK_S \
+	20.0 /* so often, at least, a device whose certificate is refused looks whether it still is */
 #define HEADERS_MAX 14
-#define SPREAD_S 10.0 /* when the coordinator asks all devices at once to renew */
 
 static const struct events silent;
 
@@ -219,6 +221,29 @@ worth_another(enum err e, long status)
 	return e == ERR_CLOSED || e == ERR_DENIED || (!e && status >= 502 && status <= 504);
 }
 
+/* A clock that stepped is told once, and what was put off by it is looked at again. */
+static void
+tell_step(struct session *s, const char *whose, double seconds)
+{
+	if (seconds == 0)
+		return;
+	events_emit(s->events, EVENTS_WARN, "clock.stepped",
+	    EVENTS_PAIRS(EVENTS_S("whose", whose),
+		EVENTS_S("to", seconds > 0 ? "later" : "earlier"),
+		EVENTS_U("seconds", (unsigned long long)fabs(seconds))));
+	s->steps++;
+	renew_hurry(s);
+}
+
+bool
+session_clock_stepped(struct session *s)
+{
+	const double seconds = skew_look(&s->skew);
+
+	tell_step(s, "device", seconds);
+	return seconds != 0;
+}
+
 /* The device's clock against the coordinator's: a wrong one explains refused certificates and odd times in logs. */
 static void
 note_clock(struct session *s, const struct transport_answer *answer)
@@ -227,9 +252,8 @@ note_clock(struct session *s, const struct transport_answer *answer)
 
 	if (!*s->home || answer->date == 0)
 		return;
-	off = answer->date - clock_unix();
-	s->clock_known = true;
-	s->clock_offset = off;
+	tell_step(s, "coordinator", skew_hear(&s->skew, answer->date, answer->date_at));
+	off = skew_offset(&s->skew);
 	moved = off - s->clock_told;
 	if (moved >= -CLOCK_OFF_S && moved <= CLOCK_OFF_S)
 		return;
@@ -366,10 +390,17 @@ mended(struct session *s, const struct transport_answer *answer)
 	    session_problem(answer, &type, &why) == ERR_OK)
 		return false;
 	if (type == PROBLEM_EXPIRED_CERTIFICATE)
-		return backoff_now() >= s->renew_at && renew_now(s, "refused", &why) == ERR_OK;
+		return renew_refused(s, answer->date);
 	/* An earlier rotation's answer was lost. */
 	return type == PROBLEM_KEY_ROTATED && s->locked && rekey_begun(s->home) &&
 	    rekey_run(s, &why) == ERR_OK;
+}
+
+static void
+note_accepted(struct session *s, enum err e, const struct transport_answer *answer)
+{
+	if (!e && answer->status >= 200 && answer->status < 300 && !s->changing)
+		renew_accepted(s);
 }
 
 enum err
@@ -379,12 +410,18 @@ session_do(struct session *s, const struct session_call *call, struct transport_
 	struct why local;
 	struct why *text = why ? why : &local;
 
+	if (*s->home)
+		(void)session_clock_stepped(s);
 	renew_if_due(s);
 	enum err e = with_retries(s, call, out, text);
-	if (e || !mended(s, out))
+	if (e || !mended(s, out)) {
+		note_accepted(s, e, out);
 		return e;
+	}
 	transport_answer_deinit(out);
-	return with_retries(s, call, out, text);
+	e = with_retries(s, call, out, text);
+	note_accepted(s, e, out);
+	return e;
 }
 
 double
@@ -400,15 +437,25 @@ session_renew(struct session *s)
 }
 
 void
-session_renew_wanted(struct session *s)
+session_renew_asked(struct session *s, bool wanted, bool busy)
 {
-	double pause = SPREAD_S * s->spread;
+	renew_asked(s, wanted, busy);
+}
 
-	if (s->renew_wanted)
-		return;
-	s->renew_wanted = true;
-	if (s->renew_at < backoff_now() + pause)
-		s->renew_at = backoff_now() + pause;
+unsigned
+session_steps(const struct session *s)
+{
+	return s->steps;
+}
+
+double
+session_rest(struct session *s, double pause)
+{
+	const double until = fmax(s->renew_at - backoff_now(), REFUSED_LOOK_S / 10);
+
+	return s->refused
+	    ? fmin(pause, fmin(until, REFUSED_LOOK_S) + 2 * prng_double(&s->backoff.rng))
+	    : pause;
 }
 
 static enum err

@@ -71,8 +71,16 @@ ERR_MUST_USE enum err session_do(struct session *s, const struct session_call *c
 double session_renew_in(const struct session *s);
 /* Does so without another request. */
 void session_renew(struct session *s);
-/* The coordinator asks for a renewal, whatever the date: soon, but not all devices at once. */
-void session_renew_wanted(struct session *s);
+/* With each answer about work, and whether that is a task: does the coordinator ask for a renewal, whatever the date? As renew_asked. */
+void session_renew_asked(struct session *s, bool wanted, bool busy);
+/* Has this device's wall clock stepped since this was asked last? Said once, and pauses of renewal become short. Call it while waiting:
+ * what was refused may be taken now. */
+bool session_clock_stepped(struct session *s);
+/* A number that grows whenever what failed may succeed from now on: a clock has stepped, here or there, or a certificate that was refused
+ * is taken. Back-off from before it is worth nothing. */
+unsigned session_steps(const struct session *s);
+/* How long to rest instead of `pause` seconds: a device whose certificate is refused for its dates looks more often. */
+double session_rest(struct session *s, double pause);
 /* Turns an answer that is no success into an error with the problem's text: 401, 403 ERR_DENIED; 404 ERR_NOTFOUND;
  * 409, 410 ERR_STATE; 413 ERR_LIMIT; 429 and 5xx ERR_CLOSED; other 4xx ERR_INVALID. ERR_OK for 2xx. `type`
  * (may be NULL) gets the type of the problem, whose word stands in `why`. */

@@ -2,6 +2,7 @@
 #define SESSION_INSIDE_H
 #include "credentials.h"
 #include "session.h"
+#include "skew.h"
 
 /* The inside of struct session, for session.c, renew.c and rekey.c alone. */
 struct session {
@@ -16,13 +17,18 @@ struct session {
 	bool (*cancel)(void *context);
 	void *context;
 	const struct events *events;
-	/* The coordinator's clock minus ours, seconds, from answers over verified connections. */
-	bool clock_known;
-	int64_t clock_offset, clock_told;
-	/* Renewal. */
-	bool renew_wanted; /* the coordinator asked for it or refused the certificate as expired */
-	double renew_at; /* backoff_now(): not tried before */
-	unsigned renew_failures;
+	/* The clocks, from answers over verified connections; the offset that was told last. */
+	struct skew skew;
+	int64_t clock_told;
+	unsigned steps; /* of either clock, and of refusals that came to an end */
+	/* Renewal; moments of backoff_now(). */
+	bool renew_wanted; /* the coordinator asks for it, whatever the dates */
+	double renew_dates_at; /* not before for the dates' sake: put off after a success */
+	double renew_at; /* not before for whatever cause: the short back-off */
+	unsigned renew_failures; /* in a row */
+	/* Renewals in a row that the coordinator asked for, or that a refusal led to, without an answer that was content. */
+	unsigned renew_asked, renew_refused;
+	bool refused; /* the last answer refused the certificate for its dates */
 	double spread; /* 0..1: this device's place among those that became due together */
 	bool changing; /* a renewal or rotation is on its way: no other from within */
 };

@@ -35,6 +35,7 @@ struct transport {
 	const struct transport_request *request;
 	struct transport_answer *answer;
 	uint64_t sent;
+	double body_at; /* when the answer's body began, as date_at; 0: not yet */
 	bool sink_begun;
 	enum err failed; /* what a callback ran into */
 	char text[CURL_ERROR_SIZE];
@@ -125,6 +126,12 @@ sink_write(struct transport *t, long status, const char *data, size_t len)
 	return ERR_OK;
 }
 
+static double
+elapsed(void)
+{
+	return (double)clock_elapsed_ms() / 1000;
+}
+
 static size_t
 on_write(char *data, size_t size, size_t n, void *user)
 {
@@ -132,6 +139,8 @@ on_write(char *data, size_t size, size_t n, void *user)
 	size_t len = size * n;
 	long status = 0;
 
+	if (t->body_at <= 0)
+		t->body_at = elapsed();
 	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (t->request->sink && (status == 200 || status == 206))
 		t->failed = sink_write(t, status, data, len);
@@ -427,6 +436,7 @@ take_facts(struct transport *t, struct transport_answer *out)
 	if (date) {
 		time_t when = curl_getdate(date, NULL);
 		out->date = when > 0 ? (int64_t)when : 0;
+		out->date_at = t->body_at > 0 ? t->body_at : elapsed();
 	}
 	take_upload(t, out);
 	if (!t->insecure || curl_easy_getinfo(t->curl, CURLINFO_CERTINFO, &chain) != CURLE_OK ||
@@ -466,6 +476,7 @@ transport_do(struct transport *t, const struct transport_request *request,
 	t->request = request;
 	t->answer = out;
 	t->sent = 0;
+	t->body_at = 0;
 	t->sink_begun = false;
 	t->failed = ERR_OK;
 	t->text[0] = '\0';

@@ -70,6 +70,7 @@ struct transport_answer {
 	uint64_t offset;
 	bool in_memory; /* "Rivulet-Spool: memory" came */
 	int64_t date; /* the peer's clock, Unix seconds; 0: it did not say */
+	double date_at; /* the second of clock_elapsed_ms at which that came */
 	enum transport_distrust distrust;
 	/* Of the certificate that an `insecure` transport met; "" if there was none. */
 	char issuer[128], subject[128], expires[64];

@@ -6,22 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "disuse.h"
 #include "file.h"
 #include "kept.h"
 
 #define JOB_HEX 32
 #define DAYS_KEPT 365
-#define DAY 86400
 #define BLOCK (16u << 10)
 
 enum err
 local_init(const char *home, struct why *why)
 {
-	time_t before = clock_unix() - (time_t)DAYS_KEPT * DAY;
 	char path[PATH_MAX];
 	struct dirent *ent;
 	struct stat st;
@@ -34,7 +31,10 @@ local_init(const char *home, struct why *why)
 		bool weights = strspn(ent->d_name, "0123456789abcdef") == JOB_HEX &&
 		    strcmp(ent->d_name + JOB_HEX, ".weights") == 0;
 		if (fstatat(dirfd(d), ent->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    S_ISREG(st.st_mode) && (!weights || st.st_mtime < before))
+		    S_ISREG(st.st_mode) &&
+		    (!weights ||
+			(!disuse_is_within(&st, DAYS_KEPT) &&
+			    disuse_is_over(dirfd(d), ent->d_name, DAYS_KEPT))))
 			unlinkat(dirfd(d), ent->d_name, 0);
 	}
 	if (d)

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "disuse.h"
 #include "fault.h"
 #include "file.h"
 #include "hex.h"
@@ -35,12 +37,19 @@ has_name(const char *name, const char *suffix)
 	return strspn(name, "0123456789abcdef") == HEX && strcmp(name + HEX, suffix) == 0;
 }
 
+/* Now by the clock, or, if that has jumped ahead since the start, by the time that has passed: what is in use must not look unused. */
+static double
+moment(const struct residual *r)
+{
+	return fmin(clock_wall(), r->began + (clock_seconds() - r->began_steady));
+}
+
 /* Bytes of all files but one; *oldest: of the other jobs' sums the one without a change for longest, and for a day. */
 static uint64_t
 bytes_held(const struct residual *r, const char *but, const char *job, char oldest[PATH_MAX])
 {
 	DIR *d = opendir(r->dir);
-	time_t before = clock_unix() - (time_t)DAY;
+	time_t before = (time_t)(moment(r) - DAY);
 	struct dirent *ent;
 	struct stat st;
 	uint64_t total = 0;
@@ -105,7 +114,6 @@ enum err
 residual_init(struct residual *r, const char *home, uint64_t max_bytes, const struct outbox *o,
     struct why *why)
 {
-	time_t before = clock_unix() - (time_t)(DAYS_KEPT * DAY);
 	struct dirent *ent;
 	struct stat st;
 	int n = snprintf(r->dir, sizeof(r->dir), "%s/residual", home);
@@ -113,6 +121,8 @@ residual_init(struct residual *r, const char *home, uint64_t max_bytes, const st
 	if (n < 0 || (size_t)n >= sizeof(r->dir))
 		return err_set(why, ERR_LIMIT, "path too long: %.80s", home);
 	r->max_bytes = max_bytes;
+	r->began = clock_wall();
+	r->began_steady = clock_seconds();
 	DIR *d = opendir(r->dir);
 	while (d && (ent = readdir(d))) {
 		bool change = has_name(ent->d_name, CHANGE), sum = has_name(ent->d_name, SUM);
@@ -120,7 +130,9 @@ residual_init(struct residual *r, const char *home, uint64_t max_bytes, const st
 		    !S_ISREG(st.st_mode))
 			continue;
 		if ((change && (!outbox_has(o, ent->d_name) || is_added(r, ent->d_name))) ||
-		    (sum && st.st_mtime < before) || (!change && !sum))
+		    (sum && !disuse_is_within(&st, DAYS_KEPT) &&
+			disuse_is_over(dirfd(d), ent->d_name, DAYS_KEPT)) ||
+		    (!change && !sum))
 			unlinkat(dirfd(d), ent->d_name, 0);
 	}
 	if (d)

@@ -18,9 +18,11 @@
 struct residual {
 	char dir[PATH_MAX - 128];
 	uint64_t max_bytes;
+	double began,
+	    began_steady; /* residual_init, by the clock on the wall and by the monotonic one, seconds */
 };
 
-/* Removes what belongs to no delta of the outbox or was added already, and residuals of jobs without a delta for 30 days. Makes no
+/* Removes what belongs to no delta of the outbox or was added already, and residuals of jobs without a delta for 30 days (disuse.h). Makes no
  * directory. */
 ERR_MUST_USE enum err residual_init(struct residual *r, const char *home, uint64_t max_bytes,
     const struct outbox *o, struct why *why);

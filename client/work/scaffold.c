@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "disuse.h"
 #include "fault.h"
 #include "file.h"
 #include "kept.h"
@@ -18,14 +17,13 @@
 
 #define JOB_HEX 32
 #define DAYS_KEPT 90
-#define DAY 86400
 #define TILE 4096 /* elements worked on at a time */
 
 /* --- the directory */
 
 /* Was neither of the job's files written or put in its place since? What counts may lie in either. */
 static bool
-is_old(int dir, const char *name, time_t before)
+is_old(int dir, const char *name)
 {
 	static const char *const suffixes[] = {".own", ".next"};
 	char path[JOB_HEX + 8];
@@ -33,7 +31,8 @@ is_old(int dir, const char *name, time_t before)
 
 	for (size_t i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "%.32s%s", name, suffixes[i]);
-		if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_mtime >= before)
+		if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    disuse_is_within(&st, DAYS_KEPT))
 			return false;
 	}
 	return true;
@@ -46,26 +45,42 @@ is_variate(const char *name)
 	    (strcmp(name + JOB_HEX, ".own") == 0 || strcmp(name + JOB_HEX, ".next") == 0);
 }
 
+/* What is to be done with a file at a start. */
+enum fate { KEEP, DROP, AGE };
+
+static enum fate
+fate_of(int dir, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+		return KEEP;
+	return !is_variate(name) ? DROP : is_old(dir, name) ? AGE : KEEP;
+}
+
 enum err
 scaffold_init(const char *home, struct why *why)
 {
-	time_t before = clock_unix() - (time_t)DAYS_KEPT * DAY;
 	char path[PATH_MAX];
 	struct dirent **list = NULL;
-	struct stat st;
 	int len = snprintf(path, sizeof(path), "%s/variates", home);
 
 	if (len < 0 || (size_t)len >= sizeof(path))
 		return err_set(why, ERR_LIMIT, "path too long: %.80s", home);
 	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int n = dir < 0 ? 0 : scandir(path, &list, NULL, NULL);
+	enum fate *fates = n > 0 ? calloc((size_t)n, sizeof(*fates)) : NULL;
+	/* All of them before the first is touched: the two of a job stay or go together. */
+	for (int i = 0; fates && i < n; i++)
+		fates[i] = fate_of(dir, list[i]->d_name);
 	for (int i = 0; i < n; i++) {
 		const char *name = list[i]->d_name;
-		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-		    (!is_variate(name) || is_old(dir, name, before)))
+		if (fates &&
+		    (fates[i] == DROP || (fates[i] == AGE && disuse_is_over(dir, name, DAYS_KEPT))))
 			unlinkat(dir, name, 0);
 		free(list[i]);
 	}
+	free(fates);
 	free(list);
 	if (dir >= 0)
 		close(dir);

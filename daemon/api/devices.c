@@ -88,6 +88,10 @@ device_json(const struct registry_view *d)
 	json_add_u64(v, "ca_generation", d->row.ca_generation);
 	json_add_bool(
 	    v, "contested", d->row.state == DEVICE_SUSPENDED && d->row.claim == CLAIM_CONTESTED);
+	if (d->locked_out)
+		json_add_string(v, "locked_out", problem_word(d->locked_out));
+	else
+		json_add_null(v, "locked_out");
 	add_seen(v, &d->seen);
 	return v;
 }

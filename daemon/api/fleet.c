@@ -279,7 +279,7 @@ profile_json(const struct registry_view *d, const struct measured *m)
 	struct json *v = json_object();
 	char hex[65];
 	double tasks = (double)(d->taken + d->aborted);
-	double since = clock_wall() - d->heard_from;
+	double since = clock_seconds() - d->heard_from;
 	double share = since > 0 ? d->heard_seconds / since : 0;
 
 	hex_encode(hex, d->row.id, 32);

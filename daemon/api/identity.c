@@ -116,8 +116,9 @@ charge(struct rotation *r, struct why *why)
 	double now = clock_wall(), every = (double)c->rotate_every_s;
 
 	shared_give(r->services->config, c);
-	/* It is no later than that, unless a clock was wrong. */
-	double at = fmin(fmax(r->row.rotations_at, now), now + ROTATIONS * every);
+	/* It is no later than that, unless a clock was wrong: then nobody knows, and it begins anew. */
+	const double latest = now + ROTATIONS * every;
+	double at = r->row.rotations_at > latest ? now : fmax(r->row.rotations_at, now);
 	double wait = at - now - (ROTATIONS - 1) * every;
 	if (wait > 0) {
 		r->wait_s = (uint32_t)ceil(wait);

@@ -77,6 +77,7 @@ registry_json(const struct services *s)
 		json_add_u64(v, states_device_name(i), r.by_state[i]);
 	json_add_u64(v, "seen", r.seen);
 	json_add_u64(v, "not_renewed", r.not_renewed);
+	json_add_u64(v, "locked_out", r.locked_out);
 	return v;
 }
 

@@ -27,7 +27,7 @@ static const struct route table[] = {
 	.handle = api_rotate},
     {VERB_POST, "/v1/leave", CERT, ROUTE_WORK, true, .bare = true, .body_max = SMALL_BODY,
 	.handle = api_leave},
-    {VERB_GET, "/v1/status", DEV | READ, ROUTE_WORK, .handle = api_status},
+    {VERB_GET, "/v1/status", DEV | READ, ROUTE_WORK, .trial = true, .handle = api_status},
     {VERB_POST, "/v1/clock/confirm", ADM, ROUTE_WORK, .handle = api_clock_confirm},
     {VERB_POST, "/v1/tasks", DEV, ROUTE_POLL, true, .body_max = OFFER_BODY, .handle = api_task_ask,
 	.drop = api_task_drop},

@@ -89,6 +89,7 @@ devices_json(const struct registry_report *r)
 
 	json_add_u64(v, "joined", r->joined);
 	json_add_u64(v, "active", r->seen);
+	json_add_u64(v, "locked_out", r->locked_out);
 	return v;
 }
 
@@ -216,7 +217,7 @@ api_status(struct exchange *x)
 	json_add_string(v, "backend", tls_backend());
 	json_add_u64(v, "incarnation", s->incarnation);
 	json_add_seconds(v, "started_at", s->started_at);
-	json_add_double(v, "uptime_s", clock_wall() - s->started_at);
+	json_add_double(v, "uptime_s", clock_seconds() - s->started);
 	ready_report(s, &state);
 	json_add_bool(v, "ready", !state.reason);
 	json_add_string(v, "reason", wait_reason_name(state.reason));

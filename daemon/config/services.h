@@ -67,6 +67,7 @@ struct services {
 	struct key *sign_key; /* receipts and records; never TLS or CA */
 	uint64_t incarnation;
 	double started_at; /* Unix seconds */
+	double started; /* the same moment by clock_seconds() */
 };
 
 #endif

@@ -488,7 +488,8 @@ count_round(struct engine_report *r, const struct engine_outcome *o)
 {
 	r->rounds_committed_total += o->row.state == OUTCOME_COMMITTED;
 	r->rounds_failed_total += o->row.state == OUTCOME_FAILED;
-	histogram_add(&r->round_seconds, o->row.closed_at - o->row.opened_at);
+	/* The clock may have been set back meanwhile. */
+	histogram_add(&r->round_seconds, fmax(o->row.closed_at - o->row.opened_at, 0));
 	histogram_add(&r->fold_seconds, o->fold_seconds);
 }
 

@@ -18,6 +18,7 @@ struct route {
 	enum route_kind kind;
 	bool body; /* takes a JSON body of at most limits.json_bytes */
 	bool probe; /* also over plain HTTP, on the listener for probes */
+	bool trial; /* devices try out new certificates by it */
 	bool bare; /* the body may be left out, and Content-Length with it */
 	size_t body_max; /* a smaller limit of its own; 0: none */
 	void (*handle)(struct exchange *x);

@@ -231,6 +231,9 @@ advise(enum problem_type problem)
 	    {PROBLEM_RETIRED_CA,
 		"the certificate is of a CA that was replaced: \"rivulet join\" it again with a "
 		"token; it keeps its key"},
+	    {PROBLEM_EXPIRED_CERTIFICATE,
+		"by this coordinator's clock the certificate is over, or not valid yet: the device "
+		"renews it"},
 	    {PROBLEM_DEVICE_SUSPENDED,
 		"the device is suspended: \"rivulet device resume\" lets it go on"},
 	    {PROBLEM_DEVICE_REVOKED, "the device was revoked for good"},
@@ -273,6 +276,16 @@ find_route(struct conn *c, const char **detail)
 	return problem ? problem : check_body(c, detail);
 }
 
+/* A device that only tries out its new certificate may lose it again; others do not try. */
+static void
+note_generation(const struct conn *c)
+{
+	const struct identity *who = &c->x.who;
+
+	if (c->has_cert && !(c->x.route->trial && (who->roles & ROLE_DEVICE)))
+		registry_note_generation(c->io->services->registry, who->device, who->generation);
+}
+
 /* By whom it comes from and what it asks for. False: the connection is closed. */
 static bool
 route_request(struct conn *c)
@@ -283,6 +296,8 @@ route_request(struct conn *c)
 	enum problem_type problem = find_route(c, &detail);
 	if (problem)
 		x->route = NULL;
+	else
+		note_generation(c);
 	/* Who sends a body without a length may mean the next bytes by it. */
 	if (problem == PROBLEM_LENGTH_REQUIRED)
 		x->request.keep_alive = false;

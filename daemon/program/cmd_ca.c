@@ -43,10 +43,10 @@ read_options(int argc, char **argv, struct options *o)
 	return o->help || (o->what && (!o->force || strcmp(o->what, "finish") == 0));
 }
 
-/* Who would be shut out: devices that have not used a certificate of the next CA. */
+/* Who would be shut out: devices that do not work with a certificate of the next CA. */
 struct behind {
 	uint64_t generation, count;
-	bool print;
+	const char *told; /* each is printed after this word; NULL: none is */
 };
 
 static enum err
@@ -58,8 +58,8 @@ count_one(void *ctx, const struct store_device *d)
 	    d->state == DEVICE_LEFT)
 		return ERR_OK;
 	b->count++;
-	if (b->print)
-		printf("not renewed: %s (%s)\n", d->name, states_device_name(d->state));
+	if (b->told)
+		printf("%s: %s (%s)\n", b->told, d->name, states_device_name(d->state));
 	return ERR_OK;
 }
 
@@ -106,13 +106,18 @@ status(const struct config *config)
 
 	if (keys_load_ca(config->state_dir, &ca, &why))
 		return command_fail(&why);
-	struct behind b = {.generation = ca->generation + 1, .print = true};
+	struct behind b = {.generation = ca->generation + ca->rotating,
+	    .told = ca->rotating ? "not renewed" : "shut out"};
 	printf("generation %llu%s\n", (unsigned long long)ca->generation,
 	    ca->rotating ? ", being replaced" : "");
 	command_print_fingerprint(stdout, ca);
-	enum err e = ca->rotating ? count_behind(config, &b, &why) : ERR_OK;
-	if (!e && ca->rotating)
-		printf("%llu devices have not renewed\n", (unsigned long long)b.count);
+	enum err e = count_behind(config, &b, &why);
+	/* Who must join again is told where the database can tell. */
+	if (e && !ca->rotating)
+		e = ERR_OK;
+	if (!e && (ca->rotating || b.count > 0))
+		printf("%llu devices %s\n", (unsigned long long)b.count,
+		    ca->rotating ? "have not renewed" : "must join again");
 	keys_free_ca(ca);
 	return e ? command_fail(&why) : COMMAND_OK;
 }

@@ -90,6 +90,8 @@ serve(struct setup *setup, const sigset_t *signals, const char *path)
 		if (clock_ms() >= settle) {
 			registry_settle(s->registry);
 			age_tick(s->age);
+			if (registry_has_renewed(s->registry))
+				registry_flush(s->registry, s->store);
 			settle = clock_ms() + SETTLE_MS;
 		}
 		if (clock_ms() >= flush) {

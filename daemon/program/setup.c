@@ -325,6 +325,7 @@ setup_new(struct setup **out, const struct config *config, struct why *why)
 	u->stop.sees_signals = true;
 	u->s.stop = &u->stop;
 	u->s.started_at = clock_wall();
+	u->s.started = clock_seconds();
 	enum err e = use_first_config(u, config, why);
 	if (!e)
 		e = build(u, why);

@@ -26,6 +26,12 @@ is_contested(const struct device *d)
 	return d->view.row.state == DEVICE_SUSPENDED && d->view.row.claim == CLAIM_CONTESTED;
 }
 
+static bool
+is_locked_out(const struct device *d)
+{
+	return d->view.locked_out && d->view.row.state == DEVICE_ACTIVE;
+}
+
 void
 registry_counts_enter(struct registry *r, const struct device *d)
 {
@@ -33,6 +39,7 @@ registry_counts_enter(struct registry *r, const struct device *d)
 	++r->counts.by_state[d->view.row.state];
 	r->counts.not_renewed += registry_counts_behind(r, d);
 	r->counts.contested += is_contested(d);
+	r->counts.locked_out += is_locked_out(d);
 }
 
 void
@@ -42,6 +49,7 @@ registry_counts_leave(struct registry *r, const struct device *d)
 	--r->counts.by_state[d->view.row.state];
 	r->counts.not_renewed -= registry_counts_behind(r, d);
 	r->counts.contested -= is_contested(d);
+	r->counts.locked_out -= is_locked_out(d);
 }
 
 void
@@ -76,7 +84,7 @@ registry_counts_heard(struct registry *r, double before, double now)
 void
 registry_report(struct registry *r, struct registry_report *out)
 {
-	double since = clock_wall() - REGISTRY_SEEN_SECONDS;
+	double since = clock_seconds() - REGISTRY_SEEN_SECONDS;
 
 	pthread_mutex_lock(&r->lock);
 	*out = r->counts;

@@ -64,19 +64,28 @@ registry_wants_renewal(struct registry *r, const uint8_t id[32])
 	return wants;
 }
 
-/* Does a CA that counts vouch for it? What it is used for shows that the device holds it. */
+void
+registry_note_generation(struct registry *r, const uint8_t id[32], uint64_t generation)
+{
+	pthread_mutex_lock(&r->lock);
+	struct device *d = generation ? registry_device(r, id) : NULL;
+	if (d && d->view.row.ca_generation != generation) {
+		registry_counts_leave(r, d);
+		d->view.row.ca_generation = generation;
+		registry_counts_enter(r, d);
+		d->unsaved = r->renewed = true;
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* Does a CA that counts vouch for it? */
 static bool
-check_ca(struct registry *r, const struct x509_info *cert, struct device *d)
+check_ca(const struct registry *r, const struct x509_info *cert, struct identity *who)
 {
 	for (size_t i = 0; i < r->ca_count; i++) {
 		if (memcmp(r->ca[i].key, cert->issuer_key, X509_KEY_ID_LEN) != 0)
 			continue;
-		if (d->view.row.ca_generation < r->ca[i].generation) {
-			registry_counts_leave(r, d);
-			d->view.row.ca_generation = r->ca[i].generation;
-			registry_counts_enter(r, d);
-			d->unsaved = true;
-		}
+		who->generation = r->ca[i].generation;
 		return true;
 	}
 	return r->ca_count == 0;
@@ -99,7 +108,7 @@ judge(struct registry *r, struct device *d, const struct x509_info *cert, double
 			who->roles |= ROLE_ROTATED;
 		return PROBLEM_KEY_ROTATED;
 	}
-	if (!check_ca(r, cert, d))
+	if (!check_ca(r, cert, who))
 		return PROBLEM_RETIRED_CA;
 	*first_use = registry_claim_used(r, d);
 	if (!in_time) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "clock.h"
 #include "file.h"
@@ -105,6 +106,36 @@ make_authority(const char *state_dir, struct keys_authority *ca, bool *fresh, st
 	return e ? e : keys_save_cert(state_dir, "ca.crt", &ca->cert, why);
 }
 
+static enum err
+clock_is_behind(int64_t now, int64_t begin, struct why *why)
+{
+	const time_t moments[] = {(time_t)now, (time_t)begin};
+	char dates[2][32] = {"?", "?"};
+	struct tm tm;
+
+	for (size_t i = 0; i < 2; i++)
+		if (gmtime_r(&moments[i], &tm))
+			strftime(dates[i], sizeof(dates[i]), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	return err_set(why, ERR_STATE,
+	    "the clock, %s, stands before the CA, which begins at %s: set the clock first",
+	    dates[0], dates[1]);
+}
+
+enum err
+keys_begin_under(const struct x509_cert *ca, int64_t *begin, struct why *why)
+{
+	const int64_t now = clock_unix();
+	struct x509_info info;
+	enum err e = x509_parse(&info, ca, why);
+
+	if (e)
+		return e;
+	if (now < info.not_before)
+		return clock_is_behind(now, info.not_before, why);
+	*begin = info.not_before < now - KEYS_BACKDATE ? info.not_before : now - KEYS_BACKDATE;
+	return ERR_OK;
+}
+
 /* Issues a certificate for one of the coordinator's own keys. */
 enum err
 keys_issue(const char *state_dir, const struct keys_authority *ca, const char *stem,
@@ -120,8 +151,9 @@ keys_issue(const char *state_dir, const struct keys_authority *ca, const char *s
 	enum err e = keys_need_key(state_dir, key_name, &key, &made, why);
 	if (!e && (made || again || keys_load_cert(state_dir, cert_name, &cert, NULL))) {
 		r->spki = key_spki(key);
-		r->not_before = (int64_t)clock_wall() - KEYS_BACKDATE;
-		e = x509_issue(&cert, r, &ca->cert, ca->key, why);
+		e = keys_begin_under(&ca->cert, &r->not_before, why);
+		if (!e)
+			e = x509_issue(&cert, r, &ca->cert, ca->key, why);
 		if (!e)
 			e = keys_save_cert(state_dir, cert_name, &cert, why);
 	}

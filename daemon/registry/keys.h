@@ -28,7 +28,7 @@ ERR_MUST_USE enum err keys_check(const char *state_dir, struct services_ca **out
 ERR_MUST_USE enum err keys_load_ca(
     const char *state_dir, struct services_ca **out, struct why *why);
 void keys_free_ca(struct services_ca *ca); /* NULL is legal */
-/* Makes the next CA. ERR_EXISTS if there is one already. */
+/* Makes the next CA. ERR_EXISTS if there is one already, or the change before was interrupted; ERR_STATE: the clock is behind. */
 ERR_MUST_USE enum err keys_begin_rotation(const char *state_dir, struct why *why);
 /* Issues server and signing certificates by the next CA and makes it the CA; goes on where an earlier call was interrupted.
  * ERR_STATE if there is no next one. */
@@ -76,6 +76,9 @@ ERR_MUST_USE enum err keys_check_pair(const char *state_dir, const char *stem,
 /* STEM.crt is of this CA, or of the next one while that one is replaced: ERR_CORRUPT. */
 ERR_MUST_USE enum err keys_check_issuer(const char *state_dir, const char *stem,
     const struct x509_cert *cert, const struct services_ca *ca, struct why *why);
+/* When what this CA certifies begins: with the CA itself, so that a clock that stands ahead while it is made does no harm. ERR_STATE: the
+ * clock stands before the CA, and what is made now would have ended once it is right. */
+ERR_MUST_USE enum err keys_begin_under(const struct x509_cert *ca, int64_t *begin, struct why *why);
 /* Issues STEM.crt for STEM.key, both made if missing, or, with `again`, anew. Sets r's key and begin. */
 ERR_MUST_USE enum err keys_issue(const char *state_dir, const struct keys_authority *ca,
     const char *stem, struct x509_request *r, bool again, struct why *why);

@@ -154,7 +154,8 @@ keys_free_ca(struct services_ca *ca)
 static enum err
 make_next(const char *state_dir, const struct services_ca *ca, struct why *why)
 {
-	int64_t now = (int64_t)clock_wall();
+	const int64_t now = clock_unix();
+	int64_t begin = 0;
 	struct x509_cert cross, root;
 	struct x509_info info;
 	struct key *key = NULL;
@@ -163,6 +164,8 @@ make_next(const char *state_dir, const struct services_ca *ca, struct why *why)
 
 	enum err e = x509_parse(&info, &ca->current, why);
 	if (!e)
+		e = keys_begin_under(&ca->current, &begin, why);
+	if (!e)
 		e = keys_need_key(
 		    state_dir, name_of(name, ca->generation + 1, "key"), &key, &made, why);
 	if (e)
@@ -170,7 +173,7 @@ make_next(const char *state_dir, const struct services_ca *ca, struct why *why)
 	struct x509_request r = {.use = X509_CA,
 	    .common_name = info.common_name,
 	    .spki = key_spki(key),
-	    .not_before = now - KEYS_BACKDATE,
+	    .not_before = begin,
 	    .not_after = now + KEYS_CA_LIFE};
 	e = x509_issue(&root, &r, NULL, key, why);
 	/* The old one vouches for the new one no longer than it lives itself. */
@@ -200,6 +203,9 @@ keys_begin_rotation(const char *state_dir, struct why *why)
 	if (ca->rotating)
 		e = err_set(why, ERR_EXISTS,
 		    "the CA is being replaced already: \"rivuletd ca finish\" ends that");
+	if (!e && !ca->rotating && is_there(state_dir, ca->generation, "key"))
+		e = err_set(why, ERR_EXISTS,
+		    "an earlier change of the CA was interrupted: \"rivuletd ca finish\" ends it");
 	if (!e && ca->generation == 1)
 		e = keys_save_cert(state_dir, name_of(name, 1, "crt"), &ca->current, why);
 	if (!e)

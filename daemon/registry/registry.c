@@ -137,6 +137,7 @@ insert(struct registry *r, struct device *d)
 		d->view = old->view;
 		d->view.row = row;
 		d->unsaved = old->unsaved;
+		d->heard = old->heard;
 		d->renewed_ms = old->renewed_ms;
 		d->claiming = old->claiming;
 		d->waits_ms = old->waits_ms;
@@ -182,6 +183,7 @@ registry_put(struct registry *r, const struct store_device *row)
 		return ERR_NOMEM;
 	d->view.row = *row;
 	d->view.seen = nothing_seen;
+	d->heard = NAN;
 	memcpy(d->view.seen.device, row->id, 32);
 	key_id(key, row->spki);
 	enum err e = parse_labels(d);
@@ -296,9 +298,12 @@ load_seen(void *ctx, const struct store_seen *seen)
 	if (!d)
 		return ERR_OK;
 	d->view.seen = *seen;
-	/* Older ones would take the place of newer ones. */
-	if (seen->last_contact > clock_wall() - REGISTRY_SECONDS)
-		registry_counts_heard(ctx, NAN, seen->last_contact);
+	/* Older ones would take the place of newer ones; what lies ahead was noted by a wrong clock, or is. */
+	const double ago = clock_wall() - seen->last_contact;
+	if (ago >= 0 && ago < REGISTRY_SECONDS) {
+		d->heard = clock_seconds() - ago;
+		registry_counts_heard(ctx, NAN, d->heard);
+	}
 	return ERR_OK;
 }
 

@@ -22,10 +22,12 @@ struct registry_view {
 	struct store_seen seen;
 	uint64_t reports; /* ever accepted and still on record */
 	/* Since the coordinator started: */
-	double heard_from; /* its first contact, Unix seconds; 0: none */
+	double heard_from; /* its first contact, by clock_seconds(); 0: none */
 	double
 	    heard_seconds; /* from then on, without the times of which nobody knows whether it was there */
 	uint64_t taken, aborted; /* its reports, and tasks that it gave back */
+	/* What its certificate was refused for, when it was heard of last: its dates, or its CA. PROBLEM_NONE: it is taken. */
+	enum problem_type locked_out;
 };
 
 ERR_MUST_USE enum err registry_new(struct registry **out, struct store *store, struct why *why);
@@ -76,6 +78,9 @@ void registry_claim_end(
 void registry_set_ca(struct registry *r, const struct services_ca *ca);
 /* Does the device still use a certificate of a CA that is being replaced? */
 bool registry_wants_renewal(struct registry *r, const uint8_t id[32]);
+/* It works with a certificate of that generation (of identity), and not only to try it out: who keeps that one may be shut out from the
+ * other. */
+void registry_note_generation(struct registry *r, const uint8_t id[32], uint64_t generation);
 
 /* --- registry_access.c: tokens that stand for a certificate */
 
@@ -117,6 +122,8 @@ void registry_note_abort(struct registry *r, const uint8_t id[32], const char *r
 bool registry_note_renewal(struct registry *r, const uint8_t id[32], uint64_t seconds);
 /* A new key: no machine has been seen with it. */
 void registry_forget_machines(struct registry *r, const uint8_t id[32]);
+/* Has a device changed over to another CA since this was asked last? Then a flush is worth while: "ca status" reads the database. */
+bool registry_has_renewed(struct registry *r);
 /* Queues what is not in the database yet; losing it does no harm. Call now and then, and before the store closes. */
 void registry_flush(struct registry *r, struct store *store);
 

@@ -36,6 +36,7 @@ struct device {
 	struct registry_view view;
 	struct job_label *labels;
 	size_t label_count;
+	double heard; /* by clock_seconds(), the last contact; NaN: none */
 	uint64_t renewed_ms; /* by clock_ms, the last that was no repeat; 0: none */
 	bool unsaved; /* view.seen, or view.row.ca_generation, is newer than its row */
 	/* Its row was changed and could not be read since: nobody knows what it may. */
@@ -73,7 +74,7 @@ struct registry_owner {
 
 /* How many devices were heard of last in one second. */
 struct registry_second {
-	uint64_t at; /* Unix time */
+	uint64_t at; /* by clock_seconds(): the clock on the wall may jump */
 	uint64_t devices;
 };
 #define REGISTRY_SECONDS 512
@@ -90,6 +91,7 @@ struct registry {
 	struct device **items;
 	size_t count, room;
 	bool doubts; /* some may be doubtful */
+	bool renewed; /* a device's ca_generation has changed since registry_has_renewed */
 	struct registry_key *keys;
 	size_t key_count, key_room;
 	struct registry_access *access;
@@ -119,7 +121,7 @@ void registry_counts_enter(struct registry *r, const struct device *d);
 void registry_counts_leave(struct registry *r, const struct device *d);
 /* The CAs have changed. */
 void registry_counts_ca(struct registry *r);
-/* A device was heard of; before: when it was last, or NaN; now: NaN if that is to be forgotten. */
+/* A device was heard of, by clock_seconds(); before: when it was last, or NaN; now: NaN if that is to be forgotten. */
 void registry_counts_heard(struct registry *r, double before, double now);
 /* Neither revoked nor left, and its certificate is of an older CA than the newest? */
 bool registry_counts_behind(const struct registry *r, const struct device *d);

@@ -34,6 +34,7 @@ struct identity {
 	uint8_t owner[HASH_LEN];
 	char owner_name[64]; /* of such a token */
 	uint8_t spki[KEY_SPKI_LEN];
+	uint64_t generation; /* of the CA that its certificate is of; 0: not known */
 	enum problem_type problem; /* why a certificate gives no role */
 	/* A key that a restored state does not know, with a certificate of this CA that names the device: it asks for its place. */
 	bool claims;

@@ -41,7 +41,7 @@ static void
 note_there(struct device *d, double now)
 {
 	struct registry_view *v = &d->view;
-	double gap = now - v->seen.last_contact;
+	double gap = now - d->heard;
 
 	if (v->heard_from == 0)
 		v->heard_from = now;
@@ -49,18 +49,30 @@ note_there(struct device *d, double now)
 		v->heard_seconds += gap > 0 ? gap : 0;
 }
 
+static void
+note_lock_out(struct registry *r, struct device *d, enum problem_type problem)
+{
+	if (d->view.locked_out == problem)
+		return;
+	registry_counts_leave(r, d);
+	d->view.locked_out = problem;
+	registry_counts_enter(r, d);
+}
+
 void
 registry_touch(struct registry *r, const uint8_t id[32], const char *agent, const char *reason)
 {
-	double now = clock_wall();
+	double now = clock_seconds();
 
 	pthread_mutex_lock(&r->lock);
 	struct device *d = noted(r, id);
 	if (d) {
 		struct store_seen *s = &d->view.seen;
-		registry_counts_heard(r, s->last_contact, now);
+		registry_counts_heard(r, d->heard, now);
 		note_there(d, now);
-		s->last_contact = now;
+		d->heard = now;
+		s->last_contact = clock_wall();
+		note_lock_out(r, d, PROBLEM_NONE);
 		if (agent)
 			snprintf(s->agent, sizeof(s->agent), "%s", agent);
 		if (reason)
@@ -76,7 +88,9 @@ registry_forget(struct registry *r, const uint8_t id[32])
 	pthread_mutex_lock(&r->lock);
 	struct device *d = registry_device(r, id);
 	if (d) {
-		registry_counts_heard(r, d->view.seen.last_contact, NAN);
+		registry_counts_heard(r, d->heard, NAN);
+		d->heard = NAN;
+		note_lock_out(r, d, PROBLEM_NONE);
 		d->view.seen = (struct store_seen){.last_contact = NAN,
 		    .refused_at = NAN,
 		    .aborted_at = NAN,
@@ -150,6 +164,8 @@ registry_note_refusal(struct registry *r, const uint8_t id[32], enum problem_typ
 		snprintf(d->view.seen.refused, sizeof(d->view.seen.refused), "%s",
 		    problem_word(problem));
 		d->view.seen.refused_at = now;
+		if (problem == PROBLEM_EXPIRED_CERTIFICATE || problem == PROBLEM_RETIRED_CA)
+			note_lock_out(r, d, problem);
 		d->unsaved = true;
 	}
 	pthread_mutex_unlock(&r->lock);
@@ -217,7 +233,7 @@ write_row(struct store_db *db, const struct store_seen *seen, uint64_t ca_genera
 	/* Erased meanwhile. */
 	if (!e && registry_is_erased(&row))
 		return ERR_OK;
-	if (!e && row.ca_generation < ca_generation) {
+	if (!e && row.ca_generation != ca_generation) {
 		row.ca_generation = ca_generation;
 		e = store_device_put(db, &row);
 	}
@@ -262,6 +278,16 @@ collect(struct registry *r, size_t *at, struct batch *b)
 	}
 	pthread_mutex_unlock(&r->lock);
 	return b->count > 0;
+}
+
+bool
+registry_has_renewed(struct registry *r)
+{
+	pthread_mutex_lock(&r->lock);
+	bool renewed = r->renewed;
+	r->renewed = false;
+	pthread_mutex_unlock(&r->lock);
+	return renewed;
 }
 
 void

@@ -29,6 +29,7 @@ struct registry_report {
 	/* Active or suspended, and the certificate is of an older CA than the newest. */
 	uint64_t not_renewed;
 	uint64_t contested; /* suspended, for several keys claim to be theirs */
+	uint64_t locked_out; /* active, and the certificate was refused when it was heard of last */
 };
 
 struct spool_report {

@@ -183,6 +183,16 @@ stub "$FLEET/good.crt" "$FLEET/good.key" 127.0.0.1 -5
 at "$FLEET/net" "https://localhost:$STUB"
 doctor "$FLEET/net"
 says "a clock that is right" 0 "ok *clock"
+# A coordinator whose clock stands years ahead, or behind: nobody is told to set this machine's.
+stub "$FLEET/good.crt" "$FLEET/good.key" 127.0.0.1 315360000 403 expired-certificate
+at "$FLEET/net" "https://localhost:$STUB"
+doctor "$FLEET/net"
+says "a coordinator years ahead" 4 "WARNING *standing .*refuses the certificate as expired, or as not valid yet" \
+	"WARNING *certificate .*by the coordinator's clock it is .*; by this machine's it is still good" "if that is not the date, set the coordinator's clock"
+stub "$FLEET/good.crt" "$FLEET/good.key" 127.0.0.1 -315360000 403 expired-certificate
+at "$FLEET/net" "https://localhost:$STUB"
+doctor "$FLEET/net"
+says "a coordinator years behind" 4 "WARNING *certificate .*cert.pem begins on .*by the coordinator's clock it is 201" "set the coordinator's clock"
 stub "$FLEET/good.crt" "$FLEET/good.key" 127.0.0.1 0 503 no-space
 at "$FLEET/net" "https://localhost:$STUB"
 doctor "$FLEET/net"

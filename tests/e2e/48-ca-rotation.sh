@@ -8,6 +8,7 @@ FLEET_NAME=48-ca-rotation
 . tests/e2e/common.sh
 command -v openssl >/dev/null || skip "needs openssl"
 keys=
+FAULTY=${FAULTY:-build/faults/rivulet}
 
 rivuletd() { "$RIVULETD" --config "$FLEET/rivuletd.conf" "$@"; }
 reload() {
@@ -74,6 +75,22 @@ within 60 is_generation ann 2 || fleet_fail "ann did not renew"
 within 60 is_generation bob 2 || fleet_fail "bob did not renew"
 want "cat, who does not run" 1 "$(generation cat)"
 server_is_of "$FLEET/ca1.pem" || fleet_fail "the server is not of the old CA while it is replaced"
+# Each device knows where it stands.
+run 4 "$RIVULET" doctor --home "$FLEET/cat"
+says 'WARNING *ca .*not yet under the new one' 'start the agent before "rivuletd ca finish"'
+run 0 "$RIVULET" doctor --home "$FLEET/ann"
+says 'ok *ca .*is under the new one'
+# Who tried its new certificate out, and died before that was on its disk, has not renewed.
+if [ -x "$FAULTY" ]; then
+	glyph_device fay 6 60
+	RIVULET_FAULT=identity.stage timeout $((60 * TEST_PATIENCE)) "$FAULTY" run --home "$FLEET/fay" 2>"$FLEET/fay.log"
+	[ $? -eq 137 ] || fleet_fail "fay was not killed while it renewed: $(cat "$FLEET/fay.log")"
+	grep -q 'device.renewed.*name=fay' "$FLEET/rivuletd.log" || fleet_fail "fay did not ask for a certificate"
+	want "fay, who has lost its new certificate" 1 "$(generation fay)"
+	fleet_run fay
+	within 60 is_generation fay 2 || fleet_fail "fay did not renew"
+	fleet_kill TERM "$AGENT_PID"
+fi
 # A token of before, in this phase.
 glyph_device dan 4 60
 hold cat
@@ -97,6 +114,7 @@ cp "$keys/ca.crt" "$FLEET/ca2.pem"
 cmp -s "$FLEET/ca1.pem" "$FLEET/ca2.pem" && fleet_fail "the CA is the old one"
 [ -e "$keys/ca-2.key" ] && fleet_fail "ca-2.key is left"
 reload
+want "shut out" "cat " "$(rivuletd ca status | sed -n 's/^shut out: \([a-z]*\) .*/\1/p' | tr '\n' ' ')"
 server_is_of "$FLEET/ca2.pem" || fleet_fail "the server is not of the new CA: $(cat "$FLEET/s_client")"
 server_is_of "$FLEET/ca1.pem" || fleet_fail "who knows the old CA alone cannot follow: $(cat "$FLEET/s_client")"
 : >"$FLEET/ask1"

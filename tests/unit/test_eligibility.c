@@ -288,6 +288,51 @@ days_of_bytes(void **state)
 	assert_false(quota_over(&q, QUOTA_UP));
 }
 
+/* A clock that jumps gives no day twice, and takes none that is to come. */
+static void
+days_that_jump(void **state)
+{
+	static const uint64_t most[QUOTA_WAYS] = {1000, 0};
+	static const uint32_t wrong[] = {20141125, 20261124, 20261127, 20271230};
+	struct why why = {""};
+	struct quota q;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		for (int restart = 0; restart < 2; restart++) {
+			put("/" QUOTA_FILE, "20261125 1000 0\n");
+			quota_init(&q, root, most, 20261125);
+			for (int k = 0; k < 3; k++) {
+				quota_turn(&q, wrong[i]);
+				bool ahead = wrong[i] > 20261125;
+				assert_true(quota_over(&q, QUOTA_UP) || (ahead && k == 0));
+				if (!quota_over(&q, QUOTA_UP))
+					assert_int_equal(
+					    quota_charge(&q, QUOTA_UP, 1000, &why), ERR_OK);
+				if (restart && ahead)
+					quota_init(&q, root, most, wrong[i]);
+				quota_turn(&q, 20261125);
+				assert_true(quota_over(&q, QUOTA_UP));
+			}
+			quota_turn(&q, 20261126);
+			assert_false(quota_over(&q, QUOTA_UP));
+		}
+	}
+	/* The last day of a month, of a year, of February. */
+	static const uint32_t pairs[][2] = {
+	    {20261130, 20261201}, {20261231, 20270101}, {20280228, 20280229}, {20280229, 20280301}};
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+		put("/" QUOTA_FILE, "20990101 1000 0\n");
+		quota_init(&q, root, most, pairs[i][0]);
+		assert_true(quota_over(&q, QUOTA_UP));
+		if (i % 2)
+			quota_init(&q, root, most, pairs[i][1]);
+		else
+			quota_turn(&q, pairs[i][1]);
+		assert_false(quota_over(&q, QUOTA_UP));
+	}
+}
+
 static void
 no_count_no_bytes(void **state)
 {
@@ -491,6 +536,7 @@ main(void)
 	    cmocka_unit_test(heat_rests),
 	    IN_ROOT(modems_are_metered),
 	    IN_ROOT(days_of_bytes),
+	    IN_ROOT(days_that_jump),
 	    cmocka_unit_test(no_count_no_bytes),
 	    cmocka_unit_test(rules_against_readings),
 	    cmocka_unit_test(caps_keep_deltas),

@@ -145,6 +145,14 @@ stays(const struct trial *t, const char *name, int days)
 	assert_int_equal(file_write(path, "x", 1, 0600, NULL), ERR_OK);
 	assert_int_equal(utime(path, &at), 0);
 	assert_int_equal(local_init(t->home, NULL), ERR_OK);
+	/* The first time that it looks old it is marked, and looks half as old; a clock that stands ahead for a start or two drops nothing. */
+	if (days > 1) {
+		assert_int_equal(access(path, F_OK), 0);
+		assert_int_equal(local_init(t->home, NULL), ERR_OK);
+		assert_int_equal(access(path, F_OK), 0);
+		assert_int_equal(utime(path, &at), 0);
+		assert_int_equal(local_init(t->home, NULL), ERR_OK);
+	}
 	bool is = access(path, F_OK) == 0;
 	if (is)
 		assert_int_equal(unlink(path), 0);

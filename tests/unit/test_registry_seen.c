@@ -2,6 +2,51 @@
 #include "registry_fixture.h"
 #include "registry_inside.h"
 
+/* The clock on the wall, which a test may move. */
+static double wall_moved;
+
+double
+clock_wall(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9 + wall_moved;
+}
+
+int64_t
+clock_unix(void)
+{
+	return (int64_t)clock_wall();
+}
+
+static double
+monotonic(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+uint64_t
+clock_ms(void)
+{
+	return (uint64_t)(monotonic() * 1000);
+}
+
+uint64_t
+clock_elapsed_ms(void)
+{
+	return (uint64_t)(monotonic() * 1000);
+}
+
+double
+clock_seconds(void)
+{
+	return monotonic() + 10000; /* whenever this machine was started */
+}
+
 /* --- what is noted since the start */
 
 static void
@@ -74,7 +119,7 @@ seconds(void **state)
 {
 	struct fixture *f = *state;
 	struct registry_report report;
-	double now = clock_wall(), long_ago = now - REGISTRY_SEEN_SECONDS - 5;
+	double now = clock_seconds(), long_ago = now - REGISTRY_SEEN_SECONDS - 5;
 
 	registry_counts_heard(f->r, NAN, long_ago);
 	registry_counts_heard(f->r, NAN, now - 100 - REGISTRY_SECONDS);
@@ -86,6 +131,113 @@ seconds(void **state)
 	registry_counts_heard(f->r, long_ago, now);
 	registry_report(f->r, &report);
 	assert_int_equal(report.seen, 3);
+}
+
+#define YEARS (12 * 365 * 86400.0)
+
+/* Who is there is counted whatever the clock on the wall does. */
+static void
+jumps(void **state)
+{
+	static const double moves[] = {-YEARS, -86400, 2 * 86400, 400 * 86400.0};
+	struct fixture *f = *state;
+	struct store_device a = device(1, "gate"), b = device(2, "press");
+	struct registry_report report;
+	struct registry_view v;
+
+	put(f, &a);
+	put(f, &b);
+	for (size_t i = 0; i < sizeof(moves) / sizeof(*moves); i++) {
+		registry_touch(f->r, a.id, NULL, NULL);
+		wall_moved = moves[i];
+		registry_touch(f->r, b.id, NULL, NULL);
+		registry_report(f->r, &report);
+		assert_int_equal(report.seen, 2);
+		wall_moved = 0;
+		registry_report(f->r, &report);
+		assert_int_equal(report.seen, 2);
+	}
+	/* Its time with us is not years either. */
+	assert_int_equal(registry_get(f->r, a.id, &v), ERR_OK);
+	assert_true(v.heard_seconds < 60 && clock_seconds() - v.heard_from < 60);
+	for (size_t i = 0; i < 2; i++) {
+		registry_forget(f->r, i ? a.id : b.id);
+		registry_report(f->r, &report);
+		assert_int_equal(report.seen, 1 - i);
+	}
+}
+
+/* What was noted by a clock that stood far ahead, or behind, makes nobody present after a restart. */
+static void
+jumps_over_a_restart(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device d = device(1, "gate");
+	struct registry_report report;
+
+	assert_int_equal(store_write(f->store, write_device, &d, &f->why), ERR_OK);
+	put(f, &d);
+	for (int i = 0; i < 3; i++) {
+		wall_moved = i == 0 ? YEARS : i == 1 ? -YEARS : 0;
+		registry_touch(f->r, d.id, NULL, NULL);
+		registry_flush(f->r, f->store);
+		/* What was queued before is done then. */
+		assert_int_equal(store_write(f->store, write_device, &d, &f->why), ERR_OK);
+		wall_moved = 0;
+		registry_free(f->r);
+		f->r = NULL;
+		assert_int_equal(registry_new(&f->r, f->store, &f->why), ERR_OK);
+		registry_report(f->r, &report);
+		assert_int_equal(report.seen, i == 2);
+	}
+	registry_touch(f->r, d.id, NULL, NULL);
+	registry_report(f->r, &report);
+	assert_int_equal(report.seen, 1);
+}
+
+static uint64_t
+locked_out(struct fixture *f)
+{
+	struct registry_report report;
+
+	registry_report(f->r, &report);
+	return report.locked_out;
+}
+
+/* An active device whose certificate is refused is told apart until it is heard of, whatever the clock shows. */
+static void
+lock_outs(void **state)
+{
+	struct fixture *f = *state;
+	struct store_device d = device(1, "gate");
+	struct registry_view v;
+
+	put(f, &d);
+	assert_int_equal(locked_out(f), 0);
+	wall_moved = YEARS;
+	registry_note_refusal(f->r, d.id, PROBLEM_STALE_ROUND);
+	assert_int_equal(locked_out(f), 0);
+	registry_note_refusal(f->r, d.id, PROBLEM_EXPIRED_CERTIFICATE);
+	registry_note_refusal(f->r, d.id, PROBLEM_EXPIRED_CERTIFICATE);
+	assert_int_equal(locked_out(f), 1);
+	assert_int_equal(registry_get(f->r, d.id, &v), ERR_OK);
+	assert_int_equal(v.locked_out, PROBLEM_EXPIRED_CERTIFICATE);
+	/* A changed row keeps it; it counts among the active ones alone. */
+	put(f, &d);
+	assert_int_equal(locked_out(f), 1);
+	d.state = DEVICE_SUSPENDED;
+	put(f, &d);
+	assert_int_equal(locked_out(f), 0);
+	d.state = DEVICE_ACTIVE;
+	put(f, &d);
+	assert_int_equal(locked_out(f), 1);
+	wall_moved = 0;
+	registry_touch(f->r, d.id, NULL, NULL);
+	assert_int_equal(locked_out(f), 0);
+	registry_note_refusal(f->r, d.id, PROBLEM_RETIRED_CA);
+	assert_int_equal(locked_out(f), 1);
+	registry_forget(f->r, d.id);
+	assert_int_equal(locked_out(f), 0);
 }
 
 /* --- from the store */
@@ -365,6 +517,9 @@ main(void)
 	    WITH_REGISTRY(contacts),
 	    WITH_REGISTRY(counts),
 	    WITH_REGISTRY(seconds),
+	    WITH_REGISTRY(jumps),
+	    WITH_REGISTRY(jumps_over_a_restart),
+	    WITH_REGISTRY(lock_outs),
 	    WITH_REGISTRY(loaded),
 	    WITH_REGISTRY(machines),
 	    WITH_REGISTRY(kept_over_a_restart),

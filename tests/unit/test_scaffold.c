@@ -219,6 +219,14 @@ cleaned(void **state)
 		touch(&t, ".next.a1B2c3", 0);
 		assert_int_equal(scaffold_init(t.home, NULL), ERR_OK);
 		assert_false(is_there(&t, ".part") || is_there(&t, ".next.a1B2c3"));
+		/* Looking old once is not enough. */
+		for (int times = 0; times < 2; times++) {
+			assert_true(is_there(&t, ".own") && is_there(&t, ".next"));
+			assert_int_equal(scaffold_init(t.home, NULL), ERR_OK);
+		}
+		touch(&t, ".own", rows[i].own);
+		touch(&t, ".next", rows[i].next);
+		assert_int_equal(scaffold_init(t.home, NULL), ERR_OK);
 		assert_int_equal(is_there(&t, ".own"), rows[i].kept);
 		assert_int_equal(is_there(&t, ".next"), rows[i].kept);
 	}
