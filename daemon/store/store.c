@@ -25,10 +25,19 @@ struct queue {
 	struct work *head, **tail;
 };
 
+/* Who reads, in the order of asking: a mutex would let a long look through rows, a piece at a time, pass by those who wait. */
+struct turns {
+	pthread_mutex_t lock; /* of all below */
+	pthread_cond_t changed;
+	uint64_t next, now; /* the number of who comes next, and of whose turn it is */
+	bool taken;
+	pthread_t reader; /* while it is */
+};
+
 struct store {
 	struct store_db writer; /* the thread's, once it runs */
-	struct store_db reader; /* under read_lock */
-	pthread_mutex_t read_lock;
+	struct store_db reader; /* of whose turn it is */
+	struct turns turns;
 	pthread_t thread;
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t wake;
@@ -235,13 +244,8 @@ start_thread(struct store *s, struct why *why)
 static void
 init_locks(struct store *s)
 {
-	pthread_mutexattr_t checked;
-
-	/* A read inside a read is refused, not a deadlock. */
-	pthread_mutexattr_init(&checked);
-	pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
-	pthread_mutex_init(&s->read_lock, &checked);
-	pthread_mutexattr_destroy(&checked);
+	pthread_mutex_init(&s->turns.lock, NULL);
+	pthread_cond_init(&s->turns.changed, NULL);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->wake, NULL);
 }
@@ -254,7 +258,8 @@ destroy(struct store *s)
 	store_schema_close(&s->writer);
 	pthread_cond_destroy(&s->wake);
 	pthread_mutex_destroy(&s->lock);
-	pthread_mutex_destroy(&s->read_lock);
+	pthread_cond_destroy(&s->turns.changed);
+	pthread_mutex_destroy(&s->turns.lock);
 	free(s);
 }
 
@@ -418,12 +423,41 @@ store_write_reserved(
 	return e;
 }
 
+/* --- reading */
+
+/* False: this thread has its turn already, and would wait for itself. */
+static bool
+take_turn(struct turns *t)
+{
+	pthread_mutex_lock(&t->lock);
+	bool own = t->taken && pthread_equal(t->reader, pthread_self());
+	if (!own) {
+		uint64_t mine = t->next++;
+		while (t->now != mine)
+			pthread_cond_wait(&t->changed, &t->lock);
+		t->taken = true;
+		t->reader = pthread_self();
+	}
+	pthread_mutex_unlock(&t->lock);
+	return !own;
+}
+
+static void
+end_turn(struct turns *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->taken = false;
+	t->now++;
+	pthread_cond_broadcast(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+}
+
 enum err
 store_read(struct store *s, store_work work, void *arg, struct why *why)
 {
 	struct store_db *db = &s->reader;
 
-	if (pthread_mutex_lock(&s->read_lock) != 0)
+	if (!take_turn(&s->turns))
 		return err_set(why, ERR_STATE, "a read inside a read");
 	enum err e = control(db, BEGIN_READ);
 	if (e) {
@@ -434,7 +468,7 @@ store_read(struct store *s, store_work work, void *arg, struct why *why)
 		if (!e && ended)
 			e = err_set(why, ended, "end of a read: %s", db->last.text);
 	}
-	pthread_mutex_unlock(&s->read_lock);
+	end_turn(&s->turns);
 	return e;
 }
 
