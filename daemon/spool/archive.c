@@ -138,13 +138,13 @@ archive_close(struct archive *k)
 
 /* --- at work */
 
-/* Lock held. */
+/* Until there is room for so many bytes more. Lock held. */
 static void
-drop_oldest(struct archive *k, uint64_t limit)
+drop_oldest(struct archive *k, uint64_t limit, uint64_t more)
 {
 	char path[PATH_MAX];
 
-	while (limit > 0 && k->bytes > limit && k->first < k->end) {
+	while (limit > 0 && k->bytes + more > limit && k->first < k->end) {
 		const struct item *n = &k->items[k->first++];
 		path_of(k, n->task, path);
 		unlink(path);
@@ -172,10 +172,18 @@ enum err
 archive_add(struct archive *k, const uint8_t task[16], uint64_t limit, struct why *why)
 {
 	char path[PATH_MAX];
+	uint64_t bytes;
 	struct stat st;
 
 	path_of(k, task, path);
-	enum err e = spool_move(k->spool, task, path, why);
+	enum err e = spool_size(k->spool, task, &bytes, why);
+	/* One that alone is too long is not kept, and drives nobody out. */
+	if (e || (limit > 0 && bytes > limit))
+		return e;
+	pthread_mutex_lock(&k->lock);
+	drop_oldest(k, limit, bytes);
+	pthread_mutex_unlock(&k->lock);
+	e = spool_move(k->spool, task, path, why);
 	FAULT("keep.moved");
 	if (e)
 		return e;
@@ -185,7 +193,6 @@ archive_add(struct archive *k, const uint8_t task[16], uint64_t limit, struct wh
 		keep_order(k, path, &st);
 	if (!e)
 		e = add_item(k, task, &st);
-	drop_oldest(k, limit);
 	pthread_mutex_unlock(&k->lock);
 	return e;
 }

@@ -13,8 +13,9 @@ struct archive_report; /* report.h */
 ERR_MUST_USE enum err archive_open(
     struct archive **out, const char *dir, struct spool *spool, struct why *why);
 void archive_close(struct archive *k);
-/* Takes an accepted delta out of the spool, then removes the oldest until all fit `limit` bytes (0: no limit). ERR_NOTFOUND if
- * the spool has none; after another failure it is still there. Durable after archive_sync. */
+/* Takes an accepted delta out of the spool, after it has removed the oldest until all fit `limit` bytes with it (0: no limit); one
+ * that does not fit alone stays in the spool. ERR_NOTFOUND if the spool has none; after another failure it is still there. Durable
+ * after archive_sync. */
 ERR_MUST_USE enum err archive_add(
     struct archive *k, const uint8_t task[16], uint64_t limit, struct why *why);
 ERR_MUST_USE enum err archive_sync(struct archive *k, struct why *why);

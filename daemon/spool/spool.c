@@ -540,6 +540,19 @@ spool_remove(struct spool *s, const uint8_t task[16])
 }
 
 enum err
+spool_size(struct spool *s, const uint8_t task[16], uint64_t *bytes, struct why *why)
+{
+	char path[PATH_ROOM];
+	struct stat st;
+
+	path_of(s, task, SUFFIX_DELTA, path);
+	if (stat(path, &st) != 0)
+		return err_errno(why, "stat %s", path);
+	*bytes = (uint64_t)st.st_size;
+	return ERR_OK;
+}
+
+enum err
 spool_move(struct spool *s, const uint8_t task[16], const char *to, struct why *why)
 {
 	char path[PATH_ROOM];

@@ -85,7 +85,10 @@ ERR_MUST_USE enum err spool_verify(
     struct spool *s, const uint8_t task[16], const struct delta_file *file, struct why *why);
 /* Removes an accepted delta and gives its quota back. */
 void spool_remove(struct spool *s, const uint8_t task[16]);
-/* The same, renaming its file to `to` on the same file system. ERR_NOTFOUND if there is none; it stays after a failure. */
+/* Bytes of an accepted delta's file. ERR_NOTFOUND */
+ERR_MUST_USE enum err spool_size(
+    struct spool *s, const uint8_t task[16], uint64_t *bytes, struct why *why);
+/* Removes it as spool_remove does, renaming its file to `to` on the same file system. ERR_NOTFOUND if there is none; it stays after a failure. */
 ERR_MUST_USE enum err spool_move(
     struct spool *s, const uint8_t task[16], const char *to, struct why *why);
 /* What its files are encrypted with, or NULL. */

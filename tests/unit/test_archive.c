@@ -81,6 +81,21 @@ the_oldest_go_first(void **state)
 	assert_true(is_kept(c, 6));
 }
 
+/* It would drive out all others, and then itself. */
+static void
+too_long(void **state)
+{
+	struct coordinator *c = *state;
+
+	for (uint8_t tag = 1; tag <= 2; tag++)
+		assert_int_equal(
+		    archive_add(c->s.archive, in_spool(c, tag), 3 * BYTES, &c->why), ERR_OK);
+	assert_int_equal(archive_add(c->s.archive, in_spool(c, 3), BYTES - 1, &c->why), ERR_OK);
+	check_used(c, 2);
+	assert_false(is_kept(c, 3));
+	assert_int_equal(file_empty_dir(coordinator_path(c, "spool"), &c->why), ERR_OK);
+}
+
 static void
 no_limit(void **state)
 {
@@ -288,6 +303,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    WITH(the_oldest_go_first),
+	    WITH(too_long),
 	    WITH(no_limit),
 	    WITH(room_is_used_again),
 	    WITH(age_survives_a_restart),

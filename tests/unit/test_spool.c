@@ -193,6 +193,58 @@ quota(void **state)
 	assert_int_equal(spool_used(f->s), 400 + OVER);
 }
 
+#define CROWD 20
+
+struct one {
+	struct spool *s;
+	struct sample sample;
+	pthread_barrier_t *start;
+	struct spool_part part;
+	enum err e;
+};
+
+static void *
+begin_one(void *arg)
+{
+	struct one *o = arg;
+
+	pthread_barrier_wait(o->start);
+	o->e = spool_begin(o->s, o->sample.manifest, &o->part, NULL);
+	return NULL;
+}
+
+/* The quota is taken before the first byte: of twenty that begin together as many as fit. */
+static void
+quota_at_once(void **state)
+{
+	struct fixture *f = *state;
+	pthread_t threads[CROWD];
+	struct one ones[CROWD];
+	pthread_barrier_t start;
+	unsigned through = 0;
+
+	open_spool(f, 6 * (100 + OVER) + 50, NULL);
+	assert_int_equal(pthread_barrier_init(&start, NULL, CROWD), 0);
+	for (uint8_t i = 0; i < CROWD; i++)
+		ones[i] = (struct one){
+		    .s = f->s, .sample = sample((uint8_t)(i + 1), 100, i), .start = &start};
+	for (int i = 0; i < CROWD; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, begin_one, &ones[i]), 0);
+	for (int i = 0; i < CROWD; i++) {
+		pthread_join(threads[i], NULL);
+		through += ones[i].e == ERR_OK;
+		assert_true(ones[i].e == ERR_OK || ones[i].e == ERR_NOSPACE);
+	}
+	assert_int_equal(through, 6);
+	assert_int_equal(spool_used(f->s), 6 * (100 + OVER));
+	for (int i = 0; i < CROWD; i++) {
+		spool_drop(f->s, &ones[i].part);
+		free(ones[i].sample.body);
+	}
+	assert_int_equal(spool_used(f->s), 0);
+	pthread_barrier_destroy(&start);
+}
+
 static void
 accept_that_fails(void **state)
 {
@@ -281,6 +333,7 @@ main(void)
 	    WITH_SPOOL(accepted_and_removed),
 	    WITH_SPOOL(dropped),
 	    WITH_SPOOL(quota),
+	    WITH_SPOOL(quota_at_once),
 	    WITH_SPOOL(superseded),
 	    WITH_SPOOL(taken_up),
 	    WITH_SPOOL(damaged_head_of_a_part),
