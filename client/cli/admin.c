@@ -1,10 +1,12 @@
 #include "admin.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "ca_fetch.h"
 #include "cmd.h"
@@ -16,6 +18,8 @@
 #define SOCKET_DEFAULT "/run/rivulet/admin.sock"
 #define ANSWER_MAX (64u << 20)
 #define TOKEN_FILE_MAX 1024
+#define WAIT_MAX_S 70 /* a minute's requests come back within it */
+#define TRIES 30
 
 static enum err
 open_remote(struct cmd_admin *a, struct why *why)
@@ -103,6 +107,24 @@ cmd_admin_close(struct cmd_admin *a)
 	a->session = NULL;
 }
 
+/* Who only reads and is told to wait a little waits: pages of a long list may be more than a minute's worth of requests. */
+static enum err
+ask(struct cmd_admin *a, const struct session_call *call, struct transport_answer *answer,
+    struct why *why)
+{
+	bool reads = strcmp(call->request.method, "GET") == 0;
+
+	for (unsigned tries = 1;; tries++) {
+		enum err e = session_do(a->session, call, answer, why);
+		double wait = answer->retry_after_s;
+		if (e || !reads || answer->status != 429 || wait < 0 || wait > WAIT_MAX_S ||
+		    tries == TRIES)
+			return e;
+		transport_answer_deinit(answer);
+		sleep((unsigned)ceil(wait));
+	}
+}
+
 enum err
 cmd_admin_call(struct cmd_admin *a, const char *method, const char *path, const struct buf *body,
     struct json **out, struct why *why)
@@ -116,7 +138,7 @@ cmd_admin_call(struct cmd_admin *a, const char *method, const char *path, const 
 		.body = body ? buf_str(body) : NULL,
 		.body_len = body ? body->len : 0,
 		.answer_max = ANSWER_MAX}};
-	enum err e = session_do(a->session, &call, &answer, why);
+	enum err e = ask(a, &call, &answer, why);
 
 	if (out)
 		*out = NULL;

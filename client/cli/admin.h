@@ -32,7 +32,7 @@ struct cmd_admin {
 /* Over --url, else --socket, $RIVULET_SOCKET, /run/rivulet/admin.sock. */
 ERR_MUST_USE enum err cmd_admin_open(struct cmd_admin *a, struct why *why);
 void cmd_admin_close(struct cmd_admin *a);
-/* *out may be NULL: the answer's body does not matter; else the caller frees it (NULL for an empty body). body: JSON text
+/* A GET that is answered 429 is repeated when it may be, a few times. *out may be NULL: the answer's body does not matter; else the caller frees it (NULL for an empty body). body: JSON text
  * or NULL. */
 ERR_MUST_USE enum err cmd_admin_call(struct cmd_admin *a, const char *method, const char *path,
     const struct buf *body, struct json **out, struct why *why);

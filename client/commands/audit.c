@@ -116,18 +116,21 @@ find_by(struct looking *l, char out[BY_MAX], struct why *why)
 	    why, ERR_INVALID, "--by is token:ID, owner:NAME or device:NAME, not \"%.60s\"", by);
 }
 
-/* *next: behind the last one; 0: there was none. */
+/* *next: where the next page begins, also after one without entries; 0: that was the last. An older coordinator does not say. */
 static void
 take_page(struct looking *l, const struct json *page, uint64_t *next)
 {
-	uint64_t seq = 0;
+	const struct json *said = json_get(page, "next");
+	uint64_t seq = 0, behind = 0;
 
-	*next = 0;
 	for (const struct json *e = json_first(json_get(page, "entries")); e; e = json_next(e)) {
 		json_push(l->entries, json_copy(e));
 		if (json_u64(json_get(e, "seq"), &seq))
-			*next = seq + 1;
+			behind = seq + 1;
 	}
+	if (said && (!json_u64(said, &seq) || seq <= *next))
+		seq = 0;
+	*next = said ? seq : behind;
 }
 
 static enum err

@@ -5,12 +5,15 @@ import os
 import socket
 import ssl
 import threading
+import time
 from typing import Any, BinaryIO, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import Error
 
 JSON_MAX = 64 << 20
 _CHUNK = 1 << 20
+_WAIT_MAX = 70.0  # seconds: a minute's requests come back within it
+_TRIES = 30
 Body = Union[None, bytes, BinaryIO]
 
 
@@ -90,15 +93,26 @@ class Client:
         """The JSON of the answer, None if it has none. ``body``: bytes as they are, or what JSON can say."""
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
-        with self._lock:
-            answer = self._ask(method, path, body, {"Content-Type": "application/json"} if body is not None else {})
-            data = self._body(answer)
+        data = self._patient(method, path, body, {"Content-Type": "application/json"} if body is not None else {})
         if not data:
             return None
         try:
             return json.loads(data)
         except (ValueError, RecursionError) as e:
             raise ApiError("%s %s: no JSON came back: %s" % (method, path, e), "bad-answer") from e
+
+    def _patient(self, method: str, path: str, body: Optional[bytes], headers: Dict[str, str]) -> bytes:
+        """The answer's body. Who only reads and is told to wait a little waits."""
+        for left in range(_TRIES, 0, -1):
+            try:
+                with self._lock:
+                    return self._body(self._ask(method, path, body, headers))
+            except ApiError as e:
+                wait = e.retry_after
+                if method != "GET" or e.status != 429 or wait is None or wait > _WAIT_MAX or left == 1:
+                    raise
+            time.sleep(wait)
+        raise AssertionError
 
     def exists(self, path: str) -> bool:
         try:

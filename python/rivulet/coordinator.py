@@ -12,6 +12,7 @@ import re
 import sys
 import tempfile
 import time
+import urllib.parse
 import warnings
 from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, Optional, Union, cast
 
@@ -134,6 +135,19 @@ class Coordinator:
     def device(self, device: str) -> Row:
         """One DEVICE by id, the beginning of one, or name."""
         return cast(Row, self.request("GET", "/v1/devices/" + self._find("device", device)))
+
+    def audit(self, by: Optional[str] = None, first: int = 1, since: float = 0) -> Iterator[Row]:
+        """Every ENTRY of the audit log from number ``first`` on, none older than ``since`` (Unix seconds). ``by``: those of
+        "token:ID", "owner:NAME" or "device:ID" alone, for which the coordinator looks through the whole log, a page at a time.
+        """
+        who = "&by=" + urllib.parse.quote(by, safe=":") if by else ""
+        at: Optional[int] = first
+        while at:
+            page = self.request("GET", "/v1/audit?from=%d&since=%d%s" % (at, since, who))
+            yield from page["entries"]
+            # An older coordinator does not say where the next page begins.
+            behind = page["entries"][-1]["seq"] + 1 if page["entries"] else None
+            at = page.get("next", behind)
 
     # --- ordering
 

@@ -52,6 +52,34 @@ class WithFleet(unittest.TestCase):
 class Ways(WithFleet):
     """In by socket, certificate and token; what is not who it should be is refused."""
 
+    def test_audit(self) -> None:
+        every = list(self.admin.audit())
+        self.assertEqual([entry["seq"] for entry in every], list(range(1, len(every) + 1)))
+        self.assertEqual([entry["seq"] for entry in self.admin.audit(first=3)], list(range(3, len(every) + 1)))
+        self.assertEqual(list(self.admin.audit(by="owner:nobody")), [])
+        # Pages without entries are not the end, unless an older coordinator says nothing of a next one.
+        for pages in (
+            [{"entries": [], "next": 5}, {"entries": [], "next": 7}, {"entries": [{"seq": 8}], "next": None}],
+            [{"entries": [{"seq": 8}]}, {"entries": []}],
+        ):
+            with mock.patch.object(self.admin, "request", side_effect=pages) as asked:
+                self.assertEqual(list(self.admin.audit(by="owner:alice", since=9)), [{"seq": 8}])
+            self.assertEqual(asked.call_count, len(pages))
+            self.assertEqual(asked.call_args_list[0][0], ("GET", "/v1/audit?from=1&since=9&by=owner:alice"))
+
+    def test_told_to_wait(self) -> None:
+        """Who reads waits a little, a few times; who changes something is told."""
+        busy = ApiError("busy", "too-many-requests", 429, retry_after=0.0)
+        long = ApiError("busy", "too-many-requests", 429, retry_after=3600.0)
+        client = self.admin._client
+        for method, failures, calls in (("GET", [busy, busy], 3), ("GET", [busy, long], 2), ("GET", [busy] * 99, 30), ("POST", [busy], 1)):
+            with mock.patch.object(client, "_ask", side_effect=[*failures, None]) as asked, mock.patch.object(client, "_body", return_value=b"{}"):
+                if calls == 3:
+                    self.assertEqual(client.json(method, "/v1/jobs"), {})
+                else:
+                    self.refused("too-many-requests", 429, client.json, method, "/v1/jobs")
+            self.assertEqual(asked.call_count, calls)
+
     def test_certificate(self) -> None:
         home = self.fleet.join("boss", token=self.fleet.token("boss.token", "--role", "admin"))
         with Coordinator(self.fleet.url, home=home) as c:
