@@ -9,10 +9,11 @@
 #include "num.h"
 #include "record_json.h"
 #include "registry.h"
+#include "views.h"
 
 #define ENTRIES_PAGE 1000
-#define LOOK 5000 /* entries in one look of who picks: others have their turn in between */
-#define SAID_MAX 8192 /* what a detail that says who did it has at most */
+#define ENTRIES_LOOKED \
+	10000 /* of one request that picks: some 0.1 s, and what it costs stays within a minute's requests */
 #define PAGE_BYTES (8u << 20) /* a page ends once it is this large, with one entry at least */
 
 /* Whose entries: those that say the word in "by", and those that are about the device. */
@@ -68,7 +69,7 @@ says(const struct store_detail *d, const char *word)
 {
 	struct json *v = NULL;
 
-	if (d->len > SAID_MAX || json_parse(&v, (const char *)d->data, d->len, NULL))
+	if (json_parse(&v, (const char *)d->data, d->len, NULL))
 		return false;
 	bool found = has_word(json_string(json_get(v, "by")), word);
 	json_free(v);
@@ -97,7 +98,7 @@ struct audit_cursor {
 	struct store_db *db; /* while one is read */
 	uint64_t from, left, last; /* the last there was when the page was begun */
 	struct culprit by;
-	uint64_t looks; /* left of this look */
+	uint64_t looks; /* left of this request */
 	size_t bytes;
 	bool more; /* there are, for the next piece */
 };
@@ -106,13 +107,14 @@ static enum err
 is_picked(const struct audit_cursor *at, const struct store_audit *a, bool *picked)
 {
 	struct sight s = {.by = &at->by, .found = at->by.word[0] == '\0'};
-	enum err e = s.found ? ERR_OK : store_audit_detail_each(at->db, a->seq, look_at, &s);
+	enum err e =
+	    s.found ? ERR_OK : store_audit_sight(at->db, a->seq, at->by.device, look_at, &s);
 
 	*picked = s.found;
 	return e;
 }
 
-/* ERR_CLOSED: it is for the next piece, or the page is full. */
+/* ERR_CLOSED: it is for the next piece, or for the next page. */
 static enum err
 add_entry(void *ctx, const struct store_audit *a)
 {
@@ -121,12 +123,13 @@ add_entry(void *ctx, const struct store_audit *a)
 	struct json *v = NULL;
 	bool picked = false;
 
-	if (a->seq > at->last || at->left == 0 || at->bytes > PAGE_BYTES)
+	if (a->seq > at->last || at->left == 0 || at->looks == 0 || at->bytes > PAGE_BYTES)
 		return ERR_CLOSED;
-	at->more = at->looks == 0 || exchange_list_full(at->x);
+	at->more = exchange_list_full(at->x);
 	if (at->more)
 		return ERR_CLOSED;
 	at->looks--;
+	exchange_looked(at->x, 1);
 	at->from = a->seq + 1;
 	enum err e = is_picked(at, a, &picked);
 	if (!e && picked)
@@ -147,7 +150,6 @@ read_entries(struct store_db *db, void *arg, struct why *why)
 	(void)why;
 	at->db = db;
 	at->more = false;
-	at->looks = LOOK;
 	enum err e = store_audit_each(db, at->from, UINT64_MAX, add_entry, at);
 	return e == ERR_CLOSED ? ERR_OK : e;
 }
@@ -159,7 +161,10 @@ fill_entries(struct exchange *x, void *cursor, struct why *why)
 	/* A piece may be empty: whoever picks few of many leaves the worker to others in between. */
 	enum err e = store_read(x->services->store, read_entries, at, why);
 
-	return !e && at->more ? ERR_AGAIN : e;
+	if (!e && at->more)
+		return ERR_AGAIN;
+	exchange_list_tail(x, "next", at->from <= at->last ? &at->from : NULL);
+	return e;
 }
 
 static enum err
@@ -276,14 +281,14 @@ read_by(struct exchange *x, struct culprit *by)
 void
 api_audit_list(struct exchange *x)
 {
-	struct audit_cursor first = {.x = x, .left = ENTRIES_PAGE};
+	struct audit_cursor first = {.x = x, .left = ENTRIES_PAGE, .looks = ENTRIES_LOOKED};
 	struct audit_range range = {.from = 1};
 	struct why why = {""};
 
 	if (!exchange_number(x, "from", INT64_MAX, &range.from) ||
 	    !exchange_number(x, "limit", ENTRIES_PAGE, &first.left) ||
 	    !exchange_number(x, "since", INT64_MAX / 1000, &range.since_s) ||
-	    !read_by(x, &first.by))
+	    !read_by(x, &first.by) || (first.by.word[0] && !exchange_walk(x)))
 		return;
 	enum err e = store_read(x->services->store, read_range, &range, &why);
 	if (e) {
@@ -328,12 +333,15 @@ api_round_record(struct exchange *x)
 	bool reader = x->who.roles & ROLE_READERS;
 	struct record_query q = {.with_details = reader};
 	struct why why = {""};
+	uint64_t read = 0;
 
 	if (!hex_decode(q.job, sizeof(q.job), x->param[0], strlen(x->param[0])) ||
-	    (!reader && !engine_may_work(x->services->engine, x->who.device, q.job))) {
+	    (!reader && !engine_may_work(x->services->engine, x->who.device, q.job, &read))) {
+		exchange_looked(x, read / VIEWS_BYTES_PER_ROW);
 		exchange_problem(x, PROBLEM_UNKNOWN_JOB, "no such job, or not for this device");
 		return;
 	}
+	exchange_looked(x, read / VIEWS_BYTES_PER_ROW);
 	enum err e = num_u64(x->param[1], INT64_MAX, &q.round) && q.round > 0
 	    ? store_read(x->services->store, read_record, &q, &why)
 	    : ERR_NOTFOUND;

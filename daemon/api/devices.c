@@ -112,6 +112,7 @@ add_device(void *ctx, const struct registry_view *d)
 		memcpy(at->from, d->row.id, sizeof(at->from));
 		return ERR_AGAIN;
 	}
+	exchange_looked(at->x, 1);
 	exchange_list_add(at->x, device_json(d));
 	return ERR_OK;
 }

@@ -36,7 +36,15 @@ struct participation {
 	struct json *never; /* names, the first few */
 	uint64_t never_count;
 	struct exchange *x;
+	/* What was read, so that the rest is read in another turn. */
+	struct store_speed last;
+	uint64_t speeds; /* rows of this piece */
+	uint64_t from, to, rounds; /* the next piece, and all */
 };
+
+#define SPEEDS_PIECE 500 /* rows in one turn */
+#define REPORTS_PIECE 10000 /* rows of an index, which are only counted */
+#define COUNTED_PER_ROW 16 /* of those cost as much as one that is looked at */
 
 /* Rows come by device: mostly the last one's. NULL: no memory. */
 static struct member *
@@ -64,6 +72,9 @@ add_speed(void *ctx, const struct store_speed *row)
 	if (!m)
 		return ERR_NOMEM;
 	throughput_note(&m->speed, row->steps, row->seconds);
+	struct participation *p = ctx;
+	p->last = *row;
+	p->speeds++;
 	return ERR_OK;
 }
 
@@ -74,23 +85,79 @@ add_reports(void *ctx, const uint8_t device[32], uint64_t reports)
 
 	if (!m)
 		return ERR_NOMEM;
-	m->reports = reports;
+	m->reports += reports;
 	return ERR_OK;
 }
 
 static enum err
-read_members(struct store_db *db, void *arg, struct why *why)
+read_job(struct store_db *db, void *arg, struct why *why)
 {
 	struct participation *p = arg;
 	struct store_job row = {.document = NULL};
+	struct store_round last;
 
 	enum err e = store_job_get(db, p->job, &row);
 	if (!e)
 		e = job_parse(&p->spec, row.document, row.document_len, why);
 	free(row.document);
 	if (!e)
-		e = store_speed_each(db, p->job, add_speed, p);
-	return e ? e : store_speed_reports(db, p->job, add_reports, p);
+		e = store_round_last(db, p->job, &last);
+	p->rounds = e ? 0 : last.round;
+	return e == ERR_NOTFOUND ? ERR_OK : e;
+}
+
+static enum err
+read_speeds(struct store_db *db, void *arg, struct why *why)
+{
+	struct participation *p = arg;
+	bool first = p->speeds == 0;
+
+	(void)why;
+	p->speeds = 0;
+	return store_speed_after(db, p->job, first ? NULL : &p->last, SPEEDS_PIECE, add_speed, p);
+}
+
+/* As many rounds as have enough reports: one at least. */
+static enum err
+add_round(void *ctx, const struct store_round *r)
+{
+	struct participation *p = ctx;
+
+	p->to = r->round;
+	p->speeds += r->reports + 1;
+	return p->speeds >= REPORTS_PIECE ? ERR_CLOSED : ERR_OK;
+}
+
+static enum err
+read_reports(struct store_db *db, void *arg, struct why *why)
+{
+	struct participation *p = arg;
+
+	(void)why;
+	p->speeds = 0;
+	p->to = p->rounds;
+	enum err e = store_round_each(db, p->job, p->from, REPORTS_PIECE, add_round, p);
+	return e && e != ERR_CLOSED
+	    ? e
+	    : store_speed_reports(db, p->job, p->from, p->to, add_reports, p);
+}
+
+/* A piece at a time: others read in between. */
+static enum err
+read_members(struct participation *p, struct why *why)
+{
+	struct store *store = p->x->services->store;
+
+	enum err e = store_read(store, read_job, p, why);
+	do {
+		e = e ? e : store_read(store, read_speeds, p, why);
+		exchange_looked(p->x, p->speeds);
+	} while (!e && p->speeds == SPEEDS_PIECE);
+	for (p->from = 1; !e && p->from <= p->rounds; p->from = p->to + 1) {
+		e = store_read(store, read_reports, p, why);
+		exchange_looked(p->x, p->speeds / COUNTED_PER_ROW);
+	}
+	return e;
 }
 
 /* A device that the job would have, and that is in none of its models. */
@@ -98,6 +165,7 @@ static enum err
 look_at(void *ctx, const struct registry_view *d)
 {
 	struct participation *p = ctx;
+	exchange_looked(p->x, 1);
 	const uint8_t *id = d->row.id;
 	size_t at = bytes_place(p->members, p->count, sizeof(*p->members), id, 32);
 	bool known = at < p->count && memcmp(p->members[at].id, id, 32) == 0;
@@ -189,8 +257,10 @@ api_participation(struct exchange *x)
 		exchange_problem(x, PROBLEM_UNKNOWN_JOB, "no such job");
 		return;
 	}
+	if (!exchange_walk(x))
+		return;
 	p.never = json_array();
-	enum err e = store_read(x->services->store, read_members, &p, &why);
+	enum err e = read_members(&p, &why);
 	if (!e)
 		e = registry_each(x->services->registry, NULL, look_at, &p);
 	if (e)
@@ -211,6 +281,7 @@ struct measured {
 	double up_bytes, up_seconds; /* of all */
 	double last;
 	double rate; /* examples a second, of the job with the latest row */
+	uint64_t rows;
 };
 
 static enum err
@@ -218,6 +289,7 @@ add_row(void *ctx, const struct store_speed *row)
 {
 	struct measured *m = ctx;
 
+	m->rows++;
 	if (memcmp(m->job, row->job, sizeof(m->job)) != 0) {
 		memcpy(m->job, row->job, sizeof(m->job));
 		m->samples = m->seconds = 0;
@@ -314,6 +386,7 @@ add_profile(void *ctx, const struct registry_view *d)
 		return ERR_AGAIN;
 	}
 	enum err e = store_read(at->x->services->store, measure, &m, NULL);
+	exchange_looked(at->x, 1 + m.out.rows);
 	if (e)
 		return e;
 	struct json *v = profile_json(d, &m.out);
@@ -341,6 +414,8 @@ api_fleet(struct exchange *x)
 		exchange_problem(x, PROBLEM_BAD_MESSAGE, "\"data\" is the name of a data set");
 		return;
 	}
+	if (!exchange_walk(x))
+		return;
 	struct fleet_cursor *cursor = calloc(1, sizeof(*cursor));
 	if (cursor) {
 		cursor->x = x;

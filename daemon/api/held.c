@@ -12,6 +12,7 @@
 /* What is held of deltas, read: how much of an upload is here; one of a round that is over. */
 
 #define PIECE_BYTES ((uint64_t)8 << 20)
+#define BYTES_PER_ROW (16u << 10) /* read and decrypted: what they cost of what a row does */
 
 struct lookup {
 	struct manifest m;
@@ -99,6 +100,7 @@ send_piece(struct exchange *x, const struct delta_file *f, uint64_t at)
 	if (!piece)
 		return ERR_NOMEM;
 	enum err e = delta_file_read(f, piece, len, f->leaf_bytes + at);
+	exchange_looked(x, len / BYTES_PER_ROW);
 	if (!e)
 		exchange_bytes(x, 200, "application/octet-stream", piece, len);
 	free(piece);

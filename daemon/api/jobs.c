@@ -12,6 +12,8 @@
 #include "store.h"
 #include "views.h"
 
+#define BYTES_PER_ROW 2048 /* of a document that is sent as it is */
+
 void
 api_jobs_list(struct exchange *x)
 {
@@ -46,19 +48,32 @@ show_submitted(struct exchange *x, unsigned status, const uint8_t id[16])
 	exchange_json(x, status, v);
 }
 
-/* Submissions and deletions of an owner in an hour; false: answered. */
-static bool
-spend(struct exchange *x)
+/* Administrators are not charged. */
+static struct engine_spending *
+charge(const struct exchange *x, struct engine_spending *s, uint64_t text, unsigned entries)
 {
-	if (x->who.roles & ROLE_ADMIN)
-		return true;
-	x->retry_after_s = engine_owner_spend(x->services->engine, x->who.owner);
-	if (x->retry_after_s > 0)
-		exchange_problem(x, PROBLEM_TOO_MANY_REQUESTS,
-		    "as many submissions, plans and deletions as the coordinator's [limits] "
-		    "owner_changes_per_hour allows: try again in %u s, or ask its administrator",
-		    x->retry_after_s);
-	return x->retry_after_s == 0;
+	*s = (struct engine_spending){.text = text, .entries = entries};
+	memcpy(s->owner, x->who.owner, sizeof(s->owner));
+	return x->who.roles & ROLE_ADMIN ? NULL : s;
+}
+
+static void
+too_many(struct exchange *x, const struct engine_spending *s, const struct why *why)
+{
+	x->retry_after_s = s->wait_s;
+	exchange_problem(x, PROBLEM_TOO_MANY_REQUESTS, "%s", why->text);
+}
+
+/* False: answered. s may be NULL. */
+static bool
+spend(struct exchange *x, struct engine_spending *s)
+{
+	struct why why = {""};
+	enum err e = s ? engine_owner_spend(x->services->engine, s, &why) : ERR_OK;
+
+	if (e)
+		too_many(x, s, &why);
+	return !e;
 }
 
 static void
@@ -92,14 +107,23 @@ api_jobs_submit(struct exchange *x)
 {
 	char by[EXCHANGE_ACTOR_MAX];
 	struct engine_document document;
+	struct engine_spending spending,
+	    *charged = charge(x, &spending, x->body.len, ENGINE_SUBMISSION_ENTRIES);
+	struct engine *g = x->services->engine;
 	struct why why = {""};
 	uint8_t id[16];
 	bool created;
 
-	if (!spend(x))
+	/* A repeat is free. */
+	if (charged && engine_has(g, buf_str(&x->body), x->body.len))
+		charged = NULL;
+	if (!spend(x, charged))
 		return;
 	begin_document(x, &document, by);
-	enum err e = engine_submit(x->services->engine, &document, id, &created, &why);
+	document.spending = charged;
+	enum err e = engine_submit(g, &document, id, &created, &why);
+	if (charged && (e || !created))
+		engine_owner_unspend(g, charged);
 	if (e)
 		refuse(x, e, document.bounded, &why);
 	else
@@ -113,9 +137,10 @@ api_jobs_plan(struct exchange *x)
 	struct engine_trial *trial = NULL;
 	char by[EXCHANGE_ACTOR_MAX];
 	struct engine_document document;
+	struct engine_spending spending;
 	struct why why = {""};
 
-	if (!spend(x))
+	if (!spend(x, charge(x, &spending, 0, 0)))
 		return;
 	begin_document(x, &document, by);
 	trial = calloc(1, sizeof(*trial));
@@ -239,6 +264,7 @@ api_job_document(struct exchange *x)
 
 	if (!find_row(x, &job, &row))
 		return;
+	exchange_looked(x, row.document_len / BYTES_PER_ROW);
 	exchange_bytes(x, 200, "application/json", row.document, row.document_len);
 	free(row.document);
 }
@@ -271,14 +297,17 @@ static void
 command(struct exchange *x, enum job_state to)
 {
 	char by[EXCHANGE_ACTOR_MAX];
+	struct engine_spending spending, *charged = charge(x, &spending, 0, ENGINE_RESUME_ENTRIES);
 	struct why why = {""};
 	uint8_t id[16];
 
 	if (!read_own(x, id))
 		return;
 	exchange_actor(x, by);
-	enum err e = engine_command(x->services->engine, id, to, by, &why);
-	if (e)
+	enum err e = engine_command_of(x->services->engine, id, to, by, charged, &why);
+	if (e == ERR_AGAIN)
+		too_many(x, &spending, &why);
+	else if (e)
 		not_changed(x, e, &why);
 	else
 		show_job(x, 200, id);
@@ -309,11 +338,13 @@ api_job_set(struct exchange *x)
 	struct override_set change;
 	struct engine_terms_change c = {.change = &change, .bounded = !(x->who.roles & ROLE_ADMIN)};
 	char by[EXCHANGE_ACTOR_MAX];
+	struct engine_spending spending;
 	struct why why = {""};
 	uint8_t id[16];
 
 	if (!read_own(x, id))
 		return;
+	c.spending = charge(x, &spending, x->body.len, 1);
 	enum err e = override_parse(&change, text, x->body.len, &why);
 	if (!e && override_is_empty(&change))
 		e = err_set(&why, ERR_INVALID, "nothing to set");
@@ -321,7 +352,9 @@ api_job_set(struct exchange *x)
 	c.by = by;
 	if (!e)
 		e = engine_set(x->services->engine, id, &c, &why);
-	if (e == ERR_INVALID || e == ERR_LIMIT)
+	if (e == ERR_AGAIN)
+		too_many(x, &spending, &why);
+	else if (e == ERR_INVALID || e == ERR_LIMIT)
 		exchange_problem(x, PROBLEM_BAD_MESSAGE, "%s", why.text);
 	else if (e == ERR_DENIED && c.bounded)
 		exchange_problem(x, PROBLEM_OWNER_LIMIT, "%s", why.text);
@@ -340,7 +373,7 @@ api_job_delete(struct exchange *x)
 	uint8_t id[16];
 	bool dry;
 
-	if (!read_own(x, id) || !exchange_flag(x, "dry", &dry) || (!dry && !spend(x)))
+	if (!read_own(x, id) || !exchange_flag(x, "dry", &dry))
 		return;
 	exchange_actor(x, by);
 	enum err e = engine_delete(x->services->engine, id, by, dry, &gone, &why);

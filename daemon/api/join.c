@@ -15,6 +15,7 @@
 #include "names.h"
 #include "ready.h"
 #include "registry.h"
+#include "spent.h"
 #include "store.h"
 
 /* One enrolment, carried through the store's transaction. */
@@ -274,7 +275,8 @@ api_join(struct exchange *x)
 	else
 		exchange_bytes(
 		    x, j->repeated ? 200 : 201, "application/json", j->answer.data, j->answer.len);
-	if (!e)
+	/* A repeat is free, and no reason to fill a disk. */
+	if (!e && (!j->repeated || spent_log(x->services, j->device.id, 0)))
 		log_event(LOG_LEVEL_INFO, "device.joined", LOG_S("device", hex),
 		    LOG_S("name", j->device.name), LOG_S("role", j->device.role),
 		    LOG_S("peer", x->peer), LOG_S("repeat", j->repeated ? "yes" : "no"));

@@ -15,6 +15,7 @@
 #include "models.h"
 #include "num.h"
 #include "store.h"
+#include "views.h"
 
 /* --- GET, with Range (one range, RFC 9110) and ETag */
 
@@ -111,15 +112,17 @@ answer(struct exchange *x, enum err e, struct models_map *map, const char *name,
 
 /* The base of an open round, or any model that a job of this device has made. */
 static bool
-may_read(const struct exchange *x, const uint8_t id[32])
+may_read(struct exchange *x, const uint8_t id[32])
 {
-	struct store_model row;
 	struct engine *g = x->services->engine;
+	struct store_model row;
+	uint64_t read = 0;
 
-	if (engine_may_read(g, x->who.device, id))
-		return true;
-	return store_model_find(x->services->store, id, &row) == ERR_OK &&
-	    engine_may_work(g, x->who.device, row.job);
+	bool may = engine_may_read(g, x->who.device, id, &read) ||
+	    (store_model_find(x->services->store, id, &row) == ERR_OK &&
+		engine_may_work(g, x->who.device, row.job, &read));
+	exchange_looked(x, read / VIEWS_BYTES_PER_ROW);
+	return may;
 }
 
 void
@@ -183,13 +186,19 @@ api_state_get(struct exchange *x)
 /* --- PUT: an administrator uploads a model for jobs that start from it */
 
 struct upload {
-	struct models *models;
+	const struct services *services;
 	uint8_t id[32], owner[32];
 	int fd;
 	char path[1200];
 	uint64_t at;
 	struct hash *hash;
+	struct engine_reservation reservation; /* from before the first byte to the row */
+	struct engine_spending spending;
+	bool charged; /* and not given back */
 };
+
+#define UPLOAD_ENTRIES \
+	3 /* its row, the entry of its deletion, and the row that it may be in then */
 
 /* Its row belongs to no job: an uploaded model stays. */
 static enum err
@@ -200,22 +209,48 @@ model_row(struct store_db *db, void *arg, struct why *why)
 
 	memcpy(m.id, u->id, 32);
 	memcpy(m.owner, u->owner, 32);
-	enum err e = models_still(u->models, u->id, why);
+	enum err e = models_still(u->services->models, u->id, why);
 	if (!e)
 		e = store_model_put(db, &m);
-	return e ? e : store_model_pin(db, u->id, u->owner);
+	if (!e)
+		e = store_model_pin(db, u->id, u->owner);
+	return e ? e : engine_owner_written(u->services, db, u->charged ? &u->spending : NULL);
 }
 
-static bool
-may_own(struct exchange *x)
+/* What was reserved counts by its row from then on. */
+static enum err
+write_row(struct upload *u, struct why *why)
 {
+	struct engine *g = u->services->engine;
+
+	engine_owner_settle(g, &u->reservation);
+	enum err e = store_write(u->services->store, model_row, u, why);
+	engine_owner_release(g, &u->reservation);
+	if (e && u->charged)
+		engine_owner_unspend(g, &u->spending);
+	u->charged = false;
+	return e;
+}
+
+/* Reserved and paid for before the first byte comes; an administrator's is neither. False: answered. */
+static bool
+may_own(struct exchange *x, struct upload *u)
+{
+	struct engine *g = x->services->engine;
 	struct why why = {""};
 
 	if (x->who.roles & ROLE_ADMIN)
 		return true;
-	enum err e =
-	    engine_owner_models(x->services->engine, x->who.owner, x->request.length, &why);
-	if (e == ERR_DENIED)
+	u->spending.entries = UPLOAD_ENTRIES;
+	memcpy(u->spending.owner, u->owner, sizeof(u->spending.owner));
+	enum err e = engine_owner_models(g, u->owner, x->request.length, &u->reservation, &why);
+	if (!e)
+		e = engine_owner_spend(g, &u->spending, &why);
+	u->charged = !e;
+	x->retry_after_s = u->spending.wait_s;
+	if (e == ERR_AGAIN)
+		exchange_problem(x, PROBLEM_TOO_MANY_REQUESTS, "%s", why.text);
+	else if (e == ERR_DENIED)
 		exchange_problem(x, PROBLEM_OWNER_LIMIT, "%s", why.text);
 	else if (e)
 		exchange_failed(x, e, &why);
@@ -223,7 +258,7 @@ may_own(struct exchange *x)
 }
 
 static bool
-has_room(struct exchange *x)
+is_short_enough(struct exchange *x)
 {
 	const struct config *c = shared_take(x->services->config);
 	uint64_t most = c->model_bytes;
@@ -232,42 +267,52 @@ has_room(struct exchange *x)
 	if (x->request.length > most)
 		exchange_problem(x, PROBLEM_TOO_LARGE, "models have at most %llu bytes here",
 		    (unsigned long long)most);
-	return x->request.length <= most && may_own(x);
+	return x->request.length <= most;
+}
+
+static bool
+is_here(struct upload *u)
+{
+	struct models_map *map = NULL;
+
+	if (models_get(u->services->models, u->id, &map, NULL))
+		return false;
+	u->at = map->bytes;
+	models_map_release(map);
+	return true;
+}
+
+/* Would its row stay as it is? Then the same upload again writes nothing and costs nothing. */
+static bool
+is_settled(const struct upload *u)
+{
+	static const uint8_t none[32];
+	struct store_model row;
+
+	return store_model_find(u->services->store, u->id, &row) == ERR_OK &&
+	    memcmp(row.job, none, sizeof(row.job)) == 0 &&
+	    (memcmp(row.owner, none, sizeof(none)) != 0 ||
+		memcmp(u->owner, none, sizeof(none)) == 0);
+}
+
+static struct upload *
+upload_new(const struct exchange *x)
+{
+	struct upload *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return NULL;
+	u->fd = -1;
+	u->services = x->services;
+	memcpy(u->owner, x->who.owner, sizeof(u->owner));
+	u->hash = hash_new();
+	return u;
 }
 
 static void
-model_begin(struct exchange *x)
+take_body(struct exchange *x, struct upload *u)
 {
-	struct upload *u = calloc(1, sizeof(*u));
-	struct models_map *map = NULL;
-
-	x->state = u;
-	if (u) {
-		u->fd = -1;
-		u->models = x->services->models;
-		memcpy(u->owner, x->who.owner, sizeof(u->owner));
-	}
-	if (!u || !(u->hash = hash_new())) {
-		exchange_failed(x, ERR_NOMEM, NULL);
-		return;
-	}
-	if (!hex_decode(u->id, sizeof(u->id), x->param[0], strlen(x->param[0]))) {
-		exchange_problem(x, PROBLEM_BAD_REQUEST, "a model id is 64 lower-case hex digits");
-		return;
-	}
-	if (!has_room(x))
-		return;
-	if (models_get(x->services->models, u->id, &map, NULL) == ERR_OK) {
-		u->at = map->bytes;
-		models_map_release(map);
-		enum err e = store_write(x->services->store, model_row, u, NULL);
-		if (e)
-			exchange_failed(x, e, NULL);
-		else
-			exchange_status(x, 200);
-		return;
-	}
-	models_temp_path(x->services->models, u->path, sizeof(u->path));
+	models_temp_path(u->services->models, u->path, sizeof(u->path));
 	u->fd = open(u->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (u->fd < 0) {
 		exchange_failed(x, err_errno(NULL, "create"), NULL);
@@ -275,6 +320,33 @@ model_begin(struct exchange *x)
 	}
 	hash_start(u->hash);
 	x->wanted = true;
+}
+
+static void
+model_begin(struct exchange *x)
+{
+	struct upload *u = x->state = upload_new(x);
+
+	if (!u || !u->hash) {
+		exchange_failed(x, ERR_NOMEM, NULL);
+		return;
+	}
+	if (!hex_decode(u->id, sizeof(u->id), x->param[0], strlen(x->param[0]))) {
+		exchange_problem(x, PROBLEM_BAD_REQUEST, "a model id is 64 lower-case hex digits");
+		return;
+	}
+	if (!is_short_enough(x))
+		return;
+	bool here = is_here(u), settled = here && is_settled(u);
+	if (!settled && !may_own(x, u))
+		return;
+	enum err e = here && !settled ? write_row(u, NULL) : ERR_OK;
+	if (e)
+		exchange_failed(x, e, NULL);
+	else if (here)
+		exchange_status(x, 200);
+	else
+		take_body(x, u);
 }
 
 static enum err
@@ -336,7 +408,7 @@ model_finish(struct exchange *x)
 		if (!e)
 			u->path[0] = '\0';
 		if (!e)
-			e = store_write(x->services->store, model_row, u, &why);
+			e = write_row(u, &why);
 		if (e && !u->path[0])
 			engine_drop_leftover(x->services, u->id);
 		if (e)
@@ -359,6 +431,9 @@ model_drop(struct exchange *x)
 		if (u->path[0])
 			unlink(u->path);
 	}
+	engine_owner_release(u->services->engine, &u->reservation);
+	if (u->charged)
+		engine_owner_unspend(u->services->engine, &u->spending);
 	hash_free(u->hash);
 	free(u);
 	x->state = NULL;

@@ -13,6 +13,7 @@
 #include "views.h"
 
 #define ROUNDS_PAGE 1000
+#define ROUND_ROWS 4 /* its own, metrics, figures, overrides */
 
 static enum err
 add_metric(void *ctx, const struct metric_row *m)
@@ -89,6 +90,7 @@ add_round(void *ctx, const struct store_round *r)
 	if (states_round_is_open(row.state))
 		engine_fill_open(at->x->services->engine, &row);
 	enum err e = show_round(at->db, &row, &v);
+	exchange_looked(at->x, ROUND_ROWS);
 	exchange_list_add(at->x, v);
 	at->from = row.round + 1;
 	at->left--;
@@ -175,6 +177,7 @@ add_report(void *ctx, const struct store_accept *a)
 	at->more = exchange_list_full(at->x);
 	if (at->more)
 		return ERR_CLOSED;
+	exchange_looked(at->x, 1);
 	exchange_list_add(at->x, report_json(at->x->services->registry, a));
 	memcpy(at->last.device, a->device, sizeof(at->last.device));
 	at->last.round = a->round;

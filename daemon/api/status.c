@@ -232,7 +232,7 @@ api_status(struct exchange *x)
 	if (x->who.roles & ROLE_READERS) {
 		json_add_u64(v, "contested", devices.contested);
 		json_add(v, "clock", clock_json(s));
-		views_disk(v, s);
+		views_disk(v, x);
 		json_add(v, "reports", reports_json(s));
 	}
 	json_add_u64(v, "connections", server.connections);

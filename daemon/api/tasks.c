@@ -10,6 +10,7 @@
 #include "log.h"
 #include "messages.h"
 #include "registry.h"
+#include "spent.h"
 #include "store.h"
 
 #define LOG_TAIL 512
@@ -167,7 +168,7 @@ log_tail(const struct exchange *x, const struct abort_request *a)
 	size_t len = strlen(a->log);
 	char hex[17], tail[LOG_TAIL + 1];
 
-	if (len == 0)
+	if (len == 0 || !spent_log(x->services, x->who.device, len < LOG_TAIL ? len : LOG_TAIL))
 		return;
 	hex_encode(hex, x->who.device, 8);
 	snprintf(tail, sizeof(tail), "%s", a->log + (len > LOG_TAIL ? len - LOG_TAIL : 0));

@@ -52,10 +52,10 @@ token_json(struct registry *r, const struct store_token *t)
 	return v;
 }
 
-/* How many were listed; none ever goes. */
+/* Which tokens are to be listed still. */
 struct tokens_cursor {
 	struct exchange *x;
-	uint64_t listed, at;
+	uint64_t after; /* this row */
 	bool more;
 };
 
@@ -65,13 +65,11 @@ add_token(void *ctx, const struct store_token *t)
 {
 	struct tokens_cursor *c = ctx;
 
-	if (c->at++ < c->listed)
-		return ERR_OK;
 	c->more = exchange_list_full(c->x);
 	if (c->more)
 		return ERR_CLOSED;
+	exchange_looked(c->x, 1);
 	exchange_list_add(c->x, token_json(c->x->services->registry, t));
-	c->listed++;
 	return ERR_OK;
 }
 
@@ -81,9 +79,8 @@ read_tokens(struct store_db *db, void *arg, struct why *why)
 	struct tokens_cursor *c = arg;
 
 	(void)why;
-	c->at = 0;
 	c->more = false;
-	enum err e = store_token_each(db, add_token, c);
+	enum err e = store_token_each(db, &c->after, add_token, c);
 	return c->more ? ERR_OK : e;
 }
 

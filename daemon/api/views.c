@@ -12,6 +12,9 @@
 #include "registry.h"
 #include "task_kind.h"
 
+#define THINGS_PER_ROW 8 /* jobs that are passed by: what they cost of what a row does */
+#define FILES_PER_ROW 8 /* that are asked for their sizes: what they cost of what a row does */
+
 static void
 add_hex(struct json *v, const char *key, const uint8_t *bytes, size_t len)
 {
@@ -284,6 +287,7 @@ fill_jobs(struct exchange *x, void *cursor, struct why *why)
 	while (!exchange_list_full(x)) {
 		if (!engine_jobs(x->services->engine, slice))
 			return ERR_OK;
+		exchange_looked(x, slice->count + (slice->looked - slice->count) / THINGS_PER_ROW);
 		for (size_t i = 0; i < slice->count; i++)
 			exchange_list_add(x, views_job(&slice->jobs[i]));
 	}
@@ -442,6 +446,7 @@ views_find_job(struct exchange *x, uint8_t id[16], struct job_view *out)
 	if (!views_find_id(x, id))
 		return false;
 	bool found = engine_job(x->services->engine, id, views_seen_by(x), out);
+	exchange_looked(x, out->read_bytes / VIEWS_BYTES_PER_ROW);
 	if (!found)
 		exchange_problem(x, PROBLEM_UNKNOWN_JOB, "no such job, or not for this device");
 	return found;
@@ -485,8 +490,9 @@ forecasts_json(const struct services *s, const struct usage *u)
 }
 
 void
-views_disk(struct json *status, const struct services *s)
+views_disk(struct json *status, struct exchange *x)
 {
+	const struct services *s = x->services;
 	struct json *disk = json_object(), *forecast = json_object();
 	struct usage u;
 
@@ -496,6 +502,7 @@ views_disk(struct json *status, const struct services *s)
 		json_add(forecast, "jobs", json_array());
 		return;
 	}
+	exchange_looked(x, u.model_files / FILES_PER_ROW);
 	json_add_u64(disk, "free", u.free_bytes);
 	json_add_u64(disk, "total", u.total_bytes);
 	json_add_u64(disk, "models", u.models_bytes);

@@ -27,7 +27,9 @@ bool views_find_id(struct exchange *x, uint8_t id[16]);
 bool views_find_job(struct exchange *x, uint8_t id[16], struct job_view *out);
 /* Of a document that is not submitted. Asks the file system. */
 struct json *views_trial(const struct engine_trial *t, const struct services *s);
+#define VIEWS_BYTES_PER_ROW \
+	1024 /* of a document that is read and parsed: what they cost of what a row does */
 /* "disk" and "forecast" of a status. Asks the file system. */
-void views_disk(struct json *status, const struct services *s);
+void views_disk(struct json *status, struct exchange *x);
 
 #endif

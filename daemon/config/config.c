@@ -203,6 +203,7 @@ static const struct ini_key limits_keys[] = {
     {"owner_priority", set_number, IN(config, owner_priority), 0, 1000000, .fallback = "0"},
     {"owner_share", set_number, IN(config, owner_share), 1, 1000, .fallback = "1"},
     {"owner_changes_per_hour", set_number, IN(config, owner_changes_per_hour), 0, 1000000, .fallback = "1000"},
+    {"owner_bytes_per_day", set_bytes, IN(config, owner_bytes_per_day), 0, 1024 * GI, .fallback = "50M"},
     {"retry_after", set_number, IN(config, retry_after_s), 1, DAY, .fallback = "5"},
     {.name = NULL},
 };

@@ -80,6 +80,8 @@ struct config {
 	uint32_t owner_priority; /* owner_priority = 0: the highest */
 	uint32_t owner_share; /* owner_share = 1: the largest */
 	uint32_t owner_changes_per_hour; /* owner_changes_per_hour = 1000 */
+	uint64_t
+	    owner_bytes_per_day; /* owner_bytes_per_day = 50M: of the database; and of the log */
 	uint32_t retry_after_s; /* retry_after = 5: what a device without work is told */
 	/* [spool] */
 	uint64_t spool_quota; /* quota = 0: bytes, 0 = no limit */

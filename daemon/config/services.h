@@ -53,6 +53,8 @@ struct services {
 	struct folder *folder;
 	struct audit *audit; /* counts refusals */
 	struct age *age; /* may be NULL in tests: the clock is believed */
+	struct spent *spent; /* may be NULL in tests, as the next one */
+	struct walks *walks;
 	struct health *health; /* may be NULL: health_note and health_reason know */
 	struct reserve *reserve; /* may be NULL in tests */
 	struct worker_pool *pool;

@@ -8,6 +8,7 @@
 #include "hex.h"
 #include "log.h"
 #include "registry.h"
+#include "spent.h"
 #include "training.h"
 #include "vectors.h"
 
@@ -337,8 +338,9 @@ give_up(struct engine *g, struct engine_job *j, struct invite *v, struct abort_c
 	hex_encode(hex, v->device, 8);
 	if (out)
 		engine_step(g, j, ROUND_GAVE_UP, engine_schedule_blames(j, v, cause.reason));
-	log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex), LOG_U("round", v->round),
-	    LOG_S("device", hex), LOG_S("reason", cause.word));
+	if (spent_log(g->services, v->device, 0))
+		log_event(LOG_LEVEL_INFO, "task.aborted", LOG_S("job", j->hex),
+		    LOG_U("round", v->round), LOG_S("device", hex), LOG_S("reason", cause.word));
 }
 
 enum err

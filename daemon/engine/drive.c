@@ -3,6 +3,7 @@
 #include "engine_inside.h"
 #include "health.h"
 #include "log.h"
+#include "spent.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,10 +51,11 @@ reopen(struct engine *g, struct engine_job *j)
 {
 	size_t kept = 0;
 
-	log_event(LOG_LEVEL_WARN, "round.reopened", LOG_S("job", j->hex),
-	    LOG_U("round", j->row.round), LOG_U("reports", j->round.accepted),
-	    LOG_U("quorum", j->round.policy.quorum),
-	    LOG_S("why", "too few reports before the deadline"));
+	if (spent_log(g->services, j->owner, 0))
+		log_event(LOG_LEVEL_WARN, "round.reopened", LOG_S("job", j->hex),
+		    LOG_U("round", j->row.round), LOG_U("reports", j->round.accepted),
+		    LOG_U("quorum", j->round.policy.quorum),
+		    LOG_S("why", "too few reports before the deadline"));
 	engine_share_end_all(g, j);
 	for (size_t i = 0; i < j->invite_count; i++)
 		if (j->invites[i].state == INVITE_ACCEPTED)

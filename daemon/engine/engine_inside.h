@@ -85,6 +85,7 @@ struct engine_work {
 	struct engine_step steps[ENGINE_STEPS];
 	size_t step_count;
 	struct tempo tempo; /* of LOCAL_SIZED */
+	struct engine_reservation reservation; /* until it is linked */
 };
 
 struct engine_job {
@@ -145,12 +146,6 @@ struct engine_job {
 	uint64_t fold_retry_ms; /* when it is folded again; 0: it does not wait for that */
 };
 
-/* When what an owner did lately is paid for, by the clock that only goes forward; may be ahead. */
-struct engine_owner {
-	uint8_t id[32];
-	uint64_t busy_ms;
-};
-
 struct engine {
 	const struct services *services;
 	uint8_t task_key[32];
@@ -164,8 +159,7 @@ struct engine {
 	uint64_t serial; /* of the newest */
 	size_t job_count, gone_count;
 	struct engine_report report; /* that of the lock apart */
-	struct engine_owner *owners; /* sorted */
-	size_t owner_count, owner_room;
+	struct engine_reservation *reserved; /* the oldest first */
 	struct tails tails; /* under a lock of its own */
 	bool started, stopping;
 	uint64_t look_ms; /* before that no round and no fold waits for the time */
@@ -343,6 +337,8 @@ void engine_share_wait(struct engine *g, struct engine_job *j, bool waits);
 void engine_share_begin(struct engine *g, struct engine_job *j, struct invite *v);
 /* The task has ended for the device. */
 void engine_share_end(struct engine *g, struct engine_job *j, struct invite *v);
+/* Of a member of the order. */
+struct engine_job *engine_share_job(struct share_member *m);
 /* Those of all its invitations have. */
 void engine_share_end_all(struct engine *g, struct engine_job *j);
 /* The next job of a walk in order, which lets others have the lock now and then: the job's place may change then, so that it is seen
@@ -368,25 +364,31 @@ ERR_MUST_USE enum err engine_past_new(struct engine_job **out, const struct stor
 /* Writes that row, some time. Lock held. */
 void engine_past_note(struct engine *g, const struct engine_job *j);
 /* Would the job have taken this device? Reads and parses its document: the store is waited for. No lock. */
-bool engine_past_selects(struct engine *g, const uint8_t job[16], const uint8_t device[32]);
+bool engine_past_selects(
+    struct engine *g, const uint8_t job[16], const uint8_t device[32], uint64_t *read);
 
 /* owner.c */
 /* Memory that a job with work takes while it is not over, as [limits] owner_document_bytes counts it. */
 uint64_t engine_owner_bytes(const struct engine_job *j);
 /* ERR_OK: the document is a job of who submits it, or of anybody where an administrator does; ERR_NOTFOUND: none yet; ERR_EXISTS:
- * somebody else's. *count of jobs are not over. */
+ * somebody else's. */
 ERR_MUST_USE enum err engine_owner_find(struct engine *g, const struct engine_document *document,
-    const uint8_t id[16], size_t *count, struct why *why);
+    const uint8_t id[16], struct why *why);
 /* ERR_STATE: the document's job was deleted; ERR_EXISTS: it was another owner's. */
 ERR_MUST_USE enum err engine_owner_deleted(
     struct store_db *db, const uint8_t id[16], const uint8_t owner[32], struct why *why);
-/* May its owner have this job, which is complete but for its rows, too? ERR_DENIED names the limit and what to do. No lock. */
-ERR_MUST_USE enum err engine_owner_takes(
-    struct engine *g, const struct engine_job *j, struct why *why);
-
-/* May an owner that is bounded change the job's terms so? ERR_DENIED names the limit and what to do. The job is in use. No lock. */
+/* May its owner have this job, which is complete but for its rows, too? Then its place is reserved, unless r only asks. bounded:
+ * [limits] owner_* hold.
+ * ERR_DENIED names the limit and what to do; ERR_INVALID: too many jobs of all. No lock. */
+ERR_MUST_USE enum err engine_owner_takes(struct engine *g, const struct engine_job *j, bool bounded,
+    struct engine_reservation *r, struct why *why);
+/* May an owner that is bounded change the job's terms so? Then what it is to have more is reserved. ERR_DENIED names the limit and what
+ * to do. The job is in use. No lock. */
 ERR_MUST_USE enum err engine_owner_changes(struct engine *g, const struct engine_job *j,
-    const struct job_terms *was, const struct job_terms *to, struct why *why);
+    const struct job_terms *was, const struct job_terms *to, struct engine_reservation *r,
+    struct why *why);
+/* As engine_owner_release, with the lock held: together with what then counts in its place. */
+void engine_owner_end(struct engine *g, struct engine_reservation *r);
 
 /* view.c. Whom the job, which does not change, can reach now. */
 void engine_reach_of(struct engine *g, const struct engine_job *j, struct engine_reach *out);

@@ -185,6 +185,31 @@ engine_first_model(const struct services *s, struct engine_job *j, uint8_t id[32
 	return j->work->spec.recipe.init[0] ? take_model(s, j, id, why) : draw_model(s, j, id, why);
 }
 
+/* A model on its way out. */
+struct leftover {
+	const struct services *services;
+	const uint8_t *model;
+};
+
+static enum err
+drop_leftover(struct store_db *db, void *arg, struct why *why)
+{
+	const struct leftover *l = arg;
+	struct store_model row;
+
+	(void)why;
+	enum err e = store_model_get(db, l->model, &row);
+	return e == ERR_NOTFOUND ? models_delete(l->services->models, l->model) : e;
+}
+
+void
+engine_drop_leftover(const struct services *s, const uint8_t model[32])
+{
+	struct leftover l = {s, model};
+
+	(void)!store_write(s->store, drop_leftover, &l, NULL);
+}
+
 /* --- its table */
 
 static enum err

@@ -128,6 +128,7 @@ struct command {
 	uint8_t id[16];
 	enum job_state state;
 	const char *reason, *by;
+	struct engine_spending *spending; /* NULL: nobody is charged */
 	uint64_t round; /* the one that was open */
 	bool found;
 };
@@ -140,6 +141,8 @@ write_command(struct store_db *db, void *arg, struct why *why)
 	enum job_state was;
 
 	enum err e = engine_change_state(db, c->g->services, &change, &was, why);
+	if (!e && states_job_lives(was))
+		e = engine_owner_written(c->g->services, db, c->spending);
 	return e || states_job_lives(was)
 	    ? e
 	    : err_set(why, ERR_STATE, "the job is %s", states_job_name(was));
@@ -218,13 +221,40 @@ is_set_aside(struct engine *g, const uint8_t id[16], struct why *why)
 	return aside;
 }
 
+/* One that is over is for the store to refuse. */
+static bool
+is_so(struct engine *g, const uint8_t id[16], enum job_state state)
+{
+	lock_take(&g->lock);
+	const struct engine_job *j = engine_find(g, id);
+	bool so = j && states_job_lives(state) && j->state == state;
+	lock_release(&g->lock);
+	return so;
+}
+
+/* Durable first: what was answered survives a restart. */
+static enum err
+write_out(struct command *c, struct why *why)
+{
+	enum err e = c->spending ? engine_owner_spend(c->g, c->spending, why) : ERR_OK;
+
+	if (e)
+		return e;
+	e = store_write_reserved(c->g->services->store, write_command, carry_out, c, why);
+	if (e && c->spending)
+		engine_owner_unspend(c->g, c->spending);
+	return !e && !c->found ? ERR_NOTFOUND : e;
+}
+
 enum err
-engine_command(
-    struct engine *g, const uint8_t id[16], enum job_state to, const char *by, struct why *why)
+engine_command_of(struct engine *g, const uint8_t id[16], enum job_state to, const char *by,
+    struct engine_spending *spending, struct why *why)
 {
 	bool stop = to == JOB_STOPPED;
 	struct command c = {.g = g,
 	    .by = by,
+	    /* Whoever runs out of changes can still end what it has. */
+	    .spending = to == JOB_RUNNING ? spending : NULL,
 	    .state = to,
 	    .reason = stop	   ? "stopped by hand"
 		: to == JOB_PAUSED ? "paused by hand"
@@ -233,14 +263,11 @@ engine_command(
 	memcpy(c.id, id, 16);
 	if (!stop && is_set_aside(g, id, why))
 		return ERR_STATE;
-	/* Durable first: what was answered survives a restart. */
-	enum err e = store_write_reserved(g->services->store, write_command, carry_out, &c, why);
-	if (e)
-		return e;
-	if (!c.found)
-		return ERR_NOTFOUND;
-	if (!stop)
+	if (is_so(g, id, to))
 		return ERR_OK;
+	enum err e = write_out(&c, why);
+	if (e || !stop)
+		return e;
 	/* What its guard held is free now. The stop counts whatever becomes of all that: the next pass comes with the next round. */
 	e = store_write(g->services->store, remove_deltas, &c, why);
 	if (!e)
@@ -248,6 +275,13 @@ engine_command(
 	if (e)
 		log_event(LOG_LEVEL_WARN, "retention.failed", LOG_S("why", err_name(e)));
 	return ERR_OK;
+}
+
+enum err
+engine_command(
+    struct engine *g, const uint8_t id[16], enum job_state to, const char *by, struct why *why)
+{
+	return engine_command_of(g, id, to, by, NULL, why);
 }
 
 static bool

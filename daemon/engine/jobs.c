@@ -46,6 +46,7 @@ struct submission {
 	struct engine *g;
 	struct engine_job *made;
 	const char *by;
+	const struct engine_spending *spending;
 	struct store_job job;
 	struct store_round first;
 	struct store_model model;
@@ -110,6 +111,8 @@ write_submission(struct store_db *db, void *arg, struct why *why)
 		e = store_model_put(db, &s->model);
 	if (!e)
 		e = store_round_put(db, &s->first);
+	if (!e)
+		e = engine_owner_written(s->services, db, s->spending);
 	return e ? e : audit_submission(db, s, why);
 }
 
@@ -130,6 +133,7 @@ begin_submitted(void *arg)
 	lock_take(&g->lock);
 	g->report.jobs[j->state]++;
 	engine_job_link(g, j);
+	engine_owner_end(g, &j->work->reservation);
 	engine_begin_open(g, j);
 	lock_release(&g->lock);
 	FAULT("job.begun");
@@ -196,31 +200,6 @@ check_quota(const struct services *s, const struct engine_job *j, struct why *wh
 	    j->work->spec.round.goal, (unsigned long long)one, (unsigned long long)quota);
 }
 
-/* A model on its way out. */
-struct leftover {
-	const struct services *services;
-	const uint8_t *model;
-};
-
-static enum err
-drop_leftover(struct store_db *db, void *arg, struct why *why)
-{
-	const struct leftover *l = arg;
-	struct store_model row;
-
-	(void)why;
-	enum err e = store_model_get(db, l->model, &row);
-	return e == ERR_NOTFOUND ? models_delete(l->services->models, l->model) : e;
-}
-
-void
-engine_drop_leftover(const struct services *s, const uint8_t model[32])
-{
-	struct leftover l = {s, model};
-
-	(void)!store_write(s->store, drop_leftover, &l, NULL);
-}
-
 static bool
 is_init(const struct recipe *r, const uint8_t model[32])
 {
@@ -266,8 +245,8 @@ check(struct engine *g, struct engine_job *j, bool bounded, struct why *why)
 		e = check_quota(g->services, j, why);
 	if (!e)
 		e = engine_cost_check(g->services, j->work, why);
-	if (!e && bounded)
-		e = engine_owner_takes(g, j, why);
+	if (!e)
+		e = engine_owner_takes(g, j, bounded, &j->work->reservation, why);
 	return e == ERR_NOTFOUND ? no_init(why) : e;
 }
 
@@ -281,6 +260,7 @@ begin(
 	    .g = g,
 	    .made = j,
 	    .by = document->by,
+	    .spending = document->spending,
 	    .job = {.document = (char *)(uintptr_t)document->text,
 		.document_len = document->len,
 		.state = JOB_RUNNING,
@@ -297,6 +277,7 @@ begin(
 	memcpy(s.model.id, model, 32);
 	memcpy(s.model.job, j->id, 16);
 	FAULT("job.model");
+	engine_owner_settle(g, &j->work->reservation);
 	e = write_out(&s, why);
 	if (e && !is_init(&j->work->spec.recipe, model))
 		engine_drop_leftover(g->services, model);
@@ -315,20 +296,25 @@ not_deleted(struct store_db *db, void *arg, struct why *why)
 	return engine_owner_deleted(db, c->id, c->owner, why);
 }
 
+/* One that came to nothing. */
+static void
+discard(struct engine *g, struct engine_job *j)
+{
+	if (j)
+		engine_owner_release(g, &j->work->reservation);
+	engine_job_free(j);
+}
+
 /* Of a document that may become a job of this id: checked, in no list, without a model. NULL: it is a job already. ERR_EXISTS: of
  * another owner. */
 static enum err
 make(struct engine *g, const struct engine_document *document, const uint8_t id[16],
     struct engine_job **out, struct why *why)
 {
-	size_t count;
-
 	*out = NULL;
-	enum err e = engine_owner_find(g, document, id, &count, why);
+	enum err e = engine_owner_find(g, document, id, why);
 	if (e != ERR_NOTFOUND)
 		return e;
-	if (count >= ENGINE_JOBS_MAX)
-		return err_set(why, ERR_INVALID, "%zu jobs are not over yet; stop some", count);
 	e = job_bound(document->text, document->len, why);
 	if (!e)
 		e = store_read(
@@ -337,17 +323,23 @@ make(struct engine *g, const struct engine_document *document, const uint8_t id[
 		e = engine_job_new(out, id, document->text, document->len, why);
 	if (!e) {
 		memcpy((*out)->owner, document->owner, sizeof((*out)->owner));
+		(*out)->work->reservation.asks = document->tried;
 		e = check(g, *out, document->bounded, why);
 	}
-	return e == ERR_LIMIT ? ERR_INVALID : e;
+	/* The same document was on its way, and has the place that this one was refused. */
+	enum err now = e == ERR_DENIED ? engine_owner_find(g, document, id, why) : ERR_NOTFOUND;
+	if (e) {
+		discard(g, *out);
+		*out = NULL;
+	}
+	return now != ERR_NOTFOUND ? now : e == ERR_LIMIT ? ERR_INVALID : e;
 }
 
 /* Another submission of the document, made at the same time, which is between its row and its place in the list perhaps. */
 static enum err
 won(struct engine *g, const struct engine_document *document, const uint8_t id[16], struct why *why)
 {
-	size_t count;
-	enum err e = engine_owner_find(g, document, id, &count, why);
+	enum err e = engine_owner_find(g, document, id, why);
 
 	return e == ERR_NOTFOUND ? ERR_OK : e;
 }
@@ -369,7 +361,7 @@ engine_submit(struct engine *g, const struct engine_document *document, uint8_t 
 	}
 	e = begin(g, j, document, why);
 	if (e) {
-		engine_job_free(j);
+		discard(g, j);
 		/* Two submissions of one document at once: the other one won. */
 		return e == ERR_EXISTS ? won(g, document, id, why)
 		    : e == ERR_LIMIT   ? ERR_INVALID
@@ -384,19 +376,21 @@ enum err
 engine_try(struct engine *g, const struct engine_document *document, struct engine_trial *out,
     struct why *why)
 {
+	struct engine_document tried = *document;
 	uint8_t digest[HASH_LEN];
 	struct engine_job *j;
 
+	tried.tried = true;
 	*out = (struct engine_trial){.exists = false};
 	hash_sha256(digest, document->text, document->len);
-	enum err e = make(g, document, digest, &j, why);
+	enum err e = make(g, &tried, digest, &j, why);
 	if (!e && !j) {
 		out->exists = engine_job(g, digest, NULL, &out->job);
 		(void)!engine_reach(g, digest, &out->reach);
 	} else if (!e) {
 		engine_forecast_new(g, j, out);
 	}
-	engine_job_free(j);
+	discard(g, j);
 	return e;
 }
 

@@ -459,6 +459,5 @@ engine_free(struct engine *g)
 	lock_deinit(&g->lock);
 	tails_deinit(&g->tails);
 	hash_wipe(g->task_key, sizeof(g->task_key));
-	free(g->owners);
 	free(g);
 }

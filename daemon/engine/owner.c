@@ -1,14 +1,16 @@
-#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "bytes.h"
-#include "clock.h"
 #include "delete_rows.h"
 #include "engine_inside.h"
+#include "spent.h"
 
-/* What one owner may have and do: [limits] owner_*. Two submissions at one moment may both be the last that fits. */
+/* What one owner may have and do: [limits] owner_*. What is on its way counts from before it begins (struct engine_reservation). */
 
-#define HOUR_MS 3600000u
+#define SETTLE_MS 5000 /* to wait at most for what becomes of what others have begun */
+#define LOOK_MS 5
+#define TEXT_COPIES 2 /* in a row of its own and in the audit log */
+#define ENTRY_BYTES 1024 /* of the audit log with its detail, or of what it is about */
 
 struct owned {
 	uint64_t jobs, bytes, kept;
@@ -47,31 +49,92 @@ promised(const struct config *c, const struct engine_job *j)
 	    : 0;
 }
 
+static uint64_t
+plus(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 static void
 add(struct owned *o, const struct config *c, const struct engine_job *j)
 {
-	uint64_t kept = promised(c, j);
-
-	o->kept = kept > UINT64_MAX - o->kept ? UINT64_MAX : o->kept + kept;
+	o->kept = plus(o->kept, promised(c, j));
 	o->jobs++;
 	o->bytes += engine_owner_bytes(j);
 	o->evaluation += j->work->evaluation;
 	o->folds += j->work->cost.work;
 }
 
-/* Its jobs that are not over. */
+/* Its jobs that are not over, and those on their way but for `own`; the same job that is submitted twice is one. Lock held, all the
+ * while: what is decided by the sum is reserved under it. */
 static struct owned
-sum(struct engine *g, const struct config *c, const uint8_t owner[32])
+sum(struct engine *g, const struct config *c, const uint8_t owner[32],
+    const struct engine_reservation *own)
 {
 	struct owned o = {.jobs = 0};
-	unsigned seen = 0;
 
-	lock_take(&g->lock);
-	for (struct engine_job *j = g->jobs; j; j = engine_next(g, j, &seen))
-		if (states_job_lives(j->state) && memcmp(j->owner, owner, sizeof(j->owner)) == 0)
+	for (size_t i = 0; i < g->order.count; i++) {
+		const struct engine_job *j = engine_share_job(g->order.items[i]);
+		if (memcmp(j->owner, owner, sizeof(j->owner)) == 0)
 			add(&o, c, j);
-	lock_release(&g->lock);
+	}
+	for (const struct engine_reservation *r = g->reserved; r; r = r->next) {
+		if (r == own || memcmp(r->owner, owner, sizeof(r->owner)) != 0 ||
+		    (own->jobs > 0 && memcmp(r->job, own->job, sizeof(r->job)) == 0))
+			continue;
+		o.jobs += r->jobs;
+		o.bytes += r->bytes;
+		o.kept = plus(o.kept, r->kept);
+		o.evaluation += r->evaluation;
+		o.folds += r->folds;
+	}
 	return o;
+}
+
+/* --- what is on its way */
+
+/* Behind those that came before. Lock held. */
+static void
+hold(struct engine *g, struct engine_reservation *r)
+{
+	struct engine_reservation **at = &g->reserved;
+
+	if (r->asks)
+		return;
+	while (*at)
+		at = &(*at)->next;
+	r->next = NULL;
+	r->held = true;
+	*at = r;
+}
+
+void
+engine_owner_end(struct engine *g, struct engine_reservation *r)
+{
+	struct engine_reservation **at = &g->reserved;
+
+	if (!r->held)
+		return;
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
+	r->held = r->unsettled = false;
+}
+
+void
+engine_owner_release(struct engine *g, struct engine_reservation *r)
+{
+	lock_take(&g->lock);
+	engine_owner_end(g, r);
+	lock_release(&g->lock);
+}
+
+void
+engine_owner_settle(struct engine *g, struct engine_reservation *r)
+{
+	lock_take(&g->lock);
+	r->unsettled = r->held;
+	lock_release(&g->lock);
 }
 
 /* key names the limit. 0 is none. */
@@ -104,24 +167,6 @@ bound_rank(const struct config *c, const struct job_terms *t, struct why *why)
 }
 
 static enum err
-bound(const struct config *c, const struct engine_job *j, const struct owned *o, struct why *why)
-{
-	enum err e = bound_rank(c, &j->work->terms, why);
-
-	if (!e)
-		e = within("owner_jobs", "jobs", (double)o->jobs, c->owner_jobs, why);
-	if (!e)
-		e = within("owner_document_bytes", "bytes of documents and tables",
-		    (double)o->bytes, c->owner_document_bytes, why);
-	if (!e)
-		e = within("owner_evaluation", "multiply-adds of an evaluation's batches",
-		    o->evaluation, c->owner_evaluation, why);
-	return e ? e
-		 : within("owner_fold_work", "operations of a round's folds", o->folds,
-		       c->owner_fold_work, why);
-}
-
-static enum err
 bound_kept(const struct config *c, uint64_t all, uint64_t kept, struct why *why)
 {
 	if (kept == UINT64_MAX)
@@ -133,44 +178,108 @@ bound_kept(const struct config *c, uint64_t all, uint64_t kept, struct why *why)
 			       (double)all, c->owner_model_bytes, why);
 }
 
+/* r: what is to come on top of o. */
+static enum err
+bound(const struct config *c, const struct engine_reservation *r, const struct owned *o,
+    struct why *why)
+{
+	enum err e = within("owner_jobs", "jobs", (double)(o->jobs + r->jobs), c->owner_jobs, why);
+
+	if (!e)
+		e = within("owner_document_bytes", "bytes of documents and tables",
+		    (double)(o->bytes + r->bytes), c->owner_document_bytes, why);
+	if (!e)
+		e = within("owner_evaluation", "multiply-adds of an evaluation's batches",
+		    o->evaluation + r->evaluation, c->owner_evaluation, why);
+	if (!e)
+		e = within("owner_fold_work", "operations of a round's folds", o->folds + r->folds,
+		    c->owner_fold_work, why);
+	return e ? e : bound_kept(c, plus(o->kept, r->kept), r->kept, why);
+}
+
+/* Jobs of everybody. Lock held. */
+static size_t
+count_jobs(const struct engine *g)
+{
+	size_t count = g->report.jobs[JOB_RUNNING] + g->report.jobs[JOB_PAUSED];
+
+	for (const struct engine_reservation *r = g->reserved; r; r = r->next)
+		count += r->jobs;
+	return count;
+}
+
+/* Lock held. */
+static enum err
+reserve_job(struct engine *g, const struct config *c, struct engine_reservation *r, bool bounded,
+    struct why *why)
+{
+	size_t count = count_jobs(g);
+
+	if (count >= ENGINE_JOBS_MAX)
+		return err_set(why, ERR_INVALID, "%zu jobs are not over yet; stop some", count);
+	if (bounded) {
+		const struct owned o = sum(g, c, r->owner, r);
+		enum err e = bound(c, r, &o, why);
+		if (e)
+			return e;
+	}
+	hold(g, r);
+	return ERR_OK;
+}
+
 enum err
-engine_owner_takes(struct engine *g, const struct engine_job *j, struct why *why)
+engine_owner_takes(struct engine *g, const struct engine_job *j, bool bounded,
+    struct engine_reservation *r, struct why *why)
 {
 	const struct config *c = shared_take(g->services->config);
-	struct owned o = sum(g, c, j->owner);
-	uint64_t kept = promised(c, j);
+	enum err e = bounded ? bound_rank(c, &j->work->terms, why) : ERR_OK;
 
-	add(&o, c, j);
-	enum err e = bound(c, j, &o, why);
+	*r = (struct engine_reservation){.asks = r->asks,
+	    .jobs = 1,
+	    .bytes = engine_owner_bytes(j),
+	    .kept = promised(c, j),
+	    .evaluation = j->work->evaluation,
+	    .folds = j->work->cost.work};
+	memcpy(r->owner, j->owner, sizeof(r->owner));
+	memcpy(r->job, j->id, sizeof(r->job));
+	lock_take(&g->lock);
 	if (!e)
-		e = bound_kept(c, o.kept, kept, why);
+		e = reserve_job(g, c, r, bounded, why);
+	lock_release(&g->lock);
 	shared_give(g->services->config, c);
-	return e ? e : engine_owner_models(g, j->owner, kept > 0 ? kept : j->model_bytes, why);
+	if (!e && bounded)
+		e = engine_owner_models(
+		    g, j->owner, r->kept > 0 ? r->kept : j->model_bytes, r, why);
+	return e;
 }
 
 /* What it had before the change may stay, also where it is above a limit of today. */
 enum err
 engine_owner_changes(struct engine *g, const struct engine_job *j, const struct job_terms *was,
-    const struct job_terms *to, struct why *why)
+    const struct job_terms *to, struct engine_reservation *r, struct why *why)
 {
 	const struct config *c = shared_take(g->services->config);
 	struct job_terms rank = *to;
-	enum err e = ERR_OK;
 
 	if (to->priority <= was->priority)
 		rank.priority = INT64_MIN;
 	if (to->share <= was->share)
 		rank.share = 0;
-	if (bound_rank(c, &rank, why))
-		e = ERR_DENIED;
+	*r = (struct engine_reservation){.held = false};
+	memcpy(r->owner, j->owner, sizeof(r->owner));
+	enum err e = bound_rank(c, &rank, why);
+	lock_take(&g->lock);
 	if (!e && to->stop.rounds != was->stop.rounds && promised(c, j) > 0) {
-		const struct owned o = sum(g, c, j->owner);
+		const struct owned o = sum(g, c, j->owner, r);
 		const uint64_t kept = engine_forecast_kept(c, j, to->stop.rounds);
 		const uint64_t before = promised(c, j),
 			       others = o.kept > before ? o.kept - before : 0;
-		e = bound_kept(
-		    c, kept > UINT64_MAX - others ? UINT64_MAX : others + kept, kept, why);
+		e = bound_kept(c, plus(others, kept), kept, why);
+		r->kept = kept > before ? kept - before : 0;
+		if (!e)
+			hold(g, r);
 	}
+	lock_release(&g->lock);
 	shared_give(g->services->config, c);
 	return e;
 }
@@ -191,8 +300,59 @@ read_models(struct store_db *db, void *arg, struct why *why)
 	return store_model_owned(db, m->owner, &m->bytes);
 }
 
+/* What this owner reserved before r did. */
+struct ahead {
+	uint64_t bytes, unsettled; /* all, and what is decided about, or has its rows, perhaps */
+};
+
+static struct ahead
+look_ahead(struct engine *g, const struct engine_reservation *r)
+{
+	struct ahead a = {.bytes = 0};
+
+	lock_take(&g->lock);
+	for (const struct engine_reservation *o = g->reserved; o && o != r; o = o->next) {
+		if (memcmp(o->owner, r->owner, sizeof(o->owner)) != 0)
+			continue;
+		a.bytes = plus(a.bytes, o->models);
+		if (o->unsettled)
+			a.unsettled = plus(a.unsettled, o->models);
+	}
+	lock_release(&g->lock);
+	return a;
+}
+
+static bool
+fits(uint64_t most, uint64_t has, uint64_t ahead, uint64_t more)
+{
+	return plus(plus(has, ahead), more) <= most;
+}
+
+/* First what is on its way is looked at, then the rows: what comes to rest in between counts twice, never not at all. */
+static enum err
+wait_for_room(struct engine *g, struct engine_reservation *r, uint64_t most, struct models_of *m,
+    struct why *why)
+{
+	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+	struct ahead a = {.bytes = 0};
+	enum err e = ERR_OK;
+
+	for (unsigned waited = 0; !e; waited += LOOK_MS) {
+		a = look_ahead(g, r);
+		e = store_read(g->services->store, read_models, m, why);
+		bool perhaps = !fits(most, m->bytes, a.bytes, r->models) && a.unsettled > 0 &&
+		    fits(most, m->bytes, a.bytes - a.unsettled, r->models);
+		if (e || !perhaps || waited >= SETTLE_MS)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	m->bytes = plus(m->bytes, a.bytes);
+	return e;
+}
+
 enum err
-engine_owner_models(struct engine *g, const uint8_t owner[32], uint64_t bytes, struct why *why)
+engine_owner_models(struct engine *g, const uint8_t owner[32], uint64_t bytes,
+    struct engine_reservation *r, struct why *why)
 {
 	struct models_of m = {.owner = owner};
 	const struct config *c = shared_take(g->services->config);
@@ -201,8 +361,22 @@ engine_owner_models(struct engine *g, const uint8_t owner[32], uint64_t bytes, s
 	shared_give(g->services->config, c);
 	if (most == 0)
 		return ERR_OK;
-	enum err e = store_read(g->services->store, read_models, &m, why);
-	if (e || bytes <= most - (m.bytes < most ? m.bytes : most))
+	/* From now on it counts with these, so it stands behind whoever has looked before. */
+	lock_take(&g->lock);
+	engine_owner_end(g, r);
+	memcpy(r->owner, owner, sizeof(r->owner));
+	r->models = bytes;
+	hold(g, r);
+	r->unsettled = true;
+	lock_release(&g->lock);
+	enum err e = wait_for_room(g, r, most, &m, why);
+	bool taken = !e && fits(most, m.bytes, 0, bytes);
+	lock_take(&g->lock);
+	r->unsettled = false;
+	if (!taken)
+		engine_owner_end(g, r);
+	lock_release(&g->lock);
+	if (e || taken)
 		return e;
 	return err_set(why, ERR_DENIED,
 	    "your models have %llu bytes, and with this one they have %llu more; the coordinator's "
@@ -211,54 +385,59 @@ engine_owner_models(struct engine *g, const uint8_t owner[32], uint64_t bytes, s
 	    (unsigned long long)m.bytes, (unsigned long long)bytes, (unsigned long long)most);
 }
 
-/* --- in an hour */
+/* --- in an hour, and in a day */
 
-/* Lock held; NULL: no memory. */
-static struct engine_owner *
-find(struct engine *g, const uint8_t owner[32])
+static uint64_t
+cost(const struct engine_spending *s)
 {
-	size_t at = bytes_place(g->owners, g->owner_count, sizeof(*g->owners), owner, 32);
-
-	if (at < g->owner_count && memcmp(g->owners[at].id, owner, 32) == 0)
-		return &g->owners[at];
-	struct engine_owner *all =
-	    bytes_grow(g->owners, g->owner_count, &g->owner_room, sizeof(*all));
-	if (!all)
-		return NULL;
-	g->owners = all;
-	memmove(all + at + 1, all + at, (g->owner_count++ - at) * sizeof(*all));
-	memcpy(all[at].id, owner, 32);
-	all[at].busy_ms = 0;
-	return &all[at];
+	return s->entries > 0 ? TEXT_COPIES * s->text + s->entries * (uint64_t)ENTRY_BYTES : 0;
 }
 
-/* Each one keeps the owner busy for its share of an hour; an hour ahead is no more taken. */
-static uint32_t
-spend(struct engine_owner *o, uint32_t share, uint64_t now)
+/* Refused, it has cost nothing. */
+static enum err
+spend_bytes(struct engine *g, struct engine_spending *s, uint64_t most, struct why *why)
 {
-	uint64_t busy = o->busy_ms > now ? o->busy_ms : now;
+	const struct spent_bytes b = {SPENT_ROWS, cost(s), most};
 
-	if (busy + share > now + HOUR_MS)
-		return (uint32_t)((busy + share - now - HOUR_MS + 999) / 1000);
-	o->busy_ms = busy + share;
-	return 0;
+	s->wait_s = spent_take(g->services->spent, s->owner, &b);
+	if (s->wait_s == 0)
+		return ERR_OK;
+	return err_set(why, ERR_AGAIN,
+	    "with this your documents and changes of a day come to more than the coordinator's "
+	    "[limits] owner_bytes_per_day allows: try again in %u s, or ask its administrator",
+	    s->wait_s);
 }
 
-uint32_t
-engine_owner_spend(struct engine *g, const uint8_t owner[32])
+enum err
+engine_owner_spend(struct engine *g, struct engine_spending *s, struct why *why)
 {
 	const struct config *c = shared_take(g->services->config);
-	uint32_t most = c->owner_changes_per_hour, wait = 1;
+	enum err e = spend_bytes(g, s, c->owner_bytes_per_day, why);
 
+	if (!e)
+		s->wait_s = spent_change(g->services->spent, s->owner, c->owner_changes_per_hour);
 	shared_give(g->services->config, c);
-	if (most == 0)
-		return 0;
-	lock_take(&g->lock);
-	struct engine_owner *o = find(g, owner);
-	if (o)
-		wait = spend(o, HOUR_MS / most, clock_ms());
-	lock_release(&g->lock);
-	return wait;
+	if (!e && s->wait_s > 0) {
+		engine_owner_unspend(g, s);
+		e = err_set(why, ERR_AGAIN,
+		    "as many changes as the coordinator's [limits] owner_changes_per_hour allows: "
+		    "try again in %u s, or ask its administrator",
+		    s->wait_s);
+	}
+	return e;
+}
+
+void
+engine_owner_unspend(struct engine *g, const struct engine_spending *s)
+{
+	spent_give(g->services->spent, s->owner, SPENT_ROWS, cost(s));
+}
+
+enum err
+engine_owner_written(
+    const struct services *services, struct store_db *db, const struct engine_spending *s)
+{
+	return s ? spent_store(services->spent, db, s->owner, cost(s)) : ERR_OK;
 }
 
 /* --- documents that somebody else submitted */
@@ -283,16 +462,25 @@ refuse_foreign(struct why *why)
 }
 
 enum err
-engine_owner_find(struct engine *g, const struct engine_document *document, const uint8_t id[16],
-    size_t *count, struct why *why)
+engine_owner_find(
+    struct engine *g, const struct engine_document *document, const uint8_t id[16], struct why *why)
 {
 	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, id);
 	bool foreign = j && document->bounded &&
 	    memcmp(j->owner, document->owner, sizeof(document->owner)) != 0;
-	*count = g->report.jobs[JOB_RUNNING] + g->report.jobs[JOB_PAUSED];
 	lock_release(&g->lock);
 	return foreign ? refuse_foreign(why) : j ? ERR_OK : ERR_NOTFOUND;
+}
+
+bool
+engine_has(struct engine *g, const char *text, size_t len)
+{
+	const struct engine_document document = {.text = text, .len = len};
+	uint8_t digest[HASH_LEN];
+
+	hash_sha256(digest, text, len);
+	return engine_owner_find(g, &document, digest, NULL) == ERR_OK;
 }
 
 enum err

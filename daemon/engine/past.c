@@ -130,7 +130,8 @@ read_document(struct store_db *db, void *arg, struct why *why)
 }
 
 bool
-engine_past_selects(struct engine *g, const uint8_t job[16], const uint8_t device[32])
+engine_past_selects(
+    struct engine *g, const uint8_t job[16], const uint8_t device[32], uint64_t *read)
 {
 	struct store_job row = {.document = NULL};
 	struct job_spec spec;
@@ -138,6 +139,8 @@ engine_past_selects(struct engine *g, const uint8_t job[16], const uint8_t devic
 	memcpy(row.id, job, sizeof(row.id));
 	if (store_read(g->services->store, read_document, &row, NULL))
 		return false;
+	if (read)
+		*read += row.document_len;
 	enum err e = job_parse(&spec, row.document, row.document_len, NULL);
 	free(row.document);
 	if (e)

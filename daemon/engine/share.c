@@ -9,8 +9,8 @@
 
 #define SECOND_MS 1000
 
-static struct engine_job *
-job_of(struct share_member *m)
+struct engine_job *
+engine_share_job(struct share_member *m)
 {
 	return m ? (struct engine_job *)(void *)((char *)m - offsetof(struct engine_job, member))
 		 : NULL;
@@ -89,7 +89,7 @@ engine_share_next(struct engine *g, struct share_walk *w)
 	w->seen++;
 	if (m)
 		w->last = m->at;
-	return job_of(m);
+	return engine_share_job(m);
 }
 
 struct engine_job *

@@ -87,6 +87,8 @@ struct setting {
 	struct override_set overrides; /* after it */
 	uint64_t
 	    reports; /* in the job's models so far; kept only while there is a limit for them */
+	bool same; /* all that is asked for is in force already */
+	struct engine_reservation reservation;
 };
 
 static enum err
@@ -133,6 +135,17 @@ refuse_ended(struct store_db *db, const uint8_t job[16], struct why *why)
 	    : err_set(why, ERR_STATE, "the job is %s", states_job_name(row.state));
 }
 
+static bool
+are_same(const struct override_set *a, const struct override_set *b)
+{
+	bool same = true;
+
+	for (enum override_key k = 0; k < OVERRIDE_KEYS && same; k++)
+		same = a->state[k] == b->state[k] &&
+		    (a->state[k] != OVERRIDE_GIVEN || a->value[k] == b->value[k]);
+	return same;
+}
+
 static enum err
 write_setting(struct store_db *db, void *arg, struct why *why)
 {
@@ -148,6 +161,8 @@ write_setting(struct store_db *db, void *arg, struct why *why)
 	e = write_overrides(db, job, &s->overrides);
 	if (!e)
 		e = store_round_reports(db, job, 1, INT64_MAX, &s->reports);
+	if (!e)
+		e = engine_owner_written(s->g->services, db, s->asked->spending);
 	return e ? e : audit_setting(db, s, why);
 }
 
@@ -164,6 +179,7 @@ take_setting(void *arg)
 		engine_terms_take(s->g, j, &s->overrides);
 		engine_step(s->g, j, ROUND_TICK, 0);
 	}
+	engine_owner_end(s->g, &s->reservation);
 	log_event(LOG_LEVEL_INFO, "job.set", LOG_S("job", j->hex), LOG_S("name", j->name));
 	lock_release(&s->g->lock);
 	wake_ring(&s->g->services->wake);
@@ -186,6 +202,7 @@ begin_setting(struct setting *s, const uint8_t id[16], struct job_terms *was, st
 		j->readers++;
 		struct override_set after = j->work->overrides;
 		override_merge(&after, s->asked->change);
+		s->same = are_same(&after, &j->work->overrides);
 		*was = j->work->terms;
 		override_terms(to, &j->work->spec, &after);
 		e = ERR_OK;
@@ -201,7 +218,23 @@ end_setting(struct setting *s)
 	s->job->users--;
 	s->job->readers--;
 	engine_job_shrink(s->g, s->job);
+	engine_owner_end(s->g, &s->reservation);
 	lock_release(&s->g->lock);
+}
+
+/* Paid for once it is known to change something and to be allowed. */
+static enum err
+change(struct setting *s, struct why *why)
+{
+	struct engine_spending *spending = s->asked->spending;
+	enum err e = spending ? engine_owner_spend(s->g, spending, why) : ERR_OK;
+
+	if (e)
+		return e;
+	e = store_write_then(s->g->services->store, write_setting, take_setting, s, why);
+	if (e && spending)
+		engine_owner_unspend(s->g, spending);
+	return e;
 }
 
 enum err
@@ -216,9 +249,9 @@ engine_set(
 		return e;
 	e = override_check(c->change, &s.job->work->spec, why);
 	if (!e && c->bounded)
-		e = engine_owner_changes(g, s.job, &was, &to, why);
-	if (!e)
-		e = store_write_then(g->services->store, write_setting, take_setting, &s, why);
+		e = engine_owner_changes(g, s.job, &was, &to, &s.reservation, why);
+	if (!e && !s.same)
+		e = change(&s, why);
 	end_setting(&s);
 	return e;
 }

@@ -110,26 +110,36 @@ is_before(const struct engine_job *j, const struct engine_slice *s)
 	return j->priority > s->priority || j->serial <= s->serial;
 }
 
+/* Where the walk goes on. The job that it came to is mostly there still: of many jobs none is passed by again. Lock held. */
+static struct engine_job *
+behind(struct engine *g, const struct engine_slice *s)
+{
+	struct engine_job *j = s->begun ? engine_find(g, s->id) : NULL;
+
+	if (j)
+		return j->next;
+	for (j = g->jobs; j && is_before(j, s);)
+		j = j->next;
+	return j;
+}
+
 bool
 engine_jobs(struct engine *g, struct engine_slice *s)
 {
-	size_t looked = 0;
-
-	s->count = 0;
+	s->count = s->looked = 0;
 	lock_take(&g->lock);
-	struct engine_job *j = g->jobs;
-	while (j && is_before(j, s))
-		j = j->next;
-	for (; j && looked < ENGINE_SLICE; j = j->next) {
+	struct engine_job *j = behind(g, s);
+	for (; j && s->looked < ENGINE_SLICE; j = j->next) {
 		if (is_listed(g, j, s->device))
 			view_job(g, j, s->device, &s->jobs[s->count++]);
 		s->begun = true;
 		s->priority = j->priority;
 		s->serial = j->serial;
-		looked++;
+		memcpy(s->id, j->id, sizeof(s->id));
+		s->looked++;
 	}
 	lock_release(&g->lock);
-	return looked > 0;
+	return s->looked > 0;
 }
 
 bool
@@ -141,8 +151,9 @@ engine_job(struct engine *g, const uint8_t id[16], const uint8_t *device, struct
 	bool seen = j && (is_past || !device || !engine_ineligible(g, j, device));
 	if (seen)
 		view_job(g, j, device, out);
+	out->read_bytes = 0;
 	lock_release(&g->lock);
-	return is_past ? engine_past_selects(g, id, device) : seen;
+	return is_past ? engine_past_selects(g, id, device, &out->read_bytes) : seen;
 }
 
 struct reach {
@@ -242,7 +253,7 @@ may_read(
 }
 
 bool
-engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[32])
+engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[32], uint64_t *read)
 {
 	struct past_jobs past = {.count = 0};
 	bool may = false;
@@ -255,19 +266,19 @@ engine_may_read(struct engine *g, const uint8_t device[32], const uint8_t model[
 			may = may_read(g, j, device, &past);
 	lock_release(&g->lock);
 	for (size_t i = 0; i < past.count && !may; i++)
-		may = engine_past_selects(g, past.ids[i], device);
+		may = engine_past_selects(g, past.ids[i], device, read);
 	return may;
 }
 
 bool
-engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16])
+engine_may_work(struct engine *g, const uint8_t device[32], const uint8_t job[16], uint64_t *read)
 {
 	lock_take(&g->lock);
 	const struct engine_job *j = engine_find(g, job);
 	bool is_past = j && !j->work;
 	bool may = j && !engine_ineligible(g, j, device);
 	lock_release(&g->lock);
-	return is_past ? engine_past_selects(g, job, device) : may;
+	return is_past ? engine_past_selects(g, job, device, read) : may;
 }
 
 void

@@ -34,6 +34,7 @@ struct guard_view {
 };
 
 struct job_view {
+	uint64_t read_bytes; /* of documents, to know whether a device may see it */
 	uint8_t id[16], owner[32], model[32];
 	char name[RECIPE_NAME_MAX];
 	enum job_state state;

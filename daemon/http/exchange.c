@@ -11,9 +11,12 @@
 #include "hex.h"
 #include "num.h"
 #include "shared.h"
+#include "walks.h"
 
 #define BODY_MAX (64u << 20)
 #define PIECE (128u << 10) /* of a list; an item may be longer */
+#define PIECE_ROWS 500 /* some milliseconds */
+#define WALK_WAIT_S 1
 
 static void
 end_list(struct response_list *l)
@@ -30,6 +33,7 @@ start(struct exchange *x, unsigned status)
 	buf_init(&x->response.body, BODY_MAX);
 	x->response.status = status;
 	x->response.type = NULL;
+	x->response.printed = false;
 	x->response.problem = PROBLEM_NONE;
 }
 
@@ -61,6 +65,7 @@ exchange_json(struct exchange *x, unsigned status, struct json *v)
 {
 	start(x, status);
 	x->response.type = "application/json";
+	x->response.printed = true;
 	if (json_print(&x->response.body, v, false) || buf_append(&x->response.body, "\n", 1))
 		no_memory(x);
 	json_free(v);
@@ -82,6 +87,14 @@ print_head(struct buf *body, struct json *head)
 	return body->len > 1 ? buf_append(body, ",", 1) : ERR_OK;
 }
 
+static void
+end_walk(struct exchange *x)
+{
+	if (x->walks)
+		walks_leave(x->services->walks, x->walker);
+	x->walks = false;
+}
+
 static enum err
 fill_list(struct exchange *x, struct why *why)
 {
@@ -94,7 +107,8 @@ fill_list(struct exchange *x, struct why *why)
 	if (e == ERR_AGAIN)
 		return ERR_OK;
 	l->fill = NULL;
-	return e ? e : buf_append(&x->response.body, "]}\n", 3);
+	end_walk(x);
+	return e ? e : buf_printf(&x->response.body, "]%s}\n", l->tail);
 }
 
 void
@@ -105,6 +119,7 @@ exchange_list(
 
 	start(x, 200);
 	x->response.type = "application/json";
+	x->response.printed = true;
 	x->response.list = (struct response_list){.fill = fill, .cursor = cursor};
 	enum err e = print_head(&x->response.body, head);
 	if (!e)
@@ -118,7 +133,18 @@ exchange_list(
 bool
 exchange_list_full(const struct exchange *x)
 {
-	return x->response.body.len >= PIECE || x->response.list.e;
+	return x->response.body.len >= PIECE || x->looked >= PIECE_ROWS || x->response.list.e;
+}
+
+void
+exchange_list_tail(struct exchange *x, const char *key, const uint64_t *value)
+{
+	struct response_list *l = &x->response.list;
+
+	if (value)
+		snprintf(l->tail, sizeof(l->tail), ",\"%s\":%llu", key, (unsigned long long)*value);
+	else
+		snprintf(l->tail, sizeof(l->tail), ",\"%s\":null", key);
 }
 
 void
@@ -144,6 +170,30 @@ exchange_list_next(struct exchange *x)
 	x->response.list.e = e;
 	if (e)
 		health_note(x->services->health, e, 0, why.text);
+}
+
+/* --- what it costs */
+
+void
+exchange_looked(struct exchange *x, uint64_t rows)
+{
+	x->looked += rows;
+}
+
+bool
+exchange_walk(struct exchange *x)
+{
+	/* Whoever administers on this host is no identity. */
+	if (x->walks || (!x->who.has_cert && !x->who.by_token))
+		return true;
+	x->walks = walks_enter(x->services->walks, x->who.owner);
+	memcpy(x->walker, x->who.owner, sizeof(x->walker));
+	if (x->walks)
+		return true;
+	x->retry_after_s = WALK_WAIT_S;
+	exchange_problem(x, PROBLEM_TOO_MANY_REQUESTS,
+	    "this identity is looking through many rows already: one such request at a time");
+	return false;
 }
 
 /* --- what the query says */
@@ -300,6 +350,8 @@ exchange_reset(struct exchange *x)
 	buf_deinit(&x->response.body);
 	end_list(&x->response.list);
 	models_map_release(x->response.file);
+	end_walk(x);
+	x->looked = 0;
 	x->request = (struct http_request){.keep_alive = false};
 	x->response = (struct response){.status = 0};
 	x->route = NULL;

@@ -28,6 +28,7 @@ struct response_list {
 	exchange_fill *fill; /* NULL: nothing */
 	void *cursor;
 	bool has_items;
+	char tail[48]; /* a member behind the list */
 	enum err e; /* of printing */
 };
 
@@ -35,6 +36,7 @@ struct response {
 	unsigned status; /* 0: none yet */
 	const char *type; /* content type, static */
 	struct buf body; /* of a list: the piece to be sent next */
+	bool printed; /* it was made of values: that is work, where bytes are there already */
 	struct response_list list;
 	char extra[512]; /* header lines */
 	/* Sent after the head when not NULL, [file_at, file_at + file_len); a reference of its own. */
@@ -69,6 +71,10 @@ struct exchange {
 	uint64_t until_ms;
 	bool expired;
 	void *state; /* the handler's own */
+	uint64_t
+	    looked; /* rows, for the answer or the piece of it that is made; the connection charges for them */
+	bool walks; /* it holds the one walk of `walker` */
+	uint8_t walker[HASH_LEN];
 	struct response response;
 };
 
@@ -94,10 +100,13 @@ void exchange_json(struct exchange *x, unsigned status, struct json *v);
  */
 void exchange_list(
     struct exchange *x, struct json *head, const char *name, exchange_fill *fill, void *cursor);
-/* For a fill: is the piece long enough? Then the item goes into the next. */
+/* For a fill: is the piece long enough, or has enough been looked at for it? Then the item goes into the next, and others have their
+ * turn before. */
 bool exchange_list_full(const struct exchange *x);
 /* Frees `item`. */
 void exchange_list_add(struct exchange *x, struct json *item);
+/* For a fill that ends: `"key":value` behind the list, or null. */
+void exchange_list_tail(struct exchange *x, const char *key, const uint64_t *value);
 /* The next piece, in place of the one that was sent; an error is in response.list.e. */
 void exchange_list_next(struct exchange *x);
 void exchange_bytes(
@@ -106,6 +115,11 @@ void exchange_bytes(
 bool exchange_number(struct exchange *x, const char *name, uint64_t max, uint64_t *out);
 /* Is "name=1" in the query? False: it has another value, which is answered. */
 bool exchange_flag(struct exchange *x, const char *name, bool *out);
+/* So many rows, or what costs as much, were looked at for the answer: they are paid for, whether or not it shows them. */
+void exchange_looked(struct exchange *x, uint64_t rows);
+/* Begins a look that may be long: of an identity one at a time, until its last row is printed or the request is over. False: it is
+ * answered. */
+bool exchange_walk(struct exchange *x);
 /* Adds a header line. */
 void exchange_header(struct exchange *x, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

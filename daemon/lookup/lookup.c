@@ -9,6 +9,8 @@
 #include "hex.h"
 #include "registry.h"
 
+#define THINGS_PER_ROW 8 /* in memory, of what a row of the database costs */
+
 static const struct kind {
 	const char *word, *noun;
 	size_t digits; /* of a full id */
@@ -112,6 +114,13 @@ note_job(struct search *s, const struct job_view *j)
 	note_id(s, &t, j->id, sizeof(j->id));
 }
 
+static void
+note_looked(const struct lookup_question *q, uint64_t things)
+{
+	if (q->looked)
+		*q->looked += things;
+}
+
 static enum err
 look_at_jobs(const struct services *services, struct search *s)
 {
@@ -119,9 +128,11 @@ look_at_jobs(const struct services *services, struct search *s)
 
 	if (!slice)
 		return ERR_NOMEM;
-	while (engine_jobs(services->engine, slice))
+	while (engine_jobs(services->engine, slice)) {
+		note_looked(s->question, slice->looked);
 		for (size_t i = 0; i < slice->count; i++)
 			note_job(s, &slice->jobs[i]);
+	}
 	free(slice);
 	return ERR_OK;
 }
@@ -136,6 +147,7 @@ note_device(void *ctx, const struct registry_view *d)
 	struct fits_thing t = {
 	    .id_len = 32, .lives = state == DEVICE_ACTIVE || state == DEVICE_SUSPENDED};
 
+	note_looked(((struct search *)ctx)->question, 1);
 	memcpy(t.id, d->row.id, 32);
 	memcpy(t.owner, nobody, sizeof(nobody));
 	snprintf(t.name, sizeof(t.name), "%s", d->row.name);
@@ -200,7 +212,8 @@ lookup_handle(struct exchange *x)
 {
 	char kind[16], word[FITS_NAME_MAX], id[65];
 	struct why why = {""};
-	struct lookup_question q = {.word = word, .owner = asker(x)};
+	uint64_t looked = 0;
+	struct lookup_question q = {.word = word, .owner = asker(x), .looked = &looked};
 
 	if (!http_query(&x->request, "kind", kind, sizeof(kind)))
 		kind[0] = '\0';
@@ -213,6 +226,7 @@ lookup_handle(struct exchange *x)
 		return;
 	}
 	enum err e = lookup_find(x->services, &q, id, &why);
+	exchange_looked(x, looked / THINGS_PER_ROW);
 	if (e == ERR_NOTFOUND)
 		exchange_problem(x, kinds[q.kind].missing, "%s", why.text);
 	else if (e == ERR_EXISTS)

@@ -16,6 +16,7 @@ struct lookup_question {
 	enum lookup_kind kind;
 	const char *word;
 	const uint8_t *owner; /* whose things come first, 32 bytes; NULL: nobody's */
+	uint64_t *looked; /* NULL, or: how many things were looked at is added */
 };
 
 /*

@@ -115,8 +115,8 @@ void conn_join_unauthenticated(struct conn *c, struct conn_unauthenticated *unau
 uint32_t conn_charge(struct conn *c);
 /* A request was answered: its body, and a refusal, count against the identity, if there is one. */
 void conn_count_body(struct conn *c);
-/* So many bytes of a list were printed: likewise. */
-void conn_count_list(struct conn *c, size_t bytes);
+/* An answer to a reading request, or a piece of one, of so many bytes was made: likewise, and what was looked at for it. */
+void conn_count_answer(struct conn *c, size_t bytes);
 /* So many bytes of an answer are in memory until they are out. False, and nothing is counted, if those of the identity's other
  * connections and these would be more than output_bytes. */
 bool conn_hold(struct conn *c, size_t bytes);

@@ -3,8 +3,9 @@
 #include "clock.h"
 #include "conn_inside.h"
 
-/* Of a body that was read and parsed, or of a list that was printed: one request more. */
+/* Of a body that was read and parsed, or of an answer that was printed, and rows that were looked at for it: one request more. */
 #define ONE_MORE_BYTES 8192
+#define ONE_MORE_ROWS 16
 #define REFUSAL_COSTS 10 /* requests: each made us parse, look up and often verify for nothing */
 #define CROWDED_WAIT_S 5
 #define SMALL_ANSWER 4096
@@ -157,10 +158,15 @@ conn_count_body(struct conn *c)
 		count_more(c, body / ONE_MORE_BYTES + (refused ? REFUSAL_COSTS - 1 : 0));
 }
 
+/* What is shown was looked at, too: the dearer of the two counts. */
 void
-conn_count_list(struct conn *c, size_t bytes)
+conn_count_answer(struct conn *c, size_t bytes)
 {
-	count_more(c, bytes / ONE_MORE_BYTES);
+	uint64_t printed = c->x.response.printed ? bytes / ONE_MORE_BYTES : 0,
+		 looked = c->x.looked / ONE_MORE_ROWS;
+
+	c->x.looked = 0;
+	count_more(c, printed > looked ? printed : looked);
 }
 
 /* --- whose turn it is */

@@ -8,6 +8,7 @@
 #include "hex.h"
 #include "log.h"
 #include "registry.h"
+#include "spent.h"
 
 #define DRAIN_BYTES \
 	(16u << 20) /* a peer that sends on without looking still gets to read the answer */
@@ -39,6 +40,14 @@ level_of(const struct exchange *x)
 									   : LOG_LEVEL_DEBUG;
 }
 
+/* Of who is known, but for administrators, lines of a day are bounded; what is for the search for faults is not. */
+static bool
+may_log(const struct conn *c, enum log_level level, size_t text)
+{
+	return level == LOG_LEVEL_DEBUG || !c->tls || !conn_is_known(c) ||
+	    (c->x.who.roles & ROLE_ADMIN) || spent_log(c->io->services, c->x.who.owner, text);
+}
+
 static void
 log_response(const struct conn *c)
 {
@@ -49,7 +58,8 @@ log_response(const struct conn *c)
 		hex_encode(device, x->who.device, 8);
 	/* What others may cause as often as they like. */
 	bool crowd = x->response.status >= 400 && (!conn_is_known(c) || x->response.status == 429);
-	if (crowd && !log_has_room(level_of(x)))
+	if ((crowd && !log_has_room(level_of(x))) ||
+	    !may_log(c, level_of(x), strlen(x->request.path) + strlen(x->response.why)))
 		return;
 	exchange_actor(x, actor);
 	log_event(level_of(x), "http.response", LOG_S("method", http_verb_name(x->request.method)),
@@ -85,8 +95,6 @@ put_body(struct conn *c)
 	struct buf *body = &c->x.response.body;
 	enum err e = ERR_OK;
 
-	if (c->x.response.list.cursor)
-		conn_count_list(c, body->len);
 	if (c->chunked && body->len > 0)
 		e = buf_printf(&c->out, "%zx\r\n", body->len);
 	if (!e)
@@ -120,6 +128,8 @@ conn_respond(struct conn *c)
 	log_response(c);
 	count_response(c);
 	conn_count_body(c);
+	if (reads(x))
+		conn_count_answer(c, r->body.len);
 	note_refusal(c);
 	if (c->body_left > 0 || !x->request.keep_alive || c->io->stopping)
 		r->close = true;
@@ -150,10 +160,12 @@ conn_respond_on(struct conn *c)
 	struct response *r = &c->x.response;
 
 	conn_change_state(c, CONN_WRITE);
+	conn_count_answer(c, r->body.len);
 	if (r->list.e || !conn_hold(c, r->body.len) || put_body(c)) {
-		log_event(LOG_LEVEL_INFO, "http.cut", LOG_S("path", c->x.request.path),
-		    LOG_S("peer", c->x.peer),
-		    LOG_S("why", r->list.e ? err_name(r->list.e) : "too much is unread"));
+		if (may_log(c, LOG_LEVEL_INFO, strlen(c->x.request.path)))
+			log_event(LOG_LEVEL_INFO, "http.cut", LOG_S("path", c->x.request.path),
+			    LOG_S("peer", c->x.peer),
+			    LOG_S("why", r->list.e ? err_name(r->list.e) : "too much is unread"));
 		conn_close(c);
 	}
 }

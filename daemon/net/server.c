@@ -57,6 +57,7 @@ struct server {
 	struct thread threads[2 * SERVER_THREADS_MAX];
 	unsigned inner_count, thread_count;
 	struct tally *peers, *identities;
+	atomic_uint_least64_t coming; /* connections that were let in and are not counted yet */
 	uint64_t files; /* descriptors this process may have */
 	uint16_t port, probe_port;
 	/* The admin socket as it was bound; "" before. */
@@ -88,6 +89,7 @@ on_incoming(struct loop_post *p)
 	struct incoming *in = (struct incoming *)p;
 
 	conn_open(&in->to->io, in->fd, in->kind, in->peer);
+	atomic_fetch_sub(&in->to->server->coming, 1);
 	free(in);
 }
 
@@ -157,9 +159,9 @@ make_room(struct io *io, bool handshake)
 	return false;
 }
 
-/* True for a handshake: it is counted, and conn_open ends it. */
+/* True for a handshake: it is counted, and conn_open ends it. Of several doors that look at one moment each counts those before. */
 static bool
-has_room(struct thread *self, enum conn_kind kind, const char *peer)
+is_admitted(struct thread *self, enum conn_kind kind, const char *peer, uint64_t before)
 {
 	struct server *s = self->server;
 	const struct config *c = conn_config(&self->io);
@@ -170,9 +172,21 @@ has_room(struct thread *self, enum conn_kind kind, const char *peer)
 	/* Whoever administers gets in when devices have taken all places. */
 	if (kind == CONN_LOCAL)
 		most += ADMIN_PLACES;
-	if (open_connections(s) >= most && !make_room(&self->io, false))
+	if (before + open_connections(s) >= most && !make_room(&self->io, false))
 		return false;
 	return kind != CONN_OVER_TLS || conn_admit(&self->io, peer);
+}
+
+/* Its place is taken until conn_open has counted it. */
+static bool
+admit(struct thread *self, enum conn_kind kind, const char *peer)
+{
+	atomic_uint_least64_t *coming = &self->server->coming;
+
+	if (is_admitted(self, kind, peer, atomic_fetch_add(coming, 1)))
+		return true;
+	atomic_fetch_sub(coming, 1);
+	return false;
 }
 
 /* Is it a balancer, which says who it speaks for? */
@@ -195,10 +209,12 @@ hand_over(struct listener *l, int fd, enum conn_kind kind, const char *peer)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (to == l->thread) {
 		conn_open(&to->io, fd, kind, peer);
+		atomic_fetch_sub(&to->server->coming, 1);
 		return;
 	}
 	struct incoming *in = calloc(1, sizeof(*in));
 	if (!in) {
+		atomic_fetch_sub(&to->server->coming, 1);
 		close(fd);
 		return;
 	}
@@ -241,7 +257,7 @@ on_accept(struct loop_source *source, uint32_t events)
 		enum conn_kind kind = l->kind;
 		if (kind == CONN_OVER_TLS && is_proxy(conn_config(&l->thread->io), peer))
 			kind = CONN_PROXIED;
-		if (!has_room(l->thread, kind, peer)) {
+		if (!admit(l->thread, kind, peer)) {
 			log_limited(LOG_LEVEL_INFO, "accept.refused", LOG_S("peer", peer));
 			close(fd);
 			continue;

@@ -30,9 +30,11 @@
 #include "retention.h"
 #include "routes.h"
 #include "server.h"
+#include "spent.h"
 #include "spool.h"
 #include "start.h"
 #include "store.h"
+#include "walks.h"
 #include "watch.h"
 #include "worker.h"
 
@@ -283,6 +285,12 @@ build(struct setup *u, struct why *why)
 	if (!e)
 		e = open_storage(u, why);
 	if (!e)
+		e = spent_new(&u->s.spent);
+	if (!e)
+		e = spent_load(u->s.spent, u->s.store, why);
+	if (!e)
+		e = walks_new(&u->s.walks);
+	if (!e)
 		e = audit_new(&u->s.audit, &u->s);
 	if (!e)
 		e = age_new(&u->s.age, &u->s, why);
@@ -476,6 +484,8 @@ setup_free(struct setup *u)
 	age_free(u->s.age);
 	server_free(u->s.server);
 	engine_free(u->s.engine);
+	spent_free(u->s.spent);
+	walks_free(u->s.walks);
 	registry_free(u->s.registry);
 	archive_close(u->s.archive);
 	spool_close(u->s.spool);

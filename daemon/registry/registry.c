@@ -323,7 +323,7 @@ load_all(struct store_db *db, void *arg, struct why *why)
 	if (!e)
 		e = store_seen_each(db, load_seen, r);
 	if (!e)
-		e = store_token_each(db, load_token, r);
+		e = store_token_each(db, &(uint64_t){0}, load_token, r);
 	for (size_t i = 0; !e && i < r->count; i++) {
 		struct registry_view *v = &r->items[i]->view;
 		e = store_accept_count(db, v->row.id, &v->reports);

@@ -38,6 +38,7 @@ enum statement {
 	ROUND,
 	DETAIL_INSERT,
 	DETAIL_EACH,
+	SIGHT,
 	ERASE_BUSY,
 	ERASE_TASKS,
 	ERASE_DETAILS,
@@ -56,6 +57,8 @@ _Static_assert((int)STATEMENTS <= (int)STORE_IDENTITY_STATEMENTS, "the cache has
 #define ENTRY "seq, link, body, coalesce(job, zeroblob(16)), coalesce(round, 0)"
 #define DETAIL "seq, place, coalesce(device, zeroblob(32)), salt, data"
 
+_Static_assert(STORE_SIGHT_MAX == 8192, "a statement below says it too");
+
 static const char *const texts[] = {
     [INSERT - STORE_AUDIT_STATEMENTS] = ("INSERT INTO audit (seq, link, body, job, round) VALUES "
 					 "(?1, ?2, ?3, nullif(?4, zeroblob(16)), nullif(?5, 0))"),
@@ -70,6 +73,13 @@ static const char *const texts[] = {
 	 "(?1, ?2, nullif(?3, zeroblob(32)), ?4, ?5)"),
     [DETAIL_EACH - STORE_AUDIT_STATEMENTS] =
 	("SELECT " DETAIL " FROM audit_detail WHERE seq = ? ORDER BY place"),
+    /* Of an entry with a detail for each of many devices two rows are touched, and no long one is read. */
+    [SIGHT - STORE_AUDIT_STATEMENTS] =
+	("SELECT seq, place, coalesce(device, zeroblob(32)), salt, "
+	 "CASE WHEN length(data) BETWEEN 1 AND 8192 THEN data ELSE zeroblob(1) END "
+	 "FROM audit_detail WHERE seq = ?1 AND place = 0 UNION ALL "
+	 "SELECT seq, place, device, salt, zeroblob(1) FROM audit_detail "
+	 "INDEXED BY audit_detail_device WHERE device = ?2 AND seq = ?1 AND place > 0"),
     [ERASE_BUSY - STORE_AUDIT_STATEMENTS] =
 	("SELECT count(*) FROM accept JOIN job ON job.id = accept.job LEFT JOIN round ON "
 	 "round.job = accept.job AND round.round = accept.folded "
@@ -151,6 +161,20 @@ store_audit_detail_each(struct store_db *db, uint64_t seq,
 	struct store_detail d;
 
 	store_query_unsigned(&q, seq);
+	while (store_query_next(&q, &detail_table, &d))
+		q.e = fn(ctx, &d);
+	return store_query_end(&q);
+}
+
+enum err
+store_audit_sight(struct store_db *db, uint64_t seq, const uint8_t device[32],
+    enum err (*fn)(void *ctx, const struct store_detail *d), void *ctx)
+{
+	struct store_query q = begin(db, SIGHT);
+	struct store_detail d;
+
+	store_query_unsigned(&q, seq);
+	store_query_blob(&q, device, 32);
 	while (store_query_next(&q, &detail_table, &d))
 		q.e = fn(ctx, &d);
 	return store_query_end(&q);

@@ -30,6 +30,11 @@ struct store_detail {
 };
 /* ERR_EXISTS; ERR_NOTFOUND if there is no such entry. */
 ERR_MUST_USE enum err store_audit_detail_insert(struct store_db *db, const struct store_detail *d);
+/* What says whose the entry is: its first detail, if it is no longer than STORE_SIGHT_MAX (else its data is one zero byte), and
+ * those that are about the device, without data. */
+#define STORE_SIGHT_MAX 8192
+ERR_MUST_USE enum err store_audit_sight(struct store_db *db, uint64_t seq, const uint8_t device[32],
+    enum err (*fn)(void *ctx, const struct store_detail *d), void *ctx);
 ERR_MUST_USE enum err store_audit_detail_each(struct store_db *db, uint64_t seq,
     enum err (*fn)(void *ctx, const struct store_detail *d), void *ctx); /* by place */
 

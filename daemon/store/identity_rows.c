@@ -53,6 +53,9 @@ enum statement {
 	CLAIM_PUT,
 	CLAIM_EACH,
 	CLAIM_CLEAR,
+	SPENT_ADD,
+	SPENT_SWEEP,
+	SPENT_EACH,
 	STATEMENTS_END
 };
 _Static_assert((int)STATEMENTS_END <= (int)STORE_DELETE_STATEMENTS,
@@ -327,4 +330,49 @@ store_claim_clear(struct store_db *db, const uint8_t device[32])
 
 	store_query_blob(&q, device, 32);
 	return store_query_done(&q);
+}
+
+/* --- what identities have written */
+
+static const struct store_field spent_fields[] = {
+    {STORE_BLOB, offsetof(struct store_spent, who), 32},
+    {STORE_UNSIGNED, offsetof(struct store_spent, hour), 0},
+    {STORE_UNSIGNED, offsetof(struct store_spent, bytes), 0},
+};
+static const struct store_table spent_table = {3, spent_fields};
+
+static enum err
+sweep_spent(struct store_db *db, uint64_t hour, uint64_t hours)
+{
+	struct store_query q =
+	    store_query_begin(db, SPENT_SWEEP, "DELETE FROM spent WHERE hour <= ? OR hour >= ?");
+
+	store_query_unsigned(&q, hour > hours ? hour - hours : 0);
+	store_query_unsigned(&q, hour + hours);
+	return store_query_done(&q);
+}
+
+enum err
+store_spent_add(struct store_db *db, const struct store_spent *s, uint64_t hours)
+{
+	struct store_query q = store_query_begin(db, SPENT_ADD,
+	    "INSERT INTO spent (who, hour, bytes) VALUES (?,?,?) "
+	    "ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes");
+
+	store_query_row(&q, &spent_table, s);
+	enum err e = store_query_done(&q);
+	return e ? e : sweep_spent(db, s->hour, hours);
+}
+
+enum err
+store_spent_each(
+    struct store_db *db, enum err (*fn)(void *ctx, const struct store_spent *s), void *ctx)
+{
+	struct store_query q =
+	    store_query_begin(db, SPENT_EACH, "SELECT who, hour, bytes FROM spent ORDER BY hour");
+	struct store_spent row;
+
+	while (store_query_next(&q, &spent_table, &row))
+		q.e = fn(ctx, &row);
+	return store_query_end(&q);
 }

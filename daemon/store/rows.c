@@ -27,24 +27,24 @@ static const struct store_field device_fields[] = {
 };
 TABLE(device);
 
-static const struct store_field token_fields[] = {
-    {STORE_BLOB, ARRAY(token, id)},
-    {STORE_BLOB, ARRAY(token, secret_hash)},
-    {STORE_TEXT, ARRAY(token, role)},
-    {STORE_TEXT, ARRAY(token, labels)},
-    {STORE_UNSIGNED, AT(token, uses), 0},
-    {STORE_UNSIGNED, AT(token, uses_left), 0},
-    {STORE_REAL, AT(token, created_at), 0},
-    {STORE_REAL, AT(token, expires_at), 0},
-    {STORE_BOOL, AT(token, revoked), 0},
-    {STORE_BOOL, AT(token, access), 0},
-    {STORE_TEXT, ARRAY(token, name)},
-    {STORE_TEXT, ARRAY(token, name_prefix)},
-    {STORE_TEXT, ARRAY(token, owner)},
-    {STORE_REAL, AT(token, last_used), 0},
-    {STORE_TEXT, ARRAY(token, last_address)},
+struct token_row {
+	struct store_token token;
+	uint64_t row;
 };
-TABLE(token);
+static const struct store_field token_row_fields[] = {
+    {STORE_BLOB, ARRAY(token, id)}, {STORE_BLOB, ARRAY(token, secret_hash)},
+    {STORE_TEXT, ARRAY(token, role)}, {STORE_TEXT, ARRAY(token, labels)},
+    {STORE_UNSIGNED, AT(token, uses), 0}, {STORE_UNSIGNED, AT(token, uses_left), 0},
+    {STORE_REAL, AT(token, created_at), 0}, {STORE_REAL, AT(token, expires_at), 0},
+    {STORE_BOOL, AT(token, revoked), 0}, {STORE_BOOL, AT(token, access), 0},
+    {STORE_TEXT, ARRAY(token, name)}, {STORE_TEXT, ARRAY(token, name_prefix)},
+    {STORE_TEXT, ARRAY(token, owner)}, {STORE_REAL, AT(token, last_used), 0},
+    {STORE_TEXT, ARRAY(token, last_address)},
+    {STORE_UNSIGNED, offsetof(struct token_row, row), 0}, /* of the second table alone */
+};
+static const struct store_table token_table = {
+    sizeof(token_row_fields) / sizeof(token_row_fields[0]) - 1, token_row_fields};
+TABLE(token_row);
 
 static const struct store_field job_fields[] = {
     {STORE_BLOB, ARRAY(job, id)},
@@ -169,7 +169,7 @@ static const char *const texts[STATEMENTS] = {
 	"expires_at = excluded.expires_at, revoked = excluded.revoked, access = excluded.access, "
 	"name = excluded.name, name_prefix = excluded.name_prefix, owner = excluded.owner",
     [TOKEN_GET] = "SELECT " TOKEN " FROM token WHERE id = ?",
-    [TOKEN_EACH] = "SELECT " TOKEN " FROM token ORDER BY rowid",
+    [TOKEN_EACH] = "SELECT " TOKEN ", rowid FROM token WHERE rowid > ? ORDER BY rowid",
     [JOB_INSERT] = "INSERT INTO job (" JOB ") VALUES (?,?,?,?,?,?,?)",
     [JOB_SET_STATE] =
 	("UPDATE job SET state = ?1, reason = ?2, ended_at = CASE WHEN ?1 IN ('done', 'stopped') "
@@ -275,14 +275,18 @@ store_token_get(struct store_db *db, const uint8_t id[8], struct store_token *ou
 }
 
 enum err
-store_token_each(
-    struct store_db *db, enum err (*fn)(void *ctx, const struct store_token *t), void *ctx)
+store_token_each(struct store_db *db, uint64_t *after,
+    enum err (*fn)(void *ctx, const struct store_token *t), void *ctx)
 {
 	struct store_query q = begin(db, TOKEN_EACH);
-	struct store_token t;
+	struct token_row r;
 
-	while (store_query_next(&q, &token_table, &t))
-		q.e = fn(ctx, &t);
+	store_query_unsigned(&q, *after);
+	while (store_query_next(&q, &token_row_table, &r)) {
+		q.e = fn(ctx, &r.token);
+		if (!q.e)
+			*after = r.row;
+	}
 	return store_query_end(&q);
 }
 

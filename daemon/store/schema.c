@@ -218,7 +218,11 @@ static const char *const migrations[] = {
     /* Which reports came before a key was retired, by the order of rows, which no clock moves. */
     "ALTER TABLE device_key ADD COLUMN retired_after INTEGER;"
     "UPDATE device_key SET retired_after = (SELECT coalesce(max(rowid), 0) FROM accept) "
-    "WHERE retired_at IS NOT NULL;",
+    "WHERE retired_at IS NOT NULL;"
+    /* What identities have written, by the hour: what is bounded in a day. */
+    "CREATE TABLE spent ("
+    "	hour INTEGER NOT NULL, who BLOB NOT NULL CHECK (length(who) = 32), bytes INTEGER NOT NULL,"
+    "	PRIMARY KEY (hour, who)) STRICT, WITHOUT ROWID;",
 };
 enum { VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 

@@ -49,7 +49,8 @@ void store_reserve(struct store *s, bool (*give)(void *ctx), void *ctx);
  * run more than once. */
 ERR_MUST_USE enum err store_write_reserved(
     struct store *s, store_work work, void (*then)(void *arg), void *arg, struct why *why);
-/* Runs work on the calling thread with a reading connection (serialised by a lock). */
+/* Runs work on the calling thread with a reading connection, which is one: callers have it in the order of asking. What looks at
+ * many rows does so in several calls. */
 ERR_MUST_USE enum err store_read(struct store *s, store_work work, void *arg, struct why *why);
 void store_report(struct store *s, struct store_report *out);
 
@@ -148,6 +149,17 @@ ERR_MUST_USE enum err store_seen_put(
 ERR_MUST_USE enum err store_seen_each(
     struct store_db *db, enum err (*fn)(void *ctx, const struct store_seen *s), void *ctx);
 
+/* What an identity has written into the database in one hour since 1970: [limits] owner_bytes_per_day. */
+struct store_spent {
+	uint8_t who[32];
+	uint64_t hour, bytes;
+};
+/* Adds the bytes to the row; rows of hours that are `hours` or more away go. */
+ERR_MUST_USE enum err store_spent_add(
+    struct store_db *db, const struct store_spent *s, uint64_t hours);
+ERR_MUST_USE enum err store_spent_each(
+    struct store_db *db, enum err (*fn)(void *ctx, const struct store_spent *s), void *ctx);
+
 struct store_token {
 	uint8_t id[8];
 	uint8_t secret_hash[32];
@@ -170,8 +182,9 @@ ERR_MUST_USE enum err store_token_used(
     struct store_db *db, const uint8_t id[8], double at, const char *address);
 ERR_MUST_USE enum err store_token_get(
     struct store_db *db, const uint8_t id[8], struct store_token *out);
-ERR_MUST_USE enum err store_token_each(
-    struct store_db *db, enum err (*fn)(void *ctx, const struct store_token *t), void *ctx);
+/* Those behind row *after, 0 at first; it follows what fn has taken. */
+ERR_MUST_USE enum err store_token_each(struct store_db *db, uint64_t *after,
+    enum err (*fn)(void *ctx, const struct store_token *t), void *ctx);
 /* Which device joined with this token and key before (join is idempotent per token and key)? */
 ERR_MUST_USE enum err store_join_get(
     struct store_db *db, const uint8_t token[8], const uint8_t spki[91], uint8_t device[32]);
@@ -310,15 +323,19 @@ struct store_speed {
 };
 /* The serial is given here, and the device's oldest row goes. ERR_NOTFOUND: no such job or device. */
 ERR_MUST_USE enum err store_speed_add(struct store_db *db, const struct store_speed *row);
+/* Behind the device of `last` and its serial (NULL: from the first on), at most so many. By device, the oldest first. */
+ERR_MUST_USE enum err store_speed_after(struct store_db *db, const uint8_t job[16],
+    const struct store_speed *last, uint64_t limit,
+    enum err (*fn)(void *ctx, const struct store_speed *row), void *ctx);
 /* By device, the oldest first. */
 ERR_MUST_USE enum err store_speed_each(struct store_db *db, const uint8_t job[16],
     enum err (*fn)(void *ctx, const struct store_speed *row), void *ctx);
 /* Of all jobs, the oldest of each first. */
 ERR_MUST_USE enum err store_speed_of(struct store_db *db, const uint8_t device[32],
     enum err (*fn)(void *ctx, const struct store_speed *row), void *ctx);
-/* How many reports of each device are in a job's committed rounds, by device; of others nothing. */
-ERR_MUST_USE enum err store_speed_reports(struct store_db *db, const uint8_t job[16],
-    enum err (*fn)(void *ctx, const uint8_t device[32], uint64_t reports), void *ctx);
+/* How many reports of each device are in a job's committed rounds of this range, by device; of others nothing. */
+ERR_MUST_USE enum err store_speed_reports(struct store_db *db, const uint8_t job[16], uint64_t from,
+    uint64_t to, enum err (*fn)(void *ctx, const uint8_t device[32], uint64_t reports), void *ctx);
 
 /* How many steps a task has that the coordinator sized. */
 struct store_sized {

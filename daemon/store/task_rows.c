@@ -25,13 +25,14 @@ static const char *const texts[] = {
 	 "up_bytes, up_seconds, at) SELECT n % 5, n, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM "
 	 "(SELECT coalesce(max(serial) + 1, 0) AS n FROM speed WHERE job = ?1 AND device = ?2)"),
     [EACH - STORE_TASK_STATEMENTS] =
-	("SELECT " COLUMNS " FROM speed WHERE job = ? ORDER BY device, serial"),
+	("SELECT " COLUMNS " FROM speed WHERE job = ?1 AND device >= ?2 AND (device > ?2 OR "
+	 "serial >= ?3) ORDER BY device, serial LIMIT ?4"),
     [OF_DEVICE - STORE_TASK_STATEMENTS] =
 	("SELECT " COLUMNS " FROM speed WHERE device = ? ORDER BY job, serial"),
     [REPORTS - STORE_TASK_STATEMENTS] =
 	("SELECT accept.device, count(*) FROM accept JOIN round ON round.job = accept.job "
 	 "AND round.round = accept.folded AND round.state = 'committed' WHERE accept.job = ? "
-	 "GROUP BY accept.device ORDER BY accept.device"),
+	 "AND accept.folded BETWEEN ? AND ? GROUP BY accept.device ORDER BY accept.device"),
     [PUT_SIZED - STORE_TASK_STATEMENTS] =
 	"INSERT OR REPLACE INTO sized (job, round, device, steps) VALUES (?,?,?,?)",
     [DROP_SIZED - STORE_TASK_STATEMENTS] = "DELETE FROM sized WHERE job = ? AND round < ?",
@@ -98,13 +99,23 @@ each(struct store_query *q, enum err (*fn)(void *ctx, const struct store_speed *
 }
 
 enum err
-store_speed_each(struct store_db *db, const uint8_t job[16],
-    enum err (*fn)(void *ctx, const struct store_speed *row), void *ctx)
+store_speed_after(struct store_db *db, const uint8_t job[16], const struct store_speed *last,
+    uint64_t limit, enum err (*fn)(void *ctx, const struct store_speed *row), void *ctx)
 {
 	struct store_query q = begin(db, EACH);
 
 	store_query_blob(&q, job, 16);
+	store_query_blob(&q, last ? last->device : (const uint8_t *)"", last ? 32 : 0);
+	store_query_unsigned(&q, last ? last->serial + 1 : 0);
+	store_query_unsigned(&q, limit);
 	return each(&q, fn, ctx);
+}
+
+enum err
+store_speed_each(struct store_db *db, const uint8_t job[16],
+    enum err (*fn)(void *ctx, const struct store_speed *row), void *ctx)
+{
+	return store_speed_after(db, job, NULL, INT64_MAX, fn, ctx);
 }
 
 enum err
@@ -125,13 +136,15 @@ static const struct store_field reports_fields[] = {
     BLOB(reports_row, device), FIELD(STORE_UNSIGNED, reports_row, reports)};
 
 enum err
-store_speed_reports(struct store_db *db, const uint8_t job[16],
+store_speed_reports(struct store_db *db, const uint8_t job[16], uint64_t from, uint64_t to,
     enum err (*fn)(void *ctx, const uint8_t device[32], uint64_t reports), void *ctx)
 {
 	struct store_query q = begin(db, REPORTS);
 	struct reports_row row;
 
 	store_query_blob(&q, job, 16);
+	store_query_unsigned(&q, from);
+	store_query_unsigned(&q, to);
 	while (store_query_next(&q, &(struct store_table){2, reports_fields}, &row))
 		q.e = fn(ctx, row.device, row.reports);
 	return store_query_end(&q);

@@ -18,6 +18,7 @@
 #include "models.h"
 #include "orphan.h"
 #include "registry.h"
+#include "spent.h"
 #include "spool.h"
 #include "store.h"
 #include "views.h"
@@ -111,6 +112,8 @@ coordinator_start(struct coordinator *c)
 	store_before_commit(s->store, spool_sync_names, s->spool);
 	assert_int_equal(store_write(s->store, coordinator_put_devices, NULL, &c->why), ERR_OK);
 	assert_int_equal(registry_new(&s->registry, s->store, &c->why), ERR_OK);
+	assert_int_equal(spent_new(&s->spent), ERR_OK);
+	assert_int_equal(spent_load(s->spent, s->store, &c->why), ERR_OK);
 	enum err e = engine_new(&s->engine, s, task_key, &c->why);
 	if (e)
 		fail_msg("%s: %s", err_name(e), c->why.text);
@@ -128,6 +131,7 @@ coordinator_stop(struct coordinator *c)
 	folder_free(s->folder);
 	store_close(s->store);
 	engine_free(s->engine);
+	spent_free(s->spent);
 	registry_free(s->registry);
 	archive_close(s->archive);
 	spool_close(s->spool);

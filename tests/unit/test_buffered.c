@@ -319,7 +319,7 @@ bases_stay(void **state)
 		assert_true(clock_ms() < until);
 		usleep(5000);
 	}
-	assert_true(engine_may_read(c->s.engine, device_id(1), base));
+	assert_true(engine_may_read(c->s.engine, device_id(1), base, NULL));
 	assert_int_equal(models_get(c->s.models, base, &map, &c->why), ERR_OK);
 	models_map_release(map);
 	send(c, &slow, 1, 1);

@@ -222,12 +222,17 @@ unread(void **state)
 		restart_with(c, i ? "DELETE FROM past_job" : "SELECT 1");
 		is_small(engine_find(c->s.engine, id));
 		same_view(c, id, &before);
+		/* Each time the document is read for it: whoever asks pays for that, also in vain. */
+		uint64_t read = 0;
 		assert_true(engine_job(c->s.engine, id, device_id(1), &v));
-		assert_true(engine_may_read(c->s.engine, device_id(1), v.model));
-		assert_true(engine_may_work(c->s.engine, device_id(1), id));
+		assert_int_equal(v.read_bytes, strlen(guarded));
+		assert_true(engine_may_read(c->s.engine, device_id(1), v.model, &read));
+		assert_true(engine_may_work(c->s.engine, device_id(1), id, &read));
+		assert_int_equal(read, 2 * strlen(guarded));
 		assert_false(engine_job(c->s.engine, id, device_id(2), &v));
-		assert_false(engine_may_read(c->s.engine, device_id(2), v.model));
-		assert_false(engine_may_work(c->s.engine, device_id(2), id));
+		assert_int_equal(v.read_bytes, strlen(guarded));
+		assert_false(engine_may_read(c->s.engine, device_id(2), v.model, NULL));
+		assert_false(engine_may_work(c->s.engine, device_id(2), id, NULL));
 	}
 	restart_with(c, "UPDATE job SET document = 'nobody reads this'");
 	is_small(engine_find(c->s.engine, id));

@@ -61,9 +61,9 @@ selected_devices(void **state)
 	    id);
 	expect(c, 1, "ineligible");
 	expect(c, 2, "");
-	assert_true(engine_may_read(c->s.engine, device_id(2), round_row(c, id, 1).base));
-	assert_false(engine_may_read(c->s.engine, device_id(1), round_row(c, id, 1).base));
-	assert_false(engine_may_read(c->s.engine, device_id(2), device_id(2)));
+	assert_true(engine_may_read(c->s.engine, device_id(2), round_row(c, id, 1).base, NULL));
+	assert_false(engine_may_read(c->s.engine, device_id(1), round_row(c, id, 1).base, NULL));
+	assert_false(engine_may_read(c->s.engine, device_id(2), device_id(2), NULL));
 	struct job_view v;
 	assert_false(engine_job(c->s.engine, id, device_id(1), &v));
 	assert_true(engine_job(c->s.engine, id, device_id(2), &v));

@@ -100,7 +100,7 @@ tokens(struct store_db *db, void *arg, struct why *why)
 	CHECK(store_token_put(db, &t) == ERR_OK);
 	CHECK(store_token_get(db, t.id, &got) == ERR_OK);
 	CHECK(got.uses == INT64_MAX && got.uses_left == 4);
-	CHECK(store_token_each(db, collect_token, &tags) == ERR_OK);
+	CHECK(store_token_each(db, &(uint64_t){0}, collect_token, &tags) == ERR_OK);
 	CHECK(tags.n == 2);
 	return ERR_OK;
 }
