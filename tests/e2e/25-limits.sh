@@ -1,6 +1,6 @@
 #!/bin/sh
 # Crowds: what one identity may ask and hold open, what happens to those without one when all places are taken, silent handshakes
-# by the hundred, and an upload that dawdles. Devices go on meanwhile.
+# by the hundred, and an upload that dawdles; long looks through the audit log, and quotas under twenty requests at once. Devices go on meanwhile.
 #   BUILD=build/mbedtls tests/e2e/25-limits.sh
 set -u
 FLEET_NAME=25-limits
@@ -42,7 +42,10 @@ handshakes = 256
 handshakes_per_address = 64
 strangers_cpu = 100
 header_timeout = 600
-slow_upload_time = 60"
+slow_upload_time = 60
+owner_jobs = 1000
+owner_model_bytes = 256G
+owner_bytes_per_day = 50M"
 fleet_join dev ""
 fleet_join other ""
 
@@ -265,7 +268,9 @@ END
 )"
 
 # --- a reader that does not read: a page of the log holds eight large documents, 8 MiB when it is printed whole
-fleet_admin token create --access --role reader -o "$FLEET/reader" >/dev/null || fleet_fail "no reader's token"
+for name in reader reader2 submitter submitter2; do
+	fleet_admin token create --access --role "${name%2}" -o "$FLEET/$name" >/dev/null || fleet_fail "no token"
+done
 limit connections_per_device 64
 # A sanitizer keeps what was freed for a while.
 export MOST=96
@@ -350,6 +355,195 @@ print(first, "8 MiB or more" if size >= 7000000 else size, "then " + answer(s), 
 END
 )"
 limit requests_per_minute 0
+
+# --- a long audit log: entries of another day, copied, with the numbers that they would have
+fleet_kill TERM "$DAEMON_PID"
+python3 -S -E - "$FLEET/state/rivulet.db" <<'END' || fleet_fail "no long log"
+import sqlite3, sys
+
+db = sqlite3.connect(sys.argv[1])
+seq, link, body = db.execute("SELECT seq, link, body FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
+for n in range(seq + 1, 30001):
+    db.execute("INSERT INTO audit (seq, link, body) VALUES (?, ?, ?)", (n, link[:8] + n.to_bytes(8, "little") + link[16:], body))
+    said = '{"by":"token:0123456789abcdef owner:%s"}' % ("last" if n == 30000 else "somebody")
+    db.execute("INSERT INTO audit_detail (seq, place, salt, data) VALUES (?, 0, zeroblob(32), ?)", (n, said.encode()))
+db.commit()
+END
+fleet_restart
+# What the Python below shares: answers with their bodies, as who has a token.
+cat >>"$FLEET/crowd.py" <<'END'
+
+
+def request(s, who, method, path, body=None):
+    with open(f"{HOME}/{who}") as f:
+        token = f.read().strip()
+    length = "" if body is None else "Content-Length: %d\r\n" % len(body)
+    s.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n{length}\r\n".encode() + (body or b""))
+    return reply(s)
+
+
+def reply(s):
+    """Status, head and body of one answer."""
+    f = s.makefile("rb")
+    status, head, body = f.readline().split()[1].decode(), {}, b""
+    while (line := f.readline().strip()):
+        name, _, value = line.decode().partition(": ")
+        head[name.lower()] = value
+    if "chunked" in head.get("transfer-encoding", ""):
+        while (size := int(f.readline(), 16)):
+            body += f.read(size)
+            f.readline()
+        f.readline()
+    else:
+        body = f.read(int(head.get("content-length", 0)))
+    return status, head, body
+
+
+def at_once(count, act):
+    """What `count` threads that begin together get, counted."""
+    import collections, threading
+    got, start = collections.Counter(), threading.Barrier(count)
+
+    def run(i):
+        s = secure()
+        s.settimeout(60)
+        got[act(s, i, start)] += 1
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return ", ".join("%d x %s" % (n, what) for what, n in sorted(got.items()))
+END
+say "who picks few of many is answered by the page, with where the next begins" "4 pages, the last entry is found" "$(crowd <<'END'
+import json
+
+s, at, pages, found = secure(), 1, 0, []
+while at:
+    status, _, body = request(s, "reader", "GET", f"/v1/audit?by=owner:last&from={at}")
+    page = json.loads(body)
+    pages, found, before, at = pages + 1, found + page["entries"], at, page["next"]
+    if at and not before < at <= before + 10000:
+        print("from", before, "on to", at)
+print("%d pages, the last entry is found" % pages if [e["seq"] for e in found] == [30000] else found)
+END
+)"
+limit requests_per_minute 599
+say "and pays for what was looked at: one page is more than a minute's requests" "200 429, another reader 200" "$(crowd <<'END'
+got = [request(secure(), "reader", "GET", path)[0] for path in ("/v1/audit?by=owner:nobody", "/v1/jobs")]
+print(*got, end=", another reader ")
+print(request(secure(), "reader2", "GET", "/v1/jobs")[0])
+END
+)"
+limit requests_per_minute 0
+say "one such look of an identity at a time, whoever else looks" "1 x 200, 19 x 429 1, 200" "$(crowd <<'END'
+def look(s, i, start):
+    start.wait()
+    status, head, _ = request(s, "reader", "GET", "/v1/audit?by=owner:nobody")
+    return status + (" " + head["retry-after"] if status == "429" else "")
+
+
+# A page takes a while. Where threads come late to find it busy, all ask again.
+for _ in range(20):
+    got = at_once(20, look)
+    if got == "1 x 200, 19 x 429 1":
+        break
+print(got + ",", request(secure(), "reader2", "GET", "/v1/audit?by=owner:nobody")[0])
+END
+)"
+say "the command line follows all pages" "owner:last" "$("$RIVULET" audit --by owner:last --url "$URL" --token-file "$FLEET/reader" --ca "$FLEET/dev/ca.pem" 2>&1 | sed -n 's/.*\(owner:last\).*/\1/p')"
+
+# --- quotas under twenty requests at once
+limit owner_jobs 5 owner_model_bytes 5500K
+say "jobs of one owner" "5 x 201, 15 x 409" "$(crowd <<'END'
+import json
+
+JOB = {"model": {"layers": [{"type": "flatten"}, {"type": "linear", "name": "fc1", "out": 10}], "loss": "cross_entropy"},
+       "data": {"name": "digits", "shape": [1, 28, 28], "classes": 10},
+       "local": {"epochs": 1, "batch": 10, "optimizer": {"name": "sgd", "rate": 0.1}}, "round": {"goal": 1}}
+
+
+def submit(s, i, start):
+    start.wait()
+    return request(s, "submitter", "POST", "/v1/jobs", json.dumps({"name": "job-%d" % i, **JOB}).encode())[0]
+
+
+print(at_once(20, submit))
+END
+)"
+say "models of another owner: those that begin, not those that end" "5 x 201, 15 x 409" "$(crowd <<'END'
+import hashlib, json
+
+SIZE = 1 << 20
+
+
+def upload(s, i, start):
+    head = json.dumps({"w": {"dtype": "F32", "shape": [SIZE // 4], "data_offsets": [0, SIZE]}}).encode()
+    body = len(head).to_bytes(8, "little") + head + bytes([i]) * SIZE
+    with open(HOME + "/submitter2") as f:
+        token = f.read().strip()
+    start.wait()
+    s.sendall((f"PUT /v1/models/{hashlib.sha256(body).hexdigest()} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+               f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n").encode())
+    status = answer(s)
+    if status != "100":
+        start.wait()
+        return status
+    # Nobody ends before all have begun.
+    start.wait()
+    s.sendall(body)
+    return answer(s)
+
+
+print(at_once(20, upload))
+END
+)"
+fleet_admin token create --uses 3 -o "$FLEET/join" >/dev/null || fleet_fail "no token"
+say "a token that may be used three times" "3 x 201, 17 x 401" "$(crowd <<'END'
+import base64, json, subprocess
+
+CSRS = [base64.b64encode(subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=x",
+        "-keyout", "/dev/null", "-outform", "DER"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout).decode() for i in range(20)]
+
+
+def join(s, i, start):
+    start.wait()
+    return request(s, "join", "POST", "/v1/join", json.dumps({"csr": CSRS[i], "name": "crowd-%d" % i}).encode())[0]
+
+
+print(at_once(20, join))
+END
+)"
+
+# --- what one owner writes in a day
+limit owner_bytes_per_day 60K
+say "set, repeated, and pause and stop above the limit; after a restart the same" "some 200, 429, again 200, pause 200, resume 429, stop 200" "$(crowd <<'END'
+import json
+
+s = secure()
+jobs = [j for j in json.loads(request(s, "submitter", "GET", "/v1/jobs")[2])["jobs"] if j["name"].startswith("job-")]
+job, got = "/v1/jobs/" + jobs[0]["job"], []
+while not got or got[-1] == "200":
+    said = json.dumps({"stop.rounds": 1000 + len(got)}).encode()
+    got.append(request(s, "submitter", "POST", job + "/set", said)[0])
+s = secure()
+again = request(s, "submitter", "POST", job + "/set", json.dumps({"stop.rounds": 1000 + len(got) - 2}).encode())[0]
+print("some 200," if 4 <= got.count("200") <= 40 else got, got[-1] + ", again", again + ", pause", request(s, "submitter", "POST", job + "/pause")[0] + ", resume",
+      request(s, "submitter", "POST", job + "/resume")[0], end="")
+print(", stop", request(secure(), "submitter", "POST", job + "/stop")[0])
+END
+)"
+limit owner_bytes_per_day 60K
+say "a restart forgets nothing of it" 429 "$(crowd <<'END'
+import json
+
+s = secure()
+jobs = [j for j in json.loads(request(s, "submitter", "GET", "/v1/jobs")[2])["jobs"] if j["name"].startswith("job-") and j["state"] == "running"]
+print(request(s, "submitter", "POST", "/v1/jobs/%s/set" % jobs[0]["job"], b'{"stop.rounds": 77}')[0])
+END
+)"
+limit owner_bytes_per_day 50M owner_jobs 1000 owner_model_bytes 256G
 
 # --- all places taken by people without an identity: the oldest of them makes room
 limit connections 30
