@@ -199,6 +199,13 @@ static const char *const say_good_jobs[] = {GOOD(""),
 static const char *const say_lists[] = {LIST("/v1/jobs"), LIST("/v1/audit"), LIST("/v1/devices"),
     LIST("/v1/status"), LIST("/v1/audit?from=30"), NULL};
 
+/* Long looks through the audit log, and what else looks at much, each as soon as the one before is said. */
+static const char *const say_walks[] = {LIST("/v1/audit?by=owner:nobody"),
+    LIST("/v1/audit?by=token:0123456789abcdef&from=1000"),
+    LIST("/v1/audit?by=device:crowd&from=20000"), LIST("/v1/fleet?data=digits"),
+    LIST("/v1/audit?from=50000"), LIST("/v1/find?kind=device&word=newcomer"), LIST("/v1/devices"),
+    NULL};
+
 static const struct attack attacks[] = {
     {"half-open", LAYER_TCP, 3000, NULL, AFTER_HOLD, 0, true, false},
     {"hello-and-wait", LAYER_HELLO, 1000, NULL, AFTER_HOLD, 0, true, false},
@@ -219,6 +226,7 @@ static const struct attack attacks[] = {
     {"job-bombs", LAYER_TLS, 16, say_jobs, AFTER_ANSWER, 0, false, true},
     {"good-jobs", LAYER_TLS, 16, say_good_jobs, AFTER_REPEAT, 0, false, false},
     {"unread-lists", LAYER_TLS, 200, say_lists, AFTER_REPEAT, 0, true, false},
+    {"walks", LAYER_TLS, 16, say_walks, AFTER_REPEAT, 0, false, false},
     {"bad-tokens", LAYER_TLS, 32, say_tokens, AFTER_REPEAT, 0, false, true},
     {"requests", LAYER_DEVICE, 100, say_status, AFTER_REPEAT, 0, false, false},
     {"hoard", LAYER_DEVICE, 600, say_health, AFTER_HOLD, 0, false, false},
@@ -241,6 +249,7 @@ attacks_list(void)
 		    attacks[i].texts == say_jobs	    ? "submitter"
 			: attacks[i].texts == say_good_jobs ? "owner"
 			: attacks[i].texts == say_lists	    ? "reader"
+			: attacks[i].texts == say_walks	    ? "walker"
 			: attacks[i].layer == LAYER_DEVICE  ? "device"
 							    : "nobody");
 }
