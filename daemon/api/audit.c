@@ -12,8 +12,7 @@
 #include "views.h"
 
 #define ENTRIES_PAGE 1000
-#define ENTRIES_LOOKED \
-	10000 /* of one request that picks: some 0.1 s, and what it costs stays within a minute's requests */
+#define ENTRIES_LOOKED 10000 /* of one request that picks: some 0.1 s */
 #define PAGE_BYTES (8u << 20) /* a page ends once it is this large, with one entry at least */
 
 /* Whose entries: those that say the word in "by", and those that are about the device. */

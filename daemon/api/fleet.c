@@ -16,6 +16,9 @@
 
 #define DECILES 10
 #define NAMES_MAX 20
+#define SPEEDS_PIECE 500 /* rows in one turn */
+#define REPORTS_PIECE 10000 /* rows of an index, which are only counted */
+#define COUNTED_PER_ROW 16 /* of those cost as much as one that is looked at */
 /* A share of less time says nothing. */
 #define AVAILABLE_MIN_S 60
 
@@ -42,10 +45,6 @@ struct participation {
 	uint64_t from, to, rounds; /* the next piece, and all */
 };
 
-#define SPEEDS_PIECE 500 /* rows in one turn */
-#define REPORTS_PIECE 10000 /* rows of an index, which are only counted */
-#define COUNTED_PER_ROW 16 /* of those cost as much as one that is looked at */
-
 /* Rows come by device: mostly the last one's. NULL: no memory. */
 static struct member *
 member(struct participation *p, const uint8_t id[32])
@@ -67,12 +66,12 @@ member(struct participation *p, const uint8_t id[32])
 static enum err
 add_speed(void *ctx, const struct store_speed *row)
 {
-	struct member *m = member(ctx, row->device);
+	struct participation *p = ctx;
+	struct member *m = member(p, row->device);
 
 	if (!m)
 		return ERR_NOMEM;
 	throughput_note(&m->speed, row->steps, row->seconds);
-	struct participation *p = ctx;
 	p->last = *row;
 	p->speeds++;
 	return ERR_OK;
@@ -165,11 +164,11 @@ static enum err
 look_at(void *ctx, const struct registry_view *d)
 {
 	struct participation *p = ctx;
-	exchange_looked(p->x, 1);
 	const uint8_t *id = d->row.id;
 	size_t at = bytes_place(p->members, p->count, sizeof(*p->members), id, 32);
 	bool known = at < p->count && memcmp(p->members[at].id, id, 32) == 0;
 
+	exchange_looked(p->x, 1);
 	if (d->row.state != DEVICE_ACTIVE || strcmp(d->row.role, "device") != 0 ||
 	    (known && p->members[at].reports > 0) ||
 	    !engine_selects(p->x->services->engine, p->job, &p->spec.select, id))
