@@ -56,6 +56,26 @@ owners_words_are_the_same(void **state)
 	assert_false(abort_reason_passes(ABORT_UNKNOWN));
 }
 
+/* Of the rest each job has its share: a device without a disk, or that its owner lets rest, fails at any. */
+static void
+whose_fault(void **state)
+{
+	(void)state;
+	static const enum err disk[] = {ERR_READONLY, ERR_IO, ERR_FILES};
+
+	assert_int_equal(abort_reason_of_disk(ERR_NOSPACE), ABORT_DISK_FULL);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(abort_reason_of_disk(disk[i]), ABORT_DISK_FAILED);
+	assert_int_equal(abort_reason_of_disk(ERR_CLOSED), ABORT_NONE);
+	assert_false(abort_reason_is_jobs(ABORT_NONE));
+	assert_false(abort_reason_is_jobs(ABORT_DISK_FULL));
+	assert_false(abort_reason_is_jobs(ABORT_DISK_FAILED));
+	assert_false(abort_reason_is_jobs(ABORT_STOPPED));
+	assert_false(abort_reason_is_jobs(ABORT_HOT));
+	assert_true(abort_reason_is_jobs(ABORT_TRAINER_FAILED));
+	assert_true(abort_reason_is_jobs(ABORT_UNKNOWN));
+}
+
 /* The paragraph behind these words has every reason. */
 static void
 expect_words(const char *file, const char *before)
@@ -93,6 +113,7 @@ main(void)
 	    cmocka_unit_test(every_name_leads_back),
 	    cmocka_unit_test(unknown_words_are_kept),
 	    cmocka_unit_test(owners_words_are_the_same),
+	    cmocka_unit_test(whose_fault),
 	    cmocka_unit_test(documented),
 	};
 

@@ -49,6 +49,14 @@ fill_offer(struct offer *in)
 	in->disk_free_bytes = 7;
 	strcpy(in->unready, "on-battery");
 	strcpy(in->machine, HEX64);
+	in->says_figures = true;
+	in->trainer_figures = 1;
+	in->evaluator_figures = 1;
+	memcpy(in->resting[0].job, HEX64, 16);
+	in->resting[0].seconds = 59;
+	memcpy(in->resting[1].job, HEX64 + 1, 16);
+	in->resting[1].seconds = 3600;
+	in->resting_count = 2;
 }
 
 static void
@@ -90,6 +98,16 @@ test_offer(void **state)
 	assert_true(out.has_disk_free && out.disk_free_bytes == 7);
 	assert_string_equal(out.unready, "on-battery");
 	assert_string_equal(out.machine, HEX64);
+	assert_true(out.says_figures);
+	/* The evaluator is a trainer, too: it is one name. */
+	assert_int_equal(out.trainer_figures, 3);
+	assert_int_equal(out.evaluator_figures, 1);
+	assert_true(messages_offer_gives_figures(&out, "builtin"));
+	assert_false(messages_offer_gives_figures(&out, "other"));
+	assert_int_equal(out.resting_count, 2);
+	assert_memory_equal(out.resting[0].job, HEX64, 16);
+	assert_int_equal(out.resting[0].seconds, 59);
+	assert_int_equal(out.resting[1].seconds, 3600);
 	messages_offer_deinit(&out);
 	assert_int_equal(out.data_count, 0);
 	messages_offer_deinit(&out);

@@ -10,6 +10,7 @@
 
 #define LABEL_PIECES 2 /* pieces of one label order that make a shard */
 #define STREAM_ORDER 0 /* of a seed; class c draws from stream c + 1 */
+#define STREAM_SHARE 0x7368617265 /* none that training draws from */
 
 const char *const shard_partition_names[] = {[SHARD_IID] = "iid",
     [SHARD_LABEL] = "label",
@@ -353,5 +354,25 @@ shard_hold(uint32_t **order, size_t *held, size_t examples, double share, uint64
 	/* Ascending order keeps copies sequential and the result readable. */
 	qsort(*order, *held, sizeof(**order), compare_u32);
 	qsort(*order + *held, examples - *held, sizeof(**order), compare_u32);
+	return ERR_OK;
+}
+
+enum err
+shard_share(uint32_t **keep, size_t *kept, size_t examples, uint64_t most, uint64_t seed)
+{
+	struct prng rng;
+
+	if (examples > UINT32_MAX)
+		return ERR_LIMIT;
+	*kept = examples < most ? examples : (size_t)most;
+	*keep = calloc(examples ? examples : 1, sizeof(**keep));
+	if (!*keep)
+		return ERR_NOMEM;
+	identity_order(*keep, examples);
+	if (*kept == examples)
+		return ERR_OK;
+	prng_seed2(&rng, seed, STREAM_SHARE);
+	prng_shuffle(&rng, *keep, examples);
+	qsort(*keep, *kept, sizeof(**keep), compare_u32);
 	return ERR_OK;
 }

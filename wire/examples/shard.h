@@ -56,4 +56,9 @@ size_t shard_held(size_t examples, double share);
 ERR_MUST_USE enum err shard_hold(
     uint32_t **order, size_t *held, size_t examples, double share, uint64_t seed);
 
+/* Which `most` of so many are taken where no more may be: *keep has their indices, ascending; the caller frees it. With fewer these are all.
+ * ERR_NOMEM; ERR_LIMIT past 32 bits. */
+ERR_MUST_USE enum err shard_share(
+    uint32_t **keep, size_t *kept, size_t examples, uint64_t most, uint64_t seed);
+
 #endif

@@ -163,6 +163,8 @@ bool recipe_upload_feedback(const struct upload_spec *u, const struct codec *cod
 const char *const *recipe_feature_names(void);
 #define RECIPE_FEATURE_EVALUATE "evaluate-task" /* tasks of kind evaluate */
 #define RECIPE_FEATURE_BUFFERED "buffered" /* tasks that outlive their round */
+#define RECIPE_FEATURE_FIGURES "figures" /* reports with what evaluate.figures asks for */
+#define RECIPE_FEATURE_MAX_EXAMPLES "max-examples" /* a drawn share where a task allows no more */
 #define RECIPE_FEATURE_TRAINER_VARIATES \
 	"trainer-variates" /* variates of a job with another trainer */
 /* Who acts on a feature; the trainer, if this build does not know it. */

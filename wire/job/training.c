@@ -51,3 +51,16 @@ training_steps(const struct local_spec *local, uint64_t examples)
 		amount *= (double)((examples + step - 1) / step);
 	return amount >= 0x1p62 ? (uint64_t)1 << 62 : amount >= 1 ? (uint64_t)amount : 1;
 }
+
+uint64_t
+training_share(const struct local_spec *local, uint64_t examples, uint64_t most)
+{
+	uint64_t steps = training_steps(local, examples);
+
+	if (most == 0 || examples <= most)
+		return examples;
+	/* So few steps that they never see more. */
+	if (steps > 0 && training_samples(local, examples, steps) <= (double)most)
+		return examples;
+	return most;
+}

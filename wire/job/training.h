@@ -10,6 +10,9 @@ uint64_t training_seed(uint64_t job_seed, uint64_t round, const uint8_t device[3
 double training_rate(const struct local_spec *local, uint64_t round);
 /* Optimizer steps that the job plans for a device that trains on so many examples, at least 1; 0 if only the clock decides. */
 uint64_t training_steps(const struct local_spec *local, uint64_t examples);
+/* Of so many examples, those that a device may work on where it may claim `most` (0: any): all of them, unless the work would take more
+ * different ones than that. Which they are: allowance.h. */
+uint64_t training_share(const struct local_spec *local, uint64_t examples, uint64_t most);
 /* Examples that so many steps of a device with so many examples work on, each as often as it comes up. */
 double training_samples(const struct local_spec *local, uint64_t examples, uint64_t steps);
 

@@ -65,6 +65,64 @@ offer_data_tree(const struct offer_data *d)
 	return o;
 }
 
+bool
+messages_offer_gives_figures(const struct offer *o, const char *name)
+{
+	bool gives = false;
+
+	for (size_t i = 0; i < o->trainer_count; i++)
+		gives |= strcmp(o->trainers[i], name) == 0 && o->trainer_figures >> i & 1;
+	for (size_t i = 0; i < o->evaluator_count; i++)
+		gives |= strcmp(o->evaluators[i], name) == 0 && o->evaluator_figures >> i & 1;
+	return gives;
+}
+
+static void
+set_bits(uint64_t *bits, const message_name *names, size_t count, const char *name, bool gives)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			*bits = (*bits & ~((uint64_t)1 << i)) | (uint64_t)gives << i;
+}
+
+void
+messages_offer_set_figures(struct offer *o, const char *name, bool gives)
+{
+	set_bits(&o->trainer_figures, o->trainers, o->trainer_count, name, gives);
+	set_bits(&o->evaluator_figures, o->evaluators, o->evaluator_count, name, gives);
+}
+
+static void
+add_figures(struct json *o, const struct offer *in)
+{
+	struct json *list = json_array();
+
+	for (size_t i = 0; i < in->trainer_count; i++)
+		if (in->trainer_figures >> i & 1)
+			json_push(list, json_new_string(in->trainers[i]));
+	for (size_t i = 0; i < in->evaluator_count; i++)
+		if (in->evaluator_figures >> i & 1)
+			json_push(list, json_new_string(in->evaluators[i]));
+	json_add(o, "figures", list);
+}
+
+static void
+add_resting(struct json *o, const struct offer *in)
+{
+	if (in->resting_count == 0)
+		return;
+	struct json *list = json_array();
+	for (size_t i = 0; i < in->resting_count; i++) {
+		struct json *job = json_object();
+		char hex[2 * sizeof(in->resting[i].job) + 1];
+		hex_encode(hex, in->resting[i].job, sizeof(in->resting[i].job));
+		json_add_string(job, "job", hex);
+		json_add_u64(job, "seconds", in->resting[i].seconds);
+		json_push(list, job);
+	}
+	json_add(o, "resting", list);
+}
+
 enum err
 messages_offer_encode(struct buf *out, const struct offer *in)
 {
@@ -101,6 +159,9 @@ messages_offer_encode(struct buf *out, const struct offer *in)
 		json_add_string(o, "unready", in->unready);
 	if (*in->machine)
 		json_add_string(o, "machine", in->machine);
+	if (in->says_figures)
+		add_figures(o, in);
+	add_resting(o, in);
 	return messages_finish(out, o);
 }
 
@@ -141,6 +202,38 @@ read_offer_data(struct offer_data *d, struct field *item)
 }
 
 static void
+read_figures(struct offer *out, struct field *o)
+{
+	struct field_list list;
+	struct field item;
+	message_name name;
+
+	out->says_figures = field_has(o, "figures");
+	field_array(&list, o, "figures", 0, 2 * MESSAGES_LIST_MAX);
+	while (field_each(&list, &item)) {
+		field_string(&item, NULL, FIELD_NAME, name, sizeof(name), NULL);
+		messages_offer_set_figures(out, name, true);
+	}
+}
+
+static void
+read_resting(struct offer *out, struct field *o)
+{
+	struct field_list list;
+	struct field item;
+
+	field_array(&list, o, "resting", 0, MESSAGES_LIST_MAX);
+	while (field_each(&list, &item)) {
+		struct offer_resting *r = &out->resting[out->resting_count++];
+		struct field job = field_object(&item, NULL);
+		char hex[2 * sizeof(r->job) + 1];
+		field_hex(&job, "job", hex, sizeof(hex), NULL);
+		(void)hex_decode(r->job, sizeof(r->job), hex, strlen(hex));
+		r->seconds = (uint32_t)field_u64(&job, "seconds", 0, PAUSE_MAX, 0);
+	}
+}
+
+static void
 read_offer(struct offer *out, struct field *o)
 {
 	struct field_list list;
@@ -172,6 +265,8 @@ read_offer(struct offer *out, struct field *o)
 	if (field_has(o, "unready"))
 		field_string(o, "unready", FIELD_NAME, out->unready, sizeof(out->unready), NULL);
 	field_hex(o, "machine", out->machine, sizeof(out->machine), "");
+	read_figures(out, o);
+	read_resting(out, o);
 }
 
 enum err
@@ -256,6 +351,8 @@ messages_task_encode(struct buf *out, const struct task *in)
 	if (in->steps > 0)
 		json_add_u64(o, "steps", in->steps);
 	json_add_u64(o, "seed", in->seed);
+	if (in->max_examples > 0)
+		json_add_u64(o, "max_examples", in->max_examples);
 	json_add_double(o, "deadline_s", in->deadline_s);
 	return messages_finish(out, o);
 }
@@ -300,6 +397,7 @@ read_work(struct task *out, struct field *o)
 	}
 	read_variate(out, o);
 	out->seed = field_u64(o, "seed", 0, JSON_INT_MAX, FIELD_MUST_U64);
+	out->max_examples = field_u64(o, "max_examples", 1, JSON_INT_MAX, 0);
 	out->deadline_s = field_double(o, "deadline_s", 0, DEADLINE_MAX, FIELD_MUST_DOUBLE);
 }
 

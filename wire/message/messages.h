@@ -51,11 +51,24 @@ struct offer {
 	uint64_t disk_free_bytes; /* where the device keeps its models and deltas */
 	char unready[32]; /* why its owner gives it no work now, a name; "": ready */
 	char machine[65]; /* hash that tells machines apart (FORMAT.md); "": not said */
+	bool says_figures; /* if false: not said */
+	/* Bit i: trainers[i], evaluators[i] gives the figures that a job asks for. */
+	uint64_t trainer_figures, evaluator_figures;
+	/* Jobs that it wants no tasks of now, as theirs failed on it. */
+	struct offer_resting {
+		uint8_t job[16];
+		uint32_t seconds; /* left of the rest */
+	} resting[MESSAGES_LIST_MAX];
+	size_t resting_count;
 };
 ERR_MUST_USE enum err messages_offer_encode(struct buf *out, const struct offer *in);
 ERR_MUST_USE enum err messages_offer_decode(
     struct offer *out, const char *text, size_t len, struct why *why);
 void messages_offer_deinit(struct offer *o);
+/* Does the trainer or evaluator of that name give figures? */
+bool messages_offer_gives_figures(const struct offer *o, const char *name);
+/* From now on it does, or does not. */
+void messages_offer_set_figures(struct offer *o, const char *name, bool gives);
 
 /* A task, or "wait": exactly one is set. */
 struct task {
@@ -78,6 +91,8 @@ struct task {
 	/* Of a recipe with local.target_s: how many steps are wanted. After decoding recipe.local.amount says it too. 0: of other tasks. */
 	uint64_t steps;
 	uint64_t seed;
+	/* The most that a device may claim, and so work on: a share is drawn where there are more. 0: not said. */
+	uint64_t max_examples;
 	double deadline_s; /* seconds left for the report */
 	/* On encoding: the one of upload.codec to use, "" if it names only one. */
 	char codec[RECIPE_NAME_MAX];

@@ -15,10 +15,12 @@ static const char *const names[] = {
     [ABORT_TOO_LARGE] = "too-large",
     [ABORT_OUT_OF_MEMORY] = "out-of-memory",
     [ABORT_DISK_FULL] = "disk-full",
+    [ABORT_DISK_FAILED] = "disk-failed",
     [ABORT_BAD_MODEL] = "bad-model",
     [ABORT_VARIATE_LOST] = "variate-lost",
     [ABORT_NOT_FINITE] = "not-finite",
     [ABORT_TRAINER_FAILED] = "trainer-failed",
+    [ABORT_NO_FIGURES] = "no-figures",
     [ABORT_DEADLINE] = "deadline",
     [ABORT_STOPPED] = "stopped",
     [ABORT_ON_BATTERY] = "on-battery",
@@ -56,6 +58,21 @@ bool
 abort_reason_passes(enum abort_reason r)
 {
 	return r >= ABORT_STOPPED && r <= ABORT_DATA_CAP;
+}
+
+enum abort_reason
+abort_reason_of_disk(enum err e)
+{
+	if (e == ERR_NOSPACE)
+		return ABORT_DISK_FULL;
+	return e == ERR_READONLY || e == ERR_IO || e == ERR_FILES ? ABORT_DISK_FAILED : ABORT_NONE;
+}
+
+bool
+abort_reason_is_jobs(enum abort_reason r)
+{
+	return r != ABORT_NONE && r != ABORT_DISK_FULL && r != ABORT_DISK_FAILED &&
+	    !abort_reason_passes(r);
 }
 
 struct abort_cause

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "err.h"
 #include "wait_reason.h"
 
 /*
@@ -20,10 +21,12 @@ enum abort_reason {
 	ABORT_TOO_LARGE,
 	ABORT_OUT_OF_MEMORY,
 	ABORT_DISK_FULL,
+	ABORT_DISK_FAILED, /* it cannot be written or read */
 	ABORT_BAD_MODEL,
 	ABORT_VARIATE_LOST,
 	ABORT_NOT_FINITE,
 	ABORT_TRAINER_FAILED,
+	ABORT_NO_FIGURES, /* the trainer does not give what evaluate.figures asks for */
 	ABORT_DEADLINE,
 	ABORT_STOPPED,
 	/* What the owner's rules say meanwhile, in the order of enum wait_reason. */
@@ -46,6 +49,10 @@ enum abort_reason abort_reason_find(const char *name);
 enum abort_reason abort_reason_of_owner(enum wait_reason r);
 /* The device may do the same task soon after: it was stopped, or its owner's rules kept it from it. */
 bool abort_reason_passes(enum abort_reason r);
+/* Of a device's disk that took or gave no bytes; else ABORT_NONE. */
+enum abort_reason abort_reason_of_disk(enum err e);
+/* Has the job a part in it? Else the device would fail at any other, too, for now. */
+bool abort_reason_is_jobs(enum abort_reason r);
 
 /* A reason with its word, which of ABORT_UNKNOWN is the one that came. Of ABORT_OUT_OF_MEMORY, found before anything was fetched, also how
  * many bytes the task takes and the device has; else 0. */

@@ -21,6 +21,9 @@ enum wait_reason {
 	WAIT_JOB_FULL,
 	WAIT_OLD_AGENT,
 	WAIT_OUT_OF_MEMORY, /* it said so of this job, and offers what it offered then */
+	WAIT_TOO_MANY_EXAMPLES, /* more than the job lets it claim, and an agent that draws no share of them */
+	WAIT_NO_FIGURES, /* its trainer does not give what evaluate.figures asks for */
+	WAIT_RESTING, /* it said so of this job: a task of it failed there lately */
 	WAIT_BUSY,
 	WAIT_RESTARTING,
 	/* Of the device's owner (docs/devices.md, When the device works): the device says so itself. */
