@@ -338,6 +338,7 @@ add_offer(struct json *v, struct registry *r, const uint8_t device[32], const ch
 		json_add_u64(v, "examples", offer.examples);
 	else
 		json_add_null(v, "examples");
+	json_add_bool(v, "draws", offer.draws);
 	if (offer.memory_bytes > 0)
 		json_add_u64(v, "memory_bytes", offer.memory_bytes);
 	else

@@ -238,6 +238,23 @@ static void __attribute__((format(printf, 2, 3))) warn(struct json *list, const 
 	json_push(list, json_new_string(text));
 }
 
+static void
+warn_of_examples(struct json *list, const struct engine_reach *r)
+{
+	if (r->drawn > 0)
+		warn(list,
+		    "%" PRIu64 " of the %" PRIu64 " devices with the data have more examples of it "
+		    "than aggregate.max_examples (%" PRIu64 "): each draws that many of its own",
+		    r->drawn, r->with_data, r->most);
+	if (r->too_many > 0)
+		warn(list,
+		    "%" PRIu64 " of the %" PRIu64 " devices with the data have more examples of it "
+		    "than aggregate.max_examples (%" PRIu64
+		    "), and agents that draw no share of them: they get no task "
+		    "(too-many-examples)",
+		    r->too_many, r->with_data, r->most);
+}
+
 struct json *
 views_warnings(const struct engine_reach *r, const char *name)
 {
@@ -269,6 +286,13 @@ views_warnings(const struct engine_reach *r, const char *name)
 		    "nobody has the trainer: none of the %" PRIu64
 		    " devices that asked for work lately offers a trainer \"%s\"",
 		    r->heard, r->trainer);
+	warn_of_examples(list, r);
+	if (r->without_figures > 0)
+		warn(list,
+		    "%" PRIu64 " of the %" PRIu64
+		    " devices with the trainer \"%s\" give none of the "
+		    "figures that evaluate.figures asks for: they get no task (no-figures)",
+		    r->without_figures, r->with_trainer, r->trainer);
 	return list;
 }
 
@@ -527,6 +551,9 @@ reach_json(const struct engine_reach *r)
 	json_add_u64(v, "heard", r->heard);
 	json_add_u64(v, "with_data", r->with_data);
 	json_add_u64(v, "with_trainer", r->with_trainer);
+	json_add_u64(v, "drawn", r->drawn);
+	json_add_u64(v, "too_many_examples", r->too_many);
+	json_add_u64(v, "without_figures", r->without_figures);
 	return v;
 }
 

@@ -89,6 +89,7 @@ fill_task(struct engine *g, struct engine_job *j, struct invite *invite, struct 
 	hex_encode(out->job, j->id, 16);
 	hex_encode(out->model, j->row.base, 32);
 	out->deadline_s = time_left(j, now);
+	out->max_examples = j->work->spec.aggregate.max_examples;
 	out->recipe.text = recipe_text_hold(j->work->spec.recipe.text);
 	if (out->kind == TASK_TRAIN)
 		engine_variate_fill(j, invite->device, out);
@@ -190,7 +191,9 @@ judge_asker(struct engine *g, struct engine_job *j, const struct asker *a)
 
 	if (!why)
 		why = engine_offer_unready(a->offer);
-	return why ? why : lacks(j, a);
+	if (!why)
+		why = lacks(j, a);
+	return !why && engine_offer_rests(a->offer, j) ? WAIT_RESTING : why;
 }
 
 /* WAIT_NONE: out holds a task of this job. */

@@ -254,6 +254,11 @@ struct engine_reach {
 	uint64_t heard; /* of these: asked for work lately, */
 	uint64_t with_data; /* and offered the job's data set with as many examples as it wants */
 	uint64_t with_trainer; /* likewise, its trainer */
+	uint64_t
+	    drawn; /* of those with the data: they have more examples than the job lets them claim, and draw a share, */
+	uint64_t too_many; /* or cannot: they get no task */
+	uint64_t without_figures; /* of those with the trainer: it does not give those asked for */
+	uint64_t most; /* examples that may be claimed */
 	uint64_t examples; /* so many */
 	char data[RECIPE_NAME_MAX]; /* its name; "": the job needs none */
 	char trainer[RECIPE_NAME_MAX];

@@ -424,6 +424,10 @@ void engine_size_note(struct engine_job *j, const struct engine_claim *claim);
 /* Does a manifest say more steps than its task gave? Lock held. */
 enum problem_type engine_claim_steps(
     const struct engine_job *j, const struct manifest *m, struct why *why);
+/* Does it draw a share where it has more examples than a task allows? */
+bool engine_offer_draws(const struct offer *o);
+/* Does the device want none of the job's tasks for a while, because one failed there? */
+bool engine_offer_rests(const struct offer *o, const struct engine_job *j);
 /* Has the device done this task already, and waits to send the delta? */
 bool engine_offer_unsent(const struct offer *o, const char *task);
 

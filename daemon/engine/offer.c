@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "allowance.h"
 #include "bytes.h"
 #include "clock.h"
 #include "engine_inside.h"
@@ -12,6 +13,41 @@ engine_offer_names(const message_name *list, size_t count, const char *name)
 		if (strcmp(list[i], name) == 0)
 			return true;
 	return false;
+}
+
+/* What the device has of the job's data; 0 if the job names none. */
+static uint64_t
+examples_of(const struct recipe *r, const struct offer *o)
+{
+	for (size_t i = 0; i < o->data_count; i++)
+		if (r->data.name[0] && strcmp(o->data[i].name, r->data.name) == 0)
+			return o->data[i].examples;
+	return 0;
+}
+
+bool
+engine_offer_draws(const struct offer *o)
+{
+	return engine_offer_names(o->features, o->feature_count, RECIPE_FEATURE_MAX_EXAMPLES);
+}
+
+/* Would it claim more than the job allows, in tasks of that kind? How a text is cut is known on the device alone. */
+static bool
+claims_too_much(const struct engine_job *j, const struct offer *o, enum task_kind kind)
+{
+	const struct recipe *r = &j->work->spec.recipe;
+
+	return !engine_offer_draws(o) && r->data.window == 0 &&
+	    allowance_cuts(
+		r, kind == TASK_EVALUATE, examples_of(r, o), j->work->spec.aggregate.max_examples);
+}
+
+/* Older agents do not say. */
+static bool
+lacks_figures(const struct recipe *r, const struct offer *o)
+{
+	return r->evaluate_by == EVALUATE_DEVICES && figure_set_any(&r->figures) &&
+	    o->says_figures && !messages_offer_gives_figures(o, r->trainer);
 }
 
 enum wait_reason
@@ -39,6 +75,10 @@ engine_offer_lacks(const struct engine_job *j, const struct offer *o, enum task_
 	    (j->work->spec.round.mode == ROUND_MODE_BUFFERED &&
 		!engine_offer_names(o->features, o->feature_count, RECIPE_FEATURE_BUFFERED)))
 		return WAIT_OLD_AGENT;
+	if (lacks_figures(r, o))
+		return WAIT_NO_FIGURES;
+	if (claims_too_much(j, o, kind))
+		return WAIT_TOO_MANY_EXAMPLES;
 	if (!r->builtin)
 		return WAIT_NONE;
 	for (size_t l = 0; l < r->net.layer_count; l++) {
@@ -55,6 +95,16 @@ engine_offer_unready(const struct offer *o)
 	enum wait_reason r = wait_reason_find(o->unready);
 
 	return !r || wait_reason_is_owners(r) ? r : WAIT_CHECK;
+}
+
+bool
+engine_offer_rests(const struct offer *o, const struct engine_job *j)
+{
+	for (size_t i = 0; i < o->resting_count; i++)
+		if (o->resting[i].seconds > 0 &&
+		    memcmp(o->resting[i].job, j->id, sizeof(j->id)) == 0)
+			return true;
+	return false;
 }
 
 bool

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allowance.h"
 #include "clock.h"
 #include "engine.h"
 #include "engine_inside.h"
@@ -179,6 +180,12 @@ reach_device(void *ctx, const struct registry_view *v)
 	r->out->with_data +=
 	    (offer.has_data && offer.examples >= r->out->examples) || !r->out->data[0];
 	r->out->with_trainer += offer.has_trainer;
+	const struct recipe *recipe = &r->job->work->spec.recipe;
+	if (offer.has_data && recipe->data.window == 0 &&
+	    allowance_cuts(recipe, r->job->only_evaluates, offer.examples, r->out->most))
+		++*(offer.draws ? &r->out->drawn : &r->out->too_many);
+	r->out->without_figures += offer.lacks_figures && recipe->evaluate_by == EVALUATE_DEVICES &&
+	    figure_set_any(&recipe->figures);
 	return ERR_OK;
 }
 
@@ -189,6 +196,7 @@ engine_reach_of(struct engine *g, const struct engine_job *j, struct engine_reac
 
 	*out = (struct engine_reach){.goal = j->work->spec.round.goal,
 	    .quorum = j->work->spec.round.quorum,
+	    .most = j->work->spec.aggregate.max_examples,
 	    .examples = j->work->spec.recipe.data.min_examples};
 	memcpy(out->data, j->work->spec.recipe.data.name, sizeof(out->data));
 	memcpy(out->trainer, j->work->spec.recipe.trainer, sizeof(out->trainer));

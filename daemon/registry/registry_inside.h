@@ -25,6 +25,8 @@ struct registry_told {
 	message_name *trainers;
 	size_t trainer_count;
 	uint64_t memory_bytes;
+	bool draws; /* a share, where it has more examples than a job lets it claim */
+	uint64_t no_figures; /* trainers that do not give them, a bit each */
 };
 
 struct registry_place {

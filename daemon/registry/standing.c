@@ -156,7 +156,9 @@ is_news(uint8_t old, uint8_t said)
 	if (said == UNKNOWN || said == old)
 		return false;
 	enum wait_reason why = said - 1;
-	return old < GAVE_UP || (why != WAIT_ABORTED && (!is_ready(why) || why == WAIT_REPORTED));
+	return old < GAVE_UP ||
+	    (why != WAIT_ABORTED && why != WAIT_RESTING &&
+		(!is_ready(why) || why == WAIT_REPORTED));
 }
 
 /* The device, if it may work. Lock held. */
@@ -226,6 +228,15 @@ room_for(void **items, size_t *have, size_t count, size_t size)
 		*items = grown;
 }
 
+static bool
+has_name(const message_name *names, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
 void
 standing_note_data(struct device *d, const struct offer *offer)
 {
@@ -233,6 +244,8 @@ standing_note_data(struct device *d, const struct offer *offer)
 	void *data = t->data, *trainers = t->trainers;
 
 	t->memory_bytes = offer->memory_bytes;
+	t->draws = has_name(offer->features, offer->feature_count, RECIPE_FEATURE_MAX_EXAMPLES);
+	t->no_figures = 0;
 	room_for(&data, &t->data_count, offer->data_count, sizeof(*t->data));
 	room_for(&trainers, &t->trainer_count,
 	    offer->trainer_count < TRAINERS_NOTED ? offer->trainer_count : TRAINERS_NOTED,
@@ -245,6 +258,9 @@ standing_note_data(struct device *d, const struct offer *offer)
 	}
 	for (size_t i = 0; i < t->trainer_count; i++)
 		memcpy(t->trainers[i], offer->trainers[i], sizeof(t->trainers[i]));
+	for (size_t i = 0; i < t->trainer_count && offer->says_figures; i++)
+		if (!messages_offer_gives_figures(offer, t->trainers[i]))
+			t->no_figures |= (uint64_t)1 << i;
 }
 
 /* Lock held. */
@@ -258,8 +274,12 @@ look_up(
 			out->has_data = true;
 			out->examples = t->data[i].examples;
 		}
-	for (size_t i = 0; i < t->trainer_count; i++)
-		out->has_trainer |= strcmp(t->trainers[i], what->trainer) == 0;
+	out->draws = t->draws;
+	for (size_t i = 0; i < t->trainer_count && !out->has_trainer; i++)
+		if (strcmp(t->trainers[i], what->trainer) == 0) {
+			out->has_trainer = true;
+			out->lacks_figures = t->no_figures >> i & 1;
+		}
 }
 
 bool

@@ -49,6 +49,9 @@ struct standing_offer {
 	uint64_t examples; /* with so many examples */
 	bool has_trainer; /* likewise */
 	uint64_t memory_bytes; /* 0: not said */
+	bool draws; /* a share, where it has more examples than a job lets it claim */
+	bool
+	    lacks_figures; /* its trainer of that name does not give what evaluate.figures asks for */
 };
 /* Is it active, and was it heard of lately? *out: of the data set and the trainer of these names. */
 struct standing_ask_for {

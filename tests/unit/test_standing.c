@@ -76,6 +76,13 @@ who_gave_up_stays_so_until_it_reports(void **state)
 	assert_int_equal(devices_of(c, id, "gave_up", "other"), 1);
 	assert_string_equal(ask(c, 1, &first), "aborted");
 	assert_int_equal(devices_of(c, id, "gave_up", "out-of-memory"), 1);
+	/* Nor does one that rests for it. */
+	memcpy(c->offer.resting[0].job, id, 16);
+	c->offer.resting[0].seconds = 1;
+	c->offer.resting_count = 1;
+	assert_string_equal(ask(c, 1, &first), "resting");
+	c->offer.resting_count = 0;
+	assert_int_equal(devices_of(c, id, "gave_up", "out-of-memory"), 1);
 	/* A delta that comes all the same counts. */
 	assert_null(deliver(c, &second, 2, 1, 100));
 	assert_int_equal(devices_of(c, id, "gave_up", "other"), 0);
@@ -175,10 +182,19 @@ is_warned(struct coordinator *c, const uint8_t job[16], const char *part)
 }
 
 static void
+without(struct offer *o, const char *feature)
+{
+	for (size_t i = 0; i < o->feature_count; i++)
+		if (strcmp(o->features[i], feature) == 0)
+			memcpy(o->features[i], o->features[--o->feature_count],
+			    sizeof(o->features[i]));
+}
+
+static void
 whom_a_job_reaches(void **state)
 {
 	struct coordinator *c = *state;
-	uint8_t id[16], large[16], other[16], labelled[16];
+	uint8_t id[16], large[16], other[16], labelled[16], few[16];
 	struct offer offer = c->offer;
 	struct task t;
 
@@ -194,6 +210,15 @@ whom_a_job_reaches(void **state)
 	assert_true(is_warned(c, large, "round.goal is 10, and 9 active devices"));
 	assert_true(is_warned(c, large, "every round waits"));
 	submit(c, JOB("other", "\"goal\":10", ""), other);
+	assert_true(is_warned(c, other, "no round can close"));
+	offer.data[0].examples = 100;
+	assert_false(registry_note_offer(c->s.registry, device_id(1), &offer));
+	submit(c, JOB("few", "\"goal\":1", ",\"aggregate\":{\"max_examples\":50}"), few);
+	assert_true(is_warned(c, few, "1 of the 1 devices with the data have more examples of it"));
+	assert_true(is_warned(c, few, "each draws that many"));
+	without(&offer, RECIPE_FEATURE_MAX_EXAMPLES);
+	assert_false(registry_note_offer(c->s.registry, device_id(1), &offer));
+	assert_true(is_warned(c, few, "max_examples (50), and agents that draw no share of them"));
 	assert_true(is_warned(c, other, "no round can close"));
 	submit(c, JOB("labelled", "\"goal\":1", ",\"select\":{\"labels\":{\"site\":\"x\"}}"),
 	    labelled);
