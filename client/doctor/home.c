@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,25 +19,63 @@
 	6 /* a certificate with less than a sixth of its life left was not renewed in time */
 #define BACKDATE (2 * 86400)
 
+/* Why the system lets nobody, or only others, write there. */
+static void
+say_not_writable(struct cmd_doctor *d, const char *path, const struct stat *st)
+{
+	if (errno == EROFS)
+		cmd_doctor_add(d, "home", CMD_DOCTOR_FAULT, CMD_FAILED,
+		    "look into the kernel's log for errors of the disk, then mount it for writing: "
+		    "mount -o remount,rw",
+		    "%s lies on a file system that is mounted read-only", path);
+	else if (errno == EACCES || errno == EPERM)
+		cmd_doctor_add(d, "home", CMD_DOCTOR_FAULT, CMD_FAILED,
+		    "run this as the user of the agent, or chown the directory",
+		    "%s cannot be written by this user (its owner is %u, we are %u, its mode is "
+		    "%03o)",
+		    path, (unsigned)st->st_uid, (unsigned)geteuid(), (unsigned)st->st_mode & 0777);
+	else
+		cmd_doctor_add(d, "home", CMD_DOCTOR_FAULT, CMD_FAILED,
+		    "mend the disk, or what leads to it", "%s cannot be used: %s", path,
+		    strerror(errno));
+}
+
+/* Each may be a mount or a link of its own, or somebody else's since the agent was run by hand. */
+static void
+check_folders(struct cmd_doctor *d)
+{
+	static const char *const names[] = {
+	    "models", "outbox", "residual", "variates", "local", "work"};
+	char path[PATH_MAX];
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (identity_path(path, d->home, names[i], NULL) == ERR_OK &&
+		    stat(path, &st) == 0 && access(path, R_OK | W_OK | X_OK) != 0)
+			say_not_writable(d, path, &st);
+}
+
 static void
 check_directory(struct cmd_doctor *d)
 {
 	struct stat st;
 
-	if (stat(d->home, &st) != 0) {
+	if (stat(d->home, &st) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
 		cmd_doctor_add(d, "home", CMD_DOCTOR_FAULT, CMD_NOT_FOUND,
 		    "rivulet join URL --token-file FILE makes one; or give --home",
 		    "%s does not exist", d->home);
+		return;
+	}
+	if (stat(d->home, &st) != 0) {
+		cmd_doctor_add(d, "home", CMD_DOCTOR_FAULT, CMD_FAILED,
+		    "mend the disk, or what leads to it", "%s: %s", d->home, strerror(errno));
 		return;
 	}
 	if (!S_ISDIR(st.st_mode))
 		cmd_doctor_add(d, "home", CMD_DOCTOR_FAULT, CMD_NOT_FOUND, "give --home",
 		    "%s is no directory", d->home);
 	else if (access(d->home, R_OK | W_OK | X_OK) != 0)
-		cmd_doctor_add(d, "home", CMD_DOCTOR_FAULT, CMD_FAILED,
-		    "run this as the user of the agent, or chown the directory",
-		    "%s cannot be written by this user (its owner is %u, we are %u)", d->home,
-		    (unsigned)st.st_uid, (unsigned)geteuid());
+		say_not_writable(d, d->home, &st);
 	else if (st.st_mode & 0022)
 		cmd_doctor_add(d, "home", CMD_DOCTOR_WARNING, CMD_DENIED, "chmod go-w it",
 		    "%s can be written by others (mode %03o)", d->home,
@@ -238,6 +277,7 @@ cmd_doctor_home_check(struct cmd_doctor *d)
 	check_directory(d);
 	if (d->findings[0].level == CMD_DOCTOR_FAULT && d->findings[0].code == CMD_NOT_FOUND)
 		return;
+	check_folders(d);
 	check_joined(d);
 	check_agent(d);
 	if (d->joined)

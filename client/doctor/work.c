@@ -291,6 +291,10 @@ meaning(const char *reason)
 	    [WAIT_NO_CODEC] = "the job needs a newer version of rivulet",
 	    [WAIT_OUT_OF_MEMORY] =
 		"the job's tasks take more memory than [limits] memory_bytes or the machine has",
+	    [WAIT_TOO_MANY_EXAMPLES] =
+		"the job lets a device claim fewer examples than there are here",
+	    [WAIT_NO_FIGURES] = "the trainer does not give the figures that the job asks for",
+	    [WAIT_RESTING] = "a task of the job failed here: it is left alone for a while",
 	    [WAIT_OLD_AGENT] = "this rivulet is too old for the coordinator",
 	    [WAIT_SPOOL_FULL] = "the coordinator's disk has no room for deltas",
 	    [WAIT_BUSY] = "the coordinator is busy",

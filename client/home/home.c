@@ -12,6 +12,7 @@
 #include "identity.h"
 
 #define LOCK "lock"
+#define NOTE_MAX 512
 
 static long
 read_holder(int fd)
@@ -94,18 +95,33 @@ home_put(const char *home, const char *name, const char *text, struct why *why)
 	return e ? e : file_write(path, text, strlen(text), 0600, why);
 }
 
+static bool
+has_text(const char *path, const char *text)
+{
+	char *old = NULL;
+	size_t len;
+	bool same = file_read(path, NOTE_MAX, &old, &len, NULL) == ERR_OK && strcmp(old, text) == 0;
+
+	free(old);
+	return same;
+}
+
 void
 home_note(const char *home, const char *word, const char *detail)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], part[PATH_MAX], line[NOTE_MAX];
 
-	if (identity_path(path, home, HOME_LAST, NULL))
+	snprintf(line, sizeof(line), "%s %s\n", word, detail);
+	if (identity_path(path, home, HOME_LAST, NULL) || has_text(path, line) ||
+	    identity_path(part, home, HOME_LAST ".part", NULL))
 		return;
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return;
-	(void)!dprintf(fd, "%s %s\n", word, detail);
+	enum err e = file_pwrite(fd, line, strlen(line), 0);
 	close(fd);
+	if (e || rename(part, path) != 0)
+		unlink(part);
 }
 
 enum err

@@ -23,7 +23,8 @@ bool home_has(const char *home, const char *name);
 /* Writes a request or its outcome, durably. */
 ERR_MUST_USE enum err home_put(
     const char *home, const char *name, const char *text, struct why *why);
-/* What the agent is at, one line for people and `rivulet doctor`; its file's time says since when. Not durable. */
+/* What the agent is at, one line for people and `rivulet doctor`; its file's time says since when: it is written where it changes. Whoever
+ * reads it finds a whole line. Not durable. */
 #define HOME_LAST "last"
 void home_note(const char *home, const char *word, const char *detail);
 /* Removes a file, durably; an absent one is fine. */
