@@ -14,7 +14,6 @@
 #include "gate.h"
 #include "nursery.h"
 #include "owner_check.h"
-#include "program.h"
 #include "room.h"
 #include "stock.h"
 #include "task_directory.h"
@@ -199,20 +198,22 @@ train(struct agent *a, struct why *why)
 	    .stop = stop_training,
 	    .context = a};
 
+	struct data_hand hand = {.drawn = false};
+
 	a->out.abort = ABORT_NO_DATA;
 	if (!item)
 		return err_set(why, ERR_NOTFOUND, "the data set is gone");
 	in.data = item->settings;
-	/* Round 0 stands for "in every round": the validation share of a job never changes. */
-	enum err e = stock_split(item, &recipe->data, training_seed(w->task.seed, 0, in.device),
-	    &in.train, &in.validation);
+	enum err e = stock_give(item, &w->task, in.device, &hand);
 	if (e) {
 		a->out.abort = ABORT_OUT_OF_MEMORY;
+		data_hand_deinit(&hand);
 		return err_set(why, e, "the data set cannot be divided");
 	}
-	in.examples_id = stock_examples(item, &recipe->data);
+	trainer_in_give(&in, &hand, stock_examples(item, &w->task.recipe.data));
 	a->stopped = WAIT_NONE;
 	e = run_trainer(a, &in, why);
+	data_hand_deinit(&hand);
 	if (!e && a->stopped && trainer_too_little(&in, &a->out.finish, why)) {
 		a->out.abort = abort_reason_of_owner(a->stopped);
 		e = ERR_CLOSED;
@@ -222,13 +223,13 @@ train(struct agent *a, struct why *why)
 
 /* Why a delta could not be made. */
 static enum abort_reason
-submit_reason(int rc)
+submit_reason(const struct rivulet *r, int rc)
 {
 	if (rc == RIVULET_NUMERIC)
 		return ABORT_NOT_FINITE;
 	if (rc == RIVULET_NOMEM)
 		return ABORT_OUT_OF_MEMORY;
-	return rc == RIVULET_IO ? ABORT_DISK_FULL : ABORT_TRAINER_FAILED;
+	return rc == RIVULET_IO ? device_disk(r) : ABORT_TRAINER_FAILED;
 }
 
 /* Of one that was told to end and did not do it well, the cause is who told it. */
@@ -275,6 +276,10 @@ give_back(struct agent *a, const struct why *why)
 	if (all >= TRAINER_LOG_MAX)
 		log += all + 1 - TRAINER_LOG_MAX;
 	snprintf(text, sizeof(text), "%s%s%s", why->text, *log ? "\n" : "", log);
+	/* It is not asked for such jobs again. */
+	if (a->out.abort == ABORT_NO_FIGURES)
+		messages_offer_set_figures(
+		    device_offer(a->r), device_task(a->r)->task.recipe.trainer, false);
 	return device_abort(a->r, abort_cause(a), text);
 }
 
@@ -297,7 +302,7 @@ train_and_submit(struct agent *a)
 	int rc = finish_submit(r, &a->out.finish);
 	if (device_task(r)) {
 		snprintf(why.text, sizeof(why.text), "%s", rivulet_why(r));
-		(void)device_abort(r, abort_reason_cause(submit_reason(rc)), why.text);
+		(void)device_abort(r, abort_reason_cause(submit_reason(r, rc)), why.text);
 	}
 	return rc;
 }
@@ -419,20 +424,6 @@ say_unconfined(struct agent *a)
 		    EVENTS_PAIRS(EVENTS_S("reason", "this kernel has no Landlock")));
 }
 
-/* Better now than with the first task. What is wrong keeps neither the others nor the agent from their work. */
-static void
-try_trainers(struct agent *a)
-{
-	const struct settings *s = device_settings(a->r);
-	struct why why = {""};
-
-	for (size_t i = 0; i < s->trainer_count; i++)
-		if (program_try(s, &s->trainers[i], device_home(a->r), &why))
-			events_emit(device_events(a->r), EVENTS_ERROR, "trainer.failed",
-			    EVENTS_PAIRS(EVENTS_S("name", s->trainers[i].name),
-				EVENTS_S("reason", why.text)));
-}
-
 /* The checker is there once a check is. */
 static enum err
 set_check(struct agent *a, struct why *why)
@@ -477,7 +468,6 @@ open_device(struct agent *a, char *why, size_t why_size)
 	stock_refresh(&a->stock, device_events(a->r));
 	stock_offer(&a->stock, device_offer(a->r));
 	say_unconfined(a);
-	try_trainers(a);
 	trainer_offer_put(device_offer(a->r),
 	    &(struct trainer_offer){.settings = device_settings(a->r),
 		.events = device_events(a->r),

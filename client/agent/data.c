@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allowance.h"
 #include "glyphs.h"
 #include "packed.h"
 #include "shown.h"
@@ -201,4 +202,54 @@ data_fits(const struct dataset *set, const struct settings_data *from, const str
 		return err_set(why, ERR_INVALID, "data %s has label %zu, the job has %zu classes",
 		    from->name, set->classes - 1, spec->class_count);
 	return text ? ERR_OK : classes_fit(set, from, spec, why);
+}
+
+/* Of one that only a trainer reads nothing is known but the count. */
+static enum err
+draw(struct dataset *out, const struct dataset *from, uint64_t most, uint64_t seed)
+{
+	uint32_t *keep = NULL;
+	size_t kept = 0;
+	enum err e = shard_share(&keep, &kept, from->count, most, seed);
+
+	if (!e && from->dims == 0)
+		*out = (struct dataset){.count = kept};
+	else if (!e)
+		e = dataset_subset(out, from, keep, kept);
+	free(keep);
+	return e;
+}
+
+enum err
+data_hand_init(struct data_hand *out, const struct task *task, const uint8_t device[32],
+    const struct dataset *train, const struct dataset *validation)
+{
+	bool evaluates = task->kind == TASK_EVALUATE;
+	const struct allowance a = allowance_of(
+	    &task->recipe, evaluates, train->count, validation->count, task->max_examples);
+	enum err e = ERR_OK;
+
+	*out = (struct data_hand){
+	    .train = train, .validation = validation, .all = train->count + validation->count};
+	if (a.train < train->count) {
+		e = draw(&out->own_train, train, a.train,
+		    allowance_seed(task->seed, task->round, device, !evaluates));
+		out->train = &out->own_train;
+		out->drawn = true;
+	}
+	if (!e && a.validation < validation->count) {
+		e = draw(&out->own_validation, validation, a.validation,
+		    allowance_seed(task->seed, task->round, device, false));
+		out->validation = &out->own_validation;
+		out->drawn = true;
+	}
+	return e;
+}
+
+void
+data_hand_deinit(struct data_hand *h)
+{
+	dataset_deinit(&h->own_train);
+	dataset_deinit(&h->own_validation);
+	*h = (struct data_hand){.drawn = false};
 }

@@ -1,6 +1,7 @@
 #ifndef DATA_H
 #define DATA_H
 #include "dataset.h"
+#include "messages.h"
 #include "settings.h"
 
 /*
@@ -26,5 +27,18 @@ size_t data_names(const struct dataset *set, const struct settings_data *from, s
     char out[RECIPE_NAME_MAX]);
 /* Number of names in a comma-separated list; copies name i (trimmed) to out if out is not NULL. */
 size_t data_class_names(const char *list, size_t i, char out[RECIPE_NAME_MAX]);
+
+/* What a task works on of a training and a validation share, as allowance.h says: these themselves, or what was drawn of them. */
+struct data_hand {
+	const struct dataset *train, *validation;
+	bool drawn; /* one of them at least: */
+	uint64_t all; /* of so many examples */
+	struct dataset own_train, own_validation;
+};
+/* The sets must outlive *out, which the caller ends with data_hand_deinit, also after a failure. Task: kind, recipe, seed, round and
+ * max_examples are looked at. ERR_NOMEM. */
+ERR_MUST_USE enum err data_hand_init(struct data_hand *out, const struct task *task,
+    const uint8_t device[32], const struct dataset *train, const struct dataset *validation);
+void data_hand_deinit(struct data_hand *h); /* zeros are legal */
 
 #endif

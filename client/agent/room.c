@@ -1,5 +1,6 @@
 #include "room.h"
 
+#include "allowance.h"
 #include "device.h"
 #include "footprint.h"
 #include "json.h"
@@ -25,8 +26,11 @@ room_find(
 	if (!e)
 		train = *all;
 	uint64_t held = shard_held(train.count, recipe->data.validation);
-	if (w->task.kind == TASK_TRAIN)
-		train.count -= held;
+	bool evaluates = w->task.kind == TASK_EVALUATE;
+	const struct allowance a = allowance_of(recipe, evaluates,
+	    evaluates ? train.count : train.count - held, held, w->task.max_examples);
+	train.count = (size_t)a.train;
+	held = a.validation;
 	/* What is wrong with data or network is said by what trains. */
 	if (e || train.count == 0)
 		return ABORT_NONE;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backoff.h"
+#include "training.h"
 
 #define TRY_AGAIN_S 60.0
 
@@ -139,6 +140,19 @@ stock_split(struct stock_item *item, const struct data_spec *job, uint64_t seed,
 	*train = &item->train;
 	*validation = &item->validation;
 	return ERR_OK;
+}
+
+enum err
+stock_give(struct stock_item *item, const struct task *task, const uint8_t device[32],
+    struct data_hand *out)
+{
+	const struct dataset *train, *validation;
+	/* Round 0 stands for "in every round": the validation share of a job never changes. */
+	enum err e = stock_split(
+	    item, &task->recipe.data, training_seed(task->seed, 0, device), &train, &validation);
+
+	*out = (struct data_hand){.drawn = false};
+	return e ? e : data_hand_init(out, task, device, train, validation);
 }
 
 char *

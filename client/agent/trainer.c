@@ -18,6 +18,16 @@ trainer_find(const struct settings *settings, const struct recipe *recipe)
 }
 
 void
+trainer_in_give(struct trainer_in *in, const struct data_hand *hand, char *examples_id)
+{
+	in->train = hand->train;
+	in->validation = hand->validation;
+	in->all = hand->drawn ? hand->all : 0;
+	/* What is drawn for one round is in no file that a later one would find. */
+	in->examples_id = hand->drawn ? NULL : examples_id;
+}
+
+void
 trainer_out_deinit(struct trainer_out *out)
 {
 	counts_free(out->counts);

@@ -2,6 +2,7 @@
 #define TRAINER_H
 #include "abort_reason.h"
 #include "companions.h"
+#include "data.h"
 #include "dataset.h"
 #include "finish.h"
 #include "net.h"
@@ -28,6 +29,7 @@ struct trainer_in {
 	double seconds; /* time budget; <= 0: none */
 	unsigned threads; /* of the built-in trainer, at most; 0: as the settings say */
 	char *examples_id; /* of train and validation, as in examples_file.h; may be NULL */
+	uint64_t all; /* they were drawn of so many examples; 0: they were not */
 	bool (*stop)(void *context); /* finish early with what there is; may be NULL */
 	void *context;
 };
@@ -52,6 +54,8 @@ struct trainer {
 	enum err (*run)(const struct trainer_in *in, struct trainer_out *out, struct why *why);
 };
 
+/* The examples to work on. examples_id is that of what they were drawn of. */
+void trainer_in_give(struct trainer_in *in, const struct data_hand *hand, char *examples_id);
 /* Frees what hangs in it. */
 void trainer_out_deinit(struct trainer_out *out);
 

@@ -363,7 +363,7 @@ abort_reason(enum err e)
 		return ABORT_NOT_FINITE;
 	if (e == ERR_NOMEM || e == ERR_LIMIT)
 		return ABORT_OUT_OF_MEMORY;
-	return ABORT_TRAINER_FAILED;
+	return abort_reason_of_disk(e) ? abort_reason_of_disk(e) : ABORT_TRAINER_FAILED;
 }
 
 static uint64_t

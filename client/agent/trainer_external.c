@@ -29,8 +29,11 @@ prepare(struct external *x, struct why *why)
 	    .home = x->in->home,
 	    .device = x->in->device,
 	    .seconds = x->in->seconds,
+	    .all = x->in->all,
 	    .examples_id = x->in->examples_id};
-	return task_directory_make(&x->dir, &from, why);
+	enum err e = task_directory_make(&x->dir, &from, why);
+	/* What the system keeps from this user is as good as read-only. */
+	return e == ERR_DENIED ? ERR_READONLY : e;
 }
 
 static enum err
@@ -161,8 +164,8 @@ take(struct external *x, struct why *why)
 static enum abort_reason
 reason_of(enum err e)
 {
-	if (e == ERR_NOSPACE)
-		return ABORT_DISK_FULL;
+	if (abort_reason_of_disk(e))
+		return abort_reason_of_disk(e);
 	return e == ERR_NOMEM ? ABORT_OUT_OF_MEMORY : ABORT_TRAINER_FAILED;
 }
 

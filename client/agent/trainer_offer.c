@@ -113,6 +113,15 @@ put_trainer(struct offer *o, const struct settings_trainer *t, bool trains, bool
 		put_name(o->evaluators, &o->evaluator_count, t->name);
 }
 
+static bool
+has_figures(const struct capabilities *c)
+{
+	for (size_t i = 0; i < c->feature_count; i++)
+		if (strcmp(c->features[i], RECIPE_FEATURE_FIGURES) == 0)
+			return true;
+	return false;
+}
+
 /* In place of the built-in trainer. */
 static void
 put_program(struct offer *o, const struct trainer_offer *t, const struct settings_trainer *program)
@@ -136,6 +145,22 @@ put_program(struct offer *o, const struct trainer_offer *t, const struct setting
 		    EVENTS_PAIRS(
 			EVENTS_S("trainer", RECIPE_BUILTIN), EVENTS_S("reason", why.text)));
 	put_trainer(o, program, c.trains, c.evaluates);
+	if (has_figures(&c))
+		messages_offer_set_figures(o, RECIPE_BUILTIN, true);
+}
+
+/* Better now than with the first task. What is wrong keeps neither the others nor the agent from their work. */
+static void
+try_programs(const struct trainer_offer *t)
+{
+	const struct settings *s = t->settings;
+	struct why why = {""};
+
+	for (size_t i = 0; t->home && i < s->trainer_count; i++)
+		if (program_try(s, &s->trainers[i], t->home, &why))
+			events_emit(t->events, EVENTS_ERROR, "trainer.failed",
+			    EVENTS_PAIRS(EVENTS_S("name", s->trainers[i].name),
+				EVENTS_S("reason", why.text)));
 }
 
 void
@@ -144,14 +169,21 @@ trainer_offer_put(struct offer *out, const struct trainer_offer *t)
 	const struct settings *s = t->settings;
 	const struct settings_trainer *program = settings_find_trainer(s, RECIPE_BUILTIN);
 
+	try_programs(t);
 	out->trainer_count = out->evaluator_count = 0;
+	out->trainer_figures = out->evaluator_figures = 0;
+	out->says_figures = true;
 	if (program) {
 		put_program(out, t, program);
 	} else {
 		put_name(out->trainers, &out->trainer_count, RECIPE_BUILTIN);
 		put_name(out->evaluators, &out->evaluator_count, RECIPE_BUILTIN);
+		messages_offer_set_figures(out, RECIPE_BUILTIN, true);
 	}
 	for (size_t i = 0; i < s->trainer_count; i++)
-		if (&s->trainers[i] != program)
+		if (&s->trainers[i] != program) {
 			put_trainer(out, &s->trainers[i], true, true);
+			/* Until one has shown that it does not. */
+			messages_offer_set_figures(out, s->trainers[i].name, true);
+		}
 }

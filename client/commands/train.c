@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "allowance.h"
 #include "backoff.h"
 #include "cmd.h"
 #include "companions.h"
@@ -157,23 +158,25 @@ static enum err
 run_trainer(struct alone *a, struct work *w, struct trainer_out *out, struct why *why)
 {
 	const struct recipe *recipe = &w->task.recipe;
-	const struct trainer_in in = {.work = w,
-	    .train = &a->train,
-	    .validation = &a->validation,
+	struct data_hand hand;
+	struct trainer_in in = {.work = w,
 	    .settings = a->settings,
 	    .data = a->data,
 	    .home = a->scratch,
 	    .device = a->device,
 	    .companions = &a->companions,
 	    .seconds = a->settings->seconds_per_round,
-	    .examples_id = a->examples_id,
 	    .stop = stop};
 
 	const struct trainer *trainer = trainer_find(a->settings, recipe);
 	if (!trainer)
 		return err_set(
 		    why, ERR_NOTFOUND, "no [trainer %s] in the settings", recipe->trainer);
-	enum err e = trainer->run(&in, out, why);
+	enum err e = data_hand_init(&hand, &w->task, a->device, &a->train, &a->validation);
+	trainer_in_give(&in, &hand, a->examples_id);
+	if (!e)
+		e = trainer->run(&in, out, why);
+	data_hand_deinit(&hand);
 	if (!e)
 		e = check_result(a, w, &out->finish, why);
 	if (e && *out->log) {
@@ -280,6 +283,7 @@ one_round(struct alone *a, struct cmd_trial *trial, uint64_t round, struct why *
 	if (!out)
 		return err_set(why, ERR_NOMEM, "no memory");
 	trial->work.task.round = round;
+	trial->work.task.max_examples = a->max_examples;
 	enum err e = cmd_trial_base(trial, why);
 	if (!e)
 		e = run_trainer(a, &trial->work, out, why);
@@ -309,16 +313,20 @@ show_plan(struct alone *a, struct cmd_trial *trial, struct why *why)
 {
 	const struct work *w = &trial->work;
 	const struct recipe *recipe = &w->task.recipe;
+	struct dataset train = a->train;
+	const struct allowance most =
+	    allowance_of(recipe, false, a->train.count, a->validation.count, a->max_examples);
+	train.count = (size_t)most.train;
 	struct plan_task t = {.recipe = recipe,
 	    .table = &w->table,
-	    .examples = a->train.count,
+	    .examples = train.count,
 	    .limit = a->memory > 0 ? a->memory : a->settings->memory_bytes};
 	const struct footprint_want want = {.recipe = recipe,
 	    .kind = TASK_TRAIN,
 	    .table = &w->table,
 	    .settings = a->settings,
-	    .train = &a->train,
-	    .validation = a->validation.count,
+	    .train = &train,
+	    .validation = most.validation,
 	    .examples_bytes = footprint_examples(&a->all, recipe),
 	    .most = t.limit};
 	struct net *net = NULL;

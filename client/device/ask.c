@@ -1,11 +1,13 @@
 #include "ask.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "codec.h"
 #include "device.h"
+#include "hex.h"
 #include "home.h"
 #include "json.h"
 #include "machine.h"
@@ -54,6 +56,8 @@ put_loop(struct offer *o, const struct rivulet_options *options, struct why *why
 		    why, ERR_INVALID, "kinds has a kind that this library does not know");
 	/* A loop is handed no files. */
 	drop_feature(o, RECIPE_FEATURE_TRAINER_VARIATES);
+	/* Nor is its work ours to cut: rivulet_can. */
+	drop_feature(o, RECIPE_FEATURE_MAX_EXAMPLES);
 	if (options->kinds & 1u << RIVULET_EVALUATE)
 		strcpy(o->evaluators[o->evaluator_count++], trainer);
 	if (options->kinds == 0 || options->kinds & 1u << RIVULET_TRAIN)
@@ -78,6 +82,8 @@ ask_offer(struct rivulet *r, const struct rivulet_options *options, struct why *
 	o->codec_count = put_names(o->codecs, codec_names());
 	o->layer_count = put_names(o->layers, net_spec_type_names());
 	o->feature_count = put_names(o->features, recipe_feature_names());
+	/* A loop of the owner's has no way to give them. */
+	o->says_figures = true;
 	return put_loop(o, options, why);
 }
 
@@ -126,8 +132,23 @@ encode_offer(struct rivulet *r, unsigned wait_s, struct buf *out, struct why *wh
 	o->has_disk_free = machine_disk_free(r->home, &o->disk_free_bytes);
 	o->held_count = cache_list(&r->cache, o->held_models, MESSAGES_LIST_MAX);
 	memcpy(o->unready, r->unready, sizeof(o->unready));
+	resting_offer(&r->resting, o, backoff_now());
 	enum err e = *r->unready ? encode_unready(r, out) : messages_offer_encode(out, o);
 	return e ? err_set(why, e, "the offer cannot be written: %s", err_name(e)) : ERR_OK;
+}
+
+/* Until the first of the jobs has rested that the coordinator was told of. */
+static double
+next_rested(const struct rivulet *r)
+{
+	double now = backoff_now(), next = INFINITY;
+	char job[33];
+
+	for (size_t i = 0; i < r->offer->resting_count; i++) {
+		hex_encode(job, r->offer->resting[i].job, sizeof(r->offer->resting[i].job));
+		next = fmin(next, resting_left(&r->resting, job, now));
+	}
+	return next;
 }
 
 static void
@@ -139,7 +160,7 @@ take_wait(
 
 	if (after > PAUSE_MAX_S)
 		after = PAUSE_MAX_S;
-	*pause_s = backoff_after(session_backoff(r->session), after);
+	*pause_s = fmin(backoff_after(session_backoff(r->session), after), next_rested(r));
 	if (strcmp(r->waiting, reason) != 0) {
 		events_emit(&r->events, EVENTS_INFO, "waiting",
 		    EVENTS_PAIRS(EVENTS_S("reason", reason), EVENTS_D("seconds", after)));
@@ -150,31 +171,47 @@ take_wait(
 }
 
 /* What stands in the message about a task that cannot be decoded as a whole. */
+struct peeked {
+	char task[33], job[33];
+	bool known; /* its kind */
+};
+
 static bool
-peek(const char *text, size_t len, char id[33], bool *known)
+copy_id(char out[33], const struct json *v)
+{
+	const char *id = json_string(v);
+	bool found = id && strlen(id) == 32 && strspn(id, "0123456789abcdef") == 32;
+
+	if (found)
+		memcpy(out, id, 33);
+	return found;
+}
+
+static bool
+peek(struct peeked *out, const char *text, size_t len)
 {
 	struct json *doc = NULL;
 
+	out->known = true;
 	if (json_parse(&doc, text, len, NULL))
 		return false;
-	const char *task = json_string(json_get(doc, "task"));
 	const char *kind = json_string(json_get(doc, "kind"));
-	bool found = task && strlen(task) == 32 && strspn(task, "0123456789abcdef") == 32;
-	if (found)
-		memcpy(id, task, 33);
-	*known = !kind || task_kind_find(kind) != TASK_UNKNOWN;
+	bool found =
+	    copy_id(out->task, json_get(doc, "task")) && copy_id(out->job, json_get(doc, "job"));
+	out->known = !kind || task_kind_find(kind) != TASK_UNKNOWN;
 	json_free(doc);
 	return found;
 }
 
 static enum err
-give_back(struct rivulet *r, const char *id, enum abort_reason reason, const struct why *what,
-    double *pause_s)
+give_back(struct rivulet *r, const struct peeked *at, enum abort_reason reason,
+    const struct why *what, double *pause_s)
 {
 	struct why ignored;
 
-	*pause_s = PAUSE_AFTER_ABORT_S;
-	enum err e = send_abort(r, id, abort_reason_cause(reason), what->text, &ignored);
+	enum err e = send_abort(r, at->task, abort_reason_cause(reason), what->text, &ignored);
+	handle_failed(r, at->job, reason, 0);
+	*pause_s = r->job_rests ? 0 : PAUSE_AFTER_ABORT_S;
 	return e == ERR_AGAIN ? e : ERR_TIMEOUT;
 }
 
@@ -183,7 +220,7 @@ hold_task(struct rivulet *r, const char *text, struct why *why)
 {
 	struct work *w = &r->work;
 
-	w->came_at = backoff_now();
+	w->came_at = r->began_at = backoff_now();
 	w->text = strdup(text);
 	if (!w->text) {
 		work_deinit(w);
@@ -204,18 +241,17 @@ take_task(
 {
 	struct work *w = &r->work;
 	const char *text = buf_str(&answer->body);
-	char id[33];
-	bool known = true;
-	bool found = peek(text, answer->body.len, id, &known);
+	struct peeked at;
+	bool found = peek(&at, text, answer->body.len);
 
-	if (found && !known) {
+	if (found && !at.known) {
 		err_set(why, ERR_UNSUPPORTED, "this agent does not know the kind of task");
-		return give_back(r, id, ABORT_UNKNOWN_KIND, why, pause_s);
+		return give_back(r, &at, ABORT_UNKNOWN_KIND, why, pause_s);
 	}
 	enum err e = messages_task_decode(&w->task, text, answer->body.len, why);
 	if (e) {
 		work_deinit(w);
-		return found ? give_back(r, id, ABORT_UNSUPPORTED, why, pause_s) : e;
+		return found ? give_back(r, &at, ABORT_UNSUPPORTED, why, pause_s) : e;
 	}
 	session_renew_asked(r->session, w->task.renew, !w->task.wait);
 	if (w->task.wait) {

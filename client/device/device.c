@@ -41,6 +41,7 @@ device_abort(struct rivulet *r, struct abort_cause cause, const char *log)
 	if (!r->has_work)
 		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
 	enum err e = send_abort(r, r->work.task.task, cause, log, &r->why);
+	handle_failed(r, r->work.task.job, cause.reason, handle_worked(r));
 	handle_drop(r);
 	return handle_error(e);
 }
@@ -90,9 +91,16 @@ bool
 device_rest(struct rivulet *r)
 {
 	handle_settle(r);
-	const double pause = session_rest(r->session, backoff_next(&r->idle));
+	const double pause = r->job_rests ? 0 : session_rest(r->session, backoff_next(&r->idle));
 
+	r->job_rests = false;
 	return handle_rest(r, pause) != HANDLE_BROKEN_OFF;
+}
+
+enum abort_reason
+device_disk(const struct rivulet *r)
+{
+	return abort_reason_of_disk(r->failed);
 }
 
 const char *

@@ -37,8 +37,10 @@ const char *device_unready(const struct rivulet *r);
 uint64_t device_memory(const struct rivulet *r);
 /* Why it waits, if that is for want of memory: with what a task takes and what there is; else "". */
 const char *device_shortage(const struct rivulet *r);
-/* Blocks after a task that came to nothing, longer each time, until a delta is taken. False: cancelled. */
+/* Blocks after a task that came to nothing, longer each time, until a delta is taken; not if its job rests instead. False: cancelled. */
 bool device_rest(struct rivulet *r);
+/* Why rivulet_submit gave RIVULET_IO. */
+enum abort_reason device_disk(const struct rivulet *r);
 
 const char *device_home(const struct rivulet *r);
 const struct settings *device_settings(const struct rivulet *r);

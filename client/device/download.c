@@ -150,6 +150,7 @@ one_attempt(struct download *d, struct why *why)
 	else if (!e)
 		e = session_problem(&answer, NULL, why);
 	transport_answer_deinit(&answer);
+	d->r->denied = e == ERR_DENIED;
 	if (!e)
 		e = check(d, why);
 	tell(d, "coordinator", e ? why->text : NULL);

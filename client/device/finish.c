@@ -242,6 +242,21 @@ check_evaluation(const struct finish *f, struct why *why)
 	return err_set(why, ERR_INVALID, "nothing was evaluated: examples must be at least 1");
 }
 
+/* What no coordinator takes of this job costs an upload less. */
+static enum err
+check_claim(struct rivulet *r, const struct finish *f)
+{
+	uint64_t most = r->work.task.max_examples;
+	uint64_t measured = f->report && f->report->has_evaluate ? f->report->eval_examples : 0;
+
+	if (most == 0 || (f->examples <= most && measured <= most))
+		return ERR_OK;
+	return err_set(&r->why, ERR_LIMIT,
+	    "%llu examples, and the job lets a device claim %llu (aggregate.max_examples)",
+	    (unsigned long long)(f->examples > most ? f->examples : measured),
+	    (unsigned long long)most);
+}
+
 int
 finish_submit(struct rivulet *r, const struct finish *f)
 {
@@ -256,9 +271,13 @@ finish_submit(struct rivulet *r, const struct finish *f)
 		    "a job with control variates needs plain SGD: report.json says \"optimizer\": "
 		    "0");
 	if (!e)
+		e = check_claim(r, f);
+	if (!e)
 		e = keep(r, f);
+	/* What the system keeps from this user is as good as read-only. */
+	r->failed = e == ERR_DENIED ? ERR_READONLY : e;
 	if (e)
-		return handle_error(e);
+		return handle_error(r->failed);
 	FAULT("client.kept");
 	if (!evaluates)
 		save_local(r);

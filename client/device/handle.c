@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hex.h"
 #include "home.h"
 
 int
@@ -77,6 +78,40 @@ handle_cancelled(void *handle)
 	if (!r->cancel || r->cancel(r->context) == 0)
 		return false;
 	return r->grace_until <= 0 || backoff_now() >= r->grace_until;
+}
+
+/* It was told that the job rests, and gave a task of it all the same. */
+static bool
+is_unheeded(const struct rivulet *r, const char *job)
+{
+	const struct offer *o = r->offer;
+	uint8_t id[16];
+
+	if (!hex_decode(id, sizeof(id), job, strlen(job)))
+		return false;
+	for (size_t i = 0; i < o->resting_count; i++)
+		if (memcmp(o->resting[i].job, id, sizeof(id)) == 0)
+			return true;
+	return false;
+}
+
+void
+handle_failed(struct rivulet *r, const char *job, enum abort_reason reason, double worked_seconds)
+{
+	double now = backoff_now();
+
+	r->job_rests = abort_reason_is_jobs(reason) &&
+	    resting_failed(&r->resting, job, now, worked_seconds) && !is_unheeded(r, job);
+	if (r->job_rests)
+		events_emit(&r->events, EVENTS_INFO, "job.rests",
+		    EVENTS_PAIRS(EVENTS_S("job", job),
+			EVENTS_D("seconds", resting_left(&r->resting, job, now))));
+}
+
+double
+handle_worked(const struct rivulet *r)
+{
+	return r->began_at > 0 ? backoff_now() - r->began_at : 0;
 }
 
 void

@@ -4,6 +4,7 @@
 #include "eligibility.h"
 #include "outbox.h"
 #include "residual.h"
+#include "resting.h"
 #include "rivulet.h"
 #include "session.h"
 #include "settings.h"
@@ -39,6 +40,11 @@ struct rivulet {
 	struct backoff rotate;
 	double rotate_at; /* backoff_now(): a requested rotation is not tried before */
 	struct backoff idle; /* between tasks that came to nothing */
+	struct resting resting; /* jobs whose tasks do so */
+	bool job_rests; /* what failed last is left alone: nothing else has to wait for it */
+	double began_at; /* backoff_now(): the last task came; 0: it was not said */
+	bool denied; /* the coordinator refused what load asked for: it was not the home */
+	enum err failed; /* why the last rivulet_submit did not keep a delta */
 	struct why why;
 	struct offer *offer; /* held_models and wait are filled in per request */
 	struct work work;
@@ -72,6 +78,12 @@ enum handle_rest { HANDLE_RESTED, HANDLE_STEPPED, HANDLE_BROKEN_OFF };
 enum handle_rest handle_rest(struct rivulet *r, double seconds);
 /* Forgets failures from before a clock stepped. */
 void handle_settle(struct rivulet *r);
+/* A task of the job came to nothing: the job rests alone if it has a part in that and the coordinator heeds it, else the device
+ * has to, and job_rests is false. */
+void handle_failed(
+    struct rivulet *r, const char *job, enum abort_reason reason, double worked_seconds);
+/* Of the task in hand, or the last one. */
+double handle_worked(const struct rivulet *r);
 /* Forgets the task in hand, if there is one. */
 void handle_drop(struct rivulet *r);
 

@@ -1,9 +1,11 @@
 #include "next.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "allowance.h"
 #include "ask.h"
 #include "fetch.h"
 #include "home.h"
@@ -11,7 +13,6 @@
 #include "rekey.h"
 #include "scaffold.h"
 #include "send.h"
-#include "shard.h"
 #include "training.h"
 
 #define WAIT_MAX_S 50.0
@@ -64,8 +65,9 @@ show_plan(struct rivulet *r)
 	r->task.batch = local->batch;
 	r->task.validation = recipe->data.validation;
 	r->task.epochs = local->unit == LOCAL_EPOCHS ? (uint64_t)local->amount : 0;
-	r->task.steps =
-	    training_steps(local, examples - shard_held(examples, recipe->data.validation));
+	const struct allowance_want want = {
+	    .recipe = recipe, .examples = examples, .most = r->work.task.max_examples};
+	r->task.steps = training_steps(local, allowance_count(&want).train);
 	r->task.seconds = local->seconds;
 	r->stop_at = backoff_now() + work_budget(&r->work, r->settings->seconds_per_round);
 }
@@ -101,17 +103,30 @@ abort_reason(enum err e)
 	case ERR_LIMIT:
 		return ABORT_TOO_LARGE;
 	case ERR_NOSPACE:
-		return ABORT_DISK_FULL;
+	case ERR_READONLY:
+	case ERR_IO:
+	case ERR_FILES:
+		return abort_reason_of_disk(e);
 	case ERR_STATE:
 		return ABORT_VARIATE_LOST;
+	case ERR_NUMERIC:
+		return ABORT_NOT_FINITE;
 	case ERR_INVALID:
 	case ERR_CORRUPT:
 	case ERR_UNSUPPORTED:
 	case ERR_NOTFOUND:
+	case ERR_EXISTS:
 		return ABORT_BAD_MODEL;
-	default:
-		return ABORT_NONE;
+	/* The coordinator is not there, has refused the device, or nobody has time: the task is as good as before. */
+	case ERR_OK:
+	case ERR_AGAIN:
+	case ERR_CLOSED:
+	case ERR_TIMEOUT:
+	case ERR_DENIED:
+	case ERR_COUNT:
+		break;
 	}
+	return ABORT_NONE;
 }
 
 static enum abort_reason
@@ -195,6 +210,7 @@ static enum err
 prepare(struct rivulet *r)
 {
 	enum abort_reason reason = consider(r);
+	r->denied = false;
 	enum err e = reason ? ERR_DENIED : load(r);
 	struct why ignored;
 
@@ -202,11 +218,13 @@ prepare(struct rivulet *r)
 		return ERR_OK;
 	if (!reason && e == ERR_LIMIT)
 		reason = abort_reason_of_owner(handle_verdict(r)->reason);
+	/* What the system keeps from this user is as good as read-only. */
 	if (!reason)
-		reason = abort_reason(e);
+		reason = abort_reason(e == ERR_DENIED && !r->denied ? ERR_READONLY : e);
 	if (reason) {
 		e = send_abort(r, r->work.task.task, cause_of(r, reason), r->why.text, &ignored);
 		e = e == ERR_AGAIN ? e : ERR_TIMEOUT;
+		handle_failed(r, r->work.task.job, reason, handle_worked(r));
 	}
 	handle_drop(r);
 	return e;
@@ -229,12 +247,14 @@ serve_rotation(struct rivulet *r)
 	(void)!home_drop(r->home, HOME_ROTATE, &ignored);
 }
 
-/* Neither a delta's next try nor the certificate's renewal may be kept waiting by a held request. */
+/* Neither a delta's next try, the certificate's renewal nor a job that has rested may be kept waiting by a held request. */
 static unsigned
 longest_wait(struct rivulet *r, double left)
 {
-	const double dues[] = {
-	    r->resend_at - backoff_now(), r->held_at - backoff_now(), session_renew_in(r->session)};
+	const double dues[] = {r->resend_at - backoff_now(), r->held_at - backoff_now(),
+	    session_renew_in(r->session),
+	    /* In whole seconds: other jobs may have a task meanwhile. */
+	    ceil(resting_next(&r->resting, backoff_now()))};
 	double wait = left < 0 || left > WAIT_MAX_S ? WAIT_MAX_S : left;
 
 	for (size_t i = 0; i < sizeof(dues) / sizeof(*dues); i++)
@@ -249,6 +269,8 @@ one_pass(struct rivulet *r, double left, double *pause_s)
 {
 	*pause_s = 0;
 	handle_settle(r);
+	r->job_rests = false;
+	r->began_at = 0;
 	if (handle_requested(r))
 		serve_rotation(r);
 	enum err e = send_all(r, &r->why);
@@ -267,7 +289,7 @@ one_pass(struct rivulet *r, double left, double *pause_s)
 		return ERR_TIMEOUT;
 	}
 	e = prepare(r);
-	if (e == ERR_TIMEOUT)
+	if (e == ERR_TIMEOUT && !r->job_rests)
 		*pause_s = backoff_next(&r->idle);
 	return e;
 }

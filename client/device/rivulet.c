@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allowance.h"
 #include "ask.h"
 #include "device.h"
 #include "finish.h"
@@ -101,6 +102,7 @@ open_all(struct rivulet *r, const struct rivulet_options *options, struct why *w
 	tell_warnings(r);
 	home_note(r->home, "started", "and asking for work");
 	backoff_init(&r->idle, prng_u64(&session_backoff(r->session)->rng));
+	resting_init(&r->resting, prng_u64(&session_backoff(r->session)->rng));
 	backoff_init(&r->rotate, prng_u64(&session_backoff(r->session)->rng));
 	backoff_init(&r->resend, prng_u64(&session_backoff(r->session)->rng));
 	return ERR_OK;
@@ -211,6 +213,58 @@ rivulet_validation(struct rivulet *r, uint64_t examples, uint32_t *indices, size
 	if (held <= room)
 		return RIVULET_OK;
 	return handle_error(err_set(&r->why, ERR_LIMIT, "there are %zu indices", held));
+}
+
+int
+rivulet_share(struct rivulet *r, uint64_t examples, int kind, uint32_t *indices, size_t *count)
+{
+	size_t room = indices ? *count : 0, found = 0;
+	uint32_t *list = NULL;
+
+	if (!r->has_work)
+		return handle_error(err_set(&r->why, ERR_STATE, "no task in hand"));
+	const struct task *t = &r->work.task;
+	const struct allowance_want want = {.recipe = &t->recipe,
+	    .evaluates = t->kind == TASK_EVALUATE,
+	    .examples = examples,
+	    .most = t->max_examples,
+	    .job_seed = t->seed,
+	    .round = t->round,
+	    .device = session_device(r->session)};
+	const struct allowance a = allowance_count(&want);
+	enum err e = ERR_OK;
+
+	if (room == 0)
+		found = (size_t)(kind == RIVULET_TRAIN ? a.train : a.validation);
+	else
+		e = allowance_draw(&list, &found, &want, kind == RIVULET_TRAIN);
+	if (e)
+		return handle_error(err_set(
+		    &r->why, e, "%llu examples are too many", (unsigned long long)examples));
+	*count = found;
+	if (found > 0 && found <= room)
+		memcpy(indices, list, found * sizeof(*indices));
+	free(list);
+	if (found <= room)
+		return RIVULET_OK;
+	return handle_error(err_set(&r->why, ERR_LIMIT, "there are %zu indices", found));
+}
+
+int
+rivulet_can(struct rivulet *r, const char *feature)
+{
+	struct offer *o = r->offer;
+
+	if (strcmp(feature, RECIPE_FEATURE_MAX_EXAMPLES) != 0)
+		return handle_error(err_set(
+		    &r->why, ERR_INVALID, "no feature \"%.40s\" for a program to have", feature));
+	for (size_t i = 0; i < o->feature_count; i++)
+		if (strcmp(o->features[i], feature) == 0)
+			return RIVULET_OK;
+	if (o->feature_count == MESSAGES_LIST_MAX)
+		return handle_error(err_set(&r->why, ERR_LIMIT, "the offer has no room"));
+	strcpy(o->features[o->feature_count++], feature);
+	return RIVULET_OK;
 }
 
 void *

@@ -158,6 +158,13 @@ int rivulet_stop_now(struct rivulet *r);
  * every round, and those that `rivulet run` would keep. *count: the room of `indices` on entry (0 with NULL), then how many
  * there are; RIVULET_LIMIT if that is more. */
 int rivulet_validation(struct rivulet *r, uint64_t examples, uint32_t *indices, size_t *count);
+/* Which of `examples` that only the program holds the task in hand may be worked on, of a job that lets a device claim fewer
+ * (aggregate.max_examples): kind RIVULET_TRAIN, to train on, drawn anew in each round; RIVULET_EVALUATE, of the validation share. All of
+ * them where there is no need to draw. Ascending from 0; *count as in rivulet_validation. */
+int rivulet_share(struct rivulet *r, uint64_t examples, int kind, uint32_t *indices, size_t *count);
+/* Says that this program does what a feature asks of it ("max-examples": it works on what rivulet_share gives), so that it is given
+ * such jobs. Before rivulet_next. RIVULET_INVALID: not a feature that a program can have. */
+int rivulet_can(struct rivulet *r, const char *feature);
 /* The one block of memory that holds every tensor of the task in hand now belongs to the caller too: it stays after the task, until
  * rivulet_release, which comes after the task. Once per task; NULL without a task or the second time. */
 void *rivulet_hold(struct rivulet *r);

@@ -22,6 +22,7 @@ struct sending {
 	bool again; /* it was sent before, perhaps */
 	bool held; /* taken, but into memory: the copy here stays */
 	bool busy; /* the coordinator answered, but could not take it */
+	enum problem_type refused; /* for good, for this */
 	double retry_after_s;
 };
 
@@ -115,9 +116,29 @@ judge(struct rivulet *r, const struct outbox_entry *entry, struct sending *s,
 	}
 	if (!s->held)
 		outbox_remove(&r->outbox, s->task);
+	s->refused = taken ? PROBLEM_NONE : type;
 	if (!taken)
 		residual_refuse(&r->residual, s->task);
 	return taken ? ERR_OK : ERR_STATE;
+}
+
+/* Refused for what is in it, and not for when it came. */
+static bool
+is_bad(enum problem_type t)
+{
+	return t == PROBLEM_TOO_LARGE || t == PROBLEM_BAD_SIGNATURE ||
+	    (t >= PROBLEM_BAD_MANIFEST && t <= PROBLEM_WRONG_KIND);
+}
+
+/* The same work would be refused again: the job rests, as where a task fails. A delta that had to wait here and came too late says nothing
+ * of the job. */
+static void
+fail(struct rivulet *r, const char *job, const struct sending *s)
+{
+	bool bad = is_bad(s->refused);
+
+	if (bad || !s->again)
+		handle_failed(r, job, ABORT_UNKNOWN, bad ? handle_worked(r) : 0);
 }
 
 static enum err
@@ -149,6 +170,10 @@ send_entry(struct rivulet *r, const struct outbox_entry *entry, struct sending *
 	bool known = s->held && s->again;
 	events_emit(&r->events, e ? EVENTS_WARN : known ? EVENTS_DEBUG : EVENTS_INFO, what, pairs);
 	transport_answer_deinit(&answer);
+	if (!e)
+		resting_done(&r->resting, job);
+	if (e == ERR_STATE)
+		fail(r, job, s);
 	return e;
 }
 

@@ -119,7 +119,7 @@ find(char path[PATH_MAX], const struct examples_file *from, const struct tensors
 
 	if (e)
 		return e;
-	if (bytes > from->settings->examples_bytes) {
+	if (from->once || bytes > from->settings->examples_bytes) {
 		snprintf(path, PATH_MAX, "%s", spare);
 		return tensors_file_write(f, spare, why);
 	}

@@ -16,6 +16,7 @@
 struct examples_file {
 	const struct dataset *train, *validation; /* validation->count may be 0 */
 	const struct settings *settings; /* for examples_bytes */
+	bool once; /* no later task has the same: it is not kept */
 	const char *home; /* the agent's */
 	/* Of these examples, "" while not known: finding it means to hash them all, so keep it as long as they stay. NULL: nobody does. */
 	char *id;

@@ -123,6 +123,22 @@ take_after(struct report_file *out, const struct json *after, struct why *why)
 	    REPORT_FILE_AFTER_MAX);
 }
 
+/* Has its evaluation any of them? A trainer that never counts says nothing wrong, but cannot do the job. */
+static bool
+has_counts(const char *text, size_t len)
+{
+	static const char *const keys[] = {"classes", "confusion", "top", "regression", "auc"};
+	struct json *doc = NULL;
+	bool has = false;
+
+	if (json_parse(&doc, text, len, NULL))
+		return false;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		has |= json_get(json_get(doc, "evaluate"), keys[i]) != NULL;
+	json_free(doc);
+	return has;
+}
+
 /* "evaluate" and "metrics" travel on in the signed report, and the counts that the job asks for. */
 static enum err
 take_report(struct report_file *out, const struct recipe *recipe, const char *text, size_t len,
@@ -130,9 +146,12 @@ take_report(struct report_file *out, const struct recipe *recipe, const char *te
 {
 	enum err e = messages_report_decode(&out->report, text, len, why);
 
-	if (!e)
-		e = messages_report_counts(
-		    &out->counts, &recipe->figures, recipe->data.class_count, text, len, why);
+	if (e)
+		return e;
+	e = messages_report_counts(
+	    &out->counts, &recipe->figures, recipe->data.class_count, text, len, why);
+	if (e && !has_counts(text, len))
+		out->cause = abort_reason_cause(ABORT_NO_FIGURES);
 	out->has_report = !e;
 	return e;
 }

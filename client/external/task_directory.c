@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "allowance.h"
 #include "examples_file.h"
 #include "file.h"
 #include "hash.h"
@@ -133,6 +134,7 @@ give_examples(struct task_directory *d, const struct task_directory_options *fro
 	    .validation = from->validation,
 	    .settings = from->settings,
 	    .home = from->home,
+	    .once = from->all > 0,
 	    .id = from->examples_id ? from->examples_id : own};
 	struct task_directory_seen *seen = &d->examples;
 	enum err e = identity_path(spare, d->given, EXAMPLES, why);
@@ -211,12 +213,61 @@ has_local(const struct work *w)
 	return false;
 }
 
+static size_t
+all_examples(const struct task_directory_options *from)
+{
+	return from->all > 0 ? (size_t)from->all : from->train->count + from->validation->count;
+}
+
+static void
+add_indices(struct tensors_file *f, const char *name, uint32_t *indices, size_t count)
+{
+	struct tensor like = {.dtype = TENSOR_U32, .dims = 1, .shape = {count}};
+
+	snprintf(like.name, sizeof(like.name), "%s", name);
+	tensors_file_add(f, &like, indices);
+}
+
+/* Which of the examples that only the program reads it is to train and to evaluate on, where the job lets it claim no more. */
+static enum err
+write_share(const struct task_directory_options *from, const char *path, struct why *why)
+{
+	const struct task *t = &from->work->task;
+	const struct allowance_want want = {.recipe = &t->recipe,
+	    .evaluates = t->kind == TASK_EVALUATE,
+	    .examples = all_examples(from),
+	    .most = t->max_examples,
+	    .job_seed = t->seed,
+	    .round = t->round,
+	    .device = from->device};
+	uint32_t *train = NULL, *held = NULL;
+	size_t train_count = 0, held_count = 0;
+	struct tensors_file f = {.parts = NULL};
+	enum err e = allowance_draw(&train, &train_count, &want, true);
+
+	if (!e)
+		e = allowance_draw(&held, &held_count, &want, false);
+	if (!e)
+		e = tensors_file_init(&f, 2);
+	if (e) {
+		err_set(why, e, "no memory for a share of the examples");
+	} else {
+		add_indices(&f, "train", train, train_count);
+		add_indices(&f, "validation", held, held_count);
+		e = tensors_file_write(&f, path, why);
+		tensors_file_deinit(&f);
+	}
+	free(train);
+	free(held);
+	return e;
+}
+
 /* Which of the examples that only the program reads are for evaluation: those that the agent would keep of so many. */
 static enum err
 write_validation(const struct task_directory_options *from, const char *path, struct why *why)
 {
 	const struct work *w = from->work;
-	size_t all = from->train->count + from->validation->count, held = 0;
+	size_t all = all_examples(from), held = 0;
 	struct tensors_file f = {.parts = NULL};
 	uint32_t *order = NULL;
 	enum err e = shard_hold(&order, &held, all, w->task.recipe.data.validation,
@@ -227,9 +278,7 @@ write_validation(const struct task_directory_options *from, const char *path, st
 	if (e) {
 		err_set(why, e, "no memory for a validation share");
 	} else {
-		const struct tensor like = {
-		    .name = "indices", .dtype = TENSOR_U32, .dims = 1, .shape = {held}};
-		tensors_file_add(&f, &like, order);
+		add_indices(&f, "indices", order, held);
 		e = tensors_file_write(&f, path, why);
 		tensors_file_deinit(&f);
 	}
@@ -237,37 +286,58 @@ write_validation(const struct task_directory_options *from, const char *path, st
 	return e;
 }
 
+/* Has it data of its own? */
 static bool
-holds_back(const struct task_directory_options *from)
+reads_itself(const struct task_directory_options *from)
 {
-	return from->data && from->data->source.format == DATA_EXTERNAL &&
-	    from->work->task.recipe.data.validation > 0;
+	return from->data && from->data->source.format == DATA_EXTERNAL;
 }
 
-/* The paths, "" without. */
+/* Paths; "" without. */
+struct own_files {
+	char local[PATH_MAX], variates[PATH_MAX], validation[PATH_MAX], share[PATH_MAX];
+};
+
+/* Indices for a program with data of its own. */
+static enum err
+write_indices(const struct task_directory *d, const struct task_directory_options *from,
+    struct own_files *own, struct why *why)
+{
+	enum err e = ERR_OK;
+
+	if (!reads_itself(from))
+		return ERR_OK;
+	if (from->work->task.recipe.data.validation > 0) {
+		e = identity_path(own->validation, d->path, "validation.safetensors", why);
+		if (!e)
+			e = write_validation(from, own->validation, why);
+	}
+	if (!e && from->all > 0) {
+		e = identity_path(own->share, d->path, "share.safetensors", why);
+		if (!e)
+			e = write_share(from, own->share, why);
+	}
+	return e;
+}
+
 static enum err
 write_own(const struct task_directory *d, const struct task_directory_options *from,
-    char local[PATH_MAX], char variates[PATH_MAX], char validation[PATH_MAX], struct why *why)
+    struct own_files *own, struct why *why)
 {
 	const struct work *w = from->work;
 	enum err e = ERR_OK;
 
 	if (has_local(w)) {
-		e = identity_path(local, d->path, "local.safetensors", why);
+		e = identity_path(own->local, d->path, "local.safetensors", why);
 		if (!e)
-			e = write_local(w, local, why);
+			e = write_local(w, own->local, why);
 	}
 	if (!e && work_variates(w)) {
-		e = identity_path(variates, d->path, "variates.safetensors", why);
+		e = identity_path(own->variates, d->path, "variates.safetensors", why);
 		if (!e)
-			e = write_variates(w, variates, why);
+			e = write_variates(w, own->variates, why);
 	}
-	if (!e && holds_back(from)) {
-		e = identity_path(validation, d->path, "validation.safetensors", why);
-		if (!e)
-			e = write_validation(from, validation, why);
-	}
-	return e;
+	return e ? e : write_indices(d, from, own, why);
 }
 
 /* --- the directories */
@@ -275,8 +345,8 @@ write_own(const struct task_directory *d, const struct task_directory_options *f
 static enum err
 fill(struct task_directory *d, const struct task_directory_options *from, struct why *why)
 {
-	char examples[PATH_MAX] = "", base[PATH_MAX], local[PATH_MAX] = "", variates[PATH_MAX] = "";
-	char path[PATH_MAX], validation[PATH_MAX] = "";
+	char examples[PATH_MAX] = "", base[PATH_MAX], path[PATH_MAX];
+	struct own_files own = {"", "", "", ""};
 	const struct task_file task = {.work = from->work,
 	    .data = from->data,
 	    .device = from->device,
@@ -284,16 +354,17 @@ fill(struct task_directory *d, const struct task_directory_options *from, struct
 	    .seconds = from->seconds,
 	    .examples = examples,
 	    .base = base,
-	    .local = local,
-	    .variates = variates,
-	    .validation = validation};
+	    .local = own.local,
+	    .variates = own.variates,
+	    .validation = own.validation,
+	    .share = own.share};
 	/* Of an external set nothing was read. */
 	enum err e = from->train->dims > 0 ? give_examples(d, from, examples, why) : ERR_OK;
 
 	if (!e)
 		e = give_base(d, from->work, base, why);
 	if (!e)
-		e = write_own(d, from, local, variates, validation, why);
+		e = write_own(d, from, &own, why);
 	if (!e)
 		e = identity_path(path, d->path, "task.json", why);
 	return e ? e : task_file_write(path, &task, why);

@@ -78,6 +78,7 @@ put_keys(struct json *doc, const struct task_file *f)
 	add_text(doc, "local", f->local);
 	add_text(doc, "variates", f->variates);
 	add_text(doc, "validation", f->validation);
+	add_text(doc, "share", f->share);
 	if (f->seconds > 0)
 		json_add_double(doc, "seconds", f->seconds);
 	char device[65];

@@ -11,7 +11,7 @@ struct task_file {
 	uint64_t threads;
 	double seconds; /* time budget; <= 0: none is told */
 	const char *examples, *base; /* paths */
-	const char *local, *variates, *validation; /* paths; "": there are none */
+	const char *local, *variates, *validation, *share; /* paths; "": there are none */
 };
 
 ERR_MUST_USE enum err task_file_write(const char *path, const struct task_file *f, struct why *why);

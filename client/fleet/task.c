@@ -183,6 +183,7 @@ make_work(const struct fleet_shop *s, struct fleet_task *t, struct work *w)
 	task->kind = t->kind;
 	task->recipe = s->job->recipe;
 	task->seed = s->job->seed;
+	task->max_examples = s->job->aggregate.max_examples;
 	task->round = t->round;
 	task->deadline_s = 1e6;
 	task->model_bytes = t->base->file_bytes;
@@ -267,19 +268,22 @@ run(const struct fleet_shop *s, struct fleet_task *t, struct work *w)
 	struct fleet_hand hand = {.train.count = 0};
 	enum err e = out ? fleet_deal_draw(s->deal, t->device, &hand, &t->why) : ERR_NOMEM;
 
+	struct data_hand given = {.drawn = false};
+	const uint8_t *id = s->fleet->devices[t->device].id;
+
+	if (!e)
+		e = data_hand_init(&given, &w->task, id, &hand.train, &hand.validation);
 	slot->data = hand.from;
-	const struct trainer_in in = {.work = w,
-	    .train = &hand.train,
-	    .validation = &hand.validation,
+	struct trainer_in in = {.work = w,
 	    .settings = s->settings,
 	    .data = &slot->data,
 	    .home = slot->home,
-	    .device = s->fleet->devices[t->device].id,
+	    .device = id,
 	    .spawner = slot->programs ? &slot->spawner : NULL,
 	    .companions = slot->programs ? &slot->companions : NULL,
-	    .examples_id = examples_id,
 	    .stop = s->programs ? s->stop : NULL,
 	    .context = s->context};
+	trainer_in_give(&in, &given, examples_id);
 	if (!e)
 		e = trainer->run(&in, out, &t->why);
 	if (!e) {
@@ -294,6 +298,7 @@ run(const struct fleet_shop *s, struct fleet_task *t, struct work *w)
 	if (out)
 		trainer_out_deinit(out);
 	free(out);
+	data_hand_deinit(&given);
 	fleet_deal_return(s->deal, &hand);
 	fleet_slots_give(s->slots, slot);
 	return e;

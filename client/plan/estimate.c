@@ -279,7 +279,7 @@ read_fleet(struct making *m, struct fleet_profiles *profiles, const struct plan_
 	if (want->devices > 0)
 		return like(m, profiles);
 	out->is_known = true;
-	enum err e = plan_known_fleet(&out->known, want->admin, &out->job.recipe.data, need, why);
+	enum err e = plan_known_fleet(&out->known, want->admin, &out->job.recipe, need, why);
 	out->has_times = out->known.measured > 0;
 	*profiles = out->known.fleet;
 	out->known.fleet = (struct fleet_profiles){.count = 0};
@@ -306,6 +306,13 @@ check_known(struct plan_estimate *e, uint64_t may)
 		    (unsigned long long)k->with_data, (unsigned long long)k->devices,
 		    e->job.recipe.data.name, (unsigned long long)e->job.recipe.data.min_examples,
 		    quorum);
+	else if (k->with_data - k->too_many < quorum)
+		cannot(e,
+		    "examples: %llu of %llu devices with the data have more examples than "
+		    "aggregate.max_examples (%llu) and agents that draw no share of them, and a "
+		    "round wants reports of %llu",
+		    (unsigned long long)k->too_many, (unsigned long long)k->with_data,
+		    (unsigned long long)e->job.aggregate.max_examples, quorum);
 	else if (k->with_memory < quorum)
 		cannot(e,
 		    "memory: a task takes some %llu bytes; %llu of %llu devices with the data have "
@@ -321,7 +328,7 @@ take_fleet(struct making *m, struct why *why)
 	struct fleet_profiles profiles = {.count = 0};
 	struct plan_estimate *out = m->out;
 	uint64_t may = UINT64_MAX;
-	struct plan_need need = {0, 0};
+	struct plan_need need = {.max_examples = out->job.aggregate.max_examples};
 
 	enum err e = measure_need(m, &need, why);
 	if (e || out->problem_count > 0)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allowance.h"
 #include "hash.h"
 #include "hex.h"
 #include "transport.h"
@@ -40,10 +41,11 @@ read_profile(struct fleet_profile *p, const struct json *device)
 }
 
 static void
-take_device(struct plan_known *k, const struct json *device, const struct data_spec *data,
+take_device(struct plan_known *k, const struct json *device, const struct recipe *recipe,
     const struct plan_need *need)
 {
 	struct fleet_profile p;
+	const struct data_spec *data = &recipe->data;
 	double memory;
 
 	read_profile(&p, device);
@@ -51,6 +53,13 @@ take_device(struct plan_known *k, const struct json *device, const struct data_s
 	if (data->name[0] && (p.examples == 0 || p.examples < data->min_examples))
 		return;
 	k->with_data++;
+	if (data->window == 0 && allowance_cuts(recipe, false, p.examples, need->max_examples)) {
+		bool draws = false;
+		(void)json_bool(json_get(device, "draws"), &draws);
+		++*(draws ? &k->drawn : &k->too_many);
+		if (!draws)
+			return;
+	}
 	if (number(device, "memory_bytes", (double)JSON_INT_MAX, &memory) &&
 	    memory < need->bytes + need->per_example * (double)p.examples)
 		return;
@@ -90,7 +99,7 @@ fill_speeds(struct plan_known *k)
 }
 
 static enum err
-take_fleet(struct plan_known *k, const struct json *list, const struct data_spec *data,
+take_fleet(struct plan_known *k, const struct json *list, const struct recipe *recipe,
     const struct plan_need *need, struct why *why)
 {
 	size_t count = json_count(list);
@@ -98,21 +107,22 @@ take_fleet(struct plan_known *k, const struct json *list, const struct data_spec
 	if (count > FLEET_DEVICES_MAX)
 		return err_set(
 		    why, ERR_LIMIT, "%zu devices, a plan takes %u", count, FLEET_DEVICES_MAX);
-	if (count > 0 && data->name[0] && !json_get(json_first(list), "examples"))
+	if (count > 0 && recipe->data.name[0] && !json_get(json_first(list), "examples"))
 		return err_set(why, ERR_UNSUPPORTED,
 		    "this coordinator does not say what its devices have: give a --fleet");
 	k->fleet.items = calloc(count + 1, sizeof(*k->fleet.items));
 	if (!k->fleet.items)
 		return err_set(why, ERR_NOMEM, "no memory for %zu devices", count);
 	for (const struct json *d = json_first(list); d; d = json_next(d))
-		take_device(k, d, data, need);
+		take_device(k, d, recipe, need);
 	return fill_speeds(k);
 }
 
 enum err
-plan_known_fleet(struct plan_known *out, struct cmd_admin *a, const struct data_spec *data,
+plan_known_fleet(struct plan_known *out, struct cmd_admin *a, const struct recipe *recipe,
     const struct plan_need *need, struct why *why)
 {
+	const struct data_spec *data = &recipe->data;
 	char path[32 + RECIPE_NAME_MAX];
 	struct json *doc = NULL;
 
@@ -120,7 +130,7 @@ plan_known_fleet(struct plan_known *out, struct cmd_admin *a, const struct data_
 	snprintf(path, sizeof(path), "/v1/fleet%s%s", data->name[0] ? "?data=" : "", data->name);
 	enum err e = cmd_admin_call(a, "GET", path, NULL, &doc, why);
 	if (!e)
-		e = take_fleet(out, json_get(doc, "devices"), data, need, why);
+		e = take_fleet(out, json_get(doc, "devices"), recipe, need, why);
 	json_free(doc);
 	return e;
 }

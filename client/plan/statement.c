@@ -108,6 +108,9 @@ devices_json(const struct plan_estimate *e)
 	if (e->is_known) {
 		json_add_u64(v, "active", e->known.devices);
 		json_add_u64(v, "with_data", e->known.with_data);
+		json_add_u64(v, "max_examples", e->job.aggregate.max_examples);
+		json_add_u64(v, "drawn", e->known.drawn);
+		json_add_u64(v, "too_many_examples", e->known.too_many);
 		json_add_u64(v, "with_memory", e->known.with_memory);
 		json_add_u64(v, "measured", e->known.measured);
 	}
@@ -329,6 +332,11 @@ print_devices(const struct json *d)
 		    count(d, "measured"));
 	else
 		cmd_print_line("%-21s %llu", "devices", count(d, "count"));
+	if (count(d, "drawn") + count(d, "too_many_examples") > 0)
+		cmd_print_line(
+		    "%-21s max_examples is %llu: %llu of them draw so many of theirs, %llu "
+		    "with an older agent get no task",
+		    "", count(d, "max_examples"), count(d, "drawn"), count(d, "too_many_examples"));
 	if (json_double(json_get(d, "reached"), &reached))
 		cmd_print_line("%-21s %.0f %% of them are in a model after %s", "", 100 * reached,
 		    "the rounds that were played");

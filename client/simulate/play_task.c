@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allowance.h"
 #include "bytes.h"
 #include "difference.h"
 #include "play_inside.h"
@@ -65,6 +66,9 @@ work_of(struct simulate_play *p, struct simulate_task *t, struct fleet_work *w, 
 		return e;
 	w->bytes_down = download(p, t->work.device);
 	p->line.bytes_down += w->bytes_down;
+	examples = allowance_of(
+	    &p->job->recipe, p->evaluating, examples, 0, p->job->aggregate.max_examples)
+		       .train;
 	if (p->evaluating) {
 		w->samples = (double)examples;
 		return ERR_OK;

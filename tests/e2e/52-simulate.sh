@@ -45,6 +45,9 @@ compare krum '"aggregate": {"rule": {"name": "krum", "hostile": 1, "picks": 3}, 
 compare clipping '"aggregate": {"rule": {"name": "centered_clipping", "hostile": 1, "radius": 1, "bucket": 2}}, "upload": {"codec": "sign"}'
 compare nova '"aggregate": {"normalise": true}, "upload": {"codec": "bf16"}'
 compare scaffold '"upload": {"codec": "int8"}' "\"epochs\": 1, \"control_variates\": {\"devices\": $devices}"
+compare share '"aggregate": {"max_examples": 60}'
+[ "$(curl_admin "/v1/jobs/$JOB/rounds/2" | pick "d['examples']")" = 300 ] || fleet_fail "more than 60 examples of a device: $(curl_admin "/v1/jobs/$JOB/rounds/2")"
+compare share-batch '"aggregate": {"max_examples": 25}' '"epochs": 2'
 compare sparse '"upload": {"codec": "sparse", "share": 0.05}'
 compare feedback '"upload": {"codec": "sign", "feedback": true}'
 compare download '"download": {"codec": "int4", "feedback": true}, "aggregate": {"rule": {"name": "median", "hostile": 0}}'

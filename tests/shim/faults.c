@@ -1,11 +1,11 @@
 /*
  * LD_PRELOAD=faults.so: system calls fail as the file named by RIVULET_SHIM says, which may change at any time. Each line is
  *
- *     CALL ERRNO PATTERN      CALL: open, write, read, sync, rename, accept; PATTERN: a part of the path, * for all
+ *     CALL ERRNO PATTERN      CALL: open, write, read, sync, rename, access, accept; PATTERN: a part of the path, * for all
  *     memory ENOMEM BYTES     allocations of at least so many bytes fail
  *
- * with write for write, pwrite and pwrite64, sync for fsync and fdatasync, open for what creates or writes only, and rename by its
- * second path. ERRNO: ENOSPC, EROFS, EIO, EMFILE, ENOMEM; or KILL:N, and the process ends by SIGKILL in its Nth such call.
+ * with write for write, pwrite and pwrite64, sync for fsync and fdatasync, open for what creates or writes only, access for what asks after
+ * writing only, and rename by its second path. ERRNO: ENOSPC, EROFS, EIO, EMFILE, ENOMEM, EACCES; or KILL:N, and the process ends by SIGKILL in its Nth such call.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -48,7 +48,7 @@ number_of(const char *name)
 		const char *name;
 		int number;
 	} all[] = {{"ENOSPC", ENOSPC}, {"EROFS", EROFS}, {"EIO", EIO}, {"EMFILE", EMFILE},
-	    {"ENOMEM", ENOMEM}};
+	    {"ENOMEM", ENOMEM}, {"EACCES", EACCES}};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (strcmp(all[i].name, name) == 0)
@@ -229,6 +229,14 @@ rename(const char *from, const char *to)
 {
 	REFUSE(fails("rename", to));
 	return NEXT(rename)(from, to);
+}
+
+int
+access(const char *path, int mode)
+{
+	if (mode & W_OK)
+		REFUSE(fails("access", path));
+	return NEXT(access)(path, mode);
 }
 
 int
