@@ -48,14 +48,21 @@ def _text_of(error: BaseException) -> str:
     return "".join(_told(frames)) + _shortened("".join(traceback.format_exception_only(type(error), error)))
 
 
+def diverges(error: Optional[BaseException]) -> bool:
+    """Is it that a weight or figure is not finite?"""
+    return isinstance(error, Error) and error.code == "numeric"
+
+
 def reason_of(error: Optional[BaseException], last: bool = False) -> Tuple[str, str]:
     """The word for giving a task back, and what a person should read of it; last: the program does not go on."""
     first = LAST if last else ""
     if error is None:
         return "trainer-failed", first + "the task was left without submit or abort"
     text = first + _text_of(error)[len(first) - TEXT_MAX :]
-    if isinstance(error, Error) and error.code == "numeric":
+    if diverges(error):
         return "not-finite", text
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return "out-of-memory", text
+    if isinstance(error, Error) and error.code == "io":
+        return "disk-full" if "No space left" in str(error) else "disk-failed", text
     return "trainer-failed", text

@@ -108,6 +108,8 @@ _CALLS = [
     ("rivulet_next", c_int, [_HANDLE, c_double, POINTER(POINTER(TaskFacts))]),
     ("rivulet_stop_now", c_int, [_HANDLE]),
     ("rivulet_validation", c_int, [_HANDLE, c_uint64, POINTER(c_uint32), POINTER(c_size_t)]),
+    ("rivulet_share", c_int, [_HANDLE, c_uint64, c_int, POINTER(c_uint32), POINTER(c_size_t)]),
+    ("rivulet_can", c_int, [_HANDLE, c_char_p]),
     ("rivulet_hold", c_void_p, [_HANDLE]),
     ("rivulet_release", None, [c_void_p]),
     ("rivulet_submit", c_int, [_HANDLE, POINTER(Result)]),
@@ -200,6 +202,29 @@ class Handle:
         if code != OK:
             raise self.error(code)
         return out
+
+    def share_count(self, examples: int, kind: int) -> int:
+        """How many of `examples` the task in hand works on; kind: 0 to train on, 1 to evaluate on."""
+        room = c_size_t(0)
+        code = self.library.rivulet_share(self._at, examples, kind, None, byref(room))
+        if code not in (OK, LIMIT):
+            raise self.error(code)
+        return room.value
+
+    def share(self, examples: int, kind: int) -> Any:
+        """Which these are, as `validation`."""
+        count = self.share_count(examples, kind) if examples < 1 << 32 else 0
+        room, out = c_size_t(count), (c_uint32 * count)()
+        code = self.library.rivulet_share(self._at, examples, kind, out, byref(room)) if count else OK
+        if code != OK:
+            raise self.error(code)
+        return out
+
+    def can(self, feature: str) -> None:
+        """Says that this program does what a feature asks of it."""
+        code = self.library.rivulet_can(self._at, feature.encode())
+        if code != OK:
+            raise self.error(code)
 
     def hold(self, size: int) -> Any:
         """The memory of the task's tensors as a ctypes array of `size` bytes, released when the last view of it dies.

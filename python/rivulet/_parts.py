@@ -41,9 +41,19 @@ def of_data(data: Any, hand: Hand) -> Tuple[Chosen, Chosen]:
     """ValueError: the agent counts more examples than there are."""
     import numpy
 
+    share = hand.share(len(data))
+    if share:
+        train, held = (numpy.frombuffer(part, numpy.uint32) for part in share)
+        _check(train, len(data), "to train on")
+        _check(held, len(data), "for evaluation")
+        return Chosen(data, train), Chosen(data, held)
     held = numpy.frombuffer(hand.validation(len(data)), numpy.uint32)
-    if len(held) and held[-1] >= len(data):
-        raise ValueError("example %d is for evaluation, and there are %d" % (held[-1], len(data)))
+    _check(held, len(data), "for evaluation")
     rest = numpy.ones(len(data), bool)
     rest[held] = False
     return Chosen(data, numpy.flatnonzero(rest)), Chosen(data, held)
+
+
+def _check(indices: Any, count: int, what: str) -> None:
+    if len(indices) and indices[-1] >= count:
+        raise ValueError("example %d is %s, and there are %d" % (indices[-1], what, count))

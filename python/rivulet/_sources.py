@@ -70,6 +70,7 @@ class Facts(NamedTuple):
     batch: int
     deadline: float  # time.monotonic()
     examples: int  # that are there to train on; 0 if that is not known
+    most: int  # that the job lets this device claim; 0 if it may claim all it has
 
 
 class Hand:
@@ -85,6 +86,10 @@ class Hand:
     def validation(self, examples: Optional[int]) -> Any:
         """A buffer of 32-bit indices."""
         raise NotImplementedError
+
+    def share(self, examples: int) -> Optional[Tuple[Any, Any]]:
+        """Two such buffers, what to train and what to evaluate on, where the job lets a device claim fewer than it has."""
+        return None
 
     def submit(self, figures: Figures, after: Dict[str, Any]) -> Tuple[bool, str]:
         """Ends the task: was the work taken, and what was said. after: values by name for parts, {} if they are in
@@ -175,7 +180,8 @@ class LibraryHand(Hand):
             seconds=facts.seconds,
             batch=facts.batch,
             deadline=time.monotonic() + facts.deadline_s,
-            examples=source.count - held_of(source.count, facts.validation),
+            examples=source.handle.share_count(source.count, 0),
+            most=self._most(source, facts.validation),
         )
         tensors = facts.tensors[: facts.tensor_count]
         first = min((t.bytes for t in tensors), default=0)
@@ -192,6 +198,16 @@ class LibraryHand(Hand):
             )
             for t in tensors
         ]
+
+    @staticmethod
+    def _most(source: "LibrarySource", validation: float) -> int:
+        held = held_of(source.count, validation)
+        both = ((source.count - held, 0), (held, 1))
+        cut = [source.handle.share_count(source.count, kind) for n, kind in both]
+        return max((c for c, (n, _) in zip(cut, both) if c < n), default=0)
+
+    def share(self, examples: int) -> Optional[Tuple[Any, Any]]:
+        return self._source.handle.share(examples, 0), self._source.handle.share(examples, 1)
 
     def stop(self) -> int:
         signals, now = self._source.signals, time.monotonic()
@@ -244,6 +260,7 @@ class LibrarySource(Source):
         bits = sum(1 << KINDS.index(kind) for kind in set(kinds))
         with signals.blocking():
             self.handle = _library.Handle(home, config, trainer, data, examples, bits, signals.cancelled, _tell)
+            self.handle.can("max-examples")
         self._open = True
 
     def next(self, wait: float) -> Optional[Hand]:
@@ -332,6 +349,7 @@ class DirectoryHand(Hand):
             batch=batch,
             deadline=came + float(task.get("deadline_s", seconds)),
             examples=examples,
+            most=int(task.get("max_examples", 0)),
         )
         self.parts = self._load_parts()
 
@@ -371,6 +389,14 @@ class DirectoryHand(Hand):
             return b""
         file = safetensors.File(path)
         return file.bytes(next(iter(file)))
+
+    def share(self, examples: int) -> Optional[Tuple[Any, Any]]:
+        path = self._task.get("share")
+        if not path:
+            return None
+        file = safetensors.File(path)
+        by_name = {t.name: file.bytes(t) for t in file}
+        return by_name["train"], by_name["validation"]
 
     def submit(self, figures: Figures, after: Dict[str, Any]) -> Tuple[bool, str]:
         report: Dict[str, Any] = {} if self.facts.kind == "evaluate" else self._worked(figures, after)

@@ -64,7 +64,7 @@ def run(
 def _work(client: Client, task: Task, context: Any) -> None:
     evaluation = None
     if (task.recipe.get("evaluate") or {}).get("by") == "devices" or task.kind == "evaluate":
-        evaluation = _evaluation(client("evaluate", task, context)[1])
+        evaluation = _evaluation(task, client("evaluate", task, context)[1])
     if task.kind == "evaluate":
         task.submit(evaluate=evaluation)
         return
@@ -72,7 +72,7 @@ def _work(client: Client, task: Task, context: Any) -> None:
     steps = metrics.get("num-steps") or task.steps or 1
     task.submit(
         _by_name(task, arrays),
-        examples=int(_first(metrics, _EXAMPLES, "num-examples of the reply to train")),
+        examples=task._allowed(int(_first(metrics, _EXAMPLES, "num-examples of the reply to train"))),
         steps=int(steps),
         loss=next((metrics[name] for name in _LOSS["train"] if name in metrics), 0.0),
         accuracy=next((metrics[name] for name in _ACCURACY["train"] if name in metrics), None),
@@ -81,9 +81,9 @@ def _work(client: Client, task: Task, context: Any) -> None:
     )
 
 
-def _evaluation(metrics: Mapping[str, float]) -> Dict[str, Any]:
+def _evaluation(task: Any, metrics: Mapping[str, float]) -> Dict[str, Any]:
     out = {
-        "examples": int(_first(metrics, _EXAMPLES, "num-examples of the reply to evaluate")),
+        "examples": task._allowed(int(_first(metrics, _EXAMPLES, "num-examples of the reply to evaluate"))),
         "loss": _first(metrics, _LOSS["evaluate"], "eval_loss"),
     }
     accuracy = next((metrics[name] for name in _ACCURACY["evaluate"] if name in metrics), None)

@@ -313,24 +313,27 @@ class Task:
         """Of a task that evaluates: what `step` counted, unless it is given."""
         if given is None and self._passed:
             right = math.nan if self._right is None else _number(self._right) / self._passed
-            given = (self._passed, _number(self._loss) / self._passed, right)
+            given = (self._allowed(self._passed), _number(self._loss) / self._passed, right)
         evaluate = _evaluation(given)
         if not evaluate or evaluate[0] < 1:
             raise ValueError("nothing was evaluated: call task.step(loss, n) for each batch, or give evaluate=")
         figures = sources.Figures(evaluate[0], 1, 0.0, 0.0, False, "own", 0.0, evaluate, metrics)
-        _check(figures)
+        _check(figures, self._facts.most)
         return figures
 
     def _figures(self, **given: Any) -> sources.Figures:
         own = {**self._noted.get("metrics", {}), **(given["metrics"] or {})}
-        given = {**given, **{n: v for n, v in self._noted.items() if given[n] is None}}
+        noted = {n: v for n, v in self._noted.items() if given[n] is None}
+        if "examples" in noted:
+            noted["examples"] = self._allowed(int(noted["examples"]))
+        given = {**given, **noted}
         metrics = [(str(name), _metric(name, value)) for name, value in own.items()]
         if self.kind == "evaluate":
             return self._measured(given["evaluate"], metrics)
         calls = self._calls
         accumulate = int(self.recipe.get("local", {}).get("accumulate", 1))
         steps = -(-calls // accumulate) if given["steps"] is None else int(given["steps"])
-        examples = self._counted() if given["examples"] is None else int(given["examples"])
+        examples = self._allowed(self._counted()) if given["examples"] is None else int(given["examples"])
         loss = _number(self._loss) / calls if given["loss"] is None and calls else _number(given["loss"])
         accuracy = _number(given["accuracy"])
         if given["accuracy"] is None and self._right is not None:
@@ -346,8 +349,12 @@ class Task:
             evaluate=_evaluation(given["evaluate"]),
             metrics=metrics,
         )
-        _check(figures)
+        _check(figures, self._facts.most)
         return figures
+
+    def _allowed(self, examples: int) -> int:
+        """What was counted, and not said: no more than the job lets a device claim, whatever it worked on."""
+        return min(examples, self._facts.most) if self._facts.most else examples
 
     def _counted(self) -> int:
         """Different examples that the work took; of partial work the share of those of all of it that was done."""
@@ -414,7 +421,8 @@ class _Loop:
             self.failures = 0
             return False
         if isinstance(error, Exception) or error is None:
-            self.failures += 1
+            # A model that diverges is its job's fault, which the device lets rest: many such jobs do not end a program.
+            self.failures += not failure.diverges(error)
             leave = self.failures == FAILURES_MAX
             reason, text = failure.reason_of(error, last=leave)
             self._tell(task, error, text.rstrip().rpartition("\n")[2], leave)
@@ -551,7 +559,13 @@ def _evaluation(given: Any) -> Optional[Tuple[int, float, float]]:
     return int(examples), _number(loss), _number(accuracy)
 
 
-def _check(figures: sources.Figures) -> None:
+def _check(figures: sources.Figures, most: int) -> None:
+    claims = max(figures.examples, figures.evaluate[0] if figures.evaluate else 0)
+    if most and claims > most:
+        raise ValueError(
+            "%d examples, and the job lets a device claim %d (aggregate.max_examples): task.split() gives so many"
+            % (claims, most)
+        )
     if figures.examples < 1 or figures.steps < 1:
         raise ValueError("nothing was trained: call task.step(loss, n) for each batch, or give examples and steps")
     if not math.isfinite(figures.loss) or math.isinf(figures.accuracy) or not math.isfinite(figures.normaliser):

@@ -426,6 +426,17 @@ class Parts(Agent):
         with self.assertRaisesRegex(ValueError, "example 4 is for evaluation, and there are 3"):
             self.split("short", "abc", **more)
 
+    def test_split_of_a_share(self) -> None:
+        safetensors.save(
+            self.path("share"), {"train": numpy.array([0, 3], "u4"), "validation": numpy.array([4], "u4")}
+        )
+        safetensors.save(self.path("indices"), {"indices": numpy.array([1, 4], "u4")})
+        more = {"examples": None, "validation": self.path("indices"), "share": self.path("share"), "max_examples": 2}
+        train, held = self.split("cut", "abcde", **more)
+        self.assertEqual((list(train), list(held)), (["a", "d"], ["e"]))
+        with self.assertRaisesRegex(ValueError, "example 3 is to train on, and there are 3"):
+            self.split("few", "abc", **more)
+
     def test_roles(self) -> None:
         rules = {"bn*.running_*": "average", "*.bias": "frozen", "a[0]": "local"}
         for name, type, role in (

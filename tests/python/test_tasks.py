@@ -228,6 +228,72 @@ class Tasks(WithFleet):
             # The owner's send_log is "reason": no word of what the exception said.
             self.assertRegex(failure["log"], "^%s$" % (says and says + r", test_tasks\.py line \d+"))
 
+    def test_diverging_jobs_do_not_end_the_loop(self) -> None:
+        names = [self.submit(job("diverges%d" % i, stop={"rounds": 1}, priority=9 - i)) for i in range(5)]
+        good = self.submit(job("converges", stop={"rounds": 1}))
+        seen = []
+        with self.assertLogs("rivulet", "WARNING"):
+            for task in self.tasks(rounds=6):
+                with task:
+                    seen.append(task.job)
+                    self.work(task)
+                    task.tensors["fc.bias"][:] = 1 if task.job == good else float("nan")
+                    self.assertTrue(task.submit())
+        self.assertEqual(seen, names + [good])
+        for name in names:
+            self.assertEqual(self.ask("/v1/jobs/" + name)["failures"][0]["reason"], "not-finite")
+            self.ask("/v1/jobs/%s/stop" % name, b"")
+
+    def test_a_share_of_the_examples(self) -> None:
+        document = job("a-share", stop={"rounds": 2}, aggregate={"max_examples": 60})
+        document["data"] = {**document["data"], "validation": 0.2}
+        document["evaluate"] = {"by": "devices"}
+        document["local"] = {"epochs": 1, "batch": 10, "optimizer": {"rate": 0.1}}
+        name = self.submit(document)
+        seen = []
+        for task in self.tasks(rounds=2):
+            with task:
+                train, held = task.split(range(POINTS))
+                kept = task.validation_indices().tolist()
+                self.assertEqual((len(train), len(held), len(kept), task.steps), (60, 60, 100, 6))
+                self.assertEqual(set(train) & set(kept), set())
+                self.assertLessEqual(set(held), set(kept))
+                self.assertEqual(list(train), sorted(train))
+                seen.append((list(train), list(held)))
+                # It went over all of its data, and says so: that is no more than the job lets it claim.
+                self.work(task)
+                with self.assertRaisesRegex(ValueError, "500 examples, and the job lets a device claim 60"):
+                    task.submit(examples=POINTS)
+                with self.assertRaisesRegex(ValueError, "61 examples"):
+                    task.submit(evaluate={"examples": 61, "loss": 0.5})
+                self.assertTrue(task.submit(evaluate={"examples": 60, "loss": 0.5}))
+        self.assertNotEqual(seen[0][0], seen[1][0])
+        self.assertEqual(seen[0][1], seen[1][1])
+        within(20, "the job is done", lambda: self.ask("/v1/jobs/" + name)["state"] == "done")
+        self.assertEqual([r["examples"] for r in self.rounds(name)], [60, 60])
+
+    def test_few_steps_are_not_cut(self) -> None:
+        document = job("steps", stop={"rounds": 1}, aggregate={"max_examples": 60})
+        document["local"] = {"steps": 6, "batch": 10, "optimizer": {"rate": 0.1}}
+        self.submit(document)
+        for task in self.tasks(rounds=1):
+            with task:
+                self.assertEqual(len(task.split(range(POINTS))[0]), POINTS)
+                for _ in task.batches([10] * 50):
+                    task.step(0.5, 10)
+                self.assertTrue(task.submit())
+
+    def test_figures_are_not_asked_of_a_loop(self) -> None:
+        document = job("figures", stop={"rounds": 1})
+        document["data"] = {**document["data"], "validation": 0.2}
+        document["evaluate"] = {"by": "devices", "figures": ["classes"]}
+        name = self.submit(document)
+        self.assertIsNone(next(self.tasks(wait=1), None))
+        self.assertEqual(self.ask("/v1/jobs/" + name)["devices"]["waiting"], {"no-figures": 1})
+        again = self.ask("/v1/jobs", json.dumps(document).encode())
+        self.assertIn('1 of the 1 devices with the trainer "own-loop" give none of the figures', str(again["warnings"]))
+        self.ask("/v1/jobs/%s/stop" % name, b"")
+
 
 LOOP = """
 import logging, sys
