@@ -18,7 +18,8 @@
 #define REFER (1ULL << 13) /* version 2 */
 #define TRUNCATE (1ULL << 14) /* version 3 */
 #define IOCTL_DEVICE (1ULL << 15) /* version 5 */
-#define SCOPE_SIGNAL (1ULL << 1) /* version 6 */
+#define SCOPE_ABSTRACT_SOCKETS (1ULL << 0) /* version 6 */
+#define SCOPE_SIGNALS (1ULL << 1) /* so too */
 
 #define OF_READING \
 	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
@@ -75,7 +76,7 @@ confine_init(struct confine *out, enum confine_kind kind, const char *but, struc
 		return err_set(why, ERR_UNSUPPORTED, "this kernel has no Landlock");
 	if (kind == CONFINE_FILES)
 		a = (struct attributes){.files = OF_READING | OF_WRITING | IOCTL_DEVICE,
-		    .scoped = version >= 6 ? SCOPE_SIGNAL : 0};
+		    .scoped = version >= 6 ? SCOPE_SIGNALS | SCOPE_ABSTRACT_SOCKETS : 0};
 	a.files &= known_to(version);
 	out->handled = a.files;
 	out->fd = (int)syscall(SYS_landlock_create_ruleset, &a, sizeof(a), 0);
@@ -93,8 +94,12 @@ confine_deinit(struct confine *c)
 static uint64_t
 rights(unsigned access)
 {
-	uint64_t writing =
-	    access & CONFINE_NO_LINKS ? OF_WRITING & ~LANDLOCK_ACCESS_FS_MAKE_SYM : OF_WRITING;
+	uint64_t writing = OF_WRITING;
+
+	if (access & CONFINE_NO_LINKS)
+		writing &= ~LANDLOCK_ACCESS_FS_MAKE_SYM;
+	if (access & CONFINE_NO_MOVES)
+		writing &= ~REFER;
 
 	return (access & CONFINE_READ ? OF_READING : 0) | (access & CONFINE_WRITE ? writing : 0) |
 	    (access & CONFINE_DEVICES ? OF_DEVICES : 0) |

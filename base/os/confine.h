@@ -18,11 +18,13 @@ enum confine_access {
 	CONFINE_SOCKETS = 1 << 3, /* make Unix sockets, remove files */
 	CONFINE_NO_LINKS =
 	    1 << 4, /* beside CONFINE_WRITE: no symbolic link is made there, or moved there */
+	/* Beside CONFINE_WRITE: nothing is moved or linked from one directory to another, neither out of it, nor into it, nor within. */
+	CONFINE_NO_MOVES = 1 << 5,
 };
 
 enum confine_kind {
 	CONFINE_WRITES, /* writing is refused where it is not allowed; reading and running stay as they are */
-	CONFINE_FILES, /* reading, running and writing are, and signals to processes outside */
+	CONFINE_FILES, /* reading, running and writing are, and signals and connections by abstract names to processes outside */
 };
 
 /* Version of the kernel's Landlock; 0: it has none, or it is switched off. */

@@ -15,22 +15,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "become.h"
 #include "buf.h"
-#include "confine.h"
 #include "fds.h"
 #include "file.h"
 #include "tree.h"
 
 #define ORDER_MAX (4u << 20)
 #define WATCH_MS 200 /* between two looks at the memory */
-#define FIRST_TO_GO \
-	"1000" /* of oom_score_adj: when memory is short, the trainer goes, not the agent */
 
 /* --- orders: a file without a name, and with it the ends to write to and to read from */
 
 enum { ORDER_FILE, ORDER_OUTPUT, ORDER_ANSWER, ORDER_IN, ORDER_OUT, ORDER_FDS };
-#define FIRST_WORDS \
-	3 /* descriptors of a program that is spoken with: what it reads, and what it writes */
 
 struct head {
 	uint64_t memory_bytes;
@@ -97,105 +93,13 @@ make_file(const struct spawner_order *o, int *fd, struct why *why)
 	return e ? err_set(why, e, "the order to start %.100s", o->argv[0]) : ERR_OK;
 }
 
-/* --- the process: in its child, before exec */
+/* --- the process: its loop */
 
 struct order {
 	struct spawner_order o;
 	char *text;
 	int fds[ORDER_FDS];
 };
-
-/* It has nothing to lose: all that happened is a program that did not start. */
-static _Noreturn void
-give_up(const char *what)
-{
-	dprintf(2, "%s: %s\n", what, strerror(errno));
-	_exit(SPAWNER_FAILED);
-}
-
-static void
-restore_signals(void)
-{
-	static const int ours[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE};
-	sigset_t none;
-
-	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-		signal(ours[i], SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static void
-go_first(void)
-{
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	(void)!write(fd, FIRST_TO_GO, sizeof(FIRST_TO_GO) - 1);
-	close(fd);
-}
-
-static void
-confine(const struct spawner_order *o)
-{
-	struct confine c;
-	struct why why;
-	enum err e = confine_init(&c, CONFINE_FILES, o->but, &why);
-
-	if (e == ERR_UNSUPPORTED)
-		return;
-	for (size_t i = 0; !e && i < o->path_count; i++) {
-		e = confine_allow(&c, o->paths[i].path, o->paths[i].access, &why);
-		/* What it may not look up is not for it either. */
-		if (e == ERR_NOTFOUND || (e == ERR_DENIED && access(o->paths[i].path, F_OK) != 0))
-			e = ERR_OK;
-	}
-	if (!e)
-		e = confine_enter(&c, &why);
-	if (e) {
-		dprintf(2, "the program is not started, for it cannot be confined: %s\n", why.text);
-		_exit(SPAWNER_FAILED);
-	}
-}
-
-/* The first descriptor that is not for the program. Those of the order lie above the two that this process had before it came. */
-static unsigned
-keep_words(const struct order *order)
-{
-	if (order->fds[ORDER_IN] < 0)
-		return FIRST_WORDS;
-	if (dup2(order->fds[ORDER_IN], FIRST_WORDS) < 0 ||
-	    dup2(order->fds[ORDER_OUT], FIRST_WORDS + 1) < 0)
-		_exit(SPAWNER_FAILED);
-	return FIRST_WORDS + 2;
-}
-
-static _Noreturn void
-become(const struct order *order)
-{
-	const struct spawner_order *o = &order->o;
-	int input = open("/dev/null", O_RDONLY);
-
-	setpgid(0, 0);
-	restore_signals();
-	/* Until it is the program, its files below /proc would be the superuser's. */
-	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-	go_first();
-	if (input < 0 || dup2(input, 0) < 0 || dup2(order->fds[ORDER_ANSWER], 1) < 0 ||
-	    dup2(order->fds[ORDER_OUTPUT], 2) < 0)
-		_exit(SPAWNER_FAILED);
-	if (chdir(o->directory) != 0)
-		give_up(o->directory);
-	close_range(keep_words(order), ~0U, 0);
-	if (o->paths)
-		confine(o);
-	environ = (char **)(size_t)o->environment;
-	execvp(o->argv[0], (char *const *)(size_t)o->argv);
-	give_up(o->argv[0]);
-}
-
-/* --- the process: its loop */
 
 struct spawner_process {
 	int fd; /* to the other end */
@@ -275,7 +179,7 @@ drop_order(struct order *order)
 			close(order->fds[i]);
 }
 
-/* Also what left its process group: it is our child when its parent has ended. */
+/* Also what left its session and process group: it is our child when its parent has ended. */
 static void
 kill_all(pid_t group)
 {
@@ -342,12 +246,15 @@ carry_out(const struct spawner_process *me, struct order *order)
 	pid_t pid = read_order(order) ? fork() : -1;
 
 	if (pid == 0)
-		become(order);
+		become_program(&(struct become){.order = &order->o,
+		    .output = order->fds[ORDER_OUTPUT],
+		    .answer = order->fds[ORDER_ANSWER],
+		    .in = order->fds[ORDER_IN],
+		    .out = order->fds[ORDER_OUT]});
 	uint64_t cap = order->o.memory_bytes;
 	drop_order(order);
 	if (pid < 0)
 		return end;
-	setpgid(pid, pid);
 	end.memory = watch(me, pid, cap);
 	if (end.memory > 0)
 		kill(pid, SIGKILL);
