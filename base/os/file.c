@@ -1,10 +1,10 @@
 #include "file.h"
 #include "fault.h"
+#include "wild.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -296,21 +296,20 @@ file_give(const char *path, const char *dir, struct why *why)
 	    : err_errno(why, "chown %s", path);
 }
 
-static int
-remove_entry(const char *path, const struct stat *st, int type, struct FTW *place)
-{
-	(void)st;
-	(void)type;
-	(void)place;
-	return remove(path);
-}
-
 enum err
 file_remove_dir(const char *path, struct why *why)
 {
-	if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0 || errno == ENOENT)
-		return ERR_OK;
-	return err_errno(why, "remove %s", path);
+	char dir[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	struct why inner = {""};
+
+	dir_of(path, dir);
+	int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? ERR_OK : err_errno(why, "open directory %s", dir);
+	enum err e = wild_remove(fd, slash ? slash + 1 : path, &inner);
+	close(fd);
+	return e ? err_set(why, e, "remove %s: %s", path, inner.text) : ERR_OK;
 }
 
 /* --- for a while */

@@ -51,7 +51,7 @@ ERR_MUST_USE enum err file_lock(const char *path, int *fd, struct why *why);
 ERR_MUST_USE enum err file_empty_dir(const char *path, struct why *why);
 /* What root has made in a directory becomes its owner's, who is to use it; done by anybody else it is theirs already. */
 ERR_MUST_USE enum err file_give(const char *path, const char *dir, struct why *why);
-/* rm -r, following no link; a missing directory is fine. */
+/* wild_remove (wild.h) of a path, of which only the last name is of others. It has no slash at its end. */
 ERR_MUST_USE enum err file_remove_dir(const char *path, struct why *why);
 /* Below TMPDIR, else /tmp: a directory of its own, "NAME.XXXXXX"; path has PATH_MAX bytes and is "" after a failure. */
 ERR_MUST_USE enum err file_scratch_dir(char *path, const char *name, struct why *why);

@@ -144,7 +144,7 @@ take(struct external *x, struct why *why)
 	if (!report)
 		return err_set(why, ERR_NOMEM, "no memory for a report");
 	const struct task *task = &x->in->work->task;
-	enum err e = report_file_read(report, x->dir.path, task, why);
+	enum err e = report_file_read(report, x->dir.fd, task, why);
 	out->abort = report->cause.reason;
 	memcpy(out->word, report->cause.word, sizeof(out->word));
 	add_said(out, report->said);
@@ -156,7 +156,7 @@ take(struct external *x, struct why *why)
 	if (!e)
 		e = task_directory_check(&x->dir, why);
 	if (!e && task->kind == TASK_TRAIN)
-		e = after_file_take(x->in->work, x->dir.path, report, why);
+		e = after_file_take(x->in->work, x->dir.fd, report, why);
 	free(report);
 	return e;
 }

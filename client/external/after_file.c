@@ -1,14 +1,12 @@
 #include "after_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "file.h"
-#include "identity.h"
+#include "wild.h"
 
 struct after {
 	const char *name;
@@ -38,21 +36,18 @@ read_head(struct after *a, uint64_t size, struct why *why)
 	return e;
 }
 
-/* A link could lead to what is the agent's, and opening a FIFO waits. */
 static enum err
-open_file(struct after *a, const char *directory, struct why *why)
+open_file(struct after *a, int directory, struct why *why)
 {
-	char path[PATH_MAX];
 	struct why inner = {""};
-	enum err e = identity_path(path, directory, a->name, why);
+	enum err e = wild_open(&a->fd, directory, a->name, INT64_MAX, why);
 
+	if (e == ERR_NOTFOUND)
+		return err_set(why, e, "the trainer left no %s", a->name);
+	if (!e && fstat(a->fd, &a->stat) != 0)
+		e = err_errno(why, "stat %s", a->name);
 	if (e)
 		return e;
-	a->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (a->fd < 0 && errno == ENOENT)
-		return err_set(why, ERR_NOTFOUND, "the trainer left no %s", a->name);
-	if (a->fd < 0 || fstat(a->fd, &a->stat) != 0 || !S_ISREG(a->stat.st_mode))
-		return err_set(why, ERR_INVALID, "%s is a link, or no regular file", a->name);
 	e = read_head(a, (uint64_t)a->stat.st_size, &inner);
 	return e ? err_set(why, e, "%s: %.200s", a->name, *inner.text ? inner.text : err_name(e))
 		 : ERR_OK;
@@ -130,8 +125,7 @@ hold(struct work_files *f, struct after *files, size_t count)
 }
 
 enum err
-after_file_take(
-    struct work *w, const char *directory, const struct report_file *report, struct why *why)
+after_file_take(struct work *w, int directory, const struct report_file *report, struct why *why)
 {
 	size_t count = report->after_count;
 	struct after *files = calloc(count + 1, sizeof(*files));

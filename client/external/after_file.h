@@ -6,10 +6,10 @@
 /* The tensors that a program leaves, matched by name: a framework may have written them in another order. */
 
 /* Puts those of the delta and the local ones into w->weights, or notes in w->files where they lie, from the files that the report names, in
- * the directory. ERR_NOTFOUND
+ * the open directory. ERR_NOTFOUND
  * without one; ERR_INVALID for a tensor that is missing, in two files, or of another type or shape than in the base, and for a file that
- * is a link or no regular one. */
+ * is a link, no regular one, or has other names. */
 ERR_MUST_USE enum err after_file_take(
-    struct work *w, const char *directory, const struct report_file *report, struct why *why);
+    struct work *w, int directory, const struct report_file *report, struct why *why);
 
 #endif

@@ -10,8 +10,10 @@
 #include "confine.h"
 #include "file.h"
 #include "identity.h"
+#include "wild.h"
 
 #define CACHES "trainers"
+#define TEMPORARY "tmp" /* of a cache */
 #define WORDS_MAX 64
 #define DEFAULT_PATH "/usr/bin:/bin"
 
@@ -262,14 +264,23 @@ cache_path(char out[PATH_MAX], const char *home, const char *trainer, struct why
 enum err
 cage_prepare(const char *home, const char *trainer, struct why *why)
 {
-	char cache[PATH_MAX], temporary[PATH_MAX];
+	char cache[PATH_MAX];
+	int fd, temporary = -1;
 	enum err e = cache_path(cache, home, trainer, why);
 
 	if (!e)
-		e = identity_path(temporary, cache, "tmp", why);
+		e = file_mkdirs(cache, 0700, why);
 	if (!e)
-		e = file_remove_dir(temporary, why);
-	return e ? e : file_mkdirs(temporary, 0700, why);
+		e = wild_directory(&fd, cache, why);
+	if (e)
+		return e;
+	e = wild_remove(fd, TEMPORARY, why);
+	if (!e)
+		e = wild_make(&temporary, fd, TEMPORARY, why);
+	if (temporary >= 0)
+		close(temporary);
+	close(fd);
+	return e;
 }
 
 /* It may be missing: whoever only asks a program makes none. */
@@ -280,7 +291,7 @@ use_cache(struct cage *c, const char *trainer, struct why *why)
 	enum err e = cache_path(cache, c->home, trainer, why);
 
 	if (!e)
-		e = identity_path(temporary, cache, "tmp", why);
+		e = identity_path(temporary, cache, TEMPORARY, why);
 	if (e || access(temporary, W_OK) != 0)
 		return e;
 	add_path(c, cache, CONFINE_READ | CONFINE_WRITE);
@@ -327,10 +338,11 @@ fill_paths(struct cage *c, const struct cage_options *o, struct why *why)
 {
 	for (size_t i = 0; i < sizeof(everywhere) / sizeof(everywhere[0]); i++)
 		add_path(c, everywhere[i].path, everywhere[i].access);
-	/* The agent works there while a program that stays is alive: a link could lead it elsewhere at any moment. */
+	/* Nothing comes from the cache into it, which may hold links. The agent works there while a program that stays is alive. */
 	if (o->directory)
 		add_path(c, o->directory,
-		    CONFINE_READ | CONFINE_WRITE | (o->trainer->persistent ? CONFINE_NO_LINKS : 0));
+		    CONFINE_READ | CONFINE_WRITE | CONFINE_NO_MOVES |
+			(o->trainer->persistent ? CONFINE_NO_LINKS : 0));
 	if (o->given)
 		add_path(c, o->given, CONFINE_READ);
 	if (o->data)

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
-#include "identity.h"
 #include "last_words.h"
+#include "wild.h"
 
 static bool
 take_figures(struct finish *f, const struct json *doc)
@@ -184,18 +183,14 @@ take_work(struct report_file *out, const struct recipe *recipe, const struct jso
 }
 
 enum err
-report_file_read(
-    struct report_file *out, const char *directory, const struct task *task, struct why *why)
+report_file_read(struct report_file *out, int directory, const struct task *task, struct why *why)
 {
-	char path[PATH_MAX];
 	char *text = NULL;
 	size_t len;
 	struct json *doc = NULL;
 
 	memset(out, 0, sizeof(*out));
-	enum err e = identity_path(path, directory, "report.json", why);
-	if (!e)
-		e = file_read(path, REPORT_FILE_MAX, &text, &len, why);
+	enum err e = wild_read(directory, "report.json", REPORT_FILE_MAX, &text, &len, why);
 	if (!e)
 		e = parse(out, &doc, text, len, why);
 	const struct json *abort = json_get(doc, "abort");

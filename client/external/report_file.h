@@ -26,10 +26,10 @@ struct report_file {
 	size_t after_count;
 };
 
-/* From the directory, of a task of this kind: one that evaluates has no figures but "evaluate" and "metrics", and no tensors.
+/* From the open directory, of a task of this kind: one that evaluates has no figures but "evaluate" and "metrics", and no tensors.
  * ERR_NOTFOUND without one, ERR_LIMIT, ERR_INVALID, ERR_NUMERIC for a figure that is not finite, ERR_DENIED where
  * the program gives the task back: `why` is what it says then, if that is a sentence. */
 ERR_MUST_USE enum err report_file_read(
-    struct report_file *out, const char *directory, const struct task *task, struct why *why);
+    struct report_file *out, int directory, const struct task *task, struct why *why);
 
 #endif

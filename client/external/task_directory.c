@@ -16,10 +16,15 @@
 #include "task_file.h"
 #include "tensors_file.h"
 #include "training.h"
+#include "wild.h"
 
 #define COPY_BLOCK (256u << 10)
 #define BASE "base.safetensors"
 #define EXAMPLES "examples.safetensors"
+#define LOCAL "local.safetensors"
+#define VARIATES "variates.safetensors"
+#define VALIDATION "validation.safetensors"
+#define SHARE "share.safetensors"
 #define TASKS ".tasks"
 #define GIVEN ".given"
 
@@ -74,14 +79,11 @@ static enum err
 give(const struct task_directory *d, struct task_directory_seen *seen, const char *name,
     char path[PATH_MAX], struct why *why)
 {
-	char old[PATH_MAX];
 	enum err e = identity_path(path, d->given, name, why);
 
-	if (!e)
-		e = identity_path(old, d->path, name, why);
 	if (!e && *seen->source && link(seen->source, path) != 0)
 		e = copy_file(seen->source, path, why);
-	if (!e && (symlink(path, old) != 0 || stat(path, &seen->stat) != 0))
+	if (!e && (symlinkat(path, d->fd, name) != 0 || stat(path, &seen->stat) != 0))
 		e = err_errno(why, "name %s", path);
 	return e;
 }
@@ -170,9 +172,25 @@ read_variates(const void *context, const struct tensor *t, uint64_t at, size_t l
 	return scaffold_shift(context, t->first + at / sizeof(float), len / sizeof(float), out);
 }
 
+/* Makes a file of the directory. */
+static enum err
+put_tensors(
+    const struct task_directory *d, const char *name, const struct tensors_file *f, struct why *why)
+{
+	int fd;
+	enum err e = wild_create(&fd, d->fd, name, why);
+
+	if (e)
+		return e;
+	e = tensors_file_put(f, fd, name, why);
+	close(fd);
+	return e;
+}
+
 /* A file of tensors of the work: those that are local, or those of the delta. */
 static enum err
-write_tensors(const struct work *w, const char *path, bool local, struct why *why)
+write_tensors(const struct task_directory *d, const char *name, const struct work *w, bool local,
+    struct why *why)
 {
 	struct tensors_file f;
 	enum err e = tensors_file_init(&f, w->table.count);
@@ -185,23 +203,9 @@ write_tensors(const struct work *w, const char *path, bool local, struct why *wh
 		if (local ? t->role == TENSOR_LOCAL : t->in_delta)
 			tensors_file_add_bytes(&f, &bytes);
 	}
-	e = tensors_file_write(&f, path, why);
+	e = put_tensors(d, name, &f, why);
 	tensors_file_deinit(&f);
 	return e;
-}
-
-/* Its local tensors, as they are after its last round. */
-static enum err
-write_local(const struct work *w, const char *path, struct why *why)
-{
-	return write_tensors(w, path, true, why);
-}
-
-/* What is added to every gradient, tensor by tensor. */
-static enum err
-write_variates(const struct work *w, const char *path, struct why *why)
-{
-	return write_tensors(w, path, false, why);
 }
 
 static bool
@@ -230,7 +234,8 @@ add_indices(struct tensors_file *f, const char *name, uint32_t *indices, size_t 
 
 /* Which of the examples that only the program reads it is to train and to evaluate on, where the job lets it claim no more. */
 static enum err
-write_share(const struct task_directory_options *from, const char *path, struct why *why)
+write_share(
+    const struct task_directory *d, const struct task_directory_options *from, struct why *why)
 {
 	const struct task *t = &from->work->task;
 	const struct allowance_want want = {.recipe = &t->recipe,
@@ -254,7 +259,7 @@ write_share(const struct task_directory_options *from, const char *path, struct 
 	} else {
 		add_indices(&f, "train", train, train_count);
 		add_indices(&f, "validation", held, held_count);
-		e = tensors_file_write(&f, path, why);
+		e = put_tensors(d, SHARE, &f, why);
 		tensors_file_deinit(&f);
 	}
 	free(train);
@@ -264,7 +269,8 @@ write_share(const struct task_directory_options *from, const char *path, struct 
 
 /* Which of the examples that only the program reads are for evaluation: those that the agent would keep of so many. */
 static enum err
-write_validation(const struct task_directory_options *from, const char *path, struct why *why)
+write_validation(
+    const struct task_directory *d, const struct task_directory_options *from, struct why *why)
 {
 	const struct work *w = from->work;
 	size_t all = all_examples(from), held = 0;
@@ -279,7 +285,7 @@ write_validation(const struct task_directory_options *from, const char *path, st
 		err_set(why, e, "no memory for a validation share");
 	} else {
 		add_indices(&f, "indices", order, held);
-		e = tensors_file_write(&f, path, why);
+		e = put_tensors(d, VALIDATION, &f, why);
 		tensors_file_deinit(&f);
 	}
 	free(order);
@@ -308,14 +314,14 @@ write_indices(const struct task_directory *d, const struct task_directory_option
 	if (!reads_itself(from))
 		return ERR_OK;
 	if (from->work->task.recipe.data.validation > 0) {
-		e = identity_path(own->validation, d->path, "validation.safetensors", why);
+		e = identity_path(own->validation, d->path, VALIDATION, why);
 		if (!e)
-			e = write_validation(from, own->validation, why);
+			e = write_validation(d, from, why);
 	}
 	if (!e && from->all > 0) {
-		e = identity_path(own->share, d->path, "share.safetensors", why);
+		e = identity_path(own->share, d->path, SHARE, why);
 		if (!e)
-			e = write_share(from, own->share, why);
+			e = write_share(d, from, why);
 	}
 	return e;
 }
@@ -328,14 +334,14 @@ write_own(const struct task_directory *d, const struct task_directory_options *f
 	enum err e = ERR_OK;
 
 	if (has_local(w)) {
-		e = identity_path(own->local, d->path, "local.safetensors", why);
+		e = identity_path(own->local, d->path, LOCAL, why);
 		if (!e)
-			e = write_local(w, own->local, why);
+			e = write_tensors(d, LOCAL, w, true, why);
 	}
 	if (!e && work_variates(w)) {
-		e = identity_path(own->variates, d->path, "variates.safetensors", why);
+		e = identity_path(own->variates, d->path, VARIATES, why);
 		if (!e)
-			e = write_variates(w, own->variates, why);
+			e = write_tensors(d, VARIATES, w, false, why);
 	}
 	return e ? e : write_indices(d, from, own, why);
 }
@@ -345,7 +351,7 @@ write_own(const struct task_directory *d, const struct task_directory_options *f
 static enum err
 fill(struct task_directory *d, const struct task_directory_options *from, struct why *why)
 {
-	char examples[PATH_MAX] = "", base[PATH_MAX], path[PATH_MAX];
+	char examples[PATH_MAX] = "", base[PATH_MAX];
 	struct own_files own = {"", "", "", ""};
 	const struct task_file task = {.work = from->work,
 	    .data = from->data,
@@ -365,9 +371,7 @@ fill(struct task_directory *d, const struct task_directory_options *from, struct
 		e = give_base(d, from->work, base, why);
 	if (!e)
 		e = write_own(d, from, &own, why);
-	if (!e)
-		e = identity_path(path, d->path, "task.json", why);
-	return e ? e : task_file_write(path, &task, why);
+	return e ? e : task_file_write(d->fd, &task, why);
 }
 
 static enum err
@@ -378,6 +382,31 @@ make_empty(char path[PATH_MAX], struct why *why)
 	if (!e)
 		e = file_mkdirs(path, 0700, why);
 	return e ? e : make_absolute(path, why);
+}
+
+/* Its parent is the agent's, or one that a program which stays may change: it is open before anything is put there. */
+static enum err
+make_open(struct task_directory *d, struct why *why)
+{
+	char parent[PATH_MAX], task[PATH_MAX];
+	char *slash = strrchr(d->path, '/');
+	int fd, n;
+
+	snprintf(task, sizeof(task), "%s", slash + 1);
+	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - d->path), d->path);
+	enum err e = file_mkdirs(parent, 0700, why);
+	if (!e)
+		e = make_absolute(parent, why);
+	if (!e)
+		e = wild_directory(&fd, parent, why);
+	if (e)
+		return e;
+	e = wild_remove(fd, task, why);
+	if (!e)
+		e = wild_make(&d->fd, fd, task, why);
+	close(fd);
+	n = e ? 0 : snprintf(d->path, sizeof(d->path), "%s/%s", parent, task);
+	return n < (int)sizeof(d->path) ? e : err_set(why, ERR_LIMIT, "path too long");
 }
 
 /* HOME/work/WHOSE and WHAT. */
@@ -411,10 +440,11 @@ task_directory_make(
     struct task_directory *out, const struct task_directory_options *from, struct why *why)
 {
 	memset(out, 0, sizeof(*out));
+	out->fd = -1;
 	enum err e = name_both(out, from, why);
 
 	if (!e)
-		e = make_empty(out->path, why);
+		e = make_open(out, why);
 	if (!e)
 		e = make_empty(out->given, why);
 	return e ? e : fill(out, from, why);
@@ -432,6 +462,8 @@ task_directory_check(const struct task_directory *d, struct why *why)
 void
 task_directory_remove(struct task_directory *d)
 {
+	if (*d->path && d->fd >= 0)
+		close(d->fd);
 	if (*d->path)
 		(void)!file_remove_dir(d->path, NULL);
 	if (*d->given)

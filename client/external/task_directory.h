@@ -17,6 +17,7 @@ struct task_directory {
 	    [PATH_MAX]; /* resolved: HOME/work/TASK, of one that stays HOME/work/NAME.tasks/TASK */
 	char given
 	    [PATH_MAX]; /* the one to read: HOME/work/TASK.given, or HOME/work/NAME.given/TASK */
+	int fd; /* of `path`, for what stands there by that name may soon be something else; -1: it was not made */
 	/* Of a link, as the program got it. */
 	struct task_directory_seen {
 		char source[PATH_MAX]; /* the agent's file; "": there is none */
@@ -43,7 +44,8 @@ struct task_directory_options {
 	char *examples_id; /* as in examples_file.h; may be NULL */
 };
 
-/* Makes it anew with all that the program is to find. Blocks on the disk. task_directory_remove is due even on failure. */
+/* Makes it anew with all that the program is to find. Blocks on the disk. task_directory_remove is due even on failure; it takes
+ * zeros. */
 ERR_MUST_USE enum err task_directory_make(
     struct task_directory *out, const struct task_directory_options *from, struct why *why);
 /* Is what was given still what it was? ERR_CORRUPT: the program changed it (which one that is not confined can), and the agent's file

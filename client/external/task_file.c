@@ -1,10 +1,12 @@
 #include "task_file.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "file.h"
 #include "hex.h"
 #include "training.h"
+#include "wild.h"
 
 #define TASK_FILE_MAX (2u << 20)
 
@@ -90,7 +92,7 @@ put_keys(struct json *doc, const struct task_file *f)
 }
 
 enum err
-task_file_write(const char *path, const struct task_file *f, struct why *why)
+task_file_write(int directory, const struct task_file *f, struct why *why)
 {
 	struct json *doc = NULL;
 	struct buf text;
@@ -104,8 +106,13 @@ task_file_write(const char *path, const struct task_file *f, struct why *why)
 	json_free(doc);
 	if (e)
 		err_set(why, e, "task.json cannot be written");
+	int fd = -1;
 	if (!e)
-		e = file_write(path, text.data, text.len, 0600, why);
+		e = wild_create(&fd, directory, "task.json", why);
+	if (!e && (e = file_pwrite(fd, text.data, text.len, 0)))
+		err_errno(why, "write task.json");
+	if (fd >= 0)
+		close(fd);
 	buf_deinit(&text);
 	return e;
 }

@@ -14,6 +14,7 @@ struct task_file {
 	const char *local, *variates, *validation, *share; /* paths; "": there are none */
 };
 
-ERR_MUST_USE enum err task_file_write(const char *path, const struct task_file *f, struct why *why);
+/* Makes it in the open directory. */
+ERR_MUST_USE enum err task_file_write(int directory, const struct task_file *f, struct why *why);
 
 #endif

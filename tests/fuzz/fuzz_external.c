@@ -1,11 +1,13 @@
 /* What an external trainer leaves: report.json (its length in two bytes first) and after.safetensors (the rest). What is taken
  * is what the job's base model has, and no more. */
 #include <math.h>
+#include <unistd.h>
 
 #include "after_file.h"
 #include "fuzz.h"
 #include "report_file.h"
 #include "scratch.h"
+#include "wild.h"
 
 /* A base of two tensors: [2,3] and [2]. */
 static void
@@ -44,13 +46,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	make_base(&w);
 	scratch_put("report.json", data, report);
 	scratch_put("after.safetensors", data + report, len - report);
+	int directory;
+	require(wild_directory(&directory, scratch_get(), NULL) == ERR_OK);
 	struct task task = {.kind = TASK_EVALUATE, .recipe = recipe};
-	if (report_file_read(&out, scratch_get(), &task, &why) == ERR_OK)
+	if (report_file_read(&out, directory, &task, &why) == ERR_OK)
 		require(out.has_report && out.report.has_evaluate && out.finish.examples >= 1);
 	counts_free(out.counts);
 	why.text[0] = '\0';
 	task.kind = TASK_TRAIN;
-	enum err e = report_file_read(&out, scratch_get(), &task, &why);
+	enum err e = report_file_read(&out, directory, &task, &why);
 	if (e == ERR_OK)
 		require(
 		    out.finish.examples >= 1 && out.finish.steps >= 1 && isfinite(out.finish.loss));
@@ -63,7 +67,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		strcpy(out.after[0], "after.safetensors");
 		out.after_count = 1;
 	}
-	if (after_file_take(&w, scratch_get(), &out, &why))
+	if (after_file_take(&w, directory, &out, &why))
 		require(why.text[0]);
+	close(directory);
 	return 0;
 }
