@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cgroup.h"
 #include "clock.h"
 #include "cmd.h"
 #include "confine.h"
@@ -16,6 +17,7 @@
 #include "machine.h"
 #include "outbox.h"
 #include "program.h"
+#include "sandbox.h"
 #include "trainer_offer.h"
 #include "wait_reason.h"
 
@@ -88,28 +90,63 @@ check_trainer(struct cmd_doctor *d, const struct settings_trainer *t)
 
 /* How far what the agent does for programs of the owner holds on this machine. */
 static void
-check_confinement(struct cmd_doctor *d)
+check_landlock(struct cmd_doctor *d)
 {
 	int version = confine_version();
 
-	if (version == 0) {
+	if (version == 0)
 		cmd_doctor_add(d, "confinement", CMD_DOCTOR_WARNING, CMD_SETTINGS,
 		    "Linux 5.13 and later has it; add landlock to lsm= on the kernel's command "
 		    "line",
 		    "this kernel has no Landlock: trainers may read and write what the agent's "
 		    "user may");
+	else
+		cmd_doctor_add(d, "confinement", CMD_DOCTOR_FINE, 0, NULL,
+		    "trainers are confined by Landlock %d%s", version,
+		    version >= 6 ? ""
+			: version >= 5
+			? ", but may send signals to other processes of the user, and connect to "
+			  "abstract sockets"
+			: ", but may send signals, connect to abstract sockets, and send commands "
+			  "to devices");
+}
+
+/* Of an agent that runs: as it was started. */
+static void
+check_memory(struct cmd_doctor *d)
+{
+	long agent = home_holder(d->home);
+
+	if (agent <= 0)
 		return;
-	}
+	if (cgroup_is_prepared(agent, "/proc", "/sys/fs/cgroup"))
+		cmd_doctor_add(d, "confinement", CMD_DOCTOR_FINE, 0, NULL,
+		    "each trainer has a control group, where all of its memory counts");
+	else
+		cmd_doctor_add(d, "confinement", CMD_DOCTOR_NOTE, 0, NULL,
+		    "no control group was given to the agent (Delegate=memory pids of its unit): "
+		    "what trainers share in /dev/shm does not count as their memory, and they "
+		    "make no memory files");
+}
+
+static void
+check_confinement(struct cmd_doctor *d)
+{
+	check_landlock(d);
+	if (sandbox_works())
+		cmd_doctor_add(d, "confinement", CMD_DOCTOR_FINE, 0, NULL,
+		    "trainers ask the kernel through seccomp filters");
+	else
+		cmd_doctor_add(d, "confinement", CMD_DOCTOR_WARNING, CMD_SETTINGS,
+		    "Linux 3.17 and later has them (CONFIG_SECCOMP_FILTER)",
+		    "this kernel has no seccomp filters: trainers may change modes, dates, limits "
+		    "and priorities of what is the agent's");
 	for (size_t i = 0; i < d->settings->trainer_count; i++)
 		if (d->settings->trainers[i].free)
 			cmd_doctor_add(d, "confinement", CMD_DOCTOR_NOTE, 0, NULL,
 			    "[trainer %s] is not confined: confine = no",
 			    d->settings->trainers[i].name);
-	cmd_doctor_add(d, "confinement", CMD_DOCTOR_FINE, 0, NULL,
-	    "trainers are confined by Landlock %d%s", version,
-	    version >= 6       ? ""
-		: version >= 5 ? ", but may send signals to other processes of the user"
-			       : ", but may send signals, and commands to devices");
+	check_memory(d);
 }
 
 static void

@@ -77,9 +77,9 @@ confine(const struct spawner_order *o)
 }
 
 static void
-sandbox(void)
+sandbox(const struct cgroup *group)
 {
-	const struct sandbox_options options = {
+	const struct sandbox_options options = {.memory_counted = *group->path,
 	    .truncate_decided = confine_version() >= TRUNCATE_VERSION};
 	struct why why;
 	enum err e = sandbox_enter(&options, &why);
@@ -108,6 +108,8 @@ become_program(const struct become *b)
 	/* A session of its own: it cannot enter the agent's process group, and has no terminal. */
 	setsid();
 	restore_signals();
+	if (*b->group->path && !cgroup_enter(b->group))
+		give_up(b->group->path);
 	/* Until it is the program, its files below /proc would be the superuser's. */
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	go_first();
@@ -118,7 +120,7 @@ become_program(const struct become *b)
 	close_range(keep_words(b), ~0U, 0);
 	if (o->paths) {
 		confine(o);
-		sandbox();
+		sandbox(b->group);
 	}
 	environ = (char **)(size_t)o->environment;
 	execvp(o->argv[0], (char *const *)(size_t)o->argv);

@@ -7,6 +7,7 @@ struct become {
 	const struct spawner_order *order; /* its ends do not count: */
 	int output, answer; /* standard error and standard output */
 	int in, out; /* what it reads as descriptor 3, and writes as 4; -1: nothing */
+	const struct cgroup *group; /* where it lives; empty: nowhere */
 };
 
 /* In a child that has nothing else to do. What goes wrong stands in the program's output; the exit code is SPAWNER_FAILED then. */

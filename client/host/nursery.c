@@ -14,7 +14,7 @@ static const char gone[] = "the process that starts programs is gone: start rivu
 
 /* One end of what connects the spawner with its owner comes as a file. */
 static _Noreturn void
-serve(int fd)
+serve(int fd, const struct cgroup_place *place)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), end;
 	char none;
@@ -35,7 +35,7 @@ serve(int fd)
 		pid_t pid = end < 0 ? -1 : fork();
 		if (pid == 0) {
 			signal(SIGCHLD, SIG_DFL);
-			spawner_serve(end);
+			spawner_serve(end, place);
 		}
 		if (end >= 0)
 			close(end);
@@ -46,14 +46,17 @@ serve(int fd)
 enum err
 nursery_init(struct nursery *n, struct why *why)
 {
+	struct cgroup_place place;
 	int ends[2];
 
 	n->fd = -1;
+	/* Before there are others to move. Without groups much holds as well. */
+	(void)!cgroup_prepare(&place, "/proc", "/sys/fs/cgroup", NULL);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return err_errno(why, "socketpair");
 	n->pid = fork();
 	if (n->pid == 0)
-		serve(ends[1]);
+		serve(ends[1], &place);
 	enum err e = n->pid < 0 ? err_errno(why, "fork") : ERR_OK;
 	close(ends[1]);
 	if (e)

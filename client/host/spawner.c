@@ -19,6 +19,7 @@
 #include "buf.h"
 #include "fds.h"
 #include "file.h"
+#include "shm.h"
 #include "tree.h"
 
 #define ORDER_MAX (4u << 20)
@@ -104,6 +105,8 @@ struct order {
 struct spawner_process {
 	int fd; /* to the other end */
 	int children; /* readable when one has ended */
+	const struct cgroup_place *place;
+	struct shm shm; /* what is left there */
 };
 
 /* NULL-terminated pointers into the text. */
@@ -229,9 +232,10 @@ watch(const struct spawner_process *me, pid_t pid, uint64_t cap)
 
 	while (!held && !has_ended(me->children, pid)) {
 		poll(p, 2, cap > 0 ? WATCH_MS : -1);
+		/* Nobody is left who wants it. */
 		if (p[0].revents && !pass_signal(me->fd, pid)) {
-			kill_all(pid);
-			_exit(0);
+			kill(pid, SIGKILL);
+			break;
 		}
 		if (cap > 0)
 			held = tree_memory_over(getpid(), cap);
@@ -239,28 +243,52 @@ watch(const struct spawner_process *me, pid_t pid, uint64_t cap)
 	return held;
 }
 
+/* Where there are no groups, what its processes hold is looked at now and then. */
+static uint64_t
+watch_memory(const struct spawner_process *me, pid_t pid, uint64_t cap, const struct cgroup *group)
+{
+	uint64_t held = watch(me, pid, *group->path ? 0 : cap);
+
+	return *group->path ? cgroup_memory_over(group) : held;
+}
+
 static struct spawner_end
-carry_out(const struct spawner_process *me, struct order *order)
+run_program(const struct spawner_process *me, struct order *order)
 {
 	struct spawner_end end = {.status = SPAWNER_FAILED << 8};
-	pid_t pid = read_order(order) ? fork() : -1;
+	struct cgroup group = {.path = ""};
+	bool readable = read_order(order);
+	if (readable)
+		(void)!cgroup_make(&group, me->place, order->o.memory_bytes, NULL);
+	pid_t pid = readable ? fork() : -1;
 
 	if (pid == 0)
 		become_program(&(struct become){.order = &order->o,
 		    .output = order->fds[ORDER_OUTPUT],
 		    .answer = order->fds[ORDER_ANSWER],
 		    .in = order->fds[ORDER_IN],
-		    .out = order->fds[ORDER_OUT]});
+		    .out = order->fds[ORDER_OUT],
+		    .group = &group});
 	uint64_t cap = order->o.memory_bytes;
 	drop_order(order);
 	if (pid < 0)
 		return end;
-	end.memory = watch(me, pid, cap);
+	end.memory = watch_memory(me, pid, cap, &group);
 	if (end.memory > 0)
 		kill(pid, SIGKILL);
 	while (waitpid(pid, &end.status, 0) < 0 && errno == EINTR)
 		;
 	kill_all(pid);
+	cgroup_end(&group);
+	return end;
+}
+
+static struct spawner_end
+carry_out(struct spawner_process *me, struct order *order)
+{
+	shm_begin(&me->shm, SHM_DIRECTORY);
+	struct spawner_end end = run_program(me, order);
+	shm_end(&me->shm);
 	return end;
 }
 
@@ -292,9 +320,9 @@ settle(struct spawner_process *me, int fd)
 }
 
 _Noreturn void
-spawner_serve(int fd)
+spawner_serve(int fd, const struct cgroup_place *place)
 {
-	struct spawner_process me;
+	struct spawner_process me = {.place = place, .shm = {.fd = -1}};
 	struct order order;
 	int sig = 0;
 
@@ -324,7 +352,7 @@ spawner_init(struct spawner *s, struct why *why)
 		return err_errno(why, "socketpair");
 	s->pid = fork();
 	if (s->pid == 0)
-		spawner_serve(ends[1]);
+		spawner_serve(ends[1], &(struct cgroup_place){.path = ""});
 	enum err e = s->pid < 0 ? err_errno(why, "fork") : ERR_OK;
 	close(ends[1]);
 	if (e)

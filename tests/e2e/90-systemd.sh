@@ -31,6 +31,30 @@ for line in LimitCORE=0 MemoryMax= TasksMax=; do
 done
 grep -qx LimitCORE=0 systemd/rivulet.service || { echo "rivulet.service: no LimitCORE=0"; exit 1; }
 
+# With systemd's own sets alone neither could confine anything.
+allowed() { # allowed UNIT: the calls that its filter lets through, sets resolved; what is taken away again does not matter here
+	sed -n 's/^SystemCallFilter=\([^~].*\)/\1/p' "systemd/$1" | tr ' ' '\n' >"$dir/words"
+	while grep -q '^@' "$dir/words"; do
+		for set in $(grep '^@' "$dir/words"); do
+			systemd-analyze syscall-filter "$set"
+		done | sed -n 's/^  *\([@a-z0-9_]*\)$/\1/p' >"$dir/more"
+		{ grep -v '^@' "$dir/words" || true; cat "$dir/more"; } >"$dir/next"
+		mv "$dir/next" "$dir/words"
+	done
+	cat "$dir/words"
+}
+for unit in rivulet.service rivuletd.service; do
+	allowed $unit >"$dir/calls"
+	for call in landlock_create_ruleset landlock_add_rule landlock_restrict_self prctl; do
+		grep -qx $call "$dir/calls" || { echo "$unit: $call is refused"; exit 1; }
+	done
+done
+allowed rivulet.service | grep -qx seccomp || { echo "rivulet.service: seccomp is refused"; exit 1; }
+
+# Trainers: a control group each, and a bounded place for shared memory of their own.
+grep -qx 'Delegate=memory pids' systemd/rivulet.service && ! grep -q '^ProtectControlGroups=[^n]' systemd/rivulet.service &&
+	grep -q '^TemporaryFileSystem=/dev/shm:.*size=[0-9]' systemd/rivulet.service || { echo "rivulet.service: trainers are not bounded"; exit 1; }
+
 # What only a person can mend stops the units: the programs' own number for it.
 printf '[server]\nlistn = 1\n' >"$dir/bad.conf"
 mkdir "$dir/home"
