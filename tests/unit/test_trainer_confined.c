@@ -190,6 +190,95 @@ test_memory(void **state)
 	leave_home(&t);
 }
 
+/* What lies where a report should, or the tensors: it is not followed, not waited for, not read past its limit. */
+static void
+test_left_in_place(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} cases[] = {
+	    {"ln -s ${PWD%/work/*}/key.pem report.json", "report.json is a link"},
+	    {"ln -s /dev/zero report.json", "report.json is a link"},
+	    {"mkfifo report.json", "report.json is a link, or no regular file"},
+	    {"mkdir report.json", "report.json is a link, or no regular file"},
+	    {"echo '" REPORT "' > report.json; ln report.json other",
+		"report.json has other names"},
+	    {"head -c 1M /dev/zero > report.json", "report.json is larger than 65536 bytes"},
+	    {"echo '" REPORT "' > report.json; mkfifo after.safetensors",
+		"after.safetensors is a link, or no regular file"},
+	    {"echo '" REPORT "' > report.json; ln -s ${PWD%/work/*}/key.pem after.safetensors",
+		"after.safetensors is a link"},
+	    {"echo '" REPORT "' > report.json; cp base.safetensors after.safetensors; "
+	     "ln after.safetensors other",
+		"after.safetensors has other names"},
+	    {"echo '" REPORT "' > report.json; truncate -s 8T after.safetensors",
+		"after.safetensors"},
+	};
+	struct trial t;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *said = run_at_home(&t, cases[i].text, "");
+		if (t.out.abort != ABORT_TRAINER_FAILED || !strstr(said, cases[i].why))
+			fail_msg("case %zu: %s", i, said);
+		leave_home(&t);
+	}
+}
+
+/* Trees that are deeper than any path, directories that nobody may enter, links out: nothing stays, and nothing else goes. */
+static void
+test_left_behind(void **state)
+{
+	static const char tree[] =
+	    "for d in . $TMPDIR; do cd $d; mkdir closed; ln -s $home closed/home; chmod 0 closed\n"
+	    "/usr/bin/python3 -c \"\nimport os\nfor i in range(1500):\n    os.mkdir('d')\n"
+	    "    os.symlink(os.environ['home'], 'l')\n    os.chdir('d')\n\"\n"
+	    "ln -s $home link; done\n";
+	struct trial t;
+	char text[1024], path[128];
+
+	(void)state;
+	snprintf(text, sizeof(text), "export home=${PWD%%/work/*}\n(%s)\n%s", tree, LEAVE);
+	const char *said = run_at_home(&t, text, "");
+	if (t.out.abort != ABORT_NONE)
+		fail_msg("%s", said);
+	snprintf(path, sizeof(path), "%s/work", t.home);
+	assert_int_equal(rmdir(path), 0);
+	snprintf(path, sizeof(path), "%s/outbox/x", t.home);
+	assert_int_equal(access(path, F_OK), 0);
+	leave_home(&t);
+}
+
+/* While the agent tidies up, a program that stays puts links in the place of directories. */
+static void
+test_swaps(void **state)
+{
+	static const char swaps[] =
+	    "home=${PWD%/work/*}\n"
+	    "echo '{\"ready\": true}' >&4\n"
+	    "read line <&3\n"
+	    "task=${line##*/}; task=${task%%[!0-9a-f]*}\n"
+	    "cd $task || exit 1\n"
+	    "/usr/bin/python3 -c \"\nimport os\nos.makedirs('a/b')\n"
+	    "for i in range(2000): open('a/b/%d' % i, 'w').close()\n\"\n" LEAVE
+	    "(while :; do mv a/b b; ln -s $home/outbox a/b || mkdir a/b; mv b a/c; rm -f a/b; "
+	    "done) 2>/dev/null &\n"
+	    "echo '{\"done\": \"'$task'\"}' >&4\n"
+	    "read line <&3\n";
+	struct trial t;
+	char path[128];
+
+	(void)state;
+	const char *said = run_at_home(&t, swaps, "persistent = yes\nidle_exit_s = 1\n");
+	if (t.out.abort != ABORT_NONE)
+		fail_msg("%s", said);
+	snprintf(path, sizeof(path), "%s/outbox/x", t.home);
+	assert_int_equal(access(path, F_OK), 0);
+	snprintf(path, sizeof(path), "%s/key.pem", t.home);
+	assert_int_equal(access(path, F_OK), 0);
+	leave_home(&t);
+}
+
 int
 main(void)
 {
@@ -197,6 +286,9 @@ main(void)
 	    cmocka_unit_test(test_confined),
 	    cmocka_unit_test(test_never_its_own),
 	    cmocka_unit_test(test_memory),
+	    cmocka_unit_test(test_left_in_place),
+	    cmocka_unit_test(test_left_behind),
+	    cmocka_unit_test(test_swaps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
