@@ -93,7 +93,8 @@ note_all(struct shm *s)
 void
 shm_begin(struct shm *s, const char *directory)
 {
-	s->fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->fd < 0)
+		s->fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->fd < 0)
 		return;
 	/* Somebody who cleans has done so soon; somebody who only holds it is not waited for. */
@@ -214,18 +215,18 @@ clean(const struct shm *s)
 	free(l.items);
 }
 
-void
+bool
 shm_end(struct shm *s)
 {
 	if (s->fd < 0)
-		return;
-	if (s->before && flock(s->fd, LOCK_EX | LOCK_NB) == 0) {
+		return true;
+	/* Whoever does not get it has none any more. */
+	if (s->before && flock(s->fd, LOCK_EX | LOCK_NB) != 0)
+		return false;
+	if (s->before)
 		clean(s);
-		shm_deinit(s);
-		return;
-	}
-	close(s->fd);
-	s->fd = -1;
+	shm_deinit(s);
+	return true;
 }
 
 void

@@ -14,7 +14,7 @@
 #define SHM_DIRECTORY "/dev/shm"
 
 struct shm {
-	int fd; /* of the directory, locked; -1: no program lives, or there is no such directory */
+	int fd; /* of the directory, locked while a program lives; -1: there is nothing to do any more */
 	struct shm_entry {
 		dev_t device;
 		ino_t inode;
@@ -22,10 +22,10 @@ struct shm {
 	size_t count, room;
 };
 
-/* Before a program is started. Of a zeroed *s, or after shm_end. */
+/* Before a program is started; *s is zeros with fd -1, or as shm_end left it. */
 void shm_begin(struct shm *s, const char *directory);
-/* After its end, and that of all that it started. What cannot be removed yet, because others live, goes at a later end. */
-void shm_end(struct shm *s);
+/* After its end, and that of all that it started. False: programs of others live, and it is to be called again, now and then. */
+bool shm_end(struct shm *s);
 void shm_deinit(struct shm *s);
 
 #endif

@@ -1,5 +1,6 @@
 #include "cage.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #define CACHES "trainers"
 #define TEMPORARY "tmp" /* of a cache */
 #define WORDS_MAX 64
+#define DEVICES "/dev"
 #define DEFAULT_PATH "/usr/bin:/bin"
 
 static const struct spawner_path everywhere[] = {
@@ -30,7 +32,6 @@ static const struct spawner_path everywhere[] = {
     {"/proc", CONFINE_READ},
     {"/sys", CONFINE_READ},
     {"/run", CONFINE_READ},
-    {"/dev", CONFINE_DEVICES},
     {"/dev/shm", CONFINE_READ | CONFINE_WRITE},
 };
 
@@ -164,6 +165,41 @@ add_data(struct cage *c, const struct settings_data *d)
 
 	for (size_t i = 0; i < n; i++)
 		(void)!add_named(c, files[i], CONFINE_READ);
+}
+
+/* Disks as a whole: whoever owns them reads what lies on them. */
+static bool
+is_disk(const char *name)
+{
+	static const char *const folders[] = {"block", "bsg", "disk", "mapper"};
+	struct stat st;
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		if (strcmp(name, folders[i]) == 0)
+			return true;
+	snprintf(path, sizeof(path), DEVICES "/%.255s", name);
+	return strncmp(name, "sg", 2) == 0 || stat(path, &st) != 0 || S_ISBLK(st.st_mode);
+}
+
+/* All of them, but that those of the superuser, who may open any, are named one by one. */
+static void
+add_devices(struct cage *c)
+{
+	DIR *d = geteuid() == 0 ? opendir(DEVICES) : NULL;
+	struct dirent *entry;
+	char path[PATH_MAX];
+
+	if (!d)
+		add_path(c, DEVICES, CONFINE_DEVICES);
+	while (d && (entry = readdir(d))) {
+		if (entry->d_name[0] == '.' || is_disk(entry->d_name))
+			continue;
+		snprintf(path, sizeof(path), DEVICES "/%.255s", entry->d_name);
+		add_path(c, path, CONFINE_DEVICES);
+	}
+	if (d)
+		closedir(d);
 }
 
 /* --- the environment */
@@ -338,6 +374,7 @@ fill_paths(struct cage *c, const struct cage_options *o, struct why *why)
 {
 	for (size_t i = 0; i < sizeof(everywhere) / sizeof(everywhere[0]); i++)
 		add_path(c, everywhere[i].path, everywhere[i].access);
+	add_devices(c);
 	/* Nothing comes from the cache into it, which may hold links. The agent works there while a program that stays is alive. */
 	if (o->directory)
 		add_path(c, o->directory,

@@ -24,6 +24,7 @@
 
 #define ORDER_MAX (4u << 20)
 #define WATCH_MS 200 /* between two looks at the memory */
+#define TIDY_MS 1000 /* and at who else lives */
 
 /* --- orders: a file without a name, and with it the ends to write to and to read from */
 
@@ -288,7 +289,7 @@ carry_out(struct spawner_process *me, struct order *order)
 {
 	shm_begin(&me->shm, SHM_DIRECTORY);
 	struct spawner_end end = run_program(me, order);
-	shm_end(&me->shm);
+	(void)shm_end(&me->shm);
 	return end;
 }
 
@@ -319,6 +320,16 @@ settle(struct spawner_process *me, int fd)
 	(void)!chdir("/");
 }
 
+/* Until there is an order, or nobody to give any. */
+static void
+tidy_up(struct spawner_process *me)
+{
+	struct pollfd p = {.fd = me->fd, .events = POLLIN};
+
+	while (!shm_end(&me->shm) && poll(&p, 1, TIDY_MS) == 0)
+		;
+}
+
 _Noreturn void
 spawner_serve(int fd, const struct cgroup_place *place)
 {
@@ -329,6 +340,7 @@ spawner_serve(int fd, const struct cgroup_place *place)
 	settle(&me, fd);
 	for (;;) {
 		memset(&order, 0, sizeof(order));
+		tidy_up(&me);
 		if (!fds_receive(me.fd, &sig, sizeof(sig), order.fds, ORDER_FDS))
 			_exit(0);
 		/* Without files: a signal for a program that has ended meanwhile. */

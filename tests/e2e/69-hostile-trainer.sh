@@ -13,7 +13,7 @@ place=$(mktemp -d /srv/rivulet.XXXXXX 2>/dev/null || mktemp -d /var/tmp/rivulet.
 other=/dev/shm/rivulet-other-$$
 fleet_dir
 listener=
-trap 'fleet_status=$?; rm -rf "$place" $other; kill $listener 2>/dev/null; (exit $fleet_status); fleet_cleanup' EXIT
+trap 'fleet_status=$?; rm -rf "$place" $other /dev/shm/rivulet-hostile-$$ /dev/shm/rivulet-hostile-$$.d; kill $listener 2>/dev/null; (exit $fleet_status); fleet_cleanup' EXIT
 mkdir "$place/bin" "$place/out"
 cp "$hostile" "$place/bin/hostile_trainer"
 chmod 755 "$place" "$place/bin"
@@ -173,7 +173,7 @@ time.sleep(3600)" &
 listener=$!
 echo other >$other
 [ "$(id -u)" != 0 ] || chown 65534:65534 $other
-echo "$agent $(ps -o pgid= -p "$agent" | tr -d ' ') $socket" >"$place/target"
+echo "$agent $(ps -o pgid= -p "$agent" | tr -d ' ') $socket $landlock" >"$place/target"
 chmod 644 "$place/target"
 
 # What is the agent's, as it is: files with all that can be said of them; its process.
@@ -206,7 +206,8 @@ attacks=$(sed -n 's/ attacks$//p' "$FLEET/results")
 [ "$attacks" -ge 60 ] || fleet_fail "$attacks attacks"
 cmp -s "$FLEET/before" "$FLEET/after" || fleet_fail "not as it was: $(diff "$FLEET/before" "$FLEET/after")"
 [ -z "$(ls -A "$home/work")" ] || fleet_fail "left in work/: $(ls "$home/work")"
-[ ! -e /dev/shm/rivulet-hostile ] && [ ! -e /dev/shm/rivulet-hostile.d ] || fleet_fail "left in /dev/shm: $(ls /dev/shm)"
+# As soon as no other trainer lives on this machine.
+within 60 test ! -e /dev/shm/$socket -a ! -e /dev/shm/$socket.d || fleet_fail "left in /dev/shm: $(ls /dev/shm)"
 [ "$(cat $other)" = other ] || fleet_fail "another's file in /dev/shm is gone"
 ! pgrep -f "$place/bin/hostile_trainer" >/dev/null || fleet_fail "a process of the trainer lives on"
 echo "ok: $attacks attacks"

@@ -1,5 +1,6 @@
 /* A trainer that tries to get at the agent, for tests/e2e/69-hostile-trainer.sh: "hostile_trainer TARGET RESULTS", in a task's
- * directory. TARGET is a file with the agent's process number, its process group, and the name of an abstract socket of somebody else.
+ * directory. TARGET is a file with the agent's process number, its process group, the name of an abstract
+ * socket of somebody else, and the version of Landlock.
  * RESULTS takes a line for each attack: its name, and "failed", "void" (answered as if it was done: whoever looks at the home
  * says whether it was), or "SUCCEEDED". It leaves a good report, and much else. */
 #include <dirent.h>
@@ -34,6 +35,7 @@ static struct {
 	long agent, group;
 	char socket[64];
 	char home[1024], key[1100], task[1024], cache[1024];
+	int landlock; /* the kernel's version */
 	FILE *results;
 	unsigned count;
 } my;
@@ -351,6 +353,23 @@ reach_socket(void)
 	return done;
 }
 
+/* One that its user may open. */
+static int
+read_disk(void)
+{
+	DIR *d = opendir("/dev");
+	struct dirent *entry;
+	struct stat st;
+	int found = -1;
+
+	while (d && found < 0 && (entry = readdir(d)))
+		if (fstatat(dirfd(d), entry->d_name, &st, 0) == 0 && S_ISBLK(st.st_mode))
+			found = openat(dirfd(d), entry->d_name, O_RDONLY | O_CLOEXEC);
+	if (d)
+		closedir(d);
+	return found;
+}
+
 /* Besides the three, and the one of the results. */
 static int
 inherited(void)
@@ -376,7 +395,9 @@ keep_memory(void)
 	CALL("mq_open", SYS_mq_open, "rivulet", O_CREAT | O_RDWR, 0600, NULL);
 	CALL("keyctl", SYS_keyctl, 0, -4, 0);
 	CALL("add_key", SYS_add_key, "user", "rivulet", params, 1, -4);
-	FAILS("reach an abstract socket", reach_socket());
+	if (my.landlock >= 6)
+		FAILS("reach an abstract socket", reach_socket());
+	FAILS("read a disk", read_disk());
 	FAILS("gain rights", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? -1 : 0);
 	FAILS("take the filters off", prctl(PR_SET_SECCOMP, 0, 0, 0, 0));
 	FAILS("raise a limit", setrlimit(RLIMIT_NOFILE, &(struct rlimit){1u << 30, 1u << 30}));
@@ -428,13 +449,17 @@ static void
 leave_all(void)
 {
 	char path[1200];
-	int fd = open("/dev/shm/rivulet-hostile", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	int fd;
+
+	snprintf(path, sizeof(path), "/dev/shm/%s", my.socket);
+	fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 
 	if (fd >= 0) {
 		(void)!ftruncate(fd, 1 << 20);
 		close(fd);
 	}
-	(void)!mkdir("/dev/shm/rivulet-hostile.d", 0);
+	snprintf(path, sizeof(path), "/dev/shm/%s.d", my.socket);
+	(void)!mkdir(path, 0);
 	snprintf(path, sizeof(path), "%s/tmp", my.cache);
 	leave(path);
 	leave(my.task);
@@ -466,7 +491,8 @@ static bool
 find(const char *target)
 {
 	FILE *f = fopen(target, "re");
-	bool found = f && fscanf(f, "%ld %ld %63s", &my.agent, &my.group, my.socket) == 3;
+	bool found =
+	    f && fscanf(f, "%ld %ld %63s %d", &my.agent, &my.group, my.socket, &my.landlock) == 4;
 
 	if (f)
 		fclose(f);
@@ -489,7 +515,9 @@ main(int argc, char **argv)
 	change_modes();
 	read_files();
 	change_files();
-	signal_agent();
+	/* Before version 6 signals are not Landlock's. */
+	if (my.landlock >= 6)
+		signal_agent();
 	look_into_agent();
 	set_priorities();
 	pass_by();

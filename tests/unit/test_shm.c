@@ -76,7 +76,7 @@ takes_leftovers_alone(void **state)
 	close(mapped);
 	close(put("another's"));
 	bool other = chown(at("another's"), 65534, 65534) == 0;
-	shm_end(&s);
+	assert_true(shm_end(&s));
 	assert_false(is_there("left") || is_there("folder") || is_there("link"));
 	assert_true(is_there("before") && is_there("open") && is_there("mapped"));
 	assert_int_equal(is_there("another's"), other);
@@ -84,7 +84,7 @@ takes_leftovers_alone(void **state)
 	munmap(map, 4096);
 	/* They were there before this one. */
 	shm_begin(&s, dir);
-	shm_end(&s);
+	assert_true(shm_end(&s));
 	assert_true(is_there("open") && is_there("mapped"));
 }
 
@@ -99,14 +99,15 @@ waits_for_others(void **state)
 	shm_begin(&others, dir);
 	close(put("mine"));
 	close(put("others"));
-	shm_end(&mine);
+	assert_false(shm_end(&mine));
 	assert_true(is_there("mine") && is_there("others"));
-	shm_end(&others);
-	assert_false(is_there("mine") || is_there("others"));
-	close(put("late"));
 	/* What was there at its first beginning counts, not at the second one. */
 	shm_begin(&mine, dir);
-	shm_end(&mine);
+	assert_false(shm_end(&mine));
+	assert_true(shm_end(&others));
+	assert_false(is_there("mine") || is_there("others"));
+	close(put("late"));
+	assert_true(shm_end(&mine));
 	assert_false(is_there("late"));
 	assert_true(is_there("before"));
 }
@@ -119,7 +120,7 @@ has_no_directory(void **state)
 
 	shm_begin(&s, at("none"));
 	assert_int_equal(s.fd, -1);
-	shm_end(&s);
+	assert_true(shm_end(&s));
 	shm_deinit(&s);
 }
 
