@@ -7,7 +7,6 @@
 
 #include "backoff.h"
 #include "companions.h"
-#include "confine.h"
 #include "device.h"
 #include "document.h"
 #include "fault.h"
@@ -15,7 +14,6 @@
 #include "nursery.h"
 #include "owner_check.h"
 #include "room.h"
-#include "sandbox.h"
 #include "stock.h"
 #include "task_directory.h"
 #include "trainer.h"
@@ -420,14 +418,9 @@ loop(struct agent *a)
 static void
 say_unconfined(struct agent *a)
 {
-	if (device_settings(a->r)->trainer_count == 0)
-		return;
-	if (confine_version() == 0)
+	if (device_settings(a->r)->trainer_count > 0 && program_unconfined())
 		events_emit(device_events(a->r), EVENTS_WARN, "trainers.unconfined",
-		    EVENTS_PAIRS(EVENTS_S("reason", "this kernel has no Landlock")));
-	if (!sandbox_works())
-		events_emit(device_events(a->r), EVENTS_WARN, "trainers.unconfined",
-		    EVENTS_PAIRS(EVENTS_S("reason", "this kernel has no seccomp filters")));
+		    EVENTS_PAIRS(EVENTS_S("reason", program_unconfined())));
 }
 
 /* The checker is there once a check is. */

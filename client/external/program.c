@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "confine.h"
+#include "sandbox.h"
+
 enum err
 program_order_init(struct program_order *out, const struct program *p, struct why *why)
 {
@@ -61,6 +64,14 @@ program_run(struct child_result *out, const struct program *p, const struct prog
 	e = child_run(out, &child, run->log, run->room, why);
 	program_order_deinit(&order);
 	return e;
+}
+
+const char *
+program_unconfined(void)
+{
+	if (confine_version() == 0)
+		return "this kernel has no Landlock";
+	return sandbox_works() ? NULL : "this kernel has no seccomp filters";
 }
 
 static bool

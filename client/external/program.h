@@ -45,6 +45,8 @@ ERR_MUST_USE enum err program_run(struct child_result *out, const struct program
  * ERR_NOTFOUND: the program is not there, or a file that its words name by a whole path. `why` begins with the place in the settings. */
 ERR_MUST_USE enum err program_try(const struct settings *settings,
     const struct settings_trainer *trainer, const char *home, struct why *why);
+/* What this kernel lacks to confine programs, in words; NULL: nothing. */
+const char *program_unconfined(void);
 /* Of the program and the scripts that exec names: another after one was changed or replaced. 0: one is not there. */
 uint64_t program_stamp(const struct settings_trainer *trainer);
 
