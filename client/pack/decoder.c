@@ -15,6 +15,7 @@
 #include "file.h"
 #include "image.h"
 #include "num.h"
+#include "sandbox.h"
 
 #define FILE_MAX ((uint64_t)256 << 20) /* bytes of a picture's file */
 
@@ -104,16 +105,18 @@ static void
 give_up_rights(const struct decoder_options *o)
 {
 	struct confine c;
+	const struct sandbox_options calls = {.truncate_decided = true};
 
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_FSIZE, 0);
 	if (LIMIT_ADDRESSES)
 		limit(RLIMIT_AS, addresses() + o->memory);
-	if (confine_init(&c, CONFINE_FILES, NULL, NULL))
-		return;
-	(void)!confine_allow(&c, o->path, CONFINE_READ, NULL);
-	(void)!confine_enter(&c, NULL);
-	confine_deinit(&c);
+	if (confine_init(&c, CONFINE_FILES, NULL, NULL) == ERR_OK) {
+		(void)!confine_allow(&c, o->path, CONFINE_READ, NULL);
+		(void)!confine_enter(&c, NULL);
+		confine_deinit(&c);
+	}
+	(void)!sandbox_enter(&calls, NULL);
 }
 
 static void

@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include "cgroup.h"
+#include "child.h"
+#include "nursery.h"
 
 #define FOLDER "/sys/fs/cgroup"
 #define MOST (32u << 20)
@@ -126,6 +128,34 @@ limits(void)
 	return 0;
 }
 
+/* What a program writes to memory that is no process's, by the way that trainers go. */
+static int
+programs(void)
+{
+	static const char *const argv[] = {
+	    "dd", "if=/dev/zero", "of=/dev/shm/rivulet-test-cgroup", "bs=1M", "count=96", NULL};
+	static const char *const environment[] = {"PATH=/usr/bin:/bin", NULL};
+	struct child_result result = {.exited = true};
+	struct nursery n;
+	struct spawner s;
+	struct why why = {""};
+	char log[512];
+
+	/* As it was given away. */
+	NEED(put(group, "cgroup.subtree_control", "-memory -pids"));
+	NEED(put(group, "cgroup.procs", "0"));
+	NEED(!nursery_init(&n, &why) && !nursery_spawner(&n, &s, &why));
+	const struct child_options o = {.spawner = &s,
+	    .order = {
+		.argv = argv, .environment = environment, .directory = "/", .memory_bytes = MOST}};
+	NEED(!child_run(&result, &o, log, sizeof(log), &why));
+	NEED(!result.exited && result.code == SIGKILL && result.memory >= MOST / 2);
+	spawner_deinit(&s);
+	nursery_deinit(&n);
+	NEED(access("/dev/shm/rivulet-test-cgroup", F_OK) != 0);
+	return 0;
+}
+
 static void
 bounds_programs(void **state)
 {
@@ -140,8 +170,10 @@ bounds_programs(void **state)
 		skip();
 	}
 	pid_t pid = fork();
-	if (pid == 0)
-		_exit(limits());
+	if (pid == 0) {
+		int line = limits();
+		_exit(line ? line : programs());
+	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	snprintf(below, sizeof(below), "%s/agent", group);
 	for (unsigned i = 0; i < 100 && rmdir(below) != 0 && errno == EBUSY; i++)

@@ -29,7 +29,8 @@
 #define REMOVEXATTRAT 466
 #define OPEN_TREE_ATTR 467
 #define FILE_SETATTR 469
-#define HIGH (1UL << 32)
+#define HIGH \
+	(sizeof(long) > 4 ? 1UL << (8 * sizeof(long) - 32) : 0UL) /* what the kernel cuts off */
 
 static char file[64];
 
@@ -167,7 +168,8 @@ priorities(void)
 	NEED(getrlimit(RLIMIT_NOFILE, &limit) == 0 && setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	REFUSED(SYS_prlimit64, parent, RLIMIT_NOFILE, NULL, &limit);
 	REFUSED(SYS_prlimit64, self, RLIMIT_CPU, NULL, &limit);
-	REFUSED(SYS_prlimit64, HIGH, RLIMIT_CPU, NULL, &limit);
+	if (HIGH)
+		REFUSED(SYS_prlimit64, HIGH, RLIMIT_CPU, NULL, &limit);
 	NEED(setpriority(PRIO_PROCESS, 0, 19) == 0 && getpriority(PRIO_PROCESS, 0) == 19);
 	REFUSED(SYS_setpriority, PRIO_PROCESS, parent, 19);
 	REFUSED(SYS_setpriority, PRIO_PGRP, 0, 19);
