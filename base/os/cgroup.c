@@ -61,11 +61,11 @@ get(char *out, size_t room, const char *group, const char *name)
 	out[len] = '\0';
 }
 
-/* A line that is a number, or begins with `key` and a blank before it; false for anything else. */
+/* The number on the first line, or, with a key, behind that and a blank; false for anything else. */
 static bool
 get_number(uint64_t *out, const char *group, const char *name, const char *key)
 {
-	char text[4096], *at = text;
+	char text[4096] = "", *at = text;
 	size_t len = strlen(key);
 
 	get(text, sizeof(text), group, name);

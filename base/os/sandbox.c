@@ -145,6 +145,16 @@ answer(scmp_filter_ctx filter, enum answer answer, const char *const *names)
 	return failed;
 }
 
+static struct scmp_arg_cmp
+test_of(const struct condition *c)
+{
+	uint64_t mask = c->when == HAS ? c->value : UINT32_MAX;
+
+	if (c->when == NOT)
+		return (struct scmp_arg_cmp){c->argument, SCMP_CMP_NE, c->value, 0};
+	return (struct scmp_arg_cmp){c->argument, SCMP_CMP_MASKED_EQ, mask, c->value};
+}
+
 static int
 answer_some(scmp_filter_ctx filter)
 {
@@ -152,10 +162,7 @@ answer_some(scmp_filter_ctx filter)
 
 	for (size_t i = 0; !failed && i < sizeof(conditions) / sizeof(conditions[0]); i++) {
 		const struct condition *c = &conditions[i];
-		const struct scmp_arg_cmp is = c->when == NOT
-		    ? SCMP_CMP(c->argument, SCMP_CMP_NE, c->value)
-		    : SCMP_CMP(c->argument, SCMP_CMP_MASKED_EQ,
-			  c->when == HAS ? c->value : UINT32_MAX, c->value);
+		const struct scmp_arg_cmp is = test_of(c);
 		if (find(c->name) >= 0)
 			failed = seccomp_rule_add(filter, action(c->answer), find(c->name), 1, is);
 	}
