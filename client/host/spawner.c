@@ -259,6 +259,7 @@ run_program(const struct spawner_process *me, struct order *order)
 	struct spawner_end end = {.status = SPAWNER_FAILED << 8};
 	struct cgroup group = {.path = ""};
 	bool readable = read_order(order);
+
 	if (readable)
 		(void)!cgroup_make(&group, me->place, order->o.memory_bytes, NULL);
 	pid_t pid = readable ? fork() : -1;
@@ -272,8 +273,10 @@ run_program(const struct spawner_process *me, struct order *order)
 		    .group = &group});
 	uint64_t cap = order->o.memory_bytes;
 	drop_order(order);
-	if (pid < 0)
+	if (pid < 0) {
+		cgroup_end(&group);
 		return end;
+	}
 	end.memory = watch_memory(me, pid, cap, &group);
 	if (end.memory > 0)
 		kill(pid, SIGKILL);
