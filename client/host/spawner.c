@@ -301,7 +301,7 @@ static void
 settle(struct spawner_process *me, int fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	sigset_t ended;
+	sigset_t ended, held;
 
 	for (int i = 0; i < 3; i++)
 		dup2(null, i);
@@ -315,7 +315,12 @@ settle(struct spawner_process *me, int fd)
 	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&ended);
 	sigaddset(&ended, SIGCHLD);
-	sigprocmask(SIG_SETMASK, &ended, NULL);
+	/* What comes for a program before it is one waits until it is; what is only ignored would be lost. */
+	held = ended;
+	sigaddset(&held, SIGTERM);
+	sigaddset(&held, SIGINT);
+	sigaddset(&held, SIGHUP);
+	sigprocmask(SIG_SETMASK, &held, NULL);
 	me->fd = 3;
 	me->children = signalfd(-1, &ended, SFD_NONBLOCK | SFD_CLOEXEC);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
