@@ -30,6 +30,6 @@ ERR_MUST_USE enum err wild_create(int *fd, int directory, const char *name, stru
  * memory and descriptors for a deep tree, and gets into directories of its user that nobody may enter. ERR_TIMEOUT: it is not empty
  * after WILD_REMOVE_S; the next call goes on. */
 ERR_MUST_USE enum err wild_remove(int directory, const char *name, struct why *why);
-#define WILD_REMOVE_S 120
+#define WILD_REMOVE_S 60
 
 #endif

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -139,6 +141,54 @@ no_links(void)
 	return 0;
 }
 
+/* Within one directory things are renamed; what moves, moves between others. */
+static int
+no_moves(void)
+{
+	struct confine c;
+
+	NEED(!confine_init(&c, CONFINE_FILES, NULL, NULL));
+	NEED(!confine_allow(&c, at("open"), CONFINE_READ | CONFINE_WRITE, NULL));
+	NEED(!confine_allow(
+	    &c, at("closed"), CONFINE_READ | CONFINE_WRITE | CONFINE_NO_MOVES, NULL));
+	NEED(!confine_enter(&c, NULL));
+	confine_deinit(&c);
+	NEED(rename(at("closed/file"), at("closed/other")) == 0);
+	NEED(mkdir(at("closed/inner"), 0700) == 0);
+	NEED(rename(at("closed/other"), at("closed/inner/other")) != 0);
+	NEED(link(at("closed/other"), at("closed/inner/other")) != 0);
+	NEED(rename(at("open/secret"), at("closed/secret")) != 0);
+	NEED(rename(at("closed/other"), at("open/other")) != 0);
+	NEED(rename(at("open/file"), at("open/secret/file")) == 0 || confine_version() < 2);
+	return 0;
+}
+
+/* An address without a file. */
+static bool
+reaches(int socket, int (*how)(int, const struct sockaddr *, socklen_t))
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "%s", dir);
+	return how(socket, (const struct sockaddr *)&a,
+		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(dir))) == 0;
+}
+
+static int
+sockets(void)
+{
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int before = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct confine c;
+
+	NEED(reaches(listener, bind) && listen(listener, 4) == 0 && reaches(before, connect));
+	NEED(!confine_init(&c, CONFINE_FILES, NULL, NULL) && !confine_enter(&c, NULL));
+	confine_deinit(&c);
+	int after = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	NEED(!reaches(after, connect));
+	return 0;
+}
+
 /* Reading stays as it was. */
 static int
 writes(void)
@@ -175,6 +225,24 @@ test_no_links(void **state)
 }
 
 static void
+test_no_moves(void **state)
+{
+	(void)state;
+	in_child(no_moves);
+}
+
+static void
+test_sockets(void **state)
+{
+	(void)state;
+	if (confine_version() < 6) {
+		print_message("skipped: wants Landlock 6, the kernel has %d\n", confine_version());
+		skip();
+	}
+	in_child(sockets);
+}
+
+static void
 test_writes(void **state)
 {
 	(void)state;
@@ -188,6 +256,8 @@ main(void)
 	    cmocka_unit_test_setup_teardown(test_files, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_writes, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_no_links, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_no_moves, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_sockets, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
