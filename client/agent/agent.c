@@ -13,6 +13,7 @@
 #include "gate.h"
 #include "nursery.h"
 #include "owner_check.h"
+#include "program.h"
 #include "room.h"
 #include "stock.h"
 #include "task_directory.h"
