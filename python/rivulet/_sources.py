@@ -88,7 +88,7 @@ class Hand:
         raise NotImplementedError
 
     def share(self, examples: int) -> Optional[Tuple[Any, Any]]:
-        """Two such buffers, what to train and what to evaluate on, where the job lets a device claim fewer than it has."""
+        """Two such buffers, what to train and what to evaluate on; None: all of them may be worked on."""
         return None
 
     def submit(self, figures: Figures, after: Dict[str, Any]) -> Tuple[bool, str]:
