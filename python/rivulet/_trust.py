@@ -90,7 +90,8 @@ def token(path: str) -> Tuple[str, str]:
     text = read(path, TOKEN_MAX).strip()
     mode = os.stat(path).st_mode
     if stat.S_ISREG(mode) and mode & stat.S_IRWXO:
-        warnings.warn("%s: everybody on this machine can use this token: chmod o= it, and make a new one" % path, stacklevel=4)
+        said = "%s: everybody on this machine can use this token: chmod o= it, and make a new one"
+        warnings.warn(said % path, stacklevel=4)
     match = _TOKEN.fullmatch(text)
     if not match:
         raise Error("%s holds no token" % path, "invalid")
