@@ -351,13 +351,21 @@ engine_delete(struct engine *g, const uint8_t id[16], const char *by, bool dry,
 
 /* --- by their age */
 
-/* Since when a job is over. One that ended while the clock was doubted has ended now. */
-static double
-end_of(struct engine_job *j, double now)
+/* What ended while the clock was doubted has ended now that it is believed, as its row says (store_past_dated). */
+static void
+date_ends(struct engine *g)
 {
-	if (isnan(j->ended_at))
-		j->ended_at = now;
-	return j->ended_at;
+	unsigned seen = 0;
+	double now;
+
+	const bool believed = age_now(g->services->age, &now);
+	lock_take(&g->lock);
+	for (struct engine_job *j = believed && !g->dated ? g->jobs : NULL; j;
+	     j = engine_next(g, j, &seen))
+		if (!states_job_lives(j->state) && isnan(j->ended_at))
+			j->ended_at = now;
+	g->dated = g->dated || believed;
+	lock_release(&g->lock);
 }
 
 static bool
@@ -368,7 +376,7 @@ find_old(struct engine *g, double now, double age, uint8_t id[16], double *ended
 
 	lock_take(&g->lock);
 	for (struct engine_job *j = g->jobs; j && !found; j = engine_next(g, j, &seen)) {
-		found = !j->gone && !states_job_lives(j->state) && end_of(j, now) < now - age &&
+		found = !j->gone && !states_job_lives(j->state) && j->ended_at < now - age &&
 		    j->folds == 0 && !j->deleting;
 		if (found) {
 			memcpy(id, j->id, 16);
@@ -412,6 +420,7 @@ engine_delete_old(struct engine *g)
 	bool found = true;
 
 	shared_give(g->services->config, c);
+	date_ends(g);
 	if (age == 0)
 		return;
 	for (unsigned i = 0; i < OLD_AT_ONCE && !e && found; i++)

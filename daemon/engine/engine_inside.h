@@ -158,6 +158,8 @@ struct engine {
 	    order; /* of those that are not over: who is asked first for a device's work */
 	uint64_t serial; /* of the newest */
 	size_t job_count, gone_count;
+	bool
+	    dated; /* each job that is over has an end; one that ended while the clock was doubted has none */
 	struct engine_report report; /* that of the lock apart */
 	struct engine_reservation *reserved; /* the oldest first */
 	struct tails tails; /* under a lock of its own */

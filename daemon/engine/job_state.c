@@ -94,6 +94,7 @@ engine_note_state(struct engine *g, struct engine_job *j, enum job_state state, 
 	g->report.jobs[state]++;
 	j->state = state;
 	j->ended_at = states_job_lives(state) ? NAN : age_stamp(g->services->age);
+	g->dated = g->dated && (states_job_lives(state) || isfinite(j->ended_at));
 	engine_share_wait(g, j, state == JOB_PAUSED);
 	if (!states_job_lives(state)) {
 		share_order_remove(&g->order, &j->member);

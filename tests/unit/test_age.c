@@ -371,7 +371,13 @@ deletion(void **state)
 	assert_int_equal(engine_command(c->s.engine, new, JOB_STOPPED, NULL, &c->why), ERR_OK);
 	assert_true(isnan(ended_at(c, new)));
 	engine_delete_old(c->s.engine);
+	assert_true(isnan(ended_at(c, new)));
 	wall += 12 * DAY;
+	/* Also where nothing is deleted for its age. */
+	c->config.ended_jobs_s = 0;
+	engine_delete_old(c->s.engine);
+	assert_true(ended_at(c, new) == wall);
+	c->config.ended_jobs_s = 90 * 86400;
 	engine_delete_old(c->s.engine);
 	assert_true(is_there(c, old) && is_there(c, new));
 	assert_true(ended_at(c, new) == wall);
