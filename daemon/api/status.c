@@ -145,7 +145,7 @@ ca_json(const struct services *s, uint64_t not_renewed)
 	return v;
 }
 
-/* Who asks, as the coordinator knows it: whose jobs and models are its own. */
+/* Who asks, as the coordinator knows it: whose jobs and models are its own. A device has none. */
 static struct json *
 asker_json(const struct exchange *x)
 {
@@ -156,6 +156,8 @@ asker_json(const struct exchange *x)
 	exchange_actor(x, by);
 	json_add_string(v, "by", by);
 	json_add_string(v, "role", registry_role_name(x->who.roles));
+	if (!(x->who.roles & ROLE_READERS))
+		return v;
 	hex_encode(hex, x->who.owner, sizeof(x->who.owner));
 	if (memcmp(x->who.owner, nobody, sizeof(nobody)) == 0)
 		json_add_null(v, "owner");
