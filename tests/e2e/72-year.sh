@@ -221,7 +221,7 @@ turn() { # turn SIDE: its clocks jump, some of its processes start anew meanwhil
 }
 all_renewed() { d ca status | grep -q '^0 devices have not renewed'; }
 change=0
-for n in $(seq "${TURNS:-$([ -n "${FULL:-}" ] && echo 12 || echo 6)}"); do
+for n in $(seq "${TURNS:-$([ -n "${FULL:-}" ] && echo 12 || echo 5)}"); do
 	turn_told="turn $n:"
 	# The CA is changed over two turns, of which the first finds it half done.
 	if [ $change -lt 4 ] && [ $((change % 2)) -eq 0 ]; then
