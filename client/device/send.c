@@ -133,7 +133,7 @@ is_bad(enum problem_type t)
 /* The same work would be refused again: the job rests, as where a task fails. A delta that had to wait here and came too late says nothing
  * of the job. */
 static void
-refused(struct rivulet *r, const char *job, const struct sending *s)
+take_refusal(struct rivulet *r, const char *job, const struct sending *s)
 {
 	bool bad = is_bad(s->refused);
 
@@ -173,7 +173,7 @@ send_entry(struct rivulet *r, const struct outbox_entry *entry, struct sending *
 	if (!e)
 		resting_done(&r->resting, job);
 	if (e == ERR_STATE)
-		refused(r, job, s);
+		take_refusal(r, job, s);
 	return e;
 }
 
