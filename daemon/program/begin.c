@@ -1,5 +1,6 @@
 #include "begin.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "health.h"
 #include "log.h"
 #include "notify.h"
+#include "permission.h"
 #include "seal.h"
 
 #define AGAIN_S 2
@@ -31,6 +33,8 @@ look_for_state(const char *dir, struct why *why)
 	snprintf(database, sizeof(database), "%s/rivulet.db", dir);
 	if (access(keys, F_OK) == 0 || access(database, F_OK) == 0)
 		return ERR_OK;
+	if (errno == EACCES)
+		return err_errno(why, "look into %.120s", dir);
 	return err_set(why, ERR_IO,
 	    "%.120s has neither keys nor a database: is its file system mounted? If it is new, run "
 	    "\"rivuletd init\"",
@@ -55,7 +59,7 @@ bring_up(struct setup **out, const struct config *config, bool *sealed, struct w
 		setup_free(*out);
 		*out = NULL;
 	}
-	return e;
+	return permission_explain(config->state_dir, e, why);
 }
 
 /* False: told to end. */

@@ -110,7 +110,7 @@ cmd_backup_main(const char *path, int argc, char **argv)
 	struct backup b = {
 	    .state_dir = config->state_dir, .dir = o.dir, .keys = o.keys, .rate = o.rate};
 	step_back();
-	int rc = backup_make(&b, &why) ? command_fail(&why)
+	int rc = backup_make(&b, &why) ? command_fail_in(config->state_dir, &why)
 	    : o.json		       ? print_json(&b)
 				       : print_text(&b);
 	free(config);

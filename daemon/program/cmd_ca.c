@@ -89,7 +89,7 @@ rotate(const struct config *config)
 	struct why why = {""};
 
 	if (keys_begin_rotation(config->state_dir, &why))
-		return command_fail(&why);
+		return command_fail_in(config->state_dir, &why);
 	printf(
 	    "made the next CA in %s/keys; reload rivuletd now.\n"
 	    "Devices renew their certificates as they ask for work; \"rivuletd ca status\" names "
@@ -105,7 +105,7 @@ status(const struct config *config)
 	struct why why = {""};
 
 	if (keys_load_ca(config->state_dir, &ca, &why))
-		return command_fail(&why);
+		return command_fail_in(config->state_dir, &why);
 	struct behind b = {.generation = ca->generation + ca->rotating,
 	    .told = ca->rotating ? "not renewed" : "shut out"};
 	printf("generation %llu%s\n", (unsigned long long)ca->generation,
@@ -119,7 +119,7 @@ status(const struct config *config)
 		printf("%llu devices %s\n", (unsigned long long)b.count,
 		    ca->rotating ? "have not renewed" : "must join again");
 	keys_free_ca(ca);
-	return e ? command_fail(&why) : COMMAND_OK;
+	return e ? command_fail_in(config->state_dir, &why) : COMMAND_OK;
 }
 
 static int
@@ -144,10 +144,10 @@ finish(const struct config *config, bool force)
 	if (!e)
 		e = keys_finish_rotation(config->state_dir, &why);
 	if (e)
-		return command_fail(&why);
+		return command_fail_in(config->state_dir, &why);
 	printf("the next CA is the CA now; reload rivuletd\n");
 	if (keys_load_ca(config->state_dir, &ca, &why))
-		return command_fail(&why);
+		return command_fail_in(config->state_dir, &why);
 	command_print_fingerprint(stdout, ca);
 	keys_free_ca(ca);
 	return COMMAND_OK;

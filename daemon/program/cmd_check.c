@@ -129,7 +129,7 @@ examine(const struct options *o, const struct config *config)
 
 	if (!c || find_key(config, &key, &c->key, &why)) {
 		free(c);
-		return command_fail(&why);
+		return command_fail_in(dir, &why);
 	}
 	c->repair = o->repair;
 	c->drop_deltas = o->drop;
@@ -138,7 +138,7 @@ examine(const struct options *o, const struct config *config)
 	c->memory = config->spool_memory;
 	c->quiet = o->json;
 	if (check_run(c, dir, &why))
-		rc = command_fail(&why);
+		rc = command_fail_in(dir, &why);
 	else if (c->left[CHECK_DAMAGE] > 0)
 		rc = DAMAGE;
 	else if (c->left[CHECK_WARNING] > 0)

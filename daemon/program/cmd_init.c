@@ -315,7 +315,7 @@ init(const struct options *o, const struct config *config)
 		fprintf(stderr, "rivuletd: %s is initialised already%s\n", config->state_dir,
 		    o->name_count ? "; issued a new server certificate" : "");
 	first_deinit(&f);
-	return e ? command_fail(&why) : COMMAND_OK;
+	return e ? command_fail_in(config->state_dir, &why) : COMMAND_OK;
 }
 
 int

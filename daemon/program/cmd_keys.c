@@ -229,7 +229,7 @@ export_keys(const struct config *config, const char *file)
 	if (!e)
 		e = keys_load_ca(config->state_dir, &ca, &why);
 	if (e)
-		return command_fail(&why);
+		return command_fail_in(config->state_dir, &why);
 	print_ca(stderr, "exported", ca);
 	keys_free_ca(ca);
 	return COMMAND_OK;
@@ -277,7 +277,7 @@ import_keys(const struct config *config, const char *file)
 	if (!e)
 		print_ca(stdout, "imported", u.ca);
 	unpacked_deinit(&u);
-	return e ? command_fail(&why) : COMMAND_OK;
+	return e ? command_fail_in(config->state_dir, &why) : COMMAND_OK;
 }
 
 static int
@@ -295,7 +295,7 @@ check_keys(const struct config *config, const char *file)
 			printf("%s: export again\n", differs.text);
 	}
 	unpacked_deinit(&u);
-	return e ? command_fail(&why) : COMMAND_OK;
+	return e ? command_fail_in(config->state_dir, &why) : COMMAND_OK;
 }
 
 int

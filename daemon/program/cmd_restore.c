@@ -20,7 +20,7 @@ restore(const char *state_dir, const char *dir)
 	struct why why = {""};
 
 	if (backup_restore_run(&b, &why))
-		return command_fail(&why);
+		return command_fail_in(state_dir, &why);
 	printf("restored %llu files, %llu bytes, to %s%s\n", (unsigned long long)b.files,
 	    (unsigned long long)b.bytes, state_dir, b.kept_keys ? "; the keys there stay" : "");
 	const char *missing = backup_restore_missing_key(state_dir);

@@ -3,12 +3,22 @@
 #include <stdlib.h>
 
 #include "hex.h"
+#include "permission.h"
 
 int
 command_fail(const struct why *why)
 {
 	fprintf(stderr, "rivuletd: %s\n", why->text);
 	return COMMAND_FAILED;
+}
+
+int
+command_fail_in(const char *state_dir, const struct why *why)
+{
+	struct why all = *why;
+
+	(void)permission_explain(state_dir, ERR_IO, &all);
+	return command_fail(&all);
 }
 
 struct config *

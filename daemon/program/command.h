@@ -32,5 +32,7 @@ struct config *command_config(const char *path);
 void command_print_fingerprint(FILE *to, const struct services_ca *ca);
 /* Says why on stderr and returns COMMAND_FAILED. */
 int command_fail(const struct why *why);
+/* The same of a command on this state directory: whose it is, if that is the trouble. */
+int command_fail_in(const char *state_dir, const struct why *why);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,9 +33,32 @@
 
 /* --- running */
 
+#define FILES_BESIDE 64 /* descriptors that are no connection's */
+
+/* May so many connections be open as the configuration allows? The start raises the soft limit to the hard one. */
+static bool
+lacks_files(const struct config *config, char text[256])
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_max == RLIM_INFINITY ||
+	    r.rlim_max >= (rlim_t)config->connections + FILES_BESIDE)
+		return false;
+	snprintf(text, 256,
+	    "[limits] connections is %u, and this process may have %llu descriptors: raise "
+	    "LimitNOFILE (ulimit -n) above %u, or lower connections",
+	    config->connections, (unsigned long long)r.rlim_max,
+	    config->connections + FILES_BESIDE);
+	return true;
+}
+
 static void
 log_warnings(const struct config *config)
 {
+	char text[256];
+
+	if (lacks_files(config, text))
+		log_event(LOG_LEVEL_WARN, "config.warning", LOG_S("why", text));
 	for (size_t i = 0; i < config->warnings.count; i++)
 		log_event(
 		    LOG_LEVEL_WARN, "config.warning", LOG_S("why", config->warnings.text[i].text));
@@ -220,6 +244,7 @@ examine(struct config *config, const char *path)
 {
 	unsigned count = 0;
 	struct ini_notes notes = {.mistake = print_finding, .context = &count};
+	char text[256];
 	struct why why = {""};
 	enum err e = config_examine(config, path, &notes, &why);
 
@@ -227,6 +252,8 @@ examine(struct config *config, const char *path)
 		print_finding(&count, why.text);
 	for (size_t i = 0; i < config->warnings.count; i++)
 		fprintf(stderr, "rivuletd: warning: %s\n", config->warnings.text[i].text);
+	if (!e && lacks_files(config, text))
+		fprintf(stderr, "rivuletd: warning: %s\n", text);
 	if (!e)
 		trial_run(&(struct trial){config, &notes, print_finding, &count});
 	ini_notes_deinit(&notes);

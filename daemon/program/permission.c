@@ -1,0 +1,118 @@
+#include "permission.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config.h"
+
+#define FILES_MAX 4096 /* looked at in a folder: a stray owner is mostly that of all */
+#define NAME_ROOM 40
+
+struct found {
+	char path[CONFIG_PATH_MAX + 512];
+	struct stat st;
+};
+
+static const char *
+user_name(uid_t uid, char out[NAME_ROOM])
+{
+	const struct passwd *p = getpwuid(uid);
+
+	if (p)
+		snprintf(out, NAME_ROOM, "%s", p->pw_name);
+	else
+		snprintf(out, NAME_ROOM, "%u", (unsigned)uid);
+	return out;
+}
+
+/* May this process not use it? */
+static bool
+is_closed(struct found *f)
+{
+	if (stat(f->path, &f->st) != 0 || (!S_ISDIR(f->st.st_mode) && !S_ISREG(f->st.st_mode)))
+		return false;
+	const int want = S_ISDIR(f->st.st_mode) ? R_OK | W_OK | X_OK : R_OK | W_OK;
+	return access(f->path, want) != 0 && errno == EACCES;
+}
+
+/* A file of a folder, or a folder's; false: none. */
+static bool
+look_in(const char *dir, unsigned deeper, struct found *f)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *entry;
+	bool found = false;
+
+	for (unsigned i = 0; d && !found && i < FILES_MAX && (entry = readdir(d)); i++) {
+		if (entry->d_name[0] == '.')
+			continue;
+		if ((size_t)snprintf(f->path, sizeof(f->path), "%s/%s", dir, entry->d_name) >=
+		    sizeof(f->path))
+			continue;
+		found = is_closed(f);
+		if (!found && deeper > 0 && S_ISDIR(f->st.st_mode)) {
+			char inner[sizeof(f->path)];
+			memcpy(inner, f->path, sizeof(inner));
+			found = look_in(inner, deeper - 1, f);
+		}
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* The directory, or what above it cannot be entered. */
+static bool
+look_above(const char *dir, struct found *f)
+{
+	struct stat st;
+
+	snprintf(f->path, sizeof(f->path), "%s", dir);
+	while (stat(f->path, &st) != 0 && errno == EACCES && strrchr(f->path, '/') > f->path)
+		*strrchr(f->path, '/') = '\0';
+	return stat(f->path, &f->st) == 0 && is_closed(f);
+}
+
+/* Told from a directory's file: it should be the directory's owner's. */
+static void
+say(const char *dir, const struct found *f, struct why *why)
+{
+	char owner[NAME_ROOM], me[NAME_ROOM], right[NAME_ROOM];
+	struct why was = *why;
+	struct stat st;
+
+	user_name(f->st.st_uid, owner);
+	user_name(geteuid(), me);
+	if (stat(dir, &st) != 0)
+		st = f->st;
+	user_name(st.st_uid, right);
+	if (f->st.st_uid == geteuid())
+		err_set(why, ERR_DENIED,
+		    "%.90s; %.70s is yours, but its mode is %04o: chmod u+rwX it", was.text,
+		    f->path, (unsigned)f->st.st_mode & 07777);
+	else if (st.st_uid == geteuid())
+		err_set(why, ERR_DENIED,
+		    "%.80s; %.60s belongs to %.16s, not to %.16s: chown -R %.16s %.40s", was.text,
+		    f->path, owner, me, me, dir);
+	else
+		err_set(why, ERR_DENIED,
+		    "%.80s; %.60s belongs to %.16s, and this is %.16s: run it as %.16s (sudo -u "
+		    "%.16s)",
+		    was.text, f->path, owner, me, right, right);
+}
+
+enum err
+permission_explain(const char *state_dir, enum err e, struct why *why)
+{
+	struct found f;
+
+	if (e && (look_above(state_dir, &f) || look_in(state_dir, 1, &f)))
+		say(state_dir, &f, why);
+	return e;
+}
