@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <http_parser.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -359,6 +360,32 @@ http_query(const struct http_request *r, const char *name, char *out, size_t roo
 		p += len + (p[len] == '&');
 	}
 	return false;
+}
+
+static bool
+stands_in(const char *words, const char *word, size_t len)
+{
+	while (*words) {
+		size_t n = strcspn(words, " ");
+		if (n == len && strncmp(words, word, n) == 0)
+			return true;
+		words += n + (words[n] == ' ');
+	}
+	return false;
+}
+
+bool
+http_query_knows(const struct http_request *r, const char *words, char unknown[HTTP_WORD_MAX])
+{
+	for (const char *p = r->query; *p;) {
+		size_t len = strcspn(p, "&"), word = strcspn(p, "=&");
+		if (len > 0 && !stands_in(words, p, word)) {
+			snprintf(unknown, HTTP_WORD_MAX, "%.*s", (int)word, p);
+			return false;
+		}
+		p += len + (p[len] == '&');
+	}
+	return true;
 }
 
 /* Devices compare their clock with it. */

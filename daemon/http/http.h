@@ -49,6 +49,9 @@ const char *http_verb_name(enum http_verb m);
 const char *http_reason(unsigned status);
 /* Value of `name` in the query "a=1&b=2"; false if absent. One longer than room gives "", which is no number and no word. */
 bool http_query(const struct http_request *r, const char *name, char *out, size_t room);
+/* Is every word of the query one of these, which stand with spaces between them? If not, the first that is none, cut to fit. */
+#define HTTP_WORD_MAX 32
+bool http_query_knows(const struct http_request *r, const char *words, char unknown[HTTP_WORD_MAX]);
 
 /* What a response head needs. Extra is complete header lines ("Retry-After: 5\r\n"), may be empty. */
 struct http_head {

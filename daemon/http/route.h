@@ -20,6 +20,7 @@ struct route {
 	bool probe; /* also over plain HTTP, on the listener for probes */
 	bool trial; /* devices try out new certificates by it */
 	bool bare; /* the body may be left out, and Content-Length with it */
+	const char *query; /* words that its query may have, with spaces between them; NULL: none */
 	size_t body_max; /* a smaller limit of its own; 0: none */
 	void (*handle)(struct exchange *x);
 	const struct stream_ops *stream;

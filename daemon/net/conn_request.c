@@ -247,9 +247,27 @@ advise(enum problem_type problem)
 	return "this identity may not do that";
 }
 
+/* A word that is not known may be one that is misspelt, and the answer would be another one than was meant. Devices of any version are
+ * not asked what they mean by theirs. */
+static enum problem_type
+check_query(const struct conn *c, struct why *why, const char **detail)
+{
+	const struct exchange *x = &c->x;
+	const char *known = x->route->query ? x->route->query : "";
+	char unknown[HTTP_WORD_MAX];
+
+	if ((x->route->roles & ROLE_ANYONE) || !(x->who.roles & ROLE_READERS) ||
+	    http_query_knows(&x->request, known, unknown))
+		return PROBLEM_NONE;
+	err_set(why, ERR_INVALID, "unknown word \"%s\" in the query%s%s", unknown,
+	    *known ? "; it may have: " : ", which this request has none of", known);
+	*detail = why->text;
+	return PROBLEM_BAD_REQUEST;
+}
+
 /* Finds the route. A problem: the request goes no further. */
 static enum problem_type
-find_route(struct conn *c, const char **detail)
+find_route(struct conn *c, struct why *why, const char **detail)
 {
 	struct exchange *x = &c->x;
 	bool path_known = false;
@@ -273,6 +291,8 @@ find_route(struct conn *c, const char **detail)
 	}
 	enum problem_type problem = check_role(c);
 	*detail = advise(problem);
+	if (!problem)
+		problem = check_query(c, why, detail);
 	return problem ? problem : check_body(c, detail);
 }
 
@@ -292,8 +312,9 @@ route_request(struct conn *c)
 {
 	struct exchange *x = &c->x;
 	const char *detail = "";
+	struct why why = {""};
 
-	enum problem_type problem = find_route(c, &detail);
+	enum problem_type problem = find_route(c, &why, &detail);
 	if (problem)
 		x->route = NULL;
 	else

@@ -534,6 +534,38 @@ every_prefix(void **state)
 	http_request_deinit(&p.r);
 }
 
+static void
+query_words(void **state)
+{
+	static const struct {
+		const char *query, *unknown; /* NULL: all are known */
+	} rows[] = {
+	    {"", NULL},
+	    {"from=1", NULL},
+	    {"from=1&stop-jobs=1", NULL},
+	    {"from", NULL},
+	    {"&from=1&", NULL},
+	    {"fro=1", "fro"},
+	    {"from=1&limi=2", "limi"},
+	    {"fromm=1", "fromm"},
+	    {"=1", ""},
+	    {"from=a=b&x", "x"},
+	    {"a234567890123456789012345678901234567890=1", "a234567890123456789012345678901"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct http_request r = {.path = "/"};
+		char unknown[HTTP_WORD_MAX] = "-";
+		snprintf(r.query, sizeof(r.query), "%s", rows[i].query);
+		bool known = http_query_knows(&r, "from limit stop-jobs", unknown);
+		if (known != !rows[i].unknown || (!known && strcmp(unknown, rows[i].unknown) != 0))
+			fail_msg("%s: \"%s\"", rows[i].query, unknown);
+		if (rows[i].query[0])
+			assert_false(http_query_knows(&r, "", unknown) && rows[i].unknown);
+	}
+}
+
 int
 main(void)
 {
@@ -560,6 +592,7 @@ main(void)
 	    cmocka_unit_test(long_values),
 	    cmocka_unit_test(long_paths),
 	    cmocka_unit_test(every_prefix),
+	    cmocka_unit_test(query_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
