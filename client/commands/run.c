@@ -1,3 +1,4 @@
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,8 +54,12 @@ print_event(void *context, int level, const char *line)
 		fprintf(stderr, "<%c>%s %s\n", prefix[level], events_level_name(level), line);
 		return;
 	}
-	cmd_print_time(stamp, clock_wall());
-	fprintf(stderr, "%s %s %s\n", stamp, events_level_name(level), line);
+	/* To the millisecond, as the coordinator's. */
+	const double now = clock_wall();
+	cmd_print_time(stamp, floor(now));
+	stamp[strcspn(stamp, "Z")] = '\0';
+	fprintf(stderr, "%s.%03uZ %s %s\n", stamp, (unsigned)((now - floor(now)) * 1000),
+	    events_level_name(level), line);
 }
 
 /* The service manager's notify socket; without $NOTIFY_SOCKET nothing happens, and failures do not matter. */

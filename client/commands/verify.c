@@ -161,6 +161,22 @@ check(struct verify *v, struct why *why)
 
 /* --- what is printed */
 
+/* What was not folded says nothing of its bits. */
+static void
+print_folded(const struct verify *v)
+{
+	if (v->history.committed == 0)
+		printf("folded again: none, for no round was committed\n");
+	else if (v->same == 0)
+		cmd_print_line("folded again: none of %" PRIu64 " rounds, so nothing is said of "
+			       "their models%s%s",
+		    v->history.committed, v->skipped ? "; not " : "", v->first_skipped.text);
+	else
+		cmd_print_line("folded again: %" PRIu64 " of %" PRIu64 ", the same to the bit%s%s",
+		    v->same, v->history.committed, v->skipped ? "; not " : "",
+		    v->first_skipped.text);
+}
+
 static void
 print_chain(const struct verify *v)
 {
@@ -181,8 +197,7 @@ print_chain(const struct verify *v)
 	    v->history.manifests - v->history.unsigned_manifests, v->history.unsigned_manifests);
 	printf("rounds: %" PRIu64 " committed, %" PRIu64 " failed, in %zu jobs\n",
 	    v->history.committed, v->history.failed, v->history.job_count);
-	printf("folded again: %" PRIu64 " of %" PRIu64 ", the same to the bit%s%s\n", v->same,
-	    v->history.committed, v->skipped ? "; not " : "", v->first_skipped.text);
+	print_folded(v);
 }
 
 static void
